@@ -1,0 +1,90 @@
+// Package overhead turns a run's trials into overheads: for each metric the
+// effect of each condition against the baseline, paired within blocks, with an
+// interval and a verdict against the smallest effect of interest.
+//
+// The arithmetic is package stats'; this package knows blocks, taint,
+// replicates, metric directions and histograms. It prints nothing.
+package overhead
+
+import "tare/stats"
+
+// Verdict is what an overhead means to its reader.
+type Verdict string
+
+// The verdicts. Worse and Better are in the metric's own direction: fewer
+// requests a second is Worse.
+const (
+	Worse        Verdict = "worse"
+	Better       Verdict = "better"
+	Equivalent   Verdict = "equivalent" // the whole interval lies inside the smallest effect of interest
+	Inconclusive Verdict = "inconclusive"
+	Baseline     Verdict = "baseline"
+)
+
+// Report is the analysis of one run.
+type Report struct {
+	SmallestEffect float64
+	Level          float64
+	Groups         []Group // one a workload, in the order of the run
+	Warnings       []string
+}
+
+// Group is one workload: its conditions are compared with one another.
+type Group struct {
+	Workload string
+	Metrics  []MetricReport // in the workload's order
+	Blocks   int            // complete, untainted ones that the effects rest on
+	Repeated int            // blocks repeated for taint
+	Tainted  int            // blocks still tainted when the bound was reached
+	Failed   int            // trials that yielded nothing
+	Warnings []string       // among them taint rates that differ across conditions, drift, warm-up
+}
+
+// MetricReport is one metric over all conditions of a workload.
+type MetricReport struct {
+	Name, Unit     string
+	Primary        bool
+	HigherIsBetter bool
+	Rows           []Row
+	// NoiseFloor is the smallest ratio-effect that this run could have
+	// resolved with 80 % power (0.012 is 1.2 %); NaN where it cannot be told.
+	NoiseFloor float64
+	// AA is the baseline's second execution against its first.
+	AA *stats.Estimate
+}
+
+// Row is one condition's figures for one metric.
+type Row struct {
+	Condition string // ID
+	Label     string
+	Platform  string
+	Baseline  bool
+	// Level of the metric itself: geometric mean over blocks (or the merged
+	// histogram's quantile), with its interval.
+	Value stats.Estimate
+	// Ratio against the baseline; 1 is no effect. Zero for the baseline.
+	Ratio stats.Estimate
+	// RatioAll is the same with tainted blocks left in.
+	RatioAll stats.Estimate
+	// Difference against the baseline, in the metric's unit.
+	Difference stats.Estimate
+	// Percent is the overhead in percent, positive where the condition is
+	// worse: for a lower-is-better metric 100 (ratio-1), for a higher-is-better
+	// one 100 (1-ratio), with the interval turned accordingly.
+	Percent, PercentLow, PercentHigh float64
+	Verdict                          Verdict
+	// Needs says, where the verdict is inconclusive, what more it would take:
+	// "about 34 blocks".
+	Needs             string
+	NotRepresentative string
+	// Blocks are the paired log ratios' blocks, for plots of drift.
+	Blocks []BlockPoint
+}
+
+// BlockPoint is one block's value and ratio.
+type BlockPoint struct {
+	Block   int
+	Value   float64
+	Ratio   float64
+	Tainted bool
+}

@@ -1,0 +1,136 @@
+// Package record keeps what was measured: runs, conditions, trials, samples,
+// histograms and the host, in one SQLite file, written as they arrive; and
+// gives them out again.
+//
+// It computes nothing from samples (packages stats and overhead do) and prints
+// nothing.
+package record
+
+import (
+	"encoding/json"
+	"time"
+
+	"tare/platform"
+	"tare/workload"
+)
+
+// Run is all blocks of one invocation.
+type Run struct {
+	ID       string // "weigh-20260102-150405-7f3a": sortable, unique
+	Study    string // "weigh"
+	Command  []string
+	Version  string // of tare
+	Seed     int64
+	Started  time.Time
+	Finished time.Time // zero while it runs, or if it was killed
+	Status   Status
+	Reason   string // why it stopped as it did, one line
+	Plan     Plan
+	Host     Host
+
+	Conditions []Condition
+	Trials     []Trial // filled by Store.Run, in order of start
+}
+
+// Status is how far a run came.
+type Status string
+
+// The states of a run.
+const (
+	Running     Status = "running"     // or killed: no live process holds it
+	Complete    Status = "complete"    // every planned block, or the stop rule's word
+	Interrupted Status = "interrupted" // by the user, a full disk, a killed engine; can be resumed
+	Failed      Status = "failed"      // nothing comparable was measured
+	Imported    Status = "imported"    // measured elsewhere
+)
+
+// Plan is how a run was to proceed; with Seed it determines every order.
+type Plan struct {
+	SmallestEffect float64       `json:"smallest_effect"`     // 0.02 is 2 %
+	Level          float64       `json:"level"`               // of intervals: 0.95
+	Blocks         int           `json:"blocks,omitempty"`    // fixed number, or 0
+	Precision      float64       `json:"precision,omitempty"` // wanted half-width as a ratio (0.02), or 0
+	Budget         time.Duration `json:"budget_ns,omitempty"` // for measuring, or 0
+	PilotBlocks    int           `json:"pilot_blocks,omitempty"`
+	StageTwoBlocks int           `json:"stage_two_blocks,omitempty"` // what Stein's second stage asked for
+	Notes          []string      `json:"notes,omitempty"`            // conditions left out and why, and the like
+	Ladder         bool          `json:"ladder,omitempty"`
+}
+
+// Condition is platform + setting + workload parameters.
+type Condition struct {
+	ID       string // unique within the run, stable between runs of the same design: "redis@docker,network=bridge"
+	Label    string // ID without what all conditions of the workload share: "docker network=bridge"
+	Workload string
+	Params   workload.Params
+	Platform string
+	Setting  platform.Setting
+	Baseline bool
+	Metrics  []workload.Metric
+	Image    string // digest
+	ImageRef string // name for people
+	Packages []string
+	Version  string // of the platform: "runc 1.1.5"
+	// InForce is what the kernel reported in the first trial.
+	InForce *platform.InForce
+	// NotRepresentative says why figures of this condition do not carry over
+	// (an emulated virtual machine); empty where they do.
+	NotRepresentative string
+}
+
+// Trial is one execution under one condition.
+type Trial struct {
+	ID        int64
+	Condition string
+	Workload  string
+	Block     int // from 1; 0 is the warm-up
+	Attempt   int // from 1; above 1 where the block was repeated for taint
+	Position  int // within the block, from 0
+	Replicate int // 0, or 1 for the baseline's second execution (A/A)
+	Started   time.Time
+	Elapsed   time.Duration
+	Taint     []string // causes outside the experiment: "steal 7.1 %"
+	Error     string   // why it yielded nothing; empty where it is valid
+	Samples   []Sample
+	// Histograms by name; values in microseconds.
+	Histograms map[string]Histogram
+	// Surroundings of the trial: load, steal, foreign CPU, launch time, and
+	// what else may explain it.
+	Covariates map[string]float64
+}
+
+// Sample is one value of one metric.
+type Sample struct {
+	Metric string
+	Value  float64
+}
+
+// Histogram is an HdrHistogram in its V2 compressed encoding (base64), so that
+// any HdrHistogram library reads it.
+type Histogram string
+
+// Host is what is known of the machine; the fingerprint that makes two runs comparable.
+type Host struct {
+	Hostname  string            `json:"hostname"`
+	Kernel    string            `json:"kernel"`
+	OS        string            `json:"os"`
+	Arch      string            `json:"arch"`
+	CPUModel  string            `json:"cpu_model"`
+	CPUs      int               `json:"cpus"`
+	SMT       string            `json:"smt"`
+	Governor  string            `json:"governor"`
+	Memory    int64             `json:"memory"`
+	Swap      int64             `json:"swap"`
+	Cgroup    string            `json:"cgroup"` // "v1", "v2", "hybrid (controllers on v1)"
+	THP       string            `json:"thp"`
+	KSM       string            `json:"ksm"`
+	Virtual   string            `json:"virtual"` // hypervisor, or "none"
+	LSM       string            `json:"lsm"`
+	Mitigated map[string]string `json:"mitigations"`
+	Versions  map[string]string `json:"versions"` // of docker, containerd, runc, crun
+	CmdLine   string            `json:"cmdline,omitempty"`
+	FS        string            `json:"fs"` // file system of the state directory
+}
+
+// MarshalHost gives the host as JSON, as it is stored.
+func MarshalHost(h Host) ([]byte, error) { return json.Marshal(h) }

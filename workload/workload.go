@@ -1,0 +1,126 @@
+// Package workload says what is weighed: a real program (or a service with
+// its load), the image it lives in, its parameters, and the metrics that a
+// trial of it yields. The registry holds the ones we ship; a YAML file or a
+// command line makes the user's own.
+//
+// A workload knows nothing of platforms, settings or repetition: it is handed
+// one running program ([Trial]) and drives it once.
+package workload
+
+import (
+	"context"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Workload is a program that can be weighed.
+type Workload interface {
+	// Name is a short word: "redis".
+	Name() string
+	// Summary is one line for lists.
+	Summary() string
+	// Params are the parameters, with defaults.
+	Params() []Param
+	// Source says where its image comes from.
+	Source() Source
+	// Program says what to run. Params holds a value for every parameter; the
+	// error names the parameter and what is allowed, and is the user's to mend.
+	Program(p Params) (Program, error)
+	// Metrics lists what a trial yields, the most important first: verdicts
+	// and stopping rest on those marked Primary.
+	Metrics(p Params) []Metric
+	// Drive runs one trial on a program that has been launched: waits until it
+	// is ready, loads it, and records each metric. It returns an error where
+	// the trial is not valid; what was recorded before then is not used.
+	Drive(ctx context.Context, t Trial) error
+}
+
+// Source says where a workload's image comes from. Exactly one field is set.
+type Source struct {
+	Recipe  string // name of a recipe of package image
+	Archive string // path of an OCI or docker archive
+	Rootfs  string // path of a directory
+	Image   string // reference known to a local engine
+}
+
+// Param is a parameter of a workload.
+type Param struct {
+	Name    string
+	Default string
+	Doc     string // shape, unit, range
+}
+
+// Params are the values of a trial's parameters, by name.
+type Params map[string]string
+
+// Program is what a platform launches.
+type Program struct {
+	Args  []string // empty: the image's entry point and command
+	Env   []string
+	Dir   string
+	Ports []int
+	Data  []string // directories inside that it writes
+	// Service is true where the program runs until it is stopped; a batch
+	// program ends by itself.
+	Service bool
+	// MemoryNeed is the least memory limit in bytes with which the program can
+	// do its work; a smaller setting is refused before anything runs. 0: unknown.
+	MemoryNeed int64
+}
+
+// Better is the direction of a metric.
+type Better string
+
+// The directions.
+const (
+	Higher Better = "higher"
+	Lower  Better = "lower"
+)
+
+// Metric is something a trial yields: a value each trial, or a histogram.
+type Metric struct {
+	Name   string `json:"name"` // "get", "get-p99", "elapsed"
+	Unit   string `json:"unit"` // "requests/s", "s", "B/s", "us": SI, spelled as golang.org/x/perf/benchunit does
+	Better Better `json:"better"`
+	Doc    string `json:"doc,omitempty"`
+	// Primary metrics carry the verdict of a run.
+	Primary bool `json:"primary,omitempty"`
+	// Quantile, where not 0, makes the metric that quantile of the merged
+	// histograms recorded under Histogram; no value of its own is recorded.
+	Quantile  float64 `json:"quantile,omitempty"`
+	Histogram string  `json:"histogram,omitempty"`
+	// Count metrics may be zero and are compared as counts.
+	Count bool `json:"count,omitempty"`
+}
+
+// Exit is how a batch program ended.
+type Exit struct {
+	Code      int
+	OOMKilled bool
+	Elapsed   time.Duration
+	CPU       time.Duration // user and system time of all its processes
+}
+
+// Trial is one launched program, as its workload sees it.
+type Trial interface {
+	Params() Params
+	// Address is where the program's port answers, seen from the host.
+	Address(port int) string
+	// Wait blocks until the program ends by itself.
+	Wait(ctx context.Context) (Exit, error)
+	// Output is what the program has printed so far, standard output and error
+	// apart, at most 1 MiB of each (the end is kept).
+	Output() (stdout, stderr []byte)
+	// Generate runs a load program from the same image, in the load
+	// generator's place, which is the same for every condition: beside the
+	// host, from the image's root directory, first to die when memory ends.
+	// It returns what it printed.
+	Generate(ctx context.Context, args []string) (stdout []byte, err error)
+	// Record keeps one value of a metric. Several values of one metric in one
+	// trial are kept as they are and averaged (geometrically where all are
+	// positive) for the comparison.
+	Record(metric string, value float64)
+	// RecordHistogram keeps a latency histogram, values in microseconds.
+	RecordHistogram(name string, h *hdrhistogram.Histogram)
+}
