@@ -1,0 +1,82 @@
+# `make weigh` and `make test` are all that a fresh Debian 12 needs (with make
+# itself: apt-get install make). Set-up is scripts/setup.sh; see its head.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Set-up comes before building, and two steps at once would both call apt-get.
+.NOTPARALLEL:
+
+# Asked for late, in the recipe that uses it: `make go` may only just have
+# fetched it.
+GO = $(shell scripts/setup.sh which-go)
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+# The version is stamped by hand: Go's own stamp wants git, and a repository
+# that belongs to whoever builds.
+BUILD = build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
+
+# Packages one at a time: many tests use the host's cgroups, the engine and the
+# clock, and two at once would weigh each other. The limit is a package's.
+TEST = test -p 1 -timeout 10m
+
+SHELL_SCRIPTS := scripts/setup.sh .ci/run
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | column -t -s $$'\t'
+
+.PHONY: weigh
+weigh: setup build ## set up, build, and weigh redis, stream and ffmpeg (under 15 minutes)
+	bin/tare weigh redis stream ffmpeg --budget 8m --yes
+
+.PHONY: test
+test: setup build lint generated ## set up, build, check, run every test and a short weighing
+	$(GO) $(TEST) ./...
+	bin/tare weigh redis --quick --yes
+
+.PHONY: setup
+setup: ## packages, Go, a Docker engine that answers; says what the host lacks
+	@scripts/setup.sh all
+
+.PHONY: go
+go:
+	@scripts/setup.sh which-go >/dev/null 2>&1 || scripts/setup.sh go
+
+.PHONY: build
+build: go ## bin/tare, a static binary; needs Go and nothing else
+	CGO_ENABLED=0 $(GO) $(BUILD) -o bin/tare ./cmd/tare
+
+.PHONY: cross
+cross: go ## bin/tare-linux-arm64
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) $(BUILD) -o bin/tare-linux-arm64 ./cmd/tare
+
+.PHONY: lint
+lint: go ## gofmt, go vet, staticcheck, shellcheck
+	@scripts/setup.sh lint
+	@unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .); \
+	if [[ -n $$unformatted ]]; then echo "gofmt would change:" $$unformatted; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool -modfile=tools/go.mod staticcheck ./...
+	@if command -v shellcheck >/dev/null; then shellcheck $(SHELL_SCRIPTS); fi
+
+.PHONY: generate
+generate: go ## make generated files anew
+	$(GO) generate ./...
+
+# What generating changed is told from what was changed before.
+TREE_STATE = { git diff HEAD; git ls-files -oz --exclude-standard | xargs -0r cat; } | sha256sum
+
+.PHONY: generated
+generated: go ## fail where generated files are not current
+	@if ! git rev-parse HEAD >/dev/null 2>&1; then echo "generated: no git history here to compare with; passed over"; exit; fi; \
+	before=$$($(TREE_STATE)); \
+	$(GO) generate ./...; \
+	if [[ $$before != "$$($(TREE_STATE))" ]]; then git status --short; echo "generated files were not current: they are now; review and commit them"; exit 1; fi
+
+.PHONY: clean
+clean: ## remove what was built (what tare left on the host: bin/tare clean)
+	rm -rf bin

@@ -1,0 +1,341 @@
+#!/usr/bin/env bash
+# All set-up that building, testing and weighing need, and nothing beyond: the
+# Go toolchain, Debian packages, a Docker engine that answers, the linters.
+# Every step looks before it acts, so a second call does nothing and is quick,
+# and says one line. `scripts/setup.sh help` lists the steps.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/tare
+engine_state=/run/tare
+
+# What is fetched where no Go on PATH satisfies go.mod. Raise it with go.mod.
+go_release=1.26.8
+
+# COMMAND PACKAGE, in the order of the message. A package is looked for by its
+# command (a leading / names a file), so that other distributions, whose
+# packages have other names, count as complete where the commands are there.
+packages='
+/etc/ssl/certs/ca-certificates.crt ca-certificates
+git      git
+gcc      gcc
+/usr/include/stdio.h libc6-dev
+runc     runc
+crun     crun
+dockerd  docker.io
+docker   docker.io
+iptables iptables
+ip       iproute2
+'
+
+# The status for "this host lacks it", as tare itself uses it; 1 is a failure.
+lacks=3
+
+# Engines and iptables live in sbin, which a login without root's profile has
+# not on its PATH.
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+
+say() { printf '%s\n' "$*"; }
+die() {
+	printf '%s\n' "$*" >&2
+	exit 1
+}
+
+# lack says on standard error what is missing and gives the status for it.
+lack() {
+	printf '%s\n' "$*" >&2
+	return "$lacks"
+}
+
+usage() {
+	cat <<'TEXT'
+usage: scripts/setup.sh STEP...
+
+  packages     Debian packages: OCI runtimes, the Docker engine, a C compiler
+  go           a Go toolchain that satisfies go.mod
+  engine       a Docker engine that answers; started here if none does
+  lint         shellcheck and staticcheck
+  all          packages, go, engine; what the host lacks is said and passed over
+  which-go     print the path of the Go that the build uses
+  engine-stop  stop the engine that `engine` started, and no other
+
+Status: 0 done, 1 failed, 3 the host lacks what the step needs.
+Environment: TARE_DOCKERD_FLAGS is added to dockerd's command line; DOCKER_HOST
+is where the engine answers; GOPROXY and the rest of Go's settings are honoured.
+TEXT
+}
+
+# --- packages ---------------------------------------------------------------
+
+have() {
+	case $1 in
+	/*) test -e "$1" ;;
+	*) command -v "$1" >/dev/null ;;
+	esac
+}
+
+missing_packages() {
+	local probe package
+	while read -r probe package; do
+		if [[ -n $probe ]] && ! have "$probe"; then
+			printf '%s\n' "$package"
+		fi
+	done <<<"$packages" | sort -u | paste -sd' ' -
+}
+
+# install STEP PACKAGE... installs packages, or says in one line why it cannot.
+install() {
+	local step=$1 log
+	shift
+	if ! have apt-get; then
+		lack "$step: no apt-get here; install what your distribution calls: $*"
+		return
+	fi
+	if [[ $EUID -ne 0 ]]; then
+		lack "$step: missing $*; as root: apt-get install -y --no-install-recommends $*"
+		return
+	fi
+	say "$step: installing $*"
+	log=$(mktemp)
+	export DEBIAN_FRONTEND=noninteractive
+	# Lists first: a minimal image has none, and stale ones name files that
+	# the mirror no longer holds.
+	if ! { apt-get update && apt-get install -y --no-install-recommends "$@"; } >"$log" 2>&1 </dev/null; then
+		tail -n 15 "$log" >&2
+		rm -f "$log"
+		lack "$step: apt-get could not install $*; its last lines are above: mend that and run it again"
+		return
+	fi
+	rm -f "$log"
+	hash -r
+}
+
+step_packages() {
+	local missing
+	missing=$(missing_packages)
+	if [[ -z $missing ]]; then
+		say "packages: all present"
+		return
+	fi
+	# shellcheck disable=SC2086 # a list of words
+	install packages $missing
+}
+
+# --- go ---------------------------------------------------------------------
+
+go_wanted() { sed -n 's/^go //p' "$root/go.mod"; }
+
+# at_least A B: is version A not below B? Release candidates count as below.
+at_least() {
+	[[ $1 =~ ^[0-9]+(\.[0-9]+)*$ ]] && [[ $(printf '%s\n' "$1" "$2" | sort -V | head -n 1) == "$2" ]]
+}
+
+# satisfies GO: asked inside the module, a Go from 1.21 on answers with the
+# version that it would switch to, or fails where GOTOOLCHAIN forbids it.
+satisfies() {
+	local version
+	[[ -x $1 ]] && version=$(cd "$root" && "$1" env GOVERSION 2>/dev/null) && at_least "${version#go}" "$(go_wanted)"
+}
+
+fetched_go() { printf '%s\n' "$cache/go/$go_release/bin/go"; }
+
+find_go() {
+	local candidate
+	for candidate in "$(command -v go || true)" /usr/local/go/bin/go "$(fetched_go)"; do
+		if [[ -n $candidate ]] && satisfies "$candidate"; then
+			printf '%s\n' "$candidate"
+			return
+		fi
+	done
+	return 1
+}
+
+# A toolchain is an ordinary module to every Go that knows modules, so any old
+# Go can fetch the new one, from wherever GOPROXY points and checked against
+# the checksum database. What a Go from 1.21 on then does by itself is done here
+# by hand: module archives carry no modes, and no nested go.mod.
+fetch_go() {
+	local old=$1 platform work dir log
+	platform=$("$old" env GOHOSTOS)-$("$old" env GOHOSTARCH)
+	at_least "$go_release" "$(go_wanted)" ||
+		die "go: go.mod wants $(go_wanted), above the $go_release that setup.sh would fetch: raise go_release there"
+	mkdir -p "$cache/go"
+	work=$(mktemp -d "$cache/go/fetch.XXXXXX")
+	log=$work/log
+	say "go: fetching $go_release through the module proxy"
+	printf 'module fetch\n' >"$work/go.mod"
+	if ! (cd "$work" && GOTOOLCHAIN=local GOMODCACHE=$work/mod "$old" mod download "golang.org/toolchain@v0.0.1-go$go_release.$platform") >"$log" 2>&1; then
+		tail -n 5 "$log" >&2
+		discard "$work"
+		die "go: could not fetch Go $go_release ($platform); its last lines are above: mend that, or put a Go $(go_wanted) or newer on PATH"
+	fi
+	dir=$work/mod/golang.org/toolchain@v0.0.1-go$go_release.$platform
+	chmod -R u+w "$dir"
+	find "$dir/bin" "$dir/pkg/tool" -type f -exec chmod a+x {} +
+	find "$dir" -name _go.mod -execdir mv -T _go.mod go.mod ';'
+	# By a rename, so that a fetch cut short never leaves half a toolchain.
+	discard "$cache/go/$go_release"
+	mv -T "$dir" "$cache/go/$go_release"
+	discard "$work"
+}
+
+# discard removes a tree that Go may have made read-only.
+discard() {
+	if [[ -e $1 ]]; then
+		chmod -R u+w "$1"
+		rm -rf "$1"
+	fi
+}
+
+step_go() {
+	local go old
+	if ! go=$(find_go); then
+		old=$(command -v go || true)
+		if [[ -z $old ]]; then
+			install go ca-certificates golang-go || {
+				lack "go: without it nothing can be built: put a Go $(go_wanted) or newer on PATH"
+				return
+			}
+			old=$(command -v go)
+		fi
+		fetch_go "$old"
+		go=$(find_go) || die "go: what was fetched to $(fetched_go) does not run: remove that directory and run it again"
+	fi
+	say "go: $("$go" env GOVERSION) ($go)"
+}
+
+step_which_go() {
+	find_go || lack "go: none here satisfies go.mod: run scripts/setup.sh go"
+}
+
+# --- engine -----------------------------------------------------------------
+
+server_version() { docker version --format '{{.Server.Version}}' 2>/dev/null; }
+
+# start_time PID is the process' start in clock ticks since boot: with the id
+# it names one process for good, which an id alone does not.
+start_time() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20; }
+
+step_engine() {
+	local version address
+	if ! have docker; then
+		lack "engine: no docker command; as root: scripts/setup.sh packages (without an engine everything but the docker platform works)"
+		return
+	fi
+	if version=$(server_version) && [[ -n $version ]]; then
+		say "engine: Docker $version answers"
+		return
+	fi
+	address=${DOCKER_HOST:-unix:///var/run/docker.sock}
+	case $address in
+	unix://*) ;;
+	*)
+		lack "engine: none answers at DOCKER_HOST=$address: start it there, or unset DOCKER_HOST"
+		return
+		;;
+	esac
+	if [[ $EUID -ne 0 ]]; then
+		if [[ -S ${address#unix://} && ! -w ${address#unix://} ]]; then
+			lack "engine: no permission to use ${address#unix://}: run as root (without an engine everything but the docker platform works)"
+		else
+			lack "engine: none answers at $address; as root: scripts/setup.sh engine (without an engine everything but the docker platform works)"
+		fi
+		return
+	fi
+	if ! have dockerd; then
+		lack "engine: none answers at $address and there is no dockerd to start: scripts/setup.sh packages"
+		return
+	fi
+	start_engine "$address"
+	say "engine: Docker $(server_version) started by hand (log $engine_state/dockerd.log; stop it with: scripts/setup.sh engine-stop)"
+}
+
+# start_engine starts a daemon of its own session, so that it outlives the
+# make that asked for it. There may be no systemd (a container, a CI runner),
+# and where there is one it has started the engine when it was installed.
+start_engine() {
+	local address=$1 log=$engine_state/dockerd.log pid tries
+	mkdir -p "$engine_state"
+	# shellcheck disable=SC2086 # flags, a list of words
+	setsid dockerd --host="$address" ${TARE_DOCKERD_FLAGS:-} >"$log" 2>&1 </dev/null &
+	pid=$!
+	printf '%s %s\n' "$pid" "$(start_time "$pid")" >"$engine_state/dockerd.pid"
+	for ((tries = 0; tries < 150; tries++)); do
+		if [[ -n $(server_version) ]]; then
+			return
+		fi
+		if ! kill -0 "$pid" 2>/dev/null; then
+			break
+		fi
+		sleep 0.2
+	done
+	tail -n 8 "$log" >&2
+	step_engine_stop >/dev/null
+	die "engine: dockerd did not answer at $address; its last lines are above (whole log: $log)"
+}
+
+step_engine_stop() {
+	local pid started
+	if ! read -r pid started 2>/dev/null <"$engine_state/dockerd.pid"; then
+		say "engine: none that was started here"
+		return
+	fi
+	if [[ $(start_time "$pid") == "$started" ]]; then
+		kill "$pid"
+		# Its containers are stopped first, each with its own grace.
+		while [[ $(start_time "$pid") == "$started" ]]; do
+			sleep 0.2
+		done
+	fi
+	rm -f "$engine_state/dockerd.pid"
+	say "engine: stopped"
+}
+
+# --- lint -------------------------------------------------------------------
+
+step_lint() {
+	local go
+	if ! have shellcheck; then
+		install lint shellcheck || true
+	fi
+	go=$(step_which_go)
+	(cd "$root" && "$go" tool -modfile=tools/go.mod staticcheck -version)
+}
+
+# --- all --------------------------------------------------------------------
+
+# optional runs a step whose lack leaves the rest usable.
+optional() {
+	local status=0
+	"$@" || status=$?
+	if [[ $status -ne 0 && $status -ne $lacks ]]; then
+		exit "$status"
+	fi
+}
+
+step_all() {
+	optional step_packages
+	step_go
+	optional step_engine
+}
+
+if [[ $# -eq 0 ]]; then
+	usage >&2
+	exit 2
+fi
+for step; do
+	case $step in
+	packages) step_packages ;;
+	go) step_go ;;
+	engine) step_engine ;;
+	lint) step_lint ;;
+	all) step_all ;;
+	which-go) step_which_go ;;
+	engine-stop) step_engine_stop ;;
+	help | -h | --help) usage ;;
+	*)
+		usage >&2
+		exit 2
+		;;
+	esac
+done
