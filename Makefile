@@ -27,7 +27,7 @@ SHELL_SCRIPTS := scripts/setup.sh .ci/run
 
 .PHONY: help
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | column -t -s $$'\t'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: weigh
 weigh: setup build ## set up, build, and weigh redis, stream and ffmpeg (under 15 minutes)
