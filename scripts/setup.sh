@@ -92,7 +92,7 @@ install() {
 		return
 	fi
 	if [[ $EUID -ne 0 ]]; then
-		lack "$step: missing $*; as root: apt-get install -y --no-install-recommends $*"
+		lack "$step: some are missing; as root: apt-get update && apt-get install -y --no-install-recommends $*"
 		return
 	fi
 	say "$step: installing $*"
@@ -192,10 +192,11 @@ step_go() {
 	if ! go=$(find_go); then
 		old=$(command -v go || true)
 		if [[ -z $old ]]; then
-			install go ca-certificates golang-go || {
-				lack "go: without it nothing can be built: put a Go $(go_wanted) or newer on PATH"
+			if ! have apt-get || [[ $EUID -ne 0 ]]; then
+				lack "go: nothing can be built without Go $(go_wanted) or newer: put one on PATH, or as root on Debian: scripts/setup.sh go"
 				return
-			}
+			fi
+			install go ca-certificates golang-go || return
 			old=$(command -v go)
 		fi
 		fetch_go "$old"
@@ -205,7 +206,7 @@ step_go() {
 }
 
 step_which_go() {
-	find_go || lack "go: none here satisfies go.mod: run scripts/setup.sh go"
+	find_go || lack "go: none here satisfies go.mod: scripts/setup.sh go"
 }
 
 # --- engine -----------------------------------------------------------------
