@@ -317,3 +317,100 @@ func FormatCPUList(cpus []int) string {
 	}
 	return strings.Join(parts, ",")
 }
+
+// Clear gives the knob named key back to its zero value.
+func (s *Setting) Clear(key string) {
+	switch key {
+	case "cpus":
+		s.CPUs = 0
+	case "cpu-period":
+		s.CPUPeriod = 0
+	case "cpu-burst":
+		s.CPUBurst = 0
+	case "cpu-shares":
+		s.CPUShares = 0
+	case "cpuset-cpus":
+		s.CPUSet = ""
+	case "memory":
+		s.Memory = 0
+	case "storage":
+		s.Storage = ""
+	case "network":
+		s.Network = ""
+	case "root":
+		s.Root = ""
+	case "seccomp":
+		s.Seccomp = ""
+	case "lsm":
+		s.LSM = ""
+	case "log-driver":
+		s.LogDriver = ""
+	case "runtime":
+		s.Runtime = ""
+	}
+}
+
+// Normal is the setting with every knob that merely names its default left
+// out, so that "network=host" and nothing are one condition.
+func (s Setting) Normal() Setting {
+	if s.CPUs == 0 || s.CPUPeriod == 100*time.Millisecond {
+		s.CPUPeriod = 0
+	}
+	if s.CPUShares == 1024 {
+		s.CPUShares = 0
+	}
+	if s.Storage == StorageLayer {
+		s.Storage = ""
+	}
+	if s.Network == NetworkHost {
+		s.Network = ""
+	}
+	if s.Seccomp == "default" {
+		s.Seccomp = ""
+	}
+	if s.LSM == "default" {
+		s.LSM = ""
+	}
+	if s.LogDriver == "json-file" {
+		s.LogDriver = ""
+	}
+	return s
+}
+
+// Contradiction says, in one line, why no platform of a host with these CPUs
+// could grant the setting; it is empty where one could.
+func (s Setting) Contradiction(hostCPUs []int) string {
+	quota, _, limited := s.Quota()
+	switch {
+	case limited && quota < time.Millisecond:
+		return fmt.Sprintf("cpus=%g in a period of %v is a quota of %v: the kernel's least is 1ms; raise cpus or cpu-period", s.CPUs, s.CPUPeriod, quota)
+	case s.CPUs > float64(len(hostCPUs)):
+		return fmt.Sprintf("cpus=%g: this host has %d", s.CPUs, len(hostCPUs))
+	case s.CPUPeriod != 0 && !limited:
+		return "cpu-period means nothing without cpus"
+	case s.CPUBurst != 0 && !limited:
+		return "cpu-burst means nothing without cpus"
+	case s.CPUBurst > quota:
+		return fmt.Sprintf("cpu-burst=%v is more than the quota of %v", s.CPUBurst, quota)
+	}
+	if s.CPUSet == "" {
+		return ""
+	}
+	allowed := map[int]bool{}
+	for _, c := range hostCPUs {
+		allowed[c] = true
+	}
+	set, err := ParseCPUList(s.CPUSet)
+	if err != nil {
+		return err.Error()
+	}
+	for _, c := range set {
+		if !allowed[c] {
+			return fmt.Sprintf("cpuset-cpus=%s: CPU %d is not one of this host's %s", s.CPUSet, c, FormatCPUList(hostCPUs))
+		}
+	}
+	if s.CPUs > float64(len(set)) {
+		return fmt.Sprintf("cpus=%g and cpuset-cpus=%s contradict: the set holds %d", s.CPUs, s.CPUSet, len(set))
+	}
+	return ""
+}
