@@ -1,0 +1,176 @@
+package cgroup
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/kernel/procfs"
+)
+
+// Membership is one line of /proc/PID/cgroup.
+type Membership struct {
+	ID          int      // of the hierarchy; 0 is version 2
+	Controllers []string // sorted; empty for version 2
+	Name        string   // of a version 1 tree without controllers
+	Path        string   // from the hierarchy's root
+}
+
+// String writes the line as the kernel does.
+func (m Membership) String() string {
+	return fmt.Sprintf("%d:%s:%s", m.ID, m.key(), m.Path)
+}
+
+func (m Membership) key() string {
+	h := Hierarchy{Version: 1, Controllers: m.Controllers, Name: m.Name}
+	return h.key()
+}
+
+// ParseMembership parses /proc/PID/cgroup. A path may hold colons.
+func ParseMembership(r io.Reader) ([]Membership, error) {
+	var all []Membership
+	scan := bufio.NewScanner(r)
+	for scan.Scan() {
+		f := strings.SplitN(scan.Text(), ":", 3)
+		if len(f) != 3 || !strings.HasPrefix(f[2], "/") {
+			return nil, fmt.Errorf("%q is not ID:CONTROLLERS:/PATH", scan.Text())
+		}
+		id, err := strconv.Atoi(f[0])
+		if err != nil || id < 0 {
+			return nil, fmt.Errorf("%q: the hierarchy's id is not a number", scan.Text())
+		}
+		// The kernel marks the group of a zombie whose directory is gone.
+		m := Membership{ID: id, Path: strings.TrimSuffix(f[2], " (deleted)")}
+		for word := range strings.SplitSeq(f[1], ",") {
+			if name, ok := strings.CutPrefix(word, "name="); ok {
+				m.Name = name
+			} else if word != "" {
+				m.Controllers = append(m.Controllers, word)
+			}
+		}
+		slices.Sort(m.Controllers)
+		all = append(all, m)
+	}
+	return all, scan.Err()
+}
+
+// Place is one directory in one hierarchy.
+type Place struct {
+	Hierarchy
+	Path string // from the hierarchy's root: "/tare/redis-1"
+}
+
+// Dir is the place's directory on this host.
+func (p Place) Dir() string { return filepath.Join(p.Mount, within(p.Root, p.Path)) }
+
+// within gives name relative to the part of the tree that is mounted. A group
+// above that part (seen from inside a container) shows as the part's root.
+func within(root, name string) string {
+	if root == "/" || root == "" {
+		return name
+	}
+	if name == root {
+		return "/"
+	}
+	if rest, ok := strings.CutPrefix(name, root+"/"); ok {
+		return "/" + rest
+	}
+	if strings.HasPrefix(root, "/..") || strings.HasPrefix(name, "/..") {
+		return "/"
+	}
+	return name
+}
+
+// Group is what is one group to its user: a place in each of several hierarchies.
+type Group struct {
+	Places []Place
+}
+
+// At gives the group of that path in every hierarchy, whether it exists or not.
+func (l Layout) At(name string) Group {
+	var g Group
+	for _, h := range l.Hierarchies {
+		g.Places = append(g.Places, Place{h, path.Join(h.Root, name)})
+	}
+	return g
+}
+
+// Of gives the group that a process is in.
+func (l Layout) Of(pid int) (Group, []Membership, error) {
+	file := procfs.Host.Process(pid).Path("cgroup")
+	f, err := os.Open(file)
+	if err != nil {
+		return Group{}, nil, err
+	}
+	defer f.Close()
+	members, err := ParseMembership(f)
+	if err != nil {
+		return Group{}, nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return l.In(members), members, nil
+}
+
+// In gives the group that the memberships name.
+func (l Layout) In(members []Membership) Group {
+	var g Group
+	for _, h := range l.Hierarchies {
+		i := slices.IndexFunc(members, func(m Membership) bool { return m.key() == h.key() })
+		if i >= 0 {
+			g.Places = append(g.Places, Place{h, members[i].Path})
+		}
+	}
+	return g
+}
+
+// Unified is the part of the group in the version 2 hierarchy; it is empty
+// where there is none.
+func (g Group) Unified() Group {
+	var u Group
+	for _, p := range g.Places {
+		if p.Version == 2 {
+			u.Places = append(u.Places, p)
+		}
+	}
+	return u
+}
+
+// Child gives the group of that name below this one.
+func (g Group) Child(name string) Group {
+	c := Group{Places: slices.Clone(g.Places)}
+	for i := range c.Places {
+		c.Places[i].Path = path.Join(c.Places[i].Path, name)
+	}
+	return c
+}
+
+// For finds the place that carries the controller.
+func (g Group) For(controller string) (Place, bool) {
+	for _, p := range g.Places {
+		if p.Has(controller) {
+			return p, true
+		}
+	}
+	return Place{}, false
+}
+
+// Exists reports whether the group has a directory in any of its hierarchies.
+func (g Group) Exists() bool {
+	return slices.ContainsFunc(g.Places, func(p Place) bool {
+		_, err := os.Stat(p.Dir())
+		return err == nil
+	})
+}
+
+// String names the group's path, as for an error.
+func (g Group) String() string {
+	if len(g.Places) == 0 {
+		return "no cgroup"
+	}
+	return g.Places[0].Path
+}

@@ -1,0 +1,194 @@
+// Package procfs reads what /proc tells of one process: its state, limits,
+// environment, mounts and descriptors.
+//
+// It is not a general reader of /proc (host-wide figures are elsewhere), and it
+// never writes. The formats are those of proc(5) and the kernel's
+// Documentation/filesystems/proc.rst. Each has a parser that takes a reader,
+// so that reading a recorded file needs no kernel.
+package procfs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// FS is the directory that a procfs is mounted on.
+type FS string
+
+// Host is this host's procfs.
+const Host FS = "/proc"
+
+// Process is one process in a procfs. It is a name, not a handle: the process
+// behind it may end, and every method then fails with an error for which
+// [Gone] holds.
+type Process struct {
+	dir string
+	PID int
+}
+
+// Process names the process with the given id.
+func (f FS) Process(pid int) Process {
+	return Process{filepath.Join(string(f), strconv.Itoa(pid)), pid}
+}
+
+// errGone is what a zombie's missing parts are reported as.
+var errGone error = syscall.ESRCH
+
+// Gone reports whether err says that the process ended.
+func Gone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH)
+}
+
+// Path is the path of one of the process' files, such as "ns/net".
+func (p Process) Path(name string) string { return filepath.Join(p.dir, name) }
+
+func (p Process) read(name string) ([]byte, error) {
+	b, err := os.ReadFile(p.Path(name))
+	if err != nil {
+		return nil, fmt.Errorf("process %d: %w", p.PID, err)
+	}
+	return b, nil
+}
+
+func parse[T any](p Process, name string, parser func(io.Reader) (T, error)) (T, error) {
+	var none T
+	b, err := p.read(name)
+	if err != nil {
+		return none, err
+	}
+	v, err := parser(bytes.NewReader(b))
+	if err != nil {
+		return none, fmt.Errorf("%s: %w", p.Path(name), err)
+	}
+	return v, nil
+}
+
+// Stat reads /proc/PID/stat.
+func (p Process) Stat() (Stat, error) { return parse(p, "stat", ParseStat) }
+
+// Status reads /proc/PID/status.
+func (p Process) Status() (Status, error) { return parse(p, "status", ParseStatus) }
+
+// Limits reads /proc/PID/limits.
+func (p Process) Limits() (Limits, error) { return parse(p, "limits", ParseLimits) }
+
+// Mounts reads /proc/PID/mountinfo: the mounts below the process' root.
+func (p Process) Mounts() ([]Mount, error) { return parse(p, "mountinfo", ParseMountInfo) }
+
+// Environ reads the environment that the program was started with, sorted.
+func (p Process) Environ() ([]string, error) {
+	b, err := p.read("environ")
+	if err != nil {
+		return nil, err
+	}
+	return ParseEnviron(b), nil
+}
+
+// Args reads the command line; empty for a zombie.
+func (p Process) Args() ([]string, error) {
+	b, err := p.read("cmdline")
+	if err != nil {
+		return nil, err
+	}
+	return splitNUL(b), nil
+}
+
+// OOMScoreAdj reads the badness adjustment.
+func (p Process) OOMScoreAdj() (int, error) {
+	b, err := p.read("oom_score_adj")
+	if err != nil {
+		return 0, err
+	}
+	v, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", p.Path("oom_score_adj"), err)
+	}
+	return v, nil
+}
+
+// SecurityLabel reads the security module's profile, empty where no module
+// labels processes.
+func (p Process) SecurityLabel() string {
+	// A kernel without a labelling module answers EINVAL, one without any
+	// module has no file.
+	b, err := p.read("attr/current")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimRight(string(b), "\x00\n")
+}
+
+// Descriptor says what one of the process' descriptors is: "/dev/null" (by its
+// device number, since every root has its own node), "pipe", "socket", or a path.
+func (p Process) Descriptor(fd int) (string, error) {
+	name := "fd/" + strconv.Itoa(fd)
+	target, err := os.Readlink(p.Path(name))
+	if err != nil {
+		return "", fmt.Errorf("process %d: %w", p.PID, err)
+	}
+	if kind, _, anonymous := strings.Cut(target, ":["); anonymous && !strings.HasPrefix(target, "/") {
+		return kind, nil
+	}
+	if info, err := os.Stat(p.Path(name)); err == nil && isNull(info) {
+		return "/dev/null", nil
+	}
+	return target, nil
+}
+
+func isNull(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && info.Mode()&fs.ModeCharDevice != 0 && st.Rdev == 1<<8|3
+}
+
+// Namespaces maps each kind of namespace ("net", "mnt", ...) to its identity
+// ("net:[4026531840]").
+func (p Process) Namespaces() (map[string]string, error) {
+	entries, err := os.ReadDir(p.Path("ns"))
+	if err != nil {
+		return nil, fmt.Errorf("process %d: %w", p.PID, err)
+	}
+	ns := make(map[string]string, len(entries))
+	for _, e := range entries {
+		// The namespaces that children will be born into are not the process' own.
+		if strings.HasSuffix(e.Name(), "_for_children") {
+			continue
+		}
+		id, err := os.Readlink(p.Path("ns/" + e.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("process %d: %w", p.PID, err)
+		}
+		ns[e.Name()] = id
+	}
+	return ns, nil
+}
+
+// Children lists the process ids of the children of all its threads.
+func (p Process) Children() ([]int, error) {
+	files, err := filepath.Glob(p.Path("task/*/children"))
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			continue // the thread has ended, and its children belong to another
+		}
+		for _, word := range strings.Fields(string(b)) {
+			if pid, err := strconv.Atoi(word); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	sort.Ints(pids)
+	return pids, nil
+}
