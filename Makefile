@@ -17,7 +17,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 
 # The version is stamped by hand: Go's own stamp wants git, and a repository
 # that belongs to whoever builds.
-BUILD = build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
+BUILD = build -trimpath -buildvcs=false -ldflags '-s -w -X tare/cli.version=$(VERSION)'
 
 # Packages one at a time: many tests use the host's cgroups, the engine and the
 # clock, and two at once would weigh each other. The limit is a package's.

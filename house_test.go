@@ -1,0 +1,560 @@
+// Package tare_test holds the house's own rules, as tests: which package may
+// import which, who may make raw system calls, what packages are called, and
+// that the documents name only what exists. docs/architecture.md says why.
+package tare_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const module = "tare"
+
+// tower lists the floors from the top. A package belongs to the floor that its
+// path begins with, and imports only from floors below, or from its own.
+var tower = []string{
+	"cmd",
+	"cli",
+	"study",
+	"report",
+	"lab",
+	"overhead",
+	"record",
+	"platform",
+	"workload",
+	"image",
+	"load",
+	"stats",
+	"kernel",
+}
+
+// ground are the floors whose packages import nothing of ours, not even a
+// neighbour.
+var ground = []string{"stats", "kernel"}
+
+// climbs are the imports that run up the tower all the same, each with the
+// reason why it may.
+var climbs = map[edge]string{
+	{"kernel/cgroup", "kernel/procfs"}: "hierarchies are found among the mounts, and mountinfo is parsed once, in procfs",
+}
+
+// systemCallUsers are the packages outside kernel/ that may import
+// golang.org/x/sys/unix, each with the reason why it may.
+var systemCallUsers = map[string]string{}
+
+// plainSyscall matches what any package may use of package syscall: names for
+// what the standard library hands out or takes, none of which enters the
+// kernel. Raw calls are kernel/'s.
+var plainSyscall = regexp.MustCompile(`^(` + strings.Join([]string{
+	`SIG[A-Z0-9]+`, `Signal`, // to send through os.Process
+	`E[A-Z0-9]+`, `Errno`, // to recognise with errors.Is and errors.As
+	`SysProcAttr`, `Credential`, `CLONE_NEW[A-Z]+`, `MS_[A-Z]+`, // what exec.Cmd takes
+	`WaitStatus`, `Rusage`, // what os.ProcessState gives
+	`Stat_t`,   // what fs.FileInfo gives
+	`O_[A-Z]+`, // what os.OpenFile takes
+}, "|") + `)$`)
+
+// vague are names under which anything would fit.
+var vague = []string{"base", "common", "helper", "helpers", "manager", "misc", "shared", "util", "utils"}
+
+type edge struct{ from, to string }
+
+func (e edge) String() string { return e.from + " imports " + e.to }
+
+// goPackage is what these tests read of `go list -json`.
+type goPackage struct {
+	ImportPath   string
+	Dir          string
+	Name         string
+	Doc          string
+	GoFiles      []string
+	TestGoFiles  []string
+	XTestGoFiles []string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+}
+
+// path is the package's directory below the module: "platform/bare".
+func (p goPackage) path() string { return strings.TrimPrefix(p.ImportPath, module+"/") }
+
+func (p goPackage) files() []string {
+	return slices.Concat(p.GoFiles, p.TestGoFiles, p.XTestGoFiles)
+}
+
+func (p goPackage) imports() []string {
+	all := slices.Concat(p.Imports, p.TestImports, p.XTestImports)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// With -e: a package that does not compile still has imports and a name, and
+// its own fault shows where it is built.
+var listPackages = sync.OnceValues(func() ([]goPackage, error) {
+	out, err := exec.Command("go", "list", "-e", "-json", "./...").Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			return nil, fmt.Errorf("go list: %s", exit.Stderr)
+		}
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	var all []goPackage
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p goPackage
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("go list: %w", err)
+		}
+		if p.ImportPath != module { // these tests
+			all = append(all, p)
+		}
+	}
+})
+
+func packages(t *testing.T) []goPackage {
+	t.Helper()
+	all, err := listPackages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) == 0 {
+		t.Fatal("go list names no package: these tests would say nothing")
+	}
+	return all
+}
+
+// floor is the place in the tower of a package path, counted from the top;
+// false where it has none.
+func floor(pkg string) (int, bool) {
+	head, _, _ := strings.Cut(pkg, "/")
+	i := slices.Index(tower, head)
+	return i, i >= 0
+}
+
+// climb says why from may not import to, both paths below the module; empty
+// where it may.
+func climb(from, to string) string {
+	a, ok := floor(from)
+	if !ok {
+		return from + " has no floor: give it one in the tower"
+	}
+	b, ok := floor(to)
+	if !ok {
+		return to + " has no floor: give it one in the tower"
+	}
+	switch {
+	case b < a:
+		return fmt.Sprintf("runs up the tower, from %s to %s", tower[a], tower[b])
+	case a == b && slices.Contains(ground, tower[a]):
+		return tower[a] + " imports nothing of ours"
+	}
+	return ""
+}
+
+func TestClimb(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		refused  bool
+	}{
+		{"cli", "lab", false},
+		{"cmd/tare", "cli", false},
+		{"platform/docker", "platform", false},
+		{"platform/bare", "kernel/cgroup", false},
+		{"lab", "cli", true},
+		{"image", "platform/bare", true},
+		{"kernel/cgroup", "kernel/procfs", true},
+		{"kernel/cgroup", "stats", true},
+		{"attic", "stats", true},
+		{"cli", "attic", true},
+	} {
+		if why := climb(c.from, c.to); (why != "") != c.refused {
+			t.Errorf("climb(%s, %s) = %q, want refused: %t", c.from, c.to, why, c.refused)
+		}
+	}
+}
+
+func TestImportsRunDownTheTower(t *testing.T) {
+	used := map[edge]bool{}
+	for _, p := range packages(t) {
+		if _, ok := floor(p.path()); !ok {
+			t.Errorf("%s has no floor: give it one in the tower", p.path())
+		}
+		for _, i := range p.imports() {
+			// An external test imports the package that it tests.
+			if i == p.ImportPath || !strings.HasPrefix(i, module+"/") {
+				continue
+			}
+			e := edge{p.path(), strings.TrimPrefix(i, module+"/")}
+			why := climb(e.from, e.to)
+			if why == "" {
+				continue
+			}
+			if used[e] = true; climbs[e] == "" {
+				t.Errorf("%s: %s", e, why)
+			}
+		}
+	}
+	for e := range climbs {
+		if !used[e] {
+			t.Errorf("%s no longer, or need not be excused: take it off the list", e)
+		}
+	}
+}
+
+func TestSystemCallsStayInKernel(t *testing.T) {
+	used := map[string]bool{}
+	for _, p := range packages(t) {
+		if p.path() == "kernel" || strings.HasPrefix(p.path(), "kernel/") {
+			continue
+		}
+		for _, i := range p.imports() {
+			if strings.HasPrefix(i, "golang.org/x/sys") {
+				if used[p.path()] = true; systemCallUsers[p.path()] == "" {
+					t.Errorf("%s imports %s: give kernel/ a typed function instead", p.path(), i)
+				}
+			}
+		}
+		for _, u := range uses(t, p, "syscall", p.files()) {
+			if !plainSyscall.MatchString(u.name) {
+				t.Errorf("%s uses syscall.%s: give kernel/ a typed function instead", u.at, u.name)
+			}
+		}
+	}
+	for p := range systemCallUsers {
+		if !used[p] {
+			t.Errorf("%s needs no excuse for golang.org/x/sys: take it off the list", p)
+		}
+	}
+}
+
+func TestNothingBelowCliPrints(t *testing.T) {
+	prints := map[string]*regexp.Regexp{
+		"fmt": regexp.MustCompile(`^Print`),
+		"os":  regexp.MustCompile(`^(Stdout|Stderr|Exit)$`),
+		"log": regexp.MustCompile(``),
+	}
+	bottom := slices.Index(tower, "cli")
+	for _, p := range packages(t) {
+		if f, ok := floor(p.path()); !ok || f <= bottom {
+			continue
+		}
+		for pkg, names := range prints {
+			for _, u := range uses(t, p, pkg, p.GoFiles) {
+				if names.MatchString(u.name) {
+					t.Errorf("%s uses %s.%s: return a value or an error, and let cli print", u.at, pkg, u.name)
+				}
+			}
+		}
+	}
+}
+
+// use is one name of an imported package, where it is used.
+type use struct {
+	at   string // file:line
+	name string // "*" where all names are imported
+}
+
+// uses lists what the given files of a package use of the imported one.
+func uses(t *testing.T, p goPackage, imported string, files []string) []use {
+	t.Helper()
+	var all []use
+	for _, name := range files {
+		src, err := os.ReadFile(filepath.Join(p.Dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := usesIn(path.Join(p.path(), name), src, imported)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, in...)
+	}
+	return all
+}
+
+func usesIn(name string, src []byte, imported string) ([]use, error) {
+	set := token.NewFileSet()
+	f, err := parser.ParseFile(set, name, src, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	at := func(n ast.Node) string { return fmt.Sprintf("%s:%d", name, set.Position(n.Pos()).Line) }
+	local := ""
+	for _, i := range f.Imports {
+		switch {
+		case i.Path.Value != strconv.Quote(imported):
+		case i.Name == nil:
+			local = path.Base(imported)
+		case i.Name.Name == ".":
+			return []use{{at(i), "*"}}, nil
+		default:
+			local = i.Name.Name
+		}
+	}
+	if local == "" {
+		return nil, nil
+	}
+	var all []use
+	ast.Inspect(f, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := sel.X.(*ast.Ident); ok && x.Name == local {
+				all = append(all, use{at(sel), sel.Sel.Name})
+			}
+		}
+		return true
+	})
+	return all, nil
+}
+
+func TestUsesIn(t *testing.T) {
+	for _, c := range []struct {
+		what, src string
+		want      []use
+	}{
+		{"another package", `package p; import "os"; var _ = os.Args`, nil},
+		{"names", "package p\nimport \"syscall\"\nvar _ = syscall.SIGKILL\nvar _ = syscall.Mount", []use{{"p.go:3", "SIGKILL"}, {"p.go:4", "Mount"}}},
+		{"renamed", `package p; import sc "syscall"; var _ = sc.RawSyscall`, []use{{"p.go:1", "RawSyscall"}}},
+		{"all names", `package p; import . "syscall"; var _ = Mount`, []use{{"p.go:1", "*"}}},
+	} {
+		got, err := usesIn("p.go", []byte(c.src), "syscall")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: found %v, want %v", c.what, got, c.want)
+		}
+	}
+}
+
+func TestPlainSyscall(t *testing.T) {
+	for _, name := range []string{"SIGKILL", "ENOSPC", "SysProcAttr", "Stat_t"} {
+		if !plainSyscall.MatchString(name) {
+			t.Errorf("syscall.%s is refused", name)
+		}
+	}
+	for _, name := range []string{"Mount", "RawSyscall", "Kill", "Exec", "Statfs", "SYS_MOUNT", "*"} {
+		if plainSyscall.MatchString(name) {
+			t.Errorf("syscall.%s is let through", name)
+		}
+	}
+}
+
+func TestPackagesAreNamedAndDescribed(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, word := range strings.Split(p.path(), "/") {
+			if slices.Contains(vague, word) {
+				t.Errorf("%s: %q says nothing of what it holds", p.path(), word)
+			}
+		}
+		if slices.Contains(vague, p.Name) {
+			t.Errorf("%s: package %s says nothing of what it holds", p.path(), p.Name)
+		}
+		want := "Package " + p.Name + " "
+		if p.Name == "main" {
+			want = "Command " + path.Base(p.path()) + " "
+		}
+		if !strings.HasPrefix(p.Doc, want) {
+			t.Errorf("%s: its doc comment begins %.40q, want %q", p.path(), p.Doc, want)
+		}
+	}
+}
+
+// tracked lists the files that git keeps.
+func tracked(t *testing.T) []string {
+	t.Helper()
+	out, err := exec.Command("git", "ls-files", "-z").Output()
+	if err != nil {
+		t.Skipf("git ls-files: %v: which files belong to the project is told by git", err)
+	}
+	names := strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")
+	if names[0] == "" {
+		t.Fatal("git keeps no file: these tests would say nothing")
+	}
+	return names
+}
+
+// machinePath matches directories of one person's machine.
+var machinePath = regexp.MustCompile(`(?:/home/|/Users/|/root/)[A-Za-z0-9_.]+`)
+
+// standardDirs are the directories of the file system hierarchy, which may be
+// named although a checkout may lie in one.
+var standardDirs = []string{"/", "/home", "/mnt", "/opt", "/root", "/srv", "/tmp", "/usr/src", "/var/tmp"}
+
+func TestNoFileNamesOneMachine(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := []string{here + "/"}
+	if up := filepath.Dir(here); !slices.Contains(standardDirs, up) {
+		local = append(local, up+"/")
+	}
+	for _, name := range tracked(t) {
+		text, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed, and not yet committed so
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.IndexByte(text, 0) >= 0 {
+			continue // not text
+		}
+		n := 0
+		for line := range strings.Lines(string(text)) {
+			n++
+			found := machinePath.FindString(line)
+			for _, l := range local {
+				if strings.Contains(line, l) {
+					found = l
+				}
+			}
+			if found != "" && name != "house_test.go" {
+				t.Errorf("%s:%d names %s, which is one machine's", name, n, found)
+			}
+		}
+	}
+}
+
+// documents lists the tracked Markdown files.
+func documents(t *testing.T) []string {
+	t.Helper()
+	return slices.DeleteFunc(tracked(t), func(name string) bool { return path.Ext(name) != ".md" })
+}
+
+var (
+	makeTarget = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):(?:[^=]|$)`)
+	// In running text a make target stands in backquotes; in a block it opens
+	// the line.
+	makeMention = regexp.MustCompile("(?m)(?:`|^\\s*(?:\\$ )?|&& )make ((?:[a-z][a-z0-9-]* ?)+)")
+)
+
+func TestDocumentsNameRealTargets(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var targets []string
+	for _, m := range makeTarget.FindAllStringSubmatch(string(makefile), -1) {
+		targets = append(targets, m[1])
+	}
+	if !slices.Contains(targets, "weigh") {
+		t.Fatalf("the Makefile's targets were read as %q, without weigh", targets)
+	}
+	for _, name := range documents(t) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range makeMention.FindAllStringSubmatch(code(string(text)), -1) {
+			for _, target := range strings.Fields(m[1]) {
+				if !slices.Contains(targets, target) {
+					t.Errorf("%s names make %s, which the Makefile does not have", name, target)
+				}
+			}
+		}
+	}
+}
+
+var (
+	codeBlock = regexp.MustCompile("(?ms)^ *```[^\n]*\n(.*?)^ *```")
+	codeSpan  = regexp.MustCompile("`[^`\n]+`")
+)
+
+// code keeps what of a Markdown text is written as code, a span or a line of a
+// block a line.
+func code(markdown string) string {
+	var b strings.Builder
+	prose := codeBlock.ReplaceAllStringFunc(markdown, func(block string) string {
+		b.WriteString(codeBlock.FindStringSubmatch(block)[1])
+		return "\n"
+	})
+	for _, span := range codeSpan.FindAllString(prose, -1) {
+		b.WriteString(span + "\n")
+	}
+	return b.String()
+}
+
+func TestArchitectureShowsTheTower(t *testing.T) {
+	text, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile("(?m)^\\| `([a-z0-9/]+)` ")
+	var shown, shownFloors, standing, standingFloors []string
+	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+		head, _, _ := strings.Cut(m[1], "/")
+		shown = append(shown, m[1])
+		shownFloors = append(shownFloors, head)
+	}
+	for _, p := range packages(t) {
+		standing = append(standing, p.path())
+	}
+	for _, f := range tower {
+		if slices.ContainsFunc(standing, func(p string) bool { return p == f || strings.HasPrefix(p, f+"/") }) {
+			standingFloors = append(standingFloors, f)
+		}
+	}
+	if shownFloors = slices.Compact(shownFloors); !slices.Equal(shownFloors, standingFloors) {
+		t.Errorf("docs/architecture.md shows the floors\n\t%q\nthe tower stands as\n\t%q", shownFloors, standingFloors)
+	}
+	for _, p := range standing {
+		if !slices.Contains(shown, p) {
+			t.Errorf("docs/architecture.md has no row for %s", p)
+		}
+	}
+	for _, p := range shown {
+		if !slices.Contains(standing, p) {
+			t.Errorf("docs/architecture.md has a row for %s, which does not stand", p)
+		}
+	}
+}
+
+// tareMention matches a command of tare as documents write it.
+var tareMention = regexp.MustCompile("(?m)(?:`|^\\s*(?:\\$ )?(?:sudo )?)(?:\\./)?(?:bin/)?tare ([a-z][a-z-]*)")
+
+func TestReadmeNamesRealCommands(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("no README.md")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	tare := filepath.Join(t.TempDir(), "tare")
+	if out, err := exec.Command("go", "build", "-o", tare, "./cmd/tare").CombinedOutput(); err != nil {
+		t.Fatalf("go build ./cmd/tare: %v\n%s", err, out)
+	}
+	seen := map[string]bool{}
+	for _, m := range tareMention.FindAllStringSubmatch(code(string(text)), -1) {
+		if name := m[1]; !seen[name] {
+			seen[name] = true
+			out, err := exec.Command(tare, name, "--help").CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "tare "+name) {
+				t.Errorf("README.md names tare %s, whose --help says (%v):\n%s", name, err, out)
+			}
+		}
+	}
+	if !seen["weigh"] {
+		t.Errorf("README.md names the commands %v, without weigh", seen)
+	}
+}
