@@ -1,0 +1,312 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"syscall"
+)
+
+// build is one recipe being built.
+type build struct {
+	store  *Store
+	recipe recipe
+	work   *work
+	root   string // the image's
+	tools  string // the root with the tools, while recipe.add runs
+}
+
+// run makes the root file system and says what it holds.
+func (b *build) run(ctx context.Context) (Image, error) {
+	locked, warnings, err := b.unpackPackages(ctx, b.recipe, b.root)
+	if err != nil {
+		return Image{}, err
+	}
+	for _, name := range sortedKeys(b.recipe.links) {
+		if err := b.link(name, b.recipe.links[name]); err != nil {
+			return Image{}, err
+		}
+	}
+	if b.recipe.add != nil {
+		more, err := b.addWithTools(ctx)
+		if err != nil {
+			return Image{}, err
+		}
+		warnings = append(warnings, more...)
+	}
+	if err := furnish(b.root); err != nil {
+		return Image{}, err
+	}
+	if err := settle(b.root); err != nil {
+		return Image{}, err
+	}
+	return Image{
+		Name:     b.recipe.name,
+		Config:   b.recipe.config,
+		Packages: locked.names(),
+		Warnings: warnings,
+	}, nil
+}
+
+func (b *build) addWithTools(ctx context.Context) (warnings []string, err error) {
+	if b.recipe.tools != "" {
+		tools, _ := findRecipe(b.recipe.tools)
+		b.tools = b.work.path("tools")
+		if err := os.Mkdir(b.tools, 0o755); err != nil {
+			return nil, err
+		}
+		if _, warnings, err = b.unpackPackages(ctx, tools, b.tools); err != nil {
+			return nil, err
+		}
+		if err := furnish(b.tools); err != nil {
+			return nil, err
+		}
+	}
+	b.store.progress("making what " + b.recipe.name + " adds to its packages")
+	return warnings, b.recipe.add(ctx, b)
+}
+
+func sortedKeys(m map[string]string) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+// link adds a symbolic link, and the directories above it.
+func (b *build) link(name, target string) error {
+	root, err := os.OpenRoot(b.root)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := makeDirectories(root, path.Dir(name)); err != nil {
+		return err
+	}
+	return root.Symlink(target, name)
+}
+
+// unpackPackages fetches a recipe's packages and unpacks them into dir.
+func (b *build) unpackPackages(ctx context.Context, r recipe, dir string) (Lock, []string, error) {
+	if len(r.packages) == 0 {
+		return Lock{}, nil, nil
+	}
+	locked, warnings, err := b.store.fetch(ctx, b.work, r)
+	if err != nil {
+		return Lock{}, nil, err
+	}
+	b.store.progress(fmt.Sprintf("unpacking %d packages for %s", len(locked.Packages), r.name))
+	if err := mergeUsr(dir); err != nil {
+		return Lock{}, nil, err
+	}
+	for _, p := range locked.Packages {
+		if err := unpackDeb(ctx, b.store.path("debs"), p, dir); err != nil {
+			return Lock{}, nil, err
+		}
+	}
+	return locked, warnings, nil
+}
+
+// fetch puts the recipe's packages into debs: those of the lock where the
+// archive has all of them still, else the archive's present ones, and then the
+// warnings say how these differ.
+func (s *Store) fetch(ctx context.Context, w *work, r recipe) (Lock, []string, error) {
+	arch := debianArch(s.arch)
+	locked, _, ok, err := readLock(r.name, arch)
+	if err != nil {
+		return Lock{}, nil, err
+	}
+	debs := s.path("debs")
+	if ok && !slices.ContainsFunc(locked.Packages, func(p Package) bool { return !haveDeb(debs, p) }) {
+		return locked, nil, nil
+	}
+	// apt's own directories serve one at a time.
+	release, err := s.lock(ctx, "apt-"+arch)
+	if err != nil {
+		return Lock{}, nil, err
+	}
+	defer release()
+	apt, err := newAptArchive(filepath.Join(debs, "apt-"+arch), arch)
+	if err != nil {
+		return Lock{}, nil, err
+	}
+	return s.fetchFrom(ctx, apt, w, r, locked, ok)
+}
+
+func (s *Store) fetchFrom(ctx context.Context, apt *aptArchive, w *work, r recipe, locked Lock, isLocked bool) (Lock, []string, error) {
+	fetched, err := w.subdir("fetched")
+	if err != nil {
+		return Lock{}, nil, err
+	}
+	update := func() error {
+		s.progress("reading the distribution's package index")
+		if err := apt.update(ctx); err != nil {
+			return unreachable(err)
+		}
+		return nil
+	}
+	if _, ok := apt.age(); !ok {
+		if err := update(); err != nil {
+			return Lock{}, nil, err
+		}
+	}
+	for {
+		age, _ := apt.age()
+		stale := age > indexAge
+		if isLocked && apt.has(ctx, locked.Packages) {
+			s.progress(fmt.Sprintf("fetching %d packages for %s", len(locked.Packages), r.name))
+			if err = apt.download(ctx, fetched, s.path("debs"), locked.Packages); err == nil {
+				return locked, nil, nil
+			}
+		} else if !stale {
+			break
+		}
+		if err != nil && !stale {
+			return Lock{}, nil, unreachable(err)
+		}
+		// An index that has aged may name files that have gone, or lack the
+		// pinned ones that have come: look once more.
+		if err = update(); err != nil {
+			return Lock{}, nil, err
+		}
+	}
+	present, err := apt.resolve(ctx, r.packages)
+	if err != nil {
+		return Lock{}, nil, unreachable(err)
+	}
+	now := Lock{Packages: slices.DeleteFunc(present, func(p Package) bool { return slices.Contains(locked.Without, p.Name) })}
+	now.sort()
+	s.progress(fmt.Sprintf("fetching %d packages for %s", len(now.Packages), r.name))
+	if err := apt.download(ctx, fetched, s.path("debs"), now.Packages); err != nil {
+		return Lock{}, nil, unreachable(err)
+	}
+	if !isLocked {
+		return now, []string{fmt.Sprintf("no lock file for %s on %s: the packages are the archive's present ones", r.name, apt.arch)}, nil
+	}
+	return now, drift(locked, now), nil
+}
+
+// unreachable turns apt's failure to reach the archive into an answer; a full
+// disk and a refusal stay what they are.
+func unreachable(err error) error {
+	var refused *Refused
+	if errors.As(err, &refused) || diskFull(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &Missing{
+		What: fmt.Sprintf("the distribution's archive does not give the packages (%s)", err),
+		Mend: "check that `apt-get update` works here, or weigh an image or a root file system instead (--image, --image-archive, --rootfs)",
+	}
+}
+
+// drift says how what the archive has now differs from what is locked.
+func drift(locked, now Lock) []string {
+	was := map[string]string{}
+	for _, p := range locked.Packages {
+		was[p.Name] = p.Version
+	}
+	var out []string
+	for _, p := range now.Packages {
+		version, known := was[p.Name]
+		delete(was, p.Name)
+		switch {
+		case !known:
+			out = append(out, fmt.Sprintf("%s %s, which the lock file does not have", p.Name, p.Version))
+		case version != p.Version:
+			out = append(out, fmt.Sprintf("%s %s instead of the locked %s", p.Name, p.Version, version))
+		}
+	}
+	for _, name := range sortedKeys(was) {
+		out = append(out, fmt.Sprintf("no %s, which is locked at %s", name, was[name]))
+	}
+	return out
+}
+
+// mergeUsr makes the links that a Debian root has had since its release 12 and
+// that no package brings (they are made when a system is installed).
+func mergeUsr(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, name := range []string{"bin", "lib", "sbin"} {
+		if err := makeDirectories(root, "usr/"+name); err != nil {
+			return err
+		}
+		if err := root.Symlink("usr/"+name, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// notNeeded are directories that only people read.
+var notNeeded = []string{
+	"usr/share/doc", "usr/share/doc-base", "usr/share/man", "usr/share/info", "usr/share/locale",
+	"usr/share/lintian", "usr/share/bug", "usr/share/menu", "usr/share/applications",
+}
+
+func unneeded(name string) bool {
+	return slices.ContainsFunc(notNeeded, func(dir string) bool {
+		return name == dir || strings.HasPrefix(name, dir+"/")
+	})
+}
+
+// unpackDeb verifies one package and unpacks its files into dir. None of its
+// scripts run.
+func unpackDeb(ctx context.Context, debs string, p Package, dir string) error {
+	if err := verifyDeb(debs, p); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "dpkg-deb", "--fsys-tarfile", debPath(debs, p.SHA256))
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	u, err := newUnpacker(p.String(), dir, &budget{Limits: DefaultLimits}, distribution)
+	if err == nil {
+		u.skip = unneeded
+		err = u.layer(ctx, out)
+		u.close()
+	}
+	if err != nil {
+		_ = out.Close() // ends dpkg-deb, which has nobody to write to
+		_ = cmd.Wait()
+		return err
+	}
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("dpkg-deb %s: %w%s", p, err, complaint(complaints.String()))
+	}
+	return nil
+}
+
+// chroot runs a program of a root inside it, in a fixed environment.
+func (b *build) chroot(ctx context.Context, root string, env []string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Err = nil // the path is inside the root
+	cmd.Path = args[0]
+	cmd.Dir = "/"
+	cmd.Env = append([]string{"PATH=/usr/bin:/bin", "HOME=/", "LC_ALL=C", "SOURCE_DATE_EPOCH=946684800"}, env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Pdeathsig: syscall.SIGKILL}
+	out, err := output(cmd)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, &Missing{What: "running a program inside an image being built is not permitted", Mend: "run with CAP_SYS_CHROOT, such as by sudo"}
+	}
+	return out, err
+}

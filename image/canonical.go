@@ -1,0 +1,185 @@
+package image
+
+import (
+	"archive/tar"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/containerd/continuity/sysx"
+)
+
+// canonicalTime stands for every time in an image. Not the epoch itself, which
+// some programs take for "no time".
+var canonicalTime = time.Unix(946684800, 0) // 2000-01-01 00:00 UTC
+
+// layer is what a canonical tar came to.
+type layer struct {
+	digest string // "sha256:..." of the tar, which is not compressed
+	bytes  int64  // of the tar
+	size   int64  // sum of file sizes
+}
+
+// writeCanonical writes the file system below dir as a tar that depends on
+// nothing but its content: directories depth first with names in byte order,
+// one fixed time, numeric owners, extended attributes only where programs see
+// them, PAX headers only where a value does not fit otherwise. The root
+// directory itself is not an entry. Sockets are left out: only the process
+// that made one can use it.
+func writeCanonical(ctx context.Context, out io.Writer, dir string) (layer, error) {
+	sum := sha256.New()
+	counted := &countingWriter{w: io.MultiWriter(out, sum)}
+	c := canonicalWriter{tw: tar.NewWriter(counted), dir: dir, links: map[file]string{}, buf: make([]byte, 256<<10)}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil || path == dir {
+			return err
+		}
+		return c.add(path, d)
+	})
+	if err != nil {
+		return layer{}, err
+	}
+	if err := c.tw.Close(); err != nil {
+		return layer{}, err
+	}
+	return layer{
+		digest: "sha256:" + hex.EncodeToString(sum.Sum(nil)),
+		bytes:  counted.n,
+		size:   c.size,
+	}, nil
+}
+
+// file tells files apart.
+type file struct{ device, inode uint64 }
+
+type canonicalWriter struct {
+	tw    *tar.Writer
+	dir   string
+	links map[file]string // a file with several names, to the first of them
+	size  int64
+	buf   []byte
+}
+
+func (c *canonicalWriter) add(path string, d fs.DirEntry) error {
+	info, err := d.Info()
+	if err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSocket != 0 {
+		return nil
+	}
+	target := ""
+	if info.Mode()&fs.ModeSymlink != 0 {
+		if target, err = os.Readlink(path); err != nil {
+			return err
+		}
+	}
+	header, err := tar.FileInfoHeader(info, target)
+	if err != nil {
+		return err
+	}
+	name, err := filepath.Rel(c.dir, path)
+	if err != nil {
+		return err
+	}
+	header.Name = name
+	if info.IsDir() {
+		header.Name += "/"
+	}
+	header.Uname, header.Gname = "", ""
+	header.ModTime, header.AccessTime, header.ChangeTime = canonicalTime, time.Time{}, time.Time{}
+	header.Format = tar.FormatUnknown
+
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Nlink > 1 && !info.IsDir() {
+		at := file{uint64(stat.Dev), stat.Ino}
+		if first, seen := c.links[at]; seen {
+			header.Typeflag, header.Linkname, header.Size = tar.TypeLink, first, 0
+			return c.tw.WriteHeader(header)
+		}
+		c.links[at] = name
+	}
+	if header.PAXRecords, err = attributes(path); err != nil {
+		return err
+	}
+	if err := c.tw.WriteHeader(header); err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return nil
+	}
+	return c.copy(path, header.Size)
+}
+
+func (c *canonicalWriter) copy(path string, size int64) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	n, err := io.CopyBuffer(struct{ io.Writer }{c.tw}, struct{ io.Reader }{f}, c.buf)
+	if err == nil && n != size {
+		err = fmt.Errorf("%s changed while it was read", path)
+	}
+	c.size += n
+	return err
+}
+
+const xattrRecord = "SCHILY.xattr."
+
+// kept tells whether an extended attribute belongs to an image. Labels and
+// overlay marks are the host's own.
+func kept(attribute string) bool {
+	return attribute == "security.capability" || strings.HasPrefix(attribute, "user.")
+}
+
+// attributes gives the extended attributes of a path as PAX records; nil where
+// there are none, or the file system has none at all.
+func attributes(path string) (map[string]string, error) {
+	names, err := sysx.LListxattr(path)
+	if errors.Is(err, errors.ErrUnsupported) || len(names) == 0 {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list extended attributes of %s: %w", path, err)
+	}
+	sort.Strings(names)
+	var records map[string]string
+	for _, name := range names {
+		if !kept(name) {
+			continue
+		}
+		value, err := sysx.LGetxattr(path, name)
+		if err != nil {
+			return nil, fmt.Errorf("read %s of %s: %w", name, path, err)
+		}
+		if records == nil {
+			records = map[string]string{}
+		}
+		records[xattrRecord+name] = string(value)
+	}
+	return records, nil
+}
+
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
