@@ -1,0 +1,392 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"strings"
+
+	"tare/overhead"
+	"tare/record"
+)
+
+// Answer is the sentence that stands first: what each condition costs. A run
+// of several workloads is answered by naming what each of them pays at most.
+func Answer(run record.Run, rep overhead.Report) string {
+	var answer string
+	switch len(rep.Groups) {
+	case 0:
+		answer = "Nothing was measured that could be compared"
+		if run.Reason != "" {
+			answer += ": " + clean(run.Reason)
+		}
+	case 1:
+		answer = groupAnswer(rep, rep.Groups[0])
+		if run.Plan.Ladder {
+			answer += dearestRung(run, rep)
+		}
+	default:
+		answer = overallAnswer(rep)
+	}
+	return strings.TrimSuffix(answer, ".") + "."
+}
+
+// dearestRung names the layer of a ladder that costs most, where one costs
+// anything.
+func dearestRung(run record.Run, rep overhead.Report) string {
+	var most *Rung
+	for _, m := range primaries(rep.Groups[0]) {
+		for _, r := range Ladder(run, m, rep.Level) {
+			if r.PercentLow > 0 && (most == nil || r.Percent > most.Percent) {
+				most = &r
+			}
+		}
+	}
+	if most == nil {
+		return ""
+	}
+	return "; the dearest rung is " + spoken(most.Row) + ", " + percentText(most.Percent, most.PercentLow, most.PercentHigh) +
+		" % (" + plainSpan(most.PercentLow, most.PercentHigh) + ") over the one before"
+}
+
+// A finding is one condition's outcome over the primary metrics of a workload:
+// that of the metric in which it does worst.
+type finding struct {
+	row     overhead.Row
+	metric  overhead.MetricReport
+	one     bool // of several primary metrics
+	verdict overhead.Verdict
+}
+
+// severity orders verdicts by how much a reader must know of them.
+func severity(v overhead.Verdict) int {
+	switch v {
+	case overhead.Worse:
+		return 4
+	case overhead.Inconclusive:
+		return 3
+	case overhead.Better:
+		return 2
+	case overhead.Equivalent:
+		return 1
+	}
+	return 0
+}
+
+// findings gives one finding a condition, the costliest first.
+func findings(g overhead.Group) []finding {
+	metrics := primaries(g)
+	byCondition := map[string]*finding{}
+	var order []string
+	for _, m := range metrics {
+		for _, r := range m.Rows {
+			if r.Baseline {
+				continue
+			}
+			f := finding{row: r, metric: m, one: len(metrics) > 1, verdict: r.Verdict}
+			if !finite(r.Percent) {
+				f.verdict = ""
+			}
+			old, seen := byCondition[r.Condition]
+			if !seen {
+				order = append(order, r.Condition)
+				byCondition[r.Condition] = &f
+				continue
+			}
+			if graver(f, *old) {
+				*old = f
+			}
+		}
+	}
+	found := make([]finding, len(order))
+	for i, c := range order {
+		found[i] = *byCondition[c]
+	}
+	sort.SliceStable(found, func(i, j int) bool { return graver(found[i], found[j]) })
+	return found
+}
+
+func graver(a, b finding) bool {
+	if severity(a.verdict) != severity(b.verdict) {
+		return severity(a.verdict) > severity(b.verdict)
+	}
+	if a.verdict == overhead.Better {
+		return a.row.Percent < b.row.Percent
+	}
+	return !math.IsNaN(a.row.Percent) && (math.IsNaN(b.row.Percent) || a.row.Percent > b.row.Percent)
+}
+
+// named is how many conditions the sentence names one by one; beyond it, a
+// sentence is no answer any more and the table is.
+const named = 3
+
+func groupAnswer(rep overhead.Report, g overhead.Group) string {
+	by := map[overhead.Verdict][]finding{}
+	found := findings(g)
+	for _, f := range found {
+		by[f.verdict] = append(by[f.verdict], f)
+	}
+	workload := clean(g.Workload)
+	if len(found) == 0 {
+		return sentenceCase("nothing stood beside the baseline of " + workload)
+	}
+	var clauses []string
+	say := func(clause string) {
+		if clause != "" {
+			clauses = append(clauses, clause)
+			workload = "it"
+		}
+	}
+	say(worseClause(by[overhead.Worse], workload))
+	say(betterClause(by[overhead.Better], workload))
+	say(equivalentClause(by[overhead.Equivalent], workload, rep.SmallestEffect))
+	say(undecidedClause(by[overhead.Inconclusive], workload))
+	say(absentClause(by[""]))
+	return sentenceCase(against(g) + strings.Join(clauses, "; "))
+}
+
+// against names the baseline where it is not what everyone expects.
+func against(g overhead.Group) string {
+	for _, m := range primaries(g) {
+		if b, ok := baselineOf(m); ok && (b.Platform != "bare" || label(b) != "bare") {
+			return "against " + spoken(b) + ", "
+		}
+	}
+	return ""
+}
+
+func (f finding) name() string {
+	if f.row.NotRepresentative != "" {
+		return spoken(f.row) + " (not representative)"
+	}
+	return spoken(f.row)
+}
+
+// cost writes "3.1 % of its get rate (2.2 to 4.0)"; noun is left out where
+// empty.
+func (f finding) cost(noun string) string {
+	text := percentText(f.row.Percent, f.row.PercentLow, f.row.PercentHigh) + " %"
+	if noun != "" {
+		text += " " + noun
+	}
+	return text + f.span(1)
+}
+
+func (f finding) span(sign float64) string {
+	low, high := f.row.PercentLow, f.row.PercentHigh
+	if !bounded(f.row.Percent, low, high) {
+		return " (no interval)"
+	}
+	if sign < 0 {
+		low, high = -high, -low
+	}
+	return " (" + plainSpan(low, high) + ")"
+}
+
+func worseClause(found []finding, workload string) string {
+	if len(found) == 0 {
+		return ""
+	}
+	var parts []string
+	for i, f := range found[:min(len(found), named)] {
+		switch {
+		case i == 0 && f.metric.HigherIsBetter:
+			noun := "of its " + quantity(f.metric)
+			if workload == "it" {
+				noun = "of the " + quantity(f.metric)
+			}
+			parts = append(parts, f.name()+" costs "+workload+" "+f.cost(noun+atWorst(f)))
+		case i == 0:
+			parts = append(parts, f.name()+" adds "+f.cost("to "+possessive(workload)+" "+quantity(f.metric)+atWorst(f)))
+		case f.metric.Name == found[0].metric.Name:
+			parts = append(parts, f.name()+" "+f.cost(""))
+		default:
+			parts = append(parts, f.name()+" "+f.cost("on "+quantity(f.metric)))
+		}
+	}
+	if rest := len(found) - named; rest > 0 {
+		parts = append(parts, fmt.Sprintf("%d more less than that", rest))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func atWorst(f finding) string {
+	if f.one {
+		return " at worst"
+	}
+	return ""
+}
+
+func betterClause(found []finding, workload string) string {
+	var parts []string
+	for i, f := range found[:min(len(found), named)] {
+		gain := percentText(-f.row.Percent, f.row.PercentLow, f.row.PercentHigh) + " %"
+		what := possessive(workload) + " " + quantity(f.metric)
+		switch {
+		case i > 0 && f.metric.Name == found[0].metric.Name:
+			parts = append(parts, f.name()+" by "+gain+f.span(-1))
+		case f.metric.HigherIsBetter:
+			parts = append(parts, f.name()+" raises "+what+" by "+gain+f.span(-1))
+		default:
+			parts = append(parts, f.name()+" lowers "+what+" by "+gain+f.span(-1))
+		}
+	}
+	if rest := len(found) - named; rest > 0 {
+		parts = append(parts, fmt.Sprintf("%d more by less", rest))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func equivalentClause(found []finding, workload string, smallest float64) string {
+	if len(found) == 0 {
+		return ""
+	}
+	object := ""
+	if workload != "it" {
+		object = " " + workload
+	}
+	above := " nothing above " + ratioText(smallest) + " %"
+	if len(found) > named {
+		return fmt.Sprintf("%d conditions cost%s", len(found), object) + above
+	}
+	return list(names(found)) + verb(found, " costs", " cost") + object + above
+}
+
+func undecidedClause(found []finding, workload string) string {
+	if len(found) == 0 {
+		return ""
+	}
+	of := ""
+	if workload != "it" {
+		of = " for " + workload
+	}
+	if len(found) == 1 {
+		f := found[0]
+		detail := []string{}
+		if bounded(f.row.Percent, f.row.PercentLow, f.row.PercentHigh) {
+			detail = append(detail, spanText(f.row.PercentLow, f.row.PercentHigh)+" %")
+		}
+		if f.row.Needs != "" {
+			detail = append(detail, clean(f.row.Needs)+" would tell")
+		}
+		text := f.name() + " is undecided" + of
+		if len(detail) > 0 {
+			text += " (" + strings.Join(detail, "; ") + ")"
+		}
+		return text
+	}
+	if len(found) > named {
+		return fmt.Sprintf("%d conditions are undecided%s", len(found), of)
+	}
+	return list(names(found)) + " are undecided" + of
+}
+
+func absentClause(found []finding) string {
+	switch {
+	case len(found) == 0:
+		return ""
+	case len(found) > named:
+		return fmt.Sprintf("%d conditions yielded no figure", len(found))
+	}
+	return list(names(found)) + " yielded no figure"
+}
+
+func names(found []finding) []string {
+	words := make([]string, len(found))
+	for i, f := range found {
+		words[i] = f.name()
+	}
+	return words
+}
+
+func verb(found []finding, one, many string) string {
+	if len(found) == 1 {
+		return one
+	}
+	return many
+}
+
+// overallAnswer gives each workload's worst finding, the dearest first.
+func overallAnswer(rep overhead.Report) string {
+	var pay []finding
+	workload := map[string]string{}
+	var clauses, free, undecided, absent []string
+	for _, g := range rep.Groups {
+		found := findings(g)
+		name := clean(g.Workload)
+		switch {
+		case len(found) == 0 || found[0].verdict == "":
+			absent = append(absent, name)
+		case found[0].verdict == overhead.Worse:
+			pay = append(pay, found[0])
+			workload[found[0].row.Condition] = name
+		case found[0].verdict == overhead.Inconclusive:
+			undecided = append(undecided, name)
+		default:
+			free = append(free, name)
+		}
+	}
+	sort.SliceStable(pay, func(i, j int) bool { return graver(pay[i], pay[j]) })
+	for _, f := range pay[:min(len(pay), named)] {
+		clauses = append(clauses, worseClause([]finding{f}, workload[f.row.Condition]))
+	}
+	if rest := len(pay) - named; rest > 0 {
+		clauses = append(clauses, plural(rest, "more workload")+" less than that")
+	}
+	if len(free) > 0 {
+		clauses = append(clauses, "nothing costs "+list(free)+" more than "+ratioText(rep.SmallestEffect)+" %")
+	}
+	if len(undecided) > 0 {
+		clauses = append(clauses, list(undecided)+pluralVerb(undecided, " is", " are")+" undecided")
+	}
+	if len(absent) > 0 {
+		clauses = append(clauses, list(absent)+" yielded nothing to compare")
+	}
+	return sentenceCase(against(rep.Groups[0]) + strings.Join(clauses, "; "))
+}
+
+func pluralVerb(words []string, one, many string) string {
+	if len(words) == 1 {
+		return one
+	}
+	return many
+}
+
+// quantity is a metric as a sentence says it: "get rate", "elapsed time".
+func quantity(m overhead.MetricReport) string {
+	name := clean(m.Name)
+	lower := strings.ToLower(name)
+	has := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(lower, w) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case strings.HasSuffix(m.Unit, "/s") && !has("rate", "throughput", "bandwidth", "speed", "/s"):
+		return name + " rate"
+	case lower == "elapsed":
+		return name + " time"
+	}
+	return name
+}
+
+func possessive(name string) string {
+	if name == "it" {
+		return "its"
+	}
+	return name + "'s"
+}
+
+// sentenceCase raises the first letter, unless the first word is a name that
+// is written small ("runc", "containerd") or holds more than letters.
+func sentenceCase(s string) string {
+	for _, word := range []string{"against ", "at ", "bare metal", "a cgroup", "nothing "} {
+		if strings.HasPrefix(s, word) {
+			return strings.ToUpper(s[:1]) + s[1:]
+		}
+	}
+	return s
+}

@@ -1,0 +1,104 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"tare/overhead"
+	"tare/record"
+)
+
+// A caution limits what the figures may be used for. It stands above them.
+type caution struct {
+	title string
+	text  string
+}
+
+// cautions gathers what a reader must know before the figures: that the run is
+// not whole, that its host was disturbed, that a condition does not stand for
+// what it is named after.
+func cautions(run record.Run, rep overhead.Report) []caution {
+	var found []caution
+	because := ""
+	if run.Reason != "" {
+		because = ": " + clean(run.Reason)
+	}
+	switch run.Status {
+	case record.Interrupted:
+		found = append(found, caution{"interrupted", "the run did not finish" + because + ". What was measured stands; \"tare resume " + clean(run.ID) + "\" finishes it."})
+	case record.Failed:
+		found = append(found, caution{"failed", "nothing comparable was measured" + because + "."})
+	case record.Running:
+		found = append(found, caution{"not finished", "the run goes on, or was killed" + because + "."})
+	case record.Imported:
+		found = append(found, caution{"imported", "measured elsewhere, not by tare on this host" + because + "."})
+	}
+	for _, g := range rep.Groups {
+		if g.Tainted > 0 {
+			found = append(found, caution{"tainted", fmt.Sprintf("%s: %d of %d blocks were disturbed from outside and repeating them did not help%s.",
+				clean(g.Workload), g.Tainted, g.Blocks+g.Tainted, taintText(run, g.Workload))})
+		}
+	}
+	return append(found, unrepresentative(rep)...)
+}
+
+// unrepresentative names conditions by their reason, each reason once.
+func unrepresentative(rep overhead.Report) []caution {
+	byReason := map[string][]string{}
+	var reasons []string
+	named := map[string]bool{}
+	for _, g := range rep.Groups {
+		for _, m := range g.Metrics {
+			for _, r := range m.Rows {
+				if r.NotRepresentative == "" || named[r.Condition] {
+					continue
+				}
+				named[r.Condition] = true
+				reason := clean(r.NotRepresentative)
+				if byReason[reason] == nil {
+					reasons = append(reasons, reason)
+				}
+				if name := label(r); !contains(byReason[reason], name) {
+					byReason[reason] = append(byReason[reason], name)
+				}
+			}
+		}
+	}
+	var found []caution
+	for _, reason := range reasons {
+		found = append(found, caution{"not representative", list(byReason[reason]) + ": " + strings.TrimSuffix(reason, ".") + "."})
+	}
+	return found
+}
+
+func contains(words []string, word string) bool {
+	for _, w := range words {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
+
+// taintText names the most frequent cause of taint of a workload's trials.
+func taintText(run record.Run, workload string) string {
+	counts := map[string]int{}
+	best := ""
+	for _, t := range run.Trials {
+		if t.Workload != workload {
+			continue
+		}
+		for _, cause := range t.Taint {
+			// "steal 7.1 %" and "steal 6.4 %" are one cause.
+			cause, _, _ = strings.Cut(clean(cause), " ")
+			counts[cause]++
+			if counts[cause] > counts[best] {
+				best = cause
+			}
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return ", mostly by " + best
+}

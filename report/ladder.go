@@ -1,0 +1,114 @@
+package report
+
+import (
+	"math"
+	"sort"
+
+	"tare/overhead"
+	"tare/record"
+	"tare/stats"
+)
+
+// A Rung is one condition of a ladder against the one before it: what the
+// layer that it adds costs.
+type Rung struct {
+	Row    overhead.Row
+	Before overhead.Row
+	// Ratio to the rung before, paired within the blocks that both yielded.
+	Ratio stats.Estimate
+	// Percent is positive where the added layer costs something, as
+	// [overhead.Row.Percent]; NaN where it cannot be told, with Reason.
+	Percent, PercentLow, PercentHigh float64
+	Reason                           string
+}
+
+// Ladder compares each rung with the one before it, in the order of the run's
+// conditions. The first rung stands alone and is not returned.
+func Ladder(run record.Run, m overhead.MetricReport, level float64) []Rung {
+	rows := rungOrder(run, m.Rows)
+	var rungs []Rung
+	for i := 1; i < len(rows); i++ {
+		rungs = append(rungs, step(run, m, rows[i-1], rows[i], level))
+	}
+	return rungs
+}
+
+func step(run record.Run, m overhead.MetricReport, before, row overhead.Row, level float64) Rung {
+	rung := Rung{Row: row, Before: before, Percent: math.NaN(), PercentLow: math.NaN(), PercentHigh: math.NaN()}
+	if isQuantile(run, row.Condition, m.Name) {
+		rung.Reason = "percentiles of blocks are not averaged"
+		return rung
+	}
+	values := map[int]float64{}
+	for _, b := range before.Blocks {
+		if !b.Tainted {
+			values[b.Block] = b.Value
+		}
+	}
+	var base, treatment []float64
+	for _, b := range row.Blocks {
+		if v, ok := values[b.Block]; ok && !b.Tainted {
+			base, treatment = append(base, v), append(treatment, b.Value)
+		}
+	}
+	if len(base) == 0 {
+		rung.Reason = "no block holds both rungs"
+		return rung
+	}
+	rung.Ratio = stats.PairedRatio(base, treatment, level, run.Seed)
+	e := rung.Ratio
+	rung.Percent, rung.PercentLow, rung.PercentHigh = 100*(e.Value-1), 100*(e.Interval.Low-1), 100*(e.Interval.High-1)
+	if m.HigherIsBetter {
+		rung.Percent, rung.PercentLow, rung.PercentHigh = -rung.Percent, -rung.PercentHigh, -rung.PercentLow
+	}
+	if !bounded(rung.Percent, rung.PercentLow, rung.PercentHigh) {
+		rung.Reason = "too few blocks"
+		if len(e.Warnings) > 0 {
+			rung.Reason = clean(e.Warnings[0])
+		}
+	}
+	return rung
+}
+
+// rungOrder gives rows in the order in which the run lists its conditions.
+func rungOrder(run record.Run, rows []overhead.Row) []overhead.Row {
+	position := make(map[string]int, len(run.Conditions))
+	for i, c := range run.Conditions {
+		position[c.ID] = i
+	}
+	ordered := append([]overhead.Row(nil), rows...)
+	sort.SliceStable(ordered, func(i, j int) bool {
+		return position[ordered[i].Condition] < position[ordered[j].Condition]
+	})
+	return ordered
+}
+
+func isQuantile(run record.Run, condition, metric string) bool {
+	for _, c := range run.Conditions {
+		if c.ID != condition {
+			continue
+		}
+		for _, m := range c.Metrics {
+			if m.Name == metric {
+				return m.Quantile != 0
+			}
+		}
+	}
+	return false
+}
+
+// ladderTable shows what each rung adds.
+func ladderTable(rungs []Rung, m overhead.MetricReport, level float64) table {
+	t := table{head: []string{clean(m.Name) + ", each rung against the one before", "it adds", levelText(level), ""}}
+	for _, r := range rungs {
+		cells := []string{label(r.Row), "", "", ""}
+		if bounded(r.Percent, r.PercentLow, r.PercentHigh) {
+			cells[1] = signed(r.Percent, decimals(r.PercentLow, r.PercentHigh)) + " %"
+			cells[2] = spanText(r.PercentLow, r.PercentHigh)
+		} else {
+			t.notes = append(t.notes, label(r.Row)+": no figure: "+r.Reason+".")
+		}
+		t.rows = append(t.rows, tableRow{cells: cells})
+	}
+	return t
+}

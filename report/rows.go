@@ -1,0 +1,223 @@
+package report
+
+import (
+	"math"
+	"sort"
+	"strings"
+
+	"tare/overhead"
+	"tare/record"
+	"tare/stats"
+)
+
+// worstFirst orders a metric's rows for reading: by overhead, the baseline and
+// then what yielded no figure last.
+func worstFirst(rows []overhead.Row) []overhead.Row {
+	sorted := append([]overhead.Row(nil), rows...)
+	rank := func(r overhead.Row) int {
+		switch {
+		case r.Baseline:
+			return 1
+		case math.IsNaN(r.Percent) && !present(r.Difference):
+			return 2
+		}
+		return 0
+	}
+	sort.SliceStable(sorted, func(i, j int) bool {
+		a, b := sorted[i], sorted[j]
+		if rank(a) != rank(b) {
+			return rank(a) < rank(b)
+		}
+		if math.IsNaN(a.Percent) != math.IsNaN(b.Percent) {
+			return math.IsNaN(a.Percent)
+		}
+		return a.Percent > b.Percent
+	})
+	return sorted
+}
+
+// primaries gives the metrics that carry a workload's verdict: those marked,
+// or else the first.
+func primaries(g overhead.Group) []overhead.MetricReport {
+	var marked []overhead.MetricReport
+	for _, m := range g.Metrics {
+		if m.Primary {
+			marked = append(marked, m)
+		}
+	}
+	if len(marked) == 0 && len(g.Metrics) > 0 {
+		return g.Metrics[:1]
+	}
+	return marked
+}
+
+// direction says which way a metric is good.
+func direction(m overhead.MetricReport) string {
+	if m.HigherIsBetter {
+		return "more is better"
+	}
+	return "less is better"
+}
+
+// label names a row; an empty label (a run of one platform and no setting)
+// falls back on the condition.
+func label(r overhead.Row) string {
+	for _, name := range []string{r.Label, r.Platform, r.Condition} {
+		if name = clean(name); name != "" {
+			return name
+		}
+	}
+	return "?"
+}
+
+// spoken is label as a sentence says it: "Docker with network=bridge".
+func spoken(r overhead.Row) string {
+	name := label(r)
+	platform, rest, found := strings.Cut(name, " ")
+	if platform != clean(r.Platform) {
+		return name
+	}
+	if !found {
+		return platformName(platform)
+	}
+	return platformName(platform) + " with " + strings.Join(strings.Fields(rest), " and ")
+}
+
+func platformName(path string) string {
+	switch path {
+	case "bare":
+		return "bare metal"
+	case "docker":
+		return "Docker"
+	case "podman":
+		return "Podman"
+	case "cgroup":
+		return "a cgroup"
+	}
+	if name, ok := strings.CutPrefix(path, "oci:"); ok && name != "" {
+		return name
+	}
+	return path
+}
+
+// baselineOf gives the row against which the others stand.
+func baselineOf(m overhead.MetricReport) (overhead.Row, bool) {
+	for _, r := range m.Rows {
+		if r.Baseline {
+			return r, true
+		}
+	}
+	return overhead.Row{}, false
+}
+
+// overheadText gives the overhead and its interval for a table. Where only a
+// difference could be computed (a count whose baseline is zero) they are in
+// the column's unit, and unit is not empty. Where there is no figure at all
+// both are empty and why tells the reason.
+func overheadText(r overhead.Row, col column, run record.Run) (figure, span, unit, why string) {
+	if r.Baseline {
+		return "", "", "", ""
+	}
+	if finite(r.Percent) {
+		figure, span = col.percent(r.Percent, r.PercentLow, r.PercentHigh)
+		if span == "" {
+			why = "no interval: " + reason(r, run)
+		}
+		return figure, span, "", why
+	}
+	low, high := r.Difference.Interval.Low/col.divisor, r.Difference.Interval.High/col.divisor
+	if v := r.Difference.Value / col.divisor; present(r.Difference) && bounded(v, low, high) {
+		return signed(v, decimals(low, high)), spanText(low, high), col.unit, ""
+	}
+	return "", "", "", "no figure: " + reason(r, run)
+}
+
+// reason tells why a row lacks a figure or an interval: what the estimators
+// said, or what stopped most of its trials.
+func reason(r overhead.Row, run record.Run) string {
+	for _, warnings := range [][]string{r.Ratio.Warnings, r.Difference.Warnings, r.Value.Warnings} {
+		if len(warnings) > 0 {
+			return clean(warnings[0])
+		}
+	}
+	if text := commonError(r.Condition, run); text != "" {
+		return text
+	}
+	if r.Needs != "" {
+		return "it needs " + clean(r.Needs)
+	}
+	if len(r.Blocks) == 0 {
+		return "no block yielded this metric"
+	}
+	return "too few blocks (" + plural(len(r.Blocks), "block") + ")"
+}
+
+// commonError gives the most frequent error of a condition's trials.
+func commonError(condition string, run record.Run) string {
+	counts := map[string]int{}
+	best := ""
+	for _, t := range run.Trials {
+		if t.Condition != condition || t.Error == "" {
+			continue
+		}
+		text := clean(t.Error)
+		counts[text]++
+		if best == "" || counts[text] > counts[best] {
+			best = text
+		}
+	}
+	return best
+}
+
+// floorText writes the noise floors of metrics as a sentence.
+func floorText(metrics []overhead.MetricReport) string {
+	return perMetric(metrics, "This run could have seen", func(m overhead.MetricReport) string {
+		if !finite(m.NoiseFloor) {
+			return "an effect of unknown size"
+		}
+		return fixed(100*m.NoiseFloor, clamp(significant(100*m.NoiseFloor)-1, 0, 3)) + " %"
+	})
+}
+
+// selfText writes what the baseline's second execution says, or "".
+func selfText(metrics []overhead.MetricReport) string {
+	name := "the baseline"
+	for _, m := range metrics {
+		if b, ok := baselineOf(m); ok {
+			name = label(b)
+			break
+		}
+	}
+	return perMetric(metrics, "A/A, "+name+" against itself:", func(m overhead.MetricReport) string {
+		if m.AA == nil || !present(*m.AA) || m.AA.Interval == (stats.Interval{}) {
+			return ""
+		}
+		v, low, high := 100*(m.AA.Value-1), 100*(m.AA.Interval.Low-1), 100*(m.AA.Interval.High-1)
+		if !bounded(v, low, high) {
+			return ""
+		}
+		return signed(v, decimals(low, high)) + " % (" + spanText(low, high) + ")"
+	})
+}
+
+// perMetric says something of each metric in one sentence, and once where it
+// is the same for all.
+func perMetric(metrics []overhead.MetricReport, opening string, say func(overhead.MetricReport) string) string {
+	var said []string
+	same := true
+	for _, m := range metrics {
+		text := say(m)
+		if text == "" {
+			continue
+		}
+		same = same && (len(said) == 0 || strings.HasSuffix(said[0], text))
+		said = append(said, clean(m.Name)+" "+text)
+	}
+	switch {
+	case len(said) == 0:
+		return ""
+	case len(metrics) == 1 || same && len(said) == len(metrics):
+		return opening + strings.TrimPrefix(said[0], clean(metrics[0].Name)) + "."
+	}
+	return opening + " " + strings.Join(said, ", ") + "."
+}
