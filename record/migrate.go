@@ -5,6 +5,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -41,18 +42,13 @@ func embedded() ([]string, error) {
 // migrate brings the store up to date, in one transaction: it is either at its
 // old version or at the newest.
 func migrate(db *sql.DB, path string, migrations []string) error {
-	// Most stores are current; looking first spares them a write lock.
-	have, err := version(db, path)
-	if err != nil || have == len(migrations) {
-		return err
-	}
-	if have > len(migrations) {
-		return &Newer{Have: have, Want: len(migrations), Path: path}
-	}
 	return transact(db, func(tx *sql.Tx) error {
-		have, err := version(tx, path) // again: another process may have been quicker
-		if err != nil {
+		have, err := inspect(tx, path)
+		if err != nil || have == len(migrations) {
 			return err
+		}
+		if have > len(migrations) {
+			return &Newer{Have: have, Want: len(migrations), Path: path}
 		}
 		for v := have; v < len(migrations); v++ {
 			if _, err := tx.Exec(migrations[v]); err != nil {
@@ -60,40 +56,51 @@ func migrate(db *sql.DB, path string, migrations []string) error {
 			}
 		}
 		// Pragmas take no parameters.
-		_, err = tx.Exec(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, max(have, len(migrations))))
+		_, err = tx.Exec(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, len(migrations)))
 		return err
 	})
 }
 
 // current reports, by its error, whether the store can be read as it stands.
 func current(db *sql.DB, path string, migrations []string) error {
-	have, err := version(db, path)
-	switch {
-	case err != nil:
-		return err
-	case have == 0:
-		return &Damaged{Path: path, What: "it is empty"}
-	case have > len(migrations):
-		return &Newer{Have: have, Want: len(migrations), Path: path}
-	case have < len(migrations):
-		return &Older{Have: have, Want: len(migrations), Path: path}
-	}
-	return nil
+	return transact(db, func(tx *sql.Tx) error {
+		have, err := inspect(tx, path)
+		switch {
+		case err != nil:
+			return err
+		case have == 0:
+			return &Damaged{Path: path, What: "it is empty"}
+		case have > len(migrations):
+			return &Newer{Have: have, Want: len(migrations), Path: path}
+		case have < len(migrations):
+			return &Older{Have: have, Want: len(migrations), Path: path}
+		}
+		return nil
+	})
 }
 
-// version is the store's schema version, 0 for an empty file. Another
-// program's database is refused.
-func version(q interface {
-	QueryRow(query string, args ...any) *sql.Row
-}, path string) (int, error) {
+// inspect gives the store's schema version, 0 for an empty file. Another
+// program's database is refused, and one that was cut short.
+func inspect(tx *sql.Tx, path string) (int, error) {
 	var application, version, tables int
-	err := q.QueryRow("SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)").
-		Scan(&application, &version, &tables)
+	var bytes int64
+	err := tx.QueryRow(`SELECT application_id, user_version, page_count * page_size, (SELECT count(*) FROM sqlite_schema)
+		FROM pragma_application_id, pragma_user_version, pragma_page_count, pragma_page_size`).
+		Scan(&application, &version, &bytes, &tables)
 	if err != nil {
 		return 0, err
 	}
 	if application != applicationID && (version != 0 || application != 0 || tables != 0) {
 		return 0, &Damaged{Path: path, What: "it is another program's database"}
+	}
+	// SQLite notices missing pages, but reads the missing end of the last one
+	// as zeros. The transaction keeps the file from changing meanwhile.
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	if info.Size() < bytes && version != 0 {
+		return 0, &Damaged{Path: path, What: fmt.Sprintf("it is cut short: %d bytes of %d", info.Size(), bytes)}
 	}
 	return version, nil
 }
