@@ -1,0 +1,9 @@
+package stats
+
+// EquivalentWithin tells whether the whole interval of a ratio lies inside the
+// smallest effect of interest: between 1/(1+smallest) and 1+smallest. With a
+// 95 % interval this is the two one-sided tests of Schuirmann (1987) at 2.5 %
+// each. An estimate without an interval is never equivalent.
+func EquivalentWithin(e Estimate, smallest float64) bool {
+	return e.Interval.Low >= 1/(1+smallest) && e.Interval.High <= 1+smallest
+}

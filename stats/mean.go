@@ -1,0 +1,44 @@
+package stats
+
+import "math"
+
+// GeometricMean estimates the level of positive values on the log scale.
+func GeometricMean(values []float64, level float64, seed int64) Estimate {
+	return GeometricMeanBy(MethodDefault, values, level, seed)
+}
+
+// GeometricMeanBy is [GeometricMean] by a method of the caller's choice, as
+// [PairedRatioBy].
+func GeometricMeanBy(method Method, values []float64, level float64, seed int64) Estimate {
+	n := len(values)
+	if method == MethodDefault {
+		method = defaultFor(n, MethodT)
+	}
+	if err := each(values, positive); err != nil {
+		return undefined(n, level, method, "no geometric mean: %v", err)
+	}
+	logs := make([]float64, n)
+	for i, v := range values {
+		logs[i] = math.Log(v)
+	}
+	return locate(method, logs, rounding*max(1, largest(logs)), level, seed).exponential(n, level)
+}
+
+// Mean estimates the arithmetic mean of values, which may be zero or negative.
+func Mean(values []float64, level float64, seed int64) Estimate {
+	return MeanBy(MethodDefault, values, level, seed)
+}
+
+// MeanBy is [Mean] by a method of the caller's choice, as [PairedRatioBy].
+func MeanBy(method Method, values []float64, level float64, seed int64) Estimate {
+	n := len(values)
+	if method == MethodDefault {
+		// Neither a logarithm nor a pairing takes the skew out of these values,
+		// and Student's t covers too little where there is some.
+		method = defaultFor(n, MethodBootstrapT)
+	}
+	if err := each(values, finite); err != nil {
+		return undefined(n, level, method, "no mean: %v", err)
+	}
+	return locate(method, values, rounding*largest(values), level, seed).estimate(n, level)
+}

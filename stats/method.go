@@ -1,0 +1,53 @@
+package stats
+
+// Method is a way to an interval.
+type Method string
+
+// The methods. docs/statistics.md gives the source of each and the coverage
+// that simulation finds for it.
+const (
+	// MethodDefault lets the estimator choose by the number of blocks.
+	MethodDefault Method = ""
+	// MethodT is Student's t on the mean.
+	MethodT Method = "t"
+	// MethodBootstrapT resamples the t statistic instead of reading it from a table.
+	MethodBootstrapT Method = "bootstrap-t"
+	// MethodBCa is the bias-corrected and accelerated bootstrap percentile.
+	MethodBCa Method = "BCa"
+	// MethodHodgesLehmann is the median of the pairwise means, with the interval
+	// that inverts Wilcoxon's signed-rank test. Its target is the pseudomedian,
+	// which is the mean only where the distribution is symmetric.
+	MethodHodgesLehmann Method = "Hodges-Lehmann"
+	// MethodBlockBootstrap reads the interval of a quantile from the percentiles
+	// of its values over resampled blocks.
+	MethodBlockBootstrap Method = "block bootstrap"
+	// MethodJackknifeT is Student's t on the pseudo-values that leaving out one
+	// block at a time gives.
+	MethodJackknifeT Method = "jackknife-t"
+	// MethodFieller is Fieller's interval for a ratio of two means.
+	MethodFieller Method = "Fieller"
+)
+
+// resamples is how many bootstrap samples an interval rests on. With one less
+// than a round number the wanted order statistics fall on whole ranks.
+const resamples = 1999
+
+// largeSample is the number of blocks from which BCa is the default: below it
+// the simulation (docs/statistics.md) finds that it covers too little.
+const largeSample = 30
+
+// fewest is the least number of values for which an interval is given.
+const fewest = 3
+
+// shown is the least number of values for which coverage has been simulated.
+const shown = 5
+
+// defaultFor chooses by the number of values alone, never by what they are: a
+// choice that looks at the data spoils the level that it claims. small is the
+// estimator's method below largeSample.
+func defaultFor(n int, small Method) Method {
+	if n < largeSample {
+		return small
+	}
+	return MethodBCa
+}
