@@ -1,0 +1,146 @@
+package docker
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/api/types/system"
+	"github.com/moby/moby/client"
+
+	"tare/platform"
+)
+
+// The labels of everything that we make in the engine. A thing is ours if its
+// labelLedger is the one that its ledger entry recorded.
+const (
+	labelOurs   = "tare"
+	labelLedger = "tare.ledger"
+)
+
+func labels(mark string) map[string]string {
+	return map[string]string{labelOurs: "1", labelLedger: mark}
+}
+
+// loopback is where the userland proxy is reached; see the package comment.
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
+// plan is what a container is created from.
+type plan struct {
+	spec    platform.Spec
+	info    *system.Info
+	name    string // of the container
+	mark    string // labelLedger
+	mounts  []mount.Mount
+	publish netip.Addr // host address on which ports are published; zero for none
+}
+
+// options writes the plan as the engine's API wants it.
+func (pl plan) options() (client.ContainerCreateOptions, error) {
+	spec, s := pl.spec, pl.spec.Setting
+	config := &container.Config{
+		Image:      spec.Image.Reference,
+		Hostname:   platform.Surroundings.Hostname,
+		Env:        environment(spec.Image.Config.Env, platform.Surroundings.Env, spec.Env),
+		Entrypoint: spec.Args, // with Cmd empty: the image's own entry point and command take no part
+		WorkingDir: "/",
+		Labels:     labels(pl.mark),
+		// An image's health check would run beside the program that is weighed.
+		Healthcheck:  &container.HealthConfig{Test: []string{"NONE"}},
+		AttachStdout: spec.Stdout != nil,
+		AttachStderr: spec.Stderr != nil,
+	}
+	if spec.Dir != "" {
+		config.WorkingDir = spec.Dir
+	}
+	noInit := false
+	host := &container.HostConfig{
+		NetworkMode:   networkMode(s.Network),
+		LogConfig:     container.LogConfig{Type: "json-file"},
+		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
+		Init:          &noInit,
+		OomScoreAdj:   platform.Surroundings.OOMScore,
+		Runtime:       s.Runtime,
+		Mounts:        pl.mounts,
+		Resources: container.Resources{
+			CgroupParent: cgroupParent(pl.info),
+			CPUShares:    int64(s.CPUShares),
+			CpusetCpus:   s.CPUSet,
+			Memory:       s.Memory,
+			Ulimits: []*container.Ulimit{
+				{Name: "nofile", Soft: int64(platform.Surroundings.OpenFiles), Hard: int64(platform.Surroundings.OpenFiles)},
+				{Name: "core", Soft: int64(platform.Surroundings.CoreSize), Hard: int64(platform.Surroundings.CoreSize)},
+			},
+		},
+	}
+	if s.LogDriver != "" {
+		host.LogConfig.Type = s.LogDriver
+	}
+	// Quota and period rather than NanoCpus: NanoCpus fixes the period at 100 ms.
+	if quota, period, limited := s.Quota(); limited {
+		host.CPUQuota, host.CPUPeriod = quota.Microseconds(), period.Microseconds()
+	}
+	if s.Seccomp == "unconfined" {
+		host.SecurityOpt = append(host.SecurityOpt, "seccomp=unconfined")
+	}
+	if s.LSM == "unconfined" {
+		if has(pl.info, "apparmor") {
+			host.SecurityOpt = append(host.SecurityOpt, "apparmor=unconfined")
+		}
+		if has(pl.info, "selinux") {
+			host.SecurityOpt = append(host.SecurityOpt, "label=disable")
+		}
+	}
+	if pl.publish.IsValid() {
+		config.ExposedPorts, host.PortBindings = network.PortSet{}, network.PortMap{}
+		for _, number := range spec.Ports {
+			port, err := tcpPort(number)
+			if err != nil {
+				return client.ContainerCreateOptions{}, err
+			}
+			config.ExposedPorts[port] = struct{}{}
+			host.PortBindings[port] = []network.PortBinding{{HostIP: pl.publish}} // the engine chooses a free host port
+		}
+	}
+	return client.ContainerCreateOptions{Name: pl.name, Config: config, HostConfig: host}, nil
+}
+
+// cgroupParent is [platform.CgroupParent] in the words of the engine's driver:
+// systemd takes only slices.
+func cgroupParent(info *system.Info) string {
+	if info.CgroupDriver == "systemd" {
+		return strings.TrimPrefix(platform.CgroupParent, "/") + ".slice"
+	}
+	return platform.CgroupParent
+}
+
+func networkMode(n platform.Network) container.NetworkMode {
+	switch n {
+	case platform.NetworkNone:
+		return network.NetworkNone
+	case platform.NetworkBridge, platform.NetworkProxy, platform.NetworkNAT:
+		return network.NetworkBridge
+	default:
+		return network.NetworkHost
+	}
+}
+
+// environment joins lists of KEY=VALUE; later entries win, and each key stays
+// at its first place.
+func environment(lists ...[]string) []string {
+	var env []string
+	at := map[string]int{}
+	for _, entry := range slices.Concat(lists...) {
+		key, _, _ := strings.Cut(entry, "=")
+		if i, seen := at[key]; seen {
+			env[i] = entry
+			continue
+		}
+		at[key] = len(env)
+		env = append(env, entry)
+	}
+	return env
+}

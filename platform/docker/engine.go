@@ -1,0 +1,96 @@
+package docker
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/kernel/accounting"
+	"tare/kernel/cgroup"
+	"tare/platform"
+)
+
+// daemons are an engine's processes that serve all of its containers.
+var daemons = []string{"dockerd", "containerd", "docker-containe", "podman"}
+
+// keepers are those that serve one container each. The kernel cuts names at 15 bytes.
+var keepers = []string{"containerd-shim", "conmon", "docker-proxy"}
+
+// EnginePIDs lists the engine's own processes, at best: its daemons, and what
+// it keeps beside each of our containers (the shim, the userland proxy). Their
+// CPU time is caused by us where no other user of the engine is active.
+func (p *Platform) EnginePIDs(ctx context.Context) []int {
+	if ctx.Err() != nil {
+		return nil
+	}
+	all, err := accounting.Take("/proc")
+	if err != nil {
+		return nil
+	}
+	p.mu.Lock()
+	var ours []string
+	for i := range p.live {
+		ours = append(ours, i.told()...)
+	}
+	p.mu.Unlock()
+	var pids []int
+	for pid, process := range all.Processes {
+		switch {
+		case slices.Contains(daemons, process.Command):
+			pids = append(pids, pid)
+		case slices.Contains(keepers, process.Command):
+			line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+			if err != nil {
+				continue // it ended meanwhile
+			}
+			args := arguments(line)
+			if slices.ContainsFunc(ours, func(told string) bool { return slices.Contains(args, told) }) {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+// told are the words of a keeper's command line that name the instance: the
+// container's id, or a published port.
+func (i *instance) told() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.marks
+}
+
+// arguments splits a /proc/PID/cmdline.
+func arguments(line []byte) []string {
+	return strings.FieldsFunc(string(line), func(r rune) bool { return r == 0 })
+}
+
+// enter counts an instance in.
+func (p *Platform) enter(i *instance) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.live[i] = struct{}{}
+}
+
+// leave counts it out. With the last one goes the parent cgroup, which the
+// engine makes and never removes; where another platform's programs live in
+// it, the kernel refuses, rightly.
+func (p *Platform) leave(i *instance) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.live, i)
+	if len(p.live) > 0 || p.info == nil || p.info.CgroupDriver == "systemd" {
+		return
+	}
+	layout, err := cgroup.Host()
+	if err != nil {
+		return
+	}
+	for _, place := range layout.At(platform.CgroupParent).Places {
+		_ = os.Remove(place.Dir())
+	}
+}

@@ -1,0 +1,375 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/system"
+	"github.com/moby/moby/client"
+
+	"tare/kernel/cgroup"
+	"tare/kernel/pidfd"
+	"tare/kernel/procfs"
+	"tare/platform"
+)
+
+// instance is one container. It implements [platform.Instance].
+type instance struct {
+	p    *Platform
+	spec platform.Spec
+	info *system.Info
+	name string // of the container: "tare-" and the instance's own
+	mark string // labelLedger
+
+	// Set by Launch, before the instance is seen by anybody.
+	id          string
+	requested   time.Time
+	pid         int // 0 where the program had ended before the engine could tell
+	process     *pidfd.Process
+	group       cgroup.Group
+	addresses   map[int]string
+	output      *output // nil where nobody wants it
+	exited      client.ContainerWaitResult
+	stopWaiting context.CancelFunc
+
+	over    chan struct{} // closed when exit and exitErr stand
+	exit    platform.Exit
+	exitErr error
+	stopped chan struct{} // closed when Stop has begun
+
+	releasing sync.Mutex
+	mu        sync.Mutex
+	stopping  bool
+	owned     []owned
+	last      *platform.Usage // read when the first process ended, its cgroup still being there
+	oomKilled bool            // likewise
+	marks     []string        // words that name the instance in the engine's command lines
+}
+
+func newInstance(p *Platform, spec platform.Spec, info *system.Info) *instance {
+	return &instance{
+		p: p, spec: spec, info: info,
+		name: "tare-" + spec.Name, mark: newMark(),
+		over: make(chan struct{}), stopped: make(chan struct{}),
+	}
+}
+
+// hold takes hold of the first process, so that its end is known from the
+// kernel and its counters can be read at that moment: the engine removes the
+// cgroup some milliseconds later. A program that has ended already is no error.
+func (i *instance) hold() error {
+	if i.pid <= 0 {
+		return nil
+	}
+	process, err := pidfd.Open(i.pid)
+	if errors.Is(err, syscall.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("follow %s in container %s: %w", i.spec.Args[0], i.name, err)
+	}
+	group, err := platform.OwnGroup(i.pid)
+	if err == nil && !i.names(group) && !process.Ended() {
+		err = fmt.Errorf("process %d, which the engine named, is not in its cgroup; the engine runs on another machine, or in a container", i.pid)
+	}
+	if err != nil || !i.names(group) {
+		process.Close()
+		if errors.Is(err, platform.ErrGone) {
+			return nil
+		}
+		return err
+	}
+	i.process, i.group = process, group
+	return nil
+}
+
+// names reports whether the cgroup is the container's: the id may have gone to
+// another process, or belong to another machine's.
+func (i *instance) names(group cgroup.Group) bool {
+	for _, place := range group.Places {
+		if strings.Contains(place.Path, i.id) {
+			return true
+		}
+	}
+	return false
+}
+
+// Address implements [platform.Instance]. It is empty where nothing on the
+// host reaches the port.
+func (i *instance) Address(port int) string { return i.addresses[port] }
+
+// Processes implements [platform.Instance].
+func (i *instance) Processes() ([]int, error) {
+	if i.process == nil || i.process.Ended() {
+		return nil, i.ended()
+	}
+	pids, err := i.group.Processes()
+	if err != nil {
+		return nil, fmt.Errorf("list the processes of container %s: %w", i.name, err)
+	}
+	first := []int{i.pid}
+	for _, pid := range pids {
+		if pid != i.pid {
+			first = append(first, pid)
+		}
+	}
+	return first, nil
+}
+
+func (i *instance) ended() error {
+	return fmt.Errorf("%s in container %s has ended: %w", i.spec.Args[0], i.name, platform.ErrGone)
+}
+
+// InForce implements [platform.Instance]. Of a program that has ended the
+// error wraps [platform.ErrGone].
+func (i *instance) InForce() (platform.InForce, error) {
+	if i.process == nil {
+		return platform.InForce{}, i.ended()
+	}
+	i.awaitProgram()
+	force, err := platform.ReadInForce(i.pid, i.spec.Data)
+	// The id named our process all along only if that lives still.
+	if i.process.Ended() {
+		return platform.InForce{}, i.ended()
+	}
+	return force, err
+}
+
+// awaitProgram waits until the runtime's init has become the program: the
+// engine answers a start some microseconds before that, and what the kernel
+// tells until then is the runtime's. There is no event to wait for.
+func (i *instance) awaitProgram() {
+	runtime := i.spec.Setting.Runtime
+	if runtime == "" {
+		runtime = i.info.DefaultRuntime
+	}
+	if r, ok := i.info.Runtimes[runtime]; ok && r.Path != "" {
+		runtime = r.Path
+	}
+	runtime = filepath.Base(runtime)
+	process := procfs.Host.Process(i.pid)
+	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Microsecond) {
+		stat, err := process.Stat()
+		if err != nil || stat.Zombie() {
+			return
+		}
+		args, err := process.Args()
+		if err != nil {
+			return
+		}
+		// runc's init renames itself "runc:[2:INIT]"; crun's is a plain fork of crun.
+		if !strings.HasPrefix(stat.Comm, "runc:[") && len(args) > 0 && filepath.Base(args[0]) != runtime {
+			return
+		}
+	}
+}
+
+// Usage implements [platform.Instance]. After the program's end it is what had
+// been used then.
+func (i *instance) Usage() (platform.Usage, error) {
+	i.mu.Lock()
+	last := i.last
+	i.mu.Unlock()
+	if last != nil {
+		return *last, nil
+	}
+	if i.process == nil {
+		return platform.Usage{}, i.ended()
+	}
+	usage, err := platform.ReadUsage(i.group)
+	if err != nil {
+		// It may have ended meanwhile; then the watcher has the last word.
+		select {
+		case <-i.over:
+			i.mu.Lock()
+			defer i.mu.Unlock()
+			if i.last != nil {
+				return *i.last, nil
+			}
+		default:
+		}
+	}
+	return usage, err
+}
+
+// Wait implements [platform.Instance]. All output has been handed on when it
+// returns.
+func (i *instance) Wait(ctx context.Context) (platform.Exit, error) {
+	select {
+	case <-i.over:
+		return i.exit, i.exitErr
+	default:
+	}
+	select {
+	case <-i.over:
+		return i.exit, i.exitErr
+	case <-ctx.Done():
+		return platform.Exit{}, fmt.Errorf("wait for container %s: %w", i.name, context.Cause(ctx))
+	}
+}
+
+// Signal implements [platform.Instance].
+func (i *instance) Signal(sig int) error {
+	err := i.p.call(context.Background(), "signal container "+i.name, func(ctx context.Context) error {
+		_, err := i.p.client.ContainerKill(ctx, i.id, client.ContainerKillOptions{Signal: strconv.Itoa(sig)})
+		return err
+	})
+	if errdefs.IsConflict(err) || gone(err) { // "is not running"
+		return i.ended()
+	}
+	return err
+}
+
+// Stop implements [platform.Instance]. With the engine gone it kills the
+// program itself; what the engine keeps of the container stays in the ledger,
+// and the error says so.
+func (i *instance) Stop(ctx context.Context) error {
+	i.mu.Lock()
+	if !i.stopping {
+		i.stopping = true
+		close(i.stopped)
+	}
+	i.mu.Unlock()
+	err := i.release(ctx)
+	if err != nil && i.process != nil {
+		// Whatever the engine says, the program does not go on.
+		if kerr := i.process.Kill(); kerr != nil && !errors.Is(kerr, syscall.ESRCH) {
+			err = errors.Join(err, kerr)
+		}
+	}
+	select {
+	case <-i.over:
+	case <-ctx.Done():
+		return errors.Join(err, fmt.Errorf("stop container %s: %w", i.name, context.Cause(ctx)))
+	}
+	i.hangUp()
+	if err != nil {
+		return fmt.Errorf("stop container %s (tare clean removes what is left of it): %w", i.name, err)
+	}
+	i.p.leave(i)
+	return nil
+}
+
+// hangUp ends the connections that Launch opened.
+func (i *instance) hangUp() {
+	if i.stopWaiting != nil {
+		i.stopWaiting()
+	}
+	if i.output != nil {
+		i.output.close()
+	}
+	if i.process != nil {
+		i.process.Close()
+	}
+}
+
+// watch stands from the start to the end of the program.
+func (i *instance) watch() {
+	defer close(i.over)
+	ended := make(chan struct{})
+	go i.lastWords(ended)
+	answer, err := i.awaitAnswer(ended)
+	i.exit.Elapsed = time.Since(i.requested)
+	if err == nil && answer.Error != nil {
+		err = &EngineError{Doing: "wait for container " + i.name, Message: answer.Error.Message}
+	}
+	if err == nil {
+		i.exit.Code = int(answer.StatusCode)
+		<-ended // the counters stand
+		i.exit.OOMKilled = i.killedForMemory()
+		err = i.awaitOutput()
+	}
+	i.exitErr = err
+}
+
+// lastWords reads the counters when the first process has ended. By then the
+// kernel has killed all others of its pid namespace, so they are final.
+func (i *instance) lastWords(ended chan<- struct{}) {
+	defer close(ended)
+	if i.process == nil {
+		return
+	}
+	if err := i.process.Await(); err != nil {
+		return
+	}
+	usage, err := platform.ReadUsage(i.group)
+	if err != nil {
+		return // the engine was faster
+	}
+	oom, err := platform.OOMKilled(i.group)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.last, i.oomKilled = &usage, err == nil && oom
+}
+
+// awaitAnswer waits for the engine to tell the exit. An engine that dies is
+// noticed by its connection, one that hangs by its silence after the program's end.
+func (i *instance) awaitAnswer(ended <-chan struct{}) (container.WaitResponse, error) {
+	silent := func() error {
+		return fmt.Errorf("container %s has ended, and the engine has not said so for %s: %w", i.name, i.p.patience, platform.ErrGone)
+	}
+	stopped := i.stopped
+	var overdue <-chan time.Time
+	for {
+		select {
+		case answer := <-i.exited.Result:
+			return answer, nil
+		case err := <-i.exited.Error:
+			return container.WaitResponse{}, i.p.explain("wait for container "+i.name, err)
+		case <-ended:
+			overdue, ended = time.After(i.p.patience), nil
+		case <-stopped:
+			if overdue == nil {
+				overdue = time.After(i.p.patience)
+			}
+			stopped = nil
+		case <-overdue:
+			return container.WaitResponse{}, silent()
+		}
+	}
+}
+
+// killedForMemory asks the kernel's count and the engine's note. The engine
+// learns of it apart from the exit, at times later; the cgroup's count, read
+// at the end, is the surer of the two.
+func (i *instance) killedForMemory() bool {
+	i.mu.Lock()
+	killed := i.oomKilled
+	i.mu.Unlock()
+	if killed || i.spec.Setting.Memory == 0 {
+		return killed
+	}
+	err := i.p.call(context.Background(), "inspect container "+i.name, func(ctx context.Context) error {
+		answer, err := i.p.client.ContainerInspect(ctx, i.id, client.ContainerInspectOptions{})
+		if err == nil && answer.Container.State != nil {
+			killed = answer.Container.State.OOMKilled
+		}
+		return err
+	})
+	return err == nil && killed
+}
+
+// awaitOutput waits until the streams have been handed on to their end. A
+// process that was left behind outside the pid namespace could hold them open.
+func (i *instance) awaitOutput() error {
+	if i.output == nil {
+		return nil
+	}
+	late := time.NewTimer(i.p.patience)
+	defer late.Stop()
+	select {
+	case <-i.output.done:
+		return i.output.err
+	case <-late.C:
+		return fmt.Errorf("the output of container %s has not ended %s after the program: %w", i.name, i.p.patience, platform.ErrGone)
+	}
+}

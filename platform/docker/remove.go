@@ -1,0 +1,129 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"tare/platform"
+)
+
+// The other kinds of ledger entries. A container and a volume are named by
+// their name and recognised by the label that the entry recorded.
+const (
+	kindContainer = "container"
+	kindVolume    = "volume"
+	kindDir       = "dir"
+)
+
+// Remove removes what a ledger entry names, if it is there and still ours.
+func (p *Platform) Remove(ctx context.Context, e platform.Entry) error {
+	switch e.Kind {
+	case kindContainer:
+		return p.removeContainer(ctx, e.ID, e.Attrs[labelLedger])
+	case kindVolume:
+		return p.removeVolume(ctx, e.ID, e.Attrs[labelLedger])
+	case kindImage:
+		return p.removeImage(ctx, e.ID)
+	case kindDir:
+		return p.removeDir(e.ID)
+	}
+	return fmt.Errorf("%s makes nothing of kind %q; the ledger entry %s is not its own", Name, e.Kind, e.ID)
+}
+
+func (p *Platform) removeContainer(ctx context.Context, name, mark string) error {
+	doing := "remove container " + name
+	var found container.InspectResponse
+	err := p.call(ctx, doing, func(ctx context.Context) error {
+		answer, err := p.client.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
+		found = answer.Container
+		return err
+	})
+	if gone(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	// Another container that took the name since is not ours.
+	if mark == "" || found.Config == nil || found.Config.Labels[labelLedger] != mark {
+		return nil
+	}
+	err = p.call(ctx, doing, func(ctx context.Context) error {
+		_, err := p.client.ContainerRemove(ctx, found.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		return err
+	})
+	// "Removal in progress": somebody else has asked; be back when it is done.
+	if errdefs.IsConflict(err) {
+		return p.call(ctx, doing, func(ctx context.Context) error {
+			removed := p.client.ContainerWait(ctx, found.ID, client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
+			select {
+			case <-removed.Result:
+				return nil
+			case err := <-removed.Error:
+				if gone(err) {
+					return nil
+				}
+				return err
+			}
+		})
+	}
+	if gone(err) {
+		return nil
+	}
+	return err
+}
+
+func (p *Platform) removeVolume(ctx context.Context, name, mark string) error {
+	doing := "remove volume " + name
+	ours := false
+	err := p.call(ctx, doing, func(ctx context.Context) error {
+		answer, err := p.client.VolumeInspect(ctx, name, client.VolumeInspectOptions{})
+		ours = mark != "" && answer.Volume.Labels[labelLedger] == mark
+		return err
+	})
+	if err == nil && ours {
+		err = p.call(ctx, doing, func(ctx context.Context) error {
+			_, err := p.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
+			return err
+		})
+	}
+	if gone(err) {
+		return nil
+	}
+	return err
+}
+
+// removeImage takes our name off the image; the engine deletes it with its last name.
+func (p *Platform) removeImage(ctx context.Context, reference string) error {
+	if !strings.HasPrefix(reference, ourImages) {
+		return fmt.Errorf("image %s is not one that tare loads (%s...); left alone", reference, ourImages)
+	}
+	err := p.call(ctx, "remove image "+reference, func(ctx context.Context) error {
+		_, err := p.client.ImageRemove(ctx, reference, client.ImageRemoveOptions{PruneChildren: true})
+		return err
+	})
+	if gone(err) {
+		return nil
+	}
+	return err
+}
+
+// removeDir removes a directory of data, only below our own state directory.
+func (p *Platform) removeDir(dir string) error {
+	if filepath.Dir(filepath.Clean(dir)) != filepath.Clean(p.stateDir) {
+		return fmt.Errorf("directory %s is not in %s; left alone", dir, p.stateDir)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("remove the bound directory: %w", err)
+	}
+	// The parent is made on demand and goes with the last of its entries.
+	_ = os.Remove(p.stateDir)
+	return nil
+}

@@ -1,0 +1,60 @@
+package docker
+
+import (
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/moby/moby/api/types/system"
+
+	"tare/platform"
+)
+
+// Supports implements [platform.Platform]. What depends on how this engine was
+// set up (its runtimes, its storage driver, whether a userland proxy runs) is
+// refused by Launch, with the same type of error.
+func (p *Platform) Supports(s platform.Setting) error {
+	if s.CPUBurst != 0 {
+		return unsupported("cpu-burst", "the Engine API has no such field; oci has it")
+	}
+	if s.CPUPeriod != 0 && s.CPUs == 0 {
+		return unsupported("cpu-period", "a period alone limits nothing; set cpus too")
+	}
+	if s.Root == platform.RootDir {
+		return unsupported("root=dir", "the engine's storage driver provides the root")
+	}
+	return nil
+}
+
+func unsupported(key, reason string) error {
+	return &platform.Unsupported{Platform: Name, Key: key, Reason: reason}
+}
+
+// suits checks a setting against the engine at hand.
+func suits(s platform.Setting, info *system.Info) error {
+	if s.Runtime != "" {
+		if _, known := info.Runtimes[s.Runtime]; !known && len(info.Runtimes) > 0 {
+			names := make([]string, 0, len(info.Runtimes))
+			for name := range info.Runtimes {
+				names = append(names, name)
+			}
+			sort.Strings(names)
+			return unsupported("runtime="+s.Runtime, "the engine knows "+strings.Join(names, ", ")+"; add it to \"runtimes\" in /etc/docker/daemon.json and restart the engine")
+		}
+	}
+	if s.Root == platform.RootOverlay && info.Driver != "" && !strings.HasPrefix(info.Driver, "overlay") {
+		return unsupported("root=overlay", "the engine's storage driver is "+info.Driver)
+	}
+	if s.LogDriver != "" && len(info.Plugins.Log) > 0 && s.LogDriver != "none" && !slices.Contains(info.Plugins.Log, s.LogDriver) {
+		return unsupported("log-driver="+s.LogDriver, "the engine knows "+strings.Join(info.Plugins.Log, ", "))
+	}
+	return nil
+}
+
+// has reports whether the engine enforces a security module or filter ("seccomp", "apparmor", "selinux").
+func has(info *system.Info, module string) bool {
+	return slices.ContainsFunc(info.SecurityOptions, func(option string) bool {
+		name, _, _ := strings.Cut(strings.TrimPrefix(option, "name="), ",")
+		return name == module
+	})
+}
