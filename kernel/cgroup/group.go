@@ -96,7 +96,7 @@ type Group struct {
 func (l Layout) At(name string) Group {
 	var g Group
 	for _, h := range l.Hierarchies {
-		g.Places = append(g.Places, Place{h, path.Join(h.Root, name)})
+		g.Places = append(g.Places, Place{h, path.Clean("/" + name)})
 	}
 	return g
 }
@@ -128,16 +128,27 @@ func (l Layout) In(members []Membership) Group {
 	return g
 }
 
-// Unified is the part of the group in the version 2 hierarchy; it is empty
-// where there is none.
-func (g Group) Unified() Group {
-	var u Group
+// Tracking is the part of the group that follows and ends processes without
+// any say in how they run: its place in the version 2 hierarchy, or else in
+// version 1's freezer and CPU accounting. A child made there gets no
+// controller. It is empty where the host has neither.
+func (g Group) Tracking() Group {
+	var two, one Group
 	for _, p := range g.Places {
-		if p.Version == 2 {
-			u.Places = append(u.Places, p)
+		switch {
+		case p.Version == 2:
+			two.Places = append(two.Places, p)
+		case slices.Equal(p.Controllers, []string{"freezer"}), slices.Equal(p.Controllers, []string{"cpuacct"}):
+			one.Places = append(one.Places, p)
 		}
 	}
-	return u
+	if len(two.Places) > 0 {
+		return two
+	}
+	if _, ok := one.For("freezer"); !ok {
+		return Group{}
+	}
+	return one
 }
 
 // Child gives the group of that name below this one.

@@ -1,0 +1,224 @@
+package cgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Create makes the group in each of its hierarchies, with what it needs above
+// it. controllers are those that version 2 is to hand down to it; version 1
+// has them where it has them. What exists already stays.
+func (g Group) Create(controllers ...string) error {
+	for _, p := range g.Places {
+		if err := p.create(controllers); err != nil {
+			return fmt.Errorf("making cgroup %s: %w", p.Dir(), err)
+		}
+	}
+	return nil
+}
+
+func (p Place) create(controllers []string) error {
+	// Another group's removal may take the empty parent away between the two
+	// steps of making a child.
+	var err error
+	for range 10 {
+		if err = os.MkdirAll(p.Dir(), 0o755); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if p.Version == 2 {
+		return p.handDown(controllers)
+	}
+	if p.Has("cpuset") {
+		return p.inheritCPUs()
+	}
+	return nil
+}
+
+// inheritCPUs gives version 1 cpusets what is above them: they are made
+// empty, and an empty one takes no process.
+func (p Place) inheritCPUs() error {
+	if p.Path == "/" || p.Path == p.Root {
+		return nil
+	}
+	parent := Place{p.Hierarchy, path.Dir(p.Path)}
+	for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
+		own, err := readFile(p.Dir(), name)
+		if err != nil {
+			return err
+		}
+		if own != "" {
+			continue
+		}
+		if err := parent.inheritCPUs(); err != nil {
+			return err
+		}
+		above, err := readFile(parent.Dir(), name)
+		if err != nil {
+			return err
+		}
+		if err := p.write(name, above); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ProcessFiles are the files that a process joins the group by, writing its id.
+func (g Group) ProcessFiles() []string {
+	files := make([]string, len(g.Places))
+	for i, p := range g.Places {
+		files[i] = filepath.Join(p.Dir(), "cgroup.procs")
+	}
+	return files
+}
+
+// Directory opens the group's place in the version 2 hierarchy, so that a
+// process can be born in it; ok is false where it has none.
+func (g Group) Directory() (dir *os.File, ok bool, err error) {
+	for _, p := range g.Places {
+		if p.Version == 2 {
+			dir, err = os.Open(p.Dir())
+			return dir, true, err
+		}
+	}
+	return nil, false, nil
+}
+
+// Kill ends every process of the group with SIGKILL and returns when none is
+// left. A group that is not there has none.
+func (g Group) Kill(ctx context.Context) error {
+	for wait := 100 * time.Microsecond; ; wait = min(2*wait, 10*time.Millisecond) {
+		pids, err := g.Processes()
+		if err != nil {
+			return fmt.Errorf("ending the processes of cgroup %s: %w", g, err)
+		}
+		if len(pids) == 0 {
+			return nil
+		}
+		if err := g.killOnce(); err != nil {
+			return err
+		}
+		// An exiting process leaves its group when its memory is gone, which
+		// may take a while and makes no event in version 1.
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("cgroup %s still holds %d processes (%v...): %w", g, len(pids), pids[0], ctx.Err())
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (g Group) killOnce() error {
+	for _, p := range g.Places {
+		if p.Version == 2 {
+			err := p.write("cgroup.kill", "1")
+			if err == nil {
+				return nil // the kernel reaches every descendant, forks under way included
+			}
+			if optional(err) != nil {
+				return err
+			}
+		}
+	}
+	// Older kernels: hold the group still, so that nothing forks away.
+	if p, ok := g.For("freezer"); ok && p.Version == 1 {
+		if err := p.write("freezer.state", "FROZEN"); optional(err) != nil {
+			return err
+		}
+		defer func() { _ = p.write("freezer.state", "THAWED") }()
+	}
+	pids, err := g.Processes()
+	if err != nil {
+		return err
+	}
+	for _, pid := range pids {
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("killing process %d of cgroup %s: %w", pid, g, err)
+		}
+	}
+	return nil
+}
+
+// Remove removes the group, which must hold no process, and all groups below
+// it; and the group above it, if that is then empty and is named as one of
+// tare's. A group that is not there is removed already.
+func (g Group) Remove(ctx context.Context) error {
+	var errs []error
+	for _, p := range g.Places {
+		if err := p.remove(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("removing cgroup: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (p Place) remove(ctx context.Context) error {
+	if p.Path == "/" {
+		return errors.New("will not remove the root of a hierarchy")
+	}
+	if err := removeTree(ctx, p.Dir()); err != nil {
+		return err
+	}
+	if up := path.Dir(p.Path); strings.HasPrefix(path.Base(up), "tare") {
+		// Shared with other groups of ours: whoever is last takes it away.
+		_ = os.Remove(Place{p.Hierarchy, up}.Dir())
+	}
+	return nil
+}
+
+func removeTree(ctx context.Context, dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return optional(err)
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := removeTree(ctx, filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	for wait := 100 * time.Microsecond; ; wait = min(2*wait, 10*time.Millisecond) {
+		err := os.Remove(dir)
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if !errors.Is(err, unix.EBUSY) {
+			return err
+		}
+		// Busy while the last process is being torn down.
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w (%w)", err, ctx.Err())
+		case <-time.After(wait):
+		}
+	}
+}
+
+// Join moves the calling process into the group.
+func (g Group) Join() error { return Join(g.ProcessFiles()) }
+
+// Join moves the calling process, all its threads, into the groups with those
+// process files.
+func Join(files []string) error {
+	for _, file := range files {
+		if err := os.WriteFile(file, []byte(strconv.Itoa(os.Getpid())), 0); err != nil {
+			return fmt.Errorf("joining a cgroup: %w", err)
+		}
+	}
+	return nil
+}

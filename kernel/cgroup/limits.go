@@ -1,0 +1,172 @@
+package cgroup
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Limits are what a group may be held to. A zero field is no limit.
+type Limits struct {
+	Bandwidth
+	Shares int    // on the scale of version 1, 2 to 262144
+	CPUs   string // list format
+	Memory int64  // bytes
+}
+
+// Apply sets the limits of a group that exists. The kernel's refusal names the
+// file and the value.
+func (g Group) Apply(l Limits) error {
+	for _, w := range []struct {
+		wanted     bool
+		controller string
+		write      func(Place) error
+	}{
+		{l.Quota > 0, "cpu", l.writeBandwidth},
+		{l.Shares > 0, "cpu", l.writeShares},
+		{l.CPUs != "", "cpuset", func(p Place) error { return p.write("cpuset.cpus", l.CPUs) }},
+		{l.Memory > 0, "memory", l.writeMemory},
+	} {
+		if !w.wanted {
+			continue
+		}
+		place, ok := g.For(w.controller)
+		if !ok {
+			return fmt.Errorf("cgroup %s: no hierarchy of this host carries the %s controller: boot without cgroup_disable=%[2]s", g, w.controller)
+		}
+		if err := w.write(place); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l Limits) writeBandwidth(p Place) error {
+	quota, period := micros(l.Quota), micros(l.Period)
+	burst := "cpu.max.burst"
+	if p.Version == 2 {
+		if err := p.write("cpu.max", quota+" "+period); err != nil {
+			return err
+		}
+	} else {
+		burst = "cpu.cfs_burst_us"
+		// The period first: the kernel checks the quota against it.
+		if err := p.write("cpu.cfs_period_us", period); err != nil {
+			return err
+		}
+		if err := p.write("cpu.cfs_quota_us", quota); err != nil {
+			return err
+		}
+	}
+	if l.Burst == 0 {
+		return nil
+	}
+	return p.write(burst, micros(l.Burst))
+}
+
+func (l Limits) writeShares(p Place) error {
+	if p.Version == 2 {
+		return p.write("cpu.weight", strconv.Itoa(WeightOfShares(l.Shares)))
+	}
+	return p.write("cpu.shares", strconv.Itoa(l.Shares))
+}
+
+// writeMemory allows as much swap again, as container engines do.
+func (l Limits) writeMemory(p Place) error {
+	if p.Version == 2 {
+		if err := p.write("memory.max", strconv.FormatInt(l.Memory, 10)); err != nil {
+			return err
+		}
+		return optional(p.write("memory.swap.max", strconv.FormatInt(l.Memory, 10)))
+	}
+	if err := p.write("memory.limit_in_bytes", strconv.FormatInt(l.Memory, 10)); err != nil {
+		return err
+	}
+	return optional(p.write("memory.memsw.limit_in_bytes", strconv.FormatInt(2*l.Memory, 10)))
+}
+
+func micros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
+
+// HasBurst reports whether this kernel can save up unused quota (Linux 5.14 or newer).
+func (l Layout) HasBurst() bool {
+	h, ok := l.For("cpu")
+	if !ok {
+		return false
+	}
+	if h.Version == 1 {
+		_, err := os.Stat(filepath.Join(h.Mount, "cpu.cfs_burst_us"))
+		return err == nil
+	}
+	// The root of version 2 has no limits; any group below it tells.
+	files, err := filepath.Glob(filepath.Join(h.Mount, "*", "cpu.max.burst"))
+	return err == nil && len(files) > 0
+}
+
+// write sets one of the group's files. Only files that exist are written: a
+// cgroup file system creates none.
+func (p Place) write(name, value string) error {
+	file := filepath.Join(p.Dir(), name)
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		return fmt.Errorf("writing %q: %w", value, err)
+	}
+	return nil
+}
+
+// handDown offers the wanted controllers to the children of every group above
+// this one (version 2 only; "no internal processes" forbids it where a group
+// on the way holds processes itself).
+func (p Place) handDown(wanted []string) error {
+	var words []string
+	for _, c := range wanted {
+		if p.Has(c) {
+			words = append(words, "+"+c)
+		}
+	}
+	if len(words) == 0 {
+		return nil
+	}
+	var way []string
+	for at := path.Dir(p.Path); ; at = path.Dir(at) {
+		way = append(way, at)
+		if at == "/" || at == "." || at == p.Root {
+			break
+		}
+	}
+	slices.Reverse(way)
+	for _, at := range way {
+		up := Place{p.Hierarchy, at}
+		have, err := readFile(up.Dir(), "cgroup.subtree_control")
+		if err != nil {
+			return err
+		}
+		if containsAll(strings.Fields(have), words) {
+			continue
+		}
+		if err := up.write("cgroup.subtree_control", strings.Join(words, " ")); err != nil {
+			return fmt.Errorf("%w: cgroup %s must hold groups only, no processes: start tare elsewhere (systemd-run --scope)", err, at)
+		}
+	}
+	return nil
+}
+
+func containsAll(have, words []string) bool {
+	for _, w := range words {
+		if !slices.Contains(have, strings.TrimPrefix(w, "+")) {
+			return false
+		}
+	}
+	return true
+}
