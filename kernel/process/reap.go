@@ -1,0 +1,97 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"tare/kernel/procfs"
+)
+
+// Adopt makes this program the parent of those of its descendants whose own
+// parents end before them (PR_SET_CHILD_SUBREAPER). It holds for the whole
+// program until its end: whoever calls it answers for reaping them, by
+// [Handle.Reap] or [ReapZombies].
+func Adopt() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return os.NewSyscallError("prctl(PR_SET_CHILD_SUBREAPER)", err)
+	}
+	return nil
+}
+
+// Ending is how a process ended.
+type Ending struct {
+	Code   int // exit status; 128 + signal where a signal ended it, as shells have it
+	Signal int // 0 where none did
+}
+
+// Reap waits for a child of this program (born or adopted) to end and takes
+// its status. It may be called once.
+func (h *Handle) Reap(ctx context.Context) (Ending, error) {
+	if err := h.Await(ctx); err != nil {
+		return Ending{}, err
+	}
+	var status unix.WaitStatus
+	for {
+		pid, err := unix.Wait4(h.PID, &status, 0, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || pid != h.PID {
+			return Ending{}, fmt.Errorf("waiting for process %d: %w", h.PID, err)
+		}
+		return EndingOf(status.ExitStatus(), int(status.Signal()), status.Signaled()), nil
+	}
+}
+
+// EndingOf makes an ending of the parts of a wait status.
+func EndingOf(code, signal int, signaled bool) Ending {
+	if signaled {
+		return Ending{128 + signal, signal}
+	}
+	return Ending{Code: code}
+}
+
+// ReapZombies reaps the children that this program has adopted and that ended
+// in the cgroup of that path, in any hierarchy, or below it. A program that
+// leaves daemons behind makes such children; its own first process, which
+// somebody waits for, is named by except.
+func ReapZombies(group string, except int) error {
+	children, err := procfs.Host.Process(os.Getpid()).Children()
+	if err != nil {
+		return err
+	}
+	for _, pid := range children {
+		if pid == except || !zombieOf(pid, group) {
+			continue
+		}
+		if _, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); err != nil && !errors.Is(err, unix.ECHILD) {
+			return fmt.Errorf("reaping process %d: %w", pid, err)
+		}
+	}
+	return nil
+}
+
+func zombieOf(pid int, group string) bool {
+	process := procfs.Host.Process(pid)
+	stat, err := process.Stat()
+	if err != nil || !stat.Zombie() {
+		return false
+	}
+	b, err := os.ReadFile(process.Path("cgroup"))
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(b)) {
+		_, after, _ := strings.Cut(line, ":/")
+		path := "/" + strings.TrimSuffix(strings.TrimSpace(after), " (deleted)")
+		if path == group || strings.HasPrefix(path, group+"/") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,176 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Affinity lists the CPUs that this program may run on.
+func Affinity() ([]int, error) {
+	// The kernel refuses a set smaller than its own; unix.CPUSet holds 1024.
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil, os.NewSyscallError("sched_getaffinity", err)
+	}
+	var cpus []int
+	for c := 0; len(cpus) < set.Count(); c++ {
+		if set.IsSet(c) {
+			cpus = append(cpus, c)
+		}
+	}
+	return cpus, nil
+}
+
+// SetAffinity restricts the calling thread, and what it executes or starts, to
+// those CPUs.
+func SetAffinity(cpus []int) error {
+	var set unix.CPUSet
+	for _, c := range cpus {
+		set.Set(c)
+	}
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("restricting to CPUs %v: %w", cpus, os.NewSyscallError("sched_setaffinity", err))
+	}
+	return nil
+}
+
+// OpenFilesMax is how high this program may set the number of open files.
+func OpenFilesMax() (uint64, error) {
+	var r unix.Rlimit
+	err := unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &r)
+	return r.Max, os.NewSyscallError("prlimit", err)
+}
+
+// SetLimits sets the numbers of open files and bytes of a core file, soft and hard.
+func SetLimits(openFiles, coreSize uint64) error {
+	for _, l := range []struct {
+		name     string
+		resource int
+		value    uint64
+	}{{"open files", unix.RLIMIT_NOFILE, openFiles}, {"core size", unix.RLIMIT_CORE, coreSize}} {
+		if err := unix.Setrlimit(l.resource, &unix.Rlimit{Cur: l.value, Max: l.value}); err != nil {
+			return fmt.Errorf("setting the limit of %s to %d: %w", l.name, l.value, err)
+		}
+	}
+	return nil
+}
+
+// SetOOMScore sets the calling process' badness adjustment. Lowering it needs
+// CAP_SYS_RESOURCE; where it is already so, nothing is needed.
+func SetOOMScore(score int) error {
+	const file = "/proc/self/oom_score_adj"
+	want := strconv.Itoa(score)
+	if now, err := os.ReadFile(file); err == nil && strings.TrimSpace(string(now)) == want {
+		return nil
+	}
+	if err := os.WriteFile(file, []byte(want), 0); err != nil {
+		return fmt.Errorf("setting oom_score_adj to %s: %w", want, err)
+	}
+	return nil
+}
+
+// ChangeRoot makes dir the root directory and, inside it, inside the working one.
+func ChangeRoot(dir, inside string) error {
+	if err := unix.Chroot(dir); err != nil {
+		return &os.PathError{Op: "chroot", Path: dir, Err: err}
+	}
+	if err := unix.Chdir(inside); err != nil {
+		return &os.PathError{Op: "chdir", Path: inside, Err: err}
+	}
+	return nil
+}
+
+// User is who a program runs as.
+type User struct {
+	UID    int   `json:"uid"`
+	GID    int   `json:"gid"`
+	Groups []int `json:"groups,omitempty"`
+}
+
+// SetUser gives up the calling process' identity for that one, groups first.
+func SetUser(u User) error {
+	if err := unix.Setgroups(u.Groups); err != nil {
+		return os.NewSyscallError("setgroups", err)
+	}
+	if err := unix.Setresgid(u.GID, u.GID, u.GID); err != nil {
+		return os.NewSyscallError("setresgid", err)
+	}
+	return os.NewSyscallError("setresuid", unix.Setresuid(u.UID, u.UID, u.UID))
+}
+
+// Execute replaces this program. It returns only when it fails.
+func Execute(program string, args, env []string) error {
+	return &os.PathError{Op: "exec", Path: program, Err: unix.Exec(program, args, env)}
+}
+
+// CloseOnExec keeps a descriptor from the program that is executed next.
+func CloseOnExec(f *os.File) { unix.CloseOnExec(int(f.Fd())) }
+
+// LookPath finds the file that executing name means, for a process whose root
+// directory is root, working directory dir and search path searchPath. Its
+// error names the program and where it was looked for.
+func LookPath(root, dir, name, searchPath string) (string, error) {
+	if name == "" {
+		return "", errors.New("no program was named")
+	}
+	if strings.Contains(name, "/") {
+		file := name
+		if !filepath.IsAbs(name) {
+			file = filepath.Join(dir, name)
+		}
+		if err := executable(root, file); err != nil {
+			return "", fmt.Errorf("program %q: %w", name, err)
+		}
+		return name, nil
+	}
+	var denied error
+	for _, in := range filepath.SplitList(searchPath) {
+		file := filepath.Join("/", in, name)
+		err := executable(root, file)
+		if err == nil {
+			return file, nil
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			denied = err
+		}
+	}
+	if denied != nil {
+		return "", fmt.Errorf("program %q: %w", name, denied)
+	}
+	return "", fmt.Errorf("program %q: %w in %s", name, fs.ErrNotExist, searchPath)
+}
+
+func executable(root, file string) error {
+	dir, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: root, Err: err}
+	}
+	defer unix.Close(dir)
+	// Links are followed as the process would follow them.
+	fd, err := unix.Openat2(dir, file, &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), file)
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("%s is a directory: %w", file, fs.ErrPermission)
+	case info.Mode()&0o111 == 0:
+		return fmt.Errorf("%s is not executable: %w", file, fs.ErrPermission)
+	}
+	return nil
+}
