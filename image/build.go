@@ -30,6 +30,11 @@ func (b *build) run(ctx context.Context) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
+	if len(b.recipe.directories) > 0 {
+		if err := b.makeDirectories(b.recipe.directories); err != nil {
+			return Image{}, err
+		}
+	}
 	for _, name := range sortedKeys(b.recipe.links) {
 		if err := b.link(name, b.recipe.links[name]); err != nil {
 			return Image{}, err
@@ -83,6 +88,20 @@ func sortedKeys(m map[string]string) []string {
 	return keys
 }
 
+func (b *build) makeDirectories(names []string) error {
+	root, err := os.OpenRoot(b.root)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, name := range names {
+		if err := makeDirectories(root, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // link adds a symbolic link, and the directories above it.
 func (b *build) link(name, target string) error {
 	root, err := os.OpenRoot(b.root)
@@ -110,11 +129,17 @@ func (b *build) unpackPackages(ctx context.Context, r recipe, dir string) (Lock,
 		return Lock{}, nil, err
 	}
 	for _, p := range locked.Packages {
-		if err := unpackDeb(ctx, b.store.path("debs"), p, dir); err != nil {
+		if err := unpackDeb(ctx, b.store.path("debs"), p, dir, unneeded); err != nil {
 			return Lock{}, nil, err
 		}
 	}
-	return locked, warnings, nil
+	// What is left out, or a package newer than the lock, may have taken a
+	// library along that the programs need: better found here than by a trial.
+	found, err := reach(dir, r.programs)
+	if err != nil {
+		return Lock{}, nil, fmt.Errorf("the packages of %s do not suffice: %w", r.name, err)
+	}
+	return locked, warnings, linkStrays(dir, found)
 }
 
 // fetch puts the recipe's packages into debs: those of the lock where the
@@ -232,6 +257,9 @@ func drift(locked, now Lock) []string {
 	return out
 }
 
+// merged are the directories that are links into /usr.
+var merged = []string{"bin", "lib", "sbin"}
+
 // mergeUsr makes the links that a Debian root has had since its release 12 and
 // that no package brings (they are made when a system is installed).
 func mergeUsr(dir string) error {
@@ -240,7 +268,7 @@ func mergeUsr(dir string) error {
 		return err
 	}
 	defer root.Close()
-	for _, name := range []string{"bin", "lib", "sbin"} {
+	for _, name := range merged {
 		if err := makeDirectories(root, "usr/"+name); err != nil {
 			return err
 		}
@@ -265,7 +293,7 @@ func unneeded(name string) bool {
 
 // unpackDeb verifies one package and unpacks its files into dir. None of its
 // scripts run.
-func unpackDeb(ctx context.Context, debs string, p Package, dir string) error {
+func unpackDeb(ctx context.Context, debs string, p Package, dir string, skip func(name string) bool) error {
 	if err := verifyDeb(debs, p); err != nil {
 		return err
 	}
@@ -281,7 +309,7 @@ func unpackDeb(ctx context.Context, debs string, p Package, dir string) error {
 	}
 	u, err := newUnpacker(p.String(), dir, &budget{Limits: DefaultLimits}, distribution)
 	if err == nil {
-		u.skip = unneeded
+		u.skip = skip
 		err = u.layer(ctx, out)
 		u.close()
 	}

@@ -30,8 +30,8 @@ type recipe struct {
 	programs []string
 	// keep names packages that the programs reach other than by linking.
 	keep []string
-	// whole keeps every package that the dependencies bring.
-	whole bool
+	// directories are made, empty.
+	directories []string
 	// tools is a hidden recipe whose root is at hand while add runs.
 	tools  string
 	config Config
@@ -44,7 +44,7 @@ type recipe struct {
 }
 
 // recipes lists what can be built, in the order in which people see it.
-var recipes = []recipe{busyboxRecipe}
+var recipes = []recipe{redisRecipe, ffmpegRecipe, busyboxRecipe}
 
 // toolRecipes are those that only other recipes use.
 var toolRecipes = []recipe{}
@@ -86,7 +86,7 @@ const buildFormat = 1
 func (r recipe) key(arch string) (string, error) {
 	content := map[string]any{
 		"format": buildFormat, "arch": arch, "name": r.name, "packages": r.packages, "programs": r.programs,
-		"keep": r.keep, "whole": r.whole, "config": r.config, "links": r.links,
+		"keep": r.keep, "directories": r.directories, "config": r.config, "links": r.links,
 	}
 	_, text, _, err := readLock(r.name, debianArch(arch))
 	if err != nil {

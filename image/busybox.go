@@ -4,7 +4,7 @@ var busyboxRecipe = recipe{
 	name:     "busybox",
 	summary:  "one static program that is a shell and the small tools: the least root that a command can run in",
 	packages: []string{"busybox-static"},
-	programs: []string{"/bin/busybox", "/bin/sh"},
+	programs: []string{"/bin/busybox"},
 	config:   Config{Cmd: []string{"/bin/sh"}, WorkingDir: "/"},
 	links:    busyboxLinks(),
 }
