@@ -1,0 +1,198 @@
+package load
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// maxPatternBody is how much of a body is kept to look for a pattern in it.
+const maxPatternBody = 1 << 20
+
+// HTTP is a request to an HTTP/1.1 service, and what answers it rightly.
+//
+// It writes to and reads from the connection itself, without net/http's
+// Transport, whose goroutines would add their own wake-ups to every latency.
+type HTTP struct {
+	Address string      // host:port
+	Method  string      // "GET" if empty
+	Path    string      // with query; "/" if empty
+	Host    string      // header; Address if empty
+	Header  http.Header // more headers
+	Body    []byte
+
+	// NewConnections makes a connection for each request; its latency then
+	// holds the connecting.
+	NewConnections bool
+
+	Status      int            // wanted; 0 is any from 200 to 299
+	BodyMin     int64          // least length of the answer's body in bytes
+	BodyPattern *regexp.Regexp // to be found in its first MiB
+
+	// Dial connects; nil is TCP.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
+}
+
+// Open connects; with NewConnections it only prepares.
+func (h HTTP) Open(ctx context.Context) (Conn, error) {
+	request, raw, err := h.request()
+	if err != nil {
+		return nil, err
+	}
+	c := &httpConn{want: h, request: request, raw: raw}
+	if h.NewConnections {
+		return c, nil
+	}
+	return c, c.connect(ctx)
+}
+
+// request builds the request once; every send writes the same bytes.
+func (h HTTP) request() (*http.Request, []byte, error) {
+	method, path := h.Method, h.Path
+	if method == "" {
+		method = http.MethodGet
+	}
+	if path == "" {
+		path = "/"
+	}
+	if !strings.HasPrefix(path, "/") {
+		return nil, nil, fmt.Errorf("http path %q: want one that begins with /", path)
+	}
+	request, err := http.NewRequest(method, "http://"+h.Address+path, bytes.NewReader(h.Body))
+	if err != nil {
+		return nil, nil, fmt.Errorf("http request: %w", err)
+	}
+	if len(h.Body) == 0 {
+		request.Body, request.ContentLength = nil, 0
+	}
+	request.Host = h.Host
+	request.Header.Set("User-Agent", "tare")
+	for name, values := range h.Header {
+		request.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	request.Close = h.NewConnections
+	var raw bytes.Buffer
+	if err := request.Write(&raw); err != nil {
+		return nil, nil, fmt.Errorf("http request: %w", err)
+	}
+	return request, raw.Bytes(), nil
+}
+
+type httpConn struct {
+	want    HTTP
+	request *http.Request
+	raw     []byte
+
+	link   link
+	reader *bufio.Reader
+}
+
+func (c *httpConn) connect(ctx context.Context) error {
+	conn, err := dial(ctx, c.want.Dial, c.want.Address)
+	if err != nil {
+		return err
+	}
+	if !c.link.set(conn) {
+		return net.ErrClosed
+	}
+	c.reader = bufio.NewReader(conn)
+	return nil
+}
+
+func (c *httpConn) Close() error { return c.link.close() }
+
+func (c *httpConn) Do(deadline time.Time) (reusable bool, err error) {
+	if c.want.NewConnections {
+		ctx, cancel := context.WithDeadline(context.Background(), deadline)
+		defer cancel()
+		if err := c.connect(ctx); err != nil {
+			return true, &Error{Kind: KindConnect, Err: err}
+		}
+		defer c.link.drop()
+	}
+	conn := c.link.get()
+	if conn == nil {
+		return false, net.ErrClosed
+	}
+	if err := conn.SetDeadline(deadline); err != nil {
+		return c.want.NewConnections, err
+	}
+	_, sendErr := conn.Write(c.raw)
+	// A service may refuse a request before it has read it all; its answer
+	// tells more than the failed write.
+	persistent, err := c.answer()
+	if sendErr != nil && err != nil {
+		err = sendErr
+	}
+	return c.want.NewConnections || persistent && sendErr == nil, err
+}
+
+// answer reads one answer and checks it.
+func (c *httpConn) answer() (persistent bool, err error) {
+	response, err := readResponse(c.reader, c.request)
+	if err != nil {
+		return false, err
+	}
+	defer response.Body.Close()
+	var kept bytes.Buffer
+	var sink io.Writer = io.Discard
+	if c.want.BodyPattern != nil {
+		sink = &prefixWriter{buffer: &kept, left: maxPatternBody}
+	}
+	size, err := io.Copy(sink, response.Body)
+	if err != nil {
+		return false, fmt.Errorf("body after %d bytes: %w", size, err)
+	}
+	return !response.Close, c.want.check(response.StatusCode, size, kept.Bytes())
+}
+
+// readResponse reads a final response's head, past the interim ones.
+func readResponse(r *bufio.Reader, request *http.Request) (*http.Response, error) {
+	for range 16 {
+		response, err := http.ReadResponse(r, request)
+		if err != nil {
+			return nil, err
+		}
+		if response.StatusCode >= 200 || response.StatusCode == http.StatusSwitchingProtocols {
+			return response, nil
+		}
+		response.Body.Close()
+	}
+	return nil, errors.New("interim responses without end")
+}
+
+// check compares an answer with what is wanted.
+func (h HTTP) check(status int, size int64, body []byte) error {
+	switch {
+	case h.Status != 0 && status != h.Status:
+		return &Error{Kind: fmt.Sprintf("status %d", status), Err: fmt.Errorf("want %d", h.Status)}
+	case h.Status == 0 && (status < 200 || status > 299):
+		return &Error{Kind: fmt.Sprintf("status %d", status), Err: errors.New("want 200 to 299")}
+	case size < h.BodyMin:
+		return &Error{Kind: "body", Err: fmt.Errorf("%d bytes, want at least %d", size, h.BodyMin)}
+	case h.BodyPattern != nil && !h.BodyPattern.Match(body):
+		return &Error{Kind: "body", Err: fmt.Errorf("does not match %q", h.BodyPattern)}
+	}
+	return nil
+}
+
+// prefixWriter keeps what comes first and takes the rest.
+type prefixWriter struct {
+	buffer *bytes.Buffer
+	left   int
+}
+
+func (w *prefixWriter) Write(p []byte) (int, error) {
+	n := min(len(p), w.left)
+	w.left -= n
+	w.buffer.Write(p[:n])
+	return len(p), nil
+}

@@ -1,0 +1,219 @@
+package load
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// pipeListener accepts connections that are pipes in memory, so that a server
+// lives within a bubble of package synctest.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (l pipeListener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+func (l pipeListener) Close() error   { close(l.closed); return nil }
+func (l pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }
+
+func (l pipeListener) dial(ctx context.Context, _ string) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case l.conns <- far:
+		return near, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// serveHTTP gives a target that a handler serves until the test ends.
+func serveHTTP(t *testing.T, handler http.HandlerFunc) HTTP {
+	l := pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+	server := &http.Server{Handler: handler}
+	done := make(chan struct{})
+	go func() { defer close(done); server.Serve(l) }()
+	t.Cleanup(func() { server.Close(); <-done })
+	return HTTP{Address: "service:80", Dial: l.dial}
+}
+
+// once sends one request and gives what became of it.
+func once(t *testing.T, target Target) (reusable bool, err error) {
+	t.Helper()
+	conn, err := target.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	return conn.Do(time.Now().Add(time.Minute))
+}
+
+func TestHTTPSendsWhatWasAsked(t *testing.T) {
+	target := serveHTTP(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.Method != "POST" || r.RequestURI != "/a?b=c" || r.Host != "shop" || string(body) != "x=1" ||
+			r.Header.Get("X-Kind") != "load" || r.UserAgent() != "tare" {
+			t.Errorf("received %s %s %s %q %v", r.Method, r.RequestURI, r.Host, body, r.Header)
+		}
+		w.WriteHeader(http.StatusCreated)
+	})
+	target.Method, target.Path, target.Host, target.Body = "POST", "/a?b=c", "shop", []byte("x=1")
+	target.Header = http.Header{"x-kind": {"load"}}
+	target.Status = http.StatusCreated
+	if reusable, err := once(t, target); err != nil || !reusable {
+		t.Errorf("reusable %v, error %v", reusable, err)
+	}
+}
+
+func TestHTTPChecksAnswers(t *testing.T) {
+	answer := func(status int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			io.WriteString(w, body)
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		handler http.HandlerFunc
+		want    func(*HTTP)
+		kind    string
+	}{
+		{"any 2xx", answer(204, ""), func(*HTTP) {}, ""},
+		{"redirect", answer(302, ""), func(*HTTP) {}, "status 302"},
+		{"redirect wanted", answer(302, ""), func(h *HTTP) { h.Status = 302 }, ""},
+		{"overload", answer(503, "busy"), func(*HTTP) {}, "status 503"},
+		{"empty page", answer(200, ""), func(h *HTTP) { h.BodyMin = 1 }, "body"},
+		{"page", answer(200, "hello"), func(h *HTTP) { h.BodyMin = 5 }, ""},
+		{"pattern", answer(200, "hello"), func(h *HTTP) { h.BodyPattern = regexp.MustCompile("^hel+o$") }, ""},
+		{"wrong page", answer(200, "error"), func(h *HTTP) { h.BodyPattern = regexp.MustCompile("hello") }, "body"},
+		{"chunked", func(w http.ResponseWriter, _ *http.Request) {
+			for range 3 {
+				io.WriteString(w, "abc")
+				w.(http.Flusher).Flush()
+			}
+		}, func(h *HTTP) { h.BodyMin = 9 }, ""},
+		{"interim", func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusEarlyHints)
+			io.WriteString(w, "done")
+		}, func(h *HTTP) { h.BodyMin = 4 }, ""},
+		{"head has no body", answer(200, ""), func(h *HTTP) { h.Method = "HEAD" }, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			target := serveHTTP(t, c.handler)
+			c.want(&target)
+			reusable, err := once(t, target)
+			if got := kindIfAny(err); got != c.kind || !reusable {
+				t.Errorf("kind %q (%v), reusable %v; want %q on a reusable connection", got, err, reusable, c.kind)
+			}
+		})
+	}
+}
+
+func kindIfAny(err error) string {
+	if err == nil {
+		return ""
+	}
+	return kindOf(err)
+}
+
+func TestHTTPConnections(t *testing.T) {
+	for _, anew := range []bool{false, true} {
+		remotes := make(chan string, 10)
+		server := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { remotes <- r.RemoteAddr })}
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go server.Serve(listener)
+		defer server.Close()
+		r, err := Run(t.Context(), HTTP{Address: listener.Addr().String(), NewConnections: anew}, Options{Connections: 1, Count: 10})
+		if err != nil || r.Requests != 10 {
+			t.Fatalf("%d answered, errors %v, %v", r.Requests, r.Errors, err)
+		}
+		close(remotes)
+		distinct := map[string]bool{}
+		for remote := range remotes {
+			distinct[remote] = true
+		}
+		if want := map[bool]int{false: 1, true: 10}[anew]; len(distinct) != want {
+			t.Errorf("new connections %v: %d connections, want %d", anew, len(distinct), want)
+		}
+	}
+}
+
+func TestHTTPServiceThatClosesPolitely(t *testing.T) {
+	target := serveHTTP(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Connection", "close") })
+	r, err := Run(t.Context(), target, Options{Connections: 1, Count: 10})
+	if err != nil || r.Requests != 10 {
+		t.Errorf("%d answered, errors %v, %v: an announced close is no error", r.Requests, r.Errors, err)
+	}
+}
+
+func TestHTTPServiceThatHangsUp(t *testing.T) {
+	target := serveHTTP(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	reusable, err := once(t, target)
+	if err == nil || reusable || kindOf(err) != KindClosed {
+		t.Errorf("reusable %v, error %v, want a closed connection", reusable, err)
+	}
+}
+
+func TestHTTPRequestRefused(t *testing.T) {
+	for _, h := range []HTTP{
+		{Address: "a:1", Path: "no-slash"},
+		{Address: "a:1", Method: "BAD METHOD"},
+		{Address: "a:1", Header: http.Header{"Bad Name": {"x"}}},
+	} {
+		if _, err := h.Open(t.Context()); err == nil {
+			t.Errorf("%+v: accepted", h)
+		}
+	}
+}
+
+// Whatever a service answers, the generator neither fails nor hangs, and does
+// not take what is cut short for an answer.
+func FuzzHTTPAnswer(f *testing.F) {
+	for _, seed := range []string{
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+		"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nok",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+		"HTTP/1.0 200 OK\r\n\r\nuntil the end",
+		"HTTP/1.1 999\r\n",
+		strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 30),
+	} {
+		f.Add([]byte(seed))
+	}
+	h := HTTP{Address: "a:1", BodyPattern: regexp.MustCompile("o")}
+	request, _, err := h.request()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		c := &httpConn{want: h, request: request, reader: bufio.NewReader(bytes.NewReader(answer))}
+		_, err := c.answer()
+		if len(answer) < len("HTTP/1.1 200") && err == nil {
+			t.Errorf("%q passed for an answer", answer)
+		}
+		var known *Error
+		if errors.As(err, &known) && known.Kind == "" {
+			t.Errorf("%q: an error without a kind", answer)
+		}
+	})
+}

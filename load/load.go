@@ -1,0 +1,52 @@
+// Package load sends requests to a service and records how long each took,
+// from the moment it was due.
+//
+// # Latency from the intended start
+//
+// An open-loop generator sends on a schedule that does not wait for answers.
+// Where a service stalls, the requests that were due meanwhile are sent late,
+// or would have been sent late had the generator not waited with the service
+// (Tene's "coordinated omission"; wrk2 made the remedy known). So each request
+// has an intended moment, fixed by the schedule before anything is sent:
+//
+//	Corrected    answered - intended    what a user would have waited
+//	Uncorrected  answered - sent        what a closed loop would report
+//	Lateness     sent - intended        where a connection stood ready: the generator's own fault
+//	Queued       sent - intended        where every connection was busy: the service's fault
+//
+// Lateness is how the instrument weighs itself. Errors are counted by kind and
+// never enter a latency. A closed loop ([Options.Rate] 0) has no schedule; its
+// Corrected and Uncorrected are the same.
+//
+// # Schedule and connections
+//
+// The schedule is a sequence of moments, evenly spaced or a Poisson process
+// drawn from a seed. An idle connection takes the next moment, waits for it,
+// and sends; one that becomes free takes the oldest moment that is overdue. So
+// requests are sent in the order of their moments, and as soon as any
+// connection can: what remains is the backlog, which is counted.
+//
+// The package speaks HTTP/1.1 and RESP (Redis' protocol), starts no program and
+// computes no statistics but the histograms.
+package load
+
+import (
+	"context"
+	"time"
+)
+
+// Target is a service that can be sent requests.
+type Target interface {
+	// Open connects.
+	Open(ctx context.Context) (Conn, error)
+}
+
+// Conn is one connection. Its methods are called by one goroutine, save Close,
+// which may come from another and ends a request under way.
+type Conn interface {
+	// Do sends one request and reads its answer, by the deadline. reusable
+	// tells whether another request may follow on this connection, whatever
+	// the error. An error that is an *Error says its kind.
+	Do(deadline time.Time) (reusable bool, err error)
+	Close() error
+}

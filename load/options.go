@@ -1,0 +1,76 @@
+package load
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Arrival is how the moments of a schedule are spaced.
+type Arrival string
+
+// The arrivals. The zero value is Uniform.
+const (
+	Uniform Arrival = "uniform" // evenly
+	Poisson Arrival = "poisson" // independently: exponential gaps
+)
+
+// Defaults of Options.
+const (
+	DefaultConnections = 16
+	DefaultTimeout     = 10 * time.Second
+)
+
+// longest keeps sums of durations from overflowing; nobody loads longer.
+const longest = 1000 * time.Hour
+
+// Options say how a service is loaded.
+type Options struct {
+	// Rate is the schedule's mean, in requests per second, up to 1e6. 0 is a
+	// closed loop: every connection sends as soon as it has its answer.
+	Rate float64
+	// Arrival spaces an open loop's requests.
+	Arrival Arrival
+	// Seed determines a Poisson schedule.
+	Seed uint64
+	// Connections bounds the requests under way; 0 is DefaultConnections.
+	Connections int
+	// Warmup is loaded like the rest and then forgotten: answers, errors and
+	// histograms of requests that were due within it.
+	Warmup time.Duration
+	// Duration and Count bound the part that is kept, whichever comes first;
+	// at least one is set.
+	Duration time.Duration
+	Count    int64
+	// Timeout bounds each request from its sending, and how long after the
+	// schedule's end the backlog may drain; 0 is DefaultTimeout.
+	Timeout time.Duration
+}
+
+// withDefaults fills in the zero values, or says what is wrong.
+func (o Options) withDefaults() (Options, error) {
+	if o.Connections == 0 {
+		o.Connections = DefaultConnections
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Arrival == "" {
+		o.Arrival = Uniform
+	}
+	switch {
+	case math.IsNaN(o.Rate) || o.Rate < 0 || o.Rate > 1e6 || o.Rate > 0 && o.Rate < 1e-3:
+		return o, fmt.Errorf("load: rate %v: want 0 (closed loop), or 0.001 to 1e6 requests per second", o.Rate)
+	case o.Arrival != Uniform && o.Arrival != Poisson:
+		return o, fmt.Errorf("load: arrival %q: want %s or %s", o.Arrival, Uniform, Poisson)
+	case o.Connections < 1 || o.Connections > 1<<16:
+		return o, fmt.Errorf("load: %d connections: want 1 to %d", o.Connections, 1<<16)
+	case o.Warmup < 0 || o.Duration < 0 || o.Timeout < 0 || o.Count < 0:
+		return o, fmt.Errorf("load: a negative warmup, duration, timeout or count")
+	case max(o.Warmup, o.Duration, o.Timeout) > longest:
+		return o, fmt.Errorf("load: a warmup, duration or timeout above %v", longest)
+	case o.Duration == 0 && o.Count == 0:
+		return o, fmt.Errorf("load: neither duration nor count bounds it: set one")
+	}
+	return o, nil
+}

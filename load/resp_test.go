@@ -1,0 +1,152 @@
+package load
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// respServer is a little Redis: PING, SET, GET, and errors for the rest. It
+// gives its address, and afterwards what it was asked, in order.
+func respServer(t *testing.T) (address string, asked func() []string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var all []string
+	store := map[string]string{}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer conn.Close()
+				r := bufio.NewReader(conn)
+				for {
+					command, err := ReadReply(r)
+					if err != nil {
+						return
+					}
+					words := make([]string, len(command.Elems))
+					for i, e := range command.Elems {
+						words[i] = e.Text
+					}
+					mu.Lock()
+					all = append(all, strings.Join(words, " "))
+					answer := "-ERR unknown command\r\n"
+					switch words[0] {
+					case "PING":
+						answer = "+PONG\r\n"
+					case "SET":
+						store[words[1]] = words[2]
+						answer = "+OK\r\n"
+					case "GET":
+						v := store[words[1]]
+						answer = "$" + strconv.Itoa(len(v)) + "\r\n" + v + "\r\n"
+					}
+					mu.Unlock()
+					if _, err := conn.Write([]byte(answer)); err != nil {
+						return
+					}
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { listener.Close() })
+	return listener.Addr().String(), func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return all
+	}
+}
+
+func TestRESPGoesThroughItsCommands(t *testing.T) {
+	address, asked := respServer(t)
+	target := RESP{Address: address, Pipeline: 2, Commands: [][]string{{"SET", "k", "v"}, {"GET", "k"}, {"PING"}}}
+	r, err := Run(t.Context(), target, Options{Connections: 1, Count: 3})
+	if err != nil || r.Requests != 3 || r.Failed() != 0 {
+		t.Fatalf("%d answered, errors %v, %v", r.Requests, r.Errors, err)
+	}
+	want := "SET k v,GET k,PING,SET k v,GET k,PING"
+	if got := strings.Join(asked(), ","); got != want {
+		t.Errorf("asked %s, want %s", got, want)
+	}
+}
+
+func TestRESPCountsErrorReplies(t *testing.T) {
+	address, _ := respServer(t)
+	target := RESP{Address: address, Pipeline: 3, Commands: [][]string{{"PING"}, {"FLY"}, {"PING"}}}
+	r, err := Run(t.Context(), target, Options{Connections: 2, Count: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Requests != 0 || r.Errors["reply ERR"] != 10 || r.Corrected.TotalCount() != 0 {
+		t.Errorf("%d answered, errors %v, %d latencies", r.Requests, r.Errors, r.Corrected.TotalCount())
+	}
+}
+
+func TestRESPOpenRefuses(t *testing.T) {
+	for _, commands := range [][][]string{nil, {{}}} {
+		if _, err := (RESP{Address: "127.0.0.1:1", Commands: commands}).Open(t.Context()); err == nil {
+			t.Errorf("commands %v accepted", commands)
+		}
+	}
+}
+
+// More commands at once than the sockets' buffers hold must not lock up.
+func TestRESPClientManyAtOnce(t *testing.T) {
+	address, _ := respServer(t)
+	client, err := DialRESP(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	value := strings.Repeat("v", 4096)
+	commands := [][]string{{"SET", "k", value}}
+	for range 5000 {
+		commands = append(commands, []string{"GET", "k"})
+	}
+	replies, err := client.Do(t.Context(), commands...)
+	if err != nil || len(replies) != len(commands) {
+		t.Fatalf("%d replies, %v", len(replies), err)
+	}
+	if replies[0].Text != "OK" || replies[5000].Text != value {
+		t.Errorf("replies %q ... %.10q", replies[0].Text, replies[5000].Text)
+	}
+}
+
+func TestRESPClientCancelled(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		conn.Read(make([]byte, 1)) // asked, and never answered
+		cancel()
+		<-t.Context().Done()
+	}()
+	client, err := DialRESP(t.Context(), listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := client.Do(ctx, []string{"PING"}); err != context.Canceled {
+		t.Errorf("error %v, want context.Canceled", err)
+	}
+}
