@@ -2,7 +2,9 @@ package report
 
 import (
 	"sort"
+	"strconv"
 	"strings"
+	"time"
 
 	"tare/record"
 )
@@ -35,4 +37,232 @@ func sharedParams(run record.Run, workload string) string {
 	}
 	sort.Strings(pairs)
 	return strings.Join(pairs, " ")
+}
+
+// A fact is a named value; its name is ours, its value may be anyone's.
+type fact struct{ Name, Value string }
+
+// inForce lists what the kernel reported for a condition, and what was run
+// there, in an order that does not depend on the values.
+func inForce(c record.Condition) []fact {
+	facts := []fact{
+		{"platform", c.Version},
+		{"asked for", c.Setting.String()},
+		{"image", c.ImageRef},
+		{"image digest", c.Image},
+	}
+	f := c.InForce
+	if f == nil {
+		return append(facts, fact{"in force", "not read: no trial came so far"})
+	}
+	quota := "none"
+	if f.CPUQuota > 0 {
+		quota = durationExact(f.CPUQuota) + " in " + durationExact(f.CPUPeriod)
+		if f.CPUBurst > 0 {
+			quota += ", burst " + durationExact(f.CPUBurst)
+		}
+	}
+	return append(facts,
+		fact{"CPU quota", quota},
+		fact{"CPU shares", numberOr(int64(f.CPUShares), "default")},
+		fact{"CPUs allowed", f.CPUSet},
+		fact{"memory limit", sizeOr(f.Memory, "none")},
+		fact{"network namespace", f.NetworkNS},
+		fact{"namespaces of its own", orElse(strings.Join(f.Namespaces, " "), "none")},
+		fact{"root file system", f.RootFS},
+		fact{"data file systems", strings.Join(f.DataFS, " ")},
+		fact{"seccomp", seccompText(f.Seccomp)},
+		fact{"security module", f.LSM},
+		fact{"capabilities", f.Capability},
+		fact{"cgroups", strings.Join(f.Cgroups, " ")},
+		fact{"open files", strconv.FormatUint(f.OpenFiles, 10)},
+		fact{"core size", strconv.FormatUint(f.CoreSize, 10)},
+		fact{"oom_score_adj", strconv.Itoa(f.OOMScore)},
+		fact{"environment", strings.Join(f.Env, " ")},
+		fact{"standard input", f.Stdin},
+		fact{"standard output", f.Stdout},
+	)
+}
+
+func seccompText(mode int) string {
+	switch mode {
+	case 0:
+		return "off"
+	case 1:
+		return "strict"
+	case 2:
+		return "filter"
+	}
+	return strconv.Itoa(mode)
+}
+
+func numberOr(n int64, zero string) string {
+	if n == 0 {
+		return zero
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+func sizeOr(n int64, zero string) string {
+	if n == 0 {
+		return zero
+	}
+	return bytesText(n)
+}
+
+// durationExact writes a bandwidth period, which no rounding may hide.
+func durationExact(d time.Duration) string {
+	if d%time.Millisecond == 0 {
+		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
+	}
+	return strconv.FormatInt(d.Microseconds(), 10) + " µs"
+}
+
+// A settingsTable tells apart what the conditions have in common and what they
+// have not: only the second explains an overhead.
+type settingsTable struct {
+	Workload string
+	Head     []string // names of what differs
+	Rows     []settingsRow
+	Shared   []fact
+}
+
+type settingsRow struct {
+	Label string
+	Cells []string
+}
+
+func settingsTables(run record.Run) []settingsTable {
+	var tables []settingsTable
+	index := map[string]int{}
+	members := map[string][]record.Condition{}
+	for _, c := range run.Conditions {
+		if _, ok := index[c.Workload]; !ok {
+			index[c.Workload] = len(tables)
+			tables = append(tables, settingsTable{Workload: clean(c.Workload)})
+		}
+		members[c.Workload] = append(members[c.Workload], c)
+	}
+	for workload, i := range index {
+		tables[i].fill(members[workload])
+	}
+	return tables
+}
+
+func (t *settingsTable) fill(conditions []record.Condition) {
+	values := map[string][]string{}
+	var names []string
+	for i, c := range conditions {
+		for _, f := range inForce(c) {
+			if _, ok := values[f.Name]; !ok {
+				names = append(names, f.Name)
+				values[f.Name] = make([]string, len(conditions))
+			}
+			values[f.Name][i] = clean(f.Value)
+		}
+		t.Rows = append(t.Rows, settingsRow{Label: orElse(clean(c.Label), clean(c.ID))})
+	}
+	for _, name := range names {
+		column := values[name]
+		if differs(column) {
+			t.Head = append(t.Head, name)
+			for i := range t.Rows {
+				t.Rows[i].Cells = append(t.Rows[i].Cells, orElse(column[i], "–"))
+			}
+		} else if column[0] != "" {
+			t.Shared = append(t.Shared, fact{name, column[0]})
+		}
+	}
+}
+
+func differs(values []string) bool {
+	for _, v := range values {
+		if v != values[0] {
+			return true
+		}
+	}
+	return false
+}
+
+// surroundings gives, for each condition, the median and the range of what was
+// seen around its trials.
+type surroundings struct {
+	Head []string
+	Rows []settingsRow
+}
+
+func surroundingsOf(run record.Run) surroundings {
+	values := map[string]map[string][]float64{} // covariate, condition
+	for _, t := range run.Trials {
+		if t.Block < 1 || t.Error != "" {
+			continue
+		}
+		for name, v := range t.Covariates {
+			if !finite(v) {
+				continue
+			}
+			if values[name] == nil {
+				values[name] = map[string][]float64{}
+			}
+			values[name][t.Condition] = append(values[name][t.Condition], v)
+		}
+	}
+	var s surroundings
+	names := make([]string, 0, len(values))
+	for name := range values {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		s.Head = append(s.Head, clean(name))
+	}
+	if len(names) == 0 {
+		return s
+	}
+	for _, c := range run.Conditions {
+		row := settingsRow{Label: clean(c.ID)}
+		seen := false
+		for _, name := range names {
+			v := values[name][c.ID]
+			sort.Float64s(v)
+			if len(v) == 0 {
+				row.Cells = append(row.Cells, "–")
+				continue
+			}
+			seen = true
+			short := func(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
+			row.Cells = append(row.Cells, short(at(v, 0.5))+" ("+short(v[0])+" to "+short(v[len(v)-1])+")")
+		}
+		if seen {
+			s.Rows = append(s.Rows, row)
+		}
+	}
+	return s
+}
+
+// fingerprint lists what is known of the host.
+func fingerprint(h record.Host) []fact {
+	facts := []fact{
+		{"host", h.Hostname}, {"system", h.OS}, {"kernel", h.Kernel}, {"architecture", h.Arch},
+		{"processor", h.CPUModel}, {"CPUs", numberOr(int64(h.CPUs), "")}, {"SMT", h.SMT}, {"governor", h.Governor},
+		{"memory", sizeOr(h.Memory, "")}, {"swap", sizeOr(h.Swap, "none")}, {"cgroups", h.Cgroup},
+		{"transparent huge pages", h.THP}, {"KSM", h.KSM}, {"hypervisor", h.Virtual}, {"security module", h.LSM},
+		{"file system", h.FS}, {"versions", pairsText(h.Versions)}, {"mitigations", pairsText(h.Mitigated)}, {"kernel command line", h.CmdLine},
+	}
+	kept := facts[:0]
+	for _, f := range facts {
+		if f.Value = clean(f.Value); f.Value != "" {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+func pairsText(pairs map[string]string) string {
+	words := make([]string, 0, len(pairs))
+	for k, v := range pairs {
+		words = append(words, k+": "+v)
+	}
+	sort.Strings(words)
+	return strings.Join(words, "; ")
 }

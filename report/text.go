@@ -67,14 +67,14 @@ func wrap(s string, n int) []string {
 	var lines []string
 	line := ""
 	for _, word := range words(s) {
-		if line != "" && columns(line)+1+columns(word) <= n {
+		if line != "" && !exceeds(line+" "+word, n) {
 			line += " " + word
 			continue
 		}
 		if line != "" {
 			lines = append(lines, line)
 		}
-		for columns(word) > n {
+		for exceeds(word, n) {
 			cut := breakAt(word, n)
 			lines = append(lines, word[:cut])
 			word = word[cut:]
@@ -85,6 +85,18 @@ func wrap(s string, n int) []string {
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// exceeds tells whether s takes more than n columns; it reads no further than
+// that, for a word may be a megabyte long.
+func exceeds(s string, n int) bool {
+	used := 0
+	for _, r := range s {
+		if used += runeColumns(r); used > n {
+			return true
+		}
+	}
+	return false
 }
 
 // words splits s at spaces, but keeps a percent sign with its number.
