@@ -1,0 +1,188 @@
+package overhead
+
+import (
+	"fmt"
+	"math"
+
+	"tare/record"
+	"tare/stats"
+	"tare/workload"
+)
+
+// Options are what an analysis may decide apart from the run. The zero value
+// takes everything from the run's plan.
+type Options struct {
+	SmallestEffect float64 // of interest: 0.02 is 2 %; 0 is the plan's
+	Level          float64 // of intervals; 0 is the plan's
+	Seed           int64   // of resampling; 0 is the run's
+	Workload       string  // the only one to analyse; empty is all
+}
+
+func (o Options) from(run record.Run) Options {
+	if o.SmallestEffect == 0 {
+		o.SmallestEffect = run.Plan.SmallestEffect
+	}
+	if o.SmallestEffect == 0 {
+		o.SmallestEffect = 0.02
+	}
+	if o.Level == 0 {
+		o.Level = run.Plan.Level
+	}
+	if o.Level == 0 {
+		o.Level = 0.95
+	}
+	if o.Seed == 0 {
+		o.Seed = run.Seed
+	}
+	return o
+}
+
+// Analyse computes the overheads of a run from its trials, whole or in its
+// midst.
+//
+// Trials are paired within blocks, from the last attempt at each; the
+// baseline's figure in a block is that of its two executions together.
+// Blocks still tainted are left out of Ratio and kept in RatioAll. A pair of
+// which one side is missing (its trial failed) is dropped, and a warning on
+// the estimate counts them.
+func Analyse(run record.Run, opt Options) Report {
+	opt = opt.from(run)
+	report := Report{SmallestEffect: opt.SmallestEffect, Level: opt.Level}
+	var all []comparison
+	for _, l := range layouts(run, opt) {
+		group := Group{Workload: l.workload}
+		for i := range l.blocks {
+			switch b := &l.blocks[i]; {
+			case b.tainted:
+				group.Tainted++
+			case b.complete:
+				group.Blocks++
+			}
+			if l.blocks[i].attempt > 1 {
+				group.Repeated++
+			}
+		}
+		for _, t := range l.trials {
+			if t.Error != "" {
+				group.Failed++
+			}
+		}
+		for _, m := range l.metrics {
+			metric, comparisons := l.metricReport(m, opt)
+			group.Metrics = append(group.Metrics, metric)
+			all = append(all, comparisons...)
+		}
+		group.Warnings = append(l.warnings, l.cautions(group, opt)...)
+		report.Groups = append(report.Groups, group)
+	}
+	report.Warnings = manyComparisons(all, opt.Level)
+	return report
+}
+
+// comparison is one primary comparison, for the note on their number.
+type comparison struct {
+	workload, metric, label string
+	verdict                 Verdict
+	p                       float64
+}
+
+func (l *layout) metricReport(m workload.Metric, opt Options) (MetricReport, []comparison) {
+	report := MetricReport{Name: m.Name, Unit: m.Unit, Primary: m.Primary, HigherIsBetter: m.Better == workload.Higher, NoiseFloor: math.NaN()}
+	var comparisons []comparison
+	for i, c := range l.conditions {
+		row := Row{Condition: c.ID, Label: label(c), Platform: c.Platform, NotRepresentative: c.NotRepresentative}
+		var own []figure
+		for j := range l.blocks {
+			if b := &l.blocks[j]; !b.tainted {
+				if f, ok := b.figure(c.ID, m); ok {
+					own = append(own, f)
+				}
+			}
+		}
+		row.Value = level(m, own, opt)
+		switch {
+		case i == l.baseline:
+			row.Baseline, row.Verdict = true, Baseline
+		case l.baseline < 0:
+			row.Verdict = Inconclusive
+			row.Ratio, row.RatioAll, row.Difference = absent(opt), absent(opt), absent(opt)
+			row.Percent, row.PercentLow, row.PercentHigh = math.NaN(), math.NaN(), math.NaN()
+		default:
+			p := l.pair(m, c.ID, false)
+			row.Ratio, row.Difference = p.ratio(opt), p.difference(opt)
+			row.RatioAll = row.Ratio
+			if all := l.pair(m, c.ID, true); len(all.blocks) > len(p.blocks) {
+				row.RatioAll = all.ratio(opt)
+			}
+			if p.dropped > 0 {
+				row.Ratio.Warnings = append(row.Ratio.Warnings,
+					fmt.Sprintf("%d of %d blocks dropped: a trial failed or is missing", p.dropped, p.dropped+len(p.blocks)))
+			}
+			row.Percent, row.PercentLow, row.PercentHigh = percent(row.Ratio, m.Better)
+			row.Verdict = judge(row.Ratio, row.Difference, m.Better, opt.SmallestEffect)
+			sd := p.logSD()
+			if row.Verdict == Inconclusive {
+				row.Needs = needs(row.Ratio, sd, opt)
+			}
+			report.NoiseFloor = worst(report.NoiseFloor, stats.DetectableEffect(sd, len(p.blocks), opt.Level, power))
+			if m.Primary {
+				// The t test behind these p-values takes logarithms, which counts
+				// with zeros do not have: their p is NaN, and is no comparison.
+				comparisons = append(comparisons, comparison{l.workload, m.Name, row.Label, row.Verdict, p.pValue()})
+			}
+		}
+		row.Blocks = l.points(m, c.ID)
+		report.Rows = append(report.Rows, row)
+	}
+	if l.baseline >= 0 {
+		if p := l.pairAA(m); len(p.blocks) > 0 {
+			aa := p.ratio(opt)
+			report.AA = &aa
+			if len(l.conditions) == 1 { // nothing else tells the noise
+				report.NoiseFloor = stats.DetectableEffect(p.logSD(), len(p.blocks), opt.Level, power)
+			}
+		}
+	}
+	return report, comparisons
+}
+
+// points gives a condition's value in each block where it was measured, and
+// its ratio where the baseline was too (NaN elsewhere; 1 for the baseline).
+func (l *layout) points(m workload.Metric, condition string) []BlockPoint {
+	var points []BlockPoint
+	for i := range l.blocks {
+		b := &l.blocks[i]
+		f, ok := b.figure(condition, m)
+		if !ok {
+			continue
+		}
+		point := BlockPoint{Block: b.number, Value: f.value, Ratio: math.NaN(), Tainted: b.tainted}
+		if l.baseline >= 0 {
+			if base, ok := b.figure(l.conditions[l.baseline].ID, m); ok && base.value != 0 {
+				point.Ratio = f.value / base.value
+			}
+		}
+		points = append(points, point)
+	}
+	return points
+}
+
+func label(c record.Condition) string {
+	if c.Label != "" {
+		return c.Label
+	}
+	return c.ID
+}
+
+// absent is the estimate of what was not measured.
+func absent(opt Options) stats.Estimate {
+	return stats.Estimate{Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN(), Level: opt.Level}}
+}
+
+// worst is the larger of two figures of which either may be unknown.
+func worst(a, b float64) float64 {
+	if math.IsNaN(a) || b > a {
+		return b
+	}
+	return a
+}

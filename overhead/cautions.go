@@ -1,0 +1,213 @@
+package overhead
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"tare/stats"
+	"tare/workload"
+)
+
+// cautions are what a reader should know of a workload's blocks before
+// believing its figures.
+func (l *layout) cautions(group Group, opt Options) []string {
+	var all []string
+	if group.Blocks == 0 && len(l.blocks) > 0 {
+		all = append(all, "no block is both complete and untainted")
+	}
+	all = append(all, l.failures()...)
+	all = append(all, l.taintThatFollows()...)
+	for i, m := range l.metrics {
+		if !m.Primary {
+			continue
+		}
+		all = append(all, taintThatMatters(group.Metrics[i], opt)...)
+		if l.baseline >= 0 {
+			all = append(all, l.drift(m, opt)...)
+		}
+		all = append(all, l.warmUpEffect(m, opt)...)
+	}
+	return all
+}
+
+// failures names the conditions of which trials yielded nothing, with the
+// latest reason.
+func (l *layout) failures() []string {
+	var all []string
+	for _, c := range l.conditions {
+		var trials, failed int
+		var why string
+		for _, t := range l.trials {
+			if t.Condition != c.ID {
+				continue
+			}
+			trials++
+			if t.Error != "" {
+				failed++
+				why = t.Error
+			}
+		}
+		if failed > 0 {
+			all = append(all, fmt.Sprintf("%s: %d of %d trials yielded nothing: %s", label(c), failed, trials, why))
+		}
+	}
+	return all
+}
+
+// significance is the chance of a false alarm that the checks below accept,
+// each for a whole workload.
+const significance = 0.05
+
+// taintThatFollows compares each condition's share of tainted trials with that
+// of all others (Fisher's exact test, adjusted by Holm): a cause that follows
+// a condition is an effect of it and no accident.
+func (l *layout) taintThatFollows() []string {
+	tainted, trials := map[string]int{}, map[string]int{}
+	var allTainted, allTrials int
+	for _, t := range l.trials {
+		trials[t.Condition]++
+		allTrials++
+		if len(t.Taint) > 0 {
+			tainted[t.Condition]++
+			allTainted++
+		}
+	}
+	p := make([]float64, len(l.conditions))
+	for i, c := range l.conditions {
+		mine, of := tainted[c.ID], trials[c.ID]
+		p[i] = stats.FisherExact(mine, of-mine, allTainted-mine, allTrials-of-(allTainted-mine))
+	}
+	p = stats.Holm(p)
+	var all []string
+	for i, c := range l.conditions {
+		mine, of := tainted[c.ID], trials[c.ID]
+		others, ofOthers := allTainted-mine, allTrials-of
+		if p[i] < significance && mine*ofOthers > others*of {
+			all = append(all, fmt.Sprintf("taint follows %s: %d of its %d trials against %d of %d elsewhere (p = %.2g): what taints them may be its own effect, and leaving them out hides it",
+				label(c), mine, of, others, ofOthers, p[i]))
+		}
+	}
+	return all
+}
+
+// taintThatMatters names the conditions that would be judged otherwise with
+// the tainted blocks left in.
+func taintThatMatters(m MetricReport, opt Options) []string {
+	better := workload.Lower
+	if m.HigherIsBetter {
+		better = workload.Higher
+	}
+	var all []string
+	for _, row := range m.Rows {
+		if row.Baseline || row.RatioAll.N == row.Ratio.N {
+			continue
+		}
+		if with := judge(row.RatioAll, absent(opt), better, opt.SmallestEffect); with != row.Verdict {
+			all = append(all, fmt.Sprintf("%s, %s: %s without the tainted blocks, %s with them", row.Label, m.Name, row.Verdict, with))
+		}
+	}
+	return all
+}
+
+// drift tells of a trend in the baseline's figures from block to block, where
+// it amounts to more than the smallest effect. Pairing within blocks takes it
+// out of the overheads; the levels themselves carry it.
+func (l *layout) drift(m workload.Metric, opt Options) []string {
+	var at, figures []float64
+	for i := range l.blocks {
+		b := &l.blocks[i]
+		if f, ok := b.figure(l.conditions[l.baseline].ID, m); ok && !b.tainted && f.value > 0 {
+			at = append(at, float64(b.number))
+			figures = append(figures, math.Log(f.value))
+		}
+	}
+	if len(at) < fewestBlocks || trendPValue(figures) >= significance {
+		return nil
+	}
+	change := math.Expm1(slope(at, figures) * (at[len(at)-1] - at[0]))
+	if math.Abs(change) < opt.SmallestEffect {
+		return nil
+	}
+	return []string{fmt.Sprintf("drift: %s of the baseline %s by %.1f %% from block %.0f to block %.0f; ratios within blocks do not carry it",
+		m.Name, rose(change), 100*math.Abs(change), at[0], at[len(at)-1])}
+}
+
+// warmUpEffect tells by how much block 0, which is not used, differed from
+// those that are: the median over conditions, where it is more than the
+// smallest effect.
+func (l *layout) warmUpEffect(m workload.Metric, opt Options) []string {
+	var effects []float64
+	for _, c := range l.conditions {
+		cold, ok := l.warmUp[place{c.ID, 0}].value(m)
+		if !ok || cold <= 0 {
+			continue
+		}
+		var warm []float64
+		for i := range l.blocks {
+			if v, ok := l.blocks[i].cells[place{c.ID, 0}].value(m); ok && v > 0 && !l.blocks[i].tainted {
+				warm = append(warm, math.Log(v))
+			}
+		}
+		if len(warm) > 0 {
+			effects = append(effects, math.Log(cold)-mean(warm))
+		}
+	}
+	if len(effects) == 0 {
+		return nil
+	}
+	slices.Sort(effects)
+	change := math.Expm1((effects[(len(effects)-1)/2] + effects[len(effects)/2]) / 2)
+	if math.Abs(change) < opt.SmallestEffect {
+		return nil
+	}
+	where := "lower"
+	if change > 0 {
+		where = "higher"
+	}
+	return []string{fmt.Sprintf("warm-up: %s was %.1f %% %s in the first executions, which are left out, than later (median of %d conditions)",
+		m.Name, 100*math.Abs(change), where, len(effects))}
+}
+
+func rose(change float64) string {
+	if change > 0 {
+		return "rose"
+	}
+	return "fell"
+}
+
+// manyComparisons names the verdicts of an effect that would not stand were
+// all primary comparisons of the run judged together (Holm 1979).
+func manyComparisons(all []comparison, level float64) []string {
+	p := make([]float64, len(all))
+	n := 0
+	for i, c := range all {
+		p[i] = c.p
+		if !math.IsNaN(c.p) {
+			n++
+		}
+	}
+	adjusted := stats.Holm(p)
+	var warnings []string
+	for i, c := range all {
+		if (c.verdict == Worse || c.verdict == Better) && adjusted[i] > 1-level && p[i] <= 1-level {
+			warnings = append(warnings, fmt.Sprintf("%s, %s of %s: %s by itself, but not among %d comparisons (p = %.2g, by Holm %.2g)",
+				c.label, c.metric, c.workload, c.verdict, n, p[i], adjusted[i]))
+		}
+	}
+	return warnings
+}
+
+// slope is the median of the slopes between all pairs of points (Theil 1950,
+// Sen 1968), which single wild blocks do not move.
+func slope(at, y []float64) float64 {
+	var slopes []float64
+	for i := range y {
+		for j := i + 1; j < len(y); j++ {
+			slopes = append(slopes, (y[j]-y[i])/(at[j]-at[i]))
+		}
+	}
+	slices.Sort(slopes)
+	n := len(slopes)
+	return (slopes[(n-1)/2] + slopes[n/2]) / 2
+}

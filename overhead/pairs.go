@@ -1,0 +1,127 @@
+package overhead
+
+import (
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/stats"
+	"tare/workload"
+)
+
+// pairs are a metric's figures under two conditions, element i of both from
+// the same block.
+type pairs struct {
+	metric          workload.Metric
+	blocks          []int
+	base, treatment []figure
+	dropped         int // blocks in which one of the two is missing
+}
+
+func (p *pairs) add(number int, base, treatment figure) {
+	p.blocks = append(p.blocks, number)
+	p.base = append(p.base, base)
+	p.treatment = append(p.treatment, treatment)
+}
+
+// pair gathers a condition's figures beside the baseline's. Tainted blocks
+// take part where all is set.
+func (l *layout) pair(metric workload.Metric, condition string, all bool) pairs {
+	p := pairs{metric: metric}
+	baseline := l.conditions[l.baseline].ID
+	for i := range l.blocks {
+		b := &l.blocks[i]
+		if b.tainted && !all {
+			continue
+		}
+		base, ok := b.figure(baseline, metric)
+		treatment, also := b.figure(condition, metric)
+		if ok && also {
+			p.add(b.number, base, treatment)
+		} else {
+			p.dropped++
+		}
+	}
+	return p
+}
+
+// pairAA gathers the baseline's second execution beside its first.
+func (l *layout) pairAA(metric workload.Metric) pairs {
+	p := pairs{metric: metric}
+	baseline := l.conditions[l.baseline].ID
+	for i := range l.blocks {
+		b := &l.blocks[i]
+		if b.tainted {
+			continue
+		}
+		first, ok := b.execution(baseline, 0, metric)
+		second, also := b.execution(baseline, 1, metric)
+		if ok && also {
+			p.add(b.number, first, second)
+		} else {
+			p.dropped++
+		}
+	}
+	return p
+}
+
+func (p pairs) ratio(opt Options) stats.Estimate {
+	switch {
+	case p.metric.Quantile != 0:
+		return stats.QuantileRatio(histograms(p.base), histograms(p.treatment), p.metric.Quantile, opt.Level, opt.Seed)
+	case p.metric.Count:
+		return stats.CountRatio(values(p.base), values(p.treatment), opt.Level, opt.Seed)
+	}
+	return stats.PairedRatio(values(p.base), values(p.treatment), opt.Level, opt.Seed)
+}
+
+func (p pairs) difference(opt Options) stats.Estimate {
+	switch {
+	case p.metric.Quantile != 0:
+		return stats.QuantileDifference(histograms(p.base), histograms(p.treatment), p.metric.Quantile, opt.Level, opt.Seed)
+	case p.metric.Count:
+		return stats.CountDifference(values(p.base), values(p.treatment), opt.Level, opt.Seed)
+	}
+	return stats.PairedDifference(values(p.base), values(p.treatment), opt.Level, opt.Seed)
+}
+
+// logSD is the spread of the blocks' log ratios. For a quantile metric the
+// blocks' own quantiles stand in: their spread says how many blocks it takes,
+// though the effect itself is that of the merged histograms.
+func (p pairs) logSD() float64 { return stats.LogSD(values(p.base), values(p.treatment)) }
+
+func (p pairs) pValue() float64 { return stats.PValue(values(p.base), values(p.treatment)) }
+
+// level estimates a metric's own level under a condition from its blocks.
+func level(metric workload.Metric, figures []figure, opt Options) stats.Estimate {
+	switch {
+	case metric.Quantile != 0:
+		return stats.Quantile(histograms(figures), metric.Quantile, opt.Level, opt.Seed)
+	case metric.Count || !positive(figures):
+		return stats.Mean(values(figures), opt.Level, opt.Seed)
+	}
+	return stats.GeometricMean(values(figures), opt.Level, opt.Seed)
+}
+
+func positive(figures []figure) bool {
+	for _, f := range figures {
+		if f.value <= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func values(figures []figure) []float64 {
+	v := make([]float64, len(figures))
+	for i, f := range figures {
+		v[i] = f.value
+	}
+	return v
+}
+
+func histograms(figures []figure) []*hdrhistogram.Histogram {
+	h := make([]*hdrhistogram.Histogram, len(figures))
+	for i, f := range figures {
+		h[i] = f.histogram
+	}
+	return h
+}
