@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 var parts = map[string]func(path string) error{
 	"die in mid-trial":       dieInMidTrial,
 	"die in mid-transaction": dieInMidTransaction,
+	"make a store":           makeStore,
 	"read":                   readAll,
 	"fill the disk":          fillTheDisk,
 }
@@ -104,6 +105,20 @@ func dieInMidTransaction(path string) error {
 		fmt.Println("now")
 		select {}
 	})
+}
+
+func makeStore(path string) error {
+	s, err := Open(path)
+	if err != nil {
+		return err
+	}
+	if err := s.Begin(example("weigh-1")); err != nil {
+		return err
+	}
+	if _, err := s.AddTrial("weigh-1", Trial{Condition: "redis@bare", Block: 1, Attempt: 1, Started: epoch, Samples: []Sample{{"get", 1}}}); err != nil {
+		return err
+	}
+	return s.Close()
 }
 
 func readAll(path string) error {
@@ -277,24 +292,25 @@ func TestAnotherUserReads(t *testing.T) {
 	must(t, err)
 	must(t, copyFile(binary, self))
 
-	old := syscall.Umask(0o077)
-	s, err := Open(filepath.Join(dir, "state", "runs.db"))
-	syscall.Umask(old)
+	// Under a mask that would keep others out.
+	path := filepath.Join(dir, "state", "runs.db")
+	maker := play(t, "make a store", "", path)
+	maker.Args = append([]string{"sh", "-c", `umask 077; exec "$0" "$@"`, maker.Path}, maker.Args[1:]...)
+	maker.Path, err = exec.LookPath("sh")
 	must(t, err)
-	defer s.Close()
-	must(t, os.Chmod(filepath.Join(dir, "state"), 0o755))
-	must(t, s.Begin(example("weigh-1")))
-	mustTrial(t, s, "weigh-1", exampleTrial(t, "redis@bare", 1))
+	if out, err := maker.CombinedOutput(); err != nil {
+		t.Fatal(string(out), err)
+	}
 
-	nobody := play(t, "read", binary, s.Path())
+	nobody := play(t, "read", binary, path)
 	nobody.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	out, err := nobody.CombinedOutput()
 	if err != nil || string(out) != "1\n" {
 		t.Errorf("nobody reads %q, %v", out, err)
 	}
 
-	must(t, os.Chmod(s.Path(), 0o600))
-	nobody = play(t, "read", binary, s.Path())
+	must(t, os.Chmod(path, 0o600))
+	nobody = play(t, "read", binary, path)
 	nobody.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	out, err = nobody.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "cannot be read by this user") {

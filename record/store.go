@@ -104,10 +104,10 @@ func (s *Store) Close() error {
 // Path is the file's absolute path.
 func (s *Store) Path() string { return s.path }
 
-// create makes an empty file, readable by all whatever the umask, unless
-// there is one. SQLite gives its journals the same mode.
+// create makes an empty file, and the directories to it, readable by all
+// whatever the umask, unless there is one. SQLite gives its journals the same mode.
 func create(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := createDirectory(filepath.Dir(path)); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
@@ -124,6 +124,23 @@ func create(path string) error {
 	}
 	defer f.Close()
 	return f.Chmod(0o644)
+}
+
+func createDirectory(path string) error {
+	err := os.Mkdir(path, 0o755)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return nil
+	case errors.Is(err, fs.ErrNotExist) && filepath.Dir(path) != path:
+		if err := createDirectory(filepath.Dir(path)); err != nil {
+			return err
+		}
+		err = os.Mkdir(path, 0o755)
+	}
+	if err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o755)
 }
 
 func readable(path string) error {
