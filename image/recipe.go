@@ -44,10 +44,10 @@ type recipe struct {
 }
 
 // recipes lists what can be built, in the order in which people see it.
-var recipes = []recipe{redisRecipe, ffmpegRecipe, busyboxRecipe}
+var recipes = []recipe{redisRecipe, streamRecipe, ffmpegRecipe, busyboxRecipe}
 
 // toolRecipes are those that only other recipes use.
-var toolRecipes = []recipe{}
+var toolRecipes = []recipe{compilerRecipe}
 
 // Recipes describes every recipe.
 func Recipes() []RecipeInfo {
