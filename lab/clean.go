@@ -1,0 +1,98 @@
+package lab
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+
+	"tare/kernel/filelock"
+	"tare/platform"
+)
+
+func sortNewestFirst(left []remaining) {
+	sort.Slice(left, func(i, j int) bool { return left[i].n > left[j].n })
+}
+
+// Cleaned is what Clean did.
+type Cleaned struct {
+	Removed []platform.Entry // or would remove, where dry
+	Failed  []CleanFailure
+	Alive   []string // ledgers of runs that go on: not touched
+}
+
+// CleanFailure is a thing that could not be removed.
+type CleanFailure struct {
+	Entry platform.Entry
+	Err   error
+}
+
+// Clean removes what dead runs left, by their ledgers in dir, newest thing
+// first, and only that. platforms resolves a platform's name. A thing that
+// cannot be removed keeps its ledger, so that Clean can be tried again.
+func Clean(ctx context.Context, dir string, platforms func(name string) (platform.Platform, error), dry bool) (Cleaned, error) {
+	var done Cleaned
+	files, err := filepath.Glob(filepath.Join(dir, "*"+ledgerSuffix))
+	if err != nil {
+		return done, err
+	}
+	sort.Strings(files)
+	for _, path := range files {
+		if err := cleanOne(ctx, path, platforms, dry, &done); err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+func cleanOne(ctx context.Context, path string, platforms func(string) (platform.Platform, error), dry bool, done *Cleaned) error {
+	lock, err := filelock.Take(path, "")
+	var held *filelock.Held
+	if errors.As(err, &held) {
+		done.Alive = append(done.Alive, path)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("clean: %w", err)
+	}
+	defer lock.Release()
+	left, err := parseLedger(bufio.NewScanner(lock.File()))
+	if err != nil {
+		return fmt.Errorf("clean: ledger %s: %w", path, err)
+	}
+	failed := false
+	for _, r := range left {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if dry {
+			done.Removed = append(done.Removed, r.entry)
+			continue
+		}
+		err := removeEntry(ctx, r.entry, platforms)
+		if err != nil {
+			failed = true
+			done.Failed = append(done.Failed, CleanFailure{r.entry, err})
+			continue
+		}
+		done.Removed = append(done.Removed, r.entry)
+	}
+	if failed || dry {
+		return nil
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("clean: %w", err)
+	}
+	return nil
+}
+
+func removeEntry(ctx context.Context, e platform.Entry, platforms func(string) (platform.Platform, error)) error {
+	p, err := platforms(e.Platform)
+	if err != nil {
+		return err
+	}
+	return p.Remove(ctx, e)
+}

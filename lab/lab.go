@@ -1,0 +1,106 @@
+// Package lab makes a design happen: it draws the blocks, runs each trial
+// (launch, drive, observe, stop), repeats what was disturbed from outside,
+// decides when enough is known, and keeps the list of everything on the host
+// that is ours.
+//
+// It knows no particular question (packages under study do) and no particular
+// platform beyond their list (platforms.go). It prints nothing: what happens is
+// told as [Event]s, what was measured goes to package record at once.
+//
+// Design: randomised complete blocks (Montgomery, Design and Analysis of
+// Experiments, ch. 4): every condition once in each block, the baseline twice,
+// in an order drawn for that block. The number of blocks is fixed, or comes
+// from Stein's second stage (Stein 1945) after a pilot, or from a time budget.
+package lab
+
+import (
+	"fmt"
+	"time"
+
+	"tare/record"
+	"tare/workload"
+)
+
+// Design is what a study asks for.
+type Design struct {
+	Study  string
+	Groups []Group
+	Seed   int64
+	Plan   record.Plan
+}
+
+// Group is one workload's conditions, which are compared with one another.
+// Each group has blocks of its own, drawn and repeated independently.
+type Group struct {
+	Workload   string
+	Conditions []Condition // the baseline is the one marked so
+}
+
+// Condition is a condition with what it takes to make it happen.
+type Condition struct {
+	record.Condition
+	Program workload.Workload
+	Source  workload.Source
+}
+
+// Validate refuses a design that cannot be run, before anything is started.
+func (d Design) Validate() error {
+	if len(d.Groups) == 0 {
+		return fmt.Errorf("nothing to weigh: the design has no conditions")
+	}
+	seen := map[string]bool{}
+	for _, g := range d.Groups {
+		baselines := 0
+		for _, c := range g.Conditions {
+			if seen[c.ID] {
+				return fmt.Errorf("condition %s stands twice in the design", c.ID)
+			}
+			seen[c.ID] = true
+			if c.Baseline {
+				baselines++
+			}
+		}
+		if baselines != 1 {
+			return fmt.Errorf("%s has %d baselines, want exactly one", g.Workload, baselines)
+		}
+	}
+	if d.Plan.Blocks == 0 && d.Plan.Budget == 0 && d.Plan.Precision == 0 {
+		return fmt.Errorf("the design says neither how many blocks, nor how precise, nor how long")
+	}
+	return nil
+}
+
+// conditions lists all conditions of all groups.
+func (d Design) conditions() []record.Condition {
+	var all []record.Condition
+	for _, g := range d.Groups {
+		for _, c := range g.Conditions {
+			all = append(all, c.Condition)
+		}
+	}
+	return all
+}
+
+// Event is something that happened, for whoever shows progress.
+type Event struct {
+	Kind      EventKind
+	Group     string // workload
+	Condition string // ID
+	Block     int
+	Text      string // one line
+	Elapsed   time.Duration
+	Left      time.Duration // estimate; 0 where there is none
+}
+
+// EventKind is the kind of an Event.
+type EventKind string
+
+// The kinds of events.
+const (
+	Preparing EventKind = "preparing" // an image or a platform
+	Started   EventKind = "started"   // a trial
+	Ended     EventKind = "ended"     // a trial
+	Tainted   EventKind = "tainted"   // a block, which will be repeated
+	Blocked   EventKind = "block"     // a block is complete
+	Warned    EventKind = "warning"
+)

@@ -1,0 +1,70 @@
+package lab
+
+import (
+	"fmt"
+	"strings"
+
+	"tare/platform"
+	"tare/platform/bare"
+	"tare/platform/docker"
+	"tare/platform/oci"
+)
+
+// PlatformNames describes the platforms for help texts.
+var PlatformNames = []struct{ Name, Doc string }{
+	{"bare", "the image's root by chroot: no namespace, no limit but an affinity"},
+	{"cgroup", "bare metal in a cgroup of its own"},
+	{"oci:RUNTIME", "an OCI runtime on PATH without a daemon: oci:runc, oci:crun, oci:runsc; oci alone is oci:runc"},
+	{"docker", "the Docker Engine API at DOCKER_HOST or its usual socket"},
+}
+
+// UnknownPlatform says that no platform has that name.
+type UnknownPlatform struct{ Name string }
+
+func (u *UnknownPlatform) Error() string {
+	names := make([]string, len(PlatformNames))
+	for i, p := range PlatformNames {
+		names[i] = p.Name
+	}
+	return fmt.Sprintf("unknown platform %q: want one of %s", u.Name, strings.Join(names, ", "))
+}
+
+// CanonicalPlatform gives a platform's full name: "oci" is "oci:runc".
+func CanonicalPlatform(name string) (string, error) {
+	switch head, rest, hasRest := strings.Cut(name, ":"); {
+	case head == "oci" && !hasRest:
+		return "oci:runc", nil
+	case head == "oci" && rest != "" && !strings.ContainsAny(rest, "/ \t"):
+		return name, nil
+	case (head == "bare" || head == "cgroup" || head == "docker") && !hasRest:
+		return name, nil
+	}
+	return "", &UnknownPlatform{name}
+}
+
+// Platforms resolves names to platforms, each made once.
+func Platforms(stateDir string, ledger platform.Ledger) func(name string) (platform.Platform, error) {
+	made := map[string]platform.Platform{}
+	return func(name string) (platform.Platform, error) {
+		name, err := CanonicalPlatform(name)
+		if err != nil {
+			return nil, err
+		}
+		if p, ok := made[name]; ok {
+			return p, nil
+		}
+		var p platform.Platform
+		switch {
+		case name == "bare":
+			p = bare.New(bare.Options{StateDir: stateDir, Ledger: ledger})
+		case name == "cgroup":
+			p = bare.NewInCgroup(bare.Options{StateDir: stateDir, Ledger: ledger})
+		case name == "docker":
+			p = docker.New(docker.Options{StateDir: stateDir, Ledger: ledger})
+		default:
+			p = oci.New(strings.TrimPrefix(name, "oci:"), oci.Options{StateDir: stateDir, Ledger: ledger})
+		}
+		made[name] = p
+		return p, nil
+	}
+}

@@ -1,0 +1,475 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"tare/image"
+	"tare/kernel/accounting"
+	"tare/overhead"
+	"tare/platform"
+	"tare/record"
+	"tare/workload"
+)
+
+const (
+	// maxAttempts bounds how often a tainted block is executed in all.
+	maxAttempts = 3
+	// maxFailures in a row of one condition end the run: it will not mend itself.
+	maxFailures = 3
+	// DefaultPilot is the number of blocks from which Stein's second stage
+	// takes its variance.
+	DefaultPilot = 5
+)
+
+// Lab is what a run needs of the world. Its function fields are replaced in
+// tests by fakes.
+type Lab struct {
+	Store     *record.Store
+	Platforms func(name string) (platform.Platform, error)
+	// Image provides the image of a source.
+	Image func(ctx context.Context, src workload.Source) (image.Image, error)
+	// Generate runs a load program in the load generator's place.
+	Generate func(ctx context.Context, img image.Image, args []string) ([]byte, error)
+	// Watch is told what happens; Interim is given the run so far after each block.
+	Watch   func(Event)
+	Interim func(run record.Run, group string)
+	// Now is the clock; nil is the host's.
+	Now func() time.Time
+	// Judge gives the causes of taint; nil judges by the thresholds of this package.
+	Judge func(beside accounting.Interval, memoryLimited bool) []string
+}
+
+func (l *Lab) now() time.Time {
+	if l.Now != nil {
+		return l.Now()
+	}
+	return time.Now()
+}
+
+func (l *Lab) judge(beside accounting.Interval, memoryLimited bool) []string {
+	if l.Judge != nil {
+		return l.Judge(beside, memoryLimited)
+	}
+	return causes(beside, memoryLimited)
+}
+
+func (l *Lab) tell(e Event) {
+	if l.Watch != nil {
+		l.Watch(e)
+	}
+}
+
+// Interrupted says that a run ended before its plan did; what was measured is
+// kept, and the run can be resumed.
+type Interrupted struct {
+	Run    string
+	Reason string
+}
+
+func (i *Interrupted) Error() string { return i.Reason }
+
+// runner is the state of one run.
+type runner struct {
+	lab       *Lab
+	design    Design
+	run       record.Run
+	name      string // of instances: short, unique on the host
+	platforms map[string]platform.Platform
+	images    map[string]image.Image // by condition
+	inForce   map[string]bool        // conditions whose settings have been read back
+	failures  map[string]int         // in a row, by condition
+	trials    int
+	groups    map[string]*progress
+	began     time.Time
+}
+
+// progress is how far one group is.
+type progress struct {
+	blocks  int           // complete
+	attempt map[int]int   // attempts made, by block
+	spent   time.Duration // on all its blocks
+	target  int           // blocks wanted; 0 while not known
+	warm    bool
+	done    bool
+}
+
+// Run carries out a design and returns the run as recorded. The error is nil
+// where the plan was fulfilled, *Interrupted where what was measured stands but
+// more was wanted, and any other where nothing comparable was measured.
+func (l *Lab) Run(ctx context.Context, d Design, run record.Run) (record.Run, error) {
+	if err := d.Validate(); err != nil {
+		return run, err
+	}
+	run.Study, run.Seed, run.Plan = d.Study, d.Seed, d.Plan
+	run.Conditions = d.conditions()
+	r := newRunner(l, d, run)
+	return r.carryOut(ctx, func() error { return l.Store.Begin(r.run) })
+}
+
+// Resume goes on with a run that was interrupted. The design must be the one
+// that the run began with.
+func (l *Lab) Resume(ctx context.Context, d Design, run record.Run) (record.Run, error) {
+	if run.Status == record.Complete {
+		return run, fmt.Errorf("run %s is complete: nothing to resume", run.ID)
+	}
+	if run.Status == record.Imported {
+		return run, fmt.Errorf("run %s was imported: it cannot be resumed", run.ID)
+	}
+	d.Seed, d.Plan = run.Seed, run.Plan
+	if err := d.Validate(); err != nil {
+		return run, err
+	}
+	if err := sameConditions(run.Conditions, d.conditions()); err != nil {
+		return run, fmt.Errorf("run %s cannot be resumed: %w", run.ID, err)
+	}
+	r := newRunner(l, d, run)
+	r.recover()
+	return r.carryOut(ctx, func() error { return l.Store.Resume(run.ID) })
+}
+
+func newRunner(l *Lab, d Design, run record.Run) *runner {
+	name := run.ID
+	if i := strings.LastIndexByte(name, '-'); i >= 0 && len(name)-i > 4 {
+		name = name[i+1:]
+	}
+	r := &runner{
+		lab: l, design: d, run: run, name: name,
+		platforms: map[string]platform.Platform{},
+		images:    map[string]image.Image{},
+		inForce:   map[string]bool{},
+		failures:  map[string]int{},
+		groups:    map[string]*progress{},
+	}
+	for _, g := range d.Groups {
+		r.groups[g.Workload] = &progress{attempt: map[int]int{}, target: d.Plan.Blocks}
+	}
+	return r
+}
+
+func sameConditions(was, is []record.Condition) error {
+	ids := map[string]bool{}
+	for _, c := range was {
+		ids[c.ID] = true
+	}
+	for _, c := range is {
+		if !ids[c.ID] {
+			return fmt.Errorf("condition %s was not part of it", c.ID)
+		}
+		delete(ids, c.ID)
+	}
+	for id := range ids {
+		return fmt.Errorf("condition %s is not there any more", id)
+	}
+	return nil
+}
+
+// recover takes up the state that a run's trials show. A block that was cut
+// short is executed again, as another attempt.
+func (r *runner) recover() {
+	// Names go on where they ended; the trial that was cut short had one too.
+	r.trials = len(r.run.Trials) + 1
+	for _, g := range r.design.Groups {
+		p := r.groups[g.Workload]
+		p.warm = false // caches have gone cold since
+		done := map[int]map[int]int{}
+		for _, t := range r.run.Trials {
+			if t.Workload != g.Workload || t.Block == 0 {
+				continue
+			}
+			if done[t.Block] == nil {
+				done[t.Block] = map[int]int{}
+			}
+			done[t.Block][t.Attempt]++
+			p.attempt[t.Block] = max(p.attempt[t.Block], t.Attempt)
+			p.spent += t.Elapsed
+		}
+		for p.blocks+1 <= len(done) && done[p.blocks+1][p.attempt[p.blocks+1]] == len(g.Conditions)+1 {
+			p.blocks++
+		}
+	}
+}
+
+// carryOut is the life of a run: prepare, begin, warm up, blocks, finish.
+func (r *runner) carryOut(ctx context.Context, begin func() error) (record.Run, error) {
+	defer r.release(ctx)
+	if err := r.prepare(ctx); err != nil {
+		return r.run, err
+	}
+	if err := begin(); err != nil {
+		return r.run, err
+	}
+	r.began = r.lab.now()
+	guarded, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	every := time.NewTicker(time.Second)
+	defer every.Stop()
+	go guard(guarded, every.C, func() (accounting.Memory, error) { return accounting.ReadMemory("/proc") }, cancel)
+	err := r.measure(guarded)
+	status, reason := record.Complete, ""
+	if err != nil {
+		reason = firstLine(err.Error())
+		status = record.Interrupted
+		if !r.measuredAnything() {
+			status = record.Failed
+		}
+	}
+	if ferr := r.lab.Store.Finish(r.run.ID, status, reason); ferr != nil && err == nil {
+		err = ferr
+	}
+	stored, lerr := r.lab.Store.Run(r.run.ID)
+	if lerr == nil {
+		r.run = stored
+	} else if err == nil {
+		err = lerr
+	}
+	if err != nil && status == record.Interrupted {
+		return r.run, &Interrupted{Run: r.run.ID, Reason: reason}
+	}
+	return r.run, err
+}
+
+func (r *runner) measuredAnything() bool {
+	for _, p := range r.groups {
+		if p.blocks > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// prepare makes images and platforms ready. Nothing is recorded before it has
+// succeeded: what cannot run is no run.
+func (r *runner) prepare(ctx context.Context) error {
+	images := map[workload.Source]image.Image{}
+	for gi := range r.design.Groups {
+		g := &r.design.Groups[gi]
+		for ci := range g.Conditions {
+			c := &g.Conditions[ci]
+			img, ok := images[c.Source]
+			if !ok {
+				r.lab.tell(Event{Kind: Preparing, Group: g.Workload, Text: "image of " + g.Workload})
+				var err error
+				if img, err = r.lab.Image(ctx, c.Source); err != nil {
+					return fmt.Errorf("image of %s: %w", g.Workload, err)
+				}
+				for _, w := range img.Warnings {
+					r.lab.tell(Event{Kind: Warned, Group: g.Workload, Text: "image of " + g.Workload + ": " + w})
+				}
+				images[c.Source] = img
+			}
+			r.images[c.ID] = img
+			c.Image, c.ImageRef, c.Packages = img.Digest, img.Name, img.Packages
+			p, ok := r.platforms[c.Platform]
+			if !ok {
+				var err error
+				if p, err = r.lab.Platforms(c.Platform); err != nil {
+					return err
+				}
+				if err := p.Check(ctx); err != nil {
+					return fmt.Errorf("platform %s: %w", c.Platform, err)
+				}
+				r.platforms[c.Platform] = p
+			}
+			c.Version = p.Version(ctx)
+			r.lab.tell(Event{Kind: Preparing, Group: g.Workload, Condition: c.ID, Text: g.Workload + " for " + c.Platform})
+			if err := p.Prepare(ctx, img); err != nil {
+				return fmt.Errorf("platform %s: image of %s: %w", c.Platform, g.Workload, err)
+			}
+		}
+	}
+	r.run.Conditions = r.design.conditions()
+	return nil
+}
+
+func (r *runner) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
+	defer cancel()
+	names := make([]string, 0, len(r.platforms))
+	for name := range r.platforms {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		if err := r.platforms[name].Release(ctx); err != nil {
+			r.lab.tell(Event{Kind: Warned, Text: "platform " + name + ": " + firstLine(err.Error()) + "; `tare clean` removes what is left"})
+		}
+	}
+}
+
+// measure executes blocks, one group after the other, until each has what the
+// plan wants.
+func (r *runner) measure(ctx context.Context) error {
+	for {
+		active := false
+		for _, g := range r.design.Groups {
+			p := r.groups[g.Workload]
+			if p.done = p.done || r.enough(g); p.done {
+				continue
+			}
+			active = true
+			if !p.warm {
+				if err := r.warmUp(ctx, g); err != nil {
+					return err
+				}
+				p.warm = true
+			}
+			if err := r.completeBlock(ctx, g, p); err != nil {
+				return err
+			}
+		}
+		if !active {
+			return nil
+		}
+	}
+}
+
+// enough is the stop rule for one group, asked between blocks.
+func (r *runner) enough(g Group) bool {
+	p, plan := r.groups[g.Workload], r.design.Plan
+	if p.target > 0 && p.blocks >= p.target {
+		return true
+	}
+	if plan.Budget > 0 && p.blocks > 0 {
+		next := p.spent / time.Duration(p.blocks)
+		if r.lab.now().Sub(r.began)+next > plan.Budget {
+			return true
+		}
+	}
+	return false
+}
+
+// warmUp executes every condition once: page caches, engines and the CPU's
+// frequency settle, and a condition that cannot run shows itself before
+// anything is measured. Its trials are kept as block 0 and not analysed.
+func (r *runner) warmUp(ctx context.Context, g Group) error {
+	for i, c := range g.Conditions {
+		r.lab.tell(Event{Kind: Started, Group: g.Workload, Condition: c.ID, Text: "warm-up", Left: r.left()})
+		t, err := r.runTrial(ctx, c)
+		t.Block, t.Attempt, t.Position = 0, 1, i
+		if err != nil {
+			return fmt.Errorf("%s in the warm-up: %w", c.ID, err)
+		}
+		if _, err := r.lab.Store.AddTrial(r.run.ID, t); err != nil {
+			return err
+		}
+		if t.Error != "" {
+			return fmt.Errorf("%s: %s", c.ID, t.Error)
+		}
+		r.lab.tell(Event{Kind: Ended, Group: g.Workload, Condition: c.ID, Elapsed: t.Elapsed})
+	}
+	return nil
+}
+
+// completeBlock executes the group's next block, and again while it is tainted
+// and the bound is not reached.
+func (r *runner) completeBlock(ctx context.Context, g Group, p *progress) error {
+	block := p.blocks + 1
+	for {
+		p.attempt[block]++
+		attempt := p.attempt[block]
+		began := r.lab.now()
+		taint, err := r.executeBlock(ctx, g, block, attempt)
+		p.spent += r.lab.now().Sub(began)
+		if err != nil {
+			return err
+		}
+		if len(taint) == 0 || attempt >= maxAttempts || r.outOfTime(p, block) {
+			break
+		}
+		r.lab.tell(Event{Kind: Tainted, Group: g.Workload, Block: block, Text: taint[0]})
+	}
+	p.blocks = block
+	r.setTarget(g, p)
+	r.lab.tell(Event{Kind: Blocked, Group: g.Workload, Block: block, Left: r.left()})
+	if r.lab.Interim != nil {
+		if run, err := r.lab.Store.Run(r.run.ID); err == nil {
+			r.lab.Interim(run, g.Workload)
+		}
+	}
+	return nil
+}
+
+// outOfTime says that a repetition would exceed the budget.
+func (r *runner) outOfTime(p *progress, blocks int) bool {
+	budget := r.design.Plan.Budget
+	return budget > 0 && r.lab.now().Sub(r.began)+p.spent/time.Duration(max(blocks, 1)) > budget
+}
+
+func (r *runner) executeBlock(ctx context.Context, g Group, block, attempt int) (taint []string, err error) {
+	for position, s := range order(g, r.design.Seed, block, attempt) {
+		c := g.Conditions[s.condition]
+		r.lab.tell(Event{Kind: Started, Group: g.Workload, Condition: c.ID, Block: block, Left: r.left()})
+		t, err := r.runTrial(ctx, c)
+		t.Block, t.Attempt, t.Position, t.Replicate = block, attempt, position, s.replicate
+		if err != nil {
+			// Interrupted, or the platform is gone: the trial tells nothing of
+			// its condition, and the block will be executed again.
+			return nil, fmt.Errorf("%s in block %d: %w", c.ID, block, err)
+		}
+		if _, err := r.lab.Store.AddTrial(r.run.ID, t); err != nil {
+			return nil, err
+		}
+		taint = append(taint, t.Taint...)
+		r.lab.tell(Event{Kind: Ended, Group: g.Workload, Condition: c.ID, Block: block, Elapsed: t.Elapsed, Text: t.Error})
+		if t.Error == "" {
+			r.failures[c.ID] = 0
+			continue
+		}
+		r.failures[c.ID]++
+		if r.failures[c.ID] >= maxFailures {
+			return nil, fmt.Errorf("%s failed %d times in a row: %s", c.ID, maxFailures, t.Error)
+		}
+	}
+	return taint, nil
+}
+
+// setTarget asks Stein's second stage, once the pilot is complete, how many
+// blocks the wanted precision takes.
+func (r *runner) setTarget(g Group, p *progress) {
+	plan := r.design.Plan
+	if plan.Precision == 0 || plan.Blocks > 0 || p.target > 0 || p.blocks < plan.PilotBlocks {
+		return
+	}
+	run, err := r.lab.Store.Run(r.run.ID)
+	if err != nil {
+		return
+	}
+	p.target = max(p.blocks, overhead.SteinBlocks(run, g.Workload, overhead.Options{SmallestEffect: plan.SmallestEffect, Level: plan.Level}, plan.Precision))
+	r.design.Plan.StageTwoBlocks = max(r.design.Plan.StageTwoBlocks, p.target)
+	r.run.Plan = r.design.Plan
+	if err := r.lab.Store.SetPlan(r.run.ID, r.run.Plan); err != nil {
+		r.lab.tell(Event{Kind: Warned, Text: firstLine(err.Error())})
+	}
+}
+
+// left estimates how long the run still takes; 0 where it cannot be told.
+func (r *runner) left() time.Duration {
+	plan := r.design.Plan
+	var byBlocks time.Duration
+	known := true
+	for _, p := range r.groups {
+		if p.blocks == 0 || p.target == 0 {
+			known = false
+			continue
+		}
+		byBlocks += p.spent / time.Duration(p.blocks) * time.Duration(max(p.target-p.blocks, 0))
+	}
+	if plan.Budget > 0 {
+		byBudget := max(plan.Budget-r.lab.now().Sub(r.began), 0)
+		if !known || byBudget < byBlocks {
+			return byBudget
+		}
+	}
+	if !known {
+		return 0
+	}
+	return byBlocks
+}
+
+// ErrStopped is the cause with which a caller cancels a run that its user stopped.
+var ErrStopped = errors.New("stopped by the user")

@@ -1,0 +1,251 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/platform"
+	"tare/record"
+)
+
+func constant(v float64) func(int) (float64, error) {
+	return func(n int) (float64, error) { return v + float64(n%3)/1000, nil }
+}
+
+func TestEveryBlockHoldsEveryConditionAndTheBaselineTwice(t *testing.T) {
+	b := newBench(t, "bare", "box")
+	run, err := b.Run(context.Background(), twoPlatforms(&fakeWorkload{name: "w", value: constant(1)}, record.Plan{Blocks: 4}), newRun("r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run.Status != record.Complete {
+		t.Errorf("status %s, want complete", run.Status)
+	}
+	count := map[string]int{}
+	for _, tr := range run.Trials {
+		count[fmt.Sprintf("%d/%s/%d", tr.Block, tr.Condition, tr.Replicate)]++
+	}
+	for block := 1; block <= 4; block++ {
+		for _, cell := range []string{"w@bare/0", "w@bare/1", "w@box/0"} {
+			if n := count[fmt.Sprintf("%d/%s", block, cell)]; n != 1 {
+				t.Errorf("block %d: %s was executed %d times", block, cell, n)
+			}
+		}
+	}
+	if count["0/w@bare/0"] != 1 || count["0/w@box/0"] != 1 {
+		t.Error("the warm-up did not execute each condition once")
+	}
+}
+
+func TestTheOrderIsDrawnAndRepeatable(t *testing.T) {
+	g := twoPlatforms(&fakeWorkload{name: "w"}, record.Plan{}).Groups[0]
+	orders := map[string]bool{}
+	for block := 1; block <= 50; block++ {
+		first, again := order(g, 7, block, 1), order(g, 7, block, 1)
+		if fmt.Sprint(first) != fmt.Sprint(again) {
+			t.Fatalf("block %d: two draws of one seed differ", block)
+		}
+		orders[fmt.Sprint(first)] = true
+		if len(first) != 3 {
+			t.Fatalf("block %d has %d slots, want 3", block, len(first))
+		}
+		seenFirst := false
+		for _, s := range first {
+			if s.replicate == 1 && !seenFirst {
+				t.Fatalf("block %d: the baseline's second execution comes first", block)
+			}
+			seenFirst = seenFirst || g.Conditions[s.condition].Baseline
+		}
+	}
+	if len(orders) != 3 {
+		t.Errorf("50 blocks show %d of the 3 orders", len(orders))
+	}
+}
+
+func TestATaintedBlockIsRepeatedWholeWithinABound(t *testing.T) {
+	b := newBench(t, "bare", "box")
+	// Two trials of warm-up, three of block 1 with one tainted, its repetition.
+	b.taints = []string{"", "", "", "steal 9 %", "", "", "", ""}
+	run, err := b.Run(context.Background(), twoPlatforms(&fakeWorkload{name: "w", value: constant(1)}, record.Plan{Blocks: 1}), newRun("r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	attempts := map[int]int{}
+	for _, tr := range run.Trials {
+		if tr.Block == 1 {
+			attempts[tr.Attempt]++
+		}
+	}
+	if attempts[1] != 3 || attempts[2] != 3 || len(attempts) != 2 {
+		t.Errorf("attempts %v, want two of three trials", attempts)
+	}
+
+	always := newBench(t, "bare", "box")
+	for range 30 {
+		always.taints = append(always.taints, "steal 9 %")
+	}
+	run, err = always.Run(context.Background(), twoPlatforms(&fakeWorkload{name: "w", value: constant(1)}, record.Plan{Blocks: 1}), newRun("r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := run.Trials[len(run.Trials)-1]; last.Attempt != maxAttempts {
+		t.Errorf("a block that is always tainted was tried %d times, want %d", last.Attempt, maxAttempts)
+	}
+}
+
+func TestTheBudgetWins(t *testing.T) {
+	b := newBench(t, "bare", "box")
+	run, err := b.Run(context.Background(), twoPlatforms(&fakeWorkload{name: "w", value: constant(1)}, record.Plan{Budget: 20 * time.Second, Precision: 1e-9, PilotBlocks: 2}), newRun("r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Warm-up takes 2 s, a block 3 s: six blocks end at 20 s.
+	if last := run.Trials[len(run.Trials)-1].Block; last != 6 {
+		t.Errorf("%d blocks in 20 s, want 6", last)
+	}
+}
+
+func TestSteinsSecondStageEndsARun(t *testing.T) {
+	b := newBench(t, "bare", "box")
+	run, err := b.Run(context.Background(), twoPlatforms(&fakeWorkload{name: "w", value: constant(1)}, record.Plan{Precision: 0.5, PilotBlocks: 3}), newRun("r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := run.Trials[len(run.Trials)-1].Block; last != 3 || run.Plan.StageTwoBlocks != 3 {
+		t.Errorf("%d blocks, second stage %d; a spread of 0.1 %% needs no more than the pilot's 3", last, run.Plan.StageTwoBlocks)
+	}
+}
+
+func TestAConditionThatCannotRunIsToldBeforeAnythingIsMeasured(t *testing.T) {
+	b := newBench(t, "bare", "box")
+	b.platforms["box"].launchErr = func(int) error { return errors.New("exec /bin/true: no such file") }
+	_, err := b.Run(context.Background(), twoPlatforms(&fakeWorkload{name: "w", value: constant(1)}, record.Plan{Blocks: 2}), newRun("r"))
+	if err == nil || !strings.Contains(err.Error(), "w@box") || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("got %v, want the condition and its cause", err)
+	}
+	stored, _ := b.Store.Run("r")
+	if stored.Status != record.Failed {
+		t.Errorf("status %s, want failed", stored.Status)
+	}
+}
+
+func TestAFailedTrialIsKeptAndTheRunGoesOn(t *testing.T) {
+	b := newBench(t, "bare", "box")
+	w := &fakeWorkload{name: "w", value: func(n int) (float64, error) {
+		if n == 4 {
+			return 0, errors.New("wrong answer")
+		}
+		return 1, nil
+	}}
+	run, err := b.Run(context.Background(), twoPlatforms(w, record.Plan{Blocks: 2}), newRun("r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	for _, tr := range run.Trials {
+		if tr.Error != "" {
+			failed++
+			if len(tr.Samples) > 0 {
+				t.Error("a failed trial kept samples")
+			}
+		}
+	}
+	if failed != 1 || run.Status != record.Complete {
+		t.Errorf("%d failed trials, status %s", failed, run.Status)
+	}
+}
+
+func TestAnEngineThatDiesInterruptsAndResumeFinishes(t *testing.T) {
+	b := newBench(t, "bare", "box")
+	b.platforms["box"].launchErr = func(n int) error {
+		if n == 4 { // warm-up, blocks 1 and 2, then block 3
+			return fmt.Errorf("create container: %w", platform.ErrGone)
+		}
+		return nil
+	}
+	w := &fakeWorkload{name: "w", value: constant(1)}
+	d := twoPlatforms(w, record.Plan{Blocks: 5})
+	run, err := b.Run(context.Background(), d, newRun("r"))
+	var i *Interrupted
+	if !errors.As(err, &i) || !strings.Contains(i.Reason, "block 3") {
+		t.Fatalf("got %v, want an interruption in block 3", err)
+	}
+	if run.Status != record.Interrupted || len(run.Trials) < 8 {
+		t.Fatalf("status %s with %d trials: what was measured must be kept", run.Status, len(run.Trials))
+	}
+	run, err = b.Resume(context.Background(), d, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run.Status != record.Complete {
+		t.Errorf("status %s after resume", run.Status)
+	}
+	complete := map[int]int{}
+	last := map[int]int{}
+	for _, tr := range run.Trials {
+		last[tr.Block] = max(last[tr.Block], tr.Attempt)
+	}
+	for _, tr := range run.Trials {
+		if tr.Attempt == last[tr.Block] {
+			complete[tr.Block]++
+		}
+	}
+	for block := 1; block <= 5; block++ {
+		if complete[block] != 3 {
+			t.Errorf("block %d has %d trials in its last attempt, want 3", block, complete[block])
+		}
+	}
+	if last[3] != 2 || last[2] != 1 {
+		t.Errorf("attempts %v: only the block that was cut short is executed again", last)
+	}
+}
+
+func TestResumeRefusesAnotherDesign(t *testing.T) {
+	b := newBench(t, "bare", "box")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	w := &fakeWorkload{name: "w", value: func(n int) (float64, error) {
+		if n == 7 {
+			cancel(ErrStopped)
+		}
+		return 1, nil
+	}}
+	d := twoPlatforms(w, record.Plan{Blocks: 5})
+	run, err := b.Run(ctx, d, newRun("r"))
+	var i *Interrupted
+	if !errors.As(err, &i) || !strings.Contains(i.Reason, ErrStopped.Error()) {
+		t.Fatalf("got %v, want the user's stop", err)
+	}
+	d.Groups[0].Conditions[1].ID = "w@other"
+	if _, err := b.Resume(context.Background(), d, run); err == nil || !strings.Contains(err.Error(), "w@other") {
+		t.Errorf("got %v, want a refusal that names w@other", err)
+	}
+}
+
+func TestASettingThatIsNotInForceIsRefused(t *testing.T) {
+	b := newBench(t, "bare", "box")
+	b.platforms["box"].force = platform.InForce{CPUQuota: 100 * time.Millisecond, CPUPeriod: 100 * time.Millisecond}
+	d := twoPlatforms(&fakeWorkload{name: "w", value: constant(1)}, record.Plan{Blocks: 1})
+	d.Groups[0].Conditions[1].Setting.CPUs = 1.5
+	_, err := b.Run(context.Background(), d, newRun("r"))
+	if err == nil || !strings.Contains(err.Error(), "asked for 1.5") {
+		t.Errorf("got %v, want what was asked and what is in force", err)
+	}
+}
+
+func TestAMissingPlatformIsFoundBeforeTheRunBegins(t *testing.T) {
+	b := newBench(t, "bare", "box")
+	b.platforms["box"].checkErr = &platform.Missing{What: "no box here", Mend: "install box"}
+	_, err := b.Run(context.Background(), twoPlatforms(&fakeWorkload{name: "w", value: constant(1)}, record.Plan{Blocks: 1}), newRun("r"))
+	var missing *platform.Missing
+	if !errors.As(err, &missing) {
+		t.Errorf("got %v, want *platform.Missing", err)
+	}
+	if _, err := b.Store.Run("r"); err == nil {
+		t.Error("a run was recorded that never began")
+	}
+	b.platforms["bare"].released = true // it was never used
+}

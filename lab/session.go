@@ -1,0 +1,84 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"tare/kernel/filelock"
+	"tare/platform"
+)
+
+// Session is the right to measure on this host: its lock, and the ledger of
+// what will be made. One measuring tare a host at a time, whatever its state
+// directory.
+type Session struct {
+	lock      *filelock.Lock
+	Ledger    *Ledger
+	Platforms func(name string) (platform.Platform, error)
+}
+
+// Busy says that another tare is measuring on this host.
+type Busy struct{ Holder string }
+
+func (b *Busy) Error() string {
+	return "another tare is measuring on this host (" + b.Holder + "): two would measure one another; wait for it"
+}
+
+// LockPath is the host's lock.
+const LockPath = "/run/tare.lock"
+
+// LedgerDir is where ledgers lie below a state directory.
+func LedgerDir(stateDir string) string { return filepath.Join(stateDir, "ledger") }
+
+// OpenSession takes the host's lock, removes what dead runs left (so that it
+// does not disturb this one) and opens a ledger named for this process.
+func OpenSession(ctx context.Context, lockPath, stateDir, name string) (*Session, Cleaned, error) {
+	lock, err := filelock.Take(lockPath, fmt.Sprintf("process %d", os.Getpid()))
+	var held *filelock.Held
+	if errors.As(err, &held) {
+		return nil, Cleaned{}, &Busy{held.Holder}
+	}
+	if err != nil {
+		return nil, Cleaned{}, fmt.Errorf("take the host's lock: %w", err)
+	}
+	dir := LedgerDir(stateDir)
+	cleaned, err := Clean(ctx, dir, Platforms(stateDir, discard{}), false)
+	if err != nil {
+		lock.Release()
+		return nil, cleaned, err
+	}
+	ledger, err := OpenLedger(dir, fmt.Sprintf("%s-%d", name, os.Getpid()))
+	if err != nil {
+		lock.Release()
+		return nil, cleaned, err
+	}
+	return &Session{lock: lock, Ledger: ledger, Platforms: Platforms(stateDir, ledger)}, cleaned, nil
+}
+
+// Close gives everything back. What still stands in the ledger is told, and
+// stays there for `tare clean`.
+func (s *Session) Close() error {
+	left := s.Ledger.Open()
+	err := s.Ledger.Close()
+	if rerr := s.lock.Release(); err == nil {
+		err = rerr
+	}
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("%d things are left on the host, the first a %s (%s): `tare clean` removes them", len(left), left[0].Kind, left[0].ID)
+	}
+	return err
+}
+
+// discard is the ledger of platforms that only remove.
+type discard struct{}
+
+func (discard) Add(platform.Entry) (func(), error) { return func() {}, nil }
+
+// Remover gives platforms that are used to remove what ledgers name, and to
+// look at: they make nothing.
+func Remover(stateDir string) func(name string) (platform.Platform, error) {
+	return Platforms(stateDir, discard{})
+}

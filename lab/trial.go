@@ -1,0 +1,297 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/platform"
+	"tare/record"
+	"tare/workload"
+)
+
+// trialLimit bounds one trial: a program that hangs costs a trial, not a run.
+const trialLimit = 10 * time.Minute
+
+// stopLimit bounds the removal of a trial, which goes on when the run is
+// interrupted.
+const stopLimit = time.Minute
+
+// tail keeps the end of what a program prints.
+type tail struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+// tailSize is how much of each output stream a trial keeps.
+const tailSize = 1 << 20
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, p...)
+	if len(t.kept) > 2*tailSize {
+		t.kept = append([]byte(nil), t.kept[len(t.kept)-tailSize:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) bytes() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.kept) > tailSize {
+		return bytes.Clone(t.kept[len(t.kept)-tailSize:])
+	}
+	return bytes.Clone(t.kept)
+}
+
+// trial is one execution, as its workload drives it.
+type trial struct {
+	params   workload.Params
+	inst     platform.Instance
+	generate func(ctx context.Context, args []string) ([]byte, error)
+	declared map[string]bool
+	out, err tail
+
+	mu         sync.Mutex
+	samples    []record.Sample
+	histograms map[string]*hdrhistogram.Histogram
+	invalid    error
+}
+
+func (t *trial) Params() workload.Params { return t.params }
+
+func (t *trial) Address(port int) string { return t.inst.Address(port) }
+
+func (t *trial) Wait(ctx context.Context) (workload.Exit, error) {
+	exit, err := t.inst.Wait(ctx)
+	if err != nil {
+		return workload.Exit{}, err
+	}
+	// What it used is known as long as Stop has not been called.
+	usage, err := t.inst.Usage()
+	if err != nil {
+		usage = platform.Usage{}
+	}
+	return workload.Exit{Code: exit.Code, OOMKilled: exit.OOMKilled, Elapsed: exit.Elapsed, CPU: usage.CPU}, nil
+}
+
+func (t *trial) Output() (stdout, stderr []byte) { return t.out.bytes(), t.err.bytes() }
+
+func (t *trial) Generate(ctx context.Context, args []string) ([]byte, error) {
+	return t.generate(ctx, args)
+}
+
+func (t *trial) Record(metric string, value float64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case !t.declared[metric]:
+		t.invalid = fmt.Errorf("metric %q is not one that the workload declares", metric)
+	case math.IsNaN(value) || math.IsInf(value, 0):
+		t.invalid = fmt.Errorf("metric %q is not a number", metric)
+	default:
+		t.samples = append(t.samples, record.Sample{Metric: metric, Value: value})
+	}
+}
+
+func (t *trial) RecordHistogram(name string, h *hdrhistogram.Histogram) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known, ok := t.histograms[name]; ok {
+		known.Merge(h)
+		return
+	}
+	t.histograms[name] = h
+}
+
+// runTrial executes a condition once. The returned trial is complete but for
+// its place in the run; its Error says why it is not valid. The error return
+// is for what ends the run: the context's end, or a platform that is gone.
+func (r *runner) runTrial(ctx context.Context, c Condition) (record.Trial, error) {
+	result := record.Trial{Condition: c.ID, Workload: c.Workload, Started: r.lab.now(), Covariates: map[string]float64{}}
+	if ctx.Err() != nil {
+		return result, context.Cause(ctx)
+	}
+	began := r.lab.now()
+	err := r.execute(ctx, c, &result)
+	result.Elapsed = r.lab.now().Sub(began)
+	if err == nil {
+		return result, nil
+	}
+	if ctx.Err() != nil {
+		return result, context.Cause(ctx)
+	}
+	result.Error = firstLine(err.Error())
+	result.Samples, result.Histograms = nil, nil
+	if errors.Is(err, platform.ErrGone) {
+		return result, err
+	}
+	return result, nil
+}
+
+func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, trialLimit, fmt.Errorf("not finished after %v", trialLimit))
+	defer cancel()
+	p := r.platforms[c.Platform]
+	img := r.images[c.ID]
+	program, err := c.Program.Program(c.Params)
+	if err != nil {
+		return err
+	}
+	t := &trial{
+		params:     c.Params,
+		declared:   map[string]bool{},
+		histograms: map[string]*hdrhistogram.Histogram{},
+		generate: func(ctx context.Context, args []string) ([]byte, error) {
+			return r.lab.Generate(ctx, img, args)
+		},
+	}
+	for _, m := range c.Metrics {
+		t.declared[m.Name] = true
+	}
+	args := program.Args
+	if len(args) == 0 {
+		args = append(append([]string{}, img.Config.Entrypoint...), img.Config.Cmd...)
+	}
+	if len(args) == 0 {
+		return fmt.Errorf("image %s names no command: give one after --", img.Name)
+	}
+
+	r.trials++
+	watch := observer{proc: "/proc", self: os.Getpid(), engine: c.Platform == "docker"}
+	if err := watch.begin(); err != nil {
+		return err
+	}
+	launched := r.lab.now()
+	inst, err := p.Launch(ctx, platform.Spec{
+		Name:    fmt.Sprintf("%s-%d", r.name, r.trials),
+		Image:   img,
+		Args:    args,
+		Env:     program.Env,
+		Dir:     program.Dir,
+		Setting: c.Setting,
+		Ports:   program.Ports,
+		Data:    program.Data,
+		Stdout:  &t.out,
+		Stderr:  &t.err,
+	})
+	if err != nil {
+		return fmt.Errorf("launch on %s: %w", c.Platform, err)
+	}
+	result.Covariates["launch_s"] = r.lab.now().Sub(launched).Seconds()
+	defer func() {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
+		defer cancel()
+		if serr := inst.Stop(stopping); serr != nil && err == nil {
+			err = fmt.Errorf("stop on %s: %w", c.Platform, serr)
+		}
+	}()
+	t.inst = inst
+	if err := r.checkInForce(c, inst); err != nil {
+		return err
+	}
+	if err := c.Program.Drive(ctx, t); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return withOutput(err, t)
+	}
+	if usage, err := inst.Usage(); err == nil {
+		result.Covariates["cpu_s"] = usage.CPU.Seconds()
+		result.Covariates["throttled_s"] = usage.ThrottledTime.Seconds()
+		result.Covariates["throttled_periods"] = float64(usage.Throttled)
+		if usage.MemoryPeak > 0 {
+			result.Covariates["memory_peak_bytes"] = float64(usage.MemoryPeak)
+		}
+	}
+	beside, err := watch.end()
+	if err != nil {
+		return err
+	}
+	result.Covariates["steal_share"] = beside.Steal
+	result.Covariates["foreign_share"] = beside.Foreign
+	if beside.MemoryStall >= 0 {
+		result.Covariates["memory_stall_share"] = beside.MemoryStall
+	}
+	if beside.Elapsed > 0 {
+		result.Covariates["tare_cpu_share"] = beside.Self.Seconds() / beside.Elapsed.Seconds()
+	}
+	result.Taint = r.lab.judge(beside, c.Setting.Memory != 0)
+	if t.invalid != nil {
+		return t.invalid
+	}
+	result.Samples = t.samples
+	return encodeHistograms(result, t.histograms)
+}
+
+func encodeHistograms(result *record.Trial, histograms map[string]*hdrhistogram.Histogram) error {
+	for name, h := range histograms {
+		text, err := record.EncodeHistogram(h)
+		if err != nil {
+			return fmt.Errorf("histogram %s: %w", name, err)
+		}
+		if result.Histograms == nil {
+			result.Histograms = map[string]record.Histogram{}
+		}
+		result.Histograms[name] = text
+	}
+	return nil
+}
+
+// checkInForce reads back, once a condition, what the kernel has. A program
+// that ends before it can be read is tried again with its next trial.
+func (r *runner) checkInForce(c Condition, inst platform.Instance) error {
+	if r.inForce[c.ID] {
+		return nil
+	}
+	force, err := inst.InForce()
+	if err != nil {
+		return nil
+	}
+	if wrong := verify(c.Platform, c.Setting, force); len(wrong) > 0 {
+		return &NotInForce{wrong}
+	}
+	r.inForce[c.ID] = true
+	return r.lab.Store.SetInForce(r.run.ID, c.ID, force)
+}
+
+// NotInForce says that a platform did not do what it was asked to.
+type NotInForce struct{ Differences []string }
+
+func (n *NotInForce) Error() string { return strings.Join(n.Differences, "; ") }
+
+// withOutput adds the end of what the program itself complained about.
+func withOutput(err error, t *trial) error {
+	complaint := lastLine(t.err.bytes())
+	if complaint == "" || strings.Contains(err.Error(), complaint) {
+		return err
+	}
+	return fmt.Errorf("%w (the program's last line: %s)", err, complaint)
+}
+
+func lastLine(text []byte) string {
+	text = bytes.TrimSpace(text)
+	if i := bytes.LastIndexByte(text, '\n'); i >= 0 {
+		text = text[i+1:]
+	}
+	if len(text) > 200 {
+		text = text[:200]
+	}
+	return string(bytes.ToValidUTF8(text, []byte("?")))
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+var _ workload.Trial = (*trial)(nil)

@@ -1,0 +1,79 @@
+package lab
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"tare/platform"
+)
+
+// verify compares what was asked with what the kernel has: a limit that is
+// not really in force would be weighed as if it cost nothing. It gives one
+// line for each difference.
+func verify(platformName string, asked platform.Setting, got platform.InForce) []string {
+	var wrong []string
+	differ := func(key string, want, have any) {
+		wrong = append(wrong, fmt.Sprintf("%s: %s: asked for %v, the kernel has %v", platformName, key, want, have))
+	}
+	bare := platformName == "bare"
+	if quota, period, limited := asked.Quota(); limited && !bare {
+		// The engine may scale the pair; the bandwidth is what counts.
+		if got.CPUPeriod == 0 || math.Abs(float64(got.CPUQuota)/float64(got.CPUPeriod)-asked.CPUs) > 0.005*asked.CPUs {
+			differ("cpus", asked.CPUs, share(got.CPUQuota, got.CPUPeriod))
+		} else if asked.CPUPeriod != 0 && got.CPUPeriod != period {
+			differ("cpu-period", period, got.CPUPeriod)
+		}
+		_ = quota
+	} else if !limited && got.CPUQuota != 0 {
+		differ("cpus", "no limit", share(got.CPUQuota, got.CPUPeriod))
+	}
+	if asked.CPUBurst != 0 && got.CPUBurst != asked.CPUBurst {
+		differ("cpu-burst", asked.CPUBurst, got.CPUBurst)
+	}
+	// Weights of cgroup v2 run from 1 to 10000 where shares run from 2 to
+	// 262144, so a share read back from a weight is rounded.
+	if asked.CPUShares != 0 && math.Abs(float64(got.CPUShares-asked.CPUShares)) > math.Max(27, 0.02*float64(asked.CPUShares)) {
+		differ("cpu-shares", asked.CPUShares, got.CPUShares)
+	}
+	if asked.CPUSet != "" && got.CPUSet != asked.CPUSet {
+		differ("cpuset-cpus", asked.CPUSet, got.CPUSet)
+	}
+	// Page granularity.
+	if asked.Memory != 0 && (got.Memory > asked.Memory || asked.Memory-got.Memory > 64<<10) {
+		differ("memory", asked.Memory, got.Memory)
+	}
+	if bare {
+		return wrong
+	}
+	if asked.Network != "" && platformName != "cgroup" {
+		want := "own"
+		if asked.Network == platform.NetworkHost {
+			want = "host"
+		}
+		if got.NetworkNS != want {
+			differ("network namespace", want, got.NetworkNS)
+		}
+	}
+	if asked.Seccomp == "unconfined" && got.Seccomp != 0 {
+		differ("seccomp", "off", got.Seccomp)
+	}
+	if asked.Seccomp == "default" && got.Seccomp == 0 {
+		differ("seccomp", "a filter", "none")
+	}
+	if asked.Storage == platform.StorageTmpfs {
+		for _, fs := range got.DataFS {
+			if fs != "tmpfs" {
+				differ("storage", "tmpfs", fs)
+			}
+		}
+	}
+	return wrong
+}
+
+func share(quota, period time.Duration) string {
+	if period == 0 || quota == 0 {
+		return "no limit"
+	}
+	return fmt.Sprintf("%.3g CPUs", float64(quota)/float64(period))
+}

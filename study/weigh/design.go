@@ -1,0 +1,564 @@
+// Package weigh asks the plainest question: what does each way of containing a
+// program cost it, against bare metal or against any condition named? It turns
+// what a user names (programs, platforms, settings to vary) into a design for
+// package lab. It runs nothing.
+package weigh
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/lab"
+	"tare/platform"
+	"tare/record"
+	"tare/workload"
+)
+
+// Subject is a workload with the parameters that the user set.
+type Subject struct {
+	Workload workload.Workload
+	// Sources are the images to run it in; empty is the workload's own.
+	Sources []workload.Source
+	Params  map[string]string
+}
+
+// Factor is something varied: a key of platform.Keys, a parameter of the
+// workloads, or "preset".
+type Factor struct {
+	Key    string
+	Values []string
+}
+
+// Options are what the user asked for.
+type Options struct {
+	Subjects  []Subject
+	Platforms []string // canonical names; the default ones if empty
+	Base      platform.Setting
+	Vary      []Factor
+	Cross     bool
+	Ladder    bool
+	Baseline  string // a condition, such as "docker,network=bridge"; "" is bare metal
+
+	Plan record.Plan
+	Seed int64
+
+	Host Host
+}
+
+// Host is what the design must know of the machine.
+type Host struct {
+	CPUs   []int
+	Memory int64
+	// Platform resolves a name.
+	Platform func(name string) (platform.Platform, error)
+	// Check reports whether a platform can be used, and is asked once for each.
+	Check func(p platform.Platform) error
+}
+
+// Usage is an error in what the user asked for.
+type Usage struct{ Text string }
+
+func (u *Usage) Error() string { return u.Text }
+
+func usage(format string, args ...any) error { return &Usage{fmt.Sprintf(format, args...)} }
+
+// defaultPlatforms are tried where the user names none.
+var defaultPlatforms = []string{"bare", "oci:runc", "oci:crun", "docker"}
+
+// rung is a platform with settings of its own.
+type rung struct {
+	platform string
+	setting  platform.Setting
+}
+
+// ladder adds one layer of containment after the other.
+var ladder = []rung{
+	{"bare", platform.Setting{}},
+	{"cgroup", platform.Setting{}},
+	{"oci:runc", platform.Setting{Root: platform.RootDir, Seccomp: "unconfined"}},
+	{"oci:runc", platform.Setting{Root: platform.RootDir}},
+	{"oci:runc", platform.Setting{}},
+	{"docker", platform.Setting{}},
+}
+
+// Design makes the design. Errors of what was asked are *Usage; a platform
+// that the user named and the host lacks is a *platform.Missing. What was left
+// out, and why, stands in the plan's notes.
+func Design(o Options) (lab.Design, error) {
+	d := lab.Design{Study: "weigh", Seed: o.Seed, Plan: o.Plan}
+	d.Plan.Ladder = o.Ladder
+	if o.Ladder && (len(o.Platforms) > 0 || len(o.Vary) > 0) {
+		return d, usage("--ladder is a list of conditions of its own: it goes without --platform and --vary")
+	}
+	if why := o.Base.Contradiction(o.Host.CPUs); why != "" {
+		return d, usage("%s", why)
+	}
+	b := builder{Options: o, notes: map[string]bool{}}
+	if err := b.findPlatforms(); err != nil {
+		return d, err
+	}
+	for _, s := range o.Subjects {
+		groups, err := b.groups(s)
+		if err != nil {
+			return d, err
+		}
+		d.Groups = append(d.Groups, groups...)
+	}
+	d.Plan.Notes = append(d.Plan.Notes, b.noted...)
+	return d, d.Validate()
+}
+
+type builder struct {
+	Options
+	rungs  []rung // platforms at the base setting, or the ladder
+	notes  map[string]bool
+	noted  []string
+	varied []Factor // of settings; workload parameters apart
+}
+
+func (b *builder) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if !b.notes[text] {
+		b.notes[text] = true
+		b.noted = append(b.noted, text)
+	}
+}
+
+// findPlatforms settles which platforms take part.
+func (b *builder) findPlatforms() error {
+	if b.Ladder {
+		for _, r := range ladder {
+			if err := b.check(r.platform); err != nil {
+				b.note("rung %s left out: %v", r.platform, err)
+				continue
+			}
+			b.rungs = append(b.rungs, r)
+		}
+		return nil
+	}
+	names, named := b.Platforms, true
+	if len(names) == 0 {
+		names, named = defaultPlatforms, false
+	}
+	if b.Baseline != "" {
+		// A baseline on a platform that is not listed takes part as well.
+		name, _, err := ParseCondition(b.Baseline)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(names, name) {
+			names = append(slices.Clone(names), name)
+		}
+	}
+	for _, name := range names {
+		err := b.check(name)
+		if err != nil && named {
+			return fmt.Errorf("platform %s: %w", name, err)
+		}
+		if err != nil {
+			b.note("%s left out: %v", name, err)
+			continue
+		}
+		b.rungs = append(b.rungs, rung{platform: name})
+	}
+	if len(b.rungs) == 0 {
+		return &platform.Missing{What: "no platform can be used here: " + strings.Join(b.noted, "; "), Mend: "`tare doctor` says what is missing"}
+	}
+	return nil
+}
+
+func (b *builder) check(name string) error {
+	p, err := b.Host.Platform(name)
+	if err != nil {
+		return &Usage{err.Error()}
+	}
+	return b.Host.Check(p)
+}
+
+// groups makes one group for each combination of workload parameters: a
+// parameter changes the work itself, so each combination has its own baseline.
+func (b *builder) groups(s Subject) ([]lab.Group, error) {
+	var settings, params []Factor
+	for _, f := range b.Vary {
+		switch {
+		case f.Key == "preset" || slices.Contains(platform.KeyNames(), f.Key):
+			settings = append(settings, f)
+		default:
+			params = append(params, f)
+		}
+	}
+	b.varied = settings
+	combinations := []map[string]string{maps.Clone(s.Params)}
+	if combinations[0] == nil {
+		combinations[0] = map[string]string{}
+	}
+	for _, f := range params {
+		var more []map[string]string
+		for _, c := range combinations {
+			for _, v := range f.Values {
+				with := maps.Clone(c)
+				with[f.Key] = v
+				more = append(more, with)
+			}
+		}
+		combinations = more
+	}
+	var groups []lab.Group
+	for _, c := range combinations {
+		p, err := workload.Resolve(s.Workload, c)
+		if err != nil {
+			return nil, &Usage{err.Error() + settingsHint(params)}
+		}
+		g, err := b.group(s, p, label(params, c))
+		if err != nil {
+			return nil, err
+		}
+		groups = append(groups, g)
+	}
+	return groups, nil
+}
+
+func settingsHint(params []Factor) string {
+	if len(params) == 0 {
+		return ""
+	}
+	return "; settings are " + strings.Join(platform.KeyNames(), ", ") + ", preset, image"
+}
+
+// label names the varied parameters: "payload=100,clients=50".
+func label(varied []Factor, values map[string]string) string {
+	var parts []string
+	for _, f := range varied {
+		parts = append(parts, f.Key+"="+values[f.Key])
+	}
+	return strings.Join(parts, ",")
+}
+
+// group lists the conditions of one workload under one set of parameters.
+func (b *builder) group(s Subject, params workload.Params, variant string) (lab.Group, error) {
+	name := s.Workload.Name()
+	if variant != "" {
+		name += "[" + variant + "]"
+	}
+	program, err := s.Workload.Program(params)
+	if err != nil {
+		return lab.Group{}, &Usage{err.Error()}
+	}
+	g := lab.Group{Workload: name}
+	sources := s.Sources
+	if len(sources) == 0 {
+		sources = []workload.Source{s.Workload.Source()}
+	}
+	seen := map[string]bool{}
+	add := func(r rung, src workload.Source, sourceLabel string) error {
+		kept, err := b.reconcile(r, program)
+		if err != nil || kept == nil {
+			return err
+		}
+		text := conditionLabel(kept.platform, kept.setting, sourceLabel)
+		if seen[text] {
+			return nil
+		}
+		seen[text] = true
+		g.Conditions = append(g.Conditions, lab.Condition{
+			Condition: record.Condition{
+				ID:       name + "@" + strings.ReplaceAll(text, " ", ","),
+				Label:    text,
+				Workload: name,
+				Params:   params,
+				Platform: kept.platform,
+				Setting:  kept.setting,
+				Metrics:  s.Workload.Metrics(params),
+			},
+			Program: s.Workload,
+			Source:  src,
+		})
+		return nil
+	}
+	points, err := b.points(program)
+	if err != nil {
+		return g, err
+	}
+	for _, src := range sources {
+		sourceLabel := ""
+		if len(sources) > 1 {
+			sourceLabel = "image=" + sourceName(src)
+		}
+		for _, p := range points {
+			if err := add(p, src, sourceLabel); err != nil {
+				return g, err
+			}
+		}
+	}
+	if err := b.markBaseline(&g); err != nil {
+		return g, err
+	}
+	if len(g.Conditions) < 2 {
+		return g, usage("%s: only one condition is left (%s): nothing to compare; name more with --platform or --vary%s",
+			name, g.Conditions[0].Label, because(b.noted))
+	}
+	return g, nil
+}
+
+func because(notes []string) string {
+	if len(notes) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(notes, "; ") + ")"
+}
+
+func sourceName(src workload.Source) string {
+	for _, text := range []string{src.Image, src.Archive, src.Rootfs, src.Recipe} {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// conditionLabel writes a condition as its user would: "docker network=bridge".
+func conditionLabel(name string, s platform.Setting, more ...string) string {
+	parts := []string{name}
+	for _, p := range s.Pairs() {
+		parts = append(parts, p.Key+"="+p.Value)
+	}
+	for _, m := range more {
+		if m != "" {
+			parts = append(parts, m)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// points lists where in the space of factors to measure: every platform at the
+// base setting and, for each factor, at each of its values (one factor at a
+// time); or the full product.
+func (b *builder) points(program workload.Program) ([]rung, error) {
+	var points []rung
+	if b.Ladder {
+		for _, r := range b.rungs {
+			merged, err := merge(b.Base, r.setting)
+			if err != nil {
+				return nil, err
+			}
+			points = append(points, rung{r.platform, merged})
+		}
+		return points, nil
+	}
+	for _, r := range b.rungs {
+		if b.Cross {
+			crossed := []platform.Setting{b.Base}
+			for _, f := range b.varied {
+				var more []platform.Setting
+				for _, s := range crossed {
+					for _, v := range f.Values {
+						with, err := b.with(s, f.Key, v)
+						if err != nil {
+							return nil, err
+						}
+						more = append(more, with)
+					}
+				}
+				crossed = more
+			}
+			for _, s := range crossed {
+				points = append(points, rung{r.platform, s})
+			}
+			continue
+		}
+		points = append(points, rung{r.platform, b.Base})
+		// A service in an engine is ordinarily reached over the engine's bridge:
+		// without being asked, that is weighed too.
+		if len(b.Platforms) == 0 && len(b.varied) == 0 && r.platform == "docker" && len(program.Ports) > 0 && b.Base.Network == "" {
+			bridged := b.Base
+			bridged.Network = platform.NetworkBridge
+			points = append(points, rung{r.platform, bridged})
+		}
+		for _, f := range b.varied {
+			for _, v := range f.Values {
+				s, err := b.with(b.Base, f.Key, v)
+				if err != nil {
+					return nil, err
+				}
+				points = append(points, rung{r.platform, s})
+			}
+		}
+	}
+	return points, nil
+}
+
+func merge(base, over platform.Setting) (platform.Setting, error) {
+	for _, p := range over.Pairs() {
+		if err := base.Set(p.Key, p.Value); err != nil {
+			return base, err
+		}
+	}
+	return base, nil
+}
+
+// with sets one factor to one value.
+func (b *builder) with(s platform.Setting, key, value string) (platform.Setting, error) {
+	if key != "preset" {
+		if err := s.Set(key, value); err != nil {
+			return s, &Usage{err.Error()}
+		}
+	} else {
+		// The papers' two ways of granting n CPUs (S2).
+		n := s.CPUs
+		if n == 0 {
+			n = math.Max(1, math.Floor(float64(len(b.Host.CPUs))/2))
+		}
+		switch value {
+		case "vanilla":
+			s.CPUs, s.CPUSet = n, ""
+		case "pinned":
+			if n != math.Trunc(n) || int(n) > len(b.Host.CPUs) {
+				return s, usage("preset=pinned: a cpuset holds whole CPUs, and cpus=%g is not one of 1 to %d", n, len(b.Host.CPUs))
+			}
+			s.CPUs, s.CPUSet = 0, platform.FormatCPUList(b.Host.CPUs[:int(n)])
+		default:
+			return s, usage("preset=%s: want vanilla (a quota) or pinned (a cpuset)", value)
+		}
+	}
+	if why := s.Contradiction(b.Host.CPUs); why != "" {
+		return s, usage("%s", why)
+	}
+	return s, nil
+}
+
+// reconcile settles a point with what its platform can do and its program
+// needs. Knobs of the base setting that mean nothing there are left out of the
+// condition; a point whose own knob means nothing is left out whole (nil).
+// Either is noted.
+func (b *builder) reconcile(r rung, program workload.Program) (*rung, error) {
+	p, err := b.Host.Platform(r.platform)
+	if err != nil {
+		return nil, &Usage{err.Error()}
+	}
+	s := r.setting.Normal()
+	if s.Memory != 0 && program.MemoryNeed > s.Memory {
+		return nil, usage("memory=%s is under the %d MiB that the program needs", pairValue(s, "memory"), program.MemoryNeed>>20)
+	}
+	if len(program.Ports) > 0 && s.Network == platform.NetworkNone {
+		b.note("network=none left out: the load reaches the program over the network")
+		return nil, nil
+	}
+	for {
+		err := p.Supports(s)
+		var no *platform.Unsupported
+		if err == nil {
+			return &rung{r.platform, s}, nil
+		}
+		if !errors.As(err, &no) {
+			return nil, err
+		}
+		if pairValue(b.Base, no.Key) != pairValue(s, no.Key) {
+			b.note("%s left out: %v", conditionLabel(r.platform, s), err)
+			return nil, nil
+		}
+		b.note("%s goes without %s=%s: %s", r.platform, no.Key, pairValue(s, no.Key), no.Reason)
+		before := s
+		s.Clear(no.Key)
+		if s == before {
+			return nil, err
+		}
+	}
+}
+
+func pairValue(s platform.Setting, key string) string {
+	for _, p := range s.Pairs() {
+		if p.Key == key {
+			return p.Value
+		}
+	}
+	return ""
+}
+
+// ParseCondition reads a condition as a user writes it: "docker",
+// "oci:crun,memory=512m", "docker network=bridge".
+func ParseCondition(text string) (name string, s platform.Setting, err error) {
+	fields := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	if len(fields) == 0 {
+		return "", s, usage("an empty condition: write a platform and settings, such as docker,network=bridge")
+	}
+	name, err = lab.CanonicalPlatform(fields[0])
+	if err != nil {
+		return "", s, &Usage{err.Error()}
+	}
+	for i := 1; i < len(fields); i++ {
+		key, value, ok := strings.Cut(fields[i], "=")
+		if !ok {
+			return "", s, usage("condition %q: %q is not KEY=VALUE", text, fields[i])
+		}
+		// A CPU list has commas of its own.
+		for key == "cpuset-cpus" && i+1 < len(fields) && !strings.Contains(fields[i+1], "=") {
+			i++
+			value += "," + fields[i]
+		}
+		if err := s.Set(key, value); err != nil {
+			return "", s, usage("condition %q: %v", text, err)
+		}
+	}
+	return name, s, nil
+}
+
+// markBaseline finds the baseline among the conditions, adding it if it is not
+// one of them.
+func (b *builder) markBaseline(g *lab.Group) error {
+	if len(g.Conditions) == 0 {
+		return usage("%s: no condition is left%s", g.Workload, because(b.noted))
+	}
+	if b.Baseline == "" {
+		at := 0
+		for i, c := range g.Conditions {
+			if c.Platform == "bare" {
+				at = i
+				break
+			}
+		}
+		g.Conditions[at].Baseline = true
+		return nil
+	}
+	name, s, err := ParseCondition(b.Baseline)
+	if err != nil {
+		return err
+	}
+	merged, err := merge(b.Base, s)
+	if err != nil {
+		return &Usage{err.Error()}
+	}
+	want := conditionLabel(name, merged.Normal())
+	for i, c := range g.Conditions {
+		if conditionLabel(c.Platform, c.Setting) == want || c.Label == want {
+			g.Conditions[i].Baseline = true
+			return nil
+		}
+	}
+	if why := merged.Contradiction(b.Host.CPUs); why != "" {
+		return usage("baseline %s: %s", b.Baseline, why)
+	}
+	p, err := b.Host.Platform(name)
+	if err != nil {
+		return &Usage{err.Error()}
+	}
+	if err := p.Supports(merged.Normal()); err != nil {
+		return usage("baseline %s: %v", b.Baseline, err)
+	}
+	first := g.Conditions[0]
+	first.Platform, first.Setting, first.Label, first.Baseline = name, merged.Normal(), want, true
+	first.ID = g.Workload + "@" + strings.ReplaceAll(want, " ", ",")
+	g.Conditions = append(g.Conditions, first)
+	return nil
+}
+
+// Defaults of the plan.
+const (
+	DefaultSmallestEffect = 0.02
+	DefaultLevel          = 0.95
+	DefaultBudget         = 5 * time.Minute
+)
