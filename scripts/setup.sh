@@ -12,20 +12,22 @@ engine_state=/run/tare
 # What is fetched where no Go on PATH satisfies go.mod. Raise it with go.mod.
 go_release=1.26.8
 
-# COMMAND PACKAGE, in the order of the message. A package is looked for by its
-# command (a leading / names a file), so that other distributions, whose
-# packages have other names, count as complete where the commands are there.
+# COMMAND PACKAGE REASON. A package is looked for by a command of it (a leading
+# / names a file), so that another distribution, whose packages have other
+# names, counts as complete where the commands are there.
 packages='
-/etc/ssl/certs/ca-certificates.crt ca-certificates
-git      git
-gcc      gcc
-/usr/include/stdio.h libc6-dev
-runc     runc
-crun     crun
-dockerd  docker.io
-docker   docker.io
-iptables iptables
-ip       iproute2
+/etc/ssl/certs/ca-certificates.crt ca-certificates  module proxies and mirrors speak TLS
+git                   git         the version, and which files are ours
+runc                  runc        platform oci:runc
+crun                  crun        platform oci:crun
+containerd            containerd  below the engine
+dockerd               docker.io   platform docker
+docker                docker.io   asks whether an engine answers
+iptables              iptables    the engine publishes ports with it
+ip                    iproute2    to look at what a network setting made
+ps                    procps      to look at what runs
+gcc                   gcc         tests of programs/
+/usr/include/stdio.h  libc6-dev   tests of programs/
 '
 
 # The status for "this host lacks it", as tare itself uses it; 1 is a failure.
@@ -75,12 +77,12 @@ have() {
 }
 
 missing_packages() {
-	local probe package
-	while read -r probe package; do
+	local probe package _
+	while read -r probe package _; do
 		if [[ -n $probe ]] && ! have "$probe"; then
 			printf '%s\n' "$package"
 		fi
-	done <<<"$packages" | sort -u | paste -sd' ' -
+	done <<<"$packages" | sort -u | paste -s -d ' ' -
 }
 
 # install STEP PACKAGE... installs packages, or says in one line why it cannot.
