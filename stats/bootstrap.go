@@ -58,11 +58,13 @@ func (s *sample) bca(level float64, seed int64) (low, high float64) {
 			sum += s.x[rng.IntN(n)]
 		}
 		means[r] = sum / float64(n)
-		switch {
-		case means[r] < s.mean:
-			below++
-		case means[r] == s.mean:
+		// A resample with every value once has the mean of the sample, but for
+		// rounding, which must not decide the side.
+		switch difference := means[r] - s.mean; {
+		case math.Abs(difference) <= 1e-9*s.sd:
 			below += 0.5
+		case difference < 0:
+			below++
 		}
 	}
 	slices.Sort(means)

@@ -13,7 +13,7 @@ const fewEvents = 20
 // like any other.
 func CountDifference(base, treatment []float64, level float64, seed int64) Estimate {
 	n := min(len(base), len(treatment))
-	method := defaultFor(n, MethodT)
+	const method = MethodT
 	if err := paired(base, treatment, notNegative); err != nil {
 		return undefined(n, level, method, "no difference of counts: %v", err)
 	}

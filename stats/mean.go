@@ -12,7 +12,7 @@ func GeometricMean(values []float64, level float64, seed int64) Estimate {
 func GeometricMeanBy(method Method, values []float64, level float64, seed int64) Estimate {
 	n := len(values)
 	if method == MethodDefault {
-		method = defaultFor(n, MethodT)
+		method = logDefault(n)
 	}
 	if err := each(values, positive); err != nil {
 		return undefined(n, level, method, "no geometric mean: %v", err)
@@ -33,9 +33,9 @@ func Mean(values []float64, level float64, seed int64) Estimate {
 func MeanBy(method Method, values []float64, level float64, seed int64) Estimate {
 	n := len(values)
 	if method == MethodDefault {
-		// Neither a logarithm nor a pairing takes the skew out of these values,
-		// and Student's t covers too little where there is some.
-		method = defaultFor(n, MethodBootstrapT)
+		// Neither a logarithm nor a pairing takes the skew out of these values.
+		// Where there is some, this covers most at every n.
+		method = MethodBootstrapT
 	}
 	if err := each(values, finite); err != nil {
 		return undefined(n, level, method, "no mean: %v", err)

@@ -42,12 +42,12 @@ const fewest = 3
 // shown is the least number of values for which coverage has been simulated.
 const shown = 5
 
-// defaultFor chooses by the number of values alone, never by what they are: a
-// choice that looks at the data spoils the level that it claims. small is the
-// estimator's method below largeSample.
-func defaultFor(n int, small Method) Method {
+// logDefault is the default for means on the log scale. It chooses by the number
+// of values alone, never by what they are: a choice that looks at the data spoils
+// the level that it claims.
+func logDefault(n int) Method {
 	if n < largeSample {
-		return small
+		return MethodT
 	}
 	return MethodBCa
 }

@@ -23,7 +23,7 @@ func PairedRatio(base, treatment []float64, level float64, seed int64) Estimate 
 func PairedRatioBy(method Method, base, treatment []float64, level float64, seed int64) Estimate {
 	n := min(len(base), len(treatment))
 	if method == MethodDefault {
-		method = defaultFor(n, MethodT)
+		method = logDefault(n)
 	}
 	ratios, err := logRatios(base, treatment)
 	if err != nil {
@@ -43,7 +43,9 @@ func PairedDifference(base, treatment []float64, level float64, seed int64) Esti
 func PairedDifferenceBy(method Method, base, treatment []float64, level float64, seed int64) Estimate {
 	n := min(len(base), len(treatment))
 	if method == MethodDefault {
-		method = defaultFor(n, MethodT)
+		// At any n: the difference of two skewed values has long tails on both
+		// sides, for which BCa covers too little even above largeSample.
+		method = MethodT
 	}
 	if err := paired(base, treatment, finite); err != nil {
 		return undefined(n, level, method, "no difference: %v", err)

@@ -6,42 +6,46 @@ import (
 	"slices"
 )
 
-// outlying is the distance from the median, in robust standard deviations,
-// beyond which a block is called outlying.
-const outlying = 5
+const (
+	// outlying is the distance from the median, in robust standard deviations,
+	// beyond which a block is called outlying.
+	outlying = 5
+	// outliersTell is the number of blocks from which outlying ones are looked
+	// for: among fewer, ordinary noise has them too often.
+	outliersTell = 10
+)
 
 // warnings says what in the sample puts the method's coverage in doubt.
 func (s *sample) warnings(method Method) []string {
-	var warnings []string
 	n := len(s.x)
 	if n < shown {
-		warnings = append(warnings, fmt.Sprintf("need at least %d blocks, have %d: coverage is not shown below", shown, n))
+		return []string{fmt.Sprintf("need at least %d blocks, have %d: coverage is not shown below", shown, n)}
 	}
-	return warnings
+	if method == MethodHodgesLehmann || n < outliersTell {
+		return nil
+	}
+	if outliers := s.outliers(); outliers > 0 {
+		return []string{fmt.Sprintf("outlying blocks: %d of %d lie beyond %d robust standard deviations; coverage by %s is not shown for such tails, compare %s",
+			outliers, n, outlying, method, MethodHodgesLehmann)}
+	}
+	return nil
 }
 
 // outliers counts the values further from the median than outlying robust
-// standard deviations (1.4826 times the median absolute deviation).
+// standard deviations (1.4826 times the median absolute deviation). None are
+// counted where half of the values are equal, as counts often are.
 func (s *sample) outliers() int {
 	deviations := make([]float64, len(s.x))
 	for i, v := range s.x {
 		deviations[i] = math.Abs(v)
 	}
 	slices.Sort(deviations)
-	scale := 1.4826 * middle(deviations)
-	if scale == 0 {
-		return 0
-	}
-	return len(deviations) - countBelow(deviations, outlying*scale)
-}
-
-// countBelow counts the sorted values that are at most limit.
-func countBelow(sorted []float64, limit float64) int {
-	i, _ := slices.BinarySearchFunc(sorted, limit, func(v, limit float64) int {
-		if v <= limit {
-			return -1
+	limit := outlying * 1.4826 * middle(deviations)
+	count := 0
+	for _, d := range deviations {
+		if limit > 0 && d > limit {
+			count++
 		}
-		return 1
-	})
-	return i
+	}
+	return count
 }
