@@ -43,6 +43,18 @@ die() {
 	exit 1
 }
 
+# What a step is in the middle of, gone however the script ends.
+scratch=
+trap 'discard "$scratch"' EXIT
+
+# discard removes a file, or a tree that Go may have made read-only.
+discard() {
+	if [[ -n $1 && -e $1 ]]; then
+		chmod -R u+w "$1"
+		rm -rf "$1"
+	fi
+}
+
 # lack says on standard error what is missing and gives the status for it.
 lack() {
 	printf '%s\n' "$*" >&2
@@ -87,7 +99,7 @@ missing_packages() {
 
 # install STEP PACKAGE... installs packages, or says in one line why it cannot.
 install() {
-	local step=$1 log
+	local step=$1
 	shift
 	if ! have apt-get; then
 		lack "$step: no apt-get here; install what your distribution calls: $*"
@@ -98,17 +110,16 @@ install() {
 		return
 	fi
 	say "$step: installing $*"
-	log=$(mktemp)
+	scratch=$(mktemp)
 	export DEBIAN_FRONTEND=noninteractive
 	# Lists first: a minimal image has none, and stale ones name files that
 	# the mirror no longer holds.
-	if ! { apt-get update && apt-get install -y --no-install-recommends "$@"; } >"$log" 2>&1 </dev/null; then
-		tail -n 15 "$log" >&2
-		rm -f "$log"
-		lack "$step: apt-get could not install $*; its last lines are above: mend that and run it again"
+	if ! { apt-get update && apt-get install -y --no-install-recommends "$@"; } >"$scratch" 2>&1 </dev/null; then
+		grep '^E:' "$scratch" | tail -n 3 >&2
+		lack "$step: apt-get could not install $*; its last errors are above: mend that and run it again"
 		return
 	fi
-	rm -f "$log"
+	discard "$scratch"
 	hash -r
 }
 
@@ -157,36 +168,26 @@ find_go() {
 # the checksum database. What a Go from 1.21 on then does by itself is done here
 # by hand: module archives carry no modes, and no nested go.mod.
 fetch_go() {
-	local old=$1 platform work dir log
+	local old=$1 platform dir
 	platform=$("$old" env GOHOSTOS)-$("$old" env GOHOSTARCH)
 	at_least "$go_release" "$(go_wanted)" ||
 		die "go: go.mod wants $(go_wanted), above the $go_release that setup.sh would fetch: raise go_release there"
 	mkdir -p "$cache/go"
-	work=$(mktemp -d "$cache/go/fetch.XXXXXX")
-	log=$work/log
+	scratch=$(mktemp -d "$cache/go/fetch.XXXXXX")
 	say "go: fetching $go_release through the module proxy"
-	printf 'module fetch\n' >"$work/go.mod"
-	if ! (cd "$work" && GOTOOLCHAIN=local GOMODCACHE=$work/mod "$old" mod download "golang.org/toolchain@v0.0.1-go$go_release.$platform") >"$log" 2>&1; then
-		tail -n 5 "$log" >&2
-		discard "$work"
+	printf 'module fetch\n' >"$scratch/go.mod"
+	if ! (cd "$scratch" && GOTOOLCHAIN=local GOMODCACHE=$scratch/mod "$old" mod download "golang.org/toolchain@v0.0.1-go$go_release.$platform") >"$scratch/log" 2>&1; then
+		tail -n 5 "$scratch/log" >&2
 		die "go: could not fetch Go $go_release ($platform); its last lines are above: mend that, or put a Go $(go_wanted) or newer on PATH"
 	fi
-	dir=$work/mod/golang.org/toolchain@v0.0.1-go$go_release.$platform
+	dir=$scratch/mod/golang.org/toolchain@v0.0.1-go$go_release.$platform
 	chmod -R u+w "$dir"
 	find "$dir/bin" "$dir/pkg/tool" -type f -exec chmod a+x {} +
 	find "$dir" -name _go.mod -execdir mv -T _go.mod go.mod ';'
 	# By a rename, so that a fetch cut short never leaves half a toolchain.
 	discard "$cache/go/$go_release"
 	mv -T "$dir" "$cache/go/$go_release"
-	discard "$work"
-}
-
-# discard removes a tree that Go may have made read-only.
-discard() {
-	if [[ -e $1 ]]; then
-		chmod -R u+w "$1"
-		rm -rf "$1"
-	fi
+	discard "$scratch"
 }
 
 step_go() {
@@ -202,7 +203,7 @@ step_go() {
 			old=$(command -v go)
 		fi
 		fetch_go "$old"
-		go=$(find_go) || die "go: what was fetched to $(fetched_go) does not run: remove that directory and run it again"
+		go=$(find_go) || die "go: $(fetched_go) was fetched and still does not satisfy go.mod: unset GOTOOLCHAIN${GOTOOLCHAIN:+ (now $GOTOOLCHAIN)}, or remove $cache/go, and run it again"
 	fi
 	say "go: $("$go" env GOVERSION) ($go)"
 }
