@@ -263,7 +263,7 @@ func TestSystemCallsStayInKernel(t *testing.T) {
 func TestNothingBelowCliPrints(t *testing.T) {
 	prints := map[string]*regexp.Regexp{
 		"fmt": regexp.MustCompile(`^Print`),
-		"os":  regexp.MustCompile(`^(Stdout|Stderr|Exit)$`),
+		"os":  regexp.MustCompile(`^(Stdout|Stderr)$`),
 		"log": regexp.MustCompile(``),
 	}
 	bottom := slices.Index(tower, "cli")
