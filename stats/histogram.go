@@ -65,6 +65,16 @@ func newBlockCounts(histograms []*hdrhistogram.Histogram) (*blockCounts, error) 
 	return c, nil
 }
 
+// compare orders two blocks by what they hold. Only equal blocks are equal.
+func (c *blockCounts) compare(a, b int) int {
+	for k := range c.high {
+		if order := cmp.Compare(c.upTo[k*c.blocks+a], c.upTo[k*c.blocks+b]); order != 0 {
+			return order
+		}
+	}
+	return 0
+}
+
 // beyond is the number of values further out than the q-quantile of all blocks.
 func (c *blockCounts) beyond(q float64) float64 {
 	return min(q, 1-q) * sum(c.upTo[len(c.upTo)-c.blocks:])

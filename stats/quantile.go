@@ -181,7 +181,13 @@ func newResampler(counts []*blockCounts, effect func([]float64) float64, q float
 	}
 	leftOut := make([]float64, n)
 	r.se = r.jackknife(once, leftOut)
-	slices.SortFunc(r.order, func(a, b int) int { return cmp.Compare(leftOut[a], leftOut[b]) })
+	slices.SortFunc(r.order, func(a, b int) int {
+		order := cmp.Compare(leftOut[a], leftOut[b])
+		for _, c := range counts {
+			order = cmp.Or(order, c.compare(a, b))
+		}
+		return order
+	})
 	if s := newSample(leftOut); s.flipped {
 		slices.Reverse(r.order)
 	}
