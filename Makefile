@@ -24,8 +24,9 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 BUILD = build -trimpath -buildvcs=false -ldflags '-s -w -X tare/cli.version=$(VERSION)'
 
 # Packages one at a time: many tests use the host's cgroups, the engine and the
-# clock, and two at once would weigh each other. The limit is a package's.
-TEST = test -p 1 -timeout 10m
+# clock, and two at once would weigh each other. Always anew: Go's cache of
+# results knows nothing of the host. The limit is a package's.
+TEST = test -p 1 -count 1 -timeout 10m
 
 SHELL_SCRIPTS := scripts/setup.sh .ci/run $(wildcard programs/*/*.sh)
 

@@ -69,7 +69,7 @@ var systemCalls = map[systemCall]string{}
 var plainSyscall = regexp.MustCompile(`^(` + strings.Join([]string{
 	`SIG[A-Z0-9]+`, `Signal`, // to send through os.Process
 	`E[A-Z0-9]+`, `Errno`, // to recognise with errors.Is and errors.As
-	`SysProcAttr`, `Credential`, `CLONE_NEW[A-Z]+`, `MS_[A-Z]+`, // what exec.Cmd takes
+	`SysProcAttr`, `Credential`, `CLONE_NEW[A-Z]+`, // what exec.Cmd takes
 	`WaitStatus`, `Rusage`, // what os.ProcessState gives
 	`Stat_t`,   // what fs.FileInfo gives
 	`O_[A-Z]+`, // what os.OpenFile takes
