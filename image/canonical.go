@@ -39,7 +39,7 @@ type layer struct {
 func writeCanonical(ctx context.Context, out io.Writer, dir string) (layer, error) {
 	sum := sha256.New()
 	counted := &countingWriter{w: io.MultiWriter(out, sum)}
-	c := canonicalWriter{tw: tar.NewWriter(counted), dir: dir, links: map[file]string{}, buf: make([]byte, 256<<10)}
+	c := canonicalWriter{tw: tar.NewWriter(counted), dir: dir, links: map[fileID]string{}, buf: make([]byte, 256<<10)}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil {
 			err = ctx.Err()
@@ -62,13 +62,13 @@ func writeCanonical(ctx context.Context, out io.Writer, dir string) (layer, erro
 	}, nil
 }
 
-// file tells files apart.
-type file struct{ device, inode uint64 }
+// fileID tells files apart.
+type fileID struct{ device, inode uint64 }
 
 type canonicalWriter struct {
 	tw    *tar.Writer
 	dir   string
-	links map[file]string // a file with several names, to the first of them
+	links map[fileID]string // a file with several names, to the first of them
 	size  int64
 	buf   []byte
 }
@@ -104,7 +104,7 @@ func (c *canonicalWriter) add(path string, d fs.DirEntry) error {
 	header.Format = tar.FormatUnknown
 
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Nlink > 1 && !info.IsDir() {
-		at := file{uint64(stat.Dev), stat.Ino}
+		at := fileID{uint64(stat.Dev), stat.Ino}
 		if first, seen := c.links[at]; seen {
 			header.Typeflag, header.Linkname, header.Size = tar.TypeLink, first, 0
 			return c.tw.WriteHeader(header)

@@ -126,8 +126,10 @@ func (u *unpacker) broken(last string, err error) error {
 		return u.refuse(last, "%s", large.reason)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return u.refuse(last, "the archive ends in the middle of it, or right after it")
-	case errors.Is(err, fs.ErrPermission), diskFull(err):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
+	case last == "":
+		return u.refuse("", "its first entry cannot be read: %s", err)
 	}
 	return u.refuse(last, "what follows it cannot be read: %s", err)
 }
@@ -136,6 +138,7 @@ func (u *unpacker) broken(last string, err error) error {
 func (u *unpacker) explain(name string, err error) error {
 	var refused *Refused
 	var large *tooLarge
+	var source *sourceError
 	switch {
 	case errors.As(err, &refused):
 		return err
@@ -143,7 +146,7 @@ func (u *unpacker) explain(name string, err error) error {
 		return u.refuse(name, "%s", large.reason)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return u.refuse(name, "the archive ends in the middle of it")
-	case errors.Is(err, tar.ErrHeader):
+	case errors.Is(err, tar.ErrHeader), errors.As(err, &source):
 		return u.refuse(name, "%s", err)
 	}
 	return fmt.Errorf("unpack %s: entry %q: %w", u.source, name, err)

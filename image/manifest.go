@@ -1,0 +1,310 @@
+package image
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// description is what a foreign image's documents say of it.
+type description struct {
+	name   string
+	config Config
+	layers []layerPart
+}
+
+// layerPart is one layer, the lowest first.
+type layerPart struct {
+	name   string // of the part
+	digest string // hexadecimal, of the part as it lies there; empty where nobody states it
+	size   int64  // of the part; -1 where nobody states it
+	diffID string // hexadecimal, of the tar inside
+}
+
+// Names by which the two formats are known.
+const (
+	dockerManifest = "manifest.json"
+	ociIndex       = "index.json"
+)
+
+// reader reads the documents of one foreign image.
+type reader struct {
+	bundle bundle
+	source string
+	arch   string
+	limits Limits
+}
+
+func (r *reader) refuse(entry, format string, args ...any) error {
+	return &Refused{Archive: r.source, Entry: entry, Reason: fmt.Sprintf(format, args...)}
+}
+
+// describe reads the manifest, of whichever format. Archives that newer
+// engines save hold both; the engine's own is the simpler.
+func (r *reader) describe() (description, error) {
+	if r.has(dockerManifest) {
+		return r.docker()
+	}
+	if r.has(ociIndex) {
+		return r.oci()
+	}
+	return description{}, r.refuse("", "neither a docker archive (%s) nor an OCI layout (%s), or cut off", dockerManifest, ociIndex)
+}
+
+func (r *reader) has(name string) bool {
+	part, _, err := r.bundle.open(name)
+	if err == nil {
+		_ = part.Close()
+	}
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+func (r *reader) decode(name string, data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	if err := d.Decode(into); err != nil {
+		return r.refuse(name, "not the document it should be: %s", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return r.refuse(name, "more than one document")
+	}
+	return nil
+}
+
+// docker reads a docker archive's manifest.
+func (r *reader) docker() (description, error) {
+	data, err := document(r.bundle, r.source, dockerManifest, r.limits)
+	if err != nil {
+		return description{}, err
+	}
+	var manifest tarball.Manifest
+	if err := r.decode(dockerManifest, data, &manifest); err != nil {
+		return description{}, err
+	}
+	switch len(manifest) {
+	case 0:
+		return description{}, r.refuse(dockerManifest, "names no image")
+	case 1:
+	default:
+		var names []string
+		for _, m := range manifest {
+			names = append(names, strings.Join(m.RepoTags, " "))
+		}
+		return description{}, r.refuse(dockerManifest, "holds %d images (%s): save the one that is meant", len(manifest), strings.Join(names, ", "))
+	}
+	m := manifest[0]
+	if m.Config == "" {
+		return description{}, r.refuse(dockerManifest, "names no configuration")
+	}
+	data, err = document(r.bundle, r.source, m.Config, r.limits)
+	if err != nil {
+		return description{}, err
+	}
+	// Engines name the configuration by its digest; what is so named must be so.
+	if want := strings.TrimSuffix(path.Base(m.Config), ".json"); sha256Hex.MatchString(want) {
+		if err := r.check(m.Config, data, want); err != nil {
+			return description{}, err
+		}
+	}
+	parts := make([]layerPart, len(m.Layers))
+	for i, name := range m.Layers {
+		parts[i] = layerPart{name: name, size: -1}
+		// In an OCI layout, and only there, a part's name promises its digest.
+		if base, ok := strings.CutPrefix(name, "blobs/sha256/"); ok && sha256Hex.MatchString(base) {
+			parts[i].digest = base
+		}
+	}
+	d, err := r.configured(m.Config, data, parts)
+	if len(m.RepoTags) > 0 {
+		d.name = m.RepoTags[0]
+	}
+	return d, err
+}
+
+func (r *reader) check(name string, data []byte, want string) error {
+	sum := sha256.Sum256(data)
+	if got := hex.EncodeToString(sum[:]); got != want {
+		return r.refuse(name, "its SHA-256 is %s", got)
+	}
+	return nil
+}
+
+// Deepest nesting of OCI indexes that is followed; one is usual, two occur.
+const deepestIndex = 4
+
+// referenceAnnotation names an image in an OCI index (image specification,
+// "Pre-Defined Annotation Keys").
+const referenceAnnotation = "org.opencontainers.image.ref.name"
+
+// oci reads an OCI layout's index, and the manifest for this host in it.
+func (r *reader) oci() (description, error) {
+	data, err := document(r.bundle, r.source, ociIndex, r.limits)
+	if err != nil {
+		return description{}, err
+	}
+	found, err := r.candidates(ociIndex, data, "", 1)
+	if err != nil {
+		return description{}, err
+	}
+	if len(found) == 0 {
+		return description{}, r.refuse(ociIndex, "names no image for linux/%s", r.arch)
+	}
+	if len(found) > 1 {
+		var names []string
+		for _, f := range found {
+			names = append(names, f.name)
+		}
+		return description{}, r.refuse(ociIndex, "holds %d images for linux/%s (%s): copy out the one that is meant", len(found), r.arch, strings.Join(names, ", "))
+	}
+	return r.ociManifest(found[0])
+}
+
+type candidate struct {
+	name       string
+	descriptor v1.Descriptor
+}
+
+// candidates lists the manifests below an index that this host can run.
+func (r *reader) candidates(entry string, data []byte, name string, depth int) ([]candidate, error) {
+	if depth > deepestIndex {
+		return nil, r.refuse(entry, "indexes nested deeper than %d", deepestIndex)
+	}
+	var index v1.IndexManifest
+	if err := r.decode(entry, data, &index); err != nil {
+		return nil, err
+	}
+	if len(index.Manifests) > r.limits.Layers {
+		return nil, r.refuse(entry, "names more than %d manifests", r.limits.Layers)
+	}
+	var out []candidate
+	for _, d := range index.Manifests {
+		own := name
+		if ref := d.Annotations[referenceAnnotation]; ref != "" {
+			own = ref
+		}
+		switch {
+		case d.MediaType.IsIndex():
+			nested, blob, err := r.blob(d)
+			if err != nil {
+				return nil, err
+			}
+			below, err := r.candidates(blob, nested, own, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, below...)
+		case !d.MediaType.IsImage(), d.Annotations["vnd.docker.reference.type"] != "":
+			// Signatures, attestations and the like.
+		case d.Platform != nil && (d.Platform.OS != "linux" || d.Platform.Architecture != r.arch):
+		case !slices.ContainsFunc(out, func(c candidate) bool { return c.descriptor.Digest == d.Digest }):
+			out = append(out, candidate{own, d})
+		}
+		if len(out) > r.limits.Layers {
+			return nil, r.refuse(entry, "names more than %d manifests", r.limits.Layers)
+		}
+	}
+	return out, nil
+}
+
+// blob reads a document that a descriptor names, and holds it to that.
+func (r *reader) blob(d v1.Descriptor) (data []byte, name string, err error) {
+	if name, err = r.blobName(d); err != nil {
+		return nil, "", err
+	}
+	if data, err = document(r.bundle, r.source, name, r.limits); err != nil {
+		return nil, "", err
+	}
+	if int64(len(data)) != d.Size {
+		return nil, "", r.refuse(name, "it has %d bytes, not %d", len(data), d.Size)
+	}
+	return data, name, r.check(name, data, d.Digest.Hex)
+}
+
+func (r *reader) blobName(d v1.Descriptor) (string, error) {
+	if d.Digest.Algorithm != "sha256" || !sha256Hex.MatchString(d.Digest.Hex) {
+		return "", r.refuse(d.Digest.String(), "not a SHA-256 digest")
+	}
+	return "blobs/sha256/" + d.Digest.Hex, nil
+}
+
+func (r *reader) ociManifest(c candidate) (description, error) {
+	data, name, err := r.blob(c.descriptor)
+	if err != nil {
+		return description{}, err
+	}
+	var manifest v1.Manifest
+	if err := r.decode(name, data, &manifest); err != nil {
+		return description{}, err
+	}
+	if data, name, err = r.blob(manifest.Config); err != nil {
+		return description{}, err
+	}
+	parts := make([]layerPart, len(manifest.Layers))
+	for i, l := range manifest.Layers {
+		if parts[i].name, err = r.blobName(l); err != nil {
+			return description{}, err
+		}
+		parts[i].digest, parts[i].size = l.Digest.Hex, l.Size
+	}
+	d, err := r.configured(name, data, parts)
+	d.name = c.name
+	return d, err
+}
+
+// configured reads the image configuration and joins it with the layers.
+func (r *reader) configured(name string, data []byte, parts []layerPart) (description, error) {
+	var c v1.ConfigFile
+	if err := r.decode(name, data, &c); err != nil {
+		return description{}, err
+	}
+	if c.OS != "" && c.OS != "linux" || c.Architecture != "" && c.Architecture != r.arch {
+		return description{}, r.refuse(name, "an image for %s/%s, and this host is linux/%s", c.OS, c.Architecture, r.arch)
+	}
+	if len(parts) == 0 {
+		return description{}, r.refuse(name, "an image without layers")
+	}
+	if len(parts) > r.limits.Layers {
+		return description{}, r.refuse(name, "%d layers, more than %d", len(parts), r.limits.Layers)
+	}
+	if len(c.RootFS.DiffIDs) != len(parts) {
+		return description{}, r.refuse(name, "it has digests for %d layers, and there are %d", len(c.RootFS.DiffIDs), len(parts))
+	}
+	for i, id := range c.RootFS.DiffIDs {
+		if id.Algorithm != "sha256" || !sha256Hex.MatchString(id.Hex) {
+			return description{}, r.refuse(name, "%q is not a SHA-256 digest", id)
+		}
+		parts[i].diffID = id.Hex
+	}
+	return description{layers: parts, config: importConfig(c.Config)}, nil
+}
+
+// importConfig keeps the part of a foreign configuration that tare honours.
+func importConfig(c v1.Config) Config {
+	out := Config{
+		Env: c.Env, Entrypoint: c.Entrypoint, Cmd: c.Cmd, WorkingDir: c.WorkingDir, User: c.User,
+	}
+	for v := range c.Volumes {
+		out.Volumes = append(out.Volumes, v)
+	}
+	slices.Sort(out.Volumes)
+	for p := range c.ExposedPorts {
+		number, protocol, _ := strings.Cut(p, "/")
+		n, err := strconv.Atoi(number)
+		if err == nil && n > 0 && n < 1<<16 && (protocol == "" || protocol == "tcp") {
+			out.Ports = append(out.Ports, n)
+		}
+	}
+	slices.Sort(out.Ports)
+	return out
+}
