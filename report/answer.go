@@ -84,7 +84,7 @@ func findings(g overhead.Group) []finding {
 				continue
 			}
 			f := finding{row: r, metric: m, one: len(metrics) > 1, verdict: r.Verdict}
-			if !finite(r.Percent) {
+			if severity(r.Verdict) == 0 || !finite(r.Percent) && !f.byDifference() {
 				f.verdict = ""
 			}
 			old, seen := byCondition[r.Condition]
@@ -106,7 +106,12 @@ func findings(g overhead.Group) []finding {
 	return found
 }
 
+// graver tells whether a is more to be known than b. What does not stand for
+// what it is named after never comes before what does.
 func graver(a, b finding) bool {
+	if a.marked() != b.marked() {
+		return b.marked()
+	}
 	if severity(a.verdict) != severity(b.verdict) {
 		return severity(a.verdict) > severity(b.verdict)
 	}
@@ -121,11 +126,7 @@ func graver(a, b finding) bool {
 const named = 3
 
 func groupAnswer(rep overhead.Report, g overhead.Group) string {
-	by := map[overhead.Verdict][]finding{}
 	found := findings(g)
-	for _, f := range found {
-		by[f.verdict] = append(by[f.verdict], f)
-	}
 	workload := clean(g.Workload)
 	if len(found) == 0 {
 		return sentenceCase("nothing stood beside the baseline of " + workload)
@@ -137,11 +138,19 @@ func groupAnswer(rep overhead.Report, g overhead.Group) string {
 			workload = "it"
 		}
 	}
-	say(worseClause(by[overhead.Worse], workload))
-	say(betterClause(by[overhead.Better], workload))
-	say(equivalentClause(by[overhead.Equivalent], workload, rep.SmallestEffect))
-	say(undecidedClause(by[overhead.Inconclusive], workload))
-	say(absentClause(by[""]))
+	for _, marked := range []bool{false, true} {
+		by := map[overhead.Verdict][]finding{}
+		for _, f := range found {
+			if f.marked() == marked {
+				by[f.verdict] = append(by[f.verdict], f)
+			}
+		}
+		say(worseClause(by[overhead.Worse], workload))
+		say(betterClause(by[overhead.Better], workload))
+		say(equivalentClause(by[overhead.Equivalent], workload, rep.SmallestEffect))
+		say(undecidedClause(by[overhead.Inconclusive], workload))
+		say(absentClause(by[""]))
+	}
 	return sentenceCase(against(g) + strings.Join(clauses, "; "))
 }
 
@@ -155,32 +164,52 @@ func against(g overhead.Group) string {
 	return ""
 }
 
+// marked tells whether the finding does not carry over to what it is named
+// after.
+func (f finding) marked() bool { return f.row.NotRepresentative != "" }
+
 func (f finding) name() string {
-	if f.row.NotRepresentative != "" {
+	if f.marked() {
 		return spoken(f.row) + " (not representative)"
 	}
 	return spoken(f.row)
 }
 
+// byDifference tells whether the finding rests on a difference, since no ratio
+// can be formed: a count whose baseline is zero.
+func (f finding) byDifference() bool {
+	d := f.row.Difference
+	return !finite(f.row.Percent) && present(d) && bounded(d.Value, d.Interval.Low, d.Interval.High)
+}
+
 // cost writes "3.1 % of its get rate (2.2 to 4.0)"; noun is left out where
 // empty.
 func (f finding) cost(noun string) string {
-	text := percentText(f.row.Percent, f.row.PercentLow, f.row.PercentHigh) + " %"
+	size, span := f.size(1)
 	if noun != "" {
-		text += " " + noun
+		size += " " + noun
 	}
-	return text + f.span(1)
+	return size + " (" + span + ")"
 }
 
-func (f finding) span(sign float64) string {
-	low, high := f.row.PercentLow, f.row.PercentHigh
-	if !bounded(f.row.Percent, low, high) {
-		return " (no interval)"
+// size writes how much worse a condition is, or how much better for a sign of
+// -1, with its interval.
+func (f finding) size(sign float64) (figure, span string) {
+	v, low, high, unit := f.row.Percent, f.row.PercentLow, f.row.PercentHigh, " %"
+	if f.byDifference() {
+		d := f.row.Difference
+		v, low, high, unit = d.Value, d.Interval.Low, d.Interval.High, ""
+		if f.metric.HigherIsBetter {
+			v, low, high = -v, -high, -low
+		}
 	}
 	if sign < 0 {
-		low, high = -high, -low
+		v, low, high = -v, -high, -low
 	}
-	return " (" + plainSpan(low, high) + ")"
+	if !bounded(v, low, high) {
+		return fixed(v, significant(v)) + unit, "no interval"
+	}
+	return percentText(v, low, high) + unit, plainSpan(low, high)
 }
 
 func worseClause(found []finding, workload string) string {
@@ -220,15 +249,16 @@ func atWorst(f finding) string {
 func betterClause(found []finding, workload string) string {
 	var parts []string
 	for i, f := range found[:min(len(found), named)] {
-		gain := percentText(-f.row.Percent, f.row.PercentLow, f.row.PercentHigh) + " %"
+		gain, span := f.size(-1)
+		gain += " (" + span + ")"
 		what := possessive(workload) + " " + quantity(f.metric)
 		switch {
 		case i > 0 && f.metric.Name == found[0].metric.Name:
-			parts = append(parts, f.name()+" by "+gain+f.span(-1))
+			parts = append(parts, f.name()+" by "+gain)
 		case f.metric.HigherIsBetter:
-			parts = append(parts, f.name()+" raises "+what+" by "+gain+f.span(-1))
+			parts = append(parts, f.name()+" raises "+what+" by "+gain)
 		default:
-			parts = append(parts, f.name()+" lowers "+what+" by "+gain+f.span(-1))
+			parts = append(parts, f.name()+" lowers "+what+" by "+gain)
 		}
 	}
 	if rest := len(found) - named; rest > 0 {

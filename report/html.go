@@ -51,6 +51,7 @@ func HTML(w io.Writer, run record.Run, rep overhead.Report, opt HTMLOptions) err
 type page struct {
 	Title     string
 	Answer    string
+	Long      bool // the answer is, and stands smaller
 	Study     string
 	RunID     string
 	Version   string
@@ -113,6 +114,7 @@ type rowPage struct {
 	Label    string
 	Overhead string
 	Interval string
+	Why      string // what stands for the interval where there is none
 	Value    string
 	Verdict  string
 	Class    string
@@ -125,7 +127,7 @@ type rowPage struct {
 func newPage(run record.Run, rep overhead.Report, opt HTMLOptions) page {
 	answer := Answer(run, rep)
 	p := page{
-		Title: answer, Answer: typeset(answer), Study: clean(run.Study), RunID: clean(run.ID), Version: clean(run.Version),
+		Title: answer, Answer: typeset(answer), Long: len(answer) > 150, Study: clean(run.Study), RunID: clean(run.ID), Version: clean(run.Version),
 		Cautions: cautions(run, rep), Level: strings.TrimSuffix(levelText(rep.Level), " interval"), Smallest: ratioText(rep.SmallestEffect),
 		Reproduce: reproduce(run), Next: opt.Next, Host: fingerprint(run.Host), Settings: settingsTables(run),
 		Around: surroundingsOf(run), Warnings: cleaned(rep.Warnings), Notes: cleaned(run.Plan.Notes), Failures: failures(run),
@@ -154,8 +156,7 @@ func pageFacts(run record.Run, rep overhead.Report) []fact {
 	if took := elapsed(run); took > 0 {
 		facts = append(facts, fact{"Time taken", durationText(took)})
 	}
-	facts = append(facts, fact{"Host", hostText(run.Host)})
-	return append(facts, fact{"Seed", fmt.Sprint(run.Seed)})
+	return append(facts, fact{"Seed", fmt.Sprint(run.Seed)}, fact{"Host", hostText(run.Host)})
 }
 
 func newGroupPage(index int, run record.Run, rep overhead.Report, g overhead.Group) groupPage {
@@ -220,7 +221,6 @@ func newRowPage(run record.Run, r overhead.Row, col column, f forest) rowPage {
 	switch {
 	case figure == "":
 		if !r.Baseline {
-			p.Interval = why
 			p.Verdict, p.Class = orElse(p.Verdict, "no figure"), "none"
 		}
 	case unit != "":
@@ -228,19 +228,17 @@ func newRowPage(run record.Run, r overhead.Row, col column, f forest) rowPage {
 	default:
 		p.Overhead = typeset(figure + " %")
 	}
-	if p.Interval == "" && why != "" {
-		p.Interval = why
-	}
+	p.Why = why
 	return p
 }
 
 func rungPage(r Rung) rowPage {
-	p := rowPage{Label: label(r.Row), Verdict: "over " + label(r.Before)}
+	p := rowPage{Label: label(r.Row), Verdict: label(r.Before)}
 	if bounded(r.Percent, r.PercentLow, r.PercentHigh) {
 		p.Overhead = typeset(signed(r.Percent, decimals(r.PercentLow, r.PercentHigh)) + " %")
 		p.Interval = typeset(spanText(r.PercentLow, r.PercentHigh))
 	} else {
-		p.Interval = "no figure: " + r.Reason
+		p.Why = "no figure: " + r.Reason
 	}
 	return p
 }
@@ -253,11 +251,17 @@ func methodText(r overhead.Row) string {
 	return fmt.Sprintf("%s, n = %d", orElse(clean(r.Ratio.Method), "method not recorded"), r.Ratio.N)
 }
 
-var hyphenBeforeNumber = regexp.MustCompile(`(^|[ (])-(\d)`)
+var (
+	hyphenBeforeNumber = regexp.MustCompile(`(^|[ (])-(\d)`)
+	spanOfNumbers      = regexp.MustCompile(`(\d) to ([+` + minus + `]?\d)`)
+)
 
-// typeset puts the typographic minus before numbers.
+// typeset puts the typographic minus before numbers, and keeps together what
+// is one figure: a percent sign with its number, the ends of an interval.
 func typeset(figure string) string {
-	return hyphenBeforeNumber.ReplaceAllString(figure, "${1}"+minus+"${2}")
+	figure = hyphenBeforeNumber.ReplaceAllString(figure, "${1}"+minus+"${2}")
+	figure = spanOfNumbers.ReplaceAllString(figure, "${1}\u00a0to\u00a0${2}")
+	return strings.ReplaceAll(figure, " %", "\u00a0%")
 }
 
 func metricDoc(run record.Run, name string) string {

@@ -70,19 +70,22 @@ func percentilePlots(run record.Run, workload string) []percentilePlot {
 }
 
 // mergedHistograms adds up, for each histogram name and condition, the trials
-// that count: valid, past the warm-up, untainted, and of the last attempt at
-// their block. Percentiles are read off the sum and never averaged.
+// that count: valid, past the warm-up, and of the last attempt at their block,
+// where no trial of it was tainted. Percentiles are read off the sum and never averaged.
 func mergedHistograms(run record.Run, workload string) (map[string]map[string]*hdrhistogram.Histogram, map[string][]string) {
-	attempts := map[int]int{}
+	attempts, tainted := map[int]int{}, map[[2]int]bool{}
 	for _, t := range run.Trials {
 		if t.Workload == workload {
 			attempts[t.Block] = max(attempts[t.Block], t.Attempt)
+			if len(t.Taint) > 0 {
+				tainted[[2]int{t.Block, t.Attempt}] = true
+			}
 		}
 	}
 	merged := map[string]map[string]*hdrhistogram.Histogram{}
 	broken := map[string][]string{}
 	for _, t := range run.Trials {
-		if t.Workload != workload || t.Block < 1 || t.Error != "" || len(t.Taint) > 0 || t.Attempt != attempts[t.Block] {
+		if t.Workload != workload || t.Block < 1 || t.Error != "" || t.Attempt != attempts[t.Block] || tainted[[2]int{t.Block, t.Attempt}] {
 			continue
 		}
 		for name, encoded := range t.Histograms {

@@ -149,7 +149,10 @@ func reason(r overhead.Row, run record.Run) string {
 	if len(r.Blocks) == 0 {
 		return "no block yielded this metric"
 	}
-	return "too few blocks (" + plural(len(r.Blocks), "block") + ")"
+	if len(r.Blocks) < 2 {
+		return "too few blocks (" + plural(len(r.Blocks), "block") + ")"
+	}
+	return "its blocks could not be paired with the baseline's"
 }
 
 // commonError gives the most frequent error of a condition's trials.
