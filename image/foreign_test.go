@@ -410,7 +410,7 @@ func TestBrokenArchivesAreRefused(t *testing.T) {
 			f[name] = f[name][:len(f[name])-1]
 		}), "bytes"},
 		{"layout manifest damaged", layout(func(f map[string][]byte) {
-			name := blob(f, `"layers"`)
+			name := blob(f, `"layers":[`)
 			f[name] = bytes.Replace(f[name], []byte(`"schemaVersion":2`), []byte(`"schemaVersion":1`), 1)
 		}), "SHA-256"},
 		{"layout without manifests", layout(func(f map[string][]byte) { f["index.json"] = []byte(`{"manifests":[]}`) }), "no image"},
