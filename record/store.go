@@ -128,14 +128,14 @@ func create(path string) error {
 
 func createDirectory(path string) error {
 	err := os.Mkdir(path, 0o755)
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		return nil
-	case errors.Is(err, fs.ErrNotExist) && filepath.Dir(path) != path:
+	if errors.Is(err, fs.ErrNotExist) && filepath.Dir(path) != path {
 		if err := createDirectory(filepath.Dir(path)); err != nil {
 			return err
 		}
 		err = os.Mkdir(path, 0o755)
+	}
+	if errors.Is(err, fs.ErrExist) { // whoever made it says who may enter
+		return nil
 	}
 	if err != nil {
 		return err
