@@ -38,6 +38,17 @@ func run(args []string, out, progress io.Writer) error {
 	if !(*share > 0 && *share <= 1) {
 		return fmt.Errorf("-share %v: want more than 0 and at most 1", *share)
 	}
+	// Whatever is wrong with the page shows before the long work, not after it.
+	var page []byte
+	if *into != "" {
+		var err error
+		if page, err = os.ReadFile(*into); err != nil {
+			return err
+		}
+		if _, err := splice(page, nil); err != nil {
+			return fmt.Errorf("%s: %w", *into, err)
+		}
+	}
 	var text bytes.Buffer
 	for _, t := range tables() {
 		fmt.Fprintln(progress, t.title)
@@ -48,11 +59,7 @@ func run(args []string, out, progress io.Writer) error {
 		_, err := text.WriteTo(out)
 		return err
 	}
-	page, err := os.ReadFile(*into)
-	if err != nil {
-		return err
-	}
-	page, err = splice(page, text.Bytes())
+	page, err := splice(page, text.Bytes())
 	if err != nil {
 		return fmt.Errorf("%s: %w", *into, err)
 	}

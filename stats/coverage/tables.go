@@ -28,7 +28,8 @@ var quantileMethods = []stats.Method{
 
 func tables() []*table {
 	return []*table{
-		pairedRatioByTrial(), pairedRatioByRatio(), widths(), differences(), geometricMeans(), means(),
+		pairedRatioByTrial(meanMethods), pairedRatioByRatio(meanMethods), widths(),
+		differences(meanMethods), geometricMeans(meanMethods), means(meanMethods),
 		warned(), counts(), countRatios(), quantileRatios(), quantileLevels(), stein(),
 	}
 }
@@ -47,17 +48,17 @@ func pairedTrials(rng *rand.Rand, n int, noise shape, ratio float64) (base, trea
 	return base, treatment
 }
 
-func pairedRatioByTrial() *table {
+func pairedRatioByTrial(methods []stats.Method) *table {
 	t := &table{
 		title: "Paired ratio, by the shape of single trials",
 		text: "Each block has a level of its own (log sd 0.2) that both sides share; each trial has noise of the shape named. " +
 			"Outliers strike either side alike, as the host's noise does. True ratio 1.1.",
-		rowName: "trials", columns: names(meanMethods), sizes: blockSizes, replications: 10000, kind: coverage,
+		rowName: "trials", columns: names(methods), sizes: blockSizes, replications: 10000, kind: coverage,
 	}
 	for _, noise := range trials {
 		t.rows = append(t.rows, row{noise.name, func(rng *rand.Rand, n int) []float64 {
 			base, treatment := pairedTrials(rng, n, noise, trueRatio)
-			return covered(meanMethods, trueRatio, rng.Int64(), func(m stats.Method, seed int64) stats.Estimate {
+			return covered(methods, trueRatio, rng.Int64(), func(m stats.Method, seed int64) stats.Estimate {
 				return stats.PairedRatioBy(m, base, treatment, level, seed)
 			})
 		}})
@@ -76,17 +77,17 @@ func drawnRatios(rng *rand.Rand, n int, noise shape) (base, treatment []float64)
 	return base, treatment
 }
 
-func pairedRatioByRatio() *table {
+func pairedRatioByRatio(methods []stats.Method) *table {
 	t := &table{
 		title: "Paired ratio, by the shape of the log ratios themselves",
 		text: "Harder than the table before: skew and outliers sit in the effect, on one side, where pairing cannot cancel them. " +
 			"The true value is the mean log ratio, outliers included; in the last rows it is the centre that the ratios have without the outliers.",
-		rowName: "log ratios", columns: names(meanMethods), sizes: blockSizes, replications: 4000, kind: coverage,
+		rowName: "log ratios", columns: names(methods), sizes: blockSizes, replications: 4000, kind: coverage,
 	}
 	add := func(name string, noise shape, truth float64) {
 		t.rows = append(t.rows, row{name, func(rng *rand.Rand, n int) []float64 {
 			base, treatment := drawnRatios(rng, n, noise)
-			return covered(meanMethods, math.Exp(0.1*truth), rng.Int64(), func(m stats.Method, seed int64) stats.Estimate {
+			return covered(methods, math.Exp(0.1*truth), rng.Int64(), func(m stats.Method, seed int64) stats.Estimate {
 				return stats.PairedRatioBy(m, base, treatment, level, seed)
 			})
 		}})
@@ -123,11 +124,11 @@ func widths() *table {
 	return t
 }
 
-func differences() *table {
+func differences(methods []stats.Method) *table {
 	t := &table{
 		title:   "Paired difference",
 		text:    "Trials as in the first table, treatment half as much again as the baseline, so that its noise is larger too.",
-		rowName: "trials", columns: names(meanMethods), sizes: blockSizes, replications: 4000, kind: coverage,
+		rowName: "trials", columns: names(methods), sizes: blockSizes, replications: 4000, kind: coverage,
 	}
 	for _, noise := range trials {
 		t.rows = append(t.rows, row{noise.name, func(rng *rand.Rand, n int) []float64 {
@@ -137,7 +138,7 @@ func differences() *table {
 				treatment[i] = base[i] + 150*noise.draw(rng)
 				base[i] += 100 * noise.draw(rng)
 			}
-			return covered(meanMethods, 50*noise.mean, rng.Int64(), func(m stats.Method, seed int64) stats.Estimate {
+			return covered(methods, 50*noise.mean, rng.Int64(), func(m stats.Method, seed int64) stats.Estimate {
 				return stats.PairedDifferenceBy(m, base, treatment, level, seed)
 			})
 		}})
@@ -145,11 +146,11 @@ func differences() *table {
 	return t
 }
 
-func geometricMeans() *table {
+func geometricMeans(methods []stats.Method) *table {
 	t := &table{
 		title:   "Geometric mean",
 		text:    "Trials as in the first table, without blocks. The true value is the geometric mean of the distribution, outliers included.",
-		rowName: "trials", columns: names(meanMethods), sizes: blockSizes, replications: 4000, kind: coverage,
+		rowName: "trials", columns: names(methods), sizes: blockSizes, replications: 4000, kind: coverage,
 	}
 	for _, noise := range trials {
 		t.rows = append(t.rows, row{noise.name, func(rng *rand.Rand, n int) []float64 {
@@ -157,7 +158,7 @@ func geometricMeans() *table {
 			for i := range values {
 				values[i] = noise.draw(rng)
 			}
-			return covered(meanMethods, math.Exp(noise.meanLog), rng.Int64(), func(m stats.Method, seed int64) stats.Estimate {
+			return covered(methods, math.Exp(noise.meanLog), rng.Int64(), func(m stats.Method, seed int64) stats.Estimate {
 				return stats.GeometricMeanBy(m, values, level, seed)
 			})
 		}})
@@ -165,11 +166,11 @@ func geometricMeans() *table {
 	return t
 }
 
-func means() *table {
+func means(methods []stats.Method) *table {
 	t := &table{
 		title:   "Mean of values that neither a logarithm nor a pairing tames",
 		text:    "The true value is the mean of the distribution, outliers included.",
-		rowName: "values", columns: names(meanMethods), sizes: blockSizes, replications: 4000, kind: coverage,
+		rowName: "values", columns: names(methods), sizes: blockSizes, replications: 4000, kind: coverage,
 	}
 	for _, noise := range []shape{normal, skewed, verySkew, contaminated} {
 		t.rows = append(t.rows, row{noise.name, func(rng *rand.Rand, n int) []float64 {
@@ -177,7 +178,7 @@ func means() *table {
 			for i := range values {
 				values[i] = noise.draw(rng)
 			}
-			return covered(meanMethods, noise.mean, rng.Int64(), func(m stats.Method, seed int64) stats.Estimate {
+			return covered(methods, noise.mean, rng.Int64(), func(m stats.Method, seed int64) stats.Estimate {
 				return stats.MeanBy(m, values, level, seed)
 			})
 		}})
