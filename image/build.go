@@ -165,7 +165,12 @@ func (s *Store) fetch(ctx context.Context, w *work, r recipe) (Lock, []string, e
 	if err != nil {
 		return Lock{}, nil, err
 	}
-	return s.fetchFrom(ctx, apt, w, r, locked, ok)
+	got, warnings, err := s.fetchFrom(ctx, apt, w, r, locked, ok)
+	if err != nil && diskFull(err) {
+		// Half an index is of no use, and takes what room there is.
+		err = errors.Join(err, os.RemoveAll(apt.dir))
+	}
+	return got, warnings, err
 }
 
 func (s *Store) fetchFrom(ctx context.Context, apt *aptArchive, w *work, r recipe, locked Lock, isLocked bool) (Lock, []string, error) {
