@@ -47,7 +47,7 @@ func Holm(p []float64) []float64 {
 	return adjusted
 }
 
-// FisherExact is the two-sided p-value of Fisher's (1935) exact test of the
+// FisherExact is the two-sided p-value of Fisher's (1934) exact test of the
 // table with rows (a, b) and (c, d): the share of the tables with the same
 // margins that are no likelier than this one. NaN for a negative count.
 func FisherExact(a, b, c, d int) float64 {

@@ -25,7 +25,7 @@ func (s *sample) warnings(method Method) []string {
 		return nil
 	}
 	if outliers := s.outliers(); outliers > 0 {
-		return []string{fmt.Sprintf("outlying blocks: %d of %d lie beyond %d robust standard deviations; coverage by %s is not shown for such tails, compare %s",
+		return []string{fmt.Sprintf("outlying blocks: %d of %d lie beyond %d robust standard deviations; where such blocks fall on one side, an interval by %s covers too little: compare %s",
 			outliers, n, outlying, method, MethodHodgesLehmann)}
 	}
 	return nil

@@ -1,7 +1,13 @@
-// Package stats holds estimators: effects paired within blocks, their
-// intervals, quantiles of merged histograms, sample sizes and verdicts'
-// arithmetic. It does no input or output and reads no clock; randomness is
-// passed in as a seed.
+// Package stats holds estimators: effects paired within blocks, levels, counts,
+// quantiles of merged histograms, each with an interval; sample sizes, p-values
+// and the arithmetic of verdicts.
+//
+// It knows nothing of trials, metrics or files, does no input or output and
+// reads no clock; randomness comes in as a seed. It never panics: what cannot be
+// estimated has a NaN interval and a warning that says why.
+//
+// docs/statistics.md names the source of each method and publishes, from the
+// simulation in stats/coverage, how often its intervals hold the true value.
 package stats
 
 // Interval is a confidence interval at Level (0.95).
@@ -14,6 +20,6 @@ type Estimate struct {
 	Value    float64
 	Interval Interval
 	N        int      // blocks (or values) that it rests on
-	Method   string   // "t", "bootstrap-t", "BCa", "block bootstrap", "Hodges-Lehmann"
-	Warnings []string // "need at least 5 blocks", "coverage not shown for heavy tails"
+	Method   string   // one of the Method constants: "t", "BCa", "jackknife-t"
+	Warnings []string // "need at least 3 blocks for an interval, have 2"
 }
