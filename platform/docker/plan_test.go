@@ -1,0 +1,192 @@
+package docker
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/api/types/system"
+
+	"tare/image"
+	"tare/platform"
+)
+
+func TestPlanGrantsTheSetting(t *testing.T) {
+	spec := platform.Spec{
+		Args:  []string{"redis-server", "--save", ""},
+		Ports: []int{6379},
+		Image: image.Image{Reference: "tare.local/redis:1", Config: image.Config{Env: []string{"PATH=/opt/bin", "REDIS=7"}}},
+		Env:   []string{"REDIS=8"},
+		Setting: platform.Setting{
+			CPUs: 1.5, CPUPeriod: 10 * time.Millisecond, CPUShares: 512, CPUSet: "0-1", Memory: 1 << 30,
+			Network: platform.NetworkProxy, Seccomp: "unconfined", LSM: "unconfined", LogDriver: "none", Runtime: "crun",
+		},
+	}
+	engine := &system.Info{CgroupDriver: "systemd", SecurityOptions: []string{"name=seccomp,profile=builtin", "name=apparmor", "name=selinux"}}
+	options, err := plan{spec: spec, info: engine, name: "tare-x", mark: "m", publish: loopback}.options()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, h := options.Config, options.HostConfig
+	for _, check := range []struct {
+		what      string
+		got, want any
+	}{
+		{"quota", h.CPUQuota, int64(15000)},
+		{"period", h.CPUPeriod, int64(10000)},
+		{"nano CPUs", h.NanoCPUs, int64(0)},
+		{"shares", h.CPUShares, int64(512)},
+		{"cpuset", h.CpusetCpus, "0-1"},
+		{"memory", h.Memory, int64(1 << 30)},
+		{"parent", h.CgroupParent, "tare.slice"},
+		{"network", string(h.NetworkMode), "bridge"},
+		{"log driver", h.LogConfig.Type, "none"},
+		{"runtime", h.Runtime, "crun"},
+		{"init", *h.Init, false},
+		{"restart", string(h.RestartPolicy.Name), "no"},
+		{"security", strings.Join(h.SecurityOpt, " "), "seccomp=unconfined apparmor=unconfined label=disable"},
+		{"command", strings.Join(c.Entrypoint, "|"), "redis-server|--save|"},
+		{"image's command", len(c.Cmd), 0},
+		{"directory", c.WorkingDir, "/"},
+		{"hostname", c.Hostname, "tare"},
+		{"label", c.Labels[labelLedger], "m"},
+		{"published ports", len(h.PortBindings), 1},
+	} {
+		if check.got != check.want {
+			t.Errorf("%s: %v, want %v", check.what, check.got, check.want)
+		}
+	}
+	if slices.Contains(c.Env, "PATH=/opt/bin") || !slices.Contains(c.Env, "REDIS=8") || slices.Contains(c.Env, "REDIS=7") {
+		t.Errorf("environment %q: want the image's below the surroundings below the spec's", c.Env)
+	}
+
+	spec.Ports = []int{70000}
+	if _, err := (plan{spec: spec, info: engine, publish: loopback}).options(); err == nil {
+		t.Error("port 70000 is accepted")
+	}
+}
+
+func TestSupports(t *testing.T) {
+	p := New(Options{StateDir: t.TempDir(), Ledger: &notebook{}})
+	engine := &system.Info{Driver: "btrfs", Runtimes: map[string]system.RuntimeWithStatus{"runc": {}}, Plugins: system.PluginsInfo{Log: []string{"json-file"}}}
+	for setting, wantKey := range map[string]string{
+		"cpus=1":                "",
+		"cpus=1 cpu-burst=10ms": "cpu-burst",
+		"cpu-period=10ms":       "cpu-period",
+		"root=dir":              "root=dir",
+		"root=overlay":          "root=overlay",
+		"runtime=kata":          "runtime=kata",
+		"runtime=runc":          "",
+		"log-driver=local":      "log-driver=local",
+		"log-driver=none":       "",
+		"storage=volume":        "",
+		"network=bridge:nat":    "",
+	} {
+		var s platform.Setting
+		for _, pair := range strings.Fields(setting) {
+			key, value, _ := strings.Cut(pair, "=")
+			if err := s.Set(key, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := p.Supports(s)
+		if err == nil {
+			err = suits(s, engine)
+		}
+		refused, _ := err.(*platform.Unsupported)
+		if (refused == nil) != (wantKey == "") || refused != nil && (refused.Key != wantKey || refused.Reason == "") {
+			t.Errorf("%s: %v, want key %q", setting, err, wantKey)
+		}
+	}
+}
+
+func TestCopyInKeepsToTheImage(t *testing.T) {
+	outside, root := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("the host's"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(root, "data")); err != nil {
+		t.Fatal(err)
+	}
+	target := filepath.Join(t.TempDir(), "copy")
+	err := copyIn(root, "/data", target)
+	if _, serr := os.Stat(filepath.Join(target, "secret")); err == nil || serr == nil {
+		t.Errorf("a link led out of the image: %v", err)
+	}
+}
+
+func TestCopyIn(t *testing.T) {
+	root := t.TempDir()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.MkdirAll(filepath.Join(root, "var/db/sub"), 0o700))
+	must(os.WriteFile(filepath.Join(root, "var/db/sub/file"), []byte("content"), 0o640))
+	must(os.Symlink("sub/file", filepath.Join(root, "var/db/link")))
+	must(os.Chmod(filepath.Join(root, "var/db"), os.ModeSticky|0o777))
+	target := filepath.Join(t.TempDir(), "copy")
+	must(copyIn(root, "/var/db/", target))
+	content, err := os.ReadFile(filepath.Join(target, "link"))
+	must(err)
+	if string(content) != "content" {
+		t.Errorf("content %q", content)
+	}
+	for name, want := range map[string]os.FileMode{".": os.ModeDir | os.ModeSticky | 0o777, "sub": os.ModeDir | 0o700, "sub/file": 0o640} {
+		info, err := os.Stat(filepath.Join(target, name))
+		must(err)
+		if info.Mode() != want {
+			t.Errorf("%s has mode %v, want %v", name, info.Mode(), want)
+		}
+	}
+
+	empty := filepath.Join(t.TempDir(), "empty")
+	must(copyIn(root, "/not/there", empty))
+	entries, err := os.ReadDir(empty)
+	must(err)
+	if len(entries) != 0 {
+		t.Errorf("a directory that the image lacks starts with %v", entries)
+	}
+	missing, err := missingIn(root, []string{"/var/db", "/var/log/x", "/data"})
+	must(err)
+	if want := []string{"var/log", "var/log/x", "data"}; !slices.Equal(missing, want) {
+		t.Errorf("missing %v, want %v", missing, want)
+	}
+}
+
+func TestNearest(t *testing.T) {
+	known := []string{"redis:7", "redis:6", "registry.example:5000/team/redis:dev", "postgres:16", "tare.local/redis:0123", "<none>:<none>"}
+	for asked, want := range map[string][]string{
+		"redis:8": {"redis:6", "redis:7", "registry.example:5000/team/redis:dev"},
+		"rediss":  {"redis:6", "redis:7", "registry.example:5000/team/redis:dev"},
+		"postgre": {"postgres:16"},
+		"nginx":   nil,
+	} {
+		got := nearest(asked, known)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("nearest to %s: %v, want %v", asked, got, want)
+		}
+	}
+}
+
+func FuzzLoadAnswer(f *testing.F) {
+	f.Add([]byte(`{"stream":"Loaded image: x\n"}`))
+	f.Add([]byte(`{"status":"Loading layer","progressDetail":{"current":1,"total":2}}` + "\n" + `{"errorDetail":{"message":"no space"},"error":"no space"}`))
+	f.Add([]byte("plain words"))
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		err := loadAnswer(strings.NewReader(string(answer)))
+		if err != nil && err.Error() == "" {
+			// An engine's error may have an empty message; what is shown must say more.
+			p := &Platform{}
+			if shown := p.explain("load image", err).Error(); !strings.HasPrefix(shown, "load image") {
+				t.Errorf("shown as %q", shown)
+			}
+		}
+	})
+}
