@@ -139,6 +139,9 @@ func (g Group) Tracking() Group {
 		case p.Version == 2:
 			two.Places = append(two.Places, p)
 		case slices.Equal(p.Controllers, []string{"freezer"}), slices.Equal(p.Controllers, []string{"cpuacct"}):
+			// From the root, since a process may be elsewhere in each tree and
+			// one path is to name the group in both.
+			p.Path = p.Root
 			one.Places = append(one.Places, p)
 		}
 	}

@@ -35,12 +35,8 @@ func Bind(source, target string, readOnly bool) error {
 	}
 	err := mount("", target, "", unix.MS_PRIVATE, "")
 	if err == nil && readOnly {
-		// Flags other than the binding itself only take effect on a remount,
-		// which must repeat those that the source's mount is locked to.
-		var locked uintptr
-		if locked, err = flagsOf(target); err == nil {
-			err = mount("", target, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|locked, "")
-		}
+		// Flags other than the binding itself only take effect on a remount.
+		err = Freeze(target)
 	}
 	if err != nil {
 		_ = Unmount(target)
@@ -165,4 +161,15 @@ func Device(path string, mode, major, minor uint32) error {
 		return err
 	}
 	return nil
+}
+
+// Freeze makes the topmost mount at target read-only; the mounts below it stay
+// as they are.
+func Freeze(target string) error {
+	// A remount must repeat the flags that the mount has, or it clears them.
+	locked, err := flagsOf(target)
+	if err != nil {
+		return err
+	}
+	return mount("", target, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|locked, "")
 }

@@ -1,0 +1,351 @@
+// Package bare runs programs on the host itself, from the same root file
+// system that containers run: changed root, no namespace, no limit but the
+// affinity that the setting names. It is what containers are weighed against.
+//
+// A variant, "cgroup", is the same program in a cgroup of its own in every
+// hierarchy, so that quota, shares, memory and cpuset mean something: the
+// second rung of the ladder from bare metal to a container.
+//
+// The bare program's processes are followed, and ended, by a cgroup that no
+// controller acts on (version 2 below tare's own group, or version 1's
+// freezer), so that following them costs them nothing.
+package bare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"tare/image"
+	"tare/kernel/cgroup"
+	"tare/kernel/process"
+	"tare/platform"
+	"tare/platform/held"
+	"tare/platform/rootfs"
+)
+
+// Options are where a platform keeps its things.
+type Options struct {
+	// StateDir is tare's directory on this host; instances live in trials/ below it.
+	StateDir string
+	// Ledger may be nil in tests.
+	Ledger platform.Ledger
+}
+
+// The names of the platforms.
+const (
+	Bare   = "bare"
+	Cgroup = "cgroup"
+)
+
+// trackingParent is the cgroup, below tare's own, that bare programs are followed in.
+const trackingParent = "tare-bare"
+
+type host struct {
+	name    string
+	options Options
+}
+
+var _ platform.Platform = (*host)(nil)
+
+// New gives the platform "bare".
+func New(o Options) platform.Platform { return &host{Bare, o} }
+
+// NewInCgroup gives the platform "cgroup".
+func NewInCgroup(o Options) platform.Platform { return &host{Cgroup, o} }
+
+func (h *host) Name() string { return h.name }
+
+// Version is empty: nothing but the kernel implements bare metal.
+func (h *host) Version(context.Context) string { return "" }
+
+// Prepare has nothing to make ready: the image's root is used where it lies.
+func (h *host) Prepare(_ context.Context, img image.Image) error {
+	if info, err := os.Stat(img.Root); err != nil || !info.IsDir() {
+		return fmt.Errorf("image %s: its root file system %q is not there: make the image again", img.Name, img.Root)
+	}
+	return nil
+}
+
+// Release has nothing to remove.
+func (h *host) Release(context.Context) error { return nil }
+
+func (h *host) Check(context.Context) error {
+	if os.Geteuid() != 0 {
+		return &platform.Missing{What: h.name + " needs root, to change the root directory and to mount", Mend: "sudo tare ..."}
+	}
+	if most, err := process.OpenFilesMax(); err == nil && most < platform.Surroundings.OpenFiles {
+		return &platform.Missing{
+			What: fmt.Sprintf("%s gives every program %d open files, and this shell may have %d", h.name, platform.Surroundings.OpenFiles, most),
+			Mend: fmt.Sprintf("ulimit -Hn %d", platform.Surroundings.OpenFiles),
+		}
+	}
+	layout, err := cgroup.Host()
+	if err != nil {
+		return &platform.Missing{What: h.name + " follows programs by their cgroup: " + err.Error()}
+	}
+	own, _, err := layout.Of(os.Getpid())
+	if err != nil {
+		return err
+	}
+	if len(own.Tracking().Places) == 0 {
+		return &platform.Missing{
+			What: h.name + " follows programs by their cgroup, and neither a cgroup2 nor a freezer hierarchy is mounted",
+			Mend: "mount -t cgroup2 none /sys/fs/cgroup/unified",
+		}
+	}
+	if h.name != Cgroup {
+		return nil
+	}
+	for _, c := range []string{"cpu", "cpuset", "memory"} {
+		if _, ok := layout.For(c); !ok {
+			return &platform.Missing{What: "no cgroup hierarchy carries the " + c + " controller", Mend: "boot without cgroup_disable=" + c}
+		}
+	}
+	return nil
+}
+
+func (h *host) Supports(s platform.Setting) error {
+	refuse := func(key, reason string) error {
+		return &platform.Unsupported{Platform: h.name, Key: key, Reason: reason}
+	}
+	limits := []struct {
+		set bool
+		key string
+	}{
+		{s.CPUPeriod != 0, "cpu-period"}, {s.CPUBurst != 0, "cpu-burst"}, {s.CPUShares != 0, "cpu-shares"}, {s.Memory != 0, "memory"},
+	}
+	for _, l := range limits {
+		if l.set && h.name == Bare {
+			return refuse(l.key, "bare metal has no such limit (the platform cgroup has)")
+		}
+	}
+	if h.name == Bare && s.CPUs != math.Trunc(s.CPUs) {
+		return refuse("cpus", "without a quota only whole CPUs can be granted, by affinity")
+	}
+	switch {
+	case s.Storage == platform.StorageVolume:
+		return refuse("storage=volume", "volumes are an engine's; bind is the same here")
+	case s.Network != "" && s.Network != platform.NetworkHost:
+		return refuse("network="+string(s.Network), "without a namespace there is only the host's network")
+	case s.Seccomp == "default":
+		return refuse("seccomp=default", "nothing filters system calls here")
+	case s.LSM == "default":
+		return refuse("lsm=default", "nothing confines the program here")
+	case s.LogDriver != "":
+		return refuse("log-driver", "there is no engine to write logs")
+	case s.Runtime != "":
+		return refuse("runtime", "there is no engine to tell")
+	}
+	if h.name == Cgroup && s.CPUBurst != 0 {
+		if layout, err := cgroup.Host(); err == nil && !layout.HasBurst() {
+			return refuse("cpu-burst", "this kernel saves up no quota: Linux 5.14 or newer does")
+		}
+	}
+	_, err := h.affinity(s)
+	return err
+}
+
+// affinity gives the CPUs that the setting restricts the program to, by what
+// tare may use itself; empty is no restriction.
+func (h *host) affinity(s platform.Setting) ([]int, error) {
+	if s.CPUSet == "" && (h.name != Bare || s.CPUs == 0) {
+		return nil, nil
+	}
+	allowed, err := process.Affinity()
+	if err != nil {
+		return nil, err
+	}
+	if s.CPUSet != "" {
+		wanted, err := platform.ParseCPUList(s.CPUSet)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range wanted {
+			if !slices.Contains(allowed, c) {
+				return nil, &platform.Unsupported{Platform: h.name, Key: "cpuset-cpus=" + s.CPUSet,
+					Reason: "this host lets tare run on CPUs " + platform.FormatCPUList(allowed)}
+			}
+		}
+		allowed = wanted
+	}
+	if h.name != Bare || s.CPUs == 0 {
+		return allowed, nil
+	}
+	if int(s.CPUs) > len(allowed) {
+		return nil, &platform.Unsupported{Platform: h.name, Key: fmt.Sprintf("cpus=%g", s.CPUs),
+			Reason: "there are only CPUs " + platform.FormatCPUList(allowed)}
+	}
+	return allowed[:int(s.CPUs)], nil
+}
+
+// nameShape is what an instance may be called: it becomes a part of paths.
+var nameShape = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+
+// trials is where instances' directories lie, free of symbolic links.
+func (o Options) trials() (string, error) {
+	dir := filepath.Join(o.StateDir, "trials")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(dir)
+}
+
+func (h *host) Launch(ctx context.Context, spec platform.Spec) (inst platform.Instance, err error) {
+	began := time.Now()
+	if err := h.Supports(spec.Setting); err != nil {
+		return nil, err
+	}
+	things := held.New(h.options.Ledger)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, things.Drop(context.WithoutCancel(ctx)))
+		}
+	}()
+	p := place{options: h.options, platform: h.name, things: things}
+	tree, err := p.lay(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	group, err := h.makeGroup(ctx, things, spec)
+	if err != nil {
+		return nil, err
+	}
+	cpus, err := h.affinity(spec.Setting)
+	if err != nil {
+		return nil, err
+	}
+	if h.name == Cgroup {
+		cpus = nil // the cpuset holds them
+	}
+	o, err := orderFor(spec, tree.Root)
+	if err != nil {
+		return nil, err
+	}
+	o.CPUs, o.Join, o.OOMScore = cpus, group.ProcessFiles(), platform.Surroundings.OOMScore
+	r, err := start(ctx, o, group, spec.Stdout, spec.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	return follow(r, group, things, spec, began), nil
+}
+
+// place is where a program's files are laid out.
+type place struct {
+	options  Options
+	platform string
+	things   *held.Things
+}
+
+// lay makes the program's file system.
+func (p place) lay(ctx context.Context, spec platform.Spec) (rootfs.Tree, error) {
+	if !nameShape.MatchString(spec.Name) {
+		return rootfs.Tree{}, fmt.Errorf("instance name %q: want lower-case letters, digits and hyphens, at most 63", spec.Name)
+	}
+	trials, err := p.options.trials()
+	if err != nil {
+		return rootfs.Tree{}, err
+	}
+	dir := filepath.Join(trials, spec.Name)
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		// Before it is entered: another instance's directory is not ours to remove.
+		return rootfs.Tree{}, fmt.Errorf("%s exists: an instance of that name runs, or was left by a crash, and tare clean removes it", dir)
+	}
+	plan := rootfs.Plan{Dir: dir, Image: spec.Image, Kind: spec.Setting.Root, Storage: spec.Setting.Storage, Data: spec.Data}
+	var tree rootfs.Tree
+	err = p.things.Take(ctx, platform.Entry{Platform: p.platform, Kind: held.Directory, ID: dir}, func() error {
+		var err error
+		if tree, err = plan.Build(); err != nil {
+			return err
+		}
+		if err := tree.Bind(); err != nil {
+			return err
+		}
+		return tree.MountSystem()
+	}, func(context.Context) error { return rootfs.Remove(trials, dir) })
+	return tree, err
+}
+
+// makeGroup makes the cgroup that the program's processes are in.
+func (h *host) makeGroup(ctx context.Context, things *held.Things, spec platform.Spec) (cgroup.Group, error) {
+	layout, err := cgroup.Host()
+	if err != nil {
+		return cgroup.Group{}, err
+	}
+	var limits cgroup.Limits
+	var controllers []string
+	group := layout.At(platform.CgroupParent).Child(spec.Name)
+	if h.name == Cgroup {
+		controllers = []string{"cpu", "cpuset", "memory", "pids", "io"}
+		limits = limitsOf(spec.Setting)
+	} else {
+		own, _, err := layout.Of(os.Getpid())
+		if err != nil {
+			return group, err
+		}
+		group = own.Tracking().Child(trackingParent).Child(spec.Name)
+	}
+	err = things.Take(ctx, held.CgroupEntry(h.name, group), func() error {
+		if err := group.Create(controllers...); err != nil {
+			return err
+		}
+		return group.Apply(limits)
+	}, func(ctx context.Context) error { return held.EndGroup(ctx, group) })
+	return group, err
+}
+
+func limitsOf(s platform.Setting) cgroup.Limits {
+	l := cgroup.Limits{Shares: s.CPUShares, CPUs: s.CPUSet, Memory: s.Memory}
+	if quota, period, limited := s.Quota(); limited {
+		l.Bandwidth = cgroup.Bandwidth{Quota: quota, Period: period, Burst: s.CPUBurst}
+	}
+	return l
+}
+
+// orderFor finds the program and its user in the laid-out root.
+func orderFor(spec platform.Spec, root string) (order, error) {
+	if len(spec.Args) == 0 {
+		return order{}, errors.New("no program was named")
+	}
+	dir := spec.Dir
+	if dir == "" {
+		dir = "/"
+	}
+	env := spec.Environment()
+	program, err := process.LookPath(root, dir, spec.Args[0], searchPath(env))
+	if err != nil {
+		return order{}, fmt.Errorf("image %s: %w", spec.Image.Name, err)
+	}
+	user, err := rootfs.UserOf(root, spec.Image.Config.User)
+	if err != nil {
+		return order{}, err
+	}
+	return order{
+		Root: root, Dir: dir, Program: program, Args: spec.Args, Env: env, User: user,
+		OpenFiles: platform.Surroundings.OpenFiles, CoreSize: platform.Surroundings.CoreSize,
+	}, nil
+}
+
+// Remove removes what an entry of the ledger names.
+func (h *host) Remove(ctx context.Context, e platform.Entry) error {
+	switch e.Kind {
+	case held.Directory:
+		trials, err := h.options.trials()
+		if err != nil {
+			return err
+		}
+		return rootfs.Remove(trials, e.ID)
+	case held.Cgroup:
+		return held.RemoveCgroup(ctx, e)
+	case held.Process:
+		return held.RemoveProcess(ctx, e)
+	}
+	return fmt.Errorf("%s enters no %s in the ledger, and knows no way to remove %q", h.name, e.Kind, e.ID)
+}

@@ -1,0 +1,115 @@
+package bare
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"tare/image"
+	"tare/kernel/cgroup"
+	"tare/kernel/process"
+	"tare/platform"
+	"tare/platform/held"
+)
+
+// GeneratorSpec is one load program to run.
+type GeneratorSpec struct {
+	Options
+	Name  string // unique among running programs, as platform.Spec's
+	Image image.Image
+	Args  []string
+	Env   []string
+	Dir   string
+}
+
+// generatorParent is the cgroup, below tare's own, that load programs are followed in.
+const generatorParent = "tare-load"
+
+// generatorScore makes the load the first to die when memory ends.
+const generatorScore = 1000
+
+// Generate runs a load program to its end in the load generator's place, which
+// is the same whatever is weighed: beside the host, from the image's root
+// directory, no limits of its own, first to die when memory ends. It returns
+// what the program printed. Where it ends badly, or ctx ends first, the error
+// holds the end of what it complained of; nothing of it is left either way.
+func Generate(ctx context.Context, g GeneratorSpec) (stdout []byte, err error) {
+	spec := platform.Spec{Name: g.Name, Image: g.Image, Args: g.Args, Env: g.Env, Dir: g.Dir}
+	things := held.New(g.Ledger)
+	defer func() { err = errors.Join(err, things.Drop(context.WithoutCancel(ctx))) }()
+
+	p := place{options: g.Options, platform: Bare, things: things}
+	tree, err := p.lay(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	layout, err := cgroup.Host()
+	if err != nil {
+		return nil, err
+	}
+	own, _, err := layout.Of(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	group := own.Tracking().Child(generatorParent).Child(spec.Name)
+	if err := things.Take(ctx, held.CgroupEntry(Bare, group),
+		func() error { return group.Create() },
+		func(ctx context.Context) error { return held.EndGroup(ctx, group) }); err != nil {
+		return nil, err
+	}
+	o, err := orderFor(spec, tree.Root)
+	if err != nil {
+		return nil, err
+	}
+	o.Join, o.OOMScore = group.ProcessFiles(), generatorScore
+
+	var printed bytes.Buffer
+	complaints := tail{most: 4 << 10}
+	r, err := start(ctx, o, group, &printed, &complaints)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = r.cmd.Process.Kill() })
+	defer stop()
+	ending := r.wait()
+	flushing := r.flush()
+	cleaning := errors.Join(group.Kill(context.WithoutCancel(ctx)), process.ReapZombies(group.String(), r.cmd.Process.Pid), r.close())
+	switch {
+	case ctx.Err() != nil:
+		err = fmt.Errorf("load program %s: %w", g.Args[0], ctx.Err())
+	case ending.Signal != 0:
+		err = fmt.Errorf("load program %s was ended by signal %d%s", g.Args[0], ending.Signal, complaints.quoted())
+	case ending.Code != 0:
+		err = fmt.Errorf("load program %s ended with status %d%s", g.Args[0], ending.Code, complaints.quoted())
+	}
+	return printed.Bytes(), errors.Join(err, flushing, cleaning)
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	most int
+	kept []byte
+	cut  bool
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.kept = append(t.kept, p...)
+	if extra := len(t.kept) - t.most; extra > 0 {
+		t.kept, t.cut = append([]byte(nil), t.kept[extra:]...), true
+	}
+	return len(p), nil
+}
+
+func (t *tail) quoted() string {
+	text := strings.TrimSpace(string(t.kept))
+	if text == "" {
+		return ""
+	}
+	if t.cut {
+		text = "..." + text
+	}
+	return ": " + text
+}

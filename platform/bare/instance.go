@@ -1,0 +1,113 @@
+package bare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"tare/kernel/cgroup"
+	"tare/kernel/process"
+	"tare/platform"
+	"tare/platform/held"
+)
+
+type instance struct {
+	running *running
+	group   cgroup.Group
+	things  *held.Things
+	data    []string
+
+	ended chan struct{} // closed when the first process has ended
+	exit  platform.Exit // to be read after ended
+	err   error
+
+	stopping sync.Mutex
+}
+
+var _ platform.Instance = (*instance)(nil)
+
+// follow makes an instance of a program that runs.
+func follow(r *running, group cgroup.Group, things *held.Things, spec platform.Spec, began time.Time) *instance {
+	i := &instance{running: r, group: group, things: things, data: spec.Data, ended: make(chan struct{})}
+	go func() {
+		defer close(i.ended)
+		ending := r.wait()
+		i.exit = platform.Exit{Code: ending.Code, Elapsed: time.Since(began)}
+		i.err = r.flush()
+		killed, err := platform.OOMKilled(group)
+		i.exit.OOMKilled, i.err = killed, errors.Join(i.err, err)
+	}()
+	return i
+}
+
+func (i *instance) pid() int { return i.running.cmd.Process.Pid }
+
+func (i *instance) Address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+func (i *instance) Processes() ([]int, error) {
+	pids, err := i.group.Processes()
+	if err != nil {
+		return nil, err
+	}
+	// The first process first, if it lives.
+	if at := slices.Index(pids, i.pid()); at > 0 {
+		pids = slices.Insert(slices.Delete(pids, at, at+1), 0, i.pid())
+	}
+	return pids, nil
+}
+
+func (i *instance) InForce() (platform.InForce, error) { return platform.ReadInForce(i.pid(), i.data) }
+
+func (i *instance) Usage() (platform.Usage, error) { return platform.ReadUsage(i.group) }
+
+func (i *instance) Wait(ctx context.Context) (platform.Exit, error) {
+	select {
+	case <-i.ended:
+		return i.exit, i.err
+	case <-ctx.Done():
+		return platform.Exit{}, ctx.Err()
+	}
+}
+
+func (i *instance) Signal(sig int) error {
+	if err := i.running.cmd.Process.Signal(syscall.Signal(sig)); err != nil {
+		return fmt.Errorf("signal %d to process %d: %w (%w)", sig, i.pid(), platform.ErrGone, err)
+	}
+	return nil
+}
+
+func (i *instance) Stop(ctx context.Context) error {
+	i.stopping.Lock()
+	defer i.stopping.Unlock()
+	if err := i.group.Kill(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-i.ended:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	// Daemons that the program left are this program's children where it
+	// adopts (the OCI platforms make it).
+	err := process.ReapZombies(i.group.String(), i.pid())
+	// The writer of the output may have failed: Wait has told.
+	_ = i.running.close()
+	return errors.Join(err, i.things.Drop(ctx))
+}
+
+// searchPath is PATH in an environment.
+func searchPath(env []string) string {
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
+			return value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,239 @@
+// Package conformance holds what every platform must do, as one suite of
+// tests that each runs in a few lines:
+//
+//	func TestConformance(t *testing.T) {
+//		state := t.TempDir()
+//		conformance.Run(t, func(t *testing.T, l platform.Ledger) platform.Platform {
+//			return bare.New(bare.Options{StateDir: state, Ledger: l})
+//		}, conformance.Image(t))
+//	}
+//
+// Settings that a platform refuses as *platform.Unsupported are passed over;
+// those that it takes must be in force, by the kernel's own word. After each
+// test the host is searched for what the instance left.
+//
+// The suite knows nothing of how a platform works, and measures nothing.
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tare/image"
+	"tare/platform"
+)
+
+// bound is how long any one step may take before the suite gives it up; a
+// passing step takes a small part of it.
+const bound = 2 * time.Minute
+
+type suite struct {
+	newPlatform func(*testing.T, platform.Ledger) platform.Platform
+	image       image.Image
+}
+
+// Run tests a platform. newPlatform makes one over a ledger; called again, it
+// must give a platform with the same state directory, as the next invocation
+// of a program that crashed would have.
+func Run(t *testing.T, newPlatform func(t *testing.T, ledger platform.Ledger) platform.Platform, img image.Image) {
+	s := suite{newPlatform, img}
+	if err := newPlatform(t, &book{t: t}).Check(t.Context()); err != nil {
+		var missing *platform.Missing
+		if !errors.As(err, &missing) {
+			t.Fatalf("Check must say what is missing as a *platform.Missing, not %T: %v", err, err)
+		}
+		t.Skip(err)
+	}
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, suite)
+	}{
+		{"Name", testName},
+		{"PrepareTwice", testPrepareTwice},
+		{"ExitStatus", testExitStatus},
+		{"Signal", testSignal},
+		{"Stop", testStop},
+		{"WaitEndsWithItsContext", testWaitContext},
+		{"Output", testOutput},
+		{"BigOutput", testBigOutput},
+		{"OutputDiscarded", testOutputDiscarded},
+		{"Arguments", testArguments},
+		{"NoSuchProgram", testNoSuchProgram},
+		{"Surroundings", testSurroundings},
+		{"Processes", testProcesses},
+		{"Network", testNetwork},
+		{"SettingsInForce", testSettingsInForce},
+		{"SettingsRefused", testSettingsRefused},
+		{"Data", testData},
+		{"ImageUntouched", testImageUntouched},
+		{"Usage", testUsage},
+		{"OutOfMemory", testOutOfMemory},
+		{"Daemons", testDaemons},
+		{"Concurrent", testConcurrent},
+		{"LaunchCancelled", testLaunchCancelled},
+		{"LedgerRefuses", testLedgerRefuses},
+		{"Crash", testCrash},
+		{"RemoveSparesOthers", testRemoveSparesOthers},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, s) })
+	}
+}
+
+// stage is one platform over one watched ledger, for one test.
+type stage struct {
+	*testing.T
+	platform platform.Platform
+	book     *book
+	image    image.Image
+	ctx      context.Context
+}
+
+// set prepares a platform; when the test ends, everything must be gone.
+func (s suite) set(t *testing.T) *stage {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	t.Cleanup(cancel)
+	b := &book{t: t}
+	st := &stage{t, s.newPlatform(t, b), b, s.image, ctx}
+	if err := st.platform.Prepare(ctx, s.image); err != nil {
+		t.Fatalf("Prepare: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := st.platform.Release(context.WithoutCancel(ctx)); err != nil {
+			t.Errorf("Release: %v", err)
+		}
+		for _, e := range b.left() {
+			t.Errorf("the ledger still has the %s %s", e.Kind, e.ID)
+		}
+		for _, e := range b.ever() {
+			if there, known := exists(e); known && there {
+				t.Errorf("the %s %s is left", e.Kind, e.ID)
+			}
+		}
+	})
+	return st
+}
+
+var serial atomic.Int64
+
+// spec names a new instance that runs args.
+func (st *stage) spec(args ...string) platform.Spec {
+	name := fmt.Sprintf("conf-%d-%d", os.Getpid(), serial.Add(1))
+	return platform.Spec{Name: name, Image: st.image, Args: args, Env: []string{marker + "=" + name}}
+}
+
+// shell is spec for a shell script.
+func (st *stage) shell(script string) platform.Spec { return st.spec("sh", "-c", script) }
+
+// launch launches, and stops at the end of the test, after which no trace may
+// be left.
+func (st *stage) launch(spec platform.Spec) platform.Instance {
+	st.Helper()
+	inst, err := st.platform.Launch(st.ctx, spec)
+	if err != nil {
+		st.Fatalf("Launch %v: %v", spec.Args, err)
+	}
+	st.Cleanup(func() { st.stop(inst, spec.Name) })
+	return inst
+}
+
+func (st *stage) stop(inst platform.Instance, name string) {
+	st.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	if err := inst.Stop(ctx); err != nil {
+		st.Errorf("Stop: %v", err)
+	}
+	st.noTraces(name)
+}
+
+func (st *stage) noTraces(name string) {
+	st.Helper()
+	for _, trace := range traces(name) {
+		st.Errorf("left: %s", trace)
+	}
+}
+
+// run launches and waits for the end.
+func (st *stage) run(spec platform.Spec) (exit platform.Exit, stdout, stderr string) {
+	st.Helper()
+	var out, complaints bytes.Buffer
+	spec.Stdout, spec.Stderr = &out, &complaints
+	inst, err := st.platform.Launch(st.ctx, spec)
+	if err != nil {
+		st.Fatalf("Launch %v: %v", spec.Args, err)
+	}
+	exit = st.wait(inst)
+	st.stop(inst, spec.Name)
+	return exit, out.String(), complaints.String()
+}
+
+func (st *stage) wait(inst platform.Instance) platform.Exit {
+	st.Helper()
+	exit, err := inst.Wait(st.ctx)
+	if err != nil {
+		st.Fatalf("Wait: %v", err)
+	}
+	return exit
+}
+
+// skipUnsupported skips the test where the platform refuses the setting.
+func (st *stage) skipUnsupported(s platform.Setting) {
+	st.Helper()
+	var unsupported *platform.Unsupported
+	switch err := st.platform.Supports(s); {
+	case err == nil:
+	case errors.As(err, &unsupported):
+		st.Skip(err)
+	default:
+		st.Fatalf("Supports must refuse with a *platform.Unsupported, not %T: %v", err, err)
+	}
+}
+
+// lines lets a test await what a program prints.
+type lines struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{}
+}
+
+func newLines() *lines { return &lines{changed: make(chan struct{}, 1)} }
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, err := l.text.Write(p)
+	select {
+	case l.changed <- struct{}{}:
+	default:
+	}
+	return n, err
+}
+
+func (l *lines) await(st *stage, want string) {
+	st.Helper()
+	for {
+		l.mu.Lock()
+		text := l.text.String()
+		l.mu.Unlock()
+		if strings.Contains(text, want) {
+			return
+		}
+		select {
+		case <-l.changed:
+		case <-st.ctx.Done():
+			st.Fatalf("the program printed %q, and never %q", text, want)
+		}
+	}
+}
+
+var _ io.Writer = (*lines)(nil)

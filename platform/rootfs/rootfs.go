@@ -1,0 +1,213 @@
+// Package rootfs lays out the file system that one instance sees, from an
+// image that stays untouched: as a directory (the image's own, read-only, with
+// writable directories bound where the program writes) or as an overlay over it.
+//
+// Platforms that drive the kernel themselves share it, so that bare metal and
+// containers run from the same bytes. It starts nothing and makes no namespace.
+package rootfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/image"
+	"tare/kernel/mount"
+	"tare/platform"
+)
+
+// Plan is one instance's file system.
+type Plan struct {
+	// Dir is the instance's own directory on the host, free of symbolic links.
+	// [Plan.Build] makes it, [Remove] removes it and what is mounted in it.
+	Dir     string
+	Image   image.Image
+	Kind    platform.Root    // RootDir or RootOverlay
+	Storage platform.Storage // behind Data; an empty one is a layer
+	Data    []string         // directories inside that the program writes
+}
+
+// Tree is a file system that was laid out.
+type Tree struct {
+	// Root is where the instance's root directory is mounted.
+	Root string
+	// Binds are what is still to be bound into it, by the runtime or by
+	// [Tree.Bind]; parents come before what lies in them.
+	Binds []Bind
+}
+
+// Bind is a writable directory of the host, shown inside.
+type Bind struct {
+	Source string
+	Target string // as seen inside, links resolved
+}
+
+// scratch are the directories that every program may write, whatever its root.
+var scratch = []string{"/tmp", "/run", "/var/tmp"}
+
+// system are the places that the kernel's own file systems are mounted at.
+var system = []string{"/proc", "/sys", "/dev"}
+
+// Build lays the file system out. On an error, [Remove] takes away what was made.
+func (p Plan) Build() (Tree, error) {
+	for _, d := range p.Data {
+		if !path.IsAbs(d) || path.Clean(d) == "/" {
+			return Tree{}, fmt.Errorf("data directory %q: want an absolute path below /", d)
+		}
+	}
+	if info, err := os.Stat(p.Image.Root); err != nil || !info.IsDir() {
+		return Tree{}, fmt.Errorf("image %s: its root file system %s is not there: make the image again", p.Image.Name, p.Image.Root)
+	}
+	if err := os.MkdirAll(filepath.Dir(p.Dir), 0o755); err != nil {
+		return Tree{}, err
+	}
+	if err := os.Mkdir(p.Dir, 0o755); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return Tree{}, fmt.Errorf("%w: left by an instance of that name: tare clean removes it", err)
+		}
+		return Tree{}, err
+	}
+	t := Tree{Root: filepath.Join(p.Dir, "root")}
+	if err := os.Mkdir(t.Root, 0o755); err != nil {
+		return Tree{}, err
+	}
+	if p.Kind == platform.RootOverlay {
+		return p.buildOverlay(t)
+	}
+	return p.buildDir(t)
+}
+
+func (p Plan) buildOverlay(t Tree) (Tree, error) {
+	upper, work := filepath.Join(p.Dir, "upper"), filepath.Join(p.Dir, "work")
+	// The root's owner and mode are the upper layer's.
+	if err := makeLike(p.Image.Root, upper); err != nil {
+		return t, err
+	}
+	if err := os.Mkdir(work, 0o755); err != nil {
+		return t, err
+	}
+	if err := mount.Overlay(p.Image.Root, upper, work, t.Root); err != nil {
+		return t, fmt.Errorf("%w: an overlay's upper layer cannot lie on another overlay or on a network file system: choose another state directory", err)
+	}
+	for _, dir := range slices.Concat(system, scratch, p.Data) {
+		target, err := resolve(t.Root, dir)
+		if err != nil {
+			return t, err
+		}
+		if err := makeInside(t.Root, target, modeOf(dir)); err != nil {
+			return t, err
+		}
+	}
+	if p.Storage == "" || p.Storage == platform.StorageLayer {
+		return t, nil
+	}
+	return p.addBinds(t, p.Data)
+}
+
+func (p Plan) buildDir(t Tree) (Tree, error) {
+	t, err := p.addBinds(t, slices.Concat(scratch, p.Data))
+	if err != nil {
+		return t, err
+	}
+	var needed []string
+	for _, b := range t.Binds {
+		needed = append(needed, b.Target)
+	}
+	return t, show(p.Image.Root, t.Root, filepath.Join(p.Dir, "points"), slices.Concat(system, needed))
+}
+
+// addBinds makes a writable directory for each of dirs, holding what the image
+// has there, and adds it to the tree's binds.
+func (p Plan) addBinds(t Tree, dirs []string) (Tree, error) {
+	var targets []string
+	for _, dir := range dirs {
+		target, err := resolve(p.Image.Root, dir)
+		if err != nil {
+			return t, err
+		}
+		if !slices.Contains(targets, target) {
+			targets = append(targets, target)
+		}
+	}
+	slices.Sort(targets) // parents first
+	for i, target := range targets {
+		source := filepath.Join(p.Dir, "data", strconv.Itoa(i))
+		if err := os.MkdirAll(source, 0o755); err != nil {
+			return t, err
+		}
+		// Scratch directories are plain ones, whatever holds the data.
+		if p.Storage == platform.StorageTmpfs && !slices.Contains(scratch, target) {
+			if err := mount.New("tmpfs", source, mount.Options{NoDev: true, NoSUID: true, Data: "mode=755"}); err != nil {
+				return t, err
+			}
+		}
+		if err := os.Chmod(source, modeOf(target)); err != nil {
+			return t, err
+		}
+		if err := copyTree(filepath.Join(p.Image.Root, target), source); err != nil {
+			return t, fmt.Errorf("copying the image's %s: %w", target, err)
+		}
+		t.Binds = append(t.Binds, Bind{source, target})
+		for _, outer := range t.Binds[:len(t.Binds)-1] {
+			if inner, ok := strings.CutPrefix(target, outer.Target+"/"); ok {
+				if err := os.MkdirAll(filepath.Join(outer.Source, inner), 0o755); err != nil {
+					return t, err
+				}
+			}
+		}
+	}
+	return t, nil
+}
+
+// modeOf is the mode of a directory that the image lacks.
+func modeOf(dir string) fs.FileMode {
+	if dir == "/tmp" || dir == "/var/tmp" {
+		return 0o777 | fs.ModeSticky
+	}
+	return 0o755
+}
+
+// makeInside makes target, links resolved, in a tree that may be written.
+// What exists keeps its mode.
+func makeInside(root, target string, mode fs.FileMode) error {
+	dir := filepath.Join(root, target)
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("making %s: %w", target, err)
+	}
+	return os.Chmod(dir, mode)
+}
+
+// Bind binds what [Tree.Binds] lists.
+func (t Tree) Bind() error {
+	for _, b := range t.Binds {
+		if err := mount.Bind(b.Source, filepath.Join(t.Root, b.Target), false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Remove unmounts all that is mounted in dir and removes it. It refuses a
+// directory that does not lie in parent, and one where something stays
+// mounted, through which it would reach what is not the instance's.
+func Remove(parent, dir string) error {
+	if filepath.Dir(dir) != filepath.Clean(parent) {
+		return fmt.Errorf("%s is not an instance's directory in %s: it is left alone", dir, parent)
+	}
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := mount.UnmountBelow(dir); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
