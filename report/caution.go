@@ -36,7 +36,7 @@ func cautions(run record.Run, rep overhead.Report) []caution {
 	for _, g := range rep.Groups {
 		if g.Tainted > 0 {
 			found = append(found, caution{"tainted", fmt.Sprintf("%s: %d of %d blocks were disturbed from outside and repeating them did not help%s.",
-				clean(g.Workload), g.Tainted, g.Blocks+g.Tainted, taintText(run, g.Workload))})
+				clean(g.Workload), g.Tainted, comparedBlocks(g)+g.Tainted, taintText(run, g.Workload))})
 		}
 	}
 	return append(found, unrepresentative(rep)...)

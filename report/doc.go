@@ -6,10 +6,11 @@
 // and a verdict in a word. A figure stands with its interval; where there is
 // none, the reason stands in its place.
 //
-// It estimates nothing. Effects, intervals and verdicts come from package
-// overhead; trials, settings in force and the host from package record. The
-// one thing computed here from samples is the curve of a merged histogram,
-// which is read off and not estimated.
+// Effects, intervals and verdicts come from package overhead; trials, settings
+// in force and the host from package record. Two things are derived here: what
+// a rung of a ladder adds to the one before it, by the estimator of package
+// stats, and the curve of a merged histogram, which is read off and not
+// estimated.
 //
 // All text that a run carries (labels, image names, what a kernel reported) is
 // treated as hostile: control characters never reach a terminal, and nothing

@@ -125,29 +125,32 @@ func overheadText(r overhead.Row, col column, run record.Run) (figure, span, uni
 		}
 		return figure, span, "", why
 	}
-	low, high := r.Difference.Interval.Low/col.divisor, r.Difference.Interval.High/col.divisor
-	if v := r.Difference.Value / col.divisor; present(r.Difference) && bounded(v, low, high) {
+	if v := r.Difference.Value / col.divisor; present(r.Difference) && finite(v) {
+		low, high := r.Difference.Interval.Low/col.divisor, r.Difference.Interval.High/col.divisor
+		if !bounded(v, low, high) {
+			why = "too few blocks"
+			if len(r.Difference.Warnings) > 0 {
+				why = clean(r.Difference.Warnings[0])
+			}
+			return signed(v, significant(v)), "", col.unit, "no interval: " + why
+		}
 		return signed(v, decimals(low, high)), spanText(low, high), col.unit, ""
 	}
 	return "", "", "", "no figure: " + reason(r, run)
 }
 
-// reason tells why a row lacks a figure or an interval: what the estimators
-// said, or what stopped most of its trials.
+// reason tells why a row lacks a figure or an interval: what stopped its trials
+// where none yielded anything, or else what the estimators said.
 func reason(r overhead.Row, run record.Run) string {
+	if len(r.Blocks) == 0 {
+		if text := commonError(r.Condition, run); text != "" {
+			return text
+		}
+	}
 	for _, warnings := range [][]string{r.Ratio.Warnings, r.Difference.Warnings, r.Value.Warnings} {
 		if len(warnings) > 0 {
 			return clean(warnings[0])
 		}
-	}
-	if text := commonError(r.Condition, run); text != "" {
-		return text
-	}
-	if r.Needs != "" {
-		return "it needs " + clean(r.Needs)
-	}
-	if len(r.Blocks) == 0 {
-		return "no block yielded this metric"
 	}
 	if len(r.Blocks) < 2 {
 		return "too few blocks (" + plural(len(r.Blocks), "block") + ")"
@@ -223,4 +226,17 @@ func perMetric(metrics []overhead.MetricReport, opening string, say func(overhea
 		return opening + strings.TrimPrefix(said[0], clean(metrics[0].Name)) + "."
 	}
 	return opening + " " + strings.Join(said, ", ") + "."
+}
+
+// comparedBlocks counts the blocks that the effects rest on: the whole ones,
+// or, where some condition never worked and so no block is whole, those that
+// the best-measured condition has.
+func comparedBlocks(g overhead.Group) int {
+	n := g.Blocks
+	for _, m := range primaries(g) {
+		for _, r := range m.Rows {
+			n = max(n, r.Ratio.N)
+		}
+	}
+	return n
 }

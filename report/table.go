@@ -43,7 +43,7 @@ func metricTable(run record.Run, m overhead.MetricReport, level float64) table {
 		if why != "" {
 			t.notes = append(t.notes, label(r)+": "+why+".")
 		}
-		if r.Verdict == overhead.Inconclusive && r.Needs != "" {
+		if r.Verdict == overhead.Inconclusive && r.Needs != "" && figure != "" {
 			t.notes = append(t.notes, label(r)+": "+clean(r.Needs)+" would tell.")
 		}
 		name, word := label(r), string(r.Verdict)

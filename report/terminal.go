@@ -120,7 +120,7 @@ func (s *screen) interim(run record.Run, rep overhead.Report) {
 		if i > 0 {
 			s.blank()
 		}
-		s.paragraph(bold, fmt.Sprintf("%s: interim, %s", clean(g.Workload), plural(g.Blocks, "block")))
+		s.paragraph(bold, fmt.Sprintf("%s: interim, %s", clean(g.Workload), plural(comparedBlocks(g), "block")))
 		var tables []table
 		for _, m := range primaries(g) {
 			t := metricTable(run, m, rep.Level)
@@ -148,7 +148,11 @@ func workloadText(run record.Run, g overhead.Group) string {
 }
 
 func blocksText(g overhead.Group) string {
-	text := fmt.Sprintf("%d compared, %d repeated for taint", g.Blocks, g.Repeated)
+	compared := comparedBlocks(g)
+	text := fmt.Sprintf("%d compared, %d repeated for taint", compared, g.Repeated)
+	if g.Blocks < compared {
+		text = fmt.Sprintf("%d compared (%d of them with every condition), %d repeated for taint", compared, g.Blocks, g.Repeated)
+	}
 	if g.Tainted > 0 {
 		text += fmt.Sprintf(", %d tainted still", g.Tainted)
 	}
