@@ -1,0 +1,70 @@
+package overhead
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"tare/record"
+	"tare/workload"
+)
+
+var csvHeader = []string{"run", "block", "attempt", "position", "condition", "metric", "unit", "value", "taint"}
+
+// WriteCSV writes one row a sample, of every attempt and of the warm-up (block
+// 0). A metric that is a quantile of a histogram has a row a trial, with the
+// trial's own quantile: these serve to look at, but are not to be averaged.
+// Trials that yielded nothing have no rows. taint holds the causes, separated
+// by "; ".
+func WriteCSV(w io.Writer, run record.Run) error {
+	out := csv.NewWriter(w)
+	out.Write(csvHeader) // errors stay with the writer until Flush
+	definitions := metricsByCondition(run)
+	var l layout // only for its reading of trials
+	for i := range run.Trials {
+		t := &run.Trials[i]
+		if t.Error != "" {
+			continue
+		}
+		write := func(metric, unit string, value float64) {
+			out.Write([]string{
+				run.ID, strconv.Itoa(t.Block), strconv.Itoa(t.Attempt), strconv.Itoa(t.Position), t.Condition,
+				metric, unit, strconv.FormatFloat(value, 'g', -1, 64), strings.Join(t.Taint, "; "),
+			})
+		}
+		units := map[string]string{}
+		for _, m := range definitions[t.Condition] {
+			units[m.Name] = m.Unit
+		}
+		for _, s := range t.Samples {
+			write(s.Metric, units[s.Metric], s.Value)
+		}
+		if len(t.Histograms) == 0 {
+			continue
+		}
+		measured := l.measure(t)
+		for _, m := range definitions[t.Condition] {
+			if m.Quantile == 0 {
+				continue
+			}
+			if value, ok := measured.value(m); ok {
+				write(m.Name, m.Unit, value)
+			}
+		}
+	}
+	out.Flush()
+	if err := out.Error(); err != nil {
+		return fmt.Errorf("write run %s as CSV: %w", run.ID, err)
+	}
+	return nil
+}
+
+func metricsByCondition(run record.Run) map[string][]workload.Metric {
+	m := map[string][]workload.Metric{}
+	for _, c := range run.Conditions {
+		m[c.ID] = c.Metrics
+	}
+	return m
+}

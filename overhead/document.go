@@ -1,0 +1,267 @@
+package overhead
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"tare/platform"
+	"tare/record"
+	"tare/stats"
+	"tare/workload"
+)
+
+// SchemaID names the form of a [Document]. It changes when a field goes or
+// changes its meaning, not when one is added.
+const SchemaID = "urn:tare:run:1"
+
+// Schema is the JSON Schema (2020-12) of a [Document].
+//
+//go:embed schema/run.schema.json
+var Schema []byte
+
+// Document is a run and its analysis as they are exported. What could not be
+// told is null in JSON; NaN never appears.
+type Document struct {
+	Schema     string              `json:"schema"`
+	Run        DocumentRun         `json:"run"`
+	Host       record.Host         `json:"host"`
+	Analysis   DocumentAnalysis    `json:"analysis"`
+	Conditions []DocumentCondition `json:"conditions"`
+	Workloads  []DocumentWorkload  `json:"workloads"`
+	// NoiseFloor is the worst of the primary metrics' noise floors: the
+	// smallest ratio-effect that the run as a whole could have seen.
+	NoiseFloor Number   `json:"noise_floor"`
+	Warnings   []string `json:"warnings"`
+}
+
+// DocumentRun says which run it is and how it went.
+type DocumentRun struct {
+	ID       string        `json:"id"`
+	Study    string        `json:"study"`
+	Command  []string      `json:"command"`
+	Version  string        `json:"version"`
+	Seed     int64         `json:"seed"`
+	Started  time.Time     `json:"started"`
+	Finished *time.Time    `json:"finished"`
+	Status   record.Status `json:"status"`
+	Reason   string        `json:"reason"`
+	Plan     record.Plan   `json:"plan"`
+}
+
+// DocumentAnalysis says by what the verdicts were reached.
+type DocumentAnalysis struct {
+	SmallestEffect Number `json:"smallest_effect"`
+	Level          Number `json:"level"`
+}
+
+// DocumentCondition is one condition with its metrics and, but for those of no
+// baseline, their overheads.
+type DocumentCondition struct {
+	ID                string                      `json:"id"`
+	Label             string                      `json:"label"`
+	Platform          string                      `json:"platform"`
+	PlatformVersion   string                      `json:"platform_version"`
+	Setting           map[string]string           `json:"setting"`
+	Workload          string                      `json:"workload"`
+	Params            workload.Params             `json:"params"`
+	Baseline          bool                        `json:"baseline"`
+	Image             DocumentImage               `json:"image"`
+	InForce           *platform.InForce           `json:"in_force"`
+	NotRepresentative string                      `json:"not_representative"`
+	Metrics           map[string]DocumentMetric   `json:"metrics"`
+	Overhead          map[string]DocumentOverhead `json:"overhead"`
+}
+
+// DocumentImage is what ran.
+type DocumentImage struct {
+	Digest    string   `json:"digest"`
+	Reference string   `json:"reference"`
+	Packages  []string `json:"packages"`
+}
+
+// DocumentMetric is the level of a metric.
+type DocumentMetric struct {
+	Unit    string          `json:"unit"`
+	Better  workload.Better `json:"better"`
+	Primary bool            `json:"primary"`
+	DocumentEstimate
+}
+
+// DocumentEstimate is an estimate with its interval.
+type DocumentEstimate struct {
+	Estimate Number   `json:"estimate"`
+	Low      Number   `json:"low"`
+	High     Number   `json:"high"`
+	N        int      `json:"n"`
+	Method   string   `json:"method"`
+	Warnings []string `json:"warnings"`
+}
+
+// DocumentOverhead is a metric against the baseline. The baseline's own is 1.
+type DocumentOverhead struct {
+	Ratio    Number   `json:"ratio"`
+	Low      Number   `json:"low"`
+	High     Number   `json:"high"`
+	Verdict  Verdict  `json:"verdict"`
+	N        int      `json:"n"`
+	Method   string   `json:"method"`
+	Warnings []string `json:"warnings"`
+	// Percent is the overhead in percent, positive where it is worse.
+	Percent     Number `json:"percent"`
+	PercentLow  Number `json:"percent_low"`
+	PercentHigh Number `json:"percent_high"`
+	// Difference is in the metric's unit.
+	Difference *DocumentEstimate `json:"difference"`
+	// WithTainted is the ratio with tainted blocks left in.
+	WithTainted *DocumentEstimate `json:"with_tainted"`
+	Needs       string            `json:"needs"`
+}
+
+// DocumentWorkload is what holds for a workload's conditions together.
+type DocumentWorkload struct {
+	Workload   string                      `json:"workload"`
+	Blocks     int                         `json:"blocks"`
+	Repeated   int                         `json:"repeated"`
+	Tainted    int                         `json:"tainted"`
+	Failed     int                         `json:"failed"`
+	NoiseFloor map[string]Number           `json:"noise_floor"`
+	AA         map[string]DocumentEstimate `json:"aa"`
+	Warnings   []string                    `json:"warnings"`
+}
+
+// Number is a float64 of which JSON has null where it is no finite number.
+type Number float64
+
+// MarshalJSON implements json.Marshaler.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(n))
+}
+
+// UnmarshalJSON implements json.Unmarshaler: null is NaN.
+func (n *Number) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		*n = Number(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(data, (*float64)(n))
+}
+
+// NewDocument joins a run and its analysis. rep must be of run.
+func NewDocument(run record.Run, rep Report) Document {
+	d := Document{
+		Schema: SchemaID,
+		Run: DocumentRun{
+			ID: run.ID, Study: run.Study, Command: filled(run.Command), Version: run.Version, Seed: run.Seed,
+			Started: run.Started, Status: run.Status, Reason: run.Reason, Plan: run.Plan,
+		},
+		Host:       run.Host,
+		Analysis:   DocumentAnalysis{SmallestEffect: Number(rep.SmallestEffect), Level: Number(rep.Level)},
+		Conditions: []DocumentCondition{},
+		Workloads:  []DocumentWorkload{},
+		Warnings:   filled(rep.Warnings),
+	}
+	if !run.Finished.IsZero() {
+		finished := run.Finished
+		d.Run.Finished = &finished
+	}
+	at := map[string]int{}
+	for _, c := range run.Conditions {
+		at[c.ID] = len(d.Conditions)
+		d.Conditions = append(d.Conditions, documentCondition(c))
+	}
+	floor := math.NaN()
+	for _, g := range rep.Groups {
+		w := DocumentWorkload{
+			Workload: g.Workload, Blocks: g.Blocks, Repeated: g.Repeated, Tainted: g.Tainted, Failed: g.Failed,
+			NoiseFloor: map[string]Number{}, AA: map[string]DocumentEstimate{}, Warnings: filled(g.Warnings),
+		}
+		for _, m := range g.Metrics {
+			w.NoiseFloor[m.Name] = Number(m.NoiseFloor)
+			if m.Primary {
+				floor = worst(floor, m.NoiseFloor)
+			}
+			if m.AA != nil {
+				w.AA[m.Name] = documentEstimate(*m.AA)
+			}
+			better := workload.Lower
+			if m.HigherIsBetter {
+				better = workload.Higher
+			}
+			for _, r := range m.Rows {
+				i, ok := at[r.Condition]
+				if !ok {
+					continue
+				}
+				c := &d.Conditions[i]
+				c.Metrics[m.Name] = DocumentMetric{Unit: m.Unit, Better: better, Primary: m.Primary, DocumentEstimate: documentEstimate(r.Value)}
+				c.Overhead[m.Name] = documentOverhead(r)
+			}
+		}
+		d.Workloads = append(d.Workloads, w)
+	}
+	d.NoiseFloor = Number(floor)
+	return d
+}
+
+func documentCondition(c record.Condition) DocumentCondition {
+	d := DocumentCondition{
+		ID: c.ID, Label: label(c), Platform: c.Platform, PlatformVersion: c.Version, Setting: map[string]string{},
+		Workload: c.Workload, Params: c.Params, Baseline: c.Baseline,
+		Image:   DocumentImage{Digest: c.Image, Reference: c.ImageRef, Packages: filled(c.Packages)},
+		InForce: c.InForce, NotRepresentative: c.NotRepresentative,
+		Metrics: map[string]DocumentMetric{}, Overhead: map[string]DocumentOverhead{},
+	}
+	for _, p := range c.Setting.Pairs() {
+		d.Setting[p.Key] = p.Value
+	}
+	if d.Params == nil {
+		d.Params = workload.Params{}
+	}
+	return d
+}
+
+func documentEstimate(e stats.Estimate) DocumentEstimate {
+	return DocumentEstimate{
+		Estimate: Number(e.Value), Low: Number(e.Interval.Low), High: Number(e.Interval.High),
+		N: e.N, Method: e.Method, Warnings: filled(e.Warnings),
+	}
+}
+
+func documentOverhead(r Row) DocumentOverhead {
+	if r.Baseline {
+		return DocumentOverhead{Ratio: 1, Low: 1, High: 1, Verdict: Baseline, N: r.Value.N, Method: "by definition", Warnings: []string{}}
+	}
+	difference, all := documentEstimate(r.Difference), documentEstimate(r.RatioAll)
+	return DocumentOverhead{
+		Ratio: Number(r.Ratio.Value), Low: Number(r.Ratio.Interval.Low), High: Number(r.Ratio.Interval.High),
+		Verdict: r.Verdict, N: r.Ratio.N, Method: r.Ratio.Method, Warnings: filled(r.Ratio.Warnings),
+		Percent: Number(r.Percent), PercentLow: Number(r.PercentLow), PercentHigh: Number(r.PercentHigh),
+		Difference: &difference, WithTainted: &all, Needs: r.Needs,
+	}
+}
+
+// filled makes nil an empty list: a reader of the JSON need not expect null.
+func filled(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}
+
+// WriteJSON writes a document, indented for people too.
+func WriteJSON(w io.Writer, d Document) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(d); err != nil {
+		return fmt.Errorf("write run %s as JSON: %w", d.Run.ID, err)
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package overhead
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"tare/record"
+	"tare/workload"
+)
+
+// Redact gives a copy of a run that can be shown to strangers: without the
+// host's name, the kernel's command line, what the user's own program was
+// called with, environments and cgroup paths; and with every other path, user
+// name and mention of the host replaced wherever it stands. Equal paths get
+// equal names, so that conditions stay apart. What was measured is untouched.
+func Redact(run record.Run) record.Run {
+	r := newRedactor(run)
+	out := run
+	out.Host.Hostname, out.Host.CmdLine = "", ""
+	out.Host.Mitigated = maps.Clone(run.Host.Mitigated)
+	out.Host.Versions = r.values(run.Host.Versions)
+	out.Command = r.command(run.Command)
+	out.Reason = r.text(run.Reason)
+	out.Plan.Notes = r.texts(run.Plan.Notes)
+
+	out.Conditions = slices.Clone(run.Conditions)
+	for i := range out.Conditions {
+		c := &out.Conditions[i]
+		c.ID, c.Label, c.Workload = r.text(c.ID), r.text(c.Label), r.text(c.Workload)
+		c.Params = workload.Params(r.values(c.Params))
+		c.ImageRef, c.Version, c.NotRepresentative = r.text(c.ImageRef), r.text(c.Version), r.text(c.NotRepresentative)
+		c.Metrics = slices.Clone(c.Metrics)
+		for j := range c.Metrics {
+			c.Metrics[j].Doc = r.text(c.Metrics[j].Doc)
+		}
+		if c.InForce == nil {
+			continue
+		}
+		force := *c.InForce
+		force.Env, force.Cgroups = nil, nil
+		force.LSM, force.Stdin, force.Stdout = r.text(force.LSM), r.text(force.Stdin), r.text(force.Stdout)
+		c.InForce = &force
+	}
+	out.Trials = slices.Clone(run.Trials)
+	for i := range out.Trials {
+		t := &out.Trials[i]
+		t.Condition, t.Workload = r.text(t.Condition), r.text(t.Workload)
+		t.Error = r.text(t.Error)
+		t.Taint = r.texts(t.Taint)
+	}
+	return out
+}
+
+// redactor replaces what must not be seen.
+type redactor struct {
+	paths map[string]string
+	names []replacement
+	keep  map[string]bool // what has a slash and is no path: platforms
+}
+
+type replacement struct {
+	pattern *regexp.Regexp
+	with    string
+}
+
+var (
+	absolutePath = regexp.MustCompile(`(^|[^A-Za-z0-9_/.~-])((?:~[A-Za-z0-9_.-]*)?/[^\s"'` + "`" + `,;:()<>|]+)`)
+	relativePath = regexp.MustCompile(`(^|[\s"'=,:(@])(\.{0,2}[A-Za-z0-9_.~-]*/[^\s"'` + "`" + `,;:()<>|]+)`)
+	fileName     = regexp.MustCompile(`(^|[\s"'=,:(@/])([A-Za-z0-9_.-]+\.(?:yaml|yml|tar|tgz|gz|xz|zst|json|html|db|csv|txt|log|sh))\b`)
+	home         = regexp.MustCompile(`(?:/home/|/Users/|~)([A-Za-z0-9_][A-Za-z0-9_.-]*)`)
+)
+
+func newRedactor(run record.Run) *redactor {
+	r := &redactor{paths: map[string]string{}, keep: map[string]bool{}}
+	users := map[string]bool{}
+	look := func(text string) {
+		for _, match := range home.FindAllStringSubmatch(text, -1) {
+			users[match[1]] = true
+		}
+	}
+	for _, text := range run.Command {
+		look(text)
+	}
+	look(run.Reason)
+	for _, c := range run.Conditions {
+		r.keep[c.Platform] = true
+		look(c.ID)
+		look(c.ImageRef)
+	}
+	for _, t := range run.Trials {
+		look(t.Error)
+	}
+	if run.Host.Hostname != "" {
+		r.hide(run.Host.Hostname, "[host]")
+		if short, _, dotted := strings.Cut(run.Host.Hostname, "."); dotted {
+			r.hide(short, "[host]")
+		}
+	}
+	for _, user := range slices.Sorted(maps.Keys(users)) {
+		if user != "root" { // everyone's
+			r.hide(user, "[user]")
+		}
+	}
+	return r
+}
+
+// hide replaces a name where it stands as a whole word.
+func (r *redactor) hide(name, with string) {
+	r.names = append(r.names, replacement{regexp.MustCompile(`(^|[^A-Za-z0-9])` + regexp.QuoteMeta(name) + `($|[^A-Za-z0-9])`), "${1}" + with + "${2}"})
+}
+
+func (r *redactor) text(s string) string {
+	for _, pattern := range []*regexp.Regexp{absolutePath, relativePath, fileName} {
+		s = pattern.ReplaceAllStringFunc(s, func(match string) string {
+			parts := pattern.FindStringSubmatch(match)
+			if r.keep[parts[2]] {
+				return match
+			}
+			return parts[1] + r.path(parts[2])
+		})
+	}
+	for _, n := range r.names {
+		// Twice: of two names side by side the first takes the space between.
+		s = n.pattern.ReplaceAllString(n.pattern.ReplaceAllString(s, n.with), n.with)
+	}
+	return s
+}
+
+func (r *redactor) path(p string) string {
+	name, ok := r.paths[p]
+	if !ok {
+		name = fmt.Sprintf("[path-%d]", len(r.paths)+1)
+		r.paths[p] = name
+	}
+	return name
+}
+
+func (r *redactor) texts(list []string) []string {
+	if list == nil {
+		return nil
+	}
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = r.text(s)
+	}
+	return out
+}
+
+func (r *redactor) values(m map[string]string) map[string]string {
+	if m == nil {
+		return nil
+	}
+	out := make(map[string]string, len(m))
+	for key, value := range m {
+		out[key] = r.text(value)
+	}
+	return out
+}
+
+// command keeps the program's bare name and tare's own arguments. What follows
+// "--" is the user's program, of which any word may be a secret.
+func (r *redactor) command(args []string) []string {
+	if args == nil {
+		return nil
+	}
+	var out []string
+	for i, arg := range args {
+		switch {
+		case i == 0:
+			out = append(out, filepath.Base(arg))
+		case arg == "--":
+			return append(out, "--", "[command]")
+		default:
+			out = append(out, r.text(arg))
+		}
+	}
+	return out
+}
