@@ -85,5 +85,8 @@ func gone(err error) bool { return errdefs.IsNotFound(err) }
 // oneLine is the message without the client's preamble and line breaks.
 func oneLine(err error) string {
 	message := strings.TrimPrefix(err.Error(), "Error response from daemon: ")
-	return strings.Join(strings.Fields(message), " ")
+	if message = strings.Join(strings.Fields(message), " "); message == "" {
+		return "the engine gives no reason"
+	}
+	return message
 }

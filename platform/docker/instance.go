@@ -17,7 +17,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"tare/kernel/cgroup"
-	"tare/kernel/pidfd"
+	"tare/kernel/process"
 	"tare/kernel/procfs"
 	"tare/platform"
 )
@@ -34,7 +34,7 @@ type instance struct {
 	id          string
 	requested   time.Time
 	pid         int // 0 where the program had ended before the engine could tell
-	process     *pidfd.Process
+	process     *process.Handle // nil where it had ended
 	group       cgroup.Group
 	addresses   map[int]string
 	output      *output // nil where nobody wants it
@@ -70,26 +70,40 @@ func (i *instance) hold() error {
 	if i.pid <= 0 {
 		return nil
 	}
-	process, err := pidfd.Open(i.pid)
-	if errors.Is(err, syscall.ESRCH) {
+	identity, err := process.Identify(i.pid)
+	if procfs.Gone(err) {
+		return nil
+	}
+	var handle *process.Handle
+	if err == nil {
+		handle, err = identity.Open()
+	}
+	if errors.Is(err, process.ErrGone) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("follow %s in container %s: %w", i.spec.Args[0], i.name, err)
 	}
 	group, err := platform.OwnGroup(i.pid)
-	if err == nil && !i.names(group) && !process.Ended() {
+	if err == nil && i.names(group) {
+		i.process, i.group = handle, group
+		return nil
+	}
+	handle.Close()
+	if errors.Is(err, platform.ErrGone) || !alive(identity) {
+		return nil
+	}
+	if err == nil {
 		err = fmt.Errorf("process %d, which the engine named, is not in its cgroup; the engine runs on another machine, or in a container", i.pid)
 	}
-	if err != nil || !i.names(group) {
-		process.Close()
-		if errors.Is(err, platform.ErrGone) {
-			return nil
-		}
-		return err
-	}
-	i.process, i.group = process, group
-	return nil
+	return err
+}
+
+// alive reports whether the process runs: a zombie does not, and one that
+// took its id since is another.
+func alive(id process.Identity) bool {
+	stat, err := procfs.Host.Process(id.PID).Stat()
+	return err == nil && !stat.Zombie() && stat.StartTicks == id.StartTicks
 }
 
 // names reports whether the cgroup is the container's: the id may have gone to
@@ -109,7 +123,7 @@ func (i *instance) Address(port int) string { return i.addresses[port] }
 
 // Processes implements [platform.Instance].
 func (i *instance) Processes() ([]int, error) {
-	if i.process == nil || i.process.Ended() {
+	if i.process == nil || !alive(i.process.Identity) {
 		return nil, i.ended()
 	}
 	pids, err := i.group.Processes()
@@ -138,7 +152,7 @@ func (i *instance) InForce() (platform.InForce, error) {
 	i.awaitProgram()
 	force, err := platform.ReadInForce(i.pid, i.spec.Data)
 	// The id named our process all along only if that lives still.
-	if i.process.Ended() {
+	if !alive(i.process.Identity) {
 		return platform.InForce{}, i.ended()
 	}
 	return force, err
@@ -156,13 +170,13 @@ func (i *instance) awaitProgram() {
 		runtime = r.Path
 	}
 	runtime = filepath.Base(runtime)
-	process := procfs.Host.Process(i.pid)
+	program := procfs.Host.Process(i.pid)
 	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Microsecond) {
-		stat, err := process.Stat()
+		stat, err := program.Stat()
 		if err != nil || stat.Zombie() {
 			return
 		}
-		args, err := process.Args()
+		args, err := program.Args()
 		if err != nil {
 			return
 		}
@@ -242,7 +256,7 @@ func (i *instance) Stop(ctx context.Context) error {
 	err := i.release(ctx)
 	if err != nil && i.process != nil {
 		// Whatever the engine says, the program does not go on.
-		if kerr := i.process.Kill(); kerr != nil && !errors.Is(kerr, syscall.ESRCH) {
+		if kerr := i.process.Signal(int(syscall.SIGKILL)); kerr != nil && !errors.Is(kerr, process.ErrGone) {
 			err = errors.Join(err, kerr)
 		}
 	}
@@ -298,7 +312,7 @@ func (i *instance) lastWords(ended chan<- struct{}) {
 	if i.process == nil {
 		return
 	}
-	if err := i.process.Await(); err != nil {
+	if err := i.process.Await(context.Background()); err != nil {
 		return
 	}
 	usage, err := platform.ReadUsage(i.group)
