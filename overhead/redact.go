@@ -67,11 +67,13 @@ type replacement struct {
 	with    string
 }
 
+// A path is whatever has a slash, up to what separates words in messages,
+// lists and options: better a rate too many than a directory too few.
 var (
-	absolutePath = regexp.MustCompile(`(^|[^A-Za-z0-9_/.~-])((?:~[A-Za-z0-9_.-]*)?/[^\s"'` + "`" + `,;:()<>|]+)`)
-	relativePath = regexp.MustCompile(`(^|[\s"'=,:(@])(\.{0,2}[A-Za-z0-9_.~-]*/[^\s"'` + "`" + `,;:()<>|]+)`)
-	fileName     = regexp.MustCompile(`(^|[\s"'=,:(@/])([A-Za-z0-9_.-]+\.(?:yaml|yml|tar|tgz|gz|xz|zst|json|html|db|csv|txt|log|sh))\b`)
-	home         = regexp.MustCompile(`(?:/home/|/Users/|~)([A-Za-z0-9_][A-Za-z0-9_.-]*)`)
+	anyPath  = regexp.MustCompile("[^\\s\"'`,;:()<>|=@]*/[^\\s\"'`,;:()<>|]*")
+	rate     = regexp.MustCompile(`^[A-Za-z%]+/s$`) // "requests/s"
+	fileName = regexp.MustCompile(`[A-Za-z0-9_.-]+\.(?:yaml|yml|tar|tgz|gz|xz|zst|json|html|db|csv|txt|log|sh)\b`)
+	home     = regexp.MustCompile(`(?:/home/|/Users/|~)([A-Za-z0-9_][A-Za-z0-9_.-]*)`)
 )
 
 func newRedactor(run record.Run) *redactor {
@@ -114,13 +116,12 @@ func (r *redactor) hide(name, with string) {
 }
 
 func (r *redactor) text(s string) string {
-	for _, pattern := range []*regexp.Regexp{absolutePath, relativePath, fileName} {
+	for _, pattern := range []*regexp.Regexp{anyPath, fileName} {
 		s = pattern.ReplaceAllStringFunc(s, func(match string) string {
-			parts := pattern.FindStringSubmatch(match)
-			if r.keep[parts[2]] {
+			if r.keep[match] || rate.MatchString(match) {
 				return match
 			}
-			return parts[1] + r.path(parts[2])
+			return r.path(match)
 		})
 	}
 	for _, n := range r.names {
