@@ -221,12 +221,15 @@ func newRowPage(run record.Run, r overhead.Row, col column, f forest) rowPage {
 	switch {
 	case figure == "":
 		if !r.Baseline {
-			p.Verdict, p.Class = orElse(p.Verdict, "no figure"), "none"
+			p.Verdict, p.Class = "no figure", "none"
 		}
 	case unit != "":
 		p.Overhead = typeset(figure + " " + unit)
 	default:
 		p.Overhead = typeset(figure + " %")
+	}
+	if p.Class == "none" && figure != "" {
+		p.Verdict = "no verdict"
 	}
 	p.Why = why
 	return p

@@ -12,7 +12,8 @@ import (
 type table struct {
 	head  []string // as many as cells in a row; the first is the table's title
 	rows  []tableRow
-	notes []string // below it: what rows lack and why, the noise floor
+	// Below it: what rows lack and why, then whatever else there is to say.
+	absences, notes []string
 }
 
 type tableRow struct {
@@ -41,7 +42,7 @@ func metricTable(run record.Run, m overhead.MetricReport, level float64) table {
 			figure += " %"
 		}
 		if why != "" {
-			t.notes = append(t.notes, label(r)+": "+why+".")
+			t.absences = append(t.absences, label(r)+": "+why+".")
 		}
 		if r.Verdict == overhead.Inconclusive && r.Needs != "" && figure != "" {
 			t.notes = append(t.notes, label(r)+": "+clean(r.Needs)+" would tell.")
@@ -144,7 +145,7 @@ func (s *screen) beside(tables []table, widths []int) {
 				}
 			}
 		}
-		s.notes(t.notes)
+		s.notes(append(t.absences, t.notes...))
 	}
 }
 
@@ -160,7 +161,7 @@ func (s *screen) below(tables []table, widths []int) {
 			s.paragraph(plain, r.cells[0])
 			s.line(s.figures(r, widths))
 		}
-		s.notes(t.notes)
+		s.notes(append(t.absences, t.notes...))
 	}
 }
 
@@ -180,7 +181,7 @@ func (s *screen) loose(tables []table) {
 			}
 			s.hang(plain, r.cells[0]+":", strings.Join(parts, ", "))
 		}
-		s.notes(t.notes)
+		s.notes(append(t.absences, t.notes...))
 	}
 }
 

@@ -124,7 +124,7 @@ func (s *screen) interim(run record.Run, rep overhead.Report) {
 		var tables []table
 		for _, m := range primaries(g) {
 			t := metricTable(run, m, rep.Level)
-			t.notes = nil
+			t.absences, t.notes = nil, nil
 			tables = append(tables, t)
 		}
 		s.tables(tables)
