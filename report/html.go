@@ -228,7 +228,7 @@ func newRowPage(run record.Run, r overhead.Row, col column, f forest) rowPage {
 	default:
 		p.Overhead = typeset(figure + " %")
 	}
-	if p.Class == "none" && figure != "" {
+	if p.Class == "none" && (figure != "" || r.Baseline) {
 		p.Verdict = "no verdict"
 	}
 	p.Why = why

@@ -10,8 +10,8 @@ import (
 
 // A table is one metric's conditions.
 type table struct {
-	head  []string // as many as cells in a row; the first is the table's title
-	rows  []tableRow
+	head []string // as many as cells in a row; the first is the table's title
+	rows []tableRow
 	// Below it: what rows lack and why, then whatever else there is to say.
 	absences, notes []string
 }

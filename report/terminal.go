@@ -18,6 +18,8 @@ type TerminalOptions struct {
 	Next   []string // commands to run next
 	Report string   // path of the HTML report; empty where there is none
 	Weight Weight   // what measuring itself cost
+	// All shows every metric; without it, those that carry the verdict.
+	All bool
 	// Interim makes the table short: the run is not over.
 	Interim bool
 }
@@ -36,7 +38,7 @@ func Terminal(w io.Writer, run record.Run, rep overhead.Report, opt TerminalOpti
 	s.blank()
 	s.header(run, rep)
 	for _, g := range rep.Groups {
-		s.group(run, rep, g)
+		s.group(run, rep, g, opt.All)
 	}
 	s.warnings(rep.Warnings)
 	s.closing(run, opt)
@@ -59,7 +61,7 @@ func (s *screen) header(run record.Run, rep overhead.Report) {
 	s.field("time", timeText(run))
 }
 
-func (s *screen) group(run record.Run, rep overhead.Report, g overhead.Group) {
+func (s *screen) group(run record.Run, rep overhead.Report, g overhead.Group, all bool) {
 	s.blank()
 	if len(rep.Groups) > 1 {
 		s.rule(clean(g.Workload))
@@ -69,6 +71,9 @@ func (s *screen) group(run record.Run, rep overhead.Report, g overhead.Group) {
 		s.blank()
 	}
 	metrics := primaries(g)
+	if all {
+		metrics = g.Metrics
+	}
 	tables := make([]table, len(metrics))
 	for i, m := range metrics {
 		tables[i] = metricTable(run, m, rep.Level)

@@ -199,6 +199,17 @@ func TestEmptyRunIsAnAnswer(t *testing.T) {
 	}
 }
 
+func TestSecondaryMetricsOnRequest(t *testing.T) {
+	short, whole := ordinary, ordinary
+	whole.All = true
+	if out := screenOf(t, redis(), short); strings.Contains(out, "get-p99") {
+		t.Errorf("the first screen holds a secondary metric:\n%s", out)
+	}
+	if out := screenOf(t, redis(), whole); !strings.Contains(out, "get-p99, less is better") {
+		t.Errorf("a secondary metric is missing though all were asked for:\n%s", out)
+	}
+}
+
 // ladder is a run whose conditions add one layer each.
 func ladder() *bench {
 	b := newBench(16)
