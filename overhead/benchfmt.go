@@ -14,7 +14,7 @@ import (
 	"tare/workload"
 )
 
-// WriteBenchfmt writes a run in the Go benchmark format
+// Benchfmt writes a run in the Go benchmark format
 // (golang.org/x/perf/benchfmt), which benchstat reads:
 //
 //	BenchmarkRedis/platform=docker/network=bridge/metric=get 1 69000 requests/s
@@ -24,7 +24,7 @@ import (
 // place for them that every reader heeds. benchstat takes the trials for
 // independent: it sees neither pairs nor blocks, so its intervals are wider
 // than tare's.
-func WriteBenchfmt(w io.Writer, run record.Run) error {
+func Benchfmt(w io.Writer, run record.Run) error {
 	out := bufio.NewWriter(w)
 	config := func(key, value string) {
 		if value = strings.Join(strings.Fields(value), " "); value != "" {

@@ -13,14 +13,15 @@ import (
 
 var csvHeader = []string{"run", "block", "attempt", "position", "condition", "metric", "unit", "value", "taint"}
 
-// WriteCSV writes one row a sample, of every attempt and of the warm-up (block
+// CSV writes one row a sample, of every attempt and of the warm-up (block
 // 0). A metric that is a quantile of a histogram has a row a trial, with the
 // trial's own quantile: these serve to look at, but are not to be averaged.
 // Trials that yielded nothing have no rows. taint holds the causes, separated
 // by "; ".
-func WriteCSV(w io.Writer, run record.Run) error {
+func CSV(w io.Writer, run record.Run) error {
 	out := csv.NewWriter(w)
-	out.Write(csvHeader) // errors stay with the writer until Flush
+	put := func(row []string) { _ = out.Write(row) } // an error stays with the writer until Flush
+	put(csvHeader)
 	definitions := metricsByCondition(run)
 	var l layout // only for its reading of trials
 	for i := range run.Trials {
@@ -29,7 +30,7 @@ func WriteCSV(w io.Writer, run record.Run) error {
 			continue
 		}
 		write := func(metric, unit string, value float64) {
-			out.Write([]string{
+			put([]string{
 				run.ID, strconv.Itoa(t.Block), strconv.Itoa(t.Attempt), strconv.Itoa(t.Position), t.Condition,
 				metric, unit, strconv.FormatFloat(value, 'g', -1, 64), strings.Join(t.Taint, "; "),
 			})

@@ -255,8 +255,8 @@ func filled(s []string) []string {
 	return s
 }
 
-// WriteJSON writes a document, indented for people too.
-func WriteJSON(w io.Writer, d Document) error {
+// JSON writes a document, indented for people too.
+func JSON(w io.Writer, d Document) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")

@@ -22,7 +22,7 @@ import (
 func document(t testing.TB, run record.Run) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := overhead.WriteJSON(&out, overhead.NewDocument(run, overhead.Analyse(run, overhead.Options{}))); err != nil {
+	if err := overhead.JSON(&out, overhead.NewDocument(run, overhead.Analyse(run, overhead.Options{}))); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()

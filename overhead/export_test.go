@@ -27,7 +27,7 @@ func TestCSVHasARowASample(t *testing.T) {
 		}
 	}}.run(t)
 	var out bytes.Buffer
-	if err := overhead.WriteCSV(&out, run); err != nil {
+	if err := overhead.CSV(&out, run); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := csv.NewReader(&out).ReadAll()
@@ -71,7 +71,7 @@ var (
 func benchfmtLines(t *testing.T, run record.Run) []string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := overhead.WriteBenchfmt(&out, run); err != nil {
+	if err := overhead.Benchfmt(&out, run); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")

@@ -2,6 +2,7 @@ package record
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"tare/platform"
@@ -130,7 +131,7 @@ func (s *Store) Resume(runID string) error {
 	return s.change("resume "+runID, func(tx *sql.Tx) error {
 		var status Status
 		err := tx.QueryRow("SELECT status FROM runs WHERE id = ?", runID).Scan(&status)
-		if err == sql.ErrNoRows {
+		if errors.Is(err, sql.ErrNoRows) {
 			return &NotFound{ID: runID}
 		}
 		if err != nil {

@@ -2,6 +2,7 @@ package record
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"sort"
 )
@@ -64,7 +65,7 @@ func (s *Store) Taint(trialID int64, causes []string) error {
 func beginTrial(tx *sql.Tx, runID string, t Trial) (int64, error) {
 	var workload string
 	err := tx.QueryRow("SELECT workload FROM conditions WHERE run_id = ? AND id = ?", runID, t.Condition).Scan(&workload)
-	if err == sql.ErrNoRows {
+	if errors.Is(err, sql.ErrNoRows) {
 		return 0, &Invalid{What: fmt.Sprintf("trial of %q", t.Condition), Why: fmt.Sprintf("run %q has no such condition", runID)}
 	}
 	if err != nil {
