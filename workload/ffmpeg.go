@@ -1,0 +1,158 @@
+package workload
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// ffmpeg is S2's CPU-bound program: a clip in H.264 made into H.265. Its
+// figures are those that ffmpeg's own -benchmark prints; the frames of its
+// output are counted against those of the clip.
+type ffmpeg struct{}
+
+func (ffmpeg) Name() string    { return "ffmpeg" }
+func (ffmpeg) Summary() string { return "video transcoding, CPU-bound: H.264 to H.265" }
+func (ffmpeg) Source() Source  { return Source{Recipe: "ffmpeg"} }
+
+func (ffmpeg) Params() []Param {
+	return []Param{
+		{"clip", "/clips/720p-1s.mp4", "path inside the image: /clips/720p-1s.mp4, /clips/720p-5s.mp4, or one of your own"},
+		{"preset", "ultrafast", "of the encoder: " + strings.Join(presets, ", ")},
+		{"threads", "0", "of decoder and encoder each, 1 to 64; 0: as many as they see CPUs"},
+		{"codec", "libx265", "libx265 or libx264"},
+	}
+}
+
+var presets = []string{"ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow"}
+
+func (ffmpeg) Program(p Params) (Program, error) {
+	clip := p["clip"]
+	if !strings.HasPrefix(clip, "/") {
+		return Program{}, &WrongValue{"clip", clip, "an absolute path inside the image, such as /clips/720p-5s.mp4"}
+	}
+	preset, err := p.oneOf("preset", presets...)
+	if err != nil {
+		return Program{}, err
+	}
+	threads, err := p.whole("threads", 0, 64)
+	if err != nil {
+		return Program{}, err
+	}
+	codec, err := p.oneOf("codec", "libx265", "libx264")
+	if err != nil {
+		return Program{}, err
+	}
+	n := strconv.FormatInt(threads, 10)
+	args := []string{"/usr/bin/ffmpeg", "-hide_banner", "-nostdin", "-nostats", "-benchmark", "-y",
+		"-threads", n, "-i", clip, "-an", "-c:v", codec, "-preset", preset, "-threads", n}
+	if codec == "libx265" && threads > 0 {
+		// x265 makes its own pool, whatever -threads says.
+		args = append(args, "-x265-params", "pools="+n)
+	}
+	args = append(args, "-f", "mp4", "/data/out.mp4")
+	// At 720p the fastest preset took 190 MiB, nearly all of it frames.
+	return Program{Args: args, Data: []string{"/data"}, MemoryNeed: 224 << 20}, nil
+}
+
+func (ffmpeg) Metrics(p Params) []Metric {
+	metrics := []Metric{
+		{Name: "elapsed", Unit: "s", Better: Lower, Primary: true, Doc: "transcoding, by ffmpeg's own clock"},
+		{Name: "cpu", Unit: "s", Better: Lower, Doc: "user and system time of ffmpeg"},
+		{Name: "wall", Unit: "s", Better: Lower, Doc: "from the request to launch to the end, what the platform took included"},
+	}
+	if p["codec"] == "libx265" {
+		metrics = append(metrics, Metric{Name: "pool-threads", Unit: "threads", Better: Higher, Count: true,
+			Doc: "that x265 made for itself from the CPUs it saw; 0 where it saw none"})
+	}
+	return metrics
+}
+
+func (w ffmpeg) Drive(ctx context.Context, t Trial) error {
+	exit, err := finish(ctx, t)
+	if err != nil {
+		return err
+	}
+	_, stderr := t.Output()
+	outcome, err := parseFFmpeg(stderr)
+	if err != nil {
+		return err
+	}
+	p := t.Params()
+	// Counted after the program's end, so that nothing disturbs it.
+	counted, err := t.Generate(ctx, []string{"/usr/bin/ffprobe", "-v", "error", "-select_streams", "v:0",
+		"-count_packets", "-show_entries", "stream=nb_read_packets", "-of", "csv=p=0", p["clip"]})
+	if err != nil {
+		return fmt.Errorf("count the frames of %s: %w", p["clip"], err)
+	}
+	want, err := strconv.ParseInt(strings.TrimSpace(string(counted)), 10, 64)
+	if err != nil || want <= 0 {
+		return fmt.Errorf("count the frames of %s: ffprobe printed %q, want a number", p["clip"], counted)
+	}
+	if outcome.frames != want {
+		return fmt.Errorf("ffmpeg wrote %d frames of the clip's %d: not valid", outcome.frames, want)
+	}
+	t.Record("elapsed", outcome.elapsed)
+	t.Record("cpu", outcome.cpu)
+	t.Record("wall", exit.Elapsed.Seconds())
+	if p["codec"] == "libx265" {
+		t.Record("pool-threads", outcome.poolThreads)
+	}
+	return nil
+}
+
+// ffmpegOutcome is what ffmpeg says of itself.
+type ffmpegOutcome struct {
+	elapsed, cpu float64 // seconds
+	frames       int64
+	poolThreads  float64
+}
+
+var (
+	benchLine  = regexp.MustCompile(`(?m)^bench: utime=([0-9.]+)s stime=([0-9.]+)s rtime=([0-9.]+)s`)
+	framesLine = regexp.MustCompile(`(?m)(?:^|\r)frame= *([0-9]+) `)
+	poolLine   = regexp.MustCompile(`Thread pool created using ([0-9]+) threads`)
+)
+
+// parseFFmpeg reads what ffmpeg -benchmark prints on standard error.
+func parseFFmpeg(stderr []byte) (ffmpegOutcome, error) {
+	var o ffmpegOutcome
+	bench := benchLine.FindSubmatch(stderr)
+	if bench == nil {
+		return o, fmt.Errorf("ffmpeg printed no figures of its own (bench: utime=... stime=... rtime=...); its last words: %s", tail(stderr))
+	}
+	var seconds [3]float64
+	for i := range seconds {
+		v, err := strconv.ParseFloat(string(bench[i+1]), 64)
+		if err != nil {
+			return o, fmt.Errorf("figures of ffmpeg %q: %w", bench[0], err)
+		}
+		seconds[i] = v
+	}
+	o.cpu, o.elapsed = seconds[0]+seconds[1], seconds[2]
+	if o.elapsed <= 0 {
+		return o, fmt.Errorf("figures of ffmpeg %q: took no time", bench[0])
+	}
+	// Progress may have been printed before; the last line is the whole.
+	counts := framesLine.FindAllSubmatch(stderr, -1)
+	if len(counts) == 0 {
+		return o, fmt.Errorf("ffmpeg printed no count of frames; its last words: %s", tail(stderr))
+	}
+	frames, err := strconv.ParseInt(string(counts[len(counts)-1][1]), 10, 64)
+	if err != nil {
+		return o, fmt.Errorf("frames of ffmpeg: %w", err)
+	}
+	o.frames = frames
+	// Several pools where there are several memory nodes.
+	for _, pool := range poolLine.FindAllSubmatch(stderr, -1) {
+		n, err := strconv.ParseFloat(string(bytes.TrimSpace(pool[1])), 64)
+		if err != nil {
+			return o, fmt.Errorf("thread pool of x265: %w", err)
+		}
+		o.poolThreads += n
+	}
+	return o, nil
+}

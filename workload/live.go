@@ -1,0 +1,129 @@
+package workload
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Ended says that a program ended otherwise than it should have.
+type Ended struct {
+	Exit      Exit
+	Service   bool   // it should have gone on
+	LastWords string // the end of what it printed
+}
+
+func (e *Ended) Error() string {
+	what := "the program ended"
+	switch {
+	case e.Exit.OOMKilled:
+		what = "the kernel killed the program for its memory limit; give it more memory"
+	case e.Service:
+		what = fmt.Sprintf("the service ended by itself, with status %d", e.Exit.Code)
+	default:
+		what = fmt.Sprintf("the program ended with status %d", e.Exit.Code)
+	}
+	if e.LastWords == "" {
+		return what + " and printed nothing"
+	}
+	return what + "; its last words: " + e.LastWords
+}
+
+// finish waits until a batch program ends, and is an error unless it ended well.
+func finish(ctx context.Context, t Trial) (Exit, error) {
+	exit, err := t.Wait(ctx)
+	if err != nil {
+		return exit, fmt.Errorf("wait for the program: %w", err)
+	}
+	if exit.Code != 0 || exit.OOMKilled {
+		return exit, &Ended{Exit: exit, LastWords: lastWords(t)}
+	}
+	return exit, nil
+}
+
+// whileServing runs do while a service runs. Where the service ends by itself
+// do's context is cancelled, and the error is an *Ended: also where do did its
+// work nevertheless, since then something else must have answered it, such as
+// a foreign service on the same port.
+func whileServing(ctx context.Context, t Trial, do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := errors.New("driven")
+	ended := make(chan error, 1)
+	go func() {
+		exit, err := t.Wait(ctx)
+		switch {
+		case ctx.Err() != nil:
+			ended <- nil
+			return
+		case err != nil:
+			err = fmt.Errorf("watch the service: %w", err)
+		default:
+			err = &Ended{Exit: exit, Service: true, LastWords: lastWords(t)}
+		}
+		cancel(err)
+		ended <- err
+	}()
+	err := do(ctx)
+	cancel(done)
+	if end := <-ended; end != nil {
+		return end
+	}
+	return err
+}
+
+// How often a service is asked whether it is ready: soon at first, since many
+// are ready within milliseconds, then rarely, to leave it the CPU.
+const (
+	firstPause = time.Millisecond
+	lastPause  = 50 * time.Millisecond
+	probeLimit = time.Second // of one question
+)
+
+// awaitReady asks until the answer is nil, at most for limit.
+func awaitReady(ctx context.Context, limit time.Duration, what string, ask func(ctx context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		once, stop := context.WithTimeout(bounded, probeLimit)
+		err := ask(once)
+		stop()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(pause):
+		case <-bounded.Done():
+			if ctx.Err() != nil {
+				return fmt.Errorf("wait until %s: %w", what, context.Cause(ctx))
+			}
+			return fmt.Errorf("not ready after %v (%s): %w", limit, what, err)
+		}
+	}
+}
+
+// lastWords is the end of what a program printed, on one line.
+func lastWords(t Trial) string {
+	stdout, stderr := t.Output()
+	if words := tail(stderr); words != "" {
+		return words
+	}
+	return tail(stdout)
+}
+
+// tail is the last few lines, on one.
+func tail(output []byte) string {
+	const lines, bytesEach = 3, 200
+	var last []string
+	all := bytes.FieldsFunc(output, func(r rune) bool { return r == '\n' || r == '\r' })
+	for i := len(all) - 1; i >= 0 && len(last) < lines; i-- {
+		line := bytes.TrimSpace(all[i])
+		if len(line) == 0 {
+			continue
+		}
+		last = append([]string{strings.ToValidUTF8(string(line[:min(len(line), bytesEach)]), "?")}, last...)
+	}
+	return strings.Join(last, " | ")
+}

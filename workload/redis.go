@@ -1,0 +1,337 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tare/load"
+)
+
+// redis is S5's service: Redis, loaded by its own redis-benchmark, in a closed
+// loop as there. Each command is measured by a redis-benchmark of its own, in
+// the order of the parameter, after all keys that it reads have been written
+// and all commands have run for a discarded warm-up.
+type redis struct{}
+
+func (redis) Name() string    { return "redis" }
+func (redis) Summary() string { return "in-memory key-value store, loaded by redis-benchmark" }
+func (redis) Source() Source  { return Source{Recipe: "redis"} }
+
+const redisPort = 6379
+
+// redisCommand is a test of redis-benchmark.
+type redisCommand struct {
+	name  string // for -t, and of our metric
+	title string // first word of its section
+	// perSecond is about what one server thread answers on a small machine
+	// without pipelining; it only sizes the requests.
+	perSecond int64
+	list      bool // it grows a list by an element a request, or needs one so long
+}
+
+// redisCommands leaves out those that empty what they read (LPOP, SPOP, ...):
+// most of their answers would come from a missing key.
+var redisCommands = []redisCommand{
+	{"ping_inline", "PING_INLINE", 80_000, false},
+	{"ping_mbulk", "PING_MBULK", 80_000, false},
+	{"get", "GET", 80_000, false},
+	{"set", "SET", 80_000, false},
+	{"incr", "INCR", 80_000, false},
+	{"mset", "MSET", 60_000, false},
+	{"hset", "HSET", 70_000, false},
+	{"sadd", "SADD", 80_000, false},
+	{"zadd", "ZADD", 70_000, false},
+	{"lpush", "LPUSH", 80_000, true},
+	{"rpush", "RPUSH", 80_000, true},
+	{"lrange_100", "LRANGE_100", 30_000, true},
+	{"lrange_300", "LRANGE_300", 15_000, true},
+	{"lrange_500", "LRANGE_500", 10_000, true},
+	{"lrange_600", "LRANGE_600", 8_000, true},
+}
+
+func (redis) Params() []Param {
+	var names []string
+	for _, c := range redisCommands {
+		names = append(names, c.name)
+	}
+	return []Param{
+		{"commands", "get,set", "comma-separated, of " + strings.Join(names, " ")},
+		{"payload", "3", "bytes of a value, 1 to 1000000"},
+		{"pipeline", "1", "commands sent at once by a client, 1 to 1000"},
+		{"clients", "50", "connections, 1 to 5000"},
+		{"threads", "0", "of the load program, 0 to 64. With any, it ends on a tick of 250 ms: size requests for many seconds"},
+		{"requests", auto, "a command: auto (about a second's worth, four with threads), or 100 to 10^9"},
+		{"keyspace", "0", "random keys among so many, written beforehand; 0 is a single key; up to 10^7"},
+		{"io-threads", "1", "of the server, 1 to 64"},
+		{"appendonly", "no", "no, everysec or always: how the append-only file is flushed"},
+	}
+}
+
+// redisPlan is the parameters, read.
+type redisPlan struct {
+	commands                    []redisCommand
+	payload, pipeline, clients  int64
+	threads, requests, keyspace int64
+	ioThreads                   int64
+	appendOnly                  string
+}
+
+func planRedis(p Params) (plan redisPlan, err error) {
+	for name := range strings.SplitSeq(p["commands"], ",") {
+		name = strings.ToLower(strings.TrimSpace(name))
+		i := slices.IndexFunc(redisCommands, func(c redisCommand) bool { return c.name == name })
+		if i < 0 {
+			var names []string
+			for _, c := range redisCommands {
+				names = append(names, c.name)
+			}
+			return plan, &WrongValue{"commands", p["commands"], "a comma-separated list of " + strings.Join(names, ", ")}
+		}
+		if slices.Contains(plan.commands, redisCommands[i]) {
+			return plan, &WrongValue{"commands", p["commands"], "each command once"}
+		}
+		plan.commands = append(plan.commands, redisCommands[i])
+	}
+	for _, n := range []struct {
+		name      string
+		low, high int64
+		to        *int64
+	}{
+		{"payload", 1, 1_000_000, &plan.payload},
+		{"pipeline", 1, 1000, &plan.pipeline},
+		{"clients", 1, 5000, &plan.clients},
+		{"threads", 0, 64, &plan.threads},
+		{"keyspace", 0, 10_000_000, &plan.keyspace},
+		{"io-threads", 1, 64, &plan.ioThreads},
+	} {
+		if *n.to, err = p.whole(n.name, n.low, n.high); err != nil {
+			return plan, err
+		}
+	}
+	if plan.requests, err = p.wholeOrAuto("requests", 100, 1e9); err != nil {
+		return plan, err
+	}
+	plan.appendOnly, err = p.oneOf("appendonly", "no", "everysec", "always")
+	return plan, err
+}
+
+// requestsOf is how many requests measure a command.
+func (p redisPlan) requestsOf(c redisCommand) int64 {
+	if p.requests > 0 {
+		return p.requests
+	}
+	// A pipeline raises the rate nearly in proportion, to ten times or so.
+	n := c.perSecond * min(p.pipeline, 10)
+	if p.threads > 0 {
+		n *= 4 // for the tick of 250 ms
+	}
+	return n
+}
+
+// warmupOf is how many warm it up beforehand.
+func (p redisPlan) warmupOf(c redisCommand) int64 {
+	return max(p.requestsOf(c)/10, p.clients*p.pipeline)
+}
+
+func (redis) Program(p Params) (Program, error) {
+	plan, err := planRedis(p)
+	if err != nil {
+		return Program{}, err
+	}
+	args := []string{"/usr/bin/redis-server", "--bind", "0.0.0.0", "--port", strconv.Itoa(redisPort),
+		"--protected-mode", "no", "--dir", "/data", "--save", "", "--io-threads", strconv.FormatInt(plan.ioThreads, 10)}
+	if plan.appendOnly == "no" {
+		args = append(args, "--appendonly", "no")
+	} else {
+		args = append(args, "--appendonly", "yes", "--appendfsync", plan.appendOnly)
+	}
+	return Program{
+		Args: args, Ports: []int{redisPort}, Data: []string{"/data"},
+		Service: true, MemoryNeed: plan.memory(),
+	}, nil
+}
+
+// memory is the least with which the server can hold what the trial writes.
+func (p redisPlan) memory() int64 {
+	const (
+		server = 16 << 20 // itself, idle
+		client = 40 << 10 // its buffers
+		key    = 112      // a key's share of the tables, its name and headers
+		elem   = 16       // a list element's header and slack
+	)
+	need := server + p.clients*(client+p.pipeline*p.payload) + p.keyspace*(key+p.payload)
+	for _, c := range p.commands {
+		if c.list {
+			need += (p.requestsOf(c) + p.warmupOf(c)) * (elem + p.payload)
+		}
+	}
+	return need
+}
+
+func (redis) Metrics(p Params) []Metric {
+	plan, err := planRedis(p)
+	if err != nil {
+		return nil // Program has refused the parameters
+	}
+	var metrics []Metric
+	for _, c := range plan.commands {
+		metrics = append(metrics, Metric{Name: c.name, Unit: "requests/s", Better: Higher, Primary: true,
+			Doc: "throughput of " + strings.ToUpper(c.name)})
+	}
+	for _, c := range plan.commands {
+		for _, q := range []struct {
+			suffix   string
+			quantile float64
+		}{{"-p50", 0.5}, {"-p99", 0.99}} {
+			metrics = append(metrics, Metric{Name: c.name + q.suffix, Unit: "us", Better: Lower,
+				Quantile: q.quantile, Histogram: c.name,
+				Doc: "latency of " + strings.ToUpper(c.name) + " in a closed loop, a whole pipeline's where there is one"})
+		}
+	}
+	return metrics
+}
+
+// readyWithin bounds the start of the server, with an empty data directory.
+const readyWithin = 30 * time.Second
+
+func (r redis) Drive(ctx context.Context, t Trial) error {
+	plan, err := planRedis(t.Params())
+	if err != nil {
+		return err
+	}
+	address := t.Address(redisPort)
+	return whileServing(ctx, t, func(ctx context.Context) error {
+		err := awaitReady(ctx, readyWithin, "redis answers PING at "+address, func(ctx context.Context) error {
+			return pingRedis(ctx, address)
+		})
+		if err != nil {
+			return err
+		}
+		if err := plan.fill(ctx, address); err != nil {
+			return fmt.Errorf("write the keys that are read: %w", err)
+		}
+		for _, c := range plan.commands {
+			if _, err := plan.benchmark(ctx, t, address, c, plan.warmupOf(c)); err != nil {
+				return fmt.Errorf("warm up %s: %w", c.name, err)
+			}
+		}
+		for _, c := range plan.commands {
+			s, err := plan.benchmark(ctx, t, address, c, plan.requestsOf(c))
+			if err != nil {
+				return fmt.Errorf("measure %s: %w", c.name, err)
+			}
+			h, err := s.histogram()
+			if err != nil {
+				return fmt.Errorf("latencies of %s: %w", c.name, err)
+			}
+			t.Record(c.name, s.perSecond)
+			t.RecordHistogram(c.name, h)
+		}
+		return nil
+	})
+}
+
+func pingRedis(ctx context.Context, address string) error {
+	client, err := load.DialRESP(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	replies, err := client.Do(ctx, []string{"PING"})
+	if err != nil {
+		return err
+	}
+	if err := replies[0].Err(); err != nil {
+		return err // "LOADING" among them
+	}
+	if replies[0].Text != "PONG" {
+		return fmt.Errorf("PING was answered by %q", replies[0].Text)
+	}
+	return nil
+}
+
+// fill writes every key that GET may read, so that none of its answers is
+// about a missing key. They are redis-benchmark's names.
+func (p redisPlan) fill(ctx context.Context, address string) error {
+	if !slices.ContainsFunc(p.commands, func(c redisCommand) bool { return c.name == "get" }) {
+		return nil
+	}
+	client, err := load.DialRESP(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	value := strings.Repeat("x", int(p.payload))
+	var batch [][]string
+	// About a MiB at once, and not a command at a time.
+	size := max(1, min(1000, (1<<20)/int(p.payload)))
+	flush := func() error {
+		replies, err := client.Do(ctx, batch...)
+		if err != nil {
+			return err
+		}
+		for _, reply := range replies {
+			if err := reply.Err(); err != nil {
+				return err
+			}
+		}
+		batch = batch[:0]
+		return nil
+	}
+	set := func(key string) error {
+		if batch = append(batch, []string{"SET", key, value}); len(batch) < size {
+			return nil
+		}
+		return flush()
+	}
+	if p.keyspace == 0 {
+		// redis-benchmark's placeholder, which it leaves as it is without -r.
+		err = set("key:__rand_int__")
+	}
+	for i := int64(0); i < p.keyspace && err == nil; i++ {
+		err = set(fmt.Sprintf("key:%012d", i))
+	}
+	if err != nil || len(batch) == 0 {
+		return err
+	}
+	return flush()
+}
+
+// benchmark runs redis-benchmark for one command and gives its section.
+func (p redisPlan) benchmark(ctx context.Context, t Trial, address string, c redisCommand, requests int64) (benchSection, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return benchSection{}, fmt.Errorf("address of redis: %w", err)
+	}
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	args := []string{"/usr/bin/redis-benchmark", "-h", host, "-p", port, "-t", c.name,
+		"-n", number(requests), "-c", number(p.clients), "-d", number(p.payload), "-P", number(p.pipeline), "--precision", "3"}
+	if p.keyspace > 0 {
+		args = append(args, "-r", number(p.keyspace))
+	}
+	if p.threads > 0 {
+		args = append(args, "--threads", number(p.threads))
+	}
+	output, err := t.Generate(ctx, args)
+	if err != nil {
+		return benchSection{}, fmt.Errorf("redis-benchmark: %w", err)
+	}
+	sections, err := parseBenchmark(output)
+	if err != nil {
+		return benchSection{}, fmt.Errorf("output of redis-benchmark: %w", err)
+	}
+	// Besides its own, LRANGE prints the section of the LPUSH that it needs.
+	i := slices.IndexFunc(sections, func(s benchSection) bool { return s.title == c.title })
+	switch {
+	case i < 0:
+		return benchSection{}, fmt.Errorf("output of redis-benchmark has no section %s; its end: %s", c.title, tail(output))
+	case sections[i].requests != requests:
+		return benchSection{}, fmt.Errorf("redis-benchmark completed %d requests of %d", sections[i].requests, requests)
+	}
+	return sections[i], nil
+}
