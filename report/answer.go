@@ -279,7 +279,7 @@ func equivalentClause(found []finding, workload string, smallest float64) string
 	if len(found) > named {
 		return fmt.Sprintf("%d conditions cost%s", len(found), object) + above
 	}
-	return list(names(found)) + verb(found, " costs", " cost") + object + above
+	return list(names(found)) + verb(len(found), " costs", " cost") + object + above
 }
 
 func undecidedClause(found []finding, workload string) string {
@@ -329,13 +329,6 @@ func names(found []finding) []string {
 	return words
 }
 
-func verb(found []finding, one, many string) string {
-	if len(found) == 1 {
-		return one
-	}
-	return many
-}
-
 // overallAnswer gives each workload's worst finding, the dearest first.
 func overallAnswer(rep overhead.Report) string {
 	var pay []finding
@@ -367,7 +360,7 @@ func overallAnswer(rep overhead.Report) string {
 		clauses = append(clauses, "nothing costs "+list(free)+" more than "+ratioText(rep.SmallestEffect)+" %")
 	}
 	if len(undecided) > 0 {
-		clauses = append(clauses, list(undecided)+pluralVerb(undecided, " is", " are")+" undecided")
+		clauses = append(clauses, list(undecided)+verb(len(undecided), " is", " are")+" undecided")
 	}
 	if len(absent) > 0 {
 		clauses = append(clauses, list(absent)+" yielded nothing to compare")
@@ -375,8 +368,9 @@ func overallAnswer(rep overhead.Report) string {
 	return sentenceCase(against(rep.Groups[0]) + strings.Join(clauses, "; "))
 }
 
-func pluralVerb(words []string, one, many string) string {
-	if len(words) == 1 {
+// verb agrees with the number of what it is said of.
+func verb(n int, one, many string) string {
+	if n == 1 {
 		return one
 	}
 	return many

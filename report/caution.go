@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"tare/overhead"
@@ -58,7 +59,7 @@ func unrepresentative(rep overhead.Report) []caution {
 				if byReason[reason] == nil {
 					reasons = append(reasons, reason)
 				}
-				if name := label(r); !contains(byReason[reason], name) {
+				if name := label(r); !slices.Contains(byReason[reason], name) {
 					byReason[reason] = append(byReason[reason], name)
 				}
 			}
@@ -69,15 +70,6 @@ func unrepresentative(rep overhead.Report) []caution {
 		found = append(found, caution{"not representative", list(byReason[reason]) + ": " + strings.TrimSuffix(reason, ".") + "."})
 	}
 	return found
-}
-
-func contains(words []string, word string) bool {
-	for _, w := range words {
-		if w == word {
-			return true
-		}
-	}
-	return false
 }
 
 // taintText names the most frequent cause of taint of a workload's trials.

@@ -91,9 +91,9 @@ func plainSpan(low, high float64) string {
 }
 
 // ratioText writes a share that has no interval of its own, such as the
-// smallest effect of interest, to two digits at most: 0.02 is "2".
+// smallest effect of interest, to three digits at most: 0.02 is "2".
 func ratioText(share float64) string {
-	return strconv.FormatFloat(100*share, 'g', 2, 64)
+	return strconv.FormatFloat(100*share, 'g', 3, 64)
 }
 
 // A scale is how one column of values is written: all in the same unit, so

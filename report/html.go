@@ -303,7 +303,7 @@ func failures(run record.Run) []fact {
 	counts := map[string]int{}
 	var order []string
 	for _, t := range run.Trials {
-		if t.Error == "" {
+		if !failed(run, t) {
 			continue
 		}
 		key := clean(t.Condition) + ": " + clean(t.Error)

@@ -158,12 +158,18 @@ func reason(r overhead.Row, run record.Run) string {
 	return "its blocks could not be paired with the baseline's"
 }
 
+// failed tells whether a trial yielded nothing; one that has not ended in a run
+// that goes on has not failed.
+func failed(run record.Run, t record.Trial) bool {
+	return t.Error != "" && !(t.Error == record.NotEnded && run.Status == record.Running)
+}
+
 // commonError gives the most frequent error of a condition's trials.
 func commonError(condition string, run record.Run) string {
 	counts := map[string]int{}
 	best := ""
 	for _, t := range run.Trials {
-		if t.Condition != condition || t.Error == "" {
+		if t.Condition != condition || !failed(run, t) {
 			continue
 		}
 		text := clean(t.Error)
