@@ -58,7 +58,7 @@ func Analyse(run record.Run, opt Options) Report {
 			case b.complete:
 				group.Blocks++
 			}
-			if l.blocks[i].attempt > 1 {
+			if l.blocks[i].repeated {
 				group.Repeated++
 			}
 		}

@@ -160,6 +160,20 @@ func TestTheLastAttemptAtABlockCounts(t *testing.T) {
 	}
 }
 
+func TestAnAttemptThatWasInterruptedIsNoRepetitionForTaint(t *testing.T) {
+	run := synthetic{seed: 4, blocks: 6, noise: 0.001, effects: map[string]float64{"docker": 1}}.run(t)
+	cut := run.Trials[9] // the first of block 4, as far as it came
+	each(&run, func(trial *record.Trial) {
+		if trial.Block == 4 {
+			trial.Attempt = 2
+		}
+	})
+	run.Trials = append(run.Trials, cut)
+	if g := overhead.Analyse(run, overhead.Options{}).Groups[0]; g.Repeated != 0 || g.Blocks != 6 {
+		t.Errorf("%d repeated, %d blocks", g.Repeated, g.Blocks)
+	}
+}
+
 func TestTaintedBlocksAreLeftOutAndShown(t *testing.T) {
 	run := synthetic{seed: 5, blocks: 12, noise: 0.002, effects: map[string]float64{"docker": 1, "oci:runc": 1}, edit: func(trial *record.Trial) {
 		if trial.Condition == "redis@docker" && trial.Block%2 == 0 {

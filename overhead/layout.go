@@ -29,6 +29,7 @@ type block struct {
 	number   int
 	attempt  int
 	tainted  bool // some trial of the attempt was: the block is repeated, or left out, as a whole
+	repeated bool // an earlier attempt was tainted, and not merely interrupted
 	complete bool // every condition was measured, the baseline twice
 	cells    map[place]*measured
 	merged   map[mergedKey]*hdrhistogram.Histogram // see merge
@@ -131,6 +132,9 @@ func (l *layout) place(attempts map[int][]*record.Trial) {
 		if number <= 0 {
 			l.warmUp = b.cells
 			continue
+		}
+		for _, t := range l.trials {
+			b.repeated = b.repeated || t.Block == number && t.Attempt < b.attempt && len(t.Taint) > 0
 		}
 		b.complete = true
 		for p := range wanted {

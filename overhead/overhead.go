@@ -4,6 +4,16 @@
 //
 // The arithmetic is package stats'; this package knows blocks, taint,
 // replicates, metric directions and histograms. It prints nothing.
+//
+// [Analyse] makes a [Report] of a run, [Compare] sets two runs against each
+// other, [HalfWidth] and [SteinBlocks] tell a run when it has enough, and
+// [NewDocument], [CSV] and [Benchfmt] give a run to other programs, after
+// [Redact] where strangers will read it.
+//
+// The design is that of randomised complete blocks: every condition once in
+// each block and the baseline twice, so that what disturbs a block disturbs all
+// its conditions and cancels in their ratios. The baseline's two executions
+// are used together for every effect, and against each other for A/A.
 package overhead
 
 import "tare/stats"
@@ -47,7 +57,9 @@ type MetricReport struct {
 	HigherIsBetter bool
 	Rows           []Row
 	// NoiseFloor is the smallest ratio-effect that this run could have
-	// resolved with 80 % power (0.012 is 1.2 %); NaN where it cannot be told.
+	// resolved with 80 % power (0.012 is 1.2 %), whichever condition had it: the
+	// worst over the rows, by the spread of their blocks' log ratios. NaN where
+	// it cannot be told, as for counts with zeros.
 	NoiseFloor float64
 	// AA is the baseline's second execution against its first.
 	AA *stats.Estimate
@@ -77,11 +89,12 @@ type Row struct {
 	// "about 34 blocks".
 	Needs             string
 	NotRepresentative string
-	// Blocks are the paired log ratios' blocks, for plots of drift.
+	// Blocks are the condition's blocks, tainted ones too, for plots of drift.
 	Blocks []BlockPoint
 }
 
-// BlockPoint is one block's value and ratio.
+// BlockPoint is one block's value, and its ratio to the baseline's in the same
+// block: 1 for the baseline itself, NaN where the baseline was not measured.
 type BlockPoint struct {
 	Block   int
 	Value   float64

@@ -304,7 +304,7 @@ func TestAnotherUserReads(t *testing.T) {
 
 	nobody := play(t, "read", binary, path)
 	nobody.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
-	out, err := nobody.CombinedOutput()
+	out, err := nobody.Output()
 	if err != nil || string(out) != "1\n" {
 		t.Errorf("nobody reads %q, %v", out, err)
 	}
