@@ -119,7 +119,7 @@ type Trial interface {
 	Generate(ctx context.Context, args []string) (stdout []byte, err error)
 	// Record keeps one value of a metric. Several values of one metric in one
 	// trial are kept as they are and averaged (geometrically where all are
-	// positive) for the comparison.
+	// positive; counts arithmetically) for the comparison.
 	Record(metric string, value float64)
 	// RecordHistogram keeps a latency histogram, values in microseconds.
 	RecordHistogram(name string, h *hdrhistogram.Histogram)
