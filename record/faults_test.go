@@ -147,7 +147,26 @@ func fillTheDisk(dir string) error {
 	if err := s.Begin(example("weigh-1")); err != nil {
 		return err
 	}
-	return untilFull(s)
+	if err := untilFull(s); err != nil {
+		return err
+	}
+	// Now not even a journal has room.
+	junk, err := os.Create(filepath.Join(dir, "junk"))
+	if err != nil {
+		return err
+	}
+	defer junk.Close()
+	for err == nil {
+		_, err = junk.Write(make([]byte, 4096))
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		return err
+	}
+	_, err = s.AddTrial("weigh-1", Trial{Condition: "redis@bare", Block: 1, Attempt: 1, Started: epoch})
+	if _, ok := errors.AsType[*DiskFull](err); !ok {
+		return fmt.Errorf("with no byte left: %T %w", err, err)
+	}
+	return nil
 }
 
 // untilFull adds trials until the disk is full, and checks what then holds.
@@ -283,21 +302,15 @@ func TestReadingWhileAnotherWrites(t *testing.T) {
 
 func TestAnotherUserReads(t *testing.T) {
 	needRoot(t, "to become another user")
-	dir, err := os.MkdirTemp("", "tare-record")
-	must(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	must(t, os.Chmod(dir, 0o755))
-	binary := filepath.Join(dir, "record.test")
-	self, err := os.Executable()
-	must(t, err)
-	must(t, copyFile(binary, self))
+	dir, binary := forAnotherUser(t)
 
 	// Under a mask that would keep others out.
 	path := filepath.Join(dir, "state", "runs.db")
 	maker := play(t, "make a store", "", path)
 	maker.Args = append([]string{"sh", "-c", `umask 077; exec "$0" "$@"`, maker.Path}, maker.Args[1:]...)
-	maker.Path, err = exec.LookPath("sh")
+	shell, err := exec.LookPath("sh")
 	must(t, err)
+	maker.Path = shell
 	if out, err := maker.CombinedOutput(); err != nil {
 		t.Fatal(string(out), err)
 	}
@@ -407,11 +420,58 @@ func TestADamagedStore(t *testing.T) {
 }
 
 func TestAUserWhoMayNotWrite(t *testing.T) {
-	// /proc refuses new files to root too.
-	_, err := Open("/proc/tare/runs.db")
-	if err == nil || strings.Contains(err.Error(), "\n") {
+	needRoot(t, "to become another user")
+	dir, binary := forAnotherUser(t)
+	path := filepath.Join(dir, "runs.db")
+	s, err := Open(path)
+	must(t, err)
+	must(t, s.Close())
+	attempt := func(why, path string) {
+		t.Helper()
+		nobody := play(t, "make a store", binary, path)
+		nobody.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
+		out, err := nobody.CombinedOutput()
+		if err == nil || !strings.HasPrefix(string(out), path+" cannot be written by this user: run as root") {
+			t.Errorf("%s: %v, %q", why, err, out)
+		}
+	}
+	attempt("the file is root's", path)
+	attempt("the directory is root's", filepath.Join(dir, "new", "runs.db"))
+	// The file alone does not do: a transaction needs a journal beside it.
+	must(t, os.Chmod(path, 0o666))
+	attempt("no place for a journal", path)
+}
+
+func TestAnotherProcessHoldsTheStore(t *testing.T) {
+	s := open(t)
+	must(t, s.Begin(example("weigh-1")))
+	other := raw(t, s.Path())
+	_, err := other.Exec("BEGIN EXCLUSIVE")
+	must(t, err)
+	_, err = s.db.Exec("PRAGMA busy_timeout = 0") // no patience
+	must(t, err)
+	_, err = s.AddTrial("weigh-1", exampleTrial(t, "redis@bare", 1))
+	if _, ok := errors.AsType[*Busy](err); !ok || !strings.Contains(err.Error(), "held by another process") {
 		t.Errorf("got %v", err)
 	}
+	_, err = other.Exec("ROLLBACK")
+	must(t, err)
+	mustTrial(t, s, "weigh-1", exampleTrial(t, "redis@bare", 1))
+}
+
+// forAnotherUser gives a directory that any user may enter, with this test
+// binary in it: where go test puts both only root may look.
+func forAnotherUser(t *testing.T) (dir, binary string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "tare-record")
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	must(t, os.Chmod(dir, 0o755))
+	self, err := os.Executable()
+	must(t, err)
+	binary = filepath.Join(dir, "record.test")
+	must(t, copyFile(binary, self))
+	return dir, binary
 }
 
 func needRoot(t *testing.T, why string) {
