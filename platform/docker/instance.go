@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -33,7 +34,7 @@ type instance struct {
 	// Set by Launch, before the instance is seen by anybody.
 	id          string
 	requested   time.Time
-	pid         int // 0 where the program had ended before the engine could tell
+	pid         int             // 0 where the program had ended before the engine could tell
 	process     *process.Handle // nil where it had ended
 	group       cgroup.Group
 	addresses   map[int]string
@@ -256,7 +257,7 @@ func (i *instance) Stop(ctx context.Context) error {
 	err := i.release(ctx)
 	if err != nil && i.process != nil {
 		// Whatever the engine says, the program does not go on.
-		if kerr := i.process.Signal(int(syscall.SIGKILL)); kerr != nil && !errors.Is(kerr, process.ErrGone) {
+		if kerr := i.process.Signal(int(syscall.SIGKILL)); kerr != nil && !errors.Is(kerr, process.ErrGone) && !errors.Is(kerr, os.ErrClosed) {
 			err = errors.Join(err, kerr)
 		}
 	}
