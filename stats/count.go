@@ -1,12 +1,10 @@
 package stats
 
-import (
-	"math"
-)
+import "math"
 
-// fewEvents is the number of events, of both sides together, below which the
-// counts are too coarse for the t distribution (docs/statistics.md).
-const fewEvents = 20
+// fewEvents is the number of events, of both sides together, below which counts
+// are too coarse for the t distribution (docs/statistics.md).
+const fewEvents = 10
 
 // CountDifference estimates how many more events a block of treatment has than
 // the same block of base: the mean of the paired differences. Zeros are counts

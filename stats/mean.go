@@ -24,6 +24,10 @@ func GeometricMeanBy(method Method, values []float64, level float64, seed int64)
 	return locate(method, logs, rounding*max(1, largest(logs)), level, seed).exponential(n, level)
 }
 
+// skewTells is the number of values below which the simulation finds no method
+// whose interval for the mean of skewed values holds often enough.
+const skewTells = 10
+
 // Mean estimates the arithmetic mean of values, which may be zero or negative.
 func Mean(values []float64, level float64, seed int64) Estimate {
 	return MeanBy(MethodDefault, values, level, seed)
@@ -40,5 +44,9 @@ func MeanBy(method Method, values []float64, level float64, seed int64) Estimate
 	if err := each(values, finite); err != nil {
 		return undefined(n, level, method, "no mean: %v", err)
 	}
-	return locate(method, values, rounding*largest(values), level, seed).estimate(n, level)
+	e := locate(method, values, rounding*largest(values), level, seed).estimate(n, level)
+	if n < skewTells && !math.IsNaN(e.Interval.Low) {
+		e.warn("need at least %d values, have %d: below, no method covers where values are skewed", skewTells, n)
+	}
+	return e
 }

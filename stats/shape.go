@@ -24,11 +24,18 @@ func (s *sample) warnings(method Method) []string {
 	if method == MethodHodgesLehmann || n < outliersTell {
 		return nil
 	}
-	if outliers := s.outliers(); outliers > 0 {
-		return []string{fmt.Sprintf("outlying blocks: %d of %d lie beyond %d robust standard deviations; where such blocks fall on one side, an interval by %s covers too little: compare %s",
-			outliers, n, outlying, method, MethodHodgesLehmann)}
+	outliers := s.outliers()
+	if outliers == 0 {
+		return nil
 	}
-	return nil
+	// What is seen widens an interval by t enough to hold; it is BCa that does
+	// not make up for it (docs/statistics.md).
+	compare := "they pull the mean and widen its interval"
+	if method == MethodBCa {
+		compare = "BCa covers too little with such tails, t does not where they are on both sides"
+	}
+	return []string{fmt.Sprintf("outlying blocks: %d of %d lie beyond %d robust standard deviations; %s: compare %s",
+		outliers, n, outlying, compare, MethodHodgesLehmann)}
 }
 
 // outliers counts the values further from the median than outlying robust
