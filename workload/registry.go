@@ -94,7 +94,7 @@ func nearest(name string, known []string) []string {
 	var near []candidate
 	for _, k := range known {
 		d := edits(strings.ToLower(name), k)
-		if d <= max(1, len(k)/3) || len(name) > 1 && strings.HasPrefix(k, strings.ToLower(name)) {
+		if d <= max(1, len(k)/4) || len(name) > 1 && strings.HasPrefix(k, strings.ToLower(name)) {
 			near = append(near, candidate{k, d})
 		}
 	}
@@ -106,21 +106,26 @@ func nearest(name string, known []string) []string {
 	return names
 }
 
-// edits is the Levenshtein distance.
+// edits is the number of letters to add, drop or change, or of neighbours to
+// swap (optimal string alignment).
 func edits(a, b string) int {
+	var before, last []int // rows of the table
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
+	for i := 1; i <= len(a); i++ {
+		before, last, row = last, row, make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := last[j-1]
+			if a[i-1] != b[j-1] {
+				change++
 			}
-			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
+			row[j] = min(change, last[j]+1, row[j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
 		}
 	}
 	return row[len(b)]

@@ -1,0 +1,393 @@
+package workload
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// FromYAML reads a workload of the user's own from a file; docs/workloads.md
+// describes it. An error about what the file says is a *Malformed.
+//
+// All of the file is checked with its parameters' defaults, so that what is
+// returned fails for wrong parameters and for what the program does, alone.
+func FromYAML(path string) (Workload, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read workload: %w", err)
+	}
+	return fromYAML(path, data)
+}
+
+func fromYAML(path string, data []byte) (Workload, error) {
+	root, err := parseYAML(path, data)
+	if err != nil {
+		return nil, err
+	}
+	c, err := readCustom(root)
+	if err != nil {
+		return nil, err
+	}
+	c.source = beside(filepath.Dir(path), c.source)
+	defaults := Params{}
+	for _, p := range c.params {
+		defaults[p.Name] = p.Default
+	}
+	if _, err := c.Program(defaults); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// beside takes relative paths from the file's directory.
+func beside(dir string, s Source) Source {
+	for _, path := range []*string{&s.Archive, &s.Rootfs} {
+		if *path != "" && !filepath.IsAbs(*path) {
+			*path = filepath.Join(dir, *path)
+		}
+	}
+	return s
+}
+
+// custom is a workload from a file.
+type custom struct {
+	at            place
+	name, summary string
+	source        Source
+	params        []Param
+
+	command []value
+	env     []variable
+	dir     value
+	data    []value
+	ports   []int
+	memory  value
+	service bool
+
+	ready   readySpec
+	load    loadSpec
+	metrics []customMetric
+}
+
+// variable is an environment variable.
+type variable struct {
+	name string
+	value
+}
+
+var customKeys = []string{"name", "summary", "image", "command", "env", "dir", "data", "ports", "memory",
+	"kind", "params", "ready", "load", "metrics"}
+
+var (
+	workloadName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,39}$`)
+	paramName    = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,39}$`)
+	envName      = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+func readCustom(root node) (*custom, error) {
+	f, err := root.mapping(customKeys...)
+	if err != nil {
+		return nil, err
+	}
+	c := &custom{at: root.at}
+	for _, read := range []func(fields) error{c.readHead, c.readParams, c.readProgram, c.readKind, c.readMetrics} {
+		if err := read(f); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// missing is the error for a key that has to be there.
+func (c *custom) missing(key, want string) error {
+	at := c.at
+	at.key = key
+	return at.wrong("is missing; want %s", want)
+}
+
+func (c *custom) readHead(f fields) error {
+	name, ok := f["name"]
+	if !ok {
+		return c.missing("name", "a short word, such as shop")
+	}
+	v, err := name.scalar("a short word")
+	if err != nil {
+		return err
+	}
+	if !workloadName.MatchString(v.text) {
+		return v.at.wrong("%q: want up to 40 lower-case letters, digits, '.', '_' or '-'", v.text)
+	}
+	c.name, c.summary = v.text, "from "+c.at.file
+	if n, ok := f["summary"]; ok {
+		v, err := n.scalar("one line of text")
+		if err != nil {
+			return err
+		}
+		c.summary = strings.Join(strings.Fields(v.text), " ")
+	}
+	image, ok := f["image"]
+	if !ok {
+		return c.missing("image", "one of recipe, archive, rootfs, image")
+	}
+	kinds, err := image.mapping("recipe", "archive", "rootfs", "image")
+	if err != nil {
+		return err
+	}
+	if len(kinds) != 1 {
+		return image.at.wrong("has %d keys, want exactly one of recipe, archive, rootfs, image", len(kinds))
+	}
+	for kind, n := range kinds {
+		v, err := n.scalar("a name or path")
+		if err != nil {
+			return err
+		}
+		if v.text == "" {
+			return v.at.wrong("is empty")
+		}
+		*map[string]*string{"recipe": &c.source.Recipe, "archive": &c.source.Archive,
+			"rootfs": &c.source.Rootfs, "image": &c.source.Image}[kind] = v.text
+	}
+	return nil
+}
+
+func (c *custom) readParams(f fields) error {
+	n, ok := f["params"]
+	if !ok {
+		return nil
+	}
+	all, err := n.list("parameters, each with name, default and doc")
+	if err != nil {
+		return err
+	}
+	for _, each := range all {
+		f, err := each.mapping("name", "default", "doc")
+		if err != nil {
+			return err
+		}
+		var p Param
+		for _, key := range []struct {
+			name string
+			to   *string
+		}{{"name", &p.Name}, {"default", &p.Default}, {"doc", &p.Doc}} {
+			n, ok := f[key.name]
+			if !ok {
+				if key.name == "doc" {
+					continue
+				}
+				return each.at.wrong("lacks the key %s", key.name)
+			}
+			v, err := n.scalar("a text")
+			if err != nil {
+				return err
+			}
+			*key.to = v.text
+		}
+		if !paramName.MatchString(p.Name) {
+			return f["name"].at.wrong("%q: want up to 40 lower-case letters, digits, '_' or '-', a letter first", p.Name)
+		}
+		if slices.Contains(addressNames, p.Name) {
+			return f["name"].at.wrong("%q stands for where the service answers; choose another name", p.Name)
+		}
+		if slices.ContainsFunc(c.params, func(q Param) bool { return q.Name == p.Name }) {
+			return f["name"].at.wrong("%q is a parameter already", p.Name)
+		}
+		c.params = append(c.params, p)
+	}
+	return nil
+}
+
+func (c *custom) readProgram(f fields) (err error) {
+	if n, ok := f["command"]; ok {
+		if c.command, err = n.scalars("words, such as [/usr/bin/sort, -n, /data/in]"); err != nil {
+			return err
+		}
+	}
+	if n, ok := f["env"]; ok {
+		pairs, err := n.pairs("a mapping of variables to values", func(key string) string {
+			if !envName.MatchString(key) {
+				return "not a name of an environment variable"
+			}
+			return ""
+		})
+		if err != nil {
+			return err
+		}
+		for name, n := range pairs {
+			v, err := n.scalar("a text")
+			if err != nil {
+				return err
+			}
+			c.env = append(c.env, variable{name, v})
+		}
+		slices.SortFunc(c.env, func(a, b variable) int { return strings.Compare(a.name, b.name) })
+	}
+	for key, to := range map[string]*value{"dir": &c.dir, "memory": &c.memory} {
+		if n, ok := f[key]; ok {
+			if *to, err = n.scalar("a text"); err != nil {
+				return err
+			}
+		}
+	}
+	if n, ok := f["data"]; ok {
+		if c.data, err = n.scalars("directories, such as [/data]"); err != nil {
+			return err
+		}
+	}
+	if n, ok := f["ports"]; ok {
+		ports, err := n.scalars("TCP ports, such as [8080]")
+		if err != nil {
+			return err
+		}
+		for _, v := range ports {
+			port, err := scope{}.whole(v, 1, 65535, 0)
+			if err != nil {
+				return err
+			}
+			if slices.Contains(c.ports, int(port)) {
+				return v.at.wrong("port %d is in the list already", port)
+			}
+			c.ports = append(c.ports, int(port))
+		}
+	}
+	return nil
+}
+
+func (c *custom) readKind(f fields) error {
+	n, ok := f["kind"]
+	if !ok {
+		return c.missing("kind", "batch (ends by itself) or service (is loaded and stopped)")
+	}
+	v, err := n.scalar("batch or service")
+	if err != nil {
+		return err
+	}
+	kind, err := scope{}.oneOf(v, "", "batch", "service")
+	if err != nil {
+		return err
+	}
+	c.service = kind == "service"
+	if !c.service {
+		for _, key := range []string{"ready", "load"} {
+			if n, ok := f[key]; ok {
+				return n.at.wrong("is for kind: service; a batch program runs from launch to its end")
+			}
+		}
+		return nil
+	}
+	if c.ready, err = readReady(f["ready"], c.ports); err != nil {
+		return err
+	}
+	if c.ready.kind == "" {
+		return c.missing("ready", "one of tcp, http, output, log, or else ports: the first is waited for")
+	}
+	n, ok = f["load"]
+	if !ok {
+		return c.missing("load", "one of http, resp, command")
+	}
+	c.load, err = readLoad(n, c.ports)
+	return err
+}
+
+func (c *custom) Name() string    { return c.name }
+func (c *custom) Summary() string { return c.summary }
+func (c *custom) Source() Source  { return c.source }
+func (c *custom) Params() []Param { return slices.Clone(c.params) }
+
+func (c *custom) Program(p Params) (program Program, err error) {
+	inside := scope{params: p}
+	program = Program{Ports: slices.Clone(c.ports), Service: c.service}
+	if program.Args, err = inside.expandAll(c.command); err != nil {
+		return Program{}, err
+	}
+	for _, v := range c.env {
+		text, err := inside.expand(v.value)
+		if err != nil {
+			return Program{}, err
+		}
+		program.Env = append(program.Env, v.name+"="+text)
+	}
+	if program.Dir, err = inside.text(c.dir, ""); err != nil {
+		return Program{}, err
+	}
+	if program.Dir != "" && !strings.HasPrefix(program.Dir, "/") {
+		return Program{}, c.dir.at.wrong("%q: want an absolute path inside the image", program.Dir)
+	}
+	for _, v := range c.data {
+		dir, err := inside.expand(v)
+		if err != nil {
+			return Program{}, err
+		}
+		if !strings.HasPrefix(dir, "/") || filepath.Clean(dir) == "/" {
+			return Program{}, v.at.wrong("%q: want an absolute path inside the image, below /", dir)
+		}
+		program.Data = append(program.Data, filepath.Clean(dir))
+	}
+	if program.MemoryNeed, err = inside.size(c.memory); err != nil {
+		return Program{}, err
+	}
+	if c.service {
+		// Wrong values here are the user's to mend, too, and better told now
+		// than in the first trial. Any address will do to check what refers to it.
+		anywhere := c.outside(p, func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) })
+		if _, err := c.ready.compile(anywhere); err != nil {
+			return Program{}, err
+		}
+		if _, err := c.load.compile(anywhere); err != nil {
+			return Program{}, err
+		}
+	}
+	return program, nil
+}
+
+// outside is the scope of what meets the service from outside.
+func (c *custom) outside(p Params, addresses func(port int) string) scope {
+	return scope{params: p, addresses: addresses, ports: c.ports}
+}
+
+func (c *custom) Metrics(Params) []Metric {
+	var all []Metric
+	for _, m := range c.metrics {
+		all = append(all, m.Metric)
+	}
+	return all
+}
+
+func (c *custom) Drive(ctx context.Context, t Trial) error {
+	if !c.service {
+		exit, err := finish(ctx, t)
+		if err != nil {
+			return err
+		}
+		return c.record(t, outcome{exit: exit})
+	}
+	s := c.outside(t.Params(), t.Address)
+	ready, err := c.ready.compile(s)
+	if err != nil {
+		return err
+	}
+	loading, err := c.load.compile(s)
+	if err != nil {
+		return err
+	}
+	return whileServing(ctx, t, func(ctx context.Context) error {
+		if err := ready.await(ctx, t); err != nil {
+			return err
+		}
+		o, err := loading.run(ctx, t)
+		if err != nil {
+			return err
+		}
+		return c.record(t, o)
+	})
+}
+
+// outputs are where a metric may be looked for.
+func outputs(t Trial, o outcome) map[string][]byte {
+	stdout, stderr := t.Output()
+	return map[string][]byte{"stdout": stdout, "stderr": stderr, "load": bytes.TrimSpace(o.output)}
+}
