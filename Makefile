@@ -17,7 +17,8 @@ export CGO_ENABLED := 0
 # fetched it.
 GO = $(shell scripts/setup.sh which-go)
 
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# Late as well: so may git.
+VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 # The version is stamped by hand: Go's own stamp wants git, and a repository
 # that belongs to whoever builds.
