@@ -123,25 +123,28 @@ func (g Group) Kill(ctx context.Context) error {
 }
 
 func (g Group) killOnce() error {
+	var rest Group // what version 2 does not reach
 	for _, p := range g.Places {
-		if p.Version == 2 {
-			err := p.write("cgroup.kill", "1")
-			if err == nil {
-				return nil // the kernel reaches every descendant, forks under way included
-			}
+		if p.Version == 1 {
+			rest.Places = append(rest.Places, p)
+			continue
+		}
+		// The kernel reaches every descendant, forks under way included.
+		if err := p.write("cgroup.kill", "1"); err != nil {
 			if optional(err) != nil {
 				return err
 			}
+			rest.Places = append(rest.Places, p) // before Linux 5.14
 		}
 	}
-	// Older kernels: hold the group still, so that nothing forks away.
-	if p, ok := g.For("freezer"); ok && p.Version == 1 {
+	// Hold the group still, so that nothing forks away while it is listed.
+	if p, ok := rest.For("freezer"); ok && p.Version == 1 {
 		if err := p.write("freezer.state", "FROZEN"); optional(err) != nil {
 			return err
 		}
 		defer func() { _ = p.write("freezer.state", "THAWED") }()
 	}
-	pids, err := g.Processes()
+	pids, err := rest.Processes()
 	if err != nil {
 		return err
 	}

@@ -170,3 +170,67 @@ func containsAll(have, words []string) bool {
 	}
 	return true
 }
+
+// Own reads the limits that the group itself has, whatever holds above it.
+func (g Group) Own() (l Limits, err error) {
+	if p, ok := g.For("cpu"); ok {
+		if l.Bandwidth, err = readBandwidth(p.Version, p.Dir()); optional(err) != nil {
+			return l, err
+		}
+		if l.Shares, err = g.Shares(); err != nil {
+			return l, err
+		}
+	}
+	if l.CPUs, err = g.CPUs(); err != nil {
+		return l, err
+	}
+	if p, ok := g.For("memory"); ok {
+		name := "memory.max"
+		if p.Version == 1 {
+			name = "memory.limit_in_bytes"
+		}
+		text, err := readFile(p.Dir(), name)
+		if err != nil {
+			return l, optional(err)
+		}
+		if l.Memory, err = ParseMemoryLimit(text); err != nil {
+			return l, err
+		}
+	}
+	return l, nil
+}
+
+// Missing says which of the limits wanted are not among those that a group
+// has; it is empty where all are. Shares may have gone through the coarser
+// scale of version 2, and memory is rounded to pages.
+func (l Limits) Missing(have Limits) string {
+	var all []string
+	say := func(what string, want, got any) {
+		all = append(all, fmt.Sprintf("%s is %v instead of %v", what, got, want))
+	}
+	if l.Quota > 0 && l.Bandwidth != have.Bandwidth {
+		say("the CPU bandwidth", l.Bandwidth, have.Bandwidth)
+	}
+	if l.Shares > 0 && l.Shares != have.Shares && SharesOfWeight(WeightOfShares(l.Shares)) != have.Shares {
+		say("the number of CPU shares", l.Shares, have.Shares)
+	}
+	if l.CPUs != "" && l.CPUs != have.CPUs {
+		say("the set of CPUs", l.CPUs, have.CPUs)
+	}
+	if page := int64(os.Getpagesize()); l.Memory > 0 && l.Memory/page != have.Memory/page {
+		say("the memory limit", l.Memory, have.Memory)
+	}
+	return strings.Join(all, ", ")
+}
+
+// String writes a bandwidth as "50ms each 100ms".
+func (b Bandwidth) String() string {
+	if b.Quota == 0 {
+		return "unlimited"
+	}
+	s := fmt.Sprintf("%v each %v", b.Quota, b.Period)
+	if b.Burst > 0 {
+		s += fmt.Sprintf(", saving up to %v", b.Burst)
+	}
+	return s
+}

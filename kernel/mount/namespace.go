@@ -3,9 +3,10 @@ package mount
 import (
 	"fmt"
 	"os"
-	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"tare/kernel/process"
 )
 
 // Hiding runs f on a thread whose mount namespace is a copy of the host's in
@@ -17,28 +18,21 @@ import (
 // such as runtimes that do not know version 1 and version 2 control groups
 // beside each other.
 func Hiding(hidden []string, f func() error) error {
-	result := make(chan error, 1)
-	go func() {
-		// The thread is never unlocked: it ends with the goroutine, and with
-		// it the namespace, so that nobody else runs in it by accident.
-		runtime.LockOSThread()
-		result <- func() error {
-			if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-				return fmt.Errorf("making a mount namespace: %w", err)
-			}
-			// The copy must not spread back to the host.
-			if err := mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+	return process.OnFreshThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+			return fmt.Errorf("making a mount namespace: %w", err)
+		}
+		// The copy must not spread back to the host.
+		if err := mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+			return err
+		}
+		for _, point := range hidden {
+			if err := hide(point); err != nil {
 				return err
 			}
-			for _, point := range hidden {
-				if err := hide(point); err != nil {
-					return err
-				}
-			}
-			return f()
-		}()
-	}()
-	return <-result
+		}
+		return f()
+	})
 }
 
 // hide takes away all mounts stacked at point.

@@ -9,11 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"tare/kernel/process"
 )
 
 // Create makes a network namespace with its loopback up, and keeps it at file,
@@ -26,21 +27,10 @@ func Create(file string) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if err := onFreshThread(func() error { return createHere(file) }); err != nil {
+	if err := process.OnFreshThread(func() error { return createHere(file) }); err != nil {
 		return errors.Join(fmt.Errorf("making a network namespace: %w", err), os.Remove(file))
 	}
 	return nil
-}
-
-// onFreshThread runs f on a thread that ends with it, since f leaves the
-// thread in another namespace.
-func onFreshThread(f func() error) error {
-	result := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // and never unlocked
-		result <- f()
-	}()
-	return <-result
 }
 
 func createHere(file string) error {

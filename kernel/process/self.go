@@ -113,6 +113,16 @@ func Execute(program string, args, env []string) error {
 // CloseOnExec keeps a descriptor from the program that is executed next.
 func CloseOnExec(f *os.File) { unix.CloseOnExec(int(f.Fd())) }
 
+// SearchPath is PATH in an environment; empty where it has none.
+func SearchPath(env []string) string {
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
 // LookPath finds the file that executing name means, for a process whose root
 // directory is root, working directory dir and search path searchPath. Its
 // error names the program and where it was looked for.

@@ -15,11 +15,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
 
@@ -186,18 +183,6 @@ func (h *host) affinity(s platform.Setting) ([]int, error) {
 	return allowed[:int(s.CPUs)], nil
 }
 
-// nameShape is what an instance may be called: it becomes a part of paths.
-var nameShape = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
-
-// trials is where instances' directories lie, free of symbolic links.
-func (o Options) trials() (string, error) {
-	dir := filepath.Join(o.StateDir, "trials")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	return filepath.EvalSymlinks(dir)
-}
-
 func (h *host) Launch(ctx context.Context, spec platform.Spec) (inst platform.Instance, err error) {
 	began := time.Now()
 	if err := h.Supports(spec.Setting); err != nil {
@@ -246,17 +231,9 @@ type place struct {
 
 // lay makes the program's file system.
 func (p place) lay(ctx context.Context, spec platform.Spec) (rootfs.Tree, error) {
-	if !nameShape.MatchString(spec.Name) {
-		return rootfs.Tree{}, fmt.Errorf("instance name %q: want lower-case letters, digits and hyphens, at most 63", spec.Name)
-	}
-	trials, err := p.options.trials()
+	trials, dir, err := rootfs.Place(p.options.StateDir, spec.Name)
 	if err != nil {
 		return rootfs.Tree{}, err
-	}
-	dir := filepath.Join(trials, spec.Name)
-	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-		// Before it is entered: another instance's directory is not ours to remove.
-		return rootfs.Tree{}, fmt.Errorf("%s exists: an instance of that name runs, or was left by a crash, and tare clean removes it", dir)
 	}
 	plan := rootfs.Plan{Dir: dir, Image: spec.Image, Kind: spec.Setting.Root, Storage: spec.Setting.Storage, Data: spec.Data}
 	var tree rootfs.Tree
@@ -319,7 +296,7 @@ func orderFor(spec platform.Spec, root string) (order, error) {
 		dir = "/"
 	}
 	env := spec.Environment()
-	program, err := process.LookPath(root, dir, spec.Args[0], searchPath(env))
+	program, err := process.LookPath(root, dir, spec.Args[0], process.SearchPath(env))
 	if err != nil {
 		return order{}, fmt.Errorf("image %s: %w", spec.Image.Name, err)
 	}
@@ -337,7 +314,7 @@ func orderFor(spec platform.Spec, root string) (order, error) {
 func (h *host) Remove(ctx context.Context, e platform.Entry) error {
 	switch e.Kind {
 	case held.Directory:
-		trials, err := h.options.trials()
+		trials, err := rootfs.Trials(h.options.StateDir)
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -100,14 +99,4 @@ func (i *instance) Stop(ctx context.Context) error {
 	// The writer of the output may have failed: Wait has told.
 	_ = i.running.close()
 	return errors.Join(err, i.things.Drop(ctx))
-}
-
-// searchPath is PATH in an environment.
-func searchPath(env []string) string {
-	for _, entry := range env {
-		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
-			return value
-		}
-	}
-	return ""
 }

@@ -30,7 +30,7 @@ func testPrepareTwice(t *testing.T, s suite) {
 
 func testExitStatus(t *testing.T, s suite) {
 	st := s.set(t)
-	for script, want := range map[string]int{"exit 0": 0, "exit 3": 3, "exit 255": 255, "sh -c 'kill -TERM $$'": 143} {
+	for script, want := range map[string]int{"exit 0": 0, "exit 3": 3, "exit 255": 255, "sh -c 'kill -TERM $$'; exit $?": 143} {
 		exit, _, _ := st.run(st.shell(script))
 		if exit.Code != want || exit.OOMKilled {
 			t.Errorf("%s: %+v, want code %d", script, exit, want)
@@ -44,7 +44,7 @@ func testExitStatus(t *testing.T, s suite) {
 func testSignal(t *testing.T, s suite) {
 	st := s.set(t)
 	out := newLines()
-	spec := st.shell("trap 'exit 7' USR1; echo ready; while :; do sleep 1; done")
+	spec := st.shell("trap 'exit 7' USR1; echo ready; sleep 3600 & wait")
 	spec.Stdout = out
 	inst := st.launch(spec)
 	out.await(st, "ready")

@@ -138,6 +138,11 @@ func testProcesses(t *testing.T, s suite) {
 	if err != nil || len(pids) != 3 {
 		t.Fatalf("processes %v (%v), want three", pids, err)
 	}
+	for _, pid := range pids { // one may be between fork and exec
+		if err := procfs.Host.Process(pid).AwaitProgram(st.ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
 	// The ids are the host's: there the processes carry this instance's mark.
 	marked := processesOf(spec.Name)
 	sorted := slices.Sorted(slices.Values(pids))

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,39 @@ import (
 	"tare/kernel/mount"
 	"tare/platform"
 )
+
+// nameShape is what an instance may be called: it becomes a part of paths.
+var nameShape = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+
+// Trials is where the directories of instances lie, below tare's state
+// directory; it is made, and free of symbolic links.
+func Trials(stateDir string) (string, error) {
+	dir, err := filepath.Abs(filepath.Join(stateDir, "trials"))
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(dir)
+}
+
+// Place gives the directory for an instance that is to be made. It refuses one
+// that exists, which is another instance's and not to be entered or removed as
+// this one's.
+func Place(stateDir, name string) (trials, dir string, err error) {
+	if !nameShape.MatchString(name) {
+		return "", "", fmt.Errorf("instance name %q: want lower-case letters, digits and hyphens, at most 63", name)
+	}
+	if trials, err = Trials(stateDir); err != nil {
+		return "", "", err
+	}
+	dir = filepath.Join(trials, name)
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return "", "", fmt.Errorf("%s exists: an instance of that name runs, or was left by a crash, and tare clean removes it", dir)
+	}
+	return trials, dir, nil
+}
 
 // Plan is one instance's file system.
 type Plan struct {
@@ -64,13 +98,7 @@ func (p Plan) Build() (Tree, error) {
 	if info, err := os.Stat(p.Image.Root); err != nil || !info.IsDir() {
 		return Tree{}, fmt.Errorf("image %s: its root file system %s is not there: make the image again", p.Image.Name, p.Image.Root)
 	}
-	if err := os.MkdirAll(filepath.Dir(p.Dir), 0o755); err != nil {
-		return Tree{}, err
-	}
 	if err := os.Mkdir(p.Dir, 0o755); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return Tree{}, fmt.Errorf("%w: left by an instance of that name: tare clean removes it", err)
-		}
 		return Tree{}, err
 	}
 	t := Tree{Root: filepath.Join(p.Dir, "root")}

@@ -1,0 +1,123 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"tare/kernel/cgroup"
+	"tare/kernel/process"
+	"tare/platform"
+	"tare/platform/held"
+)
+
+type instance struct {
+	name    string
+	init    process.Identity
+	handle  *process.Handle
+	group   cgroup.Group
+	things  *held.Things
+	address string // without a port; empty where clients on the host do not reach it
+	data    []string
+	flush   func() error
+
+	ended chan struct{} // closed when the program has ended and is reaped
+	exit  platform.Exit // to be read after ended
+	err   error
+
+	stopping sync.Mutex
+}
+
+var _ platform.Instance = (*instance)(nil)
+
+// follow makes an instance of a program that runs.
+func (l *launch) follow(began time.Time) *instance {
+	stdout, stderr := l.stdout, l.stderr
+	i := &instance{
+		name: l.spec.Name, init: l.init.Identity, handle: l.init, group: l.group, things: l.things, data: l.spec.Data,
+		flush: func() error { return errors.Join(stdout.Flush(), stderr.Flush()) },
+		ended: make(chan struct{}),
+	}
+	if l.address.IsValid() {
+		i.address = l.address.String()
+	}
+	l.init = nil // reaped and closed here from now on
+	go i.reap(began)
+	return i
+}
+
+func (i *instance) reap(began time.Time) {
+	defer close(i.ended)
+	ending, err := i.handle.Reap(context.Background())
+	i.exit = platform.Exit{Code: ending.Code, Elapsed: time.Since(began)}
+	killed, reading := platform.OOMKilled(i.group)
+	i.exit.OOMKilled = killed
+	i.err = errors.Join(err, i.flush(), reading)
+}
+
+// Address is empty without a network that the host is joined to.
+func (i *instance) Address(port int) string {
+	if i.address == "" {
+		return ""
+	}
+	return net.JoinHostPort(i.address, strconv.Itoa(port))
+}
+
+func (i *instance) Processes() ([]int, error) {
+	pids, err := i.group.Processes()
+	if err != nil {
+		return nil, err
+	}
+	// The first process first, if it lives.
+	if at := slices.Index(pids, i.init.PID); at > 0 {
+		pids = slices.Insert(slices.Delete(pids, at, at+1), 0, i.init.PID)
+	}
+	return pids, nil
+}
+
+func (i *instance) InForce() (platform.InForce, error) {
+	return platform.ReadInForce(i.init.PID, i.data)
+}
+
+func (i *instance) Usage() (platform.Usage, error) { return platform.ReadUsage(i.group) }
+
+func (i *instance) Wait(ctx context.Context) (platform.Exit, error) {
+	select {
+	case <-i.ended:
+		return i.exit, i.err
+	case <-ctx.Done():
+		return platform.Exit{}, ctx.Err()
+	}
+}
+
+func (i *instance) Signal(sig int) error {
+	select {
+	case <-i.ended:
+		return fmt.Errorf("signal %d to %s: %w", sig, i.name, platform.ErrGone)
+	default:
+	}
+	err := i.handle.Signal(sig)
+	if errors.Is(err, process.ErrGone) {
+		return fmt.Errorf("signal %d to %s: %w", sig, i.name, platform.ErrGone)
+	}
+	return err
+}
+
+func (i *instance) Stop(ctx context.Context) error {
+	i.stopping.Lock()
+	defer i.stopping.Unlock()
+	if err := i.group.Kill(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-i.ended:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return i.things.Drop(ctx)
+}

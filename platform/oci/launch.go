@@ -1,0 +1,234 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"tare/kernel/cgroup"
+	"tare/kernel/process"
+	"tare/kernel/procfs"
+	"tare/platform"
+	"tare/platform/held"
+	"tare/platform/rootfs"
+)
+
+// launch is one launch under way: each step takes what it makes into things.
+type launch struct {
+	*oci
+	spec   platform.Spec
+	things *held.Things
+
+	dir     string // the instance's, which is also the bundle
+	tree    rootfs.Tree
+	group   cgroup.Group
+	layout  cgroup.Layout
+	netns   string
+	address netip.Addr // zero where no client of the host reaches it
+
+	stdout, stderr *process.Output
+	init           *process.Handle // the program
+}
+
+func (l *launch) layFiles(ctx context.Context) error {
+	trials, dir, err := rootfs.Place(l.options.StateDir, l.spec.Name)
+	if err != nil {
+		return err
+	}
+	l.dir = dir
+	if l.spec.Setting.Root == "" {
+		l.spec.Setting.Root = platform.RootOverlay
+	}
+	plan := rootfs.Plan{Dir: dir, Image: l.spec.Image, Kind: l.spec.Setting.Root, Storage: l.spec.Setting.Storage, Data: l.spec.Data}
+	return l.things.Take(ctx, platform.Entry{Platform: l.Name(), Kind: held.Directory, ID: dir}, func() error {
+		l.tree, err = plan.Build()
+		return err
+	}, func(context.Context) error { return rootfs.Remove(trials, dir) })
+}
+
+// makeGroup makes the container's group in every hierarchy, with its limits.
+// A runtime would do so itself; made here, nothing takes the parent away
+// meanwhile, limits that a runtime does not know are in force, and the
+// counters outlive the program.
+func (l *launch) makeGroup(ctx context.Context) (err error) {
+	if l.layout, err = cgroup.Host(); err != nil {
+		return err
+	}
+	l.group = l.layout.At(platform.CgroupParent).Child(l.spec.Name)
+	return l.things.Take(ctx, held.CgroupEntry(l.Name(), l.group), func() error {
+		if err := l.group.Create("cpu", "cpuset", "memory", "pids", "io"); err != nil {
+			return err
+		}
+		return l.group.Apply(limitsOf(l.spec.Setting))
+	}, func(ctx context.Context) error { return held.EndGroup(ctx, l.group) })
+}
+
+func limitsOf(s platform.Setting) cgroup.Limits {
+	l := cgroup.Limits{Shares: s.CPUShares, CPUs: s.CPUSet, Memory: s.Memory}
+	if quota, period, limited := s.Quota(); limited {
+		l.Bandwidth = cgroup.Bandwidth{Quota: quota, Period: period, Burst: s.CPUBurst}
+	}
+	return l
+}
+
+// run writes the bundle and lets the runtime start the program.
+func (l *launch) run(ctx context.Context) error {
+	env := l.spec.Environment()
+	// Runtimes word this differently; found here, the error is the same everywhere.
+	if _, err := process.LookPath(l.tree.Root, l.spec.Dir, l.spec.Args[0], process.SearchPath(env)); err != nil && !l.inBind(l.spec.Args[0]) {
+		return fmt.Errorf("image %s: %w", l.spec.Image.Name, err)
+	}
+	user, err := rootfs.UserOf(l.tree.Root, l.spec.Image.Config.User)
+	if err != nil {
+		return err
+	}
+	b := bundle{
+		spec: l.spec, tree: l.tree, user: user, netns: l.netns,
+		cgroupPath:  l.group.String(),
+		ownCgroupNS: l.layout.Mode() == "v2",
+	}
+	config, err := b.config()
+	if err != nil {
+		return err
+	}
+	if err := writeConfig(l.dir, config); err != nil {
+		return err
+	}
+	return l.things.Take(ctx, platform.Entry{Platform: l.Name(), Kind: container, ID: l.spec.Name}, func() error {
+		return l.startProgram(ctx)
+	}, l.end)
+}
+
+// inBind reports whether a program named by its path lies in a directory that
+// is bound only by the runtime.
+func (l *launch) inBind(program string) bool {
+	for _, b := range l.tree.Binds {
+		if strings.HasPrefix(program, b.Target+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *launch) startProgram(ctx context.Context) (err error) {
+	var s streams
+	if s.stdout, l.stdout, err = process.NewOutput(l.spec.Stdout); err != nil {
+		return err
+	}
+	if s.stderr, l.stderr, err = process.NewOutput(l.spec.Stderr); err != nil {
+		_ = s.stdout.Close()
+		return err
+	}
+	starting := l.start(ctx, l.spec.Name, l.dir, s)
+	_ = s.Close() // the program has them now
+	// Whatever else went wrong, a process that was started is ours to reap.
+	opening := l.openProgram()
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("starting %s: %w", l.spec.Args[0], ctx.Err())
+	case starting != nil:
+		return fmt.Errorf("%s could not start %s: %w", l.runtime, l.spec.Args[0], starting)
+	case opening != nil:
+		return opening
+	}
+	return awaitProgram(ctx, l.init.PID, l.runtime)
+}
+
+// openProgram takes hold of the process that the runtime noted.
+func (l *launch) openProgram() error {
+	b, err := os.ReadFile(pidFile(l.dir))
+	if err != nil {
+		return fmt.Errorf("%s did not say which process it started: %w", l.runtime, err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return fmt.Errorf("%s says that it started process %q", l.runtime, b)
+	}
+	// It may have ended already: then it is a zombie until it is reaped here.
+	id, err := process.Identify(pid)
+	if err != nil {
+		return fmt.Errorf("%s started process %d: %w", l.runtime, pid, err)
+	}
+	l.init, err = id.Open()
+	return err
+}
+
+// end is the release of what startProgram makes: it ends the program, reaps it
+// and lets the runtime forget it.
+func (l *launch) end(ctx context.Context) error {
+	if err := l.group.Kill(ctx); err != nil {
+		return err
+	}
+	var errs []error
+	if l.init != nil {
+		if _, err := l.init.Reap(ctx); err != nil && ctx.Err() != nil {
+			errs = append(errs, err)
+		}
+		errs = append(errs, l.init.Close())
+		l.init = nil
+	}
+	// A runtime that gave up half-way may have left its own helpers to us.
+	errs = append(errs, process.ReapZombies(l.group.String(), 0))
+	for _, o := range []*process.Output{l.stdout, l.stderr} {
+		if o != nil {
+			_ = o.Close() // a failing writer has been told of by Wait
+		}
+	}
+	return errors.Join(append(errs, l.delete(ctx, l.spec.Name))...)
+}
+
+// execBound is how long a runtime's process may take to become the program
+// after the runtime has said that it did.
+const execBound = time.Second
+
+// awaitProgram blocks until the process is the program's and no longer the
+// runtime's: runtimes say that it is started when they have told it to start.
+// There is no event for that, so it looks again.
+func awaitProgram(ctx context.Context, pid int, runtime string) error {
+	target := procfs.Host.Process(pid)
+	for until := time.Now().Add(execBound); time.Now().Before(until); {
+		exe, err := os.Readlink(target.Path("exe"))
+		if err != nil {
+			return nil // it has ended, which Wait tells
+		}
+		if !isRuntime(exe, runtime) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Microsecond):
+		}
+	}
+	return nil // a program of the runtime's own name
+}
+
+// isRuntime tells the runtime's own file, or the copy in memory that it runs
+// from, by the link in /proc/PID/exe.
+func isRuntime(exe, runtime string) bool {
+	exe = strings.TrimSuffix(exe, " (deleted)")
+	return strings.HasPrefix(exe, "/memfd:") || filepath.Base(exe) == filepath.Base(runtime)
+}
+
+// verify holds the group to the setting: a runtime may know a limit less than
+// the specification, or reset it.
+func (l *launch) verify(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	want := limitsOf(l.spec.Setting)
+	got, err := l.group.Own()
+	if err != nil {
+		return err
+	}
+	if diff := want.Missing(got); diff != "" {
+		return fmt.Errorf("%s has not put the setting in force: %s", l.runtime, diff)
+	}
+	return nil
+}

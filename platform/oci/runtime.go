@@ -1,0 +1,231 @@
+package oci
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/containerd/go-runc"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"tare/kernel/cgroup"
+	"tare/kernel/mount"
+)
+
+// notes is where the runtime keeps what it knows of its containers.
+func (p *oci) notes() string {
+	return filepath.Join(p.options.StateDir, "oci", filepath.Base(p.runtime))
+}
+
+// client speaks to the runtime. log is where it writes what went wrong.
+func (p *oci) client(log string) *runc.Runc {
+	return &runc.Runc{Command: p.runtime, Root: p.notes(), Log: log, LogFormat: runc.JSON}
+}
+
+// call runs f, which starts the runtime, where the runtime sees of the host
+// what it can bear.
+func (p *oci) call(f func() error) error {
+	if len(p.hidden) == 0 {
+		return f()
+	}
+	return mount.Hiding(p.hidden, f)
+}
+
+// patience is how long a runtime that is under way may take to come to an end
+// after its caller has given up. Killed in between it would leave things for
+// us to find; milliseconds later it has an end of its own.
+const patience = 10 * time.Second
+
+// unhurried is ctx, ended only after patience.
+func unhurried(ctx context.Context) (context.Context, context.CancelFunc) {
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(patience, cancel)
+		context.AfterFunc(late, func() { timer.Stop() })
+	})
+	return late, func() { stop(); cancel() }
+}
+
+// streams hand the program its standard output and error; its input is
+// /dev/null (os/exec opens it for the runtime, which passes it on).
+type streams struct{ stdout, stderr *os.File }
+
+var _ runc.IO = streams{}
+
+func (s streams) Set(cmd *exec.Cmd)     { cmd.Stdout, cmd.Stderr = s.stdout, s.stderr }
+func (s streams) Close() error          { return errors.Join(s.stdout.Close(), s.stderr.Close()) }
+func (s streams) Stdin() io.WriteCloser { return nil }
+func (s streams) Stdout() io.ReadCloser { return nil }
+func (s streams) Stderr() io.ReadCloser { return nil }
+
+// leavesItsChild names the runtimes whose "run --detach" ends without waiting
+// for the program, however soon that ends, so that its status is ours to take.
+// Others may reap it themselves (crun 1.8.1 does): they are told to create and
+// to start, and have ended when the program begins.
+var leavesItsChild = map[string]bool{"runc": true}
+
+// start runs the bundle's program and returns when the runtime says that it
+// runs. The runtime's complaint, if any, is the error.
+func (p *oci) start(ctx context.Context, id, dir string, s streams) error {
+	ctx, cancel := unhurried(ctx)
+	defer cancel()
+	log := filepath.Join(dir, "log.json")
+	client := p.client(log)
+	options := &runc.CreateOpts{IO: s, PidFile: pidFile(dir)}
+	err := p.call(func() error {
+		if leavesItsChild[filepath.Base(p.runtime)] {
+			options.Detach = true
+			_, err := client.Run(ctx, id, dir, options)
+			return err
+		}
+		if err := client.Create(ctx, id, dir, options); err != nil {
+			return err
+		}
+		return client.Start(ctx, id)
+	})
+	if err == nil {
+		return nil
+	}
+	if said := complaint(log); said != "" {
+		return errors.New(said)
+	}
+	return err
+}
+
+func pidFile(dir string) string { return filepath.Join(dir, "pid") }
+
+// delete makes the runtime forget a container, ending it if it runs. One that
+// it does not know is forgotten already.
+func (p *oci) delete(ctx context.Context, id string) error {
+	if id == "" || id != filepath.Base(id) {
+		return fmt.Errorf("%q is not a container's id", id)
+	}
+	state := filepath.Join(p.notes(), id)
+	if _, err := os.Stat(state); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	err := p.call(func() error { return p.client("").Delete(ctx, id, &runc.DeleteOpts{Force: true}) })
+	if _, gone := os.Stat(state); errors.Is(gone, os.ErrNotExist) {
+		return nil
+	}
+	// A runtime that was killed while it made its notes cannot read them. The
+	// processes are ended by their cgroup; what is left is this directory.
+	if removing := os.RemoveAll(state); removing != nil {
+		return fmt.Errorf("%s delete %s: %w", p.runtime, id, errors.Join(err, removing))
+	}
+	return nil
+}
+
+// complaint gives the last error in a runtime's log.
+func complaint(log string) string {
+	b, err := os.ReadFile(log)
+	if err != nil {
+		return ""
+	}
+	return lastError(bytes.NewReader(b))
+}
+
+// lastError finds the last error in a log of JSON lines, as the runtimes write
+// it with --log-format json.
+func lastError(r io.Reader) string {
+	var last string
+	scan := bufio.NewScanner(r)
+	scan.Buffer(nil, 1<<20)
+	for scan.Scan() {
+		var said struct {
+			Level string `json:"level"`
+			Msg   string `json:"msg"`
+		}
+		if json.Unmarshal(scan.Bytes(), &said) == nil && (said.Level == "error" || said.Level == "fatal") {
+			last = strings.TrimSpace(said.Msg)
+		}
+	}
+	return last
+}
+
+// probe finds out, once, whether the runtime can bear version 1 and version 2
+// control groups beside each other. It asks by a launch that cannot succeed,
+// of a program that is not there: only the reason why matters.
+func (p *oci) probe(ctx context.Context) error {
+	p.probing.Lock()
+	defer p.probing.Unlock()
+	if p.probed {
+		return nil
+	}
+	layout, err := cgroup.Host()
+	if err != nil {
+		return err
+	}
+	unified, ok := layout.Unified()
+	if !ok || layout.Mode() == "v2" {
+		p.probed = true
+		return nil
+	}
+	said, err := p.hopeless(ctx)
+	if err != nil {
+		return fmt.Errorf("finding out what %s needs on this host: %w", p.runtime, err)
+	}
+	if strings.Contains(said, "hybrid") {
+		p.hidden = []string{unified.Mount}
+	}
+	p.probed = true
+	return nil
+}
+
+// hopeless launches what is not there and gives the runtime's complaint.
+func (p *oci) hopeless(ctx context.Context) (string, error) {
+	dir, err := os.MkdirTemp("", "tare-probe-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	config := &specs.Spec{
+		Version: "1.0.2",
+		Root:    &specs.Root{Path: filepath.Join(dir, "root")},
+		Process: &specs.Process{Args: []string{"/not-there"}, Cwd: "/", Env: []string{"PATH=/"}},
+		Mounts:  systemMounts()[:1],
+		Linux: &specs.Linux{Namespaces: []specs.LinuxNamespace{
+			{Type: specs.PIDNamespace}, {Type: specs.MountNamespace}, {Type: specs.IPCNamespace}, {Type: specs.UTSNamespace},
+		}},
+	}
+	for _, d := range []string{"root/proc", "root/dev", "notes"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			return "", err
+		}
+	}
+	if err := writeConfig(dir, config); err != nil {
+		return "", err
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		return "", err
+	}
+	defer null.Close()
+	log := filepath.Join(dir, "log.json")
+	client := p.client(log)
+	client.Root = filepath.Join(dir, "notes")
+	id := filepath.Base(dir)
+	ctx, cancel := unhurried(ctx)
+	defer cancel()
+	if _, err := client.Run(ctx, id, dir, &runc.CreateOpts{IO: streams{null, null}, Detach: true}); err == nil {
+		return "", errors.New("it started a program that is not there")
+	}
+	return complaint(log), nil
+}
+
+func writeConfig(dir string, config *specs.Spec) error {
+	b, err := json.Marshal(config)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "config.json"), b, 0o600)
+}
