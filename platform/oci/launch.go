@@ -209,11 +209,12 @@ func awaitProgram(ctx context.Context, pid int, runtime string) error {
 	return nil // a program of the runtime's own name
 }
 
-// isRuntime tells the runtime's own file, or the copy in memory that it runs
-// from, by the link in /proc/PID/exe.
+// isRuntime tells by the link in /proc/PID/exe what runtimes run from: their
+// own file, a copy of it in memory (runc), or a mount of it that is no part of
+// any tree and so has no path (crun).
 func isRuntime(exe, runtime string) bool {
 	exe = strings.TrimSuffix(exe, " (deleted)")
-	return strings.HasPrefix(exe, "/memfd:") || filepath.Base(exe) == filepath.Base(runtime)
+	return exe == "/" || strings.HasPrefix(exe, "/memfd:") || filepath.Base(exe) == filepath.Base(runtime)
 }
 
 // verify holds the group to the setting: a runtime may know a limit less than
