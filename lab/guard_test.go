@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"tare/kernel/accounting"
 )
 
 func TestTheGuardStopsARunWhenMemoryEnds(t *testing.T) {
@@ -14,10 +12,9 @@ func TestTheGuardStopsARunWhenMemoryEnds(t *testing.T) {
 	defer cancel(nil)
 	tick := make(chan time.Time)
 	left := []int64{500 << 20, 40 << 20, 20 << 20}
-	read := func() (accounting.Memory, error) {
-		m := accounting.Memory{Total: 1000 << 20, Available: left[0]}
-		left = left[1:]
-		return m, nil
+	read := func() (total, available int64, err error) {
+		available, left = left[0], left[1:]
+		return 1000 << 20, available, nil
 	}
 	go guard(ctx, tick, read, cancel)
 	tick <- time.Time{}

@@ -208,7 +208,7 @@ func (r *runner) carryOut(ctx context.Context, begin func() error) (record.Run, 
 	defer cancel(nil)
 	every := time.NewTicker(time.Second)
 	defer every.Stop()
-	go guard(guarded, every.C, func() (accounting.Memory, error) { return accounting.ReadMemory("/proc") }, cancel)
+	go guard(guarded, every.C, hostMemory, cancel)
 	err := r.measure(guarded)
 	status, reason := record.Complete, ""
 	if err != nil {

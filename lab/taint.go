@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,11 +28,27 @@ const (
 
 // observer brackets a trial with the host's accounts.
 type observer struct {
-	proc string // "/proc"
-	self int
-	// engine is true where an engine's processes work for the trial.
-	engine bool
+	proc   string // "/proc"
+	self   int
+	engine map[int]bool // processes that an engine keeps for the trial
 	before accounting.Snapshot
+}
+
+// assisted are platforms whose programs are kept by processes of an engine.
+type assisted interface {
+	EnginePIDs(ctx context.Context) []int
+}
+
+// meet adds the engine's processes of the moment; they come and go with the
+// programs that they keep.
+func (o *observer) meet(ctx context.Context, p platform.Platform) {
+	engine, ok := p.(assisted)
+	if !ok {
+		return
+	}
+	for _, pid := range engine.EnginePIDs(ctx) {
+		o.engine[pid] = true
+	}
 }
 
 func (o *observer) begin() error {
@@ -48,19 +65,11 @@ func (o *observer) end() (accounting.Interval, error) {
 	return accounting.Between(o.before, after, o.self, o.ours), nil
 }
 
-// engineCommands are the programs of container engines, as the kernel names
-// them (15 characters).
-var engineCommands = []string{"dockerd", "containerd", "containerd-shim", "docker-proxy", "podman", "conmon", "runc", "crun"}
-
 // ours says whether a process that does not descend from tare works for it all
-// the same: it is in one of our cgroups, or is the engine under trial.
+// the same: it is of the engine under trial, or in one of our cgroups.
 func (o *observer) ours(p accounting.Process) bool {
-	if o.engine {
-		for _, c := range engineCommands {
-			if strings.HasPrefix(p.Command, c) {
-				return true
-			}
-		}
+	if o.engine[p.PID] {
+		return true
 	}
 	text, err := os.ReadFile(filepath.Join(o.proc, strconv.Itoa(p.PID), "cgroup"))
 	if err != nil {

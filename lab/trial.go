@@ -167,7 +167,8 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 	}
 
 	r.trials++
-	watch := observer{proc: "/proc", self: os.Getpid(), engine: c.Platform == "docker"}
+	watch := observer{proc: "/proc", self: os.Getpid(), engine: map[int]bool{}}
+	watch.meet(ctx, p)
 	if err := watch.begin(); err != nil {
 		return err
 	}
@@ -213,6 +214,7 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 			result.Covariates["memory_peak_bytes"] = float64(usage.MemoryPeak)
 		}
 	}
+	watch.meet(ctx, p)
 	beside, err := watch.end()
 	if err != nil {
 		return err

@@ -42,7 +42,9 @@ func (o Options) from(run record.Run) Options {
 //
 // Trials are paired within blocks, from the last attempt at each; the
 // baseline's figure in a block is that of its two executions together.
-// Blocks still tainted are left out of Ratio and kept in RatioAll. A pair of
+// Blocks still tainted are left out of Ratio and kept in RatioAll; where every
+// block is tainted there is nothing else to show, so they are shown, and the
+// verdict is Inconclusive whatever they say. A pair of
 // which one side is missing (its trial failed) is dropped, and a warning on
 // the estimate counts them.
 func Analyse(run record.Run, opt Options) Report {
@@ -89,11 +91,12 @@ type comparison struct {
 func (l *layout) metricReport(m workload.Metric, opt Options) (MetricReport, []comparison) {
 	report := MetricReport{Name: m.Name, Unit: m.Unit, Primary: m.Primary, HigherIsBetter: m.Better == workload.Higher, NoiseFloor: math.NaN()}
 	var comparisons []comparison
+	disturbed := l.allTainted()
 	for i, c := range l.conditions {
 		row := Row{Condition: c.ID, Label: label(c), Platform: c.Platform, NotRepresentative: c.NotRepresentative}
 		var own []figure
 		for j := range l.blocks {
-			if b := &l.blocks[j]; !b.tainted {
+			if b := &l.blocks[j]; !b.tainted || disturbed {
 				if f, ok := b.figure(c.ID, m); ok {
 					own = append(own, f)
 				}
@@ -108,7 +111,7 @@ func (l *layout) metricReport(m workload.Metric, opt Options) (MetricReport, []c
 			row.Ratio, row.RatioAll, row.Difference = absent(opt), absent(opt), absent(opt)
 			row.Percent, row.PercentLow, row.PercentHigh = math.NaN(), math.NaN(), math.NaN()
 		default:
-			p := l.pair(m, c.ID, false)
+			p := l.pair(m, c.ID, disturbed)
 			row.Ratio, row.Difference = p.ratio(opt), p.difference(opt)
 			row.RatioAll = row.Ratio
 			if all := l.pair(m, c.ID, true); len(all.blocks) > len(p.blocks) {
@@ -121,8 +124,15 @@ func (l *layout) metricReport(m workload.Metric, opt Options) (MetricReport, []c
 			row.Percent, row.PercentLow, row.PercentHigh = percent(row.Ratio, m.Better)
 			row.Verdict = judge(row.Ratio, row.Difference, m.Better, opt.SmallestEffect)
 			sd := p.logSD()
+			if disturbed {
+				row.Verdict = Inconclusive
+				row.Ratio.Warnings = append(row.Ratio.Warnings, "every block is tainted")
+			}
 			if row.Verdict == Inconclusive {
 				row.Needs = needs(row.Ratio, sd, opt)
+			}
+			if disturbed {
+				row.Needs = "a quieter host"
 			}
 			report.NoiseFloor = worst(report.NoiseFloor, stats.DetectableEffect(sd, len(p.blocks), opt.Level, power))
 			if m.Primary {
@@ -144,6 +154,16 @@ func (l *layout) metricReport(m workload.Metric, opt Options) (MetricReport, []c
 		}
 	}
 	return report, comparisons
+}
+
+// allTainted says that nothing was measured undisturbed.
+func (l *layout) allTainted() bool {
+	for i := range l.blocks {
+		if !l.blocks[i].tainted {
+			return false
+		}
+	}
+	return len(l.blocks) > 0
 }
 
 // points gives a condition's value in each block where it was measured, and

@@ -493,3 +493,20 @@ func TestFalseAlarmsKeepTheirLevel(t *testing.T) {
 		t.Errorf("%.1f %% of the runs show an effect, want about 5 %%", 100*share)
 	}
 }
+
+func TestARunThatWasDisturbedThroughoutIsShownAndDecidesNothing(t *testing.T) {
+	run := synthetic{seed: 5, blocks: 12, effects: map[string]float64{"docker": 0.5}, noise: 0.01, edit: func(trial *record.Trial) {
+		trial.Taint = []string{"steal 9 % of the host's CPU time"}
+	}}.run(t)
+	rep := overhead.Analyse(run, overhead.Options{})
+	row := rep.Groups[0].Metrics[0].Rows[1]
+	if row.Ratio.N != 12 || row.Percent < 40 || row.Percent > 60 {
+		t.Errorf("half the rate was measured 12 times, shown as %.0f %% of %d blocks", row.Percent, row.Ratio.N)
+	}
+	if row.Verdict != overhead.Inconclusive || row.Needs != "a quieter host" {
+		t.Errorf("verdict %s, needs %q: nothing undisturbed was measured", row.Verdict, row.Needs)
+	}
+	if rep.Groups[0].Blocks != 0 {
+		t.Errorf("%d blocks count as undisturbed", rep.Groups[0].Blocks)
+	}
+}

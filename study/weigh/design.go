@@ -457,13 +457,14 @@ func (b *builder) reconcile(r rung, program workload.Program) (*rung, error) {
 		if !errors.As(err, &no) {
 			return nil, err
 		}
-		if pairValue(b.Base, no.Key) != pairValue(s, no.Key) {
-			b.note("%s left out: %v", conditionLabel(r.platform, s), err)
+		key, _, _ := strings.Cut(no.Key, "=") // a platform may name the value too
+		if pairValue(b.Base, key) != pairValue(s, key) {
+			b.note("%s left out: %s", conditionLabel(r.platform, s), no.Reason)
 			return nil, nil
 		}
-		b.note("%s goes without %s=%s: %s", r.platform, no.Key, pairValue(s, no.Key), no.Reason)
+		b.note("%s goes without %s=%s: %s", r.platform, key, pairValue(s, key), no.Reason)
 		before := s
-		s.Clear(no.Key)
+		s.Clear(key)
 		if s == before {
 			return nil, err
 		}

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"tare/lab"
+)
+
+func (a *app) clean() *cobra.Command {
+	var dry bool
+	cmd := &cobra.Command{
+		Use:   "clean",
+		Short: "Remove what a crashed tare left on this host, and only that",
+		Long: `Clean removes the processes, cgroups, mounts, namespaces, containers and images
+that the ledgers of dead runs name. A run that goes on is not touched, and neither
+is what was measured.`,
+		Example: "  tare clean --dry-run\n  tare clean",
+		Args:    exactArgs(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := a.stateDir()
+			if err != nil {
+				return err
+			}
+			if os.Geteuid() != 0 && !dry {
+				return &codedError{exitHost, fmt.Errorf("clean needs root: run it with sudo")}
+			}
+			done, err := lab.Clean(cmd.Context(), lab.LedgerDir(dir), lab.Remover(dir), dry)
+			verb := "removed"
+			if dry {
+				verb = "would remove"
+			}
+			for _, e := range done.Removed {
+				fmt.Fprintf(a.out, "%s %s %s (%s)\n", verb, e.Kind, e.ID, e.Platform)
+			}
+			for _, path := range done.Alive {
+				fmt.Fprintf(a.out, "left alone: a run goes on (%s)\n", path)
+			}
+			for _, f := range done.Failed {
+				fmt.Fprintf(a.err, "tare: %s %s (%s) could not be removed: %s\n", f.Entry.Kind, f.Entry.ID, f.Entry.Platform, oneLine(f.Err.Error()))
+			}
+			if err != nil {
+				return err
+			}
+			if len(done.Failed) > 0 {
+				return fmt.Errorf("%d things are left; their ledger is kept, so that tare clean can be tried again", len(done.Failed))
+			}
+			if len(done.Removed)+len(done.Alive) == 0 {
+				fmt.Fprintln(a.out, "nothing is left of any tare")
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be removed, and remove nothing")
+	return cmd
+}

@@ -1,0 +1,232 @@
+// Package cli is tare's command line: one file a command, which parses its
+// flags, calls the packages below, and prints. It decides nothing about
+// measuring.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"tare/image"
+	"tare/lab"
+	"tare/platform"
+	"tare/record"
+	"tare/study/weigh"
+	"tare/workload"
+)
+
+// Exit codes, the same for every command.
+const (
+	exitSuccess      = 0
+	exitFailure      = 1
+	exitUsage        = 2
+	exitHost         = 3 // the host lacks what was asked
+	exitThreshold    = 4 // a threshold that the user set is exceeded
+	exitInconclusive = 5 // inconclusive against it
+)
+
+// version is set when tare is linked.
+var version = ""
+
+func versionText() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
+
+// codedError is an error that knows its exit code.
+type codedError struct {
+	code int
+	err  error
+}
+
+func (c *codedError) Error() string { return c.err.Error() }
+func (c *codedError) Unwrap() error { return c.err }
+
+func usageError(format string, args ...any) error {
+	return &codedError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// Main runs one command line and returns the exit code.
+func Main(args []string) int {
+	ctx, stop := withSignals(context.Background())
+	defer stop()
+	return run(ctx, args, os.Stdout, os.Stderr)
+}
+
+// run is Main with its surroundings handed in.
+func run(ctx context.Context, args []string, out, errOut io.Writer) int {
+	app := &app{out: out, err: errOut, args: args}
+	root := app.root()
+	root.SetArgs(args[1:])
+	root.SetOut(app.out)
+	root.SetErr(app.err)
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		fmt.Fprintln(app.err, "tare: "+oneLine(err.Error()))
+	}
+	return exitCode(err)
+}
+
+// withSignals cancels at the first signal, with a cause that says so; a second
+// one ends tare at once, and leaves the rest to `tare clean`.
+func withSignals(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		first := true
+		for range signals {
+			if !first {
+				fmt.Fprintln(os.Stderr, "tare: ended at once; `tare clean` removes what is left")
+				os.Exit(exitFailure)
+			}
+			first = false
+			cancel(lab.ErrStopped)
+		}
+	}()
+	return ctx, func() { signal.Stop(signals); close(signals); cancel(nil) }
+}
+
+// oneLine joins an error's lines: what a person or a log reads is one line.
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}
+
+// exitCode maps an error's type to the code that scripts read.
+func exitCode(err error) int {
+	if err == nil {
+		return exitSuccess
+	}
+	var coded *codedError
+	if errors.As(err, &coded) {
+		return coded.code
+	}
+	for _, t := range []struct {
+		is   bool
+		code int
+	}{
+		{is[*weigh.Usage](err), exitUsage},
+		{is[*workload.Unknown](err), exitUsage},
+		{is[*lab.UnknownPlatform](err), exitUsage},
+		{is[*record.NotFound](err), exitUsage},
+		{is[*record.Ambiguous](err), exitUsage},
+		{is[*platform.Missing](err), exitHost},
+		{is[*platform.Unsupported](err), exitHost},
+		{is[*image.Missing](err), exitHost},
+		{is[*lab.Busy](err), exitHost},
+	} {
+		if t.is {
+			return t.code
+		}
+	}
+	return exitFailure
+}
+
+func is[T error](err error) bool {
+	var t T
+	return errors.As(err, &t)
+}
+
+// app is one invocation.
+type app struct {
+	out, err io.Writer
+	args     []string
+	home     string // --home
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "tare",
+		Short: "Weigh what a container costs the program inside it",
+		Long: `tare weighs a container: what this configuration costs this program on this
+machine, and what to set instead. It runs the program under each condition in
+randomised blocks and gives each overhead with an interval and a verdict.`,
+		Example:       "  tare weigh redis --quick\n  tare weigh --rootfs /srv/app --platform bare,docker -- /bin/app --once",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       versionText(),
+		Args:          cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cmd.Help()
+		},
+	}
+	root.SetVersionTemplate("tare {{.Version}}\n")
+	root.PersistentFlags().StringVar(&a.home, "home", "", "state directory (default $TARE_HOME, else /var/lib/tare for root, ~/.local/share/tare for others)")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &codedError{exitUsage, err} })
+	root.AddCommand(a.weigh(), a.resume(), a.show(), a.runs(), a.export(), a.compare(), a.clean(), a.doctor(), a.workloads())
+	return root
+}
+
+// exactArgs refuses a wrong number of arguments as a usage error, with the
+// command's own form.
+func exactArgs(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usageError("%s takes %d arguments, not %d: %s", cmd.CommandPath(), n, len(args), cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// stateDir is where runs, images and ledgers lie.
+func (a *app) stateDir() (string, error) {
+	if a.home != "" {
+		return filepath.Abs(a.home)
+	}
+	if env := os.Getenv("TARE_HOME"); env != "" {
+		return filepath.Abs(env)
+	}
+	if os.Geteuid() == 0 {
+		return "/var/lib/tare", nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("no state directory: %w; set TARE_HOME", err)
+	}
+	own := filepath.Join(home, ".local", "share", "tare")
+	// What root has measured, others may read.
+	if _, err := os.Stat(filepath.Join(own, storeFile)); err != nil {
+		if _, err := os.Stat(filepath.Join("/var/lib/tare", storeFile)); err == nil {
+			return "/var/lib/tare", nil
+		}
+	}
+	return own, nil
+}
+
+const storeFile = "tare.db"
+
+// openStore opens the store for reading.
+func (a *app) openStore() (*record.Store, error) {
+	dir, err := a.stateDir()
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, storeFile)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil, &codedError{exitFailure, fmt.Errorf("nothing has been measured yet (no store at %s): start with tare weigh redis --quick", path)}
+	}
+	store, err := record.OpenReadOnly(path)
+	if is[*record.Older](err) || is[*record.Unsettled](err) {
+		// What an older tare wrote, or a killed one left half-written, is put
+		// right by whoever may write it.
+		if writable, werr := record.Open(path); werr == nil {
+			return writable, nil
+		}
+	}
+	return store, err
+}

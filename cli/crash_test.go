@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tare/platform/docker"
+)
+
+// actAsTare makes this test binary act as tare (TestMain).
+const actAsTare = "TARE_TEST_ACT_AS_TARE"
+
+// leftovers lists everything on the host that looks like ours.
+func leftovers(t *testing.T, home string) []string {
+	t.Helper()
+	var found []string
+	filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() && strings.Contains(path, "/tare") {
+			found = append(found, "cgroup "+path)
+		}
+		return nil
+	})
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for row := range strings.Lines(string(mounts)) {
+		if strings.Contains(row, home) {
+			found = append(found, "mount "+strings.TrimSpace(row))
+		}
+	}
+	procs, _ := filepath.Glob("/proc/[0-9]*/root")
+	for _, p := range procs {
+		if root, err := os.Readlink(p); err == nil && strings.HasPrefix(root, home) {
+			found = append(found, "process "+p+" in "+root)
+		}
+	}
+	links, _ := os.ReadDir("/sys/class/net")
+	for _, l := range links {
+		if strings.HasPrefix(l.Name(), "tare") {
+			found = append(found, "link "+l.Name())
+		}
+	}
+	dirs, _ := filepath.Glob(filepath.Join(home, "trials", "*"))
+	for _, d := range dirs {
+		found = append(found, "directory "+d)
+	}
+	if docker.New(docker.Options{}).Check(context.Background()) == nil {
+		for _, args := range [][]string{{"ps", "-aq", "--filter", "label=tare"}, {"images", "-q", "tare.local/*"}, {"volume", "ls", "-q", "--filter", "label=tare"}} {
+			out, err := exec.Command("docker", args...).Output()
+			if err == nil && len(bytes.TrimSpace(out)) > 0 {
+				found = append(found, fmt.Sprintf("docker %s: %s", args[0], bytes.TrimSpace(out)))
+			}
+		}
+	}
+	sort.Strings(found)
+	return found
+}
+
+// A tare that is killed at any moment leaves a ledger from which clean removes
+// everything, and only that.
+func TestCleanAfterKill(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	home := t.TempDir()
+	if before := leftovers(t, home); len(before) > 0 {
+		t.Skipf("something of another tare is on this host: %v", before)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func() (*exec.Cmd, *bytes.Buffer) {
+		cmd := exec.Command(self, "--home", home, "weigh", "redis", "--blocks", "2", "--param", "requests=20000",
+			"--platform", strings.Join(usable(t), ","))
+		cmd.Env = append(os.Environ(), actAsTare+"=1")
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return cmd, &out
+	}
+	// The images are made first, so that the moments below fall into the run.
+	whole, out := start()
+	if err := whole.Wait(); err != nil {
+		t.Fatalf("the run that is not killed: %v\n%s", err, out)
+	}
+	again, out := start()
+	began := time.Now()
+	if err := again.Wait(); err != nil {
+		t.Fatalf("the second run that is not killed: %v\n%s", err, out)
+	}
+	took := time.Since(began)
+	if left := leftovers(t, home); len(left) > 0 {
+		t.Fatalf("a run that ended left:\n%s", strings.Join(left, "\n"))
+	}
+	const moments = 8
+	for i := range moments {
+		cmd, _ := start()
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		select {
+		case <-ended:
+		case <-time.After(took * time.Duration(2*i+1) / (2 * moments)):
+			if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			<-ended
+		}
+		code, stdout, stderr := tare(t, home, "clean")
+		if code != exitSuccess {
+			t.Errorf("moment %d: clean: code %d: %s", i, code, stderr)
+		}
+		if left := leftovers(t, home); len(left) > 0 {
+			t.Errorf("moment %d: clean said %q and left:\n%s", i, stdout, strings.Join(left, "\n"))
+		}
+	}
+}
+
+// usable lists the platforms that this host has.
+func usable(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	for _, name := range []string{"bare", "cgroup", "oci:runc", "oci:crun", "docker"} {
+		code, _, _ := tare(t, filepath.Join(t.TempDir(), "x"), "weigh", "redis", "--platform", "bare,"+name, "--vary", "payload=3", "--blocks", "1", "--dry-run")
+		if name == "bare" || code == exitSuccess {
+			names = append(names, name)
+		}
+	}
+	return names
+}

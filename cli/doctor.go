@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/kernel/host"
+	"tare/lab"
+)
+
+func (a *app) doctor() *cobra.Command {
+	var jsonPath string
+	var quick bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what this host can measure, what it lacks, and its noise",
+		Long: `Doctor tries each ability that tare uses and names, for one that is missing, the
+command or capability that mends it; and it measures how quiet the host is: how
+late timers are, what the hypervisor takes, and how far a short loop is from
+taking as long as it took before.`,
+		Example: "  tare doctor\n  tare doctor --json -",
+		Args:    exactArgs(0),
+	}
+	cmd.Flags().StringVar(&jsonPath, "json", "", "write the answers as JSON to this file (- for standard output)")
+	cmd.Flags().BoolVar(&quick, "quick", false, "leave the noise out")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		dir, err := a.stateDir()
+		if err != nil {
+			return err
+		}
+		d := diagnosis{Schema: "tare-doctor/1", Host: hostRecord(host.Read("/"))}
+		d.Platforms = examinePlatforms(cmd.Context(), dir)
+		for _, ability := range host.Abilities() {
+			d.Abilities = append(d.Abilities, answer{ability.Name, ability.OK, ability.Detail, ability.Mend})
+		}
+		if !quick {
+			noise, err := host.MeasureNoise(cmd.Context(), host.Usual)
+			if err != nil {
+				return err
+			}
+			d.Noise = describeNoise(noise)
+		}
+		if jsonPath != "" {
+			if err := a.emitJSON(jsonPath, d); err != nil || jsonPath == "-" {
+				return err
+			}
+		}
+		return a.printDiagnosis(d)
+	}
+	return cmd
+}
+
+// diagnosis is the document of `tare doctor --json`.
+type diagnosis struct {
+	Schema    string   `json:"schema"`
+	Host      any      `json:"host"`
+	Platforms []answer `json:"platforms"`
+	Abilities []answer `json:"abilities"`
+	Noise     *noise   `json:"noise,omitempty"`
+}
+
+// answer says whether something can be had here.
+type answer struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail,omitempty"`
+	Mend   string `json:"mend,omitempty"`
+}
+
+// noise is in microseconds, and shares from 0 to 1.
+type noise struct {
+	TimerP50 float64 `json:"timer_lateness_p50_us"`
+	TimerP99 float64 `json:"timer_lateness_p99_us"`
+	TimerMax float64 `json:"timer_lateness_max_us"`
+	Sleeps   int     `json:"timer_n"`
+	LoopP99  float64 `json:"loop_p99_over_median"`
+	LoopMax  float64 `json:"loop_max_over_median"`
+	LoopAA   float64 `json:"loop_aa"`
+	Loops    int     `json:"loop_n"`
+	Steal    float64 `json:"steal_share"`
+}
+
+func describeNoise(n host.Noise) *noise {
+	us := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+	return &noise{
+		TimerP50: us(n.Timer.P50), TimerP99: us(n.Timer.P99), TimerMax: us(n.Timer.Max), Sleeps: n.Timer.N,
+		LoopP99: n.Loop.P99, LoopMax: n.Loop.Max, LoopAA: n.Loop.AA, Loops: n.Loop.N, Steal: n.Steal,
+	}
+}
+
+// examinePlatforms asks each platform whether it can be used here.
+func examinePlatforms(ctx context.Context, dir string) []answer {
+	platforms := lab.Remover(dir)
+	var answers []answer
+	for _, name := range []string{"bare", "cgroup", "oci:runc", "oci:crun", "oci:runsc", "docker"} {
+		p, err := platforms(name)
+		if err != nil {
+			answers = append(answers, answer{Name: name, Mend: err.Error()})
+			continue
+		}
+		if err := p.Check(ctx); err != nil {
+			answers = append(answers, answer{Name: name, Mend: err.Error()})
+			continue
+		}
+		answers = append(answers, answer{Name: name, OK: true, Detail: p.Version(ctx)})
+	}
+	return answers
+}
+
+func (a *app) printDiagnosis(d diagnosis) error {
+	section := func(title string, answers []answer) error {
+		fmt.Fprintf(a.out, "%s\n", title)
+		w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+		for _, r := range answers {
+			word, text := "yes", r.Detail
+			if !r.OK {
+				word, text = "no", r.Mend
+				if r.Detail != "" && r.Mend != "" {
+					text = r.Detail + ": " + r.Mend
+				} else if r.Detail != "" {
+					text = r.Detail
+				}
+			}
+			fmt.Fprintf(w, "  %s\t%s\t%s\n", r.Name, word, text)
+		}
+		return w.Flush()
+	}
+	if err := section("Platforms", d.Platforms); err != nil {
+		return err
+	}
+	if err := section("\nAbilities", d.Abilities); err != nil {
+		return err
+	}
+	if n := d.Noise; n != nil {
+		fmt.Fprintf(a.out, "\nNoise\n  timers are late by %.0f us (p50), %.0f us (p99), %.0f us at most, of %d sleeps\n", n.TimerP50, n.TimerP99, n.TimerMax, n.Sleeps)
+		fmt.Fprintf(a.out, "  a short loop takes %.2f %% longer than its median at p99, %.1f %% at most, of %d; A/A: every other run is %.3f %% apart\n",
+			100*(n.LoopP99-1), 100*(n.LoopMax-1), n.Loops, 100*n.LoopAA)
+		fmt.Fprintf(a.out, "  the hypervisor took %.2f %% of the CPU time meanwhile\n", 100*n.Steal)
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tare/platform/bare"
+)
+
+func TestMain(m *testing.M) {
+	bare.Reexec()
+	if os.Getenv(actAsTare) != "" {
+		os.Exit(Main(os.Args))
+	}
+	os.Exit(m.Run())
+}
+
+// tare runs one command line in this process, with a state directory of its own.
+func tare(t *testing.T, home string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code = run(context.Background(), append([]string{"tare", "--home", home}, args...), &out, &errOut)
+	return code, out.String(), errOut.String()
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Every bad input gets one line that says what, where and what to do, and the
+// right exit code; nothing is measured.
+func TestBadInput(t *testing.T) {
+	broken := write(t, "broken.yaml", "name: x\nload:\n  http:\n    pth: /\n")
+	for _, c := range []struct {
+		args string
+		code int
+		says []string
+	}{
+		{"weigh", exitUsage, []string{"nothing to weigh", "redis"}},
+		{"weigh reddis", exitUsage, []string{"reddis", "redis"}},
+		{"weigh redis --platform moon", exitUsage, []string{"moon", "oci:RUNTIME"}},
+		{"weigh redis --platform oci:nosuchruntime", exitHost, []string{"nosuchruntime", "PATH"}},
+		{"weigh redis --vary colour=red", exitUsage, []string{"colour", "memory"}},
+		{"weigh redis --vary memory", exitUsage, []string{"KEY=A,B"}},
+		{"weigh redis --vary memory=1g --vary memory=2g", exitUsage, []string{"varied twice"}},
+		{"weigh redis --cpus 4096", exitUsage, []string{"cpus=4096", "this host has"}},
+		{"weigh redis --cpus 0.001", exitUsage, []string{"cpus", "0.01"}},
+		{"weigh redis --cpus 0.05 --cpu-period 10ms", exitUsage, []string{"1ms"}},
+		{"weigh redis --memory 1m", exitUsage, []string{"memory=1m", "MiB"}},
+		{"weigh redis --memory 12parsecs", exitUsage, []string{"512m"}},
+		{"weigh redis --cpuset-cpus 4000", exitUsage, []string{"CPU 4000"}},
+		{"weigh redis --network moon", exitUsage, []string{"bridge"}},
+		{"weigh redis --param nosuch=1", exitUsage, []string{"nosuch", "payload"}},
+		{"weigh redis --param payload=many", exitUsage, []string{"payload", "many"}},
+		{"weigh redis --precision 0%", exitUsage, []string{"--precision"}},
+		{"weigh redis --smallest-effect two", exitUsage, []string{"--smallest-effect"}},
+		{"weigh redis --blocks 0", exitUsage, []string{"--blocks"}},
+		{"weigh redis --blocks 5 --precision 1%", exitUsage, []string{"contradict"}},
+		{"weigh redis --blocks 5 --quick", exitUsage, []string{"--quick"}},
+		{"weigh redis --budget 1ms", exitUsage, []string{"--budget"}},
+		{"weigh redis --budget 2h", exitUsage, []string{"--yes"}},
+		{"weigh redis --nosuchflag", exitUsage, []string{"nosuchflag"}},
+		{"weigh redis --ladder --platform bare", exitUsage, []string{"--ladder"}},
+		{"weigh redis --baseline moon", exitUsage, []string{"moon"}},
+		{"weigh redis --preset sideways", exitUsage, []string{"vanilla", "pinned"}},
+		{"weigh --workload " + broken, exitUsage, []string{"broken.yaml:4", "pth", "path"}},
+		{"weigh --workload /nonexistent.yaml", exitUsage, []string{"/nonexistent.yaml"}},
+		{"weigh redis -- /bin/true", exitUsage, []string{"COMMAND"}},
+		{"show nosuchrun", exitFailure, []string{"nothing has been measured"}},
+		{"show a b", exitUsage, []string{"at most 1"}},
+		{"resume", exitUsage, []string{"RUN"}},
+		{"export", exitUsage, []string{"RUN"}},
+		{"compare a", exitUsage, []string{"OLD", "NEW"}},
+		{"runs prune", exitUsage, []string{"--older-than"}},
+		{"nosuchcommand", exitUsage, []string{"nosuchcommand"}},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			home := t.TempDir()
+			code, stdout, stderr := tare(t, home, strings.Fields(c.args)...)
+			if code != c.code {
+				t.Errorf("exit code %d, want %d (%s)", code, c.code, stderr)
+			}
+			for _, word := range c.says {
+				if !strings.Contains(stderr, word) {
+					t.Errorf("stderr does not say %q: %s", word, stderr)
+				}
+			}
+			if lines := strings.Count(strings.TrimSpace(stderr), "\n") + 1; lines != 1 || !strings.HasPrefix(stderr, "tare: ") {
+				t.Errorf("stderr is %d lines, want one that begins with tare:\n%s", lines, stderr)
+			}
+			if stdout != "" {
+				t.Errorf("stdout: %s", stdout)
+			}
+			if _, err := os.Stat(filepath.Join(home, storeFile)); err == nil {
+				t.Error("a store was made")
+			}
+		})
+	}
+}
+
+func TestHelpHasAnExampleEverywhere(t *testing.T) {
+	root := (&app{}).root()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "help" || cmd.Name() == "completion" {
+			continue
+		}
+		if cmd.Example == "" || cmd.Short == "" {
+			t.Errorf("%s has no example or no summary", cmd.Name())
+		}
+	}
+	code, stdout, _ := tare(t, t.TempDir(), "weigh", "--help")
+	if code != exitSuccess || !strings.Contains(stdout, "--smallest-effect") {
+		t.Errorf("weigh --help: code %d\n%s", code, stdout)
+	}
+}
+
+func TestDryRunTellsTheDesignAndTouchesNothing(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "never")
+	code, stdout, stderr := tare(t, home, "weigh", "redis", "--platform", "bare,cgroup", "--blocks", "3", "--seed", "7", "--dry-run")
+	if code != exitSuccess {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	for _, word := range []string{"bare", "baseline", "cgroup", "seed 7", "3 blocks"} {
+		if !strings.Contains(stdout, word) {
+			t.Errorf("the design does not say %q:\n%s", word, stdout)
+		}
+	}
+	if _, err := os.Stat(home); err == nil {
+		t.Error("the state directory was made")
+	}
+}

@@ -1,0 +1,274 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"tare/image"
+	"tare/lab"
+	"tare/overhead"
+	"tare/platform/bare"
+	"tare/platform/docker"
+	"tare/record"
+	"tare/report"
+	"tare/stats"
+	"tare/workload"
+)
+
+// measuring is what a command that measures holds: the host's lock, the
+// ledger, the stores, and where results go.
+type measuring struct {
+	app      *app
+	dir      string
+	out      string // directory of the HTML report
+	json     string
+	session  *lab.Session
+	store    *record.Store
+	lab      *lab.Lab
+	progress *progress
+	began    time.Time
+}
+
+// measuring opens everything that a measuring command needs, or refuses before
+// anything is touched.
+func (a *app) measuring(ctx context.Context, dir, study, out, json string) (*measuring, error) {
+	if os.Geteuid() != 0 {
+		return nil, &codedError{exitHost, fmt.Errorf("measuring needs root (namespaces, cgroups, mounts): run it with sudo; help, show, compare and export do not need it")}
+	}
+	m := &measuring{app: a, dir: dir, out: out, json: json, began: time.Now()}
+	if m.out == "" {
+		m.out = filepath.Join(dir, "reports")
+	}
+	// Results that cannot be written are found out now, not after the run.
+	for _, d := range []string{dir, m.out} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	if json != "" && json != "-" {
+		file, err := os.OpenFile(json, os.O_WRONLY|os.O_CREATE, 0o644)
+		if err != nil {
+			return nil, usageError("--json: %v", err)
+		}
+		file.Close()
+	}
+	session, cleaned, err := lab.OpenSession(ctx, lab.LockPath, dir, study)
+	if err != nil {
+		return nil, err
+	}
+	m.session = session
+	if n := len(cleaned.Removed); n > 0 {
+		fmt.Fprintf(a.err, "removed %d things that an earlier tare, which was killed, had left\n", n)
+	}
+	for _, failure := range cleaned.Failed {
+		fmt.Fprintf(a.err, "warning: %s %s is left from an earlier tare: %s\n", failure.Entry.Kind, failure.Entry.ID, oneLine(failure.Err.Error()))
+	}
+	if m.store, err = record.Open(filepath.Join(dir, storeFile)); err != nil {
+		m.close()
+		return nil, err
+	}
+	m.progress = newProgress(a.err)
+	images, err := image.OpenStore(filepath.Join(dir, "images"), m.progress.note)
+	if err != nil {
+		m.close()
+		return nil, err
+	}
+	generated := 0
+	m.lab = &lab.Lab{
+		Store:     m.store,
+		Platforms: session.Platforms,
+		Image: func(ctx context.Context, src workload.Source) (image.Image, error) {
+			return provide(ctx, images, src)
+		},
+		Generate: func(ctx context.Context, img image.Image, args []string) ([]byte, error) {
+			generated++
+			return bare.Generate(ctx, bare.GeneratorSpec{
+				Options: bare.Options{StateDir: dir, Ledger: session.Ledger},
+				Name:    fmt.Sprintf("load-%d-%d", os.Getpid(), generated), Image: img, Args: args,
+			})
+		},
+		Watch:   m.progress.event,
+		Interim: m.interim,
+	}
+	return m, nil
+}
+
+// provide finds or makes the image of a source.
+func provide(ctx context.Context, images *image.Store, src workload.Source) (image.Image, error) {
+	switch {
+	case src.Recipe != "":
+		return images.Recipe(ctx, src.Recipe)
+	case src.Archive != "":
+		return images.FromArchive(ctx, src.Archive)
+	case src.Rootfs != "":
+		return images.FromRootfs(ctx, src.Rootfs)
+	case src.Image != "":
+		engine := docker.New(docker.Options{})
+		if err := engine.Check(ctx); err != nil {
+			return image.Image{}, err
+		}
+		stream, err := engine.Export(ctx, src.Image)
+		if err != nil {
+			return image.Image{}, err
+		}
+		defer stream.Close()
+		return images.FromReader(ctx, src.Image, stream)
+	}
+	return image.Image{}, errors.New("the workload names no image")
+}
+
+// close gives everything back; what cannot be is told.
+func (m *measuring) close() {
+	if m.store != nil {
+		m.store.Close()
+		m.store = nil
+	}
+	if m.session != nil {
+		if err := m.session.Close(); err != nil {
+			fmt.Fprintf(m.app.err, "tare: %s\n", oneLine(err.Error()))
+		}
+		m.session = nil
+	}
+}
+
+// interim shows the first table within a minute and the next ones now and then.
+func (m *measuring) interim(run record.Run, group string) {
+	if !m.progress.due() {
+		return
+	}
+	rep := overhead.Analyse(run, overhead.Options{})
+	m.progress.clear()
+	if err := report.Terminal(m.app.err, run, rep, report.TerminalOptions{Width: terminalWidth(m.app.err), Color: isTerminal(m.app.err), Interim: true}); err != nil {
+		m.progress.note("interim table: " + err.Error())
+	}
+}
+
+// finish shows and writes what a run came to. err is the run's own.
+func (m *measuring) finish(run record.Run, err error) error {
+	m.progress.clear()
+	var interrupted *lab.Interrupted
+	if err != nil && !errors.As(err, &interrupted) {
+		return err
+	}
+	if werr := m.app.present(run, m.out, m.json, []string{"tare show " + run.ID, nextCommand(run)}); werr != nil {
+		return werr
+	}
+	return interruptedHint(err)
+}
+
+// nextCommand proposes what to run after this run.
+func nextCommand(run record.Run) string {
+	if run.Status == record.Interrupted {
+		return "tare resume " + run.ID
+	}
+	for _, c := range run.Conditions {
+		if c.Platform == "docker" && !run.Plan.Ladder {
+			return "tare weigh " + workloadName(c.Workload) + " --ladder"
+		}
+	}
+	return "tare export " + run.ID + " --format csv"
+}
+
+// present writes a run's HTML and JSON, and its first screen.
+func (a *app) present(run record.Run, out, jsonPath string, next []string) error {
+	rep := overhead.Analyse(run, overhead.Options{})
+	page := filepath.Join(out, run.ID+".html")
+	if err := writeFile(page, func(w io.Writer) error {
+		return report.HTML(w, run, rep, report.HTMLOptions{Weight: weightOf(run), Next: []string{nextCommand(run)}})
+	}); err != nil {
+		return err
+	}
+	screen := a.out
+	if jsonPath == "-" {
+		screen = a.err
+		if err := overhead.JSON(a.out, overhead.NewDocument(run, rep)); err != nil {
+			return err
+		}
+	} else if jsonPath != "" {
+		if err := writeFile(jsonPath, func(w io.Writer) error { return overhead.JSON(w, overhead.NewDocument(run, rep)) }); err != nil {
+			return err
+		}
+	}
+	return report.Terminal(screen, run, rep, report.TerminalOptions{
+		Width: terminalWidth(screen), Color: isTerminal(screen), Next: next, Report: page, Weight: weightOf(run),
+	})
+}
+
+// writeFile writes a file whole or not at all.
+func writeFile(path string, write func(io.Writer) error) (err error) {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".tare-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(tmp.Name())
+		}
+	}()
+	if err := write(tmp); err != nil {
+		tmp.Close()
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := tmp.Chmod(0o644); err != nil {
+		tmp.Close()
+		return err
+	}
+	if err := tmp.Close(); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return os.Rename(tmp.Name(), path)
+}
+
+// weightOf is what this run tells of the instrument's own weight: the CPU that
+// tare itself used while its trials ran, and how long launches took.
+func weightOf(run record.Run) report.Weight {
+	var cpu []float64
+	launch := map[string][]float64{}
+	var platforms []string
+	for _, t := range run.Trials {
+		if t.Block == 0 || t.Error != "" {
+			continue
+		}
+		if v, ok := t.Covariates["tare_cpu_share"]; ok {
+			cpu = append(cpu, 100*v)
+		}
+		if v, ok := t.Covariates["launch_s"]; ok {
+			p := platformOf(run, t.Condition)
+			if launch[p] == nil {
+				platforms = append(platforms, p)
+			}
+			launch[p] = append(launch[p], v)
+		}
+	}
+	var w report.Weight
+	if len(cpu) > 0 {
+		w = append(w, report.WeightItem{What: "tare itself, while a trial ran, used of one CPU", Unit: "%", Estimate: mean(cpu, run)})
+	}
+	for _, p := range platforms {
+		w = append(w, report.WeightItem{What: "launch on " + p, Unit: "s", Estimate: mean(launch[p], run)})
+	}
+	return w
+}
+
+func mean(values []float64, run record.Run) stats.Estimate {
+	e := stats.Mean(values, run.Plan.Level, run.Seed)
+	if math.IsNaN(e.Value) {
+		return stats.Estimate{}
+	}
+	return e
+}
+
+func platformOf(run record.Run, condition string) string {
+	for _, c := range run.Conditions {
+		if c.ID == condition {
+			return c.Platform
+		}
+	}
+	return ""
+}

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) resume() *cobra.Command {
+	var out, json string
+	cmd := &cobra.Command{
+		Use:               "resume RUN",
+		Short:             "Finish a run that was interrupted",
+		Long:              "Resume goes on with a run that was stopped, or killed, with the orders that its seed\ndetermines. A time budget counts anew. RUN is an id, its beginning, or latest.",
+		Example:           "  tare resume latest",
+		Args:              exactArgs(1),
+		ValidArgsFunction: a.completeRuns,
+	}
+	cmd.Flags().StringVar(&out, "out", "", "directory for the HTML report (default: reports/ in the state directory)")
+	cmd.Flags().StringVar(&json, "json", "", "write the result as JSON to this file (- for standard output)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		dir, err := a.stateDir()
+		if err != nil {
+			return err
+		}
+		run, err := a.run(args)
+		if err != nil {
+			return err
+		}
+		if run.Study != "weigh" || len(run.Command) == 0 {
+			return usageError("run %s is not one that can be resumed (study %s)", run.ID, run.Study)
+		}
+		again, flags := weighCommand()
+		line, err := weighArguments(a, run.Command)
+		if err != nil {
+			return fmt.Errorf("run %s: its command line cannot be read again: %w", run.ID, err)
+		}
+		if err := again.ParseFlags(line); err != nil {
+			return fmt.Errorf("run %s: its command line cannot be read again: %w", run.ID, err)
+		}
+		m, err := a.measuring(cmd.Context(), dir, "weigh", out, json)
+		if err != nil {
+			return err
+		}
+		defer m.close()
+		again.SetContext(cmd.Context())
+		d, err := flags.design(again, again.Flags().Args(), m.session.Platforms)
+		if err != nil {
+			return err
+		}
+		run, err = m.lab.Resume(cmd.Context(), d, run)
+		return m.finish(run, err)
+	}
+	return cmd
+}
+
+// weighArguments takes the program and the command's name off a stored command
+// line.
+func weighArguments(a *app, stored []string) ([]string, error) {
+	root := (&app{out: a.out, err: a.err}).root()
+	found, rest, err := root.Find(stored[1:])
+	if err != nil {
+		return nil, err
+	}
+	if found.Name() != "weigh" {
+		return nil, fmt.Errorf("it is a %q command", found.Name())
+	}
+	return rest, nil
+}

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/record"
+)
+
+func (a *app) runs() *cobra.Command {
+	var jsonPath string
+	cmd := &cobra.Command{
+		Use:     "runs",
+		Short:   "List what has been measured",
+		Example: "  tare runs\n  tare runs prune --older-than 720h --keep 10",
+		Args:    exactArgs(0),
+		RunE: func(*cobra.Command, []string) error {
+			store, err := a.openStore()
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			runs, err := store.Runs()
+			if err != nil {
+				return err
+			}
+			if jsonPath != "" {
+				return a.emitJSON(jsonPath, runList(runs))
+			}
+			if len(runs) == 0 {
+				fmt.Fprintln(a.out, "nothing has been measured yet: start with tare weigh redis --quick")
+				return nil
+			}
+			w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "RUN\tSTARTED\tTOOK\tSTATUS\tCONDITIONS")
+			for _, r := range runs {
+				took := "-"
+				if !r.Finished.IsZero() {
+					took = r.Finished.Sub(r.Started).Round(time.Second).String()
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.Started.Local().Format("2006-01-02 15:04"), took, r.Status, summary(r))
+			}
+			return w.Flush()
+		},
+	}
+	cmd.Flags().StringVar(&jsonPath, "json", "", "write the list as JSON to this file (- for standard output)")
+	cmd.AddCommand(a.prune())
+	return cmd
+}
+
+// listedRun is a run in `tare runs --json`.
+type listedRun struct {
+	Run        string        `json:"run"`
+	Study      string        `json:"study"`
+	Status     record.Status `json:"status"`
+	Reason     string        `json:"reason,omitempty"`
+	Started    time.Time     `json:"started"`
+	Finished   *time.Time    `json:"finished"`
+	Conditions []string      `json:"conditions"`
+}
+
+func runList(runs []record.Run) []listedRun {
+	list := make([]listedRun, 0, len(runs))
+	for _, r := range runs {
+		l := listedRun{Run: r.ID, Study: r.Study, Status: r.Status, Reason: r.Reason, Started: r.Started}
+		if !r.Finished.IsZero() {
+			l.Finished = &r.Finished
+		}
+		for _, c := range r.Conditions {
+			l.Conditions = append(l.Conditions, c.ID)
+		}
+		list = append(list, l)
+	}
+	return list
+}
+
+// summary says what a run compared: "redis: bare, oci:runc and 3 more".
+func summary(r record.Run) string {
+	var text string
+	for i := 0; i < len(r.Conditions); {
+		w := r.Conditions[i].Workload
+		n := 0
+		for i < len(r.Conditions) && r.Conditions[i].Workload == w {
+			n++
+			i++
+		}
+		if text != "" {
+			text += ", "
+		}
+		text += fmt.Sprintf("%s x %d", w, n)
+	}
+	return text
+}
+
+func (a *app) prune() *cobra.Command {
+	var older time.Duration
+	var keep int
+	var dry bool
+	cmd := &cobra.Command{
+		Use:     "prune",
+		Short:   "Delete old runs from the store",
+		Example: "  tare runs prune --older-than 720h --keep 10 --dry-run",
+		Args:    exactArgs(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("older-than") && !cmd.Flags().Changed("keep") {
+				return usageError("runs prune: say which runs: --older-than DURATION, --keep N, or both")
+			}
+			if older < 0 || keep < 0 {
+				return usageError("runs prune: --older-than and --keep are not negative")
+			}
+			dir, err := a.stateDir()
+			if err != nil {
+				return err
+			}
+			store, err := record.Open(filepath.Join(dir, storeFile))
+			if err != nil {
+				return err
+			}
+			defer store.Close()
+			gone, err := store.Prune(older, keep, dry)
+			if err != nil {
+				return err
+			}
+			verb := "deleted"
+			if dry {
+				verb = "would delete"
+			}
+			for _, id := range gone {
+				fmt.Fprintln(a.out, verb, id)
+			}
+			if len(gone) == 0 {
+				fmt.Fprintln(a.out, "nothing to delete")
+			}
+			return nil
+		},
+	}
+	cmd.Flags().DurationVar(&older, "older-than", 0, "only runs that started longer ago than this, such as 720h")
+	cmd.Flags().IntVar(&keep, "keep", 0, "keep the newest N in any case")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be deleted, and delete nothing")
+	return cmd
+}

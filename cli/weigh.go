@@ -1,0 +1,527 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/kernel/host"
+	"tare/kernel/process"
+	"tare/lab"
+	"tare/platform"
+	"tare/record"
+	"tare/study/weigh"
+	"tare/workload"
+)
+
+// settingFlags are the knobs that have a flag of their own, named as docker
+// names them.
+var settingFlags = []string{"cpus", "cpu-period", "cpu-burst", "cpu-shares", "cpuset-cpus", "memory", "storage", "network", "root", "seccomp", "lsm", "log-driver", "runtime"}
+
+// weighFlags are what the user asked for.
+type weighFlags struct {
+	platforms      []string
+	vary           []string
+	presets        []string
+	cross, ladder  bool
+	baseline       string
+	settings       map[string]*string
+	blocks         int
+	precision      string
+	budget         time.Duration
+	smallestEffect string
+	seed           int64
+	params         []string
+	images         []string
+	archives       []string
+	rootfs         []string
+	files          []string
+	out, json      string
+	dryRun, yes    bool
+	quick          bool
+}
+
+func (a *app) weigh() *cobra.Command {
+	cmd, flags := weighCommand()
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.runWeigh(cmd, flags, args)
+	}
+	return cmd
+}
+
+// weighCommand makes the command and the place of its flags; resume reads a
+// stored command line with another one.
+func weighCommand() (*cobra.Command, *weighFlags) {
+	f := &weighFlags{settings: map[string]*string{}}
+	cmd := &cobra.Command{
+		Use:   "weigh [WORKLOAD...] [flags] [-- COMMAND...]",
+		Short: "Weigh programs under several conditions against a baseline",
+		Long: `Weigh runs programs under each condition (platform + setting) in randomised
+blocks, the baseline twice in each, and gives each condition's overhead with its
+interval and a verdict.
+
+One factor is varied at a time around the base condition that the flags name;
+--cross takes the full product. ` + "`tare workloads`" + ` lists the workloads and their
+parameters. Any other program is weighed from its image or root file system, or
+as a service by a YAML file (docs/workloads.md).`,
+		Example: `  tare weigh redis --quick
+  tare weigh redis --platform docker --vary network=host,bridge,bridge:proxy --baseline docker
+  tare weigh ffmpeg --preset vanilla,pinned --cpus 1 --budget 10m
+  tare weigh redis --ladder
+  tare weigh --image alpine:3.20 --image debian:12 --platform docker -- /bin/sh -c 'sort /etc/services'`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			for _, w := range workload.All() {
+				names = append(names, w.Name()+"\t"+w.Summary())
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringSliceVar(&f.platforms, "platform", nil, "platforms, such as bare,oci:runc,oci:crun,docker (default: those of these that this host has)")
+	flags.StringArrayVar(&f.vary, "vary", nil, "KEY=A,B,...: a setting, a workload parameter, or image; values that hold commas are parted by ;")
+	flags.StringSliceVar(&f.presets, "preset", nil, "vanilla (a CPU quota), pinned (a cpuset): two ways to grant --cpus CPUs")
+	flags.BoolVar(&f.cross, "cross", false, "weigh the full product of what is varied")
+	flags.BoolVar(&f.ladder, "ladder", false, "weigh bare, + cgroup, + namespaces, + seccomp, + overlay, + engine")
+	flags.StringVar(&f.baseline, "baseline", "", "condition to compare with, such as docker,network=bridge (default bare)")
+	for _, key := range settingFlags {
+		f.settings[key] = flags.String(key, "", settingDoc(key))
+	}
+	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the workload")
+	flags.StringArrayVar(&f.images, "image", nil, "image known to the Docker engine, to weigh in place of the workload's own; may be repeated")
+	flags.StringArrayVar(&f.archives, "image-archive", nil, "OCI or docker archive; may be repeated")
+	flags.StringArrayVar(&f.rootfs, "rootfs", nil, "directory with a root file system; may be repeated")
+	flags.StringArrayVar(&f.files, "workload", nil, "YAML file that defines a workload; may be repeated")
+	flags.IntVar(&f.blocks, "blocks", 0, "number of blocks (default: as many as --precision takes within --budget)")
+	flags.StringVar(&f.precision, "precision", "", "wanted half-width of the intervals (default half of --smallest-effect)")
+	flags.DurationVar(&f.budget, "budget", 0, "time for measuring (default 5m unless --blocks is given)")
+	flags.StringVar(&f.smallestEffect, "smallest-effect", "2%", "smallest effect of interest: what lies within it is equivalent")
+	flags.Int64Var(&f.seed, "seed", 0, "seed of every order (default: drawn, and printed)")
+	flags.BoolVar(&f.quick, "quick", false, "about a minute: --budget 45s")
+	flags.StringVar(&f.out, "out", "", "directory for the HTML report (default: reports/ in the state directory)")
+	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file (- for standard output)")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "print the conditions, the time and what would be touched, and run nothing")
+	flags.BoolVar(&f.yes, "yes", false, "go ahead where it takes more than 30 minutes")
+	must(cmd.RegisterFlagCompletionFunc("platform", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		var names []string
+		for _, p := range lab.PlatformNames {
+			names = append(names, p.Name+"\t"+p.Doc)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}))
+	return cmd, f
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func settingDoc(key string) string {
+	for _, k := range platform.Keys {
+		if k.Name == key {
+			return k.Doc + " (`" + k.Values + "`)"
+		}
+	}
+	return ""
+}
+
+// percent reads "2%" or "0.02".
+func percent(flag, text string) (float64, error) {
+	number, scale := text, 1.0
+	if rest, ok := strings.CutSuffix(text, "%"); ok {
+		number, scale = rest, 100
+	}
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err != nil || !(v/scale > 0) || v/scale >= 1 {
+		return 0, usageError("--%s %s: want a percentage between 0%% and 100%%, such as 2%%", flag, text)
+	}
+	return v / scale, nil
+}
+
+// plan reads the flags that say how long and how sharp.
+func (f *weighFlags) plan(changed func(string) bool) (record.Plan, error) {
+	var p record.Plan
+	var err error
+	if p.SmallestEffect, err = percent("smallest-effect", f.smallestEffect); err != nil {
+		return p, err
+	}
+	p.Level = weigh.DefaultLevel
+	if changed("blocks") && (f.blocks < 1 || f.blocks > 100000) {
+		return p, usageError("--blocks %d: want 1 to 100000", f.blocks)
+	}
+	if changed("budget") && f.budget < time.Second {
+		return p, usageError("--budget %v: want at least 1s", f.budget)
+	}
+	if f.quick && (changed("blocks") || changed("budget")) {
+		return p, usageError("--quick is a budget of its own: it goes without --blocks and --budget")
+	}
+	p.Blocks, p.Budget = f.blocks, f.budget
+	switch {
+	case f.quick:
+		p.Budget = 45 * time.Second
+	case f.blocks == 0 && f.budget == 0:
+		p.Budget = weigh.DefaultBudget
+	}
+	if f.precision != "" {
+		if f.blocks > 0 {
+			return p, usageError("--precision and --blocks contradict: the one draws the number of blocks, the other fixes it")
+		}
+		if p.Precision, err = percent("precision", f.precision); err != nil {
+			return p, err
+		}
+		if !changed("budget") && !f.quick {
+			p.Budget = 0
+		}
+	} else if p.Blocks == 0 {
+		p.Precision = p.SmallestEffect / 2
+	}
+	p.PilotBlocks = lab.DefaultPilot
+	return p, nil
+}
+
+// base reads the settings' own flags.
+func (f *weighFlags) base() (platform.Setting, error) {
+	var s platform.Setting
+	for _, key := range settingFlags {
+		if value := *f.settings[key]; value != "" {
+			if err := s.Set(key, value); err != nil {
+				return s, usageError("--%v", err)
+			}
+		}
+	}
+	return s, nil
+}
+
+// factors reads --vary and --preset; the values of image are returned apart.
+func (f *weighFlags) factors() (factors []weigh.Factor, images []string, err error) {
+	seen := map[string]bool{}
+	for _, text := range f.vary {
+		key, list, ok := strings.Cut(text, "=")
+		if !ok || key == "" || list == "" {
+			return nil, nil, usageError("--vary %s: want KEY=A,B,...", text)
+		}
+		if seen[key] {
+			return nil, nil, usageError("--vary %s: %s is varied twice", text, key)
+		}
+		seen[key] = true
+		separator := ","
+		if strings.Contains(list, ";") {
+			separator = ";"
+		}
+		var values []string
+		for _, v := range strings.Split(list, separator) {
+			if v = strings.TrimSpace(v); v != "" && !slices.Contains(values, v) {
+				values = append(values, v)
+			}
+		}
+		if key == "image" {
+			images = values
+			continue
+		}
+		factors = append(factors, weigh.Factor{Key: key, Values: values})
+	}
+	if len(f.presets) > 0 {
+		factors = append(factors, weigh.Factor{Key: "preset", Values: f.presets})
+	}
+	return factors, images, nil
+}
+
+// subjects finds the workloads and the images to run them in.
+func (f *weighFlags) subjects(names, command, images []string) ([]weigh.Subject, error) {
+	var sources []workload.Source
+	for _, ref := range append(slices.Clone(f.images), images...) {
+		sources = append(sources, workload.Source{Image: ref})
+	}
+	for _, path := range f.archives {
+		sources = append(sources, workload.Source{Archive: path})
+	}
+	for _, dir := range f.rootfs {
+		sources = append(sources, workload.Source{Rootfs: dir})
+	}
+	params := map[string]string{}
+	for _, text := range f.params {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return nil, usageError("--param %s: want NAME=VALUE", text)
+		}
+		params[name] = value
+	}
+	var subjects []weigh.Subject
+	for _, name := range names {
+		w, err := workload.Lookup(name)
+		if err != nil {
+			return nil, err
+		}
+		subjects = append(subjects, weigh.Subject{Workload: w, Sources: sources})
+	}
+	for _, path := range f.files {
+		w, err := workload.FromYAML(path)
+		if err != nil {
+			return nil, &codedError{exitUsage, err}
+		}
+		subjects = append(subjects, weigh.Subject{Workload: w, Sources: sources})
+	}
+	if len(command) > 0 && len(subjects) > 0 {
+		return nil, usageError("a COMMAND after -- goes with --image, --image-archive or --rootfs alone, not with a workload")
+	}
+	if len(subjects) == 0 {
+		if len(sources) == 0 {
+			var known []string
+			for _, w := range workload.All() {
+				known = append(known, w.Name())
+			}
+			return nil, usageError("nothing to weigh: name a workload (%s), or give --image, --image-archive, --rootfs or --workload", strings.Join(known, ", "))
+		}
+		subjects = append(subjects, weigh.Subject{Workload: workload.FromCommand(command, sources[0]), Sources: sources})
+	}
+	return subjects, assignParams(subjects, params)
+}
+
+// assignParams gives each subject the parameters that it has. One that no
+// subject has is refused.
+func assignParams(subjects []weigh.Subject, params map[string]string) error {
+	names := make([]string, 0, len(params))
+	for name := range params {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		taken := false
+		var known []string
+		for i := range subjects {
+			for _, p := range subjects[i].Workload.Params() {
+				known = append(known, p.Name)
+				if p.Name != name {
+					continue
+				}
+				if subjects[i].Params == nil {
+					subjects[i].Params = map[string]string{}
+				}
+				subjects[i].Params[name] = params[name]
+				taken = true
+			}
+		}
+		if !taken {
+			return usageError("--param %s: no such parameter; known: %s", name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// design reads a whole weigh command line.
+func (f *weighFlags) design(cmd *cobra.Command, args []string, platforms func(string) (platform.Platform, error)) (lab.Design, error) {
+	names, command := args, []string(nil)
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		names, command = args[:dash], args[dash:]
+	}
+	plan, err := f.plan(cmd.Flags().Changed)
+	if err != nil {
+		return lab.Design{}, err
+	}
+	base, err := f.base()
+	if err != nil {
+		return lab.Design{}, err
+	}
+	factors, images, err := f.factors()
+	if err != nil {
+		return lab.Design{}, err
+	}
+	subjects, err := f.subjects(names, command, images)
+	if err != nil {
+		return lab.Design{}, err
+	}
+	var canonical []string
+	for _, name := range f.platforms {
+		name, err := lab.CanonicalPlatform(name)
+		if err != nil {
+			return lab.Design{}, err
+		}
+		if !slices.Contains(canonical, name) {
+			canonical = append(canonical, name)
+		}
+	}
+	seed := f.seed
+	if !cmd.Flags().Changed("seed") {
+		seed = drawSeed()
+	}
+	cpus, err := process.Affinity()
+	if err != nil {
+		return lab.Design{}, err
+	}
+	ctx := cmd.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return weigh.Design(weigh.Options{
+		Subjects: subjects, Platforms: canonical, Base: base, Vary: factors, Cross: f.cross, Ladder: f.ladder,
+		Baseline: f.baseline, Plan: plan, Seed: seed,
+		Host: weigh.Host{
+			CPUs:     cpus,
+			Memory:   host.Read("/").Memory,
+			Platform: platforms,
+			Check:    func(p platform.Platform) error { return p.Check(ctx) },
+		},
+	})
+}
+
+// drawSeed draws a seed that is short enough to be typed again.
+func drawSeed() int64 {
+	var b [8]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return time.Now().UnixNano() % 1e9
+	}
+	return int64(binary.LittleEndian.Uint64(b[:]) % 1e9)
+}
+
+// longRun is the time above which --yes is needed.
+const longRun = 30 * time.Minute
+
+func (a *app) runWeigh(cmd *cobra.Command, f *weighFlags, args []string) error {
+	dir, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	d, err := f.design(cmd, args, lab.Remover(dir))
+	if err != nil {
+		return err
+	}
+	takes := a.estimate(dir, d)
+	if f.dryRun {
+		return a.printDesign(dir, d, takes)
+	}
+	if takes > longRun && !f.yes {
+		return usageError("this takes about %v: give --yes to go ahead, or --budget %v to bound it", takes.Round(time.Minute), longRun)
+	}
+	m, err := a.measuring(cmd.Context(), dir, "weigh", f.out, f.json)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	run := record.Run{
+		ID:      record.NewID("weigh", time.Now(), uint16(drawSeed())),
+		Command: a.args,
+		Version: versionText(),
+		Started: time.Now(),
+		Status:  record.Running,
+		Host:    m.fingerprint(d),
+	}
+	run, err = m.lab.Run(cmd.Context(), d, run)
+	return m.finish(run, err)
+}
+
+// estimate tells how long a design takes: its budget, or its trials by what
+// earlier ones of the workload took.
+func (a *app) estimate(dir string, d lab.Design) time.Duration {
+	if d.Plan.Budget > 0 {
+		return d.Plan.Budget
+	}
+	known := trialTimes(dir)
+	var block time.Duration
+	for _, g := range d.Groups {
+		one, ok := known[g.Workload]
+		if !ok {
+			one = assumedTrial
+		}
+		block += one * time.Duration(len(g.Conditions)+1)
+	}
+	blocks := d.Plan.Blocks
+	if blocks == 0 {
+		blocks = 20 // what a spread of 2 % takes for a half-width of 1 %
+	}
+	return block * time.Duration(blocks+1)
+}
+
+// assumedTrial is the time of a trial of which nothing is known.
+const assumedTrial = 5 * time.Second
+
+// trialTimes gives the mean time of the trials of the newest run of each
+// workload; what cannot be read is simply not known.
+func trialTimes(dir string) map[string]time.Duration {
+	known := map[string]time.Duration{}
+	path := filepath.Join(dir, storeFile)
+	if _, err := os.Stat(path); err != nil {
+		return known
+	}
+	store, err := record.OpenReadOnly(path)
+	if err != nil {
+		return known
+	}
+	defer store.Close()
+	run, err := store.Run("latest")
+	if err != nil {
+		return known
+	}
+	count := map[string]int{}
+	sum := map[string]time.Duration{}
+	for _, t := range run.Trials {
+		sum[t.Workload] += t.Elapsed
+		count[t.Workload]++
+	}
+	for w, n := range count {
+		known[w] = sum[w] / time.Duration(n)
+	}
+	return known
+}
+
+// printDesign is --dry-run.
+func (a *app) printDesign(dir string, d lab.Design, takes time.Duration) error {
+	trials := 0
+	engines, bridges := false, false
+	for _, g := range d.Groups {
+		fmt.Fprintf(a.out, "%s\n", g.Workload)
+		for _, c := range g.Conditions {
+			mark := ""
+			if c.Baseline {
+				mark = "  (baseline, twice in each block)"
+			}
+			fmt.Fprintf(a.out, "  %s%s\n", c.Label, mark)
+			engines = engines || c.Platform == "docker"
+			bridges = bridges || strings.HasPrefix(c.Platform, "oci") && c.Setting.Network == platform.NetworkBridge
+		}
+		trials += len(g.Conditions) + 1
+	}
+	for _, n := range d.Plan.Notes {
+		fmt.Fprintf(a.out, "note: %s\n", n)
+	}
+	fmt.Fprintf(a.out, "\nOne block is %d trials, in an order drawn from seed %d.\n", trials, d.Seed)
+	switch {
+	case d.Plan.Blocks > 0:
+		fmt.Fprintf(a.out, "%d blocks and a warm-up: about %v.\n", d.Plan.Blocks, takes.Round(time.Second))
+	case d.Plan.Budget > 0:
+		fmt.Fprintf(a.out, "Blocks until every half-width is %.2g %%, for at most %v.\n", 100*d.Plan.Precision, d.Plan.Budget)
+	default:
+		fmt.Fprintf(a.out, "Blocks until every half-width is %.2g %%: after %d blocks the number is known.\n", 100*d.Plan.Precision, d.Plan.PilotBlocks)
+	}
+	fmt.Fprintf(a.out, "Touched, and removed after: cgroups below %s, mounts and directories below %s", platform.CgroupParent, dir)
+	if engines {
+		fmt.Fprint(a.out, ", containers and images labelled tare in the Docker engine")
+	}
+	if bridges {
+		fmt.Fprint(a.out, ", a bridge tare0")
+	}
+	fmt.Fprintf(a.out, ".\nKept: images and results below %s.\n", dir)
+	return nil
+}
+
+// interruptedHint turns an interruption into what to do next.
+func interruptedHint(err error) error {
+	var i *lab.Interrupted
+	if errors.As(err, &i) {
+		return &codedError{exitFailure, fmt.Errorf("%s: what was measured is kept; tare resume %s goes on", i.Reason, i.Run)}
+	}
+	return err
+}

@@ -1,0 +1,14 @@
+// Command tare weighs what a container costs the program inside it.
+package main
+
+import (
+	"os"
+
+	"tare/cli"
+	"tare/platform/bare"
+)
+
+func main() {
+	bare.Reexec()
+	os.Exit(cli.Main(os.Args))
+}
