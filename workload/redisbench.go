@@ -222,9 +222,8 @@ func (s benchSection) knots() ([]knot, error) {
 	n := float64(s.requests)
 	for _, p := range s.points {
 		if p.byPercent {
-			// Percents are printed to three decimals; the bound is taken loosely.
-			reached := int64(math.Ceil((p.percent + 0.0005) / 100 * n))
-			knots = atMost(knots, p.micros-bucketWidth(p.micros), reached-1)
+			reached := math.Ceil(halvingPercent(p.percent)/100*n - 1e-9)
+			knots = atMost(knots, p.micros-bucketWidth(p.micros), int64(reached)-1)
 		}
 	}
 	for _, q := range []struct {
@@ -237,6 +236,20 @@ func (s benchSection) knots() ([]knot, error) {
 		knots = atLeast(knots, q.micros, reached)
 	}
 	return knots, nil
+}
+
+// halvingPercent is the percent that the first table means by one printed to
+// three decimals: 100 - 100/2^k. Where the decimals do not tell k any more, the
+// printed one is rounded up, which makes the bound that rests on it loose, not
+// wrong.
+func halvingPercent(printed float64) float64 {
+	if printed < 99.9995 {
+		k := math.Round(math.Log2(100 / (100 - printed)))
+		if exact := 100 - 100*math.Exp2(-k); math.Abs(exact-printed) <= 0.0005 {
+			return exact
+		}
+	}
+	return min(printed+0.0005, 100)
 }
 
 // between finds the knots around a value and what even spreading has there.

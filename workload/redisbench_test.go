@@ -102,20 +102,23 @@ func printBenchmark(title string, h *hdrhistogram.Histogram) []byte {
 
 // The bound that the type's comment promises, over shapes of latencies.
 func TestRebuiltHistogramIsWithinABucket(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	shapes := map[string]func() float64{
-		"narrow":      func() float64 { return 270 + 12*random.NormFloat64() },
-		"lognormal":   func() float64 { return 300 * math.Exp(0.6*random.NormFloat64()) },
-		"heavy tail":  func() float64 { return 50 / math.Pow(random.Float64(), 1.3) },
-		"two modes":   func() float64 { return []float64{200, 41_000}[random.IntN(2)] * (1 + 0.1*random.Float64()) },
-		"slow":        func() float64 { return 2e5 * math.Exp(random.NormFloat64()) },
-		"one for all": func() float64 { return 500 },
-	}
-	for name, shape := range shapes {
-		for _, n := range []int{100, 1000, 100_000} {
+	for _, shape := range []struct {
+		name string
+		draw func(random *rand.Rand) float64
+	}{
+		{"narrow", func(r *rand.Rand) float64 { return 270 + 12*r.NormFloat64() }},
+		{"lognormal", func(r *rand.Rand) float64 { return 300 * math.Exp(0.6*r.NormFloat64()) }},
+		{"heavy tail", func(r *rand.Rand) float64 { return 50 / math.Pow(r.Float64(), 1.3) }},
+		{"two modes", func(r *rand.Rand) float64 { return []float64{200, 41_000}[r.IntN(2)] * (1 + 0.1*r.Float64()) }},
+		{"slow", func(r *rand.Rand) float64 { return 2e5 * math.Exp(r.NormFloat64()) }},
+		{"all the same", func(r *rand.Rand) float64 { return 500 }},
+	} {
+		name := shape.name
+		for seed, n := range []int{100, 101, 128, 500, 1000, 3000, 100_000} {
+			random := rand.New(rand.NewPCG(uint64(seed), 2))
 			source := hdrhistogram.New(10, 3_000_000, 3) // as redis-benchmark makes it
 			for range n {
-				if err := source.RecordValue(int64(min(max(shape(), 10), 3_000_000))); err != nil {
+				if err := source.RecordValue(int64(min(max(shape.draw(random), 10), 3_000_000))); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -130,15 +133,23 @@ func TestRebuiltHistogramIsWithinABucket(t *testing.T) {
 			if h.TotalCount() != int64(n) {
 				t.Errorf("%s, %d: %d latencies", name, n, h.TotalCount())
 			}
-			for _, percent := range []float64{50, 75, 87.5, 95, 99, 100} {
-				want, got := source.ValueAtPercentile(percent), h.ValueAtPercentile(percent)
+			// The tables round a percentile's rank up, the summary to the nearest.
+			up := func(percent float64) int64 { return int64(math.Ceil(percent / 100 * float64(n))) }
+			nearest := func(percent float64) int64 { return int64(percent/100*float64(n) + 0.5) }
+			for _, rank := range []int64{up(50), up(75), up(87.5), up(93.75), nearest(50), nearest(95), nearest(99), int64(n)} {
+				want, got := atRank(source, rank), atRank(h, rank)
 				// Either histogram adds the width of its own bucket.
 				if off := got - want; off < -bucketWidth(want)-want/1000 || off > want/1000+1 {
-					t.Errorf("%s, %d: p%v rebuilt as %d us, was %d", name, n, percent, got, want)
+					t.Errorf("%s: latency %d of %d rebuilt as %d us, was %d", name, rank, n, got, want)
 				}
 			}
 		}
 	}
+}
+
+// atRank is the value of the rankth latency, from 1.
+func atRank(h *hdrhistogram.Histogram, rank int64) int64 {
+	return h.ValueAtPercentile(100 * float64(rank) / float64(h.TotalCount()))
 }
 
 func TestParseBenchmarkRefuses(t *testing.T) {

@@ -1,0 +1,172 @@
+package workload
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"tare/image"
+)
+
+// realImage is a recipe's image from the store that the tests share. It skips
+// where the host cannot make it.
+func realImage(t *testing.T, recipe string) image.Image {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("makes an image: not in short mode")
+	}
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to change into an image's root")
+	}
+	store, err := image.OpenStore(filepath.Join(os.TempDir(), "tare-test-images"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := store.Recipe(t.Context(), recipe)
+	if missing := (*image.Missing)(nil); errors.As(err, &missing) {
+		t.Skip(missing)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+// realTrial runs a workload's program and load program by changing into its
+// image's root, and nothing more: platforms are tested elsewhere.
+type realTrial struct {
+	trial
+	root           string
+	stdout, stderr bytes.Buffer // complete once the program has ended
+}
+
+func (t *realTrial) command(ctx context.Context, args []string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir = "/"
+	cmd.Env = []string{"PATH=/usr/bin:/bin"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: t.root}
+	return cmd
+}
+
+func (t *realTrial) Output() (stdout, stderr []byte) {
+	select {
+	case <-t.ended:
+		return t.stdout.Bytes(), t.stderr.Bytes()
+	default:
+		return nil, nil
+	}
+}
+
+// launch starts the program; it is killed, and waited for, when the test ends.
+func launch(t *testing.T, w Workload, p Params, img image.Image, edit func(args []string)) *realTrial {
+	t.Helper()
+	program, err := w.Program(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edit(program.Args)
+	tr := &realTrial{root: img.Root}
+	tr.params, tr.ended = p, make(chan struct{})
+	tr.generate = func(ctx context.Context, args []string) ([]byte, error) {
+		out, err := tr.command(ctx, args).Output()
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+			err = fmt.Errorf("%w: %s", err, tail(exit.Stderr))
+		}
+		return out, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	cmd := tr.command(ctx, program.Args)
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	cmd.Stdout, cmd.Stderr = &tr.stdout, &tr.stderr
+	started := make(chan error, 1)
+	go func() {
+		// The signal above comes when the thread ends, not the process.
+		runtime.LockOSThread()
+		began := time.Now()
+		started <- cmd.Start()
+		if cmd.Process == nil {
+			return
+		}
+		_ = cmd.Wait() // its state says how it ended
+		tr.exit = Exit{Code: cmd.ProcessState.ExitCode(), Elapsed: time.Since(began),
+			CPU: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
+		close(tr.ended)
+	}()
+	if err := <-started; err != nil {
+		stop()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(); <-tr.ended })
+	return tr
+}
+
+// freePort is a port of loopback that nobody uses at the moment.
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+}
+
+func TestRealRedis(t *testing.T) {
+	img := realImage(t, "redis")
+	w := redis{}
+	p := resolve(t, w, "commands", "get,set,mset,hset,lrange_100,incr,sadd,zadd,lpush,rpush,ping_inline,ping_mbulk,lrange_300,lrange_500,lrange_600",
+		"requests", "2000", "keyspace", "500", "payload", "100", "pipeline", "5")
+	port := freePort(t)
+	tr := launch(t, w, p, img, func(args []string) { args[slices.Index(args, "6379")] = port })
+	tr.address = "127.0.0.1:" + port
+	if err := w.Drive(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	checkRecorded(t, w, &tr.trial)
+	for name, h := range tr.histograms {
+		if h.TotalCount() != 2000 {
+			t.Errorf("%s: %d latencies, want 2000", name, h.TotalCount())
+		}
+	}
+}
+
+// A redis that cannot bind must not be taken for the one that answers.
+func TestRealRedisPortTaken(t *testing.T) {
+	img := realImage(t, "redis")
+	w := redis{}
+	p := resolve(t, w, "commands", "get")
+	port := freePort(t)
+	first := launch(t, w, p, img, func(args []string) { args[slices.Index(args, "6379")] = port })
+	first.address = "127.0.0.1:" + port
+	err := awaitReady(t.Context(), readyWithin, "the first redis answers", func(ctx context.Context) error {
+		return pingRedis(ctx, first.address)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := launch(t, w, p, img, func(args []string) { args[slices.Index(args, "6379")] = port })
+	second.address = first.address
+	refusedAs[*Ended](t, w.Drive(t.Context(), second), "ended by itself", "in use")
+}
+
+func TestRealStream(t *testing.T) {
+	img := realImage(t, "stream")
+	w := stream{}
+	p := resolve(t, w, "elements", "100000", "repetitions", "3", "threads", "1")
+	tr := launch(t, w, p, img, func([]string) {})
+	if err := w.Drive(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	checkRecorded(t, w, &tr.trial)
+}
