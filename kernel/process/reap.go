@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,7 +17,7 @@ import (
 // Adopt makes this program the parent of those of its descendants whose own
 // parents end before them (PR_SET_CHILD_SUBREAPER). It holds for the whole
 // program until its end: whoever calls it answers for reaping them, by
-// [Handle.Reap] or [ReapZombies].
+// [Handle.Reap] or [ReapKilled].
 func Adopt() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return os.NewSyscallError("prctl(PR_SET_CHILD_SUBREAPER)", err)
@@ -56,11 +58,28 @@ func EndingOf(code, signal int, signaled bool) Ending {
 	return Ending{Code: code}
 }
 
-// ReapZombies reaps the children that this program has adopted and that ended
-// in the cgroup of that path, in any hierarchy, or below it. A program that
-// leaves daemons behind makes such children; its own first process, which
-// somebody waits for, is named by except.
-func ReapZombies(group string, except int) error {
+// ReapKilled reaps those of a cgroup's processes that have become this
+// program's children (it adopts) and that have been killed, all of the group:
+// killed are those it held when they were, group is its path. Others that ended
+// in it before are reaped too. Its own first process, which somebody waits
+// for, is named by except.
+func ReapKilled(ctx context.Context, group string, killed []int, except int) error {
+	// A process leaves its cgroup before it becomes a zombie, and is adopted
+	// only when its own parent has ended: for an instant there is nothing yet
+	// to wait for.
+	for wait := 100 * time.Microsecond; ; wait = min(2*wait, 10*time.Millisecond) {
+		pending := slices.DeleteFunc(slices.Clone(killed), func(pid int) bool {
+			return pid == except || settled(pid, killed)
+		})
+		if len(pending) == 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("reaping processes %v: %w", pending, ctx.Err())
+		case <-time.After(wait):
+		}
+	}
 	children, err := procfs.Host.Process(os.Getpid()).Children()
 	if err != nil {
 		return err
@@ -74,6 +93,21 @@ func ReapZombies(group string, except int) error {
 		}
 	}
 	return nil
+}
+
+// settled reports whether a killed process is gone, reaping it where it is a
+// child of this program, or is somebody else's to reap.
+func settled(pid int, killed []int) bool {
+	stat, err := procfs.Host.Process(pid).Stat()
+	switch {
+	case err != nil:
+		return true
+	case stat.Parent == os.Getpid():
+		got, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		return got == pid || errors.Is(err, unix.ECHILD)
+	}
+	// Its parent dies too, and then it is adopted; or it is not in our line.
+	return !slices.Contains(killed, stat.Parent)
 }
 
 func zombieOf(pid int, group string) bool {

@@ -10,7 +10,6 @@ import (
 
 	"tare/image"
 	"tare/kernel/cgroup"
-	"tare/kernel/process"
 	"tare/platform"
 	"tare/platform/held"
 )
@@ -76,7 +75,7 @@ func Generate(ctx context.Context, g GeneratorSpec) (stdout []byte, err error) {
 	defer stop()
 	ending := r.wait()
 	flushing := r.flush()
-	cleaning := errors.Join(group.Kill(context.WithoutCancel(ctx)), process.ReapZombies(group.String(), r.cmd.Process.Pid), r.close())
+	cleaning := errors.Join(held.EndProcesses(context.WithoutCancel(ctx), group, r.cmd.Process.Pid), r.close())
 	switch {
 	case ctx.Err() != nil:
 		err = fmt.Errorf("load program %s: %w", g.Args[0], ctx.Err())

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"tare/kernel/cgroup"
-	"tare/kernel/process"
 	"tare/platform"
 	"tare/platform/held"
 )
@@ -85,7 +84,7 @@ func (i *instance) Signal(sig int) error {
 func (i *instance) Stop(ctx context.Context) error {
 	i.stopping.Lock()
 	defer i.stopping.Unlock()
-	if err := i.group.Kill(ctx); err != nil {
+	if err := held.EndProcesses(ctx, i.group, i.pid()); err != nil {
 		return err
 	}
 	select {
@@ -93,10 +92,7 @@ func (i *instance) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	// Daemons that the program left are this program's children where it
-	// adopts (the OCI platforms make it).
-	err := process.ReapZombies(i.group.String(), i.pid())
 	// The writer of the output may have failed: Wait has told.
 	_ = i.running.close()
-	return errors.Join(err, i.things.Drop(ctx))
+	return i.things.Drop(ctx)
 }

@@ -49,10 +49,24 @@ func RemoveCgroup(ctx context.Context, e platform.Entry) error {
 
 // EndGroup ends every process of the group and removes it.
 func EndGroup(ctx context.Context, g cgroup.Group) error {
-	if err := g.Kill(ctx); err != nil {
+	if err := EndProcesses(ctx, g, 0); err != nil {
 		return err
 	}
 	return g.Remove(ctx)
+}
+
+// EndProcesses ends every process of the group, and reaps those that have
+// become this program's children; but first, where it is one, is waited for
+// elsewhere.
+func EndProcesses(ctx context.Context, g cgroup.Group, first int) error {
+	pids, err := g.Processes()
+	if err != nil {
+		return err
+	}
+	if err := g.Kill(ctx); err != nil {
+		return err
+	}
+	return process.ReapKilled(ctx, g.String(), pids, first)
 }
 
 // RemoveProcess ends the process that the entry names, if it is still that one.

@@ -111,7 +111,7 @@ func (i *instance) Signal(sig int) error {
 func (i *instance) Stop(ctx context.Context) error {
 	i.stopping.Lock()
 	defer i.stopping.Unlock()
-	if err := i.group.Kill(ctx); err != nil {
+	if err := held.EndProcesses(ctx, i.group, i.init.PID); err != nil {
 		return err
 	}
 	select {

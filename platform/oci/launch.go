@@ -162,7 +162,12 @@ func (l *launch) openProgram() error {
 // end is the release of what startProgram makes: it ends the program, reaps it
 // and lets the runtime forget it.
 func (l *launch) end(ctx context.Context) error {
-	if err := l.group.Kill(ctx); err != nil {
+	first := 0
+	if l.init != nil {
+		first = l.init.PID
+	}
+	// A runtime that gave up half-way may have left its own helpers to us.
+	if err := held.EndProcesses(ctx, l.group, first); err != nil {
 		return err
 	}
 	var errs []error
@@ -173,8 +178,6 @@ func (l *launch) end(ctx context.Context) error {
 		errs = append(errs, l.init.Close())
 		l.init = nil
 	}
-	// A runtime that gave up half-way may have left its own helpers to us.
-	errs = append(errs, process.ReapZombies(l.group.String(), 0))
 	for _, o := range []*process.Output{l.stdout, l.stderr} {
 		if o != nil {
 			_ = o.Close() // a failing writer has been told of by Wait
