@@ -77,15 +77,19 @@ func (p *Platform) enter(i *instance) {
 }
 
 // leave counts it out. With the last one goes the parent cgroup, which the
-// engine makes and never removes; where another platform's programs live in
-// it, the kernel refuses, rightly.
+// engine makes and never removes.
 func (p *Platform) leave(i *instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.live, i)
-	if len(p.live) > 0 || p.info == nil || p.info.CgroupDriver == "systemd" {
-		return
+	if len(p.live) == 0 {
+		removeParent()
 	}
+}
+
+// removeParent removes our parent cgroup; where other programs live in it, the
+// kernel refuses, rightly. (systemd removes its empty slices itself.)
+func removeParent() {
 	layout, err := cgroup.Host()
 	if err != nil {
 		return

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,7 +27,13 @@ const (
 func (p *Platform) Remove(ctx context.Context, e platform.Entry) error {
 	switch e.Kind {
 	case kindContainer:
-		return p.removeContainer(ctx, e.ID, e.Attrs[labelLedger])
+		err := p.removeContainer(ctx, e.ID, e.Attrs[labelLedger])
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if len(p.live) == 0 { // after a crash: else the last to leave does it
+			removeParent()
+		}
+		return err
 	case kindVolume:
 		return p.removeVolume(ctx, e.ID, e.Attrs[labelLedger])
 	case kindImage:
@@ -88,14 +95,40 @@ func (p *Platform) removeVolume(ctx context.Context, name, mark string) error {
 		ours = mark != "" && answer.Volume.Labels[labelLedger] == mark
 		return err
 	})
+	remove := func(ctx context.Context) error {
+		_, err := p.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
+		return err
+	}
 	if err == nil && ours {
-		err = p.call(ctx, doing, func(ctx context.Context) error {
-			_, err := p.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
-			return err
-		})
+		err = p.call(ctx, doing, remove)
+		// Its container is there still, where entries are removed in another
+		// order than the reverse of making. It is of the same instance.
+		if errdefs.IsConflict(err) {
+			if err = p.removeMarked(ctx, mark); err == nil {
+				err = p.call(ctx, doing, remove)
+			}
+		}
 	}
 	if gone(err) {
 		return nil
+	}
+	return err
+}
+
+// removeMarked removes the containers of one instance.
+func (p *Platform) removeMarked(ctx context.Context, mark string) error {
+	var names []string
+	err := p.call(ctx, "list containers", func(ctx context.Context) error {
+		answer, err := p.client.ContainerList(ctx, client.ContainerListOptions{
+			All: true, Filters: client.Filters{}.Add("label", labelLedger+"="+mark),
+		})
+		for _, c := range answer.Items {
+			names = append(names, c.ID)
+		}
+		return err
+	})
+	for _, name := range names {
+		err = errors.Join(err, p.removeContainer(ctx, name, mark))
 	}
 	return err
 }

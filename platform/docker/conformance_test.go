@@ -1,0 +1,16 @@
+package docker_test
+
+import (
+	"testing"
+
+	"tare/platform"
+	"tare/platform/conformance"
+	"tare/platform/docker"
+)
+
+func TestConformance(t *testing.T) {
+	state := t.TempDir()
+	conformance.Run(t, func(t *testing.T, ledger platform.Ledger) platform.Platform {
+		return docker.New(docker.Options{StateDir: state, Ledger: ledger})
+	}, conformance.Image(t))
+}
