@@ -1,0 +1,284 @@
+package rootfs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/image"
+	"tare/kernel/mount"
+	"tare/kernel/process"
+	"tare/platform"
+)
+
+// makeImage writes files (or directories, whose names end in a slash, or links,
+// "-> target") below a new root.
+func makeImage(t *testing.T, files map[string]string) image.Image {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), "image")
+	for name, content := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if target, link := strings.CutPrefix(content, "-> "); link {
+			err = os.Symlink(target, path)
+		} else if strings.HasSuffix(name, "/") {
+			err = os.MkdirAll(path, 0o755)
+		} else {
+			err = os.WriteFile(path, []byte(content), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return image.Image{Name: "test", Root: root}
+}
+
+func TestResolve(t *testing.T) {
+	img := makeImage(t, map[string]string{
+		"run/": "", "var/run": "-> /run", "var/up": "-> ../../../..", "loop": "-> loop", "deep/a": "-> b/c", "deep/b/": "", "deep/b/c": "-> /run/./x",
+	})
+	for in, want := range map[string]string{
+		"/data":           "/data",
+		"/var/run/redis":  "/run/redis",
+		"/var/up/etc":     "/etc", // a link cannot lead out
+		"/../../etc":      "/etc",
+		"/deep/a/y":       "/run/x/y",
+		"/not/there/../x": "/not/x",
+	} {
+		if got, err := resolve(img.Root, in); got != want || err != nil {
+			t.Errorf("%s is %s (%v), want %s", in, got, err, want)
+		}
+	}
+	if _, err := resolve(img.Root, "/loop/x"); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("a loop of links: %v", err)
+	}
+}
+
+// build lays out a plan and removes it at the end, when the image must be as before.
+func build(t *testing.T, p Plan) Tree {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	state := t.TempDir()
+	trials, dir, err := Place(state, "trial")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Dir = dir
+	before := names(t, p.Image.Root)
+	t.Cleanup(func() {
+		for range 2 {
+			if err := Remove(trials, dir); err != nil {
+				t.Error(err)
+			}
+		}
+		if points, err := mount.Below(dir); len(points) > 0 || err != nil {
+			t.Errorf("still mounted: %v, %v", points, err)
+		}
+		if diff := cmp.Diff(before, names(t, p.Image.Root)); diff != "" {
+			t.Errorf("the image changed:\n%s", diff)
+		}
+	})
+	tree, err := p.Build()
+	if err == nil {
+		err = tree.Bind()
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		t.Skipf("may not mount here: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Place(state, "trial"); err == nil {
+		t.Error("gave a place that is taken")
+	}
+	return tree
+}
+
+func names(t *testing.T, root string) []string {
+	t.Helper()
+	var all []string
+	if err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		all = append(all, strings.TrimPrefix(path, root))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func standard(more map[string]string) map[string]string {
+	files := map[string]string{"proc/": "", "sys/": "", "dev/": "", "tmp/": "", "run/": "", "var/tmp/": "", "etc/passwd": "root:x:0:0:::\n"}
+	for k, v := range more {
+		files[k] = v
+	}
+	return files
+}
+
+func TestBuild(t *testing.T) {
+	whole := standard(map[string]string{"data/seed": "seed", "srv/": "", "link": "-> etc/passwd", "data/sub/deep": "deep"})
+	// An image of which almost nothing can be expected.
+	bare := map[string]string{"etc/passwd": "root:x:0:0:::\n", "link": "-> etc/passwd", "data/seed": "seed", "data/sub/deep": "deep", "var/lib/x": "x"}
+	for _, test := range []struct {
+		name  string
+		files map[string]string
+		plan  Plan
+	}{
+		{"dir", whole, Plan{}},
+		{"dir of an image without places to mount on", bare, Plan{}},
+		{"dir with tmpfs", bare, Plan{Storage: platform.StorageTmpfs}},
+		{"overlay", whole, Plan{Kind: platform.RootOverlay}},
+		{"overlay with bind", bare, Plan{Kind: platform.RootOverlay, Storage: platform.StorageBind}},
+		{"overlay with tmpfs", whole, Plan{Kind: platform.RootOverlay, Storage: platform.StorageTmpfs}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.plan.Image = makeImage(t, test.files)
+			test.plan.Data = []string{"/data", "/var/lib/new/place", "/data/sub/inner"}
+			tree := build(t, test.plan)
+			if err := tree.MountSystem(); err != nil {
+				t.Fatal(err)
+			}
+			read := func(name, want string) {
+				t.Helper()
+				if b, err := os.ReadFile(filepath.Join(tree.Root, name)); string(b) != want || err != nil {
+					t.Errorf("%s holds %q (%v), want %q", name, b, err, want)
+				}
+			}
+			read("etc/passwd", "root:x:0:0:::\n")
+			read("data/seed", "seed")
+			read("data/sub/deep", "deep")
+			for _, dir := range []string{"data", "data/sub/inner", "var/lib/new/place", "tmp", "run", "var/tmp", "dev/shm"} {
+				if err := os.WriteFile(filepath.Join(tree.Root, dir, "written"), nil, 0o644); err != nil {
+					t.Errorf("cannot write in %s: %v", dir, err)
+				}
+			}
+			if info, err := os.Stat(filepath.Join(tree.Root, "tmp")); err != nil || info.Mode().Perm() != 0o755 && info.Mode()&fs.ModeSticky == 0 {
+				t.Errorf("/tmp is %v, %v", info.Mode(), err)
+			}
+			err := os.WriteFile(filepath.Join(tree.Root, "etc/new"), nil, 0o644)
+			if readOnly := errors.Is(err, syscall.EROFS); readOnly != (test.plan.Kind != platform.RootOverlay) {
+				t.Errorf("writing in /etc: %v", err)
+			}
+			if _, err := os.Stat(filepath.Join(tree.Root, "proc/self/status")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestBuildRefuses(t *testing.T) {
+	img := makeImage(t, standard(nil))
+	for name, plan := range map[string]Plan{
+		"no image":           {Image: image.Image{Root: "/not/there"}},
+		"data at the root":   {Image: img, Data: []string{"/x/.."}},
+		"data with no slash": {Image: img, Data: []string{"data"}},
+	} {
+		plan.Dir = filepath.Join(t.TempDir(), "x")
+		if _, err := plan.Build(); err == nil {
+			t.Errorf("%s: built", name)
+		}
+	}
+	for _, name := range []string{"", "..", "a/b", "A", "-x", strings.Repeat("a", 64)} {
+		if _, _, err := Place(t.TempDir(), name); err == nil {
+			t.Errorf("%q may be a name", name)
+		}
+	}
+}
+
+func TestRemoveSparesOthers(t *testing.T) {
+	state := t.TempDir()
+	other := filepath.Join(state, "other")
+	if err := os.Mkdir(other, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	trials, err := Trials(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{other, state, trials, filepath.Join(trials, "..", "other"), filepath.Join(trials, "a", "b"), "/", ""} {
+		if err := Remove(trials, dir); err == nil && filepath.Clean(dir) != filepath.Join(trials, filepath.Base(dir)) {
+			t.Errorf("would have removed %q", dir)
+		}
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Error(err)
+	}
+}
+
+const passwdText = "root:x:0:0:root:/root:/bin/sh\n# no account\nredis:x:999:998::/data:\nbroken:x:nine:9::\n"
+const groupText = "root:x:0:\nredis:x:998:\naudio:x:29:games,redis\ndaemon:x:1:\n"
+
+func TestUserOf(t *testing.T) {
+	img := makeImage(t, map[string]string{"etc/passwd": passwdText, "etc/group": groupText})
+	for user, want := range map[string]process.User{
+		"":              {},
+		"root":          {},
+		"redis":         {UID: 999, GID: 998, Groups: []int{29}},
+		"999":           {UID: 999, GID: 998, Groups: []int{29}},
+		"redis:daemon":  {UID: 999, GID: 1},
+		"1234":          {UID: 1234},
+		"1234:4321":     {UID: 1234, GID: 4321},
+		"redis:29":      {UID: 999, GID: 29},
+		"0:0":           {},
+		"root:redis":    {GID: 998},
+		"12345:unknown": {UID: -1},
+		"broken":        {UID: -1},
+		"-5":            {UID: -1},
+	} {
+		got, err := UserOf(img.Root, user)
+		if want.UID < 0 {
+			if err == nil {
+				t.Errorf("%q is %+v", user, got)
+			}
+			continue
+		}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%q: %v\n%s", user, err, diff)
+		}
+	}
+	if _, err := UserOf(makeImage(t, standard(nil)).Root, "redis"); err == nil || !strings.Contains(err.Error(), "/etc/passwd") {
+		t.Errorf("an unknown user: %v", err)
+	}
+}
+
+func FuzzParseAccounts(f *testing.F) {
+	f.Add(passwdText)
+	f.Add(groupText)
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, fields := range []int{3, 4} {
+			all, err := parseAccounts(strings.NewReader(s), fields)
+			if err == nil && slices.ContainsFunc(all, func(a account) bool { return a.id < 0 || a.group < 0 || a.name == "" }) {
+				t.Errorf("accepted %+v", all)
+			}
+		}
+	})
+}
+
+// Whatever links an image holds, a path stays inside.
+func FuzzResolve(f *testing.F) {
+	f.Add("/a/b", "../../x", "/b")
+	f.Add("/a/../b", "/a", "a")
+	f.Fuzz(func(t *testing.T, path, one, two string) {
+		root := t.TempDir()
+		_ = os.Symlink(one, filepath.Join(root, "a"))
+		_ = os.Symlink(two, filepath.Join(root, "b"))
+		got, err := resolve(root, path)
+		if err != nil {
+			return
+		}
+		if !filepath.IsAbs(got) || filepath.Clean(got) != got || strings.Contains(got+"/", "/../") {
+			t.Errorf("%q became %q", path, got)
+		}
+	})
+}
