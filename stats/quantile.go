@@ -19,8 +19,13 @@ func Quantile(blocks []*hdrhistogram.Histogram, q, level float64, seed int64) Es
 // estimated by the jackknife: the bootstrap has too few blocks to draw from.
 const quantileSmall = 10
 
-// outerQuantile is how far out a quantile lies that few blocks tell badly.
-const outerQuantile = 0.9
+// outerQuantile is how far out a quantile lies that few blocks tell badly, and
+// outerTells is the number of blocks from which the simulation finds that its
+// interval covers (docs/statistics.md).
+const (
+	outerQuantile = 0.9
+	outerTells    = 20
+)
 
 // QuantileBy is [Quantile] by a method of the caller's choice: MethodJackknifeT,
 // MethodBootstrapT or MethodBlockBootstrap.
@@ -38,8 +43,8 @@ func QuantileBy(method Method, blocks []*hdrhistogram.Histogram, q, level float6
 	e := quantileEffect(chosen, [][]*hdrhistogram.Histogram{blocks}, q, level, seed, func(v []float64) float64 {
 		return math.Log(v[0])
 	}).exponential(n, level)
-	if n < quantileSmall && max(q, 1-q) > outerQuantile && !math.IsNaN(e.Interval.Low) {
-		e.warn("need at least %d blocks, have %d: the interval of an outer quantile covers too little below", quantileSmall, n)
+	if n < outerTells && max(q, 1-q) > outerQuantile && !math.IsNaN(e.Interval.Low) {
+		e.warn("need at least %d blocks, have %d: the interval of an outer quantile covers too little below where blocks differ much", outerTells, n)
 	}
 	return e
 }

@@ -234,7 +234,7 @@ func TestQuantileWarnings(t *testing.T) {
 		t.Errorf("an all but empty tail: %q", e.Warnings)
 	}
 	few := latencies(rng, 6, 5000, 1)
-	if e := Quantile(few, 0.99, 0.95, 1); !warns(e, "need at least 10 blocks, have 6") {
+	if e := Quantile(few, 0.99, 0.95, 1); !warns(e, "need at least 20 blocks, have 6") {
 		t.Errorf("p99 of six blocks: %q", e.Warnings)
 	}
 	if e := QuantileRatio(few, latencies(rng, 6, 5000, 1.1), 0.99, 0.95, 1); len(e.Warnings) != 0 {
