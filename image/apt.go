@@ -116,6 +116,8 @@ func (a *aptArchive) run(ctx context.Context, dir, tool string, args ...string) 
 func output(cmd *exec.Cmd) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	// apt's transports outlive it when it is killed, and hold its output open.
+	cmd.WaitDelay = 2 * time.Second
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("%s: %w%s", filepath.Base(cmd.Path), err, complaint(stderr.String()))
 	}
@@ -150,8 +152,37 @@ func (a *aptArchive) age() (age time.Duration, ok bool) {
 	return time.Since(info.ModTime()), true
 }
 
+// aptRoom is what apt may need for indexes (some 10 MB packed, 60 unpacked and
+// 60 as its cache) or for one recipe's packages.
+const aptRoom = 192 << 20
+
+// proveRoom fails where the disk has less left than that. apt itself does not
+// fail on a full disk but waits for ever, so that it is not let run into one.
+func (a *aptArchive) proveRoom() (err error) {
+	f, err := os.CreateTemp(a.dir, "room-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		_ = f.Close()
+		if rerr := os.Remove(f.Name()); err == nil {
+			err = rerr
+		}
+	}()
+	block := make([]byte, 1<<20)
+	for n := 0; n < aptRoom; n += len(block) {
+		if _, err := f.Write(block); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // update fetches the indexes.
 func (a *aptArchive) update(ctx context.Context) error {
+	if err := a.proveRoom(); err != nil {
+		return err
+	}
 	if _, err := a.run(ctx, a.dir, "apt-get", "update"); err != nil {
 		return err
 	}
@@ -246,6 +277,9 @@ func (a *aptArchive) download(ctx context.Context, work, debs string, packages [
 		return nil
 	}
 	sort.Strings(args[1:])
+	if err := a.proveRoom(); err != nil {
+		return err
+	}
 	if _, err := a.run(ctx, work, "apt-get", args...); err != nil {
 		return err
 	}

@@ -1,0 +1,359 @@
+package image
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+)
+
+// packages keeps what recipe tests fetch, so that each package comes over the
+// network once a run.
+var packages struct {
+	sync.Once
+	dir string
+	err error
+}
+
+// recipeStore opens an empty store, or skips where recipes cannot be built.
+// fetched says that packages which another test fetched may be used.
+func recipeStore(t *testing.T, fetched bool) *Store {
+	t.Helper()
+	for _, tool := range []string{"apt-get", "apt-cache", "dpkg-deb"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip("needs " + tool)
+		}
+	}
+	s := openTestStore(t)
+	s.progress = func(line string) { t.Log(line) }
+	if fetched {
+		packages.Do(func() { packages.dir, packages.err = os.MkdirTemp("", "tare-test-debs-") })
+		if packages.err != nil {
+			t.Fatal(packages.err)
+		}
+		linkDebs(t, packages.dir, s.path("debs"))
+		t.Cleanup(func() { linkDebs(t, s.path("debs"), packages.dir) })
+	}
+	return s
+}
+
+// linkDebs gives one directory the packages of another. Each is verified
+// whenever it is unpacked, so that sharing them hides nothing.
+func linkDebs(t *testing.T, from, to string) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(from, "*.deb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if err := os.Link(name, filepath.Join(to, filepath.Base(name))); err != nil && !errors.Is(err, os.ErrExist) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// mustBuild builds a recipe; a host that does not reach its archive skips.
+func mustBuild(t *testing.T, s *Store, name string) Image {
+	t.Helper()
+	img, err := s.Recipe(t.Context(), name)
+	var missing *Missing
+	if errors.As(err, &missing) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+// inside runs a program of an image in its root.
+func inside(t *testing.T, img Image, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Path, cmd.Err, cmd.Dir = args[0], nil, "/"
+	cmd.Env = []string{"PATH=/usr/bin:/bin"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: img.Root}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// Nothing of the first store is used for the second: not even its packages.
+func TestRecipeTwiceFromNothingIsTheSame(t *testing.T) {
+	one := mustBuild(t, recipeStore(t, false), "busybox")
+	two := mustBuild(t, recipeStore(t, false), "busybox")
+	if one.Digest != two.Digest || one.Reference != two.Reference {
+		t.Errorf("%s %s, then %s %s", one.Digest, one.Reference, two.Digest, two.Reference)
+	}
+	a, err := os.ReadFile(one.Archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(two.Archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(a, b) {
+		t.Error("the archives differ")
+	}
+}
+
+// Each recipe builds, builds the same a second time, and its programs run with
+// nothing but its root.
+func TestRecipesRun(t *testing.T) {
+	for _, c := range []struct {
+		recipe string
+		long   bool
+		try    func(t *testing.T, img Image)
+	}{
+		{"busybox", false, func(t *testing.T, img Image) {
+			if got := inside(t, img, "/bin/sh", "-c", "echo $((6 * 7)) | cat"); got != "42\n" {
+				t.Errorf("the shell says %q", got)
+			}
+		}},
+		{"redis", false, func(t *testing.T, img Image) {
+			if got := inside(t, img, img.Config.Cmd[0], "--version"); !strings.Contains(got, "Redis server v=") {
+				t.Errorf("the server says %q", got)
+			}
+			inside(t, img, "/usr/bin/redis-cli", "--version")
+			inside(t, img, "/usr/bin/redis-benchmark", "--version")
+			if !exists(t, filepath.Join(img.Root, "data")) {
+				t.Error("no /data")
+			}
+		}},
+		{"stream", true, func(t *testing.T, img Image) {
+			out := inside(t, img, "/usr/bin/stream", "--elements", "100000", "--repetitions", "3", "--threads", "2")
+			if strings.Count(out, `"valid":true`) != 4 {
+				t.Errorf("not four valid kernels: %s", out)
+			}
+		}},
+		{"ffmpeg", true, func(t *testing.T, img Image) {
+			for clip, seconds := range map[string]string{"720p-1s.mp4": "1.000000", "720p-5s.mp4": "5.000000"} {
+				out := inside(t, img, "/usr/bin/ffprobe", "-v", "error", "-select_streams", "v", "-of", "json",
+					"-show_entries", "stream=codec_name,width,height,duration", "/clips/"+clip)
+				var probed struct {
+					Streams []struct {
+						Codec    string `json:"codec_name"`
+						Width    int
+						Height   int
+						Duration string
+					}
+				}
+				if err := json.Unmarshal([]byte(out), &probed); err != nil || len(probed.Streams) != 1 {
+					t.Fatalf("%s: %v: %s", clip, err, out)
+				}
+				if s := probed.Streams[0]; s.Codec != "h264" || s.Width != 1280 || s.Height != 720 || s.Duration != seconds {
+					t.Errorf("%s is %+v", clip, s)
+				}
+			}
+			inside(t, img, "/usr/bin/ffmpeg", "-nostdin", "-loglevel", "error", "-i", "/clips/720p-1s.mp4",
+				"-c:v", "libx265", "-preset", "ultrafast", "-x265-params", "pools=1:log-level=error", "-f", "null", "-")
+		}},
+	} {
+		t.Run(c.recipe, func(t *testing.T) {
+			if c.long && testing.Short() {
+				t.Skip("builds for ten seconds and more: left out by -short")
+			}
+			img := mustBuild(t, recipeStore(t, true), c.recipe)
+			if len(img.Warnings) > 0 {
+				t.Logf("warnings: %q", img.Warnings)
+			}
+			// No test writes to a root, so the second build may serve this.
+			again := recipeStore(t, true)
+			linkDebs(t, filepath.Join(filepath.Dir(filepath.Dir(img.Root)), "debs"), again.path("debs"))
+			second := mustBuild(t, again, c.recipe)
+			if second.Digest != img.Digest {
+				t.Errorf("built twice: %s and %s", img.Digest, second.Digest)
+			}
+			c.try(t, second)
+		})
+	}
+}
+
+func TestRecipeIsBuiltOnce(t *testing.T) {
+	s := recipeStore(t, true)
+	var unpacked atomic.Int32
+	progress := func(line string) {
+		if strings.HasPrefix(line, "unpacking") {
+			unpacked.Add(1)
+		}
+	}
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			other, err := OpenStore(s.dir, progress)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, err = other.Recipe(t.Context(), "busybox")
+			var missing *Missing
+			if err != nil && !errors.As(err, &missing) {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if n := unpacked.Load(); n > 1 {
+		t.Errorf("built %d times", n)
+	}
+	// A later call needs nothing: not even apt.
+	if unpacked.Load() == 1 {
+		t.Setenv("PATH", t.TempDir())
+		if _, err := s.Recipe(t.Context(), "busybox"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestUnknownRecipe(t *testing.T) {
+	s := openTestStore(t)
+	for _, name := range []string{"nothing", "", "compiler", "../redis"} {
+		_, err := s.Recipe(t.Context(), name)
+		if err == nil || !strings.Contains(err.Error(), strings.Join(s.Recipes(), ", ")) {
+			t.Errorf("%q: %v, want the names that there are", name, err)
+		}
+	}
+}
+
+func TestHostWithoutApt(t *testing.T) {
+	s := openTestStore(t)
+	t.Setenv("PATH", t.TempDir())
+	_, err := s.Recipe(t.Context(), "redis")
+	var missing *Missing
+	if !errors.As(err, &missing) || !strings.Contains(missing.What, "apt-get") || missing.Mend == "" {
+		t.Errorf("%v, want that apt-get is missing, and what to do", err)
+	}
+	mustBeEmpty(t, s)
+}
+
+// Every recipe that has packages has them locked, for this architecture and
+// by name at least all that it asks for.
+func TestLocksHoldWhatRecipesAsk(t *testing.T) {
+	names, err := lockFiles.ReadDir("recipes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range names {
+		recipeName, rest, _ := strings.Cut(file.Name(), ".")
+		arch := strings.TrimSuffix(rest, ".lock")
+		r, ok := findRecipe(recipeName)
+		if !ok {
+			t.Errorf("%s is of no recipe", file.Name())
+			continue
+		}
+		l, text, ok, err := readLock(recipeName, arch)
+		if err != nil || !ok {
+			t.Errorf("%s: %v", file.Name(), err)
+			continue
+		}
+		for _, name := range slices.Concat(r.packages, r.keep) {
+			if !slices.ContainsFunc(l.Packages, func(p Package) bool { return p.Name == name }) {
+				t.Errorf("%s does not hold %s", file.Name(), name)
+			}
+		}
+		if !bytes.Equal(l.Format(recipeName, arch), text) {
+			t.Errorf("%s is not as go run ./image/lock writes it", file.Name())
+		}
+	}
+	for _, name := range LockedRecipes() {
+		if _, _, ok, _ := readLock(name, "amd64"); !ok {
+			t.Errorf("recipe %s has no lock file for amd64", name)
+		}
+	}
+}
+
+// A pinned version that has gone from the archive is replaced by the present
+// one, and that is said.
+func TestVanishedPinIsSaid(t *testing.T) {
+	s := recipeStore(t, false)
+	w, err := s.begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.end()
+	apt, err := newAptArchive(s.path("debs", "apt"), debianArch(s.arch))
+	if err != nil {
+		t.Fatal(err)
+	}
+	vanished := Lock{Packages: []Package{{Name: "busybox-static", Version: "1:0.60.0-1", SHA256: strings.Repeat("0", 64)}}}
+	now, warnings, err := s.fetchFrom(t.Context(), apt, w, busyboxRecipe, vanished, true)
+	var missing *Missing
+	if errors.As(err, &missing) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(now.Packages) != 1 || now.Packages[0].Version == "1:0.60.0-1" {
+		t.Errorf("fetched %v", now.Packages)
+	}
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "instead of the locked 1:0.60.0-1") {
+		t.Errorf("warnings %q", warnings)
+	}
+	if _, _, err := s.fetchFrom(t.Context(), apt, w, recipe{name: "x", packages: []string{"no-such-package-anywhere"}}, Lock{}, false); !errors.As(err, &missing) {
+		t.Errorf("a package that nobody has: %v", err)
+	}
+}
+
+func TestDrift(t *testing.T) {
+	locked := Lock{Packages: []Package{{Name: "a", Version: "1"}, {Name: "b", Version: "1"}, {Name: "c", Version: "1"}}}
+	now := Lock{Packages: []Package{{Name: "a", Version: "1"}, {Name: "b", Version: "2"}, {Name: "d", Version: "1"}}}
+	want := []string{"b 2 instead of the locked 1", "d 1, which the lock file does not have", "no c, which is locked at 1"}
+	if got := drift(locked, now); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := drift(locked, locked); len(got) != 0 {
+		t.Errorf("no drift is %q", got)
+	}
+}
+
+func TestDamagedPackageIsNotUnpacked(t *testing.T) {
+	debs := t.TempDir()
+	p := Package{Name: "x", Version: "1", SHA256: strings.Repeat("0", 64)}
+	if err := os.WriteFile(debPath(debs, p.SHA256), []byte("damaged"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	err := unpackDeb(context.Background(), debs, p, t.TempDir(), unneeded)
+	var refused *Refused
+	if !errors.As(err, &refused) {
+		t.Errorf("%v, want a refusal", err)
+	}
+	if haveDeb(debs, p) {
+		t.Error("it is kept, and the next build fails the same way")
+	}
+}
+
+func TestAptOnFullDisk(t *testing.T) {
+	at := t.TempDir()
+	recipeStore(t, false) // skips where there is no apt
+	mountTmpfs(t, at, "2m")
+	s, err := OpenStore(at, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Recipe(t.Context(), "busybox")
+	var missing *Missing
+	if errors.As(err, &missing) {
+		t.Skip(err)
+	}
+	var full *Full
+	if !errors.As(err, &full) {
+		t.Errorf("%v, want that the disk is full", err)
+	}
+	mustBeEmpty(t, s)
+	if names, _ := os.ReadDir(s.path("debs")); len(names) != 0 {
+		t.Errorf("left in debs: %v", names)
+	}
+}
