@@ -297,7 +297,7 @@ func undecidedClause(found []finding, workload string) string {
 			detail = append(detail, spanText(f.row.PercentLow, f.row.PercentHigh)+" %")
 		}
 		if f.row.Needs != "" {
-			detail = append(detail, clean(f.row.Needs)+" would tell")
+			detail = append(detail, clean(f.row.Needs)+" would decide")
 		}
 		text := f.name() + " is undecided" + of
 		if len(detail) > 0 {

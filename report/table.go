@@ -45,7 +45,7 @@ func metricTable(run record.Run, m overhead.MetricReport, level float64) table {
 			t.absences = append(t.absences, label(r)+": "+why+".")
 		}
 		if r.Verdict == overhead.Inconclusive && r.Needs != "" && figure != "" {
-			t.notes = append(t.notes, label(r)+": "+clean(r.Needs)+" would tell.")
+			t.notes = append(t.notes, label(r)+": "+clean(r.Needs)+" would decide.")
 		}
 		name, word := label(r), string(r.Verdict)
 		if r.NotRepresentative != "" {
@@ -186,9 +186,34 @@ func (s *screen) loose(tables []table) {
 }
 
 func (s *screen) notes(notes []string) {
-	for _, n := range notes {
+	for _, n := range together(notes) {
 		s.paragraph(faint, n)
 	}
+}
+
+// together says once what several rows have in common: "a, b: why." for
+// "a: why." and "b: why.", where the first of them stands.
+func together(notes []string) []string {
+	rows := map[string][]string{}
+	var order []string
+	for _, n := range notes {
+		row, why, ok := strings.Cut(n, ": ")
+		if !ok {
+			row, why = "", n
+		}
+		if _, seen := rows[why]; !seen {
+			order = append(order, why)
+		}
+		rows[why] = append(rows[why], row)
+	}
+	said := make([]string, len(order))
+	for i, why := range order {
+		said[i] = why
+		if rows[why][0] != "" {
+			said[i] = strings.Join(rows[why], ", ") + ": " + why
+		}
+	}
+	return said
 }
 
 // head writes the headings, the last line of each on the line above the rows.

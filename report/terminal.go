@@ -188,7 +188,11 @@ func hostText(h record.Host) string {
 	}
 	add("kernel %s", h.Kernel)
 	add("cgroup %s", h.Cgroup)
-	if h.Virtual != "none" {
+	switch h.Virtual {
+	case "none", "":
+	case "unknown":
+		add("%s", "a virtual machine")
+	default:
 		add("guest of %s", h.Virtual)
 	}
 	if len(parts) == 0 {
