@@ -60,6 +60,8 @@ var climbs = map[edge]string{
 	{"kernel/host", "kernel/mount"}:      "the fingerprint gathers what its neighbours read",
 	{"kernel/host", "kernel/procfs"}:     "the fingerprint gathers what its neighbours read",
 	{"kernel/mount", "kernel/procfs"}:    "mounts are found in mountinfo, which is parsed once, in procfs",
+	{"kernel/mount", "kernel/process"}:   "work in a namespace takes a thread that process gives and ends",
+	{"kernel/netns", "kernel/process"}:   "work in a namespace takes a thread that process gives and ends",
 	{"kernel/process", "kernel/procfs"}:  "a process is told from a later one with its id by the start time that procfs reads",
 	{"stats/coverage", "stats"}:          "a generator: it simulates the estimators beside it for the documents",
 }
