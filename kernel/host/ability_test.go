@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 func TestEveryLackHasItsMend(t *testing.T) {
@@ -68,18 +66,4 @@ func namespaces(t *testing.T) [2]string {
 		ids[i] = id
 	}
 	return ids
-}
-
-func TestOwnThreadIsNeverTheFirst(t *testing.T) {
-	for range 50 {
-		err := onOwnThread(func() error {
-			if unix.Gettid() == os.Getpid() {
-				return errors.New("ran on the first thread, which never ends")
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"tare/kernel/cgroup"
 	"tare/kernel/mount"
+	"tare/kernel/process"
 )
 
 // What containers are made of.
@@ -57,14 +58,7 @@ func tryOverlay() (_ string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	err = onOwnThread(func() error {
-		if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-			return fmt.Errorf("unshare(CLONE_NEWNS): %w", err)
-		}
-		// What is mounted here must not spread to the host.
-		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-			return fmt.Errorf("make mounts private: %w", err)
-		}
+	err = mount.Hiding(nil, func() error {
 		if err := mount.New("tmpfs", dir, mount.Options{}); err != nil {
 			return err
 		}
@@ -83,7 +77,7 @@ func tryOverlay() (_ string, err error) {
 }
 
 func tryNetworkNamespace() (string, error) {
-	err := onOwnThread(func() error {
+	err := process.OnFreshThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("unshare(CLONE_NEWNET): %w", err)
 		}
@@ -110,7 +104,7 @@ func trySeccomp() (string, error) {
 
 // tryRealTime takes a real-time priority on a thread that then ends.
 func tryRealTime() (string, error) {
-	err := onOwnThread(func() error {
+	err := process.OnFreshThread(func() error {
 		err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
 		if err != nil {
 			return fmt.Errorf("sched_setattr(SCHED_FIFO): %w", err)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/kernel/accounting"
+	"tare/kernel/process"
 )
 
 // Noise is how far a machine is from answering the same question the same way.
@@ -77,7 +78,7 @@ func MeasureTimer(ctx context.Context, n int, sleep time.Duration) (Lateness, er
 		return Lateness{}, errors.New("measure timer: want at least one sleep, and a time to sleep")
 	}
 	late := make([]time.Duration, 0, n)
-	err := onOwnThread(func() error {
+	err := process.OnFreshThread(func() error {
 		if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
 			return fmt.Errorf("measure timer: prctl(PR_SET_TIMERSLACK): %w", err)
 		}
@@ -140,7 +141,7 @@ func MeasureLoop(ctx context.Context, n int, length time.Duration) (Repeatabilit
 		return Repeatability{}, errors.New("measure loop: want at least two loops, and a length")
 	}
 	took := make([]time.Duration, n)
-	err := onOwnThread(func() error {
+	err := process.OnFreshThread(func() error {
 		turns := calibrate(length)
 		for i := range took {
 			if err := ctx.Err(); err != nil {
