@@ -212,8 +212,16 @@ func removeTree(ctx context.Context, dir string) error {
 	}
 }
 
-// Join moves the calling process into the group.
-func (g Group) Join() error { return Join(g.ProcessFiles()) }
+// Add moves a process, all its threads, into the group. What it has started
+// before stays where it is.
+func (g Group) Add(pid int) error {
+	for _, file := range g.ProcessFiles() {
+		if err := os.WriteFile(file, []byte(strconv.Itoa(pid)), 0); err != nil {
+			return fmt.Errorf("moving process %d into a cgroup: %w", pid, err)
+		}
+	}
+	return nil
+}
 
 // Join moves the calling process, all its threads, into the groups with those
 // process files.

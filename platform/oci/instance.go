@@ -39,7 +39,7 @@ var _ platform.Instance = (*instance)(nil)
 func (l *launch) follow(began time.Time) *instance {
 	stdout, stderr := l.stdout, l.stderr
 	i := &instance{
-		name: l.spec.Name, init: l.init.Identity, handle: l.init, group: l.group, things: l.things, data: l.spec.Data,
+		name: l.spec.Name, init: l.init.Identity, handle: l.init, group: l.group, things: l.things, data: l.visibleData(),
 		flush: func() error { return errors.Join(stdout.Flush(), stderr.Flush()) },
 		ended: make(chan struct{}),
 	}
@@ -80,6 +80,7 @@ func (i *instance) Processes() ([]int, error) {
 	return pids, nil
 }
 
+// InForce tells of the program's process; of a sandbox, of the sandbox's.
 func (i *instance) InForce() (platform.InForce, error) {
 	return platform.ReadInForce(i.init.PID, i.data)
 }
@@ -120,4 +121,13 @@ func (i *instance) Stop(ctx context.Context) error {
 		return ctx.Err()
 	}
 	return i.things.Drop(ctx)
+}
+
+// visibleData are the data directories that the host's kernel can tell of:
+// those inside a sandbox are mounted by the kernel inside.
+func (l *launch) visibleData() []string {
+	if l.sandboxed() {
+		return nil
+	}
+	return l.spec.Data
 }

@@ -125,10 +125,13 @@ func (l *launch) startProgram(ctx context.Context) (err error) {
 		_ = s.stdout.Close()
 		return err
 	}
-	starting := l.start(ctx, l.spec.Name, l.dir, s)
+	starting := l.start(ctx, s)
 	_ = s.Close() // the program has them now
 	// Whatever else went wrong, a process that was started is ours to reap.
-	opening := l.openProgram()
+	var opening error
+	if l.init == nil {
+		opening = l.openProgram()
+	}
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("starting %s: %w", l.spec.Args[0], ctx.Err())
@@ -136,6 +139,9 @@ func (l *launch) startProgram(ctx context.Context) (err error) {
 		return fmt.Errorf("%s could not start %s: %w", l.runtime, l.spec.Args[0], starting)
 	case opening != nil:
 		return opening
+	}
+	if l.sandboxed() {
+		return nil
 	}
 	return awaitProgram(ctx, l.init.PID, l.runtime)
 }

@@ -117,6 +117,11 @@ func (p *oci) Supports(s platform.Setting) error {
 	case s.Runtime != "":
 		return refuse("runtime", "the platform's name says it: oci:"+s.Runtime)
 	}
+	if p.sandboxed() {
+		if err := p.supportsSandboxed(s); err != nil {
+			return err
+		}
+	}
 	if s.CPUBurst != 0 {
 		if layout, err := cgroup.Host(); err == nil && !layout.HasBurst() {
 			return refuse("cpu-burst", "this kernel saves up no quota: Linux 5.14 or newer does")

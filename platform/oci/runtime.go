@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +29,11 @@ func (p *oci) notes() string {
 
 // client speaks to the runtime. log is where it writes what went wrong.
 func (p *oci) client(log string) *runc.Runc {
-	return &runc.Runc{Command: p.runtime, Root: p.notes(), Log: log, LogFormat: runc.JSON}
+	c := &runc.Runc{Command: p.runtime, Root: p.notes(), Log: log, LogFormat: runc.JSON}
+	if p.sandboxed() {
+		c.ExtraArgs = sandboxFlags
+	}
+	return c
 }
 
 // call runs f, which starts the runtime, where the runtime sees of the host
@@ -75,20 +80,29 @@ var leavesItsChild = map[string]bool{"runc": true}
 
 // start runs the bundle's program and returns when the runtime says that it
 // runs. The runtime's complaint, if any, is the error.
-func (p *oci) start(ctx context.Context, id, dir string, s streams) error {
+func (l *launch) start(ctx context.Context, s streams) error {
 	ctx, cancel := unhurried(ctx)
 	defer cancel()
-	log := filepath.Join(dir, "log.json")
-	client := p.client(log)
-	options := &runc.CreateOpts{IO: s, PidFile: pidFile(dir)}
-	err := p.call(func() error {
-		if leavesItsChild[filepath.Base(p.runtime)] {
+	log := filepath.Join(l.dir, "log.json")
+	client := l.client(log)
+	if l.sandboxed() {
+		client.ExtraArgs = append(slices.Clone(client.ExtraArgs), sandboxNetwork(l.spec.Setting.Network))
+	}
+	options := &runc.CreateOpts{IO: s, PidFile: pidFile(l.dir)}
+	id := l.spec.Name
+	err := l.call(func() error {
+		if leavesItsChild[filepath.Base(l.runtime)] {
 			options.Detach = true
-			_, err := client.Run(ctx, id, dir, options)
+			_, err := client.Run(ctx, id, l.dir, options)
 			return err
 		}
-		if err := client.Create(ctx, id, dir, options); err != nil {
+		if err := client.Create(ctx, id, l.dir, options); err != nil {
 			return err
+		}
+		if l.sandboxed() {
+			if err := l.takeSandbox(); err != nil {
+				return err
+			}
 		}
 		return client.Start(ctx, id)
 	})
@@ -109,20 +123,38 @@ func (p *oci) delete(ctx context.Context, id string) error {
 	if id == "" || id != filepath.Base(id) {
 		return fmt.Errorf("%q is not a container's id", id)
 	}
-	state := filepath.Join(p.notes(), id)
-	if _, err := os.Stat(state); errors.Is(err, os.ErrNotExist) {
-		return nil
+	noted, err := p.noted(id)
+	if err != nil || len(noted) == 0 {
+		return err
 	}
-	err := p.call(func() error { return p.client("").Delete(ctx, id, &runc.DeleteOpts{Force: true}) })
-	if _, gone := os.Stat(state); errors.Is(gone, os.ErrNotExist) {
-		return nil
-	}
+	deleting := p.call(func() error { return p.client("").Delete(ctx, id, &runc.DeleteOpts{Force: true}) })
 	// A runtime that was killed while it made its notes cannot read them. The
-	// processes are ended by their cgroup; what is left is this directory.
-	if removing := os.RemoveAll(state); removing != nil {
-		return fmt.Errorf("%s delete %s: %w", p.runtime, id, errors.Join(err, removing))
+	// processes are ended by their cgroup; what is left are the notes.
+	if noted, err = p.noted(id); err != nil {
+		return err
+	}
+	for _, n := range noted {
+		if err := os.RemoveAll(n); err != nil {
+			return fmt.Errorf("%s delete %s: %w", p.runtime, id, errors.Join(deleting, err))
+		}
 	}
 	return nil
+}
+
+// noted lists what the runtime keeps of a container: a directory of its name,
+// or files that begin with it (runsc).
+func (p *oci) noted(id string) ([]string, error) {
+	entries, err := os.ReadDir(p.notes())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	var noted []string
+	for _, e := range entries {
+		if e.Name() == id || strings.HasPrefix(e.Name(), id+"_sandbox:") {
+			noted = append(noted, filepath.Join(p.notes(), e.Name()))
+		}
+	}
+	return noted, nil
 }
 
 // complaint gives the last error in a runtime's log.
@@ -166,7 +198,7 @@ func (p *oci) probe(ctx context.Context) error {
 		return err
 	}
 	unified, ok := layout.Unified()
-	if !ok || layout.Mode() == "v2" {
+	if !ok || layout.Mode() == "v2" || p.sandboxed() {
 		p.probed = true
 		return nil
 	}
