@@ -76,6 +76,9 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root.SetOut(app.out)
 	root.SetErr(app.err)
 	err := root.ExecuteContext(ctx)
+	if err != nil && strings.HasPrefix(err.Error(), "unknown command") {
+		err = &codedError{exitUsage, err} // cobra has no type for it
+	}
 	if err != nil {
 		fmt.Fprintln(app.err, "tare: "+oneLine(err.Error()))
 	}
@@ -104,7 +107,7 @@ func withSignals(parent context.Context) (context.Context, func()) {
 
 // oneLine joins an error's lines: what a person or a log reads is one line.
 func oneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	return strings.Join(strings.FieldsFunc(strings.TrimSpace(text), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
 
 // exitCode maps an error's type to the code that scripts read.

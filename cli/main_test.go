@@ -39,7 +39,7 @@ func write(t *testing.T, name, text string) string {
 // Every bad input gets one line that says what, where and what to do, and the
 // right exit code; nothing is measured.
 func TestBadInput(t *testing.T) {
-	broken := write(t, "broken.yaml", "name: x\nload:\n  http:\n    pth: /\n")
+	broken := write(t, "broken.yaml", "name: x\nimage: {recipe: busybox}\nkind: service\ncommand: [/bin/httpd, -f]\nports: [80]\nload:\n  http:\n    pth: /\nmetrics:\n  - from: {builtin: p50}\n")
 	for _, c := range []struct {
 		args string
 		code int
@@ -72,7 +72,7 @@ func TestBadInput(t *testing.T) {
 		{"weigh redis --ladder --platform bare", exitUsage, []string{"--ladder"}},
 		{"weigh redis --baseline moon", exitUsage, []string{"moon"}},
 		{"weigh redis --preset sideways", exitUsage, []string{"vanilla", "pinned"}},
-		{"weigh --workload " + broken, exitUsage, []string{"broken.yaml:4", "pth", "path"}},
+		{"weigh --workload " + broken, exitUsage, []string{"broken.yaml:8", "pth", "path"}},
 		{"weigh --workload /nonexistent.yaml", exitUsage, []string{"/nonexistent.yaml"}},
 		{"weigh redis -- /bin/true", exitUsage, []string{"COMMAND"}},
 		{"show nosuchrun", exitFailure, []string{"nothing has been measured"}},

@@ -22,8 +22,9 @@ const (
 	// maxFailures in a row of one condition end the run: it will not mend itself.
 	maxFailures = 3
 	// DefaultPilot is the number of blocks from which Stein's second stage
-	// takes its variance.
-	DefaultPilot = 5
+	// takes its variance. After fewer, the t interval that is printed over all
+	// blocks covers too seldom (docs/statistics.md).
+	DefaultPilot = 10
 )
 
 // Lab is what a run needs of the world. Its function fields are replaced in

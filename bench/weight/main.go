@@ -1,0 +1,353 @@
+// Command weight measures the instrument's own weight, for SPECIFICATION.md:
+//
+//   - a workload under tare on bare metal against the same program started by
+//     hand with chroot(8), its load generator too;
+//   - launching through oci:RUNTIME, to the end of /bin/true, against RUNTIME
+//     run of the same bundle;
+//   - an empty tare command.
+//
+// Both ways of a pair are executed in each block, in an order drawn for it. It
+// needs root and an otherwise idle host. It prints what it found and asserts
+// nothing.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"tare/image"
+	"tare/kernel/cgroup"
+	"tare/kernel/mount"
+	"tare/lab"
+	"tare/overhead"
+	"tare/platform"
+	"tare/platform/bare"
+	"tare/platform/oci"
+	"tare/record"
+	"tare/stats"
+	"tare/workload"
+)
+
+func main() {
+	bare.Reexec()
+	blocks := flag.Int("blocks", 30, "blocks of each workload")
+	launches := flag.Int("launches", 50, "blocks of launches and starts")
+	binary := flag.String("tare", "bin/tare", "the tare binary")
+	seed := flag.Int64("seed", 1, "seed of every order")
+	home := flag.String("home", "/var/lib/tare", "state directory, for its images")
+	flag.Parse()
+	parts := flag.Args()
+	if len(parts) == 0 {
+		parts = []string{"redis", "stream", "oci:runc", "oci:crun", "start"}
+	}
+	b := &bench{rand: rand.New(rand.NewPCG(uint64(*seed), 0)), seed: *seed, blocks: *blocks, launches: *launches, binary: *binary}
+	if err := b.run(context.Background(), *home, parts); err != nil {
+		fmt.Fprintln(os.Stderr, "weight:", err)
+		os.Exit(1)
+	}
+}
+
+type bench struct {
+	rand             *rand.Rand
+	seed             int64
+	blocks, launches int
+	binary           string
+
+	dir     string
+	session *lab.Session
+	images  *image.Store
+	byHand  bool // the trial that runs now was launched by hand
+}
+
+func (b *bench) run(ctx context.Context, home string, parts []string) (err error) {
+	if b.dir, err = os.MkdirTemp("", "tare-weight-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(b.dir)
+	if b.session, _, err = lab.OpenSession(ctx, lab.LockPath, b.dir, "weight"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.session.Close()) }()
+	if b.images, err = image.OpenStore(filepath.Join(home, "images"), func(line string) { fmt.Fprintln(os.Stderr, line) }); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		switch {
+		case part == "start":
+			err = b.start()
+		case strings.HasPrefix(part, "oci:"):
+			err = b.launch(ctx, strings.TrimPrefix(part, "oci:"))
+		default:
+			err = b.workload(ctx, part)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", part, err)
+		}
+	}
+	return nil
+}
+
+// workload weighs bare metal under tare against by hand, with tare's own lab.
+func (b *bench) workload(ctx context.Context, name string) error {
+	w, err := workload.Lookup(name)
+	if err != nil {
+		return err
+	}
+	params, err := workload.Resolve(w, nil)
+	if err != nil {
+		return err
+	}
+	store, err := record.Open(filepath.Join(b.dir, name+".db"))
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	group := lab.Group{Workload: name}
+	for _, p := range []string{"hand", "bare"} {
+		group.Conditions = append(group.Conditions, lab.Condition{
+			Condition: record.Condition{ID: name + "@" + p, Label: p, Workload: name, Params: params, Platform: p, Baseline: p == "hand", Metrics: w.Metrics(params)},
+			Program:   w, Source: w.Source(),
+		})
+	}
+	generated := 0
+	l := lab.Lab{
+		Store: store,
+		Platforms: func(p string) (platform.Platform, error) {
+			under, err := b.session.Platforms("bare")
+			if p == "hand" {
+				return &hand{Platform: under, bench: b}, err
+			}
+			return &marked{Platform: under, bench: b}, err
+		},
+		Image: func(ctx context.Context, src workload.Source) (image.Image, error) {
+			return b.images.Recipe(ctx, src.Recipe)
+		},
+		Generate: func(ctx context.Context, img image.Image, args []string) ([]byte, error) {
+			if b.byHand {
+				return exec.CommandContext(ctx, "chroot", append([]string{img.Root}, args...)...).Output()
+			}
+			generated++
+			return bare.Generate(ctx, bare.GeneratorSpec{
+				Options: bare.Options{StateDir: b.dir, Ledger: b.session.Ledger},
+				Name:    fmt.Sprintf("load-%d", generated), Image: img, Args: args,
+			})
+		},
+	}
+	run, err := l.Run(ctx,
+		lab.Design{Study: "weight", Groups: []lab.Group{group}, Seed: b.seed, Plan: record.Plan{Blocks: b.blocks, SmallestEffect: 0.01, Level: 0.95}},
+		record.Run{ID: record.NewID("weight", time.Now(), uint16(os.Getpid())), Study: "weight", Started: time.Now(), Status: record.Running})
+	if err != nil {
+		return err
+	}
+	for _, g := range overhead.Analyse(run, overhead.Options{}).Groups {
+		for _, m := range g.Metrics {
+			for _, r := range m.Rows {
+				if !r.Baseline && m.Primary {
+					fmt.Printf("%s %s, under tare to by hand: ratio %.4f (95 %% interval %.4f to %.4f, n=%d blocks, %s): %s within 1 %%\n",
+						name, m.Name, r.Ratio.Value, r.Ratio.Interval.Low, r.Ratio.Interval.High, r.Ratio.N, r.Ratio.Method, r.Verdict)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// marked is bare metal that says that a trial is not by hand.
+type marked struct {
+	platform.Platform
+	bench *bench
+}
+
+func (m *marked) Launch(ctx context.Context, spec platform.Spec) (platform.Instance, error) {
+	m.bench.byHand = false
+	return m.Platform.Launch(ctx, spec)
+}
+
+// hand starts programs as a person would: chroot, and nothing else.
+type hand struct {
+	platform.Platform
+	bench *bench
+}
+
+func (h *hand) Name() string { return "hand" }
+
+func (h *hand) Launch(_ context.Context, spec platform.Spec) (platform.Instance, error) {
+	h.bench.byHand = true
+	cmd := exec.Command("chroot", append([]string{spec.Image.Root}, spec.Args...)...)
+	cmd.Env = append(append([]string{}, platform.Surroundings.Env...), spec.Env...)
+	cmd.Stdout, cmd.Stderr = spec.Stdout, spec.Stderr
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &started{cmd: cmd, ended: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait()
+		p.exit = platform.Exit{Code: cmd.ProcessState.ExitCode(), Elapsed: time.Since(began)}
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+type started struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+	exit  platform.Exit
+}
+
+func (s *started) Address(port int) string            { return fmt.Sprintf("127.0.0.1:%d", port) }
+func (s *started) Processes() ([]int, error)          { return []int{s.cmd.Process.Pid}, nil }
+func (s *started) InForce() (platform.InForce, error) { return platform.InForce{}, nil }
+func (s *started) Usage() (platform.Usage, error)     { return platform.Usage{}, nil }
+func (s *started) Signal(int) error                   { return errors.ErrUnsupported }
+
+func (s *started) Wait(ctx context.Context) (platform.Exit, error) {
+	select {
+	case <-s.ended:
+		return s.exit, nil
+	case <-ctx.Done():
+		return platform.Exit{}, context.Cause(ctx)
+	}
+}
+
+func (s *started) Stop(context.Context) error {
+	_ = s.cmd.Process.Kill() // it may have ended by itself
+	<-s.ended
+	return nil
+}
+
+// paired times two ways in blocks and prints the ratio of the first to the second.
+func (b *bench) paired(what string, blocks int, one, other func() error) error {
+	ways := []func() error{one, other}
+	seconds := [2][]float64{}
+	for block := range blocks + 2 {
+		for _, w := range b.rand.Perm(2) {
+			began := time.Now()
+			if err := ways[w](); err != nil {
+				return err
+			}
+			if block > 1 { // the first two are the warm-up
+				seconds[w] = append(seconds[w], time.Since(began).Seconds())
+			}
+		}
+	}
+	ratio := stats.PairedRatio(seconds[1], seconds[0], 0.95, b.seed)
+	mine, theirs := stats.GeometricMean(seconds[0], 0.95, b.seed), stats.GeometricMean(seconds[1], 0.95, b.seed)
+	fmt.Printf("%s: %.1f ms to %.1f ms: ratio %.3f (95 %% interval %.3f to %.3f, n=%d blocks, %s)\n",
+		what, 1e3*mine.Value, 1e3*theirs.Value, ratio.Value, ratio.Interval.Low, ratio.Interval.High, ratio.N, ratio.Method)
+	return nil
+}
+
+// launch times launching to the end of /bin/true. By hand, the runtime runs
+// the bundle that the platform made, over a root that a second instance keeps
+// mounted meanwhile.
+func (b *bench) launch(ctx context.Context, runtime string) error {
+	img, err := b.images.Recipe(ctx, "busybox")
+	if err != nil {
+		return err
+	}
+	p := oci.New(runtime, oci.Options{StateDir: b.dir, Ledger: b.session.Ledger})
+	if err := p.Check(ctx); err != nil {
+		return err
+	}
+	keeper, err := p.Launch(ctx, platform.Spec{Name: "weight-keeper", Image: img, Args: []string{"/bin/sleep", "3600"}})
+	if err != nil {
+		return err
+	}
+	defer keeper.Stop(context.WithoutCancel(ctx))
+	bundle, err := b.bundleOf("weight-keeper")
+	if err != nil {
+		return err
+	}
+	n := 0
+	return b.paired("launch through oci:"+runtime+" to "+runtime+" run by hand", b.launches,
+		func() error {
+			n++
+			i, err := p.Launch(ctx, platform.Spec{Name: fmt.Sprintf("weight-%d", n), Image: img, Args: []string{"/bin/true"}, Stdout: io.Discard, Stderr: io.Discard})
+			if err != nil {
+				return err
+			}
+			if exit, err := i.Wait(ctx); err != nil || exit.Code != 0 {
+				return fmt.Errorf("exit %d, %w", exit.Code, err)
+			}
+			return i.Stop(ctx)
+		},
+		func() error {
+			n++
+			return b.runByHand(runtime, bundle, fmt.Sprintf("weight-hand-%d", n))
+		})
+}
+
+// start times the empty command against the cheapest process there is.
+func (b *bench) start() error {
+	return b.paired("tare --version to /bin/true", b.launches,
+		func() error { return exec.Command(b.binary, "--version").Run() },
+		func() error { return exec.Command("/bin/true").Run() })
+}
+
+// bundleOf reads the configuration that the platform wrote for an instance.
+func (b *bench) bundleOf(name string) (specs.Spec, error) {
+	var config specs.Spec
+	dir := filepath.Join(b.dir, "trials", name)
+	text, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	if err != nil {
+		return config, err
+	}
+	if err := json.Unmarshal(text, &config); err != nil {
+		return config, err
+	}
+	if !filepath.IsAbs(config.Root.Path) {
+		config.Root.Path = filepath.Join(dir, config.Root.Path)
+	}
+	config.Process.Args = []string{"/bin/true"}
+	return config, nil
+}
+
+// runByHand writes a bundle and lets the runtime run it in the foreground.
+func (b *bench) runByHand(runtime string, config specs.Spec, name string) error {
+	dir := filepath.Join(b.dir, name)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	config.Linux.CgroupsPath = "/" + name
+	text, err := json.Marshal(config)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), text, 0o600); err != nil {
+		return err
+	}
+	cmd := exec.Command(runtime, "--root", filepath.Join(b.dir, "hand"), "run", "--bundle", dir, name)
+	return b.starting(runtime, func() error {
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s run: %w: %s", runtime, err, out)
+		}
+		return nil
+	})
+}
+
+// starting runs f where the runtime can bear the host: crun refuses version 1
+// and version 2 control groups beside each other.
+func (b *bench) starting(runtime string, f func() error) error {
+	layout, err := cgroup.Host()
+	if err != nil {
+		return err
+	}
+	if unified, ok := layout.Unified(); ok && runtime == "crun" && layout.Mode() != "v2" {
+		return mount.Hiding([]string{unified.Mount}, f)
+	}
+	return f()
+}
