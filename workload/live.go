@@ -17,7 +17,7 @@ type Ended struct {
 }
 
 func (e *Ended) Error() string {
-	what := "the program ended"
+	var what string
 	switch {
 	case e.Exit.OOMKilled:
 		what = "the kernel killed the program for its memory limit; give it more memory"

@@ -201,10 +201,8 @@ func checkTarget(target load.HTTP) error {
 
 func seen(t Trial, pattern *regexp.Regexp) error {
 	stdout, stderr := t.Output()
-	for output := range slices.Values([][]byte{stdout, stderr}) {
-		if pattern.Match(output) {
-			return nil
-		}
+	if pattern.Match(stdout) || pattern.Match(stderr) {
+		return nil
 	}
 	if len(bytes.TrimSpace(stdout)) == 0 && len(bytes.TrimSpace(stderr)) == 0 {
 		return errors.New("it has printed nothing")
