@@ -33,7 +33,7 @@ SHELL_SCRIPTS := scripts/setup.sh .ci/run $(wildcard programs/*/*.sh)
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: weigh
 weigh: setup build ## set up, build, and weigh redis, stream and ffmpeg (under 15 minutes)
@@ -86,6 +86,27 @@ generated: go ## fail where generated files are not current
 	before=$$($(TREE_STATE)); \
 	$(GO) generate -skip '$(SLOW_GENERATORS)' ./...; \
 	if [[ $$before != "$$($(TREE_STATE))" ]]; then git status --short; echo "generated files were not current: they are now; review and commit them"; exit 1; fi
+
+# Benchmarks measure: on an idle host, nothing else beside them. They judge
+# nothing; SPECIFICATION.md says what they should find.
+
+.PHONY: bench-weight
+bench-weight: setup build ## the instrument's own weight, against programs started by hand (about 15 minutes)
+	$(GO) build -o bin/weight ./bench/weight
+	bin/weight start redis stream oci:runc oci:crun
+
+.PHONY: bench-aa
+bench-aa: setup ## 20 runs of the same against the same (about 15 minutes)
+	$(GO) build -o bin/weight ./bench/weight
+	bin/weight aa:redis
+
+.PHONY: bench-report
+bench-report: go ## a report, a store and an analysis of 100,000 samples
+	$(GO) test -run '^$$' -bench 'HTML|Terminal|Run$$|Analyse' ./report ./record ./overhead
+
+.PHONY: bench-coverage
+bench-coverage: go ## the coverage of every interval, by simulation, into docs/statistics.md (about 10 minutes)
+	$(GO) generate ./stats/coverage
 
 .PHONY: clean
 clean: ## remove what was built (what tare left on the host: bin/tare clean)

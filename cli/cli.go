@@ -107,7 +107,7 @@ func withSignals(parent context.Context) (context.Context, func()) {
 
 // oneLine joins an error's lines: what a person or a log reads is one line.
 func oneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(strings.TrimSpace(text), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	return strings.Join(strings.FieldsFunc(strings.TrimSpace(text), func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
 }
 
 // exitCode maps an error's type to the code that scripts read.
@@ -163,7 +163,6 @@ randomised blocks and gives each overhead with an interval and a verdict.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       versionText(),
-		Args:          cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},

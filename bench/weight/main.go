@@ -4,7 +4,9 @@
 //     hand with chroot(8), its load generator too;
 //   - launching through oci:RUNTIME, to the end of /bin/true, against RUNTIME
 //     run of the same bundle;
-//   - an empty tare command.
+//   - an empty tare command;
+//   - A/A: whole runs of bare metal against bare metal, for how often the
+//     procedure finds an effect where there is none.
 //
 // Both ways of a pair are executed in each block, in an order drawn for it. It
 // needs root and an otherwise idle host. It prints what it found and asserts
@@ -45,14 +47,20 @@ func main() {
 	blocks := flag.Int("blocks", 30, "blocks of each workload")
 	launches := flag.Int("launches", 50, "blocks of launches and starts")
 	binary := flag.String("tare", "bin/tare", "the tare binary")
+	runs := flag.Int("runs", 20, "A/A runs")
+	aaBlocks := flag.Int("aa-blocks", 8, "blocks of an A/A run")
 	seed := flag.Int64("seed", 1, "seed of every order")
 	home := flag.String("home", "/var/lib/tare", "state directory, for its images")
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: weight [flags] [redis|stream|ffmpeg|oci:RUNTIME|start|aa:WORKLOAD]...")
+		flag.PrintDefaults()
+	}
 	flag.Parse()
 	parts := flag.Args()
 	if len(parts) == 0 {
 		parts = []string{"redis", "stream", "oci:runc", "oci:crun", "start"}
 	}
-	b := &bench{rand: rand.New(rand.NewPCG(uint64(*seed), 0)), seed: *seed, blocks: *blocks, launches: *launches, binary: *binary}
+	b := &bench{rand: rand.New(rand.NewPCG(uint64(*seed), 0)), seed: *seed, blocks: *blocks, launches: *launches, runs: *runs, aaBlocks: *aaBlocks, binary: *binary}
 	if err := b.run(context.Background(), *home, parts); err != nil {
 		fmt.Fprintln(os.Stderr, "weight:", err)
 		os.Exit(1)
@@ -63,12 +71,15 @@ type bench struct {
 	rand             *rand.Rand
 	seed             int64
 	blocks, launches int
+	runs, aaBlocks   int
 	binary           string
 
 	dir     string
 	session *lab.Session
 	images  *image.Store
 	byHand  bool // the trial that runs now was launched by hand
+
+	stores, generated int
 }
 
 func (b *bench) run(ctx context.Context, home string, parts []string) (err error) {
@@ -87,6 +98,8 @@ func (b *bench) run(ctx context.Context, home string, parts []string) (err error
 		switch {
 		case part == "start":
 			err = b.start()
+		case strings.HasPrefix(part, "aa:"):
+			err = b.same(ctx, strings.TrimPrefix(part, "aa:"))
 		case strings.HasPrefix(part, "oci:"):
 			err = b.launch(ctx, strings.TrimPrefix(part, "oci:"))
 		default:
@@ -101,27 +114,81 @@ func (b *bench) run(ctx context.Context, home string, parts []string) (err error
 
 // workload weighs bare metal under tare against by hand, with tare's own lab.
 func (b *bench) workload(ctx context.Context, name string) error {
-	w, err := workload.Lookup(name)
+	run, err := b.weigh(ctx, name, []string{"hand", "bare"}, 0.01, b.blocks, b.seed)
 	if err != nil {
 		return err
+	}
+	for _, m := range overhead.Analyse(run, overhead.Options{}).Groups[0].Metrics {
+		for _, r := range m.Rows {
+			if !r.Baseline && m.Primary {
+				fmt.Printf("%s %s, under tare to by hand: ratio %s: %s within 1 %%\n", name, m.Name, ratioText(r.Ratio), r.Verdict)
+			}
+		}
+	}
+	return nil
+}
+
+// same executes whole runs of bare metal against itself, and counts what the
+// procedure says of the nothing that is there.
+func (b *bench) same(ctx context.Context, name string) error {
+	verdicts := map[overhead.Verdict]int{}
+	covered, intervals := 0, 0
+	var widths []float64
+	for i := range b.runs {
+		run, err := b.weigh(ctx, name, []string{"bare", "again"}, 0.02, b.aaBlocks, b.seed+int64(i))
+		if err != nil {
+			return err
+		}
+		g := overhead.Analyse(run, overhead.Options{}).Groups[0]
+		for _, m := range g.Metrics {
+			for _, r := range m.Rows {
+				if r.Baseline || !m.Primary {
+					continue
+				}
+				verdicts[r.Verdict]++
+				intervals++
+				if r.Ratio.Interval.Low <= 1 && 1 <= r.Ratio.Interval.High {
+					covered++
+				}
+				widths = append(widths, (r.Ratio.Interval.High-r.Ratio.Interval.Low)/2)
+				fmt.Printf("A/A run %d of %s, %s: ratio %s: %s; %d blocks repeated for taint, %d tainted still\n", i+1, name, m.Name, ratioText(r.Ratio), r.Verdict, g.Repeated, g.Tainted)
+			}
+		}
+	}
+	fmt.Printf("A/A: %d of %d intervals hold the truth, 1; verdicts: %d equivalent, %d inconclusive, %d worse, %d better; half-width %.2f %% (geometric mean)\n",
+		covered, intervals, verdicts[overhead.Equivalent], verdicts[overhead.Inconclusive], verdicts[overhead.Worse], verdicts[overhead.Better],
+		100*stats.GeometricMean(widths, 0.95, b.seed).Value)
+	return nil
+}
+
+func ratioText(e stats.Estimate) string {
+	return fmt.Sprintf("%.4f (95 %% interval %.4f to %.4f, n=%d blocks, %s)", e.Value, e.Interval.Low, e.Interval.High, e.N, e.Method)
+}
+
+// weigh carries out one run on the platforms named, the first the baseline.
+func (b *bench) weigh(ctx context.Context, name string, platforms []string, smallest float64, blocks int, seed int64) (record.Run, error) {
+	var run record.Run
+	w, err := workload.Lookup(name)
+	if err != nil {
+		return run, err
 	}
 	params, err := workload.Resolve(w, nil)
 	if err != nil {
-		return err
+		return run, err
 	}
-	store, err := record.Open(filepath.Join(b.dir, name+".db"))
+	b.stores++
+	store, err := record.Open(filepath.Join(b.dir, fmt.Sprintf("%d.db", b.stores)))
 	if err != nil {
-		return err
+		return run, err
 	}
 	defer store.Close()
 	group := lab.Group{Workload: name}
-	for _, p := range []string{"hand", "bare"} {
+	for i, p := range platforms {
 		group.Conditions = append(group.Conditions, lab.Condition{
-			Condition: record.Condition{ID: name + "@" + p, Label: p, Workload: name, Params: params, Platform: p, Baseline: p == "hand", Metrics: w.Metrics(params)},
+			Condition: record.Condition{ID: name + "@" + p, Label: p, Workload: name, Params: params, Platform: p, Baseline: i == 0, Metrics: w.Metrics(params)},
 			Program:   w, Source: w.Source(),
 		})
 	}
-	generated := 0
 	l := lab.Lab{
 		Store: store,
 		Platforms: func(p string) (platform.Platform, error) {
@@ -138,30 +205,16 @@ func (b *bench) workload(ctx context.Context, name string) error {
 			if b.byHand {
 				return exec.CommandContext(ctx, "chroot", append([]string{img.Root}, args...)...).Output()
 			}
-			generated++
+			b.generated++
 			return bare.Generate(ctx, bare.GeneratorSpec{
 				Options: bare.Options{StateDir: b.dir, Ledger: b.session.Ledger},
-				Name:    fmt.Sprintf("load-%d", generated), Image: img, Args: args,
+				Name:    fmt.Sprintf("load-%d", b.generated), Image: img, Args: args,
 			})
 		},
 	}
-	run, err := l.Run(ctx,
-		lab.Design{Study: "weight", Groups: []lab.Group{group}, Seed: b.seed, Plan: record.Plan{Blocks: b.blocks, SmallestEffect: 0.01, Level: 0.95}},
-		record.Run{ID: record.NewID("weight", time.Now(), uint16(os.Getpid())), Study: "weight", Started: time.Now(), Status: record.Running})
-	if err != nil {
-		return err
-	}
-	for _, g := range overhead.Analyse(run, overhead.Options{}).Groups {
-		for _, m := range g.Metrics {
-			for _, r := range m.Rows {
-				if !r.Baseline && m.Primary {
-					fmt.Printf("%s %s, under tare to by hand: ratio %.4f (95 %% interval %.4f to %.4f, n=%d blocks, %s): %s within 1 %%\n",
-						name, m.Name, r.Ratio.Value, r.Ratio.Interval.Low, r.Ratio.Interval.High, r.Ratio.N, r.Ratio.Method, r.Verdict)
-				}
-			}
-		}
-	}
-	return nil
+	return l.Run(ctx,
+		lab.Design{Study: "weight", Groups: []lab.Group{group}, Seed: seed, Plan: record.Plan{Blocks: blocks, SmallestEffect: smallest, Level: 0.95}},
+		record.Run{ID: record.NewID("weight", time.Now(), uint16(b.stores)), Study: "weight", Started: time.Now(), Status: record.Running})
 }
 
 // marked is bare metal that says that a trial is not by hand.
