@@ -53,6 +53,12 @@ func Run(t *testing.T, newPlatform func(t *testing.T, ledger platform.Ledger) pl
 		}
 		t.Skip(err)
 	}
+	before := len(children())
+	t.Cleanup(func() {
+		if now := children(); len(now) > before {
+			t.Errorf("this program has %d children, of which the suite left some: %v", len(now), now)
+		}
+	})
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, suite)

@@ -144,14 +144,19 @@ func processesOf(name string) []int {
 	return found
 }
 
+// children lists this program's own.
+func children() []int {
+	pids, _ := procfs.Host.Process(os.Getpid()).Children()
+	return pids
+}
+
 // traces lists what is found on the host of an instance, by its name.
 func traces(name string) []string {
 	var found []string
 	for _, pid := range processesOf(name) {
 		found = append(found, fmt.Sprintf("process %d", pid))
 	}
-	children, _ := procfs.Host.Process(os.Getpid()).Children()
-	for _, pid := range children {
+	for _, pid := range children() {
 		b, err := os.ReadFile(procfs.Host.Process(pid).Path("cgroup"))
 		if err == nil && strings.Contains(string(b), "/"+name) {
 			found = append(found, fmt.Sprintf("unreaped child %d", pid))

@@ -248,7 +248,8 @@ func (p *oci) hopeless(ctx context.Context) (string, error) {
 	id := filepath.Base(dir)
 	ctx, cancel := unhurried(ctx)
 	defer cancel()
-	if _, err := client.Run(ctx, id, dir, &runc.CreateOpts{IO: streams{null, null}, Detach: true}); err == nil {
+	// In the foreground, where a runtime waits for its own helpers.
+	if _, err := client.Run(ctx, id, dir, &runc.CreateOpts{IO: streams{null, null}}); err == nil {
 		return "", errors.New("it started a program that is not there")
 	}
 	return complaint(log), nil
