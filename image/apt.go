@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"sort"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -116,6 +117,10 @@ func (a *aptArchive) run(ctx context.Context, dir, tool string, args ...string) 
 func output(cmd *exec.Cmd) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // nothing of ours outlives us
 	// apt's transports outlive it when it is killed, and hold its output open.
 	cmd.WaitDelay = 2 * time.Second
 	if err := cmd.Run(); err != nil {

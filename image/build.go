@@ -336,7 +336,7 @@ func (b *build) chroot(ctx context.Context, root string, env []string, args ...s
 	cmd.Path = args[0]
 	cmd.Dir = "/"
 	cmd.Env = append([]string{"PATH=/usr/bin:/bin", "HOME=/", "LC_ALL=C", "SOURCE_DATE_EPOCH=946684800"}, env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
 	out, err := output(cmd)
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, &Missing{What: "running a program inside an image being built is not permitted", Mend: "run with CAP_SYS_CHROOT, such as by sudo"}
