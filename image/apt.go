@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"sort"
 	"strings"
 	"syscall"
@@ -120,7 +121,11 @@ func output(cmd *exec.Cmd) ([]byte, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // nothing of ours outlives us
+	// Nothing of ours outlives us. The kernel means the thread that started the
+	// child, so that thread is kept from ending before it.
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	// apt's transports outlive it when it is killed, and hold its output open.
 	cmd.WaitDelay = 2 * time.Second
 	if err := cmd.Run(); err != nil {
