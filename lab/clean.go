@@ -2,6 +2,7 @@ package lab
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,8 @@ import (
 	"path/filepath"
 	"sort"
 
-	"tare/kernel/filelock"
+	"github.com/gofrs/flock"
+
 	"tare/platform"
 )
 
@@ -49,17 +51,21 @@ func Clean(ctx context.Context, dir string, platforms func(name string) (platfor
 }
 
 func cleanOne(ctx context.Context, path string, platforms func(string) (platform.Platform, error), dry bool, done *Cleaned) error {
-	lock, err := filelock.Take(path, "")
-	var held *filelock.Held
-	if errors.As(err, &held) {
-		done.Alive = append(done.Alive, path)
-		return nil
-	}
+	lock := flock.New(path)
+	taken, err := lock.TryLock()
 	if err != nil {
 		return fmt.Errorf("clean: %w", err)
 	}
-	defer lock.Release()
-	left, err := parseLedger(bufio.NewScanner(lock.File()))
+	if !taken {
+		done.Alive = append(done.Alive, path)
+		return nil
+	}
+	defer lock.Unlock() //nolint:errcheck // the kernel drops it with the process at the latest
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("clean: %w", err)
+	}
+	left, err := parseLedger(bufio.NewScanner(bytes.NewReader(text)))
 	if err != nil {
 		return fmt.Errorf("clean: ledger %s: %w", path, err)
 	}

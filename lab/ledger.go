@@ -11,7 +11,8 @@ import (
 	"strings"
 	"sync"
 
-	"tare/kernel/filelock"
+	"github.com/gofrs/flock"
+
 	"tare/platform"
 )
 
@@ -31,7 +32,8 @@ type line struct {
 // file is locked while its run lives; an unlocked one is a dead run's.
 type Ledger struct {
 	path string
-	lock *filelock.Lock
+	lock *flock.Flock
+	file *os.File
 
 	mu   sync.Mutex
 	next int
@@ -44,11 +46,18 @@ func OpenLedger(dir, run string) (*Ledger, error) {
 		return nil, fmt.Errorf("open the ledger: %w", err)
 	}
 	path := filepath.Join(dir, run+ledgerSuffix)
-	lock, err := filelock.Take(path, "")
-	if err != nil {
+	lock := flock.New(path)
+	switch taken, err := lock.TryLock(); {
+	case err != nil:
 		return nil, fmt.Errorf("open the ledger: %w", err)
+	case !taken:
+		return nil, fmt.Errorf("open the ledger: %s is another run's", path)
 	}
-	return &Ledger{path: path, lock: lock, open: map[int]platform.Entry{}}, nil
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the ledger: %w", err), lock.Unlock())
+	}
+	return &Ledger{path: path, lock: lock, file: file, open: map[int]platform.Entry{}}, nil
 }
 
 // outlives says which kinds of things survive a restart of the host, and whose
@@ -72,7 +81,7 @@ func (l *Ledger) Add(e platform.Entry) (func(), error) {
 		return nil, fmt.Errorf("enter %s %s in the ledger %s: %w", e.Kind, e.ID, l.path, err)
 	}
 	if outlives(e.Kind) {
-		if err := l.lock.File().Sync(); err != nil {
+		if err := l.file.Sync(); err != nil {
 			return nil, fmt.Errorf("enter %s %s in the ledger %s: %w", e.Kind, e.ID, l.path, err)
 		}
 	}
@@ -96,7 +105,7 @@ func (l *Ledger) write(ln line) error {
 		return err
 	}
 	// One write a line: a crash leaves whole lines and at most one torn last one.
-	_, err = l.lock.File().Write(append(text, '\n'))
+	_, err = l.file.Write(append(text, '\n'))
 	return err
 }
 
@@ -117,12 +126,13 @@ func (l *Ledger) Open() []platform.Entry {
 func (l *Ledger) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	err := l.file.Close()
 	if len(l.open) == 0 {
-		if err := os.Remove(l.path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
+		if rerr := os.Remove(l.path); rerr != nil && !errors.Is(rerr, os.ErrNotExist) {
+			err = errors.Join(err, rerr)
 		}
 	}
-	return l.lock.Release()
+	return errors.Join(err, l.lock.Unlock())
 }
 
 // remaining is an entry of a dead run's ledger.

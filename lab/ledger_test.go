@@ -38,7 +38,7 @@ func entry(id string) platform.Entry {
 // die lets go of a ledger as a killed process does: its file stays as it is.
 func die(t *testing.T, l *Ledger) {
 	t.Helper()
-	if err := l.lock.Release(); err != nil {
+	if err := l.lock.Unlock(); err != nil {
 		t.Fatal(err)
 	}
 }

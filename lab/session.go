@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
-	"tare/kernel/filelock"
+	"github.com/gofrs/flock"
+
 	"tare/platform"
 )
 
@@ -15,7 +17,7 @@ import (
 // what will be made. One measuring tare a host at a time, whatever its state
 // directory.
 type Session struct {
-	lock      *filelock.Lock
+	lock      *flock.Flock
 	Ledger    *Ledger
 	Platforms func(name string) (platform.Platform, error)
 }
@@ -36,24 +38,29 @@ func LedgerDir(stateDir string) string { return filepath.Join(stateDir, "ledger"
 // OpenSession takes the host's lock, removes what dead runs left (so that it
 // does not disturb this one) and opens a ledger named for this process.
 func OpenSession(ctx context.Context, lockPath, stateDir, name string) (*Session, Cleaned, error) {
-	lock, err := filelock.Take(lockPath, fmt.Sprintf("process %d", os.Getpid()))
-	var held *filelock.Held
-	if errors.As(err, &held) {
-		return nil, Cleaned{}, &Busy{held.Holder}
-	}
+	lock := flock.New(lockPath, flock.SetPermissions(0o644))
+	taken, err := lock.TryLock()
 	if err != nil {
 		return nil, Cleaned{}, fmt.Errorf("take the host's lock: %w", err)
 	}
+	if !taken {
+		holder, err := os.ReadFile(lockPath)
+		if err != nil {
+			holder = []byte("another process")
+		}
+		return nil, Cleaned{}, &Busy{strings.TrimSpace(string(holder))}
+	}
+	// Whom the lock keeps out is told who has it; that this fails is no reason
+	// not to measure.
+	_ = os.WriteFile(lockPath, fmt.Appendf(nil, "process %d\n", os.Getpid()), 0o644)
 	dir := LedgerDir(stateDir)
 	cleaned, err := Clean(ctx, dir, Platforms(stateDir, discard{}), false)
 	if err != nil {
-		lock.Release()
-		return nil, cleaned, err
+		return nil, cleaned, errors.Join(err, lock.Unlock())
 	}
 	ledger, err := OpenLedger(dir, fmt.Sprintf("%s-%d", name, os.Getpid()))
 	if err != nil {
-		lock.Release()
-		return nil, cleaned, err
+		return nil, cleaned, errors.Join(err, lock.Unlock())
 	}
 	return &Session{lock: lock, Ledger: ledger, Platforms: Platforms(stateDir, ledger)}, cleaned, nil
 }
@@ -62,10 +69,7 @@ func OpenSession(ctx context.Context, lockPath, stateDir, name string) (*Session
 // stays there for `tare clean`.
 func (s *Session) Close() error {
 	left := s.Ledger.Open()
-	err := s.Ledger.Close()
-	if rerr := s.lock.Release(); err == nil {
-		err = rerr
-	}
+	err := errors.Join(s.Ledger.Close(), s.lock.Unlock())
 	if err == nil && len(left) > 0 {
 		err = fmt.Errorf("%d things are left on the host, the first a %s (%s): `tare clean` removes them", len(left), left[0].Kind, left[0].ID)
 	}
