@@ -13,6 +13,8 @@
 //   - Memory: only the limit is set. Where swap is accounted, the engine then
 //     allows as much swap again, as `docker run --memory` does.
 //   - tmpfs: mounted nosuid, nodev, noexec, mode 1777, as by `docker run --tmpfs`.
+//   - podman adds TERM and container=podman to the environment, and has no
+//     userland proxy: bridge:proxy is refused there.
 //   - Volumes that the image itself declares become anonymous volumes at those
 //     directories; they go with the container.
 //

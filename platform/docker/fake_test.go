@@ -261,6 +261,37 @@ func TestWaitOnAnEngineThatGoesAway(t *testing.T) {
 	}
 }
 
+// TestExitOnRecord: an engine that loses the wait, but knows the exit.
+func TestExitOnRecord(t *testing.T) {
+	var f *fakeEngine
+	var p *Platform
+	f, p, _ = newFakeEngine(t, map[string]func(http.ResponseWriter, *http.Request){
+		stepWait: func(w http.ResponseWriter, r *http.Request) {
+			w.(http.Flusher).Flush()
+			hang(w, r)
+		},
+		stepInspect: func(w http.ResponseWriter, r *http.Request) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if f.mark == "" {
+				refuse(http.StatusNotFound, "No such container")(w, r)
+				return
+			}
+			fmt.Fprintf(w, `{"Id":"0123456789abcdef","State":{"Status":"exited","ExitCode":5},"Config":{"Labels":{%q:%q}}}`, labelLedger, f.mark)
+		},
+	})
+	inst, err := p.Launch(t.Context(), fakeSpec(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exit := wait(t, inst); exit.Code != 5 || exit.Elapsed <= 0 {
+		t.Errorf("%+v, want the code on record", exit)
+	}
+	if err := inst.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWaitCancelled(t *testing.T) {
 	_, p, _ := newFakeEngine(t, map[string]func(http.ResponseWriter, *http.Request){stepWait: func(w http.ResponseWriter, r *http.Request) {
 		w.(http.Flusher).Flush()

@@ -238,7 +238,8 @@ func (i *instance) Signal(sig int) error {
 		_, err := i.p.client.ContainerKill(ctx, i.id, client.ContainerKillOptions{Signal: strconv.Itoa(sig)})
 		return err
 	})
-	if errdefs.IsConflict(err) || gone(err) { // "is not running"
+	// Engines say "is not running" in classes of their own.
+	if err != nil && (errdefs.IsConflict(err) || gone(err) || i.process == nil || !alive(i.process.Identity)) {
 		return i.ended()
 	}
 	return err
@@ -292,8 +293,8 @@ func (i *instance) watch() {
 	defer close(i.over)
 	ended := make(chan struct{})
 	go i.lastWords(ended)
-	answer, err := i.awaitAnswer(ended)
-	i.exit.Elapsed = time.Since(i.requested)
+	answer, end, err := i.awaitAnswer(ended)
+	i.exit.Elapsed = end.Sub(i.requested)
 	if err == nil && answer.Error != nil {
 		err = &EngineError{Doing: "wait for container " + i.name, Message: answer.Error.Message}
 	}
@@ -326,31 +327,53 @@ func (i *instance) lastWords(ended chan<- struct{}) {
 	i.last, i.oomKilled = &usage, err == nil && oom
 }
 
-// awaitAnswer waits for the engine to tell the exit. An engine that dies is
-// noticed by its connection, one that hangs by its silence after the program's end.
-func (i *instance) awaitAnswer(ended <-chan struct{}) (container.WaitResponse, error) {
+// awaitAnswer waits for the engine to tell the exit, and says when it was. An
+// engine that dies is noticed by its connection, one that hangs by its silence
+// after the program's end. One that answers, but not to the wait (podman's
+// service has lost next exits), is asked again, and the end is then the
+// kernel's: the delay is ours, not the platform's.
+func (i *instance) awaitAnswer(ended <-chan struct{}) (container.WaitResponse, time.Time, error) {
 	silent := func() error {
 		return fmt.Errorf("container %s has ended, and the engine has not said so for %s: %w", i.name, i.p.patience, platform.ErrGone)
 	}
 	stopped := i.stopped
-	var overdue <-chan time.Time
+	var overdue, askAgain <-chan time.Time
+	var end time.Time
 	for {
 		select {
 		case answer := <-i.exited.Result:
-			return answer, nil
+			return answer, time.Now(), nil
 		case err := <-i.exited.Error:
-			return container.WaitResponse{}, i.p.explain("wait for container "+i.name, err)
+			return container.WaitResponse{}, time.Now(), i.p.explain("wait for container "+i.name, err)
 		case <-ended:
-			overdue, ended = time.After(i.p.patience), nil
+			end, ended = time.Now(), nil
+			overdue, askAgain = time.After(i.p.patience), time.After(i.p.patience/30)
 		case <-stopped:
 			if overdue == nil {
 				overdue = time.After(i.p.patience)
 			}
 			stopped = nil
+		case <-askAgain:
+			if code, known := i.recordedExit(); known {
+				return container.WaitResponse{StatusCode: int64(code)}, end, nil
+			}
+			askAgain = time.After(i.p.patience / 30)
 		case <-overdue:
-			return container.WaitResponse{}, silent()
+			return container.WaitResponse{}, time.Now(), silent()
 		}
 	}
+}
+
+// recordedExit asks the engine for the exit status that it has on record.
+func (i *instance) recordedExit() (code int, known bool) {
+	err := i.p.call(context.Background(), "inspect container "+i.name, func(ctx context.Context) error {
+		answer, err := i.p.client.ContainerInspect(ctx, i.id, client.ContainerInspectOptions{})
+		if state := answer.Container.State; err == nil && state != nil && state.Status == container.StateExited {
+			code, known = state.ExitCode, true
+		}
+		return err
+	})
+	return code, known && err == nil
 }
 
 // killedForMemory asks the kernel's count and the engine's note. The engine
