@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/containerd/go-runc"
@@ -20,6 +21,7 @@ import (
 
 	"tare/kernel/cgroup"
 	"tare/kernel/mount"
+	"tare/kernel/process"
 )
 
 // notes is where the runtime keeps what it knows of its containers.
@@ -29,7 +31,12 @@ func (p *oci) notes() string {
 
 // client speaks to the runtime. log is where it writes what went wrong.
 func (p *oci) client(log string) *runc.Runc {
-	c := &runc.Runc{Command: p.runtime, Root: p.notes(), Log: log, LogFormat: runc.JSON}
+	c := &runc.Runc{
+		Command: p.runtime, Root: p.notes(), Log: log, LogFormat: runc.JSON,
+		// If tare is killed, a runtime under way must not finish a container
+		// that nobody knows of: what it has made by then, the ledger names.
+		PdeathSignal: syscall.SIGKILL,
+	}
 	if p.sandboxed() {
 		c.ExtraArgs = sandboxFlags
 	}
@@ -37,13 +44,23 @@ func (p *oci) client(log string) *runc.Runc {
 }
 
 // call runs f, which starts the runtime, where the runtime sees of the host
-// what it can bear.
+// what it can bear, on a thread that lives as long as f: a parent's death, to
+// the kernel, is the death of the thread that started the child.
 func (p *oci) call(f func() error) error {
 	if len(p.hidden) == 0 {
-		return f()
+		return process.OnFreshThread(f)
 	}
 	return mount.Hiding(p.hidden, f)
 }
+
+// monitor starts runtimes on the calling thread, whose mount namespace and
+// whose life [oci.call] sees to; go-runc's own would take another.
+type monitor struct{ runc.ProcessMonitor }
+
+func (m monitor) StartLocked(c *exec.Cmd) (chan runc.Exit, error) { return m.Start(c) }
+
+// go-runc has one monitor for all its clients, and no other way to set one.
+func init() { runc.Monitor = monitor{runc.Monitor} }
 
 // patience is how long a runtime that is under way may take to come to an end
 // after its caller has given up. Killed in between it would leave things for
@@ -249,7 +266,11 @@ func (p *oci) hopeless(ctx context.Context) (string, error) {
 	ctx, cancel := unhurried(ctx)
 	defer cancel()
 	// In the foreground, where a runtime waits for its own helpers.
-	if _, err := client.Run(ctx, id, dir, &runc.CreateOpts{IO: streams{null, null}}); err == nil {
+	err = p.call(func() error {
+		_, err := client.Run(ctx, id, dir, &runc.CreateOpts{IO: streams{null, null}})
+		return err
+	})
+	if err == nil {
 		return "", errors.New("it started a program that is not there")
 	}
 	return complaint(log), nil
