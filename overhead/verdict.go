@@ -69,8 +69,8 @@ func needs(ratio stats.Estimate, sd float64, opt Options) string {
 	case blocks > 10_000:
 		return "more than 10000 blocks"
 	case blocks <= n:
-		// The verdict's method (a bootstrap) asks for a little more than the t
-		// test that the number rests on.
+		// Some verdicts' methods (jackknife-t, Fieller) ask for a little more
+		// than the t test that the number rests on.
 		blocks = n + max(1, n/5)
 	case blocks >= 100:
 		blocks = (blocks + 9) / 10 * 10

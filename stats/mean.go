@@ -2,7 +2,8 @@ package stats
 
 import "math"
 
-// GeometricMean estimates the level of positive values on the log scale.
+// GeometricMean estimates the level of positive values on the log scale, as
+// [PairedRatio] does ratios.
 func GeometricMean(values []float64, level float64, seed int64) Estimate {
 	return GeometricMeanBy(MethodDefault, values, level, seed)
 }
@@ -12,7 +13,7 @@ func GeometricMean(values []float64, level float64, seed int64) Estimate {
 func GeometricMeanBy(method Method, values []float64, level float64, seed int64) Estimate {
 	n := len(values)
 	if method == MethodDefault {
-		method = logDefault(n)
+		method = logDefault
 	}
 	if err := each(values, positive); err != nil {
 		return undefined(n, level, method, "no geometric mean: %v", err)

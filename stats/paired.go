@@ -12,7 +12,8 @@ const rounding = 4e-15
 // PairedRatio estimates by what factor treatment differs from base, where
 // element i of both was measured in block i: the geometric mean of the blocks'
 // ratios. The interval is found on the log scale, so that an effect and its
-// inverse are treated alike. All values must be positive.
+// inverse are treated alike; it is Student's t, for which seed is of no account.
+// All values must be positive.
 func PairedRatio(base, treatment []float64, level float64, seed int64) Estimate {
 	return PairedRatioBy(MethodDefault, base, treatment, level, seed)
 }
@@ -23,7 +24,7 @@ func PairedRatio(base, treatment []float64, level float64, seed int64) Estimate 
 func PairedRatioBy(method Method, base, treatment []float64, level float64, seed int64) Estimate {
 	n := min(len(base), len(treatment))
 	if method == MethodDefault {
-		method = logDefault(n)
+		method = logDefault
 	}
 	ratios, err := logRatios(base, treatment)
 	if err != nil {
@@ -43,8 +44,8 @@ func PairedDifference(base, treatment []float64, level float64, seed int64) Esti
 func PairedDifferenceBy(method Method, base, treatment []float64, level float64, seed int64) Estimate {
 	n := min(len(base), len(treatment))
 	if method == MethodDefault {
-		// At any n: the difference of two skewed values has long tails on both
-		// sides, for which BCa covers too little even above largeSample.
+		// The difference of two skewed values has long tails on both sides, for
+		// which both bootstraps cover less.
 		method = MethodT
 	}
 	if err := paired(base, treatment, finite); err != nil {

@@ -28,8 +28,8 @@ func (s *sample) warnings(method Method) []string {
 	if outliers == 0 {
 		return nil
 	}
-	// What is seen widens an interval by t enough to hold; it is BCa that does
-	// not make up for it (docs/statistics.md).
+	// What is seen widens an interval by t enough to hold, or nearly so; it is BCa
+	// that does not make up for it (docs/statistics.md).
 	compare := "they pull the mean and widen its interval"
 	if method == MethodBCa {
 		compare = "BCa covers too little with such tails, t does not where they are on both sides"

@@ -23,6 +23,36 @@ func splice(page, text []byte) ([]byte, error) {
 	return bytes.Join([][]byte{before, []byte(beginMarker), []byte("\n\n"), text, []byte(endMarker), after}, nil), nil
 }
 
+// insert puts the texts of tables into page: all between the markers, or some,
+// each in place of what is there under its title.
+func insert(page []byte, made []*table, texts [][]byte, all bool) ([]byte, error) {
+	if all {
+		return splice(page, bytes.Join(texts, nil))
+	}
+	for i, t := range made {
+		var err error
+		if page, err = spliceTable(page, t.title, texts[i]); err != nil {
+			return nil, err
+		}
+	}
+	return page, nil
+}
+
+// spliceTable puts text in place of the table of that title, which ends where
+// the next one begins or all end.
+func spliceTable(page []byte, title string, text []byte) ([]byte, error) {
+	before, rest, found := bytes.Cut(page, []byte("\n### "+title+"\n"))
+	if !found {
+		return nil, fmt.Errorf("no table %q to replace; leave out -only to write all", title)
+	}
+	for _, mark := range []string{"\n### ", "\n" + endMarker} {
+		if end := bytes.Index(rest, []byte(mark)); end >= 0 {
+			return bytes.Join([][]byte{before, []byte("\n"), text, rest[end+1:]}, nil), nil
+		}
+	}
+	return nil, fmt.Errorf("table %q has no end: want a line %q below it", title, endMarker)
+}
+
 // The band within which an interval at 95 % is taken to cover.
 const coversFrom, coversTo = 93, 97
 
