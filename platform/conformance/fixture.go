@@ -24,7 +24,7 @@ import (
 // Image makes the image that the suite needs, of one static busybox found on
 // this host: a root directory, and the same as an archive that an engine loads.
 // It skips the test where there is none.
-func Image(t *testing.T) image.Image {
+func Image(t testing.TB) image.Image {
 	t.Helper()
 	busybox := staticBusybox(t)
 	dir := t.TempDir()
@@ -41,7 +41,7 @@ func Image(t *testing.T) image.Image {
 	return img
 }
 
-func staticBusybox(t *testing.T) string {
+func staticBusybox(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"busybox.static", "busybox"} {
 		path, err := exec.LookPath(name)

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,6 +23,9 @@ import (
 	"tare/kernel/cgroup"
 	"tare/kernel/mount"
 	"tare/kernel/process"
+	"tare/platform"
+	"tare/platform/held"
+	"tare/platform/rootfs"
 )
 
 // notes is where the runtime keeps what it knows of its containers.
@@ -230,13 +234,25 @@ func (p *oci) probe(ctx context.Context) error {
 	return nil
 }
 
-// hopeless launches what is not there and gives the runtime's complaint.
-func (p *oci) hopeless(ctx context.Context) (string, error) {
-	dir, err := os.MkdirTemp("", "tare-probe-")
+// hopeless launches what is not there and gives the runtime's complaint. It
+// does so in a directory like an instance's, entered in the ledger.
+func (p *oci) hopeless(ctx context.Context) (said string, err error) {
+	trials, dir, err := rootfs.Place(p.options.StateDir, fmt.Sprintf("probe-%d-%d", os.Getpid(), probes.Add(1)))
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir)
+	things := held.New(p.options.Ledger)
+	err = things.Take(ctx, platform.Entry{Platform: p.Name(), Kind: held.Directory, ID: dir}, func() error {
+		said, err = p.ask(ctx, dir)
+		return err
+	}, func(context.Context) error { return rootfs.Remove(trials, dir) })
+	return said, errors.Join(err, things.Drop(context.WithoutCancel(ctx)))
+}
+
+// probes numbers the directories of those that run at the same time.
+var probes atomic.Int64
+
+func (p *oci) ask(ctx context.Context, dir string) (string, error) {
 	config := &specs.Spec{
 		Version: "1.0.2",
 		Root:    &specs.Root{Path: filepath.Join(dir, "root")},
