@@ -168,8 +168,9 @@ func nextCommand(run record.Run) string {
 		return "tare resume " + run.ID
 	}
 	for _, c := range run.Conditions {
-		if c.Platform == "docker" && !run.Plan.Ladder {
-			return "tare weigh " + workloadName(c.Workload) + " --ladder"
+		name := workloadName(c.Workload)
+		if _, err := workload.Lookup(name); err == nil && c.Platform == "docker" && !run.Plan.Ladder {
+			return "tare weigh " + name + " --ladder"
 		}
 	}
 	return "tare export " + run.ID + " --format csv"

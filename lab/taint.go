@@ -30,7 +30,7 @@ const (
 type observer struct {
 	proc   string // "/proc"
 	self   int
-	engine map[int]bool // processes that an engine keeps for the trial
+	engine map[int]bool // processes of the engines that take part in the run
 	before accounting.Snapshot
 }
 
@@ -39,15 +39,18 @@ type assisted interface {
 	EnginePIDs(ctx context.Context) []int
 }
 
-// meet adds the engine's processes of the moment; they come and go with the
-// programs that they keep.
-func (o *observer) meet(ctx context.Context, p platform.Platform) {
-	engine, ok := p.(assisted)
-	if !ok {
-		return
-	}
-	for _, pid := range engine.EnginePIDs(ctx) {
-		o.engine[pid] = true
+// meet adds the processes of the moment of every engine in the run: they come
+// and go with the programs that they keep, and what an engine still has to do
+// after one trial is done during the next.
+func (o *observer) meet(ctx context.Context, platforms map[string]platform.Platform) {
+	for _, p := range platforms {
+		engine, ok := p.(assisted)
+		if !ok {
+			continue
+		}
+		for _, pid := range engine.EnginePIDs(ctx) {
+			o.engine[pid] = true
+		}
 	}
 }
 
@@ -66,7 +69,7 @@ func (o *observer) end() (accounting.Interval, error) {
 }
 
 // ours says whether a process that does not descend from tare works for it all
-// the same: it is of the engine under trial, or in one of our cgroups.
+// the same: it is of an engine in the run, or in one of our cgroups.
 func (o *observer) ours(p accounting.Process) bool {
 	if o.engine[p.PID] {
 		return true

@@ -168,7 +168,7 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 
 	r.trials++
 	watch := observer{proc: "/proc", self: os.Getpid(), engine: map[int]bool{}}
-	watch.meet(ctx, p)
+	watch.meet(ctx, r.platforms)
 	if err := watch.begin(); err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 			result.Covariates["memory_peak_bytes"] = float64(usage.MemoryPeak)
 		}
 	}
-	watch.meet(ctx, p)
+	watch.meet(ctx, r.platforms)
 	beside, err := watch.end()
 	if err != nil {
 		return err
