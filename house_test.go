@@ -58,6 +58,7 @@ var climbs = map[edge]string{
 	{"kernel/host", "kernel/accounting"}: "the fingerprint gathers what its neighbours read",
 	{"kernel/host", "kernel/cgroup"}:     "the fingerprint gathers what its neighbours read",
 	{"kernel/host", "kernel/mount"}:      "the fingerprint gathers what its neighbours read",
+	{"kernel/host", "kernel/process"}:    "abilities are tried on a thread of process's that can be thrown away",
 	{"kernel/host", "kernel/procfs"}:     "the fingerprint gathers what its neighbours read",
 	{"kernel/mount", "kernel/procfs"}:    "mounts are found in mountinfo, which is parsed once, in procfs",
 	{"kernel/mount", "kernel/process"}:   "work in a namespace takes a thread that process gives and ends",

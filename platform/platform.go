@@ -105,7 +105,8 @@ type Exit struct {
 	Code      int  // exit status; 128 + signal where a signal ended it
 	OOMKilled bool // by the kernel, for its memory limit
 	// Elapsed is the time from the request to launch to the program's end, as
-	// seen by tare, so it holds what the platform took to start and reap.
+	// seen by tare, so it holds what the platform took to start and reap. On
+	// bare metal it counts from the program's execution.
 	Elapsed time.Duration
 }
 

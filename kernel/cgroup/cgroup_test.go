@@ -373,3 +373,56 @@ func FuzzParseKeyed(f *testing.F) {
 	f.Add("usage_usec 7\nnr_throttled 3")
 	f.Fuzz(func(t *testing.T, s string) { _, _ = ParseKeyed(strings.NewReader(s)) })
 }
+
+// Following a process must not change how it runs.
+func TestTracking(t *testing.T) {
+	in := []Membership{{Controllers: []string{"freezer"}, Path: "/f"}, {Controllers: []string{"cpu", "cpuacct"}, Path: "/c"}, {Controllers: []string{"cpuacct"}, Path: "/a"}, {Path: "/u"}}
+	for name, test := range map[string]struct {
+		mounts string
+		want   []string
+	}{
+		"version 2 where it is": {hybridMounts, []string{"/sys/fs/cgroup/unified/u/x"}},
+		"the freezer and pure accounting, from the root": {
+			"36 31 0:34 / /cg/freezer rw - cgroup cgroup rw,freezer\n37 31 0:35 / /cg/cpuacct rw - cgroup cgroup rw,cpuacct\n",
+			[]string{"/cg/cpuacct/x", "/cg/freezer/x"}},
+		"no accounting that schedules too": {
+			"36 31 0:34 / /cg/freezer rw - cgroup cgroup rw,freezer\n37 31 0:35 / /cg/cpu rw - cgroup cgroup rw,cpu,cpuacct\n",
+			[]string{"/cg/freezer/x"}},
+		"nothing without a freezer": {"37 31 0:35 / /cg/cpuacct rw - cgroup cgroup rw,cpuacct\n", nil},
+	} {
+		var got []string
+		for _, p := range layoutOf(t, test.mounts).In(in).Tracking().Child("x").Places {
+			got = append(got, p.Dir())
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
+	}
+}
+
+// What a runtime has not put in force is found by comparing with what was asked.
+func TestMissingLimits(t *testing.T) {
+	two := tree(t, 2, []string{"cpu", "cpuset", "memory"}, map[string]string{
+		"cpu.max": "1000 100000", "a/cpu.max": "50000 100000", "a/cpu.max.burst": "0", "a/cpu.weight": "20", "a/cpuset.cpus.effective": "0", "a/memory.max": "67108864",
+	})
+	have, err := two.At("/a").Own()
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := Bandwidth{Quota: 50 * time.Millisecond, Period: 100 * time.Millisecond}
+	for name, test := range map[string]struct {
+		want Limits
+		diff string
+	}{
+		"nothing asked":   {Limits{}, ""},
+		"all there":       {Limits{half, 512, "0", 64 << 20}, ""},
+		"within a page":   {Limits{Memory: 64<<20 + 1}, ""},
+		"no burst":        {Limits{Bandwidth: Bandwidth{half.Quota, half.Period, time.Millisecond}}, "the CPU bandwidth is 50ms each 100ms instead of 50ms each 100ms, saving up to 1ms"},
+		"shares":          {Limits{Shares: 2048}, "the number of CPU shares is 500 instead of 2048"},
+		"memory and CPUs": {Limits{CPUs: "1", Memory: 32 << 20}, "the set of CPUs is 0 instead of 1, the memory limit is 67108864 instead of 33554432"},
+	} {
+		if got := test.want.Missing(have); got != test.diff {
+			t.Errorf("%s: %q, want %q", name, got, test.diff)
+		}
+	}
+}

@@ -232,3 +232,19 @@ func FuzzParseIdentity(f *testing.F) {
 		}
 	})
 }
+
+// The first thread is what others take for the whole program: it is never lent.
+func TestOnFreshThreadSparesTheFirst(t *testing.T) {
+	want := errors.New("handed back")
+	for range 200 {
+		err := process.OnFreshThread(func() error {
+			if syscall.Gettid() == os.Getpid() {
+				t.Error("ran on the first thread")
+			}
+			return want
+		})
+		if err != want {
+			t.Fatal(err)
+		}
+	}
+}

@@ -62,6 +62,9 @@ func SetLimits(openFiles, coreSize uint64) error {
 	return nil
 }
 
+// SetUmask sets the bits that this process' new files lack.
+func SetUmask(mask int) { unix.Umask(mask) }
+
 // SetOOMScore sets the calling process' badness adjustment. Lowering it needs
 // CAP_SYS_RESOURCE; where it is already so, nothing is needed.
 func SetOOMScore(score int) error {

@@ -184,8 +184,10 @@ func (h *host) affinity(s platform.Setting) ([]int, error) {
 }
 
 func (h *host) Launch(ctx context.Context, spec platform.Spec) (inst platform.Instance, err error) {
-	began := time.Now()
 	if err := h.Supports(spec.Setting); err != nil {
+		return nil, err
+	}
+	if err := spec.CheckPorts(); err != nil {
 		return nil, err
 	}
 	things := held.New(h.options.Ledger)
@@ -219,7 +221,7 @@ func (h *host) Launch(ctx context.Context, spec platform.Spec) (inst platform.In
 	if err != nil {
 		return nil, err
 	}
-	return follow(r, group, things, spec, began), nil
+	return follow(r, group, things, spec, time.Now()), nil
 }
 
 // place is where a program's files are laid out.

@@ -73,7 +73,7 @@ func Generate(ctx context.Context, g GeneratorSpec) (stdout []byte, err error) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = r.cmd.Process.Kill() })
 	defer stop()
-	ending := r.wait()
+	ending, waiting := r.wait()
 	flushing := r.flush()
 	cleaning := errors.Join(held.EndProcesses(context.WithoutCancel(ctx), group, r.cmd.Process.Pid), r.close())
 	switch {
@@ -84,7 +84,7 @@ func Generate(ctx context.Context, g GeneratorSpec) (stdout []byte, err error) {
 	case ending.Code != 0:
 		err = fmt.Errorf("load program %s ended with status %d%s", g.Args[0], ending.Code, complaints.quoted())
 	}
-	return printed.Bytes(), errors.Join(err, flushing, cleaning)
+	return printed.Bytes(), errors.Join(err, waiting, flushing, cleaning)
 }
 
 // tail keeps the end of what is written to it.

@@ -31,14 +31,16 @@ type instance struct {
 
 var _ platform.Instance = (*instance)(nil)
 
-// follow makes an instance of a program that runs.
+// follow makes an instance of a program that was executed at the moment began.
+// Its time counts from there: what was mounted before is tare's work, which a
+// program started by hand does not wait for, and not bare metal's.
 func follow(r *running, group cgroup.Group, things *held.Things, spec platform.Spec, began time.Time) *instance {
 	i := &instance{running: r, group: group, things: things, data: spec.Data, ended: make(chan struct{})}
 	go func() {
 		defer close(i.ended)
-		ending := r.wait()
+		ending, err := r.wait()
 		i.exit = platform.Exit{Code: ending.Code, Elapsed: time.Since(began)}
-		i.err = r.flush()
+		i.err = errors.Join(err, r.flush())
 		killed, err := platform.OOMKilled(group)
 		i.exit.OOMKilled, i.err = killed, errors.Join(i.err, err)
 	}()

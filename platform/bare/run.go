@@ -12,6 +12,7 @@ import (
 
 	"tare/kernel/cgroup"
 	"tare/kernel/process"
+	"tare/platform"
 )
 
 // running is one program that a stage has started, with its output.
@@ -94,14 +95,18 @@ func start(ctx context.Context, o order, group cgroup.Group, stdout, stderr io.W
 }
 
 // wait blocks until the first process ends; what it has printed is handed on
-// by then.
-func (r *running) wait() process.Ending {
-	_ = r.cmd.Wait() // its error repeats the state
+// by then. Its error says that somebody else took the process' status, as
+// Remove does of an instance that was given up.
+func (r *running) wait() (process.Ending, error) {
+	err := r.cmd.Wait() // where there is a state, it repeats that
+	if r.cmd.ProcessState == nil {
+		return process.Ending{}, fmt.Errorf("%w: the status of process %d is lost: %w", platform.ErrGone, r.cmd.Process.Pid, err)
+	}
 	status, ok := r.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if !ok {
-		return process.Ending{Code: r.cmd.ProcessState.ExitCode()}
+		return process.Ending{Code: r.cmd.ProcessState.ExitCode()}, nil
 	}
-	return process.EndingOf(status.ExitStatus(), int(status.Signal()), status.Signaled())
+	return process.EndingOf(status.ExitStatus(), int(status.Signal()), status.Signaled()), nil
 }
 
 func (r *running) flush() error { return errors.Join(r.stdout.Flush(), r.stderr.Flush()) }

@@ -105,7 +105,7 @@ func enter(orders io.Reader) error {
 	if err := process.ChangeRoot(o.Root, o.Dir); err != nil {
 		return err
 	}
-	syscall.Umask(0o022)
+	process.SetUmask(0o022)
 	if err := process.SetUser(o.User); err != nil {
 		return err
 	}

@@ -179,6 +179,11 @@ func (p *oci) Launch(ctx context.Context, spec platform.Spec) (inst platform.Ins
 	if len(spec.Args) == 0 {
 		return nil, errors.New("no program was named")
 	}
+	if n := spec.Setting.Network; n == "" || n == platform.NetworkHost {
+		if err := spec.CheckPorts(); err != nil {
+			return nil, err
+		}
+	}
 	// The program outlives the runtime that starts it, and is waited for here.
 	if err := process.Adopt(); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package oci_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"testing"
@@ -68,6 +69,43 @@ func TestSurroundingsEqualAcrossPlatforms(t *testing.T) {
 	}
 	if first == nil {
 		t.Skip("no platform is there to compare")
+	}
+}
+
+// The image's user runs the program, everywhere with the same groups.
+func TestImageUser(t *testing.T) {
+	img := conformance.Image(t)
+	if err := os.WriteFile(img.Root+"/etc/group", []byte("root:x:0:\naudio:x:29:weighed\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(img.Root+"/etc/passwd", []byte("weighed:x:1234:4321::/:\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	img.Config.User = "weighed"
+	state := t.TempDir()
+	for _, p := range []platform.Platform{
+		bare.New(bare.Options{StateDir: state}),
+		oci.New("runc", oci.Options{StateDir: state}),
+		oci.New("crun", oci.Options{StateDir: state}),
+	} {
+		if err := p.Check(t.Context()); err != nil {
+			t.Logf("left out: %v", err)
+			continue
+		}
+		var out bytes.Buffer
+		inst, err := p.Launch(t.Context(), platform.Spec{
+			Name: "user", Image: img, Args: []string{"sh", "-c", "id -u; id -g; id -G; touch /tmp/x; touch /etc/x 2>/dev/null || echo refused"}, Stdout: &out,
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", p.Name(), err)
+		}
+		_, waiting := inst.Wait(t.Context())
+		if err := errors.Join(waiting, inst.Stop(t.Context())); err != nil {
+			t.Errorf("%s: %v", p.Name(), err)
+		}
+		if want := "1234\n4321\n4321 29\nrefused\n"; out.String() != want {
+			t.Errorf("%s: %q, want %q", p.Name(), out.String(), want)
+		}
 	}
 }
 
