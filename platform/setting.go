@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/docker/go-units"
 )
@@ -198,7 +199,7 @@ func (s *Setting) Set(key, value string) error {
 		}
 		s.LogDriver = value
 	case "runtime":
-		if value == "" || strings.ContainsAny(value, " /\t\n") {
+		if value == "" || strings.ContainsFunc(value, func(r rune) bool { return r == '/' || !unicode.IsGraphic(r) || unicode.IsSpace(r) }) {
 			return refuse("the name of a runtime that the engine knows")
 		}
 		s.Runtime = value
