@@ -109,7 +109,7 @@ as a service by a YAML file (docs/workloads.md).`,
 	flags.DurationVar(&f.budget, "budget", 0, "time for measuring (default 5m unless --blocks is given)")
 	flags.StringVar(&f.smallestEffect, "smallest-effect", "2%", "smallest effect of interest: what lies within it is equivalent")
 	flags.Int64Var(&f.seed, "seed", 0, "seed of every order (default: drawn, and printed)")
-	flags.BoolVar(&f.quick, "quick", false, "about a minute: --budget 45s")
+	flags.BoolVar(&f.quick, "quick", false, "about a minute: --budget 50s, and bare, oci:runc and docker where no platform is named")
 	flags.StringVar(&f.out, "out", "", "directory for the HTML report (default: reports/ in the state directory)")
 	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file (- for standard output)")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print the conditions, the time and what would be touched, and run nothing")
@@ -172,7 +172,7 @@ func (f *weighFlags) plan(changed func(string) bool) (record.Plan, error) {
 	p.Blocks, p.Budget = f.blocks, f.budget
 	switch {
 	case f.quick:
-		p.Budget = 45 * time.Second
+		p.Budget = 50 * time.Second
 	case f.blocks == 0 && f.budget == 0:
 		p.Budget = weigh.DefaultBudget
 	}
@@ -367,7 +367,7 @@ func (f *weighFlags) design(cmd *cobra.Command, args []string, platforms func(st
 		ctx = context.Background()
 	}
 	return weigh.Design(weigh.Options{
-		Subjects: subjects, Platforms: canonical, Base: base, Vary: factors, Cross: f.cross, Ladder: f.ladder,
+		Subjects: subjects, Platforms: canonical, Base: base, Vary: factors, Cross: f.cross, Ladder: f.ladder, Quick: f.quick,
 		Baseline: f.baseline, Plan: plan, Seed: seed,
 		Host: weigh.Host{
 			CPUs:     cpus,

@@ -249,7 +249,7 @@ func suite() *bench {
 
 func weighed() Weight {
 	return Weight{
-		{What: "redis get rate, under tare against by hand", Unit: "%", Estimate: stats.Estimate{Value: 0.12, Interval: stats.Interval{Low: -0.31, High: 0.55, Level: 0.95}, N: 20, Method: "t"}},
+		{What: "redis get rate, under tare against by hand", Unit: "%", Difference: true, Estimate: stats.Estimate{Value: 0.12, Interval: stats.Interval{Low: -0.31, High: 0.55, Level: 0.95}, N: 20, Method: "t"}},
 		{What: "lateness of the load generator, p99", Unit: "us", Reason: "redis-benchmark is a closed loop and has no schedule"},
 	}
 }

@@ -354,7 +354,7 @@ func BenchmarkHTML(b *testing.B) {
 	size := 0
 	for range b.N {
 		var out bytes.Buffer
-		if err := HTML(&out, bench.run, bench.rep, HTMLOptions{Weight: Weight{{What: "w", Unit: "%", Estimate: stats.Estimate{Value: 1, N: 1}}}}); err != nil {
+		if err := HTML(&out, bench.run, bench.rep, HTMLOptions{Weight: Weight{{What: "w", Unit: "%", Difference: true, Estimate: stats.Estimate{Value: 1, N: 1}}}}); err != nil {
 			b.Fatal(err)
 		}
 		size = out.Len()

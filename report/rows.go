@@ -187,6 +187,9 @@ func floorText(metrics []overhead.MetricReport) string {
 		if !finite(m.NoiseFloor) {
 			return "an effect of unknown size"
 		}
+		if m.NoiseFloor > 1 {
+			return "only effects above 100 %"
+		}
 		return fixed(100*m.NoiseFloor, clamp(significant(100*m.NoiseFloor)-1, 0, 3)) + " %"
 	})
 }

@@ -15,6 +15,8 @@ type WeightItem struct {
 	Unit     string // of Estimate: "%", "us"
 	Estimate stats.Estimate
 	Reason   string // why there is no figure, where Estimate is NaN or zero
+	// Difference items carry a sign: what is more with the instrument than without.
+	Difference bool
 }
 
 // text writes the item with its interval, or with the reason for its absence.
@@ -23,13 +25,20 @@ func (i WeightItem) text() string {
 	e := i.Estimate
 	sc := scaleFor(i.Unit, e.Value)
 	v, low, high := e.Value/sc.divisor, e.Interval.Low/sc.divisor, e.Interval.High/sc.divisor
+	write := fixed
+	span := func(low, high float64) string {
+		return fixed(low, decimals(low, high)) + " to " + fixed(high, decimals(low, high))
+	}
+	if i.Difference {
+		write, span = signed, spanText
+	}
 	switch {
 	case !present(e) || !finite(v):
 		return what + ": no figure: " + orElse(clean(i.Reason), "not measured with this run")
 	case !bounded(v, low, high) || e.Interval == (stats.Interval{}):
-		return what + ": " + signed(v, significant(v)) + " " + clean(sc.unit) + " (no interval: " + orElse(clean(i.Reason), "a single reading") + ")"
+		return what + ": " + write(v, significant(v)) + " " + clean(sc.unit) + " (no interval: " + orElse(clean(i.Reason), "a single reading") + ")"
 	}
-	return what + ": " + signed(v, decimals(low, high)) + " " + clean(sc.unit) + " (" + spanText(low, high) + ")"
+	return what + ": " + write(v, decimals(low, high)) + " " + clean(sc.unit) + " (" + span(low, high) + ")"
 }
 
 func orElse(text, otherwise string) string {

@@ -42,6 +42,7 @@ type Options struct {
 	Vary      []Factor
 	Cross     bool
 	Ladder    bool
+	Quick     bool   // fewer conditions where the user names none
 	Baseline  string // a condition, such as "docker,network=bridge"; "" is bare metal
 
 	Plan record.Plan
@@ -67,8 +68,12 @@ func (u *Usage) Error() string { return u.Text }
 
 func usage(format string, args ...any) error { return &Usage{fmt.Sprintf(format, args...)} }
 
-// defaultPlatforms are tried where the user names none.
-var defaultPlatforms = []string{"bare", "oci:runc", "oci:crun", "docker"}
+// defaultPlatforms are tried where the user names none, quickPlatforms where
+// there is a minute for all.
+var (
+	defaultPlatforms = []string{"bare", "oci:runc", "oci:crun", "docker"}
+	quickPlatforms   = []string{"bare", "oci:runc", "docker"}
+)
 
 // rung is a platform with settings of its own.
 type rung struct {
@@ -144,6 +149,9 @@ func (b *builder) findPlatforms() error {
 	names, named := b.Platforms, true
 	if len(names) == 0 {
 		names, named = defaultPlatforms, false
+		if b.Quick {
+			names = quickPlatforms
+		}
 	}
 	if b.Baseline != "" {
 		// A baseline on a platform that is not listed takes part as well.
@@ -374,7 +382,7 @@ func (b *builder) points(program workload.Program) ([]rung, error) {
 		points = append(points, rung{r.platform, b.Base})
 		// A service in an engine is ordinarily reached over the engine's bridge:
 		// without being asked, that is weighed too.
-		if len(b.Platforms) == 0 && len(b.varied) == 0 && r.platform == "docker" && len(program.Ports) > 0 && b.Base.Network == "" {
+		if !b.Quick && len(b.Platforms) == 0 && len(b.varied) == 0 && r.platform == "docker" && len(program.Ports) > 0 && b.Base.Network == "" {
 			bridged := b.Base
 			bridged.Network = platform.NetworkBridge
 			points = append(points, rung{r.platform, bridged})

@@ -105,6 +105,9 @@ func TestDesigns(t *testing.T) {
 			Options{}, "bare* | oci:runc | docker | docker network=bridge", "oci:crun left out: no crun",
 		},
 		{
+			"in a minute fewer of them", Options{Quick: true}, "bare* | oci:runc | docker", "",
+		},
+		{
 			"a varied setting is weighed wherever it means something",
 			Options{Platforms: []string{"bare", "docker"}, Vary: []Factor{{"network", []string{"host", "bridge"}}}},
 			"bare* | docker | docker network=bridge", "bare network=bridge left out",
