@@ -68,6 +68,8 @@ func TestBadInput(t *testing.T) {
 		{"weigh redis --blocks 5 --quick", exitUsage, []string{"--quick"}},
 		{"weigh redis --budget 1ms", exitUsage, []string{"--budget"}},
 		{"weigh redis --budget 2h", exitUsage, []string{"--yes"}},
+		{"weigh redis --load-cpuset 4000", exitUsage, []string{"--load-cpuset", "CPU 4000"}},
+		{"weigh redis --load-cpuset x", exitUsage, []string{"0-1,3"}},
 		{"weigh redis --nosuchflag", exitUsage, []string{"nosuchflag"}},
 		{"weigh redis --ladder --platform bare", exitUsage, []string{"--ladder"}},
 		{"weigh redis --baseline moon", exitUsage, []string{"moon"}},

@@ -32,7 +32,7 @@ type measuring struct {
 	store    *record.Store
 	lab      *lab.Lab
 	progress *progress
-	began    time.Time
+	loadCPUs []int // where load programs run; empty is everywhere
 }
 
 // measuring opens everything that a measuring command needs, or refuses before
@@ -41,7 +41,7 @@ func (a *app) measuring(ctx context.Context, dir, study, out, json string) (*mea
 	if os.Geteuid() != 0 {
 		return nil, &codedError{exitHost, fmt.Errorf("measuring needs root (namespaces, cgroups, mounts): run it with sudo; help, show, compare and export do not need it")}
 	}
-	m := &measuring{app: a, dir: dir, out: out, json: json, began: time.Now()}
+	m := &measuring{app: a, dir: dir, out: out, json: json}
 	if m.out == "" {
 		m.out = filepath.Join(dir, "reports")
 	}
@@ -90,7 +90,7 @@ func (a *app) measuring(ctx context.Context, dir, study, out, json string) (*mea
 			generated++
 			return bare.Generate(ctx, bare.GeneratorSpec{
 				Options: bare.Options{StateDir: dir, Ledger: session.Ledger},
-				Name:    fmt.Sprintf("load-%d-%d", os.Getpid(), generated), Image: img, Args: args,
+				Name:    fmt.Sprintf("load-%d-%d", os.Getpid(), generated), Image: img, Args: args, CPUs: m.loadCPUs,
 			})
 		},
 		Watch:   m.progress.event,

@@ -44,6 +44,9 @@ func (a *app) resume() *cobra.Command {
 		}
 		defer m.close()
 		again.SetContext(cmd.Context())
+		if m.loadCPUs, err = flags.loadPlace(); err != nil {
+			return err
+		}
 		d, err := flags.design(again, again.Flags().Args(), m.session.Platforms)
 		if err != nil {
 			return err

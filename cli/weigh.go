@@ -47,6 +47,7 @@ type weighFlags struct {
 	archives       []string
 	rootfs         []string
 	files          []string
+	loadCPUs       string
 	out, json      string
 	dryRun, yes    bool
 	quick          bool
@@ -104,6 +105,7 @@ as a service by a YAML file (docs/workloads.md).`,
 	flags.StringArrayVar(&f.archives, "image-archive", nil, "OCI or docker archive; may be repeated")
 	flags.StringArrayVar(&f.rootfs, "rootfs", nil, "directory with a root file system; may be repeated")
 	flags.StringArrayVar(&f.files, "workload", nil, "YAML file that defines a workload; may be repeated")
+	flags.StringVar(&f.loadCPUs, "load-cpuset", "", "CPUs of the load programs, the same under every condition (`LIST`; default: all)")
 	flags.IntVar(&f.blocks, "blocks", 0, "number of blocks (default: as many as --precision takes within --budget)")
 	flags.StringVar(&f.precision, "precision", "", "wanted half-width of the intervals (default half of --smallest-effect)")
 	flags.DurationVar(&f.budget, "budget", 0, "time for measuring (default 5m unless --blocks is given)")
@@ -324,6 +326,9 @@ func assignParams(subjects []weigh.Subject, params map[string]string) error {
 
 // design reads a whole weigh command line.
 func (f *weighFlags) design(cmd *cobra.Command, args []string, platforms func(string) (platform.Platform, error)) (lab.Design, error) {
+	if _, err := f.loadPlace(); err != nil {
+		return lab.Design{}, err
+	}
 	names, command := args, []string(nil)
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		names, command = args[:dash], args[dash:]
@@ -378,6 +383,26 @@ func (f *weighFlags) design(cmd *cobra.Command, args []string, platforms func(st
 	})
 }
 
+// loadPlace reads where load programs run.
+func (f *weighFlags) loadPlace() ([]int, error) {
+	if f.loadCPUs == "" {
+		return nil, nil
+	}
+	allowed, err := process.Affinity()
+	if err != nil {
+		return nil, err
+	}
+	place := platform.Setting{CPUSet: f.loadCPUs}
+	cpus, err := platform.ParseCPUList(f.loadCPUs)
+	if err != nil || len(cpus) == 0 {
+		return nil, usageError("--load-cpuset %s: want a list of CPUs, such as 0-1,3", f.loadCPUs)
+	}
+	if why := place.Contradiction(allowed); why != "" {
+		return nil, usageError("--load-cpuset %s: %s", f.loadCPUs, strings.TrimPrefix(why, "cpuset-cpus="+f.loadCPUs+": "))
+	}
+	return cpus, nil
+}
+
 // drawSeed draws a seed that is short enough to be typed again.
 func drawSeed() int64 {
 	var b [8]byte
@@ -411,6 +436,9 @@ func (a *app) runWeigh(cmd *cobra.Command, f *weighFlags, args []string) error {
 		return err
 	}
 	defer m.close()
+	if m.loadCPUs, err = f.loadPlace(); err != nil {
+		return err
+	}
 	run := record.Run{
 		ID:      record.NewID("weigh", time.Now(), uint16(drawSeed())),
 		Command: a.args,

@@ -22,6 +22,7 @@ type GeneratorSpec struct {
 	Args  []string
 	Env   []string
 	Dir   string
+	CPUs  []int // to run on; empty is all that tare may use
 }
 
 // generatorParent is the cgroup, below tare's own, that load programs are followed in.
@@ -63,7 +64,7 @@ func Generate(ctx context.Context, g GeneratorSpec) (stdout []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Join, o.OOMScore = group.ProcessFiles(), generatorScore
+	o.Join, o.OOMScore, o.CPUs = group.ProcessFiles(), generatorScore, g.CPUs
 
 	var printed bytes.Buffer
 	complaints := tail{most: 4 << 10}
