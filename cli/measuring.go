@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"time"
 
 	"tare/image"
 	"tare/lab"
