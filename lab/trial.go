@@ -197,6 +197,9 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 		}
 	}()
 	t.inst = inst
+	// Met now, an engine's process is known for ours even if it ends its
+	// service, and takes over the program's CPU time, before the trial's end.
+	watch.meet(ctx, r.platforms)
 	if err := r.checkInForce(c, inst); err != nil {
 		return err
 	}
