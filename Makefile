@@ -91,14 +91,14 @@ generated: go ## fail where generated files are not current
 # nothing; SPECIFICATION.md says what they should find.
 
 .PHONY: bench-weight
-bench-weight: setup build ## the instrument's own weight, against programs started by hand (about 15 minutes)
+bench-weight: setup build ## the instrument's own weight, against programs started by hand (about 8 minutes)
 	$(GO) build -o bin/weight ./bench/weight
 	bin/weight start redis stream oci:runc oci:crun
 
 .PHONY: bench-aa
-bench-aa: setup ## 20 runs of the same against the same (about 15 minutes)
+bench-aa: setup ## 20 runs of the same against the same (about 8 minutes)
 	$(GO) build -o bin/weight ./bench/weight
-	bin/weight aa:redis
+	bin/weight -param requests=20000 aa:redis
 
 .PHONY: bench-report
 bench-report: go ## a report, a store and an analysis of 100,000 samples

@@ -20,6 +20,7 @@ import (
 	"tare/image"
 	"tare/lab"
 	"tare/platform"
+	"tare/platform/docker"
 	"tare/record"
 	"tare/study/weigh"
 	"tare/workload"
@@ -130,6 +131,8 @@ func exitCode(err error) int {
 		{is[*record.Ambiguous](err), exitUsage},
 		{is[*platform.Missing](err), exitHost},
 		{is[*platform.Unsupported](err), exitHost},
+		{is[*docker.UnknownImage](err), exitUsage},
+		{is[*image.Refused](err), exitUsage},
 		{is[*image.Missing](err), exitHost},
 		{is[*lab.Busy](err), exitHost},
 	} {

@@ -51,11 +51,13 @@ func (a *app) measuring(ctx context.Context, dir, study, out, json string) (*mea
 		}
 	}
 	if json != "" && json != "-" {
-		file, err := os.OpenFile(json, os.O_WRONLY|os.O_CREATE, 0o644)
+		probe, err := os.CreateTemp(filepath.Dir(json), ".tare-*")
 		if err != nil {
-			return nil, usageError("--json: %v", err)
+			return nil, usageError("--json %s: %v", json, err)
 		}
-		file.Close()
+		if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
+			return nil, err
+		}
 	}
 	session, cleaned, err := lab.OpenSession(ctx, lab.LockPath, dir, study)
 	if err != nil {
@@ -152,7 +154,10 @@ func (m *measuring) interim(run record.Run, group string) {
 func (m *measuring) finish(run record.Run, err error) error {
 	m.progress.clear()
 	var interrupted *lab.Interrupted
-	if err != nil && !errors.As(err, &interrupted) {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("%w before anything was measured", lab.ErrStopped)
+	case err != nil && !errors.As(err, &interrupted):
 		return err
 	}
 	if werr := m.app.present(run, m.out, m.json, []string{"tare show " + run.ID, nextCommand(run)}); werr != nil {

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 	"strings"
 
@@ -56,6 +57,9 @@ type finding struct {
 	metric  overhead.MetricReport
 	one     bool // of several primary metrics
 	verdict overhead.Verdict
+	// low and high hold the intervals of all primary metrics, in percent; NaN
+	// where one has none.
+	low, high float64
 }
 
 // severity orders verdicts by how much a reader must know of them.
@@ -83,7 +87,7 @@ func findings(g overhead.Group) []finding {
 			if r.Baseline {
 				continue
 			}
-			f := finding{row: r, metric: m, one: len(metrics) > 1, verdict: r.Verdict}
+			f := finding{row: r, metric: m, one: len(metrics) > 1, verdict: r.Verdict, low: r.PercentLow, high: r.PercentHigh}
 			if severity(r.Verdict) == 0 || !finite(r.Percent) && !f.byDifference() {
 				f.verdict = ""
 			}
@@ -93,9 +97,11 @@ func findings(g overhead.Group) []finding {
 				byCondition[r.Condition] = &f
 				continue
 			}
+			low, high := math.Min(old.low, f.low), math.Max(old.high, f.high)
 			if graver(f, *old) {
 				*old = f
 			}
+			old.low, old.high = low, high
 		}
 	}
 	found := make([]finding, len(order))
@@ -119,6 +125,19 @@ func graver(a, b finding) bool {
 		return a.row.Percent < b.row.Percent
 	}
 	return !math.IsNaN(a.row.Percent) && (math.IsNaN(b.row.Percent) || a.row.Percent > b.row.Percent)
+}
+
+// within writes the span that holds the intervals of all that was found:
+// "all within -6 to +3 %". Where one has no interval, nothing can be said.
+func within(found []finding) string {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, f := range found {
+		low, high = math.Min(low, f.low), math.Max(high, f.high)
+	}
+	if !finite(low) || !finite(high) {
+		return ""
+	}
+	return "within " + spanText(low, high) + " %"
 }
 
 // named is how many conditions the sentence names one by one; beyond it, a
@@ -305,10 +324,14 @@ func undecidedClause(found []finding, workload string) string {
 		}
 		return text
 	}
-	if len(found) > named {
-		return fmt.Sprintf("%d conditions are undecided%s", len(found), of)
+	bounds := ""
+	if span := within(found); span != "" {
+		bounds = " (all " + span + ")"
 	}
-	return list(names(found)) + " are undecided" + of
+	if len(found) > named {
+		return fmt.Sprintf("%d conditions are undecided%s", len(found), of) + bounds
+	}
+	return list(names(found)) + " are undecided" + of + bounds
 }
 
 func absentClause(found []finding) string {
@@ -344,6 +367,10 @@ func overallAnswer(rep overhead.Report) string {
 			pay = append(pay, found[0])
 			workload[found[0].row.Condition] = name
 		case found[0].verdict == overhead.Inconclusive:
+			open := slices.DeleteFunc(found, func(f finding) bool { return f.verdict != overhead.Inconclusive || f.marked() })
+			if span := within(open); span != "" {
+				name += " (" + span + ")"
+			}
 			undecided = append(undecided, name)
 		default:
 			free = append(free, name)

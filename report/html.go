@@ -151,7 +151,7 @@ func pageFacts(run record.Run, rep overhead.Report) []fact {
 	var facts []fact
 	if len(rep.Groups) == 1 {
 		g := rep.Groups[0]
-		facts = append(facts, fact{"Workload", workloadText(run, g)}, fact{"Blocks", blocksText(g)})
+		facts = append(facts, fact{"Workload", workloadText(run, g)}, fact{"Blocks", blocksText(run, g)})
 	}
 	if took := elapsed(run); took > 0 {
 		facts = append(facts, fact{"Time taken", durationText(took)})
@@ -161,7 +161,7 @@ func pageFacts(run record.Run, rep overhead.Report) []fact {
 
 func newGroupPage(index int, run record.Run, rep overhead.Report, g overhead.Group) groupPage {
 	p := groupPage{
-		Index: index, Workload: clean(g.Workload), Params: sharedParams(run, g.Workload), Blocks: blocksText(g),
+		Index: index, Workload: clean(g.Workload), Params: sharedParams(run, g.Workload), Blocks: blocksText(run, g),
 		Curves: percentilePlots(run, g.Workload), Warnings: cleaned(g.Warnings),
 	}
 	if len(rep.Groups) > 1 {

@@ -6,11 +6,12 @@ import (
 	"strings"
 	"time"
 
+	"tare/platform"
 	"tare/record"
 )
 
-// sharedParams writes the workload's parameters that all its conditions share,
-// as "clients=50 pipeline=1".
+// sharedParams writes the workload's parameters, and the settings, that all its
+// conditions share, as "clients=50 pipeline=1; cpuset-cpus=0".
 func sharedParams(run record.Run, workload string) string {
 	shared := map[string]string{}
 	seen := false
@@ -36,7 +37,38 @@ func sharedParams(run record.Run, workload string) string {
 		pairs = append(pairs, clean(k)+"="+clean(v))
 	}
 	sort.Strings(pairs)
-	return strings.Join(pairs, " ")
+	text := strings.Join(pairs, " ")
+	if settings := sharedSettings(run, workload); settings != "" {
+		text = strings.TrimPrefix(text+"; "+settings, "; ")
+	}
+	return text
+}
+
+// sharedSettings writes the settings that were asked for under all conditions
+// of a workload.
+func sharedSettings(run record.Run, workload string) string {
+	count := map[platform.Pair]int{}
+	var order []platform.Pair
+	conditions := 0
+	for _, c := range run.Conditions {
+		if c.Workload != workload {
+			continue
+		}
+		conditions++
+		for _, p := range c.Setting.Pairs() {
+			if count[p] == 0 {
+				order = append(order, p)
+			}
+			count[p]++
+		}
+	}
+	var shared []string
+	for _, p := range order {
+		if conditions > 1 && count[p] == conditions {
+			shared = append(shared, clean(p.Key)+"="+clean(p.Value))
+		}
+	}
+	return strings.Join(shared, " ")
 }
 
 // A fact is a named value; its name is ours, its value may be anyone's.

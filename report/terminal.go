@@ -55,7 +55,7 @@ func (s *screen) marks(run record.Run, rep overhead.Report) {
 func (s *screen) header(run record.Run, rep overhead.Report) {
 	if len(rep.Groups) == 1 {
 		s.field("workload", workloadText(run, rep.Groups[0]))
-		s.field("blocks", blocksText(rep.Groups[0]))
+		s.field("blocks", blocksText(run, rep.Groups[0]))
 	}
 	s.field("host", hostText(run.Host))
 	s.field("time", timeText(run))
@@ -67,7 +67,7 @@ func (s *screen) group(run record.Run, rep overhead.Report, g overhead.Group, al
 		s.rule(clean(g.Workload))
 		s.paragraph(bold, strings.TrimSuffix(groupAnswer(rep, g), ".")+".")
 		s.field("workload", workloadText(run, g))
-		s.field("blocks", blocksText(g))
+		s.field("blocks", blocksText(run, g))
 		s.blank()
 	}
 	metrics := primaries(g)
@@ -122,6 +122,9 @@ func (s *screen) closing(run record.Run, opt TerminalOptions) {
 // interim is the short table of a run that goes on.
 func (s *screen) interim(run record.Run, rep overhead.Report) {
 	for i, g := range rep.Groups {
+		if comparedBlocks(g) == 0 {
+			continue // a table of absences tells nothing
+		}
 		if i > 0 {
 			s.blank()
 		}
@@ -152,7 +155,9 @@ func workloadText(run record.Run, g overhead.Group) string {
 	return strings.Join(parts, ", ")
 }
 
-func blocksText(g overhead.Group) string {
+// blocksText says what a workload's effects rest on, and how sharp they became
+// where a precision was wanted.
+func blocksText(run record.Run, g overhead.Group) string {
 	compared := comparedBlocks(g)
 	text := fmt.Sprintf("%d compared, %d repeated for taint", compared, g.Repeated)
 	if g.Blocks < compared {
@@ -163,6 +168,12 @@ func blocksText(g overhead.Group) string {
 	}
 	if g.Failed > 0 {
 		text += ", " + plural(g.Failed, "trial") + " failed"
+	}
+	if wanted := run.Plan.Precision; wanted > 0 {
+		reached := overhead.HalfWidth(run, overhead.Options{Workload: g.Workload})
+		if finite(reached) {
+			text += fmt.Sprintf("; half-width reached %s %%, wanted %s %%", fixed(100*reached, clamp(significant(100*reached)-1, 0, 3)), ratioText(wanted))
+		}
 	}
 	return text
 }

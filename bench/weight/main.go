@@ -50,6 +50,15 @@ func main() {
 	runs := flag.Int("runs", 20, "A/A runs")
 	aaBlocks := flag.Int("aa-blocks", 8, "blocks of an A/A run")
 	seed := flag.Int64("seed", 1, "seed of every order")
+	params := map[string]string{}
+	flag.Func("param", "NAME=VALUE: parameter of the workload; may be repeated", func(text string) error {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return errors.New("want NAME=VALUE")
+		}
+		params[name] = value
+		return nil
+	})
 	home := flag.String("home", "/var/lib/tare", "state directory, for its images")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: weight [flags] [redis|stream|ffmpeg|oci:RUNTIME|start|aa:WORKLOAD]...")
@@ -60,7 +69,7 @@ func main() {
 	if len(parts) == 0 {
 		parts = []string{"redis", "stream", "oci:runc", "oci:crun", "start"}
 	}
-	b := &bench{rand: rand.New(rand.NewPCG(uint64(*seed), 0)), seed: *seed, blocks: *blocks, launches: *launches, runs: *runs, aaBlocks: *aaBlocks, binary: *binary}
+	b := &bench{rand: rand.New(rand.NewPCG(uint64(*seed), 0)), seed: *seed, blocks: *blocks, launches: *launches, runs: *runs, aaBlocks: *aaBlocks, binary: *binary, params: params}
 	if err := b.run(context.Background(), *home, parts); err != nil {
 		fmt.Fprintln(os.Stderr, "weight:", err)
 		os.Exit(1)
@@ -73,6 +82,7 @@ type bench struct {
 	blocks, launches int
 	runs, aaBlocks   int
 	binary           string
+	params           map[string]string
 
 	dir     string
 	session *lab.Session
@@ -172,7 +182,7 @@ func (b *bench) weigh(ctx context.Context, name string, platforms []string, smal
 	if err != nil {
 		return run, err
 	}
-	params, err := workload.Resolve(w, nil)
+	params, err := workload.Resolve(w, b.params)
 	if err != nil {
 		return run, err
 	}
@@ -282,30 +292,42 @@ func (s *started) Stop(context.Context) error {
 }
 
 // paired times two ways in blocks and prints the ratio of the first to the second.
-func (b *bench) paired(what string, blocks int, one, other func() error) error {
-	ways := []func() error{one, other}
+func (b *bench) paired(what string, blocks int, one, other func() (time.Duration, error)) error {
+	ways := []func() (time.Duration, error){one, other}
 	seconds := [2][]float64{}
 	for block := range blocks + 2 {
 		for _, w := range b.rand.Perm(2) {
-			began := time.Now()
-			if err := ways[w](); err != nil {
+			took, err := ways[w]()
+			if err != nil {
 				return err
 			}
 			if block > 1 { // the first two are the warm-up
-				seconds[w] = append(seconds[w], time.Since(began).Seconds())
+				seconds[w] = append(seconds[w], took.Seconds())
 			}
 		}
 	}
 	ratio := stats.PairedRatio(seconds[1], seconds[0], 0.95, b.seed)
 	mine, theirs := stats.GeometricMean(seconds[0], 0.95, b.seed), stats.GeometricMean(seconds[1], 0.95, b.seed)
-	fmt.Printf("%s: %.1f ms to %.1f ms: ratio %.3f (95 %% interval %.3f to %.3f, n=%d blocks, %s)\n",
-		what, 1e3*mine.Value, 1e3*theirs.Value, ratio.Value, ratio.Interval.Low, ratio.Interval.High, ratio.N, ratio.Method)
+	fmt.Printf("%s: %.1f ms (%.1f to %.1f) to %.1f ms (%.1f to %.1f): ratio %s\n", what,
+		1e3*mine.Value, 1e3*mine.Interval.Low, 1e3*mine.Interval.High,
+		1e3*theirs.Value, 1e3*theirs.Interval.Low, 1e3*theirs.Interval.High, ratioText(ratio))
 	return nil
 }
 
-// launch times launching to the end of /bin/true. By hand, the runtime runs
+// timed times a whole function.
+func timed(f func() error) func() (time.Duration, error) {
+	return func() (time.Duration, error) {
+		began := time.Now()
+		err := f()
+		return time.Since(began), err
+	}
+}
+
+// launch times launching, to the end of /bin/true. By hand, the runtime runs
 // the bundle that the platform made, over a root that a second instance keeps
-// mounted meanwhile.
+// mounted meanwhile; the platform makes its bundle and mounts its root within
+// its time. What is removed afterwards is removed outside of it, but for what
+// the runtime removes by itself before it returns.
 func (b *bench) launch(ctx context.Context, runtime string) error {
 	img, err := b.images.Recipe(ctx, "busybox")
 	if err != nil {
@@ -326,28 +348,31 @@ func (b *bench) launch(ctx context.Context, runtime string) error {
 	}
 	n := 0
 	return b.paired("launch through oci:"+runtime+" to "+runtime+" run by hand", b.launches,
-		func() error {
+		func() (time.Duration, error) {
 			n++
+			began := time.Now()
 			i, err := p.Launch(ctx, platform.Spec{Name: fmt.Sprintf("weight-%d", n), Image: img, Args: []string{"/bin/true"}, Stdout: io.Discard, Stderr: io.Discard})
 			if err != nil {
-				return err
+				return 0, err
 			}
-			if exit, err := i.Wait(ctx); err != nil || exit.Code != 0 {
-				return fmt.Errorf("exit %d, %w", exit.Code, err)
+			exit, err := i.Wait(ctx)
+			took := time.Since(began)
+			if err == nil && exit.Code != 0 {
+				err = fmt.Errorf("/bin/true ended with status %d", exit.Code)
 			}
-			return i.Stop(ctx)
+			return took, errors.Join(err, i.Stop(ctx))
 		},
-		func() error {
+		timed(func() error {
 			n++
 			return b.runByHand(runtime, bundle, fmt.Sprintf("weight-hand-%d", n))
-		})
+		}))
 }
 
 // start times the empty command against the cheapest process there is.
 func (b *bench) start() error {
 	return b.paired("tare --version to /bin/true", b.launches,
-		func() error { return exec.Command(b.binary, "--version").Run() },
-		func() error { return exec.Command("/bin/true").Run() })
+		timed(func() error { return exec.Command(b.binary, "--version").Run() }),
+		timed(func() error { return exec.Command("/bin/true").Run() }))
 }
 
 // bundleOf reads the configuration that the platform wrote for an instance.

@@ -310,7 +310,27 @@ func (b *builder) group(s Subject, params workload.Params, variant string) (lab.
 		return g, usage("%s: only one condition is left (%s): nothing to compare; name more with --platform or --vary%s",
 			name, g.Conditions[0].Label, because(b.noted))
 	}
+	shortenLabels(&g)
 	return g, nil
+}
+
+// shortenLabels takes out of the labels what all conditions of the group share:
+// it tells none of them from another.
+func shortenLabels(g *lab.Group) {
+	count := map[platform.Pair]int{}
+	for _, c := range g.Conditions {
+		for _, p := range c.Setting.Pairs() {
+			count[p]++
+		}
+	}
+	for i := range g.Conditions {
+		c := &g.Conditions[i]
+		for _, p := range c.Setting.Pairs() {
+			if count[p] == len(g.Conditions) {
+				c.Label = strings.Replace(c.Label, " "+p.Key+"="+p.Value, "", 1)
+			}
+		}
+	}
 }
 
 func because(notes []string) string {

@@ -128,6 +128,11 @@ func TestDesigns(t *testing.T) {
 			"bare* | docker memory=512m", "bare goes without memory=512m",
 		},
 		{
+			"what all conditions share is in no label",
+			Options{Platforms: []string{"bare", "docker"}, Base: platform.Setting{CPUSet: "0"}, Vary: []Factor{{"network", []string{"bridge"}}}},
+			"bare* | docker | docker network=bridge", "bare cpuset-cpus=0 network=bridge left out",
+		},
+		{
 			"presets grant the same CPUs in two ways",
 			Options{Platforms: []string{"docker"}, Base: platform.Setting{CPUs: 1}, Vary: []Factor{{"preset", []string{"vanilla", "pinned"}}}},
 			"docker cpus=1* | docker cpuset-cpus=0", "",
