@@ -244,14 +244,6 @@ func (c column) percent(v, low, high float64) (figure, span string) {
 	return signed(v, d), signed(low, d) + " to " + signed(high, d)
 }
 
-// span writes an estimate's interval in the scale: "65.7 to 66.5".
-func (s scale) span(e stats.Estimate) string {
-	if _, _, ok := s.half(e); !ok {
-		return ""
-	}
-	return plainSpan(e.Interval.Low/s.divisor, e.Interval.High/s.divisor)
-}
-
 // durationText writes a duration in at most two units.
 func durationText(d time.Duration) string {
 	switch {
