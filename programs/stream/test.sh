@@ -1,3 +1,4 @@
+#!/bin/sh
 # Tests the built stream: known sizes, both kinds of stores, wrong usage, and
 # that a wrong result does not pass for a right one.
 set -u
@@ -38,6 +39,7 @@ for array in a b c; do
 done
 
 for wrong in "--elements 0" "--elements x" "--repetitions 1" "--repetitions 251" "--threads 0" "--stores best" "extra" "--no"; do
+	# shellcheck disable=SC2086 # several words are several arguments
 	./stream $wrong >/dev/null 2>&1
 	[ $? = 2 ] || fail "$wrong: not refused as wrong usage"
 done
