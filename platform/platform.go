@@ -104,9 +104,14 @@ type Spec struct {
 type Exit struct {
 	Code      int  // exit status; 128 + signal where a signal ended it
 	OOMKilled bool // by the kernel, for its memory limit
-	// Elapsed is the time from the request to launch to the program's end, as
-	// seen by tare, so it holds what the platform took to start and reap. On
-	// bare metal it counts from the program's execution.
+	// Elapsed is the time to the program's end, as seen by tare, from the
+	// moment at which the program's files (root, data, network) and cgroup have
+	// been laid out and everything is entered in the ledger. So it holds what
+	// the runtime or the engine takes to start and to reap, an engine's making
+	// of the container included, and nothing of tare's own preparation, whose
+	// cost is the ledger's disk and not the platform's. Where neither runtime
+	// nor engine stands between (bare, cgroup), that moment is the program's
+	// execution.
 	Elapsed time.Duration
 }
 

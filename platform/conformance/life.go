@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"tare/platform"
 )
@@ -39,6 +40,21 @@ func testExitStatus(t *testing.T, s suite) {
 			t.Errorf("%s: took %v", script, exit.Elapsed)
 		}
 	}
+}
+
+// What a program is said to take begins after everything is entered in the
+// ledger, so not with the ledger's own time nor with the laying out between
+// its entries.
+func testElapsed(t *testing.T, s suite) {
+	st := s.set(t)
+	spec := st.shell("exit 0")
+	spec.Data = []string{"/data"}
+	inst := st.launch(spec)
+	exit := st.wait(inst)
+	if since := time.Since(st.book.stood()); exit.Elapsed > since {
+		t.Errorf("it took %v, and the last ledger entry stood only %v before", exit.Elapsed, since)
+	}
+	st.stop(inst, spec.Name)
 }
 
 func testSignal(t *testing.T, s suite) {

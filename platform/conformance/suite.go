@@ -66,6 +66,7 @@ func Run(t *testing.T, newPlatform func(t *testing.T, ledger platform.Ledger) pl
 		{"Name", testName},
 		{"PrepareTwice", testPrepareTwice},
 		{"ExitStatus", testExitStatus},
+		{"ElapsedHoldsNoPreparation", testElapsed},
 		{"Signal", testSignal},
 		{"Stop", testStop},
 		{"WaitEndsWithItsContext", testWaitContext},

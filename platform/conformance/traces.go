@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"tare/kernel/cgroup"
 	"tare/kernel/netns"
@@ -28,6 +29,7 @@ type book struct {
 	open    []*line
 	all     []platform.Entry
 	entered int
+	last    time.Time // when the latest entry stood
 	// onAdd, where set, is called with the number of each entry, from 1,
 	// before it is accepted; its error refuses the entry.
 	onAdd func(n int) error
@@ -51,6 +53,7 @@ func (b *book) Add(e platform.Entry) (func(), error) {
 	l := &line{e}
 	b.open = append(b.open, l)
 	b.all = append(b.all, e)
+	b.last = time.Now()
 	return func() { b.crossOut(l) }, nil
 }
 
@@ -87,6 +90,13 @@ func (b *book) left() []platform.Entry {
 		entries = append(entries, b.open[i].Entry)
 	}
 	return entries
+}
+
+// stood is when the latest entry was accepted.
+func (b *book) stood() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.last
 }
 
 func (b *book) ever() []platform.Entry {

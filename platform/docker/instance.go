@@ -33,7 +33,7 @@ type instance struct {
 
 	// Set by Launch, before the instance is seen by anybody.
 	id          string
-	requested   time.Time
+	began       time.Time       // when the engine was asked to create
 	pid         int             // 0 where the program had ended before the engine could tell
 	process     *process.Handle // nil where it had ended
 	group       cgroup.Group
@@ -294,7 +294,7 @@ func (i *instance) watch() {
 	ended := make(chan struct{})
 	go i.lastWords(ended)
 	answer, end, err := i.awaitAnswer(ended)
-	i.exit.Elapsed = end.Sub(i.requested)
+	i.exit.Elapsed = end.Sub(i.began)
 	if err == nil && answer.Error != nil {
 		err = &EngineError{Doing: "wait for container " + i.name, Message: answer.Error.Message}
 	}

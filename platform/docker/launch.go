@@ -58,7 +58,6 @@ func (p *Platform) Launch(ctx context.Context, spec platform.Spec) (_ platform.I
 		return nil, err
 	}
 
-	i.requested = time.Now()
 	if err := i.create(ctx, options); err != nil {
 		return nil, err
 	}
@@ -182,6 +181,7 @@ func (i *instance) release(ctx context.Context) error {
 func (i *instance) create(ctx context.Context, options client.ContainerCreateOptions) error {
 	entry := platform.Entry{Platform: Name, Kind: kindContainer, ID: i.name, Attrs: map[string]string{labelLedger: i.mark}}
 	return i.acquire(ctx, entry, func(ctx context.Context) error {
+		i.began = time.Now() // the data is laid out and the ledger written: what follows is the engine's
 		err := i.p.call(ctx, "create container "+i.name, func(ctx context.Context) error {
 			answer, err := i.p.client.ContainerCreate(ctx, options)
 			i.id = answer.ID

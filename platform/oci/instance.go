@@ -35,8 +35,9 @@ type instance struct {
 
 var _ platform.Instance = (*instance)(nil)
 
-// follow makes an instance of a program that runs.
-func (l *launch) follow(began time.Time) *instance {
+// follow makes an instance of a program that runs. Its time counts from the
+// runtime's call: what was laid out before is tare's work, not the runtime's.
+func (l *launch) follow() *instance {
 	stdout, stderr := l.stdout, l.stderr
 	i := &instance{
 		name: l.spec.Name, init: l.init.Identity, handle: l.init, group: l.group, things: l.things, data: l.visibleData(),
@@ -47,7 +48,7 @@ func (l *launch) follow(began time.Time) *instance {
 		i.address = l.address.String()
 	}
 	l.init = nil // reaped and closed here from now on
-	go i.reap(began)
+	go i.reap(l.began)
 	return i
 }
 

@@ -33,6 +33,7 @@ type launch struct {
 	address netip.Addr // zero where no client of the host reaches it
 
 	stdout, stderr *process.Output
+	began          time.Time       // when the runtime was called
 	init           *process.Handle // the program
 }
 

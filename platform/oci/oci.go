@@ -19,7 +19,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"tare/image"
 	"tare/kernel/cgroup"
@@ -175,7 +174,6 @@ func (p *oci) Launch(ctx context.Context, spec platform.Spec) (inst platform.Ins
 	if err := p.probe(ctx); err != nil {
 		return nil, err
 	}
-	began := time.Now()
 	if len(spec.Args) == 0 {
 		return nil, errors.New("no program was named")
 	}
@@ -200,7 +198,7 @@ func (p *oci) Launch(ctx context.Context, spec platform.Spec) (inst platform.Ins
 			return nil, err
 		}
 	}
-	return l.follow(began), nil
+	return l.follow(), nil
 }
 
 // Remove removes what an entry of the ledger names.

@@ -112,6 +112,7 @@ func (l *launch) start(ctx context.Context, s streams) error {
 	options := &runc.CreateOpts{IO: s, PidFile: pidFile(l.dir)}
 	id := l.spec.Name
 	err := l.call(func() error {
+		l.began = time.Now()
 		if leavesItsChild[filepath.Base(l.runtime)] {
 			options.Detach = true
 			_, err := client.Run(ctx, id, l.dir, options)
