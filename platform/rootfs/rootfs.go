@@ -27,16 +27,47 @@ import (
 var nameShape = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 
 // Trials is where the directories of instances lie, below tare's state
-// directory; it is made, and free of symbolic links.
+// directory; it is made, and free of symbolic links. The state directory may
+// be reached through links, but its trials may not be one: what lies there is
+// removed by name, after crashes, too, and a link would steer that elsewhere.
 func Trials(stateDir string) (string, error) {
-	dir, err := filepath.Abs(filepath.Join(stateDir, "trials"))
+	state, err := filepath.Abs(stateDir)
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(state, 0o755); err != nil {
 		return "", err
 	}
-	return filepath.EvalSymlinks(dir)
+	if state, err = filepath.EvalSymlinks(state); err != nil {
+		return "", err
+	}
+	dir := filepath.Join(state, "trials")
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	return dir, realDirectory(dir)
+}
+
+// realDirectory answers whatever is not a directory itself, such as a link to one.
+func realDirectory(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a directory itself but %s: nothing is made, mounted or removed through it", dir, kindOf(info))
+	}
+	return nil
+}
+
+func kindOf(info fs.FileInfo) string {
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case info.Mode().IsRegular():
+		return "a file"
+	}
+	return "of mode " + info.Mode().String()
 }
 
 // Place gives the directory for an instance that is to be made. It refuses one
@@ -97,6 +128,12 @@ func (p Plan) Build() (Tree, error) {
 	}
 	if info, err := os.Stat(p.Image.Root); err != nil || !info.IsDir() {
 		return Tree{}, fmt.Errorf("image %s: its root file system %s is not there: make the image again", p.Image.Name, p.Image.Root)
+	}
+	for _, place := range system {
+		err := realDirectory(filepath.Join(p.Image.Root, place))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return Tree{}, fmt.Errorf("image %s: its %s cannot be mounted on: %w", p.Image.Name, place, err)
+		}
 	}
 	if err := os.Mkdir(p.Dir, 0o755); err != nil {
 		return Tree{}, err
@@ -217,11 +254,29 @@ func makeInside(root, target string, mode fs.FileMode) error {
 // Bind binds what [Tree.Binds] lists.
 func (t Tree) Bind() error {
 	for _, b := range t.Binds {
-		if err := mount.Bind(b.Source, filepath.Join(t.Root, b.Target), false); err != nil {
+		at, err := t.point(b.Target)
+		if err != nil {
+			return err
+		}
+		if err := mount.Bind(b.Source, at, false); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// point gives the host's path of a directory inside, to mount on. The kernel
+// would follow a link on it as the host's, and the mount would land in the
+// host's own tree: so every part must be a directory itself.
+func (t Tree) point(inside string) (string, error) {
+	at := t.Root
+	for part := range strings.SplitSeq(strings.Trim(path.Clean("/"+inside), "/"), "/") {
+		at = filepath.Join(at, part)
+		if err := realDirectory(at); err != nil {
+			return "", fmt.Errorf("mounting at %s of the instance: %w", inside, err)
+		}
+	}
+	return at, nil
 }
 
 // Remove unmounts all that is mounted in dir and removes it. It refuses a
@@ -233,6 +288,9 @@ func Remove(parent, dir string) error {
 	}
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
+	}
+	if err := realDirectory(parent); err != nil {
+		return err
 	}
 	if err := mount.UnmountBelow(dir); err != nil {
 		return err

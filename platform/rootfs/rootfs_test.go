@@ -216,6 +216,106 @@ func TestRemoveSparesOthers(t *testing.T) {
 	}
 }
 
+// An image store may hold roots that today's import refuses: a link where the
+// kernel's file systems go, which mount(2) would follow into the host's tree.
+func TestSystemPlacesThatAreLinks(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	for _, place := range []string{"proc", "sys", "dev"} {
+		for _, kind := range []platform.Root{platform.RootDir, platform.RootOverlay} {
+			t.Run(place+" "+string(kind), func(t *testing.T) {
+				host := t.TempDir()
+				files := standard(map[string]string{place: "-> " + host})
+				delete(files, place+"/")
+				img := makeImage(t, files)
+				trials, dir, err := Place(t.TempDir(), "trial")
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() {
+					// What a failed check would leave on the host's directory.
+					err := errors.Join(mount.UnmountBelow(host), Remove(trials, dir))
+					if err != nil {
+						t.Error(err)
+					}
+				})
+				_, err = Plan{Dir: dir, Image: img, Kind: kind}.Build()
+				if err == nil || !strings.Contains(err.Error(), "/"+place) {
+					t.Errorf("built: %v", err)
+				}
+				// Whoever laid the root out, no mount goes through the link.
+				laid := Tree{Root: img.Root}
+				if err := laid.MountSystem(); err == nil || !strings.Contains(err.Error(), "/"+place) {
+					t.Errorf("mounted: %v", err)
+				}
+				for _, below := range []string{host, img.Root} {
+					if points, err := mount.Below(below); len(points) > 0 || err != nil {
+						t.Errorf("mounted on %v, %v", points, err)
+						_ = mount.UnmountBelow(below)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestBindIsNotSteeredByLinks(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	host := t.TempDir()
+	if err := os.Mkdir(filepath.Join(host, "data"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = mount.UnmountBelow(host) })
+	img := makeImage(t, standard(map[string]string{"last": "-> " + host, "srv": "-> " + host}))
+	for _, target := range []string{"/last", "/srv/data"} {
+		if err := (Tree{Root: img.Root, Binds: []Bind{{t.TempDir(), target}}}).Bind(); err == nil {
+			t.Errorf("bound at %s", target)
+		}
+	}
+	if points, err := mount.Below(host); len(points) > 0 || err != nil {
+		t.Errorf("mounted on %v, %v", points, err)
+	}
+}
+
+// A ledger names what a crash left; a link in place of the trials directory
+// must not make that name another directory.
+func TestTrialsThatAreALink(t *testing.T) {
+	host := t.TempDir()
+	victim := filepath.Join(host, "victim")
+	if err := os.Mkdir(victim, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	state := t.TempDir()
+	trials := filepath.Join(state, "trials")
+	if err := os.Symlink(host, trials); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Trials(state); err == nil || !strings.Contains(err.Error(), trials) {
+		t.Errorf("gave %s: %v", got, err)
+	}
+	if _, _, err := Place(state, "trial"); err == nil {
+		t.Error("gave a place behind a link")
+	}
+	if err := Remove(trials, filepath.Join(trials, "victim")); err == nil {
+		t.Error("removed through a link")
+	}
+	if _, err := os.Stat(victim); err != nil {
+		t.Error(err)
+	}
+
+	// The way to the state directory is the user's own, and may have links.
+	real, link := t.TempDir(), filepath.Join(t.TempDir(), "state")
+	if err := os.Symlink(real, link); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Trials(link); err != nil || got != filepath.Join(real, "trials") {
+		t.Errorf("through a link to the state directory: %s, %v", got, err)
+	}
+}
+
 const passwdText = "root:x:0:0:root:/root:/bin/sh\n# no account\nredis:x:999:998::/data:\nbroken:x:nine:9::\n"
 const groupText = "root:x:0:\nredis:x:998:\naudio:x:29:games,redis\ndaemon:x:1:\n"
 

@@ -12,35 +12,47 @@ import (
 // /sys with the control groups, and a small /dev with terminals and shared
 // memory. The options are those that engines use.
 func (t Tree) MountSystem() error {
-	at := func(inside string) string { return filepath.Join(t.Root, inside) }
+	at := map[string]string{}
+	for _, place := range system {
+		// All before the first, so that a root that is refused has no mounts.
+		point, err := t.point(place)
+		if err != nil {
+			return err
+		}
+		at[place] = point
+	}
 	closed := mount.Options{NoSUID: true, NoExec: true, NoDev: true}
-	if err := mount.New("proc", at("/proc"), closed); err != nil {
+	if err := mount.New("proc", at["/proc"], closed); err != nil {
 		return err
 	}
 	sys := closed
 	sys.ReadOnly = true
-	if err := mount.New("sysfs", at("/sys"), sys); err != nil {
+	if err := mount.New("sysfs", at["/sys"], sys); err != nil {
 		return err
 	}
-	if err := bindCgroups(t.Root); err != nil {
+	if err := t.bindCgroups(); err != nil {
 		return err
 	}
-	if err := mount.New("tmpfs", at("/dev"), mount.Options{NoSUID: true, Data: "mode=755,size=65536k"}); err != nil {
+	if err := mount.New("tmpfs", at["/dev"], mount.Options{NoSUID: true, Data: "mode=755,size=65536k"}); err != nil {
 		return err
 	}
-	return fillDev(at("/dev"))
+	return fillDev(at["/dev"])
 }
 
 // bindCgroups shows the host's control groups read-only, since programs look
 // there for what they may use (a Java machine for its heap).
-func bindCgroups(root string) error {
+func (t Tree) bindCgroups() error {
 	points, err := mount.Below("/sys/fs/cgroup")
 	if err != nil {
 		return err
 	}
 	slices.Reverse(points) // parents first
 	for _, p := range slices.Compact(points) {
-		if err := mount.Bind(p, filepath.Join(root, p), true); err != nil {
+		at, err := t.point(p)
+		if err != nil {
+			return err
+		}
+		if err := mount.Bind(p, at, true); err != nil {
 			return err
 		}
 	}
