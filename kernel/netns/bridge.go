@@ -84,8 +84,20 @@ func Exists(name string) (bool, error) {
 	return err == nil, err
 }
 
-// FindBridge gives a bridge of that name and the subnet it has an address in;
-// ok is false where there is none.
+// bridgeMark is the alias (IFLA_IFALIAS) of every bridge that [MakeBridge]
+// makes. A bridge is shared and outlives who made it, so nobody who finds it
+// knows its hardware address: by the mark it is told from somebody else's
+// device of the same name.
+const bridgeMark = "tare"
+
+// ErrForeign is wrapped by the error that tells of a device which has the name
+// of a bridge of ours and is not one. It is never touched.
+var ErrForeign = errors.New("it was not made by tare and is left alone")
+
+// FindBridge gives the bridge of that name that [MakeBridge] made and the
+// subnet it has an address in; ok is false where there is none. The link is
+// named even so if the bridge is there without an address. A device of that
+// name that somebody else made is an error, which wraps [ErrForeign].
 func FindBridge(name string) (l Link, subnet netip.Prefix, ok bool, err error) {
 	link, err := netlink.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
@@ -94,8 +106,10 @@ func FindBridge(name string) (l Link, subnet netip.Prefix, ok bool, err error) {
 	if err != nil {
 		return l, subnet, false, fmt.Errorf("looking for network device %s: %w", name, err)
 	}
-	if link.Type() != "bridge" {
-		return l, subnet, false, fmt.Errorf("network device %s is a %s, not tare's bridge: rename it", name, link.Type())
+	if link.Type() != "bridge" || link.Attrs().Alias != bridgeMark {
+		return l, subnet, false, fmt.Errorf(
+			"there is a network device %s (%s) without the alias %q: %w; rename it (ip link set %[1]s down; ip link set %[1]s name NAME), or remove it (ip link delete %[1]s) if nothing needs it",
+			name, link.Type(), bridgeMark, ErrForeign)
 	}
 	addresses, err := netlink.AddrList(link, netlink.FAMILY_V4)
 	if err != nil {
@@ -112,7 +126,8 @@ func FindBridge(name string) (l Link, subnet netip.Prefix, ok bool, err error) {
 	return l, all[0], true, nil
 }
 
-// MakeBridge makes a bridge whose own address is the first of the subnet.
+// MakeBridge makes a bridge whose own address is the first of the subnet, and
+// marks it for [FindBridge].
 func MakeBridge(l Link, subnet netip.Prefix) (err error) {
 	mac, err := net.ParseMAC(l.MAC)
 	if err != nil {
@@ -129,6 +144,10 @@ func MakeBridge(l Link, subnet netip.Prefix) (err error) {
 			err = errors.Join(err, l.Delete())
 		}
 	}()
+	// The kernel takes no alias for a device that is being made.
+	if err := netlink.LinkSetAlias(bridge, bridgeMark); err != nil {
+		return fmt.Errorf("marking bridge %s: %w", l.Name, err)
+	}
 	if err := netlink.AddrAdd(bridge, &netlink.Addr{IPNet: ipNet(Gateway(subnet), subnet.Bits())}); err != nil {
 		return fmt.Errorf("giving bridge %s the address %s: %w", l.Name, Gateway(subnet), err)
 	}

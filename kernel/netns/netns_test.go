@@ -108,6 +108,9 @@ func TestBridge(t *testing.T) {
 	if found != bridge || its != subnet || !ok || err != nil {
 		t.Errorf("found %v, %v, %v, %v; want %v, %v", found, its, ok, err, bridge, subnet)
 	}
+	if _, _, ok, err := netns.FindBridge("lo"); ok || !errors.Is(err, netns.ErrForeign) {
+		t.Errorf("took lo for a bridge of ours (%v)", err)
+	}
 	port := netns.NewLink(fmt.Sprintf("tarepair%d", os.Getpid()%10000))
 	if err := netns.Plug(port, bridge.Name, file, subnet, netns.Gateway(subnet).Next()); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -42,17 +41,15 @@ func (l *launch) makeNetwork(ctx context.Context) error {
 	if network == platform.NetworkNone {
 		return nil
 	}
-	return l.locked(ctx, func() error { return l.join(ctx) })
+	return locked(ctx, func() error { return l.join(ctx) })
 }
 
+// bridgeLock is the host's, as the bridge is: those who keep their things in
+// different directories share it nevertheless.
+const bridgeLock = "/run/tare-bridge.lock"
+
 // locked keeps the bridge from coming or going while f runs.
-func (p *oci) locked(ctx context.Context, f func() error) error {
-	dir := filepath.Join(p.options.StateDir, "oci")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	return netns.Lock(ctx, filepath.Join(dir, "bridge.lock"), f)
-}
+func locked(ctx context.Context, f func() error) error { return netns.Lock(ctx, bridgeLock, f) }
 
 func (p *oci) linkEntry(l netns.Link) platform.Entry {
 	return platform.Entry{Platform: p.Name(), Kind: held.Link, ID: l.Name, Attrs: map[string]string{held.MAC: l.MAC}}
@@ -69,11 +66,14 @@ func (l *launch) join(ctx context.Context) error {
 		if subnet, err = freeSubnet(); err != nil {
 			return err
 		}
-		if bridge.Name == "" { // not even one without an address
-			bridge = netns.NewLink(bridgeName)
-		} else if err := bridge.Delete(); err != nil {
-			return err
+		// Ours, half made by one that died meanwhile: it is made again. One that
+		// has lost its address while others are plugged in stays, and making fails.
+		if bridge.Name != "" {
+			if err := bridge.DeleteIfUnused(); err != nil {
+				return err
+			}
 		}
+		bridge = netns.NewLink(bridgeName)
 	}
 	unlocked := true // until the things are handed over, their releases run under the lock that we hold
 	release := func(f func() error) func(context.Context) error {
@@ -81,7 +81,7 @@ func (l *launch) join(ctx context.Context) error {
 			if unlocked {
 				return f()
 			}
-			return l.locked(ctx, f)
+			return locked(ctx, f)
 		}
 	}
 	defer func() { unlocked = false }()
@@ -149,10 +149,10 @@ func (p *oci) removeLink(ctx context.Context, e platform.Entry) error {
 		return errors.New("network device " + e.ID + " was entered without its address, so it cannot be told from another: it is left alone")
 	}
 	if link.Name == bridgeName {
-		return p.locked(ctx, link.DeleteIfUnused)
+		return locked(ctx, link.DeleteIfUnused)
 	}
 	if !strings.HasPrefix(link.Name, portPrefix) {
 		return fmt.Errorf("network device %s is not tare's: it is left alone", link.Name)
 	}
-	return p.locked(ctx, link.Delete)
+	return locked(ctx, link.Delete)
 }
