@@ -27,6 +27,9 @@ is what was measured.`,
 			if os.Geteuid() != 0 && !dry {
 				return &codedError{exitHost, fmt.Errorf("clean needs root: run it with sudo")}
 			}
+			if err := trustworthy(dir); err != nil {
+				return err
+			}
 			done, err := lab.Clean(cmd.Context(), lab.LedgerDir(dir), lab.Remover(dir), dry)
 			verb := "removed"
 			if dry {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"tare/image"
+	"tare/kernel/process"
 	"tare/lab"
 	"tare/overhead"
 	"tare/platform/bare"
@@ -37,8 +38,11 @@ type measuring struct {
 // measuring opens everything that a measuring command needs, or refuses before
 // anything is touched.
 func (a *app) measuring(ctx context.Context, dir, study, out, json string) (*measuring, error) {
-	if os.Geteuid() != 0 {
-		return nil, &codedError{exitHost, fmt.Errorf("measuring needs root (namespaces, cgroups, mounts): run it with sudo; help, show, compare and export do not need it")}
+	if err := needRoot(); err != nil {
+		return nil, err
+	}
+	if err := trustworthy(dir); err != nil {
+		return nil, err
 	}
 	m := &measuring{app: a, dir: dir, out: out, json: json}
 	if m.out == "" {
@@ -98,6 +102,34 @@ func (a *app) measuring(ctx context.Context, dir, study, out, json string) (*mea
 		Interim: m.interim,
 	}
 	return m, nil
+}
+
+// needRoot refuses to measure as anybody else, and at a priority that only some
+// platforms would inherit.
+func needRoot() error {
+	if os.Geteuid() != 0 {
+		return &codedError{exitHost, errors.New("measuring needs root (namespaces, cgroups, mounts): run it with sudo; help, show, compare and export do not need it")}
+	}
+	if nice, err := process.Nice(); err == nil && nice != 0 {
+		return &codedError{exitHost, fmt.Errorf("tare runs at nice %d, which programs on bare metal would inherit and an engine's would not: run it at nice 0", nice)}
+	}
+	return nil
+}
+
+// trustworthy refuses a state directory in which others could write: what a
+// ledger there names, root removes.
+func trustworthy(dir string) error {
+	info, err := os.Stat(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return &codedError{exitUsage, fmt.Errorf("state directory %s can be written by others (%v): chmod go-w %s", dir, info.Mode().Perm(), dir)}
+	}
+	return nil
 }
 
 // provide finds or makes the image of a source.
@@ -256,7 +288,7 @@ func weightOf(run record.Run) report.Weight {
 		w = append(w, report.WeightItem{What: "tare itself, while a trial ran, used of one CPU", Unit: "%", Estimate: mean(cpu, run)})
 	}
 	for _, p := range platforms {
-		w = append(w, report.WeightItem{What: "launch on " + p, Unit: "s", Estimate: mean(launch[p], run)})
+		w = append(w, report.WeightItem{What: "launch on " + p, Unit: "s", Estimate: stats.GeometricMean(launch[p], run.Plan.Level, run.Seed)})
 	}
 	return w
 }

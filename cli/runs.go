@@ -1,13 +1,16 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"tare/lab"
 	"tare/record"
 )
 
@@ -35,6 +38,7 @@ func (a *app) runs() *cobra.Command {
 				fmt.Fprintln(a.out, "nothing has been measured yet: start with tare weigh redis --quick")
 				return nil
 			}
+			measuring := lab.Measuring(lab.LockPath)
 			w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "RUN\tSTARTED\tTOOK\tSTATUS\tCONDITIONS")
 			for _, r := range runs {
@@ -42,7 +46,11 @@ func (a *app) runs() *cobra.Command {
 				if !r.Finished.IsZero() {
 					took = r.Finished.Sub(r.Started).Round(time.Second).String()
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.Started.Local().Format("2006-01-02 15:04"), took, r.Status, summary(r))
+				status := string(r.Status)
+				if r.Status == record.Running && !measuring {
+					status = "killed"
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.Started.Local().Format("2006-01-02 15:04"), took, status, summary(r))
 			}
 			return w.Flush()
 		},
@@ -131,6 +139,11 @@ func (a *app) prune() *cobra.Command {
 			}
 			for _, id := range gone {
 				fmt.Fprintln(a.out, verb, id)
+				if page := filepath.Join(dir, "reports", id+".html"); !dry {
+					if err := os.Remove(page); err != nil && !errors.Is(err, os.ErrNotExist) {
+						return err
+					}
+				}
 			}
 			if len(gone) == 0 {
 				fmt.Fprintln(a.out, "nothing to delete")

@@ -105,7 +105,7 @@ as a service by a YAML file (docs/workloads.md).`,
 	flags.StringArrayVar(&f.archives, "image-archive", nil, "OCI or docker archive; may be repeated")
 	flags.StringArrayVar(&f.rootfs, "rootfs", nil, "directory with a root file system; may be repeated")
 	flags.StringArrayVar(&f.files, "workload", nil, "YAML file that defines a workload; may be repeated")
-	flags.StringVar(&f.loadCPUs, "load-cpuset", "", "CPUs of the load programs, the same under every condition (`LIST`; default: all)")
+	flags.StringVar(&f.loadCPUs, "load-cpuset", "", "CPUs of the load programs (not of loads that tare makes itself, http and resp), the same under every condition (`LIST`; default: all)")
 	flags.IntVar(&f.blocks, "blocks", 0, "number of blocks (default: as many as --precision takes within --budget)")
 	flags.StringVar(&f.precision, "precision", "", "wanted half-width of the intervals (default half of --smallest-effect)")
 	flags.DurationVar(&f.budget, "budget", 0, "time for measuring (default 5m unless --blocks is given)")
@@ -186,7 +186,12 @@ func (f *weighFlags) plan(changed func(string) bool) (record.Plan, error) {
 			return p, err
 		}
 		if !changed("budget") && !f.quick {
-			p.Budget = 0
+			// Nobody knows before the pilot how long it takes: what is allowed
+			// without being asked bounds it, and --yes lifts the bound.
+			p.Budget = longRun
+			if f.yes {
+				p.Budget = 0
+			}
 		}
 	} else if p.Blocks == 0 {
 		p.Precision = p.SmallestEffect / 2
@@ -247,6 +252,11 @@ func (f *weighFlags) subjects(names, command, images []string) ([]weigh.Subject,
 	var sources []workload.Source
 	for _, ref := range append(slices.Clone(f.images), images...) {
 		sources = append(sources, workload.Source{Image: ref})
+	}
+	for _, path := range append(slices.Clone(f.archives), f.rootfs...) {
+		if _, err := os.Stat(path); err != nil {
+			return nil, usageError("%s: %v", path, errors.Unwrap(err))
+		}
 	}
 	for _, path := range f.archives {
 		sources = append(sources, workload.Source{Archive: path})
@@ -418,6 +428,9 @@ const longRun = 30 * time.Minute
 func (a *app) runWeigh(cmd *cobra.Command, f *weighFlags, args []string) error {
 	dir, err := a.stateDir()
 	if err != nil {
+		return err
+	}
+	if err := needRoot(); err != nil && !f.dryRun {
 		return err
 	}
 	d, err := f.design(cmd, args, lab.Remover(dir))

@@ -65,7 +65,7 @@ func cleanOne(ctx context.Context, path string, platforms func(string) (platform
 	if err != nil {
 		return fmt.Errorf("clean: %w", err)
 	}
-	left, err := parseLedger(bufio.NewScanner(bytes.NewReader(text)))
+	left, _, err := parseLedger(bufio.NewScanner(bytes.NewReader(text)))
 	if err != nil {
 		return fmt.Errorf("clean: ledger %s: %w", path, err)
 	}

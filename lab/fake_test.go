@@ -142,7 +142,7 @@ func newBench(t *testing.T, names ...string) *bench {
 	t.Cleanup(func() { store.Close() })
 	b := &bench{clock: &clock{at: time.Unix(1_700_000_000, 0)}, platforms: map[string]*fakePlatform{}}
 	for _, n := range names {
-		b.platforms[n] = &fakePlatform{name: n, clock: b.clock, takes: time.Second}
+		b.platforms[n] = &fakePlatform{name: n, clock: b.clock, takes: time.Second, force: platform.InForce{NetworkNS: "host", Seccomp: 2}}
 	}
 	b.Lab = &Lab{
 		Store: store,

@@ -38,6 +38,7 @@ type Ledger struct {
 	mu   sync.Mutex
 	next int
 	open map[int]platform.Entry
+	torn bool // the last write failed, and may have left a part of a line
 }
 
 // OpenLedger makes a new ledger for a run.
@@ -104,8 +105,14 @@ func (l *Ledger) write(ln line) error {
 	if err != nil {
 		return err
 	}
-	// One write a line: a crash leaves whole lines and at most one torn last one.
-	_, err = l.file.Write(append(text, '\n'))
+	text = append(text, '\n')
+	if l.torn {
+		text = append([]byte{'\n'}, text...)
+	}
+	// One write a line: a crash leaves whole lines and at most one torn one,
+	// which a full disk leaves too and the next line must not be glued to.
+	_, err = l.file.Write(text)
+	l.torn = err != nil
 	return err
 }
 
@@ -142,42 +149,35 @@ type remaining struct {
 }
 
 // parseLedger reads a ledger's lines and gives what is not crossed out, newest
-// first: the order in which it must be removed. A torn last line, which a crash
-// can leave, is of a thing that was not made yet.
-func parseLedger(lines *bufio.Scanner) ([]remaining, error) {
+// first: the order in which it must be removed. A line that is none is of a
+// thing that was not made: what makes things waits until its entry is written
+// whole. Such lines are counted and passed over.
+func parseLedger(lines *bufio.Scanner) (left []remaining, torn int, err error) {
 	lines.Buffer(nil, 1<<20)
 	open := map[int]platform.Entry{}
-	var torn error
-	highest := 0
-	for row := 1; lines.Scan(); row++ {
+	for lines.Scan() {
 		text := strings.TrimSpace(lines.Text())
 		if text == "" {
 			continue
 		}
-		if torn != nil {
-			return nil, torn
-		}
 		var ln line
-		if err := json.Unmarshal([]byte(text), &ln); err != nil || ln.N <= 0 || ln.N > 1<<30 {
-			torn = fmt.Errorf("line %d is not a ledger line: %.60q", row, text)
-			continue
-		}
-		if ln.Done {
+		switch err := json.Unmarshal([]byte(text), &ln); {
+		case err != nil || ln.N <= 0 || ln.N > 1<<30:
+			torn++
+		case ln.Done:
 			delete(open, ln.N)
-		} else if ln.Entry != nil {
+		case ln.Entry != nil:
 			open[ln.N] = *ln.Entry
-			highest = max(highest, ln.N)
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return nil, err
+		return nil, torn, err
 	}
-	var left []remaining
 	for n, e := range open {
 		left = append(left, remaining{n, e})
 	}
 	sortNewestFirst(left)
-	return left, nil
+	return left, torn, nil
 }
 
 func (e remaining) String() string {

@@ -104,21 +104,47 @@ func TestALedgerWithNothingInItGoes(t *testing.T) {
 	}
 }
 
-func TestATornLastLineIsOfAThingThatWasNotMade(t *testing.T) {
-	whole := `{"n":1,"entry":{"platform":"fake","kind":"dir","id":"a"}}` + "\n"
-	left, err := parseLedger(bufio.NewScanner(strings.NewReader(whole + `{"n":2,"entry":{"pla`)))
-	if err != nil || len(left) != 1 || left[0].entry.ID != "a" {
-		t.Errorf("got %v, %v; want a alone", left, err)
+func TestATornLineIsOfAThingThatWasNotMade(t *testing.T) {
+	first := `{"n":1,"entry":{"platform":"fake","kind":"dir","id":"a"}}` + "\n"
+	third := `{"n":3,"entry":{"platform":"fake","kind":"dir","id":"c"}}` + "\n"
+	left, torn, err := parseLedger(bufio.NewScanner(strings.NewReader(first + `{"n":2,"entry":{"pla` + "\n" + third)))
+	if err != nil || torn != 1 || len(left) != 2 || left[0].entry.ID != "c" || left[1].entry.ID != "a" {
+		t.Errorf("got %v, %d torn, %v; want c and a", left, torn, err)
 	}
-	if _, err := parseLedger(bufio.NewScanner(strings.NewReader("garbage\n" + whole))); err == nil {
-		t.Error("garbage in the middle is taken for a torn end")
+}
+
+// A full disk takes part of a line; the lines after it must stand by themselves.
+func TestALedgerOnAFullDiskStaysReadable(t *testing.T) {
+	dir := t.TempDir()
+	l, err := OpenLedger(dir, "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doneA, err := l.Add(entry("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The part of a line that a full disk left, and its failure.
+	if _, err := l.file.WriteString(`{"n":2,"ent`); err != nil {
+		t.Fatal(err)
+	}
+	l.torn = true
+	if _, err := l.Add(entry("b")); err != nil {
+		t.Fatal(err)
+	}
+	doneA()
+	die(t, l)
+	r := &remover{}
+	done, err := Clean(context.Background(), dir, func(string) (platform.Platform, error) { return r, nil }, false)
+	if err != nil || len(done.Removed) != 1 || strings.Join(r.removed, "") != "b" {
+		t.Errorf("removed %v (%v), want b alone", r.removed, err)
 	}
 }
 
 func FuzzParseLedger(f *testing.F) {
 	f.Add([]byte(`{"n":1,"entry":{"platform":"fake","kind":"dir","id":"a"}}` + "\n" + `{"n":1,"done":true}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		left, err := parseLedger(bufio.NewScanner(bytes.NewReader(text)))
+		left, _, err := parseLedger(bufio.NewScanner(bytes.NewReader(text)))
 		if err != nil {
 			return
 		}

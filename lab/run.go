@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sort"
 	"strings"
 	"time"
@@ -92,6 +93,7 @@ type runner struct {
 // progress is how far one group is.
 type progress struct {
 	blocks  int           // complete
+	tainted int           // of them, those that stayed so
 	attempt map[int]int   // attempts made, by block
 	spent   time.Duration // on all its blocks
 	target  int           // blocks wanted; 0 while not known
@@ -130,7 +132,31 @@ func (l *Lab) Resume(ctx context.Context, d Design, run record.Run) (record.Run,
 	}
 	r := newRunner(l, d, run)
 	r.recover()
-	return r.carryOut(ctx, func() error { return l.Store.Resume(run.ID) })
+	return r.carryOut(ctx, func() error {
+		if err := sameThings(run.Conditions, r.design.conditions()); err != nil {
+			return fmt.Errorf("run %s cannot be resumed: %w", run.ID, err)
+		}
+		return l.Store.Resume(run.ID)
+	})
+}
+
+// sameThings refuses to go on with another program or another runtime under the
+// name of the first.
+func sameThings(was, is []record.Condition) error {
+	known := map[string]record.Condition{}
+	for _, c := range was {
+		known[c.ID] = c
+	}
+	for _, c := range is {
+		old := known[c.ID]
+		if old.Image != "" && old.Image != c.Image {
+			return fmt.Errorf("the image of %s was %s and is %s now", c.ID, old.Image, c.Image)
+		}
+		if old.Version != "" && old.Version != c.Version {
+			return fmt.Errorf("%s was %s and is %s now", c.Platform, old.Version, c.Version)
+		}
+	}
+	return nil
 }
 
 func newRunner(l *Lab, d Design, run record.Run) *runner {
@@ -177,6 +203,8 @@ func (r *runner) recover() {
 	for _, g := range r.design.Groups {
 		p := r.groups[g.Workload]
 		p.warm = false // caches have gone cold since
+		p.target = max(p.target, r.run.Plan.Targets[g.Workload])
+		tainted := map[int]map[int]bool{}
 		done := map[int]map[int]int{}
 		for _, t := range r.run.Trials {
 			if t.Workload != g.Workload || t.Block == 0 {
@@ -186,11 +214,20 @@ func (r *runner) recover() {
 				done[t.Block] = map[int]int{}
 			}
 			done[t.Block][t.Attempt]++
+			if len(t.Taint) > 0 {
+				if tainted[t.Block] == nil {
+					tainted[t.Block] = map[int]bool{}
+				}
+				tainted[t.Block][t.Attempt] = true
+			}
 			p.attempt[t.Block] = max(p.attempt[t.Block], t.Attempt)
 			p.spent += t.Elapsed
 		}
 		for p.blocks+1 <= len(done) && done[p.blocks+1][p.attempt[p.blocks+1]] == len(g.Conditions)+1 {
 			p.blocks++
+			if tainted[p.blocks][p.attempt[p.blocks]] {
+				p.tainted++
+			}
 		}
 	}
 }
@@ -215,7 +252,10 @@ func (r *runner) carryOut(ctx context.Context, begin func() error) (record.Run, 
 	if err != nil {
 		reason = firstLine(err.Error())
 		status = record.Interrupted
-		if !r.measuredAnything() {
+		// What was stopped from outside can be resumed, however early; what
+		// failed by itself before anything could be compared will fail again.
+		outside := errors.Is(err, platform.ErrGone) || guarded.Err() != nil
+		if !r.measuredAnything() && !outside {
 			status = record.Failed
 		}
 	}
@@ -277,6 +317,9 @@ func (r *runner) prepare(ctx context.Context) error {
 				r.platforms[c.Platform] = p
 			}
 			c.Version = p.Version(ctx)
+			if limited, ok := p.(interface{ NotRepresentative() string }); ok {
+				c.NotRepresentative = limited.NotRepresentative()
+			}
 			r.lab.tell(Event{Kind: Preparing, Group: g.Workload, Condition: c.ID, Text: g.Workload + " for " + c.Platform})
 			if err := p.Prepare(ctx, img); err != nil {
 				return fmt.Errorf("platform %s: image of %s: %w", c.Platform, g.Workload, err)
@@ -332,7 +375,9 @@ func (r *runner) measure(ctx context.Context) error {
 // enough is the stop rule for one group, asked between blocks.
 func (r *runner) enough(g Group) bool {
 	p, plan := r.groups[g.Workload], r.design.Plan
-	if p.target > 0 && p.blocks >= p.target {
+	// Blocks that stayed tainted tell nothing, and there is a bound to waiting
+	// for a quieter host.
+	if p.target > 0 && (p.blocks-p.tainted >= p.target || p.blocks >= 2*p.target) {
 		return true
 	}
 	if plan.Budget > 0 && p.blocks > 0 {
@@ -362,6 +407,9 @@ func (r *runner) warmUp(ctx context.Context, g Group) error {
 			return fmt.Errorf("%s: %s", c.ID, t.Error)
 		}
 		r.lab.tell(Event{Kind: Ended, Group: g.Workload, Condition: c.ID, Elapsed: t.Elapsed})
+		if !r.inForce[c.ID] {
+			r.lab.tell(Event{Kind: Warned, Group: g.Workload, Text: c.ID + ": its settings could not be read back so far: the program ended sooner"})
+		}
 	}
 	return nil
 }
@@ -379,7 +427,11 @@ func (r *runner) completeBlock(ctx context.Context, g Group, p *progress) error 
 		if err != nil {
 			return err
 		}
-		if len(taint) == 0 || attempt >= maxAttempts || r.outOfTime(p, block) {
+		if len(taint) == 0 {
+			break
+		}
+		if attempt >= maxAttempts || r.outOfTime(p, block) {
+			p.tainted++
 			break
 		}
 		r.lab.tell(Event{Kind: Tainted, Group: g.Workload, Block: block, Text: taint[0]})
@@ -433,15 +485,25 @@ func (r *runner) executeBlock(ctx context.Context, g Group, block, attempt int) 
 // blocks the wanted precision takes.
 func (r *runner) setTarget(g Group, p *progress) {
 	plan := r.design.Plan
-	if plan.Precision == 0 || plan.Blocks > 0 || p.target > 0 || p.blocks < plan.PilotBlocks {
+	if plan.Precision == 0 || plan.Blocks > 0 || p.target > 0 || p.blocks-p.tainted < plan.PilotBlocks {
 		return
 	}
 	run, err := r.lab.Store.Run(r.run.ID)
 	if err != nil {
 		return
 	}
-	p.target = max(p.blocks, overhead.SteinBlocks(run, g.Workload, overhead.Options{SmallestEffect: plan.SmallestEffect, Level: plan.Level}, plan.Precision))
+	wanted := overhead.SteinBlocks(run, g.Workload, overhead.Options{SmallestEffect: plan.SmallestEffect, Level: plan.Level}, plan.Precision)
+	if wanted == 0 {
+		return // the pilot does not tell yet
+	}
+	p.target = max(p.blocks-p.tainted, wanted)
 	r.design.Plan.StageTwoBlocks = max(r.design.Plan.StageTwoBlocks, p.target)
+	targets := maps.Clone(r.design.Plan.Targets)
+	if targets == nil {
+		targets = map[string]int{}
+	}
+	targets[g.Workload] = p.target
+	r.design.Plan.Targets = targets
 	r.run.Plan = r.design.Plan
 	if err := r.lab.Store.SetPlan(r.run.ID, r.run.Plan); err != nil {
 		r.lab.tell(Event{Kind: Warned, Text: firstLine(err.Error())})

@@ -227,7 +227,7 @@ func TestResumeRefusesAnotherDesign(t *testing.T) {
 
 func TestASettingThatIsNotInForceIsRefused(t *testing.T) {
 	b := newBench(t, "bare", "box")
-	b.platforms["box"].force = platform.InForce{CPUQuota: 100 * time.Millisecond, CPUPeriod: 100 * time.Millisecond}
+	b.platforms["box"].force = platform.InForce{NetworkNS: "host", Seccomp: 2, CPUQuota: 100 * time.Millisecond, CPUPeriod: 100 * time.Millisecond}
 	d := twoPlatforms(&fakeWorkload{name: "w", value: constant(1)}, record.Plan{Blocks: 1})
 	d.Groups[0].Conditions[1].Setting.CPUs = 1.5
 	_, err := b.Run(context.Background(), d, newRun("r"))
@@ -248,4 +248,60 @@ func TestAMissingPlatformIsFoundBeforeTheRunBegins(t *testing.T) {
 		t.Error("a run was recorded that never began")
 	}
 	b.platforms["bare"].released = true // it was never used
+}
+
+func TestTaintedBlocksDoNotCountTowardsThePilot(t *testing.T) {
+	b := newBench(t, "bare", "box")
+	// The warm-up is clean; block 1 stays tainted in all its attempts.
+	b.taints = []string{"", ""}
+	for range 3 * maxAttempts {
+		b.taints = append(b.taints, "steal 9 %")
+	}
+	run, err := b.Run(context.Background(), twoPlatforms(&fakeWorkload{name: "w", value: constant(1)}, record.Plan{Precision: 0.5, PilotBlocks: 3}), newRun("r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := run.Trials[len(run.Trials)-1].Block; last != 4 || run.Plan.Targets["w"] != 3 {
+		t.Errorf("%d blocks, target %v; want 4 blocks, of which 3 tell something", last, run.Plan.Targets)
+	}
+}
+
+func TestWhatIsStoppedEarlyCanBeResumed(t *testing.T) {
+	b := newBench(t, "bare", "box")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	w := &fakeWorkload{name: "w", value: func(n int) (float64, error) {
+		if n == 3 {
+			cancel(ErrStopped)
+		}
+		return 1, nil
+	}}
+	d := twoPlatforms(w, record.Plan{Blocks: 2})
+	run, err := b.Run(ctx, d, newRun("r"))
+	var i *Interrupted
+	if !errors.As(err, &i) || run.Status != record.Interrupted {
+		t.Fatalf("stopped in block 1: %v, status %s; want an interruption", err, run.Status)
+	}
+	if run, err = b.Resume(context.Background(), d, run); err != nil || run.Status != record.Complete {
+		t.Errorf("resumed: %v, status %s", err, run.Status)
+	}
+}
+
+func TestResumeRefusesAnotherRuntime(t *testing.T) {
+	b := newBench(t, "bare", "box")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	w := &fakeWorkload{name: "w", value: func(n int) (float64, error) {
+		if n == 6 {
+			cancel(ErrStopped)
+		}
+		return 1, nil
+	}}
+	d := twoPlatforms(w, record.Plan{Blocks: 5})
+	run, err := b.Run(ctx, d, newRun("r"))
+	if err == nil {
+		t.Fatal("not interrupted")
+	}
+	run.Conditions[1].Version = "fake 0.9"
+	if _, err := b.Resume(context.Background(), d, run); err == nil || !strings.Contains(err.Error(), "fake 0.9") {
+		t.Errorf("got %v, want a refusal that names both versions", err)
+	}
 }

@@ -29,6 +29,21 @@ func (b *Busy) Error() string {
 	return "another tare is measuring on this host (" + b.Holder + "): two would measure one another; wait for it"
 }
 
+// Measuring says whether a tare is measuring on this host now, as far as the
+// caller may know.
+func Measuring(lockPath string) bool {
+	if _, err := os.Stat(lockPath); err != nil {
+		return false
+	}
+	lock := flock.New(lockPath, flock.SetFlag(os.O_RDONLY))
+	taken, err := lock.TryRLock()
+	if err != nil {
+		return false
+	}
+	_ = lock.Unlock() // taken or not, its file is closed
+	return !taken
+}
+
 // LockPath is the host's lock.
 const LockPath = "/run/tare.lock"
 

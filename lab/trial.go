@@ -79,7 +79,7 @@ func (t *trial) Wait(ctx context.Context) (workload.Exit, error) {
 	// What it used is known as long as Stop has not been called.
 	usage, err := t.inst.Usage()
 	if err != nil {
-		usage = platform.Usage{}
+		usage.CPU = -1 // an engine may be faster than the reading
 	}
 	return workload.Exit{Code: exit.Code, OOMKilled: exit.OOMKilled, Elapsed: exit.Elapsed, CPU: usage.CPU}, nil
 }
@@ -259,8 +259,11 @@ func (r *runner) checkInForce(c Condition, inst platform.Instance) error {
 		return nil
 	}
 	force, err := inst.InForce()
+	if errors.Is(err, platform.ErrGone) {
+		return nil // it ended before it could be read
+	}
 	if err != nil {
-		return nil
+		return fmt.Errorf("read back what is in force on %s: %w", c.Platform, err)
 	}
 	if wrong := verify(c.Platform, c.Setting, force); len(wrong) > 0 {
 		return &NotInForce{wrong}

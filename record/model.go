@@ -53,8 +53,10 @@ type Plan struct {
 	Budget         time.Duration `json:"budget_ns,omitempty"` // for measuring, or 0
 	PilotBlocks    int           `json:"pilot_blocks,omitempty"`
 	StageTwoBlocks int           `json:"stage_two_blocks,omitempty"` // what Stein's second stage asked for
-	Notes          []string      `json:"notes,omitempty"`            // conditions left out and why, and the like
-	Ladder         bool          `json:"ladder,omitempty"`
+	// Targets are the blocks that the second stage asked for, by workload.
+	Targets map[string]int `json:"targets,omitempty"`
+	Notes   []string       `json:"notes,omitempty"` // conditions left out and why, and the like
+	Ladder  bool           `json:"ladder,omitempty"`
 }
 
 // Condition is platform + setting + workload parameters.

@@ -59,7 +59,9 @@ func (c command) Drive(ctx context.Context, t Trial) error {
 		return err
 	}
 	t.Record("wall", exit.Elapsed.Seconds())
-	t.Record("cpu", exit.CPU.Seconds())
+	if exit.CPU >= 0 {
+		t.Record("cpu", exit.CPU.Seconds())
+	}
 	return nil
 }
 

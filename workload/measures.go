@@ -250,7 +250,9 @@ func (c *custom) record(t Trial, o outcome) error {
 		case "wall":
 			t.Record(m.Name, o.exit.Elapsed.Seconds())
 		case "cpu":
-			t.Record(m.Name, o.exit.CPU.Seconds())
+			if o.exit.CPU >= 0 { // else it could not be read, which is not zero
+				t.Record(m.Name, o.exit.CPU.Seconds())
+			}
 		case "throughput":
 			t.Record(m.Name, o.result.Rate*o.operations)
 		case "errors":

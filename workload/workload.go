@@ -99,7 +99,7 @@ type Exit struct {
 	Code      int
 	OOMKilled bool
 	Elapsed   time.Duration
-	CPU       time.Duration // user and system time of all its processes
+	CPU       time.Duration // user and system time of all its processes; negative where it could not be read
 }
 
 // Trial is one launched program, as its workload sees it.

@@ -202,14 +202,17 @@ type Interval struct {
 
 // Between compares two snapshots. Ours are the process root, all its
 // descendants, and every process for which ours says so; kernel threads are
-// nobody's. Everything else is foreign, short-lived children of foreign
-// processes included (their time arrives in their parent's account).
+// nobody's, and so is init: what it reaps may be an engine's shim, with the time
+// of the very program under trial, as well as a stranger's service that ended
+// within the interval, which therefore goes unseen. Everything else is foreign,
+// short-lived children of foreign processes included (their time arrives in
+// their parent's account).
 func Between(before, after Snapshot, root int, ours func(Process) bool) Interval {
 	iv := Interval{Elapsed: after.Taken.Sub(before.Taken), MemoryStall: -1}
 	if iv.Elapsed <= 0 || after.CPUs == 0 {
 		return iv
 	}
-	mine := map[int]bool{root: true, 2: true, 0: true}
+	mine := map[int]bool{root: true, 1: true, 2: true}
 	var isMine func(pid, depth int) bool
 	isMine = func(pid, depth int) bool {
 		if known, ok := mine[pid]; ok {
@@ -221,7 +224,7 @@ func Between(before, after Snapshot, root int, ours func(Process) bool) Interval
 				return false
 			}
 		}
-		verdict := depth < 64 && p.Parent != 1 && isMine(p.Parent, depth+1) || ours != nil && ours(p)
+		verdict := depth < 64 && p.Parent > 1 && isMine(p.Parent, depth+1) || ours != nil && ours(p)
 		mine[pid] = verdict
 		return verdict
 	}
@@ -252,10 +255,19 @@ func Between(before, after Snapshot, root int, ours func(Process) bool) Interval
 		if now, alive := after.Processes[pid]; alive && now.Start == was.Start {
 			continue
 		}
-		if parent, ok := after.Processes[was.Parent]; ok && !isMine(parent.PID, 0) && !isMine(pid, 0) {
+		// Its heir is the nearest ancestor that lives: those between have been
+		// reaped too.
+		heir := was.Parent
+		for range 64 {
+			if now, alive := after.Processes[heir]; alive && now.Start == before.Processes[heir].Start {
+				break
+			}
+			heir = before.Processes[heir].Parent
+		}
+		if now, ok := after.Processes[heir]; ok && !isMine(heir, 0) && !isMine(pid, 0) {
 			old := was.Own + was.Reaped
 			foreign -= old
-			used[parent.Command] -= old
+			used[now.Command] -= old
 		}
 	}
 	if foreign < 0 {

@@ -62,17 +62,22 @@ func TestBetween(t *testing.T) {
 		100: {PID: 100, Parent: 1, Start: 5, Command: "tare"},
 		200: {PID: 200, Parent: 1, Start: 6, Command: "cron", Reaped: time.Second},
 		201: {PID: 201, Parent: 200, Start: 7, Command: "job", Own: 300 * time.Millisecond},
+		202: {PID: 202, Parent: 201, Start: 7, Command: "step", Own: 500 * time.Millisecond},
 		300: {PID: 300, Parent: 1, Start: 8, Command: "dockerd"},
 		400: {PID: 400, Parent: 2, Start: 1, Command: "kworker"},
+		1:   {PID: 1, Start: 1, Command: "init"},
 		500: {PID: 500, Parent: 1, Start: 9, Command: "old"},
 	}}
 	after := Snapshot{Taken: at.Add(time.Second), CPUs: 2, Steal: 100 * time.Millisecond, MemoryStall: 50 * time.Millisecond, Processes: map[int]Process{
 		100: {PID: 100, Parent: 1, Start: 5, Command: "tare", Own: 10 * time.Millisecond},
 		101: {PID: 101, Parent: 100, Start: 20, Command: "redis-server", Own: 900 * time.Millisecond},
-		// The job ended and was reaped: 300 ms before, 100 ms within.
-		200: {PID: 200, Parent: 1, Start: 6, Command: "cron", Reaped: 1400 * time.Millisecond},
+		// The job ended and was reaped, and so was its step by it: 300 and 500 ms
+		// before, 100 ms within.
+		200: {PID: 200, Parent: 1, Start: 6, Command: "cron", Reaped: 1900 * time.Millisecond},
 		300: {PID: 300, Parent: 1, Start: 8, Command: "dockerd", Own: 200 * time.Millisecond},
 		400: {PID: 400, Parent: 2, Start: 1, Command: "kworker", Own: 500 * time.Millisecond},
+		// Something ended and was reaped by init: nobody can tell whose it was.
+		1: {PID: 1, Start: 1, Command: "init", Reaped: 40 * time.Millisecond},
 		// The number 500 belongs to somebody else now.
 		500: {PID: 500, Parent: 1, Start: 30, Command: "new", Own: 60 * time.Millisecond},
 	}}

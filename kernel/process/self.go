@@ -62,6 +62,13 @@ func SetLimits(openFiles, coreSize uint64) error {
 	return nil
 }
 
+// Nice is the calling process' nice value, -20 to 19.
+func Nice() (int, error) {
+	// The system call gives 20 minus the value, so that none is negative.
+	v, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	return 20 - v, err
+}
+
 // SetUmask sets the bits that this process' new files lack.
 func SetUmask(mask int) { unix.Umask(mask) }
 

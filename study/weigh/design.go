@@ -97,8 +97,8 @@ var ladder = []rung{
 func Design(o Options) (lab.Design, error) {
 	d := lab.Design{Study: "weigh", Seed: o.Seed, Plan: o.Plan}
 	d.Plan.Ladder = o.Ladder
-	if o.Ladder && (len(o.Platforms) > 0 || len(o.Vary) > 0) {
-		return d, usage("--ladder is a list of conditions of its own: it goes without --platform and --vary")
+	if o.Ladder && (len(o.Platforms) > 0 || len(o.Vary) > 0 || o.Cross) {
+		return d, usage("--ladder is a list of conditions of its own: it goes without --platform, --vary, --preset and --cross")
 	}
 	if why := o.Base.Contradiction(o.Host.CPUs); why != "" {
 		return d, usage("%s", why)
@@ -115,7 +115,10 @@ func Design(o Options) (lab.Design, error) {
 		d.Groups = append(d.Groups, groups...)
 	}
 	d.Plan.Notes = append(d.Plan.Notes, b.noted...)
-	return d, d.Validate()
+	if err := d.Validate(); err != nil {
+		return d, &Usage{err.Error() + ": name each workload once"}
+	}
+	return d, nil
 }
 
 type builder struct {
@@ -303,7 +306,7 @@ func (b *builder) group(s Subject, params workload.Params, variant string) (lab.
 			}
 		}
 	}
-	if err := b.markBaseline(&g); err != nil {
+	if err := b.markBaseline(&g, program); err != nil {
 		return g, err
 	}
 	if len(g.Conditions) < 2 {
@@ -538,7 +541,7 @@ func ParseCondition(text string) (name string, s platform.Setting, err error) {
 
 // markBaseline finds the baseline among the conditions, adding it if it is not
 // one of them.
-func (b *builder) markBaseline(g *lab.Group) error {
+func (b *builder) markBaseline(g *lab.Group, program workload.Program) error {
 	if len(g.Conditions) == 0 {
 		return usage("%s: no condition is left%s", g.Workload, because(b.noted))
 	}
@@ -561,25 +564,28 @@ func (b *builder) markBaseline(g *lab.Group) error {
 	if err != nil {
 		return &Usage{err.Error()}
 	}
-	want := conditionLabel(name, merged.Normal())
+	if why := merged.Contradiction(b.Host.CPUs); why != "" {
+		return usage("baseline %s: %s", b.Baseline, why)
+	}
+	// What the base setting asks for and the baseline's platform has not is left
+	// out there, as it is in any condition.
+	kept, err := b.reconcile(rung{name, merged}, program)
+	if err != nil {
+		return err
+	}
+	if kept == nil {
+		return usage("baseline %s is not possible%s", b.Baseline, because(b.noted))
+	}
+	name, merged = kept.platform, kept.setting
+	want := conditionLabel(name, merged)
 	for i, c := range g.Conditions {
 		if conditionLabel(c.Platform, c.Setting) == want || c.Label == want {
 			g.Conditions[i].Baseline = true
 			return nil
 		}
 	}
-	if why := merged.Contradiction(b.Host.CPUs); why != "" {
-		return usage("baseline %s: %s", b.Baseline, why)
-	}
-	p, err := b.Host.Platform(name)
-	if err != nil {
-		return &Usage{err.Error()}
-	}
-	if err := p.Supports(merged.Normal()); err != nil {
-		return usage("baseline %s: %v", b.Baseline, err)
-	}
 	first := g.Conditions[0]
-	first.Platform, first.Setting, first.Label, first.Baseline = name, merged.Normal(), want, true
+	first.Platform, first.Setting, first.Label, first.Baseline = name, merged, want, true
 	first.ID = g.Workload + "@" + strings.ReplaceAll(want, " ", ",")
 	g.Conditions = append(g.Conditions, first)
 	return nil

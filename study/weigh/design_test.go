@@ -143,6 +143,11 @@ func TestDesigns(t *testing.T) {
 			"docker | oci:runc | oci:runc memory=1g*", "",
 		},
 		{
+			"a base setting that the baseline has not is left out there",
+			Options{Platforms: []string{"docker"}, Base: platform.Setting{Memory: 512 << 20}, Baseline: "bare"},
+			"docker memory=512m | bare*", "bare goes without memory=512m",
+		},
+		{
 			"the ladder",
 			Options{Ladder: true},
 			"bare* | cgroup | oci:runc root=dir seccomp=unconfined | oci:runc root=dir | oci:runc | docker", "",
@@ -201,7 +206,7 @@ func TestRefusals(t *testing.T) {
 		{"nothing to compare", Options{Platforms: []string{"bare"}}, "nothing to compare"},
 		{"ladder with platforms", Options{Ladder: true, Platforms: []string{"bare"}}, "list of conditions of its own"},
 		{"half a CPU pinned", Options{Platforms: []string{"docker"}, Base: platform.Setting{CPUs: 0.5}, Vary: []Factor{{"preset", []string{"pinned"}}}}, "whole CPUs"},
-		{"a baseline that its platform cannot be", Options{Platforms: []string{"docker"}, Baseline: "bare,memory=1g"}, "bare has no memory"},
+		{"a baseline that its platform cannot be", Options{Platforms: []string{"docker"}, Baseline: "bare,memory=1g"}, "bare memory=1g left out"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Design(options(c.ask))

@@ -1,0 +1,44 @@
+package lab
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"tare/platform"
+)
+
+func TestVerify(t *testing.T) {
+	plain := platform.InForce{NetworkNS: "host", Seccomp: 2, CPUSet: "0-1"}
+	with := func(edit func(*platform.InForce)) platform.InForce {
+		f := plain
+		edit(&f)
+		return f
+	}
+	for _, c := range []struct {
+		name  string
+		asked platform.Setting
+		got   platform.InForce
+		says  string // "" where all is in force
+	}{
+		{"nothing asked, nothing there", platform.Setting{}, plain, ""},
+		{"a quota as asked", platform.Setting{CPUs: 1.5}, with(func(f *platform.InForce) { f.CPUQuota, f.CPUPeriod = 150*time.Millisecond, 100*time.Millisecond }), ""},
+		{"no quota", platform.Setting{CPUs: 1.5}, plain, "cpus"},
+		{"a quota that nobody asked for", platform.Setting{}, with(func(f *platform.InForce) { f.CPUQuota, f.CPUPeriod = time.Second, time.Second }), "cpus"},
+		{"memory rounded to pages", platform.Setting{Memory: 100<<20 + 100}, with(func(f *platform.InForce) { f.Memory = 100 << 20 }), ""},
+		{"memory that nobody asked for", platform.Setting{}, with(func(f *platform.InForce) { f.Memory = 1 << 30 }), "memory"},
+		{"another cpuset", platform.Setting{CPUSet: "0"}, plain, "cpuset-cpus"},
+		{"an own network where the host's was asked for", platform.Setting{}, with(func(f *platform.InForce) { f.NetworkNS = "own" }), "network"},
+		{"no filter where the default one was asked for", platform.Setting{}, with(func(f *platform.InForce) { f.Seccomp = 0 }), "seccomp"},
+		{"a filter where none was asked for", platform.Setting{Seccomp: "unconfined"}, plain, "seccomp"},
+		{"data on a disk", platform.Setting{Storage: platform.StorageTmpfs}, with(func(f *platform.InForce) { f.DataFS = []string{"ext4"} }), "storage"},
+	} {
+		wrong := strings.Join(verify("docker", c.asked, c.got), "; ")
+		if c.says == "" && wrong != "" || !strings.Contains(wrong, c.says) {
+			t.Errorf("%s: %q, want %q", c.name, wrong, c.says)
+		}
+	}
+	if wrong := verify("bare", platform.Setting{}, platform.InForce{}); len(wrong) > 0 {
+		t.Errorf("bare metal has neither namespace nor filter: %v", wrong)
+	}
+}
