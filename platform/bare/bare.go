@@ -190,6 +190,11 @@ func (h *host) Launch(ctx context.Context, spec platform.Spec) (inst platform.In
 	if err := spec.CheckPorts(); err != nil {
 		return nil, err
 	}
+	// A program that makes itself a daemon stays a descendant: its processes are
+	// told from the host's others by that, and reaped when they are ended.
+	if err := process.Adopt(); err != nil {
+		return nil, err
+	}
 	things := held.New(h.options.Ledger)
 	defer func() {
 		if err != nil {

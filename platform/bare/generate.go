@@ -10,6 +10,7 @@ import (
 
 	"tare/image"
 	"tare/kernel/cgroup"
+	"tare/kernel/process"
 	"tare/platform"
 	"tare/platform/held"
 )
@@ -38,6 +39,9 @@ const generatorScore = 1000
 // holds the end of what it complained of; nothing of it is left either way.
 func Generate(ctx context.Context, g GeneratorSpec) (stdout []byte, err error) {
 	spec := platform.Spec{Name: g.Name, Image: g.Image, Args: g.Args, Env: g.Env, Dir: g.Dir}
+	if err := process.Adopt(); err != nil { // as Launch does
+		return nil, err
+	}
 	things := held.New(g.Ledger)
 	defer func() { err = errors.Join(err, things.Drop(context.WithoutCancel(ctx))) }()
 

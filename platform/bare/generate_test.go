@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"tare/kernel/process"
 	"tare/kernel/procfs"
 	"tare/platform"
 	"tare/platform/bare"
@@ -88,13 +87,10 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-// In a program that adopts, as one with OCI platforms does, the daemons that a
-// bare program leaves are its children, dead or alive.
+// The daemons that a bare program leaves are this program's children, dead or
+// alive, until Stop reaps them.
 func TestAdoptedDaemonsAreReaped(t *testing.T) {
 	needs(t)
-	if err := process.Adopt(); err != nil {
-		t.Fatal(err)
-	}
 	p := bare.New(bare.Options{StateDir: t.TempDir()})
 	inst, err := p.Launch(t.Context(), platform.Spec{
 		Name: "adopted", Image: conformance.Image(t),
@@ -106,6 +102,15 @@ func TestAdoptedDaemonsAreReaped(t *testing.T) {
 	if _, err := inst.Wait(t.Context()); err != nil {
 		t.Error(err)
 	}
+	daemons, err := inst.Processes()
+	if err != nil || len(daemons) < 2 {
+		t.Fatalf("daemons %v (%v), want those that sleep", daemons, err)
+	}
+	for _, pid := range daemons {
+		if !descends(t, pid) {
+			t.Errorf("daemon %d is no descendant of this program", pid)
+		}
+	}
 	if err := inst.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -113,4 +118,21 @@ func TestAdoptedDaemonsAreReaped(t *testing.T) {
 	if err != nil || len(children) > 0 {
 		t.Errorf("children %v are left (%v)", children, err)
 	}
+}
+
+// descends reports whether this program is among the process' ancestors; one
+// that is gone has none to ask for.
+func descends(t *testing.T, pid int) bool {
+	t.Helper()
+	for pid > 1 && pid != os.Getpid() {
+		stat, err := procfs.Host.Process(pid).Stat()
+		if procfs.Gone(err) {
+			return true
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid = stat.Parent
+	}
+	return pid == os.Getpid()
 }
