@@ -57,14 +57,19 @@ func New(runtime string, o Options) platform.Platform { return &oci{runtime: run
 
 func (p *oci) Name() string { return "oci:" + p.runtime }
 
-// Version is the runtime's own word: "runc 1.1.5+ds1".
+// Version is the runtime's own word, "runc 1.1.5+ds1", and what it is told
+// beside that where this makes it another: "runsc 0.0 --platform=ptrace ...".
 func (p *oci) Version(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, p.runtime, "--version").Output()
 	if err != nil {
 		return ""
 	}
 	first, _, _ := strings.Cut(string(out), "\n")
-	return strings.Replace(strings.TrimSpace(first), " version ", " ", 1)
+	version := strings.Replace(strings.TrimSpace(first), " version ", " ", 1)
+	if p.sandboxed() {
+		version += " " + strings.Join(sandboxFlags, " ")
+	}
+	return version
 }
 
 func (p *oci) Check(context.Context) error {

@@ -20,6 +20,16 @@ func (p *oci) sandboxed() bool { return filepath.Base(p.runtime) == "runsc" }
 // version 2 control groups are mounted beside each other, which it does not know.
 var sandboxFlags = []string{"--platform=ptrace", "--ignore-cgroups"}
 
+// NotRepresentative says why figures from here do not stand for the runtime as
+// people run it; empty where they do. gVisor's default platform is systrap since
+// 2023; the releases before know only ptrace where there is no KVM.
+func (p *oci) NotRepresentative() string {
+	if !p.sandboxed() {
+		return ""
+	}
+	return "gVisor by ptrace, which is slower than its default platform; no cgroup limits"
+}
+
 // sandboxNetwork is runsc's word for a network: the host's sockets, loopback
 // alone, or its own stack behind the namespace's device.
 func sandboxNetwork(n platform.Network) string {

@@ -3,6 +3,7 @@ package oci_test
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -76,6 +77,31 @@ func TestSandbox(t *testing.T) {
 		t.Error("launched from an empty image")
 	}
 	left()
+}
+
+// What runsc is told makes it slower than people run it, and is not left unsaid.
+func TestSandboxSaysHowItIsRun(t *testing.T) {
+	dir := t.TempDir()
+	for name, want := range map[string]struct{ version, why string }{
+		"runsc": {"runsc 1.2 --platform=ptrace --ignore-cgroups", "ptrace"},
+		"runc":  {"runc 1.2", ""},
+	} {
+		runtime := filepath.Join(dir, name)
+		if err := os.WriteFile(runtime, []byte("#!/bin/sh\necho "+name+" version 1.2\necho spec: 1.0\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		p := oci.New(runtime, oci.Options{StateDir: dir})
+		if got := p.Version(t.Context()); got != want.version {
+			t.Errorf("version %q, want %q", got, want.version)
+		}
+		says, ok := p.(interface{ NotRepresentative() string })
+		if !ok {
+			t.Fatal("it does not say whether it is representative")
+		}
+		if got := says.NotRepresentative(); (got == "") != (want.why == "") || !strings.Contains(got, want.why) {
+			t.Errorf("%s says %q, want something of %q", name, got, want.why)
+		}
+	}
 }
 
 func children(t *testing.T) []int {
