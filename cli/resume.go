@@ -51,6 +51,7 @@ func (a *app) resume() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		m.lab.TrialLimit = flags.trialLimit
 		run, err = m.lab.Resume(cmd.Context(), d, run)
 		return m.finish(run, err)
 	}

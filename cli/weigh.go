@@ -48,6 +48,7 @@ type weighFlags struct {
 	rootfs         []string
 	files          []string
 	loadCPUs       string
+	trialLimit     time.Duration
 	out, json      string
 	dryRun, yes    bool
 	quick          bool
@@ -110,6 +111,7 @@ as a service by a YAML file (docs/workloads.md).`,
 	flags.StringVar(&f.precision, "precision", "", "wanted half-width of the intervals (default half of --smallest-effect)")
 	flags.DurationVar(&f.budget, "budget", 0, "time for measuring (default 5m unless --blocks is given)")
 	flags.StringVar(&f.smallestEffect, "smallest-effect", "2%", "smallest effect of interest: what lies within it is equivalent")
+	flags.DurationVar(&f.trialLimit, "trial-limit", lab.DefaultTrialLimit, "time after which a single execution counts as hung")
 	flags.Int64Var(&f.seed, "seed", 0, "seed of every order (default: drawn, and printed)")
 	flags.BoolVar(&f.quick, "quick", false, "about a minute: --budget 50s, and bare, oci:runc and docker where no platform is named")
 	flags.StringVar(&f.out, "out", "", "directory for the HTML report (default: reports/ in the state directory)")
@@ -164,6 +166,9 @@ func (f *weighFlags) plan(changed func(string) bool) (record.Plan, error) {
 	p.Level = weigh.DefaultLevel
 	if changed("blocks") && (f.blocks < 1 || f.blocks > 100000) {
 		return p, usageError("--blocks %d: want 1 to 100000", f.blocks)
+	}
+	if f.trialLimit < time.Second {
+		return p, usageError("--trial-limit %v: want at least 1s", f.trialLimit)
 	}
 	if changed("budget") && f.budget < time.Second {
 		return p, usageError("--budget %v: want at least 1s", f.budget)
@@ -452,6 +457,7 @@ func (a *app) runWeigh(cmd *cobra.Command, f *weighFlags, args []string) error {
 	if m.loadCPUs, err = f.loadPlace(); err != nil {
 		return err
 	}
+	m.lab.TrialLimit = f.trialLimit
 	run := record.Run{
 		ID:      record.NewID("weigh", time.Now(), uint16(drawSeed())),
 		Command: a.args,

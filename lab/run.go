@@ -40,6 +40,8 @@ type Lab struct {
 	// Watch is told what happens; Interim is given the run so far after each block.
 	Watch   func(Event)
 	Interim func(run record.Run, group string)
+	// TrialLimit bounds one trial; 0 is DefaultTrialLimit.
+	TrialLimit time.Duration
 	// Now is the clock; nil is the host's.
 	Now func() time.Time
 	// Judge gives the causes of taint; nil judges by the thresholds of this package.

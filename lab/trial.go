@@ -18,8 +18,9 @@ import (
 	"tare/workload"
 )
 
-// trialLimit bounds one trial: a program that hangs costs a trial, not a run.
-const trialLimit = 10 * time.Minute
+// DefaultTrialLimit bounds one trial: a program that hangs costs a trial, not a
+// run.
+const DefaultTrialLimit = 10 * time.Minute
 
 // stopLimit bounds the removal of a trial, which goes on when the run is
 // interrupted.
@@ -139,7 +140,11 @@ func (r *runner) runTrial(ctx context.Context, c Condition) (record.Trial, error
 }
 
 func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, trialLimit, fmt.Errorf("not finished after %v", trialLimit))
+	limit := r.lab.TrialLimit
+	if limit == 0 {
+		limit = DefaultTrialLimit
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not finished after %v (--trial-limit)", limit))
 	defer cancel()
 	p := r.platforms[c.Platform]
 	img := r.images[c.ID]

@@ -218,3 +218,14 @@ func TestNumbersAreNullWhereTheyAreNone(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestRedactedTaintNamesNobodysProgram(t *testing.T) {
+	run := synthetic{seed: 1, blocks: 1, effects: map[string]float64{"docker": 1}, edit: func(trial *record.Trial) {
+		trial.Taint = []string{"foreign processes used 46.5 % of the host's CPU time (secret-tool most)"}
+	}}.run(t)
+	for _, trial := range overhead.Redact(run).Trials {
+		if got := trial.Taint[0]; got != "foreign processes used 46.5 % of the host's CPU time" {
+			t.Errorf("taint %q", got)
+		}
+	}
+}

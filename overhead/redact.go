@@ -26,6 +26,12 @@ func Redact(run record.Run) record.Run {
 	out.Command = r.command(run.Command)
 	out.Reason = r.text(run.Reason)
 	out.Plan.Notes = r.texts(run.Plan.Notes)
+	if run.Plan.Targets != nil {
+		out.Plan.Targets = map[string]int{}
+		for workload, blocks := range run.Plan.Targets {
+			out.Plan.Targets[r.text(workload)] = blocks
+		}
+	}
 
 	out.Conditions = slices.Clone(run.Conditions)
 	for i := range out.Conditions {
@@ -51,9 +57,15 @@ func Redact(run record.Run) record.Run {
 		t.Condition, t.Workload = r.text(t.Condition), r.text(t.Workload)
 		t.Error = r.text(t.Error)
 		t.Taint = r.texts(t.Taint)
+		for j := range t.Taint { // a copy by now
+			t.Taint[j] = loudest.ReplaceAllString(t.Taint[j], "")
+		}
 	}
 	return out
 }
+
+// loudest is what a taint says of other people's programs.
+var loudest = regexp.MustCompile(` \([^()]* most\)`)
 
 // redactor replaces what must not be seen.
 type redactor struct {

@@ -138,5 +138,5 @@ func tryDropCaches() (string, error) {
 	if err := unix.Faccessat(unix.AT_FDCWD, file, unix.W_OK, unix.AT_EACCESS); err != nil {
 		return "", fmt.Errorf("%s: %w", file, err)
 	}
-	return file + " is writable (and is written only with --disruptive)", nil
+	return file + " is writable (tare leaves it alone)", nil
 }
