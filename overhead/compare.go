@@ -133,6 +133,14 @@ func Compare(was, is record.Run, opt CompareOptions) (Comparison, error) {
 }
 
 func compareWorkload(then, now *layout, was, is string, opt CompareOptions) (rows []ComparisonRow, warnings []string) {
+	for _, side := range []struct {
+		run    string
+		layout *layout
+	}{{was, then}, {is, now}} {
+		if side.layout.allTainted() {
+			warnings = append(warnings, fmt.Sprintf("%s: every block of %s was disturbed from outside: nothing of it can be compared; measure it again on a quieter host", now.workload, side.run))
+		}
+	}
 	overheads := !opt.Raw
 	if a, b := then.baselineID(), now.baselineID(); overheads && (a == "" || a != b) {
 		overheads = false

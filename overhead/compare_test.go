@@ -215,3 +215,17 @@ func TestNothingInCommon(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestComparingWithARunThatWasDisturbedThroughoutSaysSo(t *testing.T) {
+	calm := synthetic{seed: 1, blocks: 8, effects: map[string]float64{"docker": 1}}.run(t)
+	disturbed := synthetic{seed: 2, blocks: 8, effects: map[string]float64{"docker": 1}, edit: func(trial *record.Trial) {
+		trial.Taint = []string{"steal 9 %"}
+	}}.run(t)
+	c, err := overhead.Compare(calm, disturbed, overhead.CompareOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.Join(c.Warnings, "\n"); !strings.Contains(text, "every block of "+disturbed.ID+" was disturbed") {
+		t.Errorf("warnings %q", text)
+	}
+}
