@@ -47,7 +47,7 @@ func (b *build) run(ctx context.Context) (Image, error) {
 		}
 		warnings = append(warnings, more...)
 	}
-	if err := furnish(b.root); err != nil {
+	if err := furnish(b.recipe.name, b.root); err != nil {
 		return Image{}, err
 	}
 	if err := settle(b.root); err != nil {
@@ -71,7 +71,7 @@ func (b *build) addWithTools(ctx context.Context) (warnings []string, err error)
 		if _, warnings, err = b.unpackPackages(ctx, tools, b.tools); err != nil {
 			return nil, err
 		}
-		if err := furnish(b.tools); err != nil {
+		if err := furnish(b.recipe.tools, b.tools); err != nil {
 			return nil, err
 		}
 	}

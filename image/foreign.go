@@ -200,9 +200,13 @@ func (s *Store) unbundle(ctx context.Context, w *work, source string, b bundle) 
 
 // adopt makes an image of a foreign root that stands in w.
 func (s *Store) adopt(ctx context.Context, w *work, source string, img Image) (Image, error) {
-	if err := furnish(w.root); err != nil {
+	if err := refuseClimbingLinks(ctx, source, w.root); err != nil {
+		return Image{}, err
+	}
+	if err := furnish(source, w.root); err != nil {
 		var missing *Missing
-		if errors.As(err, &missing) || diskFull(err) {
+		var refused *Refused
+		if errors.As(err, &missing) || errors.As(err, &refused) || diskFull(err) {
 			return Image{}, err
 		}
 		return Image{}, &Refused{Archive: source, Reason: err.Error()}

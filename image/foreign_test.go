@@ -294,6 +294,17 @@ func TestHostileLayersAreRefused(t *testing.T) {
 		{"through a chain of links", [][]*tar.Header{{symlink("a", "b"), symlink("b", outside), file("a/evil", "x")}}, "a/evil", "link"},
 		{"through a link to itself", [][]*tar.Header{{symlink("a", "a"), file("a/evil", "x")}}, "a/evil", "links"},
 		{"relative link out", [][]*tar.Header{{symlink("a/l", "../../../evil")}}, "a/l", "out of the root"},
+		{"link out through a link", [][]*tar.Header{{dir("d"), symlink("d/s", "."), symlink("d/l", "s/../../etc/x")}}, "d/l", "out of the root"},
+		{"link out through a link upwards", [][]*tar.Header{{dir("d"), symlink("d/s", ".."), symlink("d/l", "s/../x")}}, "d/l", "out of the root"},
+		{"link out through a link of a later layer", [][]*tar.Header{{dir("d/s"), symlink("d/l", "s/../../etc/x")}, {symlink("d/s", ".")}}, "d/l", "out of the root"},
+		{"link moved upwards by a hard link", [][]*tar.Header{{dir("a/b"), file("x", ""), symlink("a/b/l", "../../x"), hardlink("m", "a/b/l")}}, "m", "out of the root"},
+		{"link for proc", [][]*tar.Header{{symlink("proc", "/etc")}}, "proc", "/etc"},
+		{"link for sys", [][]*tar.Header{{dir("etc"), symlink("sys", "etc")}}, "sys", "link"},
+		{"link out of the root for sys", [][]*tar.Header{{symlink("sys", "../../etc")}}, "sys", "out of the root"},
+		{"link for dev", [][]*tar.Header{{dir("etc"), symlink("dev", "/etc")}}, "dev", "/etc"},
+		{"link for dev/shm", [][]*tar.Header{{dir("dev"), symlink("dev/shm", "/run")}}, "dev/shm", "/run"},
+		{"link for dev/pts, later layer", [][]*tar.Header{{dir("dev/pts")}, {symlink("dev/pts", "/run")}}, "dev/pts", "/run"},
+		{"file for proc", [][]*tar.Header{{file("proc", "x")}}, "proc", "no directory"},
 		{"below a file", [][]*tar.Header{{file("f", "x"), file("f/evil", "x")}}, "f/evil", "not a directory"},
 		{"hard link upwards", [][]*tar.Header{{hardlink("h", "../../etc/passwd")}}, "h", "upwards"},
 		{"absolute hard link", [][]*tar.Header{{hardlink("h", "/etc/passwd")}}, "h", "absolute"},
@@ -338,6 +349,39 @@ func TestHostileLayersAreRefused(t *testing.T) {
 			if names, _ := filepath.Glob(outside + "/*"); len(names) != 1 {
 				t.Errorf("outside the root: %q", names)
 			}
+		})
+	}
+}
+
+// Links that go up and down again within the root are ordinary.
+func TestLinksWithinAreKept(t *testing.T) {
+	s := openTestStore(t)
+	path := inFile(t, "links.tar", dockerArchive(t, makeTar(t, dir("usr/lib/y"), file("usr/lib/z", "z"),
+		symlink("lib", "usr/lib"), symlink("usr/lib/x", "y/../z"), symlink("usr/lib/up", "../../lib/y/../z"), symlink("usr/lib/top", "../.."),
+		symlink("usr/r", "/"), symlink("usr/lib/beyond", "../r/../lib/z"), symlink("self", "self"), symlink("nowhere", "no/../such"))))
+	if _, err := s.FromArchive(t.Context(), path); err != nil {
+		t.Error(err)
+	}
+}
+
+// A directory is held to the same as an archive.
+func TestHostileRootsAreRefused(t *testing.T) {
+	for _, c := range []struct{ name, target string }{
+		{"proc", "/etc"}, {"sys", "/etc"}, {"dev", "/run"}, {"dev/shm", "/run"}, {"dev/pts", "/run"}, {"l", "../x"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := openTestStore(t)
+			root := t.TempDir()
+			at := filepath.Join(root, c.name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.Symlink(c.target, at)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := s.FromRootfs(t.Context(), root)
+			var refused *Refused
+			if !errors.As(err, &refused) || refused.Entry != c.name || !strings.Contains(refused.Reason, c.target) {
+				t.Errorf("%v, want a refusal of %s for its target", err, c.name)
+			}
+			mustBeEmpty(t, s)
 		})
 	}
 }

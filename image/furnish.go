@@ -37,16 +37,47 @@ func isStandardNode(h *tar.Header) bool {
 	return false
 }
 
+// mountPoints are where runtimes mount, parents first.
+var mountPoints = []string{"proc", "sys", "dev", "dev/pts", "dev/shm"}
+
+// refuseMountPoints refuses a root in which a mount point is there and no
+// directory itself. Who mounts by a path on the host would follow a link that
+// stands there into the host's own tree, and hide, say, its /etc.
+func refuseMountPoints(source string, root *os.Root) error {
+	for _, name := range mountPoints {
+		info, err := root.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return furnishing(name, err)
+		}
+		if info.IsDir() {
+			continue
+		}
+		reason := "it is no directory, but file systems are mounted there"
+		if target, err := root.Readlink(name); err == nil {
+			reason = fmt.Sprintf("it is a link, to %q, where only a directory is mounted on", target)
+		}
+		return &Refused{Archive: source, Entry: name, Reason: reason}
+	}
+	return nil
+}
+
 // furnish adds what every platform needs to find in a root and is not there:
 // the directories that runtimes mount on, the files that engines bind over,
 // the devices that a program on bare metal has from nowhere else. Doing it
-// once, in the image, keeps the bytes the same on every platform.
-func furnish(dir string) error {
+// once, in the image, keeps the bytes the same on every platform. A root that
+// has something else where runtimes mount is refused, in the name of source.
+func furnish(source, dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
+	if err := refuseMountPoints(source, root); err != nil {
+		return err
+	}
 	for _, d := range []struct {
 		name string
 		mode fs.FileMode

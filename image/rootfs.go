@@ -73,9 +73,13 @@ func (s *Store) refuseLive(dir string) error {
 	if store == dir || strings.HasPrefix(store, dir+"/") {
 		return refuse("", "it holds the image store itself")
 	}
-	// /proc of a root at rest is empty, whatever device it is on.
-	if names, err := os.ReadDir(filepath.Join(dir, "proc")); err == nil && len(names) > 0 {
-		return refuse("proc", "not empty: it is mounted, so the root is in use; unmount it first")
+	// /proc of a root at rest is empty, whatever device it is on. A link there
+	// would show another directory; furnish refuses it.
+	proc := filepath.Join(dir, "proc")
+	if at, err := os.Lstat(proc); err == nil && at.IsDir() {
+		if names, err := os.ReadDir(proc); err == nil && len(names) > 0 {
+			return refuse("proc", "not empty: it is mounted, so the root is in use; unmount it first")
+		}
 	}
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() || path == dir {

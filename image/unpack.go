@@ -317,7 +317,9 @@ func (u *unpacker) symlink(h *tar.Header, base string) error {
 	return u.parent.Lchown(base, h.Uid, h.Gid)
 }
 
-// climbs tells whether target, seen from dir, names something above the root.
+// climbs tells whether the text of target, seen from dir, names something above
+// the root. It sees no links on the way; refuseClimbingLinks does, in the
+// finished tree.
 func climbs(dir, target string) bool {
 	at := path.Join(dir, target)
 	return at == ".." || strings.HasPrefix(at, "../")
