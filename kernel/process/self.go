@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -67,6 +68,15 @@ func Nice() (int, error) {
 	// The system call gives 20 minus the value, so that none is negative.
 	v, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	return 20 - v, err
+}
+
+// CPUTime is the user and system time that the calling process has used.
+func CPUTime() (time.Duration, error) {
+	var used unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
+		return 0, err
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), nil
 }
 
 // SetUmask sets the bits that this process' new files lack.

@@ -65,7 +65,11 @@ func (i *instance) Processes() ([]int, error) {
 
 func (i *instance) InForce() (platform.InForce, error) { return platform.ReadInForce(i.pid(), i.data) }
 
-func (i *instance) Usage() (platform.Usage, error) { return platform.ReadUsage(i.group) }
+func (i *instance) Usage() (platform.Usage, error) {
+	used, err := platform.ReadUsage(i.group)
+	used.CPU = max(0, used.CPU-i.running.stage)
+	return used, err
+}
 
 func (i *instance) Wait(ctx context.Context) (platform.Exit, error) {
 	select {

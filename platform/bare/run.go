@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+	"time"
 
 	"tare/kernel/cgroup"
 	"tare/kernel/process"
@@ -19,6 +20,7 @@ import (
 type running struct {
 	cmd            *exec.Cmd
 	stdout, stderr *process.Output
+	stage          time.Duration // CPU time of the stage, which is tare's and not the program's
 }
 
 // start runs the stage with the order and returns when the program runs, or
@@ -79,7 +81,8 @@ func start(ctx context.Context, o order, group cgroup.Group, stdout, stderr io.W
 	defer stop()
 	giving := json.NewEncoder(giveOrders).Encode(o)
 	_ = giveOrders.Close()
-	said := readReport(reports, o.Program)
+	stage, said := readReport(reports, o.Program)
+	r.stage = stage
 	if failed := errors.Join(giving, said, ctx.Err()); failed != nil {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

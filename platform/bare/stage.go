@@ -1,6 +1,7 @@
 package bare
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
+	"time"
 
 	"tare/kernel/cgroup"
 	"tare/kernel/process"
@@ -22,7 +24,7 @@ const stageName = "tare-enter"
 // Descriptors of the stage, after the standard streams.
 const (
 	orderFD  = 3 // what to do, as JSON
-	reportFD = 4 // what went wrong, as JSON; closed without a word by the program's execution
+	reportFD = 4 // what the stage itself used and what went wrong, as JSON; closed by the program's execution
 )
 
 // order is what the stage is told.
@@ -40,10 +42,12 @@ type order struct {
 	User      process.User `json:"user"`
 }
 
-// report is the stage's only word.
+// report is a word of the stage: what CPU time it used, just before it becomes
+// the program, or what went wrong.
 type report struct {
-	Error string `json:"error"`
-	Errno int    `json:"errno,omitempty"`
+	CPU   time.Duration `json:"cpu,omitempty"`
+	Error string        `json:"error,omitempty"`
+	Errno int           `json:"errno,omitempty"`
 }
 
 // stageError is a report, as an error that a caller can match with errors.Is.
@@ -73,7 +77,7 @@ func Reexec() {
 	orders, reports := os.NewFile(orderFD, "orders"), os.NewFile(reportFD, "reports")
 	process.CloseOnExec(orders)
 	process.CloseOnExec(reports)
-	err := enter(orders)
+	err := enter(orders, reports)
 	r := report{Error: err.Error()}
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
@@ -84,7 +88,7 @@ func Reexec() {
 }
 
 // enter carries the order out. It returns only on an error.
-func enter(orders io.Reader) error {
+func enter(orders io.Reader, reports io.Writer) error {
 	var o order
 	// An order cut short means that who gave it has died: nothing is started then.
 	if err := json.NewDecoder(orders).Decode(&o); err != nil {
@@ -113,23 +117,33 @@ func enter(orders io.Reader) error {
 	if err := process.SetLimits(o.OpenFiles, o.CoreSize); err != nil {
 		return err
 	}
+	// The program inherits the stage's account with its process.
+	if used, err := process.CPUTime(); err == nil {
+		_ = json.NewEncoder(reports).Encode(report{CPU: used})
+	}
 	return process.Execute(o.Program, o.Args, o.Env)
 }
 
-// readReport reads what a stage said: nothing, if the program is running.
-func readReport(r io.Reader, program string) error {
+// readReport reads what a stage said, until the program's execution or the
+// stage's end closes the pipe. It gives the CPU time that the stage itself used.
+func readReport(r io.Reader, program string) (stage time.Duration, err error) {
 	b, err := io.ReadAll(r)
 	if err != nil {
-		return fmt.Errorf("starting %s: %w", program, err)
+		return 0, fmt.Errorf("starting %s: %w", program, err)
 	}
-	if len(b) == 0 {
-		return nil
+	words := json.NewDecoder(bytes.NewReader(b))
+	for {
+		var said report
+		switch err := words.Decode(&said); {
+		case err == io.EOF:
+			return stage, nil
+		case err != nil:
+			return 0, fmt.Errorf("starting %s: the stage said %q", program, b)
+		case said.Error != "":
+			return 0, fmt.Errorf("starting %s: %w", program, &stageError{said.Error, syscall.Errno(said.Errno)})
+		}
+		stage = said.CPU
 	}
-	var said report
-	if err := json.Unmarshal(b, &said); err != nil {
-		return fmt.Errorf("starting %s: the stage said %q", program, b)
-	}
-	return fmt.Errorf("starting %s: %w", program, &stageError{said.Error, syscall.Errno(said.Errno)})
 }
 
 // self is this program's own file, which holds the stage.
