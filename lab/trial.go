@@ -79,8 +79,10 @@ func (t *trial) Wait(ctx context.Context) (workload.Exit, error) {
 	}
 	// What it used is known as long as Stop has not been called.
 	usage, err := t.inst.Usage()
-	if err != nil {
-		usage.CPU = -1 // an engine may be faster than the reading
+	if err != nil || usage.CPU == 0 {
+		// An engine may be faster than the reading; a program that ran has used
+		// some CPU, however little.
+		usage.CPU = -1
 	}
 	return workload.Exit{Code: exit.Code, OOMKilled: exit.OOMKilled, Elapsed: exit.Elapsed, CPU: usage.CPU}, nil
 }

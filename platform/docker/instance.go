@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -87,6 +88,9 @@ func (i *instance) hold() error {
 	}
 	group, err := platform.OwnGroup(i.pid)
 	if err == nil && i.names(group) {
+		// An ending process leaves one hierarchy after the other for its root,
+		// whose account is the whole host's.
+		group.Places = slices.DeleteFunc(group.Places, func(p cgroup.Place) bool { return !strings.Contains(p.Path, i.id) })
 		i.process, i.group = handle, group
 		return nil
 	}
