@@ -202,12 +202,13 @@ func commonest(counts []int) int {
 
 // agree gives the column's decimals to a figure whose own differ by one at
 // most: the eye compares figures of equal length, and one digit more or less
-// is still a digit that the interval holds in doubt.
-func agree(own, common int) int {
-	if own-common <= 1 && common-own <= 1 {
-		return common
+// is still a digit that the interval holds in doubt. But no interval is rounded
+// to nothing.
+func agree(own, common int, half float64) int {
+	if own-common > 1 || common-own > 1 || common < own && half < math.Pow(10, float64(-common)) {
+		return own
 	}
-	return own
+	return common
 }
 
 // half gives a value and the half-width of its interval, in the scale. The
@@ -231,7 +232,7 @@ func (c column) value(e stats.Estimate) string {
 	case !ok:
 		return fixed(v, significant(v))
 	}
-	d := agree(decimals(v-half, v+half), c.valueDecimals)
+	d := agree(decimals(v-half, v+half), c.valueDecimals, half)
 	return fixed(v, d) + " ±" + fixed(half, d)
 }
 
@@ -240,7 +241,7 @@ func (c column) percent(v, low, high float64) (figure, span string) {
 	if !bounded(v, low, high) {
 		return signed(v, significant(v)), ""
 	}
-	d := agree(decimals(low, high), c.percentDecimals)
+	d := agree(decimals(low, high), c.percentDecimals, (high-low)/2)
 	return signed(v, d), signed(low, d) + " to " + signed(high, d)
 }
 

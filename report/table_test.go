@@ -12,3 +12,13 @@ func TestWhatRowsHaveInCommonIsSaidOnce(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+func TestNoIntervalIsRoundedToNothing(t *testing.T) {
+	// Beside 96000 ±9000, in thousands, 1000 ±300 must not become 1000 ±0.
+	if d := agree(-2, -3, 300); d != -2 {
+		t.Errorf("%d decimals, want -2", d)
+	}
+	if d := agree(-2, -3, 2000); d != -3 {
+		t.Errorf("%d decimals, want the column's -3", d)
+	}
+}
