@@ -26,7 +26,7 @@ docker                docker.io   asks whether an engine answers
 iptables              iptables    the engine publishes ports with it
 ip                    iproute2    to look at what a network setting made
 ps                    procps      to look at what runs
-busybox               busybox-static  the program that the platforms' tests run
+busybox               busybox-static  what the tests of platforms run
 gcc                   gcc         tests of programs/
 /usr/include/stdio.h  libc6-dev   tests of programs/
 '
