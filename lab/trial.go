@@ -272,7 +272,7 @@ func (r *runner) checkInForce(c Condition, inst platform.Instance) error {
 	if err != nil {
 		return fmt.Errorf("read back what is in force on %s: %w", c.Platform, err)
 	}
-	if wrong := verify(c.Platform, c.Setting, force); len(wrong) > 0 {
+	if wrong := verify(r.platforms[c.Platform].Name(), c.Setting, force); len(wrong) > 0 {
 		return &NotInForce{wrong}
 	}
 	r.inForce[c.ID] = true

@@ -244,8 +244,6 @@ type hand struct {
 	bench *bench
 }
 
-func (h *hand) Name() string { return "hand" }
-
 func (h *hand) Launch(_ context.Context, spec platform.Spec) (platform.Instance, error) {
 	h.bench.byHand = true
 	cmd := exec.Command("chroot", append([]string{spec.Image.Root}, spec.Args...)...)
