@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"fmt"
+	"math"
 	"net"
 	"slices"
 	"strconv"
@@ -224,6 +225,10 @@ func (r redis) Drive(ctx context.Context, t Trial) error {
 			s, err := plan.benchmark(ctx, t, address, c, plan.requestsOf(c))
 			if err != nil {
 				return fmt.Errorf("measure %s: %w", c.name, err)
+			}
+			// A warm-up may be as short as that; a measurement may not.
+			if math.IsInf(s.perSecond, 0) {
+				return fmt.Errorf("measure %s: %d requests were done within a millisecond, which redis-benchmark cannot time: raise requests", c.name, s.requests)
 			}
 			h, err := s.histogram()
 			if err != nil {

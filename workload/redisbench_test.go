@@ -196,3 +196,13 @@ func FuzzParseBenchmark(f *testing.F) {
 		}
 	})
 }
+
+// redis-benchmark counts whole milliseconds: what is done within the first has
+// an infinite rate, which is fit for a warm-up and no figure of a measurement.
+func TestBenchmarkWithinAMillisecond(t *testing.T) {
+	output := bytes.Replace(recorded(t, "redis-benchmark-get-set.txt"), []byte("96805.42 requests per second"), []byte("inf requests per second"), 1)
+	sections, err := parseBenchmark(output)
+	if err != nil || !math.IsInf(sections[0].perSecond, 1) {
+		t.Fatalf("%v, %v; want an infinite rate for the first section", sections, err)
+	}
+}
