@@ -41,6 +41,11 @@ type Condition struct {
 	record.Condition
 	Program workload.Workload
 	Source  workload.Source
+	// Procedure, where not nil, is how its trials go; nil launches the program
+	// once and lets the workload drive it.
+	Procedure Procedure
+	// Limit bounds one trial; 0 is the lab's.
+	Limit time.Duration
 }
 
 // Validate refuses a design that cannot be run, before anything is started.

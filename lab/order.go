@@ -22,9 +22,7 @@ func order(g Group, seed int64, block, attempt int) []slot {
 			slots = append(slots, slot{condition: i, replicate: 1})
 		}
 	}
-	h := fnv.New64a()
-	h.Write([]byte(g.Workload))
-	r := rand.New(rand.NewPCG(uint64(seed)^h.Sum64(), uint64(block)<<8|uint64(attempt)))
+	r := rand.New(rand.NewPCG(mixed(seed, g.Workload), uint64(block)<<8|uint64(attempt)))
 	r.Shuffle(len(slots), func(i, j int) { slots[i], slots[j] = slots[j], slots[i] })
 	// Which of the baseline's two executions is called the first is the order's
 	// to say, so that A/A compares earlier with later without a preference.
@@ -36,4 +34,17 @@ func order(g Group, seed int64, block, attempt int) []slot {
 		}
 	}
 	return slots
+}
+
+// mixed is a run's seed for one group.
+func mixed(seed int64, group string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(group))
+	return uint64(seed) ^ h.Sum64()
+}
+
+// trialSeed is what the trials of one block draw from, each the same.
+func trialSeed(seed int64, group string, block, attempt int) uint64 {
+	// The third word only separates this use of a seed from the order's.
+	return rand.NewPCG(mixed(seed, group), 0x747269616c<<24|uint64(block)<<8|uint64(attempt)).Uint64()
 }

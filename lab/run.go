@@ -397,8 +397,8 @@ func (r *runner) enough(g Group) bool {
 func (r *runner) warmUp(ctx context.Context, g Group) error {
 	for i, c := range g.Conditions {
 		r.lab.tell(Event{Kind: Started, Group: g.Workload, Condition: c.ID, Text: "warm-up", Left: r.left()})
-		t, err := r.runTrial(ctx, c)
-		t.Block, t.Attempt, t.Position = 0, 1, i
+		t, err := r.runTrial(ctx, c, 0, 1)
+		t.Position = i
 		if err != nil {
 			return fmt.Errorf("%s in the warm-up: %w", c.ID, err)
 		}
@@ -459,8 +459,8 @@ func (r *runner) executeBlock(ctx context.Context, g Group, block, attempt int) 
 	for position, s := range order(g, r.design.Seed, block, attempt) {
 		c := g.Conditions[s.condition]
 		r.lab.tell(Event{Kind: Started, Group: g.Workload, Condition: c.ID, Block: block, Left: r.left()})
-		t, err := r.runTrial(ctx, c)
-		t.Block, t.Attempt, t.Position, t.Replicate = block, attempt, position, s.replicate
+		t, err := r.runTrial(ctx, c, block, attempt)
+		t.Position, t.Replicate = position, s.replicate
 		if err != nil {
 			// Interrupted, or the platform is gone: the trial tells nothing of
 			// its condition, and the block will be executed again.

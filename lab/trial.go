@@ -119,8 +119,8 @@ func (t *trial) RecordHistogram(name string, h *hdrhistogram.Histogram) {
 // runTrial executes a condition once. The returned trial is complete but for
 // its place in the run; its Error says why it is not valid. The error return
 // is for what ends the run: the context's end, or a platform that is gone.
-func (r *runner) runTrial(ctx context.Context, c Condition) (record.Trial, error) {
-	result := record.Trial{Condition: c.ID, Workload: c.Workload, Started: r.lab.now(), Covariates: map[string]float64{}}
+func (r *runner) runTrial(ctx context.Context, c Condition, block, attempt int) (record.Trial, error) {
+	result := record.Trial{Condition: c.ID, Workload: c.Workload, Block: block, Attempt: attempt, Started: r.lab.now(), Covariates: map[string]float64{}}
 	if ctx.Err() != nil {
 		return result, context.Cause(ctx)
 	}
@@ -134,7 +134,7 @@ func (r *runner) runTrial(ctx context.Context, c Condition) (record.Trial, error
 		return result, context.Cause(ctx)
 	}
 	result.Error = firstLine(err.Error())
-	result.Samples, result.Histograms = nil, nil
+	result.Samples, result.Histograms, result.Attachments = nil, nil, nil
 	if errors.Is(err, platform.ErrGone) {
 		return result, err
 	}
@@ -142,10 +142,7 @@ func (r *runner) runTrial(ctx context.Context, c Condition) (record.Trial, error
 }
 
 func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial) (err error) {
-	limit := r.lab.TrialLimit
-	if limit == 0 {
-		limit = DefaultTrialLimit
-	}
+	limit := r.limit(c)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not finished after %v (--trial-limit)", limit))
 	defer cancel()
 	p := r.platforms[c.Platform]
@@ -165,6 +162,9 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 	for _, m := range c.Metrics {
 		t.declared[m.Name] = true
 	}
+	if c.Procedure != nil {
+		return r.proceed(ctx, c, t, result)
+	}
 	args := program.Args
 	if len(args) == 0 {
 		args = append(append([]string{}, img.Config.Entrypoint...), img.Config.Cmd...)
@@ -174,7 +174,7 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 	}
 
 	r.trials++
-	watch := observer{proc: "/proc", self: os.Getpid(), engine: map[int]bool{}}
+	watch := r.observer()
 	watch.meet(ctx, r.platforms)
 	if err := watch.begin(); err != nil {
 		return err
@@ -225,6 +225,22 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 		}
 	}
 	watch.meet(ctx, r.platforms)
+	if err := r.beside(&watch, c, result); err != nil {
+		return err
+	}
+	if t.invalid != nil {
+		return t.invalid
+	}
+	result.Samples = t.samples
+	return encodeHistograms(result, t.histograms)
+}
+
+func (r *runner) observer() observer {
+	return observer{proc: "/proc", self: os.Getpid(), engine: map[int]bool{}}
+}
+
+// beside notes what happened on the host since the observer began, and judges it.
+func (r *runner) beside(watch *observer, c Condition, result *record.Trial) error {
 	beside, err := watch.end()
 	if err != nil {
 		return err
@@ -238,11 +254,7 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 		result.Covariates["tare_cpu_share"] = beside.Self.Seconds() / beside.Elapsed.Seconds()
 	}
 	result.Taint = r.lab.judge(beside, c.Setting.Memory != 0)
-	if t.invalid != nil {
-		return t.invalid
-	}
-	result.Samples = t.samples
-	return encodeHistograms(result, t.histograms)
+	return nil
 }
 
 func encodeHistograms(result *record.Trial, histograms map[string]*hdrhistogram.Histogram) error {

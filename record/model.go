@@ -99,6 +99,17 @@ type Trial struct {
 	// Surroundings of the trial: load, steal, foreign CPU, launch time, and
 	// what else may explain it.
 	Covariates map[string]float64
+	// Attachments are what the trial yielded besides numbers. Store.Run gives
+	// their names and types alone; Store.Attachment gives one whole.
+	Attachments []Attachment
+}
+
+// Attachment is a profile, a time line, or the like: bytes for another program
+// or for a page.
+type Attachment struct {
+	Name      string // unique within its trial: "cpu.pprof"
+	MediaType string // "application/json"; as RFC 6838 has it
+	Data      []byte
 }
 
 // Sample is one value of one metric.

@@ -299,6 +299,18 @@ func selectTrials(tx *sql.Tx, runID string) ([]Trial, error) {
 		trials[to].Covariates[intern()] = value
 		return nil
 	}, "SELECT trial_id, name, value FROM covariates WHERE trial_id IN (SELECT id FROM trials WHERE run_id = ?) ORDER BY trial_id", runID)
+	if err != nil {
+		return nil, err
+	}
+	err = each(tx, func(rows *sql.Rows) error {
+		var a Attachment
+		if err := rows.Scan(&id, &a.Name, &a.MediaType); err != nil {
+			return err
+		}
+		seek()
+		trials[to].Attachments = append(trials[to].Attachments, a)
+		return nil
+	}, "SELECT trial_id, name, media_type FROM attachments WHERE trial_id IN (SELECT id FROM trials WHERE run_id = ?) ORDER BY trial_id, name", runID)
 	return trials, err
 }
 

@@ -46,7 +46,7 @@ func (s *Store) AddSamples(trialID int64, samples []Sample) error {
 }
 
 // EndTrial keeps how a trial ended: elapsed time, taint, error, histograms,
-// covariates, and t.Samples besides those that were added before.
+// covariates, attachments, and t.Samples besides those that were added before.
 func (s *Store) EndTrial(trialID int64, t Trial) error {
 	return s.change("end a trial", func(tx *sql.Tx) error {
 		return endTrial(tx, trialID, t)
@@ -107,6 +107,18 @@ func endTrial(tx *sql.Tx, trialID int64, t Trial) error {
 			continue
 		}
 		if _, err := tx.Exec("INSERT OR REPLACE INTO covariates (trial_id, name, value) VALUES (?, ?, ?)", trialID, name, t.Covariates[name]); err != nil {
+			return err
+		}
+	}
+	for _, a := range t.Attachments {
+		if a.Name == "" || a.MediaType == "" {
+			return &Invalid{What: fmt.Sprintf("attachment %q of trial %d", a.Name, trialID), Why: "it has no name, or no media type"}
+		}
+		data := a.Data
+		if data == nil {
+			data = []byte{} // nothing is not NULL
+		}
+		if _, err := tx.Exec("INSERT OR REPLACE INTO attachments (trial_id, name, media_type, data) VALUES (?, ?, ?, ?)", trialID, a.Name, a.MediaType, data); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,131 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/image"
+	"tare/platform"
+	"tare/record"
+)
+
+// Procedure is how a trial of a condition goes where it is not "launch the
+// program once and let its workload drive it". It stops all that it started
+// before it returns. Its error says why the trial is not valid.
+type Procedure func(ctx context.Context, b Bench) error
+
+// Bench is what a procedure works with, for one trial.
+type Bench interface {
+	Condition() record.Condition
+	Platform() platform.Platform
+	Image() image.Image
+	// Name gives a name for one more instance, unique on the host.
+	Name() string
+	// Seed is the trial's own, drawn from the run's: the same for every
+	// condition of a block, so that what is drawn from it is paired too.
+	Seed() uint64
+	// Measuring tells that the trial's own time begins: the host is observed
+	// (steal, foreign CPU) from here on, until Measured or the procedure's end.
+	// What a procedure lays out before and clears away after is not judged.
+	Measuring() error
+	Measured() error
+	// Met tells that the platforms have new processes of their own, which a
+	// trial's account of foreign CPU time should know for ours.
+	Met(ctx context.Context)
+	// InForce reads back, once a condition, what the kernel has of its setting.
+	InForce(inst platform.Instance) error
+	Record(metric string, value float64)
+	RecordHistogram(name string, h *hdrhistogram.Histogram)
+	Covariate(name string, value float64)
+	Attach(a record.Attachment)
+}
+
+// workbench is a trial that a procedure carries out.
+type workbench struct {
+	*trial
+	r         *runner
+	ctx       context.Context
+	condition Condition
+	seed      uint64
+	result    *record.Trial
+	watch     observer
+	observing bool
+}
+
+var _ Bench = (*workbench)(nil)
+
+func (b *workbench) Condition() record.Condition { return b.condition.Condition }
+func (b *workbench) Platform() platform.Platform { return b.r.platforms[b.condition.Platform] }
+func (b *workbench) Image() image.Image          { return b.r.images[b.condition.ID] }
+func (b *workbench) Seed() uint64                { return b.seed }
+
+func (b *workbench) Name() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.r.trials++
+	return fmt.Sprintf("%s-%d", b.r.name, b.r.trials)
+}
+
+func (b *workbench) Measuring() error {
+	b.watch.meet(b.ctx, b.r.platforms)
+	b.observing = true
+	return b.watch.begin()
+}
+
+func (b *workbench) Measured() error {
+	if !b.observing {
+		return nil
+	}
+	b.observing = false
+	b.watch.meet(b.ctx, b.r.platforms)
+	return b.r.beside(&b.watch, b.condition, b.result)
+}
+
+func (b *workbench) Met(ctx context.Context) { b.watch.meet(ctx, b.r.platforms) }
+
+func (b *workbench) InForce(inst platform.Instance) error { return b.r.checkInForce(b.condition, inst) }
+
+func (b *workbench) Covariate(name string, value float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.result.Covariates[name] = value
+}
+
+func (b *workbench) Attach(a record.Attachment) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.result.Attachments = append(b.result.Attachments, a)
+}
+
+// proceed executes a trial by its condition's procedure.
+func (r *runner) proceed(ctx context.Context, c Condition, t *trial, result *record.Trial) error {
+	b := &workbench{trial: t, r: r, ctx: ctx, condition: c, seed: trialSeed(r.design.Seed, c.Workload, result.Block, result.Attempt), result: result, watch: r.observer()}
+	if err := c.Procedure(ctx, b); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return err
+	}
+	if err := b.Measured(); err != nil {
+		return err
+	}
+	if t.invalid != nil {
+		return t.invalid
+	}
+	result.Samples = t.samples
+	return encodeHistograms(result, t.histograms)
+}
+
+// limit is how long a condition's trial may take.
+func (r *runner) limit(c Condition) time.Duration {
+	switch {
+	case c.Limit > 0:
+		return c.Limit
+	case r.lab.TrialLimit > 0:
+		return r.lab.TrialLimit
+	}
+	return DefaultTrialLimit
+}

@@ -1,0 +1,10 @@
+-- What a trial yields besides numbers: a profile, a time line. data is as the
+-- media type says, compressed or not.
+
+CREATE TABLE attachments (
+  trial_id   INTEGER NOT NULL REFERENCES trials (id) ON DELETE CASCADE,
+  name       TEXT    NOT NULL,
+  media_type TEXT    NOT NULL,
+  data       BLOB    NOT NULL,
+  PRIMARY KEY (trial_id, name)
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,206 @@
+package report
+
+import "time"
+
+// Sheet is a study's result, composed of parts, for the terminal or as one HTML
+// file. What weigh shows is a page of its own ([Terminal], [HTML]); every other
+// study says what it found as a Sheet. It holds figures that have been computed
+// and words that have been chosen: rendering computes nothing but places.
+type Sheet struct {
+	Title   string   // "tare startup: redis on docker, oci:runc"
+	Answer  string   // one sentence: what the reader came for
+	Facts   []string // what stands above the figures: workload, blocks, taint, host, time taken
+	Banners []string // what must be known before any figure is believed
+	Parts   []Part
+	Weight  Weight   // what the instrument itself cost
+	Next    []string // commands to run next
+	Command string   // reproduces this run
+}
+
+// Part is one element of a Sheet: a [Table], [Chart], [Bars], [Timeline],
+// [Flame], [Judgements] or [Prose].
+type Part interface{ heading() string }
+
+// Table is rows of text. In a terminal its columns shrink from the right where
+// they do not fit; a column marked Optional goes first.
+type Table struct {
+	Title   string
+	Note    string // below the table: what the columns mean, how intervals were made
+	Columns []Column
+	Rows    [][]Cell
+}
+
+// Column is one column of a table.
+type Column struct {
+	Head     string // with its unit: "p99, ms"
+	Number   bool   // aligned right, in tabular figures
+	Optional bool   // left out where the screen is narrow
+}
+
+// Cell is one figure or word.
+type Cell struct {
+	Text string
+	// Detail is shown smaller beside or below: an interval, a count.
+	Detail string
+	Tone   Tone
+}
+
+// Tone is how a word is to be taken; it is shown by colour and never by colour
+// alone.
+type Tone string
+
+// The tones.
+const (
+	Plain Tone = ""
+	Good  Tone = "good"
+	Bad   Tone = "bad"
+	Faint Tone = "faint" // absent, not applicable, not representative
+)
+
+// Chart is lines over a common axis.
+type Chart struct {
+	Title, Note string
+	X, Y        Axis
+	Series      []Series
+	Marks       []Mark // upright lines: a knee
+}
+
+// Axis is one axis of a chart.
+type Axis struct {
+	Label string // "starts a second"
+	Unit  string // of what is printed at the ticks: "ms"; may be empty
+	Log   bool
+	// Ticks are where labels stand; drawn by the renderer where empty.
+	Ticks []float64
+}
+
+// Series is one line of a chart. Series of the same Group share a colour and
+// differ by their dashes.
+type Series struct {
+	Name   string
+	Group  string
+	Dashed bool
+	Points []Point
+}
+
+// Point is one point; Low and High its interval, both 0 where there is none.
+// Past marks a point that is not of a steady state (a rate past the knee): it
+// is drawn hollow.
+type Point struct {
+	X, Y      float64
+	Low, High float64
+	Past      bool
+}
+
+// Mark is an upright line at X, with a band where Low and High are given.
+type Mark struct {
+	X, Low, High float64
+	Label        string
+	Group        string // whose colour it has
+}
+
+// Bars are stacked bars, one a row: a breakdown.
+type Bars struct {
+	Title, Note string
+	Unit        string // "%", "ms"
+	Rows        []Bar
+}
+
+// Bar is one row of Bars.
+type Bar struct {
+	Label    string
+	Segments []Segment
+}
+
+// Segment is one part of a bar. Segments of one name have one colour in all
+// rows, and stand in one legend with their figures.
+type Segment struct {
+	Name      string
+	Value     float64
+	Low, High float64 // interval; both 0 where there is none
+	Faint     bool    // the rest, the unassigned
+}
+
+// Timeline is what happened when, in lanes.
+type Timeline struct {
+	Title, Note string
+	Length      time.Duration
+	Lanes       []Lane
+	// Phases divide the whole length, in order.
+	Phases []Phase
+}
+
+// Phase is a named stretch of a timeline.
+type Phase struct {
+	Name     string
+	From, To time.Duration
+}
+
+// Lane is one actor of a timeline.
+type Lane struct {
+	Name  string
+	Spans []Span
+}
+
+// Span is one stretch of a lane.
+type Span struct {
+	From, To time.Duration
+	Kind     SpanKind
+	Label    string // "waits for RCU", shown where there is room and on pointing
+}
+
+// SpanKind is what a thread does in a span.
+type SpanKind string
+
+// The kinds of spans.
+const (
+	Runs  SpanKind = "runs"  // on a CPU
+	Ready SpanKind = "ready" // waits for a CPU
+	Waits SpanKind = "waits" // blocked
+)
+
+// Flame is a flame graph.
+type Flame struct {
+	Title, Note string
+	Unit        string // of values: "samples", "ms"
+	Root        *Frame
+}
+
+// Frame is one box of a flame graph. Value holds its children's.
+type Frame struct {
+	Name     string
+	Value    float64
+	Kind     string // its colour's name: "kernel", "user", "engine"
+	Children []*Frame
+}
+
+// Judgements are verdicts on published claims.
+type Judgements struct {
+	Title, Note string
+	Rows        []Judgement
+}
+
+// Judgement is the verdict on one claim.
+type Judgement struct {
+	Claim     string // "S1.1"
+	Says      string // the claim, in our words
+	Published string // the figure it was published with
+	Ours      string // ours, with its interval
+	Verdict   string // confirmed, refuted, qualified, inconclusive, not yet run
+	Why       string // one line: what the verdict rests on, a paper's own inconsistency
+	Tone      Tone
+}
+
+// Prose is a paragraph or a few.
+type Prose struct {
+	Title string
+	Text  string // paragraphs parted by an empty line
+}
+
+func (p Table) heading() string      { return p.Title }
+func (p Chart) heading() string      { return p.Title }
+func (p Bars) heading() string       { return p.Title }
+func (p Timeline) heading() string   { return p.Title }
+func (p Flame) heading() string      { return p.Title }
+func (p Judgements) heading() string { return p.Title }
+func (p Prose) heading() string      { return p.Title }
