@@ -2,7 +2,8 @@
 // Engine API: Docker itself, or podman's service socket.
 //
 // A program is launched as `docker run` launches it: create, attach, wait for
-// the next exit, start. Nothing is ever pulled: images come from their archive,
+// the next exit, start; a container may lie at rest before the start, which is
+// the engine's one request and nothing of ours. Nothing is ever pulled: images come from their archive,
 // and the ones that were loaded are removed again. What an engine adds of its
 // own accord (an init, a restart policy, a health check, environment) is turned
 // off or set as everywhere else, so that what is left of the difference is the
@@ -69,7 +70,7 @@ type Options struct {
 	Ledger   platform.Ledger // nil enters things nowhere
 }
 
-// Platform is an engine. It implements [platform.Platform].
+// Platform is an engine. It implements [platform.Creator].
 type Platform struct {
 	client    *client.Client
 	clientErr error // of a malformed Host; told by Check
@@ -80,11 +81,11 @@ type Platform struct {
 	mu     sync.Mutex
 	info   *system.Info
 	images map[string]func()      // reference to ledger's done, for those that Prepare loaded
-	live   map[*instance]struct{} // launched, or being so, and not yet stopped
+	live   map[*instance]struct{} // created, or being so, and not yet stopped
 	load   sync.Mutex             // one image at a time: the engine's disk is the bottleneck
 }
 
-var _ platform.Platform = (*Platform)(nil)
+var _ platform.Creator = (*Platform)(nil)
 
 // New makes the platform. It does not talk to the engine: Check does.
 func New(o Options) *Platform {

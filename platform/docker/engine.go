@@ -64,6 +64,13 @@ func (i *instance) told() []string {
 	return i.marks
 }
 
+// known adds words by which the instance is told.
+func (i *instance) known(words ...string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.marks = append(i.marks, words...)
+}
+
 // arguments splits a /proc/PID/cmdline.
 func arguments(line []byte) []string {
 	return strings.FieldsFunc(string(line), func(r rune) bool { return r == 0 })

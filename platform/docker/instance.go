@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -24,7 +25,8 @@ import (
 	"tare/platform"
 )
 
-// instance is one container. It implements [platform.Instance].
+// instance is one container, from its making to its end. It implements
+// [platform.Instance] from when it has been taken hold of.
 type instance struct {
 	p    *Platform
 	spec platform.Spec
@@ -32,15 +34,16 @@ type instance struct {
 	name string // of the container: "tare-" and the instance's own
 	mark string // labelLedger
 
-	// Set by Launch, before the instance is seen by anybody.
+	// Set by the steps from Create to Instance, one after the other.
 	id          string
-	began       time.Time       // when the engine was asked to create
+	began       time.Time       // when the engine was asked to create; later by the rest between that and the start
+	rested      time.Time       // since when it lay at rest
 	pid         int             // 0 where the program had ended before the engine could tell
 	process     *process.Handle // nil where it had ended
 	group       cgroup.Group
 	addresses   map[int]string
 	output      *output // nil where nobody wants it
-	exited      client.ContainerWaitResult
+	exited      <-chan ending
 	stopWaiting context.CancelFunc
 
 	over    chan struct{} // closed when exit and exitErr stand
@@ -260,11 +263,8 @@ func (i *instance) Stop(ctx context.Context) error {
 	}
 	i.mu.Unlock()
 	err := i.release(ctx)
-	if err != nil && i.process != nil {
-		// Whatever the engine says, the program does not go on.
-		if kerr := i.process.Signal(int(syscall.SIGKILL)); kerr != nil && !errors.Is(kerr, process.ErrGone) && !errors.Is(kerr, os.ErrClosed) {
-			err = errors.Join(err, kerr)
-		}
+	if err != nil {
+		err = errors.Join(err, i.endProgram(ctx))
 	}
 	select {
 	case <-i.over:
@@ -273,13 +273,50 @@ func (i *instance) Stop(ctx context.Context) error {
 	}
 	i.hangUp()
 	if err != nil {
-		return fmt.Errorf("stop container %s (tare clean removes what is left of it): %w", i.name, err)
+		return i.leftovers(err)
 	}
 	i.p.leave(i)
 	return nil
 }
 
-// hangUp ends the connections that Launch opened.
+func (i *instance) leftovers(err error) error {
+	return fmt.Errorf("stop container %s (tare clean removes what is left of it): %w", i.name, err)
+}
+
+// endProgram ends the program without the engine: whatever that says, or does
+// not say any more, the program does not go on.
+func (i *instance) endProgram(ctx context.Context) error {
+	if i.process != nil {
+		err := i.process.Signal(int(syscall.SIGKILL))
+		if errors.Is(err, process.ErrGone) || errors.Is(err, os.ErrClosed) {
+			return nil
+		}
+		return err
+	}
+	if i.id == "" {
+		return nil
+	}
+	// Nobody has told which process it is, but its cgroup bears the id.
+	layout, err := cgroup.Host()
+	if err != nil {
+		return err
+	}
+	parent := layout.At(path.Join("/", cgroupParent(i.info)))
+	for _, place := range parent.Places {
+		groups, _ := os.ReadDir(place.Dir()) // none where nothing was started
+		for _, g := range groups {
+			if !g.IsDir() || !strings.Contains(g.Name(), i.id) {
+				continue
+			}
+			if err := parent.Child(g.Name()).Kill(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hangUp ends the connections to the engine that last as long as the container.
 func (i *instance) hangUp() {
 	if i.stopWaiting != nil {
 		i.stopWaiting()
@@ -345,10 +382,8 @@ func (i *instance) awaitAnswer(ended <-chan struct{}) (container.WaitResponse, t
 	var end time.Time
 	for {
 		select {
-		case answer := <-i.exited.Result:
-			return answer, time.Now(), nil
-		case err := <-i.exited.Error:
-			return container.WaitResponse{}, time.Now(), i.p.explain("wait for container "+i.name, err)
+		case e := <-i.exited:
+			return e.answer, e.at, i.p.explain("wait for container "+i.name, e.err)
 		case <-ended:
 			end, ended = time.Now(), nil
 			overdue, askAgain = time.After(i.p.patience), time.After(i.p.patience/30)

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -14,10 +13,19 @@ import (
 	"github.com/moby/moby/client"
 
 	"tare/platform"
+	"tare/platform/held"
 )
 
-// Launch creates, attaches to and starts a container for the program.
-func (p *Platform) Launch(ctx context.Context, spec platform.Spec) (_ platform.Instance, err error) {
+// Launch implements [platform.Platform].
+func (p *Platform) Launch(ctx context.Context, spec platform.Spec) (platform.Instance, error) {
+	return held.Launch(ctx, p, spec)
+}
+
+// Create creates a container for the program, attaches to it where its output
+// is wanted, and asks for its exit. So each container at rest holds a
+// connection to the engine, or two, and each request that meets no idle one
+// dials its own: none waits for another's.
+func (p *Platform) Create(ctx context.Context, spec platform.Spec) (_ platform.Created, err error) {
 	if len(spec.Args) == 0 {
 		return nil, errors.New("launch: no command given")
 	}
@@ -39,15 +47,10 @@ func (p *Platform) Launch(ctx context.Context, spec platform.Spec) (_ platform.I
 	i := newInstance(p, spec, info)
 	p.enter(i)
 	defer func() {
-		if err == nil {
-			return
+		if err != nil {
+			// The caller's context may be what ended it; removal has its own time.
+			err = errors.Join(err, i.clear(context.WithoutCancel(ctx)))
 		}
-		// The caller's context may be what ended the launch; removal has its own time.
-		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.patience)
-		defer cancel()
-		i.hangUp()
-		err = errors.Join(err, i.release(cleanup))
-		p.leave(i)
 	}()
 	mounts, err := i.layData(ctx)
 	if err != nil {
@@ -57,47 +60,58 @@ func (p *Platform) Launch(ctx context.Context, spec platform.Spec) (_ platform.I
 	if err != nil {
 		return nil, err
 	}
+	for _, step := range []func(context.Context) error{
+		func(ctx context.Context) error { return i.create(ctx, options) }, i.makeMissing, i.attach, i.awaitExit,
+	} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	i.known(i.id)
+	i.rested = time.Now()
+	return held.NewCreated(held.Steps{ID: i.id, Start: i.start, Hold: i.take, Clear: i.clear}), nil
+}
 
-	if err := i.create(ctx, options); err != nil {
-		return nil, err
-	}
-	if err := i.makeMissing(ctx); err != nil {
-		return nil, err
-	}
-	if err := i.attach(ctx); err != nil {
-		return nil, err
-	}
-	if err := i.awaitExit(ctx); err != nil {
-		return nil, err
-	}
-	err = p.call(ctx, "start "+spec.Args[0]+" in container "+i.name, func(ctx context.Context) error {
-		_, err := p.client.ContainerStart(ctx, i.id, client.ContainerStartOptions{})
+// start is the one request that starts the container.
+func (i *instance) start(ctx context.Context) error {
+	// What the engine took to create counts, and the rest in between does not.
+	i.began = i.began.Add(time.Since(i.rested))
+	return i.p.call(ctx, "start "+i.spec.Args[0]+" in container "+i.name, func(ctx context.Context) error {
+		_, err := i.p.client.ContainerStart(ctx, i.id, client.ContainerStartOptions{})
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
+}
+
+// take takes hold of what the engine has started.
+func (i *instance) take(ctx context.Context) (platform.Instance, error) {
 	if err := i.locate(ctx); err != nil {
 		return nil, err
 	}
-	i.mu.Lock()
-	i.marks = []string{i.id}
-	for _, address := range i.addresses {
-		if _, port, err := net.SplitHostPort(address); err == nil && publish.IsValid() {
-			i.marks = append(i.marks, port)
-		}
-	}
-	i.mu.Unlock()
+	i.known(i.publishedPorts()...)
 	if err := i.hold(); err != nil {
 		return nil, err
 	}
-	if spec.Setting.Network == platform.NetworkProxy && i.process != nil {
+	if i.spec.Setting.Network == platform.NetworkProxy && i.process != nil {
 		if err := i.proxied(); err != nil {
 			return nil, err
 		}
 	}
 	go i.watch()
 	return i, nil
+}
+
+// clear removes a container that nobody watches: at rest, started, or half made.
+func (i *instance) clear(ctx context.Context) error {
+	err := i.release(ctx)
+	if err != nil {
+		err = errors.Join(err, i.endProgram(ctx))
+	}
+	i.hangUp()
+	if err != nil {
+		return i.leftovers(err)
+	}
+	i.p.leave(i)
+	return nil
 }
 
 // newMark makes the label by which a thing of ours is told from one that took
@@ -130,7 +144,7 @@ func (i *instance) acquire(ctx context.Context, e platform.Entry, make func(cont
 	return ctx.Err()
 }
 
-// owned is one thing that Launch made.
+// owned is one thing that Create made.
 type owned struct {
 	entry platform.Entry
 	done  func()
@@ -213,26 +227,50 @@ func (i *instance) attach(ctx context.Context) error {
 	})
 }
 
+// ending is the engine's answer to the wait for a container's exit.
+type ending struct {
+	answer container.WaitResponse
+	err    error
+	at     time.Time
+}
+
 // awaitExit asks for the next exit, before the start: the program may be over
-// by the time that the start is answered.
+// by the time that the start is answered, and the moment of its end counts.
 func (i *instance) awaitExit(ctx context.Context) error {
 	waiting, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	i.stopWaiting = cancel
-	return i.p.call(ctx, "wait for container "+i.name, func(ctx context.Context) error {
+	var exited client.ContainerWaitResult
+	err := i.p.call(ctx, "wait for container "+i.name, func(ctx context.Context) error {
 		// The request outlives this call, so only its beginning is bounded.
 		unbind := context.AfterFunc(ctx, cancel)
-		i.exited = i.p.client.ContainerWait(waiting, i.id, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
+		exited = i.p.client.ContainerWait(waiting, i.id, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
 		if !unbind() {
 			return ctx.Err()
 		}
 		// An error comes at once or with the exit; a refusal is already there.
 		select {
-		case err := <-i.exited.Error:
+		case err := <-exited.Error:
 			return err
 		default:
 			return nil
 		}
 	})
+	if err != nil {
+		cancel()
+		return err
+	}
+	// Taken whether or not anybody asks: an answer that nobody takes would keep
+	// its connection for ever.
+	answered := make(chan ending, 1)
+	go func() {
+		select {
+		case answer := <-exited.Result:
+			answered <- ending{answer: answer, at: time.Now()}
+		case err := <-exited.Error:
+			answered <- ending{err: err, at: time.Now()}
+		}
+	}()
+	i.exited, i.stopWaiting = answered, cancel
+	return nil
 }
 
 // locate learns the first process' id and the addresses; a program that has

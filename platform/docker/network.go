@@ -115,6 +115,20 @@ func ownAddress(n *container.NetworkSettings) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
+// publishedPorts lists the host's ports on which the program's are published.
+func (i *instance) publishedPorts() []string {
+	if n := i.spec.Setting.Network; n != platform.NetworkProxy && n != platform.NetworkNAT {
+		return nil
+	}
+	var ports []string
+	for _, address := range i.addresses {
+		if _, port, err := net.SplitHostPort(address); err == nil {
+			ports = append(ports, port)
+		}
+	}
+	return ports
+}
+
 // proxies lists the docker-proxy processes that serve a host port.
 func proxies(hostPort string) []int {
 	var pids []int

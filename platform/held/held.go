@@ -1,7 +1,11 @@
 // Package held keeps what an instance holds of the host, each thing entered in
 // the ledger before it is made, with the way to release it written beside the
 // way to make it. It is how a launch that fails at any step, and a stop,
-// leave nothing.
+// leave nothing. It also keeps the order of an instance's life, from the
+// container at rest over its start to its stop, for every platform that creates.
+//
+// It makes nothing itself: what a thing is, and how it comes and goes, is the
+// platform's.
 package held
 
 import (
