@@ -61,13 +61,15 @@ type DocumentAnalysis struct {
 // DocumentCondition is one condition with its metrics and, but for those of no
 // baseline, their overheads.
 type DocumentCondition struct {
-	ID                string                      `json:"id"`
-	Label             string                      `json:"label"`
-	Platform          string                      `json:"platform"`
-	PlatformVersion   string                      `json:"platform_version"`
-	Setting           map[string]string           `json:"setting"`
-	Workload          string                      `json:"workload"`
-	Params            workload.Params             `json:"params"`
+	ID              string            `json:"id"`
+	Label           string            `json:"label"`
+	Platform        string            `json:"platform"`
+	PlatformVersion string            `json:"platform_version"`
+	Setting         map[string]string `json:"setting"`
+	Workload        string            `json:"workload"`
+	Params          workload.Params   `json:"params"`
+	// Factors are the levels of the study\'s own factors.
+	Factors           map[string]string           `json:"factors"`
 	Baseline          bool                        `json:"baseline"`
 	Image             DocumentImage               `json:"image"`
 	InForce           *platform.InForce           `json:"in_force"`
@@ -223,6 +225,9 @@ func documentCondition(c record.Condition) DocumentCondition {
 	}
 	if d.Params == nil {
 		d.Params = workload.Params{}
+	}
+	if d.Factors = c.Factors; d.Factors == nil {
+		d.Factors = map[string]string{}
 	}
 	return d
 }

@@ -67,6 +67,9 @@ type Condition struct {
 	Params   workload.Params
 	Platform string
 	Setting  platform.Setting
+	// Factors are the levels of the study's own factors, which are neither the
+	// platform's nor the program's: rate=4.
+	Factors  map[string]string
 	Baseline bool
 	Metrics  []workload.Metric
 	Image    string // digest

@@ -48,7 +48,7 @@ func example(id string) Run {
 			StageTwoBlocks: 9, Notes: []string{"docker left out: no engine"}, Ladder: true},
 		Host: Host{Hostname: "h", Kernel: "6.1", CPUs: 2, Mitigated: map[string]string{"meltdown": "PTI"}, Versions: map[string]string{"runc": "1.1.5"}},
 		Conditions: []Condition{
-			{ID: "redis@bare", Label: "bare", Workload: "redis", Params: workload.Params{"clients": "50"}, Platform: "bare",
+			{ID: "redis@bare", Label: "bare", Workload: "redis", Params: workload.Params{"clients": "50"}, Factors: map[string]string{"rate": "4"}, Platform: "bare",
 				Setting: platform.Setting{CPUs: 1.5, Storage: platform.StorageBind}, Baseline: true, Metrics: metrics, Image: "sha256:00", ImageRef: "redis", Packages: []string{"redis 7"}},
 			{ID: "redis@vm/oci", Label: "vm/oci", Workload: "redis", Platform: "vm/oci", Version: "runc 1.1.5",
 				Setting: platform.Setting{

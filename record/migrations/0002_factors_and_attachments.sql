@@ -1,3 +1,6 @@
+-- The levels of a study's own factors: "rate": "4".
+ALTER TABLE conditions ADD COLUMN factors_json TEXT NOT NULL DEFAULT '{}';
+
 -- What a trial yields besides numbers: a profile, a time line. data is as the
 -- media type says, compressed or not.
 
