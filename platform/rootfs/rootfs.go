@@ -121,10 +121,8 @@ var system = []string{"/proc", "/sys", "/dev"}
 
 // Build lays the file system out. On an error, [Remove] takes away what was made.
 func (p Plan) Build() (Tree, error) {
-	for _, d := range p.Data {
-		if !path.IsAbs(d) || path.Clean(d) == "/" {
-			return Tree{}, fmt.Errorf("data directory %q: want an absolute path below /", d)
-		}
+	if err := p.checkData(); err != nil {
+		return Tree{}, err
 	}
 	if info, err := os.Stat(p.Image.Root); err != nil || !info.IsDir() {
 		return Tree{}, fmt.Errorf("image %s: its root file system %s is not there: make the image again", p.Image.Name, p.Image.Root)
@@ -169,7 +167,7 @@ func (p Plan) buildOverlay(t Tree) (Tree, error) {
 			return t, err
 		}
 	}
-	if p.Storage == "" || p.Storage == platform.StorageLayer {
+	if p.inLayer() {
 		return t, nil
 	}
 	return p.addBinds(t, p.Data)
