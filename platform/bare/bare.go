@@ -50,7 +50,7 @@ type host struct {
 	options Options
 }
 
-var _ platform.Platform = (*host)(nil)
+var _ platform.Creator = (*host)(nil)
 
 // New gives the platform "bare".
 func New(o Options) platform.Platform { return &host{Bare, o} }
@@ -183,7 +183,15 @@ func (h *host) affinity(s platform.Setting) ([]int, error) {
 	return allowed[:int(s.CPUs)], nil
 }
 
-func (h *host) Launch(ctx context.Context, spec platform.Spec) (inst platform.Instance, err error) {
+// Launch implements [platform.Platform].
+func (h *host) Launch(ctx context.Context, spec platform.Spec) (platform.Instance, error) {
+	return held.Launch(ctx, h, spec)
+}
+
+// Create lays out the program's files and its group. The start, then, is what
+// bare metal has of one: a process that enters the group and the root and
+// executes the program. It returns when that has succeeded.
+func (h *host) Create(ctx context.Context, spec platform.Spec) (_ platform.Created, err error) {
 	if err := h.Supports(spec.Setting); err != nil {
 		return nil, err
 	}
@@ -195,19 +203,18 @@ func (h *host) Launch(ctx context.Context, spec platform.Spec) (inst platform.In
 	if err := process.Adopt(); err != nil {
 		return nil, err
 	}
-	things := held.New(h.options.Ledger)
+	c := &container{spec: spec, things: held.New(h.options.Ledger)}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, things.Drop(context.WithoutCancel(ctx)))
+			err = errors.Join(err, c.things.Drop(context.WithoutCancel(ctx)))
 		}
 	}()
-	p := place{options: h.options, platform: h.name, things: things}
+	p := place{options: h.options, platform: h.name, things: c.things}
 	tree, err := p.lay(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
-	group, err := h.makeGroup(ctx, things, spec)
-	if err != nil {
+	if c.group, err = h.makeGroup(ctx, c.things, spec); err != nil {
 		return nil, err
 	}
 	cpus, err := h.affinity(spec.Setting)
@@ -217,16 +224,53 @@ func (h *host) Launch(ctx context.Context, spec platform.Spec) (inst platform.In
 	if h.name == Cgroup {
 		cpus = nil // the cpuset holds them
 	}
-	o, err := orderFor(spec, tree.Root)
-	if err != nil {
+	if c.order, err = orderFor(spec, tree.Root); err != nil {
 		return nil, err
 	}
-	o.CPUs, o.Join, o.OOMScore = cpus, group.ProcessFiles(), platform.Surroundings.OOMScore
-	r, err := start(ctx, o, group, spec.Stdout, spec.Stderr)
-	if err != nil {
+	c.order.CPUs, c.order.Join, c.order.OOMScore = cpus, c.group.ProcessFiles(), platform.Surroundings.OOMScore
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return follow(r, group, things, spec, time.Now()), nil
+	return held.NewCreated(held.Steps{ID: spec.Name, Start: c.start, Hold: c.take, Clear: c.clear}), nil
+}
+
+// container is a program that is laid out, from then until an instance stands
+// for it; bare metal has the word from those it is compared with.
+type container struct {
+	spec   platform.Spec
+	group  cgroup.Group
+	things *held.Things
+	order  order
+
+	running  *running  // nil until it is
+	began    time.Time // when it was executed
+	instance *instance // nil until it is followed
+}
+
+func (c *container) start(ctx context.Context) error {
+	r, err := start(ctx, c.order, c.group, c.spec.Stdout, c.spec.Stderr)
+	if err != nil {
+		return err
+	}
+	c.running, c.began = r, time.Now()
+	return nil
+}
+
+func (c *container) take(context.Context) (platform.Instance, error) { return c.follow(), nil }
+
+// follow is done once: there is one status to take.
+func (c *container) follow() *instance {
+	if c.instance == nil {
+		c.instance = follow(c.running, c.group, c.things, c.spec, c.began)
+	}
+	return c.instance
+}
+
+func (c *container) clear(ctx context.Context) error {
+	if c.running != nil {
+		return c.follow().Stop(ctx)
+	}
+	return c.things.Drop(ctx)
 }
 
 // place is where a program's files are laid out.

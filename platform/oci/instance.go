@@ -47,7 +47,7 @@ func (l *launch) follow() *instance {
 	if l.address.IsValid() {
 		i.address = l.address.String()
 	}
-	l.init = nil // reaped and closed here from now on
+	l.init, l.followed = nil, true // reaped and closed here from now on
 	go i.reap(l.began)
 	return i
 }

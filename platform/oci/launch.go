@@ -19,7 +19,8 @@ import (
 	"tare/platform/rootfs"
 )
 
-// launch is one launch under way: each step takes what it makes into things.
+// launch is one container, from its making until an instance stands for it:
+// each step takes what it makes into things.
 type launch struct {
 	*oci
 	spec   platform.Spec
@@ -32,9 +33,13 @@ type launch struct {
 	netns   string
 	address netip.Addr // zero where no client of the host reaches it
 
+	streams        streams // the program's ends, until it has them
 	stdout, stderr *process.Output
-	began          time.Time       // when the runtime was called
-	init           *process.Handle // the program
+	caller         *caller
+
+	began    time.Time       // when the runtime was called; zero before
+	init     *process.Handle // the program, from when it is known until the instance has it
+	followed bool            // the instance has it
 }
 
 func (l *launch) layFiles(ctx context.Context) error {
@@ -78,8 +83,8 @@ func limitsOf(s platform.Setting) cgroup.Limits {
 	return l
 }
 
-// run writes the bundle and lets the runtime start the program.
-func (l *launch) run(ctx context.Context) error {
+// layBundle finds the program and its user, and writes the configuration.
+func (l *launch) layBundle(context.Context) error {
 	env := l.spec.Environment()
 	// Runtimes word this differently; found here, the error is the same everywhere.
 	if _, err := process.LookPath(l.tree.Root, l.spec.Dir, l.spec.Args[0], process.SearchPath(env)); err != nil && !l.inBind(l.spec.Args[0]) {
@@ -98,12 +103,7 @@ func (l *launch) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := writeConfig(l.dir, config); err != nil {
-		return err
-	}
-	return l.things.Take(ctx, platform.Entry{Platform: l.Name(), Kind: container, ID: l.spec.Name}, func() error {
-		return l.startProgram(ctx)
-	}, l.end)
+	return writeConfig(l.dir, config)
 }
 
 // inBind reports whether a program named by its path lies in a directory that
@@ -117,35 +117,53 @@ func (l *launch) inBind(program string) bool {
 	return false
 }
 
-func (l *launch) startProgram(ctx context.Context) (err error) {
-	var s streams
-	if s.stdout, l.stdout, err = process.NewOutput(l.spec.Stdout); err != nil {
+// readyRuntime enters what the runtime will make, and readies what its call needs.
+func (l *launch) readyRuntime(ctx context.Context) error {
+	return l.things.Take(ctx, platform.Entry{Platform: l.Name(), Kind: container, ID: l.spec.Name}, func() (err error) {
+		if l.streams.stdout, l.stdout, err = process.NewOutput(l.spec.Stdout); err != nil {
+			return err
+		}
+		if l.streams.stderr, l.stderr, err = process.NewOutput(l.spec.Stderr); err != nil {
+			return err
+		}
+		l.caller, err = l.newCaller()
 		return err
-	}
-	if s.stderr, l.stderr, err = process.NewOutput(l.spec.Stderr); err != nil {
-		_ = s.stdout.Close()
-		return err
-	}
-	starting := l.start(ctx, s)
-	_ = s.Close() // the program has them now
-	// Whatever else went wrong, a process that was started is ours to reap.
-	var opening error
-	if l.init == nil {
-		opening = l.openProgram()
-	}
+	}, l.end)
+}
+
+// start lets the runtime start the program.
+func (l *launch) start(ctx context.Context) error {
+	starting := l.run(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("starting %s: %w", l.spec.Args[0], ctx.Err())
 	case starting != nil:
 		return fmt.Errorf("%s could not start %s: %w", l.runtime, l.spec.Args[0], starting)
-	case opening != nil:
-		return opening
 	}
-	if l.sandboxed() {
-		return nil
-	}
-	return awaitProgram(ctx, l.init.PID, l.runtime)
+	return nil
 }
+
+// take takes hold of what the runtime has started, and holds it to its setting.
+func (l *launch) take(ctx context.Context) (platform.Instance, error) {
+	l.streams.drop() // the program has them now
+	if l.init == nil {
+		if err := l.openProgram(); err != nil {
+			return nil, err
+		}
+	}
+	if !l.sandboxed() {
+		if err := awaitProgram(ctx, l.init.PID, l.runtime); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.verify(ctx); err != nil {
+		return nil, err
+	}
+	return l.follow(), nil
+}
+
+// clear removes a container that no instance stands for.
+func (l *launch) clear(ctx context.Context) error { return l.things.Drop(ctx) }
 
 // openProgram takes hold of the process that the runtime noted.
 func (l *launch) openProgram() error {
@@ -166,9 +184,12 @@ func (l *launch) openProgram() error {
 	return err
 }
 
-// end is the release of what startProgram makes: it ends the program, reaps it
-// and lets the runtime forget it.
+// end is the release of what the runtime makes, and of what its call needs: it
+// ends the program, reaps it and lets the runtime forget it.
 func (l *launch) end(ctx context.Context) error {
+	l.caller.dismiss()
+	l.streams.drop()
+	l.findLost()
 	first := 0
 	if l.init != nil {
 		first = l.init.PID
@@ -191,6 +212,19 @@ func (l *launch) end(ctx context.Context) error {
 		}
 	}
 	return errors.Join(append(errs, l.delete(ctx, l.spec.Name))...)
+}
+
+// findLost finds the process that was started, and that no instance stands
+// for: whatever else went wrong, it is ours to reap. Where the runtime has
+// reaped it itself, another may have its id by now.
+func (l *launch) findLost() {
+	if l.init != nil || l.followed || l.began.IsZero() || l.openProgram() != nil {
+		return
+	}
+	if stat, err := procfs.Host.Process(l.init.PID).Stat(); err != nil || stat.Parent != os.Getpid() {
+		_ = l.init.Close()
+		l.init = nil
+	}
 }
 
 // execBound is how long a runtime's process may take to become the program

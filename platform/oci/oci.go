@@ -5,8 +5,9 @@
 // namespaces, capabilities, system call filter, masked paths and mounts (those
 // of the Docker engine, see spec.go), so that what is weighed against an
 // engine is the engine. The root file system, the cgroup and the network are
-// made here, before the runtime starts; the runtime's own part is one command
-// that starts the program and ends. The program is then this program's child.
+// made here, before the runtime starts; the runtime's own part is one command,
+// or two ([Verbs]), and ends when the program has begun. The program is then
+// this program's child.
 package oci
 
 import (
@@ -50,7 +51,7 @@ type oci struct {
 	hidden []string
 }
 
-var _ platform.Platform = (*oci)(nil)
+var _ platform.Creator = (*oci)(nil)
 
 // New gives the platform "oci:RUNTIME" for a runtime on PATH.
 func New(runtime string, o Options) platform.Platform { return &oci{runtime: runtime, options: o} }
@@ -172,7 +173,16 @@ func (p *oci) Prepare(ctx context.Context, img image.Image) error {
 // Release has nothing to remove.
 func (p *oci) Release(context.Context) error { return nil }
 
-func (p *oci) Launch(ctx context.Context, spec platform.Spec) (inst platform.Instance, err error) {
+// Launch implements [platform.Platform].
+func (p *oci) Launch(ctx context.Context, spec platform.Spec) (platform.Instance, error) {
+	return held.Launch(ctx, p, spec)
+}
+
+// Create lays out everything that the runtime finds when it is called: files,
+// cgroup, network, the bundle's configuration, the program's streams, and a
+// thread that sees of the host what the runtime can bear. The runtime itself
+// is not called: what it does to a container at rest, by [Verbs], is the start.
+func (p *oci) Create(ctx context.Context, spec platform.Spec) (_ platform.Created, err error) {
 	if err := p.Supports(spec.Setting); err != nil {
 		return nil, err
 	}
@@ -191,19 +201,21 @@ func (p *oci) Launch(ctx context.Context, spec platform.Spec) (inst platform.Ins
 	if err := process.Adopt(); err != nil {
 		return nil, err
 	}
-	things := held.New(p.options.Ledger)
+	l := &launch{oci: p, spec: spec, things: held.New(p.options.Ledger)}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, things.Drop(context.WithoutCancel(ctx)))
+			err = errors.Join(err, l.clear(context.WithoutCancel(ctx)))
 		}
 	}()
-	l := launch{oci: p, spec: spec, things: things}
-	for _, step := range []func(context.Context) error{l.layFiles, l.makeGroup, l.makeNetwork, l.run, l.verify} {
+	for _, step := range []func(context.Context) error{l.layFiles, l.makeGroup, l.makeNetwork, l.layBundle, l.readyRuntime} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return l.follow(), nil
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return held.NewCreated(held.Steps{ID: spec.Name, Start: l.start, Hold: l.take, Clear: l.clear}), nil
 }
 
 // Remove removes what an entry of the ledger names.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -93,15 +94,81 @@ func (s streams) Stdin() io.WriteCloser { return nil }
 func (s streams) Stdout() io.ReadCloser { return nil }
 func (s streams) Stderr() io.ReadCloser { return nil }
 
+// drop closes what of them is open still.
+func (s streams) drop() {
+	for _, f := range []*os.File{s.stdout, s.stderr} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// caller is a thread that waits to start the runtime, so that a start need not
+// wait for the thread: where the runtime must not see some of the host's
+// mounts, making it takes a mount namespace.
+type caller struct {
+	work  chan func() error
+	ended chan error
+	once  sync.Once
+}
+
+func (p *oci) newCaller() (*caller, error) {
+	c := &caller{work: make(chan func() error), ended: make(chan error, 1)}
+	ready := make(chan struct{})
+	go func() {
+		c.ended <- p.call(func() error {
+			close(ready)
+			if f, ok := <-c.work; ok {
+				return f()
+			}
+			return nil
+		})
+	}()
+	select {
+	case <-ready:
+		return c, nil
+	case err := <-c.ended:
+		return nil, err
+	}
+}
+
+// do has the thread run f, which it does once.
+func (c *caller) do(f func() error) error {
+	c.work <- f
+	return <-c.ended
+}
+
+// dismiss lets the thread end, if it has not been called.
+func (c *caller) dismiss() {
+	if c != nil {
+		c.once.Do(func() { close(c.work) })
+	}
+}
+
 // leavesItsChild names the runtimes whose "run --detach" ends without waiting
 // for the program, however soon that ends, so that its status is ours to take.
 // Others may reap it themselves (crun 1.8.1 does): they are told to create and
 // to start, and have ended when the program begins.
 var leavesItsChild = map[string]bool{"runc": true}
 
-// start runs the bundle's program and returns when the runtime says that it
-// runs. The runtime's complaint, if any, is the error.
-func (l *launch) start(ctx context.Context, s streams) error {
+// Verbs are the runtime's own commands, with their flags, by which a start is
+// made here; besides, each is told the container's id, the runtime's notes and
+// log, and the first the bundle and the file for the process' id.
+//
+// It is the shortest way of each runtime that leaves the program's exit status
+// to be taken: one command where the runtime's "run --detach" does, two where it
+// does not. (An engine's shim always calls two.) Who compares a start with one
+// made by hand uses the same.
+func Verbs(runtime string) []string {
+	if leavesItsChild[filepath.Base(runtime)] {
+		return []string{"run --detach"}
+	}
+	return []string{"create", "start"}
+}
+
+// run has the runtime start the bundle's program and returns when it says
+// that it runs. The runtime's complaint, if any, is the error.
+func (l *launch) run(ctx context.Context) error {
 	ctx, cancel := unhurried(ctx)
 	defer cancel()
 	log := filepath.Join(l.dir, "log.json")
@@ -109,9 +176,9 @@ func (l *launch) start(ctx context.Context, s streams) error {
 	if l.sandboxed() {
 		client.ExtraArgs = append(slices.Clone(client.ExtraArgs), sandboxNetwork(l.spec.Setting.Network))
 	}
-	options := &runc.CreateOpts{IO: s, PidFile: pidFile(l.dir)}
+	options := &runc.CreateOpts{IO: l.streams, PidFile: pidFile(l.dir)}
 	id := l.spec.Name
-	err := l.call(func() error {
+	err := l.caller.do(func() error {
 		l.began = time.Now()
 		if leavesItsChild[filepath.Base(l.runtime)] {
 			options.Detach = true
