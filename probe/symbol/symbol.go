@@ -1,0 +1,204 @@
+// Package symbol tells the functions of ELF files: programs, libraries, with or
+// without a symbol table.
+//
+// It reads the symbol table, the dynamic symbols, and Go's line table, which
+// stripped Go programs keep because the Go runtime itself needs it. It reads no
+// DWARF, so functions that were inlined are part of those that they were inlined
+// into, and it does not demangle. Formats: the ELF specification, and for Go's
+// table src/internal/abi/symtab.go and src/cmd/link/internal/ld/pcln.go.
+package symbol
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"sort"
+)
+
+// File is the functions of one ELF file. It holds no descriptor, and may be
+// asked by several goroutines.
+type File struct {
+	// BuildID is the GNU build id, empty where the file has none.
+	BuildID []byte
+	// Go: it has a Go line table.
+	Go bool
+
+	segments  []segment
+	functions []function // sorted by address, one an address
+	goTable   *lineTable
+}
+
+// segment is where a part of the file comes to lie.
+type segment struct {
+	offset, size, address uint64
+}
+
+// function is one function; size 0 means that it reaches up to the next one.
+type function struct {
+	address, size uint64
+	name          string
+}
+
+// Open reads the file at path.
+func Open(path string) (*File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	file, err := Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("symbols of %s: %w", path, err)
+	}
+	return file, nil
+}
+
+// Read reads a file. A file without any symbol is no error: it knows no
+// function.
+func Read(r io.ReaderAt) (*File, error) {
+	e, err := elf.NewFile(r)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{BuildID: buildID(e)}
+	for _, p := range e.Progs {
+		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 {
+			f.segments = append(f.segments, segment{p.Off, p.Filesz, p.Vaddr})
+		}
+	}
+	// Errors mean that a table is not there, or damaged: the others may do.
+	static, _ := e.Symbols()
+	dynamic, _ := e.DynamicSymbols()
+	f.functions = functions(static, dynamic)
+	f.goTable = findLineTable(e, f.functions)
+	f.Go = f.goTable != nil
+	return f, nil
+}
+
+// OpenBuildID reads nothing but the build id of the file at path.
+func OpenBuildID(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	e, err := elf.NewFile(f)
+	if err != nil {
+		return nil, err
+	}
+	return buildID(e), nil
+}
+
+// functions merges tables; of several names at one address the first stays,
+// but one with a size before one without.
+func functions(tables ...[]elf.Symbol) []function {
+	var all []function
+	for _, table := range tables {
+		for _, s := range table {
+			kind := elf.ST_TYPE(s.Info)
+			if (kind != elf.STT_FUNC && kind != elf.STT_GNU_IFUNC && kind != elf.STT_NOTYPE) || s.Section == elf.SHN_UNDEF || s.Value == 0 || s.Name == "" {
+				continue
+			}
+			// Without a type they are labels of assembly code, where they have a
+			// size, and marks of sections where not.
+			if kind == elf.STT_NOTYPE && s.Size == 0 {
+				continue
+			}
+			all = append(all, function{s.Value, s.Size, s.Name})
+		}
+	}
+	sort.SliceStable(all, func(i, j int) bool {
+		if all[i].address != all[j].address {
+			return all[i].address < all[j].address
+		}
+		return all[i].size > 0 && all[j].size == 0
+	})
+	kept := all[:0]
+	for _, f := range all {
+		if len(kept) > 0 && kept[len(kept)-1].address == f.address {
+			continue
+		}
+		kept = append(kept, f)
+	}
+	return kept
+}
+
+// Function names the function that the byte at an offset of the file is of.
+// What a process has at an address is found at the offset
+//
+//	address - mapping's address + mapping's offset
+//
+// wherever the file is mapped, be it position independent or not.
+func (f *File) Function(offset uint64) (string, bool) {
+	address, ok := f.address(offset)
+	if !ok {
+		return "", false
+	}
+	i := sort.Search(len(f.functions), func(i int) bool { return f.functions[i].address > address }) - 1
+	if i >= 0 {
+		if s := f.functions[i]; s.size == 0 || address < s.address+s.size {
+			// A symbol without a size says where something begins, and Go's
+			// table, where it covers the place, what it is.
+			if name, found := f.goTable.function(address); s.size == 0 && found {
+				return name, true
+			}
+			return s.name, true
+		}
+	}
+	return f.goTable.function(address)
+}
+
+// address is where the byte at an offset of the file lies when it is loaded
+// where it was linked to.
+func (f *File) address(offset uint64) (uint64, bool) {
+	for _, s := range f.segments {
+		if offset >= s.offset && offset-s.offset < s.size {
+			return offset - s.offset + s.address, true
+		}
+	}
+	return 0, false
+}
+
+// buildID finds the GNU build id among the notes.
+func buildID(e *elf.File) []byte {
+	for _, p := range e.Progs {
+		if p.Type != elf.PT_NOTE || p.Filesz > 1<<16 {
+			continue
+		}
+		notes := make([]byte, p.Filesz)
+		if _, err := p.ReadAt(notes, 0); err != nil {
+			continue
+		}
+		if id := gnuNote(notes, e.ByteOrder); id != nil {
+			return id
+		}
+	}
+	return nil
+}
+
+const noteGNUBuildID = 3
+
+func gnuNote(notes []byte, order binary.ByteOrder) []byte {
+	for len(notes) >= 12 {
+		name, desc := uint64(order.Uint32(notes)), uint64(order.Uint32(notes[4:]))
+		kind := order.Uint32(notes[8:])
+		notes = notes[12:]
+		atDesc := (name + 3) &^ 3
+		next := atDesc + (desc+3)&^3
+		if atDesc+desc > uint64(len(notes)) {
+			return nil
+		}
+		if kind == noteGNUBuildID && bytes.Equal(notes[:name], []byte("GNU\x00")) && desc > 0 {
+			return bytes.Clone(notes[atDesc : atDesc+desc])
+		}
+		notes = notes[min(next, uint64(len(notes))):]
+	}
+	return nil
+}
+
+// Key is a build id as text, for maps and messages.
+func Key(buildID []byte) string { return hex.EncodeToString(buildID) }
