@@ -9,8 +9,9 @@
 //	}
 //
 // Settings that a platform refuses as *platform.Unsupported are passed over;
-// those that it takes must be in force, by the kernel's own word. After each
-// test the host is searched for what the instance left.
+// those that it takes must be in force, by the kernel's own word. A platform
+// that is a [platform.Creator] is tested as one, too. After each test the host
+// is searched for what the instance left.
 //
 // The suite knows nothing of how a platform works, and measures nothing.
 package conformance
@@ -59,10 +60,7 @@ func Run(t *testing.T, newPlatform func(t *testing.T, ledger platform.Ledger) pl
 			t.Errorf("this program has %d children, of which the suite left some: %v", len(now), now)
 		}
 	})
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, suite)
-	}{
+	tests := []test{
 		{"Name", testName},
 		{"PrepareTwice", testPrepareTwice},
 		{"ExitStatus", testExitStatus},
@@ -90,9 +88,19 @@ func Run(t *testing.T, newPlatform func(t *testing.T, ledger platform.Ledger) pl
 		{"LedgerRefuses", testLedgerRefuses},
 		{"Crash", testCrash},
 		{"RemoveSparesOthers", testRemoveSparesOthers},
-	} {
+	}
+	if _, ok := newPlatform(t, &book{t: t}).(platform.Creator); ok {
+		tests = append(tests, creating...)
+	}
+	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, s) })
 	}
+}
+
+// test is one of the suite's.
+type test struct {
+	name string
+	run  func(*testing.T, suite)
 }
 
 // stage is one platform over one watched ledger, for one test.
@@ -226,12 +234,16 @@ func (l *lines) Write(p []byte) (int, error) {
 	return n, err
 }
 
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 func (l *lines) await(st *stage, want string) {
 	st.Helper()
 	for {
-		l.mu.Lock()
-		text := l.text.String()
-		l.mu.Unlock()
+		text := l.String()
 		if strings.Contains(text, want) {
 			return
 		}
