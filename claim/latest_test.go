@@ -1,0 +1,129 @@
+package claim_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/claim"
+	"tare/record"
+)
+
+// shelf is a store of runs, newest first; it tells which were read.
+type shelf struct {
+	runs   []record.Run
+	read   []string
+	pruned string
+	broken error
+}
+
+func (s *shelf) Runs() ([]record.Run, error) { return s.runs, s.broken }
+
+func (s *shelf) Run(id string) (record.Run, error) {
+	s.read = append(s.read, id)
+	if id == s.pruned {
+		return record.Run{}, &record.NotFound{ID: id}
+	}
+	for _, r := range s.runs {
+		if r.ID == id {
+			return r, nil
+		}
+	}
+	return record.Run{}, errors.New("no such run")
+}
+
+// speaking judges by a table of verdicts, by run.
+func speaking(verdicts map[string][]claim.Judgement) map[string]claim.Judge {
+	return map[string]claim.Judge{"startup": func(r record.Run) []claim.Judgement { return verdicts[r.ID] }}
+}
+
+func latest(t *testing.T, s *shelf, judges map[string]claim.Judge) (map[string]claim.Judgement, []string) {
+	t.Helper()
+	found, notes, err := claim.Latest(s, judges, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found, notes
+}
+
+func TestLatestTakesTheNewestRunThatJudges(t *testing.T) {
+	old, middle, recent := finished("startup-1", noon), finished("startup-2", noon.Add(time.Hour)), finished("startup-3", noon.Add(2*time.Hour))
+	s := &shelf{runs: []record.Run{recent, middle, old}}
+	found, notes := latest(t, s, speaking(map[string][]claim.Judgement{
+		"startup-1": {judgement("S1.1", claim.Refuted), judgement("S1.3", claim.Refuted)},
+		"startup-2": {judgement("S1.1", claim.Confirmed)},
+		"startup-3": {judgement("S1.4", claim.Inconclusive)},
+	}))
+	for id, want := range map[string]struct {
+		verdict claim.Verdict
+		run     string
+	}{"S1.1": {claim.Confirmed, "startup-2"}, "S1.3": {claim.Refuted, "startup-1"}, "S1.4": {claim.Inconclusive, "startup-3"}} {
+		if got := found[id]; got.Verdict != want.verdict || got.Run != want.run {
+			t.Errorf("%s is %s by %s, want %s by %s", id, got.Verdict, got.Run, want.verdict, want.run)
+		}
+	}
+	if _, judged := found["S1.2"]; judged || len(found) != 3 || len(notes) != 0 {
+		t.Errorf("judged %d claims, S1.2 among them %t, notes %q", len(found), judged, notes)
+	}
+}
+
+func TestLatestPassesOverOtherRuns(t *testing.T) {
+	for name, edit := range map[string]func(*record.Run){
+		"of another host":    func(r *record.Run) { r.Host.Hostname = "elsewhere" },
+		"of other CPUs":      func(r *record.Run) { r.Host.CPUs = 4 },
+		"of another CPU":     func(r *record.Run) { r.Host.CPUModel = "Xeon" },
+		"of another virtual": func(r *record.Run) { r.Host.Virtual = "none" },
+		"interrupted":        func(r *record.Run) { r.Status = record.Interrupted },
+		"running":            func(r *record.Run) { r.Status = record.Running },
+		"failed":             func(r *record.Run) { r.Status = record.Failed },
+		"imported":           func(r *record.Run) { r.Status = record.Imported },
+		"of another study":   func(r *record.Run) { r.Study = "weigh" },
+	} {
+		run := finished("startup-1", noon)
+		edit(&run)
+		s := &shelf{runs: []record.Run{run}}
+		found, _ := latest(t, s, speaking(map[string][]claim.Judgement{"startup-1": {judgement("S1.1", claim.Confirmed)}}))
+		if len(found) != 0 || len(s.read) != 0 {
+			t.Errorf("%s: judged %v, read %v", name, found, s.read)
+		}
+	}
+}
+
+// A run is megabytes: one that can add nothing is not read.
+func TestLatestReadsNoMoreThanItNeeds(t *testing.T) {
+	all := []claim.Judgement{judgement("S1.1", claim.Confirmed), judgement("S1.2", claim.Confirmed), judgement("S1.3", claim.Confirmed), judgement("S1.4", claim.Confirmed)}
+	s := &shelf{runs: []record.Run{finished("startup-2", noon.Add(time.Hour)), finished("startup-1", noon)}}
+	latest(t, s, speaking(map[string][]claim.Judgement{"startup-2": all, "startup-1": all}))
+	if !slices.Equal(s.read, []string{"startup-2"}) {
+		t.Errorf("read %q, though the first judges all", s.read)
+	}
+}
+
+func TestLatestSaysWhatHasChangedSince(t *testing.T) {
+	run := finished("startup-1", noon)
+	run.Host.Kernel, run.Host.THP, run.Host.Memory = "6.17", "", 1<<30
+	found, _ := latest(t, &shelf{runs: []record.Run{run}}, speaking(map[string][]claim.Judgement{"startup-1": {judgement("S1.1", claim.Confirmed)}}))
+	if want := []string{"kernel 6.17 then, 6.18 now", "huge pages none then, madvise now"}; !slices.Equal(found["S1.1"].Since, want) {
+		t.Errorf("since then: %q, want %q", found["S1.1"].Since, want)
+	}
+}
+
+func TestLatestGoesOnWithoutABrokenRun(t *testing.T) {
+	s := &shelf{pruned: "startup-3", runs: []record.Run{finished("startup-3", noon.Add(2*time.Hour)), finished("startup-2", noon.Add(time.Hour)), finished("startup-1", noon)}}
+	found, notes := latest(t, s, speaking(map[string][]claim.Judgement{
+		"startup-3": {judgement("S1.1", claim.Refuted)},
+		"startup-2": {judgement("S9.9", claim.Confirmed)},
+		"startup-1": {judgement("S1.1", claim.Confirmed), judgement("S4.1", claim.Confirmed)},
+	}))
+	if found["S1.1"].Run != "startup-1" || len(found) != 1 {
+		t.Errorf("judged %v", found)
+	}
+	if len(notes) != 2 || !strings.Contains(notes[0], "startup-2") || !strings.Contains(notes[1], "S4.1") {
+		t.Errorf("notes %q, want one of startup-2 and one of S4.1", notes)
+	}
+	if _, _, err := claim.Latest(&shelf{broken: errors.New("unreadable")}, speaking(nil), here); err == nil {
+		t.Error("an unreadable store is no error")
+	}
+}

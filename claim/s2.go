@@ -1,0 +1,122 @@
+package claim
+
+// pinning is the source of S2.1 to S2.10.
+var pinning = Paper{
+	Key:   "S2",
+	Name:  "The art of CPU-pinning 2020",
+	Title: "The Art of CPU-Pinning: Evaluating and Improving the Performance of Virtualization and Containerization Platforms",
+	Kind:  "arXiv:2006.02055",
+	Year:  2020,
+	Bench: "112 cores as the host counts them (4 Xeon, 56 cores of two threads), 384 GB, two disks in RAID1, Linux 5.4, Docker 19.03, QEMU 2.11 with KVM; 20 runs (web: 6), means with 95 % intervals in pictures.",
+}
+
+// In this file BM is bare metal, VM a virtual machine, CN a container on bare
+// metal and VMCN one in a VM, as there; vanilla is a CPU quota, pinned a cpuset.
+
+var s2 = []Claim{
+	{
+		ID: "S2.1", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--workload", "ffmpeg"},
+		Short: "for computing, pinning helps containers and not VMs",
+		Says:  "A program that only computes loses a factor of two or more in a virtual machine of any size, pinned or not; a container inside one loses more, the less the larger it is; a pinned container on bare metal loses least of all, and pinning helps there alone.",
+		Published: []Figure{
+			atLeast("VM over BM", 2, "times"), exactly("VMCN over BM, greatest", 4, "times"), exactly("VMCN over BM, least", 1, "times"),
+		},
+		Remark:        "Video transcoding on 2, 4, 8 and 16 cores.",
+		Inconsistency: "VMCN is said to fall to 1 times bare metal while the VM stays at 2 times or more, and both are said to meet at 16 cores. The guest's CPU model is not told; a default one lacks the vector instructions that alone may make such a factor. Bare metal was sized by a boot-time limit of CPUs, the others by quota or cpuset.",
+		HowJudged:     "Run time over bare metal's of the same size, paired within blocks. Confirmed where at every size VM lies wholly at 2 times or above, pinned CN below vanilla CN and below VM, intervals apart, and pinned VM is equivalent to vanilla VM within 5 %; refuted where VM lies wholly below 2 times or pinning the VM gains wholly more than 5 %. Inconclusive where no VM with hardware support ran; the guest's CPU model is named, and both are tried.",
+		Limits:        []Figure{atLeast("VM over BM", 2, "times"), exactly("pinning does nothing", 5, "%")},
+	},
+	{
+		ID: "S2.2", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--workload", "mpi-search"},
+		Short:     "for communicating ranks containers cost more than VMs",
+		Says:      "Ranks that communicate more than they compute lose most in containers on bare metal, less in containers inside a VM, and least in a VM alone, which is on a par with bare metal from 8 cores on; the gap shrinks with more cores while its ratio stays.",
+		Published: []Figure{exactly("cores from which VM is as BM", 8, "")},
+		Remark:    "Times are in a picture, for 2 to 64 cores.",
+		HowJudged: "Run time over bare metal's by size. Confirmed where at every size CN and VMCN lie above VM, intervals apart, and VM is within 5 % of bare metal from 8 cores on; refuted where CN lies wholly below VM at most sizes. Inconclusive on hosts of fewer than 8 cores, or without a VM with hardware support.",
+		Limits:    []Figure{exactly("on a par", 5, "%"), atLeast("cores", 8, "")},
+	},
+	{
+		ID: "S2.3", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--workload", "wordpress"},
+		Short:         "for a web site vanilla containers cost most, pinned least",
+		Says:          "A web site loses most in small vanilla containers, twice bare metal's time on 2 cores and ever less on more; pinned containers lose least; containers in a VM lose a little less than the VM alone, and a pinned VM less than a vanilla one.",
+		Published:     []Figure{exactly("vanilla CN over BM, 2 cores", 2, "times")},
+		Remark:        "1,000 requests at once; other ratios are in a picture.",
+		Inconsistency: "With vanilla containers at 2 times bare metal and 2.4 times the VM (S2.5), the VM on 2 cores would be faster than bare metal, which the rest of the text denies.",
+		HowJudged:     "Mean response time over bare metal's of the same size, paired within blocks. Confirmed where on the smallest size vanilla CN is the highest and pinned CN the lowest of all, intervals apart, and vanilla CN's ratio falls with size; refuted where vanilla CN is wholly below 1.2 times bare metal on 2 cores, or pinned CN not the lowest. Without a VM with hardware support only the containers' part is judged, and the verdict is qualified.",
+		Limits:        []Figure{atLeast("vanilla CN over BM, 2 cores", 1.2, "times")},
+	},
+	{
+		ID: "S2.4", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--workload", "cassandra"},
+		Short:         "pinned, a busy database is faster than on bare metal",
+		Says:          "A database under heavy load loses a factor of 3.5 or more in small vanilla containers; up to 16 cores every pinned platform is faster than bare metal, the pinned container most; from 32 cores on pinning changes nothing, and platforms with a VM lose to bare metal.",
+		Published:     []Figure{atLeast("vanilla CN over BM", 3.5, "times"), exactly("cores up to which pinned beats BM", 16, ""), exactly("cores from which pinning does nothing", 32, "")},
+		Remark:        "1,000 operations in one second by 100 threads, a quarter of them writes; ratios are in a picture.",
+		Inconsistency: "The 2-core machine thrashed and was left out, yet S2.5 gives a ratio for it.",
+		HowJudged:     "Mean response time over bare metal's of the same size, paired within blocks. Confirmed where at up to 16 cores pinned CN lies wholly below bare metal and vanilla CN wholly at 3.5 times or above on the smallest size; refuted where pinned CN lies wholly above bare metal or vanilla CN wholly below 1.2 times it. Qualified where only part of the sizes can be run.",
+		Limits:        []Figure{atLeast("vanilla CN over BM", 3.5, "times"), atLeast("vanilla CN over BM, at the least", 1.2, "times"), exactly("cores", 16, "")},
+	},
+	{
+		ID: "S2.5", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms"},
+		Short:         "a platform's cost is its type's plus its size's",
+		Says:          "What a platform costs has two parts: one of its type, whose ratio is the same at all sizes and which pinning does not touch, and one of its size, which only vanilla containers have, which shrinks as they get more cores, and which pinning removes.",
+		Published:     []Figure{exactly("vanilla CN over VM, WordPress, 2 cores", 2.4, "times"), exactly("vanilla CN over VM, Cassandra, 2 cores", 3.7, "times")},
+		Inconsistency: "3.7 times on 2 cores is for Cassandra, whose results on 2 cores were left out (S2.4); and 2.4 times for WordPress does not go with its 2 times bare metal (S2.3).",
+		HowJudged:     "The ratios of all workloads over sizes, fitted with and without a term for size. Confirmed where the term's interval holds 0 for VM and pinned CN and lies wholly below 0 for vanilla CN, in every workload; refuted where vanilla CN has none in any workload, or pinned CN has one in every; qualified in between.",
+		Limits:        []Figure{exactly("no effect of size", 0, "")},
+	},
+	{
+		ID: "S2.6", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--workload", "ffmpeg"},
+		Short:         "the same container costs more on a larger host",
+		Says:          "A container of 16 cores loses more on a host that has many more cores than on one that has just these; pinning makes no difference to that.",
+		Published:     []Figure{exactly("small host, container's share", 1, "of the cores"), exactly("large host, container's share", 0.14, "of the cores")},
+		Remark:        "Times are in a picture; two hosts of 16 and 112 cores.",
+		Inconsistency: "The 112 cores are 56 with two threads each, which the container's share counts alike.",
+		HowJudged:     "Overhead of one container's size while the rest of the host's CPUs are on line against off line, paired within blocks (--disruptive). Confirmed where the overhead is larger with more CPUs on line, with its interval, and pinned against vanilla within 2 %; refuted where it is equivalent within 2 %.",
+		Limits:        []Figure{exactly("smallest effect", 2, "%")},
+	},
+	{
+		ID: "S2.7", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms"},
+		Short: "how large a share of the host a container should have",
+		Says:  "The cost of size vanishes once a container has a certain share of the host's cores: a small one for computing, twice that for input and output, four times that for very much of it.",
+		Published: []Figure{
+			between("computing", 0.07, 0.14, "of the cores"), between("input and output", 0.14, 0.28, "of the cores"), between("much input and output", 0.28, 0.57, "of the cores"),
+		},
+		Remark:        "8 to 16, 16 to 32 and 32 to 64 of 112 cores.",
+		Inconsistency: "The shares are of 112 threads on 56 cores, and are read from one host's pictures.",
+		HowJudged:     "The least share at which vanilla CN is within 10 % of bare metal, by workload. Confirmed where its interval lies in the published band for each of the three kinds; qualified where the order of the kinds is as published and a band is not; refuted where the order is otherwise. Inconclusive on hosts of fewer than 8 cores, which have too few shares to try.",
+		Limits:        []Figure{exactly("vanished", 10, "%"), atLeast("cores", 8, "")},
+	},
+	{
+		ID: "S2.8", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--workload", "ffmpeg"},
+		Short:     "many small processes cost a container more than one",
+		Says:      "The same work costs a container more, against bare metal, when it is cut into many processes that run side by side.",
+		Published: []Figure{exactly("one process, clip", 30, "s"), exactly("thirty processes, clip of each", 1, "s")},
+		Remark:    "Times are in a picture; on 16 cores.",
+		HowJudged: "Overhead over bare metal of thirty clips at once against that of one clip of their length, paired within blocks. Confirmed where the overhead of the many exceeds that of the one by more than 2 points, wholly; refuted where the difference lies wholly below 2 points.",
+		Limits:    []Figure{exactly("smallest effect", 2, "points")},
+	},
+	{
+		ID: "S2.9", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--workload", "ffmpeg"},
+		Short:     "migrations and accounting explain the cost of size",
+		Says:      "What small vanilla containers lose goes into moving their threads from core to core and into accounting for the CPU time of their cgroup, which suspends them.",
+		Remark:    "No figures: read from distributions of time on and off the CPU, with stacks.",
+		HowJudged: "Migrations, throttled time and the samples in the scheduler's accounting of a vanilla container against the same one pinned, by size, beside the overhead that is to be explained. Confirmed where these account for more than 50 % of the lost time on the smallest size, with the interval; refuted where wholly for less. What throttling alone takes is told apart from what its accounting costs.",
+		Limits:    []Figure{atLeast("explained", 50, "%")},
+	},
+	{
+		ID: "S2.9b", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--workload", "wordpress"},
+		Short:     "input and output cost more where cores change",
+		Says:      "Each web request waits for interrupts and may go on on another core than before; a container with a small share of the host does so more often, and pays for cold caches.",
+		Published: []Figure{atLeast("interrupts a web request", 3, "")},
+		HowJudged: "Wake-ups on another core than the last a request, and interrupts a request, for vanilla against pinned containers by share of the host. Confirmed where there are 3 interrupts or more a request and the vanilla container changes cores wholly more often, the more so the smaller its share; refuted where it does not change cores more often.",
+		Limits:    []Figure{atLeast("interrupts a web request", 3, "")},
+	},
+	{
+		ID: "S2.10", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms"},
+		Short:     "five rules for choosing platform, size and pinning",
+		Says:      "No vanilla containers of one or two cores; for computing, pinned containers; no pinning of VMs that compute; for input and output that cannot be pinned, containers in VMs; and the shares of S2.7.",
+		Remark:    "Rules, drawn from S2.1 to S2.8.",
+		HowJudged: "Each rule by the claims that it rests on: the first by S2.5, the second and third by S2.1, the fourth by S2.3 and S2.4, the fifth by S2.7. Confirmed where all 5 stand, refuted where the evidence is against 3 or more, qualified in between, with the rules that stand; inconclusive where fewer than 3 could be judged.",
+		Limits:    []Figure{exactly("rules", 5, ""), exactly("majority", 3, "")},
+	},
+}

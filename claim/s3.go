@@ -1,0 +1,44 @@
+package claim
+
+// density is the source of S3.1 and S3.2.
+var density = Paper{
+	Key:   "S3",
+	Name:  "Rellermeyer et al. 2018",
+	Title: "Container Density Improvements with Dynamic Memory Extension using NAND Flash",
+	Kind:  "APSys '18",
+	Year:  2018,
+	Bench: "2 sockets (Xeon E5-2660 v3), 256 GiB, Linux 3.10, Docker 17.03, swap on a disk of its own, no OOM killer; one rising sequence of neighbours, repeated.",
+}
+
+var s3 = []Claim{
+	{
+		ID: "S3.1", Paper: density, Study: "density", Command: []string{"tare", "density"},
+		Short: "idle neighbours alone ruin a critical service's tail",
+		Says:  "A critical service suffers from the mere presence of neighbours whose memory does not fit beside it, though all of them together ask for no more work than one did: its throughput falls by half once memory is overcommitted, and its slowest requests, not its usual ones, take a thousand times as long; how fast the swap device is hardly matters.",
+		Published: []Figure{
+			exactly("neighbours until throughput falls", 19, ""), exactly("neighbours until it thrashes", 33, ""), exactly("neighbours at most", 49, ""),
+			about("throughput lost", 50, "%"), about("mean latency", 2, "times"), about("greatest latency", 1000, "times"),
+			exactly("a neighbour's memory", 34, "GiB"), exactly("host memory", 256, "GiB"),
+		},
+		Remark:        "The p95 hardly moves and the p99 leaps, in pictures. 19 neighbours of 34 GiB on 256 GiB are 2.5 times the memory, 33 are 4.4 times, 49 are 6.5 times.",
+		Inconsistency: "The text has the neighbours' client pause for 150 ms; its published script pauses for 150 us, runs 25 client threads and drops the page cache at each step.",
+		HowJudged:     "Throughput, p95, p99 and maximum of the critical service at each number of neighbours against one neighbour, at constant total load, by memory asked for over memory granted. Confirmed where throughput loses more than 25 %, wholly, at an overcommitment of at most 4.4 times, and the p99 grows by a larger factor than the p95, intervals apart, on each swap device tried; refuted where it loses less than 2 %, wholly, at 6.5 times. Qualified where the swap device decides.",
+		Limits: []Figure{
+			exactly("throughput lost", 25, "%"), exactly("smallest effect", 2, "%"),
+			atMost("overcommitted at the fall", 4.4, "times"), exactly("overcommitted at the end", 6.5, "times"),
+		},
+	},
+	{
+		ID: "S3.2", Paper: density, Study: "density", Command: []string{"tare", "density", "--extend", "annex"},
+		Short: "with memory extension, twice the density, unharmed",
+		Says:  "With memory extended by a predictor that moves pages before they are asked for, the critical service keeps its throughput and its usual latency at more than twice as many neighbours; the price is a small constant loss of throughput and a slightly longer tail.",
+		Published: []Figure{
+			exactly("neighbours without a fall", 49, ""), about("throughput lost to the extension", 10, "%"),
+			atLeast("density gained", 2, "times"), exactly("flash", 2, "TiB"),
+		},
+		Remark:        "The p90 and p95 stay as they were, the p99 and the maximum rise a little, in pictures.",
+		Inconsistency: "12 modules of 128 GiB are given as 2 TiB, and as eight times the DRAM; they are 1.5 TiB, six times.",
+		HowJudged:     "The greatest overcommitment at which throughput and p99 lie within 10 % of those with one neighbour, with the extension over without it, interleaved. Confirmed where that ratio lies wholly at 2 times or above and throughput with one neighbour loses at most 15 % to the extension; refuted where the ratio lies wholly below 2 times.",
+		Limits:        []Figure{exactly("unharmed", 10, "%"), atLeast("density gained", 2, "times"), atMost("throughput lost to the extension", 15, "%")},
+	},
+}
