@@ -152,6 +152,18 @@ func (f *File) Function(offset uint64) (string, bool) {
 	return f.goTable.function(address)
 }
 
+// Maps tells whether a mapping of so many bytes from an offset on can be one of
+// this file's code: the kernel maps whole pages around a segment.
+func (f *File) Maps(offset, length uint64) bool {
+	const page = 64 << 10 // of the largest that a supported machine has
+	for _, s := range f.segments {
+		if offset <= s.offset && s.offset-offset < page && offset+length >= s.offset+s.size && offset+length-(s.offset+s.size) < page {
+			return true
+		}
+	}
+	return false
+}
+
 // address is where the byte at an offset of the file lies when it is loaded
 // where it was linked to.
 func (f *File) address(offset uint64) (uint64, bool) {
