@@ -1,4 +1,5 @@
-// Package clock wakes a goroutine at a moment, to some tens of microseconds.
+// Package clock wakes a goroutine at a moment, to some tens of microseconds, and
+// reads the clock by which the kernel stamps its events.
 //
 // The Go runtime rounds its timers up to the millisecond of epoll_wait(2)
 // where nothing else runs, which is more than many a latency that is to be
@@ -6,7 +7,8 @@
 // the runtime's poller wakes the goroutine as it does for a socket, without
 // holding a processor or spinning meanwhile.
 //
-// It is no clock source: moments are those of package time.
+// Moments are those of package time; [Monotonic] is for those that come from the
+// kernel.
 package clock
 
 import (

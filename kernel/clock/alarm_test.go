@@ -47,6 +47,20 @@ func TestCloseEndsSleep(t *testing.T) {
 	}
 }
 
+func TestMonotonicIsTheClockOfPackageTime(t *testing.T) {
+	outer, first := time.Now(), Monotonic()
+	inner := time.Now()
+	for time.Since(inner) < 100*time.Microsecond {
+	}
+	shortest, second := time.Since(inner), Monotonic()
+	longest := time.Since(outer)
+	// The readings lie between those of package time, so what passes between
+	// them does.
+	if passed := second - first; passed < shortest || passed > longest {
+		t.Errorf("%v passed, where package time saw between %v and %v", passed, shortest, longest)
+	}
+}
+
 // How late an alarm rings, against a timer of the runtime: the reason why this
 // package exists.
 func BenchmarkLateness(b *testing.B) {
