@@ -6,6 +6,7 @@ import (
 
 	"tare/platform"
 	"tare/platform/bare"
+	"tare/platform/containerd"
 	"tare/platform/docker"
 	"tare/platform/oci"
 )
@@ -15,6 +16,7 @@ var PlatformNames = []struct{ Name, Doc string }{
 	{"bare", "the image's root by chroot: no namespace, no limit but an affinity"},
 	{"cgroup", "bare metal in a cgroup of its own"},
 	{"oci:RUNTIME", "an OCI runtime on PATH without a daemon: oci:runc, oci:crun, oci:runsc; oci alone is oci:runc"},
+	{"containerd", "containerd's own client, at CONTAINERD_ADDRESS or its usual sockets"},
 	{"docker", "the Docker Engine API at DOCKER_HOST or its usual socket"},
 }
 
@@ -36,7 +38,7 @@ func CanonicalPlatform(name string) (string, error) {
 		return "oci:runc", nil
 	case head == "oci" && rest != "" && !strings.ContainsAny(rest, "/ \t"):
 		return name, nil
-	case (head == "bare" || head == "cgroup" || head == "docker") && !hasRest:
+	case (head == "bare" || head == "cgroup" || head == "containerd" || head == "docker") && !hasRest:
 		return name, nil
 	}
 	return "", &UnknownPlatform{name}
@@ -59,6 +61,8 @@ func Platforms(stateDir string, ledger platform.Ledger) func(name string) (platf
 			p = bare.New(bare.Options{StateDir: stateDir, Ledger: ledger})
 		case name == "cgroup":
 			p = bare.NewInCgroup(bare.Options{StateDir: stateDir, Ledger: ledger})
+		case name == "containerd":
+			p = containerd.New(containerd.Options{StateDir: stateDir, Ledger: ledger})
 		case name == "docker":
 			p = docker.New(docker.Options{StateDir: stateDir, Ledger: ledger})
 		default:

@@ -1,0 +1,187 @@
+package containerd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"github.com/containerd/errdefs"
+
+	"tare/platform"
+)
+
+// namespace is where in containerd everything of ours lies.
+const namespace = "tare"
+
+// defaultPatience bounds every single request to containerd. A cold start takes
+// well under a second; a host under memory pressure may take many.
+const defaultPatience = 60 * time.Second
+
+// usual are the sockets that containerd has by itself, below dockerd, and in k3s.
+var usual = []string{
+	"/run/containerd/containerd.sock",
+	"/var/run/docker/containerd/containerd.sock",
+	"/run/k3s/containerd/containerd.sock",
+}
+
+// addressVariable names containerd's socket for all of containerd's clients.
+const addressVariable = "CONTAINERD_ADDRESS"
+
+// connect finds the containerd that answers, once. The error is a
+// *platform.Missing, or the caller's own cancellation.
+func (p *Platform) connect(ctx context.Context) error {
+	p.connecting.Lock()
+	defer p.connecting.Unlock()
+	p.mu.Lock()
+	known := p.client != nil
+	p.mu.Unlock()
+	if known {
+		return nil
+	}
+	addresses, mend := p.candidates()
+	var tried []string
+	for _, address := range addresses {
+		c, err := p.try(ctx, address)
+		if err == nil {
+			p.mu.Lock()
+			p.client, p.address = c, address
+			p.mu.Unlock()
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("connect to containerd at %s: %w", address, context.Cause(ctx))
+		}
+		if errors.Is(err, syscall.ENOENT) && len(addresses) > 1 {
+			continue
+		}
+		tried = append(tried, fmt.Sprintf("%s (%s)", address, oneLine(err)))
+	}
+	if len(tried) == 0 {
+		tried = addresses
+	}
+	return &platform.Missing{What: "no containerd answers at " + strings.Join(tried, ", "), Mend: mend}
+}
+
+// candidates are the addresses to try, and what to do where none answers.
+func (p *Platform) candidates() (addresses []string, mend string) {
+	const start = "start it (systemctl start containerd, or containerd &)"
+	named := p.options.Address
+	if named == "" {
+		named = os.Getenv(addressVariable)
+	}
+	if named != "" {
+		return []string{strings.TrimPrefix(named, "unix://")}, start + ", or set " + addressVariable + " to the socket of one that runs"
+	}
+	return usual, "install it (apt-get install containerd) and " + start
+}
+
+// try asks the containerd at the address for its version.
+func (p *Platform) try(ctx context.Context, address string) (*client.Client, error) {
+	// Looked at first: the client would only say that there is no connection.
+	if err := reachable(ctx, address); err != nil {
+		return nil, err
+	}
+	c, err := client.New(address)
+	if err != nil {
+		return nil, err
+	}
+	bounded, cancel := context.WithTimeout(ctx, p.patience)
+	defer cancel()
+	if _, err = c.Version(bounded); err != nil {
+		if bounded.Err() != nil {
+			err = fmt.Errorf("silent for %s", p.patience)
+		}
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func reachable(ctx context.Context, address string) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", address)
+	if err != nil {
+		var call *os.SyscallError
+		if errors.As(err, &call) {
+			return call.Err // without the address, which the caller names
+		}
+		return err
+	}
+	return conn.Close()
+}
+
+// call does one request in our namespace, under the platform's patience. A
+// containerd that does not answer in that time counts as gone; the caller's own
+// cancellation does not.
+func (p *Platform) call(ctx context.Context, doing string, request func(context.Context, *client.Client) error) error {
+	if err := p.connect(ctx); err != nil {
+		return err
+	}
+	bounded, cancel := context.WithTimeout(namespaces.WithNamespace(ctx, namespace), p.patience)
+	defer cancel()
+	err := request(bounded, p.client)
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+	}
+	if bounded.Err() != nil {
+		return p.silent(doing)
+	}
+	return p.explain(doing, err)
+}
+
+func (p *Platform) silent(doing string) error {
+	return fmt.Errorf("%s: containerd at %s has not answered for %s: %w", doing, p.address, p.patience, platform.ErrGone)
+}
+
+// explain says in one line what went wrong and, where it is known, what mends
+// it. What containerd's own classes of error mean is kept for errdefs.
+func (p *Platform) explain(doing string, err error) error {
+	var missing *platform.Missing
+	var unsupported *platform.Unsupported
+	switch {
+	case err == nil, errors.As(err, &missing), errors.As(err, &unsupported):
+		return err
+	case broken(err):
+		return fmt.Errorf("%s: containerd at %s went away (%s): %w", doing, p.address, oneLine(err), platform.ErrGone)
+	case strings.Contains(err.Error(), "no space left on device"):
+		return &EngineError{Doing: doing, Message: "containerd's disk is full; free some of what containerd config dump names as root", err: err}
+	}
+	return &EngineError{Doing: doing, Message: oneLine(err), err: err}
+}
+
+// EngineError is a request that containerd refused, in one line.
+type EngineError struct {
+	Doing   string // "create container redis-1"
+	Message string // containerd's, or what it means
+	err     error
+}
+
+func (e *EngineError) Error() string { return e.Doing + ": " + e.Message }
+
+// Unwrap gives the client's error, so that errdefs can class it.
+func (e *EngineError) Unwrap() error { return e.err }
+
+// broken tells a connection that broke from an answer that is a refusal.
+func broken(err error) bool {
+	return errdefs.IsUnavailable(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
+}
+
+// gone reports whether containerd says that the thing does not exist.
+func gone(err error) bool { return errdefs.IsNotFound(err) }
+
+// oneLine is the message without line breaks.
+func oneLine(err error) string {
+	if message := strings.Join(strings.Fields(err.Error()), " "); message != "" {
+		return message
+	}
+	return "it gives no reason"
+}

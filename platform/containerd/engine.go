@@ -1,0 +1,90 @@
+package containerd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+
+	"tare/kernel/accounting"
+	"tare/kernel/process"
+	"tare/kernel/procfs"
+)
+
+// shim is how the kernel names a shim's process: it cuts names at 15 bytes.
+const shim = "containerd-shim"
+
+// EnginePIDs lists containerd's own processes, at best: the daemon, and the
+// shims of our containers. Their CPU time is caused by us where no other user
+// of containerd is active.
+func (p *Platform) EnginePIDs(ctx context.Context) []int {
+	var pids []int
+	if daemon, err := p.daemon(ctx); err == nil && daemon != 0 {
+		pids = append(pids, daemon)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	all, err := accounting.Take("/proc")
+	if err != nil {
+		return pids
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for pid, running := range all.Processes {
+		if running.Command != shim {
+			continue
+		}
+		args, err := procfs.Host.Process(pid).Args()
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		if p.keepsOurs(args) {
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+// keepsOurs tells a shim's arguments: "-namespace tare -id redis-1 -address ...".
+func (p *Platform) keepsOurs(args []string) bool {
+	space, id := slices.Index(args, "-namespace"), slices.Index(args, "-id")
+	if space < 0 || id < 0 || space+1 >= len(args) || id+1 >= len(args) || args[space+1] != namespace {
+		return false
+	}
+	_, ours := p.live[args[id+1]]
+	return ours
+}
+
+// daemon is the process that listens at containerd's socket; 0 where it is none
+// of this process namespace. containerd 1.6 does not tell it itself.
+func (p *Platform) daemon(ctx context.Context) (pid int, err error) {
+	if err := p.connect(ctx); err != nil {
+		return 0, err
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", p.address)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	socket, ok := conn.(*net.UnixConn)
+	if !ok {
+		return 0, fmt.Errorf("containerd's %s is no Unix socket", p.address)
+	}
+	return process.Peer(socket)
+}
+
+// enter counts a container in, leave out.
+func (p *Platform) enter(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.live[id] = struct{}{}
+}
+
+func (p *Platform) leave(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.live, id)
+}

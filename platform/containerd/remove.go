@@ -1,0 +1,119 @@
+package containerd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/containerd/v2/core/leases"
+	"github.com/containerd/errdefs"
+)
+
+// removeContainer removes what the entry of a container stands for: its task,
+// its place in containerd's books, and its snapshot.
+func (p *Platform) removeContainer(ctx context.Context, id, mark string) error {
+	if id == "" || mark == "" {
+		return fmt.Errorf("container %q was entered without its mark, so it cannot be told from another: it is left alone", id)
+	}
+	doing := "remove container " + id
+	var found client.Container
+	err := p.call(ctx, doing, func(ctx context.Context, c *client.Client) error {
+		known, err := c.LoadContainer(ctx, id)
+		if err != nil {
+			return err
+		}
+		told, err := known.Labels(ctx)
+		// Another container that took the name since is not ours.
+		if err == nil && told[labelLedger] == mark {
+			found = known
+		}
+		return err
+	})
+	if err != nil && !gone(err) {
+		return err
+	}
+	if found != nil {
+		if err := p.removeTask(ctx, found); err != nil {
+			return err
+		}
+		err := p.call(ctx, doing, func(ctx context.Context, _ *client.Client) error { return found.Delete(ctx) })
+		if err != nil && !gone(err) {
+			return err
+		}
+	}
+	return p.removeSnapshot(ctx, id, mark)
+}
+
+// removeTask ends the container's processes and its shim.
+func (p *Platform) removeTask(ctx context.Context, container client.Container) error {
+	err := p.call(ctx, "end container "+container.ID(), func(ctx context.Context, _ *client.Client) error {
+		task, err := container.Task(ctx, nil)
+		if err != nil {
+			return err
+		}
+		_, err = task.Delete(ctx, client.WithProcessKill)
+		return err
+	})
+	if gone(err) {
+		return nil
+	}
+	return err
+}
+
+func (p *Platform) removeSnapshot(ctx context.Context, key, mark string) error {
+	err := p.call(ctx, "remove snapshot "+key, func(ctx context.Context, c *client.Client) error {
+		snapshots := c.SnapshotService(snapshotter)
+		info, err := snapshots.Stat(ctx, key)
+		if err != nil || info.Labels[labelLedger] != mark {
+			return err
+		}
+		return snapshots.Remove(ctx, key)
+	})
+	if gone(err) {
+		return nil
+	}
+	return err
+}
+
+// removeImage removes an image that we imported, with its layers and their
+// snapshots, and what is left of its import.
+func (p *Platform) removeImage(ctx context.Context, reference, mark string) error {
+	if mark == "" {
+		return fmt.Errorf("image %s was entered without its mark, so it cannot be told from another: it is left alone", reference)
+	}
+	err := p.call(ctx, "remove the lease of image "+reference, func(ctx context.Context, c *client.Client) error {
+		return c.LeasesService().Delete(ctx, leases.Lease{ID: leaseOf(mark)})
+	})
+	if err != nil && !gone(err) {
+		return err
+	}
+	err = p.call(ctx, "remove image "+reference, func(ctx context.Context, c *client.Client) error {
+		found, err := c.ImageService().Get(ctx, reference)
+		if err != nil || found.Labels[labelLedger] != mark {
+			return err
+		}
+		// Back when the disk is free again, also of the snapshots removed before.
+		return c.ImageService().Delete(ctx, reference, images.SynchronousDelete())
+	})
+	if gone(err) {
+		return nil
+	}
+	return err
+}
+
+// removeNamespace removes ours from containerd's books when nothing is in it.
+// One to which somebody has given labels is somebody's.
+func (p *Platform) removeNamespace(ctx context.Context) error {
+	err := p.call(ctx, "remove the namespace "+namespace, func(ctx context.Context, c *client.Client) error {
+		told, err := c.NamespaceService().Labels(ctx, namespace)
+		if err != nil || len(told) > 0 {
+			return err
+		}
+		return c.NamespaceService().Delete(ctx, namespace)
+	})
+	if gone(err) || errdefs.IsFailedPrecondition(err) { // not there, or in use
+		return nil
+	}
+	return err
+}
