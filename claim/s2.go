@@ -3,7 +3,7 @@ package claim
 // pinning is the source of S2.1 to S2.10.
 var pinning = Paper{
 	Key:   "S2",
-	Name:  "The art of CPU-pinning 2020",
+	Name:  "GhatrehSamani et al. 2020",
 	Title: "The Art of CPU-Pinning: Evaluating and Improving the Performance of Virtualization and Containerization Platforms",
 	Kind:  "arXiv:2006.02055",
 	Year:  2020,

@@ -86,6 +86,9 @@ func TestBadInput(t *testing.T) {
 		{"export", exitUsage, []string{"RUN"}},
 		{"compare a", exitUsage, []string{"OLD", "NEW"}},
 		{"runs prune", exitUsage, []string{"--older-than"}},
+		{"claims S1.16", exitUsage, []string{"S1.16", "S1.1", "tare claims"}},
+		{"claims S1.1 startup", exitUsage, []string{"startup"}},
+		{"claims --json", exitUsage, []string{"--json"}},
 		{"nosuchcommand", exitUsage, []string{"nosuchcommand"}},
 	} {
 		t.Run(c.args, func(t *testing.T) {

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tare/claim"
+	"tare/kernel/host"
+	"tare/record"
+	"tare/report"
+)
+
+// judges are the studies that judge claims: each study exports a claim.Judge,
+// which is entered here under the study's name. A claim whose study has none is
+// told as one that this tare cannot judge yet.
+var judges = map[string]claim.Judge{}
+
+func (a *app) claims() *cobra.Command {
+	var jsonPath string
+	var whole bool
+	cmd := &cobra.Command{
+		Use:   "claims [ID...]",
+		Short: "List what papers claim of containers, with the verdicts on this host",
+		Long: `Claims lists what five papers claim of containers, and what has come of each claim
+on this host: confirmed, refuted, qualified or inconclusive, by the newest complete
+run that judges it, or not yet run, with the command that runs it. ID names a claim
+(S1.1), which is then told whole, or a paper (S1), whose claims are listed.`,
+		Example: `  tare claims
+  tare claims S1.1
+  tare claims S1 --json -`,
+		ValidArgsFunction: completeClaims,
+	}
+	cmd.Flags().BoolVar(&whole, "all", false, "tell every claim whole: figures, how it is judged, and our own")
+	cmd.Flags().StringVar(&jsonPath, "json", "", "write the claims as JSON to this file (- for standard output)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		claims, named, err := chosenClaims(args)
+		if err != nil {
+			return err
+		}
+		here := hostRecord(host.Read("/"))
+		found, notes, err := a.latestJudgements(here)
+		if err != nil {
+			return err
+		}
+		rows := claim.Rows(claims, found, func(c claim.Claim) bool { return runnable(cmd.Root(), c) })
+		if jsonPath == "-" {
+			return claim.JSON(a.out, claim.NewDocument(here, rows, notes))
+		}
+		if jsonPath != "" {
+			if err := a.emitJSON(jsonPath, claim.NewDocument(here, rows, notes)); err != nil {
+				return err
+			}
+		}
+		opt := report.TerminalOptions{Width: terminalWidth(a.out), Color: isTerminal(a.out)}
+		if whole || named {
+			return report.ClaimTexts(a.out, rows, notes, opt)
+		}
+		opt.Next = []string{"tare claims " + claims[0].ID}
+		return report.ClaimList(a.out, here, rows, notes, opt)
+	}
+	return cmd
+}
+
+// chosenClaims gives the claims that the arguments name, in the papers' order,
+// and whether any is named itself; all where there are no arguments.
+func chosenClaims(args []string) (claims []claim.Claim, named bool, err error) {
+	if len(args) == 0 {
+		return claim.All(), false, nil
+	}
+	chosen := map[string]bool{}
+	for _, arg := range args {
+		if key := strings.ToUpper(arg); slices.ContainsFunc(claim.Papers(), func(p claim.Paper) bool { return p.Key == key }) {
+			for _, c := range claim.All() {
+				chosen[c.ID] = chosen[c.ID] || c.Paper.Key == key
+			}
+			continue
+		}
+		c, err := claim.Lookup(arg)
+		if err != nil {
+			return nil, false, err
+		}
+		chosen[c.ID], named = true, true
+	}
+	return slices.DeleteFunc(claim.All(), func(c claim.Claim) bool { return !chosen[c.ID] }), named, nil
+}
+
+// latestJudgements reads the store, if there is one: where nothing has been
+// measured, nothing is judged.
+func (a *app) latestJudgements(here record.Host) (map[string]claim.Judgement, []string, error) {
+	dir, err := a.stateDir()
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := os.Stat(filepath.Join(dir, storeFile)); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	store, err := a.openStore()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer store.Close()
+	return claim.Latest(store, judges, here)
+}
+
+// runnable tells whether this tare has the command that judges a claim.
+func runnable(root *cobra.Command, c claim.Claim) bool {
+	cmd, _, err := root.Find(c.Command[1:])
+	return err == nil && cmd != root
+}
+
+// completeClaims offers the claims and the papers.
+func completeClaims(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	for _, p := range claim.Papers() {
+		names = append(names, p.Key+"\t"+p.Title)
+	}
+	for _, c := range claim.All() {
+		names = append(names, c.ID+"\t"+c.Short)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
