@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/claim"
 	"tare/image"
 	"tare/lab"
 	"tare/platform"
@@ -129,6 +130,7 @@ func exitCode(err error) int {
 		{is[*lab.UnknownPlatform](err), exitUsage},
 		{is[*record.NotFound](err), exitUsage},
 		{is[*record.Ambiguous](err), exitUsage},
+		{is[*claim.Unknown](err), exitUsage},
 		{is[*platform.Missing](err), exitHost},
 		{is[*platform.Unsupported](err), exitHost},
 		{is[*docker.UnknownImage](err), exitUsage},
@@ -173,7 +175,7 @@ randomised blocks and gives each overhead with an interval and a verdict.`,
 	root.SetVersionTemplate("tare {{.Version}}\n")
 	root.PersistentFlags().StringVar(&a.home, "home", "", "state directory (default $TARE_HOME, else /var/lib/tare for root, ~/.local/share/tare for others, who read root's where they have none)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &codedError{exitUsage, err} })
-	root.AddCommand(a.weigh(), a.resume(), a.show(), a.runs(), a.export(), a.compare(), a.clean(), a.doctor(), a.workloads())
+	root.AddCommand(a.weigh(), a.resume(), a.show(), a.runs(), a.export(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims())
 	return root
 }
 
