@@ -109,9 +109,10 @@ type Exit struct {
 	// been laid out and everything is entered in the ledger. So it holds what
 	// the runtime or the engine takes to start and to reap, an engine's making
 	// of the container included, and nothing of tare's own preparation, whose
-	// cost is the ledger's disk and not the platform's. Where neither runtime
-	// nor engine stands between (bare, cgroup), that moment is the program's
-	// execution.
+	// cost is the ledger's disk and not the platform's. How long a program that
+	// was created first ([Creator]) lay at rest is not counted. Where neither
+	// runtime nor engine stands between (bare, cgroup), that moment is the
+	// program's execution.
 	Elapsed time.Duration
 }
 

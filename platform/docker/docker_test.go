@@ -494,6 +494,34 @@ func TestEnginePIDs(t *testing.T) {
 	if slices.Contains(pids, first[0]) {
 		t.Errorf("the program itself, %d, is among the engine's %v", first[0], pids)
 	}
+
+	// The shim of a container that was started is known before it is taken hold of.
+	c, err := p.Create(t.Context(), named(sleeper(img, platform.Setting{})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}()
+	ofIt := func() (serving []int) {
+		for _, pid := range p.EnginePIDs(t.Context()) {
+			if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && slices.Contains(arguments(line), c.ID()) {
+				serving = append(serving, pid)
+			}
+		}
+		return serving
+	}
+	if shims := ofIt(); len(shims) != 0 {
+		t.Errorf("processes %v serve a container at rest", shims)
+	}
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if shims := ofIt(); len(shims) != 1 {
+		t.Errorf("of a container that was started it knows %v, want its shim", shims)
+	}
 }
 
 func TestProgramThatIsNotThere(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +28,16 @@ type fakeEngine struct {
 	mu    sync.Mutex
 	fault map[string]func(http.ResponseWriter, *http.Request)
 	mark  string // label of the container that "exists"
+	asked []string
+}
+
+// since empties the list of what was asked, and gives it.
+func (f *fakeEngine) since() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	asked := f.asked
+	f.asked = nil
+	return asked
 }
 
 // The steps of a launch, in order, and what else is asked.
@@ -93,6 +104,9 @@ func newFakeEngine(t *testing.T, fault map[string]func(http.ResponseWriter, *htt
 
 func (f *fakeEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s := step(r)
+	f.mu.Lock()
+	f.asked = append(f.asked, s)
+	f.mu.Unlock()
 	w.Header().Set("Api-Version", "1.41")
 	w.Header().Set("Ostype", "linux")
 	w.Header().Set("Content-Type", "application/json")
@@ -256,6 +270,77 @@ func TestWaitOnAnEngineThatGoesAway(t *testing.T) {
 			}
 			if err := inst.Stop(t.Context()); err != nil {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestStepsAskForTheirOwn: a start is one request, and nothing that can be asked
+// before or after is asked with it.
+func TestStepsAskForTheirOwn(t *testing.T) {
+	f, p, ledger := newFakeEngine(t, nil)
+	if err := p.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.since()
+	expect := func(what string, want ...string) {
+		t.Helper()
+		if asked := f.since(); !slices.Equal(asked, want) {
+			t.Errorf("%s asks for %q, want %q", what, asked, want)
+		}
+	}
+	c, err := p.Create(t.Context(), fakeSpec(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect("Create of one whose output nobody wants", stepCreate, stepWait)
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	expect("Start", stepStart)
+	inst, err := c.Instance(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect("Instance", stepInspect)
+	wait(t, inst)
+	if err := c.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	expect("Stop", stepInspect, stepRemove)
+	if left := ledger.open(); len(left) != 0 {
+		t.Errorf("left in the ledger: %v", left)
+	}
+}
+
+// TestStartOnAnEngineThatFails: the failure is told, and Stop removes what is
+// there whether or not anybody answers the wait.
+func TestStartOnAnEngineThatFails(t *testing.T) {
+	for kind, fault := range map[string]func(http.ResponseWriter, *http.Request){
+		"refuses": refuse(http.StatusInternalServerError, "broken\nin two lines"),
+		"hangs":   hang,
+		"dies":    die,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			_, p, ledger := newFakeEngine(t, map[string]func(http.ResponseWriter, *http.Request){
+				stepStart: fault,
+				stepWait: func(w http.ResponseWriter, r *http.Request) {
+					w.(http.Flusher).Flush()
+					hang(w, r)
+				},
+			})
+			c, err := p.Create(t.Context(), fakeSpec(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Start(t.Context()); err == nil || errors.Is(err, platform.ErrGone) == (kind == "refuses") {
+				t.Errorf("Start: %v", err)
+			}
+			if err := c.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if left := ledger.open(); len(left) != 0 {
+				t.Errorf("left in the ledger: %v", left)
 			}
 		})
 	}

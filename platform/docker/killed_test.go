@@ -157,6 +157,22 @@ func TestEngineKilledInMidRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// And one that was started, and of which nobody has asked yet which it is.
+	unknown, err := p.Create(t.Context(), named(platform.Spec{Image: img, Args: []string{"sleep", "1000"}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unknown.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := p.client.ContainerInspect(t.Context(), unknown.ID(), client.ContainerInspectOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger, err := process.Identify(answer.Container.State.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	engine.kill(t)
 	if _, err := inst.Wait(t.Context()); !errors.Is(err, platform.ErrGone) {
@@ -165,18 +181,23 @@ func TestEngineKilledInMidRun(t *testing.T) {
 	if err := inst.Stop(t.Context()); !errors.Is(err, platform.ErrGone) || !strings.Contains(err.Error(), "tare clean") {
 		t.Errorf("Stop: %v, want ErrGone and what cleans up", err)
 	}
-	if handle, err := program.Open(); err == nil {
-		if err := handle.Await(t.Context()); err != nil {
-			t.Errorf("the program goes on: %v", err)
+	if err := unknown.Stop(t.Context()); !errors.Is(err, platform.ErrGone) || !strings.Contains(err.Error(), "tare clean") {
+		t.Errorf("Stop of what was not taken hold of: %v, want ErrGone and what cleans up", err)
+	}
+	for _, id := range []process.Identity{program, stranger} {
+		if handle, err := id.Open(); err == nil {
+			if err := handle.Await(t.Context()); err != nil {
+				t.Errorf("process %d goes on: %v", id.PID, err)
+			}
+			handle.Close()
 		}
-		handle.Close()
 	}
 	if err := p.Release(t.Context()); !errors.Is(err, platform.ErrGone) {
 		t.Errorf("Release: %v, want ErrGone", err)
 	}
 	left := ledger.open()
-	if len(left) != 3 {
-		t.Errorf("ledger %v, want image, volume and container", left)
+	if len(left) != 4 {
+		t.Errorf("ledger %v, want image, volume and two containers", left)
 	}
 
 	engine.start(t)

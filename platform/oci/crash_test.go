@@ -43,7 +43,11 @@ type victimOrders struct {
 	DieAtEntry                    int           // from 1; 0 never
 	DieAfter                      time.Duration // the last entry
 	Last                          int           // number of the last entry
+	AtRest                        bool          // die between Create and Start
 }
+
+// planned reports whether the victim is to die.
+func (o victimOrders) planned() bool { return o.AtRest || o.DieAtEntry+o.Last > 0 }
 
 func (o victimOrders) platform(l platform.Ledger) platform.Platform {
 	switch name := o.Platform; name {
@@ -120,14 +124,23 @@ func victim(text string) int {
 	if p.Supports(setting) != nil {
 		setting = platform.Setting{Storage: platform.StorageTmpfs}
 	}
-	inst, err := p.Launch(context.Background(), platform.Spec{
+	spec := platform.Spec{
 		Name: o.Name, Image: o.Image, Args: []string{"sh", "-c", "setsid sleep 3600 & sleep 3600"}, Data: []string{"/data"}, Setting: setting,
-	})
+	}
+	if o.AtRest {
+		if _, err := p.(platform.Creator).Create(context.Background(), spec); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 2
+		}
+		die()
+		select {} // it takes a moment
+	}
+	inst, err := p.Launch(context.Background(), spec)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
-	if o.Last == 0 && o.DieAtEntry == 0 { // the one that tells how many entries there are
+	if !o.planned() { // the one that tells how many entries there are
 		_ = inst.Stop(context.Background())
 		return 0
 	}
@@ -183,7 +196,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 				cmd.Env = append(os.Environ(), victimVariable+"="+string(text))
 				out, err := cmd.CombinedOutput()
 				var exit *exec.ExitError
-				if planned := o.DieAtEntry+o.Last > 0; planned != errors.As(err, &exit) || planned && exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+				if planned := o.planned(); planned != errors.As(err, &exit) || planned && exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 					t.Fatalf("the victim ended with %v: %s", err, out)
 				}
 				open, entered := openEntries(t, o.Ledger)
@@ -201,6 +214,9 @@ func TestKilledAtAnyMoment(t *testing.T) {
 				o.DieAtEntry = n
 				crash(o)
 			}
+			resting := base
+			resting.AtRest = true
+			crash(resting)
 			for _, after := range []time.Duration{1, 2, 4, 8, 16, 32, 200} {
 				o := base
 				o.Last, o.DieAfter = entries, after*time.Millisecond
