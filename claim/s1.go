@@ -47,7 +47,7 @@ var s1 = []Claim{
 		ID: "S1.2", Paper: characterization, Study: "startup",
 		Command: []string{"tare", "startup", "--platform", "docker", "--rate", "8", "--workload", "empty,redis,httpd,docstore,uri-parser,hashing"},
 		Short:   "applications start alike, but for the document database",
-		Says:    "At the highest rate most applications take about as long to start as one another; the document database on memory-mapped storage stands out. What makes the difference is the image's size, what the program does before it serves, and how it launches processes.",
+		Says:    "At the highest rate most applications take about as long to start as one another; the document database, which maps its storage into memory, stands out. What makes the difference is the image's size, what the program does before it serves, and how it launches processes.",
 		Remark:  "In a picture only, at 8 starts a second.",
 		HowJudged: "Each application's mean time to the engine's answer against the median of all, at the highest rate that all are kept up with. Confirmed where every application but the document database lies within 20 % of that median, with its interval, and the database wholly above it; refuted where another lies wholly outside the 20 %, or the database within. " +
 			"Qualified where another document database stood in for MongoDB, inconclusive where none was among them. Size, layers and time to readiness are set beside it as covariates.",
@@ -89,7 +89,7 @@ var s1 = []Claim{
 	},
 	{
 		ID: "S1.6", Paper: characterization, Study: "pages", Command: []string{"tare", "pages"},
-		Short: "sharing of entries grows as mapped data is touched",
+		Short: "entries are shared more after two minutes of service",
 		Says:  "After two minutes of work the share of doubled entries has grown in services, most where mapped data is served as it is; a program that buffers what it reads keeps most entries to itself.",
 		Published: []Figure{
 			exactly("groupable, mean", 63.7, "%"), exactly("exclusive, MongoDB", 2, "%"),
@@ -145,7 +145,7 @@ var s1 = []Claim{
 		Short:         "which types of page faults an application takes",
 		Says:          "What kinds of faults an application takes follows from how it uses memory: services fault on reads of mapped files and on fresh anonymous memory, a program that buffers on anonymous memory, one that writes a shared mapping on that; functions take a third of theirs on write-protected pages; nothing is swapped.",
 		Published:     faultTable,
-		Remark:        "Anonymous: no entry, anonymous memory. Read: no entry, file, read. Copy-on-write: no entry, private file mapping, write. Shared: no entry, shared mapping, write. Swap: an entry whose page is elsewhere. Write-protect: an entry that does not allow the write.",
+		Remark:        "Where there is no entry yet, a fault is anonymous (of anonymous memory), read (of a file), copy-on-write (a write to a file mapped privately) or shared (a write to a shared mapping). Where there is one, it is swap (the page is elsewhere) or write-protect (a write that the entry forbids).",
 		Inconsistency: "The text gives shared faults as 40.14 %, which the table has for anonymous ones (shared: 9.95 %).",
 		HowJudged:     "Each application's shares by type. Confirmed where each has the same most frequent type as published and every mean share lies within 10 points of the published one; qualified where the most frequent types agree and the shares do not; refuted where more than half of the applications have another most frequent type.",
 		Limits:        []Figure{exactly("distance", 10, "points")},
@@ -155,7 +155,7 @@ var s1 = []Claim{
 		Short:     "hardly any fault breaks the sharing by copying",
 		Says:      "Faults that copy a page on its first write are so few that the sharing between containers outlives the program's work.",
 		Published: []Figure{exactly("copy-on-write, mean", 1.30, "%")},
-		Remark:    "Write-protect faults, 17.67 % there, may copy a page as well and are not counted in it: we give both.",
+		Remark:    "It leaves out the write-protect faults (17.67 % of all), of which some copy a page too: we give the figure with and without these.",
 		HowJudged: "The mean share of faults that end in a private copy of a page. Confirmed where it lies wholly below 5 % with write-protect faults that copied included; qualified where only without them; refuted where it lies wholly above 5 % without them.",
 		Limits:    []Figure{atMost("copying", 5, "%")},
 	},

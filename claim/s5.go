@@ -21,7 +21,7 @@ var s5 = []Claim{
 		Published: []Figure{
 			between("overhead, volume, 50 M elements", 0.5, 0.7, "%"), between("overhead, bind mount, 50 M elements", 1, 1.5, "%"),
 		},
-		Remark:        "The program touches no storage: volume and bind mount are the same to it, and what differs between them is noise or order.",
+		Remark:        "The program touches no storage: volume and bind mount are the same to it, so that a difference can only come from noise or from the order of the runs.",
 		Inconsistency: "A difference between volume and bind mount is reported for a program that uses neither; the five published repetitions give 0.36 % and 0.72 % for copying with one process, and were run platform by platform.",
 		HowJudged:     "Bandwidth of copy, scale, add and triad against bare metal, paired within blocks, at sizes beyond the last-level cache. Confirmed where all four ratios lie wholly within 2 % of 1; refuted where any lies wholly outside. Volume against bind mount is the negative control.",
 		Limits:        []Figure{exactly("smallest effect", 2, "%")},
@@ -40,7 +40,7 @@ var s5 = []Claim{
 	},
 	{
 		ID: "S5.3", Paper: storage, Study: "io", Command: []string{"tare", "io", "redis"},
-		Short: "a small cost a request grows with the request rate",
+		Short: "the faster Redis answers, the more a container loses",
 		Says:  "Redis loses more in a container the more requests it answers a second: small values and pipelining make the loss large, large values make it small.",
 		Published: append([]Figure{
 			between("overhead, GET of 3 bytes, volume", 5, 27, "%"), between("overhead, GET of 3 bytes, bind mount", 7, 33, "%"),

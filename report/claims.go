@@ -226,7 +226,7 @@ func (s *screen) claimText(r claim.Row) {
 	if j.Verdict != claim.NotYetRun {
 		s.claimJudgement(j)
 	}
-	s.field("source", fmt.Sprintf("%s, %s, %s, %d", r.Paper.Name, r.Paper.Title, r.Paper.Kind, r.Paper.Year))
+	s.field("source", fmt.Sprintf("%s, %s, %s", r.Paper.Name, r.Paper.Title, r.Paper.Kind))
 	s.field("there", r.Paper.Bench)
 	if r.Inconsistency != "" {
 		s.field("at odds", r.Inconsistency)
