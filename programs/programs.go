@@ -6,7 +6,7 @@
 // It compiles and runs nothing.
 package programs
 
-import _ "embed"
+import "embed"
 
 // Stream is the C source of the memory bandwidth program.
 //
@@ -20,3 +20,28 @@ var Stream []byte
 var StreamFlags = []string{
 	"-std=gnu17", "-O3", "-fno-tree-loop-distribute-patterns", "-fopenmp", "-static", "-s", "-Wall", "-Wextra", "-Werror",
 }
+
+// Empty is the C source of the program that does nothing until it is ended.
+//
+//go:embed empty/empty.c
+var Empty []byte
+
+// EmptyFlags are the compiler's flags for it, the same as in its Makefile: no C
+// library, no table but what the kernel reads.
+var EmptyFlags = []string{
+	"-std=gnu17", "-O2", "-ffreestanding", "-fno-stack-protector", "-fno-asynchronous-unwind-tables",
+	"-fno-pie", "-no-pie", "-nostdlib", "-static", "-s", "-Wall", "-Wextra", "-Werror",
+}
+
+// Functions are the C sources of the functions, in the directory "functions".
+//
+//go:embed functions/*.c functions/*.h
+var Functions embed.FS
+
+// FunctionFlags are the compiler's flags for them, the same as in their
+// Makefile.
+var FunctionFlags = []string{"-std=gnu17", "-D_GNU_SOURCE", "-O2", "-static", "-s", "-Wall", "-Wextra", "-Werror"}
+
+// FunctionSources names what a function is compiled from, besides its own
+// source: the frame that all have.
+var FunctionSources = []string{"function.c", "input.c"}

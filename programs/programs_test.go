@@ -14,22 +14,26 @@ import (
 )
 
 // The image's binary and the one that a developer measures are the same program.
-func TestStreamFlagsAreTheMakefiles(t *testing.T) {
-	makefile, err := os.ReadFile("stream/Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := regexp.MustCompile(`(?m)^CFLAGS\s*\?=\s*(.*)$`).FindSubmatch(makefile)
-	if m == nil {
-		t.Fatal("the Makefile sets no CFLAGS")
-	}
-	if got := strings.Join(programs.StreamFlags, " "); got != string(m[1]) {
-		t.Errorf("StreamFlags are %q, the Makefile's %q", got, m[1])
+func TestFlagsAreTheMakefiles(t *testing.T) {
+	for directory, flags := range map[string][]string{
+		"stream": programs.StreamFlags, "empty": programs.EmptyFlags, "functions": programs.FunctionFlags,
+	} {
+		makefile, err := os.ReadFile(filepath.Join(directory, "Makefile"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := regexp.MustCompile(`(?m)^CFLAGS\s*\?=\s*(.*)$`).FindSubmatch(makefile)
+		if m == nil {
+			t.Fatalf("%s: the Makefile sets no CFLAGS", directory)
+		}
+		if got := strings.Join(flags, " "); got != string(m[1]) {
+			t.Errorf("%s: the flags are %q, the Makefile's %q", directory, got, m[1])
+		}
 	}
 }
 
-// buildStream copies the program's directory and builds it there.
-func buildStream(t *testing.T) string {
+// buildIn copies a program's directory and builds a target there.
+func buildIn(t *testing.T, directory, target string) string {
 	t.Helper()
 	for _, tool := range []string{"make", "cc"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -37,20 +41,22 @@ func buildStream(t *testing.T) string {
 		}
 	}
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("stream")); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(directory)); err != nil {
 		t.Fatal(err)
 	}
-	runMake(t, dir, "stream")
+	runMake(t, dir, target)
 	return dir
 }
+
+func buildStream(t *testing.T) string { return buildIn(t, "stream", "stream") }
 
 func runMake(t *testing.T, dir string, targets ...string) {
 	t.Helper()
 	cmd := exec.Command("make", append([]string{"-s"}, targets...)...)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
-	if err != nil && bytes.Contains(out, []byte("cannot find -lgomp")) {
-		t.Skip("needs a static libgomp")
+	if err != nil && bytes.Contains(out, []byte("cannot find -l")) {
+		t.Skipf("needs static libraries: %s", out)
 	}
 	if err != nil {
 		t.Fatalf("make %s: %v\n%s", strings.Join(targets, " "), err, out)
