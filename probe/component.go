@@ -15,7 +15,7 @@ const (
 	Shim        Component = "shim"           // containerd-shim, conmon: one a container
 	Runtime     Component = "runtime"        // runc, crun, runsc, and their init until it executes the program
 	Network     Component = "network tools"  // iptables, ip, docker-proxy, CNI plugins
-	Client      Component = "client"         // tare itself
+	Client      Component = "client"         // tare itself, and the command lines of engines
 	Application Component = "application"    // the program in the container
 	Kernel      Component = "kernel threads" // kworker, ksoftirqd, rcu
 	Idle        Component = "idle"           // the idle task
@@ -80,7 +80,7 @@ func ComponentOf(p Process, self int) Component {
 			return Network
 		case isRuntime(name):
 			return Runtime
-		case name == "tare" || name == "tare-enter":
+		case name == "tare" || name == "tare-enter" || name == "docker" || name == "ctr" || name == "nerdctl":
 			return Client
 		}
 	}

@@ -40,7 +40,7 @@ func key(buildID []byte) string {
 
 // seen takes note of where a build id is to be found.
 func (f *files) seen(buildID, file string) {
-	if buildID == "" || !strings.HasPrefix(file, "/") || inMemory(file) {
+	if buildID == "" || !strings.HasPrefix(file, "/") || nameless(file) {
 		return
 	}
 	for _, known := range f.elsewhere[buildID] {
@@ -53,6 +53,20 @@ func (f *files) seen(buildID, file string) {
 
 // inMemory: the kernel names what is in no file system "/memfd:NAME (deleted)".
 func inMemory(file string) bool { return strings.HasPrefix(file, "/memfd:") }
+
+// nameless: a file that the process' root does not reach, such as runc's clone
+// of itself on a mount of its own, has the path "/".
+func nameless(file string) bool { return file == "/" || inMemory(file) }
+
+// program is the path of what a process executes. One without a name, a copy
+// that a program made of itself, has the path of what it was copied from, where
+// that was executed too.
+func (f *files) program(m *mapping) string {
+	if known := f.elsewhere[m.buildID]; nameless(m.file) && len(known) > 0 {
+		return known[0]
+	}
+	return m.file
+}
 
 // function names what a process has at an offset of a mapped file.
 func (f *files) function(pid int, m *mapping, offset uint64) string {
@@ -69,7 +83,7 @@ func (f *files) function(pid int, m *mapping, offset uint64) string {
 			return name
 		}
 	}
-	return fmt.Sprintf("[%s+%#x]", base(m.file), offset)
+	return fmt.Sprintf("[%s+%#x]", base(f.program(m)), offset)
 }
 
 // base is a file's name for showing: "/memfd:runc_cloned:/proc/self/exe

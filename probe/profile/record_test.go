@@ -208,10 +208,13 @@ func save(t *testing.T, file string, stacks []breakdown.Stack) {
 	t.Logf("%s: %d stacks, %d KiB", file, len(stacks), b.Len()>>10)
 }
 
-// writeStacks writes a stack a line.
+// writeStacks writes a stack a line, without other programs'.
 func writeStacks(w io.Writer, stacks []breakdown.Stack) error {
 	e := json.NewEncoder(w)
 	for _, s := range stacks {
+		if probe.ComponentOf(s.Process, os.Getpid()) == probe.Other {
+			continue
+		}
 		if err := e.Encode(s); err != nil {
 			return err
 		}

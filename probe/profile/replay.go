@@ -142,7 +142,7 @@ func (p *replay) mapped(r *perfevent.Mapping) {
 	if t.fresh {
 		t.fresh = false
 		about := *t.process
-		about.Exe = r.File
+		about.Exe = p.files.program(&m)
 		t.process = &about
 	}
 	t.maps, t.names = append(t.maps, m), nil
