@@ -17,6 +17,8 @@ import (
 )
 
 var (
+	//go:embed frame.gohtml
+	frameText string // what the pages of this package share
 	//go:embed page.gohtml
 	pageText string
 	//go:embed page.css
@@ -24,7 +26,7 @@ var (
 	//go:embed page.js
 	pageScript string
 
-	pageTemplate = template.Must(template.New("page").Parse(pageText))
+	pageTemplate = template.Must(template.Must(template.New("page").Parse(frameText)).Parse(pageText))
 )
 
 // HTMLOptions say what stands in the page around the figures.
@@ -133,7 +135,7 @@ func newPage(run record.Run, rep overhead.Report, opt HTMLOptions) page {
 		Around: surroundingsOf(run), Warnings: cleaned(rep.Warnings), Notes: cleaned(run.Plan.Notes), Failures: failures(run),
 		Style: template.CSS(pageStyle), Script: template.JS(pageScript),
 	}
-	p.Policy = "default-src 'none'; img-src data:; style-src '" + digest(pageStyle) + "'; script-src '" + digest(pageScript) + "'; base-uri 'none'; form-action 'none'"
+	p.Policy = policy(pageStyle, pageScript)
 	if !run.Started.IsZero() {
 		p.Started = run.Started.UTC().Format("2 January 2006, 15:04 ") + "UTC"
 	}
@@ -256,14 +258,16 @@ func methodText(r overhead.Row) string {
 
 var (
 	hyphenBeforeNumber = regexp.MustCompile(`(^|[ (])-(\d)`)
+	numberWithUnit     = regexp.MustCompile(`(\d) (ns|µs|us|ms|s|min|h|KiB|MiB|GiB)\b`)
 	spanOfNumbers      = regexp.MustCompile(`(\d) to ([+` + minus + `]?\d)`)
 )
 
 // typeset puts the typographic minus before numbers, and keeps together what
-// is one figure: a percent sign with its number, the ends of an interval.
+// is one figure: a unit with its number, the ends of an interval.
 func typeset(figure string) string {
 	figure = hyphenBeforeNumber.ReplaceAllString(figure, "${1}"+minus+"${2}")
 	figure = spanOfNumbers.ReplaceAllString(figure, "${1}\u00a0to\u00a0${2}")
+	figure = numberWithUnit.ReplaceAllString(figure, "${1}\u00a0${2}")
 	return strings.ReplaceAll(figure, " %", "\u00a0%")
 }
 
@@ -329,6 +333,12 @@ func cleaned(texts []string) []string {
 		out[i] = clean(t)
 	}
 	return out
+}
+
+// policy forbids a page whatever is not in it: it admits this style and this
+// script, and nothing else.
+func policy(style, script string) string {
+	return "default-src 'none'; img-src data:; style-src '" + digest(style) + "'; script-src '" + digest(script) + "'; base-uri 'none'; form-action 'none'"
 }
 
 // digest is a Content-Security-Policy source of exactly this text.

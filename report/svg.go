@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"html/template"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -16,9 +17,20 @@ type svg struct{ b strings.Builder }
 // newSVG opens a drawing; title is what a screen reader says.
 func newSVG(class, title string) *svg {
 	s := &svg{}
-	fmt.Fprintf(&s.b, `<svg class="%s" role="img"><title>%s</title>`, class, template.HTMLEscapeString(title))
+	fmt.Fprintf(&s.b, `<svg class="%s" role="img"><title>%s</title>`, class, template.HTMLEscapeString(clean(title)))
 	return s
 }
+
+// desc says in words what is drawn.
+func (s *svg) desc(text string) {
+	if text = clean(text); text != "" {
+		fmt.Fprintf(&s.b, `<desc>%s</desc>`, template.HTMLEscapeString(text))
+	}
+}
+
+// open begins a group, which close ends: what it holds has one colour.
+func (s *svg) open(class string) { fmt.Fprintf(&s.b, `<g class="%s">`, class) }
+func (s *svg) close()            { s.b.WriteString("</g>") }
 
 func (s *svg) html() template.HTML { return template.HTML(s.b.String() + "</svg>") }
 
@@ -36,6 +48,11 @@ func copysignHalf(v float64) float64 {
 		return -0.5
 	}
 	return 0.5
+}
+
+// coord4 writes four decimals at most.
+func coord4(v float64) string {
+	return strconv.FormatFloat(math.Round(v*1e4)/1e4, 'f', -1, 64)
 }
 
 func pct(v float64) string { return coord(round2(v)) + "%" }
@@ -56,6 +73,13 @@ func (s *svg) text(class string, x, y float64, dx, dy int, text string) {
 // mark puts a shape of fixed size at a place in percent.
 func (s *svg) mark(class string, x, y float64, path string) {
 	fmt.Fprintf(&s.b, `<svg x="%s" y="%s" overflow="visible"><path class="%s" d="%s"/></svg>`, pct(x), pct(y), class, path)
+}
+
+// pointed is a mark that says something when pointed at; there is more of it to
+// hit than to see.
+func (s *svg) pointed(class string, x, y float64, path, told string) {
+	fmt.Fprintf(&s.b, `<svg x="%s" y="%s" overflow="visible" class="told"><title>%s</title><path class="hit" d="M-10-10h20v20h-20Z"/><path class="%s" d="%s"/></svg>`,
+		pct(x), pct(y), template.HTMLEscapeString(clean(told)), class, path)
 }
 
 // field opens a nested drawing of a hundred by a hundred that is stretched
