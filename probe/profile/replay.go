@@ -243,22 +243,23 @@ func callAt(i int, address uint64) uint64 {
 // user names the function at an address of a process; false where nothing that
 // can be executed is there.
 func (p *replay) user(t *task, address uint64) (string, bool) {
-	if name, ok := t.names[address]; ok {
-		return name, name != ""
-	}
-	name := ""
-	for i := len(t.maps) - 1; i >= 0; i-- {
-		if m := &t.maps[i]; m.start <= address && address < m.end {
-			name = p.files.function(t.process.PID, m, address-m.start+m.offset)
-			break
+	name, known := t.names[address]
+	if !known {
+		name = unmapped
+		for i := len(t.maps) - 1; i >= 0; i-- {
+			if m := &t.maps[i]; m.start <= address && address < m.end {
+				name = p.files.function(t.process.PID, m, address-m.start+m.offset)
+				break
+			}
 		}
+		if t.names == nil {
+			t.names = map[uint64]string{}
+		}
+		t.names[address] = name
 	}
-	if t.names == nil {
-		t.names = map[uint64]string{}
-	}
-	t.names[address] = name
-	if name == "" {
-		return "[unmapped]", false
-	}
-	return name, true
+	return name, name != unmapped
 }
+
+// unmapped is where a program was that nothing is known of, or of which too
+// little: it was started before anything was recorded.
+const unmapped = "[unmapped]"

@@ -164,6 +164,9 @@ func cgroupRoot() string {
 // groups of containers.
 func contained(cgroup string) bool {
 	for part := range strings.SplitSeq(cgroup, "/") {
+		if strings.HasSuffix(part, ".service") {
+			continue // an engine's own
+		}
 		for _, name := range []string{"docker", "libpod", "kubepods", "cri-containerd", "crio", "crun", "tare"} {
 			if part == name || strings.HasPrefix(part, name+"-") || strings.HasPrefix(part, name+".") {
 				return true
