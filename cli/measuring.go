@@ -18,6 +18,7 @@ import (
 	"tare/record"
 	"tare/report"
 	"tare/stats"
+	"tare/study/startup"
 	"tare/workload"
 )
 
@@ -175,6 +176,14 @@ func (m *measuring) interim(run record.Run, group string) {
 	if !m.progress.due() {
 		return
 	}
+	if run.Study == startup.Name {
+		m.progress.clear()
+		s := startup.Interim(run)
+		if err := report.SheetTerminal(m.app.err, s, report.TerminalOptions{Width: terminalWidth(m.app.err), Color: isTerminal(m.app.err)}); err != nil {
+			m.progress.note("interim table: " + err.Error())
+		}
+		return
+	}
 	rep := overhead.Analyse(run, overhead.Options{})
 	m.progress.clear()
 	if err := report.Terminal(m.app.err, run, rep, report.TerminalOptions{Width: terminalWidth(m.app.err), Color: isTerminal(m.app.err), Interim: true}); err != nil {
@@ -192,7 +201,13 @@ func (m *measuring) finish(run record.Run, err error) error {
 	case err != nil && !errors.As(err, &interrupted):
 		return err
 	}
-	if werr := m.app.present(run, m.out, m.json, []string{"tare show " + run.ID, nextCommand(run)}); werr != nil {
+	present := m.app.present
+	if run.Study == startup.Name {
+		present = func(run record.Run, out, json string, next []string) error {
+			return m.app.presentStartup(run, m.store, out, json, next)
+		}
+	}
+	if werr := present(run, m.out, m.json, []string{nextCommand(run), "tare show " + run.ID}); werr != nil {
 		return werr
 	}
 	return interruptedHint(err)
@@ -202,6 +217,9 @@ func (m *measuring) finish(run record.Run, err error) error {
 func nextCommand(run record.Run) string {
 	if run.Status == record.Interrupted {
 		return "tare resume " + run.ID
+	}
+	if run.Study == startup.Name {
+		return startup.Next(run)
 	}
 	for _, c := range run.Conditions {
 		name := workloadName(c.Workload)

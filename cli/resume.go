@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"tare/study/startup"
 )
 
 func (a *app) resume() *cobra.Command {
@@ -27,11 +29,14 @@ func (a *app) resume() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if run.Study == startup.Name && len(run.Command) > 0 {
+			return a.resumeStartup(cmd.Context(), dir, run, out, json)
+		}
 		if run.Study != "weigh" || len(run.Command) == 0 {
 			return usageError("run %s is not one that can be resumed (study %s)", run.ID, run.Study)
 		}
 		again, flags := weighCommand()
-		line, err := weighArguments(a, run.Command)
+		line, err := storedArguments(a, run.Command, "weigh")
 		if err != nil {
 			return fmt.Errorf("run %s: its command line cannot be read again: %w", run.ID, err)
 		}
@@ -58,15 +63,15 @@ func (a *app) resume() *cobra.Command {
 	return cmd
 }
 
-// weighArguments takes the program and the command's name off a stored command
+// storedArguments takes the program and the command's name off a stored command
 // line.
-func weighArguments(a *app, stored []string) ([]string, error) {
+func storedArguments(a *app, stored []string, command string) ([]string, error) {
 	root := (&app{out: a.out, err: a.err}).root()
 	found, rest, err := root.Find(stored[1:])
 	if err != nil {
 		return nil, err
 	}
-	if found.Name() != "weigh" {
+	if found.Name() != command {
 		return nil, fmt.Errorf("it is a %q command", found.Name())
 	}
 	return rest, nil

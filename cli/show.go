@@ -8,6 +8,7 @@ import (
 	"tare/overhead"
 	"tare/record"
 	"tare/report"
+	"tare/study/startup"
 )
 
 func (a *app) show() *cobra.Command {
@@ -25,6 +26,9 @@ func (a *app) show() *cobra.Command {
 		run, err := a.run(args)
 		if err != nil {
 			return err
+		}
+		if run.Study == startup.Name {
+			return a.showStartup(run, html)
 		}
 		rep := overhead.Analyse(run, overhead.Options{})
 		page := func(w io.Writer) error {

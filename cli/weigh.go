@@ -118,13 +118,7 @@ as a service by a YAML file (docs/workloads.md).`,
 	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file (- for standard output)")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print the conditions, the time and what would be touched, and run nothing")
 	flags.BoolVar(&f.yes, "yes", false, "go ahead where it takes more than 30 minutes")
-	must(cmd.RegisterFlagCompletionFunc("platform", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		var names []string
-		for _, p := range lab.PlatformNames {
-			names = append(names, p.Name+"\t"+p.Doc)
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}))
+	must(cmd.RegisterFlagCompletionFunc("platform", completePlatforms))
 	return cmd, f
 }
 
@@ -205,11 +199,11 @@ func (f *weighFlags) plan(changed func(string) bool) (record.Plan, error) {
 	return p, nil
 }
 
-// base reads the settings' own flags.
-func (f *weighFlags) base() (platform.Setting, error) {
+// readSettings reads the settings' own flags.
+func readSettings(flags map[string]*string) (platform.Setting, error) {
 	var s platform.Setting
 	for _, key := range settingFlags {
-		if value := *f.settings[key]; value != "" {
+		if value := *flags[key]; value != "" {
 			if err := s.Set(key, value); err != nil {
 				return s, usageError("--%v", err)
 			}
@@ -352,7 +346,7 @@ func (f *weighFlags) design(cmd *cobra.Command, args []string, platforms func(st
 	if err != nil {
 		return lab.Design{}, err
 	}
-	base, err := f.base()
+	base, err := readSettings(f.settings)
 	if err != nil {
 		return lab.Design{}, err
 	}

@@ -27,6 +27,9 @@ type Bench interface {
 	// Seed is the trial's own, drawn from the run's: the same for every
 	// condition of a block, so that what is drawn from it is paired too.
 	Seed() uint64
+	// WarmUp tells that the trial is one of the warm-up, of which nothing counts:
+	// a shorter one serves as well.
+	WarmUp() bool
 	// Measuring tells that the trial's own time begins: the host is observed
 	// (steal, foreign CPU) from here on, until Measured or the procedure's end.
 	// What a procedure lays out before and clears away after is not judged.
@@ -61,6 +64,7 @@ func (b *workbench) Condition() record.Condition { return b.condition.Condition 
 func (b *workbench) Platform() platform.Platform { return b.r.platforms[b.condition.Platform] }
 func (b *workbench) Image() image.Image          { return b.r.images[b.condition.ID] }
 func (b *workbench) Seed() uint64                { return b.seed }
+func (b *workbench) WarmUp() bool                { return b.result.Block == 0 }
 
 func (b *workbench) Name() string {
 	b.mu.Lock()

@@ -1,0 +1,37 @@
+package report
+
+import "tare/stats"
+
+// Estimated is a cell with an estimate times scale, its interval beside it: no
+// more digits than the interval supports. What was not measured is a faint dash.
+func Estimated(e stats.Estimate, scale float64) Cell {
+	if !present(e) {
+		return Absent()
+	}
+	v, low, high := e.Value*scale, e.Interval.Low*scale, e.Interval.High*scale
+	if !bounded(v, low, high) {
+		return Cell{Text: fixed(v, significant(v))}
+	}
+	d := decimals(low, high)
+	return Cell{Text: fixed(v, d), Detail: fixed(low, d) + " to " + fixed(high, d)}
+}
+
+// Measured is a cell with one figure to three digits.
+func Measured(v float64) Cell {
+	if !finite(v) {
+		return Absent()
+	}
+	return Cell{Text: fixed(v, significant(v))}
+}
+
+// Absent is the cell of what was not measured.
+func Absent() Cell { return Cell{Text: "–", Tone: Faint} }
+
+// Said is an estimate in a sentence: "5.8 (5.1 to 6.4)".
+func Said(e stats.Estimate, scale float64) string {
+	c := Estimated(e, scale)
+	if c.Detail == "" {
+		return c.Text
+	}
+	return c.Text + " (" + c.Detail + ")"
+}

@@ -1,0 +1,335 @@
+package startup
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tare/lab"
+	"tare/load"
+	"tare/platform"
+	"tare/record"
+	"tare/workload"
+)
+
+// Subject is a workload with the parameters that the user set, and the image to
+// run it in where it is not its own.
+type Subject struct {
+	Workload workload.Workload
+	Source   workload.Source
+	Params   map[string]string
+}
+
+// Options are what the user asked for.
+type Options struct {
+	Subjects  []Subject
+	Platforms []string  // canonical names; the default ones if empty
+	Rates     []float64 // starts a second; none where Rates is empty
+	Count     int       // containers of a trial at a rate; 0 is a number that goes with the rate
+	Arrival   load.Arrival
+	Base      platform.Setting
+	Knee      bool // search the knee
+	Single    bool // one start at a time
+	Cold      bool // and with a cold page cache: drops the host's
+	Profile   bool // sample, trace, and weigh the sampling
+
+	AnswerLimit, ReadyLimit time.Duration // 0 is the default
+
+	Plan record.Plan
+	Seed int64
+
+	Host  Host
+	Watch Watching
+}
+
+// Host is what the design must know of the machine.
+type Host struct {
+	CPUs []int
+	// Platform resolves a name.
+	Platform func(name string) (platform.Platform, error)
+	// Check reports whether a platform can be used.
+	Check func(p platform.Platform) error
+}
+
+// Watching is what looks on while containers start. Its fields are nil where
+// the host cannot, or where nobody asked.
+type Watching struct {
+	First  watcher  // first instructions
+	Sample observer // on-CPU profile
+	Blocks observer // off-CPU profile
+	Trace  tracer   // one start through the scheduler
+	// Notes say what is missing on this host, and so absent from the result.
+	Notes []string
+}
+
+// defaultPlatforms are tried where the user names none.
+var defaultPlatforms = []string{"docker", "containerd", "oci:runc", "oci:crun"}
+
+// DefaultRates are S1's.
+var DefaultRates = []float64{1, 2, 4, 8}
+
+// The kinds of trials, a factor of each condition.
+const (
+	factorKind  = "kind"
+	factorRate  = "rate"
+	factorCount = "count"
+	factorCache = "cache"
+	factorProbe = "probe"
+
+	kindRamp    = "ramp"
+	kindKnee    = "knee"
+	kindSingle  = "single"
+	kindTrace   = "trace"
+	kindProfile = "profile"
+	kindBlocked = "off-cpu"
+	kindBurst   = "burst"
+)
+
+// countFor is how many containers are started at a rate where the user does not
+// say: four seconds' worth, and not fewer than tell whether the backlog grows.
+func countFor(rate float64) int {
+	return int(min(max(math.Ceil(4*rate), 10), 64))
+}
+
+const (
+	singleCount = 6  // single starts of a trial
+	burstCount  = 24 // starts of a burst
+)
+
+// Design makes the design. Errors of what was asked are *Usage; a platform that
+// the user named and the host lacks is a *platform.Missing.
+func Design(o Options) (lab.Design, error) {
+	d := lab.Design{Study: Name, Seed: o.Seed, Plan: o.Plan}
+	if err := o.check(); err != nil {
+		return d, err
+	}
+	if o.AnswerLimit == 0 {
+		o.AnswerLimit = answerLimit
+	}
+	if o.ReadyLimit == 0 {
+		o.ReadyLimit = readyLimit
+	}
+	platforms, notes, err := o.platforms()
+	if err != nil {
+		return d, err
+	}
+	d.Plan.Notes = append(append(d.Plan.Notes, notes...), o.Watch.Notes...)
+	for _, s := range o.Subjects {
+		groups, notes, err := o.groups(s, platforms)
+		if err != nil {
+			return d, err
+		}
+		d.Groups = append(d.Groups, groups...)
+		d.Plan.Notes = append(d.Plan.Notes, notes...)
+	}
+	if len(d.Groups) == 0 {
+		return d, usage("nothing to measure: give --rate, --knee, --single or --profile")
+	}
+	if err := d.Validate(); err != nil {
+		return d, &Usage{err.Error() + ": name each workload and rate once"}
+	}
+	return d, nil
+}
+
+// check refuses what cannot be measured.
+func (o Options) check() error {
+	for _, r := range o.Rates {
+		if math.IsNaN(r) || r < MinRate || r > MaxRate {
+			return usage("--rate %g: want %g to %g starts a second", r, float64(MinRate), float64(MaxRate))
+		}
+	}
+	if o.Count < 0 || o.Count > MaxCount {
+		return usage("--count %d: want 1 to %d containers", o.Count, MaxCount)
+	}
+	if o.Count > 0 && o.Count < fewestForGrowth && len(o.Rates) > 0 {
+		return usage("--count %d: want at least %d, or nobody could tell whether the platform keeps up", o.Count, fewestForGrowth)
+	}
+	if why := o.Base.Contradiction(o.Host.CPUs); why != "" {
+		return usage("%s", why)
+	}
+	return nil
+}
+
+// platforms settles which platforms take part. The first is the baseline.
+func (o Options) platforms() (names, notes []string, err error) {
+	wanted, named := o.Platforms, true
+	if len(wanted) == 0 {
+		wanted, named = defaultPlatforms, false
+	}
+	for _, name := range wanted {
+		p, err := o.Host.Platform(name)
+		if err != nil {
+			return nil, nil, &Usage{err.Error()}
+		}
+		err = o.Host.Check(p)
+		if _, ok := p.(platform.Creator); err == nil && !ok {
+			err = usage("%s cannot create a program without starting it", name)
+		}
+		if err == nil {
+			err = p.Supports(o.Base)
+		}
+		switch {
+		case err != nil && named:
+			return nil, nil, fmt.Errorf("platform %s: %w", name, err)
+		case err != nil:
+			notes = append(notes, fmt.Sprintf("%s left out: %v", name, err))
+		default:
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil, &platform.Missing{What: "no platform can be used here: " + strings.Join(notes, "; "), Mend: "`tare doctor` says what is missing"}
+	}
+	return names, notes, nil
+}
+
+// groups lists a workload's groups.
+func (o Options) groups(s Subject, platforms []string) (groups []lab.Group, notes []string, err error) {
+	params, err := workload.Resolve(s.Workload, s.Params)
+	if err != nil {
+		return nil, nil, &Usage{err.Error()}
+	}
+	program, err := s.Workload.Program(params)
+	if err != nil {
+		return nil, nil, &Usage{err.Error()}
+	}
+	_, asked := s.Workload.(workload.Readier)
+	if program.Service && !asked && len(program.Ports) > 0 {
+		notes = append(notes, s.Workload.Name()+" declares no check of readiness: only the answer and the first instruction are timed")
+	}
+	if n := o.Base.Network; len(program.Ports) > 0 && (n == "" || n == platform.NetworkHost) {
+		return nil, nil, usage("%s serves a port, and in the host's network only one of its containers could: give --network bridge", s.Workload.Name())
+	}
+	b := groupBuilder{Options: o, subject: s, params: params, service: asked}
+	if b.subject.Source == (workload.Source{}) {
+		b.subject.Source = s.Workload.Source()
+	}
+	base := func(rate float64, count int) ramp {
+		return ramp{workload: s.Workload, rate: rate, count: count, arrival: o.Arrival, watch: o.Watch.First, answerIn: o.AnswerLimit, readyIn: o.ReadyLimit}
+	}
+	for _, rate := range o.Rates {
+		count := o.Count
+		if count == 0 {
+			count = countFor(rate)
+		}
+		r := base(rate, count)
+		groups = append(groups, b.group("rate="+number(rate), platforms, rampMetrics(asked), func(string) (lab.Procedure, map[string]string) {
+			return r.run, map[string]string{factorKind: kindRamp, factorRate: number(rate), factorCount: strconv.Itoa(count), "arrivals": string(o.Arrival)}
+		}))
+	}
+	if o.Knee {
+		groups = append(groups, b.group("knee", platforms, kneeMetrics(), func(string) (lab.Procedure, map[string]string) {
+			guess := float64(firstGuess)
+			return knee{base(0, 0), &guess}.run, map[string]string{factorKind: kindKnee}
+		}))
+	}
+	one := single{workload: s.Workload, count: singleCount, watch: o.Watch.First, answerIn: o.AnswerLimit, readyIn: o.ReadyLimit}
+	if o.Single && !o.Cold {
+		groups = append(groups, b.group("single", platforms, singleMetrics(asked), func(string) (lab.Procedure, map[string]string) {
+			return one.run, map[string]string{factorKind: kindSingle, factorCache: "warm"}
+		}))
+	}
+	if o.Cold {
+		cold := one
+		cold.cold = true
+		for _, p := range platforms {
+			groups = append(groups, b.versus("single", p, singleMetrics(asked), factorCache, "warm", one.run, "cold", cold.run, kindSingle))
+		}
+	}
+	if o.Profile {
+		groups = append(groups, b.profiled(platforms, base, one)...)
+	}
+	return groups, notes, nil
+}
+
+// profiled lists the groups that say where the time goes, and what looking costs.
+func (b groupBuilder) profiled(platforms []string, base func(float64, int) ramp, one single) []lab.Group {
+	var groups []lab.Group
+	rate := DefaultRates[len(DefaultRates)-1]
+	if len(b.Rates) > 0 {
+		rate = slices.Max(b.Rates)
+	}
+	count := max(b.Count, countFor(rate))
+	levels := func(kind string) map[string]string {
+		return map[string]string{factorKind: kind, factorRate: number(rate), factorCount: strconv.Itoa(count)}
+	}
+	if b.Watch.Sample != nil {
+		r := base(rate, count)
+		r.observe = b.Watch.Sample
+		groups = append(groups, b.group("profile", platforms, profileMetrics(), func(string) (lab.Procedure, map[string]string) {
+			return profiled{r}.run, levels(kindProfile)
+		}))
+	}
+	if b.Watch.Blocks != nil {
+		r := base(rate, count)
+		r.observe = b.Watch.Blocks
+		groups = append(groups, b.group("off-cpu", platforms, blockedMetrics(), func(string) (lab.Procedure, map[string]string) {
+			return profiled{r}.run, levels(kindBlocked)
+		}))
+	}
+	if b.Watch.Trace != nil {
+		one := one
+		one.trace = b.Watch.Trace
+		groups = append(groups, b.group("trace", platforms, traceMetrics(), func(string) (lab.Procedure, map[string]string) {
+			return one.run, map[string]string{factorKind: kindTrace}
+		}))
+	}
+	if b.Watch.Sample != nil {
+		plain, watched := base(0, burstCount), base(0, burstCount)
+		watched.observe = silent{b.Watch.Sample}
+		for _, p := range platforms {
+			groups = append(groups, b.versus("burst", p, burstMetrics(), factorProbe, "none", burst{plain}.run, "profile", burst{watched}.run, kindBurst))
+		}
+	}
+	return groups
+}
+
+// groupBuilder makes the groups of one workload.
+type groupBuilder struct {
+	Options
+	subject Subject
+	params  workload.Params
+	service bool
+}
+
+// group has a condition for each platform, the first being the baseline.
+func (b groupBuilder) group(variant string, platforms []string, metrics []workload.Metric, trial func(platform string) (lab.Procedure, map[string]string)) lab.Group {
+	g := lab.Group{Workload: b.subject.Workload.Name() + "[" + variant + "]"}
+	for i, p := range platforms {
+		procedure, factors := trial(p)
+		g.Conditions = append(g.Conditions, b.condition(g.Workload, p, p, factors, metrics, i == 0, procedure))
+	}
+	return g
+}
+
+// versus has two conditions on one platform.
+func (b groupBuilder) versus(variant, on string, metrics []workload.Metric, factor, base string, run lab.Procedure, other string, otherRun lab.Procedure, kind string) lab.Group {
+	g := lab.Group{Workload: fmt.Sprintf("%s[%s,%s]", b.subject.Workload.Name(), variant, on)}
+	for _, level := range []struct {
+		name string
+		run  lab.Procedure
+	}{{base, run}, {other, otherRun}} {
+		factors := map[string]string{factorKind: kind, factor: level.name}
+		g.Conditions = append(g.Conditions, b.condition(g.Workload, on, on+" "+factor+"="+level.name, factors, metrics, level.name == base, level.run))
+	}
+	return g
+}
+
+func (b groupBuilder) condition(group, on, label string, factors map[string]string, metrics []workload.Metric, baseline bool, procedure lab.Procedure) lab.Condition {
+	return lab.Condition{
+		Condition: record.Condition{
+			ID: group + "@" + strings.ReplaceAll(label, " ", ","), Label: label, Workload: group, Params: b.params,
+			Platform: on, Setting: b.Base, Factors: factors, Baseline: baseline, Metrics: metrics,
+		},
+		Program: b.subject.Workload, Source: b.subject.Source, Procedure: procedure, Limit: trialLimit,
+	}
+}
+
+// trialLimit bounds a trial: a search tries some ten rates, each with its own
+// bounded waits.
+const trialLimit = 30 * time.Minute
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

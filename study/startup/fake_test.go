@@ -1,0 +1,183 @@
+package startup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/image"
+	"tare/lab"
+	"tare/platform"
+	"tare/record"
+	"tare/workload"
+)
+
+// fakePlatform creates containers that start as its function says.
+type fakePlatform struct {
+	platform.Platform // nil: what is not overridden is not called
+	start             func(ctx context.Context, n int) error
+	create            func(n int) error
+
+	mu       sync.Mutex
+	created  int
+	standing map[int]bool // created and not stopped
+	most     int          // standing at once
+}
+
+func (p *fakePlatform) Name() string { return "fake" }
+
+func (p *fakePlatform) Create(_ context.Context, spec platform.Spec) (platform.Created, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.created
+	p.created++
+	if p.create != nil {
+		if err := p.create(n); err != nil {
+			return nil, err
+		}
+	}
+	if p.standing == nil {
+		p.standing = map[int]bool{}
+	}
+	p.standing[n] = true
+	p.most = max(p.most, len(p.standing))
+	return &fakeContainer{p: p, n: n, name: spec.Name}, nil
+}
+
+func (p *fakePlatform) left() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.standing)
+}
+
+type fakeContainer struct {
+	p    *fakePlatform
+	n    int
+	name string
+}
+
+func (c *fakeContainer) ID() string { return c.name }
+
+func (c *fakeContainer) Start(ctx context.Context) error { return c.p.start(ctx, c.n) }
+
+func (c *fakeContainer) Instance(context.Context) (platform.Instance, error) {
+	return &fakeInstance{c: c}, nil
+}
+
+type fakeInstance struct {
+	platform.Instance // nil likewise
+	c                 *fakeContainer
+}
+
+func (i *fakeInstance) Processes() ([]int, error) { return []int{1000 + i.c.n}, nil }
+
+func (i *fakeInstance) Address(port int) string { return fmt.Sprintf("%s:%d", i.c.name, port) }
+
+func (c *fakeContainer) Stop(context.Context) error {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	delete(c.p.standing, c.n)
+	return nil
+}
+
+// fakeWorkload is a service whose readiness is a function's.
+type fakeWorkload struct {
+	workload.Workload
+	ready func(ctx context.Context, t workload.Trial) error
+}
+
+func (w fakeWorkload) Name() string { return "fake" }
+
+func (w fakeWorkload) Params() []workload.Param { return nil }
+
+func (w fakeWorkload) Program(workload.Params) (workload.Program, error) {
+	return workload.Program{Args: []string{"/serve"}, Ports: []int{80}, Service: true}, nil
+}
+
+func (w fakeWorkload) Source() workload.Source { return workload.Source{Recipe: "fake"} }
+
+func (w fakeWorkload) Ready(ctx context.Context, t workload.Trial) error { return w.ready(ctx, t) }
+
+func readyAtOnce(context.Context, workload.Trial) error { return nil }
+
+// fakeBench records.
+type fakeBench struct {
+	p  platform.Platform
+	mu sync.Mutex
+
+	warm       bool
+	names      int
+	measuring  int
+	measured   int
+	inForce    int
+	samples    map[string][]float64
+	histograms map[string]*hdrhistogram.Histogram
+	covariates map[string]float64
+	attached   map[string]record.Attachment
+}
+
+var _ lab.Bench = (*fakeBench)(nil)
+
+func newBench(p platform.Platform) *fakeBench {
+	return &fakeBench{p: p, samples: map[string][]float64{}, histograms: map[string]*hdrhistogram.Histogram{},
+		covariates: map[string]float64{}, attached: map[string]record.Attachment{}}
+}
+
+func (b *fakeBench) Condition() record.Condition { return record.Condition{ID: "c", Platform: "fake"} }
+func (b *fakeBench) Platform() platform.Platform { return b.p }
+func (b *fakeBench) Image() image.Image          { return image.Image{Name: "fake", Size: 1 << 20} }
+func (b *fakeBench) Seed() uint64                { return 7 }
+func (b *fakeBench) WarmUp() bool                { return b.warm }
+func (b *fakeBench) Met(context.Context)         {}
+
+func (b *fakeBench) Name() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.names++
+	return fmt.Sprintf("fake-%d", b.names)
+}
+
+func (b *fakeBench) Measuring() error { b.measuring++; return nil }
+
+func (b *fakeBench) Measured() error {
+	if b.measuring <= b.measured {
+		return errors.New("measured before it was measuring")
+	}
+	b.measured++
+	return nil
+}
+
+func (b *fakeBench) InForce(platform.Instance) error { b.inForce++; return nil }
+
+func (b *fakeBench) Record(metric string, value float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.samples[metric] = append(b.samples[metric], value)
+}
+
+func (b *fakeBench) RecordHistogram(name string, h *hdrhistogram.Histogram) { b.histograms[name] = h }
+func (b *fakeBench) Covariate(name string, value float64)                   { b.covariates[name] = value }
+func (b *fakeBench) Attach(a record.Attachment)                             { b.attached[a.Name] = a }
+
+// serial is a start that takes its turn: a platform of a known capacity.
+func serial(each time.Duration) func(context.Context, int) error {
+	turn := make(chan struct{}, 1)
+	return func(ctx context.Context, _ int) error {
+		select {
+		case turn <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		defer func() { <-turn }()
+		select {
+		case <-time.After(each):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

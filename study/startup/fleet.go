@@ -1,0 +1,182 @@
+package startup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"tare/lab"
+	"tare/platform"
+	"tare/workload"
+)
+
+// fleet is the containers of one trial, all of one image and setting.
+type fleet struct {
+	program    workload.Program
+	args       []string // the whole command
+	containers []*container
+}
+
+// container is one of a fleet, from its making to its removal.
+type container struct {
+	created platform.Created
+	out     output
+	args    []string
+
+	mu       sync.Mutex
+	instance platform.Instance
+}
+
+// makers is how many containers are made, and removed, at the same time: two
+// keep an engine busy, more only queue in it.
+const makers = 2
+
+// lay creates count containers at rest. When it returns an error nothing is left.
+func lay(ctx context.Context, b lab.Bench, w workload.Workload, count int) (*fleet, error) {
+	creator, ok := b.Platform().(platform.Creator)
+	if !ok {
+		return nil, fmt.Errorf("%s cannot create a program without starting it", b.Platform().Name())
+	}
+	c := b.Condition()
+	program, err := w.Program(c.Params)
+	if err != nil {
+		return nil, err
+	}
+	f := &fleet{program: program, args: program.Args}
+	if config := b.Image().Config; len(f.args) == 0 {
+		f.args = append(append([]string{}, config.Entrypoint...), config.Cmd...)
+	}
+	if len(f.args) == 0 {
+		return nil, fmt.Errorf("image %s names no command", b.Image().Name)
+	}
+	_, service := w.(workload.Readier)
+	specs := make([]platform.Spec, count)
+	f.containers = make([]*container, count)
+	for i := range specs {
+		f.containers[i] = &container{args: f.args}
+		specs[i] = platform.Spec{
+			Name: b.Name(), Image: b.Image(), Args: f.args, Env: program.Env, Dir: program.Dir,
+			Setting: c.Setting, Ports: program.Ports, Data: program.Data,
+		}
+		// Only a service that shows by its output that it is ready is listened
+		// to: an attached stream is a connection and two threads of the engine.
+		if r, ok := w.(interface{ Listens() bool }); service && ok && r.Listens() {
+			specs[i].Stdout, specs[i].Stderr = &f.containers[i].out, &f.containers[i].out
+		}
+	}
+	err = eachOf(count, makers, func(i int) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		created, err := creator.Create(ctx, specs[i])
+		f.containers[i].created = created
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("create on %s: %w", c.Platform, err), f.stop(ctx))
+	}
+	return f, nil
+}
+
+// stopLimit bounds the removal of a fleet, which goes on when the run is
+// interrupted.
+const stopLimit = 3 * time.Minute
+
+// stop ends and removes all containers.
+func (f *fleet) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
+	defer cancel()
+	return eachOf(len(f.containers), makers, func(i int) error {
+		if c := f.containers[i]; c != nil && c.created != nil {
+			return c.created.Stop(ctx)
+		}
+		return nil
+	})
+}
+
+// eachOf calls do for 0 to n-1, at most width at a time, and gives the first
+// few errors.
+func eachOf(n, width int, do func(i int) error) error {
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex
+		errs []error
+	)
+	next := make(chan int)
+	for range min(width, n) {
+		wg.Go(func() {
+			for i := range next {
+				if err := do(i); err != nil {
+					mu.Lock()
+					errs = append(errs, err)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	const told = 3
+	if len(errs) > told {
+		errs = append(errs[:told], fmt.Errorf("and %d more", len(errs)-told))
+	}
+	return errors.Join(errs...)
+}
+
+// hold takes hold of the started program.
+func (c *container) hold(ctx context.Context) (platform.Instance, error) {
+	instance, err := c.created.Instance(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.instance = instance
+	c.mu.Unlock()
+	return instance, nil
+}
+
+// output keeps the end of what a program prints.
+type output struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+// outputKept is how much of a program's output is kept.
+const outputKept = 64 << 10
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.kept = append(o.kept, p...)
+	if extra := len(o.kept) - outputKept; extra > 0 {
+		o.kept = append(o.kept[:0], o.kept[extra:]...)
+	}
+	return len(p), nil
+}
+
+func (o *output) text() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]byte(nil), o.kept...)
+}
+
+// living is a container's program that runs, nil where none does.
+func (f *fleet) living() platform.Instance {
+	for _, c := range f.containers {
+		c.mu.Lock()
+		instance := c.instance
+		c.mu.Unlock()
+		if instance == nil {
+			continue
+		}
+		if pids, err := instance.Processes(); err == nil && len(pids) > 0 {
+			return instance
+		}
+	}
+	return nil
+}

@@ -1,0 +1,335 @@
+package startup
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tare/claim"
+	"tare/record"
+	"tare/report"
+	"tare/stats"
+)
+
+// judged is the platform on which S1's claims are made.
+const judged = "docker"
+
+// Judge reaches verdicts on S1.1 to S1.4 from a run, as far as it holds what
+// decides them. The rules and thresholds are the claims' own (package claim).
+func Judge(run record.Run) []claim.Judgement {
+	r := read(run)
+	var all []claim.Judgement
+	for _, judge := range []func(reading) (claim.Judgement, bool){judgeRates, judgeApplications, judgeKernel, judgeGroups} {
+		if j, ok := judge(r); ok {
+			all = append(all, j)
+		}
+	}
+	return all
+}
+
+// limit is a threshold of a claim.
+func limit(id, name string) float64 {
+	c, err := claim.Lookup(id)
+	if err != nil {
+		panic(err) // the registry is part of the program
+	}
+	f, ok := c.Limit(name)
+	if !ok {
+		panic("claim " + id + " has no limit " + name)
+	}
+	return f.Value
+}
+
+// figure is an estimate of ours as a figure.
+func figure(name string, e stats.Estimate, scale float64, unit string) claim.Figure {
+	f := claim.Figure{Name: name, Value: e.Value * scale, Unit: unit, N: e.N}
+	if e.N >= 2 && e.Interval.Low == e.Interval.Low && e.Interval.High == e.Interval.High {
+		f.Low, f.High = e.Interval.Low*scale, e.Interval.High*scale
+	}
+	return f
+}
+
+// figures are those of ours that were measured.
+func figures(all ...claim.Figure) []claim.Figure {
+	return slices.DeleteFunc(all, func(f claim.Figure) bool { return f.Value != f.Value })
+}
+
+// known tells whether an estimate was made, and has an interval to judge by.
+func known(e stats.Estimate) bool {
+	return e.Value == e.Value && e.Interval.Low == e.Interval.Low && e.Interval.High == e.Interval.High
+}
+
+const (
+	perMilli  = 1e-3 // microseconds to milliseconds
+	perSecond = 1e-6
+)
+
+// judgeRates is S1.1: the mean grows with the rate and less than it, the p95
+// more than the mean.
+func judgeRates(r reading) (claim.Judgement, bool) {
+	const id = "S1.1"
+	j := claim.Judgement{Claim: id}
+	var asked, kept []record.Condition
+	for _, w := range r.workloads() {
+		ramps := r.ramps(w, judged)
+		if len(ramps) > len(asked) {
+			asked = ramps
+		}
+	}
+	if len(asked) < 2 {
+		return j, false
+	}
+	for _, c := range asked {
+		mean := r.value(c, answer+"-mean")
+		at := fmt.Sprintf(", %g a second", rate(c))
+		if mean.Value == mean.Value {
+			j.Figures = append(j.Figures, figures(
+				figure("mean"+at, mean, perSecond, "s"),
+				figure("p95"+at, r.value(c, answer+"-p95"), perSecond, "s"))...)
+		}
+		if !r.past(c) {
+			kept = append(kept, c)
+		}
+	}
+	workload := workloadOf(asked[0])
+	var told []string
+	for _, c := range asked {
+		text := fmt.Sprintf("%g/s %s ms mean, %s p95", rate(c), report.Said(r.value(c, answer+"-mean"), perMilli), report.Said(r.value(c, answer+"-p95"), perMilli))
+		if r.past(c) {
+			text += " (past the knee)"
+		}
+		told = append(told, text)
+	}
+	j.Ours = workload + ": " + strings.Join(told, "; ")
+	if len(kept) < 2 {
+		j.Verdict = claim.Inconclusive
+		j.Rests = fmt.Sprintf("%d of %d rates are kept up with here: too few to compare", len(kept), len(asked))
+		return j, true
+	}
+	low, high := kept[0], kept[len(kept)-1]
+	meanLow, meanHigh := r.perBlock(low, answer+"-mean"), r.perBlock(high, answer+"-mean")
+	p95Low, p95High := r.perBlock(low, answer+"-p95"), r.perBlock(high, answer+"-p95")
+	mean := r.ratio(meanLow, meanHigh)
+	tail := r.ratio(quotient(meanHigh, meanLow), quotient(p95High, p95Low))
+	if !known(mean) || !known(tail) {
+		j.Verdict = claim.Inconclusive
+		j.Rests = fmt.Sprintf("%d blocks are too few for an interval", mean.N)
+		return j, true
+	}
+	none, span := limit(id, "no growth"), rate(high)/rate(low)
+	j.Figures = append(j.Figures, figure("growth of the mean", mean, 1, "times"), figure("growth of the p95 over that of the mean", tail, 1, "times"))
+	j.Rests = fmt.Sprintf("%s from %g to %g a second, %d blocks: the mean grows %s times, the p95 %s times as much as the mean", workload,
+		rate(low), rate(high), mean.N, report.Said(mean, 1), report.Said(tail, 1))
+	switch {
+	case mean.Interval.High < none || mean.Interval.Low > span || tail.Interval.High < none:
+		j.Verdict = claim.Refuted
+	case mean.Interval.Low > none && mean.Interval.High < span && tail.Interval.Low > none:
+		j.Verdict = claim.Confirmed
+		if len(kept) < len(asked) {
+			j.Verdict = claim.Qualified
+			j.Rests += fmt.Sprintf("; above %g a second the engine does not keep up", rate(high))
+		}
+	default:
+		j.Verdict = claim.Inconclusive
+	}
+	return j, true
+}
+
+// judgeApplications is S1.2: applications start alike, but for the document
+// database.
+func judgeApplications(r reading) (claim.Judgement, bool) {
+	const id, database, floor = "S1.2", "docstore", "empty"
+	j := claim.Judgement{Claim: id}
+	// The highest rate that all keep up with.
+	byRate := map[float64]map[string]record.Condition{}
+	applications := 0
+	for _, w := range r.workloads() {
+		ramps := r.ramps(w, judged)
+		if len(ramps) == 0 || w == floor {
+			continue
+		}
+		applications++
+		for _, c := range ramps {
+			if r.past(c) || !known(r.value(c, answer+"-mean")) {
+				continue
+			}
+			if byRate[rate(c)] == nil {
+				byRate[rate(c)] = map[string]record.Condition{}
+			}
+			byRate[rate(c)][w] = c
+		}
+	}
+	if applications < 3 {
+		return j, false
+	}
+	top := 0.0
+	for at, of := range byRate {
+		if len(of) == applications {
+			top = max(top, at)
+		}
+	}
+	if top == 0 {
+		j.Verdict, j.Rests = claim.Inconclusive, "no rate is kept up with by all applications in enough blocks"
+		return j, true
+	}
+	medians := map[int]float64{}
+	perApplication := map[string]map[int]float64{}
+	for w, c := range byRate[top] {
+		perApplication[w] = r.perBlock(c, answer+"-mean")
+	}
+	for block := range perApplication[firstKey(perApplication)] {
+		var values []float64
+		for _, of := range perApplication {
+			if v, ok := of[block]; ok {
+				values = append(values, v)
+			}
+		}
+		if len(values) == applications {
+			slices.Sort(values)
+			medians[block] = (values[(applications-1)/2] + values[applications/2]) / 2
+		}
+	}
+	alike := limit(id, "alike") / 100
+	verdict := claim.Confirmed
+	var told, outside []string
+	for _, w := range r.workloads() {
+		of, ok := perApplication[w]
+		if !ok {
+			continue
+		}
+		ratio := r.ratio(medians, of)
+		if !known(ratio) {
+			j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("%d blocks are too few for an interval", ratio.N)
+			return j, true
+		}
+		j.Figures = append(j.Figures, figure(w+" against the median", ratio, 1, "times"))
+		told = append(told, fmt.Sprintf("%s %s", w, report.Said(ratio, 1)))
+		within := ratio.Interval.Low >= 1-alike && ratio.Interval.High <= 1+alike
+		above, below := ratio.Interval.Low > 1+alike, ratio.Interval.High < 1-alike
+		switch {
+		case w == database && (within || below), w != database && (above || below):
+			verdict = claim.Refuted
+			outside = append(outside, w)
+		case w == database && above, w != database && within:
+		case verdict != claim.Refuted:
+			verdict = claim.Inconclusive
+		}
+	}
+	j.Ours = fmt.Sprintf("answer at %g a second against the median of all: %s", top, strings.Join(told, ", "))
+	j.Rests = fmt.Sprintf("%d applications at %g a second, %d blocks", applications, top, len(medians))
+	if _, ok := perApplication[database]; !ok {
+		verdict = claim.Inconclusive
+		j.Rests += "; the document database was not among them"
+	}
+	if _, ok := perApplication[database]; ok && verdict == claim.Confirmed {
+		verdict = claim.Qualified
+		j.Rests += "; another document database stands in for MongoDB"
+	}
+	if len(outside) > 0 && verdict == claim.Refuted {
+		j.Rests += "; not as claimed: " + strings.Join(outside, ", ")
+	}
+	j.Verdict = verdict
+	return j, true
+}
+
+func firstKey[V any](m map[string]V) string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys[0]
+}
+
+// profile is the profiled condition on which S1.3 and S1.4 are judged.
+func (r reading) profile() (record.Condition, bool) {
+	for _, c := range r.of(kindProfile) {
+		if c.Platform == judged {
+			return c, true
+		}
+	}
+	return record.Condition{}, false
+}
+
+// judgeKernel is S1.3: more than half is the kernel's.
+func judgeKernel(r reading) (claim.Judgement, bool) {
+	const id = "S1.3"
+	j := claim.Judgement{Claim: id}
+	c, ok := r.profile()
+	if !ok {
+		return j, false
+	}
+	kernel := r.value(c, kernelShare)
+	if !known(kernel) {
+		j.Verdict, j.Rests = claim.Inconclusive, "too few profiled blocks for an interval"
+		return j, true
+	}
+	user := r.value(c, userShare)
+	j.Figures = figures(figure("kernel", kernel, 1, "%"), figure("user", user, 1, "%"))
+	j.Ours = fmt.Sprintf("%s %% kernel, %s %% user", report.Said(kernel, 1), report.Said(user, 1))
+	j.Rests = fmt.Sprintf("%s at %g starts a second, %d profiled blocks", workloadOf(c), rate(c), kernel.N)
+	half := limit(id, "half")
+	switch {
+	case kernel.Interval.Low > half:
+		j.Verdict = claim.Confirmed
+	case kernel.Interval.High < half:
+		j.Verdict = claim.Refuted
+	default:
+		j.Verdict = claim.Inconclusive
+	}
+	return j, true
+}
+
+// judgeGroups is S1.4: two groups explain about 40 %.
+func judgeGroups(r reading) (claim.Judgement, bool) {
+	const id = "S1.4"
+	j := claim.Judgement{Claim: id}
+	c, ok := r.profile()
+	if !ok {
+		return j, false
+	}
+	published, err := claim.Lookup(id)
+	if err != nil {
+		panic(err)
+	}
+	of := func(name string) float64 {
+		f, ok := published.Figure(name)
+		if !ok {
+			panic("claim " + id + " publishes no " + name)
+		}
+		return f.Value
+	}
+	memory, heap, both := r.value(c, memoryShare), r.value(c, heapShare), r.value(c, bothShare)
+	unassigned := r.value(c, unassignedShare)
+	if !known(both) {
+		j.Verdict, j.Rests = claim.Inconclusive, "too few profiled blocks for an interval"
+		return j, true
+	}
+	j.Figures = figures(
+		figure("kernel memory and process start", memory, 1, "%"),
+		figure("Go allocation and collection", heap, 1, "%"),
+		figure("both groups", both, 1, "%"),
+		figure("unassigned", unassigned, 1, "%"),
+	)
+	j.Ours = fmt.Sprintf("%s %% memory and process start in the kernel, %s %% Go allocation and collection, together %s %%",
+		report.Said(memory, 1), report.Said(heap, 1), report.Said(both, 1))
+	j.Rests = fmt.Sprintf("%s at %g starts a second, %d profiled blocks; %.1f %% of samples in no group", workloadOf(c), rate(c), both.N, unassigned.Value)
+	distance, centre := limit(id, "distance"), of("both groups")
+	within := both.Interval.Low >= centre-distance && both.Interval.High <= centre+distance
+	outside := both.Interval.High < centre-distance || both.Interval.Low > centre+distance
+	halves := memory.Value >= of("kernel memory and process start")/2 && heap.Value >= of("Go allocation and collection")/2
+	switch {
+	case unassigned.Value > limit(id, "unassigned"):
+		j.Verdict = claim.Inconclusive
+	case outside:
+		j.Verdict = claim.Refuted
+	case within && halves:
+		j.Verdict = claim.Confirmed
+	case within:
+		j.Verdict = claim.Qualified
+		j.Rests += "; only the sum is as published"
+	default:
+		j.Verdict = claim.Inconclusive
+	}
+	return j, true
+}

@@ -1,0 +1,206 @@
+package startup
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/claim"
+	"tare/record"
+)
+
+// made is a run whose figures are made up: what the judge must say of it is
+// known.
+type made struct {
+	run    record.Run
+	blocks int
+}
+
+func makeRun(blocks int) *made {
+	return &made{record.Run{ID: "startup-1", Study: Name, Status: record.Complete, Started: time.Now(), Plan: record.Plan{Level: 0.95, SmallestEffect: 0.05}}, blocks}
+}
+
+// wobble is the noise of a block: some percent, the same for all conditions,
+// and a little of a condition's own.
+func wobble(block, own int) float64 {
+	return 1 + 0.05*math.Sin(float64(3*block)) + 0.01*math.Sin(float64(7*block+5*own))
+}
+
+// ramp adds a ramp whose starts take so long, with latencies at most
+// spread times the mean apart.
+func (m *made) ramp(t *testing.T, workload, platform string, rate, mean, tail, grows float64) {
+	t.Helper()
+	c := record.Condition{
+		ID: fmt.Sprintf("%s[rate=%g]@%s", workload, rate, platform), Label: platform, Workload: fmt.Sprintf("%s[rate=%g]", workload, rate), Platform: platform,
+		Factors: map[string]string{factorKind: kindRamp, factorRate: number(rate)}, Baseline: true, Metrics: rampMetrics(true),
+	}
+	m.run.Conditions = append(m.run.Conditions, c)
+	for block := 1; block <= m.blocks; block++ {
+		for replicate := range 2 {
+			k := wobble(block, 2*len(m.run.Conditions)+replicate)
+			var values []time.Duration
+			for i := range 40 {
+				v := mean * k
+				if i >= 36 {
+					v = tail * k
+				}
+				values = append(values, time.Duration(v*float64(time.Millisecond)))
+			}
+			encoded, err := record.EncodeHistogram(latencyHistogram(values))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.run.Trials = append(m.run.Trials, record.Trial{
+				ID: int64(len(m.run.Trials) + 1), Condition: c.ID, Workload: c.Workload, Block: block, Attempt: 1, Replicate: replicate, Started: m.run.Started,
+				Samples: []record.Sample{
+					{Metric: answer + "-mean", Value: meanMicros(values)}, {Metric: failed, Value: 0}, {Metric: growth, Value: grows},
+				},
+				Histograms: map[string]record.Histogram{answer: encoded},
+			})
+		}
+	}
+}
+
+func (m *made) profile(kernel, memory, heap, unassigned float64) {
+	c := record.Condition{
+		ID: "redis[profile]@docker", Label: "docker", Workload: "redis[profile]", Platform: "docker",
+		Factors: map[string]string{factorKind: kindProfile, factorRate: "8"}, Baseline: true, Metrics: profileMetrics(),
+	}
+	m.run.Conditions = append(m.run.Conditions, c)
+	for block := 1; block <= m.blocks; block++ {
+		for replicate := range 2 {
+			off := 4 * (wobble(block, replicate) - 1)
+			m.run.Trials = append(m.run.Trials, record.Trial{
+				ID: int64(len(m.run.Trials) + 1), Condition: c.ID, Workload: c.Workload, Block: block, Attempt: 1, Replicate: replicate, Started: m.run.Started,
+				Samples: []record.Sample{
+					{Metric: kernelShare, Value: kernel + off}, {Metric: userShare, Value: 100 - kernel - off},
+					{Metric: memoryShare, Value: memory + off}, {Metric: heapShare, Value: heap - off/2}, {Metric: bothShare, Value: memory + heap + off/2},
+					{Metric: unassignedShare, Value: unassigned},
+				},
+			})
+		}
+	}
+}
+
+func verdictOf(t *testing.T, run record.Run, id string) claim.Judgement {
+	t.Helper()
+	settled, err := claim.Settle(run, Judge(run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range settled {
+		if j.Claim == id {
+			return j
+		}
+	}
+	return claim.Judgement{Verdict: claim.NotYetRun}
+}
+
+func TestJudgeRates(t *testing.T) {
+	type at struct{ rate, mean, tail, grows float64 }
+	for _, c := range []struct {
+		name string
+		want claim.Verdict
+		at   []at
+	}{
+		{"as S1 has it", claim.Confirmed, []at{{1, 680, 780, 0}, {4, 1550, 2240, 0}, {8, 2650, 4590, 0}}},
+		{"past the knee at the top", claim.Qualified, []at{{1, 680, 780, 0}, {4, 1550, 2240, 0}, {8, 2650, 4590, 0.4}}},
+		{"the rate makes no difference to the tail", claim.Refuted, []at{{1, 100, 200, 0}, {8, 150, 200, 0}}},
+		{"more than the rate", claim.Refuted, []at{{1, 100, 110, 0}, {2, 300, 900, 0}}},
+		{"faster at a higher rate", claim.Refuted, []at{{1, 300, 310, 0}, {2, 200, 220, 0}}},
+		{"one rate is kept up with", claim.Inconclusive, []at{{1, 100, 110, 0}, {2, 300, 900, 0.5}}},
+		{"one rate was asked", claim.NotYetRun, []at{{1, 100, 110, 0}}},
+	} {
+		m := makeRun(6)
+		for _, a := range c.at {
+			m.ramp(t, "redis", "docker", a.rate, a.mean, a.tail, a.grows)
+		}
+		if got := verdictOf(t, m.run, "S1.1"); got.Verdict != c.want {
+			t.Errorf("%s: %s (%s), want %s", c.name, got.Verdict, got.Rests, c.want)
+		}
+	}
+	m := makeRun(6)
+	m.ramp(t, "redis", "oci:runc", 1, 100, 110, 0)
+	m.ramp(t, "redis", "oci:runc", 2, 120, 150, 0)
+	if got := verdictOf(t, m.run, "S1.1"); got.Verdict != claim.NotYetRun {
+		t.Errorf("a claim on Docker was judged without it: %+v", got)
+	}
+	m = makeRun(1)
+	m.ramp(t, "redis", "docker", 1, 680, 780, 0)
+	m.ramp(t, "redis", "docker", 8, 2650, 4590, 0)
+	if got := verdictOf(t, m.run, "S1.1"); got.Verdict != claim.Inconclusive {
+		t.Errorf("one block decided: %+v", got)
+	}
+}
+
+func TestJudgeApplications(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		want claim.Verdict
+		of   map[string]float64
+	}{
+		{"as claimed, of another database", claim.Qualified, map[string]float64{"redis": 300, "httpd": 305, "docstore": 600, "hashing": 295}},
+		{"the database like all others", claim.Refuted, map[string]float64{"redis": 300, "httpd": 305, "docstore": 301, "hashing": 295}},
+		{"another stands out", claim.Refuted, map[string]float64{"redis": 300, "httpd": 900, "docstore": 600, "hashing": 295, "uri-parser": 299}},
+		{"no database", claim.Inconclusive, map[string]float64{"redis": 300, "httpd": 305, "hashing": 295}},
+		{"two applications", claim.NotYetRun, map[string]float64{"redis": 300, "docstore": 600}},
+	} {
+		m := makeRun(6)
+		for _, w := range []string{"redis", "httpd", "docstore", "hashing", "uri-parser"} {
+			if v, ok := c.of[w]; ok {
+				m.ramp(t, w, "docker", 4, v, 1.2*v, 0)
+			}
+		}
+		m.ramp(t, "empty", "docker", 4, 10, 11, 0) // the floor is no application
+		if got := verdictOf(t, m.run, "S1.2"); got.Verdict != c.want {
+			t.Errorf("%s: %s (%s; %s), want %s", c.name, got.Verdict, got.Ours, got.Rests, c.want)
+		}
+	}
+}
+
+func TestJudgeProfile(t *testing.T) {
+	for _, c := range []struct {
+		name                             string
+		kernel, memory, heap, unassigned float64
+		kernelIs, groupsAre              claim.Verdict
+	}{
+		{"as S1 has it", 57, 20, 21.7, 4, claim.Confirmed, claim.Confirmed},
+		{"mostly user, no heap", 40, 18, 4, 4, claim.Refuted, claim.Refuted},
+		{"half and half", 50, 36, 5.6, 4, claim.Inconclusive, claim.Qualified},
+		{"too much unassigned", 57, 20, 21.7, 14, claim.Confirmed, claim.Inconclusive},
+	} {
+		m := makeRun(6)
+		m.profile(c.kernel, c.memory, c.heap, c.unassigned)
+		if got := verdictOf(t, m.run, "S1.3"); got.Verdict != c.kernelIs {
+			t.Errorf("%s: S1.3 %s (%s), want %s", c.name, got.Verdict, got.Ours, c.kernelIs)
+		}
+		if got := verdictOf(t, m.run, "S1.4"); got.Verdict != c.groupsAre {
+			t.Errorf("%s: S1.4 %s (%s), want %s", c.name, got.Verdict, got.Ours, c.groupsAre)
+		}
+	}
+}
+
+// A page can be made of any run, also of one that yielded nothing.
+func TestSheetOfAnyRun(t *testing.T) {
+	full := makeRun(4)
+	for _, rate := range []float64{1, 8} {
+		for _, on := range []string{"docker", "oci:runc"} {
+			full.ramp(t, "redis", on, rate, 100, 200, map[float64]float64{1: 0, 8: 0.3}[rate])
+		}
+	}
+	full.profile(57, 20, 21.7, 4)
+	empty := full.run
+	empty.Trials = nil
+	for name, run := range map[string]record.Run{"full": full.run, "without trials": empty, "without conditions": {ID: "x"}} {
+		s := Sheet(run, nil, nil)
+		if s.Title == "" || s.Answer == "" || len(s.Facts) == 0 {
+			t.Errorf("%s: a page without a head: %+v", name, s)
+		}
+	}
+	s := Sheet(full.run, nil, Judge(full.run))
+	if !strings.Contains(s.Answer, "docker answers a start in 110 ms at 1/s") && !strings.Contains(s.Answer, "at 1/s") {
+		t.Errorf("the answer does not say what holds at the highest rate that is kept up with: %s", s.Answer)
+	}
+}

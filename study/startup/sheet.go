@@ -1,0 +1,452 @@
+package startup
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/claim"
+	"tare/overhead"
+	"tare/record"
+	"tare/report"
+	"tare/stats"
+)
+
+// Attachments gives an attachment of one of a run's trials.
+type Attachments func(trialID int64, name string) ([]byte, error)
+
+// Sheet composes a run's page. Attachments that cannot be read are told as a
+// banner, and what they would show is left out.
+func Sheet(run record.Run, attachments Attachments, judgements []claim.Judgement) report.Sheet {
+	p := page{reading: read(run), attachments: attachments}
+	s := report.Sheet{
+		Title:   "tare startup",
+		Answer:  p.answer(),
+		Facts:   p.facts(),
+		Banners: p.banners(),
+		Command: strings.Join(run.Command, " "),
+	}
+	for _, part := range []func() []report.Part{
+		p.knees, p.ramps, p.applications, p.singles, p.timelines, p.breakdowns, p.waits,
+	} {
+		s.Parts = append(s.Parts, part()...)
+	}
+	if j := verdicts(judgements); len(j.Rows) > 0 {
+		s.Parts = append(s.Parts, j)
+	}
+	s.Weight = p.weight()
+	s.Banners = append(s.Banners, p.unreadable...)
+	return s
+}
+
+// page is a sheet being composed.
+type page struct {
+	reading
+	attachments Attachments
+	unreadable  []string
+}
+
+// attachment reads one, and notes where it cannot be read.
+func (p *page) attachment(t record.Trial, name string) ([]byte, bool) {
+	if !slices.ContainsFunc(t.Attachments, func(a record.Attachment) bool { return a.Name == name }) || p.attachments == nil {
+		return nil, false
+	}
+	data, err := p.attachments(t.ID, name)
+	if err != nil {
+		p.unreadable = append(p.unreadable, fmt.Sprintf("%s of trial %d cannot be read: %v", name, t.ID, err))
+		return nil, false
+	}
+	return data, true
+}
+
+// answer is the sentence that the reader came for: per platform the knee, and a
+// start's time at the highest rate that is kept up with.
+func (p *page) answer() string {
+	workloads, platforms := p.workloads(), p.platforms()
+	if len(workloads) == 0 {
+		return "Nothing was measured."
+	}
+	workload := workloads[0]
+	var told []string
+	for _, on := range platforms {
+		var parts []string
+		if knee, beyond := p.knee(workload, on); knee.Value == knee.Value {
+			if beyond {
+				parts = append(parts, fmt.Sprintf("keeps up with %.3g starts a second and more", knee.Value))
+			} else {
+				parts = append(parts, "keeps up with "+report.Said(knee, 1)+" starts a second")
+			}
+		}
+		if top, ok := p.top(workload, on); ok {
+			parts = append(parts, fmt.Sprintf("answers a start in %s ms at %g/s", report.Said(p.value(top, answer+"-mean"), perMilli), rate(top)))
+		} else if s, ok := p.one(workload, on); ok {
+			parts = append(parts, fmt.Sprintf("answers a single start in %s ms", report.Said(p.value(s, answer+"-mean"), perMilli)))
+		} else if len(p.reading.ramps(workload, on)) > 0 {
+			parts = append(parts, "keeps up with none of the rates")
+		}
+		if len(parts) > 0 {
+			told = append(told, on+" "+strings.Join(parts, " and "))
+		}
+	}
+	if len(told) == 0 {
+		return "No start was timed to its end."
+	}
+	return workload + ": " + strings.Join(told, "; ") + "."
+}
+
+// top is the ramp at the highest rate that is kept up with.
+func (p *page) top(workload, on string) (top record.Condition, ok bool) {
+	for _, c := range p.reading.ramps(workload, on) {
+		if v := p.value(c, answer+"-mean"); v.Value == v.Value && !p.past(c) {
+			top, ok = c, true
+		}
+	}
+	return top, ok
+}
+
+// one is the condition of warm single starts.
+func (p *page) one(workload, on string) (record.Condition, bool) {
+	for _, c := range append(p.of(kindSingle), p.of(kindTrace)...) {
+		if workloadOf(c) == workload && c.Platform == on && c.Factors[factorCache] != "cold" {
+			return c, true
+		}
+	}
+	return record.Condition{}, false
+}
+
+func (p *page) facts() []string {
+	blocks, tainted, repeated, failures := 0, 0, 0, 0
+	for i, g := range p.analysis.Groups {
+		if i == 0 || g.Blocks < blocks {
+			blocks = g.Blocks
+		}
+		tainted += g.Tainted
+		repeated += g.Repeated
+		failures += g.Failed
+	}
+	more := ""
+	if slices.ContainsFunc(p.analysis.Groups, func(g overhead.Group) bool { return g.Blocks > blocks }) {
+		more = " or more"
+	}
+	var versions []string
+	for _, c := range p.conditions {
+		if v := c.Platform + " is " + c.Version; c.Version != "" && !slices.Contains(versions, v) {
+			versions = append(versions, v)
+		}
+	}
+	facts := []string{
+		"workload " + strings.Join(p.workloads(), ", "),
+		fmt.Sprintf("%d%s blocks, %d repeated for taint, %d still tainted, %d trials failed; seed %d", blocks, more, repeated, tainted, failures, p.run.Seed),
+		strings.Join(versions, "; "),
+		fmt.Sprintf("host: %d CPUs, Linux %s, %s", p.run.Host.CPUs, p.run.Host.Kernel, p.run.Host.Virtual),
+	}
+	if !p.run.Finished.IsZero() {
+		facts = append(facts, fmt.Sprintf("took %v, run %s", p.run.Finished.Sub(p.run.Started).Round(time.Second), p.run.ID))
+	}
+	return facts
+}
+
+func (p *page) banners() []string {
+	var banners []string
+	if p.run.Status == record.Interrupted {
+		banners = append(banners, "The run was interrupted: "+p.run.Reason)
+	}
+	banners = append(banners, p.run.Plan.Notes...)
+	for _, c := range p.conditions {
+		if c.NotRepresentative != "" {
+			banners = append(banners, c.Label+" is not representative: "+c.NotRepresentative)
+		}
+	}
+	for _, g := range p.analysis.Groups {
+		for _, w := range g.Warnings {
+			banners = append(banners, g.Workload+": "+w)
+		}
+	}
+	slices.Sort(banners)
+	return slices.Compact(banners)
+}
+
+// knees is the table of the highest rates.
+func (p *page) knees() []report.Part {
+	t := report.Table{
+		Title: "The knee: the highest rate at which the backlog does not grow",
+		Note: fmt.Sprintf("Searched anew in each block; a rate counts as kept up with while a start's answer comes less than %g ms later for each second of schedule, and none fails. "+
+			"A search alone ends within 6 %%; the interval is over the blocks.", 1000*kneeGrowth),
+		Columns: []report.Column{{Head: "workload"}, {Head: "platform"}, {Head: "starts a second", Number: true}, {Head: "against the baseline", Number: true}, {Head: "blocks", Number: true, Optional: true}},
+	}
+	for _, c := range p.of(kindKnee) {
+		e, beyond := p.reading.knee(workloadOf(c), c.Platform)
+		if e.Value != e.Value {
+			continue
+		}
+		at := report.Estimated(e, 1)
+		if beyond {
+			at.Text = "more than " + at.Text
+		}
+		against := report.Cell{Text: "baseline", Tone: report.Faint}
+		if row := p.rows[c.ID][kneeRate]; !row.Baseline {
+			against = report.Estimated(row.Ratio, 1)
+			against.Text += " times"
+		}
+		t.Rows = append(t.Rows, []report.Cell{{Text: workloadOf(c)}, {Text: c.Platform}, at, against, {Text: fmt.Sprint(e.N)}})
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return []report.Part{t}
+}
+
+// ramps are the figures at each rate, and their pictures.
+func (p *page) ramps() []report.Part {
+	var parts []report.Part
+	for _, w := range p.workloads() {
+		parts = append(parts, p.rampTables(w)...)
+		parts = append(parts, p.rampCharts(w)...)
+	}
+	return parts
+}
+
+func (p *page) rampTables(w string) []report.Part {
+	var parts []report.Part
+	for _, l := range latencies {
+		t := report.Table{
+			Title: fmt.Sprintf("%s: time to %s, ms", w, map[string]string{answer: "the answer", first: "the first instruction", ready: "the first served request"}[l.name]),
+			Columns: []report.Column{{Head: "platform"}, {Head: "starts/s", Number: true}, {Head: "mean", Number: true}, {Head: "p50", Number: true, Optional: true},
+				{Head: "p95", Number: true}, {Head: "p99", Number: true, Optional: true}, {Head: "max", Number: true, Optional: true}},
+		}
+		if l.name == answer {
+			t.Columns = append(t.Columns, report.Column{Head: "failed", Number: true}, report.Column{Head: "in flight", Number: true, Optional: true}, report.Column{Head: "kept up with"})
+			t.Note = "From the intended moment of each start. Percentiles are of all blocks' starts together, max is the mean over blocks of each trial's largest. " +
+				"Past the knee latency grows for as long as one goes on starting, so those figures describe this number of starts and no rate. Failed starts are counted, and in no latency."
+		}
+		for _, on := range p.platforms() {
+			for _, c := range p.reading.ramps(w, on) {
+				if v := p.value(c, l.name+"-mean"); v.Value != v.Value {
+					continue
+				}
+				row := []report.Cell{{Text: on}, {Text: number(rate(c))}}
+				for _, of := range []string{"-mean", "-p50", "-p95", "-p99", "-max"} {
+					cell := report.Estimated(p.value(c, l.name+of), perMilli)
+					if p.past(c) {
+						cell.Tone = report.Faint
+					}
+					row = append(row, cell)
+				}
+				if l.name == answer {
+					row = append(row, p.failures(c), report.Measured(p.value(c, inFlight).Value), p.keptUp(c))
+				}
+				t.Rows = append(t.Rows, row)
+			}
+		}
+		if len(t.Rows) > 0 {
+			parts = append(parts, t)
+		}
+	}
+	return parts
+}
+
+// failures is the number of failed starts of all trials of a condition.
+func (p *page) failures(c record.Condition) report.Cell {
+	n, of := 0.0, 0
+	for _, t := range p.trials(c) {
+		for _, s := range t.Samples {
+			if s.Metric == failed {
+				n += s.Value
+			}
+		}
+		of++
+	}
+	cell := report.Cell{Text: fmt.Sprintf("%g", n)}
+	if n > 0 {
+		cell.Tone = report.Bad
+		cell.Detail = fmt.Sprintf("in %d trials", of)
+	}
+	return cell
+}
+
+func (p *page) keptUp(c record.Condition) report.Cell {
+	g := p.value(c, growth)
+	switch {
+	case g.Value != g.Value && !p.past(c):
+		return report.Absent()
+	case p.past(c):
+		cell := report.Cell{Text: "past the knee", Tone: report.Bad}
+		if g.Value > kneeGrowth {
+			cell.Detail = fmt.Sprintf("+%.0f ms each second", 1000*g.Value)
+		}
+		return cell
+	case p.unsure(c):
+		return report.Cell{Text: "unsure", Detail: fmt.Sprintf("%+.0f to %+.0f ms each second", 1000*g.Interval.Low, 1000*g.Interval.High)}
+	}
+	return report.Cell{Text: "yes", Tone: report.Good}
+}
+
+func (p *page) rampCharts(w string) []report.Part {
+	latency := report.Chart{
+		Title: w + ": time to the answer against the rate",
+		Note:  "Lines: p50, dashed p95; hollow points are past the knee; upright lines are the knees with their intervals.",
+		X:     report.Axis{Label: "starts a second", Log: true}, Y: report.Axis{Label: "time to the answer", Unit: "ms", Log: true},
+	}
+	backlog := report.Chart{
+		Title: w + ": starts due and not answered",
+		X:     report.Axis{Label: "time since the first start", Unit: "s"}, Y: report.Axis{Label: "starts"},
+	}
+	for _, on := range p.platforms() {
+		p50 := report.Series{Name: on, Group: on}
+		p95 := report.Series{Name: on + " p95", Group: on, Dashed: true}
+		ramps := p.reading.ramps(w, on)
+		for _, c := range ramps {
+			if !slices.Contains(latency.X.Ticks, rate(c)) {
+				latency.X.Ticks = append(latency.X.Ticks, rate(c))
+			}
+			for _, line := range []struct {
+				to *report.Series
+				of string
+			}{{&p50, answer + "-p50"}, {&p95, answer + "-p95"}} {
+				if v := p.value(c, line.of); v.Value == v.Value {
+					line.to.Points = append(line.to.Points, point(rate(c), v, perMilli, p.past(c)))
+				}
+			}
+		}
+		if len(p50.Points) > 0 {
+			latency.Series = append(latency.Series, p50, p95)
+		}
+		if knee, beyond := p.reading.knee(w, on); knee.Value == knee.Value && !beyond {
+			m := report.Mark{X: knee.Value, Label: on + " knee", Group: on}
+			if known(knee) {
+				m.Low, m.High = knee.Interval.Low, knee.Interval.High
+			}
+			latency.Marks = append(latency.Marks, m)
+		}
+		if len(ramps) > 0 {
+			top := ramps[len(ramps)-1]
+			if line, ok := p.backlogLine(top); ok {
+				backlog.Series = append(backlog.Series, line)
+				backlog.Note = fmt.Sprintf("One ramp at %g a second on each platform, that of the last block. What is due and not answered comes back to nothing where the platform keeps up.", rate(top))
+			}
+		}
+	}
+	slices.Sort(latency.X.Ticks)
+	var parts []report.Part
+	if len(latency.Series) > 0 && len(latency.X.Ticks) > 1 {
+		parts = append(parts, latency)
+	}
+	if len(backlog.Series) > 0 {
+		parts = append(parts, backlog)
+	}
+	return parts
+}
+
+func point(x float64, e stats.Estimate, scale float64, past bool) report.Point {
+	p := report.Point{X: x, Y: e.Value * scale, Past: past}
+	if known(e) {
+		p.Low, p.High = e.Interval.Low*scale, e.Interval.High*scale
+	}
+	return p
+}
+
+// backlogLine is the backlog over time of a condition's last trial.
+func (p *page) backlogLine(c record.Condition) (report.Series, bool) {
+	trials := p.trials(c)
+	line := report.Series{Name: c.Platform, Group: c.Platform}
+	if len(trials) == 0 {
+		return line, false
+	}
+	data, ok := p.attachment(trials[len(trials)-1], startsAttachment)
+	if !ok {
+		return line, false
+	}
+	timings, err := decodeTimings(data)
+	if err != nil {
+		p.unreadable = append(p.unreadable, err.Error())
+		return line, false
+	}
+	before := 0
+	for _, s := range backlogOf(timings) {
+		// A staircase: the old number until now, the new one from now.
+		line.Points = append(line.Points, report.Point{X: s.at.Seconds(), Y: float64(before)}, report.Point{X: s.at.Seconds(), Y: float64(s.waiting)})
+		before = s.waiting
+	}
+	return line, true
+}
+
+// applications sets the workloads side by side at the highest common rate.
+func (p *page) applications() []report.Part {
+	workloads := p.workloads()
+	if len(workloads) < 2 {
+		return nil
+	}
+	var parts []report.Part
+	for _, on := range p.platforms() {
+		t := report.Table{
+			Title: "Applications on " + on,
+			Note:  "At the highest rate that was asked. Images are flattened to one layer here; size is the sum of their files. Memory and first-served request are the application's own.",
+			Columns: []report.Column{{Head: "application"}, {Head: "image, MiB", Number: true}, {Head: "layers", Number: true, Optional: true}, {Head: "starts/s", Number: true, Optional: true},
+				{Head: "answer, ms", Number: true}, {Head: "first instruction", Number: true}, {Head: "ready", Number: true}},
+		}
+		for _, w := range workloads {
+			ramps := p.reading.ramps(w, on)
+			if len(ramps) == 0 {
+				continue
+			}
+			c := ramps[len(ramps)-1]
+			size, layers := math.NaN(), math.NaN()
+			for _, trial := range p.trials(c) {
+				size, layers = trial.Covariates["image_bytes"]/(1<<20), trial.Covariates["image_layers"]
+			}
+			row := []report.Cell{{Text: w}, report.Measured(size), report.Measured(layers), {Text: number(rate(c))}}
+			for _, l := range latencies {
+				cell := report.Estimated(p.value(c, l.name+"-mean"), perMilli)
+				if p.past(c) {
+					cell.Tone = report.Faint
+				}
+				row = append(row, cell)
+			}
+			t.Rows = append(t.Rows, row)
+		}
+		if len(t.Rows) > 1 {
+			parts = append(parts, t)
+		}
+	}
+	return parts
+}
+
+// singles are the single starts, warm and cold.
+func (p *page) singles() []report.Part {
+	t := report.Table{
+		Title: "One start at a time",
+		Note:  "Means, in ms, from the sending; a start begins when the one before is ready. Cold: the host's page cache, with its directory and inode caches, was dropped before each start.",
+		Columns: []report.Column{{Head: "workload", Optional: true}, {Head: "platform"}, {Head: "page cache"}, {Head: "answer, ms", Number: true},
+			{Head: "first instruction", Number: true}, {Head: "ready", Number: true}, {Head: "cold / warm", Number: true}},
+	}
+	for _, c := range p.of(kindSingle) {
+		v := p.value(c, answer+"-mean")
+		if v.Value != v.Value {
+			continue
+		}
+		row := []report.Cell{{Text: workloadOf(c)}, {Text: c.Platform}, {Text: c.Factors[factorCache]}}
+		for _, l := range latencies {
+			row = append(row, report.Estimated(p.value(c, l.name+"-mean"), perMilli))
+		}
+		against := report.Absent()
+		if c.Factors[factorCache] == "cold" {
+			against = report.Estimated(p.rows[c.ID][answer+"-mean"].Ratio, 1)
+		}
+		t.Rows = append(t.Rows, append(row, against))
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return []report.Part{t}
+}
+
+// verdicts is the table of judgements.
+func verdicts(judgements []claim.Judgement) report.Judgements {
+	return report.Judgements{
+		Title: "What was published, and what is so here",
+		Note:  "S1 had 24 cores, Docker 17.06 and Linux 4.4; seconds are shown and not judged, shapes are.",
+		Rows:  report.JudgedClaims(judgements),
+	}
+}
