@@ -136,13 +136,13 @@ func (p *Platform) checkSnapshotter(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, plugin := range answer.Plugins {
-			if plugin.InitErr == nil {
-				return nil
-			}
-			return &platform.Missing{What: "containerd cannot use its " + snapshotter + " snapshotter", Mend: plugin.InitErr.Message}
+		if len(answer.Plugins) == 0 {
+			return &platform.Missing{What: "containerd has no " + snapshotter + " snapshotter", Mend: "take it off disabled_plugins in containerd's config.toml"}
 		}
-		return &platform.Missing{What: "containerd has no " + snapshotter + " snapshotter", Mend: "take it off disabled_plugins in containerd's config.toml"}
+		if failed := answer.Plugins[0].InitErr; failed != nil {
+			return &platform.Missing{What: "containerd cannot use its " + snapshotter + " snapshotter", Mend: failed.Message}
+		}
+		return nil
 	})
 }
 
@@ -192,7 +192,7 @@ func (p *Platform) Launch(ctx context.Context, spec platform.Spec) (platform.Ins
 func (p *Platform) Remove(ctx context.Context, e platform.Entry) error {
 	switch e.Kind {
 	case kindContainer:
-		return errors.Join(p.removeContainer(ctx, e.ID, e.Attrs[labelLedger]), p.removeNamespace(ctx))
+		return errors.Join(p.removeContainer(ctx, e.ID, e.Attrs[labelLedger], p.settle), p.removeNamespace(ctx))
 	case kindImage:
 		return errors.Join(p.removeImage(ctx, e.ID, e.Attrs[labelLedger]), p.removeNamespace(ctx))
 	case held.Cgroup:

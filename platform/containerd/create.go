@@ -111,15 +111,17 @@ func (l *launch) enterGroup(ctx context.Context) (err error) {
 		return err
 	}
 	keeper := l.layout.At(platform.CgroupParent).Child(l.spec.Name + ".keeper") // no instance's name has a dot
+	l.group = l.layout.At(platform.CgroupParent).Child(l.spec.Name)
+	for _, g := range []cgroup.Group{l.group, keeper} {
+		if g.Exists() {
+			return fmt.Errorf("cgroup %s exists: an instance of that name runs, or was left by a crash, and tare clean removes it", g)
+		}
+	}
 	err = l.things.Take(ctx, held.CgroupEntry(Name, keeper),
 		func() error { return keeper.Create() },
 		func(ctx context.Context) error { return held.EndGroup(ctx, keeper) })
 	if err != nil {
 		return err
-	}
-	l.group = l.layout.At(platform.CgroupParent).Child(l.spec.Name)
-	if l.group.Exists() {
-		return fmt.Errorf("cgroup %s exists: an instance of that name runs, or was left by a crash, and tare clean removes it", l.group)
 	}
 	return l.things.Take(ctx, held.CgroupEntry(Name, l.group),
 		func() error { return nil },
@@ -172,7 +174,7 @@ func (l *launch) makeContainer(ctx context.Context) error {
 
 // removeContainer is the release of what makeContainer and start make.
 func (l *launch) removeContainer(ctx context.Context) error {
-	if err := l.p.removeContainer(ctx, l.spec.Name, l.mark); err != nil {
+	if err := l.p.removeContainer(ctx, l.spec.Name, l.mark, l.p.removeTask); err != nil {
 		return err
 	}
 	if l.uncertain {

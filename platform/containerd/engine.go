@@ -6,11 +6,42 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"time"
+
+	"github.com/containerd/containerd/v2/client"
 
 	"tare/kernel/accounting"
 	"tare/kernel/process"
 	"tare/kernel/procfs"
+	"tare/platform"
 )
+
+// settle removes the container's task, if it has one, and returns when no shim
+// serves it: one whose client died while it started it may be at it still, and
+// makes the task, or gives up, a moment after it was looked for.
+func (p *Platform) settle(ctx context.Context, container client.Container) error {
+	for until := time.Now().Add(p.patience); ; {
+		if err := p.removeTask(ctx, container); err != nil {
+			return err
+		}
+		all, err := accounting.Take("/proc")
+		if err != nil {
+			return err
+		}
+		left := shims(all, func(id string) bool { return id == container.ID() })
+		if len(left) == 0 {
+			return nil
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("container %s has no task, and shim %d of it goes on: %w", container.ID(), left[0], platform.ErrGone)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Millisecond): // a shim's end is no event to others
+		}
+	}
+}
 
 // shim is how the kernel names a shim's process: it cuts names at 15 bytes.
 const shim = "containerd-shim"
@@ -32,6 +63,16 @@ func (p *Platform) EnginePIDs(ctx context.Context) []int {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return slices.Sorted(slices.Values(append(pids, shims(all, func(id string) bool {
+		_, ours := p.live[id]
+		return ours
+	})...)))
+}
+
+// shims lists those shims among the host's processes that serve a container of
+// our namespace with such an id; and those that are about to start one.
+func shims(all accounting.Snapshot, of func(id string) bool) []int {
+	var pids []int
 	for pid, running := range all.Processes {
 		if running.Command != shim {
 			continue
@@ -40,22 +81,23 @@ func (p *Platform) EnginePIDs(ctx context.Context) []int {
 		if err != nil {
 			continue // it ended meanwhile
 		}
-		if p.keepsOurs(args) {
+		if id, ok := shimServes(args); ok && of(id) {
 			pids = append(pids, pid)
 		}
 	}
-	slices.Sort(pids)
 	return pids
 }
 
-// keepsOurs tells a shim's arguments: "-namespace tare -id redis-1 -address ...".
-func (p *Platform) keepsOurs(args []string) bool {
-	space, id := slices.Index(args, "-namespace"), slices.Index(args, "-id")
-	if space < 0 || id < 0 || space+1 >= len(args) || id+1 >= len(args) || args[space+1] != namespace {
-		return false
+// shimServes reads a shim's arguments: "-namespace tare -id redis-1 -address ...".
+func shimServes(args []string) (id string, ours bool) {
+	value := func(flag string) string {
+		if at := slices.Index(args, flag); at >= 0 && at+1 < len(args) {
+			return args[at+1]
+		}
+		return ""
 	}
-	_, ours := p.live[args[id+1]]
-	return ours
+	id = value("-id")
+	return id, id != "" && value("-namespace") == namespace
 }
 
 // daemon is the process that listens at containerd's socket; 0 where it is none

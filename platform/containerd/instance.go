@@ -16,6 +16,7 @@ import (
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"github.com/containerd/errdefs/pkg/errgrpc"
 
 	"tare/kernel/cgroup"
 	"tare/kernel/process"
@@ -338,7 +339,7 @@ func (i *instance) awaitStatus(exited <-chan client.ExitStatus, ended <-chan str
 		case status := <-exited:
 			now := time.Now()
 			if err := status.Error(); err != nil {
-				return status, now, i.l.p.explain(doing, err)
+				return status, now, i.l.p.explain(doing, errgrpc.ToNative(err)) // which the client leaves to us here
 			}
 			// What had ended before we looked, ended when the shim says.
 			if told := status.ExitTime(); i.process == nil && told.After(i.l.starting) && told.Before(now) {

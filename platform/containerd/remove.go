@@ -11,8 +11,8 @@ import (
 )
 
 // removeContainer removes what the entry of a container stands for: its task,
-// its place in containerd's books, and its snapshot.
-func (p *Platform) removeContainer(ctx context.Context, id, mark string) error {
+// by the way given, its place in containerd's books, and its snapshot.
+func (p *Platform) removeContainer(ctx context.Context, id, mark string, end func(context.Context, client.Container) error) error {
 	if id == "" || mark == "" {
 		return fmt.Errorf("container %q was entered without its mark, so it cannot be told from another: it is left alone", id)
 	}
@@ -34,7 +34,7 @@ func (p *Platform) removeContainer(ctx context.Context, id, mark string) error {
 		return err
 	}
 	if found != nil {
-		if err := p.removeTask(ctx, found); err != nil {
+		if err := end(ctx, found); err != nil {
 			return err
 		}
 		err := p.call(ctx, doing, func(ctx context.Context, _ *client.Client) error { return found.Delete(ctx) })
