@@ -5,7 +5,8 @@
 // It samples the CPUs' clocks (kernel/perfevent), so time that nobody spent on
 // a CPU is not in it: blocked time is probe/sched's. User chains follow frame
 // pointers, which Go keeps and most distributions' C code does not: there the
-// innermost function is right and its callers may be missing. Processes of
+// innermost function is right and its callers may be missing. (A function that
+// calls none sets up no frame, and its caller alone is skipped.) Processes of
 // containers end within milliseconds and have file systems of their own, so
 // nothing is asked of /proc about them: what they mapped, executed and were
 // called is recorded by the kernel with the samples, and names are found in the
@@ -70,8 +71,8 @@ type Recorder struct {
 	err  error
 }
 
-// Start records from now on, until Stop or until ctx is done; the Recorder is
-// to be stopped either way. The error is a *[probe.Missing] where the host does
+// Start records from now on, until Stop. When ctx is done before, the recording
+// is void and Stop says so; the Recorder is to be stopped either way. The error is a *[probe.Missing] where the host does
 // not let us.
 func Start(ctx context.Context, o Options) (*Recorder, error) {
 	if err := ctx.Err(); err != nil {
@@ -118,7 +119,11 @@ func (r *Recorder) read(ctx context.Context) {
 			return
 		}
 		r.take()
-		if woken || ctx.Err() != nil {
+		if ctx.Err() != nil {
+			r.err = errors.Join(context.Cause(ctx), r.sampler.Stop())
+			return
+		}
+		if woken {
 			return
 		}
 		if r.held > r.options.MostBytes {
