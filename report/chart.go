@@ -148,9 +148,12 @@ func newChartPage(c Chart, colours *palette) *chartPage {
 		}
 	}
 	colours.assign(groups)
+	if !p.drawn() {
+		return &chartPage{Remarks: p.remarks(), Data: p.data()}
+	}
 	page := &chartPage{
 		Vertical: withUnit(c.Y.Label, c.Y.Unit), Horizontal: withUnit(c.X.Label, c.X.Unit),
-		Named: len(p.series) <= mostNamed && len(p.series) > 0,
+		Named: len(p.series) <= mostNamed,
 		Flags: p.flags(colours), Levels: p.levels(), Field: p.field(colours), Foot: p.foot(),
 		Data: p.data(),
 	}
@@ -162,6 +165,11 @@ func newChartPage(c Chart, colours *palette) *chartPage {
 	}
 	page.Remarks = p.remarks()
 	return page
+}
+
+// drawn tells whether there is a point to draw.
+func (p plot) drawn() bool {
+	return slices.ContainsFunc(p.series, func(s placed) bool { return len(s.points) > 0 })
 }
 
 // remarks says what the drawing's signs mean, as far as it has them, and what
@@ -177,7 +185,7 @@ func (p plot) remarks() []string {
 			intervals = intervals || !math.IsNaN(at.low)
 		}
 	}
-	if len(p.series) == 0 {
+	if !p.drawn() {
 		said = append(said, "There is nothing to draw.")
 	}
 	if past {

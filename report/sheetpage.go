@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"reflect"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -90,10 +91,27 @@ func newSheetPage(s Sheet, opt HTMLOptions) sheetPage {
 		p.Weight = append(p.Weight, typeset(item.text()))
 	}
 	var lines, segments, kinds palette
-	for _, part := range s.Parts {
+	for _, part := range partsOf(s) {
 		p.Parts = append(p.Parts, newPartPage(part, &lines, &segments, &kinds))
 	}
 	return p
+}
+
+// partsOf gives the parts as values: a pointer to one is a part too.
+func partsOf(s Sheet) []Part {
+	var parts []Part
+	for _, part := range s.Parts {
+		if v := reflect.ValueOf(part); v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				continue
+			}
+			part = v.Elem().Interface().(Part)
+		}
+		if part != nil {
+			parts = append(parts, part)
+		}
+	}
+	return parts
 }
 
 func newPartPage(part Part, lines, segments, kinds *palette) partPage {

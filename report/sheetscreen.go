@@ -25,7 +25,7 @@ func SheetTerminal(w io.Writer, sheet Sheet, opt TerminalOptions) error {
 			s.fact(f)
 		}
 	}
-	for _, part := range sheet.Parts {
+	for _, part := range partsOf(sheet) {
 		if opt.Interim && !interim(part) {
 			continue
 		}

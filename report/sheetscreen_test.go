@@ -80,6 +80,15 @@ func TestSheetTerminalHoldsNoForeignControl(t *testing.T) {
 	}
 }
 
+// A pointer to a part is a part; none is none.
+func TestPartsMayBePointers(t *testing.T) {
+	var none *Chart
+	out := sheetScreen(t, Sheet{Parts: []Part{&Prose{Text: "by pointer"}, none, nil, Prose{Text: "by value"}}}, TerminalOptions{})
+	if !strings.Contains(out, "by pointer\n") || !strings.Contains(out, "by value\n") {
+		t.Errorf("got:\n%s", out)
+	}
+}
+
 // No figure of a required column is lost, however narrow the screen.
 func TestNarrowTableKeepsItsFigures(t *testing.T) {
 	table := startup().Parts[0].(Table)

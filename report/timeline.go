@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"math"
@@ -160,7 +161,8 @@ func laneDrawing(t Timeline, l Lane, w stopwatch) (template.HTML, int) {
 	}
 	hidden := 0
 	drawnTo := map[SpanKind]float64{Runs: -1, Ready: -1, Waits: -1}
-	for _, sp := range l.Spans {
+	inOrder := slices.SortedStableFunc(slices.Values(l.Spans), func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	for _, sp := range inOrder {
 		if sp.To <= sp.From {
 			continue
 		}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -97,7 +98,7 @@ func (s *screen) longestWaits(t Timeline, w stopwatch) {
 	if len(waits) == 0 {
 		return
 	}
-	slices.SortStableFunc(waits, func(a, b wait) int { return int((b.span.To - b.span.From) - (a.span.To - a.span.From)) })
+	slices.SortStableFunc(waits, func(a, b wait) int { return cmp.Compare(b.span.To-b.span.From, a.span.To-a.span.From) })
 	const most = 5
 	var said []string
 	for _, one := range waits[:min(most, len(waits))] {
