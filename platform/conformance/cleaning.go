@@ -160,7 +160,7 @@ func testCrash(t *testing.T, s suite) {
 			}
 			st.noTraces(spec.Name)
 			for _, e := range entries {
-				if there, known := exists(e); known && there {
+				if leftOver(e) {
 					t.Errorf("the %s %s survived Remove", e.Kind, e.ID)
 				}
 			}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -468,7 +467,7 @@ func testCreatedCrash(t *testing.T, s suite) {
 	}
 	st.noTraces(spec.Name)
 	for _, e := range entries {
-		if there, known := exists(e); known && there {
+		if leftOver(e) {
 			t.Errorf("the %s %s survived Remove", e.Kind, e.ID)
 		}
 	}
@@ -476,76 +475,4 @@ func testCreatedCrash(t *testing.T, s suite) {
 	if err := c.Start(st.ctx); err == nil {
 		t.Error("started what had been removed")
 	}
-}
-
-// testCreatedConcurrent: a crowd that is created, started and stopped at the
-// same time.
-func testCreatedConcurrent(t *testing.T, s suite) {
-	st := s.set(t)
-	creator := st.creator()
-	const n = 20
-	type one struct {
-		spec    platform.Spec
-		created platform.Created
-		inst    platform.Instance
-	}
-	crowd := make([]one, n)
-	for i := range crowd {
-		crowd[i].spec = st.spec("sleep", "3600")
-	}
-	together := func(what string, f func(*one) error) {
-		t.Helper()
-		var all sync.WaitGroup
-		for i := range crowd {
-			all.Go(func() {
-				if err := f(&crowd[i]); err != nil {
-					t.Errorf("%s %s: %v", what, crowd[i].spec.Name, err)
-				}
-			})
-		}
-		all.Wait()
-	}
-	together("create", func(o *one) (err error) { o.created, err = creator.Create(st.ctx, o.spec); return err })
-	defer together("stop", func(o *one) error {
-		if o.created == nil {
-			return nil
-		}
-		return o.created.Stop(context.WithoutCancel(st.ctx))
-	})
-	if t.Failed() {
-		return
-	}
-	ids := map[string]bool{}
-	for _, o := range crowd {
-		ids[o.created.ID()] = true
-		if pids := processesOf(o.spec.Name); len(pids) > 0 {
-			t.Errorf("%s has the processes %v at rest", o.spec.Name, pids)
-		}
-	}
-	if len(ids) != n {
-		t.Errorf("%d containers share %d ids", n, len(ids))
-	}
-	together("start", func(o *one) error { return o.created.Start(st.ctx) })
-	if t.Failed() {
-		return
-	}
-	together("take hold of", func(o *one) (err error) { o.inst, err = o.created.Instance(st.ctx); return err })
-	if t.Failed() {
-		return
-	}
-	seen := map[int]bool{}
-	for _, o := range crowd {
-		pids, err := o.inst.Processes()
-		if err != nil || len(pids) != 1 || seen[pids[0]] {
-			t.Errorf("%s has the processes %v (%v) beside those of others", o.spec.Name, pids, err)
-			continue
-		}
-		seen[pids[0]] = true
-	}
-	together("stop", func(o *one) error { return o.created.Stop(st.ctx) })
-	for _, o := range crowd {
-		st.noTraces(o.spec.Name)
-		st.awaitNobodyServes(o.created.ID())
-	}
-	st.nothingEntered()
 }

@@ -130,7 +130,7 @@ func (s suite) set(t *testing.T) *stage {
 			t.Errorf("the ledger still has the %s %s", e.Kind, e.ID)
 		}
 		for _, e := range b.ever() {
-			if there, known := exists(e); known && there {
+			if leftOver(e) {
 				t.Errorf("the %s %s is left", e.Kind, e.ID)
 			}
 		}

@@ -135,6 +135,28 @@ func exists(e platform.Entry) (there, known bool) {
 	return false, false
 }
 
+// leftOver reports whether what an entry names is on the host still. A device's
+// name is an address' too, and the bridge is the host's: others may have the one
+// by now, and use the other.
+func leftOver(e platform.Entry) bool {
+	there, known := exists(e)
+	if !there || !known || e.Kind != held.Link {
+		return there && known
+	}
+	// Whoever leaves the bridge last removes it, a moment after it has left.
+	for until := time.Now().Add(time.Second); time.Now().Before(until); time.Sleep(time.Millisecond) {
+		device := filepath.Join("/sys/class/net", e.ID)
+		address, err := os.ReadFile(filepath.Join(device, "address"))
+		if err != nil || strings.TrimSpace(string(address)) != e.Attrs[held.MAC] {
+			return false
+		}
+		if ports, err := os.ReadDir(filepath.Join(device, "brif")); err == nil && len(ports) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // marker is the environment variable that the processes of one instance carry.
 const marker = "TARE_CONFORMANCE"
 

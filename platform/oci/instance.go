@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -104,7 +105,7 @@ func (i *instance) Signal(sig int) error {
 	default:
 	}
 	err := i.handle.Signal(sig)
-	if errors.Is(err, process.ErrGone) {
+	if errors.Is(err, process.ErrGone) || errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("signal %d to %s: %w", sig, i.name, platform.ErrGone)
 	}
 	return err
@@ -121,6 +122,7 @@ func (i *instance) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	_ = i.handle.Close() // an earlier Stop may have
 	return i.things.Drop(ctx)
 }
 
