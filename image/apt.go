@@ -2,6 +2,7 @@ package image
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -129,19 +130,22 @@ func output(cmd *exec.Cmd) ([]byte, error) {
 	// apt's transports outlive it when it is killed, and hold its output open.
 	cmd.WaitDelay = 2 * time.Second
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("%s: %w%s", filepath.Base(cmd.Path), err, complaint(stderr.String()))
+		return nil, fmt.Errorf("%s: %w%s", filepath.Base(cmd.Path), err, complaint(cmp.Or(stderr.String(), stdout.String())))
 	}
 	return stdout.Bytes(), nil
 }
 
 // complaint picks the line worth reading from a tool's standard error: apt
-// marks errors "E:", others put it last.
+// marks errors "E:", mvn (which prints them on standard output) "[ERROR]",
+// others put it last.
 func complaint(stderr string) string {
 	last := ""
 	for _, line := range strings.Split(stderr, "\n") {
 		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "E: ") {
-			return ": " + strings.TrimPrefix(line, "E: ")
+		for _, mark := range []string{"E: ", "[ERROR] "} {
+			if said, ok := strings.CutPrefix(line, mark); ok {
+				return ": " + said
+			}
 		}
 		if line != "" {
 			last = line
@@ -321,6 +325,11 @@ func debPath(debs, sum string) string { return filepath.Join(debs, sum+".deb") }
 func haveDeb(debs string, p Package) bool {
 	_, err := os.Stat(debPath(debs, p.SHA256))
 	return err == nil
+}
+
+func bytesSum(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 func fileSum(name string) (string, error) {

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 	"syscall"
 )
@@ -29,6 +29,20 @@ func (b *build) run(ctx context.Context) (Image, error) {
 	locked, warnings, err := b.unpackPackages(ctx, b.recipe, b.root)
 	if err != nil {
 		return Image{}, err
+	}
+	if len(b.recipe.jars) > 0 {
+		if len(locked.Jars) == 0 {
+			return Image{}, &Missing{
+				What: fmt.Sprintf("recipe %s has no lock file for %s, which its Java archives are held to", b.recipe.name, b.store.arch),
+				Mend: "go run ./image/lock " + b.recipe.name,
+			}
+		}
+		if err := b.store.fetchJars(ctx, b.work, b.recipe.name, locked.Jars); err != nil {
+			return Image{}, err
+		}
+		if err := b.placeJars(locked.Jars); err != nil {
+			return Image{}, err
+		}
 	}
 	if len(b.recipe.directories) > 0 {
 		if err := b.makeDirectories(b.recipe.directories); err != nil {
@@ -79,14 +93,7 @@ func (b *build) addWithTools(ctx context.Context) (warnings []string, err error)
 	return warnings, b.recipe.add(ctx, b)
 }
 
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
-}
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 func (b *build) makeDirectories(names []string) error {
 	root, err := os.OpenRoot(b.root)
@@ -214,7 +221,10 @@ func (s *Store) fetchFrom(ctx context.Context, apt *aptArchive, w *work, r recip
 	if err != nil {
 		return Lock{}, nil, unreachable(err)
 	}
-	now := Lock{Packages: slices.DeleteFunc(present, func(p Package) bool { return slices.Contains(locked.Without, p.Name) })}
+	now := Lock{
+		Packages: slices.DeleteFunc(present, func(p Package) bool { return slices.Contains(locked.Without, p.Name) }),
+		Jars:     locked.Jars,
+	}
 	now.sort()
 	s.progress(fmt.Sprintf("fetching %d packages for %s", len(now.Packages), r.name))
 	if err := apt.download(ctx, fetched, s.path("debs"), now.Packages); err != nil {

@@ -25,20 +25,37 @@ type Package struct {
 
 func (p Package) String() string { return p.Name + " " + p.Version }
 
+// Jar is one Java archive of a Maven repository, exactly.
+type Jar struct {
+	Group, Artifact, Version string
+	SHA256                   string // hexadecimal
+}
+
+func (j Jar) String() string { return j.name() + " " + j.Version }
+
+func (j Jar) name() string { return j.Group + ":" + j.Artifact }
+
+// file is the archive's name, as the repository has it.
+func (j Jar) file() string { return j.Artifact + "-" + j.Version + ".jar" }
+
 // Lock pins the packages of a recipe on one architecture. Its file holds a
 // line a package, sorted: "NAME VERSION SHA256", and for what the archive's
 // dependencies bring but the recipe's programs never reach, "without NAME".
+// A Java archive has a line "jar GROUP:ARTIFACT VERSION SHA256".
 // Lines that begin with '#' are comments.
 type Lock struct {
 	Packages []Package
 	Without  []string // names
+	Jars     []Jar
 }
 
-// Shapes by Debian policy 5.6.1 and 5.6.12.
+// Shapes by Debian policy 5.6.1 and 5.6.12, and by what Maven takes for
+// identifiers; a version of its is narrower here, since it becomes a file's name.
 var (
-	packageName    = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
-	packageVersion = regexp.MustCompile(`^([0-9]+:)?[A-Za-z0-9.+~-]+$`)
-	sha256Hex      = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	mavenIdentifier = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+	packageName     = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
+	packageVersion  = regexp.MustCompile(`^([0-9]+:)?[A-Za-z0-9.+~-]+$`)
+	sha256Hex       = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
 // ParseLock reads a lock file. Its error names the line.
@@ -65,8 +82,16 @@ func ParseLock(r io.Reader) (Lock, error) {
 				return Lock{}, fmt.Errorf("line %d: %w", n, err)
 			}
 			l.Packages = append(l.Packages, p)
+		case len(fields) == 4 && name == "jar":
+			name = fields[1]
+			group, artifact, _ := strings.Cut(name, ":")
+			j := Jar{Group: group, Artifact: artifact, Version: fields[2], SHA256: fields[3]}
+			if err := j.valid(); err != nil {
+				return Lock{}, fmt.Errorf("line %d: %w", n, err)
+			}
+			l.Jars = append(l.Jars, j)
 		default:
-			return Lock{}, fmt.Errorf("line %d: want NAME VERSION SHA256, or without NAME", n)
+			return Lock{}, fmt.Errorf("line %d: want NAME VERSION SHA256, without NAME, or jar GROUP:ARTIFACT VERSION SHA256", n)
 		}
 		if seen[name] {
 			return Lock{}, fmt.Errorf("line %d: %s stands twice", n, name)
@@ -92,7 +117,20 @@ func (p Package) valid() error {
 	return nil
 }
 
+func (j Jar) valid() error {
+	for _, part := range []string{j.Group, j.Artifact, j.Version} {
+		if !mavenIdentifier.MatchString(part) {
+			return fmt.Errorf("%s: %q is not of the form GROUP:ARTIFACT VERSION", j, part)
+		}
+	}
+	if !sha256Hex.MatchString(j.SHA256) {
+		return fmt.Errorf("%s: %q is not a SHA-256", j, j.SHA256)
+	}
+	return nil
+}
+
 func (l *Lock) sort() {
+	sort.Slice(l.Jars, func(i, j int) bool { return l.Jars[i].name() < l.Jars[j].name() })
 	sort.Slice(l.Packages, func(i, j int) bool { return l.Packages[i].Name < l.Packages[j].Name })
 	sort.Strings(l.Without)
 }
@@ -105,17 +143,23 @@ func (l Lock) Format(recipe, arch string) []byte {
 	for _, p := range l.Packages {
 		fmt.Fprintf(&b, "%s %s %s\n", p.Name, p.Version, p.SHA256)
 	}
+	for _, j := range l.Jars {
+		fmt.Fprintf(&b, "jar %s %s\n", j, j.SHA256)
+	}
 	for _, name := range l.Without {
 		fmt.Fprintf(&b, "without %s\n", name)
 	}
 	return b.Bytes()
 }
 
-// names lists the packages, "name version", sorted.
+// names lists the packages and Java archives, "name version", sorted.
 func (l Lock) names() []string {
-	out := make([]string, len(l.Packages))
-	for i, p := range l.Packages {
-		out[i] = p.String()
+	var out []string
+	for _, p := range l.Packages {
+		out = append(out, p.String())
+	}
+	for _, j := range l.Jars {
+		out = append(out, j.String())
 	}
 	return out
 }

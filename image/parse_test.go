@@ -23,7 +23,20 @@ func TestParseLock(t *testing.T) {
 	if want := []string{"perl"}; !slices.Equal(l.Without, want) {
 		t.Errorf("without %q, want %q", l.Without, want)
 	}
+	l, err = ParseLock(strings.NewReader("jar org.x:b 1.0.Final " + someSum + "\nlibc6 1 " + someSum + "\njar org.x:a 2 " + someSum + "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"libc6 1", "org.x:a 2", "org.x:b 1.0.Final"}; !slices.Equal(l.names(), want) {
+		t.Errorf("names %q, want %q", l.names(), want)
+	}
 	for text, want := range map[string]string{
+		"jar org.x 1 " + someSum:                "GROUP:ARTIFACT",
+		"jar org.x:../a 1 " + someSum:           "GROUP:ARTIFACT",
+		"jar org.x:a ../1 " + someSum:           "GROUP:ARTIFACT",
+		"jar -Dx:a 1 " + someSum:                "GROUP:ARTIFACT",
+		"jar a:b 1 " + someSum[1:]:              "SHA-256",
+		"jar a:b 1 " + someSum + " more":        "want NAME",
 		"libc6":                                 "line 1",
 		"libc6 1":                               "line 1",
 		"\n\nlibc6 1 abc":                       "line 3",
@@ -45,6 +58,7 @@ func TestParseLock(t *testing.T) {
 func FuzzParseLock(f *testing.F) {
 	f.Add([]byte("libc6 2.36-9 " + someSum + "\nwithout perl\n# end\n"))
 	f.Add([]byte("without without\n"))
+	f.Add([]byte("jar org.x:a 1.0.Final " + someSum + "\njar 1 " + someSum + "\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l, err := ParseLock(bytes.NewReader(data))
 		if err != nil {
@@ -57,6 +71,12 @@ func FuzzParseLock(f *testing.F) {
 		}
 		if !bytes.Equal(again.Format("r", "a"), text) {
 			t.Fatalf("read back differently:\n%s", text)
+		}
+		// These become names of files.
+		for _, j := range l.Jars {
+			if strings.ContainsAny(j.file(), "/ \n") || strings.HasPrefix(j.file(), ".") || strings.Contains(j.Group, "/") {
+				t.Fatalf("archive %q of %q", j.file(), j.Group)
+			}
 		}
 		// These become arguments of apt: none may pass for an option.
 		for _, p := range l.Packages {

@@ -40,11 +40,17 @@ type recipe struct {
 	// add makes what no package has; nil where nothing is.
 	add func(ctx context.Context, b *build) error
 	// sources are what add compiles, so that a changed source is a changed recipe.
-	sources func() []byte
+	sources func() ([]byte, error)
+	// jars are Java archives asked of the Maven repository, GROUP:ARTIFACT:VERSION;
+	// those that they depend on come with them. They are put into jarDirectory.
+	jars []string
 }
 
 // recipes lists what can be built, in the order in which people see it.
-var recipes = []recipe{redisRecipe, streamRecipe, ffmpegRecipe, busyboxRecipe}
+var recipes = []recipe{
+	redisRecipe, httpdRecipe, docstoreRecipe, streamRecipe, ffmpegRecipe, uriParserRecipe, hashingRecipe,
+	emptyRecipe, busyboxRecipe,
+}
 
 // toolRecipes are those that only other recipes use.
 var toolRecipes = []recipe{compilerRecipe}
@@ -94,7 +100,14 @@ func (r recipe) key(arch string) (string, error) {
 	}
 	content["lock"] = string(text)
 	if r.sources != nil {
-		content["sources"] = string(r.sources())
+		sources, err := r.sources()
+		if err != nil {
+			return "", fmt.Errorf("sources of recipe %s: %w", r.name, err)
+		}
+		content["sources"] = string(sources)
+	}
+	if len(r.jars) > 0 {
+		content["jars"] = r.jars
 	}
 	if r.tools != "" {
 		tools, ok := findRecipe(r.tools)

@@ -132,6 +132,44 @@ func TestRecipesRun(t *testing.T) {
 				t.Error("no /data")
 			}
 		}},
+		{"httpd", true, func(t *testing.T, img Image) {
+			if got := inside(t, img, "/usr/sbin/apache2", "-t", "-f", "/etc/httpd.conf", "-c", "Listen 80",
+				"-c", "ErrorLog /dev/null"); !strings.Contains(got, "Syntax OK") {
+				t.Errorf("the server says of its configuration: %s", got)
+			}
+			for _, n := range []int{0, HTTPDFiles - 1} {
+				text, err := os.ReadFile(filepath.Join(img.Root, httpdRoot, HTTPDFile(n)))
+				if err != nil || len(text) != HTTPDFileSize || !strings.HasSuffix(string(text), "\n") {
+					t.Errorf("file %d: %v, %d bytes", n, err, len(text))
+				}
+			}
+		}},
+		{"docstore", true, func(t *testing.T, img Image) {
+			inside(t, img, "/usr/bin/java", "-version")
+			if !slices.ContainsFunc(img.Packages, func(name string) bool { return strings.HasPrefix(name, "de.bwaldvogel:") }) {
+				t.Errorf("the archives are not told: %q", img.Packages)
+			}
+			// It asks for a class of the last archive and of the first.
+			arguments, err := os.ReadFile(filepath.Join(img.Root, "etc/docstore.args"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for jar := range strings.SplitSeq(strings.Fields(string(arguments))[2], ":") {
+				if !exists(t, filepath.Join(img.Root, jar)) {
+					t.Errorf("%s is on the class path, and not there", jar)
+				}
+			}
+		}},
+		{"empty", true, func(t *testing.T, img Image) {
+			if got := inside(t, img, "/empty", "now"); got != "" {
+				t.Errorf("it prints %q", got)
+			}
+			if img.Size > 16<<10 {
+				t.Errorf("its root has %d bytes", img.Size)
+			}
+		}},
+		{"uri-parser", true, tryFunction("uri-parser")},
+		{"hashing", true, tryFunction("hashing")},
 		{"stream", true, func(t *testing.T, img Image) {
 			out := inside(t, img, "/usr/bin/stream", "--elements", "100000", "--repetitions", "3", "--threads", "2")
 			if strings.Count(out, `"valid":true`) != 4 {
@@ -178,6 +216,19 @@ func TestRecipesRun(t *testing.T) {
 			}
 			c.try(t, second)
 		})
+	}
+}
+
+// tryFunction runs a function over a part of its own input.
+func tryFunction(name string) func(t *testing.T, img Image) {
+	return func(t *testing.T, img Image) {
+		out := inside(t, img, "/usr/bin/"+name, "--data", "1", "--access", "sparse", functionFile)
+		if !strings.Contains(out, `"function":"`+name+`","access":"sparse","bytes":1048576,`) {
+			t.Errorf("it prints %s", out)
+		}
+		if info, err := os.Stat(filepath.Join(img.Root, functionFile)); err != nil || info.Size() != FunctionInput<<20 {
+			t.Errorf("its input: %v, %+v", err, info)
+		}
 	}
 }
 
@@ -261,6 +312,11 @@ func TestLocksHoldWhatRecipesAsk(t *testing.T) {
 		for _, name := range slices.Concat(r.packages, r.keep) {
 			if !slices.ContainsFunc(l.Packages, func(p Package) bool { return p.Name == name }) {
 				t.Errorf("%s does not hold %s", file.Name(), name)
+			}
+		}
+		for _, coordinates := range r.jars {
+			if !slices.ContainsFunc(l.Jars, func(j Jar) bool { return j.name()+":"+j.Version == coordinates }) {
+				t.Errorf("%s does not hold %s", file.Name(), coordinates)
 			}
 		}
 		if !bytes.Equal(l.Format(recipeName, arch), text) {

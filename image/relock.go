@@ -75,7 +75,15 @@ func (s *Store) relock(ctx context.Context, w *work, r recipe, arch string) (Loc
 	if err != nil {
 		return Lock{}, err
 	}
-	return split(r, packages, owners, w.root)
+	l, err := split(r, packages, owners, w.root)
+	if err != nil {
+		return Lock{}, err
+	}
+	if l.Jars, err = s.relockJars(ctx, w, r); err != nil {
+		return Lock{}, err
+	}
+	l.sort()
+	return l, nil
 }
 
 // unpackOwned unpacks packages into one root and says which brought each file.

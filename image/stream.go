@@ -1,11 +1,7 @@
 package image
 
 import (
-	"bytes"
 	"context"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"tare/programs"
 )
@@ -20,47 +16,10 @@ var streamRecipe = recipe{
 	config:   Config{Cmd: []string{"/usr/bin/stream"}, WorkingDir: "/"},
 	tools:    compilerRecipe.name,
 	add:      compileStream,
-	sources: func() []byte {
-		return bytes.Join([][]byte{programs.Stream, []byte(strings.Join(programs.StreamFlags, " "))}, []byte{0})
-	},
-}
-
-// compilerRecipe is GCC with what static programs link. Its programs run each
-// other by name, so that all are named.
-var compilerRecipe = recipe{
-	name:     "compiler",
-	packages: []string{"gcc-12", "libc6-dev"},
-	programs: []string{
-		"/usr/bin/*-linux-gnu-gcc-12", "/usr/lib/gcc/*/12/cc1", "/usr/lib/gcc/*/12/collect2",
-		"/usr/bin/*-linux-gnu-as", "/usr/bin/*-linux-gnu-ld",
-	},
-	keep: []string{"binutils", "libgcc-12-dev", "linux-libc-dev"},
+	sources:  func() ([]byte, error) { return source(programs.StreamFlags, programs.Stream), nil },
 }
 
 func compileStream(ctx context.Context, b *build) error {
-	if err := os.WriteFile(filepath.Join(b.tools, "tmp", "stream.c"), programs.Stream, 0o644); err != nil {
-		return err
-	}
-	command := append([]string{"/usr/bin/gcc-12"}, programs.StreamFlags...)
-	// No build ID: it would hash the linker's map of input, which names temporary files.
-	command = append(command, "-Wl,--build-id=none", "-o", "/tmp/stream", "/tmp/stream.c", "-lm")
-	if _, err := b.chroot(ctx, b.tools, nil, command...); err != nil {
-		return err
-	}
-	if err := b.makeDirectories([]string{"usr/bin"}); err != nil {
-		return err
-	}
-	return copyProgram(filepath.Join(b.tools, "tmp", "stream"), filepath.Join(b.root, "usr/bin/stream"))
-}
-
-// copyProgram copies an executable, whatever the umask.
-func copyProgram(from, to string) error {
-	data, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(to, data, 0o755); err != nil {
-		return err
-	}
-	return os.Chmod(to, 0o755)
+	sources := map[string][]byte{"stream.c": programs.Stream}
+	return b.compile(ctx, "usr/bin/stream", sources, programs.StreamFlags, "stream.c", "-lm")
 }
