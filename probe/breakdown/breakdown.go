@@ -159,14 +159,19 @@ func (c *Classifier) Cell(s *Stack) Cell {
 }
 
 func (c *Classifier) group(s *Stack, component probe.Component) Group {
-	if r := c.kernel.first(s.Kernel, component); r != nil {
-		return r.group
-	}
-	if r := c.runtime.first(s.User, component); r != nil {
-		return r.group
-	}
-	if r := c.code.innermost(s.User, component); r != nil {
+	if r := c.rule(s, component); r != nil {
 		return r.group
 	}
 	return Unassigned
+}
+
+// rule is the one that decides; nil for none.
+func (c *Classifier) rule(s *Stack, component probe.Component) *rule {
+	if r := c.kernel.first(s.Kernel, component); r != nil {
+		return r
+	}
+	if r := c.runtime.first(s.User, component); r != nil {
+		return r
+	}
+	return c.code.innermost(s.User, component)
 }
