@@ -94,19 +94,37 @@ func Frames(stack []uint64, symbols Symbols) []string {
 	return names
 }
 
-// asked tells from the stack of a softirq whether the current thread raised it
-// by its own doing: what it sends through the loopback or a veth it delivers to
-// the receiver itself, as a softirq, on its way out of the network's code. One
-// that runs after an interrupt is a stranger's.
-func asked(frames []string) bool {
-	own := false
-	for _, frame := range frames {
-		switch {
-		case matches(frame, "__local_bh_enable_ip"), matches(frame, "do_softirq"), matches(frame, "netif_rx"):
-			own = true
-		case matches(frame, "irq_exit_rcu"), matches(frame, "__irq_exit_rcu"), matches(frame, "irq_exit"), matches(frame, "run_ksoftirqd"):
-			return false
+// interrupts are the functions through which interrupts come, and what they
+// leave to softirqs, on x86-64 and arm64.
+var interrupts = []string{
+	"asm_sysvec_*", "sysvec_*", "__sysvec_*", "asm_common_interrupt", "common_interrupt", "hrtimer_interrupt", "__hrtimer_run_queues",
+	"el1_interrupt", "el0_interrupt", "el1h_64_irq*", "el0t_64_irq*", "handle_irq_event*", "generic_handle_*",
+	"irq_exit*", "__irq_exit_rcu", "run_ksoftirqd",
+}
+
+// byThread tells whether the current thread has woken the other by its own
+// doing, or an interrupt has that came meanwhile.
+//
+// The CPU's context alone does not tell. What a thread sends through the
+// loopback or a veth it delivers to the receiver itself, as a softirq, on its
+// way out of the network's code. And now and then the end of a timer is missed,
+// and its context seems to last until the next: so an interrupt has to be on
+// the stack, where there is one.
+func byThread(wake Event, symbols Symbols) bool {
+	switch {
+	case wake.Thread.Kernel || wake.Thread.TID == 0:
+		return false
+	case wake.Context == 0:
+		return true
+	case len(wake.Stack) == 0:
+		return false
+	}
+	for _, frame := range Frames(wake.Stack, symbols) {
+		for _, function := range interrupts {
+			if matches(frame, function) {
+				return false
+			}
 		}
 	}
-	return own
+	return true
 }

@@ -264,10 +264,10 @@ func (w *walker) woken(p, waker place, wait int, floor time.Duration) place {
 		since = max(left.Time, floor)
 	}
 	segment := w.blocked(left, wake.Thread.TID)
-	if wake.Context&Timer != 0 && segment.Cause == IPC {
+	byThread := byThread(wake, w.symbols)
+	if !byThread && wake.Context&Timer != 0 && segment.Cause == IPC {
 		segment.Cause = Sleep // what it waited for did not come in time
 	}
-	byThread := !wake.Thread.Kernel && wake.Thread.TID != 0 && (wake.Context == 0 || wake.Context == Softirq && asked(Frames(wake.Stack, w.symbols)))
 	if byThread {
 		switch segment.Cause {
 		case IPC, Child, Other:

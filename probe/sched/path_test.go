@@ -141,6 +141,14 @@ func TestCriticalPath(t *testing.T) {
 		}, Moment{Time: 40, TID: 100}, []segment{
 			{0, 10, 100, Running, "", 0}, {10, 30, 100, Blocked, IPC, 0}, {30, 33, 100, Ready, "", 0}, {33, 40, 100, Running, "", 0},
 		}},
+		{"an answer through a pipe, after a timer whose end was missed", func(c *cpu) {
+			c.waits(10, 100, pipeStack)
+			c.runs(10, 200)
+			c.interruptWakes(30, Timer, 200, 100, pipeStack)
+			c.to(33, 200, 100, 0)
+		}, Moment{Time: 40, TID: 100}, []segment{
+			{0, 10, 200, Ready, "", 0}, {10, 30, 200, Running, "", 0}, {30, 33, 100, Ready, "", 0}, {33, 40, 100, Running, "", 0},
+		}},
 		{"an answer that does not come in time", func(c *cpu) {
 			c.waits(10, 100, futexStack)
 			c.interruptWakes(30, Interrupt|Timer, 0, 100)

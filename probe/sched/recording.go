@@ -27,10 +27,11 @@ const (
 
 // recorded are the programs of a recording. Those that tell in which context a
 // CPU is come first: a waking seen before them would be taken for a thread's.
+// And of them those that tell the end: a handler whose end is not seen would
+// seem to go on until the next one, which may be long.
 var recorded = []string{
-	objectProgOnIrqHandlerEntry, objectProgOnIrqHandlerExit,
-	objectProgOnSoftirqEntry, objectProgOnSoftirqExit,
-	objectProgOnHrtimerExpireEntry, objectProgOnHrtimerExpireExit,
+	objectProgOnIrqHandlerExit, objectProgOnSoftirqExit, objectProgOnHrtimerExpireExit,
+	objectProgOnIrqHandlerEntry, objectProgOnSoftirqEntry, objectProgOnHrtimerExpireEntry,
 	objectProgProcessFork, objectProgProcessExec, objectProgProcessExit,
 	objectProgOnWakeupNew, objectProgOnWaking, objectProgOnSwitch,
 }
