@@ -192,7 +192,7 @@ func (p *Platform) Launch(ctx context.Context, spec platform.Spec) (platform.Ins
 func (p *Platform) Remove(ctx context.Context, e platform.Entry) error {
 	switch e.Kind {
 	case kindContainer:
-		return errors.Join(p.removeContainer(ctx, e.ID, e.Attrs[labelLedger], p.settle), p.removeNamespace(ctx))
+		return errors.Join(p.removeAbandoned(ctx, e.ID, e.Attrs[labelLedger]), p.removeNamespace(ctx))
 	case kindImage:
 		return errors.Join(p.removeImage(ctx, e.ID, e.Attrs[labelLedger]), p.removeNamespace(ctx))
 	case held.Cgroup:

@@ -6,42 +6,11 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"time"
-
-	"github.com/containerd/containerd/v2/client"
 
 	"tare/kernel/accounting"
 	"tare/kernel/process"
 	"tare/kernel/procfs"
-	"tare/platform"
 )
-
-// settle removes the container's task, if it has one, and returns when no shim
-// serves it: one whose client died while it started it may be at it still, and
-// makes the task, or gives up, a moment after it was looked for.
-func (p *Platform) settle(ctx context.Context, container client.Container) error {
-	for until := time.Now().Add(p.patience); ; {
-		if err := p.removeTask(ctx, container); err != nil {
-			return err
-		}
-		all, err := accounting.Take("/proc")
-		if err != nil {
-			return err
-		}
-		left := shims(all, func(id string) bool { return id == container.ID() })
-		if len(left) == 0 {
-			return nil
-		}
-		if time.Now().After(until) {
-			return fmt.Errorf("container %s has no task, and shim %d of it goes on: %w", container.ID(), left[0], platform.ErrGone)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(5 * time.Millisecond): // a shim's end is no event to others
-		}
-	}
-}
 
 // shim is how the kernel names a shim's process: it cuts names at 15 bytes.
 const shim = "containerd-shim"

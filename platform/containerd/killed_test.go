@@ -148,12 +148,12 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	// Of this test alone, so that the import is the victim's each time.
 	state := t.TempDir()
 	p.options.StateDir = state
-	serial := 0
+	serial, run := 0, newMark()
 	crash := func(o victimOrders) (entered int) {
 		t.Helper()
 		serial++
 		o.State, o.Image = state, img
-		o.Name = fmt.Sprintf("victim-%d-%d", os.Getpid(), serial)
+		o.Name = fmt.Sprintf("victim-%s-%d", run, serial)
 		o.Ledger = filepath.Join(state, o.Name+".ledger")
 		text, err := json.Marshal(o)
 		if err != nil {
