@@ -25,11 +25,11 @@ const (
 	readAt = recordingRing / 8
 )
 
-// recorded are the programs of a recording. Those that tell in which context a
+// recordingPrograms are the programs of a recording. Those that tell in which context a
 // CPU is come first: a waking seen before them would be taken for a thread's.
 // And of them those that tell the end: a handler whose end is not seen would
 // seem to go on until the next one, which may be long.
-var recorded = []string{
+var recordingPrograms = []string{
 	objectProgOnIrqHandlerExit, objectProgOnSoftirqExit, objectProgOnHrtimerExpireExit,
 	objectProgOnIrqHandlerEntry, objectProgOnSoftirqEntry, objectProgOnHrtimerExpireEntry,
 	objectProgProcessFork, objectProgProcessExec, objectProgProcessExit,
@@ -68,7 +68,7 @@ func StartRecording() (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := attach(recorded, func(spec *ebpf.CollectionSpec) error {
+	a, err := attach(recordingPrograms, func(spec *ebpf.CollectionSpec) error {
 		spec.Maps[objectMapEvents].MaxEntries = recordingRing
 		return errors.Join(
 			spec.Variables[objectVarEveryThread].Set(true),
