@@ -19,6 +19,7 @@ type chartPage struct {
 	Foot                 template.HTML
 	Named                bool // the lines are named at their ends where there is room
 	Legend               []legendLine
+	Spare                bool // the legend is: the names at the lines are whole
 	Remarks              []string
 	Data                 dataTable
 }
@@ -41,6 +42,8 @@ type dataTable struct {
 const (
 	// most series that are named at the ends of their lines.
 	mostNamed = 9
+	// letters that a name at the end of a line has.
+	longEnd = 22
 	// most points of a line that are drawn one by one, with an interval and a
 	// text to point at; longer lines are lines.
 	mostMarked = 40
@@ -160,8 +163,10 @@ func newChartPage(c Chart, colours *palette) *chartPage {
 	if page.Named {
 		page.Ends = p.ends(colours)
 	}
+	page.Spare = page.Named
 	for _, s := range p.series {
 		page.Legend = append(page.Legend, legendLine{lineSample(s.Series, colours), s.name})
+		page.Spare = page.Spare && columns(s.name) <= longEnd
 	}
 	page.Remarks = p.remarks()
 	return page
@@ -220,7 +225,7 @@ func (p plot) field(colours *palette) template.HTML {
 		y := 100 - p.y.at(t.at)
 		s.line("grid", 0, y, 100, y)
 	}
-	for _, t := range p.x.ticks(8) {
+	for _, t := range p.x.ticks(6) {
 		s.line("grid", p.x.at(t.at), 0, p.x.at(t.at), 100)
 	}
 	s.line("zero", 0, 100, 100, 100)
@@ -405,7 +410,7 @@ func (p plot) levels() template.HTML {
 func (p plot) foot() template.HTML {
 	s := &svg{}
 	s.b.WriteString(`<svg class="foot" aria-hidden="true">`)
-	for _, t := range p.x.ticks(8) {
+	for _, t := range p.x.ticks(6) {
 		s.text(tickClass(p.x.at(t.at)), p.x.at(t.at), 0, 0, 16, t.label)
 	}
 	return s.html()
@@ -458,7 +463,7 @@ func (p plot) ends(colours *palette) template.HTML {
 			class += " dashed"
 		}
 		fmt.Fprintf(&s.b, `<line class="%s" x1="0" y1="%s" x2="16" y2="%s"/>`, class, pct(e.at), pct(e.to))
-		fmt.Fprintf(&s.b, `<text class="end-name" x="20" y="%s" dy="4">%s</text>`, pct(e.to), template.HTMLEscapeString(shortened(e.of.name, 22)))
+		fmt.Fprintf(&s.b, `<text class="end-name" x="20" y="%s" dy="4">%s</text>`, pct(e.to), template.HTMLEscapeString(shortened(e.of.name, longEnd)))
 		s.close()
 	}
 	return s.html()

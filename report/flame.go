@@ -61,7 +61,7 @@ func layout(root *Frame, least float64) (boxes []box, pruned, cut int) {
 	put = func(f *Frame, depth int, x, width float64) {
 		boxes = append(boxes, box{frame: f, depth: depth, x: x, width: width})
 		whole := max(f.weight(), f.below())
-		if whole == 0 || len(f.Children) == 0 {
+		if whole == 0 || !finite(whole) || len(f.Children) == 0 {
 			return
 		}
 		if depth+1 >= mostDeep {
@@ -70,7 +70,7 @@ func layout(root *Frame, least float64) (boxes []box, pruned, cut int) {
 		}
 		small, gathered := 0.0, 0
 		for _, c := range byWeight(f.Children) {
-			share := width * c.weight() / whole
+			share := width * (c.weight() / whole)
 			if share < least {
 				small += share
 				gathered += count(c)

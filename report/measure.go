@@ -94,7 +94,7 @@ func (m measure) ticks(n int) []tick {
 			}
 		}
 	}
-	return thinned(ticks, n+2)
+	return thinned(ticks, n)
 }
 
 var superscripts = strings.NewReplacer("-", "⁻", "0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
@@ -108,13 +108,18 @@ func amount(v float64) string {
 // tidy replaces what would be too long beside an axis.
 func tidy(v float64, label string) string {
 	size := math.Abs(v)
-	if v == 0 || size < 1e6 && size >= 1e-4 {
+	exponent, exact := 0, false
+	if v != 0 {
+		exponent = int(math.Floor(math.Log10(size) + 1e-9))
+		exact = math.Abs(size/math.Pow(10, float64(exponent))-1) < 1e-9
+	}
+	const long = 5 // digits of a power of ten that is shorter by its exponent
+	if v == 0 || size < 1e6 && size >= 1e-4 && !(exact && exponent >= long) {
 		if len(label) > 9 || strings.ContainsAny(label, "e") {
 			label = strconv.FormatFloat(v, 'f', -1, 64)
 		}
 		return strings.Replace(label, "-", minus, 1)
 	}
-	exponent := int(math.Floor(math.Log10(size) + 1e-9))
 	digits := strconv.FormatFloat(v/math.Pow(10, float64(exponent)), 'g', 3, 64)
 	power := "10" + superscripts.Replace(strconv.Itoa(exponent))
 	switch digits {

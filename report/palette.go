@@ -8,8 +8,8 @@ import "fmt"
 // who sees no colours nor a ninth name is lost.
 type palette struct{ places map[string]int }
 
-// The counts are without a common divisor with each other's next one: colour
-// and shape, or colour and texture, name forty and thirty-two things.
+// With five shapes, colours and shapes together tell forty names apart; with
+// textures that shift by one in each round of colours, thirty-two.
 const (
 	manyColours  = 8
 	manyTextures = 4

@@ -12,6 +12,8 @@ type tablePage struct {
 	// Stacked puts details below the figures: beside them they would take more
 	// than a page's width.
 	Stacked bool
+	// Optional names the columns that a narrow page leaves out.
+	Optional string
 }
 
 // A cellPage is a cell with what the style sheet needs of it.
@@ -42,6 +44,7 @@ func newTablePage(t Table) *tablePage {
 		c.Head = typeset(clean(c.Head))
 		p.Head = append(p.Head, c)
 	}
+	p.Optional = strings.Join(optionalHeads(t), "; ")
 	for _, row := range t.Rows {
 		cells := make([]cellPage, len(t.Columns))
 		for i, c := range t.Columns {
@@ -60,6 +63,16 @@ func newTablePage(t Table) *tablePage {
 		p.Rows = append(p.Rows, cells)
 	}
 	return p
+}
+
+func optionalHeads(t Table) []string {
+	var heads []string
+	for i, c := range t.Columns {
+		if head := clean(c.Head); c.Optional && i > 0 && head != "" {
+			heads = append(heads, head)
+		}
+	}
+	return heads
 }
 
 // cellText writes a cell so that its tone shows without colour: words say it

@@ -84,9 +84,7 @@ func newSheetPage(s Sheet, opt HTMLOptions) sheetPage {
 		name, value := factOf(f)
 		p.Facts = append(p.Facts, fact{capital(name), typeset(value)})
 	}
-	for _, c := range append(cleaned(s.Next), cleaned(opt.Next)...) {
-		p.Next = append(p.Next, c)
-	}
+	p.Next = append(cleaned(s.Next), cleaned(opt.Next)...)
 	for _, item := range append(append(Weight(nil), s.Weight...), opt.Weight...) {
 		p.Weight = append(p.Weight, typeset(item.text()))
 	}

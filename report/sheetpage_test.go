@@ -169,6 +169,10 @@ func FuzzSheet(f *testing.F) {
 	f.Add("docker", math.NaN())
 	f.Add("docker", math.Inf(-1))
 	f.Add("-5 to -3 %", 1e300)
+	f.Add("docker", 5e-324)
+	f.Add("docker", math.MaxFloat64)
+	f.Add("docker", -1e-300)
+	f.Add("docker", 9007199254740993.0)
 	plot := func(text string, v float64) Sheet {
 		return Sheet{
 			Title: text, Answer: text, Facts: []string{text}, Banners: []string{text}, Next: []string{text}, Command: text,
@@ -516,7 +520,7 @@ func TestMeasurePlacesByItsScale(t *testing.T) {
 }
 
 func TestAmount(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 8: "8", 0.25: "0.25", 1000: "1000", 250000: "250000", 1e6: "10⁶", 2.5e7: "2.5×10⁷", 1e-6: "10⁻⁶", -20: minus + "20"} {
+	for v, want := range map[float64]string{0: "0", 8: "8", 0.25: "0.25", 1000: "1000", 250000: "250000", 1e5: "10⁵", 10000: "10000", 1e6: "10⁶", 2.5e7: "2.5×10⁷", 1e-6: "10⁻⁶", -20: minus + "20"} {
 		if got := amount(v); got != want {
 			t.Errorf("%v is written %q, want %q", v, got, want)
 		}
