@@ -5,9 +5,11 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"slices"
 	"strings"
 
 	"tare/kernel/procfs"
+	"tare/probe"
 	"tare/probe/symbol"
 )
 
@@ -19,15 +21,22 @@ type files struct {
 	// runs from a copy of itself in memory was started from a file.
 	elsewhere map[string][]string
 	byBuildID map[string]*symbol.File // nil where it cannot be found
-	byPath    map[string]*symbol.File
+	byPath    map[located]*symbol.File
 	opened    map[string]*symbol.File // by the path it was opened at
 	missing   map[string]bool         // base names of files that were not found
+	runtimes  map[string]string       // by build id the paths of copied; nil until asked for
+}
+
+// located is a path, of a container's file systems or the host's.
+type located struct {
+	path      string
+	contained bool
 }
 
 func newFiles(roots []string) *files {
 	return &files{
 		roots: roots, elsewhere: map[string][]string{}, byBuildID: map[string]*symbol.File{},
-		byPath: map[string]*symbol.File{}, opened: map[string]*symbol.File{}, missing: map[string]bool{},
+		byPath: map[located]*symbol.File{}, opened: map[string]*symbol.File{}, missing: map[string]bool{},
 	}
 }
 
@@ -60,16 +69,46 @@ func nameless(file string) bool { return file == "/" || inMemory(file) }
 
 // program is the path of what a process executes. One without a name, a copy
 // that a program made of itself, has the path of what it was copied from, where
-// that was executed too.
+// that is known.
 func (f *files) program(m *mapping) string {
-	if known := f.elsewhere[m.buildID]; nameless(m.file) && len(known) > 0 {
-		return known[0]
+	if nameless(m.file) {
+		if origin := f.origin(m.buildID); origin != "" {
+			return origin
+		}
 	}
 	return m.file
 }
 
+// origin is a path of the file with a build id: one at which it was mapped too,
+// or a runtime's, which may have made its copy before anything was recorded.
+func (f *files) origin(buildID string) string {
+	if buildID == "" {
+		return ""
+	}
+	if known := f.elsewhere[buildID]; len(known) > 0 {
+		return known[0]
+	}
+	if f.runtimes == nil {
+		f.runtimes = map[string]string{}
+		for _, name := range copied {
+			found, err := exec.LookPath(name)
+			if err != nil {
+				continue
+			}
+			if id, err := symbol.OpenBuildID(found); err == nil && len(id) > 0 {
+				f.runtimes[key(id)] = found
+			}
+		}
+	}
+	return f.runtimes[buildID]
+}
+
+// copied are the runtimes that run from copies of themselves, so that a
+// container cannot overwrite them (CVE-2019-5736).
+var copied = []string{"runc", "crun"}
+
 // function names what a process has at an offset of a mapped file.
-func (f *files) function(pid int, m *mapping, offset uint64) string {
+func (f *files) function(p *probe.Process, m *mapping, offset uint64) string {
 	if !strings.HasPrefix(m.file, "/") || strings.HasPrefix(m.file, "//") {
 		// "[vdso]", "[heap]", "//anon", "anon_inode:...": code that is in no file.
 		if strings.HasPrefix(m.file, "[") {
@@ -77,7 +116,7 @@ func (f *files) function(pid int, m *mapping, offset uint64) string {
 		}
 		return "[anonymous]"
 	}
-	file := f.find(pid, m)
+	file := f.find(p, m)
 	if file != nil {
 		if name, ok := file.Function(offset); ok {
 			return name
@@ -87,8 +126,11 @@ func (f *files) function(pid int, m *mapping, offset uint64) string {
 }
 
 // base is a file's name for showing: "/memfd:runc_cloned:/proc/self/exe
-// (deleted)" is runc_cloned.
+// (deleted)" is runc_cloned, and what has no name is "nameless".
 func base(file string) string {
+	if file == "/" {
+		return "nameless"
+	}
 	if inMemory(file) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(file, "/memfd:"), ":")
 		return strings.TrimSuffix(name, " (deleted)")
@@ -96,41 +138,53 @@ func base(file string) string {
 	return path.Base(strings.TrimSuffix(file, " (deleted)"))
 }
 
-func (f *files) find(pid int, m *mapping) *symbol.File {
-	cache, name := f.byPath, m.file
+func (f *files) find(p *probe.Process, m *mapping) *symbol.File {
 	if m.buildID != "" {
-		cache, name = f.byBuildID, m.buildID
+		return once(f, f.byBuildID, m.buildID, p, m)
 	}
-	if file, done := cache[name]; done {
+	return once(f, f.byPath, located{m.file, p.Contained}, p, m)
+}
+
+// once looks for a file, unless it was looked for.
+func once[K comparable](f *files, known map[K]*symbol.File, k K, p *probe.Process, m *mapping) *symbol.File {
+	if file, done := known[k]; done {
 		return file
 	}
-	file := f.look(pid, m)
+	file := f.look(p, m)
 	if file == nil {
 		f.missing[base(m.file)] = true
 	}
-	cache[name] = file
+	known[k] = file
 	return file
 }
 
 // look tries the places where the file may be. A place counts if it has the
 // build id that the kernel read, or, where that read none, if the mapping fits
-// the file.
-func (f *files) look(pid int, m *mapping) *symbol.File {
+// the file; then what a container has is looked for in images first, where the
+// host has a file of the same name.
+func (f *files) look(p *probe.Process, m *mapping) *symbol.File {
+	roots := append([]string{procfs.Host.Process(p.PID).Path("root"), ""}, f.roots...)
+	if p.Contained {
+		roots = append(append(roots[:1:1], f.roots...), "")
+	}
 	var places []string
 	add := func(file string) {
-		for _, root := range append([]string{procfs.Host.Process(pid).Path("root"), ""}, f.roots...) {
+		for _, root := range roots {
 			places = append(places, root+file)
 		}
 	}
 	switch {
-	case !inMemory(m.file):
+	case !nameless(m.file):
 		add(strings.TrimSuffix(m.file, " (deleted)"))
-	case m.buildID == "":
-		// runc makes the copy of itself "runc_cloned", crun "crun_cloned".
+	case m.buildID == "" && inMemory(m.file):
+		// runc names the copy "runc_cloned".
 		name, _, _ := strings.Cut(base(m.file), "_")
-		if found, err := exec.LookPath(name); err == nil {
+		if found, err := exec.LookPath(name); err == nil && slices.Contains(copied, name) {
 			places = append(places, found)
 		}
+	}
+	if origin := f.origin(m.buildID); origin != "" {
+		places = append(places, origin)
 	}
 	for _, file := range f.elsewhere[m.buildID] {
 		add(file)

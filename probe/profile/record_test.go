@@ -23,7 +23,7 @@ import (
 //	go test ./probe/profile -run TestRecord -record ../breakdown/testdata
 var (
 	record = flag.String("record", "", "directory to write recordings of real starts to")
-	starts = flag.Int("starts", 20, "containers that each recording starts")
+	starts = flag.Int("starts", 12, "containers that each recording starts")
 )
 
 // TestRecord records starts of every way to start a container that is here.

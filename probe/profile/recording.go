@@ -2,6 +2,7 @@ package profile
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -19,12 +20,16 @@ type Recording struct {
 	// Begin and End are the bounds, in CLOCK_MONOTONIC.
 	Begin, End time.Duration
 	Samples    []Sample // in order of time, without the idle task's
-	Idle       int      // samples in which a CPU had nothing to do
-	Lost       uint64   // records that found no room: samples, or what says whose they are
-	Throttled  int      // times that the kernel withheld samples for a while
+	// Idle is the number of samples of the idle task: a CPU had nothing to do,
+	// or only interrupts.
+	Idle      int
+	Lost      uint64 // records that found no room: samples, or what says whose they are
+	Throttled int    // times that the kernel withheld samples for a while
 	// Cautions are what must be known before the samples are believed, each a
 	// sentence: kernel names hidden, files not found, records lost.
 	Cautions []string
+
+	idle []time.Duration // when the idle samples were taken
 }
 
 // Sample is one tick of a CPU's clock that found something running.
@@ -53,13 +58,17 @@ func (r *Recording) Busy() float64 {
 }
 
 // Between is the part of the recording from one moment on to before another.
-// Idle, Lost and Throttled stay the whole's.
+// Lost, Throttled and Cautions stay the whole's.
 func (r *Recording) Between(from, to time.Duration) *Recording {
 	part := *r
 	part.Begin, part.End = max(from, r.Begin), min(to, r.End)
 	first := sort.Search(len(r.Samples), func(i int) bool { return r.Samples[i].Time >= from })
 	behind := sort.Search(len(r.Samples), func(i int) bool { return r.Samples[i].Time >= to })
 	part.Samples = r.Samples[first:max(first, behind)]
+	first, _ = slices.BinarySearch(r.idle, from)
+	behind, _ = slices.BinarySearch(r.idle, to)
+	part.idle = r.idle[first:max(first, behind)]
+	part.Idle = len(part.idle)
 	return &part
 }
 

@@ -148,10 +148,11 @@ func (p *replay) mapped(r *perfevent.Mapping) {
 	t.maps, t.names = append(t.maps, m), nil
 }
 
-// sample adds a sample, but of the idle task only to its count.
+// sample adds a sample, but of the idle task only its time.
 func (p *replay) sample(r *perfevent.Sample) {
 	if r.PID == 0 {
 		p.result.Idle++
+		p.result.idle = append(p.result.idle, r.Time)
 		return
 	}
 	t := p.task(r.PID)
@@ -248,7 +249,7 @@ func (p *replay) user(t *task, address uint64) (string, bool) {
 		name = unmapped
 		for i := len(t.maps) - 1; i >= 0; i-- {
 			if m := &t.maps[i]; m.start <= address && address < m.end {
-				name = p.files.function(t.process.PID, m, address-m.start+m.offset)
+				name = p.files.function(t.process, m, address-m.start+m.offset)
 				break
 			}
 		}

@@ -178,8 +178,11 @@ func TestCounts(t *testing.T) {
 	if len(stacks) != 1 || stacks[0].Weight != 0.003 {
 		t.Errorf("three samples alike are %+v", stacks)
 	}
-	if part := r.Between(6*time.Millisecond, 7*time.Millisecond); len(part.Samples) != 1 {
-		t.Errorf("between 6 and 7 ms are %d samples", len(part.Samples))
+	if part := r.Between(6*time.Millisecond, 7*time.Millisecond); len(part.Samples) != 1 || part.Idle != 0 || part.Busy() != 1 {
+		t.Errorf("between 6 and 7 ms are %d samples, %d idle", len(part.Samples), part.Idle)
+	}
+	if part := r.Between(0, 6*time.Millisecond); len(part.Samples) != 1 || part.Idle != 1 || part.Busy() != 0.5 {
+		t.Errorf("up to 6 ms are %d samples, %d idle", len(part.Samples), part.Idle)
 	}
 	if none := r.Between(9*time.Millisecond, 7*time.Millisecond); len(none.Samples) != 0 {
 		t.Errorf("from 9 to 7 ms are %d samples", len(none.Samples))
