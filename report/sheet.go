@@ -7,10 +7,14 @@ import "time"
 // study says what it found as a Sheet. It holds figures that have been computed
 // and words that have been chosen: rendering computes nothing but places.
 type Sheet struct {
-	Title   string   // "tare startup: redis on docker, oci:runc"
-	Answer  string   // one sentence: what the reader came for
-	Facts   []string // what stands above the figures: workload, blocks, taint, host, time taken
-	Banners []string // what must be known before any figure is believed
+	Title  string // "tare startup: redis on docker, oci:runc"
+	Answer string // one sentence: what the reader came for
+	// Facts stand above the figures: workload, blocks, taint, host, time taken.
+	// "host: scales, 2 CPUs" is shown as a name and a value.
+	Facts []string
+	// Banners say what must be known before any figure is believed. "tainted: 3
+	// of 20 blocks ..." is headed by what stands before its colon.
+	Banners []string
 	Parts   []Part
 	Weight  Weight   // what the instrument itself cost
 	Next    []string // commands to run next
@@ -21,8 +25,9 @@ type Sheet struct {
 // [Flame], [Judgements] or [Prose].
 type Part interface{ heading() string }
 
-// Table is rows of text. In a terminal its columns shrink from the right where
-// they do not fit; a column marked Optional goes first.
+// Table is rows of text. In a terminal, where columns do not fit, those marked
+// Optional go first, from the right; then details go below their figures, and
+// then text is wrapped. The first column names the row, and stays.
 type Table struct {
 	Title   string
 	Note    string // below the table: what the columns mean, how intervals were made
