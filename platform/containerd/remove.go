@@ -3,11 +3,13 @@ package containerd
 import (
 	"context"
 	"fmt"
+	"syscall"
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/images"
 	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/errdefs"
+	"github.com/containerd/errdefs/pkg/errgrpc"
 )
 
 // removeContainer removes what the entry of a container stands for: its task,
@@ -52,13 +54,32 @@ func (p *Platform) removeTask(ctx context.Context, container client.Container) e
 		if err != nil {
 			return err
 		}
-		_, err = task.Delete(ctx, client.WithProcessKill)
+		if err := kill(ctx, task); err != nil {
+			return err
+		}
+		_, err = task.Delete(ctx)
 		return err
 	})
 	if gone(err) {
 		return nil
 	}
 	return err
+}
+
+// kill ends the task's first process, and so all others of its process
+// namespace. The client's own WithProcessKill asks for all in the cgroup, which
+// runtimes refuse where that is removed already.
+func kill(ctx context.Context, task client.Task) error {
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	exited, err := task.Wait(waiting)
+	if err != nil {
+		return err
+	}
+	if err := task.Kill(ctx, syscall.SIGKILL); err != nil && !gone(err) && !errdefs.IsFailedPrecondition(err) {
+		return err
+	}
+	return errgrpc.ToNative((<-exited).Error()) // which ends with its context, too
 }
 
 func (p *Platform) removeSnapshot(ctx context.Context, key, mark string) error {
