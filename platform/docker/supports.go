@@ -12,7 +12,7 @@ import (
 
 // Supports implements [platform.Platform]. What depends on how this engine was
 // set up (its runtimes, its storage driver, whether a userland proxy runs) is
-// refused by Launch, with the same type of error.
+// refused by Create and Launch, with the same type of error.
 func (p *Platform) Supports(s platform.Setting) error {
 	if s.CPUBurst != 0 {
 		return unsupported("cpu-burst", "the Engine API has no such field; oci has it")
