@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -62,7 +60,7 @@ func (l *launch) hold(ctx context.Context) (platform.Instance, error) {
 		return nil, err
 	}
 	if i.process != nil {
-		if err := awaitProgram(ctx, i.process.Identity, l.runtime.String()); err != nil {
+		if err := platform.AwaitProgram(ctx, i.pid, l.runtime.binary); err != nil {
 			return nil, err
 		}
 	}
@@ -116,38 +114,6 @@ func (i *instance) verify() error {
 		return fmt.Errorf("%s has not put the setting in force: %s", i.l.runtime, diff)
 	}
 	return nil
-}
-
-// execBound is how long a runtime's process may take to become the program
-// after the runtime has said that it did.
-const execBound = time.Second
-
-// awaitProgram blocks until the process is the program's and no longer the
-// runtime's: a start is answered some microseconds before that, and what the
-// kernel tells until then is the runtime's. There is no event for it, so it
-// looks again.
-func awaitProgram(ctx context.Context, id process.Identity, runtime string) error {
-	target := procfs.Host.Process(id.PID)
-	for until := time.Now().Add(execBound); time.Now().Before(until); {
-		exe, err := os.Readlink(target.Path("exe"))
-		if err != nil || !isRuntime(exe, runtime) {
-			return nil // the program, or its end, which Wait tells
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(100 * time.Microsecond):
-		}
-	}
-	return nil // a program of the runtime's own name
-}
-
-// isRuntime tells by the link in /proc/PID/exe what runtimes run from: their
-// own file, a copy of it in memory (runc), or a mount of it that is no part of
-// any tree and so has no path (crun).
-func isRuntime(exe, runtime string) bool {
-	exe = strings.TrimSuffix(exe, " (deleted)")
-	return exe == "/" || strings.HasPrefix(exe, "/memfd:") || filepath.Base(exe) == filepath.Base(runtime)
 }
 
 // alive reports whether the process runs: a zombie does not, and one that

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"tare/kernel/procfs"
 	"tare/platform"
 	"tare/platform/held"
+	"tare/platform/ocispec"
 	"tare/platform/rootfs"
 )
 
@@ -71,16 +71,8 @@ func (l *launch) makeGroup(ctx context.Context) (err error) {
 		if err := l.group.Create("cpu", "cpuset", "memory", "pids", "io"); err != nil {
 			return err
 		}
-		return l.group.Apply(limitsOf(l.spec.Setting))
+		return l.group.Apply(ocispec.Limits(l.spec.Setting))
 	}, func(ctx context.Context) error { return held.EndGroup(ctx, l.group) })
-}
-
-func limitsOf(s platform.Setting) cgroup.Limits {
-	l := cgroup.Limits{Shares: s.CPUShares, CPUs: s.CPUSet, Memory: s.Memory}
-	if quota, period, limited := s.Quota(); limited {
-		l.Bandwidth = cgroup.Bandwidth{Quota: quota, Period: period, Burst: s.CPUBurst}
-	}
-	return l
 }
 
 // layBundle finds the program and its user, and writes the configuration.
@@ -94,12 +86,11 @@ func (l *launch) layBundle(context.Context) error {
 	if err != nil {
 		return err
 	}
-	b := bundle{
-		spec: l.spec, tree: l.tree, user: user, netns: l.netns,
-		cgroupPath:  l.group.String(),
-		ownCgroupNS: l.layout.Mode() == "v2",
-	}
-	config, err := b.config()
+	config, err := ocispec.Container{
+		Spec: l.spec, Tree: l.tree, User: user, NetNS: l.netns,
+		CgroupPath:  l.group.String(),
+		OwnCgroupNS: l.layout.Mode() == "v2",
+	}.Config()
 	if err != nil {
 		return err
 	}
@@ -152,7 +143,7 @@ func (l *launch) take(ctx context.Context) (platform.Instance, error) {
 		}
 	}
 	if !l.sandboxed() {
-		if err := awaitProgram(ctx, l.init.PID, l.runtime); err != nil {
+		if err := platform.AwaitProgram(ctx, l.init.PID, l.runtime); err != nil {
 			return nil, err
 		}
 	}
@@ -227,47 +218,13 @@ func (l *launch) findLost() {
 	}
 }
 
-// execBound is how long a runtime's process may take to become the program
-// after the runtime has said that it did.
-const execBound = time.Second
-
-// awaitProgram blocks until the process is the program's and no longer the
-// runtime's: runtimes say that it is started when they have told it to start.
-// There is no event for that, so it looks again.
-func awaitProgram(ctx context.Context, pid int, runtime string) error {
-	target := procfs.Host.Process(pid)
-	for until := time.Now().Add(execBound); time.Now().Before(until); {
-		exe, err := os.Readlink(target.Path("exe"))
-		if err != nil {
-			return nil // it has ended, which Wait tells
-		}
-		if !isRuntime(exe, runtime) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(100 * time.Microsecond):
-		}
-	}
-	return nil // a program of the runtime's own name
-}
-
-// isRuntime tells by the link in /proc/PID/exe what runtimes run from: their
-// own file, a copy of it in memory (runc), or a mount of it that is no part of
-// any tree and so has no path (crun).
-func isRuntime(exe, runtime string) bool {
-	exe = strings.TrimSuffix(exe, " (deleted)")
-	return exe == "/" || strings.HasPrefix(exe, "/memfd:") || filepath.Base(exe) == filepath.Base(runtime)
-}
-
 // verify holds the group to the setting: a runtime may know a limit less than
 // the specification, or reset it.
 func (l *launch) verify(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	want := limitsOf(l.spec.Setting)
+	want := ocispec.Limits(l.spec.Setting)
 	got, err := l.group.Own()
 	if err != nil {
 		return err

@@ -3,7 +3,7 @@
 //
 // The container is what an engine would make of the same image: the same
 // namespaces, capabilities, system call filter, masked paths and mounts (those
-// of the Docker engine, see spec.go), so that what is weighed against an
+// of the Docker engine, see package ocispec), so that what is weighed against an
 // engine is the engine. The root file system, the cgroup and the network are
 // made here, before the runtime starts; the runtime's own part is one command,
 // or two ([Verbs]), and ends when the program has begun. The program is then

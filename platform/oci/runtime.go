@@ -26,6 +26,7 @@ import (
 	"tare/kernel/process"
 	"tare/platform"
 	"tare/platform/held"
+	"tare/platform/ocispec"
 	"tare/platform/rootfs"
 )
 
@@ -325,7 +326,7 @@ func (p *oci) ask(ctx context.Context, dir string) (string, error) {
 		Version: "1.0.2",
 		Root:    &specs.Root{Path: filepath.Join(dir, "root")},
 		Process: &specs.Process{Args: []string{"/not-there"}, Cwd: "/", Env: []string{"PATH=/"}},
-		Mounts:  systemMounts()[:1],
+		Mounts:  ocispec.Mounts()[:1],
 		Linux: &specs.Linux{Namespaces: []specs.LinuxNamespace{
 			{Type: specs.PIDNamespace}, {Type: specs.MountNamespace}, {Type: specs.IPCNamespace}, {Type: specs.UTSNamespace},
 		}},
