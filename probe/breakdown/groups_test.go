@@ -37,6 +37,7 @@ const (
 // examples has one for each rule at least, in their order.
 var examples = []example{
 	{probe.Runtime, "flush_tlb_func __flush_smp_call_function_queue __sysvec_call_function sysvec_call_function asm_sysvec_call_function", "main.work" + inMain, Memory, "another CPU unmaps"},
+	{probe.Kernel, "free_frozen_pages tlb_remove_table_rcu rcu_do_batch rcu_core handle_softirqs run_ksoftirqd smpboot_thread_fn kthread", "", Memory, "page tables are freed after a grace period"},
 	{probe.Runtime, "rcu_do_batch rcu_core handle_softirqs __irq_exit_rcu sysvec_apic_timer_interrupt asm_sysvec_apic_timer_interrupt handle_mm_fault exc_page_fault", "", Scheduling, "an interrupt in a fault is an interrupt"},
 	{probe.Runtime, "unmap_page_range exit_mmap __mmput do_exit do_group_exit get_signal exit_to_user_mode_loop irqentry_exit asm_sysvec_apic_timer_interrupt", "", Memory, "killed on the way back from an interrupt"},
 	{probe.Runtime, "do_jit bpf_int_jit_compile bpf_prog_select_runtime bpf_prepare_filter seccomp_set_mode_filter do_seccomp" + inCall, "[libseccomp.so.2+0x1]", Seccomp, "compilation in the kernel"},

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,7 +24,7 @@ import (
 //	go test ./probe/profile -run TestRecord -record ../breakdown/testdata
 var (
 	record = flag.String("record", "", "directory to write recordings of real starts to")
-	starts = flag.Int("starts", 12, "containers that each recording starts")
+	starts = flag.Int("starts", 8, "containers that each recording starts")
 )
 
 // TestRecord records starts of every way to start a container that is here.
@@ -44,7 +45,7 @@ func TestRecord(t *testing.T) {
 			start := c.start(t, root)
 			recording := recordStarts(t, start, *starts, root)
 			t.Logf("%d samples, %d idle, lost %d, throttled %d; %q", len(recording.Samples), recording.Idle, recording.Lost, recording.Throttled, recording.Cautions)
-			save(t, filepath.Join(*record, c.name+".json.gz"), recording.Stacks())
+			save(t, filepath.Join(*record, c.name+".json.gz"), ours(recording.Stacks(), c.name == "docker"))
 		})
 	}
 }
@@ -208,14 +209,46 @@ func save(t *testing.T, file string, stacks []breakdown.Stack) {
 	t.Logf("%s: %d stacks, %d KiB", file, len(stacks), b.Len()>>10)
 }
 
-// writeStacks writes a stack a line, without other programs'.
-func writeStacks(w io.Writer, stacks []breakdown.Stack) error {
-	e := json.NewEncoder(w)
-	for _, s := range stacks {
-		if probe.ComponentOf(s.Process, os.Getpid()) == probe.Other {
-			continue
+// ours leaves out what has no part in these starts: other programs, other
+// containers' and, where none was asked, the engine.
+func ours(stacks []breakdown.Stack, engine bool) []breakdown.Stack {
+	return slices.DeleteFunc(stacks, func(s breakdown.Stack) bool {
+		switch probe.ComponentOf(s.Process, os.Getpid()) {
+		case probe.Other:
+			return true
+		case probe.Client:
+			return !engine || s.Process.Comm != "docker"
+		case probe.Application:
+			return s.Process.Comm != "busybox"
+		case probe.Engine, probe.Containerd, probe.Shim:
+			return !engine
 		}
-		if err := e.Encode(s); err != nil {
+		return false
+	})
+}
+
+// writeStacks writes a stack a line. Of processes it writes what tells the
+// component; the rest is of this machine, and makes stacks differ.
+func writeStacks(w io.Writer, stacks []breakdown.Stack) error {
+	var lines []string
+	weights := map[string]float64{}
+	for _, s := range stacks {
+		weight := s.Weight
+		s.Process.PID, s.Process.Parent, s.Weight = 1, 0, 0
+		s.Process.Args = s.Process.Args[:min(1, len(s.Process.Args))]
+		b, err := json.Marshal(s)
+		if err != nil {
+			return err
+		}
+		if _, ok := weights[string(b)]; !ok {
+			lines = append(lines, string(b))
+		}
+		weights[string(b)] += weight
+	}
+	// Alike ones side by side are compressed best.
+	slices.Sort(lines)
+	for _, line := range lines {
+		if _, err := fmt.Fprintf(w, "%s%.3f}\n", strings.TrimSuffix(line, "0}"), weights[line]); err != nil {
 			return err
 		}
 	}
