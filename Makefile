@@ -95,6 +95,13 @@ bench-weight: setup build ## the instrument's own weight, against programs start
 	$(GO) build -o bin/weight ./bench/weight
 	bin/weight start redis stream oci:runc oci:crun
 
+.PHONY: bench-startup
+bench-startup: setup build ## starts against starts by hand, the generator's lateness, the profiler's cost (about 10 minutes)
+	$(GO) build -o bin/weight ./bench/weight
+	bin/weight starts:runc starts:crun
+	bin/tare startup --platform oci:crun --workload empty --rate 50 --count 200 --knee=false --blocks 5
+	bin/tare startup --platform docker,oci:runc --workload empty --rate 4 --knee=false --profile --budget 6m
+
 .PHONY: bench-aa
 bench-aa: setup ## 20 runs of the same against the same (about 8 minutes)
 	$(GO) build -o bin/weight ./bench/weight

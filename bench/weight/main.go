@@ -4,6 +4,8 @@
 //     hand with chroot(8), its load generator too;
 //   - launching through oci:RUNTIME, to the end of /bin/true, against RUNTIME
 //     run of the same bundle;
+//   - the start of a container at rest through oci:RUNTIME against the same
+//     bundle started by RUNTIME's own command line (starts:RUNTIME);
 //   - an empty tare command;
 //   - A/A: whole runs of bare metal against bare metal, for how often the
 //     procedure finds an effect where there is none.
@@ -61,7 +63,7 @@ func main() {
 	})
 	home := flag.String("home", "/var/lib/tare", "state directory, for its images")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: weight [flags] [redis|stream|ffmpeg|oci:RUNTIME|start|aa:WORKLOAD]...")
+		fmt.Fprintln(os.Stderr, "usage: weight [flags] [redis|stream|ffmpeg|oci:RUNTIME|starts:RUNTIME|start|aa:WORKLOAD]...")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -110,6 +112,8 @@ func (b *bench) run(ctx context.Context, home string, parts []string) (err error
 			err = b.start()
 		case strings.HasPrefix(part, "aa:"):
 			err = b.same(ctx, strings.TrimPrefix(part, "aa:"))
+		case strings.HasPrefix(part, "starts:"):
+			err = b.starts(ctx, strings.TrimPrefix(part, "starts:"))
 		case strings.HasPrefix(part, "oci:"):
 			err = b.launch(ctx, strings.TrimPrefix(part, "oci:"))
 		default:
@@ -363,6 +367,62 @@ func (b *bench) launch(ctx context.Context, runtime string) error {
 		timed(func() error {
 			n++
 			return b.runByHand(runtime, bundle, fmt.Sprintf("weight-hand-%d", n))
+		}))
+}
+
+// starts times the start of a container that the platform has laid out, by the
+// platform and by hand: the same bundle, the same verbs.
+func (b *bench) starts(ctx context.Context, runtime string) error {
+	img, err := b.images.Recipe(ctx, "busybox")
+	if err != nil {
+		return err
+	}
+	p := oci.New(runtime, oci.Options{StateDir: b.dir, Ledger: b.session.Ledger})
+	if err := p.Check(ctx); err != nil {
+		return err
+	}
+	if err := p.Prepare(ctx, img); err != nil {
+		return err
+	}
+	creator, ok := p.(platform.Creator)
+	if !ok {
+		return fmt.Errorf("%s cannot create without starting", p.Name())
+	}
+	n := 0
+	laid := func(start func(name string, c platform.Created) (time.Duration, error)) func() (time.Duration, error) {
+		return func() (time.Duration, error) {
+			n++
+			name := fmt.Sprintf("weight-%d", n)
+			c, err := creator.Create(ctx, platform.Spec{Name: name, Image: img, Args: []string{"/bin/sleep", "3600"}})
+			if err != nil {
+				return 0, err
+			}
+			took, err := start(name, c)
+			return took, errors.Join(err, c.Stop(ctx))
+		}
+	}
+	return b.paired("start through oci:"+runtime+" to "+runtime+" "+strings.Join(oci.Verbs(runtime), " and ")+" by hand", b.launches,
+		laid(func(_ string, c platform.Created) (time.Duration, error) {
+			return timed(func() error { return c.Start(ctx) })()
+		}),
+		laid(func(name string, _ platform.Created) (took time.Duration, err error) {
+			dir, notes := filepath.Join(b.dir, "trials", name), filepath.Join(b.dir, "hand")
+			err = b.starting(runtime, func() error {
+				began := time.Now()
+				for i, verb := range oci.Verbs(runtime) {
+					args := append([]string{"--root", notes}, strings.Fields(verb)...)
+					if i == 0 {
+						args = append(args, "--bundle", dir)
+					}
+					// Its streams are the null device, as the platform's are.
+					if err := exec.Command(runtime, append(args, name)...).Run(); err != nil {
+						return fmt.Errorf("%s %s: %w", runtime, verb, err)
+					}
+				}
+				took = time.Since(began)
+				return exec.Command(runtime, "--root", notes, "delete", "--force", name).Run()
+			})
+			return took, err
 		}))
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
+	"tare/probe"
 	"tare/record"
 	"tare/report"
 )
@@ -80,8 +81,9 @@ func (r reading) merged(c record.Condition, name string, attachments Attachments
 	return merged, nil
 }
 
-// flame turns a profile into a flame graph: components at the foot, then the
-// calls, outermost first. value is the index of the profile's value.
+// flame turns a profile into a flame graph: components first, then the calls,
+// outermost first. Programs that have no part in the starts are left out. value
+// is the index of the profile's value.
 func flame(p *profile.Profile, value int, scale float64) *report.Frame {
 	root := &report.Frame{Name: "all"}
 	children := map[*report.Frame]map[string]*report.Frame{}
@@ -98,13 +100,16 @@ func flame(p *profile.Profile, value int, scale float64) *report.Frame {
 		return f
 	}
 	for _, s := range p.Sample {
-		v := float64(s.Value[value]) * scale
-		at := root
-		at.Value += v
 		component := "?"
 		if labels := s.Label["component"]; len(labels) > 0 {
 			component = labels[0]
 		}
+		if component == string(probe.Other) {
+			continue
+		}
+		v := float64(s.Value[value]) * scale
+		at := root
+		at.Value += v
 		at = under(at, component, "component")
 		at.Value += v
 		for _, location := range slices.Backward(s.Location) {
