@@ -257,7 +257,7 @@ func TestContainerdFails(t *testing.T) {
 		t.Run(fault.name, func(t *testing.T) {
 			w, b := newWire(t, direct.address), &book{}
 			p := New(Options{Address: w.l.Addr().String(), StateDir: t.TempDir(), Ledger: b})
-			p.patience = 5 * time.Second
+			p.patience = 3 * time.Second
 			if err := p.Prepare(t.Context(), img); err != nil {
 				t.Fatal(err)
 			}
