@@ -19,6 +19,7 @@ var httpdRecipe = recipe{
 	summary:     fmt.Sprintf("Apache httpd and %d MiB of files that it serves", HTTPDFiles*HTTPDFileSize>>20),
 	packages:    []string{"apache2-bin"},
 	programs:    append([]string{"/usr/sbin/apache2"}, httpdModulePaths()...),
+	keep:        []string{"libgcc-s1"}, // which the C library loads to end a thread
 	directories: []string{"data", httpdRoot},
 	config: Config{
 		Cmd:        []string{"/usr/sbin/apache2", "-D", "FOREGROUND", "-f", "/etc/httpd.conf", "-c", "Listen 80"},
@@ -109,7 +110,7 @@ func addSite(_ context.Context, b *build) error {
 	for n := range HTTPDFiles {
 		text := bytes.Repeat([]byte{'\n'}, HTTPDFileSize)
 		for i := range text {
-			if i%80 != 79 {
+			if i%80 != 79 && i != HTTPDFileSize-1 {
 				text[i] = byte('!' + random.IntN('~'-'!'+1))
 			}
 		}

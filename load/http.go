@@ -22,12 +22,15 @@ const maxPatternBody = 1 << 20
 // It writes to and reads from the connection itself, without net/http's
 // Transport, whose goroutines would add their own wake-ups to every latency.
 type HTTP struct {
-	Address string      // host:port
-	Method  string      // "GET" if empty
-	Path    string      // with query; "/" if empty
-	Host    string      // header; Address if empty
-	Header  http.Header // more headers
-	Body    []byte
+	Address string // host:port
+	Method  string // "GET" if empty
+	Path    string // with query; "/" if empty
+	// Paths, where there are any, are asked for instead of Path: one a request, in
+	// order, again and again, by each connection for itself.
+	Paths  []string
+	Host   string      // header; Address if empty
+	Header http.Header // more headers
+	Body   []byte
 
 	// NewConnections makes a connection for each request; its latency then
 	// holds the connecting.
@@ -43,20 +46,27 @@ type HTTP struct {
 
 // Open connects; with NewConnections it only prepares.
 func (h HTTP) Open(ctx context.Context) (Conn, error) {
-	request, raw, err := h.request()
-	if err != nil {
-		return nil, err
+	paths := h.Paths
+	if len(paths) == 0 {
+		paths = []string{h.Path}
 	}
-	c := &httpConn{want: h, request: request, raw: raw}
+	c := &httpConn{want: h}
+	for _, path := range paths {
+		request, raw, err := h.request(path)
+		if err != nil {
+			return nil, err
+		}
+		c.request, c.raw = request, append(c.raw, raw)
+	}
 	if h.NewConnections {
 		return c, nil
 	}
 	return c, c.connect(ctx)
 }
 
-// request builds the request once; every send writes the same bytes.
-func (h HTTP) request() (*http.Request, []byte, error) {
-	method, path := h.Method, h.Path
+// request builds a request once; every send of it writes the same bytes.
+func (h HTTP) request(path string) (*http.Request, []byte, error) {
+	method := h.Method
 	if method == "" {
 		method = http.MethodGet
 	}
@@ -88,8 +98,9 @@ func (h HTTP) request() (*http.Request, []byte, error) {
 
 type httpConn struct {
 	want    HTTP
-	request *http.Request
-	raw     []byte
+	request *http.Request // any of them: answers are read by its method
+	raw     [][]byte
+	next    int
 
 	link   link
 	reader *bufio.Reader
@@ -125,7 +136,9 @@ func (c *httpConn) Do(deadline time.Time) (reusable bool, err error) {
 	if err := conn.SetDeadline(deadline); err != nil {
 		return c.want.NewConnections, err
 	}
-	_, sendErr := conn.Write(c.raw)
+	raw := c.raw[c.next]
+	c.next = (c.next + 1) % len(c.raw)
+	_, sendErr := conn.Write(raw)
 	// A service may refuse a request before it has read it all; its answer
 	// tells more than the failed write.
 	persistent, err := c.answer()

@@ -201,7 +201,7 @@ func FuzzHTTPAnswer(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	h := HTTP{Address: "a:1", BodyPattern: regexp.MustCompile("o")}
-	request, _, err := h.request()
+	request, _, err := h.request(h.Path)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -41,7 +41,22 @@ func fromYAML(path string, data []byte) (Workload, error) {
 	if _, err := c.Program(defaults); err != nil {
 		return nil, err
 	}
+	if c.service {
+		return customService{c}, nil
+	}
 	return c, nil
+}
+
+// customService is a workload from a file that can be asked whether it serves.
+type customService struct{ *custom }
+
+// Ready waits until what the file says under ready holds.
+func (c customService) Ready(ctx context.Context, t Trial) error {
+	ready, err := c.ready.compile(c.outside(t.Params(), t.Address))
+	if err != nil {
+		return err
+	}
+	return ready.await(ctx, t)
 }
 
 // beside takes relative paths from the file's directory.

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"tare/load"
 )
 
 // customMetric is a metric of a file, and where its values come from.
@@ -229,12 +231,8 @@ func (c *custom) readBuiltin(m *customMetric, name, output value) error {
 
 // record makes the metrics of a trial's outcome.
 func (c *custom) record(t Trial, o outcome) error {
-	if r := o.result; r != nil {
-		t.RecordHistogram(latencies, r.Corrected)
-		// How the generator itself did, for who doubts a figure.
-		t.RecordHistogram("latency-uncorrected", r.Uncorrected)
-		t.RecordHistogram("lateness", r.Lateness)
-		t.RecordHistogram("queued", r.Queued)
+	if o.result != nil {
+		recordLoad(t, o.result)
 	}
 	printed := outputs(t, o)
 	for _, m := range c.metrics {
@@ -260,6 +258,15 @@ func (c *custom) record(t Trial, o outcome) error {
 		}
 	}
 	return nil
+}
+
+// recordLoad keeps the histograms of a load.
+func recordLoad(t Trial, r *load.Result) {
+	t.RecordHistogram(latencies, r.Corrected)
+	// How the generator itself did, for who doubts a figure.
+	t.RecordHistogram("latency-uncorrected", r.Uncorrected)
+	t.RecordHistogram("lateness", r.Lateness)
+	t.RecordHistogram("queued", r.Queued)
 }
 
 // find gives all values that a program printed, in order; at least one.

@@ -48,6 +48,7 @@ func realImage(t *testing.T, recipe string) image.Image {
 type realTrial struct {
 	trial
 	root           string
+	end            func()       // kills the program, and waits for it
 	stdout, stderr bytes.Buffer // complete once the program has ended
 }
 
@@ -69,7 +70,8 @@ func (t *realTrial) Output() (stdout, stderr []byte) {
 }
 
 // launch starts the program; it is killed, and waited for, when the test ends.
-func launch(t *testing.T, w Workload, p Params, img image.Image, edit func(args []string)) *realTrial {
+// Namespaces are clone flags.
+func launch(t *testing.T, w Workload, p Params, img image.Image, edit func(args []string), namespaces uintptr) *realTrial {
 	t.Helper()
 	program, err := w.Program(p)
 	if err != nil {
@@ -88,6 +90,7 @@ func launch(t *testing.T, w Workload, p Params, img image.Image, edit func(args 
 	ctx, stop := context.WithCancel(context.Background())
 	cmd := tr.command(ctx, program.Args)
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	cmd.SysProcAttr.Cloneflags = namespaces
 	cmd.Stdout, cmd.Stderr = &tr.stdout, &tr.stderr
 	started := make(chan error, 1)
 	go func() {
@@ -107,7 +110,8 @@ func launch(t *testing.T, w Workload, p Params, img image.Image, edit func(args 
 		stop()
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { stop(); <-tr.ended })
+	tr.end = func() { stop(); <-tr.ended }
+	t.Cleanup(tr.end)
 	return tr
 }
 
@@ -128,7 +132,7 @@ func TestRealRedis(t *testing.T) {
 	p := resolve(t, w, "commands", "get,set,mset,hset,lrange_100,incr,sadd,zadd,lpush,rpush,ping_inline,ping_mbulk,lrange_300,lrange_500,lrange_600",
 		"requests", "2000", "keyspace", "500", "payload", "100", "pipeline", "5")
 	port := freePort(t)
-	tr := launch(t, w, p, img, func(args []string) { args[slices.Index(args, "6379")] = port })
+	tr := launch(t, w, p, img, func(args []string) { args[slices.Index(args, "6379")] = port }, 0)
 	tr.address = "127.0.0.1:" + port
 	if err := w.Drive(t.Context(), tr); err != nil {
 		t.Fatal(err)
@@ -147,7 +151,7 @@ func TestRealRedisPortTaken(t *testing.T) {
 	w := redis{}
 	p := resolve(t, w, "commands", "get")
 	port := freePort(t)
-	first := launch(t, w, p, img, func(args []string) { args[slices.Index(args, "6379")] = port })
+	first := launch(t, w, p, img, func(args []string) { args[slices.Index(args, "6379")] = port }, 0)
 	first.address = "127.0.0.1:" + port
 	err := awaitReady(t.Context(), readyWithin, "the first redis answers", func(ctx context.Context) error {
 		return pingRedis(ctx, first.address)
@@ -155,7 +159,7 @@ func TestRealRedisPortTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := launch(t, w, p, img, func(args []string) { args[slices.Index(args, "6379")] = port })
+	second := launch(t, w, p, img, func(args []string) { args[slices.Index(args, "6379")] = port }, 0)
 	second.address = first.address
 	refusedAs[*Ended](t, w.Drive(t.Context(), second), "ended by itself", "in use")
 }
@@ -164,7 +168,7 @@ func TestRealStream(t *testing.T) {
 	img := realImage(t, "stream")
 	w := stream{}
 	p := resolve(t, w, "elements", "100000", "repetitions", "3", "threads", "1")
-	tr := launch(t, w, p, img, func([]string) {})
+	tr := launch(t, w, p, img, func([]string) {}, 0)
 	if err := w.Drive(t.Context(), tr); err != nil {
 		t.Fatal(err)
 	}

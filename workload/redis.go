@@ -197,7 +197,7 @@ func (redis) Metrics(p Params) []Metric {
 	return metrics
 }
 
-// readyWithin bounds the start of the server, with an empty data directory.
+// readyWithin bounds the start of a server, with an empty data directory.
 const readyWithin = 30 * time.Second
 
 func (r redis) Drive(ctx context.Context, t Trial) error {
@@ -207,10 +207,7 @@ func (r redis) Drive(ctx context.Context, t Trial) error {
 	}
 	address := t.Address(redisPort)
 	return whileServing(ctx, t, func(ctx context.Context) error {
-		err := awaitReady(ctx, readyWithin, "redis answers PING at "+address, func(ctx context.Context) error {
-			return pingRedis(ctx, address)
-		})
-		if err != nil {
+		if err := r.Ready(ctx, t); err != nil {
 			return err
 		}
 		if err := plan.fill(ctx, address); err != nil {
@@ -238,6 +235,14 @@ func (r redis) Drive(ctx context.Context, t Trial) error {
 			t.RecordHistogram(c.name, h)
 		}
 		return nil
+	})
+}
+
+// Ready waits for PONG: neither a connection nor -LOADING will do.
+func (redis) Ready(ctx context.Context, t Trial) error {
+	address := t.Address(redisPort)
+	return awaitReady(ctx, readyWithin, "redis answers PING at "+address, func(ctx context.Context) error {
+		return pingRedis(ctx, address)
 	})
 }
 

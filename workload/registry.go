@@ -8,7 +8,9 @@ import (
 )
 
 // All lists the workloads that we ship, in the order in which people see them.
-func All() []Workload { return []Workload{redis{}, stream{}, ffmpeg{}} }
+func All() []Workload {
+	return []Workload{redis{}, httpd{}, docstore{}, stream{}, ffmpeg{}, uriParser, hashing, empty{}}
+}
 
 // Unknown says that there is no workload of that name.
 type Unknown struct {

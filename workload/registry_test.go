@@ -17,7 +17,7 @@ func TestLookup(t *testing.T) {
 	_, err = Lookup("ff")
 	refusedAs[*Unknown](t, err, "did you mean ffmpeg?")
 	_, err = Lookup("postgresql")
-	refusedAs[*Unknown](t, err, "redis, stream, ffmpeg", "--workload")
+	refusedAs[*Unknown](t, err, "redis, httpd, docstore, stream, ffmpeg, uri-parser, hashing, empty", "--workload")
 }
 
 func TestResolve(t *testing.T) {
@@ -55,6 +55,22 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{ffmpeg{}, "preset", "quick", "ultrafast"},
 		{ffmpeg{}, "threads", "-2", "from 0"},
 		{ffmpeg{}, "codec", "av1", "libx265"},
+		{httpd{}, "data", "17", "to 16"},
+		{httpd{}, "connection", "both", "kept"},
+		{httpd{}, "access-log", "yes", "off"},
+		{httpd{}, "rate", "0", "closed"},
+		{httpd{}, "rate", "NaN", "closed"},
+		{httpd{}, "connections", "0", "from 1"},
+		{httpd{}, "duration", "1", "a duration"},
+		{httpd{}, "warmup", "-1s", "from 0s"},
+		{docstore{}, "documents", "0", "from 1"},
+		{docstore{}, "reads", "101", "to 100"},
+		{docstore{}, "storage", "disk", "mapped"},
+		{docstore{}, "heap", "1g", "auto"},
+		{docstore{}, "rate", "fast", "closed"},
+		{uriParser, "data", "4096", "to 4095"},
+		{hashing, "access", "some", "sparse"},
+		{empty{}, "until", "never", "exit"},
 	} {
 		_, err := Resolve(c.w, map[string]string{c.name: c.value})
 		refusedAs[*WrongValue](t, err, c.name+"="+c.value, c.want)

@@ -1,0 +1,39 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+)
+
+// empty is the floor: a static program of a few instructions and no C library
+// (programs/empty). What starting it takes, the platform takes.
+type empty struct{}
+
+func (empty) Name() string    { return "empty" }
+func (empty) Summary() string { return "a program that does nothing: the floor of start-up" }
+func (empty) Source() Source  { return Source{Recipe: "empty"} }
+
+func (empty) Params() []Param {
+	return []Param{{"until", "signal", "signal: it waits until it is stopped; exit: it ends at once, to be weighed from launch to end"}}
+}
+
+func (empty) Program(p Params) (Program, error) {
+	until, err := p.oneOf("until", "signal", "exit")
+	if err != nil {
+		return Program{}, err
+	}
+	program := Program{Args: []string{"/empty"}, MemoryNeed: 1 << 20, Service: until == "signal"}
+	if until == "exit" {
+		program.Args = append(program.Args, "exit")
+	}
+	return program, nil
+}
+
+func (empty) Metrics(Params) []Metric { return []Metric{wallMetric(true), cpuMetric()} }
+
+func (empty) Drive(ctx context.Context, t Trial) error {
+	if t.Params()["until"] != "exit" {
+		return fmt.Errorf("empty waits for a signal and serves nothing, so that there is nothing to weigh: use --param until=exit, or `tare startup`")
+	}
+	return FromCommand(nil, Source{}).Drive(ctx, t)
+}
