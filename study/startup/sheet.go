@@ -132,18 +132,18 @@ func (p *page) facts() []string {
 	}
 	var versions []string
 	for _, c := range p.conditions {
-		if v := c.Platform + " is " + c.Version; c.Version != "" && !slices.Contains(versions, v) {
+		if v := c.Platform + " " + c.Version; c.Version != "" && !slices.Contains(versions, v) {
 			versions = append(versions, v)
 		}
 	}
 	facts := []string{
-		"workload " + strings.Join(p.workloads(), ", "),
-		fmt.Sprintf("%d%s blocks, %d repeated for taint, %d still tainted, %d trials failed; seed %d", blocks, more, repeated, tainted, failures, p.run.Seed),
-		strings.Join(versions, "; "),
+		"workload: " + strings.Join(p.workloads(), ", "),
+		fmt.Sprintf("blocks: %d%s, %d repeated for taint, %d still tainted, %d trials failed; seed %d", blocks, more, repeated, tainted, failures, p.run.Seed),
+		"platforms: " + strings.Join(versions, "; "),
 		fmt.Sprintf("host: %d CPUs, Linux %s, %s", p.run.Host.CPUs, p.run.Host.Kernel, p.run.Host.Virtual),
 	}
 	if !p.run.Finished.IsZero() {
-		facts = append(facts, fmt.Sprintf("took %v, run %s", p.run.Finished.Sub(p.run.Started).Round(time.Second), p.run.ID))
+		facts = append(facts, fmt.Sprintf("time: %v, from %s, run %s", p.run.Finished.Sub(p.run.Started).Round(time.Second), p.run.Started.UTC().Format("2006-01-02 15:04 UTC"), p.run.ID))
 	}
 	return facts
 }
@@ -151,9 +151,11 @@ func (p *page) facts() []string {
 func (p *page) banners() []string {
 	var banners []string
 	if p.run.Status == record.Interrupted {
-		banners = append(banners, "The run was interrupted: "+p.run.Reason)
+		banners = append(banners, "interrupted: "+p.run.Reason)
 	}
-	banners = append(banners, p.run.Plan.Notes...)
+	for _, n := range p.run.Plan.Notes {
+		banners = append(banners, "note: "+n)
+	}
 	for _, c := range p.conditions {
 		if c.NotRepresentative != "" {
 			banners = append(banners, c.Label+" is not representative: "+c.NotRepresentative)
