@@ -111,19 +111,16 @@ func (r *Recorder) recording(end time.Duration) (*Recording, error) {
 		options: r.options, tasks: r.before.tasks, cgroups: r.before.cgroups, files: newFiles(r.options.Roots),
 		kernel: kernelNames(r.kernel), stacks: map[string]*chain{}, result: result,
 	}
-	decode := func(at place) perfevent.Record {
-		record, _, _ := format.Decode(r.raw[at.chunk][at.offset:])
-		return record
-	}
-	for _, at := range places {
-		if m, ok := decode(at).(*perfevent.Mapping); ok {
-			p.files.seen(key(m.BuildID), m.File)
+	records := func(yield func(perfevent.Record) bool) {
+		for _, at := range places {
+			if record, _, _ := format.Decode(r.raw[at.chunk][at.offset:]); record != nil && !yield(record) {
+				return
+			}
 		}
 	}
-	for _, at := range places {
-		if record := decode(at); record != nil {
-			p.record(record)
-		}
+	p.survey(records)
+	for record := range records {
+		p.record(record)
 	}
 	if lost, known := r.sampler.Lost(); known {
 		result.Lost = max(result.Lost, lost)

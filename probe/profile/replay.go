@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"iter"
 	"slices"
 	"sort"
 	"time"
@@ -21,7 +22,6 @@ type mapping struct {
 type task struct {
 	process *probe.Process
 	maps    []mapping // a later one lies over an earlier one
-	fresh   bool      // has executed a program that is not mapped yet
 	asked   bool      // what is known from elsewhere has been added
 	names   map[uint64]string
 }
@@ -42,7 +42,44 @@ type replay struct {
 	files   *files
 	kernel  func(address uint64) string
 	stacks  map[string]*chain
-	result  *Recording
+	// programs are what each exec executed. The kernel tells the new name when
+	// the old program is gone, and the new one's file with its first mapping: in
+	// between lies much of an exec, which is the new program's.
+	programs map[execution]string
+	result   *Recording
+}
+
+// execution is one exec.
+type execution struct {
+	pid int
+	at  time.Duration
+}
+
+// survey goes through the records once beforehand: where files are to be found,
+// and what was executed.
+func (p *replay) survey(all iter.Seq[perfevent.Record]) {
+	pending := map[int]*perfevent.Comm{} // execs whose program is not mapped yet
+	first := map[execution]mapping{}
+	for r := range all {
+		switch r := r.(type) {
+		case *perfevent.Mapping:
+			p.files.seen(key(r.BuildID), r.File)
+			if exec := pending[r.PID]; exec != nil {
+				first[execution{r.PID, exec.Time}] = mapping{file: r.File, buildID: key(r.BuildID)}
+				delete(pending, r.PID)
+			}
+		case *perfevent.Comm:
+			if r.Exec {
+				pending[r.PID] = r
+			}
+		case *perfevent.Task:
+			delete(pending, r.PID) // one that failed, or another process
+		}
+	}
+	p.programs = map[execution]string{}
+	for exec, m := range first {
+		p.programs[exec] = p.files.program(&m)
+	}
 }
 
 // order finds the records and sorts them by time: each CPU wrote its own.
@@ -114,7 +151,7 @@ func (p *replay) forked(r *perfevent.Task) {
 	about := *parent.process
 	about.PID, about.Parent = r.PID, r.Parent
 	parent.maps = slices.Clip(parent.maps)
-	p.tasks[r.PID] = &task{process: &about, maps: parent.maps, fresh: parent.fresh}
+	p.tasks[r.PID] = &task{process: &about, maps: parent.maps}
 }
 
 // named: an exec makes another program of the process, any other new name of
@@ -129,22 +166,15 @@ func (p *replay) named(r *perfevent.Comm) {
 	if r.Exec {
 		// What a runtime's process becomes is in the container that it made.
 		about.Contained = about.Contained || probe.ComponentOf(*t.process, self) == probe.Runtime
-		about.Exe, about.Args, about.KernelThread = "", nil, false
-		t.maps, t.names, t.fresh, t.asked = nil, nil, true, false
+		about.Exe, about.Args, about.KernelThread = p.programs[execution{r.PID, r.Time}], nil, false
+		t.maps, t.names, t.asked = nil, nil, false
 	}
 	t.process = &about
 }
 
-// mapped: the first file that is mapped after an exec is the program.
 func (p *replay) mapped(r *perfevent.Mapping) {
 	t := p.task(r.PID)
 	m := mapping{start: r.Address, end: r.Address + r.Length, offset: r.Offset, file: r.File, buildID: key(r.BuildID)}
-	if t.fresh {
-		t.fresh = false
-		about := *t.process
-		about.Exe = p.files.program(&m)
-		t.process = &about
-	}
 	t.maps, t.names = append(t.maps, m), nil
 }
 

@@ -25,15 +25,17 @@ func story(t *testing.T, o Options, before map[int]*task, records ...perfevent.R
 		options: o, tasks: before, cgroups: map[uint64]string{5: "/docker/0123"}, files: newFiles(nil),
 		kernel: func(uint64) string { return "k" }, stacks: map[string]*chain{}, result: &Recording{Hertz: 1000},
 	}
-	for _, r := range records {
-		if m, ok := r.(*perfevent.Mapping); ok {
-			p.files.seen(key(m.BuildID), m.File)
+	for i, r := range records {
+		now := time.Duration(i) * time.Millisecond
+		switch r := r.(type) {
+		case *perfevent.Sample:
+			r.Time, r.Period = now, time.Millisecond
+		case *perfevent.Comm:
+			r.Time = now
 		}
 	}
-	for i, r := range records {
-		if s, ok := r.(*perfevent.Sample); ok {
-			s.Time, s.Period = time.Duration(i)*time.Millisecond, time.Millisecond
-		}
+	p.survey(slices.Values(records))
+	for _, r := range records {
 		p.record(r)
 	}
 	return p.result
@@ -100,6 +102,20 @@ func TestAProcessIsWhatItWasAtEachMoment(t *testing.T) {
 	}
 	if s := r.Samples[7]; s.Process.Parent != 2 || s.Process.PID != 400 || !slices.Equal(s.Kernel, []string{"k", "k"}) {
 		t.Errorf("the kernel's thread: %+v, %q", s.Process, s.Kernel)
+	}
+}
+
+// TestAnExecIsTheNewProgramsFromItsNameOn, though its file is told later.
+func TestAnExecIsTheNewProgramsFromItsNameOn(t *testing.T) {
+	early := &perfevent.Sample{ID: id(7), Kernel: []uint64{1}}
+	records := execute(7, "exe", "/usr/sbin/dockerd")
+	records = slices.Insert(records, 1, perfevent.Record(early))
+	records = append(records, &perfevent.Comm{ID: id(8), Name: "gone", Exec: true}, &perfevent.Task{ID: id(8), Exit: true}, fork(8, 7), at(8, 0x400000))
+	r := story(t, Options{}, nil, records...)
+	for i, want := range []probe.Process{{PID: 7, Comm: "exe", Exe: "/usr/sbin/dockerd"}, {PID: 8, Parent: 7, Comm: "exe", Exe: "/usr/sbin/dockerd"}} {
+		if diff := cmp.Diff(want, *r.Samples[i].Process); diff != "" {
+			t.Errorf("sample %d (-want +got):\n%s", i, diff)
+		}
 	}
 }
 
