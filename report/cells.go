@@ -1,6 +1,9 @@
 package report
 
-import "tare/stats"
+import (
+	"tare/record"
+	"tare/stats"
+)
 
 // Estimated is a cell with an estimate times scale, its interval beside it: no
 // more digits than the interval supports. What was not measured is a faint dash.
@@ -35,3 +38,6 @@ func Said(e stats.Estimate, scale float64) string {
 	}
 	return c.Text + " (" + c.Detail + ")"
 }
+
+// HostFact is a machine in one line, as a [Sheet]'s fact.
+func HostFact(h record.Host) string { return "host: " + hostText(h) }

@@ -140,7 +140,7 @@ func (p *page) facts() []string {
 		"workload: " + strings.Join(p.workloads(), ", "),
 		fmt.Sprintf("blocks: %d%s, %d repeated for taint, %d still tainted, %d trials failed; seed %d", blocks, more, repeated, tainted, failures, p.run.Seed),
 		"platforms: " + strings.Join(versions, "; "),
-		fmt.Sprintf("host: %d CPUs, Linux %s, %s", p.run.Host.CPUs, p.run.Host.Kernel, p.run.Host.Virtual),
+		report.HostFact(p.run.Host),
 	}
 	if !p.run.Finished.IsZero() {
 		facts = append(facts, fmt.Sprintf("time: %v, from %s, run %s", p.run.Finished.Sub(p.run.Started).Round(time.Second), p.run.Started.UTC().Format("2006-01-02 15:04 UTC"), p.run.ID))
