@@ -23,7 +23,7 @@ type files struct {
 	byBuildID map[string]*symbol.File // nil where it cannot be found
 	byPath    map[located]*symbol.File
 	opened    map[string]*symbol.File // by the path it was opened at
-	missing   map[string]bool         // base names of files that were not found
+	missing   map[string]bool         // base names of files that were not found, but other programs'
 	runtimes  map[string]string       // by build id the paths of copied; nil until asked for
 }
 
@@ -151,7 +151,7 @@ func once[K comparable](f *files, known map[K]*symbol.File, k K, p *probe.Proces
 		return file
 	}
 	file := f.look(p, m)
-	if file == nil {
+	if file == nil && probe.ComponentOf(*p, self) != probe.Other {
 		f.missing[base(m.file)] = true
 	}
 	known[k] = file

@@ -129,6 +129,9 @@ func (r *Recorder) recording(end time.Duration) (*Recording, error) {
 	return result, nil
 }
 
+// mostNames bounds how many files a caution lists.
+const mostNames = 8
+
 func (r *Recorder) cautions(p *replay, malformed int) []string {
 	var c []string
 	if r.noNames != nil {
@@ -152,7 +155,11 @@ func (r *Recorder) cautions(p *replay, malformed int) []string {
 			names = append(names, name)
 		}
 		sort.Strings(names)
-		c = append(c, "functions have no names in files that were not found: "+strings.Join(names, ", "))
+		text := strings.Join(names[:min(len(names), mostNames)], ", ")
+		if more := len(names) - mostNames; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		c = append(c, "functions have no names in files that were not found: "+text)
 	}
 	return c
 }
