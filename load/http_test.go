@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +80,32 @@ func TestHTTPSendsWhatWasAsked(t *testing.T) {
 	target.Status = http.StatusCreated
 	if reusable, err := once(t, target); err != nil || !reusable {
 		t.Errorf("reusable %v, error %v", reusable, err)
+	}
+}
+
+// Each connection goes through the paths for itself, and begins anew.
+func TestHTTPGoesThroughPaths(t *testing.T) {
+	var asked []string
+	target := serveHTTP(t, func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.RequestURI) })
+	target.Paths = []string{"/a", "/b?c", "/d"}
+	for range 2 {
+		conn, err := target.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			if _, err := conn.Do(time.Now().Add(time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		conn.Close()
+	}
+	if want := []string{"/a", "/b?c", "/d", "/a", "/a", "/b?c", "/d", "/a"}; !slices.Equal(asked, want) {
+		t.Errorf("asked for %q, want %q", asked, want)
+	}
+	target.Paths = []string{"/a", "b"}
+	if _, err := target.Open(t.Context()); err == nil {
+		t.Error("a path that does not begin with / passes")
 	}
 }
 

@@ -138,6 +138,19 @@ func TestReadiers(t *testing.T) {
 	}
 }
 
+// A service from a file can be asked, a batch program cannot.
+func TestReadiersOfFiles(t *testing.T) {
+	for file, want := range map[string]bool{"httpd.yaml": true, "sort.yaml": false} {
+		w, err := FromYAML(filepath.Join("..", "docs", "examples", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := w.(Readier); ok != want {
+			t.Errorf("%s: can be asked: %v", file, ok)
+		}
+	}
+}
+
 // A question that fails is asked again, ever more rarely, until the context
 // ends; then the last answer is told.
 func TestReadyTellsTheLastAnswer(t *testing.T) {
