@@ -23,6 +23,7 @@ import (
 	"tare/platform"
 	"tare/platform/docker"
 	"tare/record"
+	"tare/study/startup"
 	"tare/study/weigh"
 	"tare/workload"
 )
@@ -126,6 +127,7 @@ func exitCode(err error) int {
 		code int
 	}{
 		{is[*weigh.Usage](err), exitUsage},
+		{is[*startup.Usage](err), exitUsage},
 		{is[*workload.Unknown](err), exitUsage},
 		{is[*lab.UnknownPlatform](err), exitUsage},
 		{is[*record.NotFound](err), exitUsage},

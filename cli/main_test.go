@@ -80,6 +80,25 @@ func TestBadInput(t *testing.T) {
 		{"weigh --workload " + broken, exitUsage, []string{"broken.yaml:8", "pth", "path"}},
 		{"weigh --workload /nonexistent.yaml", exitUsage, []string{"/nonexistent.yaml"}},
 		{"weigh redis -- /bin/true", exitUsage, []string{"COMMAND"}},
+		{"startup --rate 0", exitUsage, []string{"--rate 0", "0.01 to 1000"}},
+		{"startup --rate 1e6", exitUsage, []string{"--rate 1e6", "0.01 to 1000"}},
+		{"startup --rate fast", exitUsage, []string{"fast"}},
+		{"startup --count 0", exitUsage, []string{"--count 0"}},
+		{"startup --count 3", exitUsage, []string{"--count 3", "at least"}},
+		{"startup --arrivals bursty", exitUsage, []string{"bursty", "poisson"}},
+		{"startup --workload reddis", exitUsage, []string{"reddis", "redis"}},
+		{"startup --workload redis,redis", exitUsage, []string{"once"}},
+		{"startup --workload /nonexistent.yaml", exitUsage, []string{"/nonexistent.yaml"}},
+		{"startup --param nosuch=1", exitUsage, []string{"nosuch"}},
+		{"startup --platform moon", exitUsage, []string{"moon"}},
+		{"startup --platform oci:nosuchruntime", exitHost, []string{"nosuchruntime", "PATH"}},
+		{"startup --network host", exitUsage, []string{"--network bridge"}},
+		{"startup --cache cold", exitUsage, []string{"--disruptive"}},
+		{"startup --cache tepid", exitUsage, []string{"tepid", "warm or cold"}},
+		{"startup --start-limit 1us", exitUsage, []string{"--start-limit"}},
+		{"startup --blocks 3 --quick", exitUsage, []string{"--quick"}},
+		{"startup --budget 5h", exitUsage, []string{"--yes"}},
+		{"startup redis --workload redis", exitUsage, []string{"once"}},
 		{"show nosuchrun", exitFailure, []string{"nothing has been measured"}},
 		{"show a b", exitUsage, []string{"at most 1"}},
 		{"resume", exitUsage, []string{"RUN"}},
@@ -140,6 +159,18 @@ func TestDryRunTellsTheDesignAndTouchesNothing(t *testing.T) {
 	for _, word := range []string{"bare", "baseline", "cgroup", "seed 7", "3 blocks"} {
 		if !strings.Contains(stdout, word) {
 			t.Errorf("the design does not say %q:\n%s", word, stdout)
+		}
+	}
+	code, stdout, stderr = tare(t, home, "startup", "--platform", "oci:runc", "--workload", "empty", "--rate", "2,4", "--blocks", "2", "--seed", "7", "--dry-run")
+	if code == exitHost {
+		t.Skip(stderr)
+	}
+	if code != exitSuccess {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	for _, word := range []string{"empty[rate=2]", "empty[rate=4]", "empty[knee]", "oci:runc", "seed 7", "2 blocks"} {
+		if !strings.Contains(stdout, word) {
+			t.Errorf("the design of a start-up run does not say %q:\n%s", word, stdout)
 		}
 	}
 	if _, err := os.Stat(home); err == nil {

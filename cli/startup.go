@@ -48,7 +48,7 @@ type startupFlags struct {
 
 func (a *app) startup() *cobra.Command {
 	cmd, f := startupCommand()
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.runStartup(cmd, f) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runStartup(cmd, f, args) }
 	return cmd
 }
 
@@ -57,7 +57,7 @@ func (a *app) startup() *cobra.Command {
 func startupCommand() (*cobra.Command, *startupFlags) {
 	f := &startupFlags{settings: map[string]*string{}}
 	cmd := &cobra.Command{
-		Use:   "startup [flags]",
+		Use:   "startup [WORKLOAD...] [flags]",
 		Short: "Time how fast containers come up under load, and where the time goes",
 		Long: `Startup creates containers and starts them on a schedule that does not wait for
 answers. Every start is timed from its intended moment: to the platform's answer,
@@ -66,10 +66,10 @@ the knee, the highest rate at which the backlog does not grow; a rate past it is
 reported as such. --profile adds the time line of single starts, what the CPUs did
 (by component and by function) and what was waited for.`,
 		Example: `  tare startup --quick
-  tare startup --platform docker,oci:runc --rate 1,2,4,8 --workload redis
+  tare startup redis --platform docker,oci:runc --rate 1,2,4,8
   tare startup --platform docker --rate 8 --profile --budget 5m
-  tare startup --workload empty --single --cache warm,cold --disruptive`,
-		Args: exactArgs(0),
+  tare startup empty --cache warm,cold --disruptive`,
+		ValidArgsFunction: completeWorkloads,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -77,7 +77,7 @@ reported as such. --profile adds the time line of single starts, what the CPUs d
 	flags.StringSliceVar(&f.rates, "rate", nil, "starts a second, one ramp each (default 1,2,4,8)")
 	flags.IntVar(&f.count, "count", 0, "containers of each ramp (default: four seconds' worth, 10 to 64)")
 	flags.StringVar(&f.arrivals, "arrivals", string(load.Uniform), "how starts are spaced: uniform or poisson")
-	flags.StringSliceVar(&f.workloads, "workload", []string{"redis"}, "workloads of `tare workloads`, YAML files, or all")
+	flags.StringSliceVar(&f.workloads, "workload", nil, "the same as WORKLOAD: names of `tare workloads`, YAML files, or all (default redis)")
 	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the workload's own")
 	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the workload")
 	flags.BoolVar(&f.knee, "knee", true, "search the highest rate at which the backlog does not grow")
@@ -99,14 +99,17 @@ reported as such. --profile adds the time line of single starts, what the CPUs d
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print the conditions, the time and what would be touched, and run nothing")
 	flags.BoolVar(&f.yes, "yes", false, "go ahead where it takes more than 30 minutes")
 	must(cmd.RegisterFlagCompletionFunc("platform", completePlatforms))
-	must(cmd.RegisterFlagCompletionFunc("workload", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		var names []string
-		for _, w := range workload.All() {
-			names = append(names, w.Name()+"\t"+w.Summary())
-		}
-		return names, cobra.ShellCompDirectiveDefault
-	}))
+	must(cmd.RegisterFlagCompletionFunc("workload", completeWorkloads))
 	return cmd, f
+}
+
+// completeWorkloads offers the workloads that we ship, and files.
+func completeWorkloads(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	for _, w := range workload.All() {
+		names = append(names, w.Name()+"\t"+w.Summary())
+	}
+	return names, cobra.ShellCompDirectiveDefault
 }
 
 func completePlatforms(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -118,7 +121,7 @@ func completePlatforms(*cobra.Command, []string, string) ([]string, cobra.ShellC
 }
 
 // options reads a whole startup command line.
-func (f *startupFlags) options(cmd *cobra.Command, platforms func(string) (platform.Platform, error)) (startup.Options, error) {
+func (f *startupFlags) options(cmd *cobra.Command, args []string, platforms func(string) (platform.Platform, error)) (startup.Options, error) {
 	changed := cmd.Flags().Changed
 	o := startup.Options{
 		Count: f.count, Knee: f.knee, Single: f.single, Profile: f.profile,
@@ -150,7 +153,7 @@ func (f *startupFlags) options(cmd *cobra.Command, platforms func(string) (platf
 	if o.Base, err = readSettings(f.settings); err != nil {
 		return o, err
 	}
-	if o.Subjects, err = f.subjects(); err != nil {
+	if o.Subjects, err = f.subjects(append(slices.Clone(args), f.workloads...)); err != nil {
 		return o, err
 	}
 	if err := f.readCache(&o); err != nil {
@@ -264,7 +267,7 @@ func (f *startupFlags) readCache(o *startup.Options) error {
 	return nil
 }
 
-func (f *startupFlags) subjects() ([]startup.Subject, error) {
+func (f *startupFlags) subjects(names []string) ([]startup.Subject, error) {
 	params := map[string]string{}
 	for _, text := range f.params {
 		name, value, ok := strings.Cut(text, "=")
@@ -274,7 +277,9 @@ func (f *startupFlags) subjects() ([]startup.Subject, error) {
 		params[name] = value
 	}
 	var subjects []startup.Subject
-	names := f.workloads
+	if len(names) == 0 {
+		names = []string{"redis"}
+	}
 	if slices.Equal(names, []string{"all"}) {
 		names = nil
 		for _, w := range workload.All() {
@@ -296,9 +301,6 @@ func (f *startupFlags) subjects() ([]startup.Subject, error) {
 			s.Source = workload.Source{Image: f.image}
 		}
 		subjects = append(subjects, s)
-	}
-	if len(subjects) == 0 {
-		return nil, usageError("--workload names none")
 	}
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		taken := false
@@ -334,7 +336,7 @@ func needsNetwork(subjects []startup.Subject) bool {
 	return false
 }
 
-func (a *app) runStartup(cmd *cobra.Command, f *startupFlags) error {
+func (a *app) runStartup(cmd *cobra.Command, f *startupFlags, args []string) error {
 	dir, err := a.stateDir()
 	if err != nil {
 		return err
@@ -342,20 +344,23 @@ func (a *app) runStartup(cmd *cobra.Command, f *startupFlags) error {
 	if err := needRoot(); err != nil && !f.dryRun {
 		return err
 	}
-	o, err := f.options(cmd, lab.Remover(dir))
+	o, err := f.options(cmd, args, lab.Remover(dir))
 	if err != nil {
 		return err
 	}
-	if f.dryRun {
-		o.Watch = startup.Planned(o.Profile)
-		d, err := startup.Design(o)
-		if err != nil {
-			return err
-		}
-		return a.printDesign(dir, d, a.estimate(dir, d))
+	// As on a host that lacks no probe: what is wrong with the rest is told
+	// before anything is touched.
+	o.Watch = startup.Planned(o.Profile)
+	d, err := startup.Design(o)
+	if err != nil {
+		return err
 	}
-	if o.Plan.Budget > longRun && !f.yes {
-		return usageError("this takes about %v: give --yes to go ahead, or --budget %v to bound it", o.Plan.Budget.Round(time.Minute), longRun)
+	takes := a.estimate(dir, d)
+	if f.dryRun {
+		return a.printDesign(dir, d, takes)
+	}
+	if takes > longRun && !f.yes {
+		return usageError("this takes about %v: give --yes to go ahead, or --budget %v to bound it", takes.Round(time.Minute), longRun)
 	}
 	m, err := a.measuring(cmd.Context(), dir, startup.Name, f.out, f.json)
 	if err != nil {
@@ -366,12 +371,8 @@ func (a *app) runStartup(cmd *cobra.Command, f *startupFlags) error {
 	watch, stop := startup.Watch(o.Profile)
 	defer stop()
 	o.Watch = watch
-	d, err := startup.Design(o)
-	if err != nil {
+	if d, err = startup.Design(o); err != nil {
 		return err
-	}
-	if takes := a.estimate(dir, d); takes > longRun && !f.yes {
-		return usageError("this takes about %v: give --yes to go ahead, or --budget %v to bound it", takes.Round(time.Minute), longRun)
 	}
 	run := record.Run{
 		ID:      record.NewID(startup.Name, time.Now(), uint16(drawSeed())),
@@ -401,7 +402,7 @@ func (a *app) resumeStartup(ctx context.Context, dir string, run record.Run, out
 	}
 	defer m.close()
 	again.SetContext(ctx)
-	o, err := f.options(again, m.session.Platforms)
+	o, err := f.options(again, again.Flags().Args(), m.session.Platforms)
 	if err != nil {
 		return err
 	}

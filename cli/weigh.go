@@ -542,6 +542,8 @@ func (a *app) printDesign(dir string, d lab.Design, takes time.Duration) error {
 	switch {
 	case d.Plan.Blocks > 0:
 		fmt.Fprintf(a.out, "%d blocks and a warm-up: about %v.\n", d.Plan.Blocks, takes.Round(time.Second))
+	case d.Plan.Budget > 0 && d.Plan.Precision == 0:
+		fmt.Fprintf(a.out, "Blocks for %v.\n", d.Plan.Budget)
 	case d.Plan.Budget > 0:
 		fmt.Fprintf(a.out, "Blocks until every half-width is %.2g %%, for at most %v.\n", 100*d.Plan.Precision, d.Plan.Budget)
 	default:
