@@ -107,9 +107,8 @@ var interrupts = []string{
 //
 // The CPU's context alone does not tell. What a thread sends through the
 // loopback or a veth it delivers to the receiver itself, as a softirq, on its
-// way out of the network's code. And now and then the end of a timer is missed,
-// and its context seems to last until the next: so an interrupt has to be on
-// the stack, where there is one.
+// way out of the network's code. So an interrupt has to be on the stack, where
+// there is one.
 func byThread(wake Event, symbols Symbols) bool {
 	switch {
 	case wake.Thread.Kernel || wake.Thread.TID == 0:

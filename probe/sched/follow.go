@@ -234,7 +234,7 @@ func (f *follower) application(s *Following, e Event) {
 	if s.marks.Release <= s.marks.Init {
 		s.marks.Release = 0
 	}
-	f.processes.contain(e.Thread.PID)
+	f.processes.contain(e.Thread.PID, e.Time)
 	s.end(nil)
 	f.drop(s)
 }

@@ -279,6 +279,39 @@ func TestClosedFollowingIsForgotten(t *testing.T) {
 	}
 }
 
+// What is contained is told of all that a program did, whether it was known for
+// the program at once or only when it was looked for later.
+func TestContained(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		s := newStory()
+		since := s.now
+		if !late {
+			s.follower.followPID(50, since, program)
+		}
+		born := s.fork(1, 50)
+		executed := s.exec(50, "/bin/redis-server", program...)
+		s.fork(50, 51)
+		again := s.exec(51, "/bin/sh", "sh")
+		s.fork(51, 52)
+		s.exit(50)
+		next := s.fork(1, 50)
+		s.fork(50, 53)
+		if late {
+			// Of a recording, all is known by then.
+			s.processes.contain(50, executed)
+		}
+		for _, c := range []struct {
+			pid  int
+			at   time.Duration
+			want bool
+		}{{50, born, false}, {50, executed, true}, {50, next - 1, true}, {51, again, true}, {52, s.now, true}, {50, next, false}, {53, s.now, false}} {
+			if p, ok := s.processes.At(c.pid, c.at); !ok || p.Contained != c.want {
+				t.Errorf("late: %t: at %v process %d is %+v, contained is wanted %t", late, c.at, c.pid, p, c.want)
+			}
+		}
+	}
+}
+
 func TestForget(t *testing.T) {
 	s := newStory()
 	s.fork(1, 10)

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
@@ -87,7 +89,8 @@ func prune(spec *ebpf.CollectionSpec, programs []string) {
 func refusal(doing string, err error) error {
 	var verifier *ebpf.VerifierError
 	switch {
-	case errors.Is(err, os.ErrPermission):
+	// Not os.ErrPermission: the verifier says EACCES for what it finds wrong.
+	case errors.Is(err, syscall.EPERM):
 		return &probe.Missing{Probe: probeName, What: "the kernel refuses to " + doing + " BPF programs", Mend: "run as root, or with CAP_BPF and CAP_PERFMON; under lockdown=confidentiality nothing helps"}
 	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, btf.ErrNotFound):
 		return &probe.Missing{Probe: probeName, What: fmt.Sprintf("the kernel cannot %s the BPF programs (%s)", doing, unguessed(err)), Mend: "Linux 5.11 or later, with CONFIG_DEBUG_INFO_BTF"}
@@ -144,10 +147,12 @@ func (a *attachment) lost() (uint64, error) {
 	return n, nil
 }
 
-// detach ends the programs' observing; their maps can still be read.
+// detach ends the programs' observing, the last that was attached first: each
+// may take milliseconds, and what one sees is explained by those before it.
+// Their maps can still be read.
 func (a *attachment) detach() error {
 	var all []error
-	for _, l := range a.links {
+	for _, l := range slices.Backward(a.links) {
 		all = append(all, l.Close())
 	}
 	a.links = nil

@@ -60,7 +60,9 @@ type Moment struct {
 //
 // It knows threads, not goroutines: a Go program whose threads wake each other
 // to share work is followed as if they waited for each other, which is the
-// truth of the threads and may be another goroutine's.
+// truth of the threads and may be another goroutine's. So the path is of use
+// where a host does one start at a time: of two that one engine makes at once it
+// may leave one for the other.
 //
 // events are in the order of time, all from one recording; what a thread did
 // before its first event is inferred from that.

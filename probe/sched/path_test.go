@@ -141,7 +141,7 @@ func TestCriticalPath(t *testing.T) {
 		}, Moment{Time: 40, TID: 100}, []segment{
 			{0, 10, 100, Running, "", 0}, {10, 30, 100, Blocked, IPC, 0}, {30, 33, 100, Ready, "", 0}, {33, 40, 100, Running, "", 0},
 		}},
-		{"an answer through a pipe, after a timer whose end was missed", func(c *cpu) {
+		{"an answer through a pipe, after a timer whose end was not seen", func(c *cpu) {
 			c.waits(10, 100, pipeStack)
 			c.runs(10, 200)
 			c.interruptWakes(30, Timer, 200, 100, pipeStack)

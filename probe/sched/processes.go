@@ -3,6 +3,7 @@ package sched
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"slices"
@@ -26,8 +27,14 @@ type Processes struct {
 type life struct {
 	// states are in the order of their time; ids are used again, so they may be
 	// of several processes in turn.
-	states []state
-	ended  time.Duration // 0 while the last of them lives
+	states   []state
+	children []birth       // that they forked
+	ended    time.Duration // 0 while the last of them lives
+}
+
+type birth struct {
+	pid int
+	at  time.Duration
 }
 
 // state is what a process was from a moment on.
@@ -90,6 +97,7 @@ func (p *Processes) Forget(t time.Duration) {
 			}
 		}
 		l.states = slices.Clone(l.states[keep:])
+		l.children = slices.DeleteFunc(l.children, func(b birth) bool { return b.at < t })
 	}
 }
 
@@ -120,6 +128,9 @@ func (p *Processes) forked(e Event) {
 	child.PID, child.Parent = e.Other.PID, e.Thread.PID
 	child.Comm, child.KernelThread = e.Other.Comm, e.Other.Kernel
 	p.add(child.PID, state{from: e.Time, by: Fork, process: child})
+	if parent := p.lives[e.Thread.PID]; parent != nil {
+		parent.children = append(parent.children, birth{child.PID, e.Time})
+	}
 }
 
 func (p *Processes) executed(e Event) {
@@ -145,13 +156,35 @@ func (p *Processes) add(pid int, s state) {
 	}
 }
 
-// contain marks the process as in a container of the experiment, from its last
-// state on; what it forks later inherits that.
-func (p *Processes) contain(pid int) {
+// contain marks a process as in a container of the experiment, from a moment
+// on, with all that it has forked and will fork since.
+func (p *Processes) contain(pid int, from time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if l := p.lives[pid]; l != nil && len(l.states) > 0 {
-		l.states[len(l.states)-1].process.Contained = true
+	p.containLocked(pid, from)
+}
+
+func (p *Processes) containLocked(pid int, from time.Duration) {
+	l := p.lives[pid]
+	if l == nil {
+		return
+	}
+	until := time.Duration(math.MaxInt64)
+	for i := range l.states {
+		s := &l.states[i]
+		if s.from < from {
+			continue
+		}
+		if s.by == Fork && s.from > from {
+			until = s.from // the id is another's from here on
+			break
+		}
+		s.process.Contained = true
+	}
+	for _, child := range l.children {
+		if child.at >= from && child.at < until {
+			p.containLocked(child.pid, child.at)
+		}
 	}
 }
 

@@ -93,6 +93,15 @@ func (r recorded) symbol(address uint64) string { return r.Symbols[address] }
 func extract(t *testing.T, whole *Recording, marks Marks, id string, args []string, symbols Symbols) recorded {
 	t.Helper()
 	path := CriticalPath(whole.Events, marks.Sent, Moment{Time: marks.Application, PID: marks.PID}, symbols)
+	// A thread's work for another client is not told from its work for this one.
+	for _, s := range path {
+		if p, ok := whole.Processes.At(s.PID, s.From); s.PID != os.Getpid() && p.Parent != os.Getpid() && ok && probe.ComponentOf(p, 0) == probe.Client {
+			t.Fatalf("%+v asked the same engine meanwhile: record where nothing else runs", p)
+		}
+	}
+	if p, _ := whole.Processes.At(path[0].PID, path[0].From); path[0].PID != os.Getpid() && p.Parent != os.Getpid() {
+		t.Fatalf("the path begins in %+v, which is not of this start: record where nothing else runs", p)
+	}
 	ours, walked := map[int]bool{}, map[int]bool{}
 	for _, s := range path {
 		ours[s.PID], walked[s.TID] = true, true

@@ -108,7 +108,8 @@ func (r *Recorder) loop() {
 }
 
 // Stop detaches the recorder, after which nothing of it is left in the kernel,
-// and gives what it saw. It is called once.
+// and gives what it saw. It is called once, and when the program has been
+// executed, for which a [Following] waits: a runtime may answer before.
 func (r *Recorder) Stop() (*Recording, error) {
 	ended := Now()
 	err := r.attachment.detach()
@@ -128,6 +129,9 @@ func (r *Recorder) Stop() (*Recording, error) {
 	}
 	recording := newRecording(events, r.processes)
 	recording.Began, recording.Ended, recording.Lost = r.began, ended, lost+r.dropped
+	// Programs are attached and detached one by one: before and after, only some
+	// of what happened was seen.
+	recording.Events = slices.DeleteFunc(recording.Events, func(e Event) bool { return e.Time < r.began || e.Time > ended })
 	return recording, nil
 }
 
