@@ -26,9 +26,11 @@ import (
 	"tare/probe"
 )
 
-// DefaultHertz is the frequency where none is told: S1's question needs shares
-// to a percent, and a run has thousands of milliseconds on a CPU.
-const DefaultHertz = 1000
+// DefaultHertz is the frequency where none is told, about 1 kHz: S1's question
+// needs shares to a percent, and a run has thousands of milliseconds on a CPU.
+// It is a prime, so that samples do not keep step with what happens at round
+// frequencies, the kernel's tick and a load's starts among them.
+const DefaultHertz = 997
 
 // defaultBytes bounds what a recording holds: some 20 minutes of two busy CPUs
 // at 1000 Hz.

@@ -112,7 +112,7 @@ func TestAProgramOfAnotherRootThatHasEnded(t *testing.T) {
 }
 
 func TestPprofOpensIt(t *testing.T) {
-	r := startOrSkip(t, Options{})
+	r := startOrSkip(t, Options{Hertz: 1000})
 	if err := quiet("/bin/sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"); err != nil {
 		r.Discard()
 		t.Fatal(err)
@@ -206,11 +206,11 @@ func TestRealStarts(t *testing.T) {
 		start func(t *testing.T, root string) func() error
 		parts map[probe.Component]string // a function that it must have been seen in
 	}{
-		{"docker", dockerStarts, map[probe.Component]string{probe.Engine: "net/http.(*conn).serve", probe.Containerd: "runtime.goexit*", probe.Shim: "main.main", probe.Runtime: "main.main"}},
+		{"docker", dockerStarts, map[probe.Component]string{probe.Engine: "net/http.(*conn).serve", probe.Containerd: "runtime.goexit*", probe.Shim: "runtime.main", probe.Runtime: "main.main"}},
 		{"runc", runtimeStarts("runc"), map[probe.Component]string{probe.Runtime: "main.main"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			recording := recordStarts(t, c.start(t, root), 3, root)
+			recording := recordStarts(t, c.start(t, root), 5, root)
 			if recording.Lost > 0 {
 				t.Errorf("lost %d", recording.Lost)
 			}
@@ -259,7 +259,7 @@ func (r *Recording) unnamed() bool {
 	return slices.ContainsFunc(r.Cautions, func(c string) bool { return strings.HasPrefix(c, "functions of the kernel have no names") })
 }
 
-// BenchmarkCost says what recording at 1000 Hz takes of the machine's time
+// BenchmarkCost says what recording takes of the machine's time
 // while every CPU is busy: this process' own, by its CPU time, and what the
 // sampled programs pay, by how much more CPU time a fixed work takes. The least
 // of several is compared, since what else the host does adds only.
