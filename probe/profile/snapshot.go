@@ -52,6 +52,10 @@ func readTask(p procfs.Process) (*task, error) {
 		// Kernel threads have no program; of others' programs without the right
 		// to look the reason is another.
 		about.KernelThread = os.IsNotExist(err) && !stat.Zombie()
+		if strings.HasPrefix(about.Comm, "kworker/") {
+			// /proc adds what the worker did last, which is not its name.
+			about.Comm, _, _ = strings.Cut(about.Comm, "-")
+		}
 		return t, nil
 	}
 	if about.Args, err = p.Args(); err != nil {
