@@ -38,8 +38,7 @@ var causes = []struct {
 	{RCU, []string{"__wait_rcu_gp", "wait_rcu_gp", "synchronize_rcu*", "synchronize_net", "__synchronize_srcu", "synchronize_srcu*", "rcu_barrier*", "srcu_barrier", "exp_funnel_lock", "rcu_sync_enter"}},
 	// Before Disk: swapping in ends in the same functions.
 	{Memory, []string{"do_swap_page", "try_to_free_pages", "try_to_free_mem_cgroup_pages", "throttle_direct_reclaim", "mem_cgroup_handle_over_high", "__mem_cgroup_handle_over_high", "mem_cgroup_oom_synchronize", "__alloc_pages_slowpath*", "__alloc_frozen_pages_slowpath*", "handle_userfault"}},
-	// vfork's parent waits until its child has executed a program.
-	{Child, []string{"do_wait", "kernel_wait", "wait_for_vfork_done"}},
+	{Child, []string{"do_wait", "kernel_wait"}},
 	{Disk, []string{"io_schedule", "io_schedule_timeout", "blk_mq_get_tag", "blk_mq_freeze_queue*", "submit_bio_wait", "balance_dirty_pages*", "jbd2_*", "wait_transaction_locked", "wait_on_page_bit*", "folio_wait_*", "__wait_on_buffer", "xlog_*", "btrfs_wait_*", "wb_wait_for_completion", "sync_inodes_sb"}},
 	// Also the lock of a pipe or socket: it is not yet its content that is waited
 	// for. The lock of a cgroup's fork guard is a percpu-rwsem.
@@ -47,6 +46,9 @@ var causes = []struct {
 	{Worker, []string{"__flush_work", "flush_work", "__flush_workqueue", "flush_workqueue", "drain_workqueue", "kthread_stop", "kthread_flush_work", "__kthread_create_on_node", "call_usermodehelper_exec", "cgroup_lock_and_drain_offline", "devtmpfs_submit_req", "synchronize_irq", "affine_move_task", "stop_one_cpu", "stop_machine*", "cpu_stop_*"}},
 	{IPC, []string{"anon_pipe_read", "anon_pipe_write", "pipe_read", "pipe_write", "pipe_wait*", "wait_for_partner", "fifo_open", "unix_*", "futex_*", "__futex_*", "ep_poll", "do_epoll_*", "do_select", "do_sys_poll", "do_poll*", "tcp_*", "udp_*", "sk_wait_data", "sock_wait_*", "inet_csk_accept", "inet_stream_connect", "__inet_stream_connect", "netlink_*", "__skb_wait_for_more_packets", "__skb_recv_*", "eventfd_read", "signalfd_*", "inotify_read", "fanotify_read", "do_msgrcv", "do_semtimedop*", "wait_woken", "n_tty_read", "fuse_*", "request_wait_answer", "io_cqring_wait", "do_sigtimedwait", "sigsuspend", "ptrace_stop", "do_signal_stop", "vsock_*"}},
 	{Sleep, []string{"hrtimer_nanosleep", "do_nanosleep", "msleep*", "usleep_range*", "ktime_get_sleep*", "timerfd_read", "schedule_timeout_*interruptible", "pause", "__ia32_sys_pause", "__x64_sys_pause", "__arm64_sys_pause"}},
+	// The parent of a vfork waits until its child has executed a program. Last,
+	// since a fork may wait for all of the above too.
+	{Child, []string{"wait_for_vfork_done", "kernel_clone", "_do_fork"}},
 }
 
 // CauseOf tells what a thread waits for by its kernel stack.

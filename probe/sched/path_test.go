@@ -350,6 +350,8 @@ func TestCauseOf(t *testing.T) {
 		{[]string{"futex_do_wait", "__futex_wait", "futex_wait"}, IPC},
 		{[]string{"schedule_timeout", "unix_stream_read_generic"}, IPC},
 		{[]string{"wait_for_vfork_done", "kernel_clone"}, Child},
+		{[]string{"schedule_timeout", "__wait_for_common", "wait_for_completion_state", "kernel_clone", "__do_sys_clone"}, Child},
+		{[]string{"percpu_rwsem_wait", "__percpu_down_read", "cgroup_css_set_fork", "copy_process", "kernel_clone"}, Lock},
 		{[]string{"do_wait", "kernel_wait4"}, Child},
 		{[]string{"do_nanosleep", "hrtimer_nanosleep"}, Sleep},
 		{[]string{"schedule_timeout", "wait_for_completion", "__flush_work"}, Worker},
