@@ -40,6 +40,7 @@ const (
 	objectVarEveryThread           = "every_thread"
 	objectVarLost                  = "lost"
 	objectVarSwitchHasState        = "switch_has_state"
+	objectVarUrgentExecs           = "urgent_execs"
 	objectVarWakeReaderAt          = "wake_reader_at"
 )
 
@@ -121,6 +122,7 @@ type objectVariableSpecs struct {
 	EveryThread    *ebpf.VariableSpec `ebpf:"every_thread"`
 	Lost           *ebpf.VariableSpec `ebpf:"lost"`
 	SwitchHasState *ebpf.VariableSpec `ebpf:"switch_has_state"`
+	UrgentExecs    *ebpf.VariableSpec `ebpf:"urgent_execs"`
 	WakeReaderAt   *ebpf.VariableSpec `ebpf:"wake_reader_at"`
 }
 
@@ -172,6 +174,7 @@ type objectVariables struct {
 	EveryThread    *ebpf.Variable `ebpf:"every_thread"`
 	Lost           *ebpf.Variable `ebpf:"lost"`
 	SwitchHasState *ebpf.Variable `ebpf:"switch_has_state"`
+	UrgentExecs    *ebpf.Variable `ebpf:"urgent_execs"`
 	WakeReaderAt   *ebpf.Variable `ebpf:"wake_reader_at"`
 }
 

@@ -3,4 +3,4 @@
 package sched
 
 // sourceSHA256 is of the bpf/sched.c that the object was compiled from.
-const sourceSHA256 = "d6d173f33ab94de8d62257de5bed0cea32880b9683d58366e07a76329b5750a5"
+const sourceSHA256 = "e8a60a09185aa1423898a9c9ad37c240e3f1a1481d070a8d5c9bcb5d25b3e85c"

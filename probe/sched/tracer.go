@@ -38,7 +38,11 @@ type Tracer struct {
 func Start() (*Tracer, error) {
 	a, err := attach([]string{objectProgProcessFork, objectProgProcessExec, objectProgProcessExit}, func(spec *ebpf.CollectionSpec) error {
 		spec.Maps[objectMapEvents].MaxEntries = tracerRing
-		return nil
+		// Who waits, waits for an exec. Forks and ends may come with the next.
+		return errors.Join(
+			spec.Variables[objectVarUrgentExecs].Set(true),
+			spec.Variables[objectVarWakeReaderAt].Set(uint64(tracerRing/4)),
+		)
 	})
 	if err != nil {
 		return nil, err
@@ -74,7 +78,7 @@ func (t *Tracer) ByPID(pid int, since time.Duration, args []string) *Following {
 }
 
 // Processes is the record of all processes; it grows until Stop and may be read
-// after.
+// after. Before, it knows forks only up to the last exec.
 func (t *Tracer) Processes() *Processes { return t.processes }
 
 // Lost counts the events that were not seen. With any, marks may be missing and

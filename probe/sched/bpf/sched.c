@@ -177,16 +177,19 @@ struct {
 // Set by the loader.
 const volatile bool every_thread = false;     // report threads, not only processes
 const volatile bool switch_has_state = false; // sched_switch's fourth argument: since Linux 5.18
-const volatile __u64 wake_reader_at = 0;      // bytes; 0: whenever it waits
+const volatile bool urgent_execs = false;     // wake the reader for each
+const volatile __u64 wake_reader_at = 0;      // when so many bytes wait for it
 
 // Read by the loader: events that found no room, in the ring or in a table.
 __u64 lost = 0;
 
-static __always_inline __u64 urgency(void)
+// urgency tells whether the reader is woken for an event. Woken for each, it
+// would take as much time as what it sees.
+static __always_inline __u64 urgency(bool urgent)
 {
-	if (!wake_reader_at)
-		return 0;
-	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) >= wake_reader_at ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+	if (urgent || bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) >= wake_reader_at)
+		return BPF_RB_FORCE_WAKEUP;
+	return BPF_RB_NO_WAKEUP;
 }
 
 static __always_inline void begin(struct head *h, enum kind kind)
@@ -219,9 +222,9 @@ static __always_inline void second(struct head *h, struct task_struct *t)
 	bpf_probe_read_kernel(h->other_comm, COMM, t->comm);
 }
 
-static __always_inline void send(void *event, __u64 size)
+static __always_inline void send(void *event, __u64 size, bool urgent)
 {
-	if (bpf_ringbuf_output(&events, event, size, urgency()))
+	if (bpf_ringbuf_output(&events, event, size, urgency(urgent)))
 		__sync_fetch_and_add(&lost, 1);
 }
 
@@ -234,7 +237,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	begin(&h, FORK);
 	first(&h, parent);
 	second(&h, child);
-	send(&h, sizeof(h));
+	send(&h, sizeof(h), false);
 	return 0;
 }
 
@@ -266,7 +269,7 @@ int BPF_PROG(process_exec, struct task_struct *task, int old_tid, struct linux_b
 	bpf_probe_read_kernel_str(e->path, PATHNAME, bprm->filename);
 	if (size > ARGS) // for the verifier
 		size = ARGS;
-	send(e, __builtin_offsetof(struct exec_event, args) + size);
+	send(e, __builtin_offsetof(struct exec_event, args) + size, urgent_execs);
 	return 0;
 }
 
@@ -282,7 +285,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	first(&h, task);
 	if (last)
 		h.flags |= LAST_THREAD;
-	send(&h, sizeof(h));
+	send(&h, sizeof(h), false);
 	return 0;
 }
 
@@ -319,7 +322,7 @@ int on_switch(__u64 *ctx)
 		size = 0;
 	if (size > sizeof(e->frames))
 		size = sizeof(e->frames);
-	send(e, sizeof(e->head) + size);
+	send(e, sizeof(e->head) + size, false);
 	return 0;
 }
 
@@ -352,7 +355,7 @@ static __always_inline int wake(void *ctx, struct task_struct *woken, __u8 flags
 		size = 0;
 	if (size > sizeof(e->frames))
 		size = sizeof(e->frames);
-	send(e, sizeof(e->head) + size);
+	send(e, sizeof(e->head) + size, false);
 	return 0;
 }
 
