@@ -2,9 +2,18 @@ package containerd
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/defaults"
 
 	"tare/kernel/accounting"
 	"tare/kernel/process"
@@ -31,7 +40,31 @@ func (p *Platform) removeAbandoned(ctx context.Context, id, mark string) error {
 		return ctx.Err()
 	case <-time.After(aftermath):
 	}
-	return p.removeContainer(ctx, id, mark, p.settle)
+	if err := p.removeContainer(ctx, id, mark, p.settle); err != nil {
+		return err
+	}
+	return p.removeSocket(ctx, id)
+}
+
+// removeSocket removes the socket of a shim that did not come to do so itself:
+// of one that was killed, or whose start was broken off.
+func (p *Platform) removeSocket(ctx context.Context, id string) error {
+	file := p.shimSocket(id)
+	if err := reachable(ctx, file); !errors.Is(err, syscall.ECONNREFUSED) {
+		return nil // it is not there, or somebody listens
+	}
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove what the shim of container %s has left: %w", id, err)
+	}
+	return nil
+}
+
+// shimSocket is where the container's shim listens, by containerd's own rule
+// (pkg/shim, SocketAddress): whoever configured containerd otherwise, or reaches
+// it by another path than it names itself, has no file of that name.
+func (p *Platform) shimSocket(id string) string {
+	name := sha256.Sum256([]byte(filepath.Join(p.address, namespace, id)))
+	return filepath.Join(defaults.DefaultStateDir, "s", hex.EncodeToString(name[:]))
 }
 
 // settle removes the container's task, if it has one, and returns when no shim

@@ -183,6 +183,11 @@ func TestEnginePIDs(t *testing.T) {
 			t.Errorf("the shim is %q (%v)", args, err)
 		}
 	}
+	if p.options.Address == "" && os.Getenv(addressVariable) == "" {
+		if err := reachable(t.Context(), p.shimSocket(spec.Name)); err != nil {
+			t.Errorf("the shim's socket is not where containerd's rule has it: %v", err)
+		}
+	}
 	if err := inst.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}

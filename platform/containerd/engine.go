@@ -12,8 +12,8 @@ import (
 	"tare/kernel/procfs"
 )
 
-// shim is how the kernel names a shim's process: it cuts names at 15 bytes.
-const shim = "containerd-shim"
+// shimCommand is how the kernel names a shim's process: it cuts names at 15 bytes.
+const shimCommand = "containerd-shim"
 
 // EnginePIDs lists containerd's own processes, at best: the daemon, and the
 // shims of our containers. Their CPU time is caused by us where no other user
@@ -43,7 +43,7 @@ func (p *Platform) EnginePIDs(ctx context.Context) []int {
 func shims(all accounting.Snapshot, of func(id string) bool) []int {
 	var pids []int
 	for pid, running := range all.Processes {
-		if running.Command != shim {
+		if running.Command != shimCommand {
 			continue
 		}
 		args, err := procfs.Host.Process(pid).Args()

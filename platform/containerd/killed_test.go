@@ -219,6 +219,11 @@ func nothingLeft(t *testing.T, p *Platform, o victimOrders, entries []platform.E
 			}
 		}
 	}
+	if socket := p.shimSocket(o.Name); reachable(t.Context(), socket) == nil {
+		t.Errorf("its shim listens at %s", socket)
+	} else if _, err := os.Lstat(socket); err == nil {
+		t.Errorf("its shim's socket %s is left", socket)
+	}
 	p.enter(o.Name)
 	defer p.leave(o.Name)
 	// A shim goes a moment after its last task.
