@@ -84,7 +84,7 @@ const (
 )
 
 // frameRoom is how many frames a stack has at most.
-const frameRoom = 40
+const frameRoom = 64
 
 // Stop detaches, after which nothing of it is left in the kernel, and gives what
 // was added up. It is called once.

@@ -3,6 +3,8 @@ package sched
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -121,6 +123,68 @@ func TestPathOfPingPong(t *testing.T) {
 	}
 	if len(on) != 0 {
 		t.Errorf("on the path of two processes are others: %v", on)
+	}
+}
+
+// What is sent through the loopback is delivered in a softirq, and by its sender.
+func TestLoopbackIsTheSenders(t *testing.T) {
+	symbols := kernelSymbols(t)
+	needRoot(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	theirs, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	ours, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	file, err := theirs.(*net.TCPConn).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	echo := exec.Command("cat")
+	echo.Stdin, echo.Stdout = file, file
+	if err := echo.Start(); err != nil {
+		t.Fatal(err)
+	}
+	file.Close()
+	theirs.Close()
+	turn := func() {
+		if _, err := ours.Write([]byte{'.'}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(ours, make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	turn() // it has started
+	r := startRecording(t)
+	const turns = 20
+	for range turns {
+		awaitSleep(t, echo.Process.Pid)
+		turn()
+	}
+	recording := stopRecording(t, r)
+	ours.Close()
+	if err := echo.Wait(); err != nil {
+		t.Error(err)
+	}
+	own := 0
+	for _, e := range recording.Events {
+		if e.Kind == Wake && e.Other.PID == echo.Process.Pid && e.Context&Softirq != 0 && e.Thread.PID == os.Getpid() && byThread(e, symbols) {
+			own++
+		}
+	}
+	// Now and then an interrupt comes between, and delivers.
+	if own < turns/2 {
+		t.Errorf("%d of %d deliveries were the sender's", own, turns)
 	}
 }
 

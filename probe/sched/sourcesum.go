@@ -3,4 +3,4 @@
 package sched
 
 // sourceSHA256 is of the bpf/sched.c that the object was compiled from.
-const sourceSHA256 = "e8a60a09185aa1423898a9c9ad37c240e3f1a1481d070a8d5c9bcb5d25b3e85c"
+const sourceSHA256 = "33da2f47f9b5feea6ad1ec24eb134a34462843852dc0e0c545826b28aca25a22"

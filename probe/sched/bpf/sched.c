@@ -115,7 +115,7 @@ enum flag {
 #define NAME 64
 #define PATHNAME 256
 #define ARGS 1024
-#define FRAMES 40
+#define FRAMES 64
 
 struct head {
 	__u64 time; // CLOCK_MONOTONIC
