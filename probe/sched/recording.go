@@ -17,18 +17,19 @@ const (
 	// recordingRing is the room for events that the reader has not come to yet,
 	// in bytes: a second of 200,000 events.
 	recordingRing = 32 << 20
-	// recordingLimit bounds what is kept, in bytes: some two million events. What
+	// recordingLimit bounds what is kept, in bytes: some 400,000 events, where a
+	// start has some ten thousand; in memory they take several times that. What
 	// comes after is counted as lost.
-	recordingLimit = 256 << 20
+	recordingLimit = 64 << 20
 	// readAt is how full the ring is when its reader is woken: woken for each
 	// event it would be half of what it sees.
 	readAt = recordingRing / 8
 )
 
-// recordingPrograms are the programs of a recording. Those that tell in which context a
-// CPU is come first: a waking seen before them would be taken for a thread's.
-// And of them those that tell the end: a handler whose end is not seen would
-// seem to go on until the next one, which may be long.
+// recordingPrograms are the programs of a recording. Those that tell in which
+// context a CPU is come first: a waking seen before them would be taken for a
+// thread's. And of them those that tell the end: a handler whose end is not
+// seen would seem to go on until the next one, which may be long.
 var recordingPrograms = []string{
 	objectProgOnIrqHandlerExit, objectProgOnSoftirqExit, objectProgOnHrtimerExpireExit,
 	objectProgOnIrqHandlerEntry, objectProgOnSoftirqEntry, objectProgOnHrtimerExpireEntry,
