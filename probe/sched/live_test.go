@@ -98,6 +98,47 @@ func TestExecIsSeenWithItsArguments(t *testing.T) {
 	}
 }
 
+// Two shells start programs as fast as they can: every one is seen.
+func TestNoneIsMissed(t *testing.T) {
+	tracer := startTracer(t)
+	const each = 300
+	var shells []*exec.Cmd
+	for range 2 {
+		// Not the shell's own true.
+		shell := exec.Command("sh", "-c", fmt.Sprintf("n=0; while [ $n -lt %d ]; do /bin/true $n; n=$((n+1)); done", each))
+		if err := shell.Start(); err != nil {
+			t.Fatal(err)
+		}
+		shells = append(shells, shell)
+	}
+	for _, shell := range shells {
+		if err := shell.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tracer.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if lost, err := tracer.Lost(); lost != 0 || err != nil {
+		t.Errorf("%d events lost, %v", lost, err)
+	}
+	for _, shell := range shells {
+		seen := map[string]int{}
+		for _, l := range tracer.processes.lives {
+			for _, s := range l.states {
+				if s.by == Exec && s.process.Parent == shell.Process.Pid {
+					seen[strings.Join(s.process.Args, " ")]++
+				}
+			}
+		}
+		for n := range each {
+			if command := fmt.Sprint("/bin/true ", n); seen[command] != 1 {
+				t.Errorf("%q was seen %d times", command, seen[command])
+			}
+		}
+	}
+}
+
 func TestLongArgumentsAreCut(t *testing.T) {
 	tracer := startTracer(t)
 	args := []string{"/bin/true", strings.Repeat("x", 2*argsSize)}
