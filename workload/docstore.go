@@ -35,7 +35,7 @@ func (docstore) Params() []Param {
 		{"reads", "50", "percent of the operations that find a document, 0 to 100; the others update one"},
 		{"storage", "mapped", "of the data file: mapped into memory, or file: read and written"},
 		{"heap", auto, "of Java, in MiB: auto (as it chooses by the memory that it sees), or 32 to 1000000"},
-	}, loadParams("16")...)
+	}, loadParams("3s")...) // Java compiles while it runs: its first seconds are not its pace
 }
 
 // docstorePlan is the parameters, read.

@@ -8,11 +8,11 @@ import (
 )
 
 // loadParams are the parameters of a workload that our own generator loads.
-func loadParams(connections string) []Param {
+func loadParams(warmup string) []Param {
 	return []Param{
 		{"rate", closed, "requests per second (open loop), 0.001 to 1e6, or closed: each connection sends as soon as it has its answer"},
-		{"connections", connections, "at most under way at once, 1 to 256"},
-		{"warmup", "500ms", "loaded and forgotten, 0s to 10m"},
+		{"connections", "16", "at most under way at once, 1 to 256"},
+		{"warmup", warmup, "loaded and forgotten, 0s to 10m"},
 		{"duration", "2s", "of what is measured, 100ms to 1h"},
 	}
 }

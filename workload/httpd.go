@@ -29,7 +29,7 @@ func (httpd) Params() []Param {
 		{"data", strconv.Itoa(httpdData), "MiB of files that are asked for, 1 to " + strconv.Itoa(httpdData)},
 		{"connection", "kept", "kept, or new: one for each request"},
 		{"access-log", "off", "off, or on: a line for each request, to standard output"},
-	}, loadParams("16")...)
+	}, loadParams("500ms")...)
 }
 
 func (httpd) Program(p Params) (Program, error) {
