@@ -72,6 +72,20 @@ func TestCleanAfterKill(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}
+	t.Run("weigh", func(t *testing.T) {
+		platforms := usable(t, "weigh", "redis", "--vary", "payload=3")
+		cleanAfterKill(t, 8, "weigh", "redis", "--blocks", "2", "--param", "requests=20000", "--platform", strings.Join(platforms, ","))
+	})
+	t.Run("startup", func(t *testing.T) {
+		platforms := usable(t, "startup", "redis")
+		if len(platforms) == 0 {
+			t.Skip("no platform here can start what it created")
+		}
+		cleanAfterKill(t, 5, "startup", "redis", "--blocks", "1", "--rate", "20", "--count", "8", "--knee=false", "--single", "--platform", strings.Join(platforms, ","))
+	})
+}
+
+func cleanAfterKill(t *testing.T, moments int, args ...string) {
 	home := t.TempDir()
 	// What others left (or another tare is using) is not this test's concern.
 	before := map[string]bool{}
@@ -92,8 +106,7 @@ func TestCleanAfterKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := func() (*exec.Cmd, *bytes.Buffer) {
-		cmd := exec.Command(self, "--home", home, "weigh", "redis", "--blocks", "2", "--param", "requests=20000",
-			"--platform", strings.Join(usable(t), ","))
+		cmd := exec.Command(self, append([]string{"--home", home}, args...)...)
 		cmd.Env = append(os.Environ(), actAsTare+"=1")
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
@@ -116,14 +129,13 @@ func TestCleanAfterKill(t *testing.T) {
 	if things := left(); things != "" {
 		t.Fatalf("a run that ended left:\n%s", things)
 	}
-	const moments = 8
 	for i := range moments {
 		cmd, _ := start()
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
 		select {
 		case <-ended:
-		case <-time.After(took * time.Duration(2*i+1) / (2 * moments)):
+		case <-time.After(took * time.Duration(2*i+1) / time.Duration(2*moments)):
 			if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
@@ -139,13 +151,17 @@ func TestCleanAfterKill(t *testing.T) {
 	}
 }
 
-// usable lists the platforms that this host has.
-func usable(t *testing.T) []string {
+// usable lists the platforms on which this host carries out a command.
+func usable(t *testing.T, args ...string) []string {
 	t.Helper()
 	var names []string
-	for _, name := range []string{"bare", "cgroup", "oci:runc", "oci:crun", "docker"} {
-		code, _, _ := tare(t, filepath.Join(t.TempDir(), "x"), "weigh", "redis", "--platform", "bare,"+name, "--vary", "payload=3", "--blocks", "1", "--dry-run")
-		if name == "bare" || code == exitSuccess {
+	for _, name := range []string{"bare", "cgroup", "oci:runc", "oci:crun", "containerd", "docker"} {
+		platforms := name
+		if args[0] == "weigh" && name != "bare" {
+			platforms = "bare," + name // something to compare with
+		}
+		code, _, _ := tare(t, filepath.Join(t.TempDir(), "x"), append(args, "--platform", platforms, "--blocks", "1", "--dry-run")...)
+		if args[0] == "weigh" && name == "bare" || code == exitSuccess {
 			names = append(names, name)
 		}
 	}

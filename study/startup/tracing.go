@@ -216,7 +216,8 @@ func (t *tracing) done(b lab.Bench) error {
 // observe fills in what a profile needs, as far as this host has it.
 func (w *Watching) observe(tracer *sched.Tracer) {
 	w.Sample = &sampling{tracer: tracer}
-	w.Trace = newTracing(w)
+	trace := newTracing(w)
+	w.Trace, w.Blocks = trace, &blocking{tracer: tracer, name: trace.name}
 }
 
 func newTracing(w *Watching) *tracing {

@@ -221,17 +221,31 @@ func (p *page) waits() []report.Part {
 	}
 	at := fmt.Sprintf("at %g starts a second", rate(conditions[0]))
 	bars := report.Bars{
-		Title: "Blocked time of a start's programs, by what was waited for, " + at, Unit: "ms",
-		Note: "Summed over all threads of the platform and the application, so it is more than the start takes. Threads that wait for work are left out as far as their place in the program shows it.",
+		Title: "What a start's programs wait for, " + at, Unit: "ms",
+		Note: "Blocked time of all threads that worked on starts, added up: more than the start takes. Threads that wait for work (in epoll, a futex, asleep) are left out, and with them the waits of goroutines. " +
+			"A CPU: able to run, and waiting for one.",
 	}
+	who := report.Bars{Title: "Blocked time of a start, by component, " + at, Unit: "ms"}
+	function := report.Bars{Title: "Blocked time by what it was for, " + at, Unit: "%"}
 	for _, c := range conditions {
 		bar := report.Bar{Label: p.where(c)}
+		if e := p.value(c, forCPUPerStart); e.Value > 0 {
+			bar.Segments = append(bar.Segments, segment("a CPU", e, perMilli))
+		}
 		for _, cause := range causes {
 			if e := p.value(c, ofCause+string(cause)); e.Value > 0 {
 				bar.Segments = append(bar.Segments, segment(string(cause), e, perMilli))
 			}
 		}
 		bars.Rows = append(bars.Rows, bar)
+		parts := report.Bar{Label: p.where(c)}
+		for _, name := range components {
+			if e := p.value(c, ofComponent+string(name)); e.Value > 0 {
+				parts.Segments = append(parts.Segments, segment(string(name), e, perMilli))
+			}
+		}
+		who.Rows = append(who.Rows, parts)
+		function.Rows = append(function.Rows, p.groups(c))
 	}
-	return []report.Part{bars}
+	return []report.Part{bars, who, function}
 }
