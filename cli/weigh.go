@@ -521,7 +521,7 @@ func trialTimes(dir string) map[string]time.Duration {
 // printDesign is --dry-run.
 func (a *app) printDesign(dir string, d lab.Design, takes time.Duration) error {
 	trials := 0
-	engines, bridges := false, false
+	engines, bridges, containers := false, false, false
 	for _, g := range d.Groups {
 		fmt.Fprintf(a.out, "%s\n", g.Workload)
 		for _, c := range g.Conditions {
@@ -531,7 +531,8 @@ func (a *app) printDesign(dir string, d lab.Design, takes time.Duration) error {
 			}
 			fmt.Fprintf(a.out, "  %s%s\n", c.Label, mark)
 			engines = engines || c.Platform == "docker"
-			bridges = bridges || strings.HasPrefix(c.Platform, "oci") && c.Setting.Network == platform.NetworkBridge
+			containers = containers || c.Platform == "containerd"
+			bridges = bridges || (strings.HasPrefix(c.Platform, "oci") || c.Platform == "containerd") && c.Setting.Network == platform.NetworkBridge
 		}
 		trials += len(g.Conditions) + 1
 	}
@@ -552,6 +553,9 @@ func (a *app) printDesign(dir string, d lab.Design, takes time.Duration) error {
 	fmt.Fprintf(a.out, "Touched, and removed after: cgroups below %s, mounts and directories below %s", platform.CgroupParent, dir)
 	if engines {
 		fmt.Fprint(a.out, ", containers and images labelled tare in the Docker engine")
+	}
+	if containers {
+		fmt.Fprint(a.out, ", containers and images in containerd's namespace tare")
 	}
 	if bridges {
 		fmt.Fprint(a.out, ", a bridge tare0")
