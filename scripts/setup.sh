@@ -27,6 +27,7 @@ iptables              iptables    the engine publishes ports with it
 ip                    iproute2    to look at what a network setting made
 ps                    procps      to look at what runs
 busybox               busybox-static  what the tests of platforms run
+mvn                   maven       fetches the jars of the document store
 gcc                   gcc         tests of programs/
 /usr/include/stdio.h  libc6-dev   tests of programs/
 '

@@ -1,52 +1,28 @@
 package process
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// Prefer gives all threads that this program has now a nice value below the
-// usual, so that it wakes on time beside busy programs; restore takes that back.
-// What it starts meanwhile, programs and threads, has the usual priority: the
-// kernel resets it on fork (SCHED_RESET_ON_FORK, sched(7)). The error wraps
-// EPERM or EACCES where this is not allowed.
-func Prefer(nice int) (restore func() error, err error) {
-	threads, err := ownThreads()
-	if err != nil {
+// Punctual gives the calling thread, to which the goroutine is locked, the least
+// real-time priority: it runs as soon as it wakes, whatever ordinary programs
+// keep the CPUs busy. restore takes that back. What the thread starts meanwhile,
+// programs and threads, is ordinary: the kernel resets it on fork
+// (SCHED_RESET_ON_FORK, sched(7)). The error wraps EPERM where this is not
+// allowed.
+func Punctual() (restore func() error, err error) {
+	set := func(attr unix.SchedAttr) error {
+		attr.Size = uint32(unsafe.Sizeof(attr))
+		if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
+			return fmt.Errorf("set the thread's scheduling policy: %w", err)
+		}
+		return nil
+	}
+	if err := set(unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK}); err != nil {
 		return nil, err
 	}
-	set := func(nice int32, flags uint64) error {
-		var errs []error
-		for _, tid := range threads {
-			attr := unix.SchedAttr{Size: uint32(unsafe.Sizeof(unix.SchedAttr{})), Policy: unix.SCHED_NORMAL, Nice: nice, Flags: flags}
-			if err := unix.SchedSetAttr(tid, &attr, 0); err != nil && !errors.Is(err, unix.ESRCH) {
-				errs = append(errs, fmt.Errorf("set the nice value of thread %d to %d: %w", tid, nice, err))
-			}
-		}
-		return errors.Join(errs...)
-	}
-	restore = func() error { return set(0, 0) }
-	if err := set(int32(nice), unix.SCHED_FLAG_RESET_ON_FORK); err != nil {
-		return nil, errors.Join(err, restore())
-	}
-	return restore, nil
-}
-
-func ownThreads() ([]int, error) {
-	entries, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return nil, err
-	}
-	var threads []int
-	for _, e := range entries {
-		if tid, err := strconv.Atoi(e.Name()); err == nil {
-			threads = append(threads, tid)
-		}
-	}
-	return threads, nil
+	return func() error { return set(unix.SchedAttr{Policy: unix.SCHED_NORMAL}) }, nil
 }

@@ -4,34 +4,52 @@ import (
 	"errors"
 	"os/exec"
 	"runtime"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
 
-func TestPreferIsNotInherited(t *testing.T) {
-	// The thread has to be there before.
+// policy is the scheduling policy of a thread, the calling one for 0.
+func policy(t *testing.T, tid int) uint32 {
+	t.Helper()
+	attr, err := unix.SchedGetAttr(tid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return attr.Policy
+}
+
+func TestPunctualIsNotInherited(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	restore, err := Prefer(-5)
-	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-		t.Skip("a nice value below 0 needs CAP_SYS_NICE")
+	restore, err := Punctual()
+	if errors.Is(err, unix.EPERM) {
+		t.Skip("real-time priorities need CAP_SYS_NICE")
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if nice, err := Nice(); err != nil || nice != -5 {
-		t.Errorf("nice is %d (%v), want -5", nice, err)
+	if p := policy(t, 0); p != unix.SCHED_FIFO {
+		t.Errorf("the thread's policy is %d, want SCHED_FIFO", p)
 	}
-	out, err := exec.Command("nice").Output()
-	if err != nil || strings.TrimSpace(string(out)) != "0" {
-		t.Errorf("a child's nice is %q (%v), want 0", out, err)
+	child := exec.Command("cat")
+	in, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if p := policy(t, child.Process.Pid); p != unix.SCHED_NORMAL {
+		t.Errorf("a child's policy is %d, want the ordinary one", p)
+	}
+	if err := errors.Join(in.Close(), child.Wait()); err != nil {
+		t.Error(err)
 	}
 	if err := restore(); err != nil {
 		t.Fatal(err)
 	}
-	if nice, err := Nice(); err != nil || nice != 0 {
-		t.Errorf("nice is %d (%v) after, want 0", nice, err)
+	if p := policy(t, 0); p != unix.SCHED_NORMAL {
+		t.Errorf("the thread's policy is %d after, want the ordinary one", p)
 	}
 }

@@ -95,8 +95,10 @@ func (s single) one(ctx context.Context, b lab.Bench, starter starter, c *contai
 	case <-ctx.Done():
 		return timing{}, errors.Join(context.Cause(ctx), end(c, time.Now(), timing{Failed: "interrupted"}))
 	}
+	watch := starter.look(c)
+	defer watch.forget()
 	origin := time.Now()
-	t := starter.start(ctx, c, origin, 0)
+	t := starter.start(ctx, c, watch, origin, 0, func() {})
 	if err := end(c, origin, t); err != nil {
 		return t, err
 	}
