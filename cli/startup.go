@@ -68,13 +68,13 @@ reported as such. --profile adds the time line of single starts, what the CPUs d
 		Example: `  tare startup --quick
   tare startup redis --platform docker,oci:runc --rate 1,2,4,8
   tare startup --platform docker --rate 8 --profile --budget 5m
-  tare startup empty --cache warm,cold --disruptive`,
+  tare startup empty --rate none --knee=false --cache warm,cold --disruptive`,
 		ValidArgsFunction: completeWorkloads,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringSliceVar(&f.platforms, "platform", nil, "platforms, the first being the baseline (default: those of docker, containerd, oci:runc, oci:crun that this host has)")
-	flags.StringSliceVar(&f.rates, "rate", nil, "starts a second, one ramp each (default 1,2,4,8)")
+	flags.StringSliceVar(&f.rates, "rate", nil, "starts a second, one ramp each, or none (default 1,2,4,8)")
 	flags.IntVar(&f.count, "count", 0, "containers of each ramp (default: four seconds' worth, 10 to 64)")
 	flags.StringVar(&f.arrivals, "arrivals", string(load.Uniform), "how starts are spaced: uniform or poisson")
 	flags.StringSliceVar(&f.workloads, "workload", nil, "the same as WORKLOAD: names of `tare workloads`, YAML files, or all (default redis)")
@@ -229,6 +229,9 @@ func (f *startupFlags) plan(changed func(string) bool) (record.Plan, error) {
 func (f *startupFlags) readRates() ([]float64, error) {
 	if f.rates == nil {
 		return startup.DefaultRates, nil
+	}
+	if slices.Equal(f.rates, []string{"none"}) {
+		return nil, nil
 	}
 	var rates []float64
 	for _, text := range f.rates {

@@ -163,6 +163,10 @@ func (p *page) banners() []string {
 	}
 	for _, g := range p.analysis.Groups {
 		for _, w := range g.Warnings {
+			// A trial of the warm-up is shorter here, and so is no measure of warmth.
+			if strings.HasPrefix(w, "warm-up:") {
+				continue
+			}
 			banners = append(banners, g.Workload+": "+w)
 		}
 	}
