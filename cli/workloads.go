@@ -37,7 +37,7 @@ func (a *app) workloads() *cobra.Command {
 			}
 			for _, d := range list {
 				if len(args) == 0 {
-					fmt.Fprintf(a.out, "%-10s %s\n", d.Name, d.Summary)
+					fmt.Fprintf(a.out, "%-11s %s\n", d.Name, d.Summary)
 					continue
 				}
 				fmt.Fprintf(a.out, "%s: %s\n\nparameters (--param NAME=VALUE, --vary NAME=A,B):\n", d.Name, d.Summary)

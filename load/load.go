@@ -26,8 +26,8 @@
 // requests are sent in the order of their moments, and as soon as any
 // connection can: what remains is the backlog, which is counted.
 //
-// The package speaks HTTP/1.1 and RESP (Redis' protocol), starts no program and
-// computes no statistics but the histograms.
+// The package speaks HTTP/1.1, RESP (Redis' protocol) and OP_MSG (MongoDB's),
+// starts no program and computes no statistics but the histograms.
 package load
 
 import (
