@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -106,29 +105,45 @@ func (s streams) drop() {
 
 // caller is a thread that waits to start the runtime, so that a start need not
 // wait for the thread: where the runtime must not see some of the host's
-// mounts, making it takes a mount namespace.
+// mounts, making it takes a mount namespace. Where that is allowed it is a
+// punctual one ([process.Punctual]): on CPUs that are busy, an ordinary one would
+// wait in line between the start and the fork. It stays so until it ends.
 type caller struct {
-	work  chan func() error
+	work  chan func() error // holds one
+	bell  *os.File          // written to or closed, wakes the thread
 	ended chan error
-	once  sync.Once
 }
 
 func (p *oci) newCaller() (*caller, error) {
-	c := &caller{work: make(chan func() error), ended: make(chan error, 1)}
+	// A goroutine that waits for a channel is woken by whichever ordinary thread
+	// the Go scheduler finds. A thread asleep in the kernel is woken by the kernel:
+	// Fd makes reading block.
+	heard, bell, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	heard.Fd()
+	c := &caller{work: make(chan func() error, 1), bell: bell, ended: make(chan error, 1)}
 	ready := make(chan struct{})
 	go func() {
+		defer heard.Close()
 		c.ended <- p.call(func() error {
+			_, _ = process.Punctual() // or it goes on without; never restored, since the thread ends
 			close(ready)
-			if f, ok := <-c.work; ok {
+			_, _ = heard.Read(make([]byte, 1))
+			select {
+			case f := <-c.work:
 				return f()
+			default:
+				return nil
 			}
-			return nil
 		})
 	}()
 	select {
 	case <-ready:
 		return c, nil
 	case err := <-c.ended:
+		_ = bell.Close()
 		return nil, err
 	}
 }
@@ -136,13 +151,19 @@ func (p *oci) newCaller() (*caller, error) {
 // do has the thread run f, which it does once.
 func (c *caller) do(f func() error) error {
 	c.work <- f
+	// Written, and not only closed: a program that is being forked elsewhere has the
+	// descriptor, too, until it executes.
+	if _, err := c.bell.Write([]byte{1}); err != nil {
+		return err
+	}
+	_ = c.bell.Close()
 	return <-c.ended
 }
 
 // dismiss lets the thread end, if it has not been called.
 func (c *caller) dismiss() {
 	if c != nil {
-		c.once.Do(func() { close(c.work) })
+		_ = c.bell.Close() // an earlier call may have
 	}
 }
 
