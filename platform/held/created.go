@@ -53,8 +53,15 @@ func NewCreated(s Steps) platform.Created {
 
 func (c *created) ID() string { return c.steps.ID }
 
-// enter takes the turn; leave gives it back.
+// enter takes the turn; leave gives it back. A turn that is free is taken even
+// where the time is over: a stop then still ends the program, and what else
+// there is to do is the steps' to refuse.
 func (c *created) enter(ctx context.Context, doing string) error {
+	select {
+	case c.turn <- struct{}{}:
+		return nil
+	default:
+	}
 	select {
 	case c.turn <- struct{}{}:
 		return nil

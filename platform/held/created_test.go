@@ -141,6 +141,27 @@ func TestStartWhoseTimeIsOver(t *testing.T) {
 	p.expect(t, "")
 }
 
+// A stop clears even where its time is over, and every time: it ends the program
+// at least. The step knows what else of it needs time.
+func TestStopWhoseTimeIsOver(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 { // a choice at random would be seen
+		p := &plot{}
+		c, err := p.Create(t.Context(), platform.Spec{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Stop(over); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want the step's own error", err)
+		}
+		p.expect(t, "start, clear")
+	}
+}
+
 func TestLaunchIsAllStepsInOne(t *testing.T) {
 	broken := errors.New("broken")
 	for _, test := range []struct {
