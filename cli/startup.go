@@ -91,7 +91,7 @@ reported as such. --profile adds the time line of single starts, what the CPUs d
 	flags.DurationVar(&f.answerIn, "start-limit", 0, "time after which an unanswered start has failed (default 1m)")
 	flags.DurationVar(&f.readyIn, "ready-limit", 0, "time after its answer in which a container must be ready (default 1m)")
 	flags.IntVar(&f.blocks, "blocks", 0, "number of blocks (default: as many as fit into --budget)")
-	flags.DurationVar(&f.budget, "budget", 0, "time for measuring (default 10m unless --blocks is given)")
+	flags.DurationVar(&f.budget, "budget", 0, "time for measuring (default 20m unless --blocks is given)")
 	flags.Int64Var(&f.seed, "seed", 0, "seed of every order and schedule (default: drawn, and printed)")
 	flags.BoolVar(&f.quick, "quick", false, "about a minute: rates 2 and 8, no knee, docker and oci:runc where no platform is named")
 	flags.StringVar(&f.out, "out", "", "directory for the HTML report (default: reports/ in the state directory)")
@@ -221,7 +221,7 @@ func (f *startupFlags) plan(changed func(string) bool) (record.Plan, error) {
 	case f.quick:
 		p.Budget = 50 * time.Second
 	case f.blocks == 0 && f.budget == 0:
-		p.Budget = 10 * time.Minute
+		p.Budget = 20 * time.Minute
 	}
 	return p, nil
 }
@@ -358,12 +358,24 @@ func (a *app) runStartup(cmd *cobra.Command, f *startupFlags, args []string) err
 	if err != nil {
 		return err
 	}
-	takes := a.estimate(dir, d)
+	pass := startup.Pass(d)
+	takes := max(d.Plan.Budget, pass)
+	if d.Plan.Blocks > 0 {
+		takes = pass * time.Duration(d.Plan.Blocks)
+	}
 	if f.dryRun {
-		return a.printDesign(dir, d, takes)
+		if err := a.printDesign(dir, d, takes); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.out, "One block of everything takes about %v; an interval needs three.\n", pass.Round(time.Second))
+		return nil
+	}
+	if d.Plan.Budget > 0 && 3*pass > d.Plan.Budget && !f.quick {
+		fmt.Fprintf(a.err, "one block of everything takes about %v: within --budget %v there will be %d, and an interval needs three; name fewer rates, workloads or platforms, or give more time\n",
+			pass.Round(time.Second), d.Plan.Budget, max(1, int(d.Plan.Budget/pass)))
 	}
 	if takes > longRun && !f.yes {
-		return usageError("this takes about %v: give --yes to go ahead, or --budget %v to bound it", takes.Round(time.Minute), longRun)
+		return usageError("this takes about %v: give --yes to go ahead, or name fewer rates, workloads or platforms, or a smaller --budget", takes.Round(time.Minute))
 	}
 	m, err := a.measuring(cmd.Context(), dir, startup.Name, f.out, f.json)
 	if err != nil {

@@ -32,12 +32,10 @@ type Bench interface {
 	WarmUp() bool
 	// Measuring tells that the trial's own time begins: the host is observed
 	// (steal, foreign CPU) from here on, until Measured or the procedure's end.
-	// What a procedure lays out before and clears away after is not judged.
+	// What a procedure lays out before and clears away after is not judged. A
+	// procedure may measure several times: a cause in any taints the trial.
 	Measuring() error
 	Measured() error
-	// Met tells that the platforms have new processes of their own, which a
-	// trial's account of foreign CPU time should know for ours.
-	Met(ctx context.Context)
 	// InForce reads back, once a condition, what the kernel has of its setting.
 	InForce(inst platform.Instance) error
 	Record(metric string, value float64)
@@ -87,8 +85,6 @@ func (b *workbench) Measured() error {
 	b.watch.meet(b.ctx, b.r.platforms)
 	return b.r.beside(&b.watch, b.condition, b.result)
 }
-
-func (b *workbench) Met(ctx context.Context) { b.watch.meet(ctx, b.r.platforms) }
 
 func (b *workbench) InForce(inst platform.Instance) error { return b.r.checkInForce(b.condition, inst) }
 

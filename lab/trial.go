@@ -245,15 +245,19 @@ func (r *runner) beside(watch *observer, c Condition, result *record.Trial) erro
 	if err != nil {
 		return err
 	}
-	result.Covariates["steal_share"] = beside.Steal
-	result.Covariates["foreign_share"] = beside.Foreign
+	// Where a procedure measured several times, the worst is told.
+	worst := func(name string, share float64) {
+		result.Covariates[name] = max(result.Covariates[name], share)
+	}
+	worst("steal_share", beside.Steal)
+	worst("foreign_share", beside.Foreign)
 	if beside.MemoryStall >= 0 {
-		result.Covariates["memory_stall_share"] = beside.MemoryStall
+		worst("memory_stall_share", beside.MemoryStall)
 	}
 	if beside.Elapsed > 0 {
-		result.Covariates["tare_cpu_share"] = beside.Self.Seconds() / beside.Elapsed.Seconds()
+		worst("tare_cpu_share", beside.Self.Seconds()/beside.Elapsed.Seconds())
 	}
-	result.Taint = r.lab.judge(beside, c.Setting.Memory != 0)
+	result.Taint = append(result.Taint, r.lab.judge(beside, c.Setting.Memory != 0)...)
 	return nil
 }
 

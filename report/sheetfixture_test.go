@@ -95,7 +95,7 @@ func startup() Sheet {
 	ms := func(v float64) time.Duration { return time.Duration(v * float64(time.Millisecond)) }
 	path := Timeline{
 		Title: "One start, docker at 1/s: the critical path", Length: ms(212.4), Note: "The start whose latency is the median. Blocked time names what was waited for.",
-		Phases: []Phase{{"engine accepts", 0, ms(3.1)}, {"network and mounts", ms(3.1), ms(71.8)}, {"shim", ms(71.8), ms(104.6)}, {"runtime create", ms(104.6), ms(158.3)}, {"init", ms(158.3), ms(171.2)}, {"exec", ms(171.2), ms(174.9)}, {"application ready", ms(174.9), ms(212.4)}},
+		Phases: []Phase{{"engine accepts", 0, ms(3.1)}, {"engine prepares", ms(3.1), ms(71.8)}, {"shim", ms(71.8), ms(104.6)}, {"runtime create", ms(104.6), ms(158.3)}, {"init", ms(158.3), ms(171.2)}, {"exec", ms(171.2), ms(174.9)}, {"application ready", ms(174.9), ms(212.4)}},
 		Lanes: []Lane{
 			{"dockerd", []Span{{0, ms(3.1), Runs, "route and look-up"}, {ms(3.1), ms(11.7), Runs, ""}, {ms(11.7), ms(29.2), Waits, "waits for RCU (netns)"}, {ms(29.2), ms(33.8), Ready, ""}, {ms(33.8), ms(52.0), Runs, "veth and bridge"}, {ms(52), ms(71.8), Waits, "waits for iptables"}, {ms(71.8), ms(205), Waits, "waits for containerd (IPC)"}, {ms(205), ms(212.4), Runs, ""}}},
 			{"iptables", []Span{{ms(52.4), ms(54.1), Ready, ""}, {ms(54.1), ms(60.2), Runs, ""}, {ms(60.2), ms(66.4), Waits, "waits for RCU"}, {ms(66.4), ms(71.2), Runs, ""}}},

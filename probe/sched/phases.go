@@ -16,8 +16,10 @@ const (
 	// PhaseAccept: from the request until the engine works on it; without an engine,
 	// until the runtime is executed, and on bare metal until a process is there.
 	PhaseAccept PhaseName = "engine accepts"
-	// PhasePrepare: the engine's own work, which is the network's and the mounts'.
-	PhasePrepare PhaseName = "network and mounts"
+	// PhasePrepare: the engine's own work before the shim, the root's mounts and the
+	// network among it. Docker joins the network to the container later, by a hook
+	// that the runtime calls: that is in PhaseInit.
+	PhasePrepare PhaseName = "engine prepares"
 	// PhaseShim: the shim starts, until it runs the runtime.
 	PhaseShim PhaseName = "shim"
 	// PhaseCreate: the runtime, until it has forked what becomes the application.

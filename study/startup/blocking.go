@@ -60,22 +60,27 @@ func (o *blocking) begin(_ context.Context, b lab.Bench, _ *fleet) (func(time.Ti
 func recordBlocked(b lab.Bench, times []sched.OffTime, lost uint64, timings []timing) error {
 	starts := float64(len(timings) - failuresOf(timings))
 	perStart := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) / starts }
-	var blocked, forCPU time.Duration
+	var blocked, forCPU time.Duration // not the client's
 	byCause := map[sched.Cause]time.Duration{}
 	var stacks []breakdown.Stack
 	for _, t := range times {
 		if !slices.Contains(components, probe.ComponentOf(t.Process, os.Getpid())) {
 			continue
 		}
+		client := probe.ComponentOf(t.Process, os.Getpid()) == probe.Client
 		if t.State == sched.Ready {
-			forCPU += t.Time
+			if !client {
+				forCPU += t.Time
+			}
 			continue
 		}
 		if t.Parked {
 			continue
 		}
-		blocked += t.Time
-		byCause[t.Cause] += t.Time
+		if !client {
+			blocked += t.Time
+			byCause[t.Cause] += t.Time
+		}
 		stacks = append(stacks, breakdown.Stack{Process: t.Process, Kernel: t.Stack, Weight: t.Time.Seconds()})
 	}
 	b.Record(blockedPerStart, perStart(blocked))
@@ -84,7 +89,8 @@ func recordBlocked(b lab.Bench, times []sched.OffTime, lost uint64, timings []ti
 		b.Record(ofCause+string(c), perStart(byCause[c]))
 	}
 	b.Record(lostSamples, float64(lost))
-	recordBreakdown(b, breakdown.Of(stacks), starts)
+	whole := breakdown.Of(stacks)
+	recordBreakdown(b, whole, whole.Without(probe.Client), starts)
 	p, err := profileOf(stacks)
 	if err != nil {
 		return err

@@ -57,10 +57,11 @@ type Host struct {
 // Watching is what looks on while containers start. Its fields are nil where
 // the host cannot, or where nobody asked.
 type Watching struct {
-	First  watcher  // first instructions
-	Sample observer // on-CPU profile
-	Blocks observer // off-CPU profile
-	Trace  tracer   // one start through the scheduler
+	First  watcher       // first instructions
+	Sample observer      // on-CPU profile
+	Blocks observer      // off-CPU profile
+	Watch  observer      // one more watch for first instructions: what one costs
+	Trace  func() tracer // single starts through the scheduler, anew for each trial
 	// Notes say what is missing on this host, and so absent from the result.
 	Notes []string
 }
@@ -222,8 +223,7 @@ func (o Options) groups(s Subject, platforms []string) (groups []lab.Group, note
 	}
 	if o.Knee {
 		groups = append(groups, b.group("knee", platforms, kneeMetrics(), func(string) (lab.Procedure, map[string]string) {
-			guess := float64(firstGuess)
-			return knee{base(0, 0), &guess}.run, map[string]string{factorKind: kindKnee}
+			return knee{base(0, 0), firstGuess}.run, map[string]string{factorKind: kindKnee}
 		}))
 	}
 	one := single{workload: s.Workload, count: singleCount, watch: o.Watch.First, answerIn: o.AnswerLimit, readyIn: o.ReadyLimit}
@@ -236,7 +236,7 @@ func (o Options) groups(s Subject, platforms []string) (groups []lab.Group, note
 		cold := one
 		cold.cold = true
 		for _, p := range platforms {
-			groups = append(groups, b.versus("single", p, singleMetrics(asked), factorCache, "warm", one.run, "cold", cold.run, kindSingle))
+			groups = append(groups, b.versus("single", p, singleMetrics(asked), kindSingle, factorCache, level{"warm", one.run}, level{"cold", cold.run}))
 		}
 	}
 	if o.Profile {
@@ -278,10 +278,14 @@ func (b groupBuilder) profiled(platforms []string, base func(float64, int) ramp,
 		}))
 	}
 	if b.Watch.Sample != nil {
-		plain, watched := base(0, burstCount), base(0, burstCount)
-		watched.observe = silent{b.Watch.Sample}
+		looking := func(o observer) lab.Procedure {
+			r := base(0, burstCount)
+			r.observe = o
+			return burst{r}.run
+		}
 		for _, p := range platforms {
-			groups = append(groups, b.versus("burst", p, burstMetrics(), factorProbe, "none", burst{plain}.run, "profile", burst{watched}.run, kindBurst))
+			groups = append(groups, b.versus("burst", p, burstMetrics(), kindBurst, factorProbe,
+				level{"none", looking(nil)}, level{"profile", looking(silent{b.Watch.Sample})}, level{"watch", looking(b.Watch.Watch)}))
 		}
 	}
 	return groups
@@ -305,15 +309,19 @@ func (b groupBuilder) group(variant string, platforms []string, metrics []worklo
 	return g
 }
 
-// versus has two conditions on one platform.
-func (b groupBuilder) versus(variant, on string, metrics []workload.Metric, factor, base string, run lab.Procedure, other string, otherRun lab.Procedure, kind string) lab.Group {
+// level is one level of a factor, and how its trials go.
+type level struct {
+	name string
+	run  lab.Procedure
+}
+
+// versus has the levels of one factor on one platform, the first being the
+// baseline.
+func (b groupBuilder) versus(variant, on string, metrics []workload.Metric, kind, factor string, levels ...level) lab.Group {
 	g := lab.Group{Workload: fmt.Sprintf("%s[%s,%s]", b.subject.Workload.Name(), variant, on)}
-	for _, level := range []struct {
-		name string
-		run  lab.Procedure
-	}{{base, run}, {other, otherRun}} {
-		factors := map[string]string{factorKind: kind, factor: level.name}
-		g.Conditions = append(g.Conditions, b.condition(g.Workload, on, on+" "+factor+"="+level.name, factors, metrics, level.name == base, level.run))
+	for i, l := range levels {
+		factors := map[string]string{factorKind: kind, factor: l.name}
+		g.Conditions = append(g.Conditions, b.condition(g.Workload, on, on+" "+factor+"="+l.name, factors, metrics, i == 0, l.run))
 	}
 	return g
 }

@@ -83,7 +83,7 @@ func TestDesign(t *testing.T) {
 		"fake[rate=1]: docker* | oci:runc", "fake[rate=8]: docker* | oci:runc", "fake[knee]: docker* | oci:runc",
 		"fake[single,docker]: docker cache=warm* | docker cache=cold", "fake[single,oci:runc]: oci:runc cache=warm* | oci:runc cache=cold",
 		"fake[profile]: docker* | oci:runc", "fake[off-cpu]: docker* | oci:runc", "fake[trace]: docker* | oci:runc",
-		"fake[burst,docker]: docker probe=none* | docker probe=profile", "fake[burst,oci:runc]: oci:runc probe=none* | oci:runc probe=profile",
+		"fake[burst,docker]: docker probe=none* | docker probe=profile | docker probe=watch", "fake[burst,oci:runc]: oci:runc probe=none* | oci:runc probe=profile | oci:runc probe=watch",
 	}
 	if !slices.Equal(groups, want) {
 		t.Errorf("groups\n%s\nwant\n%s", strings.Join(groups, "\n"), strings.Join(want, "\n"))

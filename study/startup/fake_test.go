@@ -132,7 +132,6 @@ func (b *fakeBench) Platform() platform.Platform { return b.p }
 func (b *fakeBench) Image() image.Image          { return image.Image{Name: "fake", Size: 1 << 20} }
 func (b *fakeBench) Seed() uint64                { return 7 }
 func (b *fakeBench) WarmUp() bool                { return b.warm }
-func (b *fakeBench) Met(context.Context)         {}
 
 func (b *fakeBench) Name() string {
 	b.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tare/lab"
@@ -66,12 +67,18 @@ func lay(ctx context.Context, b lab.Bench, w workload.Workload, count int) (*fle
 			specs[i].Stdout, specs[i].Stderr = &f.containers[i].out, &f.containers[i].out
 		}
 	}
+	var failing atomic.Bool
 	err = eachOf(count, makers, func(i int) error {
-		if ctx.Err() != nil {
+		// Where one cannot be made the rest is not asked for: an engine that hangs
+		// would take its patience for each.
+		if failing.Load() || ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		created, err := creator.Create(ctx, specs[i])
 		f.containers[i].created = created
+		if err != nil {
+			failing.Store(true)
+		}
 		return err
 	})
 	if err != nil {
@@ -81,12 +88,15 @@ func lay(ctx context.Context, b lab.Bench, w workload.Workload, count int) (*fle
 }
 
 // stopLimit bounds the removal of a fleet, which goes on when the run is
-// interrupted.
-const stopLimit = 3 * time.Minute
+// interrupted: so much, and so much for each container.
+const (
+	stopLimit = 3 * time.Minute
+	stopEach  = 2 * time.Second
+)
 
 // stop ends and removes all containers.
 func (f *fleet) stop(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit+stopEach*time.Duration(len(f.containers)))
 	defer cancel()
 	return eachOf(len(f.containers), makers, func(i int) error {
 		if c := f.containers[i]; c != nil && c.created != nil {

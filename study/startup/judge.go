@@ -87,9 +87,19 @@ func judgeRates(r reading) (claim.Judgement, bool) {
 				figure("mean"+at, mean, perSecond, "s"),
 				figure("p95"+at, r.value(c, answer+"-p95"), perSecond, "s"))...)
 		}
-		if !r.past(c) {
-			kept = append(kept, c)
+	}
+	// Up to the first rate that is not kept up with, or at which starts failed.
+	beyond := ""
+	for _, c := range asked {
+		if r.past(c) {
+			beyond = fmt.Sprintf("; at %g a second the engine does not keep up", rate(c))
+		} else if r.failing(c) {
+			beyond = fmt.Sprintf("; at %g a second starts failed", rate(c))
 		}
+		if beyond != "" {
+			break
+		}
+		kept = append(kept, c)
 	}
 	workload := workloadOf(asked[0])
 	var told []string
@@ -97,6 +107,8 @@ func judgeRates(r reading) (claim.Judgement, bool) {
 		text := fmt.Sprintf("%g/s %s ms mean, %s p95", rate(c), report.Said(r.value(c, answer+"-mean"), perMilli), report.Said(r.value(c, answer+"-p95"), perMilli))
 		if r.past(c) {
 			text += " (past the knee)"
+		} else if r.failing(c) {
+			text += " (starts failed)"
 		}
 		told = append(told, text)
 	}
@@ -108,9 +120,8 @@ func judgeRates(r reading) (claim.Judgement, bool) {
 	}
 	low, high := kept[0], kept[len(kept)-1]
 	meanLow, meanHigh := r.perBlock(low, answer+"-mean"), r.perBlock(high, answer+"-mean")
-	p95Low, p95High := r.perBlock(low, answer+"-p95"), r.perBlock(high, answer+"-p95")
 	mean := r.ratio(meanLow, meanHigh)
-	tail := r.ratio(quotient(meanHigh, meanLow), quotient(p95High, p95Low))
+	tail := r.tailGrowth(low, high, 0.95)
 	if !known(mean) || !known(tail) {
 		j.Verdict = claim.Inconclusive
 		j.Rests = fmt.Sprintf("%d blocks are too few for an interval", mean.N)
@@ -127,7 +138,7 @@ func judgeRates(r reading) (claim.Judgement, bool) {
 		j.Verdict = claim.Confirmed
 		if len(kept) < len(asked) {
 			j.Verdict = claim.Qualified
-			j.Rests += fmt.Sprintf("; above %g a second the engine does not keep up", rate(high))
+			j.Rests += beyond
 		}
 	default:
 		j.Verdict = claim.Inconclusive
@@ -150,7 +161,7 @@ func judgeApplications(r reading) (claim.Judgement, bool) {
 		}
 		applications++
 		for _, c := range ramps {
-			if r.past(c) || !known(r.value(c, answer+"-mean")) {
+			if r.past(c) || r.failing(c) || !known(r.value(c, answer+"-mean")) {
 				continue
 			}
 			if byRate[rate(c)] == nil {

@@ -106,11 +106,11 @@ func TestJudgeRates(t *testing.T) {
 		at   []at
 	}{
 		{"as S1 has it", claim.Confirmed, []at{{1, 680, 780, 0}, {4, 1550, 2240, 0}, {8, 2650, 4590, 0}}},
-		{"past the knee at the top", claim.Qualified, []at{{1, 680, 780, 0}, {4, 1550, 2240, 0}, {8, 2650, 4590, 0.4}}},
+		{"past the knee at the top", claim.Qualified, []at{{1, 680, 780, 0}, {4, 1550, 2240, 0}, {8, 2650, 4590, 40}}},
 		{"the rate makes no difference to the tail", claim.Refuted, []at{{1, 100, 200, 0}, {8, 150, 200, 0}}},
 		{"more than the rate", claim.Refuted, []at{{1, 100, 110, 0}, {2, 300, 900, 0}}},
 		{"faster at a higher rate", claim.Refuted, []at{{1, 300, 310, 0}, {2, 200, 220, 0}}},
-		{"one rate is kept up with", claim.Inconclusive, []at{{1, 100, 110, 0}, {2, 300, 900, 0.5}}},
+		{"one rate is kept up with", claim.Inconclusive, []at{{1, 100, 110, 0}, {2, 300, 900, 50}}},
 		{"one rate was asked", claim.NotYetRun, []at{{1, 100, 110, 0}}},
 	} {
 		m := makeRun(6)
@@ -187,7 +187,7 @@ func TestSheetOfAnyRun(t *testing.T) {
 	full := makeRun(4)
 	for _, rate := range []float64{1, 8} {
 		for _, on := range []string{"docker", "oci:runc"} {
-			full.ramp(t, "redis", on, rate, 100, 200, map[float64]float64{1: 0, 8: 0.3}[rate])
+			full.ramp(t, "redis", on, rate, 100, 200, map[float64]float64{1: 0, 8: 30}[rate])
 		}
 	}
 	full.profile(57, 20, 21.7, 4)

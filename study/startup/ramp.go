@@ -60,22 +60,26 @@ func (r ramp) measure(ctx context.Context, b lab.Bench) (timings []timing, err e
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.stop(ctx)) }()
+	if err := b.Measuring(); err != nil {
+		return nil, err
+	}
 	end := func(time.Time, []timing) error { return nil }
 	if r.observe != nil {
 		if end, err = r.observe.begin(ctx, b, f); err != nil {
 			return nil, err
 		}
 	}
-	if err := b.Measuring(); err != nil {
-		return nil, errors.Join(err, end(time.Time{}, nil))
-	}
 	s := starter{bench: b, workload: r.workload, watch: r.watch, answerIn: r.answerIn, readyIn: r.readyIn}
 	timings, origin, err := s.release(ctx, f, load.Moments(r.arrival, r.rate, r.count, b.Seed()))
 	if err != nil {
 		return nil, errors.Join(err, end(time.Time{}, nil))
 	}
-	if err := errors.Join(b.Measured(), end(origin, timings)); err != nil {
+	if err := errors.Join(end(origin, timings), b.Measured()); err != nil {
 		return nil, err
+	}
+	if r.watch != nil {
+		b.Covariate(unseenFirsts, float64(unseen(timings)))
+		b.Covariate(lostExecs, float64(r.watch.settle()))
 	}
 	if instance := f.living(); instance != nil {
 		if err := b.InForce(instance); err != nil {
@@ -83,6 +87,24 @@ func (r ramp) measure(ctx context.Context, b lab.Bench) (timings []timing, err e
 		}
 	}
 	return timings, nothingStarted(timings)
+}
+
+// Covariates of the watch for first instructions.
+const (
+	unseenFirsts = "first_instructions_unseen"
+	lostExecs    = "exec_events_lost"
+)
+
+// unseen counts the starts that were answered and whose first instruction was
+// not seen.
+func unseen(timings []timing) int {
+	n := 0
+	for _, t := range timings {
+		if t.Answered >= 0 && t.First < 0 {
+			n++
+		}
+	}
+	return n
 }
 
 func failuresOf(timings []timing) int {
@@ -103,10 +125,24 @@ func nothingStarted(timings []timing) error {
 			return nil
 		}
 	}
-	if len(timings) == 0 {
-		return errors.New("nothing was started")
+	n := &NothingStarted{Starts: len(timings)}
+	if len(timings) > 0 {
+		n.First = timings[0].Failed
 	}
-	return fmt.Errorf("all %d starts failed, the first: %s", len(timings), timings[0].Failed)
+	return n
+}
+
+// NothingStarted says that every start of a trial failed.
+type NothingStarted struct {
+	Starts int
+	First  string // why the first did
+}
+
+func (n *NothingStarted) Error() string {
+	if n.Starts == 0 {
+		return "nothing was started"
+	}
+	return fmt.Sprintf("all %d starts failed, the first: %s", n.Starts, n.First)
 }
 
 // recordRamp records a trial at one rate.
@@ -129,7 +165,7 @@ func recordRamp(b lab.Bench, timings []timing) error {
 	b.Record(throughput, throughputOf(timings))
 	b.Record(inFlight, float64(mostWaiting(backlogOf(timings))))
 	if g := growthOf(timings, 0.95); g.Value == g.Value {
-		b.Record(growth, g.Value)
+		b.Record(growth, 100*g.Value)
 	}
 	data, err := encodeTimings(timings)
 	if err != nil {

@@ -62,8 +62,8 @@ func TestRampCountsFromTheIntendedMoment(t *testing.T) {
 	if worst := b.samples[answer+"-max"][0]; worst < float64((count-1)*each.Microseconds()) {
 		t.Errorf("the last of %d starts of %v each took %v us from its moment", count, each, worst)
 	}
-	if g := b.samples[growth][0]; g < 1 {
-		t.Errorf("50 times more was due than the platform can do, and the backlog grew by %v", g)
+	if g := b.samples[growth][0]; g < 80 {
+		t.Errorf("50 times more was due than the platform can do, and %v %% of the starts piled up", g)
 	}
 }
 
@@ -168,16 +168,12 @@ func TestKneeOfAPlatformOfKnownCapacity(t *testing.T) {
 	const each = 4 * time.Millisecond // 250 a second
 	p := &fakePlatform{start: serial(each)}
 	b := newBench(p)
-	guess := 150.0
-	if err := (knee{fakeRamp(0, 0, readyAtOnce), &guess}).run(t.Context(), b); err != nil {
+	if err := (knee{fakeRamp(0, 0, readyAtOnce), 150}).run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
 	// Sleeps are never short and on a busy host longer: capacity is at most 250.
-	if got := b.samples[kneeRate][0]; got < 60 || got > 280 {
+	if got := b.samples[kneeRate][0]; got < 100 || got > 300 {
 		t.Errorf("knee %v/s of a platform that does at most %v/s", got, 1/each.Seconds())
-	}
-	if guess != b.samples[kneeRate][0] {
-		t.Errorf("the next search begins at %v, want where this one ended", guess)
 	}
 	if p.left() != 0 {
 		t.Errorf("%d containers are left", p.left())

@@ -94,17 +94,6 @@ func sortedBlocks(m map[int]float64) []int {
 	return blocks
 }
 
-// quotient divides block by block.
-func quotient(a, b map[int]float64) map[int]float64 {
-	q := map[int]float64{}
-	for block, v := range a {
-		if d, ok := b[block]; ok && d != 0 {
-			q[block] = v / d
-		}
-	}
-	return q
-}
-
 // rate is a condition's rate; 0 where it has none.
 func rate(c record.Condition) float64 {
 	v, err := strconv.ParseFloat(c.Factors[factorRate], 64)
@@ -120,20 +109,19 @@ func workloadOf(c record.Condition) string {
 	return name
 }
 
-// past tells whether a rate was not kept up with: its backlog grew, or its
-// starts failed.
+// past tells whether a rate was not kept up with: its backlog grew.
 func (r reading) past(c record.Condition) bool {
-	if f := r.value(c, failed); f.Value > 0 {
-		return true
-	}
-	return r.value(c, growth).Value > kneeGrowth
+	return r.value(c, growth).Value > 100*kneeGrowth
 }
+
+// failing tells whether some starts failed.
+func (r reading) failing(c record.Condition) bool { return r.value(c, failed).Value > 0 }
 
 // unsure tells whether the blocks leave open on which side of the knee a rate
 // lies.
 func (r reading) unsure(c record.Condition) bool {
 	g := r.value(c, growth)
-	return g.N >= 3 && g.Interval.Low <= kneeGrowth && g.Interval.High > kneeGrowth
+	return g.N >= 3 && g.Interval.Low <= 100*kneeGrowth && g.Interval.High > 100*kneeGrowth
 }
 
 // knee is a platform's knee for a workload.

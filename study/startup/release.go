@@ -27,6 +27,9 @@ type watcher interface {
 	// of the application's execve, with the process that instance has told where
 	// its ancestry did not; forget ends the watch.
 	expect(id string, args []string) (await func(ctx context.Context, pid int) (time.Time, error), forget func())
+	// settle is called when a trial is over: what was remembered of it may be
+	// forgotten. It gives how many events have been lost since the last call.
+	settle() (lost uint64)
 }
 
 // starter starts a fleet's containers and times them.
@@ -50,7 +53,7 @@ func (s starter) release(ctx context.Context, f *fleet, moments []time.Duration)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	// A thread that forks a runtime holds one of Go's processors until the child
 	// has executed, and a late child would make others late: there are enough.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(processors, runtime.NumCPU())))
 	// Every start has a thread that waits for its moment, so that none waits for
 	// another's; they get going meanwhile.
 	origin = time.Now().Add(leadIn + time.Duration(len(moments))*perThread)
@@ -86,7 +89,9 @@ func (s starter) onTime(ctx context.Context, c *container, origin time.Time, int
 	select {
 	case <-coarse.C:
 	case <-ctx.Done():
-		return timing{Intended: intended, Sent: intended, Answered: never, First: never, Ready: never, Failed: "start: " + context.Cause(ctx).Error()}
+		t := due(intended)
+		t.Failed = "start: " + context.Cause(ctx).Error()
+		return t
 	}
 	// Where the platform keeps every CPU busy, an ordinary thread would wait in
 	// line behind what it measures. Not being allowed is no error: the lateness
@@ -125,7 +130,11 @@ func (s starter) look(c *container) look {
 // start is one start, from its sending to its readiness. answered is called when
 // the platform has answered.
 func (s starter) start(ctx context.Context, c *container, watch look, origin time.Time, intended time.Duration, answered func()) timing {
-	t := timing{Intended: intended, Answered: never, First: never, Ready: never}
+	t := due(intended)
+	fail := func(ctx context.Context, doing string, err error) timing {
+		t.Failed, t.Over = failure(ctx, doing, err), time.Since(origin)
+		return t
+	}
 	starting, cancel := context.WithTimeoutCause(ctx, s.answerIn, fmt.Errorf("no answer after %v", s.answerIn))
 	defer cancel()
 	t.Sent = time.Since(origin)
@@ -133,31 +142,39 @@ func (s starter) start(ctx context.Context, c *container, watch look, origin tim
 	done := time.Since(origin)
 	answered()
 	if err != nil {
-		t.Failed = failure(starting, "start", err)
-		return t
+		return fail(starting, "start", err)
 	}
 	t.Answered = done
 	getting, cancel := context.WithTimeoutCause(ctx, s.readyIn, fmt.Errorf("not ready after %v", s.readyIn))
 	defer cancel()
 	instance, err := c.hold(getting)
 	if err != nil {
-		t.Failed = failure(getting, "take hold of the program", err)
-		return t
+		return fail(getting, "take hold of the program", err)
 	}
-	pid := 0
-	if pids, err := instance.Processes(); err == nil && len(pids) > 0 {
-		pid = pids[0]
-	}
-	// That it was not seen says something of the watch, and nothing of the start.
-	if moment, err := watch.await(getting, pid); err == nil {
-		t.First = moment.Sub(origin)
-	}
-	if service, ok := s.workload.(workload.Readier); ok {
-		if err := service.Ready(getting, view{c: c, instance: instance, params: s.bench.Condition().Params}); err != nil {
-			t.Failed = failure(getting, "readiness", err)
-			return t
+	// The moment of the first instruction is the kernel's, whenever it is asked
+	// for: nothing waits for it. That it was not seen says something of the watch,
+	// and nothing of the start.
+	seen := make(chan time.Duration, 1)
+	go func() {
+		pid := 0
+		if pids, err := instance.Processes(); err == nil && len(pids) > 0 {
+			pid = pids[0]
 		}
+		moment, err := watch.await(getting, pid)
+		if err != nil {
+			seen <- never
+			return
+		}
+		seen <- moment.Sub(origin)
+	}()
+	if service, ok := s.workload.(workload.Readier); ok {
+		err = service.Ready(getting, view{c: c, instance: instance, params: s.bench.Condition().Params})
 		t.Ready = time.Since(origin)
+	}
+	t.First = <-seen
+	if err != nil {
+		t.Ready = never
+		return fail(getting, "readiness", err)
 	}
 	return t
 }

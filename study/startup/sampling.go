@@ -17,8 +17,9 @@ import (
 	"tare/workload"
 )
 
-// Metrics of a profile, in percent of the CPU time that was spent on starts:
-// all but the idle task's and that of programs which have no part in them.
+// Metrics of a profile, in percent of the CPU time that was spent on starts: of
+// the engine, its tools, the application and the kernel's threads; not of the
+// client, which is the instrument itself, nor of programs that have no part.
 const (
 	kernelShare     = "kernel"
 	userShare       = "user"
@@ -122,7 +123,8 @@ func monotonic(t time.Time) time.Duration { return clock.Monotonic() - time.Sinc
 
 func recordProfile(b lab.Bench, r *profile.Recording, timings []timing) error {
 	starts := float64(len(timings) - failuresOf(timings))
-	all := breakdown.Of(r.Stacks()).Without(probe.Other)
+	whole := breakdown.Of(r.Stacks()).Without(probe.Other)
+	all := whole.Without(probe.Client)
 	b.Record(cpuPerStart, all.Total()/starts*1e6)
 	percent := func(share float64) float64 { return 100 * share }
 	b.Record(kernelShare, percent(all.KernelShare()))
@@ -132,7 +134,7 @@ func recordProfile(b lab.Bench, r *profile.Recording, timings []timing) error {
 	b.Record(bothShare, percent(all.Share(breakdown.Memory, breakdown.Collector, breakdown.Allocation)))
 	b.Record(unassignedShare, percent(all.Share(breakdown.Unassigned)))
 	b.Record(lostSamples, float64(r.Lost))
-	recordBreakdown(b, all, starts)
+	recordBreakdown(b, whole, all, starts)
 	b.Covariate("busy_share", r.Busy())
 	b.Covariate("throttled_samples", float64(r.Throttled))
 	p, err := r.Profile()
@@ -147,10 +149,10 @@ func recordProfile(b lab.Bench, r *profile.Recording, timings []timing) error {
 	return nil
 }
 
-// recordBreakdown records a breakdown's shares by group, and its amounts (in
-// seconds) by component for each start.
-func recordBreakdown(b lab.Bench, all breakdown.Breakdown, starts float64) {
-	for _, row := range all.ByComponent() {
+// recordBreakdown records the whole's amounts (in seconds) by component for each
+// start, and the shares by group of all but the client.
+func recordBreakdown(b lab.Bench, whole, all breakdown.Breakdown, starts float64) {
+	for _, row := range whole.ByComponent() {
 		if slices.Contains(components, row.Component) {
 			b.Record(ofComponent+string(row.Component), row.Total()/starts*1e6)
 		}
@@ -169,4 +171,16 @@ func (s silent) begin(ctx context.Context, b lab.Bench, f *fleet) (func(time.Tim
 		return nil, err
 	}
 	return func(time.Time, []timing) error { return end(time.Time{}, nil) }, nil
+}
+
+// another is one more watch for first instructions beside the one that every
+// trial has: what it costs is what one costs.
+type another struct{}
+
+func (another) begin(context.Context, lab.Bench, *fleet) (func(time.Time, []timing) error, error) {
+	tracer, err := sched.Start()
+	if err != nil {
+		return nil, err
+	}
+	return func(time.Time, []timing) error { return tracer.Stop() }, nil
 }

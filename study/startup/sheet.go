@@ -99,7 +99,7 @@ func (p *page) answer() string {
 // top is the ramp at the highest rate that is kept up with.
 func (p *page) top(workload, on string) (top record.Condition, ok bool) {
 	for _, c := range p.reading.ramps(workload, on) {
-		if v := p.value(c, answer+"-mean"); v.Value == v.Value && !p.past(c) {
+		if v := p.value(c, answer+"-mean"); v.Value == v.Value && !p.past(c) && !p.failing(c) {
 			top, ok = c, true
 		}
 	}
@@ -108,7 +108,7 @@ func (p *page) top(workload, on string) (top record.Condition, ok bool) {
 
 // one is the condition of warm single starts.
 func (p *page) one(workload, on string) (record.Condition, bool) {
-	for _, c := range append(p.of(kindSingle), p.of(kindTrace)...) {
+	for _, c := range p.of(kindSingle) {
 		if workloadOf(c) == workload && c.Platform == on && c.Factors[factorCache] != "cold" {
 			return c, true
 		}
@@ -178,8 +178,8 @@ func (p *page) banners() []string {
 func (p *page) knees() []report.Part {
 	t := report.Table{
 		Title: "The knee: the highest rate at which the backlog does not grow",
-		Note: fmt.Sprintf("Searched anew in each block; a rate counts as kept up with while a start's answer comes less than %g ms later for each second of schedule, and none fails. "+
-			"A search alone ends within 6 %%; the interval is over the blocks.", 1000*kneeGrowth),
+		Note: fmt.Sprintf("Searched anew in each block, until the highest rate that is kept up with and the lowest that is not are within %.0f %%; the interval is over the blocks. A rate is kept up with while at most %.0f %% of the arrivals pile up "+
+			"and no start fails; on simulated platforms of known capacity the search ends at 0.98 to 1.2 times it. %s", 100*(kneeGap-1), 100*kneeGrowth, holds),
 		Columns: []report.Column{{Head: "workload"}, {Head: "platform"}, {Head: "starts a second", Number: true}, {Head: "against the baseline", Number: true}, {Head: "blocks", Number: true, Optional: true}},
 	}
 	for _, c := range p.of(kindKnee) {
@@ -204,6 +204,9 @@ func (p *page) knees() []report.Part {
 	return []report.Part{t}
 }
 
+// holds says what a start has in it, which is not the same everywhere.
+const holds = "Docker's start makes the container's network and mounts; for containerd tare lays the network before the start, for a runtime alone network, root and cgroup, as they have none of their own."
+
 // ramps are the figures at each rate, and their pictures.
 func (p *page) ramps() []report.Part {
 	var parts []report.Part
@@ -224,22 +227,27 @@ func (p *page) rampTables(w string) []report.Part {
 		}
 		if l.name == answer {
 			t.Columns = append(t.Columns, report.Column{Head: "failed", Number: true}, report.Column{Head: "in flight", Number: true, Optional: true}, report.Column{Head: "kept up with"})
-			t.Note = "From the intended moment of each start. Percentiles are of all blocks' starts together, max is the mean over blocks of each trial's largest. " +
-				"Past the knee latency grows for as long as one goes on starting, so those figures describe this number of starts and no rate. Failed starts are counted, and in no latency."
+			t.Note = "From the intended moment of each start. Means are of the blocks' means (geometric), percentiles and max of all blocks' starts together. " +
+				"Past the knee latency grows for as long as one goes on starting, so those figures describe this number of starts and no rate. Failed starts are counted, and in no latency. " + holds
 		}
 		for _, on := range p.platforms() {
 			for _, c := range p.reading.ramps(w, on) {
 				if v := p.value(c, l.name+"-mean"); v.Value != v.Value {
 					continue
 				}
-				row := []report.Cell{{Text: on}, {Text: number(rate(c))}}
-				for _, of := range []string{"-mean", "-p50", "-p95", "-p99", "-max"} {
+				row := []report.Cell{{Text: on}, p.rateCell(c)}
+				for _, of := range []string{"-mean", "-p50", "-p95", "-p99"} {
 					cell := report.Estimated(p.value(c, l.name+of), perMilli)
 					if p.past(c) {
 						cell.Tone = report.Faint
 					}
 					row = append(row, cell)
 				}
+				most := report.Measured(p.largest(c, l.name+"-max") * perMilli)
+				if p.past(c) {
+					most.Tone = report.Faint
+				}
+				row = append(row, most)
 				if l.name == answer {
 					row = append(row, p.failures(c), report.Measured(p.value(c, inFlight).Value), p.keptUp(c))
 				}
@@ -251,6 +259,28 @@ func (p *page) rampTables(w string) []report.Part {
 		}
 	}
 	return parts
+}
+
+// rateCell is a rate, and whether it is past the knee.
+func (p *page) rateCell(c record.Condition) report.Cell {
+	cell := report.Cell{Text: number(rate(c))}
+	if p.past(c) {
+		cell.Detail = "past the knee"
+	}
+	return cell
+}
+
+// largest is the largest of a metric's samples over a condition's trials.
+func (p *page) largest(c record.Condition, metric string) float64 {
+	most := math.NaN()
+	for _, t := range p.trials(c) {
+		for _, s := range t.Samples {
+			if s.Metric == metric && !(s.Value <= most) {
+				most = s.Value
+			}
+		}
+	}
+	return most
 }
 
 // failures is the number of failed starts of all trials of a condition.
@@ -279,12 +309,12 @@ func (p *page) keptUp(c record.Condition) report.Cell {
 		return report.Absent()
 	case p.past(c):
 		cell := report.Cell{Text: "past the knee", Tone: report.Bad}
-		if g.Value > kneeGrowth {
-			cell.Detail = fmt.Sprintf("+%.0f ms each second", 1000*g.Value)
-		}
+		cell.Detail = fmt.Sprintf("%.0f %% pile up", g.Value)
 		return cell
+	case p.failing(c):
+		return report.Cell{Text: "starts failed", Tone: report.Bad}
 	case p.unsure(c):
-		return report.Cell{Text: "unsure", Detail: fmt.Sprintf("%+.0f to %+.0f ms each second", 1000*g.Interval.Low, 1000*g.Interval.High)}
+		return report.Cell{Text: "unsure", Detail: fmt.Sprintf("%.0f to %.0f %% pile up", g.Interval.Low, g.Interval.High)}
 	}
 	return report.Cell{Text: "yes", Tone: report.Good}
 }
@@ -388,7 +418,7 @@ func (p *page) applications() []report.Part {
 	for _, on := range p.platforms() {
 		t := report.Table{
 			Title: "Applications on " + on,
-			Note:  "At the highest rate that was asked. Images are flattened to one layer here; size is the sum of their files. Memory and first-served request are the application's own.",
+			Note:  "At the highest rate that was asked; means. Size is the sum of the image's files, layers those of the archive that an engine loads. A function is no service: it has no readiness but its first instruction.",
 			Columns: []report.Column{{Head: "application"}, {Head: "image, MiB", Number: true}, {Head: "layers", Number: true, Optional: true}, {Head: "starts/s", Number: true, Optional: true},
 				{Head: "answer, ms", Number: true}, {Head: "first instruction", Number: true}, {Head: "ready", Number: true}},
 		}
@@ -402,7 +432,7 @@ func (p *page) applications() []report.Part {
 			for _, trial := range p.trials(c) {
 				size, layers = trial.Covariates["image_bytes"]/(1<<20), trial.Covariates["image_layers"]
 			}
-			row := []report.Cell{{Text: w}, report.Measured(size), report.Measured(layers), {Text: number(rate(c))}}
+			row := []report.Cell{{Text: w}, report.Measured(size), {Text: fmt.Sprintf("%g", layers)}, p.rateCell(c)}
 			for _, l := range latencies {
 				cell := report.Estimated(p.value(c, l.name+"-mean"), perMilli)
 				if p.past(c) {
@@ -423,7 +453,7 @@ func (p *page) applications() []report.Part {
 func (p *page) singles() []report.Part {
 	t := report.Table{
 		Title: "One start at a time",
-		Note:  "Means, in ms, from the sending; a start begins when the one before is ready. Cold: the host's page cache, with its directory and inode caches, was dropped before each start.",
+		Note:  "Means from the sending; a start begins when the one before is ready. " + holds + " Cold: the host's page cache, with its directory and inode caches, was dropped before each start.",
 		Columns: []report.Column{{Head: "workload", Optional: true}, {Head: "platform"}, {Head: "page cache"}, {Head: "answer, ms", Number: true},
 			{Head: "first instruction", Number: true}, {Head: "ready", Number: true}, {Head: "cold / warm", Number: true}},
 	}

@@ -18,12 +18,12 @@ type single struct {
 	count    int
 	cold     bool // the host's page cache is dropped before each
 	watch    watcher
-	trace    tracer // traces each start; nil for none
+	trace    func() tracer // gives one for each trial; nil for none
 	answerIn time.Duration
 	readyIn  time.Duration
 }
 
-// tracer follows a single start through the scheduler.
+// tracer follows the single starts of one trial through the scheduler.
 type tracer interface {
 	// begin starts to trace; end stops it, and takes the start apart.
 	begin(ctx context.Context, b lab.Bench) (end func(c *container, origin time.Time, t timing) error, err error)
@@ -48,6 +48,10 @@ func (s single) run(ctx context.Context, b lab.Bench) (err error) {
 	if err := b.Measuring(); err != nil {
 		return err
 	}
+	var trace tracer
+	if s.trace != nil {
+		trace = s.trace()
+	}
 	starter := starter{bench: b, workload: s.workload, watch: s.watch, answerIn: s.answerIn, readyIn: s.readyIn}
 	timings := make([]timing, 0, s.count)
 	for _, c := range f.containers {
@@ -56,7 +60,7 @@ func (s single) run(ctx context.Context, b lab.Bench) (err error) {
 				return err
 			}
 		}
-		t, err := s.one(ctx, b, starter, c)
+		t, err := s.one(ctx, b, starter, c, trace)
 		if err != nil {
 			return err
 		}
@@ -64,6 +68,10 @@ func (s single) run(ctx context.Context, b lab.Bench) (err error) {
 	}
 	if err := b.Measured(); err != nil {
 		return err
+	}
+	if s.watch != nil {
+		b.Covariate(unseenFirsts, float64(unseen(timings)))
+		b.Covariate(lostExecs, float64(s.watch.settle()))
 	}
 	if instance := f.living(); instance != nil {
 		if err := b.InForce(instance); err != nil {
@@ -73,8 +81,8 @@ func (s single) run(ctx context.Context, b lab.Bench) (err error) {
 	if err := nothingStarted(timings); err != nil {
 		return err
 	}
-	if s.trace != nil {
-		if err := s.trace.done(b); err != nil {
+	if trace != nil {
+		if err := trace.done(b); err != nil {
 			return err
 		}
 	}
@@ -82,11 +90,11 @@ func (s single) run(ctx context.Context, b lab.Bench) (err error) {
 }
 
 // one is one start; its times count from its sending.
-func (s single) one(ctx context.Context, b lab.Bench, starter starter, c *container) (timing, error) {
+func (s single) one(ctx context.Context, b lab.Bench, starter starter, c *container, trace tracer) (timing, error) {
 	end := func(*container, time.Time, timing) error { return nil }
-	if s.trace != nil {
+	if trace != nil {
 		var err error
-		if end, err = s.trace.begin(ctx, b); err != nil {
+		if end, err = trace.begin(ctx, b); err != nil {
 			return timing{}, err
 		}
 	}

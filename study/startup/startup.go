@@ -35,7 +35,7 @@ const (
 	answer = "answer" // histogram, and prefix of metrics
 	first  = "first"
 	ready  = "ready"
-	late   = "lateness" // sent - intended: the generator's own fault
+	late   = "lateness" // called - intended: the generator's own fault
 
 	failed     = "failed"
 	growth     = "growth"
@@ -63,15 +63,15 @@ func rampMetrics(service bool) []workload.Metric {
 			workload.Metric{Name: l.name + "-p50", Unit: "us", Better: workload.Lower, Quantile: 0.50, Histogram: l.name},
 			workload.Metric{Name: l.name + "-p95", Unit: "us", Better: workload.Lower, Quantile: 0.95, Histogram: l.name, Primary: l.name == answer},
 			workload.Metric{Name: l.name + "-p99", Unit: "us", Better: workload.Lower, Quantile: 0.99, Histogram: l.name},
-			workload.Metric{Name: l.name + "-max", Unit: "us", Better: workload.Lower, Doc: "largest of a trial"},
+			workload.Metric{Name: l.name + "-max", Unit: "us", Better: workload.Lower, Doc: "the largest of a trial"},
 		)
 	}
 	return append(m,
 		workload.Metric{Name: failed, Unit: "starts", Better: workload.Lower, Count: true, Doc: "starts that failed, and are in no latency"},
-		workload.Metric{Name: growth, Unit: "s/s", Better: workload.Lower, Count: true, Doc: "by how much the answer's latency grows in each second: above 0 where the platform does not keep up"},
+		workload.Metric{Name: growth, Unit: "%", Better: workload.Lower, Count: true, Doc: "share of the arrivals that pile up: above 0 where the platform does not keep up"},
 		workload.Metric{Name: throughput, Unit: "starts/s", Better: workload.Higher, Doc: "starts answered, over the time from the first's moment to the last's answer"},
 		workload.Metric{Name: inFlight, Unit: "starts", Better: workload.Lower, Doc: "most starts that were due and not answered at one moment"},
-		workload.Metric{Name: late + "-p99", Unit: "us", Better: workload.Lower, Quantile: 0.99, Histogram: late, Doc: "how late the generator itself was"},
+		workload.Metric{Name: late + "-p99", Unit: "us", Better: workload.Lower, Quantile: 0.99, Histogram: late, Doc: "how late the generator called the platform's client"},
 	)
 }
 

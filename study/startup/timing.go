@@ -22,6 +22,22 @@ type timing struct {
 	First    time.Duration
 	Ready    time.Duration
 	Failed   string // why, empty where it did not
+	// Over is when it was known that it failed; never where it did not.
+	Over time.Duration
+}
+
+// due is a start that nothing has come of yet.
+func due(intended time.Duration) timing {
+	return timing{Intended: intended, Sent: intended, Answered: never, First: never, Ready: never, Over: never}
+}
+
+// left is when a start was no longer waited for: its answer came, or it failed
+// before.
+func (t timing) left() time.Duration {
+	if t.Answered >= 0 {
+		return t.Answered
+	}
+	return t.Over
 }
 
 // never is a moment that did not come.
@@ -68,28 +84,37 @@ func meanMicros(values []time.Duration) float64 {
 	return sum / float64(len(values))
 }
 
-// fewestForGrowth is the least number of answered starts of which it is told
-// whether the backlog grows.
+// fewestForGrowth is the least number of starts of which it is told whether the
+// backlog grows.
 const fewestForGrowth = 8
 
-// growthOf tells by how much the answer's latency grows in each second of the
-// schedule. In a queue that is not kept up with, at arrival rate r and capacity
-// c, each second of arrivals takes r/c seconds to serve, so the slope is r/c - 1
-// and the share of the arrivals that pile up 1 - c/r; where it is kept up with
-// the slope is 0 (Little's law ties the one to the other: the number waiting is
-// the rate times the wait). The first quarter is left out: the queue fills then,
-// however slow the schedule is.
+// growthOf tells which share of the arrivals piles up: the slope of the number
+// of starts that are due and not answered, seen at each arrival, over the
+// arrivals so far. Where the platform keeps up it is 0, whatever the length of
+// the queue; where it does not, at arrival rate r and capacity c, it is 1 - c/r
+// in the long run, and nearer to 1 as long as nothing has been finished. That
+// holds for every discipline, one after another or all at once, since it counts
+// and does not ask who waited: latencies tell of a queue that is served in turn,
+// and mislead where starts share the CPUs, because the last ones have the CPUs to
+// themselves. The first quarter is left out: the queue fills then, however slow
+// the schedule is.
 func growthOf(timings []timing, level float64) stats.Estimate {
-	var x, y []float64
-	for _, t := range timings[len(timings)/4:] {
-		if t.Failed == "" && t.Answered >= 0 {
-			x = append(x, t.Intended.Seconds())
-			y = append(y, (t.Answered - t.Intended).Seconds())
-		}
+	if len(timings) < fewestForGrowth {
+		return stats.Estimate{Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN(), Level: level}, N: len(timings),
+			Warnings: []string{fmt.Sprintf("need at least %d starts to tell whether the backlog grows, have %d", fewestForGrowth, len(timings))}}
 	}
-	if len(x) < fewestForGrowth*3/4 {
-		return stats.Estimate{Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN(), Level: level}, N: len(x),
-			Warnings: []string{fmt.Sprintf("too few starts to tell whether the backlog grows: %d", len(x))}}
+	var x, y []float64
+	for i, t := range timings {
+		if i < len(timings)/4 {
+			continue
+		}
+		waiting := 0
+		for _, before := range timings[:i] {
+			if left := before.left(); left < 0 || left > t.Intended {
+				waiting++
+			}
+		}
+		x, y = append(x, float64(i)), append(y, float64(waiting))
 	}
 	return stats.Slope(x, y, level)
 }
@@ -116,9 +141,8 @@ type step struct {
 	waiting int
 }
 
-// backlogOf tells how many starts were due and not answered, at every moment
-// at which that changed. A start that failed waits until its failure is known,
-// or for ever where it is not.
+// backlogOf tells how many starts were due and neither answered nor given up, at
+// every moment at which that changed.
 func backlogOf(timings []timing) []step {
 	type change struct {
 		at time.Duration
@@ -127,8 +151,8 @@ func backlogOf(timings []timing) []step {
 	var changes []change
 	for _, t := range timings {
 		changes = append(changes, change{t.Intended, 1})
-		if t.Answered >= 0 {
-			changes = append(changes, change{t.Answered, -1})
+		if left := t.left(); left >= 0 {
+			changes = append(changes, change{left, -1})
 		}
 	}
 	// An answer before an arrival of the same moment: nobody waited twice.
@@ -169,6 +193,7 @@ type storedTiming struct {
 	First    *float64 `json:"first_us,omitempty"`
 	Ready    *float64 `json:"ready_us,omitempty"`
 	Failed   string   `json:"failed,omitempty"`
+	Over     *float64 `json:"failed_us,omitempty"`
 }
 
 func encodeTimings(timings []timing) ([]byte, error) {
@@ -184,7 +209,7 @@ func encodeTimings(timings []timing) ([]byte, error) {
 	for i, t := range timings {
 		stored[i] = storedTiming{
 			Intended: micros(t.Intended), Sent: micros(t.Sent),
-			Answered: moment(t.Answered), First: moment(t.First), Ready: moment(t.Ready), Failed: t.Failed,
+			Answered: moment(t.Answered), First: moment(t.First), Ready: moment(t.Ready), Failed: t.Failed, Over: moment(t.Over),
 		}
 	}
 	return json.Marshal(stored)
@@ -206,7 +231,7 @@ func decodeTimings(data []byte) ([]timing, error) {
 	for i, s := range stored {
 		timings[i] = timing{
 			Intended: duration(s.Intended), Sent: duration(s.Sent),
-			Answered: moment(s.Answered), First: moment(s.First), Ready: moment(s.Ready), Failed: s.Failed,
+			Answered: moment(s.Answered), First: moment(s.First), Ready: moment(s.Ready), Failed: s.Failed, Over: moment(s.Over),
 		}
 	}
 	return timings, nil

@@ -57,7 +57,7 @@ func traceMetrics() []workload.Metric {
 	return append(m, workload.Metric{Name: failed, Unit: "starts", Better: workload.Lower, Count: true, Doc: "starts that failed"})
 }
 
-// tracing takes single starts apart. A trial's starts are traced one after
+// tracing takes the single starts of one trial apart. They are traced one after
 // another, by one goroutine.
 type tracing struct {
 	kernel *kallsyms.Table
@@ -174,9 +174,8 @@ func (t *tracing) takeApart(r *sched.Recording, c *container, origin time.Time, 
 const traceAttachment = "path.json"
 
 func (t *tracing) done(b lab.Bench) error {
-	seen, lost := t.seen, t.lost
-	t.seen, t.lost = nil, 0
-	b.Record(lostSamples, float64(lost))
+	seen := t.seen
+	b.Record(lostSamples, float64(t.lost))
 	if len(seen) == 0 {
 		return fmt.Errorf("no start could be taken apart: the kernel's events did not show its processes")
 	}
@@ -214,17 +213,14 @@ func (t *tracing) done(b lab.Bench) error {
 }
 
 // observe fills in what a profile needs, as far as this host has it.
-func (w *Watching) observe(tracer *sched.Tracer) {
-	w.Sample = &sampling{tracer: tracer}
-	trace := newTracing(w)
-	w.Trace, w.Blocks = trace, &blocking{tracer: tracer, name: trace.name}
-}
-
-func newTracing(w *Watching) *tracing {
+func (w *Watching) observe(watch *sched.Tracer) {
+	w.Sample = &sampling{tracer: watch}
 	kernel, err := kallsyms.Load()
 	if err != nil {
 		w.Notes = append(w.Notes, "what a start waits for has no names: "+err.Error())
 		kernel = nil
 	}
-	return &tracing{kernel: kernel}
+	w.Trace = func() tracer { return &tracing{kernel: kernel} }
+	w.Blocks = &blocking{tracer: watch, name: (&tracing{kernel: kernel}).name}
+	w.Watch = another{}
 }

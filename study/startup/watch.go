@@ -34,14 +34,17 @@ func Watch(profile bool) (w Watching, stop func()) {
 func Planned(profile bool) Watching {
 	var w Watching
 	if profile {
-		w.Sample, w.Blocks, w.Trace = &sampling{}, &blocking{}, &tracing{}
+		w.Sample, w.Blocks, w.Watch, w.Trace = &sampling{}, &blocking{}, another{}, func() tracer { return &tracing{} }
 	}
 	return w
 }
 
 // firstInstructions tells when applications were executed, from the kernel's
 // own events.
-type firstInstructions struct{ tracer *sched.Tracer }
+type firstInstructions struct {
+	tracer *sched.Tracer
+	told   uint64 // events lost, as told by settle
+}
 
 // unseenAfter is how long after the answer the first instruction is waited for:
 // platforms answer a start when the program is executed or about to be.
@@ -71,6 +74,17 @@ func (f *firstInstructions) expect(id string, args []string) (await func(ctx con
 		return moment(byID.Application(ctx))
 	}
 	return await, byID.Close
+}
+
+func (f *firstInstructions) settle() uint64 {
+	f.tracer.Processes().Forget(clock.Monotonic())
+	lost, err := f.tracer.Lost()
+	if err != nil {
+		return 0 // the tracer has ended, and unseen first instructions tell of it
+	}
+	since := lost - f.told
+	f.told = lost
+	return since
 }
 
 // moment puts a mark on Go's clock, which counts as the kernel's does.

@@ -8,13 +8,20 @@ import (
 	"tare/stats"
 )
 
+// looks names what looked on in a burst.
+var looks = map[string]string{"profile": "the CPU profile", "watch": "the watch for first instructions"}
+
 // weight is what the instrument itself cost.
 func (p *page) weight() report.Weight {
 	var w report.Weight
+	var latest *report.WeightItem
 	for _, c := range p.of(kindRamp) {
-		if e := p.value(c, late+"-p99"); e.Value == e.Value {
-			w = append(w, report.WeightItem{What: fmt.Sprintf("%s on %s at %g/s: p99 of the generator's own lateness", workloadOf(c), c.Platform, rate(c)), Unit: "us", Estimate: e})
+		if e := p.value(c, late+"-p99"); e.Value == e.Value && (latest == nil || e.Value > latest.Estimate.Value) {
+			latest = &report.WeightItem{What: fmt.Sprintf("generator's own lateness to the call of the platform's client, p99, at its worst (%s on %s at %g/s)", workloadOf(c), c.Platform, rate(c)), Unit: "us", Estimate: e}
 		}
+	}
+	if latest != nil {
+		w = append(w, *latest)
 	}
 	for _, c := range p.of(kindBurst) {
 		row := p.rows[c.ID][throughput]
@@ -24,16 +31,32 @@ func (p *page) weight() report.Weight {
 		cost := row.Ratio
 		cost.Value = 100 * (1 - cost.Value)
 		cost.Interval.Low, cost.Interval.High = 100*(1-row.Ratio.Interval.High), 100*(1-row.Ratio.Interval.Low)
-		w = append(w, report.WeightItem{What: fmt.Sprintf("profiling %s on %s takes of its start throughput", workloadOf(c), c.Platform), Unit: "%", Estimate: cost, Difference: true})
+		w = append(w, report.WeightItem{What: fmt.Sprintf("%s takes of the start throughput of %s on %s", looks[c.Factors[factorProbe]], workloadOf(c), c.Platform), Unit: "%", Estimate: cost, Difference: true})
 	}
-	for _, kind := range []string{kindProfile, kindBlocked} {
+	for _, kind := range []string{kindProfile, kindBlocked, kindTrace} {
 		for _, c := range p.of(kind) {
 			if lost, n := p.sum(c, lostSamples); n > 0 {
 				w = append(w, report.WeightItem{
 					What: fmt.Sprintf("%s on %s: records lost", c.Factors[factorKind], c.Platform), Unit: "records",
-					Estimate: stats.Estimate{Value: lost, N: n, Method: "count", Interval: stats.Interval{Low: lost, High: lost, Level: p.analysis.Level}},
+					Estimate: counted(lost, n, p.analysis.Level),
 				})
 			}
+		}
+	}
+	for _, of := range []struct{ covariate, what, unit string }{
+		{lostExecs, "events of the watch for first instructions: lost", "events"},
+		{unseenFirsts, "answered starts whose first instruction was not seen", "starts"},
+		{"throttled_samples", "times that the kernel withheld samples", "times"},
+	} {
+		sum, n := 0.0, 0
+		for _, t := range p.run.Trials {
+			if v, ok := t.Covariates[of.covariate]; ok && t.Block > 0 && t.Error == "" {
+				sum += v
+				n++
+			}
+		}
+		if n > 0 {
+			w = append(w, report.WeightItem{What: of.what, Unit: of.unit, Estimate: counted(sum, n, p.analysis.Level)})
 		}
 	}
 	var own []float64
@@ -46,6 +69,11 @@ func (p *page) weight() report.Weight {
 		w = append(w, report.WeightItem{What: "tare itself, while a trial ran, used of one CPU", Unit: "%", Estimate: stats.Mean(own, p.analysis.Level, p.run.Seed)})
 	}
 	return w
+}
+
+// counted is a number that was counted, of so many trials.
+func counted(value float64, n int, level float64) stats.Estimate {
+	return stats.Estimate{Value: value, N: n, Method: "count", Interval: stats.Interval{Low: value, High: value, Level: level}}
 }
 
 // sum adds a metric's samples over a condition's trials; n is how many there are.
@@ -64,7 +92,7 @@ func (p *page) sum(c record.Condition, metric string) (sum float64, n int) {
 // Interim is a run's page in its midst: its tables alone.
 func Interim(run record.Run) report.Sheet {
 	p := page{reading: read(run)}
-	s := report.Sheet{Title: "tare startup, so far", Answer: p.answer(), Facts: p.facts()}
+	s := report.Sheet{Title: "tare startup, so far", Answer: p.answer(), Facts: p.facts(), Weight: p.weight()}
 	for _, part := range append(p.knees(), p.ramps()...) {
 		if t, ok := part.(report.Table); ok {
 			s.Parts = append(s.Parts, t)

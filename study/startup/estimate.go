@@ -1,0 +1,47 @@
+package startup
+
+import (
+	"strconv"
+	"time"
+
+	"tare/lab"
+)
+
+// What a container costs outside of its start, to be made and removed, by two at
+// a time, and what a search for the knee takes: assumptions by which a pass over
+// a design is estimated, from an engine on two CPUs.
+const (
+	assumedEach   = 150 * time.Millisecond
+	assumedKnee   = 30 * time.Second
+	assumedSingle = 900 * time.Millisecond
+	assumedBurst  = 4 * time.Second
+)
+
+// Pass estimates how long one block of each of a design's groups takes, the
+// baseline twice, with a part of it for the warm-up: the least that a run takes,
+// whatever its budget.
+func Pass(d lab.Design) time.Duration {
+	var all time.Duration
+	for _, g := range d.Groups {
+		trial := trialTime(g.Conditions[0].Factors)
+		all += trial*time.Duration(len(g.Conditions)+1) + trial/4*time.Duration(len(g.Conditions))
+	}
+	return all
+}
+
+func trialTime(factors map[string]string) time.Duration {
+	switch factors[factorKind] {
+	case kindKnee:
+		return assumedKnee
+	case kindSingle, kindTrace:
+		return singleCount * assumedSingle
+	case kindBurst:
+		return assumedBurst + burstCount*assumedEach
+	}
+	rate, err := strconv.ParseFloat(factors[factorRate], 64)
+	count, cerr := strconv.Atoi(factors[factorCount])
+	if err != nil || cerr != nil || rate <= 0 {
+		return assumedBurst
+	}
+	return time.Duration(float64(count)/rate*float64(time.Second)) + time.Duration(count)*assumedEach
+}
