@@ -44,6 +44,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/moby/moby/api/types/system"
@@ -59,6 +60,11 @@ const Name = "docker"
 // start takes well under a second; an engine under memory pressure may take
 // many.
 const defaultPatience = 60 * time.Second
+
+// defaultBrief is what is left of the patience, in a removal, for an engine that
+// did not answer when it was last asked: it answers an inspection in
+// milliseconds, and a hundred removals that each wait a minute take hours.
+const defaultBrief = 5 * time.Second
 
 // Options say which engine, and where to keep what is made beside it.
 type Options struct {
@@ -77,6 +83,8 @@ type Platform struct {
 	stateDir  string
 	ledger    platform.Ledger
 	patience  time.Duration
+	brief     time.Duration
+	lost      atomic.Bool // the engine did not answer when it was last asked
 
 	mu     sync.Mutex
 	info   *system.Info
@@ -93,6 +101,7 @@ func New(o Options) *Platform {
 		stateDir: filepath.Join(o.StateDir, "docker"),
 		ledger:   o.Ledger,
 		patience: defaultPatience,
+		brief:    defaultBrief,
 		images:   map[string]func(){},
 		live:     map[*instance]struct{}{},
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
@@ -18,22 +19,40 @@ import (
 // call does one request under the platform's patience. An engine that does not
 // answer in that time counts as gone; the caller's own cancellation does not.
 func (p *Platform) call(ctx context.Context, doing string, request func(context.Context) error) error {
+	return p.within(ctx, p.patience, doing, request)
+}
+
+// look is call for the quick request that a removal begins with: whether the
+// engine is there again, and what it has.
+func (p *Platform) look(ctx context.Context, doing string, request func(context.Context) error) error {
+	return p.within(ctx, p.removalPatience(), doing, request)
+}
+
+func (p *Platform) removalPatience() time.Duration {
+	if p.lost.Load() {
+		return p.brief
+	}
+	return p.patience
+}
+
+func (p *Platform) within(ctx context.Context, patience time.Duration, doing string, request func(context.Context) error) error {
 	if p.clientErr != nil {
 		return p.clientErr
 	}
-	bounded, cancel := context.WithTimeout(ctx, p.patience)
+	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := request(bounded)
-	if err == nil {
-		return nil
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", doing, context.Cause(ctx)) // which tells nothing of the engine
+	case bounded.Err() != nil:
+		err = fmt.Errorf("%s: the engine at %s has not answered for %s: %w", doing, p.client.DaemonHost(), patience, platform.ErrGone)
+	default:
+		err = p.explain(doing, err)
 	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
-	}
-	if bounded.Err() != nil {
-		return fmt.Errorf("%s: the engine at %s has not answered for %s: %w", doing, p.client.DaemonHost(), p.patience, platform.ErrGone)
-	}
-	return p.explain(doing, err)
+	p.lost.Store(errors.Is(err, platform.ErrGone))
+	return err
 }
 
 // explain says in one line what went wrong and, where it is known, what mends

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +19,8 @@ import (
 	"time"
 
 	"tare/image"
+	"tare/kernel/cgroup"
+	"tare/kernel/process"
 	"tare/platform"
 )
 
@@ -27,6 +30,7 @@ type fakeEngine struct {
 	*httptest.Server
 	mu    sync.Mutex
 	fault map[string]func(http.ResponseWriter, *http.Request)
+	id    string // of the container
 	mark  string // label of the container that "exists"
 	asked []string
 }
@@ -91,7 +95,7 @@ func newFakeEngine(t *testing.T, fault map[string]func(http.ResponseWriter, *htt
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fakeEngine{fault: fault}
+	f := &fakeEngine{fault: fault, id: "0123456789abcdef"}
 	f.Server = httptest.NewUnstartedServer(f)
 	f.Server.Listener = listener
 	f.Server.Start()
@@ -114,7 +118,6 @@ func (f *fakeEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fault(w, r)
 		return
 	}
-	const id = "0123456789abcdef"
 	switch s {
 	case stepPing:
 		fmt.Fprint(w, "OK")
@@ -128,7 +131,7 @@ func (f *fakeEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			f.mu.Unlock()
 		}
 		w.WriteHeader(http.StatusCreated)
-		fmt.Fprintf(w, `{"Id":%q}`, id)
+		fmt.Fprintf(w, `{"Id":%q}`, f.id)
 	case stepAttach:
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {
@@ -154,7 +157,7 @@ func (f *fakeEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			refuse(http.StatusNotFound, "No such container")(w, r)
 			return
 		}
-		fmt.Fprintf(w, `{"Id":%q,"State":{"Pid":0},"Config":{"Labels":{%q:%q}}}`, id, labelLedger, f.mark)
+		fmt.Fprintf(w, `{"Id":%q,"State":{"Pid":0},"Config":{"Labels":{%q:%q}}}`, f.id, labelLedger, f.mark)
 	default:
 		refuse(http.StatusNotFound, "no such thing")(w, r)
 	}
@@ -411,6 +414,150 @@ func TestStopOnAnEngineThatWillNotRemove(t *testing.T) {
 	delete(f.fault, stepRemove)
 	if err := inst.Stop(t.Context()); err != nil {
 		t.Errorf("Stop again: %v", err)
+	}
+	if left := ledger.open(); len(left) != 0 {
+		t.Errorf("ledger %v, want nothing", left)
+	}
+}
+
+// runs is a program in the cgroup of the fake's container, as an engine makes it.
+func (f *fakeEngine) runs(t *testing.T) process.Identity {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to make a cgroup")
+	}
+	layout, err := cgroup.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.id = newMark() // other tests run beside this one
+	group := layout.At(platform.CgroupParent).Child(f.id)
+	if err := group.Create(); err != nil {
+		t.Fatal(err)
+	}
+	program := exec.Command("sleep", "3600")
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = program.Process.Kill()
+		_ = program.Wait()
+		if err := group.Remove(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	id, err := process.Identify(program.Process.Pid)
+	if err == nil {
+		err = group.Add(id.PID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// TestStopOnAnEngineThatWasLost: once an engine has failed to answer, a program
+// is ended before the engine is asked again, which is then once, for a short time.
+func TestStopOnAnEngineThatWasLost(t *testing.T) {
+	var program process.Identity
+	var f *fakeEngine
+	f, p, ledger := newFakeEngine(t, map[string]func(http.ResponseWriter, *http.Request){
+		stepStart: die,
+		stepInspect: func(w http.ResponseWriter, r *http.Request) {
+			if alive(program) {
+				t.Error("the engine is asked while the program goes on")
+			}
+			hang(w, r)
+		},
+	})
+	p.patience, p.brief = time.Hour, 100*time.Millisecond // a removal that took the hour would fail the test
+	program = f.runs(t)
+	c, err := p.Create(t.Context(), fakeSpec(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(t.Context()); !errors.Is(err, platform.ErrGone) {
+		t.Fatalf("Start: %v, want ErrGone", err)
+	}
+	f.since()
+	if err := c.Stop(t.Context()); !errors.Is(err, platform.ErrGone) {
+		t.Errorf("Stop: %v, want ErrGone", err)
+	}
+	if alive(program) {
+		t.Error("the program goes on")
+	}
+	if asked := f.since(); !slices.Equal(asked, []string{stepInspect}) {
+		t.Errorf("Stop asks for %q, want to look once", asked)
+	}
+	if left := ledger.open(); len(left) != 1 {
+		t.Errorf("ledger %v, want the container", left)
+	}
+	delete(f.fault, stepInspect)
+	p.brief = time.Hour
+	if err := c.Stop(t.Context()); err != nil {
+		t.Errorf("Stop, with the engine back: %v", err)
+	}
+	if p.lost.Load() {
+		t.Error("an engine that answers is taken for lost")
+	}
+	if left := ledger.open(); len(left) != 0 {
+		t.Errorf("ledger %v, want nothing", left)
+	}
+}
+
+// TestStopOfAnInstanceOnAnEngineThatWasLost: nor is the program's end waited for
+// any longer.
+func TestStopOfAnInstanceOnAnEngineThatWasLost(t *testing.T) {
+	f, p, ledger := newFakeEngine(t, map[string]func(http.ResponseWriter, *http.Request){stepWait: func(w http.ResponseWriter, r *http.Request) {
+		w.(http.Flusher).Flush()
+		hang(w, r)
+	}})
+	p.patience, p.brief = time.Hour, 100*time.Millisecond
+	inst, err := p.Launch(t.Context(), fakeSpec(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.fault[stepInspect] = hang
+	p.lost.Store(true)
+	if err := inst.Stop(t.Context()); !errors.Is(err, platform.ErrGone) {
+		t.Errorf("Stop: %v, want ErrGone", err)
+	}
+	if _, err := inst.Wait(t.Context()); !errors.Is(err, platform.ErrGone) {
+		t.Errorf("Wait: %v, want ErrGone", err)
+	}
+	if left := ledger.open(); len(left) != 1 {
+		t.Errorf("ledger %v, want the container", left)
+	}
+}
+
+// TestStopWhoseTimeIsOver ends the program all the same, and asks nobody.
+func TestStopWhoseTimeIsOver(t *testing.T) {
+	f, p, ledger := newFakeEngine(t, nil)
+	program := f.runs(t)
+	c, err := p.Create(t.Context(), fakeSpec(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	f.since()
+	if err := c.Stop(over); !errors.Is(err, context.Canceled) {
+		t.Errorf("Stop: %v, want Canceled", err)
+	}
+	if alive(program) {
+		t.Error("the program goes on")
+	}
+	if asked := f.since(); len(asked) != 0 {
+		t.Errorf("Stop asks for %q", asked)
+	}
+	if left := ledger.open(); len(left) != 1 {
+		t.Errorf("ledger %v, want the container", left)
+	}
+	if err := c.Stop(t.Context()); err != nil {
+		t.Error(err)
 	}
 	if left := ledger.open(); len(left) != 0 {
 		t.Errorf("ledger %v, want nothing", left)

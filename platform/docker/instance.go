@@ -262,10 +262,7 @@ func (i *instance) Stop(ctx context.Context) error {
 		close(i.stopped)
 	}
 	i.mu.Unlock()
-	err := i.release(ctx)
-	if err != nil {
-		err = errors.Join(err, i.endProgram(ctx))
-	}
+	err := i.remove(ctx)
 	select {
 	case <-i.over:
 	case <-ctx.Done():
@@ -283,9 +280,25 @@ func (i *instance) leftovers(err error) error {
 	return fmt.Errorf("stop container %s (tare clean removes what is left of it): %w", i.name, err)
 }
 
+// remove releases everything, and ends the program where the engine does not;
+// before it is asked, where it did not answer before.
+func (i *instance) remove(ctx context.Context) error {
+	if i.p.lost.Load() {
+		_ = i.endProgram(ctx) // tried again where it counts
+	}
+	err := i.release(ctx)
+	if err != nil {
+		err = errors.Join(err, i.endProgram(ctx))
+	}
+	return err
+}
+
 // endProgram ends the program without the engine: whatever that says, or does
-// not say any more, the program does not go on.
+// not say any more, the program does not go on. Nor does it where the caller's
+// time is over: what has been killed is gone in a moment.
 func (i *instance) endProgram(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), i.p.brief)
+	defer cancel()
 	if i.process != nil {
 		err := i.process.Signal(int(syscall.SIGKILL))
 		if errors.Is(err, process.ErrGone) || errors.Is(err, os.ErrClosed) {
@@ -335,6 +348,9 @@ func (i *instance) watch() {
 	ended := make(chan struct{})
 	go i.lastWords(ended)
 	answer, end, err := i.awaitAnswer(ended)
+	if errors.Is(err, platform.ErrGone) {
+		i.p.lost.Store(true)
+	}
 	i.exit.Elapsed = end.Sub(i.began)
 	if err == nil && answer.Error != nil {
 		err = &EngineError{Doing: "wait for container " + i.name, Message: answer.Error.Message}
@@ -375,7 +391,7 @@ func (i *instance) lastWords(ended chan<- struct{}) {
 // kernel's: the delay is ours, not the platform's.
 func (i *instance) awaitAnswer(ended <-chan struct{}) (container.WaitResponse, time.Time, error) {
 	silent := func() error {
-		return fmt.Errorf("container %s has ended, and the engine has not said so for %s: %w", i.name, i.p.patience, platform.ErrGone)
+		return fmt.Errorf("container %s has ended, and the engine has not said so for %s: %w", i.name, i.answerIn(), platform.ErrGone)
 	}
 	stopped := i.stopped
 	var overdue, askAgain <-chan time.Time
@@ -386,10 +402,10 @@ func (i *instance) awaitAnswer(ended <-chan struct{}) (container.WaitResponse, t
 			return e.answer, e.at, i.p.explain("wait for container "+i.name, e.err)
 		case <-ended:
 			end, ended = time.Now(), nil
-			overdue, askAgain = time.After(i.p.patience), time.After(i.p.patience/30)
+			overdue, askAgain = time.After(i.answerIn()), time.After(i.p.patience/30)
 		case <-stopped:
-			if overdue == nil {
-				overdue = time.After(i.p.patience)
+			if overdue == nil || i.p.lost.Load() {
+				overdue = time.After(i.answerIn())
 			}
 			stopped = nil
 		case <-askAgain:
@@ -403,9 +419,19 @@ func (i *instance) awaitAnswer(ended <-chan struct{}) (container.WaitResponse, t
 	}
 }
 
+// answerIn is how long the engine may take to tell of the program's end.
+func (i *instance) answerIn() time.Duration {
+	select {
+	case <-i.stopped:
+		return i.p.removalPatience()
+	default:
+		return i.p.patience
+	}
+}
+
 // recordedExit asks the engine for the exit status that it has on record.
 func (i *instance) recordedExit() (code int, known bool) {
-	err := i.p.call(context.Background(), "inspect container "+i.name, func(ctx context.Context) error {
+	err := i.p.look(context.Background(), "inspect container "+i.name, func(ctx context.Context) error {
 		answer, err := i.p.client.ContainerInspect(ctx, i.id, client.ContainerInspectOptions{})
 		if state := answer.Container.State; err == nil && state != nil && state.Status == container.StateExited {
 			code, known = state.ExitCode, true

@@ -102,10 +102,7 @@ func (i *instance) take(ctx context.Context) (platform.Instance, error) {
 
 // clear removes a container that nobody watches: at rest, started, or half made.
 func (i *instance) clear(ctx context.Context) error {
-	err := i.release(ctx)
-	if err != nil {
-		err = errors.Join(err, i.endProgram(ctx))
-	}
+	err := i.remove(ctx)
 	i.hangUp()
 	if err != nil {
 		return i.leftovers(err)

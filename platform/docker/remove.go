@@ -47,7 +47,7 @@ func (p *Platform) Remove(ctx context.Context, e platform.Entry) error {
 func (p *Platform) removeContainer(ctx context.Context, name, mark string) error {
 	doing := "remove container " + name
 	var found container.InspectResponse
-	err := p.call(ctx, doing, func(ctx context.Context) error {
+	err := p.look(ctx, doing, func(ctx context.Context) error {
 		answer, err := p.client.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
 		found = answer.Container
 		return err
@@ -90,7 +90,7 @@ func (p *Platform) removeContainer(ctx context.Context, name, mark string) error
 func (p *Platform) removeVolume(ctx context.Context, name, mark string) error {
 	doing := "remove volume " + name
 	ours := false
-	err := p.call(ctx, doing, func(ctx context.Context) error {
+	err := p.look(ctx, doing, func(ctx context.Context) error {
 		answer, err := p.client.VolumeInspect(ctx, name, client.VolumeInspectOptions{})
 		ours = mark != "" && answer.Volume.Labels[labelLedger] == mark
 		return err
