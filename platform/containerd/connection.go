@@ -25,6 +25,11 @@ const namespace = "tare"
 // well under a second; a host under memory pressure may take many.
 const defaultPatience = 60 * time.Second
 
+// defaultBrief is what is left of the patience, in a removal, for a containerd
+// that did not answer when it was last asked: it looks a container up in
+// milliseconds, and a hundred removals that each wait a minute take hours.
+const defaultBrief = 5 * time.Second
+
 // usual are the sockets that containerd has by itself, below dockerd, and in k3s.
 var usual = []string{
 	"/run/containerd/containerd.sock",
@@ -120,26 +125,44 @@ func reachable(ctx context.Context, address string) error {
 // containerd that does not answer in that time counts as gone; the caller's own
 // cancellation does not.
 func (p *Platform) call(ctx context.Context, doing string, request func(context.Context, *client.Client) error) error {
+	return p.within(ctx, p.patience, doing, request)
+}
+
+// look is call for the quick request that a removal begins with: whether
+// containerd is there again, and what it has.
+func (p *Platform) look(ctx context.Context, doing string, request func(context.Context, *client.Client) error) error {
+	return p.within(ctx, p.removalPatience(), doing, request)
+}
+
+func (p *Platform) removalPatience() time.Duration {
+	if p.lost.Load() {
+		return p.brief
+	}
+	return p.patience
+}
+
+func (p *Platform) within(ctx context.Context, patience time.Duration, doing string, request func(context.Context, *client.Client) error) error {
 	if err := p.connect(ctx); err != nil {
 		return err
 	}
-	bounded, cancel := context.WithTimeout(namespaces.WithNamespace(ctx, namespace), p.patience)
+	bounded, cancel := context.WithTimeout(namespaces.WithNamespace(ctx, namespace), patience)
 	defer cancel()
 	err := request(bounded, p.client)
-	if err == nil {
-		return nil
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", doing, context.Cause(ctx)) // which tells nothing of containerd
+	case bounded.Err() != nil:
+		err = p.silent(doing, patience)
+	default:
+		err = p.explain(doing, err)
 	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
-	}
-	if bounded.Err() != nil {
-		return p.silent(doing)
-	}
-	return p.explain(doing, err)
+	p.lost.Store(errors.Is(err, platform.ErrGone))
+	return err
 }
 
-func (p *Platform) silent(doing string) error {
-	return fmt.Errorf("%s: containerd at %s has not answered for %s: %w", doing, p.address, p.patience, platform.ErrGone)
+func (p *Platform) silent(doing string, patience time.Duration) error {
+	return fmt.Errorf("%s: containerd at %s has not answered for %s: %w", doing, p.address, patience, platform.ErrGone)
 }
 
 // explain says in one line what went wrong and, where it is known, what mends

@@ -39,6 +39,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/containerd/containerd/v2/client"
@@ -67,6 +68,8 @@ type Options struct {
 type Platform struct {
 	options  Options
 	patience time.Duration
+	brief    time.Duration
+	lost     atomic.Bool // containerd did not answer when it was last asked
 
 	connecting sync.Mutex // held while the first answer is awaited
 
@@ -87,6 +90,7 @@ func New(o Options) *Platform {
 	return &Platform{
 		options:  o,
 		patience: defaultPatience,
+		brief:    defaultBrief,
 		images:   map[string]loaded{},
 		parents:  map[string]digest.Digest{},
 		live:     map[string]struct{}{},

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"tare/kernel/cgroup"
 	"tare/kernel/process"
 	"tare/platform"
 	"tare/platform/conformance"
@@ -316,6 +317,100 @@ func TestContainerdFails(t *testing.T) {
 			nothingKept(t, direct, other.Name)
 		})
 	}
+}
+
+// started is a container that was started and not taken hold of, and its program.
+func started(t *testing.T, p *Platform, spec platform.Spec) (platform.Created, process.Identity) {
+	t.Helper()
+	c, err := p.Create(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	layout, err := cgroup.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids, err := layout.At(platform.CgroupParent).Child(spec.Name).Processes()
+	if err != nil || len(pids) == 0 {
+		t.Fatalf("%s runs as %v (%v)", spec.Name, pids, err)
+	}
+	id, err := process.Identify(pids[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, id
+}
+
+// Once containerd has failed to answer, removals give it a short time, whether
+// they look it up or wait to be told of an end, and end the programs themselves.
+func TestStopOnAContainerdThatWasLost(t *testing.T) {
+	direct := real(t)
+	img := conformance.Image(t)
+	w, b := newWire(t, direct.address), &book{}
+	p := New(Options{Address: w.l.Addr().String(), StateDir: t.TempDir(), Ledger: b})
+	p.patience, p.brief = time.Hour, time.Second // a removal that took the hour would fail the test
+	if err := p.Prepare(t.Context(), img); err != nil {
+		t.Fatal(err)
+	}
+	spec := platform.Spec{Name: "lost-" + newMark(), Image: img, Args: []string{"sleep", "3600"}}
+	other := spec
+	other.Name += "-other"
+	unheld, first := started(t, p, spec)
+	running, second := started(t, p, other)
+	if _, err := running.Instance(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.freeze()
+	p.lost.Store(true)
+	for what, c := range map[string]platform.Created{"unheld": unheld, "held": running} {
+		if err := c.Stop(t.Context()); !errors.Is(err, platform.ErrGone) {
+			t.Errorf("%s: Stop: %v, want one that wraps ErrGone", what, err)
+		}
+	}
+	if alive(first) || alive(second) {
+		t.Error("a program goes on")
+	}
+	w.thaw()
+	for _, c := range []platform.Created{unheld, running} {
+		// The client connects again in its own time.
+		err := c.Stop(t.Context())
+		for errors.Is(err, platform.ErrGone) && t.Context().Err() == nil {
+			err = c.Stop(t.Context())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if p.lost.Load() {
+		t.Error("a containerd that answers is taken for lost")
+	}
+	if err := p.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if left := b.left(); len(left) > 0 {
+		t.Errorf("in the ledger are still %v", left)
+	}
+}
+
+// A stop whose time is over ends the program all the same.
+func TestStopWhoseTimeIsOver(t *testing.T) {
+	p, spec := prepared(t)
+	c, id := started(t, p, spec)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Stop(over); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want one that wraps context.Canceled", err)
+	}
+	if alive(id) {
+		t.Error("the program goes on")
+	}
+	if err := c.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	nothingKept(t, p, spec.Name)
 }
 
 // nothingKept asks containerd whether it knows the container still.

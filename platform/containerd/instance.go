@@ -257,6 +257,9 @@ func (i *instance) watch(exited <-chan client.ExitStatus) {
 	ended := make(chan struct{})
 	go i.lastWords(ended)
 	status, end, err := i.awaitStatus(exited, ended)
+	if errors.Is(err, platform.ErrGone) {
+		i.l.p.lost.Store(true)
+	}
 	i.exit.Elapsed = i.l.making + end.Sub(i.l.starting)
 	if err == nil {
 		<-ended // the counters stand
@@ -313,14 +316,24 @@ func (i *instance) awaitStatus(exited <-chan client.ExitStatus, ended <-chan str
 			}
 			return status, now, nil
 		case <-ended:
-			ended, overdue = nil, time.After(i.l.p.patience)
+			ended, overdue = nil, time.After(i.answerIn())
 		case <-begun:
-			if begun = nil; overdue == nil {
-				overdue = time.After(i.l.p.patience)
+			if begun = nil; overdue == nil || i.l.p.lost.Load() {
+				overdue = time.After(i.answerIn())
 			}
 		case <-overdue:
-			return client.ExitStatus{}, time.Now(), i.l.p.silent(doing)
+			return client.ExitStatus{}, time.Now(), i.l.p.silent(doing, i.answerIn())
 		}
+	}
+}
+
+// answerIn is how long containerd may take to tell of the program's end.
+func (i *instance) answerIn() time.Duration {
+	select {
+	case <-i.begun:
+		return i.l.p.removalPatience()
+	default:
+		return i.l.p.patience
 	}
 }
 

@@ -20,7 +20,7 @@ func (p *Platform) removeContainer(ctx context.Context, id, mark string, end fun
 	}
 	doing := "remove container " + id
 	var found client.Container
-	err := p.call(ctx, doing, func(ctx context.Context, c *client.Client) error {
+	err := p.look(ctx, doing, func(ctx context.Context, c *client.Client) error {
 		known, err := c.LoadContainer(ctx, id)
 		if err != nil {
 			return err

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/containerd/containerd/v2/client"
@@ -70,12 +69,15 @@ func (l *launch) streams() cio.Creator {
 	}
 }
 
-// clear ends and removes whatever there is, in whatever state.
+// clear ends and removes whatever there is, in whatever state. Whatever
+// containerd says, and if the caller's time is over, the program does not go on.
 func (l *launch) clear(ctx context.Context) error {
+	if l.p.lost.Load() {
+		_ = l.endProgram(ctx) // tried again where it counts
+	}
 	err := l.things.Drop(ctx)
-	if err != nil && l.instance != nil {
-		// Whatever containerd says, the program does not go on.
-		err = errors.Join(err, l.instance.kill(syscall.SIGKILL))
+	if err != nil {
+		err = errors.Join(err, l.endProgram(ctx))
 	}
 	if l.output != nil {
 		l.output.close()
@@ -88,4 +90,15 @@ func (l *launch) clear(ctx context.Context) error {
 	}
 	l.p.leave(l.spec.Name)
 	return nil
+}
+
+// endProgram ends the program without containerd. It has a time of its own: what
+// has been killed is gone in a moment.
+func (l *launch) endProgram(ctx context.Context) error {
+	if l.starting.IsZero() {
+		return nil // the group is another's, should there be one
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.p.brief)
+	defer cancel()
+	return l.group.Kill(ctx)
 }
