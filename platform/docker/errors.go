@@ -30,7 +30,7 @@ func (p *Platform) look(ctx context.Context, doing string, request func(context.
 
 func (p *Platform) removalPatience() time.Duration {
 	if p.lost.Load() {
-		return p.brief
+		return min(p.brief, p.patience)
 	}
 	return p.patience
 }
