@@ -2,6 +2,7 @@ package startup
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -77,7 +78,7 @@ func (r reading) perBlock(c record.Condition, metric string) map[int]float64 {
 // ratio is b against a, paired by block.
 func (r reading) ratio(a, b map[int]float64) stats.Estimate {
 	var base, treatment []float64
-	for _, block := range sortedBlocks(a) {
+	for _, block := range sortedKeys(a) {
 		if v, ok := b[block]; ok && a[block] > 0 && v > 0 {
 			base, treatment = append(base, a[block]), append(treatment, v)
 		}
@@ -85,14 +86,7 @@ func (r reading) ratio(a, b map[int]float64) stats.Estimate {
 	return stats.PairedRatio(base, treatment, r.analysis.Level, r.run.Seed)
 }
 
-func sortedBlocks(m map[int]float64) []int {
-	blocks := make([]int, 0, len(m))
-	for b := range m {
-		blocks = append(blocks, b)
-	}
-	slices.Sort(blocks)
-	return blocks
-}
+func sortedKeys[V any](m map[int]V) []int { return slices.Sorted(maps.Keys(m)) }
 
 // rate is a condition's rate; 0 where it has none.
 func rate(c record.Condition) float64 {

@@ -10,50 +10,52 @@ import (
 )
 
 // tailGrowth tells how many times more a quantile of the answer grows from one
-// rate to another than the mean does. Quantiles and means are of all blocks'
-// starts together: those of single blocks, of which each rate has another number
-// of starts, would be off by another amount at each. The interval is Student's t
-// on the pseudo-values that leaving out one block at a time gives.
+// rate to another than the mean does, paired by block.
+//
+// The quantile of ten starts is not that of forty, even where all take equally
+// long: it is an order statistic, of which the expectation depends on their
+// number. So both rates' are those of as many starts as the one with fewer has:
+// of all ways to draw so many from the block, the mean of the logarithm.
 func (r reading) tailGrowth(low, high record.Condition, quantile float64) stats.Estimate {
 	a, b := r.histograms(low, answer), r.histograms(high, answer)
-	var blocks []int
-	for block := range a {
-		if b[block] != nil {
-			blocks = append(blocks, block)
+	var growth []float64
+	for _, block := range sortedKeys(a) {
+		if b[block] == nil {
+			continue
+		}
+		starts := min(a[block].TotalCount(), b[block].TotalCount())
+		tail := func(h *hdrhistogram.Histogram) float64 {
+			return logQuantileOf(h, int(starts), quantile) - math.Log(h.Mean())
+		}
+		growth = append(growth, math.Exp(tail(b[block])-tail(a[block])))
+	}
+	return stats.GeometricMean(growth, r.analysis.Level, r.run.Seed)
+}
+
+// logQuantileOf is the expected logarithm of a quantile of n values that are
+// drawn from a histogram's, without putting any back: the r-th of n drawn is the
+// j-th of all N with probability C(j-1, r-1) C(N-j, n-r) / C(N, n).
+func logQuantileOf(h *hdrhistogram.Histogram, n int, quantile float64) float64 {
+	all := int(h.TotalCount())
+	rank := max(1, int(math.Ceil(quantile*float64(n))))
+	var sum float64
+	j := 0
+	for _, bar := range h.Distribution() {
+		for range bar.Count {
+			j++
+			if j < rank || all-j < n-rank {
+				continue
+			}
+			p := logChoose(j-1, rank-1) + logChoose(all-j, n-rank) - logChoose(all, n)
+			sum += math.Exp(p) * math.Log(float64(bar.From+bar.To)/2)
 		}
 	}
-	growth := func(without int) float64 {
-		part := func(of map[int]*hdrhistogram.Histogram) float64 {
-			var merged *hdrhistogram.Histogram
-			for _, block := range blocks {
-				if block == without {
-					continue
-				}
-				if merged == nil {
-					merged = hdrhistogram.Import(of[block].Export())
-				} else {
-					merged.Merge(of[block])
-				}
-			}
-			if merged == nil || merged.TotalCount() == 0 {
-				return math.NaN()
-			}
-			return math.Log(float64(merged.ValueAtQuantile(100*quantile)) / merged.Mean())
-		}
-		return part(b) - part(a)
-	}
-	n := len(blocks)
-	const none = -1 // no block has this number
-	pseudo := make([]float64, n)
-	for i, block := range blocks {
-		pseudo[i] = math.Exp(float64(n)*growth(none) - float64(n-1)*growth(block))
-	}
-	e := stats.GeometricMean(pseudo, r.analysis.Level, r.run.Seed)
-	if n > 0 {
-		e.Value = math.Exp(growth(none))
-	}
-	e.Method = string(stats.MethodJackknifeT)
-	return e
+	return sum
+}
+
+func logChoose(n, k int) float64 {
+	of := func(v int) float64 { l, _ := math.Lgamma(float64(v + 1)); return l }
+	return of(n) - of(k) - of(n-k)
 }
 
 // histograms gives a condition's, by block, its executions together.
