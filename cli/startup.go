@@ -153,7 +153,11 @@ func (f *startupFlags) options(cmd *cobra.Command, args []string, platforms func
 	if o.Base, err = readSettings(f.settings); err != nil {
 		return o, err
 	}
-	if o.Subjects, err = f.subjects(append(slices.Clone(args), f.workloads...)); err != nil {
+	var names []string
+	for _, arg := range args {
+		names = append(names, strings.Split(arg, ",")...)
+	}
+	if o.Subjects, err = f.subjects(append(names, f.workloads...)); err != nil {
 		return o, err
 	}
 	if err := f.readCache(&o); err != nil {

@@ -21,6 +21,10 @@ const probeName = "tracing of the scheduler"
 // kernelBTF is where the kernel describes its own types.
 const kernelBTF = "/sys/kernel/btf/vmlinux"
 
+// hostPIDs is the host's own pid namespace, whose number the kernel fixes
+// (PROC_PID_INIT_INO).
+const hostPIDs = "pid:[4026531836]"
+
 // attachment is loaded programs, attached, and their maps.
 type attachment struct {
 	collection *ebpf.Collection
@@ -32,6 +36,9 @@ type attachment struct {
 func attach(programs []string, set func(*ebpf.CollectionSpec) error) (_ *attachment, err error) {
 	if _, err := os.Stat(kernelBTF); err != nil {
 		return nil, &probe.Missing{Probe: probeName, What: "the kernel does not describe its types (" + err.Error() + ")", Mend: "a kernel with CONFIG_DEBUG_INFO_BTF"}
+	}
+	if namespace, err := os.Readlink("/proc/self/ns/pid"); err == nil && namespace != hostPIDs {
+		return nil, &probe.Missing{Probe: probeName, What: "this is a pid namespace, and the kernel's events tell the host's process ids", Mend: "run tare in the host's (docker run --pid host)"}
 	}
 	spec, err := loadObject()
 	if err != nil {

@@ -48,10 +48,23 @@ func (r reading) of(kind string) []record.Condition {
 }
 
 // value is a condition's level of a metric; absent where it was not measured.
+// Amounts and shares that may be zero have the mean over blocks with Student's
+// t: what counts are given, a bootstrap, is wild for as few blocks as fit into a
+// profile's time, and these are no counts.
 func (r reading) value(c record.Condition, metric string) stats.Estimate {
 	row, ok := r.rows[c.ID][metric]
 	if !ok || len(row.Blocks) == 0 {
 		return stats.Estimate{Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN(), Level: r.analysis.Level}}
+	}
+	for _, m := range c.Metrics {
+		if m.Name == metric && m.Count {
+			blocks := r.perBlock(c, metric)
+			values := make([]float64, 0, len(blocks))
+			for _, block := range sortedKeys(blocks) {
+				values = append(values, blocks[block])
+			}
+			return stats.MeanBy(stats.MethodT, values, r.analysis.Level, r.run.Seed)
+		}
 	}
 	return row.Value
 }

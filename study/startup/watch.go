@@ -2,11 +2,9 @@ package startup
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"tare/kernel/clock"
-	"tare/probe"
 	"tare/probe/sched"
 )
 
@@ -93,10 +91,4 @@ func moment(marks sched.Marks, err error) (time.Time, error) {
 		return time.Time{}, err
 	}
 	return time.Now().Add(marks.Application - clock.Monotonic()), nil
-}
-
-// missing tells a lack of the host from a failure.
-func missing(err error) bool {
-	var m *probe.Missing
-	return errors.As(err, &m)
 }
