@@ -80,14 +80,14 @@ func TestCleanAfterKill(t *testing.T) {
 	}
 	t.Run("weigh", func(t *testing.T) {
 		platforms := usable(t, "weigh", "redis", "--vary", "payload=3")
-		cleanAfterKill(t, 8, "weigh", "redis", "--blocks", "2", "--param", "requests=20000", "--platform", strings.Join(platforms, ","))
+		cleanAfterKill(t, 6, "weigh", "redis", "--blocks", "1", "--param", "requests=20000", "--platform", strings.Join(platforms, ","))
 	})
 	t.Run("startup", func(t *testing.T) {
 		platforms := usable(t, "startup", "redis")
 		if len(platforms) == 0 {
 			t.Skip("no platform here can start what it created")
 		}
-		cleanAfterKill(t, 5, "startup", "redis", "--blocks", "1", "--rate", "20", "--count", "8", "--knee=false", "--single", "--platform", strings.Join(platforms, ","))
+		cleanAfterKill(t, 4, "startup", "redis", "--blocks", "1", "--rate", "20", "--count", "8", "--knee=false", "--platform", strings.Join(platforms, ","))
 	})
 }
 

@@ -34,12 +34,16 @@ func (p *Platform) EnginePIDs(ctx context.Context) []int {
 	defer p.mu.Unlock()
 	return slices.Sorted(slices.Values(append(pids, shims(all, func(id string) bool {
 		_, ours := p.live[id]
-		return ours
+		// A shim that has ended and waits to be reaped has no arguments any more,
+		// and holds all that its container used. It is one of the moment: ours,
+		// where we have containers.
+		return ours || id == "" && len(p.live) > 0
 	})...)))
 }
 
 // shims lists those shims among the host's processes that serve a container of
-// our namespace with such an id; and those that are about to start one.
+// our namespace with such an id, or with none where they have ended; and those
+// that are about to start one.
 func shims(all accounting.Snapshot, of func(id string) bool) []int {
 	var pids []int
 	for pid, running := range all.Processes {
@@ -50,7 +54,7 @@ func shims(all accounting.Snapshot, of func(id string) bool) []int {
 		if err != nil {
 			continue // it ended meanwhile
 		}
-		if id, ok := shimServes(args); ok && of(id) {
+		if id, ok := shimServes(args); (ok || len(args) == 0) && of(id) {
 			pids = append(pids, pid)
 		}
 	}

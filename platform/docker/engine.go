@@ -47,6 +47,13 @@ func (p *Platform) EnginePIDs(ctx context.Context) []int {
 				continue // it ended meanwhile
 			}
 			args := arguments(line)
+			// One that has ended and waits to be reaped has no arguments any more, and
+			// holds all that its container used. It is one of the moment: ours, where
+			// we have containers.
+			if len(args) == 0 && len(ours) > 0 {
+				pids = append(pids, pid)
+				continue
+			}
 			if slices.ContainsFunc(ours, func(told string) bool { return slices.Contains(args, told) }) {
 				pids = append(pids, pid)
 			}
