@@ -40,7 +40,7 @@ var s1 = []Claim{
 			exactly("mean, 8 a second", 2.65, "s"), exactly("p95, 8 a second", 4.59, "s"),
 		},
 		Remark:    "2 starts a second were run too; their figures stand in a picture only. That the engine takes starts one after another is given as the cause.",
-		HowJudged: "The engine's answer at the highest rate against that at the lowest, of the rates that the engine keeps up with. Confirmed where the growth of the mean lies wholly above 1 times and below the growth of the rate, and the growth of the p95 divided by that of the mean wholly above 1 times; refuted where any of the three lies wholly on the other side. Qualified where fewer rates could be kept up with than were asked: beyond the knee latency grows for as long as one goes on starting, and says nothing of a rate. Seconds are shown and not judged.",
+		HowJudged: "The engine's answer at the highest rate against that at the lowest, of the rates that the engine keeps up with. Confirmed where the growth of the mean lies wholly above 1 times and below the growth of the rate, and the growth of the p95 divided by that of the mean wholly above 1 times; refuted where any of the three lies wholly on the other side. Qualified where fewer rates could be kept up with than were asked, or starts failed: beyond the knee latency grows for as long as one goes on starting, and says nothing of a rate. Seconds are shown and not judged.",
 		Limits:    []Figure{exactly("no growth", 1, "times")},
 	},
 	{
@@ -59,7 +59,7 @@ var s1 = []Claim{
 		Short:     "more than half of a start's CPU time is the kernel's",
 		Says:      "Of the time spent on CPUs while containers come up, the kernel takes more than the engine, its libraries and runtimes and the application together.",
 		Published: []Figure{exactly("kernel", 56.94, "%"), exactly("user", 43.06, "%")},
-		HowJudged: "The share of samples in kernel mode among all but the idle task's and those of programs that have no part in the starts, sampled on the whole system while starts run. Confirmed where its interval lies wholly above 50 %, refuted where wholly below.",
+		HowJudged: "The share of samples in kernel mode among all but the idle task's, the instrument's own and those of programs that have no part in the starts, sampled on the whole system while starts run. Confirmed where its interval lies wholly above 50 %, refuted where wholly below.",
 		Limits:    []Figure{exactly("half", 50, "%")},
 	},
 	{

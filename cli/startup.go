@@ -88,7 +88,7 @@ reported as such. --profile adds the time line of single starts, what the CPUs d
 	for _, key := range settingFlags {
 		f.settings[key] = flags.String(key, "", settingDoc(key))
 	}
-	flags.DurationVar(&f.answerIn, "start-limit", 0, "time after which an unanswered start has failed (default 1m)")
+	flags.DurationVar(&f.answerIn, "start-limit", 0, "time after which an unanswered start has failed (default 1m, which is also the most that docker and containerd are given)")
 	flags.DurationVar(&f.readyIn, "ready-limit", 0, "time after its answer in which a container must be ready (default 1m)")
 	flags.IntVar(&f.blocks, "blocks", 0, "number of blocks (default: as many as fit into --budget)")
 	flags.DurationVar(&f.budget, "budget", 0, "time for measuring (default 20m unless --blocks is given)")

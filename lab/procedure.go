@@ -41,6 +41,8 @@ type Bench interface {
 	Record(metric string, value float64)
 	RecordHistogram(name string, h *hdrhistogram.Histogram)
 	Covariate(name string, value float64)
+	// Tally adds to a covariate, of what happens several times in a trial.
+	Tally(name string, more float64)
 	Attach(a record.Attachment)
 }
 
@@ -92,6 +94,12 @@ func (b *workbench) Covariate(name string, value float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.result.Covariates[name] = value
+}
+
+func (b *workbench) Tally(name string, more float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.result.Covariates[name] += more
 }
 
 func (b *workbench) Attach(a record.Attachment) {

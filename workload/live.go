@@ -83,8 +83,20 @@ const (
 	probeLimit = time.Second // of one question
 )
 
+// readyLimit is the key of WithReadyLimit's value.
+type readyLimit struct{}
+
+// WithReadyLimit has [Readier.Ready] wait so long, in place of the workload's own
+// limit.
+func WithReadyLimit(ctx context.Context, limit time.Duration) context.Context {
+	return context.WithValue(ctx, readyLimit{}, limit)
+}
+
 // awaitReady asks until the answer is nil, at most for limit.
 func awaitReady(ctx context.Context, limit time.Duration, what string, ask func(ctx context.Context) error) error {
+	if asked, ok := ctx.Value(readyLimit{}).(time.Duration); ok {
+		limit = asked
+	}
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	end, _ := bounded.Deadline()

@@ -332,12 +332,19 @@ func (b groupBuilder) condition(group, on, label string, factors map[string]stri
 			ID: group + "@" + strings.ReplaceAll(label, " ", ","), Label: label, Workload: group, Params: b.params,
 			Platform: on, Setting: b.Base, Factors: factors, Baseline: baseline, Metrics: metrics,
 		},
-		Program: b.subject.Workload, Source: b.subject.Source, Procedure: procedure, Limit: trialLimit,
+		Program: b.subject.Workload, Source: b.subject.Source, Procedure: procedure, Limit: b.limit(factors),
 	}
 }
 
-// trialLimit bounds a trial: a search tries some ten rates, each with its own
-// bounded waits.
-const trialLimit = 30 * time.Minute
+// limit bounds a trial by the bounds of what it consists of: a search tries some
+// ten rates, several times, each with its own bounded waits.
+func (b groupBuilder) limit(factors map[string]string) time.Duration {
+	const ramps, each = 30, 5 * time.Second
+	one := b.AnswerLimit + b.ReadyLimit
+	if factors[factorKind] == kindKnee {
+		return ramps * (one + kneeFewest/lowestKnee*time.Second/ramps + kneeMost*each)
+	}
+	return max(30*time.Minute, 2*(one+trialTime(factors))+time.Duration(MaxCount)*each)
+}
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -160,6 +160,7 @@ func (b *fakeBench) Record(metric string, value float64) {
 
 func (b *fakeBench) RecordHistogram(name string, h *hdrhistogram.Histogram) { b.histograms[name] = h }
 func (b *fakeBench) Covariate(name string, value float64)                   { b.covariates[name] = value }
+func (b *fakeBench) Tally(name string, more float64)                        { b.covariates[name] += more }
 func (b *fakeBench) Attach(a record.Attachment)                             { b.attached[a.Name] = a }
 
 // serial is a start that takes its turn: a platform of a known capacity.

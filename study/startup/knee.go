@@ -2,12 +2,10 @@ package startup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
 	"tare/lab"
-	"tare/platform"
 	"tare/stats"
 )
 
@@ -123,8 +121,7 @@ func (k knee) run(ctx context.Context, b lab.Bench) error {
 		return decide(func() (stats.Estimate, error) {
 			timings, err := r.measure(ctx, b)
 			tries++
-			var none *NothingStarted
-			if errors.As(err, &none) && !errors.Is(err, platform.ErrGone) {
+			if _, none := err.(*NothingStarted); none {
 				failures += r.count
 				return stats.Estimate{Value: math.NaN()}, nil
 			}

@@ -59,7 +59,11 @@ func (r ramp) measure(ctx context.Context, b lab.Bench) (timings []timing, err e
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, f.stop(ctx)) }()
+	defer func() {
+		if serr := f.stop(ctx); serr != nil {
+			err = errors.Join(err, serr)
+		}
+	}()
 	if err := b.Measuring(); err != nil {
 		return nil, err
 	}
@@ -78,8 +82,8 @@ func (r ramp) measure(ctx context.Context, b lab.Bench) (timings []timing, err e
 		return nil, err
 	}
 	if r.watch != nil {
-		b.Covariate(unseenFirsts, float64(unseen(timings)))
-		b.Covariate(lostExecs, float64(r.watch.settle()))
+		b.Tally(unseenFirsts, float64(unseen(timings)))
+		b.Tally(lostExecs, float64(r.watch.settle()))
 	}
 	if instance := f.living(); instance != nil {
 		if err := b.InForce(instance); err != nil {

@@ -137,8 +137,8 @@ func (r reading) knee(workload, platform string) (e stats.Estimate, beyond bool)
 		if workloadOf(c) != workload || c.Platform != platform {
 			continue
 		}
-		for _, t := range r.run.Trials {
-			if t.Condition == c.ID && t.Block > 0 && t.Covariates["knee_beyond"] == 1 {
+		for _, t := range r.trials(c) {
+			if t.Covariates["knee_beyond"] == 1 {
 				beyond = true
 			}
 		}

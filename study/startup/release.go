@@ -168,7 +168,7 @@ func (s starter) start(ctx context.Context, c *container, watch look, origin tim
 		seen <- moment.Sub(origin)
 	}()
 	if service, ok := s.workload.(workload.Readier); ok {
-		err = service.Ready(getting, view{c: c, instance: instance, params: s.bench.Condition().Params})
+		err = service.Ready(workload.WithReadyLimit(getting, s.readyIn), view{c: c, instance: instance, params: s.bench.Condition().Params})
 		t.Ready = time.Since(origin)
 	}
 	t.First = <-seen

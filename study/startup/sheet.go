@@ -230,6 +230,9 @@ func (p *page) rampTables(w string) []report.Part {
 			t.Note = "From the intended moment of each start. Means are of the blocks' means (geometric), percentiles and max of all blocks' starts together. " +
 				"Past the knee latency grows for as long as one goes on starting, so those figures describe this number of starts and no rate. Failed starts are counted, and in no latency. " + holds
 		}
+		if l.name == ready {
+			t.Note = "Docker's has one request to the engine in it, by which the container's address is learnt. A service is asked again after a twentieth of the time so far, so it is up to 5 % late."
+		}
 		for _, on := range p.platforms() {
 			for _, c := range p.reading.ramps(w, on) {
 				if v := p.value(c, l.name+"-mean"); v.Value != v.Value {

@@ -70,8 +70,8 @@ func (s single) run(ctx context.Context, b lab.Bench) (err error) {
 		return err
 	}
 	if s.watch != nil {
-		b.Covariate(unseenFirsts, float64(unseen(timings)))
-		b.Covariate(lostExecs, float64(s.watch.settle()))
+		b.Tally(unseenFirsts, float64(unseen(timings)))
+		b.Tally(lostExecs, float64(s.watch.settle()))
 	}
 	if instance := f.living(); instance != nil {
 		if err := b.InForce(instance); err != nil {

@@ -96,16 +96,29 @@ const fewestForGrowth = 8
 // holds for every discipline, one after another or all at once, since it counts
 // and does not ask who waited: latencies tell of a queue that is served in turn,
 // and mislead where starts share the CPUs, because the last ones have the CPUs to
-// themselves. The first quarter is left out: the queue fills then, however slow
-// the schedule is.
+// themselves. The first quarter is left out, and whatever was due before the
+// first answer: the queue fills then, however fast the platform is. Where starts
+// take so long that little is left after, only the quarter is: then what takes
+// its time and what is not kept up with cannot be told apart, and counts as the
+// latter.
 func growthOf(timings []timing, level float64) stats.Estimate {
 	if len(timings) < fewestForGrowth {
 		return stats.Estimate{Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN(), Level: level}, N: len(timings),
 			Warnings: []string{fmt.Sprintf("need at least %d starts to tell whether the backlog grows, have %d", fewestForGrowth, len(timings))}}
 	}
+	answered := slices.MinFunc(timings, func(a, b timing) int {
+		return cmp.Compare(cmp.Or(max(a.left(), 0), math.MaxInt64), cmp.Or(max(b.left(), 0), math.MaxInt64))
+	}).left()
+	filling := 0
+	for filling < len(timings) && (answered < 0 || timings[filling].Intended <= answered) {
+		filling++
+	}
+	if len(timings)-filling < fewestForGrowth {
+		filling = 0
+	}
 	var x, y []float64
 	for i, t := range timings {
-		if i < len(timings)/4 {
+		if i < max(len(timings)/4, filling) {
 			continue
 		}
 		waiting := 0

@@ -85,6 +85,20 @@ func TestGrowthTellsWhatIsNotKeptUpWith(t *testing.T) {
 	}
 }
 
+// A platform without any limit on which each start takes its time is kept up
+// with, however many are under way.
+func TestGrowthOfSlowStartsIsNone(t *testing.T) {
+	for _, takes := range []time.Duration{100 * time.Millisecond, time.Second, 2650 * time.Millisecond} {
+		timings := queue(40, 8, 0.001, 0, 1)
+		for i := range timings {
+			timings[i].Answered = timings[i].Intended + takes
+		}
+		if g := growthOf(timings, 0.95); g.Value > kneeGrowth {
+			t.Errorf("starts of %v each, all at once: %v of them pile up", takes, g.Value)
+		}
+	}
+}
+
 func TestGrowthOfTooFewIsNotTold(t *testing.T) {
 	if g := growthOf(queue(fewestForGrowth-1, 4, 1, 0, 1), 0.95); !math.IsNaN(g.Value) || len(g.Warnings) == 0 {
 		t.Errorf("growth of %d starts is %+v", g.N, g)
