@@ -88,6 +88,7 @@ func (p *Platform) enter(i *instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.live[i] = struct{}{}
+	p.made[i.name] = true
 }
 
 // leave counts it out. With the last one goes the parent cgroup, which the
@@ -96,6 +97,7 @@ func (p *Platform) leave(i *instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.live, i)
+	delete(p.made, i.name)
 	if len(p.live) == 0 {
 		removeParent()
 	}

@@ -114,7 +114,10 @@ func (f *fakeEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Api-Version", "1.41")
 	w.Header().Set("Ostype", "linux")
 	w.Header().Set("Content-Type", "application/json")
-	if fault := f.fault[s]; fault != nil {
+	f.mu.Lock()
+	fault := f.fault[s]
+	f.mu.Unlock()
+	if fault != nil {
 		fault(w, r)
 		return
 	}

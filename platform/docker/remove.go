@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
@@ -22,6 +23,17 @@ const (
 	kindVolume    = "volume"
 	kindDir       = "dir"
 )
+
+// stillBeingMade is how long a container that another process entered is looked
+// for: an engine makes one in a tenth of that, and under load in some tenths.
+const stillBeingMade = 2 * time.Second
+
+// entered tells whether this process entered the container in the ledger.
+func (p *Platform) entered(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.made[name]
+}
 
 // Remove removes what a ledger entry names, if it is there and still ours.
 func (p *Platform) Remove(ctx context.Context, e platform.Entry) error {
@@ -47,11 +59,23 @@ func (p *Platform) Remove(ctx context.Context, e platform.Entry) error {
 func (p *Platform) removeContainer(ctx context.Context, name, mark string) error {
 	doing := "remove container " + name
 	var found container.InspectResponse
-	err := p.look(ctx, doing, func(ctx context.Context) error {
-		answer, err := p.client.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
-		found = answer.Container
-		return err
-	})
+	inspect := func() error {
+		return p.look(ctx, doing, func(ctx context.Context) error {
+			answer, err := p.client.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
+			found = answer.Container
+			return err
+		})
+	}
+	err := inspect()
+	// A tare that was killed may have asked for it a moment ago: the engine goes
+	// on making it, and it appears after we have looked.
+	for until := time.Now().Add(stillBeingMade); gone(err) && !p.entered(name) && time.Now().Before(until); err = inspect() {
+		select {
+		case <-time.After(stillBeingMade / 20):
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+		}
+	}
 	if gone(err) {
 		return nil
 	}
