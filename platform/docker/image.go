@@ -45,6 +45,7 @@ func (p *Platform) Prepare(ctx context.Context, img image.Image) error {
 	entry := platform.Entry{Platform: Name, Kind: kindImage, ID: img.Reference}
 	p.mu.Lock()
 	done, again := p.images[img.Reference]
+	p.made[img.Reference] = true
 	p.mu.Unlock()
 	if !again { // else somebody removed what we had loaded, and the entry stands
 		if done, err = p.ledger.Add(entry); err != nil {

@@ -28,7 +28,11 @@ const (
 // for: an engine makes one in a tenth of that, and under load in some tenths.
 const stillBeingMade = 2 * time.Second
 
-// entered tells whether this process entered the container in the ledger.
+// stillBeingLoaded is likewise for images: what an engine has of an archive when
+// its client is killed it unpacks to the end, some 100 MB in a second.
+const stillBeingLoaded = 4 * time.Second
+
+// entered tells whether this process entered the container or image in the ledger.
 func (p *Platform) entered(name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,10 +166,21 @@ func (p *Platform) removeImage(ctx context.Context, reference string) error {
 	if !strings.HasPrefix(reference, ourImages) {
 		return fmt.Errorf("image %s is not one that tare loads (%s...); left alone", reference, ourImages)
 	}
-	err := p.call(ctx, "remove image "+reference, func(ctx context.Context) error {
-		_, err := p.client.ImageRemove(ctx, reference, client.ImageRemoveOptions{PruneChildren: true})
-		return err
-	})
+	remove := func() error {
+		return p.call(ctx, "remove image "+reference, func(ctx context.Context) error {
+			_, err := p.client.ImageRemove(ctx, reference, client.ImageRemoveOptions{PruneChildren: true})
+			return err
+		})
+	}
+	err := remove()
+	// As with containers: one that was being loaded appears when it is unpacked.
+	for until := time.Now().Add(stillBeingLoaded); gone(err) && !p.entered(reference) && time.Now().Before(until); err = remove() {
+		select {
+		case <-time.After(stillBeingLoaded / 20):
+		case <-ctx.Done():
+			return fmt.Errorf("remove image %s: %w", reference, context.Cause(ctx))
+		}
+	}
 	if gone(err) {
 		return nil
 	}
