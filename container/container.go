@@ -1,0 +1,38 @@
+// Package container finds the containers that run on this host, whoever started
+// them, and describes each as something that a probe can watch.
+//
+// It asks the engines that answer (Docker's and podman's API, containerd, the
+// names that Kubernetes leaves in containerd's labels), and finds in the cgroup
+// trees what no engine owns. It changes nothing and starts nothing.
+package container
+
+// Engine is whose a container is.
+type Engine string
+
+// The engines. Cgroup is a control group with processes that no engine that
+// answers owns; Process is a process named by its id.
+const (
+	Docker     Engine = "docker"
+	Podman     Engine = "podman"
+	Containerd Engine = "containerd"
+	Kubernetes Engine = "kubernetes"
+	Cgroup     Engine = "cgroup"
+	Process    Engine = "process"
+)
+
+// Container is a running container.
+type Container struct {
+	Engine Engine `json:"engine"`
+	ID     string `json:"id"`    // the engine's; the cgroup's path, the process' id
+	Name   string `json:"name"`  // by which its user knows it; never empty
+	Image  string `json:"image"` // as its user wrote it; empty where there is none
+	// ImageID is the image's digest, by which containers of one image are told;
+	// empty where it is unknown.
+	ImageID string            `json:"image_id,omitempty"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	// PID is the host's id of its first process.
+	PID int `json:"pid"`
+	// Cgroup is the directory, in whichever hierarchy serves, below which all its
+	// processes are: "/sys/fs/cgroup/memory/docker/3f2a...". Empty for a Process.
+	Cgroup string `json:"cgroup,omitempty"`
+}
