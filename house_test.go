@@ -43,6 +43,8 @@ var tower = []string{
 	"workload",
 	"image",
 	"load",
+	"census",
+	"container",
 	"probe",
 	"stats",
 	"kernel",

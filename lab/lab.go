@@ -34,6 +34,18 @@ type Design struct {
 type Group struct {
 	Workload   string
 	Conditions []Condition // the baseline is the one marked so
+	// Once has the baseline executed once in each block. It is for studies whose
+	// findings are levels (a share of something counted) and no effects: nothing
+	// there rests on what the procedure finds between equals.
+	Once bool
+}
+
+// executions is how many trials a block of the group has.
+func (g Group) executions() int {
+	if g.Once {
+		return len(g.Conditions)
+	}
+	return len(g.Conditions) + 1
 }
 
 // Condition is a condition with what it takes to make it happen.

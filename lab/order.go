@@ -12,13 +12,13 @@ type slot struct {
 }
 
 // order draws the order of one block: every condition once, the baseline
-// twice. It depends on nothing but its arguments, so that a run that is
+// twice unless the group has it once. It depends on nothing but its arguments, so that a run that is
 // resumed continues as it would have gone on.
 func order(g Group, seed int64, block, attempt int) []slot {
 	var slots []slot
 	for i, c := range g.Conditions {
 		slots = append(slots, slot{condition: i})
-		if c.Baseline {
+		if c.Baseline && !g.Once {
 			slots = append(slots, slot{condition: i, replicate: 1})
 		}
 	}

@@ -41,6 +41,31 @@ func TestEveryBlockHoldsEveryConditionAndTheBaselineTwice(t *testing.T) {
 	}
 }
 
+// A group that finds levels has nothing twice, when resumed neither.
+func TestAGroupThatHasItsBaselineOnce(t *testing.T) {
+	b := newBench(t, "bare", "box")
+	d := twoPlatforms(&fakeWorkload{name: "w", value: constant(1)}, record.Plan{Blocks: 3})
+	d.Groups[0].Once = true
+	run, err := b.Run(context.Background(), d, newRun("r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[int]int{}
+	for _, trial := range run.Trials {
+		of[trial.Block]++
+	}
+	for block := 1; block <= 3; block++ {
+		if of[block] != 2 {
+			t.Errorf("block %d has %d trials, want one for each condition", block, of[block])
+		}
+	}
+	r := newRunner(b.Lab, d, run)
+	r.recover()
+	if got := r.groups["w"].blocks; got != 3 {
+		t.Errorf("%d blocks are taken for complete, want 3", got)
+	}
+}
+
 func TestTheOrderIsDrawnAndRepeatable(t *testing.T) {
 	g := twoPlatforms(&fakeWorkload{name: "w"}, record.Plan{}).Groups[0]
 	orders := map[string]bool{}
