@@ -80,12 +80,12 @@ func judgeRates(r reading) (claim.Judgement, bool) {
 		return j, false
 	}
 	for _, c := range asked {
-		mean := r.value(c, answer+"-mean")
+		mean := r.Value(c, answer+"-mean")
 		at := fmt.Sprintf(", %g a second", rate(c))
 		if mean.Value == mean.Value {
 			j.Figures = append(j.Figures, figures(
 				figure("mean"+at, mean, perSecond, "s"),
-				figure("p95"+at, r.value(c, answer+"-p95"), perSecond, "s"))...)
+				figure("p95"+at, r.Value(c, answer+"-p95"), perSecond, "s"))...)
 		}
 	}
 	// Up to the first rate that is not kept up with, or at which starts failed.
@@ -104,7 +104,7 @@ func judgeRates(r reading) (claim.Judgement, bool) {
 	workload := workloadOf(asked[0])
 	var told []string
 	for _, c := range asked {
-		text := fmt.Sprintf("%g/s %s ms mean, %s p95", rate(c), report.Said(r.value(c, answer+"-mean"), perMilli), report.Said(r.value(c, answer+"-p95"), perMilli))
+		text := fmt.Sprintf("%g/s %s ms mean, %s p95", rate(c), report.Said(r.Value(c, answer+"-mean"), perMilli), report.Said(r.Value(c, answer+"-p95"), perMilli))
 		if r.past(c) {
 			text += " (past the knee)"
 		} else if r.failing(c) {
@@ -119,8 +119,8 @@ func judgeRates(r reading) (claim.Judgement, bool) {
 		return j, true
 	}
 	low, high := kept[0], kept[len(kept)-1]
-	meanLow, meanHigh := r.perBlock(low, answer+"-mean"), r.perBlock(high, answer+"-mean")
-	mean := r.ratio(meanLow, meanHigh)
+	meanLow, meanHigh := r.PerBlock(low, answer+"-mean"), r.PerBlock(high, answer+"-mean")
+	mean := r.Ratio(meanLow, meanHigh)
 	tail := r.tailGrowth(low, high, 0.95)
 	if !known(mean) || !known(tail) {
 		j.Verdict = claim.Inconclusive
@@ -161,7 +161,7 @@ func judgeApplications(r reading) (claim.Judgement, bool) {
 		}
 		applications++
 		for _, c := range ramps {
-			if r.past(c) || r.failing(c) || !known(r.value(c, answer+"-mean")) {
+			if r.past(c) || r.failing(c) || !known(r.Value(c, answer+"-mean")) {
 				continue
 			}
 			if byRate[rate(c)] == nil {
@@ -186,7 +186,7 @@ func judgeApplications(r reading) (claim.Judgement, bool) {
 	medians := map[int]float64{}
 	perApplication := map[string]map[int]float64{}
 	for w, c := range byRate[top] {
-		perApplication[w] = r.perBlock(c, answer+"-mean")
+		perApplication[w] = r.PerBlock(c, answer+"-mean")
 	}
 	for block := range perApplication[firstKey(perApplication)] {
 		var values []float64
@@ -208,7 +208,7 @@ func judgeApplications(r reading) (claim.Judgement, bool) {
 		if !ok {
 			continue
 		}
-		ratio := r.ratio(medians, of)
+		ratio := r.Ratio(medians, of)
 		if !known(ratio) {
 			j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("%d blocks are too few for an interval", ratio.N)
 			return j, true
@@ -270,12 +270,12 @@ func judgeKernel(r reading) (claim.Judgement, bool) {
 	if !ok {
 		return j, false
 	}
-	kernel := r.value(c, kernelShare)
+	kernel := r.Value(c, kernelShare)
 	if !known(kernel) {
 		j.Verdict, j.Rests = claim.Inconclusive, "too few profiled blocks for an interval"
 		return j, true
 	}
-	user := r.value(c, userShare)
+	user := r.Value(c, userShare)
 	j.Figures = figures(figure("kernel", kernel, 1, "%"), figure("user", user, 1, "%"))
 	j.Ours = fmt.Sprintf("%s %% kernel, %s %% user", report.Said(kernel, 1), report.Said(user, 1))
 	j.Rests = fmt.Sprintf("%s at %g starts a second, %d profiled blocks", workloadOf(c), rate(c), kernel.N)
@@ -310,8 +310,8 @@ func judgeGroups(r reading) (claim.Judgement, bool) {
 		}
 		return f.Value
 	}
-	memory, heap, both := r.value(c, memoryShare), r.value(c, heapShare), r.value(c, bothShare)
-	unassigned := r.value(c, unassignedShare)
+	memory, heap, both := r.Value(c, memoryShare), r.Value(c, heapShare), r.Value(c, bothShare)
+	unassigned := r.Value(c, unassignedShare)
 	if !known(both) {
 		j.Verdict, j.Rests = claim.Inconclusive, "too few profiled blocks for an interval"
 		return j, true

@@ -57,7 +57,7 @@ func Profiles(run record.Run, attachments Attachments) ([]Profile, error) {
 // merged joins the profiles of a condition's trials; nil where there is none.
 func (r reading) merged(c record.Condition, name string, attachments Attachments) (*profile.Profile, error) {
 	var parts []*profile.Profile
-	for _, t := range r.trials(c) {
+	for _, t := range r.Trials(c) {
 		if !slices.ContainsFunc(t.Attachments, func(a record.Attachment) bool { return a.Name == name }) {
 			continue
 		}

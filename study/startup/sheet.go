@@ -80,9 +80,9 @@ func (p *page) answer() string {
 			}
 		}
 		if top, ok := p.top(workload, on); ok {
-			parts = append(parts, fmt.Sprintf("answers a start in %s ms at %g/s", report.Said(p.value(top, answer+"-mean"), perMilli), rate(top)))
+			parts = append(parts, fmt.Sprintf("answers a start in %s ms at %g/s", report.Said(p.Value(top, answer+"-mean"), perMilli), rate(top)))
 		} else if s, ok := p.one(workload, on); ok {
-			parts = append(parts, fmt.Sprintf("answers a single start in %s ms", report.Said(p.value(s, answer+"-mean"), perMilli)))
+			parts = append(parts, fmt.Sprintf("answers a single start in %s ms", report.Said(p.Value(s, answer+"-mean"), perMilli)))
 		} else if len(p.reading.ramps(workload, on)) > 0 {
 			parts = append(parts, "keeps up with none of the rates")
 		}
@@ -99,7 +99,7 @@ func (p *page) answer() string {
 // top is the ramp at the highest rate that is kept up with.
 func (p *page) top(workload, on string) (top record.Condition, ok bool) {
 	for _, c := range p.reading.ramps(workload, on) {
-		if v := p.value(c, answer+"-mean"); v.Value == v.Value && !p.past(c) && !p.failing(c) {
+		if v := p.Value(c, answer+"-mean"); v.Value == v.Value && !p.past(c) && !p.failing(c) {
 			top, ok = c, true
 		}
 	}
@@ -118,7 +118,7 @@ func (p *page) one(workload, on string) (record.Condition, bool) {
 
 func (p *page) facts() []string {
 	blocks, tainted, repeated, failures := 0, 0, 0, 0
-	for i, g := range p.analysis.Groups {
+	for i, g := range p.Report.Groups {
 		if i == 0 || g.Blocks < blocks {
 			blocks = g.Blocks
 		}
@@ -127,41 +127,41 @@ func (p *page) facts() []string {
 		failures += g.Failed
 	}
 	more := ""
-	if slices.ContainsFunc(p.analysis.Groups, func(g overhead.Group) bool { return g.Blocks > blocks }) {
+	if slices.ContainsFunc(p.Report.Groups, func(g overhead.Group) bool { return g.Blocks > blocks }) {
 		more = " or more"
 	}
 	var versions []string
-	for _, c := range p.conditions {
+	for _, c := range p.Run.Conditions {
 		if v := c.Platform + " " + c.Version; c.Version != "" && !slices.Contains(versions, v) {
 			versions = append(versions, v)
 		}
 	}
 	facts := []string{
 		"workload: " + strings.Join(p.workloads(), ", "),
-		fmt.Sprintf("blocks: %d%s, %d repeated for taint, %d still tainted, %d trials failed; seed %d", blocks, more, repeated, tainted, failures, p.run.Seed),
+		fmt.Sprintf("blocks: %d%s, %d repeated for taint, %d still tainted, %d trials failed; seed %d", blocks, more, repeated, tainted, failures, p.Run.Seed),
 		"platforms: " + strings.Join(versions, "; "),
-		report.HostFact(p.run.Host),
+		report.HostFact(p.Run.Host),
 	}
-	if !p.run.Finished.IsZero() {
-		facts = append(facts, fmt.Sprintf("time: %v, from %s, run %s", p.run.Finished.Sub(p.run.Started).Round(time.Second), p.run.Started.UTC().Format("2006-01-02 15:04 UTC"), p.run.ID))
+	if !p.Run.Finished.IsZero() {
+		facts = append(facts, fmt.Sprintf("time: %v, from %s, run %s", p.Run.Finished.Sub(p.Run.Started).Round(time.Second), p.Run.Started.UTC().Format("2006-01-02 15:04 UTC"), p.Run.ID))
 	}
 	return facts
 }
 
 func (p *page) banners() []string {
 	var banners []string
-	if p.run.Status == record.Interrupted {
-		banners = append(banners, "interrupted: "+p.run.Reason)
+	if p.Run.Status == record.Interrupted {
+		banners = append(banners, "interrupted: "+p.Run.Reason)
 	}
-	for _, n := range p.run.Plan.Notes {
+	for _, n := range p.Run.Plan.Notes {
 		banners = append(banners, "note: "+n)
 	}
-	for _, c := range p.conditions {
+	for _, c := range p.Run.Conditions {
 		if c.NotRepresentative != "" {
 			banners = append(banners, c.Label+" is not representative: "+c.NotRepresentative)
 		}
 	}
-	for _, g := range p.analysis.Groups {
+	for _, g := range p.Report.Groups {
 		for _, w := range g.Warnings {
 			// A trial of the warm-up is shorter here, and so is no measure of warmth.
 			if strings.HasPrefix(w, "warm-up:") {
@@ -192,7 +192,7 @@ func (p *page) knees() []report.Part {
 			at.Text = "more than " + at.Text
 		}
 		against := report.Cell{Text: "baseline", Tone: report.Faint}
-		if row := p.rows[c.ID][kneeRate]; !row.Baseline {
+		if row := p.Row(c, kneeRate); !row.Baseline {
 			against = report.Estimated(row.Ratio, 1)
 			against.Text += " times"
 		}
@@ -235,12 +235,12 @@ func (p *page) rampTables(w string) []report.Part {
 		}
 		for _, on := range p.platforms() {
 			for _, c := range p.reading.ramps(w, on) {
-				if v := p.value(c, l.name+"-mean"); v.Value != v.Value {
+				if v := p.Value(c, l.name+"-mean"); v.Value != v.Value {
 					continue
 				}
 				row := []report.Cell{{Text: on}, p.rateCell(c)}
 				for _, of := range []string{"-mean", "-p50", "-p95", "-p99"} {
-					cell := report.Estimated(p.value(c, l.name+of), perMilli)
+					cell := report.Estimated(p.Value(c, l.name+of), perMilli)
 					if p.past(c) {
 						cell.Tone = report.Faint
 					}
@@ -252,7 +252,7 @@ func (p *page) rampTables(w string) []report.Part {
 				}
 				row = append(row, most)
 				if l.name == answer {
-					row = append(row, p.failures(c), report.Measured(p.value(c, inFlight).Value), p.keptUp(c))
+					row = append(row, p.failures(c), report.Measured(p.Value(c, inFlight).Value), p.keptUp(c))
 				}
 				t.Rows = append(t.Rows, row)
 			}
@@ -276,7 +276,7 @@ func (p *page) rateCell(c record.Condition) report.Cell {
 // largest is the largest of a metric's samples over a condition's trials.
 func (p *page) largest(c record.Condition, metric string) float64 {
 	most := math.NaN()
-	for _, t := range p.trials(c) {
+	for _, t := range p.Trials(c) {
 		for _, s := range t.Samples {
 			if s.Metric == metric && !(s.Value <= most) {
 				most = s.Value
@@ -289,7 +289,7 @@ func (p *page) largest(c record.Condition, metric string) float64 {
 // failures is the number of failed starts of all trials of a condition.
 func (p *page) failures(c record.Condition) report.Cell {
 	n, of := 0.0, 0
-	for _, t := range p.trials(c) {
+	for _, t := range p.Trials(c) {
 		for _, s := range t.Samples {
 			if s.Metric == failed {
 				n += s.Value
@@ -306,7 +306,7 @@ func (p *page) failures(c record.Condition) report.Cell {
 }
 
 func (p *page) keptUp(c record.Condition) report.Cell {
-	g := p.value(c, growth)
+	g := p.Value(c, growth)
 	switch {
 	case g.Value != g.Value && !p.past(c):
 		return report.Absent()
@@ -344,7 +344,7 @@ func (p *page) rampCharts(w string) []report.Part {
 				to *report.Series
 				of string
 			}{{&p50, answer + "-p50"}, {&p95, answer + "-p95"}} {
-				if v := p.value(c, line.of); v.Value == v.Value {
+				if v := p.Value(c, line.of); v.Value == v.Value {
 					line.to.Points = append(line.to.Points, point(rate(c), v, perMilli, p.past(c)))
 				}
 			}
@@ -388,7 +388,7 @@ func point(x float64, e stats.Estimate, scale float64, past bool) report.Point {
 
 // backlogLine is the backlog over time of a condition's last trial.
 func (p *page) backlogLine(c record.Condition) (report.Series, bool) {
-	trials := p.trials(c)
+	trials := p.Trials(c)
 	line := report.Series{Name: c.Platform, Group: c.Platform}
 	if len(trials) == 0 {
 		return line, false
@@ -432,12 +432,12 @@ func (p *page) applications() []report.Part {
 			}
 			c := ramps[len(ramps)-1]
 			size, layers := math.NaN(), math.NaN()
-			for _, trial := range p.trials(c) {
+			for _, trial := range p.Trials(c) {
 				size, layers = trial.Covariates["image_bytes"]/(1<<20), trial.Covariates["image_layers"]
 			}
 			row := []report.Cell{{Text: w}, report.Measured(size), {Text: fmt.Sprintf("%g", layers)}, p.rateCell(c)}
 			for _, l := range latencies {
-				cell := report.Estimated(p.value(c, l.name+"-mean"), perMilli)
+				cell := report.Estimated(p.Value(c, l.name+"-mean"), perMilli)
 				if p.past(c) {
 					cell.Tone = report.Faint
 				}
@@ -461,17 +461,17 @@ func (p *page) singles() []report.Part {
 			{Head: "first instruction", Number: true}, {Head: "ready", Number: true}, {Head: "cold / warm", Number: true}},
 	}
 	for _, c := range p.of(kindSingle) {
-		v := p.value(c, answer+"-mean")
+		v := p.Value(c, answer+"-mean")
 		if v.Value != v.Value {
 			continue
 		}
 		row := []report.Cell{{Text: workloadOf(c)}, {Text: c.Platform}, {Text: c.Factors[factorCache]}}
 		for _, l := range latencies {
-			row = append(row, report.Estimated(p.value(c, l.name+"-mean"), perMilli))
+			row = append(row, report.Estimated(p.Value(c, l.name+"-mean"), perMilli))
 		}
 		against := report.Absent()
 		if c.Factors[factorCache] == "cold" {
-			against = report.Estimated(p.rows[c.ID][answer+"-mean"].Ratio, 1)
+			against = report.Estimated(p.Row(c, answer+"-mean").Ratio, 1)
 		}
 		t.Rows = append(t.Rows, append(row, against))
 	}

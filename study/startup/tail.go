@@ -1,7 +1,9 @@
 package startup
 
 import (
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -19,7 +21,7 @@ import (
 func (r reading) tailGrowth(low, high record.Condition, quantile float64) stats.Estimate {
 	a, b := r.histograms(low, answer), r.histograms(high, answer)
 	var growth []float64
-	for _, block := range sortedKeys(a) {
+	for _, block := range slices.Sorted(maps.Keys(a)) {
 		if b[block] == nil {
 			continue
 		}
@@ -29,7 +31,7 @@ func (r reading) tailGrowth(low, high record.Condition, quantile float64) stats.
 		}
 		growth = append(growth, math.Exp(tail(b[block])-tail(a[block])))
 	}
-	return stats.GeometricMean(growth, r.analysis.Level, r.run.Seed)
+	return stats.GeometricMean(growth, r.Report.Level, r.Run.Seed)
 }
 
 // logQuantileOf is the expected logarithm of a quantile of n values that are
@@ -61,7 +63,7 @@ func logChoose(n, k int) float64 {
 // histograms gives a condition's, by block, its executions together.
 func (r reading) histograms(c record.Condition, name string) map[int]*hdrhistogram.Histogram {
 	of := map[int]*hdrhistogram.Histogram{}
-	for _, t := range r.trials(c) {
+	for _, t := range r.Trials(c) {
 		encoded, ok := t.Histograms[name]
 		if !ok || len(t.Taint) > 0 && !r.allTainted(c) {
 			continue
@@ -81,7 +83,7 @@ func (r reading) histograms(c record.Condition, name string) map[int]*hdrhistogr
 
 // allTainted says that nothing of a condition was measured undisturbed.
 func (r reading) allTainted(c record.Condition) bool {
-	for _, t := range r.trials(c) {
+	for _, t := range r.Trials(c) {
 		if len(t.Taint) == 0 {
 			return false
 		}

@@ -16,7 +16,7 @@ func (p *page) weight() report.Weight {
 	var w report.Weight
 	var latest *report.WeightItem
 	for _, c := range p.of(kindRamp) {
-		if e := p.value(c, late+"-p99"); e.Value == e.Value && (latest == nil || e.Value > latest.Estimate.Value) {
+		if e := p.Value(c, late+"-p99"); e.Value == e.Value && (latest == nil || e.Value > latest.Estimate.Value) {
 			latest = &report.WeightItem{What: fmt.Sprintf("generator's own lateness to the call of the platform's client, p99, at its worst (%s on %s at %g/s)", workloadOf(c), c.Platform, rate(c)), Unit: "us", Estimate: e}
 		}
 	}
@@ -24,7 +24,7 @@ func (p *page) weight() report.Weight {
 		w = append(w, *latest)
 	}
 	for _, c := range p.of(kindBurst) {
-		row := p.rows[c.ID][throughput]
+		row := p.Row(c, throughput)
 		if row.Baseline || row.Ratio.N == 0 {
 			continue
 		}
@@ -38,7 +38,7 @@ func (p *page) weight() report.Weight {
 			if lost, n := p.sum(c, lostSamples); n > 0 {
 				w = append(w, report.WeightItem{
 					What: fmt.Sprintf("%s on %s: records lost", c.Factors[factorKind], c.Platform), Unit: "records",
-					Estimate: counted(lost, n, p.analysis.Level),
+					Estimate: counted(lost, n, p.Report.Level),
 				})
 			}
 		}
@@ -49,24 +49,24 @@ func (p *page) weight() report.Weight {
 		{"throttled_samples", "times that the kernel withheld samples", "times"},
 	} {
 		sum, n := 0.0, 0
-		for _, t := range p.run.Trials {
+		for _, t := range p.Run.Trials {
 			if v, ok := t.Covariates[of.covariate]; ok && t.Block > 0 && t.Error == "" {
 				sum += v
 				n++
 			}
 		}
 		if n > 0 {
-			w = append(w, report.WeightItem{What: of.what, Unit: of.unit, Estimate: counted(sum, n, p.analysis.Level)})
+			w = append(w, report.WeightItem{What: of.what, Unit: of.unit, Estimate: counted(sum, n, p.Report.Level)})
 		}
 	}
 	var own []float64
-	for _, t := range p.run.Trials {
+	for _, t := range p.Run.Trials {
 		if v, ok := t.Covariates["tare_cpu_share"]; ok && t.Block > 0 && t.Error == "" {
 			own = append(own, 100*v)
 		}
 	}
 	if len(own) > 0 {
-		w = append(w, report.WeightItem{What: "tare itself, while a trial ran, used of one CPU", Unit: "%", Estimate: stats.Mean(own, p.analysis.Level, p.run.Seed)})
+		w = append(w, report.WeightItem{What: "tare itself, while a trial ran, used of one CPU", Unit: "%", Estimate: stats.Mean(own, p.Report.Level, p.Run.Seed)})
 	}
 	return w
 }
@@ -78,7 +78,7 @@ func counted(value float64, n int, level float64) stats.Estimate {
 
 // sum adds a metric's samples over a condition's trials; n is how many there are.
 func (p *page) sum(c record.Condition, metric string) (sum float64, n int) {
-	for _, t := range p.trials(c) {
+	for _, t := range p.Trials(c) {
 		for _, s := range t.Samples {
 			if s.Metric == metric {
 				sum += s.Value

@@ -36,20 +36,20 @@ func (p *page) timelines() []report.Part {
 	for _, c := range conditions {
 		phaseBar, causeBar := report.Bar{Label: p.where(c)}, report.Bar{Label: p.where(c)}
 		for _, name := range phases {
-			whole := p.value(c, ofPhase+string(name))
+			whole := p.Value(c, ofPhase+string(name))
 			if !(whole.Value > 0) {
 				continue
 			}
 			table.Rows = append(table.Rows, []report.Cell{
 				{Text: workloadOf(c)}, {Text: c.Platform}, {Text: string(name)}, report.Estimated(whole, perMilli),
-				report.Measured(p.value(c, ofPhase+string(name)+onCPU).Value * perMilli),
-				report.Measured(p.value(c, ofPhase+string(name)+forCPU).Value * perMilli),
-				report.Measured(p.value(c, ofPhase+string(name)+isBlocked).Value * perMilli),
+				report.Measured(p.Value(c, ofPhase+string(name)+onCPU).Value * perMilli),
+				report.Measured(p.Value(c, ofPhase+string(name)+forCPU).Value * perMilli),
+				report.Measured(p.Value(c, ofPhase+string(name)+isBlocked).Value * perMilli),
 			})
 			phaseBar.Segments = append(phaseBar.Segments, segment(string(name), whole, perMilli))
 		}
 		for _, cause := range causes {
-			if e := p.value(c, ofCause+string(cause)); e.Value > 0 {
+			if e := p.Value(c, ofCause+string(cause)); e.Value > 0 {
 				causeBar.Segments = append(causeBar.Segments, segment(string(cause), e, perMilli))
 			}
 		}
@@ -77,7 +77,7 @@ func (p *page) where(c record.Condition) string {
 func (p *page) measured(kind, metric string) []record.Condition {
 	var of []record.Condition
 	for _, c := range p.of(kind) {
-		if v := p.value(c, metric); v.Value == v.Value {
+		if v := p.Value(c, metric); v.Value == v.Value {
 			of = append(of, c)
 		}
 	}
@@ -94,7 +94,7 @@ func segment(name string, e stats.Estimate, scale float64) report.Segment {
 
 // timeline is one start: that of middle length of the last block.
 func (p *page) timeline(c record.Condition) (report.Timeline, bool) {
-	trials := p.trials(c)
+	trials := p.Trials(c)
 	if len(trials) == 0 {
 		return report.Timeline{}, false
 	}
@@ -164,18 +164,18 @@ func (p *page) breakdowns() []report.Part {
 	for _, c := range conditions {
 		parts := report.Bar{Label: p.where(c)}
 		for _, name := range components {
-			if e := p.value(c, ofComponent+string(name)); e.Value > 0 {
+			if e := p.Value(c, ofComponent+string(name)); e.Value > 0 {
 				parts.Segments = append(parts.Segments, segment(string(name), e, perMilli))
 			}
 		}
 		component.Rows = append(component.Rows, parts)
 		function.Rows = append(function.Rows, p.groups(c))
 		side.Rows = append(side.Rows, report.Bar{Label: p.where(c), Segments: []report.Segment{
-			segment("kernel", p.value(c, kernelShare), 1), segment("user", p.value(c, userShare), 1),
+			segment("kernel", p.Value(c, kernelShare), 1), segment("user", p.Value(c, userShare), 1),
 		}})
-		row := []report.Cell{{Text: workloadOf(c)}, {Text: c.Platform}, report.Estimated(p.value(c, cpuPerStart), perMilli)}
+		row := []report.Cell{{Text: workloadOf(c)}, {Text: c.Platform}, report.Estimated(p.Value(c, cpuPerStart), perMilli)}
 		for _, share := range []string{kernelShare, memoryShare, heapShare, bothShare, unassignedShare} {
-			row = append(row, report.Estimated(p.value(c, share), 1))
+			row = append(row, report.Estimated(p.Value(c, share), 1))
 		}
 		table.Rows = append(table.Rows, row)
 	}
@@ -202,7 +202,7 @@ func (p *page) breakdowns() []report.Part {
 func (p *page) groups(c record.Condition) report.Bar {
 	bar := report.Bar{Label: p.where(c)}
 	for _, g := range breakdown.Groups {
-		e := p.value(c, ofGroup+string(g))
+		e := p.Value(c, ofGroup+string(g))
 		if !(e.Value > 0) {
 			continue
 		}
@@ -229,18 +229,18 @@ func (p *page) waits() []report.Part {
 	function := report.Bars{Title: "Blocked time by what it was for, " + at, Unit: "%"}
 	for _, c := range conditions {
 		bar := report.Bar{Label: p.where(c)}
-		if e := p.value(c, forCPUPerStart); e.Value > 0 {
+		if e := p.Value(c, forCPUPerStart); e.Value > 0 {
 			bar.Segments = append(bar.Segments, segment("a CPU", e, perMilli))
 		}
 		for _, cause := range causes {
-			if e := p.value(c, ofCause+string(cause)); e.Value > 0 {
+			if e := p.Value(c, ofCause+string(cause)); e.Value > 0 {
 				bar.Segments = append(bar.Segments, segment(string(cause), e, perMilli))
 			}
 		}
 		bars.Rows = append(bars.Rows, bar)
 		parts := report.Bar{Label: p.where(c)}
 		for _, name := range components {
-			if e := p.value(c, ofComponent+string(name)); e.Value > 0 {
+			if e := p.Value(c, ofComponent+string(name)); e.Value > 0 {
 				parts.Segments = append(parts.Segments, segment(string(name), e, perMilli))
 			}
 		}
