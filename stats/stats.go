@@ -23,3 +23,9 @@ type Estimate struct {
 	Method   string   // one of the Method constants: "t", "BCa", "jackknife-t"
 	Warnings []string // "need at least 3 blocks for an interval, have 2"
 }
+
+// Known tells whether it has a value and an interval: both are not a number
+// where there was too little to make them.
+func (e Estimate) Known() bool {
+	return e.Value == e.Value && e.Interval.Low == e.Interval.Low && e.Interval.High == e.Interval.High
+}

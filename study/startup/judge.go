@@ -8,7 +8,6 @@ import (
 	"tare/claim"
 	"tare/record"
 	"tare/report"
-	"tare/stats"
 )
 
 // judged is the platform on which S1's claims are made.
@@ -25,38 +24,6 @@ func Judge(run record.Run) []claim.Judgement {
 		}
 	}
 	return all
-}
-
-// limit is a threshold of a claim.
-func limit(id, name string) float64 {
-	c, err := claim.Lookup(id)
-	if err != nil {
-		panic(err) // the registry is part of the program
-	}
-	f, ok := c.Limit(name)
-	if !ok {
-		panic("claim " + id + " has no limit " + name)
-	}
-	return f.Value
-}
-
-// figure is an estimate of ours as a figure.
-func figure(name string, e stats.Estimate, scale float64, unit string) claim.Figure {
-	f := claim.Figure{Name: name, Value: e.Value * scale, Unit: unit, N: e.N}
-	if e.N >= 2 && e.Interval.Low == e.Interval.Low && e.Interval.High == e.Interval.High {
-		f.Low, f.High = e.Interval.Low*scale, e.Interval.High*scale
-	}
-	return f
-}
-
-// figures are those of ours that were measured.
-func figures(all ...claim.Figure) []claim.Figure {
-	return slices.DeleteFunc(all, func(f claim.Figure) bool { return f.Value != f.Value })
-}
-
-// known tells whether an estimate was made, and has an interval to judge by.
-func known(e stats.Estimate) bool {
-	return e.Value == e.Value && e.Interval.Low == e.Interval.Low && e.Interval.High == e.Interval.High
 }
 
 const (
@@ -83,9 +50,9 @@ func judgeRates(r reading) (claim.Judgement, bool) {
 		mean := r.Value(c, answer+"-mean")
 		at := fmt.Sprintf(", %g a second", rate(c))
 		if mean.Value == mean.Value {
-			j.Figures = append(j.Figures, figures(
-				figure("mean"+at, mean, perSecond, "s"),
-				figure("p95"+at, r.Value(c, answer+"-p95"), perSecond, "s"))...)
+			j.Figures = append(j.Figures, claim.Measured(
+				claim.Ours("mean"+at, mean, perSecond, "s"),
+				claim.Ours("p95"+at, r.Value(c, answer+"-p95"), perSecond, "s"))...)
 		}
 	}
 	// Up to the first rate that is not kept up with, or at which starts failed.
@@ -122,13 +89,13 @@ func judgeRates(r reading) (claim.Judgement, bool) {
 	meanLow, meanHigh := r.PerBlock(low, answer+"-mean"), r.PerBlock(high, answer+"-mean")
 	mean := r.Ratio(meanLow, meanHigh)
 	tail := r.tailGrowth(low, high, 0.95)
-	if !known(mean) || !known(tail) {
+	if !mean.Known() || !tail.Known() {
 		j.Verdict = claim.Inconclusive
 		j.Rests = fmt.Sprintf("%d blocks are too few for an interval", mean.N)
 		return j, true
 	}
-	none, span := limit(id, "no growth"), rate(high)/rate(low)
-	j.Figures = append(j.Figures, figure("growth of the mean", mean, 1, "times"), figure("growth of the p95 over that of the mean", tail, 1, "times"))
+	none, span := claim.Threshold(id, "no growth"), rate(high)/rate(low)
+	j.Figures = append(j.Figures, claim.Ours("growth of the mean", mean, 1, "times"), claim.Ours("growth of the p95 over that of the mean", tail, 1, "times"))
 	j.Rests = fmt.Sprintf("%s from %g to %g a second, %d blocks: the mean grows %s times, the p95 %s times as much as the mean", workload,
 		rate(low), rate(high), mean.N, report.Said(mean, 1), report.Said(tail, 1))
 	switch {
@@ -161,7 +128,7 @@ func judgeApplications(r reading) (claim.Judgement, bool) {
 		}
 		applications++
 		for _, c := range ramps {
-			if r.past(c) || r.failing(c) || !known(r.Value(c, answer+"-mean")) {
+			if r.past(c) || r.failing(c) || !r.Value(c, answer+"-mean").Known() {
 				continue
 			}
 			if byRate[rate(c)] == nil {
@@ -200,7 +167,7 @@ func judgeApplications(r reading) (claim.Judgement, bool) {
 			medians[block] = (values[(applications-1)/2] + values[applications/2]) / 2
 		}
 	}
-	alike := limit(id, "alike") / 100
+	alike := claim.Threshold(id, "alike") / 100
 	verdict := claim.Confirmed
 	var told, outside []string
 	for _, w := range r.workloads() {
@@ -209,11 +176,11 @@ func judgeApplications(r reading) (claim.Judgement, bool) {
 			continue
 		}
 		ratio := r.Ratio(medians, of)
-		if !known(ratio) {
+		if !ratio.Known() {
 			j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("%d blocks are too few for an interval", ratio.N)
 			return j, true
 		}
-		j.Figures = append(j.Figures, figure(w+" against the median", ratio, 1, "times"))
+		j.Figures = append(j.Figures, claim.Ours(w+" against the median", ratio, 1, "times"))
 		told = append(told, fmt.Sprintf("%s %s", w, report.Said(ratio, 1)))
 		within := ratio.Interval.Low >= 1-alike && ratio.Interval.High <= 1+alike
 		above, below := ratio.Interval.Low > 1+alike, ratio.Interval.High < 1-alike
@@ -271,15 +238,15 @@ func judgeKernel(r reading) (claim.Judgement, bool) {
 		return j, false
 	}
 	kernel := r.Value(c, kernelShare)
-	if !known(kernel) {
+	if !kernel.Known() {
 		j.Verdict, j.Rests = claim.Inconclusive, "too few profiled blocks for an interval"
 		return j, true
 	}
 	user := r.Value(c, userShare)
-	j.Figures = figures(figure("kernel", kernel, 1, "%"), figure("user", user, 1, "%"))
+	j.Figures = claim.Measured(claim.Ours("kernel", kernel, 1, "%"), claim.Ours("user", user, 1, "%"))
 	j.Ours = fmt.Sprintf("%s %% kernel, %s %% user", report.Said(kernel, 1), report.Said(user, 1))
 	j.Rests = fmt.Sprintf("%s at %g starts a second, %d profiled blocks", workloadOf(c), rate(c), kernel.N)
-	half := limit(id, "half")
+	half := claim.Threshold(id, "half")
 	switch {
 	case kernel.Interval.Low > half:
 		j.Verdict = claim.Confirmed
@@ -312,25 +279,25 @@ func judgeGroups(r reading) (claim.Judgement, bool) {
 	}
 	memory, heap, both := r.Value(c, memoryShare), r.Value(c, heapShare), r.Value(c, bothShare)
 	unassigned := r.Value(c, unassignedShare)
-	if !known(both) {
+	if !both.Known() {
 		j.Verdict, j.Rests = claim.Inconclusive, "too few profiled blocks for an interval"
 		return j, true
 	}
-	j.Figures = figures(
-		figure("kernel memory and process start", memory, 1, "%"),
-		figure("Go allocation and collection", heap, 1, "%"),
-		figure("both groups", both, 1, "%"),
-		figure("unassigned", unassigned, 1, "%"),
+	j.Figures = claim.Measured(
+		claim.Ours("kernel memory and process start", memory, 1, "%"),
+		claim.Ours("Go allocation and collection", heap, 1, "%"),
+		claim.Ours("both groups", both, 1, "%"),
+		claim.Ours("unassigned", unassigned, 1, "%"),
 	)
 	j.Ours = fmt.Sprintf("%s %% memory and process start in the kernel, %s %% Go allocation and collection, together %s %%",
 		report.Said(memory, 1), report.Said(heap, 1), report.Said(both, 1))
 	j.Rests = fmt.Sprintf("%s at %g starts a second, %d profiled blocks; %.1f %% of samples in no group", workloadOf(c), rate(c), both.N, unassigned.Value)
-	distance, centre := limit(id, "distance"), of("both groups")
+	distance, centre := claim.Threshold(id, "distance"), of("both groups")
 	within := both.Interval.Low >= centre-distance && both.Interval.High <= centre+distance
 	outside := both.Interval.High < centre-distance || both.Interval.Low > centre+distance
 	halves := memory.Value >= of("kernel memory and process start")/2 && heap.Value >= of("Go allocation and collection")/2
 	switch {
-	case unassigned.Value > limit(id, "unassigned"):
+	case unassigned.Value > claim.Threshold(id, "unassigned"):
 		j.Verdict = claim.Inconclusive
 	case outside:
 		j.Verdict = claim.Refuted

@@ -354,7 +354,7 @@ func (p *page) rampCharts(w string) []report.Part {
 		}
 		if knee, beyond := p.reading.knee(w, on); knee.Value == knee.Value && !beyond {
 			m := report.Mark{X: knee.Value, Label: on + " knee", Group: on}
-			if known(knee) {
+			if knee.Known() {
 				m.Low, m.High = knee.Interval.Low, knee.Interval.High
 			}
 			latency.Marks = append(latency.Marks, m)
@@ -380,7 +380,7 @@ func (p *page) rampCharts(w string) []report.Part {
 
 func point(x float64, e stats.Estimate, scale float64, past bool) report.Point {
 	p := report.Point{X: x, Y: e.Value * scale, Past: past}
-	if known(e) {
+	if e.Known() {
 		p.Low, p.High = e.Interval.Low*scale, e.Interval.High*scale
 	}
 	return p

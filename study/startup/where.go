@@ -86,7 +86,7 @@ func (p *page) measured(kind, metric string) []record.Condition {
 
 func segment(name string, e stats.Estimate, scale float64) report.Segment {
 	s := report.Segment{Name: name, Value: math.Max(e.Value, 0) * scale}
-	if known(e) {
+	if e.Known() {
 		s.Low, s.High = e.Interval.Low*scale, e.Interval.High*scale
 	}
 	return s
