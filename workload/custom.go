@@ -59,6 +59,9 @@ func (c customService) Ready(ctx context.Context, t Trial) error {
 	return ready.await(ctx, t)
 }
 
+// Listens tells that what is waited for stands in the program's output.
+func (c customService) Listens() bool { return c.ready.kind == "output" || c.ready.kind == "log" }
+
 // beside takes relative paths from the file's directory.
 func beside(dir string, s Source) Source {
 	for _, path := range []*string{&s.Archive, &s.Rootfs} {

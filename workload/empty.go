@@ -14,16 +14,16 @@ func (empty) Summary() string { return "a program that does nothing: the floor o
 func (empty) Source() Source  { return Source{Recipe: "empty"} }
 
 func (empty) Params() []Param {
-	return []Param{{"until", "signal", "signal: it waits until it is stopped; exit: it ends at once, to be weighed from launch to end"}}
+	return []Param{{"until", untilSignal, "signal: it waits until it is stopped; exit: it ends at once, to be weighed from launch to end"}}
 }
 
 func (empty) Program(p Params) (Program, error) {
-	until, err := p.oneOf("until", "signal", "exit")
+	held, err := p.until()
 	if err != nil {
 		return Program{}, err
 	}
-	program := Program{Args: []string{"/empty"}, MemoryNeed: 1 << 20, Service: until == "signal"}
-	if until == "exit" {
+	program := Program{Args: []string{"/empty"}, MemoryNeed: 1 << 20, Service: held}
+	if !held {
 		program.Args = append(program.Args, "exit")
 	}
 	return program, nil
@@ -32,8 +32,20 @@ func (empty) Program(p Params) (Program, error) {
 func (empty) Metrics(Params) []Metric { return []Metric{wallMetric(true), cpuMetric()} }
 
 func (empty) Drive(ctx context.Context, t Trial) error {
-	if t.Params()["until"] != "exit" {
+	if t.Params()["until"] != untilExit {
 		return fmt.Errorf("empty waits for a signal and serves nothing, so that there is nothing to weigh: use --param until=exit, or `tare startup`")
 	}
 	return FromCommand(nil, Source{}).Drive(ctx, t)
 }
+
+var _ Sustainer = empty{}
+
+// Sustained has it wait, which is all that it does: what is found in it is the
+// floor of every container.
+func (empty) Sustained() (p Params, steady bool) { return Params{"until": untilSignal}, true }
+
+// Ready asks nothing: it is ready once it runs.
+func (empty) Ready(context.Context, Trial) error { return nil }
+
+// Sustain waits.
+func (empty) Sustain(ctx context.Context, t Trial, _ uint64) error { return untilDone(ctx, t) }

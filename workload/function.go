@@ -37,29 +37,46 @@ func (f function) Params() []Param {
 	return []Param{
 		{"data", there, "MiB of input, 1 to " + strconv.Itoa(mostFunctionData) + "; what is above " + there + " is made in /data first, in a time of its own"},
 		{"access", "dense", "dense: all of the input; sparse: the first fifth of each page of 4 KiB"},
+		{"until", untilExit, "exit: it ends with its work; signal: it then holds what it has mapped until it is stopped, to be watched"},
 	}
 }
 
-func (f function) plan(p Params) (mebibytes int64, sparse bool, err error) {
-	if mebibytes, err = p.whole("data", 1, mostFunctionData); err != nil {
-		return 0, false, err
+// functionPlan is what a function's parameters say.
+type functionPlan struct {
+	mebibytes    int64
+	sparse, held bool
+}
+
+func (f function) plan(p Params) (plan functionPlan, err error) {
+	if plan.mebibytes, err = p.whole("data", 1, mostFunctionData); err != nil {
+		return plan, err
 	}
 	access, err := p.oneOf("access", "dense", "sparse")
-	return mebibytes, access == "sparse", err
+	if err != nil {
+		return plan, err
+	}
+	plan.sparse = access == "sparse"
+	plan.held, err = p.until()
+	return plan, err
 }
 
 func (f function) Program(p Params) (Program, error) {
-	mebibytes, sparse, err := f.plan(p)
+	plan, err := f.plan(p)
 	if err != nil {
 		return Program{}, err
 	}
-	touched := float64(mebibytes << 20)
-	if sparse {
+	touched := float64(plan.mebibytes << 20)
+	if plan.sparse {
 		touched /= 5
 	}
+	args := []string{"/usr/bin/" + f.name, "--data", p["data"], "--access", p["access"], "--scratch", "/data/input"}
+	if plan.held {
+		args = append(args, "--hold")
+	}
 	return Program{
-		Args: []string{"/usr/bin/" + f.name, "--data", p["data"], "--access", p["access"], "--scratch", "/data/input", "/input"},
-		Data: []string{"/data"},
+		Args:    append(args, "/input"),
+		Data:    []string{"/data"},
+		Service: plan.held,
 		// The input itself is page cache, which the kernel can take back.
 		MemoryNeed: 4<<20 + int64(touched*f.perByte),
 	}, nil
@@ -72,30 +89,29 @@ func (f function) Metrics(p Params) []Metric {
 		{Name: "wall", Unit: "s", Better: Lower, Doc: "from the request to launch to the end, what the platform took included"},
 		{Name: "cpu", Unit: "s", Better: Lower, Doc: "user and system time of the function"},
 	}
-	if mebibytes, _, err := f.plan(p); err == nil && mebibytes > image.FunctionInput {
+	if plan, err := f.plan(p); err == nil && plan.mebibytes > image.FunctionInput {
 		metrics = append(metrics, Metric{Name: "making", Unit: "s", Better: Lower, Doc: "of an input larger than the image's, before the work"})
 	}
 	return metrics
 }
 
 func (f function) Drive(ctx context.Context, t Trial) error {
-	mebibytes, sparse, err := f.plan(t.Params())
+	plan, err := f.plan(t.Params())
 	if err != nil {
 		return err
+	}
+	if plan.held {
+		return unweighable(f.name)
 	}
 	exit, err := finish(ctx, t)
 	if err != nil {
 		return err
 	}
 	stdout, _ := t.Output()
-	o, err := parseFunction(stdout)
-	if err != nil {
-		return fmt.Errorf("output of %s: %w", f.name, err)
-	}
 	// Worked out after the program's end, so that it disturbs nothing.
-	want := f.finds(int(mebibytes<<20/functionPage), sparse)
-	if got := (found{o.Records, o.Results, o.Checksum}); got != want {
-		return fmt.Errorf("%s found %v where %v is right: not valid", f.name, got, want)
+	o, err := f.check(stdout, plan)
+	if err != nil {
+		return err
 	}
 	t.Record("elapsed", o.Seconds)
 	t.Record("rate", float64(o.Touched)/o.Seconds)
@@ -103,11 +119,49 @@ func (f function) Drive(ctx context.Context, t Trial) error {
 	if exit.CPU >= 0 {
 		t.Record("cpu", exit.CPU.Seconds())
 	}
-	if mebibytes > image.FunctionInput {
+	if plan.mebibytes > image.FunctionInput {
 		t.Record("making", o.Generated)
 	}
 	return nil
 }
+
+// check reads what a function printed, and holds it to the reference.
+func (f function) check(output []byte, plan functionPlan) (functionOutcome, error) {
+	o, err := parseFunction(output)
+	if err != nil {
+		return o, fmt.Errorf("output of %s: %w", f.name, err)
+	}
+	want := f.finds(int(plan.mebibytes<<20/functionPage), plan.sparse)
+	if got := (found{o.Records, o.Results, o.Checksum}); got != want {
+		return o, fmt.Errorf("%s found %v where %v is right: not valid", f.name, got, want)
+	}
+	return o, nil
+}
+
+var _ Sustainer = function{}
+
+// Sustained has the function hold what it has mapped: it has one input and no
+// steady state.
+func (f function) Sustained() (p Params, steady bool) { return Params{"until": untilSignal}, false }
+
+// Listens tells that the function's line is what is waited for.
+func (f function) Listens() bool { return true }
+
+// Ready waits until the work is done and its result right. From then on the
+// function only holds what it has.
+func (f function) Ready(ctx context.Context, t Trial) error {
+	plan, err := f.plan(t.Params())
+	if err != nil {
+		return err
+	}
+	return awaitLine(ctx, t, f.name+" prints what it found", func(line []byte) error {
+		_, err := f.check(line, plan)
+		return err
+	})
+}
+
+// Sustain waits: there is one input, whatever the seed.
+func (f function) Sustain(ctx context.Context, t Trial, _ uint64) error { return untilDone(ctx, t) }
 
 // found is what a function finds in an input.
 type found struct {

@@ -125,14 +125,14 @@ func TestRealEmpty(t *testing.T) {
 	}
 }
 
-// Every shipped service can be asked; no batch program can.
-func TestReadiers(t *testing.T) {
+// Every shipped service can be asked whether it serves; no batch program can.
+func TestServes(t *testing.T) {
 	for _, w := range All() {
 		program, err := w.Program(resolve(t, w))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := w.(Readier); ok != (program.Service && len(program.Ports) > 0) {
+		if _, ok := Serves(w, program); ok != (program.Service && len(program.Ports) > 0) {
 			t.Errorf("%s: can be asked: %v; a service with ports: %v", w.Name(), ok, program.Service)
 		}
 	}

@@ -4,7 +4,7 @@
  * Illinois 2018: the functions of its application set).
  *
  *     NAME generate --data MEBIBYTES [--seed N] FILE
- *     NAME [--data MEBIBYTES] [--access dense|sparse] [--seed N] [--scratch FILE] FILE
+ *     NAME [--data MEBIBYTES] [--access dense|sparse] [--seed N] [--scratch FILE] [--hold] FILE
  *
  * The input is mapped, privately and for reading, so that its pages come by
  * faults on the page cache. Dense access takes all records; sparse access looks
@@ -13,7 +13,8 @@
  * Where FILE is shorter than --data, the whole input is made first, in the
  * scratch file; the time that takes is printed apart and is not the function's.
  *
- * It prints one line of JSON. Exit status: 0, 1 where something failed, 2 for
+ * It prints one line of JSON. Held, it then waits for a signal with all that it
+ * has mapped still mapped, so that its memory can be looked at. Exit status: 0, 1 where something failed, 2 for
  * wrong usage.
  */
 #include "function.h"
@@ -33,7 +34,7 @@
 #define MOST_MEBIBYTES 4095
 
 struct options {
-	bool generate, sparse;
+	bool generate, sparse, hold;
 	size_t bytes; /* 0: as many as the file has */
 	uint64_t seed;
 	const char *scratch, *file;
@@ -43,7 +44,7 @@ static void usage(void)
 {
 	fprintf(stderr,
 		"usage: %s generate --data MEBIBYTES [--seed N] FILE\n"
-		"       %s [--data MEBIBYTES] [--access dense|sparse] [--seed N] [--scratch FILE] FILE\n",
+		"       %s [--data MEBIBYTES] [--access dense|sparse] [--seed N] [--scratch FILE] [--hold] FILE\n",
 		function.name, function.name);
 	exit(2);
 }
@@ -73,6 +74,7 @@ static struct options parse(int argc, char **argv)
 		{ "access", required_argument, NULL, 'a' },
 		{ "seed", required_argument, NULL, 's' },
 		{ "scratch", required_argument, NULL, 't' },
+		{ "hold", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	struct options o = { .seed = 1 };
@@ -98,6 +100,9 @@ static struct options parse(int argc, char **argv)
 			break;
 		case 't':
 			o.scratch = optarg;
+			break;
+		case 'h':
+			o.hold = true;
 			break;
 		default:
 			usage();
@@ -201,5 +206,9 @@ int main(int argc, char **argv)
 	       "\"results\":%zu,\"checksum\":\"%016llx\",\"seconds\":%.9f,\"generated_seconds\":%.9f}\n",
 	       function.name, o.sparse ? "sparse" : "dense", o.bytes, o.bytes / PAGE * part, records,
 	       function.results(), (unsigned long long)function.checksum(), seconds, generated);
-	return fflush(stdout) == 0 ? 0 : 1;
+	if (fflush(stdout) != 0)
+		return 1;
+	while (o.hold)
+		pause();
+	return 0;
 }

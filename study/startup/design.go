@@ -197,7 +197,7 @@ func (o Options) groups(s Subject, platforms []string) (groups []lab.Group, note
 	if err != nil {
 		return nil, nil, &Usage{err.Error()}
 	}
-	_, asked := s.Workload.(workload.Readier)
+	_, asked := workload.Serves(s.Workload, program)
 	if program.Service && !asked && len(program.Ports) > 0 {
 		notes = append(notes, s.Workload.Name()+" declares no check of readiness: only the answer and the first instruction are timed")
 	}

@@ -133,6 +133,10 @@ func (b *fakeBench) Image() image.Image          { return image.Image{Name: "fak
 func (b *fakeBench) Seed() uint64                { return 7 }
 func (b *fakeBench) WarmUp() bool                { return b.warm }
 
+func (b *fakeBench) Generate(context.Context, []string) ([]byte, error) {
+	return nil, errors.New("no load program here")
+}
+
 func (b *fakeBench) Name() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

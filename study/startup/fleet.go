@@ -25,6 +25,7 @@ type container struct {
 	created platform.Created
 	out     output
 	args    []string
+	service workload.Readier // nil where there is nothing to ask
 
 	mu       sync.Mutex
 	instance platform.Instance
@@ -52,18 +53,21 @@ func lay(ctx context.Context, b lab.Bench, w workload.Workload, count int) (*fle
 	if len(f.args) == 0 {
 		return nil, fmt.Errorf("image %s names no command", b.Image().Name)
 	}
-	_, service := w.(workload.Readier)
+	service, serves := workload.Serves(w, program)
 	specs := make([]platform.Spec, count)
 	f.containers = make([]*container, count)
 	for i := range specs {
 		f.containers[i] = &container{args: f.args}
+		if serves {
+			f.containers[i].service = service
+		}
 		specs[i] = platform.Spec{
 			Name: b.Name(), Image: b.Image(), Args: f.args, Env: program.Env, Dir: program.Dir,
 			Setting: c.Setting, Ports: program.Ports, Data: program.Data,
 		}
 		// Only a service that shows by its output that it is ready is listened
 		// to: an attached stream is a connection and two threads of the engine.
-		if r, ok := w.(interface{ Listens() bool }); service && ok && r.Listens() {
+		if l, ok := w.(workload.Listener); serves && ok && l.Listens() {
 			specs[i].Stdout, specs[i].Stderr = &f.containers[i].out, &f.containers[i].out
 		}
 	}

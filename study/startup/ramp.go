@@ -73,7 +73,7 @@ func (r ramp) measure(ctx context.Context, b lab.Bench) (timings []timing, err e
 			return nil, err
 		}
 	}
-	s := starter{bench: b, workload: r.workload, watch: r.watch, answerIn: r.answerIn, readyIn: r.readyIn}
+	s := starter{bench: b, watch: r.watch, answerIn: r.answerIn, readyIn: r.readyIn}
 	timings, origin, err := s.release(ctx, f, load.Moments(r.arrival, r.rate, r.count, b.Seed()))
 	if err != nil {
 		return nil, errors.Join(err, end(time.Time{}, nil))

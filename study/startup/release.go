@@ -35,7 +35,6 @@ type watcher interface {
 // starter starts a fleet's containers and times them.
 type starter struct {
 	bench    lab.Bench
-	workload workload.Workload
 	watch    watcher
 	answerIn time.Duration // bounds of waiting
 	readyIn  time.Duration
@@ -167,8 +166,8 @@ func (s starter) start(ctx context.Context, c *container, watch look, origin tim
 		}
 		seen <- moment.Sub(origin)
 	}()
-	if service, ok := s.workload.(workload.Readier); ok {
-		err = service.Ready(workload.WithReadyLimit(getting, s.readyIn), view{c: c, instance: instance, params: s.bench.Condition().Params})
+	if c.service != nil {
+		err = c.service.Ready(workload.WithReadyLimit(getting, s.readyIn), view{c: c, instance: instance, params: s.bench.Condition().Params})
 		t.Ready = time.Since(origin)
 	}
 	t.First = <-seen

@@ -52,7 +52,7 @@ func (s single) run(ctx context.Context, b lab.Bench) (err error) {
 	if s.trace != nil {
 		trace = s.trace()
 	}
-	starter := starter{bench: b, workload: s.workload, watch: s.watch, answerIn: s.answerIn, readyIn: s.readyIn}
+	starter := starter{bench: b, watch: s.watch, answerIn: s.answerIn, readyIn: s.readyIn}
 	timings := make([]timing, 0, s.count)
 	for _, c := range f.containers {
 		if s.cold {
