@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// maxPatternBody is how much of a body is kept to look for a pattern in it.
-const maxPatternBody = 1 << 20
+// maxKeptBody is how much of a body is kept to be looked at.
+const maxKeptBody = 1 << 20
 
 // HTTP is a request to an HTTP/1.1 service, and what answers it rightly.
 //
@@ -27,7 +27,10 @@ type HTTP struct {
 	Path    string // with query; "/" if empty
 	// Paths, where there are any, are asked for instead of Path: one a request, in
 	// order, again and again, by each connection for itself.
-	Paths  []string
+	Paths []string
+	// Next, where it is set, gives each request in place of Method, Path, Paths and
+	// Body, and what its answer has to be. It is called from several goroutines.
+	Next   func() HTTPRequest
 	Host   string      // header; Address if empty
 	Header http.Header // more headers
 	Body   []byte
@@ -44,19 +47,32 @@ type HTTP struct {
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 }
 
+// HTTPRequest is one of a sequence.
+type HTTPRequest struct {
+	Method string // "GET" if empty
+	Path   string // with query; "/" if empty
+	Body   []byte
+	// Check says what is wrong with the body of an answer whose status is right;
+	// nil looks at no body. It is shown the first MiB, for as long as it runs.
+	Check func(body []byte) error
+}
+
 // Open connects; with NewConnections it only prepares.
 func (h HTTP) Open(ctx context.Context) (Conn, error) {
 	paths := h.Paths
-	if len(paths) == 0 {
+	switch {
+	case h.Next != nil:
+		paths = nil // each is built when it is due
+	case len(paths) == 0:
 		paths = []string{h.Path}
 	}
 	c := &httpConn{want: h}
 	for _, path := range paths {
-		request, raw, err := h.request(path)
+		request, raw, err := h.request(HTTPRequest{h.Method, path, h.Body, nil})
 		if err != nil {
 			return nil, err
 		}
-		c.request, c.raw = request, append(c.raw, raw)
+		c.sequence = append(c.sequence, prepared{request: request, raw: raw})
 	}
 	if h.NewConnections {
 		return c, nil
@@ -64,9 +80,9 @@ func (h HTTP) Open(ctx context.Context) (Conn, error) {
 	return c, c.connect(ctx)
 }
 
-// request builds a request once; every send of it writes the same bytes.
-func (h HTTP) request(path string) (*http.Request, []byte, error) {
-	method := h.Method
+// request builds a request; every send of it writes the same bytes.
+func (h HTTP) request(of HTTPRequest) (*http.Request, []byte, error) {
+	method, path := of.Method, of.Path
 	if method == "" {
 		method = http.MethodGet
 	}
@@ -76,11 +92,11 @@ func (h HTTP) request(path string) (*http.Request, []byte, error) {
 	if !strings.HasPrefix(path, "/") {
 		return nil, nil, fmt.Errorf("http path %q: want one that begins with /", path)
 	}
-	request, err := http.NewRequest(method, "http://"+h.Address+path, bytes.NewReader(h.Body))
+	request, err := http.NewRequest(method, "http://"+h.Address+path, bytes.NewReader(of.Body))
 	if err != nil {
 		return nil, nil, fmt.Errorf("http request: %w", err)
 	}
-	if len(h.Body) == 0 {
+	if len(of.Body) == 0 {
 		request.Body, request.ContentLength = nil, 0
 	}
 	request.Host = h.Host
@@ -97,13 +113,32 @@ func (h HTTP) request(path string) (*http.Request, []byte, error) {
 }
 
 type httpConn struct {
-	want    HTTP
-	request *http.Request // any of them: answers are read by its method
-	raw     [][]byte
-	next    int
+	want     HTTP
+	sequence []prepared
+	next     int
 
 	link   link
 	reader *bufio.Reader
+	body   bytes.Buffer // of the answer, where a check wants it
+}
+
+// prepared is a request with the bytes that are sent for it.
+type prepared struct {
+	request *http.Request // answers are read by its method
+	raw     []byte
+	check   func(body []byte) error
+}
+
+// take gives the next request.
+func (c *httpConn) take() (prepared, error) {
+	if c.want.Next != nil {
+		of := c.want.Next()
+		request, raw, err := c.want.request(of)
+		return prepared{request, raw, of.Check}, err
+	}
+	p := c.sequence[c.next]
+	c.next = (c.next + 1) % len(c.sequence)
+	return p, nil
 }
 
 func (c *httpConn) connect(ctx context.Context) error {
@@ -121,6 +156,10 @@ func (c *httpConn) connect(ctx context.Context) error {
 func (c *httpConn) Close() error { return c.link.close() }
 
 func (c *httpConn) Do(deadline time.Time) (reusable bool, err error) {
+	next, err := c.take()
+	if err != nil {
+		return true, err
+	}
 	if c.want.NewConnections {
 		ctx, cancel := context.WithDeadline(context.Background(), deadline)
 		defer cancel()
@@ -136,12 +175,10 @@ func (c *httpConn) Do(deadline time.Time) (reusable bool, err error) {
 	if err := conn.SetDeadline(deadline); err != nil {
 		return c.want.NewConnections, err
 	}
-	raw := c.raw[c.next]
-	c.next = (c.next + 1) % len(c.raw)
-	_, sendErr := conn.Write(raw)
+	_, sendErr := conn.Write(next.raw)
 	// A service may refuse a request before it has read it all; its answer
 	// tells more than the failed write.
-	persistent, err := c.answer()
+	persistent, err := c.answer(next)
 	if sendErr != nil && err != nil {
 		err = sendErr
 	}
@@ -149,22 +186,28 @@ func (c *httpConn) Do(deadline time.Time) (reusable bool, err error) {
 }
 
 // answer reads one answer and checks it.
-func (c *httpConn) answer() (persistent bool, err error) {
-	response, err := readResponse(c.reader, c.request)
+func (c *httpConn) answer(to prepared) (persistent bool, err error) {
+	response, err := readResponse(c.reader, to.request)
 	if err != nil {
 		return false, err
 	}
 	defer response.Body.Close()
-	var kept bytes.Buffer
+	c.body.Reset()
 	var sink io.Writer = io.Discard
-	if c.want.BodyPattern != nil {
-		sink = &prefixWriter{buffer: &kept, left: maxPatternBody}
+	if c.want.BodyPattern != nil || to.check != nil {
+		sink = &prefixWriter{buffer: &c.body, left: maxKeptBody}
 	}
 	size, err := io.Copy(sink, response.Body)
 	if err != nil {
 		return false, fmt.Errorf("body after %d bytes: %w", size, err)
 	}
-	return !response.Close, c.want.check(response.StatusCode, size, kept.Bytes())
+	err = c.want.check(response.StatusCode, size, c.body.Bytes())
+	if err == nil && to.check != nil {
+		if wrong := to.check(c.body.Bytes()); wrong != nil {
+			err = &Error{Kind: "body", Err: wrong}
+		}
+	}
+	return !response.Close, err
 }
 
 // readResponse reads a final response's head, past the interim ones.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -64,6 +65,38 @@ func once(t *testing.T, target Target) (reusable bool, err error) {
 	}
 	defer conn.Close()
 	return conn.Do(time.Now().Add(time.Minute))
+}
+
+// Requests that are drawn while the load runs are each sent and checked as drawn.
+func TestHTTPDrawsRequests(t *testing.T) {
+	var asked []string
+	target := serveHTTP(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked = append(asked, r.Method+" "+r.RequestURI+" "+string(body))
+		fmt.Fprint(w, "value of ", r.RequestURI)
+	})
+	n := 0
+	target.Next = func() HTTPRequest {
+		n++
+		path := fmt.Sprintf("/%d", n)
+		return HTTPRequest{Method: "PUT", Path: path, Body: []byte("b"), Check: func(body []byte) error {
+			if string(body) != "value of "+path || n == 3 {
+				return fmt.Errorf("%s has %q", path, body)
+			}
+			return nil
+		}}
+	}
+	r, err := Run(t.Context(), target, Options{Connections: 1, Count: 3})
+	if err != nil || r.Requests != 2 || r.Errors["body"] != 1 || !strings.Contains(r.FirstError.Error(), "/3 has") {
+		t.Errorf("%d answered, errors %v (%v), %v", r.Requests, r.Errors, r.FirstError, err)
+	}
+	if got := strings.Join(asked, ","); got != "PUT /1 b,PUT /2 b,PUT /3 b" {
+		t.Errorf("asked for %s", got)
+	}
+	target.Next = func() HTTPRequest { return HTTPRequest{Path: "x"} }
+	if _, err := once(t, target); err == nil {
+		t.Error("a path that does not begin with / passes")
+	}
 }
 
 func TestHTTPSendsWhatWasAsked(t *testing.T) {
@@ -228,13 +261,13 @@ func FuzzHTTPAnswer(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	h := HTTP{Address: "a:1", BodyPattern: regexp.MustCompile("o")}
-	request, _, err := h.request(h.Path)
+	request, _, err := h.request(HTTPRequest{})
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		c := &httpConn{want: h, request: request, reader: bufio.NewReader(bytes.NewReader(answer))}
-		_, err := c.answer()
+		c := &httpConn{want: h, reader: bufio.NewReader(bytes.NewReader(answer))}
+		_, err := c.answer(prepared{request: request})
 		if len(answer) < len("HTTP/1.1 200") && err == nil {
 			t.Errorf("%q passed for an answer", answer)
 		}

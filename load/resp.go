@@ -19,6 +19,10 @@ type RESP struct {
 	Address  string     // host:port
 	Commands [][]string // each a command and its arguments
 	Pipeline int        // commands a request; 0 is 1
+	// Next, where it is set, gives each command in place of Commands, and what its
+	// reply has to be; nil is any that is no error. It is called from several
+	// goroutines.
+	Next func() (command []string, check func(Reply) error)
 
 	// Dial connects; nil is TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
@@ -26,7 +30,7 @@ type RESP struct {
 
 // Open connects.
 func (r RESP) Open(ctx context.Context) (Conn, error) {
-	if len(r.Commands) == 0 {
+	if len(r.Commands) == 0 && r.Next == nil {
 		return nil, errors.New("resp: no commands")
 	}
 	for i, command := range r.Commands {
@@ -47,6 +51,7 @@ type respConn struct {
 	client *RESPClient
 	next   int
 	buffer []byte
+	checks []func(Reply) error // of the commands that were sent last
 }
 
 func (c *respConn) Close() error { return c.client.Close() }
@@ -59,25 +64,58 @@ func (c *respConn) Do(deadline time.Time) (reusable bool, err error) {
 	if err := conn.SetDeadline(deadline); err != nil {
 		return false, err
 	}
-	c.buffer = c.buffer[:0]
+	c.buffer, c.checks = c.buffer[:0], c.checks[:0]
 	for range c.want.Pipeline {
-		c.buffer = AppendCommand(c.buffer, c.want.Commands[c.next]...)
-		c.next = (c.next + 1) % len(c.want.Commands)
+		command, check := c.command()
+		c.buffer, c.checks = AppendCommand(c.buffer, command...), append(c.checks, check)
 	}
 	if _, err := conn.Write(c.buffer); err != nil {
 		return false, err
 	}
 	var refused error
-	for range c.want.Pipeline {
-		text, err := skipReply(c.client.reader)
+	for _, check := range c.checks {
+		wrong, err := c.answer(check)
 		if err != nil {
 			return false, err
 		}
-		if text != "" && refused == nil {
-			refused = replyError(text)
+		if refused == nil {
+			refused = wrong
 		}
 	}
 	return true, refused
+}
+
+// command gives the next command.
+func (c *respConn) command() ([]string, func(Reply) error) {
+	if c.want.Next != nil {
+		return c.want.Next()
+	}
+	command := c.want.Commands[c.next]
+	c.next = (c.next + 1) % len(c.want.Commands)
+	return command, nil
+}
+
+// answer reads a reply; wrong says why it is not the right one. What nobody looks
+// at is not kept.
+func (c *respConn) answer(check func(Reply) error) (wrong, err error) {
+	if check == nil {
+		text, err := skipReply(c.client.reader)
+		if err != nil || text == "" {
+			return nil, err
+		}
+		return replyError(text), nil
+	}
+	reply, err := ReadReply(c.client.reader)
+	if err != nil {
+		return nil, err
+	}
+	if wrong := reply.Err(); wrong != nil {
+		return wrong, nil
+	}
+	if wrong := check(reply); wrong != nil {
+		return &Error{Kind: "reply", Err: wrong}, nil
+	}
+	return nil, nil
 }
 
 // replyError is an error reply, counted under its first word: "reply ERR".

@@ -3,6 +3,8 @@ package load
 import (
 	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"strconv"
 	"strings"
@@ -91,6 +93,40 @@ func TestRESPCountsErrorReplies(t *testing.T) {
 	}
 	if r.Requests != 0 || r.Errors["reply ERR"] != 10 || r.Corrected.TotalCount() != 0 {
 		t.Errorf("%d answered, errors %v, %d latencies", r.Requests, r.Errors, r.Corrected.TotalCount())
+	}
+}
+
+// Commands that are drawn while the load runs are each checked as drawn; a reply
+// that is an error is told as such, checked or not.
+func TestRESPDrawsCommands(t *testing.T) {
+	address, _ := respServer(t)
+	n := 0
+	target := RESP{Address: address, Pipeline: 2, Next: func() ([]string, func(Reply) error) {
+		n++
+		want := strconv.Itoa(n - 1)
+		switch n % 4 {
+		case 1:
+			return []string{"SET", "k", strconv.Itoa(n)}, nil
+		case 2:
+			return []string{"GET", "k"}, func(r Reply) error {
+				if r.Text != want {
+					return fmt.Errorf("%q, want %q", r.Text, want)
+				}
+				return nil
+			}
+		case 3:
+			return []string{"FLY"}, func(Reply) error { return errors.New("an error reply was checked") }
+		default:
+			return []string{"GET", "k"}, func(Reply) error { return errors.New("wrong") }
+		}
+	}}
+	r, err := Run(t.Context(), target, Options{Connections: 1, Count: 5})
+	if err != nil || r.Requests != 3 || r.Errors["reply ERR"] != 2 || r.Failed() != 2 {
+		t.Errorf("%d answered, errors %v, %v", r.Requests, r.Errors, err)
+	}
+	target.Pipeline, n = 1, 3
+	if r, _ := Run(t.Context(), target, Options{Connections: 1, Count: 4}); r.Errors["reply"] != 1 {
+		t.Errorf("errors %v, want the one reply that was checked as wrong", r.Errors)
 	}
 }
 
