@@ -34,7 +34,7 @@ var httpdRecipe = recipe{
 
 // What the server's document root holds: files of one size, and an index.
 const (
-	HTTPDFiles    = 1024
+	HTTPDFiles    = 4096
 	HTTPDFileSize = 16 << 10
 	// HTTPDIndex is the whole of the page at /.
 	HTTPDIndex = "<!doctype html><title>tare</title><p>It serves.</p>\n"
@@ -97,9 +97,9 @@ MaxKeepAliveRequests 0
 	return b.String()
 }
 
-// addSite writes the configuration and the files. Their text is drawn from a
-// fixed seed, so that it is the same everywhere and no compression makes little
-// of it.
+// addSite writes the configuration and the files. The first line of each is its
+// path, by which a client knows it. The rest is drawn from a fixed seed, so that it is
+// the same everywhere and no compression makes little of it.
 func addSite(_ context.Context, b *build) error {
 	files := map[string][]byte{
 		"etc/httpd.conf":          []byte(httpdConfiguration()),
@@ -109,7 +109,8 @@ func addSite(_ context.Context, b *build) error {
 	random := rand.New(rand.NewChaCha8([32]byte{1}))
 	for n := range HTTPDFiles {
 		text := bytes.Repeat([]byte{'\n'}, HTTPDFileSize)
-		for i := range text {
+		head := copy(text, HTTPDFile(n)) + 1
+		for i := head; i < len(text); i++ {
 			if i%80 != 79 && i != HTTPDFileSize-1 {
 				text[i] = byte('!' + random.IntN('~'-'!'+1))
 			}

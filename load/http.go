@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -59,14 +60,19 @@ type HTTPRequest struct {
 
 // Open connects; with NewConnections it only prepares.
 func (h HTTP) Open(ctx context.Context) (Conn, error) {
+	c := &httpConn{want: h}
 	paths := h.Paths
 	switch {
 	case h.Next != nil:
-		paths = nil // each is built when it is due
+		_, raw, err := h.request(HTTPRequest{})
+		if err != nil {
+			return nil, err
+		}
+		_, headers, _ := bytes.Cut(raw, []byte("\r\n"))
+		paths, c.headers = nil, bytes.TrimSuffix(headers, []byte("\r\n"))
 	case len(paths) == 0:
 		paths = []string{h.Path}
 	}
-	c := &httpConn{want: h}
 	for _, path := range paths {
 		request, raw, err := h.request(HTTPRequest{h.Method, path, h.Body, nil})
 		if err != nil {
@@ -117,6 +123,9 @@ type httpConn struct {
 	sequence []prepared
 	next     int
 
+	headers []byte // of requests that are drawn, each line with its end
+	drawn   []byte // the last of them
+
 	link   link
 	reader *bufio.Reader
 	body   bytes.Buffer // of the answer, where a check wants it
@@ -132,13 +141,33 @@ type prepared struct {
 // take gives the next request.
 func (c *httpConn) take() (prepared, error) {
 	if c.want.Next != nil {
-		of := c.want.Next()
-		request, raw, err := c.want.request(of)
-		return prepared{request, raw, of.Check}, err
+		return c.build(c.want.Next())
 	}
 	p := c.sequence[c.next]
 	c.next = (c.next + 1) % len(c.sequence)
 	return p, nil
+}
+
+// build makes the bytes of a request that has just been drawn. It is not left to
+// net/http, whose microseconds would be part of every latency.
+func (c *httpConn) build(of HTTPRequest) (prepared, error) {
+	if of.Method == "" {
+		of.Method = http.MethodGet
+	}
+	if of.Path == "" {
+		of.Path = "/"
+	}
+	if of.Path[0] != '/' || strings.ContainsFunc(of.Method+of.Path, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return prepared{}, fmt.Errorf("http request %q %q: want a path that begins with /, and no spaces", of.Method, of.Path)
+	}
+	raw := append(append(c.drawn[:0], of.Method...), ' ')
+	raw = append(append(raw, of.Path...), " HTTP/1.1\r\n"...)
+	raw = append(raw, c.headers...)
+	if len(of.Body) > 0 {
+		raw = append(strconv.AppendInt(append(raw, "Content-Length: "...), int64(len(of.Body)), 10), "\r\n"...)
+	}
+	c.drawn = append(append(raw, "\r\n"...), of.Body...)
+	return prepared{&http.Request{Method: of.Method}, c.drawn, of.Check}, nil
 }
 
 func (c *httpConn) connect(ctx context.Context) error {

@@ -72,10 +72,11 @@ func TestHTTPDrawsRequests(t *testing.T) {
 	var asked []string
 	target := serveHTTP(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		asked = append(asked, r.Method+" "+r.RequestURI+" "+string(body))
+		asked = append(asked, r.Method+" "+r.RequestURI+" "+r.Header.Get("X")+" "+string(body))
 		fmt.Fprint(w, "value of ", r.RequestURI)
 	})
 	n := 0
+	target.Header = http.Header{"X": {"h"}}
 	target.Next = func() HTTPRequest {
 		n++
 		path := fmt.Sprintf("/%d", n)
@@ -90,12 +91,14 @@ func TestHTTPDrawsRequests(t *testing.T) {
 	if err != nil || r.Requests != 2 || r.Errors["body"] != 1 || !strings.Contains(r.FirstError.Error(), "/3 has") {
 		t.Errorf("%d answered, errors %v (%v), %v", r.Requests, r.Errors, r.FirstError, err)
 	}
-	if got := strings.Join(asked, ","); got != "PUT /1 b,PUT /2 b,PUT /3 b" {
+	if got := strings.Join(asked, ","); got != "PUT /1 h b,PUT /2 h b,PUT /3 h b" {
 		t.Errorf("asked for %s", got)
 	}
-	target.Next = func() HTTPRequest { return HTTPRequest{Path: "x"} }
-	if _, err := once(t, target); err == nil {
-		t.Error("a path that does not begin with / passes")
+	for _, wrong := range []HTTPRequest{{Path: "x"}, {Path: "/a b"}, {Method: "GET\r\n"}} {
+		target.Next = func() HTTPRequest { return wrong }
+		if _, err := once(t, target); err == nil {
+			t.Errorf("%+v passes", wrong)
+		}
 	}
 }
 

@@ -62,6 +62,20 @@ func (c customService) Ready(ctx context.Context, t Trial) error {
 // Listens tells that what is waited for stands in the program's output.
 func (c customService) Listens() bool { return c.ready.kind == "output" || c.ready.kind == "log" }
 
+// Sustained leaves the file's parameters as they are.
+func (customService) Sustained() (p Params, steady bool) { return nil, true }
+
+// Sustain loads the service as its file says, for as long as is wanted in place of the
+// file's own duration and count: our generator goes on, a load program is run again
+// and again.
+func (c customService) Sustain(ctx context.Context, t Trial, seed uint64) error {
+	loading, err := c.load.compile(c.outside(t.Params(), t.Address))
+	if err != nil {
+		return err
+	}
+	return loading.sustain(ctx, t, seed)
+}
+
 // beside takes relative paths from the file's directory.
 func beside(dir string, s Source) Source {
 	for _, path := range []*string{&s.Archive, &s.Rootfs} {

@@ -4,18 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
-	"strings"
-	"sync"
 
 	"tare/load"
 )
 
 // docstore is S1's document database, in so far as packages have one: a server
 // with MongoDB's wire protocol whose data file is mapped into memory. Its load is
-// a small one of YCSB's shape: documents of one field of 100 bytes, four fifths
-// of the operations on a fifth of them.
+// YCSB's mix on documents of one field.
 type docstore struct{}
 
 func (docstore) Name() string { return "docstore" }
@@ -24,34 +20,49 @@ func (docstore) Summary() string {
 }
 func (docstore) Source() Source { return Source{Recipe: "docstore"} }
 
-const (
-	docstorePort  = 27017
-	docstoreField = 100 // bytes
-)
+const docstorePort = 27017
 
 func (docstore) Params() []Param {
 	return append([]Param{
-		{"documents", "1000", "inserted before the load, 1 to 1000000"},
-		{"reads", "50", "percent of the operations that find a document, 0 to 100; the others update one"},
-		{"storage", "mapped", "of the data file: mapped into memory, or file: read and written"},
+		{"documents", "1000", "inserted before the load, 1 to 1000000, where data is 0"},
+		{"data", "0", "MiB of documents put in before the server counts as ready, 0 to " + strconv.Itoa(mostData)},
+		readsParam("50"),
+		{"storage", "mapped", "of the data file: mapped into memory; file: read and written; memory: there is none"},
+		{"server", serverShipped, "shipped, or image: the command of an image of your own, which speaks MongoDB's protocol at its port"},
 		{"heap", auto, "of Java, in MiB: auto (as it chooses by the memory that it sees), or 32 to 1000000"},
 	}, loadParams("3s")...) // Java compiles while it runs: its first seconds are not its pace
 }
 
+// serverShipped is the recipe's server, serverImage the command of the image that
+// the user names in the recipe's place, such as MongoDB's own.
+const (
+	serverShipped = "shipped"
+	serverImage   = "image"
+)
+
 // docstorePlan is the parameters, read.
 type docstorePlan struct {
-	documents, reads, heap int64
-	storage                string
+	documents, data, reads, heap int64
+	storage, server              string
 }
 
 func planDocstore(p Params) (plan docstorePlan, err error) {
 	if plan.documents, err = p.whole("documents", 1, 1_000_000); err != nil {
 		return plan, err
 	}
+	if plan.data, err = p.whole("data", 0, mostData); err != nil {
+		return plan, err
+	}
+	if plan.data > 0 {
+		plan.documents = recordsIn(plan.data)
+	}
 	if plan.reads, err = p.whole("reads", 0, 100); err != nil {
 		return plan, err
 	}
-	if plan.storage, err = p.oneOf("storage", "mapped", "file"); err != nil {
+	if plan.storage, err = p.oneOf("storage", "mapped", "file", "memory"); err != nil {
+		return plan, err
+	}
+	if plan.server, err = p.oneOf("server", serverShipped, serverImage); err != nil {
 		return plan, err
 	}
 	plan.heap, err = p.wholeOrAuto("heap", 32, 1_000_000)
@@ -66,29 +77,54 @@ func (docstore) Program(p Params) (Program, error) {
 	if _, err := loadOptions(p); err != nil {
 		return Program{}, err
 	}
-	file := "/data/docs.mv"
-	if plan.storage == "mapped" {
-		file = "nioMapped:" + file // H2's name for it
+	program := Program{Ports: []int{docstorePort}, Data: []string{"/data"}, Service: true, MemoryNeed: plan.memory()}
+	if plan.server == serverImage {
+		return program, nil
 	}
-	args := []string{"/usr/bin/java"}
+	program.Args = []string{"/usr/bin/java"}
 	if plan.heap > 0 {
-		args = append(args, "-Xmx"+strconv.FormatInt(plan.heap, 10)+"m")
+		program.Args = append(program.Args, "-Xmx"+strconv.FormatInt(plan.heap, 10)+"m")
 	}
-	return Program{
-		Args: append(args, "@/etc/docstore.args", file), Ports: []int{docstorePort}, Data: []string{"/data"},
-		Service: true,
-		// Java's own code and tables, and a heap of the documents a few times over.
-		MemoryNeed: 128<<20 + max(plan.heap<<20, plan.documents*1024),
-	}, nil
+	program.Args = append(program.Args, "@/etc/docstore.args")
+	const file = "/data/docs.mv"
+	switch plan.storage {
+	case "mapped":
+		program.Args = append(program.Args, "nioMapped:"+file) // H2's name for it
+	case "file":
+		program.Args = append(program.Args, file)
+	}
+	return program, nil
 }
 
-func (docstore) Metrics(p Params) []Metric { return loadMetrics(p) }
+// memory is Java's own code and tables, and its heap: what it caches of a file, or
+// all documents a few times over.
+func (p docstorePlan) memory() int64 {
+	const java, cached = 128 << 20, 64 << 20
+	need := p.documents * 1024
+	if p.storage != "memory" {
+		need = min(need, cached)
+	}
+	return java + max(p.heap<<20, need)
+}
+
+func (docstore) Metrics(p Params) []Metric {
+	metrics := loadMetrics(p)
+	if plan, err := planDocstore(p); err == nil && plan.data > 0 {
+		metrics = append(metrics, loadingMetric())
+	}
+	return metrics
+}
 
 // Ready waits for a reply to "isMaster", the command by which drivers begin; the
-// server knows its later name, "hello", not.
+// shipped server knows its later name, "hello", not. Then it puts in the data that
+// are asked for.
 func (docstore) Ready(ctx context.Context, t Trial) error {
+	plan, err := planDocstore(t.Params())
+	if err != nil {
+		return err
+	}
 	address := t.Address(docstorePort)
-	return awaitReady(ctx, readyWithin, "the database answers isMaster at "+address, func(ctx context.Context) error {
+	err = awaitReady(ctx, readyWithin, "the database answers isMaster at "+address, func(ctx context.Context) error {
 		client, err := load.DialOpMsg(ctx, address)
 		if err != nil {
 			return err
@@ -97,6 +133,10 @@ func (docstore) Ready(ctx context.Context, t Trial) error {
 		_, err = client.Do(ctx, load.Document{{Name: "isMaster", Value: int32(1)}, {Name: "$db", Value: "admin"}})
 		return err
 	})
+	if err != nil || plan.data == 0 {
+		return err
+	}
+	return loaded(t, func() error { return plan.fill(ctx, address) })
 }
 
 func (w docstore) Drive(ctx context.Context, t Trial) error {
@@ -104,16 +144,37 @@ func (w docstore) Drive(ctx context.Context, t Trial) error {
 	if err != nil {
 		return err
 	}
-	address := t.Address(docstorePort)
 	return whileServing(ctx, t, func(ctx context.Context) error {
 		if err := w.Ready(ctx, t); err != nil {
 			return err
 		}
-		if err := plan.fill(ctx, address); err != nil {
-			return fmt.Errorf("insert the documents: %w", err)
+		if plan.data == 0 {
+			if err := plan.fill(ctx, t.Address(docstorePort)); err != nil {
+				return fmt.Errorf("insert the documents: %w", err)
+			}
 		}
-		return measure(ctx, t, load.OpMsg{Address: address, Next: plan.operations()})
+		return measure(ctx, t, plan.target(t, 1))
 	})
+}
+
+// Sustained is the mix of S1's databases, on a heap that leaves room for some copies.
+func (docstore) Sustained() (p Params, steady bool) {
+	return Params{"data": strconv.Itoa(slowData), "reads": "95", "heap": "256"}, true
+}
+
+func (docstore) Sustain(ctx context.Context, t Trial, seed uint64) error {
+	plan, err := planDocstore(t.Params())
+	if err != nil {
+		return err
+	}
+	if plan.data == 0 {
+		return errors.New("docstore has no documents to read: give it some (data, in MiB)")
+	}
+	options, err := loadOptions(t.Params())
+	if err != nil {
+		return err
+	}
+	return sustain(ctx, t, plan.target(t, seed), options)
 }
 
 // fill inserts the documents, some at once.
@@ -123,11 +184,10 @@ func (p docstorePlan) fill(ctx context.Context, address string) error {
 		return err
 	}
 	defer client.Close()
-	const batch = 1000
-	for from := int64(0); from < p.documents; from += batch {
+	return inBatches(p.documents, 1000, func(from, to int64) error {
 		var documents []load.Document
-		for n := from; n < min(from+batch, p.documents); n++ {
-			documents = append(documents, load.Document{{Name: "_id", Value: documentID(n)}, {Name: "field0", Value: fieldOf(n, 0)}})
+		for n := from; n < to; n++ {
+			documents = append(documents, load.Document{{Name: "_id", Value: recordKey(n)}, {Name: "field0", Value: recordField(n, 0)}})
 		}
 		reply, err := client.Do(ctx, load.Document{{Name: "insert", Value: "usertable"}, {Name: "$db", Value: "ycsb"}, {Name: "documents", Value: documents}})
 		if err != nil {
@@ -136,59 +196,33 @@ func (p docstorePlan) fill(ctx context.Context, address string) error {
 		if n, _ := reply.Number("n"); int(n) != len(documents) {
 			return fmt.Errorf("%v of %d were inserted", n, len(documents))
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
-func documentID(n int64) string { return fmt.Sprintf("user%07d", n) }
-
-// fieldOf is a document's text after so many updates: it begins with the
-// document's name, by which a reader knows it.
-func fieldOf(document, updates int64) string {
-	text := fmt.Sprintf("%s %d ", documentID(document), updates)
-	return text + strings.Repeat("x", docstoreField-len(text))
-}
-
-// operations gives the load, one operation after the other, in an order that is
-// always the same.
-func (p docstorePlan) operations() func() (load.Document, func(load.Document) error) {
-	var mu sync.Mutex
-	random := rand.New(rand.NewPCG(1, uint64(p.documents)))
-	hot := max(1, p.documents/5)
-	var updates int64
-	draw := func() (document int64, read bool, update int64) {
-		mu.Lock()
-		defer mu.Unlock()
-		document = random.Int64N(hot)
-		if p.documents > hot && random.IntN(5) == 0 {
-			document = hot + random.Int64N(p.documents-hot)
-		}
-		updates++
-		return document, random.Int64N(100) < p.reads, updates
-	}
-	return func() (load.Document, func(load.Document) error) {
-		n, read, update := draw()
-		id := load.Document{{Name: "_id", Value: documentID(n)}}
-		if read {
+// target is the mix on the documents, a seed's always the same.
+func (p docstorePlan) target(t Trial, seed uint64) load.OpMsg {
+	operations := newYCSB(p.documents, p.reads, seed)
+	return load.OpMsg{Address: t.Address(docstorePort), Next: func() (load.Document, func(load.Document) error) {
+		o := operations.next()
+		id := load.Document{{Name: "_id", Value: recordKey(o.record)}}
+		if o.read {
 			return load.Document{
 				{Name: "find", Value: "usertable"}, {Name: "$db", Value: "ycsb"}, {Name: "filter", Value: id},
 				{Name: "limit", Value: int32(1)}, {Name: "singleBatch", Value: true},
-			}, func(reply load.Document) error { return checkFound(reply, n) }
+			}, func(reply load.Document) error { return checkFound(reply, o.record) }
 		}
-		set := load.Document{{Name: "$set", Value: load.Document{{Name: "field0", Value: fieldOf(n, update)}}}}
+		set := load.Document{{Name: "$set", Value: load.Document{{Name: "field0", Value: recordField(o.record, o.update)}}}}
 		return load.Document{
 			{Name: "update", Value: "usertable"}, {Name: "$db", Value: "ycsb"},
 			{Name: "updates", Value: []load.Document{{{Name: "q", Value: id}, {Name: "u", Value: set}}}},
 		}, checkUpdated
-	}
+	}}
 }
 
 func checkFound(reply load.Document, n int64) error {
 	text, _ := reply.Lookup("cursor", "firstBatch", "0", "field0").(string)
-	if len(text) != docstoreField || !strings.HasPrefix(text, documentID(n)+" ") {
-		return fmt.Errorf("document %s was not found, or with other content: %.40q", documentID(n), text)
-	}
-	return nil
+	return checkField(n, text)
 }
 
 func checkUpdated(reply load.Document) error {
@@ -197,3 +231,5 @@ func checkUpdated(reply load.Document) error {
 	}
 	return nil
 }
+
+var _ Sustainer = docstore{}

@@ -1,11 +1,11 @@
 package workload
 
 import (
+	"bytes"
 	"context"
-	"math/rand/v2"
+	"fmt"
 	"regexp"
 	"strconv"
-	"sync/atomic"
 
 	"tare/image"
 	"tare/load"
@@ -26,7 +26,7 @@ const httpdData = image.HTTPDFiles * image.HTTPDFileSize >> 20
 
 func (httpd) Params() []Param {
 	return append([]Param{
-		{"data", strconv.Itoa(httpdData), "MiB of files that are asked for, 1 to " + strconv.Itoa(httpdData)},
+		{"data", "16", "MiB of files that are asked for, 1 to " + strconv.Itoa(httpdData)},
 		{"connection", "kept", "kept, or new: one for each request"},
 		{"access-log", "off", "off, or on: a line for each request, to standard output"},
 	}, loadParams("500ms")...)
@@ -68,52 +68,58 @@ func (httpd) Ready(ctx context.Context, t Trial) error {
 }
 
 func (w httpd) Drive(ctx context.Context, t Trial) error {
-	p := t.Params()
-	data, err := p.whole("data", 1, httpdData)
+	target, err := httpdTarget(t, 1)
 	if err != nil {
 		return err
 	}
-	files := &httpdFiles{HTTP: load.HTTP{
-		Address: t.Address(httpdPort), Paths: hotSpot(int(data) << 20 / image.HTTPDFileSize),
-		NewConnections: p["connection"] == "new", Status: 200, BodyMin: image.HTTPDFileSize,
-	}}
 	return whileServing(ctx, t, func(ctx context.Context) error {
 		if err := w.Ready(ctx, t); err != nil {
 			return err
 		}
-		return measure(ctx, t, files)
+		return measure(ctx, t, target)
 	})
 }
 
-// httpdFiles has each connection begin at another place of the sequence, so
-// that they do not all ask for one file at a time.
-type httpdFiles struct {
-	load.HTTP
-	opened atomic.Int64
-}
-
-func (f *httpdFiles) Open(ctx context.Context) (load.Conn, error) {
-	const stride = 257 // prime to the sequence's length
-	from := int((f.opened.Add(1) - 1) * stride % int64(len(f.Paths)))
-	h := f.HTTP
-	h.Paths = append(append([]string{}, f.Paths[from:]...), f.Paths[:from]...)
-	return h.Open(ctx)
-}
-
-// hotSpot draws a sequence of files, always the same: four of five requests
-// for the first fifth of them.
-func hotSpot(files int) []string {
-	random := rand.New(rand.NewPCG(1, uint64(files)))
-	hot := max(1, files/5)
-	paths := make([]string, 4096)
-	for i := range paths {
-		n := random.IntN(hot)
-		if files > hot && random.IntN(5) == 0 {
-			n = hot + random.IntN(files-hot)
-		}
-		paths[i] = image.HTTPDFile(n)
+// httpdTarget asks for files, a seed's always in the same sequence.
+func httpdTarget(t Trial, seed uint64) (load.HTTP, error) {
+	p := t.Params()
+	data, err := p.whole("data", 1, httpdData)
+	if err != nil {
+		return load.HTTP{}, err
 	}
-	return paths
+	files := newYCSB(data<<20/image.HTTPDFileSize, 100, seed)
+	return load.HTTP{
+		Address: t.Address(httpdPort), NewConnections: p["connection"] == "new", Status: 200,
+		Next: func() load.HTTPRequest {
+			path := image.HTTPDFile(int(files.next().record))
+			return load.HTTPRequest{Path: path, Check: func(body []byte) error { return checkFile(path, body) }}
+		},
+	}, nil
 }
 
-var _ Readier = httpd{}
+// checkFile says what is wrong with a file that was answered.
+func checkFile(path string, body []byte) error {
+	if len(body) != image.HTTPDFileSize || !bytes.HasPrefix(body, []byte(path+"\n")) {
+		return fmt.Errorf("%s was answered by %d bytes that begin with %.20q, want %d", path, len(body), body, image.HTTPDFileSize)
+	}
+	return nil
+}
+
+// Sustained asks for all that the image has.
+func (httpd) Sustained() (p Params, steady bool) {
+	return Params{"data": strconv.Itoa(httpdData)}, true
+}
+
+func (httpd) Sustain(ctx context.Context, t Trial, seed uint64) error {
+	target, err := httpdTarget(t, seed)
+	if err != nil {
+		return err
+	}
+	options, err := loadOptions(t.Params())
+	if err != nil {
+		return err
+	}
+	return sustain(ctx, t, target, options)
+}
+
+var _ Sustainer = httpd{}

@@ -357,6 +357,33 @@ func (l loading) run(ctx context.Context, t Trial) (outcome, error) {
 	return outcome{result: &r, operations: l.operations}, nil
 }
 
+// sustain loads the service until ctx ends. What a load program prints is not looked at.
+func (l loading) sustain(ctx context.Context, t Trial, seed uint64) error {
+	if l.target != nil {
+		l.options.Seed ^= seed // each copy's moments are its own, and the file's seed still tells
+		return sustainTolerant(ctx, t, l.target, l.options, l.errorShare)
+	}
+	return whileServing(ctx, t, func(serving context.Context) error {
+		for serving.Err() == nil {
+			began := time.Now()
+			_, err := t.Generate(serving, l.args)
+			switch {
+			case serving.Err() != nil:
+			case err != nil:
+				return fmt.Errorf("load program %s: %w", l.args[0], err)
+			case time.Since(began) < leastLoad:
+				return fmt.Errorf("load program %s ended after %v: to keep the service at work it must load it for %v or more at a time",
+					l.args[0], time.Since(began).Round(time.Millisecond), leastLoad)
+			}
+		}
+		return nil
+	})
+}
+
+// leastLoad is the least time for which a load program loads before it is run
+// again: below that, its own start and not the service would be at work.
+const leastLoad = 500 * time.Millisecond
+
 func tooManyErrors(r load.Result) error {
 	if r.FirstError == nil {
 		return errors.New("not one request was due: load for longer, or at a higher rate")

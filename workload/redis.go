@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -70,6 +71,9 @@ func (redis) Params() []Param {
 		{"keyspace", "0", "random keys among so many, written beforehand; 0 is a single key; up to 10^7"},
 		{"io-threads", "1", "of the server, 1 to 64"},
 		{"appendonly", "no", "no, everysec or always: how the append-only file is flushed"},
+		{"data", "0", "MiB of records put in before the server counts as ready, 0 to " + strconv.Itoa(mostData) + "; while it is watched its load is on these"},
+		{"reads", "95", "while it is watched: percent of the operations that read a record, 0 to 100; the others write one"},
+		{"rate", closed, "while it is watched: requests per second (open loop), 0.001 to 1e6, or closed"},
 	}
 }
 
@@ -80,6 +84,8 @@ type redisPlan struct {
 	threads, requests, keyspace int64
 	ioThreads                   int64
 	appendOnly                  string
+	data, reads                 int64 // of the mix
+	rate                        float64
 }
 
 func planRedis(p Params) (plan redisPlan, err error) {
@@ -109,12 +115,17 @@ func planRedis(p Params) (plan redisPlan, err error) {
 		{"threads", 0, 64, &plan.threads},
 		{"keyspace", 0, 10_000_000, &plan.keyspace},
 		{"io-threads", 1, 64, &plan.ioThreads},
+		{"data", 0, mostData, &plan.data},
+		{"reads", 0, 100, &plan.reads},
 	} {
 		if *n.to, err = p.whole(n.name, n.low, n.high); err != nil {
 			return plan, err
 		}
 	}
 	if plan.requests, err = p.wholeOrAuto("requests", 100, 1e9); err != nil {
+		return plan, err
+	}
+	if plan.rate, err = p.rate("rate"); err != nil {
 		return plan, err
 	}
 	plan.appendOnly, err = p.oneOf("appendonly", "no", "everysec", "always")
@@ -165,7 +176,8 @@ func (p redisPlan) memory() int64 {
 		key    = 112      // a key's share of the tables, its name and headers
 		elem   = 16       // a list element's header and slack
 	)
-	need := server + p.clients*(client+p.pipeline*p.payload) + p.keyspace*(key+p.payload)
+	need := server + p.clients*(client+p.pipeline*p.payload) + p.keyspace*(key+p.payload) +
+		recordsIn(p.data)*(key+fieldLength)
 	for _, c := range p.commands {
 		if c.list {
 			need += (p.requestsOf(c) + p.warmupOf(c)) * (elem + p.payload)
@@ -193,6 +205,9 @@ func (redis) Metrics(p Params) []Metric {
 				Quantile: q.quantile, Histogram: c.name,
 				Doc: "latency of " + strings.ToUpper(c.name) + " in a closed loop, a whole pipeline's where there is one"})
 		}
+	}
+	if plan.data > 0 {
+		metrics = append(metrics, loadingMetric())
 	}
 	return metrics
 }
@@ -238,13 +253,69 @@ func (r redis) Drive(ctx context.Context, t Trial) error {
 	})
 }
 
-// Ready waits for PONG: neither a connection nor -LOADING will do.
+// Ready waits for PONG: neither a connection nor -LOADING will do. Then it puts in
+// the data that are asked for.
 func (redis) Ready(ctx context.Context, t Trial) error {
+	plan, err := planRedis(t.Params())
+	if err != nil {
+		return err
+	}
 	address := t.Address(redisPort)
-	return awaitReady(ctx, readyWithin, "redis answers PING at "+address, func(ctx context.Context) error {
+	err = awaitReady(ctx, readyWithin, "redis answers PING at "+address, func(ctx context.Context) error {
 		return pingRedis(ctx, address)
 	})
+	if err != nil || plan.data == 0 {
+		return err
+	}
+	return loaded(t, func() error { return plan.load(ctx, address) })
 }
+
+// load puts in the records of the mix.
+func (p redisPlan) load(ctx context.Context, address string) error {
+	client, err := load.DialRESP(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	var batch [][]string
+	return inBatches(recordsIn(p.data), 1000, func(from, to int64) error {
+		batch = batch[:0]
+		for n := from; n < to; n++ {
+			batch = append(batch, []string{"SET", recordKey(n), recordField(n, 0)})
+		}
+		replies, err := client.Do(ctx, batch...)
+		if err != nil {
+			return err
+		}
+		for _, reply := range replies {
+			if err := reply.Err(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (redis) Sustained() (p Params, steady bool) {
+	return Params{"data": strconv.Itoa(defaultData), "clients": strconv.Itoa(load.DefaultConnections)}, true
+}
+
+// Sustain is the mix, by our own client: redis-benchmark has neither a hot spot nor
+// looks at what it reads.
+func (redis) Sustain(ctx context.Context, t Trial, seed uint64) error {
+	plan, err := planRedis(t.Params())
+	if err != nil {
+		return err
+	}
+	if plan.data == 0 {
+		return errors.New("redis has no records to read: give it some (data, in MiB)")
+	}
+	operations := newYCSB(recordsIn(plan.data), plan.reads, seed)
+	return sustain(ctx, t, load.RESP{Address: t.Address(redisPort), Next: operations.resp()},
+		load.Options{Rate: plan.rate, Connections: int(plan.clients)})
+}
+
+var _ Sustainer = redis{}
 
 func pingRedis(ctx context.Context, address string) error {
 	client, err := load.DialRESP(ctx, address)
