@@ -18,10 +18,15 @@ type Stat struct {
 	Comm   string
 	State  byte // 'R', 'S', 'D', 'Z', ...
 	Parent int
+	// Kernel tells a thread of the kernel's own, which has no memory of its own.
+	Kernel bool
 	// StartTicks is the start since boot in clock ticks. With the process id
 	// it names a process for good: an id is used again, a pair is not.
 	StartTicks uint64
 }
+
+// kernelThread is PF_KTHREAD of include/linux/sched.h.
+const kernelThread = 0x00200000
 
 // Zombie reports whether the process has ended and waits for its parent.
 func (s Stat) Zombie() bool { return s.State == 'Z' || s.State == 'X' }
@@ -44,7 +49,7 @@ func ParseStat(r io.Reader) (Stat, error) {
 	s.Comm = string(b[open+1 : closing])
 	// The rest starts with field 3 of proc(5); the start time is field 22.
 	fields := strings.Fields(string(b[closing+1:]))
-	const start = 22 - 3
+	const flags, start = 9 - 3, 22 - 3
 	if len(fields) <= start || len(fields[0]) != 1 {
 		return Stat{}, fmt.Errorf("%d fields after the command, want at least %d", len(fields), start+1)
 	}
@@ -52,6 +57,11 @@ func ParseStat(r io.Reader) (Stat, error) {
 	if s.Parent, err = strconv.Atoi(fields[1]); err != nil {
 		return Stat{}, fmt.Errorf("parent: %w", err)
 	}
+	set, err := strconv.ParseUint(fields[flags], 10, 64)
+	if err != nil {
+		return Stat{}, fmt.Errorf("flags: %w", err)
+	}
+	s.Kernel = set&kernelThread != 0
 	if s.StartTicks, err = strconv.ParseUint(fields[start], 10, 64); err != nil {
 		return Stat{}, fmt.Errorf("start time: %w", err)
 	}

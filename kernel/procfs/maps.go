@@ -1,0 +1,108 @@
+package procfs
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// Mapping is one line of /proc/PID/maps: a range of a process' address space.
+type Mapping struct {
+	Start, End uint64 // virtual addresses, bytes; End is the first that is not of it
+	Read       bool
+	Write      bool
+	Execute    bool
+	Shared     bool   // writes are seen by whoever else maps it
+	Offset     uint64 // bytes into the file of Start
+	// Major and Minor are the device of the file's file system, and Inode the file's number there;
+	// all are 0 where no file is mapped.
+	Major, Minor uint32
+	Inode        uint64
+	// Path is the file's, as the process' mount namespace has it, or the kernel's name for
+	// what is in no file: "[heap]", "[stack]", "[vdso]", "[anon:NAME]"; empty for
+	// anonymous memory. "/dev/zero" is anonymous memory that is shared, where
+	// Deleted, "/memfd:NAME" and "/SYSV00000000" are shared memory.
+	Path string
+	// Deleted tells that the file has no name any more. (A file whose
+	// name ends in " (deleted)" reads the same.)
+	Deleted bool
+}
+
+const deleted = " (deleted)"
+
+// Maps reads /proc/PID/maps: the process' address space, ascending. Nothing is
+// mapped in a kernel thread, nor in a process that has ended.
+func (p Process) Maps() ([]Mapping, error) { return parse(p, "maps", ParseMaps) }
+
+// MapsText reads /proc/PID/maps as it stands, for [ParseMaps]; two readings that
+// are equal show that nothing was mapped or unmapped.
+func (p Process) MapsText() ([]byte, error) { return p.read("maps") }
+
+// ParseMaps parses /proc/PID/maps.
+func ParseMaps(r io.Reader) ([]Mapping, error) {
+	var maps []Mapping
+	scan := bufio.NewScanner(r)
+	// A path may have any length to which names nest; most have PATH_MAX at most.
+	scan.Buffer(nil, 1<<20)
+	for scan.Scan() {
+		m, err := parseMapping(scan.Bytes())
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", scan.Text(), err)
+		}
+		if n := len(maps); n > 0 && m.Start < maps[n-1].End {
+			return nil, fmt.Errorf("%q: begins below the end of the mapping before", scan.Text())
+		}
+		maps = append(maps, m)
+	}
+	return maps, scan.Err()
+}
+
+func parseMapping(line []byte) (Mapping, error) {
+	// Five fields, then blanks up to a column, then the path, which may hold any byte.
+	var fields [5][]byte
+	rest := line
+	for i := range fields {
+		rest = bytes.TrimLeft(rest, " ")
+		fields[i], rest, _ = bytes.Cut(rest, []byte(" "))
+		if len(fields[i]) == 0 {
+			return Mapping{}, errors.New("too few fields")
+		}
+	}
+	m := Mapping{Path: string(bytes.TrimLeft(rest, " "))}
+	from, to, _ := strings.Cut(string(fields[0]), "-")
+	major, minor, _ := strings.Cut(string(fields[3]), ":")
+	var err error
+	number := func(what, digits string, base, bits int) uint64 {
+		v, bad := strconv.ParseUint(digits, base, bits)
+		if bad != nil && err == nil {
+			err = fmt.Errorf("%s: %w", what, bad)
+		}
+		return v
+	}
+	m.Start, m.End = number("start", from, 16, 64), number("end", to, 16, 64)
+	m.Offset = number("offset", string(fields[2]), 16, 64)
+	m.Major, m.Minor = uint32(number("major", major, 16, 32)), uint32(number("minor", minor, 16, 32))
+	m.Inode = number("inode", string(fields[4]), 10, 64)
+	if err != nil {
+		return Mapping{}, err
+	}
+	if m.End <= m.Start {
+		return Mapping{}, errors.New("it ends before it begins")
+	}
+	p := fields[1]
+	if len(p) != 4 {
+		return Mapping{}, fmt.Errorf("permissions %q", p)
+	}
+	m.Read, m.Write, m.Execute, m.Shared = p[0] == 'r', p[1] == 'w', p[2] == 'x', p[3] == 's'
+	// Of what cannot stand in a line only the newline is escaped, and the
+	// backslash itself is not: a path with "\012" in its name reads the same.
+	m.Path = strings.ReplaceAll(m.Path, `\012`, "\n")
+	if strings.HasPrefix(m.Path, "/") {
+		m.Path, m.Deleted = strings.CutSuffix(m.Path, deleted)
+	}
+	return m, nil
+}
