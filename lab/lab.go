@@ -40,8 +40,8 @@ type Group struct {
 	Once bool
 }
 
-// executions is how many trials a block of the group has.
-func (g Group) executions() int {
+// Executions is how many trials a block of the group has.
+func (g Group) Executions() int {
 	if g.Once {
 		return len(g.Conditions)
 	}

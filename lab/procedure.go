@@ -22,6 +22,8 @@ type Bench interface {
 	Condition() record.Condition
 	Platform() platform.Platform
 	Image() image.Image
+	// Generate runs a load program of the image, as [workload.Trial] has it.
+	Generate(ctx context.Context, args []string) (stdout []byte, err error)
 	// Name gives a name for one more instance, unique on the host.
 	Name() string
 	// Seed is the trial's own, drawn from the run's: the same for every

@@ -225,7 +225,7 @@ func (r *runner) recover() {
 			p.attempt[t.Block] = max(p.attempt[t.Block], t.Attempt)
 			p.spent += t.Elapsed
 		}
-		for p.blocks+1 <= len(done) && done[p.blocks+1][p.attempt[p.blocks+1]] == g.executions() {
+		for p.blocks+1 <= len(done) && done[p.blocks+1][p.attempt[p.blocks+1]] == g.Executions() {
 			p.blocks++
 			if tainted[p.blocks][p.attempt[p.blocks]] {
 				p.tainted++

@@ -15,17 +15,9 @@ import (
 	"tare/workload"
 )
 
-// Subject is a workload with the parameters that the user set, and the image to
-// run it in where it is not its own.
-type Subject struct {
-	Workload workload.Workload
-	Source   workload.Source
-	Params   map[string]string
-}
-
 // Options are what the user asked for.
 type Options struct {
-	Subjects  []Subject
+	Subjects  []workload.Subject
 	Platforms []string  // canonical names; the default ones if empty
 	Rates     []float64 // starts a second; none where Rates is empty
 	Count     int       // containers of a trial at a rate; 0 is a number that goes with the rate
@@ -188,7 +180,7 @@ func (o Options) platforms() (names, notes []string, err error) {
 }
 
 // groups lists a workload's groups.
-func (o Options) groups(s Subject, platforms []string) (groups []lab.Group, notes []string, err error) {
+func (o Options) groups(s workload.Subject, platforms []string) (groups []lab.Group, notes []string, err error) {
 	params, err := workload.Resolve(s.Workload, s.Params)
 	if err != nil {
 		return nil, nil, &Usage{err.Error()}
@@ -205,9 +197,6 @@ func (o Options) groups(s Subject, platforms []string) (groups []lab.Group, note
 		return nil, nil, usage("%s serves a port, and in the host's network only one of its containers could: give --network bridge", s.Workload.Name())
 	}
 	b := groupBuilder{Options: o, subject: s, params: params, service: asked}
-	if b.subject.Source == (workload.Source{}) {
-		b.subject.Source = s.Workload.Source()
-	}
 	base := func(rate float64, count int) ramp {
 		return ramp{workload: s.Workload, rate: rate, count: count, arrival: o.Arrival, watch: o.Watch.First, answerIn: o.AnswerLimit, readyIn: o.ReadyLimit}
 	}
@@ -294,7 +283,7 @@ func (b groupBuilder) profiled(platforms []string, base func(float64, int) ramp,
 // groupBuilder makes the groups of one workload.
 type groupBuilder struct {
 	Options
-	subject Subject
+	subject workload.Subject
 	params  workload.Params
 	service bool
 }
@@ -332,7 +321,7 @@ func (b groupBuilder) condition(group, on, label string, factors map[string]stri
 			ID: group + "@" + strings.ReplaceAll(label, " ", ","), Label: label, Workload: group, Params: b.params,
 			Platform: on, Setting: b.Base, Factors: factors, Baseline: baseline, Metrics: metrics,
 		},
-		Program: b.subject.Workload, Source: b.subject.Source, Procedure: procedure, Limit: b.limit(factors),
+		Program: b.subject.Workload, Source: b.subject.Image(), Procedure: procedure, Limit: b.limit(factors),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"tare/platform"
 	"tare/record"
+	"tare/workload"
 )
 
 // designPlatform is a platform that is there, or is not.
@@ -44,7 +45,7 @@ func options() Options {
 		"plain":      plainPlatform{},
 	}
 	return Options{
-		Subjects: []Subject{{Workload: fakeWorkload{ready: readyAtOnce}}},
+		Subjects: []workload.Subject{{Workload: fakeWorkload{ready: readyAtOnce}}},
 		Rates:    []float64{1, 8}, Knee: true, Base: platform.Setting{Network: platform.NetworkBridge},
 		Plan: record.Plan{Blocks: 2, Level: 0.95},
 		Host: Host{CPUs: []int{0, 1}, Platform: func(name string) (platform.Platform, error) {

@@ -2,17 +2,11 @@ package startup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
-	"tare/image"
-	"tare/lab"
 	"tare/platform"
-	"tare/record"
 	"tare/workload"
 )
 
@@ -103,69 +97,6 @@ func (w fakeWorkload) Source() workload.Source { return workload.Source{Recipe: 
 func (w fakeWorkload) Ready(ctx context.Context, t workload.Trial) error { return w.ready(ctx, t) }
 
 func readyAtOnce(context.Context, workload.Trial) error { return nil }
-
-// fakeBench records.
-type fakeBench struct {
-	p  platform.Platform
-	mu sync.Mutex
-
-	warm       bool
-	names      int
-	measuring  int
-	measured   int
-	inForce    int
-	samples    map[string][]float64
-	histograms map[string]*hdrhistogram.Histogram
-	covariates map[string]float64
-	attached   map[string]record.Attachment
-}
-
-var _ lab.Bench = (*fakeBench)(nil)
-
-func newBench(p platform.Platform) *fakeBench {
-	return &fakeBench{p: p, samples: map[string][]float64{}, histograms: map[string]*hdrhistogram.Histogram{},
-		covariates: map[string]float64{}, attached: map[string]record.Attachment{}}
-}
-
-func (b *fakeBench) Condition() record.Condition { return record.Condition{ID: "c", Platform: "fake"} }
-func (b *fakeBench) Platform() platform.Platform { return b.p }
-func (b *fakeBench) Image() image.Image          { return image.Image{Name: "fake", Size: 1 << 20} }
-func (b *fakeBench) Seed() uint64                { return 7 }
-func (b *fakeBench) WarmUp() bool                { return b.warm }
-
-func (b *fakeBench) Generate(context.Context, []string) ([]byte, error) {
-	return nil, errors.New("no load program here")
-}
-
-func (b *fakeBench) Name() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.names++
-	return fmt.Sprintf("fake-%d", b.names)
-}
-
-func (b *fakeBench) Measuring() error { b.measuring++; return nil }
-
-func (b *fakeBench) Measured() error {
-	if b.measuring <= b.measured {
-		return errors.New("measured before it was measuring")
-	}
-	b.measured++
-	return nil
-}
-
-func (b *fakeBench) InForce(platform.Instance) error { b.inForce++; return nil }
-
-func (b *fakeBench) Record(metric string, value float64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.samples[metric] = append(b.samples[metric], value)
-}
-
-func (b *fakeBench) RecordHistogram(name string, h *hdrhistogram.Histogram) { b.histograms[name] = h }
-func (b *fakeBench) Covariate(name string, value float64)                   { b.covariates[name] = value }
-func (b *fakeBench) Tally(name string, more float64)                        { b.covariates[name] += more }
-func (b *fakeBench) Attach(a record.Attachment)                             { b.attached[a.Name] = a }
 
 // serial is a start that takes its turn: a platform of a known capacity.
 func serial(each time.Duration) func(context.Context, int) error {

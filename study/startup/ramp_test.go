@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"tare/lab/labtest"
 	"tare/load"
 	"tare/workload"
 )
@@ -17,7 +18,7 @@ func fakeRamp(rate float64, count int, ready func(context.Context, workload.Tria
 
 func TestRampTimesEveryStartAndRemovesEverything(t *testing.T) {
 	p := &fakePlatform{start: func(context.Context, int) error { return nil }}
-	b := newBench(p)
+	b := labtest.NewBench(p)
 	if err := fakeRamp(2000, 40, readyAtOnce).run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -25,20 +26,20 @@ func TestRampTimesEveryStartAndRemovesEverything(t *testing.T) {
 		t.Errorf("%d containers were made, %d stood at once before the first start, %d are left; want 40, 40, 0", p.created, p.most, p.left())
 	}
 	for _, name := range []string{answer, ready, late} {
-		if h := b.histograms[name]; h == nil || h.TotalCount() != 40 {
+		if h := b.Histograms[name]; h == nil || h.TotalCount() != 40 {
 			t.Errorf("histogram %s: %+v, want 40 values", name, h)
 		}
 	}
-	if h := b.histograms[first]; h != nil {
+	if h := b.Histograms[first]; h != nil {
 		t.Errorf("nobody watched, and %d first instructions were seen", h.TotalCount())
 	}
-	if got := b.samples[failed]; len(got) != 1 || got[0] != 0 {
+	if got := b.Samples[failed]; len(got) != 1 || got[0] != 0 {
 		t.Errorf("failures %v, want 0", got)
 	}
-	if b.measuring != 1 || b.measured != 1 || b.inForce != 1 {
-		t.Errorf("measuring %d, measured %d, read back %d times; want once each", b.measuring, b.measured, b.inForce)
+	if b.Begun != 1 || b.Done != 1 || b.Checked != 1 {
+		t.Errorf("measuring %d, measured %d, read back %d times; want once each", b.Begun, b.Done, b.Checked)
 	}
-	timings, err := decodeTimings(b.attached[startsAttachment].Data)
+	timings, err := decodeTimings(b.Attached[startsAttachment].Data)
 	if err != nil || len(timings) != 40 {
 		t.Fatalf("%d starts attached, %v", len(timings), err)
 	}
@@ -54,15 +55,15 @@ func TestRampTimesEveryStartAndRemovesEverything(t *testing.T) {
 func TestRampCountsFromTheIntendedMoment(t *testing.T) {
 	const each, count = 5 * time.Millisecond, 20
 	p := &fakePlatform{start: serial(each)}
-	b := newBench(p)
+	b := labtest.NewBench(p)
 	if err := fakeRamp(1e4, count, readyAtOnce).run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
 	// The last waits for all before it.
-	if worst := b.samples[answer+"-max"][0]; worst < float64((count-1)*each.Microseconds()) {
+	if worst := b.Samples[answer+"-max"][0]; worst < float64((count-1)*each.Microseconds()) {
 		t.Errorf("the last of %d starts of %v each took %v us from its moment", count, each, worst)
 	}
-	if g := b.samples[growth][0]; g < 80 {
+	if g := b.Samples[growth][0]; g < 80 {
 		t.Errorf("50 times more was due than the platform can do, and %v %% of the starts piled up", g)
 	}
 }
@@ -74,7 +75,7 @@ func TestRampCountsFailuresApart(t *testing.T) {
 		}
 		return nil
 	}}
-	b := newBench(p)
+	b := labtest.NewBench(p)
 	notReady := func(_ context.Context, trial workload.Trial) error {
 		if strings.HasPrefix(trial.Address(80), "fake-2:") {
 			return errors.New("connection refused")
@@ -84,13 +85,13 @@ func TestRampCountsFailuresApart(t *testing.T) {
 	if err := fakeRamp(5000, 16, notReady).run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.samples[failed][0]; got != 5 {
+	if got := b.Samples[failed][0]; got != 5 {
 		t.Errorf("%v failures, want 4 that did not start and one that was not ready", got)
 	}
-	if n := b.histograms[answer].TotalCount(); n != 11 {
+	if n := b.Histograms[answer].TotalCount(); n != 11 {
 		t.Errorf("%d starts are in the latency, want 11", n)
 	}
-	timings, err := decodeTimings(b.attached[startsAttachment].Data)
+	timings, err := decodeTimings(b.Attached[startsAttachment].Data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func TestRampBoundsItsWaits(t *testing.T) {
 	r := fakeRamp(5000, 8, readyAtOnce)
 	r.answerIn = 20 * time.Millisecond
 	p := &fakePlatform{start: hang}
-	if err := r.run(t.Context(), newBench(p)); err == nil || !strings.Contains(err.Error(), "no answer after 20ms") {
+	if err := r.run(t.Context(), labtest.NewBench(p)); err == nil || !strings.Contains(err.Error(), "no answer after 20ms") {
 		t.Errorf("an engine that never answers: %v", err)
 	}
 	if p.left() != 0 {
@@ -127,7 +128,7 @@ func TestRampBoundsItsWaits(t *testing.T) {
 	})
 	r.readyIn = 20 * time.Millisecond
 	p = &fakePlatform{start: func(context.Context, int) error { return nil }}
-	if err := r.run(t.Context(), newBench(p)); err == nil || !strings.Contains(err.Error(), "not ready after 20ms") {
+	if err := r.run(t.Context(), labtest.NewBench(p)); err == nil || !strings.Contains(err.Error(), "not ready after 20ms") {
 		t.Errorf("containers that never become ready: %v", err)
 	}
 	if p.left() != 0 {
@@ -143,7 +144,7 @@ func TestFailingCreationLeavesNothing(t *testing.T) {
 		}
 		return nil
 	}}
-	if err := fakeRamp(100, 12, readyAtOnce).run(t.Context(), newBench(p)); !errors.Is(err, clash) {
+	if err := fakeRamp(100, 12, readyAtOnce).run(t.Context(), labtest.NewBench(p)); !errors.Is(err, clash) {
 		t.Errorf("a name clash: %v", err)
 	}
 	if p.left() != 0 {
@@ -156,7 +157,7 @@ func TestInterruptedRampLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	// The second is due in minutes: nobody waits for it.
 	p := &fakePlatform{start: func(context.Context, int) error { cancel(stopped); return nil }}
-	if err := fakeRamp(0.01, 10, readyAtOnce).run(ctx, newBench(p)); !errors.Is(err, stopped) {
+	if err := fakeRamp(0.01, 10, readyAtOnce).run(ctx, labtest.NewBench(p)); !errors.Is(err, stopped) {
 		t.Errorf("interrupted: %v", err)
 	}
 	if p.left() != 0 {
@@ -167,12 +168,12 @@ func TestInterruptedRampLeavesNothing(t *testing.T) {
 func TestKneeOfAPlatformOfKnownCapacity(t *testing.T) {
 	const each = 4 * time.Millisecond // 250 a second
 	p := &fakePlatform{start: serial(each)}
-	b := newBench(p)
+	b := labtest.NewBench(p)
 	if err := (knee{fakeRamp(0, 0, readyAtOnce), 150}).run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
 	// Sleeps are never short and on a busy host longer: capacity is at most 250.
-	if got := b.samples[kneeRate][0]; got < 100 || got > 300 {
+	if got := b.Samples[kneeRate][0]; got < 100 || got > 300 {
 		t.Errorf("knee %v/s of a platform that does at most %v/s", got, 1/each.Seconds())
 	}
 	if p.left() != 0 {
@@ -190,16 +191,16 @@ func TestSinglesWaitForOneAnother(t *testing.T) {
 			return errors.New("another is under way")
 		}
 	}}
-	b := newBench(p)
+	b := labtest.NewBench(p)
 	done := func(context.Context, workload.Trial) error { <-under; return nil }
 	s := single{workload: fakeWorkload{ready: done}, count: 3, answerIn: time.Minute, readyIn: time.Minute}
 	if err := s.run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.samples[failed][0]; got != 0 {
+	if got := b.Samples[failed][0]; got != 0 {
 		t.Errorf("%v starts began before the one before was ready", got)
 	}
-	if n := b.histograms[ready].TotalCount(); n != 3 {
+	if n := b.Histograms[ready].TotalCount(); n != 3 {
 		t.Errorf("%d starts were ready, want 3", n)
 	}
 }
