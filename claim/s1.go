@@ -84,7 +84,7 @@ var s1 = []Claim{
 			exactly("groupable, mean", 53, "%"), exactly("groupable, httpd", 76.3, "%"), exactly("groupable, FIO", 2.63, "%"),
 		},
 		Remark:    "Counted over processes, so that one web server's own workers count. We count over processes, as there, and over containers.",
-		HowJudged: "The mean share over the applications, counted over processes. Confirmed where its interval lies wholly above 45 % and httpd has the largest and FIO the smallest share; qualified where that holds over processes and not over containers; refuted where the mean lies wholly below 45 %.",
+		HowJudged: "The mean share over the applications, counted over processes. Confirmed where its interval lies wholly above 45 % and httpd has the largest and FIO the smallest share; qualified where the mean is as claimed but another application has the largest or the smallest share, or it holds over processes and not over containers; refuted where the mean lies wholly below 45 %.",
 		Limits:    []Figure{atLeast("groupable", 45, "%")},
 	},
 	{
@@ -97,7 +97,7 @@ var s1 = []Claim{
 		},
 		Remark:        "Services only: functions have ended by then.",
 		Inconsistency: "The conclusion speaks of up to 97 % groupable entries, where 2 % exclusive ones in MongoDB make it 98 %.",
-		HowJudged:     "The share after two minutes less the share after the start, paired by container. Confirmed where the mean difference lies wholly above 0 points and Graphchi keeps more than 50 % exclusive; refuted where the difference lies wholly below 0 points.",
+		HowJudged:     "The share after two minutes less the share after the start, paired by container. Confirmed where the mean difference lies wholly above 0 points and Graphchi keeps more than 50 % exclusive; qualified where only the former holds, or the services had worked for less than two minutes; refuted where the difference lies wholly below 0 points.",
 		Limits:        []Figure{exactly("no change", 0, "points"), atLeast("exclusive, Graphchi", 50, "%")},
 	},
 	{
@@ -107,7 +107,7 @@ var s1 = []Claim{
 		Published: []Figure{
 			exactly("active at start", 52.4, "%"), exactly("active in steady state", 71.9, "%"), exactly("active and groupable, of all entries", 59.86, "%"),
 		},
-		HowJudged: "Active entries by the kernel's list of active pages. Confirmed where the steady share exceeds that at the start with its interval, and more than 50 % of active entries are groupable; refuted where either lies wholly on the other side. Qualified on kernels that keep generations instead of two lists: there the youngest generations stand for active.",
+		HowJudged: "Active entries by the kernel's list of active pages. Confirmed where the steady share exceeds that at the start with its interval, and more than 50 % of active entries are groupable; refuted where either lies wholly on the other side. Qualified where the services had worked for less than two minutes, and on kernels that keep generations instead of two lists: there the youngest generations stand for active.",
 		Limits:    []Figure{atLeast("groupable among active", 50, "%")},
 	},
 	{
@@ -147,7 +147,7 @@ var s1 = []Claim{
 		Published:     faultTable,
 		Remark:        "Where there is no entry yet, a fault is anonymous (of anonymous memory), read (of a file), copy-on-write (a write to a file mapped privately) or shared (a write to a shared mapping). Where there is one, it is swap (the page is elsewhere) or write-protect (a write that the entry forbids).",
 		Inconsistency: "The text gives shared faults as 40.14 %, which the table has for anonymous ones (shared: 9.95 %).",
-		HowJudged:     "Each application's shares by type. Confirmed where each has the same most frequent type as published and every mean share lies within 10 points of the published one; qualified where the most frequent types agree and the shares do not; refuted where more than half of the applications have another most frequent type.",
+		HowJudged:     "Each application's shares by type. Confirmed where each has the same most frequent type as published and every mean share lies within 10 points of the published one; qualified where the most frequent types agree and the shares do not, or where other programs stand in for S1's; refuted where more than half of the applications have another most frequent type.",
 		Limits:        []Figure{exactly("distance", 10, "points")},
 	},
 	{
