@@ -1,0 +1,899 @@
+// Programs on the page-fault tracepoints, for probe/faults.
+//
+// The kernel lets a program call the helpers used here only where it declares
+// a licence compatible with the GPL; the declaration at the end is that and
+// nothing else. This source is tare's, under the Apache License 2.0.
+//
+// The structures below name only the members that are read. Where they lie is
+// found when the programs are loaded, from the running kernel's BTF. All
+// programs are BTF-typed raw tracepoints, which a locked-down kernel allows.
+//
+// The page-fault tracepoints fire with interrupts off, at the very start of the
+// exception: nothing else writes this CPU's ring meanwhile, and no lock of the
+// address space is held. Taking one there would cost an interrupt of its own
+// (bpf_find_vma does), so the tree of mappings is read without.
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u64 __be64;
+typedef __u32 __wsum;
+typedef _Bool bool;
+
+#define true 1
+#define false 0
+#define NULL ((void *)0)
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+// From the kernel's user interface.
+enum {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
+enum { BPF_F_NO_PREALLOC = 1 << 0, BPF_F_MMAPABLE = 1 << 10 };
+
+// Of the kernel's include/linux/mm.h.
+#define VM_READ 0x1ULL
+#define VM_WRITE 0x2ULL
+#define VM_EXEC 0x4ULL
+#define VM_SHARED 0x8ULL
+#define VM_GROWSDOWN 0x100ULL
+#define VM_HUGETLB 0x400000ULL
+
+// Of arch/x86/include/asm/trap_pf.h: the error code.
+#define ERROR_WRITE 0x2
+#define ERROR_FETCH 0x10
+
+// Of arch/x86/include/asm/pgtable_types.h: bits of an entry.
+#define ENTRY_PRESENT 0x1ULL
+#define ENTRY_WRITABLE 0x2ULL
+#define ENTRY_LEAF 0x80ULL       // of an upper level
+#define ENTRY_PROTECTED 0x100ULL // where not present: access is withdrawn
+#define ENTRY_ERRATUM 0x60ULL    // may stand in an entry that is none
+
+// Of include/linux/swap.h, swapops.h and arch/x86/include/asm/pgtable_64.h:
+// types of swap entry that are no swap area. The last is the marker's; before
+// it come at most eight of migration, devices and poison.
+#define SWAP_TYPE_SHIFT 59
+#define SWAP_OFFSET_SHIFT 14
+#define SWAP_SPECIAL 23
+#define SWAP_MARKER 31
+#define MARKER_POISON_OR_GUARD 0x6ULL
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct kernfs_node {
+	__u64 id;
+	const char *name;
+};
+
+struct cgroup;
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+};
+
+struct css_set {
+	struct cgroup_subsys_state *subsys[1];
+	struct cgroup *dfl_cgrp;
+};
+
+struct maple_tree {
+	void *ma_root;
+};
+
+struct maple_range_64 {
+	void *parent;
+	unsigned long pivot[15];
+	void *slot[16];
+};
+
+struct maple_arange_64 {
+	void *parent;
+	unsigned long pivot[9];
+	void *slot[10];
+};
+
+struct seqcount {
+	unsigned int sequence;
+};
+
+struct mm_struct {
+	struct maple_tree mm_mt;
+	void *pgd;
+};
+
+// Since Linux 6.14 this counts up when the mappings begin to change, and again
+// when they have.
+typedef struct seqcount seqcount_t;
+struct mm_struct___since_6_14 {
+	seqcount_t mm_lock_seq;
+};
+
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
+struct super_block {
+	__u32 s_dev;
+};
+
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+};
+
+struct file {
+	struct inode *f_inode;
+	struct path f_path;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start, vm_end, vm_pgoff, vm_flags;
+	struct mm_struct *vm_mm;
+	void *vm_ops;
+	struct file *vm_file;
+};
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live;
+};
+
+struct task_struct {
+	int pid, tgid;
+	int pagefault_disabled;
+	unsigned long min_flt, maj_flt;
+	struct mm_struct *mm;
+	struct css_set *cgroups;
+	struct signal_struct *signal;
+	char comm[16];
+};
+
+struct pt_regs {
+	unsigned long ip;
+};
+
+enum maple_type { maple_leaf_64 = 1, maple_range_64 = 2, maple_arange_64 = 3 };
+
+#pragma clang attribute pop
+
+// What a fault is typed by, together the index of its count. facts.go reads them.
+enum {
+	// Bits 0 to 2: the entry.
+	OF_NONE = 0,
+	OF_WRITABLE,
+	OF_READ_ONLY,
+	OF_SWAPPED,
+	OF_MOVING,
+	OF_GUARDED,
+	OF_WITHDRAWN,
+	OF_UNKNOWN,
+	// The access.
+	BY_WRITE = 1 << 3,
+	BY_FETCH = 1 << 4,
+	BY_KERNEL = 1 << 5,
+	// Bits 6 to 8: the mapping.
+	IN_NONE = 0 << 6,
+	IN_ANONYMOUS = 1 << 6,
+	IN_PRIVATE_FILE = 2 << 6,
+	IN_SHARED = 3 << 6,
+	IN_GROWING_STACK = 4 << 6,
+	IN_UNKNOWN = 5 << 6,
+	ALLOWED = 1 << 9,
+	FACTS = 1 << 10,
+	// Above the index: the level of the table that the entry is in.
+	LEVEL_SHIFT = 10,
+};
+
+enum { LEVEL_PTE, LEVEL_PMD, LEVEL_PUD, LEVEL_ABOVE };
+
+#define IS_MAPPING 0xffff // in place of facts
+
+// The records of a ring, of one size; decode.go reads them.
+struct fault {
+	__u64 time, address, ip, entry;
+	__u32 pid, tid;
+	__u32 mapping; // so many records before this one; 0 is none
+	__u16 facts, target;
+	__u32 majors, minors; // the thread's, before this fault
+};
+
+struct mapping {
+	__u64 start, end, flags, offset, inode;
+	__u32 device;
+	__u16 facts, anonymous;
+	__u64 unused;
+};
+
+struct head {
+	__u64 written; // by the program
+	__u64 read;    // by the reader
+	__u64 lost;
+	__u64 unused[5]; // a line of the cache each
+};
+
+enum { EVENT_EXEC = 1, EVENT_EXIT };
+
+struct event {
+	__u64 time, majors, minors;
+	__u32 pid, tid;
+	__u32 kind, target;
+	__u32 last, unused;
+	char comm[16];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); // CPUs times slots, set by the loader
+	__type(key, __u32);
+	__type(value, struct fault);
+} ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); // CPUs, set by the loader
+	__type(key, __u32);
+	__type(value, struct head);
+} heads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); // CPUs times targets times facts, set by the loader
+	__type(key, __u32);
+	__type(value, __u64);
+} counts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} events SEC(".maps");
+
+// A directory of a hierarchy.
+struct directory {
+	__u64 id;
+	__u32 hierarchy, unused;
+};
+
+// The directories that are targets.
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024); // set by the loader
+	__type(key, struct directory);
+	__type(value, __s32);
+} roots SEC(".maps");
+
+// The target of every directory that was met, or -1. A directory never moves to
+// another parent, nor is an id used again.
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct directory);
+	__type(value, __s32);
+} verdicts SEC(".maps");
+
+// Thread groups that are watched by their ids.
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1 << 16);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32);
+	__type(value, __s32);
+} followed SEC(".maps");
+
+#define NAME 128
+
+struct found {
+	char name[NAME];
+};
+
+// Names of the targets that appeared.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); // set by the loader
+	__type(key, __u32);
+	__type(value, struct found);
+} appeared SEC(".maps");
+
+#define PARTS 16
+#define PART 64
+
+struct file_key {
+	__u64 inode;
+	__u32 device, unused;
+};
+
+// The path of a file, the last part first; an empty part ends it.
+struct file_name {
+	char part[PARTS][PART];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1 << 14);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct file_key);
+	__type(value, struct file_name);
+} files SEC(".maps");
+
+#define CACHED 64
+
+struct cached {
+	__u64 start, end, flags, offset, inode, super, ops;
+	__u64 at; // in the ring; 0 is empty, as no mapping is before the first
+};
+
+struct cpu {
+	__u64 last_id;
+	__s32 last_target;
+	__u32 unused;
+	struct cached mappings[CACHED];
+	struct file_name name;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cpu);
+} cpus SEC(".maps");
+
+// Set by the loader.
+#define HIERARCHIES 4
+const volatile __u32 hierarchies = 0;
+const volatile __s32 subsystem[HIERARCHIES] = {}; // -1 is version 2
+const volatile __u32 below_hierarchy = HIERARCHIES; // whose directory's children are targets
+const volatile __u64 below_id = 0;
+const volatile bool by_pid = false;
+const volatile __u32 slots = 1; // of a CPU's ring, a power of two
+const volatile __u32 targets = 1;
+const volatile __u32 given = 0; // targets that do not appear
+const volatile __u64 direct_map = 0;
+const volatile __u32 levels = 4; // of page tables
+const volatile __u64 frame_bits = 0x000ffffffffff000ULL;
+
+// Read by the loader.
+__u32 appeared_count = 0;
+__u64 unplaced = 0;      // containers for which there was no room
+__u64 lost_events = 0;
+__u64 unsettled = 0;     // mappings that changed while they were read
+
+static __always_inline __s32 new_target(struct directory *d, struct cgroup *g)
+{
+	__u32 at = __sync_fetch_and_add(&appeared_count, 1);
+	if (at >= targets - given) {
+		__sync_fetch_and_add(&unplaced, 1);
+		return -1;
+	}
+	__s32 target = given + at;
+	if (bpf_map_update_elem(&roots, d, &target, BPF_NOEXIST)) {
+		// Another CPU met it at the same time: this number names none.
+		__s32 *other = bpf_map_lookup_elem(&roots, d);
+		return other ? *other : -1;
+	}
+	struct found *f = bpf_map_lookup_elem(&appeared, &at);
+	if (f)
+		bpf_probe_read_kernel_str(f->name, NAME, BPF_CORE_READ(g, kn, name));
+	return target;
+}
+
+// judge finds the target of a directory that was not met before: that of the
+// nearest above it.
+static __noinline __s32 judge(struct cgroup *group, __u32 hierarchy)
+{
+	struct cgroup *g = group;
+	struct directory own = {.hierarchy = hierarchy, .id = BPF_CORE_READ(g, kn, id)};
+	__s32 target = -1;
+	for (int depth = 0; depth < 32; depth++) {
+		struct directory d = {.hierarchy = hierarchy, .id = BPF_CORE_READ(g, kn, id)};
+		__s32 *t = bpf_map_lookup_elem(&roots, &d);
+		if (t) {
+			target = *t;
+			break;
+		}
+		struct cgroup_subsys_state *up = BPF_CORE_READ(g, self.parent);
+		if (!up)
+			break;
+		struct cgroup *parent = BPF_CORE_READ(up, cgroup);
+		if (hierarchy == below_hierarchy && BPF_CORE_READ(parent, kn, id) == below_id) {
+			target = new_target(&d, g);
+			break;
+		}
+		g = parent;
+	}
+	bpf_map_update_elem(&verdicts, &own, &target, BPF_ANY);
+	return target;
+}
+
+static __always_inline __s32 target_in(struct css_set *set, __u32 hierarchy, struct cpu *c)
+{
+	struct cgroup *g;
+	__s32 s = subsystem[hierarchy];
+	if (s < 0) {
+		g = set->dfl_cgrp;
+	} else {
+		struct cgroup_subsys_state *css;
+		bpf_probe_read_kernel(&css, sizeof(css), (void *)set + bpf_core_field_offset(set->subsys) + s * sizeof(css));
+		g = BPF_CORE_READ(css, cgroup);
+	}
+	struct directory d = {.hierarchy = hierarchy, .id = BPF_CORE_READ(g, kn, id)};
+	// Faults come in bursts of one process.
+	if (hierarchies == 1 && c && c->last_id == d.id)
+		return c->last_target;
+	__s32 *known = bpf_map_lookup_elem(&verdicts, &d);
+	__s32 target = known ? *known : judge(g, hierarchy);
+	if (hierarchies == 1 && c) {
+		c->last_target = target;
+		c->last_id = d.id;
+	}
+	return target;
+}
+
+// target_of gives the target that a task belongs to, or -1. A process id goes
+// before a directory, and the first hierarchy before the others.
+static __always_inline __s32 target_of(struct task_struct *task, struct cpu *c)
+{
+	if (by_pid) {
+		__u32 tgid = task->tgid;
+		__s32 *t = bpf_map_lookup_elem(&followed, &tgid);
+		if (t)
+			return *t;
+	}
+	struct css_set *set = task->cgroups;
+#pragma unroll
+	for (__u32 h = 0; h < HIERARCHIES; h++) {
+		if (h >= hierarchies)
+			break;
+		__s32 t = target_in(set, h, c);
+		if (t >= 0)
+			return t;
+	}
+	return -1;
+}
+
+// descend steps down one level of the page table: whether the entry there is
+// the last that can be reached.
+static __always_inline bool descend(__u64 *table, __u64 address, int l, __u64 *entry, int *level)
+{
+	*level = l > LEVEL_PUD ? LEVEL_ABOVE : l;
+	if (bpf_probe_read_kernel(entry, sizeof(*entry), (void *)(*table + ((address >> (12 + 9 * l)) & 511) * 8))) {
+		*level = -1;
+		*entry = 0;
+		return true;
+	}
+	if (l == 0 || !(*entry & ENTRY_PRESENT) || (l <= LEVEL_PUD && (*entry & ENTRY_LEAF)))
+		return true;
+	*table = direct_map + (*entry & frame_bits);
+	return false;
+}
+
+// walk gives the entry of an address and its level; the level is -1 where a
+// table could not be read.
+static __always_inline __u64 walk(__u64 table, __u64 address, int *level)
+{
+	__u64 entry = 0;
+	if (levels == 5 && descend(&table, address, 4, &entry, level))
+		return entry;
+	if (descend(&table, address, 3, &entry, level) || descend(&table, address, 2, &entry, level) ||
+	    descend(&table, address, 1, &entry, level))
+		return entry;
+	descend(&table, address, 0, &entry, level);
+	return entry;
+}
+
+static __always_inline __u32 entry_fact(__u64 entry, int level)
+{
+	if (level < 0)
+		return OF_UNKNOWN;
+	if (!(entry & ~ENTRY_ERRATUM))
+		return OF_NONE;
+	if (entry & ENTRY_PRESENT)
+		return entry & ENTRY_WRITABLE ? OF_WRITABLE : OF_READ_ONLY;
+	if (entry & ENTRY_PROTECTED)
+		return OF_WITHDRAWN;
+	// A huge page's entry loses its present bit alone while it is split.
+	if (level != LEVEL_PTE && (entry & ENTRY_LEAF))
+		return OF_MOVING;
+	__u64 type = entry >> SWAP_TYPE_SHIFT;
+	if (type == SWAP_MARKER) {
+		__u64 marker = (~entry << (64 - SWAP_TYPE_SHIFT)) >> SWAP_OFFSET_SHIFT;
+		return marker & MARKER_POISON_OR_GUARD ? OF_GUARDED : OF_NONE;
+	}
+	return type >= SWAP_SPECIAL ? OF_MOVING : OF_SWAPPED;
+}
+
+#define NODE_MASK 255ULL
+#define NODE_TYPE(node) (((__u64)(node) >> 3) & 15)
+#define IS_NODE(root) (((root) & 3) == 2 && (root) > 4096)
+
+#define DEPTH 8 // of the tree, at most: millions of mappings
+
+struct pivots {
+	unsigned long at[15];
+};
+
+// leaf finds, in the tree of mappings, what is at an address: a mapping, or
+// NULL; and the last address for which that holds. It is the kernel's own
+// mtree_lookup_walk. -1 is a node that was taken out of the tree.
+static __always_inline int leaf(__u64 root, __u64 address, __u64 *mapping, __u64 *last)
+{
+	struct pivots p;
+	__u64 next = root;
+	*last = ~0ULL;
+	if (!IS_NODE(root))
+		return -1;
+	for (int depth = 0; depth < DEPTH; depth++) {
+		__u64 node = next & ~NODE_MASK, type = NODE_TYPE(next);
+		__u32 pivots = 15, slots_at = bpf_core_field_offset(struct maple_range_64, slot);
+		if (type == bpf_core_enum_value(enum maple_type, maple_arange_64)) {
+			pivots = 9;
+			slots_at = bpf_core_field_offset(struct maple_arange_64, slot);
+		}
+		// Pivots begin at the same place in both, and more of the node follows.
+		if (bpf_probe_read_kernel(&p, sizeof(p), (void *)(node + bpf_core_field_offset(struct maple_range_64, pivot))))
+			return -1;
+		__u32 i = 0;
+#define PIVOT(k)                               \
+	if (k >= pivots)                       \
+		goto found;                    \
+	if (p.at[k] >= address) {              \
+		*last = p.at[k];               \
+		goto found;                    \
+	}                                      \
+	i++;
+		PIVOT(0) PIVOT(1) PIVOT(2) PIVOT(3) PIVOT(4) PIVOT(5) PIVOT(6) PIVOT(7)
+		PIVOT(8) PIVOT(9) PIVOT(10) PIVOT(11) PIVOT(12) PIVOT(13) PIVOT(14)
+found:;
+		__u64 parent = 0;
+		if (bpf_probe_read_kernel(&next, sizeof(next), (void *)(node + slots_at + i * sizeof(void *))) ||
+		    bpf_probe_read_kernel(&parent, sizeof(parent), (void *)node))
+			return -1;
+		if ((parent & ~NODE_MASK) == node)
+			return -1; // dead
+		if (type == bpf_core_enum_value(enum maple_type, maple_leaf_64)) {
+			*mapping = next;
+			return 0;
+		}
+	}
+	return -1;
+}
+
+#define AREA 128 // bytes of a vm_area_struct, in which lies what is read
+#define INODE 96
+
+struct area {
+	__u64 start, end, flags, offset, ops, file;
+};
+
+#define OF(buffer, type, member) (*(__u64 *)((char *)(buffer) + bpf_core_field_offset(type, member)))
+
+static __always_inline int read_area(__u64 vma, struct area *a)
+{
+	__u64 b[AREA / 8];
+	if (bpf_probe_read_kernel(b, AREA, (void *)vma))
+		return -1;
+	a->start = OF(b, struct vm_area_struct, vm_start);
+	a->end = OF(b, struct vm_area_struct, vm_end);
+	a->flags = OF(b, struct vm_area_struct, vm_flags);
+	a->offset = OF(b, struct vm_area_struct, vm_pgoff);
+	a->ops = OF(b, struct vm_area_struct, vm_ops);
+	a->file = OF(b, struct vm_area_struct, vm_file);
+	return 0;
+}
+
+static __always_inline __u32 sequence(struct mm_struct *mm)
+{
+	struct mm_struct___since_6_14 *m = (void *)mm;
+	if (bpf_core_field_exists(m->mm_lock_seq.sequence))
+		return BPF_CORE_READ(m, mm_lock_seq.sequence);
+	return 0;
+}
+
+// find_area finds the mapping at an address, without a lock: 0 found, 1 none
+// there, 2 a stack that would have to grow, -1 it changed meanwhile.
+static __noinline int find_area(struct mm_struct *mm, __u64 address, struct area *a)
+{
+	__u32 before = sequence(mm);
+	barrier();
+	__u64 vma = 0, last;
+	int found = 0;
+	__u64 root = (__u64)mm->mm_mt.ma_root;
+	if (leaf(root, address, &vma, &last))
+		return -1;
+	if (!vma) {
+		// A gap: what lies above it may be a stack.
+		found = 1;
+		if (last != ~0ULL && leaf(root, last + 1, &vma, &last))
+			return -1;
+	}
+	if (vma) {
+		if (read_area(vma, a))
+			return -1;
+		if (found && (a->flags & VM_GROWSDOWN))
+			found = 2;
+		if (!found && (address < a->start || address >= a->end))
+			return -1;
+	}
+	barrier();
+	if ((before & 1) || sequence(mm) != before)
+		return -1;
+	return found;
+}
+
+static __always_inline void name_file(struct cpu *c, struct file_key *key, struct file *file)
+{
+	if (bpf_map_lookup_elem(&files, key))
+		return;
+	struct dentry *d = BPF_CORE_READ(file, f_path.dentry);
+	for (int i = 0; i < PARTS; i++) {
+		struct dentry *up = BPF_CORE_READ(d, d_parent);
+		c->name.part[i][0] = 0;
+		if (!d || (up == d && i > 0))
+			break;
+		bpf_probe_read_kernel_str(c->name.part[i], PART, BPF_CORE_READ(d, d_name.name));
+		if (up == d)
+			up = NULL;
+		d = up;
+	}
+	bpf_map_update_elem(&files, key, &c->name, BPF_NOEXIST);
+}
+
+static __always_inline struct fault *slot(__u32 cpu, __u64 at)
+{
+	__u32 i = cpu * slots + (at & (slots - 1));
+	return bpf_map_lookup_elem(&ring, &i);
+}
+
+// refer gives how a record finds its mapping: an earlier record of this ring,
+// or one that is written now.
+static __always_inline __u64 refer(struct cpu *c, __u32 cpu, __u64 *at, struct area *a)
+{
+	__u64 inode = 0, super = 0;
+	if (a->file) {
+		struct file *file = (void *)a->file;
+		struct inode *i = BPF_CORE_READ(file, f_inode);
+		__u64 b[INODE / 8];
+		if (!bpf_probe_read_kernel(b, INODE, i)) {
+			super = OF(b, struct inode, i_sb);
+			inode = OF(b, struct inode, i_ino);
+		}
+	}
+	struct cached *m = &c->mappings[((a->start >> 12) * 0x9E3779B97F4A7C15ULL >> 58) & (CACHED - 1)];
+	// What is farther back than a reference reaches is written again.
+	if (m->at && m->start == a->start && m->end == a->end && m->flags == a->flags && m->offset == a->offset &&
+	    m->inode == inode && m->super == super && m->ops == a->ops && *at - m->at < (1U << 31))
+		return m->at;
+	struct mapping *r = (void *)slot(cpu, *at);
+	if (!r)
+		return 0;
+	__u32 device = super ? BPF_CORE_READ((struct super_block *)super, s_dev) : 0;
+	r->start = a->start;
+	r->end = a->end;
+	r->flags = a->flags;
+	r->offset = a->offset;
+	r->inode = inode;
+	r->device = device;
+	r->facts = IS_MAPPING;
+	r->anonymous = !a->ops;
+	r->unused = 0;
+	// Positions are counted from one here.
+	*at += 1;
+	m->start = a->start;
+	m->end = a->end;
+	m->flags = a->flags;
+	m->offset = a->offset;
+	m->inode = inode;
+	m->super = super;
+	m->ops = a->ops;
+	m->at = *at;
+	if (a->file) {
+		struct file_key key = {.inode = inode, .device = device};
+		name_file(c, &key, (struct file *)a->file);
+	}
+	return *at;
+}
+
+static __always_inline int on_fault(__u64 address, struct pt_regs *regs, __u64 error, bool kernel)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 zero = 0;
+	struct cpu *c = bpf_map_lookup_elem(&cpus, &zero);
+	if (!c)
+		return 0;
+	if (kernel) {
+		// The kernel's own memory; and attempts that bring in nothing, but fail
+		// where the page is absent.
+		if ((__s64)address < 0 || task->pagefault_disabled)
+			return 0;
+	}
+	struct mm_struct *mm = task->mm;
+	if (!mm)
+		return 0;
+	__s32 target = target_of(task, c);
+	if (target < 0)
+		return 0;
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct head *head = bpf_map_lookup_elem(&heads, &cpu);
+	if (!head)
+		return 0;
+
+	int level = LEVEL_PTE;
+	__u64 entry = 0;
+	__u32 facts;
+	if ((__s64)address < 0)
+		facts = IN_NONE;
+	else {
+		entry = walk((__u64)mm->pgd, address, &level);
+		facts = entry_fact(entry, level);
+	}
+	struct area a;
+	int found = (__s64)address < 0 ? 1 : find_area(mm, address, &a);
+	if (found < 0 && (__s64)address >= 0) {
+		found = find_area(mm, address, &a);
+		if (found < 0)
+			__sync_fetch_and_add(&unsettled, 1);
+	}
+	if (found < 0)
+		facts |= IN_UNKNOWN;
+	else if (found == 1)
+		facts |= IN_NONE;
+	else {
+		__u64 needs = VM_READ | VM_WRITE | VM_EXEC;
+		if (error & ERROR_WRITE)
+			needs = VM_WRITE;
+		else if (error & ERROR_FETCH)
+			needs = VM_EXEC;
+		if (a.flags & needs)
+			facts |= ALLOWED;
+		if (found == 2)
+			facts |= IN_GROWING_STACK;
+		else if (a.flags & VM_SHARED)
+			facts |= IN_SHARED;
+		// A private huge page of hugetlbfs has a file only for the kernel's book-keeping.
+		else if (!a.ops || (a.flags & VM_HUGETLB))
+			facts |= IN_ANONYMOUS;
+		else
+			facts |= IN_PRIVATE_FILE;
+	}
+	if (error & ERROR_WRITE)
+		facts |= BY_WRITE;
+	if (error & ERROR_FETCH)
+		facts |= BY_FETCH;
+	if (kernel)
+		facts |= BY_KERNEL;
+
+	__u32 i = (cpu * targets + target) * FACTS + (facts & (FACTS - 1));
+	__u64 *n = bpf_map_lookup_elem(&counts, &i);
+	if (n)
+		*n += 1;
+
+	__u64 at = head->written;
+	if (at + 2 > head->read + slots) {
+		head->lost++;
+		return 0;
+	}
+	__u64 mapping = 0;
+	if (found == 0 || found == 2)
+		mapping = refer(c, cpu, &at, &a);
+	struct fault *r = slot(cpu, at);
+	if (!r)
+		return 0;
+	r->time = bpf_ktime_get_ns();
+	r->address = address;
+	r->ip = regs->ip;
+	r->entry = entry;
+	r->pid = task->tgid;
+	r->tid = task->pid;
+	r->mapping = mapping ? at + 1 - mapping : 0;
+	r->facts = facts | (level > 0 ? level : 0) << LEVEL_SHIFT;
+	r->target = target;
+	r->majors = task->maj_flt;
+	r->minors = task->min_flt;
+	// The machines that have these tracepoints keep stores in order.
+	barrier();
+	head->written = at + 1;
+	return 0;
+}
+
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(fault_user, unsigned long address, struct pt_regs *regs, unsigned long error)
+{
+	return on_fault(address, regs, error, false);
+}
+
+SEC("tp_btf/page_fault_kernel")
+int BPF_PROG(fault_kernel, unsigned long address, struct pt_regs *regs, unsigned long error)
+{
+	return on_fault(address, regs, error, true);
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(follow_fork, struct task_struct *parent, struct task_struct *child)
+{
+	__u32 from = parent->tgid, to = child->tgid;
+	if (child->pid != child->tgid)
+		return 0;
+	__s32 *target = bpf_map_lookup_elem(&followed, &from);
+	if (target && bpf_map_update_elem(&followed, &to, target, BPF_ANY))
+		__sync_fetch_and_add(&lost_events, 1);
+	return 0;
+}
+
+static __always_inline void tell(struct task_struct *task, __u32 kind, __s32 target, bool last)
+{
+	struct event e = {
+		.time = bpf_ktime_get_ns(),
+		.majors = task->maj_flt,
+		.minors = task->min_flt,
+		.pid = task->tgid,
+		.tid = task->pid,
+		.kind = kind,
+		.target = target,
+		.last = last,
+	};
+	bpf_probe_read_kernel(e.comm, sizeof(e.comm), task->comm);
+	if (bpf_ringbuf_output(&events, &e, sizeof(e), 0))
+		__sync_fetch_and_add(&lost_events, 1);
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(process_exec, struct task_struct *task)
+{
+	__s32 target = target_of(task, NULL);
+	if (target >= 0)
+		tell(task, EVENT_EXEC, target, false);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(process_exit, struct task_struct *task)
+{
+	__s32 target = target_of(task, NULL);
+	if (target < 0)
+		return 0;
+	bool last = task->signal->live.counter == 0;
+	tell(task, EVENT_EXIT, target, last);
+	if (by_pid && last) {
+		__u32 tgid = task->tgid;
+		bpf_map_delete_elem(&followed, &tgid);
+	}
+	return 0;
+}
+
+// For the kernel's check of helpers alone: see above.
+char licence[] SEC("license") = "Dual MIT/GPL";

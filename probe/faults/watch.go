@@ -1,0 +1,83 @@
+package faults
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+)
+
+// watch is what of the targets the programs need to know.
+type watch struct {
+	hierarchies hierarchies
+	roots       map[directory]int32
+	followed    map[uint32]int32
+	below       directory
+	hasBelow    bool
+}
+
+func (w *watch) locate(targets []Target, below string) error {
+	w.roots, w.followed = map[directory]int32{}, map[uint32]int32{}
+	for i, t := range targets {
+		if t.Cgroup == "" && len(t.PIDs) == 0 {
+			return fmt.Errorf("target %q names neither a control group nor processes", t.Name)
+		}
+		for _, pid := range t.PIDs {
+			if pid <= 0 {
+				return fmt.Errorf("target %q: %d is no process id", t.Name, pid)
+			}
+			if _, taken := w.followed[uint32(pid)]; !taken {
+				w.followed[uint32(pid)] = int32(i)
+			}
+		}
+		if t.Cgroup == "" {
+			continue
+		}
+		d, err := w.hierarchies.locate(t.Cgroup)
+		if err != nil {
+			return fmt.Errorf("target %q: %w", t.Name, err)
+		}
+		if _, taken := w.roots[d]; !taken {
+			w.roots[d] = int32(i)
+		}
+	}
+	if below == "" {
+		return nil
+	}
+	var err error
+	w.below, err = w.hierarchies.locate(below)
+	w.hasBelow = true
+	return err
+}
+
+// set tells the programs what stays the same.
+func (w *watch) set(spec *ebpf.CollectionSpec) error {
+	var subsystems [maxHierarchies]int32
+	copy(subsystems[:], w.hierarchies.subsystems)
+	err := errors.Join(
+		spec.Variables[objectVarHierarchies].Set(uint32(len(w.hierarchies.subsystems))),
+		spec.Variables[objectVarSubsystem].Set(subsystems),
+		spec.Variables[objectVarByPid].Set(len(w.followed) > 0),
+	)
+	if w.hasBelow {
+		err = errors.Join(err,
+			spec.Variables[objectVarBelowHierarchy].Set(w.below.Hierarchy),
+			spec.Variables[objectVarBelowId].Set(w.below.ID))
+	}
+	return err
+}
+
+// watch tells them what is watched.
+func (w *watch) watch(collection *ebpf.Collection) error {
+	for d, target := range w.roots {
+		if err := collection.Maps[objectMapRoots].Put(d, target); err != nil {
+			return fmt.Errorf("watch a control group: %w", err)
+		}
+	}
+	for pid, target := range w.followed {
+		if err := collection.Maps[objectMapFollowed].Put(pid, target); err != nil {
+			return fmt.Errorf("watch process %d: %w", pid, err)
+		}
+	}
+	return nil
+}
