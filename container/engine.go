@@ -1,0 +1,70 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+)
+
+// The labels that Kubernetes leaves on what it has run, with either engine.
+const (
+	labelPod       = "io.kubernetes.pod.name"
+	labelPodUID    = "io.kubernetes.pod.uid"
+	labelNamespace = "io.kubernetes.pod.namespace"
+	labelContainer = "io.kubernetes.container.name"
+	// sandboxName is what cri-dockerd calls the container that holds a pod's namespaces.
+	sandboxName = "POD"
+)
+
+// kubernetes names what Kubernetes runs: namespace/pod/container, and
+// namespace/pod for the container that holds the pod's namespaces.
+func kubernetes(labels map[string]string) (name string, ok bool) {
+	namespace, pod := labels[labelNamespace], labels[labelPod]
+	if namespace == "" || pod == "" {
+		return "", false
+	}
+	name = namespace + "/" + pod
+	if c := labels[labelContainer]; c != "" && c != sandboxName {
+		name += "/" + c
+	}
+	return name, true
+}
+
+// reach tells whether somebody listens at the socket: nil where there is no
+// socket, since then there is no engine to ask.
+func (f *Finder) reach(ctx context.Context, engine Engine, socket string) (listens bool, note *Note) {
+	ctx, cancel := context.WithTimeout(ctx, f.patience)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+	switch {
+	case err == nil:
+		return true, noteOf(engine, socket, conn.Close(), f)
+	case errors.Is(err, syscall.ENOENT):
+		return false, nil
+	}
+	return false, noteOf(engine, socket, err, f)
+}
+
+// noteOf says why an engine could not tell, and what mends it; nil of no error.
+func noteOf(engine Engine, socket string, err error, f *Finder) *Note {
+	if err == nil {
+		return nil
+	}
+	n := &Note{Engine: engine, Socket: socket}
+	switch {
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM), strings.Contains(err.Error(), "permission denied"):
+		n.What, n.Mend = "lets only others ask", "run tare as root, or join the socket's group"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		n.What, n.Mend = "does not run", fmt.Sprintf("start it (systemctl start %s), or remove the socket that it left", engine)
+	case errors.Is(err, context.DeadlineExceeded), strings.Contains(err.Error(), "DeadlineExceeded"):
+		n.What = fmt.Sprintf("has not answered for %s", f.patience)
+		n.Mend = fmt.Sprintf("look what ails it (journalctl -u %s); its containers are known by their control groups alone", engine)
+	default:
+		n.What = "answers with an error: " + strings.Join(strings.Fields(err.Error()), " ")
+		n.Mend = "its containers are known by their control groups alone"
+	}
+	return n
+}

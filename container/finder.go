@@ -1,0 +1,289 @@
+package container
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"tare/kernel/cgroup"
+	"tare/kernel/procfs"
+	"tare/nearest"
+)
+
+// defaultPatience bounds each request to an engine. Engines answer in
+// milliseconds; one that takes longer is told in a Note, and what it runs is found by
+// its control groups.
+const defaultPatience = 2 * time.Second
+
+// Options say whom to ask. The zero value asks every engine that has a socket
+// where sockets usually are.
+type Options struct {
+	// Docker are sockets that speak Docker's API, podman's among them; nil
+	// are the usual ones, an empty list none.
+	Docker []string
+	// Containerd are containerd's sockets, likewise.
+	Containerd []string
+	// Patience bounds each request; 0 is 2 s.
+	Patience time.Duration
+	// Proc is where processes are described; empty is this host's.
+	Proc procfs.FS
+	// Layout are the control groups' hierarchies; nil is this host's.
+	Layout *cgroup.Layout
+}
+
+// Finder finds running containers. It may be used by several goroutines.
+type Finder struct {
+	docker, containerd []string
+	patience           time.Duration
+	proc               procfs.FS
+	layout             *cgroup.Layout
+}
+
+// Open makes a finder. It asks nobody yet, and holds nothing that needs closing.
+func Open(o Options) *Finder {
+	f := &Finder{
+		docker: o.Docker, containerd: o.Containerd, layout: o.Layout,
+		patience: cmp.Or(o.Patience, defaultPatience), proc: cmp.Or(o.Proc, procfs.Host),
+	}
+	if f.docker == nil {
+		f.docker = usual("DOCKER_HOST", dockerSockets)
+	}
+	if f.containerd == nil {
+		f.containerd = usual("CONTAINERD_ADDRESS", containerdSockets)
+	}
+	return f
+}
+
+// Where engines have their sockets; patterns, as filepath.Match has them.
+var (
+	dockerSockets = []string{
+		"/var/run/docker.sock", "/run/user/*/docker.sock",
+		"/run/podman/podman.sock", "/run/user/*/podman/podman.sock",
+	}
+	containerdSockets = []string{
+		"/run/containerd/containerd.sock", "/var/run/docker/containerd/containerd.sock",
+		"/run/k3s/containerd/containerd.sock", "/run/k0s/containerd.sock",
+		"/var/snap/microk8s/common/run/containerd.sock",
+	}
+)
+
+// usual are the sockets that exist, the one that the environment names before all others.
+func usual(variable string, patterns []string) []string {
+	sockets := []string{}
+	if named := os.Getenv(variable); strings.HasPrefix(named, "/") || strings.HasPrefix(named, "unix://") {
+		sockets = append(sockets, strings.TrimPrefix(named, "unix://"))
+	}
+	for _, p := range patterns {
+		found, err := filepath.Glob(p)
+		if err == nil {
+			sockets = append(sockets, found...)
+		}
+	}
+	return once(sockets)
+}
+
+// once drops sockets that are another's under another name.
+func once(sockets []string) []string {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(sockets, func(s string) bool {
+		real, err := filepath.EvalSymlinks(s)
+		if err != nil {
+			real = s
+		}
+		if seen[real] {
+			return true
+		}
+		seen[real] = true
+		return false
+	})
+}
+
+// All finds every running container, by name: what the engines tell, and what
+// only the control groups show of engines that do not answer, of none that we
+// know, and of our own trials. Every process of the host is at most one container's.
+// The notes are engines that could not tell. The error is ctx's, or that there
+// are no control groups to be read.
+func (f *Finder) All(ctx context.Context) ([]Container, []Note, error) {
+	layout, err := f.hierarchies()
+	if err != nil {
+		return nil, nil, err
+	}
+	told, notes := f.ask(ctx)
+	if err := ctx.Err(); err != nil {
+		return nil, nil, fmt.Errorf("ask the engines what they run: %w", context.Cause(ctx))
+	}
+	groups := f.search(layout)
+	var all []Container
+	known := map[string]bool{} // ids, and groups' paths
+	pids := map[int]bool{}
+	for _, c := range told {
+		if known[c.ID] || c.PID != 0 && pids[c.PID] {
+			continue // containerd shows what Docker runs
+		}
+		if c.PID == 0 {
+			// The engine told of it and then not where it is.
+			i := slices.IndexFunc(groups, func(g group) bool { return g.owner.ID == c.ID })
+			if i < 0 {
+				continue
+			}
+			c.PID = f.first(groups[i].processes)
+		}
+		var path string
+		if c.Cgroup, path = f.place(layout, c.PID, c.ID); c.Cgroup == "" && !f.lives(c.PID) {
+			continue // it has ended meanwhile
+		}
+		known[c.ID], known[path], pids[c.PID] = true, true, true
+		all = append(all, c)
+	}
+	for _, g := range groups {
+		if known[g.owner.ID] || known[g.owner.Path] {
+			continue
+		}
+		if c := f.describe(g); !pids[c.PID] {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b Container) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
+	})
+	return all, notes, nil
+}
+
+func (f *Finder) hierarchies() (cgroup.Layout, error) {
+	if f.layout != nil {
+		return *f.layout, nil
+	}
+	return cgroup.Host()
+}
+
+// ask asks all engines at once. What Docker says comes before what containerd
+// says, since it knows the names.
+func (f *Finder) ask(ctx context.Context) ([]Container, []Note) {
+	type answer struct {
+		containers []Container
+		note       *Note
+	}
+	answers := make([]answer, len(f.docker)+len(f.containerd))
+	var all sync.WaitGroup
+	for i := range answers {
+		all.Go(func() {
+			a := &answers[i]
+			if i < len(f.docker) {
+				a.containers, a.note = f.askDocker(ctx, f.docker[i])
+			} else {
+				a.containers, a.note = f.askContainerd(ctx, f.containerd[i-len(f.docker)])
+			}
+		})
+	}
+	all.Wait()
+	var containers []Container
+	var notes []Note
+	for _, a := range answers {
+		containers = append(containers, a.containers...)
+		if a.note != nil {
+			notes = append(notes, *a.note)
+		}
+	}
+	return containers, notes
+}
+
+// shortest is how much of an id names a container at least.
+const shortest = 3
+
+// Find finds one running container, by its name; by its id or the beginning of
+// one; by namespace/pod/container, where Kubernetes runs it; by the path of a
+// control group, from its hierarchy's root or as a directory; or as pid:NUMBER, a process and
+// its descendants. A whole name goes before the beginning of an id. The error is an
+// *Unknown, an *Ambiguous, an *Ended, or one of All's.
+func (f *Finder) Find(ctx context.Context, name string) (Container, error) {
+	if digits, ok := strings.CutPrefix(name, "pid:"); ok {
+		pid, err := strconv.Atoi(digits)
+		if err != nil {
+			return Container{}, fmt.Errorf("%q is no process: want pid:NUMBER", name)
+		}
+		return ofProcess(f.proc, pid)
+	}
+	if strings.HasPrefix(name, "/") {
+		if c, ok, err := f.atPath(name); err != nil || ok {
+			return c, err
+		}
+	}
+	all, notes, err := f.All(ctx)
+	if err != nil {
+		return Container{}, err
+	}
+	for _, match := range []func(Container) bool{
+		func(c Container) bool { return c.Name == name || c.ID == name },
+		func(c Container) bool { return len(name) >= shortest && strings.HasPrefix(c.ID, name) },
+		func(c Container) bool { return c.Engine == Kubernetes && strings.HasSuffix(c.Name, "/"+name) },
+	} {
+		matches := slices.DeleteFunc(slices.Clone(all), func(c Container) bool { return !match(c) })
+		switch len(matches) {
+		case 0:
+		case 1:
+			return matches[0], nil
+		default:
+			return Container{}, &Ambiguous{Name: name, Matches: matches}
+		}
+	}
+	unknown := &Unknown{Name: name, Notes: notes}
+	for _, c := range all {
+		unknown.Running = append(unknown.Running, c.Name)
+	}
+	unknown.Nearest = meant(name, unknown.Running)
+	return Container{}, unknown
+}
+
+// atPath takes a control group by its path, or by its directory. A container
+// that lies there keeps its name and id; any other group is taken as it is.
+func (f *Finder) atPath(name string) (Container, bool, error) {
+	layout, err := f.hierarchies()
+	if err != nil {
+		return Container{}, false, err
+	}
+	name = filepath.Clean(name)
+	for _, h := range preferred(layout) {
+		path := name
+		if name == h.Mount || strings.HasPrefix(name, h.Mount+"/") {
+			path = "/" + strings.TrimPrefix(strings.TrimPrefix(name, h.Mount), "/")
+		}
+		place := cgroup.Place{Hierarchy: h, Path: path}
+		if path == "/" {
+			continue
+		}
+		pids, err := below(place.Dir())
+		if err != nil && !errors.Is(err, os.ErrPermission) {
+			return Container{}, false, err
+		}
+		if len(pids) == 0 {
+			continue // not there, or with its processes in another hierarchy
+		}
+		owner, ok := ParsePath(path)
+		if !ok || owner.Path != path {
+			owner = Owner{Engine: Cgroup, ID: path, Name: path, Path: path}
+		}
+		return f.describe(group{owner: owner, dir: place.Dir(), processes: pids}), true, nil
+	}
+	return Container{}, false, nil
+}
+
+// meant picks at most three names that a mistyped one may have meant: those
+// that hold it, and those a few keystrokes away.
+func meant(name string, running []string) []string {
+	const most = 3
+	return nearest.Of(running, most, func(known string) (int, bool) {
+		if len(name) >= shortest && strings.Contains(known, name) {
+			return 0, true
+		}
+		far := nearest.Edits(strings.ToLower(name), strings.ToLower(known))
+		return far, far <= max(1, len(known)/4)
+	})
+}

@@ -1,0 +1,129 @@
+package container
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"tare/kernel/procfs"
+)
+
+// OfProcess is the process with that id, with all that descends from it, as a
+// container. The error is an *Ended.
+func OfProcess(pid int) (Container, error) { return ofProcess(procfs.Host, pid) }
+
+func ofProcess(proc procfs.FS, pid int) (Container, error) {
+	name := "pid:" + strconv.Itoa(pid)
+	if pid <= 0 {
+		return Container{}, fmt.Errorf("%s is no process: ids begin with 1", name)
+	}
+	stat, err := proc.Process(pid).Stat()
+	switch {
+	case procfs.Gone(err):
+		return Container{}, &Ended{"process " + strconv.Itoa(pid)}
+	case err != nil:
+		return Container{}, err
+	case stat.Zombie():
+		return Container{}, &Ended{"process " + strconv.Itoa(pid)}
+	}
+	return Container{Engine: Process, ID: strconv.Itoa(pid), Name: stat.Comm + "/" + strconv.Itoa(pid), PID: pid}, nil
+}
+
+// Processes lists the ids of its processes, the first process first and the
+// others ascending: all those in its control group and below, or, where
+// it has no group of its own, its first process with all that descends from it.
+// Those that end meanwhile may be among them, those that begin may be missing.
+// It is empty where the container has ended.
+func (c Container) Processes() ([]int, error) {
+	var pids []int
+	var err error
+	if c.Cgroup != "" {
+		pids, err = below(c.Cgroup)
+	} else {
+		pids, err = descendants(procfs.Host, c.PID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("processes of %s %s: %w", c.Engine, c.Name, err)
+	}
+	slices.Sort(pids)
+	pids = slices.Compact(pids)
+	if i := slices.Index(pids, c.PID); i > 0 {
+		pids = slices.Insert(slices.Delete(pids, i, i+1), 0, c.PID)
+	}
+	return pids, nil
+}
+
+// below lists the processes of a control group and of all groups in it.
+func below(dir string) ([]int, error) {
+	var pids []int
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENODEV):
+			return nil // it was removed meanwhile
+		case err != nil:
+			return err
+		case !d.IsDir():
+			return nil
+		}
+		in, err := members(name)
+		pids = append(pids, in...)
+		return err
+	})
+	return pids, err
+}
+
+// members lists the processes in one control group.
+func members(dir string) ([]int, error) {
+	b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENODEV):
+		return nil, nil
+	case errors.Is(err, syscall.EOPNOTSUPP):
+		// Version 2 lists the processes of a threaded group in the group above,
+		// which is one of those that are read.
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	var pids []int
+	for line := range bytes.Lines(b) {
+		pid, err := strconv.Atoi(string(bytes.TrimSpace(line)))
+		if err != nil {
+			return nil, fmt.Errorf("%s/cgroup.procs: %w", dir, err)
+		}
+		if pid > 0 { // 0 is a process outside our process namespace
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+// descendants lists the process and all that descends from it. A process whose parent has
+// ended descends from another, and is found no more.
+func descendants(proc procfs.FS, pid int) ([]int, error) {
+	if _, err := proc.Process(pid).Stat(); err != nil {
+		if procfs.Gone(err) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	pids := []int{pid}
+	for i := 0; i < len(pids); i++ {
+		children, err := proc.Process(pids[i]).Children()
+		if err != nil && !procfs.Gone(err) {
+			return nil, err
+		}
+		for _, child := range children {
+			if !slices.Contains(pids, child) {
+				pids = append(pids, child)
+			}
+		}
+	}
+	return pids, nil
+}

@@ -1,0 +1,160 @@
+package container
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tare/kernel/cgroup"
+)
+
+// group is a control group whose name shows that it is a container's, with what runs in it.
+type group struct {
+	owner     Owner
+	dir       string
+	processes []int
+}
+
+// preferred orders hierarchies by how well they tell which container a process is
+// in: version 2, where it is used; memory, whose groups every engine makes; and then
+// the others.
+func preferred(l cgroup.Layout) []cgroup.Hierarchy {
+	rank := func(h cgroup.Hierarchy) int {
+		switch {
+		case h.Version == 2:
+			return 0
+		case h.Has("memory"):
+			return 1
+		case h.Has("freezer"), h.Has("pids"):
+			return 2
+		case len(h.Controllers) > 0:
+			return 3
+		}
+		return 4 // systemd's own, which knows nothing of the plain driver's containers
+	}
+	sorted := slices.Clone(l.Hierarchies)
+	slices.SortStableFunc(sorted, func(a, b cgroup.Hierarchy) int { return rank(a) - rank(b) })
+	return sorted
+}
+
+// search finds the groups of containers in all hierarchies, each once, in the best
+// hierarchy where it has processes.
+func (f *Finder) search(l cgroup.Layout) []group {
+	var found []group
+	seen := map[string]bool{}
+	for _, h := range preferred(l) {
+		// An unreadable part of a tree is left out: what an engine runs there, it
+		// tells itself.
+		_ = filepath.WalkDir(h.Mount, func(dir string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil && d != nil && d.IsDir():
+				return fs.SkipDir
+			case err != nil || !d.IsDir():
+				return nil
+			}
+			owner, ok := ParsePath(path.Join("/", h.Root, strings.TrimPrefix(dir, h.Mount)))
+			if !ok {
+				return nil
+			}
+			if seen[owner.Path] {
+				return fs.SkipDir
+			}
+			if pids, err := below(dir); err == nil && len(pids) > 0 {
+				seen[owner.Path] = true
+				found = append(found, group{owner, dir, pids})
+			}
+			return fs.SkipDir
+		})
+	}
+	return found
+}
+
+// describe makes a container of a group that no engine told of.
+func (f *Finder) describe(g group) Container {
+	c := Container{Engine: g.owner.Engine, ID: g.owner.ID, Name: g.owner.Name, PID: f.first(g.processes), Cgroup: g.dir}
+	if g.owner.Pod != "" {
+		c.Labels = map[string]string{labelPodUID: g.owner.Pod}
+	}
+	return c
+}
+
+// first is the process that the others descend from: of those whose parent is
+// outside, the one that began first.
+func (f *Finder) first(pids []int) int {
+	pids = slices.Sorted(slices.Values(pids))
+	var pid int
+	var began uint64
+	for _, p := range pids {
+		stat, err := f.proc.Process(p).Stat()
+		if err != nil {
+			continue
+		}
+		if _, inside := slices.BinarySearch(pids, stat.Parent); !inside && (pid == 0 || stat.StartTicks < began) {
+			pid, began = p, stat.StartTicks
+		}
+	}
+	if pid == 0 && len(pids) > 0 {
+		pid = pids[0]
+	}
+	return pid
+}
+
+func (f *Finder) lives(pid int) bool {
+	stat, err := f.proc.Process(pid).Stat()
+	return err == nil && !stat.Zombie()
+}
+
+// place finds the container's own group, whose name holds its id: its directory
+// and its path. Its first process may be in a group below, made inside the
+// container. Where no group has the id in its name, the processes may be among
+// others (a login session, where a runtime makes no groups), and there is none.
+func (f *Finder) place(l cgroup.Layout, pid int, id string) (dir, within string) {
+	b, err := os.ReadFile(f.proc.Process(pid).Path("cgroup"))
+	if err != nil {
+		return "", ""
+	}
+	members, err := cgroup.ParseMembership(bytes.NewReader(b))
+	if err != nil {
+		return "", ""
+	}
+	in := l.In(members)
+	for _, h := range preferred(l) {
+		for _, p := range in.Places {
+			if p.Mount != h.Mount {
+				continue
+			}
+			own, ok := upTo(p.Path, id)
+			if !ok {
+				continue
+			}
+			p.Path = own
+			if info, err := os.Stat(p.Dir()); err == nil && info.IsDir() {
+				return p.Dir(), own
+			}
+		}
+	}
+	return "", ""
+}
+
+// upTo cuts a group's path behind the part that names the container: the first
+// that holds a drawn id; of a chosen one, which may be the namespace's name as well,
+// the last that is it, alone or behind the prefix of systemd's driver.
+func upTo(name, id string) (string, bool) {
+	parts := strings.Split(name, "/")
+	at := -1
+	for i, part := range parts {
+		if isID(id) {
+			if strings.Contains(part, id) {
+				at = i
+				break
+			}
+		} else if scope, ok := strings.CutSuffix(part, ".scope"); part == id || ok && strings.HasSuffix(scope, "-"+id) {
+			at = i
+		}
+	}
+	return strings.Join(parts[:at+1], "/"), at >= 0
+}
