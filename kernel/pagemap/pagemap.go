@@ -85,7 +85,7 @@ func (e Entry) Guard() bool { return e&guard != 0 }
 // MarkerType name a frame in place of a place in swap: one that is on its way to
 // another (migration), one whose memory failed, one in a device's memory.
 const (
-	FirstSpecialType = 22
+	FirstSpecialType = 23
 	// MarkerType is that of markers, which have no page at all: a guard, a page
 	// protected by userfaultfd before it was there, a poisoned one.
 	MarkerType = highestSwapType

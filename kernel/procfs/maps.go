@@ -34,6 +34,12 @@ type Mapping struct {
 
 const deleted = " (deleted)"
 
+// DeviceNumber is the device as stat has it (st_dev).
+func (m *Mapping) DeviceNumber() uint64 {
+	major, minor := uint64(m.Major), uint64(m.Minor)
+	return major&0xfff<<8 | major&^0xfff<<32 | minor&0xff | minor&^0xff<<12
+}
+
 // Maps reads /proc/PID/maps: the process' address space, ascending. Nothing is
 // mapped in a kernel thread, nor in a process that has ended.
 func (p Process) Maps() ([]Mapping, error) { return parse(p, "maps", ParseMaps) }

@@ -3,6 +3,7 @@ package procfs
 import (
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -68,8 +69,17 @@ func TestMapsOfOurOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	stat := new(syscall.Stat_t)
+	if info, err := os.Stat("/proc/self/exe"); err != nil {
+		t.Fatal(err)
+	} else {
+		stat = info.Sys().(*syscall.Stat_t)
+	}
 	code, stack := false, false
 	for _, m := range maps {
+		if m.Path == exe && (m.Inode != stat.Ino || m.DeviceNumber() != stat.Dev) {
+			t.Errorf("%+v is of device %#x, and stat says device %#x, inode %d", m, m.DeviceNumber(), stat.Dev, stat.Ino)
+		}
 		code = code || m.Path == exe && m.Execute && !m.Write && m.Inode != 0
 		stack = stack || m.Path == "[stack]" && m.Read && m.Write
 	}

@@ -74,6 +74,8 @@ type Status struct {
 	Seccomp     int    // 0 off, 1 strict, 2 filter; 0 where the kernel has none
 	CapEff      string // hexadecimal
 	UID, GID    int    // effective
+	// PageTables is the memory that the process' page tables take, in bytes; 0 for a kernel thread.
+	PageTables uint64
 }
 
 // ParseStatus parses /proc/PID/status.
@@ -97,6 +99,8 @@ func ParseStatus(r io.Reader) (Status, error) {
 			s.CapEff = value
 		case "Uid":
 			s.UID, err = effective(value)
+		case "VmPTE":
+			s.PageTables, err = kibibytes(value)
 		case "Gid":
 			s.GID, err = effective(value)
 		}
@@ -111,6 +115,16 @@ func ParseStatus(r io.Reader) (Status, error) {
 		return Status{}, errors.New("no Cpus_allowed_list")
 	}
 	return s, nil
+}
+
+// kibibytes reads "12 kB".
+func kibibytes(value string) (uint64, error) {
+	digits, ok := strings.CutSuffix(value, " kB")
+	if !ok {
+		return 0, fmt.Errorf("%q is not in kB", value)
+	}
+	n, err := strconv.ParseUint(digits, 10, 54)
+	return n * 1024, err
 }
 
 // effective takes the second of "real effective saved filesystem".

@@ -1,0 +1,158 @@
+package pagetable
+
+import (
+	"os"
+	"strings"
+	"syscall"
+
+	"tare/kernel/procfs"
+)
+
+// identity tells a file from others.
+type identity struct{ device, inode uint64 }
+
+// program is a process' own executable.
+type program struct {
+	path string
+	identity
+}
+
+// programOf tells a process' executable; the zero program where it cannot be read.
+func programOf(p procfs.Process) program {
+	var own program
+	own.path, _ = os.Readlink(p.Path("exe"))
+	if info, err := os.Stat(p.Path("exe")); err == nil {
+		if st, ok := info.Sys().(*syscall.Stat_t); ok {
+			own.identity = identity{uint64(st.Dev), st.Ino}
+		}
+	}
+	return own
+}
+
+// is tells whether a mapping is of the executable. A file system of layers may tell
+// a mapping's device and inode otherwise than stat does: so the same path is
+// enough.
+func (p program) is(m *procfs.Mapping) bool {
+	return p.inode != 0 && p.identity == identityOf(m) || p.path != "" && p.path == fileOf(m)
+}
+
+func identityOf(m *procfs.Mapping) identity { return identity{m.DeviceNumber(), m.Inode} }
+
+// fileOf is what is mapped, as the kernel names it for readlink; empty for what is
+// in no file.
+func fileOf(m *procfs.Mapping) string {
+	if m.Path == "" || strings.HasPrefix(m.Path, "[") {
+		return ""
+	}
+	if m.Deleted {
+		return m.Path + " (deleted)"
+	}
+	return m.Path
+}
+
+// mappingsOf describes what a process maps.
+func mappingsOf(maps []procfs.Mapping, own program) []Mapping {
+	executed := map[identity]bool{}
+	for i := range maps {
+		if m := &maps[i]; m.Execute && m.Inode != 0 {
+			executed[identityOf(m)] = true
+		}
+	}
+	all := make([]Mapping, len(maps))
+	for i := range maps {
+		m := &maps[i]
+		id := identityOf(m)
+		all[i] = Mapping{
+			Start: m.Start, End: m.End, Write: m.Write, Execute: m.Execute, Shared: m.Shared,
+			Kind: kindOf(m, own, executed[id]), File: fileOf(m), Device: id.device, Inode: id.inode, Offset: m.Offset,
+		}
+		if k := all[i].Kind; k == Anonymous {
+			// What /dev/zero or the reserve of huge pages gives privately is memory like any other.
+			all[i].File, all[i].Device, all[i].Inode, all[i].Offset = "", 0, 0, 0
+		}
+	}
+	return all
+}
+
+// kindOf tells what a mapping holds; executed, whether its file is mapped
+// executable anywhere in the process.
+func kindOf(m *procfs.Mapping, own program, executed bool) Kind {
+	switch {
+	case m.Path == "":
+		return Anonymous
+	case strings.HasPrefix(m.Path, "["):
+		return unfiled(m.Path)
+	case own.is(m):
+		return Code
+	case m.Path == "/dev/zero":
+		// Mapped privately it is anonymous memory; shared, shared memory
+		// that the kernel names so.
+		return pick(m.Shared, SharedMemory, Anonymous)
+	case strings.HasPrefix(m.Path, "/anon_hugepage"):
+		return pick(m.Shared, SharedMemory, Anonymous)
+	case shared(m):
+		return SharedMemory
+	case !strings.HasPrefix(m.Path, "/"), // "anon_inode:[io_uring]", "socket:[4711]"
+		strings.HasPrefix(m.Path, "//"),       // the kernel's, or perf's "//anon"
+		strings.HasPrefix(m.Path, "/[aio]"),   // a ring of the kernel's
+		strings.HasPrefix(m.Path, "/dmabuf:"), // a device's buffer
+		strings.HasPrefix(m.Path, "/dev/"):
+		return Device
+	case executed:
+		return Library
+	}
+	return FileData
+}
+
+// unfiled tells what lies behind the kernel's own names.
+func unfiled(name string) Kind {
+	switch {
+	case name == "[heap]":
+		return Heap
+	case name == "[stack]":
+		return Stack
+	case strings.HasPrefix(name, "[anon:"):
+		return Anonymous
+	case strings.HasPrefix(name, "[anon_shmem:"):
+		return SharedMemory
+	}
+	// [vdso], [vvar], [vvar_vclock], [vsyscall], [uprobes]: the kernel put it there.
+	return VDSO
+}
+
+// shared tells shared memory that is in no file, or in one only by name. It is
+// what it is even where code is written to it and executed from it.
+func shared(m *procfs.Mapping) bool {
+	for _, prefix := range []string{"/memfd:", "/SYSV", "/dev/shm/", "/dev/hugepages/"} {
+		if strings.HasPrefix(m.Path, prefix) && (prefix != "/SYSV" || m.Deleted) {
+			return true
+		}
+	}
+	return false
+}
+
+func pick(first bool, a, b Kind) Kind {
+	if first {
+		return a
+	}
+	return b
+}
+
+// behind is what frames a mapping has, as far as the mapping itself tells.
+type behind uint8
+
+const (
+	ownFrames   behind = iota // anonymous
+	fileFrames                // a file's, or shared memory's
+	mixedFrames               // a file's, but for those written to: copies of its own
+)
+
+func behindOf(m *Mapping) behind {
+	switch {
+	case m.Kind == Anonymous, m.Kind == Heap, m.Kind == Stack:
+		return ownFrames
+	case m.Shared, m.Kind == VDSO:
+		return fileFrames
+	}
+	return mixedFrames
+}
