@@ -48,12 +48,12 @@ type recipe struct {
 
 // recipes lists what can be built, in the order in which people see it.
 var recipes = []recipe{
-	redisRecipe, httpdRecipe, docstoreRecipe, streamRecipe, ffmpegRecipe, uriParserRecipe, hashingRecipe,
+	redisRecipe, httpdRecipe, docstoreRecipe, multimodelRecipe, mapstoreRecipe, streamRecipe, ffmpegRecipe, uriParserRecipe, hashingRecipe,
 	emptyRecipe, busyboxRecipe,
 }
 
 // toolRecipes are those that only other recipes use.
-var toolRecipes = []recipe{compilerRecipe}
+var toolRecipes = []recipe{compilerRecipe, lmdbCompilerRecipe}
 
 // Recipes describes every recipe.
 func Recipes() []RecipeInfo {

@@ -145,19 +145,18 @@ func TestRecipesRun(t *testing.T) {
 			}
 		}},
 		{"docstore", true, func(t *testing.T, img Image) {
-			inside(t, img, "/usr/bin/java", "-version")
-			if !slices.ContainsFunc(img.Packages, func(name string) bool { return strings.HasPrefix(name, "de.bwaldvogel:") }) {
-				t.Errorf("the archives are not told: %q", img.Packages)
+			tryJava(t, img, "etc/docstore.args", "de.bwaldvogel:")
+		}},
+		{"multimodel", true, func(t *testing.T, img Image) {
+			tryJava(t, img, "etc/multimodel.args", "com.arcadedb:")
+		}},
+		{"mapstore", true, func(t *testing.T, img Image) {
+			info, err := os.Stat(filepath.Join(img.Root, MapstoreFile))
+			if err != nil || info.Size() < MapstoreData<<20 || info.Mode().Perm() != 0o644 {
+				t.Errorf("its store: %v, %+v", err, info)
 			}
-			// It asks for a class of the last archive and of the first.
-			arguments, err := os.ReadFile(filepath.Join(img.Root, "etc/docstore.args"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for jar := range strings.SplitSeq(strings.Fields(string(arguments))[2], ":") {
-				if !exists(t, filepath.Join(img.Root, jar)) {
-					t.Errorf("%s is on the class path, and not there", jar)
-				}
+			if names, err := filepath.Glob(filepath.Join(img.Root, MapstoreFile+"*")); err != nil || len(names) != 1 {
+				t.Errorf("beside the store there is %q", names)
 			}
 		}},
 		{"empty", true, func(t *testing.T, img Image) {
@@ -216,6 +215,29 @@ func TestRecipesRun(t *testing.T) {
 			}
 			c.try(t, second)
 		})
+	}
+}
+
+// tryJava looks whether Java runs, and all that its options name is there.
+func tryJava(t *testing.T, img Image, options, group string) {
+	t.Helper()
+	inside(t, img, "/usr/bin/java", "-version")
+	if !slices.ContainsFunc(img.Packages, func(name string) bool { return strings.HasPrefix(name, group) }) {
+		t.Errorf("the archives are not told: %q", img.Packages)
+	}
+	text, err := os.ReadFile(filepath.Join(img.Root, options))
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := strings.Fields(string(text))
+	at := slices.Index(words, "-cp")
+	if at < 0 || at+1 == len(words) {
+		t.Fatalf("no class path in %s", text)
+	}
+	for jar := range strings.SplitSeq(words[at+1], ":") {
+		if !exists(t, filepath.Join(img.Root, jar)) {
+			t.Errorf("%s is on the class path, and not there", jar)
+		}
 	}
 }
 

@@ -48,6 +48,7 @@ func realImage(t *testing.T, recipe string) image.Image {
 type realTrial struct {
 	trial
 	root           string
+	pid            int          // as the host has it
 	end            func()       // kills the program, and waits for it
 	stdout, stderr bytes.Buffer // complete once the program has ended
 }
@@ -58,6 +59,16 @@ func (t *realTrial) command(ctx context.Context, args []string) *exec.Cmd {
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: t.root}
 	return cmd
+}
+
+// maps tells whether the program has a file mapped.
+func (t *realTrial) maps(tt *testing.T, file string) bool {
+	tt.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", t.pid))
+	if err != nil {
+		tt.Fatal(err)
+	}
+	return bytes.Contains(text, []byte(file+"\n"))
 }
 
 func (t *realTrial) Output() (stdout, stderr []byte) {
@@ -110,6 +121,7 @@ func launch(t *testing.T, w Workload, p Params, img image.Image, edit func(args 
 		stop()
 		t.Fatal(err)
 	}
+	tr.pid = cmd.Process.Pid
 	tr.end = func() { stop(); <-tr.ended }
 	t.Cleanup(tr.end)
 	return tr

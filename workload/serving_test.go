@@ -78,22 +78,138 @@ func TestRealHTTPD(t *testing.T) {
 	}
 }
 
-func TestRealDocstore(t *testing.T) {
-	img := realImage(t, "docstore")
-	taken, err := net.Listen("tcp", ":"+strconv.Itoa(docstorePort))
+// needPort skips where somebody has the one port that a server can have.
+func needPort(t *testing.T, port int) string {
+	t.Helper()
+	taken, err := net.Listen("tcp", ":"+strconv.Itoa(port))
 	if err != nil {
 		t.Skip("needs the port to itself: ", err)
 	}
 	taken.Close()
+	return strconv.Itoa(port)
+}
+
+func TestRealDocstore(t *testing.T) {
+	img := realImage(t, "docstore")
+	port := needPort(t, docstorePort)
 	w := docstore{}
-	for _, pairs := range [][]string{{"heap", "64"}, {"storage", "file", "reads", "95", "rate", "200"}} {
+	for _, pairs := range [][]string{{"heap", "64"}, {"storage", "file", "reads", "95", "rate", "200"}, {"storage", "memory", "data", "1"}} {
 		p := resolve(t, w, append(pairs, "documents", "1500", "duration", "300ms", "warmup", "50ms")...)
-		tr := serveAlone(t, w, p, img, strconv.Itoa(docstorePort), func([]string) {})
+		tr := serveAlone(t, w, p, img, port, func([]string) {})
 		if err := w.Drive(t.Context(), tr); err != nil {
 			t.Fatalf("%v; it printed %s", err, lastWords(tr))
 		}
 		checkRecorded(t, w, &tr.trial)
+		if got, want := tr.maps(t, "/data/docs.mv"), p["storage"] == "mapped"; got != want {
+			t.Errorf("storage %s, and the data file is mapped: %t", p["storage"], got)
+		}
 		tr.end()
+	}
+}
+
+func TestRealMultimodel(t *testing.T) {
+	img := realImage(t, "multimodel")
+	port := needPort(t, multimodelPort)
+	w := multimodel{}
+	p := resolve(t, w, "heap", "256", "duration", "300ms", "warmup", "50ms")
+	tr := serveAlone(t, w, p, img, port, func([]string) {})
+	if err := w.Drive(t.Context(), tr); err != nil {
+		t.Fatalf("%v; it printed %s", err, lastWords(tr))
+	}
+	checkRecorded(t, w, &tr.trial)
+	tr.end()
+	if _, stderr := tr.Output(); strings.Contains(string(stderr), "Exception") {
+		t.Errorf("it complains: %s", stderr)
+	}
+}
+
+func TestRealMapstore(t *testing.T) {
+	img := realImage(t, "mapstore")
+	w := mapstore{}
+	for _, pairs := range [][]string{{}, {"data", "1", "reads", "50"}, {"data", strconv.Itoa(image.MapstoreData + 1), "rate", "500"}} {
+		p := resolve(t, w, append(pairs, "duration", "300ms", "warmup", "50ms")...)
+		port := freePort(t)
+		tr := serveAlone(t, w, p, img, port, func(args []string) { args[slices.Index(args, "6379")] = port })
+		if err := w.Drive(t.Context(), tr); err != nil {
+			t.Fatalf("%q: %v; it printed %s", pairs, err, lastWords(tr))
+		}
+		checkRecorded(t, w, &tr.trial)
+		// A store that nobody writes is the image's, and no copy of it.
+		if !tr.maps(t, image.MapstoreFile) && len(pairs) == 0 {
+			t.Error("the image's store is not mapped")
+		}
+		if got, want := tr.maps(t, "/data/store.mdb"), len(pairs) > 0; got != want {
+			t.Errorf("%q: a store of its own is mapped: %t", pairs, got)
+		}
+		tr.end()
+		if tr.exit.Code != -1 {
+			t.Errorf("%q: it ended with %d before it was killed", pairs, tr.exit.Code)
+		}
+	}
+}
+
+// Each service is kept at work on its data for a while, under its own parameters
+// with less data than these have, and answers all requests rightly.
+func TestRealServicesAreSustained(t *testing.T) {
+	for _, c := range []struct {
+		w     Sustainer
+		port  int // 0: can be chosen
+		pairs []string
+	}{
+		{redis{}, 0, []string{"data", "4", "reads", "50"}},
+		{httpd{}, 0, nil},
+		{mapstore{}, 0, nil},
+		{mapstore{}, 0, []string{"data", "4", "reads", "95"}},
+		{docstore{}, docstorePort, []string{"data", "4"}},
+		{docstore{}, docstorePort, []string{"data", "4", "storage", "memory"}},
+		{multimodel{}, multimodelPort, []string{"data", "2"}},
+	} {
+		t.Run(c.w.Name()+strings.Join(c.pairs, ""), func(t *testing.T) {
+			img := realImage(t, c.w.Source().Recipe)
+			port := ""
+			if c.port != 0 {
+				port = needPort(t, c.port)
+			} else {
+				port = freePort(t)
+			}
+			overrides, steady := c.w.Sustained()
+			if overrides == nil {
+				overrides = Params{}
+			}
+			for i := 0; i < len(c.pairs); i += 2 {
+				overrides[c.pairs[i]] = c.pairs[i+1]
+			}
+			p, err := Resolve(c.w, overrides)
+			if err != nil || !steady {
+				t.Fatal(err, steady)
+			}
+			tr := serveAlone(t, c.w, p, img, port, func(args []string) {
+				for i, arg := range args {
+					switch {
+					case arg == "6379":
+						args[i] = port
+					case arg == "Listen 80":
+						args[i] = "Listen 127.0.0.1:" + port
+					}
+				}
+			})
+			if err := c.w.Ready(t.Context(), tr); err != nil {
+				t.Fatalf("%v; it printed %s", err, lastWords(tr))
+			}
+			// As long as it takes to tell a steady load from a burst.
+			ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+			defer cancel()
+			if err := c.w.Sustain(ctx, tr, 1); err != nil {
+				t.Fatalf("%v; it printed %s", err, lastWords(tr))
+			}
+			t.Logf("loading took %v s", tr.records["loading"])
+			// It is still there, and can be gone on with under another seed.
+			ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if err := c.w.Sustain(ctx, tr, 2); err != nil {
+				t.Errorf("a second time: %v", err)
+			}
+		})
 	}
 }
 

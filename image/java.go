@@ -1,0 +1,40 @@
+package image
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+)
+
+// addJava writes how Java is called, the recipe's archives first and then its
+// options with the main class, and gives Java its usual name, which the package
+// leaves to a script.
+//
+// The Java archive of shared classes, which the distribution's script would dump
+// when the package is installed, is left out: no dump is the same as the next.
+func (b *build) addJava(arguments, options string) error {
+	locked, _, _, err := readLock(b.recipe.name, debianArch(b.store.arch))
+	if err != nil {
+		return err
+	}
+	var classes []string
+	for _, j := range locked.Jars {
+		classes = append(classes, "/"+path.Join(jarDirectory, j.file()))
+	}
+	err = b.writeFiles(map[string][]byte{
+		strings.TrimPrefix(arguments, "/"): []byte("-cp " + strings.Join(classes, ":") + "\n" + options),
+	})
+	if err != nil {
+		return err
+	}
+	java, err := fs.Glob(os.DirFS(b.root), "usr/lib/jvm/java-17-openjdk-*/bin/java")
+	if err != nil {
+		return err
+	}
+	if len(java) != 1 {
+		return fmt.Errorf("the packages bring %d Java run-times, want one", len(java))
+	}
+	return b.link("usr/bin/java", "/"+java[0])
+}

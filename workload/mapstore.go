@@ -1,0 +1,172 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"tare/image"
+	"tare/load"
+)
+
+// mapstore is a database on memory-mapped storage (programs/mapstore, on LMDB): what
+// S1's document databases were before their engines changed. Its image holds the
+// store, which all copies map, read-only and shared, from the one file below their
+// layers: the page frames of the data are the same ones in all of them.
+type mapstore struct{}
+
+func (mapstore) Name() string { return "mapstore" }
+func (mapstore) Summary() string {
+	return "database on memory-mapped storage (LMDB), loaded over Redis' protocol by tare"
+}
+func (mapstore) Source() Source { return Source{Recipe: "mapstore"} }
+
+const mapstorePort = 6379
+
+func (mapstore) Params() []Param {
+	there := strconv.Itoa(image.MapstoreData)
+	return append([]Param{
+		{"data", there, "MiB of records that are asked for, 1 to " + strconv.Itoa(mostData) + "; what is above " + there + " is made in /data first, each copy's its own"},
+		{"reads", "100", "percent of the operations that read a record, 0 to 100; with any that write, each copy has a store of its own in /data, mapped for writing"},
+	}, loadParams("500ms")...)
+}
+
+// mapstorePlan is the parameters, read.
+type mapstorePlan struct {
+	data, reads int64
+}
+
+func planMapstore(p Params) (plan mapstorePlan, err error) {
+	if plan.data, err = p.whole("data", 1, mostData); err != nil {
+		return plan, err
+	}
+	plan.reads, err = p.whole("reads", 0, 100)
+	return plan, err
+}
+
+// own tells that the store is not the image's, which is neither long enough for all
+// nor ever written to.
+func (p mapstorePlan) own() bool { return p.data > image.MapstoreData || p.reads < 100 }
+
+func (mapstore) Program(p Params) (Program, error) {
+	plan, err := planMapstore(p)
+	if err != nil {
+		return Program{}, err
+	}
+	if _, err := loadOptions(p); err != nil {
+		return Program{}, err
+	}
+	args := []string{"/usr/bin/mapstore", "serve", "--port", strconv.Itoa(mapstorePort)}
+	if plan.own() {
+		args = append(args, "--data", strconv.FormatInt(plan.data, 10), "--scratch", "/data/store.mdb")
+	}
+	if plan.reads < 100 {
+		args = append(args, "--writable")
+	}
+	// What is mapped is page cache, which the kernel can take back. In making a store
+	// some of it waits to be written.
+	return Program{
+		Args: append(args, image.MapstoreFile), Ports: []int{mapstorePort}, Data: []string{"/data"},
+		Service: true, MemoryNeed: 32 << 20,
+	}, nil
+}
+
+func (mapstore) Metrics(p Params) []Metric {
+	metrics := loadMetrics(p)
+	if plan, err := planMapstore(p); err == nil && plan.own() {
+		metrics = append(metrics, loadingMetric())
+	}
+	return metrics
+}
+
+// Ready waits for PONG. A store of its own has been made by then, and the server
+// tells how long that took.
+func (mapstore) Ready(ctx context.Context, t Trial) error {
+	plan, err := planMapstore(t.Params())
+	if err != nil {
+		return err
+	}
+	address, limit := t.Address(mapstorePort), readyWithin
+	if plan.own() {
+		limit = workWithin
+	}
+	err = awaitReady(ctx, limit, "mapstore answers PING at "+address, func(ctx context.Context) error {
+		return pingRedis(ctx, address)
+	})
+	if err != nil {
+		return err
+	}
+	info, err := askMapstore(ctx, address)
+	if err != nil {
+		return fmt.Errorf("ask mapstore what it serves: %w", err)
+	}
+	if info.Records < recordsIn(plan.data) || info.Writable != (plan.reads < 100) {
+		return fmt.Errorf("mapstore serves %d records, for writing: %t; asked for were %d, for writing: %t",
+			info.Records, info.Writable, recordsIn(plan.data), plan.reads < 100)
+	}
+	if plan.own() {
+		t.Record("loading", info.Generated)
+	}
+	return nil
+}
+
+// mapstoreInfo is what the server says of itself.
+type mapstoreInfo struct {
+	Records   int64
+	Writable  bool
+	Generated float64 `json:"generated_seconds"`
+}
+
+func askMapstore(ctx context.Context, address string) (info mapstoreInfo, err error) {
+	client, err := load.DialRESP(ctx, address)
+	if err != nil {
+		return info, err
+	}
+	defer client.Close()
+	replies, err := client.Do(ctx, []string{"INFO"})
+	if err != nil {
+		return info, err
+	}
+	if err := replies[0].Err(); err != nil {
+		return info, err
+	}
+	if err := json.Unmarshal([]byte(replies[0].Text), &info); err != nil {
+		return info, fmt.Errorf("%w in %.80q", err, replies[0].Text)
+	}
+	return info, nil
+}
+
+func (w mapstore) Drive(ctx context.Context, t Trial) error {
+	plan, err := planMapstore(t.Params())
+	if err != nil {
+		return err
+	}
+	return whileServing(ctx, t, func(ctx context.Context) error {
+		if err := w.Ready(ctx, t); err != nil {
+			return err
+		}
+		return measure(ctx, t, plan.target(t, 1))
+	})
+}
+
+// target is the mix, a seed's always the same.
+func (p mapstorePlan) target(t Trial, seed uint64) load.RESP {
+	return load.RESP{Address: t.Address(mapstorePort), Next: newYCSB(recordsIn(p.data), p.reads, seed).resp()}
+}
+
+func (mapstore) Sustained() (p Params, steady bool) { return nil, true }
+
+func (mapstore) Sustain(ctx context.Context, t Trial, seed uint64) error {
+	plan, err := planMapstore(t.Params())
+	if err != nil {
+		return err
+	}
+	options, err := loadOptions(t.Params())
+	if err != nil {
+		return err
+	}
+	return sustain(ctx, t, plan.target(t, seed), options)
+}
+
+var _ Sustainer = mapstore{}
