@@ -38,7 +38,7 @@ func functionRecipe(name, file, summary string) recipe {
 		config:      Config{Cmd: []string{"/" + program, functionFile}, WorkingDir: "/"},
 		tools:       compilerRecipe.name,
 		add: func(ctx context.Context, b *build) error {
-			sources, err := functionSources()
+			sources, err := sourcesIn(programs.Functions)
 			if err != nil {
 				return err
 			}
@@ -52,30 +52,34 @@ func functionRecipe(name, file, summary string) recipe {
 			return os.Chmod(filepath.Join(b.root, functionFile), 0o644) // the umask took its share
 		},
 		sources: func() ([]byte, error) {
-			sources, err := functionSources()
-			if err != nil {
-				return nil, err
-			}
-			parts := [][]byte{[]byte(size)}
-			for _, name := range sortedKeys(sources) {
-				parts = append(parts, sources[name])
-			}
-			return source(slices.Concat(programs.FunctionFlags, programs.FunctionSources), parts...), nil
+			return sourcesOf(programs.Functions, slices.Concat(programs.FunctionFlags, programs.FunctionSources), []byte(size))
 		},
 	}
 }
 
-// functionSources gives all functions' sources, by name.
-func functionSources() (map[string][]byte, error) {
+// sourcesIn gives a program's sources, by name: the files of its one directory.
+func sourcesIn(program fs.FS) (map[string][]byte, error) {
 	sources := map[string][]byte{}
-	names, err := fs.Glob(programs.Functions, "functions/*")
+	names, err := fs.Glob(program, "*/*")
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		if sources[path.Base(name)], err = programs.Functions.ReadFile(name); err != nil {
+		if sources[path.Base(name)], err = fs.ReadFile(program, name); err != nil {
 			return nil, err
 		}
 	}
 	return sources, nil
+}
+
+// sourcesOf joins sources for a recipe's key, with what else decides the image.
+func sourcesOf(program fs.FS, arguments []string, parts ...[]byte) ([]byte, error) {
+	sources, err := sourcesIn(program)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range sortedKeys(sources) {
+		parts = append(parts, sources[name])
+	}
+	return source(arguments, parts...), nil
 }

@@ -49,6 +49,7 @@ type recipe struct {
 // recipes lists what can be built, in the order in which people see it.
 var recipes = []recipe{
 	redisRecipe, httpdRecipe, docstoreRecipe, multimodelRecipe, mapstoreRecipe, streamRecipe, ffmpegRecipe, uriParserRecipe, hashingRecipe,
+	pageRankRecipe, fioRecipe,
 	emptyRecipe, busyboxRecipe,
 }
 

@@ -45,3 +45,14 @@ var FunctionFlags = []string{"-std=gnu17", "-D_GNU_SOURCE", "-O2", "-static", "-
 // FunctionSources names what a function is compiled from, besides its own
 // source: the frame that all have.
 var FunctionSources = []string{"function.c", "input.c"}
+
+// PageRank are the C sources of pagerank, in the directory "pagerank".
+//
+//go:embed pagerank/*.c pagerank/*.h
+var PageRank embed.FS
+
+// PageRankFlags are the compiler's flags for it, the same as in its Makefile.
+var PageRankFlags = []string{"-std=gnu17", "-D_GNU_SOURCE", "-O2", "-static", "-s", "-Wall", "-Wextra", "-Werror"}
+
+// PageRankSources names what it is compiled from.
+var PageRankSources = []string{"pagerank.c", "graph.c"}
