@@ -146,8 +146,7 @@ func TestMapstoreServesWhatItMade(t *testing.T) {
 		respCommand("SET", "user00000000", "x"):      "-READONLY the store",
 		respCommand("FLY"):                           "-ERR want PING",
 		respCommand("GET", ""):                       "-ERR want PING",
-		respCommand("GET", strings.Repeat("k", 600)): "$-1
-",
+		respCommand("GET", strings.Repeat("k", 600)): "$-1\r\n",
 		respCommand("PING") + respCommand("PING"):    "+PONG\r\n+PONG\r\n",
 		"PING\r\n":                     "", // and the connection is closed
 		"*1\r\n$9999999\r\n":           "",
