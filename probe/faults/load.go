@@ -52,6 +52,13 @@ func check() (*btf.Spec, error) {
 	return kernel, nil
 }
 
+// casts tells whether programs may declare a pointer one to a type of the
+// kernel's, which makes them several times faster: since Linux 6.2.
+func casts(kernel *btf.Spec) bool {
+	var f *btf.Func
+	return kernel.TypeByName("bpf_rdonly_cast", &f) == nil
+}
+
 // load gives the kernel the programs named, with what they need.
 func load(programs []string, set func(*ebpf.CollectionSpec) error) (*ebpf.Collection, error) {
 	spec, err := loadObject()

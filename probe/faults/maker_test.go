@@ -14,7 +14,7 @@ import (
 
 // maker is a process of testdata/maker.c: it takes faults whose number is known.
 type maker struct {
-	t   *testing.T
+	t   testing.TB
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
@@ -25,6 +25,7 @@ type maker struct {
 type made struct {
 	start, length uint64
 	minor, major  uint64
+	nanoseconds   float64 // of CPU time
 }
 
 func (m made) holds(address uint64) bool { return address >= m.start && address < m.start+m.length }
@@ -70,10 +71,34 @@ func program(t testing.TB) string {
 
 // begin starts a maker and waits until it is ready. prepare may change the
 // command before.
-func begin(t *testing.T, prepare func(*exec.Cmd), args ...string) *maker {
+func begin(t testing.TB, prepare func(*exec.Cmd), args ...string) *maker {
 	t.Helper()
-	cmd := exec.Command(program(t), args...)
-	cmd.Stderr = os.Stderr
+	m := run(t, prepare, exec.Command(program(t), args...))
+	switch line := m.line(); line {
+	case "ready":
+	case "cannot":
+		t.Skipf("this kernel cannot make %q", args[0])
+	default:
+		t.Fatalf("the maker says %q", line)
+	}
+	return m
+}
+
+// try starts one below another program, if there is one, and tells whether that
+// worked.
+func try(t testing.TB, under []string, args ...string) (*maker, bool) {
+	t.Helper()
+	command := append(append([]string{}, under...), program(t))
+	command = append(command, args...)
+	m := run(t, nil, exec.Command(command[0], command[1:]...))
+	line, err := m.out.ReadString('\n')
+	return m, err == nil && line == "ready\n"
+}
+
+func run(t testing.TB, prepare func(*exec.Cmd), cmd *exec.Cmd) *maker {
+	t.Helper()
+	var diagnosis strings.Builder
+	cmd.Stderr = &diagnosis
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -88,20 +113,15 @@ func begin(t *testing.T, prepare func(*exec.Cmd), args ...string) *maker {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	m := &maker{t: t, cmd: cmd, in: in, out: bufio.NewReader(out), pid: cmd.Process.Pid}
 	t.Cleanup(func() {
 		in.Close()
 		cmd.Process.Kill()
 		cmd.Wait()
+		if t.Failed() && diagnosis.Len() > 0 {
+			t.Logf("the maker says: %s", diagnosis.String())
+		}
 	})
-	switch line := m.line(); line {
-	case "ready":
-	case "cannot":
-		t.Skipf("this kernel cannot make %q", args[0])
-	default:
-		t.Fatalf("the maker says %q", line)
-	}
-	return m
+	return &maker{t: t, cmd: cmd, in: in, out: bufio.NewReader(out), pid: cmd.Process.Pid}
 }
 
 func (m *maker) line() string {
@@ -130,7 +150,7 @@ func (m *maker) next() {
 func (m *maker) done() (d made) {
 	m.t.Helper()
 	line := m.line()
-	if _, err := fmt.Sscanf(line, "done %x %x %d %d", &d.start, &d.length, &d.minor, &d.major); err != nil {
+	if _, err := fmt.Sscanf(line, "done %x %x %d %d %g", &d.start, &d.length, &d.minor, &d.major, &d.nanoseconds); err != nil {
 		m.t.Fatalf("the maker says %q: %v", line, err)
 	}
 	return d

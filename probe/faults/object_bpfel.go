@@ -35,6 +35,7 @@ const (
 	objectVarBelowHierarchy = "below_hierarchy"
 	objectVarBelowId        = "below_id"
 	objectVarByPid          = "by_pid"
+	objectVarCasts          = "casts"
 	objectVarDirectMap      = "direct_map"
 	objectVarFrameBits      = "frame_bits"
 	objectVarGiven          = "given"
@@ -121,6 +122,7 @@ type objectVariableSpecs struct {
 	BelowHierarchy *ebpf.VariableSpec `ebpf:"below_hierarchy"`
 	BelowId        *ebpf.VariableSpec `ebpf:"below_id"`
 	ByPid          *ebpf.VariableSpec `ebpf:"by_pid"`
+	Casts          *ebpf.VariableSpec `ebpf:"casts"`
 	DirectMap      *ebpf.VariableSpec `ebpf:"direct_map"`
 	FrameBits      *ebpf.VariableSpec `ebpf:"frame_bits"`
 	Given          *ebpf.VariableSpec `ebpf:"given"`
@@ -189,6 +191,7 @@ type objectVariables struct {
 	BelowHierarchy *ebpf.Variable `ebpf:"below_hierarchy"`
 	BelowId        *ebpf.Variable `ebpf:"below_id"`
 	ByPid          *ebpf.Variable `ebpf:"by_pid"`
+	Casts          *ebpf.Variable `ebpf:"casts"`
 	DirectMap      *ebpf.Variable `ebpf:"direct_map"`
 	FrameBits      *ebpf.Variable `ebpf:"frame_bits"`
 	Given          *ebpf.Variable `ebpf:"given"`

@@ -122,6 +122,7 @@ func Start(targets []Target, o Options) (_ *Recorder, err error) {
 		spec.Maps[objectMapAppeared].MaxEntries = maxAppearing
 		return errors.Join(w.set(spec),
 			spec.Variables[objectVarSlots].Set(slots),
+			spec.Variables[objectVarCasts].Set(casts(kernel)),
 			spec.Variables[objectVarTargets].Set(uint32(r.raw)),
 			spec.Variables[objectVarGiven].Set(uint32(len(targets))),
 			spec.Variables[objectVarDirectMap].Set(base),

@@ -3,4 +3,4 @@
 package faults
 
 // sourceSHA256 is of the bpf/faults.c that the object was compiled from.
-const sourceSHA256 = "251fa48d24e36ed639a813a94cbe399a64a1f0bc8e55bc87302d5a3d0ecf4edf"
+const sourceSHA256 = "5dd76be4484ba609b744a3154f51ca5ecce01730b92f2435b343b10da6b4103b"

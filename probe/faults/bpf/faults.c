@@ -183,12 +183,38 @@ struct task_struct {
 };
 
 struct pt_regs {
-	unsigned long ip;
+	unsigned long r15, ip;
 };
 
 enum maple_type { maple_leaf_64 = 1, maple_range_64 = 2, maple_arange_64 = 3 };
 
 #pragma clang attribute pop
+
+// Reads of kernel memory cost a call each, unless a pointer can be declared one
+// to a type of the kernel's, as it can since Linux 6.2: they are then single instructions,
+// which give 0 where there is no memory.
+extern void *bpf_rdonly_cast(const void *address, __u32 type) __ksym __weak;
+const volatile bool casts = false; // set by the loader
+
+#define FIELD(address, type, member)                                                             \
+	({                                                                                       \
+		type *p_ = (void *)(address);                                                    \
+		typeof(p_->member) v_ = 0;                                                       \
+		if (casts) {                                                                     \
+			type *cast_ = bpf_rdonly_cast(p_, bpf_core_type_id_kernel(type));        \
+			v_ = cast_->member;                                                      \
+		} else {                                                                         \
+			bpf_core_read(&v_, sizeof(v_), &p_->member);                             \
+		}                                                                                \
+		v_;                                                                              \
+	})
+
+// word reads eight bytes at an address that is no member's: those of the first
+// register that a pt_regs, of which the layout is fixed, holds.
+static __always_inline __u64 word(__u64 address)
+{
+	return FIELD(address, struct pt_regs, r15);
+}
 
 // What a fault is typed by, together the index of its count. facts.go reads them.
 enum {
@@ -200,7 +226,6 @@ enum {
 	OF_MOVING,
 	OF_GUARDED,
 	OF_WITHDRAWN,
-	OF_UNKNOWN,
 	// The access.
 	BY_WRITE = 1 << 3,
 	BY_FETCH = 1 << 4,
@@ -447,11 +472,11 @@ static __always_inline __s32 target_in(struct css_set *set, __u32 hierarchy, str
 	if (s < 0) {
 		g = set->dfl_cgrp;
 	} else {
-		struct cgroup_subsys_state *css;
-		bpf_probe_read_kernel(&css, sizeof(css), (void *)set + bpf_core_field_offset(set->subsys) + s * sizeof(css));
-		g = BPF_CORE_READ(css, cgroup);
+		__u64 css = word((__u64)set + bpf_core_field_offset(struct css_set, subsys) + s * sizeof(void *));
+		g = FIELD(css, struct cgroup_subsys_state, cgroup);
 	}
-	struct directory d = {.hierarchy = hierarchy, .id = BPF_CORE_READ(g, kn, id)};
+	struct kernfs_node *node = FIELD(g, struct cgroup, kn);
+	struct directory d = {.hierarchy = hierarchy, .id = FIELD(node, struct kernfs_node, id)};
 	// Faults come in bursts of one process.
 	if (hierarchies == 1 && c && c->last_id == d.id)
 		return c->last_target;
@@ -491,19 +516,15 @@ static __always_inline __s32 target_of(struct task_struct *task, struct cpu *c)
 static __always_inline bool descend(__u64 *table, __u64 address, int l, __u64 *entry, int *level)
 {
 	*level = l > LEVEL_PUD ? LEVEL_ABOVE : l;
-	if (bpf_probe_read_kernel(entry, sizeof(*entry), (void *)(*table + ((address >> (12 + 9 * l)) & 511) * 8))) {
-		*level = -1;
-		*entry = 0;
-		return true;
-	}
+	*entry = word(*table + ((address >> (12 + 9 * l)) & 511) * 8);
 	if (l == 0 || !(*entry & ENTRY_PRESENT) || (l <= LEVEL_PUD && (*entry & ENTRY_LEAF)))
 		return true;
 	*table = direct_map + (*entry & frame_bits);
 	return false;
 }
 
-// walk gives the entry of an address and its level; the level is -1 where a
-// table could not be read.
+// walk gives the entry of an address and its level. Tables are freed only after
+// every CPU has had its interrupts on, so those met here stay what they are.
 static __always_inline __u64 walk(__u64 table, __u64 address, int *level)
 {
 	__u64 entry = 0;
@@ -518,8 +539,6 @@ static __always_inline __u64 walk(__u64 table, __u64 address, int *level)
 
 static __always_inline __u32 entry_fact(__u64 entry, int level)
 {
-	if (level < 0)
-		return OF_UNKNOWN;
 	if (!(entry & ~ENTRY_ERRATUM))
 		return OF_NONE;
 	if (entry & ENTRY_PRESENT)
@@ -543,48 +562,37 @@ static __always_inline __u32 entry_fact(__u64 entry, int level)
 
 #define DEPTH 8 // of the tree, at most: millions of mappings
 
-struct pivots {
-	unsigned long at[15];
-};
-
 // leaf finds, in the tree of mappings, what is at an address: a mapping, or
 // NULL; and the last address for which that holds. It is the kernel's own
 // mtree_lookup_walk. -1 is a node that was taken out of the tree.
 static __always_inline int leaf(__u64 root, __u64 address, __u64 *mapping, __u64 *last)
 {
-	struct pivots p;
 	__u64 next = root;
 	*last = ~0ULL;
 	if (!IS_NODE(root))
 		return -1;
 	for (int depth = 0; depth < DEPTH; depth++) {
 		__u64 node = next & ~NODE_MASK, type = NODE_TYPE(next);
-		__u32 pivots = 15, slots_at = bpf_core_field_offset(struct maple_range_64, slot);
+		__u64 pivots = node + bpf_core_field_offset(struct maple_range_64, pivot);
+		__u32 count = 15, slots_at = bpf_core_field_offset(struct maple_range_64, slot);
 		if (type == bpf_core_enum_value(enum maple_type, maple_arange_64)) {
-			pivots = 9;
+			count = 9;
 			slots_at = bpf_core_field_offset(struct maple_arange_64, slot);
 		}
-		// Pivots begin at the same place in both, and more of the node follows.
-		if (bpf_probe_read_kernel(&p, sizeof(p), (void *)(node + bpf_core_field_offset(struct maple_range_64, pivot))))
-			return -1;
+		// Pivots begin at the same place in both.
 		__u32 i = 0;
-#define PIVOT(k)                               \
-	if (k >= pivots)                       \
-		goto found;                    \
-	if (p.at[k] >= address) {              \
-		*last = p.at[k];               \
-		goto found;                    \
-	}                                      \
-	i++;
-		PIVOT(0) PIVOT(1) PIVOT(2) PIVOT(3) PIVOT(4) PIVOT(5) PIVOT(6) PIVOT(7)
-		PIVOT(8) PIVOT(9) PIVOT(10) PIVOT(11) PIVOT(12) PIVOT(13) PIVOT(14)
-found:;
-		__u64 parent = 0;
-		if (bpf_probe_read_kernel(&next, sizeof(next), (void *)(node + slots_at + i * sizeof(void *))) ||
-		    bpf_probe_read_kernel(&parent, sizeof(parent), (void *)node))
-			return -1;
-		if ((parent & ~NODE_MASK) == node)
-			return -1; // dead
+		for (; i < 15; i++) {
+			if (i >= count)
+				break;
+			__u64 pivot = word(pivots + i * 8);
+			if (pivot >= address) {
+				*last = pivot;
+				break;
+			}
+		}
+		next = word(node + slots_at + i * 8);
+		if ((word(node) & ~NODE_MASK) == node)
+			return -1; // dead: it is its own parent
 		if (type == bpf_core_enum_value(enum maple_type, maple_leaf_64)) {
 			*mapping = next;
 			return 0;
@@ -593,34 +601,25 @@ found:;
 	return -1;
 }
 
-#define AREA 128 // bytes of a vm_area_struct, in which lies what is read
-#define INODE 96
-
 struct area {
 	__u64 start, end, flags, offset, ops, file;
 };
 
-#define OF(buffer, type, member) (*(__u64 *)((char *)(buffer) + bpf_core_field_offset(type, member)))
-
-static __always_inline int read_area(__u64 vma, struct area *a)
+static __always_inline void read_area(__u64 vma, struct area *a)
 {
-	__u64 b[AREA / 8];
-	if (bpf_probe_read_kernel(b, AREA, (void *)vma))
-		return -1;
-	a->start = OF(b, struct vm_area_struct, vm_start);
-	a->end = OF(b, struct vm_area_struct, vm_end);
-	a->flags = OF(b, struct vm_area_struct, vm_flags);
-	a->offset = OF(b, struct vm_area_struct, vm_pgoff);
-	a->ops = OF(b, struct vm_area_struct, vm_ops);
-	a->file = OF(b, struct vm_area_struct, vm_file);
-	return 0;
+	a->start = FIELD(vma, struct vm_area_struct, vm_start);
+	a->end = FIELD(vma, struct vm_area_struct, vm_end);
+	a->flags = FIELD(vma, struct vm_area_struct, vm_flags);
+	a->offset = FIELD(vma, struct vm_area_struct, vm_pgoff);
+	a->ops = (__u64)FIELD(vma, struct vm_area_struct, vm_ops);
+	a->file = (__u64)FIELD(vma, struct vm_area_struct, vm_file);
 }
 
 static __always_inline __u32 sequence(struct mm_struct *mm)
 {
 	struct mm_struct___since_6_14 *m = (void *)mm;
 	if (bpf_core_field_exists(m->mm_lock_seq.sequence))
-		return BPF_CORE_READ(m, mm_lock_seq.sequence);
+		return word((__u64)mm + bpf_core_field_offset(m->mm_lock_seq.sequence));
 	return 0;
 }
 
@@ -642,8 +641,7 @@ static __noinline int find_area(struct mm_struct *mm, __u64 address, struct area
 			return -1;
 	}
 	if (vma) {
-		if (read_area(vma, a))
-			return -1;
+		read_area(vma, a);
 		if (found && (a->flags & VM_GROWSDOWN))
 			found = 2;
 		if (!found && (address < a->start || address >= a->end))
@@ -685,13 +683,9 @@ static __always_inline __u64 refer(struct cpu *c, __u32 cpu, __u64 *at, struct a
 {
 	__u64 inode = 0, super = 0;
 	if (a->file) {
-		struct file *file = (void *)a->file;
-		struct inode *i = BPF_CORE_READ(file, f_inode);
-		__u64 b[INODE / 8];
-		if (!bpf_probe_read_kernel(b, INODE, i)) {
-			super = OF(b, struct inode, i_sb);
-			inode = OF(b, struct inode, i_ino);
-		}
+		struct inode *i = FIELD(a->file, struct file, f_inode);
+		super = (__u64)FIELD(i, struct inode, i_sb);
+		inode = FIELD(i, struct inode, i_ino);
 	}
 	struct cached *m = &c->mappings[((a->start >> 12) * 0x9E3779B97F4A7C15ULL >> 58) & (CACHED - 1)];
 	// What is farther back than a reference reaches is written again.
@@ -701,7 +695,7 @@ static __always_inline __u64 refer(struct cpu *c, __u32 cpu, __u64 *at, struct a
 	struct mapping *r = (void *)slot(cpu, *at);
 	if (!r)
 		return 0;
-	__u32 device = super ? BPF_CORE_READ((struct super_block *)super, s_dev) : 0;
+	__u32 device = super ? FIELD(super, struct super_block, s_dev) : 0;
 	r->start = a->start;
 	r->end = a->end;
 	r->flags = a->flags;

@@ -2,9 +2,9 @@
 // probe/faults. It maps what it needs, says "ready", waits for a line, takes the
 // faults, and says where:
 //
-//	done START LENGTH MINOR MAJOR
+//	done START LENGTH MINOR MAJOR NANOSECONDS
 //
-// with the kernel's own count of its faults since "ready". Then it waits for
+// with the kernel's own count of its faults since "ready", and its CPU time. Then it waits for
 // another line, and ends.
 
 #define _GNU_SOURCE
@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef MADV_PAGEOUT
@@ -144,6 +145,13 @@ static void grow(void)
 	length = pages * PAGE;
 }
 
+static long processor_time(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec * 1000000000L + t.tv_nsec;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3)
@@ -159,7 +167,7 @@ int main(int argc, char **argv)
 	getrusage(RUSAGE_SELF, &before);
 	getrusage(RUSAGE_SELF, &after);
 	memset(line, 0, sizeof(line));
-	snprintf(line, sizeof(line), "%lx %lx %ld %ld\n", pages, pages, after.ru_minflt, after.ru_majflt);
+	snprintf(line, sizeof(line), "%lx %lx %ld %ld %ld\n", pages, pages, after.ru_minflt, after.ru_majflt, processor_time());
 
 #define IS(k) (!strcmp(kind, k))
 	if (IS("anonymous write") || IS("anonymous read write") || IS("fork") || IS("kernel") || IS("swap"))
@@ -222,6 +230,7 @@ int main(int argc, char **argv)
 	say("ready\n", 6);
 	await();
 	getrusage(RUSAGE_SELF, &before);
+	long began = processor_time();
 
 	if (IS("anonymous write") || IS("private write") || IS("shared write") || IS("shmem write"))
 		writes(1);
@@ -290,8 +299,8 @@ int main(int argc, char **argv)
 	}
 
 	getrusage(RUSAGE_SELF, &after);
-	int n = snprintf(line, sizeof(line), "done %lx %lx %ld %ld\n", (unsigned long)at, length,
-			 after.ru_minflt - before.ru_minflt, after.ru_majflt - before.ru_majflt);
+	int n = snprintf(line, sizeof(line), "done %lx %lx %ld %ld %ld\n", (unsigned long)at, length,
+			 after.ru_minflt - before.ru_minflt, after.ru_majflt - before.ru_majflt, processor_time() - began);
 	say(line, n);
 	await();
 	return 0;
