@@ -1,5 +1,6 @@
 // Package memory maps memory into this program: that which it shares with the
-// kernel through a descriptor, and anonymous memory whose pages it controls.
+// kernel through a descriptor, and anonymous memory of which it
+// knows that no other part of it has a page there.
 //
 // It is no allocator: a mapping is whole pages, and stays until its Close. See
 // mmap(2) and madvise(2).
@@ -26,14 +27,10 @@ func MapShared(fd, size int) (*Mapping, error) {
 	return &Mapping{b}, nil
 }
 
-// MapAnonymous maps private memory that may be written if write. No page is
-// there until it is touched.
-func MapAnonymous(size int, write bool) (*Mapping, error) {
-	protection := unix.PROT_READ
-	if write {
-		protection |= unix.PROT_WRITE
-	}
-	b, err := unix.Mmap(-1, 0, size, protection, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+// MapAnonymous maps private memory, to be read and written. No page is there
+// until it is touched.
+func MapAnonymous(size int) (*Mapping, error) {
+	b, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return nil, fmt.Errorf("mapping %d bytes: %w", size, os.NewSyscallError("mmap", err))
 	}

@@ -73,7 +73,7 @@ func (w *walker) layout() (layout, error) {
 		return layout{}, fmt.Errorf("%s: find the highest frame: %w", flags.Name(), err)
 	}
 	// Two pages, so far apart that no table of the last level has both.
-	own, err := memory.MapAnonymous(2*tableSpan, true)
+	own, err := memory.MapAnonymous(2 * tableSpan)
 	if err != nil {
 		return layout{}, err
 	}

@@ -1,0 +1,266 @@
+package pagetable
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"tare/kernel/pagemap"
+	"tare/kernel/procfs"
+)
+
+// Rates of which SPECIFICATION.md speaks. Each is told beside the rate of what
+// it is held to, read in turns with it in the same run; of both the median
+// counts, since the host has other work.
+
+const bigMebibytes = "2048"
+
+func takerNamed(b *testing.B, name string) Taker {
+	b.Helper()
+	all := takers(b)
+	i := slices.IndexFunc(all, func(t Taker) bool { return t.Name() == name })
+	if i < 0 {
+		b.Skip("no back end " + name)
+	}
+	return all[i]
+}
+
+// median is that of durations.
+func median(all []time.Duration) time.Duration {
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+func rate(n uint64, d time.Duration) float64 { return float64(n) / d.Seconds() }
+
+func BenchmarkWalkEntries(b *testing.B) {
+	taker := takerNamed(b, "page tables")
+	h := start(b, "big", bigMebibytes, "1")
+	var n uint64
+	var reading []time.Duration
+	for b.Loop() {
+		c := take(b, taker, false, h.pid)
+		n = c.Entries()
+		reading = append(reading, c.Elapsed)
+	}
+	b.ReportMetric(rate(n, median(reading))/1e6, "Mentries/s")
+}
+
+func BenchmarkWalkFlags(b *testing.B) {
+	taker := takerNamed(b, "page tables")
+	h := start(b, "big", bigMebibytes, "1")
+	var ours, raw []time.Duration
+	var unique uint64
+	for b.Loop() {
+		c := take(b, taker, true, h.pid)
+		ours = append(ours, c.Elapsed)
+		d, n := rawFlags(b, c)
+		raw = append(raw, d)
+		unique = n
+	}
+	b.ReportMetric(rate(unique, median(ours))/1e6, "Mframes/s")
+	b.ReportMetric(float64(median(raw))/float64(median(ours)), "of-kpageflags")
+}
+
+// rawFlags reads the flags of as many frames as a census has, without a gap, and
+// does nothing with them: as fast as the kernel tells them. Those of the census
+// itself are read: the middle of what they span.
+func rawFlags(b *testing.B, c *Census) (time.Duration, uint64) {
+	b.Helper()
+	frames := map[uint64]bool{}
+	for _, s := range c.Spaces {
+		for _, r := range s.Runs {
+			for _, e := range r.Entries {
+				if e.Has(Present) {
+					frames[e.Frame()] = true
+				}
+			}
+		}
+	}
+	sorted := make([]uint64, 0, len(frames))
+	for f := range frames {
+		sorted = append(sorted, f)
+	}
+	slices.Sort(sorted)
+	f, err := os.Open("/proc/kpageflags")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	// Stretches of the census' own frames, each as long as it is, so that both read
+	// the same pages; those shorter than 1 MiB of words' worth of calls are left to the mean.
+	buffer := make([]byte, 1<<20)
+	var spent time.Duration
+	read := 0
+	for i := 0; i < len(sorted); {
+		j := i + 1
+		for j < len(sorted) && sorted[j] == sorted[j-1]+1 && j-i < len(buffer)/8 {
+			j++
+		}
+		if j-i >= 512 {
+			begun := time.Now()
+			n, err := f.ReadAt(buffer[:8*(j-i)], int64(sorted[i]*8))
+			spent += time.Since(begun)
+			if err != nil {
+				b.Fatal(err)
+			}
+			read += n / 8
+		}
+		i = j
+	}
+	if read == 0 {
+		b.Skip("no 2 MiB of the helper's memory lie together")
+	}
+	return time.Duration(float64(spent) * float64(len(sorted)) / float64(read)), uint64(len(sorted))
+}
+
+func BenchmarkFiles(b *testing.B) {
+	taker := takerNamed(b, "pagemap")
+	h := start(b, "big", bigMebibytes, "1")
+	var ours, raw []time.Duration
+	var n uint64
+	for b.Loop() {
+		c := take(b, taker, false, h.pid)
+		n = c.Entries()
+		ours = append(ours, c.Elapsed)
+		raw = append(raw, rawPagemap(b, h))
+	}
+	b.ReportMetric(rate(n, median(ours))/1e6, "Mentries/s")
+	b.ReportMetric(float64(median(raw))/float64(median(ours)), "of-pagemap")
+}
+
+func rawPagemap(b *testing.B, h *helper) time.Duration {
+	b.Helper()
+	f, err := os.Open(procfs.Host.Process(h.pid).Path("pagemap"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	buffer := make([]byte, 8*chunk)
+	big := h.at["big"]
+	begun := time.Now()
+	for page := big.page; page < big.page+big.pages; page += chunk {
+		if _, err := f.ReadAt(buffer[:8*min(chunk, big.page+big.pages-page)], int64(page*8)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return time.Since(begun)
+}
+
+// BenchmarkManyContainers is a census of 200 processes of 100 MiB each.
+func BenchmarkManyContainers(b *testing.B) {
+	h := start(b, "big", "100", "200")
+	pids := append([]int{h.pid}, h.pids["child"]...)
+	for _, taker := range takers(b) {
+		b.Run(taker.Name(), func(b *testing.B) {
+			var n uint64
+			for b.Loop() {
+				c := take(b, taker, true, pids...)
+				if len(c.Spaces) != len(pids) {
+					b.Fatalf("%d of %d counted", len(c.Spaces), len(pids))
+				}
+				n = c.Entries()
+			}
+			b.ReportMetric(float64(n)/1e6, "Mentries")
+		})
+	}
+}
+
+// BenchmarkMemory tells how many bytes a census takes for each entry.
+func BenchmarkMemory(b *testing.B) {
+	taker := takers(b)[0]
+	big := start(b, "big", "512", "1")
+	for name, pid := range map[string]int{"one mapping": big.pid, "ourselves": os.Getpid(), "a JVM": jvm(b)} {
+		if pid == 0 {
+			continue
+		}
+		b.Run(name, func(b *testing.B) {
+			var bytes, runs, entries uint64
+			for b.Loop() {
+				var before, after runtime.MemStats
+				runtime.GC()
+				runtime.ReadMemStats(&before)
+				c := take(b, taker, true, pid)
+				runtime.GC()
+				runtime.ReadMemStats(&after)
+				bytes, entries, runs = after.HeapAlloc-before.HeapAlloc, c.Entries(), uint64(len(c.Spaces[0].Runs))
+				runtime.KeepAlive(c)
+			}
+			b.ReportMetric(float64(bytes)/float64(entries), "bytes/entry")
+			b.ReportMetric(float64(entries)/float64(runs), "entries/run")
+		})
+	}
+}
+
+// jvm starts one that compiles a program and runs it; 0 where there is none.
+func jvm(b *testing.B) int {
+	java, err := exec.LookPath("java")
+	if err != nil {
+		return 0
+	}
+	file := b.TempDir() + "/Idle.java"
+	program := `class Idle { public static void main(String[] a) throws Exception {
+		var m = new java.util.HashMap<Integer, byte[]>(); for (int i = 0; i < 50000; i++) m.put(i, new byte[2000]);
+		System.out.println("ready"); System.in.read(); } }`
+	if err := os.WriteFile(file, []byte(program), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	cmd := exec.Command(java, file)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		in.Close()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	if n, err := out.Read(make([]byte, 16)); n == 0 {
+		b.Logf("java does not run: %v", err)
+		return 0
+	}
+	return cmd.Process.Pid
+}
+
+// BenchmarkDecode is the walk's own work, without the kernel's.
+func BenchmarkDecode(b *testing.B) {
+	format := layout{levels: 4, physical: x86Frame}.format(1)
+	words := make([]uint64, tableEntries)
+	for i := range words {
+		words[i] = uint64(i+2)<<12 | x86Present | x86Writable | x86Accessed | x86Dirty
+	}
+	to := make([]Entry, tableEntries)
+	for b.Loop() {
+		format.decodeTable(words, to, mixedFrames)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/tableEntries, "ns/entry")
+}
+
+// BenchmarkApplyFlags is the flagger's own work: the file is in memory.
+func BenchmarkApplyFlags(b *testing.B) {
+	words := make([]uint64, 8*blockFrames)
+	for i := range words {
+		words[i] = uint64(pagemap.Anon | pagemap.LRU | pagemap.Active)
+	}
+	f := &flagger{file: flagsFile(words).ReaderAt, frames: uint64(len(words))}
+	entries := make([]Entry, len(words))
+	for i := range entries {
+		entries[i] = Present | Entry(i)
+	}
+	for b.Loop() {
+		if err := f.flag(b.Context(), []Space{{Runs: []Run{{Entries: entries}}}}, true); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(words)), "ns/entry")
+}
