@@ -69,3 +69,13 @@ func (a *Ambiguous) Error() string {
 type Ended struct{ Name string }
 
 func (e *Ended) Error() string { return e.Name + " has ended" }
+
+// Twice says that two names are the same container's.
+type Twice struct{ First, Second string }
+
+func (t *Twice) Error() string {
+	if t.First == t.Second {
+		return fmt.Sprintf("%q is named twice", t.First)
+	}
+	return fmt.Sprintf("%q and %q are the same container", t.First, t.Second)
+}

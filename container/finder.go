@@ -204,22 +204,62 @@ const shortest = 3
 // its descendants. A whole name goes before the beginning of an id. The error is an
 // *Unknown, an *Ambiguous, an *Ended, or one of All's.
 func (f *Finder) Find(ctx context.Context, name string) (Container, error) {
-	if digits, ok := strings.CutPrefix(name, "pid:"); ok {
-		pid, err := strconv.Atoi(digits)
-		if err != nil {
-			return Container{}, fmt.Errorf("%q is no process: want pid:NUMBER", name)
-		}
-		return ofProcess(f.proc, pid)
-	}
-	if strings.HasPrefix(name, "/") {
-		if c, ok, err := f.atPath(name); err != nil || ok {
-			return c, err
-		}
-	}
-	all, notes, err := f.All(ctx)
+	found, err := f.FindEach(ctx, []string{name})
 	if err != nil {
 		return Container{}, err
 	}
+	return found[0], nil
+}
+
+// FindEach finds containers as Find does, and asks the engines once for all. Two
+// names of the same one are a *Twice, since its processes can be counted only once.
+func (f *Finder) FindEach(ctx context.Context, names []string) ([]Container, error) {
+	var all []Container
+	var notes []Note
+	asked := false
+	var found []Container
+	for _, name := range names {
+		c, ok, err := f.unasked(name)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			if !asked {
+				if all, notes, err = f.All(ctx); err != nil {
+					return nil, err
+				}
+				asked = true
+			}
+			if c, err = pick(all, notes, name); err != nil {
+				return nil, err
+			}
+		}
+		if i := slices.IndexFunc(found, func(o Container) bool { return o.PID == c.PID && o.Cgroup == c.Cgroup }); i >= 0 {
+			return nil, &Twice{First: names[i], Second: name}
+		}
+		found = append(found, c)
+	}
+	return found, nil
+}
+
+// unasked finds what needs no engine: a process, or a control group by its path.
+func (f *Finder) unasked(name string) (Container, bool, error) {
+	if digits, ok := strings.CutPrefix(name, "pid:"); ok {
+		pid, err := strconv.Atoi(digits)
+		if err != nil {
+			return Container{}, false, fmt.Errorf("%q is no process: want pid:NUMBER", name)
+		}
+		c, err := ofProcess(f.proc, pid)
+		return c, err == nil, err
+	}
+	if strings.HasPrefix(name, "/") {
+		return f.atPath(name)
+	}
+	return Container{}, false, nil
+}
+
+// pick finds one by name among all.
+func pick(all []Container, notes []Note, name string) (Container, error) {
 	for _, match := range []func(Container) bool{
 		func(c Container) bool { return c.Name == name || c.ID == name },
 		func(c Container) bool { return len(name) >= shortest && strings.HasPrefix(c.ID, name) },

@@ -161,6 +161,21 @@ func TestFind(t *testing.T) {
 	}
 }
 
+func TestFindEach(t *testing.T) {
+	h := newHost(t, legacy, "/docker/"+hexA+" 100\n/tare/redis-1 300")
+	f := h.finder(engine(t, "Engine", answer{id: hexA, name: "database", pid: 100}))
+	found, err := f.FindEach(t.Context(), []string{"redis-1", "database"})
+	if err != nil || !slices.Equal(names(found), []string{"cgroup redis-1", "docker database"}) {
+		t.Errorf("found %q, %v", names(found), err)
+	}
+	var twice *Twice
+	for _, asked := range [][]string{{"database", hexA[:5]}, {"redis-1", "redis-1"}, {"database", "/docker/" + hexA}} {
+		if _, err := f.FindEach(t.Context(), asked); !errors.As(err, &twice) {
+			t.Errorf("FindEach(%q): %v, want that they are one", asked, err)
+		}
+	}
+}
+
 func TestFindAmbiguous(t *testing.T) {
 	alike := hexA[:8] + hexB[8:]
 	h := newHost(t, unified, "/docker/"+hexA+" 100\n/docker/"+alike+" 200")
