@@ -46,6 +46,10 @@ func verify(platformName string, asked platform.Setting, got platform.InForce) [
 	if asked.Memory != 0 && (got.Memory > asked.Memory || asked.Memory-got.Memory > 64<<10) {
 		differ("memory", asked.Memory, got.Memory)
 	}
+	// Where the kernel's word could not be read there is nothing to compare.
+	if asked.ASLR != "" && got.ASLR != "" && got.ASLR != asked.ASLR {
+		differ("aslr", asked.ASLR, got.ASLR)
+	}
 	// gVisor's sandbox has namespaces and filters of its own, whatever it grants
 	// the program within.
 	if bare || platformName == "oci:runsc" {

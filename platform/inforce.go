@@ -67,6 +67,7 @@ func readInForce(pid int, data []string) (f InForce, err error) {
 		return f, err
 	}
 	f.LSM = process.SecurityLabel()
+	f.ASLR = process.ASLR()
 	// A program may close its standard streams: then there is nothing to tell.
 	f.Stdin, _ = process.Descriptor(0)
 	f.Stdout, _ = process.Descriptor(1)

@@ -139,6 +139,7 @@ type InForce struct {
 	DataFS     []string      `json:"data_fs,omitempty"`      // file system type behind each of Spec.Data
 	Seccomp    int           `json:"seccomp"`                // 0 off, 1 strict, 2 filter (/proc/PID/status)
 	LSM        string        `json:"lsm,omitempty"`          // /proc/PID/attr/current
+	ASLR       string        `json:"aslr,omitempty"`         // "on" or "off", by /proc/PID/personality and kernel.randomize_va_space; empty where they cannot be read
 	Cgroups    []string      `json:"cgroups,omitempty"`      // /proc/PID/cgroup, as the host sees it
 	OpenFiles  uint64        `json:"open_files_limit"`       // soft RLIMIT_NOFILE
 	CoreSize   uint64        `json:"core_size_limit"`        // soft RLIMIT_CORE

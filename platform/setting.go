@@ -45,6 +45,9 @@ type Setting struct {
 	Seccomp string
 	// LSM is "default" (empty means this) or "unconfined".
 	LSM string
+	// ASLR is whether the kernel draws the addresses of the program's memory: "on",
+	// "off"; empty is the host's default.
+	ASLR string
 	// LogDriver is the engine's: "json-file" (empty means this), "local", "none".
 	LogDriver string
 	// Runtime is the OCI runtime that an engine is told to use; empty is its own default.
@@ -104,6 +107,7 @@ var Keys = []Key{
 	{"root", "dir|overlay", "how the root file system is provided"},
 	{"seccomp", "default|unconfined", "system call filter"},
 	{"lsm", "default|unconfined", "security module profile"},
+	{"aslr", "on|off", "whether the kernel draws the addresses of the program's memory at random"},
 	{"log-driver", "json-file|local|none", "where an engine writes the program's output"},
 	{"runtime", "NAME", "OCI runtime that an engine is told to use"},
 }
@@ -193,6 +197,11 @@ func (s *Setting) Set(key, value string) error {
 			return err
 		}
 		s.LSM = value
+	case "aslr":
+		if err := oneOf("on", "off"); err != nil {
+			return err
+		}
+		s.ASLR = value
 	case "log-driver":
 		if err := oneOf("json-file", "local", "none"); err != nil {
 			return err
@@ -231,6 +240,7 @@ func (s Setting) Pairs() []Pair {
 	add(s.Root != "", "root", string(s.Root))
 	add(s.Seccomp != "", "seccomp", s.Seccomp)
 	add(s.LSM != "", "lsm", s.LSM)
+	add(s.ASLR != "", "aslr", s.ASLR)
 	add(s.LogDriver != "", "log-driver", s.LogDriver)
 	add(s.Runtime != "", "runtime", s.Runtime)
 	return pairs
@@ -344,6 +354,8 @@ func (s *Setting) Clear(key string) {
 		s.Seccomp = ""
 	case "lsm":
 		s.LSM = ""
+	case "aslr":
+		s.ASLR = ""
 	case "log-driver":
 		s.LogDriver = ""
 	case "runtime":

@@ -10,7 +10,7 @@ func TestASettingIsWrittenAsItIsRead(t *testing.T) {
 	for _, text := range []string{
 		"cpus=1.5", "cpus=0.5,cpu-period=10ms,cpu-burst=5ms", "cpu-shares=512",
 		"cpuset-cpus=0-1,3", "memory=512m", "storage=tmpfs", "network=bridge:nat",
-		"root=dir,seccomp=unconfined,lsm=unconfined,log-driver=none,runtime=crun",
+		"root=dir,seccomp=unconfined,lsm=unconfined,aslr=off,log-driver=none,runtime=crun",
 	} {
 		var s Setting
 		for _, pair := range strings.Split(text, ",") {
@@ -34,7 +34,7 @@ func TestASettingIsWrittenAsItIsRead(t *testing.T) {
 func TestEveryKeyCanBeSetAndCleared(t *testing.T) {
 	example := map[string]string{
 		"cpus": "2", "cpu-period": "10ms", "cpu-burst": "1ms", "cpu-shares": "2", "cpuset-cpus": "0", "memory": "1g",
-		"storage": "bind", "network": "none", "root": "dir", "seccomp": "unconfined", "lsm": "unconfined", "log-driver": "local", "runtime": "crun",
+		"storage": "bind", "network": "none", "root": "dir", "seccomp": "unconfined", "lsm": "unconfined", "aslr": "off", "log-driver": "local", "runtime": "crun",
 	}
 	for _, k := range Keys {
 		var s Setting

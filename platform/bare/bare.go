@@ -227,6 +227,7 @@ func (h *host) Create(ctx context.Context, spec platform.Spec) (_ platform.Creat
 	if c.order, err = orderFor(spec, tree.Root); err != nil {
 		return nil, err
 	}
+	c.order.ASLR = spec.Setting.ASLR
 	c.order.CPUs, c.order.Join, c.order.OOMScore = cpus, c.group.ProcessFiles(), platform.Surroundings.OOMScore
 	if err := ctx.Err(); err != nil {
 		return nil, err

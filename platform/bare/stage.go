@@ -39,6 +39,7 @@ type order struct {
 	OpenFiles uint64       `json:"open_files"`
 	CoreSize  uint64       `json:"core_size"`
 	OOMScore  int          `json:"oom_score_adj"`
+	ASLR      string       `json:"aslr,omitempty"` // "on", "off"; empty leaves it
 	User      process.User `json:"user"`
 }
 
@@ -111,6 +112,9 @@ func enter(orders io.Reader, reports io.Writer) error {
 	}
 	process.SetUmask(0o022)
 	if err := process.SetUser(o.User); err != nil {
+		return err
+	}
+	if err := process.SetASLR(o.ASLR); err != nil {
 		return err
 	}
 	// Last, since a limit would hold the steps before it too.

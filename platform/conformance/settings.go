@@ -98,6 +98,8 @@ func testSettingsInForce(t *testing.T, s suite) {
 		{"network=bridge", platform.Setting{Network: platform.NetworkBridge}, []check{is("network", func(f platform.InForce) any { return f.NetworkNS }, "own")}},
 		{"seccomp=default", platform.Setting{Seccomp: "default"}, []check{is("seccomp", func(f platform.InForce) any { return f.Seccomp }, 2)}},
 		{"seccomp=unconfined", platform.Setting{Seccomp: "unconfined"}, []check{is("seccomp", func(f platform.InForce) any { return f.Seccomp }, 0)}},
+		{"aslr=off", platform.Setting{ASLR: "off"}, []check{is("address randomisation", func(f platform.InForce) any { return f.ASLR }, "off")}},
+		{"aslr=on", platform.Setting{ASLR: "on"}, []check{is("address randomisation", func(f platform.InForce) any { return f.ASLR }, hostASLR(t))}},
 		{"everything at once", platform.Setting{CPUs: 0.25, CPUShares: 256, CPUSet: one, Memory: 128 << 20}, []check{
 			is("quota", quota, 25*time.Millisecond),
 			is("shares", func(f platform.InForce) any { return f.CPUShares }, expectedShares(t, 256)),
@@ -163,7 +165,7 @@ func testSettingsRefused(t *testing.T, s suite) {
 		{Key: "root", Value: "dir"}, {Key: "root", Value: "overlay"},
 		{Key: "seccomp", Value: "default"}, {Key: "seccomp", Value: "unconfined"},
 		{Key: "lsm", Value: "default"}, {Key: "lsm", Value: "unconfined"},
-		{Key: "log-driver", Value: "none"}, {Key: "runtime", Value: "no-such-runtime-at-all"},
+		{Key: "aslr", Value: "off"}, {Key: "log-driver", Value: "none"}, {Key: "runtime", Value: "no-such-runtime-at-all"},
 	} {
 		var setting platform.Setting
 		if err := setting.Set(pair.Key, pair.Value); err != nil {

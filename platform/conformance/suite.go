@@ -77,6 +77,7 @@ func Run(t *testing.T, newPlatform func(t *testing.T, ledger platform.Ledger) pl
 		{"Processes", testProcesses},
 		{"Network", testNetwork},
 		{"SettingsInForce", testSettingsInForce},
+		{"AddressRandomisation", testASLR},
 		{"SettingsRefused", testSettingsRefused},
 		{"Data", testData},
 		{"ImageUntouched", testImageUntouched},

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tare/kernel/cgroup"
+	"tare/kernel/procfs"
 	"tare/platform"
 )
 
@@ -23,6 +24,8 @@ func (p *Platform) Supports(s platform.Setting) error {
 		return unsupported("root=dir", "the root is a snapshot, which containerd provides as an overlay")
 	case s.LSM == "default":
 		return unsupported("lsm=default", "profiles are those of containerd's clients, and tare loads none")
+	case s.ASLR == "off" && procfs.Host.ASLR() != "off":
+		return unsupported("aslr=off", "the program is a child of containerd's shim, which has no such knob; for the whole host: sysctl kernel.randomize_va_space=0; the platforms oci have it")
 	case s.LogDriver != "":
 		return unsupported("log-driver", "containerd writes no logs")
 	}

@@ -73,6 +73,8 @@ func TestSupports(t *testing.T) {
 	p := New(Options{StateDir: t.TempDir(), Ledger: &notebook{}})
 	engine := &system.Info{Driver: "btrfs", Runtimes: map[string]system.RuntimeWithStatus{"runc": {}}, Plugins: system.PluginsInfo{Log: []string{"json-file"}}}
 	for setting, wantKey := range map[string]string{
+		"aslr=off":              "aslr=off",
+		"aslr=on":               "",
 		"cpus=1":                "",
 		"cpus=1 cpu-burst=10ms": "cpu-burst",
 		"cpu-period=10ms":       "cpu-period",
@@ -167,7 +169,7 @@ func TestNearest(t *testing.T) {
 		"postgre": {"postgres:16"},
 		"nginx":   nil,
 	} {
-		got := nearest(asked, known)
+		got := like(asked, known)
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
 			t.Errorf("nearest to %s: %v, want %v", asked, got, want)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/moby/moby/api/types/system"
 
+	"tare/kernel/procfs"
 	"tare/platform"
 )
 
@@ -19,6 +20,9 @@ func (p *Platform) Supports(s platform.Setting) error {
 	}
 	if s.CPUPeriod != 0 && s.CPUs == 0 {
 		return unsupported("cpu-period", "a period alone limits nothing; set cpus too")
+	}
+	if s.ASLR == "off" && procfs.Host.ASLR() != "off" {
+		return unsupported("aslr=off", "the program is a child of the engine's shim, which has no such knob; for the whole host: sysctl kernel.randomize_va_space=0; the platforms oci have it")
 	}
 	if s.Root == platform.RootDir {
 		return unsupported("root=dir", "the engine's storage driver provides the root")

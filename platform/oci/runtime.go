@@ -201,6 +201,11 @@ func (l *launch) run(ctx context.Context) error {
 	options := &runc.CreateOpts{IO: l.streams, PidFile: pidFile(l.dir)}
 	id := l.spec.Name
 	err := l.caller.do(func() error {
+		// What the thread has, the runtime inherits, and its program from it: through
+		// every clone and execution, since nothing here is set-uid.
+		if err := process.SetASLR(l.spec.Setting.ASLR); err != nil {
+			return err
+		}
 		l.began = time.Now()
 		if leavesItsChild[filepath.Base(l.runtime)] {
 			options.Detach = true

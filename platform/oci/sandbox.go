@@ -56,6 +56,10 @@ func (p *oci) supportsSandboxed(s platform.Setting) error {
 				Reason: "the runtime is told to leave cgroups alone, which it does not know beside each other in two versions"}
 		}
 	}
+	if s.ASLR != "" {
+		return &platform.Unsupported{Platform: p.Name(), Key: "aslr=" + s.ASLR,
+			Reason: "the program's addresses are drawn by the sandbox's own kernel, which has no such knob"}
+	}
 	if s.Seccomp != "" {
 		return &platform.Unsupported{Platform: p.Name(), Key: "seccomp=" + s.Seccomp,
 			Reason: "the sandbox has a filter of its own around it, and none inside"}
