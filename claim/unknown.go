@@ -2,8 +2,9 @@ package claim
 
 import (
 	"fmt"
-	"slices"
 	"strings"
+
+	"tare/nearest"
 )
 
 // Unknown says that no claim has an ID.
@@ -26,41 +27,12 @@ func similar(id string) []string {
 	if len(id) > 2*len("S4.10") {
 		return nil
 	}
-	type candidate struct {
-		id       string
-		distance int
-	}
-	var near []candidate
-	for _, c := range all {
-		if d := distance(strings.ToUpper(id), strings.ToUpper(c.ID)); d <= far {
-			near = append(near, candidate{c.ID, d})
-		}
-	}
-	slices.SortStableFunc(near, func(a, b candidate) int { return a.distance - b.distance })
 	var ids []string
-	for _, c := range near[:min(len(near), most)] {
-		ids = append(ids, c.id)
+	for _, c := range all {
+		ids = append(ids, c.ID)
 	}
-	return ids
-}
-
-// distance is Levenshtein's (1966): insertions, deletions and substitutions.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			substitution := diagonal
-			if a[i-1] != b[j-1] {
-				substitution++
-			}
-			diagonal = row[j]
-			row[j] = min(substitution, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
+	return nearest.Of(ids, most, func(known string) (int, bool) {
+		d := nearest.Edits(strings.ToUpper(id), strings.ToUpper(known))
+		return d, d <= far
+	})
 }

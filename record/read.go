@@ -4,10 +4,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"sort"
 	"strings"
 	"time"
 
+	"tare/nearest"
 	"tare/platform"
 )
 
@@ -79,49 +79,15 @@ func resolve(tx *sql.Tx, name string) (string, error) {
 // similar picks at most three ids that a mistyped name may have meant: those
 // that contain it, and those a few keystrokes from it.
 func similar(name string, ids []string) []string {
-	type candidate struct {
-		id       string
-		distance int
-	}
-	var near []candidate
-	for _, id := range ids {
+	const most = 3
+	return nearest.Of(ids, most, func(id string) (int, bool) {
 		if name != "" && strings.Contains(id, name) {
-			near = append(near, candidate{id, 0})
-			continue
+			return 0, true
 		}
 		// An abbreviation is compared with as much of the id.
-		d := distance(name, id[:min(len(id), len(name))])
-		if len(name) >= 4 && d <= 1+len(name)/6 {
-			near = append(near, candidate{id, d})
-		}
-	}
-	sort.SliceStable(near, func(i, j int) bool { return near[i].distance < near[j].distance })
-	var out []string
-	for _, c := range near[:min(len(near), 3)] {
-		out = append(out, c.id)
-	}
-	return out
-}
-
-// distance is Levenshtein's (1966): insertions, deletions and substitutions.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			substitution := diagonal
-			if a[i-1] != b[j-1] {
-				substitution++
-			}
-			diagonal = row[j]
-			row[j] = min(substitution, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
+		d := nearest.Edits(name, id[:min(len(id), len(name))])
+		return d, len(name) >= 4 && d <= 1+len(name)/6
+	})
 }
 
 // selectIDs gives the ids of all runs, newest first.

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"tare/nearest"
 )
 
 // All lists the workloads that we ship, in the order in which people see them.
@@ -35,7 +37,7 @@ func Lookup(name string) (Workload, error) {
 		}
 		known = append(known, w.Name())
 	}
-	return nil, &Unknown{Name: name, Nearest: nearest(name, known), Known: known}
+	return nil, &Unknown{Name: name, Nearest: similar(name, known), Known: known}
 }
 
 // UnknownParam says that a workload has no parameter of that name.
@@ -49,7 +51,7 @@ func (u *UnknownParam) Error() string {
 	if len(u.Known) == 0 {
 		return fmt.Sprintf("workload %s has no parameter %q: it has none", u.Workload, u.Name)
 	}
-	if near := nearest(u.Name, u.Known); len(near) > 0 {
+	if near := similar(u.Name, u.Known); len(near) > 0 {
 		return fmt.Sprintf("workload %s has no parameter %q; did you mean %s?", u.Workload, u.Name, strings.Join(near, " or "))
 	}
 	return fmt.Sprintf("workload %s has no parameter %q; it has %s", u.Workload, u.Name, strings.Join(u.Known, ", "))
@@ -86,49 +88,12 @@ func Resolve(w Workload, overrides map[string]string) (Params, error) {
 	return p, nil
 }
 
-// nearest gives those of known that are few edits away from name, or begin
+// similar gives those of known that are few edits away from name, or begin
 // with it, nearest first.
-func nearest(name string, known []string) []string {
-	type candidate struct {
-		name  string
-		edits int
-	}
-	var near []candidate
-	for _, k := range known {
-		d := edits(strings.ToLower(name), k)
-		if d <= max(1, len(k)/4) || len(name) > 1 && strings.HasPrefix(k, strings.ToLower(name)) {
-			near = append(near, candidate{k, d})
-		}
-	}
-	slices.SortStableFunc(near, func(a, b candidate) int { return a.edits - b.edits })
-	var names []string
-	for _, c := range near {
-		names = append(names, c.name)
-	}
-	return names
-}
-
-// edits is the number of letters to add, drop or change, or of neighbours to
-// swap (optimal string alignment).
-func edits(a, b string) int {
-	var before, last []int // rows of the table
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		before, last, row = last, row, make([]int, len(b)+1)
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			change := last[j-1]
-			if a[i-1] != b[j-1] {
-				change++
-			}
-			row[j] = min(change, last[j]+1, row[j-1]+1)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-	}
-	return row[len(b)]
+func similar(name string, known []string) []string {
+	asked := strings.ToLower(name)
+	return nearest.Of(known, 0, func(k string) (int, bool) {
+		d := nearest.Edits(asked, k)
+		return d, d <= max(1, len(k)/4) || len(asked) > 1 && strings.HasPrefix(k, asked)
+	})
 }

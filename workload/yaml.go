@@ -95,7 +95,7 @@ func (n node) mapping(allowed ...string) (fields, error) {
 		if slices.Contains(allowed, key) {
 			return ""
 		}
-		if near := nearest(key, allowed); len(near) > 0 {
+		if near := similar(key, allowed); len(near) > 0 {
 			return "unknown key; did you mean " + strings.Join(near, " or ") + "? Allowed: " + strings.Join(allowed, ", ")
 		}
 		return "unknown key; allowed: " + strings.Join(allowed, ", ")
