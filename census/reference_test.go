@@ -94,7 +94,7 @@ func reference(c *pagetable.Census, groups int) *census.Count {
 			t.Anonymous = is(pagetable.Anon)
 			t.AnonymousExclusive = t.Anonymous * t.Exclusive
 			if c.Flags {
-				t.THP, t.LargeFolio, t.KSM, t.Referenced = is(pagetable.THP), is(pagetable.Large), is(pagetable.KSM), is(pagetable.Referenced)
+				t.THP, t.LargeFolio, t.KSM, t.Referenced = is(pagetable.THP|pagetable.Anon), is(pagetable.Large), is(pagetable.KSM), is(pagetable.Referenced)
 				t.THPGroupable = t.THP * t.Groupable
 				switch {
 				case a.e.Has(pagetable.Unevictable):
@@ -244,6 +244,20 @@ func TestCountsAsComparingEachWithEach(t *testing.T) {
 			t.Errorf("no random census had %s", name)
 		}
 	}
+}
+
+// A server with hundreds of workers has hundreds of entries at each page.
+func TestManyProcessesAtOnePage(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	c := &pagetable.Census{}
+	for i := range 300 {
+		entries := make([]pagetable.Entry, 3)
+		for k := range entries {
+			entries[k] = anon | pagetable.Entry(r.IntN(40*(k+1)))
+		}
+		c.Spaces = append(c.Spaces, space(i, i%3, pagetable.Mapping{Kind: pagetable.Heap, Write: true}, 1000, entries...))
+	}
+	same(t, census.Of(c, nil, census.Options{}), reference(c, 3))
 }
 
 func FuzzCount(f *testing.F) {

@@ -49,8 +49,11 @@ type Tally struct {
 	Unlisted   uint64 `json:"unlisted"`   // on neither: just faulted in, locked, or never reclaimed
 	Referenced uint64 `json:"referenced"` // PG_referenced
 	Huge       uint64 `json:"huge"`       // mapped by an entry of a higher level
-	THP        uint64 `json:"thp"`        // in a transparent huge page, mapped as one or not
-	LargeFolio uint64 `json:"large_folio"`
+	// THP are anonymous and in a transparent huge page, mapped as one or not, which
+	// is all that S1's kernel had; today's flags large folios of files alike, and
+	// those are in LargeFolio alone.
+	THP        uint64 `json:"thp"`
+	LargeFolio uint64 `json:"large_folio"` // frames that the kernel keeps together with others
 	Anonymous  uint64 `json:"anonymous"` // of anonymous frames
 	KSM        uint64 `json:"ksm"`       // merged by the kernel
 	// AnonymousExclusive are those of Anonymous whose frame nothing else in the
@@ -193,7 +196,7 @@ func (t *Tally) enter(e pagetable.Entry, s sharing, flags bool) {
 	if !flags {
 		return
 	}
-	thp := e.Has(pagetable.THP)
+	thp := anonymous && e.Has(pagetable.THP)
 	t.THP += bit(thp)
 	t.THPGroupable += bit(thp && s.groupable)
 	t.LargeFolio += bit(e.Has(pagetable.Large))
