@@ -11,7 +11,7 @@ import (
 // The layout of bpf/faults.c, little-endian on every machine that the object is
 // for.
 const (
-	recordSize = 56
+	recordSize = 64
 	headSize   = 64
 	eventSize  = 64
 	partSize   = 64
@@ -29,7 +29,7 @@ func (m *Malformed) Error() string { return "malformed page-fault record: " + m.
 type raw struct {
 	fault          Fault
 	facts          facts
-	mapping        uint32 // so many records back
+	mapping, code  uint32 // so many records back
 	majors, minors uint32
 }
 
@@ -60,6 +60,7 @@ func decodeFault(b []byte) raw {
 		mapping: le.Uint32(b[40:]),
 		majors:  le.Uint32(b[48:]),
 		minors:  le.Uint32(b[52:]),
+		code:    le.Uint32(b[56:]),
 	}
 }
 

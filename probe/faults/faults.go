@@ -88,6 +88,8 @@ type Fault struct {
 	Execute bool
 	// Mapping says what lies there; the zero value where there is none.
 	Mapping Mapping
+	// Code says what lies at IP; the zero value where Kernel.
+	Code Mapping
 	// Major tells that it waited for a device. It follows from the thread's
 	// own count at its next fault or its end; MajorKnown is false where that does not
 	// tell it, as for a thread whose end was not seen.

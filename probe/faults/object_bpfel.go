@@ -38,6 +38,7 @@ const (
 	objectVarCasts          = "casts"
 	objectVarDirectMap      = "direct_map"
 	objectVarFrameBits      = "frame_bits"
+	objectVarGeneration     = "generation"
 	objectVarGiven          = "given"
 	objectVarHierarchies    = "hierarchies"
 	objectVarLevels         = "levels"
@@ -125,6 +126,7 @@ type objectVariableSpecs struct {
 	Casts          *ebpf.VariableSpec `ebpf:"casts"`
 	DirectMap      *ebpf.VariableSpec `ebpf:"direct_map"`
 	FrameBits      *ebpf.VariableSpec `ebpf:"frame_bits"`
+	Generation     *ebpf.VariableSpec `ebpf:"generation"`
 	Given          *ebpf.VariableSpec `ebpf:"given"`
 	Hierarchies    *ebpf.VariableSpec `ebpf:"hierarchies"`
 	Levels         *ebpf.VariableSpec `ebpf:"levels"`
@@ -194,6 +196,7 @@ type objectVariables struct {
 	Casts          *ebpf.Variable `ebpf:"casts"`
 	DirectMap      *ebpf.Variable `ebpf:"direct_map"`
 	FrameBits      *ebpf.Variable `ebpf:"frame_bits"`
+	Generation     *ebpf.Variable `ebpf:"generation"`
 	Given          *ebpf.Variable `ebpf:"given"`
 	Hierarchies    *ebpf.Variable `ebpf:"hierarchies"`
 	Levels         *ebpf.Variable `ebpf:"levels"`

@@ -20,11 +20,11 @@ import (
 
 // Options of a recording. The zero value is a good one.
 type Options struct {
-	// Ring is the room for records that wait for the reader, bytes a CPU; 14 MiB unless told, a
+	// Ring is the room for records that wait for the reader, bytes a CPU; 16 MiB unless told, a
 	// quarter of a million records, half a second of the fastest a CPU can fault;
 	// less on a host of many CPUs.
 	Ring int
-	// Keep is how many records are kept at most, 56 bytes each; 16 million unless
+	// Keep is how many records are kept at most, 64 bytes each; 16 million unless
 	// told. Faults beyond are counted by type all the same, and told as Dropped.
 	Keep int
 	// Below is a directory of a mounted hierarchy: every control group directly

@@ -3,4 +3,4 @@
 package faults
 
 // sourceSHA256 is of the bpf/faults.c that the object was compiled from.
-const sourceSHA256 = "5dd76be4484ba609b744a3154f51ca5ecce01730b92f2435b343b10da6b4103b"
+const sourceSHA256 = "8eaf949c4c5c1fec45ab632a4f7fa9092cd1dded27a33b85a05e9d885d1c7536"

@@ -51,16 +51,26 @@ func (s *stream) fault(i int) (raw, bool) {
 	}
 	r := decodeFault(b)
 	r.fault.CPU = s.cpu
-	if back := int(r.mapping); back > 0 && back <= i {
-		if m := s.record(i - back); mappingRecord(m) {
-			r.fault.Mapping = decodeMapping(m, r.fault.Address)
-		}
-	}
+	r.fault.Mapping = s.mapping(i, r.mapping, r.fault.Address)
+	r.fault.Code = s.mapping(i, r.code, r.fault.IP)
 	if i < len(s.notes) {
 		r.fault.Major = s.notes[i]&noteMajor != 0
 		r.fault.MajorKnown = s.notes[i]&noteKnown != 0
 	}
 	return r, true
+}
+
+// mapping decodes the mapping that record i refers to by how far back it stands, as
+// it is at an address.
+func (s *stream) mapping(i int, back uint32, address uint64) Mapping {
+	if back == 0 || int64(back) > int64(i) {
+		return Mapping{}
+	}
+	b := s.record(i - int(back))
+	if !mappingRecord(b) {
+		return Mapping{}
+	}
+	return decodeMapping(b, address)
 }
 
 // rings is what the programs write and the reader reads, a ring a CPU.

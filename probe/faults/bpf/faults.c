@@ -123,11 +123,16 @@ struct mm_struct {
 	void *pgd;
 };
 
-// Since Linux 6.14 this counts up when the mappings begin to change, and again
-// when they have.
+// Since Linux 6.14 this counts up when a thread begins to change mappings, and again
+// when it has. Before, one that changes at the moment of a fault may be read half changed.
 typedef struct seqcount seqcount_t;
 struct mm_struct___since_6_14 {
 	seqcount_t mm_lock_seq;
+};
+
+// The mapping itself tells the count at which it was last locked to be changed.
+struct vm_area_struct___since_6_14 {
+	unsigned int vm_lock_seq;
 };
 
 struct qstr {
@@ -254,13 +259,15 @@ struct fault {
 	__u32 mapping; // so many records before this one; 0 is none
 	__u16 facts, target;
 	__u32 majors, minors; // the thread's, before this fault
+	__u32 code;           // so many records before this one: the mapping of ip
+	__u32 unused;
 };
 
 struct mapping {
 	__u64 start, end, flags, offset, inode;
 	__u32 device;
 	__u16 facts, anonymous;
-	__u64 unused;
+	__u64 unused[2];
 };
 
 struct head {
@@ -383,11 +390,21 @@ struct cached {
 	__u64 at; // in the ring; 0 is empty, as no mapping is before the first
 };
 
+// What was found at an address, and when: as long as the address space has not
+// changed since, it is still there.
+struct near {
+	__u64 mm, start, end, flags, ops, at;
+	__u32 sequence, tgid, generation, unused;
+};
+
+#define NEAR 64
+
 struct cpu {
 	__u64 last_id;
 	__s32 last_target;
 	__u32 unused;
 	struct cached mappings[CACHED];
+	struct near near[NEAR];
 	struct file_name name;
 };
 
@@ -416,6 +433,10 @@ const volatile __u64 frame_bits = 0x000ffffffffff000ULL;
 __u32 appeared_count = 0;
 __u64 unplaced = 0;      // containers for which there was no room
 __u64 lost_events = 0;
+
+// Counts programs executed: the kernel may use the memory of an address space's
+// own description for the next.
+__u32 generation = 0;
 __u64 unsettled = 0;     // mappings that changed while they were read
 
 static __always_inline __s32 new_target(struct directory *d, struct cgroup *g)
@@ -562,13 +583,20 @@ static __always_inline __u32 entry_fact(__u64 entry, int level)
 
 #define DEPTH 8 // of the tree, at most: millions of mappings
 
+struct slot_of {
+	__u64 mapping, last;
+};
+
 // leaf finds, in the tree of mappings, what is at an address: a mapping, or
 // NULL; and the last address for which that holds. It is the kernel's own
 // mtree_lookup_walk. -1 is a node that was taken out of the tree.
-static __always_inline int leaf(__u64 root, __u64 address, __u64 *mapping, __u64 *last)
+// A function of its own, so that the kernel's verifier goes through it once.
+__noinline int leaf(__u64 root, __u64 address, struct slot_of *out)
 {
 	__u64 next = root;
-	*last = ~0ULL;
+	if (!out)
+		return -1;
+	out->last = ~0ULL;
 	if (!IS_NODE(root))
 		return -1;
 	for (int depth = 0; depth < DEPTH; depth++) {
@@ -586,7 +614,7 @@ static __always_inline int leaf(__u64 root, __u64 address, __u64 *mapping, __u64
 				break;
 			__u64 pivot = word(pivots + i * 8);
 			if (pivot >= address) {
-				*last = pivot;
+				out->last = pivot;
 				break;
 			}
 		}
@@ -594,7 +622,7 @@ static __always_inline int leaf(__u64 root, __u64 address, __u64 *mapping, __u64
 		if ((word(node) & ~NODE_MASK) == node)
 			return -1; // dead: it is its own parent
 		if (type == bpf_core_enum_value(enum maple_type, maple_leaf_64)) {
-			*mapping = next;
+			out->mapping = next;
 			return 0;
 		}
 	}
@@ -623,34 +651,69 @@ static __always_inline __u32 sequence(struct mm_struct *mm)
 	return 0;
 }
 
-// find_area finds the mapping at an address, without a lock: 0 found, 1 none
-// there, 2 a stack that would have to grow, -1 it changed meanwhile.
+static __always_inline __u32 locked_at(__u64 vma)
+{
+	struct vm_area_struct___since_6_14 *v = (void *)vma;
+	if (bpf_core_field_exists(v->vm_lock_seq))
+		return word(vma + bpf_core_field_offset(v->vm_lock_seq));
+	return 0;
+}
+
+enum { FOUND, FOUND_NONE, FOUND_STACK };
+
+// find_area finds the mapping at an address, without a lock: FOUND_STACK is one
+// above that would have to grow; -1 is one that changed meanwhile.
 static __noinline int find_area(struct mm_struct *mm, __u64 address, struct area *a)
 {
 	__u32 before = sequence(mm);
 	barrier();
-	__u64 vma = 0, last;
-	int found = 0;
-	__u64 root = (__u64)mm->mm_mt.ma_root;
-	if (leaf(root, address, &vma, &last))
+	struct slot_of s = {};
+	int found = FOUND;
+	__u64 root = word((__u64)mm + bpf_core_field_offset(mm->mm_mt.ma_root));
+	if (leaf(root, address, &s))
 		return -1;
-	if (!vma) {
+	if (!s.mapping) {
 		// A gap: what lies above it may be a stack.
-		found = 1;
-		if (last != ~0ULL && leaf(root, last + 1, &vma, &last))
+		found = FOUND_NONE;
+		if (s.last != ~0ULL && leaf(root, s.last + 1, &s))
 			return -1;
 	}
-	if (vma) {
-		read_area(vma, a);
-		if (found && (a->flags & VM_GROWSDOWN))
-			found = 2;
-		if (!found && (address < a->start || address >= a->end))
+	if (s.mapping) {
+		read_area(s.mapping, a);
+		if (found == FOUND_NONE && (a->flags & VM_GROWSDOWN))
+			found = FOUND_STACK;
+		if (found == FOUND && (address < a->start || address >= a->end))
 			return -1;
 	}
 	barrier();
-	if ((before & 1) || sequence(mm) != before)
+	if (sequence(mm) != before)
+		return -1;
+	// Another thread is changing the mappings now: this one, perhaps.
+	if ((before & 1) && (found != FOUND || locked_at(s.mapping) == before))
 		return -1;
 	return found;
+}
+
+static __always_inline __u32 mapping_fact(int found, struct area *a, __u64 error)
+{
+	if (found < 0)
+		return IN_UNKNOWN;
+	if (found == FOUND_NONE)
+		return IN_NONE;
+	__u64 needs = VM_READ | VM_WRITE | VM_EXEC;
+	if (error & ERROR_WRITE)
+		needs = VM_WRITE;
+	else if (error & ERROR_FETCH)
+		needs = VM_EXEC;
+	__u32 allowed = a->flags & needs ? ALLOWED : 0;
+	if (found == FOUND_STACK)
+		return allowed | IN_GROWING_STACK;
+	if (a->flags & VM_SHARED)
+		return allowed | IN_SHARED;
+	// A private huge page of hugetlbfs has a file only for the kernel's book-keeping.
+	if (!a->ops || (a->flags & VM_HUGETLB))
+		return allowed | IN_ANONYMOUS;
+	return allowed | IN_PRIVATE_FILE;
 }
 
 static __always_inline void name_file(struct cpu *c, struct file_key *key, struct file *file)
@@ -704,7 +767,7 @@ static __always_inline __u64 refer(struct cpu *c, __u32 cpu, __u64 *at, struct a
 	r->device = device;
 	r->facts = IS_MAPPING;
 	r->anonymous = !a->ops;
-	r->unused = 0;
+	r->unused[0] = r->unused[1] = 0;
 	// Positions are counted from one here.
 	*at += 1;
 	m->start = a->start;
@@ -722,6 +785,38 @@ static __always_inline __u64 refer(struct cpu *c, __u32 cpu, __u64 *at, struct a
 	return *at;
 }
 
+static __always_inline bool counts_changes(void)
+{
+	struct mm_struct___since_6_14 *m = NULL;
+	return bpf_core_field_exists(m->mm_lock_seq.sequence);
+}
+
+static __always_inline struct near *near_of(struct cpu *c, __u64 address)
+{
+	return &c->near[((address >> 16) * 0x9E3779B97F4A7C15ULL >> 58) & (NEAR - 1)];
+}
+
+// still tells whether what was found near an address is still there, and within
+// reach of a reference from a position.
+static __always_inline bool still(struct near *n, struct mm_struct *mm, __u32 tgid, __u64 address, __u64 at)
+{
+	return counts_changes() && n->mm == (__u64)mm && n->tgid == tgid && n->generation == generation &&
+	       address >= n->start && address < n->end && n->sequence == sequence(mm) && at - n->at < (1U << 31);
+}
+
+static __always_inline void keep(struct near *n, struct mm_struct *mm, __u32 tgid, __u32 seen, struct area *a, __u64 at)
+{
+	n->mm = seen & 1 ? 0 : (__u64)mm; // nothing holds while another thread changes mappings
+	n->tgid = tgid;
+	n->generation = generation;
+	n->sequence = seen;
+	n->start = a->start;
+	n->end = a->end;
+	n->flags = a->flags;
+	n->ops = a->ops;
+	n->at = at;
+}
+
 static __always_inline int on_fault(__u64 address, struct pt_regs *regs, __u64 error, bool kernel)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -729,61 +824,50 @@ static __always_inline int on_fault(__u64 address, struct pt_regs *regs, __u64 e
 	struct cpu *c = bpf_map_lookup_elem(&cpus, &zero);
 	if (!c)
 		return 0;
-	if (kernel) {
-		// The kernel's own memory; and attempts that bring in nothing, but fail
-		// where the page is absent.
-		if ((__s64)address < 0 || task->pagefault_disabled)
-			return 0;
-	}
+	bool user_half = (__s64)address >= 0;
+	// The kernel's own memory; and attempts that bring in nothing, but fail where
+	// the page is absent.
+	if (kernel && (!user_half || task->pagefault_disabled))
+		return 0;
 	struct mm_struct *mm = task->mm;
 	if (!mm)
 		return 0;
 	__s32 target = target_of(task, c);
 	if (target < 0)
 		return 0;
-	__u32 cpu = bpf_get_smp_processor_id();
+	__u32 cpu = bpf_get_smp_processor_id(), tgid = task->tgid;
 	struct head *head = bpf_map_lookup_elem(&heads, &cpu);
 	if (!head)
 		return 0;
+	__u64 at = head->written;
 
 	int level = LEVEL_PTE;
 	__u64 entry = 0;
-	__u32 facts;
-	if ((__s64)address < 0)
-		facts = IN_NONE;
-	else {
+	__u32 facts = OF_NONE;
+	int found = FOUND_NONE;
+	bool known = false;
+	struct area a = {};
+	struct near *n = near_of(c, address);
+	__u32 seen = sequence(mm);
+	if (user_half) {
 		entry = walk((__u64)mm->pgd, address, &level);
 		facts = entry_fact(entry, level);
+		known = still(n, mm, tgid, address, at);
+		if (known) {
+			found = FOUND;
+			a.flags = n->flags;
+			a.ops = n->ops;
+		} else {
+			found = find_area(mm, address, &a);
+			if (found < 0) {
+				seen = sequence(mm);
+				found = find_area(mm, address, &a);
+			}
+			if (found < 0)
+				__sync_fetch_and_add(&unsettled, 1);
+		}
 	}
-	struct area a;
-	int found = (__s64)address < 0 ? 1 : find_area(mm, address, &a);
-	if (found < 0 && (__s64)address >= 0) {
-		found = find_area(mm, address, &a);
-		if (found < 0)
-			__sync_fetch_and_add(&unsettled, 1);
-	}
-	if (found < 0)
-		facts |= IN_UNKNOWN;
-	else if (found == 1)
-		facts |= IN_NONE;
-	else {
-		__u64 needs = VM_READ | VM_WRITE | VM_EXEC;
-		if (error & ERROR_WRITE)
-			needs = VM_WRITE;
-		else if (error & ERROR_FETCH)
-			needs = VM_EXEC;
-		if (a.flags & needs)
-			facts |= ALLOWED;
-		if (found == 2)
-			facts |= IN_GROWING_STACK;
-		else if (a.flags & VM_SHARED)
-			facts |= IN_SHARED;
-		// A private huge page of hugetlbfs has a file only for the kernel's book-keeping.
-		else if (!a.ops || (a.flags & VM_HUGETLB))
-			facts |= IN_ANONYMOUS;
-		else
-			facts |= IN_PRIVATE_FILE;
-	}
+	facts |= mapping_fact(found, &a, error);
 	if (error & ERROR_WRITE)
 		facts |= BY_WRITE;
 	if (error & ERROR_FETCH)
@@ -792,32 +876,52 @@ static __always_inline int on_fault(__u64 address, struct pt_regs *regs, __u64 e
 		facts |= BY_KERNEL;
 
 	__u32 i = (cpu * targets + target) * FACTS + (facts & (FACTS - 1));
-	__u64 *n = bpf_map_lookup_elem(&counts, &i);
-	if (n)
-		*n += 1;
+	__u64 *count = bpf_map_lookup_elem(&counts, &i);
+	if (count)
+		*count += 1;
 
-	__u64 at = head->written;
-	if (at + 2 > head->read + slots) {
+	// Room for two mappings and the fault.
+	if (at + 3 > head->read + slots) {
 		head->lost++;
 		return 0;
 	}
-	__u64 mapping = 0;
-	if (found == 0 || found == 2)
+	__u64 mapping = 0, code = 0;
+	if (known) {
+		mapping = n->at;
+	} else if (found == FOUND || found == FOUND_STACK) {
 		mapping = refer(c, cpu, &at, &a);
+		if (found == FOUND)
+			keep(n, mm, tgid, seen, &a, mapping);
+	}
+	__u64 ip = regs->ip;
+	if (!kernel && (__s64)ip >= 0) {
+		n = near_of(c, ip);
+		if (still(n, mm, tgid, ip, at)) {
+			code = n->at;
+		} else {
+			seen = sequence(mm);
+			if (find_area(mm, ip, &a) == FOUND) {
+				code = refer(c, cpu, &at, &a);
+				keep(n, mm, tgid, seen, &a, code);
+			}
+		}
+	}
 	struct fault *r = slot(cpu, at);
 	if (!r)
 		return 0;
 	r->time = bpf_ktime_get_ns();
 	r->address = address;
-	r->ip = regs->ip;
+	r->ip = ip;
 	r->entry = entry;
-	r->pid = task->tgid;
+	r->pid = tgid;
 	r->tid = task->pid;
 	r->mapping = mapping ? at + 1 - mapping : 0;
+	r->code = code ? at + 1 - code : 0;
 	r->facts = facts | (level > 0 ? level : 0) << LEVEL_SHIFT;
 	r->target = target;
 	r->majors = task->maj_flt;
 	r->minors = task->min_flt;
+	r->unused = 0;
 	// The machines that have these tracepoints keep stores in order.
 	barrier();
 	head->written = at + 1;
@@ -869,6 +973,7 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(process_exec, struct task_struct *task)
 {
 	__s32 target = target_of(task, NULL);
+	__sync_fetch_and_add(&generation, 1);
 	if (target >= 0)
 		tell(task, EVENT_EXEC, target, false);
 	return 0;
