@@ -9,7 +9,6 @@
 package pagemap
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"os"
 	"sort"
 	"strconv"
+	"unsafe"
 )
 
 // wordSize is the size of an entry in bytes, in all three files.
@@ -93,18 +93,13 @@ const (
 
 // Words reads as many words as to holds, from that of index on, and tells how
 // many there were: fewer at the end.
-func Words(r io.ReaderAt, index uint64, to []uint64, buffer *[]byte) (int, error) {
-	if index > math.MaxInt64/wordSize {
+func Words(r io.ReaderAt, index uint64, to []uint64) (int, error) {
+	if len(to) == 0 || index > math.MaxInt64/wordSize-uint64(len(to)) {
 		return 0, nil
 	}
-	if size := len(to) * wordSize; cap(*buffer) < size {
-		*buffer = make([]byte, size)
-	}
-	b := (*buffer)[:len(to)*wordSize]
+	// The words are the kernel's, in the machine's own order: they need no more than to be read.
+	b := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(to))), len(to)*wordSize)
 	n, err := readAt(r, b, int64(index*wordSize))
-	for i := range n / wordSize {
-		to[i] = binary.NativeEndian.Uint64(b[i*wordSize:])
-	}
 	return n / wordSize, err
 }
 
@@ -121,14 +116,13 @@ func readAt(r io.ReaderAt, b []byte, at int64) (int, error) {
 // Own gives the entry of the page of this program at an address, in bytes. Its
 // error is [ErrHidden] where frames are.
 func Own(address uint64) (Entry, error) {
-	f, err := os.Open("/proc/self/pagemap")
+	f, err := Open("/proc/self/pagemap")
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
 	var word [1]uint64
-	var buffer []byte
-	n, err := Words(f, address/uint64(os.Getpagesize()), word[:], &buffer)
+	n, err := Words(f, address/uint64(os.Getpagesize()), word[:])
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", f.Name(), err)
 	}

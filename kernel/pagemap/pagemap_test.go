@@ -47,7 +47,6 @@ func TestEntry(t *testing.T) {
 
 func TestWords(t *testing.T) {
 	r := file(10, 11, 12, 13)
-	var buffer []byte
 	for _, c := range []struct {
 		index uint64
 		room  int
@@ -61,13 +60,13 @@ func TestWords(t *testing.T) {
 		{0, 0, nil},
 	} {
 		to := make([]uint64, c.room)
-		n, err := Words(r, c.index, to, &buffer)
+		n, err := Words(r, c.index, to)
 		if err != nil || !slices.Equal(to[:n], c.want) {
 			t.Errorf("%d words from %d on are %v (%v), want %v", c.room, c.index, to[:n], err, c.want)
 		}
 	}
 	broken := errors.New("broken")
-	if _, err := Words(failing{broken}, 0, make([]uint64, 1), &buffer); !errors.Is(err, broken) {
+	if _, err := Words(failing{broken}, 0, make([]uint64, 1)); !errors.Is(err, broken) {
 		t.Errorf("the reader's error is told as %v", err)
 	}
 }
@@ -94,8 +93,7 @@ func FuzzWords(f *testing.F) {
 	f.Add([]byte("0123456789abcdef"), uint64(1), uint8(3))
 	f.Fuzz(func(t *testing.T, b []byte, index uint64, room uint8) {
 		to := make([]uint64, room)
-		var buffer []byte
-		n, err := Words(bytes.NewReader(b), index, to, &buffer)
+		n, err := Words(bytes.NewReader(b), index, to)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +114,7 @@ func TestOwnPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Open("/proc/kpageflags")
+	f, err := Open("/proc/kpageflags")
 	if err != nil {
 		t.Skip(err)
 	}
@@ -126,8 +124,7 @@ func TestOwnPages(t *testing.T) {
 		t.Fatalf("%d frames (%v), and the page of zeros is %d", frames, err, zero)
 	}
 	var word [1]uint64
-	var buffer []byte
-	if n, err := Words(f, zero, word[:], &buffer); n != 1 || err != nil || Flags(word[0])&ZeroPage == 0 {
+	if n, err := Words(f, zero, word[:]); n != 1 || err != nil || Flags(word[0])&ZeroPage == 0 {
 		t.Errorf("the page of zeros has flags %#x (%v)", word[0], err)
 	}
 	page := make([]byte, 2*os.Getpagesize())
@@ -136,13 +133,13 @@ func TestOwnPages(t *testing.T) {
 	if err != nil || !e.Present() || e.FileOrShared() {
 		t.Errorf("a page of ours is %#x (%v)", uint64(e), err)
 	}
-	if n, err := Words(f, e.Frame(), word[:], &buffer); n != 1 || err != nil || Flags(word[0])&Anon == 0 {
+	if n, err := Words(f, e.Frame(), word[:]); n != 1 || err != nil || Flags(word[0])&Anon == 0 {
 		t.Errorf("the frame of a page of ours has flags %#x (%v)", word[0], err)
 	}
 }
 
 func TestScan(t *testing.T) {
-	maps, err := os.Open("/proc/self/pagemap")
+	maps, err := Open("/proc/self/pagemap")
 	if err != nil {
 		t.Skip(err)
 	}

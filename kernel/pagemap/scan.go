@@ -3,7 +3,7 @@ package pagemap
 import (
 	"errors"
 	"fmt"
-	"os"
+	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -42,10 +42,14 @@ type scanArgument struct {
 // where most is not 0. It passes over what is not mapped without looking at
 // each page. next is the address to go on at, end where nothing is left. It
 // changes nothing in the process.
-func Scan(pagemap *os.File, start, end uint64, any Category, most uint64, to []Region) (found []Region, next uint64, err error) {
+func Scan(pagemap *File, start, end uint64, any Category, most uint64, to []Region) (found []Region, next uint64, err error) {
 	if len(to) == 0 {
 		return nil, start, errors.New("scan a page map: no room for what is found")
 	}
+	// The kernel writes there, by a number that keeps nothing in its place.
+	var pinned runtime.Pinner
+	pinned.Pin(unsafe.SliceData(to))
+	defer pinned.Unpin()
 	a := scanArgument{
 		start: start, end: end, room: uint64(len(to)), most: most,
 		regions: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(to)))),
@@ -53,17 +57,7 @@ func Scan(pagemap *os.File, start, end uint64, any Category, most uint64, to []R
 	}
 	a.size = uint64(unsafe.Sizeof(a))
 	const scan = 3<<30 | 96<<16 | 'f'<<8 | 16 // _IOWR('f', 16, struct pm_scan_arg)
-	raw, err := pagemap.SyscallConn()
-	if err != nil {
-		return nil, start, err
-	}
-	var n uintptr
-	var errno unix.Errno
-	if err := raw.Control(func(fd uintptr) {
-		n, _, errno = unix.Syscall(unix.SYS_IOCTL, fd, scan, uintptr(unsafe.Pointer(&a)))
-	}); err != nil {
-		return nil, start, err
-	}
+	n, _, errno := unix.Syscall(unix.SYS_IOCTL, pagemap.fd, scan, uintptr(unsafe.Pointer(&a)))
 	switch errno {
 	case 0:
 		return to[:n], a.walkEnd, nil

@@ -63,7 +63,7 @@ var encrypted = []uint64{0, 1 << 51, 1 << 47}
 // Tried from the lowest on, no attempt reads above the map, where devices are:
 // what is read has a physical address below the memory's end.
 func (w *walker) layout() (layout, error) {
-	flags, err := os.Open("/proc/kpageflags")
+	flags, err := pagemap.Open("/proc/kpageflags")
 	if err != nil {
 		return layout{}, &probe.Missing{Probe: probeName, What: err.Error(), Mend: "run as root, on a kernel with CONFIG_PROC_PAGE_MONITOR"}
 	}

@@ -24,7 +24,6 @@ type Files struct {
 	build  builder
 	words  []uint64
 	taken  []Entry
-	buffer []byte
 	huge   []pagemap.Region
 	zeros  map[uint64]bool
 	cannot bool // scan
@@ -124,7 +123,7 @@ func (t *Files) space(ctx context.Context, p Process, twin, flags bool) (_ *Spac
 	}
 	// The file stays with the address space that the process has now: if it
 	// executes another program, nothing more is read.
-	entries, err := os.Open(s.thread.Path("pagemap"))
+	entries, err := pagemap.Open(s.thread.Path("pagemap"))
 	if err != nil {
 		return nil, gone, unlessGone(err)
 	}
@@ -154,7 +153,7 @@ func (t *Files) space(ctx context.Context, p Process, twin, flags bool) (_ *Spac
 }
 
 // mapping reads the entries of one mapping.
-func (t *Files) mapping(ctx context.Context, entries *os.File, maps []Mapping, index int, flags bool) (fate, error) {
+func (t *Files) mapping(ctx context.Context, entries *pagemap.File, maps []Mapping, index int, flags bool) (fate, error) {
 	m := &maps[index]
 	if m.Start >= 1<<63 {
 		return counted, nil // [vsyscall] lies in the kernel's half, where a process has no entries
@@ -168,7 +167,7 @@ func (t *Files) mapping(ctx context.Context, entries *os.File, maps []Mapping, i
 		// Chunks end where tables do, so that no huge page lies in two.
 		n := min(end-page, size-page%tableEntries)
 		words := t.words[:n]
-		got, err := pagemap.Words(entries, page, words, &t.buffer)
+		got, err := pagemap.Words(entries, page, words)
 		if err != nil {
 			return gone, unlessGone(fmt.Errorf("%s: at %#x: %w", entries.Name(), page*PageSize, err))
 		}
@@ -202,7 +201,7 @@ func (t *Files) mapping(ctx context.Context, entries *os.File, maps []Mapping, i
 }
 
 // take takes the words of one stretch of a mapping, and tells whether there was any entry.
-func (t *Files) take(entries *os.File, index int, m *Mapping, page uint64, words []uint64, flags bool) (found bool, err error) {
+func (t *Files) take(entries *pagemap.File, index int, m *Mapping, page uint64, words []uint64, flags bool) (found bool, err error) {
 	taken := t.taken[:len(words)]
 	whole := -(page) % tableEntries // of the first aligned page
 	wholeUntil := uint64(len(words))
@@ -262,7 +261,7 @@ func (t *Files) take(entries *os.File, index int, m *Mapping, page uint64, words
 
 // findHuge marks the pages that are mapped by entries of a higher level, of those
 // from first to last after page, which may be.
-func (t *Files) findHuge(entries *os.File, page, first, last uint64) error {
+func (t *Files) findHuge(entries *pagemap.File, page, first, last uint64) error {
 	start, end := (page+first)*PageSize, (page+last)*PageSize
 	for at := start; at < end && !t.cannot; {
 		regions, next, err := pagemap.Scan(entries, at, end, pagemap.CategoryHuge, 0, t.huge)

@@ -7,7 +7,9 @@ import (
 	"io"
 	"io/fs"
 	"math/bits"
-	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
 
 	"tare/kernel/pagemap"
 	"tare/probe"
@@ -18,12 +20,10 @@ type flagger struct {
 	file   io.ReaderAt
 	close  func() error
 	frames uint64 // how many the file has
-	words  []uint64
-	buffer []byte
 }
 
 func newFlagger() (*flagger, error) {
-	f, err := os.Open("/proc/kpageflags")
+	f, err := pagemap.Open("/proc/kpageflags")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &probe.Missing{Probe: "flags of frames", What: err.Error(), Mend: "a kernel with CONFIG_PROC_PAGE_MONITOR"}
@@ -43,7 +43,7 @@ func newFlagger() (*flagger, error) {
 // of reads the flags of one frame.
 func (f *flagger) of(frame uint64) (pagemap.Flags, error) {
 	var word [1]uint64
-	n, err := pagemap.Words(f.file, frame, word[:], &f.buffer)
+	n, err := pagemap.Words(f.file, frame, word[:])
 	if err != nil {
 		return 0, fmt.Errorf("read the flags of frame %d: %w", frame, err)
 	}
@@ -81,7 +81,7 @@ func (f *flagger) flag(ctx context.Context, spaces []Space, files bool) error {
 	blocks := make([]*block, f.frames>>blockBits+1)
 	eachRun(spaces, func(entries []Entry) {
 		for _, e := range entries {
-			frame := e.Frame()
+			frame := flagged(e)
 			if e&Present == 0 || frame >= f.frames {
 				continue
 			}
@@ -93,16 +93,8 @@ func (f *flagger) flag(ctx context.Context, spaces []Space, files bool) error {
 			b.asked[frame/64%(blockFrames/64)] |= 1 << (frame % 64)
 		}
 	})
-	for i, b := range blocks {
-		if b == nil {
-			continue
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := f.read(uint64(i)<<blockBits, b); err != nil {
-			return err
-		}
+	if err := f.readAll(ctx, blocks); err != nil {
+		return err
 	}
 	eachRun(spaces, func(entries []Entry) {
 		for i, e := range entries {
@@ -110,7 +102,7 @@ func (f *flagger) flag(ctx context.Context, spaces []Space, files bool) error {
 				continue
 			}
 			set := NoFrame
-			if frame := e.Frame(); frame < f.frames {
+			if frame := flagged(e); frame < f.frames {
 				known := Entry(blocks[frame>>blockBits].bits[frame%blockFrames])
 				set = known &^ isZero << flagShift
 				if known&isZero != 0 {
@@ -126,6 +118,46 @@ func (f *flagger) flag(ctx context.Context, spaces []Space, files bool) error {
 	return nil
 }
 
+// flagged is the frame whose flags an entry's frame has. Of a page that is
+// mapped huge all frames have those of the page, so that the first will do.
+func flagged(e Entry) uint64 {
+	if e&Huge != 0 {
+		return e.Frame() &^ (tableEntries - 1)
+	}
+	return e.Frame()
+}
+
+// readers is how many read flags at once at most. The kernel looks at each frame
+// alone, which takes it some ten times as long as all that is done here.
+const readers = 4
+
+// readAll reads what was asked for.
+func (f *flagger) readAll(ctx context.Context, blocks []*block) error {
+	var next atomic.Int64
+	var group sync.WaitGroup
+	n := min(readers, runtime.GOMAXPROCS(0))
+	failed := make([]error, n)
+	for worker := range n {
+		group.Go(func() {
+			buffer := make([]uint64, blockFrames)
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(blocks) || failed[worker] != nil {
+					return
+				}
+				if blocks[i] == nil {
+					continue
+				}
+				if failed[worker] = ctx.Err(); failed[worker] == nil {
+					failed[worker] = f.read(uint64(i)<<blockBits, blocks[i], buffer)
+				}
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(failed...)
+}
+
 func eachRun(spaces []Space, do func([]Entry)) {
 	for i := range spaces {
 		for j := range spaces[i].Runs {
@@ -135,10 +167,7 @@ func eachRun(spaces []Space, do func([]Entry)) {
 }
 
 // read reads what was asked for of a block, that begins at a frame.
-func (f *flagger) read(first uint64, b *block) error {
-	if f.words == nil {
-		f.words = make([]uint64, blockFrames)
-	}
+func (f *flagger) read(first uint64, b *block, buffer []uint64) error {
 	for from := b.next(0); from < blockFrames; {
 		// The stretch grows over gaps that are no wider than the bridge.
 		end := b.gap(from)
@@ -147,8 +176,8 @@ func (f *flagger) read(first uint64, b *block) error {
 			end = b.gap(next)
 			next = b.next(end)
 		}
-		words := f.words[:end-from]
-		n, err := pagemap.Words(f.file, first+uint64(from), words, &f.buffer)
+		words := buffer[:end-from]
+		n, err := pagemap.Words(f.file, first+uint64(from), words)
 		if err != nil {
 			return fmt.Errorf("read the flags of %d frames from %d on: %w", len(words), first+uint64(from), err)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 
 	"tare/kernel/pagemap"
@@ -13,12 +14,12 @@ import (
 // counting counts the words that are read.
 type counting struct {
 	io.ReaderAt
-	calls, bytes int
+	calls, bytes atomic.Int64
 }
 
 func (c *counting) ReadAt(b []byte, at int64) (int, error) {
-	c.calls++
-	c.bytes += len(b)
+	c.calls.Add(1)
+	c.bytes.Add(int64(len(b)))
 	return c.ReaderAt.ReadAt(b, at)
 }
 
@@ -62,21 +63,21 @@ func TestFlagsOfFrames(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, e := range entries {
-			if want := flagged(before[i], words); e != want {
+			if want := plainly(before[i], words); e != want {
 				t.Fatalf("density 1/%d: entry %#x became %#x, want %#x", density, before[i], e, want)
 			}
 		}
-		if read := file.bytes / 8; read > len(asked)*(1+bridge) || read > frames {
+		if read := int(file.bytes.Load() / 8); read > len(asked)*(1+bridge) || read > frames {
 			t.Errorf("density 1/%d: %d words were read for %d frames", density, read, len(asked))
 		}
-		if density == 1 && file.calls > 5 {
-			t.Errorf("%d calls for frames without a gap", file.calls)
+		if density == 1 && file.calls.Load() > 5 {
+			t.Errorf("%d calls for frames without a gap", file.calls.Load())
 		}
 	}
 }
 
-// flagged is what an entry becomes, said the plain way.
-func flagged(e Entry, words []uint64) Entry {
+// plainly is what an entry becomes, said the plain way.
+func plainly(e Entry, words []uint64) Entry {
 	if !e.Has(Present) {
 		return e
 	}
@@ -96,6 +97,28 @@ func flagged(e Entry, words []uint64) Entry {
 		e |= FileFrame
 	}
 	return e
+}
+
+// A page that is mapped huge is known by its first frame.
+func TestFlagsOfHugePages(t *testing.T) {
+	words := make([]uint64, 4*tableEntries)
+	words[tableEntries] = uint64(pagemap.Anon | pagemap.THP)
+	words[tableEntries+7] = uint64(pagemap.KSM)
+	file := flagsFile(words)
+	f := &flagger{file: file, frames: uint64(len(words))}
+	entries := []Entry{Present | tableEntries + 7, Present | Huge | tableEntries + 9, Present | Huge | tableEntries}
+	if err := f.flag(t.Context(), []Space{{Runs: []Run{{Entries: entries}}}}, true); err != nil {
+		t.Fatal(err)
+	}
+	want := []Entry{KSM | FileFrame, Huge | Anon | THP, Huge | Anon | THP}
+	for i, e := range entries {
+		if e&^Frames != Present|want[i] {
+			t.Errorf("entry %d is %#x, want %#x", i, e, Present|want[i])
+		}
+	}
+	if n := file.bytes.Load() / 8; n != 2 {
+		t.Errorf("%d words were read, want 2", n)
+	}
 }
 
 func TestFlagsThatShrink(t *testing.T) {

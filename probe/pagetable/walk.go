@@ -265,21 +265,32 @@ func (b behind) fileFrame(e Entry) Entry {
 // decodeTable decodes entries of a last-level table.
 func (f *x86Format) decodeTable(words []uint64, to []Entry, has behind) {
 	to = to[:len(words)]
+	physical, zero := f.physical, f.zero<<12
+	var file, unless Entry
+	switch has {
+	case fileFrames:
+		file = FileFrame
+	case mixedFrames:
+		file, unless = FileFrame, Writable|Dirty
+	}
 	for i, raw := range words {
 		// Nearly all are nothing, or a page that is there.
 		if raw == 0 {
 			to[i] = 0
 			continue
 		}
-		var e Entry
-		if frame := raw & f.physical >> 12; raw&(x86Present|x86Special) == x86Present && frame != f.zero {
-			e = Present | Entry(frame) |
-				Entry(raw&x86Writable)<<41 | Entry(raw&x86Accessed)<<39 | Entry((raw>>6|raw>>58)&1)<<43
-		} else {
-			e = f.decode(raw, false)
+		if raw&(x86Present|x86Special) != x86Present || raw&physical == zero {
+			e := f.decode(raw, false)
+			if e&Zero == 0 {
+				e |= has.fileFrame(e)
+			}
+			to[i] = e
+			continue
 		}
-		if has != ownFrames && e&Zero == 0 {
-			e |= has.fileFrame(e)
+		e := Present | Entry(raw&physical>>12) |
+			Entry(raw&x86Writable)<<41 | Entry(raw&x86Accessed)<<39 | Entry((raw>>6|raw>>58)&1)<<43
+		if e&unless == 0 {
+			e |= file
 		}
 		to[i] = e
 	}
