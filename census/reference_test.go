@@ -221,7 +221,7 @@ func same(t testing.TB, got, want *census.Count) {
 
 func TestCountsAsComparingEachWithEach(t *testing.T) {
 	var met census.Count
-	for seed := range uint64(3000) {
+	for seed := range uint64(1500) {
 		c, groups := random(rand.New(rand.NewPCG(seed, 1)))
 		got := census.Of(c, groups, census.Options{})
 		same(t, got, reference(c, len(groups)))

@@ -54,8 +54,8 @@ type Tally struct {
 	// those are in LargeFolio alone.
 	THP        uint64 `json:"thp"`
 	LargeFolio uint64 `json:"large_folio"` // frames that the kernel keeps together with others
-	Anonymous  uint64 `json:"anonymous"` // of anonymous frames
-	KSM        uint64 `json:"ksm"`       // merged by the kernel
+	Anonymous  uint64 `json:"anonymous"`   // of anonymous frames
+	KSM        uint64 `json:"ksm"`         // merged by the kernel
 	// AnonymousExclusive are those of Anonymous whose frame nothing else in the
 	// census maps: what KSM could at most merge.
 	AnonymousExclusive uint64 `json:"anonymous_exclusive"`

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -320,4 +321,23 @@ func TestOfProcess(t *testing.T) {
 	if pids, err := c.Processes(); err != nil || len(pids) != 0 {
 		t.Errorf("what has ended has the processes %d (%v)", pids, err)
 	}
+}
+
+// /proc answers for a thread as for a process.
+func TestOfThread(t *testing.T) {
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, thread := range threads {
+		id, err := strconv.Atoi(thread.Name())
+		if err != nil || id == os.Getpid() {
+			continue
+		}
+		if _, err := OfProcess(id); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("pid:%d", os.Getpid())) {
+			t.Errorf("of a thread of process %d: %v", os.Getpid(), err)
+		}
+		return
+	}
+	t.Skip("needs a second thread")
 }

@@ -32,7 +32,27 @@ func ofProcess(proc procfs.FS, pid int) (Container, error) {
 	case stat.Zombie():
 		return Container{}, &Ended{"process " + strconv.Itoa(pid)}
 	}
+	if leader := leaderOf(proc, pid); leader != pid {
+		return Container{}, fmt.Errorf("%s is a thread: its process is pid:%d", name, leader)
+	}
 	return Container{Engine: Process, ID: strconv.Itoa(pid), Name: stat.Comm + "/" + strconv.Itoa(pid), PID: pid}, nil
+}
+
+// leaderOf is the id of the process that a thread belongs to. /proc does not list
+// threads, and answers all the same if it is asked for one.
+func leaderOf(proc procfs.FS, thread int) int {
+	b, err := os.ReadFile(proc.Process(thread).Path("status"))
+	if err != nil {
+		return thread // it has just ended, which the next to ask will tell
+	}
+	for line := range bytes.Lines(b) {
+		if id, ok := bytes.CutPrefix(line, []byte("Tgid:")); ok {
+			if leader, err := strconv.Atoi(string(bytes.TrimSpace(id))); err == nil {
+				return leader
+			}
+		}
+	}
+	return thread
 }
 
 // Processes lists the ids of its processes, the first process first and the
