@@ -16,6 +16,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"tare/image"
+	"tare/nearest"
 	"tare/platform"
 )
 
@@ -268,38 +269,23 @@ func (p *Platform) similar(ctx context.Context, reference string) []string {
 	if err != nil {
 		return nil // the main error stands without a hint
 	}
-	return nearest(reference, known)
+	return like(reference, known)
 }
 
-func nearest(reference string, known []string) []string {
-	type candidate struct {
-		reference string
-		distance  int
-	}
-	var candidates []candidate
-	for _, k := range known {
-		if strings.HasPrefix(k, ourImages) || strings.HasPrefix(k, "<none>") {
-			continue
-		}
-		d := min(editDistance(reference, k), editDistance(repository(reference), repository(k)))
+// like lists those of known that are most like the reference, at most five.
+func like(reference string, known []string) []string {
+	const most = 5
+	known = slices.DeleteFunc(slices.Clone(known), func(k string) bool {
+		return strings.HasPrefix(k, ourImages) || strings.HasPrefix(k, "<none>")
+	})
+	slices.Sort(known)
+	return nearest.Of(known, most, func(k string) (int, bool) {
+		d := min(nearest.Edits(reference, k), nearest.Edits(repository(reference), repository(k)))
 		if strings.Contains(k, repository(reference)) {
 			d = min(d, 1)
 		}
-		if d <= max(1, len(repository(reference))/3) {
-			candidates = append(candidates, candidate{k, d})
-		}
-	}
-	slices.SortFunc(candidates, func(a, b candidate) int {
-		if a.distance != b.distance {
-			return a.distance - b.distance
-		}
-		return strings.Compare(a.reference, b.reference)
+		return d, d <= max(1, len(repository(reference))/3)
 	})
-	var names []string
-	for _, c := range candidates[:min(5, len(candidates))] {
-		names = append(names, c.reference)
-	}
-	return names
 }
 
 // repository cuts registry path and tag: "registry:5000/library/redis:7" is "redis".
@@ -308,25 +294,4 @@ func repository(reference string) string {
 	name, _, _ = strings.Cut(name, "@")
 	name, _, _ = strings.Cut(name, ":")
 	return name
-}
-
-// editDistance is Levenshtein's.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			substituted := diagonal
-			if a[i-1] != b[j-1] {
-				substituted++
-			}
-			diagonal = row[j]
-			row[j] = min(substituted, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }
