@@ -198,7 +198,7 @@ func TestEnginesThatCannotTell(t *testing.T) {
 	absent := filepath.Join(t.TempDir(), "absent.sock")
 	f := Open(Options{
 		Docker: []string{silent, absent, left}, Containerd: []string{silent, absent},
-		Patience: 20 * time.Millisecond, Proc: h.proc, Layout: &h.layout,
+		Patience: 100 * time.Millisecond, Proc: h.proc, Layout: &h.layout,
 	})
 	all, notes, err := f.All(t.Context())
 	if err != nil || len(all) != 1 || all[0].PID != 100 {
@@ -211,7 +211,7 @@ func TestEnginesThatCannotTell(t *testing.T) {
 		}
 		said = append(said, string(n.Engine)+" "+n.What)
 	}
-	want := []string{"docker has not answered for 20ms", "docker does not run", "containerd has not answered for 20ms"}
+	want := []string{"docker has not answered for 100ms", "docker does not run", "containerd has not answered for 100ms"}
 	if !slices.Equal(said, want) {
 		t.Errorf("the notes are %q, want %q, and none of what is absent", said, want)
 	}
