@@ -34,6 +34,14 @@ type Mapping struct {
 
 const deleted = " (deleted)"
 
+// Name is the path as the kernel tells it, with the mark of a file that was deleted.
+func (m *Mapping) Name() string {
+	if m.Deleted {
+		return m.Path + deleted
+	}
+	return m.Path
+}
+
 // DeviceNumber is the device as stat has it (st_dev).
 func (m *Mapping) DeviceNumber() uint64 {
 	major, minor := uint64(m.Major), uint64(m.Minor)

@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"tare/kernel/pagemap"
+	"tare/kernel/process"
 	"tare/kernel/procfs"
 )
 
 // Rates of which SPECIFICATION.md speaks. Each is told beside the rate of what
 // it is held to, read in turns with it in the same run; of both the median
-// counts, since the host has other work.
+// counts, since the host has other work. Ratios are told of time elapsed, and of CPU time,
+// which other work does not lengthen and a second reader does not shorten.
 
 const bigMebibytes = "2048"
 
@@ -28,10 +30,42 @@ func takerNamed(b *testing.B, name string) Taker {
 	return all[i]
 }
 
-// median is that of durations.
-func median(all []time.Duration) time.Duration {
-	slices.Sort(all)
-	return all[len(all)/2]
+// cost is what something took.
+type cost struct{ elapsed, cpu time.Duration }
+
+// costs measures do.
+func costs(b *testing.B, all *[]cost, do func()) {
+	b.Helper()
+	cpu := func() time.Duration {
+		used, err := process.CPUTime()
+		if err != nil {
+			b.Fatal(err)
+		}
+		return used
+	}
+	before, begun := cpu(), time.Now()
+	do()
+	*all = append(*all, cost{time.Since(begun), cpu() - before})
+}
+
+// median is that of each.
+func median(all []cost) (m cost) {
+	var elapsed, cpu []time.Duration
+	for _, c := range all {
+		elapsed, cpu = append(elapsed, c.elapsed), append(cpu, c.cpu)
+	}
+	slices.Sort(elapsed)
+	slices.Sort(cpu)
+	return cost{elapsed[len(all)/2], cpu[len(all)/2]}
+}
+
+// report tells the rate of n, and what part it is of the rate of what is raw.
+func report(b *testing.B, unit string, n uint64, ours, raw []cost, of string) {
+	b.Helper()
+	m, r := median(ours), median(raw)
+	b.ReportMetric(rate(n, m.elapsed)/1e6, "M"+unit+"/s")
+	b.ReportMetric(float64(r.elapsed)/float64(m.elapsed), "of-"+of)
+	b.ReportMetric(float64(r.cpu)/float64(m.cpu), "of-"+of+"-cpu")
 }
 
 func rate(n uint64, d time.Duration) float64 { return float64(n) / d.Seconds() }
@@ -40,33 +74,31 @@ func BenchmarkWalkEntries(b *testing.B) {
 	taker := takerNamed(b, "page tables")
 	h := start(b, "big", bigMebibytes, "1")
 	var n uint64
-	var reading []time.Duration
+	var ours []cost
 	for b.Loop() {
-		c := take(b, taker, false, h.pid)
-		n = c.Entries()
-		reading = append(reading, c.Elapsed)
+		costs(b, &ours, func() { n = take(b, taker, false, h.pid).Entries() })
 	}
-	b.ReportMetric(rate(n, median(reading))/1e6, "Mentries/s")
+	b.ReportMetric(rate(n, median(ours).elapsed)/1e6, "Mentries/s")
+	b.ReportMetric(rate(n, median(ours).cpu)/1e6, "Mentries/cpu-s")
 }
 
 func BenchmarkWalkFlags(b *testing.B) {
 	taker := takerNamed(b, "page tables")
 	h := start(b, "big", bigMebibytes, "1")
-	var ours, raw []time.Duration
+	var ours, raw []cost
 	// Every page of the helper's has a frame of its own, but for a few.
 	unique := h.at["big"].pages
 	for b.Loop() {
-		ours = append(ours, take(b, taker, true, h.pid).Elapsed)
-		raw = append(raw, rawFlags(b, unique))
+		costs(b, &ours, func() { take(b, taker, true, h.pid) })
+		costs(b, &raw, func() { rawFlags(b, unique) })
 	}
-	b.ReportMetric(rate(unique, median(ours))/1e6, "Mframes/s")
-	b.ReportMetric(float64(median(raw))/float64(median(ours)), "of-kpageflags")
+	report(b, "frames", unique, ours, raw, "kpageflags")
 }
 
 // rawFlags reads the flags of as many frames as the helper has, one after the
 // other from the middle of memory on, and does nothing with them: as fast as
 // the kernel tells them.
-func rawFlags(b *testing.B, frames uint64) time.Duration {
+func rawFlags(b *testing.B, frames uint64) {
 	b.Helper()
 	f, err := os.Open("/proc/kpageflags")
 	if err != nil {
@@ -78,31 +110,26 @@ func rawFlags(b *testing.B, frames uint64) time.Duration {
 		b.Fatal(err)
 	}
 	buffer := make([]byte, 1<<20)
-	begun := time.Now()
 	for at, end := (most-frames)/2, (most+frames)/2; at < end; at += uint64(len(buffer) / 8) {
 		if _, err := f.ReadAt(buffer[:8*min(end-at, uint64(len(buffer)/8))], int64(at*8)); err != nil {
 			b.Fatal(err)
 		}
 	}
-	return time.Since(begun)
 }
 
 func BenchmarkFiles(b *testing.B) {
 	taker := takerNamed(b, "pagemap")
 	h := start(b, "big", bigMebibytes, "1")
-	var ours, raw []time.Duration
+	var ours, raw []cost
 	var n uint64
 	for b.Loop() {
-		c := take(b, taker, false, h.pid)
-		n = c.Entries()
-		ours = append(ours, c.Elapsed)
-		raw = append(raw, rawPagemap(b, h))
+		costs(b, &ours, func() { n = take(b, taker, false, h.pid).Entries() })
+		costs(b, &raw, func() { rawPagemap(b, h) })
 	}
-	b.ReportMetric(rate(n, median(ours))/1e6, "Mentries/s")
-	b.ReportMetric(float64(median(raw))/float64(median(ours)), "of-pagemap")
+	report(b, "entries", n, ours, raw, "pagemap")
 }
 
-func rawPagemap(b *testing.B, h *helper) time.Duration {
+func rawPagemap(b *testing.B, h *helper) {
 	b.Helper()
 	f, err := os.Open(procfs.Host.Process(h.pid).Path("pagemap"))
 	if err != nil {
@@ -111,13 +138,11 @@ func rawPagemap(b *testing.B, h *helper) time.Duration {
 	defer f.Close()
 	buffer := make([]byte, 8*chunk)
 	big := h.at["big"]
-	begun := time.Now()
 	for page := big.page; page < big.page+big.pages; page += chunk {
 		if _, err := f.ReadAt(buffer[:8*min(chunk, big.page+big.pages-page)], int64(page*8)); err != nil {
 			b.Fatal(err)
 		}
 	}
-	return time.Since(begun)
 }
 
 // BenchmarkManyContainers is a census of 200 processes of 100 MiB each.

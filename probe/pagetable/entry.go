@@ -16,22 +16,22 @@ const (
 	Accessed        // known to the walk alone: the processor has used the entry since it was last cleared
 	Huge            // mapped by one entry of a higher level: 2 MiB or more
 	Zero            // the kernel's page of zeros, or its huge sister
-	FileFrame       // file page or shared memory, as pagemap's bit 61 says it
+	FileFrame       // file page or shared memory, as pagemap's bit 61 says it; see Walk
 
 	Anon              // an anonymous frame
 	Active            // on the active list
 	Referenced        // PG_referenced
 	OnList            // on any list of reclaim
 	Unevictable       // locked, or on the unevictable list
-	THP               // belongs to a transparent huge page
-	Large             // belongs to a compound page
+	THP               // belongs to a large page that the kernel made of its own accord: 2 MiB or less
+	Large             // belongs to a page of more than one frame
 	SwapCache         // has a place in swap too
 	SwapBacked        // anonymous or shared memory
 	KSM               // merged by the kernel
 	Idle              // idle since it was last asked for
 	DirtyFrame        // differs from what is on disk
 	NoFrame           // no page of memory: a device's
-	SharedFrame       // mapped more than once: pagemap's bit 56 is clear
+	SharedFrame       // mapped more than once: pagemap's bit 56 is clear; known to Files alone
 	Frames      Entry = 1<<40 - 1
 )
 

@@ -44,10 +44,7 @@ func fileOf(m *procfs.Mapping) string {
 	if m.Path == "" || strings.HasPrefix(m.Path, "[") {
 		return ""
 	}
-	if m.Deleted {
-		return m.Path + " (deleted)"
-	}
-	return m.Path
+	return m.Name()
 }
 
 // mappingsOf describes what a process maps.

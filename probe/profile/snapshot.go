@@ -1,9 +1,6 @@
 package profile
 
 import (
-	"bufio"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -61,61 +58,23 @@ func readTask(p procfs.Process) (*task, error) {
 	if about.Args, err = p.Args(); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(p.Path("maps"))
+	maps, err := p.Maps()
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	if t.maps, err = parseMaps(f); err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Name(), err)
-	}
+	t.maps = executable(maps)
 	return t, nil
 }
 
-// parseMaps parses /proc/PID/maps and keeps what can be executed.
-func parseMaps(r io.Reader) ([]mapping, error) {
-	var maps []mapping
-	scan := bufio.NewScanner(r)
-	scan.Buffer(nil, 1<<16)
-	for scan.Scan() {
-		line := scan.Text()
-		fields, file := mapsFields(line)
-		if len(fields) < 5 {
-			return nil, fmt.Errorf("%q is no mapping", line)
-		}
-		if !strings.Contains(fields[1], "x") {
-			continue
-		}
-		from, to, _ := strings.Cut(fields[0], "-")
-		start, err := strconv.ParseUint(from, 16, 64)
-		if err != nil {
-			return nil, fmt.Errorf("%q: %w", line, err)
-		}
-		end, err := strconv.ParseUint(to, 16, 64)
-		if err != nil || end < start {
-			return nil, fmt.Errorf("%q has no end", line)
-		}
-		offset, err := strconv.ParseUint(fields[2], 16, 64)
-		if err != nil {
-			return nil, fmt.Errorf("%q: %w", line, err)
-		}
-		maps = append(maps, mapping{start: start, end: end, offset: offset, file: file})
-	}
-	return maps, scan.Err()
-}
-
-// mapsFields parts a line into "address-end perms offset dev inode" and the
-// path, which may hold blanks.
-func mapsFields(line string) (fields []string, path string) {
-	rest := line
-	for len(fields) < 5 && rest != "" {
-		var field string
-		field, rest, _ = strings.Cut(rest, " ")
-		if field != "" {
-			fields = append(fields, field)
+// executable keeps of what a process maps what can be executed.
+func executable(maps []procfs.Mapping) []mapping {
+	var kept []mapping
+	for i := range maps {
+		if m := &maps[i]; m.Execute {
+			kept = append(kept, mapping{start: m.Start, end: m.End, offset: m.Offset, file: m.Name()})
 		}
 	}
-	return fields, strings.TrimLeft(rest, " ")
+	return kept
 }
 
 // cgroups lists the control groups of the hierarchy by which perf events name
