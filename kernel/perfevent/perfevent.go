@@ -2,11 +2,13 @@
 // clock event a CPU by perf_event_open(2), with the kernel's call chains, and
 // with the records that tell which process had which file mapped where.
 //
-// It is not a general perf: no hardware counters, no tracepoints, no single
-// process. It gives addresses; names are for others to find. Records are copied
-// out of the kernel's rings as they are, which is cheap, and decoded later by
-// [Format.Decode], which needs no kernel. Layouts are those of
-// include/uapi/linux/perf_event.h; times are CLOCK_MONOTONIC.
+// Beside that it counts an event in a control group ([Counter]).
+//
+// It is not a general perf: no tracepoints, no single process. It gives addresses;
+// names are for others to find. Records are copied out of the kernel's rings as
+// they are, which is cheap, and decoded later by [Format.Decode], which needs no
+// kernel. Layouts are those of include/uapi/linux/perf_event.h; times are
+// CLOCK_MONOTONIC.
 package perfevent
 
 import (
