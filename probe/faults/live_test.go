@@ -3,8 +3,11 @@ package faults
 import (
 	"errors"
 	"maps"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"tare/probe"
@@ -106,5 +109,175 @@ func TestFaultsMade(t *testing.T) {
 				t.Errorf("%d counted, %d recorded", n, total)
 			}
 		})
+	}
+}
+
+// Two processes that wrote to the same pages before one made the other: each
+// write meets an entry that may not be written.
+func TestForkIsFollowed(t *testing.T) {
+	const n = 100
+	m := begin(t, nil, "fork", strconv.Itoa(n))
+	r := start(t, []Target{{Name: "maker", PIDs: []int{m.pid}}}, Options{})
+	did := m.act()
+	m.end()
+	rec := stop(t, r)
+	written := map[bool]int{} // by the child or not
+	for f := range rec.All() {
+		if !did.holds(f.Address) {
+			continue
+		}
+		if f.Type != WriteProtect || !f.Write {
+			t.Errorf("a %s fault, want write-protect", f.Type)
+		}
+		if !f.MajorKnown || f.Major {
+			t.Errorf("a fault that copies memory is major, or not known")
+		}
+		written[int(f.PID) != m.pid]++
+	}
+	if written[true] != n || written[false] != n {
+		t.Errorf("%d by the child and %d by its parent, want %d each", written[true], written[false], n)
+	}
+}
+
+// Nothing is written where a program is executed; so the new program's faults
+// are in the same recording, after it.
+func TestExecution(t *testing.T) {
+	const n = 100
+	m := begin(t, nil, "exec", strconv.Itoa(n))
+	r := start(t, []Target{{Name: "maker", PIDs: []int{m.pid}}}, Options{})
+	m.next()
+	if line := m.line(); line != "ready" {
+		t.Fatalf("the new program says %q", line)
+	}
+	did := m.act()
+	m.end()
+	rec := stop(t, r)
+	if len(rec.Executed) != 1 || int(rec.Executed[0].PID) != m.pid || rec.Executed[0].Command != "maker" {
+		t.Fatalf("executed: %+v", rec.Executed)
+	}
+	after := 0
+	for f := range rec.All() {
+		if did.holds(f.Address) && f.At > rec.Executed[0].At {
+			after++
+		}
+		if path := rec.Path(File{f.Mapping.Device, f.Mapping.Inode}); f.Execute && filepath.Base(path) != "maker" {
+			t.Errorf("code of %q was executed", path)
+		}
+	}
+	if after != n {
+		t.Errorf("%d faults after the execution, want %d", after, n)
+	}
+}
+
+// Hundreds of processes that are made, fault and end.
+func TestStorm(t *testing.T) {
+	const n = 300
+	m := begin(t, nil, "storm", strconv.Itoa(n))
+	r := start(t, []Target{{Name: "maker", PIDs: []int{m.pid}}}, Options{})
+	m.act()
+	m.end()
+	rec := stop(t, r)
+	made := map[int32]int{}
+	known := 0
+	total := 0
+	for f := range rec.All() {
+		total++
+		if f.MajorKnown {
+			known++
+		}
+		if int(f.PID) != m.pid && f.Type == Anonymous && f.Write && f.Mapping.End-f.Mapping.Start == 4*pageSize {
+			made[f.PID]++
+		}
+	}
+	if len(made) != n {
+		t.Errorf("%d processes wrote, want %d", len(made), n)
+	}
+	for pid, pages := range made {
+		if pages != 4 {
+			t.Errorf("process %d wrote %d fresh pages, want 4", pid, pages)
+		}
+	}
+	if known < total*9/10 {
+		t.Errorf("of %d faults it is known of %d whether they were major", total, known)
+	}
+}
+
+// A huge page is one fault, and the program goes on after it.
+func TestHugePages(t *testing.T) {
+	if b, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled"); err != nil || strings.Contains(string(b), "[never]") {
+		t.Skip("no transparent huge pages: echo madvise >/sys/kernel/mm/transparent_hugepage/enabled")
+	}
+	const n = 4
+	m := begin(t, nil, "huge", strconv.Itoa(n))
+	r := start(t, []Target{{Name: "maker", PIDs: []int{m.pid}}}, Options{})
+	did := m.act()
+	m.end()
+	rec := stop(t, r)
+	made := 0
+	for f := range rec.All() {
+		if did.holds(f.Address) {
+			made++
+			if f.Type != Anonymous || f.Level == 0 {
+				t.Errorf("a %s fault at level %d", f.Type, f.Level)
+			}
+		}
+	}
+	if made != n {
+		t.Errorf("%d faults in %d huge pages", made, n)
+	}
+}
+
+// What the kernel counts of a process is what was recorded of it, but for what
+// it refused and what it brought in by itself.
+func TestServedIsWhatTheKernelCounts(t *testing.T) {
+	m := begin(t, nil, "loop", "50")
+	r := start(t, []Target{{Name: "maker", PIDs: []int{m.pid}}}, Options{})
+	did := m.act()
+	m.end()
+	rec := stop(t, r)
+	if got := rec.Counts[0].Total(); got < did.minor || got < 50*16 || rec.Served[0].Minor != got || rec.Served[0].Major != 0 {
+		t.Errorf("%d recorded, %+v served, and the process was told of %d", got, rec.Served[0], did.minor)
+	}
+	sites := map[Site]int{}
+	for f := range rec.All() {
+		if s, ok := f.Site(); ok {
+			sites[s]++
+		}
+	}
+	if most := slices.Max(slices.Collect(maps.Values(sites))); most < 50*16 {
+		t.Errorf("the loop's instruction took %d faults, want %d at least: %v", most, 50*16, sites)
+	}
+}
+
+func TestSnapshotAndStop(t *testing.T) {
+	m := begin(t, nil, "anonymous write", "100")
+	r := start(t, []Target{{Name: "maker", PIDs: []int{m.pid}}}, Options{})
+	m.act()
+	targets, counts, err := r.Snapshot()
+	if err != nil || len(targets) != 1 || counts[0].User[Anonymous] < 100 {
+		t.Errorf("meanwhile %+v, %v", counts, err)
+	}
+	m.end()
+	stop(t, r)
+	if _, err := r.Stop(); err == nil {
+		t.Error("a recording can be stopped twice")
+	}
+	if _, _, err := r.Snapshot(); err == nil {
+		t.Error("a recording that was stopped counts on")
+	}
+}
+
+func TestWhatCannotBeWatched(t *testing.T) {
+	for what, targets := range map[string][]Target{
+		"nothing":          nil,
+		"a target of none": {{Name: "empty"}},
+		"an id of none":    {{Name: "none", PIDs: []int{0}}},
+		"no directory":     {{Name: "absent", Cgroup: "/nowhere"}},
+		"no control group": {{Name: "elsewhere", Cgroup: t.TempDir()}},
+	} {
+		if r, err := Start(targets, Options{}); err == nil {
+			r.Stop()
+			t.Errorf("%s is watched", what)
+		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // loopRounds is how many times the fault-bound program maps, touches and unmaps
-// its 16 pages: about a second of nothing but faults.
-const loopRounds = 30000
+// its 16 pages: some tenths of a second of nothing but faults.
+const loopRounds = 8000
 
 // way is one way of watching the fault-bound program, or none.
 type way struct {
