@@ -77,11 +77,14 @@ func (docstore) Program(p Params) (Program, error) {
 	if _, err := loadOptions(p); err != nil {
 		return Program{}, err
 	}
-	program := Program{Ports: []int{docstorePort}, Data: []string{"/data"}, Service: true, MemoryNeed: plan.memory()}
 	if plan.server == serverImage {
-		return program, nil
+		// What it needs is not known; MongoDB's own image has its data there.
+		return Program{Ports: []int{docstorePort}, Data: []string{"/data/db"}, Service: true}, nil
 	}
-	program.Args = []string{"/usr/bin/java"}
+	program := Program{
+		Args: []string{"/usr/bin/java"}, Ports: []int{docstorePort}, Data: []string{"/data"},
+		Service: true, MemoryNeed: plan.memory(),
+	}
 	if plan.heap > 0 {
 		program.Args = append(program.Args, "-Xmx"+strconv.FormatInt(plan.heap, 10)+"m")
 	}

@@ -1,8 +1,12 @@
 package workload
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -74,5 +78,71 @@ func TestDocstoreChecksWhatItFinds(t *testing.T) {
 	}
 	if kinds["find"] < 60 || kinds["update"] < 60 {
 		t.Errorf("operations %v, want halves", kinds)
+	}
+}
+
+// The command of the user's own image is the image's to name.
+func TestDocstoreOfAnotherImage(t *testing.T) {
+	program, err := docstore{}.Program(resolve(t, docstore{}, "server", "image", "data", "1"))
+	if err != nil || len(program.Args) != 0 || !program.Service || program.MemoryNeed != 0 || !slices.Equal(program.Ports, []int{docstorePort}) {
+		t.Errorf("%+v, %v", program, err)
+	}
+}
+
+func TestMultimodelChecksWhatItFinds(t *testing.T) {
+	plan, err := planMultimodel(resolve(t, multimodel{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := plan.next(1)
+	kinds := map[string]int{}
+	for range 200 {
+		request := next()
+		kind, _, _ := strings.Cut(strings.TrimPrefix(request.Path, "/api/v1/"), "/")
+		kinds[kind]++
+		var asked struct{ Params struct{ ID, Field0 string } }
+		if err := json.Unmarshal(request.Body, &asked); err != nil || len(asked.Params.ID) != len(recordKey(0)) || (asked.Params.Field0 == "") != (kind == "query") {
+			t.Fatalf("%s: %v", request.Body, err)
+		}
+		right := `{"result":[{"count":1}]}`
+		if kind == "query" {
+			n, err := strconv.ParseInt(strings.TrimPrefix(asked.Params.ID, "user"), 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			right = `{"result":[{"field0":"` + recordField(n, 7) + `"}]}`
+		}
+		if err := request.Check([]byte(right)); err != nil {
+			t.Error(err)
+		}
+		for _, wrong := range []string{"", "{}", `{"result":[]}`, `{"result":[{"count":0}]}`, `{"result":[{"field0":"` + recordField(99_999_998, 0) + `"}]}`} {
+			if request.Check([]byte(wrong)) == nil {
+				t.Errorf("%q passes for %s", wrong, request.Body)
+			}
+		}
+	}
+	if kinds["query"] < 60 || kinds["command"] < 60 {
+		t.Errorf("requests %v, want halves", kinds)
+	}
+}
+
+// What mapstore says of itself must be what was asked for.
+func TestMapstoreReadyWantsItsStore(t *testing.T) {
+	for info, want := range map[string]string{
+		`{"records":671088,"writable":false,"generated_seconds":0}`: "",
+		`{"records":100,"writable":false,"generated_seconds":0}`:    "asked for were 671088",
+		`{"records":671088,"writable":true,"generated_seconds":0}`:  "for writing: true",
+		`# Server`: "invalid character",
+	} {
+		address := respServer(t, func(words []string) string {
+			if words[0] == "INFO" {
+				return fmt.Sprintf("$%d\r\n%s\r\n", len(info), info)
+			}
+			return "+PONG\r\n"
+		})
+		err := mapstore{}.Ready(t.Context(), &trial{params: resolve(t, mapstore{}), address: address})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", info, err, want)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tare/image"
+	"tare/load"
 )
 
 // scratchRoot lays an image's root below a layer of its own, with /proc, since
@@ -155,14 +156,16 @@ func TestRealServicesAreSustained(t *testing.T) {
 		w     Sustainer
 		port  int // 0: can be chosen
 		pairs []string
+		// spoil changes the data behind the load's back; nil where nobody can.
+		spoil func(ctx context.Context, address string) error
 	}{
-		{redis{}, 0, []string{"data", "4", "reads", "50"}},
-		{httpd{}, 0, nil},
-		{mapstore{}, 0, nil},
-		{mapstore{}, 0, []string{"data", "4", "reads", "95"}},
-		{docstore{}, docstorePort, []string{"data", "4"}},
-		{docstore{}, docstorePort, []string{"data", "4", "storage", "memory"}},
-		{multimodel{}, multimodelPort, []string{"data", "2"}},
+		{redis{}, 0, []string{"data", "4", "reads", "50"}, spoilRedis},
+		{httpd{}, 0, nil, nil},
+		{mapstore{}, 0, nil, nil},
+		{mapstore{}, 0, []string{"data", "4", "reads", "95"}, nil},
+		{docstore{}, docstorePort, []string{"data", "1"}, spoilDocstore},
+		{docstore{}, docstorePort, []string{"data", "1", "storage", "memory"}, spoilDocstore},
+		{multimodel{}, multimodelPort, []string{"data", "1"}, spoilMultimodel},
 	} {
 		t.Run(c.w.Name()+strings.Join(c.pairs, ""), func(t *testing.T) {
 			img := realImage(t, c.w.Source().Recipe)
@@ -209,8 +212,51 @@ func TestRealServicesAreSustained(t *testing.T) {
 			if err := c.w.Sustain(ctx, tr, 2); err != nil {
 				t.Errorf("a second time: %v", err)
 			}
+			if c.spoil == nil {
+				return
+			}
+			if err := c.spoil(t.Context(), tr.address); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.w.Sustain(t.Context(), tr, 3); err == nil || !strings.Contains(err.Error(), "not found") {
+				t.Errorf("with its data spoilt: %v, want that they are", err)
+			}
 		})
 	}
+}
+
+func spoilRedis(ctx context.Context, address string) error {
+	client, err := load.DialRESP(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	_, err = client.Do(ctx, []string{"FLUSHALL"})
+	return err
+}
+
+func spoilDocstore(ctx context.Context, address string) error {
+	client, err := load.DialOpMsg(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	_, err = client.Do(ctx, load.Document{
+		{Name: "update", Value: "usertable"}, {Name: "$db", Value: "ycsb"},
+		{Name: "updates", Value: []load.Document{{
+			{Name: "q", Value: load.Document{}}, {Name: "multi", Value: true},
+			{Name: "u", Value: load.Document{{Name: "$set", Value: load.Document{{Name: "field0", Value: "spoilt"}}}}},
+		}}},
+	})
+	return err
+}
+
+func spoilMultimodel(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return askHTTP(ctx, multimodelTarget(address, func() load.HTTPRequest {
+		return statement("command", "sql", "UPDATE usertable SET field0 = 'spoilt'", nil, nil)
+	}))
 }
 
 func TestRealFunctions(t *testing.T) {

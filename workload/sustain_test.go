@@ -120,7 +120,12 @@ func TestSustainedRequestsFollowTheSeed(t *testing.T) {
 func TestSustainedLoadTellsWrongAnswers(t *testing.T) {
 	w := redis{}
 	for want, spoil := range map[string]func(command []string, answer string) string{
-		"user0":                        func([]string, string) string { return "$-1\r\n" },
+		"user0": func(command []string, answer string) string {
+			if command[0] == "GET" {
+				return "$-1\r\n"
+			}
+			return answer
+		},
 		"with another content":         func(_ []string, answer string) string { return strings.ReplaceAll(answer, "user", "USER") },
 		"OOM command not allowed":      func([]string, string) string { return "-OOM command not allowed\r\n" },
 		"unknown type":                 func([]string, string) string { return "!\r\n" },
@@ -185,6 +190,32 @@ func TestSilentServiceIsTold(t *testing.T) {
 	defer cancel()
 	if err := w.Sustain(ctx, tr, 1); err == nil || !strings.Contains(err.Error(), "not one request") {
 		t.Errorf("%v, want that nothing was answered", err)
+	}
+}
+
+// A store whose pages hold something else is told like any other.
+func TestMapstoreTellsWrongRecords(t *testing.T) {
+	w := mapstore{}
+	for field, want := range map[string]bool{recordField(0, 0): false, recordField(1, 0): true} {
+		var asked atomic.Int64
+		address := respServer(t, func([]string) string {
+			asked.Add(1)
+			return fmt.Sprintf("$%d\r\n%s\r\n", len(field), field)
+		})
+		tr := &trial{params: resolve(t, w, "data", "1", "connections", "1"), address: address, ended: make(chan struct{})}
+		plan := mapstorePlan{data: 1, reads: 100}
+		target := plan.target(tr, 1)
+		target.Next = newYCSB(1, 100, 1).resp() // one record, which the server has or has not
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		go func() {
+			for tick := time.NewTicker(time.Millisecond); asked.Load() < 100 && ctx.Err() == nil; <-tick.C {
+			}
+			cancel()
+		}()
+		if err := sustain(ctx, tr, target, load.Options{Connections: 1}); (err != nil) != want {
+			t.Errorf("%.20q for record 0: %v", field, err)
+		}
 	}
 }
 

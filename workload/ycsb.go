@@ -24,8 +24,8 @@ const (
 // otherwise: its own were of 500 MB.
 const (
 	mostData    = 4096 // MiB
-	defaultData = 64   // MiB, of what takes in data at some 10 MB/s or has them in its image
-	slowData    = 16   // MiB, of what runs on Java and is filled by requests
+	defaultData = 64   // MiB, of what takes in data at 10 MB/s and more, or has them in its image
+	slowData    = 4    // MiB, of what is filled at less than 1 MB/s where four copies share a CPU
 )
 
 // recordsIn is how many records make so much data. Only fields count.
