@@ -13,7 +13,7 @@ const (
 	Swapped         // not present: its page is in swap
 	Writable        // known to the walk alone
 	Dirty           // known to the walk alone
-	Accessed        // known to the walk alone: the processor has used the entry since it was last cleared
+	Accessed        // known to the walk alone: the processor has used the entry since the kernel last cleared it, as it may at any time
 	Huge            // mapped by one entry of a higher level: 2 MiB or more
 	Zero            // the kernel's page of zeros, or its huge sister
 	FileFrame       // file page or shared memory, as pagemap's bit 61 says it; see Walk

@@ -126,7 +126,8 @@ func (t *Files) space(ctx context.Context, p Process, twin, flags bool) (_ *Spac
 	// executes another program, nothing more is read.
 	entries, err := pagemap.Open(s.thread.Path("pagemap"))
 	if err != nil {
-		return nil, gone, unlessGone(err)
+		f, err := fateOf(err)
+		return nil, f, err
 	}
 	defer entries.Close()
 	if f, err := s.read(); err != nil || f != counted {
@@ -170,14 +171,14 @@ func (t *Files) mapping(ctx context.Context, entries *pagemap.File, maps []Mappi
 		words := t.words[:n]
 		got, err := pagemap.Words(entries, page, words)
 		if err != nil {
-			return gone, unlessGone(fmt.Errorf("%s: at %#x: %w", entries.Name(), page*PageSize, err))
+			return fateOf(fmt.Errorf("at %#x: %w", page*PageSize, err))
 		}
 		if uint64(got) < n {
 			return gone, nil // its memory is no more
 		}
 		found, err := t.take(entries, index, m, page, words, flags)
 		if err != nil {
-			return gone, err
+			return fateOf(err)
 		}
 		page += n
 		size = chunk
@@ -191,7 +192,7 @@ func (t *Files) mapping(ctx context.Context, entries *pagemap.File, maps []Mappi
 		case errors.Is(err, pagemap.ErrCannotScan):
 			t.cannot = true
 		case err != nil:
-			return gone, unlessGone(err)
+			return fateOf(err)
 		case len(regions) > 0:
 			page = regions[0].Start / PageSize
 		default:
@@ -271,7 +272,7 @@ func (t *Files) findHuge(entries *pagemap.File, page, first, last uint64) error 
 			t.cannot = true
 			continue
 		case err != nil:
-			return unlessGone(err)
+			return err
 		}
 		for _, r := range regions {
 			mark(t.taken[r.Start/PageSize-page : r.End/PageSize-page])

@@ -98,6 +98,9 @@ type Census struct {
 	// Gone are the processes that ended or executed another program before they
 	// could be read; Kernel those without memory of their own.
 	Gone, Kernel []int
+	// Refused are those that this program may not look into, since they have
+	// capabilities that it lacks.
+	Refused []int
 	// Twin are processes that share the address space of one that is counted.
 	Twin    []int
 	Taken   time.Time

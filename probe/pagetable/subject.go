@@ -2,7 +2,9 @@ package pagetable
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 
@@ -17,6 +19,7 @@ const (
 	gone          // it ended or executed another program, or had ended
 	isKernel      // it has no memory of its own
 	isTwin        // its address space is one that was counted
+	refused       // it may not be looked into
 )
 
 // subject is one process in a census, as it was before it was read.
@@ -37,7 +40,8 @@ func meet(pid int) (subject, fate, error) {
 	s.thread = s.process
 	var err error
 	if s.stat, err = s.process.Stat(); err != nil {
-		return s, gone, unlessGone(err)
+		f, err := fateOf(err)
+		return s, f, err
 	}
 	if s.stat.Kernel {
 		return s, isKernel, nil
@@ -74,7 +78,7 @@ func (s *subject) living() (tid int, ok bool) {
 func (s *subject) read() (fate, error) {
 	var err error
 	if s.text, err = s.thread.MapsText(); err != nil {
-		return gone, unlessGone(err)
+		return fateOf(err)
 	}
 	maps, err := procfs.ParseMaps(bytes.NewReader(s.text))
 	if err != nil {
@@ -93,14 +97,16 @@ func (s *subject) read() (fate, error) {
 func (s *subject) after() (changed bool, _ fate, _ error) {
 	stat, err := s.process.Stat()
 	if err != nil {
-		return false, gone, unlessGone(err)
+		f, err := fateOf(err)
+		return false, f, err
 	}
 	if stat.StartTicks != s.stat.StartTicks {
 		return false, gone, nil // another has its id
 	}
 	text, err := s.thread.MapsText()
 	if err != nil {
-		return false, gone, unlessGone(err)
+		f, err := fateOf(err)
+		return false, f, err
 	}
 	if bytes.Equal(text, s.text) {
 		return false, counted, nil
@@ -131,12 +137,16 @@ func place(maps []Mapping) (at [2]uint64) {
 	return at
 }
 
-// unlessGone is the error, but for one that says that the process ended.
-func unlessGone(err error) error {
-	if procfs.Gone(err) {
-		return nil
+// fateOf tells what an error in reading a process' files says of the process;
+// the error is left where it says something else.
+func fateOf(err error) (fate, error) {
+	switch {
+	case procfs.Gone(err):
+		return gone, nil
+	case errors.Is(err, fs.ErrPermission):
+		return refused, nil
 	}
-	return err
+	return gone, err
 }
 
 // take notes what became of a process; space is nil where it was not counted.
@@ -148,6 +158,8 @@ func (c *Census) take(p Process, space *Space, f fate) {
 		c.Kernel = append(c.Kernel, p.PID)
 	case isTwin:
 		c.Twin = append(c.Twin, p.PID)
+	case refused:
+		c.Refused = append(c.Refused, p.PID)
 	default:
 		c.Spaces = append(c.Spaces, *space)
 	}
