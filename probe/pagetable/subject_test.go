@@ -15,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"tare/probe"
 )
@@ -80,9 +81,20 @@ func start(t testing.TB, args ...string) *helper {
 	}
 	h := &helper{t: t, pid: cmd.Process.Pid, in: in, out: bufio.NewScanner(out), at: map[string]region{}, pids: map[string][]int{}, says: map[string]string{}}
 	t.Cleanup(func() {
+		// With its input it ends, and its children with it.
 		in.Close()
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		ended := make(chan struct{})
+		go func() {
+			_, _ = io.Copy(io.Discard, out)
+			_ = cmd.Wait()
+			close(ended)
+		}()
+		select {
+		case <-ended:
+		case <-time.After(patience):
+			t.Errorf("the helper does not end with its input")
+			_ = cmd.Process.Kill()
+		}
 	})
 	h.listen()
 	return h

@@ -101,12 +101,22 @@ static void file(const char *path)
 	step();
 }
 
+static pid_t self; // the helper's own
+
+// with_parent ends a child when the helper ends, or has ended.
+static void with_parent(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != self)
+		_exit(0);
+}
+
 static pid_t child(void (*run)(void))
 {
 	pid_t pid = fork();
 	need(pid >= 0, "fork");
 	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		with_parent();
 		run();
 		_exit(0);
 	}
@@ -241,6 +251,7 @@ static void far(void)
 
 static int pausing(void *unused)
 {
+	with_parent();
 	for (;;)
 		pause();
 	return 0;
@@ -352,7 +363,7 @@ static void big(size_t mebibytes, int processes)
 		pid_t pid = fork();
 		need(pid >= 0, "fork");
 		if (!pid) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			with_parent();
 			volatile char *p = map(pages, RW, ANON, -1, 0);
 			for (size_t j = 0; j < pages; j++)
 				p[j * PAGE] = 1;
@@ -375,6 +386,8 @@ static void big(size_t mebibytes, int processes)
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
+
+	self = getpid();
 
 	if (!strcmp(what, "anonymous")) anonymous();
 	else if (!strcmp(what, "file")) file(argv[2]);
