@@ -11,7 +11,8 @@ type Readier interface {
 	// check that its file declares holds. It asks again and again, and waits
 	// between two questions for a twentieth of the time since the first, at
 	// least a millisecond: so it is at most 5 % late, or a millisecond. The
-	// error says what was asked last, and what came of it. It loads nothing.
+	// error says what was asked last, and what came of it. It puts no load on the
+	// service; data that the parameters ask for are put in before it returns.
 	Ready(ctx context.Context, t Trial) error
 }
 
