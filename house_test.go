@@ -46,6 +46,7 @@ var tower = []string{
 	"census",
 	"container",
 	"probe",
+	"nearest",
 	"stats",
 	"kernel",
 	"programs",
@@ -53,7 +54,7 @@ var tower = []string{
 
 // ground are the floors whose packages import nothing of ours, not even a
 // neighbour.
-var ground = []string{"stats", "kernel", "programs"}
+var ground = []string{"nearest", "stats", "kernel", "programs"}
 
 // climbs are the imports that run up the tower all the same, each with the
 // reason why it may.

@@ -14,13 +14,13 @@ import (
 	"tare/kernel/host"
 	"tare/record"
 	"tare/report"
+	"tare/study/pages"
 	"tare/study/startup"
 )
 
-// judges are the studies that judge claims: each study exports a claim.Judge,
-// which is entered here under the study's name. A claim whose study has none is
-// told as one that this tare cannot judge yet.
-var judges = map[string]claim.Judge{startup.Name: startup.Judge}
+// judges are the studies that judge claims, by name. A claim whose study has
+// none is told as one that this tare cannot judge yet.
+var judges = map[string]claim.Judge{startup.Name: startup.Judge, pages.Name: pages.Judge}
 
 func (a *app) claims() *cobra.Command {
 	var jsonPath string

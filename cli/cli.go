@@ -18,11 +18,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/claim"
+	"tare/container"
 	"tare/image"
 	"tare/lab"
 	"tare/platform"
 	"tare/platform/docker"
+	"tare/probe"
 	"tare/record"
+	"tare/study/pages"
 	"tare/study/startup"
 	"tare/study/weigh"
 	"tare/workload"
@@ -128,11 +131,15 @@ func exitCode(err error) int {
 	}{
 		{is[*weigh.Usage](err), exitUsage},
 		{is[*startup.Usage](err), exitUsage},
+		{is[*pages.Usage](err), exitUsage},
+		{is[*probe.Missing](err), exitHost},
 		{is[*workload.Unknown](err), exitUsage},
 		{is[*lab.UnknownPlatform](err), exitUsage},
 		{is[*record.NotFound](err), exitUsage},
 		{is[*record.Ambiguous](err), exitUsage},
 		{is[*claim.Unknown](err), exitUsage},
+		{is[*container.Unknown](err), exitUsage},
+		{is[*container.Ambiguous](err), exitUsage},
 		{is[*platform.Missing](err), exitHost},
 		{is[*platform.Unsupported](err), exitHost},
 		{is[*docker.UnknownImage](err), exitUsage},
@@ -177,7 +184,7 @@ randomised blocks and gives each overhead with an interval and a verdict.`,
 	root.SetVersionTemplate("tare {{.Version}}\n")
 	root.PersistentFlags().StringVar(&a.home, "home", "", "state directory (default $TARE_HOME, else /var/lib/tare for root, ~/.local/share/tare for others, who read root's where they have none)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &codedError{exitUsage, err} })
-	root.AddCommand(a.weigh(), a.startup(), a.resume(), a.show(), a.runs(), a.export(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims())
+	root.AddCommand(a.weigh(), a.startup(), a.pages(), a.faults(), a.resume(), a.show(), a.runs(), a.export(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims())
 	return root
 }
 

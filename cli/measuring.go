@@ -18,7 +18,6 @@ import (
 	"tare/record"
 	"tare/report"
 	"tare/stats"
-	"tare/study/startup"
 	"tare/workload"
 )
 
@@ -117,6 +116,14 @@ func needRoot() error {
 	return nil
 }
 
+// needRootToLook refuses to look into others' memory as anybody else.
+func needRootToLook() error {
+	if os.Geteuid() != 0 {
+		return &codedError{exitHost, errors.New("what other processes have in their page tables, and which faults they take, is for root alone (CAP_SYS_ADMIN): run it with sudo")}
+	}
+	return nil
+}
+
 // trustworthy refuses a state directory in which others could write: what a
 // ledger there names, root removes.
 func trustworthy(dir string) error {
@@ -176,10 +183,9 @@ func (m *measuring) interim(run record.Run, group string) {
 	if !m.progress.due() {
 		return
 	}
-	if run.Study == startup.Name {
+	if s, ok := studies()[run.Study]; ok {
 		m.progress.clear()
-		s := startup.Interim(run)
-		if err := report.SheetTerminal(m.app.err, s, report.TerminalOptions{Width: terminalWidth(m.app.err), Color: isTerminal(m.app.err)}); err != nil {
+		if err := report.SheetTerminal(m.app.err, s.interim(run), report.TerminalOptions{Width: terminalWidth(m.app.err), Color: isTerminal(m.app.err)}); err != nil {
 			m.progress.note("interim table: " + err.Error())
 		}
 		return
@@ -202,9 +208,9 @@ func (m *measuring) finish(run record.Run, err error) error {
 		return err
 	}
 	present := m.app.present
-	if run.Study == startup.Name {
+	if s, ok := studies()[run.Study]; ok {
 		present = func(run record.Run, out, json string, next []string) error {
-			return m.app.presentStartup(run, m.store, out, json, next)
+			return m.app.presentSheet(s, run, m.store, out, json, next)
 		}
 	}
 	if werr := present(run, m.out, m.json, []string{nextCommand(run), "tare show " + run.ID}); werr != nil {
@@ -218,8 +224,8 @@ func nextCommand(run record.Run) string {
 	if run.Status == record.Interrupted {
 		return "tare resume " + run.ID
 	}
-	if run.Study == startup.Name {
-		return startup.Next(run)
+	if s, ok := studies()[run.Study]; ok {
+		return s.next(run)
 	}
 	for _, c := range run.Conditions {
 		name := workloadName(c.Workload)

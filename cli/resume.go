@@ -4,8 +4,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-
-	"tare/study/startup"
 )
 
 func (a *app) resume() *cobra.Command {
@@ -29,8 +27,8 @@ func (a *app) resume() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if run.Study == startup.Name && len(run.Command) > 0 {
-			return a.resumeStartup(cmd.Context(), dir, run, out, json)
+		if s, ok := studies()[run.Study]; ok && len(run.Command) > 0 {
+			return s.resume(a, cmd.Context(), dir, run, out, json)
 		}
 		if run.Study != "weigh" || len(run.Command) == 0 {
 			return usageError("run %s is not one that can be resumed (study %s)", run.ID, run.Study)

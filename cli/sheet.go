@@ -9,31 +9,34 @@ import (
 	"tare/overhead"
 	"tare/record"
 	"tare/report"
-	"tare/study/startup"
 )
 
-// startupSheet composes a run's page.
-func startupSheet(run record.Run, store *record.Store, next []string) (report.Sheet, error) {
-	judgements, err := claim.Settle(run, startup.Judge(run))
+// sheetOf composes the page of a run whose study has one.
+func sheetOf(s studied, run record.Run, store *record.Store, next []string) (report.Sheet, error) {
+	judgements, err := claim.Settle(run, judges[run.Study](run))
 	if err != nil {
 		return report.Sheet{}, err
 	}
-	s := startup.Sheet(run, func(trialID int64, name string) ([]byte, error) {
-		a, err := store.Attachment(trialID, name)
-		return a.Data, err
-	}, judgements)
-	s.Next = next
-	return s, nil
+	sheet := s.sheet(run, attachedTo(store), judgements)
+	sheet.Next = next
+	return sheet, nil
 }
 
-// presentStartup writes a run's HTML, JSON and profiles, and shows its screen.
-func (a *app) presentStartup(run record.Run, store *record.Store, out, jsonPath string, next []string) error {
-	s, err := startupSheet(run, store, next)
+func attachedTo(store *record.Store) attachments {
+	return func(trialID int64, name string) ([]byte, error) {
+		a, err := store.Attachment(trialID, name)
+		return a.Data, err
+	}
+}
+
+// presentSheet writes a run's HTML, JSON and further files, and shows its screen.
+func (a *app) presentSheet(s studied, run record.Run, store *record.Store, out, jsonPath string, next []string) error {
+	sheet, err := sheetOf(s, run, store, next)
 	if err != nil {
 		return err
 	}
 	page := filepath.Join(out, run.ID+".html")
-	if err := writeFile(page, func(w io.Writer) error { return report.SheetHTML(w, s, report.HTMLOptions{}) }); err != nil {
+	if err := writeFile(page, func(w io.Writer) error { return report.SheetHTML(w, sheet, report.HTMLOptions{}) }); err != nil {
 		return err
 	}
 	screen := a.out
@@ -52,56 +55,49 @@ func (a *app) presentStartup(run record.Run, store *record.Store, out, jsonPath 
 			return err
 		}
 	}
-	files, err := a.writeProfiles(run, store, out)
-	if err != nil {
+	var opens []string
+	if s.files != nil {
+		files, err := s.files(run, attachedTo(store))
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			path := filepath.Join(out, run.ID+f.suffix)
+			if err := writeFile(path, f.write); err != nil {
+				return err
+			}
+			opens = append(opens, f.opens+" "+path)
+		}
+	}
+	if err := report.SheetTerminal(screen, sheet, report.TerminalOptions{Width: terminalWidth(screen), Color: isTerminal(screen), Report: page}); err != nil {
 		return err
 	}
-	if err := report.SheetTerminal(screen, s, report.TerminalOptions{Width: terminalWidth(screen), Color: isTerminal(screen), Report: page}); err != nil {
-		return err
-	}
-	for _, f := range files {
-		fmt.Fprintf(screen, "go tool pprof %s\n", f)
+	for _, command := range opens {
+		fmt.Fprintln(screen, command)
 	}
 	return nil
 }
 
-// writeProfiles writes a run's merged profiles beside its page, one a platform
-// and kind.
-func (a *app) writeProfiles(run record.Run, store *record.Store, out string) ([]string, error) {
-	profiles, err := startup.Profiles(run, func(trialID int64, name string) ([]byte, error) {
-		found, err := store.Attachment(trialID, name)
-		return found.Data, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	var files []string
-	for _, p := range profiles {
-		path := filepath.Join(out, run.ID+"-"+p.Name+".pprof")
-		if err := writeFile(path, p.Write); err != nil {
-			return nil, err
-		}
-		files = append(files, path)
-	}
-	return files, nil
-}
-
-// showStartup shows a stored run again.
-func (a *app) showStartup(run record.Run, html string) error {
+// showSheet shows a stored run again.
+func (a *app) showSheet(s studied, run record.Run, html string) error {
 	store, err := a.openStore()
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	next := []string{nextCommand(run)}
-	s, err := startupSheet(run, store, next)
+	sheet, err := sheetOf(s, run, store, []string{nextCommand(run)})
 	if err != nil {
 		return err
 	}
-	page := func(w io.Writer) error { return report.SheetHTML(w, s, report.HTMLOptions{}) }
+	return a.printSheet(sheet, html)
+}
+
+// printSheet prints a sheet, or writes it as HTML to a file (- for standard output).
+func (a *app) printSheet(sheet report.Sheet, html string) error {
+	page := func(w io.Writer) error { return report.SheetHTML(w, sheet, report.HTMLOptions{}) }
 	switch html {
 	case "":
-		return report.SheetTerminal(a.out, s, report.TerminalOptions{Width: terminalWidth(a.out), Color: isTerminal(a.out)})
+		return report.SheetTerminal(a.out, sheet, report.TerminalOptions{Width: terminalWidth(a.out), Color: isTerminal(a.out)})
 	case "-":
 		return page(a.out)
 	}

@@ -8,7 +8,6 @@ import (
 	"tare/overhead"
 	"tare/record"
 	"tare/report"
-	"tare/study/startup"
 )
 
 func (a *app) show() *cobra.Command {
@@ -27,8 +26,8 @@ func (a *app) show() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if run.Study == startup.Name {
-			return a.showStartup(run, html)
+		if s, ok := studies()[run.Study]; ok {
+			return a.showSheet(s, run, html)
 		}
 		rep := overhead.Analyse(run, overhead.Options{})
 		page := func(w io.Writer) error {

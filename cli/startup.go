@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -153,11 +152,11 @@ func (f *startupFlags) options(cmd *cobra.Command, args []string, platforms func
 	if o.Base, err = readSettings(f.settings); err != nil {
 		return o, err
 	}
-	var names []string
-	for _, arg := range args {
-		names = append(names, strings.Split(arg, ",")...)
+	names := append(separated(args), f.workloads...)
+	if len(names) == 0 {
+		names = []string{"redis"}
 	}
-	if o.Subjects, err = f.subjects(append(names, f.workloads...)); err != nil {
+	if o.Subjects, err = readSubjects(names, f.params, f.image); err != nil {
 		return o, err
 	}
 	if err := f.readCache(&o); err != nil {
@@ -274,63 +273,8 @@ func (f *startupFlags) readCache(o *startup.Options) error {
 	return nil
 }
 
-func (f *startupFlags) subjects(names []string) ([]startup.Subject, error) {
-	params := map[string]string{}
-	for _, text := range f.params {
-		name, value, ok := strings.Cut(text, "=")
-		if !ok || name == "" {
-			return nil, usageError("--param %s: want NAME=VALUE", text)
-		}
-		params[name] = value
-	}
-	var subjects []startup.Subject
-	if len(names) == 0 {
-		names = []string{"redis"}
-	}
-	if slices.Equal(names, []string{"all"}) {
-		names = nil
-		for _, w := range workload.All() {
-			names = append(names, w.Name())
-		}
-	}
-	for _, name := range names {
-		var w workload.Workload
-		var err error
-		if strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") {
-			if w, err = workload.FromYAML(name); err != nil {
-				return nil, &codedError{exitUsage, err}
-			}
-		} else if w, err = workload.Lookup(name); err != nil {
-			return nil, err
-		}
-		s := startup.Subject{Workload: w}
-		if f.image != "" {
-			s.Source = workload.Source{Image: f.image}
-		}
-		subjects = append(subjects, s)
-	}
-	for _, name := range slices.Sorted(maps.Keys(params)) {
-		taken := false
-		for i := range subjects {
-			for _, p := range subjects[i].Workload.Params() {
-				if p.Name != name {
-					continue
-				}
-				if subjects[i].Params == nil {
-					subjects[i].Params = map[string]string{}
-				}
-				subjects[i].Params[name], taken = params[name], true
-			}
-		}
-		if !taken {
-			return nil, usageError("--param %s: no workload here has such a parameter (`tare workloads`)", name)
-		}
-	}
-	return subjects, nil
-}
-
 // needsNetwork reports whether some workload serves a port.
-func needsNetwork(subjects []startup.Subject) bool {
+func needsNetwork(subjects []workload.Subject) bool {
 	for _, s := range subjects {
 		params, err := workload.Resolve(s.Workload, s.Params)
 		if err != nil {

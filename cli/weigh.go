@@ -27,7 +27,7 @@ import (
 
 // settingFlags are the knobs that have a flag of their own, named as docker
 // names them.
-var settingFlags = []string{"cpus", "cpu-period", "cpu-burst", "cpu-shares", "cpuset-cpus", "memory", "storage", "network", "root", "seccomp", "lsm", "log-driver", "runtime"}
+var settingFlags = []string{"cpus", "cpu-period", "cpu-burst", "cpu-shares", "cpuset-cpus", "memory", "storage", "network", "root", "seccomp", "lsm", "aslr", "log-driver", "runtime"}
 
 // weighFlags are what the user asked for.
 type weighFlags struct {
@@ -526,7 +526,7 @@ func (a *app) printDesign(dir string, d lab.Design, takes time.Duration) error {
 		fmt.Fprintf(a.out, "%s\n", g.Workload)
 		for _, c := range g.Conditions {
 			mark := ""
-			if c.Baseline {
+			if c.Baseline && !g.Once {
 				mark = "  (baseline, twice in each block)"
 			}
 			fmt.Fprintf(a.out, "  %s%s\n", c.Label, mark)
@@ -534,7 +534,7 @@ func (a *app) printDesign(dir string, d lab.Design, takes time.Duration) error {
 			containers = containers || c.Platform == "containerd"
 			bridges = bridges || (strings.HasPrefix(c.Platform, "oci") || c.Platform == "containerd") && c.Setting.Network == platform.NetworkBridge
 		}
-		trials += len(g.Conditions) + 1
+		trials += g.Executions()
 	}
 	for _, n := range d.Plan.Notes {
 		fmt.Fprintf(a.out, "note: %s\n", n)

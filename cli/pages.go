@@ -1,0 +1,514 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/container"
+	"tare/kernel/host"
+	"tare/kernel/process"
+	"tare/lab"
+	"tare/platform"
+	"tare/probe/pagetable"
+	"tare/record"
+	"tare/report"
+	"tare/study/pages"
+	"tare/workload"
+)
+
+// pagesFlags are what the user asked for, of `tare pages` and `tare faults`.
+type pagesFlags struct {
+	// Of what runs already.
+	pids     []int
+	all      bool
+	contents bool
+
+	// Of an experiment.
+	workloads []string
+	image     string
+	params    []string
+	platform  string
+	copies    int
+	aslr      []string
+	settings  map[string]*string
+	blocks    int
+	budget    time.Duration
+	seed      int64
+	dryRun    bool
+	yes       bool
+
+	steady    time.Duration
+	window    time.Duration
+	quick     bool
+	out, json string
+}
+
+// pagesSettings are the knobs that these commands have: address-space
+// randomisation is a factor of theirs.
+func pagesSettings() []string {
+	return slices.DeleteFunc(slices.Clone(settingFlags), func(key string) bool { return key == "aslr" })
+}
+
+func (a *app) pages() *cobra.Command {
+	cmd, f := pagesCommand()
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runPages(cmd, f, args, censusAndFaults) }
+	return cmd
+}
+
+func (a *app) faults() *cobra.Command {
+	cmd, f := faultsCommand()
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runPages(cmd, f, args, faultsAlone) }
+	return cmd
+}
+
+// looked is what is looked at.
+type looked struct{ census, faults bool }
+
+var (
+	censusAndFaults = looked{census: true, faults: true}
+	faultsAlone     = looked{faults: true}
+)
+
+func pagesCommand() (*cobra.Command, *pagesFlags) {
+	f := &pagesFlags{settings: map[string]*string{}}
+	cmd := &cobra.Command{
+		Use:   "pages [CONTAINER...] [flags]",
+		Short: "Count what the page tables of containers have in common",
+		Long: `Pages takes a census of the page tables of running containers: how many entries
+have the same page and frame in another process or another container, what they
+map, how active they are, and what sharing would save. Nothing in them is changed.
+CONTAINER is a name or an id of Docker, containerd, podman or Kubernetes, a cgroup's
+path, or pid:N; --all takes every container of the host, by image.
+
+Without a container it is an experiment: it starts copies of each workload (S1's
+applications unless --workload names others) on one CPU, keeps them at work, counts
+at their start and in their steady state, and records their page faults.`,
+		Example: `  tare pages web-1 web-2
+  tare pages --all
+  tare pages --workload httpd,fio --copies 4 --steady 20s
+  tare pages --quick`,
+		ValidArgsFunction: completeContainers,
+	}
+	f.register(cmd, 2*time.Minute)
+	cmd.Flags().BoolVar(&f.all, "all", false, "every container on this host, grouped by image, and what could be saved")
+	cmd.Flags().BoolVar(&f.contents, "contents", true, "with --all: read a sample of anonymous pages, and files that several images bring, to compare their bytes")
+	return cmd, f
+}
+
+func faultsCommand() (*cobra.Command, *pagesFlags) {
+	f := &pagesFlags{settings: map[string]*string{}}
+	cmd := &cobra.Command{
+		Use:   "faults [CONTAINER...] [flags]",
+		Short: "Record the page faults of containers, by type, and those they take twice",
+		Long: `Faults records every page fault that running containers take in user mode, for a
+while: its type (by the page-table entry as it was before), what is mapped there,
+the code that took it, and whether another of the containers faulted on the same
+page. Nothing in them is changed; a fault costs them a fraction of a microsecond more.
+
+With --workload it is an experiment: copies of the workload on one CPU, recorded in
+their steady state, or, for a function, through their whole life.`,
+		Example: `  tare faults web-1 web-2 --for 10s
+  tare faults --workload hashing --param access=sparse --copies 4`,
+		ValidArgsFunction: completeContainers,
+	}
+	f.register(cmd, 10*time.Second)
+	return cmd, f
+}
+
+// register makes the flags that both commands have.
+func (f *pagesFlags) register(cmd *cobra.Command, steady time.Duration) {
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.IntSliceVar(&f.pids, "pid", nil, "processes, each with its descendants, as if it were a container")
+	flags.StringSliceVar(&f.workloads, "workload", nil, "start copies of these: names of `tare workloads`, YAML files")
+	flags.IntVar(&f.copies, "copies", 4, "copies of each workload")
+	flags.DurationVar(&f.steady, "steady", steady, "time of work after which a service is in its steady state; of running containers: count again after this time")
+	flags.DurationVar(&f.window, "for", 10*time.Second, "how long page faults are recorded")
+	flags.StringSliceVar(&f.aslr, "aslr", []string{"off", "on"}, "address-space randomisation of the copies: off, on, or both")
+	flags.StringVar(&f.platform, "platform", "", "platform of the copies (default: oci:runc or oci:crun, which this host has; docker cannot turn --aslr off)")
+	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the workload's own")
+	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the workload")
+	for _, key := range pagesSettings() {
+		f.settings[key] = flags.String(key, "", settingDoc(key))
+	}
+	flags.IntVar(&f.blocks, "blocks", 0, "number of blocks (default 3 unless --budget is given)")
+	flags.DurationVar(&f.budget, "budget", 0, "time for measuring, in place of a number of blocks")
+	flags.Int64Var(&f.seed, "seed", 0, "seed of every order and load (default: drawn, and printed)")
+	flags.BoolVar(&f.quick, "quick", false, "about a minute: httpd and hashing, a block each, five seconds of work")
+	flags.StringVar(&f.out, "out", "", "directory for the HTML report (default: reports/ in the state directory; none for running containers)")
+	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file (- for standard output)")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "print the conditions, the time and what would be touched, and run nothing")
+	flags.BoolVar(&f.yes, "yes", false, "go ahead where it takes more than 30 minutes")
+	must(cmd.RegisterFlagCompletionFunc("platform", completePlatforms))
+	must(cmd.RegisterFlagCompletionFunc("workload", completeWorkloads))
+}
+
+// completeContainers offers the names of what runs.
+func completeContainers(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	all, _, err := container.Open(container.Options{}).All(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, c := range all {
+		names = append(names, c.Name+"\t"+c.Image)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// experimental are the flags that mean nothing for what runs already.
+var experimental = []string{"workload", "copies", "aslr", "platform", "image", "param", "blocks", "budget", "seed", "quick", "dry-run", "yes"}
+
+func (a *app) runPages(cmd *cobra.Command, f *pagesFlags, args []string, look looked) error {
+	changed := cmd.Flags().Changed
+	if len(args) == 0 && len(f.pids) == 0 && !f.all {
+		return a.runPagesExperiment(cmd, f, look)
+	}
+	for _, flag := range append(slices.Clone(experimental), pagesSettings()...) {
+		if changed(flag) {
+			return usageError("--%s is for copies that tare starts: it goes without CONTAINER, --pid and --all", flag)
+		}
+	}
+	if look == faultsAlone && changed("steady") {
+		return usageError("--steady is for copies that tare starts: say --for how long to record")
+	}
+	if look != faultsAlone && changed("for") {
+		return usageError("--for is of page faults: tare faults %s", strings.Join(args, " "))
+	}
+	if f.all && (len(args) > 0 || len(f.pids) > 0) {
+		return usageError("--all is every container: name none beside it")
+	}
+	return a.runLive(cmd, f, args, look)
+}
+
+// found finds what runs: the containers named, processes by id, or all.
+func (f *pagesFlags) found(ctx context.Context, args []string) (all []container.Container, notes []string, err error) {
+	finder := container.Open(container.Options{})
+	if f.all {
+		all, told, err := finder.All(ctx)
+		for _, n := range told {
+			notes = append(notes, n.String())
+		}
+		if err == nil && len(all) == 0 {
+			err = &codedError{exitHost, errors.New("no container runs on this host: " + strings.Join(append(notes, "name processes with --pid"), "; "))}
+		}
+		return all, notes, err
+	}
+	names := separated(args)
+	for _, pid := range f.pids {
+		names = append(names, fmt.Sprintf("pid:%d", pid))
+	}
+	all, err = finder.FindEach(ctx, names)
+	return all, nil, err
+}
+
+// runLive looks at what runs already. Nothing is stored, and no lock is held:
+// nothing is changed.
+func (a *app) runLive(cmd *cobra.Command, f *pagesFlags, args []string, look looked) error {
+	if err := needRootToLook(); err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	containers, notes, err := f.found(ctx, args)
+	if err != nil {
+		return err
+	}
+	var sheet report.Sheet
+	var document any
+	here := hostRecord(host.Read("/"))
+	if look == faultsAlone {
+		sheet, document, err = a.liveFaults(ctx, f, containers, notes, here)
+	} else {
+		sheet, document, err = a.liveCensus(cmd, f, containers, notes, here)
+	}
+	if err != nil {
+		return err
+	}
+	sheet.Command = strings.Join(a.args, " ")
+	if f.json != "" {
+		if err := a.emitJSON(f.json, document); err != nil {
+			return err
+		}
+	}
+	screen, options := a.out, report.TerminalOptions{}
+	if f.json == "-" {
+		screen = a.err
+	}
+	if f.out != "" {
+		page := filepath.Join(f.out, cmd.Name()+"-"+time.Now().UTC().Format("20060102-150405")+".html")
+		if err := writeFile(page, func(w io.Writer) error { return report.SheetHTML(w, sheet, report.HTMLOptions{}) }); err != nil {
+			return err
+		}
+		options.Report = page
+	}
+	options.Width, options.Color = terminalWidth(screen), isTerminal(screen)
+	return report.SheetTerminal(screen, sheet, options)
+}
+
+// liveCensus counts the page tables of what runs, and once more after --steady.
+func (a *app) liveCensus(cmd *cobra.Command, f *pagesFlags, containers []container.Container, notes []string, here record.Host) (sheet report.Sheet, document any, err error) {
+	ctx := cmd.Context()
+	taker, note, err := pagetable.Open()
+	if err != nil {
+		return sheet, nil, err
+	}
+	defer func() { err = errors.Join(err, taker.Close()) }()
+	if note != "" {
+		notes = append(notes, note)
+	}
+	if f.all {
+		whole, err := pages.LookAtAll(ctx, taker, containers, f.contents, notes)
+		if err != nil {
+			return sheet, nil, err
+		}
+		return whole.Sheet(report.HostFact(here)), whole.Document(here), nil
+	}
+	first, err := pages.Look(ctx, taker, containers, notes)
+	if err != nil {
+		return sheet, nil, err
+	}
+	var second *pages.Live
+	if cmd.Flags().Changed("steady") && f.steady > 0 {
+		fmt.Fprintf(a.err, "counted once; again in %v\n", f.steady)
+		if err := wait(ctx, f.steady); err != nil {
+			return sheet, nil, err
+		}
+		if second, err = pages.Look(ctx, taker, containers, notes); err != nil {
+			return sheet, nil, err
+		}
+	}
+	return first.Sheet(report.HostFact(here), second), first.Document(here, second), nil
+}
+
+// liveFaults records the page faults of what runs.
+func (a *app) liveFaults(ctx context.Context, f *pagesFlags, containers []container.Container, notes []string, here record.Host) (sheet report.Sheet, document any, err error) {
+	if f.window < 100*time.Millisecond || f.window > pages.LongSteady {
+		return sheet, nil, usageError("--for %v: want 100ms to %v", f.window, pages.LongSteady)
+	}
+	recorded, err := pages.RecordFaults(ctx, containers, f.window, notes)
+	if err != nil {
+		return sheet, nil, err
+	}
+	return recorded.Sheet(report.HostFact(here)), recorded.Document(here), nil
+}
+
+// wait lets time go by.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// options reads a whole command line of an experiment.
+func (f *pagesFlags) options(cmd *cobra.Command, look looked, platforms func(string) (platform.Platform, error)) (pages.Options, error) {
+	changed := cmd.Flags().Changed
+	o := pages.Options{Copies: f.copies, Steady: f.steady, Window: f.window, ASLR: f.aslr, Census: look.census, Faults: look.faults, Seed: f.seed}
+	if !changed("seed") {
+		o.Seed = drawSeed()
+	}
+	var err error
+	if o.Plan, err = f.plan(changed); err != nil {
+		return o, err
+	}
+	if f.quick && !changed("steady") {
+		o.Steady, o.Window = 5*time.Second, min(o.Window, 3*time.Second)
+	}
+	for i, level := range o.ASLR {
+		if slices.Contains(o.ASLR[:i], level) {
+			return o, usageError("--aslr %s: name each level once", strings.Join(o.ASLR, ","))
+		}
+	}
+	switch {
+	case len(f.workloads) > 0:
+		o.Subjects, err = readSubjects(separated(f.workloads), f.params, f.image)
+	case f.quick:
+		o.Subjects, err = readSubjects([]string{"httpd", "hashing"}, f.params, f.image)
+	case look == faultsAlone:
+		return o, usageError("name a running container, or a workload to start copies of: tare faults web-1, tare faults --workload httpd")
+	case f.image != "":
+		return o, usageError("--image %s: name the workload that it is for: --workload", f.image)
+	default:
+		var subjects []workload.Subject
+		if subjects, err = pages.S1(); err == nil {
+			o.Subjects, err = setSubjects(subjects, f.params, "")
+		}
+	}
+	if err != nil {
+		return o, err
+	}
+	settings := map[string]*string{}
+	for _, key := range settingFlags {
+		value := ""
+		if of, ok := f.settings[key]; ok {
+			value = *of
+		}
+		settings[key] = &value
+	}
+	if o.Base, err = readSettings(settings); err != nil {
+		return o, err
+	}
+	cpus, err := process.Affinity()
+	if err != nil {
+		return o, err
+	}
+	// All copies share one CPU, as S1's four shared a core; the load has the others.
+	if o.Base.CPUSet == "" && len(cpus) > 0 {
+		o.Base.CPUSet = fmt.Sprint(slices.Max(cpus))
+	}
+	if o.Base.Network == "" && needsNetwork(o.Subjects) {
+		o.Base.Network = platform.NetworkBridge
+	}
+	ctx := cmd.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	check := func(p platform.Platform) error { return p.Check(ctx) }
+	if o.Platform, err = f.platformOf(platforms, check); err != nil {
+		return o, err
+	}
+	o.Host = pages.Host{CPUs: cpus, Platform: platforms, Check: check}
+	return o, nil
+}
+
+// platformOf is the platform asked for, or the first runtime that this host has.
+func (f *pagesFlags) platformOf(platforms func(string) (platform.Platform, error), check func(platform.Platform) error) (string, error) {
+	if f.platform != "" {
+		return lab.CanonicalPlatform(f.platform)
+	}
+	runtimes := []string{"oci:runc", "oci:crun"}
+	for _, name := range runtimes {
+		if p, err := platforms(name); err == nil && check(p) == nil {
+			return name, nil
+		}
+	}
+	return runtimes[0], nil // whose check says what is missing
+}
+
+func (f *pagesFlags) plan(changed func(string) bool) (record.Plan, error) {
+	p := record.Plan{SmallestEffect: 0.05, Level: 0.95, Blocks: f.blocks, Budget: f.budget}
+	switch {
+	case changed("blocks") && (f.blocks < 1 || f.blocks > 10000):
+		return p, usageError("--blocks %d: want 1 to 10000", f.blocks)
+	case changed("budget") && f.budget < time.Second:
+		return p, usageError("--budget %v: want at least 1s", f.budget)
+	case f.quick && (changed("blocks") || changed("budget")):
+		return p, usageError("--quick is a plan of its own: it goes without --blocks and --budget")
+	case f.quick:
+		p.Blocks = 1
+	case f.blocks == 0 && f.budget == 0:
+		p.Blocks = 3
+	}
+	return p, nil
+}
+
+func (a *app) runPagesExperiment(cmd *cobra.Command, f *pagesFlags, look looked) error {
+	dir, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	if err := needRoot(); err != nil && !f.dryRun {
+		return err
+	}
+	o, err := f.options(cmd, look, lab.Remover(dir))
+	if err != nil {
+		return err
+	}
+	// As on a host that lacks no probe: what is wrong with the rest is told
+	// before anything is touched.
+	o.Watch = pages.Planned()
+	d, err := pages.Design(o)
+	if err != nil {
+		return err
+	}
+	pass := pages.Pass(d)
+	takes := max(d.Plan.Budget, pass)
+	if d.Plan.Blocks > 0 {
+		takes = pass * time.Duration(d.Plan.Blocks)
+	}
+	if f.dryRun {
+		return a.printDesign(dir, d, takes)
+	}
+	if takes > longRun && !f.yes {
+		return usageError("this takes about %v: give --yes to go ahead, or name fewer workloads, a shorter --steady, or one level of --aslr", takes.Round(time.Minute))
+	}
+	m, err := a.measuring(cmd.Context(), dir, pages.Name, f.out, f.json)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	d, stop, err := m.watched(o)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	run := record.Run{
+		ID:      record.NewID(cmd.Name(), time.Now(), uint16(drawSeed())),
+		Command: a.args,
+		Version: versionText(),
+		Started: time.Now(),
+		Status:  record.Running,
+		Host:    m.fingerprint(d),
+	}
+	run, err = m.lab.Run(cmd.Context(), d, run)
+	return m.finish(run, err)
+}
+
+// watched makes the design with the probes that this host has.
+func (m *measuring) watched(o pages.Options) (lab.Design, func(), error) {
+	o.Host.Platform = m.session.Platforms
+	watch, stop := pages.Watch(o.Census, o.Faults)
+	o.Watch = watch
+	d, err := pages.Design(o)
+	if err != nil {
+		stop()
+	}
+	return d, stop, err
+}
+
+// resumePages goes on with a run of this study.
+func (a *app) resumePages(ctx context.Context, dir string, run record.Run, out, json string) error {
+	name, again, f, look := "pages", (*cobra.Command)(nil), (*pagesFlags)(nil), censusAndFaults
+	again, f = pagesCommand()
+	line, err := storedArguments(a, run.Command, name)
+	if err != nil {
+		again, f = faultsCommand()
+		look = faultsAlone
+		line, err = storedArguments(a, run.Command, "faults")
+	}
+	if err == nil {
+		err = again.ParseFlags(line)
+	}
+	if err != nil {
+		return fmt.Errorf("run %s: its command line cannot be read again: %w", run.ID, err)
+	}
+	m, err := a.measuring(ctx, dir, pages.Name, out, json)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	again.SetContext(ctx)
+	o, err := f.options(again, look, m.session.Platforms)
+	if err != nil {
+		return err
+	}
+	d, stop, err := m.watched(o)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	run, err = m.lab.Resume(ctx, d, run)
+	return m.finish(run, err)
+}

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	"tare/claim"
+	"tare/record"
+	"tare/report"
+	"tare/study/pages"
+	"tare/study/startup"
+)
+
+// attachments gives an attachment of one of a run's trials.
+type attachments = func(trialID int64, name string) ([]byte, error)
+
+// studied is what the commands need of a study whose result is a sheet. What
+// weigh finds has a screen and a page of its own.
+type studied struct {
+	sheet   func(run record.Run, attached attachments, judgements []claim.Judgement) report.Sheet
+	interim func(record.Run) report.Sheet
+	next    func(record.Run) string
+	// files, where there are any, are written beside the page.
+	files  func(run record.Run, attached attachments) ([]resultFile, error)
+	resume func(a *app, ctx context.Context, dir string, run record.Run, out, json string) error
+}
+
+// resultFile is a file that belongs to a run's result.
+type resultFile struct {
+	suffix string // after the run's id: "-docker.pprof"
+	opens  string // the command that opens it, to which its path is added
+	write  func(io.Writer) error
+}
+
+// studies by the name that a run has of its study.
+func studies() map[string]studied {
+	return map[string]studied{
+		startup.Name: {
+			sheet: func(run record.Run, at attachments, j []claim.Judgement) report.Sheet {
+				return startup.Sheet(run, at, j)
+			},
+			interim: startup.Interim, next: startup.Next,
+			files: startupProfiles, resume: (*app).resumeStartup,
+		},
+		pages.Name: {
+			sheet:   func(run record.Run, at attachments, j []claim.Judgement) report.Sheet { return pages.Sheet(run, at, j) },
+			interim: pages.Interim, next: pages.Next,
+			resume: (*app).resumePages,
+		},
+	}
+}
+
+// startupProfiles are a run's merged profiles, one a platform and kind.
+func startupProfiles(run record.Run, attached attachments) ([]resultFile, error) {
+	profiles, err := startup.Profiles(run, attached)
+	if err != nil {
+		return nil, err
+	}
+	var files []resultFile
+	for _, p := range profiles {
+		files = append(files, resultFile{suffix: "-" + p.Name + ".pprof", opens: "go tool pprof", write: p.Write})
+	}
+	return files, nil
+}

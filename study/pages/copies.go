@@ -1,0 +1,179 @@
+package pages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/lab"
+	"tare/platform"
+	"tare/workload"
+)
+
+// copies are the containers of one trial, all of one image and setting.
+type copies struct {
+	workload workload.Sustainer
+	all      []*running
+}
+
+// running is one copy, from its making to its removal.
+type running struct {
+	name     string
+	created  platform.Created
+	instance platform.Instance
+	bench    lab.Bench
+	out, err output
+}
+
+// lay creates count copies at rest. When it returns an error nothing is left.
+func lay(ctx context.Context, b lab.Bench, w workload.Sustainer, count int) (_ *copies, err error) {
+	creator, ok := b.Platform().(platform.Creator)
+	if !ok {
+		return nil, fmt.Errorf("%s cannot create a program without starting it", b.Platform().Name())
+	}
+	c := b.Condition()
+	program, err := w.Program(c.Params)
+	if err != nil {
+		return nil, err
+	}
+	args := program.Args
+	if config := b.Image().Config; len(args) == 0 {
+		args = append(append([]string{}, config.Entrypoint...), config.Cmd...)
+	}
+	if len(args) == 0 {
+		return nil, fmt.Errorf("image %s names no command", b.Image().Name)
+	}
+	of := &copies{workload: w}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, of.stop(ctx))
+		}
+	}()
+	for range count {
+		r := &running{name: b.Name(), bench: b}
+		r.created, err = creator.Create(ctx, platform.Spec{
+			Name: r.name, Image: b.Image(), Args: args, Env: program.Env, Dir: program.Dir,
+			Setting: c.Setting, Ports: program.Ports, Data: program.Data, Stdout: &r.out, Stderr: &r.err,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("create on %s: %w", c.Platform, err)
+		}
+		of.all = append(of.all, r)
+	}
+	return of, nil
+}
+
+// start starts the copies, one after another, and waits until each is ready.
+func (c *copies) start(ctx context.Context) (err error) {
+	for _, r := range c.all {
+		if err := r.created.Start(ctx); err != nil {
+			return fmt.Errorf("start %s: %w", r.name, err)
+		}
+		if r.instance, err = r.created.Instance(ctx); err != nil {
+			return fmt.Errorf("take hold of %s: %w", r.name, err)
+		}
+	}
+	if err := c.all[0].bench.InForce(c.all[0].instance); err != nil {
+		return err
+	}
+	for _, r := range c.all {
+		waiting, cancel := context.WithTimeoutCause(ctx, readyLimit, fmt.Errorf("not ready after %v", readyLimit))
+		err := c.workload.Ready(workload.WithReadyLimit(waiting, readyLimit), r)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("%s: readiness: %w", r.name, err)
+		}
+	}
+	return nil
+}
+
+// sustain keeps all copies at work until stop is called, which gives the first
+// error of any. broken is closed when a copy's load has failed before that.
+func (c *copies) sustain(ctx context.Context, seed uint64) (stop func() error, broken <-chan struct{}) {
+	ctx, cancel := context.WithCancel(ctx)
+	failed := make(chan struct{})
+	var once sync.Once
+	var under sync.WaitGroup
+	errs := make([]error, len(c.all))
+	for i, r := range c.all {
+		under.Go(func() {
+			// Copies of one image serve users of their own.
+			if err := c.workload.Sustain(ctx, r, seed+uint64(i)); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", r.name, err)
+				once.Do(func() { close(failed) })
+			}
+		})
+	}
+	return func() error {
+		cancel()
+		under.Wait()
+		return errors.Join(errs...)
+	}, failed
+}
+
+// stopLimit bounds the removal of all copies, which goes on when the run is
+// interrupted.
+const stopLimit = 3 * time.Minute
+
+// stop ends and removes all copies.
+func (c *copies) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
+	defer cancel()
+	errs := make([]error, len(c.all))
+	for i, r := range c.all {
+		errs[i] = r.created.Stop(ctx)
+	}
+	return errors.Join(errs...)
+}
+
+// running is what its workload sees of a copy. Nothing is timed, so what a
+// workload would record of its load goes nowhere.
+var _ workload.Trial = (*running)(nil)
+
+func (r *running) Params() workload.Params { return r.bench.Condition().Params }
+
+func (r *running) Address(port int) string { return r.instance.Address(port) }
+
+func (r *running) Wait(ctx context.Context) (workload.Exit, error) {
+	exit, err := r.instance.Wait(ctx)
+	return workload.Exit{Code: exit.Code, OOMKilled: exit.OOMKilled, Elapsed: exit.Elapsed, CPU: -1}, err
+}
+
+func (r *running) Output() (stdout, stderr []byte) { return r.out.text(), r.err.text() }
+
+func (r *running) Generate(ctx context.Context, args []string) ([]byte, error) {
+	return r.bench.Generate(ctx, args)
+}
+
+func (r *running) Record(string, float64) {}
+
+func (r *running) RecordHistogram(string, *hdrhistogram.Histogram) {}
+
+// output keeps the end of what a program prints.
+type output struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+// outputKept is how much of a program's output is kept.
+const outputKept = 1 << 20
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.kept = append(o.kept, p...)
+	if extra := len(o.kept) - outputKept; extra > 0 {
+		o.kept = append(o.kept[:0], o.kept[extra:]...)
+	}
+	return len(p), nil
+}
+
+func (o *output) text() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]byte(nil), o.kept...)
+}

@@ -1,0 +1,256 @@
+package pages
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tare/lab"
+	"tare/platform"
+	"tare/record"
+	"tare/workload"
+)
+
+// Options are what the user asked for.
+type Options struct {
+	Subjects []workload.Subject
+	Platform string // canonical name
+	Copies   int
+	// Steady is how long after its readiness a program is taken to be in its
+	// steady state; 0 counts at the start alone.
+	Steady time.Duration
+	// Window is how long the faults of a program in its steady state are recorded.
+	Window time.Duration
+	// ASLR are the levels of address-space randomisation: "off", "on".
+	ASLR []string
+	Base platform.Setting
+	// Census and Faults are what is looked at; one at least.
+	Census, Faults bool
+
+	Plan record.Plan
+	Seed int64
+
+	Host  Host
+	Watch Watching
+}
+
+// Host is what the design must know of the machine.
+type Host struct {
+	CPUs []int
+	// Platform resolves a name.
+	Platform func(name string) (platform.Platform, error)
+	// Check reports whether a platform can be used.
+	Check func(p platform.Platform) error
+}
+
+// factors of this study's conditions.
+const (
+	factorASLR   = "aslr"
+	factorCopies = "copies"
+	factorSteady = "steady"
+
+	aslrOff = "off"
+	aslrOn  = "on"
+)
+
+// Subjects of S1, as this tare has them: the services first, then the functions,
+// dense and sparse. mapstore stands for the document database on memory-mapped
+// storage, and multimodel for ArangoDB (docs/workloads.md).
+var s1Subjects = []struct {
+	workload string
+	params   map[string]string
+}{
+	{"multimodel", nil},
+	{"mapstore", nil},
+	{"httpd", nil},
+	{"pagerank", nil},
+	{"fio", nil},
+	{"hashing", map[string]string{"access": "dense"}},
+	{"hashing", map[string]string{"access": "sparse"}},
+	{"uri-parser", map[string]string{"access": "dense"}},
+	{"uri-parser", map[string]string{"access": "sparse"}},
+}
+
+// S1 are the applications of S1.
+func S1() ([]workload.Subject, error) {
+	var all []workload.Subject
+	for _, s := range s1Subjects {
+		w, err := workload.Lookup(s.workload)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, workload.Subject{Workload: w, Params: maps.Clone(s.params)})
+	}
+	return all, nil
+}
+
+// Design makes the design. Errors of what was asked are *Usage; a platform that
+// the host lacks is a *platform.Missing.
+func Design(o Options) (lab.Design, error) {
+	d := lab.Design{Study: Name, Seed: o.Seed, Plan: o.Plan}
+	if err := o.check(); err != nil {
+		return d, err
+	}
+	on, err := o.Host.Platform(o.Platform)
+	if err != nil {
+		return d, &Usage{err.Error()}
+	}
+	if err := o.Host.Check(on); err != nil {
+		return d, fmt.Errorf("platform %s: %w", o.Platform, err)
+	}
+	if err := on.Supports(o.Base); err != nil {
+		return d, fmt.Errorf("platform %s: %w", o.Platform, err)
+	}
+	d.Plan.Notes = append(d.Plan.Notes, o.Watch.Notes...)
+	for _, s := range o.Subjects {
+		g, err := o.group(s, on)
+		if err != nil {
+			return d, err
+		}
+		d.Groups = append(d.Groups, g)
+	}
+	if err := d.Validate(); err != nil {
+		return d, &Usage{err.Error() + ": name each workload once, with the same parameters"}
+	}
+	return d, nil
+}
+
+// check refuses what cannot be measured.
+func (o Options) check() error {
+	switch {
+	case len(o.Subjects) == 0:
+		return usage("no workload: name one, or a running container, or --all")
+	case o.Copies < 1 || o.Copies > MostCopies:
+		return usage("--copies %d: want 1 to %d", o.Copies, MostCopies)
+	case o.Steady < 0 || o.Steady > LongSteady:
+		return usage("--steady %v: want 0 to %v", o.Steady, LongSteady)
+	case o.Steady == 0 && !o.Census:
+		return usage("--steady 0: the faults of a service are recorded in its steady state: give it a time")
+	case o.Window < 100*time.Millisecond || o.Window > LongSteady:
+		return usage("--for %v: want 100ms to %v", o.Window, LongSteady)
+	case len(o.ASLR) == 0:
+		return usage("--aslr: want on, off, or both")
+	case !o.Census && !o.Faults:
+		return usage("nothing to look at")
+	}
+	for _, level := range o.ASLR {
+		if level != aslrOn && level != aslrOff {
+			return usage("--aslr %s: want on, off, or on,off", level)
+		}
+	}
+	if why := o.Base.Contradiction(o.Host.CPUs); why != "" {
+		return usage("%s", why)
+	}
+	return nil
+}
+
+// group has a workload's conditions, one for each level of randomisation.
+func (o Options) group(s workload.Subject, on platform.Platform) (g lab.Group, err error) {
+	sustainer, ok := s.Workload.(workload.Sustainer)
+	if !ok {
+		return g, usage("%s cannot be kept at work for as long as one looks: `tare workloads` says which can", s.Workload.Name())
+	}
+	sustained, hasSteady := sustainer.Sustained()
+	wanted := maps.Clone(map[string]string(sustained))
+	if wanted == nil {
+		wanted = map[string]string{}
+	}
+	maps.Copy(wanted, s.Params)
+	params, err := workload.Resolve(s.Workload, wanted)
+	if err != nil {
+		return g, &Usage{err.Error()}
+	}
+	program, err := s.Workload.Program(params)
+	if err != nil {
+		return g, &Usage{err.Error()}
+	}
+	if n := o.Base.Network; len(program.Ports) > 0 && o.Copies > 1 && (n == "" || n == platform.NetworkHost) {
+		return g, usage("%s serves a port, and in the host's network only one of its copies could: give --network bridge", s.Workload.Name())
+	}
+	t := trial{workload: sustainer, copies: o.Copies, window: o.Window, flags: true}
+	if hasSteady {
+		t.steady = o.Steady
+	}
+	if o.Census {
+		t.taker = o.Watch.Taker
+	}
+	if o.Faults {
+		t.faults = o.Watch.Faults
+		if !hasSteady {
+			t.instructions = o.Watch.Instructions
+		}
+	}
+	g = lab.Group{Workload: groupName(s), Once: true}
+	metrics := t.metrics()
+	if len(metrics) == 0 {
+		return g, &platform.Missing{What: "nothing can be measured: " + strings.Join(o.Watch.Notes, "; "), Mend: "`tare doctor` says what is missing"}
+	}
+	for i, level := range o.ASLR {
+		setting := o.Base
+		setting.ASLR = level
+		if err := on.Supports(setting); err != nil {
+			return g, fmt.Errorf("platform %s: %w", o.Platform, err)
+		}
+		label := o.Platform + " aslr=" + level
+		g.Conditions = append(g.Conditions, lab.Condition{
+			Condition: record.Condition{
+				ID: g.Workload + "@" + strings.ReplaceAll(label, " ", ","), Label: label, Workload: g.Workload, Params: params,
+				Platform: o.Platform, Setting: setting, Baseline: i == 0, Metrics: metrics,
+				Factors: map[string]string{factorASLR: level, factorCopies: strconv.Itoa(o.Copies), factorSteady: t.steady.String()},
+			},
+			Program: s.Workload, Source: s.Image(), Procedure: t.run, Limit: 10*time.Minute + 2*t.steady + time.Duration(o.Copies)*5*time.Second,
+		})
+	}
+	return g, nil
+}
+
+// metrics are those of the trial's.
+func (t trial) metrics() []workload.Metric {
+	var m []workload.Metric
+	if t.taker != nil {
+		m = append(m, censusMetrics(start, t.flags)...)
+		if t.steady > 0 {
+			m = append(m, censusMetrics(steady, t.flags)...)
+		}
+	}
+	if t.faults != nil {
+		m = append(m, faultMetrics(t.taker == nil, t.instructions != nil)...)
+	}
+	return m
+}
+
+// groupName is a workload with the parameters that the user set: two subjects of
+// one workload differ by them.
+func groupName(s workload.Subject) string {
+	var set []string
+	for _, name := range slices.Sorted(maps.Keys(s.Params)) {
+		set = append(set, name+"="+s.Params[name])
+	}
+	if len(set) == 0 {
+		return s.Workload.Name()
+	}
+	return s.Workload.Name() + "[" + strings.Join(set, ",") + "]"
+}
+
+// What a copy costs besides what is watched, to be launched, made ready and
+// removed: an assumption by which a pass is estimated, from runc on two CPUs.
+const assumedEach = 800 * time.Millisecond
+
+// Pass estimates how long one block of each of a design's groups takes.
+func Pass(d lab.Design) time.Duration {
+	var all time.Duration
+	for _, g := range d.Groups {
+		for _, c := range g.Conditions {
+			steady, err := time.ParseDuration(c.Factors[factorSteady])
+			copies, cerr := strconv.Atoi(c.Factors[factorCopies])
+			if err != nil || cerr != nil {
+				continue
+			}
+			all += steady + time.Duration(copies)*assumedEach
+		}
+	}
+	return all
+}

@@ -1,0 +1,116 @@
+package pages
+
+import (
+	"fmt"
+	"strconv"
+
+	"tare/report"
+)
+
+// placesShown is how many files and sites a page lists of one recording.
+const placesShown = 10
+
+// placeTable lists where faults are.
+func placeTable(title, head, note string, of []FaultShare, all uint64) report.Table {
+	t := report.Table{
+		Title: title, Note: note,
+		Columns: []report.Column{{Head: head}, {Head: "faults", Number: true}, {Head: "share", Number: true}, {Head: "duplicated", Number: true}, {Head: "at any address", Number: true, Optional: true}},
+	}
+	for i, s := range of {
+		if i == placesShown {
+			break
+		}
+		t.Rows = append(t.Rows, []report.Cell{{Text: s.Name}, {Text: strconv.FormatUint(s.Faults, 10)}, percent(s.Faults, all), percent(s.Same, s.Faults), percent(s.Anywhere, s.Faults)})
+	}
+	return t
+}
+
+const duplicatedNote = "Share is of all faults; duplicated in percent of the row's own: another of the containers faulted on the same virtual page and file page (or frame, where there was one) in this time; at any address: on the same file page. A fresh anonymous page is each one's own."
+
+// faultParts are the tables of one recording: by part of memory, file and code.
+func faultParts(f *FaultCount) []report.Part {
+	var parts []report.Part
+	if len(f.Parts) > 0 {
+		parts = append(parts, placeTable("By what is mapped", "mapping", duplicatedNote, f.Parts, f.User))
+	}
+	if len(f.Files) > 0 {
+		parts = append(parts, placeTable("By file", "file", "Paths are those of the file system that holds the file: of an overlay, its layer's.", f.Files, f.User))
+	}
+	if len(f.Sites) > 0 {
+		parts = append(parts, placeTable("By code", "function, or file and offset", "The instruction that touched the page. Functions are named where the file has symbols.", f.Sites, f.User))
+	}
+	return parts
+}
+
+// typesTable is the faults of one recording by type.
+func typesTable(f *FaultCount) report.Table {
+	t := report.Table{
+		Title: "By type",
+		Note: "Share and duplicated are of those in user mode. Where there was no entry: read (of a file), copy-on-write (a write to a file mapped privately), shared (a write to a shared mapping), anonymous. " +
+			"Where there was one: swap (its page is elsewhere), write-protect (a write that the entry forbids). Spurious, refused and hint are none of S1's types, and in no share.",
+		Columns: []report.Column{{Head: "type"}, {Head: "user mode", Number: true}, {Head: "share", Number: true}, {Head: "kernel mode", Number: true, Optional: true}, {Head: "duplicated", Number: true}, {Head: "at any address", Number: true, Optional: true}},
+	}
+	for i, kind := range f.Types {
+		share, same, anywhere := percent(kind.User, f.User), percent(kind.Same, kind.User), percent(kind.Anywhere, kind.User)
+		if i >= len(types) {
+			share, same, anywhere = report.Absent(), report.Absent(), report.Absent()
+		}
+		t.Rows = append(t.Rows, []report.Cell{{Text: kind.Type}, {Text: fmt.Sprint(kind.User)}, share, {Text: fmt.Sprint(kind.Kernel)}, same, anywhere})
+	}
+	return t
+}
+
+// targetsTable is the faults of one recording by container.
+func targetsTable(f *FaultCount) report.Table {
+	t := report.Table{
+		Title:   "By container",
+		Note:    "Minor and major are what the kernel itself counted, brought in beside a fault among them. Major: waited for a device.",
+		Columns: []report.Column{{Head: "container"}, {Head: "faults", Number: true}, {Head: "a second", Number: true}, {Head: "kernel mode", Number: true, Optional: true}, {Head: "duplicated, %", Number: true}, {Head: "minor", Number: true, Optional: true}, {Head: "major", Number: true}},
+	}
+	for i := range f.Targets {
+		target := &f.Targets[i]
+		same := percent(target.Same, target.User)
+		if !f.Typed {
+			same = report.Absent()
+		}
+		t.Rows = append(t.Rows, []report.Cell{{Text: target.Name}, {Text: fmt.Sprint(target.User)}, report.Measured(float64(target.User) / f.Seconds), {Text: fmt.Sprint(target.Kernel)}, same,
+			{Text: fmt.Sprint(target.Minor)}, {Text: fmt.Sprint(target.Major)}})
+	}
+	return t
+}
+
+// faultPlaces says where the faults of each condition's last block were.
+func (p *page) faultPlaces() []report.Part {
+	t := report.Table{
+		Title: "Where the faults were",
+		Note:  "The last block's, the code with the most faults first. " + duplicatedNote,
+		Columns: []report.Column{{Head: "application"}, {Head: "function, or file and offset"}, {Head: "faults", Number: true}, {Head: "share", Number: true},
+			{Head: "duplicated", Number: true}, {Head: "at any address", Number: true, Optional: true}},
+	}
+	const each = 4
+	for _, c := range p.Run.Conditions {
+		data, ok := p.last(c, faultsAttachment)
+		if !ok {
+			continue
+		}
+		f, err := decodeFaults(data)
+		if err != nil {
+			p.unreadable = append(p.unreadable, err.Error())
+			continue
+		}
+		for i, s := range f.Sites {
+			if i == each {
+				break
+			}
+			name := report.Cell{Text: p.conditionName(c)}
+			if i > 0 {
+				name.Tone = report.Faint
+			}
+			t.Rows = append(t.Rows, []report.Cell{name, {Text: s.Name}, {Text: fmt.Sprint(s.Faults)}, percent(s.Faults, f.User), percent(s.Same, s.Faults), percent(s.Anywhere, s.Faults)})
+		}
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return []report.Part{t}
+}

@@ -1,0 +1,219 @@
+package pages
+
+import (
+	"maps"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/claim"
+	"tare/record"
+)
+
+// figures are the values of one application, by metric.
+type figures map[string]float64
+
+// typical are figures under which every claim is confirmed, as far as a host
+// without instruction counts goes: by S1's name of the application.
+func typical() map[string]figures {
+	all := map[string]figures{}
+	published, err := claim.Lookup("S1.11")
+	if err != nil {
+		panic(err)
+	}
+	for _, a := range applications {
+		f := figures{
+			"start-groupable": 55, "start-across": 52, "start-exclusive": 40, "start-active": 50, "start-huge-of-active": 0, "start-huge-of-groupable": 0,
+			duplicated: 18, copying: 2, rate: 100,
+		}
+		if a.sequential {
+			f[duplicated] = 54
+		}
+		if a.group == "httpd" {
+			f["start-groupable"] = 76
+		}
+		if a.group == "fio" {
+			f["start-groupable"] = 3
+		}
+		if !strings.Contains(a.group, "[") {
+			maps.Copy(f, figures{"steady-groupable": f["start-groupable"] + 12, "steady-exclusive": 20, "steady-active": 70,
+				"steady-active-groupable": 60, "steady-groupable-of-active": 85, "steady-huge-of-active": 0, "steady-huge-of-groupable": 0})
+		}
+		if a.group == "pagerank" {
+			f["steady-exclusive"] = 75
+		}
+		for _, kind := range types {
+			figure, ok := published.Figure(a.published + ", " + kind.String())
+			if !ok {
+				panic(a.published)
+			}
+			f[typeMetric(kind)] = figure.Value
+		}
+		all[a.group] = f
+	}
+	return all
+}
+
+// madeRun is a run of three blocks in which the applications have such figures,
+// give or take a fiftieth.
+func madeRun(all map[string]figures, steadyFor time.Duration) record.Run {
+	run := record.Run{ID: "pages-1", Study: Name, Status: record.Complete, Started: time.Now(), Plan: record.Plan{Level: 0.95, SmallestEffect: 0.05}, Host: record.Host{THP: "madvise"}}
+	for i, a := range applications {
+		values, ok := all[a.group]
+		if !ok {
+			continue
+		}
+		t := trial{taker: fakeTaker{}, faults: &fakeRecorder{}, flags: true, steady: steadyFor}
+		if strings.Contains(a.group, "[") {
+			t.steady = 0
+		}
+		c := record.Condition{
+			ID: a.group + "@oci:runc,aslr=off", Label: "oci:runc aslr=off", Workload: a.group, Platform: "oci:runc", Baseline: true,
+			Factors: map[string]string{factorASLR: aslrOff, factorCopies: "4", factorSteady: t.steady.String()}, Metrics: t.metrics(),
+		}
+		run.Conditions = append(run.Conditions, c)
+		for block := 1; block <= 3; block++ {
+			at := record.Trial{ID: int64(len(run.Trials) + 1), Condition: c.ID, Workload: a.group, Block: block, Attempt: 1, Started: run.Started}
+			for name, v := range values {
+				at.Samples = append(at.Samples, record.Sample{Metric: name, Value: v * (1 + 0.01*math.Sin(float64(3*block+i)))})
+			}
+			run.Trials = append(run.Trials, at)
+		}
+	}
+	return run
+}
+
+func verdictOn(t *testing.T, id string, run record.Run) claim.Judgement {
+	t.Helper()
+	for _, j := range Judge(run) {
+		if j.Claim == id {
+			return j
+		}
+	}
+	t.Fatalf("%s is not judged", id)
+	return claim.Judgement{}
+}
+
+func TestVerdicts(t *testing.T) {
+	set := func(group, metric string, value float64) func(map[string]figures) {
+		return func(all map[string]figures) { all[group][metric] = value }
+	}
+	every := func(metric string, value float64) func(map[string]figures) {
+		return func(all map[string]figures) {
+			for _, f := range all {
+				if _, ok := f[metric]; ok {
+					f[metric] = value
+				}
+			}
+		}
+	}
+	for _, c := range []struct {
+		id     string
+		name   string
+		change func(map[string]figures)
+		want   claim.Verdict
+		says   string
+	}{
+		{"S1.5", "as published", nil, claim.Confirmed, "9 of S1's applications"},
+		{"S1.5", "little is groupable", every("start-groupable", 20), claim.Refuted, ""},
+		{"S1.5", "httpd has not the most", set("httpd", "start-groupable", 54), claim.Qualified, "largest"},
+		{"S1.5", "not over containers", every("start-across", 30), claim.Qualified, "does not hold over containers"},
+		{"S1.6", "as published", nil, claim.Confirmed, ""},
+		{"S1.6", "it falls", every("steady-groupable", 1), claim.Refuted, ""},
+		{"S1.6", "Graphchi's stand-in shares", set("pagerank", "steady-exclusive", 30), claim.Qualified, "keeps less"},
+		{"S1.7", "as published", nil, claim.Confirmed, ""},
+		{"S1.7", "active ones are not groupable", every("steady-groupable-of-active", 20), claim.Refuted, ""},
+		{"S1.7", "fewer are active later", every("steady-active", 20), claim.Refuted, ""},
+		{"S1.8", "as published", nil, claim.Confirmed, "madvise"},
+		{"S1.8", "one has many", set("pagerank", "steady-huge-of-active", 12), claim.Refuted, ""},
+		{"S1.8", "a groupable one", set("fio", "steady-huge-of-groupable", 1), claim.Refuted, "groupable huge"},
+		{"S1.9", "as published", nil, claim.Confirmed, "stand-in|LMDB"},
+		{"S1.9", "few are duplicated", every(duplicated, 5), claim.Refuted, ""},
+		{"S1.9", "one at random has many", set("fio", duplicated, 80), claim.Inconclusive, ""},
+		{"S1.10", "nobody counts instructions", nil, claim.Inconclusive, "counts no instructions"},
+		{"S1.11", "as published, by stand-ins", nil, claim.Qualified, "9 of 9"},
+		{"S1.11", "all anonymous", every("type-anonymous", 99), claim.Inconclusive, "not "},
+		{"S1.11", "most others", func(all map[string]figures) {
+			for _, f := range all {
+				f["type-swap"] = 99
+			}
+		}, claim.Refuted, "0 of 9"},
+		{"S1.12", "as published", nil, claim.Confirmed, ""},
+		{"S1.12", "write-protect faults copy", every(copying, 30), claim.Qualified, "not with"},
+		{"S1.12", "all copy", func(all map[string]figures) { every(copying, 60)(all); every("type-copy-on-write", 50)(all) }, claim.Refuted, ""},
+	} {
+		t.Run(c.id+" "+c.name, func(t *testing.T) {
+			all := typical()
+			if c.change != nil {
+				c.change(all)
+			}
+			j := verdictOn(t, c.id, madeRun(all, twoMinutes))
+			if j.Verdict != c.want {
+				t.Errorf("%s, want %s (%s; %s)", j.Verdict, c.want, j.Ours, j.Rests)
+			}
+			said := c.says == ""
+			for _, word := range strings.Split(c.says, "|") {
+				said = said || strings.Contains(j.Rests, word)
+			}
+			if !said {
+				t.Errorf("it rests on %q, want %q in it", j.Rests, c.says)
+			}
+		})
+	}
+}
+
+// A verdict on a steady state that was looked at too early is qualified.
+func TestTooEarlyIsQualified(t *testing.T) {
+	run := madeRun(typical(), 20*time.Second)
+	for _, id := range []string{"S1.6", "S1.7"} {
+		if j := verdictOn(t, id, run); j.Verdict != claim.Qualified || !strings.Contains(j.Rests, "after 20s of work") {
+			t.Errorf("%s: %s, %q", id, j.Verdict, j.Rests)
+		}
+	}
+}
+
+// Of two applications there is no mean to speak of.
+func TestFewApplicationsAreNotJudged(t *testing.T) {
+	all := typical()
+	for group := range all {
+		if group != "httpd" && group != "fio" {
+			delete(all, group)
+		}
+	}
+	if j := Judge(madeRun(all, twoMinutes)); len(j) > 0 {
+		t.Errorf("judged: %v", j)
+	}
+}
+
+// Two blocks have no interval worth the name, one has none at all.
+func TestOneBlockIsInconclusive(t *testing.T) {
+	run := madeRun(typical(), twoMinutes)
+	var kept []record.Trial
+	for _, trial := range run.Trials {
+		if trial.Block == 1 {
+			kept = append(kept, trial)
+		}
+	}
+	run.Trials = kept
+	for _, j := range Judge(run) {
+		if j.Claim != "S1.8" && j.Verdict != claim.Inconclusive {
+			t.Errorf("%s: %s of one block", j.Claim, j.Verdict)
+		}
+	}
+	if j := verdictOn(t, "S1.8", run); j.Verdict != claim.Inconclusive {
+		t.Errorf("S1.8: %s of one block", j.Verdict)
+	}
+}
+
+func TestApplications(t *testing.T) {
+	for group, want := range map[string]string{
+		"httpd": "httpd", "httpd[data=500]": "httpd", "hashing[access=sparse]": "hashing sparse", "hashing[access=sparse,data=500]": "hashing sparse",
+		"hashing[data=500]": "", "redis": "",
+	} {
+		a, ok := applicationOf(group)
+		if ok != (want != "") || a.published != want {
+			t.Errorf("%s is %q, want %q", group, a.published, want)
+		}
+	}
+}

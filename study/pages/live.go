@@ -1,0 +1,220 @@
+package pages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/census"
+	"tare/container"
+	"tare/probe/pagetable"
+	"tare/report"
+)
+
+// Live is a census of containers that we found running.
+type Live struct {
+	Containers []container.Container
+	Count      *census.Count
+	Backend    string
+	Taken      time.Time
+	Elapsed    time.Duration
+	// Changed are processes that mapped or unmapped memory meanwhile, Gone those
+	// that ended before they could be read.
+	Changed, Gone []int
+	Notes         []string
+}
+
+// Look takes a census of running containers. Nothing is written to any of them.
+func Look(ctx context.Context, taker pagetable.Taker, containers []container.Container, notes []string) (*Live, error) {
+	found, l, err := take(ctx, taker, containers, notes)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, c := range l.Containers {
+		names = append(names, c.Name)
+	}
+	l.Count = census.Of(found, names, census.Options{Files: filesKept})
+	l.Backend, l.Taken, l.Elapsed, l.Gone = found.Backend, found.Taken, found.Elapsed, found.Gone
+	for _, s := range found.Spaces {
+		if s.Changed {
+			l.Changed = append(l.Changed, s.PID)
+		}
+	}
+	return l, nil
+}
+
+// others are a container's processes but for tare itself, which descends from
+// whoever asks.
+func others(c container.Container) ([]int, error) {
+	pids, err := c.Processes()
+	return slices.DeleteFunc(pids, func(pid int) bool { return pid == os.Getpid() }), err
+}
+
+// take takes the census. The containers of the Live are those that have
+// processes, in the order of the census' groups.
+func take(ctx context.Context, taker pagetable.Taker, containers []container.Container, notes []string) (*pagetable.Census, *Live, error) {
+	l := &Live{Notes: slices.Clone(notes)}
+	var asked []pagetable.Process
+	for _, c := range containers {
+		pids, err := others(c)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(pids) == 0 {
+			l.Notes = append(l.Notes, c.Name+" has no process: left out")
+			continue
+		}
+		for _, pid := range pids {
+			asked = append(asked, pagetable.Process{PID: pid, Group: len(l.Containers)})
+		}
+		l.Containers = append(l.Containers, c)
+	}
+	if len(asked) == 0 {
+		return nil, nil, errors.New("no process to look at: the containers have ended")
+	}
+	found, err := taker.Take(ctx, asked, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	if found.Entries() == 0 {
+		return nil, nil, errors.New("no page-table entry was found: the processes have ended meanwhile")
+	}
+	return found, l, nil
+}
+
+// Answer is the sentence that the reader came for.
+func (l *Live) Answer() string {
+	c := l.Count
+	w := whole(&c.All)
+	mapped := size(float64(c.All.Classes.Sum()) * pagetable.PageSize)
+	memory := size(float64(c.Frames.Bytes()))
+	if len(l.Containers) == 1 {
+		return fmt.Sprintf("%s maps %s on %s of memory: %s %% of its page-table entries are the same page and frame in two or more of its %s.",
+			l.Containers[0].Name, mapped, memory, percentText(float64(c.All.Groupable), float64(w)), counted(len(c.Processes), "process", "processes"))
+	}
+	return fmt.Sprintf("%s map %s on %s of memory: of their page-table entries %s %% are the same page and frame in two or more containers, %s %% in two or more processes.",
+		counted(len(l.Containers), "container", "containers"), mapped, memory,
+		percentText(float64(c.All.Across.Groupable), float64(w)), percentText(float64(c.All.Groupable), float64(w)))
+}
+
+func counted(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}
+
+// Facts stand above the figures.
+func (l *Live) facts(host string) []string {
+	var names []string
+	for _, c := range l.Containers {
+		names = append(names, fmt.Sprintf("%s (%s)", c.Name, c.Engine))
+	}
+	const most = 8
+	if len(names) > most {
+		names = append(names[:most], fmt.Sprintf("and %d more", len(names)-most))
+	}
+	return []string{
+		"containers: " + strings.Join(names, ", "),
+		fmt.Sprintf("census: %d entries of %s by %s in %v, at %s", l.Count.All.Entries, counted(len(l.Count.Processes), "process", "processes"), l.Backend, rounded(l.Elapsed), l.Taken.UTC().Format("2006-01-02 15:04:05 UTC")),
+		host,
+	}
+}
+
+// rounded keeps three digits or so.
+func rounded(d time.Duration) time.Duration {
+	switch {
+	case d > time.Second:
+		return d.Round(10 * time.Millisecond)
+	case d > 10*time.Millisecond:
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(time.Microsecond)
+}
+
+func (l *Live) banners() []string {
+	var banners []string
+	for _, n := range l.Notes {
+		banners = append(banners, "note: "+n)
+	}
+	if n := len(l.Changed); n > 0 {
+		banners = append(banners, fmt.Sprintf("moving: %s mapped or unmapped memory while being read: those figures are of no single moment", counted(n, "process", "processes")))
+	}
+	if n := len(l.Gone); n > 0 {
+		banners = append(banners, fmt.Sprintf("gone: %s ended before being read", counted(n, "process", "processes")))
+	}
+	if !l.Count.Flags {
+		banners = append(banners, "flags: the kernel's flags of frames cannot be read here: nothing is known of activity, huge pages and merged pages")
+	}
+	return banners
+}
+
+// Sheet is the page of a census, and, where later is given, of a second one.
+func (l *Live) Sheet(host string, later *Live) report.Sheet {
+	s := report.Sheet{Title: "tare pages", Answer: l.Answer(), Facts: l.facts(host), Banners: l.banners()}
+	if later != nil {
+		s.Answer = later.Answer()
+		s.Facts[1] = "first " + s.Facts[1]
+		s.Facts = slices.Insert(s.Facts, 2, "second "+later.facts(host)[1])
+		s.Banners = append(s.Banners, later.banners()...)
+		s.Parts = append(s.Parts, change(l, later))
+		l = later
+	}
+	c := l.Count
+	s.Parts = append(s.Parts, containersTable(c), classBars(c), kindsTable(c))
+	if t, ok := activityTable(c); ok {
+		s.Parts = append(s.Parts, t)
+	}
+	s.Parts = append(s.Parts, pageTables(c))
+	if t, ok := filesTable(c); ok {
+		s.Parts = append(s.Parts, t)
+	}
+	if t, ok := processesTable(c); ok {
+		s.Parts = append(s.Parts, t)
+	}
+	s.Next = []string{"tare faults " + strings.Join(namesOf(l.Containers), " ")}
+	return s
+}
+
+func namesOf(containers []container.Container) []string {
+	var names []string
+	for i, c := range containers {
+		if i == 4 {
+			break
+		}
+		if c.Engine == container.Process {
+			names = append(names, "pid:"+c.ID)
+			continue
+		}
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// change sets two censuses side by side.
+func change(before, after *Live) report.Table {
+	t := report.Table{
+		Title:   "From the first census to the second",
+		Note:    "In percent of entries where not said otherwise.",
+		Columns: []report.Column{{Head: ""}, {Head: "first", Number: true}, {Head: "second", Number: true}},
+	}
+	a, b := &before.Count.All, &after.Count.All
+	both := func(name string, of func(t *census.Tally) uint64) {
+		t.Rows = append(t.Rows, []report.Cell{{Text: name}, percent(of(a), whole(a)), percent(of(b), whole(b))})
+	}
+	t.Rows = append(t.Rows,
+		[]report.Cell{{Text: "entries"}, {Text: fmt.Sprint(whole(a))}, {Text: fmt.Sprint(whole(b))}},
+		[]report.Cell{{Text: "memory, MiB"}, mib(before.Count.Frames.Bytes()), mib(after.Count.Frames.Bytes())})
+	both("groupable over processes", func(t *census.Tally) uint64 { return t.Groupable })
+	both("groupable over containers", func(t *census.Tally) uint64 { return t.Across.Groupable })
+	both("exclusive over containers", func(t *census.Tally) uint64 { return t.Across.Exclusive })
+	if before.Count.Flags && after.Count.Flags {
+		both("active", func(t *census.Tally) uint64 { return t.Active })
+	}
+	return t
+}

@@ -1,0 +1,190 @@
+package pages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/container"
+	"tare/probe"
+	"tare/probe/faults"
+	"tare/record"
+	"tare/report"
+)
+
+// FaultSchema names the layout of what `tare faults --json` writes of running
+// containers.
+const FaultSchema = "tare-faults/1"
+
+// Recorded is the page faults of containers that we found running.
+type Recorded struct {
+	Containers []container.Container
+	Count      *FaultCount
+	Taken      time.Time
+	Series     []faults.Bin
+	Notes      []string
+}
+
+// bins is how many stretches of time a recording is shown in.
+const bins = 40
+
+// RecordFaults records the page faults of running containers for a while, or
+// until ctx ends, which is no error once something was recorded.
+func RecordFaults(ctx context.Context, containers []container.Container, window time.Duration, notes []string) (*Recorded, error) {
+	r := &Recorded{Containers: containers, Notes: slices.Clone(notes), Taken: time.Now()}
+	var targets []faults.Target
+	for _, c := range containers {
+		if c.Cgroup != "" {
+			targets = append(targets, faults.Target{Name: c.Name, Cgroup: c.Cgroup})
+			continue
+		}
+		pids, err := others(c)
+		if err != nil {
+			return nil, err
+		}
+		if len(pids) == 0 {
+			return nil, &container.Ended{Name: c.Name}
+		}
+		targets = append(targets, faults.Target{Name: c.Name, PIDs: pids})
+	}
+	stop, note, err := startFaults(targets)
+	if err != nil {
+		return nil, err
+	}
+	if note != "" {
+		r.Notes = append(r.Notes, note)
+	}
+	timer := time.NewTimer(window)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		r.Notes = append(r.Notes, "stopped before its time")
+	}
+	found, err := stop()
+	if err != nil {
+		return nil, err
+	}
+	r.Count = readFaults(found, false)
+	if found.Known.Records {
+		r.Series = found.Series(-1, max((found.To-found.From)/bins, time.Millisecond))
+	}
+	return r, nil
+}
+
+// startFaults records by tracepoint, or, where that cannot be, by the kernel's
+// own events, of which the note says what they do not tell.
+func startFaults(targets []faults.Target) (stop func() (*faults.Recording, error), note string, err error) {
+	r, err := faults.Start(targets, faults.Options{})
+	if err == nil {
+		return r.Stop, "", nil
+	}
+	if missing := new(probe.Missing); !errors.As(err, &missing) {
+		return nil, "", err
+	}
+	events, eerr := faults.StartEvents(targets)
+	if eerr != nil {
+		return nil, "", fmt.Errorf("%w; nor by perf events: %w", err, eerr)
+	}
+	return events.Stop, "types, and what depends on them, are not known: " + err.Error(), nil
+}
+
+// Answer is the sentence that the reader came for.
+func (r *Recorded) Answer() string {
+	c := r.Count
+	who := counted(len(r.Containers), "container", "containers")
+	if len(r.Containers) == 1 {
+		who = r.Containers[0].Name
+	}
+	text := fmt.Sprintf("%s took %d page faults in %.3g s, %s a second", who, c.User, c.Seconds, report.Measured(float64(c.User)/c.Seconds).Text)
+	if c.User == 0 {
+		return fmt.Sprintf("%s took no page fault in %.3g s.", who, c.Seconds)
+	}
+	if !c.Typed {
+		return text + "."
+	}
+	top := slices.MaxFunc(c.Types[:len(types)], func(a, b TypeCount) int { return int(a.User) - int(b.User) })
+	text += fmt.Sprintf(": %s %% of them %s", percentText(float64(top.User), float64(c.User)), top.Type)
+	if len(r.Containers) > 1 && c.All.Faults > 0 {
+		text += fmt.Sprintf("; %s %% were on a page on which another of them faulted too, %s %% on the same page of a file at any address",
+			percentText(float64(c.All.Same), float64(c.All.Faults)), percentText(float64(c.All.Anywhere), float64(c.All.Faults)))
+	}
+	return text + "."
+}
+
+// Sheet is the recording's page.
+func (r *Recorded) Sheet(host string) report.Sheet {
+	c := r.Count
+	var names []string
+	for _, of := range r.Containers {
+		names = append(names, fmt.Sprintf("%s (%s)", of.Name, of.Engine))
+	}
+	s := report.Sheet{
+		Title: "tare faults", Answer: r.Answer(),
+		Facts: []string{
+			"containers: " + strings.Join(names, ", "),
+			fmt.Sprintf("recorded: %.3g s by %s, from %s", c.Seconds, c.Backend, r.Taken.UTC().Format("2006-01-02 15:04:05 UTC")),
+			fmt.Sprintf("lost: %d records, %d faults missed, %d without a type", c.Lost, c.Missed, c.Unsettled),
+			host,
+		},
+	}
+	for _, n := range r.Notes {
+		s.Banners = append(s.Banners, "note: "+n)
+	}
+	if c.Lost > 0 {
+		s.Banners = append(s.Banners, fmt.Sprintf("lost: of %d faults there is no record: they are in the counts by type, and in no share of duplicated ones", c.Lost))
+	}
+	if c.Missed > 0 {
+		s.Banners = append(s.Banners, fmt.Sprintf("missed: %d faults are in no count", c.Missed))
+	}
+	if c.Typed {
+		s.Parts = append(s.Parts, typesTable(c))
+	}
+	s.Parts = append(s.Parts, targetsTable(c))
+	if chart, ok := r.chart(); ok {
+		s.Parts = append(s.Parts, chart)
+	}
+	s.Parts = append(s.Parts, faultParts(c)...)
+	s.Next = []string{"tare pages " + strings.Join(namesOf(r.Containers), " ")}
+	return s
+}
+
+// chart is the faults over time, by type.
+func (r *Recorded) chart() (report.Chart, bool) {
+	chart := report.Chart{Title: "Page faults over time", X: report.Axis{Label: "time", Unit: "s"}, Y: report.Axis{Label: "faults a second, in user mode"}}
+	if len(r.Series) < 3 {
+		return chart, false
+	}
+	width := (r.Series[1].From - r.Series[0].From).Seconds()
+	for _, kind := range types {
+		line := report.Series{Name: kind.String(), Group: kind.String()}
+		any := false
+		// The last stretch reaches beyond the recording's end.
+		for _, bin := range r.Series[:len(r.Series)-1] {
+			any = any || bin.User[kind] > 0
+			line.Points = append(line.Points, report.Point{X: (bin.From - r.Series[0].From).Seconds() + width/2, Y: float64(bin.User[kind]) / width})
+		}
+		if any {
+			chart.Series = append(chart.Series, line)
+		}
+	}
+	return chart, len(chart.Series) > 0
+}
+
+// FaultDocument is the recording for other programs.
+type FaultDocument struct {
+	Schema     string                `json:"schema"`
+	Host       record.Host           `json:"host"`
+	Taken      time.Time             `json:"taken"`
+	Containers []container.Container `json:"containers"`
+	Faults     *FaultCount           `json:"faults"`
+	Notes      []string              `json:"notes,omitempty"`
+}
+
+// Document is the recording for other programs.
+func (r *Recorded) Document(host record.Host) FaultDocument {
+	return FaultDocument{Schema: FaultSchema, Host: host, Taken: r.Taken, Containers: r.Containers, Faults: r.Count, Notes: r.Notes}
+}

@@ -1,0 +1,529 @@
+package pages
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/census"
+	"tare/claim"
+	"tare/probe/pagetable"
+	"tare/record"
+	"tare/report"
+	"tare/stats"
+)
+
+// Attachments gives an attachment of one of a run's trials.
+type Attachments func(trialID int64, name string) ([]byte, error)
+
+// Sheet composes a run's page. Attachments that cannot be read are told as a
+// banner, and what they would show is left out.
+func Sheet(run record.Run, attachments Attachments, judgements []claim.Judgement) report.Sheet {
+	p := page{reading: read(run), attachments: attachments}
+	s := report.Sheet{
+		Title:   "tare pages",
+		Answer:  p.answer(),
+		Facts:   p.facts(),
+		Banners: p.banners(),
+		Command: strings.Join(run.Command, " "),
+	}
+	for _, part := range []func() []report.Part{p.groupability, p.classes, p.activity, p.sizes, p.kinds, p.files, p.faultTypes, p.faultRates, p.faultPlaces} {
+		s.Parts = append(s.Parts, part()...)
+	}
+	if len(judgements) > 0 {
+		s.Parts = append(s.Parts, report.Judgements{
+			Title: "What was published, and what is so here",
+			Note:  "S1 had data of 500 MB, Linux 4.4, Docker 17.06 and AUFS, and assumed no address randomisation within a tenant; shares are judged.",
+			Rows:  report.JudgedClaims(judgements),
+		})
+	}
+	s.Weight = p.weight()
+	s.Banners = append(s.Banners, p.unreadable...)
+	return s
+}
+
+// Interim is the page of a run that is under way.
+func Interim(run record.Run) report.Sheet {
+	p := page{reading: read(run)}
+	s := report.Sheet{Title: "tare pages, so far", Answer: p.answer()}
+	s.Parts = append(p.groupability(), p.faultRates()...)
+	return s
+}
+
+// Next proposes what to run after a run.
+func Next(run record.Run) string {
+	for _, c := range run.Conditions {
+		if c.Workload != "" {
+			name, _, _ := strings.Cut(c.Workload, "[")
+			return "tare startup " + name
+		}
+	}
+	return "tare claims S1"
+}
+
+// page is a sheet being composed.
+type page struct {
+	reading
+	attachments Attachments
+	unreadable  []string
+}
+
+// last reads an attachment of a condition's last trial that has it.
+func (p *page) last(c record.Condition, name string) ([]byte, bool) {
+	trials := p.Trials(c)
+	for _, t := range slices.Backward(trials) {
+		if p.attachments == nil || !slices.ContainsFunc(t.Attachments, func(a record.Attachment) bool { return a.Name == name }) {
+			continue
+		}
+		data, err := p.attachments(t.ID, name)
+		if err != nil {
+			p.unreadable = append(p.unreadable, fmt.Sprintf("%s of trial %d cannot be read: %v", name, t.ID, err))
+			return nil, false
+		}
+		return data, true
+	}
+	return nil, false
+}
+
+// census is a condition's last census, in the steady state where there was one.
+func (p *page) census(c record.Condition) (*census.Count, moment, bool) {
+	for _, at := range []moment{steady, start} {
+		data, ok := p.last(c, at.attachmentName())
+		if !ok {
+			continue
+		}
+		count, err := decodeCensus(data)
+		if err != nil {
+			p.unreadable = append(p.unreadable, err.Error())
+			return nil, at, false
+		}
+		return count, at, true
+	}
+	return nil, start, false
+}
+
+// has tells whether a condition has a value of a metric.
+func (p *page) has(c record.Condition, metric string) bool {
+	v := p.Value(c, metric).Value
+	return v == v
+}
+
+// atMoment is a metric of a census at a moment.
+func atMoment(at moment, name string) string { return string(at) + "-" + name }
+
+// latest is the moment of a condition's last census.
+func (p *page) latest(c record.Condition) moment {
+	if p.has(c, atMoment(steady, groupable)) {
+		return steady
+	}
+	return start
+}
+
+// conditionName names a condition on this page: its workload, and what else it
+// differs by.
+func (p *page) conditionName(c record.Condition) string {
+	if p.oneLevel() {
+		return c.Workload
+	}
+	return c.Workload + ", ASLR " + c.Factors[factorASLR]
+}
+
+// oneLevel tells that all conditions have the same randomisation.
+func (p *page) oneLevel() bool {
+	return !slices.ContainsFunc(p.Run.Conditions, func(c record.Condition) bool {
+		return c.Factors[factorASLR] != p.Run.Conditions[0].Factors[factorASLR]
+	})
+}
+
+// answer is the sentence that the reader came for.
+func (p *page) answer() string {
+	var told []string
+	for _, level := range []string{aslrOff, aslrOn} {
+		var of []found
+		for _, c := range p.Run.Conditions {
+			if c.Factors[factorASLR] == level && p.has(c, atMoment(p.latest(c), groupable)) {
+				of = append(of, found{Condition: c})
+			}
+		}
+		if len(of) == 0 {
+			continue
+		}
+		value := func(name string) stats.Estimate {
+			e, _ := p.mean(of, func(f found) map[int]float64 { return p.PerBlock(f.Condition, atMoment(p.latest(f.Condition), name)) })
+			return e
+		}
+		who := fmt.Sprintf("%d applications", len(of))
+		if len(of) == 1 {
+			who = of[0].Workload
+		}
+		told = append(told, fmt.Sprintf("with address randomisation %s, %s %% of the entries of %s are the same page and frame in two or more processes, %s %% in two or more containers",
+			level, report.Said(value(groupable), 1), who, report.Said(value(across), 1)))
+	}
+	if len(told) > 0 {
+		return capital(strings.Join(told, "; ")) + "."
+	}
+	for _, c := range p.Run.Conditions {
+		if p.has(c, duplicated) {
+			told = append(told, fmt.Sprintf("%s: %s %% of page faults are on pages on which another container faulted too", p.conditionName(c), report.Said(p.Value(c, duplicated), 1)))
+		}
+	}
+	if len(told) == 0 {
+		return "Nothing was measured."
+	}
+	return strings.Join(told, "; ") + "."
+}
+
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+func (p *page) facts() []string {
+	blocks, tainted, repeated, failures := 0, 0, 0, 0
+	for i, g := range p.Report.Groups {
+		if i == 0 || g.Blocks < blocks {
+			blocks = g.Blocks
+		}
+		tainted += g.Tainted
+		repeated += g.Repeated
+		failures += g.Failed
+	}
+	var workloads, versions, steadies []string
+	for _, c := range p.Run.Conditions {
+		workloads = append(workloads, c.Workload)
+		if v := c.Platform + " " + c.Version; c.Version != "" {
+			versions = append(versions, v)
+		}
+		if s := c.Factors[factorSteady]; s != "0s" {
+			steadies = append(steadies, s)
+		}
+	}
+	compact := func(of []string) string {
+		slices.Sort(of)
+		return strings.Join(slices.Compact(of), "; ")
+	}
+	facts := []string{
+		"workloads: " + strings.ReplaceAll(compact(workloads), ";", ","),
+		fmt.Sprintf("blocks: %d, %d repeated for taint, %d still tainted, %d trials failed; seed %d", blocks, repeated, tainted, failures, p.Run.Seed),
+		"platform: " + compact(versions),
+	}
+	if len(p.Run.Conditions) > 0 {
+		c := p.Run.Conditions[0]
+		text := fmt.Sprintf("copies: %s of each", c.Factors[factorCopies])
+		if c.Setting.CPUSet != "" {
+			text += ", all on CPU " + c.Setting.CPUSet
+		}
+		if len(steadies) > 0 {
+			text += "; services counted at their start and after " + compact(steadies)
+		}
+		facts = append(facts, text)
+	}
+	facts = append(facts, report.HostFact(p.Run.Host))
+	if !p.Run.Finished.IsZero() {
+		facts = append(facts, fmt.Sprintf("time: %v, from %s, run %s", p.Run.Finished.Sub(p.Run.Started).Round(time.Second), p.Run.Started.UTC().Format("2006-01-02 15:04 UTC"), p.Run.ID))
+	}
+	return facts
+}
+
+func (p *page) banners() []string {
+	var banners []string
+	if p.Run.Status == record.Interrupted {
+		banners = append(banners, "interrupted: "+p.Run.Reason)
+	}
+	for _, n := range p.Run.Plan.Notes {
+		banners = append(banners, "note: "+n)
+	}
+	for _, c := range p.Run.Conditions {
+		if c.NotRepresentative != "" {
+			banners = append(banners, c.Label+" is not representative: "+c.NotRepresentative)
+		}
+	}
+	for _, g := range p.Report.Groups {
+		for _, w := range g.Warnings {
+			// A trial of the warm-up is shorter here, and so is no measure of warmth.
+			if !strings.HasPrefix(w, "warm-up:") {
+				banners = append(banners, g.Workload+": "+w)
+			}
+		}
+	}
+	slices.Sort(banners)
+	return slices.Compact(banners)
+}
+
+// groupability is the table of the study's question.
+func (p *page) groupability() []report.Part {
+	t := report.Table{
+		Title: "Entries that another has the same",
+		Note: "In percent of entries: the same virtual page and the same frame in two or more processes, as S1 counted, or in two or more containers. Means of the blocks, with Student's t. " +
+			"Functions have no steady state: they are counted when their work is done and they still hold what they mapped.",
+		Columns: []report.Column{{Head: "application"}, {Head: "start: processes", Number: true}, {Head: "containers", Number: true},
+			{Head: "steady: processes", Number: true}, {Head: "containers", Number: true}, {Head: "growth, points", Number: true, Optional: true}},
+	}
+	for _, c := range p.Run.Conditions {
+		if !p.has(c, atMoment(start, groupable)) {
+			continue
+		}
+		f := found{Condition: c}
+		grown, _ := p.mean([]found{f}, p.growth(groupable))
+		t.Rows = append(t.Rows, []report.Cell{{Text: p.conditionName(c)},
+			report.Estimated(p.Value(c, atMoment(start, groupable)), 1), report.Estimated(p.Value(c, atMoment(start, across)), 1),
+			report.Estimated(p.Value(c, atMoment(steady, groupable)), 1), report.Estimated(p.Value(c, atMoment(steady, across)), 1), report.Estimated(grown, 1)})
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return []report.Part{t}
+}
+
+// classes are the entries of each condition, parted.
+func (p *page) classes() []report.Part {
+	b := report.Bars{
+		Title: "Who else holds an entry", Unit: "%",
+		Note: "Over containers, at the last census. Shared frame: another container maps the frame at another address, which is what address randomisation makes of a groupable entry. The page of zeros is apart.",
+	}
+	for _, c := range p.Run.Conditions {
+		at := p.latest(c)
+		bar := report.Bar{Label: p.conditionName(c)}
+		for _, of := range []struct {
+			metric, name string
+			faint        bool
+		}{{across, "groupable", false}, {sharedAcross, "shared frame", false}, {exclusiveOne, "exclusive", false}, {zeroPage, "page of zeros", true}} {
+			e := p.Value(c, atMoment(at, of.metric))
+			if e.Value != e.Value {
+				continue
+			}
+			segment := report.Segment{Name: of.name, Value: e.Value, Faint: of.faint}
+			if e.Known() {
+				segment.Low, segment.High = max(0, e.Interval.Low), e.Interval.High
+			}
+			bar.Segments = append(bar.Segments, segment)
+		}
+		if len(bar.Segments) > 0 {
+			b.Rows = append(b.Rows, bar)
+		}
+	}
+	if len(b.Rows) == 0 {
+		return nil
+	}
+	return []report.Part{b}
+}
+
+// activity is what the kernel holds for active.
+func (p *page) activity() []report.Part {
+	t := report.Table{
+		Title: "What the kernel holds for active",
+		Note: "In percent. Active by the kernel's list of active pages; a page comes onto a list some time after its first fault, so fresh ones are on none. Huge: in a transparent huge page of anonymous memory. " +
+			"Large folio: in a folio of several pages, of whatever size, as the page cache has them today and Linux 4.4 had not. Huge pages are set to " + hugeSetting(p.Run.Host) + " here.",
+		Columns: []report.Column{{Head: "application"}, {Head: "active: start", Number: true}, {Head: "steady", Number: true}, {Head: "groupable of active", Number: true},
+			{Head: "active and groupable, of all", Number: true, Optional: true}, {Head: "huge of active", Number: true}, {Head: "large folio, of all", Number: true, Optional: true}},
+	}
+	for _, c := range p.Run.Conditions {
+		at := p.latest(c)
+		if !p.has(c, atMoment(start, active)) {
+			continue
+		}
+		row := []report.Cell{{Text: p.conditionName(c)}, report.Estimated(p.Value(c, atMoment(start, active)), 1), report.Estimated(p.Value(c, atMoment(steady, active)), 1)}
+		for _, name := range []string{groupOfActive, activeGroup, hugeOfActive, largeFolio} {
+			row = append(row, report.Estimated(p.Value(c, atMoment(at, name)), 1))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return []report.Part{t}
+}
+
+// sizes are memory and page tables.
+func (p *page) sizes() []report.Part {
+	t := report.Table{
+		Title: "Memory, and the page tables that map it",
+		Note: "Of all copies together, at the last census. Mapped counts each entry, memory each frame once. " +
+			"Could be shared: tables of the last level that two or more containers have wholly the same, all but one of each.",
+		Columns: []report.Column{{Head: "application"}, {Head: "entries", Number: true}, {Head: "mapped, MiB", Number: true}, {Head: "memory, MiB", Number: true},
+			{Head: "page tables, KiB", Number: true}, {Head: "could be shared, KiB", Number: true}},
+	}
+	for _, c := range p.Run.Conditions {
+		at := p.latest(c)
+		if !p.has(c, atMoment(at, entries)) {
+			continue
+		}
+		of := func(name string, scale float64) report.Cell {
+			return report.Estimated(p.Value(c, atMoment(at, name)), scale)
+		}
+		t.Rows = append(t.Rows, []report.Cell{{Text: p.conditionName(c)}, of(entries, 1), of(mapped, 1./mebibyte), of(resident, 1./mebibyte), of(tables, 1./1024), of(tablesSaved, 1./1024)})
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return []report.Part{t}
+}
+
+// kinds says what is mapped, from the last block of each condition.
+func (p *page) kinds() []report.Part {
+	b := report.Bars{Title: "What the entries map", Unit: "%", Note: "In percent of entries, at the last census of the last block."}
+	g := report.Table{
+		Title:   "Groupable over containers, by what is mapped",
+		Note:    "In percent of the entries of that kind, at the last census of the last block; a dash where there are none.",
+		Columns: []report.Column{{Head: "application"}},
+	}
+	for k := range pagetable.Kinds {
+		g.Columns = append(g.Columns, report.Column{Head: census.KindName(k), Number: true, Optional: k >= pagetable.Stack})
+	}
+	for _, c := range p.Run.Conditions {
+		count, _, ok := p.census(c)
+		if !ok {
+			continue
+		}
+		all := whole(&count.All)
+		bar, row := report.Bar{Label: p.conditionName(c)}, []report.Cell{{Text: p.conditionName(c)}}
+		for k := range pagetable.Kinds {
+			tally := &count.Kinds[k]
+			w := whole(tally)
+			row = append(row, percent(tally.Across.Groupable, w))
+			if w > 0 {
+				bar.Segments = append(bar.Segments, report.Segment{Name: census.KindName(k), Value: 100 * float64(w) / float64(all)})
+			}
+		}
+		b.Rows, g.Rows = append(b.Rows, bar), append(g.Rows, row)
+	}
+	if len(b.Rows) == 0 {
+		return nil
+	}
+	return []report.Part{b, g}
+}
+
+// filesEach is how many files are listed of each application.
+const filesEach = 4
+
+// files lists the files with the most entries.
+func (p *page) files() []report.Part {
+	t := report.Table{
+		Title: "The files with the most entries",
+		Note:  "Of the last block, at the last census. Memory is the file's frames that are mapped, each once.",
+		Columns: []report.Column{{Head: "application"}, {Head: "file"}, {Head: "entries", Number: true}, {Head: "memory, MiB", Number: true, Optional: true},
+			{Head: "groupable: processes", Number: true}, {Head: "containers", Number: true}},
+	}
+	for _, c := range p.Run.Conditions {
+		count, _, ok := p.census(c)
+		if !ok {
+			continue
+		}
+		for i := range min(filesEach, len(count.Files)) {
+			f := &count.Files[i]
+			w := whole(&f.Tally)
+			if w == 0 {
+				break
+			}
+			name := report.Cell{Text: p.conditionName(c)}
+			if i > 0 {
+				name.Text, name.Tone = p.conditionName(c), report.Faint
+			}
+			t.Rows = append(t.Rows, []report.Cell{name, {Text: f.Path}, {Text: fmt.Sprint(w)}, mib(f.Frames * pagetable.PageSize), percent(f.Tally.Groupable, w), percent(f.Tally.Across.Groupable, w)})
+		}
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return []report.Part{t}
+}
+
+// faultTypes is S1's table of types with ours beside it.
+func (p *page) faultTypes() []report.Part {
+	t := report.Table{
+		Title:   "Page faults by type",
+		Note:    "In percent of the faults of these six types, in user mode; S1's figures below ours where it has the application. Where there was no entry: read (of a file), copy-on-write (a write to a file mapped privately), shared (a write to a shared mapping), anonymous. Where there was one: swap, and write-protect (a write that the entry forbids).",
+		Columns: []report.Column{{Head: "application"}, {Head: ""}},
+	}
+	for _, kind := range types {
+		t.Columns = append(t.Columns, report.Column{Head: kind.String(), Number: true})
+	}
+	published, err := claim.Lookup("S1.11")
+	if err != nil {
+		panic(err) // the registry is part of the program
+	}
+	for _, c := range p.Run.Conditions {
+		if !p.has(c, typeMetric(types[0])) {
+			continue
+		}
+		ours := []report.Cell{{Text: p.conditionName(c)}, {Text: "here"}}
+		for _, kind := range types {
+			ours = append(ours, report.Estimated(p.Value(c, typeMetric(kind)), 1))
+		}
+		t.Rows = append(t.Rows, ours)
+		a, ok := applicationOf(c.Workload)
+		if !ok {
+			continue
+		}
+		theirs := []report.Cell{{Text: a.published, Tone: report.Faint}, {Text: "S1", Tone: report.Faint}}
+		for _, kind := range types {
+			cell := report.Absent()
+			if f, ok := published.Figure(a.published + ", " + kind.String()); ok {
+				cell = report.Cell{Text: fmt.Sprintf("%.1f", f.Value), Tone: report.Faint}
+			}
+			theirs = append(theirs, cell)
+		}
+		t.Rows = append(t.Rows, theirs)
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return []report.Part{t}
+}
+
+// faultRates is how many there are, and how many are taken twice.
+func (p *page) faultRates() []report.Part {
+	t := report.Table{
+		Title: "Page faults, and those that several containers took",
+		Note: "Duplicated: on a virtual page and file page (or frame, where the entry had one) on which another container faulted within the recording, too; at any address: on the same page of the same file. " +
+			"A fresh anonymous page has a frame of its own, and is never duplicated. Services: at the end of the steady state; functions: their whole life. Kernel mode: taken by the kernel for the program, in percent of those in user mode.",
+		Columns: []report.Column{{Head: "application"}, {Head: "faults/s", Number: true}, {Head: "duplicated, %", Number: true}, {Head: "at any address, %", Number: true},
+			{Head: "may copy, %", Number: true, Optional: true}, {Head: "kernel mode, %", Number: true, Optional: true}, {Head: "major", Number: true, Optional: true}, {Head: "lost", Number: true}},
+	}
+	instructions := slices.ContainsFunc(p.Run.Conditions, func(c record.Condition) bool { return p.has(c, perMillion) })
+	if instructions {
+		t.Columns = append(t.Columns, report.Column{Head: "per 10^6 instructions", Number: true})
+		t.Note += " Instructions of functions were counted by simulating the processor (valgrind), in user mode alone."
+	}
+	for _, c := range p.Run.Conditions {
+		if !p.has(c, rate) {
+			continue
+		}
+		row := []report.Cell{{Text: p.conditionName(c)}}
+		for _, name := range []string{rate, duplicated, duplicatedFile, copying, kernelMode, major, lost} {
+			row = append(row, report.Estimated(p.Value(c, name), 1))
+		}
+		if instructions {
+			row = append(row, report.Estimated(p.Value(c, perMillion), 1))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return []report.Part{t}
+}
+
+// weight is what the instrument itself cost.
+func (p *page) weight() report.Weight {
+	var own, census []float64
+	for _, t := range p.Run.Trials {
+		if t.Block == 0 || t.Error != "" {
+			continue
+		}
+		if v, ok := t.Covariates["tare_cpu_share"]; ok {
+			own = append(own, 100*v)
+		}
+		for _, at := range []moment{start, steady} {
+			if v, ok := t.Covariates["census_"+string(at)+"_s"]; ok {
+				census = append(census, 1e3*v)
+			}
+		}
+	}
+	var w report.Weight
+	if len(own) > 0 {
+		w = append(w, report.WeightItem{What: "tare itself, the load included, while a trial ran, used of one CPU", Unit: "%", Estimate: stats.Mean(own, p.Report.Level, p.Run.Seed)})
+	}
+	if len(census) > 0 {
+		w = append(w, report.WeightItem{What: "a census took", Unit: "ms", Estimate: stats.GeometricMean(census, p.Report.Level, p.Run.Seed)})
+	}
+	return w
+}

@@ -1,0 +1,245 @@
+package pages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tare/census"
+	"tare/kernel/cgroup"
+	"tare/lab"
+	"tare/probe/faults"
+	"tare/probe/pagetable"
+	"tare/workload"
+)
+
+// trial is how one condition's trials go.
+type trial struct {
+	workload workload.Sustainer
+	copies   int
+	steady   time.Duration // from readiness to the second census; 0 where the program has no steady state
+	window   time.Duration // of the faults of a program with a steady state: so long before the second census
+	taker    pagetable.Taker
+	flags    bool
+	faults   recorder
+	// instructions gives how many instructions a copy executes in its life; nil
+	// where nobody can tell, or where lives are not compared.
+	instructions func(ctx context.Context, b lab.Bench) (float64, error)
+}
+
+// recorder records page faults. It is nil where the host cannot.
+type recorder interface {
+	// below records those of every container that is started below the platform's
+	// parent cgroup from then on; named records those of the given containers.
+	below() (recording, error)
+	named(targets []faults.Target) (recording, error)
+}
+
+// recording is faults being recorded.
+type recording interface {
+	Stop() (*faults.Recording, error)
+}
+
+// Steady states of a warm-up: it is there to have image and page cache warm.
+const warmUpSteady = time.Second
+
+// run is one trial.
+func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
+	all, err := lay(ctx, b, t.workload, t.copies)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, all.stop(ctx)) }()
+	// A program that has no steady state is watched for its whole life: from
+	// before its start.
+	var life recording
+	if t.steady == 0 && t.faults != nil {
+		if life, err = t.faults.below(); err != nil {
+			return err
+		}
+		defer func() {
+			if life != nil {
+				_, serr := life.Stop()
+				err = errors.Join(err, serr)
+			}
+		}()
+	}
+	if err := b.Measuring(); err != nil {
+		return err
+	}
+	if err := all.start(ctx); err != nil {
+		return err
+	}
+	if err := t.count(ctx, b, all, start); err != nil {
+		return err
+	}
+	if t.steady > 0 {
+		return t.work(ctx, b, all)
+	}
+	if life == nil {
+		return nil
+	}
+	ended := life
+	life = nil
+	found, err := ended.Stop()
+	if err != nil {
+		return err
+	}
+	return t.told(ctx, b, found)
+}
+
+// work keeps all copies at work until their steady state, records faults at its
+// end, and counts again.
+func (t trial) work(ctx context.Context, b lab.Bench, all *copies) (err error) {
+	stop, broken := all.sustain(ctx, b.Seed())
+	stopped := false
+	defer func() {
+		if !stopped {
+			err = errors.Join(err, stop())
+		}
+	}()
+	wait, window := t.steady, min(t.window, t.steady)
+	if b.WarmUp() {
+		wait, window = min(wait, warmUpSteady), min(window, warmUpSteady)
+	}
+	if err := pass(ctx, wait-window, broken); err != nil {
+		return err
+	}
+	if t.faults != nil {
+		targets, err := all.targets()
+		if err != nil {
+			return err
+		}
+		going, err := t.faults.named(targets)
+		if err != nil {
+			return err
+		}
+		waited := pass(ctx, window, broken)
+		found, err := going.Stop()
+		if err := errors.Join(waited, err); err != nil {
+			return err
+		}
+		if err := t.told(ctx, b, found); err != nil {
+			return err
+		}
+	} else if err := pass(ctx, window, broken); err != nil {
+		return err
+	}
+	// The census sees programs at work; the load ends after it.
+	if err := t.count(ctx, b, all, steady); err != nil {
+		return err
+	}
+	stopped = true
+	return stop()
+}
+
+// pass lets time go by, unless a copy's load breaks.
+func pass(ctx context.Context, d time.Duration, broken <-chan struct{}) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-broken:
+		return errors.New("a copy was not kept at work")
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// count takes a census of all copies, and records what it comes to.
+func (t trial) count(ctx context.Context, b lab.Bench, all *copies, at moment) error {
+	if t.taker == nil {
+		return nil
+	}
+	asked, names, err := all.processes()
+	if err != nil {
+		return err
+	}
+	found, err := t.taker.Take(ctx, asked, t.flags)
+	if err != nil {
+		return fmt.Errorf("census at %s: %w", at, err)
+	}
+	if found.Entries() == 0 {
+		return fmt.Errorf("census at %s: no process of %d has an entry", at, len(asked))
+	}
+	counted := census.Of(found, names, census.Options{Files: filesKept})
+	for name, value := range censusValues(counted) {
+		b.Record(string(at)+"-"+name, value)
+	}
+	b.Covariate("census_"+string(at)+"_s", found.Elapsed.Seconds())
+	b.Covariate("census_"+string(at)+"_gone", float64(len(found.Gone)))
+	b.Covariate("census_"+string(at)+"_processes", float64(len(found.Spaces)))
+	attachment, err := censusAttachment(at, counted)
+	if err != nil {
+		return err
+	}
+	b.Attach(attachment)
+	return nil
+}
+
+// told records what a recording of faults comes to.
+func (t trial) told(ctx context.Context, b lab.Bench, found *faults.Recording) error {
+	r := readFaults(found, t.steady == 0)
+	for name, value := range r.values() {
+		b.Record(name, value)
+	}
+	if t.instructions != nil {
+		each, err := t.instructions(ctx, b)
+		if err != nil {
+			return fmt.Errorf("instructions: %w", err)
+		}
+		b.Record(perMillion, 1e6*float64(r.User)/(each*float64(t.copies)))
+	}
+	attachment, err := r.attachment()
+	if err != nil {
+		return err
+	}
+	b.Attach(attachment)
+	return nil
+}
+
+// processes lists the processes of all copies, each copy a group of its own.
+func (c *copies) processes() (asked []pagetable.Process, names []string, err error) {
+	for i, r := range c.all {
+		pids, err := r.instance.Processes()
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", r.name, err)
+		}
+		for _, pid := range pids {
+			asked = append(asked, pagetable.Process{PID: pid, Group: i})
+		}
+		names = append(names, r.name)
+	}
+	return asked, names, nil
+}
+
+// targets are the copies as the fault recorder knows them.
+func (c *copies) targets() ([]faults.Target, error) {
+	layout, err := cgroup.Host()
+	if err != nil {
+		return nil, err
+	}
+	var targets []faults.Target
+	for _, r := range c.all {
+		pids, err := r.instance.Processes()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.name, err)
+		}
+		if len(pids) == 0 {
+			return nil, fmt.Errorf("%s has ended", r.name)
+		}
+		group, _, err := layout.Of(pids[0])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.name, err)
+		}
+		place, ok := group.For("memory")
+		if !ok || place.Path == "/" {
+			targets = append(targets, faults.Target{Name: r.name, PIDs: pids})
+			continue
+		}
+		targets = append(targets, faults.Target{Name: r.name, Cgroup: place.Dir()})
+	}
+	return targets, nil
+}

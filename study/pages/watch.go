@@ -1,0 +1,95 @@
+package pages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"tare/kernel/cgroup"
+	"tare/lab"
+	"tare/platform"
+	"tare/probe/faults"
+	"tare/probe/pagetable"
+)
+
+// Watching is what looks on. Its fields are nil where the host cannot.
+type Watching struct {
+	Taker        pagetable.Taker
+	Faults       recorder
+	Instructions func(ctx context.Context, b lab.Bench) (float64, error)
+	Notes        []string // what this host lacks
+}
+
+// Watch sets up what looks on. What this host lacks is told in the notes, and
+// absent from the result. The caller ends it with stop, after the run.
+func Watch(census, pageFaults bool) (w Watching, stop func()) {
+	stop = func() {}
+	if census {
+		taker, note, err := pagetable.Open()
+		switch {
+		case err != nil:
+			w.Notes = append(w.Notes, "page tables are not counted: "+err.Error())
+		default:
+			w.Taker, stop = taker, func() { _ = taker.Close() } // its results are taken; nothing is lost with it
+			if note != "" {
+				w.Notes = append(w.Notes, note)
+			}
+		}
+	}
+	if !pageFaults {
+		return w, stop
+	}
+	if err := tried(); err != nil {
+		w.Notes = append(w.Notes, "page faults are not recorded: "+err.Error())
+		return w, stop
+	}
+	w.Faults = bpfRecorder{}
+	return w, stop
+}
+
+// tried records tare itself for a moment, to know that it can be done.
+func tried() error {
+	r, err := faults.Start([]faults.Target{{Name: "tare", PIDs: []int{os.Getpid()}}}, faults.Options{Keep: 1})
+	if err != nil {
+		return err
+	}
+	_, err = r.Stop()
+	return err
+}
+
+// Planned is what Watch would give on a host that lacks nothing, for a design
+// that is only shown.
+func Planned() Watching {
+	return Watching{Taker: struct{ pagetable.Taker }{}, Faults: bpfRecorder{}}
+}
+
+// bpfRecorder records by probe/faults.
+type bpfRecorder struct{}
+
+func (bpfRecorder) below() (recording, error) {
+	layout, err := cgroup.Host()
+	if err != nil {
+		return nil, err
+	}
+	place, ok := layout.At(platform.CgroupParent).For("memory")
+	if !ok {
+		return nil, errors.New("no memory controller by which to know the containers that are to come")
+	}
+	if _, err := os.Stat(place.Dir()); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s is not there before a program starts: what this platform starts cannot be watched from its beginning", place.Dir())
+	}
+	return begun(faults.Start(nil, faults.Options{Below: place.Dir()}))
+}
+
+func (bpfRecorder) named(targets []faults.Target) (recording, error) {
+	return begun(faults.Start(targets, faults.Options{}))
+}
+
+func begun(r *faults.Recorder, err error) (recording, error) {
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
