@@ -1,7 +1,6 @@
 package procfs
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -58,21 +57,23 @@ func (p Process) MapsText() ([]byte, error) { return p.read("maps") }
 
 // ParseMaps parses /proc/PID/maps.
 func ParseMaps(r io.Reader) ([]Mapping, error) {
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
 	var maps []Mapping
-	scan := bufio.NewScanner(r)
-	// A path may have any length to which names nest; most have PATH_MAX at most.
-	scan.Buffer(nil, 1<<20)
-	for scan.Scan() {
-		m, err := parseMapping(scan.Bytes())
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		m, err := parseMapping(line)
 		if err != nil {
-			return nil, fmt.Errorf("%q: %w", scan.Text(), err)
+			return nil, fmt.Errorf("%q: %w", line, err)
 		}
 		if n := len(maps); n > 0 && m.Start < maps[n-1].End {
-			return nil, fmt.Errorf("%q: begins below the end of the mapping before", scan.Text())
+			return nil, fmt.Errorf("%q: begins below the end of the mapping before", line)
 		}
 		maps = append(maps, m)
 	}
-	return maps, scan.Err()
+	return maps, nil
 }
 
 func parseMapping(line []byte) (Mapping, error) {

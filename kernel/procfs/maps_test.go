@@ -19,6 +19,7 @@ const mapsText = `00400000-00401000 r--p 00000000 fe:00 123                     
 7f0000005000-7f0000006000 rw-s 00000000 00:01 32770                      /SYSV00000000 (deleted)
 7f0000006000-7f0000007000 rw-p 00000000 00:00 0                          [anon:glibc: malloc]
 7f0000007000-7f0000008000 rw-p 00000000 00:00 0                          [anon:x (deleted)]
+7f0000008000-7f0000009000 r--p 00000000 fe:00 10                         /ends in ` + "\r" + `
 7ffd00000000-7ffd00002000 rw-p 00000000 00:00 0                          [stack]
 7ffd00002000-7ffd00004000 r--p 00000000 00:00 0                          [vvar_vclock]
 7fffffffe000-7ffffffff000 --xp 00000000 00:00 0                          [uprobes]
@@ -41,6 +42,7 @@ func TestParseMaps(t *testing.T) {
 		{Start: 0x7f0000005000, End: 0x7f0000006000, Read: true, Write: true, Shared: true, Minor: 1, Inode: 32770, Path: "/SYSV00000000", Deleted: true},
 		{Start: 0x7f0000006000, End: 0x7f0000007000, Read: true, Write: true, Path: "[anon:glibc: malloc]"},
 		{Start: 0x7f0000007000, End: 0x7f0000008000, Read: true, Write: true, Path: "[anon:x (deleted)]"},
+		{Start: 0x7f0000008000, End: 0x7f0000009000, Read: true, Major: 0xfe, Inode: 10, Path: "/ends in \r"},
 		{Start: 0x7ffd00000000, End: 0x7ffd00002000, Read: true, Write: true, Path: "[stack]"},
 		{Start: 0x7ffd00002000, End: 0x7ffd00004000, Read: true, Path: "[vvar_vclock]"},
 		{Start: 0x7fffffffe000, End: 0x7ffffffff000, Execute: true, Path: "[uprobes]"},
