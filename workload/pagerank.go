@@ -138,7 +138,7 @@ func (w pagerank) check(output []byte, plan pagerankPlan) (pagerankOutcome, erro
 		return o, fmt.Errorf("pagerank went %d times along %d edges between %d vertices, want %d, %d, %d: not valid",
 			o.Iterations, o.Edges, o.Vertices, plan.iterations, plan.size.edges, plan.size.vertices)
 	}
-	return o, newRankReference(plan.size).compare(o)
+	return o, rightRanksOf(rankKey{plan.size, plan.iterations}).compare(o)
 }
 
 // pagerankOutcome is the line that the program prints for its results.
@@ -161,7 +161,7 @@ func parsePageRank(output []byte) (pagerankOutcome, error) {
 	if err := json.Unmarshal(output, &o); err != nil {
 		return o, err
 	}
-	if !(o.Seconds > 0) || o.Generated < 0 || o.Vertices <= 0 || o.Edges <= 0 || o.Iterations <= 0 || len(o.Top) == 0 {
+	if !(o.Seconds > 0) || o.Generated < 0 || o.Vertices <= 0 || o.Edges <= 0 || o.Iterations <= 0 || len(o.Top) == 0 || len(o.Top) > o.Vertices {
 		return o, fmt.Errorf("%d edges between %d vertices, %d highest, in %v s after %v s of making cannot be", o.Edges, o.Vertices, len(o.Top), o.Seconds, o.Generated)
 	}
 	for _, top := range o.Top {
