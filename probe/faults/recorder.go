@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"tare/kernel/cgroup"
 	"tare/kernel/clock"
+	"tare/kernel/process"
 	"tare/probe/pagetable"
 )
 
@@ -67,7 +69,7 @@ type Recorder struct {
 
 	stopping chan struct{}
 	read     chan struct{} // closed when the reader has ended
-	readErr  error
+	readErr  error         // the reader's, until then
 
 	mu      sync.Mutex // guards the maps against Stop
 	stopped bool
@@ -201,19 +203,24 @@ func (r *Recorder) readEvents() {
 
 // How long the reader rests between two looks at the rings. Woken by the
 // programs it would run far more often than it has to, on the CPUs that it
-// watches. A CPU cannot fill a ring in the shortest, nor an eighth of it in the longest,
-// unless the reader itself has to wait for a CPU.
+// watches. A CPU cannot fill a ring in the longest, nor an eighth of it in the
+// shortest.
 const (
 	shortestRest = 2 * time.Millisecond
 	longestRest  = 40 * time.Millisecond
 )
 
+// readRings has a thread of its own that goes before ordinary programs where that is
+// allowed: on a host whose CPUs are all busy, and those are what is watched, it
+// would have to wait while the rings fill.
 func (r *Recorder) readRings() {
 	defer close(r.read)
-	rest := shortestRest
-	timer := time.NewTimer(rest)
-	defer timer.Stop()
-	for {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if restore, err := process.Punctual(); err == nil {
+		defer func() { r.readErr = errors.Join(r.readErr, restore()) }()
+	}
+	for rest := shortestRest; ; {
 		fullest, err := r.rings.drain()
 		if err != nil {
 			r.readErr = err
@@ -225,11 +232,15 @@ func (r *Recorder) readRings() {
 		case fullest < 1./16:
 			rest = min(rest*2, longestRest)
 		}
-		timer.Reset(rest)
+		// This holds the thread: handed to the Go runtime it would wait for an ordinary one.
+		if err := clock.SleepUntil(clock.Monotonic() + rest); err != nil {
+			r.readErr = err
+			return
+		}
 		select {
 		case <-r.stopping:
 			return
-		case <-timer.C:
+		default:
 		}
 	}
 }
