@@ -168,21 +168,33 @@ func BenchmarkManyContainers(b *testing.B) {
 func BenchmarkMemory(b *testing.B) {
 	taker := takers(b)[0]
 	big := start(b, "big", "512", "1")
-	for name, pid := range map[string]int{"one mapping": big.pid, "ourselves": os.Getpid(), "a JVM": jvm(b)} {
-		if pid == 0 {
+	many := start(b, "many", "300")
+	for _, c := range []struct {
+		name string
+		pids []int
+	}{
+		{"one mapping", []int{big.pid}},
+		{"ourselves", []int{os.Getpid()}},
+		{"300 small processes", append([]int{many.pid}, many.pids["child"]...)},
+		{"a JVM", jvm(b)},
+	} {
+		if len(c.pids) == 0 {
 			continue
 		}
-		b.Run(name, func(b *testing.B) {
+		b.Run(c.name, func(b *testing.B) {
 			var bytes, runs, entries uint64
 			for b.Loop() {
 				var before, after runtime.MemStats
 				runtime.GC()
 				runtime.ReadMemStats(&before)
-				c := take(b, taker, true, pid)
+				found := take(b, taker, true, c.pids...)
 				runtime.GC()
 				runtime.ReadMemStats(&after)
-				bytes, entries, runs = after.HeapAlloc-before.HeapAlloc, c.Entries(), uint64(len(c.Spaces[0].Runs))
-				runtime.KeepAlive(c)
+				bytes, entries, runs = after.HeapAlloc-before.HeapAlloc, found.Entries(), 0
+				for i := range found.Spaces {
+					runs += uint64(len(found.Spaces[i].Runs))
+				}
+				runtime.KeepAlive(found)
 			}
 			b.ReportMetric(float64(bytes)/float64(entries), "bytes/entry")
 			b.ReportMetric(float64(entries)/float64(runs), "entries/run")
@@ -190,11 +202,11 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// jvm starts one that compiles a program and runs it; 0 where there is none.
-func jvm(b *testing.B) int {
+// jvm starts one that compiles a program and runs it; none where there is none.
+func jvm(b *testing.B) []int {
 	java, err := exec.LookPath("java")
 	if err != nil {
-		return 0
+		return nil
 	}
 	file := b.TempDir() + "/Idle.java"
 	program := `class Idle { public static void main(String[] a) throws Exception {
@@ -222,9 +234,9 @@ func jvm(b *testing.B) int {
 	})
 	if n, err := out.Read(make([]byte, 16)); n == 0 {
 		b.Logf("java does not run: %v", err)
-		return 0
+		return nil
 	}
-	return cmd.Process.Pid
+	return []int{cmd.Process.Pid}
 }
 
 // BenchmarkDecode is the walk's own work, without the kernel's.

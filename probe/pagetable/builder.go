@@ -7,6 +7,8 @@ type builder struct {
 	total uint64  // entries in all
 	runs  []Run   // of the process that is being read
 	begun int     // where in slab the process began; -1 where in one before
+	live  int     // entries in slab that were not abandoned
+	was   int     // what live was when the process began
 }
 
 const (
@@ -18,7 +20,7 @@ const (
 // begin begins a process.
 func (b *builder) begin() {
 	b.runs = b.runs[:0]
-	b.begun = len(b.slab)
+	b.begun, b.was = len(b.slab), b.live
 }
 
 // add takes the entries of neighbouring pages, of one mapping; a 0 is a page without one.
@@ -43,11 +45,12 @@ func (b *builder) stretch(page uint64, mapping int, entries []Entry) {
 	for len(entries) > 0 {
 		if len(b.slab) == cap(b.slab) {
 			b.slab = make([]Entry, 0, min(max(b.total/spareShare, smallestSlab), largestSlab))
-			b.begun = -1
+			b.begun, b.was, b.live = -1, 0, 0
 		}
 		at := len(b.slab)
 		n := min(len(entries), cap(b.slab)-at)
 		b.slab = append(b.slab, entries[:n]...)
+		b.live += n
 		if last := len(b.runs) - 1; at > 0 && last >= 0 && b.runs[last].Mapping == mapping &&
 			b.runs[last].Page+uint64(len(b.runs[last].Entries)) == page {
 			// The last run is the last of the slab too, unless that was empty.
@@ -78,7 +81,29 @@ func (b *builder) abandon() {
 		b.total -= uint64(len(b.runs[i].Entries))
 	}
 	b.runs = b.runs[:0]
+	b.live = b.was
 	if b.begun >= 0 {
 		b.slab = b.slab[:b.begun]
 	}
+}
+
+// trim gives back what the last slab has to spare, once all spaces are laid
+// down: where the census is small, that would be most of it.
+func (b *builder) trim(spaces []Space) {
+	if uint64(cap(b.slab)-b.live) <= b.total/(2*spareShare) {
+		return
+	}
+	exact := make([]Entry, b.live)
+	// The slab holds what came last, since no run is in two.
+	left := b.live
+	for i := len(spaces) - 1; i >= 0 && left > 0; i-- {
+		for j := len(spaces[i].Runs) - 1; j >= 0 && left > 0; j-- {
+			r := &spaces[i].Runs[j]
+			moved := exact[left-len(r.Entries) : left : left]
+			copy(moved, r.Entries)
+			r.Entries = moved
+			left -= len(moved)
+		}
+	}
+	b.slab = exact
 }

@@ -6,21 +6,17 @@ import (
 	"testing"
 )
 
-// Whatever is laid down is read back, in runs that are as long as they can be but
-// for the ends of slabs.
-func TestBuilder(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	var b builder
-	type laid struct {
-		runs    []Run
-		pages   []uint64
-		entries []Entry
-	}
-	var kept []laid
-	total := uint64(0)
-	for process := range 60 {
+// laid is what was laid down of a process.
+type laid struct {
+	pages   []uint64
+	entries []Entry
+}
+
+// lay lays down processes, of which some are abandoned.
+func lay(b *builder, random *rand.Rand, processes int) (spaces []Space, want []laid) {
+	for process := range processes {
 		b.begin()
-		var want laid
+		var l laid
 		page := uint64(1000)
 		for mapping := range 20 {
 			block := make([]Entry, random.IntN(tableEntries))
@@ -32,36 +28,53 @@ func TestBuilder(t *testing.T) {
 			b.add(page, mapping/2, block)
 			for i, e := range block {
 				if e != 0 {
-					want.pages, want.entries = append(want.pages, page+uint64(i)), append(want.entries, e)
+					l.pages, l.entries = append(l.pages, page+uint64(i)), append(l.entries, e)
 				}
 			}
 			page += uint64(len(block) + random.IntN(2))
 		}
-		if process%5 == 4 {
+		if process%5 == 3 {
 			b.abandon()
 			continue
 		}
-		want.runs = b.finish()
-		total += uint64(len(want.entries))
-		kept = append(kept, want)
+		spaces, want = append(spaces, Space{Runs: b.finish()}), append(want, l)
 	}
-	if b.total != total {
-		t.Errorf("%d entries are counted, want %d", b.total, total)
-	}
-	for i, k := range kept {
-		var pages []uint64
-		var entries []Entry
-		for j, r := range k.runs {
-			for n := range r.Entries {
-				pages = append(pages, r.Page+uint64(n))
+	return spaces, want
+}
+
+// Whatever is laid down is read back, before the last slab is trimmed and after.
+func TestBuilder(t *testing.T) {
+	for _, processes := range []int{0, 1, 2, 3, 4, 5, 9, 60, 64} {
+		var b builder
+		spaces, want := lay(&b, rand.New(rand.NewPCG(1, uint64(processes))), processes)
+		total := uint64(0)
+		for _, trimmed := range []bool{false, true} {
+			if trimmed {
+				b.trim(spaces)
 			}
-			entries = append(entries, r.Entries...)
-			if cap(r.Entries) != len(r.Entries) {
-				t.Fatalf("process %d: run %d has room to write over the next", i, j)
+			total = 0
+			for i, s := range spaces {
+				var got laid
+				for j, r := range s.Runs {
+					for n := range r.Entries {
+						got.pages = append(got.pages, r.Page+uint64(n))
+					}
+					got.entries = append(got.entries, r.Entries...)
+					if cap(r.Entries) != len(r.Entries) {
+						t.Fatalf("process %d: run %d has room to write over the next", i, j)
+					}
+				}
+				if !slices.Equal(got.pages, want[i].pages) || !slices.Equal(got.entries, want[i].entries) {
+					t.Fatalf("process %d of %d is not read back as it was laid down (trimmed: %v)", i, processes, trimmed)
+				}
+				total += uint64(len(got.entries))
 			}
 		}
-		if !slices.Equal(pages, k.pages) || !slices.Equal(entries, k.entries) {
-			t.Fatalf("process %d is not read back as it was laid down", i)
+		if b.total != total {
+			t.Errorf("%d entries are counted, want %d", b.total, total)
+		}
+		if spare := cap(b.slab) - b.live; uint64(spare) > total/spareShare {
+			t.Errorf("of %d entries the last slab leaves room for %d", total, spare)
 		}
 	}
 }

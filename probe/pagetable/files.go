@@ -91,6 +91,7 @@ func (t *Files) Take(ctx context.Context, processes []Process, flags bool) (*Cen
 			seen = slices.Insert(seen, at, p.PID)
 		}
 	}
+	t.build.trim(c.Spaces)
 	c.Reading = time.Since(c.Taken)
 	if flags {
 		if err := t.flags.flag(ctx, c.Spaces, false); err != nil {

@@ -3,4 +3,4 @@
 package pagetable
 
 // sourceSHA256 is of the bpf/walk.c that the object was compiled from.
-const sourceSHA256 = "e921d6b7f144412e2be1c71a0de409c9f570ed746764a129bc6b424384198b82"
+const sourceSHA256 = "619ea8de4a0a6e31f13a6fb4d5a41c225ce7b03b19217339c997365f036bfd67"

@@ -82,6 +82,7 @@ func (t *Walk) Take(ctx context.Context, processes []Process, flags bool) (*Cens
 		}
 		c.take(p, space, f)
 	}
+	t.build.trim(c.Spaces)
 	c.Reading = time.Since(c.Taken)
 	if flags {
 		if err := t.flags.flag(ctx, c.Spaces, true); err != nil {
@@ -105,6 +106,12 @@ func (t *Walk) space(ctx context.Context, p Process, seen map[uint64]bool, flags
 	}
 	mm := t.walker.request.MM
 	switch {
+	case t.walker.request.Outcome == outcomeNoTask:
+		// The kernel may keep a process from programs that it still shows to us.
+		if again, f, err := meet(p.PID); err != nil || f != counted || again.stat.StartTicks != s.stat.StartTicks {
+			return nil, gone, err
+		}
+		return nil, refused, nil
 	case t.walker.request.Outcome != outcomeDone:
 		return nil, gone, nil
 	case seen[mm]:

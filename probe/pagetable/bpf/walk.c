@@ -11,7 +11,9 @@
 // Nothing is locked: the process goes on. Tables that it frees meanwhile stay
 // readable until the read-side section of RCU ends, as the kernel's own walk
 // without locks relies on (CONFIG_MMU_GATHER_RCU_TABLE_FREE), and every table
-// is reached, from the top, within one such section.
+// is reached, from the top, within one such section. A kernel without that
+// frees them at once: there, of a process that unmaps memory while it is read,
+// entries may be read that were never its own.
 
 typedef unsigned char __u8;
 typedef unsigned short __u16;
