@@ -22,6 +22,7 @@ type Files struct {
 	flags  *flagger
 	zero   uint64
 	build  builder
+	maps   *atlas
 	words  []uint64
 	taken  []Entry
 	huge   []pagemap.Region
@@ -74,8 +75,8 @@ func (t *Files) Close() error { return t.flags.close() }
 // Take takes a census.
 func (t *Files) Take(ctx context.Context, processes []Process, flags bool) (*Census, error) {
 	c := &Census{Backend: t.Name(), Flags: flags, Taken: time.Now()}
-	t.build, t.zeros = builder{}, map[uint64]bool{}
-	defer func() { t.build = builder{} }()
+	t.build, t.zeros, t.maps = builder{}, map[uint64]bool{}, newAtlas()
+	defer func() { t.build, t.maps = builder{}, nil }()
 	var seen []int // processes, in the kernel's order of their address spaces
 	for _, p := range processes {
 		if err := ctx.Err(); err != nil {
@@ -131,7 +132,7 @@ func (t *Files) space(ctx context.Context, p Process, twin, flags bool) (_ *Spac
 		return nil, f, err
 	}
 	defer entries.Close()
-	if f, err := s.read(); err != nil || f != counted {
+	if f, err := s.read(t.maps); err != nil || f != counted {
 		return nil, f, err
 	}
 	t.build.begin()

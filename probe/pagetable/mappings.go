@@ -1,6 +1,7 @@
 package pagetable
 
 import (
+	"bytes"
 	"os"
 	"strings"
 	"syscall"
@@ -45,6 +46,47 @@ func fileOf(m *procfs.Mapping) string {
 		return ""
 	}
 	return m.Name()
+}
+
+// atlas keeps what the processes of one census map. What is the same is kept
+// once: children that were only forked map what their parent does, and
+// containers of one image files of the same names.
+type atlas struct {
+	texts map[layoutText][]Mapping
+	names map[string]string
+}
+
+// layoutText is what mappings are told from.
+type layoutText struct {
+	text string // of /proc/PID/maps
+	own  program
+}
+
+func newAtlas() *atlas {
+	return &atlas{texts: map[layoutText][]Mapping{}, names: map[string]string{}}
+}
+
+// mappings describes what a process maps, from the text that tells it.
+func (a *atlas) mappings(text []byte, own program) ([]Mapping, error) {
+	key := layoutText{string(text), own}
+	if all, known := a.texts[key]; known {
+		return all, nil
+	}
+	maps, err := procfs.ParseMaps(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	all := mappingsOf(maps, own)
+	for i := range all {
+		name, known := a.names[all[i].File]
+		if !known {
+			name = all[i].File
+			a.names[name] = name
+		}
+		all[i].File = name
+	}
+	a.texts[key] = all
+	return all, nil
 }
 
 // mappingsOf describes what a process maps.

@@ -74,7 +74,7 @@ type Space struct {
 	Command string
 	// Group is the index of the container, or whatever the caller groups by.
 	Group    int
-	Mappings []Mapping // ascending
+	Mappings []Mapping // ascending; not to be changed: spaces that map the same share it
 	Runs     []Run     // ascending; only pages with an entry
 	Tables   Tables
 	// Changed tells that the process mapped or unmapped memory while the

@@ -75,20 +75,18 @@ func (s *subject) living() (tid int, ok bool) {
 }
 
 // read reads what the process maps.
-func (s *subject) read() (fate, error) {
+func (s *subject) read(known *atlas) (fate, error) {
 	var err error
 	if s.text, err = s.thread.MapsText(); err != nil {
 		return fateOf(err)
 	}
-	maps, err := procfs.ParseMaps(bytes.NewReader(s.text))
-	if err != nil {
-		return gone, fmt.Errorf("%s: %w", s.thread.Path("maps"), err)
-	}
-	if len(maps) == 0 {
+	if len(s.text) == 0 {
 		return gone, nil // it ends
 	}
 	s.own = programOf(s.thread)
-	s.maps = mappingsOf(maps, s.own)
+	if s.maps, err = known.mappings(s.text, s.own); err != nil {
+		return gone, fmt.Errorf("%s: %w", s.thread.Path("maps"), err)
+	}
 	return counted, nil
 }
 

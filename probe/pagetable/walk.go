@@ -22,6 +22,7 @@ type Walk struct {
 	format x86Format
 	flags  *flagger
 	build  builder
+	maps   *atlas
 	taken  [tableEntries]Entry
 	// zeros are the huge frames that were looked up in this census, and whether each is
 	// the one of zeros.
@@ -69,8 +70,8 @@ func (t *Walk) Close() error {
 // Take takes a census.
 func (t *Walk) Take(ctx context.Context, processes []Process, flags bool) (*Census, error) {
 	c := &Census{Backend: t.Name(), Flags: flags, Taken: time.Now()}
-	t.build, t.zeros = builder{}, map[uint64]bool{}
-	defer func() { t.build = builder{} }()
+	t.build, t.zeros, t.maps = builder{}, map[uint64]bool{}, newAtlas()
+	defer func() { t.build, t.maps = builder{}, nil }()
 	seen := map[uint64]bool{} // address spaces
 	for _, p := range processes {
 		if err := ctx.Err(); err != nil {
@@ -117,7 +118,7 @@ func (t *Walk) space(ctx context.Context, p Process, seen map[uint64]bool, flags
 	case seen[mm]:
 		return nil, isTwin, nil
 	}
-	if f, err := s.read(); err != nil || f != counted {
+	if f, err := s.read(t.maps); err != nil || f != counted {
 		return nil, f, err
 	}
 	t.build.begin()
