@@ -48,7 +48,12 @@ type sort struct {
 }
 
 // Each kind of fault, as many as were made and no other in the same place.
-func TestFaultsMade(t *testing.T) {
+func TestFaultsMade(t *testing.T) { faultsMade(t, Options{}) }
+
+// The same on a kernel where programs cannot declare what a pointer is to.
+func TestFaultsMadeByCalls(t *testing.T) { faultsMade(t, Options{calls: true}) }
+
+func faultsMade(t *testing.T, o Options) {
 	const n = 100
 	anonymousWrite := sort{Type: Anonymous, Write: true, Anon: true}
 	for _, c := range []struct {
@@ -87,7 +92,7 @@ func TestFaultsMade(t *testing.T) {
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			m := begin(t, nil, c.kind, strconv.Itoa(n), filepath.Join(t.TempDir(), "file"))
-			r := start(t, []Target{{Name: "maker", PIDs: []int{m.pid}}}, Options{})
+			r := start(t, []Target{{Name: "maker", PIDs: []int{m.pid}}}, o)
 			did := m.act()
 			m.end()
 			rec := stop(t, r)
@@ -280,4 +285,23 @@ func TestWhatCannotBeWatched(t *testing.T) {
 			t.Errorf("%s is watched", what)
 		}
 	}
+}
+
+// Threads that change the same address space all the time: what they fault on is
+// typed all the same, for the kernel changes other mappings meanwhile.
+func TestThreadsThatMap(t *testing.T) {
+	const rounds, threads = 2000, 4
+	m := begin(t, nil, "threads", strconv.Itoa(rounds))
+	r := start(t, []Target{{Name: "maker", PIDs: []int{m.pid}}}, Options{})
+	m.act()
+	m.end()
+	rec := stop(t, r)
+	c := rec.Counts[0]
+	if n := c.User[Anonymous] + c.User[Untyped]; n < 16*rounds*threads {
+		t.Errorf("%d anonymous faults, want %d at least: %+v", n, 16*rounds*threads, c)
+	}
+	if c.Of(Untyped) != rec.Unsettled || c.Of(Untyped) > c.Total()/100 {
+		t.Errorf("%d of %d faults have no type, %d mappings changed meanwhile", c.Of(Untyped), c.Total(), rec.Unsettled)
+	}
+	t.Logf("%d of %d untyped, %d refused", c.Of(Untyped), c.Total(), c.Of(Refused))
 }

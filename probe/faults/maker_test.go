@@ -36,7 +36,7 @@ var compile = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	program := filepath.Join(scratch, "maker")
-	out, err := exec.Command(cc, "-O1", "-Wall", "-Werror", "-static", "-o", program, "testdata/maker.c").CombinedOutput()
+	out, err := exec.Command(cc, "-O1", "-Wall", "-Werror", "-pthread", "-static", "-o", program, "testdata/maker.c").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%v: %s", err, out)
 	}

@@ -33,6 +33,10 @@ type Options struct {
 	// below it becomes a target of its own as it first takes a fault, named by its
 	// directory's name. For containers that are yet to start.
 	Below string
+
+	// calls has the programs read the kernel's memory by calls, as they have to before
+	// Linux 6.2. For tests.
+	calls bool
 }
 
 const (
@@ -124,7 +128,7 @@ func Start(targets []Target, o Options) (_ *Recorder, err error) {
 		spec.Maps[objectMapAppeared].MaxEntries = maxAppearing
 		return errors.Join(w.set(spec),
 			spec.Variables[objectVarSlots].Set(slots),
-			spec.Variables[objectVarCasts].Set(casts(kernel)),
+			spec.Variables[objectVarCasts].Set(casts(kernel) && !o.calls),
 			spec.Variables[objectVarTargets].Set(uint32(r.raw)),
 			spec.Variables[objectVarGiven].Set(uint32(len(targets))),
 			spec.Variables[objectVarDirectMap].Set(base),

@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -145,6 +146,18 @@ static void grow(void)
 	length = pages * PAGE;
 }
 
+// Maps, touches and unmaps 16 pages, as often as there are pages.
+static void *loop(void *unused)
+{
+	for (unsigned long i = 0; i < pages; i++) {
+		char *p = mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		for (int k = 0; k < 16; k++)
+			((volatile char *)p)[k * PAGE] = 1;
+		munmap(p, 16 * PAGE);
+	}
+	return unused;
+}
+
 static long processor_time(void)
 {
 	struct timespec t;
@@ -198,7 +211,7 @@ int main(int argc, char **argv)
 		if (fd < 0)
 			fail(name);
 		map_at(where, pages * AROUND * PAGE, PROT_READ, MAP_PRIVATE, fd);
-	} else if (!IS("stack") && !IS("exec") && !IS("storm") && !IS("loop"))
+	} else if (!IS("stack") && !IS("exec") && !IS("storm") && !IS("loop") && !IS("threads"))
 		return 2;
 
 	if (IS("swap")) {
@@ -289,13 +302,14 @@ int main(int argc, char **argv)
 		while (wait(NULL) > 0)
 			;
 	} else if (IS("loop")) {
-		// Nothing but faults: argv[2] times 16 pages.
-		for (unsigned long i = 0; i < pages; i++) {
-			char *p = mmap(NULL, 16 * PAGE, rw, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-			for (int k = 0; k < 16; k++)
-				((volatile char *)p)[k * PAGE] = 1;
-			munmap(p, 16 * PAGE);
-		}
+		loop(NULL);
+	} else if (IS("threads")) {
+		pthread_t thread[4];
+		for (int i = 0; i < 4; i++)
+			if (pthread_create(&thread[i], NULL, loop, NULL))
+				fail("pthread_create");
+		for (int i = 0; i < 4; i++)
+			pthread_join(thread[i], NULL);
 	}
 
 	getrusage(RUSAGE_SELF, &after);
