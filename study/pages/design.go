@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -179,8 +180,10 @@ func (o Options) group(s workload.Subject, on platform.Platform) (g lab.Group, e
 	}
 	if o.Faults {
 		t.faults = o.Watch.Faults
-		if !hasSteady {
-			t.instructions = o.Watch.Instructions
+		if hasSteady {
+			t.counts = o.Watch.Counts
+		} else if t.life, err = o.life(s); err != nil {
+			return g, err
 		}
 	}
 	g = lab.Group{Workload: groupName(s), Once: true}
@@ -207,6 +210,32 @@ func (o Options) group(s workload.Subject, on platform.Platform) (g lab.Group, e
 	return g, nil
 }
 
+// life counts the instructions of a function's life by running it once more, as
+// it is where nobody looks: it does not hold what it has mapped, but ends. That
+// is done once: it is the same each time.
+func (o Options) life(s workload.Subject) (func(ctx context.Context, b lab.Bench) (uint64, error), error) {
+	if o.Watch.Simulates == nil {
+		return nil, nil
+	}
+	params, err := workload.Resolve(s.Workload, s.Params)
+	if err != nil {
+		return nil, &Usage{err.Error()}
+	}
+	program, err := s.Workload.Program(params)
+	if err != nil {
+		return nil, &Usage{err.Error()}
+	}
+	var executed uint64
+	return func(ctx context.Context, b lab.Bench) (uint64, error) {
+		if executed > 0 {
+			return executed, nil
+		}
+		n, err := o.Watch.Simulates(ctx, program.Args, b.Image().Root, slices.Concat(platform.Surroundings.Env, program.Env))
+		executed = n
+		return n, err
+	}, nil
+}
+
 // metrics are those of the trial's.
 func (t trial) metrics() []workload.Metric {
 	var m []workload.Metric
@@ -217,7 +246,7 @@ func (t trial) metrics() []workload.Metric {
 		}
 	}
 	if t.faults != nil {
-		m = append(m, faultMetrics(t.taker == nil, t.instructions != nil)...)
+		m = append(m, faultMetrics(t.taker == nil, t.life != nil || t.counts != nil)...)
 	}
 	return m
 }

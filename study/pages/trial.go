@@ -10,6 +10,7 @@ import (
 	"tare/kernel/cgroup"
 	"tare/lab"
 	"tare/probe/faults"
+	"tare/probe/instructions"
 	"tare/probe/pagetable"
 	"tare/workload"
 )
@@ -23,9 +24,11 @@ type trial struct {
 	taker    pagetable.Taker
 	flags    bool
 	faults   recorder
-	// instructions gives how many instructions a copy executes in its life; nil
-	// where nobody can tell, or where lives are not compared.
-	instructions func(ctx context.Context, b lab.Bench) (float64, error)
+	// life gives how many instructions a copy executes in its life; nil where
+	// nobody can tell, or where lives are not compared.
+	life func(ctx context.Context, b lab.Bench) (uint64, error)
+	// counts has the processor count those of a control group; nil where it does not.
+	counts func(cgroup string) (counter, error)
 }
 
 // recorder records page faults. It is nil where the host cannot.
@@ -39,6 +42,12 @@ type recorder interface {
 // recording is faults being recorded.
 type recording interface {
 	Stop() (*faults.Recording, error)
+}
+
+// counter counts instructions.
+type counter interface {
+	Read() (instructions.Counted, error)
+	Close() error
 }
 
 // Steady states of a warm-up: it is there to have image and page cache warm.
@@ -86,7 +95,15 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 	if err != nil {
 		return err
 	}
-	return t.told(ctx, b, found)
+	var executed uint64
+	if t.life != nil {
+		each, err := t.life(ctx, b)
+		if err != nil {
+			return fmt.Errorf("instructions: %w", err)
+		}
+		executed = each * uint64(t.copies)
+	}
+	return t.told(b, found, executed)
 }
 
 // work keeps all copies at work until their steady state, records faults at its
@@ -115,12 +132,18 @@ func (t trial) work(ctx context.Context, b lab.Bench, all *copies) (err error) {
 		if err != nil {
 			return err
 		}
+		counters, err := t.counting(targets)
+		if err != nil {
+			_, serr := going.Stop()
+			return errors.Join(err, serr)
+		}
 		waited := pass(ctx, window, broken)
+		executed, cerr := counters.close()
 		found, err := going.Stop()
-		if err := errors.Join(waited, err); err != nil {
+		if err := errors.Join(waited, cerr, err); err != nil {
 			return err
 		}
-		if err := t.told(ctx, b, found); err != nil {
+		if err := t.told(b, found, executed); err != nil {
 			return err
 		}
 	} else if err := pass(ctx, window, broken); err != nil {
@@ -179,18 +202,15 @@ func (t trial) count(ctx context.Context, b lab.Bench, all *copies, at moment) e
 	return nil
 }
 
-// told records what a recording of faults comes to.
-func (t trial) told(ctx context.Context, b lab.Bench, found *faults.Recording) error {
+// told records what a recording of faults comes to; executed are the
+// instructions of the same span, 0 where they are not known.
+func (t trial) told(b lab.Bench, found *faults.Recording, executed uint64) error {
 	r := readFaults(found, t.steady == 0)
 	for name, value := range r.values() {
 		b.Record(name, value)
 	}
-	if t.instructions != nil {
-		each, err := t.instructions(ctx, b)
-		if err != nil {
-			return fmt.Errorf("instructions: %w", err)
-		}
-		b.Record(perMillion, 1e6*float64(r.User)/(each*float64(t.copies)))
+	if executed > 0 {
+		b.Record(perMillion, 1e6*float64(r.User)/float64(executed))
 	}
 	attachment, err := r.attachment()
 	if err != nil {
@@ -198,6 +218,35 @@ func (t trial) told(ctx context.Context, b lab.Bench, found *faults.Recording) e
 	}
 	b.Attach(attachment)
 	return nil
+}
+
+// counters are those of all copies.
+type counters []counter
+
+// counting begins to count the instructions of the copies.
+func (t trial) counting(targets []faults.Target) (all counters, err error) {
+	if t.counts == nil {
+		return nil, nil
+	}
+	for _, target := range targets {
+		c, err := t.counts(target.Cgroup)
+		if err != nil {
+			_, cerr := all.close()
+			return nil, errors.Join(err, cerr)
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// close ends the counting and gives the sum.
+func (c counters) close() (executed uint64, err error) {
+	for _, one := range c {
+		n, rerr := one.Read()
+		executed += n.Instructions
+		err = errors.Join(err, rerr, one.Close())
+	}
+	return executed, err
 }
 
 // processes lists the processes of all copies, each copy a group of its own.

@@ -8,18 +8,21 @@ import (
 	"os"
 
 	"tare/kernel/cgroup"
-	"tare/lab"
 	"tare/platform"
 	"tare/probe/faults"
+	"tare/probe/instructions"
 	"tare/probe/pagetable"
 )
 
 // Watching is what looks on. Its fields are nil where the host cannot.
 type Watching struct {
-	Taker        pagetable.Taker
-	Faults       recorder
-	Instructions func(ctx context.Context, b lab.Bench) (float64, error)
-	Notes        []string // what this host lacks
+	Taker  pagetable.Taker
+	Faults recorder
+	// Counts has the processor count instructions; Simulates counts those of a
+	// program that is run once more for it.
+	Counts    func(cgroup string) (counter, error)
+	Simulates func(ctx context.Context, argv []string, root string, env []string) (uint64, error)
+	Notes     []string // what this host lacks
 }
 
 // Watch sets up what looks on. What this host lacks is told in the notes, and
@@ -46,7 +49,48 @@ func Watch(census, pageFaults bool) (w Watching, stop func()) {
 		return w, stop
 	}
 	w.Faults = bpfRecorder{}
+	w.countInstructions()
 	return w, stop
+}
+
+// countInstructions finds how instructions are counted here.
+func (w *Watching) countInstructions() {
+	begin := func(cgroup string) (counter, error) {
+		c, err := instructions.Watch(cgroup)
+		if err != nil {
+			return nil, err
+		}
+		return c, nil
+	}
+	if own, err := ownGroup(); err != nil {
+		w.Notes = append(w.Notes, "instructions of services are not counted: "+err.Error())
+	} else if c, err := begin(own); err != nil {
+		w.Notes = append(w.Notes, "instructions of services are not counted: "+err.Error())
+	} else if err := c.Close(); err == nil {
+		w.Counts = begin
+	}
+	if err := instructions.Available(); err != nil {
+		w.Notes = append(w.Notes, "instructions of functions are not counted: "+err.Error())
+		return
+	}
+	w.Simulates = instructions.Count
+}
+
+// ownGroup is the control group of tare itself.
+func ownGroup() (string, error) {
+	layout, err := cgroup.Host()
+	if err != nil {
+		return "", err
+	}
+	group, _, err := layout.Of(os.Getpid())
+	if err != nil {
+		return "", err
+	}
+	place, ok := group.For("memory")
+	if !ok {
+		return "", errors.New("no hierarchy of control groups carries memory")
+	}
+	return place.Dir(), nil
 }
 
 // tried records tare itself for a moment, to know that it can be done.

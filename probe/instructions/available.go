@@ -1,0 +1,8 @@
+package instructions
+
+// Available tells whether [Count] can be had here. The error is a
+// *[probe.Missing].
+func Available() error {
+	_, err := library()
+	return err
+}
