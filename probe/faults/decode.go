@@ -14,7 +14,7 @@ const (
 	recordSize = 64
 	headSize   = 64
 	eventSize  = 64
-	partSize   = 64
+	partSize   = 128
 	nameParts  = 16
 
 	isMapping = 0xffff // in place of facts

@@ -252,6 +252,16 @@ func TestServedIsWhatTheKernelCounts(t *testing.T) {
 	if most := slices.Max(slices.Collect(maps.Values(sites))); most < 50*16 {
 		t.Errorf("the loop's instruction took %d faults, want %d at least: %v", most, 50*16, sites)
 	}
+	names, err := rec.Names()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for s, n := range sites {
+		// The compiler may have put the loop into main.
+		if name, ok := names.Function(s); n >= 50*16 && (!ok || name != "loop" && name != "main") {
+			t.Errorf("the loop's instruction is in %q of %s", name, rec.Path(s.File))
+		}
+	}
 }
 
 func TestSnapshotAndStop(t *testing.T) {

@@ -3,6 +3,7 @@ package faults
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"os"
 	"path/filepath"
@@ -45,7 +46,7 @@ const (
 	leastRecords   = 1 << 12
 	defaultKeep    = 1 << 24
 	// maxAppearing is how many targets may appear below a directory.
-	maxAppearing = 512
+	maxAppearing = 128
 	// maxTargets is what a record has bits for.
 	maxTargets = 1 << 15
 )
@@ -106,6 +107,10 @@ func Start(targets []Target, o Options) (_ *Recorder, err error) {
 	}
 	if r.cpus, err = ebpf.PossibleCPU(); err != nil {
 		return nil, fmt.Errorf("count the CPUs: %w", err)
+	}
+	// The counts are mapped, of which at most 4 GiB can be.
+	if most := math.MaxUint32 / (r.cpus * factCount * 8); r.raw > most {
+		return nil, fmt.Errorf("record page faults: %d targets, %d at most with %d CPUs", len(targets), most-r.raw+len(targets), r.cpus)
 	}
 	w := &watch{hierarchies: hierarchies{layout: layout, kernel: kernel, known: map[int32]uint32{}}}
 	if err := w.locate(targets, o.Below); err != nil {

@@ -3,4 +3,4 @@
 package faults
 
 // sourceSHA256 is of the bpf/faults.c that the object was compiled from.
-const sourceSHA256 = "8eaf949c4c5c1fec45ab632a4f7fa9092cd1dded27a33b85a05e9d885d1c7536"
+const sourceSHA256 = "8a4347a0d58477869ef1c42c404fd02f03314621a48d3222ebab6f41eabdbcc2"

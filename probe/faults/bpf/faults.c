@@ -363,7 +363,7 @@ struct {
 } appeared SEC(".maps");
 
 #define PARTS 16
-#define PART 64
+#define PART 128 // an engine's directories have names of 64 and more
 
 struct file_key {
 	__u64 inode;
