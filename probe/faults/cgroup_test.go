@@ -142,6 +142,19 @@ func TestGroupsThatAppear(t *testing.T) {
 					t.Fatalf("a fault of process %d is of %+v", f.PID, target)
 				}
 			}
+			// Before, it was a shell that moved itself.
+			ofPrograms, before := rec.Programs(), 0
+			for f := range rec.All() {
+				if !ofPrograms(&f) {
+					before++
+				}
+				if path := rec.Path(File{f.Code.Device, f.Code.Inode}); path != "" && ofPrograms(&f) != (filepath.Base(path) == "maker") {
+					t.Errorf("a fault of %s is told as the program's: %t", path, ofPrograms(&f))
+				}
+			}
+			if before == 0 {
+				t.Error("nothing was before the programs")
+			}
 			for i, target := range rec.Targets {
 				executed := false
 				for _, e := range rec.Executed {

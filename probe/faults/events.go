@@ -193,7 +193,7 @@ func (c *Counter) Stop() (*Recording, error) {
 	}
 	return &Recording{
 		Backend: "perf events", Targets: c.targets, Counts: counts, Served: served,
-		From: c.from, To: to, Known: Known{Kernel: true},
+		From: c.from, To: to, Known: Known{Kernel: true}, given: len(c.targets),
 	}, nil
 }
 

@@ -338,6 +338,7 @@ func (r *Recorder) recording(to time.Duration) (*Recording, error) {
 		Targets: targets, From: r.from, To: to,
 		Known:   Known{Types: true, Kernel: true, Records: true},
 		Dropped: r.rings.dropped,
+		given:   len(r.given),
 		streams: r.rings.streams,
 		of:      of,
 		files:   map[File]string{},

@@ -86,6 +86,7 @@ type Recording struct {
 	// another target: their faults are not in Counts.
 	Unplaced uint64
 
+	given   int // how many of Targets did not appear
 	streams []*stream
 	of      []int32 // the target of each number that the programs used
 	files   map[File]string
