@@ -22,6 +22,9 @@ func (fio) Source() Source  { return Source{Recipe: "fio"} }
 // fio's engine maps a file as a whole up to this size, in MiB, and in windows above.
 const mostFioData = 1024
 
+// fioUnlimited is the rate of a fio that nothing holds back.
+const fioUnlimited = "unlimited"
+
 // fioBlock is how much is read at once.
 const fioBlock = 4096
 
@@ -30,6 +33,7 @@ func (fio) Params() []Param {
 	return []Param{
 		{"data", there, "MiB of the file, 1 to " + strconv.Itoa(mostFioData) + "; a file above " + there + " is written in /data first, and comes from the disk"},
 		{"reads", "1000000", "of 4 KiB, 1 to 10^9; each block once in random order, then anew from a new mapping"},
+		{"rate", fioUnlimited, "reads per second, 1 to 10^9, such as the 200 of a disk that S1's file came from; or unlimited: as fast as it goes"},
 		{"seed", "1", "of the order, 1 to 10^9; random: drawn anew by each fio"},
 		{"until", untilExit, "exit: it ends with its reads; signal: it reads until it is stopped, to be watched"},
 	}
@@ -58,14 +62,21 @@ func (fio) Program(p Params) (Program, error) {
 	} else {
 		return Program{}, &WrongValue{"seed", p["seed"], "random, or a whole number from 1 to 10^9"}
 	}
+	if p["rate"] != fioUnlimited {
+		rate, err := p.whole("rate", 1, 1e9)
+		if err != nil {
+			return Program{}, &WrongValue{"rate", p["rate"], fioUnlimited + ", or a whole number from 1 to 10^9"}
+		}
+		args = append(args, "--rate_iops="+strconv.FormatInt(rate, 10))
+	}
 	if mebibytes <= image.FioData {
 		args = append(args, "--filename=/file", "--readonly", "--allow_file_create=0")
 	} else {
 		args = append(args, "--filename=/data/file")
 	}
 	if held {
-		// A line a second tells in which state its job is.
-		args = append(args, "--time_based", "--runtime=3650d", "--eta=always", "--eta-newline=500ms", "--eta-interval=500ms")
+		// Fio tells as often as it can in which state its job is, and begins a line a second.
+		args = append(args, "--time_based", "--runtime=3650d", "--eta=always", "--eta-newline=1s", "--eta-interval=250ms")
 	} else {
 		// Bounded by the number alone.
 		args = append(args, "--number_ios="+strconv.FormatInt(reads, 10), "--io_size="+strconv.FormatInt((reads+1)*fioBlock, 10),
@@ -181,7 +192,9 @@ func (fio) Sustained() (p Params, steady bool) {
 func (fio) Listens() bool { return true }
 
 // Ready waits until fio says that its job runs with its file open: "Jobs: 1 (f=1)".
-// Before, it says "(f=0)", or what it lays out.
+// Before, it says "(f=0)", or what it lays out. Fio says so half a second or a
+// second after its first read, by when it has been through a small file that
+// is in memory, unless a rate holds it back.
 func (w fio) Ready(ctx context.Context, t Trial) error {
 	return whileServing(ctx, t, func(ctx context.Context) error {
 		return awaitReady(ctx, workWithin, "fio says that its job runs", func(context.Context) error {

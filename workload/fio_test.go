@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -95,5 +96,39 @@ func TestRealFio(t *testing.T) {
 	cancel()
 	if err := w.Sustain(ctx, tr, 1); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestFioArguments(t *testing.T) {
+	for _, c := range []struct {
+		params  []string
+		has     []string
+		lacking string
+	}{
+		{nil, []string{"--randseed=1", "--filename=/file", "--readonly", "--number_ios=1000000", "--output-format=json"}, "--rate_iops"},
+		{[]string{"rate", "200"}, []string{"--rate_iops=200"}, "--time_based"},
+		{[]string{"data", "500"}, []string{"--size=500m", "--filename=/data/file"}, "--readonly"},
+		{[]string{"until", "signal", "seed", "random"}, []string{"--time_based", "--randrepeat=0", "--eta=always"}, "--number_ios"},
+	} {
+		program, err := fio{}.Program(resolve(t, fio{}, c.params...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.has {
+			if !slices.Contains(program.Args, want) {
+				t.Errorf("%q: %q lacks %s", c.params, program.Args, want)
+			}
+		}
+		if strings.Contains(strings.Join(program.Args, " "), c.lacking) {
+			t.Errorf("%q: %q has %s", c.params, program.Args, c.lacking)
+		}
+	}
+	for name, value := range map[string]string{"data": "1025", "reads": "0", "rate": "0", "seed": "x", "until": "never"} {
+		_, err := Resolve(fio{}, map[string]string{name: value})
+		refusedAs[*WrongValue](t, err, name+"="+value)
+	}
+	for name, value := range map[string]string{"data": "2049", "degree": "0", "iterations": "1001", "until": "never"} {
+		_, err := Resolve(pagerank{}, map[string]string{name: value})
+		refusedAs[*WrongValue](t, err, name+"="+value)
 	}
 }
