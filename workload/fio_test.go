@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -69,7 +70,7 @@ func TestRealFio(t *testing.T) {
 	made := filepath.Join(img.Root, "data/file")
 	t.Cleanup(func() { _ = os.Remove(made) })
 	for _, params := range [][]string{{"reads", "20000"}, {"reads", "100", "data", "65", "seed", "random"}} {
-		tr := launch(t, w, resolve(t, w, params...), img, func([]string) {}, 0)
+		tr := launch(t, w, resolve(t, w, params...), img, func([]string) {}, syscall.CLONE_NEWPID)
 		if err := w.Drive(t.Context(), tr); err != nil {
 			t.Fatal(err)
 		}

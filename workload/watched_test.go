@@ -46,9 +46,9 @@ func watch(t *testing.T, w Workload, p Params, img image.Image, made ...string) 
 	defer out.Close()
 	cmd := exec.CommandContext(t.Context(), program.Args[0], program.Args[1:]...)
 	cmd.Dir, cmd.Env = "/", []string{"PATH=/usr/bin:/bin"}
-	// Fio has a process for its job: the group is ended as a whole.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: img.Root, Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	// Fio has a process for its job, in a session of its own: only in a namespace do
+	// all end with the first.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: img.Root, Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWPID}
 	cmd.Stdout, cmd.Stderr = out, out
 	started := make(chan error, 1)
 	go func() {
