@@ -20,6 +20,9 @@ type flagger struct {
 	file   io.ReaderAt
 	close  func() error
 	frames uint64 // how many the file has
+	// blocks are kept from one census to the next, since fresh memory is a fault
+	// a page.
+	blocks []*block
 }
 
 func newFlagger() (*flagger, error) {
@@ -62,6 +65,7 @@ const (
 // block is what is known of neighbouring frames: which are asked for, and then
 // the bits of an Entry from Anon on.
 type block struct {
+	used  bool // any is asked for
 	asked [blockFrames / 64]uint64
 	bits  [blockFrames]uint16
 }
@@ -78,7 +82,15 @@ const flagShift = 48 // of Anon
 // flag sets in all entries what the kernel knows of their frames. files tells to set
 // FileFrame too.
 func (f *flagger) flag(ctx context.Context, spaces []Space, files bool) error {
-	blocks := make([]*block, f.frames>>blockBits+1)
+	if f.blocks == nil {
+		f.blocks = make([]*block, f.frames>>blockBits+1)
+	}
+	blocks := f.blocks
+	for _, b := range blocks {
+		if b != nil {
+			b.used, b.asked = false, [blockFrames / 64]uint64{}
+		}
+	}
 	eachRun(spaces, func(entries []Entry) {
 		for _, e := range entries {
 			frame := flagged(e)
@@ -90,6 +102,7 @@ func (f *flagger) flag(ctx context.Context, spaces []Space, files bool) error {
 				b = new(block)
 				blocks[frame>>blockBits] = b
 			}
+			b.used = true
 			b.asked[frame/64%(blockFrames/64)] |= 1 << (frame % 64)
 		}
 	})
@@ -145,7 +158,7 @@ func (f *flagger) readAll(ctx context.Context, blocks []*block) error {
 				if i >= len(blocks) || failed[worker] != nil {
 					return
 				}
-				if blocks[i] == nil {
+				if blocks[i] == nil || !blocks[i].used {
 					continue
 				}
 				if failed[worker] = ctx.Err(); failed[worker] == nil {

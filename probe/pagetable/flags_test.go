@@ -42,9 +42,10 @@ func TestFlagsOfFrames(t *testing.T) {
 	}
 	words[17] = uint64(pagemap.ZeroPage)
 	words[18] = uint64(pagemap.NoPage)
+	f := &flagger{frames: frames} // one for all: nothing of a census is left for the next
 	for _, density := range []int{1, 2, 3, 7, 1000} {
 		file := flagsFile(words)
-		f := &flagger{file: file, frames: frames}
+		f.file = file
 		asked := map[uint64]bool{}
 		entries := []Entry{17 | Present, 18 | Present, 17 | Present, frames + 5 | Present, 3<<5 | Swapped}
 		for frame := range uint64(frames) {
