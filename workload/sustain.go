@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,22 +22,27 @@ func sustain(ctx context.Context, t Trial, target load.Target, o load.Options) e
 // sustainTolerant is sustain where a share of the requests may fail, which can be
 // judged at the end alone.
 func sustainTolerant(ctx context.Context, t Trial, target load.Target, o load.Options, errorShare float64) error {
-	return whileServing(ctx, t, func(loading context.Context) error {
-		loading, stop := context.WithCancelCause(loading)
+	return whileServing(ctx, t, func(serving context.Context) error {
+		loading, stop := context.WithCancelCause(serving)
 		defer stop(nil)
 		if errorShare == 0 {
 			target = strict{target, loading, stop}
 		}
 		o.Warmup, o.Duration, o.Count = 0, sustainFor, 0
 		result, err := load.Run(loading, target, o)
-		switch {
-		case ctx.Err() == nil && context.Cause(loading) != nil:
-			return context.Cause(loading) // a wrong answer; the service's own end is told by whileServing
-		case ctx.Err() == nil:
+		switch cause := context.Cause(loading); {
+		case cause != nil && cause != context.Cause(serving):
+			return cause // a failed request, be it just before the end
+		case serving.Err() == nil:
 			return err // wrong options
+		case ctx.Err() == nil:
+			return context.Cause(serving) // the service's own end
 		}
 		answered, failed := result.Requests, result.Failed()
-		if answered == 0 || float64(failed) > errorShare*float64(failed+answered) {
+		switch {
+		case answered+failed == 0:
+			return errors.New("not one request was answered: it was not at work while it was watched")
+		case float64(failed) > errorShare*float64(failed+answered):
 			return fmt.Errorf("while it was watched: %w", tooManyErrors(result))
 		}
 		return nil
