@@ -30,8 +30,8 @@ import "time"
 // Type is S1's type of a page fault.
 type Type uint8
 
-// The types. The first six are the rows of S1's table 5.1; [Types] of the others are
-// not in it.
+// The types. The first six are the columns of S1's table 5.1, and together what it
+// counts. facts.go has the rule.
 const (
 	Anonymous    Type = iota // no entry, anonymous memory; read (the page of zeros is mapped) or written; a stack that grows
 	Read                     // no entry, a file's page or shared memory, read or executed; private or shared
@@ -63,6 +63,9 @@ func (t Type) String() string {
 	}
 	return "unknown"
 }
+
+// InTable tells whether the type is one of S1's.
+func (t Type) InTable() bool { return t < Spurious }
 
 // Fault is one page fault.
 type Fault struct {

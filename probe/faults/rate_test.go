@@ -49,3 +49,33 @@ func TestNothingIsLostAtFullRate(t *testing.T) {
 	}
 	t.Logf("%.0f faults/s", rec.Rate(rec.Records()))
 }
+
+// A ring that is far too small, and a bound on what is kept: whatever is lost, the
+// counts are whole, and what there is no record of is told.
+func TestCountsAreWholeWhateverIsLost(t *testing.T) {
+	const rounds = 5000
+	for _, o := range []Options{{Ring: 1}, {Keep: 1000}, {Ring: 1, Keep: 20000}} {
+		m := begin(t, nil, "loop", strconv.Itoa(rounds))
+		r := start(t, []Target{{Name: "loop", PIDs: []int{m.pid}}}, o)
+		did := m.act()
+		m.end()
+		rec, err := r.Stop()
+		if err != nil {
+			t.Fatal(err)
+		}
+		counted := rec.Counts[0].Total()
+		if counted < did.minor || counted < 16*rounds {
+			t.Errorf("%+v: %d counted of %d", o, counted, did.minor)
+		}
+		var recorded uint64
+		for range rec.All() {
+			recorded++
+		}
+		if o.Keep > 0 && (recorded > uint64(o.Keep) || rec.Dropped == 0) {
+			t.Errorf("%+v: %d kept, %d dropped", o, recorded, rec.Dropped)
+		}
+		if recorded+rec.Lost+rec.Dropped != counted || rec.Records() != recorded {
+			t.Errorf("%+v: %d recorded (%d told), %d lost and %d dropped of %d", o, recorded, rec.Records(), rec.Lost, rec.Dropped, counted)
+		}
+	}
+}

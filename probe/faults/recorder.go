@@ -337,7 +337,6 @@ func (r *Recorder) recording(to time.Duration) (*Recording, error) {
 		Backend: "page-fault tracepoints",
 		Targets: targets, From: r.from, To: to,
 		Known:   Known{Types: true, Kernel: true, Records: true},
-		Dropped: r.rings.dropped,
 		given:   len(r.given),
 		streams: r.rings.streams,
 		of:      of,
@@ -373,5 +372,10 @@ func (r *Recorder) recording(to time.Duration) (*Recording, error) {
 		rec.files[File{statDevice(key.Device), key.Inode}] = decodePath(name[:])
 	}
 	rec.settle(r.happened)
+	// The rings' records are of mappings too: what was dropped is what is missing.
+	for _, c := range rec.Counts {
+		rec.Dropped += c.Total()
+	}
+	rec.Dropped -= min(rec.Dropped, rec.Lost+rec.recorded)
 	return rec, nil
 }

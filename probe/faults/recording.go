@@ -86,10 +86,11 @@ type Recording struct {
 	// another target: their faults are not in Counts.
 	Unplaced uint64
 
-	given   int // how many of Targets did not appear
-	streams []*stream
-	of      []int32 // the target of each number that the programs used
-	files   map[File]string
+	recorded uint64
+	given    int // how many of Targets did not appear
+	streams  []*stream
+	of       []int32 // the target of each number that the programs used
+	files    map[File]string
 }
 
 // Path is where a file lies in its file system, as far as it is known: "/usr/lib/libc.so.6";
@@ -97,15 +98,7 @@ type Recording struct {
 func (r *Recording) Path(f File) string { return r.files[f] }
 
 // Records is how many faults [Recording.All] gives.
-func (r *Recording) Records() (n uint64) {
-	for _, c := range r.Counts {
-		n += c.Total()
-	}
-	if !r.Known.Records {
-		return 0
-	}
-	return n - r.Lost - r.Dropped
-}
+func (r *Recording) Records() uint64 { return r.recorded }
 
 // All gives every fault of which there is a record, in order of time.
 func (r *Recording) All() iter.Seq[Fault] {
@@ -197,6 +190,7 @@ func (r *Recording) settle(events []event) {
 		}
 	}
 	for l := range r.merged() {
+		r.recorded++
 		f := &l.raw.fault
 		until(f.At)
 		t := threads[f.Thread]

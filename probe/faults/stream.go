@@ -81,7 +81,6 @@ type rings struct {
 	streams     []*stream
 	keep        int // records at most, of all
 	kept        int
-	dropped     uint64
 }
 
 func newRings(collection *ebpf.Collection, cpus int, slots uint64, keep int) (*rings, error) {
@@ -143,7 +142,6 @@ func (r *rings) take(cpu int, waiting uint64) error {
 		} else {
 			// What is not kept stays in the counts.
 			r.keep = 0
-			r.dropped += n
 		}
 		waiting -= n
 		r.read[cpu] += n
