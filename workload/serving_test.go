@@ -256,7 +256,8 @@ func spoilMultimodel(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	return askHTTP(ctx, multimodelTarget(address, func() load.HTTPRequest {
-		return statement("command", "sql", "UPDATE usertable SET field0 = 'spoilt'", nil, nil)
+		// Updates that the end of the load left under way may come between.
+		return statement("command", "sqlscript", "BEGIN; UPDATE usertable SET field0 = 'spoilt'; COMMIT RETRY 100", nil, nil)
 	}))
 }
 
