@@ -29,7 +29,7 @@ BUILD = build -trimpath -buildvcs=false -ldflags '-s -w -X tare/cli.version=$(VE
 # results knows nothing of the host. The limit is a package's.
 TEST = test -p 1 -count 1 -timeout 10m
 
-SHELL_SCRIPTS := scripts/setup.sh .ci/run probe/sched/generate.sh $(wildcard programs/*/*.sh)
+SHELL_SCRIPTS := scripts/setup.sh .ci/run $(wildcard probe/*/generate.sh) $(wildcard programs/*/*.sh)
 
 .PHONY: help
 help: ## list the targets

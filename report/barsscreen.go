@@ -64,11 +64,56 @@ func (s *screen) bars(b Bars) {
 		t.Rows = append(t.Rows, row)
 	}
 	cols := sheetColumns(t)
-	s.strokes(cols, b, names, widest)
-	s.columnTable(cols, len(t.Rows))
+	if len(b.Rows) > len(names) && !s.holds(cols) {
+		s.manyBars(b, names, faintNames, common)
+	} else {
+		s.strokes(cols, b, names, widest)
+		s.columnTable(cols, len(t.Rows))
+	}
 	if half > 0 {
 		s.paragraph(faint, strings.TrimSpace("Intervals reach at most "+fixed(half, min(decimals(0, 2*half), 3))+" "+unit)+" to either side; the report has each.")
 	}
+}
+
+// holds tells whether a table fits whose words are not cut.
+func (s *screen) holds(cols []sheetColumn) bool {
+	width := -gap
+	for _, c := range cols {
+		widest := longestWord(c.head)
+		for _, text := range c.texts {
+			widest = max(widest, columns(text))
+		}
+		width += widest + gap
+	}
+	return width <= s.width
+}
+
+// manyBars writes more bars than fit side by side one below the other, with a
+// column for each segment.
+func (s *screen) manyBars(b Bars, names []string, faintNames map[string]bool, common int) {
+	t := Table{Columns: []Column{{Head: clean(b.Unit)}}}
+	for _, name := range names {
+		label := name
+		if faintNames[name] {
+			label = "(" + name + ")"
+		}
+		t.Columns = append(t.Columns, Column{Head: label, Number: true})
+	}
+	for _, bar := range b.Rows {
+		row := make([]Cell, len(names)+1)
+		row[0].Text = clean(bar.Label)
+		for i, name := range names {
+			row[i+1] = Absent()
+			for _, seg := range bar.Segments {
+				if segmentName(seg) == name {
+					row[i+1] = Cell{}
+					row[i+1].Text, _ = seg.written(common)
+				}
+			}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	s.columnTable(sheetColumns(t), len(t.Rows))
 }
 
 // strokes puts strokes behind the figures where there is room for them.

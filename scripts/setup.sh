@@ -27,9 +27,11 @@ iptables              iptables    the engine publishes ports with it
 ip                    iproute2    to look at what a network setting made
 ps                    procps      to look at what runs
 busybox               busybox-static  what the tests of platforms run
-mvn                   maven       fetches the jars of the document store
+mvn                   maven       fetches the jars of the databases
+valgrind              valgrind    counts the instructions of functions
 gcc                   gcc         tests of programs/
 /usr/include/stdio.h  libc6-dev   tests of programs/
+/usr/include/lmdb.h   liblmdb-dev tests of programs/mapstore
 '
 
 # The status for "this host lacks it", as tare itself uses it; 1 is a failure.

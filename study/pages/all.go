@@ -31,6 +31,7 @@ type Whole struct {
 	Taken      time.Time
 	Elapsed    time.Duration // of the census, the reading of contents included
 	Gone       []int
+	Refused    []int // may not be looked into
 	Notes      []string
 }
 
@@ -43,7 +44,7 @@ func LookAtAll(ctx context.Context, taker pagetable.Taker, containers []containe
 	if err != nil {
 		return nil, err
 	}
-	w = &Whole{Containers: l.Containers, Backend: found.Backend, Taken: found.Taken, Gone: found.Gone, Notes: l.Notes}
+	w = &Whole{Containers: l.Containers, Backend: found.Backend, Taken: found.Taken, Gone: found.Gone, Refused: found.Refused, Notes: l.Notes}
 	members := make([]census.Member, len(l.Containers))
 	for i, c := range l.Containers {
 		members[i] = census.Member{Name: c.Name, Image: cmp.Or(c.ImageID, c.Image)}
@@ -163,6 +164,9 @@ func (w *Whole) Sheet(host string) report.Sheet {
 	if n := len(w.Gone); n > 0 {
 		s.Banners = append(s.Banners, fmt.Sprintf("gone: %s ended before being read", counted(n, "process", "processes")))
 	}
+	if n := len(w.Refused); n > 0 {
+		s.Banners = append(s.Banners, fmt.Sprintf("refused: %s may not be looked into, not even by root here: they are in no figure", counted(n, "process", "processes")))
+	}
 	s.Parts = []report.Part{w.images(), w.savings()}
 	if t, ok := w.base(); ok {
 		s.Parts = append(s.Parts, t)
@@ -253,10 +257,11 @@ type AllDocument struct {
 	Containers []container.Container `json:"containers"`
 	Machine    *census.Machine       `json:"machine"`
 	Gone       []int                 `json:"gone,omitempty"`
+	Refused    []int                 `json:"refused,omitempty"`
 	Notes      []string              `json:"notes,omitempty"`
 }
 
 // Document is the machine for other programs.
 func (w *Whole) Document(host record.Host) AllDocument {
-	return AllDocument{Schema: AllSchema, Host: host, Taken: w.Taken, Seconds: w.Elapsed.Seconds(), Backend: w.Backend, Containers: w.Containers, Machine: w.Machine, Gone: w.Gone, Notes: w.Notes}
+	return AllDocument{Schema: AllSchema, Host: host, Taken: w.Taken, Seconds: w.Elapsed.Seconds(), Backend: w.Backend, Containers: w.Containers, Machine: w.Machine, Gone: w.Gone, Refused: w.Refused, Notes: w.Notes}
 }

@@ -27,9 +27,11 @@ type CensusDocument struct {
 	Taken   time.Time `json:"taken"`
 	Seconds float64   `json:"elapsed_s"`
 	Backend string    `json:"backend"`
-	// Changed and Gone are process ids.
+	// Changed, Gone and Refused are process ids: of those that moved meanwhile, that
+	// ended before they were read, that may not be looked into.
 	Changed []int         `json:"changed,omitempty"`
 	Gone    []int         `json:"gone,omitempty"`
+	Refused []int         `json:"refused,omitempty"`
 	Count   *census.Count `json:"count"`
 }
 
@@ -43,5 +45,5 @@ func (l *Live) Document(host record.Host, later *Live) Document {
 }
 
 func (l *Live) census() CensusDocument {
-	return CensusDocument{Taken: l.Taken, Seconds: l.Elapsed.Seconds(), Backend: l.Backend, Changed: l.Changed, Gone: l.Gone, Count: l.Count}
+	return CensusDocument{Taken: l.Taken, Seconds: l.Elapsed.Seconds(), Backend: l.Backend, Changed: l.Changed, Gone: l.Gone, Refused: l.Refused, Count: l.Count}
 }

@@ -4,14 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"os"
+	"regexp"
 	"slices"
-	"syscall"
-	"time"
 
 	"tare/kernel/pagemap"
 	"tare/probe/faults"
-	"tare/probe/symbol"
 	"tare/record"
 )
 
@@ -81,35 +78,26 @@ type TargetCount struct {
 	Major uint64 `json:"major"`
 }
 
-// isOfS1 tells S1's six types.
-func isOfS1(t faults.Type) bool { return slices.Contains(types, t) }
-
 // placesKept is how many files and sites are kept, those with most faults.
 const placesKept = 20
 
 // readFaults counts a recording. whole tells that it is of whole lives.
 func readFaults(r *faults.Recording, whole bool) *FaultCount {
 	f := &FaultCount{Backend: r.Backend, Life: whole, Typed: r.Known.Types, Seconds: (r.To - r.From).Seconds(), Lost: r.Lost + r.Dropped, Missed: r.Missed, Unsettled: r.Unsettled}
-	since := make([]time.Duration, len(r.Targets))
-	if whole {
-		f.Seconds = 0
-		for _, e := range r.Executed {
-			if e.Target >= 0 {
-				since[e.Target] = e.At
-			}
-		}
-		for _, at := range since {
-			f.Seconds = max(f.Seconds, (r.To - max(at, r.From)).Seconds())
-		}
-	}
-	counts := slices.Clone(r.Counts)
+	own := func(*faults.Fault) bool { return true }
+	counts := r.Counts
 	if whole && r.Known.Records {
 		// What a container faulted before its program is the runtime's own.
-		for i := range counts {
-			counts[i] = faults.Count{}
+		own = r.Programs()
+		f.Seconds = 0
+		for i := range r.Targets {
+			if at, ok := r.Began(int32(i)); ok {
+				f.Seconds = max(f.Seconds, (r.To - at).Seconds())
+			}
 		}
+		counts = make([]faults.Count, len(r.Counts))
 		for fault := range r.All() {
-			if fault.Target < 0 || fault.At < since[fault.Target] {
+			if fault.Target < 0 || !own(&fault) {
 				continue
 			}
 			if fault.Kernel {
@@ -124,7 +112,7 @@ func readFaults(r *faults.Recording, whole bool) *FaultCount {
 		return f
 	}
 	counted := func(fault *faults.Fault) bool {
-		return fault.Target >= 0 && fault.At >= since[fault.Target] && !fault.Kernel && isOfS1(fault.Type)
+		return fault.Target >= 0 && !fault.Kernel && fault.Type.InTable() && own(fault)
 	}
 	f.share(r, r.Duplicates(counted))
 	zeros, err := pagemap.ZeroFrame()
@@ -151,7 +139,7 @@ func (f *FaultCount) count(r *faults.Recording, counts []faults.Count) {
 		all.Add(c)
 		t := TargetCount{Name: r.Targets[i].Name, Types: map[string]uint64{}}
 		for kind := range faults.Types {
-			if !r.Known.Types || isOfS1(kind) {
+			if !r.Known.Types || kind.InTable() {
 				t.User += c.User[kind]
 				t.Kernel += c.Kernel[kind]
 			}
@@ -170,7 +158,7 @@ func (f *FaultCount) count(r *faults.Recording, counts []faults.Count) {
 		return
 	}
 	for kind := range faults.Types {
-		if isOfS1(kind) {
+		if kind.InTable() {
 			continue
 		}
 		if all.Of(kind) > 0 {
@@ -200,52 +188,41 @@ func (f *FaultCount) share(r *faults.Recording, d faults.Duplicates) {
 	for _, file := range faults.Most(d.ByFile, placesKept, faults.File.Compare) {
 		f.Files = append(f.Files, of(fileName(r, file), d.ByFile[file]))
 	}
-	names := functions{}
+	names, err := r.Names()
+	if err != nil {
+		names = nil // code is told by file and offset
+	}
 	for _, site := range faults.Most(d.BySite, placesKept, faults.Site.Compare) {
-		f.Sites = append(f.Sites, of(names.of(r, site), d.BySite[site]))
+		f.Sites = append(f.Sites, of(siteName(r, names, site), d.BySite[site]))
 	}
 }
 
 // fileName is a file's path, or what else is known of it.
 func fileName(r *faults.Recording, f faults.File) string {
-	return cmp.Or(r.Path(f), fmt.Sprintf("file %d of device %d", f.Inode, f.Device))
+	return cmp.Or(withinLayer(r.Path(f)), fmt.Sprintf("file %d of device %d", f.Inode, f.Device))
 }
 
-// functions names code, by file.
-type functions map[faults.File]*symbol.File
+// layers match where a layer of an image begins: of ours, of Docker's, of
+// containerd's.
+var layers = regexp.MustCompile(`^.*?/(?:images/roots/[0-9a-f]+|overlay2/[0-9a-z-]+/diff|snapshots/[0-9]+/fs)(/.*)$`)
 
-// of names the function of a site: "memcpy (/usr/lib/libc.so.6)", or where in the
-// file it is. A file is read where it lies at its path on the host, and is the same.
-func (n functions) of(r *faults.Recording, s faults.Site) string {
-	file, known := n[s.File]
-	if !known {
-		file = openSymbols(r.Path(s.File), s.File)
-		n[s.File] = file
+// withinLayer is a path as the container has it.
+func withinLayer(path string) string {
+	if m := layers.FindStringSubmatch(path); m != nil {
+		return m[1]
 	}
+	return path
+}
+
+// siteName names code: "memcpy (/usr/lib/libc.so.6)", or where in the file it is.
+func siteName(r *faults.Recording, names *faults.Names, s faults.Site) string {
 	name := fileName(r, s.File)
-	if file != nil {
-		if function, ok := file.Function(s.Offset); ok {
+	if names != nil {
+		if function, ok := names.Function(s); ok {
 			return fmt.Sprintf("%s (%s)", function, name)
 		}
 	}
 	return fmt.Sprintf("%s+%#x", name, s.Offset)
-}
-
-// openSymbols reads the functions of a file; nil where it cannot be found.
-func openSymbols(path string, want faults.File) *symbol.File {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || stat.Dev != want.Device || stat.Ino != want.Inode {
-		return nil // another file has that path
-	}
-	file, err := symbol.Open(path)
-	if err != nil {
-		return nil // not a program: code from elsewhere
-	}
-	return file
 }
 
 // values are the metrics of a trial.

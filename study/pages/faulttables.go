@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"tare/probe/faults"
 	"tare/report"
 )
 
@@ -34,7 +35,7 @@ func faultParts(f *FaultCount) []report.Part {
 		parts = append(parts, placeTable("By what is mapped", "mapping", duplicatedNote, f.Parts, f.User))
 	}
 	if len(f.Files) > 0 {
-		parts = append(parts, placeTable("By file", "file", "Paths are those of the file system that holds the file: of an overlay, its layer's.", f.Files, f.User))
+		parts = append(parts, placeTable("By file", "file", "Paths are those within the file system that holds the file: of a container, its image's layer.", f.Files, f.User))
 	}
 	if len(f.Sites) > 0 {
 		parts = append(parts, placeTable("By code", "function, or file and offset", "The instruction that touched the page. Functions are named where the file has symbols.", f.Sites, f.User))
@@ -42,20 +43,53 @@ func faultParts(f *FaultCount) []report.Part {
 	return parts
 }
 
-// typesTable is the faults of one recording by type.
-func typesTable(f *FaultCount) report.Table {
+// typesTable is the faults of one recording by type, with the time that such
+// faults take on this host where that is known.
+func typesTable(f *FaultCount, costs []faults.CostOf) report.Table {
 	t := report.Table{
 		Title: "By type",
 		Note: "Share and duplicated are of those in user mode. Where there was no entry: read (of a file), copy-on-write (a write to a file mapped privately), shared (a write to a shared mapping), anonymous. " +
 			"Where there was one: swap (its page is elsewhere), write-protect (a write that the entry forbids). Spurious, refused and hint are none of S1's types, and in no share.",
-		Columns: []report.Column{{Head: "type"}, {Head: "user mode", Number: true}, {Head: "share", Number: true}, {Head: "kernel mode", Number: true, Optional: true}, {Head: "duplicated", Number: true}, {Head: "at any address", Number: true, Optional: true}},
+		Columns: []report.Column{{Head: "type"}, {Head: "user mode", Number: true}, {Head: "share", Number: true}, {Head: "took about, ms", Number: true}, {Head: "kernel mode", Number: true, Optional: true},
+			{Head: "duplicated", Number: true}, {Head: "at any address", Number: true, Optional: true}},
+	}
+	if len(costs) > 0 {
+		t.Note += " Took about: so many faults at what one of the type costs here (below)."
 	}
 	for i, kind := range f.Types {
-		share, same, anywhere := percent(kind.User, f.User), percent(kind.Same, kind.User), percent(kind.Anywhere, kind.User)
+		share, same, anywhere, took := percent(kind.User, f.User), percent(kind.Same, kind.User), percent(kind.Anywhere, kind.User), report.Absent()
 		if i >= len(types) {
 			share, same, anywhere = report.Absent(), report.Absent(), report.Absent()
+		} else if each, ok := costOf(costs, types[i]); ok {
+			took = report.Measured(float64(kind.User) * each / 1e6)
 		}
-		t.Rows = append(t.Rows, []report.Cell{{Text: kind.Type}, {Text: fmt.Sprint(kind.User)}, share, {Text: fmt.Sprint(kind.Kernel)}, same, anywhere})
+		t.Rows = append(t.Rows, []report.Cell{{Text: kind.Type}, {Text: fmt.Sprint(kind.User)}, share, took, {Text: fmt.Sprint(kind.Kernel)}, same, anywhere})
+	}
+	return t
+}
+
+// costOf is what a fault of a type takes, in ns: the mean over the ways to take
+// one that were timed.
+func costOf(costs []faults.CostOf, kind faults.Type) (float64, bool) {
+	sum, n := 0.0, 0
+	for _, c := range costs {
+		if c.Type == kind {
+			sum += c.Nanoseconds.Value
+			n++
+		}
+	}
+	return sum / float64(n), n > 0
+}
+
+// costTable is what faults take on this host.
+func costTable(costs []faults.CostOf) report.Table {
+	t := report.Table{
+		Title:   "What a fault costs here",
+		Note:    "In ns, of base pages of tare's own, timed just before the recording; a read of a file's page in the page cache maps up to 16 around it. Recorded: the same while this recorder watches it. What waits for a device takes as long as the device.",
+		Columns: []report.Column{{Head: "type"}, {Head: ""}, {Head: "one fault", Number: true}, {Head: "recorded", Number: true}},
+	}
+	for _, c := range costs {
+		t.Rows = append(t.Rows, []report.Cell{{Text: c.Type.String()}, {Text: c.What}, report.Estimated(c.Nanoseconds, 1), report.Estimated(c.Recorded, 1)})
 	}
 	return t
 }

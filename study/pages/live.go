@@ -24,8 +24,9 @@ type Live struct {
 	Elapsed    time.Duration
 	// Changed are processes that mapped or unmapped memory meanwhile, Gone those
 	// that ended before they could be read.
-	Changed, Gone []int
-	Notes         []string
+	// Refused are those that may not be looked into.
+	Changed, Gone, Refused []int
+	Notes                  []string
 }
 
 // Look takes a census of running containers. Nothing is written to any of them.
@@ -39,7 +40,8 @@ func Look(ctx context.Context, taker pagetable.Taker, containers []container.Con
 		names = append(names, c.Name)
 	}
 	l.Count = census.Of(found, names, census.Options{Files: filesKept})
-	l.Backend, l.Taken, l.Elapsed, l.Gone = found.Backend, found.Taken, found.Elapsed, found.Gone
+	l.Backend, l.Taken, l.Elapsed = found.Backend, found.Taken, found.Elapsed
+	l.Gone, l.Refused = found.Gone, found.Refused
 	for _, s := range found.Spaces {
 		if s.Changed {
 			l.Changed = append(l.Changed, s.PID)
@@ -147,6 +149,9 @@ func (l *Live) banners() []string {
 	}
 	if n := len(l.Gone); n > 0 {
 		banners = append(banners, fmt.Sprintf("gone: %s ended before being read", counted(n, "process", "processes")))
+	}
+	if n := len(l.Refused); n > 0 {
+		banners = append(banners, fmt.Sprintf("refused: %s may not be looked into, not even by root here: they are in no figure", counted(n, "process", "processes")))
 	}
 	if !l.Count.Flags {
 		banners = append(banners, "flags: the kernel's flags of frames cannot be read here: nothing is known of activity, huge pages and merged pages")

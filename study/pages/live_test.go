@@ -59,7 +59,9 @@ func child(t *testing.T, args ...string) container.Container {
 }
 
 // waiting says a word and waits until its input ends.
-func waiting(t *testing.T) container.Container { return child(t, "sh", "-c", "echo begun; exec cat") }
+func waiting(t *testing.T) container.Container {
+	return child(t, "sh", "-c", "echo begun; read x; true")
+}
 
 func openTaker(t *testing.T) pagetable.Taker {
 	t.Helper()

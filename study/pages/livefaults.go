@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -25,7 +26,10 @@ type Recorded struct {
 	Count      *FaultCount
 	Taken      time.Time
 	Series     []faults.Bin
-	Notes      []string
+	// Costs are what faults take on this host, measured on memory of tare's own
+	// just before the recording.
+	Costs []faults.CostOf
+	Notes []string
 }
 
 // bins is how many stretches of time a recording is shown in.
@@ -33,8 +37,8 @@ const bins = 40
 
 // RecordFaults records the page faults of running containers for a while, or
 // until ctx ends, which is no error once something was recorded.
-func RecordFaults(ctx context.Context, containers []container.Container, window time.Duration, notes []string) (*Recorded, error) {
-	r := &Recorded{Containers: containers, Notes: slices.Clone(notes), Taken: time.Now()}
+func RecordFaults(ctx context.Context, containers []container.Container, window time.Duration, notes []string) (r *Recorded, err error) {
+	r = &Recorded{Containers: containers, Notes: slices.Clone(notes), Taken: time.Now()}
 	var targets []faults.Target
 	for _, c := range containers {
 		if c.Cgroup != "" {
@@ -49,6 +53,9 @@ func RecordFaults(ctx context.Context, containers []container.Container, window 
 			return nil, &container.Ended{Name: c.Name}
 		}
 		targets = append(targets, faults.Target{Name: c.Name, PIDs: pids})
+	}
+	if r.Costs, err = faults.Cost(ctx, os.TempDir(), r.Taken.UnixNano()); err != nil {
+		r.Notes = append(r.Notes, "what a fault costs could not be measured: "+err.Error())
 	}
 	stop, note, err := startFaults(targets)
 	if err != nil {
@@ -141,13 +148,16 @@ func (r *Recorded) Sheet(host string) report.Sheet {
 		s.Banners = append(s.Banners, fmt.Sprintf("missed: %d faults are in no count", c.Missed))
 	}
 	if c.Typed {
-		s.Parts = append(s.Parts, typesTable(c))
+		s.Parts = append(s.Parts, typesTable(c, r.Costs))
 	}
 	s.Parts = append(s.Parts, targetsTable(c))
 	if chart, ok := r.chart(); ok {
 		s.Parts = append(s.Parts, chart)
 	}
 	s.Parts = append(s.Parts, faultParts(c)...)
+	if len(r.Costs) > 0 {
+		s.Parts = append(s.Parts, costTable(r.Costs))
+	}
 	s.Next = []string{"tare pages " + strings.Join(namesOf(r.Containers), " ")}
 	return s
 }
@@ -181,10 +191,25 @@ type FaultDocument struct {
 	Taken      time.Time             `json:"taken"`
 	Containers []container.Container `json:"containers"`
 	Faults     *FaultCount           `json:"faults"`
+	Costs      []FaultCost           `json:"costs,omitempty"`
 	Notes      []string              `json:"notes,omitempty"`
+}
+
+// FaultCost is what one fault takes on this host, with an interval of 95 %.
+type FaultCost struct {
+	Type        string  `json:"type"`
+	What        string  `json:"what"`
+	Nanoseconds float64 `json:"ns"`
+	Low         float64 `json:"low_ns"`
+	High        float64 `json:"high_ns"`
+	N           int     `json:"n"` // timings
 }
 
 // Document is the recording for other programs.
 func (r *Recorded) Document(host record.Host) FaultDocument {
-	return FaultDocument{Schema: FaultSchema, Host: host, Taken: r.Taken, Containers: r.Containers, Faults: r.Count, Notes: r.Notes}
+	d := FaultDocument{Schema: FaultSchema, Host: host, Taken: r.Taken, Containers: r.Containers, Faults: r.Count, Notes: r.Notes}
+	for _, c := range r.Costs {
+		d.Costs = append(d.Costs, FaultCost{Type: c.Type.String(), What: c.What, Nanoseconds: c.Nanoseconds.Value, Low: c.Nanoseconds.Interval.Low, High: c.Nanoseconds.Interval.High, N: c.Nanoseconds.N})
+	}
+	return d
 }

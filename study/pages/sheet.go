@@ -120,13 +120,43 @@ func (p *page) latest(c record.Condition) moment {
 	return start
 }
 
-// conditionName names a condition on this page: its workload, and what else it
-// differs by.
+// shown is a workload as the page has it: of a function "hashing dense", since
+// that is what S1 calls it; else with what was set of it.
+func shown(c record.Condition) string {
+	name, params, set := strings.Cut(strings.TrimSuffix(c.Workload, "]"), "[")
+	if !set {
+		return name
+	}
+	for param := range strings.SplitSeq(params, ",") {
+		name += " " + strings.TrimPrefix(param, "access=")
+	}
+	return name
+}
+
+// conditionName names a condition where nothing else on the line does.
 func (p *page) conditionName(c record.Condition) string {
 	if p.oneLevel() {
-		return c.Workload
+		return shown(c)
 	}
-	return c.Workload + ", ASLR " + c.Factors[factorASLR]
+	return shown(c) + ", " + c.Factors[factorASLR]
+}
+
+// named are the first cells of a condition's row, and their columns: the workload,
+// and the randomisation where it differs.
+func (p *page) named(c record.Condition) []report.Cell {
+	cells := []report.Cell{{Text: shown(c)}}
+	if !p.oneLevel() {
+		cells = append(cells, report.Cell{Text: c.Factors[factorASLR]})
+	}
+	return cells
+}
+
+func (p *page) columns(more ...report.Column) []report.Column {
+	columns := []report.Column{{Head: "application"}}
+	if !p.oneLevel() {
+		columns = append(columns, report.Column{Head: "ASLR"})
+	}
+	return append(columns, more...)
 }
 
 // oneLevel tells that all conditions have the same randomisation.
@@ -254,8 +284,8 @@ func (p *page) groupability() []report.Part {
 		Title: "Entries that another has the same",
 		Note: "In percent of entries: the same virtual page and the same frame in two or more processes, as S1 counted, or in two or more containers. Means of the blocks, with Student's t. " +
 			"Functions have no steady state: they are counted when their work is done and they still hold what they mapped.",
-		Columns: []report.Column{{Head: "application"}, {Head: "start: processes", Number: true}, {Head: "containers", Number: true},
-			{Head: "steady: processes", Number: true}, {Head: "containers", Number: true}, {Head: "growth, points", Number: true, Optional: true}},
+		Columns: p.columns([]report.Column{{Head: "start: processes", Number: true}, {Head: "containers", Number: true},
+			{Head: "steady: processes", Number: true}, {Head: "containers", Number: true}, {Head: "growth, points", Number: true, Optional: true}}...),
 	}
 	for _, c := range p.Run.Conditions {
 		if !p.has(c, atMoment(start, groupable)) {
@@ -263,9 +293,9 @@ func (p *page) groupability() []report.Part {
 		}
 		f := found{Condition: c}
 		grown, _ := p.mean([]found{f}, p.growth(groupable))
-		t.Rows = append(t.Rows, []report.Cell{{Text: p.conditionName(c)},
+		t.Rows = append(t.Rows, append(p.named(c),
 			report.Estimated(p.Value(c, atMoment(start, groupable)), 1), report.Estimated(p.Value(c, atMoment(start, across)), 1),
-			report.Estimated(p.Value(c, atMoment(steady, groupable)), 1), report.Estimated(p.Value(c, atMoment(steady, across)), 1), report.Estimated(grown, 1)})
+			report.Estimated(p.Value(c, atMoment(steady, groupable)), 1), report.Estimated(p.Value(c, atMoment(steady, across)), 1), report.Estimated(grown, 1)))
 	}
 	if len(t.Rows) == 0 {
 		return nil
@@ -312,15 +342,15 @@ func (p *page) activity() []report.Part {
 		Title: "What the kernel holds for active",
 		Note: "In percent. Active by the kernel's list of active pages; a page comes onto a list some time after its first fault, so fresh ones are on none. Huge: in a transparent huge page of anonymous memory. " +
 			"Large folio: in a folio of several pages, of whatever size, as the page cache has them today and Linux 4.4 had not. Huge pages are set to " + hugeSetting(p.Run.Host) + " here.",
-		Columns: []report.Column{{Head: "application"}, {Head: "active: start", Number: true}, {Head: "steady", Number: true}, {Head: "groupable of active", Number: true},
-			{Head: "active and groupable, of all", Number: true, Optional: true}, {Head: "huge of active", Number: true}, {Head: "large folio, of all", Number: true, Optional: true}},
+		Columns: p.columns([]report.Column{{Head: "active: start", Number: true}, {Head: "steady", Number: true}, {Head: "groupable of active", Number: true},
+			{Head: "active and groupable, of all", Number: true, Optional: true}, {Head: "huge of active", Number: true}, {Head: "large folio, of all", Number: true, Optional: true}}...),
 	}
 	for _, c := range p.Run.Conditions {
 		at := p.latest(c)
 		if !p.has(c, atMoment(start, active)) {
 			continue
 		}
-		row := []report.Cell{{Text: p.conditionName(c)}, report.Estimated(p.Value(c, atMoment(start, active)), 1), report.Estimated(p.Value(c, atMoment(steady, active)), 1)}
+		row := append(p.named(c), report.Estimated(p.Value(c, atMoment(start, active)), 1), report.Estimated(p.Value(c, atMoment(steady, active)), 1))
 		for _, name := range []string{groupOfActive, activeGroup, hugeOfActive, largeFolio} {
 			row = append(row, report.Estimated(p.Value(c, atMoment(at, name)), 1))
 		}
@@ -338,8 +368,8 @@ func (p *page) sizes() []report.Part {
 		Title: "Memory, and the page tables that map it",
 		Note: "Of all copies together, at the last census. Mapped counts each entry, memory each frame once. " +
 			"Could be shared: tables of the last level that two or more containers have wholly the same, all but one of each.",
-		Columns: []report.Column{{Head: "application"}, {Head: "entries", Number: true}, {Head: "mapped, MiB", Number: true}, {Head: "memory, MiB", Number: true},
-			{Head: "page tables, KiB", Number: true}, {Head: "could be shared, KiB", Number: true}},
+		Columns: p.columns([]report.Column{{Head: "entries", Number: true}, {Head: "mapped, MiB", Number: true}, {Head: "memory, MiB", Number: true},
+			{Head: "page tables, KiB", Number: true}, {Head: "could be shared, KiB", Number: true}}...),
 	}
 	for _, c := range p.Run.Conditions {
 		at := p.latest(c)
@@ -349,7 +379,7 @@ func (p *page) sizes() []report.Part {
 		of := func(name string, scale float64) report.Cell {
 			return report.Estimated(p.Value(c, atMoment(at, name)), scale)
 		}
-		t.Rows = append(t.Rows, []report.Cell{{Text: p.conditionName(c)}, of(entries, 1), of(mapped, 1./mebibyte), of(resident, 1./mebibyte), of(tables, 1./1024), of(tablesSaved, 1./1024)})
+		t.Rows = append(t.Rows, append(p.named(c), of(entries, 1), of(mapped, 1./mebibyte), of(resident, 1./mebibyte), of(tables, 1./1024), of(tablesSaved, 1./1024)))
 	}
 	if len(t.Rows) == 0 {
 		return nil
@@ -363,7 +393,7 @@ func (p *page) kinds() []report.Part {
 	g := report.Table{
 		Title:   "Groupable over containers, by what is mapped",
 		Note:    "In percent of the entries of that kind, at the last census of the last block; a dash where there are none.",
-		Columns: []report.Column{{Head: "application"}},
+		Columns: p.columns(),
 	}
 	for k := range pagetable.Kinds {
 		g.Columns = append(g.Columns, report.Column{Head: census.KindName(k), Number: true, Optional: k >= pagetable.Stack})
@@ -374,7 +404,7 @@ func (p *page) kinds() []report.Part {
 			continue
 		}
 		all := whole(&count.All)
-		bar, row := report.Bar{Label: p.conditionName(c)}, []report.Cell{{Text: p.conditionName(c)}}
+		bar, row := report.Bar{Label: p.conditionName(c)}, p.named(c)
 		for k := range pagetable.Kinds {
 			tally := &count.Kinds[k]
 			w := whole(tally)
@@ -428,45 +458,49 @@ func (p *page) files() []report.Part {
 
 // faultTypes is S1's table of types with ours beside it.
 func (p *page) faultTypes() []report.Part {
-	t := report.Table{
-		Title:   "Page faults by type",
-		Note:    "In percent of the faults of these six types, in user mode; S1's figures below ours where it has the application. Where there was no entry: read (of a file), copy-on-write (a write to a file mapped privately), shared (a write to a shared mapping), anonymous. Where there was one: swap, and write-protect (a write that the entry forbids).",
-		Columns: []report.Column{{Head: "application"}, {Head: ""}},
-	}
-	for _, kind := range types {
-		t.Columns = append(t.Columns, report.Column{Head: kind.String(), Number: true})
-	}
 	published, err := claim.Lookup("S1.11")
 	if err != nil {
 		panic(err) // the registry is part of the program
 	}
-	for _, c := range p.Run.Conditions {
-		if !p.has(c, typeMetric(types[0])) {
-			continue
+	var parts []report.Part
+	for _, level := range []string{aslrOff, aslrOn} {
+		t := report.Table{
+			Title: "Page faults by type, address randomisation " + level,
+			Note: "In percent of the faults of these six types, in user mode; S1's figures below ours where it has the application. Where there was no entry: read (of a file), " +
+				"copy-on-write (a write to a file mapped privately), shared (a write to a shared mapping), anonymous. Where there was one: swap, and write-protect (a write that the entry forbids).",
+			Columns: []report.Column{{Head: "application"}},
 		}
-		ours := []report.Cell{{Text: p.conditionName(c)}, {Text: "here"}}
 		for _, kind := range types {
-			ours = append(ours, report.Estimated(p.Value(c, typeMetric(kind)), 1))
+			t.Columns = append(t.Columns, report.Column{Head: kind.String(), Number: true})
 		}
-		t.Rows = append(t.Rows, ours)
-		a, ok := applicationOf(c.Workload)
-		if !ok {
-			continue
-		}
-		theirs := []report.Cell{{Text: a.published, Tone: report.Faint}, {Text: "S1", Tone: report.Faint}}
-		for _, kind := range types {
-			cell := report.Absent()
-			if f, ok := published.Figure(a.published + ", " + kind.String()); ok {
-				cell = report.Cell{Text: fmt.Sprintf("%.1f", f.Value), Tone: report.Faint}
+		for _, c := range p.Run.Conditions {
+			if c.Factors[factorASLR] != level || !p.has(c, typeMetric(types[0])) {
+				continue
 			}
-			theirs = append(theirs, cell)
+			ours := []report.Cell{{Text: shown(c)}}
+			for _, kind := range types {
+				ours = append(ours, report.Estimated(p.Value(c, typeMetric(kind)), 1))
+			}
+			t.Rows = append(t.Rows, ours)
+			a, ok := applicationOf(c.Workload)
+			if !ok {
+				continue
+			}
+			theirs := []report.Cell{{Text: "S1: " + a.published, Tone: report.Faint}}
+			for _, kind := range types {
+				cell := report.Absent()
+				if f, ok := published.Figure(a.published + ", " + kind.String()); ok {
+					cell = report.Cell{Text: fmt.Sprintf("%.1f", f.Value), Tone: report.Faint}
+				}
+				theirs = append(theirs, cell)
+			}
+			t.Rows = append(t.Rows, theirs)
 		}
-		t.Rows = append(t.Rows, theirs)
+		if len(t.Rows) > 0 {
+			parts = append(parts, t)
+		}
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return parts
 }
 
 // faultRates is how many there are, and how many are taken twice.
@@ -474,9 +508,9 @@ func (p *page) faultRates() []report.Part {
 	t := report.Table{
 		Title: "Page faults, and those that several containers took",
 		Note: "Duplicated: on a virtual page and file page (or frame, where the entry had one) on which another container faulted within the recording, too; at any address: on the same page of the same file. " +
-			"A fresh anonymous page has a frame of its own, and is never duplicated. Services: at the end of the steady state; functions: their whole life. Kernel mode: taken by the kernel for the program, in percent of those in user mode.",
-		Columns: []report.Column{{Head: "application"}, {Head: "faults/s", Number: true}, {Head: "duplicated, %", Number: true}, {Head: "at any address, %", Number: true},
-			{Head: "may copy, %", Number: true, Optional: true}, {Head: "kernel mode, %", Number: true, Optional: true}, {Head: "major", Number: true, Optional: true}, {Head: "lost", Number: true}},
+			"A fresh anonymous page has a frame of its own, and is never duplicated. Services: from the beginning of their work on; functions: their whole life. Kernel mode: taken by the kernel for the program, in percent of those in user mode.",
+		Columns: p.columns([]report.Column{{Head: "faults/s", Number: true}, {Head: "duplicated, %", Number: true}, {Head: "at any address, %", Number: true},
+			{Head: "may copy, %", Number: true, Optional: true}, {Head: "kernel mode, %", Number: true, Optional: true}, {Head: "major", Number: true, Optional: true}, {Head: "lost", Number: true}}...),
 	}
 	instructions := slices.ContainsFunc(p.Run.Conditions, func(c record.Condition) bool { return p.has(c, perMillion) })
 	if instructions {
@@ -487,7 +521,7 @@ func (p *page) faultRates() []report.Part {
 		if !p.has(c, rate) {
 			continue
 		}
-		row := []report.Cell{{Text: p.conditionName(c)}}
+		row := p.named(c)
 		for _, name := range []string{rate, duplicated, duplicatedFile, copying, kernelMode, major, lost} {
 			row = append(row, report.Estimated(p.Value(c, name), 1))
 		}

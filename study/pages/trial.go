@@ -20,7 +20,7 @@ type trial struct {
 	workload workload.Sustainer
 	copies   int
 	steady   time.Duration // from readiness to the second census; 0 where the program has no steady state
-	window   time.Duration // of the faults of a program with a steady state: so long before the second census
+	window   time.Duration // of the faults of a program with a steady state: so long from its readiness on
 	taker    pagetable.Taker
 	flags    bool
 	faults   recorder
@@ -106,9 +106,19 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 	return t.told(b, found, executed)
 }
 
-// work keeps all copies at work until their steady state, records faults at its
-// end, and counts again.
+// work keeps all copies at work until their steady state, and counts again. The
+// faults that are recorded are those of the beginning: later most of what is
+// mapped has its entry, and there are few.
 func (t trial) work(ctx context.Context, b lab.Bench, all *copies) (err error) {
+	wait, window := t.steady, min(t.window, t.steady)
+	if b.WarmUp() {
+		wait, window = min(wait, warmUpSteady), min(window, warmUpSteady)
+	}
+	w, err := t.watch(all)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.abandon()) }()
 	stop, broken := all.sustain(ctx, b.Seed())
 	stopped := false
 	defer func() {
@@ -116,37 +126,13 @@ func (t trial) work(ctx context.Context, b lab.Bench, all *copies) (err error) {
 			err = errors.Join(err, stop())
 		}
 	}()
-	wait, window := t.steady, min(t.window, t.steady)
-	if b.WarmUp() {
-		wait, window = min(wait, warmUpSteady), min(window, warmUpSteady)
-	}
-	if err := pass(ctx, wait-window, broken); err != nil {
+	if err := pass(ctx, window, broken); err != nil {
 		return err
 	}
-	if t.faults != nil {
-		targets, err := all.targets()
-		if err != nil {
-			return err
-		}
-		going, err := t.faults.named(targets)
-		if err != nil {
-			return err
-		}
-		counters, err := t.counting(targets)
-		if err != nil {
-			_, serr := going.Stop()
-			return errors.Join(err, serr)
-		}
-		waited := pass(ctx, window, broken)
-		executed, cerr := counters.close()
-		found, err := going.Stop()
-		if err := errors.Join(waited, cerr, err); err != nil {
-			return err
-		}
-		if err := t.told(b, found, executed); err != nil {
-			return err
-		}
-	} else if err := pass(ctx, window, broken); err != nil {
+	if err := w.end(t, b); err != nil {
+		return err
+	}
+	if err := pass(ctx, wait-window, broken); err != nil {
 		return err
 	}
 	// The census sees programs at work; the load ends after it.
@@ -155,6 +141,56 @@ func (t trial) work(ctx context.Context, b lab.Bench, all *copies) (err error) {
 	}
 	stopped = true
 	return stop()
+}
+
+// window is a recording of faults, with what the processor counts meanwhile.
+type window struct {
+	faults   recording // nil where there is none, or it has ended
+	counters counters
+}
+
+func (t trial) watch(all *copies) (w *window, err error) {
+	w = &window{}
+	if t.faults == nil {
+		return w, nil
+	}
+	targets, err := all.targets()
+	if err != nil {
+		return nil, err
+	}
+	if w.counters, err = t.counting(targets); err != nil {
+		return nil, err
+	}
+	if w.faults, err = t.faults.named(targets); err != nil {
+		_, cerr := w.counters.close()
+		return nil, errors.Join(err, cerr)
+	}
+	return w, nil
+}
+
+// end ends the recording and records what it comes to.
+func (w *window) end(t trial, b lab.Bench) error {
+	if w.faults == nil {
+		return nil
+	}
+	going := w.faults
+	w.faults = nil
+	found, err := going.Stop()
+	executed, cerr := w.counters.close()
+	if err := errors.Join(err, cerr); err != nil {
+		return err
+	}
+	return t.told(b, found, executed)
+}
+
+// abandon ends a recording that did not come to its end.
+func (w *window) abandon() error {
+	if w.faults == nil {
+		return nil
+	}
+	_, err := w.faults.Stop()
+	_, cerr := w.counters.close()
+	return errors.Join(err, cerr)
 }
 
 // pass lets time go by, unless a copy's load breaks.

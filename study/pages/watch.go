@@ -62,9 +62,9 @@ func (w *Watching) countInstructions() {
 		}
 		return c, nil
 	}
-	if own, err := ownGroup(); err != nil {
+	if root, err := countedRoot(); err != nil {
 		w.Notes = append(w.Notes, "instructions of services are not counted: "+err.Error())
-	} else if c, err := begin(own); err != nil {
+	} else if c, err := begin(root); err != nil {
 		w.Notes = append(w.Notes, "instructions of services are not counted: "+err.Error())
 	} else if err := c.Close(); err == nil {
 		w.Counts = begin
@@ -76,21 +76,21 @@ func (w *Watching) countInstructions() {
 	w.Simulates = instructions.Count
 }
 
-// ownGroup is the control group of tare itself.
-func ownGroup() (string, error) {
+// countedRoot is the topmost control group of the hierarchy by which perf tells
+// groups apart: on it one tries whether instructions are counted at all.
+func countedRoot() (string, error) {
 	layout, err := cgroup.Host()
 	if err != nil {
 		return "", err
 	}
-	group, _, err := layout.Of(os.Getpid())
-	if err != nil {
-		return "", err
-	}
-	place, ok := group.For("memory")
+	h, ok := layout.For("perf_event")
 	if !ok {
-		return "", errors.New("no hierarchy of control groups carries memory")
+		h, ok = layout.Unified()
 	}
-	return place.Dir(), nil
+	if !ok {
+		return "", errors.New("no hierarchy of control groups carries perf_event")
+	}
+	return h.Mount, nil
 }
 
 // tried records tare itself for a moment, to know that it can be done.
