@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 
@@ -80,6 +81,10 @@ type TargetCount struct {
 
 // placesKept is how many files and sites are kept, those with most faults.
 const placesKept = 20
+
+// sitesNamed is how many instructions, those with most faults, are named and put
+// together by their functions.
+const sitesNamed = 500
 
 // readFaults counts a recording. whole tells that it is of whole lives.
 func readFaults(r *faults.Recording, whole bool) *FaultCount {
@@ -192,9 +197,17 @@ func (f *FaultCount) share(r *faults.Recording, d faults.Duplicates) {
 	if err != nil {
 		names = nil // code is told by file and offset
 	}
-	for _, site := range faults.Most(d.BySite, placesKept, faults.Site.Compare) {
-		f.Sites = append(f.Sites, of(siteName(r, names, site), d.BySite[site]))
+	// Several instructions of one function are one place to a reader.
+	places := map[string]FaultShare{}
+	for _, site := range faults.Most(d.BySite, sitesNamed, faults.Site.Compare) {
+		name := siteName(r, names, site)
+		sum, more := places[name], d.BySite[site]
+		places[name] = FaultShare{name, sum.Faults + more.Faults, sum.Same + more.Same, sum.Anywhere + more.Anywhere}
 	}
+	f.Sites = slices.SortedFunc(maps.Values(places), func(a, b FaultShare) int {
+		return cmp.Or(cmp.Compare(b.Faults, a.Faults), cmp.Compare(a.Name, b.Name))
+	})
+	f.Sites = f.Sites[:min(placesKept, len(f.Sites))]
 }
 
 // fileName is a file's path, or what else is known of it.

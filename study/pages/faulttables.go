@@ -132,15 +132,13 @@ func (p *page) faultPlaces() []report.Part {
 			p.unreadable = append(p.unreadable, err.Error())
 			continue
 		}
+		name := p.conditionName(c)
 		for i, s := range f.Sites {
 			if i == each {
 				break
 			}
-			name := report.Cell{Text: p.conditionName(c)}
-			if i > 0 {
-				name.Tone = report.Faint
-			}
-			t.Rows = append(t.Rows, []report.Cell{name, {Text: s.Name}, {Text: fmt.Sprint(s.Faults)}, percent(s.Faults, f.User), percent(s.Same, s.Faults), percent(s.Anywhere, s.Faults)})
+			t.Rows = append(t.Rows, []report.Cell{{Text: name}, {Text: s.Name}, {Text: fmt.Sprint(s.Faults)}, percent(s.Faults, f.User), percent(s.Same, s.Faults), percent(s.Anywhere, s.Faults)})
+			name = ""
 		}
 	}
 	if len(t.Rows) == 0 {

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -389,46 +390,68 @@ func (p *page) sizes() []report.Part {
 
 // kinds says what is mapped, from the last block of each condition.
 func (p *page) kinds() []report.Part {
-	b := report.Bars{Title: "What the entries map", Unit: "%", Note: "In percent of entries, at the last census of the last block."}
-	g := report.Table{
-		Title:   "Groupable over containers, by what is mapped",
-		Note:    "In percent of the entries of that kind, at the last census of the last block; a dash where there are none.",
-		Columns: p.columns(),
+	columns := func() []report.Column {
+		all := p.columns()
+		for k := range pagetable.Kinds {
+			all = append(all, report.Column{Head: census.KindName(k), Number: true, Optional: k >= pagetable.Stack})
+		}
+		return all
 	}
-	for k := range pagetable.Kinds {
-		g.Columns = append(g.Columns, report.Column{Head: census.KindName(k), Number: true, Optional: k >= pagetable.Stack})
-	}
+	has := report.Table{Title: "What the entries map", Note: "In percent of entries, at the last census of the last block; a dash where there are none.", Columns: columns()}
+	same := report.Table{Title: "Groupable over containers, by what is mapped", Note: "In percent of the entries of that kind, at the last census of the last block.", Columns: columns()}
 	for _, c := range p.Run.Conditions {
 		count, _, ok := p.census(c)
 		if !ok {
 			continue
 		}
 		all := whole(&count.All)
-		bar, row := report.Bar{Label: p.conditionName(c)}, p.named(c)
+		row, groupable := p.named(c), p.named(c)
 		for k := range pagetable.Kinds {
 			tally := &count.Kinds[k]
 			w := whole(tally)
-			row = append(row, percent(tally.Across.Groupable, w))
-			if w > 0 {
-				bar.Segments = append(bar.Segments, report.Segment{Name: census.KindName(k), Value: 100 * float64(w) / float64(all)})
+			groupable = append(groupable, percent(tally.Across.Groupable, w))
+			if w == 0 {
+				row = append(row, report.Absent())
+				continue
 			}
+			row = append(row, percent(w, all))
 		}
-		b.Rows, g.Rows = append(b.Rows, bar), append(g.Rows, row)
+		has.Rows, same.Rows = append(has.Rows, row), append(same.Rows, groupable)
 	}
-	if len(b.Rows) == 0 {
+	if len(has.Rows) == 0 {
 		return nil
 	}
-	return []report.Part{b, g}
+	return []report.Part{has, same}
 }
 
 // filesEach is how many files are listed of each application.
 const filesEach = 4
 
+// byPath sums files of one path: what each container has of its own, and what
+// they have in common, are files of one name to a reader.
+func byPath(files []census.FileCount) []census.FileCount {
+	var paths []census.FileCount
+	at := map[string]int{}
+	for _, f := range files {
+		i, known := at[f.Path]
+		if !known {
+			at[f.Path] = len(paths)
+			paths = append(paths, f)
+			continue
+		}
+		paths[i].Names += f.Names
+		paths[i].Frames += f.Frames
+		paths[i].Tally.Add(&f.Tally)
+	}
+	slices.SortStableFunc(paths, func(a, b census.FileCount) int { return cmp.Compare(whole(&b.Tally), whole(&a.Tally)) })
+	return paths
+}
+
 // files lists the files with the most entries.
 func (p *page) files() []report.Part {
 	t := report.Table{
 		Title: "The files with the most entries",
-		Note:  "Of the last block, at the last census. Memory is the file's frames that are mapped, each once.",
+		Note:  "Of the last block, at the last census; files of one path together. Memory is their frames that are mapped, each once.",
 		Columns: []report.Column{{Head: "application"}, {Head: "file"}, {Head: "entries", Number: true}, {Head: "memory, MiB", Number: true, Optional: true},
 			{Head: "groupable: processes", Number: true}, {Head: "containers", Number: true}},
 	}
@@ -437,17 +460,14 @@ func (p *page) files() []report.Part {
 		if !ok {
 			continue
 		}
-		for i := range min(filesEach, len(count.Files)) {
-			f := &count.Files[i]
+		name := p.conditionName(c)
+		for i, f := range byPath(count.Files) {
 			w := whole(&f.Tally)
-			if w == 0 {
+			if i == filesEach || w == 0 {
 				break
 			}
-			name := report.Cell{Text: p.conditionName(c)}
-			if i > 0 {
-				name.Text, name.Tone = p.conditionName(c), report.Faint
-			}
-			t.Rows = append(t.Rows, []report.Cell{name, {Text: f.Path}, {Text: fmt.Sprint(w)}, mib(f.Frames * pagetable.PageSize), percent(f.Tally.Groupable, w), percent(f.Tally.Across.Groupable, w)})
+			t.Rows = append(t.Rows, []report.Cell{{Text: name}, {Text: f.Path}, {Text: fmt.Sprint(w)}, mib(f.Frames * pagetable.PageSize), percent(f.Tally.Groupable, w), percent(f.Tally.Across.Groupable, w)})
+			name = ""
 		}
 	}
 	if len(t.Rows) == 0 {
@@ -486,7 +506,7 @@ func (p *page) faultTypes() []report.Part {
 			if !ok {
 				continue
 			}
-			theirs := []report.Cell{{Text: "S1: " + a.published, Tone: report.Faint}}
+			theirs := []report.Cell{{Text: "S1", Tone: report.Faint}}
 			for _, kind := range types {
 				cell := report.Absent()
 				if f, ok := published.Figure(a.published + ", " + kind.String()); ok {
