@@ -102,6 +102,12 @@ bench-startup: setup build ## starts against starts by hand, the generator's lat
 	bin/tare startup --platform oci:crun --workload empty --rate 50 --count 200 --knee=false --blocks 5
 	bin/tare startup --platform docker,oci:runc --workload empty --rate 4 --knee=false --profile --budget 6m
 
+.PHONY: bench-pages
+bench-pages: go ## censuses against raw reads of the same, the fault recorder against perf (about 5 minutes)
+	$(GO) test -run '^$$' -bench 'Walk|Files|Many|Memory' -benchtime 10x -timeout 30m ./probe/pagetable
+	$(GO) test -run '^$$' -bench 'Slowdown' -benchtime 15x -timeout 30m ./probe/faults
+	$(GO) test -run '^$$' -bench 'Of' ./census
+
 .PHONY: bench-aa
 bench-aa: setup ## 20 runs of the same against the same (about 8 minutes)
 	$(GO) build -o bin/weight ./bench/weight

@@ -20,12 +20,13 @@ type way struct {
 	under func(b *testing.B) []string // a command that runs it
 }
 
-func ways(b *testing.B) []way {
+func ways(b *testing.B, lost *uint64) []way {
 	recorded := func(target func(pid int) int) func(*testing.B, int) func() {
 		return func(b *testing.B, pid int) func() {
 			r := start(b, []Target{{Name: "loop", PIDs: []int{target(pid)}}}, Options{})
 			return func() {
 				rec := stop(b, r)
+				*lost += rec.Lost + rec.Dropped + rec.Missed
 				if n := rec.Counts[0].Total(); target(pid) == pid && n < 16*loopRounds {
 					b.Errorf("%d faults counted, want %d at least", n, 16*loopRounds)
 				}
@@ -54,7 +55,8 @@ func ways(b *testing.B) []way {
 // takes itself, which neighbours on the host disturb less. Each round runs all ways, one
 // after the other; the median of the rounds' ratios to the program alone is told.
 func BenchmarkSlowdown(b *testing.B) {
-	all := ways(b)
+	var lost uint64
+	all := ways(b, &lost)
 	elapsed, processor := map[string][]float64{}, map[string][]float64{}
 	fails := map[string]bool{}
 	for b.Loop() {
@@ -68,6 +70,7 @@ func BenchmarkSlowdown(b *testing.B) {
 		}
 	}
 	b.ReportMetric(16*loopRounds/slices.Min(elapsed["alone"]), "faults/s")
+	b.ReportMetric(float64(lost), "lost")
 	for _, w := range all[1:] {
 		if fails[w.name] {
 			b.Logf("%s does not work here", w.name)
