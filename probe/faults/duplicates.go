@@ -114,6 +114,11 @@ func (f *Fault) behind() iter.Seq[behind] {
 		if m.Anonymous || m.Inode == 0 {
 			return
 		}
+		if m.Flags&IsShared == 0 && (f.State == Swapped || f.State == Moving) {
+			// A private mapping's page that went to swap is a copy, the target's own: the
+			// kernel writes no file's page there. Of one that moves the entry does not tell.
+			return
+		}
 		if frame, ok := f.Frame(); ok {
 			// What a private mapping has of a file's page may be a copy: its frame tells.
 			if !yield(behind{File{Device: frames}, frame}) || m.Flags&IsShared == 0 {

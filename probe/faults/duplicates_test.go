@@ -68,6 +68,35 @@ func told(targets int, all ...Fault) *Recording {
 	return r
 }
 
+// What two targets have written of one page of a file, each for itself, and what then
+// went to swap, is not the same page; what they share is, wherever it moves.
+func TestCopiesInSwapAreNoDuplicates(t *testing.T) {
+	private := Mapping{Start: 0x100000, End: 0x200000, Flags: MayRead | MayWrite, Device: 3, Inode: 7, Page: 10}
+	shared := private
+	shared.Flags |= IsShared
+	for _, c := range []struct {
+		what    string
+		mapping Mapping
+		state   State
+		want    Share
+	}{
+		{"a copy in swap", private, Swapped, Share{Faults: 2}},
+		{"a private page that moves", private, Moving, Share{Faults: 2}},
+		{"a shared page that moves", shared, Moving, Share{Faults: 2, Same: 2, Anywhere: 2}},
+		{"a page never touched", private, None, Share{Faults: 2, Same: 2, Anywhere: 2}},
+	} {
+		fault := Fault{Address: 0x106000, State: c.state, Mapping: c.mapping}
+		if c.state != None {
+			fault.Entry = 0x5000
+		}
+		other := fault
+		other.Target = 1
+		if got := told(2, fault, other).Duplicates(nil).All; got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.what, got, c.want)
+		}
+	}
+}
+
 func TestDuplicates(t *testing.T) {
 	file := func(start uint64) Mapping {
 		return Mapping{Start: start, End: start + 1<<20, Flags: MayRead, Device: 3, Inode: 7, Page: 10}
