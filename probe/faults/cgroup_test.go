@@ -167,3 +167,53 @@ func TestGroupsThatAppear(t *testing.T) {
 		})
 	}
 }
+
+// Where more appear than there is room for, those that came first are watched, and
+// the others are told.
+func TestMoreGroupsThanRoom(t *testing.T) {
+	for name, h := range hierarchiesOf(t) {
+		t.Run(name, func(t *testing.T) {
+			below := group(t, h)
+			r := start(t, nil, Options{Below: below, Appearing: 1})
+			for _, name := range []string{"first", "second"} {
+				m := begin(t, within(t, group(t, h, name)), "anonymous write", "10")
+				m.act()
+				m.end()
+			}
+			rec := stop(t, r)
+			if len(rec.Targets) != 1 || rec.Targets[0].Name != "first" || rec.Unplaced == 0 {
+				t.Errorf("watched %+v, and %d more appeared", rec.Targets, rec.Unplaced)
+			}
+		})
+	}
+}
+
+func TestRoomForGroups(t *testing.T) {
+	for _, c := range []struct {
+		o    Options
+		want int
+	}{
+		{Options{}, 0},
+		{Options{Appearing: 7}, 0}, // where nothing can appear
+		{Options{Below: "/there"}, 256},
+		{Options{Below: "/there", Appearing: 1000}, 1000},
+	} {
+		if got := c.o.appearing(); got != c.want {
+			t.Errorf("%+v has room for %d, want %d", c.o, got, c.want)
+		}
+	}
+	if r, err := Start(nil, Options{Below: "/there", Appearing: maxTargets + 1}); err == nil {
+		r.Stop()
+		t.Error("there is room for more targets than a record can tell")
+	}
+}
+
+func TestEventsKept(t *testing.T) {
+	h := happened{most: 2}
+	for tid := range int32(5) {
+		h.note(event{tid: tid})
+	}
+	if len(h.events) != 2 || h.events[0].tid != 0 || h.events[1].tid != 1 || h.beyond != 3 {
+		t.Errorf("kept %+v, %d beyond", h.events, h.beyond)
+	}
+}

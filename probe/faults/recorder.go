@@ -27,13 +27,21 @@ type Options struct {
 	// quarter of a million records, half a second of the fastest a CPU can fault;
 	// less on a host of many CPUs.
 	Ring int
-	// Keep is how many records are kept at most, 64 bytes each; 16 million unless
-	// told. Faults beyond are counted by type all the same, and told as Dropped.
+	// Keep is how many records are kept at most, 65 bytes each: of faults, and of the
+	// mappings that they refer to. Unless told it is 16 million, which is 1.1 GB; what a
+	// recording does not need it does not take. Faults beyond are counted by type all
+	// the same, and told as Dropped. Executions and ends of threads are kept besides, at most 4
+	// million, of 80 bytes; those beyond are LostEvents. [Recording.Duplicates] takes 110 to
+	// 180 bytes more, while it runs, for each different page of a file that was faulted on.
 	Keep int
 	// Below is a directory of a mounted hierarchy: every control group directly
 	// below it becomes a target of its own as it first takes a fault, named by its
 	// directory's name. For containers that are yet to start.
 	Below string
+	// Appearing is how many targets may appear below Below; 256 unless told. The
+	// kernel keeps 8 KiB a CPU for each. Those beyond are not watched, and told
+	// as Unplaced.
+	Appearing int
 
 	// calls has the programs read the kernel's memory by calls, as they have to before
 	// Linux 6.2. For tests.
@@ -41,12 +49,12 @@ type Options struct {
 }
 
 const (
-	defaultRecords = 1 << 18
-	allRings       = 1 << 28 // bytes, of all CPUs
-	leastRecords   = 1 << 12
-	defaultKeep    = 1 << 24
-	// maxAppearing is how many targets may appear below a directory.
-	maxAppearing = 128
+	defaultRecords   = 1 << 18
+	allRings         = 1 << 28 // bytes, of all CPUs
+	leastRecords     = 1 << 12
+	defaultKeep      = 1 << 24
+	mostEvents       = 1 << 22
+	defaultAppearing = 256
 	// maxTargets is what a record has bits for.
 	maxTargets = 1 << 15
 )
@@ -68,7 +76,7 @@ type Recorder struct {
 	from       time.Duration
 
 	events     *ringbuf.Reader
-	happened   []event
+	happened   happened
 	eventsDone chan struct{}
 	eventsErr  error
 
@@ -87,8 +95,8 @@ func Start(targets []Target, o Options) (_ *Recorder, err error) {
 	if len(targets) == 0 && o.Below == "" {
 		return nil, errors.New("record page faults: nothing is named to be watched")
 	}
-	if len(targets) > maxTargets {
-		return nil, fmt.Errorf("record page faults: %d targets, %d at most", len(targets), maxTargets)
+	if most := maxTargets - o.appearing(); len(targets) > most {
+		return nil, fmt.Errorf("record page faults: %d targets and %d that may appear, %d at most in all", len(targets), o.appearing(), maxTargets)
 	}
 	kernel, err := check()
 	if err != nil {
@@ -99,11 +107,9 @@ func Start(targets []Target, o Options) (_ *Recorder, err error) {
 		return nil, err
 	}
 	r := &Recorder{
-		given: targets, below: o.Below, raw: len(targets),
+		given: targets, below: o.Below, raw: len(targets) + o.appearing(),
+		happened:   happened{most: mostEvents},
 		eventsDone: make(chan struct{}), stopping: make(chan struct{}), read: make(chan struct{}),
-	}
-	if o.Below != "" {
-		r.raw += maxAppearing
 	}
 	if r.cpus, err = ebpf.PossibleCPU(); err != nil {
 		return nil, fmt.Errorf("count the CPUs: %w", err)
@@ -130,7 +136,7 @@ func Start(targets []Target, o Options) (_ *Recorder, err error) {
 		spec.Maps[objectMapHeads].MaxEntries = uint32(r.cpus)
 		spec.Maps[objectMapCounts].MaxEntries = uint32(r.cpus*r.raw) * factCount
 		spec.Maps[objectMapRoots].MaxEntries = uint32(r.raw)
-		spec.Maps[objectMapAppeared].MaxEntries = maxAppearing
+		spec.Maps[objectMapAppeared].MaxEntries = uint32(max(o.appearing(), 1))
 		return errors.Join(w.set(spec),
 			spec.Variables[objectVarSlots].Set(slots),
 			spec.Variables[objectVarCasts].Set(casts(kernel) && !o.calls),
@@ -189,6 +195,34 @@ func (o Options) keep() int {
 	return defaultKeep
 }
 
+// appearing is how many targets there is to be room for that are not given.
+func (o Options) appearing() int {
+	switch {
+	case o.Below == "":
+		return 0
+	case o.Appearing > 0:
+		return o.Appearing
+	}
+	return defaultAppearing
+}
+
+// happened is what was told of processes, as much of it as is kept.
+type happened struct {
+	events []event
+	most   int
+	beyond uint64 // events for which there was no place
+}
+
+// note keeps an event. The first are those that are kept: what a service's program
+// executes as it starts says more than what its workers do an hour later.
+func (h *happened) note(e event) {
+	if len(h.events) >= h.most {
+		h.beyond++
+		return
+	}
+	h.events = append(h.events, e)
+}
+
 // readEvents takes what is told of processes.
 func (r *Recorder) readEvents() {
 	defer close(r.eventsDone)
@@ -206,7 +240,7 @@ func (r *Recorder) readEvents() {
 			r.eventsErr = fmt.Errorf("read the ring of events: %w", err)
 			return
 		}
-		r.happened = append(r.happened, e)
+		r.happened.note(e)
 	}
 }
 
@@ -371,7 +405,8 @@ func (r *Recorder) recording(to time.Duration) (*Recording, error) {
 	for all := r.collection.Maps[objectMapFiles].Iterate(); all.Next(&key, &name); {
 		rec.files[File{statDevice(key.Device), key.Inode}] = decodePath(name[:])
 	}
-	rec.settle(r.happened)
+	rec.LostEvents += r.happened.beyond
+	rec.settle(r.happened.events)
 	// The rings' records are of mappings too: what was dropped is what is missing.
 	for _, c := range rec.Counts {
 		rec.Dropped += c.Total()

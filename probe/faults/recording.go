@@ -80,7 +80,8 @@ type Recording struct {
 	Missed uint64
 	// Unsettled counts faults that are Untyped.
 	Unsettled uint64
-	// LostEvents counts executions and ends of threads that were not seen.
+	// LostEvents counts executions and ends of threads that were not seen, or of which
+	// there were more than are kept.
 	LostEvents uint64
 	// Unplaced counts control groups that appeared when there was no room for
 	// another target: their faults are not in Counts.
