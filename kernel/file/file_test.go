@@ -1,0 +1,153 @@
+package file_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"tare/kernel/file"
+	"tare/kernel/procfs"
+)
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestOpen(t *testing.T) {
+	dir := t.TempDir()
+	regular := write(t, filepath.Join(dir, "regular"), "its bytes")
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(regular, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{regular, link} {
+		f, err := file.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := io.ReadAll(f); string(b) != "its bytes" || err != nil {
+			t.Errorf("%s: read %q, %v", path, b, err)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := file.Open(filepath.Join(dir, "absent")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what is not there: %v", err)
+	}
+}
+
+// A pipe that nobody writes to would hold up whoever opens it for ever.
+func TestOnlyRegularFilesAreOpened(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	if out, err := exec.Command("mkfifo", pipe).CombinedOutput(); err != nil {
+		t.Skipf("needs mkfifo: %v: %s", err, out)
+	}
+	link := filepath.Join(dir, "regular")
+	if err := os.Symlink(pipe, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{pipe, link, dir, "/dev/null"} {
+		if f, err := file.Open(path); !errors.Is(err, file.ErrNotRegular) {
+			t.Errorf("%s is opened: %v", path, err)
+			if f != nil {
+				f.Close()
+			}
+		}
+	}
+}
+
+// What is opened is what was looked at, whatever its path leads to by then.
+func TestWhatIsPinnedStays(t *testing.T) {
+	dir := t.TempDir()
+	path := write(t, filepath.Join(dir, "one"), "one")
+	p, err := file.Pin(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if err := os.Rename(write(t, filepath.Join(dir, "two"), "the other"), path); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := p.Stat(); err != nil || info.Size() != int64(len("one")) {
+		t.Errorf("it is %+v, %v", info, err)
+	}
+	f, err := p.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if b, err := io.ReadAll(f); string(b) != "one" || err != nil {
+		t.Errorf("read %q, %v", b, err)
+	}
+}
+
+func TestPinBelow(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "root/deep/file"), "below")
+	outside := write(t, filepath.Join(dir, "outside"), "outside")
+	root := filepath.Join(dir, "root")
+	for name, to := range map[string]string{"linked": outside, "up": "../outside", "within": "deep/file", "directory": "deep"} {
+		if err := os.Symlink(to, filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]bool{
+		"/deep/file": true, "deep/file": true,
+		"linked": false, "up": false, "within": false, "directory/file": false, "../outside": false, "absent": false,
+	} {
+		p, err := file.PinBelow(root, path)
+		if (err == nil) != want {
+			t.Errorf("%s: %v", path, err)
+		}
+		if p != nil {
+			p.Close()
+		}
+	}
+	// /proc is a mount of its own on every host.
+	if p, err := file.PinBelow("/", "proc/self/status"); err == nil {
+		p.Close()
+		t.Error("another mount is entered")
+	}
+	p, err := file.PinBelow(outside, "")
+	if err != nil {
+		t.Fatalf("a single file that is mounted: %v", err)
+	}
+	p.Close()
+}
+
+func TestMount(t *testing.T) {
+	p, err := file.Pin("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	id, err := p.Mount()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mounts, err := procfs.Host.Process(os.Getpid()).Mounts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range mounts {
+		if m.ID == id {
+			if m.FSType != "proc" {
+				t.Errorf("/proc is of type %s", m.FSType)
+			}
+			return
+		}
+	}
+	t.Errorf("no mount has the id %d", id)
+}
