@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,6 +31,12 @@ func IDUnder(root, path string) (int, error) {
 		return 0, fmt.Errorf("%s: the kernel does not tell mount ids: Linux 5.8 or newer does", filepath.Join(root, path))
 	}
 	return int(st.Mnt_id), nil
+}
+
+// Served tells whether a type of file system, as mountinfo has it, is one whose files a
+// program serves (FUSE): it may take for ever to answer, to whoever asks.
+func Served(fsType string) bool {
+	return fsType == "fuse" || fsType == "fuseblk" || strings.HasPrefix(fsType, "fuse.")
 }
 
 // openUnder opens path as a handle only (O_PATH), as seen from root.

@@ -3,10 +3,11 @@ package faults
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 
+	"tare/kernel/file"
+	"tare/kernel/mount"
 	"tare/kernel/procfs"
 	"tare/probe/symbol"
 )
@@ -31,26 +32,25 @@ func (r *Recording) Names() (*Names, error) {
 // Function names the function that a site is in; ok is false where the file is not
 // there any more, or knows no function there.
 func (n *Names) Function(s Site) (name string, ok bool) {
-	file, known := n.files[s.File]
+	symbols, known := n.files[s.File]
 	if !known {
-		if path, ok := n.find(s.File); ok {
-			// What is no ELF file, as code made at run time, has no names.
-			file, _ = symbol.Open(path)
-		}
-		n.files[s.File] = file
+		symbols = n.read(s.File)
+		n.files[s.File] = symbols
 	}
-	if file == nil {
+	if symbols == nil {
 		return "", false
 	}
-	return file.Function(s.Offset)
+	return symbols.Function(s.Offset)
 }
 
-// find looks for a file where its file system is mounted. It is that file only if
+// read looks for a file where its file system is mounted, and reads it; nil where it is
+// not there, or what is there has no names, as code made at run time. The path is the
+// container's, and so may be what lies there by now: it is that file only if
 // its numbers are the same.
-func (n *Names) find(f File) (path string, ok bool) {
+func (n *Names) read(f File) *symbol.File {
 	within := n.recording.Path(f)
 	if within == "" {
-		return "", false
+		return nil
 	}
 	for _, m := range n.mounts {
 		var major, minor uint32
@@ -58,17 +58,35 @@ func (n *Names) find(f File) (path string, ok bool) {
 			continue
 		}
 		rest, below := strings.CutPrefix(within, strings.TrimSuffix(m.Root, "/"))
-		if !below {
+		if !below || mount.Served(m.FSType) {
 			continue
 		}
-		path := filepath.Join(m.Point, rest)
-		info, err := os.Stat(path)
+		opened, err := open(m.Point, rest, f)
 		if err != nil {
 			continue
 		}
-		if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Dev == f.Device && stat.Ino == f.Inode {
-			return path, true
+		symbols, err := symbol.Of(opened)
+		_ = opened.Close() // it was only read
+		if err == nil {
+			return symbols
 		}
 	}
-	return "", false
+	return nil
+}
+
+// open opens what is at a path below a mount point, if it is that file.
+func open(point, path string, f File) (*os.File, error) {
+	pinned, err := file.PinBelow(point, path)
+	if err != nil {
+		return nil, err
+	}
+	defer pinned.Close()
+	info, err := pinned.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); !ok || stat.Dev != f.Device || stat.Ino != f.Inode {
+		return nil, fmt.Errorf("%s%s is another file", point, path)
+	}
+	return pinned.Open()
 }

@@ -17,6 +17,8 @@ import (
 	"io"
 	"os"
 	"sort"
+
+	"tare/kernel/file"
 )
 
 // File is the functions of one ELF file. It holds no descriptor, and may be
@@ -43,24 +45,34 @@ type function struct {
 	name          string
 }
 
-// Open reads the file at path.
+// Open reads the file at path, which has to be a regular one.
 func Open(path string) (*File, error) {
-	f, err := os.Open(path)
+	f, err := file.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	file, err := Read(f)
+	return Of(f)
+}
+
+// Of reads an open file.
+func Of(f *os.File) (*File, error) {
+	info, err := f.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("symbols of %s: %w", path, err)
+		return nil, err
+	}
+	file, err := Read(f, info.Size())
+	if err != nil {
+		return nil, fmt.Errorf("symbols of %s: %w", f.Name(), err)
 	}
 	return file, nil
 }
 
-// Read reads a file. A file without any symbol is no error: it knows no
-// function.
-func Read(r io.ReaderAt) (*File, error) {
-	e, err := elf.NewFile(r)
+// Read reads a file of so many bytes. A file without any symbol is no error: it
+// knows no function. One that claims more than it has, or more than can be right, is
+// one: the file may be an attacker's.
+func Read(r io.ReaderAt, size int64) (*File, error) {
+	e, err := parse(r, size)
 	if err != nil {
 		return nil, err
 	}
@@ -81,12 +93,16 @@ func Read(r io.ReaderAt) (*File, error) {
 
 // OpenBuildID reads nothing but the build id of the file at path.
 func OpenBuildID(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := file.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	e, err := elf.NewFile(f)
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	e, err := parse(f, info.Size())
 	if err != nil {
 		return nil, err
 	}

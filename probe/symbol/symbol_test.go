@@ -186,7 +186,7 @@ func FuzzRead(f *testing.F) {
 	binary.Write(&tiny, binary.LittleEndian, elf.Prog64{Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_X | elf.PF_R), Vaddr: 0x400000, Filesz: 120, Memsz: 120})
 	f.Add(tiny.Bytes(), uint64(64))
 	f.Fuzz(func(t *testing.T, b []byte, offset uint64) {
-		file, err := Read(bytes.NewReader(b))
+		file, err := Read(bytes.NewReader(b), int64(len(b)))
 		if err == nil {
 			file.Function(offset)
 		}

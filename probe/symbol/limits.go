@@ -1,0 +1,79 @@
+package symbol
+
+import (
+	"debug/elf"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// What is read of a file at most, in bytes. Whoever made the file may have claimed
+// anything in its headers, and a file with holes may be long without having bytes;
+// the largest programs in use stay well below.
+const (
+	mostHeaders = 16 << 20  // all headers, with the sections' names
+	mostSymbols = 128 << 20 // a symbol table, of 24 bytes a symbol, that takes four times as much when it is parsed
+	mostSection = 512 << 20 // any other section
+)
+
+// tables are the sections that are read by name.
+var tables = []string{".gopclntab", ".data.rel.ro.gopclntab", ".data.rel.ro", ".rodata", ".rela.dyn", moduleSection}
+
+// budget reads until so many bytes have been read.
+type budget struct {
+	io.ReaderAt
+	left  int64
+	spent bool // the limit counts no more
+}
+
+func (b *budget) ReadAt(p []byte, off int64) (int, error) {
+	if !b.spent {
+		if b.left -= int64(len(p)); b.left < 0 {
+			return 0, fmt.Errorf("its headers are longer than the %d MiB that are read", mostHeaders>>20)
+		}
+	}
+	return b.ReaderAt.ReadAt(p, off)
+}
+
+// parse reads the headers of a file of so many bytes, and refuses one of which more
+// would have to be read than there is, or than is right.
+func parse(r io.ReaderAt, size int64) (*elf.File, error) {
+	headers := &budget{ReaderAt: r, left: mostHeaders}
+	e, err := elf.NewFile(headers)
+	if err != nil {
+		return nil, err
+	}
+	headers.spent = true
+	for _, s := range e.Sections {
+		if err := admit(s, size); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+// admit refuses a section that is one of those to be read and cannot be.
+func admit(s *elf.Section, size int64) error {
+	most := uint64(mostSection)
+	switch s.Type {
+	case elf.SHT_NOBITS, elf.SHT_NULL:
+		return nil
+	case elf.SHT_SYMTAB, elf.SHT_DYNSYM:
+		most = mostSymbols
+	case elf.SHT_STRTAB, elf.SHT_GNU_VERSYM, elf.SHT_GNU_VERDEF, elf.SHT_GNU_VERNEED:
+	default:
+		if !slices.Contains(tables, s.Name) {
+			return nil
+		}
+	}
+	switch {
+	case s.Flags&elf.SHF_COMPRESSED != 0:
+		// Its real length shows only when it has been unpacked. No linker compresses these.
+		return fmt.Errorf("section %q is compressed", s.Name)
+	case s.Offset > uint64(size) || s.FileSize > uint64(size)-s.Offset:
+		return fmt.Errorf("section %q reaches beyond the file's end", s.Name)
+	case s.Size > most:
+		return fmt.Errorf("section %q has %d bytes: at most %d are read", s.Name, s.Size, most)
+	}
+	return nil
+}

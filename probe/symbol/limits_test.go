@@ -1,0 +1,103 @@
+package symbol
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// crafted is a file of an attacker: an ELF header, and two sections behind it that
+// claim what the test wants.
+func crafted(t *testing.T, header elf.Header64, sections ...elf.Section64) []byte {
+	t.Helper()
+	copy(header.Ident[:], "\x7fELF\x02\x01\x01")
+	header.Type, header.Machine, header.Version = uint16(elf.ET_EXEC), uint16(elf.EM_X86_64), 1
+	header.Ehsize, header.Shentsize, header.Shoff = 64, 64, 64
+	header.Phentsize = 56
+	var b bytes.Buffer
+	for _, part := range []any{header, sections} {
+		if err := binary.Write(&b, binary.LittleEndian, part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.Bytes()
+}
+
+// A file may be 64 GiB long and take no room on its disk, and its headers may claim
+// all of it. Whatever they claim, reading it takes no more memory than it should.
+func TestFilesThatClaimTooMuch(t *testing.T) {
+	const size = 64 << 30
+	names := elf.Section64{Type: uint32(elf.SHT_STRTAB), Off: 512, Size: 1}
+	for _, c := range []struct {
+		what     string
+		header   elf.Header64
+		sections []elf.Section64
+		want     string
+	}{
+		{
+			"a symbol table of 32 GiB", elf.Header64{Shnum: 3, Shstrndx: 1},
+			[]elf.Section64{{}, names, {Type: uint32(elf.SHT_SYMTAB), Link: 1, Off: 4096, Size: size / 2 / 24 * 24, Entsize: 24}}, "at most",
+		},
+		{
+			"names of 32 GiB", elf.Header64{Shnum: 2, Shstrndx: 1},
+			[]elf.Section64{{}, {Type: uint32(elf.SHT_STRTAB), Off: 512, Size: size / 2}}, "headers are longer",
+		},
+		{
+			"strings of 32 GiB", elf.Header64{Shnum: 4, Shstrndx: 1},
+			[]elf.Section64{{}, names, {Type: uint32(elf.SHT_SYMTAB), Link: 3, Off: 4096, Size: 48, Entsize: 24}, {Type: uint32(elf.SHT_STRTAB), Off: 4096, Size: size / 2}}, "at most",
+		},
+		{
+			"hundreds of millions of sections", elf.Header64{Shnum: 0, Shstrndx: 1},
+			[]elf.Section64{{Size: size / 2 / 64}, names}, "headers are longer",
+		},
+		{
+			"symbols beyond the file's end", elf.Header64{Shnum: 3, Shstrndx: 1},
+			[]elf.Section64{{}, names, {Type: uint32(elf.SHT_DYNSYM), Link: 1, Off: size - 24, Size: 48, Entsize: 24}}, "beyond the file's end",
+		},
+		{
+			"an offset near the end of numbers", elf.Header64{Shnum: 3, Shstrndx: 1},
+			[]elf.Section64{{}, names, {Type: uint32(elf.SHT_DYNSYM), Link: 1, Off: 1<<63 - 1, Size: 48, Entsize: 24}}, "",
+		},
+		{
+			"compressed symbols", elf.Header64{Shnum: 3, Shstrndx: 1},
+			[]elf.Section64{{}, names, {Type: uint32(elf.SHT_SYMTAB), Flags: uint64(elf.SHF_COMPRESSED), Link: 1, Off: 0, Size: 64, Entsize: 24}}, "",
+		},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "program")
+			if err := os.WriteFile(path, crafted(t, c.header, c.sections...), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Truncate(path, size); err != nil {
+				t.Skipf("needs a file system with holes: %v", err)
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := Open(path)
+			runtime.ReadMemStats(&after)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			if took := after.TotalAlloc - before.TotalAlloc; took > 256<<20 {
+				t.Errorf("reading it has taken %d MiB", took>>20)
+			}
+		})
+	}
+}
+
+// What is not read may be of any length: debug information is, and there are
+// programs without any.
+func TestSectionsThatAreNotRead(t *testing.T) {
+	names := elf.Section64{Type: uint32(elf.SHT_STRTAB), Off: 512, Size: 1}
+	b := crafted(t, elf.Header64{Shnum: 3, Shstrndx: 1}, elf.Section64{}, names,
+		elf.Section64{Type: uint32(elf.SHT_PROGBITS), Off: 512, Size: 1 << 40})
+	b = append(b, make([]byte, 1024)...)
+	if _, err := Read(bytes.NewReader(b), int64(len(b))); err != nil {
+		t.Error(err)
+	}
+}
