@@ -140,6 +140,7 @@ func exitCode(err error) int {
 		{is[*claim.Unknown](err), exitUsage},
 		{is[*container.Unknown](err), exitUsage},
 		{is[*container.Ambiguous](err), exitUsage},
+		{is[*container.Twice](err), exitUsage},
 		{is[*platform.Missing](err), exitHost},
 		{is[*platform.Unsupported](err), exitHost},
 		{is[*docker.UnknownImage](err), exitUsage},

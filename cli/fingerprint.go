@@ -33,7 +33,7 @@ func hostRecord(f host.Facts) record.Host {
 	return record.Host{
 		Hostname: f.Hostname, Kernel: f.Kernel, OS: f.OS, Arch: f.Arch,
 		CPUModel: f.CPUModel, CPUs: f.CPUs, SMT: f.SMT, Governor: f.Governor,
-		Memory: f.Memory, Swap: f.Swap, Cgroup: f.Cgroup, THP: f.THP, KSM: f.KSM,
+		Memory: f.Memory, Swap: f.Swap, Cgroup: f.Cgroup, THP: f.THP, Generations: f.Generations, KSM: f.KSM,
 		Virtual: f.Virtual, LSM: f.LSM, Mitigated: f.Mitigations, CmdLine: f.CommandLine,
 		Versions: map[string]string{},
 	}

@@ -90,7 +90,8 @@ path, or pid:N; --all takes every container of the host, by image.
 
 Without a container it is an experiment: it starts copies of each workload (S1's
 applications unless --workload names others) on one CPU, keeps them at work, counts
-at their start and in their steady state, and records their page faults.`,
+at their start and in their steady state, and records the page faults of their
+first work (of a function: of its whole life).`,
 		Example: `  tare pages web-1 web-2
   tare pages --all
   tare pages --workload httpd,fio --copies 4 --steady 20s
@@ -113,25 +114,30 @@ while: its type (by the page-table entry as it was before), what is mapped there
 the code that took it, and whether another of the containers faulted on the same
 page. Nothing in them is changed; a fault costs them a fraction of a microsecond more.
 
-With --workload it is an experiment: copies of the workload on one CPU, recorded in
-their steady state, or, for a function, through their whole life.`,
+With --workload it is an experiment: copies of the workload on one CPU, recorded
+from the moment on at which they are ready and given work, or, for a function,
+through their whole life.`,
 		Example: `  tare faults web-1 web-2 --for 10s
   tare faults --workload hashing --param access=sparse --copies 4`,
 		ValidArgsFunction: completeContainers,
 	}
-	f.register(cmd, 10*time.Second)
+	f.register(cmd, 0)
 	return cmd, f
 }
 
 // register makes the flags that both commands have.
 func (f *pagesFlags) register(cmd *cobra.Command, steady time.Duration) {
+	steadyDoc := "time of work after which a service is in its steady state; of running containers: count again after this time"
+	if steady == 0 {
+		steadyDoc = "time of work (default: as long as --for)"
+	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.IntSliceVar(&f.pids, "pid", nil, "processes, each with its descendants, as if it were a container")
 	flags.StringSliceVar(&f.workloads, "workload", nil, "start copies of these: names of `tare workloads`, YAML files")
 	flags.IntVar(&f.copies, "copies", 4, "copies of each workload")
-	flags.DurationVar(&f.steady, "steady", steady, "time of work after which a service is in its steady state; of running containers: count again after this time")
-	flags.DurationVar(&f.window, "for", 10*time.Second, "how long page faults are recorded")
+	flags.DurationVar(&f.steady, "steady", steady, steadyDoc)
+	flags.DurationVar(&f.window, "for", 10*time.Second, "how long page faults are recorded; of services from their first work on")
 	flags.StringSliceVar(&f.aslr, "aslr", []string{"off", "on"}, "address-space randomisation of the copies: off, on, or both")
 	flags.StringVar(&f.platform, "platform", "", "platform of the copies (default: oci:runc or oci:crun, which this host has; docker cannot turn --aslr off)")
 	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the workload's own")
@@ -179,6 +185,12 @@ func (a *app) runPages(cmd *cobra.Command, f *pagesFlags, args []string, look lo
 	}
 	if look == faultsAlone && changed("steady") {
 		return usageError("--steady is for copies that tare starts: say --for how long to record")
+	}
+	if f.all && changed("steady") {
+		return usageError("--all counts once: name the containers that are to be counted again after --steady")
+	}
+	if !f.all && changed("contents") {
+		return usageError("--contents is of --all")
 	}
 	if look != faultsAlone && changed("for") {
 		return usageError("--for is of page faults: tare faults %s", strings.Join(args, " "))
@@ -285,7 +297,7 @@ func (a *app) liveCensus(cmd *cobra.Command, f *pagesFlags, containers []contain
 			return sheet, nil, err
 		}
 	}
-	return first.Sheet(report.HostFact(here), second), first.Document(here, second), nil
+	return first.Sheet(here, second), first.Document(here, second), nil
 }
 
 // liveFaults records the page faults of what runs.
@@ -323,8 +335,22 @@ func (f *pagesFlags) options(cmd *cobra.Command, look looked, platforms func(str
 	if o.Plan, err = f.plan(changed); err != nil {
 		return o, err
 	}
-	if f.quick && !changed("steady") {
-		o.Steady, o.Window = 5*time.Second, min(o.Window, 3*time.Second)
+	switch {
+	case look == faultsAlone && !changed("steady"):
+		if o.Window = f.window; f.quick && !changed("for") {
+			o.Window = 5 * time.Second
+		}
+		o.Steady = o.Window // nothing is looked at after it
+	case f.quick && !changed("steady"):
+		if o.Steady = 5 * time.Second; !changed("for") {
+			o.Window = 3 * time.Second
+		}
+		o.Steady = max(o.Steady, o.Window)
+	case !changed("for"):
+		o.Window = min(o.Window, o.Steady)
+		if o.Steady == 0 {
+			o.Window = f.window
+		}
 	}
 	for i, level := range o.ASLR {
 		if slices.Contains(o.ASLR[:i], level) {

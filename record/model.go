@@ -127,25 +127,28 @@ type Histogram string
 
 // Host is what is known of the machine; the fingerprint that makes two runs comparable.
 type Host struct {
-	Hostname  string            `json:"hostname"`
-	Kernel    string            `json:"kernel"`
-	OS        string            `json:"os"`
-	Arch      string            `json:"arch"`
-	CPUModel  string            `json:"cpu_model"`
-	CPUs      int               `json:"cpus"`
-	SMT       string            `json:"smt"`
-	Governor  string            `json:"governor"`
-	Memory    int64             `json:"memory"`
-	Swap      int64             `json:"swap"`
-	Cgroup    string            `json:"cgroup"` // "v1", "v2", "hybrid (controllers on v1)"
-	THP       string            `json:"thp"`
-	KSM       string            `json:"ksm"`
-	Virtual   string            `json:"virtual"` // hypervisor, or "none"
-	LSM       string            `json:"lsm"`
-	Mitigated map[string]string `json:"mitigations"`
-	Versions  map[string]string `json:"versions"` // of docker, containerd, runc, crun
-	CmdLine   string            `json:"cmdline,omitempty"`
-	FS        string            `json:"fs"` // file system of the state directory
+	Hostname string `json:"hostname"`
+	Kernel   string `json:"kernel"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+	CPUModel string `json:"cpu_model"`
+	CPUs     int    `json:"cpus"`
+	SMT      string `json:"smt"`
+	Governor string `json:"governor"`
+	Memory   int64  `json:"memory"`
+	Swap     int64  `json:"swap"`
+	Cgroup   string `json:"cgroup"` // "v1", "v2", "hybrid (controllers on v1)"
+	THP      string `json:"thp"`
+	// Generations is /sys/kernel/mm/lru_gen/enabled: pages are sorted into generations
+	// unless it is empty or "0x0000".
+	Generations string            `json:"lru_gen,omitempty"`
+	KSM         string            `json:"ksm"`
+	Virtual     string            `json:"virtual"` // hypervisor, or "none"
+	LSM         string            `json:"lsm"`
+	Mitigated   map[string]string `json:"mitigations"`
+	Versions    map[string]string `json:"versions"` // of docker, containerd, runc, crun
+	CmdLine     string            `json:"cmdline,omitempty"`
+	FS          string            `json:"fs"` // file system of the state directory
 }
 
 // MarshalHost gives the host as JSON, as it is stored.

@@ -46,6 +46,7 @@ type Facts struct {
 	Swap        int64  // bytes
 	Cgroup      string // "v1", "v2", "hybrid (controllers on v1)"
 	THP         string // "always", "madvise", "never"
+	Generations string // multi-generational lists of pages: "0x0007"; empty where the kernel has none
 	KSM         string // "on", "off", "off, unmerged"
 	PSI         bool
 	Virtual     string            // hypervisor: "kvm", "xen", ...; "unknown" of a kind not told; "none"
@@ -94,6 +95,7 @@ func Read(fsroot string) Facts {
 		ClockSource: t.or("sys/devices/system/clocksource/clocksource0/current_clocksource", unknown),
 		Cgroup:      t.cgroupMode(),
 		THP:         chosen(t.text("sys/kernel/mm/transparent_hugepage/enabled")),
+		Generations: strings.TrimSpace(t.text("sys/kernel/mm/lru_gen/enabled")),
 		KSM:         t.sharing(),
 		Virtual:     t.hypervisor(cpu),
 		LSM:         t.securityModules(),

@@ -23,7 +23,8 @@ type Options struct {
 	// Steady is how long after its readiness a program is taken to be in its
 	// steady state; 0 counts at the start alone.
 	Steady time.Duration
-	// Window is how long the faults of a program in its steady state are recorded.
+	// Window is how long the faults of a program that has a steady state are
+	// recorded, from its first work on.
 	Window time.Duration
 	// ASLR are the levels of address-space randomisation: "off", "on".
 	ASLR []string
@@ -52,6 +53,7 @@ const (
 	factorASLR   = "aslr"
 	factorCopies = "copies"
 	factorSteady = "steady"
+	factorWindow = "for"
 
 	aslrOff = "off"
 	aslrOn  = "on"
@@ -130,9 +132,11 @@ func (o Options) check() error {
 	case o.Steady < 0 || o.Steady > LongSteady:
 		return usage("--steady %v: want 0 to %v", o.Steady, LongSteady)
 	case o.Steady == 0 && !o.Census:
-		return usage("--steady 0: the faults of a service are recorded in its steady state: give it a time")
+		return usage("--steady 0: a service's faults are recorded while it works: give it a time")
 	case o.Window < 100*time.Millisecond || o.Window > LongSteady:
 		return usage("--for %v: want 100ms to %v", o.Window, LongSteady)
+	case o.Faults && o.Steady > 0 && o.Window > o.Steady:
+		return usage("--for %v is longer than the work itself: want at most --steady %v", o.Window, o.Steady)
 	case len(o.ASLR) == 0:
 		return usage("--aslr: want on, off, or both")
 	case !o.Census && !o.Faults:
@@ -172,18 +176,19 @@ func (o Options) group(s workload.Subject, on platform.Platform) (g lab.Group, e
 	if n := o.Base.Network; len(program.Ports) > 0 && o.Copies > 1 && (n == "" || n == platform.NetworkHost) {
 		return g, usage("%s serves a port, and in the host's network only one of its copies could: give --network bridge", s.Workload.Name())
 	}
-	t := trial{workload: sustainer, copies: o.Copies, window: o.Window, flags: true}
+	t := trial{workload: sustainer, copies: o.Copies, window: o.Window, flags: true, life: !hasSteady}
 	if hasSteady {
 		t.steady = o.Steady
 	}
 	if o.Census {
 		t.taker = o.Watch.Taker
 	}
-	if o.Faults {
+	// A service that is given no work takes no faults to speak of.
+	if o.Faults && (t.life || t.steady > 0) {
 		t.faults = o.Watch.Faults
 		if hasSteady {
 			t.counts = o.Watch.Counts
-		} else if t.life, err = o.life(s); err != nil {
+		} else if t.executes, err = o.simulated(s); err != nil {
 			return g, err
 		}
 	}
@@ -203,7 +208,7 @@ func (o Options) group(s workload.Subject, on platform.Platform) (g lab.Group, e
 			Condition: record.Condition{
 				ID: g.Workload + "@" + strings.ReplaceAll(label, " ", ","), Label: label, Workload: g.Workload, Params: params,
 				Platform: o.Platform, Setting: setting, Baseline: i == 0, Metrics: metrics,
-				Factors: map[string]string{factorASLR: level, factorCopies: strconv.Itoa(o.Copies), factorSteady: t.steady.String()},
+				Factors: map[string]string{factorASLR: level, factorCopies: strconv.Itoa(o.Copies), factorSteady: t.steady.String(), factorWindow: t.window.String()},
 			},
 			Program: s.Workload, Source: s.Image(), Procedure: t.run, Limit: 10*time.Minute + 2*t.steady + time.Duration(o.Copies)*5*time.Second,
 		})
@@ -211,11 +216,13 @@ func (o Options) group(s workload.Subject, on platform.Platform) (g lab.Group, e
 	return g, nil
 }
 
-// life counts the instructions of a function's life by running it once more, as
+// simulated counts the instructions of a function's life by running it once more, as
 // it is where nobody looks: it does not hold what it has mapped, but ends. That
 // is done once: it is the same each time.
-func (o Options) life(s workload.Subject) (func(ctx context.Context, b lab.Bench) (uint64, error), error) {
-	if o.Watch.Simulates == nil {
+func (o Options) simulated(s workload.Subject) (func(ctx context.Context, b lab.Bench) (uint64, error), error) {
+	// What is run once more is run as root and in nothing but a root of its own: that
+	// is for programs of ours.
+	if o.Watch.Simulates == nil || s.Image().Recipe == "" {
 		return nil, nil
 	}
 	params, err := workload.Resolve(s.Workload, s.Params)
@@ -247,7 +254,7 @@ func (t trial) metrics() []workload.Metric {
 		}
 	}
 	if t.faults != nil {
-		m = append(m, faultMetrics(t.taker == nil, t.life != nil || t.counts != nil)...)
+		m = append(m, faultMetrics(t.taker == nil, t.life, t.executes != nil || t.counts != nil)...)
 	}
 	return m
 }

@@ -142,8 +142,9 @@ func (r *fakeRecorder) Stop() (*faults.Recording, error) {
 	defer r.mu.Unlock()
 	r.stopped++
 	return &faults.Recording{
-		Known: faults.Known{Types: true, Kernel: true}, To: time.Second, Targets: []faults.Target{{Name: "fake-1"}},
-		Counts: []faults.Count{{User: [faults.Types]uint64{faults.Anonymous: 3, faults.Read: 1, faults.Spurious: 5}}},
+		Known: faults.Known{Types: true, Kernel: true}, To: time.Second, Targets: []faults.Target{{Name: "fake-1"}, {Name: "fake-2"}},
+		Executed: []faults.Execution{{At: time.Millisecond, Target: 0, Command: "fake"}, {At: time.Millisecond, Target: 1, Command: "fake"}},
+		Counts:   []faults.Count{{}, {User: [faults.Types]uint64{faults.Anonymous: 3, faults.Read: 1, faults.Spurious: 5}}},
 	}, nil
 }
 

@@ -41,7 +41,8 @@ type FaultCount struct {
 	// the entry does not tell.
 	MayCopy uint64 `json:"may_copy"`
 	Major   uint64 `json:"major"` // waited for a device
-	// Lost are in User, Kernel and Types and in nothing else; Missed are nowhere.
+	// Lost are in User, Kernel and Types and in nothing else, and of whole lives in
+	// none of them, which are counted by their records; Missed are nowhere.
 	Lost   uint64 `json:"lost"`
 	Missed uint64 `json:"missed"`
 	// Unsettled are those whose mapping could not be read: they have no type.
@@ -238,15 +239,37 @@ func siteName(r *faults.Recording, names *faults.Names, s faults.Site) string {
 	return fmt.Sprintf("%s+%#x", name, s.Offset)
 }
 
+// incomplete says why a recording of whole lives is not one of all copies' whole
+// lives; empty where it is.
+func (f *FaultCount) incomplete(r *faults.Recording, copies int) string {
+	began := 0
+	for i := range r.Targets {
+		if _, ok := r.Began(int32(i)); ok {
+			began++
+		}
+	}
+	switch {
+	case r.Unplaced > 0:
+		return fmt.Sprintf("%d containers more appeared than can be told apart", r.Unplaced)
+	case r.LostEvents > 0:
+		return fmt.Sprintf("%d executions and ends of threads were not seen", r.LostEvents)
+	case began != copies:
+		return fmt.Sprintf("%d of %d copies were seen to execute their program", began, copies)
+	}
+	return ""
+}
+
 // values are the metrics of a trial.
 func (f *FaultCount) values() map[string]float64 {
 	values := map[string]float64{lost: float64(f.Lost + f.Missed), major: float64(f.Major)}
-	if f.Seconds > 0 {
+	switch {
+	case f.Life && len(f.Targets) > 0:
+		values[total] = float64(f.User) / float64(len(f.Targets))
+	case f.Seconds > 0:
 		values[rate] = float64(f.User) / f.Seconds
 	}
 	if f.User > 0 {
 		values[kernelMode] = 100 * float64(f.Kernel) / float64(f.User)
-		values[copying] = 100 * float64(f.MayCopy) / float64(f.User)
 		for i, kind := range types {
 			if f.Typed {
 				values[typeMetric(kind)] = 100 * float64(f.Types[i].User) / float64(f.User)
@@ -254,6 +277,7 @@ func (f *FaultCount) values() map[string]float64 {
 		}
 	}
 	if f.All.Faults > 0 {
+		values[copying] = 100 * float64(f.MayCopy) / float64(f.All.Faults)
 		values[duplicated] = 100 * float64(f.All.Same) / float64(f.All.Faults)
 		values[duplicatedFile] = 100 * float64(f.All.Anywhere) / float64(f.All.Faults)
 	}

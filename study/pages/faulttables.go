@@ -54,7 +54,7 @@ func typesTable(f *FaultCount, costs []faults.CostOf) report.Table {
 			{Head: "duplicated", Number: true}, {Head: "at any address", Number: true, Optional: true}},
 	}
 	if len(costs) > 0 {
-		t.Note += " Took about: so many faults at what one of the type costs here (below)."
+		t.Note += " Took about: so many faults at what one of the type costs here on a base page (below; the mean where it depends on what is touched)."
 	}
 	for i, kind := range f.Types {
 		share, same, anywhere, took := percent(kind.User, f.User), percent(kind.Same, kind.User), percent(kind.Anywhere, kind.User), report.Absent()

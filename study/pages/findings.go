@@ -17,14 +17,15 @@ const filesKept = 40
 // value (a share of nothing) is left out.
 func censusValues(c *census.Count) map[string]float64 {
 	t := &c.All
-	whole := float64(t.Classes.Sum() + t.Zero)
+	whole := float64(t.Classes.Sum())
 	of := func(part uint64, whole float64) float64 { return 100 * float64(part) / whole }
 	values := map[string]float64{
 		entries:      whole,
 		groupable:    of(t.Groupable, whole),
 		sharedFrame:  of(t.SharedFrame, whole),
 		exclusive:    of(t.Exclusive, whole),
-		zeroPage:     of(t.Zero, whole),
+		zeroPage:     of(t.Zero, whole+float64(t.Zero)),
+		asS1:         100 * t.GroupabilityWithZero(),
 		across:       of(t.Across.Groupable, whole),
 		sharedAcross: of(t.Across.SharedFrame, whole),
 		exclusiveOne: of(t.Across.Exclusive, whole),

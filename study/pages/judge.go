@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,9 +19,10 @@ import (
 func Judge(run record.Run) []claim.Judgement {
 	r := read(run)
 	of, aslr := r.judged()
-	// Of fewer there is no mean over applications to speak of.
+	// Of fewer there is no mean over applications to speak of, and with one copy
+	// nothing to be shared.
 	const fewest = 3
-	if len(of) < fewest {
+	if len(of) < fewest || copiesOf(of[0].Condition) < 2 {
 		return nil
 	}
 	c := court{reading: r, of: of, aslr: aslr}
@@ -33,6 +35,14 @@ func Judge(run record.Run) []claim.Judgement {
 	return all
 }
 
+func copiesOf(c record.Condition) int {
+	n, err := strconv.Atoi(c.Factors[factorCopies])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // court is a run with the applications that are judged.
 type court struct {
 	reading
@@ -40,23 +50,89 @@ type court struct {
 	aslr string
 }
 
-// rests is the common part of what a verdict rests on.
-func (c court) rests(of []found, n int) string {
-	var ids, stand []string
+// published are S1's numbers of copies, and of the span of its recordings.
+const (
+	s1Copies = 4
+	s1Window = 10 * time.Second
+	s1Steady = 2 * time.Minute
+)
+
+// over says what a verdict rests on: the applications that it is of, and how it
+// falls short of S1's. A verdict on fewer applications than S1 has of the kind
+// cannot confirm or refute what is said of all; one that was come to otherwise
+// than S1 did is qualified at best.
+func (c court) over(j claim.Judgement, of []found, blocks int, kind func(application) bool, watched ...func(found) string) claim.Judgement {
+	var stand, apart []string
 	for _, f := range of {
-		ids = append(ids, f.published)
 		if f.standIn != "" {
 			stand = append(stand, f.standIn)
 		}
+		if set := f.set(); set != "" {
+			stand = append(stand, set)
+		}
+		for _, differs := range watched {
+			if text := differs(f); text != "" && !slices.Contains(apart, text) {
+				apart = append(apart, text)
+			}
+		}
 	}
-	text := fmt.Sprintf("%d of S1's applications, %s copies each, address randomisation %s, %d blocks", len(ids), of[0].Factors[factorCopies], c.aslr, n)
+	all := 0
+	for _, a := range applications {
+		if kind(a) {
+			all++
+		}
+	}
+	if n := copiesOf(of[0].Condition); n != s1Copies {
+		apart = append(apart, fmt.Sprintf("%d copies, where S1 had %d", n, s1Copies))
+	}
+	text := fmt.Sprintf("%d of S1's %d applications, %d copies each, address randomisation %s, %d blocks", len(of), all, copiesOf(of[0].Condition), c.aslr, blocks)
 	if len(stand) > 0 {
 		text += "; " + strings.Join(stand, ", ")
 	}
-	return text
+	if len(apart) > 0 {
+		text += "; " + strings.Join(apart, "; ")
+	}
+	j.Rests = text + j.Rests
+	switch {
+	case len(of) < all && (j.Verdict == claim.Confirmed || j.Verdict == claim.Refuted || j.Verdict == claim.Qualified):
+		j.Rests += fmt.Sprintf("; %s of some of the applications alone", j.Verdict)
+		j.Verdict = claim.Inconclusive
+	case len(apart) > 0 && j.Verdict == claim.Confirmed:
+		j.Verdict = claim.Qualified
+	}
+	return j
 }
 
-// too says that there are too few blocks.
+func ofAll(application) bool       { return true }
+func isService(a application) bool { return a.service }
+
+// sooner tells a steady state that was looked at earlier than S1 did.
+func sooner(f found) string {
+	d, err := time.ParseDuration(f.Factors[factorSteady])
+	if err != nil || d >= s1Steady {
+		return ""
+	}
+	return fmt.Sprintf("after %v of work, where S1 waited two minutes", d)
+}
+
+// otherWindow tells faults that were not recorded for as long as S1's.
+func otherWindow(f found) string {
+	d, err := time.ParseDuration(f.Factors[factorWindow])
+	if err != nil || !f.service || d == s1Window {
+		return ""
+	}
+	return fmt.Sprintf("services' faults of %v, where S1 had 10 seconds", d)
+}
+
+// generations tells a kernel that has no two lists.
+func (c court) generations(found) string {
+	if !generations(c.Run.Host) {
+		return ""
+	}
+	return "this kernel keeps generations, of which active is what its flag says"
+}
+
+// tooFew says that there are too few blocks.
 func tooFew(j claim.Judgement, e stats.Estimate) (claim.Judgement, bool) {
 	j.Verdict = claim.Inconclusive
 	j.Rests = fmt.Sprintf("%d blocks are too few for an interval", e.N)
@@ -73,131 +149,132 @@ func (c court) value(published, metric string) stats.Estimate {
 	return stats.Estimate{Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN()}}
 }
 
-// extremes gives the names with the largest and the smallest value.
-func (c court) extremes(metric string) (largest, smallest string) {
-	high, low := math.Inf(-1), math.Inf(1)
+// extreme tells whether an application has the largest value of a metric, or the
+// smallest where sign is -1: yes where its interval lies beyond all others', no
+// where another's lies wholly beyond it.
+func (c court) extreme(published, metric string, sign float64) (yes, no bool) {
+	own := c.value(published, metric)
+	if !own.Known() {
+		return false, false
+	}
+	yes = true
 	for _, f := range c.of {
-		v := c.Value(f.Condition, metric).Value
-		if v > high {
-			high, largest = v, f.published
+		other := settled(c.Value(f.Condition, metric))
+		if f.published == published || other.Value != other.Value {
+			continue
 		}
-		if v < low {
-			low, smallest = v, f.published
+		if !other.Known() {
+			yes = false
+			continue
+		}
+		if sign > 0 {
+			yes = yes && own.Interval.Low > other.Interval.High
+			no = no || other.Interval.Low > own.Interval.High
+		} else {
+			yes = yes && own.Interval.High < other.Interval.Low
+			no = no || other.Interval.High < own.Interval.Low
 		}
 	}
-	return largest, smallest
+	return yes, no
 }
 
 // start is S1.5: about half of all entries are groupable just after the start.
 func (c court) start() (claim.Judgement, bool) {
 	const id = "S1.5"
 	j := claim.Judgement{Claim: id}
-	name := string(start) + "-" + groupable
-	over, n := c.mean(c.of, c.metric(name))
-	if n == 0 {
+	name := atMoment(start, asS1)
+	over, of := c.mean(c.of, c.metric(name))
+	if len(of) == 0 {
 		return j, false
 	}
 	if !over.Known() {
 		return tooFew(j, over)
 	}
-	between, _ := c.mean(c.of, c.metric(string(start)+"-"+across))
-	largest, smallest := c.extremes(name)
+	between, _ := c.mean(c.of, c.metric(atMoment(start, across)))
+	most, notMost := c.extreme("httpd", name, 1)
+	least, notLeast := c.extreme("FIO", name, -1)
 	j.Figures = claim.Measured(claim.Ours("groupable, mean", over, 1, "%"), claim.Ours("groupable over containers, mean", between, 1, "%"),
 		claim.Ours("groupable, httpd", c.value("httpd", name), 1, "%"), claim.Ours("groupable, FIO", c.value("FIO", name), 1, "%"))
-	j.Ours = fmt.Sprintf("mean %s %% over processes, %s %% over containers; most %s, least %s", report.Said(over, 1), report.Said(between, 1), largest, smallest)
-	j.Rests = c.rests(c.of, over.N)
-	least := claim.Threshold(id, "groupable")
+	j.Ours = fmt.Sprintf("mean %s %% over processes, %s %% over containers; httpd %s %%, FIO %s %%", report.Said(over, 1), report.Said(between, 1),
+		report.Said(c.value("httpd", name), 1), report.Said(c.value("FIO", name), 1))
+	half := claim.Threshold(id, "groupable")
 	switch {
-	case over.Interval.High < least:
+	case over.Interval.High < half:
 		j.Verdict = claim.Refuted
-	case over.Interval.Low > least && largest == "httpd" && smallest == "FIO":
+	case over.Interval.Low > half && (notMost || notLeast):
+		j.Verdict = claim.Qualified
+		if notMost {
+			j.Rests += "; another than httpd has the largest share"
+		}
+		if notLeast {
+			j.Rests += "; another than FIO has the smallest"
+		}
+	case over.Interval.Low > half && most && least:
 		j.Verdict = claim.Confirmed
-		if between.Interval.Low <= least {
+		if between.Interval.Low <= half {
 			j.Verdict = claim.Qualified
 			j.Rests += "; it does not hold over containers"
 		}
-	case over.Interval.Low > least:
-		j.Verdict = claim.Qualified
-		j.Rests += fmt.Sprintf("; the mean is as claimed, but %s has the largest share and %s the smallest", largest, smallest)
 	default:
 		j.Verdict = claim.Inconclusive
 	}
-	return j, true
-}
-
-// twoMinutes is when S1 took services to be in their steady state.
-const twoMinutes = 2 * time.Minute
-
-// sooner qualifies a verdict on a steady state that was looked at earlier than
-// S1 did.
-func sooner(j claim.Judgement, of []found) claim.Judgement {
-	d, err := time.ParseDuration(of[0].Factors[factorSteady])
-	if err != nil || d >= twoMinutes {
-		return j
-	}
-	j.Rests += fmt.Sprintf("; after %v of work, where S1 waited two minutes", d)
-	if j.Verdict == claim.Confirmed {
-		j.Verdict = claim.Qualified
-	}
-	return j
+	return c.over(j, of, over.N, ofAll), true
 }
 
 // steady is S1.6: services have more groupable entries after two minutes.
 func (c court) steady() (claim.Judgement, bool) {
 	const id = "S1.6"
 	j := claim.Judgement{Claim: id}
-	of := services(c.of)
-	grown, n := c.mean(of, c.growth(groupable))
-	if n == 0 {
+	grown, of := c.mean(services(c.of), c.growth(asS1))
+	if len(of) == 0 {
 		return j, false
 	}
 	if !grown.Known() {
 		return tooFew(j, grown)
 	}
-	name := string(steady) + "-" + groupable
+	name, alone := atMoment(steady, asS1), atMoment(steady, exclusive)
 	then, _ := c.mean(of, c.metric(name))
-	own := c.value("Graphchi", string(steady)+"-"+exclusive)
+	own := c.value("Graphchi", alone)
 	j.Figures = claim.Measured(claim.Ours("groupable, mean", then, 1, "%"), claim.Ours("growth", grown, 1, "points"),
-		claim.Ours("exclusive, MongoDB", c.value("MongoDB", string(steady)+"-"+exclusive), 1, "%"),
+		claim.Ours("exclusive, MongoDB", c.value("MongoDB", alone), 1, "%"),
 		claim.Ours("groupable, FIO", c.value("FIO", name), 1, "%"), claim.Ours("exclusive, Graphchi", own, 1, "%"))
 	j.Ours = fmt.Sprintf("mean %s %%, %s points more than at the start; exclusive: MongoDB's stand-in %s %%, Graphchi's %s %%",
-		report.Said(then, 1), report.Said(grown, 1), report.Said(c.value("MongoDB", string(steady)+"-"+exclusive), 1), report.Said(own, 1))
-	j.Rests = c.rests(of, grown.N)
+		report.Said(then, 1), report.Said(grown, 1), report.Said(c.value("MongoDB", alone), 1), report.Said(own, 1))
 	none, half := claim.Threshold(id, "no change"), claim.Threshold(id, "exclusive, Graphchi")
 	switch {
 	case grown.Interval.High < none:
 		j.Verdict = claim.Refuted
-	case grown.Interval.Low > none && own.Interval.Low > half:
+	case grown.Interval.Low > none && own.Known() && own.Interval.Low > half:
 		j.Verdict = claim.Confirmed
-	case grown.Interval.Low > none && own.Value == own.Value:
+	case grown.Interval.Low > none && own.Known() && own.Interval.High < half:
 		j.Verdict = claim.Qualified
-		j.Rests += "; Graphchi's stand-in keeps less to itself"
+		j.Rests = "; Graphchi's stand-in keeps less to itself"
 	default:
 		j.Verdict = claim.Inconclusive
 	}
-	return sooner(j, of), true
+	return c.over(j, of, grown.N, isService, sooner), true
 }
 
 // active is S1.7: most active entries are groupable, and more are active later.
 func (c court) active() (claim.Judgement, bool) {
 	const id = "S1.7"
 	j := claim.Judgement{Claim: id}
-	of := services(c.of)
-	grown, n := c.mean(of, c.growth(active))
-	if n == 0 {
+	grown, of := c.mean(services(c.of), c.growth(active))
+	if len(of) == 0 {
 		return j, false
 	}
 	if !grown.Known() {
 		return tooFew(j, grown)
 	}
-	before, _ := c.mean(of, c.metric(string(start)+"-"+active))
-	after, _ := c.mean(of, c.metric(string(steady)+"-"+active))
-	both, _ := c.mean(of, c.metric(string(steady)+"-"+activeGroup))
-	among, _ := c.mean(of, c.metric(string(steady)+"-"+groupOfActive))
+	// S1's figure at the start has the functions in it, that of the steady state not.
+	before, _ := c.mean(c.of, c.metric(atMoment(start, active)))
+	after, _ := c.mean(of, c.metric(atMoment(steady, active)))
+	both, _ := c.mean(of, c.metric(atMoment(steady, activeGroup)))
+	among, _ := c.mean(of, c.metric(atMoment(steady, groupOfActive)))
 	j.Figures = claim.Measured(claim.Ours("active at start", before, 1, "%"), claim.Ours("active in steady state", after, 1, "%"),
-		claim.Ours("active and groupable, of all entries", both, 1, "%"), claim.Ours("groupable among active", among, 1, "%"))
-	j.Ours = fmt.Sprintf("active %s %% at the start, %s %% in the steady state; %s %% of active entries are groupable", report.Said(before, 1), report.Said(after, 1), report.Said(among, 1))
-	j.Rests = c.rests(of, grown.N)
+		claim.Ours("active and groupable, of all entries", both, 1, "%"), claim.Ours("groupable among active", among, 1, "%"), claim.Ours("growth, services", grown, 1, "points"))
+	j.Ours = fmt.Sprintf("active %s %% at the start (functions among them), %s %% in the steady state, in services %s points more than at their start; %s %% of active entries are groupable",
+		report.Said(before, 1), report.Said(after, 1), report.Said(grown, 1), report.Said(among, 1))
 	most := claim.Threshold(id, "groupable among active")
 	switch {
 	case grown.Interval.High < 0 || among.Known() && among.Interval.High < most:
@@ -207,48 +284,57 @@ func (c court) active() (claim.Judgement, bool) {
 	default:
 		j.Verdict = claim.Inconclusive
 	}
-	return sooner(j, of), true
+	return c.over(j, of, grown.N, isService, sooner, c.generations), true
 }
 
 // huge is S1.8: huge pages hardly occur, and never where pages are shared.
 func (c court) huge() (claim.Judgement, bool) {
 	const id = "S1.8"
-	j := claim.Judgement{Claim: id, Verdict: claim.Confirmed}
+	j := claim.Judgement{Claim: id}
 	most := claim.Threshold(id, "huge among active")
 	worst := stats.Estimate{Value: math.Inf(-1)}
-	var of string
-	n := 0
+	var in string
+	var of []found
+	blocks := 0
+	above, unsure := false, false
+	var shared []string
 	for _, f := range c.of {
 		at := start
-		if len(services([]found{f})) > 0 {
+		if f.service && c.has(f.Condition, atMoment(steady, hugeOfActive)) {
 			at = steady
 		}
-		e := settled(c.Value(f.Condition, string(at)+"-"+hugeOfActive))
+		e := settled(c.Value(f.Condition, atMoment(at, hugeOfActive)))
 		if e.Value != e.Value {
 			continue
 		}
-		n = max(n, e.N)
+		of, blocks = append(of, f), max(blocks, e.N)
 		j.Figures = append(j.Figures, claim.Measured(claim.Ours("huge among active, "+f.published, e, 1, "%"))...)
 		if e.Value > worst.Value {
-			worst, of = e, f.published
+			worst, in = e, f.published
 		}
-		shared := c.Value(f.Condition, string(at)+"-"+hugeOfGroup)
-		switch {
-		case e.Known() && e.Interval.Low > most:
-			j.Verdict = claim.Refuted
-		case j.Verdict == claim.Confirmed && (!e.Known() || e.Interval.High > most):
-			j.Verdict = claim.Inconclusive
-		case shared.Value > 0 && j.Verdict != claim.Refuted:
-			j.Verdict = claim.Refuted
-			j.Rests = f.published + " has groupable huge pages; "
+		above = above || e.Known() && e.Interval.Low > most
+		unsure = unsure || !e.Known() || e.Interval.High > most
+		if c.Value(f.Condition, atMoment(at, hugeOfGroup)).Value > 0 {
+			shared = append(shared, f.published)
 		}
 	}
-	if of == "" {
+	if len(of) == 0 {
 		return j, false
 	}
-	j.Ours = fmt.Sprintf("most: %s %% of active entries, in %s", report.Said(worst, 1), of)
-	j.Rests += c.rests(c.of, n) + "; huge pages are set to " + hugeSetting(c.Run.Host) + " here"
-	return j, true
+	j.Ours = fmt.Sprintf("most: %s %% of active entries, in %s", report.Said(worst, 1), in)
+	if len(shared) > 0 {
+		j.Ours += "; groupable huge pages in " + strings.Join(shared, ", ")
+	}
+	switch {
+	case above || len(shared) > 0:
+		j.Verdict = claim.Refuted
+	case unsure:
+		j.Verdict = claim.Inconclusive
+	default:
+		j.Verdict = claim.Confirmed
+	}
+	j.Rests = "; huge pages are set to " + hugeSetting(c.Run.Host) + " here"
+	return c.over(j, of, blocks, ofAll), true
 }
 
 // hugeSetting is the kernel's setting of transparent huge pages.
@@ -263,8 +349,8 @@ func hugeSetting(h record.Host) string {
 func (c court) duplicated() (claim.Judgement, bool) {
 	const id = "S1.9"
 	j := claim.Judgement{Claim: id}
-	share, n := c.mean(c.of, c.metric(duplicated))
-	if n == 0 {
+	share, of := c.mean(c.of, c.metric(duplicated))
+	if len(of) == 0 {
 		return j, false
 	}
 	if !share.Known() {
@@ -273,11 +359,8 @@ func (c court) duplicated() (claim.Judgement, bool) {
 	// Every sequential one's interval against every random one's.
 	apart, reversed := true, true
 	var low, high []string
-	for _, f := range c.of {
+	for _, f := range of {
 		e := settled(c.Value(f.Condition, duplicated))
-		if e.Value != e.Value {
-			continue
-		}
 		j.Figures = append(j.Figures, claim.Measured(claim.Ours("duplicated, "+f.published, e, 1, "%"))...)
 		text := fmt.Sprintf("%s %.1f", f.published, e.Value)
 		if !f.sequential {
@@ -285,23 +368,22 @@ func (c court) duplicated() (claim.Judgement, bool) {
 			continue
 		}
 		high = append(high, text)
-		for _, other := range c.of {
-			o := settled(c.Value(other.Condition, duplicated))
-			if other.sequential || o.Value != o.Value {
+		for _, other := range of {
+			if other.sequential {
 				continue
 			}
+			o := settled(c.Value(other.Condition, duplicated))
 			apart = apart && e.Interval.Low > o.Interval.High
 			reversed = reversed && e.Interval.High < o.Interval.Low
 		}
 	}
 	j.Figures = append(claim.Measured(claim.Ours("duplicated, mean", share, 1, "%")), j.Figures...)
 	j.Ours = fmt.Sprintf("mean %s %%; in order: %s; at random: %s", report.Said(share, 1), strings.Join(high, ", "), strings.Join(low, ", "))
-	j.Rests = c.rests(c.of, share.N)
 	least := claim.Threshold(id, "duplicated, mean")
 	switch {
 	case len(low) == 0 || len(high) == 0:
 		j.Verdict = claim.Inconclusive
-		j.Rests += "; there are not both kinds among them"
+		j.Rests = "; there are not both kinds among them"
 	case reversed || share.Interval.High < least:
 		j.Verdict = claim.Refuted
 	case apart && share.Interval.Low > least:
@@ -309,31 +391,30 @@ func (c court) duplicated() (claim.Judgement, bool) {
 	default:
 		j.Verdict = claim.Inconclusive
 	}
-	return j, true
+	return c.over(j, of, share.N, ofAll, otherWindow), true
 }
 
 // perInstruction is S1.10: about fifteen faults in a million instructions.
 func (c court) perInstruction() (claim.Judgement, bool) {
 	const id = "S1.10"
 	j := claim.Judgement{Claim: id, Verdict: claim.Inconclusive}
-	if _, n := c.mean(c.of, c.metric(duplicated)); n == 0 {
+	if _, of := c.mean(c.of, c.metric(duplicated)); len(of) == 0 {
 		return j, false
 	}
-	rate, n := c.mean(c.of, c.metric(perMillion))
-	if n < len(c.of) {
-		j.Rests = "this host counts no instructions of services"
-		var told []string
-		for _, f := range c.of {
-			e := c.Value(f.Condition, perMillion)
-			if e.Value != e.Value {
-				continue
-			}
-			j.Figures = append(j.Figures, claim.Measured(claim.Ours(f.published, e, 1, "faults per 10^6 instructions"))...)
-			told = append(told, f.published+" "+report.Said(e, 1))
-		}
-		if len(told) > 0 {
-			j.Ours = strings.Join(told, "; ") + " faults per 10^6 instructions"
-			j.Rests += "; those of functions were counted by simulating the processor"
+	rate, of := c.mean(c.of, c.metric(perMillion))
+	var told []string
+	for _, f := range of {
+		e := c.Value(f.Condition, perMillion)
+		j.Figures = append(j.Figures, claim.Measured(claim.Ours(f.published, e, 1, "faults per 10^6 instructions"))...)
+		told = append(told, f.published+" "+report.Said(e, 1))
+	}
+	if len(told) > 0 {
+		j.Ours = strings.Join(told, "; ") + " faults per 10^6 instructions"
+	}
+	if len(services(of)) == 0 {
+		j.Rests = "instructions of services were not counted"
+		if len(of) > 0 {
+			j.Rests += "; those of functions were, by simulating the processor"
 		}
 		return j, true
 	}
@@ -342,26 +423,25 @@ func (c court) perInstruction() (claim.Judgement, bool) {
 	}
 	published, err := claim.Lookup(id)
 	if err != nil {
-		panic(err)
+		panic(err) // the registry is part of the program
 	}
 	theirs, ok := published.Figure("mean")
 	if !ok {
 		panic("claim " + id + " publishes no mean")
 	}
 	factor := claim.Threshold(id, "factor")
-	most, _ := c.extremes(perMillion)
-	j.Figures = claim.Measured(claim.Ours("mean", rate, 1, "faults per 10^6 instructions"), claim.Ours("httpd", c.value("httpd", perMillion), 1, "faults per 10^6 instructions"))
-	j.Ours = fmt.Sprintf("mean %s faults per 10^6 instructions, most in %s", report.Said(rate, 1), most)
-	j.Rests = c.rests(c.of, rate.N)
+	most, notMost := c.extreme("httpd", perMillion, 1)
+	j.Figures = append(claim.Measured(claim.Ours("mean", rate, 1, "faults per 10^6 instructions")), j.Figures...)
+	j.Ours = fmt.Sprintf("mean %s; ", report.Said(rate, 1)) + j.Ours
 	within := rate.Interval.Low > theirs.Value/factor && rate.Interval.High < theirs.Value*factor
 	outside := rate.Interval.High < theirs.Value/factor || rate.Interval.Low > theirs.Value*factor
 	switch {
-	case within && most == "httpd":
+	case within && most:
 		j.Verdict = claim.Confirmed
-	case outside || most != "httpd":
+	case outside || notMost:
 		j.Verdict = claim.Refuted
 	}
-	return j, true
+	return c.over(j, of, rate.N, ofAll, otherWindow), true
 }
 
 // types is S1.11: the table of types.
@@ -370,7 +450,7 @@ func (c court) types() (claim.Judgement, bool) {
 	j := claim.Judgement{Claim: id}
 	published, err := claim.Lookup(id)
 	if err != nil {
-		panic(err)
+		panic(err) // the registry is part of the program
 	}
 	theirs := func(application, kind string) float64 {
 		f, ok := published.Figure(application + ", " + kind)
@@ -379,95 +459,89 @@ func (c court) types() (claim.Judgement, bool) {
 		}
 		return f.Value
 	}
-	agree, n, blocks := 0, 0, 0
+	agree, blocks := 0, 0
+	var of []found
 	var other []string
 	for _, f := range c.of {
 		top, here := "", ""
 		ours, their := math.Inf(-1), math.Inf(-1)
 		for _, t := range types {
-			name := t.String()
 			if e := c.Value(f.Condition, typeMetric(t)); e.Value > ours {
-				ours, here = e.Value, name
+				ours, here = e.Value, t.String()
 				blocks = max(blocks, e.N)
 			}
-			if v := theirs(f.published, name); v > their {
-				their, top = v, name
+			if v := theirs(f.published, t.String()); v > their {
+				their, top = v, t.String()
 			}
 		}
 		if here == "" {
 			continue
 		}
-		n++
+		of = append(of, f)
 		if here == top {
 			agree++
 		} else {
 			other = append(other, fmt.Sprintf("%s (%s, there %s)", f.published, here, top))
 		}
 	}
-	if n == 0 {
+	if len(of) == 0 {
 		return j, false
 	}
-	near, wide := true, true
+	near := true
 	distance := claim.Threshold(id, "distance")
 	var told []string
 	for _, t := range types {
-		name := t.String()
-		e, _ := c.mean(c.of, c.metric(typeMetric(t)))
+		e, _ := c.mean(of, c.metric(typeMetric(t)))
 		if !e.Known() {
-			wide = false
-			continue
+			return tooFew(j, e)
 		}
-		j.Figures = append(j.Figures, claim.Measured(claim.Ours("mean, "+name, e, 1, "%"))...)
-		told = append(told, fmt.Sprintf("%s %.1f", name, e.Value))
-		near = near && math.Abs(e.Value-theirs("mean", name)) <= distance
-	}
-	if !wide {
-		return tooFew(j, stats.Estimate{N: blocks})
+		j.Figures = append(j.Figures, claim.Measured(claim.Ours("mean, "+t.String(), e, 1, "%"))...)
+		told = append(told, fmt.Sprintf("%s %.1f", t, e.Value))
+		near = near && math.Abs(e.Value-theirs("mean", t.String())) <= distance
 	}
 	j.Ours = "mean, %: " + strings.Join(told, ", ")
-	j.Rests = c.rests(c.of, blocks) + fmt.Sprintf("; %d of %d have the same most frequent type", agree, n)
+	j.Rests = fmt.Sprintf("; %d of %d have the same most frequent type", agree, len(of))
 	if len(other) > 0 {
 		j.Rests += ", not " + strings.Join(other, ", ")
 	}
 	switch {
-	case 2*agree < n:
+	case 2*agree < len(of):
 		j.Verdict = claim.Refuted
-	case agree == n && near && !slices.ContainsFunc(c.of, func(f found) bool { return f.standIn != "" }):
+	case agree == len(of) && near && !slices.ContainsFunc(of, func(f found) bool { return f.standIn != "" }):
 		j.Verdict = claim.Confirmed
-	case agree == n:
+	case agree == len(of):
 		j.Verdict = claim.Qualified
 	default:
 		j.Verdict = claim.Inconclusive
 	}
-	return j, true
+	return c.over(j, of, blocks, ofAll, otherWindow), true
 }
 
 // copying is S1.12: hardly any fault copies a page.
 func (c court) copying() (claim.Judgement, bool) {
 	const id = "S1.12"
 	j := claim.Judgement{Claim: id}
-	alone, n := c.mean(c.of, c.metric(typeMetric(types[1])))
-	if n == 0 {
+	alone, of := c.mean(c.of, c.metric(typeMetric(types[1])))
+	if len(of) == 0 {
 		return j, false
 	}
-	with, _ := c.mean(c.of, c.metric(copying))
+	with, _ := c.mean(of, c.metric(copying))
 	if !alone.Known() || !with.Known() {
 		return tooFew(j, alone)
 	}
 	j.Figures = claim.Measured(claim.Ours("copy-on-write, mean", alone, 1, "%"), claim.Ours("with write-protect faults that may copy", with, 1, "%"))
 	j.Ours = fmt.Sprintf("copy-on-write %s %%, with the write-protect faults that may copy %s %%", report.Said(alone, 1), report.Said(with, 1))
-	j.Rests = c.rests(c.of, alone.N)
 	most := claim.Threshold(id, "copying")
 	switch {
 	case with.Interval.High < most:
 		j.Verdict = claim.Confirmed
 	case alone.Interval.High < most && with.Interval.Low > most:
 		j.Verdict = claim.Qualified
-		j.Rests += "; not with the write-protect faults"
+		j.Rests = "; not with the write-protect faults"
 	case alone.Interval.Low > most:
 		j.Verdict = claim.Refuted
 	default:
 		j.Verdict = claim.Inconclusive
 	}
-	return j, true
+	return c.over(j, of, alone.N, ofAll, otherWindow), true
 }

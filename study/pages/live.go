@@ -12,6 +12,7 @@ import (
 	"tare/census"
 	"tare/container"
 	"tare/probe/pagetable"
+	"tare/record"
 	"tare/report"
 )
 
@@ -26,7 +27,11 @@ type Live struct {
 	// that ended before they could be read.
 	// Refused are those that may not be looked into.
 	Changed, Gone, Refused []int
-	Notes                  []string
+	// Twins are those that share the memory of one that is counted.
+	Twins []int
+	// Generations tells that the kernel keeps generations instead of two lists.
+	Generations bool
+	Notes       []string
 }
 
 // Look takes a census of running containers. Nothing is written to any of them.
@@ -41,7 +46,7 @@ func Look(ctx context.Context, taker pagetable.Taker, containers []container.Con
 	}
 	l.Count = census.Of(found, names, census.Options{Files: filesKept})
 	l.Backend, l.Taken, l.Elapsed = found.Backend, found.Taken, found.Elapsed
-	l.Gone, l.Refused = found.Gone, found.Refused
+	l.Gone, l.Refused, l.Twins = found.Gone, found.Refused, found.Twin
 	for _, s := range found.Spaces {
 		if s.Changed {
 			l.Changed = append(l.Changed, s.PID)
@@ -150,8 +155,14 @@ func (l *Live) banners() []string {
 	if n := len(l.Gone); n > 0 {
 		banners = append(banners, fmt.Sprintf("gone: %s ended before being read", counted(n, "process", "processes")))
 	}
+	if n := len(l.Twins); n > 0 {
+		banners = append(banners, fmt.Sprintf("twins: %s the memory of another that is counted, and not counted again", counted(n, "process shares", "processes share")))
+	}
 	if n := len(l.Refused); n > 0 {
 		banners = append(banners, fmt.Sprintf("refused: %s may not be looked into, not even by root here: they are in no figure", counted(n, "process", "processes")))
+	}
+	if l.Generations {
+		banners = append(banners, generationsNote)
 	}
 	if !l.Count.Flags {
 		banners = append(banners, "flags: the kernel's flags of frames cannot be read here: nothing is known of activity, huge pages and merged pages")
@@ -160,7 +171,9 @@ func (l *Live) banners() []string {
 }
 
 // Sheet is the page of a census, and, where later is given, of a second one.
-func (l *Live) Sheet(host string, later *Live) report.Sheet {
+func (l *Live) Sheet(on record.Host, later *Live) report.Sheet {
+	host := report.HostFact(on)
+	l.Generations = generations(on)
 	s := report.Sheet{Title: "tare pages", Answer: l.Answer(), Facts: l.facts(host), Banners: l.banners()}
 	if later != nil {
 		s.Answer = later.Answer()

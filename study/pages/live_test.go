@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,8 +123,8 @@ func TestLookAtRunningProcesses(t *testing.T) {
 	if shared := c.All.Across.Groupable + c.All.Across.SharedFrame; 2*shared < c.All.Across.Sum() {
 		t.Errorf("%d of %d entries are of frames that both map", shared, c.All.Across.Sum())
 	}
-	text := rendered(t, first.Sheet("host: here", second))
-	for _, want := range []string{"2 containers", "a note", "By container", "From the first census to the second", "Page tables", "By file"} {
+	text := rendered(t, first.Sheet(record.Host{Generations: "0x0007"}, second))
+	for _, want := range []string{"2 containers", "a note", "GENERATIONS", "By container", "From the first census to the second", "Page tables", "By file"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the screen does not say %q:\n%s", want, text)
 		}
@@ -219,14 +220,19 @@ func TestRecordRunningProcesses(t *testing.T) {
 	// An interrupted recording is one all the same.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if r, err = RecordFaults(ctx, two, time.Hour, nil); err != nil || len(r.Notes) == 0 {
+	if _, err = RecordFaults(ctx, two, time.Hour, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped before it began: %v", err)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if r, err = RecordFaults(ctx, two, time.Hour, nil); err != nil || !slices.Contains(r.Notes, stoppedEarly) {
 		t.Errorf("interrupted: %v, %v", r, err)
 	}
 }
 
 // What a run's page says, of made-up figures.
 func TestSheetOfARun(t *testing.T) {
-	run := madeRun(typical(), twoMinutes)
+	run := madeRun(typical(), s1Steady)
 	text := rendered(t, Sheet(run, nil, Judge(run)))
 	for _, want := range []string{"Entries that another has the same", "Page faults by type", "ArangoDB", "48.2", "What was published", "S1.11", "address randomisation off"} {
 		if !strings.Contains(text, want) {

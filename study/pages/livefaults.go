@@ -32,6 +32,9 @@ type Recorded struct {
 	Notes []string
 }
 
+// stoppedEarly is the note of a recording that did not last as long as asked.
+const stoppedEarly = "stopped before its time"
+
 // bins is how many stretches of time a recording is shown in.
 const bins = 40
 
@@ -54,7 +57,11 @@ func RecordFaults(ctx context.Context, containers []container.Container, window 
 		}
 		targets = append(targets, faults.Target{Name: c.Name, PIDs: pids})
 	}
-	if r.Costs, err = faults.Cost(ctx, os.TempDir(), r.Taken.UnixNano()); err != nil {
+	r.Costs, err = faults.Cost(ctx, os.TempDir(), r.Taken.UnixNano())
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
 		r.Notes = append(r.Notes, "what a fault costs could not be measured: "+err.Error())
 	}
 	stop, note, err := startFaults(targets)
@@ -69,7 +76,7 @@ func RecordFaults(ctx context.Context, containers []container.Container, window 
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
-		r.Notes = append(r.Notes, "stopped before its time")
+		r.Notes = append(r.Notes, stoppedEarly)
 	}
 	found, err := stop()
 	if err != nil {

@@ -40,10 +40,11 @@ const (
 )
 
 // The names of what a census yields, after the moment: "start-groupable". Shares
-// are in percent of all entries with memory behind them, the zero page's too.
+// are in percent of all entries with memory of their own behind them, the page of zeros apart.
 const (
 	entries       = "entries"
 	groupable     = "groupable" // over processes
+	asS1          = "groupable-with-zeros"
 	sharedFrame   = "shared-frame"
 	exclusive     = "exclusive"
 	zeroPage      = "zero-page"
@@ -66,6 +67,7 @@ const (
 // The names of what a recording of faults yields.
 const (
 	rate           = "faults"
+	total          = "life-faults"
 	duplicated     = "duplicated"
 	duplicatedFile = "duplicated-file"
 	kernelMode     = "kernel-mode"
@@ -94,9 +96,10 @@ func censusMetrics(at moment, flags bool) []workload.Metric {
 	first.Primary = true
 	m := []workload.Metric{
 		first,
+		share(of(asS1), "the same with the page of zeros counted as any other, as S1 counted"),
 		share(of(sharedFrame), "entries whose frame another process, or the same, maps at another address"),
 		share(of(exclusive), "entries whose frame nobody else maps"),
-		share(of(zeroPage), "entries of the kernel's page of zeros"),
+		share(of(zeroPage), "entries of the kernel's page of zeros, of all with those; they are in no other share"),
 		share(of(across), "entries with the same page and frame in two containers or more"),
 		share(of(sharedAcross), "entries whose frame another container maps, at another address"),
 		share(of(exclusiveOne), "entries whose frame no other container maps"),
@@ -121,17 +124,21 @@ func censusMetrics(at moment, flags bool) []workload.Metric {
 }
 
 // faultMetrics are those of a recording.
-func faultMetrics(primary, instructions bool) []workload.Metric {
+func faultMetrics(primary, life, instructions bool) []workload.Metric {
 	m := []workload.Metric{
 		{Name: duplicated, Unit: "%", Better: workload.Higher, Count: true, Primary: primary, Doc: "faults on a page and file page on which another container faulted too"},
 		share(duplicatedFile, "faults on a file page on which another container faulted too, at whatever address"),
-		amount(rate, "faults/s", "page faults in user mode, of all copies"),
+	}
+	if life {
+		m = append(m, amount(total, "faults", "page faults in user mode of a copy's life"))
+	} else {
+		m = append(m, amount(rate, "faults/s", "page faults in user mode, of all copies"))
 	}
 	for _, t := range types {
 		m = append(m, share(typeMetric(t), "faults of this type, of those of S1's six types"))
 	}
 	m = append(m,
-		share(copying, "faults that ended in a private copy: copy-on-write, and write-protect on a file's page"),
+		share(copying, "faults that end, or may end, in a private copy: copy-on-write, and write-protect in private mappings but of the page of zeros"),
 		amount(kernelMode, "%", "faults that the kernel took on the program's memory, beside those in user mode"),
 		amount(major, "faults", "faults that waited for a device"),
 		amount(lost, "faults", "faults that the recorder lost: they are in the rate, and in nothing else"),

@@ -19,17 +19,18 @@ func read(run record.Run) reading { return reading{overhead.Read(run)} }
 type application struct {
 	group      string // of ours: a workload with the parameters set
 	published  string // its name in S1's figures
+	service    bool   // has a steady state
 	sequential bool   // walks its data in order, as S1 parts them in its figures of duplicated faults
 	standIn    string // what it is where it is not what S1 ran
 }
 
 // applications are S1's, in its table's order.
 var applications = []application{
-	{group: "multimodel", published: "ArangoDB", standIn: "ArcadeDB for ArangoDB"},
-	{group: "mapstore", published: "MongoDB", standIn: "a store of our own on LMDB for MongoDB"},
-	{group: "httpd", published: "httpd", sequential: true},
-	{group: "pagerank", published: "Graphchi", standIn: "PageRank of our own for Graphchi's"},
-	{group: "fio", published: "FIO"},
+	{group: "multimodel", service: true, published: "ArangoDB", standIn: "ArcadeDB for ArangoDB"},
+	{group: "mapstore", service: true, published: "MongoDB", standIn: "a store of our own on LMDB for MongoDB"},
+	{group: "httpd", service: true, published: "httpd", sequential: true},
+	{group: "pagerank", service: true, published: "Graphchi", standIn: "PageRank of our own for Graphchi's"},
+	{group: "fio", published: "FIO", service: true},
 	{group: "hashing[access=dense]", published: "hashing dense", sequential: true},
 	{group: "hashing[access=sparse]", published: "hashing sparse", sequential: true},
 	{group: "uri-parser[access=dense]", published: "URI parser dense", sequential: true},
@@ -55,6 +56,18 @@ type found struct {
 	record.Condition
 }
 
+// set is what of its parameters was set besides those that make it the
+// application, as "FIO with rate=200"; empty where nothing was.
+func (f found) set() string {
+	_, params, _ := strings.Cut(strings.TrimSuffix(f.Workload, "]"), "[")
+	_, own, _ := strings.Cut(strings.TrimSuffix(f.group, "]"), "[")
+	more := slices.DeleteFunc(strings.Split(params, ","), func(p string) bool { return p == "" || p == own })
+	if len(more) == 0 {
+		return ""
+	}
+	return f.published + " with " + strings.Join(more, ", ")
+}
+
 // judged gives S1's applications, with address randomisation as S1 assumed it
 // (off), or, where that was not measured, as it was.
 func (r reading) judged() (all []found, aslr string) {
@@ -72,15 +85,15 @@ func (r reading) judged() (all []found, aslr string) {
 }
 
 // mean is the mean over applications of a metric, over the blocks that all of
-// those which have it share; n is how many have it.
-func (r reading) mean(of []found, value func(found) map[int]float64) (e stats.Estimate, n int) {
+// those which have it share; of are those which have it.
+func (r reading) mean(over []found, value func(found) map[int]float64) (e stats.Estimate, of []found) {
 	sums, counts := map[int]float64{}, map[int]int{}
-	for _, f := range of {
+	for _, f := range over {
 		blocks := value(f)
 		if len(blocks) == 0 {
 			continue
 		}
-		n++
+		of = append(of, f)
 		for block, v := range blocks {
 			sums[block] += v
 			counts[block]++
@@ -88,14 +101,14 @@ func (r reading) mean(of []found, value func(found) map[int]float64) (e stats.Es
 	}
 	means := map[int]float64{}
 	for block, sum := range sums {
-		if counts[block] == n {
-			means[block] = sum / float64(n)
+		if counts[block] == len(of) {
+			means[block] = sum / float64(len(of))
 		}
 	}
 	if len(means) == 0 {
-		return stats.Estimate{Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN(), Level: r.Report.Level}}, n
+		return stats.Estimate{Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN(), Level: r.Report.Level}}, of
 	}
-	return settled(r.Mean(means)), n
+	return settled(r.Mean(means)), of
 }
 
 // settled gives an estimate of something counted that came out the same in
@@ -131,5 +144,21 @@ func (r reading) growth(name string) func(found) map[int]float64 {
 
 // services are those that have a steady state.
 func services(of []found) []found {
-	return slices.DeleteFunc(slices.Clone(of), func(f found) bool { return f.Factors[factorSteady] == "0s" })
+	return slices.DeleteFunc(slices.Clone(of), func(f found) bool { return !f.service })
 }
+
+// has tells whether a condition has a value of a metric.
+func (r reading) has(c record.Condition, metric string) bool {
+	v := r.Value(c, metric).Value
+	return v == v
+}
+
+// atMoment is a metric of a census at a moment.
+func atMoment(at moment, name string) string { return string(at) + "-" + name }
+
+// generationsNote is what a page says of such a kernel.
+const generationsNote = "generations: this kernel sorts pages into generations and not onto two lists: active is what a page's flag says, which such a kernel uses for little"
+
+// generations tells that the kernel sorts pages into generations, and not onto an
+// active and an inactive list.
+func generations(h record.Host) bool { return h.Generations != "" && h.Generations != "0x0000" }

@@ -104,15 +104,6 @@ func (p *page) census(c record.Condition) (*census.Count, moment, bool) {
 	return nil, start, false
 }
 
-// has tells whether a condition has a value of a metric.
-func (p *page) has(c record.Condition, metric string) bool {
-	v := p.Value(c, metric).Value
-	return v == v
-}
-
-// atMoment is a metric of a census at a moment.
-func atMoment(at moment, name string) string { return string(at) + "-" + name }
-
 // latest is the moment of a condition's last census.
 func (p *page) latest(c record.Condition) moment {
 	if p.has(c, atMoment(steady, groupable)) {
@@ -169,7 +160,8 @@ func (p *page) oneLevel() bool {
 
 // answer is the sentence that the reader came for.
 func (p *page) answer() string {
-	var told []string
+	var told, over []string
+	who := ""
 	for _, level := range []string{aslrOff, aslrOn} {
 		var of []found
 		for _, c := range p.Run.Conditions {
@@ -180,19 +172,19 @@ func (p *page) answer() string {
 		if len(of) == 0 {
 			continue
 		}
-		value := func(name string) stats.Estimate {
+		if who = fmt.Sprintf("of %d applications", len(of)); len(of) == 1 {
+			who = "of " + shown(of[0].Condition)
+		}
+		value := func(name string) string {
 			e, _ := p.mean(of, func(f found) map[int]float64 { return p.PerBlock(f.Condition, atMoment(p.latest(f.Condition), name)) })
-			return e
+			return report.Said(e, 1) + " %"
 		}
-		who := fmt.Sprintf("%d applications", len(of))
-		if len(of) == 1 {
-			who = of[0].Workload
-		}
-		told = append(told, fmt.Sprintf("with address randomisation %s, %s %% of the entries of %s are the same page and frame in two or more processes, %s %% in two or more containers",
-			level, report.Said(value(groupable), 1), who, report.Said(value(across), 1)))
+		told = append(told, value(across)+" with address randomisation "+level)
+		over = append(over, value(groupable))
 	}
 	if len(told) > 0 {
-		return capital(strings.Join(told, "; ")) + "."
+		return fmt.Sprintf("Of the page-table entries %s, these are the same page and frame in two or more containers: %s (over processes, as S1 counted, %s).",
+			who, strings.Join(told, ", "), strings.Join(over, " and "))
 	}
 	for _, c := range p.Run.Conditions {
 		if p.has(c, duplicated) {
@@ -204,8 +196,6 @@ func (p *page) answer() string {
 	}
 	return strings.Join(told, "; ") + "."
 }
-
-func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 func (p *page) facts() []string {
 	blocks, tainted, repeated, failures := 0, 0, 0, 0
@@ -262,9 +252,17 @@ func (p *page) banners() []string {
 	for _, n := range p.Run.Plan.Notes {
 		banners = append(banners, "note: "+n)
 	}
+	if generations(p.Run.Host) {
+		banners = append(banners, generationsNote)
+	}
 	for _, c := range p.Run.Conditions {
 		if c.NotRepresentative != "" {
 			banners = append(banners, c.Label+" is not representative: "+c.NotRepresentative)
+		}
+	}
+	for _, c := range p.Run.Conditions {
+		if slices.ContainsFunc(p.Trials(c), func(t record.Trial) bool { return t.Covariates[unwatched] > 0 }) {
+			banners = append(banners, fmt.Sprintf("note: the page faults of %s were not recorded: %s makes a container's control group only as it starts it", shown(c), c.Platform))
 		}
 	}
 	for _, g := range p.Report.Groups {
@@ -308,20 +306,19 @@ func (p *page) groupability() []report.Part {
 func (p *page) classes() []report.Part {
 	b := report.Bars{
 		Title: "Who else holds an entry", Unit: "%",
-		Note: "Over containers, at the last census. Shared frame: another container maps the frame at another address, which is what address randomisation makes of a groupable entry. The page of zeros is apart.",
+		Note: "Over containers, at the last census. Shared frame: another container maps the frame at another address, which is what address randomisation makes of a groupable entry. The page of zeros is in no share.",
 	}
 	for _, c := range p.Run.Conditions {
 		at := p.latest(c)
 		bar := report.Bar{Label: p.conditionName(c)}
 		for _, of := range []struct {
 			metric, name string
-			faint        bool
-		}{{across, "groupable", false}, {sharedAcross, "shared frame", false}, {exclusiveOne, "exclusive", false}, {zeroPage, "page of zeros", true}} {
+		}{{across, "groupable"}, {sharedAcross, "shared frame"}, {exclusiveOne, "exclusive"}} {
 			e := p.Value(c, atMoment(at, of.metric))
 			if e.Value != e.Value {
 				continue
 			}
-			segment := report.Segment{Name: of.name, Value: e.Value, Faint: of.faint}
+			segment := report.Segment{Name: of.name, Value: e.Value}
 			if e.Known() {
 				segment.Low, segment.High = max(0, e.Interval.Low), e.Interval.High
 			}
@@ -528,8 +525,8 @@ func (p *page) faultRates() []report.Part {
 	t := report.Table{
 		Title: "Page faults, and those that several containers took",
 		Note: "Duplicated: on a virtual page and file page (or frame, where the entry had one) on which another container faulted within the recording, too; at any address: on the same page of the same file. " +
-			"A fresh anonymous page has a frame of its own, and is never duplicated. Services: from the beginning of their work on; functions: their whole life. Kernel mode: taken by the kernel for the program, in percent of those in user mode.",
-		Columns: p.columns([]report.Column{{Head: "faults/s", Number: true}, {Head: "duplicated, %", Number: true}, {Head: "at any address, %", Number: true},
+			"A fresh anonymous page has a frame of its own, and is never duplicated. Services: from the moment on at which all copies were ready and were given work, those that need none (pagerank, fio) at work already; functions: their whole life, of which the faults of one copy are counted. Kernel mode: taken by the kernel for the program, in percent of those in user mode.",
+		Columns: p.columns([]report.Column{{Head: "faults/s", Number: true}, {Head: "of a life", Number: true}, {Head: "duplicated, %", Number: true}, {Head: "at any address, %", Number: true},
 			{Head: "may copy, %", Number: true, Optional: true}, {Head: "kernel mode, %", Number: true, Optional: true}, {Head: "major", Number: true, Optional: true}, {Head: "lost", Number: true}}...),
 	}
 	instructions := slices.ContainsFunc(p.Run.Conditions, func(c record.Condition) bool { return p.has(c, perMillion) })
@@ -538,11 +535,11 @@ func (p *page) faultRates() []report.Part {
 		t.Note += " Instructions of functions were counted by simulating the processor (valgrind), in user mode alone."
 	}
 	for _, c := range p.Run.Conditions {
-		if !p.has(c, rate) {
+		if !p.has(c, rate) && !p.has(c, total) {
 			continue
 		}
 		row := p.named(c)
-		for _, name := range []string{rate, duplicated, duplicatedFile, copying, kernelMode, major, lost} {
+		for _, name := range []string{rate, total, duplicated, duplicatedFile, copying, kernelMode, major, lost} {
 			row = append(row, report.Estimated(p.Value(c, name), 1))
 		}
 		if instructions {

@@ -46,12 +46,13 @@ func size(bytes float64) string {
 // mib is bytes in MiB.
 func mib(bytes uint64) report.Cell { return report.Measured(float64(bytes) / mebibyte) }
 
-// whole is what shares of a tally are of: entries with memory behind them.
-func whole(t *census.Tally) uint64 { return t.Classes.Sum() + t.Zero }
+// whole is what shares of a tally are of: entries with memory of their own behind
+// them. The page of zeros is apart.
+func whole(t *census.Tally) uint64 { return t.Classes.Sum() }
 
 // classesNote says what the columns of all these tables mean.
 const classesNote = "An entry is a process, a virtual page of 4 KiB and the frame behind it; a huge page counts as 512. Groupable: the same page and frame in two or more. " +
-	"Shared frame: the frame is mapped at another address too. The page of zeros, which everybody's untouched memory shares, is apart."
+	"Shared frame: the frame is mapped at another address too. The page of zeros, which everybody's untouched memory shares, is apart: its share is of all entries with it, the others' of those without."
 
 // containersTable is one row a container.
 func containersTable(c *census.Count) report.Table {
@@ -66,7 +67,7 @@ func containersTable(c *census.Count) report.Table {
 		w := whole(tally)
 		return []report.Cell{{Text: name}, {Text: strconv.Itoa(processes)}, {Text: strconv.FormatUint(w, 10)},
 			mib(tally.Classes.Sum() * pagetable.PageSize), own,
-			percent(tally.Groupable, w), percent(tally.Across.Groupable, w), percent(tally.Across.SharedFrame, w), percent(tally.Across.Exclusive, w), percent(tally.Zero, w)}
+			percent(tally.Groupable, w), percent(tally.Across.Groupable, w), percent(tally.Across.SharedFrame, w), percent(tally.Across.Exclusive, w), percent(tally.Zero, w+tally.Zero)}
 	}
 	for i := range c.Groups {
 		g := &c.Groups[i]
@@ -119,17 +120,17 @@ func classBars(c *census.Count) report.Bars {
 	for i := range c.Groups {
 		g := &c.Groups[i]
 		if w := whole(&g.Tally); w > 0 {
-			b.Rows = append(b.Rows, report.Bar{Label: g.Name, Segments: classSegments(g.Tally.Across, g.Tally.Zero, w)})
+			b.Rows = append(b.Rows, report.Bar{Label: g.Name, Segments: classSegments(g.Tally.Across, w)})
 		}
 	}
 	return b
 }
 
-func classSegments(classes census.Classes, zeros, whole uint64) []report.Segment {
-	of := func(name string, part uint64, faint bool) report.Segment {
-		return report.Segment{Name: name, Value: 100 * float64(part) / float64(whole), Faint: faint}
+func classSegments(classes census.Classes, whole uint64) []report.Segment {
+	of := func(name string, part uint64) report.Segment {
+		return report.Segment{Name: name, Value: 100 * float64(part) / float64(whole)}
 	}
-	return []report.Segment{of("groupable", classes.Groupable, false), of("shared frame", classes.SharedFrame, false), of("exclusive", classes.Exclusive, false), of("page of zeros", zeros, true)}
+	return []report.Segment{of("groupable", classes.Groupable), of("shared frame", classes.SharedFrame), of("exclusive", classes.Exclusive)}
 }
 
 // activityTable is what the kernel thinks of the pages.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
 
 	"tare/census"
@@ -24,9 +26,12 @@ type trial struct {
 	taker    pagetable.Taker
 	flags    bool
 	faults   recorder
-	// life gives how many instructions a copy executes in its life; nil where
-	// nobody can tell, or where lives are not compared.
-	life func(ctx context.Context, b lab.Bench) (uint64, error)
+	// life tells that the program has no steady state: its faults are those of its
+	// whole life.
+	life bool
+	// executes gives how many instructions a copy executes in its life; nil where
+	// nobody can tell.
+	executes func(ctx context.Context, b lab.Bench) (uint64, error)
 	// counts has the processor count those of a control group; nil where it does not.
 	counts func(cgroup string) (counter, error)
 }
@@ -50,6 +55,10 @@ type counter interface {
 	Close() error
 }
 
+// unwatched is the covariate of a trial whose faults could not be recorded from
+// the start on.
+const unwatched = "faults_unwatched"
+
 // Steady states of a warm-up: it is there to have image and page cache warm.
 const warmUpSteady = time.Second
 
@@ -63,8 +72,15 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 	// A program that has no steady state is watched for its whole life: from
 	// before its start.
 	var life recording
-	if t.steady == 0 && t.faults != nil {
-		if life, err = t.faults.below(); err != nil {
+	if t.life && t.faults != nil {
+		life, err = t.faults.below()
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			// Where the platform makes the group with the start, nobody can watch from
+			// before it: the rest of the trial is as good.
+			life = nil
+			b.Covariate(unwatched, 1)
+		case err != nil:
 			return err
 		}
 		defer func() {
@@ -96,8 +112,8 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 		return err
 	}
 	var executed uint64
-	if t.life != nil {
-		each, err := t.life(ctx, b)
+	if t.executes != nil {
+		each, err := t.executes(ctx, b)
 		if err != nil {
 			return fmt.Errorf("instructions: %w", err)
 		}
@@ -241,7 +257,12 @@ func (t trial) count(ctx context.Context, b lab.Bench, all *copies, at moment) e
 // told records what a recording of faults comes to; executed are the
 // instructions of the same span, 0 where they are not known.
 func (t trial) told(b lab.Bench, found *faults.Recording, executed uint64) error {
-	r := readFaults(found, t.steady == 0)
+	r := readFaults(found, t.life)
+	if t.life {
+		if why := r.incomplete(found, t.copies); why != "" {
+			return errors.New("page faults: " + why)
+		}
+	}
 	for name, value := range r.values() {
 		b.Record(name, value)
 	}
@@ -265,6 +286,10 @@ func (t trial) counting(targets []faults.Target) (all counters, err error) {
 		return nil, nil
 	}
 	for _, target := range targets {
+		if target.Cgroup == "" {
+			_, err := all.close()
+			return nil, err // what is in no group of its own cannot be counted apart
+		}
 		c, err := t.counts(target.Cgroup)
 		if err != nil {
 			_, cerr := all.close()
@@ -306,6 +331,10 @@ func (c *copies) targets() ([]faults.Target, error) {
 	if err != nil {
 		return nil, err
 	}
+	own, _, err := layout.Of(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
 	var targets []faults.Target
 	for _, r := range c.all {
 		pids, err := r.instance.Processes()
@@ -320,7 +349,8 @@ func (c *copies) targets() ([]faults.Target, error) {
 			return nil, fmt.Errorf("%s: %w", r.name, err)
 		}
 		place, ok := group.For("memory")
-		if !ok || place.Path == "/" {
+		// Bare metal's program is in tare's own group, or in no group's but the root's.
+		if ours, _ := own.For("memory"); !ok || place.Path == "/" || place.Path == ours.Path {
 			targets = append(targets, faults.Target{Name: r.name, PIDs: pids})
 			continue
 		}

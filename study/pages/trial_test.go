@@ -52,7 +52,7 @@ func TestATrialOfAService(t *testing.T) {
 func TestATrialOfAFunction(t *testing.T) {
 	p, r := &fakePlatform{}, &fakeRecorder{}
 	b := labtest.NewBench(p)
-	of := trial{workload: fakeWorkload{}, copies: 2, taker: fakeTaker{}, flags: true, faults: r}
+	of := trial{workload: fakeWorkload{}, copies: 2, life: true, taker: fakeTaker{}, flags: true, faults: r}
 	if err := of.run(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestATrialThatFailsLeavesNothing(t *testing.T) {
 		"start":    {func(_ *trial, p *fakePlatform, _ *fakeRecorder) { p.startErr = errBroken }, nil, errBroken},
 		"census":   {func(o *trial, _ *fakePlatform, _ *fakeRecorder) { o.taker = fakeTaker{err: errBroken} }, nil, errBroken},
 		"recorder": {func(_ *trial, _ *fakePlatform, r *fakeRecorder) { r.err = errBroken }, nil, errBroken},
-		"whole":    {func(o *trial, p *fakePlatform, _ *fakeRecorder) { o.steady = 0; p.startErr = errBroken }, nil, errBroken},
+		"whole":    {func(o *trial, p *fakePlatform, _ *fakeRecorder) { o.steady, o.life = 0, true; p.startErr = errBroken }, nil, errBroken},
 		"load": {func(o *trial, _ *fakePlatform, _ *fakeRecorder) {
 			o.workload = fakeWorkload{sustain: func(context.Context) error { return errBroken }}
 		}, nil, errBroken},

@@ -122,7 +122,7 @@ func (bpfRecorder) below() (recording, error) {
 		return nil, errors.New("no memory controller by which to know the containers that are to come")
 	}
 	if _, err := os.Stat(place.Dir()); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s is not there before a program starts: what this platform starts cannot be watched from its beginning", place.Dir())
+		return nil, fmt.Errorf("%s is not there before a program starts: %w", place.Dir(), err)
 	}
 	return begun(faults.Start(nil, faults.Options{Below: place.Dir()}))
 }
