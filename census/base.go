@@ -72,24 +72,23 @@ func (n *counter) base(ctx context.Context, members []Member, o SavingOptions) (
 		}
 	}
 	for path, copies := range paths {
-		if len(copies) < 2 || len(imagesOf(copies)) < 2 {
-			continue
-		}
-		same := map[string][]*copyOf{}
-		for _, c := range copies {
-			if err := ctx.Err(); err != nil {
-				return nil, fmt.Errorf("identify files: %w", context.Cause(ctx))
+		for _, alike := range b.alike(copies, o) {
+			same := map[string][]*copyOf{}
+			for _, c := range alike {
+				if err := ctx.Err(); err != nil {
+					return nil, fmt.Errorf("identify files: %w", context.Cause(ctx))
+				}
+				identity, ok := o.Identify(c.sample)
+				if !ok {
+					b.Unknown++
+					continue
+				}
+				same[identity] = append(same[identity], c)
 			}
-			identity, ok := o.Identify(c.sample)
-			if !ok {
-				b.Unknown++
-				continue
-			}
-			same[identity] = append(same[identity], c)
-		}
-		for _, copies := range same {
-			if all := imagesOf(copies); len(copies) > 1 && len(all) > 1 {
-				b.Files = append(b.Files, n.baseFile(path, all, copies))
+			for _, copies := range same {
+				if several(copies) {
+					b.Files = append(b.Files, n.baseFile(path, imagesOf(copies), copies))
+				}
 			}
 		}
 	}
@@ -100,6 +99,35 @@ func (n *counter) base(ctx context.Context, members []Member, o SavingOptions) (
 		b.Saved += f.Saved
 	}
 	return b, nil
+}
+
+// alike gives those copies that may be of one content, by their length.
+func (b *Base) alike(copies []*copyOf, o SavingOptions) (all [][]*copyOf) {
+	if !several(copies) {
+		return nil
+	}
+	if o.Length == nil {
+		return [][]*copyOf{copies}
+	}
+	byLength := map[int64][]*copyOf{}
+	for _, c := range copies {
+		if length, ok := o.Length(c.sample); ok {
+			byLength[length] = append(byLength[length], c)
+		} else {
+			b.Unknown++
+		}
+	}
+	for _, copies := range byLength {
+		if several(copies) {
+			all = append(all, copies)
+		}
+	}
+	return all
+}
+
+// several tells whether they are different files that different images bring.
+func several(copies []*copyOf) bool {
+	return len(copies) > 1 && len(imagesOf(copies)) > 1
 }
 
 func imagesOf(copies []*copyOf) []string {

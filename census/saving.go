@@ -30,6 +30,10 @@ type SavingOptions struct {
 	// Identify tells a file's identity by its contents, for files of one path in
 	// several images; false where it could not be read. nil leaves other bases out.
 	Identify func(File) (identity string, ok bool)
+	// Length tells a file's length in bytes; false where it is not known. nil leaves
+	// lengths out. Where Identify reads files, it spares those that no other of their path
+	// is as long as.
+	Length func(File) (bytes int64, ok bool)
 	// Basis is what Identify goes by: "path and length", "path and SHA-256".
 	Basis string
 }

@@ -99,6 +99,30 @@ func TestCommonBase(t *testing.T) {
 	}
 }
 
+// What differs in length differs, and need not be read to know it.
+func TestCommonBaseReadsWhatIsAsLong(t *testing.T) {
+	for _, c := range []struct {
+		what           string
+		length         func(census.File) (int64, bool)
+		asked, unknown int
+		saved          uint64
+	}{
+		{"as long", func(census.File) (int64, bool) { return 10, true }, 2, 0, 4 * 4096},
+		{"of different lengths", func(f census.File) (int64, bool) { return int64(f.Device), true }, 0, 0, 0},
+		{"of lengths unknown", func(census.File) (int64, bool) { return 0, false }, 0, 2, 0},
+	} {
+		asked := 0
+		machine, members := machine(1)
+		b := save(t, machine, members, census.SavingOptions{Length: c.length, Identify: func(census.File) (string, bool) {
+			asked++
+			return "same", true
+		}}).Base
+		if asked != c.asked || b.Unknown != c.unknown || b.Saved != c.saved {
+			t.Errorf("%s: %d read, want %d: %+v", c.what, asked, c.asked, b)
+		}
+	}
+}
+
 // memory gives pages contents by their place: of every ten, the first holds zeros,
 // the next share hold what the same place holds in every container, the others
 // what nothing else does.

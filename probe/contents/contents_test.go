@@ -121,7 +121,7 @@ func TestFiles(t *testing.T) {
 	if id, err := contents.Length(m); id != length || err != nil {
 		t.Errorf("by its length it is %q, %v", id, err)
 	}
-	if id, err := contents.Digest(m); id != fmt.Sprintf("%s, sha256:%x", length, sha256.Sum256(b)) || err != nil {
+	if id, err := contents.Digest(t.Context(), m); id != fmt.Sprintf("%s, sha256:%x", length, sha256.Sum256(b)) || err != nil {
 		t.Errorf("by its bytes it is %q, %v", id, err)
 	}
 	m.End += pageSize

@@ -1,12 +1,16 @@
 package contents
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 
+	"tare/kernel/file"
+	"tare/kernel/mount"
 	"tare/kernel/procfs"
 )
 
@@ -16,39 +20,137 @@ type Mapped struct {
 	Start, End uint64 // of the mapping, virtual bytes
 }
 
-// Length identifies a file by its length alone, which reads nothing.
-func Length(m Mapped) (string, error) { return identify(procfs.Host, m, false) }
+// MostRead is how long a file may be that is read, in bytes. Programs and
+// libraries are shorter; a data file that is longer would take the page cache for itself.
+const MostRead = 1 << 30
+
+// TooLong says that a file is longer than MostRead.
+type TooLong struct{ Bytes int64 }
+
+func (t *TooLong) Error() string {
+	return fmt.Sprintf("a file of %d MiB: files of at most %d MiB are read", t.Bytes>>20, MostRead>>20)
+}
+
+// Served says that a program serves the file (FUSE), which may never answer; so it
+// is not asked.
+type Served struct{ FSType string }
+
+func (s *Served) Error() string {
+	return fmt.Sprintf("a file of %s, which a program serves that may never answer", s.FSType)
+}
+
+// Length identifies a file by its length alone, which reads nothing. Its errors are
+// those of [Size].
+func Length(m Mapped) (string, error) {
+	length, err := Size(m)
+	if err != nil {
+		return "", err
+	}
+	return lengthOf(length), nil
+}
+
+func lengthOf(bytes int64) string { return fmt.Sprintf("%d bytes", bytes) }
+
+// Size is the length of a file in bytes. Its error is a [*Served] of files that are not
+// asked.
+func Size(m Mapped) (int64, error) {
+	length, err := identify(procfs.Host, m, nil)
+	return length, about(m, err)
+}
 
 // Digest identifies a file by its length and the SHA-256 of its bytes, all of
-// which are read.
-func Digest(m Mapped) (string, error) { return identify(procfs.Host, m, true) }
+// which are read. Its error is a [*Served] or [*TooLong] of files that are not read, or ctx's,
+// which is looked at after every 1 MiB.
+func Digest(ctx context.Context, m Mapped) (string, error) {
+	h := sha256.New()
+	length, err := identify(procfs.Host, m, func(f *os.File, length int64) error { return add(ctx, h, f, length) })
+	if err != nil {
+		return "", about(m, err)
+	}
+	return fmt.Sprintf("%s, sha256:%x", lengthOf(length), h.Sum(nil)), nil
+}
 
-// identify finds the file through the mapping itself, so that it is the one
-// mapped, whatever its path is in which container, and whether it has one still.
-// It is looked at before it is opened: opening a device can do anything.
-func identify(proc procfs.FS, m Mapped, read bool) (id string, err error) {
-	name := proc.Process(m.PID).Path(fmt.Sprintf("map_files/%x-%x", m.Start, m.End))
-	info, err := os.Stat(name)
+// about says which mapping an error is about.
+func about(m Mapped, err error) error {
 	switch {
 	case errors.Is(err, os.ErrPermission):
-		return "", fmt.Errorf("look at what process %d maps: %w (run tare as root: it takes CAP_CHECKPOINT_RESTORE)", m.PID, err)
+		return fmt.Errorf("look at what process %d maps at %x: %w (run tare as root: it takes CAP_CHECKPOINT_RESTORE)", m.PID, m.Start, err)
 	case err != nil:
-		return "", fmt.Errorf("look at what process %d maps: %w", m.PID, err)
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("what process %d maps at %x is no regular file", m.PID, m.Start)
+		return fmt.Errorf("look at what process %d maps at %x: %w", m.PID, m.Start, err)
 	}
-	id = fmt.Sprintf("%d bytes", info.Size())
-	if !read {
-		return id, nil
-	}
-	f, err := os.Open(name)
+	return nil
+}
+
+// identify gives the length of a file, and lets it be read. It finds the file through the mapping itself, so that it is the one
+// mapped, whatever its path is in which container, and whether it has one still.
+// Its file system is asked about nothing before it is known to be the kernel's own.
+func identify(proc procfs.FS, m Mapped, read func(f *os.File, length int64) error) (length int64, err error) {
+	process := proc.Process(m.PID)
+	pinned, err := file.Pin(process.Path(fmt.Sprintf("map_files/%x-%x", m.Start, m.End)))
 	if err != nil {
-		return "", fmt.Errorf("open what process %d maps: %w", m.PID, err)
+		return 0, err
+	}
+	defer pinned.Close()
+	if err := answers(process, pinned); err != nil {
+		return 0, err
+	}
+	info, err := pinned.Stat()
+	if err != nil {
+		return 0, err
+	}
+	length = info.Size()
+	switch {
+	case read == nil:
+		return length, nil
+	case length > MostRead:
+		return 0, &TooLong{length}
+	}
+	f, err := pinned.Open()
+	if err != nil {
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", fmt.Errorf("read what process %d maps: %w", m.PID, err)
+	return length, read(f, length)
+}
+
+// answers refuses a file whose file system may never answer. Which it is, the mounts
+// of the process tell; of a mount that is not among them, as one that was taken away,
+// nothing is known.
+func answers(process procfs.Process, pinned *file.Pinned) error {
+	id, err := pinned.Mount()
+	if err != nil {
+		return err
 	}
-	return fmt.Sprintf("%s, sha256:%x", id, h.Sum(nil)), nil
+	mounts, err := process.Mounts()
+	if err != nil {
+		return err
+	}
+	for _, m := range mounts {
+		if m.ID == id {
+			if mount.Served(m.FSType) {
+				return &Served{m.FSType}
+			}
+			return nil
+		}
+	}
+	return errors.New("a file of none of the process' mounts: by what it is served is not known")
+}
+
+// add hashes the bytes of a file of that length.
+func add(ctx context.Context, h hash.Hash, f io.Reader, length int64) error {
+	const chunk = 1 << 20
+	for left := length; left > 0; {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		n, err := io.CopyN(h, f, min(left, chunk))
+		left -= n
+		switch {
+		case err == io.EOF:
+			return fmt.Errorf("it was cut off while it was read: %w", io.ErrUnexpectedEOF)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
 }
