@@ -22,7 +22,7 @@ func (f *Finder) askDocker(ctx context.Context, socket string) ([]Container, *No
 	if !listens || note != nil {
 		return nil, note
 	}
-	c, err := client.New(client.WithHost("unix://" + socket))
+	c, err := client.New(client.WithHost("unix://"+socket), client.WithDialContext(dial(socket, mostReply)))
 	if err != nil {
 		return nil, noteOf(Docker, socket, err, f)
 	}

@@ -24,7 +24,8 @@ import (
 const defaultPatience = 2 * time.Second
 
 // Options say whom to ask. The zero value asks every engine that has a socket
-// where sockets usually are.
+// where sockets usually are. What a socket below /run/user/UID tells is believed of processes
+// that run as that user, or as one of the user's subordinate ids (/etc/subuid), alone.
 type Options struct {
 	// Docker are sockets that speak Docker's API, podman's among them; nil
 	// are the usual ones, an empty list none.
@@ -45,6 +46,7 @@ type Finder struct {
 	patience           time.Duration
 	proc               procfs.FS
 	layout             *cgroup.Layout
+	users, subuid      string // where users' sockets are, and their subordinate ids
 }
 
 // Open makes a finder. It asks nobody yet, and holds nothing that needs closing.
@@ -52,6 +54,7 @@ func Open(o Options) *Finder {
 	f := &Finder{
 		docker: o.Docker, containerd: o.Containerd, layout: o.Layout,
 		patience: cmp.Or(o.Patience, defaultPatience), proc: cmp.Or(o.Proc, procfs.Host),
+		users: userSockets, subuid: subordinates,
 	}
 	if f.docker == nil {
 		f.docker = usual("DOCKER_HOST", dockerSockets)
@@ -116,7 +119,7 @@ func (f *Finder) All(ctx context.Context) ([]Container, []Note, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	told, notes := f.ask(ctx)
+	answers, notes := f.ask(ctx)
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("ask the engines what they run: %w", context.Cause(ctx))
 	}
@@ -124,7 +127,7 @@ func (f *Finder) All(ctx context.Context) ([]Container, []Note, error) {
 	var all []Container
 	known := map[string]bool{} // ids, and groups' paths
 	pids := map[int]bool{}
-	for _, c := range told {
+	for _, c := range answers {
 		if known[c.ID] || c.PID != 0 && pids[c.PID] {
 			continue // containerd shows what Docker runs
 		}
@@ -140,8 +143,9 @@ func (f *Finder) All(ctx context.Context) ([]Container, []Note, error) {
 		if c.Cgroup, path = f.place(layout, c.PID, c.ID); c.Cgroup == "" && !f.lives(c.PID) {
 			continue // it has ended meanwhile
 		}
-		known[c.ID], known[path], pids[c.PID] = true, true, true
-		all = append(all, c)
+		// A user may have given the id of another's container, which is not to be hidden.
+		known[c.ID], known[path], pids[c.PID] = !c.users, true, true
+		all = append(all, c.Container)
 	}
 	for _, g := range groups {
 		if known[g.owner.ID] || known[g.owner.Path] {
@@ -164,11 +168,18 @@ func (f *Finder) hierarchies() (cgroup.Layout, error) {
 	return cgroup.Host()
 }
 
+// told is a container as an engine told of it.
+type told struct {
+	Container
+	users bool // the engine is a user's own
+}
+
 // ask asks all engines at once. What Docker says comes before what containerd
-// says, since it knows the names.
-func (f *Finder) ask(ctx context.Context) ([]Container, []Note) {
+// says, since it knows the names; and what users' engines say after both.
+func (f *Finder) ask(ctx context.Context) ([]told, []Note) {
 	type answer struct {
 		containers []Container
+		users      bool
 		note       *Note
 	}
 	answers := make([]answer, len(f.docker)+len(f.containerd))
@@ -176,23 +187,38 @@ func (f *Finder) ask(ctx context.Context) ([]Container, []Note) {
 	for i := range answers {
 		all.Go(func() {
 			a := &answers[i]
+			engine, socket, ask := Docker, "", f.askDocker
 			if i < len(f.docker) {
-				a.containers, a.note = f.askDocker(ctx, f.docker[i])
+				socket = f.docker[i]
 			} else {
-				a.containers, a.note = f.askContainerd(ctx, f.containerd[i-len(f.docker)])
+				engine, socket, ask = Containerd, f.containerd[i-len(f.docker)], f.askContainerd
+			}
+			uid, users := f.userOf(socket)
+			if users && f.astray(socket, uid) {
+				a.note = &Note{Engine: engine, Socket: socket, What: "is a link to a socket that is not the user's", Mend: "name that socket itself"}
+				return
+			}
+			if a.containers, a.note = ask(ctx, socket); users {
+				a.containers, a.users = f.own(uid, a.containers), true
 			}
 		})
 	}
 	all.Wait()
-	var containers []Container
+	var hosts, users []told
 	var notes []Note
 	for _, a := range answers {
-		containers = append(containers, a.containers...)
+		for _, c := range a.containers {
+			if a.users {
+				users = append(users, told{c, true})
+			} else {
+				hosts = append(hosts, told{c, false})
+			}
+		}
 		if a.note != nil {
 			notes = append(notes, *a.note)
 		}
 	}
-	return containers, notes
+	return append(hosts, users...), notes
 }
 
 // shortest is how much of an id names a container at least.

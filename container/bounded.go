@@ -1,0 +1,44 @@
+package container
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync/atomic"
+)
+
+// mostReply bounds an engine's reply, in bytes, as containerd's client does by itself.
+// A list of thousands of containers is shorter.
+const mostReply = 16 << 20
+
+// dial connects to a socket so that no reply is longer than most bytes.
+func dial(socket string, most int64) func(ctx context.Context, _, _ string) (net.Conn, error) {
+	return func(ctx context.Context, _, _ string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+		if err != nil {
+			return nil, err
+		}
+		return &bounded{Conn: conn, most: most}, nil
+	}
+}
+
+// bounded is a connection on which at most so many bytes come since something was
+// last sent, which in HTTP 1 is a request.
+type bounded struct {
+	net.Conn
+	most int64
+	came atomic.Int64
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	b.came.Store(0)
+	return b.Conn.Write(p)
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.Conn.Read(p)
+	if b.came.Add(int64(n)) > b.most {
+		return 0, fmt.Errorf("a reply of more than %d MiB", b.most>>20)
+	}
+	return n, err
+}

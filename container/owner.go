@@ -1,0 +1,128 @@
+package container
+
+import (
+	"bytes"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/kernel/procfs"
+)
+
+// Whoever has a socket below /run/user/UID can have anything answer there, and
+// tare mostly runs as root: what such a socket tells is believed only of
+// processes that are that user's own, and asked only where the user cannot have
+// turned the question to another's socket.
+
+// userSockets is where users have sockets of their own, in a directory each.
+const userSockets = "/run/user"
+
+// subordinates says which ids users may give to the processes of their
+// containers: subuid(5).
+const subordinates = "/etc/subuid"
+
+// userOf is the user whose a socket is; false of the host's own.
+func (f *Finder) userOf(socket string) (uid int, ok bool) {
+	within, ok := strings.CutPrefix(filepath.Clean(socket), f.users+"/")
+	if !ok {
+		return 0, false
+	}
+	first, _, _ := strings.Cut(within, "/")
+	uid, err := strconv.Atoi(first)
+	return uid, err == nil
+}
+
+// astray tells whether a user's socket leads out of the user's directory.
+func (f *Finder) astray(socket string, uid int) bool {
+	real, err := filepath.EvalSymlinks(socket)
+	if err != nil {
+		return false // it is not there, which asking it tells
+	}
+	directory, err := filepath.EvalSymlinks(filepath.Join(f.users, strconv.Itoa(uid)))
+	return err != nil || !strings.HasPrefix(real, directory+"/")
+}
+
+// own leaves of what a user's socket tells what is of the user's own processes, by an id
+// as engines draw them: one that was chosen could be the name of a group that holds
+// others' as well. Of the others the control groups tell.
+func (f *Finder) own(uid int, told []Container) []Container {
+	ids := idsOf(f.subuid, uid)
+	return slices.DeleteFunc(told, func(c Container) bool {
+		return c.PID == 0 || !isID(c.ID) || !ids.has(uidsOf(f.proc, c.PID))
+	})
+}
+
+// ids are ranges of user ids.
+type ids []struct{ first, count uint64 }
+
+// has tells whether all of some ids are among them; of none it is false.
+func (r ids) has(all []uint64) bool {
+	for _, id := range all {
+		if !slices.ContainsFunc(r, func(in struct{ first, count uint64 }) bool { return id >= in.first && id-in.first < in.count }) {
+			return false
+		}
+	}
+	return len(all) > 0
+}
+
+// idsOf are the user's own id and those that a file gives it. Ids that come from
+// elsewhere (subid: in nsswitch.conf) are not known.
+func idsOf(file string, uid int) ids {
+	own := strconv.Itoa(uid)
+	all := ids{{uint64(uid), 1}}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return all
+	}
+	names := []string{own}
+	if u, err := user.LookupId(own); err == nil {
+		names = append(names, u.Username)
+	}
+	return append(all, parseSubordinates(b, names)...)
+}
+
+// parseSubordinates reads the lines NAME:FIRST:COUNT of those names. Id 0 is
+// nobody's subordinate, whatever a line says.
+func parseSubordinates(b []byte, names []string) (all ids) {
+	for line := range bytes.Lines(b) {
+		f := strings.Split(strings.TrimSpace(string(line)), ":")
+		if len(f) != 3 || !slices.Contains(names, f[0]) {
+			continue
+		}
+		first, err := strconv.ParseUint(f[1], 10, 32)
+		if err != nil || first == 0 {
+			continue
+		}
+		if count, err := strconv.ParseUint(f[2], 10, 32); err == nil {
+			all = append(all, struct{ first, count uint64 }{first, count})
+		}
+	}
+	return all
+}
+
+// uidsOf are a process' real, effective, saved and file system user ids: the owner of
+// its directory in /proc is root where it may not be dumped. None where it is gone.
+func uidsOf(proc procfs.FS, pid int) (all []uint64) {
+	b, err := os.ReadFile(proc.Process(pid).Path("status"))
+	if err != nil {
+		return nil
+	}
+	for line := range bytes.Lines(b) {
+		words, ok := bytes.CutPrefix(line, []byte("Uid:"))
+		if !ok {
+			continue
+		}
+		for _, word := range bytes.Fields(words) {
+			id, err := strconv.ParseUint(string(word), 10, 32)
+			if err != nil {
+				return nil
+			}
+			all = append(all, id)
+		}
+		return all
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package container
+
+import (
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// of makes the processes the user's with that id, by all four ids.
+func (h host) of(t *testing.T, uids string, pids ...string) {
+	t.Helper()
+	for _, pid := range pids {
+		write(t, filepath.Join(string(h.proc), pid, "status"), "Name:\tsleep\nUid:\t"+uids+"\nGid:\t0\t0\t0\t0\n")
+	}
+}
+
+// serve puts the socket of an engine where a user has one. Its name must stay short.
+func serve(t *testing.T, f *Finder, uid int, socket string) string {
+	t.Helper()
+	f.users = filepath.Dir(socket)
+	dir := filepath.Join(f.users, strconv.Itoa(uid))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "docker.sock")
+	if err := os.Rename(socket, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A user may have anything answer at a socket of the user's own. It is believed of the
+// user's own processes, and of no other's.
+func TestUsersSockets(t *testing.T) {
+	const rootless = "/user.slice/user-1000.slice/user@1000.service/docker-"
+	hexC, hexD := strings.Repeat("c", 64), strings.Repeat("d", 64)
+	hexE, hexF := strings.Repeat("e", 64), strings.Repeat("f", 64)
+	h := newHost(t, unified, "/docker/"+hexA+" 100\n/docker/"+hexE+" 101\n/docker/"+hexF+" 102\n"+rootless+hexB+".scope 200\n"+rootless+hexC+".scope 201\n/user.slice/user-1000.slice/session 202 203")
+	h.of(t, "0\t0\t0\t0", "100", "101", "102")
+	h.of(t, "1000\t1000\t1000\t1000", "200", "202")
+	h.of(t, "100998\t100998\t100998\t100998", "201") // within the container 999
+	h.of(t, "1000\t0\t0\t0", "203")                  // sudo
+	socket := engine(t, "Engine",
+		answer{id: hexA, name: "root's", pid: 100},      // another's process
+		answer{id: hexE, name: "hidden", pid: 202},      // another's id
+		answer{id: hexB, name: "own", pid: 200},         // the user's
+		answer{id: hexC, name: "within", pid: 201},      // a subordinate's
+		answer{id: hexD, name: "sudo", pid: 203},        // one that has become root
+		answer{id: "user.slice", name: "all", pid: 200}, // a group above
+		answer{id: hexF, name: "nowhere"},               // no process: its group's would be taken
+	)
+	f := h.finder()
+	f.subuid = filepath.Join(t.TempDir(), "subuid")
+	write(t, f.subuid, "other:1:70000\n1000:100000:65536\n")
+	f.docker = []string{serve(t, f, 1000, socket)}
+	all, notes, err := f.All(t.Context())
+	if err != nil || len(notes) != 0 {
+		t.Fatalf("%v, %v", notes, err)
+	}
+	if got, want := names(all), []string{"docker " + hexA[:12], "docker " + hexE[:12], "docker " + hexF[:12], "docker hidden", "docker own", "docker within"}; !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+	for _, c := range all {
+		if want := map[string]int{hexA[:12]: 100, hexE[:12]: 101, hexF[:12]: 102, "hidden": 202, "own": 200, "within": 201}[c.Name]; c.PID != want {
+			t.Errorf("%s is process %d, want %d", c.Name, c.PID, want)
+		}
+		if c.Name == "hidden" && c.Cgroup != "" {
+			t.Errorf("what has another's id has a group: %s", c.Cgroup)
+		}
+	}
+}
+
+// A user's socket that is a link would have root ask for the user.
+func TestUsersSocketsThatLeadAstray(t *testing.T) {
+	h := newHost(t, unified, "/docker/"+hexA+" 100")
+	h.of(t, "1000\t1000\t1000\t1000", "100")
+	socket := engine(t, "Engine", answer{id: hexA, name: "asked", pid: 100})
+	f := h.finder()
+	f.users = t.TempDir()
+	link := filepath.Join(f.users, "1000", "docker.sock")
+	if err := os.Mkdir(filepath.Dir(link), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(socket, link); err != nil {
+		t.Fatal(err)
+	}
+	f.docker = []string{link}
+	all, notes, err := f.All(t.Context())
+	if err != nil || len(notes) != 1 || !strings.Contains(notes[0].What, "link") || len(all) != 1 || all[0].Name == "asked" {
+		t.Errorf("found %+v, with %v, %v", all, notes, err)
+	}
+}
+
+func TestUserOf(t *testing.T) {
+	f := Open(Options{Docker: []string{}, Containerd: []string{}})
+	for socket, want := range map[string]int{
+		"/run/user/1000/docker.sock": 1000, "/run/user/1/podman/podman.sock": 1, "/run/user/../user/7/x": 7,
+		"/run/docker.sock": -1, "/var/run/docker.sock": -1, "/run/user/name/x": -1, "/run/username/1/x": -1,
+	} {
+		uid, ok := f.userOf(socket)
+		if ok != (want >= 0) || ok && uid != want {
+			t.Errorf("%s is of %d, %t", socket, uid, ok)
+		}
+	}
+}
+
+func FuzzSubordinates(f *testing.F) {
+	f.Add([]byte("1000:100000:65536\n"), uint64(100000))
+	f.Add([]byte("1000:0:65536\n1000:4294967295:4294967295\n1000::\nx\n"), uint64(1))
+	f.Fuzz(func(t *testing.T, b []byte, id uint64) {
+		all := parseSubordinates(b, []string{"1000"})
+		if all.has([]uint64{0}) || all.has(nil) {
+			t.Errorf("root is a subordinate: %+v", all)
+		}
+		for _, r := range all {
+			if r.count > 0 && (!all.has([]uint64{r.first}) || !all.has([]uint64{r.first + r.count - 1})) {
+				t.Errorf("%+v is not among %+v", r, all)
+			}
+		}
+	})
+}
+
+// A reply that does not end is given up; a connection may have many that do.
+func TestRepliesAreBounded(t *testing.T) {
+	socket, listener := listen(t)
+	defer listener.Close()
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		b := make([]byte, 1)
+		for range 4 {
+			if _, err := io.ReadFull(conn, b); err != nil {
+				return
+			}
+			if _, err := conn.Write(make([]byte, int(b[0]))); err != nil {
+				return
+			}
+		}
+	}()
+	conn, err := dial(socket, 100)(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, n := range []byte{80, 80, 100, 101} {
+		if err := exchange(conn, n); (err == nil) != (n <= 100) {
+			t.Errorf("a reply of %d bytes: %v", n, err)
+		}
+	}
+}
+
+func exchange(conn net.Conn, n byte) error {
+	if _, err := conn.Write([]byte{n}); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(conn, make([]byte, n))
+	return err
+}
