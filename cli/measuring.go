@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"tare/image"
 	"tare/kernel/process"
@@ -54,14 +56,8 @@ func (a *app) measuring(ctx context.Context, dir, study, out, json string) (*mea
 			return nil, err
 		}
 	}
-	if json != "" && json != "-" {
-		probe, err := os.CreateTemp(filepath.Dir(json), ".tare-*")
-		if err != nil {
-			return nil, usageError("--json %s: %v", json, err)
-		}
-		if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
-			return nil, err
-		}
+	if err := writable(json); err != nil {
+		return nil, err
 	}
 	session, cleaned, err := lab.OpenSession(ctx, lab.LockPath, dir, study)
 	if err != nil {
@@ -102,6 +98,22 @@ func (a *app) measuring(ctx context.Context, dir, study, out, json string) (*mea
 		Interim: m.interim,
 	}
 	return m, nil
+}
+
+// writable refuses a file that could not be written when the result is there.
+func writable(json string) error {
+	if json == "" || json == "-" {
+		return nil
+	}
+	probe, err := os.CreateTemp(filepath.Dir(json), ".tare-*")
+	if err != nil {
+		var why *fs.PathError
+		if errors.As(err, &why) {
+			err = why.Err
+		}
+		return usageError("--json %s: %v", json, err)
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
 // needRoot refuses to measure as anybody else, and at a priority that only some
@@ -213,10 +225,25 @@ func (m *measuring) finish(run record.Run, err error) error {
 			return m.app.presentSheet(s, run, m.store, out, json, next)
 		}
 	}
-	if werr := present(run, m.out, m.json, []string{nextCommand(run), "tare show " + run.ID}); werr != nil {
+	if werr := present(run, m.out, m.json, m.app.again(nextCommand(run), "tare show "+run.ID)); werr != nil {
 		return werr
 	}
 	return interruptedHint(err)
+}
+
+// again gives commands the state directory that this one was given.
+func (a *app) again(commands ...string) []string {
+	if a.home == "" {
+		return commands
+	}
+	home := a.home
+	if strings.ContainsAny(home, " \t'\"\\$`*?;&|<>()") {
+		home = "'" + strings.ReplaceAll(home, "'", `'\''`) + "'"
+	}
+	for i, c := range commands {
+		commands[i] = "tare --home " + home + strings.TrimPrefix(c, "tare")
+	}
+	return commands
 }
 
 // nextCommand proposes what to run after this run.
@@ -241,7 +268,7 @@ func (a *app) present(run record.Run, out, jsonPath string, next []string) error
 	rep := overhead.Analyse(run, overhead.Options{})
 	page := filepath.Join(out, run.ID+".html")
 	if err := writeFile(page, func(w io.Writer) error {
-		return report.HTML(w, run, rep, report.HTMLOptions{Weight: weightOf(run), Next: []string{nextCommand(run)}})
+		return report.HTML(w, run, rep, report.HTMLOptions{Weight: weightOf(run), Next: a.again(nextCommand(run))})
 	}); err != nil {
 		return err
 	}

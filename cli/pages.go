@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -100,7 +101,7 @@ first work (of a function: of its whole life).`,
 	}
 	f.register(cmd, 2*time.Minute)
 	cmd.Flags().BoolVar(&f.all, "all", false, "every container on this host, grouped by image, and what could be saved")
-	cmd.Flags().BoolVar(&f.contents, "contents", true, "with --all: read a sample of anonymous pages, and files that several images bring, to compare their bytes")
+	cmd.Flags().BoolVar(&f.contents, "contents", false, "with --all: also read a sample of anonymous pages, and files that several images bring, and compare their bytes; this marks those pages as used")
 	return cmd, f
 }
 
@@ -186,6 +187,14 @@ func (a *app) runPages(cmd *cobra.Command, f *pagesFlags, args []string, look lo
 	if look == faultsAlone && changed("steady") {
 		return usageError("--steady is for copies that tare starts: say --for how long to record")
 	}
+	if f.steady < 0 || f.steady > pages.LongSteady {
+		return usageError("--steady %v: want 0 to %v", f.steady, pages.LongSteady)
+	}
+	for _, pid := range f.pids {
+		if pid <= 0 {
+			return usageError("--pid %d: ids of processes begin with 1", pid)
+		}
+	}
 	if f.all && changed("steady") {
 		return usageError("--all counts once: name the containers that are to be counted again after --steady")
 	}
@@ -208,6 +217,12 @@ func (f *pagesFlags) found(ctx context.Context, args []string) (all []container.
 		all, told, err := finder.All(ctx)
 		for _, n := range told {
 			notes = append(notes, n.String())
+		}
+		// Copies that tare itself is measuring are the experiment's.
+		measured := len(all)
+		all = slices.DeleteFunc(all, pages.Measured)
+		if measured -= len(all); measured > 0 {
+			notes = append(notes, fmt.Sprintf("%d containers that tare is measuring are left out", measured))
 		}
 		if err == nil && len(all) == 0 {
 			err = &codedError{exitHost, errors.New("no container runs on this host: " + strings.Join(append(notes, "name processes with --pid"), "; "))}
@@ -232,6 +247,15 @@ func (a *app) runLive(cmd *cobra.Command, f *pagesFlags, args []string, look loo
 	containers, notes, err := f.found(ctx, args)
 	if err != nil {
 		return err
+	}
+	// Results that cannot be written are found out now, not after the recording.
+	if err := writable(f.json); err != nil {
+		return err
+	}
+	if f.out != "" {
+		if err := os.MkdirAll(f.out, 0o755); err != nil {
+			return usageError("--out %s: %v", f.out, err)
+		}
 	}
 	var sheet report.Sheet
 	var document any
@@ -291,10 +315,9 @@ func (a *app) liveCensus(cmd *cobra.Command, f *pagesFlags, containers []contain
 	if cmd.Flags().Changed("steady") && f.steady > 0 {
 		fmt.Fprintf(a.err, "counted once; again in %v\n", f.steady)
 		if err := wait(ctx, f.steady); err != nil {
-			return sheet, nil, err
-		}
-		if second, err = pages.Look(ctx, taker, containers, notes); err != nil {
-			return sheet, nil, err
+			first.Notes = append(first.Notes, "stopped before the second census")
+		} else if second, err = pages.Look(ctx, taker, containers, notes); err != nil {
+			first.Notes = append(first.Notes, "no second census: "+err.Error())
 		}
 	}
 	return first.Sheet(here, second), first.Document(here, second), nil

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -61,6 +62,24 @@ func (a *app) resume() *cobra.Command {
 	return cmd
 }
 
+// withoutHome takes the state directory off a command line: it is every
+// command's flag and none's own, and whoever resumes says it anew.
+func withoutHome(args []string) []string {
+	var rest []string
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "--":
+			return append(rest, args[i:]...)
+		case args[i] == "--home":
+			i++ // and its value
+		case strings.HasPrefix(args[i], "--home="):
+		default:
+			rest = append(rest, args[i])
+		}
+	}
+	return rest
+}
+
 // storedArguments takes the program and the command's name off a stored command
 // line.
 func storedArguments(a *app, stored []string, command string) ([]string, error) {
@@ -72,5 +91,5 @@ func storedArguments(a *app, stored []string, command string) ([]string, error) 
 	if found.Name() != command {
 		return nil, fmt.Errorf("it is a %q command", found.Name())
 	}
-	return rest, nil
+	return withoutHome(rest), nil
 }

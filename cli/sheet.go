@@ -85,7 +85,7 @@ func (a *app) showSheet(s studied, run record.Run, html string) error {
 		return err
 	}
 	defer store.Close()
-	sheet, err := sheetOf(s, run, store, []string{nextCommand(run)})
+	sheet, err := sheetOf(s, run, store, a.again(nextCommand(run)))
 	if err != nil {
 		return err
 	}

@@ -31,12 +31,12 @@ func (a *app) show() *cobra.Command {
 		}
 		rep := overhead.Analyse(run, overhead.Options{})
 		page := func(w io.Writer) error {
-			return report.HTML(w, run, rep, report.HTMLOptions{Weight: weightOf(run), Next: []string{nextCommand(run)}})
+			return report.HTML(w, run, rep, report.HTMLOptions{Weight: weightOf(run), Next: a.again(nextCommand(run))})
 		}
 		switch html {
 		case "":
 			return report.Terminal(a.out, run, rep, report.TerminalOptions{
-				Width: terminalWidth(a.out), Color: isTerminal(a.out), Weight: weightOf(run), Next: []string{nextCommand(run)},
+				Width: terminalWidth(a.out), Color: isTerminal(a.out), Weight: weightOf(run), Next: a.again(nextCommand(run)),
 			})
 		case "-":
 			return page(a.out)

@@ -49,7 +49,7 @@ func LookAtAll(ctx context.Context, taker pagetable.Taker, containers []containe
 	for i, c := range l.Containers {
 		members[i] = census.Member{Name: c.Name, Image: cmp.Or(c.ImageID, c.Image)}
 	}
-	identify, o := contents.Length, census.SavingOptions{Sample: sampled, Seed: uint64(found.Taken.UnixNano()), Basis: "path and length"}
+	identify, o := func(m contents.Mapped) (string, error) { return contents.Length(m) }, census.SavingOptions{Sample: sampled, Seed: uint64(found.Taken.UnixNano()), Basis: "path and length"}
 	if read {
 		bytes := contents.NewPages()
 		defer bytes.Close()
@@ -58,7 +58,8 @@ func LookAtAll(ctx context.Context, taker pagetable.Taker, containers []containe
 				w.Notes = append(w.Notes, "contents of anonymous memory: "+err.Error())
 			}
 		}()
-		identify, o.Contents, o.Basis = contents.Digest, bytes.Read, "path, length and SHA-256"
+		identify = func(m contents.Mapped) (string, error) { return contents.Digest(ctx, m) }
+		o.Contents, o.Basis = bytes.Read, "path, length and SHA-256"
 	}
 	o.Identify = func(f census.File) (string, bool) {
 		identity, err := identify(contents.Mapped{PID: f.PID, Start: f.Start, End: f.End})

@@ -269,7 +269,7 @@ func (f *FaultCount) values() map[string]float64 {
 		values[rate] = float64(f.User) / f.Seconds
 	}
 	if f.User > 0 {
-		values[kernelMode] = 100 * float64(f.Kernel) / float64(f.User)
+		values[kernelMode] = 100 * float64(f.Kernel) / float64(f.Kernel+f.User)
 		for i, kind := range types {
 			if f.Typed {
 				values[typeMetric(kind)] = 100 * float64(f.Types[i].User) / float64(f.User)

@@ -98,7 +98,7 @@ func costTable(costs []faults.CostOf) report.Table {
 func targetsTable(f *FaultCount) report.Table {
 	t := report.Table{
 		Title:   "By container",
-		Note:    "Minor and major are what the kernel itself counted, brought in beside a fault among them. Major: waited for a device.",
+		Note:    "Minor and major are the kernel's own count of what it served to the threads that faulted: those of kernel mode are in it, and pages that it brought in for itself. Major: waited for a device.",
 		Columns: []report.Column{{Head: "container"}, {Head: "faults", Number: true}, {Head: "a second", Number: true}, {Head: "kernel mode", Number: true, Optional: true}, {Head: "duplicated, %", Number: true}, {Head: "minor", Number: true, Optional: true}, {Head: "major", Number: true}},
 	}
 	for i := range f.Targets {

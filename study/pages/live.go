@@ -11,6 +11,7 @@ import (
 
 	"tare/census"
 	"tare/container"
+	"tare/platform"
 	"tare/probe/pagetable"
 	"tare/record"
 	"tare/report"
@@ -88,10 +89,18 @@ func take(ctx context.Context, taker pagetable.Taker, containers []container.Con
 	if err != nil {
 		return nil, nil, err
 	}
+	if found.Entries() == 0 && len(found.Kernel) > 0 {
+		return nil, nil, errors.New("nothing to look at: a kernel thread has no memory of its own")
+	}
 	if found.Entries() == 0 {
 		return nil, nil, errors.New("no page-table entry was found: the processes have ended meanwhile")
 	}
 	return found, l, nil
+}
+
+// Measured tells a container that a tare is measuring at this moment.
+func Measured(c container.Container) bool {
+	return strings.Contains(c.Cgroup+"/", platform.CgroupParent+"/") || strings.Contains(c.Cgroup, platform.CgroupParent+".slice")
 }
 
 // Answer is the sentence that the reader came for.
@@ -100,13 +109,20 @@ func (l *Live) Answer() string {
 	w := whole(&c.All)
 	mapped := size(float64(c.All.Classes.Sum()) * pagetable.PageSize)
 	memory := size(float64(c.Frames.Bytes()))
+	if len(l.Containers) == 1 && len(c.Processes) == 1 {
+		return fmt.Sprintf("%s maps %s on %s of memory, with %s of page tables; it has one process, and so shares with nobody here.",
+			l.Containers[0].Name, mapped, memory, size(float64(c.Tables.Bytes())))
+	}
 	if len(l.Containers) == 1 {
 		return fmt.Sprintf("%s maps %s on %s of memory: %s %% of its page-table entries are the same page and frame in two or more of its %s.",
 			l.Containers[0].Name, mapped, memory, percentText(float64(c.All.Groupable), float64(w)), counted(len(c.Processes), "process", "processes"))
 	}
-	return fmt.Sprintf("%s map %s on %s of memory: of their page-table entries %s %% are the same page and frame in two or more containers, %s %% in two or more processes.",
-		counted(len(l.Containers), "container", "containers"), mapped, memory,
-		percentText(float64(c.All.Across.Groupable), float64(w)), percentText(float64(c.All.Groupable), float64(w)))
+	text := fmt.Sprintf("%s map %s on %s of memory: of their page-table entries %s %% are the same page and frame in two or more containers",
+		counted(len(l.Containers), "container", "containers"), mapped, memory, percentText(float64(c.All.Across.Groupable), float64(w)))
+	if s := c.All.Across.SharedFrame; s > 0 {
+		text += fmt.Sprintf(", %s %% more the same frame at other addresses (address randomisation)", percentText(float64(s), float64(w)))
+	}
+	return text + fmt.Sprintf("; %s %% are the same page and frame in two or more processes.", percentText(float64(c.All.Groupable), float64(w)))
 }
 
 func counted(n int, one, more string) string {

@@ -83,6 +83,11 @@ func RecordFaults(ctx context.Context, containers []container.Container, window 
 		return nil, err
 	}
 	r.Count = readFaults(found, false)
+	for _, c := range containers {
+		if pids, err := c.Processes(); err == nil && len(pids) == 0 {
+			r.Notes = append(r.Notes, c.Name+" ended during the recording: what it took a second is of the whole time")
+		}
+	}
 	if found.Known.Records {
 		r.Series = found.Series(-1, max((found.To-found.From)/bins, time.Millisecond))
 	}

@@ -139,7 +139,7 @@ func faultMetrics(primary, life, instructions bool) []workload.Metric {
 	}
 	m = append(m,
 		share(copying, "faults that end, or may end, in a private copy: copy-on-write, and write-protect in private mappings but of the page of zeros"),
-		amount(kernelMode, "%", "faults that the kernel took on the program's memory, beside those in user mode"),
+		amount(kernelMode, "%", "faults that the kernel took on the program's memory, of all"),
 		amount(major, "faults", "faults that waited for a device"),
 		amount(lost, "faults", "faults that the recorder lost: they are in the rate, and in nothing else"),
 	)

@@ -23,7 +23,7 @@ type Attachments func(trialID int64, name string) ([]byte, error)
 func Sheet(run record.Run, attachments Attachments, judgements []claim.Judgement) report.Sheet {
 	p := page{reading: read(run), attachments: attachments}
 	s := report.Sheet{
-		Title:   "tare pages",
+		Title:   title(run),
 		Answer:  p.answer(),
 		Facts:   p.facts(),
 		Banners: p.banners(),
@@ -44,10 +44,18 @@ func Sheet(run record.Run, attachments Attachments, judgements []claim.Judgement
 	return s
 }
 
+// title is the command that made the run.
+func title(run record.Run) string {
+	if strings.HasPrefix(run.ID, "faults-") {
+		return "tare faults"
+	}
+	return "tare pages"
+}
+
 // Interim is the page of a run that is under way.
 func Interim(run record.Run) report.Sheet {
 	p := page{reading: read(run)}
-	s := report.Sheet{Title: "tare pages, so far", Answer: p.answer()}
+	s := report.Sheet{Title: title(run) + ", so far", Answer: p.answer()}
 	s.Parts = append(p.groupability(), p.faultRates()...)
 	return s
 }
@@ -283,8 +291,8 @@ func (p *page) groupability() []report.Part {
 		Title: "Entries that another has the same",
 		Note: "In percent of entries: the same virtual page and the same frame in two or more processes, as S1 counted, or in two or more containers. Means of the blocks, with Student's t. " +
 			"Functions have no steady state: they are counted when their work is done and they still hold what they mapped.",
-		Columns: p.columns([]report.Column{{Head: "start: processes", Number: true}, {Head: "containers", Number: true},
-			{Head: "steady: processes", Number: true}, {Head: "containers", Number: true}, {Head: "growth, points", Number: true, Optional: true}}...),
+		Columns: p.columns([]report.Column{{Head: "start: processes", Number: true}, {Head: "start: containers", Number: true},
+			{Head: "steady: processes", Number: true}, {Head: "steady: containers", Number: true}, {Head: "growth, points", Number: true, Optional: true}}...),
 	}
 	for _, c := range p.Run.Conditions {
 		if !p.has(c, atMoment(start, groupable)) {
@@ -340,7 +348,7 @@ func (p *page) activity() []report.Part {
 		Title: "What the kernel holds for active",
 		Note: "In percent. Active by the kernel's list of active pages; a page comes onto a list some time after its first fault, so fresh ones are on none. Huge: in a transparent huge page of anonymous memory. " +
 			"Large folio: in a folio of several pages, of whatever size, as the page cache has them today and Linux 4.4 had not. Huge pages are set to " + hugeSetting(p.Run.Host) + " here.",
-		Columns: p.columns([]report.Column{{Head: "active: start", Number: true}, {Head: "steady", Number: true}, {Head: "groupable of active", Number: true},
+		Columns: p.columns([]report.Column{{Head: "active: start", Number: true}, {Head: "active: steady", Number: true}, {Head: "groupable of active", Number: true},
 			{Head: "active and groupable, of all", Number: true, Optional: true}, {Head: "huge of active", Number: true}, {Head: "large folio, of all", Number: true, Optional: true}}...),
 	}
 	for _, c := range p.Run.Conditions {
@@ -450,7 +458,7 @@ func (p *page) files() []report.Part {
 		Title: "The files with the most entries",
 		Note:  "Of the last block, at the last census; files of one path together. Memory is their frames that are mapped, each once.",
 		Columns: []report.Column{{Head: "application"}, {Head: "file"}, {Head: "entries", Number: true}, {Head: "memory, MiB", Number: true, Optional: true},
-			{Head: "groupable: processes", Number: true}, {Head: "containers", Number: true}},
+			{Head: "groupable: processes", Number: true}, {Head: "groupable: containers", Number: true}},
 	}
 	for _, c := range p.Run.Conditions {
 		count, _, ok := p.census(c)
@@ -525,9 +533,9 @@ func (p *page) faultRates() []report.Part {
 	t := report.Table{
 		Title: "Page faults, and those that several containers took",
 		Note: "Duplicated: on a virtual page and file page (or frame, where the entry had one) on which another container faulted within the recording, too; at any address: on the same page of the same file. " +
-			"A fresh anonymous page has a frame of its own, and is never duplicated. Services: from the moment on at which all copies were ready and were given work, those that need none (pagerank, fio) at work already; functions: their whole life, of which the faults of one copy are counted. Kernel mode: taken by the kernel for the program, in percent of those in user mode.",
+			"A fresh anonymous page has a frame of its own, and is never duplicated. Services: from the moment on at which all copies were ready and were given work, those that need none (pagerank, fio) at work already; functions: their whole life, of which the faults of one copy are counted. Kernel mode: taken by the kernel for the program, in percent of all; the other columns are of those in user mode.",
 		Columns: p.columns([]report.Column{{Head: "faults/s", Number: true}, {Head: "of a life", Number: true}, {Head: "duplicated, %", Number: true}, {Head: "at any address, %", Number: true},
-			{Head: "may copy, %", Number: true, Optional: true}, {Head: "kernel mode, %", Number: true, Optional: true}, {Head: "major", Number: true, Optional: true}, {Head: "lost", Number: true}}...),
+			{Head: "may copy, %", Number: true, Optional: true}, {Head: "kernel mode, %", Number: true}, {Head: "major", Number: true, Optional: true}, {Head: "lost", Number: true}}...),
 	}
 	instructions := slices.ContainsFunc(p.Run.Conditions, func(c record.Condition) bool { return p.has(c, perMillion) })
 	if instructions {
@@ -560,7 +568,7 @@ func (p *page) weight() report.Weight {
 		if t.Block == 0 || t.Error != "" {
 			continue
 		}
-		if v, ok := t.Covariates["tare_cpu_share"]; ok {
+		if v := t.Covariates["tare_cpu_share"]; v > 0 {
 			own = append(own, 100*v)
 		}
 		for _, at := range []moment{start, steady} {
@@ -571,7 +579,7 @@ func (p *page) weight() report.Weight {
 	}
 	var w report.Weight
 	if len(own) > 0 {
-		w = append(w, report.WeightItem{What: "tare itself, the load included, while a trial ran, used of one CPU", Unit: "%", Estimate: stats.Mean(own, p.Report.Level, p.Run.Seed)})
+		w = append(w, report.WeightItem{What: "tare itself, the load included, while a trial ran, used of one CPU", Unit: "%", Estimate: stats.GeometricMean(own, p.Report.Level, p.Run.Seed)})
 	}
 	if len(census) > 0 {
 		w = append(w, report.WeightItem{What: "a census took", Unit: "ms", Estimate: stats.GeometricMean(census, p.Report.Level, p.Run.Seed)})

@@ -60,8 +60,8 @@ func containersTable(c *census.Count) report.Table {
 		Title: "By container",
 		Note:  "In percent of entries. Mapped counts each entry, own the frames that no other container here maps. " + classesNote,
 		Columns: []report.Column{{Head: "container"}, {Head: "processes", Number: true, Optional: true}, {Head: "entries", Number: true},
-			{Head: "mapped, MiB", Number: true, Optional: true}, {Head: "own, MiB", Number: true}, {Head: "groupable: processes", Number: true}, {Head: "containers", Number: true},
-			{Head: "shared frame", Number: true, Optional: true}, {Head: "exclusive", Number: true}, {Head: "zeros", Number: true, Optional: true}},
+			{Head: "mapped, MiB", Number: true, Optional: true}, {Head: "own, MiB", Number: true}, {Head: "groupable: processes", Number: true}, {Head: "groupable: containers", Number: true},
+			{Head: "shared frame", Number: true}, {Head: "exclusive", Number: true}, {Head: "zeros", Number: true, Optional: true}},
 	}
 	row := func(name string, processes int, tally *census.Tally, own report.Cell) []report.Cell {
 		w := whole(tally)
@@ -85,7 +85,7 @@ func kindsTable(c *census.Count) report.Table {
 	t := report.Table{
 		Title: "By what is mapped",
 		Note:  "Share is of all entries; the rest in percent of the row's own. A private mapping of a file keeps its row after a page of it was written and copied.",
-		Columns: []report.Column{{Head: "mapping"}, {Head: "entries", Number: true}, {Head: "share", Number: true}, {Head: "groupable: processes", Number: true}, {Head: "containers", Number: true},
+		Columns: []report.Column{{Head: "mapping"}, {Head: "entries", Number: true}, {Head: "share", Number: true}, {Head: "groupable: processes", Number: true}, {Head: "groupable: containers", Number: true},
 			{Head: "shared frame", Number: true, Optional: true}, {Head: "exclusive", Number: true}, {Head: "active", Number: true, Optional: true}, {Head: "huge", Number: true, Optional: true}},
 	}
 	all := whole(&c.All)
@@ -139,7 +139,7 @@ func activityTable(c *census.Count) (report.Table, bool) {
 		Title: "What the kernel holds for active",
 		Note: "From the kernel's two lists of each memory cgroup. A page is put on a list some time after its first fault, so fresh ones are on none; locked ones stay off. " +
 			"Referenced: seen in use since it was last looked at. Huge: in a transparent huge page.",
-		Columns: []report.Column{{Head: "pages"}, {Head: "entries", Number: true}, {Head: "share, %", Number: true}, {Head: "groupable: processes", Number: true}, {Head: "containers", Number: true}, {Head: "huge", Number: true}},
+		Columns: []report.Column{{Head: "pages"}, {Head: "entries", Number: true}, {Head: "share, %", Number: true}, {Head: "groupable: processes", Number: true}, {Head: "groupable: containers", Number: true}, {Head: "huge", Number: true}},
 	}
 	a := &c.All
 	w := whole(a)
@@ -188,7 +188,7 @@ func filesTable(c *census.Count) (report.Table, bool) {
 	t := report.Table{
 		Title:   "By file",
 		Note:    "In percent of the file's entries. Memory is its frames that are mapped, each once.",
-		Columns: []report.Column{{Head: "file"}, {Head: "entries", Number: true}, {Head: "memory, MiB", Number: true}, {Head: "groupable: processes", Number: true}, {Head: "containers", Number: true}, {Head: "exclusive", Number: true}},
+		Columns: []report.Column{{Head: "file"}, {Head: "entries", Number: true}, {Head: "memory, MiB", Number: true}, {Head: "groupable: processes", Number: true}, {Head: "groupable: containers", Number: true}, {Head: "exclusive", Number: true}},
 	}
 	for i := range c.Files {
 		f := &c.Files[i]
@@ -209,7 +209,7 @@ const processesShown = 16
 func processesTable(c *census.Count) (report.Table, bool) {
 	t := report.Table{
 		Title:   "By process",
-		Columns: []report.Column{{Head: "process"}, {Head: "container"}, {Head: "entries", Number: true}, {Head: "groupable: processes", Number: true}, {Head: "containers", Number: true}, {Head: "exclusive", Number: true}},
+		Columns: []report.Column{{Head: "process"}, {Head: "container"}, {Head: "entries", Number: true}, {Head: "groupable: processes", Number: true}, {Head: "groupable: containers", Number: true}, {Head: "exclusive", Number: true}},
 	}
 	order := make([]int, len(c.Processes))
 	for i := range order {

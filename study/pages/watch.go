@@ -9,6 +9,7 @@ import (
 
 	"tare/kernel/cgroup"
 	"tare/platform"
+	"tare/probe"
 	"tare/probe/faults"
 	"tare/probe/instructions"
 	"tare/probe/pagetable"
@@ -63,17 +64,29 @@ func (w *Watching) countInstructions() {
 		return c, nil
 	}
 	if root, err := countedRoot(); err != nil {
-		w.Notes = append(w.Notes, "instructions of services are not counted: "+err.Error())
+		w.Notes = append(w.Notes, "instructions of services are not counted: "+lacking(err))
 	} else if c, err := begin(root); err != nil {
-		w.Notes = append(w.Notes, "instructions of services are not counted: "+err.Error())
+		w.Notes = append(w.Notes, "instructions of services are not counted: "+lacking(err))
 	} else if err := c.Close(); err == nil {
 		w.Counts = begin
 	}
 	if err := instructions.Available(); err != nil {
-		w.Notes = append(w.Notes, "instructions of functions are not counted: "+err.Error())
+		w.Notes = append(w.Notes, "instructions of functions are not counted: "+lacking(err))
 		return
 	}
 	w.Simulates = instructions.Count
+}
+
+// lacking is what a host lacks, without the probe's name before it.
+func lacking(err error) string {
+	var missing *probe.Missing
+	if !errors.As(err, &missing) {
+		return err.Error()
+	}
+	if missing.Mend == "" {
+		return missing.What
+	}
+	return missing.What + " (" + missing.Mend + ")"
 }
 
 // countedRoot is the topmost control group of the hierarchy by which perf tells
@@ -124,7 +137,7 @@ func (bpfRecorder) below() (recording, error) {
 	if _, err := os.Stat(place.Dir()); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s is not there before a program starts: %w", place.Dir(), err)
 	}
-	return begun(faults.Start(nil, faults.Options{Below: place.Dir()}))
+	return begun(faults.Start(nil, faults.Options{Below: place.Dir(), Appearing: 2 * MostCopies}))
 }
 
 func (bpfRecorder) named(targets []faults.Target) (recording, error) {
