@@ -70,12 +70,20 @@ type Ended struct{ Name string }
 
 func (e *Ended) Error() string { return e.Name + " has ended" }
 
-// Twice says that two names are the same container's.
-type Twice struct{ First, Second string }
+// Twice says that two names are the same container's, or of containers that have a
+// process in common: a process and the container that it runs in.
+type Twice struct {
+	First, Second string
+	// PID is the process in common; 0 where they are the same container.
+	PID int
+}
 
 func (t *Twice) Error() string {
-	if t.First == t.Second {
+	switch {
+	case t.First == t.Second:
 		return fmt.Sprintf("%q is named twice", t.First)
+	case t.PID != 0:
+		return fmt.Sprintf("process %d belongs to %q and to %q: name one of them", t.PID, t.First, t.Second)
 	}
 	return fmt.Sprintf("%q and %q are the same container", t.First, t.Second)
 }

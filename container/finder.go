@@ -238,7 +238,8 @@ func (f *Finder) Find(ctx context.Context, name string) (Container, error) {
 }
 
 // FindEach finds containers as Find does, and asks the engines once for all. Two
-// names of the same one are a *Twice, since its processes can be counted only once.
+// names of the same one, or of two that have a process in common, are a *Twice, since
+// a process can be counted only once.
 func (f *Finder) FindEach(ctx context.Context, names []string) ([]Container, error) {
 	var all []Container
 	var notes []Note
@@ -265,7 +266,29 @@ func (f *Finder) FindEach(ctx context.Context, names []string) ([]Container, err
 		}
 		found = append(found, c)
 	}
+	if err := f.apart(names, found); err != nil {
+		return nil, err
+	}
 	return found, nil
+}
+
+// apart refuses containers that have a process in common. One whose processes
+// cannot be listed is left to whoever lists them next.
+func (f *Finder) apart(names []string, found []Container) error {
+	of := map[int]int{}
+	for i, c := range found {
+		pids, err := c.processes(f.proc)
+		if err != nil {
+			continue
+		}
+		for _, pid := range pids {
+			if other, ok := of[pid]; ok && other != i {
+				return &Twice{First: names[other], Second: names[i], PID: pid}
+			}
+			of[pid] = i
+		}
+	}
+	return nil
 }
 
 // unasked finds what needs no engine: a process, or a control group by its path.

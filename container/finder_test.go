@@ -176,6 +176,35 @@ func TestFindEach(t *testing.T) {
 	}
 }
 
+// A process is counted once, by whichever name.
+func TestFindEachThatOverlap(t *testing.T) {
+	h := newHost(t, legacy, "/docker/"+hexA+" 100 101\n/tare/redis-1 300\n/system.slice/ssh.service 50")
+	for pid, children := range map[string]string{"50": "", "100": "101 ", "101": "", "300": ""} {
+		write(t, filepath.Join(string(h.proc), pid, "task", pid, "children"), children)
+	}
+	f := h.finder(engine(t, "Engine", answer{id: hexA, name: "database", pid: 100}))
+	for _, c := range []struct {
+		names []string
+		pid   int // in common
+	}{
+		{[]string{"database", "pid:101"}, 101},
+		{[]string{"pid:101", "database"}, 101},
+		{[]string{"redis-1", "pid:100", "database"}, 100},
+		{[]string{"pid:100", "pid:101"}, 101},
+		{[]string{"/system.slice/ssh.service", "/system.slice"}, 50},
+		{[]string{"database", "pid:50", "redis-1"}, 0},
+	} {
+		_, err := f.FindEach(t.Context(), c.names)
+		var twice *Twice
+		if c.pid == 0 && err == nil {
+			continue
+		}
+		if !errors.As(err, &twice) || twice.PID != c.pid {
+			t.Errorf("FindEach(%q): %v, want that process %d is named twice", c.names, err, c.pid)
+		}
+	}
+}
+
 func TestFindAmbiguous(t *testing.T) {
 	alike := hexA[:8] + hexB[8:]
 	h := newHost(t, unified, "/docker/"+hexA+" 100\n/docker/"+alike+" 200")

@@ -60,13 +60,15 @@ func leaderOf(proc procfs.FS, thread int) int {
 // it has no group of its own, its first process with all that descends from it.
 // Those that end meanwhile may be among them, those that begin may be missing.
 // It is empty where the container has ended.
-func (c Container) Processes() ([]int, error) {
+func (c Container) Processes() ([]int, error) { return c.processes(procfs.Host) }
+
+func (c Container) processes(proc procfs.FS) ([]int, error) {
 	var pids []int
 	var err error
 	if c.Cgroup != "" {
 		pids, err = below(c.Cgroup)
 	} else {
-		pids, err = descendants(procfs.Host, c.PID)
+		pids, err = descendants(proc, c.PID)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("processes of %s %s: %w", c.Engine, c.Name, err)
