@@ -11,10 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 
 	"tare/kernel/mount"
+	"tare/kernel/process"
 	"tare/probe"
 )
 
@@ -34,10 +36,16 @@ const inside = "/.tare-valgrind"
 // linker's among them. Programs that it executes are not counted; one that forks
 // is refused.
 //
-// root is the root file system that it finds itself in; empty is the host's. What it
-// writes there is thrown away, also where root is in use by others. Its output is
-// thrown away, too; a status other than 0 is an error with its last words. env is its
-// whole environment.
+// root is the root file system that it finds itself in; empty is the host's, where it
+// runs as the caller would run it. In a root it is held as a container is, and tighter: it has
+// no capability and can gain none, though it is root; and process ids, network, message
+// queues and a host name of its own. There is no network, not even a loopback. Its /proc
+// cannot be written to and shows it itself alone of the host's processes. What it writes in its
+// root is in memory (at most half of the host's), and thrown away with the
+// namespace that it lies in, however the caller ends; so root may be in use by others.
+//
+// Its output is thrown away, too; a status other than 0 is an error with its last
+// words. env is its whole environment.
 //
 // The error is a *[probe.Missing] where valgrind is missing, or root's rights.
 func Count(ctx context.Context, argv []string, root string, env []string) (instructions uint64, err error) {
@@ -54,16 +62,17 @@ func Count(ctx context.Context, argv []string, root string, env []string) (instr
 	if os.Geteuid() != 0 {
 		return 0, &probe.Missing{Probe: name, What: "a program in a root file system of its own is counted there", Mend: "sudo tare ..."}
 	}
-	scratch, err := os.MkdirTemp("", "tare-instructions-")
-	if err != nil {
+	if root, err = filepath.EvalSymlinks(root); err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
 	// The mounts are the thread's and its children's alone, and gone with them.
 	err = mount.Hiding(nil, func() error {
-		at, err := lay(scratch, root, lib)
+		at, err := lay(root, lib)
 		if err != nil {
 			return fmt.Errorf("laying out %s for valgrind: %w", root, err)
+		}
+		if err := process.ForgoPrivileges(); err != nil {
+			return err
 		}
 		instructions, err = run(ctx, argv, at, inside, env)
 		return err
@@ -93,8 +102,38 @@ func libraryIn(places []string) (string, error) {
 	return "", &probe.Missing{Probe: name, What: "this host has no valgrind, by which instructions are counted without a processor's counters", Mend: "apt-get install valgrind"}
 }
 
-// lay makes a view of root that can be written, with the tools and /proc in it.
-func lay(scratch, root, lib string) (at string, err error) {
+// desks are directories that every host has, of which one is covered to work on, in
+// the thread's own view of the host.
+var desks = []string{"/mnt", "/media", "/srv", "/opt", "/tmp", "/run", "/home"}
+
+// desk picks one that hides nothing that is needed.
+func desk(needed ...string) (string, error) {
+	for _, dir := range desks {
+		info, err := os.Lstat(dir)
+		if err != nil || !info.IsDir() {
+			continue
+		}
+		if !slices.ContainsFunc(needed, func(path string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }) {
+			return dir, nil
+		}
+	}
+	return "", fmt.Errorf("there is no directory to work on: of %s one has to be there, with nothing in it that is needed", strings.Join(desks, ", "))
+}
+
+// lay makes a view of root that can be written, with the tools and /proc in it. All that
+// it makes is in the thread's own view of the host, so that nothing of it has to
+// be removed.
+func lay(root, lib string) (at string, err error) {
+	if lib, err = filepath.EvalSymlinks(lib); err != nil {
+		return "", err
+	}
+	scratch, err := desk(root, lib)
+	if err != nil {
+		return "", err
+	}
+	if err := mount.New("tmpfs", scratch, mount.Options{NoDev: true, Data: "mode=755"}); err != nil {
+		return "", err
+	}
 	dirs := map[string]string{}
 	for _, name := range []string{"upper", "work", "root"} {
 		dirs[name] = filepath.Join(scratch, name)
@@ -115,7 +154,9 @@ func lay(scratch, root, lib string) (at string, err error) {
 	if err := mount.Bind(lib, at+inside, true); err != nil {
 		return "", err
 	}
-	return at, mount.New("proc", at+"/proc", mount.Options{})
+	// It is the host's own, since the program's process ids are made only with it: root
+	// without capabilities could still write to the host's settings there.
+	return at, mount.New("proc", at+"/proc", mount.Options{ReadOnly: true, NoExec: true, NoDev: true, NoSUID: true, Data: "hidepid=ptraceable"})
 }
 
 // directory makes one that is not there. A link, which would lead to a place of the
@@ -153,6 +194,7 @@ func run(ctx context.Context, argv []string, root, lib string, env []string) (ui
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if root != "" {
 		cmd.Dir, cmd.SysProcAttr.Chroot = "/", root
+		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
 	}
 	if err := cmd.Start(); err != nil {
 		_ = said.Close()

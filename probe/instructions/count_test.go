@@ -18,6 +18,7 @@ import (
 const source = `
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 int main(int argc, char **argv)
 {
@@ -32,6 +33,28 @@ int main(int argc, char **argv)
 	if (argc > 2 && argv[2][0] == 'e') {
 		fputs("it went wrong\n", stderr);
 		return 4;
+	}
+	if (argc > 2 && argv[2][0] == 'h') {
+		/* What holds it: each line of its status that is asked for, what it may not, who it is. */
+		char line[256];
+		if (!(f = fopen("/proc/self/status", "r")))
+			return 5;
+		while (fgets(line, sizeof line, f))
+			if (!strncmp(line, "CapEff:", 7) || !strncmp(line, "CapBnd:", 7) || !strncmp(line, "NoNewPrivs:", 11)) {
+				line[strcspn(line, "\n")] = 0;
+				fprintf(stderr, "%s ", line);
+			}
+		fclose(f);
+		if (fopen("/proc/sys/kernel/hostname", "r+"))
+			fputs("writes ", stderr);
+		if ((f = fopen("/proc/net/dev", "r")))
+			while (fgets(line, sizeof line, f))
+				if (strchr(line, ':') && !strstr(line, "lo:"))
+					fputs("network ", stderr);
+		if (!access("/proc/1/status", F_OK))
+			fputs("others ", stderr);
+		fprintf(stderr, "pid %d\n", (int)getpid());
+		return 6;
 	}
 	if (n)
 		__asm__ volatile("1: dec %0; jnz 1b" : "+r"(n));
@@ -115,7 +138,8 @@ func TestCountInARoot(t *testing.T) {
 	if many-few != 2_000_000 {
 		t.Errorf("a million rounds are %d instructions", many-few)
 	}
-	// It wrote, and nothing of that is left; nor is anything of ours.
+	// It wrote, and nothing of that is left; nor is anything of ours, which was never in the
+	// host's view.
 	for dir, want := range map[string]int{"data": 0, "dev": 1, "": 3} {
 		entries, err := os.ReadDir(filepath.Join(root, dir))
 		if err != nil || len(entries) != want {
@@ -125,6 +149,37 @@ func TestCountInARoot(t *testing.T) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil || strings.Contains(string(mounts), root) {
 		t.Errorf("a mount is left (%v):\n%s", err, mounts)
+	}
+}
+
+// A program in a root is root there, and can do nothing to the host.
+func TestCountHolds(t *testing.T) {
+	root := rootOf(t, loop(t))
+	_, err := Count(t.Context(), []string{"/loop", "0", "held"}, root, nil)
+	if missing := (*probe.Missing)(nil); errors.As(err, &missing) {
+		t.Skip(err)
+	}
+	const want = "CapEff:\t0000000000000000 CapBnd:\t0000000000000000 NoNewPrivs:\t1 pid 1"
+	if err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
+// What is covered to work on hides nothing that is worked with.
+func TestDesk(t *testing.T) {
+	for _, needed := range [][]string{{"/mnt/root"}, {"/mnt", "/srv/lib"}, {"/mntother", "/tmp/root"}, {"/var/lib"}} {
+		dir, err := desk(needed...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range needed {
+			if strings.HasPrefix(path+"/", dir+"/") {
+				t.Errorf("to work on %s hides %s", dir, path)
+			}
+		}
+	}
+	if dir, err := desk(desks...); err == nil {
+		t.Errorf("%s is taken, where nothing is left", dir)
 	}
 }
 
