@@ -79,7 +79,7 @@ func eventsOfGroups(t *testing.T, h cgroup.Hierarchy, n int) {
 		t.Fatal(err)
 	}
 	for i, d := range did {
-		if got := counts[i].Total(); got < d.minor || got > d.minor+5 {
+		if got := counts[i].Total(); got < d.minor || got > d.minor+uint64(n)/2 {
 			t.Errorf("target %d: %d counted, and its process was told of %d", i, got, d.minor)
 		}
 	}

