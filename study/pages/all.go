@@ -60,6 +60,11 @@ func LookAtAll(ctx context.Context, taker pagetable.Taker, containers []containe
 		}()
 		identify = func(m contents.Mapped) (string, error) { return contents.Digest(ctx, m) }
 		o.Contents, o.Basis = bytes.Read, "path, length and SHA-256"
+		// Of files of different lengths nothing is read.
+		o.Length = func(f census.File) (int64, bool) {
+			n, err := contents.Size(contents.Mapped{PID: f.PID, Start: f.Start, End: f.End})
+			return n, err == nil
+		}
 	}
 	o.Identify = func(f census.File) (string, bool) {
 		identity, err := identify(contents.Mapped{PID: f.PID, Start: f.Start, End: f.End})
