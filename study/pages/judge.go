@@ -10,7 +10,6 @@ import (
 
 	"tare/claim"
 	"tare/record"
-	"tare/report"
 	"tare/stats"
 )
 
@@ -195,8 +194,8 @@ func (c court) start() (claim.Judgement, bool) {
 	least, notLeast := c.extreme("FIO", name, -1)
 	j.Figures = claim.Measured(claim.Ours("groupable, mean", over, 1, "%"), claim.Ours("groupable over containers, mean", between, 1, "%"),
 		claim.Ours("groupable, httpd", c.value("httpd", name), 1, "%"), claim.Ours("groupable, FIO", c.value("FIO", name), 1, "%"))
-	j.Ours = fmt.Sprintf("mean %s %% over processes, %s %% over containers; httpd %s %%, FIO %s %%", report.Said(over, 1), report.Said(between, 1),
-		report.Said(c.value("httpd", name), 1), report.Said(c.value("FIO", name), 1))
+	j.Ours = fmt.Sprintf("mean %s %% over processes, %s %% over containers; httpd %s %%, FIO %s %%", said(over), said(between),
+		said(c.value("httpd", name)), said(c.value("FIO", name)))
 	half := claim.Threshold(id, "groupable")
 	switch {
 	case over.Interval.High < half:
@@ -239,7 +238,7 @@ func (c court) steady() (claim.Judgement, bool) {
 		claim.Ours("exclusive, MongoDB", c.value("MongoDB", alone), 1, "%"),
 		claim.Ours("groupable, FIO", c.value("FIO", name), 1, "%"), claim.Ours("exclusive, Graphchi", own, 1, "%"))
 	j.Ours = fmt.Sprintf("mean %s %%, %s points more than at the start; exclusive: MongoDB's stand-in %s %%, Graphchi's %s %%",
-		report.Said(then, 1), report.Said(grown, 1), report.Said(c.value("MongoDB", alone), 1), report.Said(own, 1))
+		said(then), said(grown), said(c.value("MongoDB", alone)), said(own))
 	none, half := claim.Threshold(id, "no change"), claim.Threshold(id, "exclusive, Graphchi")
 	switch {
 	case grown.Interval.High < none:
@@ -274,7 +273,7 @@ func (c court) active() (claim.Judgement, bool) {
 	j.Figures = claim.Measured(claim.Ours("active at start", before, 1, "%"), claim.Ours("active in steady state", after, 1, "%"),
 		claim.Ours("active and groupable, of all entries", both, 1, "%"), claim.Ours("groupable among active", among, 1, "%"), claim.Ours("growth, services", grown, 1, "points"))
 	j.Ours = fmt.Sprintf("active %s %% at the start (functions among them), %s %% in the steady state, in services %s points more than at their start; %s %% of active entries are groupable",
-		report.Said(before, 1), report.Said(after, 1), report.Said(grown, 1), report.Said(among, 1))
+		said(before), said(after), said(grown), said(among))
 	most := claim.Threshold(id, "groupable among active")
 	switch {
 	case grown.Interval.High < 0 || among.Known() && among.Interval.High < most:
@@ -321,7 +320,7 @@ func (c court) huge() (claim.Judgement, bool) {
 	if len(of) == 0 {
 		return j, false
 	}
-	j.Ours = fmt.Sprintf("most: %s %% of active entries, in %s", report.Said(worst, 1), in)
+	j.Ours = fmt.Sprintf("most: %s %% of active entries, in %s", said(worst), in)
 	if len(shared) > 0 {
 		j.Ours += "; groupable huge pages in " + strings.Join(shared, ", ")
 	}
@@ -378,7 +377,7 @@ func (c court) duplicated() (claim.Judgement, bool) {
 		}
 	}
 	j.Figures = append(claim.Measured(claim.Ours("duplicated, mean", share, 1, "%")), j.Figures...)
-	j.Ours = fmt.Sprintf("mean %s %%; in order: %s; at random: %s", report.Said(share, 1), strings.Join(high, ", "), strings.Join(low, ", "))
+	j.Ours = fmt.Sprintf("mean %s %%; in order: %s; at random: %s", said(share), strings.Join(high, ", "), strings.Join(low, ", "))
 	least := claim.Threshold(id, "duplicated, mean")
 	switch {
 	case len(low) == 0 || len(high) == 0:
@@ -406,7 +405,7 @@ func (c court) perInstruction() (claim.Judgement, bool) {
 	for _, f := range of {
 		e := c.Value(f.Condition, perMillion)
 		j.Figures = append(j.Figures, claim.Measured(claim.Ours(f.published, e, 1, "faults per 10^6 instructions"))...)
-		told = append(told, f.published+" "+report.Said(e, 1))
+		told = append(told, f.published+" "+said(e))
 	}
 	if len(told) > 0 {
 		j.Ours = strings.Join(told, "; ") + " faults per 10^6 instructions"
@@ -432,7 +431,7 @@ func (c court) perInstruction() (claim.Judgement, bool) {
 	factor := claim.Threshold(id, "factor")
 	most, notMost := c.extreme("httpd", perMillion, 1)
 	j.Figures = append(claim.Measured(claim.Ours("mean", rate, 1, "faults per 10^6 instructions")), j.Figures...)
-	j.Ours = fmt.Sprintf("mean %s; ", report.Said(rate, 1)) + j.Ours
+	j.Ours = fmt.Sprintf("mean %s; ", said(rate)) + j.Ours
 	within := rate.Interval.Low > theirs.Value/factor && rate.Interval.High < theirs.Value*factor
 	outside := rate.Interval.High < theirs.Value/factor || rate.Interval.Low > theirs.Value*factor
 	switch {
@@ -530,7 +529,7 @@ func (c court) copying() (claim.Judgement, bool) {
 		return tooFew(j, alone)
 	}
 	j.Figures = claim.Measured(claim.Ours("copy-on-write, mean", alone, 1, "%"), claim.Ours("with write-protect faults that may copy", with, 1, "%"))
-	j.Ours = fmt.Sprintf("copy-on-write %s %%, with the write-protect faults that may copy %s %%", report.Said(alone, 1), report.Said(with, 1))
+	j.Ours = fmt.Sprintf("copy-on-write %s %%, with the write-protect faults that may copy %s %%", said(alone), said(with))
 	most := claim.Threshold(id, "copying")
 	switch {
 	case with.Interval.High < most:

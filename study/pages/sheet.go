@@ -3,6 +3,7 @@ package pages
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -185,7 +186,7 @@ func (p *page) answer() string {
 		}
 		value := func(name string) string {
 			e, _ := p.mean(of, func(f found) map[int]float64 { return p.PerBlock(f.Condition, atMoment(p.latest(f.Condition), name)) })
-			return report.Said(e, 1) + " %"
+			return said(e) + " %"
 		}
 		told = append(told, value(across)+" with address randomisation "+level)
 		over = append(over, value(groupable))
@@ -196,7 +197,7 @@ func (p *page) answer() string {
 	}
 	for _, c := range p.Run.Conditions {
 		if p.has(c, duplicated) {
-			told = append(told, fmt.Sprintf("%s: %s %% of page faults are on pages on which another container faulted too", p.conditionName(c), report.Said(p.Value(c, duplicated), 1)))
+			told = append(told, fmt.Sprintf("%s: %s %% of page faults are on pages on which another container faulted too", p.conditionName(c), said(p.Value(c, duplicated))))
 		}
 	}
 	if len(told) == 0 {
@@ -289,7 +290,7 @@ func (p *page) banners() []string {
 func (p *page) groupability() []report.Part {
 	t := report.Table{
 		Title: "Entries that another has the same",
-		Note: "In percent of entries: the same virtual page and the same frame in two or more processes, as S1 counted, or in two or more containers. Means of the blocks, with Student's t. " +
+		Note: "In percent of entries: the same virtual page and the same frame in two or more processes, as S1 counted, or in two or more containers. Means of the blocks, with Student's t; those without an interval are known to a twentieth of a point. " +
 			"Functions have no steady state: they are counted when their work is done and they still hold what they mapped.",
 		Columns: p.columns([]report.Column{{Head: "start: processes", Number: true}, {Head: "start: containers", Number: true},
 			{Head: "steady: processes", Number: true}, {Head: "steady: containers", Number: true}, {Head: "growth, points", Number: true, Optional: true}}...),
@@ -301,8 +302,8 @@ func (p *page) groupability() []report.Part {
 		f := found{Condition: c}
 		grown, _ := p.mean([]found{f}, p.growth(groupable))
 		t.Rows = append(t.Rows, append(p.named(c),
-			report.Estimated(p.Value(c, atMoment(start, groupable)), 1), report.Estimated(p.Value(c, atMoment(start, across)), 1),
-			report.Estimated(p.Value(c, atMoment(steady, groupable)), 1), report.Estimated(p.Value(c, atMoment(steady, across)), 1), report.Estimated(grown, 1)))
+			shareCell(p.Value(c, atMoment(start, groupable))), shareCell(p.Value(c, atMoment(start, across))),
+			shareCell(p.Value(c, atMoment(steady, groupable))), shareCell(p.Value(c, atMoment(steady, across))), shareCell(grown)))
 	}
 	if len(t.Rows) == 0 {
 		return nil
@@ -327,8 +328,10 @@ func (p *page) classes() []report.Part {
 				continue
 			}
 			segment := report.Segment{Name: of.name, Value: e.Value}
-			if e.Known() {
+			if e.Known() && e.Interval.High-e.Interval.Low > 2*near {
 				segment.Low, segment.High = max(0, e.Interval.Low), e.Interval.High
+			} else {
+				segment.Value = math.Round(100*e.Value) / 100
 			}
 			bar.Segments = append(bar.Segments, segment)
 		}
@@ -356,9 +359,9 @@ func (p *page) activity() []report.Part {
 		if !p.has(c, atMoment(start, active)) {
 			continue
 		}
-		row := append(p.named(c), report.Estimated(p.Value(c, atMoment(start, active)), 1), report.Estimated(p.Value(c, atMoment(steady, active)), 1))
+		row := append(p.named(c), shareCell(p.Value(c, atMoment(start, active))), shareCell(p.Value(c, atMoment(steady, active))))
 		for _, name := range []string{groupOfActive, activeGroup, hugeOfActive, largeFolio} {
-			row = append(row, report.Estimated(p.Value(c, atMoment(at, name)), 1))
+			row = append(row, shareCell(p.Value(c, atMoment(at, name))))
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -504,7 +507,7 @@ func (p *page) faultTypes() []report.Part {
 			}
 			ours := []report.Cell{{Text: shown(c)}}
 			for _, kind := range types {
-				ours = append(ours, report.Estimated(p.Value(c, typeMetric(kind)), 1))
+				ours = append(ours, shareCell(p.Value(c, typeMetric(kind))))
 			}
 			t.Rows = append(t.Rows, ours)
 			a, ok := applicationOf(c.Workload)
