@@ -46,6 +46,7 @@ var tower = []string{
 	"census",
 	"container",
 	"probe",
+	"model",
 	"nearest",
 	"stats",
 	"kernel",

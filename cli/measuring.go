@@ -87,11 +87,11 @@ func (a *app) measuring(ctx context.Context, dir, study, out, json string) (*mea
 		Image: func(ctx context.Context, src workload.Source) (image.Image, error) {
 			return provide(ctx, images, src)
 		},
-		Generate: func(ctx context.Context, img image.Image, args []string) ([]byte, error) {
+		Generate: func(ctx context.Context, img image.Image, netns string, args []string) ([]byte, error) {
 			generated++
 			return bare.Generate(ctx, bare.GeneratorSpec{
 				Options: bare.Options{StateDir: dir, Ledger: session.Ledger},
-				Name:    fmt.Sprintf("load-%d-%d", os.Getpid(), generated), Image: img, Args: args, CPUs: m.loadCPUs,
+				Name:    fmt.Sprintf("load-%d-%d", os.Getpid(), generated), Image: img, Args: args, CPUs: m.loadCPUs, NetNS: netns,
 			})
 		},
 		Watch:   m.progress.event,

@@ -24,6 +24,9 @@ type Bench interface {
 	Image() image.Image
 	// Generate runs a load program of the image, as [workload.Trial] has it.
 	Generate(ctx context.Context, args []string) (stdout []byte, err error)
+	// GenerateIn is Generate from a network namespace, by the path that keeps it;
+	// empty is the host's.
+	GenerateIn(ctx context.Context, netns string, args []string) (stdout []byte, err error)
 	// Name gives a name for one more instance, unique on the host.
 	Name() string
 	// Seed is the trial's own, drawn from the run's: the same for every
@@ -67,6 +70,10 @@ func (b *workbench) Platform() platform.Platform { return b.r.platforms[b.condit
 func (b *workbench) Image() image.Image          { return b.r.images[b.condition.ID] }
 func (b *workbench) Seed() uint64                { return b.seed }
 func (b *workbench) WarmUp() bool                { return b.result.Block == 0 }
+
+func (b *workbench) GenerateIn(ctx context.Context, netns string, args []string) ([]byte, error) {
+	return b.r.lab.Generate(ctx, b.Image(), netns, args)
+}
 
 func (b *workbench) Name() string {
 	b.mu.Lock()

@@ -35,8 +35,9 @@ type Lab struct {
 	Platforms func(name string) (platform.Platform, error)
 	// Image provides the image of a source.
 	Image func(ctx context.Context, src workload.Source) (image.Image, error)
-	// Generate runs a load program in the load generator's place.
-	Generate func(ctx context.Context, img image.Image, args []string) ([]byte, error)
+	// Generate runs a load program in the load generator's place; netns is the path
+	// that keeps the network namespace to run it in, empty for the host's.
+	Generate func(ctx context.Context, img image.Image, netns string, args []string) ([]byte, error)
 	// Watch is told what happens; Interim is given the run so far after each block.
 	Watch   func(Event)
 	Interim func(run record.Run, group string)

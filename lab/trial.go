@@ -156,7 +156,7 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 		declared:   map[string]bool{},
 		histograms: map[string]*hdrhistogram.Histogram{},
 		generate: func(ctx context.Context, args []string) ([]byte, error) {
-			return r.lab.Generate(ctx, img, args)
+			return r.lab.Generate(ctx, img, "", args)
 		},
 	}
 	for _, m := range c.Metrics {

@@ -121,6 +121,7 @@ type Usage struct {
 	CPU           time.Duration // user and system
 	ThrottledTime time.Duration // waiting for quota
 	Throttled     int64         // periods in which quota ran out
+	Periods       int64         // periods of the quota in which something ran
 	MemoryPeak    int64         // bytes; 0 where the kernel does not tell
 }
 

@@ -215,7 +215,7 @@ func (b *bench) weigh(ctx context.Context, name string, platforms []string, smal
 		Image: func(ctx context.Context, src workload.Source) (image.Image, error) {
 			return b.images.Recipe(ctx, src.Recipe)
 		},
-		Generate: func(ctx context.Context, img image.Image, args []string) ([]byte, error) {
+		Generate: func(ctx context.Context, img image.Image, _ string, args []string) ([]byte, error) {
 			if b.byHand {
 				return exec.CommandContext(ctx, "chroot", append([]string{img.Root}, args...)...).Output()
 			}

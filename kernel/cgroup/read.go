@@ -183,6 +183,7 @@ func ParseMemoryLimit(text string) (int64, error) {
 // Use is what the processes of a group have used since it was made.
 type Use struct {
 	CPU           time.Duration
+	Periods       int64 // of the quota, in which something ran
 	Throttled     int64 // periods in which the quota ran out
 	ThrottledTime time.Duration
 	MemoryPeak    int64 // bytes; 0 where the kernel does not tell
@@ -208,7 +209,7 @@ func (p Place) addUse(u *Use) error {
 			return err
 		}
 		if n, ok := stat["nr_throttled"]; ok {
-			u.Throttled = n
+			u.Throttled, u.Periods = n, stat["nr_periods"]
 			// Version 1 counts in nanoseconds.
 			u.ThrottledTime = time.Duration(stat["throttled_usec"])*time.Microsecond + time.Duration(stat["throttled_time"])
 		}

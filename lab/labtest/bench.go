@@ -65,6 +65,11 @@ func (b *Bench) Generate(context.Context, []string) ([]byte, error) {
 	return nil, errors.New("no load program here")
 }
 
+// GenerateIn fails as Generate does.
+func (b *Bench) GenerateIn(ctx context.Context, _ string, args []string) ([]byte, error) {
+	return b.Generate(ctx, args)
+}
+
 // Name counts.
 func (b *Bench) Name() string {
 	b.mu.Lock()

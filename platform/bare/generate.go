@@ -23,7 +23,8 @@ type GeneratorSpec struct {
 	Args  []string
 	Env   []string
 	Dir   string
-	CPUs  []int // to run on; empty is all that tare may use
+	CPUs  []int  // to run on; empty is all that tare may use
+	NetNS string // the path that keeps the network namespace to run in; empty is the host's
 }
 
 // generatorParent is the cgroup, below tare's own, that load programs are followed in.

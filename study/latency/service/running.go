@@ -1,0 +1,142 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/lab"
+	"tare/platform"
+	"tare/workload"
+)
+
+// stopLimit bounds the removal of a trial's service, which goes on when the run
+// is interrupted.
+const stopLimit = time.Minute
+
+// running is a service as its workload sees it.
+type running struct {
+	bench    lab.Bench
+	params   workload.Params
+	client   Client
+	instance platform.Instance
+	out, err output
+}
+
+// with is the same service, loaded with other parameters: those of them that the
+// workload has.
+func (r *running) with(pairs ...string) workload.Trial {
+	params := maps.Clone(r.params)
+	for i := 0; i < len(pairs); i += 2 {
+		if _, has := params[pairs[i]]; has {
+			params[pairs[i]] = pairs[i+1]
+		}
+	}
+	other := loaded{running: r, params: params}
+	if r.client.Dial == nil {
+		return other
+	}
+	return dialling{other}
+}
+
+func (r *running) Params() workload.Params { return r.params }
+
+func (r *running) Address(port int) string {
+	if r.client.Address != nil {
+		return r.client.Address(r.instance, port)
+	}
+	return r.instance.Address(port)
+}
+
+func (r *running) Wait(ctx context.Context) (workload.Exit, error) {
+	exit, err := r.instance.Wait(ctx)
+	return workload.Exit{Code: exit.Code, OOMKilled: exit.OOMKilled, Elapsed: exit.Elapsed, CPU: -1}, err
+}
+
+func (r *running) Output() (stdout, stderr []byte) { return r.out.text(), r.err.text() }
+
+func (r *running) Generate(ctx context.Context, args []string) ([]byte, error) {
+	return r.bench.GenerateIn(ctx, r.client.NetNS, args)
+}
+
+// Record and RecordHistogram are for workloads that drive themselves: here the
+// study records.
+func (r *running) Record(string, float64) {}
+
+func (r *running) RecordHistogram(string, *hdrhistogram.Histogram) {}
+
+// complaint adds the end of what the service itself complained of.
+func (r *running) complaint(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := bytes.TrimSpace(r.err.text())
+	if i := bytes.LastIndexByte(text, '\n'); i >= 0 {
+		text = text[i+1:]
+	}
+	line := string(bytes.ToValidUTF8(text[:min(len(text), 200)], []byte("?")))
+	if line == "" || strings.Contains(err.Error(), line) {
+		return err
+	}
+	return fmt.Errorf("%w (the service's last line: %s)", err, line)
+}
+
+// loaded is a running service under parameters of one load.
+type loaded struct {
+	*running
+	params workload.Params
+}
+
+func (l loaded) Params() workload.Params { return l.params }
+
+// dialling is one whose client stands elsewhere.
+type dialling struct{ loaded }
+
+func (d dialling) Dial(ctx context.Context, address string) (net.Conn, error) {
+	return d.client.Dial(ctx, address)
+}
+
+var _ workload.Dialing = dialling{}
+
+// above counts the requests that took longer.
+func above(h *hdrhistogram.Histogram, limit time.Duration) int64 {
+	var n int64
+	for _, bar := range h.Distribution() {
+		if bar.From > limit.Microseconds() {
+			n += bar.Count
+		}
+	}
+	return n
+}
+
+// outputKept is how much of a program's output is kept.
+const outputKept = 64 << 10
+
+// output keeps the end of what a program prints.
+type output struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.kept = append(o.kept, p...)
+	if extra := len(o.kept) - outputKept; extra > 0 {
+		o.kept = append(o.kept[:0], o.kept[extra:]...)
+	}
+	return len(p), nil
+}
+
+func (o *output) text() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]byte(nil), o.kept...)
+}

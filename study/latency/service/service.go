@@ -1,0 +1,222 @@
+// Package service is one trial of a service under load, as the studies of
+// latency make it: launch, readiness, warm-up, the kernel's accounts, load, the
+// accounts again. What differs between their conditions (where the client
+// stands, what runs beside) is a field of [Trial].
+//
+// It decides no design and judges nothing.
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"tare/lab"
+	"tare/load"
+	"tare/platform"
+	"tare/workload"
+)
+
+// Trial is how one condition's trials go.
+type Trial struct {
+	Workload workload.Loader
+	// Stall is the latency above which a request counts as stalled; 0 is
+	// [DefaultStall].
+	Stall time.Duration
+	// Client says where the load comes from; the zero Client is the host itself.
+	Client Client
+	// Beside, where not nil, is called when the service is ready: it sets up what
+	// the condition has beside it (a neighbour, a scheduling class). What it
+	// returns ends that, and is called before the service is stopped; it may be nil.
+	Beside func(ctx context.Context, b lab.Bench, service platform.Instance) (end func() error, err error)
+	// Begin, where not nil, is called just before the load that counts, and what it
+	// returns just after it, with the load's result: what else is to be recorded
+	// of that span.
+	Begin func(ctx context.Context, b lab.Bench) (end func(load.Result) error, err error)
+}
+
+// Client is where a service's load comes from.
+type Client struct {
+	// NetNS is the path that keeps the network namespace of load programs; empty
+	// is the host's.
+	NetNS string
+	// Dial connects tare's own generator; nil is over the host's network.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
+	// Address gives where the client reaches the service's port; nil is the
+	// instance's own address.
+	Address func(service platform.Instance, port int) string
+}
+
+// DefaultStall is S4's: a request above 1 ms has been held up.
+const DefaultStall = time.Millisecond
+
+// warmUp is how long a service is loaded before the load that counts.
+const warmUp = 500 * time.Millisecond
+
+// The metrics of a trial ([Metrics]).
+const (
+	P50, P99, P999 = "p50", "p99", "p99.9"
+	Mean           = "mean"
+	Stalled        = "stalled"
+	Throughput     = "throughput"
+	Demand         = "demand"
+	Share          = "cpu-share"
+	ThrottledShare = "throttled-periods"
+	ThrottledTime  = "throttled-time"
+
+	// Latency is the histogram from the intended moments, in microseconds.
+	Latency = "latency"
+)
+
+// Covariates of a trial.
+const (
+	LatenessP99 = "lateness_p99_us" // of an open loop, the generator's own
+	Requests    = "requests"
+)
+
+// Metrics is what a trial yields; the verdict is on the median and the p99.
+func Metrics() []workload.Metric {
+	quantile := func(name string, q float64, primary bool) workload.Metric {
+		return workload.Metric{Name: name, Unit: "us", Better: workload.Lower, Quantile: q, Histogram: Latency, Primary: primary, Doc: "latency from the intended moment"}
+	}
+	return []workload.Metric{
+		quantile(P99, 0.99, true), quantile(P50, 0.5, true), quantile(P999, 0.999, false),
+		{Name: Mean, Unit: "us", Better: workload.Lower, Doc: "mean latency from the intended moment"},
+		{Name: Stalled, Unit: "of 10^6", Better: workload.Lower, Count: true, Doc: "requests above the stall threshold, of a million"},
+		{Name: Throughput, Unit: "requests/s", Better: workload.Higher, Doc: "requests answered rightly"},
+		{Name: Demand, Unit: "us", Better: workload.Lower, Doc: "CPU time that the service used for each request, user and system"},
+		{Name: Share, Unit: "%", Better: workload.Lower, Doc: "CPU time that the service used, of one CPU"},
+		{Name: ThrottledShare, Unit: "%", Better: workload.Lower, Count: true, Doc: "periods of the quota in which it ran out, of those in which the service ran"},
+		{Name: ThrottledTime, Unit: "%", Better: workload.Lower, Count: true, Doc: "time for which the kernel held the service back for its quota, of the load's"},
+	}
+}
+
+// Run is one trial.
+func (t Trial) Run(ctx context.Context, b lab.Bench) (err error) {
+	c := b.Condition()
+	program, err := t.Workload.Program(c.Params)
+	if err != nil {
+		return err
+	}
+	args := program.Args
+	if config := b.Image().Config; len(args) == 0 {
+		args = append(append([]string{}, config.Entrypoint...), config.Cmd...)
+	}
+	r := &running{bench: b, params: c.Params, client: t.Client}
+	r.instance, err = b.Platform().Launch(ctx, platform.Spec{
+		Name: b.Name(), Image: b.Image(), Args: args, Env: program.Env, Dir: program.Dir,
+		Setting: c.Setting, Ports: program.Ports, Data: program.Data, Stdout: &r.out, Stderr: &r.err,
+	})
+	if err != nil {
+		return fmt.Errorf("launch on %s: %w", c.Platform, err)
+	}
+	defer func() {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
+		defer cancel()
+		err = errors.Join(err, r.instance.Stop(stopping))
+	}()
+	if err := b.InForce(r.instance); err != nil {
+		return err
+	}
+	if err := t.Workload.Ready(ctx, r); err != nil {
+		return r.complaint(fmt.Errorf("readiness: %w", err))
+	}
+	if t.Beside != nil {
+		end, err := t.Beside(ctx, b, r.instance)
+		if end != nil {
+			defer func() { err = errors.Join(err, end()) }()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := t.Workload.Load(ctx, r.with("warmup", "0s", "count", "0", "duration", warmUp.String()), b.Seed()); err != nil {
+		return r.complaint(fmt.Errorf("warm-up: %w", err))
+	}
+	return r.complaint(t.measure(ctx, b, r))
+}
+
+// measure is the load that counts, with the accounts before and after it.
+func (t Trial) measure(ctx context.Context, b lab.Bench, r *running) error {
+	measured := r.with("warmup", "0s")
+	if b.WarmUp() {
+		measured = r.with("warmup", "0s", "count", "0", "duration", warmUp.String())
+	}
+	if err := b.Measuring(); err != nil {
+		return err
+	}
+	var end func(load.Result) error
+	if t.Begin != nil {
+		var err error
+		if end, err = t.Begin(ctx, b); err != nil {
+			return err
+		}
+	}
+	before, err := r.instance.Usage()
+	if err != nil {
+		return fmt.Errorf("the service's CPU time: %w", err)
+	}
+	began := time.Now()
+	result, err := t.Workload.Load(ctx, measured, b.Seed())
+	elapsed := time.Since(began)
+	if err != nil {
+		return err
+	}
+	after, err := r.instance.Usage()
+	if err != nil {
+		return fmt.Errorf("the service's CPU time: %w", err)
+	}
+	if end != nil {
+		if err := end(result); err != nil {
+			return err
+		}
+	}
+	if err := b.Measured(); err != nil {
+		return err
+	}
+	if n := result.Failed(); n > 0 {
+		return fmt.Errorf("%d of %d requests failed, the first by: %w", n, n+result.Requests, result.FirstError)
+	}
+	return t.record(b, result, spent(before, after), elapsed)
+}
+
+func spent(before, after platform.Usage) platform.Usage {
+	return platform.Usage{
+		CPU: after.CPU - before.CPU, ThrottledTime: after.ThrottledTime - before.ThrottledTime,
+		Throttled: after.Throttled - before.Throttled, Periods: after.Periods - before.Periods,
+	}
+}
+
+// record keeps what a load came to. elapsed is the span of the accounts, which
+// is a little longer than that of the load itself.
+func (t Trial) record(b lab.Bench, result load.Result, used platform.Usage, elapsed time.Duration) error {
+	if result.Requests == 0 {
+		return errors.New("not one request was answered: load for longer, or at a higher rate")
+	}
+	stall := t.Stall
+	if stall == 0 {
+		stall = DefaultStall
+	}
+	h := result.Corrected
+	b.RecordHistogram(Latency, h)
+	b.Record(Mean, h.Mean())
+	b.Record(Stalled, 1e6*float64(above(h, stall))/float64(h.TotalCount()))
+	b.Record(Throughput, result.Rate)
+	b.Record(Demand, used.CPU.Seconds()*1e6/float64(result.Requests))
+	b.Record(Share, 100*used.CPU.Seconds()/elapsed.Seconds())
+	b.Covariate(Requests, float64(result.Requests))
+	if b.Condition().Setting.CPUs > 0 {
+		share := 0.
+		if used.Periods > 0 {
+			share = 100 * float64(used.Throttled) / float64(used.Periods)
+		}
+		b.Record(ThrottledShare, share)
+		b.Record(ThrottledTime, 100*used.ThrottledTime.Seconds()/elapsed.Seconds())
+	}
+	if l := result.Lateness; l != nil && l.TotalCount() > 0 {
+		b.Covariate(LatenessP99, float64(l.ValueAtQuantile(99)))
+	}
+	return nil
+}
