@@ -25,6 +25,7 @@ import (
 	"tare/kernel/process"
 	"tare/platform"
 	"tare/platform/held"
+	"tare/platform/linked"
 	"tare/platform/rootfs"
 )
 
@@ -375,6 +376,14 @@ func (h *host) Remove(ctx context.Context, e platform.Entry) error {
 		return held.RemoveCgroup(ctx, e)
 	case held.Process:
 		return held.RemoveProcess(ctx, e)
+	case held.NetNS: // of a load program's place, as its link
+		trials, err := rootfs.Trials(h.options.StateDir)
+		if err != nil {
+			return err
+		}
+		return linked.RemoveNamespace(trials, e)
+	case held.Link:
+		return linked.RemoveLink(ctx, e)
 	}
 	return fmt.Errorf("%s enters no %s in the ledger, and knows no way to remove %q", h.name, e.Kind, e.ID)
 }

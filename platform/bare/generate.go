@@ -69,7 +69,7 @@ func Generate(ctx context.Context, g GeneratorSpec) (stdout []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Join, o.OOMScore, o.CPUs = group.ProcessFiles(), generatorScore, g.CPUs
+	o.Join, o.OOMScore, o.CPUs, o.NetNS = group.ProcessFiles(), generatorScore, g.CPUs, g.NetNS
 
 	var printed bytes.Buffer
 	complaints := tail{most: 4 << 10}

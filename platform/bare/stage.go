@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tare/kernel/cgroup"
+	"tare/kernel/netns"
 	"tare/kernel/process"
 )
 
@@ -39,7 +40,8 @@ type order struct {
 	OpenFiles uint64       `json:"open_files"`
 	CoreSize  uint64       `json:"core_size"`
 	OOMScore  int          `json:"oom_score_adj"`
-	ASLR      string       `json:"aslr,omitempty"` // "on", "off"; empty leaves it
+	ASLR      string       `json:"aslr,omitempty"`  // "on", "off"; empty leaves it
+	NetNS     string       `json:"netns,omitempty"` // path that keeps a network namespace; empty leaves it
 	User      process.User `json:"user"`
 }
 
@@ -73,7 +75,7 @@ func Reexec() {
 	if len(os.Args) == 0 || os.Args[0] != stageName {
 		return
 	}
-	// Affinity and identity belong to a thread: the one that executes.
+	// Affinity, identity and namespaces belong to a thread: the one that executes.
 	runtime.LockOSThread()
 	orders, reports := os.NewFile(orderFD, "orders"), os.NewFile(reportFD, "reports")
 	process.CloseOnExec(orders)
@@ -95,7 +97,8 @@ func enter(orders io.Reader, reports io.Writer) error {
 	if err := json.NewDecoder(orders).Decode(&o); err != nil {
 		return fmt.Errorf("reading the order: %w", err)
 	}
-	// Groups and scores are written through the host's files, before the root changes.
+	// Groups and scores are written through the host's files, and namespaces found by
+	// them, before the root changes.
 	if err := cgroup.Join(o.Join); err != nil {
 		return err
 	}
@@ -104,6 +107,11 @@ func enter(orders io.Reader, reports io.Writer) error {
 	}
 	if len(o.CPUs) > 0 {
 		if err := process.SetAffinity(o.CPUs); err != nil {
+			return err
+		}
+	}
+	if o.NetNS != "" {
+		if err := netns.Enter(o.NetNS); err != nil {
 			return err
 		}
 	}

@@ -41,6 +41,9 @@ type Network struct {
 	// Address is where clients on the host reach the instance; the zero address
 	// where they do not.
 	Address netip.Addr
+	// Host is where the instance reaches the host; the zero address where it does
+	// not by a pair of devices.
+	Host netip.Addr
 }
 
 // Make makes the network that an instance is to have and takes what it makes
@@ -63,7 +66,7 @@ func Make(ctx context.Context, things *held.Things, platformName string, kind pl
 	if err := locked(ctx, func() error { return j.join(ctx) }); err != nil {
 		return Network{}, err
 	}
-	return Network{File: file, Address: j.address}, nil
+	return Network{File: file, Address: j.address, Host: j.host}, nil
 }
 
 // locked keeps the bridge from coming or going while f runs.
@@ -75,6 +78,7 @@ type joint struct {
 	platformName string
 	file         string
 	address      netip.Addr
+	host         netip.Addr
 }
 
 func (j *joint) entry(l netns.Link) platform.Entry {
@@ -124,7 +128,7 @@ func (j *joint) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.address = address
+	j.address, j.host = address, netns.Gateway(subnet)
 	return j.things.Take(ctx, j.entry(port),
 		func() error { return netns.Plug(port, bridge.Name, j.file, subnet, address) },
 		release(port.Delete))

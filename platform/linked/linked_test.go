@@ -2,7 +2,9 @@ package linked
 
 import (
 	"context"
+	"errors"
 	"net/netip"
+	"os"
 	"testing"
 
 	"tare/platform"
@@ -46,5 +48,21 @@ func TestForeignEntriesAreLeftAlone(t *testing.T) {
 		if err := RemoveNamespace("/state/trials", platform.Entry{ID: file}); err == nil {
 			t.Errorf("%s: removed", file)
 		}
+	}
+}
+
+// A client's place is made as an instance's is, or not at all.
+func TestNoClientWithoutAnEntry(t *testing.T) {
+	state := t.TempDir()
+	spec := ClientSpec{StateDir: state, Ledger: refusing{}, Platform: "test", Name: "client"}
+	if _, err := NewClient(t.Context(), spec); !errors.Is(err, context.Canceled) {
+		t.Errorf("made one: %v", err)
+	}
+	if left, err := os.ReadDir(state + "/trials"); len(left) > 0 || err != nil {
+		t.Errorf("left %v (%v)", left, err)
+	}
+	spec.Name = "../elsewhere"
+	if _, err := NewClient(t.Context(), spec); err == nil {
+		t.Error("made one elsewhere")
 	}
 }
