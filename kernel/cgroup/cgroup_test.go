@@ -212,7 +212,7 @@ func TestUse(t *testing.T) {
 		"a/cpu.stat":    "usage_usec 7000000\nuser_usec 1\nsystem_usec 2\nnr_periods 9\nnr_throttled 3\nthrottled_usec 5000",
 		"a/memory.peak": "4096", "a/memory.events": "low 0\noom 2\noom_kill 1",
 	})
-	want := Use{CPU: 7 * time.Second, Throttled: 3, ThrottledTime: 5 * time.Millisecond, MemoryPeak: 4096, OOMKills: 1}
+	want := Use{CPU: 7 * time.Second, Periods: 9, Throttled: 3, ThrottledTime: 5 * time.Millisecond, MemoryPeak: 4096, OOMKills: 1}
 	for _, layout := range []Layout{hybrid, two} {
 		got, err := layout.At("/a").Use()
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {

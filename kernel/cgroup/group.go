@@ -69,6 +69,9 @@ type Place struct {
 // Dir is the place's directory on this host.
 func (p Place) Dir() string { return filepath.Join(p.Mount, within(p.Root, p.Path)) }
 
+// File is the path of one of the place's files, such as "cpu.shares".
+func (p Place) File(name string) string { return filepath.Join(p.Dir(), name) }
+
 // within gives name relative to the part of the tree that is mounted. A group
 // above that part (seen from inside a container) shows as the part's root.
 func within(root, name string) string {
