@@ -28,8 +28,8 @@ func Confine(cpus []int) (restore func() error, err error) {
 		return nil, err
 	}
 	var usual unix.CPUSet
-	if err := unix.SchedGetaffinity(os.Getpid(), &usual); err != nil {
-		return nil, fmt.Errorf("CPUs of this program: %w", os.NewSyscallError("sched_getaffinity", err))
+	if err := unix.SchedGetaffinity(0, &usual); err != nil {
+		return nil, fmt.Errorf("CPUs of this thread: %w", os.NewSyscallError("sched_getaffinity", err))
 	}
 	c := confinement{to: to, usual: usual, had: map[int]unix.CPUSet{}}
 	// First, what all have: once some are confined, a thread that has these CPUs
@@ -78,7 +78,9 @@ func (c *confinement) confine(thread int) (done bool, err error) {
 		return false, os.NewSyscallError("sched_getaffinity", err)
 	}
 	if now != c.to {
-		return false, fmt.Errorf("some of them are offline, or not in this program's cpuset: it has %v", cpusOf(now))
+		had := c.had[thread]
+		back := unix.SchedSetaffinity(thread, &had) // restore would take it for moved
+		return false, errors.Join(fmt.Errorf("some are offline, or not in this program's cpuset: it got %v", cpusOf(now)), back)
 	}
 	return false, nil
 }

@@ -3,7 +3,6 @@ package process_test
 import (
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,13 +41,15 @@ func onThreads(t *testing.T, n int, f func() error) (release func()) {
 	for range n {
 		ready.Add(1)
 		ended.Go(func() {
-			runtime.LockOSThread() // the thread ends with its goroutine
-			err := f()
-			ready.Done()
+			err := process.OnFreshThread(func() error {
+				err := f()
+				ready.Done()
+				<-gate
+				return err
+			})
 			if err != nil {
 				t.Error(err)
 			}
-			<-gate
 		})
 	}
 	ready.Wait()
@@ -73,7 +74,7 @@ func twoCPUs(t *testing.T) []int {
 
 func TestConfineHoldsEveryThread(t *testing.T) {
 	cpus := twoCPUs(t)
-	before := allowed(t)
+	usual := allowedIn(t, selfStatus(t))
 	onThreads(t, 8, nothing)
 
 	// Threads are born while it goes on, each from any that there is.
@@ -115,7 +116,6 @@ func TestConfineHoldsEveryThread(t *testing.T) {
 		if err := restore(); err != nil {
 			t.Fatal(err)
 		}
-		usual := before[firstThread()]
 		for thread, list := range allowed(t) {
 			if list != usual {
 				t.Errorf("afterwards thread %s may run on %s, want %s", thread, list, usual)
@@ -141,15 +141,18 @@ func TestConfineGivesBackWhatEachHad(t *testing.T) {
 	move := make(chan struct{})
 	moved := make(chan string)
 	go func() {
-		runtime.LockOSThread()
-		status := selfStatus(t)
-		moved <- status
-		<-move
-		if err := process.SetAffinity(cpus[:1]); err != nil {
+		err := process.OnFreshThread(func() error {
+			status := selfStatus(t)
+			moved <- status
+			<-move
+			err := process.SetAffinity(cpus[:1])
+			moved <- status
+			<-move
+			return err
+		})
+		if err != nil {
 			t.Error(err)
 		}
-		moved <- status
-		<-move
 	}()
 	wanderer := <-moved
 	defer close(move)
@@ -211,8 +214,6 @@ func TestConfineRefuses(t *testing.T) {
 		}
 	}
 }
-
-func firstThread() string { link, _ := os.Readlink("/proc/self"); return link }
 
 // selfStatus is the status file of the calling thread.
 func selfStatus(t *testing.T) string {
