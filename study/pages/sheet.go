@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"tare/census"
 	"tare/claim"
@@ -207,34 +206,18 @@ func (p *page) answer() string {
 }
 
 func (p *page) facts() []string {
-	blocks, tainted, repeated, failures := 0, 0, 0, 0
-	for i, g := range p.Report.Groups {
-		if i == 0 || g.Blocks < blocks {
-			blocks = g.Blocks
-		}
-		tainted += g.Tainted
-		repeated += g.Repeated
-		failures += g.Failed
-	}
-	var workloads, versions, steadies []string
+	var workloads, steadies []string
 	for _, c := range p.Run.Conditions {
 		workloads = append(workloads, c.Workload)
-		if v := c.Platform + " " + c.Version; c.Version != "" {
-			versions = append(versions, v)
-		}
 		if s := c.Factors[factorSteady]; s != "0s" {
 			steadies = append(steadies, s)
 		}
 	}
 	compact := func(of []string) string {
 		slices.Sort(of)
-		return strings.Join(slices.Compact(of), "; ")
+		return strings.Join(slices.Compact(of), ", ")
 	}
-	facts := []string{
-		"workloads: " + strings.ReplaceAll(compact(workloads), ";", ","),
-		fmt.Sprintf("blocks: %d, %d repeated for taint, %d still tainted, %d trials failed; seed %d", blocks, repeated, tainted, failures, p.Run.Seed),
-		"platform: " + compact(versions),
-	}
+	facts := []string{"workloads: " + compact(workloads), report.BlocksFact(p.Reading), report.PlatformsFact(p.Run)}
 	if len(p.Run.Conditions) > 0 {
 		c := p.Run.Conditions[0]
 		text := fmt.Sprintf("copies: %s of each", c.Factors[factorCopies])
@@ -247,43 +230,23 @@ func (p *page) facts() []string {
 		facts = append(facts, text)
 	}
 	facts = append(facts, report.HostFact(p.Run.Host))
-	if !p.Run.Finished.IsZero() {
-		facts = append(facts, fmt.Sprintf("time: %v, from %s, run %s", p.Run.Finished.Sub(p.Run.Started).Round(time.Second), p.Run.Started.UTC().Format("2006-01-02 15:04 UTC"), p.Run.ID))
+	if when := report.TimeFact(p.Run); when != "" {
+		facts = append(facts, when)
 	}
 	return facts
 }
 
 func (p *page) banners() []string {
-	var banners []string
-	if p.Run.Status == record.Interrupted {
-		banners = append(banners, "interrupted: "+p.Run.Reason)
-	}
-	for _, n := range p.Run.Plan.Notes {
-		banners = append(banners, "note: "+n)
-	}
+	var more []string
 	if generations(p.Run.Host) {
-		banners = append(banners, generationsNote)
-	}
-	for _, c := range p.Run.Conditions {
-		if c.NotRepresentative != "" {
-			banners = append(banners, c.Label+" is not representative: "+c.NotRepresentative)
-		}
+		more = append(more, generationsNote)
 	}
 	for _, c := range p.Run.Conditions {
 		if slices.ContainsFunc(p.Trials(c), func(t record.Trial) bool { return t.Covariates[unwatched] > 0 }) {
-			banners = append(banners, fmt.Sprintf("note: the page faults of %s were not recorded: %s makes a container's control group only as it starts it", shown(c), c.Platform))
+			more = append(more, fmt.Sprintf("note: the page faults of %s were not recorded: %s makes a container's control group only as it starts it", shown(c), c.Platform))
 		}
 	}
-	for _, g := range p.Report.Groups {
-		for _, w := range g.Warnings {
-			// A trial of the warm-up is shorter here, and so is no measure of warmth.
-			if !strings.HasPrefix(w, "warm-up:") {
-				banners = append(banners, g.Workload+": "+w)
-			}
-		}
-	}
-	slices.Sort(banners)
-	return slices.Compact(banners)
+	return report.RunBanners(p.Reading, more...)
 }
 
 // groupability is the table of the study's question.

@@ -5,10 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"tare/claim"
-	"tare/overhead"
 	"tare/record"
 	"tare/report"
 	"tare/stats"
@@ -25,7 +23,7 @@ func Sheet(run record.Run, attachments Attachments, judgements []claim.Judgement
 		Title:   "tare startup",
 		Answer:  p.answer(),
 		Facts:   p.facts(),
-		Banners: p.banners(),
+		Banners: report.RunBanners(p.Reading),
 		Command: strings.Join(run.Command, " "),
 	}
 	for _, part := range []func() []report.Part{
@@ -117,61 +115,14 @@ func (p *page) one(workload, on string) (record.Condition, bool) {
 }
 
 func (p *page) facts() []string {
-	blocks, tainted, repeated, failures := 0, 0, 0, 0
-	for i, g := range p.Report.Groups {
-		if i == 0 || g.Blocks < blocks {
-			blocks = g.Blocks
-		}
-		tainted += g.Tainted
-		repeated += g.Repeated
-		failures += g.Failed
-	}
-	more := ""
-	if slices.ContainsFunc(p.Report.Groups, func(g overhead.Group) bool { return g.Blocks > blocks }) {
-		more = " or more"
-	}
-	var versions []string
-	for _, c := range p.Run.Conditions {
-		if v := c.Platform + " " + c.Version; c.Version != "" && !slices.Contains(versions, v) {
-			versions = append(versions, v)
-		}
-	}
 	facts := []string{
 		"workload: " + strings.Join(p.workloads(), ", "),
-		fmt.Sprintf("blocks: %d%s, %d repeated for taint, %d still tainted, %d trials failed; seed %d", blocks, more, repeated, tainted, failures, p.Run.Seed),
-		"platforms: " + strings.Join(versions, "; "),
-		report.HostFact(p.Run.Host),
+		report.BlocksFact(p.Reading), report.PlatformsFact(p.Run), report.HostFact(p.Run.Host),
 	}
-	if !p.Run.Finished.IsZero() {
-		facts = append(facts, fmt.Sprintf("time: %v, from %s, run %s", p.Run.Finished.Sub(p.Run.Started).Round(time.Second), p.Run.Started.UTC().Format("2006-01-02 15:04 UTC"), p.Run.ID))
+	if when := report.TimeFact(p.Run); when != "" {
+		facts = append(facts, when)
 	}
 	return facts
-}
-
-func (p *page) banners() []string {
-	var banners []string
-	if p.Run.Status == record.Interrupted {
-		banners = append(banners, "interrupted: "+p.Run.Reason)
-	}
-	for _, n := range p.Run.Plan.Notes {
-		banners = append(banners, "note: "+n)
-	}
-	for _, c := range p.Run.Conditions {
-		if c.NotRepresentative != "" {
-			banners = append(banners, c.Label+" is not representative: "+c.NotRepresentative)
-		}
-	}
-	for _, g := range p.Report.Groups {
-		for _, w := range g.Warnings {
-			// A trial of the warm-up is shorter here, and so is no measure of warmth.
-			if strings.HasPrefix(w, "warm-up:") {
-				continue
-			}
-			banners = append(banners, g.Workload+": "+w)
-		}
-	}
-	slices.Sort(banners)
-	return slices.Compact(banners)
 }
 
 // knees is the table of the highest rates.
