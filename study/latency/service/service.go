@@ -10,7 +10,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
+	"slices"
 	"time"
 
 	"tare/lab"
@@ -18,6 +20,9 @@ import (
 	"tare/platform"
 	"tare/workload"
 )
+
+// Study is the name that a run has of the studies of latency.
+const Study = "latency"
 
 // Trial is how one condition's trials go.
 type Trial struct {
@@ -31,10 +36,30 @@ type Trial struct {
 	// the condition has beside it (a neighbour, a scheduling class). What it
 	// returns ends that, and is called before the service is stopped; it may be nil.
 	Beside func(ctx context.Context, b lab.Bench, service platform.Instance) (end func() error, err error)
-	// Begin, where not nil, is called just before the load that counts, and what it
+	// Begin, where not nil, is called just before each load that counts, and what it
 	// returns just after it, with the load's result: what else is to be recorded
 	// of that span.
 	Begin func(ctx context.Context, b lab.Bench) (end func(load.Result) error, err error)
+	// Loads, where not empty, are what one launch is loaded with, one after the other,
+	// instead of with what the condition's parameters say alone: in an order that
+	// the trial's seed draws, so that it is the same for all of a block.
+	Loads []Load
+}
+
+// Load is one of several loads of one launch.
+type Load struct {
+	Name string // unique in the trial; a part of its metrics' names ([Load.Of])
+	// Params are what is set for it of the workload's parameters: a size.
+	Params workload.Params
+}
+
+// Of is a metric's name, or the histogram's, for the load: the name itself for
+// that of a trial which has one alone.
+func (l Load) Of(name string) string {
+	if l.Name == "" {
+		return name
+	}
+	return name + "-" + l.Name
 }
 
 // Client is where a service's load comes from.
@@ -93,6 +118,28 @@ func Metrics() []workload.Metric {
 	}
 }
 
+// LoadMetrics is what a trial of several loads yields: of each its latencies and
+// its throughput; verdicts are on the medians. What the service used is known of
+// all together, and so of none.
+func LoadMetrics(loads []Load) []workload.Metric {
+	var all []workload.Metric
+	for _, l := range loads {
+		for _, m := range Metrics() {
+			switch m.Name {
+			case Demand, Share, ThrottledShare, ThrottledTime:
+				continue
+			}
+			m.Primary = m.Name == P50
+			m.Name = l.Of(m.Name)
+			if m.Histogram != "" {
+				m.Histogram = l.Of(m.Histogram)
+			}
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
 // Run is one trial.
 func (t Trial) Run(ctx context.Context, b lab.Bench) (err error) {
 	c := b.Condition()
@@ -105,11 +152,18 @@ func (t Trial) Run(ctx context.Context, b lab.Bench) (err error) {
 		args = append(append([]string{}, config.Entrypoint...), config.Cmd...)
 	}
 	r := &running{bench: b, params: c.Params, client: t.Client}
-	r.instance, err = b.Platform().Launch(ctx, platform.Spec{
+	spec := platform.Spec{
 		Name: b.Name(), Image: b.Image(), Args: args, Env: program.Env, Dir: program.Dir,
 		Setting: c.Setting, Ports: program.Ports, Data: program.Data, Stdout: &r.out, Stderr: &r.err,
-	})
-	if err != nil {
+	}
+	// An engine lets a container in the host's network begin beside whoever serves
+	// its port, whom the load would reach.
+	if n := c.Setting.Network; n == "" || n == platform.NetworkHost {
+		if err := spec.CheckPorts(); err != nil {
+			return err
+		}
+	}
+	if r.instance, err = b.Platform().Launch(ctx, spec); err != nil {
 		return fmt.Errorf("launch on %s: %w", c.Platform, err)
 	}
 	defer func() {
@@ -138,14 +192,48 @@ func (t Trial) Run(ctx context.Context, b lab.Bench) (err error) {
 	return r.complaint(t.measure(ctx, b, r))
 }
 
-// measure is the load that counts, with the accounts before and after it.
+// measure is what counts: each load, with the accounts before and after it.
 func (t Trial) measure(ctx context.Context, b lab.Bench, r *running) error {
-	measured := r.with("warmup", "0s")
-	if b.WarmUp() {
-		measured = r.with("warmup", "0s", "count", "0", "duration", warmUp.String())
-	}
 	if err := b.Measuring(); err != nil {
 		return err
+	}
+	for _, l := range t.inOrder(b.Seed()) {
+		if err := t.load(ctx, b, r, l); err != nil {
+			if l.Name != "" {
+				err = fmt.Errorf("%s: %w", l.Name, err)
+			}
+			return err
+		}
+	}
+	return b.Measured()
+}
+
+// inOrder gives the loads in the order that the seed draws.
+func (t Trial) inOrder(seed uint64) []Load {
+	if len(t.Loads) == 0 {
+		return []Load{{}}
+	}
+	loads := slices.Clone(t.Loads)
+	// The second word only separates this use of the seed from the load's own.
+	rand.New(rand.NewPCG(seed, 0x6c6f616473)).Shuffle(len(loads), func(i, j int) { loads[i], loads[j] = loads[j], loads[i] })
+	return loads
+}
+
+// eachWarm is how long each of several loads warms up by itself: the service is
+// warm already, and only what the load brings (its connection, a size) is new.
+const eachWarm = 100 * time.Millisecond
+
+// load is one load that counts.
+func (t Trial) load(ctx context.Context, b lab.Bench, r *running, l Load) error {
+	set, warm := []string{"warmup", "0s"}, warmUp
+	if l.Name != "" {
+		set, warm = []string{"warmup", eachWarm.String()}, eachWarm
+	}
+	for name, value := range l.Params {
+		set = append(set, name, value)
+	}
+	if b.WarmUp() {
+		set = append(set, "count", "0", "duration", warm.String())
 	}
 	var end func(load.Result) error
 	if t.Begin != nil {
@@ -159,7 +247,7 @@ func (t Trial) measure(ctx context.Context, b lab.Bench, r *running) error {
 		return fmt.Errorf("the service's CPU time: %w", err)
 	}
 	began := time.Now()
-	result, err := t.Workload.Load(ctx, measured, b.Seed())
+	result, err := t.Workload.Load(ctx, r.with(set...), b.Seed())
 	elapsed := time.Since(began)
 	if err != nil {
 		return err
@@ -173,13 +261,17 @@ func (t Trial) measure(ctx context.Context, b lab.Bench, r *running) error {
 			return err
 		}
 	}
-	if err := b.Measured(); err != nil {
-		return err
-	}
 	if n := result.Failed(); n > 0 {
 		return fmt.Errorf("%d of %d requests failed, the first by: %w", n, n+result.Requests, result.FirstError)
 	}
-	return t.record(b, result, spent(before, after), elapsed)
+	if result.Requests == 0 {
+		return errors.New("not one request was answered: load for longer, or at a higher rate")
+	}
+	t.record(b, l, result)
+	if l.Name == "" {
+		account(b, result, spent(before, after), elapsed)
+	}
+	return nil
 }
 
 func spent(before, after platform.Usage) platform.Usage {
@@ -189,24 +281,28 @@ func spent(before, after platform.Usage) platform.Usage {
 	}
 }
 
-// record keeps what a load came to. elapsed is the span of the accounts, which
-// is a little longer than that of the load itself.
-func (t Trial) record(b lab.Bench, result load.Result, used platform.Usage, elapsed time.Duration) error {
-	if result.Requests == 0 {
-		return errors.New("not one request was answered: load for longer, or at a higher rate")
-	}
+// record keeps what a load came to.
+func (t Trial) record(b lab.Bench, l Load, result load.Result) {
 	stall := t.Stall
 	if stall == 0 {
 		stall = DefaultStall
 	}
 	h := result.Corrected
-	b.RecordHistogram(Latency, h)
-	b.Record(Mean, h.Mean())
-	b.Record(Stalled, 1e6*float64(above(h, stall))/float64(h.TotalCount()))
-	b.Record(Throughput, result.Rate)
+	b.RecordHistogram(l.Of(Latency), h)
+	b.Record(l.Of(Mean), h.Mean())
+	b.Record(l.Of(Stalled), 1e6*float64(above(h, stall))/float64(h.TotalCount()))
+	b.Record(l.Of(Throughput), result.Rate)
+	b.Tally(Requests, float64(result.Requests))
+	if late := result.Lateness; late != nil && late.TotalCount() > 0 {
+		b.Covariate(l.Of(LatenessP99), float64(late.ValueAtQuantile(99)))
+	}
+}
+
+// account keeps what the service used. elapsed is the span of the accounts, which
+// is a little longer than that of the load itself.
+func account(b lab.Bench, result load.Result, used platform.Usage, elapsed time.Duration) {
 	b.Record(Demand, used.CPU.Seconds()*1e6/float64(result.Requests))
 	b.Record(Share, 100*used.CPU.Seconds()/elapsed.Seconds())
-	b.Covariate(Requests, float64(result.Requests))
 	if b.Condition().Setting.CPUs > 0 {
 		share := 0.
 		if used.Periods > 0 {
@@ -215,8 +311,4 @@ func (t Trial) record(b lab.Bench, result load.Result, used platform.Usage, elap
 		b.Record(ThrottledShare, share)
 		b.Record(ThrottledTime, 100*used.ThrottledTime.Seconds()/elapsed.Seconds())
 	}
-	if l := result.Lateness; l != nil && l.TotalCount() > 0 {
-		b.Covariate(LatenessP99, float64(l.ValueAtQuantile(99)))
-	}
-	return nil
 }
