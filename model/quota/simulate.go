@@ -1,0 +1,425 @@
+package quota
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// outcome is what one simulation came to.
+type outcome struct {
+	latency            *hdrhistogram.Histogram // microseconds
+	sum                float64                 // of the latencies, nanoseconds
+	requests, stalled  int64
+	elapsed, used      int64 // nanoseconds
+	held               int64 // CPUs throttled while tasks waited on them, nanoseconds
+	periods, throttled int64
+}
+
+// connection carries one request at a time.
+type connection struct {
+	intended int64
+	left     int64 // work to do
+	back     int64 // from the end of the work to the answer
+	serving  int32 // the thread that serves it
+}
+
+// thread serves one request at a time. It stays on the CPU where it last ran,
+// unless that is busy and another is not.
+type thread struct{ cpu int32 }
+
+// processor is one CPU of the group's.
+type processor struct {
+	account
+	running int32 // the connection that is served; none
+	since   int64 // up to when its time is accounted for
+	started int64 // since when it runs the work that is left
+	due     int64 // when its work ends, or the tick finds that its time is up
+	waiting queue
+	heldFor int64 // since when it is throttled with tasks that wait; never
+}
+
+const none = int32(-1)
+
+// queue is connections in order.
+type queue struct {
+	items []int32
+	head  int
+}
+
+func (q *queue) len() int     { return len(q.items) - q.head }
+func (q *queue) push(c int32) { q.items = append(q.items, c) }
+
+func (q *queue) pushFront(c int32) {
+	if q.head > 0 {
+		q.head--
+		q.items[q.head] = c
+		return
+	}
+	q.items = append([]int32{c}, q.items...)
+}
+
+func (q *queue) pop() int32 {
+	c := q.items[q.head]
+	q.head++
+	if q.head == len(q.items) {
+		q.items, q.head = q.items[:0], 0
+	} else if q.head >= 1024 && 2*q.head >= len(q.items) {
+		q.items, q.head = append(q.items[:0], q.items[q.head:]...), 0
+	}
+	return c
+}
+
+// simulation is one run of a service under a bandwidth.
+type simulation struct {
+	arrival  Arrival
+	stall    int64
+	tick     int64
+	phase    int64 // of the tick
+	pool     pool
+	draw     draw
+	schedule *moments // nil for a closed loop
+
+	now         int64
+	connections []connection
+	threads     []thread
+	free        []int32 // threads without a request, where there are fewer than connections
+	backlog     queue   // requests without a thread
+	processors  []processor
+	coming      agenda // requests on their way to the service
+	ready       agenda // connections about to have their answer; of an open loop with several
+
+	begun, wanted, warm int64 // requests: sent, to send, and how many of the first do not count
+	outcome
+	from     int64 // when those that count began
+	usedFrom int64
+}
+
+// parameters of a simulation.
+type parameters struct {
+	service   Service
+	base      *distribution
+	arrival   Arrival
+	bandwidth Bandwidth
+	kernel    Kernel
+	demand    time.Duration
+	waiting   int64
+	requests  int
+	stall     time.Duration
+	seed      uint64
+}
+
+func simulate(p parameters) outcome {
+	// The second word only separates this use of a seed from others.
+	random := rand.New(rand.NewPCG(p.seed, 0x71756f7461))
+	threads := p.service.Threads
+	if threads == 0 || threads > p.arrival.Connections {
+		threads = p.arrival.Connections
+	}
+	s := &simulation{
+		arrival: p.arrival, stall: int64(p.stall), tick: int64(p.kernel.Tick), phase: random.Int64N(int64(p.kernel.Tick)),
+		draw:        draw{random: random, base: p.base, demand: int64(p.demand), shape: p.service.Demand.Shape, waiting: p.waiting},
+		connections: make([]connection, p.arrival.Connections), threads: make([]thread, threads),
+		processors: make([]processor, p.service.CPUs), wanted: int64(p.requests),
+	}
+	phase := int64(0)
+	if p.bandwidth.Quota > 0 {
+		phase = random.Int64N(int64(p.bandwidth.Period))
+	}
+	s.pool = newPool(p.bandwidth, p.kernel, phase)
+	for i := range s.processors {
+		s.processors[i] = processor{account: account{remaining: 1, cpu: i}, running: none, due: never, heldFor: never}
+	}
+	for i := range s.threads {
+		s.threads[i].cpu = int32(i % len(s.processors))
+	}
+	if threads < len(s.connections) {
+		for i := threads - 1; i >= 0; i-- {
+			s.free = append(s.free, int32(i))
+		}
+	}
+	// A measurement has a warm-up before it.
+	s.warm = min(1000, s.wanted/10)
+	s.latency = newHistogram()
+	if p.arrival.Rate > 0 {
+		s.schedule = &moments{random: random, gap: float64(time.Second) / p.arrival.Rate, poisson: p.arrival.Poisson}
+	}
+	s.run()
+	return s.outcome
+}
+
+func (s *simulation) run() {
+	for c := range s.connections {
+		s.send(int32(c), 0)
+	}
+	released := func(a *account) { s.release(&s.processors[a.cpu]) }
+	for s.requests < s.wanted {
+		at, what, which := s.coming.first(), arrives, 0
+		if t := s.ready.first(); t < at {
+			at, what = t, answers
+		}
+		for i := range s.processors {
+			if t := s.processors[i].due; t < at {
+				at, what, which = t, runs, i
+			}
+		}
+		// Timers first where moments coincide: interrupts come before tasks.
+		if t := s.pool.next(); t <= at {
+			at, what = t, fills
+		}
+		s.now = at
+		switch what {
+		case arrives:
+			s.arrive(s.coming.pop())
+		case answers:
+			c := s.ready.pop()
+			s.answered(c, at)
+			s.send(c, at)
+		case runs:
+			s.advance(&s.processors[which])
+		case fills:
+			s.pool.fire(at, released)
+		}
+	}
+	s.periods, s.throttled = s.pool.periods, s.pool.short
+	s.elapsed = s.now - s.from
+	for i := range s.processors {
+		p := &s.processors[i]
+		s.settle(p)
+		s.unhold(p)
+	}
+	s.used -= s.usedFrom
+}
+
+// What happens next.
+const (
+	arrives = iota // a request reaches the service
+	answers        // an answer reaches its connection
+	runs           // work ends, or the tick comes
+	fills          // a timer of the pool fires
+)
+
+// send has a connection that is free send its next request.
+func (s *simulation) send(c int32, now int64) {
+	if s.begun == s.wanted+int64(len(s.connections)) {
+		return // enough are under way to end it
+	}
+	s.begun++
+	intended := now
+	if s.schedule != nil {
+		intended = s.schedule.next()
+	} else {
+		intended += int64(s.arrival.Think)
+	}
+	work, rest := s.draw.request()
+	// What the network and the client take lies before the work and after it; how
+	// it is divided does not show in a closed loop.
+	s.connections[c] = connection{intended: intended, left: work, back: rest - rest/2}
+	s.coming.push(max(intended, now)+rest/2, c)
+}
+
+// arrive is a request at the service: a thread takes it, if one is free.
+func (s *simulation) arrive(c int32) {
+	t := c
+	if len(s.threads) < len(s.connections) {
+		if len(s.free) == 0 {
+			s.backlog.push(c)
+			return
+		}
+		t = s.free[len(s.free)-1]
+		s.free = s.free[:len(s.free)-1]
+	}
+	s.connections[c].serving = t
+	s.wake(t, c)
+}
+
+// wake puts a thread with its request onto a CPU.
+func (s *simulation) wake(t, c int32) {
+	at := s.threads[t].cpu
+	if s.processors[at].running != none || s.processors[at].waiting.len() > 0 {
+		for i := range s.processors {
+			if p := &s.processors[i]; p.running == none && p.waiting.len() == 0 {
+				at = int32(i)
+				break
+			}
+		}
+	}
+	s.threads[t].cpu = at
+	p := &s.processors[at]
+	p.waiting.push(c)
+	switch {
+	case p.throttled:
+		s.hold(p)
+	case p.running != none:
+		// Queueing accounts for the one that runs (enqueue_entity).
+		if !s.settle(p) {
+			s.throttle(p)
+			return
+		}
+		s.plan(p)
+	default:
+		s.start(p)
+	}
+}
+
+// start has a CPU that runs nothing go on with what waits for it, if it may
+// (check_enqueue_throttle).
+func (s *simulation) start(p *processor) {
+	if !s.pool.charge(&p.account, 0, s.now) {
+		s.throttle(p)
+		return
+	}
+	p.running = p.waiting.pop()
+	s.threads[s.connections[p.running].serving].cpu = int32(p.cpu)
+	p.since, p.started = s.now, s.now
+	s.plan(p)
+}
+
+// plan finds the next moment at which something happens on a CPU that runs: the
+// end of the work, or the first tick that finds its time used up. Ticks before
+// that only account, which changes nothing.
+func (s *simulation) plan(p *processor) {
+	p.due = p.started + s.connections[p.running].left
+	if s.pool.quota == 0 {
+		return
+	}
+	up := max(p.since+p.remaining, s.now+1)
+	over := (up - s.phase) % s.tick
+	if over < 0 {
+		over += s.tick
+	}
+	if over > 0 {
+		up += s.tick - over
+	}
+	p.due = min(p.due, up)
+}
+
+// settle accounts for the time that a CPU has run, and tells whether it may run on.
+func (s *simulation) settle(p *processor) bool {
+	if p.running == none {
+		return true
+	}
+	used := s.now - p.since
+	p.since = s.now
+	s.used += used
+	return s.pool.charge(&p.account, used, s.now)
+}
+
+// throttle holds a CPU back. What it ran goes on first when it is released.
+func (s *simulation) throttle(p *processor) {
+	if p.running != none {
+		s.connections[p.running].left -= s.now - p.started
+		p.waiting.pushFront(p.running)
+		p.running, p.due = none, never
+	}
+	s.pool.throttle(&p.account)
+	s.hold(p)
+}
+
+func (s *simulation) hold(p *processor) {
+	if p.heldFor == never && p.waiting.len() > 0 {
+		p.heldFor = s.now
+	}
+}
+
+func (s *simulation) unhold(p *processor) {
+	if p.heldFor != never {
+		s.held += s.now - max(p.heldFor, s.from)
+		p.heldFor = never
+	}
+}
+
+// release lets a CPU run again.
+func (s *simulation) release(p *processor) {
+	s.unhold(p)
+	if p.waiting.len() > 0 {
+		s.start(p)
+	}
+}
+
+// advance is a running CPU at its next moment.
+func (s *simulation) advance(p *processor) {
+	c := p.running
+	if s.now < p.started+s.connections[c].left { // the tick
+		if !s.settle(p) {
+			s.throttle(p)
+			return
+		}
+		s.plan(p)
+		return
+	}
+	t := s.connections[c].serving
+	s.finish(c)
+	if len(s.threads) < len(s.connections) {
+		if s.backlog.len() > 0 {
+			// The thread finds the next request without going to sleep.
+			next := s.backlog.pop()
+			s.connections[next].serving = t
+			p.running, p.started = next, s.now
+			s.plan(p)
+			return
+		}
+		s.free = append(s.free, t)
+	}
+	may := s.settle(p)
+	p.running, p.due = none, never
+	switch {
+	case !may:
+		s.throttle(p)
+	case p.waiting.len() > 0:
+		s.start(p)
+	case s.pull(p):
+	default:
+		s.pool.giveBack(&p.account, s.now)
+	}
+}
+
+// pull has a CPU with nothing to do take a task that waits for another
+// (newidle balancing, which leaves throttled CPUs alone).
+func (s *simulation) pull(p *processor) bool {
+	var from *processor
+	for i := range s.processors {
+		q := &s.processors[i]
+		if q != p && !q.throttled && q.waiting.len() > 0 && (from == nil || q.waiting.len() > from.waiting.len()) {
+			from = q
+		}
+	}
+	if from == nil {
+		return false
+	}
+	p.waiting.push(from.waiting.pop())
+	s.start(p)
+	return true
+}
+
+// finish is the end of a request's work: its answer is on its way.
+func (s *simulation) finish(c int32) {
+	at := s.now + s.connections[c].back
+	if s.schedule != nil && len(s.connections) > 1 {
+		s.ready.push(at, c) // who is free first takes the next moment
+		return
+	}
+	s.answered(c, at)
+	s.send(c, at)
+}
+
+// answered records a request.
+func (s *simulation) answered(c int32, at int64) {
+	s.requests++
+	if s.requests == s.warm {
+		s.from, s.usedFrom = s.now, s.used
+		s.held, s.pool.periods, s.pool.short = 0, 0, 0
+	}
+	if s.requests <= s.warm {
+		return
+	}
+	took := at - s.connections[c].intended
+	s.sum += float64(took)
+	if took > s.stall {
+		s.stalled++
+	}
+	micros := (took + int64(time.Microsecond)/2) / int64(time.Microsecond)
+	// Cannot fail: the value is within the range.
+	_ = s.latency.RecordValue(min(max(micros, 0), highestMicros))
+}
