@@ -1,10 +1,11 @@
 // Package accounting reads how much CPU time the host as a whole and each of
 // its processes have used, and how long tasks stalled for memory: what tells
-// foreign load from our own.
+// foreign load from our own. Of a single CPU it reads what it was doing, what
+// interrupted it, and what cannot be moved off it.
 //
 // Sources: proc(5), /proc/stat and /proc/PID/stat in clock ticks of 10 ms (a
-// process that used less in an interval counts as nothing);
-// Documentation/accounting/psi.rst for /proc/pressure.
+// process that used less in an interval counts as nothing), /proc/interrupts and
+// /proc/irq; Documentation/accounting/psi.rst for /proc/pressure.
 package accounting
 
 import (
