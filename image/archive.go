@@ -3,6 +3,7 @@ package image
 import (
 	"archive/tar"
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,12 +22,18 @@ import (
 // finish makes the image whose root file system stands in w: the canonical
 // layer, its digest, the archive for engines, and its place in the store.
 func (s *Store) finish(ctx context.Context, w *work, img Image) (Image, error) {
-	l, err := writeLayer(ctx, w.path("layer.tar"), w.root)
+	l, err := writeLayer(ctx, w.path("layer.tar"), w.root, w.root)
 	if err != nil {
 		return Image{}, err
 	}
 	img.Digest, img.Size = l.digest, l.size
-	config, err := json.Marshal(engineConfig(img, s.arch))
+	return s.finishLayers(ctx, w, img, l)
+}
+
+// finishLayers makes the archive of an image from its layers, the lowest first,
+// and enters the image in the store.
+func (s *Store) finishLayers(ctx context.Context, w *work, img Image, layers ...writtenLayer) (Image, error) {
+	config, err := json.Marshal(engineConfig(img, s.arch, layers))
 	if err != nil {
 		return Image{}, err
 	}
@@ -34,39 +42,45 @@ func (s *Store) finish(ctx context.Context, w *work, img Image) (Image, error) {
 	// The tag is the engine's own image ID, so that two images that differ in
 	// nothing but a command do not take each other's name.
 	img.Reference = "tare.local/" + referenceName(img.Name) + ":" + hexID[:12]
-	if err := writeArchive(w.path("archive.tar"), w.path("layer.tar"), l, config, hexID, img.Reference); err != nil {
+	if err := writeArchive(w.path("archive.tar"), layers, config, hexID, img.Reference); err != nil {
 		return Image{}, fmt.Errorf("write archive of %s: %w", img.Name, err)
 	}
 	return s.commit(ctx, w, img, hexID)
 }
 
-func writeLayer(ctx context.Context, path, root string) (l layer, err error) {
+// writtenLayer is a layer as it lies in a file.
+type writtenLayer struct {
+	layer
+	path string
+}
+
+// writeLayer writes what lies at from, the root or below it, as a layer.
+func writeLayer(ctx context.Context, path, root, from string) (l writtenLayer, err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
-		return layer{}, err
+		return l, err
 	}
 	defer func() {
 		if cerr := f.Close(); err == nil {
 			err = cerr
 		}
 	}()
+	l.path = path
 	buffered := bufio.NewWriterSize(f, 1<<20)
-	if l, err = writeCanonical(ctx, buffered, root); err != nil {
-		return layer{}, err
+	if l.layer, err = writeCanonicalFrom(ctx, buffered, root, from); err != nil {
+		return l, err
 	}
 	return l, buffered.Flush()
 }
 
 // engineConfig is the OCI image configuration. It holds nothing that differs
 // from one build to the next.
-func engineConfig(img Image, arch string) v1.ConfigFile {
-	digest, _ := v1.NewHash(img.Digest) // ours, well-formed
+func engineConfig(img Image, arch string, layers []writtenLayer) v1.ConfigFile {
 	c := v1.ConfigFile{
 		Architecture: arch,
 		OS:           "linux",
 		Created:      v1.Time{Time: canonicalTime.UTC()},
-		RootFS:       v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{digest}},
-		History:      []v1.History{{Created: v1.Time{Time: canonicalTime.UTC()}, CreatedBy: "tare: " + img.Name}},
+		RootFS:       v1.RootFS{Type: "layers"},
 		Config: v1.Config{
 			Env:        img.Config.Env,
 			Entrypoint: img.Config.Entrypoint,
@@ -74,6 +88,11 @@ func engineConfig(img Image, arch string) v1.ConfigFile {
 			WorkingDir: img.Config.WorkingDir,
 			User:       img.Config.User,
 		},
+	}
+	for _, l := range layers {
+		digest, _ := v1.NewHash(l.digest) // ours, well-formed
+		c.RootFS.DiffIDs = append(c.RootFS.DiffIDs, digest)
+		c.History = append(c.History, v1.History{Created: v1.Time{Time: canonicalTime.UTC()}, CreatedBy: "tare: " + img.Name})
 	}
 	for _, v := range img.Config.Volumes {
 		if c.Config.Volumes == nil {
@@ -90,9 +109,10 @@ func engineConfig(img Image, arch string) v1.ConfigFile {
 	return c
 }
 
-// writeArchive writes a docker-archive with one layer, not compressed: it is
-// loaded from the local disk, where compression only costs time.
-func writeArchive(path, layerPath string, l layer, config []byte, id, reference string) (err error) {
+// writeArchive writes a docker-archive, not compressed: it is loaded from the
+// local disk, where compression only costs time. A layer that is there several
+// times is written once, and named each time.
+func writeArchive(path string, layers []writtenLayer, config []byte, id, reference string) (err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
@@ -102,37 +122,32 @@ func writeArchive(path, layerPath string, l layer, config []byte, id, reference 
 			err = cerr
 		}
 	}()
-	layerName := strings.TrimPrefix(l.digest, "sha256:") + ".tar"
+	var names []string
+	for _, l := range layers {
+		names = append(names, strings.TrimPrefix(l.digest, "sha256:")+".tar")
+	}
 	manifest, err := json.Marshal(tarball.Manifest{{
 		Config:   id + ".json",
 		RepoTags: []string{reference},
-		Layers:   []string{layerName},
+		Layers:   names,
 	}})
 	if err != nil {
 		return err
 	}
-	content, err := os.Open(layerPath)
-	if err != nil {
-		return err
-	}
-	defer content.Close()
 	buffered := bufio.NewWriterSize(f, 1<<20)
 	tw := tar.NewWriter(buffered)
-	for _, part := range []struct {
-		name string
-		size int64
-		r    io.Reader
-	}{
-		// The manifest comes first, so that a reader of a stream need not keep the rest.
-		{"manifest.json", int64(len(manifest)), strings.NewReader(string(manifest))},
-		{id + ".json", int64(len(config)), strings.NewReader(string(config))},
-		{layerName, l.bytes, content},
-	} {
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: part.name, Mode: 0o644, Size: part.size, ModTime: canonicalTime}
-		if err := tw.WriteHeader(h); err != nil {
-			return err
+	// The manifest comes first, so that a reader of a stream need not keep the rest.
+	if err := addPart(tw, "manifest.json", int64(len(manifest)), bytes.NewReader(manifest)); err != nil {
+		return err
+	}
+	if err := addPart(tw, id+".json", int64(len(config)), bytes.NewReader(config)); err != nil {
+		return err
+	}
+	for i, l := range layers {
+		if slices.Contains(names[:i], names[i]) {
+			continue
 		}
-		if _, err := io.Copy(tw, part.r); err != nil {
+		if err := addFile(tw, names[i], l); err != nil {
 			return err
 		}
 	}
@@ -140,6 +155,24 @@ func writeArchive(path, layerPath string, l layer, config []byte, id, reference 
 		return err
 	}
 	return buffered.Flush()
+}
+
+func addFile(tw *tar.Writer, name string, l writtenLayer) error {
+	content, err := os.Open(l.path)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	return addPart(tw, name, l.bytes, content)
+}
+
+func addPart(tw *tar.Writer, name string, size int64, content io.Reader) error {
+	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: size, ModTime: canonicalTime}
+	if err := tw.WriteHeader(h); err != nil {
+		return err
+	}
+	_, err := io.Copy(tw, content)
+	return err
 }
 
 // referenceName makes a repository name of a name for people: runs of what

@@ -37,10 +37,16 @@ type layer struct {
 // directory itself is not an entry. Sockets are left out: only the process
 // that made one can use it.
 func writeCanonical(ctx context.Context, out io.Writer, dir string) (layer, error) {
+	return writeCanonicalFrom(ctx, out, dir, dir)
+}
+
+// writeCanonicalFrom is writeCanonical of what lies at from, dir itself or below
+// it; names stay relative to dir.
+func writeCanonicalFrom(ctx context.Context, out io.Writer, dir, from string) (layer, error) {
 	sum := sha256.New()
 	counted := &countingWriter{w: io.MultiWriter(out, sum)}
 	c := canonicalWriter{tw: tar.NewWriter(counted), dir: dir, links: map[fileID]string{}, buf: make([]byte, 256<<10)}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err == nil {
 			err = ctx.Err()
 		}

@@ -11,7 +11,8 @@ type Image struct {
 	// Name is for people: "redis", "alpine:3.20".
 	Name string `json:"name"`
 	// Digest is "sha256:..." over the file system's canonical layer (sorted
-	// names, fixed times, numeric owners): equal bytes have equal digests.
+	// names, fixed times, numeric owners): equal bytes have equal digests, in
+	// however many layers an engine has them.
 	Digest string `json:"digest"`
 	// Root is the unpacked file system. It is shared between trials: nobody
 	// writes to it.
@@ -22,7 +23,7 @@ type Image struct {
 	// Reference is the name under which an engine knows the image after
 	// loading Archive: "tare.local/redis:0123456789ab".
 	Reference string `json:"reference"`
-	// Size is the sum of file sizes in bytes.
+	// Size is the sum of file sizes in bytes, what upper layers hide included.
 	Size   int64  `json:"size"`
 	Config Config `json:"config"`
 	// Packages are the distribution packages inside, "name version", sorted;
