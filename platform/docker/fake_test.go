@@ -56,6 +56,8 @@ const (
 	stepImage   = "image"
 	stepLoad    = "load"
 	stepPing    = "ping"
+	stepExport  = "export"
+	stepImport  = "import"
 )
 
 func step(r *http.Request) string {
@@ -75,6 +77,10 @@ func step(r *http.Request) string {
 		return stepStart
 	case strings.HasSuffix(path, "/images/load"):
 		return stepLoad
+	case strings.HasSuffix(path, "/images/create"):
+		return stepImport
+	case strings.HasSuffix(path, "/export"):
+		return stepExport
 	case strings.Contains(path, "/images/"):
 		return stepImage
 	case r.Method == http.MethodDelete:

@@ -37,6 +37,9 @@ func (p *Platform) Prepare(ctx context.Context, img image.Image) error {
 	if present, err := p.holds(ctx, img.Reference); err != nil || present {
 		return err
 	}
+	if err := p.room(ctx, img); err != nil {
+		return err
+	}
 	archive, err := os.Open(img.Archive)
 	if err != nil {
 		return fmt.Errorf("load image %s into the engine: %w", img.Name, err)
