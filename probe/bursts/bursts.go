@@ -1,0 +1,175 @@
+// Package bursts tells how control groups use the CPUs: how long their threads
+// run until they block, how long they wait for a CPU and behind whom, how long
+// they are blocked, how often they are woken, switched away and moved.
+//
+// It adds up in the kernel, in counters and histograms of fixed size, so that
+// what it weighs grows with the switches alone and not with their reader (the
+// benchmark in the tests measures it). Figures come from the tracepoints
+// sched_switch, sched_wakeup and sched_wakeup_new through BPF programs
+// (bpf/bursts.c), which are gone with the process that loaded them, however it
+// ends.
+//
+//   - A burst is the time that a thread has a CPU between two blockings. Being
+//     preempted does not end it, and is counted.
+//   - A wait is the time from being woken, or preempted, until a CPU is had.
+//   - A blocking is the time from leaving a CPU of one's own accord until being woken.
+//
+// It is no record of events ([tare/probe/sched] is), and knows no stacks. Time
+// that the kernel spends in interrupts counts to whom they interrupt, and time
+// that a hypervisor takes shows as the guest's own.
+package bursts
+
+import (
+	"time"
+)
+
+//go:generate ./generate.sh
+
+// Target is what is observed as one: all processes of a control group and of
+// those below it, or processes with what they start from now on.
+type Target struct {
+	Name string
+	// Cgroup is a group's directory, in any hierarchy. It may be empty where PIDs are given.
+	Cgroup string
+	// PIDs are processes by the host's ids. They go before any group.
+	PIDs []int
+}
+
+// Options say how to record. The zero value is ready for use.
+type Options struct {
+	// Controller names the hierarchy whose groups are told apart where no targets
+	// are given: "memory". Empty is version 2, where it has controllers, or else
+	// the first of memory, cpu and pids that there is.
+	Controller string
+	// Groups is the room for them; 0 is 512.
+	Groups int
+	// ExplainFrom is the shortest wait of which is told behind whom it was: an
+	// idle CPU takes a few microseconds to wake. 0 is 20 us.
+	ExplainFrom time.Duration
+}
+
+// Counts are what happened on one CPU, or on all.
+type Counts struct {
+	CPUTime time.Duration
+	Bursts  uint64 // that ended
+	Wakeups uint64
+	// Voluntary switches are those of a thread that blocked or ended; the
+	// others are preemptions, and yields.
+	Voluntary, Involuntary uint64
+	// Migrations are arrivals on, or wakings towards, another CPU than the last.
+	Migrations uint64
+}
+
+func (c Counts) plus(o Counts) Counts {
+	return Counts{c.CPUTime + o.CPUTime, c.Bursts + o.Bursts, c.Wakeups + o.Wakeups, c.Voluntary + o.Voluntary, c.Involuntary + o.Involuntary, c.Migrations + o.Migrations}
+}
+
+func (c Counts) minus(o Counts) Counts {
+	return Counts{c.CPUTime - o.CPUTime, c.Bursts - o.Bursts, c.Wakeups - o.Wakeups, c.Voluntary - o.Voluntary, c.Involuntary - o.Involuntary, c.Migrations - o.Migrations}
+}
+
+// Who had a CPU while others waited, where it is none of the groups: numbers
+// below those of groups.
+const (
+	Others  = -1 // processes that are in no target
+	Kernel  = -2 // threads of the kernel
+	Nobody  = -3 // the CPU was idle: it was waking up, or on its way into the thread
+	Unknown = -4 // the wait began further back than is remembered, or elsewhere
+)
+
+// Behind is how long a group's threads waited for a CPU while another had it.
+type Behind struct {
+	Group int // the index of the group that had the CPU (its own, too), or one of the above
+	Time  time.Duration
+	Waits uint64
+}
+
+// Group is what is known of one target.
+type Group struct {
+	Name string
+	// Cgroup is the group's path in its hierarchy, where groups were told apart; it
+	// is empty where the group was gone when it was looked up.
+	Cgroup string
+
+	Counts           // on all CPUs
+	PerCPU  []Counts // by the CPU's number
+	Burst   Histogram
+	Wait    Histogram
+	Blocked Histogram
+	// Unfinished are the bursts that go on, as long as they are by now: a thread
+	// that never blocks has no other. Waiting are the waits that go on.
+	Unfinished, Waiting []time.Duration
+	Behind              []Behind // the longest first
+}
+
+// AllBursts are the bursts that ended and those that go on.
+func (g *Group) AllBursts() *Histogram {
+	all := g.Burst
+	for _, d := range g.Unfinished {
+		all.Add(d)
+	}
+	return &all
+}
+
+// AllWaits are the waits that ended and those that go on.
+func (g *Group) AllWaits() *Histogram {
+	all := g.Wait
+	for _, d := range g.Waiting {
+		all.Add(d)
+	}
+	return &all
+}
+
+// Reading is what has been added up between two moments of CLOCK_MONOTONIC.
+type Reading struct {
+	Began, Ended time.Duration
+	Groups       []Group
+	// Lost counts events that found no room, and those of a program that came
+	// upon itself on the same CPU; Unplaced groups for which there was no room,
+	// which are among the others.
+	Lost, Unplaced uint64
+}
+
+// Span is how long the reading covers.
+func (r *Reading) Span() time.Duration { return r.Ended - r.Began }
+
+// Since is what this reading has more than an earlier one of the same
+// recording. What goes on at its end is whole, however early it began.
+func (r *Reading) Since(earlier *Reading) *Reading {
+	d := &Reading{Began: earlier.Ended, Ended: r.Ended, Lost: r.Lost - earlier.Lost, Unplaced: r.Unplaced - earlier.Unplaced}
+	for i, g := range r.Groups {
+		if i < len(earlier.Groups) {
+			g = g.since(&earlier.Groups[i])
+		}
+		d.Groups = append(d.Groups, g)
+	}
+	return d
+}
+
+func (g Group) since(o *Group) Group {
+	g.Counts = g.Counts.minus(o.Counts)
+	perCPU := make([]Counts, len(g.PerCPU))
+	for i := range perCPU {
+		perCPU[i] = g.PerCPU[i].minus(o.PerCPU[i])
+	}
+	g.PerCPU = perCPU
+	g.Burst.subtract(&o.Burst)
+	g.Wait.subtract(&o.Wait)
+	g.Blocked.subtract(&o.Blocked)
+	before := map[int]Behind{}
+	for _, b := range o.Behind {
+		before[b.Group] = b
+	}
+	var behind []Behind
+	for _, b := range g.Behind {
+		was := before[b.Group]
+		b.Time -= was.Time
+		b.Waits -= was.Waits
+		if b.Waits > 0 || b.Time > 0 {
+			behind = append(behind, b)
+		}
+	}
+	longestFirst(behind)
+	g.Behind = behind
+	return g
+}

@@ -1,0 +1,290 @@
+package bursts
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/kernel/cgroup"
+	"tare/probe"
+)
+
+const programVariable = "TARE_TEST_BURSTS"
+
+// TestMain runs the tests, or is one of the programs that they observe: one that
+// answers each line, and one that computes until it is killed.
+func TestMain(m *testing.M) {
+	switch os.Getenv(programVariable) {
+	case "echo":
+		in := bufio.NewReader(os.Stdin)
+		for {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				return
+			}
+			fmt.Print(line)
+		}
+	case "spin":
+		fmt.Println("ready")
+		for n := uint64(0); ; n++ {
+			if n == 1<<63 {
+				fmt.Println(n)
+			}
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// program starts one of the programs on CPU 0, in the group where one is given.
+type program struct {
+	*exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func start(t testing.TB, name string, group *cgroup.Group) *program {
+	t.Helper()
+	p := &program{Cmd: exec.Command("taskset", "-c", "0", os.Args[0])}
+	p.Env = append(os.Environ(), programVariable+"="+name, "GOMAXPROCS=1")
+	if group != nil {
+		p.Cmd = exec.Command("sh", append([]string{"-c", `for f; do echo $$ > "$f" || exit 1; done; exec taskset -c 0 "$0"`, os.Args[0]}, group.ProcessFiles()...)...)
+		p.Env = append(os.Environ(), programVariable+"="+name, "GOMAXPROCS=1")
+	}
+	var err error
+	if p.in, err = p.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.out = bufio.NewReader(out)
+	if err := p.Start(); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() {
+		_ = p.Process.Kill()
+		_ = p.Wait()
+	})
+	if name == "spin" {
+		p.line(t)
+	} else {
+		p.echo(t)
+	}
+	return p
+}
+
+func (p *program) line(t testing.TB) {
+	t.Helper()
+	if _, err := p.out.ReadString('\n'); err != nil {
+		t.Fatalf("the program ended: %v", err)
+	}
+}
+
+func (p *program) echo(t testing.TB) {
+	t.Helper()
+	if _, err := io.WriteString(p.in, "\n"); err != nil {
+		t.Fatal(err)
+	}
+	p.line(t)
+}
+
+func record(t testing.TB, targets []Target, o Options) *Recording {
+	t.Helper()
+	r, err := Start(targets, o)
+	var missing *probe.Missing
+	if errors.As(err, &missing) {
+		t.Skip(missing)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = r.Stop() })
+	return r
+}
+
+// group makes a control group of the test's own, in the hierarchies that follow processes.
+func group(t testing.TB, name string) cgroup.Group {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("making cgroups needs root")
+	}
+	layout, err := cgroup.Host()
+	if err != nil {
+		t.Skip(err)
+	}
+	mine, _, err := layout.Of(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := mine.Tracking().Child("tare-bursts").Child(fmt.Sprintf("%s-%d", name, os.Getpid()))
+	if err := g.Create(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(g.Kill(context.Background()), g.Remove(context.Background())); err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}
+
+func TestAnswersAndComputing(t *testing.T) {
+	echoes, spins := group(t, "echo"), group(t, "spin")
+	server, _ := start(t, "echo", &echoes), start(t, "spin", &spins)
+	const requests = 500
+	r := record(t, []Target{{Name: "server", Cgroup: echoes.Places[0].Dir()}, {Name: "computing", Cgroup: spins.Places[0].Dir()}}, Options{})
+	for range requests {
+		server.echo(t)
+	}
+	reading, err := r.Stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, c := &reading.Groups[0], &reading.Groups[1]
+	t.Logf("server: %+v, burst %v, wait p50 %v p99 %v, behind %+v; computing: %+v, unfinished %v, behind %+v; lost %d", s.Counts, s.Burst.Quantile(0.5), s.Wait.Quantile(0.5), s.Wait.Quantile(0.99), s.Behind, c.Counts, c.Unfinished, c.Behind, reading.Lost)
+	// Now and then the next request is there before the server blocks.
+	if s.Name != "server" || s.Wakeups < requests/2 || s.Bursts < requests/2 || s.Voluntary < requests/2 {
+		t.Errorf("the server was woken %d times for %d requests, with %d bursts", s.Wakeups, requests, s.Bursts)
+	}
+	if s.Burst.Count() != s.Bursts || s.Wait.Count() < s.Wakeups || s.Blocked.Count() > s.Wakeups {
+		t.Errorf("%d bursts, %d waits and %d blockings are in the histograms, of %d bursts and %d wakings", s.Burst.Count(), s.Wait.Count(), s.Blocked.Count(), s.Bursts, s.Wakeups)
+	}
+	longest := time.Duration(0)
+	for _, d := range c.Unfinished {
+		longest = max(longest, d)
+	}
+	if all := c.AllBursts(); longest < reading.Span()/4 || all.Quantile(1) < 100*s.Burst.Quantile(0.5) {
+		t.Errorf("the computing program's longest burst is %v in %v, a server's is %v", longest, reading.Span(), s.Burst.Quantile(0.5))
+	}
+	if c.CPUTime < reading.Span()/3 || s.CPUTime > c.CPUTime || c.CPUTime > reading.Span()*11/10 {
+		t.Errorf("in %v the server had %v of CPU time and the computing program %v", reading.Span(), s.CPUTime, c.CPUTime)
+	}
+	if c.PerCPU[0].CPUTime != c.CPUTime {
+		t.Errorf("the computing program had %v, of which %v on the CPU that it is bound to", c.CPUTime, c.PerCPU[0].CPUTime)
+	}
+	if c.Involuntary == 0 {
+		t.Error("the computing program was never preempted")
+	}
+	behind := Behind{}
+	for _, b := range s.Behind {
+		if b.Group == 1 {
+			behind = b
+		}
+	}
+	if behind.Waits == 0 {
+		t.Errorf("the server's waits, p99 %v, are behind %+v, and none behind the program that shares its CPU", s.Wait.Quantile(0.99), s.Behind)
+	}
+	again, err := r.Stop()
+	if err != nil || again != reading {
+		t.Errorf("stopping again gave another reading (%v)", err)
+	}
+}
+
+func TestProcessesAndTheirChildren(t *testing.T) {
+	server := start(t, "echo", nil)
+	shell := exec.Command("sh", "-c", "read line; for i in 1 2 3; do sh -c 'sleep 0.01'; done")
+	in, err := shell.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r := record(t, []Target{{Name: "server", PIDs: []int{server.Process.Pid}}, {Name: "shell", PIDs: []int{shell.Process.Pid}}}, Options{})
+	for range 100 {
+		server.echo(t)
+	}
+	if _, err := io.WriteString(in, "go\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := shell.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	half, err := r.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		server.echo(t)
+	}
+	whole, err := r.Stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := half.Groups[0]; s.Wakeups < 50 {
+		t.Errorf("the server was woken %d times for 100 requests", s.Wakeups)
+	}
+	// The shell, three more, and three sleeps, each of which is blocked at least once.
+	if s := half.Groups[1]; s.Voluntary < 7 {
+		t.Errorf("the shell and its children switched %d times: the children were not followed", s.Voluntary)
+	}
+	if s := whole.Since(half).Groups[0]; s.Wakeups < 25 || s.Wakeups != whole.Groups[0].Wakeups-half.Groups[0].Wakeups {
+		t.Errorf("the server was woken %d times for the last 50 requests, %d times until then, and %d times in all", s.Wakeups, half.Groups[0].Wakeups, whole.Groups[0].Wakeups)
+	}
+}
+
+func TestEveryGroup(t *testing.T) {
+	layout, err := cgroup.Host()
+	if err != nil {
+		t.Skip(err)
+	}
+	h, ok := layout.For("memory")
+	if !ok || os.Geteuid() != 0 {
+		t.Skip("needs root and a hierarchy with the memory controller")
+	}
+	g := cgroup.Layout{Hierarchies: []cgroup.Hierarchy{h}}.At(fmt.Sprintf("tare-bursts-%d", os.Getpid()))
+	if err := g.Create(); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(g.Kill(context.Background()), g.Remove(context.Background())); err != nil {
+			t.Error(err)
+		}
+	})
+	server := start(t, "echo", &g)
+	r := record(t, nil, Options{Controller: "memory"})
+	for range 100 {
+		server.echo(t)
+	}
+	reading, err := r.Stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, got := range reading.Groups {
+		if got.Cgroup == g.Places[0].Path {
+			if got.Wakeups < 50 || !strings.HasPrefix(got.Name, "tare-bursts-") {
+				t.Errorf("the group %s was woken %d times for 100 requests", got.Name, got.Wakeups)
+			}
+			return
+		}
+	}
+	t.Errorf("%d groups were told apart, and %s is none of them", len(reading.Groups), g)
+}
+
+// BenchmarkEcho is a round trip to a server on its CPU, alone and recorded: the
+// difference is what the probe weighs, for four switches and two wakings.
+func BenchmarkEcho(b *testing.B) {
+	server := start(b, "echo", nil)
+	trips := func(b *testing.B) {
+		for b.Loop() {
+			server.echo(b)
+		}
+	}
+	b.Run("alone", trips)
+	b.Run("recorded", func(b *testing.B) {
+		record(b, []Target{{Name: "server", PIDs: []int{server.Process.Pid}}}, Options{})
+		trips(b)
+	})
+	b.Run("every group recorded", func(b *testing.B) {
+		record(b, nil, Options{})
+		trips(b)
+	})
+}

@@ -1,0 +1,113 @@
+package bursts
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+
+	"tare/probe"
+)
+
+func TestObjectIsOfItsSource(t *testing.T) {
+	source, err := os.ReadFile("bpf/bursts.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum := sha256.Sum256(source); hex.EncodeToString(sum[:]) != sourceSHA256 {
+		t.Error("bpf/bursts.c has changed since the object was compiled: go generate ./probe/bursts")
+	}
+}
+
+// What is read from the kernel's tables has the layout that the programs give it.
+func TestLayoutsAgree(t *testing.T) {
+	spec, err := loadObject()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		mapName  string
+		value    bool
+		size     uintptr
+		describe string
+	}{
+		{objectMapHistogramOf, true, unsafe.Sizeof(kernelHistograms{}), "histograms"},
+		{objectMapCountsOf, true, unsafe.Sizeof(kernelCounts{}), "counts"},
+		{objectMapThreads, true, unsafe.Sizeof(kernelThread{}), "thread"},
+		{objectMapBehinds, false, unsafe.Sizeof(kernelPair{}), "pair"},
+		{objectMapBehinds, true, unsafe.Sizeof(kernelBehind{}), "behind"},
+		{objectMapRoots, false, unsafe.Sizeof(directory{}), "directory"},
+	} {
+		m := spec.Maps[c.mapName]
+		size := m.KeySize
+		if c.value {
+			size = m.ValueSize
+		}
+		if uintptr(size) != c.size {
+			t.Errorf("%s has %d bytes in the programs and %d here", c.describe, size, c.size)
+		}
+	}
+	thread, ok := spec.Maps[objectMapThreads].Value.(*btf.Struct)
+	if !ok {
+		t.Fatalf("a thread is %v", spec.Maps[objectMapThreads].Value)
+	}
+	var k kernelThread
+	for name, at := range map[string]uintptr{"since": unsafe.Offsetof(k.Since), "burst": unsafe.Offsetof(k.Burst), "target": unsafe.Offsetof(k.Target), "mode": unsafe.Offsetof(k.Mode), "cpu": unsafe.Offsetof(k.CPU)} {
+		found := false
+		for _, m := range thread.Members {
+			if m.Name == name {
+				found = true
+				if uintptr(m.Offset.Bytes()) != at {
+					t.Errorf("%s lies at %d in the programs and at %d here", name, m.Offset.Bytes(), at)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("the programs' thread has no %s", name)
+		}
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	for _, c := range []struct {
+		err     error
+		missing bool
+		says    string
+	}{
+		{fmt.Errorf("load program: %w (MEMLOCK may be too low, consider rlimit.RemoveMemlock)", syscall.EPERM), true, "CAP_BPF"},
+		{fmt.Errorf("map create: %w", ebpf.ErrNotSupported), true, "Linux 5.11"},
+		{fmt.Errorf("program on_switch: %w", &ebpf.VerifierError{Cause: syscall.EACCES, Log: []string{"R1 is bad"}}), false, "R1 is bad"},
+		{fmt.Errorf("map create: %w (MEMLOCK may be too low)", syscall.ENOMEM), false, "cannot allocate memory"},
+	} {
+		err := refusal("load", c.err)
+		var missing *probe.Missing
+		if errors.As(err, &missing) != c.missing || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "MEMLOCK") {
+			t.Errorf("%v is told as %v", c.err, err)
+		}
+	}
+}
+
+func TestTargetsThatAreNone(t *testing.T) {
+	if lacks() != nil {
+		t.Skip(lacks())
+	}
+	for _, target := range []Target{{Name: "nothing"}, {Name: "file", Cgroup: "/etc/passwd"}, {Name: "pid", PIDs: []int{-1}}, {Name: "gone", Cgroup: "/sys/fs/cgroup/tare-is-not-here"}} {
+		r, err := Start([]Target{target}, Options{})
+		if err == nil {
+			_, _ = r.Stop()
+			t.Errorf("took the target %+v", target)
+			continue
+		}
+		if !strings.Contains(err.Error(), target.Name) {
+			t.Errorf("the error does not name the target: %v", err)
+		}
+	}
+}

@@ -1,0 +1,343 @@
+package bursts
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+
+	"tare/kernel/cgroup"
+	"tare/kernel/clock"
+	"tare/kernel/process"
+)
+
+const (
+	defaultGroups      = 512
+	defaultExplainFrom = 20 * time.Microsecond
+)
+
+// Recording adds up until it is stopped. It may be read as often as wanted.
+type Recording struct {
+	collection *ebpf.Collection
+	whole      *cgroup.Hierarchy // whose groups are told apart; nil with targets
+	names      []string
+	began      time.Duration
+
+	mu    sync.Mutex
+	links []link.Link
+	last  *Reading // once stopped
+}
+
+// Start begins to add up for each target, or, where there is none, for each
+// control group of the host by itself. A process that is in two targets counts
+// for the one that names its id, or else for the one whose group is nearest
+// above it. The error is a [*tare/probe.Missing] where this host lacks what it
+// needs.
+func Start(targets []Target, o Options) (_ *Recording, err error) {
+	if err := lacks(); err != nil {
+		return nil, err
+	}
+	places, err := newHierarchies()
+	if err != nil {
+		return nil, err
+	}
+	r := &Recording{}
+	roots, followed := map[directory]int32{}, map[int32]int32{}
+	room := len(targets)
+	if len(targets) == 0 {
+		room = cmp.Or(o.Groups, defaultGroups)
+		if r.whole, err = places.whole(o.Controller); err != nil {
+			return nil, err
+		}
+		if _, err := places.use(r.whole); err != nil {
+			return nil, err
+		}
+	}
+	for i, t := range targets {
+		if err := t.locate(int32(i), places, roots, followed); err != nil {
+			return nil, err
+		}
+		r.names = append(r.names, t.Name)
+	}
+	hasState, err := switchHasState(places.kernel)
+	if err != nil {
+		return nil, err
+	}
+	programs := []string{objectProgOnWakeup, objectProgOnWakeupNew, objectProgOnSwitch}
+	if len(followed) > 0 {
+		programs = append(programs, objectProgOnFork)
+	}
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return nil, fmt.Errorf("count the CPUs: %w", err)
+	}
+	r.began = clock.Monotonic()
+	var subsystems [maxHierarchies]int32
+	copy(subsystems[:], places.subsystems)
+	r.collection, err = load(programs, func(spec *ebpf.CollectionSpec) error {
+		for _, name := range []string{objectMapHistogramOf, objectMapCountsOf, objectMapAppeared} {
+			spec.Maps[name].MaxEntries = uint32(room)
+		}
+		spec.Maps[objectMapLines].MaxEntries = uint32(cpus)
+		spec.Maps[objectMapRoots].MaxEntries = uint32(max(1, len(roots)))
+		return errors.Join(
+			spec.Variables[objectVarHierarchies].Set(uint32(len(places.subsystems))),
+			spec.Variables[objectVarSubsystem].Set(subsystems),
+			spec.Variables[objectVarByPid].Set(len(followed) > 0),
+			spec.Variables[objectVarEveryGroup].Set(r.whole != nil),
+			spec.Variables[objectVarTargets].Set(uint32(room)),
+			spec.Variables[objectVarSwitchHasState].Set(hasState),
+			spec.Variables[objectVarBegan].Set(uint64(r.began)),
+			spec.Variables[objectVarBlamedFrom].Set(uint64(cmp.Or(o.ExplainFrom, defaultExplainFrom))),
+		)
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			r.collection.Close()
+		}
+	}()
+	for d, target := range roots {
+		if err := r.collection.Maps[objectMapRoots].Put(d, target); err != nil {
+			return nil, fmt.Errorf("tell the BPF programs of a control group: %w", err)
+		}
+	}
+	for pid, target := range followed {
+		if err := r.collection.Maps[objectMapFollowed].Put(pid, target); err != nil {
+			return nil, fmt.Errorf("tell the BPF programs of process %d: %w", pid, err)
+		}
+	}
+	if r.links, err = attach(r.collection, programs); err != nil {
+		return nil, err
+	}
+	// A CPU that one thread has to itself may see no switch at all. Where a CPU
+	// may not be visited, its first switch tells who had it.
+	var all []int
+	for cpu := range cpus {
+		all = append(all, cpu)
+	}
+	_ = process.VisitCPUs(all)
+	return r, nil
+}
+
+func (t Target) locate(number int32, places *hierarchies, roots map[directory]int32, followed map[int32]int32) error {
+	if t.Cgroup == "" && len(t.PIDs) == 0 {
+		return fmt.Errorf("target %q names neither a control group nor processes", t.Name)
+	}
+	for _, pid := range t.PIDs {
+		if pid <= 0 {
+			return fmt.Errorf("target %q: %d is no process id", t.Name, pid)
+		}
+		if _, taken := followed[int32(pid)]; !taken {
+			followed[int32(pid)] = number
+		}
+	}
+	if t.Cgroup == "" {
+		return nil
+	}
+	d, err := places.locate(t.Cgroup)
+	if err != nil {
+		return fmt.Errorf("target %q: %w", t.Name, err)
+	}
+	if _, taken := roots[d]; !taken {
+		roots[d] = number
+	}
+	return nil
+}
+
+// Read gives what has been added up so far. Counts that move while they are
+// read are each of a moment between the call's begin and end.
+func (r *Recording) Read() (*Reading, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last != nil {
+		return r.last, nil
+	}
+	reading, err := r.read()
+	if err != nil {
+		return nil, fmt.Errorf("read what the BPF programs added up: %w", err)
+	}
+	return reading, nil
+}
+
+func (r *Recording) read() (*Reading, error) {
+	reading := &Reading{Began: r.began}
+	ids, err := r.appeared(reading)
+	if err != nil {
+		return nil, err
+	}
+	n := len(r.names)
+	if r.whole != nil {
+		n = len(ids)
+	}
+	reading.Groups = make([]Group, n)
+	reading.Ended = clock.Monotonic()
+	for i := range reading.Groups {
+		if err := r.readGroup(i, &reading.Groups[i]); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.readThreads(reading); err != nil {
+		return nil, err
+	}
+	if err := r.readBehinds(reading); err != nil {
+		return nil, err
+	}
+	r.name(reading, ids)
+	return reading, nil
+}
+
+// appeared reads the ids of groups that were met, and what was lost.
+func (r *Recording) appeared(reading *Reading) ([]uint64, error) {
+	var met uint32
+	for name, into := range map[string]any{objectVarLost: &reading.Lost, objectVarUnplaced: &reading.Unplaced, objectVarAppearedCount: &met} {
+		if err := r.collection.Variables[name].Get(into); err != nil {
+			return nil, err
+		}
+	}
+	for name, p := range r.collection.Programs {
+		stats, err := p.Stats()
+		if err != nil {
+			return nil, fmt.Errorf("statistics of %s: %w", name, err)
+		}
+		reading.Lost += stats.RecursionMisses
+	}
+	if r.whole == nil {
+		return nil, nil
+	}
+	appeared := r.collection.Maps[objectMapAppeared]
+	ids := make([]uint64, min(met, appeared.MaxEntries()))
+	for i := range ids {
+		if err := appeared.Lookup(uint32(i), &ids[i]); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+func (r *Recording) readGroup(i int, g *Group) error {
+	var perCPU []kernelCounts
+	if err := r.collection.Maps[objectMapCountsOf].Lookup(uint32(i), &perCPU); err != nil {
+		return err
+	}
+	for _, c := range perCPU {
+		counts := Counts{time.Duration(c.CPUTime), c.Bursts, c.Wakeups, c.Voluntary, c.Involuntary, c.Migrations}
+		g.PerCPU = append(g.PerCPU, counts)
+		g.Counts = g.Counts.plus(counts)
+	}
+	var h kernelHistograms
+	if err := r.collection.Maps[objectMapHistogramOf].Lookup(uint32(i), &h); err != nil {
+		return err
+	}
+	g.Burst, g.Wait, g.Blocked = h.Burst.histogram(), h.Wait.histogram(), h.Blocked.histogram()
+	return nil
+}
+
+// readThreads adds what goes on.
+func (r *Recording) readThreads(reading *Reading) error {
+	var tid int32
+	var t kernelThread
+	all := r.collection.Maps[objectMapThreads].Iterate()
+	for all.Next(&tid, &t) {
+		if t.Target < 0 || int(t.Target) >= len(reading.Groups) {
+			continue
+		}
+		g := &reading.Groups[t.Target]
+		now := max(0, reading.Ended-time.Duration(t.Since))
+		burst := time.Duration(t.Burst)
+		switch t.Mode {
+		case running:
+			burst += now
+			g.CPUTime += now
+			if int(t.CPU) < len(g.PerCPU) {
+				g.PerCPU[t.CPU].CPUTime += now
+			}
+		case queued:
+			g.Waiting = append(g.Waiting, now)
+		}
+		if burst > 0 {
+			g.Unfinished = append(g.Unfinished, burst)
+		}
+	}
+	// A table that changes under the reader may be read in part twice; that is an
+	// error only where it would not end.
+	if err := all.Err(); err != nil && !errors.Is(err, ebpf.ErrIterationAborted) {
+		return err
+	}
+	for i := range reading.Groups {
+		slices.Sort(reading.Groups[i].Unfinished)
+		slices.Sort(reading.Groups[i].Waiting)
+	}
+	return nil
+}
+
+func (r *Recording) readBehinds(reading *Reading) error {
+	var pair kernelPair
+	var b kernelBehind
+	all := r.collection.Maps[objectMapBehinds].Iterate()
+	for all.Next(&pair, &b) {
+		if int(pair.Waiter) < len(reading.Groups) && int(pair.Holder) < len(reading.Groups) {
+			g := &reading.Groups[pair.Waiter]
+			g.Behind = append(g.Behind, Behind{int(pair.Holder), time.Duration(b.Nanoseconds), b.Waits})
+		}
+	}
+	if err := all.Err(); err != nil && !errors.Is(err, ebpf.ErrIterationAborted) {
+		return err
+	}
+	for i := range reading.Groups {
+		longestFirst(reading.Groups[i].Behind)
+	}
+	return nil
+}
+
+func longestFirst(all []Behind) {
+	slices.SortFunc(all, func(a, b Behind) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Group, b.Group)) })
+}
+
+func (r *Recording) name(reading *Reading, ids []uint64) {
+	for i, name := range r.names {
+		reading.Groups[i].Name = name
+	}
+	if r.whole == nil {
+		return
+	}
+	known := paths(r.whole)
+	for i, id := range ids {
+		g := &reading.Groups[i]
+		if g.Cgroup = known[id]; g.Cgroup == "" {
+			g.Name = "gone group " + strconv.FormatUint(id, 10)
+			continue
+		}
+		g.Name = path.Base(g.Cgroup)
+	}
+}
+
+// Stop ends the recording and gives all that was added up, after which nothing
+// of it is left in the kernel. It may be called again.
+func (r *Recording) Stop() (*Reading, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last != nil {
+		return r.last, nil
+	}
+	// Read first: what goes on would look longer with each moment after.
+	reading, err := r.read()
+	err = errors.Join(err, detach(r.links))
+	r.links = nil
+	r.collection.Close()
+	if err != nil {
+		r.last = &Reading{Began: r.began, Ended: clock.Monotonic()}
+		return nil, fmt.Errorf("stop adding up CPU bursts: %w", err)
+	}
+	r.last = reading
+	return reading, nil
+}
