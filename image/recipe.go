@@ -48,13 +48,13 @@ type recipe struct {
 
 // recipes lists what can be built, in the order in which people see it.
 var recipes = []recipe{
-	redisRecipe, httpdRecipe, docstoreRecipe, multimodelRecipe, mapstoreRecipe, streamRecipe, ffmpegRecipe, uriParserRecipe, hashingRecipe,
+	redisRecipe, httpdRecipe, docstoreRecipe, multimodelRecipe, mapstoreRecipe, thriftRecipe, streamRecipe, ffmpegRecipe, uriParserRecipe, hashingRecipe,
 	pageRankRecipe, fioRecipe,
-	emptyRecipe, busyboxRecipe,
+	filesRecipe, emptyRecipe, busyboxRecipe,
 }
 
 // toolRecipes are those that only other recipes use.
-var toolRecipes = []recipe{compilerRecipe, lmdbCompilerRecipe}
+var toolRecipes = []recipe{compilerRecipe, lmdbCompilerRecipe, goCompilerRecipe}
 
 // Recipes describes every recipe.
 func Recipes() []RecipeInfo {

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"tare/load"
@@ -17,6 +18,21 @@ func loadParams(warmup string) []Param {
 	}
 }
 
+// pacedParams are loadParams with how the requests of an open loop come, and how
+// many there are at most.
+func pacedParams(warmup string, connections int) []Param {
+	params := loadParams(warmup)
+	for i := range params {
+		if params[i].Name == "connections" {
+			params[i].Default = strconv.Itoa(connections)
+		}
+	}
+	return append(params,
+		Param{"arrival", string(load.Uniform), "of an open loop's requests: uniform, evenly spaced; or poisson, independently of one another"},
+		Param{"count", "0", "requests at most of what is measured, 0 to 1000000000; 0: its duration alone ends it"},
+	)
+}
+
 // loadOptions reads them.
 func loadOptions(p Params) (o load.Options, err error) {
 	if o.Rate, err = p.rate("rate"); err != nil {
@@ -30,8 +46,20 @@ func loadOptions(p Params) (o load.Options, err error) {
 	if o.Warmup, err = p.duration("warmup", 0, 10*time.Minute); err != nil {
 		return o, err
 	}
-	o.Duration, err = p.duration("duration", 100*time.Millisecond, time.Hour)
-	return o, err
+	if o.Duration, err = p.duration("duration", 100*time.Millisecond, time.Hour); err != nil {
+		return o, err
+	}
+	o.Arrival = load.Uniform
+	if _, ok := p["arrival"]; ok { // of pacedParams
+		arrival, err := p.oneOf("arrival", string(load.Uniform), string(load.Poisson))
+		if err != nil {
+			return o, err
+		}
+		o.Arrival = load.Arrival(arrival)
+		o.Count, err = p.whole("count", 0, 1e9)
+		return o, err
+	}
+	return o, nil
 }
 
 // loadMetrics are what such a workload yields: the verdict is on throughput in

@@ -29,7 +29,7 @@ func (httpd) Params() []Param {
 		{"data", "16", "MiB of files that are asked for, 1 to " + strconv.Itoa(httpdData)},
 		{"connection", "kept", "kept, or new: one for each request"},
 		{"access-log", "off", "off, or on: a line for each request, to standard output"},
-	}, loadParams("500ms")...)
+	}, pacedParams("500ms", 16)...)
 }
 
 func (httpd) Program(p Params) (Program, error) {
@@ -59,7 +59,7 @@ func (httpd) Metrics(p Params) []Metric { return loadMetrics(p) }
 // Ready waits for the page at /, whole.
 func (httpd) Ready(ctx context.Context, t Trial) error {
 	target := load.HTTP{
-		Address: t.Address(httpdPort), Status: 200, NewConnections: true,
+		Address: t.Address(httpdPort), Status: 200, NewConnections: true, Dial: dialOf(t),
 		BodyPattern: regexp.MustCompile("^" + regexp.QuoteMeta(image.HTTPDIndex) + "$"),
 	}
 	return awaitReady(ctx, readyWithin, "httpd gives its page at http://"+target.Address+"/", func(ctx context.Context) error {
@@ -89,7 +89,7 @@ func httpdTarget(t Trial, seed uint64) (load.HTTP, error) {
 	}
 	files := newYCSB(data<<20/image.HTTPDFileSize, 100, seed)
 	return load.HTTP{
-		Address: t.Address(httpdPort), NewConnections: p["connection"] == "new", Status: 200,
+		Address: t.Address(httpdPort), NewConnections: p["connection"] == "new", Status: 200, Dial: dialOf(t),
 		Next: func() load.HTTPRequest {
 			path := image.HTTPDFile(int(files.next().record))
 			return load.HTTPRequest{Path: path, Check: func(body []byte) error { return checkFile(path, body) }}
@@ -103,6 +103,23 @@ func checkFile(path string, body []byte) error {
 		return fmt.Errorf("%s was answered by %d bytes that begin with %.20q, want %d", path, len(body), body, image.HTTPDFileSize)
 	}
 	return nil
+}
+
+func (httpd) Offered(p Params) (Offered, error) {
+	o, err := loadOptions(p)
+	return offered(o), err
+}
+
+func (httpd) Load(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
+	target, err := httpdTarget(t, seed)
+	if err != nil {
+		return load.Result{}, err
+	}
+	options, err := loadOptions(t.Params())
+	if err != nil {
+		return load.Result{}, err
+	}
+	return loadTargetOnce(ctx, t, target, options, seed)
 }
 
 // Sustained asks for all that the image has.
@@ -122,4 +139,7 @@ func (httpd) Sustain(ctx context.Context, t Trial, seed uint64) error {
 	return sustain(ctx, t, target, options)
 }
 
-var _ Sustainer = httpd{}
+var (
+	_ Sustainer = httpd{}
+	_ Loader    = httpd{}
+)

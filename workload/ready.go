@@ -136,8 +136,10 @@ func (r readySpec) compile(s scope) (readiness, error) {
 		if err := checkTarget(target); err != nil {
 			return readiness{}, r.path.at.wrong("%v", err)
 		}
-		return readiness{fmt.Sprintf("http://%s%s answers rightly", target.Address, path), timeout, func(ctx context.Context, _ Trial) error {
-			return askHTTP(ctx, target)
+		return readiness{fmt.Sprintf("http://%s%s answers rightly", target.Address, path), timeout, func(ctx context.Context, t Trial) error {
+			asked := target
+			asked.Dial = dialOf(t)
+			return askHTTP(ctx, asked)
 		}}, nil
 	case "output":
 		pattern, err := s.pattern(r.text)
@@ -158,9 +160,15 @@ func (r readySpec) compile(s scope) (readiness, error) {
 		}}, nil
 	default:
 		address := s.addresses(r.port)
-		return readiness{"it accepts connections at " + address, timeout, func(ctx context.Context, _ Trial) error {
-			var dialer net.Dialer
-			conn, err := dialer.DialContext(ctx, "tcp", address)
+		return readiness{"it accepts connections at " + address, timeout, func(ctx context.Context, t Trial) error {
+			dial := dialOf(t)
+			if dial == nil {
+				dial = func(ctx context.Context, address string) (net.Conn, error) {
+					var dialer net.Dialer
+					return dialer.DialContext(ctx, "tcp", address)
+				}
+			}
+			conn, err := dial(ctx, address)
 			if err != nil {
 				return err
 			}
@@ -173,20 +181,14 @@ func (r readiness) await(ctx context.Context, t Trial) error {
 	return awaitReady(ctx, r.timeout, r.what, func(ctx context.Context) error { return r.ask(ctx, t) })
 }
 
-func askHTTP(ctx context.Context, target load.HTTP) error {
-	conn, err := target.Open(ctx)
-	if err != nil {
-		return err
+func askHTTP(ctx context.Context, target load.HTTP) error { return askOnce(ctx, target) }
+
+// askBy is when an answer has to be there.
+func askBy(ctx context.Context) time.Time {
+	if deadline, ok := ctx.Deadline(); ok {
+		return deadline
 	}
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	defer stop()
-	defer conn.Close()
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		deadline = time.Now().Add(probeLimit)
-	}
-	_, err = conn.Do(deadline)
-	return err
+	return time.Now().Add(probeLimit)
 }
 
 // checkTarget tells whether a request can be built, without connecting.

@@ -11,7 +11,10 @@ import (
 
 // All lists the workloads that we ship, in the order in which people see them.
 func All() []Workload {
-	return []Workload{redis{}, httpd{}, docstore{}, multimodel{}, mapstore{}, stream{}, ffmpeg{}, uriParser, hashing, pagerank{}, fio{}, empty{}}
+	return []Workload{
+		redis{}, httpd{}, docstore{}, multimodel{}, mapstore{}, thrift{},
+		stream{}, ffmpeg{}, uriParser, hashing, pagerank{}, fio{}, empty{},
+	}
 }
 
 // Unknown says that there is no workload of that name.
