@@ -3,4 +3,4 @@
 package bursts
 
 // sourceSHA256 is of the bpf/bursts.c that the object was compiled from.
-const sourceSHA256 = "971dc9ba804bd41aa247fe1987466cb716167f4b31fec65a56414c46ea6da5f3"
+const sourceSHA256 = "e82c14f30153513087eb232ee536c60ee531496d386ff4c0bfe890f31e0f8aea"

@@ -323,16 +323,17 @@ static __noinline __s32 judge(struct cgroup *group, __u32 hierarchy)
 
 static __always_inline __s32 target_in(struct css_set *set, __u32 hierarchy)
 {
+	// Plain loads, which the kernel makes safe by itself: a helper's call for each
+	// would be half of what this program weighs.
 	struct cgroup *g;
 	__s32 s = subsystem[hierarchy];
 	if (s < 0) {
-		g = BPF_CORE_READ(set, dfl_cgrp);
+		g = set->dfl_cgrp;
 	} else {
-		struct cgroup_subsys_state *css = 0;
-		bpf_probe_read_kernel(&css, sizeof(css), (void *)set + bpf_core_field_offset(struct css_set, subsys) + s * sizeof(void *));
-		g = BPF_CORE_READ(css, cgroup);
+		struct cgroup_subsys_state **css = (void *)set + bpf_core_field_offset(struct css_set, subsys) + s * sizeof(void *);
+		g = (*css)->cgroup;
 	}
-	struct directory d = {.hierarchy = hierarchy, .id = BPF_CORE_READ(g, kn, id)};
+	struct directory d = {.hierarchy = hierarchy, .id = g->kn->id};
 	__s32 *known = bpf_map_lookup_elem(&verdicts, &d);
 	return known ? *known : judge(g, hierarchy);
 }
