@@ -34,6 +34,7 @@ var tower = []string{
 	"bench",
 	"cli",
 	"study",
+	"advise",
 	"report",
 	"lab",
 	"claim",
