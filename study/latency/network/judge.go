@@ -1,0 +1,117 @@
+package network
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tare/claim"
+	"tare/overhead"
+	"tare/record"
+	"tare/report"
+	"tare/stats"
+)
+
+// judged is the claim that this study decides.
+const judged = "S4.4"
+
+// Judge reaches a verdict on S4.4 from a run that has a published port against the
+// host's, over connections that are kept. The rule and its thresholds are the
+// claim's own (package claim).
+func Judge(run record.Run) []claim.Judgement {
+	var of []trip
+	for _, t := range trips(overhead.Read(run)) {
+		if t.path == NAT && t.place == apart && t.connection == Kept {
+			of = append(of, t)
+		}
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	return []claim.Judgement{fixed(of)}
+}
+
+// s4 is what S4's service and client were written in.
+const s4 = "python"
+
+// fixed judges that what a bridge costs is one length a trip.
+func fixed(of []trip) claim.Judgement {
+	j := claim.Judgement{Claim: judged}
+	most, far := claim.Threshold(judged, "ratio at 1 KB"), claim.Threshold(judged, "largest message")*kilobyte
+	var told, rests, apartFrom []string
+	verdicts := map[claim.Verdict]int{}
+	for _, t := range of {
+		small, ok := t.at(kilobyte)
+		if !ok || float64(t.largest()) < far {
+			rests = append(rests, fmt.Sprintf("service %ss: judged by messages of %s to %s, which this run has not both of", t.direction, sizeText(kilobyte), sizeText(int(far))))
+			verdicts[claim.Inconclusive]++
+			continue
+		}
+		line := t.fit(median)
+		ratio, excess := t.ratio(small, median), line.Combination(1, -far)
+		j.Figures = append(j.Figures, claim.Measured(
+			claim.Ours("fixed part, service "+t.direction+"s", line.Intercept, 1, "us"),
+			claim.Ours("part of the bytes at 100 KB, service "+t.direction+"s", line.Combination(0, far), 1, "us"),
+			claim.Ours("ratio at 1 KB, service "+t.direction+"s", ratio, 1, "times"),
+			claim.Ours("fixed part of the mean, service "+t.direction+"s", t.fit(mean).Intercept, 1, "us"))...)
+		told = append(told, fmt.Sprintf("service %ss: %s us a trip and %s us for the bytes of %s, %s times the host's at %s", t.direction,
+			report.Said(line.Intercept, 1), report.Said(line.Combination(0, far), 1), sizeText(int(far)), report.Said(ratio, 1), sizeText(kilobyte)))
+		v, why := verdict(line, excess, ratio, most)
+		verdicts[v]++
+		if why != "" {
+			rests = append(rests, "service "+t.direction+"s: "+why)
+		}
+		if line.Bent < doubtful {
+			rests = append(rests, fmt.Sprintf("service %ss: the differences do not lie on a line (p %.2g), so that its fixed part is not quite what a small message costs", t.direction, line.Bent))
+		}
+		for _, p := range []struct{ what, is string }{{"service", t.server}, {"client", t.by}} {
+			if text := fmt.Sprintf("a %s in %s, where S4's was in Python", p.what, p.is); p.is != s4 && p.is != "" && !slices.Contains(apartFrom, text) {
+				apartFrom = append(apartFrom, text)
+			}
+		}
+	}
+	j.Ours = strings.Join(told, "; ")
+	switch {
+	case verdicts[claim.Refuted] > 0:
+		j.Verdict = claim.Refuted
+	case verdicts[claim.Inconclusive] > 0:
+		j.Verdict = claim.Inconclusive
+	case verdicts[claim.Qualified] > 0:
+		j.Verdict = claim.Qualified
+	default:
+		j.Verdict = claim.Confirmed
+	}
+	if len(of) < len(Directions) {
+		apartFrom = append(apartFrom, "one direction of two")
+	}
+	if len(apartFrom) > 0 && j.Verdict == claim.Confirmed {
+		j.Verdict = claim.Qualified
+	}
+	blocks := of[0].fit(median).Intercept.N
+	rests = append(rests, apartFrom...)
+	j.Rests = strings.Join(append([]string{fmt.Sprintf("medians of %d sizes in %d blocks, client and service on one host", len(of[0].levels), blocks)}, rests...), "; ")
+	return j
+}
+
+// doubtful is the probability below which a run says that a line is not straight.
+const doubtful = 0.01
+
+// verdict is that of one direction. excess is by how much the fixed part is more
+// than that of the bytes of the largest message.
+func verdict(line stats.Lines, excess, ratio stats.Estimate, most float64) (v claim.Verdict, why string) {
+	switch {
+	case !excess.Known() || !ratio.Known():
+		return claim.Inconclusive, fmt.Sprintf("%d blocks are too few for an interval", excess.N)
+	case excess.Interval.High < 0:
+		return claim.Refuted, "the bytes of the largest message cost more than the trip"
+	case !(line.Intercept.Interval.Low > 0):
+		return claim.Inconclusive, "the fixed part cannot be told from nothing"
+	case !(excess.Interval.Low > 0):
+		return claim.Inconclusive, "the fixed part cannot be told from that of the bytes"
+	case ratio.Interval.High < most:
+		return claim.Confirmed, ""
+	case ratio.Interval.Low > most:
+		return claim.Qualified, fmt.Sprintf("fixed, but more than %.2g times the host's for a small message, as it is for a faster service", most)
+	}
+	return claim.Inconclusive, "the ratio of a small message cannot be told from the published one's bound"
+}
