@@ -2,6 +2,8 @@ package programs
 
 import "embed"
 
+//go:generate ./thrift/generate.sh
+
 // ThriftPython are the Python sources of S4's service and its client, in the
 // directory "thrift/python".
 //

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"tare/load"
 )
 
 // FromYAML reads a workload of the user's own from a file; docs/workloads.md
@@ -41,7 +43,10 @@ func fromYAML(path string, data []byte) (Workload, error) {
 	if _, err := c.Program(defaults); err != nil {
 		return nil, err
 	}
-	if c.service {
+	switch {
+	case c.service && c.load.kind != "command":
+		return customLoader{customService{c}}, nil
+	case c.service:
 		return customService{c}, nil
 	}
 	return c, nil
@@ -61,6 +66,30 @@ func (c customService) Ready(ctx context.Context, t Trial) error {
 
 // Listens tells that what is waited for stands in the program's output.
 func (c customService) Listens() bool { return c.ready.kind == "output" || c.ready.kind == "log" }
+
+// customLoader is one whose load is made by tare's own generator.
+type customLoader struct{ customService }
+
+// Offered is what the file says of its load.
+func (c customLoader) Offered(p Params) (Offered, error) {
+	// Where it answers does not matter to that.
+	loading, err := c.load.compile(c.outside(p, nowhere))
+	return offered(loading.options), err
+}
+
+// Load loads the service as its file says; the file's own seed still tells.
+func (c customLoader) Load(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
+	loading, err := c.load.compile(c.outside(t.Params(), t.Address))
+	if err != nil {
+		return load.Result{}, err
+	}
+	return loadTargetOnce(ctx, t, loading.dialled(t), loading.options, seed^loading.options.Seed)
+}
+
+var (
+	_ Sustainer = customService{}
+	_ Loader    = customLoader{}
+)
 
 // Sustained leaves the file's parameters as they are.
 func (customService) Sustained() (p Params, steady bool) { return nil, true }
@@ -365,7 +394,7 @@ func (c *custom) Program(p Params) (program Program, err error) {
 	if c.service {
 		// Wrong values here are the user's to mend, too, and better told now
 		// than in the first trial. Any address will do to check what refers to it.
-		anywhere := c.outside(p, func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) })
+		anywhere := c.outside(p, nowhere)
 		if _, err := c.ready.compile(anywhere); err != nil {
 			return Program{}, err
 		}
@@ -375,6 +404,9 @@ func (c *custom) Program(p Params) (program Program, err error) {
 	}
 	return program, nil
 }
+
+// nowhere is an address to check with what refers to one.
+func nowhere(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
 // outside is the scope of what meets the service from outside.
 func (c *custom) outside(p Params, addresses func(port int) string) scope {

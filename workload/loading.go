@@ -346,7 +346,7 @@ func (l loading) run(ctx context.Context, t Trial) (outcome, error) {
 		}
 		return outcome{output: output}, nil
 	}
-	r, err := load.Run(ctx, l.target, l.options)
+	r, err := load.Run(ctx, l.dialled(t), l.options)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -357,11 +357,29 @@ func (l loading) run(ctx context.Context, t Trial) (outcome, error) {
 	return outcome{result: &r, operations: l.operations}, nil
 }
 
+// dialled is the target, reached as the trial's load is.
+func (l loading) dialled(t Trial) load.Target {
+	switch target := l.target.(type) {
+	case load.HTTP:
+		if dial := dialOf(t); dial != nil {
+			target.Dial = dial
+		}
+		return target
+	case load.RESP:
+		if dial := dialOf(t); dial != nil {
+			target.Dial = dial
+		}
+		return target
+	default:
+		return target
+	}
+}
+
 // sustain loads the service until ctx ends. What a load program prints is not looked at.
 func (l loading) sustain(ctx context.Context, t Trial, seed uint64) error {
 	if l.target != nil {
 		l.options.Seed ^= seed // each copy's moments are its own, and the file's seed still tells
-		return sustainTolerant(ctx, t, l.target, l.options, l.errorShare)
+		return sustainTolerant(ctx, t, l.dialled(t), l.options, l.errorShare)
 	}
 	return whileServing(ctx, t, func(serving context.Context) error {
 		for serving.Err() == nil {

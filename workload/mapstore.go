@@ -29,7 +29,7 @@ func (mapstore) Params() []Param {
 	return append([]Param{
 		{"data", there, "MiB of records that are asked for, 1 to " + strconv.Itoa(mostData) + "; what is above " + there + " is made in /data first, each copy's its own"},
 		{"reads", "100", "percent of the operations that read a record, 0 to 100; with any that write, each copy has a store of its own in /data, mapped for writing"},
-	}, loadParams("500ms")...)
+	}, pacedParams("500ms", 16)...)
 }
 
 // mapstorePlan is the parameters, read.
@@ -92,12 +92,23 @@ func (mapstore) Ready(ctx context.Context, t Trial) error {
 		limit = workWithin
 	}
 	err = awaitReady(ctx, limit, "mapstore answers PING at "+address, func(ctx context.Context) error {
-		return pingRedis(ctx, address)
+		return askMapstore(ctx, t, "PING", func(answer string) error {
+			if answer != "PONG" {
+				return fmt.Errorf("PING was answered by %q", answer)
+			}
+			return nil
+		})
 	})
 	if err != nil {
 		return err
 	}
-	info, err := askMapstore(ctx, address)
+	var info mapstoreInfo
+	err = askMapstore(ctx, t, "INFO", func(answer string) error {
+		if err := json.Unmarshal([]byte(answer), &info); err != nil {
+			return fmt.Errorf("%w in %.80q", err, answer)
+		}
+		return nil
+	})
 	if err != nil {
 		return fmt.Errorf("ask mapstore what it serves: %w", err)
 	}
@@ -118,23 +129,11 @@ type mapstoreInfo struct {
 	Generated float64 `json:"generated_seconds"`
 }
 
-func askMapstore(ctx context.Context, address string) (info mapstoreInfo, err error) {
-	client, err := load.DialRESP(ctx, address)
-	if err != nil {
-		return info, err
-	}
-	defer client.Close()
-	replies, err := client.Do(ctx, []string{"INFO"})
-	if err != nil {
-		return info, err
-	}
-	if err := replies[0].Err(); err != nil {
-		return info, err
-	}
-	if err := json.Unmarshal([]byte(replies[0].Text), &info); err != nil {
-		return info, fmt.Errorf("%w in %.80q", err, replies[0].Text)
-	}
-	return info, nil
+// askMapstore sends one command, and has its answer checked.
+func askMapstore(ctx context.Context, t Trial, command string, check func(answer string) error) error {
+	return askOnce(ctx, load.RESP{Address: t.Address(mapstorePort), Dial: dialOf(t), Next: func() ([]string, func(load.Reply) error) {
+		return []string{command}, func(r load.Reply) error { return check(r.Text) }
+	}})
 }
 
 func (w mapstore) Drive(ctx context.Context, t Trial) error {
@@ -152,7 +151,24 @@ func (w mapstore) Drive(ctx context.Context, t Trial) error {
 
 // target is the mix, a seed's always the same.
 func (p mapstorePlan) target(t Trial, seed uint64) load.RESP {
-	return load.RESP{Address: t.Address(mapstorePort), Next: newYCSB(recordsIn(p.data), p.reads, seed).resp()}
+	return load.RESP{Address: t.Address(mapstorePort), Dial: dialOf(t), Next: newYCSB(recordsIn(p.data), p.reads, seed).resp()}
+}
+
+func (mapstore) Offered(p Params) (Offered, error) {
+	o, err := loadOptions(p)
+	return offered(o), err
+}
+
+func (mapstore) Load(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
+	plan, err := planMapstore(t.Params())
+	if err != nil {
+		return load.Result{}, err
+	}
+	options, err := loadOptions(t.Params())
+	if err != nil {
+		return load.Result{}, err
+	}
+	return loadTargetOnce(ctx, t, plan.target(t, seed), options, seed)
 }
 
 func (mapstore) Sustained() (p Params, steady bool) { return nil, true }
@@ -169,4 +185,7 @@ func (mapstore) Sustain(ctx context.Context, t Trial, seed uint64) error {
 	return sustain(ctx, t, plan.target(t, seed), options)
 }
 
-var _ Sustainer = mapstore{}
+var (
+	_ Sustainer = mapstore{}
+	_ Loader    = mapstore{}
+)

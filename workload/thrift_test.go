@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -105,11 +106,11 @@ func TestRealThrift(t *testing.T) {
 // dialled is a trial whose load connects by a function of its own.
 type dialled struct {
 	*realTrial
-	dials int
+	dials atomic.Int64
 }
 
 func (d *dialled) Dial(ctx context.Context, address string) (net.Conn, error) {
-	d.dials++
+	d.dials.Add(1)
 	var dialer net.Dialer
 	return dialer.DialContext(ctx, "tcp", address)
 }
@@ -121,7 +122,7 @@ func TestRealThriftIsLoaded(t *testing.T) {
 	if err := w.Ready(t.Context(), tr); err != nil {
 		t.Fatal(err)
 	}
-	dials := tr.dials
+	dials := tr.dials.Load()
 	if dials == 0 {
 		t.Error("readiness was asked past the trial's own way of connecting")
 	}
@@ -139,8 +140,8 @@ func TestRealThriftIsLoaded(t *testing.T) {
 			t.Errorf("%q: %+v", pairs, r)
 		}
 	}
-	if tr.dials != dials+1+4 {
-		t.Errorf("%d connections by the trial's own way, want %d", tr.dials-dials, 1+4)
+	if got := tr.dials.Load() - dials; got != 1+4 {
+		t.Errorf("%d connections by the trial's own way, want %d", got, 1+4)
 	}
 	if len(tr.records) != 0 || len(tr.histograms) != 0 {
 		t.Error("the load recorded something itself")
