@@ -36,12 +36,18 @@ type Workload interface {
 	Drive(ctx context.Context, t Trial) error
 }
 
-// Source says where a workload's image comes from. Exactly one field is set.
+// Source says where a workload's image comes from. Exactly one of the first four
+// fields is set.
 type Source struct {
 	Recipe  string // name of a recipe of package image
 	Archive string // path of an OCI or docker archive
 	Rootfs  string // path of a directory
 	Image   string // reference known to a local engine
+	// Layers above 1 ask for an image of so many layers, in which each but the
+	// lowest is Repeated, a top directory of the image, once more
+	// (image.Store.Layered).
+	Layers   int
+	Repeated string
 }
 
 // Param is a parameter of a workload.
