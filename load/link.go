@@ -4,15 +4,43 @@ import (
 	"context"
 	"net"
 	"sync"
+	"time"
 )
 
-// dial connects by a target's own function, or TCP.
-func dial(ctx context.Context, by func(context.Context, string) (net.Conn, error), address string) (net.Conn, error) {
-	if by != nil {
-		return by(ctx, address)
+// dialing is how a target connects; nil is by TCP.
+type dialing func(ctx context.Context, address string) (net.Conn, error)
+
+func (by dialing) connect(ctx context.Context, address string) (net.Conn, error) {
+	if by == nil {
+		var dialer net.Dialer
+		return dialer.DialContext(ctx, "tcp", address)
 	}
-	var dialer net.Dialer
-	return dialer.DialContext(ctx, "tcp", address)
+	conn, err := by(ctx, address)
+	if tcp, ok := conn.(*net.TCPConn); ok && err == nil {
+		_ = tcp.SetNoDelay(true) // as Go has it by itself
+	}
+	return conn, err
+}
+
+// dial connects by a target's own function, or TCP, and notes when answers come.
+func dial(ctx context.Context, by func(context.Context, string) (net.Conn, error), address string) (net.Conn, error) {
+	conn, err := dialing(by).connect(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	return &noting{Conn: conn}, nil
+}
+
+// noting is a connection that knows when it was last read from.
+type noting struct {
+	net.Conn
+	read time.Time // by the goroutine that reads
+}
+
+func (n *noting) Read(p []byte) (int, error) {
+	got, err := n.Conn.Read(p)
+	n.read = time.Now()
+	return got, err
 }
 
 // link holds a Conn's network connection, which Close may end from another
@@ -20,6 +48,7 @@ func dial(ctx context.Context, by func(context.Context, string) (net.Conn, error
 type link struct {
 	mu     sync.Mutex
 	conn   net.Conn
+	latest *noting // the last that was set, dropped since or not
 	closed bool
 }
 
@@ -33,7 +62,19 @@ func (l *link) set(conn net.Conn) bool {
 		return false
 	}
 	l.conn = conn
+	l.latest, _ = conn.(*noting)
 	return true
+}
+
+// arrived is when the connection was last read from, which was the end of an
+// answer that has just been read. It is for the goroutine that read.
+func (l *link) arrived() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.latest == nil {
+		return time.Time{}
+	}
+	return l.latest.read
 }
 
 func (l *link) get() net.Conn {

@@ -14,6 +14,10 @@
 //	Lateness     sent - intended        where a connection stood ready: the generator's own fault
 //	Queued       sent - intended        where every connection was busy: the service's fault
 //
+// An answer has come when its last byte has been read: looking into it takes
+// none of its latency. Over TCP an answer that is waited for is seen late by
+// what it takes to wake up, unless the connection polls ([Polling]).
+//
 // Lateness is how the instrument weighs itself. Errors are counted by kind and
 // never enter a latency. A closed loop ([Options.Rate] 0) has no schedule; its
 // Corrected and Uncorrected are the same.

@@ -45,6 +45,15 @@ type Options struct {
 	// Timeout bounds each request from its sending, and how long after the
 	// schedule's end the backlog may drain; 0 is DefaultTimeout.
 	Timeout time.Duration
+	// Each, where set, is told of every request that Result counts as answered, as
+	// it is recorded. Nothing else is recorded meanwhile, so it has to be quick.
+	Each func(Answered)
+}
+
+// Answered is when one request was due, sent and answered, since the load began.
+// In a closed loop it is due when it is sent.
+type Answered struct {
+	Intended, Sent, Answered time.Duration
 }
 
 // withDefaults fills in the zero values, or says what is wrong.

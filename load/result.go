@@ -59,10 +59,11 @@ type recorder struct {
 	mu     sync.Mutex
 	result Result
 	last   time.Duration // the last answer's moment since the start
+	each   func(Answered)
 }
 
-func newRecorder() *recorder {
-	return &recorder{result: Result{
+func newRecorder(each func(Answered)) *recorder {
+	return &recorder{each: each, result: Result{
 		Corrected: NewHistogram(), Uncorrected: NewHistogram(),
 		Lateness: NewHistogram(), Queued: NewHistogram(),
 		Errors: map[string]int64{},
@@ -84,6 +85,9 @@ func (r *recorder) answered(q request) {
 	record(r.result.Corrected, q.answered-q.intended)
 	record(r.result.Uncorrected, q.answered-q.sent)
 	r.sent(q)
+	if r.each != nil {
+		r.each(Answered{Intended: q.intended, Sent: q.sent, Answered: q.answered})
+	}
 }
 
 func (r *recorder) failed(q request, err error) {

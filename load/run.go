@@ -21,7 +21,7 @@ func Run(ctx context.Context, target Target, options Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	g := &generator{target: target, options: o, recorder: newRecorder(), sleeper: newSleeper}
+	g := &generator{target: target, options: o, recorder: newRecorder(options.Each), sleeper: newSleeper}
 	return g.run(ctx)
 }
 
@@ -128,8 +128,8 @@ func (g *generator) drive(ctx context.Context, conn Conn) {
 		if !q.scheduled {
 			q.intended = q.sent
 		}
-		err := g.one(ctx, conn, hold)
-		q.answered = time.Since(g.began)
+		answered, err := g.one(ctx, conn, hold)
+		q.answered = answered.Sub(g.began)
 		if ctx.Err() != nil {
 			return // not the target's failure
 		}
@@ -151,25 +151,42 @@ func (g *generator) drive(ctx context.Context, conn Conn) {
 	}
 }
 
-// one does one request, on a new connection where there is none.
-func (g *generator) one(ctx context.Context, conn Conn, hold func(Conn)) error {
-	deadline := time.Now().Add(g.options.Timeout)
+// one does one request, on a new connection where there is none. answered is when
+// its answer had come, or when it had failed.
+func (g *generator) one(ctx context.Context, conn Conn, hold func(Conn)) (answered time.Time, err error) {
+	began := time.Now()
 	if conn == nil {
-		var err error
 		if conn, err = g.open(ctx); err != nil {
-			return err
+			return time.Now(), err
 		}
 		hold(conn)
 		if ctx.Err() != nil {
-			return context.Cause(ctx) // cancelled before the connection was held
+			return time.Now(), context.Cause(ctx) // cancelled before the connection was held
 		}
 	}
-	reusable, err := conn.Do(deadline)
+	reusable, err := conn.Do(began.Add(g.options.Timeout))
+	answered = time.Now()
+	// What it took to look into the answer is no part of its latency. An answer
+	// that was there before the request, with the one before, has no such moment.
+	if a, ok := conn.(arriving); ok && err == nil && a.arrived().After(began) {
+		answered = a.arrived()
+	}
 	if !reusable {
 		hold(nil)
 	}
-	return err
+	return answered, err
 }
+
+// arriving is a Conn that can tell when the last byte of the answer that Do has
+// just found right had been read.
+type arriving interface{ arrived() time.Time }
+
+var _, _, _, _ arriving = (*httpConn)(nil), (*respConn)(nil), (*opMsgConn)(nil), (*thriftConn)(nil)
+
+func (c *httpConn) arrived() time.Time   { return c.link.arrived() }
+func (c *respConn) arrived() time.Time   { return c.client.link.arrived() }
+func (c *opMsgConn) arrived() time.Time  { return c.client.link.arrived() }
+func (c *thriftConn) arrived() time.Time { return c.link.arrived() }
 
 func (g *generator) fail(q request, err error) {
 	if q.intended >= g.options.Warmup {
