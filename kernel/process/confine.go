@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,6 +13,9 @@ import (
 // confinePasses bounds the passes over the threads: a program that makes new ones
 // without end, each from one not yet confined, is not confined by going on.
 const confinePasses = 1000
+
+// unconfined is what this program had before it confined itself; nil while it does not.
+var unconfined atomic.Pointer[unix.CPUSet]
 
 // Confine restricts every thread of this program to those CPUs, and so those
 // that are made later, which inherit from their makers: what a measuring program
@@ -37,6 +41,7 @@ func Confine(cpus []int) (restore func() error, err error) {
 	if err := eachThread(c.remember); err != nil {
 		return nil, err
 	}
+	unconfined.CompareAndSwap(nil, &usual)
 	if err := eachThread(c.confine); err != nil {
 		return nil, errors.Join(fmt.Errorf("restricting this program to CPUs %v: %w", cpus, err), c.restore())
 	}
@@ -100,6 +105,9 @@ func (c *confinement) restore() error {
 		}
 		return false, os.NewSyscallError("sched_setaffinity", unix.SchedSetaffinity(thread, &to))
 	})
+	if had := unconfined.Load(); had != nil && *had == c.usual {
+		unconfined.CompareAndSwap(had, nil)
+	}
 	if err != nil {
 		return fmt.Errorf("giving this program's threads their CPUs back: %w", err)
 	}

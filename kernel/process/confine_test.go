@@ -234,3 +234,27 @@ func allowedIn(t *testing.T, status string) string {
 	list, _, _ := strings.Cut(rest, "\n")
 	return strings.TrimSpace(list)
 }
+
+// What a confined program may give to others is what it had.
+func TestAffinityOfTheConfined(t *testing.T) {
+	before, err := process.Affinity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(before) < 2 {
+		t.Skip("with one CPU there is nothing to be confined to")
+	}
+	restore, err := process.Confine(before[:1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now, err := process.Affinity(); err != nil || !slices.Equal(now, before) {
+		t.Errorf("confined, it may give %v (%v), want %v", now, err, before)
+	}
+	if err := restore(); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := process.Affinity(); err != nil || !slices.Equal(now, before) {
+		t.Errorf("given back, it may give %v (%v), want %v", now, err, before)
+	}
+}

@@ -13,8 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Affinity lists the CPUs that this program may run on.
+// Affinity lists the CPUs that this program may run on: while it keeps itself to
+// some of them ([Confine]), those that it had before, which it may still give to
+// others.
 func Affinity() ([]int, error) {
+	if had := unconfined.Load(); had != nil {
+		return cpusOf(*had), nil
+	}
 	// The kernel refuses a set smaller than its own; unix.CPUSet holds 1024.
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
