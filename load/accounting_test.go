@@ -1,6 +1,8 @@
 package load
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -172,6 +174,47 @@ func TestLatencyHoldsTheServersSpan(t *testing.T) {
 		if len(short) > 0 {
 			t.Errorf("%s: %d latencies are shorter than the server's own span, by up to %v", name, len(short), slices.Max(short))
 		}
+	}
+}
+
+// Punctual or not, the same is loaded, and cancelling ends a sleep before its time.
+func TestPunctual(t *testing.T) {
+	target := HTTP{Address: serveSpans(t), Dial: Polling(nil, LongestPoll)}
+	for _, rate := range []float64{0, 2000} {
+		r, err := Run(t.Context(), target, Options{Rate: rate, Connections: 1, Count: 200, Punctual: true})
+		if err != nil || r.Requests != 200 {
+			t.Errorf("rate %v: %d answered, errors %v, %v", rate, r.Requests, r.Errors, err)
+		}
+		for _, p := range []float64{50, 99, 100} {
+			if quantile(r.Corrected, p) < quantile(r.Uncorrected, p) {
+				t.Errorf("rate %v, p%v: corrected %d us below uncorrected %d us", rate, p, quantile(r.Corrected, p), quantile(r.Uncorrected, p))
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	// The second request is due after a thousand seconds.
+	r, err := Run(ctx, target, Options{Rate: 1e-3, Connections: 1, Count: 2, Punctual: true, Each: func(Answered) { cancel() }})
+	if !errors.Is(err, context.Canceled) || r.Requests != 1 {
+		t.Errorf("cancelled: %d answered, %v", r.Requests, err)
+	}
+}
+
+func TestThreadSleeperNeverWakesEarly(t *testing.T) {
+	s := newThreadSleeper()
+	for _, d := range []time.Duration{-time.Second, 0, 1, 50 * time.Microsecond, nap + time.Millisecond} {
+		began := time.Now()
+		if err := s.Sleep(d); err != nil {
+			t.Fatal(err)
+		}
+		if slept := time.Since(began); slept < d {
+			t.Errorf("Sleep(%v) returned after %v", d, slept)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sleep(time.Hour); !errors.Is(err, errSleeperClosed) {
+		t.Errorf("closed, it slept and said %v", err)
 	}
 }
 

@@ -45,6 +45,12 @@ type Options struct {
 	// Timeout bounds each request from its sending, and how long after the
 	// schedule's end the backlog may drain; 0 is DefaultTimeout.
 	Timeout time.Duration
+	// Punctual drives the one connection from a thread of its own at the least
+	// real-time priority, where the kernel allows it: it sends, and sees answers,
+	// when they are due, and not when other programs on its CPU have had their
+	// turn. It is for a connection that polls ([Polling]): what is slept for still
+	// comes by the runtime's ordinary threads.
+	Punctual bool
 	// Each, where set, is told of every request that Result counts as answered, as
 	// it is recorded. Nothing else is recorded meanwhile, so it has to be quick.
 	Each func(Answered)
@@ -78,6 +84,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("load: a negative warmup, duration, timeout or count")
 	case max(o.Warmup, o.Duration, o.Timeout) > longest:
 		return o, fmt.Errorf("load: a warmup, duration or timeout above %v", longest)
+	case o.Punctual && o.Connections != 1:
+		return o, fmt.Errorf("load: punctual over %d connections: want 1, for the runtime shares its few processors among their threads", o.Connections)
 	case o.Duration == 0 && o.Count == 0:
 		return o, fmt.Errorf("load: neither duration nor count bounds it: set one")
 	}

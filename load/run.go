@@ -2,12 +2,9 @@ package load
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
-
-	"tare/kernel/clock"
 )
 
 // Run loads a target until the schedule is over and its backlog has drained.
@@ -22,6 +19,9 @@ func Run(ctx context.Context, target Target, options Options) (Result, error) {
 		return Result{}, err
 	}
 	g := &generator{target: target, options: o, recorder: newRecorder(options.Each), sleeper: newSleeper}
+	if o.Punctual {
+		g.sleeper = newThreadSleeper
+	}
 	return g.run(ctx)
 }
 
@@ -82,6 +82,9 @@ func (g *generator) open(ctx context.Context) (Conn, error) {
 
 // drive sends what one connection can, one request after the other.
 func (g *generator) drive(ctx context.Context, conn Conn) {
+	if g.options.Punctual {
+		defer punctually()()
+	}
 	sleeper := g.sleeper()
 	defer sleeper.Close()
 	stopSleeper := context.AfterFunc(ctx, func() { sleeper.Close() })
@@ -213,48 +216,4 @@ func (g *generator) take(now time.Duration) (intended time.Duration, over, ok bo
 		g.taken++
 	}
 	return now, false, true
-}
-
-// sleeper waits until a moment. Closing it ends a Sleep under way, with an error.
-type sleeper interface {
-	Sleep(time.Duration) error
-	Close() error
-}
-
-// newSleeper makes the most exact one that there is.
-func newSleeper() sleeper {
-	if alarm, err := clock.NewAlarm(); err == nil {
-		return alarm
-	}
-	return newTimerSleeper()
-}
-
-// timerSleeper sleeps by a timer of the runtime, where descriptors ran out. Its
-// coarseness shows in Result.Lateness.
-type timerSleeper struct {
-	once   sync.Once
-	closed chan struct{}
-}
-
-func newTimerSleeper() sleeper { return &timerSleeper{closed: make(chan struct{})} }
-
-var errSleeperClosed = errors.New("sleeper closed")
-
-func (t *timerSleeper) Sleep(d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-t.closed:
-		return errSleeperClosed
-	}
-}
-
-func (t *timerSleeper) Close() error {
-	t.once.Do(func() { close(t.closed) })
-	return nil
 }

@@ -337,6 +337,7 @@ func TestOptionsRefused(t *testing.T) {
 	for name, o := range map[string]Options{
 		"unbounded":       {Rate: 1},
 		"negative rate":   {Rate: -1, Count: 1},
+		"punctual crowd":  {Count: 1, Connections: 2, Punctual: true},
 		"rate too high":   {Rate: 1e9, Count: 1},
 		"unknown arrival": {Rate: 1, Count: 1, Arrival: "bursty"},
 		"no connection":   {Count: 1, Connections: -1},

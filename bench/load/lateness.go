@@ -18,12 +18,18 @@ func (b *bench) lateness(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
 	for _, connections := range []int{1, load.DefaultConnections} {
+		target, punctual := load.HTTP{Address: s.address}, false
+		what := fmt.Sprintf("lateness at %g/s over %d connections", b.rate, connections)
+		if connections == 1 {
+			target.Dial, punctual = load.Polling(nil, load.LongestPoll), b.realtime
+			what = fmt.Sprintf("lateness at %g/s over one that polls", b.rate)
+		}
 		var late []*hdrhistogram.Histogram
 		var queued, sent int64
 		for i := range b.repetitions {
 			h := nanoseconds()
-			result, err := load.Run(ctx, load.HTTP{Address: s.address}, load.Options{
-				Rate: b.rate, Arrival: load.Poisson, Seed: uint64(b.seed) + uint64(i), Connections: connections, Duration: b.span,
+			result, err := load.Run(ctx, target, load.Options{
+				Rate: b.rate, Arrival: load.Poisson, Seed: uint64(b.seed) + uint64(i), Connections: connections, Duration: b.span, Punctual: punctual,
 			})
 			if err == nil && result.Failed() > 0 {
 				err = result.FirstError
@@ -41,7 +47,6 @@ func (b *bench) lateness(ctx context.Context) (err error) {
 			queued += result.Queued.TotalCount()
 			sent += result.Requests
 		}
-		what := fmt.Sprintf("lateness at %g/s over %d connections", b.rate, connections)
 		b.quantiles(what, late, 0, 0.5, 0.99, 0.999)
 		fmt.Fprintf(b.table, "%s: requests that found every connection busy\t%.2f %%\t\t%d in %d\n", what, 100*float64(queued)/float64(sent), sent, b.repetitions)
 	}

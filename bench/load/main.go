@@ -58,7 +58,7 @@ func main() {
 	flag.DurationVar(&b.span, "span", 2*time.Second, "of each repetition of an open loop")
 	flag.IntVar(&b.client, "client", -1, "CPU of the generator; the first allowed but one, where left out")
 	flag.IntVar(&b.server, "server", -1, "CPU of the servers; the last allowed, where left out")
-	flag.BoolVar(&b.realtime, "realtime", false, "servers, and the bare exchange, at real-time priority")
+	flag.BoolVar(&b.realtime, "realtime", true, "what polls, generator, bare exchange and servers, at real-time priority; needs root")
 	flag.Int64Var(&b.seed, "seed", 1, "of resampling")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: load [flags] [timing|lateness|stalls]...")

@@ -25,7 +25,7 @@ const (
 // due or when the one before has been answered, whichever is later, as wrk2
 // accounts for it.
 func (b *bench) stalls(ctx context.Context) (err error) {
-	s, err := startServer(b.server, behaviour{delay: b.delay, every: stallEvery, stall: stallLength})
+	s, err := startServer(b.server, behaviour{delay: b.delay, poll: true, every: stallEvery, stall: stallLength, realtime: b.realtime})
 	if err != nil {
 		return err
 	}
@@ -36,10 +36,10 @@ func (b *bench) stalls(ctx context.Context) (err error) {
 	for range b.repetitions {
 		var span time.Duration
 		var spans []time.Duration
-		target := load.HTTP{Address: s.address, Next: func() load.HTTPRequest {
+		target := load.HTTP{Address: s.address, Dial: load.Polling(nil, load.LongestPoll), Next: func() load.HTTPRequest {
 			return load.HTTPRequest{Check: func(body []byte) (err error) { span, err = spanOf(body); return err }}
 		}}
-		o := load.Options{Rate: stallRate, Connections: 1, Count: stallEvery + stallEvery/10, Each: func(load.Answered) { spans = append(spans, span) }}
+		o := load.Options{Rate: stallRate, Punctual: b.realtime, Connections: 1, Count: stallEvery + stallEvery/10, Each: func(load.Answered) { spans = append(spans, span) }}
 		result, err := load.Run(ctx, target, o)
 		if err == nil && result.Failed() > 0 {
 			err = result.FirstError

@@ -36,11 +36,11 @@ func (b *bench) timing(ctx context.Context) (err error) {
 		}
 		bare = append(bare, h)
 		floor = min(floor, time.Duration(h.Min()))
-		if h, err = b.closed(ctx, s.address, load.Polling(nil, load.LongestPoll)); err != nil {
+		if h, err = b.closed(ctx, s.address, load.Polling(nil, load.LongestPoll), b.realtime); err != nil {
 			return err
 		}
 		polling = append(polling, h)
-		if h, err = b.closed(ctx, s.address, nil); err != nil {
+		if h, err = b.closed(ctx, s.address, nil, false); err != nil {
 			return err
 		}
 		sleeping = append(sleeping, h)
@@ -54,7 +54,7 @@ func (b *bench) timing(ctx context.Context) (err error) {
 
 // closed loads by the generator and records what its latencies exceed the
 // server's spans by.
-func (b *bench) closed(ctx context.Context, address string, dial func(context.Context, string) (net.Conn, error)) (*hdrhistogram.Histogram, error) {
+func (b *bench) closed(ctx context.Context, address string, dial func(context.Context, string) (net.Conn, error), punctual bool) (*hdrhistogram.Histogram, error) {
 	excess := nanoseconds()
 	var span time.Duration
 	target := load.HTTP{Address: address, Dial: dial, Next: func() load.HTTPRequest {
@@ -62,7 +62,7 @@ func (b *bench) closed(ctx context.Context, address string, dial func(context.Co
 	}}
 	// Over one connection an answer is recorded before the next one comes.
 	result, err := load.Run(ctx, target, load.Options{
-		Connections: 1, Warmup: 50 * time.Millisecond, Count: int64(b.requests),
+		Connections: 1, Punctual: punctual, Warmup: 50 * time.Millisecond, Count: int64(b.requests),
 		Each: func(a load.Answered) { record(excess, a.Answered-a.Intended-span) },
 	})
 	if err == nil && result.Failed() > 0 {
