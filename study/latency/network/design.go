@@ -287,8 +287,8 @@ func nameOf(s workload.Subject, of group) string {
 // assumptions by which a pass is estimated, from Docker on two CPUs and a client in
 // Python.
 const (
-	assumedTrial = 2 * time.Second
-	assumedLoad  = 600 * time.Millisecond
+	assumedTrial = 1200 * time.Millisecond
+	assumedLoad  = 120 * time.Millisecond
 )
 
 // Pass estimates how long one block of each of a design's groups takes.

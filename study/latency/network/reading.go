@@ -63,6 +63,7 @@ func (l level) difference(s statistic) blocks {
 // trip is a path set against its baseline, in one direction.
 type trip struct {
 	overhead.Reading
+	of, base                           record.Condition
 	direction, connection, place, path string
 	server, by                         string // languages
 	null                               bool   // the baseline's second execution against its first
@@ -83,7 +84,7 @@ func trips(r overhead.Reading) (all []trip) {
 			continue
 		}
 		t := trip{
-			Reading: r, direction: c.Factors[factorDirection], connection: c.Factors[factorConnection], place: c.Factors[factorClient], path: c.Factors[factorPath],
+			Reading: r, of: c, base: base, direction: c.Factors[factorDirection], connection: c.Factors[factorConnection], place: c.Factors[factorClient], path: c.Factors[factorPath],
 			server: c.Factors[factorServer], by: c.Factors[factorBy], null: c.Baseline,
 		}
 		first, second := both, both
