@@ -65,7 +65,11 @@ func JudgedClaims(judgements []claim.Judgement) []Judgement {
 			}
 		}
 		var published []string
-		for _, f := range c.Published {
+		for i, f := range c.Published {
+			if i == mostPublished {
+				published = append(published, fmt.Sprintf("and %d more (tare claims %s)", len(c.Published)-i, c.ID))
+				break
+			}
 			published = append(published, f.Name+" "+f.Text())
 		}
 		if len(published) == 0 {
@@ -78,6 +82,10 @@ func JudgedClaims(judgements []claim.Judgement) []Judgement {
 	}
 	return rows
 }
+
+// mostPublished is how many of a claim's figures stand beside ours in a row;
+// tables of them are the studies' to show.
+const mostPublished = 12
 
 func claimTone(v claim.Verdict) Tone {
 	switch v {
