@@ -63,25 +63,27 @@ func (d *distribution) at(u float64) int64 {
 	return d.nanos[i]
 }
 
-// request draws one: the work that it makes, and what of its latency is neither
-// work nor waiting for it. Where requests differ in their work, the dear are
-// taken for the late.
-func (d *draw) request() (work, rest int64) {
-	u := d.random.Float64()
-	work = d.demand
-	if n := len(d.shape); n > 0 {
-		work = max(int64(float64(d.demand)*d.shape[int(u*float64(n))]), 1)
-	}
-	return work, max(d.base.at(u)-work-d.waiting, 0)
-}
-
 // draw is the source of what is random in one simulation.
 type draw struct {
-	random  *rand.Rand
-	base    *distribution
-	demand  int64
-	shape   []float64
-	waiting int64 // of the latency without a quota, the waiting for threads and CPUs, which is simulated
+	random *rand.Rand
+	base   *distribution
+	demand int64
+	shape  []float64
+}
+
+// request draws one: the work that it makes, and its latency without a quota.
+// Where requests differ in their work, the dear are taken for the late.
+func (d *draw) request() (work, latency int64) {
+	u := d.random.Float64()
+	return workAt(d.demand, d.shape, u), d.base.at(u)
+}
+
+// workAt is the work below which a share of u of the requests lie.
+func workAt(demand int64, shape []float64, u float64) int64 {
+	if n := len(shape); n > 0 {
+		return max(int64(float64(demand)*shape[int(u*float64(n))]), 1)
+	}
+	return demand
 }
 
 // moments are an open loop's, from 0 on.

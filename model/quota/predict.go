@@ -1,7 +1,6 @@
 package quota
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -27,7 +26,17 @@ type model struct {
 	base    distribution
 	arrival Arrival
 	options Options
-	waiting int64
+
+	waiting int64 // see simulatedWaiting
+	rest    int64 // see undisturbed
+	// free are the outcomes of an open loop without a quota, by what they differ in.
+	free map[rerun]outcome
+}
+
+// rerun is one of the simulations of a prediction.
+type rerun struct {
+	demand time.Duration
+	seed   uint64
 }
 
 func newModel(service Service, arrival Arrival, options Options) (*model, error) {
@@ -43,34 +52,48 @@ func newModel(service Service, arrival Arrival, options Options) (*model, error)
 	if err != nil {
 		return nil, err
 	}
-	m := &model{service: s, base: newDistribution(s.Base), arrival: a, options: o}
-	m.waiting = m.simulatedWaiting()
+	m := &model{service: s, base: newDistribution(s.Base), arrival: a, options: o, free: map[rerun]outcome{}}
+	if a.Rate > 0 {
+		m.rest = m.undisturbed()
+	} else {
+		m.waiting = m.simulatedWaiting()
+	}
 	return m, nil
+}
+
+// hardlyDisturbed is the share of requests that are taken to have waited for
+// nothing in an open loop.
+const hardlyDisturbed = 0.1
+
+// undisturbed is what of an open loop's latency is neither work nor waiting.
+func (m *model) undisturbed() int64 {
+	d := m.service.Demand
+	return max(m.base.at(hardlyDisturbed)-workAt(int64(d.Mean), d.Shape, hardlyDisturbed), 0)
 }
 
 // settling is how many requests the simulations without a quota have, by which
 // the waiting is found.
 const settling = 20_000
 
-// simulatedWaiting finds how much of the latency without a quota was waiting for
-// threads and CPUs. That is simulated, so it must not be drawn as well: with it
-// taken off what is drawn, the simulation without a quota has the mean that was
-// measured without a quota.
+// simulatedWaiting finds how much of a closed loop's latency without a quota was
+// waiting for threads and CPUs. That is simulated, so it must not be drawn as
+// well: with it taken off what is drawn, the simulation without a quota has the
+// mean that was measured without a quota.
 func (m *model) simulatedWaiting() int64 {
+	// Alone, no request waits for another.
+	if m.arrival.Connections == 1 {
+		return 0
+	}
 	mean := func(waiting int64) float64 {
-		p := m.parameters(Bandwidth{}, m.service.Demand.Mean, m.options.Seed)
+		p := m.parameters(Bandwidth{}, rerun{m.service.Demand.Mean, m.options.Seed})
 		p.waiting, p.requests = waiting, settling
 		o := simulate(p)
 		return o.sum / float64(o.latency.TotalCount())
 	}
-	// Alone with its thread, no request waits for another.
-	if m.arrival.Connections == 1 && m.arrival.Rate == 0 {
-		return 0
-	}
-	low, high := int64(0), int64(m.base.mean)
 	if mean(0) <= m.base.mean {
 		return 0
 	}
+	low, high := int64(0), int64(m.base.mean)
 	for high-low > int64(m.base.mean)/1000+1 {
 		if half := low + (high-low)/2; mean(half) > m.base.mean {
 			low = half
@@ -81,11 +104,36 @@ func (m *model) simulatedWaiting() int64 {
 	return high
 }
 
-func (m *model) parameters(b Bandwidth, demand time.Duration, seed uint64) parameters {
+func (m *model) parameters(b Bandwidth, r rerun) parameters {
 	return parameters{
 		service: m.service, base: &m.base, arrival: m.arrival, bandwidth: b, kernel: m.options.Kernel,
-		demand: demand, waiting: m.waiting, requests: m.options.Requests, stall: m.options.Stall, seed: seed,
+		demand: r.demand, seed: r.seed, waiting: m.waiting, rest: m.rest,
+		requests: m.options.Requests, stall: m.options.Stall,
 	}
+}
+
+// outcome simulates once.
+//
+// An open loop is simulated twice, with the same moments and the same work, with
+// the quota and without: what it adds to a request is the difference, and the
+// rest is as it was measured without. So what else delayed requests there (the
+// host's own hiccups, which delay many at a time) is neither simulated nor
+// counted twice. A closed loop has no twin, for its moments depend on the answers.
+func (m *model) outcome(b Bandwidth, r rerun) outcome {
+	o := simulate(m.parameters(b, r))
+	if m.arrival.Rate == 0 {
+		return o
+	}
+	free, ok := m.free[r]
+	if !ok {
+		free = simulate(m.parameters(Bandwidth{}, r))
+		m.free[r] = free
+	}
+	o.latency = newHistogram()
+	for i := warmUp(int64(len(o.took))); i < int64(len(o.took)); i++ {
+		o.record(o.natural[i]+max(o.took[i]-free.took[i], 0), int64(m.options.Stall))
+	}
+	return o
 }
 
 func (m *model) predict(b Bandwidth) (Prediction, error) {
@@ -99,10 +147,7 @@ func (m *model) predict(b Bandwidth) (Prediction, error) {
 	var whole sums
 	var each []figures
 	for i := range m.options.Reruns {
-		o := simulate(m.parameters(b, m.service.Demand.Mean, m.options.Seed+uint64(i)))
-		if o.latency.TotalCount() == 0 {
-			return Prediction{}, errors.New("too few requests: ask for more")
-		}
+		o := m.outcome(b, rerun{m.service.Demand.Mean, m.options.Seed + uint64(i)})
 		p.Latency.Merge(o.latency)
 		whole.add(o)
 		each = append(each, whole.of(o))
@@ -110,8 +155,7 @@ func (m *model) predict(b Bandwidth) (Prediction, error) {
 	value := whole.figures(p.Latency)
 	if d := m.service.Demand; d.High > 0 {
 		for i, demand := range []time.Duration{max(d.Low, 1), d.High} {
-			o := simulate(m.parameters(b, demand, m.options.Seed+uint64(m.options.Reruns+i)))
-			each = append(each, whole.of(o))
+			each = append(each, whole.of(m.outcome(b, rerun{demand, m.options.Seed + uint64(m.options.Reruns+i)})))
 		}
 	}
 	for i, to := range []*Figure{&p.Mean, &p.P50, &p.P99, &p.P999, &p.Stalled, &p.ThrottledPeriods, &p.ThrottledTime, &p.Throughput, &p.Share} {

@@ -191,7 +191,8 @@ func (s Service) withDefaults() (Service, error) {
 const (
 	maxCPUs        = 4096
 	maxConnections = 1 << 16
-	maxRequests    = 100_000_000
+	leastRequests  = 100
+	maxRequests    = 10_000_000
 	maxShape       = 1e6
 )
 
@@ -226,8 +227,8 @@ func (o Options) withDefaults() (Options, error) {
 		o.Kernel = DefaultKernel
 	}
 	switch {
-	case o.Requests < 1 || o.Requests > maxRequests:
-		return o, fmt.Errorf("%d requests: want 1 to %d", o.Requests, maxRequests)
+	case o.Requests < leastRequests || o.Requests > maxRequests:
+		return o, fmt.Errorf("%d requests: want %d to %d", o.Requests, leastRequests, maxRequests)
 	case o.Reruns < 1 || o.Reruns > 1000:
 		return o, fmt.Errorf("%d reruns: want 1 to 1000", o.Reruns)
 	case o.Stall < 0:

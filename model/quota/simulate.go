@@ -9,9 +9,13 @@ import (
 
 // outcome is what one simulation came to.
 type outcome struct {
-	latency            *hdrhistogram.Histogram // microseconds
-	sum                float64                 // of the latencies, nanoseconds
-	requests, stalled  int64
+	latency *hdrhistogram.Histogram // microseconds; nil where each is in took
+	sum     float64                 // of the latencies, nanoseconds
+	stalled int64
+	// took is how long each request took and natural how long the one took that
+	// was drawn for it, in nanoseconds, of an open loop, in the order of their moments.
+	took, natural []int64
+
 	elapsed, used      int64 // nanoseconds
 	held               int64 // CPUs throttled while tasks waited on them, nanoseconds
 	periods, throttled int64
@@ -19,6 +23,7 @@ type outcome struct {
 
 // connection carries one request at a time.
 type connection struct {
+	number   int64 // of its request
 	intended int64
 	left     int64 // work to do
 	back     int64 // from the end of the work to the answer
@@ -80,6 +85,8 @@ type simulation struct {
 	pool     pool
 	draw     draw
 	schedule *moments // nil for a closed loop
+	rest     int64
+	waited   int64
 
 	now         int64
 	connections []connection
@@ -90,7 +97,7 @@ type simulation struct {
 	coming      agenda // requests on their way to the service
 	ready       agenda // connections about to have their answer; of an open loop with several
 
-	begun, wanted, warm int64 // requests: sent, to send, and how many of the first do not count
+	begun, done, wanted, warm int64 // requests: sent, answered, to answer, and how many of the first do not count
 	outcome
 	from     int64 // when those that count began
 	usedFrom int64
@@ -104,10 +111,13 @@ type parameters struct {
 	bandwidth Bandwidth
 	kernel    Kernel
 	demand    time.Duration
-	waiting   int64
+	waiting   int64 // of the latency without a quota, what is waiting for threads and CPUs and so is simulated
 	requests  int
 	stall     time.Duration
 	seed      uint64
+	// rest is what of a request's latency is neither its work nor waiting, in an
+	// open loop. In a closed one it is drawn, see send.
+	rest int64
 }
 
 func simulate(p parameters) outcome {
@@ -119,7 +129,8 @@ func simulate(p parameters) outcome {
 	}
 	s := &simulation{
 		arrival: p.arrival, stall: int64(p.stall), tick: int64(p.kernel.Tick), phase: random.Int64N(int64(p.kernel.Tick)),
-		draw:        draw{random: random, base: p.base, demand: int64(p.demand), shape: p.service.Demand.Shape, waiting: p.waiting},
+		draw: draw{random: random, base: p.base, demand: int64(p.demand), shape: p.service.Demand.Shape},
+		rest: p.rest, waited: p.waiting,
 		connections: make([]connection, p.arrival.Connections), threads: make([]thread, threads),
 		processors: make([]processor, p.service.CPUs), wanted: int64(p.requests),
 	}
@@ -139,22 +150,26 @@ func simulate(p parameters) outcome {
 			s.free = append(s.free, int32(i))
 		}
 	}
-	// A measurement has a warm-up before it.
-	s.warm = min(1000, s.wanted/10)
-	s.latency = newHistogram()
-	if p.arrival.Rate > 0 {
+	s.warm = warmUp(s.wanted)
+	if p.arrival.Rate == 0 {
+		s.latency = newHistogram()
+	} else {
+		s.took, s.natural = make([]int64, p.requests), make([]int64, p.requests)
 		s.schedule = &moments{random: random, gap: float64(time.Second) / p.arrival.Rate, poisson: p.arrival.Poisson}
 	}
 	s.run()
 	return s.outcome
 }
 
+// warmUp is how many requests do not count: a measurement has a warm-up before it.
+func warmUp(requests int64) int64 { return min(1000, requests/10) }
+
 func (s *simulation) run() {
 	for c := range s.connections {
 		s.send(int32(c), 0)
 	}
 	released := func(a *account) { s.release(&s.processors[a.cpu]) }
-	for s.requests < s.wanted {
+	for s.done < s.wanted {
 		at, what, which := s.coming.first(), arrives, 0
 		if t := s.ready.first(); t < at {
 			at, what = t, answers
@@ -202,21 +217,24 @@ const (
 
 // send has a connection that is free send its next request.
 func (s *simulation) send(c int32, now int64) {
-	if s.begun == s.wanted+int64(len(s.connections)) {
-		return // enough are under way to end it
+	if s.schedule != nil && s.begun == s.wanted {
+		return
 	}
+	work, latency := s.draw.request()
+	n := connection{number: s.begun, intended: now + int64(s.arrival.Think), left: work}
 	s.begun++
-	intended := now
-	if s.schedule != nil {
-		intended = s.schedule.next()
+	rest := s.rest
+	if s.schedule == nil {
+		rest = max(latency-work-s.waited, 0)
 	} else {
-		intended += int64(s.arrival.Think)
+		n.intended = s.schedule.next()
+		s.natural[n.number] = latency
 	}
-	work, rest := s.draw.request()
 	// What the network and the client take lies before the work and after it; how
 	// it is divided does not show in a closed loop.
-	s.connections[c] = connection{intended: intended, left: work, back: rest - rest/2}
-	s.coming.push(max(intended, now)+rest/2, c)
+	n.back = rest - rest/2
+	s.connections[c] = n
+	s.coming.push(max(n.intended, now)+rest/2, c)
 }
 
 // arrive is a request at the service: a thread takes it, if one is free.
@@ -406,20 +424,26 @@ func (s *simulation) finish(c int32) {
 
 // answered records a request.
 func (s *simulation) answered(c int32, at int64) {
-	s.requests++
-	if s.requests == s.warm {
+	s.done++
+	if s.done == s.warm {
 		s.from, s.usedFrom = s.now, s.used
 		s.held, s.pool.periods, s.pool.short = 0, 0, 0
 	}
-	if s.requests <= s.warm {
-		return
-	}
 	took := at - s.connections[c].intended
-	s.sum += float64(took)
-	if took > s.stall {
-		s.stalled++
+	if s.took != nil {
+		s.took[s.connections[c].number] = took
+	} else if s.done > s.warm {
+		s.record(took, s.stall)
+	}
+}
+
+// record counts a latency in.
+func (o *outcome) record(took, stall int64) {
+	o.sum += float64(took)
+	if took > stall {
+		o.stalled++
 	}
 	micros := (took + int64(time.Microsecond)/2) / int64(time.Microsecond)
 	// Cannot fail: the value is within the range.
-	_ = s.latency.RecordValue(min(max(micros, 0), highestMicros))
+	_ = o.latency.RecordValue(min(max(micros, 0), highestMicros))
 }
