@@ -78,15 +78,31 @@ func mustBuild(t *testing.T, s *Store, name string) Image {
 // inside runs a program of an image in its root.
 func inside(t *testing.T, img Image, args ...string) string {
 	t.Helper()
+	out, err := runInside(img, args)
+	if err != nil {
+		t.Fatalf("%s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// misused runs one that ends for wrong usage.
+func misused(t *testing.T, img Image, args ...string) string {
+	t.Helper()
+	out, err := runInside(img, args)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 2 {
+		t.Fatalf("%s: %v: %s, want status 2", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+func runInside(img Image, args []string) (string, error) {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Path, cmd.Err, cmd.Dir = args[0], nil, "/"
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: img.Root}
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v: %s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
+	return string(out), err
 }
 
 // Nothing of the first store is used for the second: not even its packages.
@@ -157,6 +173,34 @@ func TestRecipesRun(t *testing.T) {
 			}
 			if names, err := filepath.Glob(filepath.Join(img.Root, MapstoreFile+"*")); err != nil || len(names) != 1 {
 				t.Errorf("beside the store there is %q", names)
+			}
+		}},
+		{"thrift", true, func(t *testing.T, img Image) {
+			if got := inside(t, img, MatrixProgram, "--size", "64", "--count", "3"); strings.Count(got, `"wall_ns":`) != 3 {
+				t.Errorf("three multiplications are %s", got)
+			}
+			// Nobody serves there: that is what the client tells of.
+			got := inside(t, img, ThriftPython, "-B", ThriftPythonClient, "--address", "127.0.0.1:1", "--count", "2")
+			if !strings.Contains(got, `"errors": {"connect": 2}`) {
+				t.Errorf("the client says %s", got)
+			}
+			out := misused(t, img, ThriftServer, "--port", "0")
+			if !strings.HasPrefix(out, "usage: thrift-server --port PORT") {
+				t.Errorf("the service in Go says %s", out)
+			}
+			// All that the programs import is there as bytecode.
+			const uncompiled = `
+import sys
+sys.path.insert(0, "/usr/lib/tare-thrift")
+import client, importlib.util, logging, os, server
+logging.disable()
+client.run(client.parse(["--address", "127.0.0.1:1", "--count", "1"]))
+for m in list(sys.modules.values()):
+    if (getattr(m, "__file__", None) or "").endswith(".py") and not os.path.exists(importlib.util.cache_from_source(m.__file__)):
+        print(m.__file__)
+`
+			if got := inside(t, img, ThriftPython, "-B", "-c", uncompiled); got != "" {
+				t.Errorf("not compiled: %s", got)
 			}
 		}},
 		{"empty", true, func(t *testing.T, img Image) {

@@ -23,7 +23,7 @@ var thriftRecipe = recipe{
 	keep:        []string{"libpython3.11-minimal", "libpython3.11-stdlib"},
 	directories: []string{"data"},
 	config: Config{
-		Cmd:        []string{ThriftPython, ThriftPythonServer, "--port", "9090"},
+		Cmd:        []string{ThriftPython, "-B", ThriftPythonServer, "--port", "9090"},
 		WorkingDir: "/data",
 		Ports:      []int{9090},
 	},
@@ -66,12 +66,17 @@ var (
 )
 
 // pythonCompile compiles what the programs import to bytecode that does not name the
-// source's time. Else each start would compile it anew, and each container write the
-// outcome into its own layer.
+// source's time. Else each start would compile it anew, and, without -B, each container
+// write the outcome into its own layer.
 const pythonCompile = `
 import py_compile, sys
 sys.path.insert(0, "/usr/lib/tare-thrift")
 import client, server
+# What is imported while they run: by the first look-up of an address, and by
+# argparse.
+import encodings.idna
+client.parse(["--address", "localhost:1", "--count", "1"])
+server.parse(["--port", "1"])
 for module in sorted(set(getattr(m, "__file__", None) or "" for m in list(sys.modules.values()))):
     if module.endswith(".py"):
         py_compile.compile(module, doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)

@@ -17,7 +17,7 @@ import (
 func TestFlagsAreTheMakefiles(t *testing.T) {
 	for directory, flags := range map[string][]string{
 		"stream": programs.StreamFlags, "empty": programs.EmptyFlags, "functions": programs.FunctionFlags,
-		"pagerank": programs.PageRankFlags,
+		"pagerank": programs.PageRankFlags, "matrix": programs.MatrixFlags,
 	} {
 		makefile, err := os.ReadFile(filepath.Join(directory, "Makefile"))
 		if err != nil {

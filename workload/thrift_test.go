@@ -237,6 +237,64 @@ func TestRealThriftPortTaken(t *testing.T) {
 	}
 }
 
+// Clients that disappear within a request, or talk nonsense, are none of a server's
+// business.
+func TestRealThriftSurvivesItsClients(t *testing.T) {
+	const ping = "\x80\x01\x00\x01\x00\x00\x00\x04ping\x00\x00\x00\x07\x00"
+	for _, server := range []string{inPython, inGo} {
+		tr := serveThrift(t, "server", server, "count", "20", "warmup", "0s")
+		if err := (thrift{}).Ready(t.Context(), tr); err != nil {
+			t.Fatal(err)
+		}
+		for _, nonsense := range []string{
+			"", ping[:7], ping[:len(ping)-1], ping, "GET / HTTP/1.1\r\n\r\n", strings.Repeat("\xff", 100),
+			"\x80\x01\x00\x01\x7f\xff\xff\xff", // a name of 2 GiB
+		} {
+			conn, err := net.Dial("tcp", tr.address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.Write([]byte(nonsense)); err != nil {
+				t.Fatal(err)
+			}
+			conn.Close()
+			if _, err := (thrift{}).Load(t.Context(), tr, 1); err != nil {
+				t.Errorf("%s, after %q: %v", server, nonsense, err)
+			}
+		}
+		tr.end()
+		if stdout, stderr := tr.Output(); len(stdout)+len(stderr) > 0 {
+			t.Errorf("%s printed %s%s", server, stdout, stderr)
+		}
+	}
+}
+
+// What a server refuses is an exception, to either client.
+func TestRealThriftRefuses(t *testing.T) {
+	for _, server := range []string{inPython, inGo} {
+		tr := serveThrift(t, "server", server)
+		if err := (thrift{}).Ready(t.Context(), tr); err != nil {
+			t.Fatal(err)
+		}
+		// Beyond what the clients themselves would ask for.
+		conn, err := net.Dial("tcp", tr.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const send = "\x80\x01\x00\x01\x00\x00\x00\x04send\x00\x00\x00\x07\x08\x00\x01\x7f\xff\xff\xff\x00"
+		if _, err := conn.Write([]byte(send)); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+		answer := make([]byte, 256)
+		n, err := conn.Read(answer)
+		if err != nil || !strings.Contains(string(answer[:n]), "size 2147483647: want 0 to 16777216") {
+			t.Errorf("%s answers %q, %v", server, answer[:n], err)
+		}
+		conn.Close()
+	}
+}
+
 // Whoever goes on living is terminated as a service is.
 func TestRealThriftEndsWhenTold(t *testing.T) {
 	for _, server := range []string{inPython, inGo} {
