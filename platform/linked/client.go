@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"tare/kernel/netns"
 	"tare/platform"
 	"tare/platform/held"
 	"tare/platform/rootfs"
@@ -48,6 +49,9 @@ func NewClient(ctx context.Context, s ClientSpec) (_ *Client, err error) {
 	}
 	c.Network, err = Make(ctx, c.things, s.Platform, platform.NetworkBridge, filepath.Join(dir, "netns"))
 	if err != nil {
+		return nil, err
+	}
+	if err := netns.SparePorts(c.File); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -105,7 +105,10 @@ func (t trial) second(ctx context.Context, b lab.Bench) (file string, end func()
 		defer cancel()
 		return instance.Stop(stopping)
 	}
-	if file, err = namespaceOf(instance); err != nil {
+	if file, err = namespaceOf(instance); err == nil {
+		err = netns.SparePorts(file)
+	}
+	if err != nil {
 		return "", nil, errors.Join(err, end())
 	}
 	return file, end, nil
