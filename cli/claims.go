@@ -14,13 +14,14 @@ import (
 	"tare/kernel/host"
 	"tare/record"
 	"tare/report"
+	"tare/study/latency"
 	"tare/study/pages"
 	"tare/study/startup"
 )
 
 // judges are the studies that judge claims, by name. A claim whose study has
 // none is told as one that this tare cannot judge yet.
-var judges = map[string]claim.Judge{startup.Name: startup.Judge, pages.Name: pages.Judge}
+var judges = map[string]claim.Judge{startup.Name: startup.Judge, pages.Name: pages.Judge, latency.Name: latency.Judge}
 
 func (a *app) claims() *cobra.Command {
 	var jsonPath string

@@ -185,7 +185,7 @@ randomised blocks and gives each overhead with an interval and a verdict.`,
 	root.SetVersionTemplate("tare {{.Version}}\n")
 	root.PersistentFlags().StringVar(&a.home, "home", "", "state directory (default $TARE_HOME, else /var/lib/tare for root, ~/.local/share/tare for others, who read root's where they have none)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &codedError{exitUsage, err} })
-	root.AddCommand(a.weigh(), a.startup(), a.pages(), a.faults(), a.resume(), a.show(), a.runs(), a.export(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims())
+	root.AddCommand(a.weigh(), a.startup(), a.pages(), a.faults(), a.latency(), a.predict(), a.resume(), a.show(), a.runs(), a.export(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims())
 	return root
 }
 

@@ -7,6 +7,7 @@ import (
 	"tare/claim"
 	"tare/record"
 	"tare/report"
+	"tare/study/latency"
 	"tare/study/pages"
 	"tare/study/startup"
 )
@@ -46,6 +47,11 @@ func studies() map[string]studied {
 			sheet:   func(run record.Run, at attachments, j []claim.Judgement) report.Sheet { return pages.Sheet(run, at, j) },
 			interim: pages.Interim, next: pages.Next,
 			resume: (*app).resumePages,
+		},
+		latency.Name: {
+			sheet:   func(run record.Run, _ attachments, j []claim.Judgement) report.Sheet { return latency.Sheet(run, j) },
+			interim: latency.Interim, next: latency.Next,
+			resume: (*app).resumeLatency,
 		},
 	}
 }

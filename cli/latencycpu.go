@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/lab"
+	"tare/study/latency"
+	"tare/study/latency/cpu"
+	"tare/study/latency/service"
+	"tare/workload"
+)
+
+// cpuFlags are what the user asked for of `tare latency cpu`.
+type cpuFlags struct {
+	latencyFlags
+	params      []string
+	image       string
+	experiments []string
+	quotas      []string
+	periods     []string
+	neighbours  []string
+	rate        float64
+	stall       time.Duration
+	matrix      int
+	duration    time.Duration
+	requests    int64
+}
+
+func latencyCPU() (*cobra.Command, *latencyStudy) {
+	f := &cpuFlags{}
+	cmd := &cobra.Command{
+		Use:   "cpu [SERVICE...] [flags]",
+		Short: "Quotas, shares and neighbours: what CPU time does to a service's tail",
+		Long: `Cpu runs a service on a core of its own and loads it from another: on bare metal, in
+a container with CPU shares, under quotas (in a closed loop, in an open loop, with
+unused quota saved up), and beside a container that multiplies matrices. Beside each
+latency stand the requests that were held up, and what the kernel counted.
+
+SERVICE is a workload that tare loads itself, with parameters after a colon; by
+default thrift, S4's service in Python with its client in Python.`,
+		Example: `  tare latency cpu --quick
+  tare latency cpu thrift:server=go,client=go --experiment quota,open --rate 5000
+  tare latency cpu httpd --quota 1ms,2ms,5ms --period 10ms,100ms
+  tare latency cpu --experiment neighbour`,
+		ValidArgsFunction: completeWorkloads,
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringSliceVar(&f.experiments, "experiment", nil, "some of "+strings.Join(cpu.Experiments, ", ")+" (default all)")
+	flags.StringVar(&f.platform, "platform", "docker", "platform of the containers")
+	flags.StringSliceVar(&f.quotas, "quota", nil, "CPU time in each period, 1ms or more (default S4's: 1ms to 10ms, nine of them)")
+	flags.StringSliceVar(&f.periods, "period", nil, "periods of the quotas, 1ms to 1s; --quota is in the first, and the same share in the others (default 10ms, S4's, and 100ms, today's default)")
+	flags.StringSliceVar(&f.neighbours, "neighbour-quota", nil, "the service's quotas beside a neighbour that has the rest of the period (default 5ms,7ms,9ms; S4's with --full)")
+	flags.Float64Var(&f.rate, "rate", 2000, "requests a second of the open loop, Poisson arrivals")
+	flags.DurationVar(&f.stall, "stall", service.DefaultStall, "latency above which a request counts as held up")
+	flags.IntVar(&f.matrix, "matrix", cpu.MatrixSize, "rows and columns of the neighbour's matrices, 64 to 2048")
+	flags.DurationVar(&f.duration, "duration", 2*time.Second, "of each load, 100ms to 1h")
+	flags.Int64Var(&f.requests, "requests", 0, "of each load, in place of --duration, where the service has a parameter count")
+	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the services")
+	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the service's own")
+	f.register(cmd, "about a minute: shares and four quotas, loads of half a second", "S4's size: a million requests each, ten blocks, all quotas beside the neighbour; takes hours",
+		[]string{"cpuset-cpus", "memory", "network", "seccomp", "lsm", "log-driver", "runtime"})
+	return cmd, &latencyStudy{name: latency.CPU, flags: &f.latencyFlags, design: f.design, pass: cpu.Pass}
+}
+
+func (f *cpuFlags) design(cmd *cobra.Command, args []string, host latencyHost) (lab.Design, error) {
+	o, err := f.options(cmd, args, host)
+	if err != nil {
+		return lab.Design{}, err
+	}
+	d, err := cpu.Design(o)
+	return latency.Of(latency.CPU, d), err
+}
+
+func (f *cpuFlags) options(cmd *cobra.Command, args []string, host latencyHost) (o cpu.Options, err error) {
+	changed := cmd.Flags().Changed
+	o = cpu.Options{Rate: f.rate, Stall: f.stall, Matrix: f.matrix, Seed: f.seed}
+	if !changed("seed") {
+		o.Seed = drawSeed()
+		f.seed = o.Seed
+	}
+	if o.Plan, err = f.plan(changed); err != nil {
+		return o, err
+	}
+	var notes []string
+	if o.Base, notes, err = f.places(&host); err != nil {
+		return o, err
+	}
+	o.Plan.Notes = notes
+	if o.Platform, err = lab.CanonicalPlatform(f.platform); err != nil {
+		return o, err
+	}
+	o.Experiments = f.experiments
+	if len(o.Experiments) == 0 {
+		o.Experiments = cpu.Experiments
+		if f.quick {
+			o.Experiments = []string{cpu.Shares, cpu.Quota}
+		}
+	}
+	if err := f.levels(&o, changed); err != nil {
+		return o, err
+	}
+	if o.Services, err = f.services(args, changed); err != nil {
+		return o, err
+	}
+	o.Host = cpu.Host{CPUs: host.cpus, Platform: host.platforms, Check: host.check}
+	return o, nil
+}
+
+// levels reads the quotas and periods.
+func (f *cpuFlags) levels(o *cpu.Options, changed func(string) bool) (err error) {
+	if o.Quotas, err = durations("quota", f.quotas); err != nil {
+		return err
+	}
+	if o.Periods, err = durations("period", f.periods); err != nil {
+		return err
+	}
+	if o.Neighbours, err = durations("neighbour-quota", f.neighbours); err != nil {
+		return err
+	}
+	if f.matrix < 64 || f.matrix > 2048 {
+		return usageError("--matrix %d: want 64 to 2048", f.matrix)
+	}
+	if f.stall < 10*time.Microsecond || f.stall > time.Minute {
+		return usageError("--stall %v: want 10us to 1m", f.stall)
+	}
+	if len(o.Periods) == 0 {
+		o.Periods = []time.Duration{cpu.Period, 100 * time.Millisecond}
+		if f.quick {
+			o.Periods = o.Periods[:1]
+		}
+	}
+	if len(o.Quotas) == 0 {
+		for _, q := range cpu.Quotas {
+			// In another first period they are the same shares.
+			o.Quotas = append(o.Quotas, max(cpu.LeastQuota, time.Duration(float64(q)/float64(cpu.Period)*float64(o.Periods[0])).Round(time.Microsecond)))
+		}
+		o.Quotas = slices.Compact(o.Quotas)
+		if f.quick {
+			o.Quotas = []time.Duration{o.Quotas[0], o.Quotas[len(o.Quotas)/3], o.Quotas[2*len(o.Quotas)/3], o.Quotas[len(o.Quotas)-1]}
+		}
+	}
+	if len(o.Neighbours) == 0 && o.Periods[0] == cpu.Period {
+		o.Neighbours = []time.Duration{5 * time.Millisecond, 7 * time.Millisecond, 9 * time.Millisecond}
+		if f.full {
+			o.Neighbours = cpu.NeighbourQuotas
+		}
+	}
+	return nil
+}
+
+// services reads what is measured, with the size of each load.
+func (f *cpuFlags) services(args []string, changed func(string) bool) ([]workload.Subject, error) {
+	if len(args) == 0 {
+		args = []string{"thrift:server=python,client=python"}
+	}
+	all, err := servicesOf(args, f.params, f.image)
+	if err != nil {
+		return nil, err
+	}
+	duration, requests := f.duration, f.requests
+	if f.quick && !changed("duration") {
+		duration = 500 * time.Millisecond
+	}
+	if f.full && !changed("requests") {
+		requests = fullRequests
+	}
+	if duration < 100*time.Millisecond || duration > time.Hour {
+		return nil, usageError("--duration %v: want 100ms to 1h", duration)
+	}
+	if requests < 0 || changed("requests") && requests == 0 {
+		return nil, usageError("--requests %d: want 1 or more", requests)
+	}
+	for i := range all {
+		if requests > 0 {
+			counted, ok := all[i].With("count", fmt.Sprint(requests))
+			if !ok {
+				return nil, usageError("--requests: %s has no parameter count; give --duration", all[i].Workload.Name())
+			}
+			all[i], duration = counted, time.Hour
+		}
+		all[i], _ = all[i].With("duration", duration.String())
+	}
+	return all, nil
+}
+
+// durations reads a list of times.
+func durations(flag string, texts []string) ([]time.Duration, error) {
+	var all []time.Duration
+	for _, text := range texts {
+		d, err := time.ParseDuration(strings.TrimSpace(text))
+		if err != nil || d <= 0 {
+			return nil, usageError("--%s %s: want a time with its unit, such as 1500us or 1.5ms", flag, text)
+		}
+		if !slices.Contains(all, d) {
+			all = append(all, d)
+		}
+	}
+	return all, nil
+}

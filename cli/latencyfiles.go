@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/lab"
+	"tare/platform"
+	"tare/study/latency"
+	"tare/study/latency/files"
+)
+
+// filesFlags are what the user asked for of `tare latency files`.
+type filesFlags struct {
+	latencyFlags
+	experiments []string
+	sizes       []string
+	layers      []int
+	writes      int
+	syncs       int
+	opens       int
+	creates     int
+	walks       int
+	flatten     bool
+}
+
+func latencyFiles() (*cobra.Command, *latencyStudy) {
+	f := &filesFlags{}
+	byDefault := files.Default()
+	cmd := &cobra.Command{
+		Use:   "files [flags]",
+		Short: "Layers, copy-up, mounts: what a container's file system costs an operation",
+		Long: `Files times operations on files by a program inside the container: writes that end
+in the kernel and writes that end on the disk, openings in the container's layer and
+in a mounted directory, the first opening for writing of a file of the image (which
+copies it up), and walks over a directory tree that several layers hide, before and
+after the image is flattened.`,
+		Example: `  tare latency files --quick
+  tare latency files --experiment walk --layers 1,8,64
+  tare latency files --experiment write --size 4k,1m`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError("latency files takes no arguments: %s", cmd.UseLine())
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringSliceVar(&f.experiments, "experiment", nil, "some of "+strings.Join(files.Experiments, ", ")+" (default all)")
+	flags.StringVar(&f.platform, "platform", byDefault.Platform, "platform of the containers")
+	flags.StringSliceVar(&f.sizes, "size", nil, "of one write, such as 4k (1024 bytes each; default 1k to 100k, S4's)")
+	flags.IntSliceVar(&f.layers, "layers", nil, "layers that have the tree (default 1,2,4,8,16,32, as far as S4 went)")
+	flags.IntVar(&f.writes, "writes", byDefault.Writes, "of each size that end in the kernel")
+	flags.IntVar(&f.syncs, "syncs", byDefault.Syncs, "of each size that end on the disk")
+	flags.IntVar(&f.opens, "opens", byDefault.Opens, "of a file, in each trial")
+	flags.IntVar(&f.creates, "creates", byDefault.Creates, "new files, in each trial")
+	flags.IntVar(&f.walks, "walks", byDefault.Walks, "of one layer, in each trial; of more layers so much fewer")
+	flags.BoolVar(&f.flatten, "flatten", true, "flatten the image of the most layers, and walk that")
+	f.register(cmd, "about a minute: three sizes, at most 8 layers", "S4's size: 10,000 writes of each size, a million openings, ten blocks", nil)
+	return cmd, &latencyStudy{name: latency.Files, flags: &f.latencyFlags, design: f.design, pass: func(d lab.Design) time.Duration { return files.Pass(d) + files.Preparing(d) }}
+}
+
+func (f *filesFlags) design(cmd *cobra.Command, _ []string, host latencyHost) (lab.Design, error) {
+	changed := cmd.Flags().Changed
+	o := files.Default()
+	switch {
+	case f.quick:
+		o = files.Quick()
+	case f.full:
+		o = files.Full()
+	}
+	var err error
+	if o.Plan, err = f.plan(changed); err != nil {
+		return lab.Design{}, err
+	}
+	if !changed("seed") {
+		f.seed = drawSeed()
+	}
+	o.Seed = f.seed
+	if o.Platform, err = lab.CanonicalPlatform(f.platform); err != nil {
+		return lab.Design{}, err
+	}
+	if len(f.experiments) > 0 {
+		o.Experiments = f.experiments
+	}
+	if len(f.sizes) > 0 {
+		o.Sizes = nil
+		for _, text := range f.sizes {
+			size, err := readBytes(text)
+			if err != nil {
+				return lab.Design{}, usageError("--size %s: want a number of bytes, such as 4k", text)
+			}
+			o.Sizes = append(o.Sizes, size)
+		}
+	}
+	if len(f.layers) > 0 {
+		o.Layers = f.layers
+	}
+	for _, of := range []struct {
+		flag string
+		from int
+		to   *int
+	}{{"writes", f.writes, &o.Writes}, {"syncs", f.syncs, &o.Syncs}, {"opens", f.opens, &o.Opens}, {"creates", f.creates, &o.Creates}, {"walks", f.walks, &o.Walks}} {
+		if changed(of.flag) {
+			*of.to = of.from
+		}
+	}
+	o.Flatten = f.flatten
+	o.Host = files.Host{Platform: host.platforms, Check: host.check}
+	d, err := files.Design(o)
+	return latency.Of(latency.Files, d), err
+}
+
+// readBytes reads a size as the settings have it.
+func readBytes(text string) (int64, error) {
+	if n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64); err == nil {
+		return n, nil
+	}
+	var s platform.Setting
+	err := s.Set("memory", text)
+	return s.Memory, err
+}

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/kernel/netns"
+	"tare/lab"
+	"tare/platform/bare"
+	"tare/platform/linked"
+	"tare/study/latency"
+	"tare/study/latency/network"
+)
+
+// networkFlags are what the user asked for of `tare latency network`.
+type networkFlags struct {
+	latencyFlags
+	params      []string
+	image       string
+	sizes       []string
+	directions  []string
+	connections []string
+	paths       []string
+	duration    time.Duration
+	requests    int64
+}
+
+func latencyNetwork() (*cobra.Command, *latencyStudy) {
+	f := &networkFlags{}
+	cmd := &cobra.Command{
+		Use:   "network [SERVICE] [flags]",
+		Short: "Bridge, address translation, proxy: what the way to a container costs a trip",
+		Long: `Network loads a service in a container over several ways, with messages of several
+sizes, against the same service in the host's network. The client stands in a network
+namespace of its own behind a pair of devices, so that bridge and address translation
+are really crossed; to the userland proxy, which only loopback leads to, it stands on
+the host. The cost is fitted as a fixed part and a part for each byte.
+
+SERVICE is thrift, with parameters after a colon (server=go,client=go); by default
+S4's, both in Python.`,
+		Example: `  tare latency network --quick
+  tare latency network thrift:server=go,client=go --path nat,bridge,proxy,container
+  tare latency network --connection kept,new --size 64B,1KB,100KB`,
+		ValidArgsFunction: completeWorkloads,
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringSliceVar(&f.paths, "path", []string{network.NAT}, "ways against the host's own network: some of "+strings.Join(network.Paths, ", "))
+	flags.StringSliceVar(&f.sizes, "size", nil, "of messages, 1B to 16MB; a number alone is in KB of 1000 bytes (default S4's: 1,10,30,50,70,100)")
+	flags.StringSliceVar(&f.directions, "direction", network.Directions, "what the service does: receive, send")
+	flags.StringSliceVar(&f.connections, "connection", []string{network.Kept}, "kept, new (one for each request), or both")
+	flags.DurationVar(&f.duration, "duration", 700*time.Millisecond, "of each size's load, 50ms to 1h")
+	flags.Int64Var(&f.requests, "requests", 0, "of each size's load, in place of --duration")
+	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the service")
+	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the service's own")
+	f.register(cmd, "about a minute: sizes 1, 30 and 100 KB, loads of 0.2 seconds", "S4's size: a million requests each, ten blocks; takes hours",
+		[]string{"cpus", "cpu-shares", "cpuset-cpus", "memory", "seccomp", "lsm", "log-driver", "runtime"})
+	return cmd, &latencyStudy{name: latency.Network, flags: &f.latencyFlags, design: f.design, pass: network.Pass, prepare: clientApart}
+}
+
+// clientApart makes the place where a network's client stands.
+func clientApart(ctx context.Context, m *measuring, on *latencyHost) (undo func() error, err error) {
+	client, err := linked.NewClient(ctx, linked.ClientSpec{StateDir: m.dir, Ledger: m.session.Ledger, Platform: bare.Bare, Name: fmt.Sprintf("client-%d", os.Getpid())})
+	if err != nil {
+		return nil, fmt.Errorf("a network namespace for the client: %w", err)
+	}
+	on.client = network.Client{NetNS: client.File, Dial: netns.Dialer(client.File), Host: client.Host}
+	return func() error { return client.Close(ctx) }, nil
+}
+
+func (f *networkFlags) design(cmd *cobra.Command, args []string, host latencyHost) (lab.Design, error) {
+	changed := cmd.Flags().Changed
+	o := network.Options{Paths: f.paths, Directions: f.directions, Connections: f.connections, Duration: f.duration, Seed: f.seed, Client: host.client}
+	if !changed("seed") {
+		f.seed = drawSeed()
+		o.Seed = f.seed
+	}
+	var err error
+	if o.Plan, err = f.plan(changed); err != nil {
+		return lab.Design{}, err
+	}
+	if o.Base, _, err = f.places(&host); err != nil {
+		return lab.Design{}, err
+	}
+	o.ClientCPUs = host.load
+	for _, text := range f.sizes {
+		size, err := network.ParseSize(text)
+		if err != nil {
+			return lab.Design{}, err
+		}
+		if !slices.Contains(o.Sizes, size) {
+			o.Sizes = append(o.Sizes, size)
+		}
+	}
+	if len(o.Sizes) == 0 {
+		o.Sizes = network.Sizes()
+		if f.quick {
+			o.Sizes = []int{o.Sizes[0], o.Sizes[2], o.Sizes[len(o.Sizes)-1]}
+		}
+	}
+	if f.quick && !changed("duration") {
+		o.Duration = 200 * time.Millisecond
+	}
+	if f.requests < 0 || changed("requests") && f.requests == 0 {
+		return lab.Design{}, usageError("--requests %d: want 1 or more", f.requests)
+	}
+	if requests := f.requests; requests > 0 || f.full {
+		if requests == 0 {
+			requests = fullRequests
+		}
+		o.Count, o.Duration = int(requests), time.Hour
+	}
+	switch {
+	case len(args) == 0:
+		args = []string{"thrift:server=python,client=python"}
+	case len(args) > 1:
+		return lab.Design{}, usageError("latency network takes one service, not %d: %s", len(args), cmd.UseLine())
+	}
+	services, err := servicesOf(args, f.params, f.image)
+	if err != nil {
+		return lab.Design{}, err
+	}
+	o.Service = services[0]
+	o.Host = network.Machine{CPUs: host.cpus, Platform: host.platforms, Check: host.check}
+	d, err := network.Design(o)
+	return latency.Of(latency.Network, d), err
+}

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/lab"
+	"tare/platform"
+	"tare/study/latency"
+	"tare/study/latency/cpu"
+	"tare/study/latency/service"
+)
+
+// predictFlags are what the user asked for of `tare predict quota`.
+type predictFlags struct {
+	cpuFlags
+	loops    []string
+	burst    time.Duration
+	wanted   time.Duration
+	validate bool
+}
+
+func (a *app) predict() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "predict",
+		Short:   "Predict what a setting will do to a service, before it is set",
+		Example: "  tare predict quota thrift --p99 5ms",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError("unknown prediction %q: tare predict takes quota", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return usageError("which? tare predict takes quota") },
+	}
+	sub, s := predictQuota()
+	sub.RunE = func(cmd *cobra.Command, args []string) error { return a.runLatency(cmd, s, args) }
+	cmd.AddCommand(sub)
+	return cmd
+}
+
+func predictQuota() (*cobra.Command, *latencyStudy) {
+	f := &predictFlags{}
+	cmd := &cobra.Command{
+		Use:   "quota [SERVICE...] [flags]",
+		Short: "Predict a service's latency under CPU quotas from a measurement without one",
+		Long: `Quota measures a service without any CPU quota (its CPU time for a request, its
+latencies, how its requests come) and runs the kernel's bandwidth control as a model
+on that: mean, p99, p99.9 and stalled requests under each quota, and the smallest
+quota that keeps a p99. --validate measures those quotas too and shows both.
+
+SERVICE is a workload that tare loads itself, with parameters after a colon; by
+default thrift with server and client in Python, in a closed and an open loop.`,
+		Example: `  tare predict quota --p99 5ms
+  tare predict quota httpd --rate 3000 --p99 2ms --period 100ms --burst 20ms
+  tare predict quota --validate --quota 2ms,4ms,6ms,8ms`,
+		ValidArgsFunction: completeWorkloads,
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringSliceVar(&f.loops, "rate", []string{"closed", "2000"}, "requests a second (open loop, Poisson arrivals), or closed; each is measured apart")
+	flags.StringSliceVar(&f.quotas, "quota", nil, "CPU time in each period, 1ms or more (default 10 % to all of the period, nine steps)")
+	flags.StringSliceVar(&f.periods, "period", nil, "periods of the quotas, 1ms to 1s; --quota is in the first, and the same share in the others (default 10ms and 100ms)")
+	flags.DurationVar(&f.burst, "burst", 0, "unused quota that may be saved up, at most the quota: predicted beside each without")
+	flags.DurationVar(&f.wanted, "p99", 0, "find the smallest quota that keeps this p99")
+	flags.BoolVar(&f.validate, "validate", false, "measure the quotas too, and show predicted and measured")
+	flags.StringVar(&f.platform, "platform", "docker", "platform of the container")
+	flags.DurationVar(&f.stall, "stall", service.DefaultStall, "latency above which a request counts as held up")
+	flags.DurationVar(&f.duration, "duration", 2*time.Second, "of each load, 100ms to 1h")
+	flags.Int64Var(&f.requests, "requests", 0, "of each load, in place of --duration, where the service has a parameter count")
+	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the services")
+	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the service's own")
+	f.register(cmd, "about a minute: loads of half a second", "a million requests each, ten blocks",
+		[]string{"cpuset-cpus", "memory", "network", "seccomp", "lsm", "log-driver", "runtime"})
+	return cmd, &latencyStudy{name: latency.Predict, flags: &f.latencyFlags, design: f.design, pass: cpu.Pass}
+}
+
+func (f *predictFlags) design(cmd *cobra.Command, args []string, host latencyHost) (lab.Design, error) {
+	f.rate, f.matrix = 1, cpu.MatrixSize // of no concern here
+	o, err := f.options(cmd, args, host)
+	if err != nil {
+		return lab.Design{}, err
+	}
+	if !f.validate && !f.full && !f.quick && f.blocks == 0 && f.budget == 0 {
+		o.Plan.Budget = time.Minute
+	}
+	if f.wanted < 0 || cmd.Flags().Changed("p99") && f.wanted < 10*time.Microsecond {
+		return lab.Design{}, usageError("--p99 %v: want 10us or more", f.wanted)
+	}
+	services := o.Services
+	o.Services = nil
+	for _, loop := range f.loops {
+		if loop != "closed" {
+			if rate, err := strconv.ParseFloat(loop, 64); err != nil || !(rate >= 1 && rate <= 1e6) {
+				return lab.Design{}, usageError("--rate %s: want closed, or 1 to 1e6 requests a second", loop)
+			}
+		}
+		for _, s := range services {
+			s, ok := cpu.Looped(s, loop)
+			if !ok {
+				return lab.Design{}, usageError("--rate %s: %s has no such loop", loop, s.Workload.Name())
+			}
+			o.Services = append(o.Services, s)
+		}
+	}
+	asked := o.Bandwidths()
+	if f.burst != 0 {
+		saving := func(b cpu.Bandwidth) bool { return f.burst <= b.Quota }
+		for _, b := range o.Bandwidths() {
+			if f.burst < 0 || !saving(o.Bandwidths()[len(o.Bandwidths())-1]) {
+				return lab.Design{}, usageError("--burst %v: the kernel takes 0 to the quota, and none asked for is as large", f.burst)
+			}
+			if saving(b) {
+				b.Burst = f.burst
+				asked = append(asked, b)
+			}
+		}
+		if !cmd.Flags().Changed("platform") && f.validate {
+			o.Platform = firstWithBurst(host, o)
+		}
+	}
+	d, err := cpu.Unlimited(o, asked, f.wanted, f.validate)
+	return latency.Of(latency.Predict, d), err
+}
+
+// firstWithBurst is the platform on which a burst can be measured where the user
+// names none: an engine may not have the knob.
+func firstWithBurst(host latencyHost, o cpu.Options) string {
+	for _, name := range []string{o.Platform, "oci:runc", "cgroup"} {
+		p, err := host.platforms(name)
+		if err == nil && host.check(p) == nil && p.Supports(platform.Setting{CPUs: 0.5, CPUBurst: time.Millisecond}) == nil {
+			return name
+		}
+	}
+	return o.Platform
+}

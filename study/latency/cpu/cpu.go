@@ -1,0 +1,117 @@
+// Package cpu asks what a service's latency owes to the CPU time that its
+// container is granted: S4's first three experiments (The Impact of Docker
+// Containers on Service Latency, section 3.4), and what S4 left for later.
+//
+//	shares     bare metal against a container with CPU shares, on a core of its own (S4.1)
+//	quota      a container under quotas, in a closed loop (S4.2)
+//	open       the same in an open loop: requests come whatever the service does
+//	burst      quotas with and without unused quota saved up, in the open loop
+//	neighbour  a second container on the core, multiplying matrices: the period
+//	           shared out by quotas (S4.3), by shares, and the service in a
+//	           real-time class
+//
+// The service has one core, and everything that tare runs another. What of the
+// host could not be moved from the service's core is counted: interrupts taken
+// there, and CPU time that was not the service's.
+//
+// Where S4 and this study differ: S4 had the client on a second machine, at
+// 240 us a round trip; here it is on the same host, over loopback, so that the
+// CPU's part of a round trip is larger and a quota is reached earlier.
+package cpu
+
+import (
+	"fmt"
+	"time"
+
+	"tare/study/latency/service"
+	"tare/workload"
+)
+
+// The experiments.
+const (
+	Shares    = "shares"
+	Quota     = "quota"
+	Open      = "open"
+	Burst     = "burst"
+	Neighbour = "neighbour"
+)
+
+// Experiments lists them in the order in which people see them.
+var Experiments = []string{Shares, Quota, Open, Burst, Neighbour}
+
+// Factors of this study's conditions.
+const (
+	FactorExperiment = "experiment"
+	factorQuota      = "quota"  // of the service, in a period: "1.5ms"
+	factorPeriod     = "period" // "10ms"
+	factorBurst      = "burst"
+	factorBeside     = "beside" // what else runs on the core
+	factorGranted    = "by"     // how the core is shared out: quota, shares, real-time
+
+	besideNothing = "nothing"
+	besideMatrix  = "matrix"
+	aloneMatrix   = "matrix alone"
+
+	byQuota    = "quota"
+	byShares   = "shares"
+	byRealTime = "real-time"
+)
+
+// S4's parameters.
+var (
+	// Quotas are S4's, in a period of 10 ms.
+	Quotas = []time.Duration{
+		1000 * time.Microsecond, 1500 * time.Microsecond, 2000 * time.Microsecond, 2500 * time.Microsecond, 3000 * time.Microsecond,
+		4000 * time.Microsecond, 5000 * time.Microsecond, 7000 * time.Microsecond, 10000 * time.Microsecond,
+	}
+	// Period is S4's.
+	Period = 10 * time.Millisecond
+	// NeighbourQuotas are S4's for the service, the neighbour having the rest.
+	NeighbourQuotas = []time.Duration{5 * time.Millisecond, 6 * time.Millisecond, 7 * time.Millisecond, 8 * time.Millisecond, 9 * time.Millisecond}
+)
+
+// MatrixSize is that of S4's matrices.
+const MatrixSize = 512
+
+// Bounds of a quota and its period, which are the kernel's
+// (Documentation/scheduler/sched-bwc.rst).
+const (
+	LeastQuota     = time.Millisecond
+	LeastPeriod    = time.Millisecond
+	GreatestPeriod = time.Second
+)
+
+// The neighbour's metrics.
+const (
+	matrixTime = "matrix"
+	matrixCPU  = "matrix-cpu"
+)
+
+func matrixMetrics() []workload.Metric {
+	return []workload.Metric{
+		{Name: matrixTime, Unit: "us", Better: workload.Lower, Doc: "mean time of a matrix multiplication of the neighbour"},
+		{Name: matrixCPU, Unit: "us", Better: workload.Lower, Doc: "mean CPU time of one"},
+	}
+}
+
+// Covariates: what the service's core was not left free of.
+const (
+	interrupts = "interrupts_per_s"
+	coreBusy   = "core_busy_percent" // with the service, and with whatever else
+	clockMHz   = "cpu_mhz"
+)
+
+func metrics(neighbour bool) []workload.Metric {
+	m := service.Metrics()
+	if neighbour {
+		m = append(m, matrixMetrics()...)
+	}
+	return m
+}
+
+// Usage is an error in what the user asked for.
+type Usage struct{ Text string }
+
+func (u *Usage) Error() string { return u.Text }
+
+func usage(format string, args ...any) error { return &Usage{fmt.Sprintf(format, args...)} }

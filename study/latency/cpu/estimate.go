@@ -1,0 +1,44 @@
+package cpu
+
+import (
+	"strconv"
+	"time"
+
+	"tare/lab"
+)
+
+// What a trial takes beside its load: to launch, warm up, and remove; and what
+// S4's service takes for a request. Assumptions by which a pass over a design is
+// estimated, from an engine on two CPUs.
+const (
+	assumedAround  = 1500 * time.Millisecond
+	assumedRequest = 200 * time.Microsecond
+)
+
+// Pass estimates how long one block of everything takes, with a part of it for
+// the warm-up: the least that a run takes, whatever its budget.
+func Pass(d lab.Design) time.Duration {
+	var all time.Duration
+	for _, g := range d.Groups {
+		for _, c := range g.Conditions {
+			one := assumedAround + span(c.Params)
+			all += one + one/4
+			if c.Baseline && !g.Once {
+				all += one
+			}
+		}
+	}
+	return all
+}
+
+// span is how long a load takes.
+func span(params map[string]string) time.Duration {
+	d, err := time.ParseDuration(params["duration"])
+	if err != nil {
+		d = 2 * time.Second
+	}
+	if n, err := strconv.ParseInt(params["count"], 10, 64); err == nil && n > 0 {
+		d = min(d, time.Duration(n)*assumedRequest)
+	}
+	return d
+}

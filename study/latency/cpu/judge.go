@@ -1,0 +1,307 @@
+package cpu
+
+import (
+	"fmt"
+
+	"strings"
+
+	"tare/claim"
+	"tare/record"
+	"tare/report"
+	"tare/stats"
+	"tare/study/latency/service"
+)
+
+// Judge reaches verdicts on S4.1 to S4.3 from a run, as far as it holds what
+// decides them: by the first service of each experiment, which is S4's unless
+// the user named another. The rules and thresholds are the claims' own.
+func Judge(run record.Run) []claim.Judgement {
+	r := read(run)
+	var all []claim.Judgement
+	for _, judge := range []func(reading) (claim.Judgement, bool){judgeShares, judgeQuota, judgeNeighbour} {
+		if j, ok := judge(r); ok {
+			all = append(all, j)
+		}
+	}
+	return all
+}
+
+// judgeShares is S4.1: a constant, and the tail as it was.
+func judgeShares(r reading) (claim.Judgement, bool) {
+	const id = "S4.1"
+	j := claim.Judgement{Claim: id}
+	groups := r.groups(Shares)
+	if len(groups) == 0 || len(groups[0].conditions) < 2 {
+		return j, false
+	}
+	g := groups[0]
+	bare, contained := g.base, g.conditions[1]
+	for _, of := range []struct {
+		name string
+		c    record.Condition
+	}{{"native", bare}, {"container", contained}} {
+		j.Figures = append(j.Figures, claim.Measured(
+			claim.Ours("mean, "+of.name, r.Value(of.c, service.Mean), 1, "us"), claim.Ours("median, "+of.name, r.Value(of.c, service.P50), 1, "us"),
+			claim.Ours("p99, "+of.name, r.Value(of.c, service.P99), 1, "us"))...)
+	}
+	median, tail := r.Row(contained, service.P50).Difference, r.Row(contained, service.P99).Difference
+	// How much more the tail loses than the median, paired within blocks.
+	beyond := r.minus(
+		paired(r.PerBlock(contained, service.P99), r.PerBlock(bare, service.P99)),
+		paired(r.PerBlock(contained, service.P50), r.PerBlock(bare, service.P50)))
+	nativeMedian, nativeTail := r.Value(bare, service.P50).Value, r.Value(bare, service.P99).Value
+	if !median.Known() || !tail.Known() || !beyond.Known() {
+		j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("%d blocks are too few for an interval", median.N)
+		return j, true
+	}
+	j.Ours = fmt.Sprintf("%s: median %s us, container %s us more; p99 %s us, %s us more", nameShort(g.name),
+		report.Said(r.Value(bare, service.P50), 1), report.Said(median, 1), report.Said(r.Value(bare, service.P99), 1), report.Said(tail, 1))
+	small, most := claim.Threshold(id, "smallest effect")/100, claim.Threshold(id, "overhead")/100
+	j.Rests = fmt.Sprintf("%d blocks: the median's difference is %s %% of the native median, the p99 loses %s us more than the median does", median.N,
+		report.Said(median, 100/nativeMedian), report.Said(beyond, 1))
+	switch {
+	case within(median, small*nativeMedian):
+		j.Verdict = claim.Refuted
+		j.Rests += "; the container costs nothing to be seen"
+	case median.Interval.Low > most*nativeMedian || beyond.Interval.Low > small*nativeTail:
+		j.Verdict = claim.Refuted
+	case median.Interval.Low > 0 && median.Interval.High < most*nativeMedian && within(beyond, small*nativeTail):
+		j.Verdict = claim.Confirmed
+	default:
+		j.Verdict = claim.Inconclusive
+	}
+	return j, true
+}
+
+// paired is a - b by block.
+func paired(a, b map[int]float64) map[int]float64 {
+	d := map[int]float64{}
+	for block, v := range a {
+		if w, ok := b[block]; ok {
+			d[block] = v - w
+		}
+	}
+	return d
+}
+
+// within tells whether a whole interval lies inside plus or minus a bound.
+func within(e stats.Estimate, bound float64) bool {
+	return e.Interval.Low > -bound && e.Interval.High < bound
+}
+
+// judgeQuota is S4.2: stalled requests times quota are constant below the
+// demand, and above it the tail is gone.
+func judgeQuota(r reading) (claim.Judgement, bool) {
+	const id = "S4.2"
+	j := claim.Judgement{Claim: id}
+	groups := r.groups(Quota)
+	if len(groups) == 0 || len(groups[0].periods()) == 0 {
+		return j, false
+	}
+	g := groups[0]
+	period := g.periods()[0]
+	conditions := g.at(period)
+	demand := r.Value(g.base, service.Share)
+	each := r.Value(g.base, service.Demand)
+	j.Figures = append(j.Figures, claim.Measured(claim.Ours("CPU demand", demand, 1, "%"))...)
+	below, above := claim.Threshold(id, "below demand"), claim.Threshold(id, "above demand")
+	var low, high []record.Condition
+	for _, c := range conditions {
+		at := ", quota " + fmt.Sprint(quotaOf(c).Microseconds()) + " us"
+		j.Figures = append(j.Figures, claim.Measured(
+			claim.Ours("mean"+at, r.Value(c, service.Mean), 1, "us"), claim.Ours("median"+at, r.Value(c, service.P50), 1, "us"),
+			claim.Ours("p99"+at, r.Value(c, service.P99), 1, "us"), claim.Ours("over 1 ms"+at, r.Value(c, service.Stalled), 1, "of 10^6"))...)
+		switch {
+		case !demand.Known() || !r.measured(c, service.Stalled):
+		case share(c) < below*demand.Interval.Low:
+			low = append(low, c)
+		case share(c) > above*demand.Interval.High:
+			high = append(high, c)
+		}
+	}
+	if !demand.Known() {
+		j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("%d blocks are too few for an interval", demand.N)
+		return j, true
+	}
+	demanded := fmt.Sprintf("the service's demand is %s %% of the core", report.Said(demand, 1))
+	if len(low) < 2 {
+		j.Verdict, j.Rests = claim.Inconclusive, demanded+fmt.Sprintf(": %d quotas lie below it, too few to compare", len(low))
+		return j, true
+	}
+	var products []stats.Estimate
+	sum := 0.
+	for _, c := range low {
+		p := r.products(c)
+		products = append(products, p)
+		sum += p.Value
+	}
+	mean := sum / float64(len(products))
+	j.Figures = append(j.Figures, claim.Figure{Name: "stalled times quota", Value: mean, Unit: "us", N: len(products)})
+	bound := claim.Threshold(id, "constancy") / 100 * mean
+	constant, broken := true, ""
+	for i, p := range products {
+		switch {
+		case p.Interval.Low > mean+bound || p.Interval.High < mean-bound:
+			broken = fmt.Sprintf("at %s it is %s x 10^6 us", low[i].Label, report.Said(p, 1e-6))
+			constant = false
+		case !within(shifted(p, mean), bound):
+			constant = false
+		}
+	}
+	tailGone, tailThere := true, ""
+	limit := 1 + claim.Threshold(id, "tail as without a quota")/100
+	for _, c := range high {
+		ratio := r.Row(c, service.P99).Ratio
+		switch {
+		case !ratio.Known() || ratio.Interval.High > limit && ratio.Interval.Low <= limit:
+			tailGone = false
+		case ratio.Interval.Low > limit:
+			tailGone, tailThere = false, fmt.Sprintf("at %s the p99 is %s times that without a quota", c.Label, report.Said(ratio, 1))
+		}
+	}
+	j.Ours = fmt.Sprintf("%s: demand %s %% (%s us a request); stalled times quota %.3g us on average over %d quotas below it", nameShort(g.name), report.Said(demand, 1), report.Said(each, 1), mean, len(products))
+	parts := []string{demanded, fmt.Sprintf("%d quotas below 0.9 times it, %d above 1.1 times", len(low), len(high))}
+	switch {
+	case broken != "" || tailThere != "":
+		j.Verdict = claim.Refuted
+		parts = append(parts, broken, tailThere)
+	case constant && tailGone && len(high) > 0:
+		j.Verdict = claim.Confirmed
+	default:
+		j.Verdict = claim.Inconclusive
+		if len(high) == 0 {
+			parts = append(parts, "no quota lies above it")
+		}
+	}
+	j.Rests = strings.Join(nonEmpty(parts), "; ")
+	return j, true
+}
+
+func nonEmpty(all []string) []string {
+	var some []string
+	for _, s := range all {
+		if s != "" {
+			some = append(some, s)
+		}
+	}
+	return some
+}
+
+// shifted is an estimate less a constant.
+func shifted(e stats.Estimate, by float64) stats.Estimate {
+	e.Value -= by
+	e.Interval.Low -= by
+	e.Interval.High -= by
+	return e
+}
+
+// sharing is what one quota does to both sides of a core.
+type sharing struct {
+	c               record.Condition // of both together
+	service, matrix stats.Estimate   // ratio of the time with the other to that alone
+	tail            stats.Estimate   // of the service's p99
+	clock, clockOne stats.Estimate   // MHz with both, and with the service alone
+	clocked         bool
+}
+
+// sharings are a neighbour group's, one a quota.
+func (r reading) sharings(g group) []sharing {
+	var all []sharing
+	for _, q := range g.quotas() {
+		both, ok := g.with(byQuota, besideMatrix, q)
+		alone, also := g.with(byQuota, besideNothing, q)
+		matrix, third := g.with(byQuota, aloneMatrix, q)
+		if !ok || !also || !third {
+			continue
+		}
+		s := sharing{c: both,
+			service: r.Ratio(r.PerBlock(alone, service.P50), r.PerBlock(both, service.P50)),
+			tail:    r.Ratio(r.PerBlock(alone, service.P99), r.PerBlock(both, service.P99)),
+			matrix:  r.Ratio(r.PerBlock(matrix, matrixTime), r.PerBlock(both, matrixTime)),
+		}
+		var one bool
+		s.clock, s.clocked = r.covariate(both, clockMHz)
+		s.clockOne, one = r.covariate(alone, clockMHz)
+		s.clocked = s.clocked && one
+		all = append(all, s)
+	}
+	return all
+}
+
+// judgeNeighbour is S4.3: harm where the core is lightly used, gain by clock
+// rate where it is busy.
+func judgeNeighbour(r reading) (claim.Judgement, bool) {
+	const id = "S4.3"
+	j := claim.Judgement{Claim: id}
+	groups := r.groups(Neighbour)
+	if len(groups) == 0 {
+		return j, false
+	}
+	all := r.sharings(groups[0])
+	if len(all) == 0 {
+		return j, false
+	}
+	small := claim.Threshold(id, "smallest effect") / 100
+	var told, loses, gains []string
+	known, clocked, rises := true, true, false
+	for _, s := range all {
+		known = known && s.service.Known() && s.matrix.Known()
+		clocked = clocked && s.clocked
+		if s.clocked && s.clock.Value > s.clockOne.Value*(1+small) {
+			rises = true
+		}
+		told = append(told, fmt.Sprintf("%s: service %s times its time alone, multiplication %s", s.c.Factors[factorQuota], report.Said(s.service, 1), report.Said(s.matrix, 1)))
+		for _, side := range []struct {
+			name string
+			e    stats.Estimate
+		}{{"service", s.service}, {"multiplication", s.matrix}} {
+			if side.e.Interval.Low > 1+small {
+				loses = append(loses, side.name+" at "+s.c.Factors[factorQuota])
+			}
+			if side.e.Interval.High < 1-small {
+				gains = append(gains, side.name+" at "+s.c.Factors[factorQuota])
+			}
+		}
+		if s.clocked {
+			j.Figures = append(j.Figures, claim.Measured(claim.Ours("clock, both containers, "+s.c.Factors[factorQuota], s.clock, 1, "MHz"), claim.Ours("clock, one container, "+s.c.Factors[factorQuota], s.clockOne, 1, "MHz"))...)
+		}
+	}
+	j.Ours = strings.Join(told, "; ")
+	sides := fmt.Sprintf("loses: %s; gains: %s", orNone(loses), orNone(gains))
+	switch {
+	case !known:
+		j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("%d blocks are too few for an interval", all[0].service.N)
+	case !clocked:
+		j.Verdict, j.Rests = claim.Inconclusive, "this host does not tell its clock rate; "+sides
+	case !rises:
+		j.Verdict, j.Rests = claim.Inconclusive, "the clock is no higher with both; "+sides
+	case len(gains) == 0:
+		j.Verdict, j.Rests = claim.Refuted, "the clock rises and neither side gains; "+sides
+	case len(loses) > 0:
+		j.Verdict, j.Rests = claim.Confirmed, sides
+	default:
+		j.Verdict, j.Rests = claim.Qualified, "both gain at some quota, and neither loses at any"
+	}
+	return j, true
+}
+
+func orNone(all []string) string {
+	if len(all) == 0 {
+		return "none"
+	}
+	return strings.Join(all, ", ")
+}
+
+// nameShort is a group's service as it is told: "thrift[server=python]" of
+// "thrift[quota,server=python]".
+func nameShort(name string) string {
+	head, rest, ok := strings.Cut(strings.TrimSuffix(name, "]"), "[")
+	if !ok {
+		return name
+	}
+	_, params, ok := strings.Cut(rest, ",")
+	if !ok {
+		return head
+	}
+	return head + " " + strings.ReplaceAll(params, ",", " ")
+}
