@@ -106,15 +106,17 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	return 0
 }
 
-// Steps gives each step that holds any: its bounds and how many, from the
-// shortest.
-func (h *Histogram) Steps(yield func(low, high time.Duration, count uint64) bool) {
+// Step is a step of a histogram: it holds what is at least Low and below High.
+type Step struct{ Low, High time.Duration }
+
+// Steps gives each step that holds any, and how many, from the shortest.
+func (h *Histogram) Steps(yield func(step Step, count uint64) bool) {
 	for i, c := range h.counts {
 		if c == 0 {
 			continue
 		}
 		low, high := bounds(i)
-		if !yield(low, high, c) {
+		if !yield(Step{low, high}, c) {
 			return
 		}
 	}

@@ -75,6 +75,18 @@ func TestDifferenceOfHistograms(t *testing.T) {
 	if got != after {
 		t.Error("both parts together are not the whole")
 	}
+	var steps int
+	for step, n := range want.Steps {
+		if steps++; n == 0 || step.Low >= step.High {
+			t.Errorf("the step from %v to %v holds %d", step.Low, step.High, n)
+		}
+		if steps == 3 {
+			break
+		}
+	}
+	if steps != 3 {
+		t.Errorf("%d steps were given, want to be able to stop at 3", steps)
+	}
 	var none Histogram
 	if none.Quantile(0.5) != 0 || none.Mean() != 0 {
 		t.Error("an empty histogram has a median or a mean")

@@ -1,0 +1,35 @@
+package host
+
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Topology is which CPUs there are, and which of them are one core's. Lists are
+// in the kernel's own format ("0-3,8").
+type Topology struct {
+	Online string
+	// Siblings are the CPUs of a CPU's core, itself among them, by its number. A
+	// machine that does not tell has none.
+	Siblings map[int]string
+}
+
+// ReadTopology reads it of the machine whose root directory is fsroot ("/").
+func ReadTopology(fsroot string) Topology {
+	root := tree(fsroot)
+	t := Topology{Online: root.text("sys/devices/system/cpu/online"), Siblings: map[int]string{}}
+	// A pattern without a fault has no error.
+	all, _ := filepath.Glob(filepath.Join(fsroot, "sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list"))
+	for _, name := range all {
+		number := strings.TrimPrefix(filepath.Base(filepath.Dir(filepath.Dir(name))), "cpu")
+		cpu, err := strconv.Atoi(number)
+		if err != nil {
+			continue
+		}
+		if list := root.text(filepath.Join("sys/devices/system/cpu/cpu"+number, "topology/thread_siblings_list")); list != "" {
+			t.Siblings[cpu] = list
+		}
+	}
+	return t
+}

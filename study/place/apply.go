@@ -1,0 +1,231 @@
+package place
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"tare/kernel/cgroup"
+	"tare/probe/bursts"
+)
+
+// ApplyOptions say how changes are tried.
+type ApplyOptions struct {
+	Pairs  int           // of a window with the change and one without; at least FewestPairs
+	Window time.Duration // how long each is
+	Settle time.Duration // after each change, before the window
+	Seed   int64         // of the order within each pair
+	// Journal is where changes are written down before they are made.
+	Journal *Journal
+	// Progress is told what is done, in a line each; it may be nil.
+	Progress func(string)
+}
+
+// FewestPairs is the least number of pairs by which a change is judged.
+const FewestPairs = 6
+
+// Trial is one action, tried.
+type Trial struct {
+	Action
+	Windows []Window
+	Judged
+	// Left says what could not be given back.
+	Left []Undone
+}
+
+// Window is what one window with or without the change held.
+type Window struct {
+	Pair int
+	With bool
+	Span time.Duration
+	// Waits are those of the containers that answer, for a CPU.
+	Waits bursts.Histogram
+	// Wakeups, a second, are theirs too: how much they had to do.
+	Wakeups float64
+	// Others is the CPU time of those that compute, in CPUs, and Critical that of
+	// those that answer.
+	Others, Critical float64
+}
+
+// Applied is what came of trying a proposal's actions.
+type Applied struct {
+	Trials []Trial
+	// Stopped is why it ended before its time, if it did.
+	Stopped error
+}
+
+// Kept is the trial whose change stays, if one does.
+func (a *Applied) Kept() (Trial, bool) {
+	for _, t := range a.Trials {
+		if t.Kept {
+			return t, true
+		}
+	}
+	return Trial{}, false
+}
+
+// Duration is about how long trying one action takes.
+func (o ApplyOptions) Duration() time.Duration {
+	return time.Duration(2*o.Pairs) * (o.Window + o.Settle)
+}
+
+func (o ApplyOptions) check() error {
+	switch {
+	case o.Pairs < FewestPairs:
+		return usage("%d pairs of windows: want at least %d, by which an effect can be told from chance", o.Pairs, FewestPairs)
+	case o.Window < shortest:
+		return usage("windows of %v: want at least %v", o.Window, shortest)
+	case o.Journal == nil:
+		return errors.New("no journal to write changes down in")
+	}
+	return nil
+}
+
+// Apply tries a proposal's actions one after the other, until one helps: each
+// is made and taken back in turns, in an order drawn for each pair of windows, and what both
+// sides had is compared. What helped is made once more and stays; see [judge] for the rule. What
+// did not is given back, and so is everything where ctx ends or somebody else
+// changes the same files. The error is of what could not be done or given back;
+// what had been tried until then is returned with it.
+func Apply(ctx context.Context, w *Watched, p *Proposal, o ApplyOptions) (*Applied, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	recording, err := w.record()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _, _ = recording.Stop() }() // its readings have been taken
+	a := &Applied{}
+	random := rand.New(rand.NewPCG(uint64(o.Seed), 0))
+	for _, action := range p.Actions {
+		if action.Not != "" {
+			continue
+		}
+		t := &trial{Trial: Trial{Action: action}, watched: w, proposal: p, options: o, recording: recording, random: random}
+		err := t.run(ctx)
+		a.Trials = append(a.Trials, t.Trial)
+		if errors.Is(err, ErrStopped) {
+			a.Stopped = ErrStopped
+			return a, nil
+		}
+		if err != nil || t.Kept {
+			return a, err
+		}
+	}
+	return a, nil
+}
+
+// trial is a Trial under way.
+type trial struct {
+	Trial
+	watched   *Watched
+	proposal  *Proposal
+	options   ApplyOptions
+	recording *bursts.Recording
+	random    *rand.Rand
+}
+
+func (t *trial) changes() cgroup.Changes {
+	var all cgroup.Changes
+	for _, c := range t.Changes {
+		all = append(all, c.Changes...)
+	}
+	return all
+}
+
+func (t *trial) run(ctx context.Context) (err error) {
+	var entries []Entry
+	for _, c := range t.Changes {
+		entries = append(entries, Entry{Time: time.Now().UTC(), Container: t.watched.Subjects[c.Subject].Container.Name, Changes: c.Changes})
+	}
+	if err := t.options.Journal.begin(entries); err != nil {
+		return err
+	}
+	all := t.changes()
+	defer func() {
+		if t.Kept {
+			return
+		}
+		if undo := all.Undo(); undo != nil {
+			t.tell("%v", undo)
+			var foreign *cgroup.Foreign
+			if !errors.As(undo, &foreign) {
+				// The journal keeps it, for tare place --undo.
+				err = errors.Join(err, undo)
+				return
+			}
+			err = cmp.Or(err, undo)
+		}
+		err = errors.Join(err, t.options.Journal.end(len(entries), false))
+	}()
+	for pair := range t.options.Pairs {
+		first := t.random.IntN(2) == 0
+		for _, with := range []bool{first, !first} {
+			if err := t.window(ctx, pair, with, all); err != nil {
+				return err
+			}
+		}
+		t.tell("%s: pair %d of %d", t.Kind, pair+1, t.options.Pairs)
+	}
+	t.Judged = judge(t.Windows, fairShare(t.watched.Subjects, t.proposal.Victims, t.proposal.Culprits), t.options.Seed)
+	if !t.Kept {
+		return nil
+	}
+	if err := all.Make(); err != nil {
+		t.Kept, t.Why = false, "it helped, and could not be made again: "+err.Error()
+		return err
+	}
+	return t.options.Journal.end(len(entries), true)
+}
+
+func (t *trial) window(ctx context.Context, pair int, with bool, all cgroup.Changes) error {
+	set := all.Undo
+	if with {
+		set = all.Make
+	}
+	if err := set(); err != nil {
+		return err
+	}
+	if !wait(ctx, t.options.Settle) {
+		return ErrStopped
+	}
+	before, err := t.recording.Read()
+	if err != nil {
+		return err
+	}
+	if !wait(ctx, t.options.Window) {
+		return ErrStopped
+	}
+	after, err := t.recording.Read()
+	if err != nil {
+		return err
+	}
+	t.Windows = append(t.Windows, windowOf(after.Since(before), pair, with, t.proposal))
+	return nil
+}
+
+// windowOf adds up what both sides had in a window.
+func windowOf(r *bursts.Reading, pair int, with bool, p *Proposal) Window {
+	w := Window{Pair: pair, With: with, Span: r.Span()}
+	seconds := r.Span().Seconds()
+	for _, i := range p.Victims {
+		g := &r.Groups[i]
+		w.Waits.Merge(g.AllWaits())
+		w.Wakeups += float64(g.Wakeups) / seconds
+		w.Critical += g.CPUTime.Seconds() / seconds
+	}
+	for _, i := range p.Culprits {
+		w.Others += r.Groups[i].CPUTime.Seconds() / seconds
+	}
+	return w
+}
+
+func (t *trial) tell(format string, args ...any) {
+	if t.options.Progress != nil {
+		t.options.Progress(fmt.Sprintf(format, args...))
+	}
+}

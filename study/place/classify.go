@@ -1,0 +1,125 @@
+package place
+
+import (
+	"fmt"
+	"time"
+
+	"tare/probe/bursts"
+)
+
+// Behaviour is how a container uses CPUs.
+type Behaviour string
+
+// The behaviours.
+const (
+	Critical Behaviour = "latency-critical" // short bursts, often woken, low demand
+	CPUBound Behaviour = "CPU-bound"        // long bursts, seldom blocked, high demand
+	Idle     Behaviour = "idle"
+	Mixed    Behaviour = "mixed" // neither, or both
+)
+
+// Evidence is what a container's behaviour is told by.
+type Evidence struct {
+	Span time.Duration
+	// Share is the CPU time, in CPUs; Wanted that with the time of waiting for one.
+	Share, Wanted float64
+	Wakeups       float64 // a second
+	Switches      float64 // a second, of both kinds
+	// Voluntary is the part of the switches that were its own.
+	Voluntary                 float64
+	BurstMedian, BurstP99     time.Duration
+	LongShare                 float64 // of the CPU time, in bursts longer than the threshold
+	Waits                     uint64
+	WaitMedian, WaitP99       time.Duration
+	BlockedMedian, LongestRun time.Duration
+	// PerCPU is the CPU time on each CPU, in CPUs.
+	PerCPU []float64
+}
+
+// evidence reads it off what was recorded of a container.
+func evidence(g *bursts.Group, span time.Duration, t Thresholds) Evidence {
+	seconds := span.Seconds()
+	if seconds <= 0 {
+		return Evidence{}
+	}
+	all, waits := g.AllBursts(), g.AllWaits()
+	e := Evidence{
+		Span:  span,
+		Share: g.CPUTime.Seconds() / seconds, Wakeups: float64(g.Wakeups) / seconds,
+		Switches:    float64(g.Voluntary+g.Involuntary) / seconds,
+		BurstMedian: all.Quantile(0.5), BurstP99: all.Quantile(0.99), LongestRun: all.Quantile(1),
+		Waits: waits.Count(), WaitMedian: waits.Quantile(0.5), WaitP99: waits.Quantile(0.99),
+		BlockedMedian: g.Blocked.Quantile(0.5),
+		LongShare:     longShare(all, t.LongBurst),
+	}
+	e.Wanted = e.Share + waits.Sum().Seconds()/seconds
+	if n := g.Voluntary + g.Involuntary; n > 0 {
+		e.Voluntary = float64(g.Voluntary) / float64(n)
+	}
+	for _, c := range g.PerCPU {
+		e.PerCPU = append(e.PerCPU, c.CPUTime.Seconds()/seconds)
+	}
+	return e
+}
+
+// longShare is the part of the time in bursts longer than long.
+func longShare(h *bursts.Histogram, long time.Duration) float64 {
+	var longer, all float64
+	for step, n := range h.Steps {
+		time := float64(n) * float64(step.Low+step.High) / 2
+		if all += time; step.Low >= long {
+			longer += time
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return longer / all
+}
+
+// Classify tells a behaviour, and by what. cpus is how many it may use.
+func Classify(e Evidence, cpus int, t Thresholds) (Behaviour, string) {
+	switch {
+	case e.Share < t.IdleShare && e.Wanted < t.HighDemand && e.Wakeups < t.IdleWakeups:
+		return Idle, fmt.Sprintf("%s of a CPU, woken %s times a second", percent(e.Share), digits(e.Wakeups))
+	case e.LongShare >= t.LongShare && e.Wanted >= t.HighDemand:
+		return CPUBound, fmt.Sprintf("%s of its CPU time in bursts longer than %v, wants %s CPUs", percent(e.LongShare), t.LongBurst, digits(e.Wanted))
+	}
+	var not string
+	switch demand := e.Share / float64(max(1, cpus)); {
+	case e.Wakeups < t.Wakeups:
+		not = fmt.Sprintf("woken %s times a second, under %s", digits(e.Wakeups), digits(t.Wakeups))
+	case e.BurstMedian > t.BurstMedian:
+		not = fmt.Sprintf("bursts of %v in the middle, over %v", short(e.BurstMedian), t.BurstMedian)
+	case e.BurstP99 > t.BurstP99:
+		not = fmt.Sprintf("bursts of %v at the 99th percentile, over %v", short(e.BurstP99), t.BurstP99)
+	case demand > t.LowDemand:
+		not = fmt.Sprintf("uses %s of its CPUs, over %s", percent(demand), percent(t.LowDemand))
+	default:
+		return Critical, fmt.Sprintf("woken %s times a second, bursts of %v in the middle, %s of a CPU", digits(e.Wakeups), short(e.BurstMedian), percent(e.Share))
+	}
+	return Mixed, not
+}
+
+func percent(share float64) string { return digits(100*share) + " %" }
+
+// digits writes three of them or so.
+func digits(v float64) string {
+	switch {
+	case v >= 99.5:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 9.95:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+// short keeps three digits or so.
+func short(d time.Duration) time.Duration {
+	for unit := time.Second; unit > time.Nanosecond; unit /= 10 {
+		if d >= unit {
+			return d.Round(unit / 100)
+		}
+	}
+	return d
+}

@@ -1,0 +1,147 @@
+package place
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/probe/bursts"
+	"tare/stats"
+)
+
+// Judged is what came of a change.
+type Judged struct {
+	// Wait is by what factor the p99 of the waits of those that answer changed, and
+	// Others by what the CPU time of those that compute did.
+	Wait, Others stats.Estimate
+	// Without and With are the p99s themselves, in nanoseconds.
+	Without, With stats.Estimate
+	// Fair is the share of the CPUs that those that compute had a right to, in
+	// CPUs; OthersWithout and OthersWith what they had.
+	Fair, OthersWithout, OthersWith float64
+	Kept                            bool
+	Why                             string
+}
+
+const level = 0.95
+
+// keepsOf is how much of what is theirs those that compute must keep: the rest
+// is what windows differ by.
+const keepsOf = 0.95
+
+// judge decides whether a change stays. It does where the p99 of the waits of
+// those that answer is wholly lower with it, by its 95 % interval over the pairs
+// of windows, and those that compute still have 95 % of the lesser of what they had
+// without it and their fair share: the part of the contested CPUs
+// that their shares (weights) give them. A gain for the one side that is bought by
+// less than that for the other is no gain.
+func judge(windows []Window, fair float64, seed int64) Judged {
+	var waits [2][]*hdrhistogram.Histogram
+	var others [2][]float64
+	for _, with := range []bool{false, true} {
+		side := 0
+		if with {
+			side = 1
+		}
+		for _, w := range byPair(windows, with) {
+			waits[side] = append(waits[side], hdr(&w.Waits))
+			others[side] = append(others[side], w.Others)
+		}
+	}
+	j := Judged{
+		Wait:    stats.QuantileRatio(waits[0], waits[1], 0.99, level, seed),
+		Without: stats.Quantile(waits[0], 0.99, level, seed),
+		With:    stats.Quantile(waits[1], 0.99, level, seed),
+		Others:  stats.PairedRatio(others[0], others[1], level, seed),
+		Fair:    fair, OthersWithout: mean(others[0]), OthersWith: mean(others[1]),
+	}
+	theirs := min(j.OthersWithout, fair)
+	switch {
+	case !j.Wait.Known():
+		j.Why = "what it did to the waits cannot be told: too few of them, or of windows"
+	case j.Wait.Interval.Low > 1:
+		j.Why = "those that answer wait longer with it"
+	case j.Wait.Interval.High >= 1:
+		j.Why = "whether those that answer wait less cannot be told from chance"
+	case j.OthersWith < keepsOf*theirs:
+		j.Why = fmt.Sprintf("those that answer wait less, but at the cost of the others, who have %s CPUs of the %s that are theirs", digits(j.OthersWith), digits(theirs))
+	default:
+		j.Kept, j.Why = true, "those that answer wait less, and the others keep what is theirs"
+	}
+	return j
+}
+
+// byPair are the windows of one side, in the order of their pairs.
+func byPair(windows []Window, with bool) []Window {
+	side := slices.DeleteFunc(slices.Clone(windows), func(w Window) bool { return w.With != with })
+	slices.SortStableFunc(side, func(a, b Window) int { return a.Pair - b.Pair })
+	return side
+}
+
+func mean(values []float64) float64 {
+	var sum float64
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(max(1, len(values)))
+}
+
+// hdr hands a histogram to the estimators, each step's values spread over it.
+func hdr(h *bursts.Histogram) *hdrhistogram.Histogram {
+	const parts = 4
+	to := hdrhistogram.New(1, int64(time.Hour), 3)
+	for step, n := range h.Steps {
+		width := step.High - step.Low
+		for i := range uint64(parts) {
+			value := step.Low + width*time.Duration(2*i+1)/(2*parts)
+			// Only what is longer than an hour is refused, and no step is.
+			_ = to.RecordValues(min(int64(max(value, 1)), int64(time.Hour)), int64((n+i)/parts))
+		}
+	}
+	return to
+}
+
+// fairShare is what of the CPUs that both sides contend for the shares of those
+// that compute give them, in CPUs: what one side does not want goes to the other.
+func fairShare(subjects []*Subject, victims, culprits []int) float64 {
+	var pool []int
+	type claimant struct {
+		shares, wants float64
+		computes      bool
+	}
+	var all []claimant
+	for _, i := range slices.Concat(victims, culprits) {
+		s := subjects[i]
+		pool = union(pool, s.CPUs)
+		wants := min(s.Evidence.Wanted, float64(len(s.CPUs)))
+		if s.Bandwidth.Quota > 0 {
+			wants = min(wants, float64(s.Bandwidth.Quota)/float64(s.Bandwidth.Period))
+		}
+		all = append(all, claimant{float64(max(s.Shares, 2)), wants, slices.Contains(culprits, i)})
+	}
+	left, theirs := float64(len(pool)), 0.0
+	for len(all) > 0 && left > 0 {
+		var shares float64
+		for _, c := range all {
+			shares += c.shares
+		}
+		// Whoever wants less than their part is served, and leaves the rest to the others.
+		served := slices.IndexFunc(all, func(c claimant) bool { return c.wants <= left*c.shares/shares })
+		if served < 0 {
+			for _, c := range all {
+				if c.computes {
+					theirs += left * c.shares / shares
+				}
+			}
+			break
+		}
+		if all[served].computes {
+			theirs += all[served].wants
+		}
+		left -= all[served].wants
+		all = slices.Delete(all, served, served+1)
+	}
+	return theirs
+}

@@ -1,0 +1,136 @@
+package place
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"tare/container"
+	"tare/probe/bursts"
+)
+
+// Watched is what was seen of containers.
+type Watched struct {
+	Subjects   []*Subject
+	Began      time.Time
+	Span       time.Duration
+	Thresholds Thresholds
+	Lost       uint64 // events
+	Notes      []string
+
+	machine *machine
+}
+
+// shortest is how long watching takes at least.
+const shortest = 100 * time.Millisecond
+
+// Watch watches running containers for a while, or until ctx ends, which is no
+// error once something was seen. It changes nothing.
+func Watch(ctx context.Context, containers []container.Container, span time.Duration, t Thresholds, notes []string) (*Watched, error) {
+	if span < shortest {
+		return nil, usage("watching for %v: want at least %v", span, shortest)
+	}
+	m, err := readMachine()
+	if err != nil {
+		return nil, err
+	}
+	w := &Watched{Began: time.Now(), Thresholds: t, Notes: slices.Clone(notes), machine: m}
+	var told []string
+	if w.Subjects, told, err = m.describeAll(ctx, containers); err != nil {
+		return nil, err
+	}
+	w.Notes = append(w.Notes, told...)
+	if len(w.Subjects) == 0 {
+		return nil, errors.New("nothing to watch: the containers have ended")
+	}
+	throttled, err := w.throttling()
+	if err != nil {
+		return nil, err
+	}
+	recording, err := w.record()
+	if err != nil {
+		return nil, err
+	}
+	if !wait(ctx, span) {
+		w.Notes = append(w.Notes, ErrStopped.Error())
+	}
+	reading, err := recording.Stop()
+	if err != nil {
+		return nil, err
+	}
+	if reading.Span() < shortest {
+		return nil, context.Cause(ctx)
+	}
+	after, err := w.throttling()
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range w.Subjects {
+		if periods := after[i].periods - throttled[i].periods; periods > 0 {
+			s.Throttled = float64(after[i].throttled-throttled[i].throttled) / float64(periods)
+		}
+	}
+	w.Span, w.Lost = reading.Span(), reading.Lost
+	w.judge(reading)
+	return w, nil
+}
+
+// judge tells what each did by what was recorded.
+func (w *Watched) judge(reading *bursts.Reading) {
+	for i, s := range w.Subjects {
+		g := &reading.Groups[i]
+		s.Evidence = evidence(g, reading.Span(), w.Thresholds)
+		s.Behaviour, s.Why = Classify(s.Evidence, len(s.CPUs), w.Thresholds)
+		s.Behind = map[int]float64{}
+		waited := g.AllWaits().Sum()
+		for _, b := range g.Behind {
+			if waited > 0 {
+				s.Behind[b.Group] += b.Time.Seconds() / waited.Seconds()
+			}
+		}
+	}
+}
+
+// record starts the probe on the subjects.
+func (w *Watched) record() (*bursts.Recording, error) {
+	var targets []bursts.Target
+	for _, s := range w.Subjects {
+		t, err := target(s.Container)
+		if err != nil {
+			return nil, err
+		}
+		targets = append(targets, t)
+	}
+	return bursts.Start(targets, bursts.Options{})
+}
+
+type throttles struct{ periods, throttled int64 }
+
+func (w *Watched) throttling() ([]throttles, error) {
+	all := make([]throttles, len(w.Subjects))
+	for i, s := range w.Subjects {
+		if s.Bandwidth.Quota == 0 {
+			continue
+		}
+		use, err := s.Group.Use()
+		if err != nil {
+			return nil, fmt.Errorf("throttling of %s: %w", s.Container.Name, err)
+		}
+		all[i] = throttles{use.Periods, use.Throttled}
+	}
+	return all, nil
+}
+
+// wait lets time go by; false where ctx ended before.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
