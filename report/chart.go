@@ -103,7 +103,7 @@ func newPlot(c Chart) plot {
 		}
 	}
 	p.x, p.y = newMeasure(xs, c.X, false), newMeasure(ys, c.Y, true)
-	if !c.X.Log && len(xs) > 0 && slices.Min(xs) >= 0 && slices.Min(xs) < slices.Max(xs)/4 {
+	if !c.X.Log && !c.X.Tail && len(xs) > 0 && slices.Min(xs) >= 0 && slices.Min(xs) < slices.Max(xs)/4 {
 		p.x.low = 0 // room before zero would say that there is something
 	}
 	for _, s := range c.Series {
@@ -213,7 +213,11 @@ func (p plot) desc() string {
 			continue
 		}
 		first, last := s.points[0], s.points[len(s.points)-1]
-		parts = append(parts, fmt.Sprintf("%s: %s at %s to %s at %s", s.name, reading(first.Y), reading(first.X), reading(last.Y), reading(last.X)))
+		at := reading
+		if p.X.Tail {
+			at = p.x.label // three digits do not tell its end
+		}
+		parts = append(parts, fmt.Sprintf("%s: %s at %s to %s at %s", s.name, reading(first.Y), at(first.X), reading(last.Y), at(last.X)))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -285,7 +289,7 @@ func (p plot) told(s placed, at placedPoint) string {
 	if span != "" {
 		text += " (" + span + ")"
 	}
-	text += fmt.Sprintf(" at %s %s", amount(at.X), orElse(clean(p.X.Unit), clean(p.X.Label)))
+	text += fmt.Sprintf(" at %s %s", p.x.label(at.X), orElse(clean(p.X.Unit), clean(p.X.Label)))
 	if at.Past {
 		text += ", not a steady state"
 	}
@@ -410,10 +414,35 @@ func (p plot) levels() template.HTML {
 func (p plot) foot() template.HTML {
 	s := &svg{}
 	s.b.WriteString(`<svg class="foot" aria-hidden="true">`)
+	free := math.Inf(-1) // where the labels so far end
 	for _, t := range p.x.ticks(6) {
-		s.text(tickClass(p.x.at(t.at)), p.x.at(t.at), 0, 0, 16, t.label)
+		x := p.x.at(t.at)
+		class := tickClass(x)
+		if p.X.Tail {
+			// Towards the end labels grow longer than the way to the next.
+			from, to := labelExtent(class, x, columns(t.label))
+			if from < free {
+				continue
+			}
+			free = to
+		}
+		s.text(class, x, 0, 0, 16, t.label)
 	}
 	return s.html()
+}
+
+// labelExtent is about where a label of so many letters begins and ends, in
+// percent of the narrowest field that a page has.
+func labelExtent(class string, x float64, letters int) (from, to float64) {
+	const letter = 100 * 6.5 / 270
+	width := letter * float64(letters)
+	switch class {
+	case "tick start":
+		return x, x + width
+	case "tick end":
+		return x - width, x
+	}
+	return x - width/2, x + width/2
 }
 
 // tickClass keeps a label at either end within the drawing.
@@ -493,7 +522,9 @@ func (p plot) data() dataTable {
 	}
 	slices.Sort(xs)
 	x := orElse(withUnit(p.X.Label, p.X.Unit), "at")
-	if len(xs) > mostRows {
+	if p.X.Tail {
+		xs = p.labelled()
+	} else if len(xs) > mostRows {
 		return p.longData(x)
 	}
 	t := dataTable{Caption: withUnit(p.Y.Label, p.Y.Unit), Head: []string{x}}
@@ -501,7 +532,7 @@ func (p plot) data() dataTable {
 		t.Head = append(t.Head, s.name)
 	}
 	for _, at := range xs {
-		row := []string{typeset(amount(at))}
+		row := []string{typeset(p.x.label(at))}
 		for _, s := range p.series {
 			cell := ""
 			for _, point := range s.Points {
@@ -514,6 +545,19 @@ func (p plot) data() dataTable {
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// labelled lists the places with labels that a point lies at.
+func (p plot) labelled() []float64 {
+	var xs []float64
+	for _, x := range p.x.asked {
+		at := func(point Point) bool { return point.X == x }
+		if slices.ContainsFunc(p.series, func(s placed) bool { return slices.ContainsFunc(s.Points, at) }) {
+			xs = append(xs, x)
+		}
+	}
+	slices.Sort(xs)
+	return xs
 }
 
 // longData thins long lines to a table that can be read.

@@ -34,6 +34,9 @@ func (s *screen) chart(c Chart) {
 		s.paragraph(faint, "No points.")
 		return
 	}
+	if p.X.Tail {
+		places = p.labelled() // the curves have as many as a drawing needs
+	}
 	slices.Sort(places)
 	vertical, horizontal := withUnit(c.Y.Label, c.Y.Unit), withUnit(c.X.Label, c.X.Unit)
 	if axes := strings.Trim(vertical+", by "+horizontal, " ,"); axes != "by" {
@@ -65,7 +68,7 @@ func (s *screen) chart(c Chart) {
 func (s *screen) pointTable(p plot, places []float64) (past bool) {
 	t := Table{Columns: []Column{{Head: ""}}}
 	for _, x := range places {
-		t.Columns = append(t.Columns, Column{Head: strings.Replace(amount(x), minus, "-", 1), Number: true})
+		t.Columns = append(t.Columns, Column{Head: strings.Replace(p.x.label(x), minus, "-", 1), Number: true})
 	}
 	if len(places) > 1 {
 		t.Columns = append(t.Columns, Column{Optional: true})

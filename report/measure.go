@@ -3,22 +3,31 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // A measure is one axis of a chart: it places values on 0 to 100.
 type measure struct {
-	axis // on the scale's own values: logarithms where log
+	axis // on the scale's own values: logarithms where log, and rarities where tail
 	log  bool
-	// asked are the ticks that the chart wants.
-	asked []float64
+	tail bool
+	// asked are the ticks that the chart wants, and labels what stands there.
+	asked  []float64
+	labels []string
 }
 
 // holdsZero says that lengths are compared by it, so that a linear measure
 // begins at zero; the other measures begin where the values do.
 func newMeasure(values []float64, a Axis, holdsZero bool) measure {
-	m := measure{log: a.Log, asked: a.Ticks}
+	m := measure{log: a.Log && !a.Tail, tail: a.Tail, asked: a.Ticks}
+	if len(a.Labels) == len(a.Ticks) {
+		m.labels = a.Labels
+	}
+	if m.tail && len(m.asked) == 0 {
+		m.asked = tailPercentiles
+	}
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, v := range values {
 		if p := m.own(v); finite(p) {
@@ -28,6 +37,8 @@ func newMeasure(values []float64, a Axis, holdsZero bool) measure {
 	switch {
 	case low > high || !finite(high-low):
 		m.axis = axis{0, 1}
+	case m.tail:
+		m.axis = axis{0, max(high, 1)}
 	case m.log:
 		if high-low < 0.3 { // a factor of two
 			middle := (low + high) / 2
@@ -51,13 +62,23 @@ func newMeasure(values []float64, a Axis, holdsZero bool) measure {
 
 // own puts a value on the scale; what has no place there is NaN.
 func (m measure) own(v float64) float64 {
-	if !finite(v) || m.log && v <= 0 {
+	switch {
+	case !finite(v), m.log && v <= 0, m.tail && (v < 0 || v >= 100):
 		return math.NaN()
-	}
-	if m.log {
+	case m.log:
 		return math.Log10(v)
+	case m.tail:
+		return rarity(v / 100)
 	}
 	return v
+}
+
+// label is what stands at one of the places that the chart asked for.
+func (m measure) label(v float64) string {
+	if i := slices.Index(m.asked, v); i >= 0 && i < len(m.labels) {
+		return clean(m.labels[i])
+	}
+	return amount(v)
 }
 
 // place gives a value's place, or false where it has none.
@@ -71,7 +92,7 @@ func (m measure) ticks(n int) []tick {
 	var ticks []tick
 	for _, v := range m.asked {
 		if p := m.own(v); finite(p) && m.holds(p) {
-			ticks = append(ticks, tick{p, amount(v)})
+			ticks = append(ticks, tick{p, m.label(v)})
 		}
 	}
 	if len(ticks) > 0 {

@@ -22,7 +22,7 @@ type Sheet struct {
 }
 
 // Part is one element of a Sheet: a [Table], [Chart], [Bars], [Timeline],
-// [Flame], [Judgements] or [Prose].
+// [Flame], [Judgements] or [Prose]. [Tails] makes a chart of latencies.
 type Part interface{ heading() string }
 
 // Table is rows of text. In a terminal, where columns do not fit, those marked
@@ -75,8 +75,14 @@ type Axis struct {
 	Label string // "starts a second"
 	Unit  string // of what is printed at the ticks: "ms"; may be empty
 	Log   bool
+	// Tail makes it an axis of percentiles, 0 to below 100, on which each step is
+	// ten times rarer than the one before; Log is then of no account.
+	Tail bool
 	// Ticks are where labels stand; drawn by the renderer where empty.
 	Ticks []float64
+	// Labels are what stands at Ticks instead of their values: one for each, or
+	// none.
+	Labels []string
 }
 
 // Series is one line of a chart. Series of the same Group share a colour and
