@@ -115,7 +115,9 @@ func (f *latencyFlags) register(cmd *cobra.Command, quick, full string, knobs []
 	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file (- for standard output)")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print the conditions, the time and what would be touched, and run nothing")
 	flags.BoolVar(&f.yes, "yes", false, "go ahead where it takes more than 30 minutes")
-	must(cmd.RegisterFlagCompletionFunc("platform", completePlatforms))
+	if flags.Lookup("platform") != nil {
+		must(cmd.RegisterFlagCompletionFunc("platform", completePlatforms))
+	}
 }
 
 // quickTime is what is left of about a minute when images are there.
