@@ -19,10 +19,8 @@ func (thrift) Summary() string {
 }
 func (thrift) Source() Source { return Source{Recipe: "thrift"} }
 
-const (
-	thriftPort = 9090
-	mostWork   = 1_000_000 // us that the servers take for a request
-)
+// mostWork is the us that the servers take for a request.
+const mostWork = 1_000_000
 
 // In what a server or a client is written.
 const (
@@ -37,6 +35,7 @@ func (thrift) Params() []Param {
 		{"call", load.ThriftPing, "ping: carries nothing; receive: bytes to the server; send: bytes from it"},
 		{"size", "1024", "bytes that receive and send carry, 0 to " + strconv.Itoa(load.MostThriftBytes)},
 		{"connection", "kept", "kept, or new: one for each request"},
+		{"port", "9090", "at which the server answers, 1 to 65535"},
 		{"work", "0", "us of CPU time that the server burns for each request before it answers, 0 to " + strconv.Itoa(mostWork)},
 	}, pacedParams("500ms", 1)...)
 }
@@ -47,6 +46,7 @@ type thriftPlan struct {
 	call           string
 	size           int
 	fresh          bool // a connection for each request
+	port           int
 	work           int64
 	options        load.Options
 }
@@ -69,7 +69,11 @@ func planThrift(p Params) (plan thriftPlan, err error) {
 	if err != nil {
 		return plan, err
 	}
-	plan.size, plan.fresh = int(size), connection == "new"
+	port, err := p.whole("port", 1, 65535)
+	if err != nil {
+		return plan, err
+	}
+	plan.size, plan.fresh, plan.port = int(size), connection == "new", int(port)
 	if plan.work, err = p.whole("work", 0, mostWork); err != nil {
 		return plan, err
 	}
@@ -101,21 +105,25 @@ func (thrift) Program(p Params) (Program, error) {
 	if plan.server == inPython {
 		args = []string{image.ThriftPython, "-B", image.ThriftPythonServer}
 	}
-	args = append(args, "--port", strconv.Itoa(thriftPort), "--work", strconv.FormatInt(plan.work, 10))
+	args = append(args, "--port", strconv.Itoa(plan.port), "--work", strconv.FormatInt(plan.work, 10))
 	// What is carried exists several times on its way through the library.
-	return Program{Args: args, Ports: []int{thriftPort}, Data: []string{"/data"}, Service: true, MemoryNeed: 32<<20 + 4*int64(plan.size)}, nil
+	return Program{Args: args, Ports: []int{plan.port}, Data: []string{"/data"}, Service: true, MemoryNeed: 32<<20 + 4*int64(plan.size)}, nil
 }
 
 func (thrift) Metrics(p Params) []Metric { return loadMetrics(p) }
 
 // target is what tare's own client asks.
 func (plan thriftPlan) target(t Trial) load.Thrift {
-	return load.Thrift{Address: t.Address(thriftPort), Call: plan.call, Size: plan.size, NewConnections: plan.fresh, Dial: dialOf(t)}
+	return load.Thrift{Address: t.Address(plan.port), Call: plan.call, Size: plan.size, NewConnections: plan.fresh, Dial: dialOf(t)}
 }
 
 // Ready waits for the answer to a ping.
 func (thrift) Ready(ctx context.Context, t Trial) error {
-	target := load.Thrift{Address: t.Address(thriftPort), Call: load.ThriftPing, NewConnections: true, Dial: dialOf(t)}
+	plan, err := planThrift(t.Params())
+	if err != nil {
+		return err
+	}
+	target := load.Thrift{Address: t.Address(plan.port), Call: load.ThriftPing, NewConnections: true, Dial: dialOf(t)}
 	return awaitReady(ctx, readyWithin, "thrift answers a ping at "+target.Address, func(ctx context.Context) error {
 		return askOnce(ctx, target)
 	})

@@ -30,6 +30,7 @@ func TestThriftRefusesWhatDoesNotGoTogether(t *testing.T) {
 		{[]string{"call", "fly"}, []string{"call=fly", "receive"}},
 		{[]string{"size", "16777217"}, []string{"size=16777217", "16777216"}},
 		{[]string{"connection", "some"}, []string{"connection=some", "new"}},
+		{[]string{"port", "0"}, []string{"port=0", "65535"}},
 		{[]string{"work", "1000001"}, []string{"work=1000001", "1000000"}},
 		{[]string{"count", "-1"}, []string{"count=-1", "from 0"}},
 		{[]string{"arrival", "bursts"}, []string{"arrival=bursts", "poisson"}},
@@ -69,9 +70,7 @@ func serveThrift(t *testing.T, pairs ...string) *realTrial {
 	t.Helper()
 	img := realImage(t, "thrift")
 	port := freePort(t)
-	return serveAlone(t, thrift{}, resolve(t, thrift{}, pairs...), img, port, func(args []string) {
-		args[slices.Index(args, strconv.Itoa(thriftPort))] = port
-	})
+	return serveAlone(t, thrift{}, resolve(t, thrift{}, append(slices.Clip(pairs), "port", port)...), img, port, func([]string) {})
 }
 
 // Each server answers each client, in each call, right to the byte.
@@ -226,10 +225,8 @@ func TestRealThriftPortTaken(t *testing.T) {
 		if err := (thrift{}).Ready(t.Context(), first); err != nil {
 			t.Fatal(err)
 		}
-		_, port, _ := net.SplitHostPort(first.address)
-		second := serveAlone(t, thrift{}, first.params, realImage(t, "thrift"), port, func(args []string) {
-			args[slices.Index(args, strconv.Itoa(thriftPort))] = port
-		})
+		port := first.params["port"]
+		second := serveAlone(t, thrift{}, first.params, realImage(t, "thrift"), port, func([]string) {})
 		<-second.ended
 		_, err := thrift{}.Load(t.Context(), second, 1)
 		refusedAs[*Ended](t, err, "ended by itself, with status 1", port, "in use")

@@ -12,7 +12,7 @@ import (
 
 // loadByPython loads the service by S4's client, which counts its latencies itself.
 func (plan thriftPlan) loadByPython(ctx context.Context, t Trial, o load.Options) (load.Result, error) {
-	printed, err := t.Generate(ctx, plan.pythonArgs(t.Address(thriftPort), o))
+	printed, err := t.Generate(ctx, plan.pythonArgs(t.Address(plan.port), o))
 	if err != nil {
 		if ctx.Err() != nil {
 			return load.Result{}, context.Cause(ctx) // which ended the client, too
