@@ -167,8 +167,8 @@ func (b *bench) quantiles(what string, repetitions []*hdrhistogram.Histogram, le
 // nanoseconds makes a histogram of durations up to ten seconds.
 func nanoseconds() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(10*time.Second), 3) }
 
-// record keeps a duration; above ten seconds, as that.
-func record(h *hdrhistogram.Histogram, d time.Duration) {
+// keep records a duration; above ten seconds, as that.
+func keep(h *hdrhistogram.Histogram, d time.Duration) {
 	// Cannot fail: the value is within the range.
 	_ = h.RecordValue(min(max(int64(d), 1), int64(10*time.Second)))
 }

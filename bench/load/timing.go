@@ -63,7 +63,7 @@ func (b *bench) closed(ctx context.Context, address string, dial func(context.Co
 	// Over one connection an answer is recorded before the next one comes.
 	result, err := load.Run(ctx, target, load.Options{
 		Connections: 1, Punctual: punctual, Warmup: 50 * time.Millisecond, Count: int64(b.requests),
-		Each: func(a load.Answered) { record(excess, a.Answered-a.Intended-span) },
+		Each: func(a load.Answered) { keep(excess, a.Answered-a.Intended-span) },
 	})
 	if err == nil && result.Failed() > 0 {
 		err = result.FirstError
@@ -110,7 +110,7 @@ func (b *bench) exchange(address string, excess *hdrhistogram.Histogram) error {
 		if err != nil {
 			return err
 		}
-		record(excess, took-span)
+		keep(excess, took-span)
 	}
 	return nil
 }
