@@ -1,0 +1,326 @@
+package quota
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/kernel/accounting"
+	"tare/kernel/cgroup"
+)
+
+// stage is where a real service and its client stand, each on a CPU of its own.
+type stage struct {
+	program string
+	layout  cgroup.Group
+	loops   int
+	kernel  Kernel
+	n       int // of the groups made
+}
+
+// mostShares is the kernel's greatest weight.
+const mostShares = 262144
+
+func newStage(t *testing.T, demand time.Duration) *stage {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("control groups take root")
+	}
+	if runtime.NumCPU() < 2 {
+		t.Skip("service and client take a CPU each, and this host has one")
+	}
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler: apt-get install gcc libc6-dev")
+	}
+	program := filepath.Join(t.TempDir(), "service")
+	if out, err := exec.Command(cc, "-O1", "-o", program, "testdata/service.c", "-lm").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if _, err := exec.LookPath("chrt"); err != nil {
+		t.Skip("no chrt: apt-get install util-linux")
+	}
+	l, err := cgroup.Host()
+	if err != nil {
+		t.Skip(err)
+	}
+	// Only where the test needs a say.
+	var g cgroup.Group
+	for _, p := range l.At(fmt.Sprintf("/tare-quota-%d", os.Getpid())).Places {
+		if p.Has("cpu") || p.Has("cpuset") || p.Has("cpuacct") {
+			g.Places = append(g.Places, p)
+		}
+	}
+	// Others' work on the same CPUs waits, as far as weights can have it.
+	s := &stage{program: program, layout: g, kernel: hostKernel(t)}
+	s.group(t, g, cgroup.Limits{Shares: mostShares})
+	for _, controller := range []string{"cpu", "cpuset"} {
+		if _, ok := g.For(controller); !ok {
+			t.Skipf("no control group hierarchy carries the %s controller", controller)
+		}
+	}
+	// Two points, for a request has work besides its turns.
+	const few, many = 1000, 100_000
+	s.loops = few
+	least := s.measure(t, Bandwidth{}, Arrival{}, 2000).demand
+	s.loops = many
+	most := s.measure(t, Bandwidth{}, Arrival{}, 2000).demand
+	s.loops = max(few+int(float64(many-few)*float64(demand-least)/float64(most-least)), 1)
+	return s
+}
+
+// hostKernel reads what it can, as a caller of this package does.
+func hostKernel(t *testing.T) Kernel {
+	k := DefaultKernel
+	if b, err := os.ReadFile("/proc/sys/kernel/sched_cfs_bandwidth_slice_us"); err == nil {
+		if micros, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil {
+			k.Slice = time.Duration(micros) * time.Microsecond
+		}
+	}
+	if out, err := exec.Command("zcat", "/proc/config.gz").Output(); err == nil {
+		if tick, err := ParseTick(bytes.NewReader(out)); err == nil {
+			k.Tick = tick
+		}
+	}
+	return k
+}
+
+// measured is what the kernel made of a load.
+type measured struct {
+	latency    *hdrhistogram.Histogram
+	demand     time.Duration
+	use        cgroup.Use
+	elapsed    time.Duration
+	throughput float64
+	foreign    float64 // share of the host's time that others took
+}
+
+func (m measured) throttled() float64 {
+	return 100 * float64(m.use.Throttled) / math.Max(float64(m.use.Periods), 1)
+}
+
+func (m measured) stalled() float64 {
+	var n int64
+	for _, bar := range m.latency.Distribution() {
+		if bar.From > 1000 {
+			n += bar.Count
+		}
+	}
+	return 1e6 * float64(n) / float64(m.latency.TotalCount())
+}
+
+// measure loads the service once, in groups of its own.
+func (s *stage) measure(t *testing.T, b Bandwidth, a Arrival, requests int) measured {
+	t.Helper()
+	s.n++
+	service := s.group(t, s.layout.Child(fmt.Sprintf("service-%d", s.n)), cgroup.Limits{CPUs: "1", Shares: mostShares, Bandwidth: cgroup.Bandwidth(b)})
+	// The client is held to its CPU alone, so that it may be of the real-time
+	// class: what is late there would be taken for the service's.
+	var alone cgroup.Group
+	if p, ok := s.layout.For("cpuset"); ok {
+		alone.Places = append(alone.Places, p)
+	}
+	client := s.group(t, alone.Child(fmt.Sprintf("client-%d", s.n)), cgroup.Limits{CPUs: "0"})
+	interval, seed := 0., 0
+	if a.Rate > 0 {
+		interval = 1e9 / a.Rate
+		if a.Poisson {
+			seed = s.n
+		}
+	}
+	requestsOut, answersIn := pipe(t), pipe(t)
+	serve := exec.Command(s.program, "serve", strconv.Itoa(s.loops))
+	serve.Stdin, serve.Stdout = requestsOut[0], answersIn[1]
+	// The client waits for a byte that this test sends, so that both are in their
+	// groups before the first request.
+	ask := exec.Command("sh", "-c", `read go <&3 && exec chrt -f 10 "$@"`, "sh", s.program, "ask", strconv.Itoa(requests), strconv.FormatFloat(interval, 'f', 0, 64), strconv.Itoa(seed))
+	var took bytes.Buffer
+	begin := pipe(t)
+	ask.Stdin, ask.Stdout, ask.Stderr, ask.ExtraFiles = answersIn[0], requestsOut[1], &took, []*os.File{begin[0]}
+	start(t, serve, service)
+	start(t, ask, client)
+	for _, f := range [...]*os.File{requestsOut[0], requestsOut[1], answersIn[0], answersIn[1], begin[0]} {
+		f.Close()
+	}
+	before, err := accounting.Take("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	use, err := service.Use()
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if _, err := begin[1].WriteString("\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := ask.Wait(); err != nil {
+		t.Fatalf("client: %v", err)
+	}
+	m := measured{elapsed: time.Since(began)}
+	after, err := service.Use()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := serve.Wait(); err != nil {
+		t.Fatalf("service: %v", err)
+	}
+	if now, err := accounting.Take("/proc"); err == nil {
+		iv := accounting.Between(before, now, os.Getpid(), nil)
+		m.foreign = iv.Foreign + iv.Steal
+	}
+	m.use = cgroup.Use{CPU: after.CPU - use.CPU, Periods: after.Periods - use.Periods, Throttled: after.Throttled - use.Throttled, ThrottledTime: after.ThrottledTime - use.ThrottledTime}
+	m.demand = m.use.CPU / time.Duration(requests)
+	m.latency = newHistogram()
+	for scan := bufio.NewScanner(&took); scan.Scan(); {
+		nanos, err := strconv.ParseInt(scan.Text(), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.latency.RecordValue((nanos + 500) / 1000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.throughput = float64(requests) / m.elapsed.Seconds()
+	return m
+}
+
+func pipe(t *testing.T) [2]*os.File {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close(); w.Close() })
+	return [2]*os.File{r, w}
+}
+
+// group makes a group that is gone with the test.
+func (s *stage) group(t *testing.T, g cgroup.Group, l cgroup.Limits) cgroup.Group {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := g.Kill(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := g.Remove(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := g.Create("cpu", "cpuset"); err != nil {
+		t.Skipf("no control group can be made: %v", err)
+	}
+	if err := g.Apply(l); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// start starts a command and puts it into a group. It waits for its pipe there.
+func start(t *testing.T, cmd *exec.Cmd, g cgroup.Group) {
+	t.Helper()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range g.ProcessFiles() {
+		if err := os.WriteFile(file, []byte(strconv.Itoa(cmd.Process.Pid)), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// known is the service as a caller knows it.
+func (m measured) known() Service {
+	return Service{Demand: Demand{Mean: m.demand}, Base: m.latency, Threads: 1, CPUs: 1}
+}
+
+// TestThePredictionIsWhatTheKernelDoes compares the model with the kernel of this
+// host: closed loop and open, below the demand and above it. The bounds are those
+// that tare promises; around the demand itself, where the smallest change of either
+// decides, nothing is promised.
+func TestThePredictionIsWhatTheKernelDoes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute of a quiet host")
+	}
+	const (
+		relative = 0.15
+		absolute = 200. // us
+		cliff    = 0.2
+		noise    = 0.1 // of the host's CPU time, by others
+		wanted   = 3
+		tries    = 5
+		length   = 400 * time.Millisecond
+	)
+	for _, demand := range []time.Duration{100 * time.Microsecond, 400 * time.Microsecond} {
+		s := newStage(t, demand)
+		for _, c := range []struct {
+			name    string
+			arrival Arrival
+			shares  []float64 // quota over period, as multiples of the demand's
+		}{
+			{"closed", Arrival{}, []float64{0.3, 0.6, 1.5}},
+			{"open", Arrival{Rate: 0.3 / demand.Seconds(), Poisson: true}, []float64{1.4, 2}},
+		} {
+			for _, share := range c.shares {
+				t.Run(fmt.Sprintf("%v/%s/%g of the demand", demand, c.name, share), func(t *testing.T) {
+					var predicted, found, predictedThrottled, foundThrottled []float64
+					for try := 0; try < tries && len(found) < wanted; try++ {
+						rate := 1 / demand.Seconds() * 0.6
+						if c.arrival.Rate > 0 {
+							rate = c.arrival.Rate
+						}
+						requests := int(length.Seconds() * rate)
+						base := s.measure(t, Bandwidth{}, c.arrival, requests)
+						load, err := Load(base.known(), c.arrival)
+						if err != nil {
+							t.Fatal(err)
+						}
+						const period = 10 * time.Millisecond
+						b := Bandwidth{Quota: max(time.Duration(share*load*float64(period)).Round(time.Microsecond), MinQuota), Period: period}
+						if of := float64(b.Quota) / float64(period) / load; math.Abs(of-1) < cliff {
+							t.Skipf("a quota of %v is within the cliff", b.Quota)
+						}
+						m := s.measure(t, b, c.arrival, requests)
+						if max(base.foreign, m.foreign) > noise {
+							continue
+						}
+						p, err := Predict(base.known(), c.arrival, b, Options{Requests: requests, Kernel: s.kernel})
+						if err != nil {
+							t.Fatal(err)
+						}
+						predicted, found = append(predicted, p.P99.Value), append(found, float64(m.latency.ValueAtQuantile(99)))
+						predictedThrottled, foundThrottled = append(predictedThrottled, p.ThrottledPeriods.Value), append(foundThrottled, m.throttled())
+					}
+					if len(found) < wanted {
+						t.Skipf("others used more than %.0f %% of the CPUs in all but %d of %d tries", 100*noise, len(found), tries)
+					}
+					p, m := median(predicted), median(found)
+					t.Logf("p99 predicted %.0f us, found %.0f us; throttled %.0f %% and %.0f %% of the periods", p, m, median(predictedThrottled), median(foundThrottled))
+					if math.Abs(p-m) > max(relative*m, absolute) {
+						t.Errorf("p99 predicted %.0f us, found %.0f us: %v and %v", p, m, predicted, found)
+					}
+					if pt, ft := median(predictedThrottled), median(foundThrottled); math.Abs(pt-ft) > 15 {
+						t.Errorf("throttled periods predicted %.0f %%, found %.0f %%", pt, ft)
+					}
+				})
+			}
+		}
+	}
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
