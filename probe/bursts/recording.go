@@ -78,7 +78,6 @@ func Start(targets []Target, o Options) (_ *Recording, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("count the CPUs: %w", err)
 	}
-	r.began = clock.Monotonic()
 	var subsystems [maxHierarchies]int32
 	copy(subsystems[:], places.subsystems)
 	r.collection, err = load(programs, func(spec *ebpf.CollectionSpec) error {
@@ -94,7 +93,6 @@ func Start(targets []Target, o Options) (_ *Recording, err error) {
 			spec.Variables[objectVarEveryGroup].Set(r.whole != nil),
 			spec.Variables[objectVarTargets].Set(uint32(room)),
 			spec.Variables[objectVarSwitchHasState].Set(hasState),
-			spec.Variables[objectVarBegan].Set(uint64(r.began)),
 			spec.Variables[objectVarBlamedFrom].Set(uint64(cmp.Or(o.ExplainFrom, defaultExplainFrom))),
 		)
 	})
@@ -118,6 +116,10 @@ func Start(targets []Target, o Options) (_ *Recording, err error) {
 	}
 	if r.links, err = attach(r.collection, programs); err != nil {
 		return nil, err
+	}
+	r.began = clock.Monotonic()
+	if err := r.collection.Variables[objectVarBegan].Set(uint64(r.began)); err != nil {
+		return nil, errors.Join(fmt.Errorf("tell the BPF programs when to begin: %w", err), detach(r.links))
 	}
 	// A CPU that one thread has to itself may see no switch at all. Where a CPU
 	// may not be visited, its first switch tells who had it.

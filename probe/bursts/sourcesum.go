@@ -3,4 +3,4 @@
 package bursts
 
 // sourceSHA256 is of the bpf/bursts.c that the object was compiled from.
-const sourceSHA256 = "e82c14f30153513087eb232ee536c60ee531496d386ff4c0bfe890f31e0f8aea"
+const sourceSHA256 = "6d901da417cf925cef8d3233182a8748d5fa5455e116fc33565ee3f6dd3a536e"

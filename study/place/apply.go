@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"tare/kernel/cgroup"
@@ -43,6 +44,8 @@ type Window struct {
 	Span time.Duration
 	// Waits are those of the containers that answer, for a CPU.
 	Waits bursts.Histogram
+	// Behind is how much of them was behind those that compute, a second.
+	Behind time.Duration
 	// Wakeups, a second, are theirs too: how much they had to do.
 	Wakeups float64
 	// Others is the CPU time of those that compute, in CPUs, and Critical that of
@@ -215,6 +218,11 @@ func windowOf(r *bursts.Reading, pair int, with bool, p *Proposal) Window {
 	for _, i := range p.Victims {
 		g := &r.Groups[i]
 		w.Waits.Merge(g.AllWaits())
+		for _, b := range g.Behind {
+			if slices.Contains(p.Culprits, b.Group) {
+				w.Behind += time.Duration(float64(b.Time) / seconds)
+			}
+		}
 		w.Wakeups += float64(g.Wakeups) / seconds
 		w.Critical += g.CPUTime.Seconds() / seconds
 	}

@@ -137,7 +137,7 @@ struct thread {
 // Who had a CPU when. Numbers below zero are no targets.
 enum { OTHERS = -1, KERNEL = -2, NOBODY = -3, UNKNOWN = -4 };
 
-#define SLICES 16
+#define SLICES 64
 
 struct slice {
 	__u64 began, ended;
@@ -146,7 +146,7 @@ struct slice {
 };
 
 struct line {
-	struct slice slices[SLICES]; // the last ones, in a ring
+	struct slice slices[SLICES]; // the last ones, in a ring; neighbours are of different holders
 	__u64 began;                 // of the one that goes on
 	__u32 count;                 // of slices so far
 	__s32 who;
@@ -239,8 +239,11 @@ const volatile bool by_pid = false;
 const volatile bool every_group = false; // each group is a target of its own
 const volatile __u32 targets = 1;        // room for them
 const volatile bool switch_has_state = false; // sched_switch's fourth argument: since Linux 5.18
-const volatile __u64 began = 0;          // when the recording begins
 const volatile __u64 blamed_from = 0;    // shortest wait of which is told behind whom it was
+
+// Set by the loader once all programs are attached; nothing counts before. A CPU
+// whose first switch comes after that was had until then by one thread.
+volatile __u64 began = 0;
 
 // Read by the loader.
 __u64 lost = 0;         // events that found no room in a table
@@ -519,6 +522,8 @@ SEC("tp_btf/sched_switch")
 int on_switch(__u64 *ctx)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
+	if (!began)
+		return 0;
 	__u64 now = bpf_ktime_get_ns();
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct line *l = bpf_map_lookup_elem(&lines, &cpu);
@@ -530,11 +535,16 @@ int on_switch(__u64 *ctx)
 	// next finds behind whom it waited.
 	if (from >= 0)
 		away(prev, from, state_of(ctx, prev), cpu, first, now);
+	struct slice *last = &l->slices[(l->count - 1) & (SLICES - 1)];
 	struct slice *s = &l->slices[l->count & (SLICES - 1)];
-	s->began = first ? began : l->began;
-	s->ended = now;
-	s->who = from;
-	l->count++;
+	if (l->count && last->who == from) {
+		last->ended = now;
+	} else {
+		s->began = first ? began : l->began;
+		s->ended = now;
+		s->who = from;
+		l->count++;
+	}
 	l->began = now;
 	l->who = to;
 	if (to >= 0)
@@ -544,6 +554,8 @@ int on_switch(__u64 *ctx)
 
 static __always_inline int woken(struct task_struct *task)
 {
+	if (!began)
+		return 0;
 	__s32 target = target_of(task);
 	if (target < 0)
 		return 0;
