@@ -57,7 +57,7 @@ type Lines struct {
 	// after their own levels have been taken off. NaN where it cannot be told. A
 	// small one says that the line is not straight, and not by how much: that is
 	// Left. It takes the noise to be alike at all levels; where it grows with x,
-	// small values come too often.
+	// small values come somewhat too often.
 	Bent float64
 
 	intercepts, slopes []float64

@@ -182,6 +182,8 @@ func TestLineByCoverage(t *testing.T) {
 				falselyLeft++
 			}
 		}
+		t.Logf("%d blocks: intercept held %.1f %%, slope %.1f %%, contrast %.1f %%; called bent %.1f %%, left above zero %.1f %%", n,
+			100*float64(intercept)/runs, 100*float64(slope)/runs, 100*float64(contrast)/runs, 100*float64(bent)/runs, 100*float64(falselyLeft)/runs)
 		for name, of := range map[string]int{"intercept": intercept, "slope": slope, "contrast": contrast} {
 			if share := float64(of) / runs; share < 0.93 || share > 0.97 {
 				t.Errorf("%d blocks: 95 %% intervals of the %s held in %.1f %% of runs", n, name, 100*share)
@@ -228,9 +230,46 @@ func TestLeftCoverage(t *testing.T) {
 					held++
 				}
 			}
+			t.Logf("%.2f %% left, %d blocks: held %.1f %%, wholly below %.1f %%", 100*want, n, 100*float64(held)/runs, 100*float64(below)/runs)
 			if share := float64(held) / runs; share < 0.925 {
 				t.Errorf("bend %v (%.1f %% left), %d blocks: held in %.1f %%, below the truth in %.1f %%", bend, 100*want, n, 100*share, 100*float64(below)/runs)
 			}
 		}
+	}
+}
+
+// Noise that grows with x is what the test of straightness does not expect: it
+// then calls a line bent more often than it should, and the share left does not.
+func TestLineByOfGrowingNoise(t *testing.T) {
+	const runs, n = 2000, 10
+	random := rand.New(rand.NewPCG(8, 9))
+	x := []float64{1, 10, 30, 50, 70, 100}
+	slope, bent, left := 0, 0, 0
+	for range runs {
+		blocks := make([][2][]float64, n)
+		for i := range blocks {
+			y := make([]float64, len(x))
+			for j := range x {
+				y[j] = (20 + x[j]) * (1 + 0.05*random.NormFloat64())
+			}
+			blocks[i] = [2][]float64{x, y}
+		}
+		l := LineBy(blocks, 0.95, 1)
+		if l.Slope.Interval.Low <= 1 && 1 <= l.Slope.Interval.High {
+			slope++
+		}
+		if l.Bent < 0.05 {
+			bent++
+		}
+		if l.Left.Interval.Low > 0 {
+			left++
+		}
+	}
+	t.Logf("slope held %.1f %%; called bent %.1f %%, left above zero %.1f %%", 100*float64(slope)/runs, 100*float64(bent)/runs, 100*float64(left)/runs)
+	if share := float64(slope) / runs; share < 0.93 || share > 0.97 {
+		t.Errorf("95 %% intervals of the slope held in %.1f %% of runs", 100*share)
+	}
+	if float64(left)/runs > 0.05 {
+		t.Errorf("of a straight line something was left in %.1f %% of runs", 100*float64(left)/runs)
 	}
 }
