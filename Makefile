@@ -102,6 +102,11 @@ bench-startup: setup build ## starts against starts by hand, the generator's lat
 	bin/tare startup --platform oci:crun --workload empty --rate 50 --count 200 --knee=false --blocks 5
 	bin/tare startup --platform docker,oci:runc --workload empty --rate 4 --knee=false --profile --budget 6m
 
+.PHONY: bench-load
+bench-load: go ## the load generator's own exactness, against servers of known delay and known stalls (about 2 minutes; needs root, two CPUs, and nothing else on them)
+	$(GO) build -o bin/load ./bench/load
+	bin/load
+
 .PHONY: bench-pages
 bench-pages: go ## censuses against raw reads of the same, the fault recorder against perf (about 5 minutes)
 	$(GO) test -run '^$$' -bench 'Walk|Files|Many|Memory' -benchtime 10x -timeout 30m ./probe/pagetable
