@@ -225,15 +225,15 @@ const eachWarm = 100 * time.Millisecond
 
 // load is one load that counts.
 func (t Trial) load(ctx context.Context, b lab.Bench, r *running, l Load) error {
-	set, warm := []string{"warmup", "0s"}, warmUp
+	set := []string{"warmup", "0s"}
 	if l.Name != "" {
-		set, warm = []string{"warmup", eachWarm.String()}, eachWarm
+		set = []string{"warmup", eachWarm.String()}
 	}
 	for name, value := range l.Params {
 		set = append(set, name, value)
 	}
 	if b.WarmUp() {
-		set = append(set, "count", "0", "duration", warm.String())
+		set = append(set, "count", "0", "duration", warmUp.String())
 	}
 	var end func(load.Result) error
 	if t.Begin != nil {
