@@ -49,7 +49,9 @@ type Options struct {
 	// real-time priority, where the kernel allows it: it sends, and sees answers,
 	// when they are due, and not when other programs on its CPU have had their
 	// turn. It is for a connection that polls ([Polling]): what is slept for still
-	// comes by the runtime's ordinary threads.
+	// comes by the runtime's ordinary threads. Polling keeps the CPU from the rest
+	// of the host, to which the kernel reserves a twentieth of each second: where
+	// something else wants it, a request a second waits for that.
 	Punctual bool
 	// Each, where set, is told of every request that Result counts as answered, as
 	// it is recorded. Nothing else is recorded meanwhile, so it has to be quick.

@@ -19,7 +19,8 @@ const LongestPoll = socket.LongestPoll
 // takes to wake a CPU, a thread and a goroutine, which then stand in each
 // latency. Polling takes them off, at the price of a CPU: it is for one
 // connection, where neither the service nor anything else under trial runs on
-// the generator's CPUs.
+// the generator's CPUs. Where those are threads of the service's own cores, the
+// service has less of them.
 func Polling(by func(ctx context.Context, address string) (net.Conn, error), limit time.Duration) func(context.Context, string) (net.Conn, error) {
 	return func(ctx context.Context, address string) (net.Conn, error) {
 		conn, err := dialing(by).connect(ctx, address)

@@ -100,7 +100,6 @@ func (b *bench) run(ctx context.Context, parts []string) (err error) {
 	fmt.Println(b.where())
 	b.table = tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(b.table, "figure\tvalue, us\t95 % interval\tn")
-	defer b.table.Flush()
 	for _, part := range parts {
 		var err error
 		switch part {
@@ -116,6 +115,7 @@ func (b *bench) run(ctx context.Context, parts []string) (err error) {
 		if err != nil {
 			return fmt.Errorf("%s: %w", part, err)
 		}
+		b.table.Flush()
 	}
 	return nil
 }
@@ -137,6 +137,12 @@ func (b *bench) place() error {
 	}
 	if b.client == b.server {
 		return fmt.Errorf("CPU %d for the generator and the server: name two", b.client)
+	}
+	if b.realtime {
+		err := process.OnFreshThread(func() error { _, err := process.Punctual(); return err })
+		if err != nil {
+			return fmt.Errorf("%w: run as root, or with -realtime=false", err)
+		}
 	}
 	if unknown := slices.DeleteFunc([]int{b.client, b.server}, func(c int) bool { return slices.Contains(cpus, c) }); len(unknown) > 0 {
 		return fmt.Errorf("CPUs %v are not among those that this program may use, %v", unknown, cpus)

@@ -55,7 +55,7 @@ func (b *bench) stalls(ctx context.Context) (err error) {
 		}
 		count += len(spans)
 	}
-	fmt.Fprintln(b.table, "\t\t\t\nfigure\tratio\t95 % interval\tn")
+	fmt.Fprintln(b.table, "figure\tratio\t95 % interval\tn")
 	for _, kind := range []string{"corrected", "uncorrected"} {
 		for _, q := range quantiles {
 			of := fmt.Sprintf("%s p%g", kind, q)
