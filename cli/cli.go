@@ -26,6 +26,7 @@ import (
 	"tare/probe"
 	"tare/record"
 	"tare/study/pages"
+	"tare/study/place"
 	"tare/study/startup"
 	"tare/study/weigh"
 	"tare/workload"
@@ -132,6 +133,7 @@ func exitCode(err error) int {
 		{is[*weigh.Usage](err), exitUsage},
 		{is[*startup.Usage](err), exitUsage},
 		{is[*pages.Usage](err), exitUsage},
+		{is[*place.Usage](err), exitUsage},
 		{is[*probe.Missing](err), exitHost},
 		{is[*workload.Unknown](err), exitUsage},
 		{is[*lab.UnknownPlatform](err), exitUsage},
@@ -185,7 +187,7 @@ randomised blocks and gives each overhead with an interval and a verdict.`,
 	root.SetVersionTemplate("tare {{.Version}}\n")
 	root.PersistentFlags().StringVar(&a.home, "home", "", "state directory (default $TARE_HOME, else /var/lib/tare for root, ~/.local/share/tare for others, who read root's where they have none)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &codedError{exitUsage, err} })
-	root.AddCommand(a.weigh(), a.startup(), a.pages(), a.faults(), a.latency(), a.predict(), a.resume(), a.show(), a.runs(), a.export(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims())
+	root.AddCommand(a.weigh(), a.startup(), a.pages(), a.faults(), a.latency(), a.predict(), a.resume(), a.show(), a.runs(), a.export(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims(), a.place())
 	return root
 }
 
