@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/kernel/accounting"
 	"tare/lab"
 	"tare/study/latency"
 	"tare/study/latency/cpu"
@@ -51,10 +52,10 @@ default thrift, S4's service in Python with its client in Python.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringSliceVar(&f.experiments, "experiment", nil, "some of "+strings.Join(cpu.Experiments, ", ")+" (default all)")
+	flags.StringSliceVar(&f.experiments, "experiment", nil, "some of "+strings.Join(cpu.Experiments, ", ")+" (default shares, quota, neighbour: S4's)")
 	flags.StringVar(&f.platform, "platform", "docker", "platform of the containers")
 	flags.StringSliceVar(&f.quotas, "quota", nil, "CPU time in each period, 1ms or more (default S4's: 1ms to 10ms, nine of them)")
-	flags.StringSliceVar(&f.periods, "period", nil, "periods of the quotas, 1ms to 1s; --quota is in the first, and the same share in the others (default 10ms, S4's, and 100ms, today's default)")
+	flags.StringSliceVar(&f.periods, "period", nil, "periods of the quotas, 1ms to 1s; --quota is in the first, and the same share in the others (default 10ms, S4's, and for some of the shares 100ms, today's default)")
 	flags.StringSliceVar(&f.neighbours, "neighbour-quota", nil, "the service's quotas beside a neighbour that has the rest of the period (default 5ms,7ms,9ms; S4's with --full)")
 	flags.Float64Var(&f.rate, "rate", 2000, "requests a second of the open loop, Poisson arrivals")
 	flags.DurationVar(&f.stall, "stall", service.DefaultStall, "latency above which a request counts as held up")
@@ -91,13 +92,13 @@ func (f *cpuFlags) options(cmd *cobra.Command, args []string, host latencyHost) 
 	if o.Base, notes, err = f.places(&host); err != nil {
 		return o, err
 	}
-	o.Plan.Notes = notes
+	o.Plan.Notes = append(notes, unmoved(host.server)...)
 	if o.Platform, err = lab.CanonicalPlatform(f.platform); err != nil {
 		return o, err
 	}
 	o.Experiments = f.experiments
 	if len(o.Experiments) == 0 {
-		o.Experiments = cpu.Experiments
+		o.Experiments = []string{cpu.Shares, cpu.Quota, cpu.Neighbour}
 		if f.quick {
 			o.Experiments = []string{cpu.Shares, cpu.Quota}
 		}
@@ -110,6 +111,25 @@ func (f *cpuFlags) options(cmd *cobra.Command, args []string, host latencyHost) 
 	}
 	o.Host = cpu.Host{CPUs: host.cpus, Platform: host.platforms, Check: host.check}
 	return o, nil
+}
+
+// unmoved says what stays on the service's CPUs, whatever tare does: what the kernel
+// has bound to them, and whoever else the host lets run there.
+func unmoved(cpus []int) []string {
+	var notes []string
+	for _, n := range cpus {
+		bound, err := accounting.Bound(n)
+		if err != nil || len(bound) == 0 {
+			continue
+		}
+		named := bound[:min(len(bound), 6)]
+		more := ""
+		if len(bound) > len(named) {
+			more = fmt.Sprintf(" and %d more", len(bound)-len(named))
+		}
+		notes = append(notes, fmt.Sprintf("CPU %d keeps what the kernel has bound to it (%s%s); other programs are not moved off it", n, strings.Join(named, ", "), more))
+	}
+	return notes
 }
 
 // levels reads the quotas and periods.
@@ -141,6 +161,9 @@ func (f *cpuFlags) levels(o *cpu.Options, changed func(string) bool) (err error)
 			o.Quotas = append(o.Quotas, max(cpu.LeastQuota, time.Duration(float64(q)/float64(cpu.Period)*float64(o.Periods[0])).Round(time.Microsecond)))
 		}
 		o.Quotas = slices.Compact(o.Quotas)
+		for i := 0; i < len(o.Quotas); i += 2 {
+			o.Further = append(o.Further, o.Quotas[i])
+		}
 		if f.quick {
 			o.Quotas = []time.Duration{o.Quotas[0], o.Quotas[len(o.Quotas)/3], o.Quotas[2*len(o.Quotas)/3], o.Quotas[len(o.Quotas)-1]}
 		}

@@ -24,8 +24,11 @@ type Options struct {
 	Platform    string // of the containers; canonical name
 	// Base holds for every condition: the service's CPU among others.
 	Base    platform.Setting
-	Quotas  []time.Duration // in the first of Periods; in the others their share is the same
+	Quotas  []time.Duration // in the first of Periods
 	Periods []time.Duration
+	// Further are those of Quotas whose shares are granted in the further periods, and
+	// with a burst; nil is all.
+	Further []time.Duration
 	// Rate is the open loop's, in requests per second.
 	Rate float64
 	// Stall is the latency above which a request counts as stalled.
@@ -293,6 +296,9 @@ func (b builder) sweep() lab.Group {
 	g := lab.Group{Workload: b.name}
 	levels := []granted{{}}
 	for _, w := range b.Bandwidths() {
+		if b.experiment == Open && w.Period != b.Periods[0] {
+			continue // the closed loop shows what a period does
+		}
 		levels = append(levels, granted{quota: w.Quota, period: w.Period})
 	}
 	for i, l := range levels {
@@ -320,7 +326,7 @@ func (b builder) burst() (lab.Group, string) {
 		return g, fmt.Sprintf("burst left out: %v", why)
 	}
 	levels := []granted{{}}
-	for _, q := range b.Quotas {
+	for _, q := range b.further() {
 		if q < b.Periods[0] {
 			levels = append(levels, granted{quota: q, period: b.Periods[0]}, granted{quota: q, period: b.Periods[0], burst: q})
 		}
@@ -396,12 +402,24 @@ func ParseBandwidth(text string) (b Bandwidth, err error) {
 	return b, nil
 }
 
+// further are the quotas whose shares are granted in further periods.
+func (o Options) further() []time.Duration {
+	if o.Further == nil {
+		return o.Quotas
+	}
+	return o.Further
+}
+
 // Bandwidths are those that the options come to: each quota in the first period,
-// and its share in the others.
+// and shares of them in the others.
 func (o Options) Bandwidths() []Bandwidth {
 	var all []Bandwidth
 	for i, p := range o.Periods {
-		for _, q := range o.Quotas {
+		quotas := o.Quotas
+		if i > 0 {
+			quotas = o.further()
+		}
+		for _, q := range quotas {
 			if i > 0 {
 				q = time.Duration(float64(q) / float64(o.Periods[0]) * float64(p)).Round(time.Microsecond)
 			}
