@@ -199,11 +199,11 @@ func TestParts(t *testing.T) {
 			charts++
 		}
 	}
-	if tables != 4 || charts != 2 {
-		t.Errorf("%d tables and %d charts, want one table a way and the fits, one chart a place", tables, charts)
+	if tables != 4 || charts != 6 {
+		t.Errorf("%d tables and %d charts, want one table a way and the fits; a chart a place, and two of all latencies", tables, charts)
 	}
 	answer := Answer(m.run)
-	for _, want := range []string{"nat, service receives: ", "whatever its size", "proxy, service receives: ", "for the bytes of 100 KB"} {
+	for _, want := range []string{"nat, service receives 1", "proxy, service receives ", "The bytes of 100 KB add at most ", " us (nat, service sends)"} {
 		if !strings.Contains(answer, want) {
 			t.Errorf("%q is not in: %s", want, answer)
 		}

@@ -3,40 +3,57 @@ package network
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"tare/overhead"
 	"tare/record"
 	"tare/report"
 	"tare/stats"
+	"tare/study/latency/service"
 )
 
-// Answer is the sentence that the reader came for.
+// Answer is the sentence that the reader came for: what a trip costs by each way,
+// over connections that are kept where they were measured, and what bytes add.
 func Answer(run record.Run) string {
-	var told []string
+	var known []trip
+	kept := false
 	for _, t := range trips(overhead.Read(run)) {
-		if t.null {
+		if !t.null && t.fit(median).Intercept.Known() {
+			known = append(known, t)
+			kept = kept || t.connection == Kept
+		}
+	}
+	var told []string
+	var most trip
+	var bytes stats.Estimate
+	for _, t := range known {
+		if kept && t.connection != Kept {
 			continue
 		}
 		line := t.fit(median)
-		if !line.Intercept.Known() {
-			continue
+		cost := report.Said(line.Intercept, 1) + " us"
+		if !apparent(line.Intercept) {
+			cost = "nothing that could be told (" + cost + ")"
 		}
-		cost := fmt.Sprintf("%s us a trip", report.Said(line.Intercept, 1))
-		if !(line.Intercept.Interval.Low > 0 || line.Intercept.Interval.High < 0) {
-			cost = fmt.Sprintf("nothing a trip that could be told from none (%s us)", report.Said(line.Intercept, 1))
+		told = append(told, t.name()+" "+cost)
+		if e := line.Combination(0, float64(t.largest())); apparent(e) && e.Value > bytes.Value {
+			bytes, most = e, t
 		}
-		if bytes := line.Combination(0, float64(t.largest())); bytes.Interval.Low > 0 || bytes.Interval.High < 0 {
-			cost += fmt.Sprintf(" and %s us for the bytes of %s", report.Said(bytes, 1), sizeText(t.largest()))
-		} else {
-			cost += ", whatever its size"
-		}
-		told = append(told, t.name()+": "+cost)
 	}
 	if len(told) == 0 {
 		return "Against the host's own network no way's cost can be told yet: it takes two sizes and three blocks."
 	}
-	return "Against the host's own network, by the median: " + strings.Join(told, "; ") + "."
+	text := "Against the host's own network a trip costs, by the median: " + strings.Join(told, "; ") + ". "
+	if bytes.Value > 0 {
+		return text + fmt.Sprintf("The bytes of %s add at most %s us (%s).", sizeText(most.largest()), report.Said(bytes, 1), most.name())
+	}
+	return text + "What bytes add cannot be told from nothing."
+}
+
+// apparent tells whether an estimate is told from nothing.
+func apparent(e stats.Estimate) bool {
+	return e.Known() && (e.Interval.Low > 0 || e.Interval.High < 0)
 }
 
 // Parts are the run's tables and charts.
@@ -57,6 +74,7 @@ func Parts(run record.Run) []report.Part {
 			if c, ok := chart(all, place, connection); ok {
 				parts = append(parts, c)
 			}
+			parts = append(parts, tails(all, place, connection)...)
 		}
 	}
 	return append(parts, report.Prose{Title: "What was crossed", Text: crossed(all)})
@@ -69,11 +87,11 @@ func (t trip) table() report.Table {
 		Note:  "In microseconds. Differences and ratios are paired by block, of the size's own baseline; intervals by Student's t over blocks.",
 		Columns: []report.Column{{Head: "message"}, {Head: "host, median", Number: true}, {Head: t.path + ", median", Number: true},
 			{Head: "difference", Number: true}, {Head: "ratio", Number: true},
-			{Head: "of the mean", Number: true, Optional: true}, {Head: "of the p99", Number: true, Optional: true}},
+			{Head: "means differ", Number: true, Optional: true}, {Head: "p99s differ", Number: true, Optional: true}},
 	}
 	for _, l := range t.levels {
 		difference := report.Estimated(t.difference(l, median), 1)
-		if e := t.difference(l, median); e.Known() && e.Interval.Low <= 0 && e.Interval.High >= 0 {
+		if !apparent(t.difference(l, median)) {
 			difference.Tone = report.Faint // not to be told from nothing
 		}
 		table.Rows = append(table.Rows, []report.Cell{{Text: sizeText(l.bytes)},
@@ -119,13 +137,12 @@ func kind(line stats.Lines, far float64) string {
 	if !line.Intercept.Known() || !bytes.Known() {
 		return "not known"
 	}
-	clear := func(e stats.Estimate) bool { return e.Interval.Low > 0 || e.Interval.High < 0 }
 	switch {
-	case !clear(line.Intercept) && !clear(bytes):
+	case !apparent(line.Intercept) && !apparent(bytes):
 		return "nothing to be told"
 	case line.Intercept.Interval.High < 0 || bytes.Interval.High < 0:
 		return "faster in part"
-	case excess.Interval.Low > 0 && !clear(bytes):
+	case excess.Interval.Low > 0 && !apparent(bytes):
 		return "fixed"
 	case excess.Interval.Low > 0:
 		return "mostly fixed"
@@ -179,7 +196,7 @@ func chart(all []trip, place, connection string) (report.Chart, bool) {
 	return c, len(c.Series) > 0
 }
 
-// ways in words.
+// trodden are the ways in words.
 var trodden = map[string]map[string]string{
 	apart: {
 		Host:   "host: from a namespace of the client's own over a pair of devices and tare's bridge to the host's stack, where the service listens.",
@@ -230,4 +247,52 @@ func (t trip) carried() string {
 		return fmt.Sprintf(" The container's device carried %.1f MB.", service/1e6)
 	}
 	return ""
+}
+
+// tails are the distributions of the smallest and of the largest messages, of
+// one place: each way's, and dashed the host's.
+func tails(all []trip, place, connection string) []report.Part {
+	var parts []report.Part
+	curves := map[int][]report.Tail{}
+	var sizes []int
+	for _, t := range all {
+		if t.null || t.place != place || t.connection != connection || len(t.levels) == 0 {
+			continue
+		}
+		for _, bytes := range []int{t.levels[0].bytes, t.largest()} {
+			name := loadOf(bytes).Of(service.Latency)
+			for _, of := range []struct {
+				condition record.Condition
+				name      string
+				dashed    bool
+			}{{t.of, t.path, false}, {t.base, Host, true}} {
+				curve := report.Tail{Name: of.name + ", service " + t.direction + "s", Group: t.direction + t.path, Dashed: of.dashed}
+				if of.dashed {
+					curve.Group = t.direction
+				}
+				h, err := t.Merged(of.condition, name)
+				twice := slices.ContainsFunc(curves[bytes], func(c report.Tail) bool { return c.Name == curve.Name })
+				if err != nil || h == nil || twice {
+					continue // the report of the run tells of what cannot be read
+				}
+				curve.H = h
+				curves[bytes] = append(curves[bytes], curve)
+			}
+			if !slices.Contains(sizes, bytes) && len(curves[bytes]) > 0 {
+				sizes = append(sizes, bytes)
+			}
+		}
+	}
+	slices.Sort(sizes)
+	for _, bytes := range sizes {
+		title := "All latencies of messages of " + sizeText(bytes)
+		if place == here {
+			title += ", on the host itself"
+		}
+		if connection == New {
+			title += ", a connection for each"
+		}
+		parts = append(parts, report.Tails(title, "Histograms of all blocks, merged; the host's own is dashed.", curves[bytes]))
+	}
+	return parts
 }
