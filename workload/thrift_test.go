@@ -199,7 +199,7 @@ func TestRealThriftDies(t *testing.T) {
 			for !connected(tr.address) && t.Context().Err() == nil {
 				time.Sleep(time.Millisecond)
 			}
-			_ = syscall.Kill(tr.pid, syscall.SIGKILL)
+			_ = signalTo(tr.pid, syscall.SIGKILL)
 		}()
 		_, err := thrift{}.Load(t.Context(), tr, 1)
 		refusedAs[*Ended](t, err, "the service ended by itself")
@@ -207,6 +207,15 @@ func TestRealThriftDies(t *testing.T) {
 			t.Errorf("%s: more than a line: %q", client, err)
 		}
 	}
+}
+
+func signalTo(pid int, signal os.Signal) error {
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = process.Release() }()
+	return process.Signal(signal)
 }
 
 // connected tells whether somebody has a connection to a port of loopback.
@@ -299,7 +308,7 @@ func TestRealThriftEndsWhenTold(t *testing.T) {
 		if err := (thrift{}).Ready(t.Context(), tr); err != nil {
 			t.Fatal(err)
 		}
-		if err := syscall.Kill(tr.pid, syscall.SIGTERM); err != nil {
+		if err := signalTo(tr.pid, syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
 		<-tr.ended

@@ -1,7 +1,7 @@
-// Command thrift-server is the service of service.thrift on Apache Thrift's Go
-// library, as its tutorial has it: the binary protocol over a buffered transport,
-// a goroutine for each connection. Beside the same in Python it tells what the
-// interpreter costs.
+// Command server is the service of service.thrift on Apache Thrift's Go library, as
+// its tutorial has it: the binary protocol over a buffered transport, a goroutine for
+// each connection. Beside the same in Python it tells what the interpreter costs. In
+// the image it is called thrift-server:
 //
 //	thrift-server --port PORT [--work MICROS]
 //
