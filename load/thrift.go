@@ -141,9 +141,11 @@ func (c *thriftConn) Do(deadline time.Time) (reusable bool, err error) {
 	if _, err = conn.Write(c.raw); err != nil {
 		return c.want.NewConnections, err
 	}
-	err = c.answer()
+	if err = c.answer(); err == nil {
+		return true, nil
+	}
 	var known *Error // the answer was read to its end
-	return c.want.NewConnections || err == nil || errors.As(err, &known), err
+	return c.want.NewConnections || errors.As(err, &known), err
 }
 
 // answer reads the answer and checks it.

@@ -2,6 +2,7 @@ package load
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -50,9 +51,9 @@ func readThriftHeader(r *bufio.Reader, call string, sequence uint32) (kind thrif
 	if err != nil {
 		return 0, cutOff(err, len(head))
 	}
-	name, got := string(head[8:8+len(call)]), binary.BigEndian.Uint32(head[8+len(call):])
-	if name != call || got != sequence {
-		return 0, fmt.Errorf("thrift: an answer to call %d, %q: want %d, %q", got, name, sequence, call)
+	name, got := head[8:8+len(call)], binary.BigEndian.Uint32(head[8+len(call):])
+	if string(name) != call || got != sequence {
+		return 0, fmt.Errorf("thrift: an answer to call %d, %q: want %d, %q", got, bytes.Clone(name), sequence, call)
 	}
 	_, err = r.Discard(len(head))
 	return thrift.TMessageType(first & 0xff), err
