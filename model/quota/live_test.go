@@ -112,16 +112,6 @@ func (m measured) throttled() float64 {
 	return 100 * float64(m.use.Throttled) / math.Max(float64(m.use.Periods), 1)
 }
 
-func (m measured) stalled() float64 {
-	var n int64
-	for _, bar := range m.latency.Distribution() {
-		if bar.From > 1000 {
-			n += bar.Count
-		}
-	}
-	return 1e6 * float64(n) / float64(m.latency.TotalCount())
-}
-
 // measure loads the service once, in groups of its own.
 func (s *stage) measure(t *testing.T, b Bandwidth, a Arrival, requests int) measured {
 	t.Helper()

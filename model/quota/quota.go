@@ -122,7 +122,9 @@ type Options struct {
 	// more CPU time than the quota gives, latency grows for as long as one goes
 	// on, so this should be the number that is to be predicted.
 	Requests int
-	// Reruns with other phases and other draws; 0 is [DefaultReruns].
+	// Reruns with other phases and other draws; 0 is [DefaultReruns]. A container's
+	// period keeps its phase against the tick for life, and where a request's work
+	// is near the quota the tail hangs on it: so there are several.
 	Reruns int
 	Seed   uint64
 	// Stall is the latency above which a request counts as stalled; 0 is 1 ms.
@@ -133,8 +135,8 @@ type Options struct {
 
 // Defaults of [Options].
 const (
-	DefaultRequests = 100_000
-	DefaultReruns   = 5
+	DefaultRequests = 50_000
+	DefaultReruns   = 16
 	DefaultStall    = time.Millisecond
 )
 

@@ -121,22 +121,23 @@ type parameters struct {
 }
 
 func simulate(p parameters) outcome {
-	// The second word only separates this use of a seed from others.
-	random := rand.New(rand.NewPCG(p.seed, 0x71756f7461))
+	// A source for each use, so that what is drawn for the requests is the same
+	// with a quota and without. The second word only keeps them apart.
+	phases, requests, gaps := rand.New(rand.NewPCG(p.seed, 1)), rand.New(rand.NewPCG(p.seed, 2)), rand.New(rand.NewPCG(p.seed, 3))
 	threads := p.service.Threads
 	if threads == 0 || threads > p.arrival.Connections {
 		threads = p.arrival.Connections
 	}
 	s := &simulation{
-		arrival: p.arrival, stall: int64(p.stall), tick: int64(p.kernel.Tick), phase: random.Int64N(int64(p.kernel.Tick)),
-		draw: draw{random: random, base: p.base, demand: int64(p.demand), shape: p.service.Demand.Shape},
+		arrival: p.arrival, stall: int64(p.stall), tick: int64(p.kernel.Tick), phase: phases.Int64N(int64(p.kernel.Tick)),
+		draw: draw{random: requests, base: p.base, demand: int64(p.demand), shape: p.service.Demand.Shape},
 		rest: p.rest, waited: p.waiting,
 		connections: make([]connection, p.arrival.Connections), threads: make([]thread, threads),
 		processors: make([]processor, p.service.CPUs), wanted: int64(p.requests),
 	}
 	phase := int64(0)
 	if p.bandwidth.Quota > 0 {
-		phase = random.Int64N(int64(p.bandwidth.Period))
+		phase = phases.Int64N(int64(p.bandwidth.Period))
 	}
 	s.pool = newPool(p.bandwidth, p.kernel, phase)
 	for i := range s.processors {
@@ -155,7 +156,7 @@ func simulate(p parameters) outcome {
 		s.latency = newHistogram()
 	} else {
 		s.took, s.natural = make([]int64, p.requests), make([]int64, p.requests)
-		s.schedule = &moments{random: random, gap: float64(time.Second) / p.arrival.Rate, poisson: p.arrival.Poisson}
+		s.schedule = &moments{random: gaps, gap: float64(time.Second) / p.arrival.Rate, poisson: p.arrival.Poisson}
 	}
 	s.run()
 	return s.outcome
