@@ -166,8 +166,9 @@ func (p *Platform) removeImage(ctx context.Context, reference string) error {
 	if !strings.HasPrefix(reference, ourImages) {
 		return fmt.Errorf("image %s is not one that tare loads (%s...); left alone", reference, ourImages)
 	}
+	// That takes minutes where there are many layers; the engine answers others meanwhile.
 	remove := func() error {
-		return p.call(ctx, "remove image "+reference, func(ctx context.Context) error {
+		return p.watched(ctx, "remove image "+reference, func(ctx context.Context) error {
 			_, err := p.client.ImageRemove(ctx, reference, client.ImageRemoveOptions{PruneChildren: true})
 			return err
 		})
