@@ -110,17 +110,17 @@ func judgeOpens(r reading) (claim.Judgement, bool) {
 		}
 	}
 	smallest, largest := copyUpEnds()
-	grows := r.growth(up, firstOpen+"-"+smallest, firstOpen+"-"+largest)
+	grows := r.growth(up, firstOpen+"-"+label(smallest), firstOpen+"-"+label(largest))
 	if !grows.Known() {
 		j.Verdict, j.Rests = claim.Inconclusive, tooFew(grows.N)
 		return j, true
 	}
-	j.Figures = append(j.Figures, claim.Ours("first opening for writing, "+largest+" against "+smallest, grows, 1, "times"))
+	j.Figures = append(j.Figures, claim.Ours("first opening for writing, "+bytesText(largest)+" against "+bytesText(smallest), grows, 1, "times"))
 	for _, size := range image.FilesLowerSizes {
-		name := label(size.Bytes)
-		j.Figures = append(j.Figures, claim.Measured(claim.Ours("first opening for writing, "+name, r.Value(up, firstOpen+"-"+name), perMicro, "us"))...)
+		first := r.Value(up, firstOpen+"-"+label(size.Bytes))
+		j.Figures = append(j.Figures, claim.Measured(claim.Ours("first opening for writing, "+bytesText(size.Bytes), first, perMicro, "us"))...)
 	}
-	j.Ours = fmt.Sprintf("slower by %s; the first opening for writing of %s takes %s times that of %s", strings.Join(told, ", "), largest, report.Said(grows, 1), smallest)
+	j.Ours = fmt.Sprintf("slower by %s; the first opening for writing of %s takes %s times that of %s", strings.Join(told, ", "), bytesText(largest), report.Said(grows, 1), bytesText(smallest))
 	j.Rests = fmt.Sprintf("openings for reading, the file being in a lower layer, %s, %d blocks", r.kept(), grows.N)
 	switch {
 	case below == len(inLayers), grows.Interval.High <= 1:
@@ -136,10 +136,10 @@ func judgeOpens(r reading) (claim.Judgement, bool) {
 	return j, true
 }
 
-// copyUpEnds are the smallest and the largest size, as metrics name them.
-func copyUpEnds() (smallest, largest string) {
+// copyUpEnds are the smallest and the largest size.
+func copyUpEnds() (smallest, largest int64) {
 	sizes := image.FilesLowerSizes
-	return label(sizes[0].Bytes), label(sizes[len(sizes)-1].Bytes)
+	return sizes[0].Bytes, sizes[len(sizes)-1].Bytes
 }
 
 // published is how many layers S4 had at most.

@@ -30,8 +30,8 @@ func Answer(run record.Run) string {
 	}
 	if _, layer, ok := r.pair(CopyUp); ok {
 		_, largest := copyUpEnds()
-		if v := r.Value(layer, firstOpen+"-"+largest); v.Value == v.Value {
-			told = append(told, fmt.Sprintf("the first opening for writing of %s copies it in %s ms", strings.ToUpper(largest)+"B", report.Said(v, perMilli)))
+		if v := r.Value(layer, firstOpen+"-"+label(largest)); v.Value == v.Value {
+			told = append(told, fmt.Sprintf("the first opening for writing of %s copies it, in %s ms", bytesText(largest), report.Said(v, perMilli)))
 		}
 	}
 	if walks := r.byLayers(Walk, false); len(walks) > 1 {
@@ -171,7 +171,7 @@ func (r reading) opens() []report.Part {
 func (r reading) copyUps() []report.Part {
 	bind, layer, ok := r.pair(CopyUp)
 	_, largest := copyUpEnds()
-	if !ok || !r.measured([]record.Condition{bind, layer}, firstOpen+"-"+largest) {
+	if !ok || !r.measured([]record.Condition{bind, layer}, firstOpen+"-"+label(largest)) {
 		return nil
 	}
 	t := report.Table{
