@@ -106,8 +106,9 @@ func (thrift) Program(p Params) (Program, error) {
 		args = []string{image.ThriftPython, "-B", image.ThriftPythonServer}
 	}
 	args = append(args, "--port", strconv.Itoa(plan.port), "--work", strconv.FormatInt(plan.work, 10))
-	// What is carried exists several times on its way through the library.
-	return Program{Args: args, Ports: []int{plan.port}, Data: []string{"/data"}, Service: true, MemoryNeed: 32<<20 + 4*int64(plan.size)}, nil
+	// What is carried exists several times on its way through the library, and in Go
+	// until it is collected.
+	return Program{Args: args, Ports: []int{plan.port}, Data: []string{"/data"}, Service: true, MemoryNeed: 32<<20 + 8*int64(plan.size)}, nil
 }
 
 func (thrift) Metrics(p Params) []Metric { return loadMetrics(p) }
