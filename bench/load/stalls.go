@@ -36,14 +36,19 @@ func (b *bench) stalls(ctx context.Context) (err error) {
 	for range b.repetitions {
 		var span time.Duration
 		var spans []time.Duration
+		var result load.Result
 		target := load.HTTP{Address: s.address, Dial: load.Polling(nil, load.LongestPoll), Next: func() load.HTTPRequest {
 			return load.HTTPRequest{Check: func(body []byte) (err error) { span, err = spanOf(body); return err }}
 		}}
 		o := load.Options{Rate: stallRate, Punctual: b.realtime, Connections: 1, Count: stallEvery + stallEvery/10, Each: func(load.Answered) { spans = append(spans, span) }}
-		result, err := load.Run(ctx, target, o)
-		if err == nil && result.Failed() > 0 {
-			err = result.FirstError
-		}
+		err := b.calm(ctx, func() (err error) {
+			spans = nil
+			result, err = load.Run(ctx, target, o)
+			if err == nil && result.Failed() > 0 {
+				err = result.FirstError
+			}
+			return err
+		})
 		if err != nil {
 			return err
 		}

@@ -30,20 +30,23 @@ func (b *bench) timing(ctx context.Context) (err error) {
 	var bare, polling, sleeping []*hdrhistogram.Histogram
 	floor := time.Duration(math.MaxInt64)
 	for range b.repetitions {
-		h := nanoseconds()
-		if err := b.exchange(s.address, h); err != nil {
-			return fmt.Errorf("bare exchange: %w", err)
+		for _, way := range []struct {
+			into    *[]*hdrhistogram.Histogram
+			measure func() (*hdrhistogram.Histogram, error)
+		}{
+			{&bare, func() (*hdrhistogram.Histogram, error) { return b.exchange(s.address) }},
+			{&polling, func() (*hdrhistogram.Histogram, error) {
+				return b.closed(ctx, s.address, load.Polling(nil, load.LongestPoll), b.realtime)
+			}},
+			{&sleeping, func() (*hdrhistogram.Histogram, error) { return b.closed(ctx, s.address, nil, false) }},
+		} {
+			var h *hdrhistogram.Histogram
+			if err := b.calm(ctx, func() (err error) { h, err = way.measure(); return err }); err != nil {
+				return err
+			}
+			*way.into = append(*way.into, h)
 		}
-		bare = append(bare, h)
-		floor = min(floor, time.Duration(h.Min()))
-		if h, err = b.closed(ctx, s.address, load.Polling(nil, load.LongestPoll), b.realtime); err != nil {
-			return err
-		}
-		polling = append(polling, h)
-		if h, err = b.closed(ctx, s.address, nil, false); err != nil {
-			return err
-		}
-		sleeping = append(sleeping, h)
+		floor = min(floor, time.Duration(bare[len(bare)-1].Min()))
 	}
 	fmt.Fprintf(b.table, "floor of the path, beyond the server's %v\t%.1f\tleast\t%d in %d\n", b.delay, float64(floor)/1e3, b.requests*b.repetitions, b.repetitions)
 	b.quantiles("bare exchange, above the floor", bare, floor, 0.5, 0.99)
@@ -73,44 +76,45 @@ func (b *bench) closed(ctx context.Context, address string, dial func(context.Co
 
 // exchange sends the same bytes without the generator, and parses nothing but
 // the span, afterwards.
-func (b *bench) exchange(address string, excess *hdrhistogram.Histogram) error {
+func (b *bench) exchange(address string) (*hdrhistogram.Histogram, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if b.realtime {
 		restore, err := process.Punctual()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		defer restore()
 	}
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer conn.Close()
 	polled, err := socket.Poll(conn, socket.LongestPoll)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	excess := nanoseconds()
 	request := []byte("GET / HTTP/1.1\r\nHost: " + address + "\r\nUser-Agent: tare\r\n\r\n")
 	answer := make([]byte, len(answerHead)+bodyDigits)
 	for range b.requests {
 		began := clock.Monotonic()
 		if _, err := polled.Write(request); err != nil {
-			return err
+			return nil, err
 		}
 		if _, err := io.ReadFull(polled, answer); err != nil {
-			return err
+			return nil, err
 		}
 		took := clock.Monotonic() - began
 		if !bytes.HasPrefix(answer, []byte(answerHead)) {
-			return fmt.Errorf("answer %.60q", answer)
+			return nil, fmt.Errorf("bare exchange: answer %.60q", answer)
 		}
 		span, err := spanOf(answer[len(answerHead):])
 		if err != nil {
-			return err
+			return nil, err
 		}
 		keep(excess, took-span)
 	}
-	return nil
+	return excess, nil
 }
