@@ -24,7 +24,10 @@ type Evidence struct {
 	// Share is the CPU time, in CPUs; Wanted that with the time of waiting for one.
 	Share, Wanted float64
 	Wakeups       float64 // a second
-	Switches      float64 // a second, of both kinds
+	// Unhindered is how often it would be woken if it never waited for a CPU: who
+	// is kept from answering is asked less often.
+	Unhindered float64
+	Switches   float64 // a second, of both kinds
 	// Voluntary is the part of the switches that were its own.
 	Voluntary                 float64
 	BurstMedian, BurstP99     time.Duration
@@ -53,6 +56,10 @@ func evidence(g *bursts.Group, span time.Duration, t Thresholds) Evidence {
 		LongShare:     longShare(all, t.LongBurst),
 	}
 	e.Wanted = e.Share + waits.Sum().Seconds()/seconds
+	e.Unhindered = e.Wakeups
+	if free := g.CPUTime + g.Blocked.Sum(); free > 0 {
+		e.Unhindered *= float64(free+waits.Sum()) / float64(free)
+	}
 	if n := g.Voluntary + g.Involuntary; n > 0 {
 		e.Voluntary = float64(g.Voluntary) / float64(n)
 	}
@@ -87,8 +94,8 @@ func Classify(e Evidence, cpus int, t Thresholds) (Behaviour, string) {
 	}
 	var not string
 	switch demand := e.Share / float64(max(1, cpus)); {
-	case e.Wakeups < t.Wakeups:
-		not = fmt.Sprintf("woken %s times a second, under %s", digits(e.Wakeups), digits(t.Wakeups))
+	case e.Unhindered < t.Wakeups:
+		not = fmt.Sprintf("woken %s times a second, under %s", digits(e.Unhindered), digits(t.Wakeups))
 	case e.BurstMedian > t.BurstMedian:
 		not = fmt.Sprintf("bursts of %v in the middle, over %v", short(e.BurstMedian), t.BurstMedian)
 	case e.BurstP99 > t.BurstP99:
@@ -96,6 +103,9 @@ func Classify(e Evidence, cpus int, t Thresholds) (Behaviour, string) {
 	case demand > t.LowDemand:
 		not = fmt.Sprintf("uses %s of its CPUs, over %s", percent(demand), percent(t.LowDemand))
 	default:
+		if e.Unhindered > 2*e.Wakeups {
+			return Critical, fmt.Sprintf("would be woken %s times a second if it did not wait, bursts of %v in the middle, %s of a CPU", digits(e.Unhindered), short(e.BurstMedian), percent(e.Share))
+		}
 		return Critical, fmt.Sprintf("woken %s times a second, bursts of %v in the middle, %s of a CPU", digits(e.Wakeups), short(e.BurstMedian), percent(e.Share))
 	}
 	return Mixed, not

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 				return
 			}
 			sum := 0
-			for i := range 50_000 {
+			for i := range 1_000_000 {
 				sum += i
 			}
 			fmt.Fprint(os.Stdout, line[:len(line)-min(1, sum)], "\n")
@@ -81,9 +81,10 @@ func begin(t *testing.T, answersOn, computesOn string) *pair {
 			t.Error(err)
 		}
 	})
-	// The one that computes goes before whatever else this host may be doing, so
-	// that it is the one that is waited for.
-	for g, limits := range map[*cgroup.Group]cgroup.Limits{&p.answers: {CPUs: answersOn}, &p.computes: {CPUs: computesOn, Shares: 16384}} {
+	// Both go before whatever else this host may be doing, so that it is the one that
+	// computes that is waited for; and that one has so large a part of the CPU, as
+	// S4.3's had, that what is left is less than the other wants.
+	for g, limits := range map[*cgroup.Group]cgroup.Limits{&top: {Shares: 65536}, &p.answers: {CPUs: answersOn, Shares: 1024}, &p.computes: {CPUs: computesOn, Shares: 8192}} {
 		if err := g.Create("cpu", "cpuset", "memory"); err != nil {
 			t.Skip(err)
 		}
@@ -231,8 +232,8 @@ func TestPairOnOneCPUIsSeparated(t *testing.T) {
 	if behind[1] > behind[0]/5 {
 		t.Errorf("waits behind the neighbour add up to %v with CPUs of its own and %v without", behind[1], behind[0])
 	}
-	if kept, lower := trial.Kept, trial.With.Value < trial.Without.Value; kept && !lower {
-		t.Errorf("kept, where the p99 of the waits is %v ns with CPUs of its own and %v without", trial.With.Value, trial.Without.Value)
+	if trial.Wait.Known() && trial.Wait.Interval.Low > 1 {
+		t.Errorf("the p99 of the waits is %v ns with CPUs of its own and %v without", trial.With.Value, trial.Without.Value)
 	}
 	open, err := journal.Open()
 	if err != nil {

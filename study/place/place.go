@@ -38,9 +38,9 @@ type Thresholds struct {
 	IdleShare   float64
 	IdleWakeups float64
 
-	// One that answers is woken at least so often a second, blocks again within so long,
-	// in the middle and nearly always, and wants at most this part of the CPUs
-	// that it may use.
+	// One that answers is woken at least so often a second (or would be, did it not
+	// wait for a CPU), blocks again within so long, in the middle and nearly always,
+	// and uses at most this part of the CPUs that it may use.
 	Wakeups     float64
 	BurstMedian time.Duration
 	BurstP99    time.Duration
@@ -53,8 +53,8 @@ type Thresholds struct {
 	HighDemand float64
 
 	// Wait is the p99 of the waits for a CPU from which on one that answers
-	// suffers; WaitShare is the part of its waiting time that must have been behind
-	// containers that compute; FewestWaits is how many waits a p99 takes.
+	// suffers; WaitShare is the part of its waiting time, as far as it is known behind
+	// whom that was, that must have been behind containers that compute; FewestWaits is how many waits a p99 takes.
 	Wait        time.Duration
 	WaitShare   float64
 	FewestWaits uint64

@@ -12,6 +12,7 @@ import (
 	"tare/container"
 	"tare/kernel/cgroup"
 	"tare/platform"
+	"tare/probe/bursts"
 )
 
 // Kind is a way to have those that answer wait less.
@@ -110,7 +111,8 @@ func suffering(subjects []*Subject, t Thresholds) (victims, culprits []int) {
 				these = append(these, j)
 			}
 		}
-		if behind >= t.WaitShare {
+		// Of what is unknown, the known is taken to be a sample.
+		if known := 1 - s.Behind[bursts.Unknown]; known > 0 && behind >= t.WaitShare*known {
 			victims, culprits = append(victims, i), append(culprits, these...)
 		}
 	}
