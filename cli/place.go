@@ -106,8 +106,6 @@ func (f *placeFlags) check(changed func(string) bool, args []string) error {
 		return usageError("name the containers to watch, or --all: only those named are ever changed")
 	case f.wait <= 0:
 		return usageError("--wait %v: want more than nothing", f.wait)
-	case f.settle < 0:
-		return usageError("--settle %v: want 0 or more", f.settle)
 	case f.dryRun && !f.apply:
 		return usageError("--dry-run is of --apply and --undo: watching alone changes nothing")
 	}
@@ -159,6 +157,9 @@ func (a *app) runPlace(cmd *cobra.Command, f *placeFlags, args []string) (err er
 		}
 	}
 	journal := place.OpenJournal(dir)
+	if err := f.options(journal, nil).Check(); err != nil {
+		return err
+	}
 	if f.apply && !f.dryRun {
 		if err := trustworthy(dir); err != nil {
 			return err
@@ -207,10 +208,7 @@ func (a *app) lookAndPlace(ctx context.Context, f *placeFlags, args []string, jo
 	var applied *place.Applied
 	var failed error
 	if f.apply && !f.dryRun && len(proposal.Actions) > 0 {
-		options := place.ApplyOptions{
-			Pairs: f.pairs, Window: f.window, Settle: f.settle, Seed: f.seed, Journal: journal,
-			Progress: func(line string) { fmt.Fprintln(a.err, line) },
-		}
+		options := f.options(journal, func(line string) { fmt.Fprintln(a.err, line) })
 		fmt.Fprintf(a.err, "trying what is proposed, for up to %v each (seed %d)\n", options.Duration().Round(time.Second), f.seed)
 		// What was tried until it failed is shown all the same.
 		if applied, failed = place.Apply(ctx, watched, proposal, options); applied == nil {
@@ -218,6 +216,10 @@ func (a *app) lookAndPlace(ctx context.Context, f *placeFlags, args []string, jo
 		}
 	}
 	return errors.Join(a.showPlace(f, watched, proposal, applied), failed)
+}
+
+func (f *placeFlags) options(journal *place.Journal, progress func(string)) place.ApplyOptions {
+	return place.ApplyOptions{Pairs: f.pairs, Window: f.window, Settle: f.settle, Seed: f.seed, Journal: journal, Progress: progress}
 }
 
 // found finds what is asked about. Copies that a tare is measuring are its own affair.
@@ -254,6 +256,11 @@ func (a *app) showPlace(f *placeFlags, watched *place.Watched, proposal *place.P
 	here := hostRecord(host.Read("/"))
 	sheet := place.Sheet(watched, proposal, applied, here)
 	sheet.Command = strings.Join(a.args, " ")
+	for i, command := range sheet.Next {
+		if strings.HasPrefix(command, "tare ") { // and not the engine's
+			sheet.Next[i] = a.again(command)[0]
+		}
+	}
 	if f.json != "" {
 		if err := a.emitJSON(f.json, place.NewDocument(watched, proposal, applied, here)); err != nil {
 			return err

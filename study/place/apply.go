@@ -75,12 +75,15 @@ func (o ApplyOptions) Duration() time.Duration {
 	return time.Duration(2*o.Pairs) * (o.Window + o.Settle)
 }
 
-func (o ApplyOptions) check() error {
+// Check refuses options by which nothing could be told.
+func (o ApplyOptions) Check() error {
 	switch {
 	case o.Pairs < FewestPairs:
 		return usage("%d pairs of windows: want at least %d, by which an effect can be told from chance", o.Pairs, FewestPairs)
 	case o.Window < shortest:
 		return usage("windows of %v: want at least %v", o.Window, shortest)
+	case o.Settle < 0:
+		return usage("settling for %v: want 0 or more", o.Settle)
 	case o.Journal == nil:
 		return errors.New("no journal to write changes down in")
 	}
@@ -94,7 +97,7 @@ func (o ApplyOptions) check() error {
 // changes the same files. The error is of what could not be done or given back;
 // what had been tried until then is returned with it.
 func Apply(ctx context.Context, w *Watched, p *Proposal, o ApplyOptions) (*Applied, error) {
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
 	recording, err := w.record()

@@ -41,9 +41,6 @@ type Subject struct {
 	Throttled float64
 }
 
-// pinned tells whether it has been given fewer CPUs than the group above it.
-func (s *Subject) pinned() bool { return !slices.Equal(s.CPUs, s.Above) }
-
 // machine is what of the host bears on where containers run.
 type machine struct {
 	layout cgroup.Layout

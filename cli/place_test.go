@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// What does not go together is told before anything is watched or changed.
+func TestPlaceBadInput(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		code int
+		says []string
+	}{
+		{"place", exitUsage, []string{"--all", "only those named"}},
+		{"place --all web", exitUsage, []string{"--all", "name none"}},
+		{"place --all --pid 1", exitUsage, []string{"--all", "name none"}},
+		{"place --pid 0", exitUsage, []string{"--pid 0"}},
+		{"place --undo web", exitUsage, []string{"no CONTAINER"}},
+		{"place --undo --all", exitUsage, []string{"--all is not for it"}},
+		{"place --undo --json x", exitUsage, []string{"--json is not for it"}},
+		{"place web --dry-run", exitUsage, []string{"--dry-run", "--apply"}},
+		{"place web --pairs 8", exitUsage, []string{"--pairs is of --apply"}},
+		{"place web --wait 0s", exitUsage, []string{"--wait 0s"}},
+		{"place web --for tomorrow", exitUsage, []string{"tomorrow"}},
+	} {
+		code, stdout, stderr := tare(t, t.TempDir(), strings.Fields(c.args)...)
+		if code != c.code || stdout != "" || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("tare %s ends with %d, want %d, and says\n%s%s", c.args, code, c.code, stdout, stderr)
+		}
+		for _, word := range c.says {
+			if !strings.Contains(stderr, word) {
+				t.Errorf("tare %s does not mention %q: %s", c.args, word, stderr)
+			}
+		}
+	}
+}
+
+func TestPlaceOfWhatDoesNotRun(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("watching needs root")
+	}
+	for args, words := range map[string][]string{
+		"place tare-nothing-is-called-so":         {"tare-nothing-is-called-so"},
+		"place --pid 1 --for 1ms":                 {"1ms", "100ms"},
+		"place --pid 1 --apply --pairs 2":         {"2 pairs", "6"},
+		"place --pid 1 --apply --window 1ms":      {"1ms", "100ms"},
+		"place --pid 1 --json /nowhere/at/all":    {"/nowhere/at/all"},
+		"place --pid 1 --for 200ms --out /proc/x": {"/proc/x"},
+	} {
+		code, _, stderr := tare(t, t.TempDir(), strings.Fields(args)...)
+		if code == exitHost && strings.Contains(stderr, "another tare") {
+			t.Skip(stderr)
+		}
+		if code != exitUsage {
+			t.Errorf("tare %s ends with %d, want %d, and says %s", args, code, exitUsage, stderr)
+		}
+		for _, word := range words {
+			if !strings.Contains(stderr, word) {
+				t.Errorf("tare %s does not mention %q: %s", args, word, stderr)
+			}
+		}
+	}
+}
+
+func TestPlaceUndoOfNothing(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("giving back needs root")
+	}
+	code, stdout, stderr := tare(t, t.TempDir(), "place", "--undo", "--dry-run")
+	if code != exitSuccess || !strings.Contains(stdout, "nothing is set") {
+		t.Errorf("ends with %d and says\n%s%s", code, stdout, stderr)
+	}
+}
