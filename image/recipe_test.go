@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -213,6 +214,20 @@ for m in list(sys.modules.values()):
 		}},
 		{"uri-parser", true, tryFunction("uri-parser")},
 		{"hashing", true, tryFunction("hashing")},
+		{"files", true, func(t *testing.T, img Image) {
+			args := []string{FilesProgram, "walk", "--dir", FilesTree, "--count", "1", "--entries", strconv.Itoa(FilesTreeDirectories + FilesTreeFiles),
+				"+", "open", "--file", FilesShelved, "--count", "1", "--mode", "read", "+", "create", "--dir", FilesData, "--count", "1"}
+			if out := inside(t, img, args...); strings.Count(out, `"operation"`) != 3 {
+				t.Errorf("it prints %s", out)
+			}
+			for _, size := range FilesLowerSizes {
+				for _, name := range FilesLowerFiles(size) {
+					if info, err := os.Stat(filepath.Join(img.Root, name)); err != nil || info.Size() != size.Bytes {
+						t.Errorf("%s: %v, %+v", name, err, info)
+					}
+				}
+			}
+		}},
 		{"stream", true, func(t *testing.T, img Image) {
 			out := inside(t, img, "/usr/bin/stream", "--elements", "100000", "--repetitions", "3", "--threads", "2")
 			if strings.Count(out, `"valid":true`) != 4 {
