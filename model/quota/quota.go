@@ -18,8 +18,11 @@
 //     more requests at a time than the model says.
 //   - The latency of the network and the client, which the quota does not touch,
 //     is drawn independently too, from the measured latencies.
-//   - The service has its CPUs to itself. What other groups take from them
-//     delays it as much with a quota as without, and shifts nothing here.
+//   - The service has its CPUs to itself. Others there delay it more with a quota
+//     than without: a task that is released does not preempt what runs
+//     (unthrottle_cfs_rq reschedules an idle CPU alone), so what was held waits for
+//     the next tick besides. On a CPU shared with busy tasks, stalls were seen to
+//     last up to a tick longer than predicted.
 //   - A request's work is one stretch on a CPU, and its reply leaves at the
 //     stretch's end. Tasks of one CPU run one after the other: the model has no
 //     time slices, which matters where requests take more than some 3 ms.

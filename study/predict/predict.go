@@ -257,10 +257,16 @@ func predict(r overhead.Reading, base record.Condition, limited []record.Conditi
 	if s.Load, err = quota.Load(s.Known, s.Arrival); err != nil {
 		return s, err
 	}
-	options := quota.Options{Requests: requests(r, base), Seed: uint64(r.Run.Seed), Stall: o.Stall, Kernel: o.Kernel}
+	loads := requests(r, base)
+	options := quota.Options{Requests: min(loads, enough), Seed: uint64(r.Run.Seed), Stall: o.Stall, Kernel: o.Kernel}
 
 	add := func(b quota.Bandwidth, c *record.Condition) error {
 		p, err := quota.Predict(s.Known, s.Arrival, b, options)
+		if err == nil && p.Overloaded && loads > enough {
+			whole := options
+			whole.Requests, whole.Reruns = loads, overloadedReruns
+			p, err = quota.Predict(s.Known, s.Arrival, b, whole)
+		}
 		if err != nil {
 			return err
 		}
@@ -321,16 +327,22 @@ func known(r overhead.Reading, s Service, latencies *hdrhistogram.Histogram, thr
 	return k, nil
 }
 
-// requests is how many a trial had, so that what grows with their number is
-// predicted for that number.
+// A simulation of enough requests settles the percentiles, and more are simulated
+// only where latency grows with their number. Phases matter little there.
+const (
+	enough           = quota.DefaultRequests
+	overloadedReruns = 3
+)
+
+// requests is how many a trial had, within what a simulation takes.
 func requests(r overhead.Reading, c record.Condition) int {
 	trials := r.Trials(c)
 	var sum float64
 	for _, t := range trials {
 		sum += t.Covariates[service.Requests]
 	}
-	if len(trials) == 0 || sum == 0 {
-		return 0
+	if sum == 0 {
+		return enough
 	}
 	const least, most = 1000, 1_000_000
 	return int(min(max(sum/float64(len(trials)), least), most))
