@@ -293,11 +293,21 @@ func (a *app) undoPlace(ctx context.Context, dir string, dry bool) (err error) {
 		}
 		defer func() { err = errors.Join(err, session.Close()) }()
 	}
+	n, err := a.giveBack(dir, place.All, dry)
+	if err == nil && n == 0 {
+		fmt.Fprintln(a.out, "nothing is set by tare place")
+	}
+	return err
+}
+
+// giveBack undoes what the journal holds, tells it, and counts it. Whoever calls
+// it with dry unset holds the host's lock: what is unfinished may be a live trial's.
+func (a *app) giveBack(dir string, which place.Which, dry bool) (int, error) {
 	layout, err := cgroup.Host()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	done, err := place.Undo(place.OpenJournal(dir), layout, dry)
+	done, err := place.Undo(place.OpenJournal(dir), layout, which, dry)
 	failed := 0
 	for _, u := range done {
 		var foreign *cgroup.Foreign
@@ -314,13 +324,10 @@ func (a *app) undoPlace(ctx context.Context, dir string, dry bool) (err error) {
 		}
 	}
 	if err != nil {
-		return err
+		return len(done), err
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d settings could not be given back; they stay in the journal, so that tare place --undo can be tried again", failed)
+		return len(done), fmt.Errorf("%d settings could not be given back; they stay in the journal, so that tare place --undo can be tried again", failed)
 	}
-	if len(done) == 0 {
-		fmt.Fprintln(a.out, "nothing is set by tare place")
-	}
-	return nil
+	return len(done), nil
 }

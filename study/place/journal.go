@@ -163,10 +163,20 @@ type Undone struct {
 	Err error
 }
 
-// Undo gives back all that the journal holds, the last first, and empties it.
+// Which entries of a journal are given back.
+type Which int
+
+// All are those that were left set on purpose too; Unfinished are those of a
+// trial that was killed.
+const (
+	All Which = iota
+	Unfinished
+)
+
+// Undo gives back what the journal holds, the last first, and crosses it out.
 // With dry it only says what it would. What cannot be given back, for another reason
 // than that somebody else has changed it, stays in the journal.
-func Undo(j *Journal, layout cgroup.Layout, dry bool) ([]Undone, error) {
+func Undo(j *Journal, layout cgroup.Layout, which Which, dry bool) ([]Undone, error) {
 	entries, err := j.Open()
 	if err != nil {
 		return nil, err
@@ -181,6 +191,10 @@ func Undo(j *Journal, layout cgroup.Layout, dry bool) ([]Undone, error) {
 	var done []Undone
 	var left []Entry
 	for _, e := range slices.Backward(entries) {
+		if which == Unfinished && e.Kept {
+			left = append(left, e)
+			continue
+		}
 		stays := false
 		for _, c := range slices.Backward(e.Changes) {
 			u := Undone{Container: e.Container, Change: c}

@@ -76,7 +76,7 @@ func TestUndoRefusesOtherFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	layout := cgroup.Layout{Hierarchies: []cgroup.Hierarchy{{Version: 2, Mount: "/sys/fs/cgroup", Root: "/"}}}
-	if done, err := Undo(j, layout, false); err == nil || !strings.Contains(err.Error(), elsewhere) {
+	if done, err := Undo(j, layout, All, false); err == nil || !strings.Contains(err.Error(), elsewhere) {
 		t.Errorf("undone %+v (%v)", done, err)
 	}
 	if text, err := os.ReadFile(elsewhere); err != nil || string(text) != "1" {

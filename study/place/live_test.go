@@ -249,7 +249,7 @@ func TestPairOnOneCPUIsSeparated(t *testing.T) {
 	if !open[0].Kept {
 		t.Error("the journal does not tell that it was kept")
 	}
-	done, err := Undo(journal, p.layout, false)
+	done, err := Undo(journal, p.layout, All, false)
 	if err != nil || len(done) != 1 || done[0].Err != nil {
 		t.Errorf("undone %+v (%v)", done, err)
 	}
@@ -287,6 +287,13 @@ func TestUndoAfterACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	journal := OpenJournal(t.TempDir())
+	kept, err := p.answers.ChangeShares(4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(journal.begin([]Entry{{Container: "web", Changes: kept}}), kept.Make(), journal.end(1, true)); err != nil {
+		t.Fatal(err)
+	}
 	if err := journal.begin([]Entry{{Container: "web", Changes: changes}, {Container: "batch", Changes: others}}); err != nil {
 		t.Fatal(err)
 	}
@@ -297,19 +304,27 @@ func TestUndoAfterACrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dry, err := Undo(journal, p.layout, true)
-	if err != nil || len(dry) != 2 || cpusOf(t, p.answers) != "1" {
+	dry, err := Undo(journal, p.layout, All, true)
+	if err != nil || len(dry) != 3 || cpusOf(t, p.answers) != "1" {
 		t.Errorf("asked what it would undo, it says %+v (%v), and the CPUs are %s", dry, err, cpusOf(t, p.answers))
 	}
-	done, err := Undo(journal, p.layout, false)
+	done, err := Undo(journal, p.layout, Unfinished, false)
 	if err != nil || len(done) != 2 {
 		t.Errorf("undone %+v (%v)", done, err)
+	}
+	if shares, err := p.answers.Shares(); shares != 4096 || err != nil {
+		t.Errorf("what was left set on purpose is %d shares (%v), want 4096", shares, err)
 	}
 	if after, err := p.computes.Shares(); cpusOf(t, p.answers) != "0" || after != before || err != nil {
 		t.Errorf("CPUs %s and %d shares afterwards (%v), want 0 and %d", cpusOf(t, p.answers), after, err, before)
 	}
-	if again, err := Undo(journal, p.layout, false); err != nil || len(again) != 0 {
-		t.Errorf("a second time undone %+v (%v)", again, err)
+	for _, want := range []int{1, 0} {
+		if again, err := Undo(journal, p.layout, All, false); err != nil || len(again) != want {
+			t.Errorf("of the rest undone %+v (%v), want %d", again, err, want)
+		}
+	}
+	if shares, err := p.answers.Shares(); shares != 1024 || err != nil {
+		t.Errorf("in the end %d shares (%v), want 1024", shares, err)
 	}
 }
 
