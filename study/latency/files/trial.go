@@ -30,6 +30,9 @@ type trial struct {
 
 func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 	img := b.Image()
+	if err := inLayers(img, layers(b.Condition())); err != nil {
+		return err
+	}
 	if t.flatten {
 		flat, discard, err := flattened(ctx, b, img)
 		if err != nil {
@@ -44,6 +47,19 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 	}
 	b.Covariate(clockCost, float64(times.Clock))
 	return t.keep(b, times)
+}
+
+// inLayers refuses an image of other layers than the condition names: a walk over
+// one layer would pass for that over many.
+func inLayers(img image.Image, want int) error {
+	if want == 0 || img.Archive == "" {
+		return nil
+	}
+	have, err := image.Layers(img)
+	if err == nil && have != want {
+		err = fmt.Errorf("image %s has %s where %d are to be weighed", img.Name, layersText(have), want)
+	}
+	return err
 }
 
 // flattened makes one layer of the image, anew in each trial: its time is measured

@@ -1,10 +1,14 @@
 package files
 
 import (
+	"archive/tar"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -195,5 +199,28 @@ func TestEntriesAreTheImages(t *testing.T) {
 	}
 	if err := keepWalks(labtest.NewBench(nil), workload.FileTimes{Series: []workload.FileSeries{{Operation: "walk", Entries: 3}}}); err == nil {
 		t.Error("a walk of another tree is kept")
+	}
+}
+
+// An image of other layers than the condition's is refused.
+func TestLayersAreCounted(t *testing.T) {
+	archive := filepath.Join(t.TempDir(), "archive.tar")
+	var text bytes.Buffer
+	w := tar.NewWriter(&text)
+	manifest := []byte(`[{"Layers":["a.tar","a.tar"]}]`)
+	if err := w.WriteHeader(&tar.Header{Name: "manifest.json", Size: int64(len(manifest)), Mode: 0o644}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(manifest); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Close(), os.WriteFile(archive, text.Bytes(), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	img := image.Image{Name: "x", Archive: archive}
+	for want, ok := range map[int]bool{0: true, 2: true, 1: false, 8: false} {
+		if err := inLayers(img, want); (err == nil) != ok {
+			t.Errorf("two layers where %d are named: %v", want, err)
+		}
 	}
 }
