@@ -205,12 +205,12 @@ func TestSmallest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Bandwidth.Quota != quota || p.P99.Value > float64(wanted.Microseconds()) {
+	if p.Bandwidth.Quota != quota || p.P99.High > float64(wanted.Microseconds()) {
 		t.Errorf("%v: p99 %.0f us at %v", quota, p.P99.Value, p.Bandwidth)
 	}
 	less := mustPredict(t, thrift(), Arrival{}, Bandwidth{Quota: quota - Grid(period), Period: period}, Options{})
-	if less.P99.Value <= float64(wanted.Microseconds()) {
-		t.Errorf("%v less has a p99 of %.0f us, and was not taken", Grid(period), less.P99.Value)
+	if less.P99.High <= float64(wanted.Microseconds()) {
+		t.Errorf("%v less has a p99 of %.0f us, and was not taken", Grid(period), less.P99.High)
 	}
 	if load, _ := Load(thrift(), Arrival{}); math.Abs(float64(quota)/float64(period)/load-1) > 0.1 {
 		t.Errorf("%v of %v, where the demand is %.3f CPUs", quota, period, load)

@@ -133,7 +133,7 @@ func simulate(p parameters) outcome {
 		draw: draw{random: requests, base: p.base, demand: int64(p.demand), shape: p.service.Demand.Shape},
 		rest: p.rest, waited: p.waiting,
 		connections: make([]connection, p.arrival.Connections), threads: make([]thread, threads),
-		processors: make([]processor, p.service.CPUs), wanted: int64(p.requests),
+		processors: make([]processor, min(p.service.CPUs, threads)), wanted: int64(p.requests),
 	}
 	phase := int64(0)
 	if p.bandwidth.Quota > 0 {
@@ -255,6 +255,7 @@ func (s *simulation) arrive(c int32) {
 
 // wake puts a thread with its request onto a CPU.
 func (s *simulation) wake(t, c int32) {
+	// A CPU that is throttled and runs nothing looks idle to the scheduler.
 	at := s.threads[t].cpu
 	if s.processors[at].running != none || s.processors[at].waiting.len() > 0 {
 		for i := range s.processors {

@@ -21,8 +21,9 @@ func (u *Unreachable) Error() string {
 func Grid(period time.Duration) time.Duration { return max(period/100, time.Microsecond) }
 
 // Smallest finds the smallest quota on the [Grid] of a period at which the
-// predicted p99 is at most the wanted one, with a burst of at most the quota. The
-// error is an *[Unreachable] where there is none.
+// predicted p99 is at most the wanted one in every rerun (whatever the phase of the
+// period, and at both ends of the demand's interval), with a burst of at most the
+// quota. The error is an *[Unreachable] where there is none.
 //
 // It halves the range, and so takes it that more quota never makes the p99 worse;
 // that holds but for the scatter of a simulation.
@@ -49,7 +50,7 @@ func Smallest(service Service, arrival Arrival, period, burst, wanted time.Durat
 	at := func(steps int64) (Prediction, bool, error) {
 		q := time.Duration(steps) * Grid(period)
 		p, err := m.predict(Bandwidth{Quota: q, Period: period, Burst: min(burst, q)})
-		return p, err == nil && p.P99.Value <= float64(wanted)/float64(time.Microsecond), err
+		return p, err == nil && p.P99.High <= float64(wanted)/float64(time.Microsecond), err
 	}
 	low := int64((MinQuota + Grid(period) - 1) / Grid(period))
 	high := max(int64(time.Duration(m.service.CPUs)*period/Grid(period)), low)
@@ -59,7 +60,7 @@ func Smallest(service Service, arrival Arrival, period, burst, wanted time.Durat
 	}
 	if !ok {
 		// A quota of every CPU is as good as none.
-		return fail(&Unreachable{Wanted: wanted, Best: time.Duration(best.P99.Value) * time.Microsecond})
+		return fail(&Unreachable{Wanted: wanted, Best: time.Duration(best.P99.High) * time.Microsecond})
 	}
 	// high is enough, and what lies below low is not.
 	for low < high {

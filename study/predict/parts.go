@@ -34,7 +34,7 @@ func (s Service) said() string {
 		if m.None != nil {
 			return m.None.Error()
 		}
-		return fmt.Sprintf("a quota of %s each %s is predicted to keep its p99 at %s", m.Quota, m.Period, micros(m.Prediction.P99.Value))
+		return fmt.Sprintf("a quota of %s each %s is predicted to keep its p99 at %s or less", m.Quota, m.Period, micros(m.Prediction.P99.High))
 	}
 	kept, of := s.Tally()
 	if of == 0 {
@@ -147,7 +147,7 @@ func off(c Comparison) report.Cell {
 func (s Service) chart() report.Chart {
 	c := report.Chart{
 		Title: s.title() + ": p99 against the quota, predicted and measured",
-		Note:  "The lines are predicted from the condition without a quota, with the range of the simulations; the points are measured. The upright band is where the quota is about the demand.",
+		Note:  "Unbroken: predicted from the condition without a quota, with the range of the simulations. Broken: measured, with its interval. The upright band is where the quota is about the demand.",
 		X:     report.Axis{Label: "quota, of one CPU", Unit: "%", Log: true},
 		Y:     report.Axis{Label: "p99", Unit: "ms", Log: true},
 		Marks: []report.Mark{{X: 100 * s.Load, Low: 100 * s.Load * (1 - Cliff), High: 100 * s.Load * (1 + Cliff), Label: "demand"}},
@@ -161,7 +161,7 @@ func (s Service) chart() report.Chart {
 			f := row.P99.Predicted
 			predicted.Points = append(predicted.Points, report.Point{X: x, Y: f.Value * perMilli, Low: f.Low * perMilli, High: f.High * perMilli})
 			if m := row.P99.Measured; row.P99.Known() {
-				p := report.Point{X: x, Y: m.Value * perMilli, Past: true}
+				p := report.Point{X: x, Y: m.Value * perMilli}
 				if m.Known() {
 					p.Low, p.High = m.Interval.Low*perMilli, m.Interval.High*perMilli
 				}
@@ -208,7 +208,7 @@ func (s Service) edges() (report.Table, bool) {
 func (s Service) wanted(p99 time.Duration) (report.Table, bool) {
 	t := report.Table{
 		Title:   fmt.Sprintf("%s: the smallest quota for a p99 of %s", s.title(), short(p99)),
-		Note:    "Predicted, in steps of a hundredth of a CPU. Saved up: with unused quota kept for later, as much as the kernel allows, which is the quota again (cpu.max.burst, cpu.cfs_burst_us).",
+		Note:    "Predicted, in steps of a hundredth of a CPU: the first at which every simulation keeps it. Saved up: with unused quota kept for later, as much as the kernel allows, which is the quota again (cpu.max.burst, cpu.cfs_burst_us).",
 		Columns: []report.Column{{Head: "period"}, {Head: "quota", Number: true}, {Head: "of a CPU", Number: true}, {Head: "p99, us", Number: true}, {Head: "saved up"}},
 	}
 	for _, m := range s.Smallest {
