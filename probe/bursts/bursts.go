@@ -46,6 +46,16 @@ type Options struct {
 	// ExplainFrom is the shortest wait of which is told behind whom it was: an
 	// idle CPU takes a few microseconds to wake. 0 is 20 us.
 	ExplainFrom time.Duration
+	// Weigh has the kernel time the programs, those of others too, which costs some
+	// tens of nanoseconds each time that one runs.
+	Weigh bool
+}
+
+// Weight is what the programs themselves took of the CPUs. It is nothing where it
+// was not asked for, or the kernel does not tell (before Linux 5.8).
+type Weight struct {
+	Time time.Duration
+	Runs uint64
 }
 
 // Counts are what happened on one CPU, or on all.
@@ -128,6 +138,7 @@ type Reading struct {
 	// upon itself on the same CPU; Unplaced groups for which there was no room,
 	// which are among the others.
 	Lost, Unplaced uint64
+	Weight         Weight
 }
 
 // Span is how long the reading covers.
@@ -137,6 +148,7 @@ func (r *Reading) Span() time.Duration { return r.Ended - r.Began }
 // recording. What goes on at its end is whole, however early it began.
 func (r *Reading) Since(earlier *Reading) *Reading {
 	d := &Reading{Began: earlier.Ended, Ended: r.Ended, Lost: r.Lost - earlier.Lost, Unplaced: r.Unplaced - earlier.Unplaced}
+	d.Weight = Weight{r.Weight.Time - earlier.Weight.Time, r.Weight.Runs - earlier.Weight.Runs}
 	for i, g := range r.Groups {
 		if i < len(earlier.Groups) {
 			g = g.since(&earlier.Groups[i])

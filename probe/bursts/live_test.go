@@ -187,7 +187,7 @@ func TestAnswersAndComputing(t *testing.T) {
 	server, computing := start(t, "echo", &echoes), start(t, "spin", &spins)
 	const requests = 500
 	outer, outerSwitches := computing.cpuTime(t), server.voluntary(t)
-	r := record(t, []Target{{Name: "server", Cgroup: echoes.Places[0].Dir()}, {Name: "computing", Cgroup: spins.Places[0].Dir()}}, Options{})
+	r := record(t, []Target{{Name: "server", Cgroup: echoes.Places[0].Dir()}, {Name: "computing", Cgroup: spins.Places[0].Dir()}}, Options{Weigh: true})
 	inner, innerSwitches := computing.cpuTime(t), server.voluntary(t)
 	// The kernel's own account moves with each tick: many of them are waited for.
 	for n := 0; n < requests || computing.cpuTime(t)-inner < 100*time.Millisecond; n++ {
@@ -238,6 +238,11 @@ func TestAnswersAndComputing(t *testing.T) {
 	}
 	if behind.Waits == 0 {
 		t.Errorf("the server's waits, p99 %v, are behind %+v, and none behind the program that shares its CPU", s.Wait.Quantile(0.99), s.Behind)
+	}
+	if w := reading.Weight; w.Runs > 0 && (w.Time <= 0 || w.Runs < s.Wakeups+s.Voluntary) {
+		t.Errorf("the programs ran %d times for %v, with %d switches and wakings of the server alone", w.Runs, w.Time, s.Wakeups+s.Voluntary)
+	} else {
+		t.Logf("weight: %+v in %v", w, reading.Span())
 	}
 	again, err := r.Stop()
 	if err != nil || again != reading {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"slices"
 	"strconv"
@@ -29,6 +30,7 @@ type Recording struct {
 	whole      *cgroup.Hierarchy // whose groups are told apart; nil with targets
 	names      []string
 	began      time.Duration
+	timing     io.Closer // of the programs; nil where they are not timed
 
 	mu    sync.Mutex
 	links []link.Link
@@ -114,6 +116,17 @@ func Start(targets []Target, o Options) (_ *Recording, err error) {
 			return nil, fmt.Errorf("tell the BPF programs of process %d: %w", pid, err)
 		}
 	}
+	if o.Weigh {
+		// A kernel that cannot leaves the weight unknown.
+		if r.timing, err = ebpf.EnableStats(runTime); err != nil {
+			r.timing = nil
+		}
+	}
+	defer func() {
+		if err != nil {
+			r.untime()
+		}
+	}()
 	if r.links, err = attach(r.collection, programs); err != nil {
 		return nil, err
 	}
@@ -129,6 +142,16 @@ func Start(targets []Target, o Options) (_ *Recording, err error) {
 	}
 	_ = process.VisitCPUs(all)
 	return r, nil
+}
+
+// runTime is BPF_STATS_RUN_TIME of include/uapi/linux/bpf.h.
+const runTime = 0
+
+func (r *Recording) untime() {
+	if r.timing != nil {
+		_ = r.timing.Close() // a descriptor that was only held
+		r.timing = nil
+	}
 }
 
 func (t Target) locate(number int32, places *hierarchies, roots map[directory]int32, followed map[int32]int32) error {
@@ -212,6 +235,8 @@ func (r *Recording) appeared(reading *Reading) ([]uint64, error) {
 			return nil, fmt.Errorf("statistics of %s: %w", name, err)
 		}
 		reading.Lost += stats.RecursionMisses
+		reading.Weight.Time += stats.Runtime
+		reading.Weight.Runs += stats.RunCount
 	}
 	if r.whole == nil {
 		return nil, nil
@@ -335,6 +360,7 @@ func (r *Recording) Stop() (*Reading, error) {
 	reading, err := r.read()
 	err = errors.Join(err, detach(r.links))
 	r.links = nil
+	r.untime()
 	r.collection.Close()
 	if err != nil {
 		r.last = &Reading{Began: r.began, Ended: clock.Monotonic()}

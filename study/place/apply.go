@@ -100,7 +100,7 @@ func Apply(ctx context.Context, w *Watched, p *Proposal, o ApplyOptions) (*Appli
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	recording, err := w.record()
+	recording, err := w.record(bursts.Options{})
 	if err != nil {
 		return nil, err
 	}

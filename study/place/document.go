@@ -30,7 +30,9 @@ type Document struct {
 	Trials     []TrialDocument    `json:"trials,omitempty"`
 	Stopped    string             `json:"stopped,omitempty"`
 	Lost       uint64             `json:"lost"`
-	Notes      []string           `json:"notes,omitempty"`
+	// Weight is what the probe's programs took, in CPUs.
+	Weight float64  `json:"probe_cpus"`
+	Notes  []string `json:"notes,omitempty"`
 }
 
 // ThresholdsDocument are the thresholds that were in force.
@@ -134,7 +136,7 @@ func NewDocument(w *Watched, p *Proposal, a *Applied, on record.Host) Document {
 		Schema: Schema, Host: on, Began: w.Began.UTC(), Seconds: w.Span.Seconds(),
 		Thresholds: ThresholdsDocument{t.IdleShare, t.IdleWakeups, t.Wakeups, micros(t.BurstMedian), micros(t.BurstP99), t.LowDemand, micros(t.LongBurst), t.LongShare, t.HighDemand, micros(t.Wait), t.WaitShare, t.FewestWaits},
 		Healthy:    p.Healthy(), Victims: w.names(p.Victims), Culprits: w.names(p.Culprits), Apart: p.Apart,
-		Actions: []ActionDocument{}, Lost: w.Lost, Notes: w.Notes,
+		Actions: []ActionDocument{}, Lost: w.Lost, Weight: w.Weight.Time.Seconds() / w.Span.Seconds(), Notes: w.Notes,
 	}
 	for _, s := range w.Subjects {
 		d.Containers = append(d.Containers, w.document(s))

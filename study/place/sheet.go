@@ -9,6 +9,7 @@ import (
 	"tare/probe/bursts"
 	"tare/record"
 	"tare/report"
+	"tare/stats"
 )
 
 // Sheet is the page of what was seen, of what could be done about it, and, where
@@ -27,6 +28,12 @@ func Sheet(w *Watched, p *Proposal, a *Applied, on record.Host) report.Sheet {
 	if a != nil {
 		for _, t := range a.Trials {
 			s.Parts = append(s.Parts, t.table())
+		}
+	}
+	if w.Weight.Runs > 0 {
+		s.Weight = report.Weight{
+			{What: "the probe's programs, of one CPU", Unit: "%", Estimate: stats.Estimate{Value: 100 * w.Weight.Time.Seconds() / w.Span.Seconds(), N: 1}},
+			{What: "for each of the host's switches and wakings", Unit: "ns", Estimate: stats.Estimate{Value: float64(w.Weight.Time) / float64(w.Weight.Runs), N: 1}},
 		}
 	}
 	s.Next = next(w, p, a)
@@ -123,7 +130,7 @@ func (w *Watched) behaviours() report.Table {
 			percent(w.Thresholds.LongShare), w.Thresholds.LongBurst, digits(w.Thresholds.HighDemand), percent(w.Thresholds.IdleShare), digits(w.Thresholds.IdleWakeups)),
 		Columns: []report.Column{
 			{Head: "container"}, {Head: "behaviour"}, {Head: "CPU, %", Number: true}, {Head: "woken/s", Number: true},
-			{Head: "burst p50", Number: true}, {Head: "burst p99", Number: true}, {Head: "long, %", Number: true}, {Head: "CPUs"}, {Head: "because", Optional: true},
+			{Head: "burst p50", Number: true}, {Head: "burst p99", Number: true}, {Head: "long, %", Number: true, Optional: true}, {Head: "CPUs"}, {Head: "because", Optional: true},
 		},
 	}
 	for _, s := range w.Subjects {

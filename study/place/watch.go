@@ -18,6 +18,7 @@ type Watched struct {
 	Span       time.Duration
 	Thresholds Thresholds
 	Lost       uint64 // events
+	Weight     bursts.Weight
 	Notes      []string
 
 	machine *machine
@@ -49,7 +50,7 @@ func Watch(ctx context.Context, containers []container.Container, span time.Dura
 	if err != nil {
 		return nil, err
 	}
-	recording, err := w.record()
+	recording, err := w.record(bursts.Options{Weigh: true})
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func Watch(ctx context.Context, containers []container.Container, span time.Dura
 			s.Throttled = float64(after[i].throttled-throttled[i].throttled) / float64(periods)
 		}
 	}
-	w.Span, w.Lost = reading.Span(), reading.Lost
+	w.Span, w.Lost, w.Weight = reading.Span(), reading.Lost, reading.Weight
 	w.judge(reading)
 	return w, nil
 }
@@ -94,7 +95,7 @@ func (w *Watched) judge(reading *bursts.Reading) {
 }
 
 // record starts the probe on the subjects.
-func (w *Watched) record() (*bursts.Recording, error) {
+func (w *Watched) record(o bursts.Options) (*bursts.Recording, error) {
 	var targets []bursts.Target
 	for _, s := range w.Subjects {
 		t, err := target(s.Container)
@@ -103,7 +104,7 @@ func (w *Watched) record() (*bursts.Recording, error) {
 		}
 		targets = append(targets, t)
 	}
-	return bursts.Start(targets, bursts.Options{})
+	return bursts.Start(targets, o)
 }
 
 type throttles struct{ periods, throttled int64 }
