@@ -13,6 +13,7 @@ import (
 	"tare/study/latency"
 	"tare/study/latency/cpu"
 	"tare/study/latency/service"
+	"tare/study/predict"
 	"tare/workload"
 )
 
@@ -109,6 +110,8 @@ func (f *cpuFlags) options(cmd *cobra.Command, args []string, host latencyHost) 
 	if o.Services, err = f.services(args, changed); err != nil {
 		return o, err
 	}
+	kernel, _ := predict.HostKernel("/")
+	o.Slice, o.Tick = kernel.Slice, kernel.Tick
 	o.Host = cpu.Host{CPUs: host.cpus, Platform: host.platforms, Check: host.check}
 	return o, nil
 }

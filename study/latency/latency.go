@@ -39,24 +39,37 @@ const (
 // kind is what one of the studies has to say of a run of its own.
 type kind struct {
 	name   string
+	title  string // the command
 	judge  func(record.Run) []claim.Judgement
 	answer func(record.Run) string
 	parts  func(record.Run) []report.Part
+	// more, where there is any, takes seconds to compute and stands in a finished page
+	// alone.
+	more   func(record.Run) []report.Part
 	advice func(record.Run) []advise.Advice
 	next   string // the command to run after it
 	note   string // what differs from what was published
 }
 
 var kinds = []kind{
-	{CPU, cpu.Judge, cpu.Answer, cpu.Parts, cpu.Advice, "tare latency network",
-		"S4 had the client on a second machine, Docker of 2016 and a service of some 240 us a round trip: what is judged is ratios and shapes, not microseconds."},
-	{Network, network.Judge, network.Answer, network.Parts, network.Advice, "tare latency files",
-		"S4 had the client on a second machine, behind a wire, and Docker of 2016; what a way adds is judged, not how long a trip takes."},
-	{Files, files.Judge, files.Answer, files.Parts, nil, "tare claims S4",
-		"S4 had AUFS and Docker of 2016; times are of operations inside the container, on a warm page cache."},
+	{
+		name: CPU, title: "tare latency cpu", judge: cpu.Judge, answer: cpu.Answer, parts: cpu.Parts, more: predictedParts, advice: cpu.Advice, next: "tare latency network",
+		note: "S4 had the client on a second machine, Docker of 2016 and a service of some 240 us a round trip: what is judged is ratios and shapes, not microseconds.",
+	},
+	{
+		name: Network, title: "tare latency network", judge: network.Judge, answer: network.Answer, parts: network.Parts, advice: network.Advice, next: "tare latency files",
+		note: "S4 had the client on a second machine, behind a wire, and Docker of 2016; what a way adds is judged, not how long a trip takes.",
+	},
+	{
+		name: Files, title: "tare latency files", judge: files.Judge, answer: files.Answer, parts: files.Parts, next: "tare claims S4",
+		note: "S4 had AUFS and Docker of 2016; times are of operations inside the container, on a warm page cache.",
+	},
+	{
+		name: Predict, title: "tare predict quota", answer: measuredDemand, parts: cpu.Demands, next: "tare predict quota --validate",
+	},
 }
 
-// of gives the study that a run is of.
+// of gives the study that a run is of; the zero kind where it is of none.
 func of(run record.Run) kind {
 	for _, c := range run.Conditions {
 		for _, k := range kinds {
@@ -65,13 +78,7 @@ func of(run record.Run) kind {
 			}
 		}
 	}
-	return kind{
-		judge:  func(record.Run) []claim.Judgement { return nil },
-		answer: func(record.Run) string { return "Nothing was measured." },
-		parts:  func(record.Run) []report.Part { return nil },
-		advice: func(record.Run) []advise.Advice { return nil },
-		next:   "tare claims S4",
-	}
+	return kind{title: "tare latency", next: "tare claims S4"}
 }
 
 // Of marks a design as one of these studies'.
@@ -91,7 +98,12 @@ func Of(name string, d lab.Design) lab.Design {
 
 // Judge reaches verdicts on S4.1 to S4.8 from a run, as far as it holds what
 // decides them.
-func Judge(run record.Run) []claim.Judgement { return of(run).judge(run) }
+func Judge(run record.Run) []claim.Judgement {
+	if judge := of(run).judge; judge != nil {
+		return judge(run)
+	}
+	return nil
+}
 
 // Next proposes what to run after a run.
 func Next(run record.Run) string { return of(run).next }
@@ -100,9 +112,18 @@ func Next(run record.Run) string { return of(run).next }
 func Sheet(run record.Run, judgements []claim.Judgement) report.Sheet {
 	k, r := of(run), overhead.Read(run)
 	s := report.Sheet{
-		Title: strings.TrimSpace("tare latency " + k.name), Answer: k.answer(run), Facts: facts(r),
-		Banners: report.RunBanners(r), Command: strings.Join(run.Command, " "),
-		Parts: k.parts(run), Weight: weight(r),
+		Title: k.title, Answer: "Nothing was measured.", Facts: facts(r),
+		Banners: report.RunBanners(r), Command: strings.Join(run.Command, " "), Weight: weight(r),
+	}
+	if k.name == Predict {
+		s.Answer, s.Parts = predictedPage(run)
+		return s
+	}
+	if k.parts != nil {
+		s.Answer, s.Parts = k.answer(run), k.parts(run)
+	}
+	if k.more != nil {
+		s.Parts = append(s.Parts, k.more(run)...)
 	}
 	if k.advice != nil {
 		s.Parts = append(s.Parts, advise.Part(k.advice(run))...)
@@ -116,7 +137,11 @@ func Sheet(run record.Run, judgements []claim.Judgement) report.Sheet {
 // Interim is the page of a run that is under way.
 func Interim(run record.Run) report.Sheet {
 	k := of(run)
-	s := report.Sheet{Title: "tare latency " + k.name + ", so far", Answer: k.answer(run)}
+	s := report.Sheet{Title: k.title + ", so far", Answer: "Nothing was measured yet."}
+	if k.parts == nil {
+		return s
+	}
+	s.Answer = k.answer(run)
 	for _, p := range k.parts(run) {
 		if t, ok := p.(report.Table); ok {
 			s.Parts = append(s.Parts, t)

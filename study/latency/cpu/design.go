@@ -36,6 +36,8 @@ type Options struct {
 	// Neighbours are the service's quotas beside a neighbour, in the first of Periods.
 	Neighbours []time.Duration
 	Matrix     int // the neighbour's matrices have so many rows and columns
+	// Slice and Tick are the kernel's, as far as they are known.
+	Slice, Tick time.Duration
 
 	Plan record.Plan
 	Seed int64
@@ -264,6 +266,13 @@ type builder struct {
 func (b builder) condition(on, label string, s platform.Setting, factors map[string]string, baseline bool, p lab.Procedure, metrics []workload.Metric) lab.Condition {
 	all := map[string]string{FactorExperiment: b.experiment}
 	maps.Copy(all, factors)
+	if baseline {
+		for name, d := range map[string]time.Duration{FactorSlice: b.Slice, FactorTick: b.Tick, FactorStall: b.Stall} {
+			if d > 0 {
+				all[name] = d.String()
+			}
+		}
+	}
 	return lab.Condition{
 		Condition: record.Condition{
 			ID: b.name + "@" + strings.ReplaceAll(label, " ", "-"), Label: label, Workload: b.name, Params: b.params,
@@ -373,6 +382,10 @@ func (b builder) neighbour() lab.Group {
 const (
 	FactorAsked  = "asked"  // the bandwidths to predict, as [Bandwidth.String] writes them, by commas
 	FactorWanted = "wanted" // the p99 to keep: "5ms"; empty where none was asked for
+	FactorStall  = "stall"  // the threshold of a stalled request
+	// What a model must know of the kernel that was measured.
+	FactorSlice = "slice" // of bandwidth, that a CPU takes at a time
+	FactorTick  = "tick"
 )
 
 // Bandwidth is a quota in a period, with what may be saved up.

@@ -36,7 +36,7 @@ func Answer(run record.Run) string {
 		if !ok || !r.measured(worst, service.P99) {
 			continue
 		}
-		told = append(told, fmt.Sprintf("it needs %s %% of its core, and a quota of %s makes its p99 %s ms",
+		told = append(told, fmt.Sprintf("%s uses %s %% of its core, and a quota of %s makes its p99 %s ms", nameShort(g.name),
 			report.Said(demand, 1), worst.Label, report.Said(r.Value(worst, service.P99), 1e-3)))
 		break
 	}
@@ -326,4 +326,44 @@ func (p page) cores() []report.Part {
 		return nil
 	}
 	return []report.Part{report.Prose{Title: "What could not be kept off the service's core", Text: strings.Join(lines, "\n\n")}}
+}
+
+// Demanded says what the services of a run use without a quota.
+func Demanded(run record.Run) string {
+	p := page{read(run)}
+	var told []string
+	for _, g := range append(p.groups(Quota), p.groups(Open)...) {
+		if p.measured(g.base, service.Demand) {
+			told = append(told, fmt.Sprintf("%s uses %s %% of its core without a quota", nameShort(g.name), report.Said(p.Value(g.base, service.Share), 1)))
+		}
+	}
+	if len(told) == 0 {
+		return "Nothing was measured yet."
+	}
+	return strings.Join(told, "; ") + "."
+}
+
+// Demands is the table of what services do without a quota.
+func Demands(run record.Run) []report.Part {
+	p := page{read(run)}
+	t := report.Table{
+		Title: "Without a quota",
+		Note:  "What predictions rest on: latency in microseconds, CPU time of a request in microseconds, CPU time used in percent of one CPU.",
+		Columns: []report.Column{{Head: "service"}, {Head: "requests/s", Number: true}, {Head: "mean", Number: true, Optional: true}, {Head: "p50", Number: true}, {Head: "p99", Number: true}, {Head: "p99.9", Number: true, Optional: true},
+			{Head: "CPU time", Number: true}, {Head: "CPU used, %", Number: true}},
+	}
+	for _, g := range append(p.groups(Quota), p.groups(Open)...) {
+		if !p.measured(g.base, service.Demand) {
+			continue
+		}
+		row := []report.Cell{{Text: nameShort(g.name)}}
+		for _, m := range []string{service.Throughput, service.Mean, service.P50, service.P99, service.P999, service.Demand, service.Share} {
+			row = append(row, report.Estimated(p.Value(g.base, m), 1))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return append([]report.Part{t}, p.cores()...)
 }
