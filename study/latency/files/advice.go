@@ -109,7 +109,7 @@ func (r reading) writeElsewhere() (advise.Advice, bool) {
 	}
 	return advise.Advice{
 		Rule: "batch-writes", Source: "tare", Set: "write more at a time, or to a volume",
-		For: "programs that write little at a time to files in the layer",
+		For:      "programs that write little at a time to files in the layer",
 		Evidence: []advise.Evidence{r.evidence("a write of "+bytesText(sizes[0])+" in the layer against a mounted directory", "times", ratio, bind, layer)},
 	}, true
 }

@@ -111,7 +111,7 @@ func plays(args []string) (stdout, stderr string, exit platform.Exit) {
 		case "open":
 			series = append(series, fmt.Sprintf(`{"operation":"open","mode":%q,"first_ns":9000,%s}`, value(words, "--mode"), times))
 		case "walk":
-			series = append(series, fmt.Sprintf(`{"operation":"walk","first_ns":9000,"entries":%s,%s}`, value(words, "--entries"), times))
+			series = append(series, fmt.Sprintf(`{"operation":"walk","first_ns":9000,"entries":%d,%s}`, entries, times))
 		case "create":
 			series = append(series, `{"operation":"create",`+times+`}`)
 		case "copyup":

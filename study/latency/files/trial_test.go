@@ -130,11 +130,10 @@ func TestTrialsThatFail(t *testing.T) {
 			return plays([]string{"", "create", "--count", "3"})
 		}, "the program"},
 		"a file too few": {func(args []string) (string, string, platform.Exit) {
-			if args[1] == "copyup" {
-				args = args[:len(args)-1]
-			}
 			if args[1] != "copyup" {
 				args = []string{"", "create", "--count", "3"}
+			} else {
+				args = slices.Delete(slices.Clone(args), 3, 4)
 			}
 			return plays(args)
 		}, "the program"},
