@@ -214,6 +214,7 @@ func (a *app) lookAndPlace(ctx context.Context, f *placeFlags, args []string, jo
 		if applied, failed = place.Apply(ctx, watched, proposal, options); applied == nil {
 			return failed
 		}
+		failed = errors.Join(failed, applied.Stopped)
 	}
 	return errors.Join(a.showPlace(f, watched, proposal, applied), failed)
 }

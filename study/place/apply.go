@@ -1,7 +1,6 @@
 package place
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,8 +32,6 @@ type Trial struct {
 	Action
 	Windows []Window
 	Judged
-	// Left says what could not be given back.
-	Left []Undone
 }
 
 // Window is what one window with or without the change held.
@@ -116,6 +113,8 @@ func Apply(ctx context.Context, w *Watched, p *Proposal, o ApplyOptions) (*Appli
 		a.Trials = append(a.Trials, t.Trial)
 		if errors.Is(err, ErrStopped) {
 			a.Stopped = ErrStopped
+		}
+		if err == ErrStopped { // and nothing else beside it
 			return a, nil
 		}
 		if err != nil || t.Kept {
@@ -159,14 +158,16 @@ func (t *trial) run(ctx context.Context) (err error) {
 		if undo := all.Undo(); undo != nil {
 			t.tell("%v", undo)
 			var foreign *cgroup.Foreign
-			if !errors.As(undo, &foreign) {
-				// The journal keeps it, for tare place --undo.
+			if !errors.As(err, &foreign) || !errors.As(undo, &foreign) { // or it is told by err already
 				err = errors.Join(err, undo)
-				return
 			}
-			err = cmp.Or(err, undo)
+			if slices.ContainsFunc(all, cgroup.Change.Made) {
+				return // the journal keeps it, for tare place --undo
+			}
 		}
-		err = errors.Join(err, t.options.Journal.end(len(entries), false))
+		if end := t.options.Journal.end(len(entries), false); end != nil {
+			err = errors.Join(err, end)
+		}
 	}()
 	for pair := range t.options.Pairs {
 		first := t.random.IntN(2) == 0
