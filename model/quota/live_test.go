@@ -286,6 +286,8 @@ func TestThePredictionIsWhatTheKernelDoes(t *testing.T) {
 						m := s.measure(t, b, c.arrival, requests)
 						// What is not steady without a quota cannot be predicted with one.
 						again := s.measure(t, Bandwidth{}, c.arrival, requests)
+						t.Logf("others used %.0f, %.0f and %.0f %% of the CPUs; p99 %d us without a quota, %d us with %v, %d us without again", 100*base.foreign, 100*m.foreign, 100*again.foreign,
+							base.latency.ValueAtQuantile(99), m.latency.ValueAtQuantile(99), b.Quota, again.latency.ValueAtQuantile(99))
 						steady := near(float64(base.latency.ValueAtQuantile(99)), float64(again.latency.ValueAtQuantile(99)))
 						if !steady || max(m.foreign, again.foreign) > noise {
 							continue
