@@ -156,9 +156,11 @@ func newBench(t *testing.T, names ...string) *bench {
 		Image: func(context.Context, workload.Source) (image.Image, error) {
 			return image.Image{Name: "fake", Digest: "sha256:00"}, nil
 		},
-		Generate: func(context.Context, image.Image, string, []string) ([]byte, error) { return nil, errors.New("no generator") },
-		Watch:    func(e Event) { b.events = append(b.events, e) },
-		Now:      b.clock.now,
+		Generate: func(context.Context, image.Image, string, []string) ([]byte, error) {
+			return nil, errors.New("no generator")
+		},
+		Watch: func(e Event) { b.events = append(b.events, e) },
+		Now:   b.clock.now,
 		Judge: func(accounting.Interval, bool) []string {
 			b.judged++
 			if b.judged <= len(b.taints) && b.taints[b.judged-1] != "" {

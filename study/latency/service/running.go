@@ -46,6 +46,27 @@ func (r *running) with(pairs ...string) workload.Trial {
 	return dialling{other}
 }
 
+// ready waits until the service answers; one that ends meanwhile never will.
+func (r *running) ready(ctx context.Context, w workload.Loader) error {
+	serving, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		if exit, err := r.instance.Wait(serving); err == nil {
+			cancel(&workload.Ended{Exit: workload.Exit{Code: exit.Code, OOMKilled: exit.OOMKilled, Elapsed: exit.Elapsed, CPU: -1}, Service: true})
+		}
+	}()
+	err := w.Ready(serving, r)
+	ended := context.Cause(serving)
+	cancel(nil)
+	<-watched
+	if err != nil && ctx.Err() == nil && ended != nil {
+		return ended
+	}
+	return err
+}
+
 func (r *running) Params() workload.Params { return r.params }
 
 func (r *running) Address(port int) string {

@@ -174,7 +174,7 @@ func (t Trial) Run(ctx context.Context, b lab.Bench) (err error) {
 	if err := b.InForce(r.instance); err != nil {
 		return err
 	}
-	if err := t.Workload.Ready(ctx, r); err != nil {
+	if err := r.ready(ctx, t.Workload); err != nil {
 		return r.complaint(fmt.Errorf("readiness: %w", err))
 	}
 	if t.Beside != nil {
@@ -269,6 +269,10 @@ func (t Trial) load(ctx context.Context, b lab.Bench, r *running, l Load) error 
 	}
 	t.record(b, l, result)
 	if l.Name == "" {
+		// A client of its own takes a while to start, in which the service is not loaded.
+		if result.Elapsed > 0 {
+			elapsed = result.Elapsed
+		}
 		account(b, result, spent(before, after), elapsed)
 	}
 	return nil
@@ -298,8 +302,7 @@ func (t Trial) record(b lab.Bench, l Load, result load.Result) {
 	}
 }
 
-// account keeps what the service used. elapsed is the span of the accounts, which
-// is a little longer than that of the load itself.
+// account keeps what the service used while it was loaded, for so long.
 func account(b lab.Bench, result load.Result, used platform.Usage, elapsed time.Duration) {
 	b.Record(Demand, used.CPU.Seconds()*1e6/float64(result.Requests))
 	b.Record(Share, 100*used.CPU.Seconds()/elapsed.Seconds())
