@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"tare/lab"
+	"tare/study/place"
 )
 
 func (a *app) clean() *cobra.Command {
@@ -15,8 +18,9 @@ func (a *app) clean() *cobra.Command {
 		Use:   "clean",
 		Short: "Remove what a crashed tare left on this host, and only that",
 		Long: `Clean removes the processes, cgroups, mounts, namespaces, containers and images
-that the ledgers of dead runs name. A run that goes on is not touched, and neither
-is what was measured.`,
+that the ledgers of dead runs name, and gives back what a killed trial of tare place
+had set. A run that goes on is not touched, and neither is what was measured, nor a
+placement that was kept (tare place --undo).`,
 		Example: "  tare clean --dry-run\n  tare clean",
 		Args:    exactArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -47,10 +51,14 @@ is what was measured.`,
 			if err != nil {
 				return err
 			}
+			back, err := a.unfinished(cmd.Context(), dir, dry)
+			if err != nil {
+				return err
+			}
 			if len(done.Failed) > 0 {
 				return fmt.Errorf("%d things are left; their ledger is kept, so that tare clean can be tried again", len(done.Failed))
 			}
-			if len(done.Removed)+len(done.Alive) == 0 {
+			if len(done.Removed)+len(done.Alive)+back == 0 {
 				fmt.Fprintln(a.out, "nothing is left of any tare")
 			}
 			return nil
@@ -58,4 +66,21 @@ is what was measured.`,
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be removed, and remove nothing")
 	return cmd
+}
+
+// unfinished gives back what a trial of a placement that was killed had set, and
+// counts it. While a tare measures, it is that one's own.
+func (a *app) unfinished(ctx context.Context, dir string, dry bool) (int, error) {
+	if dry || os.Geteuid() != 0 {
+		return a.giveBack(dir, place.Unfinished, true)
+	}
+	session, _, err := lab.OpenSession(ctx, lab.LockPath, dir, "clean")
+	if busy := new(lab.Busy); errors.As(err, &busy) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	back, err := a.giveBack(dir, place.Unfinished, false)
+	return back, errors.Join(err, session.Close())
 }
