@@ -286,5 +286,8 @@ func bytesText(size int64) string {
 }
 
 func tooFew(blocks int) string {
+	if blocks == 1 {
+		return "one block is too few for an interval"
+	}
 	return fmt.Sprintf("%d blocks are too few for an interval", blocks)
 }

@@ -52,7 +52,7 @@ func Quick() Options {
 	o := Default()
 	o.Sizes = []int64{1 << 10, 10 << 10, 100 << 10}
 	o.Writes, o.Syncs, o.Opens, o.Creates = 1000, 40, 10_000, 500
-	o.Layers, o.Walks = []int{1, 2, 4, 8}, 40
+	o.Layers, o.Walks = []int{1, 4, 8}, 40
 	return o
 }
 
