@@ -25,6 +25,9 @@ import (
 	"tare/platform/docker"
 	"tare/probe"
 	"tare/record"
+	"tare/study/latency/cpu"
+	"tare/study/latency/files"
+	"tare/study/latency/network"
 	"tare/study/pages"
 	"tare/study/place"
 	"tare/study/startup"
@@ -133,6 +136,9 @@ func exitCode(err error) int {
 		{is[*weigh.Usage](err), exitUsage},
 		{is[*startup.Usage](err), exitUsage},
 		{is[*pages.Usage](err), exitUsage},
+		{is[*cpu.Usage](err), exitUsage},
+		{is[*network.Usage](err), exitUsage},
+		{is[*files.Usage](err), exitUsage},
 		{is[*place.Usage](err), exitUsage},
 		{is[*probe.Missing](err), exitHost},
 		{is[*workload.Unknown](err), exitUsage},

@@ -156,7 +156,11 @@ func trustworthy(dir string) error {
 func provide(ctx context.Context, images *image.Store, src workload.Source) (image.Image, error) {
 	switch {
 	case src.Recipe != "":
-		return images.Recipe(ctx, src.Recipe)
+		img, err := images.Recipe(ctx, src.Recipe)
+		if err == nil && src.Layers > 1 {
+			return images.Layered(ctx, img, src.Repeated, src.Layers)
+		}
+		return img, err
 	case src.Archive != "":
 		return images.FromArchive(ctx, src.Archive)
 	case src.Rootfs != "":

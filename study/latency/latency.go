@@ -61,7 +61,7 @@ var kinds = []kind{
 		note: "S4 had the client on a second machine, behind a wire, and Docker of 2016; what a way adds is judged, not how long a trip takes.",
 	},
 	{
-		name: Files, title: "tare latency files", judge: files.Judge, answer: files.Answer, parts: files.Parts, next: "tare claims S4",
+		name: Files, title: "tare latency files", judge: files.Judge, answer: files.Answer, parts: files.Parts, advice: files.Advice, next: "tare claims S4",
 		note: "S4 had AUFS and Docker of 2016; times are of operations inside the container, on a warm page cache.",
 	},
 	{
