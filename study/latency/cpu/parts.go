@@ -143,10 +143,6 @@ func (p page) sweep(g group, s4 bool) []report.Part {
 		Columns: []report.Column{{Head: "quota/period"}, {Head: "mean", Number: true}, {Head: "median", Number: true}, {Head: "p99", Number: true}, {Head: "p99.9", Number: true, Optional: true},
 			{Head: "over", Number: true}, {Head: "product", Number: true}, {Head: "periods throttled, %", Number: true, Optional: true}, {Head: "time held back, %", Number: true, Optional: true}, {Head: "CPU used, %", Number: true}},
 	}
-	chart := report.Chart{
-		Title: nameShort(g.name) + ": p99 against the quota", Note: "The quota in percent of its period, on logarithmic axes. The upright line is what the service uses without one.",
-		X: report.Axis{Label: "quota, of one CPU", Unit: "%", Log: true}, Y: report.Axis{Label: "p99", Unit: "ms", Log: true},
-	}
 	row := func(c record.Condition) {
 		product := report.Absent()
 		if quotaOf(c) > 0 {
@@ -158,12 +154,8 @@ func (p page) sweep(g group, s4 bool) []report.Part {
 	}
 	row(g.base)
 	for i, period := range g.periods() {
-		series := report.Series{Name: "period " + short(period)}
 		for _, c := range g.at(period) {
 			row(c)
-			if e := p.Value(c, service.P99); p.measured(c, service.P99) {
-				series.Points = append(series.Points, pointOf(share(c), e.Value*1e-3, e.Interval.Low*1e-3, e.Interval.High*1e-3))
-			}
 			if at := fmt.Sprintf(", quota %d us", quotaOf(c).Microseconds()); s4 && i == 0 {
 				if _, ok := published.Figure("mean" + at); ok {
 					f, _ := published.Figure("over 1 ms" + at)
@@ -172,19 +164,11 @@ func (p page) sweep(g group, s4 bool) []report.Part {
 				}
 			}
 		}
-		chart.Series = append(chart.Series, series)
-	}
-	if d := p.Value(g.base, service.Share); d.Value == d.Value {
-		mark := report.Mark{X: d.Value, Label: "demand"}
-		if d.Known() {
-			mark.Low, mark.High = d.Interval.Low, d.Interval.High
-		}
-		chart.Marks = append(chart.Marks, mark)
 	}
 	if len(t.Rows) < 2 {
 		return nil
 	}
-	all := []report.Part{t, chart}
+	all := []report.Part{t}
 	if tails := p.tails(g); len(tails) > 0 {
 		all = append(all, report.Tails(nameShort(g.name)+": distributions under quotas", "Of all blocks together; each step to the right is ten times rarer.", tails))
 	}
@@ -209,14 +193,6 @@ func (p page) tails(g group) []report.Tail {
 		add(at[i])
 	}
 	return curves
-}
-
-func pointOf(x, y, low, high float64) report.Point {
-	pt := report.Point{X: x, Y: y}
-	if low == low && high == high {
-		pt.Low, pt.High = low, high
-	}
-	return pt
 }
 
 // bursts is what quota saved up does.
