@@ -232,7 +232,7 @@ func TestPartsShowEveryQuota(t *testing.T) {
 			t.Errorf("S4's %s is not beside ours", published)
 		}
 	}
-	if a := Answer(m.run); !strings.Contains(a, "later at the median") || !strings.Contains(a, "needs 4") {
+	if a := Answer(m.run); !strings.Contains(a, "later at the median") || !strings.Contains(a, "uses 40") {
 		t.Errorf("answer: %s", a)
 	}
 }
