@@ -107,6 +107,14 @@ bench-load: go ## the load generator's own exactness, against servers of known d
 	$(GO) build -o bin/load ./bench/load
 	bin/load
 
+.PHONY: bench-latency
+bench-latency: setup build ## S4 whole, and predictions against what they predict: docs/results/latency.md (about 50 minutes; nothing else should run)
+	bin/tare latency cpu --budget 12m
+	bin/tare latency cpu --experiment burst --budget 4m
+	bin/tare predict quota thrift:server=python,client=python thrift:server=go,client=go,work=300 --rate closed,1500 --period 10ms --quota 1ms,2ms,3ms,4ms,5ms,6ms,8ms,10ms --validate --budget 12m
+	bin/tare latency network --path nat,bridge,proxy,container --budget 10m
+	bin/tare latency files --budget 7m
+
 .PHONY: bench-pages
 bench-pages: go ## censuses against raw reads of the same, the fault recorder against perf (about 5 minutes)
 	$(GO) test -run '^$$' -bench 'Walk|Files|Many|Memory' -benchtime 10x -timeout 30m ./probe/pagetable
