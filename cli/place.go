@@ -134,7 +134,7 @@ func (f *placeFlags) check(changed func(string) bool, args []string) error {
 	return nil
 }
 
-func (a *app) runPlace(cmd *cobra.Command, f *placeFlags, args []string) (err error) {
+func (a *app) runPlace(cmd *cobra.Command, f *placeFlags, args []string) error {
 	if err := f.check(cmd.Flags().Changed, args); err != nil {
 		return err
 	}
@@ -166,16 +166,24 @@ func (a *app) runPlace(cmd *cobra.Command, f *placeFlags, args []string) (err er
 		}
 		// Two that change CPUs at once, or one that does while another measures, would
 		// each take the other's doing for its own.
-		session, _, err := lab.OpenSession(cmd.Context(), lab.LockPath, dir, "place")
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, session.Close()) }()
-		if err := a.settled(journal); err != nil {
-			return err
-		}
+		return alone(cmd.Context(), lab.LockPath, dir, func(*lab.Session) error {
+			if err := a.settled(journal); err != nil {
+				return err
+			}
+			return a.lookAndPlace(cmd.Context(), f, args, journal)
+		})
 	}
 	return a.lookAndPlace(cmd.Context(), f, args, journal)
+}
+
+// alone does something while it holds the host's lock. That something is left on
+// the host afterwards is an error beside that of what was done.
+func alone(ctx context.Context, lock, dir string, do func(*lab.Session) error) error {
+	session, _, err := lab.OpenSession(ctx, lock, dir, "place")
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(session), session.Close())
 }
 
 // settled refuses to try anything over what a killed trial has left.
@@ -283,22 +291,21 @@ func (a *app) showPlace(f *placeFlags, watched *place.Watched, proposal *place.P
 }
 
 // undoPlace gives back what an earlier tare left set.
-func (a *app) undoPlace(ctx context.Context, dir string, dry bool) (err error) {
+func (a *app) undoPlace(ctx context.Context, dir string, dry bool) error {
 	if err := trustworthy(dir); err != nil {
 		return err
 	}
-	if !dry {
-		session, _, err := lab.OpenSession(ctx, lab.LockPath, dir, "place")
-		if err != nil {
-			return err
+	undo := func(*lab.Session) error {
+		n, err := a.giveBack(dir, place.All, dry)
+		if err == nil && n == 0 {
+			fmt.Fprintln(a.out, "nothing is set by tare place")
 		}
-		defer func() { err = errors.Join(err, session.Close()) }()
+		return err
 	}
-	n, err := a.giveBack(dir, place.All, dry)
-	if err == nil && n == 0 {
-		fmt.Fprintln(a.out, "nothing is set by tare place")
+	if dry {
+		return undo(nil)
 	}
-	return err
+	return alone(ctx, lab.LockPath, dir, undo)
 }
 
 // giveBack undoes what the journal holds, tells it, and counts it. Whoever calls

@@ -1,9 +1,14 @@
 package cli
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"tare/lab"
+	"tare/platform"
 )
 
 // What does not go together is told before anything is watched or changed.
@@ -71,5 +76,21 @@ func TestPlaceUndoOfNothing(t *testing.T) {
 	code, stdout, stderr := tare(t, t.TempDir(), "place", "--undo", "--dry-run")
 	if code != exitSuccess || !strings.Contains(stdout, "nothing is set") {
 		t.Errorf("ends with %d and says\n%s%s", code, stdout, stderr)
+	}
+}
+
+// What is left on the host is told beside what went wrong, and where nothing did.
+func TestAloneTellsWhatIsLeft(t *testing.T) {
+	for _, failed := range []error{nil, errors.New("it failed")} {
+		dir := t.TempDir()
+		err := alone(t.Context(), filepath.Join(dir, "lock"), dir, func(session *lab.Session) error {
+			if _, err := session.Ledger.Add(platform.Entry{Platform: "bare", Kind: "process", ID: "made-by-a-test"}); err != nil {
+				t.Fatal(err)
+			}
+			return failed
+		})
+		if err == nil || !strings.Contains(err.Error(), "made-by-a-test") || failed != nil && !errors.Is(err, failed) {
+			t.Errorf("with %v and a thing left: %v", failed, err)
+		}
 	}
 }
