@@ -311,11 +311,16 @@ func (a *app) undoPlace(ctx context.Context, dir string, dry bool) error {
 // giveBack undoes what the journal holds, tells it, and counts it. Whoever calls
 // it with dry unset holds the host's lock: what is unfinished may be a live trial's.
 func (a *app) giveBack(dir string, which place.Which, dry bool) (int, error) {
+	journal := place.OpenJournal(dir)
+	// Where nothing was ever set, hosts without a tree of control groups are as good as any.
+	if open, err := journal.Open(); err != nil || len(open) == 0 {
+		return 0, err
+	}
 	layout, err := cgroup.Host()
 	if err != nil {
 		return 0, err
 	}
-	done, err := place.Undo(place.OpenJournal(dir), layout, which, dry)
+	done, err := place.Undo(journal, layout, which, dry)
 	failed := 0
 	for _, u := range done {
 		var foreign *cgroup.Foreign

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -92,5 +93,24 @@ func TestAloneTellsWhatIsLeft(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "made-by-a-test") || failed != nil && !errors.Is(err, failed) {
 			t.Errorf("with %v and a thing left: %v", failed, err)
 		}
+	}
+}
+
+// A host without any control group has nothing set on one, which is no error.
+func TestPlaceUndoWithoutControlGroups(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("unmounting needs root")
+	}
+	if _, err := exec.LookPath("unshare"); err != nil {
+		t.Skip(err)
+	}
+	const hide = "for m in $(awk '$3 ~ /^cgroup/ {print $2}' /proc/mounts); do umount -l $m; done; grep -q ' cgroup2\\? ' /proc/mounts && exit 77; exec \"$0\" \"$@\""
+	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "sh", "-c", hide, os.Args[0], "-test.run=^TestPlaceUndoOfNothing$", "-test.v")
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == 77 {
+		t.Skip("the control groups cannot be hidden here")
+	}
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestPlaceUndoOfNothing") {
+		t.Errorf("without control groups (%v):\n%s", err, out)
 	}
 }
