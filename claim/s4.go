@@ -45,7 +45,7 @@ var s4 = []Claim{
 			exactly("mean, container", 255.2, "us"), exactly("median, container", 255.0, "us"), exactly("p99, container", 295.0, "us"),
 		},
 		Remark:    "6 % on the mean, 5.8 % on the median, 6.1 % on the p99.",
-		HowJudged: "The difference from bare metal, in microseconds, of median and p99, paired within blocks. Confirmed where the median's difference lies wholly above zero and below 10 % of the native median, and the p99's is equivalent to it within 2 % of the native p99; refuted where the median is equivalent to bare metal's within 2 % or loses wholly more than 10 %, or the p99 loses wholly more than the median.",
+		HowJudged: "The difference from bare metal, in microseconds, of median and p99, paired within blocks. Confirmed where the median's difference lies wholly above zero and below 10 % of the native median, and the p99's is equivalent to it within 2 % of the native p99; refuted where the median is equivalent to bare metal's within 2 % or loses wholly more than 10 %, or the p99 loses wholly more than the median. By another service than S4's it is qualified at best.",
 		Limits:    []Figure{atMost("overhead", 10, "%"), exactly("smallest effect", 2, "%")},
 	},
 	{
@@ -54,7 +54,7 @@ var s4 = []Claim{
 		Says:          "As long as quota over period is below the service's demand for CPU time, the number of stalled requests times the quota is constant, being the CPU time of all requests; once the quota exceeds the demand the long tail is gone.",
 		Published:     append([]Figure{about("stalled times quota", 1.0e8, "us"), about("CPU demand", 30, "%")}, quotaTable...),
 		Inconsistency: "10^8 us over 10^6 requests are 100 us of CPU time a request, some 40 % of a round trip of 240 us, not the 30 % that were read from a process monitor; and at 3000 us, still below 40 %, the product is 0.43 x 10^8.",
-		HowJudged:     "Requests over a stall of 1 ms times the quota, for quotas below 0.9 times the demand that the kernel accounts for without a quota; and p99 for quotas above 1.1 times it. Confirmed where the products lie within 15 % of their mean, intervals included, and every p99 above the demand within 10 % of that without a quota; refuted where a product lies wholly outside, or a p99 wholly above. The kernel's throttle counts stand beside it.",
+		HowJudged:     "Requests over a stall of 1 ms times the quota, for quotas below 0.9 times the demand that the kernel accounts for without a quota; and p99 for quotas above 1.1 times it. Confirmed where the products lie within 15 % of their mean, intervals included, and every p99 above the demand within 10 % of that without a quota; refuted where a product lies wholly outside, or a p99 wholly above. The kernel's throttle counts stand beside it. By another service than S4's it is qualified at best.",
 		Limits:        []Figure{exactly("constancy", 15, "%"), exactly("tail as without a quota", 10, "%"), exactly("stall", 1, "ms"), exactly("below demand", 0.9, "times"), exactly("above demand", 1.1, "times")},
 	},
 	{
@@ -65,7 +65,7 @@ var s4 = []Claim{
 			exactly("clock, one container", 1600, "MHz"), exactly("clock, both containers", 1955, "MHz"),
 		},
 		Remark:    "Times are in pictures: the multiplication gains at its largest quota, the service at quotas of 5000 and 6000 us.",
-		HowJudged: "Service latency and time of a multiplication, each with the other against alone, over the quotas, with the clock rate read beside them. Confirmed where at one quota either side loses and at another either gains, each by more than 2 %, wholly, and the clock is higher where they gain; refuted where neither gains at any quota though the clock rises. Inconclusive where the clock is fixed or cannot be read.",
+		HowJudged: "Service latency and time of a multiplication, each with the other against alone, over the quotas, with the clock rate read beside them. Confirmed where at one quota either side loses and at another either gains, each by more than 2 %, wholly, and the clock is higher where they gain; refuted where neither gains at any quota though the clock rises. Inconclusive where the clock is fixed or cannot be read. By another service than S4's it is qualified at best.",
 		Limits:    []Figure{exactly("smallest effect", 2, "%")},
 	},
 	{
@@ -74,7 +74,7 @@ var s4 = []Claim{
 		Says:      "Port mapping over a bridge adds a fixed time to each trip against the host's port: at most a tenth for small messages, and nothing to be seen at 100 KB.",
 		Published: []Figure{atMost("bridge against host", 110, "%")},
 		Remark:    "In pictures, for 1, 10, 30, 50, 70 and 100 KB each way.",
-		HowJudged: "The difference between bridge and host, in microseconds, fitted as fixed part and part a byte. Confirmed where the fixed part lies wholly above zero, the part a byte times 100 KB is wholly less than the fixed part, and the ratio at 1 KB lies wholly below 1.1; qualified where only the ratio is larger, as a faster service makes it; refuted where the part a byte wholly exceeds the fixed part at 100 KB.",
+		HowJudged: "The difference between bridge and host, in microseconds, fitted as fixed part and part a byte. Confirmed where the fixed part lies wholly above zero, the part a byte times 100 KB is wholly less than the fixed part, and the ratio at 1 KB lies wholly below 1.1; qualified where only the ratio is larger, as a faster service makes it; refuted where the part a byte wholly exceeds the fixed part at 100 KB. By another service than S4's it is qualified at best.",
 		Limits:    []Figure{atMost("ratio at 1 KB", 1.1, "times"), exactly("largest message", 100, "KB")},
 	},
 	{

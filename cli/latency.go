@@ -243,7 +243,8 @@ func (a *app) measureLatency(ctx context.Context, s *latencyStudy, cmd *cobra.Co
 		return err
 	}
 	if s.prepare != nil {
-		undo, err := s.prepare(ctx, m, &host)
+		var undo func() error
+		undo, err = s.prepare(ctx, m, &host)
 		if undo != nil {
 			defer func() { err = errors.Join(err, undo()) }()
 		}

@@ -3,6 +3,8 @@ package cpu
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
 	"tare/kernel/accounting"
 	"tare/lab"
@@ -27,7 +29,9 @@ func (c core) watch(_ context.Context, b lab.Bench) (func(load.Result) error, er
 	if err != nil {
 		return nil, err
 	}
+	clock := sampleClock(cpus[0])
 	return func(load.Result) error {
+		mhz, told := clock()
 		after, err := readCPUs(cpus)
 		if err != nil {
 			return err
@@ -47,11 +51,48 @@ func (c core) watch(_ context.Context, b lab.Bench) (func(load.Result) error, er
 		}
 		b.Covariate(interrupts, float64(taken)/elapsed)
 		b.Covariate(coreBusy, 100*busy/elapsed)
-		if mhz, ok := accounting.Frequency(cpus[0]); ok {
+		if told {
 			b.Covariate(clockMHz, mhz)
 		}
 		return nil
 	}, nil
+}
+
+// clockEvery is how often a core's clock is read while the service is loaded: when
+// the load is over it says what an idle core does.
+const clockEvery = 50 * time.Millisecond
+
+// sampleClock reads a CPU's clock rate again and again until the mean is asked for;
+// ok is false where no driver tells it.
+func sampleClock(cpu int) (mean func() (mhz float64, ok bool)) {
+	if _, ok := accounting.Frequency(cpu); !ok {
+		return func() (float64, bool) { return 0, false }
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	var sum float64
+	var n int
+	go func() {
+		defer close(stopped)
+		ticks := time.NewTicker(clockEvery)
+		defer ticks.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-ticks.C:
+				if mhz, ok := accounting.Frequency(cpu); ok {
+					sum += mhz
+					n++
+				}
+			}
+		}
+	}()
+	var once sync.Once
+	return func() (float64, bool) {
+		once.Do(func() { close(stop) })
+		<-stopped
+		return sum / float64(max(n, 1)), n > 0
+	}
 }
 
 func readCPUs(cpus []int) ([]accounting.CPU, error) {

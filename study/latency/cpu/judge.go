@@ -2,10 +2,11 @@ package cpu
 
 import (
 	"fmt"
-
+	"slices"
 	"strings"
 
 	"tare/claim"
+	"tare/platform"
 	"tare/record"
 	"tare/report"
 	"tare/stats"
@@ -20,10 +21,29 @@ func Judge(run record.Run) []claim.Judgement {
 	var all []claim.Judgement
 	for _, judge := range []func(reading) (claim.Judgement, bool){judgeShares, judgeQuota, judgeNeighbour} {
 		if j, ok := judge(r); ok {
-			all = append(all, j)
+			all = append(all, r.bounded(j))
 		}
 	}
 	return all
+}
+
+// bounded takes back what another service than S4's cannot say of its claims.
+func (r reading) bounded(j claim.Judgement) claim.Judgement {
+	for _, c := range r.Run.Conditions {
+		name, _, _ := strings.Cut(c.Workload, "[")
+		if n := c.Setting.Network; name == "thrift" && c.Params["server"] == "python" && c.Params["client"] == "python" && (n == "" || n == platform.NetworkHost) {
+			return j
+		}
+		break
+	}
+	switch j.Verdict {
+	case claim.Confirmed:
+		j.Verdict = claim.Qualified
+	case claim.Refuted:
+		j.Verdict = claim.Inconclusive
+	}
+	j.Rests += "; of another service than S4's"
+	return j
 }
 
 // judgeShares is S4.1: a constant, and the tail as it was.
@@ -99,8 +119,13 @@ func judgeQuota(r reading) (claim.Judgement, bool) {
 		return j, false
 	}
 	g := groups[0]
-	period := g.periods()[0]
-	conditions := g.at(period)
+	if !g.has(Period) {
+		return j, false // S4's claim is of its period
+	}
+	if stall, want := factor(g.base, FactorStall), claim.Threshold(id, "stall"); stall != 0 && float64(stall)/1e6 != want {
+		return j, false // and of its stall
+	}
+	conditions := g.at(Period)
 	demand := r.Value(g.base, service.Share)
 	each := r.Value(g.base, service.Demand)
 	j.Figures = append(j.Figures, claim.Measured(claim.Ours("CPU demand", demand, 1, "%"))...)
@@ -124,10 +149,6 @@ func judgeQuota(r reading) (claim.Judgement, bool) {
 		return j, true
 	}
 	demanded := fmt.Sprintf("the service's demand is %s %% of the core", report.Said(demand, 1))
-	if len(low) < 2 {
-		j.Verdict, j.Rests = claim.Inconclusive, demanded+fmt.Sprintf(": %d quotas lie below it, too few to compare", len(low))
-		return j, true
-	}
 	var products []stats.Estimate
 	sum := 0.
 	for _, c := range low {
@@ -135,8 +156,10 @@ func judgeQuota(r reading) (claim.Judgement, bool) {
 		products = append(products, p)
 		sum += p.Value
 	}
-	mean := sum / float64(len(products))
-	j.Figures = append(j.Figures, claim.Figure{Name: "stalled times quota", Value: mean, Unit: "us", N: len(products)})
+	mean := sum / float64(max(len(products), 1))
+	if len(products) > 0 {
+		j.Figures = append(j.Figures, claim.Figure{Name: "stalled times quota", Value: mean, Unit: "us", N: len(products)})
+	}
 	bound := claim.Threshold(id, "constancy") / 100 * mean
 	constant, broken := true, ""
 	for i, p := range products {
@@ -159,18 +182,21 @@ func judgeQuota(r reading) (claim.Judgement, bool) {
 			tailGone, tailThere = false, fmt.Sprintf("at %s the p99 is %s times that without a quota", c.Label, report.Said(ratio, 1))
 		}
 	}
-	j.Ours = fmt.Sprintf("%s: demand %s %% (%s us a request); stalled times quota %.3g us on average over %d quotas below it", nameShort(g.name), report.Said(demand, 1), report.Said(each, 1), mean, len(products))
+	j.Ours = fmt.Sprintf("%s: demand %s %% (%s us a request)", nameShort(g.name), report.Said(demand, 1), report.Said(each, 1))
+	if len(products) > 0 {
+		j.Ours += fmt.Sprintf("; stalled times quota %.3g us on average over %d quotas below it", mean, len(products))
+	}
 	parts := []string{demanded, fmt.Sprintf("%d quotas below 0.9 times it, %d above 1.1 times", len(low), len(high))}
 	switch {
 	case broken != "" || tailThere != "":
 		j.Verdict = claim.Refuted
 		parts = append(parts, broken, tailThere)
-	case constant && tailGone && len(high) > 0:
+	case constant && tailGone && len(low) > 1 && len(high) > 0:
 		j.Verdict = claim.Confirmed
 	default:
 		j.Verdict = claim.Inconclusive
-		if len(high) == 0 {
-			parts = append(parts, "no quota lies above it")
+		if len(low) < 2 || len(high) == 0 {
+			parts = append(parts, "too few to compare")
 		}
 	}
 	j.Rests = strings.Join(nonEmpty(parts), "; ")
@@ -200,7 +226,7 @@ type sharing struct {
 	c               record.Condition // of both together
 	service, matrix stats.Estimate   // ratio of the time with the other to that alone
 	tail            stats.Estimate   // of the service's p99
-	clock, clockOne stats.Estimate   // MHz with both, and with the service alone
+	rise            stats.Estimate   // of the clock, likewise
 	clocked         bool
 }
 
@@ -219,10 +245,8 @@ func (r reading) sharings(g group) []sharing {
 			tail:    r.Ratio(r.PerBlock(alone, service.P99), r.PerBlock(both, service.P99)),
 			matrix:  r.Ratio(r.PerBlock(matrix, matrixTime), r.PerBlock(both, matrixTime)),
 		}
-		var one bool
-		s.clock, s.clocked = r.covariate(both, clockMHz)
-		s.clockOne, one = r.covariate(alone, clockMHz)
-		s.clocked = s.clocked && one
+		s.rise = r.Ratio(r.covariates(alone, clockMHz), r.covariates(both, clockMHz))
+		s.clocked = s.rise.Value == s.rise.Value && s.rise.N > 0
 		all = append(all, s)
 	}
 	return all
@@ -242,54 +266,73 @@ func judgeNeighbour(r reading) (claim.Judgement, bool) {
 		return j, false
 	}
 	small := claim.Threshold(id, "smallest effect") / 100
-	var told, loses, gains []string
-	known, clocked, rises := true, true, false
-	for _, s := range all {
+	var told []string
+	var loses, gains []side
+	known, clocked := true, true
+	for i, s := range all {
 		known = known && s.service.Known() && s.matrix.Known()
 		clocked = clocked && s.clocked
-		if s.clocked && s.clock.Value > s.clockOne.Value*(1+small) {
-			rises = true
-		}
-		told = append(told, fmt.Sprintf("%s: service %s times its time alone, multiplication %s", s.c.Factors[factorQuota], report.Said(s.service, 1), report.Said(s.matrix, 1)))
-		for _, side := range []struct {
-			name string
-			e    stats.Estimate
-		}{{"service", s.service}, {"multiplication", s.matrix}} {
-			if side.e.Interval.Low > 1+small {
-				loses = append(loses, side.name+" at "+s.c.Factors[factorQuota])
+		at := s.c.Factors[factorQuota]
+		told = append(told, fmt.Sprintf("%s: service %s times its time alone, multiplication %s", at, report.Said(s.service, 1), report.Said(s.matrix, 1)))
+		for name, e := range map[string]stats.Estimate{"service": s.service, "multiplication": s.matrix} {
+			one := side{name: name + " at " + at, at: i, clock: s.rise}
+			if e.Interval.Low > 1+small {
+				loses = append(loses, one)
 			}
-			if side.e.Interval.High < 1-small {
-				gains = append(gains, side.name+" at "+s.c.Factors[factorQuota])
+			if e.Interval.High < 1-small {
+				gains = append(gains, one)
 			}
 		}
 		if s.clocked {
-			j.Figures = append(j.Figures, claim.Measured(claim.Ours("clock, both containers, "+s.c.Factors[factorQuota], s.clock, 1, "MHz"), claim.Ours("clock, one container, "+s.c.Factors[factorQuota], s.clockOne, 1, "MHz"))...)
+			j.Figures = append(j.Figures, claim.Measured(claim.Ours("clock with both against the service alone, "+at, s.rise, 1, "times"))...)
 		}
 	}
 	j.Ours = strings.Join(told, "; ")
 	sides := fmt.Sprintf("loses: %s; gains: %s", orNone(loses), orNone(gains))
+	// Where somebody gains, the clock has to be higher; somebody else loses at
+	// another quota.
+	risen, apart, anyRise := false, false, false
+	for _, s := range all {
+		anyRise = anyRise || s.rise.Known() && s.rise.Interval.Low > 1+small
+	}
+	for _, g := range gains {
+		if g.clock.Known() && g.clock.Interval.Low > 1 {
+			risen = true
+			apart = apart || slices.ContainsFunc(loses, func(l side) bool { return l.at != g.at })
+		}
+	}
 	switch {
 	case !known:
 		j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("%d blocks are too few for an interval", all[0].service.N)
 	case !clocked:
 		j.Verdict, j.Rests = claim.Inconclusive, "this host does not tell its clock rate; "+sides
-	case !rises:
-		j.Verdict, j.Rests = claim.Inconclusive, "the clock is no higher with both; "+sides
-	case len(gains) == 0:
+	case risen && apart:
+		j.Verdict, j.Rests = claim.Confirmed, sides+"; the clock is higher where they gain"
+	case len(gains) == 0 && anyRise:
 		j.Verdict, j.Rests = claim.Refuted, "the clock rises and neither side gains; "+sides
-	case len(loses) > 0:
-		j.Verdict, j.Rests = claim.Confirmed, sides
 	default:
-		j.Verdict, j.Rests = claim.Qualified, "both gain at some quota, and neither loses at any"
+		j.Verdict, j.Rests = claim.Inconclusive, sides
 	}
 	return j, true
 }
 
-func orNone(all []string) string {
+// side is one of the two containers at a quota.
+type side struct {
+	name  string
+	at    int            // which quota
+	clock stats.Estimate // with both against the service alone
+}
+
+func orNone(all []side) string {
 	if len(all) == 0 {
 		return "none"
 	}
-	return strings.Join(all, ", ")
+	var names []string
+	for _, s := range all {
+		names = append(names, s.name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
 }
 
 // nameShort is a group's service as it is told: "thrift[server=python]" of

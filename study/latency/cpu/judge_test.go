@@ -52,7 +52,7 @@ func (m *made) condition(experiment, label string, baseline bool, g granted, fac
 	for k, v := range factors {
 		all[k] = v
 	}
-	c := record.Condition{ID: name + "@" + label, Label: label, Workload: name, Platform: "docker", Factors: all, Baseline: baseline, Metrics: metrics(true)}
+	c := record.Condition{ID: name + "@" + label, Label: label, Workload: name, Platform: "docker", Params: map[string]string{"server": "python", "client": "python"}, Factors: all, Baseline: baseline, Metrics: metrics(true)}
 	m.run.Conditions = append(m.run.Conditions, c)
 	for block := 1; block <= m.blocks; block++ {
 		for replicate := range 2 {
@@ -72,7 +72,10 @@ func (m *made) condition(experiment, label string, baseline bool, g granted, fac
 				}
 			}
 			at := record.Trial{ID: int64(len(m.run.Trials) + 1), Condition: c.ID, Workload: name, Block: block, Attempt: 1, Replicate: replicate, Started: m.run.Started,
-				Covariates: f.covariates, Samples: []record.Sample{{Metric: service.Mean, Value: f.latency * k}}}
+				Covariates: map[string]float64{}, Samples: []record.Sample{{Metric: service.Mean, Value: f.latency * k}}}
+			for name, v := range f.covariates {
+				at.Covariates[name] = v * k
+			}
 			for metric, v := range f.scalars {
 				at.Samples = append(at.Samples, record.Sample{Metric: metric, Value: v * k})
 			}
@@ -126,6 +129,46 @@ func TestJudgeShares(t *testing.T) {
 	m.condition(Shares, "docker shares", false, granted{}, nil, figures{latency: 2500, tail: 2900})
 	if j := m.verdict("S4.1"); j.Verdict != claim.Inconclusive {
 		t.Errorf("one block: %s", j.Verdict)
+	}
+}
+
+// What another service does is no verdict on S4's.
+func TestAnotherServiceIsQualifiedAtBest(t *testing.T) {
+	m := makeRun(t, 12)
+	m.condition(Shares, "bare", true, granted{}, nil, figures{latency: 2410, tail: 2780})
+	m.condition(Shares, "docker shares", false, granted{}, nil, figures{latency: 2555, tail: 2925})
+	for i := range m.run.Conditions {
+		m.run.Conditions[i].Params["server"] = "go"
+	}
+	if j := m.verdict("S4.1"); j.Verdict != claim.Qualified || !strings.Contains(j.Rests, "another service") {
+		t.Errorf("%s (%s)", j.Verdict, j.Rests)
+	}
+}
+
+// Another period, or another stall, is no evidence on S4.2.
+func TestAnotherPeriodIsNotS4s(t *testing.T) {
+	m := makeRun(t, 3)
+	m.sweep(100, func(q float64) float64 { return 1e8 / q }, func(q float64) float64 { return 10000 - q })
+	for i := range m.run.Conditions {
+		if c := &m.run.Conditions[i]; c.Baseline {
+			c.Factors[FactorStall] = "5ms"
+		}
+	}
+	if j := m.verdict("S4.2"); j.Verdict != claim.NotYetRun {
+		t.Errorf("a stall of 5 ms: %s", j.Verdict)
+	}
+	for i := range m.run.Conditions {
+		c := &m.run.Conditions[i]
+		delete(c.Factors, FactorStall)
+		if c.Factors[factorPeriod] != "" {
+			c.Factors[factorPeriod] = "100ms"
+		}
+	}
+	if j := m.verdict("S4.2"); j.Verdict != claim.NotYetRun {
+		t.Errorf("a period of 100 ms: %s", j.Verdict)
+	}
+	if text := fmt.Sprintf("%+v", Parts(m.run)); strings.Contains(text, "7556") {
+		t.Error("S4's figures stand beside another period")
 	}
 }
 
@@ -188,6 +231,7 @@ func TestJudgeNeighbour(t *testing.T) {
 	}{
 		{"as S4 has it", []float64{1.2, 0.9, 1}, []float64{1.1, 1.1, 0.8}, []float64{1600, 1955}, claim.Confirmed},
 		{"nobody gains though the clock rises", []float64{1.2, 1.1, 1}, []float64{1.1, 1.1, 1}, []float64{1600, 1955}, claim.Refuted},
+		{"a trade-off at one quota", []float64{0.9, 1, 1}, []float64{1.1, 1, 1}, []float64{1600, 1955}, claim.Inconclusive},
 		{"no clock", []float64{1.2, 0.9, 1}, []float64{1.1, 1.1, 0.8}, nil, claim.Inconclusive},
 		{"a fixed clock", []float64{1.2, 0.9, 1}, []float64{1.1, 1.1, 0.8}, []float64{1600, 1600}, claim.Inconclusive},
 	} {

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -77,17 +78,18 @@ func (n *neighbour) watching(also beginning) beginning {
 		if err != nil {
 			return nil, err
 		}
-		before := n.printed.count()
+		before, err := n.printed.total()
+		if err != nil {
+			return nil, fmt.Errorf("the neighbour: %w", err)
+		}
 		return func(r load.Result) error {
 			if err := end(r); err != nil {
 				return err
 			}
 			// One that is under way began beside the load, and ends beside nothing
 			// else than the service at rest: it is not waited for unless it is the only one.
-			if n.printed.count() == before {
-				if err := n.printed.await(ctx, before+1); err != nil {
-					return err
-				}
+			if err := n.printed.await(ctx, before.count+1); err != nil {
+				return err
 			}
 			return n.record(b, before)
 		}, nil
@@ -111,11 +113,15 @@ func (n *neighbour) alone(ctx context.Context, b lab.Bench) (err error) {
 	if err := n.printed.await(ctx, 1); err != nil {
 		return err
 	}
+	before, err := n.printed.total()
+	if err != nil {
+		return err
+	}
 	if err := b.Measuring(); err != nil {
 		return err
 	}
 	over := time.After(aloneFor)
-	if err := n.printed.await(ctx, 1+fewest); err != nil {
+	if err := n.printed.await(ctx, before.count+fewest); err != nil {
 		return err
 	}
 	select {
@@ -126,26 +132,22 @@ func (n *neighbour) alone(ctx context.Context, b lab.Bench) (err error) {
 	if err := b.Measured(); err != nil {
 		return err
 	}
-	return n.record(b, 1)
+	return n.record(b, before)
 }
 
-// record keeps the means of the multiplications from the given one on.
-func (n *neighbour) record(b lab.Bench, from int) error {
-	times, err := workload.MatrixTimes(n.printed.from(from))
+// record keeps the means of the multiplications that ended since.
+func (n *neighbour) record(b lab.Bench, before sums) error {
+	now, err := n.printed.total()
 	if err != nil {
 		return fmt.Errorf("the neighbour: %w", err)
 	}
-	var wall, cpu time.Duration
-	for _, t := range times {
-		wall += t.Wall
-		cpu += t.CPU
-	}
-	if len(times) == 0 {
+	since := now.since(before)
+	if since.count == 0 {
 		return errors.New("the neighbour finished no multiplication: load for longer")
 	}
-	each := func(d time.Duration) float64 { return d.Seconds() * 1e6 / float64(len(times)) }
-	b.Record(matrixTime, each(wall))
-	b.Record(matrixCPU, each(cpu))
+	each := func(d time.Duration) float64 { return d.Seconds() * 1e6 / float64(since.count) }
+	b.Record(matrixTime, each(since.wall))
+	b.Record(matrixCPU, each(since.cpu))
 	return nil
 }
 
@@ -155,6 +157,9 @@ func realTime(service platform.Instance) (restore func() error, err error) {
 	pids, err := service.Processes()
 	if err != nil {
 		return nil, err
+	}
+	if len(pids) == 0 {
+		return nil, errors.New("the service has ended")
 	}
 	group, err := platform.OwnGroup(pids[0])
 	if err != nil {
@@ -186,23 +191,45 @@ func realTime(service platform.Instance) (restore func() error, err error) {
 // under the kernel's own bound of 95 % for all such classes together.
 const realTimeShare = 9 * time.Millisecond
 
-// lines is what the neighbour prints, by line.
+// lines adds up what the neighbour prints, as it comes: a small matrix is
+// multiplied thousands of times a second.
 type lines struct {
 	mu   sync.Mutex
-	text []byte
-	ends []int // where each line ends
+	cut  []byte // the beginning of a line that is not whole yet
+	sums sums
+	err  error
 	more chan struct{}
 }
+
+// sums are multiplications, and what they took together.
+type sums struct {
+	count     int
+	wall, cpu time.Duration
+}
+
+func (s sums) since(before sums) sums {
+	return sums{s.count - before.count, s.wall - before.wall, s.cpu - before.cpu}
+}
+
+// longestLine is above what a line of the neighbour's has.
+const longestLine = 4096
 
 func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := len(l.text)
-	l.text = append(l.text, p...)
-	for i, c := range p {
-		if c == '\n' {
-			l.ends = append(l.ends, at+i+1)
-		}
+	l.cut = append(l.cut, p...)
+	whole := bytes.LastIndexByte(l.cut, '\n') + 1
+	times, err := workload.MatrixTimes(l.cut[:whole])
+	if l.err == nil && err != nil {
+		l.err = err
+	}
+	for _, t := range times {
+		l.sums.count++
+		l.sums.wall += t.Wall
+		l.sums.cpu += t.CPU
+	}
+	if l.cut = append(l.cut[:0], l.cut[whole:]...); len(l.cut) > longestLine {
+		l.cut, l.err = nil, errors.New("it prints lines without an end")
 	}
 	select {
 	case l.more <- struct{}{}:
@@ -211,31 +238,20 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (l *lines) count() int {
+func (l *lines) total() (sums, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.ends)
+	return l.sums, l.err
 }
 
-// from gives the whole lines after the first n.
-func (l *lines) from(n int) []byte {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if n >= len(l.ends) {
-		return nil
-	}
-	begin := 0
-	if n > 0 {
-		begin = l.ends[n-1]
-	}
-	return append([]byte(nil), l.text[begin:l.ends[len(l.ends)-1]]...)
-}
-
-// await waits until there are n lines.
+// await waits until there are n multiplications.
 func (l *lines) await(ctx context.Context, n int) error {
 	limit := time.NewTimer(lineLimit)
 	defer limit.Stop()
-	for l.count() < n {
+	for {
+		if now, err := l.total(); err != nil || now.count >= n {
+			return err
+		}
 		select {
 		case <-l.more:
 		case <-limit.C:
@@ -244,7 +260,6 @@ func (l *lines) await(ctx context.Context, n int) error {
 			return context.Cause(ctx)
 		}
 	}
-	return nil
 }
 
 // lineLimit bounds one multiplication: at the least quota it takes some hundred

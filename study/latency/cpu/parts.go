@@ -153,10 +153,10 @@ func (p page) sweep(g group, s4 bool) []report.Part {
 			report.Estimated(p.Value(c, service.ThrottledShare), 1), report.Estimated(p.Value(c, service.ThrottledTime), 1), report.Estimated(p.Value(c, service.Share), 1)})
 	}
 	row(g.base)
-	for i, period := range g.periods() {
+	for _, period := range g.periods() {
 		for _, c := range g.at(period) {
 			row(c)
-			if at := fmt.Sprintf(", quota %d us", quotaOf(c).Microseconds()); s4 && i == 0 {
+			if at := fmt.Sprintf(", quota %d us", quotaOf(c).Microseconds()); s4 && period == Period {
 				if _, ok := published.Figure("mean" + at); ok {
 					f, _ := published.Figure("over 1 ms" + at)
 					t.Rows = append(t.Rows, []report.Cell{{Text: "S4", Tone: report.Faint}, theirs(published, "mean"+at), theirs(published, "median"+at), theirs(published, "p99"+at), report.Absent(),

@@ -80,6 +80,9 @@ func (g group) periods() []time.Duration {
 	return all
 }
 
+// has tells whether some condition has a quota in that period.
+func (g group) has(period time.Duration) bool { return slices.Contains(g.periods(), period) }
+
 // at gives the conditions under a quota of one period, by quota.
 func (g group) at(period time.Duration) []record.Condition {
 	var of []record.Condition
@@ -135,14 +138,20 @@ func (r reading) minus(a, b map[int]float64) stats.Estimate {
 	return r.Mean(d)
 }
 
-// covariate gives a covariate's mean over a condition's trials; false where none
-// has it.
-func (r reading) covariate(c record.Condition, name string) (stats.Estimate, bool) {
+// covariates are a condition's values of one, by block.
+func (r reading) covariates(c record.Condition, name string) map[int]float64 {
 	values := map[int]float64{}
 	for _, t := range r.Trials(c) {
 		if v, ok := t.Covariates[name]; ok {
 			values[t.Block] = v
 		}
 	}
+	return values
+}
+
+// covariate gives a covariate's mean over a condition's trials; false where none
+// has it.
+func (r reading) covariate(c record.Condition, name string) (stats.Estimate, bool) {
+	values := r.covariates(c, name)
 	return r.Mean(values), len(values) > 0
 }

@@ -34,8 +34,9 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 		return err
 	}
 	if t.flatten {
-		flat, discard, err := flattened(ctx, b, img)
-		if err != nil {
+		var flat image.Image
+		var discard func() error
+		if flat, discard, err = flattened(ctx, b, img); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, discard()) }()

@@ -23,6 +23,7 @@ import (
 type fakePlatform struct {
 	platform.Platform // nil: what is not overridden is not called
 	launched, stopped int
+	dies              bool // at once
 }
 
 func (p *fakePlatform) Name() string { return "fake" }
@@ -42,6 +43,13 @@ func (i *fakeInstance) Usage() (platform.Usage, error) {
 	return platform.Usage{CPU: time.Second}, nil
 }
 func (i *fakeInstance) Stop(context.Context) error { i.p.stopped++; return nil }
+func (i *fakeInstance) Wait(ctx context.Context) (platform.Exit, error) {
+	if i.p.dies {
+		return platform.Exit{Code: 3}, nil
+	}
+	<-ctx.Done()
+	return platform.Exit{}, ctx.Err()
+}
 
 // fakeLoader remembers the sizes that it was loaded by.
 type fakeLoader struct {
@@ -49,12 +57,19 @@ type fakeLoader struct {
 	ports             []int
 	loads             []string // "size/warmup", the first being the warm-up's
 	fails             string   // a size
+	waits             bool     // it is never ready
 }
 
 func (w *fakeLoader) Program(workload.Params) (workload.Program, error) {
 	return workload.Program{Args: []string{"/bin/fake"}, Ports: w.ports}, nil
 }
-func (w *fakeLoader) Ready(context.Context, workload.Trial) error { return nil }
+func (w *fakeLoader) Ready(ctx context.Context, _ workload.Trial) error {
+	if w.waits {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
 func (w *fakeLoader) Offered(workload.Params) (workload.Offered, error) {
 	return workload.Offered{}, nil
 }
@@ -175,3 +190,29 @@ func TestServedPort(t *testing.T) {
 }
 
 var _ lab.Bench = (*seeded)(nil)
+
+// What cannot be given back, a neighbour that does not end or a scheduling class,
+// makes a trial not valid.
+func TestTheEndOfWhatIsBesideIsNotSwallowed(t *testing.T) {
+	b, p := newBench(1)
+	trial := service.Trial{Workload: &fakeLoader{}, Beside: func(context.Context, lab.Bench, platform.Instance) (func() error, error) {
+		return func() error { return errors.New("it stays") }, nil
+	}}
+	if err := trial.Run(t.Context(), b); err == nil || !strings.Contains(err.Error(), "it stays") {
+		t.Errorf("the trial ended with %v", err)
+	}
+	if p.stopped != 1 {
+		t.Errorf("stopped %d times", p.stopped)
+	}
+}
+
+// A service that ends before it is ready never will be.
+func TestAServiceThatEndsIsNotWaitedFor(t *testing.T) {
+	b, p := newBench(1)
+	p.dies = true
+	err := (service.Trial{Workload: &fakeLoader{waits: true}}).Run(t.Context(), b)
+	ended := new(workload.Ended)
+	if !errors.As(err, &ended) || ended.Exit.Code != 3 {
+		t.Errorf("the trial ended with %v", err)
+	}
+}

@@ -178,7 +178,8 @@ func (t Trial) Run(ctx context.Context, b lab.Bench) (err error) {
 		return r.complaint(fmt.Errorf("readiness: %w", err))
 	}
 	if t.Beside != nil {
-		end, err := t.Beside(ctx, b, r.instance)
+		var end func() error
+		end, err = t.Beside(ctx, b, r.instance)
 		if end != nil {
 			defer func() { err = errors.Join(err, end()) }()
 		}
