@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tare/container"
@@ -156,20 +157,52 @@ func affinity(c container.Container, cpus []int) (string, error) {
 		return "", err
 	}
 	for _, pid := range pids {
-		status, err := procfs.Host.Process(pid).Status()
+		bound, err := boundThread(pid, cpus)
+		if err != nil {
+			return "", fmt.Errorf("process %d of %s: %w", pid, c.Name, err)
+		}
+		if bound != "" {
+			return bound, nil
+		}
+	}
+	return "", nil
+}
+
+// boundThread looks at each thread of a process: each has CPUs of its own. Those
+// that end meanwhile are passed over.
+func boundThread(pid int, cpus []int) (string, error) {
+	threads, err := os.ReadDir(procfs.Host.Process(pid).Path("task"))
+	if procfs.Gone(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, thread := range threads {
+		tid, err := strconv.Atoi(thread.Name())
+		if err != nil {
+			return "", fmt.Errorf("its threads: %w", err)
+		}
+		// The kernel shows a thread by its own id too, though it does not list it there.
+		status, err := procfs.Host.Process(tid).Status()
 		if procfs.Gone(err) {
 			continue
 		}
 		if err != nil {
-			return "", fmt.Errorf("process %d of %s: %w", pid, c.Name, err)
+			return "", err
 		}
 		allowed, err := platform.ParseCPUList(status.CPUsAllowed)
 		if err != nil {
-			return "", fmt.Errorf("process %d of %s: %w", pid, c.Name, err)
+			return "", fmt.Errorf("thread %d: %w", tid, err)
 		}
-		if !slices.Equal(allowed, cpus) {
-			return fmt.Sprintf("its process %d has bound itself to CPUs %s (sched_setaffinity)", pid, platform.FormatCPUList(allowed)), nil
+		if slices.Equal(allowed, cpus) {
+			continue
 		}
+		who := fmt.Sprintf("process %d", pid)
+		if tid != pid {
+			who = fmt.Sprintf("thread %d, of process %d,", tid, pid)
+		}
+		return fmt.Sprintf("its %s has bound itself to CPUs %s (sched_setaffinity)", who, platform.FormatCPUList(allowed)), nil
 	}
 	return "", nil
 }
