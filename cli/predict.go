@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -108,10 +109,13 @@ func (f *predictFlags) design(cmd *cobra.Command, args []string, host latencyHos
 	asked := o.Bandwidths()
 	if f.burst != 0 {
 		saving := func(b cpu.Bandwidth) bool { return f.burst <= b.Quota }
+		if f.burst < 0 {
+			return lab.Design{}, usageError("--burst %v: want a time above 0", f.burst)
+		}
+		if !slices.ContainsFunc(asked, saving) {
+			return lab.Design{}, usageError("--burst %v: the kernel takes at most the quota, and none asked for is as large", f.burst)
+		}
 		for _, b := range o.Bandwidths() {
-			if f.burst < 0 || !saving(o.Bandwidths()[len(o.Bandwidths())-1]) {
-				return lab.Design{}, usageError("--burst %v: the kernel takes 0 to the quota, and none asked for is as large", f.burst)
-			}
 			if saving(b) {
 				b.Burst = f.burst
 				asked = append(asked, b)

@@ -104,9 +104,6 @@ func (c *thriftConn) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetNoDelay(true) // as Go has it by itself; a Dial may have had other ideas
-	}
 	if !c.link.set(conn) {
 		return net.ErrClosed
 	}

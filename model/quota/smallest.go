@@ -17,8 +17,10 @@ func (u *Unreachable) Error() string {
 }
 
 // Grid is the step between the quotas that [Smallest] considers: a hundredth of a
-// CPU, in which engines write limits, and no finer than the kernel's microseconds.
-func Grid(period time.Duration) time.Duration { return max(period/100, time.Microsecond) }
+// CPU, in which engines write limits, in whole microseconds, as the kernel takes them.
+func Grid(period time.Duration) time.Duration {
+	return max((period/100 + time.Microsecond - 1).Truncate(time.Microsecond), time.Microsecond)
+}
 
 // Smallest finds the smallest quota on the [Grid] of a period at which the
 // predicted p99 is at most the wanted one in every rerun (whatever the phase of the

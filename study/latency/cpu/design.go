@@ -124,7 +124,12 @@ func (o Options) check() error {
 			return usage("--experiment %s: want some of %s", e, strings.Join(Experiments, ", "))
 		}
 	}
-	for _, p := range o.Periods {
+	for i, p := range o.Periods {
+		for _, q := range o.further() {
+			if share := scaled(q, o.Periods[0], p); i > 0 && share < LeastQuota {
+				return usage("--period %s: the share of --quota %s would be %s there, and the kernel takes at least %s", short(p), short(q), short(share), short(LeastQuota))
+			}
+		}
 		if p < LeastPeriod || p > GreatestPeriod {
 			return usage("--period %s: the kernel takes %s to %s", short(p), short(LeastPeriod), short(GreatestPeriod))
 		}
@@ -423,6 +428,11 @@ func (o Options) further() []time.Duration {
 	return o.Further
 }
 
+// scaled is a quota's share of one period, in another.
+func scaled(quota, of, period time.Duration) time.Duration {
+	return time.Duration(float64(quota) / float64(of) * float64(period)).Round(time.Microsecond)
+}
+
 // Bandwidths are those that the options come to: each quota in the first period,
 // and shares of them in the others.
 func (o Options) Bandwidths() []Bandwidth {
@@ -434,11 +444,9 @@ func (o Options) Bandwidths() []Bandwidth {
 		}
 		for _, q := range quotas {
 			if i > 0 {
-				q = time.Duration(float64(q) / float64(o.Periods[0]) * float64(p)).Round(time.Microsecond)
+				q = scaled(q, o.Periods[0], p)
 			}
-			if q >= LeastQuota {
-				all = append(all, Bandwidth{Quota: q, Period: p})
-			}
+			all = append(all, Bandwidth{Quota: q, Period: p})
 		}
 	}
 	return all

@@ -195,12 +195,12 @@ func (p place) label(on string) string {
 	return text
 }
 
-// trialLimit bounds a trial: a flattening of a hundred layers on a slow disk
+// trialLimit is the least bound of a trial: a flattening of a hundred layers on a slow disk
 // takes minutes.
 const trialLimit = 20 * time.Minute
 
 func (b *builder) condition(experiment string, p place, t trial) lab.Condition {
-	factors := map[string]string{factorExperiment: experiment, factorStorage: string(p.storage)}
+	factors := map[string]string{factorExperiment: experiment, factorStorage: string(p.storage), factorOperations: b.operations(experiment).Round(time.Millisecond).String()}
 	on, source := b.Platform, b.program.Source()
 	if p.metal {
 		on, factors[factorStorage] = bare, bare
@@ -222,7 +222,7 @@ func (b *builder) condition(experiment string, p place, t trial) lab.Condition {
 			ID: group + "@" + label, Label: label, Workload: group, Params: b.params, Platform: on,
 			Setting: platform.Setting{Storage: p.storage}, Factors: factors, Metrics: b.metrics(experiment, p.flattened),
 		},
-		Program: b.program, Source: source, Procedure: t.run, Limit: trialLimit,
+		Program: b.program, Source: source, Procedure: t.run, Limit: b.limit(experiment),
 	}
 }
 

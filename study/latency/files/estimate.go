@@ -44,10 +44,43 @@ func Preparing(d lab.Design) time.Duration {
 	return time.Duration(most) * assumedLayer
 }
 
+// What an operation takes, so far above what it took that a limit can rest on it.
+const (
+	assumedWrite  = 30 * time.Microsecond // of 100 KB, handed to the kernel
+	assumedSync   = time.Millisecond
+	assumedOpen   = 3 * time.Microsecond
+	assumedCreate = 300 * time.Microsecond
+	assumedWalk   = 4 * time.Millisecond // of one layer
+)
+
+// operations estimates what a trial of an experiment does, besides its container.
+func (o Options) operations(experiment string) time.Duration {
+	switch experiment {
+	case Write:
+		var all time.Duration
+		for _, size := range o.Sizes {
+			scale := max(1, float64(size)/(100<<10))
+			all += time.Duration(float64(o.Writes)*scale)*assumedWrite + time.Duration(float64(o.Syncs)*scale)*assumedSync
+		}
+		return all
+	case Open:
+		return time.Duration(o.Opens)*2*assumedOpen + time.Duration(o.Creates)*assumedCreate
+	case Walk:
+		return time.Duration(o.Walks) * assumedWalk
+	}
+	return 0
+}
+
+// limit bounds a trial: ten times what it is thought to take, and enough to flatten
+// a hundred layers on a slow disk.
+func (o Options) limit(experiment string) time.Duration {
+	return max(trialLimit, 10*o.operations(experiment))
+}
+
 func trialTime(factors map[string]string) time.Duration {
 	took := assumedLaunch
-	if factors[factorExperiment] != CopyUp {
-		took += 400 * time.Millisecond // what is measured
+	if d, err := time.ParseDuration(factors[factorOperations]); err == nil {
+		took += d
 	}
 	if layers, err := strconv.Atoi(factors[factorLayers]); err == nil && factors[factorExperiment] == Walk && factors[factorFlattened] == "" {
 		took += time.Duration(layers) * 40 * time.Millisecond

@@ -48,6 +48,9 @@ const (
 	factorLayers     = "layers"    // of the image, where an engine has it in layers
 	factorFlattened  = "flattened" // "yes": walked in the image of one layer that was made of it
 	factorDriver     = "driver"    // the engine's storage driver: "overlay2 on extfs"
+
+	// factorOperations is what the operations are thought to take: "400ms".
+	factorOperations = "operations"
 )
 
 // bare names the storage of bare metal, a directory.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -251,7 +252,7 @@ func (o Options) group(loader workload.Loader, on platform.Platform, of group) (
 				},
 			},
 			Program: subject.Workload, Source: subject.Image(), Procedure: t.run,
-			Limit: time.Minute + time.Duration(len(loads))*(2*o.Duration+patience),
+			Limit: time.Minute + time.Duration(len(loads))*(2*o.longest()+patience),
 		})
 	}
 	return g, nil
@@ -291,6 +292,17 @@ const (
 	assumedLoad  = 120 * time.Millisecond
 )
 
+// spanOf is how long so many requests take, by S4's own round trip and some.
+func spanOf(requests int) time.Duration { return time.Duration(requests) * 300 * time.Microsecond }
+
+// longest is how long a load may take.
+func (o Options) longest() time.Duration {
+	if o.Count > 0 {
+		return min(o.Duration, max(10*spanOf(o.Count), time.Second))
+	}
+	return o.Duration
+}
+
 // Pass estimates how long one block of each of a design's groups takes.
 func Pass(d lab.Design) time.Duration {
 	var all time.Duration
@@ -299,6 +311,9 @@ func Pass(d lab.Design) time.Duration {
 			duration, err := time.ParseDuration(c.Params["duration"])
 			if err != nil || c.Factors[factorExperiment] != Experiment {
 				continue
+			}
+			if n, err := strconv.ParseInt(c.Params["count"], 10, 64); err == nil && n > 0 {
+				duration = min(duration, spanOf(int(min(n, math.MaxInt32))))
 			}
 			one := assumedTrial + time.Duration(len(parseSizes(c.Factors[factorSizes])))*(duration+assumedLoad)
 			if c.Baseline && !g.Once {
