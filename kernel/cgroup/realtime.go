@@ -49,11 +49,18 @@ func (r *RealTimeRefused) Unwrap() error { return r.Err }
 
 // GrantRealTime allows the real-time threads of the group so much CPU time in
 // each period, and raises what the groups above it have where that is too
-// little, but only groups of tare's own, by their name. restore takes away what
+// little, but only groups of tare's own: [ours]. restore takes away what
 // was granted; it must come after the last real-time thread has ended or become
 // ordinary again, or fails. Nothing needs granting, and nothing is done, where the kernel
 // does not count real-time threads by groups. The error is a [*RealTimeRefused]
 // where the kernel, or a group that is not ours, stands in the way.
+//
+// A program that is killed before it restores leaves both: the group's own grant
+// until the group is removed, and what was raised above it until tare's own group
+// is, which goes with the last group in it ([Group.Remove]). Until then the host's
+// other groups can be granted so much less. No ledger of its own is needed for
+// that: what removes a killed run's groups removes its grants, and the next grant in
+// the same place finds its room there and raises nothing.
 func (g Group) GrantRealTime(runtime, period time.Duration) (restore func() error, err error) {
 	if runtime < time.Microsecond || period < runtime {
 		return nil, fmt.Errorf("real-time CPU time of %v each %v: want at least 1us, and no more than the period", runtime, period)
@@ -201,8 +208,8 @@ func (p Place) setRealTime(l rtLimit) error {
 	return nil
 }
 
-// below sums what the groups directly below a place have been granted, but for
-// one of them.
+// grantedBelow sums what the groups directly below a place have been granted, but
+// for one of them.
 func (p Place) grantedBelow(except string) (float64, error) {
 	entries, err := os.ReadDir(p.Dir())
 	if err != nil {
@@ -245,7 +252,10 @@ func (r *rtGrant) make(place Place, wanted rtLimit) error {
 	}
 	slices.Reverse(way)
 	chain := append(way, place)
-	for i, at := range way {
+	// What each must have depends on what the one below it will have.
+	var raises []rtChange
+	share := wanted.share()
+	for i, at := range slices.Backward(way) {
 		have, err := at.realTime()
 		if err != nil {
 			return fmt.Errorf("real-time CPU time of cgroup %s: %w", at.Path, err)
@@ -254,22 +264,27 @@ func (r *rtGrant) make(place Place, wanted rtLimit) error {
 		if err != nil {
 			return fmt.Errorf("real-time CPU time below cgroup %s: %w", at.Path, err)
 		}
-		// Rounded up: the kernel compares shares as fixed-point numbers.
-		needed := time.Duration(math.Ceil((others+wanted.share())*float64(have.period)/float64(time.Microsecond))) * time.Microsecond
+		// Rounded up, but for what the sum of fractions is off by.
+		const off = 1e-6
+		needed := time.Duration(math.Ceil((others+share)*float64(have.period)/float64(time.Microsecond)-off)) * time.Microsecond
 		if have.runtime < 0 || have.runtime >= needed {
-			continue
+			break // and those above it have room for that already
 		}
-		if !ours(at.Path) {
+		if !at.isOurs() {
 			return &RealTimeRefused{
 				Group: at.Path, What: fmt.Sprintf("it has %v each %v, of which %v would be needed, and it is not tare's to change", have.runtime, have.period, needed),
 				Mend: fmt.Sprintf("echo %s > %s", micros(needed), at.File(rtRuntime)),
 			}
 		}
 		now := rtLimit{needed, have.period}
-		if err := at.setRealTime(now); err != nil {
-			return refusedRealTime(at, now, err)
+		share = now.share()
+		raises = append(raises, rtChange{place: at, raised: needed - have.runtime, before: have, now: now})
+	}
+	for _, raise := range slices.Backward(raises) {
+		if err := raise.place.setRealTime(raise.now); err != nil {
+			return refusedRealTime(raise.place, raise.now, err)
 		}
-		r.changes = append(r.changes, rtChange{place: at, raised: needed - have.runtime, before: have, now: now})
+		r.changes = append(r.changes, raise)
 	}
 	have, err := place.realTime()
 	if err != nil {
@@ -293,10 +308,16 @@ func (p Place) setBack(before rtLimit) error {
 	return p.setRealTime(before)
 }
 
-// ours tells whether a group was made by tare, by its path.
-func ours(name string) bool {
-	first, _, _ := strings.Cut(strings.TrimPrefix(name, "/"), "/")
-	return strings.HasPrefix(first, "tare") || strings.HasPrefix(path.Base(name), "tare")
+// ours are the groups at the top of the tree that tare makes and nobody else: what
+// all platforms put their programs below, and what systemd calls that. (What
+// programs are only followed in never has the cpu controller.)
+var ours = []string{"tare", "tare.slice"}
+
+// isOurs tells whether a group is one of these or below one. A name that only
+// begins like theirs is somebody else's.
+func (p Place) isOurs() bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(within(p.Root, p.Path), "/"), "/")
+	return slices.Contains(ours, first)
 }
 
 func refusedRealTime(p Place, l rtLimit, err error) error {

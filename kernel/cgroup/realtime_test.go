@@ -29,7 +29,7 @@ func scheduled(t *testing.T) (top, group Group) {
 	if !ok || h.Version != 1 {
 		t.Skip("the cpu controller is not on cgroup v1 here")
 	}
-	top = Layout{[]Hierarchy{h}}.At(fmt.Sprintf("tare-rt-%d", os.Getpid()))
+	top = Layout{[]Hierarchy{h}}.At(fmt.Sprintf("tare/rt-%d", os.Getpid()))
 	group = top.Child("inner").Child("program")
 	if err := group.Create(); err != nil {
 		t.Fatal(err)
@@ -111,17 +111,45 @@ func TestGrantRealTime(t *testing.T) {
 }
 
 func TestGrantRealTimeLeavesOthersGroups(t *testing.T) {
-	layout := tree(t, 1, []string{"cpu"}, map[string]string{
-		"docker/cpu.rt_runtime_us": "0", "docker/cpu.rt_period_us": "1000000",
-		"docker/abc/cpu.rt_runtime_us": "0", "docker/abc/cpu.rt_period_us": "1000000",
-	})
-	_, err := layout.At("/docker/abc").GrantRealTime(10*time.Millisecond, 100*time.Millisecond)
-	var refused *RealTimeRefused
-	if !errors.As(err, &refused) || refused.Group != "/docker" || !strings.Contains(refused.Mend, "100000 > ") {
-		t.Errorf("got %v, want a refusal that names /docker and what would mend it", err)
+	for _, above := range []string{"docker", "tarent.slice", "tare-ntula", "user.slice/tare"} {
+		layout := tree(t, 1, []string{"cpu"}, map[string]string{
+			"user.slice/cpu.rt_runtime_us": "950000", "user.slice/cpu.rt_period_us": "1000000",
+			above + "/cpu.rt_runtime_us": "0", above + "/cpu.rt_period_us": "1000000",
+			above + "/abc/cpu.rt_runtime_us": "0", above + "/abc/cpu.rt_period_us": "1000000",
+		})
+		_, err := layout.At(above+"/abc").GrantRealTime(10*time.Millisecond, 100*time.Millisecond)
+		var refused *RealTimeRefused
+		if !errors.As(err, &refused) || refused.Group != "/"+above || !strings.Contains(refused.Mend, "100000 > ") {
+			t.Errorf("got %v, want a refusal that names /%s and what would mend it", err, above)
+		}
+		for _, group := range []string{above, above + "/abc"} {
+			if text, err := readFile(path.Join(layout.Hierarchies[0].Mount, group), rtRuntime); text != "0" || err != nil {
+				t.Errorf("/%s has %q (%v) all the same", group, text, err)
+			}
+		}
 	}
-	if text, err := readFile(path.Join(layout.Hierarchies[0].Mount, "docker/abc"), rtRuntime); text != "0" || err != nil {
-		t.Errorf("the group has %q (%v) all the same", text, err)
+}
+
+func TestGrantRealTimeRaisesOurGroups(t *testing.T) {
+	for _, above := range []string{"tare", "tare.slice"} {
+		layout := tree(t, 1, []string{"cpu"}, map[string]string{
+			above + "/cpu.rt_runtime_us": "100000", above + "/cpu.rt_period_us": "1000000",
+			above + "/abc/cpu.rt_runtime_us": "0", above + "/abc/cpu.rt_period_us": "1000000",
+		})
+		restore, err := layout.At(above+"/abc").GrantRealTime(25*time.Millisecond, 100*time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		holds := func(want string) {
+			if text, err := readFile(path.Join(layout.Hierarchies[0].Mount, above), rtRuntime); text != want || err != nil {
+				t.Errorf("/%s has %q (%v), want %s", above, text, err, want)
+			}
+		}
+		holds("250000")
+		if err := restore(); err != nil {
+			t.Fatal(err)
+		}
+		holds("100000")
 	}
 }
 
