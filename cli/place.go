@@ -58,7 +58,8 @@ and of no others, with and without in turns, measures what both sides have, and
 leaves it set only where it helped the one and left the other what is theirs. What
 was there before is written down first: --undo gives it back, now or after a crash.
 An engine that restarts a container sets its own limits again; the commands printed
-make a change permanent.`,
+make a change permanent, which --undo does not take back: that is between you and
+the engine.`,
 		Example: `  tare place --all
   tare place web batch --for 30s
   tare place web batch --apply
@@ -324,7 +325,10 @@ func (a *app) giveBack(dir string, which place.Which, dry bool) (int, error) {
 	failed := 0
 	for _, u := range done {
 		var foreign *cgroup.Foreign
+		var gone *cgroup.Gone
 		switch {
+		case errors.As(u.Err, &gone):
+			fmt.Fprintf(a.out, "%s: gone: %s\n", u.Container, oneLine(u.Err.Error()))
 		case errors.As(u.Err, &foreign):
 			fmt.Fprintf(a.out, "%s: left alone: %s\n", u.Container, oneLine(u.Err.Error()))
 		case u.Err != nil:

@@ -35,6 +35,13 @@ func (f *Foreign) Error() string {
 	return fmt.Sprintf("%s holds %q, which was neither there before (%q) nor set since (%q): somebody else has changed it, and it is left alone", f.File, f.Have, f.Old, f.New)
 }
 
+// Gone says that the group of a change is no more, and with it what was set.
+type Gone struct{ Change }
+
+func (g *Gone) Error() string {
+	return fmt.Sprintf("%s is gone, and with it what was set there", g.File)
+}
+
 // Unchangeable says why a limit of a group cannot be changed here.
 type Unchangeable struct {
 	Group, What, Mend string
@@ -163,11 +170,22 @@ func (c Changes) Make() error {
 func (c Changes) Undo() error {
 	var all []error
 	for _, one := range slices.Backward(c) {
-		if err := one.set(one.New, one.Old); optional(err) != nil {
+		var gone *Gone
+		if err := one.Undo(); !errors.As(err, &gone) {
 			all = append(all, err)
 		}
 	}
 	return errors.Join(all...)
+}
+
+// Undo gives the file back what it held. The error is a [*Foreign] where somebody
+// else has changed it, and a [*Gone] where there is no such group any more.
+func (c Change) Undo() error {
+	err := c.set(c.New, c.Old)
+	if err != nil && optional(err) == nil {
+		return &Gone{c}
+	}
+	return err
 }
 
 // Made tells whether the file holds what the change makes of it.

@@ -158,8 +158,9 @@ func (j *Journal) write(entries []Entry) (err error) {
 type Undone struct {
 	Container string
 	cgroup.Change
-	// Err is a [*cgroup.Foreign] where somebody else has changed it since, which
-	// is left alone and crossed out.
+	// Err is a [*cgroup.Foreign] where somebody else has changed it since, and a
+	// [*cgroup.Gone] where its container has ended: nothing was written, and both are
+	// crossed out.
 	Err error
 }
 
@@ -175,7 +176,7 @@ const (
 
 // Undo gives back what the journal holds, the last first, and crosses it out.
 // With dry it only says what it would. What cannot be given back, for another reason
-// than that somebody else has changed it, stays in the journal.
+// than that somebody else has changed it or that it is gone, stays in the journal.
 func Undo(j *Journal, layout cgroup.Layout, which Which, dry bool) ([]Undone, error) {
 	entries, err := j.Open()
 	if err != nil {
@@ -199,10 +200,13 @@ func Undo(j *Journal, layout cgroup.Layout, which Which, dry bool) ([]Undone, er
 		for _, c := range slices.Backward(e.Changes) {
 			u := Undone{Container: e.Container, Change: c}
 			if !dry {
-				u.Err = cgroup.Changes{c}.Undo()
+				u.Err = c.Undo()
+			} else if _, err := os.Stat(c.File); errors.Is(err, fs.ErrNotExist) {
+				u.Err = &cgroup.Gone{Change: c}
 			}
 			var foreign *cgroup.Foreign
-			stays = stays || u.Err != nil && !errors.As(u.Err, &foreign)
+			var gone *cgroup.Gone
+			stays = stays || u.Err != nil && !errors.As(u.Err, &foreign) && !errors.As(u.Err, &gone)
 			done = append(done, u)
 		}
 		if stays {

@@ -3,6 +3,7 @@ package place
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,6 +82,31 @@ func TestUndoRefusesOtherFiles(t *testing.T) {
 	}
 	if text, err := os.ReadFile(elsewhere); err != nil || string(text) != "1" {
 		t.Errorf("the file holds %q (%v)", text, err)
+	}
+}
+
+// Of a container that has ended nothing is given back, which is told, and crossed out.
+func TestUndoOfWhatIsGone(t *testing.T) {
+	layout := fakeTree(t, map[string]string{"web/cpuset.cpus": "1"})
+	mount := layout.Hierarchies[0].Mount
+	j := OpenJournal(t.TempDir())
+	here := cgroup.Change{File: filepath.Join(mount, "web/cpuset.cpus"), Old: "0", New: "1"}
+	ended := cgroup.Change{File: filepath.Join(mount, "batch/cpuset.cpus"), Old: "0-1", New: "0"}
+	if err := j.begin([]Entry{{Container: "web", Changes: cgroup.Changes{here}}, {Container: "batch", Changes: cgroup.Changes{ended}}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, dry := range []bool{true, false} {
+		done, err := Undo(j, layout, All, dry)
+		var gone *cgroup.Gone
+		if err != nil || len(done) != 2 || done[0].Container != "batch" || !errors.As(done[0].Err, &gone) || done[1].Err != nil {
+			t.Errorf("dry %t: undone %+v (%v)", dry, done, err)
+		}
+	}
+	if text, err := os.ReadFile(here.File); err != nil || !strings.HasPrefix(string(text), "0") {
+		t.Errorf("what is there holds %q (%v)", text, err)
+	}
+	if open, err := j.Open(); err != nil || len(open) > 0 {
+		t.Errorf("the journal still holds %+v (%v)", open, err)
 	}
 }
 

@@ -257,8 +257,15 @@ func (t Trial) table() report.Table {
 		{{Text: "others, CPUs"}, {Text: digits(t.OthersWithout)}, {Text: digits(t.OthersWith)}, report.Estimated(t.Others, 1), {Text: fmt.Sprintf("fair: %s", digits(t.Fair))}},
 	}
 	table.Note = fmt.Sprintf("%s. Waits are those of the containers that answer, for a CPU, in all and behind those that compute; the others are these. %d pairs of windows, with and without it, in an order drawn for each pair; 95 %% intervals over the pairs. It stays where the waits' ratio lies wholly below 1 and those that compute keep %s of the lesser of what they had and their fair share by weight.", strings.ToUpper(t.Why[:1])+t.Why[1:], pairs, percent(keepsOf))
+	if t.Kept && len(t.Commands) > 0 {
+		table.Note += " " + keeping
+	}
 	return table
 }
+
+// keeping tells the two ways of having a change apart.
+const keeping = "What tare has set lasts until the container is started again, and tare place --undo gives it back. The commands below have the engine keep it, in its own settings, which --undo does not know: " +
+	"after them it would give back the control group alone, until the container is next started. To take back what the engine keeps, give its command what was there before."
 
 func millis(sum time.Duration, windows int) report.Cell {
 	return report.Cell{Text: digits(sum.Seconds() * 1e3 / float64(max(1, windows)))}

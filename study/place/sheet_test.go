@@ -58,7 +58,7 @@ func TestSheet(t *testing.T) {
 		{"healthy", &Proposal{}, nil, []string{"1 latency-critical, 1 CPU-bound", "nothing is proposed", "though web waits up to 5ms (p99), behind 90.0 % batch", "tare place --for 60s web batch"}, "--apply"},
 		{"proposed", proposed, nil, []string{"Proposed: web on CPU 1", "tare place --apply web batch"}, "--undo"},
 		{"nothing to be done", &Proposal{Victims: []int{0}, Culprits: []int{1}, Apart: "there is only CPU 0"}, nil, []string{"Nothing can be done", "there is only CPU 0"}, "--apply"},
-		{"kept", proposed, tried(windows(8, time.Millisecond, 100*time.Microsecond, 0.9, 0.95)), []string{"it stays", "tare place --undo", "docker update --cpuset-cpus 1 web", "8 pairs", "fair: 0.90"}, ""},
+		{"kept", proposed, tried(windows(8, time.Millisecond, 100*time.Microsecond, 0.9, 0.95)), []string{"it stays", "tare place --undo", "docker update --cpuset-cpus 1 web", "8 pairs", "fair: 0.90", "which --undo does not know"}, ""},
 		{"given back", proposed, tried(windows(8, 100*time.Microsecond, time.Millisecond, 0.9, 0.95)), []string{"everything is as it was", "given back", "wait longer with it"}, "--undo"},
 		{"stopped", proposed, &Applied{Trials: []Trial{{Action: separate}}, Stopped: ErrStopped}, []string{"Stopped before its time: everything is as it was", "not tried to its end"}, "--undo"},
 	} {
