@@ -30,7 +30,8 @@ const FewestPairs = 6
 // Trial is one action, tried.
 type Trial struct {
 	Action
-	Windows []Window
+	Concerned []Concerned
+	Windows   []Window
 	Judged
 }
 
@@ -48,6 +49,8 @@ type Window struct {
 	// Others is the CPU time of those that compute, in CPUs, and Critical that of
 	// those that answer.
 	Others, Critical float64
+	// Each is what every container that is concerned had, in the order of [Trial.Concerned].
+	Each []Had
 }
 
 // Applied is what came of trying a proposal's actions.
@@ -89,7 +92,7 @@ func (o ApplyOptions) Check() error {
 
 // Apply tries a proposal's actions one after the other, until one helps: each
 // is made and taken back in turns, in an order drawn for each pair of windows, and what both
-// sides had is compared. What helped is made once more and stays; see [judge] for the rule. What
+// sides had, and whoever else is concerned, is compared. What helped is made once more and stays; see [judge] for the rule. What
 // did not is given back, and so is everything where ctx ends or somebody else
 // changes the same files. The error is of what could not be done or given back;
 // what had been tried until then is returned with it.
@@ -108,8 +111,12 @@ func Apply(ctx context.Context, w *Watched, p *Proposal, o ApplyOptions) (*Appli
 		if action.Not != "" {
 			continue
 		}
-		t := &trial{Trial: Trial{Action: action}, watched: w, proposal: p, options: o, recording: recording, random: random}
-		err := t.run(ctx)
+		all, err := concerned(w.Subjects, p.Victims, action)
+		if err != nil {
+			return a, err
+		}
+		t := &trial{Trial: Trial{Action: action, Concerned: all}, watched: w, proposal: p, options: o, recording: recording, random: random}
+		err = t.run(ctx)
 		a.Trials = append(a.Trials, t.Trial)
 		if errors.Is(err, ErrStopped) {
 			a.Stopped = ErrStopped
@@ -178,7 +185,7 @@ func (t *trial) run(ctx context.Context) (err error) {
 		}
 		t.tell("%s: pair %d of %d", t.Kind, pair+1, t.options.Pairs)
 	}
-	t.Judged = judge(t.Windows, fairShare(t.watched.Subjects, t.proposal.Victims, t.proposal.Culprits), t.options.Seed)
+	t.Judged = judge(t.Windows, fairShare(t.watched.Subjects, t.proposal.Victims, t.proposal.Culprits), t.Concerned, t.options.Seed)
 	if !t.Kept {
 		return nil
 	}
@@ -211,13 +218,13 @@ func (t *trial) window(ctx context.Context, pair int, with bool, all cgroup.Chan
 	if err != nil {
 		return err
 	}
-	t.Windows = append(t.Windows, windowOf(after.Since(before), pair, with, t.proposal))
+	t.Windows = append(t.Windows, windowOf(after.Since(before), pair, with, t.proposal, t.Concerned))
 	return nil
 }
 
-// windowOf adds up what both sides had in a window.
-func windowOf(r *bursts.Reading, pair int, with bool, p *Proposal) Window {
-	w := Window{Pair: pair, With: with, Span: r.Span()}
+// windowOf adds up what both sides had in a window, and what each had that is concerned.
+func windowOf(r *bursts.Reading, pair int, with bool, p *Proposal, all []Concerned) Window {
+	w := Window{Pair: pair, With: with, Span: r.Span(), Each: had(r, all)}
 	seconds := r.Span().Seconds()
 	for _, i := range p.Victims {
 		g := &r.Groups[i]

@@ -103,6 +103,19 @@ type TrialDocument struct {
 	With    *EstimateDocument `json:"wait_p99_with_us"`
 	Others  *EstimateDocument `json:"others_cpu_time_ratio"`
 	Fair    float64           `json:"others_fair_share_cpus"`
+	// Each is every container that it concerns, by itself.
+	Each []BesideDocument `json:"each,omitempty"`
+}
+
+// BesideDocument is what a trial did to one container that it concerns.
+type BesideDocument struct {
+	Name    string            `json:"name"`
+	Suffers bool              `json:"suffers"`
+	Fair    float64           `json:"fair_share_cpus"`
+	Without float64           `json:"without_cpus"`
+	With    float64           `json:"with_cpus"`
+	Wait    *EstimateDocument `json:"wait_p99_ratio"` // null for those that do not answer
+	Harm    string            `json:"harm,omitempty"`
 }
 
 // EstimateDocument is a figure with its interval; null where it is not known.
@@ -211,6 +224,13 @@ func (t Trial) document() TrialDocument {
 		const toMicros = 1e-3
 		d.Wait, d.Others = estimate(t.Wait, 1), estimate(t.Others, 1)
 		d.Without, d.With = estimate(t.Without, toMicros), estimate(t.With, toMicros)
+		for _, b := range t.Each {
+			bd := BesideDocument{Name: b.Name, Suffers: b.Suffers, Fair: b.Fair, Without: b.Without, With: b.With, Harm: b.Harm}
+			if b.Answers {
+				bd.Wait = estimate(b.Wait, 1)
+			}
+			d.Each = append(d.Each, bd)
+		}
 	}
 	return d
 }

@@ -21,8 +21,10 @@ type Judged struct {
 	// Fair is the share of the CPUs that those that compute had a right to, in
 	// CPUs; OthersWithout and OthersWith what they had.
 	Fair, OthersWithout, OthersWith float64
-	Kept                            bool
-	Why                             string
+	// Each is what came of it for every container that it concerns, by itself.
+	Each []Beside
+	Kept bool
+	Why  string
 }
 
 const level = 0.95
@@ -37,7 +39,11 @@ const keepsOf = 0.95
 // without it and their fair share: the part of the contested CPUs
 // that their shares (weights) give them. A gain for the one side that is bought by
 // less than that for the other is no gain.
-func judge(windows []Window, fair float64, seed int64) Judged {
+//
+// Nor is one that is bought from whoever else the change concerns: each that answers
+// must not wait longer by an interval that is wholly above, and each but those for
+// whose sake it is done must keep as much of what is its own; see [beside].
+func judge(windows []Window, fair float64, all []Concerned, seed int64) Judged {
 	var waits [2][]*hdrhistogram.Histogram
 	var others [2][]float64
 	for _, with := range []bool{false, true} {
@@ -56,7 +62,9 @@ func judge(windows []Window, fair float64, seed int64) Judged {
 		With:    stats.Quantile(waits[1], 0.99, level, seed),
 		Others:  stats.PairedRatio(others[0], others[1], level, seed),
 		Fair:    fair, OthersWithout: mean(others[0]), OthersWith: mean(others[1]),
+		Each: beside(windows, all, seed),
 	}
+	harmed := slices.IndexFunc(j.Each, func(b Beside) bool { return b.Harm != "" })
 	theirs := min(j.OthersWithout, fair)
 	switch {
 	case !j.Wait.Known():
@@ -67,6 +75,8 @@ func judge(windows []Window, fair float64, seed int64) Judged {
 		j.Why = "whether those that answer wait less cannot be told from chance"
 	case j.OthersWith < keepsOf*theirs:
 		j.Why = fmt.Sprintf("those that answer wait less, but at the cost of the others, who have %s CPUs of the %s that are theirs", digits(j.OthersWith), digits(theirs))
+	case harmed >= 0:
+		j.Why = "those that answer wait less, but at a neighbour's cost: " + j.Each[harmed].Harm
 	default:
 		j.Kept, j.Why = true, "those that answer wait less, and the others keep what is theirs"
 	}
@@ -101,47 +111,4 @@ func hdr(h *bursts.Histogram) *hdrhistogram.Histogram {
 		}
 	}
 	return to
-}
-
-// fairShare is what of the CPUs that both sides contend for the shares of those
-// that compute give them, in CPUs: what one side does not want goes to the other.
-func fairShare(subjects []*Subject, victims, culprits []int) float64 {
-	var pool []int
-	type claimant struct {
-		shares, wants float64
-		computes      bool
-	}
-	var all []claimant
-	for _, i := range slices.Concat(victims, culprits) {
-		s := subjects[i]
-		pool = union(pool, s.CPUs)
-		wants := min(s.Evidence.Wanted, float64(len(s.CPUs)))
-		if s.Bandwidth.Quota > 0 {
-			wants = min(wants, float64(s.Bandwidth.Quota)/float64(s.Bandwidth.Period))
-		}
-		all = append(all, claimant{float64(max(s.Shares, 2)), wants, slices.Contains(culprits, i)})
-	}
-	left, theirs := float64(len(pool)), 0.0
-	for len(all) > 0 && left > 0 {
-		var shares float64
-		for _, c := range all {
-			shares += c.shares
-		}
-		// Whoever wants less than their part is served, and leaves the rest to the others.
-		served := slices.IndexFunc(all, func(c claimant) bool { return c.wants <= left*c.shares/shares })
-		if served < 0 {
-			for _, c := range all {
-				if c.computes {
-					theirs += left * c.shares / shares
-				}
-			}
-			break
-		}
-		if all[served].computes {
-			theirs += all[served].wants
-		}
-		left -= all[served].wants
-		all = slices.Delete(all, served, served+1)
-	}
-	return theirs
 }

@@ -41,7 +41,7 @@ func TestJudge(t *testing.T) {
 		{"harms", windows(8, 100*time.Microsecond, time.Millisecond, 0.9, 0.9), false, "longer"},
 		{"cannot be told from one pair", windows(1, time.Millisecond, 100*time.Microsecond, 0.9, 0.9), false, "too few"},
 	} {
-		j := judge(c.windows, 0.8, 1)
+		j := judge(c.windows, 0.8, nil, 1)
 		if j.Kept != c.kept || !strings.Contains(j.Why, c.says) {
 			t.Errorf("%s: kept %t, because %q; %+v", c.name, j.Kept, j.Why, j)
 		}

@@ -256,11 +256,33 @@ func (t Trial) table() report.Table {
 		{{Text: "waited behind, ms/s"}, millis(before, pairs), millis(after, pairs), report.Absent(), {}},
 		{{Text: "others, CPUs"}, {Text: digits(t.OthersWithout)}, {Text: digits(t.OthersWith)}, report.Estimated(t.Others, 1), {Text: fmt.Sprintf("fair: %s", digits(t.Fair))}},
 	}
-	table.Note = fmt.Sprintf("%s. Waits are those of the containers that answer, for a CPU, in all and behind those that compute; the others are these. %d pairs of windows, with and without it, in an order drawn for each pair; 95 %% intervals over the pairs. It stays where the waits' ratio lies wholly below 1 and those that compute keep %s of the lesser of what they had and their fair share by weight.", strings.ToUpper(t.Why[:1])+t.Why[1:], pairs, percent(keepsOf))
+	for _, b := range t.Each {
+		table.Rows = append(table.Rows, b.row())
+	}
+	table.Note = fmt.Sprintf("%s. Waits are those of the containers that answer, for a CPU, in all and behind those that compute; the others are these. %d pairs of windows, with and without it, in an order drawn for each pair; 95 %% intervals over the pairs. It stays where the waits' ratio lies wholly below 1 and those that compute keep %s of the lesser of what they had and their fair share by weight, and nobody else whom it concerns, each in a row of their own, is harmed: none that answers waits longer beyond doubt, and none but those that suffered loses more than that of what is theirs.", strings.ToUpper(t.Why[:1])+t.Why[1:], pairs, percent(keepsOf))
 	if t.Kept && len(t.Commands) > 0 {
 		table.Note += " " + keeping
 	}
 	return table
+}
+
+// row shows what came of it for one that it concerns: its CPU time, and, where it
+// answers, its waits.
+func (b Beside) row() []report.Cell {
+	verdict := report.Cell{Text: "fair: " + digits(b.Fair)}
+	if b.Suffers {
+		verdict.Text = "it suffered"
+	}
+	if b.Harm != "" {
+		verdict = report.Cell{Text: "harmed", Tone: report.Bad}
+	}
+	ratio := report.Absent()
+	what := b.Name + ", CPUs"
+	if b.Answers {
+		what += "; waits' ratio"
+		ratio = report.Estimated(b.Wait, 1)
+	}
+	return []report.Cell{{Text: what}, {Text: digits(b.Without)}, {Text: digits(b.With)}, ratio, verdict}
 }
 
 // keeping tells the two ways of having a change apart.

@@ -46,7 +46,7 @@ func TestSheet(t *testing.T) {
 	}
 	proposed := &Proposal{Victims: []int{0}, Culprits: []int{1}, Actions: []Action{separate}}
 	tried := func(windows []Window) *Applied {
-		return &Applied{Trials: []Trial{{Action: separate, Windows: windows, Judged: judge(windows, 0.9, 1)}}}
+		return &Applied{Trials: []Trial{{Action: separate, Windows: windows, Judged: judge(windows, 0.9, nil, 1)}}}
 	}
 	for _, c := range []struct {
 		name     string
@@ -79,7 +79,7 @@ func TestSheet(t *testing.T) {
 
 func TestDocument(t *testing.T) {
 	all := windows(8, time.Millisecond, 100*time.Microsecond, 0.9, 0.95)
-	applied := &Applied{Trials: []Trial{{Action: Action{Kind: Separate}, Windows: all, Judged: judge(all, 0.9, 1)}}}
+	applied := &Applied{Trials: []Trial{{Action: Action{Kind: Separate}, Windows: all, Judged: judge(all, 0.9, nil, 1)}}}
 	d := NewDocument(seen(), &Proposal{Victims: []int{0}, Culprits: []int{1}}, applied, record.Host{})
 	if d.Schema != Schema || d.Healthy || d.Victims[0] != "web" || d.Culprits[0] != "batch" || d.Containers[0].Behind["container:batch"] != 0.9 || d.Containers[0].Behind["others"] != 0.08 {
 		t.Errorf("the document is %+v", d)
@@ -88,7 +88,7 @@ func TestDocument(t *testing.T) {
 		t.Errorf("its trials are %+v", d.Trials)
 	}
 	one := windows(1, time.Millisecond, time.Millisecond, 1, 1)
-	if e := (Trial{Windows: one, Judged: judge(one, 1, 1)}).document(); e.Wait != nil {
+	if e := (Trial{Windows: one, Judged: judge(one, 1, nil, 1)}).document(); e.Wait != nil {
 		t.Errorf("an effect that is not known is %+v, want null", e.Wait)
 	}
 }
