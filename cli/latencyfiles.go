@@ -81,6 +81,9 @@ func (f *filesFlags) design(cmd *cobra.Command, _ []string, host latencyHost) (l
 		f.seed = drawSeed()
 	}
 	o.Seed = f.seed
+	if _, _, err = f.places(&host); err != nil {
+		return lab.Design{}, err
+	}
 	if o.Platform, err = lab.CanonicalPlatform(f.platform); err != nil {
 		return lab.Design{}, err
 	}

@@ -16,6 +16,7 @@ import (
 	"tare/platform/linked"
 	"tare/study/latency"
 	"tare/study/latency/network"
+	"tare/workload"
 )
 
 // networkFlags are what the user asked for of `tare latency network`.
@@ -121,6 +122,11 @@ func (f *networkFlags) design(cmd *cobra.Command, args []string, host latencyHos
 		args = []string{"thrift:server=python,client=python"}
 	case len(args) > 1:
 		return lab.Design{}, usageError("latency network takes one service, not %d: %s", len(args), cmd.UseLine())
+	}
+	if name, _, _ := strings.Cut(args[0], ":"); name != "thrift" && !strings.HasSuffix(name, ".yaml") && !strings.HasSuffix(name, ".yml") {
+		if w, err := workload.Lookup(name); err == nil && !slices.ContainsFunc(w.Params(), func(p workload.Param) bool { return p.Name == "call" }) {
+			return lab.Design{}, usageError("latency network takes a service whose calls carry messages of a size, which is thrift, not %s", name)
+		}
 	}
 	services, err := servicesOf(args, f.params, f.image)
 	if err != nil {

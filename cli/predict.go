@@ -92,7 +92,10 @@ func (f *predictFlags) design(cmd *cobra.Command, args []string, host latencyHos
 	}
 	services := o.Services
 	o.Services = nil
-	for _, loop := range f.loops {
+	for i, loop := range f.loops {
+		if slices.Contains(f.loops[:i], loop) {
+			continue
+		}
 		if loop != "closed" {
 			if rate, err := strconv.ParseFloat(loop, 64); err != nil || !(rate >= 1 && rate <= 1e6) {
 				return lab.Design{}, usageError("--rate %s: want closed, or 1 to 1e6 requests a second", loop)

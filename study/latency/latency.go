@@ -65,7 +65,7 @@ var kinds = []kind{
 		note: "S4 had AUFS and Docker of 2016; times are of operations inside the container, on a warm page cache.",
 	},
 	{
-		name: Predict, title: "tare predict quota", answer: measuredDemand, parts: cpu.Demands, next: "tare predict quota --validate",
+		name: Predict, title: "tare predict quota", answer: measuredDemand, parts: cpu.Demands, next: "tare claims S4.2",
 	},
 }
 
@@ -105,8 +105,30 @@ func Judge(run record.Run) []claim.Judgement {
 	return nil
 }
 
-// Next proposes what to run after a run.
-func Next(run record.Run) string { return of(run).next }
+// Next proposes what to run after a run: of a prediction, the same again with the
+// quotas measured.
+func Next(run record.Run) string {
+	k := of(run)
+	if k.name == Predict && len(run.Command) > 1 && !slices.Contains(run.Command, "--validate") {
+		return "tare " + strings.Join(append(withoutHome(run.Command[1:]), "--validate"), " ")
+	}
+	return k.next
+}
+
+// withoutHome leaves out the state directory, which whoever shows the command adds.
+func withoutHome(args []string) []string {
+	var rest []string
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "--home":
+			i++ // and its value
+		case strings.HasPrefix(args[i], "--home="):
+		default:
+			rest = append(rest, args[i])
+		}
+	}
+	return rest
+}
 
 // Sheet composes a run's page.
 func Sheet(run record.Run, judgements []claim.Judgement) report.Sheet {

@@ -143,7 +143,7 @@ func (o Options) check() error {
 	}{{"--quota", o.Quotas}, {"--neighbour-quota", o.Neighbours}} {
 		for _, q := range of.quotas {
 			if q < LeastQuota || q > time.Duration(len(o.Host.CPUs))*o.Periods[0] {
-				return usage("%s %s: the kernel takes at least %s, and this host has %d CPUs in a period of %s", of.flag, short(q), short(LeastQuota), len(o.Host.CPUs), short(o.Periods[0]))
+				return usage("%s %s: want %s, the kernel's least, to %s, which is all %d CPUs for a period of %s", of.flag, short(q), short(LeastQuota), short(time.Duration(len(o.Host.CPUs))*o.Periods[0]), len(o.Host.CPUs), short(o.Periods[0]))
 			}
 		}
 	}
@@ -152,7 +152,10 @@ func (o Options) check() error {
 			return usage("--neighbour-quota %s leaves %s of a period of %s to the neighbour: want at least %s", short(q), short(rest), short(o.Periods[0]), short(LeastQuota))
 		}
 	}
-	if o.Rate < 1 || o.Rate > 1e6 {
+	if n := o.Base.Network; n == platform.NetworkNone {
+		return usage("--network none: no client could reach the service")
+	}
+	if !(o.Rate >= 1 && o.Rate <= 1e6) {
 		return usage("--rate %g: want 1 to 1e6 requests a second", o.Rate)
 	}
 	if why := o.Base.Contradiction(o.Host.CPUs); why != "" {

@@ -357,7 +357,7 @@ func TestDesignRefuses(t *testing.T) {
 		"--quota 500µs":             func(o *Options) { o.Quotas = []time.Duration{500 * time.Microsecond} },
 		"--period 2s":               func(o *Options) { o.Periods = []time.Duration{2 * time.Second} },
 		"--period 500µs":            func(o *Options) { o.Periods = []time.Duration{500 * time.Microsecond} },
-		"2 CPUs in a period":        func(o *Options) { o.Quotas = []time.Duration{21 * time.Millisecond} },
+		"all 2 CPUs for a period":   func(o *Options) { o.Quotas = []time.Duration{21 * time.Millisecond} },
 		"leaves 500µs of a period":  func(o *Options) { o.Neighbours = []time.Duration{9500 * time.Microsecond} },
 		"--experiment quotas":       func(o *Options) { o.Experiments = []string{"quotas"} },
 		"--rate 0":                  func(o *Options) { o.Rate = 0 },

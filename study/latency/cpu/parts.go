@@ -295,7 +295,7 @@ func (p page) cores() []report.Part {
 		if !ok || !also {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("%s on %s: %s interrupts a second; the core was busy for %s %% of the time, the service used %s %%", nameShort(c.Workload), c.Label,
+		lines = append(lines, fmt.Sprintf("%s on %s: %s interrupts a second; the kernel's tick found the core busy %s %% of the time, the service used %s %%", nameShort(c.Workload), c.Label,
 			report.Said(irq, 1), report.Said(busy, 1), report.Said(p.Value(c, service.Share), 1)))
 	}
 	if len(lines) == 0 {

@@ -148,6 +148,10 @@ func kind(line stats.Lines, far float64) string {
 		return "mostly fixed"
 	case excess.Interval.High < 0:
 		return "mostly its bytes"
+	case !apparent(bytes):
+		return "fixed; bytes unsure"
+	case !apparent(line.Intercept):
+		return "bytes; fixed unsure"
 	}
 	return "both"
 }
