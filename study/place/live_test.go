@@ -197,16 +197,20 @@ func sensitive() Thresholds {
 func TestPairOnOneCPUIsSeparated(t *testing.T) {
 	twoCPUs(t)
 	p := begin(t, "0", "0")
+	began := now(t)
 	w := p.watch(t, 2*time.Second, sensitive())
-	if got := [2]Behaviour{w.Subjects[0].Behaviour, w.Subjects[1].Behaviour}; got != [2]Behaviour{Critical, CPUBound} {
-		t.Fatalf("the pair behaves %v", got)
-	}
+	others := began.foreign(t, w.Subjects[0].Evidence.Share+w.Subjects[1].Evidence.Share)
+	t.Logf("others have taken %.2f of two CPUs", others)
 	proposal, err := w.Propose()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(proposal.Actions) != 1 || proposal.Actions[0].Kind != Separate {
-		t.Fatalf("proposed %+v", proposal)
+	got := [2]Behaviour{w.Subjects[0].Behaviour, w.Subjects[1].Behaviour}
+	if got != [2]Behaviour{Critical, CPUBound} || len(proposal.Actions) != 1 || proposal.Actions[0].Kind != Separate {
+		if others > tooBusy {
+			t.Skipf("the pair behaves %v, with %.2f of two CPUs taken by others, of which that may come", got, others)
+		}
+		t.Fatalf("the pair behaves %v, proposed %+v", got, proposal)
 	}
 	if cpus := cpusOf(t, p.answers) + cpusOf(t, p.computes); cpus != "00" {
 		t.Fatalf("watching and proposing has set the CPUs to %s", cpus)
@@ -214,6 +218,7 @@ func TestPairOnOneCPUIsSeparated(t *testing.T) {
 	t.Log(proposal.Actions[0].Says, "-", proposal.Actions[0].Reason)
 	dir := t.TempDir()
 	journal := OpenJournal(dir)
+	began = now(t)
 	applied, err := Apply(t.Context(), w, proposal, ApplyOptions{Pairs: 8, Window: 500 * time.Millisecond, Settle: 50 * time.Millisecond, Seed: 1, Journal: journal})
 	if err != nil {
 		t.Fatal(err)
@@ -221,20 +226,17 @@ func TestPairOnOneCPUIsSeparated(t *testing.T) {
 	trial := applied.Trials[0]
 	t.Logf("%+v", trial.Judged)
 	var behind [2]time.Duration
+	var took float64
 	for _, window := range trial.Windows {
 		if window.With {
 			behind[1] += window.Behind
 		} else {
 			behind[0] += window.Behind
 		}
+		took += (window.Critical + window.Others) / float64(len(trial.Windows))
 	}
-	t.Logf("behind the neighbour: %v without and %v with", behind[0], behind[1])
-	if behind[1] > behind[0]/5 {
-		t.Errorf("waits behind the neighbour add up to %v with CPUs of its own and %v without", behind[1], behind[0])
-	}
-	if trial.Wait.Known() && trial.Wait.Interval.Low > 1 {
-		t.Errorf("the p99 of the waits is %v ns with CPUs of its own and %v without", trial.With.Value, trial.Without.Value)
-	}
+	others = began.foreign(t, took)
+	t.Logf("behind the neighbour: %v without and %v with; others have taken %.2f of two CPUs", behind[0], behind[1], others)
 	open, err := journal.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -243,8 +245,17 @@ func TestPairOnOneCPUIsSeparated(t *testing.T) {
 	if separate := cpusOf(t, p.answers) == "1" && cpusOf(t, p.computes) == "0"; separate != kept || kept != (len(open) == 1) {
 		t.Errorf("kept: %t; CPUs %s and %s, with %d entries in the journal", kept, cpusOf(t, p.answers), cpusOf(t, p.computes), len(open))
 	}
+	if behind[1] > behind[0]/5 || trial.Wait.Known() && trial.Wait.Interval.Low > 1 {
+		if others > tooBusy {
+			t.Skipf("with %.2f of two CPUs taken by others, the waits are no shorter", others)
+		}
+		t.Errorf("waits behind the neighbour add up to %v with CPUs of its own and %v without, and their p99s are %v and %v ns", behind[1], behind[0], trial.With.Value, trial.Without.Value)
+	}
 	if !kept {
-		t.Skipf("this host is too busy for the rest: %s", trial.Why)
+		if others <= tooBusy && trial.Wait.Known() && trial.Wait.Interval.High < 1 {
+			t.Fatalf("the waits are wholly shorter with nobody else there, and it was not kept: %s", trial.Why)
+		}
+		t.Skipf("with %.2f of two CPUs taken by others, it was not kept: %s", others, trial.Why)
 	}
 	if !open[0].Kept {
 		t.Error("the journal does not tell that it was kept")
