@@ -129,6 +129,9 @@ func (f *placeFlags) check(changed func(string) bool, args []string) error {
 			}
 		}
 	}
+	if !f.undo && (f.span < place.Shortest || f.span > place.Longest) {
+		return usageError("--for %v: want %v to %v", f.span, place.Shortest, place.Longest)
+	}
 	if !changed("seed") {
 		f.seed = drawSeed()
 	}
@@ -206,6 +209,9 @@ func (a *app) lookAndPlace(ctx context.Context, f *placeFlags, args []string, jo
 	}
 	thresholds := place.Defaults()
 	thresholds.Wait = f.wait
+	if f.span >= time.Minute {
+		fmt.Fprintf(a.err, "watching until %s\n", time.Now().Add(f.span).Format("15:04:05"))
+	}
 	watched, err := place.Watch(ctx, containers, f.span, thresholds, notes)
 	if err != nil {
 		return err

@@ -80,8 +80,8 @@ func (o ApplyOptions) Check() error {
 	switch {
 	case o.Pairs < FewestPairs:
 		return usage("%d pairs of windows: want at least %d, by which an effect can be told from chance", o.Pairs, FewestPairs)
-	case o.Window < shortest:
-		return usage("windows of %v: want at least %v", o.Window, shortest)
+	case o.Window < Shortest:
+		return usage("windows of %v: want at least %v", o.Window, Shortest)
 	case o.Settle < 0:
 		return usage("settling for %v: want 0 or more", o.Settle)
 	case o.Journal == nil:

@@ -24,14 +24,17 @@ type Watched struct {
 	machine *machine
 }
 
-// shortest is how long watching takes at least.
-const shortest = 100 * time.Millisecond
+// Shortest and Longest are how long watching may take.
+const (
+	Shortest = 100 * time.Millisecond
+	Longest  = time.Hour
+)
 
 // Watch watches running containers for a while, or until ctx ends, which is no
 // error once something was seen. It changes nothing.
 func Watch(ctx context.Context, containers []container.Container, span time.Duration, t Thresholds, notes []string) (*Watched, error) {
-	if span < shortest {
-		return nil, usage("watching for %v: want at least %v", span, shortest)
+	if span < Shortest {
+		return nil, usage("watching for %v: want at least %v", span, Shortest)
 	}
 	m, err := readMachine()
 	if err != nil {
@@ -61,7 +64,7 @@ func Watch(ctx context.Context, containers []container.Container, span time.Dura
 	if err != nil {
 		return nil, err
 	}
-	if reading.Span() < shortest {
+	if reading.Span() < Shortest {
 		return nil, context.Cause(ctx)
 	}
 	after, err := w.throttling()
