@@ -383,3 +383,13 @@ func asUsage(err error, to **Usage) bool {
 	}
 	return ok
 }
+
+// A run of one experiment that decides no claim has an answer all the same.
+func TestAnswerOfANeighbourAlone(t *testing.T) {
+	m := makeRun(t, 4)
+	m.condition(Neighbour, "alone", true, granted{}, map[string]string{factorGranted: byShares, factorBeside: besideNothing}, figures{latency: 2500, tail: 3300})
+	m.condition(Neighbour, "shared by shares", false, granted{}, map[string]string{factorGranted: byShares, factorBeside: besideMatrix}, figures{latency: 2000, tail: 9900})
+	if a := Answer(m.run); !strings.Contains(a, "neighbour of equal shares") {
+		t.Errorf("answer: %s", a)
+	}
+}

@@ -41,9 +41,39 @@ func Answer(run record.Run) string {
 		break
 	}
 	if len(told) == 0 {
+		told = r.others()
+	}
+	if len(told) == 0 {
 		return "Nothing was measured to its end."
 	}
 	return strings.Join(told, "; ") + "."
+}
+
+// others answers for a run of the experiments that are asked for by themselves.
+func (r reading) others() []string {
+	var told []string
+	for _, g := range r.groups(Neighbour) {
+		alone, ok := g.with(byShares, besideNothing, 0)
+		shared, also := g.with(byShares, besideMatrix, 0)
+		if !ok || !also || !r.measured(shared, service.P99) {
+			continue
+		}
+		told = append(told, fmt.Sprintf("beside a neighbour of equal shares the p99 of %s is %s times what it is alone, its median %s times", nameShort(g.name),
+			report.Said(r.Ratio(r.PerBlock(alone, service.P99), r.PerBlock(shared, service.P99)), 1), report.Said(r.Ratio(r.PerBlock(alone, service.P50), r.PerBlock(shared, service.P50)), 1)))
+	}
+	for _, g := range r.groups(Burst) {
+		for _, b := range g.conditions {
+			if burstOf(b) == 0 || !r.measured(b, service.P99) {
+				continue
+			}
+			for _, c := range g.conditions {
+				if burstOf(c) == 0 && quotaOf(c) == quotaOf(b) && r.measured(c, service.P99) {
+					told = append(told, fmt.Sprintf("saving up %s makes the p99 %s times that under %s alone", short(burstOf(b)), report.Said(r.Ratio(r.PerBlock(c, service.P99), r.PerBlock(b, service.P99)), 1), c.Label))
+				}
+			}
+		}
+	}
+	return told
 }
 
 // lowest is a group's least quota in its first period.
