@@ -221,6 +221,19 @@ func TestContainerdsContainer(t *testing.T) {
 		if err = errors.Join(err, c.Close()); err != nil {
 			t.Error(err)
 		}
+		// containerd leaves the control group of a namespace, of which its containers'
+		// are members.
+		for _, pattern := range []string{"/sys/fs/cgroup/tare-" + called, "/sys/fs/cgroup/*/tare-" + called} {
+			left, err := filepath.Glob(pattern)
+			if err != nil {
+				t.Error(err)
+			}
+			for _, dir := range left {
+				if err := os.Remove(dir); err != nil {
+					t.Error(err)
+				}
+			}
+		}
 	})
 	imported, err := c.Import(ctx, bytes.NewReader(archive(t)))
 	if err != nil {
