@@ -20,7 +20,7 @@ type core struct{ cpuset string }
 
 // watch counts what came to the core while the service was loaded: interrupts,
 // and how busy it was with whatever; and its clock rate, where a driver tells it.
-func (c core) watch(_ context.Context, b lab.Bench) (func(load.Result) error, error) {
+func (c core) watch(ctx context.Context, b lab.Bench) (func(load.Result) error, error) {
 	cpus, err := platform.ParseCPUList(c.cpuset)
 	if err != nil || len(cpus) == 0 {
 		return nil, fmt.Errorf("the service's CPUs %q: want a list", c.cpuset)
@@ -29,7 +29,7 @@ func (c core) watch(_ context.Context, b lab.Bench) (func(load.Result) error, er
 	if err != nil {
 		return nil, err
 	}
-	clock := sampleClock(cpus[0])
+	clock := sampleClock(ctx, cpus[0])
 	return func(load.Result) error {
 		mhz, told := clock()
 		after, err := readCPUs(cpus)
@@ -62,9 +62,9 @@ func (c core) watch(_ context.Context, b lab.Bench) (func(load.Result) error, er
 // the load is over it says what an idle core does.
 const clockEvery = 50 * time.Millisecond
 
-// sampleClock reads a CPU's clock rate again and again until the mean is asked for;
-// ok is false where no driver tells it.
-func sampleClock(cpu int) (mean func() (mhz float64, ok bool)) {
+// sampleClock reads a CPU's clock rate again and again until the mean is asked for,
+// or the trial is over; ok is false where no driver tells it.
+func sampleClock(ctx context.Context, cpu int) (mean func() (mhz float64, ok bool)) {
 	if _, ok := accounting.Frequency(cpu); !ok {
 		return func() (float64, bool) { return 0, false }
 	}
@@ -78,6 +78,8 @@ func sampleClock(cpu int) (mean func() (mhz float64, ok bool)) {
 		for {
 			select {
 			case <-stop:
+				return
+			case <-ctx.Done(): // the load failed, and nobody asks
 				return
 			case <-ticks.C:
 				if mhz, ok := accounting.Frequency(cpu); ok {
