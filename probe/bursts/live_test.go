@@ -214,7 +214,9 @@ func TestAnswersAndComputing(t *testing.T) {
 	if c.CPUTime < inner*8/10 || c.CPUTime > outer*12/10 {
 		t.Errorf("the computing program had %v of CPU time; the kernel accounts for %v to %v", c.CPUTime, inner, outer)
 	}
-	if longest := c.AllBursts().Quantile(1); longest < c.CPUTime/2 || longest < 100*s.Burst.Quantile(0.5) {
+	// How long it computes in one go is also its language's runtime's doing, which
+	// moves the computation between threads.
+	if longest := c.AllBursts().Quantile(1); longest < 100*s.Burst.Quantile(0.5) {
 		t.Errorf("the computing program's longest burst is %v of %v, a server's is %v", longest, c.CPUTime, s.Burst.Quantile(0.5))
 	}
 	var perCPU Counts
