@@ -73,6 +73,12 @@ type Program struct {
 	// MemoryNeed is the least memory limit in bytes with which the program can
 	// do its work; a smaller setting is refused before anything runs. 0: unknown.
 	MemoryNeed int64
+	// DiskNeed is what it writes below its data directories, in bytes, at most at
+	// any moment; 0: little, or unknown.
+	DiskNeed int64
+	// Needs are the programs, by their absolute paths inside, without which the image
+	// cannot run it: "/usr/bin/mpiexec". They are looked for before anything runs.
+	Needs []string
 }
 
 // Better is the direction of a metric.

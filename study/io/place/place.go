@@ -1,0 +1,223 @@
+// Package place is what the studies of input and output share (S5's, Measuring the
+// IO Overhead of Container Technology): where a program runs and its data lie, the
+// cells of an experiment that are compared within, and the negative control.
+//
+// A cell is a workload with its parameters (a number of elements, ranks, a payload),
+// and is a group of its own in a run: its baseline is bare metal, and its other
+// conditions are places. Where a program touches no storage, a volume and a bind
+// mount are the same to it: what is found between them is not theirs, but the
+// procedure's.
+package place
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/lab"
+	"tare/platform"
+	"tare/record"
+)
+
+// Study is the studies' name, in the store.
+const Study = "io"
+
+// The studies.
+const (
+	Stream = "stream"
+	Haccio = "haccio"
+	Redis  = "redis"
+)
+
+// Factors of the conditions of all these studies. What was measured elsewhere and
+// imported carries the same ones.
+const (
+	FactorOf      = "io"      // which of the studies
+	FactorStorage = "storage" // Bare, or a platform.Storage
+	FactorNetwork = "network" // a platform.Network, where it is told
+	FactorEngine  = "engine"  // the platform's name, where it is told
+	FactorFloor   = "floor"   // the program that shows what the device gives: "fio"
+)
+
+// Bare is bare metal for a storage: a plain directory.
+const Bare = "bare"
+
+// Place is where a program runs and its data lie.
+type Place struct {
+	Platform string
+	Storage  platform.Storage
+	Network  platform.Network
+}
+
+// Metal is bare metal.
+var Metal = Place{Platform: Bare}
+
+// Setting grants what the base grants, in the place.
+func (p Place) Setting(base platform.Setting) platform.Setting {
+	base.Storage, base.Network = p.Storage, p.Network
+	return base.Normal()
+}
+
+// Label names a place among others: "bare", "docker volume", "docker bind bridge".
+func (p Place) Label() string {
+	words := []string{p.Platform}
+	if p.Platform != Bare {
+		words = append(words, string(cmp.Or(p.Storage, platform.StorageLayer)))
+	} else if p.Storage != "" && p.Storage != platform.StorageLayer {
+		words = append(words, string(p.Storage))
+	}
+	if p.Network != "" && p.Network != platform.NetworkHost {
+		words = append(words, string(p.Network))
+	}
+	return strings.Join(words, " ")
+}
+
+// Factors are the place's, as these studies' conditions have them.
+func (p Place) Factors(of string) map[string]string {
+	f := map[string]string{FactorOf: of, FactorStorage: Bare, FactorEngine: p.Platform, FactorNetwork: string(cmp.Or(p.Network, platform.NetworkHost))}
+	if p.Platform != Bare {
+		f[FactorStorage] = string(cmp.Or(p.Storage, platform.StorageLayer))
+	} else if p.Storage == platform.StorageTmpfs {
+		f[FactorStorage] = string(p.Storage)
+	}
+	return f
+}
+
+// Cell is a factor and its level, in the order in which a group is named by them.
+type Cell struct{ Factor, Level string }
+
+// Group names the group of a cell: "stream[elements=1000000,processes=2]".
+func Group(of string, cells ...Cell) string {
+	parts := make([]string, len(cells))
+	for i, c := range cells {
+		parts[i] = c.Factor + "=" + c.Level
+	}
+	if len(parts) == 0 {
+		return of
+	}
+	return of + "[" + strings.Join(parts, ",") + "]"
+}
+
+// Number is a whole level of a factor; 0 where a condition has none.
+func Number(c record.Condition, factor string) int64 {
+	n, err := strconv.ParseInt(c.Factors[factor], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Of tells which of these studies a run is of; empty where it is of none.
+func Of(run record.Run) string {
+	for _, c := range run.Conditions {
+		if of := c.Factors[FactorOf]; of != "" {
+			return of
+		}
+	}
+	return ""
+}
+
+// Host is what a design must know of the machine.
+type Host struct {
+	CPUs []int // that tare may use
+	// Server and Load are where a service runs, and where its load and tare do.
+	Server, Load []int
+	Memory       int64 // bytes
+	// Platform resolves a name.
+	Platform func(name string) (platform.Platform, error)
+	// Check reports whether a platform can be used.
+	Check func(p platform.Platform) error
+}
+
+// Usable leaves out the places that this host cannot give, and says why of each.
+// Bare metal is first, or the note says that there is none.
+func (h Host) Usable(wanted []Place) (places []Place, notes []string) {
+	for _, p := range wanted {
+		on, err := h.Platform(p.Platform)
+		if err == nil {
+			err = h.Check(on)
+		}
+		if err == nil {
+			err = on.Supports(p.Setting(platform.Setting{}))
+		}
+		if err != nil {
+			notes = append(notes, p.Label()+" is left out: "+err.Error())
+			continue
+		}
+		places = append(places, p)
+	}
+	return places, notes
+}
+
+// Usage is an error in what the user asked for.
+type Usage struct{ Text string }
+
+func (u *Usage) Error() string { return u.Text }
+
+// Mark marks a design as one of these studies'.
+func Mark(of string, d lab.Design) lab.Design {
+	d.Study = Study
+	for i := range d.Groups {
+		for j := range d.Groups[i].Conditions {
+			c := &d.Groups[i].Conditions[j]
+			if c.Factors == nil {
+				c.Factors = map[string]string{}
+			}
+			c.Factors[FactorOf] = of
+		}
+	}
+	return d
+}
+
+// Conditions are a group of a run, as the run has them.
+type Conditions struct {
+	Workload string
+	All      []record.Condition
+}
+
+// Groups gives a run's groups of one of these studies, in its order.
+func Groups(run record.Run, of string) []Conditions {
+	var groups []Conditions
+	for _, c := range run.Conditions {
+		if c.Factors[FactorOf] != of {
+			continue
+		}
+		at := slices.IndexFunc(groups, func(g Conditions) bool { return g.Workload == c.Workload })
+		if at < 0 {
+			at = len(groups)
+			groups = append(groups, Conditions{Workload: c.Workload})
+		}
+		groups[at].All = append(groups[at].All, c)
+	}
+	return groups
+}
+
+// Baseline is the condition that the others are set against.
+func (g Conditions) Baseline() (record.Condition, bool) {
+	i := slices.IndexFunc(g.All, func(c record.Condition) bool { return c.Baseline })
+	if i < 0 {
+		return record.Condition{}, false
+	}
+	return g.All[i], true
+}
+
+// Stored gives the conditions on a storage that are no floors, those of the host's
+// network first.
+func (g Conditions) Stored(storage string) []record.Condition {
+	var all []record.Condition
+	for _, c := range g.All {
+		if c.Factors[FactorStorage] == storage && c.Factors[FactorFloor] == "" {
+			all = append(all, c)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b record.Condition) int { return cmp.Compare(bridged(a), bridged(b)) })
+	return all
+}
+
+func bridged(c record.Condition) int {
+	if n := c.Factors[FactorNetwork]; n != "" && n != string(platform.NetworkHost) {
+		return 1
+	}
+	return 0
+}
