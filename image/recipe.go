@@ -54,7 +54,7 @@ var recipes = []recipe{
 }
 
 // toolRecipes are those that only other recipes use.
-var toolRecipes = []recipe{compilerRecipe, lmdbCompilerRecipe, goCompilerRecipe}
+var toolRecipes = []recipe{compilerRecipe, lmdbCompilerRecipe, goCompilerRecipe, mpiCompilerRecipe}
 
 // Recipes describes every recipe.
 func Recipes() []RecipeInfo {
