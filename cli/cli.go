@@ -25,6 +25,7 @@ import (
 	"tare/platform/docker"
 	"tare/probe"
 	"tare/record"
+	ioplace "tare/study/io/place"
 	"tare/study/latency/cpu"
 	"tare/study/latency/files"
 	"tare/study/latency/network"
@@ -140,6 +141,7 @@ func exitCode(err error) int {
 		{is[*network.Usage](err), exitUsage},
 		{is[*files.Usage](err), exitUsage},
 		{is[*place.Usage](err), exitUsage},
+		{is[*ioplace.Usage](err), exitUsage},
 		{is[*probe.Missing](err), exitHost},
 		{is[*workload.Unknown](err), exitUsage},
 		{is[*lab.UnknownPlatform](err), exitUsage},
@@ -193,7 +195,7 @@ randomised blocks and gives each overhead with an interval and a verdict.`,
 	root.SetVersionTemplate("tare {{.Version}}\n")
 	root.PersistentFlags().StringVar(&a.home, "home", "", "state directory (default $TARE_HOME, else /var/lib/tare for root, ~/.local/share/tare for others, who read root's where they have none)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &codedError{exitUsage, err} })
-	root.AddCommand(a.weigh(), a.startup(), a.pages(), a.faults(), a.latency(), a.predict(), a.resume(), a.show(), a.runs(), a.export(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims(), a.place())
+	root.AddCommand(a.weigh(), a.startup(), a.pages(), a.faults(), a.latency(), a.io(), a.predict(), a.resume(), a.show(), a.runs(), a.export(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims(), a.place())
 	return root
 }
 

@@ -1,60 +1,13 @@
 package cli
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"tare/kernel/process"
-	"tare/lab"
-	"tare/platform"
-	"tare/record"
 	"tare/study/latency"
-	"tare/study/latency/network"
 	"tare/workload"
 )
-
-// latencyFlags are those that all studies of latency have.
-type latencyFlags struct {
-	platform  string
-	settings  map[string]*string
-	loadCPUs  string
-	blocks    int
-	budget    time.Duration
-	seed      int64
-	quick     bool
-	full      bool
-	out, json string
-	dryRun    bool
-	yes       bool
-}
-
-// latencyStudy is one of the studies as a command has it.
-type latencyStudy struct {
-	name  string
-	flags *latencyFlags
-	// design makes the design from the command line.
-	design func(cmd *cobra.Command, args []string, on latencyHost) (lab.Design, error)
-	// pass estimates the time of one block of everything.
-	pass func(d lab.Design) time.Duration
-	// prepare, where there is one, makes what the design needs of the host before it
-	// can be run, and gives back what undoes that.
-	prepare func(ctx context.Context, m *measuring, on *latencyHost) (undo func() error, err error)
-}
-
-// latencyHost is what a design must know of the machine.
-type latencyHost struct {
-	cpus         []int // that tare may use
-	server, load []int // where the program runs, and everything of tare's
-	platforms    func(string) (platform.Platform, error)
-	check        func(platform.Platform) error
-	client       network.Client // the zero value until it is made
-}
 
 func (a *app) latency() *cobra.Command {
 	cmd := &cobra.Command{
@@ -81,7 +34,7 @@ network costs (network), and what the layers of its image cost (files).`,
 		if s.name == latency.Predict {
 			continue // a command of `tare predict`
 		}
-		sub.RunE = func(cmd *cobra.Command, args []string) error { return a.runLatency(cmd, s, args) }
+		sub.RunE = func(cmd *cobra.Command, args []string) error { return a.runSub(cmd, latency.Name, s, args) }
 		cmd.AddCommand(sub)
 	}
 	return cmd
@@ -89,59 +42,8 @@ network costs (network), and what the layers of its image cost (files).`,
 
 // latencyStudies make the commands and the places of their flags; resume reads a
 // stored command line with other ones.
-func latencyStudies() []func() (*cobra.Command, *latencyStudy) {
-	return []func() (*cobra.Command, *latencyStudy){latencyCPU, latencyNetwork, latencyFiles, predictQuota}
-}
-
-// register makes the flags that all studies of latency have. full says what
-// --full is of this one.
-func (f *latencyFlags) register(cmd *cobra.Command, quick, full string, knobs []string) {
-	f.settings = map[string]*string{}
-	flags := cmd.Flags()
-	for _, key := range settingFlags {
-		if slices.Contains(knobs, key) {
-			f.settings[key] = flags.String(key, "", settingDoc(key))
-		} else {
-			f.settings[key] = new(string)
-		}
-	}
-	flags.StringVar(&f.loadCPUs, "load-cpuset", "", "CPUs of the client, and of everything that tare does meanwhile (`LIST`; default: those that --cpuset-cpus leaves)")
-	flags.IntVar(&f.blocks, "blocks", 0, "number of blocks (default: as many as fit into --budget)")
-	flags.DurationVar(&f.budget, "budget", 0, "time for measuring (default 10m unless --blocks is given)")
-	flags.Int64Var(&f.seed, "seed", 0, "seed of every order and schedule (default: drawn, and printed)")
-	flags.BoolVar(&f.quick, "quick", false, quick)
-	flags.BoolVar(&f.full, "full", false, full)
-	flags.StringVar(&f.out, "out", "", "directory for the HTML report (default: reports/ in the state directory)")
-	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file (- for standard output)")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "print the conditions, the time and what would be touched, and run nothing")
-	flags.BoolVar(&f.yes, "yes", false, "go ahead where it takes more than 30 minutes")
-	if flags.Lookup("platform") != nil {
-		must(cmd.RegisterFlagCompletionFunc("platform", completePlatforms))
-	}
-}
-
-// quickTime is what is left of about a minute when images are there.
-const quickTime = 50 * time.Second
-
-func (f *latencyFlags) plan(changed func(string) bool) (record.Plan, error) {
-	p := record.Plan{SmallestEffect: 0.02, Level: 0.95, Blocks: f.blocks, Budget: f.budget}
-	switch {
-	case changed("blocks") && (f.blocks < 1 || f.blocks > 10000):
-		return p, usageError("--blocks %d: want 1 to 10000", f.blocks)
-	case changed("budget") && f.budget < time.Second:
-		return p, usageError("--budget %v: want at least 1s", f.budget)
-	case f.quick && f.full:
-		return p, usageError("--quick and --full: want one of them")
-	case f.quick && (changed("blocks") || changed("budget")):
-		return p, usageError("--quick is a budget of its own: it goes without --blocks and --budget")
-	case f.full && f.blocks == 0 && f.budget == 0:
-		p.Blocks = fullBlocks
-	case f.quick:
-		p.Budget = quickTime
-	case f.blocks == 0 && f.budget == 0:
-		p.Budget = 10 * time.Minute
-	}
-	return p, nil
+func latencyStudies() []subStudied {
+	return []subStudied{latencyCPU, latencyNetwork, latencyFiles, predictQuota}
 }
 
 // S4 repeated its first experiment ten times, with a million requests each.
@@ -149,155 +51,6 @@ const (
 	fullBlocks   = 10
 	fullRequests = 1_000_000
 )
-
-// places reads which CPUs the program and the load have: a core of its own for
-// the program, where there are two.
-func (f *latencyFlags) places(host *latencyHost) (base platform.Setting, notes []string, err error) {
-	if base, err = readSettings(f.settings); err != nil {
-		return base, nil, err
-	}
-	if base.CPUSet == "" {
-		base.CPUSet = platform.FormatCPUList(host.cpus[len(host.cpus)-1:])
-	}
-	if why := base.Contradiction(host.cpus); why != "" {
-		return base, nil, usageError("%s", why)
-	}
-	if host.server, err = platform.ParseCPUList(base.CPUSet); err != nil {
-		return base, nil, usageError("--cpuset-cpus %s: want a list of CPUs, such as 0-1,3", base.CPUSet)
-	}
-	if f.loadCPUs != "" {
-		of := weighFlags{loadCPUs: f.loadCPUs}
-		if host.load, err = of.loadPlace(); err != nil {
-			return base, nil, err
-		}
-	} else {
-		host.load = slices.DeleteFunc(slices.Clone(host.cpus), func(cpu int) bool { return slices.Contains(host.server, cpu) })
-	}
-	if len(host.load) == 0 {
-		host.load = host.cpus
-	}
-	if slices.ContainsFunc(host.load, func(cpu int) bool { return slices.Contains(host.server, cpu) }) {
-		notes = append(notes, fmt.Sprintf("too few cores to part client and service (load on CPU %s, service on %s): latencies hold the client's CPU time too, and a quota's stalls lend the client time",
-			platform.FormatCPUList(host.load), base.CPUSet))
-	}
-	return base, notes, nil
-}
-
-func (a *app) runLatency(cmd *cobra.Command, s *latencyStudy, args []string) (err error) {
-	dir, err := a.stateDir()
-	if err != nil {
-		return err
-	}
-	if err := needRoot(); err != nil && !s.flags.dryRun {
-		return err
-	}
-	host, err := latencyHostFor(cmd.Context(), lab.Remover(dir))
-	if err != nil {
-		return err
-	}
-	d, err := s.design(cmd, args, host)
-	if err != nil {
-		return err
-	}
-	pass := s.pass(d)
-	takes := max(d.Plan.Budget, pass)
-	if d.Plan.Blocks > 0 {
-		takes = pass * time.Duration(d.Plan.Blocks)
-	}
-	if s.flags.dryRun {
-		if err := a.printDesign(dir, d, takes); err != nil {
-			return err
-		}
-		fmt.Fprintf(a.out, "One block of everything takes about %v; an interval needs three.\n", pass.Round(time.Second))
-		return nil
-	}
-	if d.Plan.Budget > 0 && 3*pass > d.Plan.Budget && !s.flags.quick {
-		fmt.Fprintf(a.err, "one block of everything takes about %v: within --budget %v there will be %d, and an interval needs three; name fewer conditions, or give more time\n",
-			pass.Round(time.Second), d.Plan.Budget, max(1, int(d.Plan.Budget/pass)))
-	}
-	if takes > longRun && !s.flags.yes {
-		return usageError("this takes about %v: give --yes to go ahead, or name fewer conditions, or a smaller --budget", takes.Round(time.Minute))
-	}
-	return a.measureLatency(cmd.Context(), s, cmd, args, dir, s.flags.out, s.flags.json, func(m *measuring, d lab.Design) (record.Run, error) {
-		run := record.Run{
-			ID:      record.NewID(latency.Name+"-"+s.name, time.Now(), uint16(drawSeed())),
-			Command: a.args,
-			Version: versionText(),
-			Started: time.Now(),
-			Status:  record.Running,
-			Host:    m.fingerprint(d),
-		}
-		return m.lab.Run(cmd.Context(), d, run)
-	})
-}
-
-// measureLatency makes everything ready, runs, and shows what came of it.
-func (a *app) measureLatency(ctx context.Context, s *latencyStudy, cmd *cobra.Command, args []string, dir, out, json string, run func(*measuring, lab.Design) (record.Run, error)) (err error) {
-	m, err := a.measuring(ctx, dir, latency.Name, out, json)
-	if err != nil {
-		return err
-	}
-	defer m.close()
-	host, err := latencyHostFor(ctx, m.session.Platforms)
-	if err != nil {
-		return err
-	}
-	if s.prepare != nil {
-		var undo func() error
-		undo, err = s.prepare(ctx, m, &host)
-		if undo != nil {
-			defer func() { err = errors.Join(err, undo()) }()
-		}
-		if err != nil {
-			return err
-		}
-	}
-	d, err := s.design(cmd, args, host)
-	if err != nil {
-		return err
-	}
-	if _, _, err := s.flags.places(&host); err != nil {
-		return err
-	}
-	m.loadCPUs = host.load
-	restore, err := process.Confine(host.load)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, restore()) }()
-	done, err := run(m, d)
-	return m.finish(done, err)
-}
-
-func latencyHostFor(ctx context.Context, platforms func(string) (platform.Platform, error)) (latencyHost, error) {
-	cpus, err := process.Affinity()
-	if err != nil {
-		return latencyHost{}, err
-	}
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	return latencyHost{cpus: cpus, platforms: platforms, check: func(p platform.Platform) error { return p.Check(ctx) }}, nil
-}
-
-// resumeLatency goes on with a run of these studies.
-func (a *app) resumeLatency(ctx context.Context, dir string, run record.Run, out, json string) error {
-	for _, study := range latencyStudies() {
-		cmd, s := study()
-		line, err := storedArguments(a, run.Command, cmd.Name())
-		if err != nil {
-			continue
-		}
-		if err := cmd.ParseFlags(line); err != nil {
-			return fmt.Errorf("run %s: its command line cannot be read again: %w", run.ID, err)
-		}
-		cmd.SetContext(ctx)
-		return a.measureLatency(ctx, s, cmd, cmd.Flags().Args(), dir, out, json, func(m *measuring, d lab.Design) (record.Run, error) {
-			return m.lab.Resume(ctx, d, run)
-		})
-	}
-	return fmt.Errorf("run %s: its command line %q cannot be read again", run.ID, strings.Join(run.Command, " "))
-}
 
 // servicesOf reads services as the studies of latency name them, each with
 // parameters of its own: "thrift:server=go,client=go".

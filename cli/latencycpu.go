@@ -19,7 +19,7 @@ import (
 
 // cpuFlags are what the user asked for of `tare latency cpu`.
 type cpuFlags struct {
-	latencyFlags
+	studyFlags
 	params      []string
 	image       string
 	experiments []string
@@ -33,7 +33,7 @@ type cpuFlags struct {
 	requests    int64
 }
 
-func latencyCPU() (*cobra.Command, *latencyStudy) {
+func latencyCPU() (*cobra.Command, *subStudy) {
 	f := &cpuFlags{}
 	cmd := &cobra.Command{
 		Use:   "cpu [SERVICE...] [flags]",
@@ -67,10 +67,10 @@ default thrift, S4's service in Python with its client in Python.`,
 	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the service's own")
 	f.register(cmd, "about a minute: shares and four quotas, loads of half a second", "S4's size: a million requests each, ten blocks, all quotas beside the neighbour; takes hours",
 		[]string{"cpuset-cpus", "memory", "network", "seccomp", "lsm", "log-driver", "runtime"})
-	return cmd, &latencyStudy{name: latency.CPU, flags: &f.latencyFlags, design: f.design, pass: cpu.Pass}
+	return cmd, &subStudy{name: latency.CPU, flags: &f.studyFlags, design: f.design, pass: cpu.Pass}
 }
 
-func (f *cpuFlags) design(cmd *cobra.Command, args []string, host latencyHost) (lab.Design, error) {
+func (f *cpuFlags) design(cmd *cobra.Command, args []string, host studyHost) (lab.Design, error) {
 	o, err := f.options(cmd, args, host)
 	if err != nil {
 		return lab.Design{}, err
@@ -79,7 +79,7 @@ func (f *cpuFlags) design(cmd *cobra.Command, args []string, host latencyHost) (
 	return latency.Of(latency.CPU, d), err
 }
 
-func (f *cpuFlags) options(cmd *cobra.Command, args []string, host latencyHost) (o cpu.Options, err error) {
+func (f *cpuFlags) options(cmd *cobra.Command, args []string, host studyHost) (o cpu.Options, err error) {
 	changed := cmd.Flags().Changed
 	o = cpu.Options{Rate: f.rate, Stall: f.stall, Matrix: f.matrix, Seed: f.seed}
 	if !changed("seed") {

@@ -15,7 +15,7 @@ import (
 
 // filesFlags are what the user asked for of `tare latency files`.
 type filesFlags struct {
-	latencyFlags
+	studyFlags
 	experiments []string
 	sizes       []string
 	layers      []int
@@ -27,7 +27,7 @@ type filesFlags struct {
 	flatten     bool
 }
 
-func latencyFiles() (*cobra.Command, *latencyStudy) {
+func latencyFiles() (*cobra.Command, *subStudy) {
 	f := &filesFlags{}
 	byDefault := files.Default()
 	cmd := &cobra.Command{
@@ -61,10 +61,10 @@ after the image is flattened.`,
 	flags.IntVar(&f.walks, "walks", byDefault.Walks, "of one layer, in each trial; of more layers so much fewer")
 	flags.BoolVar(&f.flatten, "flatten", true, "flatten the image of the most layers, and walk that")
 	f.register(cmd, "about a minute: three sizes, at most 8 layers", "S4's size: 10,000 writes of each size, a million openings, ten blocks", nil)
-	return cmd, &latencyStudy{name: latency.Files, flags: &f.latencyFlags, design: f.design, pass: func(d lab.Design) time.Duration { return files.Pass(d) + files.Preparing(d) }}
+	return cmd, &subStudy{name: latency.Files, flags: &f.studyFlags, design: f.design, pass: func(d lab.Design) time.Duration { return files.Pass(d) + files.Preparing(d) }}
 }
 
-func (f *filesFlags) design(cmd *cobra.Command, _ []string, host latencyHost) (lab.Design, error) {
+func (f *filesFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.Design, error) {
 	changed := cmd.Flags().Changed
 	o := files.Default()
 	switch {

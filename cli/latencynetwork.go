@@ -21,7 +21,7 @@ import (
 
 // networkFlags are what the user asked for of `tare latency network`.
 type networkFlags struct {
-	latencyFlags
+	studyFlags
 	params      []string
 	image       string
 	sizes       []string
@@ -32,7 +32,7 @@ type networkFlags struct {
 	requests    int64
 }
 
-func latencyNetwork() (*cobra.Command, *latencyStudy) {
+func latencyNetwork() (*cobra.Command, *subStudy) {
 	f := &networkFlags{}
 	cmd := &cobra.Command{
 		Use:   "network [SERVICE] [flags]",
@@ -62,11 +62,11 @@ S4's, both in Python.`,
 	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the service's own")
 	f.register(cmd, "about a minute: sizes 1, 30 and 100 KB, loads of 0.2 seconds", "S4's size: a million requests each, ten blocks; takes hours",
 		[]string{"cpus", "cpu-shares", "cpuset-cpus", "memory", "seccomp", "lsm", "log-driver", "runtime"})
-	return cmd, &latencyStudy{name: latency.Network, flags: &f.latencyFlags, design: f.design, pass: network.Pass, prepare: clientApart}
+	return cmd, &subStudy{name: latency.Network, flags: &f.studyFlags, design: f.design, pass: network.Pass, prepare: clientApart}
 }
 
 // clientApart makes the place where a network's client stands.
-func clientApart(ctx context.Context, m *measuring, on *latencyHost) (undo func() error, err error) {
+func clientApart(ctx context.Context, m *measuring, on *studyHost) (undo func() error, err error) {
 	client, err := linked.NewClient(ctx, linked.ClientSpec{StateDir: m.dir, Ledger: m.session.Ledger, Platform: bare.Bare, Name: fmt.Sprintf("client-%d", os.Getpid())})
 	if err != nil {
 		return nil, fmt.Errorf("a network namespace for the client: %w", err)
@@ -75,7 +75,7 @@ func clientApart(ctx context.Context, m *measuring, on *latencyHost) (undo func(
 	return func() error { return client.Close(ctx) }, nil
 }
 
-func (f *networkFlags) design(cmd *cobra.Command, args []string, host latencyHost) (lab.Design, error) {
+func (f *networkFlags) design(cmd *cobra.Command, args []string, host studyHost) (lab.Design, error) {
 	changed := cmd.Flags().Changed
 	o := network.Options{Paths: f.paths, Directions: f.directions, Connections: f.connections, Duration: f.duration, Seed: f.seed, Client: host.client}
 	if !changed("seed") {

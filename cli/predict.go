@@ -37,12 +37,12 @@ func (a *app) predict() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return usageError("which? tare predict takes quota") },
 	}
 	sub, s := predictQuota()
-	sub.RunE = func(cmd *cobra.Command, args []string) error { return a.runLatency(cmd, s, args) }
+	sub.RunE = func(cmd *cobra.Command, args []string) error { return a.runSub(cmd, latency.Name, s, args) }
 	cmd.AddCommand(sub)
 	return cmd
 }
 
-func predictQuota() (*cobra.Command, *latencyStudy) {
+func predictQuota() (*cobra.Command, *subStudy) {
 	f := &predictFlags{}
 	cmd := &cobra.Command{
 		Use:   "quota [SERVICE...] [flags]",
@@ -75,10 +75,10 @@ default thrift with server and client in Python, in a closed and an open loop.`,
 	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the service's own")
 	f.register(cmd, "about a minute: loads of half a second", "a million requests each, ten blocks",
 		[]string{"cpuset-cpus", "memory", "network", "seccomp", "lsm", "log-driver", "runtime"})
-	return cmd, &latencyStudy{name: latency.Predict, flags: &f.latencyFlags, design: f.design, pass: cpu.Pass}
+	return cmd, &subStudy{name: latency.Predict, flags: &f.studyFlags, design: f.design, pass: cpu.Pass}
 }
 
-func (f *predictFlags) design(cmd *cobra.Command, args []string, host latencyHost) (lab.Design, error) {
+func (f *predictFlags) design(cmd *cobra.Command, args []string, host studyHost) (lab.Design, error) {
 	f.rate, f.matrix = 1, cpu.MatrixSize // of no concern here
 	o, err := f.options(cmd, args, host)
 	if err != nil {
@@ -134,7 +134,7 @@ func (f *predictFlags) design(cmd *cobra.Command, args []string, host latencyHos
 
 // firstWithBurst is the platform on which a burst can be measured where the user
 // names none: an engine may not have the knob.
-func firstWithBurst(host latencyHost, o cpu.Options) string {
+func firstWithBurst(host studyHost, o cpu.Options) string {
 	for _, name := range []string{o.Platform, "oci:runc", "cgroup"} {
 		p, err := host.platforms(name)
 		if err == nil && host.check(p) == nil && p.Supports(platform.Setting{CPUs: 0.5, CPUBurst: time.Millisecond}) == nil {

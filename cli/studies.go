@@ -7,6 +7,7 @@ import (
 	"tare/claim"
 	"tare/record"
 	"tare/report"
+	ioStudy "tare/study/io"
 	"tare/study/latency"
 	"tare/study/pages"
 	"tare/study/startup"
@@ -51,8 +52,20 @@ func studies() map[string]studied {
 		latency.Name: {
 			sheet:   func(run record.Run, _ attachments, j []claim.Judgement) report.Sheet { return latency.Sheet(run, j) },
 			interim: latency.Interim, next: latency.Next,
-			resume: (*app).resumeLatency,
+			resume: resumeFamily(latency.Name, latencyStudies),
 		},
+		ioStudy.Name: {
+			sheet:   func(run record.Run, _ attachments, j []claim.Judgement) report.Sheet { return ioStudy.Sheet(run, j) },
+			interim: ioStudy.Interim, next: ioStudy.Next,
+			resume: resumeFamily(ioStudy.Name, ioStudies),
+		},
+	}
+}
+
+// resumeFamily resumes a run of a family of studies.
+func resumeFamily(family string, studies func() []subStudied) func(a *app, ctx context.Context, dir string, run record.Run, out, json string) error {
+	return func(a *app, ctx context.Context, dir string, run record.Run, out, json string) error {
+		return a.resumeSub(ctx, family, studies(), dir, run, out, json)
 	}
 }
 
