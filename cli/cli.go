@@ -145,6 +145,7 @@ func exitCode(err error) int {
 		{is[*probe.Missing](err), exitHost},
 		{is[*workload.Unknown](err), exitUsage},
 		{is[*lab.UnknownPlatform](err), exitUsage},
+		{is[*lab.Unfit](err), exitUsage},
 		{is[*record.NotFound](err), exitUsage},
 		{is[*record.Ambiguous](err), exitUsage},
 		{is[*claim.Unknown](err), exitUsage},

@@ -306,6 +306,9 @@ func (r *runner) prepare(ctx context.Context) error {
 				}
 				images[c.Source] = img
 			}
+			if err := fit(*c, img, r.run.Host); err != nil {
+				return err
+			}
 			r.images[c.ID] = img
 			c.Image, c.ImageRef, c.Packages = img.Digest, img.Name, img.Packages
 			p, ok := r.platforms[c.Platform]

@@ -6,44 +6,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
 )
-
-// resolve follows the links in a path as a process rooted at root would, and
-// gives the path inside without any. What does not exist is taken as written.
-func resolve(root, inside string) (string, error) {
-	const most = 40 // links on one path, as the kernel has it
-	todo := strings.Split(path.Clean("/"+inside), "/")
-	at, links := "/", 0
-	for len(todo) > 0 {
-		part := todo[0]
-		todo = todo[1:]
-		switch part {
-		case "", ".":
-			continue
-		case "..":
-			at = path.Dir(at)
-			continue
-		}
-		next := path.Join(at, part)
-		target, err := os.Readlink(filepath.Join(root, next))
-		if err != nil {
-			at = next // no link, or not there
-			continue
-		}
-		if links++; links > most {
-			return "", &os.PathError{Op: "resolve", Path: inside, Err: syscall.ELOOP}
-		}
-		if path.IsAbs(target) {
-			at = "/"
-		}
-		todo = append(strings.Split(target, "/"), todo...)
-	}
-	return at, nil
-}
 
 // copyTree copies the contents, owner and mode of the directory from, if there
 // is one, to the directory to.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"tare/image"
 	"tare/platform"
 )
 
@@ -33,7 +34,7 @@ func (p Plan) BuildData() (Tree, error) {
 // [Plan.Furnish] makes.
 func (p Plan) Lacks() (bool, error) {
 	for _, dir := range p.written() {
-		target, err := resolve(p.Image.Root, dir)
+		target, err := image.Resolve(p.Image.Root, dir)
 		if err != nil {
 			return false, err
 		}
@@ -52,7 +53,7 @@ func (p Plan) Lacks() (bool, error) {
 // program writes and the image lacks. What exists keeps its mode.
 func (p Plan) Furnish(root string) error {
 	for _, dir := range p.written() {
-		target, err := resolve(root, dir)
+		target, err := image.Resolve(root, dir)
 		if err != nil {
 			return err
 		}

@@ -159,7 +159,7 @@ func (p Plan) buildOverlay(t Tree) (Tree, error) {
 		return t, fmt.Errorf("%w: an overlay's upper layer cannot lie on another overlay or on a network file system: choose another state directory", err)
 	}
 	for _, dir := range slices.Concat(system, scratch, p.Data) {
-		target, err := resolve(t.Root, dir)
+		target, err := image.Resolve(t.Root, dir)
 		if err != nil {
 			return t, err
 		}
@@ -190,7 +190,7 @@ func (p Plan) buildDir(t Tree) (Tree, error) {
 func (p Plan) addBinds(t Tree, dirs []string) (Tree, error) {
 	var targets []string
 	for _, dir := range dirs {
-		target, err := resolve(p.Image.Root, dir)
+		target, err := image.Resolve(p.Image.Root, dir)
 		if err != nil {
 			return t, err
 		}

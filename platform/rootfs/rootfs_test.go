@@ -55,11 +55,11 @@ func TestResolve(t *testing.T) {
 		"/deep/a/y":       "/run/x/y",
 		"/not/there/../x": "/not/x",
 	} {
-		if got, err := resolve(img.Root, in); got != want || err != nil {
+		if got, err := image.Resolve(img.Root, in); got != want || err != nil {
 			t.Errorf("%s is %s (%v), want %s", in, got, err, want)
 		}
 	}
-	if _, err := resolve(img.Root, "/loop/x"); !errors.Is(err, syscall.ELOOP) {
+	if _, err := image.Resolve(img.Root, "/loop/x"); !errors.Is(err, syscall.ELOOP) {
 		t.Errorf("a loop of links: %v", err)
 	}
 }
@@ -373,7 +373,7 @@ func FuzzResolve(f *testing.F) {
 		root := t.TempDir()
 		_ = os.Symlink(one, filepath.Join(root, "a"))
 		_ = os.Symlink(two, filepath.Join(root, "b"))
-		got, err := resolve(root, path)
+		got, err := image.Resolve(root, path)
 		if err != nil {
 			return
 		}

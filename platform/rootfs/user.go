@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tare/image"
 	"tare/kernel/process"
 )
 
@@ -110,7 +111,7 @@ func parseAccounts(r io.Reader, fields int) ([]account, error) {
 
 // readInside parses a file of the image; one that is not there has no entries.
 func readInside(root, inside string, parse func(io.Reader) ([]account, error)) ([]account, error) {
-	at, err := resolve(root, inside)
+	at, err := image.Resolve(root, inside)
 	if err != nil {
 		return nil, err
 	}

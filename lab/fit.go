@@ -1,0 +1,50 @@
+package lab
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"tare/image"
+	"tare/record"
+)
+
+// Unfit says that a condition cannot be run as it was asked for: its image lacks
+// a program, or this host memory.
+type Unfit struct {
+	Condition string
+	Lacks     string
+}
+
+func (u *Unfit) Error() string { return u.Condition + ": " + u.Lacks }
+
+// fit refuses what would fail in its first trial. Whether a program of a procedure's
+// own choosing would, is the procedure's to know.
+func fit(c Condition, img image.Image, host record.Host) error {
+	if c.Program == nil {
+		return nil
+	}
+	program, err := c.Program.Program(c.Params)
+	if err != nil {
+		return nil // the design has refused it, or it is the trial's to say
+	}
+	var absent []string
+	for _, p := range program.Needs {
+		if !img.Runs(p) {
+			absent = append(absent, p)
+		}
+	}
+	if len(absent) > 0 {
+		mend := "take the image that tare builds itself (leave --image out), or install it there"
+		if path.Base(absent[0]) == "mpiexec" {
+			mend = "install MPICH there (apt-get install mpich), or take the image that tare builds itself (leave --image out)"
+		}
+		return &Unfit{c.Workload, fmt.Sprintf("image %s has no %s, which %s needs: %s", img.Name, strings.Join(absent, ", no "), c.Program.Name(), mend)}
+	}
+	if host.Memory > 0 && program.MemoryNeed > host.Memory {
+		return &Unfit{c.Workload, fmt.Sprintf("the program needs %.1f GiB of memory, and this host has %.1f: ask for less", gibibytes(program.MemoryNeed), gibibytes(host.Memory))}
+	}
+	return nil
+}
+
+func gibibytes(n int64) float64 { return float64(n) / (1 << 30) }
