@@ -150,20 +150,29 @@ type fioJob struct {
 	}
 }
 
-// parseFio reads fio's JSON, before which it may have said other things, such as
-// that it lays out a file.
-func parseFio(output []byte) (fioJob, error) {
+// oneFioJob reads fio's JSON, before which it may have said other things, such as
+// that it lays out a file. J is what is wanted of its one job.
+func oneFioJob[J any](output []byte) (J, error) {
 	if at := bytes.Index(output, []byte("{\n")); at > 0 {
 		output = output[at:]
 	}
-	var document struct{ Jobs []fioJob }
+	var document struct{ Jobs []J }
+	var none J
 	if err := json.Unmarshal(output, &document); err != nil {
-		return fioJob{}, err
+		return none, err
 	}
 	if len(document.Jobs) != 1 {
-		return fioJob{}, fmt.Errorf("%d jobs, want one", len(document.Jobs))
+		return none, fmt.Errorf("%d jobs, want one", len(document.Jobs))
 	}
-	job := document.Jobs[0]
+	return document.Jobs[0], nil
+}
+
+// parseFio reads what fio says of reads.
+func parseFio(output []byte) (fioJob, error) {
+	job, err := oneFioJob[fioJob](output)
+	if err != nil {
+		return job, err
+	}
 	r := job.Read
 	switch {
 	case job.Error != 0:

@@ -34,26 +34,28 @@ type redisCommand struct {
 	// without pipelining; it only sizes the requests.
 	perSecond int64
 	list      bool // it grows a list by an element a request, or needs one so long
+	// writes is how many keys or elements a request puts into the append-only file.
+	writes int64
 }
 
 // redisCommands leaves out those that empty what they read (LPOP, SPOP, ...):
 // most of their answers would come from a missing key.
 var redisCommands = []redisCommand{
-	{"ping_inline", "PING_INLINE", 80_000, false},
-	{"ping_mbulk", "PING_MBULK", 80_000, false},
-	{"get", "GET", 80_000, false},
-	{"set", "SET", 80_000, false},
-	{"incr", "INCR", 80_000, false},
-	{"mset", "MSET", 60_000, false},
-	{"hset", "HSET", 70_000, false},
-	{"sadd", "SADD", 80_000, false},
-	{"zadd", "ZADD", 70_000, false},
-	{"lpush", "LPUSH", 80_000, true},
-	{"rpush", "RPUSH", 80_000, true},
-	{"lrange_100", "LRANGE_100", 30_000, true},
-	{"lrange_300", "LRANGE_300", 15_000, true},
-	{"lrange_500", "LRANGE_500", 10_000, true},
-	{"lrange_600", "LRANGE_600", 8_000, true},
+	{"ping_inline", "PING_INLINE", 80_000, false, 0},
+	{"ping_mbulk", "PING_MBULK", 80_000, false, 0},
+	{"get", "GET", 80_000, false, 0},
+	{"set", "SET", 80_000, false, 1},
+	{"incr", "INCR", 80_000, false, 1},
+	{"mset", "MSET", 60_000, false, 10},
+	{"hset", "HSET", 70_000, false, 1},
+	{"sadd", "SADD", 80_000, false, 1},
+	{"zadd", "ZADD", 70_000, false, 1},
+	{"lpush", "LPUSH", 80_000, true, 1},
+	{"rpush", "RPUSH", 80_000, true, 1},
+	{"lrange_100", "LRANGE_100", 30_000, true, 1},
+	{"lrange_300", "LRANGE_300", 15_000, true, 1},
+	{"lrange_500", "LRANGE_500", 10_000, true, 1},
+	{"lrange_600", "LRANGE_600", 8_000, true, 1},
 }
 
 func (redis) Params() []Param {
@@ -164,8 +166,23 @@ func (redis) Program(p Params) (Program, error) {
 	}
 	return Program{
 		Args: args, Ports: []int{redisPort}, Data: []string{"/data"},
-		Service: true, MemoryNeed: plan.memory(),
+		Service: true, MemoryNeed: plan.memory(), DiskNeed: plan.disk(),
+		Needs: []string{"/usr/bin/redis-server", "/usr/bin/redis-benchmark"},
 	}, nil
+}
+
+// disk is at most what the append-only file grows to in a trial: Redis rewrites it
+// when it has doubled, and holds the old one beside the new one meanwhile.
+func (p redisPlan) disk() int64 {
+	if p.appendOnly == "no" {
+		return 0
+	}
+	const words = 96 // the command, its key and their lengths
+	need := p.keyspace*(words+p.payload) + recordsIn(p.data)*(words+fieldLength)
+	for _, c := range p.commands {
+		need += (p.requestsOf(c) + p.warmupOf(c)) * c.writes * (words + p.payload)
+	}
+	return 2 * need
 }
 
 // memory is the least with which the server can hold what the trial writes.
