@@ -39,5 +39,6 @@ func (b *build) compileMPI(ctx context.Context, program string, sources map[stri
 		return fmt.Errorf("the headers of MPICH lie in %q: want one directory", headers)
 	}
 	include := "-I" + strings.TrimPrefix(headers[0], b.tools)
-	return b.compile(ctx, program, sources, slices.Concat(flags, []string{include}), slices.Concat(last, []string{"-lmpich"})...)
+	// What GCC's own library would be needed for is in the program: the root has no shared one.
+	return b.compile(ctx, program, sources, slices.Concat(flags, []string{"-static-libgcc", include}), slices.Concat(last, []string{"-lmpich"})...)
 }

@@ -48,8 +48,8 @@ type recipe struct {
 
 // recipes lists what can be built, in the order in which people see it.
 var recipes = []recipe{
-	redisRecipe, httpdRecipe, docstoreRecipe, multimodelRecipe, mapstoreRecipe, thriftRecipe, streamRecipe, ffmpegRecipe, uriParserRecipe, hashingRecipe,
-	pageRankRecipe, fioRecipe,
+	redisRecipe, httpdRecipe, docstoreRecipe, multimodelRecipe, mapstoreRecipe, thriftRecipe, streamRecipe, streamMPIRecipe, streamPeerRecipe, ffmpegRecipe, uriParserRecipe, hashingRecipe,
+	pageRankRecipe, fioRecipe, haccioRecipe,
 	filesRecipe, emptyRecipe, busyboxRecipe,
 }
 

@@ -149,6 +149,17 @@ func TestRecipesRun(t *testing.T) {
 				t.Error("no /data")
 			}
 		}},
+		{"stream-mpi", true, func(t *testing.T, img Image) {
+			got := inside(t, img, StreamMPIProgram, "--help")
+			if !strings.Contains(got, "usage: mpiexec -n RANKS stream-mpi") || !strings.Contains(inside(t, img, MPIExec, "--version"), "HYDRA") {
+				t.Errorf("it prints %s", got)
+			}
+		}},
+		{"stream-peer", true, func(t *testing.T, img Image) {
+			if got := inside(t, img, img.Config.Cmd...); !strings.Contains(got, "stream_mem_avx512") {
+				t.Errorf("its kernels are %q", got)
+			}
+		}},
 		{"httpd", true, func(t *testing.T, img Image) {
 			if got := inside(t, img, "/usr/sbin/apache2", "-t", "-f", "/etc/httpd.conf", "-c", "Listen 80",
 				"-c", "ErrorLog /dev/null"); !strings.Contains(got, "Syntax OK") {

@@ -8,19 +8,6 @@ package programs
 
 import "embed"
 
-// Stream is the C source of the memory bandwidth program.
-//
-//go:embed stream/stream.c
-var Stream []byte
-
-// StreamFlags are the compiler's flags for it, the same as in its Makefile.
-// Loops stay loops (a copy would become a call of the C library's, which has
-// its own idea of which stores to use); the binary is static, so that it runs
-// in an empty root.
-var StreamFlags = []string{
-	"-std=gnu17", "-O3", "-fno-tree-loop-distribute-patterns", "-fopenmp", "-static", "-s", "-Wall", "-Wextra", "-Werror",
-}
-
 // Empty is the C source of the program that does nothing until it is ended.
 //
 //go:embed empty/empty.c

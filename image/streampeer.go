@@ -1,0 +1,17 @@
+package image
+
+// LikwidBench is the program that the image stream-peer has.
+const LikwidBench = "/usr/bin/likwid-bench"
+
+// streamPeerRecipe holds likwid-bench (Treibig, Hager and Wellein, "LIKWID: A
+// Lightweight Performance-Oriented Tool Suite", 2010): streaming kernels in assembler,
+// against which stream is weighed. Of LIKWID's other programs, which read counters,
+// none is reached.
+var streamPeerRecipe = recipe{
+	name:        "stream-peer",
+	summary:     "likwid-bench: streaming kernels in assembler",
+	packages:    []string{"likwid"},
+	programs:    []string{LikwidBench},
+	directories: []string{"data"},
+	config:      Config{Cmd: []string{LikwidBench, "-a"}, WorkingDir: "/"},
+}
