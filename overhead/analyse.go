@@ -3,6 +3,7 @@ package overhead
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"tare/record"
 	"tare/stats"
@@ -40,7 +41,10 @@ func (o Options) from(run record.Run) Options {
 // Analyse computes the overheads of a run from its trials, whole or in its
 // midst.
 //
-// Trials are paired within blocks, from the last attempt at each; the
+// Trials are paired within blocks, from the last attempt at each, but for a run
+// that was measured elsewhere and of which nobody says that its repetitions are
+// pairs: two conditions are then two samples, and their ratio is that of the
+// geometric means, by Welch. The
 // baseline's figure in a block is that of its two executions together.
 // Blocks still tainted are left out of Ratio and kept in RatioAll; where every
 // block is tainted there is nothing else to show, so they are shown, and the
@@ -77,7 +81,7 @@ func Analyse(run record.Run, opt Options) Report {
 		group.Warnings = append(l.warnings, l.cautions(group, opt)...)
 		report.Groups = append(report.Groups, group)
 	}
-	report.Warnings = manyComparisons(all, opt.Level)
+	report.Warnings = append(Lacks(run), manyComparisons(all, opt.Level)...)
 	return report
 }
 
@@ -130,6 +134,9 @@ func (l *layout) metricReport(m workload.Metric, opt Options) (MetricReport, []c
 			}
 			if row.Verdict == Inconclusive {
 				row.Needs = needs(row.Ratio, sd, opt)
+				if l.unpaired {
+					row.Needs = strings.Replace(row.Needs, "blocks", "repetitions under each condition", 1)
+				}
 			}
 			if disturbed {
 				row.Needs = "a quieter host"
@@ -167,7 +174,8 @@ func (l *layout) allTainted() bool {
 }
 
 // points gives a condition's value in each block where it was measured, and
-// its ratio where the baseline was too (NaN elsewhere; 1 for the baseline).
+// its ratio where the baseline was too (NaN elsewhere, and where nothing pairs the
+// two; 1 for the baseline).
 func (l *layout) points(m workload.Metric, condition string) []BlockPoint {
 	var points []BlockPoint
 	for i := range l.blocks {
@@ -177,7 +185,7 @@ func (l *layout) points(m workload.Metric, condition string) []BlockPoint {
 			continue
 		}
 		point := BlockPoint{Block: b.number, Value: f.value, Ratio: math.NaN(), Tainted: b.tainted}
-		if l.baseline >= 0 {
+		if l.baseline >= 0 && !(l.unpaired && !l.isBaseline(condition)) {
 			if base, ok := b.figure(l.conditions[l.baseline].ID, m); ok && base.value != 0 {
 				point.Ratio = f.value / base.value
 			}

@@ -129,8 +129,12 @@ func (l *layout) drift(m workload.Metric, opt Options) []string {
 	if math.Abs(change) < opt.SmallestEffect {
 		return nil
 	}
-	return []string{fmt.Sprintf("drift: %s of the baseline %s by %.1f %% from block %.0f to block %.0f; ratios within blocks do not carry it",
-		m.Name, rose(change), 100*math.Abs(change), at[0], at[len(at)-1])}
+	carried := "ratios within blocks do not carry it"
+	if l.unpaired {
+		carried = "what is compared with it carries that, for nothing pairs the blocks"
+	}
+	return []string{fmt.Sprintf("drift: %s of the baseline %s by %.1f %% from block %.0f to block %.0f; %s",
+		m.Name, rose(change), 100*math.Abs(change), at[0], at[len(at)-1], carried)}
 }
 
 // warmUpEffect tells by how much block 0, which is not used, differed from

@@ -2,7 +2,6 @@ package overhead
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"tare/record"
@@ -191,15 +190,15 @@ func compareMetric(then, now *layout, c *record.Condition, m workload.Metric, ov
 	before, after := then.untainted(m, c.ID), now.untainted(m, c.ID)
 	row.OldValue, row.NewValue = level(m, before, opt.Options), level(m, after, opt.Options)
 	if logarithmic(m) && positive(before) && positive(after) {
-		row.Value = welch(logs(values(before)), logs(values(after)), opt.Level)
+		row.Value = stats.UnpairedRatio(values(before), values(after), opt.Level)
 	} else {
 		row.Value = mover(row.OldValue, row.NewValue, opt.Level)
 	}
 	if !row.Baseline && then.baseline >= 0 && now.baseline >= 0 && !then.isBaseline(c.ID) {
 		a, b := then.pair(m, c.ID, false), now.pair(m, c.ID, false)
 		row.OldOverhead, row.NewOverhead = a.ratio(opt.Options), b.ratio(opt.Options)
-		if logarithmic(m) && a.positive() && b.positive() {
-			row.Overhead = welch(a.logRatios(), b.logRatios(), opt.Level)
+		if logarithmic(m) && a.positive() && b.positive() && !a.unpaired && !b.unpaired {
+			row.Overhead = stats.UnpairedRatio(a.ratios(), b.ratios(), opt.Level)
 		} else {
 			row.Overhead = mover(row.OldOverhead, row.NewOverhead, opt.Level)
 		}
@@ -292,20 +291,13 @@ func (l *layout) untainted(m workload.Metric, condition string) []figure {
 
 func (p pairs) positive() bool { return positive(p.base) && positive(p.treatment) }
 
-func (p pairs) logRatios() []float64 {
+// ratios are those of the blocks.
+func (p pairs) ratios() []float64 {
 	ratios := make([]float64, len(p.base))
 	for i := range ratios {
-		ratios[i] = math.Log(p.treatment[i].value / p.base[i].value)
+		ratios[i] = p.treatment[i].value / p.base[i].value
 	}
 	return ratios
-}
-
-func logs(values []float64) []float64 {
-	l := make([]float64, len(values))
-	for i, v := range values {
-		l[i] = math.Log(v)
-	}
-	return l
 }
 
 func orNone(s string) string {

@@ -22,6 +22,8 @@ type layout struct {
 	warmUp     map[place]*measured // block 0
 	trials     []*record.Trial     // all but the warm-up, every attempt
 	warnings   []string
+	// unpaired says that nothing pairs the conditions' figures of a block.
+	unpaired bool
 }
 
 // block is the last attempt at a block.
@@ -59,7 +61,7 @@ func layouts(run record.Run, opt Options) []*layout {
 		}
 		l := byName[c.Workload]
 		if l == nil {
-			l = &layout{workload: c.Workload, baseline: -1, warmUp: map[place]*measured{}}
+			l = &layout{workload: c.Workload, baseline: -1, warmUp: map[place]*measured{}, unpaired: run.Plan.Unpaired()}
 			byName[c.Workload] = l
 			all = append(all, l)
 		}

@@ -8,12 +8,13 @@ import (
 )
 
 // pairs are a metric's figures under two conditions, element i of both from
-// the same block.
+// the same block; or, where they are unpaired, two samples that may differ in size.
 type pairs struct {
 	metric          workload.Metric
-	blocks          []int
+	blocks          []int // of the smaller sample where they are unpaired
 	base, treatment []figure
 	dropped         int // blocks in which one of the two is missing
+	unpaired        bool
 }
 
 func (p *pairs) add(number int, base, treatment figure) {
@@ -27,6 +28,9 @@ func (p *pairs) add(number int, base, treatment figure) {
 func (l *layout) pair(metric workload.Metric, condition string, all bool) pairs {
 	p := pairs{metric: metric}
 	baseline := l.conditions[l.baseline].ID
+	if l.unpaired {
+		return l.samples(metric, baseline, condition, all)
+	}
 	for i := range l.blocks {
 		b := &l.blocks[i]
 		if b.tainted && !all {
@@ -39,6 +43,28 @@ func (l *layout) pair(metric workload.Metric, condition string, all bool) pairs 
 		} else {
 			p.dropped++
 		}
+	}
+	return p
+}
+
+// samples gathers two conditions' figures that nothing pairs.
+func (l *layout) samples(metric workload.Metric, baseline, condition string, all bool) pairs {
+	p := pairs{metric: metric, unpaired: true}
+	var base, treatment []int
+	for i := range l.blocks {
+		b := &l.blocks[i]
+		if b.tainted && !all {
+			continue
+		}
+		if f, ok := b.figure(baseline, metric); ok {
+			p.base, base = append(p.base, f), append(base, b.number)
+		}
+		if f, ok := b.figure(condition, metric); ok {
+			p.treatment, treatment = append(p.treatment, f), append(treatment, b.number)
+		}
+	}
+	if p.blocks = base; len(treatment) < len(base) {
+		p.blocks = treatment
 	}
 	return p
 }
@@ -65,6 +91,10 @@ func (l *layout) pairAA(metric workload.Metric) pairs {
 
 func (p pairs) ratio(opt Options) stats.Estimate {
 	switch {
+	case p.unpaired && logarithmic(p.metric):
+		return stats.UnpairedRatio(values(p.base), values(p.treatment), opt.Level)
+	case p.unpaired:
+		return mover(level(p.metric, p.base, opt), level(p.metric, p.treatment, opt), opt.Level)
 	case p.metric.Quantile != 0:
 		return stats.QuantileRatio(histograms(p.base), histograms(p.treatment), p.metric.Quantile, opt.Level, opt.Seed)
 	case p.metric.Count:
@@ -75,6 +105,10 @@ func (p pairs) ratio(opt Options) stats.Estimate {
 
 func (p pairs) difference(opt Options) stats.Estimate {
 	switch {
+	case p.unpaired && p.metric.Quantile == 0:
+		return stats.UnpairedDifference(values(p.base), values(p.treatment), opt.Level)
+	case p.unpaired:
+		return absent(opt)
 	case p.metric.Quantile != 0:
 		return stats.QuantileDifference(histograms(p.base), histograms(p.treatment), p.metric.Quantile, opt.Level, opt.Seed)
 	case p.metric.Count:
@@ -86,9 +120,19 @@ func (p pairs) difference(opt Options) stats.Estimate {
 // logSD is the spread of the blocks' log ratios. For a quantile metric the
 // blocks' own quantiles stand in: their spread says how many blocks it takes,
 // though the effect itself is that of the merged histograms.
-func (p pairs) logSD() float64 { return stats.LogSD(values(p.base), values(p.treatment)) }
+func (p pairs) logSD() float64 {
+	if p.unpaired {
+		return stats.UnpairedLogSD(values(p.base), values(p.treatment))
+	}
+	return stats.LogSD(values(p.base), values(p.treatment))
+}
 
-func (p pairs) pValue() float64 { return stats.PValue(values(p.base), values(p.treatment)) }
+func (p pairs) pValue() float64 {
+	if p.unpaired {
+		return stats.UnpairedPValue(values(p.base), values(p.treatment))
+	}
+	return stats.PValue(values(p.base), values(p.treatment))
+}
 
 // level estimates a metric's own level under a condition from its blocks.
 func level(metric workload.Metric, figures []figure, opt Options) stats.Estimate {

@@ -55,11 +55,16 @@ func (r Reading) Value(c record.Condition, metric string) stats.Estimate {
 
 // Mean is the mean of values that blocks have, with Student's t.
 func (r Reading) Mean(blocks map[int]float64) stats.Estimate {
+	return stats.MeanBy(stats.MethodT, inOrder(blocks), r.Report.Level, r.Run.Seed)
+}
+
+// inOrder gives values in order of their blocks.
+func inOrder(blocks map[int]float64) []float64 {
 	values := make([]float64, 0, len(blocks))
 	for _, block := range slices.Sorted(maps.Keys(blocks)) {
 		values = append(values, blocks[block])
 	}
-	return stats.MeanBy(stats.MethodT, values, r.Report.Level, r.Run.Seed)
+	return values
 }
 
 // PerBlock gives a condition's values by block; tainted blocks only where there
@@ -81,8 +86,12 @@ func (r Reading) PerBlock(c record.Condition, metric string) map[int]float64 {
 	return clean
 }
 
-// Ratio is b against a, paired by block.
+// Ratio is b against a, paired by block; where nothing pairs the run's blocks, that of
+// two samples.
 func (r Reading) Ratio(a, b map[int]float64) stats.Estimate {
+	if r.Run.Plan.Unpaired() {
+		return stats.UnpairedRatio(inOrder(a), inOrder(b), r.Report.Level)
+	}
 	var base, treatment []float64
 	for _, block := range slices.Sorted(maps.Keys(a)) {
 		if v, ok := b[block]; ok && a[block] > 0 && v > 0 {

@@ -26,6 +26,15 @@ func Redact(run record.Run) record.Run {
 	out.Command = r.command(run.Command)
 	out.Reason = r.text(run.Reason)
 	out.Plan.Notes = r.texts(run.Plan.Notes)
+	if told := run.Plan.Imported; told != nil {
+		hidden := *told
+		hidden.Order, hidden.Host = r.text(told.Order), r.text(told.Host)
+		hidden.Sources = slices.Clone(told.Sources)
+		for i := range hidden.Sources {
+			hidden.Sources[i].Name = r.text(hidden.Sources[i].Name)
+		}
+		out.Plan.Imported = &hidden
+	}
 	if run.Plan.Targets != nil {
 		out.Plan.Targets = map[string]int{}
 		for workload, blocks := range run.Plan.Targets {

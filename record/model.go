@@ -57,7 +57,34 @@ type Plan struct {
 	Targets map[string]int `json:"targets,omitempty"`
 	Notes   []string       `json:"notes,omitempty"` // conditions left out and why, and the like
 	Ladder  bool           `json:"ladder,omitempty"`
+	// Imported says where the figures are from that were measured elsewhere; nil
+	// where tare measured them.
+	Imported *Import `json:"imported,omitempty"`
 }
+
+// Import is what is told of figures that were measured elsewhere.
+type Import struct {
+	Format  string   `json:"format"`            // "csv"
+	Sources []Source `json:"sources,omitempty"` // in the order in which they were read
+	// Paired says that the repetitions of one number were made together, under all
+	// conditions. Where it is false nothing pairs them, whatever their numbers.
+	Paired bool `json:"paired,omitempty"`
+	// Order is the order in which conditions were measured, as it is told: "one after
+	// the other"; empty where it is not.
+	Order string `json:"order,omitempty"`
+	// Host is the machine as it is told; empty where it is not.
+	Host string `json:"host,omitempty"`
+}
+
+// Source is a file that figures were read from.
+type Source struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+}
+
+// Unpaired tells whether nothing pairs the values that two conditions have in a
+// block: a block is then a number of a repetition and no more.
+func (p Plan) Unpaired() bool { return p.Imported != nil && !p.Imported.Paired }
 
 // Condition is platform + setting + workload parameters.
 type Condition struct {

@@ -11,45 +11,80 @@ import (
 // Begin enters a run and its conditions, before its first trial. Trials in run
 // are not kept; [Store.AddTrial] is.
 func (s *Store) Begin(run Run) error {
-	what := fmt.Sprintf("run %q", run.ID)
-	if run.ID == "" || run.ID == Latest {
-		return &Invalid{What: what, Why: "not an id for a run"}
-	}
-	if run.Started.IsZero() {
-		return &Invalid{What: what, Why: "it has no start"}
+	if err := run.fault(); err != nil {
+		return err
 	}
 	if run.Status == "" {
 		run.Status = Running
 	}
-	return s.change("begin "+run.ID, func(tx *sql.Tx) error {
-		var taken int
-		if err := tx.QueryRow("SELECT count(*) FROM runs WHERE id = ?", run.ID).Scan(&taken); err != nil {
+	return s.change("begin "+run.ID, func(tx *sql.Tx) error { return insertRun(tx, run) })
+}
+
+// Import enters a run that was measured elsewhere, whole: its trials too, in one
+// durable transaction. Its Status is Imported, whatever run has.
+func (s *Store) Import(run Run) error {
+	if err := run.fault(); err != nil {
+		return err
+	}
+	run.Status = Imported
+	return s.change("import "+run.ID, func(tx *sql.Tx) error {
+		if err := insertRun(tx, run); err != nil {
 			return err
 		}
-		if taken != 0 {
-			return &Invalid{What: what, Why: "the store has a run of that id already"}
-		}
-		var enc encoder
-		values := []any{
-			run.ID, run.Study, enc.json(what+": command", run.Command), run.Version, run.Seed,
-			nanos(run.Started), nanos(run.Finished), string(run.Status), run.Reason,
-			enc.json(what+": plan", run.Plan), enc.json(what+": host", run.Host),
-		}
-		if enc.err != nil {
-			return enc.err
-		}
-		_, err := tx.Exec(`INSERT INTO runs (id, study, command_json, version, seed, started, finished, status, reason, plan_json, host_json)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, values...)
-		if err != nil {
-			return err
-		}
-		for i, c := range run.Conditions {
-			if err := insertCondition(tx, run.ID, i, c); err != nil {
+		for _, t := range run.Trials {
+			id, err := beginTrial(tx, run.ID, t)
+			if err != nil {
+				return err
+			}
+			if err := endTrial(tx, id, t); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// fault says why a run cannot be entered.
+func (r Run) fault() error {
+	what := fmt.Sprintf("run %q", r.ID)
+	if r.ID == "" || r.ID == Latest {
+		return &Invalid{What: what, Why: "not an id for a run"}
+	}
+	if r.Started.IsZero() {
+		return &Invalid{What: what, Why: "it has no start"}
+	}
+	return nil
+}
+
+func insertRun(tx *sql.Tx, run Run) error {
+	what := fmt.Sprintf("run %q", run.ID)
+	var taken int
+	if err := tx.QueryRow("SELECT count(*) FROM runs WHERE id = ?", run.ID).Scan(&taken); err != nil {
+		return err
+	}
+	if taken != 0 {
+		return &Invalid{What: what, Why: "the store has a run of that id already"}
+	}
+	var enc encoder
+	values := []any{
+		run.ID, run.Study, enc.json(what+": command", run.Command), run.Version, run.Seed,
+		nanos(run.Started), nanos(run.Finished), string(run.Status), run.Reason,
+		enc.json(what+": plan", run.Plan), enc.json(what+": host", run.Host),
+	}
+	if enc.err != nil {
+		return enc.err
+	}
+	_, err := tx.Exec(`INSERT INTO runs (id, study, command_json, version, seed, started, finished, status, reason, plan_json, host_json)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, values...)
+	if err != nil {
+		return err
+	}
+	for i, c := range run.Conditions {
+		if err := insertCondition(tx, run.ID, i, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func insertCondition(tx *sql.Tx, runID string, position int, c Condition) error {

@@ -1,0 +1,106 @@
+package overhead_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/overhead"
+	"tare/record"
+	"tare/stats"
+	"tare/workload"
+)
+
+// elsewhere is a run of two conditions that was measured elsewhere.
+func elsewhere(paired bool, base, treatment []float64) record.Run {
+	metrics := []workload.Metric{{Name: "copy", Unit: "B/s", Better: workload.Higher, Primary: true}}
+	run := record.Run{
+		ID: "import-1", Study: "import", Status: record.Imported, Started: time.Unix(1e9, 0),
+		Plan: record.Plan{SmallestEffect: 0.02, Level: 0.95, Imported: &record.Import{Format: "csv", Paired: paired}},
+		Conditions: []record.Condition{
+			{ID: "stream@bare", Label: "bare", Workload: "stream", Baseline: true, Metrics: metrics},
+			{ID: "stream@bind", Label: "bind", Workload: "stream", Metrics: metrics},
+		},
+	}
+	for i, values := range [][]float64{base, treatment} {
+		for block, v := range values {
+			run.Trials = append(run.Trials, record.Trial{
+				Condition: run.Conditions[i].ID, Workload: "stream", Block: block + 1, Attempt: 1,
+				Started: run.Started, Samples: []record.Sample{{Metric: "copy", Value: v}},
+			})
+		}
+	}
+	return run
+}
+
+// Numbers of repetitions pair nothing unless somebody says that they do: the same
+// figures have another interval, and samples of different sizes are all used.
+func TestImportedRepetitionsAreNoPairs(t *testing.T) {
+	base, treatment := []float64{100, 110, 120, 130, 140}, []float64{95, 104, 114, 123, 134}
+	paired := row(t, overhead.Analyse(elsewhere(true, base, treatment), overhead.Options{}), "copy", "bind")
+	if paired.Ratio.Method != string(stats.MethodT) || paired.Verdict != overhead.Worse {
+		t.Errorf("paired: %s by %s", paired.Verdict, paired.Ratio.Method)
+	}
+	run := elsewhere(false, base, append(treatment, 115))
+	report := overhead.Analyse(run, overhead.Options{})
+	unpaired := row(t, report, "copy", "bind")
+	if unpaired.Ratio.Method != string(stats.MethodWelch) || unpaired.Verdict != overhead.Inconclusive || unpaired.Ratio.N != 5 {
+		t.Errorf("unpaired: %s by %s, n %d", unpaired.Verdict, unpaired.Ratio.Method, unpaired.Ratio.N)
+	}
+	want := stats.UnpairedRatio(base, append(treatment, 115), 0.95)
+	if unpaired.Ratio.Value != want.Value || unpaired.Ratio.Interval != want.Interval {
+		t.Errorf("unpaired: %+v, want %+v", unpaired.Ratio, want)
+	}
+	if !strings.Contains(unpaired.Needs, "repetitions under each condition") {
+		t.Errorf("needs %q", unpaired.Needs)
+	}
+	if unpaired.Difference.Method != string(stats.MethodWelch) {
+		t.Errorf("difference by %s", unpaired.Difference.Method)
+	}
+	for _, p := range unpaired.Blocks {
+		if !math.IsNaN(p.Ratio) {
+			t.Errorf("block %d has a ratio, %v", p.Block, p.Ratio)
+		}
+	}
+	r := overhead.Read(run)
+	if e := r.Ratio(r.PerBlock(run.Conditions[0], "copy"), r.PerBlock(run.Conditions[1], "copy")); e.Value != want.Value || e.Interval != want.Interval {
+		t.Errorf("a reading's ratio: %+v, want %+v", e, want)
+	}
+}
+
+// One run a cell has a factor and no interval: nothing is decided, and it says what
+// would.
+func TestOneRunACellDecidesNothing(t *testing.T) {
+	r := row(t, overhead.Analyse(elsewhere(false, []float64{100}, []float64{50}), overhead.Options{}), "copy", "bind")
+	if r.Verdict != overhead.Inconclusive || math.Abs(r.Percent-50) > 1e-9 || r.Ratio.Known() || !strings.Contains(r.Needs, "at least 5") {
+		t.Errorf("%s %v %% [%v, %v], needs %q", r.Verdict, r.Percent, r.PercentLow, r.PercentHigh, r.Needs)
+	}
+}
+
+func TestLacks(t *testing.T) {
+	told := func(run record.Run) string { return fmt.Sprint(strings.Join(overhead.Lacks(run), "\n")) }
+	run := elsewhere(false, []float64{1, 2, 3}, []float64{1, 2})
+	for _, want := range []string{"imported: ", "not interleaved: ", "order: unknown", "no A/A: ", "repetitions: 2 to 3 runs a cell", "host: unknown"} {
+		if !strings.Contains(told(run), want) {
+			t.Errorf("no %q in\n%s", want, told(run))
+		}
+	}
+	run.Plan.Imported = &record.Import{Format: "csv", Paired: true, Order: "one after the other", Host: "a laptop"}
+	for _, want := range []string{"interleaved: by its importer's word", "order: one after the other", "a laptop"} {
+		if !strings.Contains(told(run), want) {
+			t.Errorf("no %q in\n%s", want, told(run))
+		}
+	}
+	if one := told(elsewhere(false, []float64{1}, []float64{1})); !strings.Contains(one, "one run a cell") {
+		t.Errorf("one run a cell: %s", one)
+	}
+	run.Plan.Imported = nil
+	if lacks := overhead.Lacks(run); lacks != nil {
+		t.Errorf("of our own: %v", lacks)
+	}
+	if report := overhead.Analyse(elsewhere(false, []float64{1, 2}, []float64{1, 2}), overhead.Options{}); len(report.Warnings) < 5 {
+		t.Errorf("the analysis does not carry them: %v", report.Warnings)
+	}
+}
