@@ -171,6 +171,10 @@ func testNetwork(t *testing.T, s suite) {
 			port := freePort(t)
 			spec := st.spec("httpd", "-f", "-p", strconv.Itoa(port), "-h", "/www")
 			spec.Setting, spec.Ports = setting, []int{port}
+			if network == platform.NetworkHost && s.has(HostNetworkApart) {
+				st.refuses(spec)
+				return
+			}
 			inst := st.launch(spec)
 			if body := fetch(st, inst.Address(port)); body != page {
 				t.Errorf("%s answered %q", inst.Address(port), body)
@@ -194,6 +198,20 @@ func testNetwork(t *testing.T, s suite) {
 			t.Errorf("links besides loopback, then the page over loopback: %q (%s)", out, complaints)
 		}
 	})
+}
+
+// refuses checks that a launch is refused by type, and leaves nothing.
+func (st *stage) refuses(spec platform.Spec) {
+	st.Helper()
+	inst, err := st.platform.Launch(st.ctx, spec)
+	if err == nil {
+		st.stop(inst, spec.Name)
+	}
+	if unsupported := new(platform.Unsupported); !errors.As(err, &unsupported) {
+		st.Errorf("launch of %v under %s gives %v, want a *platform.Unsupported", spec.Args, spec.Setting, err)
+	}
+	st.noTraces(spec.Name)
+	st.nothingEntered()
 }
 
 func freePort(t *testing.T) int {

@@ -45,6 +45,10 @@ func testSettingsInForce(t *testing.T, s suite) {
 			}
 		}
 	}
+	hostNetwork := "host"
+	if s.has(HostNetworkApart) {
+		hostNetwork = "own"
+	}
 	quota := func(f platform.InForce) any { return f.CPUQuota }
 	for _, test := range []struct {
 		name    string
@@ -93,7 +97,7 @@ func testSettingsInForce(t *testing.T, s suite) {
 				t.Error("the root is an overlay")
 			}
 		}}},
-		{"network=host", platform.Setting{Network: platform.NetworkHost}, []check{is("network", func(f platform.InForce) any { return f.NetworkNS }, "host")}},
+		{"network=host", platform.Setting{Network: platform.NetworkHost}, []check{is("network", func(f platform.InForce) any { return f.NetworkNS }, hostNetwork)}},
 		{"network=none", platform.Setting{Network: platform.NetworkNone}, []check{is("network", func(f platform.InForce) any { return f.NetworkNS }, "own")}},
 		{"network=bridge", platform.Setting{Network: platform.NetworkBridge}, []check{is("network", func(f platform.InForce) any { return f.NetworkNS }, "own")}},
 		{"seccomp=default", platform.Setting{Seccomp: "default"}, []check{is("seccomp", func(f platform.InForce) any { return f.Seccomp }, 2)}},

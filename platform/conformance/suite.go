@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -40,13 +41,28 @@ const bound = 2 * time.Minute
 type suite struct {
 	newPlatform func(*testing.T, platform.Ledger) platform.Platform
 	image       image.Image
+	traits      []Trait
 }
+
+// Trait is a way in which a platform is what it is, and no fault of its: the
+// suite then asks for that, instead of what the others have.
+type Trait string
+
+const (
+	// HostNetworkApart: what the engine calls the host's network is a namespace of
+	// its own, in which nothing can be served to the host.
+	HostNetworkApart Trait = "the engine's host network is a namespace of its own"
+	// NoControlGroups: the program is in no control group that is its own.
+	NoControlGroups Trait = "no control groups"
+)
+
+func (s suite) has(t Trait) bool { return slices.Contains(s.traits, t) }
 
 // Run tests a platform. newPlatform makes one over a ledger; called again, it
 // must give a platform with the same state directory, as the next invocation
 // of a program that crashed would have.
-func Run(t *testing.T, newPlatform func(t *testing.T, ledger platform.Ledger) platform.Platform, img image.Image) {
-	s := suite{newPlatform, img}
+func Run(t *testing.T, newPlatform func(t *testing.T, ledger platform.Ledger) platform.Platform, img image.Image, traits ...Trait) {
+	s := suite{newPlatform, img, traits}
 	if err := newPlatform(t, &book{t: t}).Check(t.Context()); err != nil {
 		var missing *platform.Missing
 		if !errors.As(err, &missing) {

@@ -109,8 +109,11 @@ func (pl plan) options() (client.ContainerCreateOptions, error) {
 }
 
 // cgroupParent is [platform.CgroupParent] in the words of the engine's driver:
-// systemd takes only slices.
+// systemd takes only slices, and one without control groups takes nothing.
 func cgroupParent(info *system.Info) string {
+	if groupless(info) {
+		return ""
+	}
 	if info.CgroupDriver == "systemd" {
 		return strings.TrimPrefix(platform.CgroupParent, "/") + ".slice"
 	}

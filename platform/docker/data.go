@@ -45,7 +45,7 @@ func (i *instance) layData(ctx context.Context) ([]mount.Mount, error) {
 			if empty, err := emptyIn(i.spec.Image.Root, inside); err != nil {
 				return nil, err
 			} else if !empty {
-				return nil, unsupported("storage=tmpfs", "the image has files in "+inside+", and the engine's tmpfs starts empty; use bind or volume")
+				return nil, i.p.unsupported("storage=tmpfs", "the image has files in "+inside+", and the engine's tmpfs starts empty; use bind or volume")
 			}
 			m.Type = mount.TypeTmpfs
 		default:
@@ -57,7 +57,7 @@ func (i *instance) layData(ctx context.Context) ([]mount.Mount, error) {
 }
 
 func (i *instance) createVolume(ctx context.Context, name string) error {
-	entry := platform.Entry{Platform: Name, Kind: kindVolume, ID: name, Attrs: map[string]string{labelLedger: i.mark}}
+	entry := platform.Entry{Platform: i.p.name, Kind: kindVolume, ID: name, Attrs: map[string]string{labelLedger: i.mark}}
 	return i.acquire(ctx, entry, func(ctx context.Context) error {
 		return i.p.call(ctx, "create volume "+name, func(ctx context.Context) error {
 			answer, err := i.p.client.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name, Labels: labels(i.mark)})
@@ -75,11 +75,15 @@ func (i *instance) createVolume(ctx context.Context, name string) error {
 func (i *instance) bindDirectory(ctx context.Context, n int, inside string) (string, error) {
 	dir := filepath.Join(i.p.stateDir, i.name+"-"+i.mark)
 	target := filepath.Join(dir, strconv.Itoa(n))
+	owners, err := i.p.owners(ctx, i.p.stateDir)
+	if err != nil {
+		return "", err
+	}
 	fill := func(context.Context) error {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("make a directory to bind: %w", err)
 		}
-		if err := copyIn(i.spec.Image.Root, inside, target); err != nil {
+		if err := copyIn(i.spec.Image.Root, inside, target, owners); err != nil {
 			return fmt.Errorf("copy the image's %s into a directory to bind: %w", inside, err)
 		}
 		return nil
@@ -87,7 +91,7 @@ func (i *instance) bindDirectory(ctx context.Context, n int, inside string) (str
 	if n > 0 && i.owns(kindDir, dir) {
 		return target, fill(ctx)
 	}
-	return target, i.acquire(ctx, platform.Entry{Platform: Name, Kind: kindDir, ID: dir}, fill)
+	return target, i.acquire(ctx, platform.Entry{Platform: i.p.name, Kind: kindDir, ID: dir}, fill)
 }
 
 // emptyIn reports whether the image has nothing in the directory.
@@ -115,7 +119,7 @@ func within(inside string) string {
 // copyIn copies the image's directory to target, which it makes; an image
 // without it gives an empty one. The image's root is opened as a root, so that
 // no link in it leads out.
-func copyIn(root, inside, target string) error {
+func copyIn(root, inside, target string, owners ids) error {
 	image, err := os.OpenRoot(root)
 	if err != nil {
 		return err
@@ -126,7 +130,11 @@ func copyIn(root, inside, target string) error {
 	}
 	from := within(inside)
 	if _, err := image.Stat(from); errors.Is(err, fs.ErrNotExist) {
-		return nil
+		uid, gid, err := owners.owner(os.Geteuid(), os.Getegid())
+		if err == nil {
+			err = os.Chown(target, uid, gid)
+		}
+		return err
 	}
 	to, err := os.OpenRoot(target)
 	if err != nil {
@@ -146,12 +154,12 @@ func copyIn(root, inside, target string) error {
 		if err != nil {
 			return err
 		}
-		return copyEntry(source, to, name, info)
+		return copyEntry(source, to, name, info, owners)
 	})
 }
 
 // copyEntry copies one file, directory or link with its owner, mode and times.
-func copyEntry(from, to *os.Root, name string, info fs.FileInfo) error {
+func copyEntry(from, to *os.Root, name string, info fs.FileInfo, owners ids) error {
 	switch mode := info.Mode(); {
 	case mode.IsDir():
 		if name != "." {
@@ -175,6 +183,10 @@ func copyEntry(from, to *os.Root, name string, info fs.FileInfo) error {
 		return nil // sockets, pipes and devices are made by who uses them
 	}
 	if uid, gid, ok := owner(info); ok {
+		uid, gid, err := owners.owner(uid, gid)
+		if err != nil {
+			return err
+		}
 		if err := to.Lchown(name, uid, gid); err != nil {
 			return err
 		}

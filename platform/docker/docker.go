@@ -53,8 +53,12 @@ import (
 	"tare/platform"
 )
 
-// Name selects the platform.
-const Name = "docker"
+// The names that select the platforms of this package.
+const (
+	Name         = "docker"
+	NameRootless = "docker:rootless"
+	NameSwarm    = "docker:swarm"
+)
 
 // defaultPatience bounds every single request to the engine. A cold create and
 // start takes well under a second; an engine under memory pressure may take
@@ -78,8 +82,9 @@ type Options struct {
 
 // Platform is an engine. It implements [platform.Creator].
 type Platform struct {
+	name      string
 	client    *client.Client
-	clientErr error // of a malformed Host; told by Check
+	clientErr error // of a malformed Host, or of none to be found; told by Check
 	stateDir  string
 	ledger    platform.Ledger
 	patience  time.Duration
@@ -97,8 +102,11 @@ type Platform struct {
 var _ platform.Creator = (*Platform)(nil)
 
 // New makes the platform. It does not talk to the engine: Check does.
-func New(o Options) *Platform {
+func New(o Options) *Platform { return newPlatform(Name, o) }
+
+func newPlatform(name string, o Options) *Platform {
 	p := &Platform{
+		name:     name,
 		stateDir: filepath.Join(o.StateDir, "docker"),
 		ledger:   o.Ledger,
 		patience: defaultPatience,
@@ -143,12 +151,15 @@ func onThisHost(host string) error {
 }
 
 // Name implements [platform.Platform].
-func (p *Platform) Name() string { return Name }
+func (p *Platform) Name() string { return p.name }
 
 // Check asks whether an engine on this host answers. The error is a
 // *platform.Missing.
 func (p *Platform) Check(ctx context.Context) error {
 	if p.clientErr != nil {
+		if missing := new(platform.Missing); errors.As(p.clientErr, &missing) {
+			return missing
+		}
 		return &platform.Missing{What: p.clientErr.Error(), Mend: "unset DOCKER_HOST, or give it a socket of this host (unix:///var/run/docker.sock)"}
 	}
 	info, err := p.engine(ctx)
@@ -166,7 +177,7 @@ func (p *Platform) Check(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
+	return p.checkKind(info)
 }
 
 // missing turns the error of a first request into what to do about it.
@@ -243,6 +254,7 @@ func (p *Platform) Version(ctx context.Context) string {
 		case name == "Podman Engine":
 			name = "podman"
 		case name == "containerd", name == "runc", name == "crun":
+		case name == "rootlesskit", name == "slirp4netns": // which newer rootless engines name
 		case strings.HasPrefix(name, "OCI Runtime"):
 			name = strings.Trim(strings.TrimPrefix(name, "OCI Runtime"), " ()")
 		default:
@@ -251,7 +263,10 @@ func (p *Platform) Version(ctx context.Context) string {
 		parts = append(parts, strings.TrimSpace(name+" "+upstream(c.Version)))
 	}
 	if len(parts) == 0 {
-		return strings.TrimSpace("Docker " + upstream(v.Version))
+		parts = append(parts, strings.TrimSpace("Docker "+upstream(v.Version)))
+	}
+	if _, kind, ok := strings.Cut(p.name, ":"); ok {
+		parts = append(parts, kind)
 	}
 	return strings.Join(parts, ", ")
 }

@@ -10,6 +10,7 @@ import (
 
 	"tare/kernel/accounting"
 	"tare/kernel/cgroup"
+	"tare/kernel/procfs"
 	"tare/platform"
 )
 
@@ -17,7 +18,11 @@ import (
 var daemons = []string{"dockerd", "containerd", "docker-containe", "podman"}
 
 // keepers are those that serve one container each. The kernel cuts names at 15 bytes.
-var keepers = []string{"containerd-shim", "conmon", "docker-proxy"}
+var keepers = []string{"containerd-shim", "conmon", "docker-proxy", "rootlesskit-doc"}
+
+// rootlessDaemons are what a rootless engine has besides: what made its
+// namespaces, with a port driver in it, and what its packets go through.
+var rootlessDaemons = []string{"rootlesskit", "exe", "slirp4netns", "vpnkit"}
 
 // EnginePIDs lists the engine's own processes, at best: its daemons, and what
 // it keeps beside each of our containers (the shim, the userland proxy). Their
@@ -36,11 +41,19 @@ func (p *Platform) EnginePIDs(ctx context.Context) []int {
 		ours = append(ours, i.told()...)
 	}
 	p.mu.Unlock()
+	served := func(int) bool { return true }
+	common := daemons
+	if p.name == NameRootless {
+		common = slices.Concat(daemons, rootlessDaemons)
+		served = p.ofUser(ctx)
+	}
 	var pids []int
 	for pid, process := range all.Processes {
 		switch {
-		case slices.Contains(daemons, process.Command):
-			pids = append(pids, pid)
+		case slices.Contains(common, process.Command):
+			if served(pid) {
+				pids = append(pids, pid)
+			}
 		case slices.Contains(keepers, process.Command):
 			line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 			if err != nil {
@@ -61,6 +74,20 @@ func (p *Platform) EnginePIDs(ctx context.Context) []int {
 	}
 	slices.Sort(pids)
 	return pids
+}
+
+// ofUser tells the processes of the user of a rootless engine.
+func (p *Platform) ofUser(ctx context.Context) func(pid int) bool {
+	uid := -1
+	if daemon, err := p.daemon(ctx); err == nil {
+		if status, err := procfs.Host.Process(daemon).Status(); err == nil {
+			uid = status.UID
+		}
+	}
+	return func(pid int) bool {
+		status, err := procfs.Host.Process(pid).Status()
+		return err == nil && uid > 0 && status.UID == uid
+	}
 }
 
 // told are the words of a keeper's command line that name the instance: the

@@ -58,7 +58,7 @@ func (p *Platform) Flatten(ctx context.Context, img image.Image) (_ platform.Fla
 	}
 	defer func() { err = errors.Join(err, remove()) }()
 
-	entry := platform.Entry{Platform: Name, Kind: kindImage, ID: flat.Image.Reference}
+	entry := platform.Entry{Platform: p.name, Kind: kindImage, ID: flat.Image.Reference}
 	done, err := p.ledger.Add(entry)
 	if err != nil {
 		return platform.Flattened{}, fmt.Errorf("enter image %s in the ledger: %w", flat.Image.Reference, err)
@@ -88,7 +88,7 @@ func (p *Platform) undo(ctx context.Context, img image.Image, why error) error {
 	p.mu.Lock()
 	delete(p.images, img.Reference)
 	p.mu.Unlock()
-	return p.Remove(cleanup, platform.Entry{Platform: Name, Kind: kindImage, ID: img.Reference})
+	return p.Remove(cleanup, platform.Entry{Platform: p.name, Kind: kindImage, ID: img.Reference})
 }
 
 // Discard implements [platform.Layerer].
@@ -96,7 +96,7 @@ func (p *Platform) Discard(ctx context.Context, img image.Image) error {
 	if !strings.Contains(img.Reference, flattenedTag+":") {
 		return fmt.Errorf("image %s is not one that was flattened; left alone", img.Reference)
 	}
-	err := p.Remove(ctx, platform.Entry{Platform: Name, Kind: kindImage, ID: img.Reference})
+	err := p.Remove(ctx, platform.Entry{Platform: p.name, Kind: kindImage, ID: img.Reference})
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (p *Platform) atRest(ctx context.Context, img image.Image, mark string) (id
 	if err != nil {
 		return "", nil, err
 	}
-	entry := platform.Entry{Platform: Name, Kind: kindContainer, ID: name, Attrs: map[string]string{labelLedger: mark}}
+	entry := platform.Entry{Platform: p.name, Kind: kindContainer, ID: name, Attrs: map[string]string{labelLedger: mark}}
 	done, err := p.ledger.Add(entry)
 	if err != nil {
 		return "", nil, fmt.Errorf("enter container %s in the ledger: %w", name, err)

@@ -46,7 +46,7 @@ func (p *Platform) Prepare(ctx context.Context, img image.Image) error {
 	}
 	defer archive.Close()
 
-	entry := platform.Entry{Platform: Name, Kind: kindImage, ID: img.Reference}
+	entry := platform.Entry{Platform: p.name, Kind: kindImage, ID: img.Reference}
 	p.mu.Lock()
 	done, again := p.images[img.Reference]
 	p.made[img.Reference] = true
@@ -179,7 +179,7 @@ func (p *Platform) Release(ctx context.Context) error {
 	sort.Strings(references)
 	var errs []error
 	for _, reference := range references {
-		if err := p.Remove(ctx, platform.Entry{Platform: Name, Kind: kindImage, ID: reference}); err != nil {
+		if err := p.Remove(ctx, platform.Entry{Platform: p.name, Kind: kindImage, ID: reference}); err != nil {
 			errs = append(errs, err)
 			continue
 		}

@@ -41,6 +41,7 @@ type instance struct {
 	pid         int             // 0 where the program had ended before the engine could tell
 	process     *process.Handle // nil where it had ended
 	group       cgroup.Group
+	namespace   string // of its processes, where it has no group (see groupless)
 	addresses   map[int]string
 	output      *output // nil where nobody wants it
 	exited      <-chan ending
@@ -89,6 +90,9 @@ func (i *instance) hold() error {
 	if err != nil {
 		return fmt.Errorf("follow %s in container %s: %w", i.spec.Args[0], i.name, err)
 	}
+	if groupless(i.info) {
+		return i.holdGroupless(handle)
+	}
 	group, err := platform.OwnGroup(i.pid)
 	if err == nil && i.names(group) {
 		// An ending process leaves one hierarchy after the other for its root,
@@ -134,17 +138,24 @@ func (i *instance) Processes() ([]int, error) {
 	if i.process == nil || !alive(i.process.Identity) {
 		return nil, i.ended()
 	}
+	if groupless(i.info) {
+		return i.firstFirst(companions(i.namespace)), nil
+	}
 	pids, err := i.group.Processes()
 	if err != nil {
 		return nil, fmt.Errorf("list the processes of container %s: %w", i.name, err)
 	}
+	return i.firstFirst(pids), nil
+}
+
+func (i *instance) firstFirst(pids []int) []int {
 	first := []int{i.pid}
 	for _, pid := range pids {
 		if pid != i.pid {
 			first = append(first, pid)
 		}
 	}
-	return first, nil
+	return first
 }
 
 func (i *instance) ended() error {
@@ -207,7 +218,7 @@ func (i *instance) Usage() (platform.Usage, error) {
 	if i.process == nil {
 		return platform.Usage{}, i.ended()
 	}
-	usage, err := platform.ReadUsage(i.group)
+	usage, err := i.used()
 	if err != nil {
 		// It may have ended meanwhile; then the watcher has the last word.
 		select {
@@ -221,6 +232,14 @@ func (i *instance) Usage() (platform.Usage, error) {
 		}
 	}
 	return usage, err
+}
+
+// used reads what has been used up to now.
+func (i *instance) used() (platform.Usage, error) {
+	if groupless(i.info) {
+		return i.grouplessUsage()
+	}
+	return platform.ReadUsage(i.group)
 }
 
 // Wait implements [platform.Instance]. All output has been handed on when it
@@ -309,7 +328,17 @@ func (i *instance) endProgram(ctx context.Context) error {
 	if i.id == "" {
 		return nil
 	}
-	// Nobody has told which process it is, but its cgroup bears the id.
+	// Nobody has told which process it is, but its shim names the id.
+	if has(i.info, "rootless") {
+		var errs []error
+		for _, pid := range kept(i.id) {
+			if identity, err := process.Identify(pid); err == nil {
+				errs = append(errs, identity.Kill(ctx))
+			}
+		}
+		return errors.Join(errs...)
+	}
+	// Or its cgroup does.
 	layout, err := cgroup.Host()
 	if err != nil {
 		return err
@@ -372,6 +401,14 @@ func (i *instance) lastWords(ended chan<- struct{}) {
 		return
 	}
 	if err := i.process.Await(context.Background()); err != nil {
+		return
+	}
+	if groupless(i.info) {
+		if usage, err := i.lastSpent(); err == nil {
+			i.mu.Lock()
+			defer i.mu.Unlock()
+			i.last = &usage
+		}
 		return
 	}
 	usage, err := platform.ReadUsage(i.group)

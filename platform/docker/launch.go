@@ -36,7 +36,10 @@ func (p *Platform) Create(ctx context.Context, spec platform.Spec) (_ platform.C
 	if err != nil {
 		return nil, err
 	}
-	if err := suits(spec.Setting, info); err != nil {
+	if err := p.suits(spec.Setting, info); err != nil {
+		return nil, err
+	}
+	if err := p.reachable(spec, info); err != nil {
 		return nil, err
 	}
 	publish, err := p.publishOn(ctx, spec.Setting.Network)
@@ -190,7 +193,7 @@ func (i *instance) release(ctx context.Context) error {
 }
 
 func (i *instance) create(ctx context.Context, options client.ContainerCreateOptions) error {
-	entry := platform.Entry{Platform: Name, Kind: kindContainer, ID: i.name, Attrs: map[string]string{labelLedger: i.mark}}
+	entry := platform.Entry{Platform: i.p.name, Kind: kindContainer, ID: i.name, Attrs: map[string]string{labelLedger: i.mark}}
 	return i.acquire(ctx, entry, func(ctx context.Context) error {
 		i.began = time.Now() // the data is laid out and the ledger written: what follows is the engine's
 		err := i.p.call(ctx, "create container "+i.name, func(ctx context.Context) error {

@@ -56,7 +56,7 @@ func (p *Platform) gateway(ctx context.Context) (netip.Addr, error) {
 	}
 	name := bridge.Options["com.docker.network.bridge.name"]
 	if name == "" {
-		return netip.Addr{}, unsupported("network=bridge:nat", "the engine's bridge network has no gateway address")
+		return netip.Addr{}, p.unsupported("network=bridge:nat", "the engine's bridge network has no gateway address")
 	}
 	link, err := net.InterfaceByName(name)
 	if err != nil {
@@ -71,7 +71,7 @@ func (p *Platform) gateway(ctx context.Context) (netip.Addr, error) {
 			return prefix.Addr(), nil
 		}
 	}
-	return netip.Addr{}, unsupported("network=bridge:nat", "the bridge "+name+" has no IPv4 address")
+	return netip.Addr{}, p.unsupported("network=bridge:nat", "the bridge "+name+" has no IPv4 address")
 }
 
 // addresses finds where a client on the host reaches each port. A container
@@ -160,7 +160,7 @@ func (i *instance) proxied() error {
 			return fmt.Errorf("address %q of a published port: %w", address, err)
 		}
 		if len(proxies(hostPort)) == 0 {
-			return unsupported("network=bridge:proxy", "no userland proxy serves the published port (\"userland-proxy\" is off, or the engine has none); use bridge:nat")
+			return i.p.unsupported("network=bridge:proxy", "no userland proxy serves the published port (\"userland-proxy\" is off, or the engine has none); use bridge:nat")
 		}
 	}
 	return nil

@@ -96,7 +96,7 @@ func TestSupports(t *testing.T) {
 		}
 		err := p.Supports(s)
 		if err == nil {
-			err = suits(s, engine)
+			err = p.suits(s, engine)
 		}
 		refused, _ := err.(*platform.Unsupported)
 		if (refused == nil) != (wantKey == "") || refused != nil && (refused.Key != wantKey || refused.Reason == "") {
@@ -114,7 +114,7 @@ func TestCopyInKeepsToTheImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	target := filepath.Join(t.TempDir(), "copy")
-	err := copyIn(root, "/data", target)
+	err := copyIn(root, "/data", target, ids{})
 	if _, serr := os.Stat(filepath.Join(target, "secret")); err == nil || serr == nil {
 		t.Errorf("a link led out of the image: %v", err)
 	}
@@ -133,7 +133,7 @@ func TestCopyIn(t *testing.T) {
 	must(os.Symlink("sub/file", filepath.Join(root, "var/db/link")))
 	must(os.Chmod(filepath.Join(root, "var/db"), os.ModeSticky|0o777))
 	target := filepath.Join(t.TempDir(), "copy")
-	must(copyIn(root, "/var/db/", target))
+	must(copyIn(root, "/var/db/", target, ids{}))
 	content, err := os.ReadFile(filepath.Join(target, "link"))
 	must(err)
 	if string(content) != "content" {
@@ -148,7 +148,7 @@ func TestCopyIn(t *testing.T) {
 	}
 
 	empty := filepath.Join(t.TempDir(), "empty")
-	must(copyIn(root, "/not/there", empty))
+	must(copyIn(root, "/not/there", empty, ids{}))
 	entries, err := os.ReadDir(empty)
 	must(err)
 	if len(entries) != 0 {

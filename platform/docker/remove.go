@@ -57,7 +57,7 @@ func (p *Platform) Remove(ctx context.Context, e platform.Entry) error {
 	case kindDir:
 		return p.removeDir(e.ID)
 	}
-	return fmt.Errorf("%s makes nothing of kind %q; the ledger entry %s is not its own", Name, e.Kind, e.ID)
+	return fmt.Errorf("%s makes nothing of kind %q; the ledger entry %s is not its own", p.name, e.Kind, e.ID)
 }
 
 func (p *Platform) removeContainer(ctx context.Context, name, mark string) error {

@@ -16,26 +16,29 @@ import (
 // refused by Create and Launch, with the same type of error.
 func (p *Platform) Supports(s platform.Setting) error {
 	if s.CPUBurst != 0 {
-		return unsupported("cpu-burst", "the Engine API has no such field; oci has it")
+		return p.unsupported("cpu-burst", "the Engine API has no such field; oci has it")
 	}
 	if s.CPUPeriod != 0 && s.CPUs == 0 {
-		return unsupported("cpu-period", "a period alone limits nothing; set cpus too")
+		return p.unsupported("cpu-period", "a period alone limits nothing; set cpus too")
 	}
 	if s.ASLR == "off" && procfs.Host.ASLR() != "off" {
-		return unsupported("aslr=off", "the program is a child of the engine's shim, which has no such knob; for the whole host: sysctl kernel.randomize_va_space=0; the platforms oci have it")
+		return p.unsupported("aslr=off", "the program is a child of the engine's shim, which has no such knob; for the whole host: sysctl kernel.randomize_va_space=0; the platforms oci have it")
 	}
 	if s.Root == platform.RootDir {
-		return unsupported("root=dir", "the engine's storage driver provides the root")
+		return p.unsupported("root=dir", "the engine's storage driver provides the root")
+	}
+	if p.name == NameRootless {
+		return p.supportsRootless(s)
 	}
 	return nil
 }
 
-func unsupported(key, reason string) error {
-	return &platform.Unsupported{Platform: Name, Key: key, Reason: reason}
+func (p *Platform) unsupported(key, reason string) error {
+	return &platform.Unsupported{Platform: p.name, Key: key, Reason: reason}
 }
 
 // suits checks a setting against the engine at hand.
-func suits(s platform.Setting, info *system.Info) error {
+func (p *Platform) suits(s platform.Setting, info *system.Info) error {
 	if s.Runtime != "" {
 		if _, known := info.Runtimes[s.Runtime]; !known && len(info.Runtimes) > 0 {
 			names := make([]string, 0, len(info.Runtimes))
@@ -43,14 +46,14 @@ func suits(s platform.Setting, info *system.Info) error {
 				names = append(names, name)
 			}
 			sort.Strings(names)
-			return unsupported("runtime="+s.Runtime, "the engine knows "+strings.Join(names, ", ")+"; add it to \"runtimes\" in /etc/docker/daemon.json and restart the engine")
+			return p.unsupported("runtime="+s.Runtime, "the engine knows "+strings.Join(names, ", ")+"; add it to \"runtimes\" in /etc/docker/daemon.json and restart the engine")
 		}
 	}
 	if s.Root == platform.RootOverlay && info.Driver != "" && !strings.HasPrefix(info.Driver, "overlay") {
-		return unsupported("root=overlay", "the engine's storage driver is "+info.Driver)
+		return p.unsupported("root=overlay", "the engine's storage driver is "+info.Driver)
 	}
 	if s.LogDriver != "" && len(info.Plugins.Log) > 0 && s.LogDriver != "none" && !slices.Contains(info.Plugins.Log, s.LogDriver) {
-		return unsupported("log-driver="+s.LogDriver, "the engine knows "+strings.Join(info.Plugins.Log, ", "))
+		return p.unsupported("log-driver="+s.LogDriver, "the engine knows "+strings.Join(info.Plugins.Log, ", "))
 	}
 	return nil
 }

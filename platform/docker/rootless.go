@@ -1,0 +1,206 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moby/moby/api/types/system"
+
+	"tare/kernel/process"
+	"tare/kernel/procfs"
+	"tare/platform"
+)
+
+// rootlessHost is the variable that names a rootless engine's address, as
+// DOCKER_HOST names the other's: a run may weigh both.
+const rootlessHost = "DOCKER_ROOTLESS_HOST"
+
+// NewRootless makes the platform of an engine that runs without privileges, in a
+// user namespace. Its address is the options', or DOCKER_ROOTLESS_HOST, or the
+// socket in the run-time directory of the user, or of the one user who has one.
+//
+// Such an engine is another way to run the same programs, and what it cannot do
+// is refused by name, or read back as it is:
+//
+//   - Where it has no control groups ("Cgroup Driver: none", which it has without
+//     version 2 and systemd) it limits nothing, and what the program used is
+//     the sum of its processes', in hundredths of a second; once they have been
+//     reaped, it is known to nobody.
+//   - Its host network is the namespace in which it lives itself, behind
+//     slirp4netns or the like: nothing on the host reaches a port there, nor at a
+//     container's own address. bridge:proxy publishes a port, through the
+//     engine's port driver and its userland proxy behind that.
+//   - What is bound into a container belongs to the ids that the user namespace
+//     maps, and lies where its user may look.
+func NewRootless(o Options) *Platform {
+	if o.Host == "" {
+		host, missing := findRootless(os.Getenv, "/run/user")
+		if missing != nil {
+			p := newPlatform(NameRootless, o)
+			p.clientErr = missing
+			return p
+		}
+		o.Host = host
+	}
+	return newPlatform(NameRootless, o)
+}
+
+// findRootless looks for a rootless engine's socket. users is where the users'
+// run-time directories are.
+func findRootless(getenv func(string) string, users string) (host string, _ *platform.Missing) {
+	if host := getenv(rootlessHost); host != "" {
+		return host, nil
+	}
+	var likely []string
+	if dir := getenv("XDG_RUNTIME_DIR"); dir != "" {
+		likely = append(likely, filepath.Join(dir, "docker.sock"))
+	}
+	if uid := getenv("SUDO_UID"); uid != "" {
+		likely = append(likely, filepath.Join(users, uid, "docker.sock"))
+	}
+	for _, socket := range likely {
+		if isSocket(socket) {
+			return "unix://" + socket, nil
+		}
+	}
+	all, _ := filepath.Glob(filepath.Join(users, "*", "docker.sock")) // the pattern is well formed
+	all = slices.DeleteFunc(all, func(name string) bool { return !isSocket(name) })
+	switch len(all) {
+	case 1:
+		return "unix://" + all[0], nil
+	case 0:
+		looked := append(likely, filepath.Join(users, "*", "docker.sock"))
+		return "", &platform.Missing{
+			What: "no rootless Docker engine: there is no " + strings.Join(looked, ", nor "),
+			Mend: "start one as an ordinary user (apt-get install uidmap rootlesskit slirp4netns, then dockerd-rootless.sh), or name its socket by " + rootlessHost + "=unix:///...",
+		}
+	}
+	return "", &platform.Missing{
+		What: "there are several rootless Docker engines: " + strings.Join(all, ", "),
+		Mend: "name one by " + rootlessHost + "=unix://" + all[0],
+	}
+}
+
+func isSocket(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode()&fs.ModeSocket != 0
+}
+
+// checkKind refuses an engine of the other kind: its figures would go by the
+// wrong name.
+func (p *Platform) checkKind(info *system.Info) error {
+	rootless := has(info, "rootless")
+	switch {
+	case rootless && p.name != NameRootless:
+		return &platform.Missing{
+			What: "the engine at " + p.client.DaemonHost() + " is a rootless one",
+			Mend: "weigh it as " + NameRootless + " (" + rootlessHost + "=" + p.client.DaemonHost() + ")",
+		}
+	case !rootless && p.name == NameRootless:
+		return &platform.Missing{
+			What: "the engine at " + p.client.DaemonHost() + " is not a rootless one",
+			Mend: "weigh it as " + Name + ", or name a rootless one's socket by " + rootlessHost,
+		}
+	}
+	return nil
+}
+
+// groupless tells an engine that puts its containers into no control groups.
+func groupless(info *system.Info) bool { return info.CgroupDriver == "none" }
+
+// supportsRootless refuses what a rootless engine cannot grant: some of it none
+// can, the rest is the engine's own word. One that does not answer is Check's to
+// tell of.
+func (p *Platform) supportsRootless(s platform.Setting) error {
+	switch s.Network {
+	case platform.NetworkBridge, platform.NetworkNAT:
+		return p.unsupported("network="+string(s.Network), "the engine's bridge is in a network namespace of its own, and nothing on the host reaches a container's address; bridge:proxy publishes the port on the host")
+	}
+	info, err := p.engine(context.Background())
+	if err != nil {
+		return nil
+	}
+	for _, limit := range []struct {
+		key          string
+		asked, given bool
+	}{
+		{"cpus", s.CPUs != 0, info.CPUCfsQuota},
+		{"cpu-period", s.CPUPeriod != 0, info.CPUCfsPeriod},
+		{"cpu-shares", s.CPUShares != 0, info.CPUShares},
+		{"cpuset-cpus", s.CPUSet != "", info.CPUSet},
+		{"memory", s.Memory != 0, info.MemoryLimit},
+	} {
+		if limit.asked && !limit.given {
+			return p.unsupported(limit.key, fmt.Sprintf("the rootless engine has no such control (cgroup driver %s, version %s); it needs cgroup v2, systemd, and the controller delegated to its user",
+				info.CgroupDriver, info.CgroupVersion))
+		}
+	}
+	return nil
+}
+
+// reachable refuses a port that nothing on the host would reach.
+func (p *Platform) reachable(spec platform.Spec, info *system.Info) error {
+	if len(spec.Ports) == 0 || !has(info, "rootless") {
+		return nil
+	}
+	switch spec.Setting.Network {
+	case "", platform.NetworkHost:
+		return p.unsupported("network=host", fmt.Sprintf("the rootless engine's host network is a namespace of its own, and nothing on the host reaches port %d there; use bridge:proxy", spec.Ports[0]))
+	}
+	return nil
+}
+
+// daemon finds the process of a rootless engine, by who listens on its socket.
+func (p *Platform) daemon(ctx context.Context) (pid int, err error) {
+	socket, local := strings.CutPrefix(p.client.DaemonHost(), "unix://")
+	if !local {
+		return 0, fmt.Errorf("the engine at %s is not at a Unix socket, which would tell its process", p.client.DaemonHost())
+	}
+	err = p.call(ctx, "find the process of the engine", func(ctx context.Context) error {
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		pid, err = process.Peer(conn.(*net.UnixConn))
+		if err == nil && pid == 0 {
+			err = errors.New("it is in a process namespace that is not seen from here")
+		}
+		return err
+	})
+	return pid, err
+}
+
+// kept lists the processes that the container's shim has started and keeps: its
+// first one. It is how a container without a control group is told.
+func kept(id string) []int {
+	var pids []int
+	for _, pid := range everyProcess() {
+		if keptBy(pid, id) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// keptBy reports whether the process' parent is a shim that names the container.
+func keptBy(pid int, id string) bool {
+	stat, err := procfs.Host.Process(pid).Stat()
+	if err != nil || stat.Parent <= 1 {
+		return false
+	}
+	parent := procfs.Host.Process(stat.Parent)
+	args, err := parent.Args()
+	if err != nil || !slices.Contains(args, id) {
+		return false
+	}
+	shim, err := parent.Stat()
+	return err == nil && slices.Contains(keepers, shim.Comm)
+}
