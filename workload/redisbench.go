@@ -42,6 +42,9 @@ type benchSection struct {
 	requests  int64
 	perSecond float64
 
+	preparing bool              // not a test, but what one needs before it
+	settings  map[string]string // what it says of itself: "clients", "payload", "threads", "appendonly"
+
 	points   []benchPoint // of both tables, as printed
 	p50      int64        // of the summary, in microseconds
 	p95, p99 int64
@@ -62,7 +65,8 @@ var (
 	benchTitle      = regexp.MustCompile(`^====== (\S+)(?: \(.*\))? ======$`)
 	benchCompleted  = regexp.MustCompile(`^ *([0-9]+) requests completed in [0-9.]+ seconds$`)
 	benchTablePoint = regexp.MustCompile(`^([0-9.]+)% <= ([0-9.]+) milliseconds \(cumulative count ([0-9]+)\)$`)
-	benchThroughput = regexp.MustCompile(`^ *throughput summary: ([0-9.]+|inf) requests per second$`)
+	// Without the first two words in Redis 6.0 and before.
+	benchThroughput = regexp.MustCompile(`^ *(?:throughput summary: )?([0-9.]+|inf) requests per second$`)
 	benchSummary    = regexp.MustCompile(`^ *[0-9.]+ +[0-9.]+ +([0-9.]+) +([0-9.]+) +([0-9.]+) +[0-9.]+$`)
 )
 
@@ -78,7 +82,7 @@ func parseBenchmark(output []byte) ([]benchSection, error) {
 			return nil, fmt.Errorf("the server refused a command%s", failure)
 		}
 		if m := benchTitle.FindStringSubmatch(line); m != nil {
-			sections = append(sections, benchSection{title: m[1]})
+			sections = append(sections, benchSection{title: m[1], preparing: strings.Contains(line, benchPreparing), settings: map[string]string{}})
 			byPercent, latencies = false, false
 			continue
 		}
@@ -103,6 +107,8 @@ func parseBenchmark(output []byte) ([]benchSection, error) {
 				s.perSecond, err = strconv.ParseFloat(m[1], 64)
 			} else if m := benchSummary.FindStringSubmatch(line); m != nil && latencies {
 				err = s.addSummary(m)
+			} else {
+				s.addSetting(line)
 			}
 		}
 		if err != nil {
