@@ -1,0 +1,59 @@
+package checkpoint
+
+import (
+	"time"
+
+	"tare/lab"
+)
+
+// What a trial takes: assumptions by which a pass over a design is estimated, of a
+// small host with a disk that it shares.
+const (
+	assumedLaunch = 1500 * time.Millisecond // of an engine's container, and of mpiexec in it
+	assumedMemory = 600e6                   // bytes a second through the page cache, made and checked
+	assumedDisk   = 150e6                   // bytes a second to a disk, and from it
+)
+
+// takes estimates a trial of the cell.
+func (c cell) takes() time.Duration {
+	bytes := float64(c.bytes())
+	seconds := 3 * bytes / assumedMemory // made, written and read; checked
+	switch {
+	case c.memory:
+	case c.cache == Kept && c.sync == NoSync:
+		seconds += bytes / assumedDisk / 4 // what the kernel brings to the disk before the files are removed
+	case c.cache == Kept:
+		seconds += bytes / assumedDisk
+	default:
+		seconds += 2 * bytes / assumedDisk
+	}
+	return assumedLaunch + time.Duration(seconds*float64(time.Second))
+}
+
+// limit bounds a trial: ten times what it is thought to take.
+func (c cell) limit() time.Duration { return max(lab.DefaultTrialLimit, 10*c.takes()) }
+
+// Pass estimates how long one block of each of a design's groups takes.
+func Pass(d lab.Design) time.Duration {
+	var all time.Duration
+	for _, g := range d.Groups {
+		all += blockTime(g)
+	}
+	return all
+}
+
+// blockTime is that of one block of a group, the baseline twice.
+func blockTime(g lab.Group) time.Duration {
+	var all time.Duration
+	for _, c := range g.Conditions {
+		took, err := time.ParseDuration(c.Factors[factorTakes])
+		if err != nil {
+			took = assumedLaunch
+		}
+		all += took
+		if c.Baseline {
+			all += took
+		}
+	}
+	return all
+}

@@ -1,0 +1,249 @@
+package checkpoint
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"tare/claim"
+	"tare/platform"
+	"tare/record"
+	"tare/report"
+	"tare/stats"
+)
+
+const claimed = "S5.2"
+
+// Judge reaches a verdict on S5.2 from a run, as far as it holds what decides it. The
+// rule and its thresholds are the claim's own (package claim). The run may be one that
+// was measured elsewhere, as S5's own.
+func Judge(run record.Run) []claim.Judgement {
+	r := readRun(run)
+	var found []finding
+	for _, m := range r.judged() {
+		if f, ok := r.find(m); ok {
+			found = append(found, f)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	j := claim.Judgement{Claim: claimed}
+	var ours, rests []string
+	for _, f := range found {
+		j.Figures = append(j.Figures, f.figures()...)
+		ours = append(ours, f.says())
+		rests = append(rests, f.rests())
+	}
+	var why string
+	j.Verdict, why = together(found)
+	if why != "" {
+		rests = append(rests, why)
+	}
+	if from := r.fromMemory(); from != "" {
+		rests = append(rests, from)
+	}
+	j.Ours, j.Rests = strings.Join(ours, "; "), strings.Join(rests, "; ")
+	return []claim.Judgement{j}
+}
+
+// judged are the modes that the claim is judged in: from the page cache, as S5 read,
+// and from the disk, which is with the cache dropped, or else bypassed.
+func (r reading) judged() []mode {
+	kept, dropped, bypassed := mode{cache: Kept, sync: NoSync}, mode{cache: Dropped, sync: NoSync}, mode{cache: Bypassed, sync: NoSync}
+	modes := []mode{kept, dropped}
+	if len(having(r.of(dropped), on(platform.StorageVolume), on(platform.StorageBind))) == 0 {
+		modes[1] = bypassed
+	}
+	return modes
+}
+
+// finding is what a mode says of the claim.
+type finding struct {
+	mode    mode
+	cells   int
+	volume  map[string]stats.Estimate // what is lost of bare metal's rate, in percent, by metric
+	bind    map[string]stats.Estimate
+	between map[string]stats.Estimate // the bind mount's rate in the volume's
+	shaky   map[string]float64        // what the floor's scatter leaves uncertain, in percent; NaN where there is no floor
+	moves   map[string]float64        // the floor's scatter
+	verdict claim.Verdict
+	why     string
+}
+
+// find judges a mode by itself; false where it has not both storages.
+func (r reading) find(m mode) (finding, bool) {
+	volume, bind := on(platform.StorageVolume), on(platform.StorageBind)
+	cells := having(r.of(m), volume, bind)
+	f := finding{mode: m, cells: len(cells), volume: map[string]stats.Estimate{}, bind: map[string]stats.Estimate{}, between: map[string]stats.Estimate{}, shaky: map[string]float64{}, moves: map[string]float64{}}
+	if len(cells) == 0 {
+		return f, false
+	}
+	for _, metric := range metrics {
+		f.volume[metric], f.bind[metric] = r.loss(cells, bare, volume, metric), r.loss(cells, bare, bind, metric)
+		f.between[metric] = r.ratio(cells, volume, bind, metric)
+		f.shaky[metric], f.moves[metric] = math.NaN(), math.NaN()
+		if floored := having(cells, below(bare)); len(floored) == len(cells) {
+			f.moves[metric], f.shaky[metric] = r.scatter(cells, below(bare), metric)
+		}
+	}
+	f.verdict, f.why = f.judge()
+	if r.disturbed(cells) && f.verdict != claim.Inconclusive {
+		f.verdict, f.why = claim.Inconclusive, "every block was disturbed by others"
+	}
+	return f, true
+}
+
+// judge applies the claim's rule to one mode.
+func (f finding) judge() (claim.Verdict, string) {
+	most, smallest := claim.Threshold(claimed, "overhead"), claim.Threshold(claimed, "smallest effect")
+	equal, apart, below := 0, 0, true
+	reversed := ""
+	for _, metric := range metrics {
+		volume, bind, between := f.volume[metric], f.bind[metric], f.between[metric]
+		if !volume.Known() || !bind.Known() || !between.Known() {
+			return claim.Inconclusive, fmt.Sprintf("%d blocks have no interval", min(volume.N, bind.N))
+		}
+		for _, loss := range []stats.Estimate{volume, bind} {
+			if loss.Interval.Low > most {
+				return f.unlessShaky(claim.Refuted, metric, loss.Value, fmt.Sprintf("more than %g %% are lost of a %s", most, metric))
+			}
+			below = below && loss.Interval.High < most
+		}
+		switch {
+		case stats.EquivalentWithin(between, smallest/100):
+			equal++
+		case bind.Interval.Low > volume.Interval.High:
+			apart++
+		case volume.Interval.Low > bind.Interval.High:
+			reversed = metric
+		}
+	}
+	switch {
+	case equal == len(metrics):
+		return f.unlessShaky(claim.Refuted, "", smallest, fmt.Sprintf("bind mount and volume are equivalent within %g %%", smallest))
+	case reversed != "" && apart == 0:
+		return f.unlessShaky(claim.Refuted, reversed, f.gap(reversed), "it is the volume that loses more")
+	case !below:
+		return claim.Inconclusive, fmt.Sprintf("an interval reaches beyond %g %%", most)
+	case apart == len(metrics):
+		return f.unlessShaky(claim.Confirmed, "", min(f.gap(write), f.gap(read)), "")
+	case apart > 0 && apart+equal == len(metrics):
+		of, other := read, write
+		if stats.EquivalentWithin(f.between[read], smallest/100) {
+			of, other = write, read
+		}
+		return f.unlessShaky(claim.Qualified, of, f.gap(of), fmt.Sprintf("of a %s alone; a %s loses as much through either", of, other))
+	}
+	return claim.Inconclusive, "bind mount and volume can neither be told apart nor called equal"
+}
+
+// gap is by how much more, in percent, the bind mount loses.
+func (f finding) gap(metric string) float64 {
+	return math.Abs(f.bind[metric].Value - f.volume[metric].Value)
+}
+
+// unlessShaky takes a verdict back where the floor, on which no platform acts, moves so much
+// between blocks that its own level is not known to within the effect. metric is what
+// the effect is of; empty is both.
+func (f finding) unlessShaky(v claim.Verdict, metric string, effect float64, why string) (claim.Verdict, string) {
+	for _, m := range metrics {
+		if (metric == "" || m == metric) && f.shaky[m] > effect {
+			return claim.Inconclusive, fmt.Sprintf("what the disk itself gives moves: fio's %s is known to %.1f %% only, more than the %.1f %% that are to be told (it scatters by %.0f %% from block to block)", m, f.shaky[m], effect, f.moves[m])
+		}
+	}
+	return v, why
+}
+
+// together makes one verdict of the modes'.
+func together(found []finding) (claim.Verdict, string) {
+	var cached, disk claim.Verdict
+	for _, f := range found {
+		if f.mode.cache == Kept {
+			cached = f.verdict
+		} else {
+			disk = f.verdict
+		}
+	}
+	holds := func(v claim.Verdict) bool { return v == claim.Confirmed || v == claim.Qualified }
+	switch {
+	case cached == claim.Confirmed && disk == claim.Confirmed:
+		return claim.Confirmed, ""
+	case holds(cached) && holds(disk):
+		return claim.Qualified, ""
+	case holds(cached):
+		return claim.Qualified, "it holds from the page cache alone"
+	case holds(disk):
+		return claim.Qualified, "it holds from the disk alone"
+	case cached == claim.Refuted && disk == "":
+		return claim.Refuted, "from the page cache, as S5 read; from the disk nothing was measured"
+	case cached == claim.Refuted && disk == claim.Inconclusive:
+		return claim.Refuted, "from the page cache, as S5 read; from the disk it cannot be told"
+	case cached == claim.Refuted || disk == claim.Refuted:
+		return claim.Refuted, ""
+	}
+	return claim.Inconclusive, ""
+}
+
+// figures are ours, named as the published ones where they are from the page cache.
+func (f finding) figures() []claim.Figure {
+	suffix := ""
+	if f.mode.cache != Kept {
+		suffix = ", " + f.mode.text()
+	}
+	var all []claim.Figure
+	for _, metric := range []string{read, write} {
+		all = append(all, claim.Ours("overhead, "+metric+", volume"+suffix, f.volume[metric], 1, "%"), claim.Ours("overhead, "+metric+", bind mount"+suffix, f.bind[metric], 1, "%"))
+	}
+	return claim.Measured(all...)
+}
+
+func (f finding) says() string {
+	return fmt.Sprintf("%s, a read loses %s %% through the volume and %s %% through the bind mount, a write %s %% and %s %%", f.mode.text(),
+		report.Said(f.volume[read], 1), report.Said(f.bind[read], 1), report.Said(f.volume[write], 1), report.Said(f.bind[write], 1))
+}
+
+func (f finding) rests() string {
+	text := fmt.Sprintf("%s: %s, %s", f.mode.text(), plural(f.cells, "cell"), blocksText(f.volume[write].N))
+	if f.verdict != claim.Inconclusive {
+		text += ", " + string(f.verdict)
+	}
+	if f.why != "" {
+		text += " (" + f.why + ")"
+	}
+	return text
+}
+
+// fromMemory says how much of what was read from the page cache is above what the disk
+// gives: by the floor, or, of S5's own data, by what S5 says of its disk.
+func (r reading) fromMemory() string {
+	kept := r.of(mode{cache: Kept, sync: NoSync})
+	if !r.imported() {
+		for _, cache := range []string{Dropped, Bypassed} {
+			disk := having(r.of(mode{cache: cache, sync: NoSync}), below(bare))
+			cached, given := r.level(kept, bare, read), r.level(disk, below(bare), read)
+			if cached.Value > given.Value {
+				return fmt.Sprintf("with the page cache kept bare metal reads at %.2g GB/s, where the disk gives %.2g: those reads are of memory", cached.Value/1e9, given.Value/1e9)
+			}
+		}
+		return ""
+	}
+	c, err := claim.Lookup(claimed)
+	if err != nil {
+		return ""
+	}
+	device, ok := c.Figure("read of the device")
+	if !ok {
+		return ""
+	}
+	above := 0
+	for _, of := range kept {
+		if r.Value(of.base, read).Value > device.Value*1e9 {
+			above++
+		}
+	}
+	if above == 0 {
+		return ""
+	}
+	return fmt.Sprintf("in %d of %s bare metal reads faster than S5's device (%s): from the page cache, which is taken as kept", above, plural(len(kept), "cell"), device.Text())
+}

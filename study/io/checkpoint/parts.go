@@ -1,0 +1,386 @@
+package checkpoint
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"tare/claim"
+	"tare/record"
+	"tare/report"
+	"tare/stats"
+	"tare/study/io/place"
+)
+
+const perMega = 1e-6 // bytes a second to MB/s
+
+// peers is within what share, in percent, the program and fio have to be equivalent
+// on bare metal: both do nothing but write and read.
+const peers = 5
+
+// Answer is what a run found, in a sentence.
+func Answer(run record.Run) string {
+	r := readRun(run)
+	var told []string
+	for _, m := range r.modes() {
+		cells := r.of(m)
+		var of []string
+		for _, label := range labels(cells) {
+			w, rd := r.loss(cells, bare, labelled(label), write), r.loss(cells, bare, labelled(label), read)
+			if known(w) && known(rd) {
+				of = append(of, fmt.Sprintf("%s %s %% of a write and %s %% of a read", label, report.Said(w, 1), report.Said(rd, 1)))
+			}
+		}
+		if len(of) > 0 {
+			told = append(told, m.text()+", a checkpoint loses in "+strings.Join(of, ", in "))
+		}
+		if len(told) == 2 {
+			break // the others stand in the tables
+		}
+	}
+	if len(told) == 0 {
+		return "Nothing was measured."
+	}
+	text := strings.Join(told, "; ") + "."
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+func known(e stats.Estimate) bool { return e.Value == e.Value }
+
+// Parts are the tables and charts of a run.
+func Parts(run record.Run) []report.Part {
+	r := readRun(run)
+	var parts []report.Part
+	for _, part := range []func() []report.Part{r.summary, r.sizes, r.floors, r.charts} {
+		parts = append(parts, part()...)
+	}
+	if len(parts) > 0 {
+		parts = append(parts, r.about())
+	}
+	return parts
+}
+
+// summary puts the cells of each mode together.
+func (r reading) summary() []report.Part {
+	t := report.Table{
+		Title: "What is lost of bare metal's rate, %",
+		Note: "Geometric means over the cells of each row, paired within blocks; negative is faster. Of the floor: what the place reaches of what fio does on the same file system, with the same flags, in the same block. " +
+			published() + " Files in memory have bare metal's files in memory for a baseline: no disk is compared with them.",
+		Columns: []report.Column{{Head: "where"}, {Head: "write", Number: true}, {Head: "of the floor, %", Number: true}, {Head: "read", Number: true}, {Head: "of the floor, %", Number: true}, {Head: "cells", Number: true, Optional: true}},
+	}
+	for _, m := range r.modes() {
+		cells := r.of(m)
+		for _, label := range append([]string{""}, labels(cells)...) {
+			at, name := labelled(label), label
+			if label == "" {
+				at, name = bare, labelOf(cells[0].base)
+			}
+			of := having(cells, at)
+			row := []report.Cell{{Text: m.text() + ": " + name}}
+			measured := false
+			for _, metric := range metrics {
+				lost := report.Cell{Text: "baseline", Tone: report.Faint}
+				if label != "" {
+					e := r.loss(of, bare, at, metric)
+					measured = measured || known(e)
+					lost = report.Estimated(e, 1)
+				}
+				share := r.ratio(of, below(at), at, metric)
+				measured = measured || known(share)
+				row = append(row, lost, report.Estimated(share, 100))
+			}
+			if measured {
+				t.Rows = append(t.Rows, append(row, report.Cell{Text: fmt.Sprint(len(of))}))
+			}
+		}
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return []report.Part{t}
+}
+
+// published says what S5 found.
+func published() string {
+	c, err := claim.Lookup(claimed)
+	if err != nil {
+		return ""
+	}
+	var told []string
+	for _, f := range c.Published {
+		if name, ok := strings.CutPrefix(f.Name, "overhead, "); ok {
+			told = append(told, name+" "+f.Text())
+		}
+	}
+	return c.Paper.Key + ": " + strings.Join(told, "; ") + ", from the page cache."
+}
+
+// sizes show every cell, a table a metric.
+func (r reading) sizes() []report.Part {
+	var parts []report.Part
+	for _, metric := range metrics {
+		t := report.Table{
+			Title: strings.ToUpper(metric[:1]) + metric[1:] + "s, by size and manner",
+			Note:  "Bytes of all ranks over the time of the slowest, opening and closing included. What is not said of a cell is as S5 had it: POSIX calls, a file a rank, page cache kept, no fsync.",
+			Columns: []report.Column{{Head: "checkpoint, and where"}, {Head: "MB/s", Number: true}, {Head: "lost against bare, %", Number: true},
+				{Head: "of the floor, %", Number: true}, {Head: "bytes", Number: true, Optional: true}},
+		}
+		for _, c := range r.cells {
+			for _, of := range c.All {
+				value := r.Value(of, metric)
+				if !known(value) {
+					continue
+				}
+				lost, share := report.Cell{Text: "baseline", Tone: report.Faint}, report.Absent()
+				if of.ID != c.base.ID {
+					lost = report.Estimated(lostOf(r, c, of, metric), 1)
+				}
+				if of.Factors[place.FactorFloor] != "" {
+					lost, share = report.Cell{Text: "floor", Tone: report.Faint}, report.Cell{Text: "100", Tone: report.Faint}
+				} else if f, ok := c.floorOf(of); ok {
+					share = report.Estimated(r.Ratio(r.PerBlock(f, metric), r.PerBlock(of, metric)), 100)
+				}
+				t.Rows = append(t.Rows, []report.Cell{{Text: c.text() + ": " + labelOf(of)}, report.Estimated(value, perMega), lost, share, {Text: bytesText(c.bytes())}})
+			}
+		}
+		if len(t.Rows) > 0 {
+			parts = append(parts, t)
+		}
+	}
+	return parts
+}
+
+// lostOf is what a condition loses of its cell's baseline, in percent.
+func lostOf(r reading, c measured, of record.Condition, metric string) stats.Estimate {
+	return lost(r.Ratio(r.PerBlock(c.base, metric), r.PerBlock(of, metric)))
+}
+
+// floors show what the disks give, how steadily, and whether the program is as fast as
+// fio there.
+func (r reading) floors() []report.Part {
+	t := report.Table{
+		Title: "The floor: what the disk gives, by fio",
+		Note: "Scatter: the standard deviation from block to block, which no platform causes; an effect below what it leaves uncertain of the floor's own level is not believed. " +
+			"Program: its rate in the floor's, in the place where both run (on bare metal, but for an engine with a disk of its own). " + r.equivalence(),
+		Columns: []report.Column{{Head: "cell"}, {Head: "write, MB/s", Number: true}, {Head: "scatter, %", Number: true}, {Head: "program, %", Number: true},
+			{Head: "read, MB/s", Number: true}, {Head: "scatter, %", Number: true}, {Head: "program, %", Number: true}},
+	}
+	for _, c := range r.cells {
+		for _, f := range c.floors() {
+			if !known(r.Value(f, write)) && !known(r.Value(f, read)) {
+				continue
+			}
+			name := c.text()
+			if len(c.floors()) > 1 {
+				name += ": " + strings.TrimSuffix(labelOf(f), ", fio floor")
+			}
+			row := []report.Cell{{Text: name}}
+			for _, metric := range metrics {
+				moves := deviationOf(inOrder(r.PerBlock(f, metric)))
+				beside := report.Absent()
+				if of, ok := c.beside(f); ok {
+					beside = report.Estimated(r.Ratio(r.PerBlock(f, metric), r.PerBlock(of, metric)), 100)
+				}
+				row = append(row, report.Estimated(r.Value(f, metric), perMega), report.Measured(moves), beside)
+			}
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return []report.Part{t}
+}
+
+// beside finds the program's condition in a floor's own place.
+func (c measured) beside(f record.Condition) (record.Condition, bool) {
+	i := slices.IndexFunc(c.All, func(of record.Condition) bool {
+		return of.Factors[place.FactorFloor] == "" && of.Platform == f.Platform && of.Setting == f.Setting
+	})
+	if i < 0 {
+		return record.Condition{}, false
+	}
+	return c.All[i], true
+}
+
+// equivalence judges the program against fio on bare metal, which the quality of the
+// program rests on: what it loses itself, no platform can be said to.
+func (r reading) equivalence() string {
+	var told []string
+	for _, m := range r.modes() {
+		cells := having(r.of(m), below(bare))
+		for _, metric := range metrics {
+			ratio := r.ratio(cells, below(bare), bare, metric)
+			if !ratio.Known() {
+				continue
+			}
+			word := "is not told"
+			switch {
+			case stats.EquivalentWithin(ratio, peers/100.0):
+				word = "is equivalent"
+			case ratio.Interval.High < 1/(1+peers/100.0):
+				word = "is slower"
+			case ratio.Interval.Low > 1+peers/100.0:
+				word = "is faster"
+			}
+			told = append(told, fmt.Sprintf("%s, its %s %s (%s %%)", m.text(), metric, word, report.Said(ratio, 100)))
+		}
+	}
+	if len(told) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("On bare metal the program is wanted equivalent to fio within %d %%: %s.", peers, strings.Join(told, "; "))
+}
+
+// charts are S5's figures 4 and 5: a rate over the number of ranks, at one size; and over
+// the size, at one number of ranks.
+func (r reading) charts() []report.Part {
+	var parts []report.Part
+	for _, m := range r.modes() {
+		for _, metric := range metrics {
+			if c, ok := r.chart(m, metric, "ranks", func(c measured) float64 { return float64(c.ranks) }, func(c measured) float64 { return float64(c.particles) }); ok {
+				parts = append(parts, c)
+			}
+			if c, ok := r.chart(m, metric, "million particles a rank", func(c measured) float64 { return float64(c.particles) / 1e6 }, func(c measured) float64 { return float64(c.ranks) }); ok {
+				parts = append(parts, c)
+			}
+		}
+	}
+	return parts
+}
+
+// chart draws a metric over x, where at a level of the other factor there are several x;
+// of several such levels, that with most of them.
+func (r reading) chart(m mode, metric, axis string, x, other func(measured) float64) (report.Chart, bool) {
+	by := map[float64][]measured{}
+	for _, c := range r.of(m) {
+		if c.api == r.of(m)[0].api && c.layout == r.of(m)[0].layout {
+			by[other(c)] = append(by[other(c)], c)
+		}
+	}
+	var cells []measured
+	for _, level := range inOrderOf(by) {
+		if len(by[level]) > len(cells) {
+			cells = by[level]
+		}
+	}
+	if len(cells) < 2 {
+		return report.Chart{}, false
+	}
+	slices.SortFunc(cells, func(a, b measured) int { return cmp.Compare(x(a), x(b)) })
+	at := plural(cells[0].ranks, "rank")
+	if axis == "ranks" {
+		at = millions(cells[0].particles) + " particles a rank"
+	}
+	chart := report.Chart{
+		Title: fmt.Sprintf("%s against %s: %s, %s", strings.ToUpper(metric[:1])+metric[1:], axis, at, m.text()),
+		X:     report.Axis{Label: axis, Log: true}, Y: report.Axis{Label: metric, Unit: "MB/s"},
+	}
+	for _, c := range cells {
+		chart.X.Ticks = append(chart.X.Ticks, x(c))
+	}
+	add := func(name string, dashed bool, at pick) {
+		s := report.Series{Name: name, Group: name, Dashed: dashed}
+		for _, c := range having(cells, at) {
+			of, _ := at(c)
+			if v := r.Value(of, metric); known(v) {
+				s.Points = append(s.Points, point(x(c), v))
+			}
+		}
+		if len(s.Points) > 0 {
+			chart.Series = append(chart.Series, s)
+		}
+	}
+	add(labelOf(cells[0].base), false, bare)
+	for _, label := range labels(cells) {
+		add(label, false, labelled(label))
+	}
+	add("fio, the floor", true, below(bare))
+	return chart, len(chart.Series) > 1 && len(chart.Series[0].Points) > 1
+}
+
+func inOrderOf(m map[float64][]measured) []float64 {
+	var keys []float64
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func point(x float64, e stats.Estimate) report.Point {
+	p := report.Point{X: x, Y: e.Value * perMega}
+	if e.Known() {
+		p.Low, p.High = e.Interval.Low*perMega, e.Interval.High*perMega
+	}
+	return p
+}
+
+// about says what the figures are of.
+func (r reading) about() report.Prose {
+	text := []string{"A checkpoint that the page cache takes is not on a disk when its write ends, and one that is still there when it is read does not come from one: with the page cache kept, as S5 had it, memory is measured, and the disk where it is dropped, bypassed, or where fsync ends the write."}
+	if r.imported() {
+		text = append(text, "These figures were measured elsewhere. They tell nothing of the page cache, which is taken as kept, and there is no floor beside them: what the disk gave in the same minutes is not known.")
+		if from := r.fromMemory(); from != "" {
+			text = append(text, strings.ToUpper(from[:1])+from[1:]+".")
+		}
+		return report.Prose{Title: "What is measured", Text: strings.Join(text, "\n\n")}
+	}
+	if before := r.before(); before != "" {
+		text = append(text, before)
+	}
+	if waits := r.waits(); waits != "" {
+		text = append(text, waits)
+	}
+	return report.Prose{Title: "What is measured", Text: strings.Join(text, "\n\n")}
+}
+
+// before says what state the trials began in.
+func (r reading) before() string {
+	flush, left, n := 0.0, 0.0, 0.0
+	for _, c := range r.cells {
+		f, d := r.covariate(c, flushSeconds), r.covariate(c, dirtyBefore)
+		if math.IsNaN(f) || math.IsNaN(d) {
+			continue
+		}
+		flush, left, n = flush+f, max(left, d), n+1
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Before each trial, and outside of its figures, what earlier ones and others had written was brought to the disks, in %.2g s on average; after that at most %s of the host's memory was not on a disk, in the mean of a cell's trials.", flush/n, bytesText(int64(left)))
+}
+
+// waits says which writes the kernel held back.
+func (r reading) waits() string {
+	var held, aside []string
+	limit, background := math.NaN(), math.NaN()
+	for _, c := range r.cells {
+		l, b := r.covariate(c, dirtyLimit), r.covariate(c, dirtyBackground)
+		if c.cache != Kept || c.memory || math.IsNaN(l) || math.IsNaN(b) {
+			continue
+		}
+		limit, background = l, b
+		switch bytes := float64(c.bytes()); {
+		case bytes > l:
+			held = append(held, c.text())
+		case bytes > b:
+			aside = append(aside, c.text())
+		}
+	}
+	if math.IsNaN(limit) {
+		return ""
+	}
+	text := fmt.Sprintf("The kernel lets %s wait in memory before it holds writers back (vm.dirty_ratio), and brings them to the disk beside the writers from %s on (vm.dirty_background_ratio).", bytesText(int64(limit)), bytesText(int64(background)))
+	switch {
+	case len(held) > 0:
+		text += " More than the former was written in: " + strings.Join(held, "; ") + ": there a write ends at the pace of the disk, though the page cache is kept."
+	case len(aside) > 0:
+		text += " More than the latter was written in: " + strings.Join(aside, "; ") + ": there the disk is at work during the write."
+	default:
+		text += " No checkpoint of this run reaches either: with the page cache kept no write waited for the disk."
+	}
+	return text
+}

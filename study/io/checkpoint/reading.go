@@ -1,0 +1,319 @@
+package checkpoint
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	"tare/overhead"
+	"tare/platform"
+	"tare/record"
+	"tare/stats"
+	"tare/study/io/place"
+)
+
+// measured is a cell of a run with its conditions.
+type measured struct {
+	cell
+	place.Conditions
+	base record.Condition
+}
+
+// reading is a run as the judge and the page of this study read it.
+type reading struct {
+	overhead.Reading
+	cells []measured
+}
+
+func readRun(run record.Run) reading {
+	r := reading{Reading: overhead.Read(run)}
+	for _, g := range place.Groups(run, place.Haccio) {
+		if base, ok := g.Baseline(); ok {
+			r.cells = append(r.cells, measured{cellOf(base), g, base})
+		}
+	}
+	slices.SortStableFunc(r.cells, func(a, b measured) int {
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.particles, b.particles), cmp.Compare(a.ranks, b.ranks))
+	})
+	return r
+}
+
+// cellOf reads a cell back from a condition of it. Figures that were measured
+// elsewhere tell no more than S5's do, which had everything else at its first level.
+func cellOf(c record.Condition) cell {
+	return cell{
+		particles: place.Number(c, factorParticles), ranks: int(place.Number(c, factorRanks)),
+		api: cmp.Or(c.Factors[factorAPI], POSIX), layout: cmp.Or(c.Factors[factorLayout], FilePerRank),
+		cache: cmp.Or(c.Factors[factorCache], Kept), sync: cmp.Or(c.Factors[factorSync], NoSync),
+		memory: c.Factors[place.FactorStorage] == string(platform.StorageTmpfs),
+	}
+}
+
+// rank orders the manners of a checkpoint: S5's first, what is in memory last.
+func (c cell) rank() int {
+	n := 100*slices.Index(Caches, c.cache) + 10*slices.Index(Syncs, c.sync) + 3*slices.Index(Layouts, c.layout) + slices.Index(APIs, c.api)
+	if c.memory {
+		n += 1000
+	}
+	return n
+}
+
+// mode is what stands between the program and the disk: cells of one are put
+// together.
+type mode struct {
+	cache, sync string
+	memory      bool
+}
+
+func (c cell) mode() mode { return mode{c.cache, c.sync, c.memory} }
+
+// text says where the figures of a mode come from.
+func (m mode) text() string {
+	var text string
+	switch {
+	case m.memory:
+		return "in memory (tmpfs)"
+	case m.cache == Kept:
+		text = "page cache kept"
+	case m.cache == Dropped:
+		text = "page cache dropped"
+	default:
+		text = "page cache bypassed"
+	}
+	if m.sync == Fsync {
+		text += ", with fsync"
+	}
+	return text
+}
+
+// modes are those of a run, S5's first.
+func (r reading) modes() []mode {
+	var all []mode
+	for _, c := range r.cells {
+		if !slices.Contains(all, c.mode()) {
+			all = append(all, c.mode())
+		}
+	}
+	return all
+}
+
+// of gives the cells of a mode.
+func (r reading) of(m mode) []measured {
+	var all []measured
+	for _, c := range r.cells {
+		if c.mode() == m {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// imported tells whether the run was measured elsewhere.
+func (r reading) imported() bool { return r.Run.Status == record.Imported }
+
+// disturbed tells whether no block of a cell was left alone by others.
+func (r reading) disturbed(cells []measured) bool {
+	for _, g := range r.Report.Groups {
+		if g.Blocks == 0 && g.Tainted > 0 && slices.ContainsFunc(cells, func(c measured) bool { return c.Workload == g.Workload }) {
+			return true
+		}
+	}
+	return false
+}
+
+// in finds a cell's condition for a place, by its label; false where it has none.
+func (c measured) in(label string) (record.Condition, bool) {
+	i := slices.IndexFunc(c.All, func(of record.Condition) bool { return labelOf(of) == label })
+	if i < 0 {
+		return record.Condition{}, false
+	}
+	return c.All[i], true
+}
+
+// stored finds a cell's condition on a storage.
+func (c measured) stored(storage platform.Storage) (record.Condition, bool) {
+	if all := c.Stored(string(storage)); len(all) > 0 {
+		return all[0], true
+	}
+	return record.Condition{}, false
+}
+
+// floorOf finds what shows what a condition's disk gives.
+func (c measured) floorOf(of record.Condition) (record.Condition, bool) {
+	disk := of.Factors[factorDisk]
+	i := slices.IndexFunc(c.All, func(f record.Condition) bool {
+		return f.Factors[place.FactorFloor] != "" && disk != "" && f.Factors[factorDisk] == disk
+	})
+	if i < 0 {
+		return record.Condition{}, false
+	}
+	return c.All[i], true
+}
+
+// floors are a cell's, one a disk.
+func (c measured) floors() []record.Condition {
+	return slices.DeleteFunc(slices.Clone(c.All), func(of record.Condition) bool { return of.Factors[place.FactorFloor] == "" })
+}
+
+// contained are a cell's conditions but for the baseline and the floors.
+func (c measured) contained() []record.Condition {
+	return slices.DeleteFunc(slices.Clone(c.All), func(of record.Condition) bool {
+		return of.ID == c.base.ID || of.Factors[place.FactorFloor] != ""
+	})
+}
+
+// labelOf names a condition's place.
+func labelOf(c record.Condition) string { return cmp.Or(c.Label, c.Factors[place.FactorStorage], c.ID) }
+
+// labels are those of the contained conditions of some cells.
+func labels(cells []measured) []string {
+	var all []string
+	for _, c := range cells {
+		for _, of := range c.contained() {
+			if !slices.Contains(all, labelOf(of)) {
+				all = append(all, labelOf(of))
+			}
+		}
+	}
+	return all
+}
+
+// pick chooses a condition of a cell.
+type pick func(measured) (record.Condition, bool)
+
+func bare(c measured) (record.Condition, bool) { return c.base, true }
+
+func labelled(label string) pick {
+	return func(c measured) (record.Condition, bool) { return c.in(label) }
+}
+
+func on(storage platform.Storage) pick {
+	return func(c measured) (record.Condition, bool) { return c.stored(storage) }
+}
+
+// below is the floor of what is picked.
+func below(of pick) pick {
+	return func(c measured) (record.Condition, bool) {
+		if on, ok := of(c); ok {
+			return c.floorOf(on)
+		}
+		return record.Condition{}, false
+	}
+}
+
+// having keeps the cells that have all that is picked.
+func having(cells []measured, all ...pick) []measured {
+	var kept []measured
+	for _, c := range cells {
+		if !slices.ContainsFunc(all, func(p pick) bool { _, ok := p(c); return !ok }) {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// levels puts cells together: by block, the geometric mean over them of what is picked in
+// each. A block that one of them lacks is left out.
+func (r reading) levels(cells []measured, of pick, metric string) map[int]float64 {
+	sums, counts := map[int]float64{}, map[int]int{}
+	for _, c := range cells {
+		condition, ok := of(c)
+		if !ok {
+			return nil
+		}
+		for block, v := range r.PerBlock(condition, metric) {
+			if v > 0 {
+				sums[block] += math.Log(v)
+				counts[block]++
+			}
+		}
+	}
+	all := map[int]float64{}
+	for block, sum := range sums {
+		if counts[block] == len(cells) {
+			all[block] = math.Exp(sum / float64(len(cells)))
+		}
+	}
+	return all
+}
+
+// ratio is what b has of a, over the cells that have both.
+func (r reading) ratio(cells []measured, a, b pick, metric string) stats.Estimate {
+	cells = having(cells, a, b)
+	return r.Ratio(r.levels(cells, a, metric), r.levels(cells, b, metric))
+}
+
+// loss is what is missing in b of a's rate, in percent.
+func (r reading) loss(cells []measured, a, b pick, metric string) stats.Estimate {
+	return lost(r.ratio(cells, a, b, metric))
+}
+
+// lost turns a ratio of rates into what is lost, in percent.
+func lost(ratio stats.Estimate) stats.Estimate {
+	ratio.Value = 100 * (1 - ratio.Value)
+	ratio.Interval.Low, ratio.Interval.High = 100*(1-ratio.Interval.High), 100*(1-ratio.Interval.Low)
+	return ratio
+}
+
+// scatter is how far a rate moves from block to block, over the cells that have it:
+// the standard deviation of its logarithm, in percent; and what that leaves uncertain of
+// its level, the half of the interval. Both are NaN where there are too few blocks.
+func (r reading) scatter(cells []measured, of pick, metric string) (deviation, uncertain float64) {
+	values := inOrder(r.levels(having(cells, of), of, metric))
+	return deviationOf(values), halfWidth(stats.GeometricMean(values, r.Report.Level, r.Run.Seed))
+}
+
+func inOrder(blocks map[int]float64) []float64 {
+	var values []float64
+	for _, block := range slices.Sorted(maps.Keys(blocks)) {
+		values = append(values, blocks[block])
+	}
+	return values
+}
+
+func deviationOf(values []float64) float64 {
+	if len(values) < 2 {
+		return math.NaN()
+	}
+	mean, squares := 0.0, 0.0
+	for _, v := range values {
+		mean += math.Log(v) / float64(len(values))
+	}
+	for _, v := range values {
+		squares += (math.Log(v) - mean) * (math.Log(v) - mean)
+	}
+	return 100 * math.Expm1(math.Sqrt(squares/float64(len(values)-1)))
+}
+
+// halfWidth is half of a positive estimate's interval, in percent.
+func halfWidth(e stats.Estimate) float64 {
+	if !e.Known() || e.Interval.Low <= 0 {
+		return math.NaN()
+	}
+	return 100 * (math.Sqrt(e.Interval.High/e.Interval.Low) - 1)
+}
+
+// level is a rate over cells, with its interval over blocks.
+func (r reading) level(cells []measured, of pick, metric string) stats.Estimate {
+	return stats.GeometricMean(inOrder(r.levels(having(cells, of), of, metric)), r.Report.Level, r.Run.Seed)
+}
+
+// covariate is the mean of what the trials of a cell have of it; NaN where none has.
+func (r reading) covariate(c measured, name string) float64 {
+	sum, n := 0.0, 0
+	for _, of := range c.All {
+		for _, t := range r.Trials(of) {
+			if v, ok := t.Covariates[name]; ok {
+				sum, n = sum+v, n+1
+			}
+		}
+	}
+	if n == 0 {
+		return math.NaN()
+	}
+	return sum / float64(n)
+}
+
+func blocksText(n int) string { return strconv.Itoa(n) + " blocks" }
