@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tare/lab"
+	"tare/platform"
+	"tare/study/io/checkpoint"
+	"tare/study/io/place"
+)
+
+// haccioFlags are what the user asked for of `tare io haccio`.
+type haccioFlags struct {
+	studyFlags
+	storages  []string
+	particles []string
+	ranks     []int
+	apis      []string
+	layouts   []string
+	caches    []string
+	syncs     []string
+	cross     bool
+}
+
+func ioHaccio() (*cobra.Command, *subStudy) {
+	f := &haccioFlags{}
+	byDefault := checkpoint.Default()
+	cmd := &cobra.Command{
+		Use:   "haccio [flags]",
+		Short: "Checkpoints written and read back, over where a container's data lie",
+		Long: `Haccio has MPI ranks write checkpoints of particles of 38 bytes, and read them back:
+on bare metal, in a container's layer, on a bind mount, a volume, and in memory. Fio
+does the same beside it in every block, and shows what the disk gives. The first of
+several values of a flag is the base: the others are tried one at a time, or with
+--cross in all combinations.`,
+		Example: `  tare io haccio --quick
+  tare io haccio --particles 1e6 --ranks 1,2 --cache dropped
+  tare io haccio --storage bind,volume --particles 1e6,1e7 --layout shared,file-per-rank`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError("io haccio takes no arguments: %s", cmd.UseLine())
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.platform, "platform", byDefault.Platform, "platform of the containers")
+	flags.StringSliceVar(&f.storages, "storage", nil, "where their data lie, some of layer, bind, volume, tmpfs (default all)")
+	flags.StringSliceVar(&f.particles, "particles", nil, "of each rank, such as 2.5e6 (default "+joinNumbers(byDefault.Particles)+")")
+	flags.IntSliceVar(&f.ranks, "ranks", nil, "MPI processes (default "+joinNumbers(byDefault.Ranks)+")")
+	flags.StringSliceVar(&f.apis, "api", nil, "calls, some of "+strings.Join(checkpoint.APIs, ", ")+" (default all)")
+	flags.StringSliceVar(&f.layouts, "layout", nil, "files, some of "+strings.Join(checkpoint.Layouts, ", ")+" (default all)")
+	flags.StringSliceVar(&f.caches, "cache", nil, "page cache between write and read, some of "+strings.Join(checkpoint.Caches, ", ")+" (default all)")
+	flags.StringSliceVar(&f.syncs, "sync", nil, "what ends a write, some of "+strings.Join(checkpoint.Syncs, ", ")+" (default all)")
+	flags.BoolVar(&f.cross, "cross", false, "all combinations, instead of one factor at a time around the base")
+	f.register(cmd, "about a minute: S5's smallest checkpoint, page cache kept and dropped", "S5's grid: 1 to 8 ranks, 1 to 50 million particles, page cache kept and dropped, ten blocks; what does not fit is left out", nil)
+	return cmd, &subStudy{name: place.Haccio, whole: true, flags: &f.studyFlags, design: f.design, pass: checkpoint.Pass}
+}
+
+func (f *haccioFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.Design, error) {
+	changed := cmd.Flags().Changed
+	o := checkpoint.Default()
+	switch {
+	case f.quick:
+		o = checkpoint.Quick()
+	case f.full:
+		o = checkpoint.Full()
+	}
+	var err error
+	if o.Plan, err = f.plan(changed); err != nil {
+		return lab.Design{}, err
+	}
+	if !changed("seed") {
+		f.seed = drawSeed()
+	}
+	o.Seed = f.seed
+	if o.Platform, err = lab.CanonicalPlatform(f.platform); err != nil {
+		return lab.Design{}, err
+	}
+	if changed("storage") {
+		o.Storages = nil
+		for _, s := range f.storages {
+			o.Storages = append(o.Storages, platform.Storage(s))
+		}
+	}
+	if changed("particles") {
+		if o.Particles, err = readParticles(f.particles); err != nil {
+			return lab.Design{}, err
+		}
+	}
+	if changed("ranks") {
+		o.Ranks = f.ranks
+	}
+	for _, of := range []struct {
+		flag string
+		from []string
+		to   *[]string
+	}{{"api", f.apis, &o.APIs}, {"layout", f.layouts, &o.Layouts}, {"cache", f.caches, &o.Caches}, {"sync", f.syncs, &o.Syncs}} {
+		if changed(of.flag) {
+			*of.to = of.from
+		}
+	}
+	if changed("cross") {
+		o.Cross = f.cross
+	}
+	// What is asked for by name is refused where it does not fit, and not left out.
+	if changed("particles") || changed("ranks") {
+		o.Fitting = false
+	}
+	o.Host = checkpoint.Host{Host: ioHost(host)}
+	return checkpoint.Design(o)
+}
+
+// readParticles reads numbers as people write large ones: 2500000, 2.5e6.
+func readParticles(texts []string) ([]int64, error) {
+	var counts []int64
+	for _, text := range texts {
+		v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if err != nil || v != math.Trunc(v) || v < 1 || v > 1<<53 {
+			return nil, usageError("--particles %s: want a whole number, such as 2500000 or 2.5e6", text)
+		}
+		counts = append(counts, int64(v))
+	}
+	return counts, nil
+}
+
+// joinNumbers writes numbers as a flag takes them.
+func joinNumbers[N int | int64](numbers []N) string {
+	texts := make([]string, len(numbers))
+	for i, n := range numbers {
+		texts[i] = strconv.FormatInt(int64(n), 10)
+	}
+	return strings.Join(texts, ",")
+}
