@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tare/lab"
+	"tare/platform"
+	"tare/study/io/keyvalue"
+	"tare/study/io/place"
+)
+
+// redisFlags are what the user asked for of `tare io redis`.
+type redisFlags struct {
+	studyFlags
+	platforms  []string
+	commands   []string
+	payloads   []int
+	pipelines  []int
+	threads    []int
+	ioThreads  []int
+	clients    int
+	requests   int
+	appendOnly []string
+	storages   []string
+	networks   []string
+	syncs      int
+	cross      bool
+}
+
+func ioRedis() (*cobra.Command, *subStudy) {
+	f := &redisFlags{}
+	byDefault := keyvalue.Default()
+	cmd := &cobra.Command{
+		Use:   "redis [flags]",
+		Short: "Redis over storage and network: what a container adds to a request",
+		Long: `Redis runs redis-benchmark's tests against Redis on bare metal and in containers, over
+where its data lie and over the network between: storage is crossed with the host's
+network and the engine's bridge in the same blocks, so that what is lost can be
+assigned to one of them, in microseconds a request. A model of that cost is fitted,
+and tested on requests that it has not seen. Without persistence Redis touches no
+storage, and volume against bind mount checks the procedure; with an append-only
+file, fio shows beside each place what the disk itself gives.`,
+		Example: `  tare io redis --quick
+  tare io redis --command get,set,mset --pipeline 1,3,10
+  tare io redis --appendonly always --storage volume,bind
+  tare io redis --io-threads 1,2 --threads 0,24`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError("io redis takes no arguments: %s", cmd.UseLine())
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringSliceVar(&f.platforms, "platform", byDefault.Platforms, "platforms of the containers, set against bare metal")
+	flags.StringSliceVar(&f.commands, "command", nil, "tests of redis-benchmark: get, set, mset, hset, lrange_100 and others (default "+strings.Join(byDefault.Commands, ",")+")")
+	flags.IntSliceVar(&f.payloads, "payload", nil, "bytes of a value (default 3,1000)")
+	flags.IntSliceVar(&f.pipelines, "pipeline", nil, "requests that a client sends at once (default 1,10)")
+	flags.IntVar(&f.clients, "clients", byDefault.Clients, "connections")
+	flags.IntSliceVar(&f.threads, "threads", nil, "threads of the load program, 0 for none (default 0)")
+	flags.IntSliceVar(&f.ioThreads, "io-threads", nil, "io-threads of the server (default 1)")
+	flags.IntVar(&f.requests, "requests", 0, "of each command in a trial (default: about half a second's)")
+	flags.StringSliceVar(&f.appendOnly, "appendonly", nil, "persistence: some of no, everysec, always (default no,always)")
+	flags.StringSliceVar(&f.storages, "storage", nil, "some of layer, volume, bind, tmpfs (default all; tmpfs with persistence alone)")
+	flags.StringSliceVar(&f.networks, "network", nil, "some of host, bridge, bridge:proxy, bridge:nat (default all)")
+	flags.IntVar(&f.syncs, "syncs", byDefault.Syncs, "writes of the disk floor")
+	flags.BoolVar(&f.cross, "cross", false, "every combination of the levels (default: payloads and pipelines crossed, the others one at a time)")
+	f.register(cmd, "about a minute: GET at two rates, volume and bind, host and bridge", "S5's grid, with 1,000,000 requests of each command: days", []string{"cpuset-cpus"})
+	return cmd, &subStudy{name: place.Redis, flags: &f.studyFlags, design: f.design, pass: keyvalue.Pass}
+}
+
+func (f *redisFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.Design, error) {
+	changed := cmd.Flags().Changed
+	o := keyvalue.Default()
+	switch {
+	case f.quick:
+		o = keyvalue.Quick()
+	case f.full:
+		o = keyvalue.Full()
+	}
+	var err error
+	if o.Plan, err = f.plan(changed); err != nil {
+		return lab.Design{}, err
+	}
+	if !changed("seed") {
+		f.seed = drawSeed()
+	}
+	o.Seed = f.seed
+	for _, of := range []struct {
+		flag string
+		from []int
+		to   *[]int
+	}{{"payload", f.payloads, &o.Payloads}, {"pipeline", f.pipelines, &o.Pipelines}, {"threads", f.threads, &o.Threads}, {"io-threads", f.ioThreads, &o.IOThreads}} {
+		if changed(of.flag) {
+			*of.to = of.from
+		}
+	}
+	for _, of := range []struct {
+		flag string
+		from int
+		to   *int
+	}{{"clients", f.clients, &o.Clients}, {"requests", f.requests, &o.Requests}, {"syncs", f.syncs, &o.Syncs}} {
+		if changed(of.flag) {
+			*of.to = of.from
+		}
+	}
+	if changed("requests") && f.requests < 1 {
+		return lab.Design{}, usageError("--requests %d: want 1 or more", f.requests)
+	}
+	if changed("command") {
+		o.Commands = f.commands
+	}
+	if changed("appendonly") {
+		o.AppendOnly = f.appendOnly
+	}
+	o.Storages, o.Networks = levelsOf(changed("storage"), f.storages, o.Storages), levelsOf(changed("network"), f.networks, o.Networks)
+	o.Cross = o.Cross || f.cross
+	o.Platforms = nil
+	for _, name := range f.platforms {
+		canonical, err := lab.CanonicalPlatform(name)
+		if err != nil {
+			return lab.Design{}, err
+		}
+		o.Platforms = append(o.Platforms, canonical)
+	}
+	f.serverCPUs(o, host)
+	if o.Base, _, err = f.places(&host); err != nil {
+		return lab.Design{}, err
+	}
+	o.Host = ioHost(host)
+	return keyvalue.Design(o)
+}
+
+// serverCPUs gives the server a CPU for each of its io-threads, but at most half, where
+// the user says nothing. It stands in the flag, by which the load's place is found.
+func (f *redisFlags) serverCPUs(o keyvalue.Options, host studyHost) {
+	set := f.settings["cpuset-cpus"]
+	if *set != "" {
+		return
+	}
+	most := 1
+	for _, n := range o.IOThreads {
+		most = max(most, n)
+	}
+	n := max(1, min(most, len(host.cpus)/2))
+	*set = platform.FormatCPUList(host.cpus[len(host.cpus)-n:])
+}
+
+// levelsOf are those that the user gave of a setting that is compared, or the default
+// ones.
+func levelsOf[T ~string](given bool, from []string, byDefault []T) []T {
+	if !given {
+		return byDefault
+	}
+	var levels []T
+	for _, v := range from {
+		levels = append(levels, T(strings.TrimSpace(v)))
+	}
+	return levels
+}
+

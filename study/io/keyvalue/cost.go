@@ -1,0 +1,279 @@
+package keyvalue
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"tare/model/request"
+	"tare/report"
+	"tare/stats"
+)
+
+// modelled is the cost of a place as a model has it.
+type modelled struct {
+	spot  spot
+	cells []cell // one for each of the model's
+	asked []request.Cell
+	// holds is the simplest form by which every cell was predicted from the others;
+	// empty where none did.
+	holds request.Form
+	tests map[request.Form][]request.Prediction
+	// shown is holds, or the form that predicted most.
+	shown  request.Form
+	fitted *request.Model // of the shown form, on all cells
+}
+
+// model fits and tests the cost of a place over the reference cells. ok is false
+// where there are too few cells.
+func (r reading) model(s spot) (m modelled, ok bool) {
+	m.spot = s
+	for _, c := range r.reference() {
+		p, ok := c.at(s)
+		if !ok {
+			continue
+		}
+		base, with := r.times(c, c.base), r.times(c, p)
+		if len(base) == 0 || len(with) == 0 {
+			continue
+		}
+		m.cells = append(m.cells, c)
+		m.asked = append(m.asked, request.Cell{Name: c.name(), Pipeline: float64(c.pipeline), Bytes: c.bytes(), Base: base, With: with})
+	}
+	m.holds, m.tests = request.Simplest(m.asked, r.Report.SmallestEffect, r.Report.Level, r.Run.Seed)
+	if len(m.tests) == 0 {
+		return m, false
+	}
+	most := -1
+	for _, form := range request.Forms {
+		if n := m.held(form, r.Report.SmallestEffect); n > most && m.tests[form] != nil {
+			m.shown, most = form, n
+		}
+	}
+	if m.holds != "" {
+		m.shown = m.holds
+	}
+	fitted, err := request.Fit(m.shown, m.asked, r.Report.Level, r.Run.Seed)
+	if err != nil {
+		return m, false
+	}
+	m.fitted = fitted
+	return m, true
+}
+
+// bytes are those that the values of a request, or of its answer, hold.
+func (c cell) bytes() float64 { return float64(c.payload * values(c.command)) }
+
+// held is how many cells a form predicted from the others.
+func (m modelled) held(form request.Form, smallest float64) (n int) {
+	for _, p := range m.tests[form] {
+		if p.Held(smallest) {
+			n++
+		}
+	}
+	return n
+}
+
+// missed is how many a form did certainly not.
+func (m modelled) missed(form request.Form, smallest float64) (n int) {
+	for _, p := range m.tests[form] {
+		if p.Missed(smallest) {
+			n++
+		}
+	}
+	return n
+}
+
+// models are those of all places that have one.
+func (r reading) models() []modelled {
+	var all []modelled
+	for _, s := range spots(r.reference()) {
+		if m, ok := r.model(s); ok {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// costParts show what a request costs more, by the models, and how they did on cells
+// that they had not seen.
+func (r reading) costParts() []report.Part {
+	all := r.models()
+	if len(all) == 0 {
+		return nil
+	}
+	smallest := r.Report.SmallestEffect
+	t := report.Table{
+		Title: "What a place adds to a request, as a model",
+		Note: fmt.Sprintf("Microseconds: a batch's part is shared by a pipeline's requests. Left out: of the cells, each predicted by a fit on the others alone, how many requests' times lie within %g %% of the prediction, with their intervals. "+
+			"One cost is that for all requests alike, S5's idea; the form shown is the simplest by which all cells hold, or that by which most do.", 100*smallest),
+		Columns: []report.Column{{Head: "place"}, {Head: "request", Number: true}, {Head: "batch", Number: true}, {Head: "kilobyte", Number: true, Optional: true},
+			{Head: "left out, hold", Number: true}, {Head: "by one cost", Number: true, Optional: true}, {Head: "so it is"}},
+	}
+	for _, m := range all {
+		part := func(e stats.Estimate, scale float64, has bool) report.Cell {
+			if !has {
+				return report.Absent()
+			}
+			e.Value, e.Interval.Low, e.Interval.High = e.Value*scale, e.Interval.Low*scale, e.Interval.High*scale
+			return told(e)
+		}
+		of := func(form request.Form) report.Cell {
+			if m.tests[form] == nil {
+				return report.Absent()
+			}
+			return report.Cell{Text: fmt.Sprintf("%d of %d", m.held(form, smallest), len(m.tests[form]))}
+		}
+		t.Rows = append(t.Rows, []report.Cell{{Text: named(m.spot, r.memory)}, part(m.fitted.Request, 1, true), part(m.fitted.Batch, 1, m.shown != request.Fixed),
+			part(m.fitted.Byte, 1000, m.shown == request.Sized), of(m.shown), of(request.Fixed), {Text: m.word(smallest)}})
+	}
+	parts := []report.Part{t}
+	for _, m := range r.exhibits(all) {
+		parts = append(parts, r.predictedTable(m))
+	}
+	parts = append(parts, r.ratesTable(all)...)
+	if c, ok := r.chart(all); ok {
+		parts = append(parts, c)
+	}
+	return parts
+}
+
+// word says what a model's test amounts to.
+func (m modelled) word(smallest float64) string {
+	switch m.holds {
+	case request.Fixed:
+		return "one cost"
+	case request.Shared:
+		return "shared by a pipeline"
+	case request.Sized:
+		return "shared, and of bytes"
+	}
+	if m.missed(m.shown, smallest) > 0 {
+		return "none of these"
+	}
+	return "not known"
+}
+
+// exhibits are the places whose predictions are shown cell by cell: the first on
+// the host's network, and the first on another, of an engine.
+func (r reading) exhibits(all []modelled) []modelled {
+	var shown []modelled
+	for _, bridged := range []bool{false, true} {
+		at := slices.IndexFunc(all, func(m modelled) bool { return m.spot.bridged() == bridged })
+		if at >= 0 {
+			shown = append(shown, all[at])
+		}
+	}
+	return shown
+}
+
+// predictedTable sets predictions beside what was measured.
+func (r reading) predictedTable(m modelled) report.Table {
+	t := report.Table{
+		Title: "Predicted and measured: " + named(m.spot, r.memory),
+		Note: fmt.Sprintf("Each cell is predicted by %s, fitted on the other cells. Loss is of bare metal's rate, in percent; off is the predicted time of a request against the measured, in percent; it holds where the interval lies within %g %%.",
+			m.shown, 100*r.Report.SmallestEffect),
+		Columns: []report.Column{{Head: "request"}, {Head: "bare, 1000/s", Number: true, Optional: true}, {Head: "predicted, us", Number: true, Optional: true}, {Head: "measured, us", Number: true, Optional: true},
+			{Head: "predicted loss", Number: true}, {Head: "measured loss", Number: true}, {Head: "off", Number: true}, {Head: "verdict"}},
+	}
+	for i, p := range m.tests[m.shown] {
+		verdict := report.Cell{Text: "unsure", Tone: report.Faint}
+		switch {
+		case p.Why != "":
+			verdict.Text = "not predicted"
+		case p.Held(r.Report.SmallestEffect):
+			verdict = report.Cell{Text: "holds", Tone: report.Good}
+		case p.Missed(r.Report.SmallestEffect):
+			verdict = report.Cell{Text: "missed", Tone: report.Bad}
+		}
+		t.Rows = append(t.Rows, []report.Cell{{Text: m.cells[i].name()}, report.Estimated(r.rate(m.cells[i], m.cells[i].base), 1e-3),
+			report.Estimated(p.Cost, 1), report.Estimated(p.Found, 1), report.Estimated(p.Loss, 100), report.Estimated(p.Lost, 100), report.Estimated(excess(p.Off), 100), verdict})
+	}
+	return t
+}
+
+// excess is a ratio less one.
+func excess(e stats.Estimate) stats.Estimate {
+	e.Value, e.Interval.Low, e.Interval.High = e.Value-1, e.Interval.Low-1, e.Interval.High-1
+	return e
+}
+
+// roundRates are those for which a loss is foretold, in requests a second.
+var roundRates = []float64{10_000, 30_000, 100_000, 300_000, 1_000_000}
+
+// ratesTable foretells the loss at rates that nobody measured, of small values without
+// a pipeline, where it is the batch whole that counts, and with the longest.
+func (r reading) ratesTable(all []modelled) []report.Part {
+	reference := r.reference()
+	var rates []float64
+	for _, c := range reference {
+		rates = append(rates, r.rate(c, c.base).Value)
+	}
+	pipelines := levels(reference, func(c cell) int64 { return c.pipeline })
+	if len(rates) == 0 {
+		return nil
+	}
+	longest := float64(pipelines[len(pipelines)-1])
+	t := report.Table{
+		Title: "What would be lost at other rates",
+		Note: fmt.Sprintf("Percent of bare metal's rate, for small values, by the models of the table above fitted to all cells; the pipeline is 1 up to 100,000 a second, and %g above. Measured were %s to %s requests a second: what lies outside is further than the model was tested.",
+			longest, thousands(slices.Min(rates)), thousands(slices.Max(rates))),
+		Columns: []report.Column{{Head: "place"}},
+	}
+	for _, rate := range roundRates {
+		t.Columns = append(t.Columns, report.Column{Head: thousands(rate) + "/s", Number: true})
+	}
+	for _, m := range all {
+		if m.holds == "" {
+			continue // a model that does not hold foretells nothing
+		}
+		row := []report.Cell{{Text: named(m.spot, r.memory)}}
+		for _, rate := range roundRates {
+			pipeline := 1.
+			if rate > 100_000 {
+				pipeline = longest
+			}
+			row = append(row, report.Estimated(m.fitted.Loss(rate, pipeline, 3), 100))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return []report.Part{t}
+}
+
+func thousands(rate float64) string { return fmt.Sprintf("%.3gk", rate/1000) }
+
+// chart shows measured losses over the rate, and the predictions of each cell by the
+// others.
+func (r reading) chart(all []modelled) (report.Chart, bool) {
+	c := report.Chart{
+		Title: "The loss grows with the rate?",
+		Note:  "Measured, with intervals; dashed: what the model predicted of each cell without having seen it.",
+		X:     report.Axis{Label: "bare metal's rate", Unit: "requests/s", Log: true}, Y: report.Axis{Label: "loss", Unit: "%"},
+	}
+	for _, m := range r.exhibits(all) {
+		name := named(m.spot, r.memory)
+		measured, predicted := report.Series{Name: name, Group: name}, report.Series{Name: name + ", predicted", Group: name, Dashed: true}
+		for i, p := range m.tests[m.shown] {
+			x := r.rate(m.cells[i], m.cells[i].base).Value
+			if math.IsNaN(p.Lost.Value) {
+				continue
+			}
+			point := report.Point{X: x, Y: 100 * p.Lost.Value}
+			if p.Lost.Known() {
+				point.Low, point.High = 100*p.Lost.Interval.Low, 100*p.Lost.Interval.High
+			}
+			measured.Points = append(measured.Points, point)
+			if !math.IsNaN(p.Loss.Value) {
+				predicted.Points = append(predicted.Points, report.Point{X: x, Y: 100 * p.Loss.Value})
+			}
+		}
+		c.Series = append(c.Series, measured)
+		if len(predicted.Points) > 0 {
+			c.Series = append(c.Series, predicted)
+		}
+	}
+	return c, len(c.Series) > 0
+}

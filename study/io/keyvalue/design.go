@@ -1,0 +1,245 @@
+package keyvalue
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tare/lab"
+	"tare/platform"
+	"tare/record"
+	"tare/study/io/place"
+	"tare/workload"
+)
+
+// Design makes the design. Errors of what was asked are *place.Usage; a host that has
+// nothing to compare is told by a *platform.Missing.
+func Design(o Options) (lab.Design, error) {
+	d := lab.Design{Study: place.Study, Seed: o.Seed, Plan: o.Plan}
+	redis, err := workload.Lookup(place.Redis)
+	if err != nil {
+		return d, err
+	}
+	disk, err := workload.Lookup("fio-sync")
+	if err != nil {
+		return d, err
+	}
+	if err := o.check(redis); err != nil {
+		return d, err
+	}
+	places, notes := o.Host.Usable(o.places(o.Networks))
+	stored, _ := o.Host.Usable(o.places([]platform.Network{platform.NetworkHost}))
+	if len(places) < 2 && len(stored) < 2 {
+		return d, &platform.Missing{What: "there is nothing to compare: " + strings.Join(notes, "; "), Mend: "`tare doctor` says what is missing"}
+	}
+	b := builder{o, redis, disk}
+	for _, c := range o.cells() {
+		// Memory behind a directory that nothing is written to decides nothing.
+		d.Groups = append(d.Groups, b.group(c, slices.DeleteFunc(slices.Clone(places), func(p place.Place) bool {
+			return p.Storage == platform.StorageTmpfs && !o.Cross
+		})))
+	}
+	for _, c := range o.persistent() {
+		d.Groups = append(d.Groups, b.group(c, stored))
+	}
+	d.Groups = slices.DeleteFunc(d.Groups, func(g lab.Group) bool { return len(g.Conditions) < 2 })
+	d.Plan.Notes = append(append(slices.Clone(d.Plan.Notes), notes...), o.notes()...)
+	if err := d.Validate(); err != nil {
+		return d, &place.Usage{Text: err.Error()}
+	}
+	return place.Mark(place.Redis, d), nil
+}
+
+// places are bare metal and, on each platform, storage crossed with the host's network
+// and the bridge, and the other ways of the network with the first storage.
+func (o Options) places(networks []platform.Network) []place.Place {
+	all := []place.Place{place.Metal}
+	for _, on := range o.Platforms {
+		for _, network := range networks {
+			storages := o.Storages
+			if network != platform.NetworkHost && network != platform.NetworkBridge {
+				storages = storages[:1]
+			}
+			for _, storage := range storages {
+				if storage == platform.StorageTmpfs && network != platform.NetworkHost {
+					continue
+				}
+				all = append(all, place.Place{Platform: on, Storage: storage, Network: network})
+			}
+		}
+	}
+	return all
+}
+
+// notes say what of the host is in every figure.
+func (o Options) notes() (notes []string) {
+	server := o.Host.CPUs
+	if set, err := platform.ParseCPUList(o.setting().CPUSet); err == nil && len(set) > 0 {
+		server = set
+	}
+	shared := slices.ContainsFunc(server, func(cpu int) bool { return len(o.Host.Load) == 0 || slices.Contains(o.Host.Load, cpu) })
+	if shared {
+		notes = append(notes, "the server and its load share CPUs: what the load takes of them is in every figure, and a container's cost is a smaller part of the whole")
+	}
+	if most := slices.Max(o.IOThreads); most > len(server) {
+		notes = append(notes, fmt.Sprintf("%d io-threads on %d CPU of the server's: they take its time from one another, and more of them cannot be faster here", most, len(server)))
+	}
+	return notes
+}
+
+type builder struct {
+	Options
+	redis, disk workload.Workload
+}
+
+// group is a cell with its places, bare metal first.
+func (b builder) group(c grid, places []place.Place) lab.Group {
+	g := lab.Group{Workload: c.group()}
+	for _, p := range places {
+		g.Conditions = append(g.Conditions, b.condition(c, p, b.redis, c.params(b.Options)))
+	}
+	if c.appendOnly != appendNo {
+		for _, p := range places {
+			f := b.condition(c, p, b.disk, map[string]string{"size": strconv.Itoa(c.appended(b.Clients)), "syncs": strconv.Itoa(b.Syncs)})
+			f.Label = floor + " on " + f.Label
+			f.ID = g.Workload + "@" + f.Label
+			f.Factors[place.FactorFloor] = floor
+			for i := range f.Metrics {
+				f.Metrics[i].Primary = false // it is there to be looked at beside the others
+			}
+			g.Conditions = append(g.Conditions, f)
+		}
+	}
+	if len(g.Conditions) > 0 {
+		g.Conditions[0].Baseline = true
+	}
+	return g
+}
+
+func (b builder) condition(c grid, p place.Place, w workload.Workload, wanted map[string]string) lab.Condition {
+	params, err := workload.Resolve(w, wanted)
+	if err != nil {
+		panic(err) // check has asked the workload of these
+	}
+	factors := p.Factors(place.Redis)
+	for name, level := range map[string]string{
+		factorPayload: strconv.Itoa(c.payload), factorPipeline: strconv.Itoa(c.pipeline), factorClients: strconv.Itoa(b.Clients),
+		factorThreads: strconv.Itoa(c.threads), factorIOThreads: strconv.Itoa(c.ioThreads), factorAppendOnly: c.appendOnly,
+	} {
+		factors[name] = level
+	}
+	return lab.Condition{
+		Condition: record.Condition{
+			ID: c.group() + "@" + p.Label(), Label: p.Label(), Workload: c.group(), Params: params,
+			Platform: p.Platform, Setting: p.Setting(b.setting()), Factors: factors, Metrics: w.Metrics(params),
+		},
+		Program: w, Source: w.Source(), Limit: max(lab.DefaultTrialLimit, 20*c.takes(b.Options)),
+	}
+}
+
+// group names a cell by what it does not share with all.
+func (c grid) group() string {
+	levels := []place.Cell{{Factor: factorPayload, Level: strconv.Itoa(c.payload)}, {Factor: factorPipeline, Level: strconv.Itoa(c.pipeline)}}
+	if c.threads > 0 {
+		levels = append(levels, place.Cell{Factor: factorThreads, Level: strconv.Itoa(c.threads)})
+	}
+	if c.ioThreads > 1 {
+		levels = append(levels, place.Cell{Factor: factorIOThreads, Level: strconv.Itoa(c.ioThreads)})
+	}
+	if c.appendOnly != appendNo {
+		levels = append(levels, place.Cell{Factor: factorAppendOnly, Level: c.appendOnly})
+	}
+	return place.Group(place.Redis, levels...)
+}
+
+func (c grid) params(o Options) map[string]string {
+	return map[string]string{
+		"commands": strings.Join(c.commands(o), ","), "payload": strconv.Itoa(c.payload), "pipeline": strconv.Itoa(c.pipeline),
+		"clients": strconv.Itoa(o.Clients), "threads": strconv.Itoa(c.threads), "io-threads": strconv.Itoa(c.ioThreads),
+		"appendonly": c.appendOnly, "requests": strconv.Itoa(c.requests(o)),
+	}
+}
+
+func (c grid) commands(o Options) []string {
+	if c.appendOnly != appendNo {
+		return []string{written}
+	}
+	return o.Commands
+}
+
+// largeValue is the payload, in bytes, from which a request takes about twice as long
+// as with no value, over the commands of S5; it only sizes the requests.
+const largeValue = 500
+
+// threadsTick: with threads, redis-benchmark ends on a tick of 250 ms, which must be
+// little of a trial.
+const threadsTick = 4
+
+func (c grid) requests(o Options) int {
+	if o.Requests > 0 {
+		return o.Requests
+	}
+	n := o.Scaled * min(c.pipeline, 10) * largeValue / (largeValue + c.payload)
+	if c.threads > 0 {
+		n *= threadsTick
+	}
+	// Every client has some.
+	return max(n, 4*o.Clients*c.pipeline)
+}
+
+// appended is what Redis writes to its file at a time, at most: the commands of all
+// clients' pipelines, which came while it wrote the last.
+func (c grid) appended(clients int) int {
+	value := strings.Repeat("x", c.payload)
+	one := len(fmt.Sprintf("*3\r\n$3\r\nSET\r\n$16\r\nkey:__rand_int__\r\n$%d\r\n%s\r\n", c.payload, value))
+	return min(clients*c.pipeline*one, 16<<20)
+}
+
+// What a trial takes besides its requests, and what a request takes: assumptions by
+// which a pass is estimated, from Docker on two CPUs.
+const (
+	assumedLaunch  = 1100 * time.Millisecond
+	assumedBatch   = 11e-6 // seconds: of a pipeline's share
+	assumedRequest = 1e-6
+	assumedByte    = 1.2e-9
+	assumedSync    = time.Millisecond
+)
+
+// takes is how long a trial is thought to take.
+func (c grid) takes(o Options) time.Duration {
+	var seconds float64
+	for _, command := range c.commands(o) {
+		n := float64(c.requests(o)) * 1.1 // the warm-up's
+		seconds += n * (assumedBatch/float64(c.pipeline) + assumedRequest + assumedByte*float64(c.payload)*float64(values(command)))
+	}
+	return assumedLaunch + time.Duration(math.Min(seconds, 1e9)*1e9)
+}
+
+// Pass estimates how long one block of each of a design's groups takes.
+func Pass(d lab.Design) time.Duration {
+	var all time.Duration
+	number := func(c lab.Condition, name string) int {
+		n, _ := strconv.Atoi(c.Params[name])
+		return n
+	}
+	for _, g := range d.Groups {
+		for _, c := range g.Conditions {
+			if c.Factors[place.FactorOf] != place.Redis {
+				continue
+			}
+			one := assumedLaunch + time.Duration(number(c, "syncs"))*assumedSync
+			if c.Factors[place.FactorFloor] == "" {
+				cell := grid{payload: number(c, "payload"), pipeline: max(1, number(c, "pipeline")), appendOnly: appendNo}
+				one = cell.takes(Options{Requests: number(c, "requests"), Commands: strings.Split(c.Params["commands"], ",")})
+			}
+			if c.Baseline && !g.Once {
+				one *= 2
+			}
+			all += one
+		}
+	}
+	return all
+}

@@ -1,0 +1,300 @@
+package keyvalue
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"tare/claim"
+	"tare/model/request"
+	"tare/platform"
+	"tare/record"
+	"tare/report"
+	"tare/stats"
+)
+
+// judged is the claim that this study decides.
+const judged = "S5.3"
+
+// S5's values and pipelines, by which the claim is judged.
+const (
+	smallValue    = 3
+	largestValue  = 1000
+	noPipeline    = 1
+	longPipeline  = 10
+	loadThreads   = 24 // of the figures that it was published with
+	figureCommand = "get"
+)
+
+// Judge reaches a verdict on S5.3 from a run that has volume or bind mount against
+// bare metal at two rates or more, measured here or elsewhere. The rule and its
+// threshold are the claim's own (package claim).
+func Judge(run record.Run) []claim.Judgement {
+	r := read(run)
+	var host, bridged side
+	for _, s := range spots(r.reference()) {
+		if s.storage != string(platform.StorageVolume) && s.storage != string(platform.StorageBind) {
+			continue
+		}
+		g, ok := r.growth(s)
+		switch {
+		case !ok:
+		case s.bridged():
+			bridged = append(bridged, g)
+		default:
+			host = append(host, g)
+		}
+	}
+	if len(host)+len(bridged) == 0 {
+		return nil
+	}
+	j := claim.Judgement{Claim: judged}
+	var why []string
+	j.Verdict, why = r.verdict(host, bridged)
+	var ours []string
+	for _, g := range slices.Concat(host, bridged) {
+		ours = append(ours, fmt.Sprintf("%s: %s %% of %s requests a second, %s %% of %s", named(g.spot, r.memory),
+			report.Said(g.slowLoss, 100), thousands(r.rate(g.slow, g.slow.base).Value), report.Said(g.fastLoss, 100), thousands(r.rate(g.fast, g.fast.base).Value)))
+	}
+	j.Ours = strings.Join(ours, "; ")
+	j.Figures = r.figures()
+	// What S5's cells were is more than a run need have.
+	if lacking := r.lacking(); len(lacking) > 0 {
+		why = append(why, "this run has no "+strings.Join(lacking, ", no "))
+		if j.Verdict == claim.Confirmed {
+			j.Verdict = claim.Qualified
+		}
+	}
+	blocks := slices.Concat(host, bridged)[0].fastLoss.N
+	j.Rests = strings.Join(append([]string{fmt.Sprintf("%d kinds of requests in %d blocks, without persistence", len(r.reference()), blocks)}, why...), "; ")
+	return []claim.Judgement{j}
+}
+
+// lacking names what of S5's cells a run has not.
+func (r reading) lacking() []string {
+	var all []string
+	for _, of := range []struct {
+		want  int64
+		what  string
+		level func(cell) int64
+	}{
+		{smallValue, "values of %d bytes", func(c cell) int64 { return c.payload }}, {largestValue, "values of %d bytes", func(c cell) int64 { return c.payload }},
+		{noPipeline, "pipeline of %d", func(c cell) int64 { return c.pipeline }}, {longPipeline, "pipeline of %d", func(c cell) int64 { return c.pipeline }},
+	} {
+		if !slices.Contains(levels(r.reference(), of.level), of.want) {
+			all = append(all, fmt.Sprintf(of.what, of.want))
+		}
+	}
+	return all
+}
+
+// growth is a place's loss at the lowest and at the highest rate, and whether one
+// cost makes both.
+type growth struct {
+	spot               spot
+	slow, fast         cell
+	slowLoss, fastLoss stats.Estimate
+	grows, flat        bool // told that it grows; told that it does not
+	same, differs      bool // one cost foretells every cell; fails on one
+	untested           bool // the cells are too few to test that
+}
+
+// growth compares the slowest of the reference cells that a place has with the
+// fastest.
+func (r reading) growth(s spot) (growth, bool) {
+	limit := claim.Threshold(judged, "smallest effect") / 100
+	cells := slices.DeleteFunc(r.reference(), func(c cell) bool {
+		p, ok := c.at(s)
+		return !ok || math.IsNaN(r.loss(c, p).Value)
+	})
+	if len(cells) < 2 {
+		return growth{}, false
+	}
+	g := growth{spot: s, slow: cells[0], fast: cells[len(cells)-1]}
+	at := func(c cell) stats.Estimate { p, _ := c.at(s); return r.loss(c, p) }
+	g.slowLoss, g.fastLoss = at(g.slow), at(g.fast)
+	if g.slowLoss.Known() && g.fastLoss.Known() {
+		g.grows = g.fastLoss.Interval.Low > g.slowLoss.Interval.High && g.fastLoss.Interval.Low > 0
+		g.flat = furthest(g.slowLoss, g.fastLoss) < limit || g.fastLoss.Interval.High < limit
+	}
+	m, ok := r.model(s)
+	tests := m.tests[request.Fixed]
+	switch {
+	case !ok || len(tests) == 0:
+		g.untested = true
+	case m.missed(request.Fixed, limit) > 0:
+		g.differs = true
+	case m.held(request.Fixed, limit) == len(tests):
+		g.same = true
+	}
+	return g, true
+}
+
+// furthest is the upper end of the interval by which b exceeds a, where the two were
+// measured apart (Zou and Donner 2008, of two intervals).
+func furthest(a, b stats.Estimate) float64 {
+	return b.Value - a.Value + math.Hypot(b.Interval.High-b.Value, a.Value-a.Interval.Low)
+}
+
+// side are the places of one kind of network.
+type side []growth
+
+func (s side) all(of func(growth) bool) bool {
+	return len(s) > 0 && !slices.ContainsFunc(s, func(g growth) bool { return !of(g) })
+}
+func (s side) any(of func(growth) bool) bool { return slices.ContainsFunc(s, of) }
+
+func grows(g growth) bool    { return g.grows }
+func flat(g growth) bool     { return g.flat }
+func same(g growth) bool     { return g.same }
+func differs(g growth) bool  { return g.differs }
+func untested(g growth) bool { return g.untested }
+
+// verdict decides by the places on the host's network (or on one that is not told, of
+// what was measured elsewhere), and by those on the engine's where they say more.
+func (r reading) verdict(host, bridged side) (claim.Verdict, []string) {
+	const network = "it is the network that accounts for it, not storage"
+	if len(host) == 0 {
+		why := []string{"no container had the host's network, so that storage and network are not told apart"}
+		switch {
+		case bridged.all(grows):
+			return claim.Qualified, why
+		case bridged.all(flat):
+			return claim.Refuted, append(why, "the loss does not grow with the rate")
+		}
+		return claim.Inconclusive, append(why, "whether the loss grows with the rate cannot be told")
+	}
+	mostly := r.networksOwn()
+	switch {
+	case host.all(flat) && bridged.all(grows):
+		return claim.Qualified, []string{network + ": on the host's network the loss does not grow with the rate, on the engine's it does"}
+	case host.all(flat) && (len(bridged) == 0 || bridged.all(flat)):
+		return claim.Refuted, []string{"the loss does not grow with the rate"}
+	case host.all(grows) && host.any(differs):
+		why := []string{"it grows with the rate, but one cost does not foretell every kind of request" + r.instead(host)}
+		if mostly {
+			why = append(why, "of what a container on the bridge loses, most is the network's, not storage's")
+		}
+		return claim.Qualified, why
+	case host.all(grows) && host.all(same) && host.any(func(g growth) bool { return g.spot.network == "" }):
+		return claim.Qualified, []string{"one cost foretells every kind of request; of which network it was is not told"}
+	case host.all(grows) && host.all(same) && mostly:
+		return claim.Qualified, []string{network + " for most of what a container on the bridge loses"}
+	case host.all(grows) && host.all(same):
+		return claim.Confirmed, []string{"one cost foretells every kind of request"}
+	case bridged.all(grows) && mostly:
+		return claim.Qualified, []string{network + ": the bridge takes more than all the rest, and what the host's network leaves cannot be told"}
+	case host.all(grows) && host.any(untested):
+		return claim.Inconclusive, []string{"it grows with the rate; too few kinds of requests to test whether one cost makes it so"}
+	case host.all(grows):
+		return claim.Inconclusive, []string{"it grows with the rate; whether one cost makes it so cannot be told"}
+	}
+	return claim.Inconclusive, []string{"whether the loss grows with the rate cannot be told"}
+}
+
+// networksOwn tells whether, at the highest rate, the bridge takes more than container
+// and storage together, on some engine.
+func (r reading) networksOwn() bool {
+	for _, engine := range engines(r.memory) {
+		if all := r.separate(engine); len(all) > 0 {
+			if s := all[len(all)-1]; s.excess.Known() && s.excess.Interval.Low > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// instead says which form foretells what one cost does not.
+func (r reading) instead(of side) string {
+	for _, g := range of {
+		if m, ok := r.model(g.spot); ok && m.holds != "" && m.holds != request.Fixed {
+			return fmt.Sprintf(" (%s: %s does)", named(g.spot, r.memory), m.holds)
+		}
+	}
+	return ""
+}
+
+// figures are ours, under the names of the published ones where they are of the same
+// thing: on the host's network, or on one that is not told.
+func (r reading) figures() []claim.Figure {
+	reference := r.reference()
+	var all []claim.Figure
+	at := func(c cell, storage string) stats.Estimate {
+		for _, p := range c.places {
+			if s := spotOf(p); s.storage == storage && !s.bridged() {
+				return r.loss(c, p)
+			}
+		}
+		return absent(r.Report.Level)
+	}
+	storages := []struct{ storage, name string }{{string(platform.StorageVolume), "volume"}, {string(platform.StorageBind), "bind mount"}}
+	if c, ok := find(reference, figureCommand, smallValue, longPipeline); ok {
+		for _, s := range storages {
+			all = append(all, claim.Ours("overhead, GET of 3 bytes, "+s.name, at(c, s.storage), 100, "%"))
+		}
+		if one, ok := find(reference, figureCommand, smallValue, noPipeline); ok {
+			gain := r.Ratio(r.PerBlock(one.base, one.metric), r.PerBlock(c.base, c.metric))
+			all = append(all, claim.Ours("requests a second with pipeline 10", gain, 1, "times"))
+		}
+	}
+	if c, ok := find(reference, "mset", largestValue, longPipeline); ok {
+		all = append(all, claim.Ours("overhead, MSET of 1000 bytes", at(c, string(platform.StorageBind)), 100, "%"))
+	}
+	// The published data, over io-threads, had 24 threads of the load.
+	threads := least(r.memory, cell.ofThreads)
+	if slices.Contains(levels(r.memory, cell.ofThreads), loadThreads) {
+		threads = loadThreads
+	}
+	for _, pipeline := range []struct {
+		of   int64
+		name string
+	}{{longPipeline, "pipeline 10"}, {noPipeline, "no pipeline"}} {
+		for _, s := range storages {
+			for _, n := range []int64{1, 2, 4, 8} {
+				c, ok := find(slices.DeleteFunc(slices.Clone(r.memory), func(c cell) bool { return c.threads != threads || c.ioThreads != n }), figureCommand, smallValue, pipeline.of)
+				if !ok {
+					continue
+				}
+				change := at(c, s.storage)
+				name := fmt.Sprintf("change in the data, GET of 3 bytes, %s, %s, %d io-thread", pipeline.name, s.name, n)
+				if n > 1 {
+					name += "s"
+				}
+				change.Interval.Low, change.Interval.High = change.Interval.High, change.Interval.Low
+				all = append(all, claim.Ours(name, change, -100, "%"))
+			}
+		}
+	}
+	for _, engine := range engines(r.memory) {
+		if of := r.separate(engine); len(of) > 0 {
+			s := of[len(of)-1]
+			prefix := ""
+			if len(engines(r.memory)) > 1 {
+				prefix = engine + ", "
+			}
+			all = append(all, claim.Ours(prefix+"the bridge, "+s.cell.name(), s.network, 1, "us"), claim.Ours(prefix+"the container on the host's network, "+s.cell.name(), s.container, 1, "us"))
+			for name, e := range map[string]stats.Estimate{"volume": s.storage[string(platform.StorageVolume)], "bind mount": s.storage[string(platform.StorageBind)]} {
+				if e.N > 0 {
+					all = append(all, claim.Ours(prefix+name+" against the "+s.reference+", "+s.cell.name(), e, 1, "us"))
+				}
+			}
+		}
+	}
+	all = claim.Measured(all...)
+	slices.SortStableFunc(all, func(a, b claim.Figure) int { return strings.Compare(rank(a.Name), rank(b.Name)) })
+	return all
+}
+
+// rank keeps figures in one order: published ones as published, others by name.
+func rank(name string) string {
+	c, err := claim.Lookup(judged)
+	if err != nil {
+		return name
+	}
+	if i := slices.IndexFunc(c.Published, func(f claim.Figure) bool { return f.Name == name }); i >= 0 {
+		return fmt.Sprintf("%03d", i)
+	}
+	return "~" + name
+}
