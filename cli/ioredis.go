@@ -161,4 +161,3 @@ func levelsOf[T ~string](given bool, from []string, byDefault []T) []T {
 	}
 	return levels
 }
-
