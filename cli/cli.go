@@ -25,6 +25,7 @@ import (
 	"tare/platform/docker"
 	"tare/probe"
 	"tare/record"
+	"tare/record/foreign"
 	ioplace "tare/study/io/place"
 	"tare/study/latency/cpu"
 	"tare/study/latency/files"
@@ -149,6 +150,8 @@ func exitCode(err error) int {
 		{is[*record.NotFound](err), exitUsage},
 		{is[*record.Ambiguous](err), exitUsage},
 		{is[*claim.Unknown](err), exitUsage},
+		{is[*foreign.Wanted](err), exitUsage},
+		{is[*foreign.Malformed](err), exitUsage},
 		{is[*container.Unknown](err), exitUsage},
 		{is[*container.Ambiguous](err), exitUsage},
 		{is[*container.Twice](err), exitUsage},
@@ -196,7 +199,7 @@ randomised blocks and gives each overhead with an interval and a verdict.`,
 	root.SetVersionTemplate("tare {{.Version}}\n")
 	root.PersistentFlags().StringVar(&a.home, "home", "", "state directory (default $TARE_HOME, else /var/lib/tare for root, ~/.local/share/tare for others, who read root's where they have none)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &codedError{exitUsage, err} })
-	root.AddCommand(a.weigh(), a.startup(), a.pages(), a.faults(), a.latency(), a.io(), a.predict(), a.resume(), a.show(), a.runs(), a.export(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims(), a.place())
+	root.AddCommand(a.weigh(), a.startup(), a.pages(), a.faults(), a.latency(), a.io(), a.predict(), a.resume(), a.show(), a.runs(), a.export(), a.importing(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims(), a.place())
 	return root
 }
 

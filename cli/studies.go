@@ -7,6 +7,7 @@ import (
 	"tare/claim"
 	"tare/record"
 	"tare/report"
+	"tare/study/imported"
 	ioStudy "tare/study/io"
 	"tare/study/latency"
 	"tare/study/pages"
@@ -53,6 +54,11 @@ func studies() map[string]studied {
 			sheet:   func(run record.Run, _ attachments, j []claim.Judgement) report.Sheet { return latency.Sheet(run, j) },
 			interim: latency.Interim, next: latency.Next,
 			resume: resumeFamily(latency.Name, latencyStudies),
+		},
+		imported.Name: {
+			sheet:   func(run record.Run, _ attachments, j []claim.Judgement) report.Sheet { return imported.Sheet(run, j) },
+			interim: func(run record.Run) report.Sheet { return imported.Sheet(run, nil) }, next: imported.Next,
+			resume: resumeImported,
 		},
 		ioStudy.Name: {
 			sheet:   func(run record.Run, _ attachments, j []claim.Judgement) report.Sheet { return ioStudy.Sheet(run, j) },

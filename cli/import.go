@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/claim"
+	"tare/record"
+	"tare/record/foreign"
+	"tare/study/imported"
+	"tare/study/io/place"
+)
+
+// importFlags are what the user says of files of results.
+type importFlags struct {
+	options        foreign.Options
+	format         string
+	claim          string
+	smallestEffect string
+	out, json      string
+}
+
+func (a *app) importing() *cobra.Command {
+	f := &importFlags{}
+	o := &f.options
+	cmd := &cobra.Command{
+		Use:   "import FILE... --format FORMAT",
+		Short: "Judge figures measured elsewhere by the same statistics",
+		Long: `Import makes a run of figures that were measured elsewhere, and shows it by the same
+statistics and in the same words as what tare measured. It is kept as imported, and
+every page says what its design lacks; show, compare and export work on it.
+
+Values belong to factors: columns of a csv file, parts of a benchmark's name, what
+--name reads out of the files' names and --columns out of the headings of a matrix,
+and what --factor says of all. The levels of one factor, --condition, are compared
+with its level --baseline; --block counts repetitions; the others make cells, in each
+of which conditions are compared. Repetitions are two samples, unless --paired says
+that those of one number were made together, under all conditions.
+
+docs/import.md tells each format, with examples.`,
+		Example: `  printf 'storage,copy\nbare,100\nbare,101\nbind,99\nbind,98\n' > figures.csv
+  tare import figures.csv --format csv --value copy --unit MB/s --condition storage --baseline bare
+  tare weigh redis --quick && tare export latest --format benchfmt > redis.txt
+  tare import redis.txt --format benchfmt --metric metric --condition platform --baseline bare`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	var formats []string
+	for _, format := range foreign.Formats {
+		formats = append(formats, string(format))
+	}
+	flags.StringVar(&f.format, "format", "", "one of "+strings.Join(formats, ", "))
+	flags.StringSliceVar(&o.Condition, "condition", nil, "factor whose levels are compared (several: their combinations)")
+	flags.StringSliceVar(&o.Baseline, "baseline", nil, "its level that the others are compared with")
+	flags.StringVar(&o.Block, "block", "", "factor that counts repetitions (default: values of a cell are repetitions, in their order)")
+	flags.BoolVar(&o.Paired, "paired", false, "repetitions of one number were made together, under all conditions: compare them as pairs")
+	flags.StringVar(&o.Name, "name", "", "read factors out of file names, such as '{storage}-{block}.csv'; * is any text")
+	flags.StringArrayVar(&o.Factors, "factor", nil, "of all the data, such as network=host")
+	flags.StringSliceVar(&o.Values, "value", nil, "csv: columns that hold values; several are metrics of their own (default value)")
+	flags.StringVar(&o.Metric, "metric", "", "csv: column that names the metric; benchfmt: factor that does (default: the unit names it)")
+	flags.StringVar(&o.UnitColumn, "unit-column", "", "csv: column that names the unit")
+	flags.StringVar(&o.Columns, "columns", "", "csv: read a matrix, and factors out of its headings, such as '{elements}_{processes}'")
+	flags.StringSliceVar(&o.Rows, "rows", nil, "csv: the metrics of a matrix' rows, where its first column does not name them")
+	flags.StringVar(&o.Cells, "cells", "", "haccio: the order of the cells, the last factor running fastest, such as 'particles=1e6,5e6 ranks=1,2'")
+	flags.StringArrayVar(&o.Units, "unit", nil, "of the values, such as MB/s, or of one metric, such as copy=MB/s")
+	flags.StringArrayVar(&o.Better, "better", nil, "higher or lower, or of one metric, such as copy=higher (default: as the unit has it)")
+	flags.StringArrayVar(&o.Rename, "rename", nil, "a factor (io_threads=io-threads) or its levels (storage:local=bare,bindMount=bind); metric:OLD=NEW for metrics")
+	flags.StringArrayVar(&o.Scale, "scale", nil, "multiply a factor's levels, such as elements=1e6")
+	flags.StringArrayVar(&o.Only, "only", nil, "levels to keep, such as metric:get,set")
+	flags.StringSliceVar(&o.Ignore, "ignore", nil, "columns or factors of no account")
+	flags.StringVar(&o.Workload, "workload", "", "what the figures are of (default: the claim's, or the format)")
+	flags.StringVar(&f.claim, "claim", "", "judge this published claim by them, such as S5.1")
+	flags.StringVar(&o.Order, "order", "", "in which conditions were measured, in words, such as 'one after the other'")
+	flags.StringVar(&o.Host, "host-note", "", "the machine that they were measured on, in words")
+	flags.StringVar(&f.smallestEffect, "smallest-effect", "2%", "smallest effect of interest")
+	flags.StringVar(&f.out, "out", "", "directory for the HTML report (default: reports/ in the state directory)")
+	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file (- for standard output)")
+	must(cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
+	must(cmd.RegisterFlagCompletionFunc("claim", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		var ids []string
+		for _, c := range claim.Of(place.Study) {
+			ids = append(ids, c.ID+"\t"+c.Short)
+		}
+		return ids, cobra.ShellCompDirectiveNoFileComp
+	}))
+	cmd.RunE = func(_ *cobra.Command, args []string) error { return a.runImport(f, args) }
+	return cmd
+}
+
+func (a *app) runImport(f *importFlags, names []string) error {
+	if len(names) == 0 {
+		return usageError("import: name the files that hold the figures: tare import FILE... --format FORMAT")
+	}
+	if err := f.settle(); err != nil {
+		return err
+	}
+	if err := writable(f.json); err != nil {
+		return err
+	}
+	run, err := readFiles(names, f.options)
+	if err != nil {
+		return err
+	}
+	run.ID, run.Study = record.NewID(imported.Name, run.Started, uint16(drawSeed())), imported.Name
+	run.Command, run.Version = a.args, versionText()
+	dir, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	out := f.out
+	if out == "" {
+		out = filepath.Join(dir, "reports")
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	store, err := record.Open(filepath.Join(dir, storeFile))
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	if err := store.Import(run); err != nil {
+		return err
+	}
+	if run, err = store.Run(run.ID); err != nil { // as every other command will see it
+		return err
+	}
+	return a.presentSheet(studies()[imported.Name], run, store, out, f.json, a.again(nextCommand(run), "tare show "+run.ID))
+}
+
+// settle completes the options by what does not concern the files.
+func (f *importFlags) settle() error {
+	o := &f.options
+	o.Format, o.When = foreign.Format(f.format), time.Now()
+	var err error
+	if o.SmallestEffect, err = percent("smallest-effect", f.smallestEffect); err != nil {
+		return err
+	}
+	if f.claim == "" {
+		return nil
+	}
+	c, err := claim.Lookup(f.claim)
+	if err != nil {
+		return err
+	}
+	if c.Study != place.Study {
+		var can []string
+		for _, c := range claim.Of(place.Study) {
+			can = append(can, c.ID)
+		}
+		return usageError("--claim %s: figures measured elsewhere are judged for %s alone: the others' verdicts rest on how tare measures", c.ID, strings.Join(can, ", "))
+	}
+	of := c.Command[len(c.Command)-1]
+	o.Factors = append(slices.Clone(o.Factors), place.FactorOf+"="+of)
+	if o.Workload == "" {
+		o.Workload = of
+	}
+	if len(o.Condition) == 0 {
+		o.Condition = []string{place.FactorStorage}
+	}
+	if len(o.Baseline) == 0 {
+		o.Baseline = []string{place.Bare}
+	}
+	return nil
+}
+
+// readFiles reads files of results, one after the other.
+func readFiles(names []string, opt foreign.Options) (record.Run, error) {
+	var files []foreign.File
+	for _, name := range names {
+		file, err := os.Open(name)
+		if err != nil {
+			return record.Run{}, &codedError{exitUsage, err}
+		}
+		defer file.Close()
+		if info, err := file.Stat(); err == nil && info.IsDir() {
+			return record.Run{}, usageError("import: %s is a directory: name its files", name)
+		}
+		files = append(files, foreign.File{Name: name, Data: file})
+	}
+	run, err := foreign.Read(files, opt)
+	if err != nil {
+		return run, fmt.Errorf("import: %w", err)
+	}
+	return run, nil
+}
+
+// resumeImported refuses: what was measured elsewhere cannot be gone on with here.
+func resumeImported(_ *app, _ context.Context, _ string, run record.Run, _, _ string) error {
+	return usageError("run %s was imported: it was measured elsewhere and cannot be resumed; import more files of it as a run of its own", run.ID)
+}

@@ -1,0 +1,312 @@
+package foreign
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/record"
+	"tare/workload"
+)
+
+// The smallest effect of interest and the level of intervals where none is said:
+// those of tare's own runs.
+const (
+	defaultSmallestEffect = 0.02
+	defaultLevel          = 0.95
+)
+
+// arrangement is a run in the making.
+type arrangement struct {
+	*told
+	cells      []string // factors that make the cells, in the order in which they are told
+	constants  []level  // factors that are the same throughout
+	blocks     map[string]int
+	conditions []*arranged
+	byID       map[string]*arranged
+}
+
+// arranged is a condition with its trials.
+type arranged struct {
+	record.Condition
+	trials  []record.Trial
+	byBlock map[int]int         // places of trials
+	count   map[string]int      // of values, by metric
+	at      map[string]position // of the value of a metric in a block
+}
+
+// arrange makes a run of observations: groups in the order in which they are first
+// told, and in each the baseline first.
+func (t *told) arrange(all []observation) (record.Run, error) {
+	if err := t.compared(all); err != nil {
+		return record.Run{}, err
+	}
+	a := &arrangement{told: t, byID: map[string]*arranged{}}
+	a.split(all)
+	a.number(all)
+	for i := range all {
+		if err := a.add(&all[i]); err != nil {
+			return record.Run{}, err
+		}
+	}
+	return a.run(), nil
+}
+
+// compared settles what the conditions are and which is the baseline.
+func (t *told) compared(all []observation) error {
+	if len(t.Condition) == 0 && t.Format == Hyperfine {
+		t.Condition = []string{FactorCommand}
+	}
+	if len(t.Condition) == 0 {
+		var have []string
+		for _, l := range all[0].factors {
+			have = append(have, l.factor)
+		}
+		return wanted("condition", "say which factor's levels are compared; the data have %s", listed(have))
+	}
+	if slices.Contains(t.Condition, t.Block) {
+		return wanted("block", "%s is what is compared, and cannot count repetitions", t.Block)
+	}
+	var labels []string
+	for i := range all {
+		label, err := t.label(&all[i])
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(labels, label) {
+			labels = append(labels, label)
+		}
+		if len(labels) > mostConditions {
+			return wanted("condition", "%s has more than %d levels: it is no condition", strings.Join(t.Condition, ", "), mostConditions)
+		}
+	}
+	if len(t.Baseline) == 0 && (t.Format == Hyperfine || len(labels) == 1) {
+		t.Baseline = []string{labels[0]}
+		return nil
+	}
+	if len(t.Baseline) == 0 {
+		return wanted("baseline", "say which the others are compared with: %s", listed(labels))
+	}
+	if !slices.Contains(labels, strings.Join(t.Baseline, " ")) {
+		return wanted("baseline", "%s is none of the conditions: %s", strings.Join(t.Baseline, " "), listed(labels))
+	}
+	return nil
+}
+
+// label names the condition of an observation among others of its cell.
+func (t *told) label(o *observation) (string, error) {
+	var words []string
+	for _, factor := range t.Condition {
+		word, ok := o.of(factor)
+		if !ok {
+			return "", wanted("condition", "%s has no level of %s: give it one by --rename '%s:=LEVEL', or leave it out by --only", o.at, factor, factor)
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " "), nil
+}
+
+// split tells the factors that make cells from those that are the same throughout.
+func (a *arrangement) split(all []observation) {
+	first := map[string]string{}
+	times := map[string]int{}
+	varies := map[string]bool{}
+	var order []string
+	for i := range all {
+		for _, l := range all[i].factors {
+			if slices.Contains(a.Condition, l.factor) || l.factor == a.Block {
+				continue
+			}
+			if times[l.factor]++; times[l.factor] == 1 {
+				order = append(order, l.factor)
+				first[l.factor] = l.level
+			}
+			varies[l.factor] = varies[l.factor] || l.level != first[l.factor]
+		}
+	}
+	for _, factor := range order {
+		if varies[factor] || times[factor] < len(all) {
+			a.cells = append(a.cells, factor)
+		} else {
+			a.constants = append(a.constants, level{factor, first[factor]})
+		}
+	}
+}
+
+// number gives the levels of the factor that counts repetitions their numbers: in
+// order of size where they are numbers, else as they come.
+func (a *arrangement) number(all []observation) {
+	a.blocks = map[string]int{}
+	if a.Block == "" {
+		return
+	}
+	var levels []string
+	seen := map[string]bool{}
+	numbers := true
+	for i := range all {
+		l, _ := all[i].of(a.Block)
+		if !seen[l] {
+			seen[l] = true
+			levels = append(levels, l)
+			_, err := strconv.ParseFloat(l, 64)
+			numbers = numbers && err == nil
+		}
+	}
+	if numbers {
+		slices.SortFunc(levels, func(a, b string) int {
+			x, _ := strconv.ParseFloat(a, 64)
+			y, _ := strconv.ParseFloat(b, 64)
+			return cmp.Compare(x, y)
+		})
+	}
+	for i, l := range levels {
+		a.blocks[l] = i + 1
+	}
+}
+
+// add puts an observation in its place.
+func (a *arrangement) add(o *observation) error {
+	c, err := a.condition(o)
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(c.Metrics, func(m workload.Metric) bool { return m.Name == o.metric }); i < 0 {
+		better := workload.Lower
+		if o.higher {
+			better = workload.Higher
+		}
+		c.Metrics = append(c.Metrics, workload.Metric{Name: o.metric, Unit: o.unit, Better: better, Primary: true})
+	} else if c.Metrics[i].Unit != o.unit {
+		return wanted("unit", "%s is in %s at %s and was in %s before: say one by --unit, or import them apart", o.metric, o.unit, o.at, c.Metrics[i].Unit)
+	}
+	c.count[o.metric]++
+	block := c.count[o.metric]
+	if a.Block != "" {
+		l, ok := o.of(a.Block)
+		if !ok {
+			return wanted("block", "%s has no level of %s", o.at, a.Block)
+		}
+		block = a.blocks[l]
+		key := o.metric + "\x00" + strconv.Itoa(block)
+		if was, twice := c.at[key]; twice {
+			return &Malformed{o.at.String(), fmt.Sprintf("%s of %s in repetition %s is there already, at %s: a factor that tells the two apart is missing, or, where they are repetitions, another --block", o.metric, c.ID, l, was)}
+		}
+		c.at[key] = o.at
+	}
+	i, known := c.byBlock[block]
+	if !known {
+		i = len(c.trials)
+		c.byBlock[block] = i
+		c.trials = append(c.trials, record.Trial{Condition: c.ID, Workload: c.Workload, Block: block, Attempt: 1, Started: a.When})
+	}
+	trial := &c.trials[i]
+	if o.failed != "" {
+		trial.Error = o.failed
+		return nil
+	}
+	trial.Samples = append(trial.Samples, record.Sample{Metric: o.metric, Value: o.value})
+	return nil
+}
+
+// condition finds the condition of an observation, or makes it.
+func (a *arrangement) condition(o *observation) (*arranged, error) {
+	label, err := a.label(o)
+	if err != nil {
+		return nil, err
+	}
+	var parts []string
+	for _, factor := range a.cells {
+		if l, ok := o.of(factor); ok {
+			parts = append(parts, factor+"="+l)
+		}
+	}
+	group := a.Workload
+	if group == "" {
+		group = string(a.Format)
+	}
+	if len(parts) > 0 {
+		group += "[" + strings.Join(parts, ",") + "]"
+	}
+	id := group + "@" + label
+	if c := a.byID[id]; c != nil {
+		return c, nil
+	}
+	if len(a.conditions) == mostConditions {
+		return nil, malformed(o.at, "more than %d conditions: leave some out by --only, or name what counts repetitions by --block", mostConditions)
+	}
+	c := &arranged{
+		Condition: record.Condition{
+			ID: id, Label: label, Workload: group, Platform: label, Factors: map[string]string{},
+			Baseline: label == strings.Join(a.Baseline, " "),
+		},
+		byBlock: map[int]int{}, count: map[string]int{}, at: map[string]position{},
+	}
+	for _, l := range o.factors {
+		if l.factor != a.Block {
+			c.Factors[l.factor] = l.level
+		}
+	}
+	a.byID[id] = c
+	a.conditions = append(a.conditions, c)
+	return c, nil
+}
+
+// run is what was arranged.
+func (a *arrangement) run() record.Run {
+	run := record.Run{
+		Status: record.Imported, Started: a.When, Finished: a.When,
+		Plan: record.Plan{SmallestEffect: cmp.Or(a.SmallestEffect, defaultSmallestEffect), Level: cmp.Or(a.Level, defaultLevel), Notes: a.notes()},
+	}
+	var groups []string
+	place := map[string]int{}
+	for _, c := range a.conditions {
+		if _, ok := place[c.Workload]; !ok {
+			place[c.Workload] = len(groups)
+			groups = append(groups, c.Workload)
+		}
+	}
+	slices.SortStableFunc(a.conditions, func(x, y *arranged) int {
+		return cmp.Or(cmp.Compare(place[x.Workload], place[y.Workload]), last(x.Baseline)-last(y.Baseline))
+	})
+	for _, c := range a.conditions {
+		run.Conditions = append(run.Conditions, c.Condition)
+		slices.SortStableFunc(c.trials, func(x, y record.Trial) int { return cmp.Compare(x.Block, y.Block) })
+		run.Trials = append(run.Trials, c.trials...)
+	}
+	return run
+}
+
+func last(baseline bool) int {
+	if baseline {
+		return 0
+	}
+	return 1
+}
+
+// notes say what is the same throughout, and where there is nothing to compare with.
+func (a *arrangement) notes() []string {
+	var all []string
+	if len(a.constants) > 0 {
+		var parts []string
+		for _, l := range a.constants {
+			parts = append(parts, l.factor+"="+l.level)
+		}
+		all = append(all, "the same throughout: "+strings.Join(parts, ", "))
+	}
+	based := map[string]bool{}
+	var without []string
+	for _, c := range a.conditions {
+		based[c.Workload] = based[c.Workload] || c.Baseline
+	}
+	for _, c := range a.conditions {
+		if !based[c.Workload] && !slices.Contains(without, c.Workload) {
+			without = append(without, c.Workload)
+		}
+	}
+	if len(without) > 0 {
+		all = append(all, fmt.Sprintf("without %s, with which the others are compared: %s", strings.Join(a.Baseline, " "), listed(without)))
+	}
+	return all
+}

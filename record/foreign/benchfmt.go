@@ -1,0 +1,105 @@
+package foreign
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"golang.org/x/perf/benchfmt"
+
+	"tare/record"
+)
+
+// FactorBenchmark is the factor of a benchmark's base name.
+const FactorBenchmark = "benchmark"
+
+// hostKeys are what the Go tool says of the host, and no factors.
+var hostKeys = map[string]func(*record.Host, string){
+	"goarch": func(h *record.Host, v string) { h.Arch = v },
+	"cpu":    func(h *record.Host, v string) { h.CPUModel = v },
+	"goos":   func(*record.Host, string) {},
+	"pkg":    func(*record.Host, string) {},
+}
+
+// readBenchfmt reads the Go benchmark format. The parts of a name are factors
+// (/network=bridge, or part1, part2 where they have no key; procs for what follows a
+// dash), the base name is one (benchmark), and so are the configuration lines but
+// those of the host. A metric is named by its unit, or by the factor that --metric
+// names, as in what tare itself exports.
+func (t *told) readBenchfmt(file string, r io.Reader, host *record.Host) ([]observation, error) {
+	reader := benchfmt.NewReader(r, file)
+	var all []observation
+	for reader.Scan() {
+		switch is := reader.Result().(type) {
+		case *benchfmt.SyntaxError:
+			_, line := is.Pos()
+			return nil, malformed(position{file, line}, "%s", is.Msg)
+		case *benchfmt.Result:
+			of, err := t.benchmark(file, is, host)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, of...)
+		}
+		if len(all) > mostValues {
+			return nil, malformed(position{file: file}, "more than %d values: import a part of them", mostValues)
+		}
+	}
+	if err := reader.Err(); err != nil {
+		return nil, malformed(position{file: file}, "%v", err)
+	}
+	for i := range all {
+		better := reader.Units().GetBetter(all[i].unit)
+		all[i].higher, all[i].lower = better > 0, better < 0
+	}
+	return all, nil
+}
+
+func (t *told) benchmark(file string, is *benchfmt.Result, host *record.Host) ([]observation, error) {
+	_, line := is.Pos()
+	at := position{file, line}
+	var factors observation
+	base, parts := is.Name.Parts()
+	factors.set(FactorBenchmark, string(base))
+	for i, part := range parts {
+		text := string(part)
+		if procs, ok := strings.CutPrefix(text, "-"); ok {
+			factors.set("procs", procs)
+		} else if key, value, ok := strings.Cut(strings.TrimPrefix(text, "/"), "="); ok {
+			factors.set(key, value)
+		} else {
+			factors.set(fmt.Sprintf("part%d", i+1), strings.TrimPrefix(text, "/"))
+		}
+	}
+	for _, c := range is.Config {
+		if told, ok := hostKeys[c.Key]; ok {
+			told(host, string(c.Value))
+		} else if _, named := factors.of(c.Key); !named {
+			factors.set(c.Key, string(c.Value))
+		}
+	}
+	metric, named := "", false
+	if t.Metric != "" {
+		if metric, named = factors.of(t.Metric); !named {
+			return nil, wanted("metric", "%s has no factor %s", at, t.Metric)
+		}
+	}
+	var all []observation
+	for _, v := range is.Values {
+		if math.IsNaN(v.Value) || math.IsInf(v.Value, 0) {
+			return nil, malformed(at, "%v %s is not a measurement", v.Value, v.Unit)
+		}
+		o := observation{metric: v.Unit, value: v.Value, unit: v.Unit, at: at}
+		if named {
+			o.metric = metric
+		}
+		for _, l := range factors.factors {
+			if l.factor != t.Metric {
+				o.factors = append(o.factors, l)
+			}
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}

@@ -1,0 +1,237 @@
+// Package foreign reads results that were measured elsewhere, by other programs on
+// other hosts, into runs: so that one way of computing effects and one set of words
+// for them serves for ours and theirs.
+//
+// It reads five formats: csv (a row a value, or a matrix), what redis-benchmark
+// prints, what HACC-IO prints, the Go benchmark format (package benchfmt of
+// golang.org/x/perf reads it), and hyperfine's JSON. A format yields observations: a
+// value of a metric at levels of factors. Where factors are in none of the columns,
+// they are read out of file names and headings, or said; [Options] says how. Then
+// observations are arranged: one factor's levels are the conditions, one counts the
+// repetitions, and the others make the cells within which conditions are compared.
+//
+// It is no converter of designs. What the measuring left out (an order drawn at
+// random, a baseline run twice, the host) cannot be read out of its results, and is
+// not made up: a run from here says where it is from ([record.Import]), and package
+// overhead says of such a run what it lacks, and compares its conditions as two
+// samples unless its importer says that repetitions are pairs.
+package foreign
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tare/record"
+)
+
+// Format is a way in which results are written.
+type Format string
+
+// The formats.
+const (
+	CSV            Format = "csv"
+	RedisBenchmark Format = "redis-benchmark"
+	Haccio         Format = "haccio"
+	Benchfmt       Format = "benchfmt"
+	Hyperfine      Format = "hyperfine"
+)
+
+// Formats are all of them.
+var Formats = []Format{CSV, RedisBenchmark, Haccio, Benchfmt, Hyperfine}
+
+// Bounds on what is read: more is no table of results, but a mistake.
+const (
+	mostBytes      = 64 << 20 // of a file
+	mostValues     = 1 << 20  // of all files
+	mostConditions = 20_000
+)
+
+// File is one file of results.
+type File struct {
+	Name string
+	Data io.Reader
+}
+
+// observation is one value of one metric, at levels of factors.
+type observation struct {
+	metric string
+	value  float64
+	unit   string
+	// higher says that more of it is better, lower that less is; neither where the
+	// format does not tell.
+	higher, lower bool
+	factors       []level // in the order in which the format tells them
+	failed        string  // why it counts for nothing; empty where it counts
+	at            position
+}
+
+// position is where an observation was read.
+type position struct {
+	file string
+	line int
+}
+
+func (p position) String() string {
+	if p.line == 0 {
+		return p.file
+	}
+	return fmt.Sprintf("%s:%d", p.file, p.line)
+}
+
+// level is a factor at a level.
+type level struct{ factor, level string }
+
+// of gives the level of a factor; false where there is none.
+func (o *observation) of(factor string) (string, bool) {
+	i := slices.IndexFunc(o.factors, func(l level) bool { return l.factor == factor })
+	if i < 0 {
+		return "", false
+	}
+	return o.factors[i].level, true
+}
+
+// set gives a factor a level, in the place that it has.
+func (o *observation) set(factor, to string) {
+	i := slices.IndexFunc(o.factors, func(l level) bool { return l.factor == factor })
+	if i < 0 {
+		o.factors = append(o.factors, level{factor, to})
+		return
+	}
+	o.factors[i].level = to
+}
+
+// Wanted says that something was not said, or not so that it can be, and by which
+// flag it is.
+type Wanted struct {
+	Flag string // "condition"
+	Why  string
+}
+
+func (e *Wanted) Error() string { return "--" + e.Flag + ": " + e.Why }
+
+func wanted(flag, format string, args ...any) error {
+	return &Wanted{flag, fmt.Sprintf(format, args...)}
+}
+
+// Malformed says that a file does not hold what it should.
+type Malformed struct {
+	Where string // "local-1.csv:3"
+	Why   string
+}
+
+func (e *Malformed) Error() string { return e.Where + ": " + e.Why }
+
+func malformed(at position, format string, args ...any) error {
+	return &Malformed{at.String(), fmt.Sprintf(format, args...)}
+}
+
+// Read reads files of one format into a run, to which the caller adds ID, Command and
+// Version. Its errors are *Wanted and *Malformed, and those of
+// the files' readers.
+func Read(files []File, opt Options) (record.Run, error) {
+	if !slices.Contains(Formats, opt.Format) {
+		return record.Run{}, wanted("format", "say which of %s the files are in", names(Formats))
+	}
+	if len(files) == 0 {
+		return record.Run{}, &Malformed{"import", "no files to read"}
+	}
+	told, err := opt.parse()
+	if err != nil {
+		return record.Run{}, err
+	}
+	var all []observation
+	var host record.Host
+	var sources []record.Source
+	for _, f := range files {
+		data, err := io.ReadAll(io.LimitReader(f.Data, mostBytes+1))
+		if err != nil {
+			return record.Run{}, fmt.Errorf("read %s: %w", f.Name, err)
+		}
+		if len(data) > mostBytes {
+			return record.Run{}, malformed(position{file: f.Name}, "more than %d MiB: import a part of it", mostBytes>>20)
+		}
+		named, err := told.inName(f.Name)
+		if err != nil {
+			return record.Run{}, err
+		}
+		read, err := told.parseFile(f.Name, data, &host)
+		if err != nil {
+			return record.Run{}, err
+		}
+		if len(read) == 0 {
+			return record.Run{}, malformed(position{file: f.Name}, "holds no figures in the form of %s", opt.Format)
+		}
+		for i := range read {
+			for _, l := range named {
+				if was, ok := read[i].of(l.factor); ok && was != l.level {
+					return record.Run{}, malformed(read[i].at, "%s is %s here and %s in the file's name: --name must not name a factor that the file tells", l.factor, was, l.level)
+				}
+				read[i].set(l.factor, l.level)
+			}
+		}
+		if all = append(all, read...); len(all) > mostValues {
+			return record.Run{}, malformed(position{file: f.Name}, "more than %d values in all: import a part of them", mostValues)
+		}
+		sum := sha256.Sum256(data)
+		sources = append(sources, record.Source{Name: f.Name, SHA256: hex.EncodeToString(sum[:])})
+	}
+	if all, err = told.reword(all); err != nil {
+		return record.Run{}, err
+	}
+	run, err := told.arrange(all)
+	if err != nil {
+		return record.Run{}, err
+	}
+	run.Host = host
+	run.Plan.Imported = &record.Import{Format: string(opt.Format), Sources: sources, Paired: opt.Paired, Order: opt.Order, Host: opt.Host}
+	return run, nil
+}
+
+// parseFile reads a file's observations; what it tells of the host goes to host.
+func (t *told) parseFile(name string, data []byte, host *record.Host) ([]observation, error) {
+	switch t.Format {
+	case CSV:
+		if t.columns != nil {
+			return t.readMatrix(name, bytes.NewReader(data))
+		}
+		return t.readRows(name, bytes.NewReader(data))
+	case RedisBenchmark:
+		return readRedisBenchmark(name, data)
+	case Haccio:
+		return t.readHaccio(name, bytes.NewReader(data))
+	case Benchfmt:
+		return t.readBenchfmt(name, bytes.NewReader(data), host)
+	default:
+		return readHyperfine(name, data)
+	}
+}
+
+// inName reads factors out of a file's name: out of as much of its path as the
+// pattern has.
+func (t *told) inName(name string) ([]level, error) {
+	if t.name == nil {
+		return nil, nil
+	}
+	parts := strings.Split(filepath.ToSlash(name), "/")
+	deep := strings.Count(t.Name, "/") + 1
+	path := strings.Join(parts[max(0, len(parts)-deep):], "/")
+	levels, ok := t.name.match(path)
+	if !ok {
+		return nil, wanted("name", "%s is not of the form %s", name, t.Name)
+	}
+	return levels, nil
+}
+
+func names[T ~string](all []T) string {
+	words := make([]string, len(all))
+	for i, a := range all {
+		words[i] = string(a)
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,223 @@
+// Package imported shows runs that were measured elsewhere and read by package
+// record/foreign: by the words of tare's own runs, and with all that their design
+// lacks said first. It measures nothing and designs nothing: there is no way to go on
+// with such a run.
+package imported
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"tare/claim"
+	"tare/overhead"
+	"tare/record"
+	"tare/report"
+	"tare/study/io"
+	"tare/study/io/place"
+)
+
+// Name is the study of such runs, in the store.
+const Name = "import"
+
+// Judge has the claim judged for which a run was imported, by the judge of our own
+// runs, and says beside the verdict that the figures are not this host's.
+func Judge(run record.Run) []claim.Judgement {
+	if place.Of(run) == "" {
+		return nil
+	}
+	judgements := io.Judge(run)
+	for i := range judgements {
+		const why = "measured elsewhere, and imported"
+		if judgements[i].NotRepresentative == "" {
+			judgements[i].NotRepresentative = why
+		}
+	}
+	return judgements
+}
+
+// Next proposes what to do with an imported run: to measure the same here, where it
+// was imported for a claim, or to take it elsewhere.
+func Next(run record.Run) string {
+	if of := place.Of(run); of != "" {
+		return "tare io " + of
+	}
+	return "tare export " + run.ID + " --format csv"
+}
+
+// Sheet composes a run's page.
+func Sheet(run record.Run, judgements []claim.Judgement) report.Sheet {
+	r := overhead.Read(run)
+	s := report.Sheet{
+		Title: "tare import: " + strings.Join(workloads(run), ", "), Answer: answer(r), Facts: facts(r),
+		Banners: banners(r), Parts: parts(r), Command: strings.Join(quoted(run.Command), " "),
+	}
+	if len(judgements) > 0 {
+		s.Parts = append(s.Parts, report.Judgements{
+			Title: "What was published, and what these figures say of it",
+			Note:  "Judged by the rules of our own runs, from figures whose design lacks what stands above.",
+			Rows:  report.JudgedClaims(judgements),
+		})
+	} else if of := place.Of(run); of != "" {
+		s.Parts = append(s.Parts, report.Prose{Title: "No verdict", Text: "The figures do not hold what decides the claim."})
+	}
+	return s
+}
+
+// workloads names what the figures are of, without the parameters.
+func workloads(run record.Run) []string {
+	var all []string
+	for _, c := range run.Conditions {
+		if name, _, _ := strings.Cut(c.Workload, "["); !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+func facts(r overhead.Reading) []string {
+	var conditions []string
+	for _, c := range r.Run.Conditions {
+		if !slices.Contains(conditions, c.Label) {
+			conditions = append(conditions, c.Label)
+		}
+	}
+	facts := []string{
+		fmt.Sprintf("cells: %d, %d conditions, %d runs in all", len(r.Report.Groups), len(r.Run.Conditions), len(r.Run.Trials)),
+		"compared: " + strings.Join(conditions, ", "),
+	}
+	if told := r.Run.Plan.Imported; told != nil && len(told.Sources) > 0 {
+		text := told.Sources[0].Name
+		if n := len(told.Sources); n > 1 {
+			text = fmt.Sprintf("%s and %d more, %s", text, n-1, told.Format)
+		}
+		facts = append(facts, "read from: "+text)
+	}
+	if h := r.Run.Host; h.CPUModel != "" || h.Arch != "" {
+		facts = append(facts, "their host: "+strings.TrimSpace(h.CPUModel+" "+h.Arch))
+	}
+	return append(facts, fmt.Sprintf("imported: %s, run %s", r.Run.Started.UTC().Format("2006-01-02 15:04 UTC"), r.Run.ID))
+}
+
+// mostBanners is how many warnings of single cells stand above the figures.
+const mostBanners = 4
+
+// banners are what the design lacks, what its importer said, and what the figures
+// themselves warn of; of many cells the number.
+func banners(r overhead.Reading) []string {
+	lacks := overhead.Lacks(r.Run)
+	all := slices.Clone(lacks)
+	for _, n := range r.Run.Plan.Notes {
+		all = append(all, "note: "+n)
+	}
+	var warnings []string
+	for _, g := range r.Report.Groups {
+		for _, w := range g.Warnings {
+			if !strings.HasPrefix(w, "no condition is the baseline") { // a note says so of all
+				warnings = append(warnings, g.Workload+": "+w)
+			}
+		}
+	}
+	if len(warnings) > mostBanners {
+		warnings = []string{fmt.Sprintf("cautions: %d on single cells, such as %s; tare export has them all", len(warnings), warnings[0])}
+	}
+	all = append(all, warnings...)
+	alone := r.Report.Warnings[len(lacks):]
+	if len(alone) > mostBanners {
+		alone = []string{fmt.Sprintf("many comparisons: %d verdicts of an effect would not stand among all comparisons of the run (Holm), such as %s", len(alone), alone[0])}
+	}
+	return append(all, alone...)
+}
+
+// outcome is a condition's row in a cell.
+type outcome struct {
+	group  overhead.Group
+	metric overhead.MetricReport
+	row    overhead.Row
+}
+
+// outcomes are all comparisons of a run, the worst first: by verdict, then by how
+// much is surely lost.
+func outcomes(r overhead.Reading) []outcome {
+	var all []outcome
+	for _, g := range r.Report.Groups {
+		for _, m := range g.Metrics {
+			for _, row := range m.Rows {
+				if !row.Baseline && !math.IsNaN(row.Percent) {
+					all = append(all, outcome{g, m, row})
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b outcome) int {
+		if sa, sb := severity(a.row.Verdict), severity(b.row.Verdict); sa != sb {
+			return sb - sa
+		}
+		return -compare(a.row.Percent, b.row.Percent)
+	})
+	return all
+}
+
+func compare(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// severity orders verdicts by how much a reader must know of them.
+func severity(v overhead.Verdict) int {
+	switch v {
+	case overhead.Worse:
+		return 3
+	case overhead.Inconclusive:
+		return 2
+	case overhead.Better:
+		return 1
+	}
+	return 0
+}
+
+// answer says what came of the comparisons: by name where there are few.
+func answer(r overhead.Reading) string {
+	all := outcomes(r)
+	if len(all) == 0 {
+		return "Nothing stood beside a baseline: the figures can be compared with those of another run (tare compare)."
+	}
+	if len(r.Report.Groups) <= mostTables {
+		return report.Answer(r.Run, r.Report)
+	}
+	count := map[overhead.Verdict]int{}
+	for _, o := range all {
+		count[o.row.Verdict]++
+	}
+	var words []string
+	for _, v := range verdicts {
+		if n := count[v]; n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, v))
+		}
+	}
+	text := fmt.Sprintf("Of %d comparisons in %d cells: %s", len(all), len(r.Report.Groups), strings.Join(words, ", "))
+	if worst := all[0]; worst.row.Verdict == overhead.Worse {
+		text += fmt.Sprintf("; the worst is %s, which costs %s of %s %s %%", worst.row.Label, worst.metric.Name, worst.group.Workload, report.Said(percent(worst.row), 1))
+	}
+	return text + "."
+}
+
+var verdicts = []overhead.Verdict{overhead.Worse, overhead.Better, overhead.Equivalent, overhead.Inconclusive}
+
+// quoted are a command's words, fit to be pasted into a shell.
+func quoted(args []string) []string {
+	words := make([]string, len(args))
+	for i, a := range args {
+		words[i] = a
+		if a == "" || strings.ContainsAny(a, " \t\n'\"\\$`*?;&|<>(){}[]#~!") {
+			words[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+	}
+	return words
+}

@@ -1,0 +1,217 @@
+package imported
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"tare/overhead"
+	"tare/report"
+	"tare/stats"
+)
+
+// Up to mostTables cells have a table each; of more, tables over cells say what they
+// have in common, and the worst stand alone.
+const (
+	mostTables = 4
+	mostWorst  = 20
+	mostCells  = 60
+)
+
+func parts(r overhead.Reading) []report.Part {
+	if len(r.Report.Groups) == 0 {
+		return nil
+	}
+	if len(r.Report.Groups) <= mostTables {
+		var all []report.Part
+		for _, g := range r.Report.Groups {
+			all = append(all, cellTable(r, g))
+		}
+		return all
+	}
+	all := []report.Part{counts(r), worst(r)}
+	return append(all, byMetric(r)...)
+}
+
+const howRead = "Overhead is in percent of the baseline, positive where it is worse; in brackets or below, its 95 % interval."
+
+// cellTable is one cell whole: conditions and metrics, the worst first.
+func cellTable(r overhead.Reading, g overhead.Group) report.Table {
+	t := report.Table{
+		Title: g.Workload, Note: note(r),
+		Columns: []report.Column{{Head: "condition"}, {Head: "metric"}, {Head: "value", Number: true}, {Head: "overhead, %", Number: true}, {Head: "verdict"}, {Head: "n", Number: true, Optional: true}, {Head: "would decide", Optional: true}},
+	}
+	for _, m := range g.Metrics {
+		for _, row := range m.Rows {
+			if row.Baseline {
+				t.Rows = append(t.Rows, []report.Cell{{Text: row.Label}, {Text: m.Name}, value(m, row), {Text: "baseline", Tone: report.Faint}, {}, {Text: fmt.Sprint(row.Value.N)}, {}})
+			}
+		}
+	}
+	told := map[string]bool{}
+	for _, o := range outcomes(overhead.Reading{Run: r.Run, Report: overhead.Report{Groups: []overhead.Group{g}}}) {
+		told[o.row.Condition+"\x00"+o.metric.Name] = true
+		t.Rows = append(t.Rows, []report.Cell{{Text: o.row.Label}, {Text: o.metric.Name}, value(o.metric, o.row), report.Estimated(percent(o.row), 1), verdict(o.row.Verdict), {Text: fmt.Sprint(o.row.Ratio.N)}, {Text: o.row.Needs}})
+	}
+	for _, m := range g.Metrics { // what has no baseline beside it
+		for _, row := range m.Rows {
+			if !row.Baseline && !told[row.Condition+"\x00"+m.Name] && row.Value.N > 0 {
+				t.Rows = append(t.Rows, []report.Cell{{Text: row.Label}, {Text: m.Name}, value(m, row), report.Absent(), {}, {Text: fmt.Sprint(row.Value.N)}, {}})
+			}
+		}
+	}
+	return t
+}
+
+// counts says how the cells came out, by condition and metric.
+func counts(r overhead.Reading) report.Table {
+	t := report.Table{
+		Title:   "How the cells came out",
+		Note:    "Median, least and greatest are over cells, of the overheads as they were found: they show a spread and are no estimate of anything.",
+		Columns: []report.Column{{Head: "condition"}, {Head: "metric"}, {Head: "median, %", Number: true}, {Head: "least", Number: true, Optional: true}, {Head: "greatest", Number: true, Optional: true}},
+	}
+	for _, v := range verdicts {
+		t.Columns = append(t.Columns, report.Column{Head: string(v), Number: true})
+	}
+	type key struct{ label, metric string }
+	var order []key
+	percents := map[key][]float64{}
+	count := map[key]map[overhead.Verdict]int{}
+	for _, g := range r.Report.Groups {
+		for _, m := range g.Metrics {
+			for _, row := range m.Rows {
+				if row.Baseline || math.IsNaN(row.Percent) {
+					continue
+				}
+				k := key{row.Label, m.Name}
+				if count[k] == nil {
+					count[k] = map[overhead.Verdict]int{}
+					order = append(order, k)
+				}
+				percents[k] = append(percents[k], row.Percent)
+				count[k][row.Verdict]++
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b key) int { return -compare(median(percents[a]), median(percents[b])) })
+	for _, k := range order {
+		p := percents[k]
+		row := []report.Cell{{Text: k.label}, {Text: k.metric}, tenth(median(p)), tenth(slices.Min(p)), tenth(slices.Max(p))}
+		for _, v := range verdicts {
+			row = append(row, report.Cell{Text: fmt.Sprint(count[k][v])})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// worst are the comparisons that a reader must know of first.
+func worst(r overhead.Reading) report.Table {
+	all := outcomes(r)
+	t := report.Table{
+		Title: "Worst first", Note: note(r),
+		Columns: []report.Column{{Head: "cell"}, {Head: "condition"}, {Head: "metric"}, {Head: "overhead, %", Number: true}, {Head: "verdict"}, {Head: "n", Number: true, Optional: true}, {Head: "would decide", Optional: true}},
+	}
+	for _, o := range all[:min(len(all), mostWorst)] {
+		t.Rows = append(t.Rows, []report.Cell{{Text: o.group.Workload}, {Text: o.row.Label}, {Text: o.metric.Name}, report.Estimated(percent(o.row), 1), verdict(o.row.Verdict), {Text: fmt.Sprint(o.row.Ratio.N)}, {Text: o.row.Needs}})
+	}
+	if rest := len(all) - mostWorst; rest > 0 {
+		t.Note += fmt.Sprintf(" %d more comparisons follow these; tare export %s --format json has them all.", rest, r.Run.ID)
+	}
+	return t
+}
+
+// byMetric are tables over cells, one a metric: a column for each condition.
+func byMetric(r overhead.Reading) []report.Part {
+	if len(r.Report.Groups) > mostCells {
+		return []report.Part{report.Prose{Title: "Cell by cell", Text: fmt.Sprintf("%d cells are more than a page shows: tare export %s --format json has them all.", len(r.Report.Groups), r.Run.ID)}}
+	}
+	var labels, metrics []string
+	unit := map[string]string{}
+	for _, g := range r.Report.Groups {
+		for _, m := range g.Metrics {
+			if !slices.Contains(metrics, m.Name) {
+				metrics = append(metrics, m.Name)
+			}
+			unit[m.Name] = m.Unit
+			for _, row := range m.Rows {
+				if !row.Baseline && !slices.Contains(labels, row.Label) {
+					labels = append(labels, row.Label)
+				}
+			}
+		}
+	}
+	var all []report.Part
+	for _, name := range metrics {
+		t := report.Table{
+			Title: name + ", cell by cell", Note: "Of the baseline the value; of the others the overhead in percent, with its interval. " + howToned,
+			Columns: []report.Column{{Head: "cell"}, {Head: "baseline, " + unit[name], Number: true}},
+		}
+		for _, l := range labels {
+			t.Columns = append(t.Columns, report.Column{Head: l + ", %", Number: true}, report.Column{Head: "verdict"})
+		}
+		for _, g := range r.Report.Groups {
+			i := slices.IndexFunc(g.Metrics, func(m overhead.MetricReport) bool { return m.Name == name })
+			if i < 0 {
+				continue
+			}
+			row := []report.Cell{{Text: g.Workload}, report.Absent()}
+			for range labels {
+				row = append(row, report.Absent(), report.Cell{})
+			}
+			for _, is := range g.Metrics[i].Rows {
+				if is.Baseline {
+					row[1] = report.Measured(is.Value.Value)
+				} else if at := slices.Index(labels, is.Label); at >= 0 && !math.IsNaN(is.Percent) {
+					row[2+2*at], row[3+2*at] = report.Estimated(percent(is), 1), verdict(is.Verdict)
+				}
+			}
+			t.Rows = append(t.Rows, row)
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+const howToned = "A verdict is of one comparison by itself."
+
+// note says how effects were found.
+func note(r overhead.Reading) string {
+	if r.Run.Plan.Unpaired() {
+		return howRead + " Conditions are compared as two samples: the ratio of the geometric means, by Welch."
+	}
+	return howRead + " Repetitions are compared as pairs, as the importer said they are."
+}
+
+// percent is an overhead as an estimate.
+func percent(row overhead.Row) stats.Estimate {
+	return stats.Estimate{Value: row.Percent, Interval: stats.Interval{Low: row.PercentLow, High: row.PercentHigh, Level: row.Ratio.Interval.Level}, N: row.Ratio.N}
+}
+
+func value(m overhead.MetricReport, row overhead.Row) report.Cell {
+	c := report.Measured(row.Value.Value)
+	c.Text += " " + m.Unit
+	return c
+}
+
+func tenth(v float64) report.Cell { return report.Cell{Text: fmt.Sprintf("%.1f", v)} }
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// verdict is a verdict's word, in its tone.
+func verdict(v overhead.Verdict) report.Cell {
+	c := report.Cell{Text: string(v)}
+	switch v {
+	case overhead.Worse:
+		c.Tone = report.Bad
+	case overhead.Better, overhead.Equivalent:
+		c.Tone = report.Good
+	case overhead.Inconclusive:
+		c.Tone = report.Faint
+	}
+	return c
+}
