@@ -1,0 +1,203 @@
+package checkpoint
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"tare/record"
+	"tare/report"
+)
+
+// whole is a run of several sizes and manners.
+func whole() *made {
+	m := makeRun(5)
+	m.cellWith(base, slight, asPublished)
+	m.add(base, inLayer, 300, 700)
+	m.cellWith(with(func(c *cell) { c.particles = 25_000_000 }), slight, asPublished)
+	m.cellWith(with(func(c *cell) { c.ranks = 1 }), slight, asPublished)
+	m.cellWith(dropped, asBare, asBare)
+	return m
+}
+
+func shown(t *testing.T, run record.Run) string {
+	t.Helper()
+	var page bytes.Buffer
+	sheet := report.Sheet{Title: "tare io haccio", Answer: Answer(run), Parts: Parts(run)}
+	if err := report.SheetHTML(&page, sheet, report.HTMLOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var screen bytes.Buffer
+	if err := report.SheetTerminal(&screen, sheet, report.TerminalOptions{All: true, Width: 120}); err != nil {
+		t.Fatal(err)
+	}
+	return screen.String()
+}
+
+func table(t *testing.T, run record.Run, title string) report.Table {
+	t.Helper()
+	for _, p := range Parts(run) {
+		if t, ok := p.(report.Table); ok && strings.HasPrefix(t.Title, title) {
+			return t
+		}
+	}
+	t.Fatalf("no table %q", title)
+	return report.Table{}
+}
+
+func row(t *testing.T, of report.Table, name string) []report.Cell {
+	t.Helper()
+	i := slices.IndexFunc(of.Rows, func(r []report.Cell) bool { return r[0].Text == name })
+	if i < 0 {
+		t.Fatalf("%s: no row %q among %v", of.Title, name, of.Rows)
+	}
+	return of.Rows[i]
+}
+
+func TestAnswer(t *testing.T) {
+	got := Answer(whole().run)
+	for _, want := range []string{"Page cache kept, a checkpoint loses in docker volume 1.0", "docker bind 4.1", "; page cache dropped, "} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q does not say %q", got, want)
+		}
+	}
+	if got := Answer(record.Run{ID: "x"}); got != "Nothing was measured." {
+		t.Errorf("of nothing: %q", got)
+	}
+	if parts := Parts(record.Run{ID: "x"}); len(parts) != 0 {
+		t.Errorf("of nothing: %d parts", len(parts))
+	}
+}
+
+// Every figure of a storage stands as a share of its floor.
+func TestSharesOfTheFloor(t *testing.T) {
+	run := whole().run
+	summary := table(t, run, "What is lost")
+	// 99 % of 500 MB/s, where fio writes 505.
+	if cells := row(t, summary, "page cache kept: docker volume"); !strings.HasPrefix(cells[1].Text, "1.0") || !strings.HasPrefix(cells[2].Text, "98") || cells[5].Text != "3" {
+		t.Errorf("volume: %+v", cells)
+	}
+	if cells := row(t, summary, "page cache kept: bare"); cells[1].Text != "baseline" || !strings.HasPrefix(cells[2].Text, "99") {
+		t.Errorf("bare metal: %+v", cells)
+	}
+	// The layer is in one cell of three, and is compared within that one.
+	if cells := row(t, summary, "page cache kept: docker layer"); !strings.HasPrefix(cells[1].Text, "39.9") || cells[5].Text != "1" {
+		t.Errorf("layer: %+v", cells)
+	}
+	writes := table(t, run, "Writes, by size")
+	if cells := row(t, writes, "1 M x 2 ranks: docker layer"); !strings.HasPrefix(cells[1].Text, "30") || !strings.HasPrefix(cells[3].Text, "59") || cells[4].Text != "76 MB" {
+		t.Errorf("layer: %+v", cells)
+	}
+	if cells := row(t, writes, "1 M x 2 ranks: bare, fio floor"); cells[3].Text != "100" {
+		t.Errorf("the floor: %+v", cells)
+	}
+}
+
+func TestFloorsShowTheirScatter(t *testing.T) {
+	m := whole()
+	floors := table(t, m.run, "The floor")
+	if len(floors.Rows) != 4 {
+		t.Errorf("%d floors of 4 cells", len(floors.Rows))
+	}
+	for _, want := range []string{"equivalent to fio within 5 %", "page cache kept, its write is equivalent", "page cache dropped, its read is equivalent"} {
+		if !strings.Contains(floors.Note, want) {
+			t.Errorf("%q does not say %q", floors.Note, want)
+		}
+	}
+	slow := makeRun(5)
+	slow.add(base, onMetal, 400, 880)
+	slow.add(base, inBind, 400, 880)
+	slow.floor(base, 500, 800)
+	floors = table(t, slow.run, "The floor")
+	if !strings.Contains(floors.Note, "its write is slower (80") || !strings.Contains(floors.Note, "its read is faster (110") {
+		t.Errorf("a slow program: %q", floors.Note)
+	}
+	shaky := makeRun(5)
+	shaky.shakes = 0.3
+	shaky.cellWith(base, slight, asPublished)
+	if cells := row(t, table(t, shaky.run, "The floor"), "1 M x 2 ranks"); len(cells[2].Text) < 2 || cells[2].Text[0] == '0' {
+		t.Errorf("a floor that moves by a third scatters by %q %%", cells[2].Text)
+	}
+}
+
+// S5's figures 4 and 5: over ranks at one size, and over sizes at one number of ranks.
+func TestCharts(t *testing.T) {
+	var titles []string
+	for _, p := range Parts(whole().run) {
+		if c, ok := p.(report.Chart); ok {
+			titles = append(titles, c.Title)
+			if c.Series[0].Name != "bare" || len(c.Series[0].Points) != 2 || c.Series[len(c.Series)-1].Name != "fio, the floor" {
+				t.Errorf("%s: %+v", c.Title, c.Series)
+			}
+		}
+	}
+	want := []string{
+		"Write against ranks: 1 M particles a rank, page cache kept", "Write against million particles a rank: 2 ranks, page cache kept",
+		"Read against ranks: 1 M particles a rank, page cache kept", "Read against million particles a rank: 2 ranks, page cache kept",
+	}
+	if !slices.Equal(titles, want) {
+		t.Errorf("charts %q, want %q", titles, want)
+	}
+}
+
+// What the page cache has to do with the figures is said, by the host's own limits.
+func TestAbout(t *testing.T) {
+	text := shown(t, whole().run)
+	for _, want := range []string{
+		"0.25 s on average", "at most 3 MB",
+		"lets 1.0 GB wait in memory", "More than the former was written in: 25 M x 2 ranks",
+	} {
+		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	m := makeRun(4)
+	m.cellWith(base, slight, asPublished)
+	if r := readRun(m.run).waits(); !strings.Contains(r, "the latter was written in: 1 M x 2 ranks") {
+		t.Errorf("a small checkpoint: %s", r)
+	}
+	for i := range m.run.Trials {
+		m.run.Trials[i].Covariates = map[string]float64{dirtyLimit: 1e9, dirtyBackground: 5e8}
+	}
+	if r := readRun(m.run).waits(); !strings.Contains(r, "No checkpoint of this run reaches either") {
+		t.Errorf("below both: %s", r)
+	}
+	elsewhere := shown(t, imported(map[string][]rated{"bare": {{2600, 9500}, {2650, 9400}, {2610, 9450}}, "volume": {{2600, 9500}}, "bind": {{2600, 9500}}}))
+	for _, want := range []string{"measured elsewhere", "no floor beside them", "faster than S5's device"} {
+		if !strings.Contains(strings.Join(strings.Fields(elsewhere), " "), want) {
+			t.Errorf("imported, the page does not say %q:\n%s", want, elsewhere)
+		}
+	}
+}
+
+func TestAdvice(t *testing.T) {
+	rules := func(run record.Run) (names []string) {
+		for _, a := range Advice(run) {
+			names = append(names, a.Rule)
+			for _, e := range a.Evidence {
+				if e.Run != "io-1" || len(e.Conditions) < 2 {
+					t.Errorf("%s rests on %+v", a.Rule, e)
+				}
+			}
+		}
+		return names
+	}
+	if got, want := rules(whole().run), []string{"checkpoints-outside-the-layer"}; !slices.Equal(got, want) {
+		t.Errorf("of a slow layer, and a bind mount that loses: %q, want %q", got, want)
+	}
+	m := makeRun(5)
+	m.cellWith(base, asBare, asBare)
+	m.add(base, inLayer, 500, 800)
+	if got, want := rules(m.run), []string{"volume-or-bind-alike"}; !slices.Equal(got, want) {
+		t.Errorf("where all are alike: %q, want %q", got, want)
+	}
+	one := whole()
+	one.run.Trials = one.run.Trials[:1]
+	if got := rules(one.run); len(got) != 0 {
+		t.Errorf("of one trial: %q", got)
+	}
+	if got := rules(imported(map[string][]rated{"bare": {{1, 1}, {1, 1}, {1, 1}}, "volume": {{1, 1}}, "bind": {{1, 1}}})); len(got) != 0 {
+		t.Errorf("of what was measured elsewhere: %q", got)
+	}
+}
