@@ -95,14 +95,20 @@ func (e *NothingInCommon) Error() string {
 	return fmt.Sprintf("the runs have no condition with a metric in common: %s weighed %s; %s weighed %s", e.Old.ID, list(e.Old), e.New.ID, list(e.New))
 }
 
-// Compare compares two runs, condition by condition (by ID) and metric by
-// metric (by name). Its error is a *NothingInCommon.
+// Compare compares two runs, condition by condition (by ID, or by the levels of
+// their factors where one was measured elsewhere) and metric by metric (by name). Its error is a *NothingInCommon.
 func Compare(was, is record.Run, opt CompareOptions) (Comparison, error) {
 	opt.Options = opt.Options.from(is)
 	c := Comparison{Old: was.ID, New: is.ID, SmallestEffect: opt.SmallestEffect, Level: opt.Level, FailAbove: opt.FailAbove}
-	c.Warnings = hostDifferences(was.Host, is.Host)
-	if was.Version != is.Version {
-		c.Warnings = append(c.Warnings, changed("tare", was.Version, is.Version))
+	if was.Status == record.Imported || is.Status == record.Imported {
+		var unclear []string
+		was, is, unclear = aligned(was, is)
+		c.Warnings = append(importedNotes(was, is), unclear...)
+	} else {
+		c.Warnings = hostDifferences(was.Host, is.Host)
+		if was.Version != is.Version {
+			c.Warnings = append(c.Warnings, changed("tare", was.Version, is.Version))
+		}
 	}
 	before := map[string]*layout{}
 	for _, l := range layouts(was, opt.Options) {
@@ -164,7 +170,9 @@ func compareWorkload(then, now *layout, was, is string, opt CompareOptions) (row
 			warnings = append(warnings, fmt.Sprintf("%s is not in %s", condition.ID, was))
 			continue
 		}
-		warnings = append(warnings, conditionDifferences(old, condition)...)
+		if !then.imported && !now.imported {
+			warnings = append(warnings, conditionDifferences(old, condition)...)
+		}
 		for _, m := range condition.Metrics {
 			if !hasMetric(old, m) {
 				warnings = append(warnings, fmt.Sprintf("%s of %s is not in %s", m.Name, condition.ID, was))

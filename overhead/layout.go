@@ -24,6 +24,7 @@ type layout struct {
 	warnings   []string
 	// unpaired says that nothing pairs the conditions' figures of a block.
 	unpaired bool
+	imported bool // its trials were measured elsewhere
 }
 
 // block is the last attempt at a block.
@@ -61,7 +62,7 @@ func layouts(run record.Run, opt Options) []*layout {
 		}
 		l := byName[c.Workload]
 		if l == nil {
-			l = &layout{workload: c.Workload, baseline: -1, warmUp: map[place]*measured{}, unpaired: run.Plan.Unpaired()}
+			l = &layout{workload: c.Workload, baseline: -1, warmUp: map[place]*measured{}, unpaired: run.Plan.Unpaired(), imported: run.Status == record.Imported}
 			byName[c.Workload] = l
 			all = append(all, l)
 		}
