@@ -17,7 +17,7 @@ var StreamFlags = []string{
 }
 
 // StreamSources names what it is compiled from.
-var StreamSources = []string{"stream.c", "kernels.c", "cache.c", "result.c"}
+var StreamSources = []string{"stream.c", "kernels.c", "streaming.c", "cache.c", "result.c"}
 
 // StreamMPIFlags are those for the program on ranks. No MPI library is to be had for
 // static programs.
@@ -26,4 +26,4 @@ var StreamMPIFlags = []string{
 }
 
 // StreamMPISources names what that is compiled from.
-var StreamMPISources = []string{"stream-mpi.c", "kernels.c", "cache.c", "result.c"}
+var StreamMPISources = []string{"stream-mpi.c", "kernels.c", "streaming.c", "cache.c", "result.c"}

@@ -36,7 +36,9 @@ func TestStreamOutputRefused(t *testing.T) {
 		"copy twice":    {lines[0] + good, "second time"},
 		"cut short":     {good[:len(good)-40], "line 4"},
 		"nothing":       {"", "lacks kernel copy"},
-		"no rate":       {strings.Replace(good, "best_bytes_per_second", "best", 1), "above 0"},
+		"no best rate":  {strings.Replace(good, "best_bytes_per_second", "best", 1), "best rate 0"},
+		"no iterations": {strings.Replace(good, `"bytes_per_second"`, `"rates"`, 1), "0 iterations"},
+		"no time":       {strings.Replace(good, `"bytes_per_second":[`, `"bytes_per_second":[-1,`, 1), "above 0"},
 	} {
 		if _, err := parseStream([]byte(c.output)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one about %q", name, err, c.want)
@@ -50,6 +52,11 @@ func FuzzParseStream(f *testing.F) {
 		kernels, err := parseStream(output)
 		if err == nil && len(kernels) != 4 {
 			t.Errorf("%d kernels without an error", len(kernels))
+		}
+		for _, k := range kernels {
+			if average := k.average(); !(k.Best > 0) || !(average > 0) || average > k.Best*(1+1e-5) {
+				t.Errorf("accepted %+v, on average %g", k, average)
+			}
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 )
 
@@ -22,7 +23,7 @@ func (stream) Source() Source { return Source{Recipe: "stream"} }
 
 func (stream) Params() []Param {
 	return []Param{
-		{"elements", auto, "of each of three arrays, 8 bytes each: auto (four times the largest cache, 10 million at least), or 1 to 10^12"},
+		{"elements", auto, "of each of three arrays, 8 bytes each: auto (four times the caches reached, 10 million at least), or 1 to 10^12"},
 		{"repetitions", "20", "2 to 250; the first does not count"},
 		{"threads", auto, "auto (a thread for each CPU allowed), or 1 to 4096"},
 		{"stores", "auto", "auto, plain or streaming (past the caches; x86-64)"},
@@ -32,12 +33,32 @@ func (stream) Params() []Param {
 // leastElements is what the program takes at least where elements is auto.
 const leastElements = 10_000_000
 
-func (stream) Program(p Params) (Program, error) {
-	elements, err := p.wholeOrAuto("elements", 1, 1e12)
-	if err != nil {
-		return Program{}, err
+// streamArguments reads what both forms of the program take. The elements are those
+// that it takes at least.
+func (p Params) streamArguments() (elements int64, args []string, err error) {
+	if elements, err = p.wholeOrAuto("elements", 1, 1e12); err != nil {
+		return 0, nil, err
 	}
 	repetitions, err := p.whole("repetitions", 2, 250)
+	if err != nil {
+		return 0, nil, err
+	}
+	stores, err := p.oneOf("stores", "auto", "plain", "streaming")
+	if err != nil {
+		return 0, nil, err
+	}
+	args = []string{"--repetitions", strconv.FormatInt(repetitions, 10), "--stores", stores}
+	if elements == 0 {
+		return leastElements, args, nil
+	}
+	return elements, append(args, "--elements", strconv.FormatInt(elements, 10)), nil
+}
+
+// streamArrays is what three arrays of 8 bytes an element take.
+func streamArrays(elements int64) int64 { return 3 * 8 * elements }
+
+func (stream) Program(p Params) (Program, error) {
+	elements, args, err := p.streamArguments()
 	if err != nil {
 		return Program{}, err
 	}
@@ -45,40 +66,48 @@ func (stream) Program(p Params) (Program, error) {
 	if err != nil {
 		return Program{}, err
 	}
-	stores, err := p.oneOf("stores", "auto", "plain", "streaming")
-	if err != nil {
-		return Program{}, err
-	}
-	args := []string{"/usr/bin/stream", "--repetitions", strconv.FormatInt(repetitions, 10), "--stores", stores}
-	if elements > 0 {
-		args = append(args, "--elements", strconv.FormatInt(elements, 10))
-	}
 	if threads > 0 {
 		args = append(args, "--threads", strconv.FormatInt(threads, 10))
 	}
-	need := elements
-	if need == 0 {
-		need = leastElements
-	}
-	// Three arrays of 8 bytes an element, and a little for the program itself.
-	return Program{Args: args, MemoryNeed: 3*8*need + 8<<20}, nil
+	// The arrays, and a little for the program itself.
+	return Program{Args: append([]string{"/usr/bin/stream"}, args...), MemoryNeed: streamArrays(elements) + 8<<20}, nil
 }
 
-func (stream) Metrics(Params) []Metric {
+// streamKernels names the kernels in the order of their lines.
+var streamKernels = []string{"copy", "scale", "add", "triad"}
+
+// Endings of metrics: every iteration's rate, and that of all of them together.
+const (
+	streamIterations = "-iterations"
+	streamAverage    = "-average"
+)
+
+func (stream) Metrics(Params) []Metric { return streamMetrics("repetition") }
+
+// streamMetrics are those of both forms; what one pass is called differs.
+func streamMetrics(pass string) []Metric {
 	metric := func(name, doc string, primary bool) Metric {
-		return Metric{Name: name, Unit: "B/s", Better: Higher, Doc: doc + "; best repetition", Primary: primary}
+		return Metric{Name: name, Unit: "B/s", Better: Higher, Doc: doc, Primary: primary}
 	}
-	return []Metric{
-		metric("triad", "a = b + q c", true),
-		metric("copy", "c = a", true),
-		metric("scale", "b = q c", false),
-		metric("add", "c = a + b", false),
-		{Name: "cache-resident", Unit: "runs", Better: Lower, Count: true,
-			Doc: "1 where an array is smaller than four times the largest cache, so that caches and not memory were measured"},
+	best := "; best " + pass
+	all := []Metric{
+		metric("triad", "a = b + q c"+best, true),
+		metric("copy", "c = a"+best, true),
+		metric("scale", "b = q c"+best, false),
+		metric("add", "c = a + b"+best, false),
 	}
+	for _, name := range streamKernels {
+		all = append(all, metric(name+streamIterations, name+"; every "+pass+" but the first", false),
+			metric(name+streamAverage, name+"; bytes over the average time of these", false))
+	}
+	return append(all, Metric{Name: "cache-resident", Unit: "runs", Better: Lower, Count: true,
+		Doc: "1 where an array is smaller than four times the caches reached, so that caches and not memory were measured"})
 }
 
-func (w stream) Drive(ctx context.Context, t Trial) error {
+func (stream) Drive(ctx context.Context, t Trial) error { return driveStream(ctx, t) }
+
+// driveStream waits for either form to end and records what it printed.
+func driveStream(ctx context.Context, t Trial) error {
 	if _, err := finish(ctx, t); err != nil {
 		return err
 	}
@@ -90,6 +119,10 @@ func (w stream) Drive(ctx context.Context, t Trial) error {
 	resident := 0.0
 	for _, k := range kernels {
 		t.Record(k.Kernel, k.Best)
+		for _, rate := range k.Rates[1:] {
+			t.Record(k.Kernel+streamIterations, rate)
+		}
+		t.Record(k.Kernel+streamAverage, k.average())
 		if k.CacheResident != nil && *k.CacheResident {
 			resident = 1
 		}
@@ -100,15 +133,49 @@ func (w stream) Drive(ctx context.Context, t Trial) error {
 
 // streamKernel is one line of the program's output.
 type streamKernel struct {
-	Kernel        string  `json:"kernel"`
-	Best          float64 `json:"best_bytes_per_second"`
-	CacheResident *bool   `json:"cache_resident"` // nil where the cache's size is unknown
-	Valid         *bool   `json:"valid"`
+	Kernel        string    `json:"kernel"`
+	Rates         []float64 `json:"bytes_per_second"` // of each iteration
+	Best          float64   `json:"best_bytes_per_second"`
+	CacheResident *bool     `json:"cache_resident"` // nil where the cache's size is unknown
+	Valid         *bool     `json:"valid"`
+}
+
+// average is what all iterations but the first moved over the time that they took.
+func (k streamKernel) average() float64 {
+	time := 0.0 // of a byte, summed
+	for _, rate := range k.Rates[1:] {
+		time += 1 / rate
+	}
+	return float64(len(k.Rates)-1) / time
+}
+
+// fault says what cannot be of a kernel's figures; empty where nothing is wrong.
+func (k streamKernel) fault() string {
+	if len(k.Rates) < 2 {
+		return fmt.Sprintf("%d iterations, want 2 at least", len(k.Rates))
+	}
+	best := 0.0
+	for i, rate := range k.Rates {
+		if !(rate > 0) || math.IsInf(rate, 0) {
+			return fmt.Sprintf("rate %v, want above 0", rate)
+		}
+		if i > 0 {
+			best = max(best, rate)
+		}
+	}
+	// Both are printed with nine digits.
+	if math.Abs(k.Best-best) > 1e-6*best {
+		return fmt.Sprintf("best rate %v, and that of its iterations is %v", k.Best, best)
+	}
+	return ""
 }
 
 // parseStream reads the program's output: each kernel exactly once, validated.
 func parseStream(output []byte) ([]streamKernel, error) {
-	wanted := map[string]bool{"copy": true, "scale": true, "add": true, "triad": true}
+	wanted := map[string]bool{}
+	for _, name := range streamKernels {
+		wanted[name] = true
+	}
 	var kernels []streamKernel
 	lines := bufio.NewScanner(bytes.NewReader(output))
 	for n := 1; lines.Scan(); n++ {
@@ -124,8 +191,9 @@ func parseStream(output []byte) ([]streamKernel, error) {
 			return nil, fmt.Errorf("output of stream, line %d: kernel %q unknown, or a second time", n, k.Kernel)
 		case k.Valid == nil || !*k.Valid:
 			return nil, fmt.Errorf("stream computed wrong results in kernel %s: not valid", k.Kernel)
-		case !(k.Best > 0):
-			return nil, fmt.Errorf("output of stream, line %d: rate %v, want above 0", n, k.Best)
+		}
+		if why := k.fault(); why != "" {
+			return nil, fmt.Errorf("output of stream, line %d: %s", n, why)
 		}
 		delete(wanted, k.Kernel)
 		kernels = append(kernels, k)
@@ -133,7 +201,7 @@ func parseStream(output []byte) ([]streamKernel, error) {
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("output of stream: %w", err)
 	}
-	for _, name := range []string{"copy", "scale", "add", "triad"} {
+	for _, name := range streamKernels {
 		if wanted[name] {
 			return nil, fmt.Errorf("output of stream lacks kernel %s", name)
 		}

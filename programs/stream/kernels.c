@@ -1,8 +1,6 @@
 #include "kernels.h"
 
-#ifdef __x86_64__
-#include <emmintrin.h>
-#endif
+#include "streaming.h"
 
 const struct kernel_facts kernels[KERNELS] = {
 	[COPY] = { "copy", 2 * sizeof(double) },
@@ -11,7 +9,6 @@ const struct kernel_facts kernels[KERNELS] = {
 	[TRIAD] = { "triad", 3 * sizeof(double) },
 };
 
-static const double q = 3.0;
 const double error_bound = 1e-13;
 
 /*
@@ -65,55 +62,11 @@ static void plain(enum kernel k, double *a, double *b, double *c, size_t n)
 	}
 }
 
-/*
- * Streaming stores write past the caches, and so spare the fetch of lines that
- * are wholly overwritten. Sixteen bytes at a time do: memory is the bottleneck.
- */
-#ifdef __x86_64__
-const bool have_streaming = true;
-
-static void streaming(enum kernel k, double *a, double *b, double *c, size_t n)
-{
-	const __m128d factor = _mm_set1_pd(q);
-	/* Ranges begin and, but for the last, end on cache lines. */
-	const size_t even = n & ~(size_t)1;
-
-	switch (k) {
-	case COPY:
-		for (size_t i = 0; i < even; i += 2)
-			_mm_stream_pd(c + i, _mm_load_pd(a + i));
-		break;
-	case SCALE:
-		for (size_t i = 0; i < even; i += 2)
-			_mm_stream_pd(b + i, _mm_mul_pd(factor, _mm_load_pd(c + i)));
-		break;
-	case ADD:
-		for (size_t i = 0; i < even; i += 2)
-			_mm_stream_pd(c + i, _mm_add_pd(_mm_load_pd(a + i), _mm_load_pd(b + i)));
-		break;
-	default:
-		for (size_t i = 0; i < even; i += 2)
-			_mm_stream_pd(a + i, _mm_add_pd(_mm_load_pd(b + i), _mm_mul_pd(factor, _mm_load_pd(c + i))));
-	}
-	/* Streaming stores are weakly ordered: finish them before the clock is read. */
-	_mm_sfence();
-	plain(k, a + even, b + even, c + even, n - even);
-}
-#else
-const bool have_streaming = false;
-
-static void streaming(enum kernel k, double *a, double *b, double *c, size_t n)
-{
-	plain(k, a, b, c, n);
-}
-#endif
-
 void run_kernel(enum kernel k, enum stores stores, double *a, double *b, double *c, size_t n)
 {
-	if (stores == STREAMING)
-		streaming(k, a, b, c, n);
-	else
-		plain(k, a, b, c, n);
+	size_t done = stores == STREAMING ? streaming(k, a, b, c, n) : 0;
+
+	plain(k, a + done, b + done, c + done, n - done);
 }
 
 size_t elements_for(size_t cache, int caches)

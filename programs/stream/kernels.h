@@ -26,9 +26,6 @@ extern const struct kernel_facts {
 
 enum stores { AUTO, PLAIN, STREAMING };
 
-/* have_streaming tells whether streaming stores are written for this CPU. */
-extern const bool have_streaming;
-
 /* elements_for is what each array has where nobody says how many: four times the
  * caches, and 10 million at least. */
 size_t elements_for(size_t cache, int caches);
@@ -44,6 +41,9 @@ void set_initial(double *a, double *b, double *c, size_t n);
 
 /* expected goes through the rounds with single numbers, for each array. */
 void expected(long repetitions, double want[ARRAYS]);
+
+/* q is what scale and triad multiply by. */
+static const double q = 3.0;
 
 extern const double error_bound;
 

@@ -1,5 +1,7 @@
 #include "result.h"
 
+#include "streaming.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
