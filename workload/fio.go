@@ -150,21 +150,28 @@ type fioJob struct {
 	}
 }
 
-// oneFioJob reads fio's JSON, before which it may have said other things, such as
-// that it lays out a file. J is what is wanted of its one job.
-func oneFioJob[J any](output []byte) (J, error) {
+// fioJobs reads fio's JSON, before which it may have said other things, such as
+// that it lays out a file. J is what is wanted of each of its jobs.
+func fioJobs[J any](output []byte) ([]J, error) {
 	if at := bytes.Index(output, []byte("{\n")); at > 0 {
 		output = output[at:]
 	}
 	var document struct{ Jobs []J }
-	var none J
-	if err := json.Unmarshal(output, &document); err != nil {
+	err := json.Unmarshal(output, &document)
+	return document.Jobs, err
+}
+
+// oneFioJob is fioJobs where there is to be one.
+func oneFioJob[J any](output []byte) (J, error) {
+	jobs, err := fioJobs[J](output)
+	if err == nil && len(jobs) != 1 {
+		err = fmt.Errorf("%d jobs, want one", len(jobs))
+	}
+	if err != nil {
+		var none J
 		return none, err
 	}
-	if len(document.Jobs) != 1 {
-		return none, fmt.Errorf("%d jobs, want one", len(document.Jobs))
-	}
-	return document.Jobs[0], nil
+	return jobs[0], nil
 }
 
 // parseFio reads what fio says of reads.
