@@ -74,24 +74,3 @@ func TestRealFioSync(t *testing.T) {
 		t.Errorf("the file is %v, %v; want it to have grown to %d bytes", info, err, 20*23)
 	}
 }
-
-// The append-only file needs disk, and without it nothing does.
-func TestRedisDiskNeed(t *testing.T) {
-	need := func(params ...string) int64 {
-		program, err := redis{}.Program(resolve(t, redis{}, params...))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return program.DiskNeed
-	}
-	if got := need("commands", "set"); got != 0 {
-		t.Errorf("%d bytes without persistence", got)
-	}
-	few, many := need("commands", "set", "requests", "1000", "appendonly", "always"), need("commands", "mset", "requests", "1000", "appendonly", "always")
-	if few < 1000*3 || many != 10*few {
-		t.Errorf("SET needs %d bytes and MSET %d, want ten keys' worth", few, many)
-	}
-	if got := need("commands", "get", "appendonly", "always"); got != 0 {
-		t.Errorf("GET writes %d bytes", got)
-	}
-}

@@ -137,19 +137,25 @@ func planRedis(p Params) (plan redisPlan, err error) {
 // requestsOf is how many requests measure a command.
 func (p redisPlan) requestsOf(c redisCommand) int64 {
 	if p.requests > 0 {
-		return p.requests
+		return p.wholePipelines(p.requests)
 	}
 	// A pipeline raises the rate nearly in proportion, to ten times or so.
 	n := c.perSecond * min(p.pipeline, 10)
 	if p.threads > 0 {
 		n *= 4 // for the tick of 250 ms
 	}
-	return n
+	return p.wholePipelines(n)
 }
 
 // warmupOf is how many warm it up beforehand.
 func (p redisPlan) warmupOf(c redisCommand) int64 {
-	return max(p.requestsOf(c)/10, p.clients*p.pipeline)
+	return p.wholePipelines(max(p.requestsOf(c)/10, p.clients*p.pipeline))
+}
+
+// wholePipelines rounds up: redis-benchmark sends no part of a pipeline, counts what it
+// sent, and leaves what exceeds the number asked for out of its latencies.
+func (p redisPlan) wholePipelines(requests int64) int64 {
+	return (requests + p.pipeline - 1) / p.pipeline * p.pipeline
 }
 
 func (redis) Program(p Params) (Program, error) {

@@ -166,3 +166,41 @@ func TestRedisMemoryNeedGrows(t *testing.T) {
 		t.Errorf("%d bytes for a list of a million elements of 100 bytes", got)
 	}
 }
+
+// The append-only file needs disk, and without it nothing does.
+func TestRedisDiskNeed(t *testing.T) {
+	need := func(params ...string) int64 {
+		program, err := redis{}.Program(resolve(t, redis{}, params...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return program.DiskNeed
+	}
+	if got := need("commands", "set"); got != 0 {
+		t.Errorf("%d bytes without persistence", got)
+	}
+	few, many := need("commands", "set", "requests", "1000", "appendonly", "always"), need("commands", "mset", "requests", "1000", "appendonly", "always")
+	if few < 1000*3 || many != 10*few {
+		t.Errorf("SET needs %d bytes and MSET %d, want ten keys' worth", few, many)
+	}
+	if got := need("commands", "get", "appendonly", "always"); got != 0 {
+		t.Errorf("GET writes %d bytes", got)
+	}
+}
+
+// redis-benchmark sends whole pipelines: asked for others, it sends more than it times.
+func TestRedisAsksForWholePipelines(t *testing.T) {
+	for requests, want := range map[string]string{"1000000": "1000002", "999999": "999999"} {
+		plan, err := planRedis(resolve(t, redis{}, "pipeline", "3", "requests", requests, "clients", "512"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := plan.commands[0]
+		if got := strconv.FormatInt(plan.requestsOf(c), 10); got != want {
+			t.Errorf("%s requests by threes became %s, want %s", requests, got, want)
+		}
+		if warmup := plan.warmupOf(c); warmup%3 != 0 || warmup < 100_000 {
+			t.Errorf("warmed up by %d", warmup)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package keyvalue
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/lab"
+	"tare/platform"
+	"tare/study/io/place"
+)
+
+func grouped(d lab.Design) (groups []string) {
+	for _, g := range d.Groups {
+		var of []string
+		for _, c := range g.Conditions {
+			label := c.Label
+			if c.Baseline {
+				label += "*"
+			}
+			of = append(of, label)
+		}
+		groups = append(groups, g.Workload+": "+strings.Join(of, " | "))
+	}
+	return groups
+}
+
+func TestDesign(t *testing.T) {
+	d := designed(t, options(func(o *Options) {
+		o.AppendOnly = []string{appendNo, appendAlways}
+		o.Payloads, o.Networks = []int{3}, []platform.Network{platform.NetworkHost, platform.NetworkBridge, platform.NetworkProxy}
+		o.IOThreads = []int{1, 2}
+	}))
+	square := "bare* | docker layer | docker volume | docker bind | docker layer bridge | docker volume bridge | docker bind bridge | docker layer bridge:proxy"
+	want := []string{
+		"redis[payload=3,pipeline=1]: " + square,
+		"redis[payload=3,pipeline=10]: " + square,
+		"redis[payload=3,pipeline=10,io-threads=2]: " + square,
+		"redis[payload=3,pipeline=1,appendonly=always]: bare* | docker layer | docker volume | docker bind | docker tmpfs | " +
+			"fio on bare | fio on docker layer | fio on docker volume | fio on docker bind | fio on docker tmpfs",
+	}
+	if got := grouped(d); !slices.Equal(got, want) {
+		t.Errorf("groups\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for _, g := range d.Groups {
+		for _, c := range g.Conditions {
+			if c.Setting.CPUSet != "1" || c.Procedure != nil || c.Limit < lab.DefaultTrialLimit || c.Factors[place.FactorOf] != place.Redis {
+				t.Errorf("%s: %+v, limit %v", c.ID, c.Setting, c.Limit)
+			}
+			floor := c.Factors[place.FactorFloor] != ""
+			if name := c.Program.Name(); (name == "fio-sync") != floor {
+				t.Errorf("%s runs %s", c.ID, name)
+			}
+			if floor && c.Params["size"] != "23040" { // 512 clients' SET of three bytes
+				t.Errorf("%s writes %s bytes", c.ID, c.Params["size"])
+			}
+		}
+	}
+	if !slices.ContainsFunc(d.Plan.Notes, func(n string) bool { return strings.Contains(n, "2 io-threads on 1 CPU") }) {
+		t.Errorf("notes %q do not tell of more io-threads than CPUs", d.Plan.Notes)
+	}
+	if pass := Pass(d); pass < 30*time.Second || pass > 5*time.Minute {
+		t.Errorf("a pass is thought to take %v", pass)
+	}
+}
+
+// S5's grid is all there.
+func TestFullDesign(t *testing.T) {
+	o := Full()
+	o.Plan, o.Host = options().Plan, usual()
+	d := designed(t, o)
+	memory, persistent := 3*4*5*4, 2*3*4
+	if len(d.Groups) != memory+persistent {
+		t.Errorf("%d cells, want %d and %d", len(d.Groups), memory, persistent)
+	}
+	c := d.Groups[0].Conditions[0]
+	if c.Params["requests"] != "1000000" || c.Params["clients"] != "512" || c.Params["commands"] != "get,set,mset,hset,lrange_100" {
+		t.Errorf("%v", c.Params)
+	}
+	if len(throughputs(c.Condition)) != len(Commands) {
+		t.Errorf("metrics %v", throughputs(c.Condition))
+	}
+}
+
+func TestQuickFits(t *testing.T) {
+	o := Quick()
+	o.Plan, o.Host = options().Plan, usual()
+	if pass := Pass(designed(t, o)); 3*pass > time.Minute {
+		t.Errorf("three blocks take %v", 3*pass)
+	}
+}
+
+func TestDesignOnLessOfAHost(t *testing.T) {
+	noBridge := hosted(&fakePlatform{name: place.Bare}, &fakePlatform{name: "docker", refuses: platform.NetworkBridge})
+	d := designed(t, options(func(o *Options) { o.Host = noBridge }))
+	for _, g := range d.Groups {
+		if slices.ContainsFunc(g.Conditions, func(c lab.Condition) bool { return c.Setting.Network == platform.NetworkBridge }) {
+			t.Errorf("%s has a bridge that there is none of", g.Workload)
+		}
+	}
+	if !slices.ContainsFunc(d.Plan.Notes, func(n string) bool { return strings.Contains(n, "docker layer bridge is left out") }) {
+		t.Errorf("notes %q", d.Plan.Notes)
+	}
+	none := hosted(&fakePlatform{name: place.Bare}, &fakePlatform{name: "docker", missing: &platform.Missing{What: "no engine answers"}})
+	_, err := Design(options(func(o *Options) { o.Host = none }))
+	if missing := (*platform.Missing)(nil); !errors.As(err, &missing) || !strings.Contains(err.Error(), "no engine answers") {
+		t.Errorf("without an engine: %v", err)
+	}
+	shared := usual()
+	shared.Load = shared.CPUs
+	d = designed(t, options(func(o *Options) { o.Host = shared }))
+	if !slices.ContainsFunc(d.Plan.Notes, func(n string) bool { return strings.Contains(n, "share CPUs") }) {
+		t.Errorf("notes %q do not tell of shared CPUs", d.Plan.Notes)
+	}
+}
+
+func TestDesignRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Options)
+		want   string
+	}{
+		"no payload":             {func(o *Options) { o.Payloads = nil }, "--payload"},
+		"a pipeline of nothing":  {func(o *Options) { o.Pipelines = []int{0} }, "pipeline"},
+		"a payload twice":        {func(o *Options) { o.Payloads = []int{3, 3} }, "once"},
+		"an unknown command":     {func(o *Options) { o.Commands = []string{"getall"} }, "getall"},
+		"an unknown persistence": {func(o *Options) { o.AppendOnly = []string{"sometimes"} }, "sometimes"},
+		"an unknown storage":     {func(o *Options) { o.Storages = []platform.Storage{"disk"} }, "--storage disk"},
+		"an unknown network":     {func(o *Options) { o.Networks = []platform.Network{"wire"} }, "--network wire"},
+		"bare as a container":    {func(o *Options) { o.Platforms = []string{place.Bare} }, "bare"},
+		"a network for all":      {func(o *Options) { o.Base.Network = platform.NetworkBridge }, "--network"},
+		"a CPU that is not":      {func(o *Options) { o.Base.CPUSet = "7" }, "7"},
+		"more than the memory":   {func(o *Options) { o.Host.Memory = 1 << 20 }, "MiB of memory"},
+		"too many threads":       {func(o *Options) { o.Threads = []int{65} }, "threads"},
+		"no writes":              {func(o *Options) { o.Syncs = 1 }, "disk floor"},
+	} {
+		_, err := Design(options(c.change))
+		if wrong := (*place.Usage)(nil); !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want one about %q", name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package keyvalue
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/claim"
+	"tare/platform"
+	"tare/record"
+	"tare/study/io/place"
+	"tare/workload"
+)
+
+func verdictOf(t *testing.T, run record.Run) claim.Judgement {
+	t.Helper()
+	settled, err := claim.Settle(run, Judge(run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(settled) == 0 {
+		return claim.Judgement{Verdict: claim.NotYetRun}
+	}
+	return settled[0]
+}
+
+func TestJudge(t *testing.T) {
+	hostOnly := func(o *Options) { o.Networks = []platform.Network{platform.NetworkHost} }
+	bridgeOnly := func(o *Options) { o.Networks = []platform.Network{platform.NetworkBridge} }
+	oneBlock := func(o *Options) { o.Plan.Blocks = 1 }
+	twoCells := func(o *Options) { o.Commands, o.Payloads = []string{"get"}, []int{3} }
+	one := cost{request: 0.5}
+	for _, c := range []struct {
+		name   string
+		is     truth
+		change func(*Options)
+		want   claim.Verdict
+		why    string
+	}{
+		// The paper is not at one with itself, so that nothing is confirmed outright.
+		{"as S5 has it", truth{container: one}, nil, claim.Qualified, "one cost foretells every kind of request; not confirmed outright"},
+		{"as S5 has it, without a bridge", truth{container: one}, hostOnly, claim.Qualified, "one cost foretells every kind of request; not confirmed outright"},
+		{"the network's", truth{network: cost{batch: 3, request: 0.6}}, nil, claim.Qualified, "it is the network that accounts for it"},
+		{"the network's, for the most", truth{container: one, network: cost{request: 1.5}}, nil, claim.Qualified, "network that accounts for it, not storage for most"},
+		{"no loss at all", truth{}, nil, claim.Refuted, "does not grow"},
+		{"a loss that does not grow", truth{container: cost{bare.batch / 10, bare.request / 10, bare.byte / 10}}, nil, claim.Refuted, "does not grow"},
+		{"shared by a batch", truth{container: cost{batch: 1, request: 0.3}}, hostOnly, claim.Qualified, "but one cost does not foretell"},
+		{"the bridge alone, growing", truth{network: one}, bridgeOnly, claim.Qualified, "not told apart"},
+		{"the bridge alone, of nothing", truth{}, bridgeOnly, claim.Refuted, "not told apart"},
+		{"one block", truth{container: one}, oneBlock, claim.Inconclusive, "cannot be told"},
+		{"noise", truth{container: cost{request: 0.05}, noise: 0.1}, nil, claim.Inconclusive, "cannot be told"},
+		{"two cells", truth{container: one}, twoCells, claim.Inconclusive, "too few kinds of requests"},
+	} {
+		o := options()
+		if c.change != nil {
+			c.change(&o)
+		}
+		if c.is.noise == 0 {
+			c.is.noise = 0.002
+		}
+		got := verdictOf(t, c.is.run(designed(t, o)))
+		if got.Verdict != c.want || !strings.Contains(got.Rests, c.why) {
+			t.Errorf("%s: %s (%s; %s), want %s, %q", c.name, got.Verdict, got.Ours, got.Rests, c.want, c.why)
+		}
+	}
+	// The judge itself confirms, before the paper's inconsistency is counted.
+	run := truth{container: one, noise: 0.002}.run(designed(t, options()))
+	if j := Judge(run); len(j) != 1 || j[0].Verdict != claim.Confirmed {
+		t.Errorf("%+v, want it confirmed", j)
+	}
+	layerOnly := options(func(o *Options) { o.Storages = []platform.Storage{platform.StorageLayer} })
+	if got := verdictOf(t, truth{container: one}.run(designed(t, layerOnly))); got.Verdict != claim.NotYetRun {
+		t.Errorf("neither volume nor bind mount: %s", got.Verdict)
+	}
+}
+
+// Figures stand under the published names, where they are of the same thing.
+func TestFiguresAreNamedAsPublished(t *testing.T) {
+	run := truth{container: cost{request: 0.2}, noise: 0.002}.run(designed(t, options(func(o *Options) { o.IOThreads = []int{1, 8} })))
+	j := Judge(run)
+	if len(j) != 1 {
+		t.Fatal("not judged")
+	}
+	c, err := claim.Lookup(judged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		"overhead, GET of 3 bytes, volume", "overhead, GET of 3 bytes, bind mount", "overhead, MSET of 1000 bytes", "requests a second with pipeline 10",
+		"change in the data, GET of 3 bytes, pipeline 10, volume, 1 io-thread", "change in the data, GET of 3 bytes, pipeline 10, bind mount, 8 io-threads", "change in the data, GET of 3 bytes, no pipeline, volume, 1 io-thread",
+	} {
+		published := slices.ContainsFunc(c.Published, func(f claim.Figure) bool { return f.Name == name })
+		i := slices.IndexFunc(j[0].Figures, func(f claim.Figure) bool { return f.Name == name })
+		if !published || i < 0 {
+			t.Errorf("%s: published %v, ours %v", name, published, i >= 0)
+			continue
+		}
+		f := j[0].Figures[i]
+		if !f.Interval() || f.Low > f.Value || f.High < f.Value {
+			t.Errorf("%s: %+v", name, f)
+		}
+		if strings.HasPrefix(name, "change") != (f.Value < 0) {
+			t.Errorf("%s is %g: a loss is an overhead above nothing and a change below", name, f.Value)
+		}
+	}
+}
+
+// elsewhere is a run as `tare import` makes one: one value a cell and thread count,
+// sections' names for metrics, no word of a network.
+func elsewhere(cost float64, repetitions int) record.Run {
+	run := record.Run{ID: "import-1", Study: "import", Status: record.Imported, Started: time.Now(), Plan: record.Plan{Level: 0.95, SmallestEffect: 0.02, Imported: &record.Import{Format: "csv"}}}
+	run.Finished = run.Started
+	metrics := []workload.Metric{
+		{Name: "GET", Unit: "requests/s", Better: workload.Higher, Primary: true},
+		{Name: "MSET (10 keys)", Unit: "requests/s", Better: workload.Higher, Primary: true},
+	}
+	for _, payload := range []string{"3", "100", "1000"} {
+		for _, pipeline := range []string{"1", "5", "10"} {
+			for _, storage := range []string{place.Bare, "volume", "bind"} {
+				factors := map[string]string{place.FactorOf: place.Redis, place.FactorStorage: storage, factorPayload: payload, factorPipeline: pipeline, factorIOThreads: "1"}
+				group := place.Group(place.Redis, place.Cell{Factor: "payload", Level: payload}, place.Cell{Factor: "pipeline", Level: pipeline})
+				c := record.Condition{ID: group + "@" + storage, Label: storage, Workload: group, Factors: factors, Baseline: storage == place.Bare, Metrics: metrics}
+				run.Conditions = append(run.Conditions, c)
+				for block := 1; block <= repetitions; block++ {
+					trial := record.Trial{ID: int64(len(run.Trials) + 1), Condition: c.ID, Workload: group, Block: block, Attempt: 1, Started: run.Started}
+					for i, m := range metrics {
+						of := bare.of(float64(place.Number(c, factorPipeline)), float64(place.Number(c, factorPayload)*values(commandOf(m.Name))))
+						of *= 1 + 0.002*math.Sin(float64(7*block+5*len(run.Conditions)+3*i))
+						if storage != place.Bare {
+							of += cost
+						}
+						trial.Samples = append(trial.Samples, record.Sample{Metric: m.Name, Value: perSecond / of})
+					}
+					run.Trials = append(run.Trials, trial)
+				}
+			}
+		}
+	}
+	return run
+}
+
+func TestJudgeWhatWasMeasuredElsewhere(t *testing.T) {
+	for name, c := range map[string]struct {
+		run  record.Run
+		want claim.Verdict
+		why  string
+	}{
+		"one run a cell":        {elsewhere(0.5, 1), claim.Inconclusive, "cannot be told"},
+		"threads as repetition": {elsewhere(0.5, 5), claim.Qualified, "of which network it was is not told"},
+		"and no loss":           {elsewhere(0, 5), claim.Refuted, "does not grow"},
+	} {
+		got := verdictOf(t, c.run)
+		if got.Verdict != c.want || !strings.Contains(got.Rests, c.why) {
+			t.Errorf("%s: %s (%s; %s), want %s", name, got.Verdict, got.Ours, got.Rests, c.want)
+		}
+		if !slices.ContainsFunc(got.Figures, func(f claim.Figure) bool { return f.Name == "overhead, MSET of 1000 bytes" }) {
+			t.Errorf("%s: no figure of MSET among %v", name, got.Figures)
+		}
+		if parts := Parts(c.run); len(parts) == 0 {
+			t.Errorf("%s: an empty page", name)
+		}
+		if text := fmt.Sprint(Parts(c.run)); strings.Contains(text, "NaN") {
+			t.Errorf("%s: the page has a figure that is none", name)
+		}
+	}
+}
