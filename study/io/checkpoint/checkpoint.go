@@ -52,8 +52,9 @@ const (
 
 // Levels of the factors. S5's are the first of each.
 const (
-	POSIX = "posix"
-	MPIIO = "mpiio"
+	POSIX           = "posix"
+	MPIIO           = "mpiio" // each rank by itself
+	MPIIOCollective = "mpiio-collective"
 
 	FilePerRank = "file-per-rank"
 	Shared      = "shared"
@@ -68,7 +69,7 @@ const (
 
 // The levels, as help texts list them.
 var (
-	APIs    = []string{POSIX, MPIIO}
+	APIs    = []string{POSIX, MPIIO, MPIIOCollective}
 	Layouts = []string{FilePerRank, Shared}
 	Caches  = []string{Kept, Dropped, Bypassed}
 	Syncs   = []string{NoSync, Fsync}

@@ -139,8 +139,11 @@ func (b *builder) groups(cells []cell) ([]lab.Group, error) {
 		}
 		why, err := b.unfit(c, places)
 		switch {
+		case err != nil && b.Cross && len(cells) > 1:
+			left = append(left, c.text()+": "+err.Error()) // of all combinations some mean nothing
+			continue
 		case err != nil:
-			return nil, err
+			return nil, usage("%s: %v", c.text(), err)
 		case why != "" && !b.Fitting:
 			return nil, usage("%s: %s", c.text(), why)
 		case why != "":
@@ -228,17 +231,18 @@ func (b *builder) condition(c cell, p place.Place, w workload.Workload, params w
 	}
 }
 
-// unfit says what the host lacks for a cell; empty where it lacks nothing.
+// unfit says what the host lacks for a cell; empty where it lacks nothing. The error
+// is that the workloads know no such cell.
 func (b *builder) unfit(c cell, places []place.Place) (why string, err error) {
 	var memory, written int64
 	for _, w := range []workload.Workload{b.program, b.floor} {
 		params, err := c.params(w)
 		if err != nil {
-			return "", usage("%s: %v", c.text(), err)
+			return "", err
 		}
 		p, err := w.Program(params)
 		if err != nil {
-			return "", usage("%s: %v", c.text(), err)
+			return "", err
 		}
 		memory, written = max(memory, p.MemoryNeed), max(written, p.DiskNeed, c.bytes())
 	}

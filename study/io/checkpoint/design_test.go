@@ -116,6 +116,23 @@ func TestCrossHasEveryCombination(t *testing.T) {
 	}
 }
 
+// Of all combinations those that no program has are left out; asked for alone they are
+// refused.
+func TestWhatNoProgramHas(t *testing.T) {
+	o := asked(Quick(), oneDisk())
+	o.APIs, o.Caches = []string{POSIX, MPIIO}, []string{Kept, Bypassed}
+	o.Cross = true
+	d := design(t, o)
+	if len(d.Groups) != 3 || !slices.ContainsFunc(d.Plan.Notes, func(n string) bool {
+		return strings.HasPrefix(n, "left out: 1 M x 2 ranks, mpiio, bypassed: ") && strings.Contains(n, "no way past the page cache")
+	}) {
+		t.Errorf("%q, notes %q", groupsOf(d), d.Plan.Notes)
+	}
+	o.APIs, o.Cross = []string{MPIIO}, false
+	_, err := Design(o)
+	fails(t, err, new(*place.Usage), "no way past the page cache")
+}
+
 // Every disk has a floor of its own: where bare metal cannot reach one, it is found with
 // the least between.
 func TestEachDiskHasAFloor(t *testing.T) {
@@ -295,7 +312,7 @@ func TestUsage(t *testing.T) {
 		{func(o *Options) { o.Particles = []int64{0} }, "--particles 0: want 1 to"},
 		{func(o *Options) { o.Particles = []int64{7, 7} }, "--particles 7 is there twice"},
 		{func(o *Options) { o.Ranks = []int{MostRanks + 1} }, "--ranks 1025: want 1 to 1024"},
-		{func(o *Options) { o.APIs = []string{"aio"} }, "--api aio: want posix, mpiio"},
+		{func(o *Options) { o.APIs = []string{"aio"} }, "--api aio: want posix, mpiio, mpiio-collective"},
 		{func(o *Options) { o.Layouts = nil }, "--layout: want at least one of file-per-rank, shared"},
 		{func(o *Options) { o.Caches = []string{Kept, Kept} }, "--cache kept is there twice"},
 		{func(o *Options) { o.Syncs = []string{"sometimes"} }, "--sync sometimes: want none, fsync"},

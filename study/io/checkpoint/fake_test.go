@@ -22,7 +22,6 @@ import (
 type fakeWorkload struct {
 	name  string
 	drive func(ctx context.Context, t workload.Trial) error
-	asked []workload.Params // of Program
 }
 
 func (w *fakeWorkload) Name() string            { return w.name }
@@ -38,7 +37,9 @@ func (w *fakeWorkload) Params() []workload.Param {
 
 // Program needs as much memory as disk, as a program that checks what it reads does.
 func (w *fakeWorkload) Program(p workload.Params) (workload.Program, error) {
-	w.asked = append(w.asked, p)
+	if p[factorCache] == Bypassed && p[factorAPI] != POSIX {
+		return workload.Program{}, errors.New("no way past the page cache")
+	}
 	particles, err := strconv.ParseInt(p[factorParticles], 10, 64)
 	if err != nil {
 		return workload.Program{}, err

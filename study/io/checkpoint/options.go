@@ -51,7 +51,7 @@ func Default() Options {
 		Platform:  "docker",
 		Storages:  []platform.Storage{platform.StorageLayer, platform.StorageBind, platform.StorageVolume, platform.StorageTmpfs},
 		Particles: []int64{2_500_000, 1_000_000, 10_000_000}, Ranks: []int{2, 1, 4},
-		APIs: slices.Clone(APIs), Layouts: slices.Clone(Layouts), Caches: slices.Clone(Caches), Syncs: slices.Clone(Syncs),
+		APIs: []string{POSIX, MPIIO}, Layouts: slices.Clone(Layouts), Caches: slices.Clone(Caches), Syncs: slices.Clone(Syncs),
 		Fitting: true,
 	}
 }
