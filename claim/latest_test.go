@@ -127,3 +127,19 @@ func TestLatestGoesOnWithoutABrokenRun(t *testing.T) {
 		t.Error("an unreadable store is no error")
 	}
 }
+
+// What was measured elsewhere is no verdict of this host, whatever it was imported
+// for and whichever host it says that it is of.
+func TestLatestLeavesOutWhatWasImported(t *testing.T) {
+	imported, ours := finished("import-1", noon.Add(time.Hour)), finished("startup-1", noon)
+	imported.Status, imported.Study = record.Imported, "import"
+	posing := finished("startup-2", noon.Add(2*time.Hour))
+	posing.Status = record.Imported
+	s := &shelf{runs: []record.Run{posing, imported, ours}}
+	judges := speaking(map[string][]claim.Judgement{"startup-1": {judgement("S1.1", claim.Refuted)}, "startup-2": {judgement("S1.1", claim.Qualified)}})
+	judges["import"] = func(record.Run) []claim.Judgement { return []claim.Judgement{judgement("S1.1", claim.Qualified)} }
+	found, notes := latest(t, s, judges)
+	if got := found["S1.1"]; got.Run != "startup-1" || len(found) != 1 || len(notes) != 0 {
+		t.Errorf("judged by %+v, notes %q", found, notes)
+	}
+}

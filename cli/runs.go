@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -86,8 +87,12 @@ func runList(runs []record.Run) []listedRun {
 	return list
 }
 
-// summary says what a run compared: "redis: bare, oci:runc and 3 more".
+// summary says what a run compared: "redis x 3, stream x 2"; of many cells of one
+// program their number: "redis in 180 cells x 3".
 func summary(r record.Run) string {
+	if text, ok := cellSummary(r); ok {
+		return text
+	}
 	var text string
 	for i := 0; i < len(r.Conditions); {
 		w := r.Conditions[i].Workload
@@ -102,6 +107,40 @@ func summary(r record.Run) string {
 		text += fmt.Sprintf("%s x %d", w, n)
 	}
 	return text
+}
+
+// cellSummary sums up a run that has more than a few cells.
+func cellSummary(r record.Run) (string, bool) {
+	const few = 4
+	var programs []string
+	cells := map[string]map[string]int{} // conditions, by program and cell
+	workloads := 0
+	for _, c := range r.Conditions {
+		program := workloadName(c.Workload)
+		if cells[program] == nil {
+			cells[program] = map[string]int{}
+			programs = append(programs, program)
+		}
+		if cells[program][c.Workload]++; cells[program][c.Workload] == 1 {
+			workloads++
+		}
+	}
+	if workloads <= few {
+		return "", false
+	}
+	var parts []string
+	for _, program := range programs {
+		most := 0
+		for _, n := range cells[program] {
+			most = max(most, n)
+		}
+		if len(cells[program]) == 1 {
+			parts = append(parts, fmt.Sprintf("%s x %d", program, most))
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%s in %d cells x %d", program, len(cells[program]), most))
+	}
+	return strings.Join(parts, ", "), true
 }
 
 func (a *app) prune() *cobra.Command {

@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"math"
 	"slices"
 	"strconv"
 
@@ -182,6 +183,9 @@ func (t *told) measure(o *observation) error {
 	}
 	if factor, ok := bytesPerSecond[o.unit]; ok {
 		o.value, o.unit = o.value*factor, "B/s"
+	}
+	if math.IsInf(o.value, 0) {
+		return malformed(o.at, "the value of %s is beyond what can be computed with", o.metric)
 	}
 	way := betterUnits[o.unit]
 	switch {

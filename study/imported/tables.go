@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"tare/overhead"
 	"tare/report"
@@ -48,14 +49,14 @@ func cellTable(r overhead.Reading, g overhead.Group) report.Table {
 			}
 		}
 	}
-	told := map[string]bool{}
+	shown := map[string]bool{}
 	for _, o := range outcomes(overhead.Reading{Run: r.Run, Report: overhead.Report{Groups: []overhead.Group{g}}}) {
-		told[o.row.Condition+"\x00"+o.metric.Name] = true
+		shown[o.row.Condition+"\x00"+o.metric.Name] = true
 		t.Rows = append(t.Rows, []report.Cell{{Text: o.row.Label}, {Text: o.metric.Name}, value(o.metric, o.row), report.Estimated(percent(o.row), 1), verdict(o.row.Verdict), {Text: fmt.Sprint(o.row.Ratio.N)}, {Text: o.row.Needs}})
 	}
 	for _, m := range g.Metrics { // what has no baseline beside it
 		for _, row := range m.Rows {
-			if !row.Baseline && !told[row.Condition+"\x00"+m.Name] && row.Value.N > 0 {
+			if !row.Baseline && !shown[row.Condition+"\x00"+m.Name] && row.Value.N > 0 {
 				t.Rows = append(t.Rows, []report.Cell{{Text: row.Label}, {Text: m.Name}, value(m, row), report.Absent(), {}, {Text: fmt.Sprint(row.Value.N)}, {}})
 			}
 		}
@@ -141,29 +142,35 @@ func byMetric(r overhead.Reading) []report.Part {
 			}
 		}
 	}
+	head := cellHead(r)
 	var all []report.Part
 	for _, name := range metrics {
+		scale, in := scaled(r, name, unit[name])
 		t := report.Table{
-			Title: name + ", cell by cell", Note: "Of the baseline the value; of the others the overhead in percent, with its interval. " + howToned,
-			Columns: []report.Column{{Head: "cell"}, {Head: "baseline, " + unit[name], Number: true}},
+			Title: name + ", cell by cell", Note: "Of the baseline the value; of the others the overhead in percent, with its interval and the verdict on it by itself.",
+			Columns: []report.Column{{Head: head}, {Head: "baseline, " + in, Number: true}},
 		}
 		for _, l := range labels {
-			t.Columns = append(t.Columns, report.Column{Head: l + ", %", Number: true}, report.Column{Head: "verdict"})
+			t.Columns = append(t.Columns, report.Column{Head: l + ", %", Number: true})
 		}
 		for _, g := range r.Report.Groups {
 			i := slices.IndexFunc(g.Metrics, func(m overhead.MetricReport) bool { return m.Name == name })
 			if i < 0 {
 				continue
 			}
-			row := []report.Cell{{Text: g.Workload}, report.Absent()}
+			cell := g.Workload
+			if head != "cell" {
+				cell = cellName(g.Workload)
+			}
+			row := []report.Cell{{Text: cell}, report.Absent()}
 			for range labels {
-				row = append(row, report.Absent(), report.Cell{})
+				row = append(row, report.Absent())
 			}
 			for _, is := range g.Metrics[i].Rows {
 				if is.Baseline {
-					row[1] = report.Measured(is.Value.Value)
+					row[1] = report.Measured(is.Value.Value * scale)
 				} else if at := slices.Index(labels, is.Label); at >= 0 && !math.IsNaN(is.Percent) {
-					row[2+2*at], row[3+2*at] = report.Estimated(percent(is), 1), verdict(is.Verdict)
+					row[2+at] = told(is)
 				}
 			}
 			t.Rows = append(t.Rows, row)
@@ -173,7 +180,52 @@ func byMetric(r overhead.Reading) []report.Part {
 	return all
 }
 
-const howToned = "A verdict is of one comparison by itself."
+// told is an overhead with the word for it.
+func told(row overhead.Row) report.Cell {
+	c := report.Estimated(percent(row), 1)
+	if c.Detail != "" {
+		c.Detail += ", "
+	}
+	c.Detail += string(row.Verdict)
+	c.Tone = verdict(row.Verdict).Tone
+	return c
+}
+
+// cellName is a cell's levels alone, as "1000000, 2" of "stream[elements=1000000,processes=2]";
+// cellHead names their factors.
+func cellName(workload string) string {
+	return strings.Join(inCell(workload, func(_, level string) string { return level }), ", ")
+}
+
+func cellHead(r overhead.Reading) string {
+	head := ""
+	for _, g := range r.Report.Groups {
+		is := strings.Join(inCell(g.Workload, func(factor, _ string) string { return factor }), ", ")
+		if head != "" && is != head {
+			return "cell"
+		}
+		head = is
+	}
+	return head
+}
+
+// inCell gives a word for each factor of a cell, or the cell's whole name where not
+// every cell need have the same.
+func inCell(workload string, word func(factor, level string) string) []string {
+	_, list, ok := strings.Cut(strings.TrimSuffix(workload, "]"), "[")
+	if !ok {
+		return []string{workload}
+	}
+	var words []string
+	for _, part := range strings.Split(list, ",") {
+		factor, level, ok := strings.Cut(part, "=")
+		if !ok {
+			return []string{workload}
+		}
+		words = append(words, word(factor, level))
+	}
+	return words
+}
 
 // note says how effects were found.
 func note(r overhead.Reading) string {
@@ -189,9 +241,41 @@ func percent(row overhead.Row) stats.Estimate {
 }
 
 func value(m overhead.MetricReport, row overhead.Row) report.Cell {
-	c := report.Measured(row.Value.Value)
-	c.Text += " " + m.Unit
+	scale, unit := prefixed(row.Value.Value, m.Unit)
+	c := report.Measured(row.Value.Value * scale)
+	c.Text += " " + unit
 	return c
+}
+
+// prefixed is a unit of bytes in which a value has few digits, and the factor to it;
+// other units stay as they are.
+func prefixed(v float64, unit string) (scale float64, in string) {
+	if unit == "B/s" {
+		for _, p := range []struct {
+			letter string
+			size   float64
+		}{{"G", 1e9}, {"M", 1e6}, {"k", 1e3}} {
+			if v >= p.size {
+				return 1 / p.size, p.letter + unit
+			}
+		}
+	}
+	return 1, unit
+}
+
+// scaled is the unit in which all the baselines of a metric are shown.
+func scaled(r overhead.Reading, metric, unit string) (scale float64, in string) {
+	most := 0.0
+	for _, g := range r.Report.Groups {
+		for _, m := range g.Metrics {
+			for _, row := range m.Rows {
+				if m.Name == metric && row.Baseline && row.Value.Value > most {
+					most = row.Value.Value
+				}
+			}
+		}
+	}
+	return prefixed(most, unit)
 }
 
 func tenth(v float64) report.Cell { return report.Cell{Text: fmt.Sprintf("%.1f", v)} }

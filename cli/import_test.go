@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tare/overhead"
+)
+
+// figures are a file of results, of two conditions.
+func figures(t *testing.T) string {
+	t.Helper()
+	return write(t, "figures.csv", "storage,elements,copy\nbare,1000,100\nbare,1000,100.2\nbare,1000,100.1\nbind,1000,90\nbind,1000,90.2\nbind,1000,90.1\n")
+}
+
+// imports makes a run of the figures and gives its id.
+func imports(t *testing.T, home string, more ...string) string {
+	t.Helper()
+	args := append([]string{"import", figures(t), "--format", "csv", "--value", "copy", "--unit", "MB/s", "--condition", "storage", "--baseline", "bare", "--json", "-"}, more...)
+	code, out, errOut := tare(t, home, args...)
+	if code != exitSuccess {
+		t.Fatalf("import: %d, %s", code, errOut)
+	}
+	var d overhead.Document
+	if err := json.Unmarshal([]byte(out), &d); err != nil {
+		t.Fatalf("--json -: %v\n%s", err, out)
+	}
+	if d.Run.Status != "imported" || d.Run.Study != "import" || len(d.Conditions) != 2 {
+		t.Fatalf("%+v", d.Run)
+	}
+	return d.Run.ID
+}
+
+// lacking are words of which every page of what was imported must have each.
+var lacking = []string{"not interleaved", "no a/a", "order: ", "repetitions: 3 runs a cell", "host: unknown"}
+
+func hasAll(t *testing.T, where, page string, all []string) {
+	t.Helper()
+	page = strings.ToLower(strings.Join(strings.Fields(page), " "))
+	for _, want := range all {
+		if !strings.Contains(page, want) {
+			t.Errorf("%s does not say %q:\n%s", where, want, page)
+		}
+	}
+}
+
+// All that works on a run works on an imported one, but to go on with it; and every
+// page says what it lacks.
+func TestImportedRunsAreRuns(t *testing.T) {
+	home := t.TempDir()
+	id := imports(t, home)
+	code, out, _ := tare(t, home, "show", id)
+	if code != exitSuccess {
+		t.Fatalf("show: %d", code)
+	}
+	hasAll(t, "show", out, append([]string{"worse", "bind costs csv 10", "welch"}, lacking...))
+
+	page := filepath.Join(home, "page.html")
+	if code, _, errOut := tare(t, home, "show", id, "--html", page); code != exitSuccess {
+		t.Fatalf("show --html: %d, %s", code, errOut)
+	}
+	html, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"nobody says that the repetitions", "the baseline was not measured against itself"} {
+		if !strings.Contains(string(html), want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	if _, out, _ := tare(t, home, "runs"); !strings.Contains(out, id) || !strings.Contains(out, "imported") {
+		t.Errorf("runs: %s", out)
+	}
+	for format, want := range map[string]string{"csv": "csv@bind", "benchfmt": "/platform=bind/metric=copy", "json": `"imported": {`} {
+		if code, out, errOut := tare(t, home, "export", id, "--format", format); code != exitSuccess || !strings.Contains(out, want) {
+			t.Errorf("export %s: %d, %s\n%s", format, code, errOut, out)
+		}
+	}
+	if code, _, errOut := tare(t, home, "resume", id); code != exitUsage || !strings.Contains(errOut, "measured elsewhere") {
+		t.Errorf("resume: %d, %s", code, errOut)
+	}
+
+	second := imports(t, home)
+	code, out, errOut := tare(t, home, "compare", id, second)
+	if code != exitSuccess {
+		t.Fatalf("compare: %d, %s", code, errOut)
+	}
+	hasAll(t, "compare", out, []string{"not interleaved", "no a/a"})
+
+	// What was exported is read again, and is the same.
+	_, exported, _ := tare(t, home, "export", id, "--format", "benchfmt")
+	again := write(t, "again.txt", exported)
+	code, _, errOut = tare(t, home, "import", again, "--format", "benchfmt", "--metric", "metric", "--condition", "platform", "--baseline", "bare")
+	if code != exitSuccess {
+		t.Fatalf("import of an export: %d, %s", code, errOut)
+	}
+	if code, out, errOut := tare(t, home, "show"); code != exitSuccess || !strings.Contains(out, "10") {
+		t.Errorf("show: %d, %s, %s", code, out, errOut)
+	}
+}
+
+// Claims of this host are not judged by other hosts' figures.
+func TestImportedRunsAreNotThisHosts(t *testing.T) {
+	home := t.TempDir()
+	imports(t, home, "--claim", "S5.1")
+	code, out, errOut := tare(t, home, "claims", "S5", "--json", "-")
+	if code != exitSuccess {
+		t.Fatalf("claims: %d, %s", code, errOut)
+	}
+	if strings.Contains(out, "import-") || strings.Count(out, `"not yet run"`) != 3 {
+		t.Errorf("claims of this host: %s", out)
+	}
+}
+
+func TestBadImports(t *testing.T) {
+	home, file := t.TempDir(), figures(t)
+	for args, says := range map[string]string{
+		"import":                                                    "FILE",
+		"import " + file + " --format xml":                          "--format",
+		"import /nonexistent --format csv":                          "/nonexistent",
+		"import " + home + " --format csv":                          "is a directory",
+		"import " + file + " --format csv --value copy --unit MB/s": "--condition",
+		"import " + file + " --format csv --value copy --unit MB/s --condition storage":                       "--baseline",
+		"import " + file + " --format csv --value copy --condition storage --baseline bare":                   "--unit",
+		"import " + file + " --format csv --value speed --unit MB/s --condition storage --baseline bare":      "--value",
+		"import " + file + " --format csv --claim S4.1":                                                       "S5.1",
+		"import " + file + " --format csv --claim S9.9":                                                       "S9.9",
+		"import " + file + " --format csv --smallest-effect two":                                              "--smallest-effect",
+		"import " + file + " --format csv --value copy --unit MB/s --condition storage --baseline b --paired": "--block",
+	} {
+		code, _, errOut := tare(t, home, strings.Fields(args)...)
+		if code != exitUsage || !strings.Contains(errOut, says) || strings.Count(strings.TrimSpace(errOut), "\n") != 0 {
+			t.Errorf("%s: %d, %q, want a line with %q", args, code, errOut, says)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(home, storeFile)); err == nil {
+		t.Error("a run was kept of what was refused")
+	}
+}
