@@ -30,8 +30,9 @@ const (
 // Judge reaches a verdict on S5.3 from a run that has volume or bind mount against
 // bare metal at two rates or more, measured here or elsewhere. The rule and its
 // threshold are the claim's own (package claim).
-func Judge(run record.Run) []claim.Judgement {
-	r := read(run)
+func Judge(run record.Run) []claim.Judgement { return read(run).judge() }
+
+func (r reading) judge() []claim.Judgement {
 	var host, bridged side
 	for _, s := range spots(r.reference()) {
 		if s.storage != string(platform.StorageVolume) && s.storage != string(platform.StorageBind) {

@@ -145,7 +145,7 @@ func (r reading) byThreads() []report.Part {
 
 // published sets the paper's figures beside ours.
 func (r reading) published() []report.Part {
-	judgements := Judge(r.Run)
+	judgements := r.judge()
 	c, err := claim.Lookup(judged)
 	if err != nil || len(judgements) == 0 {
 		return nil
