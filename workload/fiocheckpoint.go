@@ -56,16 +56,23 @@ func (c checkpoint) blocks() (length, count int64) {
 // mostDivisions bounds how many ways of dividing a share are looked at.
 const mostDivisions = 1000
 
+// fioMostRanks is of how many processes all that fio says fits into what is kept of
+// a program's output.
+const fioMostRanks = 60
+
 func (fioCheckpoint) Program(p Params) (Program, error) {
 	c, err := p.checkpoint()
 	if err != nil {
 		return Program{}, err
 	}
+	if c.ranks > fioMostRanks {
+		return Program{}, &WrongValue{"ranks", p["ranks"], "at most " + strconv.Itoa(fioMostRanks) + " processes of fio, whose output would be cut short"}
+	}
 	length, count := c.blocks()
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	args := []string{
 		fioProgram, "--ioengine=psync", "--bs=" + number(length), "--size=" + number(length*count), "--numjobs=" + number(c.ranks),
-		"--randseed=" + number(c.seed), "--directory=/data", "--eta=never", "--output-format=json",
+		"--randseed=" + number(c.seed), "--directory=/data", "--eta=never", "--output-format=json", "--clat_percentiles=0",
 		// As haccio does: a file is made when it is opened, and grows; no hint to the
 		// kernel; nothing done to the data between two calls.
 		"--create_on_open=1", "--fallocate=none", "--fadvise_hint=0", "--scramble_buffers=0",
