@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tare/lab"
+	"tare/study/io/bandwidth"
+	"tare/study/io/place"
+)
+
+// streamFlags are what the user asked for of `tare io stream`.
+type streamFlags struct {
+	studyFlags
+	platforms   []string
+	storages    []string
+	elements    []string
+	processes   []int
+	repetitions int
+	cross       bool
+	peer        bool
+}
+
+func ioStream() (*cobra.Command, *subStudy) {
+	f := &streamFlags{}
+	byDefault := bandwidth.Default()
+	cmd := &cobra.Command{
+		Use:   "stream [flags]",
+		Short: "Memory bandwidth by MPI processes: copy, scale, add and triad",
+		Long: `Stream has MPI processes move arrays by the four kernels of the benchmark of that
+name, on bare metal and in containers. It touches no storage: what differs between a
+volume and a bind mount is the procedure's, or chance. Elements are of each whole
+array, over all processes. Arrays that caches hold are marked, and decide nothing.
+The first of several values of a flag is the base: the others are tried one at a
+time, or with --cross in all combinations.`,
+		Example: `  tare io stream --quick
+  tare io stream --elements 50e6,1e6 --processes 1,2
+  tare io stream --quick --peer`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError("io stream takes no arguments: %s", cmd.UseLine())
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringSliceVar(&f.platforms, "platform", byDefault.Platforms, "platforms of the containers, set against bare metal")
+	flags.StringSliceVar(&f.storages, "storage", nil, "where their data lie, some of layer, volume, bind, tmpfs (default layer,volume,bind)")
+	flags.StringSliceVar(&f.elements, "elements", nil, "of each array, such as 50e6 (default "+joinNumbers(byDefault.Elements)+")")
+	flags.IntSliceVar(&f.processes, "processes", nil, "MPI processes (default 1, and one for each CPU)")
+	flags.IntVar(&f.repetitions, "repetitions", byDefault.Repetitions, "of each kernel in a trial, the first of which does not count")
+	flags.BoolVar(&f.cross, "cross", false, "all combinations, instead of one factor at a time around the base")
+	flags.BoolVar(&f.peer, "peer", false, "measure the same by likwid-bench beside it")
+	f.register(cmd, "about a minute: 50 million elements, volume and bind mount", "S5's grid: 1 to 8 processes, 1 to 500 million elements, ten blocks; what memory does not hold is left out", []string{"cpuset-cpus"})
+	return cmd, &subStudy{name: place.Stream, whole: true, flags: &f.studyFlags, design: f.design, pass: bandwidth.Pass}
+}
+
+func (f *streamFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.Design, error) {
+	changed := cmd.Flags().Changed
+	o := bandwidth.Default()
+	switch {
+	case f.quick:
+		o = bandwidth.Quick()
+	case f.full:
+		o = bandwidth.Full()
+	}
+	var err error
+	if o.Plan, err = f.plan(changed); err != nil {
+		return lab.Design{}, err
+	}
+	if !changed("seed") {
+		f.seed = drawSeed()
+	}
+	o.Seed = f.seed
+	if changed("platform") {
+		o.Platforms = nil
+		for _, name := range f.platforms {
+			canonical, err := lab.CanonicalPlatform(name)
+			if err != nil {
+				return lab.Design{}, err
+			}
+			o.Platforms = append(o.Platforms, canonical)
+		}
+	}
+	o.Storages = levelsOf(changed("storage"), f.storages, o.Storages)
+	if changed("elements") {
+		if o.Elements, err = readElements(f.elements); err != nil {
+			return lab.Design{}, err
+		}
+		o.Fitting = false // what is asked for is not left out in silence
+	}
+	if changed("processes") {
+		o.Processes = f.processes
+	}
+	if changed("repetitions") {
+		o.Repetitions = f.repetitions
+	}
+	if changed("cross") {
+		o.Cross = f.cross
+	}
+	o.Peer = f.peer
+	if o.Base, err = readSettings(f.settings); err != nil {
+		return lab.Design{}, err
+	}
+	if why := o.Base.Contradiction(host.cpus); why != "" {
+		return lab.Design{}, usageError("%s", why)
+	}
+	o.Host = ioHost(host)
+	return bandwidth.Design(o)
+}
+
+// readElements reads numbers of elements as people write them: 50e6, 50000000.
+func readElements(texts []string) ([]int64, error) {
+	var all []int64
+	for _, text := range texts {
+		n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if err != nil || n != math.Trunc(n) || n < 1 || n > bandwidth.MostElements {
+			return nil, usageError("--elements %s: want a whole number from 1 to 10^12, such as 50e6", text)
+		}
+		all = append(all, int64(n))
+	}
+	return all, nil
+}

@@ -1,0 +1,158 @@
+package bandwidth
+
+import (
+	"fmt"
+	"slices"
+
+	"tare/platform"
+	"tare/record"
+	"tare/study/io/place"
+)
+
+// Options are what the user asked for. Of each factor's levels the first is the
+// base: the others are tried with the other factor at its base, unless Cross asks for
+// every combination.
+type Options struct {
+	Platforms   []string           // of the containers
+	Storages    []platform.Storage // of theirs
+	Elements    []int64            // of each array, over all processes
+	Processes   []int              // empty: one, and one for each CPU
+	Repetitions int                // of a trial, the first of which counts for nothing
+	Cross       bool
+	// Peer has another program measure the same beside bare metal.
+	Peer bool
+	// Fitting leaves out what this host has no memory for, and notes it; otherwise
+	// that is refused.
+	Fitting bool
+
+	Base platform.Setting // besides storage and network
+	Plan record.Plan
+	Seed int64
+	Host place.Host
+}
+
+// Default are the options of a run of some minutes: S5's size for the bandwidth of
+// memory, by one process and by one for each CPU, and its smallest, which caches hold.
+func Default() Options {
+	return Options{
+		Platforms: []string{"docker"},
+		Storages:  []platform.Storage{platform.StorageLayer, platform.StorageVolume, platform.StorageBind},
+		Elements:  []int64{publishedCell, PublishedElements[0]}, Repetitions: 10, Fitting: true,
+	}
+}
+
+// Quick are those of a run of about a minute: one size, as many processes as CPUs.
+func Quick() Options {
+	o := Default()
+	o.Storages = []platform.Storage{platform.StorageVolume, platform.StorageBind}
+	o.Elements = []int64{publishedCell}
+	o.Repetitions = 5
+	return o
+}
+
+// Full is S5's grid, as far as the host's memory holds it.
+func Full() Options {
+	o := Default()
+	o.Elements, o.Processes = slices.Clone(PublishedElements), slices.Clone(PublishedProcesses)
+	o.Cross = true
+	return o
+}
+
+// Bounds of what may be asked for.
+const (
+	MostElements    = 1_000_000_000_000
+	MostProcesses   = 1024
+	MostRepetitions = 250
+)
+
+func usage(format string, args ...any) error { return &place.Usage{Text: fmt.Sprintf(format, args...)} }
+
+// check refuses what cannot be measured, in the words of the command's flags.
+func (o Options) check() error {
+	if len(o.Platforms) == 0 {
+		return usage("--platform: want at least one, to set against bare metal")
+	}
+	if len(o.Storages) == 0 {
+		return usage("--storage: want at least one of layer, volume, bind, tmpfs")
+	}
+	for i, s := range o.Storages {
+		if err := new(platform.Setting).Set("storage", string(s)); err != nil {
+			return usage("--%v", err)
+		}
+		if slices.Contains(o.Storages[:i], s) {
+			return usage("--storage %s is there twice", s)
+		}
+	}
+	for i, name := range o.Platforms {
+		if name == place.Bare {
+			return usage("--platform bare: it is the baseline already; want those of containers")
+		}
+		if slices.Contains(o.Platforms[:i], name) {
+			return usage("--platform %s is there twice", name)
+		}
+	}
+	if len(o.Elements) == 0 {
+		return usage("--elements: want at least one number")
+	}
+	for i, n := range o.Elements {
+		if n < 1 || n > MostElements {
+			return usage("--elements %d: want 1 to 10^12", n)
+		}
+		if slices.Contains(o.Elements[:i], n) {
+			return usage("--elements %d is there twice", n)
+		}
+	}
+	for i, n := range o.Processes {
+		if n < 1 || n > MostProcesses {
+			return usage("--processes %d: want 1 to %d", n, MostProcesses)
+		}
+		if slices.Contains(o.Processes[:i], n) {
+			return usage("--processes %d is there twice", n)
+		}
+		if i := slices.IndexFunc(o.Elements, func(elements int64) bool { return elements < int64(n) }); i >= 0 {
+			return usage("--elements %d --processes %d: want an element for each process", o.Elements[i], n)
+		}
+	}
+	if o.Repetitions < 2 || o.Repetitions > MostRepetitions {
+		return usage("--repetitions %d: want 2 to %d, for the first does not count", o.Repetitions, MostRepetitions)
+	}
+	return nil
+}
+
+// cells are those of the experiment, the base first.
+func (o Options) cells() []cell {
+	var all []cell
+	add := func(c cell) {
+		if !slices.Contains(all, c) {
+			all = append(all, c)
+		}
+	}
+	for i, elements := range o.Elements {
+		for j, processes := range o.processes() {
+			if i == 0 || j == 0 || o.Cross {
+				add(cell{elements, processes})
+			}
+		}
+	}
+	return all
+}
+
+// processes are those asked for, or one and as many as there are CPUs.
+func (o Options) processes() []int {
+	if len(o.Processes) > 0 {
+		return o.Processes
+	}
+	counts := []int{1}
+	if n := o.cpus(); n > 1 {
+		counts = append(counts, n)
+	}
+	return counts
+}
+
+// cpus is how many CPUs the program may use.
+func (o Options) cpus() int {
+	if set, err := platform.ParseCPUList(o.Base.CPUSet); err == nil && len(set) > 0 {
+		return len(set)
+	}
+	return max(1, len(o.Host.CPUs))
+}
