@@ -39,14 +39,10 @@ not differ between a volume and a bind mount, which checks the procedure.`,
 // ioStudies make the commands and the places of their flags. Each is in a file of
 // its own: iostream.go, iohaccio.go, ioredis.go.
 func ioStudies() []subStudied {
-	return []subStudied{}
+	return []subStudied{ioHaccio, ioRedis}
 }
 
 // ioHost is what a design of these studies must know of the machine.
 func ioHost(on studyHost) place.Host {
 	return place.Host{CPUs: on.cpus, Server: on.server, Load: on.load, Memory: on.memory, Platform: on.platforms, Check: on.check}
 }
-
-// A study of this family is written as those of latency are (latencyfiles.go), with
-// studyFlags registered and a subStudy given back, which for a program that has the
-// whole machine to itself is whole.

@@ -15,6 +15,9 @@ import (
 	"tare/record"
 	"tare/report"
 	"tare/stats"
+	"tare/study/io/bandwidth"
+	"tare/study/io/checkpoint"
+	"tare/study/io/keyvalue"
 	"tare/study/io/place"
 )
 
@@ -33,7 +36,20 @@ type kind struct {
 	note   string // what differs from what was published
 }
 
-var kinds = []kind{}
+var kinds = []kind{
+	{
+		name: place.Stream, title: "tare io stream", judge: bandwidth.Judge, answer: bandwidth.Answer, parts: bandwidth.Parts, advice: bandwidth.Advice, next: "tare io haccio",
+		note: "S5 had six cores, and measured the places one after the other; ratios are judged, not rates.",
+	},
+	{
+		name: place.Haccio, title: "tare io haccio", judge: checkpoint.Judge, answer: checkpoint.Answer, parts: checkpoint.Parts, advice: checkpoint.Advice, next: "tare io redis",
+		note: "S5 had an NVMe disk of 3.5 and 3.3 GB/s, and read from the page cache; ratios are judged, not rates.",
+	},
+	{
+		name: place.Redis, title: "tare io redis", judge: keyvalue.Judge, answer: keyvalue.Answer, parts: keyvalue.Parts, advice: keyvalue.Advice, next: "tare claims S5",
+		note: "S5 had six cores, Redis 6, 512 clients by several threads and one run a cell.",
+	},
+}
 
 // of gives the study that a run is of; the zero kind where it is of none.
 func of(run record.Run) kind {

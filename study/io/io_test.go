@@ -1,0 +1,55 @@
+package io
+
+import (
+	"testing"
+	"time"
+
+	"tare/claim"
+	"tare/lab"
+	"tare/record"
+	"tare/study/io/place"
+)
+
+// runOf is a run of one of the studies that has measured nothing yet.
+func runOf(name string) record.Run {
+	d := place.Mark(name, lab.Design{Groups: []lab.Group{{Workload: "w", Conditions: []lab.Condition{{Condition: record.Condition{ID: "w@a", Label: "a", Workload: "w", Platform: "bare", Baseline: true}}}}}})
+	run := record.Run{ID: "io-1", Study: d.Study, Status: record.Interrupted, Reason: "the test", Started: time.Now(), Plan: record.Plan{Level: 0.95, SmallestEffect: 0.02}}
+	for _, c := range d.Groups[0].Conditions {
+		run.Conditions = append(run.Conditions, c.Condition)
+	}
+	return run
+}
+
+// Every study has a page, a claim or a reason for none, and a next command, however
+// little was measured.
+func TestEveryStudyHasItsPage(t *testing.T) {
+	for _, k := range kinds {
+		run := runOf(k.name)
+		s := Sheet(run, nil)
+		if s.Title != k.title || s.Answer == "" || Next(run) != k.next || k.next == "" {
+			t.Errorf("%s: title %q, answer %q, next %q", k.name, s.Title, s.Answer, Next(run))
+		}
+		if i := Interim(run); i.Title != k.title+", so far" || i.Answer == "" {
+			t.Errorf("%s so far: title %q, answer %q", k.name, i.Title, i.Answer)
+		}
+		if _, err := claim.Settle(run, Judge(run)); err != nil {
+			t.Errorf("%s: %v", k.name, err)
+		}
+	}
+	if s := Sheet(record.Run{}, nil); s.Answer == "" {
+		t.Error("a run of nothing has no answer")
+	}
+}
+
+// Each claim of S5 is judged by one of the studies' commands.
+func TestClaimsNameTheirStudy(t *testing.T) {
+	named := map[string]bool{}
+	for _, k := range kinds {
+		named[k.title] = true
+	}
+	for _, c := range claim.Of(Name) {
+		if len(c.Command) < 3 || !named["tare "+c.Command[1]+" "+c.Command[2]] {
+			t.Errorf("%s is judged by %v, which is none of these studies", c.ID, c.Command)
+		}
+	}
+}
