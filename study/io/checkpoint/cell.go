@@ -119,6 +119,8 @@ func bytesText(n int64) string {
 		return strconv.FormatFloat(v/1e9, 'f', 1, 64) + " GB"
 	case v >= 1e6:
 		return strconv.FormatFloat(v/1e6, 'f', 0, 64) + " MB"
+	case v >= 1e4:
+		return strconv.FormatFloat(v/1e3, 'f', 0, 64) + " kB"
 	}
 	return strconv.FormatInt(n, 10) + " bytes"
 }

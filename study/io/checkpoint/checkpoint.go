@@ -100,6 +100,10 @@ const (
 // metrics lists them in the order in which they are shown.
 var metrics = []string{write, read}
 
+// cached is the metric of the program that says which share of its files' pages was in
+// the page cache when reading began.
+const cached = "cached"
+
 // Covariates of a trial.
 const (
 	flushSeconds    = "flush_s"                // to bring to the disks what was there before

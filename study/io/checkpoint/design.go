@@ -281,6 +281,7 @@ func (b *builder) remark(d lab.Design) {
 	if len(cached) > 0 {
 		b.note("%s: more is written than the kernel lets wait in memory (%s, vm.dirty_ratio): writers are held back to what the disk takes", joined(cached), bytesText(limit))
 	}
+	b.notes = append(b.notes, b.disks.elsewhere(b.onDisk)...)
 	b.notes = append(b.notes, b.disks.unknown(append(slices.Clone(b.onDisk), b.memory...))...)
 }
 

@@ -42,7 +42,7 @@ func TestDefaultVariesOneFactorAtATime(t *testing.T) {
 	want := []string{
 		"haccio[particles=2500000,ranks=2]",
 		"haccio[particles=2500000,ranks=2,cache=dropped]", "haccio[particles=2500000,ranks=2,cache=bypassed]",
-		"haccio[particles=1000000,ranks=2]", "haccio[particles=10000000,ranks=2]",
+		"haccio[particles=1000000,ranks=2]", "haccio[particles=25000000,ranks=2]",
 		"haccio[particles=2500000,ranks=1]", "haccio[particles=2500000,ranks=4]",
 		"haccio[particles=2500000,ranks=2,sync=fsync]", "haccio[particles=2500000,ranks=2,layout=shared]", "haccio[particles=2500000,ranks=2,api=mpiio]",
 		"haccio[particles=2500000,ranks=2,disk=memory]",
@@ -147,6 +147,11 @@ func TestEachDiskHasAFloor(t *testing.T) {
 	}
 	if disks["bare"] != "8:1" || disks["docker bind"] != "8:1" || disks["docker volume"] != "8:2" || disks["docker volume, fio floor"] != "8:2" {
 		t.Errorf("disks: %v", disks)
+	}
+	if !slices.ContainsFunc(d.Plan.Notes, func(n string) bool {
+		return strings.HasPrefix(n, "docker volume lies on another disk (/var/lib/docker) than bare metal (/var/lib/tare)")
+	}) {
+		t.Errorf("notes %q", d.Plan.Notes)
 	}
 	o := asked(Quick(), h)
 	o.Storages = []platform.Storage{platform.StorageLayer}

@@ -107,6 +107,20 @@ func (d disks) tooSmall(places []place.Place, bytes int64) string {
 	return ""
 }
 
+// elsewhere says which places lie on another disk than bare metal, which is first.
+func (d disks) elsewhere(places []place.Place) (notes []string) {
+	metal, err := d.of(places[0])
+	if err != nil {
+		return nil
+	}
+	for _, p := range places[1:] {
+		if of, err := d.of(p); err == nil && of.id != metal.id {
+			notes = append(notes, fmt.Sprintf("%s lies on another disk (%s) than bare metal (%s): what it loses is the disks' difference too, and its share of its own floor is to be read; --home on the engine's disk makes them one", p.Label(), of.dir, metal.dir))
+		}
+	}
+	return notes
+}
+
 // unknown says of which places nobody knows the disk.
 func (d disks) unknown(places []place.Place) (notes []string) {
 	for _, p := range places {

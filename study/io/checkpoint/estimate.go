@@ -9,9 +9,9 @@ import (
 // What a trial takes: assumptions by which a pass over a design is estimated, of a
 // small host with a disk that it shares.
 const (
-	assumedLaunch = 1500 * time.Millisecond // of an engine's container, and of mpiexec in it
-	assumedMemory = 600e6                   // bytes a second through the page cache, made and checked
-	assumedDisk   = 150e6                   // bytes a second to a disk, and from it
+	assumedLaunch = 500 * time.Millisecond // of an engine's container, and of mpiexec or fio in it
+	assumedMemory = 2e9                    // bytes a second through memory: made, written, read and checked
+	assumedDisk   = 400e6                  // bytes a second to a disk, and from it
 )
 
 // takes estimates a trial of the cell.

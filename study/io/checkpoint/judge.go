@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"tare/claim"
@@ -67,8 +68,11 @@ type finding struct {
 	between map[string]stats.Estimate // the bind mount's rate in the volume's
 	shaky   map[string]float64        // what the floor's scatter leaves uncertain, in percent; NaN where there is no floor
 	moves   map[string]float64        // the floor's scatter
-	verdict claim.Verdict
-	why     string
+	// losing, gaining and open are how many intervals of single cells lie above nothing
+	// lost, below, and across.
+	losing, gaining, open int
+	verdict               claim.Verdict
+	why                   string
 }
 
 // find judges a mode by itself; false where it has not both storages.
@@ -87,11 +91,44 @@ func (r reading) find(m mode) (finding, bool) {
 			f.moves[metric], f.shaky[metric] = r.scatter(cells, below(bare), metric)
 		}
 	}
+	f.tell(r, cells)
 	f.verdict, f.why = f.judge()
+	for _, at := range []pick{volume, bind} {
+		if f.verdict != claim.Inconclusive && slices.ContainsFunc(cells, func(c measured) bool { of, _ := at(c); return elsewhere(c.base, of) }) {
+			of, _ := at(cells[0])
+			f.verdict, f.why = claim.Inconclusive, labelOf(of)+" lies on another disk than bare metal: the disks differ, whatever the platform does"
+		}
+	}
 	if r.disturbed(cells) && f.verdict != claim.Inconclusive {
 		f.verdict, f.why = claim.Inconclusive, "every block was disturbed by others"
 	}
 	return f, true
+}
+
+// tell counts the cells that tell a loss, or a gain, by themselves: what a few that
+// scatter leave open, the others may show.
+func (f *finding) tell(r reading, cells []measured) {
+	for _, c := range cells {
+		for _, at := range []pick{on(platform.StorageVolume), on(platform.StorageBind)} {
+			for _, metric := range metrics {
+				switch loss := r.loss([]measured{c}, bare, at, metric); {
+				case !loss.Known():
+				case loss.Interval.Low > 0:
+					f.losing++
+				case loss.Interval.High < 0:
+					f.gaining++
+				default:
+					f.open++
+				}
+			}
+		}
+	}
+}
+
+// elsewhere tells whether two conditions lie on disks that are known to be different.
+func elsewhere(a, b record.Condition) bool {
+	one, other := a.Factors[factorDisk], b.Factors[factorDisk]
+	return one != "" && other != "" && one != other
 }
 
 // judge applies the claim's rule to one mode.
@@ -205,6 +242,9 @@ func (f finding) says() string {
 
 func (f finding) rests() string {
 	text := fmt.Sprintf("%s: %s, %s", f.mode.text(), plural(f.cells, "cell"), blocksText(f.volume[write].N))
+	if f.cells > 1 {
+		text += fmt.Sprintf(", of whose intervals %d tell a loss, %d a gain and %d neither", f.losing, f.gaining, f.open)
+	}
 	if f.verdict != claim.Inconclusive {
 		text += ", " + string(f.verdict)
 	}

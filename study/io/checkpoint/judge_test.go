@@ -130,6 +130,23 @@ func TestTooLittleIsInconclusive(t *testing.T) {
 	}
 }
 
+// A volume on another disk than bare metal's directory shows the disks' difference.
+func TestOtherDisksJudgeNothing(t *testing.T) {
+	m := makeRun(6)
+	m.cellWith(base, slight, asPublished)
+	for i := range m.run.Conditions {
+		if c := &m.run.Conditions[i]; c.Factors[place.FactorStorage] == "volume" {
+			c.Factors[factorDisk] = "8:2"
+		}
+	}
+	if got := verdictOf(t, m.run); got.Verdict != claim.Inconclusive || !strings.Contains(got.Rests, "docker volume lies on another disk") {
+		t.Errorf("%s (%s)", got.Verdict, got.Rests)
+	}
+	if note := table(t, m.run, "What is lost").Note; !strings.Contains(note, "Not on bare metal's disk: docker volume") {
+		t.Errorf("the table says %q", note)
+	}
+}
+
 // Bypassing stands for the disk where nothing was dropped; memory and fsync judge nothing.
 func TestModesThatJudge(t *testing.T) {
 	m := makeRun(6)
@@ -172,7 +189,7 @@ func TestFiguresAreNamedAsPublished(t *testing.T) {
 	if f := ours["overhead, read, bind mount"]; f.Value < 7.5 || f.Value > 8.5 || !f.Interval() || f.N != 6 {
 		t.Errorf("of both sizes: %+v", f)
 	}
-	if ours["overhead, read, bind mount, page cache dropped"].Name == "" || !strings.Contains(got.Rests, "2 cells") {
+	if ours["overhead, read, bind mount, page cache dropped"].Name == "" || !strings.Contains(got.Rests, "2 cells, 6 blocks, of whose intervals 8 tell a loss, 0 a gain and 0 neither") {
 		t.Errorf("figures %v; %s", ours, got.Rests)
 	}
 }

@@ -44,13 +44,13 @@ type Host struct {
 	Dirty func() (filesystem.Dirty, error)
 }
 
-// Default are the options of a run of some minutes: sizes of S5's that a small
-// host's disk writes in seconds, every factor varied.
+// Default are the options of a run of some minutes: the sizes of S5's figures 4 and 5
+// and one between, every factor varied.
 func Default() Options {
 	return Options{
 		Platform:  "docker",
 		Storages:  []platform.Storage{platform.StorageLayer, platform.StorageBind, platform.StorageVolume, platform.StorageTmpfs},
-		Particles: []int64{2_500_000, 1_000_000, 10_000_000}, Ranks: []int{2, 1, 4},
+		Particles: []int64{2_500_000, 1_000_000, 25_000_000}, Ranks: []int{2, 1, 4},
 		APIs: []string{POSIX, MPIIO}, Layouts: slices.Clone(Layouts), Caches: slices.Clone(Caches), Syncs: slices.Clone(Syncs),
 		Fitting: true,
 	}

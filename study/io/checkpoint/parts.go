@@ -64,12 +64,26 @@ func Parts(run record.Run) []report.Part {
 
 // summary puts the cells of each mode together.
 func (r reading) summary() []report.Part {
+	floored := slices.ContainsFunc(r.cells, func(c measured) bool { return len(c.floors()) > 0 })
 	t := report.Table{
-		Title: "What is lost of bare metal's rate, %",
-		Note: "Geometric means over the cells of each row, paired within blocks; negative is faster. Of the floor: what the place reaches of what fio does on the same file system, with the same flags, in the same block. " +
-			published() + " Files in memory have bare metal's files in memory for a baseline: no disk is compared with them.",
-		Columns: []report.Column{{Head: "where"}, {Head: "write", Number: true}, {Head: "of the floor, %", Number: true}, {Head: "read", Number: true}, {Head: "of the floor, %", Number: true}, {Head: "cells", Number: true, Optional: true}},
+		Title:   "What is lost of bare metal's rate, %",
+		Note:    "Geometric means over the cells of each row; negative is faster. " + published(),
+		Columns: []report.Column{{Head: "where"}},
 	}
+	for _, metric := range metrics {
+		t.Columns = append(t.Columns, report.Column{Head: metric, Number: true})
+		if floored {
+			t.Columns = append(t.Columns, report.Column{Head: "of the floor, %", Number: true})
+		}
+	}
+	t.Columns = append(t.Columns, report.Column{Head: "cells", Number: true, Optional: true})
+	if floored {
+		t.Note += " Of the floor: what the place reaches of what fio does on the same file system, with the same flags, in the same block."
+	}
+	if slices.ContainsFunc(r.cells, func(c measured) bool { return c.memory }) {
+		t.Note += " Files in memory have bare metal's files in memory for a baseline: no disk is compared with them."
+	}
+	t.Note += r.otherDisks()
 	for _, m := range r.modes() {
 		cells := r.of(m)
 		for _, label := range append([]string{""}, labels(cells)...) {
@@ -87,9 +101,12 @@ func (r reading) summary() []report.Part {
 					measured = measured || known(e)
 					lost = report.Estimated(e, 1)
 				}
-				share := r.ratio(of, below(at), at, metric)
-				measured = measured || known(share)
-				row = append(row, lost, report.Estimated(share, 100))
+				row = append(row, lost)
+				if floored {
+					share := r.ratio(of, below(at), at, metric)
+					measured = measured || known(share)
+					row = append(row, report.Estimated(share, 100))
+				}
 			}
 			if measured {
 				t.Rows = append(t.Rows, append(row, report.Cell{Text: fmt.Sprint(len(of))}))
@@ -100,6 +117,22 @@ func (r reading) summary() []report.Part {
 		return nil
 	}
 	return []report.Part{t}
+}
+
+// otherDisks names the places whose disk is not bare metal's.
+func (r reading) otherDisks() string {
+	var names []string
+	for _, c := range r.cells {
+		for _, of := range c.contained() {
+			if elsewhere(c.base, of) && !slices.Contains(names, labelOf(of)) {
+				names = append(names, labelOf(of))
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Not on bare metal's disk: %s; what is lost there is the disks' difference too, and the share of the own floor is to be read.", joined(names))
 }
 
 // published says what S5 found.
@@ -125,7 +158,7 @@ func (r reading) sizes() []report.Part {
 			Title: strings.ToUpper(metric[:1]) + metric[1:] + "s, by size and manner",
 			Note:  "Bytes of all ranks over the time of the slowest, opening and closing included. What is not said of a cell is as S5 had it: POSIX calls, a file a rank, page cache kept, no fsync.",
 			Columns: []report.Column{{Head: "checkpoint, and where"}, {Head: "MB/s", Number: true}, {Head: "lost against bare, %", Number: true},
-				{Head: "of the floor, %", Number: true}, {Head: "bytes", Number: true, Optional: true}},
+				{Head: "of the floor, %", Number: true}, {Head: "bytes", Optional: true}},
 		}
 		for _, c := range r.cells {
 			for _, of := range c.All {
@@ -320,13 +353,16 @@ func point(x float64, e stats.Estimate) report.Point {
 
 // about says what the figures are of.
 func (r reading) about() report.Prose {
-	text := []string{"A checkpoint that the page cache takes is not on a disk when its write ends, and one that is still there when it is read does not come from one: with the page cache kept, as S5 had it, memory is measured, and the disk where it is dropped, bypassed, or where fsync ends the write."}
+	text := []string{"A checkpoint that the page cache takes is not on a disk when its write ends, and one that is still there when it is read does not come from one. With the page cache kept, as S5 had it, memory is measured. A write is the disk's where the page cache is bypassed or fsync ends it, a read where the cache was bypassed or dropped; dropping lies between the two, and outside of their times."}
 	if r.imported() {
 		text = append(text, "These figures were measured elsewhere. They tell nothing of the page cache, which is taken as kept, and there is no floor beside them: what the disk gave in the same minutes is not known.")
 		if from := r.fromMemory(); from != "" {
 			text = append(text, strings.ToUpper(from[:1])+from[1:]+".")
 		}
 		return report.Prose{Title: "What is measured", Text: strings.Join(text, "\n\n")}
+	}
+	if left := r.notDropped(); left != "" {
+		text = append(text, left)
 	}
 	if before := r.before(); before != "" {
 		text = append(text, before)
@@ -335,6 +371,32 @@ func (r reading) about() report.Prose {
 		text = append(text, waits)
 	}
 	return report.Prose{Title: "What is measured", Text: strings.Join(text, "\n\n")}
+}
+
+// notDropped says how much of what was dropped was in memory all the same.
+func (r reading) notDropped() string {
+	most, any := 0.0, false
+	for _, c := range r.cells {
+		if c.cache != Dropped {
+			continue
+		}
+		for _, of := range c.All {
+			for _, t := range r.Trials(of) {
+				for _, s := range t.Samples {
+					if s.Metric == cached {
+						most, any = max(most, s.Value), true
+					}
+				}
+			}
+		}
+	}
+	switch {
+	case !any:
+		return ""
+	case most == 0:
+		return "Where the page cache was dropped, none of the files' pages was in memory when reading began (mincore): what was read came from the disk, or from what stands behind it."
+	}
+	return fmt.Sprintf("Where the page cache was dropped, up to %.2g %% of a file's pages were in memory all the same when reading began (mincore), and were not read from the disk.", 100*most)
 }
 
 // before says what state the trials began in.
@@ -350,7 +412,7 @@ func (r reading) before() string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Before each trial, and outside of its figures, what earlier ones and others had written was brought to the disks, in %.2g s on average; after that at most %s of the host's memory was not on a disk, in the mean of a cell's trials.", flush/n, bytesText(int64(left)))
+	return fmt.Sprintf("Before each trial, and outside of its figures, what earlier ones and others had written was brought to the disks, in %.2g s on average; after that at most %s of the host's page cache were not yet on a disk, in the mean of a cell's trials.", flush/n, bytesText(int64(left)))
 }
 
 // waits says which writes the kernel held back.

@@ -145,7 +145,7 @@ func TestCharts(t *testing.T) {
 func TestAbout(t *testing.T) {
 	text := shown(t, whole().run)
 	for _, want := range []string{
-		"0.25 s on average", "at most 3 MB",
+		"0.25 s on average", "at most 3 MB of",
 		"lets 1.0 GB wait in memory", "More than the former was written in: 25 M x 2 ranks",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
@@ -168,6 +168,27 @@ func TestAbout(t *testing.T) {
 		if !strings.Contains(strings.Join(strings.Fields(elsewhere), " "), want) {
 			t.Errorf("imported, the page does not say %q:\n%s", want, elsewhere)
 		}
+	}
+}
+
+// That the page cache was dropped is the program's word, page by page, and not ours.
+func TestWhatWasNotDroppedIsTold(t *testing.T) {
+	about := func(left float64) string {
+		m := makeRun(4)
+		m.cellWith(dropped, slight, asPublished)
+		for i := range m.run.Trials {
+			m.run.Trials[i].Samples = append(m.run.Trials[i].Samples, record.Sample{Metric: cached, Value: left})
+		}
+		return readRun(m.run).notDropped()
+	}
+	if got := about(0); !strings.Contains(got, "none of the files' pages was in memory") {
+		t.Errorf("all dropped: %q", got)
+	}
+	if got := about(0.25); !strings.Contains(got, "up to 25 % of a file's pages were in memory all the same") {
+		t.Errorf("a quarter left: %q", got)
+	}
+	if got := readRun(whole().run).notDropped(); got != "" {
+		t.Errorf("nobody looked: %q", got)
 	}
 }
 
