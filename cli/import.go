@@ -41,8 +41,8 @@ Values belong to factors: columns of a csv file, parts of a benchmark's name, wh
 --name reads out of the files' names and --columns out of the headings of a matrix,
 and what --factor says of all. The levels of one factor, --condition, are compared
 with its level --baseline; --block counts repetitions; the others make cells, in each
-of which conditions are compared. Repetitions are two samples, unless --paired says
-that those of one number were made together, under all conditions.
+of which conditions are compared. Two conditions are compared as two samples, unless
+--paired says that what has one level of --block belongs together.
 
 docs/import.md tells each format, with examples.`,
 		Example: `  printf 'storage,copy\nbare,100\nbare,101\nbind,99\nbind,98\n' > figures.csv
@@ -63,7 +63,7 @@ docs/import.md tells each format, with examples.`,
 	flags.StringSliceVar(&o.Condition, "condition", nil, "factor whose levels are compared (several: their combinations)")
 	flags.StringSliceVar(&o.Baseline, "baseline", nil, "its level that the others are compared with")
 	flags.StringVar(&o.Block, "block", "", "factor that counts repetitions (default: values of a cell are repetitions, in their order)")
-	flags.BoolVar(&o.Paired, "paired", false, "repetitions of one number were made together, under all conditions: compare them as pairs")
+	flags.BoolVar(&o.Paired, "paired", false, "what has one level of --block belongs together under all conditions: compare it as pairs")
 	flags.StringVar(&o.Name, "name", "", "read factors out of file names, such as '{storage}-{block}.csv'; * is any text")
 	flags.StringArrayVar(&o.Factors, "factor", nil, "of all the data, such as network=host")
 	flags.StringSliceVar(&o.Values, "value", nil, "csv: columns that hold values; several are metrics of their own (default value)")

@@ -17,13 +17,13 @@ func Lacks(run record.Run) []string {
 	}
 	all := []string{fmt.Sprintf("imported: measured elsewhere, not by tare, and read from %s (%s); what its makers left out of the design no analysis adds", counted(len(told.Sources), "file"), told.Format)}
 	if told.Paired {
-		all = append(all, "interleaved: by its importer's word, who said that repetitions of one number were made together; they are compared as pairs")
+		all = append(all, "paired: by its importer's word, who said that what has one number belongs together under all conditions; whether it was measured interleaved, nobody says")
 	} else {
 		all = append(all, "not interleaved: nobody says that the repetitions of two conditions were made together, so they are compared as two samples (Welch), and whatever changed between them on that host is in the difference")
 	}
 	if told.Order != "" {
 		all = append(all, "order: "+told.Order+", as it is told: what changes with time (warmth, other work, the state of a disk) cannot be told from the condition")
-	} else if !told.Paired {
+	} else {
 		all = append(all, "order: unknown: what changes with time (warmth, other work, the state of a disk) cannot be told from the condition")
 	}
 	all = append(all, "no A/A: the baseline was not measured against itself, so nothing tells what this procedure finds where there is nothing", repetitions(run))

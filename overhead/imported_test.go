@@ -88,7 +88,7 @@ func TestLacks(t *testing.T) {
 		}
 	}
 	run.Plan.Imported = &record.Import{Format: "csv", Paired: true, Order: "one after the other", Host: "a laptop"}
-	for _, want := range []string{"interleaved: by its importer's word", "order: one after the other", "a laptop"} {
+	for _, want := range []string{"paired: by its importer's word", "order: one after the other", "a laptop"} {
 		if !strings.Contains(told(run), want) {
 			t.Errorf("no %q in\n%s", want, told(run))
 		}

@@ -66,8 +66,9 @@ type Plan struct {
 type Import struct {
 	Format  string   `json:"format"`            // "csv"
 	Sources []Source `json:"sources,omitempty"` // in the order in which they were read
-	// Paired says that the repetitions of one number were made together, under all
-	// conditions. Where it is false nothing pairs them, whatever their numbers.
+	// Paired says that the values of one number belong together under all conditions:
+	// they were made together, or alike. Where it is false nothing pairs them, whatever
+	// their numbers.
 	Paired bool `json:"paired,omitempty"`
 	// Order is the order in which conditions were measured, as it is told: "one after
 	// the other"; empty where it is not.

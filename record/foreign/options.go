@@ -67,8 +67,8 @@ type Options struct {
 	// Block is the factor that counts repetitions; where it is empty, values of one
 	// cell and condition are repetitions in their order.
 	Block string
-	// Paired says that the repetitions of one number were made together, under all
-	// conditions.
+	// Paired says that what has one level of Block belongs together under all
+	// conditions: it was measured together, or alike.
 	Paired bool
 
 	Order string // in which conditions were measured, in words
@@ -128,7 +128,7 @@ func (o Options) parse() (*told, error) {
 		}
 	}
 	if o.Paired && o.Block == "" {
-		return nil, wanted("block", "--paired needs the factor that says which repetitions were made together")
+		return nil, wanted("block", "--paired needs the factor that says what belongs together")
 	}
 	if len(o.Rows) > 0 && t.columns == nil {
 		return nil, wanted("columns", "--rows is for a matrix: say what its headings tell, such as {elements}_{processes}")

@@ -1,0 +1,157 @@
+package imported_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/claim"
+	"tare/record"
+	"tare/record/foreign"
+	"tare/report"
+	"tare/study/imported"
+)
+
+// figures are repetitions of a metric in cells, by condition.
+func figures(t *testing.T, cells int, factors []string, repetitions map[string][]float64) record.Run {
+	t.Helper()
+	var csv strings.Builder
+	csv.WriteString("storage,elements,copy\n")
+	for cell := range cells {
+		for _, storage := range []string{"bare", "volume", "bind"} {
+			for _, v := range repetitions[storage] {
+				fmt.Fprintf(&csv, "%s,%d,%g\n", storage, 1000*(cell+1), v*float64(cell+1))
+			}
+		}
+	}
+	run, err := foreign.Read([]foreign.File{{Name: "figures.csv", Data: strings.NewReader(csv.String())}}, foreign.Options{
+		Format: foreign.CSV, Workload: "stream", Values: []string{"copy"}, Units: []string{"MB/s"},
+		Condition: []string{"storage"}, Baseline: []string{"bare"}, Factors: factors, When: time.Unix(1e9, 0),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.ID, run.Study = "import-1", imported.Name
+	return run
+}
+
+var (
+	bare   = []float64{100, 100.2, 100.1, 99.9, 100}
+	same   = []float64{100.1, 100, 99.9, 100.2, 100.1}
+	slower = []float64{90, 90.2, 90.1, 89.9, 90}
+)
+
+func screen(t *testing.T, s report.Sheet) string {
+	t.Helper()
+	var b strings.Builder
+	if err := report.SheetTerminal(&b, s, report.TerminalOptions{Width: 200}); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func tables(s report.Sheet) []report.Table {
+	var all []report.Table
+	for _, p := range s.Parts {
+		if t, ok := p.(report.Table); ok {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// Few cells have a table each, the worst condition below the baseline.
+func TestFewCells(t *testing.T) {
+	s := imported.Sheet(figures(t, 2, nil, map[string][]float64{"bare": bare, "volume": same, "bind": slower}), nil)
+	all := tables(s)
+	if len(all) != 2 {
+		t.Fatalf("%d tables of 2 cells", len(all))
+	}
+	var order []string
+	for _, row := range all[0].Rows {
+		order = append(order, row[0].Text+" "+row[4].Text)
+	}
+	if got := strings.Join(order, ", "); got != "bare , bind worse, volume equivalent" {
+		t.Errorf("rows %s", got)
+	}
+	if !strings.Contains(s.Answer, "bind costs") {
+		t.Errorf("answer %q", s.Answer)
+	}
+	for _, want := range []string{"imported: ", "not interleaved: ", "order: ", "no A/A: ", "repetitions: 5 runs a cell", "host: unknown"} {
+		if !slices.ContainsFunc(s.Banners, func(b string) bool { return strings.HasPrefix(b, want) }) {
+			t.Errorf("no banner %q among %q", want, s.Banners)
+		}
+	}
+}
+
+// Many cells are counted, the worst stand alone, and each metric has a table over
+// cells; a page never grows beyond reading.
+func TestManyCells(t *testing.T) {
+	run := figures(t, 40, nil, map[string][]float64{"bare": bare, "volume": same, "bind": slower})
+	s := imported.Sheet(run, nil)
+	all := tables(s)
+	if len(all) != 3 {
+		t.Fatalf("%d tables", len(all))
+	}
+	if len(all[0].Rows) != 2 || all[0].Rows[0][0].Text != "bind" || all[0].Rows[0][5].Text != "40" {
+		t.Errorf("counts %+v", all[0].Rows)
+	}
+	if rows := all[1].Rows; len(rows) != 20 || rows[0][4].Text != "worse" {
+		t.Errorf("the worst are %d rows, first %+v", len(rows), rows[0])
+	}
+	if rows := all[2].Rows; len(rows) != 40 || rows[0][0].Text != "1000" || all[2].Columns[0].Head != "elements" {
+		t.Errorf("%s: %d rows", all[2].Title, len(rows))
+	}
+	if !strings.Contains(s.Answer, "40 worse") || !strings.Contains(s.Answer, "40 equivalent") {
+		t.Errorf("answer %q", s.Answer)
+	}
+	if text := screen(t, imported.Sheet(figures(t, 100, nil, map[string][]float64{"bare": bare, "bind": slower}), nil)); !strings.Contains(text, "100 cells are more than a page shows") {
+		t.Errorf("a hundred cells:\n%s", text)
+	}
+}
+
+// One run a cell decides nothing, and says what would.
+func TestOneRunACell(t *testing.T) {
+	s := imported.Sheet(figures(t, 1, nil, map[string][]float64{"bare": bare[:1], "bind": slower[:1]}), nil)
+	text := screen(t, s)
+	for _, want := range []string{"one run a cell", "inconclusive", "at least 5 repetitions under each condition"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+// Without a baseline there is nothing to judge, and what there is is shown.
+func TestNothingToCompare(t *testing.T) {
+	s := imported.Sheet(figures(t, 1, nil, map[string][]float64{"bare": bare}), nil)
+	if !strings.Contains(s.Answer, "tare compare") || len(tables(s)[0].Rows) != 1 {
+		t.Errorf("answer %q, tables %+v", s.Answer, tables(s))
+	}
+}
+
+// A claim is judged where one was named, and the verdict says whose figures it rests
+// on.
+func TestClaims(t *testing.T) {
+	plain := figures(t, 1, nil, map[string][]float64{"bare": bare, "bind": slower})
+	if j := imported.Judge(plain); j != nil || imported.Next(plain) != "tare export import-1 --format csv" {
+		t.Errorf("no claim was named: %+v, next %s", j, imported.Next(plain))
+	}
+	named := figures(t, 1, []string{"io=stream"}, map[string][]float64{"bare": bare, "bind": slower})
+	if next := imported.Next(named); next != "tare io stream" {
+		t.Errorf("next %s", next)
+	}
+	for _, j := range imported.Judge(named) {
+		if j.NotRepresentative == "" {
+			t.Errorf("%s is judged as if it were ours", j.Claim)
+		}
+	}
+	if text := screen(t, imported.Sheet(named, nil)); !strings.Contains(text, "do not hold what decides the claim") {
+		t.Errorf("nothing says that there is no verdict:\n%s", text)
+	}
+	verdict := []claim.Judgement{{Claim: "S5.1", Verdict: claim.Qualified, Ours: "copy 0.2 %", Rests: "3 cells", NotRepresentative: "measured elsewhere, and imported"}}
+	if text := screen(t, imported.Sheet(named, verdict)); !strings.Contains(text, "qualified") || !strings.Contains(text, "measured elsewhere") {
+		t.Errorf("the verdict is not shown:\n%s", text)
+	}
+}
