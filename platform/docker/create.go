@@ -2,6 +2,7 @@ package docker
 
 import (
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
 
@@ -118,6 +119,18 @@ func cgroupParent(info *system.Info) string {
 		return strings.TrimPrefix(platform.CgroupParent, "/") + ".slice"
 	}
 	return platform.CgroupParent
+}
+
+// parent is the cgroup below which the platform's containers are, by its path.
+// A service cannot name one: its tasks' are where the engine puts its own.
+func (p *Platform) parent(info *system.Info) string {
+	switch {
+	case p.name == NameSwarm && info.CgroupDriver == "systemd":
+		return "/system.slice"
+	case p.name == NameSwarm:
+		return "/docker"
+	}
+	return path.Join("/", cgroupParent(info))
 }
 
 func networkMode(n platform.Network) container.NetworkMode {

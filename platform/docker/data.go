@@ -1,8 +1,6 @@
 package docker
 
 import (
-	"archive/tar"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -223,18 +221,12 @@ func (i *instance) makeMissing(ctx context.Context) error {
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
-	for _, dir := range missing {
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755}); err != nil {
-			return fmt.Errorf("data directory /%s: %w", dir, err)
-		}
-	}
-	if err := w.Close(); err != nil {
+	archive, err := archiveOf(missing)
+	if err != nil {
 		return err
 	}
 	return i.p.call(ctx, "make data directories in container "+i.name, func(ctx context.Context) error {
-		_, err := i.p.client.CopyToContainer(ctx, i.id, client.CopyToContainerOptions{DestinationPath: "/", Content: &archive})
+		_, err := i.p.client.CopyToContainer(ctx, i.id, client.CopyToContainerOptions{DestinationPath: "/", Content: archive})
 		return err
 	})
 }

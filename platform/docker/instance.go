@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -181,6 +180,16 @@ func (i *instance) InForce() (platform.InForce, error) {
 // engine answers a start some microseconds before that, and what the kernel
 // tells until then is the runtime's. There is no event to wait for.
 func (i *instance) awaitProgram() {
+	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Microsecond) {
+		if !i.beforeProgram(i.pid) {
+			return
+		}
+	}
+}
+
+// beforeProgram reports whether the process is the runtime's init, which will
+// become the program; one that has ended is not.
+func (i *instance) beforeProgram(pid int) bool {
 	runtime := i.spec.Setting.Runtime
 	if runtime == "" {
 		runtime = i.info.DefaultRuntime
@@ -188,22 +197,17 @@ func (i *instance) awaitProgram() {
 	if r, ok := i.info.Runtimes[runtime]; ok && r.Path != "" {
 		runtime = r.Path
 	}
-	runtime = filepath.Base(runtime)
-	program := procfs.Host.Process(i.pid)
-	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Microsecond) {
-		stat, err := program.Stat()
-		if err != nil || stat.Zombie() {
-			return
-		}
-		args, err := program.Args()
-		if err != nil {
-			return
-		}
-		// runc's init renames itself "runc:[2:INIT]"; crun's is a plain fork of crun.
-		if !strings.HasPrefix(stat.Comm, "runc:[") && len(args) > 0 && filepath.Base(args[0]) != runtime {
-			return
-		}
+	process := procfs.Host.Process(pid)
+	stat, err := process.Stat()
+	if err != nil || stat.Zombie() {
+		return false
 	}
+	args, err := process.Args()
+	if err != nil {
+		return false
+	}
+	// runc's init renames itself "runc:[2:INIT]"; crun's is a plain fork of crun.
+	return strings.HasPrefix(stat.Comm, "runc:[") || len(args) == 0 || filepath.Base(args[0]) == filepath.Base(runtime)
 }
 
 // Usage implements [platform.Instance]. After the program's end it is what had
@@ -339,23 +343,29 @@ func (i *instance) endProgram(ctx context.Context) error {
 		return errors.Join(errs...)
 	}
 	// Or its cgroup does.
+	group, found, err := i.findGroup()
+	if err != nil || !found {
+		return err // none where nothing was started
+	}
+	return group.Kill(ctx)
+}
+
+// findGroup finds the container's cgroup by the id in its name.
+func (i *instance) findGroup() (group cgroup.Group, found bool, err error) {
 	layout, err := cgroup.Host()
 	if err != nil {
-		return err
+		return group, false, err
 	}
-	parent := layout.At(path.Join("/", cgroupParent(i.info)))
+	parent := layout.At(i.p.parent(i.info))
 	for _, place := range parent.Places {
-		groups, _ := os.ReadDir(place.Dir()) // none where nothing was started
+		groups, _ := os.ReadDir(place.Dir())
 		for _, g := range groups {
-			if !g.IsDir() || !strings.Contains(g.Name(), i.id) {
-				continue
-			}
-			if err := parent.Child(g.Name()).Kill(ctx); err != nil {
-				return err
+			if g.IsDir() && strings.Contains(g.Name(), i.id) {
+				return parent.Child(g.Name()), true, nil
 			}
 		}
 	}
-	return nil
+	return group, false, nil
 }
 
 // hangUp ends the connections to the engine that last as long as the container.

@@ -211,20 +211,32 @@ func (i *instance) create(ctx context.Context, options client.ContainerCreateOpt
 	})
 }
 
-// attach connects to the program's output before it can write any.
+// attach connects to the program's output before it can write any, and hands it on.
 func (i *instance) attach(ctx context.Context) error {
-	if i.spec.Stdout == nil && i.spec.Stderr == nil {
-		return nil
+	attached, err := i.connect(ctx)
+	if err == nil && attached != nil {
+		i.output = follow(attached.Reader, attached.Close, i.spec.Stdout, i.spec.Stderr)
 	}
-	return i.p.call(ctx, "attach to container "+i.name, func(ctx context.Context) error {
+	return err
+}
+
+// connect is the connection to the program's output; nil where nobody wants that.
+func (i *instance) connect(ctx context.Context) (*client.HijackedResponse, error) {
+	if i.spec.Stdout == nil && i.spec.Stderr == nil {
+		return nil, nil
+	}
+	var connection client.HijackedResponse
+	err := i.p.call(ctx, "attach to container "+i.name, func(ctx context.Context) error {
 		attached, err := i.p.client.ContainerAttach(ctx, i.id, client.ContainerAttachOptions{
 			Stream: true, Stdout: i.spec.Stdout != nil, Stderr: i.spec.Stderr != nil,
 		})
-		if err == nil {
-			i.output = follow(attached.HijackedResponse, i.spec.Stdout, i.spec.Stderr)
-		}
+		connection = attached.HijackedResponse
 		return err
 	})
+	if err != nil {
+		return nil, err
+	}
+	return &connection, nil
 }
 
 // ending is the engine's answer to the wait for a container's exit.

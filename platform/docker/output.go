@@ -6,24 +6,24 @@ import (
 	"sync"
 
 	"github.com/moby/moby/api/pkg/stdcopy"
-	"github.com/moby/moby/client"
 )
 
 // output takes the program's two streams apart as they come and hands them on.
 type output struct {
-	attached client.HijackedResponse
-	once     sync.Once
-	done     chan struct{} // closed when all has been handed on
-	err      error         // valid after done
+	hangUp func()
+	once   sync.Once
+	done   chan struct{} // closed when all has been handed on
+	err    error         // valid after done
 }
 
-// follow begins to read. Nil writers discard.
-func follow(attached client.HijackedResponse, stdout, stderr io.Writer) *output {
-	o := &output{attached: attached, done: make(chan struct{})}
+// follow begins to read from the engine's stream, which hangUp ends. Nil writers
+// discard.
+func follow(stream io.Reader, hangUp func(), stdout, stderr io.Writer) *output {
+	o := &output{hangUp: hangUp, done: make(chan struct{})}
 	out, errOut := &sink{to: stdout}, &sink{to: stderr}
 	go func() {
 		defer close(o.done)
-		_, err := stdcopy.StdCopy(out, errOut, attached.Reader)
+		_, err := stdcopy.StdCopy(out, errOut, stream)
 		for _, e := range []error{out.err, errOut.err, err} {
 			if e != nil {
 				o.err = fmt.Errorf("pass on the program's output: %w", e)
@@ -35,7 +35,7 @@ func follow(attached client.HijackedResponse, stdout, stderr io.Writer) *output 
 }
 
 // close ends reading, whether or not the stream has ended.
-func (o *output) close() { o.once.Do(o.attached.Close) }
+func (o *output) close() { o.once.Do(o.hangUp) }
 
 // sink remembers the first error of its writer and swallows what follows: the
 // program must not block on a stream that nobody reads any more.

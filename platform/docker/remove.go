@@ -50,6 +50,8 @@ func (p *Platform) Remove(ctx context.Context, e platform.Entry) error {
 			removeParent()
 		}
 		return err
+	case kindService:
+		return p.removeService(ctx, e.ID, e.Attrs[labelLedger])
 	case kindVolume:
 		return p.removeVolume(ctx, e.ID, e.Attrs[labelLedger])
 	case kindImage:

@@ -59,8 +59,8 @@ func rootlessEngine(t *testing.T) string {
 	for name, line := range map[string]string{
 		"passwd": fmt.Sprintf("tare-test:x:%d:%[1]d::%s:/bin/sh\n", rootlessUser, home),
 		"group":  fmt.Sprintf("tare-test:x:%d:\n", rootlessUser),
-		"subuid": fmt.Sprintf("%d:%d:65536\n", rootlessUser, firstLent),
-		"subgid": fmt.Sprintf("%d:%d:65536\n", rootlessUser, firstLent),
+		"subuid": fmt.Sprintf("tare-test:%d:65536\n", firstLent),
+		"subgid": fmt.Sprintf("tare-test:%d:65536\n", firstLent),
 	} {
 		host, err := os.ReadFile(filepath.Join("/etc", name))
 		if err != nil {
