@@ -98,7 +98,11 @@ func (fioCheckpoint) Program(p Params) (Program, error) {
 	}
 	args = append(args, "--name=read", "--stonewall",
 		// Reads alone, of a job that could write: for such a one fio touches its memory beforehand.
-		"--rw=rw", "--rwmixread=100", "--invalidate="+flag(c.cache == cacheDropped), "--unlink=1")
+		"--rw=rw", "--rwmixread=100", "--invalidate="+flag(c.cache == cacheDropped), "--unlink="+flag(c.layout == layoutOwn))
+	if c.layout == layoutShared {
+		// One removes the file, by a job that has to read of it.
+		args = append(args, "--name=remove", "--stonewall", "--numjobs=1", "--rw=read", "--bs="+number(min(directBlock, length)), "--number_ios=1", "--invalidate=0", "--unlink=1")
+	}
 	return Program{
 		Args: args, Dir: "/data", Data: []string{"/data"},
 		// Each process has one block, and fio some megabytes for each.
@@ -188,7 +192,7 @@ func parseFioCheckpoint(output []byte, c checkpoint) (o fioChecked, err error) {
 				return o, fmt.Errorf("job read: %w", err)
 			}
 			o.read = max(o.read, took)
-		case "settle":
+		case "settle", "remove":
 		default:
 			return o, fmt.Errorf("a job %.40q that nobody asked for", job.Name)
 		}
