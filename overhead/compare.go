@@ -100,7 +100,11 @@ func (e *NothingInCommon) Error() string {
 func Compare(was, is record.Run, opt CompareOptions) (Comparison, error) {
 	opt.Options = opt.Options.from(is)
 	c := Comparison{Old: was.ID, New: is.ID, SmallestEffect: opt.SmallestEffect, Level: opt.Level, FailAbove: opt.FailAbove}
+	warn := func(all ...string) { c.Warnings = append(c.Warnings, all...) }
+	alone := warn // what is in one of the runs alone
+	var left []string
 	if was.Status == record.Imported || is.Status == record.Imported {
+		alone = func(all ...string) { left = append(left, all...) }
 		var unclear []string
 		was, is, unclear = aligned(was, is)
 		c.Warnings = append(importedNotes(was, is), unclear...)
@@ -117,19 +121,18 @@ func Compare(was, is record.Run, opt CompareOptions) (Comparison, error) {
 	for _, now := range layouts(is, opt.Options) {
 		then := before[now.workload]
 		if then == nil {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("%s was not weighed in %s", now.workload, was.ID))
+			alone(fmt.Sprintf("%s was not weighed in %s", now.workload, was.ID))
 			continue
 		}
 		delete(before, now.workload)
-		rows, warnings := compareWorkload(then, now, was.ID, is.ID, opt)
-		c.Rows = append(c.Rows, rows...)
-		c.Warnings = append(c.Warnings, warnings...)
+		c.Rows = append(c.Rows, compareWorkload(then, now, was.ID, is.ID, opt, warn, alone)...)
 	}
 	for _, l := range layouts(was, opt.Options) { // in order
 		if before[l.workload] != nil {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("%s was not weighed in %s", l.workload, is.ID))
+			alone(fmt.Sprintf("%s was not weighed in %s", l.workload, is.ID))
 		}
 	}
+	warn(summed(left)...)
 	if len(c.Rows) == 0 {
 		return c, &NothingInCommon{Old: was, New: is}
 	}
@@ -137,19 +140,29 @@ func Compare(was, is record.Run, opt CompareOptions) (Comparison, error) {
 	return c, nil
 }
 
-func compareWorkload(then, now *layout, was, is string, opt CompareOptions) (rows []ComparisonRow, warnings []string) {
+// summed tells of many things that one of two runs has alone by their number: who
+// measured elsewhere measured other things too.
+func summed(left []string) []string {
+	const few = 3
+	if len(left) <= few {
+		return left
+	}
+	return []string{fmt.Sprintf("%d cells, conditions and metrics are in one of the runs alone, and are left out: %s, and others", len(left), left[0])}
+}
+
+func compareWorkload(then, now *layout, was, is string, opt CompareOptions, warn, alone func(...string)) (rows []ComparisonRow) {
 	for _, side := range []struct {
 		run    string
 		layout *layout
 	}{{was, then}, {is, now}} {
 		if side.layout.allTainted() {
-			warnings = append(warnings, fmt.Sprintf("%s: every block of %s was disturbed from outside: nothing of it can be compared; measure it again on a quieter host", now.workload, side.run))
+			warn(fmt.Sprintf("%s: every block of %s was disturbed from outside: nothing of it can be compared; measure it again on a quieter host", now.workload, side.run))
 		}
 	}
 	overheads := !opt.Raw
 	if a, b := then.baselineID(), now.baselineID(); overheads && (a == "" || a != b) {
 		overheads = false
-		warnings = append(warnings, fmt.Sprintf("%s: the runs have different baselines (%s, %s): values are compared instead of overheads", now.workload, orNone(a), orNone(b)))
+		warn(fmt.Sprintf("%s: the runs have different baselines (%s, %s): values are compared instead of overheads", now.workload, orNone(a), orNone(b)))
 	}
 	// A workload of which only the baseline is in both runs has no overhead
 	// to compare.
@@ -161,21 +174,21 @@ func compareWorkload(then, now *layout, was, is string, opt CompareOptions) (row
 	}
 	if overheads && onlyBaseline && then.condition(now.baselineID()) != nil {
 		overheads = false
-		warnings = append(warnings, fmt.Sprintf("%s: only the baseline is in both runs: its values are compared, which carry all that changed on the host", now.workload))
+		warn(fmt.Sprintf("%s: only the baseline is in both runs: its values are compared, which carry all that changed on the host", now.workload))
 	}
 	for i := range now.conditions {
 		condition := &now.conditions[i]
 		old := then.condition(condition.ID)
 		if old == nil {
-			warnings = append(warnings, fmt.Sprintf("%s is not in %s", condition.ID, was))
+			alone(fmt.Sprintf("%s is not in %s", condition.ID, was))
 			continue
 		}
 		if !then.imported && !now.imported {
-			warnings = append(warnings, conditionDifferences(old, condition)...)
+			warn(conditionDifferences(old, condition)...)
 		}
 		for _, m := range condition.Metrics {
 			if !hasMetric(old, m) {
-				warnings = append(warnings, fmt.Sprintf("%s of %s is not in %s", m.Name, condition.ID, was))
+				alone(fmt.Sprintf("%s of %s is not in %s", m.Name, condition.ID, was))
 				continue
 			}
 			rows = append(rows, compareMetric(then, now, condition, m, overheads, opt))
@@ -183,10 +196,10 @@ func compareWorkload(then, now *layout, was, is string, opt CompareOptions) (row
 	}
 	for i := range then.conditions {
 		if now.condition(then.conditions[i].ID) == nil {
-			warnings = append(warnings, fmt.Sprintf("%s is not in %s", then.conditions[i].ID, is))
+			alone(fmt.Sprintf("%s is not in %s", then.conditions[i].ID, is))
 		}
 	}
-	return rows, warnings
+	return rows
 }
 
 func compareMetric(then, now *layout, c *record.Condition, m workload.Metric, overheads bool, opt CompareOptions) ComparisonRow {
