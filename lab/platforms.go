@@ -18,6 +18,8 @@ var PlatformNames = []struct{ Name, Doc string }{
 	{"oci:RUNTIME", "an OCI runtime on PATH without a daemon: oci:runc, oci:crun, oci:runsc; oci alone is oci:runc"},
 	{"containerd", "containerd's own client, at CONTAINERD_ADDRESS or its usual sockets"},
 	{"docker", "the Docker Engine API at DOCKER_HOST or its usual socket"},
+	{"docker:rootless", "a rootless Docker engine, at DOCKER_ROOTLESS_HOST or its user's socket"},
+	{"docker:swarm", "a service of one replica in the swarm of the engine at DOCKER_HOST, which is in one already"},
 }
 
 // UnknownPlatform says that no platform has that name.
@@ -37,6 +39,8 @@ func CanonicalPlatform(name string) (string, error) {
 	case head == "oci" && !hasRest:
 		return "oci:runc", nil
 	case head == "oci" && rest != "" && !strings.ContainsAny(rest, "/ \t"):
+		return name, nil
+	case name == docker.NameRootless || name == docker.NameSwarm:
 		return name, nil
 	case (head == "bare" || head == "cgroup" || head == "containerd" || head == "docker") && !hasRest:
 		return name, nil
@@ -63,8 +67,12 @@ func Platforms(stateDir string, ledger platform.Ledger) func(name string) (platf
 			p = bare.NewInCgroup(bare.Options{StateDir: stateDir, Ledger: ledger})
 		case name == "containerd":
 			p = containerd.New(containerd.Options{StateDir: stateDir, Ledger: ledger})
-		case name == "docker":
+		case name == docker.Name:
 			p = docker.New(docker.Options{StateDir: stateDir, Ledger: ledger})
+		case name == docker.NameRootless:
+			p = docker.NewRootless(docker.Options{StateDir: stateDir, Ledger: ledger})
+		case name == docker.NameSwarm:
+			p = docker.NewSwarm(docker.Options{StateDir: stateDir, Ledger: ledger})
 		default:
 			p = oci.New(strings.TrimPrefix(name, "oci:"), oci.Options{StateDir: stateDir, Ledger: ledger})
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tare/platform"
+	"tare/platform/docker"
 )
 
 // verify compares what was asked with what the kernel has: a limit that is
@@ -57,7 +58,8 @@ func verify(platformName string, asked platform.Setting, got platform.InForce) [
 	}
 	if platformName != "cgroup" {
 		want := "own"
-		if asked.Network == "" || asked.Network == platform.NetworkHost {
+		// A rootless engine's host network is the namespace that it lives in itself.
+		if (asked.Network == "" || asked.Network == platform.NetworkHost) && platformName != docker.NameRootless {
 			want = "host"
 		}
 		if got.NetworkNS != want {

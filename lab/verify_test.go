@@ -42,6 +42,13 @@ func TestVerify(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, wrong, c.says)
 		}
 	}
+	own := with(func(f *platform.InForce) { f.NetworkNS = "own" })
+	if wrong := verify("docker:rootless", platform.Setting{}, own); len(wrong) > 0 {
+		t.Errorf("a rootless engine's host network is its own: %v", wrong)
+	}
+	if wrong := verify("docker:rootless", platform.Setting{}, plain); len(wrong) == 0 {
+		t.Error("a rootless engine's program on the host's network is not noticed")
+	}
 	if wrong := verify("bare", platform.Setting{}, platform.InForce{}); len(wrong) > 0 {
 		t.Errorf("bare metal has neither namespace nor filter: %v", wrong)
 	}

@@ -1,0 +1,41 @@
+package lab
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestCanonicalPlatform(t *testing.T) {
+	for name, want := range map[string]string{
+		"bare": "bare", "cgroup": "cgroup", "containerd": "containerd", "docker": "docker",
+		"oci": "oci:runc", "oci:crun": "oci:crun",
+		"docker:rootless": "docker:rootless", "docker:swarm": "docker:swarm",
+		"": "", "docker:": "", "docker:podman": "", "docker:swarm:x": "", "oci:": "", "oci:a b": "", "bare:metal": "", "rootless": "",
+	} {
+		got, err := CanonicalPlatform(name)
+		if unknown := new(UnknownPlatform); got != want || (want == "") != errors.As(err, &unknown) {
+			t.Errorf("%q is %q (%v), want %q", name, got, err, want)
+		}
+	}
+}
+
+// Whatever help texts name can be made, and goes by that name: the ledger finds
+// by it what an entry's platform can remove.
+func TestPlatformsGoByTheirNames(t *testing.T) {
+	make := Platforms(t.TempDir(), nil)
+	for _, described := range PlatformNames {
+		name := strings.Replace(described.Name, "RUNTIME", "crun", 1)
+		p, err := make(name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if p.Name() != name {
+			t.Errorf("%s goes by the name %s", name, p.Name())
+		}
+		if again, err := make(name); err != nil || again != p {
+			t.Errorf("%s is made twice (%v)", name, err)
+		}
+	}
+}

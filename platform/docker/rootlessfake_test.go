@@ -1,0 +1,184 @@
+package docker
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tare/platform"
+)
+
+func TestFindRootless(t *testing.T) {
+	users, err := os.MkdirTemp("", "tare") // short: a socket's path has 108 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(users) })
+	listen := func(uid string) string {
+		dir := filepath.Join(users, uid)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.Listen("unix", filepath.Join(dir, "docker.sock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		return "unix://" + filepath.Join(dir, "docker.sock")
+	}
+	find := func(pairs ...string) (string, *platform.Missing) {
+		return findRootless(func(key string) string {
+			for _, pair := range pairs {
+				if name, value, _ := strings.Cut(pair, "="); name == key {
+					return value
+				}
+			}
+			return ""
+		}, users)
+	}
+	if host, missing := find(); missing == nil || !strings.Contains(missing.Mend, rootlessHost) {
+		t.Errorf("where there is none: %q, %v", host, missing)
+	}
+	// What is no socket is none.
+	if err := os.Mkdir(filepath.Join(users, "999"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(users, "999", "docker.sock"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	first := listen("1000")
+	if host, missing := find(); host != first || missing != nil {
+		t.Errorf("the only one: %q, %v; want %s", host, missing, first)
+	}
+	second := listen("1001")
+	if host, missing := find(); missing == nil || !strings.Contains(missing.What, "several") {
+		t.Errorf("one of two: %q, %v", host, missing)
+	}
+	for variable, want := range map[string]string{
+		rootlessHost + "=unix:///elsewhere":               "unix:///elsewhere",
+		"SUDO_UID=1001":                                   second,
+		"XDG_RUNTIME_DIR=" + filepath.Join(users, "1000"): first,
+		"XDG_RUNTIME_DIR=" + filepath.Join(users, "1001"): second,
+	} {
+		if host, missing := find(variable); host != want || missing != nil {
+			t.Errorf("%s: %q, %v; want %s", variable, host, missing, want)
+		}
+	}
+}
+
+const fakeRootless = `{"OSType":"linux","CgroupDriver":"none","CgroupVersion":"1","DefaultRuntime":"runc","SecurityOptions":["name=seccomp,profile=default","name=rootless"]}`
+
+// rootlessFake is a fake engine that says of itself that it is rootless.
+func rootlessFake(t *testing.T, name, about string) (*fakeEngine, *Platform, *notebook) {
+	t.Helper()
+	f, p, ledger := newFakeEngine(t, map[string]func(http.ResponseWriter, *http.Request){stepInfo: info(about)})
+	p.name = name
+	return f, p, ledger
+}
+
+func TestCheckTellsTheKindsOfEngineApart(t *testing.T) {
+	const ordinary = `{"OSType":"linux","SecurityOptions":["name=seccomp,profile=default"]}`
+	for _, c := range []struct{ name, about, mend string }{
+		{Name, ordinary, ""},
+		{NameRootless, fakeRootless, ""},
+		{Name, fakeRootless, NameRootless},
+		{NameSwarm, fakeRootless, NameRootless},
+		{NameRootless, ordinary, rootlessHost},
+	} {
+		_, p, _ := rootlessFake(t, c.name, c.about)
+		err := p.Check(t.Context())
+		missing := new(platform.Missing)
+		if c.mend == "" && err != nil || c.mend != "" && (!errors.As(err, &missing) || !strings.Contains(missing.Mend, c.mend)) {
+			t.Errorf("%s of %s: %v, want a mend with %q", c.name, c.about, err, c.mend)
+		}
+	}
+}
+
+// What the engine does not control is refused by its name, and what one with
+// control groups does is not.
+func TestRootlessRefuses(t *testing.T) {
+	const delegated = `{"OSType":"linux","CgroupDriver":"systemd","CgroupVersion":"2","MemoryLimit":true,"CPUCfsQuota":true,"CPUCfsPeriod":true,"SecurityOptions":["name=rootless","name=cgroupns"]}`
+	for setting, keys := range map[string][2]string{ // of one without control groups, and with
+		"cpus=0.5":              {"cpus", ""},
+		"cpus=1 cpu-period=5ms": {"cpus", ""},
+		"memory=64m":            {"memory", ""},
+		"cpu-shares=512":        {"cpu-shares", "cpu-shares"},
+		"cpuset-cpus=0":         {"cpuset-cpus", "cpuset-cpus"},
+		"network=bridge":        {"network=bridge", "network=bridge"},
+		"network=bridge:nat":    {"network=bridge:nat", "network=bridge:nat"},
+		"network=bridge:proxy":  {},
+		"network=host":          {},
+		"network=none":          {},
+		"storage=bind":          {},
+	} {
+		var s platform.Setting
+		for _, pair := range strings.Fields(setting) {
+			key, value, _ := strings.Cut(pair, "=")
+			if err := s.Set(key, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n, about := range []string{fakeRootless, delegated} {
+			_, p, _ := rootlessFake(t, NameRootless, about)
+			err := p.Supports(s)
+			refused, _ := err.(*platform.Unsupported)
+			if (refused == nil) != (keys[n] == "") || refused != nil && (refused.Key != keys[n] || refused.Reason == "" || refused.Platform != NameRootless) {
+				t.Errorf("%s on %s: %v, want key %q", setting, about, err, keys[n])
+			}
+		}
+	}
+}
+
+func TestRootlessServesNothingOnItsHostNetwork(t *testing.T) {
+	f, p, ledger := rootlessFake(t, NameRootless, fakeRootless)
+	spec := fakeSpec(t)
+	spec.Ports = []int{6379}
+	_, err := p.Launch(t.Context(), spec)
+	if unsupported := new(platform.Unsupported); !errors.As(err, &unsupported) || !strings.Contains(err.Error(), "6379") {
+		t.Errorf("Launch: %v, want that nothing reaches port 6379", err)
+	}
+	for _, asked := range f.since() {
+		if asked == stepCreate {
+			t.Error("a container was made")
+		}
+	}
+	if left := ledger.open(); len(left) > 0 {
+		t.Errorf("left in the ledger: %v", left)
+	}
+	spec.Ports = nil
+	inst, err := p.Launch(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait(t, inst)
+	if err := inst.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Of a container without a control group nothing is told by another's processes.
+func TestGrouplessHoldsNoStranger(t *testing.T) {
+	mine := os.Getpid()
+	f, p, _ := newFakeEngine(t, nil)
+	f.fault = map[string]func(http.ResponseWriter, *http.Request){
+		stepInfo: info(fakeRootless),
+		stepInspect: func(w http.ResponseWriter, r *http.Request) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if f.mark == "" {
+				refuse(http.StatusNotFound, "No such container")(w, r)
+				return
+			}
+			fmt.Fprintf(w, `{"Id":%q,"State":{"Pid":%d},"Config":{"Labels":{%q:%q}}}`, f.id, mine, labelLedger, f.mark)
+		},
+	}
+	p.name = NameRootless
+	if _, err := p.Launch(t.Context(), fakeSpec(t)); err == nil || !strings.Contains(err.Error(), "none of its shim's") {
+		t.Errorf("Launch of what the engine takes this test for: %v", err)
+	}
+}
