@@ -26,6 +26,10 @@ func (redis) Source() Source  { return Source{Recipe: "redis"} }
 
 const redisPort = 6379
 
+// RedisCPU ends the names of the metrics that tell what a command takes of the
+// server's CPU: "get-cpu".
+const RedisCPU = "-cpu"
+
 // redisCommand is a test of redis-benchmark.
 type redisCommand struct {
 	name  string // for -t, and of our metric
@@ -229,6 +233,10 @@ func (redis) Metrics(p Params) []Metric {
 				Doc: "latency of " + strings.ToUpper(c.name) + " in a closed loop, a whole pipeline's where there is one"})
 		}
 	}
+	for _, c := range plan.commands {
+		metrics = append(metrics, Metric{Name: c.name + RedisCPU, Unit: "us", Better: Lower,
+			Doc: "CPU time of the server for one " + strings.ToUpper(c.name) + ", as Redis tells it, the making of the connections included"})
+	}
 	if plan.data > 0 {
 		metrics = append(metrics, loadingMetric())
 	}
@@ -257,9 +265,17 @@ func (r redis) Drive(ctx context.Context, t Trial) error {
 			}
 		}
 		for _, c := range plan.commands {
+			before, err := serverCPU(ctx, address)
+			if err != nil {
+				return fmt.Errorf("CPU time of the server before %s: %w", c.name, err)
+			}
 			s, err := plan.benchmark(ctx, t, address, c, plan.requestsOf(c))
 			if err != nil {
 				return fmt.Errorf("measure %s: %w", c.name, err)
+			}
+			after, err := serverCPU(ctx, address)
+			if err != nil {
+				return fmt.Errorf("CPU time of the server after %s: %w", c.name, err)
 			}
 			// A warm-up may be as short as that; a measurement may not.
 			if math.IsInf(s.perSecond, 0) {
@@ -270,6 +286,7 @@ func (r redis) Drive(ctx context.Context, t Trial) error {
 				return fmt.Errorf("latencies of %s: %w", c.name, err)
 			}
 			t.Record(c.name, s.perSecond)
+			t.Record(c.name+RedisCPU, (after-before)*1e6/float64(s.requests))
 			t.RecordHistogram(c.name, h)
 		}
 		return nil

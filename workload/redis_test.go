@@ -3,6 +3,8 @@ package workload
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,13 +43,19 @@ func playBenchmark(_ context.Context, args []string) ([]byte, error) {
 	return printBenchmark(strings.ToUpper(argument(args, "-t")), h), nil
 }
 
+// bulk is a bulk string of RESP.
+func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
+
 func TestRedisDrive(t *testing.T) {
 	var mu sync.Mutex
-	pings, keys := 0, map[string]int{}
+	pings, asked, keys := 0, 0, map[string]int{}
 	address := respServer(t, func(command []string) string {
 		mu.Lock()
 		defer mu.Unlock()
 		switch command[0] {
+		case "INFO":
+			asked++
+			return bulk(strings.Replace(infoCPU, "0.250", strconv.Itoa(asked), 1))
 		case "PING":
 			if pings++; pings < 3 {
 				return "-LOADING Redis is loading the dataset in memory\r\n"
@@ -77,6 +85,10 @@ func TestRedisDrive(t *testing.T) {
 	if len(keys) != 1234 || keys["key:000000000000"] != 100 || keys["key:000000001233"] != 100 {
 		t.Errorf("%d keys written beforehand, want 1234 of 100 bytes", len(keys))
 	}
+	// A second of CPU time passes between two questions.
+	if got := tr.records["get-cpu"]; len(got) != 1 || math.Abs(got[0]-1e6/5000) > 1e-6 {
+		t.Errorf("%v us of CPU time a GET, want 200", got)
+	}
 	var ran []string
 	for _, args := range tr.generated {
 		if argument(args, "-r") != "1234" || argument(args, "-P") != "4" || argument(args, "-d") != "100" || argument(args, "-c") != "50" {
@@ -93,7 +105,12 @@ func TestRedisDrive(t *testing.T) {
 }
 
 func TestRedisTrialNotValid(t *testing.T) {
-	pong := func([]string) string { return "+PONG\r\n" }
+	pong := func(command []string) string {
+		if command[0] == "INFO" {
+			return bulk(infoCPU)
+		}
+		return "+PONG\r\n"
+	}
 	ended := make(chan struct{})
 	close(ended)
 	for name, c := range map[string]struct {
