@@ -51,17 +51,21 @@ func repetitions(run record.Run) string {
 		}
 		most = max(most, n)
 	}
+	few := ""
+	if least < fewestBlocks {
+		few = fmt.Sprintf("; below %d, nothing has been simulated of how often an interval holds", fewestBlocks)
+	}
 	switch {
 	case most <= 1:
 		return "repetitions: one run a cell: no spread, so no interval, and nothing is decided"
 	case least == most:
-		return fmt.Sprintf("repetitions: %d runs a cell", most)
+		return fmt.Sprintf("repetitions: %d runs a cell", most) + few
 	}
 	text := fmt.Sprintf("repetitions: %d to %d runs a cell", least, most)
 	if least <= 1 {
 		text += "; cells of one run have no interval"
 	}
-	return text
+	return text + few
 }
 
 func counted(n int, noun string) string {

@@ -58,7 +58,7 @@ func UnpairedPValue(base, treatment []float64) float64 {
 		return math.NaN()
 	}
 	difference, se, degrees := welchTerms(a, b)
-	if !(se > rounding*max(1, largest(a), largest(b))) {
+	if len(a) < fewest || len(b) < fewest || !(se > rounding*max(1, largest(a), largest(b))) {
 		return math.NaN()
 	}
 	return 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: degrees}.CDF(-math.Abs(difference)/se)
@@ -78,8 +78,8 @@ func welch(a, b []float64, resolution, level float64) location {
 	case !(level > 0 && level < 1):
 		loc.warn("level %v is not between 0 and 1: no interval", level)
 		return loc
-	case len(a) < 2 || len(b) < 2:
-		loc.warn("need at least 2 values on each side for an interval, have %d and %d", len(a), len(b))
+	case len(a) < fewest || len(b) < fewest:
+		loc.warn("need at least %d values on each side for an interval, have %d and %d", fewest, len(a), len(b))
 		return loc
 	case !(se > resolution):
 		loc.warn("all values of a side are equal: their spread, and so an interval, cannot be told")

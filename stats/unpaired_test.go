@@ -83,10 +83,11 @@ func TestUnpairedWithoutEnough(t *testing.T) {
 		"nothing":      UnpairedRatio(nil, []float64{1}, 0.95),
 		"one each":     UnpairedRatio([]float64{1}, []float64{1}, 0.95),
 		"one":          UnpairedDifference([]float64{1, 2}, []float64{1}, 0.95),
-		"all equal":    UnpairedRatio([]float64{3, 3}, []float64{2, 2}, 0.95),
+		"two each":     UnpairedRatio([]float64{1, 1.1}, []float64{1, 1.1}, 0.95),
+		"all equal":    UnpairedRatio([]float64{3, 3, 3}, []float64{2, 2, 2}, 0.95),
 		"zero":         UnpairedRatio([]float64{0, 3}, []float64{2, 2}, 0.95),
 		"not a number": UnpairedDifference([]float64{math.NaN(), 3}, []float64{2, 2}, 0.95),
-		"level":        UnpairedRatio([]float64{1, 2}, []float64{3, 4}, 1),
+		"level":        UnpairedRatio([]float64{1, 2, 3}, []float64{3, 4, 5}, 1),
 	} {
 		if e.Known() || len(e.Warnings) == 0 {
 			t.Errorf("%s: %+v", name, e)
@@ -96,7 +97,7 @@ func TestUnpairedWithoutEnough(t *testing.T) {
 		t.Errorf("one each: %v, want the factor alone", e.Value)
 	}
 	for name, p := range map[string]float64{
-		"one each": UnpairedPValue([]float64{1}, []float64{1}), "all equal": UnpairedPValue([]float64{3, 3}, []float64{2, 2}),
+		"one each": UnpairedPValue([]float64{1}, []float64{1}), "all equal": UnpairedPValue([]float64{3, 3, 3}, []float64{2, 2, 2}), "two each": UnpairedPValue([]float64{1, 2}, []float64{2, 3}),
 		"zero": UnpairedPValue([]float64{0, 1}, []float64{2, 2}),
 	} {
 		if !math.IsNaN(p) {
