@@ -64,7 +64,7 @@ func Parts(run record.Run) []report.Part {
 
 // summary puts the cells of each mode together.
 func (r reading) summary() []report.Part {
-	floored := slices.ContainsFunc(r.cells, func(c measured) bool { return len(c.floors()) > 0 })
+	floored := r.floored()
 	t := report.Table{
 		Title:   "What is lost of bare metal's rate, %",
 		Note:    "Geometric means over the cells of each row; negative is faster. " + published(),
@@ -119,6 +119,11 @@ func (r reading) summary() []report.Part {
 	return []report.Part{t}
 }
 
+// floored tells whether there is a floor below any cell.
+func (r reading) floored() bool {
+	return slices.ContainsFunc(r.cells, func(c measured) bool { return len(c.floors()) > 0 })
+}
+
 // otherDisks names the places whose disk is not bare metal's.
 func (r reading) otherDisks() string {
 	var names []string
@@ -155,11 +160,14 @@ func (r reading) sizes() []report.Part {
 	var parts []report.Part
 	for _, metric := range metrics {
 		t := report.Table{
-			Title: strings.ToUpper(metric[:1]) + metric[1:] + "s, by size and manner",
-			Note:  "Bytes of all ranks over the time of the slowest, opening and closing included. What is not said of a cell is as S5 had it: POSIX calls, a file a rank, page cache kept, no fsync.",
-			Columns: []report.Column{{Head: "checkpoint, and where"}, {Head: "MB/s", Number: true}, {Head: "lost against bare, %", Number: true},
-				{Head: "of the floor, %", Number: true}, {Head: "bytes", Optional: true}},
+			Title:   strings.ToUpper(metric[:1]) + metric[1:] + "s, by size and manner",
+			Note:    "Bytes of all ranks over the time of the slowest, opening and closing included. What is not said of a cell is as S5 had it: POSIX calls, a file a rank, page cache kept, no fsync.",
+			Columns: []report.Column{{Head: "checkpoint, and where"}, {Head: "MB/s", Number: true}, {Head: "lost against bare, %", Number: true}},
 		}
+		if r.floored() {
+			t.Columns = append(t.Columns, report.Column{Head: "of the floor, %", Number: true})
+		}
+		t.Columns = append(t.Columns, report.Column{Head: "bytes", Optional: true})
 		for _, c := range r.cells {
 			for _, of := range c.All {
 				value := r.Value(of, metric)
@@ -175,7 +183,11 @@ func (r reading) sizes() []report.Part {
 				} else if f, ok := c.floorOf(of); ok {
 					share = report.Estimated(r.Ratio(r.PerBlock(f, metric), r.PerBlock(of, metric)), 100)
 				}
-				t.Rows = append(t.Rows, []report.Cell{{Text: c.text() + ": " + labelOf(of)}, report.Estimated(value, perMega), lost, share, {Text: bytesText(c.bytes())}})
+				row := []report.Cell{{Text: c.text() + ": " + labelOf(of)}, report.Estimated(value, perMega), lost}
+				if r.floored() {
+					row = append(row, share)
+				}
+				t.Rows = append(t.Rows, append(row, report.Cell{Text: bytesText(c.bytes())}))
 			}
 		}
 		if len(t.Rows) > 0 {
@@ -267,13 +279,19 @@ func (r reading) equivalence() string {
 	return fmt.Sprintf("On bare metal the program is wanted equivalent to fio within %d %%: %s.", peers, strings.Join(told, "; "))
 }
 
-// charts are S5's figures 4 and 5: a rate over the number of ranks, at one size; and over
-// the size, at one number of ranks.
+// drawn are the particles of a rank in S5's figures of a rate over the ranks.
+var drawn = map[string]struct {
+	particles int64
+	figure    string
+}{write: {1_000_000, "S5's figure 4"}, read: {25_000_000, "S5's figure 5"}}
+
+// charts are those of S5's figures 4 and 5: a rate over the number of ranks, at one size;
+// and besides over the size, at one number of ranks.
 func (r reading) charts() []report.Part {
 	var parts []report.Part
 	for _, m := range r.modes() {
 		for _, metric := range metrics {
-			if c, ok := r.chart(m, metric, "ranks", func(c measured) float64 { return float64(c.ranks) }, func(c measured) float64 { return float64(c.particles) }); ok {
+			if c, ok := r.chart(m, metric, ranks, func(c measured) float64 { return float64(c.ranks) }, func(c measured) float64 { return float64(c.particles) }); ok {
 				parts = append(parts, c)
 			}
 			if c, ok := r.chart(m, metric, "million particles a rank", func(c measured) float64 { return float64(c.particles) / 1e6 }, func(c measured) float64 { return float64(c.ranks) }); ok {
@@ -284,8 +302,8 @@ func (r reading) charts() []report.Part {
 	return parts
 }
 
-// chart draws a metric over x, where at a level of the other factor there are several x;
-// of several such levels, that with most of them.
+// chart draws a metric over x, where at a level of the other factor there are several x:
+// the level that has most of them, of several such that which S5 has drawn, or the first.
 func (r reading) chart(m mode, metric, axis string, x, other func(measured) float64) (report.Chart, bool) {
 	by := map[float64][]measured{}
 	for _, c := range r.of(m) {
@@ -295,7 +313,8 @@ func (r reading) chart(m mode, metric, axis string, x, other func(measured) floa
 	}
 	var cells []measured
 	for _, level := range inOrderOf(by) {
-		if len(by[level]) > len(cells) {
+		asDrawn := axis == ranks && by[level][0].particles == drawn[metric].particles
+		if len(by[level]) > len(cells) || asDrawn && len(by[level]) == len(cells) {
 			cells = by[level]
 		}
 	}
@@ -304,12 +323,15 @@ func (r reading) chart(m mode, metric, axis string, x, other func(measured) floa
 	}
 	slices.SortFunc(cells, func(a, b measured) int { return cmp.Compare(x(a), x(b)) })
 	at := plural(cells[0].ranks, "rank")
-	if axis == "ranks" {
+	if axis == ranks {
 		at = millions(cells[0].particles) + " particles a rank"
 	}
 	chart := report.Chart{
 		Title: fmt.Sprintf("%s against %s: %s, %s", strings.ToUpper(metric[:1])+metric[1:], axis, at, m.text()),
 		X:     report.Axis{Label: axis, Log: true}, Y: report.Axis{Label: metric, Unit: "MB/s"},
+	}
+	if axis == ranks && cells[0].particles == drawn[metric].particles {
+		chart.Note = "As " + drawn[metric].figure + " has it."
 	}
 	for _, c := range cells {
 		chart.X.Ticks = append(chart.X.Ticks, x(c))
@@ -333,6 +355,9 @@ func (r reading) chart(m mode, metric, axis string, x, other func(measured) floa
 	add("fio, the floor", true, below(bare))
 	return chart, len(chart.Series) > 1 && len(chart.Series[0].Points) > 1
 }
+
+// ranks is the axis of their number.
+const ranks = "ranks"
 
 func inOrderOf(m map[float64][]measured) []float64 {
 	var keys []float64

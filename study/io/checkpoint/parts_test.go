@@ -141,6 +141,27 @@ func TestCharts(t *testing.T) {
 	}
 }
 
+// Of several sizes with as many ranks those are drawn that S5 has drawn.
+func TestChartsAreDrawnAsPublished(t *testing.T) {
+	m := makeRun(3)
+	for _, particles := range []int64{1_000_000, 5_000_000, 25_000_000} {
+		for _, n := range []int{1, 2} {
+			m.cellWith(with(func(c *cell) { c.particles, c.ranks = particles, n }), slight, asPublished)
+		}
+	}
+	titles := map[string]string{}
+	for _, p := range Parts(m.run) {
+		if c, ok := p.(report.Chart); ok {
+			titles[c.Note] = c.Title
+		}
+	}
+	for note, want := range map[string]string{"As S5's figure 4 has it.": "Write against ranks: 1 M", "As S5's figure 5 has it.": "Read against ranks: 25 M"} {
+		if !strings.HasPrefix(titles[note], want) {
+			t.Errorf("%s %q, want %q", note, titles[note], want)
+		}
+	}
+}
+
 // What the page cache has to do with the figures is said, by the host's own limits.
 func TestAbout(t *testing.T) {
 	text := shown(t, whole().run)
