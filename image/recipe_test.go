@@ -155,6 +155,12 @@ func TestRecipesRun(t *testing.T) {
 				t.Errorf("it prints %s", got)
 			}
 		}},
+		{"haccio", true, func(t *testing.T, img Image) {
+			got := inside(t, img, HaccioProgram, "--help")
+			if !strings.Contains(got, "usage: mpiexec -n RANKS haccio") || !exists(t, filepath.Join(img.Root, HaccioData)) {
+				t.Errorf("it prints %s", got)
+			}
+		}},
 		{"stream-peer", true, func(t *testing.T, img Image) {
 			if got := inside(t, img, img.Config.Cmd...); !strings.Contains(got, "stream_mem_avx512") {
 				t.Errorf("its kernels are %q", got)

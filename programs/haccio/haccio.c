@@ -65,15 +65,15 @@ static bool agree(void)
 	return first == INT_MAX;
 }
 
+static const char how[] =
+	"usage: mpiexec -n RANKS haccio --dir DIR --particles N [--phase both|write|read] [--api posix|mpiio|mpiio-collective]\n"
+	"         [--layout file-per-rank|shared] [--cache kept|dropped|bypassed] [--sync none|fsync]\n"
+	"         [--buffer BYTES] [--header BYTES] [--seed N]\n";
+
 static int usage(const char *about, const char *value)
 {
 	if (rank == 0)
-		fprintf(stderr,
-			"haccio: %s %s\n"
-			"usage: haccio --dir DIR --particles N [--phase both|write|read] [--api posix|mpiio|mpiio-collective]"
-			" [--layout file-per-rank|shared] [--cache kept|dropped|bypassed] [--sync none|fsync]"
-			" [--buffer BYTES] [--header BYTES] [--seed N]\n",
-			about, value);
+		fprintf(stderr, "haccio: %s %s\n%s", about, value, how);
 	return 2;
 }
 
@@ -282,6 +282,10 @@ int main(int argc, char **argv)
 	struct checkpoint c = { 0 };
 	int code;
 
+	if (argc > 1 && !strcmp(argv[1], "--help")) {
+		fputs(how, stdout);
+		return 0;
+	}
 	if (MPI_Init(&argc, &argv) != MPI_SUCCESS)
 		return 1;
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
