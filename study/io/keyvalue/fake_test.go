@@ -11,6 +11,7 @@ import (
 	"tare/platform"
 	"tare/record"
 	"tare/study/io/place"
+	"tare/workload"
 )
 
 // fakePlatform stands where nothing is launched.
@@ -89,6 +90,8 @@ func (a cost) of(pipeline, bytes float64) float64 {
 type truth struct {
 	container, volume, bind, network cost
 	noise                            float64 // of a trial, in parts of a request's time
+	cpu                              bool    // the server's CPU time is told
+	idle                             float64 // the server's share of time in which it waits for the load
 	// disk is the writes a second that each storage brings to the disk.
 	disk map[string]float64
 }
@@ -143,6 +146,9 @@ func (t truth) run(d lab.Design) record.Run {
 							of += 1e6 / t.disk[c.Factors[place.FactorStorage]] / 500
 						}
 						trial.Samples = append(trial.Samples, record.Sample{Metric: metric, Value: perSecond / of})
+						if t.cpu {
+							trial.Samples = append(trial.Samples, record.Sample{Metric: metric + workload.RedisCPU, Value: of * (1 - t.idle)})
+						}
 					}
 					run.Trials = append(run.Trials, trial)
 				}

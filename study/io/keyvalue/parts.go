@@ -69,6 +69,7 @@ func Parts(run record.Run) []report.Part {
 	for _, engine := range engines(r.memory) {
 		parts = append(parts, r.separationPart(engine)...)
 	}
+	parts = append(parts, r.busyPart()...)
 	parts = append(parts, r.costParts()...)
 	parts = append(parts, r.byThreads()...)
 	parts = append(parts, r.persistence()...)

@@ -2,6 +2,7 @@ package keyvalue
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -139,6 +140,31 @@ func TestAnswer(t *testing.T) {
 	short := likeRun(t, func(o *Options) { o.Plan.Blocks = 1 })
 	if text := Answer(short); !strings.Contains(text, "cannot be told yet") {
 		t.Errorf("of one block: %q", text)
+	}
+}
+
+// A server that waits for its load is told of: the rate hides a part of the cost.
+func TestIdleServerIsTold(t *testing.T) {
+	is := truth{container: cost{request: 0.5}, noise: 0.002, cpu: true}
+	if idle := read(is.run(designed(t, options()))).idle(); len(idle) != 0 {
+		t.Errorf("a busy server counts as idle: %q", idle)
+	}
+	is.idle = 0.3
+	run := is.run(designed(t, options()))
+	r := read(run)
+	if idle := r.idle(); len(idle) != 8 {
+		t.Errorf("idle in %d cells of 8", len(idle))
+	}
+	if got := verdictOf(t, run); !strings.Contains(got.Rests, "the load hides a part") {
+		t.Errorf("%q", got.Rests)
+	}
+	table(t, Parts(run), "What a request takes of the server's CPU")
+	c := r.reference()[0]
+	if e := r.busy(c, c.base); math.Abs(e.Value-0.7) > 1e-9 {
+		t.Errorf("busy %+v", r.busy(c, c.base))
+	}
+	if r := read(elsewhere(0.5, 5)); len(r.idle()) != 0 || len(r.busyPart()) != 0 {
+		t.Error("of a run that does not tell of the server's CPU")
 	}
 }
 

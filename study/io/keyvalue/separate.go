@@ -151,8 +151,8 @@ func (r reading) separationPart(engine string) []report.Part {
 	t := report.Table{
 		Title: "Is it the network? What storage and network add to a request",
 		Note: "Microseconds a request, from the same blocks: storages crossed with the host's network and the engine's bridge. Container is the " + all[0].reference +
-			" on the host's network against bare metal; volume and bind are against the " + all[0].reference + ", averaged over both networks; bridge is against the host's network, averaged over storages; " +
-			"proxy and NAT are with the " + all[0].reference + " alone. Together is what the network's cost on one storage differs from that on another. Share is the bridge's of all that a container on it takes.",
+			" on the host's network against bare metal; other storages are against the " + all[0].reference + ", averaged over both networks; bridge is against the host's network, averaged over storages; " +
+			"proxy and NAT are with the " + all[0].reference + " alone. Together is by how much the network's cost on one storage differs from that on another. Share is the bridge's of all that a container on it takes.",
 		Columns: []report.Column{{Head: "request"}, {Head: "bare, 1000/s", Number: true, Optional: true}, {Head: "container", Number: true}},
 	}
 	var storages []string
