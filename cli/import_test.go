@@ -140,3 +140,97 @@ func TestBadImports(t *testing.T) {
 		t.Error("a run was kept of what was refused")
 	}
 }
+
+// The commands that docs/import.md and --help print work as they are printed, on
+// files of the forms that they are for.
+func TestImportExamplesWork(t *testing.T) {
+	dir, home := t.TempDir(), t.TempDir()
+	testdata, err := filepath.Abs("../record/foreign/testdata/s5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := os.ReadFile("../docs/import.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	for name, text := range map[string]string{
+		"figures.csv": "storage,repetition,copy,add\nbare,1,100,50\nbare,2,101,51\nbind,1,99,50\nbind,2,98,49\n",
+		"bare-p1.txt": "\"SET\",\"100\"\n",
+		"bind-p1.txt": "\"SET\",\"90\"\n",
+		"times.json":  `{"results":[{"command":"a","times":[0.1,0.11]},{"command":"b","times":[0.4,0.41]}]}`,
+		"redis.txt":   "BenchmarkRedis/platform=bare/metric=get 1 70000 requests/s\nBenchmarkRedis/platform=docker/metric=get 1 69000 requests/s\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.CopyFS(".", os.DirFS(testdata)); err != nil {
+		t.Fatal(err)
+	}
+	// The parts of S5's data that are here have the names of their originals but for
+	// the directory, and of HACC-IO two cells.
+	for of, pattern := range map[string]string{"stream": "stream-*.csv", "haccio": "haccio-*.txt"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil || len(names) == 0 {
+			t.Fatalf("no %s: %v", pattern, err)
+		}
+		if err := os.Mkdir(of, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if err := os.Rename(name, filepath.Join(of, strings.TrimPrefix(name, of+"-"))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	cells := strings.NewReplacer("particles=1e6,2.5e6,5e6,10e6,25e6,50e6 ranks=1,2,4,8", "particles=1e6 ranks=1,2", ",set,hset,mset,lrange_100", "")
+	commands := importCommands(string(document))
+	help := (&app{}).importing().Example
+	for _, line := range strings.Split(help, "\n") {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "tare import") {
+			commands = append(commands, line)
+		}
+	}
+	if len(commands) < 9 {
+		t.Fatalf("%d commands: %q", len(commands), commands)
+	}
+	for _, command := range commands {
+		var args []string
+		for _, word := range shellWords(cells.Replace(command))[1:] {
+			if names, err := filepath.Glob(word); err == nil && strings.Contains(word, "*.") && len(names) > 0 {
+				args = append(args, names...)
+				continue
+			}
+			args = append(args, word)
+		}
+		if code, _, errOut := tare(t, home, args...); code != exitSuccess {
+			t.Errorf("%s: %d, %s", command, code, errOut)
+		}
+	}
+}
+
+// importCommands are the indented command lines of a document that import files by
+// name, continued lines joined.
+func importCommands(document string) []string {
+	var commands []string
+	for _, line := range strings.Split(strings.ReplaceAll(document, "\\\n", " "), "\n") {
+		if indented := strings.HasPrefix(line, "    "); indented && strings.HasPrefix(strings.TrimSpace(line), "tare import") && !strings.Contains(line, "FILE") {
+			commands = append(commands, strings.TrimSpace(line))
+		}
+	}
+	return commands
+}
+
+// shellWords splits a command line at spaces, single quotes kept together.
+func shellWords(line string) []string {
+	var words []string
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 0 {
+			words = append(words, strings.Fields(part)...)
+		} else {
+			words = append(words, part)
+		}
+	}
+	return words
+}
