@@ -79,6 +79,21 @@ func TestOneRunACellDecidesNothing(t *testing.T) {
 	}
 }
 
+// Names that somebody gave elsewhere are no more for strangers than ours.
+func TestRedactWhatWasImported(t *testing.T) {
+	run := elsewhere(false, []float64{1, 2, 3}, []float64{1, 2, 3})
+	run.Plan.Imported = &record.Import{Format: "csv", Sources: []record.Source{{Name: "/srv/acme9/a.csv", SHA256: "00"}}, Host: "the one at /srv/acme9"}
+	run.Conditions[1].Platform = "run /srv/acme9/x"
+	run.Conditions[1].Factors = map[string]string{"command": "run /srv/acme9/x", "elements": "1000"}
+	redacted := overhead.Redact(run)
+	if text := fmt.Sprintf("%+v %+v", redacted.Conditions, *redacted.Plan.Imported); strings.Contains(text, "acme9") || !strings.Contains(text, "1000") {
+		t.Errorf("redacted: %s", text)
+	}
+	if run.Plan.Imported.Sources[0].Name != "/srv/acme9/a.csv" {
+		t.Error("the run itself was changed")
+	}
+}
+
 func TestLacks(t *testing.T) {
 	told := func(run record.Run) string { return fmt.Sprint(strings.Join(overhead.Lacks(run), "\n")) }
 	run := elsewhere(false, []float64{1, 2, 3}, []float64{1, 2})

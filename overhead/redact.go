@@ -48,6 +48,9 @@ func Redact(run record.Run) record.Run {
 		c.ID, c.Label, c.Workload = r.text(c.ID), r.text(c.Label), r.text(c.Workload)
 		c.Params = workload.Params(r.values(c.Params))
 		c.ImageRef, c.Version, c.NotRepresentative = r.text(c.ImageRef), r.text(c.Version), r.text(c.NotRepresentative)
+		if run.Plan.Imported != nil { // its platforms and levels are whatever somebody called them
+			c.Platform, c.Factors = r.text(c.Platform), r.values(c.Factors)
+		}
 		c.Metrics = slices.Clone(c.Metrics)
 		for j := range c.Metrics {
 			c.Metrics[j].Doc = r.text(c.Metrics[j].Doc)
@@ -110,7 +113,7 @@ func newRedactor(run record.Run) *redactor {
 	}
 	look(run.Reason)
 	for _, c := range run.Conditions {
-		r.keep[c.Platform] = true
+		r.keep[c.Platform] = run.Plan.Imported == nil
 		look(c.ID)
 		look(c.ImageRef)
 	}

@@ -70,12 +70,14 @@ func (t *told) compared(all []observation) error {
 		return wanted("block", "%s is what is compared, and cannot count repetitions", t.Block)
 	}
 	var labels []string
+	seen := map[string]bool{}
 	for i := range all {
 		label, err := t.label(&all[i])
 		if err != nil {
 			return err
 		}
-		if !slices.Contains(labels, label) {
+		if !seen[label] {
+			seen[label] = true
 			labels = append(labels, label)
 		}
 		if len(labels) > mostConditions {
@@ -173,6 +175,9 @@ func (a *arrangement) add(o *observation) error {
 		return err
 	}
 	if i := slices.IndexFunc(c.Metrics, func(m workload.Metric) bool { return m.Name == o.metric }); i < 0 {
+		if len(c.Metrics) == mostMetrics {
+			return wanted("metric", "%s has more than %d metrics: another column names them", c.ID, mostMetrics)
+		}
 		better := workload.Lower
 		if o.higher {
 			better = workload.Higher
@@ -197,7 +202,9 @@ func (a *arrangement) add(o *observation) error {
 	}
 	i, known := c.byBlock[block]
 	if !known {
-		i = len(c.trials)
+		if i = len(c.trials); i == mostRepetitions {
+			return wanted("block", "%s has more than %d values of %s: these are no repetitions but samples of one; give the figures that sum each repetition up", c.ID, mostRepetitions, o.metric)
+		}
 		c.byBlock[block] = i
 		c.trials = append(c.trials, record.Trial{Condition: c.ID, Workload: c.Workload, Block: block, Attempt: 1, Started: a.When})
 	}

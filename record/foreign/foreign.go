@@ -50,6 +50,9 @@ const (
 	mostBytes      = 64 << 20 // of a file
 	mostValues     = 1 << 20  // of all files
 	mostConditions = 20_000
+	mostMetrics    = 1000 // of a condition
+	// Of a condition: what looks for a trend over repetitions compares each with each.
+	mostRepetitions = 2000
 )
 
 // File is one file of results.

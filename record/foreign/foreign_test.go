@@ -332,9 +332,13 @@ func TestWanted(t *testing.T) {
 		_, err := text(opt, rows)
 		wants(t, what, err, c.flag)
 	}
+	many := fine
+	many.Block = ""
+	_, err := text(many, "storage,block,value\n"+strings.Repeat("bare,1,100\n", 2001))
+	wants(t, "samples for repetitions", err, "block")
 	opt := haccio()
 	opt.Cells = ""
-	_, err := readFiles(t, opt, "s5/haccio-local-1.txt")
+	_, err = readFiles(t, opt, "s5/haccio-local-1.txt")
 	wants(t, "no cells", err, "cells")
 	opt.Cells = "particles=1e6 ranks=1,2,4"
 	_, err = readFiles(t, opt, "s5/haccio-local-1.txt")
