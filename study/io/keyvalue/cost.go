@@ -44,10 +44,9 @@ func (r reading) model(s spot) (m modelled, ok bool) {
 	if len(m.tests) == 0 {
 		return m, false
 	}
-	most := -1
 	for _, form := range request.Forms {
-		if n := m.held(form, r.Report.SmallestEffect); n > most && m.tests[form] != nil {
-			m.shown, most = form, n
+		if m.tests[form] != nil && (m.shown == "" || m.better(form, m.shown, r.Report.SmallestEffect)) {
+			m.shown = form
 		}
 	}
 	if m.holds != "" {
@@ -63,6 +62,15 @@ func (r reading) model(s spot) (m modelled, ok bool) {
 
 // bytes are those that the values of a request, or of its answer, hold.
 func (c cell) bytes() float64 { return float64(c.payload * values(c.command)) }
+
+// better tells whether a form predicted more cells than another, or as many and failed
+// on fewer.
+func (m modelled) better(form, than request.Form, smallest float64) bool {
+	if a, b := m.held(form, smallest), m.held(than, smallest); a != b {
+		return a > b
+	}
+	return m.missed(form, smallest) < m.missed(than, smallest)
+}
 
 // held is how many cells a form predicted from the others.
 func (m modelled) held(form request.Form, smallest float64) (n int) {

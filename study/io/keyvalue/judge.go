@@ -111,7 +111,17 @@ type growth struct {
 	grows, flat        bool // told that it grows; told that it does not
 	same, differs      bool // one cost foretells every cell; fails on one
 	untested           bool // the cells are too few to test that
+	// worse is the cell that loses most of those which are slower than the fastest and
+	// lose more, intervals apart; against is true where there is one: the loss does not
+	// go by the rate then.
+	worse     cell
+	worseLoss stats.Estimate
+	against   bool
 }
+
+// slower is by how much a cell's rate must be below the highest to count as lower, in
+// parts of it.
+const slower = 0.1
 
 // growth compares the slowest of the reference cells that a place has with the
 // fastest.
@@ -130,6 +140,13 @@ func (r reading) growth(s spot) (growth, bool) {
 	if g.slowLoss.Known() && g.fastLoss.Known() {
 		g.grows = g.fastLoss.Interval.Low > g.slowLoss.Interval.High && g.fastLoss.Interval.Low > 0
 		g.flat = furthest(g.slowLoss, g.fastLoss) < limit || g.fastLoss.Interval.High < limit
+	}
+	for _, c := range cells {
+		loss := at(c)
+		if r.rate(c, c.base).Value < (1-slower)*r.rate(g.fast, g.fast.base).Value && loss.Known() && loss.Interval.Low > g.fastLoss.Interval.High &&
+			(!g.against || loss.Value > g.worseLoss.Value) {
+			g.worse, g.worseLoss, g.against = c, loss, true
+		}
 	}
 	m, ok := r.model(s)
 	tests := m.tests[request.Fixed]
@@ -163,6 +180,17 @@ func flat(g growth) bool     { return g.flat }
 func same(g growth) bool     { return g.same }
 func differs(g growth) bool  { return g.differs }
 func untested(g growth) bool { return g.untested }
+func against(g growth) bool  { return g.against }
+
+// told is where the loss does not go by the rate.
+func (s side) told() string {
+	for _, g := range s {
+		if g.against {
+			return fmt.Sprintf("%s loses %s %%, more than the fastest does", g.worse.name(), report.Said(g.worseLoss, 100))
+		}
+	}
+	return ""
+}
 
 // verdict decides by the places on the host's network (or on one that is not told, of
 // what was measured elsewhere), and by those on the engine's where they say more.
@@ -184,8 +212,13 @@ func (r reading) verdict(host, bridged side) (claim.Verdict, []string) {
 		return claim.Qualified, []string{network + ": on the host's network the loss does not grow with the rate, on the engine's it does"}
 	case host.all(flat) && (len(bridged) == 0 || bridged.all(flat)):
 		return claim.Refuted, []string{"the loss does not grow with the rate"}
+	case host.all(against) && !host.any(grows):
+		return claim.Refuted, []string{"the loss does not go by the rate: " + host.told()}
 	case host.all(grows) && host.any(differs):
 		why := []string{"it grows with the rate, but one cost does not foretell every kind of request" + r.instead(host)}
+		if exception := host.told(); exception != "" {
+			why = append(why, exception)
+		}
 		if mostly {
 			why = append(why, "of what a container on the bridge loses, most is the network's, not storage's")
 		}

@@ -48,6 +48,7 @@ func TestJudge(t *testing.T) {
 		{"no loss at all", truth{}, nil, claim.Refuted, "does not grow"},
 		{"a loss that does not grow", truth{container: cost{bare.batch / 10, bare.request / 10, bare.byte / 10}}, nil, claim.Refuted, "does not grow"},
 		{"shared by a batch", truth{container: cost{batch: 1, request: 0.3}}, hostOnly, claim.Qualified, "but one cost does not foretell"},
+		{"of bytes, not of requests", truth{container: cost{byte: 1e-3}}, nil, claim.Refuted, "does not"},
 		{"the bridge alone, growing", truth{network: one}, bridgeOnly, claim.Qualified, "not told apart"},
 		{"the bridge alone, of nothing", truth{}, bridgeOnly, claim.Refuted, "not told apart"},
 		{"one block", truth{container: one}, oneBlock, claim.Inconclusive, "cannot be told"},
@@ -164,6 +165,41 @@ func TestJudgeWhatWasMeasuredElsewhere(t *testing.T) {
 		}
 		if text := fmt.Sprint(Parts(c.run)); strings.Contains(text, "NaN") {
 			t.Errorf("%s: the page has a figure that is none", name)
+		}
+	}
+}
+
+// The rule by itself, of places as they may be found.
+func TestVerdict(t *testing.T) {
+	up, down, noise := growth{grows: true, same: true, spot: spot{network: onHost}}, growth{flat: true, same: true, spot: spot{network: onHost}}, growth{spot: spot{network: onHost}}
+	unlike, unsure := up, up
+	unlike.same, unlike.differs = false, true
+	unsure.same = false
+	worse, exception := noise, unlike
+	worse.against, worse.worse = true, cell{command: "lrange_100", payload: 3, pipeline: 10}
+	exception.against, exception.worse = true, worse.worse
+	for _, c := range []struct {
+		name          string
+		host, bridged side
+		want          claim.Verdict
+		why           string
+	}{
+		{"both grow by one cost", side{up, up}, nil, claim.Confirmed, "one cost foretells"},
+		{"on both networks", side{up, up}, side{up}, claim.Confirmed, "one cost foretells"},
+		{"one storage alone", side{up, down}, nil, claim.Inconclusive, "cannot be told"},
+		{"by several costs", side{up, unlike}, nil, claim.Qualified, "one cost does not foretell"},
+		{"with an exception", side{exception}, nil, claim.Qualified, "LRANGE_100 of 3 B, pipeline 10 loses"},
+		{"a cost that is not known", side{up, unsure}, nil, claim.Inconclusive, "whether one cost makes it so"},
+		{"nothing grows", side{down, down}, side{down}, claim.Refuted, "does not grow"},
+		{"the network alone", side{down, down}, side{up, up}, claim.Qualified, "it is the network"},
+		{"the network perhaps", side{down}, side{noise}, claim.Inconclusive, "cannot be told"},
+		{"by the kind, not the rate", side{worse, worse}, nil, claim.Refuted, "does not go by the rate: LRANGE_100"},
+		{"noise", side{noise}, side{noise}, claim.Inconclusive, "cannot be told"},
+		{"no host's network, noise", nil, side{noise}, claim.Inconclusive, "not told apart"},
+	} {
+		got, why := reading{}.verdict(c.host, c.bridged)
+		if text := strings.Join(why, "; "); got != c.want || !strings.Contains(text, c.why) {
+			t.Errorf("%s: %s (%s), want %s, %q", c.name, got, text, c.want, c.why)
 		}
 	}
 }

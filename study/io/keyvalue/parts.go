@@ -120,9 +120,11 @@ func (r reading) byThreads() []report.Part {
 			continue
 		}
 		fewest := least(r.memory, by.other)
-		// Those requests alone that were made at several levels.
+		// S5's two figures: the smallest values by GET and the largest by MSET, where they were
+		// asked for at several levels.
+		small, large := least(r.memory, cell.ofPayload), slices.Max(levels(r.memory, cell.ofPayload))
 		several := r.ordered(func(c cell) bool {
-			return by.other(c) == fewest && slices.ContainsFunc(r.memory, func(o cell) bool {
+			return by.other(c) == fewest && (c.payload == small && c.command == r.simplest() || c.payload == large && c.command == "mset") && slices.ContainsFunc(r.memory, func(o cell) bool {
 				return o.command == c.command && o.payload == c.payload && o.pipeline == c.pipeline && by.other(o) == fewest && by.of(o) != by.of(c)
 			})
 		})
@@ -142,6 +144,14 @@ func (r reading) byThreads() []report.Part {
 		}
 	}
 	return parts
+}
+
+// simplest is GET, or the first command of a run that has no GET.
+func (r reading) simplest() string {
+	if slices.ContainsFunc(r.memory, func(c cell) bool { return c.command == figureCommand }) {
+		return figureCommand
+	}
+	return r.memory[0].command
 }
 
 // published sets the paper's figures beside ours.

@@ -58,8 +58,8 @@ func TestParts(t *testing.T) {
 			}
 		}
 	}
-	if n := len(table(t, parts, "By io-threads").Rows); n != 4 { // two commands at two levels
-		t.Errorf("%d rows by io-threads, want 4", n)
+	if n := len(table(t, parts, "By io-threads").Rows); n != 2 { // of GET of the smallest value
+		t.Errorf("%d rows by io-threads, want 2", n)
 	}
 	models := table(t, parts, "What a place adds")
 	if word := row(t, models, "layer, bridge"); word[6].Text != "shared by a pipeline" || word[4].Text != "8 of 8" {

@@ -200,6 +200,7 @@ func (r reading) reference() []cell {
 	return r.ordered(func(c cell) bool { return c.threads == threads && c.ioThreads == ioThreads })
 }
 
+func (c cell) ofPayload() int64   { return c.payload }
 func (c cell) ofThreads() int64   { return c.threads }
 func (c cell) ofIOThreads() int64 { return c.ioThreads }
 
