@@ -1,9 +1,17 @@
 package docker_test
 
 import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
+	"tare/kernel/procfs"
 	"tare/platform"
 	"tare/platform/conformance"
 	"tare/platform/docker"
@@ -33,4 +41,97 @@ func TestRootlessConformance(t *testing.T) {
 	conformance.Run(t, func(t *testing.T, ledger platform.Ledger) platform.Platform {
 		return docker.NewRootless(docker.Options{Host: host, StateDir: state, Ledger: ledger})
 	}, conformance.Image(t), conformance.HostNetworkApart, conformance.NoControlGroups)
+}
+
+// TestRootlessFigures: what is told of a program that has no control group.
+func TestRootlessFigures(t *testing.T) {
+	host := rootlessEngine(t)
+	p := docker.NewRootless(docker.Options{Host: host, StateDir: openDir(t)})
+	img := conformance.Image(t)
+	if err := p.Prepare(t.Context(), img); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Release(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	if version := p.Version(t.Context()); !strings.HasSuffix(version, ", rootless") || !strings.Contains(version, "Docker ") {
+		t.Errorf("version %q does not say that it is rootless", version)
+	}
+
+	ready, told := io.Pipe()
+	inst, err := p.Launch(t.Context(), platform.Spec{
+		Name: "rootless-figures", Image: img, Stdout: told, Data: []string{"/data"},
+		Setting: platform.Setting{Storage: platform.StorageBind},
+		// A child that has been waited for has its time in its parent's.
+		Args: []string{"sh", "-c", "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; sleep 3600 & echo ready; wait"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := inst.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := bufio.NewReader(ready).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if usage, err := inst.Usage(); err != nil || usage.CPU <= 0 || usage.MemoryPeak != 0 {
+		t.Errorf("after work: %+v, %v; want CPU time, and no peak of memory, which nobody keeps", usage, err)
+	}
+	pids, err := inst.Processes()
+	if err != nil || len(pids) != 2 {
+		t.Errorf("processes %v (%v), want two", pids, err)
+	}
+	force, err := inst.InForce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(force.Namespaces, "user") || force.NetworkNS != "own" {
+		t.Errorf("namespaces %v, network %q; want a user's, and the engine's own network", force.Namespaces, force.NetworkNS)
+	}
+	if len(force.DataFS) != 1 || force.DataFS[0] == "overlay" {
+		t.Errorf("bound data lies on %v", force.DataFS)
+	}
+
+	engine := p.EnginePIDs(t.Context())
+	users := processesOfUser(rootlessUser)
+	for _, pid := range engine {
+		if !slices.Contains(users, pid) {
+			t.Errorf("process %d is told as the engine's, and is not of its user", pid)
+		}
+	}
+	var commands []string
+	for _, pid := range engine {
+		if stat, err := procfs.Host.Process(pid).Stat(); err == nil {
+			commands = append(commands, stat.Comm)
+		}
+	}
+	for _, want := range []string{"dockerd", "containerd", "rootlesskit", "slirp4netns", "containerd-shim"} {
+		if !slices.Contains(commands, want) {
+			t.Errorf("the engine's processes are told as %q, without %s", commands, want)
+		}
+	}
+}
+
+// TestRootlessBindsWhereItsUserMayLook: a directory that is closed to the
+// engine's user is named, before anything is made.
+func TestRootlessBindsWhereItsUserMayLook(t *testing.T) {
+	host := rootlessEngine(t)
+	closed := filepath.Join(openDir(t), "closed")
+	if err := os.Mkdir(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p := docker.NewRootless(docker.Options{Host: host, StateDir: filepath.Join(closed, "state")})
+	img := conformance.Image(t)
+	_, err := p.Launch(t.Context(), platform.Spec{
+		Name: "rootless-closed", Image: img, Args: []string{"true"}, Data: []string{"/data"},
+		Setting: platform.Setting{Storage: platform.StorageBind},
+	})
+	unsupported := new(platform.Unsupported)
+	if !errors.As(err, &unsupported) || unsupported.Key != "storage=bind" || !strings.Contains(unsupported.Reason, "chmod o+x "+closed) {
+		t.Errorf("Launch: %v, want what opens %s", err, closed)
+	}
 }
