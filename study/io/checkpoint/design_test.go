@@ -158,6 +158,10 @@ func TestEachDiskHasAFloor(t *testing.T) {
 	if got := labelsOf(design(t, o).Groups[0]); !slices.Contains(got, "docker layer, fio floor") {
 		t.Errorf("a layer alone: %q", got)
 	}
+	o.Storages = []platform.Storage{platform.StorageLayer, platform.StorageVolume}
+	if got := labelsOf(design(t, o).Groups[0]); !slices.Contains(got, "docker volume, fio floor") || len(got) != 5 {
+		t.Errorf("a layer, and a volume, which has less between: %q", got)
+	}
 }
 
 // A platform that does not tell where its data lie is measured, and it is said what is
@@ -252,6 +256,18 @@ func TestWithinTheBudget(t *testing.T) {
 	o.Fitting = false
 	if d := design(t, o); len(d.Groups) != len(whole.Groups) {
 		t.Errorf("what was named is left out: %q", groupsOf(d))
+	}
+}
+
+// A block has the baseline twice, and what goes to a disk takes longer than what does not.
+func TestPass(t *testing.T) {
+	d := design(t, asked(Quick(), oneDisk()))
+	if got, want := Pass(d), 5*(base.takes()+dropped.takes()); got < want-time.Second/100 || got > want+time.Second/100 {
+		t.Errorf("%v for a block of two cells, want %v", got, want)
+	}
+	inRAM, large := with(func(c *cell) { c.memory = true }), with(func(c *cell) { c.particles = 1_000_000_000 })
+	if !(inRAM.takes() < base.takes() && base.takes() < dropped.takes()) || large.limit() <= base.limit() {
+		t.Errorf("in memory %v, in the page cache %v, dropped %v; limits %v and %v", inRAM.takes(), base.takes(), dropped.takes(), base.limit(), large.limit())
 	}
 }
 

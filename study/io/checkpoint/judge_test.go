@@ -79,6 +79,30 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// What is confirmed of both is so, and nothing else; the claim's own inconsistency is
+// the registry's to know.
+func TestModesTogether(t *testing.T) {
+	kept, disk := mode{cache: Kept, sync: NoSync}, mode{cache: Dropped, sync: NoSync}
+	for _, c := range []struct{ kept, disk, want claim.Verdict }{
+		{claim.Confirmed, claim.Confirmed, claim.Confirmed},
+		{claim.Confirmed, claim.Qualified, claim.Qualified},
+		{claim.Confirmed, claim.Refuted, claim.Qualified},
+		{claim.Confirmed, claim.Inconclusive, claim.Qualified},
+		{claim.Refuted, claim.Confirmed, claim.Qualified},
+		{claim.Refuted, claim.Refuted, claim.Refuted},
+		{claim.Inconclusive, claim.Refuted, claim.Refuted},
+		{claim.Refuted, claim.Inconclusive, claim.Refuted},
+		{claim.Inconclusive, claim.Inconclusive, claim.Inconclusive},
+	} {
+		if got, why := together([]finding{{mode: kept, verdict: c.kept}, {mode: disk, verdict: c.disk}}); got != c.want {
+			t.Errorf("%s and %s: %s (%s), want %s", c.kept, c.disk, got, why, c.want)
+		}
+	}
+	if got, _ := together([]finding{{mode: kept, verdict: claim.Confirmed}}); got != claim.Qualified {
+		t.Errorf("confirmed from the page cache alone: %s", got)
+	}
+}
+
 // What the disk itself does from block to block is no platform's.
 func TestAShakyFloorDecidesNothing(t *testing.T) {
 	m := makeRun(6)

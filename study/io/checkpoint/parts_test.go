@@ -85,12 +85,54 @@ func TestSharesOfTheFloor(t *testing.T) {
 	if cells := row(t, summary, "page cache kept: docker layer"); !strings.HasPrefix(cells[1].Text, "39.9") || cells[5].Text != "1" {
 		t.Errorf("layer: %+v", cells)
 	}
+	for _, r := range summary.Rows {
+		if strings.Contains(r[0].Text, "floor") {
+			t.Errorf("the floor stands among the places: %q", r[0].Text)
+		}
+	}
 	writes := table(t, run, "Writes, by size")
 	if cells := row(t, writes, "1 M x 2 ranks: docker layer"); !strings.HasPrefix(cells[1].Text, "30") || !strings.HasPrefix(cells[3].Text, "59") || cells[4].Text != "76 MB" {
 		t.Errorf("layer: %+v", cells)
 	}
 	if cells := row(t, writes, "1 M x 2 ranks: bare, fio floor"); cells[3].Text != "100" {
 		t.Errorf("the floor: %+v", cells)
+	}
+}
+
+// A place has the floor of its own disk.
+func TestSharesAreOfTheOwnDisk(t *testing.T) {
+	m := makeRun(4)
+	m.add(base, onMetal, 500, 800)
+	m.floor(base, 500, 800)
+	m.add(base, inVolume, 100, 100)
+	m.condition(base, inVolume, "docker volume, fio floor", true, 200, 400)
+	for i := range m.run.Conditions {
+		if c := &m.run.Conditions[i]; strings.HasPrefix(c.Label, "docker volume") {
+			c.Factors[factorDisk] = "8:2"
+		}
+	}
+	writes := table(t, m.run, "Writes, by size")
+	if cells := row(t, writes, "1 M x 2 ranks: docker volume"); !strings.HasPrefix(cells[3].Text, "50") && !strings.HasPrefix(cells[3].Text, "49.9") {
+		t.Errorf("half of its own disk: %+v", cells)
+	}
+	floors := table(t, m.run, "The floor")
+	if cells := row(t, floors, "1 M x 2 ranks: docker volume"); len(floors.Rows) != 2 || !strings.HasPrefix(cells[3].Text, "50") && !strings.HasPrefix(cells[3].Text, "49.9") {
+		t.Errorf("the program beside it: %+v", cells)
+	}
+}
+
+// A block that one of several cells lacks is left out: what is put together is of all.
+func TestBlocksOfAllCells(t *testing.T) {
+	m := whole()
+	fast := with(func(c *cell) { c.ranks = 1 }).group()
+	m.run.Trials = slices.DeleteFunc(m.run.Trials, func(t record.Trial) bool { return t.Workload == fast && t.Block == 5 })
+	r := readRun(m.run)
+	cells := r.of(mode{cache: Kept, sync: NoSync})
+	if len(cells) != 3 {
+		t.Fatalf("%d cells", len(cells))
+	}
+	if blocks := r.levels(cells, bare, write); len(blocks) != 4 || blocks[5] != 0 {
+		t.Errorf("levels of %d blocks: %v", len(blocks), blocks)
 	}
 }
 
