@@ -51,7 +51,11 @@ func Sheet(run record.Run, judgements []claim.Judgement) report.Sheet {
 	r := overhead.Read(run)
 	s := report.Sheet{
 		Title: "tare import: " + strings.Join(workloads(run), ", "), Answer: answer(r), Facts: facts(r),
-		Banners: banners(r), Parts: parts(r), Command: strings.Join(quoted(run.Command), " "),
+		Banners: banners(r), Parts: overview(r), Command: strings.Join(quoted(run.Command), " "),
+	}
+	found, tables := io.Found(run)
+	if found != "" {
+		s.Answer = found + " " + s.Answer
 	}
 	if len(judgements) > 0 {
 		s.Parts = append(s.Parts, report.Judgements{
@@ -62,6 +66,10 @@ func Sheet(run record.Run, judgements []claim.Judgement) report.Sheet {
 	} else if of := place.Of(run); of != "" {
 		s.Parts = append(s.Parts, report.Prose{Title: "No verdict", Text: "The figures do not hold what decides the claim."})
 	}
+	if len(tables) == 0 {
+		tables = cellByCell(r)
+	}
+	s.Parts = append(s.Parts, tables...)
 	return s
 }
 

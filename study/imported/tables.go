@@ -19,10 +19,8 @@ const (
 	mostCells  = 60
 )
 
-func parts(r overhead.Reading) []report.Part {
-	if len(r.Report.Groups) == 0 {
-		return nil
-	}
+// overview is what of all cells must be known first: of few, all.
+func overview(r overhead.Reading) []report.Part {
 	if len(r.Report.Groups) <= mostTables {
 		var all []report.Part
 		for _, g := range r.Report.Groups {
@@ -30,8 +28,7 @@ func parts(r overhead.Reading) []report.Part {
 		}
 		return all
 	}
-	all := []report.Part{counts(r), worst(r)}
-	return append(all, byMetric(r)...)
+	return []report.Part{counts(r), worst(r)}
 }
 
 const howRead = "Overhead is in percent of the baseline, positive where it is worse; in brackets or below, its 95 % interval."
@@ -122,8 +119,11 @@ func worst(r overhead.Reading) report.Table {
 	return t
 }
 
-// byMetric are tables over cells, one a metric: a column for each condition.
-func byMetric(r overhead.Reading) []report.Part {
+// cellByCell are tables over many cells, one a metric: a column for each condition.
+func cellByCell(r overhead.Reading) []report.Part {
+	if len(r.Report.Groups) <= mostTables {
+		return nil // each has its own
+	}
 	if len(r.Report.Groups) > mostCells {
 		return []report.Part{report.Prose{Title: "Cell by cell", Text: fmt.Sprintf("%d cells are more than a page shows: tare export %s --format json has them all.", len(r.Report.Groups), r.Run.ID)}}
 	}
