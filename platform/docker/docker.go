@@ -1,6 +1,10 @@
 // Package docker runs programs through a container engine that speaks Docker's
 // Engine API: Docker itself, or podman's service socket.
 //
+// Three platforms are here: docker itself, docker:rootless ([NewRootless]) and
+// docker:swarm ([Swarm]). What follows is of the first; the others say where they
+// differ.
+//
 // A program is launched as `docker run` launches it: create, attach, wait for
 // the next exit, start; a container may lie at rest before the start, which is
 // the engine's one request and nothing of ours. Nothing is ever pulled: images come from their archive,
