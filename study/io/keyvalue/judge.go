@@ -70,18 +70,24 @@ func (r reading) judge() []claim.Judgement {
 	if idle := r.idle(); len(idle) > 0 {
 		why = append(why, "on bare metal the server was not busy throughout ("+strings.Join(idle, ", ")+"), so that the load hides a part of the cost")
 	}
-	j.Rests = strings.Join(append([]string{fmt.Sprintf("%d kinds of requests in %s, without persistence", len(r.reference()), blocksText(slices.Concat(host, bridged)[0].fastLoss.N))}, why...), "; ")
+	j.Rests = strings.Join(append([]string{fmt.Sprintf("%d kinds of requests in %s, without persistence", len(r.reference()), r.blocksText(slices.Concat(host, bridged)[0].fastLoss.N))}, why...), "; ")
 	return []claim.Judgement{j}
 }
 
-func blocksText(n int) string {
+// blocksText is a number of blocks, or of what stands for them in a run that was
+// measured elsewhere.
+func (r reading) blocksText(n int) string {
+	noun := "block"
+	if r.Run.Plan.Imported != nil {
+		noun = "repetition"
+	}
 	switch n {
 	case 0:
-		return "no block that all have"
+		return "no " + noun + " that all have"
 	case 1:
-		return "1 block"
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d blocks", n)
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // lacking names what of S5's cells a run has not.
