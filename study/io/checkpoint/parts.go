@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tare/claim"
+	"tare/platform"
 	"tare/record"
 	"tare/report"
 	"tare/stats"
@@ -53,7 +54,7 @@ func known(e stats.Estimate) bool { return e.Value == e.Value }
 func Parts(run record.Run) []report.Part {
 	r := readRun(run)
 	var parts []report.Part
-	for _, part := range []func() []report.Part{r.summary, r.sizes, r.floors, r.charts} {
+	for _, part := range []func() []report.Part{r.summary, r.published, r.sizes, r.floors, r.charts} {
 		parts = append(parts, part()...)
 	}
 	if len(parts) > 0 {
@@ -67,7 +68,7 @@ func (r reading) summary() []report.Part {
 	floored := r.floored()
 	t := report.Table{
 		Title:   "What is lost of bare metal's rate, %",
-		Note:    "Geometric means over the cells of each row; negative is faster. " + published(),
+		Note:    "Geometric means over the cells of each row; negative is faster.",
 		Columns: []report.Column{{Head: "where"}},
 	}
 	for _, metric := range metrics {
@@ -124,6 +125,56 @@ func (r reading) floored() bool {
 	return slices.ContainsFunc(r.cells, func(c measured) bool { return len(c.floors()) > 0 })
 }
 
+// published sets ours beside S5's figures: over all cells of a mode, and at the size that S5
+// has drawn, which its text tells of.
+func (r reading) published() []report.Part {
+	c, err := claim.Lookup(claimed)
+	if err != nil {
+		return nil
+	}
+	t := report.Table{
+		Title:   "S5's figures, and ours: lost of bare metal's rate, %",
+		Note:    fmt.Sprintf("S5's figures are of writes of %s particles a rank and reads of %s (its figures 4 and 5), over its ranks, read from the page cache. As drawn: ours at that size; absent where the run has none.", millions(drawn[write].particles), millions(drawn[read].particles)),
+		Columns: []report.Column{{Head: "of"}, {Head: "published", Number: true}},
+	}
+	modes := r.judged()
+	var shown []mode
+	for _, m := range modes {
+		if len(r.of(m)) > 0 {
+			shown = append(shown, m)
+			t.Columns = append(t.Columns, report.Column{Head: m.text(), Number: true})
+		}
+	}
+	t.Columns = append(t.Columns, report.Column{Head: "as drawn", Number: true})
+	for _, metric := range []string{read, write} {
+		for _, of := range []struct {
+			name    string
+			storage platform.Storage
+		}{{"volume", platform.StorageVolume}, {"bind mount", platform.StorageBind}} {
+			name := metric + ", " + of.name
+			row := []report.Cell{{Text: name}, report.Absent()}
+			if f, ok := c.Figure("overhead, " + name); ok {
+				row[1] = report.Cell{Text: strings.TrimSuffix(f.Text(), " %")}
+			}
+			told := false
+			for _, m := range shown {
+				e := r.loss(r.of(m), bare, on(of.storage), metric)
+				told = told || known(e)
+				row = append(row, report.Estimated(e, 1))
+			}
+			asDrawn := slices.DeleteFunc(r.of(modes[0]), func(at measured) bool { return at.particles != drawn[metric].particles })
+			row = append(row, report.Estimated(r.loss(asDrawn, bare, on(of.storage), metric), 1))
+			if told {
+				t.Rows = append(t.Rows, row)
+			}
+		}
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return []report.Part{t}
+}
+
 // otherDisks names the places whose disk is not bare metal's.
 func (r reading) otherDisks() string {
 	var names []string
@@ -138,21 +189,6 @@ func (r reading) otherDisks() string {
 		return ""
 	}
 	return fmt.Sprintf(" Not on bare metal's disk: %s; what is lost there is the disks' difference too, and the share of the own floor is to be read.", joined(names))
-}
-
-// published says what S5 found.
-func published() string {
-	c, err := claim.Lookup(claimed)
-	if err != nil {
-		return ""
-	}
-	var told []string
-	for _, f := range c.Published {
-		if name, ok := strings.CutPrefix(f.Name, "overhead, "); ok {
-			told = append(told, name+" "+f.Text())
-		}
-	}
-	return c.Paper.Key + ": " + strings.Join(told, "; ") + ", from the page cache."
 }
 
 // sizes show every cell, a table a metric.
