@@ -84,6 +84,12 @@ func (o Options) notes() (notes []string) {
 	if shared {
 		notes = append(notes, "the server and its load share CPUs: what the load takes of them is in every figure, and a container's cost is a smaller part of the whole")
 	}
+	if slices.Max(o.Threads) > 0 {
+		fast := grid{slices.Min(o.Payloads), slices.Max(o.Pipelines), slices.Max(o.Threads), o.IOThreads[0], appendNo}
+		length := fast.takes(Options{Requests: fast.requests(o), Commands: []string{figureCommand}}) - assumedLaunch
+		notes = append(notes, fmt.Sprintf("with --threads redis-benchmark ends on a tick of %v and counts the wait: of the shortest trials, some %v long, that is %.2g %%; more --requests make it less",
+			tick, length.Round(100*time.Millisecond), 100*min(1, tick.Seconds()/length.Seconds())))
+	}
 	if most := slices.Max(o.IOThreads); most > len(server) {
 		notes = append(notes, fmt.Sprintf("%d io-threads on %d CPU of the server's: they take its time from one another, and more of them cannot be faster here", most, len(server)))
 	}
@@ -174,9 +180,12 @@ func (c grid) commands(o Options) []string {
 // as with no value, over the commands of S5; it only sizes the requests.
 const largeValue = 500
 
-// threadsTick: with threads, redis-benchmark ends on a tick of 250 ms, which must be
-// little of a trial.
-const threadsTick = 4
+// With threads, redis-benchmark looks for its end on a tick alone, which must be little
+// of a trial: so many times more requests.
+const (
+	tick     = 250 * time.Millisecond
+	lengthen = 10
+)
 
 func (c grid) requests(o Options) int {
 	if o.Requests > 0 {
@@ -184,7 +193,7 @@ func (c grid) requests(o Options) int {
 	}
 	n := o.Scaled * min(c.pipeline, 10) * largeValue / (largeValue + c.payload)
 	if c.threads > 0 {
-		n *= threadsTick
+		n *= lengthen
 	}
 	// Every client has some.
 	return max(n, 4*o.Clients*c.pipeline)

@@ -61,6 +61,10 @@ func TestDesign(t *testing.T) {
 	if !slices.ContainsFunc(d.Plan.Notes, func(n string) bool { return strings.Contains(n, "2 io-threads on 1 CPU") }) {
 		t.Errorf("notes %q do not tell of more io-threads than CPUs", d.Plan.Notes)
 	}
+	threaded := designed(t, options(func(o *Options) { o.Threads = []int{0, 24} }))
+	if !slices.ContainsFunc(threaded.Plan.Notes, func(n string) bool { return strings.Contains(n, "tick of 250ms") }) {
+		t.Errorf("notes %q do not tell of the tick", threaded.Plan.Notes)
+	}
 	if pass := Pass(d); pass < 30*time.Second || pass > 5*time.Minute {
 		t.Errorf("a pass is thought to take %v", pass)
 	}

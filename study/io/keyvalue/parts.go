@@ -162,7 +162,9 @@ func (r reading) published() []report.Part {
 		return nil
 	}
 	t := report.Table{
-		Title: "S5's figures and those of this run", Note: "Published ranges are the paper's, changes those of its data, one run a cell: below nothing the container is slower there. Ours are on the host's network, or on one that is not told.",
+		Title: "S5's figures and those of this run",
+		Note: "Published ranges are the paper's, changes those of its data, one run a cell: below nothing the container is slower there. Ours are on the host's network, or on one that is not told. " +
+			"S5's load had threads, with which redis-benchmark ends on a tick of 250 ms: without a pipeline, more than nine tenths of its cells took a multiple of that, so that its smallest step there, of 4 to 7 s, is some 5 %.",
 		Columns: []report.Column{{Head: "figure"}, {Head: "published", Number: true}, {Head: "this run", Number: true}},
 	}
 	for _, p := range c.Published {
