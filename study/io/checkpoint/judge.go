@@ -63,6 +63,7 @@ func (r reading) judged() []mode {
 type finding struct {
 	mode    mode
 	cells   int
+	counted string                    // what an interval is over: "block"
 	volume  map[string]stats.Estimate // what is lost of bare metal's rate, in percent, by metric
 	bind    map[string]stats.Estimate
 	between map[string]stats.Estimate // the bind mount's rate in the volume's
@@ -79,9 +80,12 @@ type finding struct {
 func (r reading) find(m mode) (finding, bool) {
 	volume, bind := on(platform.StorageVolume), on(platform.StorageBind)
 	cells := having(r.of(m), volume, bind)
-	f := finding{mode: m, cells: len(cells), volume: map[string]stats.Estimate{}, bind: map[string]stats.Estimate{}, between: map[string]stats.Estimate{}, shaky: map[string]float64{}, moves: map[string]float64{}}
+	f := finding{mode: m, cells: len(cells), counted: "block", volume: map[string]stats.Estimate{}, bind: map[string]stats.Estimate{}, between: map[string]stats.Estimate{}, shaky: map[string]float64{}, moves: map[string]float64{}}
 	if len(cells) == 0 {
 		return f, false
+	}
+	if r.imported() {
+		f.counted = "repetition" // nothing says that they were made together
 	}
 	for _, metric := range metrics {
 		f.volume[metric], f.bind[metric] = r.loss(cells, bare, volume, metric), r.loss(cells, bare, bind, metric)
@@ -139,7 +143,7 @@ func (f finding) judge() (claim.Verdict, string) {
 	for _, metric := range metrics {
 		volume, bind, between := f.volume[metric], f.bind[metric], f.between[metric]
 		if !volume.Known() || !bind.Known() || !between.Known() {
-			return claim.Inconclusive, fmt.Sprintf("%d blocks have no interval", min(volume.N, bind.N))
+			return claim.Inconclusive, plural(min(volume.N, bind.N), f.counted) + " are too few for an interval"
 		}
 		for _, loss := range []stats.Estimate{volume, bind} {
 			if loss.Interval.Low > most {
@@ -241,7 +245,7 @@ func (f finding) says() string {
 }
 
 func (f finding) rests() string {
-	text := fmt.Sprintf("%s: %s, %s", f.mode.text(), plural(f.cells, "cell"), blocksText(f.volume[write].N))
+	text := fmt.Sprintf("%s: %s, %s", f.mode.text(), plural(f.cells, "cell"), plural(f.volume[write].N, f.counted))
 	if f.cells > 1 {
 		text += fmt.Sprintf(", of whose intervals %d tell a loss, %d a gain and %d neither", f.losing, f.gaining, f.open)
 	}

@@ -133,8 +133,8 @@ func (r reading) published() []report.Part {
 		return nil
 	}
 	t := report.Table{
-		Title:   "S5's figures, and ours: lost of bare metal's rate, %",
-		Note:    fmt.Sprintf("S5's figures are of writes of %s particles a rank and reads of %s (its figures 4 and 5), over its ranks, read from the page cache. As drawn: ours at that size; absent where the run has none.", millions(drawn[write].particles), millions(drawn[read].particles)),
+		Title:   "S5's figures, and this run's: lost of bare metal's rate, %",
+		Note:    fmt.Sprintf("S5's figures are of writes of %s particles a rank and reads of %s (its figures 4 and 5), over its ranks, read from the page cache. As drawn: this run at that size; absent where it has none.", millions(drawn[write].particles), millions(drawn[read].particles)),
 		Columns: []report.Column{{Head: "of"}, {Head: "published", Number: true}},
 	}
 	modes := r.judged()

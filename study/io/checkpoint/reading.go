@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 
 	"tare/overhead"
 	"tare/platform"
@@ -315,5 +314,3 @@ func (r reading) covariate(c measured, name string) float64 {
 	}
 	return sum / float64(n)
 }
-
-func blocksText(n int) string { return strconv.Itoa(n) + " blocks" }
