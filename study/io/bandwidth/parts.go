@@ -111,8 +111,8 @@ func (r reading) rates() report.Part {
 	t := report.Table{
 		Title: "Memory bandwidth, best iteration",
 		Note: "Bytes that a kernel names over its best iteration, the first left out, of all processes together; and what the containers lose of bare metal's, in percent (below zero: gain), paired within blocks. " +
-			"Elements are of each of three arrays of 8 bytes, over all processes. In caches: an array is smaller than four times the caches that the processes reach, so that the benchmark's own rule does not take it for memory's.",
-		Columns: []report.Column{{Head: "elements x processes"}, {Head: "in"}, {Head: "kernel"}, {Head: "bare, GB/s", Number: true}},
+			"A cell is elements of each of three arrays of 8 bytes, over all processes, x processes. In caches: an array is smaller than four times the caches that the processes reach, so that the benchmark's own rule does not take it for memory's.",
+		Columns: []report.Column{{Head: "cell"}, {Head: "in"}, {Head: "kernel"}, {Head: "bare, GB/s", Number: true}},
 	}
 	for _, label := range labels {
 		t.Columns = append(t.Columns, report.Column{Head: label + ", % lost", Number: true})
@@ -247,7 +247,7 @@ func (r reading) peers() []report.Part {
 		Title: "Stream against " + peerName + ", on bare metal",
 		Note: fmt.Sprintf("Both move the same arrays in the same blocks: bytes over the time of all iterations, since that is the one figure that %s gives. Equivalent: the whole interval within %d %%. "+
 			"Its threads share one process and keep to a CPU each; our processes are MPI's, and the kernel places them.", peerName, peerEffect),
-		Columns: []report.Column{{Head: "elements x processes"}, {Head: "kernel"}, {Head: "stream, GB/s", Number: true}, {Head: peerName + ", GB/s", Number: true}, {Head: "ratio", Number: true}, {Head: "verdict"}},
+		Columns: []report.Column{{Head: "cell"}, {Head: "kernel"}, {Head: "stream, GB/s", Number: true}, {Head: peerName + ", GB/s", Number: true}, {Head: "ratio", Number: true}, {Head: "verdict"}},
 	}
 	for _, s := range r.spots {
 		peer, ok := s.peer()
@@ -290,7 +290,7 @@ func (r reading) iterations() []report.Part {
 		Title: "All iterations beside the best one",
 		Note: "On bare metal and in the containers together: bytes over the time of all iterations but the first, in GB/s, and what the containers lose of that. The best iteration leaves out what disturbs the others; " +
 			"a program has them all.",
-		Columns: []report.Column{{Head: "elements x processes"}, {Head: "kernel"}, {Head: "bare, best", Number: true}, {Head: "bare, average", Number: true}, {Head: "containers lose of the average, %", Number: true}},
+		Columns: []report.Column{{Head: "cell"}, {Head: "kernel"}, {Head: "bare, best", Number: true}, {Head: "bare, average", Number: true}, {Head: "containers lose of the average, %", Number: true}},
 	}
 	for _, s := range r.shown() {
 		for _, kernel := range kernels {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tare/image"
+	"tare/kernel/accounting"
 	"tare/lab"
 	"tare/platform"
 	metal "tare/platform/bare"
@@ -93,6 +94,8 @@ func TestOnThisHost(t *testing.T) {
 		Image: func(ctx context.Context, src workload.Source) (image.Image, error) {
 			return images.Recipe(ctx, src.Recipe)
 		},
+		// Whether it goes is asked here, and not how fast: a busy host repeats nothing.
+		Judge: func(accounting.Interval, bool) []string { return nil },
 	}
 	began := time.Now()
 	run, err := bench.Run(t.Context(), d, record.Run{ID: record.NewID(place.Study, began, 1), Study: place.Study, Started: began, Status: record.Running})
