@@ -39,7 +39,7 @@ not differ between a volume and a bind mount, which checks the procedure.`,
 // ioStudies make the commands and the places of their flags. Each is in a file of
 // its own: iostream.go, iohaccio.go, ioredis.go.
 func ioStudies() []subStudied {
-	return []subStudied{ioHaccio, ioRedis}
+	return []subStudied{ioStream, ioHaccio, ioRedis}
 }
 
 // ioHost is what a design of these studies must know of the machine.
