@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"tare/kernel/accounting"
@@ -61,7 +62,8 @@ func (i *instance) lastSpent() (platform.Usage, error) {
 }
 
 // spent is the CPU time of the processes and of their children that ended and
-// were waited for. It counts hundredths of a second, as the kernel gives it.
+// were waited for. Of threads that live it is known to the nanosecond, of all
+// others in the hundredths of a second that the kernel gives.
 func spent(pids []int) (time.Duration, error) {
 	var total time.Duration
 	counted := false
@@ -77,7 +79,7 @@ func spent(pids []int) (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		total, counted = total+p.Own+p.Reaped, true
+		total, counted = total+max(p.Own, running(pid))+p.Reaped, true
 	}
 	if !counted {
 		return 0, platform.ErrGone
@@ -104,11 +106,34 @@ func (i *instance) holdGroupless(handle *process.Handle) error {
 	return err
 }
 
+// running is the CPU time of the threads that a process has now; see
+// Documentation/scheduler/sched-stats.rst. Where the kernel keeps no such
+// account it is 0.
+func running(pid int) time.Duration {
+	files, _ := filepath.Glob(procfs.Host.Process(pid).Path("task/[0-9]*/schedstat")) // the pattern is well formed
+	var total time.Duration
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		onCPU, _, _ := strings.Cut(string(text), " ")
+		if n, err := strconv.ParseInt(onCPU, 10, 64); err == nil && n > 0 {
+			total += time.Duration(n)
+		}
+	}
+	return total
+}
+
 // grouplessUsage sums what the container's processes have used.
 func (i *instance) grouplessUsage() (platform.Usage, error) {
 	// A process that ends while the others are read may be missed, or counted by
 	// its parent once more: the sum is of about this moment.
-	cpu, err := spent(companions(i.namespace))
+	var cpu time.Duration
+	err := platform.ErrGone // a namespace's number is another's, once it is gone
+	if alive(i.process.Identity) {
+		cpu, err = spent(companions(i.namespace))
+	}
 	if errors.Is(err, platform.ErrGone) {
 		return platform.Usage{}, fmt.Errorf("what %s in container %s has used went with its processes, as it had no control group: %w", i.spec.Args[0], i.name, err)
 	}

@@ -31,8 +31,8 @@ const rootlessHost = "DOCKER_ROOTLESS_HOST"
 //
 //   - Where it has no control groups ("Cgroup Driver: none", which it has without
 //     version 2 and systemd) it limits nothing, and what the program used is
-//     the sum of its processes', in hundredths of a second; once they have been
-//     reaped, it is known to nobody.
+//     the sum of its processes', that of those which have ended in hundredths of a
+//     second; once the first has been reaped, it is known to nobody.
 //   - Its host network is the namespace in which it lives itself, behind
 //     slirp4netns or the like: nothing on the host reaches a port there, nor at a
 //     container's own address. bridge:proxy publishes a port, through the
