@@ -19,8 +19,12 @@ import (
 func Answer(run record.Run) string {
 	r := read(run)
 	var told []string
+	exception := ""
 	for _, s := range spots(r.reference()) {
 		g, ok := r.growth(s)
+		if ok && g.against && exception == "" {
+			exception = "It does not go by the rate: " + side{g}.told() + "."
+		}
 		if ok && g.fastLoss.Known() && g.slowLoss.Known() && s.storage != string(platform.StorageTmpfs) {
 			told = append(told, fmt.Sprintf("%s %s %% of %s and %s %% of %s", named(s, r.memory), report.Said(g.slowLoss, 100), thousands(r.rate(g.slow, g.slow.base).Value),
 				report.Said(g.fastLoss, 100), thousands(r.rate(g.fast, g.fast.base).Value)))
@@ -30,6 +34,9 @@ func Answer(run record.Run) string {
 	if len(told) > 0 {
 		// The whole is in the table: the first on each kind of network says it.
 		text = append(text, "Of bare metal's requests a second a container takes: "+strings.Join(r.firsts(told), "; ")+".")
+	}
+	if exception != "" {
+		text = append(text, exception)
 	}
 	for _, engine := range engines(r.memory) {
 		if s := accounted(r.separate(engine)); s != "" {
