@@ -76,7 +76,7 @@ func (fioCheckpoint) Program(p Params) (Program, error) {
 		// As haccio does: a file is made when it is opened, and grows; no hint to the
 		// kernel; nothing done to the data between two calls; memory from a page's
 		// beginning on, without which copies out of the page cache took a third longer.
-		"--create_on_open=1", "--fallocate=none", "--fadvise_hint=0", "--scramble_buffers=0", "--iomem_align="+strconv.Itoa(directBlock),
+		"--create_on_open=1", "--fallocate=none", "--fadvise_hint=0", "--scramble_buffers=0", "--iomem_align=" + strconv.Itoa(directBlock),
 	}
 	if c.layout == layoutShared {
 		args = append(args, "--filename=checkpoint", "--offset_increment="+number(length*count))

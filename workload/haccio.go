@@ -53,6 +53,8 @@ func (haccio) Metrics(Params) []Metric {
 		Metric{Name: "open-time", Unit: "s", Better: Lower, Doc: "the longest that a rank took to make and open its file, of write-time"},
 		Metric{Name: "sync-time", Unit: "s", Better: Lower, Doc: "the longest that a rank took for fsync, of write-time"},
 		Metric{Name: "cached", Unit: "ratio", Better: Lower, Doc: "of the files' pages, how many were in the page cache when reading began"},
+		Metric{Name: "write-span", Unit: "s", Better: Lower, Doc: "from the first rank's beginning to write to the last one's end: longer than write-time where ranks wait for a CPU to begin"},
+		Metric{Name: "read-span", Unit: "s", Better: Lower, Doc: "the same of reading"},
 		wallMetric(false), cpuMetric(),
 	)
 }
@@ -78,6 +80,8 @@ func (haccio) Drive(ctx context.Context, t Trial) error {
 	t.Record("open-time", write.Open)
 	t.Record("sync-time", write.Sync)
 	t.Record("cached", *read.Cached)
+	t.Record("write-span", write.Span)
+	t.Record("read-span", read.Span)
 	t.Record("wall", exit.Elapsed.Seconds())
 	if exit.CPU >= 0 {
 		t.Record("cpu", exit.CPU.Seconds())
@@ -92,6 +96,7 @@ type haccioPhase struct {
 	Particles int64
 	Bytes     int64
 	Seconds   float64  // of the slowest rank; the others each of the rank that is slowest in it
+	Span      float64  `json:"span_seconds"` // from the first rank's beginning to the last one's end
 	Open      float64  `json:"open_seconds"`
 	Transfer  float64  `json:"transfer_seconds"`
 	Sync      float64  `json:"sync_seconds"`
@@ -141,6 +146,10 @@ func (p haccioPhase) check(c checkpoint) error {
 	}
 	if !(p.Seconds > 0) || math.IsInf(p.Seconds, 0) {
 		return fmt.Errorf("a time of %v s cannot be", p.Seconds)
+	}
+	// The last digits are rounded.
+	if !(p.Span >= p.Seconds-1e-8) || math.IsInf(p.Span, 0) {
+		return fmt.Errorf("a span of %v s around %v s cannot be", p.Span, p.Seconds)
 	}
 	for _, part := range []float64{p.Open, p.Transfer, p.Sync, p.Close} {
 		// Each is some rank's, and no longer than the slowest rank's whole.

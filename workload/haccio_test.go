@@ -49,6 +49,7 @@ func TestHaccioOutputRefused(t *testing.T) {
 		"a rank less":     {strings.Replace(good, `"ranks":2`, `"ranks":1`, 1), "of 1 ranks"},
 		"fewer bytes":     {strings.Replace(good, `"bytes":7600000`, `"bytes":7599999`, 1), "7599999 bytes"},
 		"no time":         {strings.Replace(good, `"seconds":`, `"second":`, 1), "a time of 0 s"},
+		"a short span":    {strings.Replace(good, `"span_seconds":`, `"span":`, 1), "a span of 0 s"},
 		"a step too long": {strings.Replace(good, `"sync_seconds":`, `"sync_seconds":9`, 1), "a step of 9"},
 		"cut short":       {good[:len(good)-9], "line 2"},
 	} {
