@@ -7,10 +7,10 @@ const bool have_streaming = true;
 
 /*
  * One function a vector width. The widest writes a line by one store, which some CPUs
- * combine better than several; a step is two lines, so that a loop's own instructions
+ * combine better than several; a step is four lines, so that a loop's own instructions
  * are few beside those that move data.
  */
-#define STEP (2 * LINE)
+#define STEP (4 * LINE)
 
 #define STREAMING_KERNELS(name, isa, vector, width, load, store, set, add, mul)                  \
 	__attribute__((noinline, target(isa))) static void name(enum kernel k, double *restrict a, \
