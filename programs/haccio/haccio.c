@@ -201,9 +201,9 @@ static double most_of(double mine)
 static void print_phase(const char *phase, const struct checkpoint *c, const struct steps *s, const char *more)
 {
 	double all = most_of(s->closed - s->begun), open = most_of(s->opened - s->begun), move = most_of(s->moved - s->opened),
-	       sync = most_of(s->synced - s->moved), close = most_of(s->closed - s->synced), 
-	       /* All ranks are on one host and read the same clock. */
-	       span = most_of(s->closed) + most_of(-s->begun);
+	       sync = most_of(s->synced - s->moved), close = most_of(s->closed - s->synced);
+	/* All ranks are on one host and read the same clock. */
+	double span = most_of(s->closed) + most_of(-s->begun);
 
 	if (rank == 0)
 		printf("{\"phase\":\"%s\",\"ranks\":%d,\"particles\":%" PRIu64 ",\"bytes\":%" PRIu64
