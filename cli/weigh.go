@@ -530,7 +530,7 @@ func (a *app) printDesign(dir string, d lab.Design, takes time.Duration) error {
 				mark = "  (baseline, twice in each block)"
 			}
 			fmt.Fprintf(a.out, "  %s%s\n", c.Label, mark)
-			engines = engines || c.Platform == "docker"
+			engines = engines || strings.HasPrefix(c.Platform, "docker")
 			containers = containers || c.Platform == "containerd"
 			bridges = bridges || (strings.HasPrefix(c.Platform, "oci") || c.Platform == "containerd") && c.Setting.Network == platform.NetworkBridge
 		}

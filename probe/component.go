@@ -44,7 +44,7 @@ type Process struct {
 // runtimes are the OCI runtimes whose commands are told by name.
 var runtimes = []string{"runc", "crun", "runsc", "youki", "kata-runtime"}
 
-var networkTools = []string{"iptables", "ip6tables", "xtables-nft-multi", "xtables-legacy-multi", "iptables-restore", "ip6tables-restore", "ip", "nft", "modprobe", "docker-proxy", "bridge", "host-local", "portmap", "firewall", "loopback"}
+var networkTools = []string{"iptables", "ip6tables", "xtables-nft-multi", "xtables-legacy-multi", "iptables-restore", "ip6tables-restore", "ip", "nft", "modprobe", "docker-proxy", "rootlesskit-docker-proxy", "slirp4netns", "bridge", "host-local", "portmap", "firewall", "loopback"}
 
 // ComponentOf tells which component a process is. self is the caller's own
 // process id: tare, with what it starts that is nothing else, is the client.
@@ -70,7 +70,7 @@ func ComponentOf(p Process, self int) Component {
 	for _, name := range []string{exe, first, p.Comm} {
 		switch {
 		case name == "":
-		case name == "dockerd" || name == "podman" || name == "libnetwork-setkey" || name == "docker-init-setup" || strings.HasPrefix(name, "docker-untar") || strings.HasPrefix(name, "docker-tar") || strings.HasPrefix(name, "docker-applyLayer"):
+		case name == "dockerd" || name == "rootlesskit" || name == "podman" || name == "libnetwork-setkey" || name == "docker-init-setup" || strings.HasPrefix(name, "docker-untar") || strings.HasPrefix(name, "docker-tar") || strings.HasPrefix(name, "docker-applyLayer"):
 			return Engine
 		case strings.HasPrefix(name, "containerd-shim") || name == "conmon":
 			return Shim

@@ -89,6 +89,10 @@ func platformName(path string) string {
 		return "bare metal"
 	case "docker":
 		return "Docker"
+	case "docker:rootless":
+		return "rootless Docker"
+	case "docker:swarm":
+		return "a Docker service"
 	case "podman":
 		return "Podman"
 	case "cgroup":

@@ -26,6 +26,9 @@ docker                docker.io   asks whether an engine answers
 iptables              iptables    the engine publishes ports with it
 ip                    iproute2    to look at what a network setting made
 ps                    procps      to look at what runs
+rootlesskit           rootlesskit the tests of platform docker:rootless
+newuidmap             uidmap      the same
+slirp4netns           slirp4netns the same
 busybox               busybox-static  what the tests of platforms run
 mvn                   maven       fetches the jars of the databases
 valgrind              valgrind    counts the instructions of functions
