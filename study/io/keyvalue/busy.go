@@ -43,7 +43,7 @@ func (r reading) busyPart() []report.Part {
 	reference := r.reference()
 	t := report.Table{
 		Title: "What a request takes of the server's CPU",
-		Note: fmt.Sprintf("Busy is the server's share of a CPU on bare metal: below %g %% the load, not the server, is the narrowest part of the loop, and of what a place adds only a part shows in the rate. "+
+		Note: fmt.Sprintf("Busy is the server's share of a CPU on bare metal: below %g %% the load (or who else has that CPU), not the server, is the narrowest part of the loop, and of what a place adds only a part shows in the rate. "+
 			"The places' columns are microseconds of the server's CPU more than on bare metal, as Redis counts them; what the kernel does of the network in others' time is not in it.", 100*fullyBusy),
 		Columns: []report.Column{{Head: "request"}, {Head: "bare, busy %", Number: true}, {Head: "bare, us", Number: true}},
 	}
