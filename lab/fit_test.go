@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"testing"
 
 	"tare/image"
+	"tare/kernel/filesystem"
+	"tare/platform"
 	"tare/record"
 	"tare/workload"
 )
@@ -60,5 +63,37 @@ func TestWhatCannotRunIsRefusedBeforehand(t *testing.T) {
 	}
 	if err := fit(Condition{}, img, host); err != nil {
 		t.Errorf("a procedure without a program: %v", err)
+	}
+}
+
+// storing is a platform whose data lie in a place of the test's.
+type storing struct {
+	platform.Platform
+	dir string
+}
+
+func (s storing) StoredAt(context.Context, platform.Storage) (string, error) { return s.dir, nil }
+
+func TestWhatTheDiskCannotHoldIsRefused(t *testing.T) {
+	at := func(string) (filesystem.FileSystem, error) { return filesystem.FileSystem{Free: 2 << 30}, nil }
+	for _, tt := range []struct {
+		on   platform.Platform
+		need int64
+		says string
+	}{
+		{storing{dir: "/var/lib/data"}, 1 << 30, ""},
+		{storing{dir: "/var/lib/data"}, 3 << 30, "writes 3.0 GiB, and the disk of /var/lib/data (layer on docker) has 2.0 free"},
+		{storing{}, 3 << 30, ""}, // memory
+		{nil, 3 << 30, ""},
+	} {
+		c := Condition{Condition: record.Condition{Workload: "w", Platform: "docker"}, Program: needy{program: workload.Program{DiskNeed: tt.need}}}
+		err := room(context.Background(), c, tt.on, at)
+		var unfit *Unfit
+		switch {
+		case tt.says == "" && err != nil:
+			t.Errorf("%d bytes: %v", tt.need, err)
+		case tt.says != "" && (!errors.As(err, &unfit) || !strings.Contains(err.Error(), tt.says)):
+			t.Errorf("%d bytes: %v, want it to say %q", tt.need, err, tt.says)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"tare/image"
 	"tare/kernel/accounting"
+	"tare/kernel/filesystem"
 	"tare/overhead"
 	"tare/platform"
 	"tare/record"
@@ -321,6 +322,9 @@ func (r *runner) prepare(ctx context.Context) error {
 					return fmt.Errorf("platform %s: %w", c.Platform, err)
 				}
 				r.platforms[c.Platform] = p
+			}
+			if err := room(ctx, *c, p, filesystem.At); err != nil {
+				return err
 			}
 			c.Version = p.Version(ctx)
 			if limited, ok := p.(interface{ NotRepresentative() string }); ok {
