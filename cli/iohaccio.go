@@ -27,7 +27,7 @@ type haccioFlags struct {
 }
 
 func ioHaccio() (*cobra.Command, *subStudy) {
-	f := &haccioFlags{}
+	f := &haccioFlags{studyFlags: studyFlags{whole: true}}
 	byDefault := checkpoint.Default()
 	cmd := &cobra.Command{
 		Use:   "haccio [flags]",
@@ -36,7 +36,10 @@ func ioHaccio() (*cobra.Command, *subStudy) {
 on bare metal, in a container's layer, on a bind mount, a volume, and in memory. Fio
 does the same beside it in every block, and shows what the disk gives. The first of
 several values of a flag is the base: the others are tried one at a time, or with
---cross in all combinations.`,
+--cross in all combinations.
+
+Before each trial all that waits to be written on the file systems concerned is
+brought to their disks, that of other programs too.`,
 		Example: `  tare io haccio --quick
   tare io haccio --particles 1e6 --ranks 1,2 --cache dropped
   tare io haccio --storage bind,volume --particles 1e6,1e7 --layout shared,file-per-rank`,
@@ -59,7 +62,7 @@ several values of a flag is the base: the others are tried one at a time, or wit
 	flags.StringSliceVar(&f.syncs, "sync", nil, "what ends a write, some of "+strings.Join(checkpoint.Syncs, ", ")+" (default all)")
 	flags.BoolVar(&f.cross, "cross", false, "all combinations, instead of one factor at a time around the base")
 	f.register(cmd, "about a minute: S5's smallest checkpoint, page cache kept and dropped", "S5's grid: 1 to 8 ranks, 1 to 50 million particles, page cache kept and dropped, ten blocks; what does not fit is left out", nil)
-	return cmd, &subStudy{name: place.Haccio, whole: true, flags: &f.studyFlags, design: f.design, pass: checkpoint.Pass}
+	return cmd, &subStudy{name: place.Haccio, flags: &f.studyFlags, design: f.design, pass: checkpoint.Pass}
 }
 
 func (f *haccioFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.Design, error) {

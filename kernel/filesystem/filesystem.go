@@ -11,6 +11,7 @@
 package filesystem
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -75,8 +76,25 @@ func existing(path string) (string, error) {
 // Sync brings everything that was written to the file system of a path to its disk,
 // by whomever, and waits for it. An error that a disk gave earlier, to nobody, is told
 // here, as syncfs(2) has it since Linux 5.8.
-func Sync(path string) (err error) {
-	path, err = existing(path)
+//
+// The kernel cannot be told to give up: where ctx ends first Sync does, and the
+// kernel goes on.
+func Sync(ctx context.Context, path string) error {
+	if err := ctx.Err(); err != nil {
+		return &os.PathError{Op: "syncfs", Path: path, Err: err}
+	}
+	done := make(chan error, 1)
+	go func() { done <- syncfs(path) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return &os.PathError{Op: "syncfs", Path: path, Err: ctx.Err()}
+	}
+}
+
+func syncfs(path string) error {
+	path, err := existing(path)
 	if err != nil {
 		return err
 	}

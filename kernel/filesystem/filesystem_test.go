@@ -1,10 +1,15 @@
 package filesystem_test
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"tare/kernel/filesystem"
 )
@@ -49,35 +54,53 @@ func TestAtMemory(t *testing.T) {
 	}
 }
 
-// What was written is dirty no more after its file system was brought to the disk.
-// The count is the whole host's, to which others add meanwhile: hence several tries.
 func TestSync(t *testing.T) {
 	dir := t.TempDir()
-	if at, err := filesystem.At(dir); err != nil || at.Memory {
-		t.Skipf("%s lies in memory (%v), which has no disk", dir, err)
-	}
-	if err := filesystem.Sync(filepath.Join(dir, "not", "yet")); err != nil {
-		t.Error(err)
-	}
-	const size = 32 << 20
-	if err := os.WriteFile(filepath.Join(dir, "file"), make([]byte, size), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "file"), make([]byte, 1<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for try := 1; ; try++ {
-		if err := filesystem.Sync(dir); err != nil {
-			t.Fatal(err)
-		}
-		dirty, err := filesystem.ReadDirty()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if dirty.Left() < size {
-			return
-		}
-		if try == 20 {
-			t.Fatalf("%d bytes are left after all was brought to the disk", dirty.Left())
+	for _, path := range []string{dir, filepath.Join(dir, "file"), filepath.Join(dir, "not", "yet")} {
+		if err := filesystem.Sync(t.Context(), path); err != nil {
+			t.Errorf("%s: %v", path, err)
 		}
 	}
+	// What is below a file can never be there.
+	below := filepath.Join(dir, "file", "below")
+	if err := filesystem.Sync(t.Context(), below); !errors.Is(err, unix.ENOTDIR) || !strings.Contains(err.Error(), below) {
+		t.Errorf("below a file: %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := filesystem.Sync(ended, dir); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("with a context that has ended: %v", err)
+	}
+}
+
+// A disk may take its time. What stands for it is a pipe, which is not open before
+// somebody writes to it.
+func TestSyncGivesUp(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- filesystem.Sync(ctx, pipe) }()
+	select {
+	case err := <-done:
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), pipe) {
+			t.Errorf("%v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("it waits beyond the end of its context")
+	}
+	// Let go of what still waits.
+	f, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
 }
 
 func TestParseDirty(t *testing.T) {

@@ -46,7 +46,7 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := t.settle(b); err != nil {
+	if err := t.settle(ctx, b); err != nil {
 		return err
 	}
 	if err := b.Measuring(); err != nil {
@@ -78,11 +78,12 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 	return b.Measured()
 }
 
-// settle brings to the disks what was written before, and notes what is left.
-func (t trial) settle(b lab.Bench) error {
+// settle brings to the disks what was written before, by whomever, and notes what is
+// left. Others may have left a lot: an interrupted run does not wait for it.
+func (t trial) settle(ctx context.Context, b lab.Bench) error {
 	began := time.Now()
 	for _, dir := range t.flush {
-		if err := filesystem.Sync(dir); err != nil {
+		if err := filesystem.Sync(ctx, dir); err != nil {
 			return fmt.Errorf("bring what earlier trials wrote to the disk: %w", err)
 		}
 	}

@@ -113,6 +113,17 @@ func TestTrialsThatFail(t *testing.T) {
 	}
 }
 
+// What others have written may be long on its way to a disk: who interrupts the run does
+// not wait for it.
+func TestAnInterruptedTrialDoesNotWaitForDisks(t *testing.T) {
+	tr, b, on := trialOf(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := tr.run(ctx, b); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "what earlier trials wrote") || len(on.specs) != 0 {
+		t.Errorf("%v, %d launches", err, len(on.specs))
+	}
+}
+
 func TestOutputKeepsItsEnd(t *testing.T) {
 	var o output
 	for range 3 {
