@@ -39,9 +39,9 @@ func fit(c Condition, img image.Image, host record.Host) error {
 		}
 	}
 	if len(absent) > 0 {
-		mend := "take the image that tare builds itself (leave --image out), or install it there"
+		mend := "take the image that tare builds itself (without --image, --image-archive and --rootfs), which has tare's own programs too"
 		if path.Base(absent[0]) == "mpiexec" {
-			mend = "install MPICH there (apt-get install mpich), or take the image that tare builds itself (leave --image out)"
+			mend = "an MPI program takes MPICH (apt-get install mpich) and itself inside; or " + mend
 		}
 		return &Unfit{c.Workload, fmt.Sprintf("image %s has no %s, which %s needs: %s", img.Name, strings.Join(absent, ", no "), c.Program.Name(), mend)}
 	}

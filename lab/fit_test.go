@@ -47,7 +47,7 @@ func TestWhatCannotRunIsRefusedBeforehand(t *testing.T) {
 		says    string
 	}{
 		{workload.Program{Needs: []string{"/usr/bin/mpirun", "/bin/mpiexec.hydra"}, MemoryNeed: 1 << 20}, ""},
-		{workload.Program{Needs: []string{"/usr/bin/mpiexec"}}, "image theirs has no /usr/bin/mpiexec, which needy needs: install MPICH"},
+		{workload.Program{Needs: []string{"/usr/bin/mpiexec"}}, "image theirs has no /usr/bin/mpiexec, which needy needs: an MPI program takes MPICH (apt-get install mpich)"},
 		{workload.Program{Needs: []string{"/usr/bin/data"}}, "no /usr/bin/data"},
 		{workload.Program{MemoryNeed: 3 << 30}, "needs 3.0 GiB of memory, and this host has 1.0"},
 	} {

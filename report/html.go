@@ -131,7 +131,7 @@ func newPage(run record.Run, rep overhead.Report, opt HTMLOptions) page {
 	p := page{
 		Title: answer, Answer: typeset(answer), Long: len(answer) > 150, Study: clean(run.Study), RunID: clean(run.ID), Version: clean(run.Version),
 		Cautions: cautions(run, rep), Level: strings.TrimSuffix(levelText(rep.Level), " interval"), Smallest: ratioText(rep.SmallestEffect),
-		Reproduce: reproduce(run), Next: opt.Next, Host: fingerprint(run.Host), Settings: settingsTables(run),
+		Reproduce: Reproduce(run), Next: opt.Next, Host: fingerprint(run.Host), Settings: settingsTables(run),
 		Around: surroundingsOf(run), Warnings: cleaned(rep.Warnings), Notes: cleaned(run.Plan.Notes), Failures: failures(run),
 		Style: template.CSS(pageStyle), Script: template.JS(pageScript),
 	}
@@ -282,8 +282,9 @@ func metricDoc(run record.Run, name string) string {
 	return ""
 }
 
-// reproduce gives the command that makes the run again, with its seed.
-func reproduce(run record.Run) string {
+// Reproduce gives the command that makes a run again, with its seed; empty where no
+// command made it.
+func Reproduce(run record.Run) string {
 	if len(run.Command) == 0 {
 		return ""
 	}

@@ -226,7 +226,7 @@ func TestReproduce(t *testing.T) {
 		{[]string{"tare", "weigh", "--rootfs", "my root", "--", "sh", "-c", "a; b"}, "tare weigh --rootfs 'my root' --seed 7 -- sh -c 'a; b'"},
 		{nil, ""},
 	} {
-		if got := reproduce(record.Run{Command: c.command, Seed: 7}); got != c.want {
+		if got := Reproduce(record.Run{Command: c.command, Seed: 7}); got != c.want {
 			t.Errorf("%q: got %q, want %q", c.command, got, c.want)
 		}
 	}
