@@ -14,12 +14,11 @@ import (
 // FactorBenchmark is the factor of a benchmark's base name.
 const FactorBenchmark = "benchmark"
 
-// hostKeys are what the Go tool says of the host, and no factors.
+// hostKeys are what the Go tool says of the host, and no factors. Its package and
+// system are: two packages may have a benchmark of one name.
 var hostKeys = map[string]func(*record.Host, string){
 	"goarch": func(h *record.Host, v string) { h.Arch = v },
 	"cpu":    func(h *record.Host, v string) { h.CPUModel = v },
-	"goos":   func(*record.Host, string) {},
-	"pkg":    func(*record.Host, string) {},
 }
 
 // readBenchfmt reads the Go benchmark format. The parts of a name are factors

@@ -277,6 +277,27 @@ func TestRedisBenchmark(t *testing.T) {
 	}
 }
 
+// Two packages may have a benchmark of one name, and so may two systems: they are cells,
+// and no repetitions.
+func TestBenchmarksOfSeveralPackages(t *testing.T) {
+	const results = "goos: linux\npkg: a\nBenchmarkX/at=bare 1 100 ns/op\nBenchmarkX/at=docker 1 110 ns/op\npkg: b\nBenchmarkX/at=bare 1 7 ns/op\nBenchmarkX/at=docker 1 8 ns/op\n"
+	run, err := text(foreign.Options{Format: foreign.Benchfmt, Better: []string{"lower"}, Condition: []string{"at"}, Baseline: []string{"bare"}}, results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(run.Conditions) != 4 {
+		t.Errorf("%d conditions of two packages by two platforms", len(run.Conditions))
+	}
+	for id, want := range map[string]float64{"benchfmt[pkg=a]@bare": 100e-9, "benchfmt[pkg=b]@bare": 7e-9} {
+		if got := values(t, run, id, "sec/op"); len(got) != 1 || math.Abs(got[0]/want-1) > 1e-9 {
+			t.Errorf("%s: %v, want %v alone", id, got, want)
+		}
+	}
+	if c := condition(t, run, "benchfmt[pkg=a]@bare"); c.Factors["goos"] != "linux" {
+		t.Errorf("factors %v", c.Factors)
+	}
+}
+
 // wants checks that an error names the flag that mends it.
 func wants(t *testing.T, what string, err error, flag string) {
 	t.Helper()
