@@ -259,7 +259,8 @@ func (f finding) rests() string {
 }
 
 // fromMemory says how much of what was read from the page cache is above what the disk
-// gives: by the floor, or, of S5's own data, by what S5 says of its disk.
+// gives: by the floor, or, of what was measured elsewhere, against what S5 says of its
+// disk. Whether that was the disk nobody tells, and so it is said as a condition.
 func (r reading) fromMemory() string {
 	kept := r.of(mode{cache: Kept, sync: NoSync})
 	if !r.imported() {
@@ -289,5 +290,5 @@ func (r reading) fromMemory() string {
 	if above == 0 {
 		return ""
 	}
-	return fmt.Sprintf("in %d of %s bare metal reads faster than S5's device (%s): from the page cache, which is taken as kept", above, plural(len(kept), "cell"), device.Text())
+	return fmt.Sprintf("in %d of %s bare metal reads faster than %s: if that is what the device gives, as S5's does, those reads are from the page cache, which is taken as kept", above, plural(len(kept), "cell"), device.Text())
 }
