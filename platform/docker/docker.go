@@ -164,6 +164,9 @@ func (p *Platform) Check(ctx context.Context) error {
 		if missing := new(platform.Missing); errors.As(p.clientErr, &missing) {
 			return missing
 		}
+		if p.name == NameRootless {
+			return &platform.Missing{What: p.clientErr.Error(), Mend: "unset " + rootlessHost + ", or give it the socket of a rootless engine (unix:///run/user/1000/docker.sock)"}
+		}
 		return &platform.Missing{What: p.clientErr.Error(), Mend: "unset DOCKER_HOST, or give it a socket of this host (unix:///var/run/docker.sock)"}
 	}
 	info, err := p.engine(ctx)
@@ -191,6 +194,8 @@ func (p *Platform) missing(err error) error {
 	if local {
 		_, serr := os.Stat(path)
 		switch {
+		case p.name == NameRootless:
+			return &platform.Missing{What: "no rootless Docker engine answers at " + path, Mend: "start it as its user (dockerd-rootless.sh), or name another's socket by " + rootlessHost}
 		case errors.Is(serr, os.ErrNotExist):
 			mend := "install one (apt-get install docker.io) and start it (systemctl start docker, or dockerd &)"
 			if _, perr := os.Stat("/run/podman/podman.sock"); perr == nil {
