@@ -72,7 +72,7 @@ func (r reading) hostNetwork() (advise.Advice, bool) {
 	if !ratio.Known() || ratio.Interval.Low < worthASetting {
 		return advise.Advice{}, false
 	}
-	more := r.Mean(combine(func(v []float64) float64 { return v[1] - v[0] }, r.times(c, host), r.times(c, bridged)))
+	more := r.difference(r.times(c, host), r.times(c, bridged))
 	return advise.Advice{
 		Rule: "host-network", Source: "tare", Set: "give it the host's network (--network host)",
 		For: "services that answer many small requests", Unless: "its ports must be kept from the host's, or apart from another's",

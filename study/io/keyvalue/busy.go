@@ -63,7 +63,7 @@ func (r reading) busyPart() []report.Part {
 				row = append(row, report.Absent())
 				continue
 			}
-			row = append(row, told(r.Mean(combine(func(v []float64) float64 { return v[1] - v[0] }, base, r.cpu(c, p)))))
+			row = append(row, told(r.difference(base, r.cpu(c, p))))
 		}
 		t.Rows = append(t.Rows, row)
 	}

@@ -25,9 +25,13 @@ type modelled struct {
 }
 
 // model fits and tests the cost of a place over the reference cells. ok is false
-// where there are too few cells.
+// where there are too few cells, and where nothing pairs the run's repetitions: a
+// model's intervals, and those of what it is tested on, are over blocks.
 func (r reading) model(s spot) (m modelled, ok bool) {
 	m.spot = s
+	if r.Run.Plan.Unpaired() {
+		return m, false
+	}
 	for _, c := range r.reference() {
 		p, ok := c.at(s)
 		if !ok {
@@ -106,6 +110,9 @@ func (r reading) models() []modelled {
 // costParts show what a request costs more, by the models, and how they did on cells
 // that they had not seen.
 func (r reading) costParts() []report.Part {
+	if r.Run.Plan.Unpaired() && len(spots(r.reference())) > 0 {
+		return []report.Part{r.unpairedPart()}
+	}
 	all := r.models()
 	if len(all) == 0 {
 		return nil
@@ -144,6 +151,35 @@ func (r reading) costParts() []report.Part {
 		parts = append(parts, c)
 	}
 	return parts
+}
+
+// unpairedPart shows what a place adds where nothing pairs the run's repetitions: of
+// two samples, and without what takes blocks.
+func (r reading) unpairedPart() report.Table {
+	t := report.Table{
+		Title: "What a place adds to a request",
+		Note: "Microseconds more than on bare metal, of two samples. Nothing pairs these repetitions, so that no model of the cost is fitted or tested, and storage and network are not separated: both take values that were measured together. " +
+			"Where they were, import them by --paired.",
+		Columns: []report.Column{{Head: "request"}},
+	}
+	reference := r.reference()
+	all := spots(reference)
+	for i, s := range all {
+		t.Columns = append(t.Columns, report.Column{Head: named(s, r.memory), Number: true, Optional: i > 0})
+	}
+	for _, c := range reference {
+		row := []report.Cell{{Text: c.name()}}
+		for _, s := range all {
+			p, ok := c.at(s)
+			if !ok {
+				row = append(row, report.Absent())
+				continue
+			}
+			row = append(row, told(r.cost(c, p)))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
 }
 
 // word says what a model's test amounts to.

@@ -116,7 +116,7 @@ type growth struct {
 	slowLoss, fastLoss stats.Estimate
 	grows, flat        bool // told that it grows; told that it does not
 	same, differs      bool // one cost foretells every cell; fails on one
-	untested           bool // the cells are too few to test that
+	untested           bool // the cells are too few to test that, or nothing pairs their values
 	// worse is the cell that loses most of those which are slower than the fastest and
 	// lose more, intervals apart; against is true where there is one: the loss does not
 	// go by the rate then.
@@ -237,6 +237,8 @@ func (r reading) verdict(host, bridged side) (claim.Verdict, []string) {
 		return claim.Confirmed, []string{"one cost foretells every kind of request"}
 	case bridged.all(grows) && mostly:
 		return claim.Qualified, []string{network + ": the bridge takes more than all the rest, and what the host's network leaves cannot be told"}
+	case host.all(grows) && r.Run.Plan.Unpaired():
+		return claim.Inconclusive, []string{"it grows with the rate; whether one cost makes it so is not tested, as nothing pairs the repetitions"}
 	case host.all(grows) && host.any(untested):
 		return claim.Inconclusive, []string{"it grows with the rate; too few kinds of requests to test whether one cost makes it so"}
 	case host.all(grows):

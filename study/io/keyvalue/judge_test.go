@@ -11,6 +11,7 @@ import (
 	"tare/claim"
 	"tare/platform"
 	"tare/record"
+	"tare/stats"
 	"tare/study/io/place"
 	"tare/workload"
 )
@@ -143,6 +144,57 @@ func elsewhere(cost float64, repetitions int) record.Run {
 	return run
 }
 
+// paired is a run whose importer says that its repetitions are pairs.
+func paired(run record.Run) record.Run {
+	told := *run.Plan.Imported
+	told.Paired = true
+	run.Plan.Imported = &told
+	return run
+}
+
+// Where nothing pairs repetitions, what a place adds is the difference of two samples:
+// no spread that both have is taken out of it, and nothing is computed that takes
+// blocks.
+func TestUnpairedCosts(t *testing.T) {
+	run := elsewhere(0.5, 5)
+	// What both have in a repetition, pairs take out and two samples do not.
+	for i := range run.Trials {
+		for j := range run.Trials[i].Samples {
+			run.Trials[i].Samples[j].Value *= 1 + 0.05*float64(run.Trials[i].Block%3)
+		}
+	}
+	apart, pairs := read(run), read(paired(run))
+	c := apart.reference()[0]
+	by := map[bool]stats.Estimate{false: apart.cost(c, c.places[0]), true: pairs.cost(c, c.places[0])}
+	want := stats.UnpairedDifference(apart.times(c, c.base).inOrder(), apart.times(c, c.places[0]).inOrder(), 0.95)
+	if by[false].Method != string(stats.MethodWelch) || by[false].Interval != want.Interval || by[true].Method == string(stats.MethodWelch) {
+		t.Errorf("apart %+v, want %+v; in pairs %+v", by[false], want, by[true])
+	}
+	if wide, narrow := by[false].Interval, by[true].Interval; wide.High-wide.Low <= narrow.High-narrow.Low {
+		t.Errorf("apart %v is no wider than in pairs %v", wide, narrow)
+	}
+	if all := apart.models(); len(all) != 0 {
+		t.Errorf("%d models of what nothing pairs", len(all))
+	}
+	if text := fmt.Sprint(Parts(run)); !strings.Contains(text, "no model of the cost is fitted or tested") || strings.Contains(text, "Predicted and measured") {
+		t.Errorf("the page does not say that no model is tested, or has one: %s", text)
+	}
+	// Measured here, with both networks, all is separated; imported, nothing is.
+	here := truth{container: cost{request: 0.3}, network: cost{request: 0.5}, cpu: true, noise: 0.002}.run(designed(t, options()))
+	if len(read(here).separate("docker")) == 0 {
+		t.Fatal("nothing is separated")
+	}
+	here.Plan.Imported = &record.Import{Format: "benchfmt"}
+	there := read(here)
+	if all := there.separate("docker"); len(all) != 0 {
+		t.Errorf("%d cells of what nothing pairs are separated", len(all))
+	}
+	c = there.reference()[0]
+	if e := there.difference(there.cpu(c, c.base), there.cpu(c, c.places[0])); e.Method != string(stats.MethodWelch) || !e.Known() {
+		t.Errorf("CPU time: %+v", e)
+	}
+}
+
 func TestJudgeWhatWasMeasuredElsewhere(t *testing.T) {
 	for name, c := range map[string]struct {
 		run  record.Run
@@ -150,8 +202,9 @@ func TestJudgeWhatWasMeasuredElsewhere(t *testing.T) {
 		why  string
 	}{
 		"one run a cell":        {elsewhere(0.5, 1), claim.Inconclusive, "cannot be told"},
-		"threads as repetition": {elsewhere(0.5, 5), claim.Qualified, "of which network it was is not told"},
+		"threads as repetition": {elsewhere(0.5, 5), claim.Inconclusive, "it grows with the rate; whether one cost makes it so is not tested, as nothing pairs the repetitions"},
 		"and no loss":           {elsewhere(0, 5), claim.Refuted, "does not grow"},
+		"said to be pairs":      {paired(elsewhere(0.5, 5)), claim.Qualified, "of which network it was is not told"},
 	} {
 		got := verdictOf(t, c.run)
 		if got.Verdict != c.want || !strings.Contains(got.Rests, c.why) {

@@ -3,6 +3,7 @@ package keyvalue
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -100,7 +101,25 @@ func lossOf(ratio stats.Estimate) stats.Estimate {
 
 // cost is what a place adds to a request, in microseconds.
 func (r reading) cost(c cell, at record.Condition) stats.Estimate {
-	return r.Mean(combine(func(v []float64) float64 { return v[1] - v[0] }, r.times(c, c.base), r.times(c, at)))
+	return r.difference(r.times(c, c.base), r.times(c, at))
+}
+
+// difference is by how much values exceed a baseline's: over the blocks that have
+// both, and of two samples where nothing pairs the run's repetitions.
+func (r reading) difference(base, of blocks) stats.Estimate {
+	if r.Run.Plan.Unpaired() {
+		return stats.UnpairedDifference(base.inOrder(), of.inOrder(), r.Report.Level)
+	}
+	return r.Mean(combine(func(v []float64) float64 { return v[1] - v[0] }, base, of))
+}
+
+// inOrder gives values in order of their blocks.
+func (b blocks) inOrder() []float64 {
+	values := make([]float64, 0, len(b))
+	for _, block := range slices.Sorted(maps.Keys(b)) {
+		values = append(values, b[block])
+	}
+	return values
 }
 
 // combine computes from several values of each block that has all.

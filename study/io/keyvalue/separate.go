@@ -46,8 +46,12 @@ const (
 )
 
 // separate is the separation of every reference cell that has a square, on an
-// engine, the slowest first.
+// engine, the slowest first; none where nothing pairs the run's repetitions, as the
+// square is of blocks.
 func (r reading) separate(engine string) []separation {
+	if r.Run.Plan.Unpaired() {
+		return nil
+	}
 	var all []separation
 	for _, c := range r.reference() {
 		if s, ok := r.separation(c, engine); ok {
@@ -114,7 +118,7 @@ func (r reading) separation(c cell, engine string) (separation, bool) {
 	for _, p := range c.places {
 		of := spotOf(p)
 		if of.engine == engine && of.storage == s.reference && of.network != onHost && of.network != onBridge {
-			s.more[of.network] = r.Mean(combine(func(v []float64) float64 { return v[1] - v[0] }, at(s.reference, onHost), at(s.reference, of.network)))
+			s.more[of.network] = r.difference(at(s.reference, onHost), at(s.reference, of.network))
 		}
 	}
 	return s, true
