@@ -46,7 +46,7 @@ func Judge(run record.Run) []claim.Judgement {
 	if len(ours) > 0 {
 		j.Ours = "containers lose " + strings.Join(ours, ", ")
 	}
-	why := []string{fmt.Sprintf("%s beyond the caches, %s, %d blocks", cellsText(spots), strings.Join(r.storages(), ", "), blocks)}
+	why := []string{fmt.Sprintf("%s beyond the caches, %s, %s", cellsText(spots), strings.Join(r.storages(), ", "), r.blocksText(blocks))}
 	if !spots[0].told {
 		why = append(why, fmt.Sprintf("nobody tells of its caches: sizes from %s elements on are taken to be beyond them", millions(leastElements)))
 	}
@@ -67,6 +67,22 @@ func Judge(run record.Run) []claim.Judgement {
 	}
 	j.Rests = strings.Join(why, "; ")
 	return []claim.Judgement{j}
+}
+
+// blocksText is a number of blocks, or of what stands for them in a run that was
+// measured elsewhere.
+func (r reading) blocksText(n int) string {
+	noun := "block"
+	if r.Run.Plan.Imported != nil {
+		noun = "repetition" // nothing says that they were made together
+	}
+	switch n {
+	case 0:
+		return "no " + noun + " that all have"
+	case 1:
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // within and beyond tell where an interval lies beside the smallest effect, in percent.

@@ -107,7 +107,8 @@ func TestJudgeOfImported(t *testing.T) {
 	} {
 		run := imported(c.world, c.spread, cells...)
 		got := verdict(t, run)
-		if got.Verdict != c.want || !strings.Contains(got.Rests, "nobody tells of its caches") {
+		if got.Verdict != c.want || !strings.Contains(got.Rests, "nobody tells of its caches") ||
+			!strings.Contains(got.Rests, "5 repetitions") || strings.Contains(got.Rests, "block") {
 			t.Errorf("%s: %s (%s; %s), want %s", name, got.Verdict, got.Ours, got.Rests, c.want)
 		}
 		if parts := Parts(run); len(parts) < 3 {
