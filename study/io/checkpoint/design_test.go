@@ -340,6 +340,7 @@ func TestUsage(t *testing.T) {
 		{func(o *Options) { o.Storages = nil }, "--storage: want at least one"},
 		{func(o *Options) { o.Storages = []platform.Storage{"cloud"} }, "--storage=cloud: want layer"},
 		{func(o *Options) { o.Storages = append(o.Storages, o.Storages[0]) }, "--storage bind is there twice"},
+		{func(o *Options) { o.Platform = place.Bare }, "--platform bare: bare metal is what the other is set against"},
 		{func(o *Options) { o.Platform = "elsewhere" }, `unknown platform "elsewhere"`},
 		{func(o *Options) { o.Plan = record.Plan{} }, "neither how many blocks"},
 	} {

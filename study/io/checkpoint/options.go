@@ -83,6 +83,9 @@ const (
 
 // check refuses what cannot be measured, in the words of the command's flags.
 func (o Options) check() error {
+	if o.Platform == place.Bare {
+		return usage("--platform bare: bare metal is what the other is set against, and is always measured; want that of the containers")
+	}
 	if len(o.Storages) == 0 {
 		return usage("--storage: want at least one of layer, bind, volume, tmpfs")
 	}
