@@ -126,7 +126,16 @@ func (o Options) check(redis workload.Workload) error {
 	if why := o.setting().Contradiction(o.Host.CPUs); why != "" {
 		return usage("%s", why)
 	}
-	// The workload knows its parameters' ranges: ask it of every level.
+	// What the number of requests is found by must be sound before it is; the workload
+	// knows the rest of its parameters' ranges: ask it of every level.
+	for _, least := range []struct {
+		flag  string
+		given int
+	}{{"payload", slices.Min(o.Payloads)}, {"pipeline", slices.Min(o.Pipelines)}, {"clients", o.Clients}} {
+		if least.given < 1 {
+			return usage("--%s %d: want 1 or more", least.flag, least.given)
+		}
+	}
 	for _, c := range append(o.cells(), o.persistent()...) {
 		p, err := workload.Resolve(redis, c.params(o))
 		if err == nil {
