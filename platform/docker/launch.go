@@ -39,7 +39,7 @@ func (p *Platform) Create(ctx context.Context, spec platform.Spec) (_ platform.C
 	if err := p.suits(spec.Setting, info); err != nil {
 		return nil, err
 	}
-	if err := p.reachable(spec, info); err != nil {
+	if err := p.reachable(spec); err != nil {
 		return nil, err
 	}
 	publish, err := p.publishOn(ctx, spec.Setting.Network)

@@ -145,16 +145,26 @@ func (p *Platform) supportsRootless(s platform.Setting) error {
 	return nil
 }
 
-// reachable refuses a port that nothing on the host would reach.
-func (p *Platform) reachable(spec platform.Spec, info *system.Info) error {
-	if len(spec.Ports) == 0 || !has(info, "rootless") {
+var _ platform.Reaching = (*Platform)(nil)
+
+// Reaches implements [platform.Reaching].
+func (p *Platform) Reaches(s platform.Setting) error {
+	if p.name != NameRootless {
 		return nil
 	}
-	switch spec.Setting.Network {
+	switch s.Network {
 	case "", platform.NetworkHost:
-		return p.unsupported("network=host", fmt.Sprintf("the rootless engine's host network is a namespace of its own, and nothing on the host reaches port %d there; use bridge:proxy", spec.Ports[0]))
+		return p.unsupported("network=host", "the rootless engine's host network is a namespace of its own, and nothing on the host reaches a port there; use bridge:proxy")
 	}
 	return nil
+}
+
+// reachable refuses ports that nothing on the host would reach.
+func (p *Platform) reachable(spec platform.Spec) error {
+	if len(spec.Ports) == 0 {
+		return nil
+	}
+	return p.Reaches(spec.Setting)
 }
 
 // daemon finds the process of a rootless engine, by who listens on its socket.

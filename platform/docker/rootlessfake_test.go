@@ -139,8 +139,14 @@ func TestRootlessServesNothingOnItsHostNetwork(t *testing.T) {
 	spec := fakeSpec(t)
 	spec.Ports = []int{6379}
 	_, err := p.Launch(t.Context(), spec)
-	if unsupported := new(platform.Unsupported); !errors.As(err, &unsupported) || !strings.Contains(err.Error(), "6379") {
-		t.Errorf("Launch: %v, want that nothing reaches port 6379", err)
+	if unsupported := new(platform.Unsupported); !errors.As(err, &unsupported) || unsupported.Key != "network=host" {
+		t.Errorf("Launch: %v, want that nothing reaches a port there", err)
+	}
+	if told := p.Reaches(spec.Setting); told == nil || err == nil || told.Error() != err.Error() {
+		t.Errorf("Reaches: %v, want what Launch refuses with", told)
+	}
+	if err := p.Reaches(platform.Setting{Network: platform.NetworkProxy}); err != nil {
+		t.Errorf("Reaches: %v of a published port", err)
 	}
 	for _, asked := range f.since() {
 		if asked == stepCreate {

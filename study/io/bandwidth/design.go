@@ -26,7 +26,7 @@ func Design(o Options) (lab.Design, error) {
 	if err != nil {
 		return d, err
 	}
-	places, notes := o.Host.Usable(o.places())
+	places, notes := o.Host.Usable(o.places(), place.Asked{Base: o.Base})
 	if len(places) < 2 || places[0] != place.Metal {
 		return d, &platform.Missing{What: "there is nothing to compare: " + strings.Join(notes, "; "), Mend: "`tare doctor` says what is missing"}
 	}

@@ -138,4 +138,12 @@ func TestDesignRefuses(t *testing.T) {
 	if _, err := Design(lacking); !errors.As(err, &missing) || !strings.Contains(missing.What, "no engine answers") {
 		t.Errorf("without an engine: %v", err)
 	}
+	// What was asked for by name is refused here, and not by every trial.
+	swarm := options(func(o *Options) {
+		o.Host = hosted(16<<30, &fakePlatform{name: place.Bare}, &fakePlatform{name: "docker", anyCPU: true})
+		o.Base.CPUSet = "1"
+	})
+	if _, err := Design(swarm); !errors.As(err, &missing) || strings.Count(missing.What, "cpuset-cpus") != 1 {
+		t.Errorf("on a platform that keeps nothing to CPUs: %v", err)
+	}
 }

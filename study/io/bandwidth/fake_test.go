@@ -23,11 +23,18 @@ type fakePlatform struct {
 
 	name    string
 	missing error
+	anyCPU  bool // it keeps no program to CPUs
 }
 
-func (p *fakePlatform) Name() string                    { return p.name }
-func (p *fakePlatform) Check(context.Context) error     { return p.missing }
-func (p *fakePlatform) Supports(platform.Setting) error { return nil }
+func (p *fakePlatform) Name() string                { return p.name }
+func (p *fakePlatform) Check(context.Context) error { return p.missing }
+
+func (p *fakePlatform) Supports(s platform.Setting) error {
+	if p.anyCPU && s.CPUSet != "" {
+		return &platform.Unsupported{Platform: p.name, Key: "cpuset-cpus", Reason: "a test's"}
+	}
+	return nil
+}
 
 // hosted is a machine with two CPUs and some platforms.
 func hosted(memory int64, on ...*fakePlatform) place.Host {

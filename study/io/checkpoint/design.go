@@ -103,16 +103,27 @@ func (b *builder) places() (onDisk, memory []place.Place) {
 			wanted = append(wanted, p)
 		}
 	}
-	onDisk, notes := b.Host.Usable(wanted)
-	b.notes = append(b.notes, notes...)
 	if len(tmpfs) > 1 {
-		memory, notes = b.Host.Usable(tmpfs)
-		b.notes = append(b.notes, notes...)
+		wanted = append(wanted, tmpfs...)
 	}
-	if len(memory) > 0 && memory[0].Platform != place.Bare {
-		memory = nil // there is no baseline for it
+	usable, notes := b.Host.Usable(wanted, place.Asked{})
+	b.notes = append(b.notes, notes...)
+	for _, p := range usable {
+		if p.Storage == platform.StorageTmpfs {
+			memory = append(memory, p)
+		} else {
+			onDisk = append(onDisk, p)
+		}
 	}
-	return onDisk, memory
+	return based(onDisk), based(memory)
+}
+
+// based are places that bare metal is the first of: without it nothing compares them.
+func based(places []place.Place) []place.Place {
+	if len(places) == 0 || places[0].Platform != place.Bare {
+		return nil
+	}
+	return places
 }
 
 // inMemory is the base cell with its files in memory, where that means anything:

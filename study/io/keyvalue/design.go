@@ -30,11 +30,14 @@ func Design(o Options) (lab.Design, error) {
 	if err := o.check(redis); err != nil {
 		return d, err
 	}
-	places, notes := o.Host.Usable(o.places(o.Networks))
-	stored, _ := o.Host.Usable(o.places([]platform.Network{platform.NetworkHost}))
-	if len(places) < 2 && len(stored) < 2 {
-		return d, &platform.Missing{What: "there is nothing to compare: " + strings.Join(notes, "; "), Mend: "`tare doctor` says what is missing"}
+	usable, notes := o.Host.Usable(o.wanted(), place.Asked{Base: o.setting(), Serves: true, AnyCPU: true})
+	nothing := func() error {
+		return &platform.Missing{What: "there is nothing to compare: " + strings.Join(notes, "; "), Mend: "`tare doctor` says what is missing"}
 	}
+	if len(usable) < 2 || usable[0] != place.Metal {
+		return d, nothing()
+	}
+	places, stored := picked(usable, o.places(o.Networks)), picked(usable, o.places(hostAlone))
 	b := builder{o, redis, disk}
 	for _, c := range o.cells() {
 		// Memory behind a directory that nothing is written to decides nothing.
@@ -45,12 +48,43 @@ func Design(o Options) (lab.Design, error) {
 	for _, c := range o.persistent() {
 		d.Groups = append(d.Groups, b.group(c, stored))
 	}
-	d.Groups = slices.DeleteFunc(d.Groups, func(g lab.Group) bool { return len(g.Conditions) < 2 })
+	// Bare metal and its disk floor alone compare nothing.
+	d.Groups = slices.DeleteFunc(d.Groups, func(g lab.Group) bool {
+		return !slices.ContainsFunc(g.Conditions, func(c lab.Condition) bool { return c.Platform != place.Bare })
+	})
+	if len(d.Groups) == 0 && len(notes) > 0 {
+		return d, nothing()
+	}
 	d.Plan.Notes = append(append(slices.Clone(d.Plan.Notes), notes...), o.notes()...)
 	if err := d.Validate(); err != nil {
 		return d, &place.Usage{Text: err.Error()}
 	}
 	return place.Mark(place.Redis, d), nil
+}
+
+// hostAlone is the network of the cells with persistence.
+var hostAlone = []platform.Network{platform.NetworkHost}
+
+// wanted are the places of all cells, each once.
+func (o Options) wanted() []place.Place {
+	all := o.places(o.Networks)
+	if len(o.persistent()) == 0 {
+		return all
+	}
+	for _, p := range o.places(hostAlone) {
+		if !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// picked are the usable ones of places that were wanted.
+func picked(usable, wanted []place.Place) []place.Place {
+	return slices.DeleteFunc(slices.Clone(usable), func(p place.Place) bool {
+		p.AnyCPU = false // which nobody wants
+		return !slices.Contains(wanted, p)
+	})
 }
 
 // places are bare metal and, on each platform, storage crossed with the host's network
@@ -101,7 +135,8 @@ type builder struct {
 	redis, disk workload.Workload
 }
 
-// group is a cell with its places, bare metal first.
+// group is a cell with its places, bare metal first: Design has seen to it that it is
+// there.
 func (b builder) group(c grid, places []place.Place) lab.Group {
 	g := lab.Group{Workload: c.group()}
 	for _, p := range places {
@@ -119,9 +154,7 @@ func (b builder) group(c grid, places []place.Place) lab.Group {
 			g.Conditions = append(g.Conditions, f)
 		}
 	}
-	if len(g.Conditions) > 0 {
-		g.Conditions[0].Baseline = true
-	}
+	g.Conditions[0].Baseline = true
 	return g
 }
 

@@ -104,7 +104,9 @@ func TestDesignOnLessOfAHost(t *testing.T) {
 			t.Errorf("%s has a bridge that there is none of", g.Workload)
 		}
 	}
-	if !slices.ContainsFunc(d.Plan.Notes, func(n string) bool { return strings.Contains(n, "docker layer bridge is left out") }) {
+	if !slices.ContainsFunc(d.Plan.Notes, func(n string) bool {
+		return strings.HasPrefix(n, "docker layer bridge, docker volume bridge, docker bind bridge are left out: ")
+	}) {
 		t.Errorf("notes %q", d.Plan.Notes)
 	}
 	none := hosted(&fakePlatform{name: place.Bare}, &fakePlatform{name: "docker", missing: &platform.Missing{What: "no engine answers"}})
@@ -112,11 +114,44 @@ func TestDesignOnLessOfAHost(t *testing.T) {
 	if missing := (*platform.Missing)(nil); !errors.As(err, &missing) || !strings.Contains(err.Error(), "no engine answers") {
 		t.Errorf("without an engine: %v", err)
 	}
+	bareless := hosted(&fakePlatform{name: place.Bare, missing: &platform.Missing{What: "no root"}}, &fakePlatform{name: "docker"})
+	if _, err := Design(options(func(o *Options) { o.Host = bareless })); err == nil || !strings.Contains(err.Error(), "bare is left out: no root") {
+		t.Errorf("without bare metal: %v", err)
+	}
 	shared := usual()
 	shared.Load = shared.CPUs
 	d = designed(t, options(func(o *Options) { o.Host = shared }))
 	if !slices.ContainsFunc(d.Plan.Notes, func(n string) bool { return strings.Contains(n, "share CPUs") }) {
 		t.Errorf("notes %q do not tell of shared CPUs", d.Plan.Notes)
+	}
+}
+
+// A platform that keeps no program to CPUs is measured on all of them, which is said; one
+// whose host network nobody reaches has no place there.
+func TestDesignOnWhatIsNoOrdinaryEngine(t *testing.T) {
+	odd := hosted(&fakePlatform{name: place.Bare}, &fakePlatform{name: "docker", anyCPU: true, apart: true})
+	d := designed(t, options(func(o *Options) { o.Host, o.AppendOnly = odd, []string{appendNo, appendAlways} }))
+	if len(d.Groups) == 0 {
+		t.Fatal("no groups")
+	}
+	for _, g := range d.Groups {
+		if !g.Conditions[0].Baseline || g.Conditions[0].Platform != place.Bare || g.Conditions[0].Setting.CPUSet != "1" {
+			t.Errorf("%s: its baseline is %+v", g.Workload, g.Conditions[0])
+		}
+		for _, c := range g.Conditions[1:] {
+			if c.Setting.CPUSet != "" || c.Setting.Network == platform.NetworkHost {
+				t.Errorf("%s: %+v, which the platform cannot give", c.ID, c.Setting)
+			}
+		}
+	}
+	_, err := Design(options(func(o *Options) { o.Host, o.AppendOnly = odd, []string{appendAlways} }))
+	if missing := (*platform.Missing)(nil); !errors.As(err, &missing) || !strings.Contains(err.Error(), "nobody reaches it") {
+		t.Errorf("persistence alone, on no host network: %v", err)
+	}
+	for _, want := range []string{"does not keep the program to CPU 1", "nobody reaches it"} {
+		if notes := strings.Join(d.Plan.Notes, "\n"); strings.Count(notes, want) != 1 {
+			t.Errorf("the notes do not say once %q:\n%s", want, notes)
+		}
 	}
 }
 
@@ -127,6 +162,8 @@ func TestDesignRefuses(t *testing.T) {
 	}{
 		"no payload":             {func(o *Options) { o.Payloads = nil }, "--payload"},
 		"a pipeline of nothing":  {func(o *Options) { o.Pipelines = []int{0} }, "pipeline"},
+		"a payload below none":   {func(o *Options) { o.Payloads = []int{-500} }, "--payload -500"},
+		"clients below none":     {func(o *Options) { o.Clients = -1 }, "--clients -1"},
 		"a payload twice":        {func(o *Options) { o.Payloads = []int{3, 3} }, "once"},
 		"an unknown command":     {func(o *Options) { o.Commands = []string{"getall"} }, "getall"},
 		"an unknown persistence": {func(o *Options) { o.AppendOnly = []string{"sometimes"} }, "sometimes"},

@@ -21,6 +21,8 @@ type fakePlatform struct {
 	name    string
 	missing error
 	refuses platform.Network
+	anyCPU  bool // it keeps no program to CPUs
+	apart   bool // nobody reaches its host network
 }
 
 func (p *fakePlatform) Name() string { return p.name }
@@ -30,6 +32,16 @@ func (p *fakePlatform) Check(context.Context) error { return p.missing }
 func (p *fakePlatform) Supports(s platform.Setting) error {
 	if p.refuses != "" && s.Network == p.refuses {
 		return &platform.Unsupported{Platform: p.name, Key: "network=" + string(s.Network), Reason: "a test's"}
+	}
+	if p.anyCPU && s.CPUSet != "" {
+		return &platform.Unsupported{Platform: p.name, Key: "cpuset-cpus", Reason: "a test's"}
+	}
+	return nil
+}
+
+func (p *fakePlatform) Reaches(s platform.Setting) error {
+	if p.apart && (s.Network == "" || s.Network == platform.NetworkHost) {
+		return &platform.Unsupported{Platform: p.name, Key: "network=host", Reason: "nobody reaches it"}
 	}
 	return nil
 }

@@ -48,6 +48,8 @@ type Place struct {
 	Platform string
 	Storage  platform.Storage
 	Network  platform.Network
+	// AnyCPU tells that the platform cannot keep a program to CPUs: it has them all.
+	AnyCPU bool
 }
 
 // Metal is bare metal.
@@ -55,6 +57,9 @@ var Metal = Place{Platform: Bare}
 
 // Setting grants what the base grants, in the place.
 func (p Place) Setting(base platform.Setting) platform.Setting {
+	if p.AnyCPU {
+		base.CPUSet = ""
+	}
 	base.Storage, base.Network = p.Storage, p.Network
 	return base.Normal()
 }
@@ -118,6 +123,14 @@ func Of(run record.Run) string {
 	return ""
 }
 
+// Repeats is what a run's cells are repeated in, in words.
+func Repeats(run record.Run) string {
+	if run.Plan.Imported != nil {
+		return "repetitions"
+	}
+	return "blocks"
+}
+
 // Host is what a design must know of the machine.
 type Host struct {
 	CPUs []int // that tare may use
@@ -128,26 +141,6 @@ type Host struct {
 	Platform func(name string) (platform.Platform, error)
 	// Check reports whether a platform can be used.
 	Check func(p platform.Platform) error
-}
-
-// Usable leaves out the places that this host cannot give, and says why of each.
-// Bare metal is first, or the note says that there is none.
-func (h Host) Usable(wanted []Place) (places []Place, notes []string) {
-	for _, p := range wanted {
-		on, err := h.Platform(p.Platform)
-		if err == nil {
-			err = h.Check(on)
-		}
-		if err == nil {
-			err = on.Supports(p.Setting(platform.Setting{}))
-		}
-		if err != nil {
-			notes = append(notes, p.Label()+" is left out: "+err.Error())
-			continue
-		}
-		places = append(places, p)
-	}
-	return places, notes
 }
 
 // Usage is an error in what the user asked for.
