@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -93,11 +94,11 @@ docs/import.md tells each format, with examples.`,
 		}
 		return ids, cobra.ShellCompDirectiveNoFileComp
 	}))
-	cmd.RunE = func(_ *cobra.Command, args []string) error { return a.runImport(f, args) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runImport(cmd.Context(), f, args) }
 	return cmd
 }
 
-func (a *app) runImport(f *importFlags, names []string) error {
+func (a *app) runImport(ctx context.Context, f *importFlags, names []string) error {
 	if len(names) == 0 {
 		return usageError("import: name the files that hold the figures: tare import FILE... --format FORMAT")
 	}
@@ -107,7 +108,7 @@ func (a *app) runImport(f *importFlags, names []string) error {
 	if err := writable(f.json); err != nil {
 		return err
 	}
-	run, err := readFiles(names, f.options)
+	run, err := readFiles(ctx, names, f.options)
 	if err != nil {
 		return err
 	}
@@ -175,24 +176,37 @@ func (f *importFlags) settle() error {
 }
 
 // readFiles reads files of results, one after the other.
-func readFiles(names []string, opt foreign.Options) (record.Run, error) {
+func readFiles(ctx context.Context, names []string, opt foreign.Options) (record.Run, error) {
 	var files []foreign.File
 	for _, name := range names {
-		file, err := os.Open(name)
-		if err != nil {
-			return record.Run{}, &codedError{exitUsage, err}
+		if err := regular(name); err != nil {
+			return record.Run{}, err
 		}
-		defer file.Close()
-		if info, err := file.Stat(); err == nil && info.IsDir() {
-			return record.Run{}, usageError("import: %s is a directory: name its files", name)
-		}
-		files = append(files, foreign.File{Name: name, Data: file})
+		files = append(files, foreign.File{Name: name, Open: func() (io.ReadCloser, error) { return os.Open(name) }})
 	}
-	run, err := foreign.Read(files, opt)
+	run, err := foreign.Read(ctx, files, opt)
+	if err != nil && ctx.Err() != nil {
+		return run, fmt.Errorf("import: %w; nothing was kept", context.Cause(ctx))
+	}
 	if err != nil {
 		return run, fmt.Errorf("import: %w", err)
 	}
 	return run, nil
+}
+
+// regular refuses what is no regular file: one that waits for a writer could not be
+// interrupted, and none could be read again to compare its hash.
+func regular(name string) error {
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return &codedError{exitUsage, fmt.Errorf("import: %w", err)}
+	case info.IsDir():
+		return usageError("import: %s is a directory: name its files", name)
+	case !info.Mode().IsRegular():
+		return usageError("import: %s is no regular file: save what it gives to one, and import that", name)
+	}
+	return nil
 }
 
 // resumeImported refuses: what was measured elsewhere cannot be gone on with here.

@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -39,14 +40,19 @@ type arranged struct {
 
 // arrange makes a run of observations: groups in the order in which they are first
 // told, and in each the baseline first.
-func (t *told) arrange(all []observation) (record.Run, error) {
-	if err := t.compared(all); err != nil {
+func (t *told) arrange(ctx context.Context, all []observation) (record.Run, error) {
+	if err := t.compared(ctx, all); err != nil {
 		return record.Run{}, err
 	}
 	a := &arrangement{told: t, byID: map[string]*arranged{}}
-	a.split(all)
+	if err := a.split(ctx, all); err != nil {
+		return record.Run{}, err
+	}
 	a.number(all)
 	for i := range all {
+		if err := stopped(ctx, i); err != nil {
+			return record.Run{}, err
+		}
 		if err := a.add(&all[i]); err != nil {
 			return record.Run{}, err
 		}
@@ -55,7 +61,7 @@ func (t *told) arrange(all []observation) (record.Run, error) {
 }
 
 // compared settles what the conditions are and which is the baseline.
-func (t *told) compared(all []observation) error {
+func (t *told) compared(ctx context.Context, all []observation) error {
 	if len(t.Condition) == 0 && t.Format == Hyperfine {
 		t.Condition = []string{FactorCommand}
 	}
@@ -72,6 +78,9 @@ func (t *told) compared(all []observation) error {
 	var labels []string
 	seen := map[string]bool{}
 	for i := range all {
+		if err := stopped(ctx, i); err != nil {
+			return err
+		}
 		label, err := t.label(&all[i])
 		if err != nil {
 			return err
@@ -111,12 +120,15 @@ func (t *told) label(o *observation) (string, error) {
 }
 
 // split tells the factors that make cells from those that are the same throughout.
-func (a *arrangement) split(all []observation) {
+func (a *arrangement) split(ctx context.Context, all []observation) error {
 	first := map[string]string{}
 	times := map[string]int{}
 	varies := map[string]bool{}
 	var order []string
 	for i := range all {
+		if err := stopped(ctx, i); err != nil {
+			return err
+		}
 		for _, l := range all[i].factors {
 			if slices.Contains(a.Condition, l.factor) || l.factor == a.Block {
 				continue
@@ -135,6 +147,7 @@ func (a *arrangement) split(all []observation) {
 			a.constants = append(a.constants, level{factor, first[factor]})
 		}
 	}
+	return nil
 }
 
 // number gives the levels of the factor that counts repetitions their numbers: in

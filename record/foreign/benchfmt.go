@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"golang.org/x/perf/benchfmt"
@@ -28,38 +29,37 @@ var hostKeys = map[string]func(*record.Host, string){
 // names, as in what tare itself exports.
 func (t *told) readBenchfmt(file string, r io.Reader, host *record.Host) ([]observation, error) {
 	reader := benchfmt.NewReader(r, file)
-	var all []observation
+	var all observations
 	for reader.Scan() {
 		switch is := reader.Result().(type) {
 		case *benchfmt.SyntaxError:
 			_, line := is.Pos()
 			return nil, malformed(position{file, line}, "%s", is.Msg)
 		case *benchfmt.Result:
-			of, err := t.benchmark(file, is, host)
-			if err != nil {
+			if err := t.benchmark(&all, file, is, host); err != nil {
 				return nil, err
 			}
-			all = append(all, of...)
-		}
-		if len(all) > mostValues {
-			return nil, malformed(position{file: file}, "more than %d values: import a part of them", mostValues)
 		}
 	}
 	if err := reader.Err(); err != nil {
 		return nil, malformed(position{file: file}, "%v", err)
 	}
-	for i := range all {
-		better := reader.Units().GetBetter(all[i].unit)
-		all[i].higher, all[i].lower = better > 0, better < 0
+	for i := range all.all {
+		better := reader.Units().GetBetter(all.all[i].unit)
+		all.all[i].higher, all.all[i].lower = better > 0, better < 0
 	}
-	return all, nil
+	return all.all, nil
 }
 
-func (t *told) benchmark(file string, is *benchfmt.Result, host *record.Host) ([]observation, error) {
+// benchmark adds the values of one line.
+func (t *told) benchmark(all *observations, file string, is *benchfmt.Result, host *record.Host) error {
 	_, line := is.Pos()
 	at := position{file, line}
-	var factors observation
 	base, parts := is.Name.Parts()
+	if err := fewFactors(at, 1+len(parts)+len(is.Config)); err != nil {
+		return err
+	}
+	factors := newUnique()
 	factors.set(FactorBenchmark, string(base))
 	for i, part := range parts {
 		text := string(part)
@@ -81,24 +81,48 @@ func (t *told) benchmark(file string, is *benchfmt.Result, host *record.Host) ([
 	metric, named := "", false
 	if t.Metric != "" {
 		if metric, named = factors.of(t.Metric); !named {
-			return nil, wanted("metric", "%s has no factor %s", at, t.Metric)
+			return wanted("metric", "%s has no factor %s", at, t.Metric)
 		}
 	}
-	var all []observation
+	own := slices.DeleteFunc(factors.levels, func(l level) bool { return l.factor == t.Metric })
 	for _, v := range is.Values {
 		if math.IsNaN(v.Value) || math.IsInf(v.Value, 0) {
-			return nil, malformed(at, "%v %s is not a measurement", v.Value, v.Unit)
+			return malformed(at, "%v %s is not a measurement", v.Value, v.Unit)
 		}
-		o := observation{metric: v.Unit, value: v.Value, unit: v.Unit, at: at}
+		o := observation{metric: v.Unit, value: v.Value, unit: v.Unit, at: at, factors: slices.Clone(own)}
 		if named {
 			o.metric = metric
 		}
-		for _, l := range factors.factors {
-			if l.factor != t.Metric {
-				o.factors = append(o.factors, l)
-			}
+		if err := all.add(o); err != nil {
+			return err
 		}
-		all = append(all, o)
 	}
-	return all, nil
+	return nil
+}
+
+// unique are levels of factors of which each has one, in the order in which they are
+// first set.
+type unique struct {
+	levels []level
+	at     map[string]int // in levels, by factor
+}
+
+func newUnique() *unique { return &unique{at: map[string]int{}} }
+
+func (u *unique) of(factor string) (string, bool) {
+	i, ok := u.at[factor]
+	if !ok {
+		return "", false
+	}
+	return u.levels[i].level, true
+}
+
+func (u *unique) set(factor, to string) {
+	i, ok := u.at[factor]
+	if !ok {
+		u.at[factor] = len(u.levels)
+		u.levels = append(u.levels, level{factor, to})
+		return
+	}
+	u.levels[i].level = to
 }

@@ -30,6 +30,9 @@ func (t *told) openTable(file string, r io.Reader) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(head) > mostColumns {
+		return nil, malformed(at, "%d columns, more than %d: is it a table of results?", len(head), mostColumns)
+	}
 	head[0] = strings.TrimPrefix(head[0], "\ufeff") // which spreadsheets put first
 	tab.head, tab.headAt = head, at
 	return tab, nil
@@ -63,11 +66,11 @@ func (t *told) readRows(file string, r io.Reader) ([]observation, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []observation
+	var all observations
 	for {
 		row, at, err := tab.next()
 		if errors.Is(err, io.EOF) {
-			return all, nil
+			return all.all, nil
 		}
 		if err != nil {
 			return nil, err
@@ -94,10 +97,9 @@ func (t *told) readRows(file string, r io.Reader) ([]observation, error) {
 			if columns.unit >= 0 {
 				o.unit = row[columns.unit]
 			}
-			all = append(all, o)
-		}
-		if len(all) > mostValues {
-			return nil, malformed(at, "more than %d values: import a part of them", mostValues)
+			if err := all.add(o); err != nil {
+				return nil, err
+			}
 		}
 	}
 }
@@ -123,9 +125,15 @@ type rowColumns struct {
 
 func (t *told) rowColumns(tab *table) (rowColumns, error) {
 	c := rowColumns{metric: -1, unit: -1}
+	columns := map[string]int{} // the first of each name
+	for i, name := range tab.head {
+		if _, twice := columns[name]; !twice {
+			columns[name] = i
+		}
+	}
 	find := func(flag, name string) (int, error) {
-		i := slices.Index(tab.head, name)
-		if i < 0 {
+		i, ok := columns[name]
+		if !ok {
 			return -1, wanted(flag, "%s has no column %q: it has %s", tab.headAt, name, listed(tab.head))
 		}
 		return i, nil
@@ -162,12 +170,12 @@ func (t *told) rowColumns(tab *table) (rowColumns, error) {
 		if slices.Contains(c.values, i) || i == c.metric || i == c.unit || slices.Contains(t.Ignore, name) {
 			continue
 		}
-		if name == "" || slices.Contains(tab.head[:i], name) {
+		if name == "" || columns[name] != i {
 			return c, malformed(tab.headAt, "column %d has no name of its own (%q): every column that is no value is a factor; name it, or leave the column out", i+1, name)
 		}
 		c.factors = append(c.factors, i)
 	}
-	return c, nil
+	return c, fewFactors(tab.headAt, len(c.factors))
 }
 
 // readMatrix reads a table of which each row is a metric and each column a cell.
@@ -184,14 +192,14 @@ func (t *told) readMatrix(file string, r io.Reader) ([]observation, error) {
 		}
 		cells[i+1] = levels
 	}
-	var all []observation
+	var all observations
 	for row := 0; ; row++ {
 		fields, at, err := tab.next()
 		if errors.Is(err, io.EOF) {
 			if len(t.Rows) > 0 && row != len(t.Rows) {
 				return nil, wanted("rows", "names %d rows and %s has %d", len(t.Rows), file, row)
 			}
-			return all, nil
+			return all.all, nil
 		}
 		if err != nil {
 			return nil, err
@@ -214,10 +222,9 @@ func (t *told) readMatrix(file string, r io.Reader) ([]observation, error) {
 			if o.value, err = number(fields[i], at); err != nil {
 				return nil, err
 			}
-			all = append(all, o)
-		}
-		if len(all) > mostValues {
-			return nil, malformed(at, "more than %d values: import a part of them", mostValues)
+			if err := all.add(o); err != nil {
+				return nil, err
+			}
 		}
 	}
 }

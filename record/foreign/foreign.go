@@ -19,6 +19,7 @@ package foreign
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -49,6 +50,9 @@ var Formats = []Format{CSV, RedisBenchmark, Haccio, Benchfmt, Hyperfine}
 const (
 	mostBytes      = 64 << 20 // of a file
 	mostValues     = 1 << 20  // of all files
+	mostFactors    = 200      // of a value
+	mostLevels     = 16 << 20 // of all values together
+	mostColumns    = 10_000   // of a table
 	mostConditions = 20_000
 	mostMetrics    = 1000 // of a condition
 	// Of a condition: what looks for a trend over repetitions compares each with each.
@@ -58,7 +62,9 @@ const (
 // File is one file of results.
 type File struct {
 	Name string
-	Data io.Reader
+	// Open is called when its turn comes, and what it gives is closed before the next
+	// file is opened.
+	Open func() (io.ReadCloser, error)
 }
 
 // observation is one value of one metric, at levels of factors.
@@ -135,9 +141,9 @@ func malformed(at position, format string, args ...any) error {
 }
 
 // Read reads files of one format into a run, to which the caller adds ID, Command and
-// Version. Its errors are *Wanted and *Malformed, and those of
-// the files' readers.
-func Read(files []File, opt Options) (record.Run, error) {
+// Version. Its errors are *Wanted and *Malformed, those of opening and reading the
+// files, and the context's cause where that ends first.
+func Read(ctx context.Context, files []File, opt Options) (record.Run, error) {
 	if !slices.Contains(Formats, opt.Format) {
 		return record.Run{}, wanted("format", "say which of %s the files are in", names(Formats))
 	}
@@ -148,46 +154,32 @@ func Read(files []File, opt Options) (record.Run, error) {
 	if err != nil {
 		return record.Run{}, err
 	}
-	var all []observation
+	var all observations
 	var host record.Host
 	var sources []record.Source
 	for _, f := range files {
-		data, err := io.ReadAll(io.LimitReader(f.Data, mostBytes+1))
-		if err != nil {
-			return record.Run{}, fmt.Errorf("read %s: %w", f.Name, err)
-		}
-		if len(data) > mostBytes {
-			return record.Run{}, malformed(position{file: f.Name}, "more than %d MiB: import a part of it", mostBytes>>20)
-		}
-		named, err := told.inName(f.Name)
+		data, err := f.read(ctx)
 		if err != nil {
 			return record.Run{}, err
 		}
-		read, err := told.parseFile(f.Name, data, &host)
+		read, err := told.parseFile(ctx, f.Name, data, &host)
+		if stopped := context.Cause(ctx); stopped != nil {
+			return record.Run{}, stopped // which a format may have taken for a fault of the file
+		}
 		if err != nil {
 			return record.Run{}, err
 		}
-		if len(read) == 0 {
-			return record.Run{}, malformed(position{file: f.Name}, "holds no figures in the form of %s", opt.Format)
-		}
-		for i := range read {
-			for _, l := range named {
-				if was, ok := read[i].of(l.factor); ok && was != l.level {
-					return record.Run{}, malformed(read[i].at, "%s is %s here and %s in the file's name: --name must not name a factor that the file tells", l.factor, was, l.level)
-				}
-				read[i].set(l.factor, l.level)
-			}
-		}
-		if all = append(all, read...); len(all) > mostValues {
-			return record.Run{}, malformed(position{file: f.Name}, "more than %d values in all: import a part of them", mostValues)
+		if err := all.append(f.Name, read); err != nil {
+			return record.Run{}, err
 		}
 		sum := sha256.Sum256(data)
 		sources = append(sources, record.Source{Name: f.Name, SHA256: hex.EncodeToString(sum[:])})
 	}
-	if all, err = told.reword(all); err != nil {
+	kept, err := told.reword(ctx, all.all)
+	if err != nil {
 		return record.Run{}, err
 	}
-	run, err := told.arrange(all)
+	run, err := told.arrange(ctx, kept)
 	if err != nil {
 		return record.Run{}, err
 	}
@@ -196,20 +188,69 @@ func Read(files []File, opt Options) (record.Run, error) {
 	return run, nil
 }
 
-// parseFile reads a file's observations; what it tells of the host goes to host.
-func (t *told) parseFile(name string, data []byte, host *record.Host) ([]observation, error) {
+// read gives what a file holds.
+func (f File) read(ctx context.Context) ([]byte, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	r, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	data, err := io.ReadAll(io.LimitReader(interruptible{ctx, r}, mostBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", f.Name, err)
+	}
+	if len(data) > mostBytes {
+		return nil, malformed(position{file: f.Name}, "more than %d MiB: import a part of it", mostBytes>>20)
+	}
+	return data, nil
+}
+
+// parseFile reads a file's observations, with the factors that its name tells; what it
+// tells of the host goes to host.
+func (t *told) parseFile(ctx context.Context, name string, data []byte, host *record.Host) ([]observation, error) {
+	named, err := t.inName(name)
+	if err != nil {
+		return nil, err
+	}
+	read, err := t.byFormat(interruptible{ctx, bytes.NewReader(data)}, name, data, host)
+	if err != nil {
+		return nil, err
+	}
+	if len(read) == 0 {
+		return nil, malformed(position{file: name}, "holds no figures in the form of %s", t.Format)
+	}
+	for i := range read {
+		if err := stopped(ctx, i); err != nil {
+			return nil, err
+		}
+		for _, l := range named {
+			if was, ok := read[i].of(l.factor); ok && was != l.level {
+				return nil, malformed(read[i].at, "%s is %s here and %s in the file's name: --name must not name a factor that the file tells", l.factor, was, l.level)
+			}
+			read[i].set(l.factor, l.level)
+		}
+	}
+	return read, nil
+}
+
+// byFormat reads a file's observations. Some formats read r, some all of data, which
+// is the same.
+func (t *told) byFormat(r io.Reader, name string, data []byte, host *record.Host) ([]observation, error) {
 	switch t.Format {
 	case CSV:
 		if t.columns != nil {
-			return t.readMatrix(name, bytes.NewReader(data))
+			return t.readMatrix(name, r)
 		}
-		return t.readRows(name, bytes.NewReader(data))
+		return t.readRows(name, r)
 	case RedisBenchmark:
 		return readRedisBenchmark(name, data)
 	case Haccio:
-		return t.readHaccio(name, bytes.NewReader(data))
+		return t.readHaccio(name, r)
 	case Benchfmt:
-		return t.readBenchfmt(name, bytes.NewReader(data), host)
+		return t.readBenchfmt(name, r, host)
 	default:
 		return readHyperfine(name, data)
 	}

@@ -1,7 +1,9 @@
 package foreign_test
 
 import (
+	"context"
 	"errors"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -35,22 +37,22 @@ func readFiles(t *testing.T, opt foreign.Options, patterns ...string) (record.Ru
 			t.Fatalf("no test data %s: %v", pattern, err)
 		}
 		for _, name := range names {
-			f, err := os.Open(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
-			files = append(files, foreign.File{Name: name, Data: f})
+			files = append(files, foreign.File{Name: name, Open: func() (io.ReadCloser, error) { return os.Open(name) }})
 		}
 	}
 	opt.When = when
-	return foreign.Read(files, opt)
+	return foreign.Read(t.Context(), files, opt)
 }
 
 // text reads one file whose contents are given.
 func text(opt foreign.Options, contents string) (record.Run, error) {
 	opt.When = when
-	return foreign.Read([]foreign.File{{Name: "results.csv", Data: strings.NewReader(contents)}}, opt)
+	return foreign.Read(context.Background(), []foreign.File{holding("results.csv", strings.NewReader(contents))}, opt)
+}
+
+// holding is a file with contents.
+func holding(name string, contents io.Reader) foreign.File {
+	return foreign.File{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(contents), nil }}
 }
 
 func condition(t *testing.T, run record.Run, id string) record.Condition {
@@ -263,11 +265,11 @@ func TestHyperfine(t *testing.T) {
 
 func TestRedisBenchmark(t *testing.T) {
 	files := []foreign.File{
-		{Name: "bare-p1.txt", Data: strings.NewReader("\"SET\",\"117647.06\"\n\"LPUSH (needed to benchmark LRANGE)\",\"5\"\n")},
-		{Name: "bind-p1.txt", Data: strings.NewReader("====== SET ======\n  1000 requests completed in 0.85 seconds\n  512 parallel clients\n  3 bytes payload\n\n110000.00 requests per second\n")},
+		holding("bare-p1.txt", strings.NewReader("\"SET\",\"117647.06\"\n\"LPUSH (needed to benchmark LRANGE)\",\"5\"\n")),
+		holding("bind-p1.txt", strings.NewReader("====== SET ======\n  1000 requests completed in 0.85 seconds\n  512 parallel clients\n  3 bytes payload\n\n110000.00 requests per second\n")),
 	}
 	opt := foreign.Options{Format: foreign.RedisBenchmark, Name: "{storage}-p{pipeline}.txt", Condition: []string{"storage"}, Baseline: []string{"bare"}, Workload: "redis", Ignore: []string{"clients", "payload"}}
-	run, err := foreign.Read(files, opt)
+	run, err := foreign.Read(t.Context(), files, opt)
 	if err != nil {
 		t.Fatal(err)
 	}

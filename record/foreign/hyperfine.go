@@ -29,22 +29,27 @@ func readHyperfine(file string, data []byte) ([]observation, error) {
 	if err := json.Unmarshal(data, &export); err != nil {
 		return nil, malformed(at, "not what hyperfine writes by --export-json: %v", err)
 	}
-	var all []observation
+	var all observations
 	for i, r := range export.Results {
 		if len(r.Times) == 0 {
 			return nil, malformed(at, "result %d (%s) has no times: export by --export-json, which keeps each repetition", i+1, r.Command)
 		}
-		if len(all)+len(r.Times) > mostValues {
-			return nil, malformed(at, "more than %d values: import a part of them", mostValues)
+		if err := fewFactors(at, 1+len(r.Parameters)); err != nil {
+			return nil, err
+		}
+		factors := []level{{FactorCommand, r.Command}}
+		for _, name := range slices.Sorted(maps.Keys(r.Parameters)) {
+			if name == FactorCommand {
+				factors[0].level = r.Parameters[name]
+				continue
+			}
+			factors = append(factors, level{name, r.Parameters[name]})
 		}
 		for j, seconds := range r.Times {
 			if math.IsNaN(seconds) || math.IsInf(seconds, 0) || seconds < 0 {
 				return nil, malformed(at, "result %d (%s): %v s is not a time", i+1, r.Command, seconds)
 			}
-			o := observation{metric: "time", value: seconds, unit: "s", lower: true, at: at, factors: []level{{FactorCommand, r.Command}}}
-			for _, name := range slices.Sorted(maps.Keys(r.Parameters)) {
-				o.set(name, r.Parameters[name])
-			}
+			o := observation{metric: "time", value: seconds, unit: "s", lower: true, at: at, factors: slices.Clone(factors)}
 			if j < len(r.ExitCodes) {
 				switch code := r.ExitCodes[j]; {
 				case code == nil:
@@ -53,8 +58,10 @@ func readHyperfine(file string, data []byte) ([]observation, error) {
 					o.failed = fmt.Sprintf("it ended with %d", *code)
 				}
 			}
-			all = append(all, o)
+			if err := all.add(o); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return all, nil
+	return all.all, nil
 }

@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strconv"
@@ -26,12 +27,15 @@ var betterUnits = map[string]workload.Better{
 
 // reword gives factors, levels and metrics the names that were said, adds what is the
 // same for all, and leaves out what was not asked for.
-func (t *told) reword(all []observation) ([]observation, error) {
-	if err := t.known(all); err != nil {
+func (t *told) reword(ctx context.Context, all []observation) ([]observation, error) {
+	if err := t.known(ctx, all); err != nil {
 		return nil, err
 	}
 	var kept []observation
-	for _, o := range all {
+	for i, o := range all {
+		if err := stopped(ctx, i); err != nil {
+			return nil, err
+		}
 		o.factors = slices.DeleteFunc(o.factors, func(l level) bool { return slices.Contains(t.Ignore, l.factor) })
 		for _, r := range t.renames {
 			o.rename(r)
@@ -63,14 +67,20 @@ func (t *told) reword(all []observation) ([]observation, error) {
 
 // known refuses flags that name factors which the data have not: a slip of the pen
 // would else be read as a wish that happens to be met.
-func (t *told) known(all []observation) error {
-	have := []string{factorMetric}
+func (t *told) known(ctx context.Context, all []observation) error {
+	var have []string
+	has := map[string]bool{}
 	add := func(name string) {
-		if !slices.Contains(have, name) {
+		if !has[name] {
+			has[name] = true
 			have = append(have, name)
 		}
 	}
+	add(factorMetric)
 	for i := range all {
+		if err := stopped(ctx, i); err != nil {
+			return err
+		}
 		for _, l := range all[i].factors {
 			add(l.factor)
 		}
@@ -81,7 +91,7 @@ func (t *told) known(all []observation) error {
 		}
 	}
 	need := func(flag, name string) error {
-		if slices.Contains(have, name) {
+		if has[name] {
 			return nil
 		}
 		return wanted(flag, "the data have no factor %q: they have %s", name, listed(have))

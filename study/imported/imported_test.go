@@ -2,6 +2,7 @@ package imported_test
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -26,7 +27,7 @@ func figures(t *testing.T, cells int, factors []string, repetitions map[string][
 			}
 		}
 	}
-	run, err := foreign.Read([]foreign.File{{Name: "figures.csv", Data: strings.NewReader(csv.String())}}, foreign.Options{
+	run, err := foreign.Read(t.Context(), []foreign.File{{Name: "figures.csv", Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(csv.String())), nil }}}, foreign.Options{
 		Format: foreign.CSV, Workload: "stream", Values: []string{"copy"}, Units: []string{"MB/s"},
 		Condition: []string{"storage"}, Baseline: []string{"bare"}, Factors: factors, When: time.Unix(1e9, 0),
 	})

@@ -1,6 +1,7 @@
 package imported_test
 
 import (
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -20,14 +21,9 @@ func published(t *testing.T, pattern string, opt foreign.Options) record.Run {
 	}
 	var files []foreign.File
 	for _, name := range names {
-		f, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		files = append(files, foreign.File{Name: name, Data: f})
+		files = append(files, foreign.File{Name: name, Open: func() (io.ReadCloser, error) { return os.Open(name) }})
 	}
-	run, err := foreign.Read(files, opt)
+	run, err := foreign.Read(t.Context(), files, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
