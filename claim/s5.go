@@ -23,7 +23,7 @@ var s5 = []Claim{
 		},
 		Remark:        "The program touches no storage: volume and bind mount are the same to it, so that a difference can only come from noise or from the order of the runs.",
 		Inconsistency: "A difference between volume and bind mount is reported for a program that uses neither; the five published repetitions give 0.36 % and 0.72 % for copying with one process, and were run platform by platform.",
-		HowJudged:     "Bandwidth of copy, scale, add and triad against bare metal, paired within blocks, at sizes beyond the last-level cache. Confirmed where all four ratios lie wholly within 2 % of 1; refuted where any lies wholly outside. Volume against bind mount is the negative control.",
+		HowJudged:     "Bandwidth of copy, scale, add and triad against bare metal, paired within blocks, at sizes beyond the last-level cache. Confirmed where all four ratios lie wholly within 2 % of 1; refuted where any lies wholly outside; each platform by itself, so that all must confirm, and one refutes. Volume against bind mount is the negative control: where it separates them by more than that, nothing is decided.",
 		Limits:        []Figure{exactly("smallest effect", 2, "%")},
 	},
 	{

@@ -10,6 +10,7 @@ import (
 	"tare/record"
 	"tare/report"
 	"tare/stats"
+	"tare/study/io/place"
 )
 
 // judged is the claim that this study decides.
@@ -17,7 +18,8 @@ const judged = "S5.1"
 
 // Judge reaches a verdict on S5.1 from a run that has containers against bare metal
 // at sizes beyond the caches, measured here or elsewhere. The rule and its threshold
-// are the claim's own (package claim).
+// are the claim's own (package claim). Each platform is judged by itself: one that
+// loses is not made up for by another that gains.
 func Judge(run record.Run) []claim.Judgement {
 	r := read(run)
 	spots := slices.DeleteFunc(r.decisive(), func(s spot) bool { return len(s.contained()) == 0 })
@@ -25,48 +27,110 @@ func Judge(run record.Run) []claim.Judgement {
 		return nil
 	}
 	percent := claim.Threshold(judged, "smallest effect")
-	j := claim.Judgement{Claim: judged, Figures: r.figures(spots)}
-	var ours []string
-	inside, outside, blocks := 0, 0, -1
-	for _, kernel := range kernels {
-		ratio := r.pooled(spots, spot.contained, kernel)
-		if blocks < 0 || ratio.N < blocks {
-			blocks = ratio.N
+	j := claim.Judgement{Claim: judged}
+	var figures []claim.Figure
+	var ours, said []string
+	confirmed, refuted, separated, blocks := true, false, false, -1
+	engines := platforms(spots)
+	for _, engine := range engines {
+		f := r.find(on(engine, spots), percent)
+		name, suffix := "containers lose ", ""
+		if len(engines) > 1 {
+			name, suffix = engine+" loses ", ", "+engine
+			for i := range f.said {
+				f.said[i] = engine + ": " + f.said[i]
+			}
 		}
-		if ratio.Value == ratio.Value {
-			ours = append(ours, fmt.Sprintf("%s %s %%", kernel, report.Said(lost(ratio), 1)))
+		figures = append(figures, r.figures(f.spots, suffix)...)
+		if len(f.lost) > 0 {
+			ours = append(ours, name+strings.Join(f.lost, ", "))
 		}
-		switch {
-		case within(ratio, percent):
-			inside++
-		case beyond(ratio, percent):
-			outside++
+		said = append(said, f.said...)
+		confirmed, refuted = confirmed && f.inside == len(kernels), refuted || f.outside > 0
+		separated = separated || f.separated
+		if blocks < 0 || f.blocks < blocks {
+			blocks = f.blocks
 		}
 	}
-	if len(ours) > 0 {
-		j.Ours = "containers lose " + strings.Join(ours, ", ")
+	switch {
+	case separated: // which tells nothing of containers, neither that they lose nor that they do not
+		j.Verdict = claim.Inconclusive
+	case refuted:
+		j.Verdict = claim.Refuted
+	case confirmed:
+		j.Verdict = claim.Confirmed
+	default:
+		j.Verdict = claim.Inconclusive
 	}
 	why := []string{fmt.Sprintf("%s beyond the caches, %s, %s", cellsText(spots), strings.Join(r.storages(), ", "), r.blocksText(blocks))}
 	if !spots[0].told {
 		why = append(why, fmt.Sprintf("nobody tells of its caches: sizes from %s elements on are taken to be beyond them", millions(leastElements)))
 	}
-	control, separated := r.control(spots, percent)
-	if control != "" {
-		why = append(why, control)
-	}
-	switch {
-	case outside > 0 && separated:
-		j.Verdict = claim.Inconclusive
-	case outside > 0:
-		j.Verdict = claim.Refuted
-	case inside == len(kernels):
-		j.Verdict = claim.Confirmed
-	default:
-		j.Verdict = claim.Inconclusive
-		why = append(why, fmt.Sprintf("%d of %d intervals lie within %g %%", inside, len(kernels), percent))
-	}
-	j.Rests = strings.Join(why, "; ")
+	j.Figures, j.Ours, j.Rests = claim.Measured(figures...), strings.Join(ours, "; "), strings.Join(append(why, said...), "; ")
 	return []claim.Judgement{j}
+}
+
+// finding is what one platform's containers show.
+type finding struct {
+	spots           []spot
+	inside, outside int // kernels
+	blocks          int
+	separated       bool     // by the negative control
+	lost, said      []string // of each kernel; and of what the verdict rests on
+}
+
+func (r reading) find(spots []spot, percent float64) finding {
+	f := finding{spots: spots, blocks: -1}
+	for _, kernel := range kernels {
+		ratio := r.pooled(spots, spot.contained, kernel)
+		if f.blocks < 0 || ratio.N < f.blocks {
+			f.blocks = ratio.N
+		}
+		if ratio.Value == ratio.Value {
+			f.lost = append(f.lost, fmt.Sprintf("%s %s %%", kernel, report.Said(lost(ratio), 1)))
+		}
+		switch {
+		case within(ratio, percent):
+			f.inside++
+		case beyond(ratio, percent):
+			f.outside++
+		}
+	}
+	var control string
+	if control, f.separated = r.control(spots, percent); control != "" {
+		f.said = append(f.said, control)
+	}
+	if f.outside == 0 && f.inside < len(kernels) {
+		f.said = append(f.said, fmt.Sprintf("%d of %d intervals lie within %g %%", f.inside, len(kernels), percent))
+	}
+	return f
+}
+
+// platforms are those of the containers in spots; what was measured elsewhere need not
+// name any, and is then of one.
+func platforms(spots []spot) (names []string) {
+	for _, s := range spots {
+		for _, c := range s.contained() {
+			if name := c.Factors[place.FactorEngine]; !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// on are the spots that have containers of a platform, with no others.
+func on(engine string, spots []spot) (all []spot) {
+	for _, s := range spots {
+		kept := s
+		kept.All = slices.DeleteFunc(slices.Clone(s.All), func(c record.Condition) bool {
+			return c.ID != s.base.ID && c.Factors[place.FactorFloor] == "" && c.Factors[place.FactorEngine] != engine
+		})
+		if len(kept.contained()) > 0 {
+			all = append(all, kept)
+		}
+	}
+	return all
 }
 
 // blocksText is a number of blocks, or of what stands for them in a run that was
@@ -95,8 +159,8 @@ func beyond(ratio stats.Estimate, percent float64) bool {
 }
 
 // figures are ours: of each storage at S5's size, named as the published ones, and of
-// each kernel over all sizes.
-func (r reading) figures(spots []spot) []claim.Figure {
+// each kernel over all sizes. What follows the names tells platforms apart.
+func (r reading) figures(spots []spot, suffix string) []claim.Figure {
 	var all []claim.Figure
 	at := slices.DeleteFunc(slices.Clone(spots), func(s spot) bool { return s.elements != publishedCell })
 	for _, s := range []struct {
@@ -104,13 +168,13 @@ func (r reading) figures(spots []spot) []claim.Figure {
 		name    string
 	}{{platform.StorageVolume, "overhead, volume"}, {platform.StorageBind, "overhead, bind mount"}, {platform.StorageLayer, "overhead, layer"}} {
 		if ratio := r.pooled(at, stored(string(s.storage)), kernels...); len(at) > 0 {
-			all = append(all, claim.Ours(s.name+", "+millions(publishedCell)+" elements", lost(ratio), 1, "%"))
+			all = append(all, claim.Ours(s.name+", "+millions(publishedCell)+" elements"+suffix, lost(ratio), 1, "%"))
 		}
 	}
 	for _, kernel := range kernels {
-		all = append(all, claim.Ours("overhead, "+kernel, lost(r.pooled(spots, spot.contained, kernel)), 1, "%"))
+		all = append(all, claim.Ours("overhead, "+kernel+suffix, lost(r.pooled(spots, spot.contained, kernel)), 1, "%"))
 	}
-	return claim.Measured(all...)
+	return all
 }
 
 // control says what the negative control says of the procedure, and whether it

@@ -39,16 +39,17 @@ func TestJudge(t *testing.T) {
 		want  claim.Verdict
 		says  string
 	}{
-		"as much":                       {alike, claim.Qualified, "50 M x 1, 50 M x 2"},
-		"one percent less":              {slower(alike, 0.99, inContainer), claim.Qualified, ""},
-		"a tenth less":                  {slower(alike, 0.9, inContainer), claim.Refuted, ""},
-		"a tenth more":                  {slower(alike, 1.1, inContainer), claim.Refuted, ""},
-		"by one kernel less":            {oneKernel, claim.Refuted, ""},
-		"at the edge":                   {slower(alike, 0.98, inContainer), claim.Inconclusive, "lie within 2 %"},
-		"less in caches alone":          {slower(alike, 0.5, inCaches), claim.Qualified, ""},
-		"less where they take turns":    {slower(alike, 0.5, inTurns), claim.Qualified, ""},
-		"less on bind mounts, and how":  {slower(alike, 0.8, onBind), claim.Inconclusive, "finds differences of this size where there is none"},
-		"less on bind mounts, a little": {slower(alike, 0.995, onBind), claim.Qualified, ""},
+		"as much":                                {alike, claim.Qualified, "50 M x 1, 50 M x 2"},
+		"one percent less":                       {slower(alike, 0.99, inContainer), claim.Qualified, ""},
+		"a tenth less":                           {slower(alike, 0.9, inContainer), claim.Refuted, ""},
+		"a tenth more":                           {slower(alike, 1.1, inContainer), claim.Refuted, ""},
+		"by one kernel less":                     {oneKernel, claim.Refuted, ""},
+		"at the edge":                            {slower(alike, 0.98, inContainer), claim.Inconclusive, "lie within 2 %"},
+		"less in caches alone":                   {slower(alike, 0.5, inCaches), claim.Qualified, ""},
+		"less where they take turns":             {slower(alike, 0.5, inTurns), claim.Qualified, ""},
+		"less on bind mounts, and how":           {slower(alike, 0.8, onBind), claim.Inconclusive, "finds differences of this size where there is none"},
+		"less on bind mounts, in sum too little": {slower(alike, 0.96, onBind), claim.Inconclusive, "finds differences of this size where there is none"},
+		"less on bind mounts, a little":          {slower(alike, 0.995, onBind), claim.Qualified, ""},
 	} {
 		run := measured(designed(t, options(func(o *Options) { o.Processes, o.Plan.Blocks = []int{1, 2, 4}, 8 })), c.world)
 		got := verdict(t, run)
@@ -63,6 +64,31 @@ func TestJudge(t *testing.T) {
 	cached := measured(designed(t, options(func(o *Options) { o.Elements = []int64{1e6} })), alike)
 	if got := verdict(t, cached); got.Verdict != claim.NotYetRun {
 		t.Errorf("caches decided: %s (%s)", got.Verdict, got.Rests)
+	}
+}
+
+// Two platforms that lose and gain as much make no confirmation between them.
+func TestJudgeOfSeveralPlatforms(t *testing.T) {
+	by := func(engine string, times float64, than world) world {
+		return slower(than, times, func(c record.Condition) bool { return c.Factors[place.FactorEngine] == engine })
+	}
+	onDocker := func(c record.Condition) bool { return c.Factors[place.FactorEngine] == "docker" && onBind(c) }
+	for name, c := range map[string]struct {
+		world world
+		want  claim.Verdict
+		says  string
+	}{
+		"as much":                    {alike, claim.Qualified, "docker: bind mount against volume"},
+		"one loses, the other gains": {by("docker", 0.95, by("oci:runc", 1.05, alike)), claim.Refuted, ""},
+		"one loses":                  {by("oci:runc", 0.95, alike), claim.Refuted, ""},
+		"one at the edge":            {by("oci:runc", 0.98, alike), claim.Inconclusive, "oci:runc: "},
+		"one separates what is equal, the other loses": {by("oci:runc", 0.9, slower(alike, 0.9, onDocker)), claim.Inconclusive, "docker: bind mount against volume"},
+	} {
+		run := measured(designed(t, options(func(o *Options) { o.Platforms = []string{"docker", "oci:runc"} })), c.world)
+		got := verdict(t, run)
+		if got.Verdict != c.want || !strings.Contains(got.Rests, c.says) || !strings.Contains(got.Ours, "docker loses") || !strings.Contains(got.Ours, "oci:runc loses") {
+			t.Errorf("%s: %s (%s; %s), want %s and %q", name, got.Verdict, got.Ours, got.Rests, c.want, c.says)
+		}
 	}
 }
 
