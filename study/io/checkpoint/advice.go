@@ -38,11 +38,19 @@ func (r reading) evidence(cells []measured, says string, a, b pick, metric strin
 	return e
 }
 
+// even gives a mode's cells, where all places read from the same.
+func (r reading) even(m mode) []measured {
+	if m.cache == uneven {
+		return nil
+	}
+	return r.of(m)
+}
+
 // outsideTheLayer: a volume is faster than the container's own layer.
 func (r reading) outsideTheLayer() (advise.Advice, bool) {
 	layer, volume := on(platform.StorageLayer), on(platform.StorageVolume)
 	for _, m := range r.modes() {
-		cells := having(r.of(m), layer, volume)
+		cells := having(r.even(m), layer, volume)
 		for _, metric := range metrics {
 			e := r.evidence(cells, fmt.Sprintf("%s in a volume against the layer, %s", metric, m.text()), layer, volume, metric)
 			if e.Figure.Known() && e.Figure.Interval.Low > worthIt {
@@ -64,7 +72,7 @@ func (r reading) whichMount() (advise.Advice, bool) {
 		For: "programs that write and read large files", Unless: "the two lie on different disks",
 	}
 	for _, m := range r.modes() {
-		cells := having(r.of(m), volume, bind)
+		cells := having(r.even(m), volume, bind)
 		for _, metric := range metrics {
 			if len(cells) == 0 || m.memory {
 				continue

@@ -104,6 +104,13 @@ var metrics = []string{write, read}
 // the page cache when reading began.
 const cached = "cached"
 
+// How long the slowest rank wrote, and how long it took from the first rank's beginning to
+// the last one's end.
+const (
+	writeTime = "write-time"
+	writeSpan = "write-span"
+)
+
 // Covariates of a trial.
 const (
 	flushSeconds    = "flush_s"                // to bring to the disks what was there before

@@ -27,7 +27,7 @@ func Judge(run record.Run) []claim.Judgement {
 		}
 	}
 	if len(found) == 0 {
-		return nil
+		return r.undecided()
 	}
 	j := claim.Judgement{Claim: claimed}
 	var ours, rests []string
@@ -41,11 +41,69 @@ func Judge(run record.Run) []claim.Judgement {
 	if why != "" {
 		rests = append(rests, why)
 	}
-	if from := r.fromMemory(); from != "" {
-		rests = append(rests, from)
+	for _, more := range []string{r.fromMemory(), r.inVain(), r.leftOut()} {
+		if more != "" {
+			rests = append(rests, more)
+		}
 	}
 	j.Ours, j.Rests = strings.Join(ours, "; "), strings.Join(rests, "; ")
 	return []claim.Judgement{j}
+}
+
+// undecided is the judgement of a run that has what the claim is of, but nothing that
+// may decide it; none where it has not.
+func (r reading) undecided() []claim.Judgement {
+	volume, bind := on(platform.StorageVolume), on(platform.StorageBind)
+	of := having(r.cells, volume, bind)
+	of = slices.DeleteFunc(of, func(c measured) bool {
+		return c.memory || c.sync != NoSync || c.found != uneven && !r.crowded(c)
+	})
+	if len(of) == 0 {
+		return nil
+	}
+	var rests []string
+	for _, more := range []string{r.inVain(), r.leftOut()} {
+		if more != "" {
+			rests = append(rests, more)
+		}
+	}
+	return []claim.Judgement{{Claim: claimed, Verdict: claim.Inconclusive, Ours: "no cell decides", Rests: strings.Join(rests, "; ")}}
+}
+
+// inVain says which cells were to be read from the disk, and were not.
+func (r reading) inVain() string {
+	var all, some []string
+	for _, c := range r.cells {
+		switch {
+		case c.found == c.cache:
+		case c.found == Kept:
+			all = append(all, c.text())
+		default:
+			some = append(some, c.text())
+		}
+	}
+	var says []string
+	if len(all) > 0 {
+		says = append(says, fmt.Sprintf("in %s more than %g %% of the files' pages were in the page cache when reading began: taken for kept", joined(all), 100*mostCached))
+	}
+	if len(some) > 0 {
+		says = append(says, fmt.Sprintf("in %s some places read from the page cache and others did not, which compares memory with a disk: left out", joined(some)))
+	}
+	return strings.Join(says, "; ")
+}
+
+// leftOut says which cells decide nothing since their ranks take turns.
+func (r reading) leftOut() string {
+	n := 0
+	for _, c := range r.cells {
+		if r.crowded(c) {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return plural(n, "cell") + " with more ranks than CPUs decide nothing: a rate is by the slowest rank's own time, in which the waiting for a CPU to begin on is not"
 }
 
 // judged are the modes that the claim is judged in: from the page cache, as S5 read,
@@ -53,7 +111,7 @@ func Judge(run record.Run) []claim.Judgement {
 func (r reading) judged() []mode {
 	kept, dropped, bypassed := mode{cache: Kept, sync: NoSync}, mode{cache: Dropped, sync: NoSync}, mode{cache: Bypassed, sync: NoSync}
 	modes := []mode{kept, dropped}
-	if len(having(r.of(dropped), on(platform.StorageVolume), on(platform.StorageBind))) == 0 {
+	if len(having(r.decisive(dropped), on(platform.StorageVolume), on(platform.StorageBind))) == 0 {
 		modes[1] = bypassed
 	}
 	return modes
@@ -63,6 +121,7 @@ func (r reading) judged() []mode {
 type finding struct {
 	mode    mode
 	cells   int
+	floored bool                      // whether a floor has to stand beside
 	counted string                    // what an interval is over: "block"
 	volume  map[string]stats.Estimate // what is lost of bare metal's rate, in percent, by metric
 	bind    map[string]stats.Estimate
@@ -79,8 +138,8 @@ type finding struct {
 // find judges a mode by itself; false where it has not both storages.
 func (r reading) find(m mode) (finding, bool) {
 	volume, bind := on(platform.StorageVolume), on(platform.StorageBind)
-	cells := having(r.of(m), volume, bind)
-	f := finding{mode: m, cells: len(cells), counted: "block", volume: map[string]stats.Estimate{}, bind: map[string]stats.Estimate{}, between: map[string]stats.Estimate{}, shaky: map[string]float64{}, moves: map[string]float64{}}
+	cells := having(r.decisive(m), volume, bind)
+	f := finding{mode: m, cells: len(cells), floored: !r.imported(), counted: "block", volume: map[string]stats.Estimate{}, bind: map[string]stats.Estimate{}, between: map[string]stats.Estimate{}, shaky: map[string]float64{}, moves: map[string]float64{}}
 	if len(cells) == 0 {
 		return f, false
 	}
@@ -163,8 +222,8 @@ func (f finding) judge() (claim.Verdict, string) {
 	switch {
 	case equal == len(metrics):
 		return f.unlessShaky(claim.Refuted, "", smallest, fmt.Sprintf("bind mount and volume are equivalent within %g %%", smallest))
-	case reversed != "" && apart == 0:
-		return f.unlessShaky(claim.Refuted, reversed, f.gap(reversed), "it is the volume that loses more")
+	case reversed != "":
+		return f.unlessShaky(claim.Refuted, reversed, f.gap(reversed), fmt.Sprintf("it is the volume that loses more of a %s", reversed))
 	case !below:
 		return claim.Inconclusive, fmt.Sprintf("an interval reaches beyond %g %%", most)
 	case apart == len(metrics):
@@ -186,10 +245,15 @@ func (f finding) gap(metric string) float64 {
 
 // unlessShaky takes a verdict back where the floor, on which no platform acts, moves so much
 // between blocks that its own level is not known to within the effect. metric is what
-// the effect is of; empty is both.
+// the effect is of; empty is both. Where nothing shows what the floor does, a run of our
+// own decides nothing; one that was measured elsewhere never had a floor.
 func (f finding) unlessShaky(v claim.Verdict, metric string, effect float64, why string) (claim.Verdict, string) {
 	for _, m := range metrics {
-		if (metric == "" || m == metric) && f.shaky[m] > effect {
+		switch {
+		case metric != "" && m != metric:
+		case math.IsNaN(f.shaky[m]) && f.floored:
+			return claim.Inconclusive, fmt.Sprintf("how much the disk itself moves is not known: fio's %s beside it is missing, or was measured in too few blocks", m)
+		case f.shaky[m] > effect:
 			return claim.Inconclusive, fmt.Sprintf("what the disk itself gives moves: fio's %s is known to %.1f %% only, more than the %.1f %% that are to be told (it scatters by %.0f %% from block to block)", m, f.shaky[m], effect, f.moves[m])
 		}
 	}

@@ -61,6 +61,7 @@ func TestVerdicts(t *testing.T) {
 		"alike, and the disk cannot tell":   {&of{asBare, asBare}, &of{slight, atEdge}, claim.Refuted, "from the disk it cannot be told"},
 		"far more than a few percent":       {&of{slight, terrible}, &of{slight, terrible}, claim.Refuted, "more than 10 % are lost of a write"},
 		"the volume loses more":             {&of{asPublished, slight}, &of{asPublished, slight}, claim.Refuted, "it is the volume that loses more"},
+		"the volume loses more of a read":   {&of{rated{99, 92}, rated{95, 98}}, nil, claim.Refuted, "it is the volume that loses more of a read"},
 		"reads as published, writes alike":  {&of{rated{99, 98}, rated{99, 92}}, nil, claim.Qualified, "of a read alone"},
 		"writes apart, reads alike":         {&of{rated{99, 98}, rated{94, 98}}, nil, claim.Qualified, "of a write alone"},
 		"across the limit":                  {&of{slight, atEdge}, nil, claim.Inconclusive, "reaches beyond 10 %"},
@@ -255,5 +256,100 @@ func TestImported(t *testing.T) {
 	one := func(r rated) []rated { return []rated{r} }
 	if got := verdictOf(t, imported(map[string][]rated{"bare": one(rated{2600, 9500}), "volume": one(rated{2500, 9000}), "bind": one(rated{2000, 8000})})); got.Verdict != claim.Inconclusive {
 		t.Errorf("one run a cell: %s", got.Verdict)
+	}
+}
+
+// found says what share of its files' pages each place of a cell had in the page cache.
+func (m *made) found(c cell, share map[string]float64) {
+	for i := range m.run.Conditions {
+		of := &m.run.Conditions[i]
+		if of.Workload != c.group() || of.Factors[place.FactorFloor] != "" {
+			continue
+		}
+		for j := range m.run.Trials {
+			if t := &m.run.Trials[j]; t.Condition == of.ID {
+				t.Samples = append(t.Samples, record.Sample{Metric: cached, Value: share[of.Factors[place.FactorStorage]]})
+			}
+		}
+	}
+}
+
+// Where dropping does nothing, what is read is not from the disk, whatever was asked for.
+func TestDroppedInVain(t *testing.T) {
+	disk := mode{cache: Dropped, sync: NoSync}.text()
+	for name, c := range map[string]struct {
+		share    map[string]float64
+		fromDisk bool
+		want     claim.Verdict
+		says     string
+	}{
+		"nearly all dropped": {map[string]float64{"bare": 0.001, "volume": 0.009, "bind": 0}, true, claim.Qualified, "it holds from the disk alone"},
+		"nothing dropped":    {map[string]float64{"bare": 1, "volume": 0.5, "bind": 0.02}, false, claim.Qualified, "in 1 M x 2 ranks, dropped more than 1 % of the files' pages were in the page cache when reading began: taken for kept"},
+		"dropped on bare":    {map[string]float64{"bare": 0, "volume": 1, "bind": 1}, false, claim.Inconclusive, "compares memory with a disk: left out"},
+	} {
+		m := makeRun(6)
+		m.cellWith(dropped, slight, asPublished)
+		m.found(dropped, c.share)
+		got := verdictOf(t, m.run)
+		if got.Verdict != c.want || !strings.Contains(got.Rests, c.says) || strings.Contains(got.Ours, disk+", ") != c.fromDisk {
+			t.Errorf("%s: %s (%s; %s), want %s, %q, from the disk %v", name, got.Verdict, got.Ours, got.Rests, c.want, c.says, c.fromDisk)
+		}
+		if text := aboutOf(t, m.run); strings.Contains(text, c.says[3:]) == c.fromDisk {
+			t.Errorf("%s: the page says %s", name, text)
+		}
+	}
+	// What kept cells say is not changed by one that compares memory with a disk.
+	m := makeRun(6)
+	m.cellWith(base, asBare, asBare)
+	m.cellWith(dropped, rated{99, 300}, rated{95, 200})
+	m.found(dropped, map[string]float64{"volume": 1, "bind": 1})
+	if got := verdictOf(t, m.run); got.Verdict != claim.Refuted || !strings.Contains(got.Rests, "from the disk nothing was measured") {
+		t.Errorf("beside an uneven cell: %s (%s)", got.Verdict, got.Rests)
+	}
+	if advice := Advice(m.run); len(advice) != 1 || advice[0].Rule != "volume-or-bind-alike" {
+		t.Errorf("advice %+v", advice)
+	}
+}
+
+// Ranks that wait for a CPU are not timed while they do.
+func TestMoreRanksThanCPUsDecideNothing(t *testing.T) {
+	m := makeRun(6)
+	m.run.Host.CPUs = 2
+	crowd := with(func(c *cell) { c.ranks = 4 })
+	m.cellWith(base, slight, asPublished)
+	m.cellWith(crowd, terrible, terrible)
+	got := verdictOf(t, m.run)
+	if got.Verdict != claim.Qualified || !strings.Contains(got.Rests, "1 cell with more ranks than CPUs decide") || !strings.Contains(got.Rests, "page cache kept: 1 cell,") {
+		t.Errorf("%s (%s)", got.Verdict, got.Rests)
+	}
+	m = makeRun(6)
+	m.run.Host.CPUs = 2
+	m.cellWith(crowd, terrible, terrible)
+	if got := verdictOf(t, m.run); got.Verdict != claim.Inconclusive || !strings.Contains(got.Rests, "more ranks than CPUs") {
+		t.Errorf("alone: %s (%s)", got.Verdict, got.Rests)
+	}
+	m.run.Host.CPUs = 4
+	if got := verdictOf(t, m.run); got.Verdict != claim.Refuted {
+		t.Errorf("with a CPU each: %s (%s)", got.Verdict, got.Rests)
+	}
+	// Whoever imports it has CPUs of his own.
+	run := imported(map[string][]rated{"bare": {{2600, 9500}}, "volume": {{2600, 9500}}, "bind": {{2600, 9500}}})
+	run.Host.CPUs = 1
+	for i := range run.Conditions {
+		run.Conditions[i].Factors[factorRanks] = "8"
+	}
+	if got := verdictOf(t, run); strings.Contains(got.Rests, "CPUs") {
+		t.Errorf("imported: %s (%s)", got.Verdict, got.Rests)
+	}
+}
+
+// Without the disk's own movement a run of ours is not to be believed.
+func TestWithoutAFloorNothingIsDecided(t *testing.T) {
+	m := makeRun(6)
+	m.add(base, onMetal, 500, 800)
+	m.add(base, inVolume, 495, 784)
+	m.add(base, inBind, 480, 736)
+	if got := verdictOf(t, m.run); got.Verdict != claim.Inconclusive || !strings.Contains(got.Rests, "fio's read beside it is missing") && !strings.Contains(got.Rests, "fio's write beside it is missing") {
+		t.Errorf("%s (%s)", got.Verdict, got.Rests)
 	}
 }

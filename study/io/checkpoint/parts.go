@@ -25,12 +25,17 @@ const peers = 5
 func Answer(run record.Run) string {
 	r := readRun(run)
 	var told []string
+	measured := false
 	for _, m := range r.modes() {
+		if m.cache == uneven {
+			continue // it compares memory with a disk
+		}
 		cells := r.of(m)
 		var of []string
 		for _, label := range labels(cells) {
 			w, rd := r.loss(cells, bare, labelled(label), write), r.loss(cells, bare, labelled(label), read)
-			if known(w) && known(rd) {
+			measured = measured || known(w) && known(rd)
+			if w.Known() && rd.Known() {
 				of = append(of, fmt.Sprintf("%s %s %% of a write and %s %% of a read", label, report.Said(w, 1), report.Said(rd, 1)))
 			}
 		}
@@ -140,7 +145,7 @@ func (r reading) published() []report.Part {
 	modes := r.judged()
 	var shown []mode
 	for _, m := range modes {
-		if len(r.of(m)) > 0 {
+		if len(r.decisive(m)) > 0 {
 			shown = append(shown, m)
 			t.Columns = append(t.Columns, report.Column{Head: m.text(), Number: true})
 		}
@@ -158,11 +163,11 @@ func (r reading) published() []report.Part {
 			}
 			told := false
 			for _, m := range shown {
-				e := r.loss(r.of(m), bare, on(of.storage), metric)
+				e := r.loss(r.decisive(m), bare, on(of.storage), metric)
 				told = told || known(e)
 				row = append(row, report.Estimated(e, 1))
 			}
-			asDrawn := slices.DeleteFunc(r.of(modes[0]), func(at measured) bool { return at.particles != drawn[metric].particles })
+			asDrawn := slices.DeleteFunc(r.decisive(modes[0]), func(at measured) bool { return at.particles != drawn[metric].particles })
 			row = append(row, report.Estimated(r.loss(asDrawn, bare, on(of.storage), metric), 1))
 			if told {
 				t.Rows = append(t.Rows, row)
@@ -343,7 +348,7 @@ func (r reading) charts() []report.Part {
 func (r reading) chart(m mode, metric, axis string, x, other func(measured) float64) (report.Chart, bool) {
 	by := map[float64][]measured{}
 	for _, c := range r.of(m) {
-		if c.api == r.of(m)[0].api && c.layout == r.of(m)[0].layout {
+		if first := r.of(m)[0]; c.api == first.api && c.layout == first.layout && c.cache == first.cache {
 			by[other(c)] = append(by[other(c)], c)
 		}
 	}
@@ -422,8 +427,10 @@ func (r reading) about() report.Prose {
 		}
 		return report.Prose{Title: "What is measured", Text: strings.Join(text, "\n\n")}
 	}
-	if left := r.notDropped(); left != "" {
-		text = append(text, left)
+	for _, more := range []string{r.notDropped(), sentence(r.inVain()), sentence(r.leftOut()), r.spans()} {
+		if more != "" {
+			text = append(text, more)
+		}
 	}
 	if before := r.before(); before != "" {
 		text = append(text, before)
@@ -458,6 +465,38 @@ func (r reading) notDropped() string {
 		return "Where the page cache was dropped, none of the files' pages was in memory when reading began (mincore): what was read came from the disk, or from what stands behind it."
 	}
 	return fmt.Sprintf("Where the page cache was dropped, up to %.2g %% of a file's pages were in memory all the same when reading began (mincore), and were not read from the disk.", 100*most)
+}
+
+// sentence makes one of a clause.
+func sentence(clause string) string {
+	if clause == "" {
+		return ""
+	}
+	return strings.ToUpper(clause[:1]) + clause[1:] + "."
+}
+
+// muchLonger is how many times a write's time its span is to be for saying so.
+const muchLonger = 1.5
+
+// spans says where ranks did not write side by side.
+func (r reading) spans() string {
+	var cells []string
+	most := 0.0
+	for _, c := range r.cells {
+		longest := 0.0
+		for _, of := range c.All {
+			if ratio := r.Value(of, writeSpan).Value / r.Value(of, writeTime).Value; ratio > longest {
+				longest = ratio
+			}
+		}
+		if longest > muchLonger {
+			cells, most = append(cells, c.text()), max(most, longest)
+		}
+	}
+	if len(cells) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("From the first rank's beginning to the last one's end a write took up to %.2g times as long as the slowest rank by itself in: %s. There the ranks wrote one after the other, and a rate by the slowest one's time is above what a user waits for.", most, strings.Join(cells, "; "))
 }
 
 // before says what state the trials began in.

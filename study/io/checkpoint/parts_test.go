@@ -8,6 +8,7 @@ import (
 
 	"tare/record"
 	"tare/report"
+	"tare/workload"
 )
 
 // whole is a run of several sizes and manners.
@@ -306,5 +307,35 @@ func TestAdvice(t *testing.T) {
 	}
 	if got := rules(imported(map[string][]rated{"bare": {{1, 1}, {1, 1}, {1, 1}}, "volume": {{1, 1}}, "bind": {{1, 1}}})); len(got) != 0 {
 		t.Errorf("of what was measured elsewhere: %q", got)
+	}
+}
+
+// aboutOf is what the page says of what was measured.
+func aboutOf(t *testing.T, run record.Run) string {
+	t.Helper()
+	for _, p := range Parts(run) {
+		if p, ok := p.(report.Prose); ok {
+			return p.Text
+		}
+	}
+	t.Fatal("the page says nothing")
+	return ""
+}
+
+// Ranks that wrote one after the other look faster than they were.
+func TestLongSpansAreTold(t *testing.T) {
+	for span, told := range map[float64]bool{1.4: false, 3: true} {
+		m := makeRun(3)
+		m.cellWith(base, slight, asPublished)
+		for i := range m.run.Conditions {
+			m.run.Conditions[i].Metrics = append(slices.Clone(rates), workload.Metric{Name: writeTime, Unit: "s"}, workload.Metric{Name: writeSpan, Unit: "s"})
+		}
+		for i := range m.run.Trials {
+			t := &m.run.Trials[i]
+			t.Samples = append(t.Samples, record.Sample{Metric: writeTime, Value: 0.2}, record.Sample{Metric: writeSpan, Value: 0.2 * span})
+		}
+		if text := aboutOf(t, m.run); strings.Contains(text, "up to 3 times as long") != told {
+			t.Errorf("a span of %v times: %s", span, text)
+		}
 	}
 }

@@ -18,7 +18,16 @@ type measured struct {
 	cell
 	place.Conditions
 	base record.Condition
+	// found is what became of the page cache, which is not what was asked for where a
+	// host drops nothing: one of Kept, Dropped, Bypassed and uneven.
+	found string
 }
+
+// uneven is what was found of a page cache that some places dropped, and some kept.
+const uneven = "uneven"
+
+// mode is by what was found.
+func (c measured) mode() mode { return mode{c.found, c.sync, c.memory} }
 
 // reading is a run as the judge and the page of this study read it.
 type reading struct {
@@ -30,13 +39,78 @@ func readRun(run record.Run) reading {
 	r := reading{Reading: overhead.Read(run)}
 	for _, g := range place.Groups(run, place.Haccio) {
 		if base, ok := g.Baseline(); ok {
-			r.cells = append(r.cells, measured{cellOf(base), g, base})
+			c := measured{cell: cellOf(base), Conditions: g, base: base}
+			c.found = r.foundCache(c)
+			r.cells = append(r.cells, c)
 		}
 	}
 	slices.SortStableFunc(r.cells, func(a, b measured) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.particles, b.particles), cmp.Compare(a.ranks, b.ranks))
 	})
 	return r
+}
+
+// mostCached is the share of a file's pages that may be in the page cache when reading
+// begins, for the reading to be the disk's.
+const mostCached = 0.01
+
+// foundCache tells what became of the page cache in a cell. A file that others have
+// open, a sandbox or virtual machine with a page cache of its own: there the program
+// cannot drop it, and reads from memory.
+func (r reading) foundCache(c measured) string {
+	if c.cache == Kept || c.memory {
+		return c.cache
+	}
+	in, told := 0, 0
+	for _, of := range c.All {
+		share := r.cachedOf(of)
+		if math.IsNaN(share) {
+			continue // a floor, which does not tell
+		}
+		told++
+		if share > mostCached {
+			in++
+		}
+	}
+	switch in {
+	case 0:
+		return c.cache
+	case told:
+		return Kept
+	}
+	return uneven
+}
+
+// cachedOf is the mean share of a condition's pages that were in the page cache when
+// reading began; NaN where it does not tell.
+func (r reading) cachedOf(c record.Condition) float64 {
+	sum, n := 0.0, 0.0
+	for _, t := range r.Trials(c) {
+		for _, s := range t.Samples {
+			if s.Metric == cached {
+				sum, n = sum+s.Value, n+1
+			}
+		}
+	}
+	return sum / n
+}
+
+// crowded tells that the ranks of a cell have to take turns on the CPUs. A rate is by the
+// slowest rank's own time, which does not begin before it has a CPU: it is flattered.
+func (r reading) crowded(c measured) bool {
+	if r.imported() {
+		return false // the host of the run is not the one that it was measured on
+	}
+	cpus := r.Run.Host.CPUs
+	if set, err := platform.ParseCPUList(c.base.Setting.CPUSet); err == nil && len(set) > 0 {
+		cpus = len(set)
+	}
+	return cpus > 0 && c.ranks > cpus
+}
+
+// decisive are the cells of a mode by which the claim is judged.
+func (r reading) decisive(m mode) []measured {
+	return slices.DeleteFunc(r.of(m), r.crowded)
 }
 
 // cellOf reads a cell back from a condition of it. Figures that were measured
@@ -66,8 +140,6 @@ type mode struct {
 	memory      bool
 }
 
-func (c cell) mode() mode { return mode{c.cache, c.sync, c.memory} }
-
 // text says where the figures of a mode come from.
 func (m mode) text() string {
 	var text string
@@ -78,6 +150,8 @@ func (m mode) text() string {
 		text = "page cache kept"
 	case m.cache == Dropped:
 		text = "page cache dropped"
+	case m.cache == uneven:
+		text = "page cache dropped in some places only"
 	default:
 		text = "page cache bypassed"
 	}
