@@ -76,13 +76,14 @@ func TestOnThisHost(t *testing.T) {
 	if len(o.Platforms) == 0 {
 		t.Skip("neither an OCI runtime nor an engine")
 	}
-	o.Elements, o.Processes, o.Repetitions = []int64{leastElements}, []int{2, 17}, 3
+	o.Elements, o.Processes, o.Repetitions = []int64{leastElements}, []int{2, 17}, 2
 	o.Storages = []platform.Storage{platform.StorageVolume}
 	o.Peer = len(recipes) > 1
 	o.Plan = record.Plan{Blocks: 1, Level: 0.95, SmallestEffect: 0.02}
 	o.Host = place.Host{CPUs: []int{0, 1}, Platform: session.Platforms, Check: func(p platform.Platform) error { return p.Check(t.Context()) }}
 	d := designed(t, o)
 	for i := range d.Groups {
+		d.Groups[i].Once = true // bare metal too
 		for j := range d.Groups[i].Conditions {
 			if c := &d.Groups[i].Conditions[j]; c.Platform != place.Bare {
 				c.Setting.Network = platform.NetworkNone
