@@ -87,8 +87,12 @@ func (e *NothingInCommon) Error() string {
 		for _, c := range r.Conditions {
 			ids = append(ids, c.ID)
 		}
-		if len(ids) == 0 {
+		const few = 3
+		switch {
+		case len(ids) == 0:
 			return "nothing"
+		case len(ids) > few:
+			return fmt.Sprintf("%d conditions such as %s", len(ids), ids[0])
 		}
 		return strings.Join(ids, ", ")
 	}

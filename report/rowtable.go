@@ -55,6 +55,7 @@ func newTablePage(t Table) *tablePage {
 			cells[i].Text, cells[i].Detail, cells[i].Class = cellText(row[i], c), clean(row[i].Detail), toneClass(row[i].Tone)
 			if !c.Number && columns(cells[i].Text) > longName {
 				cells[i].Class = strings.TrimSpace(cells[i].Class + " long")
+				cells[i].Text = breakable(cells[i].Text)
 			}
 			if c.Number {
 				cells[i].Text, cells[i].Detail = typeset(cells[i].Text), typeset(cells[i].Detail)
@@ -73,6 +74,19 @@ func optionalHeads(t Table) []string {
 		}
 	}
 	return heads
+}
+
+// breakable lets a long name break behind its commas, before it breaks in a word.
+func breakable(text string) string {
+	const here = "\u200b" // a space of no width
+	var b strings.Builder
+	for i, r := range text {
+		b.WriteRune(r)
+		if r == ',' && i+1 < len(text) && text[i+1] != ' ' {
+			b.WriteString(here)
+		}
+	}
+	return b.String()
 }
 
 // cellText writes a cell so that its tone shows without colour: words say it
