@@ -116,7 +116,12 @@ func (o Options) notes() (notes []string) {
 	}
 	shared := slices.ContainsFunc(server, func(cpu int) bool { return len(o.Host.Load) == 0 || slices.Contains(o.Host.Load, cpu) })
 	if shared {
-		notes = append(notes, "the server and its load share CPUs: what the load takes of them is in every figure, and a container's cost is a smaller part of the whole")
+		load := o.Host.Load
+		if len(load) == 0 {
+			load = o.Host.CPUs
+		}
+		notes = append(notes, fmt.Sprintf("the server and its load share CPUs (load on CPU %s, server on %s): what the load takes of them is in every figure, and a container's cost is a smaller part of the whole",
+			platform.FormatCPUList(load), platform.FormatCPUList(server)))
 	}
 	if slices.Max(o.Threads) > 0 {
 		fast := grid{slices.Min(o.Payloads), slices.Max(o.Pipelines), slices.Max(o.Threads), o.IOThreads[0], appendNo}
