@@ -35,17 +35,23 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
-func TestRootlessConformance(t *testing.T) {
-	state := openDir(t)
+// TestRootless tests one rootless engine, which takes its time to start.
+func TestRootless(t *testing.T) {
 	host := rootlessEngine(t)
+	t.Run("Conformance", func(t *testing.T) { testRootlessConformance(t, host) })
+	t.Run("Figures", func(t *testing.T) { testRootlessFigures(t, host) })
+	t.Run("BindsWhereItsUserMayLook", func(t *testing.T) { testRootlessBinds(t, host) })
+}
+
+func testRootlessConformance(t *testing.T, host string) {
+	state := openDir(t)
 	conformance.Run(t, func(t *testing.T, ledger platform.Ledger) platform.Platform {
 		return docker.NewRootless(docker.Options{Host: host, StateDir: state, Ledger: ledger})
 	}, conformance.Image(t), conformance.HostNetworkApart, conformance.NoControlGroups)
 }
 
-// TestRootlessFigures: what is told of a program that has no control group.
-func TestRootlessFigures(t *testing.T) {
-	host := rootlessEngine(t)
+// testRootlessFigures: what is told of a program that has no control group.
+func testRootlessFigures(t *testing.T, host string) {
 	p := docker.NewRootless(docker.Options{Host: host, StateDir: openDir(t)})
 	img := conformance.Image(t)
 	if err := p.Prepare(t.Context(), img); err != nil {
@@ -97,7 +103,7 @@ func TestRootlessFigures(t *testing.T) {
 	}
 
 	engine := p.EnginePIDs(t.Context())
-	users := processesOfUser(rootlessUser)
+	users := processesOfEngine()
 	for _, pid := range engine {
 		if !slices.Contains(users, pid) {
 			t.Errorf("process %d is told as the engine's, and is not of its user", pid)
@@ -116,10 +122,9 @@ func TestRootlessFigures(t *testing.T) {
 	}
 }
 
-// TestRootlessBindsWhereItsUserMayLook: a directory that is closed to the
+// testRootlessBinds: a directory that is closed to the
 // engine's user is named, before anything is made.
-func TestRootlessBindsWhereItsUserMayLook(t *testing.T) {
-	host := rootlessEngine(t)
+func testRootlessBinds(t *testing.T, host string) {
 	closed := filepath.Join(openDir(t), "closed")
 	if err := os.Mkdir(closed, 0o700); err != nil {
 		t.Fatal(err)
