@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -118,6 +119,15 @@ func killAt(t *testing.T, engine *client.Client, state, moment string) (entries 
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}
+	// However far the test comes: what is gone already is no error.
+	t.Cleanup(func() {
+		next := docker.NewSwarm(docker.Options{StateDir: state})
+		for _, e := range slices.Backward(entries) {
+			if err := next.Remove(context.Background(), e); err != nil {
+				t.Errorf("Remove %s %s: %v", e.Kind, e.ID, err)
+			}
+		}
+	})
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		text, isEntry := strings.CutPrefix(lines.Text(), entered)
