@@ -130,7 +130,7 @@ func copyIn(root, inside, target string, owners ids) error {
 	if _, err := image.Stat(from); errors.Is(err, fs.ErrNotExist) {
 		uid, gid, err := owners.owner(os.Geteuid(), os.Getegid())
 		if err == nil {
-			err = os.Chown(target, uid, gid)
+			err = owners.given(os.Chown(target, uid, gid))
 		}
 		return err
 	}
@@ -186,7 +186,7 @@ func copyEntry(from, to *os.Root, name string, info fs.FileInfo, owners ids) err
 			return err
 		}
 		if err := to.Lchown(name, uid, gid); err != nil {
-			return err
+			return owners.given(err)
 		}
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {

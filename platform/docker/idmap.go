@@ -3,6 +3,7 @@ package docker
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -71,6 +72,17 @@ func (m ids) owner(uid, gid int) (int, int, error) {
 		return 0, 0, fmt.Errorf("group %d is not mapped in the engine's user namespace; give its user more in /etc/subgid", gid)
 	}
 	return user, group, nil
+}
+
+// given says of a change of owner that is not permitted what mends it.
+func (m ids) given(err error) error {
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	if m.users != nil {
+		return fmt.Errorf("%w: only root may give files to the ids that the engine's user namespace maps; run tare as root, or use storage=volume", err)
+	}
+	return fmt.Errorf("%w: only root may give files to others; run tare as root, or use storage=volume", err)
 }
 
 // owners says whose the files are to be that are bound into the engine's

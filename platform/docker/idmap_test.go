@@ -1,9 +1,13 @@
 package docker
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -89,5 +93,50 @@ func TestClosedTo(t *testing.T) {
 	}
 	if got := closedTo(os.Geteuid(), os.Getegid(), target); got != closed {
 		t.Errorf("closed to the owner is %q, want %s", got, closed)
+	}
+}
+
+// asNobody tells the test's own program to copy as an ordinary user, and where.
+const asNobody = "TARE_TEST_COPY_AS_NOBODY"
+
+// TestCopyInAsNobody is no test but the program that another runs as nobody.
+func TestCopyInAsNobody(t *testing.T) {
+	dir := os.Getenv(asNobody)
+	if dir == "" {
+		t.Skip("is run by TestCopyInWithoutRoot")
+	}
+	lent := idMap{{0, 1_640_000_000, 1 << 30}}
+	for n, inside := range []string{"/data", "/missing"} {
+		for m, owners := range []ids{{}, {lent, lent}} {
+			if inside == "/missing" && owners.users == nil {
+				continue // it is whose makes it
+			}
+			err := copyIn(filepath.Join(dir, "root"), inside, filepath.Join(dir, strconv.Itoa(2*n+m)), owners)
+			if !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), "run tare as root") {
+				t.Errorf("copy of %s: %v, want what mends it", inside, err)
+			}
+		}
+	}
+}
+
+func TestCopyInWithoutRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to make files that are not an ordinary user's")
+	}
+	dir, err := os.MkdirTemp("", "tare")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := errors.Join(os.Chmod(dir, 0o777), os.MkdirAll(filepath.Join(dir, "root", "data"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	// By the link in /proc: the directory of the test's program is closed to others.
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestCopyInAsNobody$")
+	cmd.Env = append(os.Environ(), asNobody+"="+dir)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
 	}
 }
