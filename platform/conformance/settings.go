@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -50,6 +51,19 @@ func testSettingsInForce(t *testing.T, s suite) {
 		hostNetwork = "own"
 	}
 	quota := func(f platform.InForce) any { return f.CPUQuota }
+	all := s.set(t) // one image and one instance without a setting, for all
+	force := func(st *stage, setting platform.Setting) platform.InForce {
+		st.Helper()
+		spec := st.spec("sleep", "3600")
+		spec.Setting, spec.Data = setting, []string{"/data"}
+		f, err := st.launch(spec).InForce()
+		if err != nil {
+			st.Fatal(err)
+		}
+		f.Env = nil // has the instance's own mark
+		return f
+	}
+	without := force(all, platform.Setting{})
 	for _, test := range []struct {
 		name    string
 		setting platform.Setting
@@ -112,23 +126,15 @@ func testSettingsInForce(t *testing.T, s suite) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			st := s.set(t)
+			ctx, cancel := context.WithTimeout(context.Background(), bound)
+			t.Cleanup(cancel)
+			st := &stage{t, all.platform, all.book, all.image, ctx}
 			st.skipUnsupported(test.setting)
-			force := func(setting platform.Setting) platform.InForce {
-				spec := st.spec("sleep", "3600")
-				spec.Setting, spec.Data = setting, []string{"/data"}
-				f, err := st.launch(spec).InForce()
-				if err != nil {
-					t.Fatal(err)
-				}
-				return f
-			}
-			without, got := force(platform.Setting{}), force(test.setting)
+			got := force(st, test.setting)
 			for _, c := range test.checks {
 				c(t, got, without)
 			}
 			// The setting moved its own knob and none of the surroundings.
-			without.Env, got.Env = nil, nil
 			if diff := Difference(without, got); diff != "" {
 				t.Errorf("the setting changed the surroundings (-without +with):\n%s", diff)
 			}
