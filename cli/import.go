@@ -130,11 +130,17 @@ func (a *app) runImport(ctx context.Context, f *importFlags, names []string) err
 		return err
 	}
 	defer store.Close()
-	if err := store.Import(run); err != nil {
+	if err := store.Import(ctx, run); err != nil {
+		if ctx.Err() != nil {
+			return nothingKept(ctx)
+		}
 		return err
 	}
 	if run, err = store.Run(run.ID); err != nil { // as every other command will see it
 		return err
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("import: %w; the run is kept: tare show %s", context.Cause(ctx), run.ID)
 	}
 	return a.presentSheet(studies()[imported.Name], run, store, out, f.json, a.again(nextCommand(run), "tare show "+run.ID))
 }
@@ -186,12 +192,17 @@ func readFiles(ctx context.Context, names []string, opt foreign.Options) (record
 	}
 	run, err := foreign.Read(ctx, files, opt)
 	if err != nil && ctx.Err() != nil {
-		return run, fmt.Errorf("import: %w; nothing was kept", context.Cause(ctx))
+		return run, nothingKept(ctx)
 	}
 	if err != nil {
 		return run, fmt.Errorf("import: %w", err)
 	}
 	return run, nil
+}
+
+// nothingKept says why an import ended that left nothing.
+func nothingKept(ctx context.Context) error {
+	return fmt.Errorf("import: %w; nothing was kept", context.Cause(ctx))
 }
 
 // regular refuses what is no regular file: one that waits for a writer could not be

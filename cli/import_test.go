@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"tare/lab"
 	"tare/overhead"
 )
 
@@ -138,6 +142,33 @@ func TestBadImports(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(home, storeFile)); err == nil {
 		t.Error("a run was kept of what was refused")
+	}
+}
+
+// What waits for a writer would wait for ever: it is refused before it is opened.
+func TestImportOfNoRegularFile(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "figures.csv")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skipf("no named pipe: %v", err)
+	}
+	code, _, errOut := tare(t, t.TempDir(), "import", figures(t), pipe, "--format", "csv", "--value", "copy", "--unit", "MB/s", "--condition", "storage", "--baseline", "bare")
+	if code != exitUsage || !strings.Contains(errOut, pipe+" is no regular file") {
+		t.Errorf("%d, %q", code, errOut)
+	}
+}
+
+// An import that is stopped says so, and keeps nothing.
+func TestImportStopped(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(lab.ErrStopped)
+	home := t.TempDir()
+	var out, errOut bytes.Buffer
+	code := run(ctx, []string{"tare", "--home", home, "import", figures(t), "--format", "csv", "--value", "copy", "--unit", "MB/s", "--condition", "storage", "--baseline", "bare"}, &out, &errOut)
+	if code != exitFailure || errOut.String() != "tare: import: stopped by the user; nothing was kept\n" {
+		t.Errorf("%d, %q", code, errOut.String())
+	}
+	if _, err := os.Stat(filepath.Join(home, storeFile)); err == nil {
+		t.Error("a run was kept of what was stopped")
 	}
 }
 

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"errors"
 	"testing"
 )
@@ -13,7 +14,7 @@ func TestImport(t *testing.T) {
 	for block := range 3 {
 		run.Trials = append(run.Trials, Trial{Condition: "redis@bare", Block: block + 1, Attempt: 1, Started: epoch, Samples: []Sample{{"get", 70_000}}})
 	}
-	if err := s.Import(run); err != nil {
+	if err := s.Import(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
 	got, err := s.Run("import-1")
@@ -27,7 +28,7 @@ func TestImport(t *testing.T) {
 	bad := example("import-2")
 	bad.Trials = []Trial{{Condition: "redis@bare", Block: 1, Attempt: 1, Started: epoch}, {Condition: "redis@moon", Block: 1, Attempt: 1, Started: epoch}}
 	var invalid *Invalid
-	if err := s.Import(bad); !errors.As(err, &invalid) {
+	if err := s.Import(t.Context(), bad); !errors.As(err, &invalid) {
 		t.Errorf("a trial of no condition: %v", err)
 	}
 	var notFound *NotFound
@@ -36,5 +37,22 @@ func TestImport(t *testing.T) {
 	}
 	if err := s.Resume("import-1"); !errors.As(err, &invalid) {
 		t.Errorf("resumed: %v", err)
+	}
+}
+
+// What is interrupted leaves nothing behind.
+func TestImportEndsWithItsContext(t *testing.T) {
+	s := open(t)
+	because := errors.New("a test's")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(because)
+	run := example("import-1")
+	run.Trials = []Trial{{Condition: "redis@bare", Block: 1, Attempt: 1, Started: epoch}}
+	if err := s.Import(ctx, run); !errors.Is(err, because) {
+		t.Errorf("%v, want %v", err, because)
+	}
+	var notFound *NotFound
+	if _, err := s.Run("import-1"); !errors.As(err, &notFound) {
+		t.Errorf("something of it is left: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -21,8 +22,9 @@ func (s *Store) Begin(run Run) error {
 }
 
 // Import enters a run that was measured elsewhere, whole: its trials too, in one
-// durable transaction. Its Status is Imported, whatever run has.
-func (s *Store) Import(run Run) error {
+// durable transaction. Its Status is Imported, whatever run has. Where the context ends
+// first nothing is entered, and the error is its cause.
+func (s *Store) Import(ctx context.Context, run Run) error {
 	if err := run.fault(); err != nil {
 		return err
 	}
@@ -32,6 +34,9 @@ func (s *Store) Import(run Run) error {
 			return err
 		}
 		for _, t := range run.Trials {
+			if err := context.Cause(ctx); err != nil {
+				return err
+			}
 			id, err := beginTrial(tx, run.ID, t)
 			if err != nil {
 				return err
