@@ -127,7 +127,7 @@ func (f *redisFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab
 		o.Platforms = append(o.Platforms, canonical)
 	}
 	f.serverCPUs(o, host)
-	if o.Base, _, err = f.places(&host); err != nil {
+	if o.Base, err = f.places(&host); err != nil {
 		return lab.Design{}, err
 	}
 	o.Host = ioHost(host)

@@ -25,7 +25,7 @@ type streamFlags struct {
 }
 
 func ioStream() (*cobra.Command, *subStudy) {
-	f := &streamFlags{}
+	f := &streamFlags{studyFlags: studyFlags{whole: true}}
 	byDefault := bandwidth.Default()
 	cmd := &cobra.Command{
 		Use:   "stream [flags]",
@@ -56,7 +56,7 @@ time, or with --cross in all combinations.`,
 	flags.BoolVar(&f.cross, "cross", false, "all combinations, instead of one factor at a time around the base")
 	flags.BoolVar(&f.peer, "peer", false, "measure the same by likwid-bench beside it")
 	f.register(cmd, "about a minute: 50 million elements, volume and bind mount", "S5's grid: 1 to 8 processes, 1 to 500 million elements, ten blocks; what memory does not hold is left out", []string{"cpuset-cpus"})
-	return cmd, &subStudy{name: place.Stream, whole: true, flags: &f.studyFlags, design: f.design, pass: bandwidth.Pass}
+	return cmd, &subStudy{name: place.Stream, flags: &f.studyFlags, design: f.design, pass: bandwidth.Pass}
 }
 
 func (f *streamFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.Design, error) {

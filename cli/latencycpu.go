@@ -10,6 +10,7 @@ import (
 
 	"tare/kernel/accounting"
 	"tare/lab"
+	"tare/platform"
 	"tare/study/latency"
 	"tare/study/latency/cpu"
 	"tare/study/latency/service"
@@ -89,11 +90,14 @@ func (f *cpuFlags) options(cmd *cobra.Command, args []string, host studyHost) (o
 	if o.Plan, err = f.plan(changed); err != nil {
 		return o, err
 	}
-	var notes []string
-	if o.Base, notes, err = f.places(&host); err != nil {
+	if o.Base, err = f.places(&host); err != nil {
 		return o, err
 	}
-	o.Plan.Notes = append(notes, unmoved(host.server)...)
+	if host.shared() {
+		o.Plan.Notes = append(o.Plan.Notes, fmt.Sprintf("too few cores to part client and service (load on CPU %s, service on %s): latencies hold the client's CPU time too, and a quota's stalls lend the client time",
+			platform.FormatCPUList(host.load), o.Base.CPUSet))
+	}
+	o.Plan.Notes = append(o.Plan.Notes, unmoved(host.server)...)
 	if o.Platform, err = lab.CanonicalPlatform(f.platform); err != nil {
 		return o, err
 	}

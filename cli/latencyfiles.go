@@ -81,7 +81,7 @@ func (f *filesFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab
 		f.seed = drawSeed()
 	}
 	o.Seed = f.seed
-	if _, _, err = f.places(&host); err != nil {
+	if _, err = f.places(&host); err != nil {
 		return lab.Design{}, err
 	}
 	if o.Platform, err = lab.CanonicalPlatform(f.platform); err != nil {

@@ -86,7 +86,7 @@ func (f *networkFlags) design(cmd *cobra.Command, args []string, host studyHost)
 	if o.Plan, err = f.plan(changed); err != nil {
 		return lab.Design{}, err
 	}
-	if o.Base, _, err = f.places(&host); err != nil {
+	if o.Base, err = f.places(&host); err != nil {
 		return lab.Design{}, err
 	}
 	o.ClientCPUs = host.load

@@ -31,14 +31,14 @@ type studyFlags struct {
 	out, json string
 	dryRun    bool
 	yes       bool
+	// whole tells that the program has the whole machine: nothing of tare's keeps
+	// off its CPUs while it runs.
+	whole bool
 }
 
 // subStudy is one study of a family, as its command has it.
 type subStudy struct {
-	name string
-	// whole tells that the program has the whole machine: nothing of tare's keeps
-	// off its CPUs while it runs.
-	whole bool
+	name  string
 	flags *studyFlags
 	// design makes the design from the command line.
 	design func(cmd *cobra.Command, args []string, on studyHost) (lab.Design, error)
@@ -74,7 +74,9 @@ func (f *studyFlags) register(cmd *cobra.Command, quick, full string, knobs []st
 			f.settings[key] = new(string)
 		}
 	}
-	flags.StringVar(&f.loadCPUs, "load-cpuset", "", "CPUs of the client, and of everything that tare does meanwhile (`LIST`; default: those that --cpuset-cpus leaves)")
+	if !f.whole {
+		flags.StringVar(&f.loadCPUs, "load-cpuset", "", "CPUs of the client, and of everything that tare does meanwhile (`LIST`; default: those that --cpuset-cpus leaves)")
+	}
 	flags.IntVar(&f.blocks, "blocks", 0, "number of blocks (default: as many as fit into --budget)")
 	flags.DurationVar(&f.budget, "budget", 0, "time for measuring (default 10m unless --blocks is given)")
 	flags.Int64Var(&f.seed, "seed", 0, "seed of every order and schedule (default: drawn, and printed)")
@@ -114,24 +116,25 @@ func (f *studyFlags) plan(changed func(string) bool) (record.Plan, error) {
 }
 
 // places reads which CPUs the program and the load have: a core of its own for
-// the program, where there are two.
-func (f *studyFlags) places(host *studyHost) (base platform.Setting, notes []string, err error) {
+// the program, where there are two. What it means for a study that they share some is
+// the study's to say.
+func (f *studyFlags) places(host *studyHost) (base platform.Setting, err error) {
 	if base, err = readSettings(f.settings); err != nil {
-		return base, nil, err
+		return base, err
 	}
 	if base.CPUSet == "" {
 		base.CPUSet = platform.FormatCPUList(host.cpus[len(host.cpus)-1:])
 	}
 	if why := base.Contradiction(host.cpus); why != "" {
-		return base, nil, usageError("%s", why)
+		return base, usageError("%s", why)
 	}
 	if host.server, err = platform.ParseCPUList(base.CPUSet); err != nil {
-		return base, nil, usageError("--cpuset-cpus %s: want a list of CPUs, such as 0-1,3", base.CPUSet)
+		return base, usageError("--cpuset-cpus %s: want a list of CPUs, such as 0-1,3", base.CPUSet)
 	}
 	if f.loadCPUs != "" {
 		of := weighFlags{loadCPUs: f.loadCPUs}
 		if host.load, err = of.loadPlace(); err != nil {
-			return base, nil, err
+			return base, err
 		}
 	} else {
 		host.load = slices.DeleteFunc(slices.Clone(host.cpus), func(cpu int) bool { return slices.Contains(host.server, cpu) })
@@ -139,11 +142,12 @@ func (f *studyFlags) places(host *studyHost) (base platform.Setting, notes []str
 	if len(host.load) == 0 {
 		host.load = host.cpus
 	}
-	if slices.ContainsFunc(host.load, func(cpu int) bool { return slices.Contains(host.server, cpu) }) {
-		notes = append(notes, fmt.Sprintf("too few cores to part client and service (load on CPU %s, service on %s): latencies hold the client's CPU time too, and a quota's stalls lend the client time",
-			platform.FormatCPUList(host.load), base.CPUSet))
-	}
-	return base, notes, nil
+	return base, nil
+}
+
+// shared tells that the load runs on CPUs of the program's.
+func (h *studyHost) shared() bool {
+	return slices.ContainsFunc(h.load, func(cpu int) bool { return slices.Contains(h.server, cpu) })
 }
 
 // runSub runs one study of a family, from its command line.
@@ -220,11 +224,11 @@ func (a *app) measureSub(ctx context.Context, family string, s *subStudy, cmd *c
 	if err != nil {
 		return err
 	}
-	if s.whole {
+	if s.flags.whole {
 		done, err := run(m, d)
 		return m.finish(done, err)
 	}
-	if _, _, err := s.flags.places(&host); err != nil {
+	if _, err := s.flags.places(&host); err != nil {
 		return err
 	}
 	m.loadCPUs = host.load
