@@ -131,6 +131,9 @@ func must(err error) {
 func settingDoc(key string) string {
 	for _, k := range platform.Keys {
 		if k.Name == key {
+			if strings.HasPrefix(k.Values, "LIST") {
+				return k.Doc + " (a `LIST` such as 0-1,3)"
+			}
 			return k.Doc + " (`" + k.Values + "`)"
 		}
 	}

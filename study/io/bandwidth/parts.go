@@ -21,12 +21,17 @@ func Answer(run record.Run) string {
 	r := read(run)
 	spots := r.decisive()
 	var told []string
+	measured := false
 	for _, kernel := range kernels {
-		if ratio := r.pooled(spots, spot.contained, kernel); ratio.Value == ratio.Value {
+		ratio := r.pooled(spots, spot.contained, kernel)
+		measured = measured || ratio.Value == ratio.Value
+		if ratio.Known() {
 			told = append(told, kernel+" "+report.Said(lost(ratio), 1)+" %")
 		}
 	}
 	switch {
+	case measured && len(told) == 0:
+		return "What a container loses of memory bandwidth cannot be told yet: an interval takes three " + place.Repeats(run) + "."
 	case len(told) > 0:
 		text := "Beyond the caches a container loses of memory bandwidth: " + strings.Join(told, ", ") + "."
 		if all := r.pooled(spots, spot.contained, kernels...); within(all, claim.Threshold(judged, "smallest effect")) {

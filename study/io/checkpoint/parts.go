@@ -46,7 +46,10 @@ func Answer(run record.Run) string {
 			break // the others stand in the tables
 		}
 	}
-	if len(told) == 0 {
+	switch {
+	case len(told) == 0 && measured:
+		return "What a container takes of a checkpoint's rates cannot be told yet: an interval takes three " + place.Repeats(run) + "."
+	case len(told) == 0:
 		return "Nothing was measured."
 	}
 	text := strings.Join(told, "; ") + "."

@@ -3,6 +3,7 @@ package place
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"tare/overhead"
 	"tare/platform"
@@ -18,6 +19,17 @@ type Control struct {
 	Volume, Bind record.Condition
 	Metric       string
 	Ratio        stats.Estimate // of the bind mount's value to the volume's
+}
+
+// where names the engine and the network of a comparison.
+func (c Control) where() string {
+	var words []string
+	for _, factor := range []string{FactorEngine, FactorNetwork} {
+		if level := c.Volume.Factors[factor]; level != "" && level != string(platform.NetworkHost) {
+			words = append(words, level)
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // Controls compares volume and bind mount in every cell, metric by metric, each
@@ -79,10 +91,10 @@ func ControlPart(controls []Control) []report.Part {
 	t := report.Table{
 		Title:   "Negative control: bind mount against volume",
 		Note:    Checked(controls),
-		Columns: []report.Column{{Head: "cell"}, {Head: "metric"}, {Head: "ratio", Number: true}},
+		Columns: []report.Column{{Head: "cell"}, {Head: "where"}, {Head: "metric"}, {Head: "ratio", Number: true}},
 	}
 	for _, c := range controls {
-		t.Rows = append(t.Rows, []report.Cell{{Text: c.Workload}, {Text: c.Metric}, report.Estimated(c.Ratio, 1)})
+		t.Rows = append(t.Rows, []report.Cell{{Text: c.Workload}, {Text: c.where()}, {Text: c.Metric}, report.Estimated(c.Ratio, 1)})
 	}
 	return []report.Part{t}
 }
