@@ -123,7 +123,7 @@ func TestBadImports(t *testing.T) {
 	home, file := t.TempDir(), figures(t)
 	for args, says := range map[string]string{
 		"import":                                                    "FILE",
-		"import " + file + " --format xml":                          "--format",
+		"import " + file + " --format xml":                          `--format: "xml" is none of csv`,
 		"import /nonexistent --format csv":                          "/nonexistent",
 		"import " + home + " --format csv":                          "is a directory",
 		"import " + file + " --format csv --value copy --unit MB/s": "--condition",

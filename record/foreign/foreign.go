@@ -145,6 +145,9 @@ func malformed(at position, format string, args ...any) error {
 // files, and the context's cause where that ends first.
 func Read(ctx context.Context, files []File, opt Options) (record.Run, error) {
 	if !slices.Contains(Formats, opt.Format) {
+		if opt.Format != "" {
+			return record.Run{}, wanted("format", "%q is none of %s", opt.Format, names(Formats))
+		}
 		return record.Run{}, wanted("format", "say which of %s the files are in", names(Formats))
 	}
 	if len(files) == 0 {
