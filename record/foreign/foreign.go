@@ -176,7 +176,11 @@ func Read(ctx context.Context, files []File, opt Options) (record.Run, error) {
 			return record.Run{}, err
 		}
 		sum := sha256.Sum256(data)
-		sources = append(sources, record.Source{Name: f.Name, SHA256: hex.EncodeToString(sum[:])})
+		source := record.Source{Name: f.Name, SHA256: hex.EncodeToString(sum[:])}
+		if err := told.twice(sources, source); err != nil {
+			return record.Run{}, err
+		}
+		sources = append(sources, source)
 	}
 	kept, err := told.reword(ctx, all.all)
 	if err != nil {
@@ -189,6 +193,29 @@ func Read(ctx context.Context, files []File, opt Options) (record.Run, error) {
 	run.Host = host
 	run.Plan.Imported = &record.Import{Format: string(opt.Format), Sources: sources, Paired: opt.Paired, Order: opt.Order, Host: opt.Host}
 	return run, nil
+}
+
+// twice refuses a file that holds what one before it holds, as its figures would count
+// twice. Of two whose names tell different levels it does not: coarse figures may be
+// the same in two repetitions.
+func (t *told) twice(before []record.Source, is record.Source) error {
+	levels, err := t.inName(is.Name)
+	if err != nil {
+		return err
+	}
+	for _, was := range before {
+		if was.SHA256 != is.SHA256 {
+			continue
+		}
+		if of, err := t.inName(was.Name); err != nil || !slices.Equal(of, levels) {
+			continue
+		}
+		if was.Name == is.Name {
+			return malformed(position{file: is.Name}, "is named twice, and its figures would count twice: name it once")
+		}
+		return malformed(position{file: is.Name}, "holds what %s holds, byte for byte, and its figures would count twice: leave one out, or tell them apart by --name", was.Name)
+	}
+	return nil
 }
 
 // read gives what a file holds.

@@ -463,3 +463,34 @@ func FuzzHyperfine(f *testing.F) {
 	f.Add(`{"results":[{"command":"x","times":[1],"exit_codes":[null],"parameters":{"a":"b"}}]}`)
 	fuzzed(f, foreign.Options{Format: foreign.Hyperfine})
 }
+
+// A file counts once; two that hold the same and whose names do not tell them apart are
+// one.
+func TestTheSameTwice(t *testing.T) {
+	const contents = "storage,value\nbare,1\nbind,2\n"
+	opt := foreign.Options{Format: foreign.CSV, Units: []string{"MB/s"}, Condition: []string{"storage"}, Baseline: []string{"bare"}}
+	named := opt
+	named.Name, named.Block = "{any}-{n}.csv", "n"
+	for what, c := range map[string]struct {
+		opt   foreign.Options
+		files []string
+		says  string // empty where it is read
+	}{
+		"one file twice":                 {opt, []string{"d.csv", "d.csv"}, "d.csv: is named twice"},
+		"one file twice, by levels":      {named, []string{"d-1.csv", "d-1.csv"}, "d-1.csv: is named twice"},
+		"a copy":                         {opt, []string{"d.csv", "e.csv"}, "e.csv: holds what d.csv holds"},
+		"the same in two repetitions":    {named, []string{"d-1.csv", "d-2.csv"}, ""},
+		"a copy in another directory":    {named, []string{"a/d-1.csv", "b/d-1.csv"}, "b/d-1.csv: holds what a/d-1.csv holds"},
+		"the last of three, the first's": {named, []string{"d-1.csv", "d-2.csv", "d-1.csv"}, "d-1.csv: is named twice"},
+	} {
+		var files []foreign.File
+		for _, name := range c.files {
+			files = append(files, holding(name, strings.NewReader(contents)))
+		}
+		_, err := foreign.Read(t.Context(), files, c.opt)
+		var malformed *foreign.Malformed
+		if c.says == "" && err != nil || c.says != "" && (!errors.As(err, &malformed) || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: %v, want %q", what, err, c.says)
+		}
+	}
+}
