@@ -106,7 +106,7 @@ func TestOneFileIsOpen(t *testing.T) {
 			if open++; open > 1 {
 				t.Errorf("%d files are open", open)
 			}
-			return closing{strings.NewReader("storage,value\nbare,1\n"), &open}, nil
+			return closing{strings.NewReader(fmt.Sprintf("storage,value\nbare,%d\n", i+1)), &open}, nil
 		}})
 	}
 	if _, err := foreign.Read(t.Context(), files, foreign.Options{Format: foreign.CSV, Units: []string{"MB/s"}, Condition: []string{"storage"}, Baseline: []string{"bare"}}); err != nil {

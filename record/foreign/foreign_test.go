@@ -300,6 +300,20 @@ func TestBenchmarksOfSeveralPackages(t *testing.T) {
 	}
 }
 
+// Nothing may be counted, and a repetition that failed has no time.
+func TestZeroOfACount(t *testing.T) {
+	run, err := text(foreign.Options{Format: foreign.CSV, Units: []string{"faults"}, Better: []string{"lower"}, Condition: []string{"storage"}, Baseline: []string{"bare"}}, "storage,value\nbare,0\nbind,2\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := values(t, run, "csv@bare", "value"); !slices.Equal(got, []float64{0}) {
+		t.Errorf("%v", got)
+	}
+	if _, err := text(foreign.Options{Format: foreign.Hyperfine}, `{"results":[{"command":"x","times":[0,1],"exit_codes":[1,0]}]}`); err != nil {
+		t.Error(err)
+	}
+}
+
 // wants checks that an error names the flag that mends it.
 func wants(t *testing.T, what string, err error, flag string) {
 	t.Helper()
@@ -387,6 +401,9 @@ func TestMalformed(t *testing.T) {
 		"a word for a value":  {csv, "storage,value\nbare,fast\n", []string{"results.csv:2", "fast"}},
 		"an infinite value":   {csv, "storage,value\nbare,inf\n", []string{"results.csv:2", "inf"}},
 		"an endless value":    {csv, "storage,value\nbare,1e308\n", []string{"results.csv:2", "beyond"}},
+		"a rate below zero":   {csv, "storage,value\nbare,1\nbare,-1\n", []string{"results.csv:3", "value is -1 MB/s"}},
+		"no rate":             {csv, "storage,value\nbare,0\n", []string{"results.csv:2", "value is 0 MB/s"}},
+		"no time":             {foreign.Options{Format: foreign.Hyperfine}, `{"results":[{"command":"x","times":[0]}]}`, []string{"results.csv", "time is 0 s"}},
 		"a row too short":     {csv, "storage,value\nbare\n", []string{"results.csv:2"}},
 		"a column twice":      {csv, "storage,x,x,value\nbare,1,2,3\n", []string{"results.csv:1", "column 3"}},
 		"a repetition twice":  {counted, "storage,block,value\nbare,1,3\nbare,1,4\n", []string{"results.csv:3", "results.csv:2", "--block"}},

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"tare/workload"
 )
@@ -23,6 +24,16 @@ var betterUnits = map[string]workload.Better{
 	"B/s": workload.Higher, "requests/s": workload.Higher, "ops/s": workload.Higher, "op/s": workload.Higher,
 	"s": workload.Lower, "ms": workload.Lower, "us": workload.Lower, "ns": workload.Lower, "sec/op": workload.Lower,
 	"B/op": workload.Lower, "allocs/op": workload.Lower,
+}
+
+// ratioOnly tells whether a unit is of a rate or a time, of which zero and less mean
+// that nothing was measured. Counts may be zero.
+func ratioOnly(unit string) bool {
+	switch unit {
+	case "s", "ms", "us", "µs", "ns", "sec", "min", "h":
+		return true
+	}
+	return strings.HasSuffix(unit, "/s") || strings.HasSuffix(unit, "/sec") || unit == "sec/op" || unit == "ns/op"
 }
 
 // reword gives factors, levels and metrics the names that were said, adds what is the
@@ -190,6 +201,9 @@ func (t *told) measure(o *observation) error {
 	}
 	if o.unit == "" {
 		return wanted("unit", "say what %s (%s) is measured in: MB/s, requests/s, s", o.metric, o.at)
+	}
+	if !(o.value > 0) && o.failed == "" && ratioOnly(o.unit) {
+		return malformed(o.at, "%s is %g %s: a rate or a time that is not positive has no ratio to another; leave empty what was not measured, or leave %s out by --only", o.metric, o.value, o.unit, o.metric)
 	}
 	if factor, ok := bytesPerSecond[o.unit]; ok {
 		o.value, o.unit = o.value*factor, "B/s"
