@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -40,6 +41,9 @@ func ratioOnly(unit string) bool {
 // same for all, and leaves out what was not asked for.
 func (t *told) reword(ctx context.Context, all []observation) ([]observation, error) {
 	if err := t.known(ctx, all); err != nil {
+		return nil, err
+	}
+	if err := t.measured(ctx, all); err != nil {
 		return nil, err
 	}
 	var kept []observation
@@ -142,6 +146,37 @@ func (t *told) known(ctx context.Context, all []observation) error {
 	}
 	if t.Block != "" {
 		return need("block", t.Block)
+	}
+	return nil
+}
+
+// measured refuses units and directions of metrics which the data have not, under the
+// names that --rename gives them.
+func (t *told) measured(ctx context.Context, all []observation) error {
+	var have []string
+	has := map[string]bool{"": true} // of all metrics
+	for i := range all {
+		if err := stopped(ctx, i); err != nil {
+			return err
+		}
+		is := observation{metric: all[i].metric}
+		for _, r := range t.renames {
+			is.rename(r)
+		}
+		if !has[is.metric] {
+			has[is.metric] = true
+			have = append(have, is.metric)
+		}
+	}
+	for _, said := range []struct {
+		flag    string
+		metrics []string
+	}{{"unit", slices.Sorted(maps.Keys(t.units))}, {"better", slices.Sorted(maps.Keys(t.better))}} {
+		for _, metric := range said.metrics {
+			if !has[metric] {
+				return wanted(said.flag, "the data have no metric %q: they have %s", metric, listed(have))
+			}
+		}
 	}
 	return nil
 }
