@@ -57,6 +57,9 @@ func (t *told) arrange(ctx context.Context, all []observation) (record.Run, erro
 			return record.Run{}, err
 		}
 	}
+	if err := a.leftOver(ctx, all); err != nil {
+		return record.Run{}, err
+	}
 	return a.run(), nil
 }
 
@@ -308,12 +311,17 @@ func last(baseline bool) int {
 // notes say what is the same throughout, and where there is nothing to compare with.
 func (a *arrangement) notes() []string {
 	var all []string
-	if len(a.constants) > 0 {
-		var parts []string
-		for _, l := range a.constants {
+	var parts []string
+	for _, l := range a.constants {
+		if !slices.Contains(a.Unsaid, l.factor) {
 			parts = append(parts, l.factor+"="+l.level)
 		}
+	}
+	if len(parts) > 0 {
 		all = append(all, "the same throughout: "+strings.Join(parts, ", "))
+	}
+	if apart := a.apart(); apart != "" {
+		return append(all, apart)
 	}
 	based := map[string]bool{}
 	var without []string

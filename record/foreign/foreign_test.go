@@ -314,6 +314,48 @@ func TestZeroOfACount(t *testing.T) {
 	}
 }
 
+// A column of measurements that was not named a value would make each row a cell.
+func TestMeasurementsLeftOver(t *testing.T) {
+	const rows = "storage,repetition,copy,add\nbare,1,100,50\nbare,2,101,51\nbind,1,99,50\nbind,2,98,49\n"
+	opt := foreign.Options{Format: foreign.CSV, Values: []string{"copy"}, Units: []string{"MB/s"}, Condition: []string{"storage"}, Baseline: []string{"bare"}}
+	_, err := text(opt, rows)
+	wants(t, "a column of measurements", err, "value")
+	for _, hint := range []string{"add looks like a measurement", "--value copy,add", "--ignore add", "--block repetition"} {
+		if err == nil || !strings.Contains(err.Error(), hint) {
+			t.Errorf("%v does not say %q", err, hint)
+		}
+	}
+	mended := opt
+	mended.Values, mended.Block = []string{"copy", "add"}, "repetition"
+	if run, err := text(mended, rows); err != nil || len(run.Conditions) != 2 {
+		t.Errorf("as the hint has it: %d conditions, %v", len(run.Conditions), err)
+	}
+	// A sweep is none: under each condition it has the same levels.
+	if _, err := text(opt, "storage,elements,copy\nbare,1000,9\nbare,2000,8\nbind,1000,7\nbind,2000,6\n"); err != nil {
+		t.Error(err)
+	}
+	// One condition is compared with another run's.
+	if _, err := text(opt, "storage,elements,copy\nbare,1000,9\nbare,2000,8\nbare,3000,7\n"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Where nothing stands beside the baseline, what parts them is told.
+func TestNothingBesideTheBaseline(t *testing.T) {
+	opt := foreign.Options{Format: foreign.CSV, Units: []string{"MB/s"}, Condition: []string{"platform"}, Baseline: []string{"bare"}, Factors: []string{"io=stream", "a=b"}, Unsaid: []string{"io"}}
+	run, err := text(opt, "platform,storage,n,value\nbare,bare,1,9\ndocker,bind,1,8\nbare,bare,2,9\ndocker,,2,8\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"the same throughout: a=b", "no cell holds bare beside another condition: it differs from all of them in storage (bare; of the others bind, none): name that in --condition and --baseline too, leave it out by --ignore, or give it one level by --rename"}
+	if !slices.Equal(run.Plan.Notes, want) {
+		t.Errorf("%q, want %q", run.Plan.Notes, want)
+	}
+	if run.Conditions[0].Factors["io"] != "stream" {
+		t.Error("what no note tells is no factor any more")
+	}
+}
+
 // wants checks that an error names the flag that mends it.
 func wants(t *testing.T, what string, err error, flag string) {
 	t.Helper()

@@ -26,6 +26,10 @@ type Options struct {
 	// Factors are the same for all of the data: "network=host".
 	Factors []string
 
+	// Unsaid are factors that tell a reader of the run what it is of, and of which no
+	// note tells that they are the same throughout.
+	Unsaid []string
+
 	// Columns reads factors out of the headings of a matrix: "{elements}_{processes}".
 	// A csv file is a matrix where it is given, and has a row a value where not.
 	Columns string

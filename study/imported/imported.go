@@ -194,7 +194,7 @@ func severity(v overhead.Verdict) int {
 func answer(r overhead.Reading) string {
 	all := outcomes(r)
 	if len(all) == 0 {
-		return "Nothing stood beside a baseline: the figures can be compared with those of another run (tare compare)."
+		return uncompared(r)
 	}
 	if len(r.Report.Groups) <= mostTables {
 		return report.Answer(r.Run, r.Report)
@@ -214,6 +214,28 @@ func answer(r overhead.Reading) string {
 		text += fmt.Sprintf("; the worst is %s, which costs %s of %s %s %%", worst.row.Label, worst.metric.Name, worst.group.Workload, report.Said(percent(worst.row), 1))
 	}
 	return text + "."
+}
+
+// uncompared says why nothing was compared.
+func uncompared(r overhead.Reading) string {
+	const elsewhere = "the figures can be compared with those of another run (tare compare)."
+	based, other := map[string]bool{}, map[string]bool{}
+	together := false
+	for _, c := range r.Run.Conditions {
+		if c.Baseline {
+			based[c.Workload] = true
+		} else {
+			other[c.Workload] = true
+		}
+		together = together || based[c.Workload] && other[c.Workload]
+	}
+	switch {
+	case together:
+		return "No effect can be told: in no cell do the baseline and another condition both have values of one metric of which a ratio can be formed, which zero, less, and failed repetitions are not; " + elsewhere
+	case len(based) > 0 && len(other) > 0:
+		return "No cell holds the baseline beside another condition, and nothing is compared: a note says what parts them; " + elsewhere
+	}
+	return "Nothing stood beside a baseline: " + elsewhere
 }
 
 var verdicts = []overhead.Verdict{overhead.Worse, overhead.Better, overhead.Equivalent, overhead.Inconclusive}

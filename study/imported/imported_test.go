@@ -132,6 +132,25 @@ func TestNothingToCompare(t *testing.T) {
 	}
 }
 
+// Why nothing was compared is told: the cells part the conditions, or the baseline has
+// nothing of which a ratio could be formed.
+func TestWhyNothingIsCompared(t *testing.T) {
+	for contents, want := range map[string]string{
+		"storage,kind,faults\nbare,a,1\nbind,b,2\n": "no cell holds the baseline beside another",
+		"storage,kind,faults\nbare,a,0\nbind,a,2\n": "no effect can be told",
+	} {
+		run, err := foreign.Read(t.Context(), []foreign.File{{Name: "figures.csv", Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(contents)), nil }}}, foreign.Options{
+			Format: foreign.CSV, Values: []string{"faults"}, Units: []string{"faults"}, Better: []string{"lower"}, Condition: []string{"storage"}, Baseline: []string{"bare"}, When: time.Unix(1e9, 0),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := imported.Sheet(run, nil); !strings.HasPrefix(strings.ToLower(s.Answer), want) {
+			t.Errorf("answer %q, want %q", s.Answer, want)
+		}
+	}
+}
+
 // A claim is judged where one was named, and the verdict says whose figures it rests
 // on.
 func TestClaims(t *testing.T) {
