@@ -168,7 +168,7 @@ func (f *importFlags) settle() error {
 		return usageError("--claim %s: figures measured elsewhere are judged for %s alone: the others' verdicts rest on how tare measures", c.ID, strings.Join(can, ", "))
 	}
 	of := c.Command[len(c.Command)-1]
-	o.Factors = append(slices.Clone(o.Factors), place.FactorOf+"="+of)
+	o.Factors, o.Unsaid = append(slices.Clone(o.Factors), place.FactorOf+"="+of), []string{place.FactorOf}
 	if o.Workload == "" {
 		o.Workload = of
 	}
