@@ -71,7 +71,7 @@ func (a *arrangement) leftOver(ctx context.Context, all []observation) error {
 		hint = "--value " + strings.Join(values, ",") + "," + names + " or " + hint
 	}
 	if a.Block == "" && len(counting) > 0 {
-		hint += "; and " + counting[0] + " like a count of repetitions: --block " + counting[0]
+		hint += "; " + counting[0] + " like a count of repetitions: --block " + counting[0]
 	}
 	return wanted("value", "%d of %d cells hold nothing to compare: %s %s: %s", cells-compared, cells, listed(measured), is, hint)
 }
