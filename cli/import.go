@@ -112,6 +112,9 @@ func (a *app) runImport(ctx context.Context, f *importFlags, names []string) err
 	if err != nil {
 		return err
 	}
+	if why := imported.Unread(run); f.claim != "" && why != "" {
+		return usageError("--claim %s: %s", f.claim, why)
+	}
 	run.ID, run.Study = record.NewID(imported.Name, run.Started, uint16(drawSeed())), imported.Name
 	run.Command, run.Version = a.args, versionText()
 	dir, err := a.stateDir()

@@ -109,7 +109,7 @@ func TestImportedRunsAreRuns(t *testing.T) {
 // Claims of this host are not judged by other hosts' figures.
 func TestImportedRunsAreNotThisHosts(t *testing.T) {
 	home := t.TempDir()
-	imports(t, home, "--claim", "S5.1")
+	imports(t, home, "--claim", "S5.1", "--factor", "processes=1")
 	code, out, errOut := tare(t, home, "claims", "S5", "--json", "-")
 	if code != exitSuccess {
 		t.Fatalf("claims: %d, %s", code, errOut)
@@ -127,13 +127,18 @@ func TestBadImports(t *testing.T) {
 		"import /nonexistent --format csv":                          "/nonexistent",
 		"import " + home + " --format csv":                          "is a directory",
 		"import " + file + " --format csv --value copy --unit MB/s": "--condition",
-		"import " + file + " --format csv --value copy --unit MB/s --condition storage":                       "--baseline",
-		"import " + file + " --format csv --value copy --condition storage --baseline bare":                   "--unit",
-		"import " + file + " --format csv --value speed --unit MB/s --condition storage --baseline bare":      "--value",
-		"import " + file + " --format csv --claim S4.1":                                                       "S5.1",
-		"import " + file + " --format csv --claim S9.9":                                                       "S9.9",
-		"import " + file + " --format csv --smallest-effect two":                                              "--smallest-effect",
-		"import " + file + " --format csv --value copy --unit MB/s --condition storage --baseline b --paired": "--block",
+		"import " + file + " --format csv --value copy --unit MB/s --condition storage":                              "--baseline",
+		"import " + file + " --format csv --value copy --condition storage --baseline bare":                          "--unit",
+		"import " + file + " --format csv --value speed --unit MB/s --condition storage --baseline bare":             "--value",
+		"import " + file + " --format csv --claim S4.1":                                                              "S5.1",
+		"import " + file + " --format csv --claim S5.1 --value copy --unit MB/s":                                     "--claim S5.1: the figures do not tell processes: say what is the same for all by --factor processes=NUMBER",
+		"import " + file + " --format csv --claim S5.2 --value copy --unit MB/s":                                     "do not tell particles and ranks",
+		"import " + file + " --format csv --claim S5.3 --value copy --unit MB/s":                                     "do not tell payload and pipeline",
+		"import " + file + " --format csv --claim S5.1 --value copy --unit MB/s --factor processes=one":              `"one"`,
+		"import " + file + " " + file + " --format csv --value copy --unit MB/s --condition storage --baseline bare": "named twice",
+		"import " + file + " --format csv --claim S9.9":                                                              "S9.9",
+		"import " + file + " --format csv --smallest-effect two":                                                     "--smallest-effect",
+		"import " + file + " --format csv --value copy --unit MB/s --condition storage --baseline b --paired":        "--block",
 	} {
 		code, _, errOut := tare(t, home, strings.Fields(args)...)
 		if code != exitUsage || !strings.Contains(errOut, says) || strings.Count(strings.TrimSpace(errOut), "\n") != 0 {
@@ -217,6 +222,7 @@ func TestImportExamplesWork(t *testing.T) {
 	}
 	cells := strings.NewReplacer("particles=1e6,2.5e6,5e6,10e6,25e6,50e6 ranks=1,2,4,8", "particles=1e6 ranks=1,2", ",set,hset,mset,lrange_100", "")
 	commands := importCommands(string(document))
+	documented := len(commands)
 	help := (&app{}).importing().Example
 	for _, line := range strings.Split(help, "\n") {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "tare import") {
@@ -226,7 +232,14 @@ func TestImportExamplesWork(t *testing.T) {
 	if len(commands) < 9 {
 		t.Fatalf("%d commands: %q", len(commands), commands)
 	}
-	for _, command := range commands {
+	for i, command := range commands {
+		if i == documented { // the help makes its own file
+			_, line, _ := strings.Cut(help, "printf '")
+			contents, _, _ := strings.Cut(line, "'")
+			if err := os.WriteFile("figures.csv", []byte(strings.ReplaceAll(contents, `\n`, "\n")), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
 		var args []string
 		for _, word := range shellWords(cells.Replace(command))[1:] {
 			if names, err := filepath.Glob(word); err == nil && strings.Contains(word, "*.") && len(names) > 0 {
