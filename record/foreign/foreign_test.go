@@ -340,6 +340,23 @@ func TestMeasurementsLeftOver(t *testing.T) {
 	}
 }
 
+// A factor that some values have and others have not is given the level that those
+// lack, in whatever format: what tare exports tells no setting that is the usual one.
+func TestLevelOfWhatIsNotTold(t *testing.T) {
+	run, err := text(foreign.Options{
+		Format: foreign.Benchfmt, Metric: "metric", Rename: []string{"kind:=layer", "storage=kind"},
+		Condition: []string{"platform", "kind"}, Baseline: []string{"bare", "layer"},
+	}, "BenchmarkRedis/platform=bare/metric=get 1 9 requests/s\nBenchmarkRedis/platform=docker/metric=get 1 8 requests/s\nBenchmarkRedis/platform=docker/storage=bind/metric=get 1 7 requests/s\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]float64{"benchfmt@bare layer": 9, "benchfmt@docker layer": 8, "benchfmt@docker bind": 7} {
+		if got := values(t, run, id, "get"); !slices.Equal(got, []float64{want}) {
+			t.Errorf("%s: %v, want %v", id, got, want)
+		}
+	}
+}
+
 // Where nothing stands beside the baseline, what parts them is told.
 func TestNothingBesideTheBaseline(t *testing.T) {
 	opt := foreign.Options{Format: foreign.CSV, Units: []string{"MB/s"}, Condition: []string{"platform"}, Baseline: []string{"bare"}, Factors: []string{"io=stream", "a=b"}, Unsaid: []string{"io"}}

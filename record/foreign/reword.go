@@ -55,6 +55,13 @@ func (t *told) reword(ctx context.Context, all []observation) ([]observation, er
 		for _, r := range t.renames {
 			o.rename(r)
 		}
+		for _, r := range t.renames { // after all: a factor may have its name by one
+			if to, ok := r.levels[""]; ok && r.factor != factorMetric {
+				if _, has := o.of(r.factor); !has {
+					o.set(r.factor, to)
+				}
+			}
+		}
 		for _, s := range t.scales {
 			if err := o.scale(s); err != nil {
 				return nil, err
@@ -124,6 +131,9 @@ func (t *told) known(ctx context.Context, all []observation) error {
 		}
 		if r.to != "" {
 			add(r.to)
+		}
+		if _, fills := r.levels[""]; fills {
+			add(r.factor)
 		}
 	}
 	for _, s := range t.scales {
