@@ -28,6 +28,9 @@ func overview(r overhead.Reading) []report.Part {
 		}
 		return all
 	}
+	if len(outcomes(r)) == 0 {
+		return nil
+	}
 	return []report.Part{counts(r), worst(r)}
 }
 
