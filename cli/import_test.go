@@ -195,6 +195,7 @@ func TestImportExamplesWork(t *testing.T) {
 		"bare-p1.txt": "\"SET\",\"100\"\n",
 		"bind-p1.txt": "\"SET\",\"90\"\n",
 		"times.json":  `{"results":[{"command":"a","times":[0.1,0.11]},{"command":"b","times":[0.4,0.41]}]}`,
+		"io.txt":      "BenchmarkRedis[pipeline=1]/platform=bare/metric=get 1 9 requests/s\nBenchmarkRedis[pipeline=1]/platform=docker/storage=bind/network=bridge/metric=get 1 8 requests/s\n",
 		"redis.txt":   "BenchmarkRedis/platform=bare/metric=get 1 70000 requests/s\nBenchmarkRedis/platform=docker/metric=get 1 69000 requests/s\n",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
@@ -229,7 +230,7 @@ func TestImportExamplesWork(t *testing.T) {
 			commands = append(commands, line)
 		}
 	}
-	if len(commands) < 9 {
+	if len(commands) < 10 {
 		t.Fatalf("%d commands: %q", len(commands), commands)
 	}
 	for i, command := range commands {
