@@ -119,6 +119,9 @@ func banners(r overhead.Reading) []string {
 	for _, n := range r.Run.Plan.Notes {
 		all = append(all, "note: "+n)
 	}
+	if few := fewRepetitions(r.Run); few != "" {
+		all = append(all, few)
+	}
 	var warnings []string
 	for _, g := range r.Report.Groups {
 		for _, w := range g.Warnings {
@@ -136,6 +139,19 @@ func banners(r overhead.Reading) []string {
 		alone = []string{fmt.Sprintf("many comparisons: %d verdicts of an effect would not stand among all comparisons of the run (Holm), such as %s", len(alone), alone[0])}
 	}
 	return append(all, alone...)
+}
+
+// fewRepetitions says what may have made cells of what are repetitions, where no
+// condition has enough of them for an interval.
+func fewRepetitions(run record.Run) string {
+	const fewest = 3
+	times := map[string]int{}
+	for _, t := range run.Trials {
+		if times[t.Condition]++; times[t.Condition] >= fewest {
+			return ""
+		}
+	}
+	return fmt.Sprintf("few: no condition has %d repetitions, which an interval takes; where a column or a part of the files' names counts them, name it by --block: else it makes cells of their own", fewest)
 }
 
 // outcome is a condition's row in a cell.

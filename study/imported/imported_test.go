@@ -117,10 +117,26 @@ func TestManyCells(t *testing.T) {
 func TestOneRunACell(t *testing.T) {
 	s := imported.Sheet(figures(t, 1, nil, map[string][]float64{"bare": bare[:1], "bind": slower[:1]}), nil)
 	text := screen(t, s)
-	for _, want := range []string{"one run a cell", "inconclusive", "at least 5 repetitions under each condition"} {
+	for _, want := range []string{"one run a cell", "--block", "inconclusive", "at least 5 repetitions under each condition"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
+	}
+}
+
+// What an interval takes are repetitions, of which no block is known; who has them needs
+// no hint.
+func TestTooFewRepetitions(t *testing.T) {
+	two := imported.Sheet(figures(t, 1, []string{"io=redis", "payload=3", "pipeline=1"}, map[string][]float64{"bare": bare[:2], "bind": slower[:2]}), nil)
+	if !strings.Contains(two.Answer, "takes three repetitions") {
+		t.Errorf("answer %q", two.Answer)
+	}
+	if !slices.ContainsFunc(two.Banners, func(b string) bool { return strings.Contains(b, "--block") }) {
+		t.Errorf("no hint among %q", two.Banners)
+	}
+	three := imported.Sheet(figures(t, 1, nil, map[string][]float64{"bare": bare[:3], "bind": slower[:3]}), nil)
+	if slices.ContainsFunc(three.Banners, func(b string) bool { return strings.Contains(b, "--block") }) {
+		t.Errorf("a hint to who needs none: %q", three.Banners)
 	}
 }
 

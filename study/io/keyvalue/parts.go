@@ -48,7 +48,7 @@ func Answer(run record.Run) string {
 		text = append(text, s)
 	}
 	if len(text) == 0 {
-		return "What a container takes from Redis cannot be told yet: it takes three blocks."
+		return "What a container takes from Redis cannot be told yet: an interval takes three " + place.Repeats(run) + "."
 	}
 	return strings.Join(text, " ")
 }

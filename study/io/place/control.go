@@ -74,7 +74,7 @@ func Checked(controls []Control) string {
 	told, missed := Verdict(controls)
 	switch {
 	case told == 0:
-		return "Volume and bind mount were not both measured in three blocks: nothing checks the procedure."
+		return "Volume and bind mount were not both measured three times: nothing checks the procedure."
 	case missed == 0:
 		return fmt.Sprintf("The program touches no storage, so that volume and bind mount must not differ: none of %d intervals says that they do.", told)
 	case float64(missed) <= 0.05*float64(told)+2*math.Sqrt(0.05*0.95*float64(told)):
