@@ -12,6 +12,7 @@ import (
 	"tare/claim"
 	"tare/kernel/host"
 	"tare/record"
+	"tare/study/imported"
 )
 
 // judging makes a study's runs speak for the length of a test.
@@ -206,6 +207,9 @@ func TestJudgesAreOfStudies(t *testing.T) {
 	root := (&app{}).root()
 	for study := range judges {
 		of := claim.Of(study)
+		if study == imported.Name {
+			continue // it judges by what the others do
+		}
 		if len(of) == 0 {
 			t.Errorf("no claim is of the study %s", study)
 		}

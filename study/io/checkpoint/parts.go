@@ -31,18 +31,18 @@ func Answer(run record.Run) string {
 			continue // it compares memory with a disk
 		}
 		cells := r.of(m)
-		var of []string
+		worst := loss{Estimate: untold}
 		for _, label := range labels(cells) {
-			w, rd := r.loss(cells, bare, labelled(label), write), r.loss(cells, bare, labelled(label), read)
-			measured = measured || known(w) && known(rd)
-			if w.Known() && rd.Known() {
-				of = append(of, fmt.Sprintf("%s %s %% of a write and %s %% of a read", label, report.Said(w, 1), report.Said(rd, 1)))
+			for _, metric := range metrics {
+				e := r.loss(cells, bare, labelled(label), metric)
+				measured = measured || known(e)
+				worst = worst.or(loss{e, metric, label})
 			}
 		}
-		if len(of) > 0 {
-			told = append(told, m.text()+", a checkpoint loses in "+strings.Join(of, ", in "))
+		if worst.Known() {
+			told = append(told, m.text()+", "+worst.text())
 		}
-		if len(told) == 2 {
+		if len(told) == 3 {
 			break // the others stand in the tables
 		}
 	}
@@ -54,6 +54,37 @@ func Answer(run record.Run) string {
 	}
 	text := strings.Join(told, "; ") + "."
 	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// loss is what a place takes of a rate, in percent.
+type loss struct {
+	stats.Estimate
+	metric, label string
+}
+
+// untold is the estimate of nothing.
+var untold = stats.Estimate{Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN()}}
+
+// told tells whether the loss is one, and not perhaps a gain.
+func (l loss) told() bool { return l.Known() && l.Interval.Low > 0 }
+
+// or gives the worse of two losses: one that is told before one that is not, and of
+// two alike the larger.
+func (l loss) or(m loss) loss {
+	switch {
+	case !m.Known():
+		return l
+	case !l.Known(), m.told() && !l.told(), m.told() == l.told() && m.Value > l.Value:
+		return m
+	}
+	return l
+}
+
+func (l loss) text() string {
+	if l.told() {
+		return fmt.Sprintf("a %s in %s loses most of bare metal's rate, %s %%", l.metric, l.label, report.Said(l.Estimate, 1))
+	}
+	return fmt.Sprintf("no place loses what could be told of bare metal's rate, the largest being %s %% of a %s in %s", report.Said(l.Estimate, 1), l.metric, l.label)
 }
 
 func known(e stats.Estimate) bool { return e.Value == e.Value }

@@ -53,13 +53,13 @@ func Answer(run record.Run) string {
 	return strings.Join(text, " ")
 }
 
-// firsts keeps an answer to four places; the others are in the table.
+// firsts keeps an answer to two places; the others are in the table.
 func (r reading) firsts(told []string) []string {
-	const most = 4
+	const most = 2
 	if len(told) <= most {
 		return told
 	}
-	return append(slices.Clone(told[:most]), fmt.Sprintf("and %d places more in the table", len(told)-most))
+	return append(slices.Clone(told[:most]), fmt.Sprintf("%d places more stand in the table", len(told)-most))
 }
 
 // Parts are the run's tables and charts.

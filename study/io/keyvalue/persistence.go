@@ -2,7 +2,7 @@ package keyvalue
 
 import (
 	"fmt"
-	"strings"
+	"math"
 
 	"tare/platform"
 	"tare/record"
@@ -77,23 +77,23 @@ func (r reading) diskLoss(bare, in record.Condition) stats.Estimate {
 // own.
 func (r reading) stored() string {
 	for _, c := range r.persistent {
-		var told []string
 		bareFloor, hasFloor := c.floorOf(c.base)
+		text, most := "", math.Inf(-1)
 		for _, p := range c.places {
 			loss := r.loss(c, p)
-			if !loss.Known() || p.Factors[place.FactorStorage] == string(platform.StorageTmpfs) {
+			if !loss.Known() || p.Factors[place.FactorStorage] == string(platform.StorageTmpfs) || loss.Value <= most {
 				continue
 			}
-			text := fmt.Sprintf("%s %s %%", named(spotOf(p), r.persistent), report.Said(loss, 100))
+			most = loss.Value
+			text = fmt.Sprintf("%s %s %%", named(spotOf(p), r.persistent), report.Said(loss, 100))
 			if f, ok := c.floorOf(p); ok && hasFloor {
 				if d := r.diskLoss(bareFloor, f); d.Known() {
 					text += fmt.Sprintf(" (the disk itself gives %s %% less there)", report.Said(d, 100))
 				}
 			}
-			told = append(told, text)
 		}
-		if len(told) > 0 {
-			return fmt.Sprintf("With an append-only file, %s, storage takes: %s.", c.appendOnly, strings.Join(told, "; "))
+		if text != "" {
+			return fmt.Sprintf("With an append-only file, %s, storage takes at most: %s.", c.appendOnly, text)
 		}
 	}
 	return ""

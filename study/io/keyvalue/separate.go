@@ -235,7 +235,7 @@ func accounted(all []separation) string {
 		case apparent(e):
 			text += fmt.Sprintf(", a %s against the %s %s us", storage, s.reference, report.Said(e, 1))
 		default:
-			text += fmt.Sprintf(", a %s against the %s nothing that could be told (%s us)", storage, s.reference, report.Said(e, 1))
+			text += fmt.Sprintf(", a %s against the %s nothing that could be told", storage, s.reference)
 		}
 	}
 	return text + "."
