@@ -67,21 +67,11 @@ brought to their disks, that of other programs too.`,
 
 func (f *haccioFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.Design, error) {
 	changed := cmd.Flags().Changed
-	o := checkpoint.Default()
-	switch {
-	case f.quick:
-		o = checkpoint.Quick()
-	case f.full:
-		o = checkpoint.Full()
-	}
-	var err error
-	if o.Plan, err = f.plan(changed); err != nil {
+	o, plan, err := begin(&f.studyFlags, changed, checkpoint.Default, checkpoint.Quick, checkpoint.Full)
+	if err != nil {
 		return lab.Design{}, err
 	}
-	if !changed("seed") {
-		f.seed = drawSeed()
-	}
-	o.Seed = f.seed
+	o.Plan, o.Seed = plan, f.seed
 	if o.Platform, err = lab.CanonicalPlatform(f.platform); err != nil {
 		return lab.Design{}, err
 	}

@@ -74,21 +74,11 @@ file, fio shows beside each place what the disk itself gives.`,
 
 func (f *redisFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.Design, error) {
 	changed := cmd.Flags().Changed
-	o := keyvalue.Default()
-	switch {
-	case f.quick:
-		o = keyvalue.Quick()
-	case f.full:
-		o = keyvalue.Full()
-	}
-	var err error
-	if o.Plan, err = f.plan(changed); err != nil {
+	o, plan, err := begin(&f.studyFlags, changed, keyvalue.Default, keyvalue.Quick, keyvalue.Full)
+	if err != nil {
 		return lab.Design{}, err
 	}
-	if !changed("seed") {
-		f.seed = drawSeed()
-	}
-	o.Seed = f.seed
+	o.Plan, o.Seed = plan, f.seed
 	for _, of := range []struct {
 		flag string
 		from []int

@@ -61,21 +61,11 @@ time, or with --cross in all combinations.`,
 
 func (f *streamFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.Design, error) {
 	changed := cmd.Flags().Changed
-	o := bandwidth.Default()
-	switch {
-	case f.quick:
-		o = bandwidth.Quick()
-	case f.full:
-		o = bandwidth.Full()
-	}
-	var err error
-	if o.Plan, err = f.plan(changed); err != nil {
+	o, plan, err := begin(&f.studyFlags, changed, bandwidth.Default, bandwidth.Quick, bandwidth.Full)
+	if err != nil {
 		return lab.Design{}, err
 	}
-	if !changed("seed") {
-		f.seed = drawSeed()
-	}
-	o.Seed = f.seed
+	o.Plan, o.Seed = plan, f.seed
 	if changed("platform") {
 		o.Platforms = nil
 		for _, name := range f.platforms {

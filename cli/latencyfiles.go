@@ -66,21 +66,11 @@ after the image is flattened.`,
 
 func (f *filesFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.Design, error) {
 	changed := cmd.Flags().Changed
-	o := files.Default()
-	switch {
-	case f.quick:
-		o = files.Quick()
-	case f.full:
-		o = files.Full()
-	}
-	var err error
-	if o.Plan, err = f.plan(changed); err != nil {
+	o, plan, err := begin(&f.studyFlags, changed, files.Default, files.Quick, files.Full)
+	if err != nil {
 		return lab.Design{}, err
 	}
-	if !changed("seed") {
-		f.seed = drawSeed()
-	}
-	o.Seed = f.seed
+	o.Plan, o.Seed = plan, f.seed
 	if _, err = f.places(&host); err != nil {
 		return lab.Design{}, err
 	}

@@ -115,6 +115,26 @@ func (f *studyFlags) plan(changed func(string) bool) (record.Plan, error) {
 	return p, nil
 }
 
+// begin gives what a study's options are before any flag of its own is read: by
+// default, quick or full, with the plan. The seed is drawn where none was given.
+func begin[Options any](f *studyFlags, changed func(string) bool, byDefault, quick, full func() Options) (o Options, plan record.Plan, err error) {
+	switch {
+	case f.quick:
+		o = quick()
+	case f.full:
+		o = full()
+	default:
+		o = byDefault()
+	}
+	if plan, err = f.plan(changed); err != nil {
+		return o, plan, err
+	}
+	if !changed("seed") {
+		f.seed = drawSeed()
+	}
+	return o, plan, nil
+}
+
 // places reads which CPUs the program and the load have: a core of its own for
 // the program, where there are two. What it means for a study that they share some is
 // the study's to say.

@@ -55,6 +55,9 @@ func Design(o Options) (lab.Design, error) {
 	if len(d.Groups) == 0 && len(notes) > 0 {
 		return d, nothing()
 	}
+	if len(d.Groups) == 0 {
+		return d, usage("--storage tmpfs alone: without persistence files in memory decide nothing, so that no cell is left; add --appendonly always, or another storage")
+	}
 	d.Plan.Notes = append(append(slices.Clone(d.Plan.Notes), notes...), o.notes()...)
 	if err := d.Validate(); err != nil {
 		return d, &place.Usage{Text: err.Error()}

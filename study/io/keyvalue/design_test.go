@@ -174,7 +174,10 @@ func TestDesignRefuses(t *testing.T) {
 		"a CPU that is not":      {func(o *Options) { o.Base.CPUSet = "7" }, "7"},
 		"more than the memory":   {func(o *Options) { o.Host.Memory = 1 << 20 }, "MiB of memory"},
 		"too many threads":       {func(o *Options) { o.Threads = []int{65} }, "threads"},
-		"no writes":              {func(o *Options) { o.Syncs = 1 }, "disk floor"},
+		"no writes":              {func(o *Options) { o.Syncs = 1 }, "--syncs 1"},
+		"memory that decides nothing": {func(o *Options) {
+			o.Storages, o.AppendOnly = []platform.Storage{platform.StorageTmpfs}, []string{appendNo}
+		}, "--storage tmpfs alone"},
 	} {
 		_, err := Design(options(c.change))
 		if wrong := (*place.Usage)(nil); !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {

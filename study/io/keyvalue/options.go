@@ -121,7 +121,7 @@ func (o Options) check(redis workload.Workload) error {
 	case o.Requests == 0 && o.Scaled < leastScaled:
 		return usage("%d requests of a command: want at least %d", o.Scaled, leastScaled)
 	case o.Syncs < leastSyncs:
-		return usage("%d writes of the disk floor: want at least %d", o.Syncs, leastSyncs)
+		return usage("--syncs %d: want at least %d writes of the disk floor", o.Syncs, leastSyncs)
 	}
 	if why := o.setting().Contradiction(o.Host.CPUs); why != "" {
 		return usage("%s", why)
