@@ -121,10 +121,11 @@ bench-latency: setup build ## S4 whole, and predictions against what they predic
 	bin/tare latency files --budget 7m
 
 .PHONY: bench-io
-bench-io: setup build ## S5 whole, with the peers of its programs in the same blocks: docs/results/io.md (about 40 minutes; nothing else should run)
+bench-io: setup build ## S5 whole, with the peers of its programs in the same blocks: docs/results/io.md (about 50 minutes; nothing else should run)
 	bin/tare io stream --peer --budget 10m
 	bin/tare io haccio --budget 15m
 	bin/tare io redis --budget 15m
+	bin/tare io redis --command get --payload 3 --pipeline 1,10 --storage volume,bind --network host,bridge --appendonly no --budget 10m
 
 .PHONY: bench-pages
 bench-pages: go ## censuses against raw reads of the same, the fault recorder against perf (about 5 minutes)
