@@ -56,6 +56,11 @@ type Condition struct {
 	// Procedure, where not nil, is how its trials go; nil launches the program
 	// once and lets the workload drive it.
 	Procedure Procedure
+	// Watch, where not nil, begins to watch the program of each trial of the default
+	// procedure once it runs, and is ended after it was driven: what it tells of goes
+	// into covariates and attachments, and its own weight into the figures, so that a
+	// study compares such conditions with one another alone.
+	Watch Watch
 	// Limit bounds one trial; 0 is the lab's.
 	Limit time.Duration
 }

@@ -51,6 +51,9 @@ type Bench interface {
 	Attach(a record.Attachment)
 }
 
+// Watch begins to watch a program. end is called once, when it was driven.
+type Watch func(ctx context.Context, b Bench, inst platform.Instance) (end func(ctx context.Context) error, err error)
+
 // workbench is a trial that a procedure carries out.
 type workbench struct {
 	*trial
@@ -117,9 +120,14 @@ func (b *workbench) Attach(a record.Attachment) {
 	b.result.Attachments = append(b.result.Attachments, a)
 }
 
+// workbench makes what a trial's procedure, or its watch, works with.
+func (r *runner) workbench(ctx context.Context, c Condition, t *trial, result *record.Trial) *workbench {
+	return &workbench{trial: t, r: r, ctx: ctx, condition: c, seed: trialSeed(r.design.Seed, c.Workload, result.Block, result.Attempt), result: result, watch: r.observer()}
+}
+
 // proceed executes a trial by its condition's procedure.
 func (r *runner) proceed(ctx context.Context, c Condition, t *trial, result *record.Trial) error {
-	b := &workbench{trial: t, r: r, ctx: ctx, condition: c, seed: trialSeed(r.design.Seed, c.Workload, result.Block, result.Attempt), result: result, watch: r.observer()}
+	b := r.workbench(ctx, c, t, result)
 	if err := c.Procedure(ctx, b); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause

@@ -210,11 +210,22 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 	if err := r.checkInForce(c, inst); err != nil {
 		return err
 	}
-	if err := c.Program.Drive(ctx, t); err != nil {
+	end := func(context.Context) error { return nil }
+	if c.Watch != nil {
+		if end, err = c.Watch(ctx, r.workbench(ctx, c, t, result), inst); err != nil {
+			return fmt.Errorf("watch on %s: %w", c.Platform, err)
+		}
+	}
+	driven := c.Program.Drive(ctx, t)
+	ended := end(context.WithoutCancel(ctx))
+	if err := driven; err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
 		return withOutput(err, t)
+	}
+	if ended != nil {
+		return fmt.Errorf("watch on %s: %w", c.Platform, ended)
 	}
 	if usage, err := inst.Usage(); err == nil {
 		result.Covariates["cpu_s"] = usage.CPU.Seconds()
