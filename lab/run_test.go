@@ -184,6 +184,63 @@ func TestAFailedTrialIsKeptAndTheRunGoesOn(t *testing.T) {
 	}
 }
 
+// A watch sees each trial's program while it is driven, and is ended however that
+// went; what it tells is the trial's.
+func TestAWatchedConditionIsWatchedWhileItIsDriven(t *testing.T) {
+	b := newBench(t, "bare", "box")
+	watching, ended := 0, 0
+	w := &fakeWorkload{name: "w", value: func(n int) (float64, error) {
+		if n == 5 {
+			return 0, errors.New("wrong answer")
+		}
+		return 1, nil
+	}}
+	d := twoPlatforms(w, record.Plan{Blocks: 2})
+	for i := range d.Groups[0].Conditions {
+		d.Groups[0].Conditions[i].Watch = func(_ context.Context, on Bench, inst platform.Instance) (func(context.Context) error, error) {
+			if pids, err := inst.Processes(); err != nil || len(pids) == 0 {
+				t.Errorf("no program is watched: %v", err)
+			}
+			watching++
+			return func(context.Context) error {
+				ended++
+				on.Covariate("migrations", float64(ended))
+				return nil
+			}, nil
+		}
+	}
+	run, err := b.Run(context.Background(), d, newRun("r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if watching == 0 || watching != ended {
+		t.Errorf("%d watches began and %d ended", watching, ended)
+	}
+	for _, trial := range run.Trials {
+		if _, told := trial.Covariates["migrations"]; !told {
+			t.Errorf("block %d, %s: nothing was told", trial.Block, trial.Condition)
+		}
+	}
+}
+
+// What is not watched although it should be tells nothing.
+func TestAWatchThatFailsFailsItsTrial(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		b := newBench(t, "bare", "box")
+		d := twoPlatforms(&fakeWorkload{name: "w", value: constant(1)}, record.Plan{Blocks: 1})
+		d.Groups[0].Conditions[1].Watch = func(context.Context, Bench, platform.Instance) (func(context.Context) error, error) {
+			lost := errors.New("events were lost")
+			if late {
+				return func(context.Context) error { return lost }, nil
+			}
+			return nil, lost
+		}
+		if _, err := b.Run(context.Background(), d, newRun("r")); err == nil || !strings.Contains(err.Error(), "events were lost") {
+			t.Errorf("late %v: got %v, want the watch's own error", late, err)
+		}
+	}
+}
+
 func TestAnEngineThatDiesInterruptsAndResumeFinishes(t *testing.T) {
 	b := newBench(t, "bare", "box")
 	b.platforms["box"].launchErr = func(n int) error {

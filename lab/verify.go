@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"tare/platform"
@@ -17,7 +18,12 @@ func verify(platformName string, asked platform.Setting, got platform.InForce) [
 	differ := func(key string, want, have any) {
 		wrong = append(wrong, fmt.Sprintf("%s: %s: asked for %v, the kernel has %v", platformName, key, want, have))
 	}
-	bare := platformName == "bare"
+	// A machine passes the rest of its path on, and what is in force there is read there.
+	inner := platformName
+	if machine, rest, ok := strings.Cut(platformName, "/"); ok && machine != "" {
+		inner = rest
+	}
+	bare := inner == "bare"
 	if quota, period, limited := asked.Quota(); limited && !bare {
 		// The engine may scale the pair; the bandwidth is what counts.
 		if got.CPUPeriod == 0 || math.Abs(float64(got.CPUQuota)/float64(got.CPUPeriod)-asked.CPUs) > 0.005*asked.CPUs {
@@ -53,10 +59,10 @@ func verify(platformName string, asked platform.Setting, got platform.InForce) [
 	}
 	// gVisor's sandbox has namespaces and filters of its own, whatever it grants
 	// the program within.
-	if bare || platformName == "oci:runsc" {
+	if bare || inner == "oci:runsc" {
 		return wrong
 	}
-	if platformName != "cgroup" {
+	if inner != "cgroup" {
 		want := "own"
 		// A rootless engine's host network is the namespace that it lives in itself.
 		if (asked.Network == "" || asked.Network == platform.NetworkHost) && platformName != docker.NameRootless {
@@ -69,7 +75,7 @@ func verify(platformName string, asked platform.Setting, got platform.InForce) [
 	if asked.Seccomp == "unconfined" && got.Seccomp != 0 {
 		differ("seccomp", "off", got.Seccomp)
 	}
-	if (asked.Seccomp == "" || asked.Seccomp == "default") && platformName != "cgroup" && got.Seccomp == 0 {
+	if (asked.Seccomp == "" || asked.Seccomp == "default") && inner != "cgroup" && got.Seccomp == 0 {
 		differ("seccomp", "a filter", "none")
 	}
 	if asked.Storage == platform.StorageTmpfs {

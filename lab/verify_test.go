@@ -42,6 +42,12 @@ func TestVerify(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, wrong, c.says)
 		}
 	}
+	unlimited := platform.InForce{NetworkNS: "host", CPUSet: "0-1"}
+	for name, limited := range map[string]bool{"vm:tcg/bare": false, "vm:tcg/oci:runc": true} {
+		if wrong := verify(name, platform.Setting{CPUs: 2}, unlimited); (len(wrong) > 0) != limited {
+			t.Errorf("%s: %q; what runs inside the machine decides what a limit is", name, wrong)
+		}
+	}
 	own := with(func(f *platform.InForce) { f.NetworkNS = "own" })
 	if wrong := verify("docker:rootless", platform.Setting{}, own); len(wrong) > 0 {
 		t.Errorf("a rootless engine's host network is its own: %v", wrong)
