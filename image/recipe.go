@@ -48,13 +48,14 @@ type recipe struct {
 
 // recipes lists what can be built, in the order in which people see it.
 var recipes = []recipe{
-	redisRecipe, httpdRecipe, docstoreRecipe, multimodelRecipe, mapstoreRecipe, thriftRecipe, streamRecipe, streamMPIRecipe, streamPeerRecipe, ffmpegRecipe, uriParserRecipe, hashingRecipe,
-	pageRankRecipe, fioRecipe, haccioRecipe,
+	redisRecipe, httpdRecipe, docstoreRecipe, multimodelRecipe, wordpressRecipe, cassandraRecipe, mapstoreRecipe, thriftRecipe, streamRecipe, streamMPIRecipe, streamPeerRecipe, ffmpegRecipe, uriParserRecipe, hashingRecipe,
+	pageRankRecipe, fioRecipe, haccioRecipe, mpiRecipe,
 	filesRecipe, emptyRecipe, busyboxRecipe,
 }
 
-// toolRecipes are those that only other recipes use.
-var toolRecipes = []recipe{compilerRecipe, lmdbCompilerRecipe, goCompilerRecipe, mpiCompilerRecipe}
+// toolRecipes are those that are no workload's: other recipes use them, or virtual
+// machines ([Store.Guest]).
+var toolRecipes = []recipe{compilerRecipe, lmdbCompilerRecipe, goCompilerRecipe, mpiCompilerRecipe, openMPICompilerRecipe, guestKernelRecipe, guestUMLRecipe, guestToolsRecipe}
 
 // Recipes describes every recipe.
 func Recipes() []RecipeInfo {
@@ -135,16 +136,20 @@ func (s *Store) Recipe(ctx context.Context, name string) (Image, error) {
 		return Image{}, fmt.Errorf("no recipe %q: there are %s", name, strings.Join(s.Recipes(), ", "))
 	}
 	r, _ := findRecipe(name)
+	return s.recipe(ctx, r)
+}
+
+func (s *Store) recipe(ctx context.Context, r recipe) (Image, error) {
 	key, err := r.key(s.arch)
 	if err != nil {
 		return Image{}, err
 	}
-	built := "recipe-" + name + "-" + key
+	built := "recipe-" + r.name + "-" + key
 	if img, err := s.built(built); err == nil {
 		return img, nil
 	}
 	img, err := s.make(ctx, r, built)
-	return img, s.fault("build image "+name, err)
+	return img, s.fault("build image "+r.name, err)
 }
 
 // built gives the image that a recipe's pointer in the index names.

@@ -1,0 +1,49 @@
+// Package machine does what only a machine's first process may and must: name the
+// machine, reap what has no parent, and switch it off.
+//
+// It is for a machine of tare's own, never for the host: each of its calls acts on the
+// whole of it.
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// SetHostname names the machine.
+func SetHostname(name string) error {
+	return os.NewSyscallError("sethostname", unix.Sethostname([]byte(name)))
+}
+
+// PowerOff writes what is not on the disks yet and switches the machine off. It
+// returns only where that fails.
+func PowerOff() error {
+	if os.Getpid() != 1 {
+		return fmt.Errorf("process %d would switch the machine off, which only its first process may", os.Getpid())
+	}
+	unix.Sync()
+	return os.NewSyscallError("reboot", unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF))
+}
+
+// ReapUntil reaps this process' children, its own and those that came to it when their
+// parents ended, until the one named has ended, and says how. No other part of the
+// program may wait for children of its own meanwhile.
+func ReapUntil(pid int) (code, signal int, err error) {
+	for {
+		var status unix.WaitStatus
+		got, err := unix.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return 0, 0, os.NewSyscallError("wait4", err)
+		case got != pid:
+		case status.Signaled():
+			return 128 + int(status.Signal()), int(status.Signal()), nil
+		case status.Exited():
+			return status.ExitStatus(), 0, nil
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package machine_test
+
+import (
+	"os/exec"
+	"testing"
+
+	"tare/kernel/machine"
+)
+
+// A host is not to be switched off by a mistake.
+func TestPowerOffIsForTheFirstProcess(t *testing.T) {
+	if err := machine.PowerOff(); err == nil {
+		t.Error("it succeeded")
+	}
+}
+
+func TestReapUntil(t *testing.T) {
+	// Two that nobody waits for, and the one that decides.
+	for range 2 {
+		if err := exec.Command("true").Start(); err != nil {
+			t.Skip(err)
+		}
+	}
+	for script, want := range map[string][2]int{"exit 7": {7, 0}, "kill -9 $$": {137, 9}} {
+		cmd := exec.Command("sh", "-c", script)
+		if err := cmd.Start(); err != nil {
+			t.Skip(err)
+		}
+		code, signal, err := machine.ReapUntil(cmd.Process.Pid)
+		if err != nil || code != want[0] || signal != want[1] {
+			t.Errorf("%s: %d, %d, %v", script, code, signal, err)
+		}
+	}
+}
