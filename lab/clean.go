@@ -96,6 +96,9 @@ func cleanOne(ctx context.Context, path string, platforms func(string) (platform
 }
 
 func removeEntry(ctx context.Context, e platform.Entry, platforms func(string) (platform.Platform, error)) error {
+	if e.Platform == hostEntry {
+		return removeHostEntry(e)
+	}
 	p, err := platforms(e.Platform)
 	if err != nil {
 		return err

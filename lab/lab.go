@@ -61,6 +61,9 @@ type Condition struct {
 	// into covariates and attachments, and its own weight into the figures, so that a
 	// study compares such conditions with one another alone.
 	Watch Watch
+	// Around, where not nil, makes of the host what a trial is to find, before anything
+	// of it begins, and is undone after all of it is gone.
+	Around Around
 	// Limit bounds one trial; 0 is the lab's.
 	Limit time.Duration
 }

@@ -54,6 +54,10 @@ type Bench interface {
 // Watch begins to watch a program. end is called once, when it was driven.
 type Watch func(ctx context.Context, b Bench, inst platform.Instance) (end func(ctx context.Context) error, err error)
 
+// Around makes of the host what a trial is to find; restore puts back what was found,
+// and is called once, whatever became of the trial.
+type Around func(ctx context.Context) (restore func(ctx context.Context) error, err error)
+
 // workbench is a trial that a procedure carries out.
 type workbench struct {
 	*trial

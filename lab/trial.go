@@ -162,6 +162,17 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 	for _, m := range c.Metrics {
 		t.declared[m.Name] = true
 	}
+	if c.Around != nil {
+		restore, aerr := c.Around(ctx)
+		if aerr != nil {
+			return fmt.Errorf("make the host ready: %w", aerr)
+		}
+		defer func() {
+			if rerr := restore(context.WithoutCancel(ctx)); rerr != nil {
+				err = errors.Join(err, fmt.Errorf("put the host back: %w", rerr))
+			}
+		}()
+	}
 	if c.Procedure != nil {
 		return r.proceed(ctx, c, t, result)
 	}

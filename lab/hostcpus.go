@@ -1,0 +1,93 @@
+package lab
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"tare/kernel/cgroup"
+	"tare/kernel/cpuonline"
+	"tare/platform"
+)
+
+// What of the host itself is in the ledger: no platform removes it.
+const (
+	hostEntry    = "host"
+	offlineKind  = "cpus off line"
+	offlineState = "state"
+)
+
+// KeepOnline leaves count of these CPUs on line, the first ones, and enters in the ledger
+// what brings the others back before they go. It reaches every program on the host.
+func KeepOnline(ledger platform.Ledger, cpus []int, count int) (restore func() error, err error) {
+	if count < 1 || count > len(cpus) {
+		return nil, fmt.Errorf("%d CPUs on line: this host has %d", count, len(cpus))
+	}
+	host, err := hotplug()
+	if err != nil {
+		return nil, err
+	}
+	state, err := host.Look(cpus[count:])
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(state)
+	if err != nil {
+		return nil, err
+	}
+	done, err := ledger.Add(platform.Entry{Platform: hostEntry, Kind: offlineKind, ID: platform.FormatCPUList(state.Offline), Attrs: map[string]string{offlineState: string(text)}})
+	if err != nil {
+		return nil, err
+	}
+	if err := host.Take(state); err != nil {
+		done()
+		return nil, err
+	}
+	return func() error {
+		if err := host.Restore(state); err != nil {
+			return fmt.Errorf("bring CPUs %s back: %w; `tare clean` tries again", platform.FormatCPUList(state.Offline), err)
+		}
+		done()
+		return nil
+	}, nil
+}
+
+// Hotplug says why a CPU of these cannot be taken off line, but for the first; nil where
+// all can. It tries nothing.
+func Hotplug(cpus []int) error {
+	var host cpuonline.Host
+	for _, cpu := range cpus[min(1, len(cpus)):] {
+		if err := host.Removable(cpu); err != nil {
+			return &platform.Missing{What: err.Error(), Mend: "virtual machines can be of any size: --platform vm/oci"}
+		}
+	}
+	return nil
+}
+
+// hotplug is this host, with the cpusets that lose a CPU for good.
+func hotplug() (cpuonline.Host, error) {
+	layout, err := cgroup.Host()
+	if err != nil {
+		return cpuonline.Host{}, err
+	}
+	var host cpuonline.Host
+	if at, ok := layout.For("cpuset"); ok && at.Version == 1 {
+		host.Cpusets = append(host.Cpusets, at.Mount)
+	}
+	return host, nil
+}
+
+// removeHostEntry undoes what was done to the host itself.
+func removeHostEntry(e platform.Entry) error {
+	if e.Kind != offlineKind {
+		return fmt.Errorf("%s %s of the host: this tare does not know how to undo it", e.Kind, e.ID)
+	}
+	var state cpuonline.State
+	if err := json.Unmarshal([]byte(e.Attrs[offlineState]), &state); err != nil {
+		return fmt.Errorf("CPUs %s of the host: the ledger does not say what they were: %w", e.ID, err)
+	}
+	host, err := hotplug()
+	if err != nil {
+		return err
+	}
+	return host.Restore(state)
+}
