@@ -13,7 +13,7 @@ import (
 func All() []Workload {
 	return []Workload{
 		redis{}, httpd{}, docstore{}, multimodel{}, mapstore{}, thrift{},
-		stream{}, streamMPI{}, streamPeer{}, ffmpeg{}, uriParser, hashing, pagerank{}, fio{}, fioSync{}, haccio{}, fioCheckpoint{}, files{}, matrix{}, empty{},
+		stream{}, streamMPI{}, streamPeer{}, ffmpeg{}, uriParser, hashing, pagerank{}, fio{}, fioSync{}, haccio{}, fioCheckpoint{}, mpiSearch{}, mpiPrimes{}, files{}, matrix{}, empty{},
 	}
 }
 

@@ -117,29 +117,38 @@ static void name_only(char *library)
 			*c = ' ';
 }
 
+/* print_list prints every second of the values: a rank's two lie together. */
+static void print_list(const char *name, const double *values, int n)
+{
+	printf("\"%s\":[", name);
+	for (int i = 0; i < n; i++)
+		printf("%s%.9g", i ? "," : "", values[2 * i]);
+	printf("]");
+}
+
 void exchange_print(const struct exchange *e)
 {
 	char library[MPI_MAX_LIBRARY_VERSION_STRING];
-	double *seconds = NULL;
+	double mine[] = { e->elapsed, e->call_seconds }, *seconds = NULL;
 	int length;
 
 	if (e->rank == 0) {
-		seconds = calloc((size_t)e->ranks, sizeof(*seconds));
+		seconds = calloc((size_t)e->ranks, sizeof(mine));
 		if (seconds == NULL) {
 			fprintf(stderr, "mpi: no memory for the times of %d ranks\n", e->ranks);
 			MPI_Abort(MPI_COMM_WORLD, 1);
 		}
 	}
-	MPI_Gather(&e->call_seconds, 1, MPI_DOUBLE, seconds, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+	MPI_Gather(mine, 2, MPI_DOUBLE, seconds, 2, MPI_DOUBLE, 0, MPI_COMM_WORLD);
 	if (e->rank != 0)
 		return;
 	MPI_Get_library_version(library, &length);
 	name_only(library);
-	printf("\"library\":\"%s\",\"ranks\":%d,\"cpus\":%d,\"yields\":%s,\"elapsed_seconds\":%.9g,\"calls\":%ld,\"call_seconds\":[",
-	       library, e->ranks, e->cpus, e->yields ? "true" : "false", e->elapsed, e->calls);
-	for (int i = 0; i < e->ranks; i++)
-		printf("%s%.9g", i ? "," : "", seconds[i]);
-	printf("]");
+	printf("\"library\":\"%s\",\"ranks\":%d,\"cpus\":%d,\"yields\":%s,\"calls\":%ld,",
+	       library, e->ranks, e->cpus, e->yields ? "true" : "false", e->calls);
+	print_list("seconds", seconds, e->ranks);
+	printf(",");
+	print_list("call_seconds", seconds + 1, e->ranks);
 	free(seconds);
 }
 

@@ -21,7 +21,7 @@ struct exchange {
 	double call_seconds; /* in them */
 	double entered;	     /* by the last exchange_enter */
 	double started;
-	double elapsed; /* of the first rank, by exchange_stop */
+	double elapsed; /* by exchange_stop; the first rank begins last and tells the whole */
 };
 
 /* exchange_init starts MPI, which ends the program itself where a call fails. */

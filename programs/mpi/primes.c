@@ -30,7 +30,7 @@ static const char help[] =
 	"usage: mpiexec -n RANKS mpi-primes [--limit N] [--rounds N]\n"
 	"\n"
 	"  --limit   up to which n is doubled from 1 on; default 32\n"
-	"  --rounds  times that all of these are counted; default 300000\n"
+	"  --rounds  times that all of these are counted; default 150000\n"
 	"\n"
 	"Example: mpiexec -n 2 mpi-primes --limit 131072 --rounds 1\n";
 
@@ -42,7 +42,7 @@ static struct options parse(int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
-	struct options o = { .limit = 32, .rounds = 300000 };
+	struct options o = { .limit = 32, .rounds = 150000 };
 	int flag;
 
 	while ((flag = getopt_long(argc, argv, "", flags, NULL)) != -1) {

@@ -33,7 +33,7 @@ static const char help[] =
 	"usage: mpiexec -n RANKS mpi-search [--elements N] [--rounds N] [--seed N|random]\n"
 	"\n"
 	"  --elements  of the array, 4 bytes each, over all ranks; default 256\n"
-	"  --rounds    searches, each for another number; default 1000000\n"
+	"  --rounds    searches, each for another number; default 500000\n"
 	"  --seed      of what is planted; random: drawn by the first rank, which prints it;\n"
 	"              default 1\n"
 	"\n"
@@ -76,7 +76,7 @@ static struct options parse(int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
-	struct options o = { .elements = 256, .rounds = 1000000, .seed = 1 };
+	struct options o = { .elements = 256, .rounds = 500000, .seed = 1 };
 	int flag;
 
 	while ((flag = getopt_long(argc, argv, "", flags, NULL)) != -1) {
