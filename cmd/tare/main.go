@@ -6,9 +6,11 @@ import (
 
 	"tare/cli"
 	"tare/platform/bare"
+	"tare/platform/vm/guest"
 )
 
 func main() {
+	guest.Main()
 	bare.Reexec()
 	os.Exit(cli.Main(os.Args))
 }

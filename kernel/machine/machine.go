@@ -47,3 +47,10 @@ func ReapUntil(pid int) (code, signal int, err error) {
 		}
 	}
 }
+
+// SetOpenFiles sets how many files this process and its children may have open: what a
+// kernel gives its first process, 1024 and at most 4096, is less than programs get
+// from any distribution.
+func SetOpenFiles(most uint64) error {
+	return os.NewSyscallError("setrlimit", unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: most, Max: most}))
+}

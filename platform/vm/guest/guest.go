@@ -38,6 +38,6 @@ const (
 	ScratchSerial = "tare-scratch"
 )
 
-// Main takes over this program where it is the first process of a machine that boots
-// by tare's order, and never returns then. It is to be called first thing in main.
-func Main() {}
+// StateDir is where the machine's agent keeps what programs write: on the scratch disk,
+// or in memory where there is none.
+const StateDir = "/var/lib/tare"
