@@ -28,20 +28,34 @@ func (p Package) String() string { return p.Name + " " + p.Version }
 // Jar is one Java archive of a Maven repository, exactly.
 type Jar struct {
 	Group, Artifact, Version string
-	SHA256                   string // hexadecimal
+	// Classifier tells apart archives of one version, such as those for different
+	// processors; most have none.
+	Classifier string
+	SHA256     string // hexadecimal
 }
 
 func (j Jar) String() string { return j.name() + " " + j.Version }
 
-func (j Jar) name() string { return j.Group + ":" + j.Artifact }
+func (j Jar) name() string {
+	if j.Classifier != "" {
+		return j.Group + ":" + j.Artifact + ":" + j.Classifier
+	}
+	return j.Group + ":" + j.Artifact
+}
 
 // file is the archive's name, as the repository has it.
-func (j Jar) file() string { return j.Artifact + "-" + j.Version + ".jar" }
+func (j Jar) file() string {
+	if j.Classifier != "" {
+		return j.Artifact + "-" + j.Version + "-" + j.Classifier + ".jar"
+	}
+	return j.Artifact + "-" + j.Version + ".jar"
+}
 
 // Lock pins the packages of a recipe on one architecture. Its file holds a
 // line a package, sorted: "NAME VERSION SHA256", and for what the archive's
 // dependencies bring but the recipe's programs never reach, "without NAME".
-// A Java archive has a line "jar GROUP:ARTIFACT VERSION SHA256".
+// A Java archive has a line "jar GROUP:ARTIFACT VERSION SHA256", or
+// "jar GROUP:ARTIFACT:CLASSIFIER VERSION SHA256".
 // Lines that begin with '#' are comments.
 type Lock struct {
 	Packages []Package
@@ -84,8 +98,12 @@ func ParseLock(r io.Reader) (Lock, error) {
 			l.Packages = append(l.Packages, p)
 		case len(fields) == 4 && name == "jar":
 			name = fields[1]
-			group, artifact, _ := strings.Cut(name, ":")
-			j := Jar{Group: group, Artifact: artifact, Version: fields[2], SHA256: fields[3]}
+			group, rest, _ := strings.Cut(name, ":")
+			artifact, classifier, classified := strings.Cut(rest, ":")
+			j := Jar{Group: group, Artifact: artifact, Version: fields[2], Classifier: classifier, SHA256: fields[3]}
+			if classified && classifier == "" {
+				return Lock{}, fmt.Errorf("line %d: %q ends in a colon", n, name)
+			}
 			if err := j.valid(); err != nil {
 				return Lock{}, fmt.Errorf("line %d: %w", n, err)
 			}
@@ -118,9 +136,13 @@ func (p Package) valid() error {
 }
 
 func (j Jar) valid() error {
-	for _, part := range []string{j.Group, j.Artifact, j.Version} {
+	parts := []string{j.Group, j.Artifact, j.Version}
+	if j.Classifier != "" {
+		parts = append(parts, j.Classifier)
+	}
+	for _, part := range parts {
 		if !mavenIdentifier.MatchString(part) {
-			return fmt.Errorf("%s: %q is not of the form GROUP:ARTIFACT VERSION", j, part)
+			return fmt.Errorf("%s: %q is not of the form GROUP:ARTIFACT[:CLASSIFIER] VERSION", j, part)
 		}
 	}
 	if !sha256Hex.MatchString(j.SHA256) {

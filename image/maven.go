@@ -45,9 +45,10 @@ type project struct {
 }
 
 type dependency struct {
-	Group    string `xml:"groupId"`
-	Artifact string `xml:"artifactId"`
-	Version  string `xml:"version"`
+	Group      string `xml:"groupId"`
+	Artifact   string `xml:"artifactId"`
+	Version    string `xml:"version"`
+	Classifier string `xml:"classifier,omitempty"`
 }
 
 // get copies archives into an empty directory, and those that they need while
@@ -55,7 +56,7 @@ type dependency struct {
 func (m *mavenArchive) get(ctx context.Context, dir string, jars []Jar, closure bool) ([]Jar, error) {
 	p := project{Model: "4.0.0", Group: "tare", Artifact: "recipe", Version: "1", Packaging: "pom"}
 	for _, j := range jars {
-		p.Dependencies = append(p.Dependencies, dependency{j.Group, j.Artifact, j.Version})
+		p.Dependencies = append(p.Dependencies, dependency{j.Group, j.Artifact, j.Version, j.Classifier})
 	}
 	text, err := xml.Marshal(p)
 	if err != nil {
@@ -93,7 +94,10 @@ func readJars(dir string) (jars []Jar, err error) {
 		n := len(parts)
 		j := Jar{Group: strings.Join(parts[:n-3], "."), Artifact: parts[n-3], Version: parts[n-2]}
 		if parts[n-1] != j.file() {
-			return fmt.Errorf("%s is not the only archive of its version", rel)
+			rest, ok := strings.CutPrefix(parts[n-1], j.Artifact+"-"+j.Version+"-")
+			if j.Classifier = strings.TrimSuffix(rest, ".jar"); !ok {
+				return fmt.Errorf("%s is no archive of its version", rel)
+			}
 		}
 		if j.SHA256, err = fileSum(name); err != nil {
 			return err

@@ -56,6 +56,22 @@ func TestFetchJars(t *testing.T) {
 	}
 }
 
+// An archive for one processor is asked for, and kept, beside that for all.
+func TestFetchClassifiedJar(t *testing.T) {
+	s := openTestStore(t)
+	fakeMaven(t, "mkdir -p $to/org/example/thing/1.2 && printf 'an archive' > $to/org/example/thing/1.2/thing-1.2-linux.jar",
+		"grep -q '<version>1.2</version><classifier>linux</classifier>' pom.xml")
+	classified := someJar
+	classified.Classifier = "linux"
+	if err := fetchAs(t, s, classified); err != nil {
+		t.Fatal(err)
+	}
+	b := build{store: s, root: t.TempDir()}
+	if err := b.placeJars([]Jar{classified}); err != nil || !exists(t, filepath.Join(b.root, jarDirectory, "thing-1.2-linux.jar")) {
+		t.Errorf("%v, or it is not there", err)
+	}
+}
+
 func TestFetchedJarsAreHeldToTheirSums(t *testing.T) {
 	s := openTestStore(t)
 	fakeMaven(t, copiesJar)
@@ -111,8 +127,14 @@ func TestReadJars(t *testing.T) {
 	if jars, err := readJars(dir); err != nil || !slices.Equal(jars, []Jar{someJar}) {
 		t.Errorf("%+v, %v", jars, err)
 	}
-	put("org/example/thing/1.2/thing-1.2-linux.jar")
+	put("org/example/thing/1.2/thing-1.2-linux-x86_64.jar")
+	classified := someJar
+	classified.Classifier = "linux-x86_64"
+	if jars, err := readJars(dir); err != nil || !slices.Equal(jars, []Jar{classified, someJar}) {
+		t.Errorf("%+v, %v", jars, err)
+	}
+	put("org/example/thing/1.2/other-1.2.jar")
 	if _, err := readJars(dir); err == nil {
-		t.Error("a second archive of a version passes, which the lock cannot name")
+		t.Error("an archive passes that lies where another's do, and that the lock cannot name")
 	}
 }

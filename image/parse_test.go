@@ -35,6 +35,8 @@ func TestParseLock(t *testing.T) {
 		"jar org.x:../a 1 " + someSum:           "GROUP:ARTIFACT",
 		"jar org.x:a ../1 " + someSum:           "GROUP:ARTIFACT",
 		"jar -Dx:a 1 " + someSum:                "GROUP:ARTIFACT",
+		"jar org.x:a: 1 " + someSum:            "colon",
+		"jar org.x:a:../l 1 " + someSum:        "CLASSIFIER",
 		"jar a:b 1 " + someSum[1:]:              "SHA-256",
 		"jar a:b 1 " + someSum + " more":        "want NAME",
 		"libc6":                                 "line 1",
@@ -58,6 +60,7 @@ func TestParseLock(t *testing.T) {
 func FuzzParseLock(f *testing.F) {
 	f.Add([]byte("libc6 2.36-9 " + someSum + "\nwithout perl\n# end\n"))
 	f.Add([]byte("without without\n"))
+	f.Add([]byte("jar org.x:a:linux-x86_64 1.0.Final " + someSum + "\n"))
 	f.Add([]byte("jar org.x:a 1.0.Final " + someSum + "\njar 1 " + someSum + "\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l, err := ParseLock(bytes.NewReader(data))

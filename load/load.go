@@ -30,8 +30,11 @@
 // requests are sent in the order of their moments, and as soon as any
 // connection can: what remains is the backlog, which is counted.
 //
-// The package speaks HTTP/1.1, RESP (Redis' protocol) and OP_MSG (MongoDB's),
-// starts no program and computes no statistics but the histograms.
+// All moments of a schedule may be its start, too ([AtOnce]): as many requests as
+// there are connections are then sent together.
+//
+// The package speaks HTTP/1.1, RESP (Redis' protocol), OP_MSG (MongoDB's), Thrift's
+// binary protocol and CQL's (Cassandra's), starts no program and computes no statistics but the histograms.
 package load
 
 import (

@@ -13,6 +13,7 @@ type Arrival string
 const (
 	Uniform Arrival = "uniform" // evenly
 	Poisson Arrival = "poisson" // independently: exponential gaps
+	AtOnce  Arrival = "at-once" // all at the start: there is no rate, and Count tells how many
 )
 
 // Defaults of Options.
@@ -27,7 +28,8 @@ const longest = 1000 * time.Hour
 // Options say how a service is loaded.
 type Options struct {
 	// Rate is the schedule's mean, in requests per second, up to 1e6. 0 is a
-	// closed loop: every connection sends as soon as it has its answer.
+	// closed loop: every connection sends as soon as it has its answer; but where all
+	// requests arrive [AtOnce].
 	Rate float64
 	// Arrival spaces an open loop's requests.
 	Arrival Arrival
@@ -64,6 +66,9 @@ type Answered struct {
 	Intended, Sent, Answered time.Duration
 }
 
+// open tells whether requests come by a schedule, whatever the service does.
+func (o Options) open() bool { return o.Rate > 0 || o.Arrival == AtOnce }
+
 // withDefaults fills in the zero values, or says what is wrong.
 func (o Options) withDefaults() (Options, error) {
 	if o.Connections == 0 {
@@ -78,8 +83,10 @@ func (o Options) withDefaults() (Options, error) {
 	switch {
 	case math.IsNaN(o.Rate) || o.Rate < 0 || o.Rate > 1e6 || o.Rate > 0 && o.Rate < 1e-3:
 		return o, fmt.Errorf("load: rate %v: want 0 (closed loop), or 0.001 to 1e6 requests per second", o.Rate)
-	case o.Arrival != Uniform && o.Arrival != Poisson:
-		return o, fmt.Errorf("load: arrival %q: want %s or %s", o.Arrival, Uniform, Poisson)
+	case o.Arrival != Uniform && o.Arrival != Poisson && o.Arrival != AtOnce:
+		return o, fmt.Errorf("load: arrival %q: want %s, %s or %s", o.Arrival, Uniform, Poisson, AtOnce)
+	case o.Arrival == AtOnce && (o.Rate != 0 || o.Warmup != 0 || o.Duration != 0):
+		return o, fmt.Errorf("load: arrival %s has neither rate nor warmup nor duration: set a count alone", AtOnce)
 	case o.Connections < 1 || o.Connections > 1<<16:
 		return o, fmt.Errorf("load: %d connections: want 1 to %d", o.Connections, 1<<16)
 	case o.Warmup < 0 || o.Duration < 0 || o.Timeout < 0 || o.Count < 0:

@@ -41,7 +41,7 @@ type generator struct {
 }
 
 func (g *generator) run(ctx context.Context) (Result, error) {
-	if g.options.Rate > 0 {
+	if g.options.open() {
 		g.schedule = newSchedule(g.options)
 	}
 	conns := make([]Conn, g.options.Connections)
@@ -116,6 +116,7 @@ func (g *generator) drive(ctx context.Context, conn Conn) {
 	defer stopConn()
 
 	var pause time.Duration // after failing to connect in a closed loop
+	first := true
 	yielded := time.Now()
 	for ctx.Err() == nil {
 		// A goroutine that never sleeps is made to give way after 10 ms, wherever
@@ -129,7 +130,10 @@ func (g *generator) drive(ctx context.Context, conn Conn) {
 		if !ok {
 			return
 		}
-		q := request{intended: intended, scheduled: g.schedule != nil, waited: intended < free}
+		// Its first moment finds a connection that stood ready since the start: what is
+		// late then is this goroutine.
+		q := request{intended: intended, scheduled: g.schedule != nil, waited: intended < free && !first}
+		first = false
 		if q.scheduled {
 			if over {
 				g.fail(q, &Error{Kind: KindUnsent})
@@ -196,11 +200,12 @@ func (g *generator) one(ctx context.Context, conn Conn, hold func(Conn)) (answer
 // just found right had been read.
 type arriving interface{ arrived() time.Time }
 
-var _, _, _, _ arriving = (*httpConn)(nil), (*respConn)(nil), (*opMsgConn)(nil), (*thriftConn)(nil)
+var _, _, _, _, _ arriving = (*httpConn)(nil), (*respConn)(nil), (*opMsgConn)(nil), (*thriftConn)(nil), (*cqlConn)(nil)
 
 func (c *httpConn) arrived() time.Time   { return c.link.arrived() }
 func (c *respConn) arrived() time.Time   { return c.client.link.arrived() }
 func (c *opMsgConn) arrived() time.Time  { return c.client.link.arrived() }
+func (c *cqlConn) arrived() time.Time    { return c.client.link.arrived() }
 func (c *thriftConn) arrived() time.Time { return c.link.arrived() }
 
 func (g *generator) fail(q request, err error) {

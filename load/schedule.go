@@ -31,6 +31,8 @@ func newSequence(o Options) *sequence {
 			sum += random.ExpFloat64() / o.Rate
 			return at(sum)
 		}
+	case AtOnce:
+		s.draw = func() time.Duration { return 0 }
 	default:
 		var i float64
 		s.draw = func() time.Duration {
