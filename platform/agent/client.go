@@ -1,60 +1,320 @@
 package agent
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"mime/multipart"
 	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/hashicorp/yamux"
+
+	"tare/image"
 	"tare/platform"
 )
 
-// Client is the calling end of a stream.
+// Bounds of what an agent may keep its client waiting for.
+const (
+	handshakeBound = 10 * time.Second // the first answer, where the caller's context sets no other
+	aliveInterval  = 10 * time.Second // between askings whether it is alive
+	aliveBound     = 30 * time.Second // its answer to that: a guest whose CPUs are taken is slow
+	undoBound      = time.Minute      // undoing what was given up
+)
+
+// Client is the calling end of a stream. Its methods may be called from several
+// goroutines.
 type Client struct {
-	hello Hello
-	done  chan struct{}
+	// Machine is what instances name as their machine ([platform.Apart]): "vm:tcg". It
+	// is set before the first is launched.
+	Machine string
+
+	session *yamux.Session
+	conn    io.Closer
+	web     *http.Client
+	version string
+	hello   Hello
+
+	asleep   atomic.Int64 // times that Sleep was called more than Wake
+	slept    atomic.Int64 // times that Sleep was called
+	serial   atomic.Int64 // of instances
+	crossing sync.Mutex   // one image at a time
 }
 
-// Connect shakes hands with the agent at the other end. The client closes conn.
+// Connect shakes hands with the agent at the other end of conn. The error is a
+// *Mismatch where it is another tare. The client owns conn from then on, and has
+// closed it where there is an error.
 func Connect(ctx context.Context, conn io.ReadWriteCloser, version string) (*Client, error) {
-	return nil, errors.ErrUnsupported
+	session, err := yamux.Client(conn, multiplex())
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	c := &Client{Machine: "agent", session: session, conn: conn, version: version}
+	c.web = &http.Client{Transport: &http.Transport{
+		DialContext:        func(context.Context, string, string) (net.Conn, error) { return session.Open() },
+		DisableCompression: true,
+		// Streams are cheap to open, and an idle one keeps goroutines at both ends.
+		MaxIdleConnsPerHost: 2,
+		ReadBufferSize:      64 << 10,
+		WriteBufferSize:     64 << 10,
+	}}
+	if err := c.shakeHands(ctx); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	go c.watchPeer()
+	return c, nil
 }
+
+func (c *Client) shakeHands(ctx context.Context) error {
+	bounded := ctx
+	if _, has := ctx.Deadline(); !has {
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeout(ctx, handshakeBound)
+		defer cancel()
+	}
+	hello, err := call[Hello](bounded, c, "hello", nothing{})
+	switch {
+	case err == nil:
+	case ctx.Err() == nil && bounded.Err() != nil:
+		return fmt.Errorf("no agent answers within %v: is `tare agent` running at the other end?: %w", handshakeBound, err)
+	default:
+		return fmt.Errorf("no agent answers: is `tare agent` running at the other end?: %w", err)
+	}
+	if hello.Protocol != Protocol || hello.Version != c.version {
+		return &Mismatch{Own: c.version, Peer: hello.Version, OwnProtocol: Protocol, PeerProtocol: hello.Protocol}
+	}
+	c.hello = hello
+	return nil
+}
+
+// watchPeer closes the session of a peer that is dead: no call that waits for it
+// would end otherwise.
+func (c *Client) watchPeer() {
+	every := time.NewTicker(aliveInterval)
+	defer every.Stop()
+	for {
+		select {
+		case <-c.session.CloseChan():
+			return
+		case <-every.C:
+		}
+		before := c.slept.Load()
+		if c.asleep.Load() > 0 {
+			continue
+		}
+		// A peer that went to sleep meanwhile could not answer.
+		if _, err := c.session.Ping(); err != nil && c.slept.Load() == before {
+			_ = c.Close()
+			return
+		}
+	}
+}
+
+// Sleep says that the agent's machine is being paused, so that its silence is no sign
+// of death, until as many calls of Wake.
+func (c *Client) Sleep() {
+	c.asleep.Add(1)
+	c.slept.Add(1)
+}
+
+// Wake says that the machine goes on.
+func (c *Client) Wake() { c.asleep.Add(-1) }
 
 // Hello is what the agent said of itself.
 func (c *Client) Hello() Hello { return c.hello }
 
-// Clock compares the clocks.
-func (c *Client) Clock(ctx context.Context) (Clock, error) { return Clock{}, errors.ErrUnsupported }
+// call makes one call of the agent's. Where the caller's time is over, the error wraps
+// its context's; where the stream has ended, ErrGone.
+func call[Answered any](ctx context.Context, c *Client, name string, asked any) (Answered, error) {
+	var answered Answered
+	body, err := json.Marshal(asked)
+	if err != nil {
+		return answered, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agent/v1/"+name, bytes.NewReader(body))
+	if err != nil {
+		return answered, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	return send[Answered](c, request)
+}
+
+func send[Answered any](c *Client, request *http.Request) (answered Answered, err error) {
+	ctx := request.Context()
+	c.label(request)
+	response, err := c.web.Do(request)
+	if err != nil {
+		return answered, c.broken(ctx, err)
+	}
+	defer response.Body.Close()
+	decoder := json.NewDecoder(io.LimitReader(response.Body, longestAnswer))
+	if response.StatusCode != http.StatusOK {
+		return answered, c.refusal(ctx, response, decoder)
+	}
+	if err := decoder.Decode(&answered); err != nil {
+		return answered, c.broken(ctx, err)
+	}
+	// To its end, so that the stream can be used again.
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<10))
+	return answered, nil
+}
+
+func (c *Client) label(request *http.Request) {
+	request.Header.Set(headerVersion, c.version)
+	request.Header.Set(headerProtocol, strconv.Itoa(Protocol))
+	if left := timeLeft(request.Context()); left != "" {
+		request.Header.Set(headerTimeout, left)
+	}
+}
+
+// refusal is the error that an answer tells.
+func (c *Client) refusal(ctx context.Context, response *http.Response, body *json.Decoder) error {
+	if err := ctx.Err(); err != nil {
+		return c.broken(ctx, err)
+	}
+	var told wireError
+	if err := body.Decode(&told); err != nil || response.StatusCode != statusFailed || told.Text == "" {
+		return fmt.Errorf("the agent answers %s: is it another program that listens there?", response.Status)
+	}
+	return told.decode()
+}
+
+// broken is the error of a call that had no answer.
+func (c *Client) broken(ctx context.Context, err error) error {
+	if ended := ctx.Err(); ended != nil {
+		if cause := context.Cause(ctx); !errors.Is(cause, ended) {
+			return fmt.Errorf("%w: %w", ended, cause)
+		}
+		return ended
+	}
+	return fmt.Errorf("the agent is %w: %w", platform.ErrGone, err)
+}
+
+// Clock compares the clocks, by the quickest of several round trips (Cristian 1989):
+// the agent's reading was taken within it, and stands for its middle.
+func (c *Client) Clock(ctx context.Context) (Clock, error) {
+	const trips = 16
+	best := Clock{Within: -1}
+	for range trips {
+		asked := time.Now()
+		read, err := call[clockReading](ctx, c, "clock", nothing{})
+		took := time.Since(asked)
+		if err != nil {
+			return Clock{}, fmt.Errorf("reading the agent's clock: %w", err)
+		}
+		if best.Within < 0 || took/2 < best.Within {
+			middle := asked.UnixNano() + int64(took/2)
+			best = Clock{Offset: time.Duration(read.UnixNanos - middle), Within: took / 2}
+		}
+	}
+	return best, nil
+}
 
 // RoundTrips times n empty calls, one after another.
 func (c *Client) RoundTrips(ctx context.Context, n int) ([]time.Duration, error) {
-	return nil, errors.ErrUnsupported
+	took := make([]time.Duration, 0, max(n, 0))
+	for range n {
+		asked := time.Now()
+		if _, err := call[clockReading](ctx, c, "clock", nothing{}); err != nil {
+			return took, err
+		}
+		took = append(took, time.Since(asked))
+	}
+	return took, nil
 }
 
-// Platform gives one of the agent's platforms.
-func (c *Client) Platform(name string) platform.Platform { return nil }
-
-// Has reports whether the agent has the image.
-func (c *Client) Has(ctx context.Context, digest string) (bool, error) {
-	return false, errors.ErrUnsupported
+// Has reports whether the agent has the image's root.
+func (c *Client) Has(ctx context.Context, of string) (bool, error) {
+	is, err := call[whether](ctx, c, "has", digest{of})
+	return is.Is, err
 }
 
-// Attach tells the agent that the image lies on a block device of its host.
+// Attach tells the agent that the image lies on a block device of its host, so that
+// Prepare sends nothing. The device is believed to hold what it is said to hold.
 func (c *Client) Attach(ctx context.Context, digest, device string) error {
-	return errors.ErrUnsupported
+	_, err := call[nothing](ctx, c, "attach", attach{digest, device})
+	return err
 }
 
-// Dial connects to a port of the agent's host.
-func (c *Client) Dial(ctx context.Context, port int) (net.Conn, error) {
-	return nil, errors.ErrUnsupported
+// PowerOff ends the agent's machine; Done tells when it has.
+func (c *Client) PowerOff(ctx context.Context) error {
+	_, err := call[nothing](ctx, c, "power-off", nothing{})
+	return err
 }
-
-// PowerOff ends the agent's machine.
-func (c *Client) PowerOff(ctx context.Context) error { return errors.ErrUnsupported }
 
 // Done is closed when the stream has ended.
-func (c *Client) Done() <-chan struct{} { return c.done }
+func (c *Client) Done() <-chan struct{} { return c.session.CloseChan() }
 
 // Close ends the stream, and with it whatever of this client runs.
-func (c *Client) Close() error { return nil }
+func (c *Client) Close() error {
+	err := c.session.Close()
+	c.web.CloseIdleConnections()
+	// Closed by the session already, where that began at all.
+	_ = c.conn.Close()
+	return err
+}
+
+// bring has the image cross, unless the agent has it.
+func (c *Client) bring(ctx context.Context, img image.Image) error {
+	c.crossing.Lock()
+	defer c.crossing.Unlock()
+	has, err := c.Has(ctx, img.Digest)
+	if err != nil || has {
+		return err
+	}
+	return c.carry(ctx, img)
+}
+
+// carry sends an image: its description, and its root as a canonical layer.
+func (c *Client) carry(ctx context.Context, img image.Image) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	read, write := io.Pipe()
+	form := multipart.NewWriter(write)
+	sent := make(chan error, 1)
+	go func() {
+		err := sendImage(ctx, form, img)
+		_ = write.CloseWithError(err) // EOF where it is nil
+		sent <- err
+	}()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://agent/v1/image", read)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", form.FormDataContentType())
+	_, err = send[nothing](c, request)
+	_ = read.CloseWithError(errAnswered) // the writer need not go on
+	if reading := <-sent; reading != nil && !errors.Is(reading, errAnswered) && !errors.Is(reading, io.ErrClosedPipe) && ctx.Err() == nil {
+		err = errors.Join(reading, err)
+	}
+	if err != nil {
+		return fmt.Errorf("sending image %s to the agent: %w", img.Name, err)
+	}
+	return nil
+}
+
+var errAnswered = errors.New("the agent has answered")
+
+func sendImage(ctx context.Context, form *multipart.Writer, img image.Image) error {
+	part, err := form.CreateFormField("image")
+	if err != nil {
+		return err
+	}
+	if err := json.NewEncoder(part).Encode(imageOf(img)); err != nil {
+		return err
+	}
+	if part, err = form.CreateFormField("layer"); err != nil {
+		return err
+	}
+	if _, err := image.WriteLayer(ctx, part, img.Root); err != nil {
+		return err
+	}
+	return form.Close()
+}

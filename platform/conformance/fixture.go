@@ -1,7 +1,7 @@
 package conformance
 
 import (
-	"archive/tar"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -119,11 +119,15 @@ func copyProgram(from, to string) (err error) {
 	return err
 }
 
-// archive writes the image's archive and names the image by its layer.
+// archive writes the image's archive and names the image by its layer, which is
+// canonical, as that of every image is.
 func archive(img *image.Image) error {
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		r, w := io.Pipe()
-		go func() { w.CloseWithError(writeTar(w, img.Root)) }()
+		go func() {
+			_, err := image.WriteLayer(context.Background(), w, img.Root)
+			w.CloseWithError(err)
+		}()
 		return r, nil
 	})
 	if err != nil {
@@ -152,39 +156,4 @@ func archive(img *image.Image) error {
 		return err
 	}
 	return tarball.WriteToFile(img.Archive, tag, built)
-}
-
-func writeTar(to io.Writer, root string) error {
-	w := tar.NewWriter(to)
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || path == root {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		var link string
-		if d.Type() == fs.ModeSymlink {
-			if link, err = os.Readlink(path); err != nil {
-				return err
-			}
-		}
-		h, err := tar.FileInfoHeader(info, link)
-		if err != nil {
-			return err
-		}
-		h.Name = strings.TrimPrefix(path, root+"/")
-		if err := w.WriteHeader(h); err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		_, err = io.Copy(w, f)
-		return err
-	})
-	return errors.Join(err, w.Close())
 }

@@ -54,6 +54,9 @@ const (
 	HostNetworkApart Trait = "the engine's host network is a namespace of its own"
 	// NoControlGroups: the program is in no control group that is its own.
 	NoControlGroups Trait = "no control groups"
+	// LedgerAcross: the platform's ledger is kept by another process, whose errors come
+	// over as their text.
+	LedgerAcross Trait = "the ledger is another process'"
 )
 
 func (s suite) has(t Trait) bool { return slices.Contains(s.traits, t) }
