@@ -19,10 +19,11 @@ func Device(k Kernel, serial string, index int) string {
 }
 
 // SerialOf is the serial of the disk that holds the image of that digest. A virtio
-// disk has 20 bytes for it: too few for a digest, enough for two never to meet.
+// disk has 20 bytes for it: too few for a digest, enough for two never to meet. It
+// begins with a letter, as QEMU wants of its own names.
 func SerialOf(digest string) string {
 	sum := sha256.Sum256([]byte(digest))
-	return hex.EncodeToString(sum[:])[:20]
+	return "i" + hex.EncodeToString(sum[:])[:19]
 }
 
 // device is a disk, named.

@@ -1,0 +1,206 @@
+package guest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tare/image"
+	"tare/platform/bare"
+	"tare/platform/vm/guest"
+)
+
+// This test's own program is the machine's, too: as its first process and its agent,
+// and as the stage of bare metal's launches.
+func TestMain(m *testing.M) {
+	guest.Main()
+	bare.Reexec()
+	os.Exit(m.Run())
+}
+
+// machine is one machine of a test. Package vm is what runs them for others; a test of
+// what is inside needs but little of it.
+type machine struct {
+	t       *testing.T
+	console console
+	conn    net.Conn // to the agent; nil where it runs a program
+	ended   chan error
+}
+
+// bound is how long any step of a machine may take: an emulated one on a busy host is
+// slow, and a passing step takes a small part of it.
+const bound = 2 * time.Minute
+
+// built gives what machines of that kernel boot from, or skips.
+func built(t *testing.T, k guest.Kernel) guest.Boot {
+	t.Helper()
+	engine := map[guest.Kernel]string{guest.Cloud: "qemu-system-x86_64"}[k]
+	if engine != "" {
+		if _, err := exec.LookPath(engine); err != nil {
+			t.Skip("no " + engine + " here: apt-get install --no-install-recommends qemu-system-x86")
+		}
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("making images needs root")
+	}
+	store, err := image.OpenStore(filepath.Join(cache(t), "images"), func(s string) { t.Log(s) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	boot, err := guest.Build(t.Context(), guest.BuildOptions{Store: store, Kernel: k, Dir: t.TempDir()})
+	var missing *image.Missing
+	if errors.As(err, &missing) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return boot
+}
+
+// cache keeps the distribution's packages from one run of the tests to the next.
+func cache(t *testing.T) string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return t.TempDir()
+	}
+	return filepath.Join(dir, "tare-test")
+}
+
+// start boots a machine. disks are further ones, by serial.
+func start(t *testing.T, k guest.Kernel, boot guest.Boot, order guest.Order, disks ...[2]string) *machine {
+	t.Helper()
+	dir := t.TempDir()
+	scratch := filepath.Join(dir, "scratch")
+	if err := guest.ScratchDisk(t.Context(), scratch, 4<<30); err != nil {
+		t.Fatal(err)
+	}
+	order.Scratch = guest.Device(k, guest.ScratchSerial, 1)
+	disks = append([][2]string{{guest.RootSerial, boot.Root}, {guest.ScratchSerial, scratch}}, disks...)
+	m := &machine{t: t, ended: make(chan error, 1)}
+	var cmd *exec.Cmd
+	var accept func() net.Conn
+	if k == guest.UML {
+		cmd, accept = startUML(t, boot, &order, disks)
+	} else {
+		cmd, accept = startQEMU(t, boot, &order, disks, filepath.Join(dir, "channel"))
+	}
+	word, err := order.Argument()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k == guest.UML {
+		cmd.Args = append(cmd.Args, word)
+	} else {
+		last := len(cmd.Args) - 1
+		cmd.Args[last] += " " + word
+	}
+	cmd.Stdout, cmd.Stderr = &m.console, &m.console
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { m.ended <- cmd.Wait(); close(done) }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-done
+		if t.Failed() {
+			t.Logf("console:\n%s", m.console.String())
+		}
+	})
+	if order.Channel != "" {
+		m.conn = accept()
+		t.Cleanup(func() { _ = m.conn.Close() })
+	}
+	return m
+}
+
+func startQEMU(t *testing.T, boot guest.Boot, order *guest.Order, disks [][2]string, socket string) (*exec.Cmd, func() net.Conn) {
+	t.Helper()
+	args := []string{
+		"-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024", "-display", "none", "-nodefaults", "-no-reboot",
+		"-serial", "stdio", "-device", "virtio-rng-pci", "-kernel", boot.Kernel, "-initrd", boot.Initrd,
+	}
+	for _, d := range disks {
+		readOnly := "on"
+		if d[0] == guest.ScratchSerial {
+			readOnly = "off"
+		}
+		args = append(args, "-drive", "if=none,format=raw,id="+d[0]+",file="+d[1]+",readonly="+readOnly,
+			"-device", "virtio-blk-pci,drive="+d[0]+",serial="+d[0])
+	}
+	var listener net.Listener
+	if order.Run == nil {
+		order.Channel = "virtio:tare"
+		var err error
+		if listener, err = net.Listen("unix", socket); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = listener.Close() })
+		args = append(args, "-device", "virtio-serial-pci", "-chardev", "socket,id=tare,path="+socket, "-device", "virtserialport,chardev=tare,name=tare")
+	}
+	args = append(args, "-append", "console=ttyS0 "+strings.Join(boot.Cmdline, " "))
+	return exec.Command("qemu-system-x86_64", args...), func() net.Conn {
+		conn, err := listener.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+}
+
+// console is what a machine has said.
+type console struct {
+	mutex sync.Mutex
+	text  bytes.Buffer
+}
+
+func (c *console) Write(b []byte) (int, error) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.text.Write(b)
+}
+
+func (c *console) String() string {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.text.String()
+}
+
+// end waits for the machine to switch itself off.
+func (m *machine) end() {
+	m.t.Helper()
+	select {
+	case err := <-m.ended:
+		if err != nil {
+			m.t.Errorf("the machine's engine: %v", err)
+		}
+	case <-time.After(bound):
+		m.t.Fatal("the machine does not end")
+	}
+}
+
+var _ io.Writer = (*console)(nil)
+var _ = context.Background
+
+func staticBusybox(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"busybox.static", "busybox"} {
+		if path, err := exec.LookPath(name); err == nil {
+			if path, err = filepath.EvalSymlinks(path); err == nil {
+				return path
+			}
+		}
+	}
+	t.Skip("no static busybox: apt-get install busybox-static")
+	return ""
+}

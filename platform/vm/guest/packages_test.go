@@ -1,0 +1,140 @@
+package guest_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tare/image"
+	"tare/platform/vm/guest"
+)
+
+// The guest runs control groups of version 2 alone, which a host with version 1 beside
+// it cannot: there the packages that know both run their own tests. Those that
+// TARE_TEST_GUEST does not ask for (with any value) are the ones that take minutes.
+func TestPackagesInGuest(t *testing.T) {
+	boot := built(t, guest.Cloud)
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("no go on PATH")
+	}
+	only := os.Getenv("TARE_TEST_GUEST")
+	var suites []suite
+	for _, s := range inGuest {
+		if only == "" && s.long {
+			continue
+		}
+		suites = append(suites, s)
+	}
+	disk, device := programs(t, suites)
+	m := start(t, guest.Cloud, boot, guest.Order{Run: &guest.Run{
+		Device: device,
+		Args:   []string{guest.RunDirectory + "/bin/busybox", "sh", guest.RunDirectory + "/run"},
+		Env:    []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:" + guest.RunDirectory + "/bin"},
+	}}, disk)
+	m.end()
+	for _, s := range suites {
+		t.Run(s.pkg, func(t *testing.T) { judge(t, s.pkg, m.console.String()) })
+	}
+}
+
+// suite is the tests of a package.
+type suite struct {
+	pkg  string
+	run  string // which of them, as -test.run; empty is all
+	long bool
+}
+
+var inGuest = []suite{
+	{pkg: "kernel/cgroup"},
+	{pkg: "platform/bare"},
+	{pkg: "platform/oci", long: true},
+}
+
+// programs makes a disk with the packages' tests as programs, a busybox, and a script
+// that runs them one after the other.
+func programs(t *testing.T, suites []suite) (disk [2]string, device string) {
+	t.Helper()
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	install(t, staticBusybox(t), filepath.Join(root, "bin/busybox"))
+	for _, name := range []string{"sh", "true", "sleep", "cat", "mount", "umount"} {
+		if err := os.Symlink("busybox", filepath.Join(root, "bin", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var script strings.Builder
+	for _, s := range suites {
+		dir := filepath.Join(root, s.pkg)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		build := exec.Command("go", "test", "-c", "-o", filepath.Join(dir, "test"), "tare/"+s.pkg)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", build.Args, err, out)
+		}
+		fmt.Fprintf(&script, "cd %s/%s; echo '%s%s'; ./test -test.v -test.timeout 10m -test.run '%s'; echo '%s' $?\n",
+			guest.RunDirectory, s.pkg, begins, s.pkg, s.run, ends)
+	}
+	if err := os.WriteFile(filepath.Join(root, "run"), []byte(script.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "disk")
+	const digest = "sha256:programs"
+	if err := guest.ImageDisk(t.Context(), image.Image{Name: "programs", Root: root, Digest: digest}, path); err != nil {
+		t.Fatal(err)
+	}
+	serial := guest.SerialOf(digest)
+	return [2]string{serial, path}, guest.Device(guest.Cloud, serial, 2)
+}
+
+const begins, ends = "== tests of ", "== exit status"
+
+// judge reports, of what the console holds of a package, each test that failed.
+func judge(t *testing.T, pkg, text string) {
+	t.Helper()
+	var passed, skipped int
+	status, within := "none: the machine ended before", false
+	lines := bufio.NewScanner(strings.NewReader(text))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := strings.TrimRight(lines.Text(), "\r")
+		switch trimmed := strings.TrimLeft(line, " "); {
+		case strings.HasPrefix(line, begins):
+			within = line == begins+pkg
+		case !within:
+		case strings.HasPrefix(line, ends):
+			status, within = strings.TrimSpace(strings.TrimPrefix(line, ends)), false
+		case strings.HasPrefix(trimmed, "--- FAIL: "), strings.HasPrefix(line, "panic: "):
+			t.Error(trimmed)
+		case strings.HasPrefix(trimmed, "--- PASS: "):
+			passed++
+		case strings.HasPrefix(trimmed, "--- SKIP: "):
+			skipped++
+		}
+	}
+	if status != "0" {
+		t.Errorf("exit status %s", status)
+	}
+	if passed == 0 {
+		t.Error("no test passed: this says nothing")
+	}
+	t.Logf("%d tests passed, %d were skipped", passed, skipped)
+}
+
+func install(t *testing.T, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
