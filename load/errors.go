@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -18,6 +19,9 @@ const (
 	KindProtocol = "protocol" // the answer is not of the protocol
 	KindUnsent   = "unsent"   // still waiting for a connection when the time to drain was over
 )
+
+// KindStatus is that of an HTTP answer whose status is another than is wanted.
+func KindStatus(status int) string { return fmt.Sprintf("status %d", status) }
 
 // Error is a request that was not answered rightly.
 type Error struct {

@@ -258,9 +258,9 @@ func readResponse(r *bufio.Reader, request *http.Request) (*http.Response, error
 func (h HTTP) check(status int, size int64, body []byte) error {
 	switch {
 	case h.Status != 0 && status != h.Status:
-		return &Error{Kind: fmt.Sprintf("status %d", status), Err: fmt.Errorf("want %d", h.Status)}
+		return &Error{Kind: KindStatus(status), Err: fmt.Errorf("want %d", h.Status)}
 	case h.Status == 0 && (status < 200 || status > 299):
-		return &Error{Kind: fmt.Sprintf("status %d", status), Err: errors.New("want 200 to 299")}
+		return &Error{Kind: KindStatus(status), Err: errors.New("want 200 to 299")}
 	case size < h.BodyMin:
 		return &Error{Kind: "body", Err: fmt.Errorf("%d bytes, want at least %d", size, h.BodyMin)}
 	case h.BodyPattern != nil && !h.BodyPattern.Match(body):

@@ -1,0 +1,245 @@
+package workload
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"tare/image"
+	"tare/load"
+)
+
+// wordpress is S2's web site: WordPress on Apache with PHP and MariaDB, whose front
+// page is asked for by many at once, each on a connection of its own, as S2's JMeter
+// did it.
+type wordpress struct{}
+
+func (wordpress) Name() string { return "wordpress" }
+func (wordpress) Summary() string {
+	return "web site (WordPress on Apache, PHP and MariaDB), asked for its page by many at once"
+}
+func (wordpress) Source() Source { return Source{Recipe: "wordpress"} }
+
+// atOnce is the value of rate by which all requests are sent together.
+const atOnce = "at-once"
+
+// mostPages is how many requests may be under way at once: as many as wait at the
+// server for a worker, and none is refused.
+const mostPages = image.WordPressBacklog
+
+func (wordpress) Params() []Param {
+	return []Param{
+		{"requests", "1000", "for the page, 1 to " + strconv.Itoa(mostPages)},
+		{"rate", atOnce, atOnce + ": all are sent together; or requests per second (open loop), 0.001 to 1e6"},
+		{"arrival", string(load.Uniform), "of an open loop's requests: uniform, evenly spaced; or poisson, independently of one another"},
+		{"warmup", "100", "requests before that, a few at a time, and forgotten, 0 to 100000"},
+		{"workers", "150", "processes of the server, each for one request at a time, 1 to " + strconv.Itoa(image.WordPressConnections-2)},
+		{"timeout", "10m", "of a request, 1s to 24h"},
+	}
+}
+
+// wordpressPlan is the parameters, read.
+type wordpressPlan struct {
+	workers, warmup int64
+	options         load.Options
+}
+
+func planWordPress(p Params) (plan wordpressPlan, err error) {
+	o := &plan.options
+	if o.Count, err = p.whole("requests", 1, mostPages); err != nil {
+		return plan, err
+	}
+	// None waits for another's connection.
+	o.Connections = int(o.Count)
+	arrival, err := p.oneOf("arrival", string(load.Uniform), string(load.Poisson))
+	if err != nil {
+		return plan, err
+	}
+	if o.Arrival = load.AtOnce; p["rate"] != atOnce {
+		o.Arrival = load.Arrival(arrival)
+		if o.Rate, err = p.rate("rate"); err != nil || o.Rate == 0 {
+			return plan, &WrongValue{"rate", p["rate"], atOnce + ", or requests per second from 0.001 to 1e6"}
+		}
+	}
+	if plan.warmup, err = p.whole("warmup", 0, 100_000); err != nil {
+		return plan, err
+	}
+	if plan.workers, err = p.whole("workers", 1, image.WordPressConnections-2); err != nil {
+		return plan, err
+	}
+	o.Timeout, err = p.duration("timeout", time.Second, 24*time.Hour)
+	return plan, err
+}
+
+func (wordpress) Program(p Params) (Program, error) {
+	plan, err := planWordPress(p)
+	if err != nil {
+		return Program{}, err
+	}
+	return Program{
+		Args: image.WordPressCommand(int(plan.workers)), Ports: []int{image.WordPressPort}, Data: []string{image.WordPressData},
+		Service: true,
+		// The database with its buffers, what the workers share, and what each has for
+		// itself and its connection: as measured at work.
+		MemoryNeed: 192<<20 + plan.workers*(9<<20),
+		DiskNeed:   128 << 20,
+		Needs:      []string{image.Supervise, image.WordPressServer, image.WordPressDatabase},
+	}, nil
+}
+
+func (wordpress) Metrics(p Params) []Metric {
+	plan, err := planWordPress(p)
+	if err != nil {
+		return nil // Program has refused the parameters
+	}
+	metrics := meanLatencyMetrics()
+	if plan.options.Arrival == load.AtOnce {
+		metrics = append(metrics, Metric{Name: "last", Unit: "s", Better: Lower, Doc: "from the sending of all requests until the last was answered"})
+	}
+	return append(metrics, Metric{Name: "throughput", Unit: "requests/s", Better: Higher, Doc: "requests answered rightly"})
+}
+
+// wordpressReadyWithin bounds the start, also in a machine that is emulated.
+const wordpressReadyWithin = 5 * time.Minute
+
+// Ready waits until the site answers, has it installed where it is new, and waits
+// for its page, whole.
+func (wordpress) Ready(ctx context.Context, t Trial) error {
+	ask := func(ctx context.Context) error { return askHTTP(ctx, wordpressTarget(t)) }
+	var fresh bool
+	err := awaitReady(ctx, wordpressReadyWithin, "WordPress answers at http://"+t.Address(image.WordPressPort)+"/", func(ctx context.Context) error {
+		err := ask(ctx)
+		fresh = isStatus(err, http.StatusFound) // to the page that installs it
+		if fresh {
+			return nil
+		}
+		return err
+	})
+	if err != nil || !fresh {
+		return err
+	}
+	if err := installWordPress(ctx, t); err != nil {
+		return fmt.Errorf("install WordPress: %w", err)
+	}
+	return awaitReady(ctx, wordpressReadyWithin, "WordPress gives its page", ask)
+}
+
+// isStatus tells whether a request failed by its answer's status alone.
+func isStatus(err error, status int) bool {
+	var wrong *load.Error
+	return errors.As(err, &wrong) && wrong.Kind == load.KindStatus(status)
+}
+
+// wordpressTarget asks for the front page, by a new connection each time: the server
+// keeps a worker for each that it has accepted, so that connections that are kept
+// would be as many requests as it has workers, and no more.
+func wordpressTarget(t Trial) load.HTTP {
+	request := load.HTTPRequest{Path: "/", Check: checkFrontPage}
+	return load.HTTP{
+		Address: t.Address(image.WordPressPort), Host: image.WordPressHost, NewConnections: true, Status: http.StatusOK, Dial: dialOf(t),
+		Next: func() load.HTTPRequest { return request },
+	}
+}
+
+// What the front page has at the least: the site's title, the post that WordPress
+// comes with, and its end. The theme makes some 50 kB of it; without one it is empty.
+const (
+	wordpressTitle = "tare weighs"
+	leastFrontPage = 16 << 10
+)
+
+func checkFrontPage(body []byte) error {
+	switch {
+	case len(body) < leastFrontPage:
+		return fmt.Errorf("the page has %d bytes, want %d or more: is the theme there? It begins with %.40q", len(body), leastFrontPage, body)
+	case !bytes.Contains(body, []byte("<title>"+wordpressTitle+"</title>")):
+		return fmt.Errorf("the page is not the site's: it lacks the title %q", wordpressTitle)
+	case !bytes.Contains(body, []byte("Hello world!")):
+		return errors.New("the page lacks the site's one post")
+	case !bytes.HasSuffix(bytes.TrimSpace(body), []byte("</html>")):
+		return fmt.Errorf("the page is cut off after %d bytes", len(body))
+	}
+	return nil
+}
+
+// installWordPress fills in the form that a new site shows.
+func installWordPress(ctx context.Context, t Trial) error {
+	const password = "tare-weighs-it"
+	form := url.Values{
+		"weblog_title": {wordpressTitle}, "user_name": {"tare"}, "admin_email": {"tare@example.org"},
+		"admin_password": {password}, "admin_password2": {password}, "pw_weak": {"1"}, "blog_public": {"0"}, "language": {""},
+	}
+	target := wordpressTarget(t)
+	target.Header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
+	target.Next = func() load.HTTPRequest {
+		return load.HTTPRequest{Method: http.MethodPost, Path: "/wp-admin/install.php?step=2", Body: []byte(form.Encode()), Check: checkInstalled}
+	}
+	ctx, cancel := context.WithTimeout(ctx, wordpressReadyWithin)
+	defer cancel()
+	return askOnce(ctx, target)
+}
+
+func checkInstalled(body []byte) error {
+	if !bytes.Contains(body, []byte("Success!")) {
+		return fmt.Errorf("it does not say that it is done: %.400q", body)
+	}
+	return nil
+}
+
+func (w wordpress) Drive(ctx context.Context, t Trial) error {
+	return whileServing(ctx, t, func(ctx context.Context) error {
+		if err := w.Ready(ctx, t); err != nil {
+			return err
+		}
+		plan, err := planWordPress(t.Params())
+		if err != nil {
+			return err
+		}
+		r, err := plan.load(ctx, t, 1)
+		if err := answered(r, err); err != nil {
+			return err
+		}
+		recordMeanLoad(t, r)
+		if plan.options.Arrival == load.AtOnce {
+			t.Record("last", r.Elapsed.Seconds())
+		}
+		return nil
+	})
+}
+
+// warmConnections is how many requests of the warm-up are under way at once: more
+// than there are CPUs for them, and few enough to be short.
+const warmConnections = 16
+
+// load warms the site up, and then asks for its page as the parameters say.
+func (p wordpressPlan) load(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
+	if p.warmup > 0 {
+		o := load.Options{Connections: warmConnections, Count: p.warmup, Timeout: p.options.Timeout}
+		if err := answered(load.Run(ctx, wordpressTarget(t), o)); err != nil {
+			return load.Result{}, fmt.Errorf("warm up: %w", err)
+		}
+	}
+	o := p.options
+	o.Seed = seed
+	return load.Run(ctx, wordpressTarget(t), o)
+}
+
+func (wordpress) Offered(p Params) (Offered, error) {
+	plan, err := planWordPress(p)
+	return offered(plan.options), err
+}
+
+func (wordpress) Load(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
+	plan, err := planWordPress(t.Params())
+	if err != nil {
+		return load.Result{}, err
+	}
+	return loadOnce(ctx, t, func(ctx context.Context) (load.Result, error) { return plan.load(ctx, t, seed) })
+}
+
+var _ Loader = wordpress{}
