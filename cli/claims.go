@@ -18,12 +18,13 @@ import (
 	"tare/study/io"
 	"tare/study/latency"
 	"tare/study/pages"
+	"tare/study/platforms"
 	"tare/study/startup"
 )
 
 // judges are the studies that judge claims, by name. A claim whose study has
 // none is told as one that this tare cannot judge yet.
-var judges = map[string]claim.Judge{startup.Name: startup.Judge, pages.Name: pages.Judge, latency.Name: latency.Judge, io.Name: io.Judge, imported.Name: imported.Judge}
+var judges = map[string]claim.Judge{startup.Name: startup.Judge, pages.Name: pages.Judge, latency.Name: latency.Judge, io.Name: io.Judge, platforms.Name: platforms.Judge, imported.Name: imported.Judge}
 
 func (a *app) claims() *cobra.Command {
 	var jsonPath string

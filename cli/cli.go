@@ -32,6 +32,7 @@ import (
 	"tare/study/latency/network"
 	"tare/study/pages"
 	"tare/study/place"
+	"tare/study/platforms"
 	"tare/study/startup"
 	"tare/study/weigh"
 	"tare/workload"
@@ -143,6 +144,7 @@ func exitCode(err error) int {
 		{is[*files.Usage](err), exitUsage},
 		{is[*place.Usage](err), exitUsage},
 		{is[*ioplace.Usage](err), exitUsage},
+		{is[*platforms.Usage](err), exitUsage},
 		{is[*probe.Missing](err), exitHost},
 		{is[*workload.Unknown](err), exitUsage},
 		{is[*lab.UnknownPlatform](err), exitUsage},
@@ -199,7 +201,7 @@ randomised blocks and gives each overhead with an interval and a verdict.`,
 	root.SetVersionTemplate("tare {{.Version}}\n")
 	root.PersistentFlags().StringVar(&a.home, "home", "", "state directory (default $TARE_HOME, else /var/lib/tare for root, ~/.local/share/tare for others, who read root's where they have none)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &codedError{exitUsage, err} })
-	root.AddCommand(a.weigh(), a.startup(), a.pages(), a.faults(), a.latency(), a.io(), a.predict(), a.resume(), a.show(), a.runs(), a.export(), a.importing(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims(), a.place())
+	root.AddCommand(a.agent(), a.weigh(), a.startup(), a.pages(), a.faults(), a.latency(), a.io(), a.platforms(), a.predict(), a.resume(), a.show(), a.runs(), a.export(), a.importing(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims(), a.place())
 	return root
 }
 

@@ -11,6 +11,7 @@ import (
 	ioStudy "tare/study/io"
 	"tare/study/latency"
 	"tare/study/pages"
+	"tare/study/platforms"
 	"tare/study/startup"
 )
 
@@ -54,6 +55,11 @@ func studies() map[string]studied {
 			sheet:   func(run record.Run, _ attachments, j []claim.Judgement) report.Sheet { return latency.Sheet(run, j) },
 			interim: latency.Interim, next: latency.Next,
 			resume: resumeFamily(latency.Name, latencyStudies),
+		},
+		platforms.Name: {
+			sheet:   func(run record.Run, _ attachments, j []claim.Judgement) report.Sheet { return platforms.Sheet(run, j) },
+			interim: platforms.Interim, next: platforms.Next,
+			resume: resumeFamily(platforms.Name, platformStudies),
 		},
 		imported.Name: {
 			sheet:   func(run record.Run, _ attachments, j []claim.Judgement) report.Sheet { return imported.Sheet(run, j) },

@@ -38,7 +38,7 @@ type studyFlags struct {
 
 // subStudy is one study of a family, as its command has it.
 type subStudy struct {
-	name  string
+	name  string // empty where the family has one study alone, and goes by its name
 	flags *studyFlags
 	// design makes the design from the command line.
 	design func(cmd *cobra.Command, args []string, on studyHost) (lab.Design, error)
@@ -208,7 +208,7 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 	}
 	return a.measureSub(cmd.Context(), family, s, cmd, args, dir, s.flags.out, s.flags.json, func(m *measuring, d lab.Design) (record.Run, error) {
 		run := record.Run{
-			ID:      record.NewID(family+"-"+s.name, time.Now(), uint16(drawSeed())),
+			ID:      record.NewID(strings.TrimSuffix(family+"-"+s.name, "-"), time.Now(), uint16(drawSeed())),
 			Command: a.args,
 			Version: versionText(),
 			Started: time.Now(),

@@ -21,7 +21,7 @@ type Sheet struct {
 	Command string   // reproduces this run
 }
 
-// Part is one element of a Sheet: a [Table], [Chart], [Bars], [Timeline],
+// Part is one element of a Sheet: a [Table], [Chart], [Bars], [Heat], [Timeline],
 // [Flame], [Judgements] or [Prose]. [Tails] makes a chart of latencies.
 type Part interface{ heading() string }
 

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -64,6 +65,7 @@ type partPage struct {
 	Table       *tablePage
 	Chart       *chartPage
 	Bars        *barsPage
+	Heat        *heatPage
 	Timeline    *timelinePage
 	Flame       *flamePage
 	Judged      []judgedPage
@@ -73,13 +75,17 @@ type partPage struct {
 func newSheetPage(s Sheet, opt HTMLOptions) sheetPage {
 	answer := orElse(clean(s.Answer), clean(s.Title))
 	title := clean(s.Title)
+	style := pageStyle + sheetStyle
+	if slices.ContainsFunc(partsOf(s), func(part Part) bool { _, ok := part.(Heat); return ok }) {
+		style += heatStyle
+	}
 	p := sheetPage{
 		Title: orElse(title, answer), Answer: typeset(answer), Long: len(answer) > 150,
 		Study:    strings.TrimSpace(strings.TrimPrefix(title, "tare")),
 		Cautions: bannersOf(s), Reproduce: clean(s.Command),
-		Style: template.CSS(pageStyle + sheetStyle), Script: template.JS(pageScript + sheetScript),
+		Style: template.CSS(style), Script: template.JS(pageScript + sheetScript),
 	}
-	p.Policy = policy(pageStyle+sheetStyle, pageScript+sheetScript)
+	p.Policy = policy(style, pageScript+sheetScript)
 	for _, f := range s.Facts {
 		name, value := factOf(f)
 		p.Facts = append(p.Facts, fact{capital(name), typeset(value)})
@@ -122,6 +128,8 @@ func newPartPage(part Part, lines, segments, kinds *palette) partPage {
 		p.Chart, note = newChartPage(part, lines), part.Note
 	case Bars:
 		p.Bars, note = newBarsPage(part, segments), part.Note
+	case Heat:
+		p.Heat, note = newHeatPage(part), part.Note
 	case Timeline:
 		p.Timeline, note = newTimelinePage(part), part.Note
 	case Flame:

@@ -41,7 +41,7 @@ func SheetTerminal(w io.Writer, sheet Sheet, opt TerminalOptions) error {
 // interim tells whether a part says something before a run is over.
 func interim(p Part) bool {
 	switch p.(type) {
-	case Table, Bars:
+	case Table, Bars, Heat:
 		return true
 	}
 	return false
@@ -76,6 +76,9 @@ func (s *screen) part(p Part, opt TerminalOptions) {
 		note = p.Note
 	case Bars:
 		s.bars(p)
+		note = p.Note
+	case Heat:
+		s.rowTable(p.table())
 		note = p.Note
 	case Timeline:
 		s.timeline(p)

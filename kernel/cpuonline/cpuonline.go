@@ -34,7 +34,9 @@ type Fixed struct {
 	Why string
 }
 
-func (f *Fixed) Error() string { return fmt.Sprintf("CPU %d cannot be taken off line: %s", f.CPU, f.Why) }
+func (f *Fixed) Error() string {
+	return fmt.Sprintf("CPU %d cannot be taken off line: %s", f.CPU, f.Why)
+}
 
 // State is what was found, and is put back.
 type State struct {

@@ -1,0 +1,292 @@
+package cli
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tare/kernel/process"
+	"tare/lab"
+	"tare/platform"
+	"tare/study/platforms"
+	"tare/workload"
+)
+
+// platformsFlags are what the user asked for of `tare platforms`.
+type platformsFlags struct {
+	studyFlags
+	workloads  []string
+	params     []string
+	platforms  []string
+	presets    []string
+	cpus       []string
+	instances  []string
+	hosts      []int
+	tasks      []string
+	causes     string
+	disruptive bool
+	repeats    int
+	precision  string
+	hot        func(cpus int) (func() error, error) // set where a run may take CPUs off line
+}
+
+func (a *app) platforms() *cobra.Command {
+	cmd, s := platformsCommand()
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runSub(cmd, platforms.Name, s, args) }
+	return cmd
+}
+
+// platformStudies is the only one of its family.
+func platformStudies() []subStudied { return []subStudied{platformsCommand} }
+
+func platformsCommand() (*cobra.Command, *subStudy) {
+	f := &platformsFlags{studyFlags: studyFlags{whole: true}}
+	cmd := &cobra.Command{
+		Use:   "platforms [flags]",
+		Short: "Set bare metal, containers and virtual machines side by side, by size and pinning",
+		Long: `Platforms runs S2's programs on bare metal, in containers, in virtual machines and in
+containers in those, each granted its CPUs by a quota (vanilla) or by a cpuset
+(pinned), at each size: times bare metal's time on as many CPUs, with intervals. It
+separates what a platform's type costs from what its size costs, watches where the
+time goes, and says what that makes of S2's claims and of its five practices.
+
+--host-cpus and --tasks ask other questions than the matrix, and only those: what
+a larger host costs the same container, and what many processes cost against one.`,
+		Example: `  tare platforms --quick
+  tare platforms --workload ffmpeg --cpus 0.5,1,1.5,2
+  tare platforms --workload ffmpeg --platform docker,vm/bare,vm/oci --cpus 1
+  tare platforms --workload ffmpeg --tasks one,many
+  tare platforms --instance large,xlarge,2xlarge --full --yes`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError("platforms takes no arguments: name programs by --workload %s", strings.Join(args, ","))
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringSliceVar(&f.workloads, "workload", nil, "programs (default "+strings.Join(platforms.Workloads(), ",")+")")
+	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the programs that have it")
+	flags.StringSliceVar(&f.platforms, "platform", nil, "what bare metal is set against, such as oci,docker,vm/bare,vm/oci (default oci and docker, and virtual machines where they run without emulation)")
+	flags.StringSliceVar(&f.presets, "preset", nil, "vanilla (a quota), pinned (a cpuset) (default both, and one where the two coincide)")
+	flags.StringSliceVar(&f.cpus, "cpus", nil, "sizes, such as 0.5,1,2 (default half a CPU, and powers of two up to all)")
+	flags.StringSliceVar(&f.instances, "instance", nil, "sizes as S2's types, with their memory: "+strings.Join(platforms.InstanceNames(), ", "))
+	flags.IntSliceVar(&f.hosts, "host-cpus", nil, "the same container on hosts of these sizes: virtual machines, or this host with CPUs off line (--disruptive)")
+	flags.StringSliceVar(&f.tasks, "tasks", nil, "the same work cut into so many processes: one,many, or numbers")
+	flags.StringVar(&f.causes, "causes", "on", "on or off: watch where the time goes, in trials of its own")
+	flags.BoolVar(&f.disruptive, "disruptive", false, "allow what reaches beyond the containers: taking CPUs of this host off line")
+	flags.IntVar(&f.repeats, "repeats", 0, "the same as --blocks: S2 repeated 20 times")
+	flags.StringVar(&f.precision, "precision", "", "wanted half-width of the intervals, such as 2%, within --budget")
+	f.register(cmd, "about a minute: ffmpeg at one size, oci and docker", "S2's: 20 blocks", []string{"memory", "network", "storage", "seccomp"})
+	must(cmd.RegisterFlagCompletionFunc("workload", completeWorkloads))
+	must(cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(platforms.Presets, cobra.ShellCompDirectiveNoFileComp)))
+	must(cmd.RegisterFlagCompletionFunc("instance", cobra.FixedCompletions(platforms.InstanceNames(), cobra.ShellCompDirectiveNoFileComp)))
+	return cmd, &subStudy{flags: &f.studyFlags, design: f.design, pass: platforms.Pass, prepare: f.prepare}
+}
+
+// repeatsFull are S2's.
+const repeatsFull = 20
+
+// manyTasks are S2's thirty.
+const manyTasks = 30
+
+func (f *platformsFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.Design, error) {
+	o, err := f.options(cmd, host)
+	if err != nil {
+		return lab.Design{}, err
+	}
+	return platforms.Design(o)
+}
+
+// options reads a whole command line.
+func (f *platformsFlags) options(cmd *cobra.Command, host studyHost) (platforms.Options, error) {
+	changed := cmd.Flags().Changed
+	if changed("repeats") {
+		if changed("blocks") {
+			return platforms.Options{}, usageError("--repeats and --blocks are the same: want one of them")
+		}
+		if f.repeats < 1 || f.repeats > 10000 {
+			return platforms.Options{}, usageError("--repeats %d: want 1 to 10000", f.repeats)
+		}
+		if f.quick {
+			return platforms.Options{}, usageError("--quick is a budget of its own: it goes without --repeats")
+		}
+		f.blocks = f.repeats
+	}
+	if f.full && f.blocks == 0 && f.budget == 0 {
+		f.blocks = repeatsFull
+	}
+	cpus := len(host.cpus)
+	whole := func() platforms.Options { return platforms.Default(cpus) }
+	o, plan, err := begin(&f.studyFlags, changed, whole, func() platforms.Options { return platforms.Quick(cpus) }, whole)
+	if err != nil {
+		return o, err
+	}
+	o.Plan, o.Seed = plan, f.seed
+	if f.precision != "" {
+		if f.blocks > 0 {
+			return o, usageError("--precision and --blocks contradict: the one draws the number of blocks, the other fixes it")
+		}
+		if o.Plan.Precision, err = percent("precision", f.precision); err != nil {
+			return o, err
+		}
+		o.Plan.PilotBlocks = lab.DefaultPilot
+	}
+	if o.Base, err = readSettings(f.settings); err != nil {
+		return o, err
+	}
+	for _, read := range []func(*platforms.Options, func(string) bool, studyHost) error{f.readSizes, f.readPlatforms, f.readQuestions} {
+		if err := read(&o, changed, host); err != nil {
+			return o, err
+		}
+	}
+	o.Subjects, err = f.subjects()
+	o.Host = f.host(host)
+	return o, err
+}
+
+// readSizes reads --cpus and --instance.
+func (f *platformsFlags) readSizes(o *platforms.Options, changed func(string) bool, host studyHost) error {
+	if changed("cpus") && changed("instance") {
+		return usageError("--cpus and --instance contradict: an instance type has its CPUs")
+	}
+	if changed("instance") {
+		if o.Base.Memory != 0 {
+			return usageError("--memory and --instance contradict: an instance type has its memory")
+		}
+		o.Sizes = nil
+		for _, name := range f.instances {
+			size, ok := platforms.InstanceSize(strings.ToLower(strings.TrimSpace(name)))
+			if !ok {
+				return usageError("--instance %s: want some of %s", name, strings.Join(platforms.InstanceNames(), ", "))
+			}
+			o.Sizes = append(o.Sizes, size)
+		}
+	}
+	if changed("cpus") {
+		o.Sizes = nil
+		for _, text := range f.cpus {
+			n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+			if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+				return usageError("--cpus %s: want numbers of CPUs, such as 0.5,1,2", text)
+			}
+			o.Sizes = append(o.Sizes, platforms.Size{CPUs: n})
+		}
+		if !slices.ContainsFunc(o.Sizes, func(s platforms.Size) bool { return s.CPUs <= float64(len(host.cpus)) }) {
+			return usageError("--cpus %s: this host has %d", strings.Join(f.cpus, ","), len(host.cpus))
+		}
+	}
+	return nil
+}
+
+// readPlatforms reads --platform and --preset. Virtual machines are there by default where
+// they run without emulation.
+func (f *platformsFlags) readPlatforms(o *platforms.Options, changed func(string) bool, host studyHost) error {
+	if changed("preset") {
+		o.Presets, o.Both = f.presets, true
+	}
+	if changed("platform") {
+		o.Platforms, o.Chosen = nil, true
+		for _, name := range separated(f.platforms) {
+			canonical, err := lab.CanonicalPlatform(name)
+			if err != nil {
+				return err
+			}
+			o.Platforms = append(o.Platforms, canonical)
+		}
+		return nil
+	}
+	if f.quick {
+		return nil
+	}
+	for _, name := range []string{"vm/bare", "vm/oci"} {
+		canonical, err := lab.CanonicalPlatform(name)
+		if err != nil {
+			continue // this tare has none
+		}
+		p, err := host.platforms(canonical)
+		switch {
+		case err != nil || host.check(p) != nil:
+		case emulatedPlatform(p) != "":
+			o.Plan.Notes = append(o.Plan.Notes, name+" is left out where it is emulated; to have it all the same: --platform "+name)
+		default:
+			o.Platforms = append(o.Platforms, canonical)
+		}
+	}
+	return nil
+}
+
+func emulatedPlatform(p platform.Platform) string {
+	if limited, ok := p.(interface{ NotRepresentative() string }); ok {
+		return limited.NotRepresentative()
+	}
+	return ""
+}
+
+// readQuestions reads what is asked besides the matrix.
+func (f *platformsFlags) readQuestions(o *platforms.Options, changed func(string) bool, _ studyHost) error {
+	o.Hosts, o.Disruptive = f.hosts, f.disruptive
+	for _, text := range f.tasks {
+		switch text = strings.TrimSpace(text); text {
+		case "one":
+			o.Tasks = append(o.Tasks, 1)
+		case "many":
+			o.Tasks = append(o.Tasks, manyTasks)
+		default:
+			n, err := strconv.Atoi(text)
+			if err != nil {
+				return usageError("--tasks %s: want one,many, or numbers of processes", text)
+			}
+			o.Tasks = append(o.Tasks, n)
+		}
+	}
+	switch f.causes {
+	case "on":
+		o.Causes = o.Causes || changed("causes")
+	case "off":
+		o.Causes = false
+	default:
+		return usageError("--causes %s: want on or off", f.causes)
+	}
+	if (len(o.Hosts) > 0 || len(o.Tasks) > 0) && !changed("cpus") && !changed("instance") {
+		// One size is asked about: one that a host may be larger than, or that many
+		// processes have to share.
+		o.Sizes = []platforms.Size{{CPUs: 1}}
+	}
+	return nil
+}
+
+// subjects are the programs, with what was set of them.
+func (f *platformsFlags) subjects() ([]workload.Subject, error) {
+	names := separated(f.workloads)
+	if len(names) == 0 {
+		names = platforms.Workloads()
+		if f.quick || len(f.tasks) > 0 || len(f.hosts) > 0 {
+			names = names[:1]
+		}
+	}
+	return readSubjects(names, f.params, "")
+}
+
+// host is what a design of this study must know of the machine.
+func (f *platformsFlags) host(on studyHost) platforms.Host {
+	return platforms.Host{
+		CPUs: on.cpus, Memory: on.memory, Platform: on.platforms, Check: on.check,
+		Confine: process.Confine, Online: f.hot, Fixed: lab.Hotplug(on.cpus),
+	}
+}
+
+// prepare gives the run what it changes of the host: the ledger has it first. Load
+// programs keep to the CPU that services leave them.
+func (f *platformsFlags) prepare(_ context.Context, m *measuring, on *studyHost) (func() error, error) {
+	cpus := slices.Clone(on.cpus)
+	f.hot = func(count int) (func() error, error) { return lab.KeepOnline(m.session.Ledger, cpus, count) }
+	m.loadCPUs = cpus[:1]
+	return nil, nil
+}
+

@@ -1,0 +1,429 @@
+package platforms
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tare/lab"
+	"tare/platform"
+	"tare/record"
+	"tare/workload"
+)
+
+// Design makes the design. Errors of what was asked are *[Usage]; a host that has
+// nothing to compare is told by a *[platform.Missing].
+func Design(o Options) (lab.Design, error) {
+	d := lab.Design{Study: Name, Seed: o.Seed, Plan: o.Plan}
+	if err := o.check(); err != nil {
+		return d, err
+	}
+	b := &builder{Options: o}
+	if err := b.findPlatforms(); err != nil {
+		return d, err
+	}
+	for _, s := range o.Subjects {
+		groups, err := b.groups(s)
+		if err != nil {
+			return d, err
+		}
+		d.Groups = append(d.Groups, groups...)
+	}
+	if len(d.Groups) == 0 {
+		if len(b.notes) == 0 {
+			return d, usage("nothing is left to measure")
+		}
+		return d, usage("nothing is left to measure: %s", strings.Join(b.notes, "; "))
+	}
+	// One block of each group of a workload after the other: what a run that is cut
+	// short has of all of them is then about the same.
+	d.Plan.Notes = append(slices.Clone(d.Plan.Notes), b.notes...)
+	if err := d.Validate(); err != nil {
+		return d, usage("%v", err)
+	}
+	return d, nil
+}
+
+// builder makes the groups.
+type builder struct {
+	Options
+	usable []candidate
+	notes  []string
+}
+
+// candidate is a platform that this host has.
+type candidate struct {
+	name     string
+	on       platform.Platform
+	emulated string // why its figures do not carry over
+}
+
+func (b *builder) note(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(b.notes, text) {
+		b.notes = append(b.notes, text)
+	}
+}
+
+// findPlatforms leaves out what this host lacks, where it was not asked for.
+func (b *builder) findPlatforms() error {
+	for _, name := range append([]string{Bare}, b.Platforms...) {
+		if name == Bare && len(b.usable) > 0 {
+			continue // it is there already
+		}
+		p, err := b.Host.Platform(name)
+		if err != nil {
+			return err
+		}
+		if err := b.Host.Check(p); err != nil {
+			if b.Chosen || name == Bare {
+				return err
+			}
+			b.note("%s is left out: %v", name, err)
+			continue
+		}
+		c := candidate{name: p.Name(), on: p}
+		if limited, ok := p.(interface{ NotRepresentative() string }); ok {
+			c.emulated = limited.NotRepresentative()
+		}
+		b.usable = append(b.usable, c)
+	}
+	if len(b.usable) < 2 && len(b.Hosts) == 0 {
+		if b.Chosen {
+			return usage("--platform bare: it is the baseline; name another to set against it")
+		}
+		return &platform.Missing{What: "there is nothing to compare: " + strings.Join(b.notes, "; "), Mend: "`tare doctor` says what is missing"}
+	}
+	return nil
+}
+
+// subject is a workload that is being laid out.
+type subject struct {
+	workload.Subject
+	service bool
+	needs   int64 // bytes of memory
+	// cpus are those that the program may have, and load those of its load: all, where
+	// there is none or one CPU alone.
+	cpus, load []int
+}
+
+func (b *builder) subject(s workload.Subject) (subject, error) {
+	params, err := workload.Resolve(s.Workload, s.Params)
+	if err != nil {
+		return subject{}, usage("%v", err)
+	}
+	program, err := s.Workload.Program(params)
+	if err != nil {
+		return subject{}, usage("%v", err)
+	}
+	all := subject{Subject: s, service: program.Service, needs: program.MemoryNeed, cpus: b.Host.CPUs, load: b.Host.CPUs}
+	if !all.service {
+		return all, nil
+	}
+	if len(b.Host.CPUs) < 2 {
+		b.note("%s shares the only CPU with its load: what it waits for is the load's too", s.Workload.Name())
+		return all, nil
+	}
+	all.load, all.cpus = b.Host.CPUs[:1], b.Host.CPUs[1:]
+	return all, nil
+}
+
+// groups are a subject's, of all questions that were asked.
+func (b *builder) groups(of workload.Subject) (groups []lab.Group, err error) {
+	s, err := b.subject(of)
+	if err != nil {
+		return nil, err
+	}
+	sizes, err := b.fitting(s)
+	if err != nil {
+		return nil, err
+	}
+	for _, size := range sizes {
+		if len(b.Hosts) > 0 || len(b.Tasks) > 0 {
+			if size.fractional() {
+				b.note("%s is left out of what is asked of hosts and tasks: its bare metal would be another size", size)
+				continue
+			}
+			g, err := b.asked(s, size)
+			if err != nil {
+				return nil, err
+			}
+			groups = append(groups, g...)
+			continue
+		}
+		if g := b.matrix(s, size); len(g.Conditions) > 1 {
+			groups = append(groups, g)
+			if w := b.watched(s, size, g); len(w.Conditions) > 1 {
+				groups = append(groups, w)
+			}
+		}
+	}
+	return groups, nil
+}
+
+// asked are the groups of the questions besides the matrix.
+func (b *builder) asked(s subject, size Size) (groups []lab.Group, err error) {
+	if len(b.Hosts) > 0 {
+		g, err := b.hosts(s, size)
+		if err != nil {
+			return nil, err
+		}
+		groups = append(groups, g...)
+	}
+	if len(b.Tasks) > 0 {
+		g, err := b.tasking(s, size)
+		if err != nil {
+			return nil, err
+		}
+		groups = append(groups, g)
+	}
+	return groups, nil
+}
+
+// fitting are the sizes that this host has for a subject.
+func (b *builder) fitting(s subject) ([]Size, error) {
+	var sizes []Size
+	var beyond []string
+	for _, size := range b.Sizes {
+		memory := max(size.Memory, b.Base.Memory)
+		switch {
+		case size.whole() > len(s.cpus):
+			beyond = append(beyond, formatNumber(size.CPUs))
+		case b.Host.Memory > 0 && memory > b.Host.Memory:
+			b.note("%s is left out: this host has %.0f GiB of memory", size, float64(b.Host.Memory)/(1<<30))
+		case memory > 0 && s.needs > memory:
+			return nil, usage("%s needs %d MiB of memory: %s is too little", s.Workload.Name(), s.needs>>20, size)
+		case s.service && size.fractional():
+			b.note("%s is left out at %s: how long a load waits does not go with the share of a CPU, so that no bare metal is its measure", s.Workload.Name(), size)
+		default:
+			sizes = append(sizes, size)
+		}
+	}
+	if len(beyond) > 0 {
+		name := s.Workload.Name()
+		what := "this host has " + cpusText(float64(len(b.Host.CPUs)))
+		if s.service && len(b.Host.CPUs) > 1 {
+			what += ", of which the load keeps one"
+		}
+		b.note("%s at %s CPUs is left out: %s; on a larger host: tare platforms --workload %s --cpus %s", name, strings.Join(beyond, ","), what, name, strings.Join(beyond, ","))
+	}
+	return sizes, nil
+}
+
+// groupName names a group.
+func groupName(s subject, size Size, question string) string {
+	name := s.Workload.Name() + " " + size.String()
+	if question != matrix {
+		name += ", " + question
+	}
+	return name
+}
+
+// granted is what a preset grants on a platform.
+func (b *builder) granted(s subject, size Size, c candidate, preset string) platform.Setting {
+	set := b.Base
+	if size.Memory > 0 {
+		set.Memory = size.Memory
+	}
+	_, _, isMachine := machine(c.name)
+	switch {
+	case c.name == Bare:
+		// As S2 booted its host with that many: the programs' own measure has neither a
+		// quota nor a limit of memory.
+		set.CPUSet, set.Memory = platform.FormatCPUList(s.cpus[:size.whole()]), 0
+	case preset == Pinned:
+		set.CPUSet = platform.FormatCPUList(s.cpus[:size.whole()])
+	case s.service && !isMachine:
+		// Anywhere but on the load's CPUs, where it would cost the load, not the container.
+		set.CPUs, set.CPUSet = size.CPUs, platform.FormatCPUList(s.cpus)
+		if len(s.cpus) == len(b.Host.CPUs) {
+			set.CPUSet = ""
+		}
+	default:
+		set.CPUs = size.CPUs
+	}
+	return set.Normal()
+}
+
+// same tells that vanilla and pinned are granted the same CPUs: all that there are.
+func (s subject) same(size Size) bool { return !size.fractional() && size.whole() == len(s.cpus) }
+
+// condition lays out one condition.
+func (b *builder) condition(s subject, size Size, group, question string, c candidate, preset string) lab.Condition {
+	params, err := workload.Resolve(s.Workload, s.Params)
+	if err != nil {
+		panic(err) // the subject was asked for the same
+	}
+	label := c.name
+	if c.name != Bare {
+		label += " " + preset
+	}
+	factors := map[string]string{
+		factorQuestion: question, factorSize: formatNumber(size.CPUs), factorHost: strconv.Itoa(b.hostCPUs(c)),
+	}
+	if c.name != Bare {
+		factors[factorPreset] = preset
+	}
+	if c.name != Bare && s.same(size) {
+		factors[factorSame] = "yes"
+	}
+	made := lab.Condition{
+		Condition: record.Condition{
+			ID: group + "@" + label, Label: label, Workload: group, Params: params, Platform: c.name,
+			Setting: b.granted(s, size, c, preset), Factors: factors, Metrics: s.Workload.Metrics(params), NotRepresentative: c.emulated,
+		},
+		Program: s.Workload, Source: s.Image(),
+	}
+	if s.service {
+		factors[factorService] = "yes"
+		made.Watch = apart(b.Host.Confine, s.load)
+	}
+	if c.emulated != "" {
+		made.Limit = emulatedLimit
+	}
+	return made
+}
+
+// emulatedLimit bounds a trial in an emulated machine, whose processor is several times
+// slower.
+const emulatedLimit = 30 * time.Minute
+
+// hostCPUs are those that the kernel below a platform schedules on: a machine of a size
+// of its own has those, any other takes its place on this host.
+func (b *builder) hostCPUs(c candidate) int {
+	if head, _, ok := machine(c.name); ok {
+		for _, option := range strings.Split(head, "+")[1:] {
+			if value, is := strings.CutPrefix(option, "cpus="); is {
+				if n, err := strconv.Atoi(value); err == nil && n > 0 {
+					return n
+				}
+			}
+		}
+	}
+	return len(b.Host.CPUs)
+}
+
+// matrix is a subject at a size on every platform.
+func (b *builder) matrix(s subject, size Size) lab.Group {
+	on := b.usable
+	if s.service && !b.Chosen {
+		// A trial of theirs takes many times one of the others: the engine's alone, as
+		// S2's containers were.
+		on = slices.DeleteFunc(slices.Clone(on), func(c candidate) bool { return KindOf(c.name) == CN && c.name != b.container().name })
+	}
+	return b.group(s, size, matrix, on)
+}
+
+// container is the one by which claims are judged: the last that was named, by default the
+// engine's.
+func (b *builder) container() candidate {
+	for _, c := range slices.Backward(b.usable) {
+		if KindOf(c.name) == CN {
+			return c
+		}
+	}
+	return candidate{}
+}
+
+// group sets platforms against bare metal.
+func (b *builder) group(s subject, size Size, question string, on []candidate) lab.Group {
+	g := lab.Group{Workload: groupName(s, size, question)}
+	for _, c := range on {
+		for _, preset := range b.presets(s, size, c) {
+			made := b.condition(s, size, g.Workload, question, c, preset)
+			if err := c.on.Supports(made.Setting); err != nil {
+				if c.name == Bare {
+					b.note("%s at %s is left out: %v", s.Workload.Name(), size, err)
+					return lab.Group{}
+				}
+				b.note("%s is left out at %s: %v", made.Label, size, err)
+				continue
+			}
+			made.Baseline = c.name == Bare
+			g.Conditions = append(g.Conditions, made)
+		}
+	}
+	return g
+}
+
+// presets are those that a platform has at a size.
+func (b *builder) presets(s subject, size Size, c candidate) []string {
+	if c.name == Bare {
+		return []string{""}
+	}
+	presets := slices.Clone(b.Presets)
+	if size.fractional() {
+		presets = slices.DeleteFunc(presets, func(p string) bool { return p == Pinned })
+		if len(presets) == 0 {
+			b.note("%s at %s is left out: a cpuset holds whole CPUs", s.Workload.Name(), size)
+		}
+	}
+	if s.same(size) && !b.Both && len(presets) > 1 {
+		return []string{Vanilla}
+	}
+	return presets
+}
+
+// watched is a subject at a size with a probe beside: bare metal, and the container that
+// decides.
+func (b *builder) watched(s subject, size Size, of lab.Group) lab.Group {
+	if !b.Causes || b.Host.Watch == nil {
+		return lab.Group{}
+	}
+	if !b.Chosen && s.service && s.same(size) {
+		b.note("what explains the cost of %s is not asked: vanilla and pinned coincide where it has %s", s.Workload.Name(), size)
+		return lab.Group{}
+	}
+	on := b.usable[:1:1]
+	if c := b.container(); c.on != nil {
+		on = append(on, c)
+	}
+	for _, c := range b.usable[1:] {
+		if b.Chosen && KindOf(c.name) != CN {
+			on = append(on, c)
+		}
+	}
+	g := b.group(s, size, ofCauses, on)
+	g.Once = true // nothing there rests on what the procedure finds between equals
+	for i := range g.Conditions {
+		g.Conditions[i].Watch = both(g.Conditions[i].Watch, watching(b.Host.Watch))
+	}
+	return g
+}
+
+// Pass estimates how long one block of each of a design's groups takes.
+func Pass(d lab.Design) time.Duration {
+	var all time.Duration
+	for _, g := range d.Groups {
+		for _, c := range g.Conditions {
+			took := takes(c)
+			all += took
+			if c.Baseline && !g.Once {
+				all += took
+			}
+		}
+	}
+	return all
+}
+
+// What a trial takes: assumptions by which a pass is estimated.
+const (
+	assumedBatch    = 3 * time.Second
+	assumedService  = 15 * time.Second
+	assumedEmulated = 8 // times as long
+)
+
+func takes(c lab.Condition) time.Duration {
+	took := assumedBatch
+	if c.Factors[factorService] == "yes" {
+		took = assumedService
+	}
+	if n := number(c.Condition, factorSize); n < 1 {
+		took = time.Duration(float64(took) / n)
+	}
+	if c.NotRepresentative != "" {
+		took *= assumedEmulated
+	}
+	return took
+}

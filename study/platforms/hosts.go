@@ -1,0 +1,156 @@
+package platforms
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/lab"
+)
+
+// hosts sets the same container against itself on hosts of several sizes (S2.6): a
+// virtual machine that is as large as that, or this host with its other CPUs off line.
+// The baseline is bare metal on the smallest.
+func (b *builder) hosts(s subject, size Size) ([]lab.Group, error) {
+	counts := slices.Sorted(slices.Values(b.Hosts))
+	if size.whole() > counts[0] {
+		return nil, usage("--host-cpus %d: a container of %s does not fit on it; name fewer by --cpus", counts[0], size)
+	}
+	var groups []lab.Group
+	if g, err := b.hotplugged(s, size, counts); err != nil {
+		return nil, err
+	} else if len(g.Conditions) > 1 {
+		groups = append(groups, g)
+	}
+	for _, head := range b.machines() {
+		if g, err := b.inMachines(s, size, counts, head); err != nil {
+			return nil, err
+		} else if len(g.Conditions) > 1 {
+			groups = append(groups, g)
+		}
+	}
+	return groups, nil
+}
+
+// hotplugged has this host be as large as is asked for.
+func (b *builder) hotplugged(s subject, size Size, counts []int) (lab.Group, error) {
+	var on []candidate
+	for _, c := range b.usable[1:] {
+		if KindOf(c.name) == CN {
+			on = append(on, c)
+			break
+		}
+	}
+	if len(on) == 0 {
+		return lab.Group{}, nil
+	}
+	switch most := counts[len(counts)-1]; {
+	case s.service:
+		return lab.Group{}, usage("--host-cpus goes with programs that compute: the load of %s would have no CPU of its own", s.Workload.Name())
+	case most > len(b.Host.CPUs):
+		return lab.Group{}, usage("--host-cpus %d: this host has %s; a virtual machine can have more: --platform vm/oci", most, cpusText(float64(len(b.Host.CPUs))))
+	case !b.Disruptive:
+		return lab.Group{}, usage("--host-cpus takes CPUs of this host off line, which reaches every program on it: allow that by --disruptive, or have virtual machines of these sizes by --platform vm/oci")
+	case b.Host.Fixed != nil:
+		return lab.Group{}, b.Host.Fixed
+	}
+	g := lab.Group{Workload: groupName(s, size, ofHosts)}
+	for _, n := range counts {
+		for _, c := range append(b.usable[:1:1], on...) {
+			for _, preset := range b.presets(s, size, c) {
+				made := b.onHost(b.condition(s, size, g.Workload, ofHosts, c, preset), n)
+				if err := c.on.Supports(made.Setting); err != nil {
+					b.note("%s is left out at %s: %v", made.Label, size, err)
+					continue
+				}
+				made.Baseline = c.name == Bare && n == counts[0]
+				if n < len(b.Host.CPUs) {
+					made.Around = b.shrunk(n)
+				}
+				g.Conditions = append(g.Conditions, made)
+			}
+		}
+	}
+	return g, nil
+}
+
+// onHost marks a condition as one on a host of that size.
+func (b *builder) onHost(c lab.Condition, cpus int) lab.Condition {
+	c.Factors[factorHost] = strconv.Itoa(cpus)
+	delete(c.Factors, factorSame)
+	if c.Factors[factorPreset] != "" && number(c.Condition, factorSize) == float64(cpus) {
+		c.Factors[factorSame] = "yes"
+	}
+	c.Label += " on " + cpusText(float64(cpus))
+	c.ID = c.Workload + "@" + c.Label
+	return c
+}
+
+// shrunk leaves so many CPUs on line while a trial is made.
+func (b *builder) shrunk(cpus int) lab.Around {
+	return func(context.Context) (func(context.Context) error, error) {
+		restore, err := b.Host.Online(cpus)
+		if err != nil {
+			return nil, fmt.Errorf("leave %s on line: %w", cpusText(float64(cpus)), err)
+		}
+		return func(context.Context) error { return restore() }, nil
+	}
+}
+
+// machines are the heads of the paths that name virtual machines, each once.
+func (b *builder) machines() (heads []string) {
+	for _, c := range b.usable {
+		if head, inner, ok := machine(c.name); ok && inner != Bare && !slices.Contains(heads, head) {
+			heads = append(heads, head)
+		}
+	}
+	return heads
+}
+
+// inMachines has virtual machines be as large as is asked for.
+func (b *builder) inMachines(s subject, size Size, counts []int, head string) (lab.Group, error) {
+	if strings.Contains(head, "+cpus=") {
+		return lab.Group{}, usage("--host-cpus says how large the machines are: leave cpus= out of --platform %s", head)
+	}
+	var inner string
+	for _, c := range b.usable {
+		if at, in, ok := machine(c.name); ok && at == head && in != Bare {
+			inner = in
+			break
+		}
+	}
+	g := lab.Group{Workload: groupName(s, size, ofHosts) + " in " + head}
+	for _, n := range counts {
+		for _, in := range []string{Bare, inner} {
+			p, err := b.Host.Platform(fmt.Sprintf("%s+cpus=%d/%s", head, n, in))
+			if err != nil {
+				return g, err
+			}
+			c := candidate{name: p.Name(), on: p}
+			if limited, ok := p.(interface{ NotRepresentative() string }); ok {
+				c.emulated = limited.NotRepresentative()
+			}
+			presets := b.presets(s, Size{CPUs: size.CPUs}, c)
+			if in == Bare {
+				presets = []string{Vanilla}
+			}
+			for _, preset := range presets {
+				made := b.condition(s, size, g.Workload, ofHosts, c, preset)
+				made.Factors[factorHost] = strconv.Itoa(n)
+				delete(made.Factors, factorSame)
+				if in == Bare {
+					delete(made.Factors, factorPreset)
+				}
+				if err := c.on.Supports(made.Setting); err != nil {
+					b.note("%s is left out at %s: %v", made.Label, size, err)
+					continue
+				}
+				made.Baseline = in == Bare && n == counts[0]
+				g.Conditions = append(g.Conditions, made)
+			}
+		}
+	}
+	return g, nil
+}

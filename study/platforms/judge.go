@@ -1,0 +1,416 @@
+package platforms
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"tare/claim"
+	"tare/record"
+	"tare/report"
+	"tare/stats"
+)
+
+// Judge reaches verdicts on S2.1 to S2.10 from a run, as far as it has what decides
+// them, and is silent on the rest. The rules and their limits are the claims' own (package
+// claim). What ran in an emulated machine neither confirms nor refutes.
+func Judge(run record.Run) []claim.Judgement {
+	r := read(run)
+	var all []claim.Judgement
+	for _, judge := range []func() (claim.Judgement, bool){
+		r.judgeComputing, r.judgeCommunicating, r.judgeWeb, r.judgeDatabase, r.judgeParts, r.judgeHosts, r.judgeShares, r.judgeTasks, r.judgeCauses, r.judgeInterrupts, r.judgeRules,
+	} {
+		if j, ok := judge(); ok {
+			all = append(all, j)
+		}
+	}
+	return all
+}
+
+// mark is a kind and a preset as judgements name it: "vanilla CN".
+type mark struct {
+	kind   Kind
+	preset string
+}
+
+func (m mark) String() string { return m.preset + " " + string(m.kind) }
+
+var marks = []mark{{CN, Vanilla}, {CN, Pinned}, {VM, Vanilla}, {VM, Pinned}, {VMCN, Vanilla}, {VMCN, Pinned}}
+
+// seen are the costs of a spot, by what decides claims.
+type seen struct {
+	spot
+	cost map[mark]stats.Estimate
+	of   map[mark]record.Condition
+}
+
+func (s seen) has(kind Kind, with string) bool { return s.cost[mark{kind, with}].Known() }
+
+func (s seen) at(kind Kind, with string) stats.Estimate { return s.cost[mark{kind, with}] }
+
+// apart tells that vanilla and pinned containers can differ at all.
+func (s seen) apart() bool { return !same(s.of[mark{CN, Vanilla}]) }
+
+// look reads the costs of a workload's sizes.
+func (r reading) look(name string) (all []seen) {
+	for _, s := range r.of(matrix, name) {
+		if !r.measured(s) {
+			continue
+		}
+		at := seen{spot: s, cost: map[mark]stats.Estimate{}, of: map[mark]record.Condition{}}
+		for _, m := range marks {
+			at.cost[m] = r.absent()
+			if c, ok := s.one(m.kind, m.preset); ok {
+				at.cost[m], at.of[m] = r.cost(s, c), c
+			}
+		}
+		all = append(all, at)
+	}
+	return all
+}
+
+// draft is a judgement that is being written.
+type draft struct {
+	claim.Judgement
+	why []string
+}
+
+func (d *draft) rests(format string, args ...any) {
+	d.why = append(d.why, fmt.Sprintf(format, args...))
+}
+
+// done gives the judgement. What could not be told says what would tell it.
+func (d *draft) done() (claim.Judgement, bool) {
+	d.Rests = strings.Join(d.why, "; ")
+	return d.Judgement, true
+}
+
+// begin drafts the judgement of a claim from what was seen, with its figures.
+func (r reading) begin(id string, all []seen) *draft {
+	d := &draft{Judgement: claim.Judgement{Claim: id, Verdict: claim.Inconclusive}}
+	var ours []string
+	for _, s := range all {
+		var said []string
+		for _, m := range marks {
+			cost, ok := s.cost[m]
+			if !ok || !(cost.Value > 0) {
+				continue
+			}
+			d.Figures = append(d.Figures, claim.Ours(m.String()+" over BM, "+sizeOf(s.spot), cost, 1, "times"))
+			text := m.String() + " " + report.Said(cost, 1)
+			if emulated(s.of[m]) != "" {
+				text += " (emulated)"
+			}
+			said = append(said, text)
+		}
+		if len(said) > 0 {
+			ours = append(ours, sizeOf(s.spot)+": "+strings.Join(said, ", "))
+		}
+	}
+	d.Ours = strings.Join(ours, "; ")
+	if len(all) > 0 {
+		d.rests("%s, times bare metal of the same CPUs, %s", all[0].workload, r.blocks(all))
+	}
+	return d
+}
+
+// blocks says how many blocks the least of what was seen has.
+func (r reading) blocks(all []seen) string {
+	least := -1
+	for _, s := range all {
+		for _, e := range s.cost {
+			if e.N > 0 && (least < 0 || e.N < least) {
+				least = e.N
+			}
+		}
+	}
+	switch {
+	case least < 0:
+		return "no blocks that all have"
+	case least == 1:
+		return "1 block"
+	}
+	return fmt.Sprintf("%d blocks", least)
+}
+
+// larger is what to run where a host has what this one lacks.
+func larger(name, flags string) string {
+	return strings.TrimSpace("tare platforms --workload " + name + " " + flags)
+}
+
+const withMachines = "--platform docker,vm/bare,vm/oci"
+
+// machines tells whether a machine with hardware support was measured at every size;
+// where not, the draft says so, and what would show it.
+func (d *draft) machines(all []seen, name string) bool {
+	ran, real := false, true
+	var why []string
+	for _, s := range all {
+		for _, m := range marks {
+			if m.kind != VM && m.kind != VMCN {
+				continue
+			}
+			if s.has(m.kind, m.preset) {
+				ran = true
+				if e := emulated(s.of[m]); e != "" {
+					real = false
+					if !slices.Contains(why, e) {
+						why = append(why, e)
+					}
+				}
+			}
+		}
+		real = real && s.has(VM, Vanilla)
+	}
+	switch {
+	case !ran:
+		d.rests("no virtual machine ran: where one runs with the processor's support, %s", larger(name, withMachines))
+		return false
+	case len(why) > 0:
+		d.NotRepresentative = strings.Join(why, "; ")
+		d.rests("the virtual machines were emulated, which neither confirms nor refutes: on a host with KVM, %s", larger(name, withMachines))
+		return false
+	case !real:
+		d.rests("not every size had a virtual machine")
+		return false
+	}
+	return true
+}
+
+// judgeComputing is S2.1.
+func (r reading) judgeComputing() (claim.Judgement, bool) {
+	const id = "S2.1"
+	all := r.look(computing[0])
+	if len(all) == 0 {
+		return claim.Judgement{}, false
+	}
+	d := r.begin(id, all)
+	d.extremes(all)
+	if !d.machines(all, computing[0]) {
+		return d.done()
+	}
+	twice, nothing := claim.Threshold(id, "VM over BM"), claim.Threshold(id, "pinning does nothing")/100
+	high, low, pinsCN, pinsVM, known := true, false, true, false, true
+	flat := true
+	for _, s := range all {
+		vm := s.at(VM, Vanilla)
+		high = high && above(vm, twice)
+		low = low || below(vm, twice)
+		pinned := s.at(VM, Pinned)
+		gain := r.gain(s, VM)
+		if gain.Known() {
+			flat = flat && within(gain, nothing)
+			pinsVM = pinsVM || below(gain, 1-nothing)
+		} else if s.apart() {
+			known = known && pinned.Known()
+		}
+		if s.apart() && s.size == math.Trunc(s.size) {
+			pinsCN = pinsCN && apartFrom(s.at(CN, Pinned), s.at(CN, Vanilla)) && apartFrom(s.at(CN, Pinned), vm)
+			known = known && s.has(CN, Pinned)
+		}
+	}
+	switch {
+	case low:
+		d.Verdict = claim.Refuted
+		d.rests("a virtual machine costs wholly less than %g times", twice)
+	case pinsVM:
+		d.Verdict = claim.Refuted
+		d.rests("pinning a virtual machine gains wholly more than %g %%", 100*nothing)
+	case high && flat && pinsCN && known:
+		d.Verdict = claim.Confirmed
+	default:
+		d.rests("intervals do not lie apart at every size")
+	}
+	return d.done()
+}
+
+// extremes are the figures that S2.1 has of all sizes together.
+func (d *draft) extremes(all []seen) {
+	pick := func(kind Kind, better func(a, b float64) bool) stats.Estimate {
+		found := stats.Estimate{Value: math.NaN()}
+		for _, s := range all {
+			if e := s.at(kind, Vanilla); e.Value > 0 && (!(found.Value > 0) || better(e.Value, found.Value)) {
+				found = e
+			}
+		}
+		return found
+	}
+	less := func(a, b float64) bool { return a < b }
+	more := func(a, b float64) bool { return a > b }
+	d.Figures = append(d.Figures, claim.Measured(
+		claim.Ours("VM over BM", pick(VM, less), 1, "times"),
+		claim.Ours("VMCN over BM, greatest", pick(VMCN, more), 1, "times"),
+		claim.Ours("VMCN over BM, least", pick(VMCN, less), 1, "times"),
+	)...)
+}
+
+// gain is pinned against vanilla, of one platform at one size.
+func (r reading) gain(s seen, kind Kind) stats.Estimate {
+	vanilla, ok := s.of[mark{kind, Vanilla}]
+	pinned, had := s.of[mark{kind, Pinned}]
+	if !ok || !had {
+		return r.absent()
+	}
+	return r.against(s.spot, vanilla, pinned)
+}
+
+// judgeCommunicating is S2.2.
+func (r reading) judgeCommunicating() (claim.Judgement, bool) {
+	const id = "S2.2"
+	var all []seen
+	for _, name := range communicating {
+		all = append(all, r.look(name)...)
+	}
+	if len(all) == 0 {
+		return claim.Judgement{}, false
+	}
+	d := &draft{Judgement: claim.Judgement{Claim: id, Verdict: claim.Inconclusive}}
+	var ours []string
+	for _, name := range communicating {
+		if of := r.look(name); len(of) > 0 {
+			part := r.begin(id, of)
+			for _, f := range part.Figures {
+				f.Name = name + ": " + f.Name
+				d.Figures = append(d.Figures, f)
+			}
+			if part.Ours != "" {
+				ours = append(ours, name+" on "+part.Ours)
+			}
+			d.why = append(d.why, part.why...)
+		}
+	}
+	d.Ours = strings.Join(ours, "; ")
+	cores, par := claim.Threshold(id, "cores"), claim.Threshold(id, "on a par")/100
+	name := all[0].workload
+	if n := r.hostCPUs(); float64(n) < cores {
+		d.rests("this host has %s, and the claim is of %g: there, %s", cpusText(float64(n)), cores, larger(name, withMachines+" --cpus 2,4,8"))
+		d.machines(all, name)
+		return d.done()
+	}
+	if !d.machines(all, name) {
+		return d.done()
+	}
+	above, under, onPar, reached := 0, 0, true, false
+	for _, s := range all {
+		vm, cn, vmcn := s.at(VM, Vanilla), s.at(CN, Vanilla), s.at(VMCN, Vanilla)
+		if apartFrom(vm, cn) && apartFrom(vm, vmcn) {
+			above++
+		}
+		if apartFrom(cn, vm) {
+			under++
+		}
+		if s.size >= cores {
+			reached = true
+			onPar = onPar && within(vm, par)
+		}
+	}
+	switch {
+	case 2*under > len(all):
+		d.Verdict = claim.Refuted
+		d.rests("containers lie wholly below the virtual machine at %d of %d sizes", under, len(all))
+	case above == len(all) && reached && onPar:
+		d.Verdict = claim.Confirmed
+	case !reached:
+		d.rests("no size of %g CPUs was measured: %s", cores, larger(name, withMachines+" --cpus 2,4,8"))
+	default:
+		d.rests("containers lie wholly above the virtual machine at %d of %d sizes", above, len(all))
+	}
+	return d.done()
+}
+
+// judgeWeb is S2.3.
+func (r reading) judgeWeb() (claim.Judgement, bool) {
+	const id = "S2.3"
+	all := r.look(serving[0])
+	if len(all) == 0 {
+		return claim.Judgement{}, false
+	}
+	d := r.begin(id, all)
+	first := all[0]
+	if i := slices.IndexFunc(all, func(s seen) bool { return s.size == 2 }); i >= 0 && first.at(CN, Vanilla).Value > 0 {
+		d.Figures = append(d.Figures, claim.Measured(claim.Ours("vanilla CN over BM, 2 cores", all[i].at(CN, Vanilla), 1, "times"))...)
+	}
+	if !first.apart() || !first.has(CN, Pinned) {
+		d.rests("vanilla and pinned coincide on the CPUs that this host has for a service beside its load, or only one was measured: on a larger host, %s", larger(first.workload, withMachines+" --cpus 2,4,8"))
+		return d.done()
+	}
+	machines := d.machines(all, first.workload)
+	highest, lowest, beaten := true, true, false
+	for _, m := range marks {
+		if m.kind != CN && !machines || !first.has(m.kind, m.preset) {
+			continue
+		}
+		if m != (mark{CN, Vanilla}) {
+			highest = highest && apartFrom(first.cost[m], first.at(CN, Vanilla))
+		}
+		if m != (mark{CN, Pinned}) {
+			lowest = lowest && apartFrom(first.at(CN, Pinned), first.cost[m])
+			beaten = beaten || apartFrom(first.cost[m], first.at(CN, Pinned))
+		}
+	}
+	least := claim.Threshold(id, "vanilla CN over BM, 2 cores")
+	small := slices.ContainsFunc(all, func(s seen) bool { return s.size == 2 && below(s.at(CN, Vanilla), least) })
+	falls := len(all) > 1 && apartFrom(all[len(all)-1].at(CN, Vanilla), first.at(CN, Vanilla))
+	switch {
+	case small:
+		d.Verdict = claim.Refuted
+		d.rests("a vanilla container on 2 CPUs costs wholly less than %g times", least)
+	case beaten:
+		d.Verdict = claim.Refuted
+		d.rests("a pinned container is not the cheapest on %s", sizeOf(first.spot))
+	case highest && lowest && falls && machines:
+		d.Verdict = claim.Confirmed
+	case highest && lowest:
+		d.Verdict = claim.Qualified
+		if !falls {
+			d.rests("that the cost falls with size is not shown")
+		}
+	default:
+		d.rests("intervals do not lie apart on %s", sizeOf(first.spot))
+	}
+	return d.done()
+}
+
+// judgeDatabase is S2.4.
+func (r reading) judgeDatabase() (claim.Judgement, bool) {
+	const id = "S2.4"
+	all := r.look(serving[1])
+	if len(all) == 0 {
+		return claim.Judgement{}, false
+	}
+	d := r.begin(id, all)
+	first := all[0]
+	d.Figures = append(d.Figures, claim.Measured(claim.Ours("vanilla CN over BM", first.at(CN, Vanilla), 1, "times"))...)
+	if !first.apart() || !first.has(CN, Pinned) {
+		d.rests("vanilla and pinned coincide on the CPUs that this host has for a service beside its load, or only one was measured: on a larger host, %s", larger(first.workload, withMachines+" --cpus 4,8,16,32"))
+		return d.done()
+	}
+	most, least, cores := claim.Threshold(id, "vanilla CN over BM"), claim.Threshold(id, "vanilla CN over BM, at the least"), claim.Threshold(id, "cores")
+	gains, loses := true, false
+	for _, s := range all {
+		if s.size > cores || !s.apart() {
+			continue
+		}
+		gains = gains && below(s.at(CN, Pinned), 1)
+		loses = loses || above(s.at(CN, Pinned), 1)
+	}
+	vanilla := first.at(CN, Vanilla)
+	switch {
+	case loses:
+		d.Verdict = claim.Refuted
+		d.rests("a pinned container lies wholly above bare metal")
+	case below(vanilla, least):
+		d.Verdict = claim.Refuted
+		d.rests("a vanilla container on %s costs wholly less than %g times", sizeOf(first.spot), least)
+	case gains && above(vanilla, most):
+		d.Verdict = claim.Confirmed
+		if all[len(all)-1].size < cores {
+			d.Verdict = claim.Qualified
+			d.rests("sizes to %s alone, of %g", sizeOf(all[len(all)-1].spot), cores)
+		}
+	default:
+		d.rests("intervals do not decide on %s", sizeOf(first.spot))
+	}
+	return d.done()
+}

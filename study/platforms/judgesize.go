@@ -1,0 +1,408 @@
+package platforms
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tare/claim"
+	"tare/model/size"
+	"tare/record"
+	"tare/report"
+	"tare/stats"
+)
+
+// judgeParts is S2.5.
+func (r reading) judgeParts() (claim.Judgement, bool) {
+	const id = "S2.5"
+	all := r.parted()
+	if len(all) == 0 {
+		return claim.Judgement{}, false
+	}
+	d := &draft{Judgement: claim.Judgement{Claim: id, Verdict: claim.Inconclusive}}
+	for at, name := range map[string]string{"wordpress": "vanilla CN over VM, WordPress, 2 cores", "cassandra": "vanilla CN over VM, Cassandra, 2 cores"} {
+		d.Figures = append(d.Figures, claim.Measured(r.overMachine(name, at)...)...)
+	}
+	slices.SortFunc(d.Figures, func(a, b claim.Figure) int { return strings.Compare(a.Name, b.Name) })
+	smallest := claim.Threshold(id, "no effect of size") / 100
+	var ours []string
+	shrinks, none, flat, sized, asked := true, true, true, true, map[mark]bool{}
+	machines, emulatedWhy := false, ""
+	for _, p := range r.deciding(all) {
+		m := mark{p.kind(), p.column.preset}
+		if p.emulated != "" && !strings.Contains(emulatedWhy, p.emulated) {
+			emulatedWhy = strings.TrimPrefix(emulatedWhy+"; "+p.emulated, "; ")
+		}
+		if p.err != nil || p.sizeErr != nil {
+			continue
+		}
+		slope := p.compared.Slope
+		name := "size term, " + p.workload + ", " + m.String()
+		d.Figures = append(d.Figures, claim.Measured(claim.Ours(name, slope, 1, ""))...)
+		ours = append(ours, fmt.Sprintf("%s %s: %s by %s", p.workload, m, report.Said(slope, 1), p.compared.With.Form))
+		if p.emulated != "" {
+			continue
+		}
+		asked[m] = true
+		switch m {
+		case mark{CN, Vanilla}:
+			shrinks = shrinks && p.compared.Shrinks()
+			none = none && r.costless(p, smallest)
+		case mark{CN, Pinned}:
+			flat = flat && p.compared.None()
+			sized = sized && p.compared.Shrinks()
+		case mark{VM, Vanilla}:
+			machines = true
+			flat = flat && p.compared.None()
+		}
+	}
+	d.Ours, d.NotRepresentative = strings.Join(ours, "; "), emulatedWhy
+	if !asked[mark{CN, Vanilla}] {
+		d.rests("%s", r.unfitted(all))
+		return d.done()
+	}
+	d.rests("a term for size fitted over %d workloads", len(r.names(matrix)))
+	switch pinned := asked[mark{CN, Pinned}]; {
+	case none:
+		d.Verdict = claim.Refuted
+		d.rests("what size costs the smallest vanilla container is wholly less than %g %% in every workload", 100*smallest)
+	case pinned && sized:
+		d.Verdict = claim.Refuted
+		d.rests("pinned containers have a cost of size in every workload")
+	case shrinks && flat && pinned && machines:
+		d.Verdict = claim.Confirmed
+	case shrinks && flat:
+		d.Verdict = claim.Qualified
+		if !pinned {
+			d.rests("whole sizes are too few here for a term of pinned containers: %s", larger(r.names(matrix)[0], "--cpus 1,2,4,8"))
+		}
+		if !machines {
+			d.rests("of virtual machines with hardware support there is none")
+		}
+	default:
+		d.rests("intervals do not decide, or not for every workload alike")
+	}
+	return d.done()
+}
+
+// deciding are the columns by which claims are judged: one of each kind and preset.
+func (r reading) deciding(all []parted) (kept []parted) {
+	for _, p := range all {
+		for _, s := range r.of(matrix, p.workload) {
+			if c, ok := s.one(p.kind(), p.column.preset); ok {
+				if c.Platform == p.column.platform {
+					kept = append(kept, p)
+				}
+				break
+			}
+		}
+	}
+	return kept
+}
+
+// costless tells that the smallest container loses wholly less than a fraction to its
+// size.
+func (r reading) costless(p parted, fraction float64) bool {
+	least := 1.0
+	for _, at := range p.points {
+		least = min(least, at.CHR())
+	}
+	e, err := p.compared.With.SizeAt(least)
+	return err == nil && below(size.Ratio(e), 1+fraction)
+}
+
+// overMachine are the figures of a vanilla container against a vanilla machine on 2 CPUs.
+func (r reading) overMachine(name, of string) []claim.Figure {
+	for _, s := range r.of(matrix, of) {
+		cn, ok := s.one(CN, Vanilla)
+		vm, had := s.one(VM, Vanilla)
+		if s.size == 2 && ok && had && emulated(vm) == "" {
+			return []claim.Figure{claim.Ours(name, r.against(s, vm, cn), 1, "times")}
+		}
+	}
+	return nil
+}
+
+// unfitted says why there is no term of size.
+func (r reading) unfitted(all []parted) string {
+	for _, p := range all {
+		if p.kind() == CN && p.column.preset == Vanilla {
+			for _, err := range []error{p.err, p.sizeErr} {
+				if err != nil {
+					return fmt.Sprintf("%s: %v; give it four sizes: %s", p.workload, err, larger(p.workload, "--cpus "+r.fourSizes()))
+				}
+			}
+		}
+	}
+	return "no vanilla container was measured at several sizes: " + larger(r.names(matrix)[0], "--cpus "+r.fourSizes())
+}
+
+// fourSizes are four that this host has, with quotas of parts of a CPU where it has few.
+func (r reading) fourSizes() string {
+	switch n := r.hostCPUs(); {
+	case n >= 8:
+		return "1,2,4,8"
+	case n >= 4:
+		return "0.5,1,2,4"
+	case n >= 2:
+		return "0.5,1,1.5,2"
+	}
+	return "0.25,0.5,0.75,1"
+}
+
+// onHost is what a container costs on a host of one size, by block.
+type onHost struct {
+	cpus            int
+	vanilla, pinned map[int]float64
+	vanillaOf       record.Condition
+	emulated        string
+}
+
+// hostCosts are a spot's costs by size of host, the smallest first: each over bare metal
+// of the same host.
+func (r reading) hostCosts(s spot) (all []onHost) {
+	var counts []int
+	for _, c := range s.all {
+		if n := int(number(c, factorHost)); n > 0 && !slices.Contains(counts, n) {
+			counts = append(counts, n)
+		}
+	}
+	slices.Sort(counts)
+	for _, n := range counts {
+		at := onHost{cpus: n}
+		var base *record.Condition
+		for i, c := range s.all {
+			if int(number(c, factorHost)) == n && preset(c) == "" {
+				base = &s.all[i]
+			}
+		}
+		if base == nil {
+			continue
+		}
+		for _, c := range s.all {
+			if int(number(c, factorHost)) != n {
+				continue
+			}
+			switch preset(c) {
+			case Vanilla:
+				at.vanilla, at.vanillaOf = r.costBlocks(s, *base, c), c
+			case Pinned:
+				at.pinned = r.costBlocks(s, *base, c)
+			}
+			at.emulated = emulated(*base, c)
+		}
+		all = append(all, at)
+	}
+	return all
+}
+
+// judgeHosts is S2.6.
+func (r reading) judgeHosts() (claim.Judgement, bool) {
+	const id = "S2.6"
+	spots := r.of(ofHosts, "")
+	if len(spots) == 0 {
+		return claim.Judgement{}, false
+	}
+	// A host whose own CPUs were taken off line decides before one that was emulated.
+	slices.SortStableFunc(spots, func(a, b spot) int { return strings.Compare(emulated(a.all...), emulated(b.all...)) })
+	s := spots[0]
+	all := r.hostCosts(s)
+	if len(all) < 2 {
+		return claim.Judgement{}, false
+	}
+	smallest := claim.Threshold(id, "smallest effect") / 100
+	small, large := all[0], all[len(all)-1]
+	d := &draft{Judgement: claim.Judgement{Claim: id, Verdict: claim.Inconclusive}}
+	more := r.Ratio(small.vanilla, large.vanilla)
+	pinning := r.Ratio(large.vanilla, large.pinned)
+	d.Figures = claim.Measured(
+		claim.Ours("overhead, larger host over smaller", more, 1, "times"),
+		claim.Ours("pinned over vanilla, larger host", pinning, 1, "times"),
+	)
+	if more.Value > 0 {
+		d.Ours = fmt.Sprintf("%s: overhead on %s %s times that on %s", sizeOf(s), cpusText(float64(large.cpus)), report.Said(more, 1), cpusText(float64(small.cpus)))
+	}
+	if pinning.Value > 0 {
+		d.Ours += fmt.Sprintf(", pinned against vanilla there %s times", report.Said(pinning, 1))
+	}
+	d.rests("%s, its container's share %.2g and %.2g of the CPUs, %d blocks", s.workload, s.size/float64(small.cpus), s.size/float64(large.cpus), more.N)
+	switch why := emulated(s.all...); {
+	case why != "":
+		d.NotRepresentative = why
+		d.rests("the hosts were emulated machines, which neither confirm nor refute: on a host of one's own, %s", larger(s.workload, "--host-cpus 1,2 --disruptive"))
+	case within(more, smallest):
+		d.Verdict = claim.Refuted
+	case above(more, 1) && within(pinning, smallest):
+		d.Verdict = claim.Confirmed
+	case above(more, 1) && (above(pinning, 1+smallest) || below(pinning, 1-smallest)):
+		d.Verdict = claim.Qualified
+		d.rests("pinning does make a difference there")
+	case above(more, 1):
+		d.Verdict = claim.Qualified
+		d.rests("whether pinning makes a difference there is not told")
+	default:
+		d.rests("the intervals do not decide")
+	}
+	return d.done()
+}
+
+// kinds of workloads, as S2.7 speaks of them, with its bands.
+var kindsOfWork = []struct{ workload, name string }{{"ffmpeg", "computing"}, {"wordpress", "input and output"}, {"cassandra", "much input and output"}}
+
+// judgeShares is S2.7.
+func (r reading) judgeShares() (claim.Judgement, bool) {
+	const id = "S2.7"
+	all := r.deciding(r.parted())
+	if !slices.ContainsFunc(all, func(p parted) bool { return p.kind() == CN && p.column.preset == Vanilla }) {
+		return claim.Judgement{}, false
+	}
+	of, err := claim.Lookup(id)
+	if err != nil {
+		return claim.Judgement{}, false
+	}
+	d := &draft{Judgement: claim.Judgement{Claim: id, Verdict: claim.Inconclusive}}
+	vanished, cores := claim.Threshold(id, "vanished")/100, claim.Threshold(id, "cores")
+	var ours []string
+	var shares []stats.Estimate
+	inBands := true
+	for _, k := range kindsOfWork {
+		for _, p := range all {
+			if p.workload != k.workload || p.kind() != CN || p.column.preset != Vanilla {
+				continue
+			}
+			least, err := p.least(vanished)
+			if err != nil {
+				d.rests("%s: %v", k.workload, err)
+				continue
+			}
+			shares = append(shares, least)
+			ours = append(ours, fmt.Sprintf("%s %s", k.name, report.Said(least, 1)))
+			d.Figures = append(d.Figures, claim.Measured(claim.Ours(k.name, least, 1, "of the cores"))...)
+			band, _ := of.Figure(k.name)
+			low, high := band.Ends()
+			inBands = inBands && least.Known() && least.Interval.Low >= low && least.Interval.High <= high
+		}
+	}
+	d.Ours = strings.Join(ours, "; ")
+	if n := r.hostCPUs(); float64(n) < cores {
+		d.rests("this host has %s, too few shares to try: on one of %g or more, tare platforms --cpus 1,2,4,8", cpusText(float64(n)), cores)
+		return d.done()
+	}
+	d.rests("the least share at which what size costs a vanilla container is below %g %%", 100*vanished)
+	ordered, against := true, false
+	for i := 1; i < len(shares); i++ {
+		ordered = ordered && shares[i-1].Value <= shares[i].Value
+		against = against || apartFrom(shares[i], shares[i-1])
+	}
+	switch {
+	case len(shares) < len(kindsOfWork):
+		d.rests("%d of %d kinds of work have an answer", len(shares), len(kindsOfWork))
+	case against:
+		d.Verdict = claim.Refuted
+		d.rests("their order is otherwise")
+	case inBands:
+		d.Verdict = claim.Confirmed
+	case ordered:
+		d.Verdict = claim.Qualified
+		d.rests("their order is as published, and not every share lies in its band")
+	default:
+		d.rests("the intervals do not tell their order")
+	}
+	return d.done()
+}
+
+// tasked is what one process and many cost a container.
+type tasked struct {
+	spot
+	tasks     int // of the many
+	one, many stats.Estimate
+	// more is by how many points the overhead of the many exceeds that of the one.
+	more stats.Estimate
+	of   record.Condition // the many's
+}
+
+// tasks are the costs by number of processes, of one column over all spots.
+func (r reading) tasks() (all []tasked) {
+	for _, s := range r.of(ofTasking, "") {
+		for _, col := range s.columns() {
+			byTasks := map[int]map[int]float64{}
+			conditions := map[int]record.Condition{}
+			for _, c := range s.all {
+				if (column{c.Platform, preset(c)}) != col {
+					continue
+				}
+				n := int(number(c, factorTasks))
+				for _, b := range s.all {
+					if KindOf(b.Platform) == BM && int(number(b, factorTasks)) == n {
+						byTasks[n], conditions[n] = r.costBlocks(s, b, c), c
+					}
+				}
+			}
+			least, most := 0, 0
+			for n := range byTasks {
+				if least == 0 || n < least {
+					least = n
+				}
+				most = max(most, n)
+			}
+			if least == most {
+				continue
+			}
+			t := tasked{spot: s, tasks: most, of: conditions[most], one: r.geometric(byTasks[least]), many: r.geometric(byTasks[most])}
+			t.more = r.meanOf(scaled(difference(byTasks[least], byTasks[most]), 100))
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// columns are a spot's platforms with their presets, each once, without bare metal.
+func (s spot) columns() (all []column) {
+	for _, c := range s.all {
+		if at := (column{c.Platform, preset(c)}); KindOf(c.Platform) != BM && !slices.Contains(all, at) {
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
+// geometric is the mean of ratios.
+func (r reading) geometric(blocks map[int]float64) stats.Estimate {
+	ones := map[int]float64{}
+	for block := range blocks {
+		ones[block] = 1
+	}
+	return r.Ratio(ones, blocks)
+}
+
+// judgeTasks is S2.8.
+func (r reading) judgeTasks() (claim.Judgement, bool) {
+	const id = "S2.8"
+	all := r.tasks()
+	i := slices.IndexFunc(all, func(t tasked) bool {
+		c, ok := t.spot.one(CN, Vanilla)
+		return ok && c.Platform == t.of.Platform && preset(t.of) == Vanilla
+	})
+	if i < 0 {
+		return claim.Judgement{}, false
+	}
+	t, points := all[i], claim.Threshold(id, "smallest effect")
+	d := &draft{Judgement: claim.Judgement{Claim: id, Verdict: claim.Inconclusive}}
+	d.Figures = claim.Measured(
+		claim.Ours("overhead, one process", t.one, 1, "times"), claim.Ours("overhead, many processes", t.many, 1, "times"),
+		claim.Ours("difference", t.more, 1, "points"),
+	)
+	if t.more.Value == t.more.Value {
+		d.Ours = fmt.Sprintf("%s, %s: one process %s times bare metal, %d %s times, %s points more", t.of.Platform, sizeOf(t.spot), report.Said(t.one, 1), t.tasks, report.Said(t.many, 1), report.Said(t.more, 1))
+	}
+	d.rests("%s cut in %d, %s, %d blocks; S2 had thirty on 16 cores", t.workload, t.tasks, sizeOf(t.spot), t.more.N)
+	switch {
+	case above(t.more, points):
+		d.Verdict = claim.Confirmed
+	case below(t.more, points):
+		d.Verdict = claim.Refuted
+	default:
+		d.rests("the interval does not decide")
+	}
+	return d.done()
+}

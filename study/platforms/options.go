@@ -1,0 +1,184 @@
+package platforms
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/platform"
+	"tare/probe/causes"
+	"tare/record"
+	"tare/workload"
+)
+
+// Options are what the user asked for.
+type Options struct {
+	Subjects []workload.Subject
+	// Platforms that bare metal is set against, by their canonical names.
+	Platforms []string
+	// Chosen tells that the user named the platforms: one that this host lacks is then
+	// refused, and not left out.
+	Chosen  bool
+	Presets []string
+	// Both has vanilla and pinned measured also where they are granted the same CPUs.
+	Both  bool
+	Sizes []Size
+	// Hosts, where there are any, are the sizes of host on which one size is tried (S2.6).
+	Hosts []int
+	// Tasks, where there are any, are the numbers of processes that the work is cut into
+	// (S2.8).
+	Tasks []int
+	// Causes has groups whose programs are watched.
+	Causes bool
+	// Disruptive allows taking CPUs of the host off line.
+	Disruptive bool
+
+	Base platform.Setting // besides CPUs: network, storage, ...
+	Plan record.Plan
+	Seed int64
+	Host Host
+}
+
+// Host is what a design must know of the machine.
+type Host struct {
+	CPUs   []int // that tare may use
+	Memory int64 // bytes
+	// Platform resolves a name.
+	Platform func(name string) (platform.Platform, error)
+	// Check reports whether a platform can be used.
+	Check func(p platform.Platform) error
+	// Confine keeps tare, and the load that it makes, to CPUs.
+	Confine func(cpus []int) (restore func() error, err error)
+	// Watch begins to watch a program of this kernel; nil where nothing can.
+	Watch func(causes.Target, causes.Options) (Watcher, error)
+	// Online leaves as many CPUs of the host on line, and is undone by restore; nil where
+	// none can be taken.
+	Online func(cpus int) (restore func() error, err error)
+	// Fixed says why no CPU of this host can be taken off line; nil where they can.
+	Fixed error
+}
+
+// Watcher watches a program until it is stopped.
+type Watcher interface {
+	Stop() (causes.Reading, error)
+}
+
+// computing, communicating and serving are S2's programs.
+var (
+	computing     = []string{"ffmpeg"}
+	communicating = []string{"mpi-search", "mpi-primes"}
+	serving       = []string{"wordpress", "cassandra"}
+)
+
+// Workloads are S2's, in its order.
+func Workloads() []string { return slices.Concat(computing, communicating, serving) }
+
+// Default are the options of a run of ten minutes: each of S2's programs, in
+// containers, at each size that the host has. Virtual machines are added by whoever
+// knows that one runs here without emulation.
+func Default(cpus int) Options {
+	return Options{Platforms: []string{"oci:runc", "docker"}, Presets: slices.Clone(Presets), Sizes: Sizes(cpus), Causes: true}
+}
+
+// Quick are those of a run of a minute: one program, one size at which a container may
+// move about.
+func Quick(cpus int) Options {
+	o := Default(cpus)
+	o.Sizes = []Size{{CPUs: float64(max(1, min(2, cpus-1)))}}
+	o.Causes = false
+	return o
+}
+
+// Sizes are those of a host: half a CPU, and powers of two up to all.
+func Sizes(cpus int) []Size {
+	sizes := []Size{{CPUs: 0.5}}
+	for n := 1; n <= cpus; n *= 2 {
+		sizes = append(sizes, Size{CPUs: float64(n)})
+	}
+	return sizes
+}
+
+// Bounds of what may be asked for.
+const (
+	leastCPUs = 0.05
+	mostCPUs  = 4096
+	mostTasks = 256
+)
+
+func usage(format string, args ...any) error { return &Usage{fmt.Sprintf(format, args...)} }
+
+// check refuses what cannot be measured, in the words of the command's flags.
+func (o Options) check() error {
+	if len(o.Subjects) == 0 {
+		return usage("--workload: want at least one of %s", strings.Join(Workloads(), ", "))
+	}
+	for i, s := range o.Subjects {
+		if slices.ContainsFunc(o.Subjects[:i], func(t workload.Subject) bool { return t.Workload.Name() == s.Workload.Name() }) {
+			return usage("--workload %s is there twice", s.Workload.Name())
+		}
+	}
+	if len(o.Platforms) == 0 {
+		return usage("--platform: want at least one, to set against bare metal")
+	}
+	for i, name := range o.Platforms {
+		if slices.Contains(o.Platforms[:i], name) {
+			return usage("--platform %s is there twice", name)
+		}
+	}
+	if len(o.Presets) == 0 {
+		return usage("--preset: want vanilla, pinned or both")
+	}
+	for i, p := range o.Presets {
+		if !slices.Contains(Presets, p) {
+			return usage("--preset %s: want vanilla (a quota) or pinned (a cpuset)", p)
+		}
+		if slices.Contains(o.Presets[:i], p) {
+			return usage("--preset %s is there twice", p)
+		}
+	}
+	if len(o.Sizes) == 0 {
+		return usage("--cpus: want at least one size")
+	}
+	for i, s := range o.Sizes {
+		if !(s.CPUs >= leastCPUs && s.CPUs <= mostCPUs) {
+			return usage("--cpus %g: want %g to %d", s.CPUs, leastCPUs, mostCPUs)
+		}
+		if slices.Contains(o.Sizes[:i], s) {
+			return usage("--cpus %g is there twice", s.CPUs)
+		}
+	}
+	if o.Base.CPUs != 0 || o.Base.CPUSet != "" {
+		return usage("the CPUs are the presets' to grant: say how many by --cpus")
+	}
+	return o.checkHosts()
+}
+
+// checkHosts refuses what cannot be asked of the host's size and of tasks.
+func (o Options) checkHosts() error {
+	for i, n := range o.Hosts {
+		if n < 1 || n > mostCPUs {
+			return usage("--host-cpus %d: want 1 to %d", n, mostCPUs)
+		}
+		if slices.Contains(o.Hosts[:i], n) {
+			return usage("--host-cpus %d is there twice", n)
+		}
+	}
+	if len(o.Hosts) == 1 {
+		return usage("--host-cpus %d: want at least two sizes of host, to set one against another", o.Hosts[0])
+	}
+	if len(o.Tasks) == 1 {
+		return usage("--tasks: want one and many, to set the one against the other")
+	}
+	for i, n := range o.Tasks {
+		if n < 1 || n > mostTasks {
+			return usage("--tasks %d: want 1 to %d", n, mostTasks)
+		}
+		if slices.Contains(o.Tasks[:i], n) {
+			return usage("--tasks %d is there twice", n)
+		}
+	}
+	return nil
+}
+
+func formatNumber(n float64) string { return strconv.FormatFloat(n, 'g', -1, 64) }
