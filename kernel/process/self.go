@@ -84,8 +84,8 @@ func CPUTime() (time.Duration, error) {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), nil
 }
 
-// SetUmask sets the bits that this process' new files lack.
-func SetUmask(mask int) { unix.Umask(mask) }
+// SetUmask sets the bits that this process' new files lack, and gives those of before.
+func SetUmask(mask int) (before int) { return unix.Umask(mask) }
 
 // SetOOMScore sets the calling process' badness adjustment. Lowering it needs
 // CAP_SYS_RESOURCE; where it is already so, nothing is needed.

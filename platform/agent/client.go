@@ -66,6 +66,9 @@ func Connect(ctx context.Context, conn io.ReadWriteCloser, version string) (*Cli
 		WriteBufferSize:     64 << 10,
 	}}
 	if err := c.shakeHands(ctx); err != nil {
+		if at, ok := conn.(*approached); ok && at.refused() != nil {
+			err = at.refused()
+		}
 		return nil, errors.Join(err, c.Close())
 	}
 	go c.watchPeer()
@@ -84,8 +87,10 @@ func (c *Client) shakeHands(ctx context.Context) error {
 	case err == nil:
 	case ctx.Err() == nil && bounded.Err() != nil:
 		return fmt.Errorf("no agent answers within %v: is `tare agent` running at the other end?: %w", handshakeBound, err)
-	default:
+	case errors.Is(err, platform.ErrGone), ctx.Err() != nil:
 		return fmt.Errorf("no agent answers: is `tare agent` running at the other end?: %w", err)
+	default:
+		return fmt.Errorf("the agent refuses: %w", err)
 	}
 	if hello.Protocol != Protocol || hello.Version != c.version {
 		return &Mismatch{Own: c.version, Peer: hello.Version, OwnProtocol: Protocol, PeerProtocol: hello.Protocol}
@@ -246,6 +251,9 @@ func (c *Client) Attach(ctx context.Context, digest, device string) error {
 // PowerOff ends the agent's machine; Done tells when it has.
 func (c *Client) PowerOff(ctx context.Context) error {
 	_, err := call[nothing](ctx, c, "power-off", nothing{})
+	if errors.Is(err, platform.ErrGone) && c.session.IsClosed() {
+		return nil // quicker than its answer
+	}
 	return err
 }
 

@@ -84,7 +84,7 @@ func (r *remote) Name() string { return r.name }
 
 func (r *remote) Check(ctx context.Context) error {
 	if r.fault != nil {
-		return &platform.Missing{What: fmt.Sprintf("the agent has no platform %q: %v", r.name, r.fault)}
+		return &platform.Missing{What: fmt.Sprintf("the agent does not give platform %q: %v", r.name, r.fault)}
 	}
 	_, err := call[nothing](ctx, r.client, "check", named{r.name})
 	return err

@@ -1,0 +1,294 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Identity is the key pair by which one end of a network's stream shows who it is. The
+// other end knows it by its fingerprint ([Peers]), as ssh's ends do: there is no
+// authority to trust, and none to lose.
+type Identity struct {
+	certificate tls.Certificate
+	fingerprint string
+}
+
+// Fingerprint names the key: "SHA256:" and the hash of its public half, as ssh writes
+// hashes.
+func (i *Identity) Fingerprint() string { return i.fingerprint }
+
+const keyBlock = "PRIVATE KEY"
+
+// OpenIdentity reads the identity in a file, and makes it where there is none.
+func OpenIdentity(path string) (*Identity, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if text, err = makeIdentity(path); err != nil {
+			return nil, fmt.Errorf("make an identity: %w", err)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the identity: %w", err)
+	}
+	if err := onlyOwners(path, 0o077, "chmod 600 "+path); err != nil {
+		return nil, err
+	}
+	identity, err := parseIdentity(text)
+	if err != nil {
+		return nil, fmt.Errorf("identity %s: %w: remove the file, and a new one is made", path, err)
+	}
+	return identity, nil
+}
+
+// makeIdentity draws a key and keeps it, wholly or not at all. Another process that
+// makes one at the same time is not overwritten.
+func makeIdentity(path string) ([]byte, error) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der})
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".identity-*") // of mode 0600
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return nil, err
+	}
+	if err := os.Link(f.Name(), path); errors.Is(err, fs.ErrExist) {
+		return os.ReadFile(path)
+	} else if err != nil {
+		return nil, err
+	}
+	return text, nil
+}
+
+// onlyOwners refuses a file that others than its owner may use as they must not.
+func onlyOwners(path string, forbidden fs.FileMode, mend string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if mode := info.Mode().Perm(); mode&forbidden != 0 {
+		return fmt.Errorf("%s has mode %04o, by which others could pass for who they are not: %s", path, mode, mend)
+	}
+	return nil
+}
+
+func parseIdentity(text []byte) (*Identity, error) {
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != keyBlock {
+		return nil, errors.New("it holds no private key")
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	key, ok := parsed.(ed25519.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("its key is a %T, not of Ed25519", parsed)
+	}
+	// TLS wants a certificate about the key; nothing in it but the key is looked at.
+	about := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "tare agent"},
+		NotBefore: time.Unix(0, 0), NotAfter: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, about, about, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	return &Identity{tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, fingerprintOf(leaf)}, nil
+}
+
+func fingerprintOf(c *x509.Certificate) string {
+	sum := sha256.Sum256(c.RawSubjectPublicKeyInfo)
+	return fingerprintKind + base64.RawStdEncoding.EncodeToString(sum[:])
+}
+
+const fingerprintKind = "SHA256:"
+
+// Peers are the fingerprints of whom one end lets in, or expects to reach.
+type Peers map[string]bool
+
+// mostPeers bounds a file of peers.
+const mostPeers = 10_000
+
+// ReadPeers reads a fingerprint a line, with whatever after it as a remark; empty lines
+// and those that begin with # say nothing.
+func ReadPeers(r io.Reader) (Peers, error) {
+	peers := Peers{}
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		word := strings.Fields(line)[0]
+		if err := checkFingerprint(word); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		if peers[word] = true; len(peers) > mostPeers {
+			return nil, fmt.Errorf("line %d: more than %d peers", n, mostPeers)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	return peers, nil
+}
+
+func checkFingerprint(word string) error {
+	coded, ok := strings.CutPrefix(word, fingerprintKind)
+	sum, err := base64.RawStdEncoding.Strict().DecodeString(coded)
+	if !ok || err != nil || len(sum) != sha256.Size {
+		return fmt.Errorf("%.80q is no fingerprint: want what `tare agent identity` prints on the other host", word)
+	}
+	return nil
+}
+
+// OpenPeers reads a file of peers.
+func OpenPeers(path string) (Peers, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("no peers are named in %s: write into it what `tare agent identity` prints on the other host", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the peers: %w", err)
+	}
+	defer f.Close()
+	if err := onlyOwners(path, 0o022, "chmod go-w "+path); err != nil {
+		return nil, err
+	}
+	peers, err := ReadPeers(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return peers, nil
+}
+
+// Stranger says that the other end is none of the peers.
+type Stranger struct{ Fingerprint string }
+
+func (s *Stranger) Error() string {
+	return "the other end is " + s.Fingerprint + ", which is none of the peers: if it should be, add that line to their file"
+}
+
+// nextProtocol keeps TLS clients of other programs out, and says so.
+const nextProtocol = "tare-agent/1"
+
+func (i *Identity) config(peers Peers) *tls.Config {
+	return &tls.Config{
+		MinVersion:   tls.VersionTLS13,
+		Certificates: []tls.Certificate{i.certificate},
+		NextProtos:   []string{nextProtocol},
+		ClientAuth:   tls.RequireAnyClientCert,
+		// No authority has signed: VerifyConnection, which is always called, compares the key.
+		InsecureSkipVerify:     true,
+		SessionTicketsDisabled: true,
+		VerifyConnection: func(state tls.ConnectionState) error {
+			if len(state.PeerCertificates) == 0 {
+				return errors.New("the other end shows no certificate")
+			}
+			if state.NegotiatedProtocol != nextProtocol {
+				return errors.New("the other end is no tare")
+			}
+			if shown := fingerprintOf(state.PeerCertificates[0]); !peers[shown] {
+				return &Stranger{shown}
+			}
+			return nil
+		},
+	}
+}
+
+// Admit shakes hands with whoever has connected, as the serving end. Whoever is none of
+// the peers is refused before a byte of what it says is looked at; the error is a
+// *Stranger. Where there is an error the connection is closed.
+func (i *Identity) Admit(ctx context.Context, conn net.Conn, peers Peers) (net.Conn, error) {
+	return shake(ctx, tls.Server(conn, i.config(peers)))
+}
+
+// Approach shakes hands as the calling end.
+func (i *Identity) Approach(ctx context.Context, conn net.Conn, peers Peers) (net.Conn, error) {
+	secured, err := shake(ctx, tls.Client(conn, i.config(peers)))
+	if err != nil {
+		return nil, err
+	}
+	return &approached{Conn: secured, own: i.fingerprint}, nil
+}
+
+func shake(ctx context.Context, conn *tls.Conn) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, handshakeBound)
+	defer cancel()
+	if err := conn.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("shaking hands by TLS: %w", err)
+	}
+	return conn, nil
+}
+
+// approached is a calling end. By TLS 1.3 it learns only from its first reading that it
+// was refused.
+type approached struct {
+	net.Conn
+	own string
+
+	mu    sync.Mutex
+	alert error
+}
+
+func (a *approached) Read(p []byte) (int, error) {
+	n, err := a.Conn.Read(p)
+	if alert := tls.AlertError(0); errors.As(err, &alert) || isRemoteAlert(err) {
+		a.mu.Lock()
+		a.alert = err
+		a.mu.Unlock()
+	}
+	return n, err
+}
+
+// isRemoteAlert: what TLS reports of the other end's alerts is a net.OpError.
+func isRemoteAlert(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error"
+}
+
+func (a *approached) refused() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.alert == nil {
+		return nil
+	}
+	return fmt.Errorf("the agent does not let this host in (%w): add %s to its peers", a.alert, a.own)
+}
