@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// ffmpeg is S2's CPU-bound program: a clip in H.264 made into H.265. Its
-// figures are those that ffmpeg's own -benchmark prints; the frames of its
-// output are counted against those of the clip.
+// ffmpeg is S2's CPU-bound program: a clip in H.264 made into H.265, by one process or
+// cut in parts by one for each (ffmpegparts.go). The figures of one are those that
+// ffmpeg's own -benchmark prints; the frames of all output are counted against those of
+// the clip.
 type ffmpeg struct{}
 
 func (ffmpeg) Name() string    { return "ffmpeg" }
@@ -20,9 +21,10 @@ func (ffmpeg) Source() Source  { return Source{Recipe: "ffmpeg"} }
 
 func (ffmpeg) Params() []Param {
 	return []Param{
-		{"clip", "/clips/720p-1s.mp4", "path inside the image: /clips/720p-1s.mp4, /clips/720p-5s.mp4, or one of your own"},
+		{"clip", "/clips/720p-1s.mp4", "path inside the image: /clips/720p-1s.mp4, /clips/720p-5s.mp4 (test patterns), " + cutClips() + " (moving pictures), or one of your own"},
+		{"parts", "1", "1: the clip as it is; " + cutParts() + ": as many clips of a second that it is cut into, each by a process of its own, all at once"},
 		{"preset", "ultrafast", "of the encoder: " + strings.Join(presets, ", ")},
-		{"threads", "0", "of decoder and encoder each, 1 to 64; 0: as many as they see CPUs"},
+		{"threads", "0", "of each process' decoder and encoder each, 1 to 64; 0: as many as they see CPUs"},
 		{"codec", "libx265", "libx265 or libx264"},
 	}
 }
@@ -33,6 +35,10 @@ func (ffmpeg) Program(p Params) (Program, error) {
 	clip := p["clip"]
 	if !strings.HasPrefix(clip, "/") {
 		return Program{}, &WrongValue{"clip", clip, "an absolute path inside the image, such as /clips/720p-5s.mp4"}
+	}
+	parts, err := p.parts()
+	if err != nil {
+		return Program{}, err
 	}
 	preset, err := p.oneOf("preset", presets...)
 	if err != nil {
@@ -46,32 +52,56 @@ func (ffmpeg) Program(p Params) (Program, error) {
 	if err != nil {
 		return Program{}, err
 	}
-	n := strconv.FormatInt(threads, 10)
-	args := []string{"/usr/bin/ffmpeg", "-hide_banner", "-nostdin", "-nostats", "-benchmark", "-y",
-		"-threads", n, "-i", clip, "-an", "-c:v", codec, "-preset", preset, "-threads", n}
-	if codec == "libx265" && threads > 0 {
-		// x265 makes its own pool, whatever -threads says.
-		args = append(args, "-x265-params", "pools="+n)
+	transcode := func(from, to string) []string {
+		n := strconv.FormatInt(threads, 10)
+		args := []string{ffmpegProgram, "-hide_banner", "-nostdin", "-nostats", "-benchmark", "-y",
+			"-threads", n, "-i", from, "-an", "-c:v", codec, "-preset", preset, "-threads", n}
+		if codec == "libx265" && threads > 0 {
+			// x265 makes its own pool, whatever -threads says.
+			args = append(args, "-x265-params", "pools="+n)
+		}
+		return append(args, "-f", "mp4", to)
 	}
-	args = append(args, "-f", "mp4", "/data/out.mp4")
+	if len(parts) > 0 {
+		return sideBySide(parts, transcode), nil
+	}
 	// At 720p the fastest preset took 190 MiB, nearly all of it frames.
-	return Program{Args: args, Data: []string{"/data"}, MemoryNeed: 224 << 20}, nil
+	return Program{Args: transcode(clip, "/data/out.mp4"), Data: []string{"/data"}, MemoryNeed: 224 << 20}, nil
 }
 
+const ffmpegProgram = "/usr/bin/ffmpeg"
+
 func (ffmpeg) Metrics(p Params) []Metric {
+	elapsed, cpu, of := "transcoding, by ffmpeg's own clock", "user and system time of ffmpeg", ""
+	cut := p["parts"] != whole
+	if cut {
+		elapsed, cpu, of = "from the start of the first process to the end of the last, by the clock of what started them", "user and system time of all processes", ", of all processes"
+	}
 	metrics := []Metric{
-		{Name: "elapsed", Unit: "s", Better: Lower, Primary: true, Doc: "transcoding, by ffmpeg's own clock"},
-		{Name: "cpu", Unit: "s", Better: Lower, Doc: "user and system time of ffmpeg"},
+		{Name: "elapsed", Unit: "s", Better: Lower, Primary: true, Doc: elapsed},
+		{Name: "cpu", Unit: "s", Better: Lower, Doc: cpu},
 		{Name: "wall", Unit: "s", Better: Lower, Doc: "from the request to launch to the end, what the platform took included"},
+	}
+	if cut {
+		metrics = append(metrics, Metric{Name: "part", Unit: "s", Better: Lower, Doc: "from the start of a process to its end; every part"},
+			Metric{Name: "parts", Unit: "processes", Better: Higher, Count: true, Doc: "that ran side by side"})
 	}
 	if p["codec"] == "libx265" {
 		metrics = append(metrics, Metric{Name: "pool-threads", Unit: "threads", Better: Higher, Count: true,
-			Doc: "that x265 made for itself from the CPUs it saw; 0 where it saw none"})
+			Doc: "that x265 made for itself from the CPUs it saw" + of + "; 0 where it saw none"})
 	}
 	return metrics
 }
 
 func (w ffmpeg) Drive(ctx context.Context, t Trial) error {
+	p := t.Params()
+	parts, err := p.parts()
+	if err != nil {
+		return err
+	}
+	if len(parts) > 0 {
+		return driveParts(ctx, t, parts)
+	}
 	exit, err := finish(ctx, t)
 	if err != nil {
 		return err
@@ -81,25 +111,33 @@ func (w ffmpeg) Drive(ctx context.Context, t Trial) error {
 	if err != nil {
 		return err
 	}
-	p := t.Params()
-	// Counted after the program's end, so that nothing disturbs it.
-	counted, err := t.Generate(ctx, []string{"/usr/bin/ffprobe", "-v", "error", "-select_streams", "v:0",
-		"-count_packets", "-show_entries", "stream=nb_read_packets", "-of", "csv=p=0", p["clip"]})
-	if err != nil {
-		return fmt.Errorf("count the frames of %s: %w", p["clip"], err)
-	}
-	want, err := strconv.ParseInt(strings.TrimSpace(string(counted)), 10, 64)
-	if err != nil || want <= 0 {
-		return fmt.Errorf("count the frames of %s: ffprobe printed %q, want a number", p["clip"], counted)
-	}
-	if outcome.frames != want {
-		return fmt.Errorf("ffmpeg wrote %d frames of the clip's %d: not valid", outcome.frames, want)
+	if err := allFrames(ctx, t, outcome.frames); err != nil {
+		return err
 	}
 	t.Record("elapsed", outcome.elapsed)
 	t.Record("cpu", outcome.cpu)
 	t.Record("wall", exit.Elapsed.Seconds())
 	if p["codec"] == "libx265" {
 		t.Record("pool-threads", outcome.poolThreads)
+	}
+	return nil
+}
+
+// allFrames holds the frames that were written to those of the clip.
+func allFrames(ctx context.Context, t Trial, written int64) error {
+	clip := t.Params()["clip"]
+	// Counted after the program's end, so that nothing disturbs it.
+	counted, err := t.Generate(ctx, []string{"/usr/bin/ffprobe", "-v", "error", "-select_streams", "v:0",
+		"-count_packets", "-show_entries", "stream=nb_read_packets", "-of", "csv=p=0", clip})
+	if err != nil {
+		return fmt.Errorf("count the frames of %s: %w", clip, err)
+	}
+	want, err := strconv.ParseInt(strings.TrimSpace(string(counted)), 10, 64)
+	if err != nil || want <= 0 {
+		return fmt.Errorf("count the frames of %s: ffprobe printed %q, want a number", clip, counted)
+	}
+	if written != want {
+		return fmt.Errorf("ffmpeg wrote %d frames of the clip's %d: not valid", written, want)
 	}
 	return nil
 }
