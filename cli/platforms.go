@@ -289,4 +289,3 @@ func (f *platformsFlags) prepare(_ context.Context, m *measuring, on *studyHost)
 	m.loadCPUs = cpus[:1]
 	return nil, nil
 }
-
