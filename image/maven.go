@@ -49,6 +49,13 @@ type dependency struct {
 	Artifact   string `xml:"artifactId"`
 	Version    string `xml:"version"`
 	Classifier string `xml:"classifier,omitempty"`
+	// Without is left out of what the archive needs, of which "*" is all.
+	Without []exclusion `xml:"exclusions>exclusion,omitempty"`
+}
+
+type exclusion struct {
+	Group    string `xml:"groupId"`
+	Artifact string `xml:"artifactId"`
 }
 
 // get copies archives into an empty directory, and those that they need while
@@ -56,7 +63,13 @@ type dependency struct {
 func (m *mavenArchive) get(ctx context.Context, dir string, jars []Jar, closure bool) ([]Jar, error) {
 	p := project{Model: "4.0.0", Group: "tare", Artifact: "recipe", Version: "1", Packaging: "pom"}
 	for _, j := range jars {
-		p.Dependencies = append(p.Dependencies, dependency{j.Group, j.Artifact, j.Version, j.Classifier})
+		d := dependency{Group: j.Group, Artifact: j.Artifact, Version: j.Version, Classifier: j.Classifier}
+		if !closure {
+			// mvn would look at all that the archives need, were it only to leave it out;
+			// and what one of old needs may be in no repository any more.
+			d.Without = []exclusion{{"*", "*"}}
+		}
+		p.Dependencies = append(p.Dependencies, d)
 	}
 	text, err := xml.Marshal(p)
 	if err != nil {

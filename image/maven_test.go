@@ -60,7 +60,7 @@ func TestFetchJars(t *testing.T) {
 func TestFetchClassifiedJar(t *testing.T) {
 	s := openTestStore(t)
 	fakeMaven(t, "mkdir -p $to/org/example/thing/1.2 && printf 'an archive' > $to/org/example/thing/1.2/thing-1.2-linux.jar",
-		"grep -q '<version>1.2</version><classifier>linux</classifier>' pom.xml")
+		"grep -qF '<version>1.2</version><classifier>linux</classifier><exclusions><exclusion><groupId>*</groupId>' pom.xml")
 	classified := someJar
 	classified.Classifier = "linux"
 	if err := fetchAs(t, s, classified); err != nil {
