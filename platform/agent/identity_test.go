@@ -1,0 +1,219 @@
+package agent_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tare/platform/agent"
+)
+
+func identity(t testing.TB) *agent.Identity {
+	t.Helper()
+	i, err := agent.OpenIdentity(filepath.Join(t.TempDir(), "agent", "identity.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// listening is an agent on the network that lets one peer in. What it tells of strangers
+// comes through the channel.
+func listening(t *testing.T, own *agent.Identity, peers agent.Peers) (agent.Address, <-chan error) {
+	t.Helper()
+	l, err := agent.ListenTCP(t.Context(), "127.0.0.1:0", own, func() (agent.Peers, error) { return peers, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	complaints := make(chan error, 16)
+	done := make(chan error, 1)
+	go func() {
+		s := &agent.Server{Version: version, Platforms: of(newFake())}
+		done <- agent.Accept(ctx, l, func(ctx context.Context, conn net.Conn) error { return s.Serve(ctx, conn) }, func(err error) { complaints <- err })
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	at, err := agent.ParseAddress(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at, complaints
+}
+
+func only(i *agent.Identity) agent.Peers { return agent.Peers{i.Fingerprint(): true} }
+
+func TestPeersReachOneAnother(t *testing.T) {
+	server, client := identity(t), identity(t)
+	at, _ := listening(t, server, only(client))
+	c, err := agent.Dial(t.Context(), at, client, only(server), version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Platform("fake").Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Strangers are refused at either end, and told what to do.
+func TestStrangersAreRefused(t *testing.T) {
+	server, client, stranger := identity(t), identity(t), identity(t)
+	at, complaints := listening(t, server, only(client))
+
+	_, err := agent.Dial(t.Context(), at, stranger, only(server), version)
+	if err == nil || !strings.Contains(err.Error(), stranger.Fingerprint()) || !strings.Contains(err.Error(), "peers") {
+		t.Errorf("a client that is not let in is told: %v", err)
+	}
+	var told *agent.Stranger
+	if err := <-complaints; !errors.As(err, &told) || told.Fingerprint != stranger.Fingerprint() {
+		t.Errorf("the agent tells of it: %v", err)
+	}
+
+	_, err = agent.Dial(t.Context(), at, client, only(stranger), version)
+	if !errors.As(err, &told) || told.Fingerprint != server.Fingerprint() {
+		t.Errorf("an agent that is not who was expected: %v", err)
+	}
+	<-complaints
+
+	if _, err := agent.Dial(t.Context(), at, nil, nil, version); err == nil || !strings.Contains(err.Error(), "identity") {
+		t.Errorf("no identity at all: %v", err)
+	}
+}
+
+// Without a key, nothing of the protocol is answered: not to plain bytes, not by TLS
+// without a certificate, not by an older TLS.
+func TestNothingIsSaidToWhoShowsNoKey(t *testing.T) {
+	server, client := identity(t), identity(t)
+	at, complaints := listening(t, server, only(client))
+
+	conn, err := net.Dial("tcp", at.At)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	// What a client of the protocol itself would begin with.
+	_, _ = conn.Write([]byte{0, 1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0})
+	conn.(*net.TCPConn).CloseWrite()
+	answered, _ := io.ReadAll(conn)
+	if len(answered) > 7 { // an alert of TLS, at most
+		t.Errorf("plain bytes are answered by %q", answered)
+	}
+	if err := <-complaints; err == nil {
+		t.Error("nothing is told of plain bytes")
+	}
+
+	for name, config := range map[string]*tls.Config{
+		"no certificate": {InsecureSkipVerify: true, NextProtos: []string{"tare-agent/1"}},
+		"TLS 1.2":        {InsecureSkipVerify: true, NextProtos: []string{"tare-agent/1"}, MaxVersion: tls.VersionTLS12},
+	} {
+		secured, err := tls.Dial("tcp", at.At, config)
+		if err == nil {
+			n, rerr := secured.Read(make([]byte, 1))
+			if n != 0 || rerr == nil {
+				t.Errorf("%s: answered", name)
+			}
+			secured.Close()
+		}
+		if err := <-complaints; err == nil {
+			t.Errorf("%s: let in", name)
+		}
+	}
+}
+
+func TestIdentityIsKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "agent", "identity.pem")
+	first, err := agent.OpenIdentity(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := agent.OpenIdentity(path)
+	if err != nil || second.Fingerprint() != first.Fingerprint() {
+		t.Errorf("opened again: %v, %v", second, err)
+	}
+	if _, err := agent.ReadPeers(strings.NewReader(first.Fingerprint() + " node1\n")); err != nil {
+		t.Errorf("what it prints is no peer: %v", err)
+	}
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := agent.OpenIdentity(path); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		t.Errorf("a key that others may read: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := agent.OpenIdentity(path); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("a file that holds none: %v", err)
+	}
+}
+
+func TestPeers(t *testing.T) {
+	one := identity(t).Fingerprint()
+	peers, err := agent.ReadPeers(strings.NewReader("# hosts\n\n  " + one + "  node1, since May\n"))
+	if err != nil || len(peers) != 1 || !peers[one] {
+		t.Errorf("%v, %v", peers, err)
+	}
+	for _, bad := range []string{"SHA256:short", one[len("SHA256:"):], "node1 " + one, one + "="} {
+		if _, err := agent.ReadPeers(strings.NewReader(bad)); err == nil || !strings.Contains(err.Error(), "line 1") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "peers")
+	if _, err := agent.OpenPeers(path); err == nil || !strings.Contains(err.Error(), "tare agent identity") {
+		t.Errorf("no file: %v", err)
+	}
+	if err := os.WriteFile(path, []byte(one+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := agent.OpenPeers(path); err == nil || !strings.Contains(err.Error(), "chmod") {
+		t.Errorf("a file that everybody may write: %v", err)
+	}
+}
+
+func FuzzReadPeers(f *testing.F) {
+	f.Add("SHA256:vVan6vA1+9qO4MEdniy66UT6kg4wXkpoYXoN0ajghiw node1\n# remark\n")
+	f.Add("SHA256:\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		peers, err := agent.ReadPeers(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		for p := range peers {
+			again, err := agent.ReadPeers(strings.NewReader(p))
+			if err != nil || !again[p] {
+				t.Errorf("%q was read, and is refused by itself: %v", p, err)
+			}
+		}
+	})
+}
+
+func TestAddresses(t *testing.T) {
+	for _, good := range []string{"node1:7070", "127.0.0.1:1", "[::1]:7070", "unix:/run/a.sock", "vsock:2:7070"} {
+		a, err := agent.ParseAddress(good)
+		if err != nil || a.String() != good {
+			t.Errorf("%s: %v, %v", good, a, err)
+		}
+	}
+	for _, bad := range []string{"", "node1", ":7070", "node1:0", "node1:http", "unix:relative", "vsock:x:1", "vsock:1"} {
+		if a, err := agent.ParseAddress(bad); err == nil {
+			t.Errorf("%q is taken for %+v", bad, a)
+		}
+	}
+}
