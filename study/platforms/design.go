@@ -222,6 +222,7 @@ func groupName(s subject, size Size, question string) string {
 
 // granted is what a preset grants on a platform.
 func (b *builder) granted(s subject, size Size, c candidate, preset string) platform.Setting {
+	s = s.on(c)
 	set := b.Base
 	if size.Memory > 0 {
 		set.Memory = size.Memory
@@ -255,17 +256,14 @@ func (b *builder) condition(s subject, size Size, group, question string, c cand
 	if err != nil {
 		panic(err) // the subject was asked for the same
 	}
-	label := c.name
-	if c.name != Bare {
-		label += " " + preset
-	}
+	label := strings.TrimSpace(c.name + " " + preset)
 	factors := map[string]string{
 		factorQuestion: question, factorSize: formatNumber(size.CPUs), factorHost: strconv.Itoa(b.hostCPUs(c)),
 	}
-	if c.name != Bare {
+	if preset != "" {
 		factors[factorPreset] = preset
 	}
-	if c.name != Bare && s.same(size) {
+	if c.name != Bare && s.on(c).same(size) {
 		factors[factorSame] = "yes"
 	}
 	made := lab.Condition{
@@ -292,16 +290,38 @@ const emulatedLimit = 30 * time.Minute
 // hostCPUs are those that the kernel below a platform schedules on: a machine of a size
 // of its own has those, any other takes its place on this host.
 func (b *builder) hostCPUs(c candidate) int {
-	if head, _, ok := machine(c.name); ok {
-		for _, option := range strings.Split(head, "+")[1:] {
-			if value, is := strings.CutPrefix(option, "cpus="); is {
-				if n, err := strconv.Atoi(value); err == nil && n > 0 {
-					return n
-				}
+	if n, ok := ownCPUs(c.name); ok {
+		return n
+	}
+	return len(b.Host.CPUs)
+}
+
+// ownCPUs is how many CPUs a path gives its machine; false where it leaves that open.
+func ownCPUs(path string) (int, bool) {
+	head, _, ok := machine(path)
+	if !ok {
+		return 0, false
+	}
+	for _, option := range strings.Split(head, "+")[1:] {
+		if value, is := strings.CutPrefix(option, "cpus="); is {
+			if n, err := strconv.Atoi(value); err == nil && n > 0 {
+				return n, true
 			}
 		}
 	}
-	return len(b.Host.CPUs)
+	return 0, false
+}
+
+// on is a subject as a platform has it: in a machine of a size of its own it has that
+// machine's CPUs, which are numbered from 0.
+func (s subject) on(c candidate) subject {
+	if n, ok := ownCPUs(c.name); ok {
+		s.cpus = make([]int, n)
+		for i := range s.cpus {
+			s.cpus[i] = i
+		}
+	}
+	return s
 }
 
 // matrix is a subject at a size on every platform.
@@ -359,7 +379,7 @@ func (b *builder) presets(s subject, size Size, c candidate) []string {
 			b.note("%s at %s is left out: a cpuset holds whole CPUs", s.Workload.Name(), size)
 		}
 	}
-	if s.same(size) && !b.Both && len(presets) > 1 {
+	if s.on(c).same(size) && !b.Both && len(presets) > 1 {
 		return []string{Vanilla}
 	}
 	return presets

@@ -132,17 +132,12 @@ func (b *builder) inMachines(s subject, size Size, counts []int, head string) (l
 			if limited, ok := p.(interface{ NotRepresentative() string }); ok {
 				c.emulated = limited.NotRepresentative()
 			}
-			presets := b.presets(s, Size{CPUs: size.CPUs}, c)
+			presets := b.presets(s, size, c)
 			if in == Bare {
-				presets = []string{Vanilla}
+				presets = []string{""} // the machine's own bare metal
 			}
 			for _, preset := range presets {
 				made := b.condition(s, size, g.Workload, ofHosts, c, preset)
-				made.Factors[factorHost] = strconv.Itoa(n)
-				delete(made.Factors, factorSame)
-				if in == Bare {
-					delete(made.Factors, factorPreset)
-				}
 				if err := c.on.Supports(made.Setting); err != nil {
 					b.note("%s is left out at %s: %v", made.Label, size, err)
 					continue

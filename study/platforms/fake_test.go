@@ -1,0 +1,247 @@
+package platforms
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/lab"
+	"tare/platform"
+	"tare/probe/causes"
+	"tare/record"
+	"tare/workload"
+)
+
+// fakePlatform stands where nothing is launched.
+type fakePlatform struct {
+	platform.Platform // nil: what is not overridden is not called
+
+	name     string
+	missing  error
+	refuses  string // the key of a setting
+	emulated string
+}
+
+func (p *fakePlatform) Name() string                { return p.name }
+func (p *fakePlatform) Check(context.Context) error { return p.missing }
+func (p *fakePlatform) NotRepresentative() string   { return p.emulated }
+
+func (p *fakePlatform) Supports(s platform.Setting) error {
+	for _, pair := range s.Pairs() {
+		if pair.Key == p.refuses {
+			return &platform.Unsupported{Platform: p.name, Key: p.refuses, Reason: "a test's"}
+		}
+	}
+	return nil
+}
+
+// fakeWorkload is one of S2's by its name.
+type fakeWorkload struct {
+	name    string
+	service bool
+	needs   int64
+	parts   bool
+}
+
+func (w fakeWorkload) Name() string            { return w.name }
+func (w fakeWorkload) Summary() string         { return "a test's" }
+func (w fakeWorkload) Source() workload.Source { return workload.Source{Recipe: "none"} }
+
+func (w fakeWorkload) Params() []workload.Param {
+	params := []workload.Param{{Name: "requests", Default: "1000"}}
+	if w.parts {
+		params = append(params, workload.Param{Name: paramTasks, Default: "1"})
+	}
+	return params
+}
+
+func (w fakeWorkload) Program(workload.Params) (workload.Program, error) {
+	return workload.Program{Args: []string{"/x"}, Service: w.service, MemoryNeed: w.needs}, nil
+}
+
+func (w fakeWorkload) Metrics(workload.Params) []workload.Metric {
+	if w.service {
+		return []workload.Metric{{Name: "mean", Unit: "ms", Better: workload.Lower, Primary: true}}
+	}
+	return []workload.Metric{{Name: "elapsed", Unit: "s", Better: workload.Lower, Primary: true}}
+}
+
+func (w fakeWorkload) Drive(context.Context, workload.Trial) error { return nil }
+
+func subjectsOf(names ...string) (all []workload.Subject) {
+	for _, name := range names {
+		all = append(all, workload.Subject{Workload: fakeWorkload{name: name, service: slices.Contains(serving, name), parts: name == "ffmpeg"}})
+	}
+	return all
+}
+
+// usual are the platforms that a test's host has.
+func usual() []*fakePlatform {
+	return []*fakePlatform{{name: Bare}, {name: "oci:runc"}, {name: "docker"}, {name: "vm:kvm/bare"}, {name: "vm:kvm/oci:runc"},
+		{name: "vm:tcg/bare", emulated: "emulated by tcg"}, {name: "vm:tcg/oci:runc", emulated: "emulated by tcg"}}
+}
+
+func hosted(cpus int, on ...*fakePlatform) Host {
+	h := Host{
+		Platform: func(name string) (platform.Platform, error) {
+			for _, p := range on {
+				if p.name == name {
+					return p, nil
+				}
+			}
+			if head, inner, ok := machine(name); ok && strings.Contains(head, "+cpus=") {
+				engine, _, _ := strings.Cut(head, "+")
+				for _, p := range on {
+					if p.name == engine+"/"+inner {
+						return &fakePlatform{name: name, emulated: p.emulated}, nil
+					}
+				}
+			}
+			return nil, fmt.Errorf("unknown platform %q", name)
+		},
+		Check:   func(p platform.Platform) error { return p.Check(context.Background()) },
+		Confine: func([]int) (func() error, error) { return func() error { return nil }, nil },
+		Watch: func(causes.Target, causes.Options) (Watcher, error) {
+			return nil, fmt.Errorf("nothing is watched in a test's design")
+		},
+		Online: func(int) (func() error, error) { return func() error { return nil }, nil },
+	}
+	for n := range cpus {
+		h.CPUs = append(h.CPUs, n)
+	}
+	return h
+}
+
+// options are those of a test's design, on a host of 16 CPUs.
+func options(change ...func(*Options)) Options {
+	o := Default(4)
+	o.Sizes = []Size{{CPUs: 1}, {CPUs: 2}, {CPUs: 4}, {CPUs: 8}}
+	o.Causes = false
+	o.Plan = record.Plan{Blocks: 8, Level: 0.95, SmallestEffect: 0.02}
+	o.Subjects = subjectsOf("ffmpeg")
+	o.Host = hosted(16, usual()...)
+	for _, c := range change {
+		c(&o)
+	}
+	return o
+}
+
+func onPlatforms(names ...string) func(*Options) {
+	return func(o *Options) { o.Platforms, o.Chosen = names, true }
+}
+
+func ofWorkloads(names ...string) func(*Options) {
+	return func(o *Options) { o.Subjects = subjectsOf(names...) }
+}
+
+func ofSizes(cpus ...float64) func(*Options) {
+	return func(o *Options) {
+		o.Sizes = nil
+		for _, n := range cpus {
+			o.Sizes = append(o.Sizes, Size{CPUs: n})
+		}
+	}
+}
+
+func withCPUs(n int) func(*Options) { return func(o *Options) { o.Host = hosted(n, usual()...) } }
+
+func designed(t *testing.T, o Options) lab.Design {
+	t.Helper()
+	d, err := Design(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// world says what is so of a made-up machine: how many times bare metal's time a condition
+// takes, beyond what it is granted less.
+type world func(c record.Condition) float64
+
+func alike(record.Condition) float64 { return 1 }
+
+// by makes what is picked take so many times as long.
+func (w world) by(times float64, picked ...func(record.Condition) bool) world {
+	return func(c record.Condition) float64 {
+		for _, p := range picked {
+			if !p(c) {
+				return w(c)
+			}
+		}
+		return times * w(c)
+	}
+}
+
+func isKind(k Kind) func(record.Condition) bool {
+	return func(c record.Condition) bool { return KindOf(c.Platform) == k }
+}
+
+func isPreset(p string) func(record.Condition) bool {
+	return func(c record.Condition) bool { return preset(c) == p }
+}
+
+func isSize(n float64) func(record.Condition) bool {
+	return func(c record.Condition) bool { return number(c, factorSize) == n }
+}
+
+// noise is the relative spread of a trial.
+const noise = 0.003
+
+// measured carries a design out in a made-up world; watched gives covariates.
+func measured(d lab.Design, w world, watched ...func(c record.Condition) map[string]float64) record.Run {
+	run := record.Run{ID: "platforms-1", Study: Name, Status: record.Complete, Started: time.Now(), Plan: d.Plan, Host: record.Host{CPUs: 2}}
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, g := range d.Groups {
+		for _, c := range g.Conditions {
+			run.Conditions = append(run.Conditions, c.Condition)
+		}
+		for block := 1; block <= d.Plan.Blocks; block++ {
+			drift := 1 + 0.05*random.NormFloat64() // the block's, and the same for all
+			for _, c := range g.Conditions {
+				executions := 1
+				if c.Baseline && !g.Once {
+					executions = 2
+				}
+				for replicate := range executions {
+					time := w(c.Condition) * norm(c.Condition) * drift * (1 + noise*random.NormFloat64())
+					t := record.Trial{ID: int64(len(run.Trials) + 1), Condition: c.ID, Workload: c.Workload, Block: block, Attempt: 1, Replicate: replicate,
+						Samples: []record.Sample{{Metric: c.Metrics[0].Name, Value: time}}, Covariates: map[string]float64{"tare_cpu_share": 0.01}}
+					for _, of := range watched {
+						if g.Once {
+							for name, v := range of(c.Condition) {
+								t.Covariates[name] = v * (1 + noise*random.NormFloat64())
+							}
+						}
+					}
+					run.Trials = append(run.Trials, t)
+				}
+			}
+		}
+	}
+	return run
+}
+
+// ids are those of a design's conditions, group by group.
+func ids(d lab.Design) (all []string) {
+	for _, g := range d.Groups {
+		for _, c := range g.Conditions {
+			all = append(all, c.ID)
+		}
+	}
+	return all
+}
+
+func has(d lab.Design, id string) bool { return slices.Contains(ids(d), id) }
+
+func tasksAre(n int) func(record.Condition) bool {
+	return func(c record.Condition) bool { return c.Factors[factorTasks] == strconv.Itoa(n) }
+}
+
+func hostHas(n int) func(record.Condition) bool {
+	return func(c record.Condition) bool { return c.Factors[factorHost] == strconv.Itoa(n) }
+}

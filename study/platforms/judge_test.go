@@ -1,0 +1,353 @@
+package platforms
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"tare/claim"
+	"tare/record"
+)
+
+// verdictOn settles a run's judgements, and gives that of a claim.
+func verdictOn(t *testing.T, run record.Run, id string) claim.Judgement {
+	t.Helper()
+	settled, err := claim.Settle(run, Judge(run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range settled {
+		if j.Claim == id {
+			return j
+		}
+	}
+	return claim.Judgement{Verdict: claim.NotYetRun}
+}
+
+// judged is a row: a world on a design, and what comes of a claim.
+type judged struct {
+	design []func(*Options)
+	world  world
+	want   claim.Verdict
+	says   string
+}
+
+func judgeAll(t *testing.T, id string, rows map[string]judged, watched ...func(record.Condition) map[string]float64) {
+	t.Helper()
+	for name, row := range rows {
+		got := verdictOn(t, measured(designed(t, options(row.design...)), row.world, watched...), id)
+		if got.Verdict != row.want || !strings.Contains(got.Rests+"; "+got.NotRepresentative, row.says) {
+			t.Errorf("%s, %s: %s (ours: %s; rests: %s), want %s and %q", id, name, got.Verdict, got.Ours, got.Rests, row.want, row.says)
+		}
+	}
+}
+
+var (
+	kvm = onPlatforms("docker", "vm:kvm/bare", "vm:kvm/oci:runc")
+	tcg = onPlatforms("docker", "vm:tcg/bare", "vm:tcg/oci:runc")
+	cns = onPlatforms("docker")
+)
+
+// As S2 found it: machines cost twice, pinned containers nothing, vanilla ones the more the
+// smaller they are.
+func published(c record.Condition) float64 {
+	share := number(c, factorSize) / number(c, factorHost)
+	switch KindOf(c.Platform) {
+	case CN:
+		if preset(c) == Vanilla {
+			return math.Exp(-0.12 * math.Log(share))
+		}
+		return 1.005
+	case VM:
+		return 2.2
+	case VMCN:
+		return 2.5
+	}
+	return 1
+}
+
+func TestComputing(t *testing.T) {
+	// The paper contradicts itself, so that nothing is confirmed outright.
+	judgeAll(t, "S2.1", map[string]judged{
+		"as published":            {[]func(*Options){kvm}, published, claim.Qualified, "not at one with itself"},
+		"machines cost little":    {[]func(*Options){kvm}, world(published).by(0.5, isKind(VM)), claim.Refuted, "wholly less than 2 times"},
+		"pinning a machine gains": {[]func(*Options){kvm}, world(published).by(0.9, isKind(VM), isPreset(Pinned)), claim.Refuted, "gains wholly more than 5 %"},
+		"pinning a container":     {[]func(*Options){kvm}, world(published).by(1.6, isKind(CN), isPreset(Pinned)), claim.Inconclusive, "do not lie apart"},
+		"emulated":                {[]func(*Options){tcg}, published, claim.Inconclusive, "emulated by tcg"},
+		"emulated, and little":    {[]func(*Options){tcg}, alike, claim.Inconclusive, "on a host with KVM"},
+		"containers alone":        {[]func(*Options){cns}, published, claim.Inconclusive, "no virtual machine ran"},
+		"another program":         {[]func(*Options){kvm, ofWorkloads("mpi-search")}, published, claim.NotYetRun, ""},
+	})
+	run := measured(designed(t, options(kvm)), published)
+	j := verdictOn(t, run, "S2.1")
+	least := claim.Figure{}
+	for _, f := range j.Figures {
+		if f.Name == "VM over BM" {
+			least = f
+		}
+	}
+	if math.Abs(least.Value-2.2) > 0.05 || !least.Interval() {
+		t.Errorf("the machine's least is %+v, want 2.2", least)
+	}
+	one := options(kvm)
+	one.Plan.Blocks = 1
+	if got := verdictOn(t, measured(designed(t, one), published), "S2.1"); got.Verdict != claim.Inconclusive {
+		t.Errorf("one block decided: %s (%s)", got.Verdict, got.Rests)
+	}
+}
+
+func TestCommunicating(t *testing.T) {
+	mpi := ofWorkloads("mpi-search", "mpi-primes")
+	paper := func(c record.Condition) float64 {
+		switch {
+		case KindOf(c.Platform) == CN:
+			return 1.5
+		case KindOf(c.Platform) == VMCN:
+			return 1.3
+		case KindOf(c.Platform) == VM && number(c, factorSize) < 8:
+			return 1.1
+		}
+		return 1
+	}
+	judgeAll(t, "S2.2", map[string]judged{
+		"as published":        {[]func(*Options){kvm, mpi}, paper, claim.Confirmed, ""},
+		"containers are less": {[]func(*Options){kvm, mpi}, world(paper).by(2, isKind(VM)), claim.Refuted, "8 of 8 sizes"},
+		"not on a par":        {[]func(*Options){kvm, mpi}, world(paper).by(1.1, isKind(VM)), claim.Inconclusive, ""},
+		"small sizes":         {[]func(*Options){kvm, mpi, ofSizes(1, 2)}, paper, claim.Inconclusive, "no size of 8"},
+		"a small host":        {[]func(*Options){kvm, mpi, ofSizes(1, 2), withCPUs(4)}, paper, claim.Inconclusive, "this host has 4 CPUs"},
+		"emulated":            {[]func(*Options){tcg, mpi}, paper, claim.Inconclusive, "emulated by tcg"},
+		"containers alone":    {[]func(*Options){cns, mpi}, paper, claim.Inconclusive, "no virtual machine"},
+	})
+}
+
+func TestWeb(t *testing.T) {
+	web := ofWorkloads("wordpress")
+	paper := func(c record.Condition) float64 {
+		switch {
+		case KindOf(c.Platform) == CN && preset(c) == Vanilla:
+			return 1 + 2/number(c, factorSize)
+		case KindOf(c.Platform) == CN:
+			return 1.02
+		case KindOf(c.Platform) == VM:
+			return 1.3
+		case KindOf(c.Platform) == VMCN:
+			return 1.25
+		}
+		return 1
+	}
+	judgeAll(t, "S2.3", map[string]judged{
+		"as published":           {[]func(*Options){kvm, web}, paper, claim.Qualified, "not at one with itself"},
+		"containers alone":       {[]func(*Options){cns, web}, paper, claim.Qualified, "no virtual machine ran"},
+		"emulated":               {[]func(*Options){tcg, web}, paper, claim.Qualified, "emulated by tcg"},
+		"vanilla costs nothing":  {[]func(*Options){cns, web}, alike, claim.Refuted, "wholly less than 1.2"},
+		"pinned is not cheapest": {[]func(*Options){kvm, web}, world(paper).by(1.4, isKind(CN), isPreset(Pinned)), claim.Refuted, "not the cheapest"},
+		"does not fall": {[]func(*Options){cns, web}, func(c record.Condition) float64 {
+			if KindOf(c.Platform) == CN && preset(c) == Vanilla {
+				return 2
+			}
+			return 1
+		}, claim.Qualified, "falls with size is not shown"},
+		"one CPU is left": {[]func(*Options){cns, web, ofSizes(1), withCPUs(2)}, paper, claim.Inconclusive, "on a larger host"},
+		"vanilla alone":   {[]func(*Options){cns, web, func(o *Options) { o.Presets = []string{Vanilla} }}, paper, claim.Inconclusive, "only one was measured"},
+	})
+}
+
+func TestDatabase(t *testing.T) {
+	db := ofWorkloads("cassandra")
+	paper := func(c record.Condition) float64 {
+		switch {
+		case KindOf(c.Platform) == CN && preset(c) == Vanilla:
+			return 1 + 4/number(c, factorSize)
+		case KindOf(c.Platform) == CN:
+			return 0.8
+		}
+		return 1
+	}
+	judgeAll(t, "S2.4", map[string]judged{
+		"as published":     {[]func(*Options){cns, db}, paper, claim.Qualified, "sizes to 8 CPUs alone, of 16"},
+		"pinned loses":     {[]func(*Options){cns, db}, world(paper).by(1.5, isPreset(Pinned)), claim.Refuted, "wholly above bare metal"},
+		"vanilla is cheap": {[]func(*Options){cns, db}, world(paper).by(0.2, isPreset(Vanilla)), claim.Refuted, "less than 1.2"},
+		"in between":       {[]func(*Options){cns, db}, world(paper).by(0.5, isPreset(Vanilla)), claim.Inconclusive, "do not decide"},
+		"one CPU is left":  {[]func(*Options){cns, db, ofSizes(1), withCPUs(2)}, paper, claim.Inconclusive, "on a larger host"},
+	})
+}
+
+func TestParts(t *testing.T) {
+	judgeAll(t, "S2.5", map[string]judged{
+		"as published":     {[]func(*Options){kvm}, published, claim.Qualified, "not at one with itself"},
+		"containers alone": {[]func(*Options){cns}, published, claim.Qualified, "no"},
+		"nothing costs":    {[]func(*Options){cns}, alike, claim.Refuted, "wholly less than 2 %"},
+		"pinned has it too": {[]func(*Options){cns}, func(c record.Condition) float64 {
+			return published(record.Condition{Platform: c.Platform, Factors: map[string]string{factorPreset: Vanilla, factorSize: c.Factors[factorSize], factorHost: c.Factors[factorHost]}})
+		}, claim.Refuted, "pinned containers have a cost of size"},
+		"three sizes":           {[]func(*Options){cns, ofSizes(0.5, 1, 2), withCPUs(2)}, published, claim.Inconclusive, "0.5,1,1.5,2"},
+		"quotas are sizes":      {[]func(*Options){cns, ofSizes(0.5, 1, 1.5, 2), withCPUs(2)}, published, claim.Qualified, "too few here for a term of pinned"},
+		"and where they do not": {[]func(*Options){cns, ofSizes(0.5, 1, 1.5, 2), withCPUs(2)}, alike, claim.Refuted, "wholly less"},
+	})
+}
+
+func TestHosts(t *testing.T) {
+	plugged := func(o *Options) { o.Hosts, o.Disruptive = []int{2, 16}, true }
+	machines := func(o *Options) { o.Hosts = []int{2, 4} }
+	larger := world(alike).by(1.2, isKind(CN), hostHas(16))
+	judgeAll(t, "S2.6", map[string]judged{
+		"as published":     {[]func(*Options){cns, ofSizes(2), plugged}, larger, claim.Qualified, "not at one with itself"},
+		"alike":            {[]func(*Options){cns, ofSizes(2), plugged}, alike, claim.Refuted, "0.12"},
+		"pinned is better": {[]func(*Options){cns, ofSizes(2), plugged}, larger.by(0.85, isPreset(Pinned)), claim.Qualified, "pinning does make a difference"},
+		"less":             {[]func(*Options){cns, ofSizes(2), plugged}, larger.by(0.7, isKind(CN), hostHas(16)), claim.Inconclusive, "do not decide"},
+		"emulated":         {[]func(*Options){onPlatforms("vm:tcg/oci:runc"), ofSizes(2), machines}, world(alike).by(1.3, isKind(VMCN), hostHas(4)), claim.Inconclusive, "emulated by tcg"},
+		"the matrix alone": {[]func(*Options){cns}, published, claim.NotYetRun, ""},
+	})
+	// Where all of the host is slower, the container has lost nothing.
+	all := world(alike).by(1.5, hostHas(16))
+	if got := verdictOn(t, measured(designed(t, options(cns, ofSizes(2), plugged)), all), "S2.6"); got.Verdict != claim.Refuted {
+		t.Errorf("a slower host: %s (%s)", got.Verdict, got.Ours)
+	}
+}
+
+func TestShares(t *testing.T) {
+	kinds := ofWorkloads("ffmpeg", "wordpress", "cassandra")
+	sizes := ofSizes(1, 2, 4, 8)
+	// A cost that falls with the logarithm of the share, and is 10 % at these.
+	falling := func(shares ...float64) world {
+		return func(c record.Condition) float64 {
+			if KindOf(c.Platform) != CN || preset(c) != Vanilla {
+				return 1
+			}
+			for i, name := range []string{"ffmpeg", "wordpress", "cassandra"} {
+				if strings.HasPrefix(c.Workload, name+" ") {
+					return math.Exp(math.Log(1.1) / math.Log(1/shares[i]) * math.Log(1/chr(c)))
+				}
+			}
+			return 1
+		}
+	}
+	judgeAll(t, "S2.7", map[string]judged{
+		"in other bands": {[]func(*Options){cns, kinds, sizes}, falling(0.2, 0.4, 0.7), claim.Qualified, "not every share lies in its band"},
+		"the other way":  {[]func(*Options){cns, kinds, sizes}, falling(0.7, 0.4, 0.2), claim.Refuted, "order is otherwise"},
+		"one kind":       {[]func(*Options){cns, sizes}, falling(0.1, 0.2, 0.4), claim.Inconclusive, "1 of 3 kinds"},
+		"a small host":   {[]func(*Options){cns, kinds, ofSizes(1, 2), withCPUs(4)}, alike, claim.Inconclusive, "this host has 4 CPUs"},
+	})
+}
+
+func TestTasks(t *testing.T) {
+	tasks := func(o *Options) { o.Tasks = []int{1, 30} }
+	many := world(alike).by(1.1, isKind(CN)).by(1.1, isKind(CN), tasksAre(30))
+	judgeAll(t, "S2.8", map[string]judged{
+		"as published":         {[]func(*Options){cns, ofSizes(2), tasks}, many, claim.Confirmed, "cut in 30"},
+		"as much":              {[]func(*Options){cns, ofSizes(2), tasks}, world(alike).by(1.1, isKind(CN)), claim.Refuted, ""},
+		"all is slower by it":  {[]func(*Options){cns, ofSizes(2), tasks}, world(alike).by(3, tasksAre(30)), claim.Refuted, ""},
+		"by two points":        {[]func(*Options){cns, ofSizes(2), tasks}, world(alike).by(1.02, isKind(CN), tasksAre(30)), claim.Inconclusive, "does not decide"},
+		"and of a matrix none": {[]func(*Options){cns}, alike, claim.NotYetRun, ""},
+	})
+}
+
+// watchedAs gives covariates by preset: CPU seconds, migrations, and interrupts a request.
+func watchedAs(vanilla, pinned map[string]float64) func(record.Condition) map[string]float64 {
+	return func(c record.Condition) map[string]float64 {
+		if preset(c) == Vanilla {
+			return vanilla
+		}
+		return pinned
+	}
+}
+
+func TestCauses(t *testing.T) {
+	watch := func(o *Options) { o.Causes = true }
+	slow := world(alike).by(1.2, isKind(CN), isPreset(Vanilla))
+	pinned := map[string]float64{covCPU: 1, covMigrations: 5}
+	for name, c := range map[string]struct {
+		world   world
+		vanilla map[string]float64
+		want    claim.Verdict
+		says    string
+	}{
+		"in CPU time":       {slow, map[string]float64{covCPU: 1.18, covMigrations: 500}, claim.Confirmed, "cold caches"},
+		"waited for":        {slow, map[string]float64{covCPU: 1.03, covMigrations: 500}, claim.Refuted, "waited for"},
+		"without any moves": {slow, map[string]float64{covCPU: 1.18, covMigrations: 5}, claim.Inconclusive, "does not decide"},
+		"nothing is lost":   {alike, map[string]float64{covCPU: 1, covMigrations: 500}, claim.Inconclusive, "loses nothing"},
+	} {
+		run := measured(designed(t, options(cns, ofSizes(1), watch)), c.world, watchedAs(c.vanilla, pinned))
+		// The CPU time of a block is disturbed as its time is not: what decides is the difference.
+		got := verdictOn(t, run, "S2.9")
+		if got.Verdict != c.want || !strings.Contains(got.Rests, c.says) {
+			t.Errorf("%s: %s (%s; %s), want %s and %q", name, got.Verdict, got.Ours, got.Rests, c.want, c.says)
+		}
+	}
+	judgeAll(t, "S2.9", map[string]judged{
+		"where they coincide": {[]func(*Options){cns, ofSizes(2), withCPUs(2), watch}, slow, claim.Inconclusive, "no size was watched"},
+		"unwatched":           {[]func(*Options){cns}, slow, claim.NotYetRun, ""},
+	})
+}
+
+func TestInterrupts(t *testing.T) {
+	watch := func(o *Options) { o.Causes = true }
+	web := ofWorkloads("wordpress")
+	pinned := map[string]float64{covHard: 1000, covSoft: 3000, covElsewhere: 100}
+	for name, c := range map[string]struct {
+		sizes   func(*Options)
+		vanilla func(record.Condition) map[string]float64
+		want    claim.Verdict
+		says    string
+	}{
+		"more, the smaller": {ofSizes(1, 2), func(c record.Condition) map[string]float64 {
+			return map[string]float64{covHard: 1000, covSoft: 3000, covElsewhere: 4000 / number(c, factorSize)}
+		}, claim.Confirmed, ""},
+		"one size":         {ofSizes(1), watchedAs(map[string]float64{covHard: 1000, covSoft: 3000, covElsewhere: 4000}, pinned), claim.Qualified, "one size"},
+		"few interrupts":   {ofSizes(1, 2), watchedAs(map[string]float64{covHard: 100, covSoft: 300, covElsewhere: 400}, pinned), claim.Qualified, "not wholly 3 or more"},
+		"no more than it":  {ofSizes(1, 2), watchedAs(map[string]float64{covHard: 1000, covSoft: 3000, covElsewhere: 10}, pinned), claim.Refuted, "does not change CPUs more often"},
+		"without a figure": {ofSizes(1), watchedAs(nil, nil), claim.Inconclusive, "no size was watched"},
+	} {
+		run := measured(designed(t, options(cns, web, c.sizes, watch)), alike, func(cond record.Condition) map[string]float64 {
+			if preset(cond) != Vanilla {
+				return pinned
+			}
+			return c.vanilla(cond)
+		})
+		got := verdictOn(t, run, "S2.9b")
+		if got.Verdict != c.want || !strings.Contains(got.Rests, c.says) {
+			t.Errorf("%s: %s (%s; %s), want %s and %q", name, got.Verdict, got.Ours, got.Rests, c.want, c.says)
+		}
+	}
+}
+
+func TestRules(t *testing.T) {
+	all := ofWorkloads("ffmpeg", "wordpress", "cassandra")
+	paper := func(c record.Condition) float64 {
+		v := published(c)
+		if KindOf(c.Platform) == VMCN && c.Factors[factorService] == "yes" {
+			return 1.03
+		}
+		return v
+	}
+	contrary := func(c record.Condition) float64 {
+		switch {
+		case KindOf(c.Platform) == CN && preset(c) == Pinned:
+			return 1.2
+		case KindOf(c.Platform) == VM && preset(c) == Pinned:
+			return 1.3
+		case KindOf(c.Platform) == VM || KindOf(c.Platform) == VMCN:
+			return 1.5
+		}
+		return 1
+	}
+	judgeAll(t, "S2.10", map[string]judged{
+		"as published":     {[]func(*Options){kvm, all}, paper, claim.Confirmed, "5 of 5 rules could be judged"},
+		"the contrary":     {[]func(*Options){kvm, all}, contrary, claim.Refuted, ""},
+		"containers alone": {[]func(*Options){cns}, published, claim.Inconclusive, "2 of 5 rules"},
+		"emulated":         {[]func(*Options){tcg}, published, claim.Inconclusive, "2 of 5 rules"},
+	})
+	rules := func(w world) string {
+		var names []string
+		for _, a := range Advice(measured(designed(t, options(kvm, all)), w)) {
+			names = append(names, a.Rule)
+		}
+		return strings.Join(names, " ")
+	}
+	if got, want := rules(paper), "no-small-vanilla-containers pinned-containers-for-computing no-pinned-machines-for-computing containers-in-machines-for-io"; !strings.HasPrefix(got, want) {
+		t.Errorf("advice as published: %s", got)
+	}
+	if got, want := rules(contrary), "not-no-small-vanilla-containers not-pinned-containers-for-computing not-no-pinned-machines-for-computing not-containers-in-machines-for-io"; !strings.HasPrefix(got, want) {
+		t.Errorf("advice to the contrary: %s", got)
+	}
+}
