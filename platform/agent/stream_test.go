@@ -100,12 +100,12 @@ func TestOtherProtocols(t *testing.T) {
 		t.Errorf("an ssh server: %v", err)
 	}
 
-	client, server = sockets(t)
+	browser, asked := sockets(t)
 	served := make(chan error, 1)
 	go func() {
-		served <- (&agent.Server{Version: version, Platforms: of(newFake())}).Serve(context.Background(), server)
+		served <- (&agent.Server{Version: version, Platforms: of(newFake())}).Serve(context.Background(), asked)
 	}()
-	_, _ = io.WriteString(client, "GET / HTTP/1.1\r\nHost: agent\r\n\r\n")
+	_, _ = io.WriteString(browser, "GET / HTTP/1.1\r\nHost: agent\r\n\r\n")
 	if err := <-served; err == nil || !strings.Contains(err.Error(), "tare's agent") {
 		t.Errorf("a browser: %v", err)
 	}
