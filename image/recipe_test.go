@@ -184,6 +184,28 @@ func TestRecipesRun(t *testing.T) {
 		{"multimodel", true, func(t *testing.T, img Image) {
 			tryJava(t, img, "etc/multimodel.args", "com.arcadedb:")
 		}},
+		{"wordpress", true, func(t *testing.T, img Image) {
+			if got := inside(t, img, WordPressServer, "-t", "-C", "Define WORKERS 8", "-f", WordPressServerConfig, "-c", "ErrorLog /dev/null"); !strings.Contains(got, "Syntax OK") {
+				t.Errorf("the server says of its configuration: %s", got)
+			}
+			if got := inside(t, img, WordPressDatabase, "--defaults-file="+WordPressDatabaseConfig, "--version"); !strings.Contains(got, "MariaDB") {
+				t.Errorf("the database says %q", got)
+			}
+			misused(t, img, Supervise)
+			for _, name := range []string{"usr/share/wordpress/wp-content/themes/twentytwentythree/theme.json", WordPressTables, "usr/share/zoneinfo/UTC"} {
+				if !exists(t, filepath.Join(img.Root, name)) {
+					t.Errorf("no %s", name)
+				}
+			}
+		}},
+		{"cassandra", true, func(t *testing.T, img Image) {
+			tryJava(t, img, CassandraArguments[1:], "org.apache.cassandra:cassandra-all 5.0")
+			for _, name := range []string{"etc/cassandra/cassandra.yaml", "usr/share/java/netty-transport-native-epoll-4.1.96.Final-linux-x86_64.jar"} {
+				if !exists(t, filepath.Join(img.Root, name)) {
+					t.Errorf("no %s", name)
+				}
+			}
+		}},
 		{"mapstore", true, func(t *testing.T, img Image) {
 			info, err := os.Stat(filepath.Join(img.Root, MapstoreFile))
 			if err != nil || info.Size() < MapstoreData<<20 || info.Mode().Perm() != 0o644 {
