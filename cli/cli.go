@@ -22,6 +22,7 @@ import (
 	"tare/image"
 	"tare/lab"
 	"tare/platform"
+	"tare/platform/agent"
 	"tare/platform/docker"
 	"tare/probe"
 	"tare/record"
@@ -158,6 +159,8 @@ func exitCode(err error) int {
 		{is[*container.Ambiguous](err), exitUsage},
 		{is[*container.Twice](err), exitUsage},
 		{is[*platform.Missing](err), exitHost},
+		{is[*agent.Mismatch](err), exitHost},
+		{is[*agent.Stranger](err), exitHost},
 		{is[*platform.Unsupported](err), exitHost},
 		{is[*docker.UnknownImage](err), exitUsage},
 		{is[*image.Refused](err), exitUsage},

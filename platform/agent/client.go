@@ -52,7 +52,15 @@ type Client struct {
 // *Mismatch where it is another tare. The client owns conn from then on, and has
 // closed it where there is an error.
 func Connect(ctx context.Context, conn io.ReadWriteCloser, version string) (*Client, error) {
-	session, err := yamux.Client(conn, multiplex())
+	return connect(ctx, conn, version, aliveInterval, aliveBound)
+}
+
+// connect asks every interval whether the agent is alive, and waits for its answer for
+// no longer than bound.
+func connect(ctx context.Context, conn io.ReadWriteCloser, version string, interval, bound time.Duration) (*Client, error) {
+	config := multiplex()
+	config.ConnectionWriteTimeout = bound
+	session, err := yamux.Client(conn, config)
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -71,7 +79,7 @@ func Connect(ctx context.Context, conn io.ReadWriteCloser, version string) (*Cli
 		}
 		return nil, errors.Join(err, c.Close())
 	}
-	go c.watchPeer()
+	go c.watchPeer(interval)
 	return c, nil
 }
 
@@ -101,8 +109,8 @@ func (c *Client) shakeHands(ctx context.Context) error {
 
 // watchPeer closes the session of a peer that is dead: no call that waits for it
 // would end otherwise.
-func (c *Client) watchPeer() {
-	every := time.NewTicker(aliveInterval)
+func (c *Client) watchPeer(interval time.Duration) {
+	every := time.NewTicker(interval)
 	defer every.Stop()
 	for {
 		select {

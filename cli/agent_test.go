@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestAgentBadInput(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "nobody.sock")
+	for _, c := range []struct {
+		args string
+		code int
+		says []string
+	}{
+		{"agent", exitUsage, []string{"one way", "--listen HOST:PORT"}},
+		{"agent --unix /x --stdio", exitUsage, []string{"not 2"}},
+		{"agent --listen 7070", exitUsage, []string{"--listen 7070", "0.0.0.0:7070"}},
+		{"agent --vsock x", exitUsage, []string{"--vsock x", "port"}},
+		{"agent --channel /nonexistent", exitHost, []string{"/nonexistent"}},
+		{"agent --channel /etc/passwd", exitHost, []string{"/etc/passwd", "character device"}},
+		{"agent --listen 127.0.0.1:0", exitFailure, []string{"peers", "tare agent identity"}},
+		{"agent x", exitUsage, []string{"takes 0 arguments"}},
+		{"agent ping", exitUsage, []string{"takes 1 arguments"}},
+		{"agent ping node1", exitUsage, []string{"node1", "HOST:PORT"}},
+		{"agent ping unix:/x --count 0", exitUsage, []string{"--count 0"}},
+		{"agent ping unix:" + socket, exitFailure, []string{socket}},
+		{"agent ping 127.0.0.1:1", exitFailure, []string{"peers", "tare agent identity"}},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			if os.Geteuid() != 0 && strings.HasPrefix(c.args, "agent --") {
+				t.Skip("an agent needs root")
+			}
+			code, stdout, stderr := tare(t, t.TempDir(), strings.Fields(c.args)...)
+			if code != c.code || stdout != "" || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("code %d, want %d; printed %q and %q", code, c.code, stdout, stderr)
+			}
+			for _, want := range c.says {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("%q does not say %q", stderr, want)
+				}
+			}
+		})
+	}
+}
+
+// Two hosts that know one another's fingerprints reach one another; the third does not.
+func TestAgentPing(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("an agent needs root")
+	}
+	home := func() string {
+		t.Helper()
+		dir := t.TempDir()
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	identity := func(home string) string {
+		t.Helper()
+		code, line, stderr := tare(t, home, "agent", "identity")
+		if code != exitSuccess || !strings.HasPrefix(line, "SHA256:") {
+			t.Fatalf("identity: %d %q %q", code, line, stderr)
+		}
+		return line
+	}
+	knows := func(home, line string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(home, "agent", "peers"), []byte(line), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server, client, stranger := home(), home(), home()
+	at := identity(server)
+	knows(server, identity(client))
+	identity(stranger)
+	knows(client, at)
+	knows(stranger, at)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	told, tell := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"tare", "--home", server, "agent", "--listen", "127.0.0.1:0"}, io.Discard, tell)
+	}()
+	lines := bufio.NewReader(told)
+	first, err := lines.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	go io.Copy(io.Discard, lines)
+	_, address, _ := strings.Cut(strings.TrimSpace(first), "serving at ")
+
+	code, stdout, stderr := tare(t, client, "agent", "ping", address, "--count", "10")
+	if code != exitSuccess || !strings.Contains(stdout, "round trip") || !strings.Contains(stdout, "clock") {
+		t.Errorf("ping: %d %q %q", code, stdout, stderr)
+	}
+	code, stdout, stderr = tare(t, client, "agent", "ping", address, "--count", "10", "--json", "-")
+	var p ping
+	if err := json.NewDecoder(bytes.NewBufferString(stdout)).Decode(&p); err != nil || code != exitSuccess || p.Trips != 10 || p.P50 <= 0 || p.P99 < p.P50 || p.Agent.CPUs < 1 {
+		t.Errorf("ping --json: %d %+v %v %q", code, p, err, stderr)
+	}
+	code, _, stderr = tare(t, stranger, "agent", "ping", address)
+	if code != exitFailure || !strings.Contains(stderr, "does not let this host in") {
+		t.Errorf("a stranger: %d %q", code, stderr)
+	}
+	cancel()
+	if code := <-ended; code != exitSuccess {
+		t.Errorf("the agent ended with code %d", code)
+	}
+}
