@@ -14,7 +14,10 @@
 //   - A wait is the time from being woken, or preempted, until a CPU is had.
 //   - A blocking is the time from leaving a CPU of one's own accord until being woken.
 //
-// It is no record of events ([tare/probe/sched] is), and knows no stacks. Time
+// Where asked, it also tells by which stacks threads leave their CPU, counts the
+// interrupts that come while they have it, and samples where in the kernel they are.
+//
+// It is no record of events ([tare/probe/sched] is), and reads no symbols. Time
 // that the kernel spends in interrupts counts to whom they interrupt, and time
 // that a hypervisor takes shows as the guest's own.
 package bursts
@@ -44,8 +47,17 @@ type Options struct {
 	// Groups is the room for them; 0 is 512.
 	Groups int
 	// ExplainFrom is the shortest wait of which is told behind whom it was: an
-	// idle CPU takes a few microseconds to wake. 0 is 20 us.
+	// idle CPU takes a few microseconds to wake. 0 is 20 us; below 0 nothing of it is
+	// told, which weighs less.
 	ExplainFrom time.Duration
+	// Interrupts has interrupts counted that come while a target has the CPU, and
+	// wakings by interrupts told from those by threads.
+	Interrupts bool
+	// Stacks has the time off the CPU told by the stacks by which threads left it.
+	Stacks bool
+	// Hertz has the targets' threads sampled so often a second and CPU, by kernel
+	// stack; 0 is not at all.
+	Hertz int
 	// Weigh has the kernel time the programs, those of others too, which costs some
 	// tens of nanoseconds each time that one runs.
 	Weigh bool
@@ -68,14 +80,33 @@ type Counts struct {
 	Voluntary, Involuntary uint64
 	// Migrations are arrivals on, or wakings towards, another CPU than the last.
 	Migrations uint64
+
+	// The following are counted where [Options.Interrupts] asks for it.
+
+	// Hard and Soft interrupts came while a thread of the target had the CPU: those of
+	// devices (not the CPU's own timer, nor those by which CPUs call each other), and
+	// what the kernel puts off to after them.
+	Hard, Soft uint64
+	// InterruptWakeups are the wakings from within an interrupt of either kind, or by
+	// a timer that expired; and InterruptElsewhere those of them after which the thread
+	// went on on another CPU than it had last.
+	InterruptWakeups, InterruptElsewhere uint64
+	// OtherElsewhere are the wakings by threads after which it did.
+	OtherElsewhere uint64
 }
 
 func (c Counts) plus(o Counts) Counts {
-	return Counts{c.CPUTime + o.CPUTime, c.Bursts + o.Bursts, c.Wakeups + o.Wakeups, c.Voluntary + o.Voluntary, c.Involuntary + o.Involuntary, c.Migrations + o.Migrations}
+	return Counts{
+		c.CPUTime + o.CPUTime, c.Bursts + o.Bursts, c.Wakeups + o.Wakeups, c.Voluntary + o.Voluntary, c.Involuntary + o.Involuntary, c.Migrations + o.Migrations,
+		c.Hard + o.Hard, c.Soft + o.Soft, c.InterruptWakeups + o.InterruptWakeups, c.InterruptElsewhere + o.InterruptElsewhere, c.OtherElsewhere + o.OtherElsewhere,
+	}
 }
 
 func (c Counts) minus(o Counts) Counts {
-	return Counts{c.CPUTime - o.CPUTime, c.Bursts - o.Bursts, c.Wakeups - o.Wakeups, c.Voluntary - o.Voluntary, c.Involuntary - o.Involuntary, c.Migrations - o.Migrations}
+	return Counts{
+		c.CPUTime - o.CPUTime, c.Bursts - o.Bursts, c.Wakeups - o.Wakeups, c.Voluntary - o.Voluntary, c.Involuntary - o.Involuntary, c.Migrations - o.Migrations,
+		c.Hard - o.Hard, c.Soft - o.Soft, c.InterruptWakeups - o.InterruptWakeups, c.InterruptElsewhere - o.InterruptElsewhere, c.OtherElsewhere - o.OtherElsewhere,
+	}
 }
 
 // Who had a CPU while others waited, where it is none of the groups: numbers
@@ -110,6 +141,9 @@ type Group struct {
 	// that never blocks has no other. Waiting are the waits that go on.
 	Unfinished, Waiting []time.Duration
 	Behind              []Behind // the longest first
+
+	Absences []Absence // the longest first; with [Options.Stacks]
+	Samples  []Sample  // the most frequent first; with [Options.Hertz]
 }
 
 // AllBursts are the bursts that ended and those that go on.
@@ -138,7 +172,13 @@ type Reading struct {
 	// upon itself on the same CPU; Unplaced groups for which there was no room,
 	// which are among the others.
 	Lost, Unplaced uint64
-	Weight         Weight
+	// Unstacked counts absences and samples whose stack found no room; their time and
+	// number are kept.
+	Unstacked uint64
+	// Precise says that samples were taken even where the kernel lets no interrupt
+	// in, as in the scheduler: see [tare/kernel/perfevent.Ticks].
+	Precise bool
+	Weight  Weight
 }
 
 // Span is how long the reading covers.
@@ -147,7 +187,7 @@ func (r *Reading) Span() time.Duration { return r.Ended - r.Began }
 // Since is what this reading has more than an earlier one of the same
 // recording. What goes on at its end is whole, however early it began.
 func (r *Reading) Since(earlier *Reading) *Reading {
-	d := &Reading{Began: earlier.Ended, Ended: r.Ended, Lost: r.Lost - earlier.Lost, Unplaced: r.Unplaced - earlier.Unplaced}
+	d := &Reading{Began: earlier.Ended, Ended: r.Ended, Lost: r.Lost - earlier.Lost, Unplaced: r.Unplaced - earlier.Unplaced, Unstacked: r.Unstacked - earlier.Unstacked, Precise: r.Precise}
 	d.Weight = Weight{r.Weight.Time - earlier.Weight.Time, r.Weight.Runs - earlier.Weight.Runs}
 	for i, g := range r.Groups {
 		if i < len(earlier.Groups) {
@@ -183,5 +223,7 @@ func (g Group) since(o *Group) Group {
 	}
 	longestFirst(behind)
 	g.Behind = behind
+	g.Absences = absencesSince(g.Absences, o.Absences)
+	g.Samples = samplesSince(g.Samples, o.Samples)
 	return g
 }

@@ -1,5 +1,7 @@
 package bursts
 
+import "time"
+
 // What the programs keep, as bpf/bursts.c lays it out.
 
 type kernelHistogram struct {
@@ -13,6 +15,17 @@ type kernelHistograms struct{ Burst, Wait, Blocked kernelHistogram }
 
 type kernelCounts struct {
 	CPUTime, Bursts, Wakeups, Voluntary, Involuntary, Migrations uint64
+	Hard, Soft, InterruptWakeups                                 uint64
+	InterruptElsewhere, OtherElsewhere                           uint64
+}
+
+func (k kernelCounts) counts() Counts {
+	return Counts{
+		CPUTime: time.Duration(k.CPUTime), Bursts: k.Bursts, Wakeups: k.Wakeups,
+		Voluntary: k.Voluntary, Involuntary: k.Involuntary, Migrations: k.Migrations,
+		Hard: k.Hard, Soft: k.Soft, InterruptWakeups: k.InterruptWakeups,
+		InterruptElsewhere: k.InterruptElsewhere, OtherElsewhere: k.OtherElsewhere,
+	}
 }
 
 // The modes of a thread.
@@ -23,10 +36,32 @@ const (
 )
 
 type kernelThread struct {
-	Since, Burst uint64
-	Target       int32
-	Mode, CPU, _ uint32
+	Since, Burst, Group, Left      uint64
+	TID, TGID, Target              int32
+	Mode, Waking, Woken, Preempted uint8
+	CPU, Last                      uint32
+	KernelStack, UserStack         int32
 }
+
+type kernelWay struct {
+	Memory                 uint64
+	TGID, Target           int32
+	KernelStack, UserStack int32
+	Waiting, _             uint32
+}
+
+type kernelAbsence struct {
+	Nanoseconds, Count uint64
+	Comm               [16]byte
+}
+
+type kernelFound struct{ Target, KernelStack int32 }
+
+// noStack stands where none was kept.
+const noStack = -1
+
+// frameRoom is how many frames a stack has at most.
+const frameRoom = 64
 
 type kernelPair struct{ Waiter, Holder int32 }
 

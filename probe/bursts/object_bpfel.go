@@ -16,30 +16,48 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	objectMapAppeared       = "appeared"
-	objectMapBehinds        = "behinds"
-	objectMapCountsOf       = "counts_of"
-	objectMapFollowed       = "followed"
-	objectMapHistogramOf    = "histogram_of"
-	objectMapLines          = "lines"
-	objectMapRoots          = "roots"
-	objectMapThreads        = "threads"
-	objectMapVerdicts       = "verdicts"
-	objectProgOnFork        = "on_fork"
-	objectProgOnSwitch      = "on_switch"
-	objectProgOnWakeup      = "on_wakeup"
-	objectProgOnWakeupNew   = "on_wakeup_new"
-	objectVarAppearedCount  = "appeared_count"
-	objectVarBegan          = "began"
-	objectVarBlamedFrom     = "blamed_from"
-	objectVarByPid          = "by_pid"
-	objectVarEveryGroup     = "every_group"
-	objectVarHierarchies    = "hierarchies"
-	objectVarLost           = "lost"
-	objectVarSubsystem      = "subsystem"
-	objectVarSwitchHasState = "switch_has_state"
-	objectVarTargets        = "targets"
-	objectVarUnplaced       = "unplaced"
+	objectMapAbsences              = "absences"
+	objectMapAppeared              = "appeared"
+	objectMapBehinds               = "behinds"
+	objectMapCountsOf              = "counts_of"
+	objectMapFollowed              = "followed"
+	objectMapHistogramOf           = "histogram_of"
+	objectMapLines                 = "lines"
+	objectMapPlaces                = "places"
+	objectMapRoots                 = "roots"
+	objectMapSamples               = "samples"
+	objectMapStacks                = "stacks"
+	objectMapThreads               = "threads"
+	objectMapVerdicts              = "verdicts"
+	objectProgOnExec               = "on_exec"
+	objectProgOnFork               = "on_fork"
+	objectProgOnHrtimerExpireEntry = "on_hrtimer_expire_entry"
+	objectProgOnHrtimerExpireExit  = "on_hrtimer_expire_exit"
+	objectProgOnIrqHandlerEntry    = "on_irq_handler_entry"
+	objectProgOnIrqHandlerExit     = "on_irq_handler_exit"
+	objectProgOnSample             = "on_sample"
+	objectProgOnSoftirqEntry       = "on_softirq_entry"
+	objectProgOnSoftirqExit        = "on_softirq_exit"
+	objectProgOnSwitch             = "on_switch"
+	objectProgOnWakeup             = "on_wakeup"
+	objectProgOnWakeupNew          = "on_wakeup_new"
+	objectProgOnWaking             = "on_waking"
+	objectVarAppearedCount         = "appeared_count"
+	objectVarBegan                 = "began"
+	objectVarBlamedFrom            = "blamed_from"
+	objectVarBlaming               = "blaming"
+	objectVarByPid                 = "by_pid"
+	objectVarEveryGroup            = "every_group"
+	objectVarHierarchies           = "hierarchies"
+	objectVarKeepStacks            = "keep_stacks"
+	objectVarLanes                 = "lanes"
+	objectVarLost                  = "lost"
+	objectVarSpilled               = "spilled"
+	objectVarSubsystem             = "subsystem"
+	objectVarSwitchHasState        = "switch_has_state"
+	objectVarTargets               = "targets"
+	objectVarUnplaced              = "unplaced"
+	objectVarUnstacked             = "unstacked"
 )
 
 // loadObject returns the embedded CollectionSpec for object.
@@ -84,23 +102,36 @@ type objectSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type objectProgramSpecs struct {
-	OnFork      *ebpf.ProgramSpec `ebpf:"on_fork"`
-	OnSwitch    *ebpf.ProgramSpec `ebpf:"on_switch"`
-	OnWakeup    *ebpf.ProgramSpec `ebpf:"on_wakeup"`
-	OnWakeupNew *ebpf.ProgramSpec `ebpf:"on_wakeup_new"`
+	OnExec               *ebpf.ProgramSpec `ebpf:"on_exec"`
+	OnFork               *ebpf.ProgramSpec `ebpf:"on_fork"`
+	OnHrtimerExpireEntry *ebpf.ProgramSpec `ebpf:"on_hrtimer_expire_entry"`
+	OnHrtimerExpireExit  *ebpf.ProgramSpec `ebpf:"on_hrtimer_expire_exit"`
+	OnIrqHandlerEntry    *ebpf.ProgramSpec `ebpf:"on_irq_handler_entry"`
+	OnIrqHandlerExit     *ebpf.ProgramSpec `ebpf:"on_irq_handler_exit"`
+	OnSample             *ebpf.ProgramSpec `ebpf:"on_sample"`
+	OnSoftirqEntry       *ebpf.ProgramSpec `ebpf:"on_softirq_entry"`
+	OnSoftirqExit        *ebpf.ProgramSpec `ebpf:"on_softirq_exit"`
+	OnSwitch             *ebpf.ProgramSpec `ebpf:"on_switch"`
+	OnWakeup             *ebpf.ProgramSpec `ebpf:"on_wakeup"`
+	OnWakeupNew          *ebpf.ProgramSpec `ebpf:"on_wakeup_new"`
+	OnWaking             *ebpf.ProgramSpec `ebpf:"on_waking"`
 }
 
 // objectMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type objectMapSpecs struct {
+	Absences    *ebpf.MapSpec `ebpf:"absences"`
 	Appeared    *ebpf.MapSpec `ebpf:"appeared"`
 	Behinds     *ebpf.MapSpec `ebpf:"behinds"`
 	CountsOf    *ebpf.MapSpec `ebpf:"counts_of"`
 	Followed    *ebpf.MapSpec `ebpf:"followed"`
 	HistogramOf *ebpf.MapSpec `ebpf:"histogram_of"`
 	Lines       *ebpf.MapSpec `ebpf:"lines"`
+	Places      *ebpf.MapSpec `ebpf:"places"`
 	Roots       *ebpf.MapSpec `ebpf:"roots"`
+	Samples     *ebpf.MapSpec `ebpf:"samples"`
+	Stacks      *ebpf.MapSpec `ebpf:"stacks"`
 	Threads     *ebpf.MapSpec `ebpf:"threads"`
 	Verdicts    *ebpf.MapSpec `ebpf:"verdicts"`
 }
@@ -112,14 +143,19 @@ type objectVariableSpecs struct {
 	AppearedCount  *ebpf.VariableSpec `ebpf:"appeared_count"`
 	Began          *ebpf.VariableSpec `ebpf:"began"`
 	BlamedFrom     *ebpf.VariableSpec `ebpf:"blamed_from"`
+	Blaming        *ebpf.VariableSpec `ebpf:"blaming"`
 	ByPid          *ebpf.VariableSpec `ebpf:"by_pid"`
 	EveryGroup     *ebpf.VariableSpec `ebpf:"every_group"`
 	Hierarchies    *ebpf.VariableSpec `ebpf:"hierarchies"`
+	KeepStacks     *ebpf.VariableSpec `ebpf:"keep_stacks"`
+	Lanes          *ebpf.VariableSpec `ebpf:"lanes"`
 	Lost           *ebpf.VariableSpec `ebpf:"lost"`
+	Spilled        *ebpf.VariableSpec `ebpf:"spilled"`
 	Subsystem      *ebpf.VariableSpec `ebpf:"subsystem"`
 	SwitchHasState *ebpf.VariableSpec `ebpf:"switch_has_state"`
 	Targets        *ebpf.VariableSpec `ebpf:"targets"`
 	Unplaced       *ebpf.VariableSpec `ebpf:"unplaced"`
+	Unstacked      *ebpf.VariableSpec `ebpf:"unstacked"`
 }
 
 // objectObjects contains all objects after they have been loaded into the kernel.
@@ -142,26 +178,34 @@ func (o *objectObjects) Close() error {
 //
 // It can be passed to loadObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
 type objectMaps struct {
+	Absences    *ebpf.Map `ebpf:"absences"`
 	Appeared    *ebpf.Map `ebpf:"appeared"`
 	Behinds     *ebpf.Map `ebpf:"behinds"`
 	CountsOf    *ebpf.Map `ebpf:"counts_of"`
 	Followed    *ebpf.Map `ebpf:"followed"`
 	HistogramOf *ebpf.Map `ebpf:"histogram_of"`
 	Lines       *ebpf.Map `ebpf:"lines"`
+	Places      *ebpf.Map `ebpf:"places"`
 	Roots       *ebpf.Map `ebpf:"roots"`
+	Samples     *ebpf.Map `ebpf:"samples"`
+	Stacks      *ebpf.Map `ebpf:"stacks"`
 	Threads     *ebpf.Map `ebpf:"threads"`
 	Verdicts    *ebpf.Map `ebpf:"verdicts"`
 }
 
 func (m *objectMaps) Close() error {
 	return _ObjectClose(
+		m.Absences,
 		m.Appeared,
 		m.Behinds,
 		m.CountsOf,
 		m.Followed,
 		m.HistogramOf,
 		m.Lines,
+		m.Places,
 		m.Roots,
+		m.Samples,
+		m.Stacks,
 		m.Threads,
 		m.Verdicts,
 	)
@@ -174,32 +218,55 @@ type objectVariables struct {
 	AppearedCount  *ebpf.Variable `ebpf:"appeared_count"`
 	Began          *ebpf.Variable `ebpf:"began"`
 	BlamedFrom     *ebpf.Variable `ebpf:"blamed_from"`
+	Blaming        *ebpf.Variable `ebpf:"blaming"`
 	ByPid          *ebpf.Variable `ebpf:"by_pid"`
 	EveryGroup     *ebpf.Variable `ebpf:"every_group"`
 	Hierarchies    *ebpf.Variable `ebpf:"hierarchies"`
+	KeepStacks     *ebpf.Variable `ebpf:"keep_stacks"`
+	Lanes          *ebpf.Variable `ebpf:"lanes"`
 	Lost           *ebpf.Variable `ebpf:"lost"`
+	Spilled        *ebpf.Variable `ebpf:"spilled"`
 	Subsystem      *ebpf.Variable `ebpf:"subsystem"`
 	SwitchHasState *ebpf.Variable `ebpf:"switch_has_state"`
 	Targets        *ebpf.Variable `ebpf:"targets"`
 	Unplaced       *ebpf.Variable `ebpf:"unplaced"`
+	Unstacked      *ebpf.Variable `ebpf:"unstacked"`
 }
 
 // objectPrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to loadObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
 type objectPrograms struct {
-	OnFork      *ebpf.Program `ebpf:"on_fork"`
-	OnSwitch    *ebpf.Program `ebpf:"on_switch"`
-	OnWakeup    *ebpf.Program `ebpf:"on_wakeup"`
-	OnWakeupNew *ebpf.Program `ebpf:"on_wakeup_new"`
+	OnExec               *ebpf.Program `ebpf:"on_exec"`
+	OnFork               *ebpf.Program `ebpf:"on_fork"`
+	OnHrtimerExpireEntry *ebpf.Program `ebpf:"on_hrtimer_expire_entry"`
+	OnHrtimerExpireExit  *ebpf.Program `ebpf:"on_hrtimer_expire_exit"`
+	OnIrqHandlerEntry    *ebpf.Program `ebpf:"on_irq_handler_entry"`
+	OnIrqHandlerExit     *ebpf.Program `ebpf:"on_irq_handler_exit"`
+	OnSample             *ebpf.Program `ebpf:"on_sample"`
+	OnSoftirqEntry       *ebpf.Program `ebpf:"on_softirq_entry"`
+	OnSoftirqExit        *ebpf.Program `ebpf:"on_softirq_exit"`
+	OnSwitch             *ebpf.Program `ebpf:"on_switch"`
+	OnWakeup             *ebpf.Program `ebpf:"on_wakeup"`
+	OnWakeupNew          *ebpf.Program `ebpf:"on_wakeup_new"`
+	OnWaking             *ebpf.Program `ebpf:"on_waking"`
 }
 
 func (p *objectPrograms) Close() error {
 	return _ObjectClose(
+		p.OnExec,
 		p.OnFork,
+		p.OnHrtimerExpireEntry,
+		p.OnHrtimerExpireExit,
+		p.OnIrqHandlerEntry,
+		p.OnIrqHandlerExit,
+		p.OnSample,
+		p.OnSoftirqEntry,
+		p.OnSoftirqExit,
 		p.OnSwitch,
 		p.OnWakeup,
 		p.OnWakeupNew,
+		p.OnWaking,
 	)
 }
 

@@ -16,12 +16,22 @@ import (
 
 	"tare/kernel/cgroup"
 	"tare/kernel/clock"
+	"tare/kernel/perfevent"
 	"tare/kernel/process"
 )
 
 const (
 	defaultGroups      = 512
 	defaultExplainFrom = 20 * time.Microsecond
+
+	// mostHistograms bounds what histograms of each CPU by itself take: some 48 MiB.
+	// Where there would be more, all CPUs add to one, which costs them a little more.
+	mostHistograms = 1 << 12
+	// stackRoom is for how many stacks there is room, and for how many ways of leaving
+	// a CPU: 8 MiB.
+	stackRoom = 1 << 14
+	// placesAtOnce is how many threads are read at once.
+	placesAtOnce = 1 << 12
 )
 
 // Recording adds up until it is stopped. It may be read as often as wanted.
@@ -30,7 +40,9 @@ type Recording struct {
 	whole      *cgroup.Hierarchy // whose groups are told apart; nil with targets
 	names      []string
 	began      time.Duration
-	timing     io.Closer // of the programs; nil where they are not timed
+	timing     io.Closer        // of the programs; nil where they are not timed
+	lanes      int              // histograms a target
+	ticks      *perfevent.Ticks // nil where nothing is sampled
 
 	mu    sync.Mutex
 	links []link.Link
@@ -72,9 +84,12 @@ func Start(targets []Target, o Options) (_ *Recording, err error) {
 	if err != nil {
 		return nil, err
 	}
-	programs := []string{objectProgOnWakeup, objectProgOnWakeupNew, objectProgOnSwitch}
+	programs := []string{objectProgOnExec, objectProgOnWakeup, objectProgOnWakeupNew, objectProgOnSwitch}
 	if len(followed) > 0 {
 		programs = append(programs, objectProgOnFork)
+	}
+	if o.Interrupts {
+		programs = append(interruptPrograms, programs...)
 	}
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
@@ -82,9 +97,23 @@ func Start(targets []Target, o Options) (_ *Recording, err error) {
 	}
 	var subsystems [maxHierarchies]int32
 	copy(subsystems[:], places.subsystems)
-	r.collection, err = load(programs, func(spec *ebpf.CollectionSpec) error {
-		for _, name := range []string{objectMapHistogramOf, objectMapCountsOf, objectMapAppeared} {
+	loaded := programs
+	if o.Hertz > 0 {
+		loaded = append(slices.Clone(programs), objectProgOnSample)
+	}
+	r.lanes = 1
+	if room*cpus <= mostHistograms {
+		r.lanes = cpus
+	}
+	r.collection, err = load(loaded, func(spec *ebpf.CollectionSpec) error {
+		for _, name := range []string{objectMapCountsOf, objectMapAppeared} {
 			spec.Maps[name].MaxEntries = uint32(room)
+		}
+		spec.Maps[objectMapHistogramOf].MaxEntries = uint32(room * r.lanes)
+		if o.Stacks || o.Hertz > 0 {
+			spec.Maps[objectMapStacks].MaxEntries = stackRoom
+			spec.Maps[objectMapAbsences].MaxEntries = stackRoom
+			spec.Maps[objectMapSamples].MaxEntries = stackRoom
 		}
 		spec.Maps[objectMapLines].MaxEntries = uint32(cpus)
 		spec.Maps[objectMapRoots].MaxEntries = uint32(max(1, len(roots)))
@@ -95,7 +124,10 @@ func Start(targets []Target, o Options) (_ *Recording, err error) {
 			spec.Variables[objectVarEveryGroup].Set(r.whole != nil),
 			spec.Variables[objectVarTargets].Set(uint32(room)),
 			spec.Variables[objectVarSwitchHasState].Set(hasState),
-			spec.Variables[objectVarBlamedFrom].Set(uint64(cmp.Or(o.ExplainFrom, defaultExplainFrom))),
+			spec.Variables[objectVarBlaming].Set(o.ExplainFrom >= 0),
+			spec.Variables[objectVarBlamedFrom].Set(uint64(cmp.Or(max(0, o.ExplainFrom), defaultExplainFrom))),
+			spec.Variables[objectVarLanes].Set(uint32(r.lanes)),
+			spec.Variables[objectVarKeepStacks].Set(o.Stacks),
 		)
 	})
 	if err != nil {
@@ -130,9 +162,14 @@ func Start(targets []Target, o Options) (_ *Recording, err error) {
 	if r.links, err = attach(r.collection, programs); err != nil {
 		return nil, err
 	}
+	if o.Hertz > 0 {
+		if err := r.sample(o.Hertz); err != nil {
+			return nil, errors.Join(err, detach(r.links))
+		}
+	}
 	r.began = clock.Monotonic()
 	if err := r.collection.Variables[objectVarBegan].Set(uint64(r.began)); err != nil {
-		return nil, errors.Join(fmt.Errorf("tell the BPF programs when to begin: %w", err), detach(r.links))
+		return nil, errors.Join(fmt.Errorf("tell the BPF programs when to begin: %w", err), detach(r.links), r.unsample())
 	}
 	// A CPU that one thread has to itself may see no switch at all. Where a CPU
 	// may not be visited, its first switch tells who had it.
@@ -217,6 +254,9 @@ func (r *Recording) read() (*Reading, error) {
 	if err := r.readBehinds(reading); err != nil {
 		return nil, err
 	}
+	if err := r.readStacks(reading); err != nil {
+		return nil, err
+	}
 	r.name(reading, ids)
 	return reading, nil
 }
@@ -224,7 +264,7 @@ func (r *Recording) read() (*Reading, error) {
 // appeared reads the ids of groups that were met, and what was lost.
 func (r *Recording) appeared(reading *Reading) ([]uint64, error) {
 	var met uint32
-	for name, into := range map[string]any{objectVarLost: &reading.Lost, objectVarUnplaced: &reading.Unplaced, objectVarAppearedCount: &met} {
+	for name, into := range map[string]any{objectVarLost: &reading.Lost, objectVarUnstacked: &reading.Unstacked, objectVarUnplaced: &reading.Unplaced, objectVarAppearedCount: &met} {
 		if err := r.collection.Variables[name].Get(into); err != nil {
 			return nil, err
 		}
@@ -257,26 +297,28 @@ func (r *Recording) readGroup(i int, g *Group) error {
 		return err
 	}
 	for _, c := range perCPU {
-		counts := Counts{time.Duration(c.CPUTime), c.Bursts, c.Wakeups, c.Voluntary, c.Involuntary, c.Migrations}
+		counts := c.counts()
 		g.PerCPU = append(g.PerCPU, counts)
 		g.Counts = g.Counts.plus(counts)
 	}
 	var h kernelHistograms
-	if err := r.collection.Maps[objectMapHistogramOf].Lookup(uint32(i), &h); err != nil {
-		return err
+	for lane := range r.lanes {
+		if err := r.collection.Maps[objectMapHistogramOf].Lookup(uint32(i*r.lanes+lane), &h); err != nil {
+			return err
+		}
+		for into, from := range map[*Histogram]*kernelHistogram{&g.Burst: &h.Burst, &g.Wait: &h.Wait, &g.Blocked: &h.Blocked} {
+			more := from.histogram()
+			into.Merge(&more)
+		}
 	}
-	g.Burst, g.Wait, g.Blocked = h.Burst.histogram(), h.Wait.histogram(), h.Blocked.histogram()
 	return nil
 }
 
 // readThreads adds what goes on.
 func (r *Recording) readThreads(reading *Reading) error {
-	var tid int32
-	var t kernelThread
-	all := r.collection.Maps[objectMapThreads].Iterate()
-	for all.Next(&tid, &t) {
+	err := r.threads(func(t *kernelThread) {
 		if t.Target < 0 || int(t.Target) >= len(reading.Groups) {
-			continue
+			return
 		}
 		g := &reading.Groups[t.Target]
 		now := max(0, reading.Ended-time.Duration(t.Since))
@@ -294,15 +336,46 @@ func (r *Recording) readThreads(reading *Reading) error {
 		if burst > 0 {
 			g.Unfinished = append(g.Unfinished, burst)
 		}
-	}
-	// A table that changes under the reader may be read in part twice; that is an
-	// error only where it would not end.
-	if err := all.Err(); err != nil && !errors.Is(err, ebpf.ErrIterationAborted) {
+	})
+	if err != nil {
 		return err
 	}
 	for i := range reading.Groups {
 		slices.Sort(reading.Groups[i].Unfinished)
 		slices.Sort(reading.Groups[i].Waiting)
+	}
+	return nil
+}
+
+// threads gives all that have a place, or are in the table.
+func (r *Recording) threads(each func(*kernelThread)) error {
+	places := r.collection.Maps[objectMapPlaces]
+	keys, values := make([]uint32, placesAtOnce), make([]kernelThread, placesAtOnce)
+	var cursor ebpf.MapBatchCursor
+	for {
+		n, err := places.BatchLookup(&cursor, keys, values, nil)
+		for i := range values[:n] {
+			if values[i].TID != 0 {
+				each(&values[i])
+			}
+		}
+		if errors.Is(err, ebpf.ErrKeyNotExist) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	var tid int32
+	var t kernelThread
+	all := r.collection.Maps[objectMapThreads].Iterate()
+	for all.Next(&tid, &t) {
+		each(&t)
+	}
+	// A table that changes under the reader may be read in part twice; that is an
+	// error only where it would not end.
+	if err := all.Err(); err != nil && !errors.Is(err, ebpf.ErrIterationAborted) {
+		return err
 	}
 	return nil
 }
@@ -358,7 +431,7 @@ func (r *Recording) Stop() (*Reading, error) {
 	}
 	// Read first: what goes on would look longer with each moment after.
 	reading, err := r.read()
-	err = errors.Join(err, detach(r.links))
+	err = errors.Join(err, detach(r.links), r.unsample())
 	r.links = nil
 	r.untime()
 	r.collection.Close()

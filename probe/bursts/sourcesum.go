@@ -3,4 +3,4 @@
 package bursts
 
 // sourceSHA256 is of the bpf/bursts.c that the object was compiled from.
-const sourceSHA256 = "6d901da417cf925cef8d3233182a8748d5fa5455e116fc33565ee3f6dd3a536e"
+const sourceSHA256 = "794d17ffd9184e2395bdb7033471b9a997bdb5b636b99bbd36c7da2da1e7c4a3"

@@ -38,8 +38,10 @@ enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_STACK_TRACE = 7,
 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
+enum { BPF_F_USER_STACK = 1 << 8 };
 
 // PF_KTHREAD of the kernel's include/linux/sched.h.
 #define KERNEL_THREAD 0x00200000
@@ -74,14 +76,20 @@ struct thread_info {
 	__u32 cpu;
 };
 
+struct mm_struct;
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
 	unsigned int flags;
+	struct mm_struct *mm;
 	int pid;
 	int tgid;
 	struct css_set *cgroups;
+	char comm[16];
 };
+
+struct linux_binprm;
 
 // Before Linux 5.16 the CPU stood here.
 struct task_struct___before_5_16 {
@@ -120,18 +128,33 @@ struct counts {
 	__u64 wakeups;
 	__u64 voluntary, involuntary; // switches away
 	__u64 migrations;
+	__u64 hard, soft;         // interrupts while a thread of the target had the CPU
+	__u64 interrupt_wakeups;  // wakings from within an interrupt
+	__u64 interrupt_elsewhere, other_elsewhere; // wakings after which the thread went on on another CPU
 };
 
-enum mode { RUNNING = 1, QUEUED, BLOCKED };
+enum mode { UNSEEN = 0, RUNNING, QUEUED, BLOCKED };
 
-// What a thread of a target is doing.
+enum waker { NO_WAKER = 0, BY_THREAD, BY_INTERRUPT };
+
+#define NO_CPU 0xffffffff
+
+// What is known of a thread: whose it is, and, of a target's, what it is doing.
+// It fills one line of the processor's cache.
 struct thread {
 	__u64 since; // it has been doing so
 	__u64 burst; // time on a CPU since it last blocked, up to since
+	__u64 group; // of which the target was judged
+	__u64 left;  // when it left its CPU, where stacks are kept
+	__s32 tid, tgid;
 	__s32 target;
-	__u32 mode;
-	__u32 cpu; // on which it runs, ran, or is queued
-	__u32 unused;
+	__u8 mode;
+	__u8 waking; // who last called it
+	__u8 woken;  // who woke it, until it has a CPU
+	__u8 preempted; // it left its CPU though it wanted it
+	__u32 cpu;  // on which it runs, ran, or is queued
+	__u32 last; // on which it ran
+	__s32 kernel_stack, user_stack; // by which it left
 };
 
 // Who had a CPU when. Numbers below zero are no targets.
@@ -150,6 +173,8 @@ struct line {
 	__u64 began;                 // of the one that goes on
 	__u32 count;                 // of slices so far
 	__s32 who;
+	__u8 interrupt, softirq, timer; // what the CPU is in the midst of
+	__u8 unused[5];
 };
 
 struct pair {
@@ -189,12 +214,68 @@ struct {
 	__type(value, struct line);
 } lines SEC(".maps"); // by CPU
 
+// A thread's place is its id's last bits: an array is looked up in a tenth of the
+// time that a hash table takes. A thread of a target that finds its place taken goes
+// into the table.
+#define PLACES (1 << 16)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PLACES);
+	__type(key, __u32);
+	__type(value, struct thread);
+} places SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1 << 15);
 	__type(key, __s32); // thread id
 	__type(value, struct thread);
 } threads SEC(".maps");
+
+#define FRAMES 64
+
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, FRAMES * sizeof(__u64));
+} stacks SEC(".maps");
+
+#define NO_STACK (-1)
+
+struct way {
+	__u64 mm; // tells a process' programs apart
+	__s32 tgid;
+	__s32 target;
+	__s32 kernel_stack, user_stack;
+	__u32 waiting; // it wanted the CPU
+	__u32 unused;
+};
+
+struct absence {
+	__u64 nanoseconds, count;
+	char comm[16];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct way);
+	__type(value, struct absence);
+} absences SEC(".maps");
+
+struct found {
+	__s32 target;
+	__s32 kernel_stack; // NO_STACK in the program's own code
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct found);
+	__type(value, __u64);
+} samples SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -239,7 +320,10 @@ const volatile bool by_pid = false;
 const volatile bool every_group = false; // each group is a target of its own
 const volatile __u32 targets = 1;        // room for them
 const volatile bool switch_has_state = false; // sched_switch's fourth argument: since Linux 5.18
-const volatile __u64 blamed_from = 0;    // shortest wait of which is told behind whom it was
+const volatile bool blaming = false;     // it is told behind whom waits were
+const volatile __u64 blamed_from = 0;    // from which length on
+const volatile __u32 lanes = 1;          // histograms a target: one, or one a CPU
+const volatile bool keep_stacks = false; // by which threads leave their CPU
 
 // Set by the loader once all programs are attached; nothing counts before. A CPU
 // whose first switch comes after that was had until then by one thread.
@@ -249,6 +333,10 @@ volatile __u64 began = 0;
 __u64 lost = 0;         // events that found no room in a table
 __u64 unplaced = 0;     // groups for which there was no room
 __u32 appeared_count = 0;
+__u64 unstacked = 0; // absences and samples whose stack found no room
+
+// How many threads went into the table.
+__u64 spilled = 0;
 
 // count_in is kept to one index that the kernel's verifier sees to be below the end.
 static __always_inline void count_in(struct histogram *h, __u64 nanoseconds)
@@ -269,8 +357,19 @@ static __always_inline void count_in(struct histogram *h, __u64 nanoseconds)
 	asm volatile("" : "+r"(at)); // or the comparison is of another register
 	if (at >= BUCKETS)
 		at = BUCKETS - 1;
+	if (lanes > 1) { // none but this CPU adds here, with its interrupts off
+		h->counts[at]++;
+		h->sum += nanoseconds;
+		return;
+	}
 	__sync_fetch_and_add(&h->counts[at], 1);
 	__sync_fetch_and_add(&h->sum, nanoseconds);
+}
+
+static __always_inline struct histograms *histograms_of(__s32 target, __u32 cpu)
+{
+	__u32 at = lanes > 1 ? target * lanes + cpu : target;
+	return bpf_map_lookup_elem(&histogram_of, &at);
 }
 
 static __always_inline void missed(void)
@@ -324,18 +423,20 @@ static __noinline __s32 judge(struct cgroup *group, __u32 hierarchy)
 	return target;
 }
 
-static __always_inline __s32 target_in(struct css_set *set, __u32 hierarchy)
+static __always_inline struct cgroup *group_in(struct css_set *set, __u32 hierarchy)
 {
 	// Plain loads, which the kernel makes safe by itself: a helper's call for each
 	// would be half of what this program weighs.
-	struct cgroup *g;
 	__s32 s = subsystem[hierarchy];
-	if (s < 0) {
-		g = set->dfl_cgrp;
-	} else {
-		struct cgroup_subsys_state **css = (void *)set + bpf_core_field_offset(struct css_set, subsys) + s * sizeof(void *);
-		g = (*css)->cgroup;
-	}
+	if (s < 0)
+		return set->dfl_cgrp;
+	struct cgroup_subsys_state **css = (void *)set + bpf_core_field_offset(struct css_set, subsys) + s * sizeof(void *);
+	return (*css)->cgroup;
+}
+
+static __always_inline __s32 target_in(struct css_set *set, __u32 hierarchy)
+{
+	struct cgroup *g = group_in(set, hierarchy);
 	struct directory d = {.hierarchy = hierarchy, .id = g->kn->id};
 	__s32 *known = bpf_map_lookup_elem(&verdicts, &d);
 	return known ? *known : judge(g, hierarchy);
@@ -364,6 +465,86 @@ static __always_inline __s32 target_of(struct task_struct *task)
 		if (target < 0)
 			target = target_in(set, h);
 	}
+	return target;
+}
+
+static __always_inline struct thread *place_of(__s32 tid)
+{
+	__u32 at = tid & (PLACES - 1);
+	return bpf_map_lookup_elem(&places, &at);
+}
+
+// known finds a thread that has a place, or is in the table.
+static __always_inline struct thread *known(__s32 tid)
+{
+	struct thread *t = place_of(tid);
+	if (t && t->tid == tid)
+		return t;
+	return spilled ? bpf_map_lookup_elem(&threads, &tid) : 0;
+}
+
+// settle gives a thread a place, or where that is taken and the thread a
+// target's, an entry in the table.
+static __noinline struct thread *settle(struct task_struct *task, __s32 target, __u64 group)
+{
+	__s32 tid = BPF_CORE_READ(task, pid);
+	struct thread *t = known(tid);
+	if (!t) {
+		t = place_of(tid);
+		if (!t)
+			return 0;
+		if (__sync_val_compare_and_swap(&t->tid, 0, tid)) {
+			if (target < 0)
+				return 0;
+			struct thread none = {.tid = tid, .last = NO_CPU};
+			if (bpf_map_update_elem(&threads, &tid, &none, BPF_ANY)) {
+				missed();
+				return 0;
+			}
+			__sync_fetch_and_add(&spilled, 1);
+			t = bpf_map_lookup_elem(&threads, &tid);
+			if (!t)
+				return 0;
+		}
+		t->mode = UNSEEN;
+		t->burst = t->left = 0;
+		t->waking = t->woken = NO_WAKER;
+		t->last = NO_CPU;
+	}
+	if (target < 0)
+		t->mode = UNSEEN;
+	t->tgid = BPF_CORE_READ(task, tgid);
+	t->group = group;
+	t->target = target;
+	return t;
+}
+
+static __always_inline void forget(__s32 tid)
+{
+	struct thread *t = place_of(tid);
+	if (t && t->tid == tid)
+		t->tid = 0;
+	else if (spilled)
+		bpf_map_delete_elem(&threads, &tid);
+}
+
+// whose tells a task's target, and finds the thread where it is one's. What was
+// judged before holds while the thread is in the same group, and of the same
+// process.
+static __always_inline __s32 whose(struct task_struct *task, struct thread **thread)
+{
+	__s32 tid = task->pid;
+	*thread = 0;
+	if (!tid)
+		return NOBODY; // the idle task
+	struct thread *t = known(tid);
+	__u64 group = hierarchies == 1 ? group_in(task->cgroups, 0)->kn->id : 0;
+	if (t && hierarchies <= 1 && t->group == group && t->tgid == task->tgid) {
+		*thread = t;
+		return t->target;
+	}
+	__s32 target = target_of(task);
+	*thread = settle(task, target, group);
 	return target;
 }
 
@@ -442,14 +623,11 @@ static __noinline void explain(__s32 waiter, __u32 cpu, __u64 from, __u64 to)
 }
 
 // away takes a thread of a target off its CPU.
-static __always_inline void away(struct task_struct *prev, __s32 target, __u32 state, __u32 cpu, bool first, __u64 now)
+static __always_inline void away(__u64 *ctx, struct task_struct *prev, struct thread *t, __s32 target, __u32 state, __u32 cpu, bool first, __u64 now)
 {
-	__s32 tid = prev->pid;
 	__u32 at = target;
-	struct thread *t = bpf_map_lookup_elem(&threads, &tid);
 	struct counts *c = bpf_map_lookup_elem(&counts_of, &at);
-	struct histograms *h = bpf_map_lookup_elem(&histogram_of, &at);
-	if (!c || !h)
+	if (!c)
 		return;
 	__u64 ran = 0, burst = 0;
 	if (t && t->mode == RUNNING) {
@@ -464,57 +642,89 @@ static __always_inline void away(struct task_struct *prev, __s32 target, __u32 s
 		c->voluntary++;
 		if (burst) {
 			c->bursts++;
-			count_in(&h->burst, burst);
+			struct histograms *h = histograms_of(target, cpu);
+			if (h)
+				count_in(&h->burst, burst);
 		}
 		burst = 0;
 	} else {
 		c->involuntary++;
 	}
-	if (state & DEAD) {
-		bpf_map_delete_elem(&threads, &tid);
+	if (!t)
 		return;
-	}
-	if (t) {
-		t->since = now;
-		t->burst = burst;
-		t->target = target;
-		t->mode = state ? BLOCKED : QUEUED;
-		t->cpu = cpu;
+	t->since = now;
+	t->burst = burst;
+	t->mode = state ? BLOCKED : QUEUED;
+	t->cpu = t->last = cpu;
+	if (!keep_stacks || state & DEAD)
 		return;
+	t->left = now;
+	long in_kernel = bpf_get_stackid(ctx, &stacks, 0);
+	long in_program = prev->mm ? bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK) : NO_STACK;
+	if (in_kernel < 0)
+		__sync_fetch_and_add(&unstacked, 1);
+	t->kernel_stack = in_kernel < 0 ? NO_STACK : in_kernel;
+	t->user_stack = in_program < 0 ? NO_STACK : in_program;
+	// Whether it blocked is of the stack too; what comes until it has a CPU again may
+	// change the mode.
+	t->preempted = !state;
+}
+
+// returned adds up how long a thread was off its CPU, by the stack by which it left.
+static __always_inline void returned(struct task_struct *next, struct thread *t, __s32 target, __u64 now)
+{
+	struct way way = {
+		.mm = (__u64)next->mm, .tgid = next->tgid, .target = target,
+		.kernel_stack = t->kernel_stack, .user_stack = t->user_stack, .waiting = t->preempted,
+	};
+	struct absence *a = bpf_map_lookup_elem(&absences, &way);
+	if (!a) {
+		struct absence none = {};
+		bpf_probe_read_kernel(none.comm, sizeof(none.comm), next->comm);
+		bpf_map_update_elem(&absences, &way, &none, BPF_NOEXIST);
+		a = bpf_map_lookup_elem(&absences, &way);
+		if (!a) {
+			missed();
+			return;
+		}
 	}
-	struct thread fresh = {.since = now, .burst = burst, .target = target, .mode = state ? BLOCKED : QUEUED, .cpu = cpu};
-	if (bpf_map_update_elem(&threads, &tid, &fresh, BPF_ANY))
-		missed();
+	__sync_fetch_and_add(&a->nanoseconds, between(t->left, now));
+	__sync_fetch_and_add(&a->count, 1);
 }
 
 // arrive puts a thread of a target on a CPU.
-static __always_inline void arrive(struct task_struct *next, __s32 target, __u32 cpu, __u64 now)
+static __always_inline void arrive(struct task_struct *next, struct thread *t, __s32 target, __u32 cpu, __u64 now)
 {
-	__s32 tid = next->pid;
-	__u32 at = target;
-	struct thread *t = bpf_map_lookup_elem(&threads, &tid);
-	if (!t) {
-		struct thread fresh = {.since = now, .target = target, .mode = RUNNING, .cpu = cpu};
-		if (bpf_map_update_elem(&threads, &tid, &fresh, BPF_ANY))
-			missed();
+	if (!t)
 		return;
-	}
 	if (t->mode == QUEUED) {
 		__u64 waited = between(t->since, now);
-		struct histograms *h = bpf_map_lookup_elem(&histogram_of, &at);
+		struct histograms *h = histograms_of(target, cpu);
 		if (h)
 			count_in(&h->wait, waited);
-		if (waited >= blamed_from)
+		if (blaming && waited >= blamed_from)
 			explain(target, t->cpu, t->since, now);
 	}
-	if (t->cpu != cpu) {
+	bool moved = t->mode != UNSEEN && t->cpu != cpu;
+	bool elsewhere = t->woken && t->last != NO_CPU && t->last != cpu;
+	if (moved || elsewhere) {
+		__u32 at = target;
 		struct counts *c = bpf_map_lookup_elem(&counts_of, &at);
-		if (c)
-			c->migrations++;
+		if (c) {
+			c->migrations += moved;
+			if (elsewhere && t->woken == BY_INTERRUPT)
+				c->interrupt_elsewhere++;
+			else if (elsewhere)
+				c->other_elsewhere++;
+		}
+	}
+	if (keep_stacks && t->left) {
+		returned(next, t, target, now);
+		t->left = 0;
 	}
 	t->since = now;
-	t->target = target;
 	t->mode = RUNNING;
+	t->woken = NO_WAKER;
 	t->cpu = cpu;
 }
 
@@ -529,26 +739,32 @@ int on_switch(__u64 *ctx)
 	struct line *l = bpf_map_lookup_elem(&lines, &cpu);
 	if (!l)
 		return 0;
-	__s32 from = target_of(prev), to = target_of(next);
+	struct thread *leaving, *coming;
+	__s32 from = whose(prev, &leaving), to = whose(next, &coming);
 	bool first = !l->began;
+	__u32 state = state_of(ctx, prev);
 	// The line still shows prev as the one that has the CPU, so that whoever comes
 	// next finds behind whom it waited.
 	if (from >= 0)
-		away(prev, from, state_of(ctx, prev), cpu, first, now);
-	struct slice *last = &l->slices[(l->count - 1) & (SLICES - 1)];
-	struct slice *s = &l->slices[l->count & (SLICES - 1)];
-	if (l->count && last->who == from) {
-		last->ended = now;
-	} else {
-		s->began = first ? began : l->began;
-		s->ended = now;
-		s->who = from;
-		l->count++;
+		away(ctx, prev, leaving, from, state, cpu, first, now);
+	if (state & DEAD)
+		forget(prev->pid);
+	if (blaming) {
+		struct slice *last = &l->slices[(l->count - 1) & (SLICES - 1)];
+		struct slice *s = &l->slices[l->count & (SLICES - 1)];
+		if (l->count && last->who == from) {
+			last->ended = now;
+		} else {
+			s->began = first ? began : l->began;
+			s->ended = now;
+			s->who = from;
+			l->count++;
+		}
 	}
 	l->began = now;
 	l->who = to;
 	if (to >= 0)
-		arrive(next, to, cpu, now);
+		arrive(next, coming, to, cpu, now);
 	return 0;
 }
 
@@ -556,30 +772,30 @@ static __always_inline int woken(struct task_struct *task)
 {
 	if (!began)
 		return 0;
-	__s32 target = target_of(task);
-	if (target < 0)
+	struct thread *t;
+	__s32 target = whose(task, &t);
+	if (target < 0 || !t)
+		return 0;
+	// One that had not yet left its CPU goes on without having waited.
+	if (t->mode == RUNNING || t->mode == QUEUED)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
-	__s32 tid = task->pid;
 	__u32 at = target, cpu = cpu_of(task);
-	struct thread *t = bpf_map_lookup_elem(&threads, &tid);
-	// One that had not yet left its CPU goes on without having waited.
-	if (t && t->mode != BLOCKED)
-		return 0;
 	struct counts *c = bpf_map_lookup_elem(&counts_of, &at);
-	struct histograms *h = bpf_map_lookup_elem(&histogram_of, &at);
-	if (!c || !h)
+	if (!c)
 		return 0;
 	c->wakeups++;
-	if (!t) {
-		struct thread fresh = {.since = now, .target = target, .mode = QUEUED, .cpu = cpu};
-		if (bpf_map_update_elem(&threads, &tid, &fresh, BPF_ANY))
-			missed();
-		return 0;
+	t->woken = t->waking ? t->waking : BY_THREAD;
+	t->waking = NO_WAKER;
+	if (t->woken == BY_INTERRUPT)
+		c->interrupt_wakeups++;
+	if (t->mode == BLOCKED) {
+		struct histograms *h = histograms_of(target, bpf_get_smp_processor_id());
+		if (h)
+			count_in(&h->blocked, between(t->since, now));
+		if (t->cpu != cpu)
+			c->migrations++;
 	}
-	count_in(&h->blocked, between(t->since, now));
-	if (t->cpu != cpu)
-		c->migrations++;
 	t->since = now;
 	t->mode = QUEUED;
 	t->cpu = cpu;
@@ -596,6 +812,135 @@ SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_wakeup_new, struct task_struct *task)
 {
 	return woken(task);
+}
+
+// A waking is called where the waker is, and may be carried out on the CPU of the
+// one that is woken: so only here is it known what the waker was.
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task)
+{
+	struct thread *t = known(task->pid);
+	if (!t || t->target < 0)
+		return 0;
+	__u32 cpu = bpf_get_smp_processor_id();
+	struct line *l = bpf_map_lookup_elem(&lines, &cpu);
+	if (l)
+		t->waking = l->interrupt | l->softirq | l->timer ? BY_INTERRUPT : BY_THREAD;
+	return 0;
+}
+
+// What a CPU is in the midst of could be read from its preempt_count, which has no
+// one place. These tracepoints have. A timer's expiry is an interrupt by which threads
+// are woken, but none of a device.
+
+static __always_inline struct line *this_line(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	return bpf_map_lookup_elem(&lines, &cpu);
+}
+
+// A CPU's who is 0 before its first switch, which is a target's number.
+static __always_inline struct counts *interrupted(struct line *l)
+{
+	if (!began || !l->began || l->who < 0)
+		return 0;
+	__u32 at = l->who;
+	return bpf_map_lookup_elem(&counts_of, &at);
+}
+
+SEC("tp_btf/irq_handler_entry")
+int on_irq_handler_entry(void *ctx)
+{
+	struct line *l = this_line();
+	if (!l)
+		return 0;
+	l->interrupt = 1;
+	struct counts *c = interrupted(l);
+	if (c)
+		c->hard++;
+	return 0;
+}
+
+SEC("tp_btf/softirq_entry")
+int on_softirq_entry(void *ctx)
+{
+	struct line *l = this_line();
+	if (!l)
+		return 0;
+	l->softirq = 1;
+	struct counts *c = interrupted(l);
+	if (c)
+		__sync_fetch_and_add(&c->soft, 1); // a handler's program may come between
+	return 0;
+}
+
+#define BESIDE(tracepoint, member, is)     \
+	SEC("tp_btf/" #tracepoint)         \
+	int on_##tracepoint(void *ctx)     \
+	{                                  \
+		struct line *l = this_line(); \
+		if (l)                     \
+			l->member = is;    \
+		return 0;                  \
+	}
+
+BESIDE(irq_handler_exit, interrupt, 0)
+BESIDE(softirq_exit, softirq, 0)
+BESIDE(hrtimer_expire_entry, timer, 1)
+BESIDE(hrtimer_expire_exit, timer, 0)
+
+// A thread that executes a program takes the id of its process' first, which ended.
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task, int before)
+{
+	__s32 tid = task->pid;
+	if (before == tid)
+		return 0;
+	struct thread *was = known(before);
+	if (!was)
+		return 0;
+	struct thread copy = *was;
+	forget(before);
+	if (copy.target < 0)
+		return 0;
+	struct thread *t = settle(task, copy.target, copy.group);
+	if (!t)
+		return 0;
+	t->since = copy.since;
+	t->burst = copy.burst;
+	t->mode = copy.mode;
+	t->cpu = copy.cpu;
+	t->last = copy.last;
+	return 0;
+}
+
+// Where the target's threads are when a CPU's clock, or its counter, strikes.
+SEC("perf_event")
+int on_sample(void *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	if (!began || !task->pid)
+		return 0;
+	struct thread *t = known(task->pid);
+	if (!t || t->target < 0)
+		return 0; // of a target it is seen at the next switch, at the latest
+	struct found f = {.target = t->target};
+	long stack = bpf_get_stackid(ctx, &stacks, 0);
+	f.kernel_stack = stack < 0 ? NO_STACK : stack;
+	if (stack == -17) // EEXIST: another stack has its place
+		__sync_fetch_and_add(&unstacked, 1);
+	__u64 *n = bpf_map_lookup_elem(&samples, &f);
+	if (!n) {
+		__u64 none = 0;
+		bpf_map_update_elem(&samples, &f, &none, BPF_NOEXIST);
+		n = bpf_map_lookup_elem(&samples, &f);
+		if (!n) {
+			missed();
+			return 0;
+		}
+	}
+	__sync_fetch_and_add(n, 1);
+	return 0;
 }
 
 // What a followed process starts is followed too.
