@@ -49,7 +49,8 @@ func Design(o Options) (lab.Design, error) {
 // builder makes the groups.
 type builder struct {
 	Options
-	usable []candidate
+	usable []candidate // bare metal first
+	held   candidate   // what holds it to fewer CPUs than there are; nil platform where nothing does
 	notes  []string
 }
 
@@ -68,8 +69,11 @@ func (b *builder) note(format string, args ...any) {
 
 // findPlatforms leaves out what this host lacks, where it was not asked for.
 func (b *builder) findPlatforms() error {
+	if p, err := b.Host.Platform(Held); err == nil && b.Host.Check(p) == nil {
+		b.held = candidate{name: p.Name(), on: p}
+	}
 	for _, name := range append([]string{Bare}, b.Platforms...) {
-		if name == Bare && len(b.usable) > 0 {
+		if KindOf(name) == BM && len(b.usable) > 0 {
 			continue // it is there already
 		}
 		p, err := b.Host.Platform(name)
@@ -229,7 +233,7 @@ func (b *builder) granted(s subject, size Size, c candidate, preset string) plat
 	}
 	_, _, isMachine := machine(c.name)
 	switch {
-	case c.name == Bare:
+	case KindOf(c.name) == BM:
 		// As S2 booted its host with that many: the programs' own measure has neither a
 		// quota nor a limit of memory.
 		set.CPUSet, set.Memory = platform.FormatCPUList(s.cpus[:size.whole()]), 0
@@ -257,13 +261,16 @@ func (b *builder) condition(s subject, size Size, group, question string, c cand
 		panic(err) // the subject was asked for the same
 	}
 	label := strings.TrimSpace(c.name + " " + preset)
+	if KindOf(c.name) == BM {
+		label = Bare
+	}
 	factors := map[string]string{
 		factorQuestion: question, factorSize: formatNumber(size.CPUs), factorHost: strconv.Itoa(b.hostCPUs(c)),
 	}
 	if preset != "" {
 		factors[factorPreset] = preset
 	}
-	if c.name != Bare && s.on(c).same(size) {
+	if KindOf(c.name) != BM && s.on(c).same(size) {
 		factors[factorSame] = "yes"
 	}
 	made := lab.Condition{
@@ -350,26 +357,41 @@ func (b *builder) container() candidate {
 func (b *builder) group(s subject, size Size, question string, on []candidate) lab.Group {
 	g := lab.Group{Workload: groupName(s, size, question)}
 	for _, c := range on {
+		if KindOf(c.name) == BM {
+			c = b.metal(size, len(b.Host.CPUs))
+		}
 		for _, preset := range b.presets(s, size, c) {
 			made := b.condition(s, size, g.Workload, question, c, preset)
 			if err := c.on.Supports(made.Setting); err != nil {
-				if c.name == Bare {
+				if KindOf(c.name) == BM {
 					b.note("%s at %s is left out: %v", s.Workload.Name(), size, err)
 					return lab.Group{}
 				}
 				b.note("%s is left out at %s: %v", made.Label, size, err)
 				continue
 			}
-			made.Baseline = c.name == Bare
+			made.Baseline = KindOf(c.name) == BM
 			g.Conditions = append(g.Conditions, made)
 		}
 	}
 	return g
 }
 
+// metal is bare metal of a size on a host of so many CPUs.
+func (b *builder) metal(size Size, of int) candidate {
+	if size.whole() >= of {
+		return b.usable[0]
+	}
+	if b.held.on == nil {
+		b.note("bare metal is kept to its CPUs by an affinity alone, which a program may undo: then it has more, and every cost is overstated; `tare doctor` says why there is no cgroup")
+		return b.usable[0]
+	}
+	return b.held
+}
+
 // presets are those that a platform has at a size.
 func (b *builder) presets(s subject, size Size, c candidate) []string {
-	if c.name == Bare {
+	if KindOf(c.name) == BM {
 		return []string{""}
 	}
 	presets := slices.Clone(b.Presets)

@@ -24,8 +24,24 @@ func condition(t *testing.T, d lab.Design, id string) lab.Condition {
 	return lab.Condition{}
 }
 
+// Where the program has less than the host, an affinity would not hold it.
+func TestBareMetalIsHeld(t *testing.T) {
+	d := designed(t, options(cns, ofSizes(0.5, 2, 4), withCPUs(4)))
+	for id, want := range map[string]string{"ffmpeg 4 CPUs@bare": Bare, "ffmpeg 2 CPUs@bare": Held, "ffmpeg 0.5 CPU@bare": Held} {
+		if c := condition(t, d, id); c.Platform != want || !c.Baseline {
+			t.Errorf("%s is on %s, baseline %v; want %s", id, c.Platform, c.Baseline, want)
+		}
+	}
+	without := options(cns, ofSizes(2), withCPUs(4))
+	without.Host = hosted(4, &fakePlatform{name: Bare}, &fakePlatform{name: Held, missing: errors.New("no cpusets")}, &fakePlatform{name: "docker"})
+	d = designed(t, without)
+	if c := condition(t, d, "ffmpeg 2 CPUs@bare"); c.Platform != Bare || !strings.Contains(strings.Join(d.Plan.Notes, "; "), "by an affinity alone") {
+		t.Errorf("without cpusets on %s; notes %q", c.Platform, d.Plan.Notes)
+	}
+}
+
 func TestKinds(t *testing.T) {
-	for path, want := range map[string]Kind{"bare": BM, "docker": CN, "oci:runc": CN, "cgroup": CN, "vm:kvm/bare": VM, "vm:tcg+cpus=4/oci:runc": VMCN} {
+	for path, want := range map[string]Kind{"bare": BM, "cgroup": BM, "vm:kvm/cgroup": VM, "docker": CN, "oci:runc": CN, "vm:kvm/bare": VM, "vm:tcg+cpus=4/oci:runc": VMCN} {
 		if got := KindOf(path); got != want {
 			t.Errorf("%s is a %s, want %s", path, got, want)
 		}
@@ -58,7 +74,7 @@ func TestGranted(t *testing.T) {
 		}
 	}
 	for _, g := range d.Groups {
-		if c := g.Conditions[0]; !c.Baseline || c.Platform != Bare {
+		if c := g.Conditions[0]; !c.Baseline || c.Label != Bare {
 			t.Errorf("%s begins with %s", g.Workload, c.ID)
 		}
 		for _, c := range g.Conditions {
@@ -145,6 +161,7 @@ func TestHostsOfSeveralSizes(t *testing.T) {
 	m := designed(t, options(onPlatforms("vm:tcg/oci:runc"), ofSizes(2), withCPUs(2), func(o *Options) { o.Hosts = []int{2, 4} }))
 	for id, platform := range map[string]string{
 		"ffmpeg 2 CPUs, hosts in vm:tcg@vm:tcg+cpus=2/bare":             "vm:tcg+cpus=2/bare",
+		"ffmpeg 2 CPUs, hosts in vm:tcg@vm:tcg+cpus=4/cgroup":           "vm:tcg+cpus=4/cgroup",
 		"ffmpeg 2 CPUs, hosts in vm:tcg@vm:tcg+cpus=4/oci:runc vanilla": "vm:tcg+cpus=4/oci:runc",
 		"ffmpeg 2 CPUs, hosts in vm:tcg@vm:tcg+cpus=4/oci:runc pinned":  "vm:tcg+cpus=4/oci:runc",
 	} {

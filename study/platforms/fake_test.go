@@ -82,7 +82,7 @@ func subjectsOf(names ...string) (all []workload.Subject) {
 
 // usual are the platforms that a test's host has.
 func usual() []*fakePlatform {
-	return []*fakePlatform{{name: Bare}, {name: "oci:runc"}, {name: "docker"}, {name: "vm:kvm/bare"}, {name: "vm:kvm/oci:runc"},
+	return []*fakePlatform{{name: Bare}, {name: Held}, {name: "oci:runc"}, {name: "docker"}, {name: "vm:kvm/bare"}, {name: "vm:kvm/oci:runc"},
 		{name: "vm:tcg/bare", emulated: "emulated by tcg"}, {name: "vm:tcg/oci:runc", emulated: "emulated by tcg"}}
 }
 
@@ -97,7 +97,7 @@ func hosted(cpus int, on ...*fakePlatform) Host {
 			if head, inner, ok := machine(name); ok && strings.Contains(head, "+cpus=") {
 				engine, _, _ := strings.Cut(head, "+")
 				for _, p := range on {
-					if p.name == engine+"/"+inner {
+					if p.name == engine+"/"+inner || inner == Held && p.name == engine+"/"+Bare {
 						return &fakePlatform{name: name, emulated: p.emulated}, nil
 					}
 				}

@@ -58,14 +58,14 @@ func (b *builder) hotplugged(s subject, size Size, counts []int) (lab.Group, err
 	}
 	g := lab.Group{Workload: groupName(s, size, ofHosts)}
 	for _, n := range counts {
-		for _, c := range append(b.usable[:1:1], on...) {
+		for _, c := range append([]candidate{b.metal(size, n)}, on...) {
 			for _, preset := range b.presets(s, size, c) {
 				made := b.onHost(b.condition(s, size, g.Workload, ofHosts, c, preset), n)
 				if err := c.on.Supports(made.Setting); err != nil {
 					b.note("%s is left out at %s: %v", made.Label, size, err)
 					continue
 				}
-				made.Baseline = c.name == Bare && n == counts[0]
+				made.Baseline = KindOf(c.name) == BM && n == counts[0]
 				if n < len(b.Host.CPUs) {
 					made.Around = b.shrunk(n)
 				}
@@ -102,7 +102,7 @@ func (b *builder) shrunk(cpus int) lab.Around {
 // machines are the heads of the paths that name virtual machines, each once.
 func (b *builder) machines() (heads []string) {
 	for _, c := range b.usable {
-		if head, inner, ok := machine(c.name); ok && inner != Bare && !slices.Contains(heads, head) {
+		if head, _, ok := machine(c.name); ok && KindOf(c.name) == VMCN && !slices.Contains(heads, head) {
 			heads = append(heads, head)
 		}
 	}
@@ -116,14 +116,18 @@ func (b *builder) inMachines(s subject, size Size, counts []int, head string) (l
 	}
 	var inner string
 	for _, c := range b.usable {
-		if at, in, ok := machine(c.name); ok && at == head && in != Bare {
+		if at, in, ok := machine(c.name); ok && at == head && KindOf(c.name) == VMCN {
 			inner = in
 			break
 		}
 	}
 	g := lab.Group{Workload: groupName(s, size, ofHosts) + " in " + head}
 	for _, n := range counts {
-		for _, in := range []string{Bare, inner} {
+		own := Bare
+		if size.whole() < n {
+			own = Held
+		}
+		for _, in := range []string{own, inner} {
 			p, err := b.Host.Platform(fmt.Sprintf("%s+cpus=%d/%s", head, n, in))
 			if err != nil {
 				return g, err
@@ -133,7 +137,7 @@ func (b *builder) inMachines(s subject, size Size, counts []int, head string) (l
 				c.emulated = limited.NotRepresentative()
 			}
 			presets := b.presets(s, size, c)
-			if in == Bare {
+			if in == own {
 				presets = []string{""} // the machine's own bare metal
 			}
 			for _, preset := range presets {
@@ -142,7 +146,7 @@ func (b *builder) inMachines(s subject, size Size, counts []int, head string) (l
 					b.note("%s is left out at %s: %v", made.Label, size, err)
 					continue
 				}
-				made.Baseline = in == Bare && n == counts[0]
+				made.Baseline = in == own && n == counts[0]
 				g.Conditions = append(g.Conditions, made)
 			}
 		}

@@ -26,6 +26,9 @@ func (b *builder) tasking(s subject, size Size) (lab.Group, error) {
 			return g, err
 		}
 		for _, c := range b.usable {
+			if KindOf(c.name) == BM {
+				c = b.metal(size, len(b.Host.CPUs))
+			}
 			for _, preset := range b.presets(s, size, c) {
 				made := b.condition(of, size, g.Workload, ofTasking, c, preset)
 				made.Factors[factorTasks] = strconv.Itoa(n)
@@ -35,7 +38,7 @@ func (b *builder) tasking(s subject, size Size) (lab.Group, error) {
 					b.note("%s is left out at %s: %v", made.Label, size, err)
 					continue
 				}
-				made.Baseline = c.name == Bare && n == counts[0]
+				made.Baseline = KindOf(c.name) == BM && n == counts[0]
 				g.Conditions = append(g.Conditions, made)
 			}
 		}
