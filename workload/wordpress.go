@@ -86,7 +86,7 @@ func (wordpress) Program(p Params) (Program, error) {
 		Service: true,
 		// The database with its buffers, what the workers share, and what each has for
 		// itself and its connection: as measured at work.
-		MemoryNeed: 192<<20 + plan.workers*(9<<20),
+		MemoryNeed: 192<<20 + plan.workers*(5<<20),
 		DiskNeed:   128 << 20,
 		Needs:      []string{image.Supervise, image.WordPressServer, image.WordPressDatabase},
 	}, nil
