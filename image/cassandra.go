@@ -69,6 +69,7 @@ func cassandraOptions() string {
 -XX:MaxDirectMemorySize=128m
 -XX:+AlwaysPreTouch
 -XX:+PerfDisableSharedMem
+-XX:+ExitOnOutOfMemoryError
 -Xss256k
 -Djdk.attach.allowAttachSelf=true
 -Djava.net.preferIPv4Stack=true
@@ -126,7 +127,21 @@ concurrent_reads: 32
 concurrent_writes: 32
 disk_failure_policy: die
 commit_failure_policy: die
+read_request_timeout: ` + cassandraPatience + `
+range_request_timeout: ` + cassandraPatience + `
+write_request_timeout: ` + cassandraPatience + `
+counter_write_request_timeout: ` + cassandraPatience + `
+cas_contention_timeout: ` + cassandraPatience + `
+truncate_request_timeout: ` + cassandraPatience + `
+request_timeout: ` + cassandraPatience + `
+native_transport_timeout: ` + cassandraPatience + `
+slow_query_log_timeout: 0ms
 `
+
+// cassandraPatience is how long the node tries to answer. Its own few seconds would
+// make errors of what a container with little of a CPU answers late, which is to be
+// measured.
+const cassandraPatience = "100s"
 
 const cassandraLogging = `<configuration>
   <appender name="STDOUT" class="ch.qos.logback.core.ConsoleAppender">

@@ -20,8 +20,11 @@ func Run(ctx context.Context, target Target, options Options) (Result, error) {
 		return Result{}, err
 	}
 	g := &generator{target: target, options: o, recorder: newRecorder(options.Each), sleeper: newSleeper}
-	if o.Punctual {
+	switch {
+	case o.Punctual:
 		g.sleeper = newThreadSleeper
+	case o.Arrival == AtOnce:
+		g.sleeper = newTimerSleeper // nobody sleeps, and a thousand alarms take their time to be made
 	}
 	return g.run(ctx)
 }

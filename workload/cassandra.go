@@ -44,9 +44,9 @@ type cassandraPlan struct {
 	options              load.Options
 }
 
-// cassandraTimeout bounds an operation: what the node itself gives up after 10 s at
-// most is answered, as an error, before.
-const cassandraTimeout = time.Minute
+// cassandraTimeout bounds an operation: what the node gives up itself is answered, as
+// an error, before.
+const cassandraTimeout = 2 * time.Minute
 
 func planCassandra(p Params) (plan cassandraPlan, err error) {
 	o := &plan.options
