@@ -133,6 +133,32 @@ func (b *builder) subject(s workload.Subject) (subject, error) {
 	return all, nil
 }
 
+// sized gives a subject what its size makes of its parameters, where the user has not:
+// S2's ranks of MPI were as many as the CPUs, two at least, for one has nobody to talk to;
+// and a clip is taken that outlasts a quota's first and last periods, which are never
+// throttled whole.
+func (s subject) sized(size Size) subject {
+	s.Subject = given(s.Subject, paramRanks, strconv.Itoa(max(2, size.whole())))
+	s.Subject = given(s.Subject, paramClip, usualClip)
+	return s
+}
+
+// Parameters that the study sets.
+const (
+	paramRanks = "processes"
+	paramClip  = "clip"
+	usualClip  = "/clips/zoom-5s.mp4"
+)
+
+// given sets a parameter that a subject has, unless the user did.
+func given(s workload.Subject, name, value string) workload.Subject {
+	if _, set := s.Params[name]; set {
+		return s
+	}
+	s, _ = s.With(name, value)
+	return s
+}
+
 // groups are a subject's, of all questions that were asked.
 func (b *builder) groups(of workload.Subject) (groups []lab.Group, err error) {
 	s, err := b.subject(of)
@@ -256,6 +282,7 @@ func (s subject) same(size Size) bool { return !size.fractional() && size.whole(
 
 // condition lays out one condition.
 func (b *builder) condition(s subject, size Size, group, question string, c candidate, preset string) lab.Condition {
+	s = s.sized(size)
 	params, err := workload.Resolve(s.Workload, s.Params)
 	if err != nil {
 		panic(err) // the subject was asked for the same

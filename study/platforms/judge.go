@@ -351,6 +351,9 @@ func (r reading) judgeWeb() (claim.Judgement, bool) {
 	}
 	least := claim.Threshold(id, "vanilla CN over BM, 2 cores")
 	small := slices.ContainsFunc(all, func(s seen) bool { return s.size == 2 && below(s.at(CN, Vanilla), least) })
+	if small || beaten || highest && lowest {
+		d.NotRepresentative = "" // the containers decide
+	}
 	falls := len(all) > 1 && apartFrom(all[len(all)-1].at(CN, Vanilla), first.at(CN, Vanilla))
 	switch {
 	case small:

@@ -138,7 +138,7 @@ func TestWeb(t *testing.T) {
 	judgeAll(t, "S2.3", map[string]judged{
 		"as published":           {[]func(*Options){kvm, web}, paper, claim.Qualified, "not at one with itself"},
 		"containers alone":       {[]func(*Options){cns, web}, paper, claim.Qualified, "no virtual machine ran"},
-		"emulated":               {[]func(*Options){tcg, web}, paper, claim.Qualified, "emulated by tcg"},
+		"emulated":               {[]func(*Options){tcg, web}, paper, claim.Qualified, "machines were emulated"},
 		"vanilla costs nothing":  {[]func(*Options){cns, web}, alike, claim.Refuted, "wholly less than 1.2"},
 		"pinned is not cheapest": {[]func(*Options){kvm, web}, world(paper).by(1.4, isKind(CN), isPreset(Pinned)), claim.Refuted, "not the cheapest"},
 		"does not fall": {[]func(*Options){cns, web}, func(c record.Condition) float64 {

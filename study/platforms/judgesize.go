@@ -27,22 +27,16 @@ func (r reading) judgeParts() (claim.Judgement, bool) {
 	smallest := claim.Threshold(id, "no effect of size") / 100
 	var ours []string
 	shrinks, none, flat, sized, asked := true, true, true, true, map[mark]bool{}
-	machines, emulatedWhy := false, ""
+	machines := false
 	for _, p := range r.deciding(all) {
 		m := mark{p.kind(), p.column.preset}
-		if p.emulated != "" && !strings.Contains(emulatedWhy, p.emulated) {
-			emulatedWhy = strings.TrimPrefix(emulatedWhy+"; "+p.emulated, "; ")
-		}
-		if p.err != nil || p.sizeErr != nil {
-			continue
+		if p.emulated != "" || p.err != nil || p.sizeErr != nil {
+			continue // what was emulated is no evidence
 		}
 		slope := p.compared.Slope
 		name := "size term, " + p.workload + ", " + m.String()
 		d.Figures = append(d.Figures, claim.Measured(claim.Ours(name, slope, 1, ""))...)
 		ours = append(ours, fmt.Sprintf("%s %s: %s by %s", p.workload, m, report.Said(slope, 1), p.compared.With.Form))
-		if p.emulated != "" {
-			continue
-		}
 		asked[m] = true
 		switch m {
 		case mark{CN, Vanilla}:
@@ -56,7 +50,7 @@ func (r reading) judgeParts() (claim.Judgement, bool) {
 			flat = flat && p.compared.None()
 		}
 	}
-	d.Ours, d.NotRepresentative = strings.Join(ours, "; "), emulatedWhy
+	d.Ours = strings.Join(ours, "; ")
 	if !asked[mark{CN, Vanilla}] {
 		d.rests("%s", r.unfitted(all))
 		return d.done()

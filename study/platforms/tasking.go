@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"tare/image"
 	"tare/lab"
 )
 
@@ -15,6 +16,10 @@ const paramTasks = "parts"
 func (b *builder) tasking(s subject, size Size) (lab.Group, error) {
 	g := lab.Group{Workload: groupName(s, size, ofTasking)}
 	counts := slices.Sorted(slices.Values(b.Tasks))
+	clips := image.CutClips()
+	if i := slices.IndexFunc(clips, func(c image.CutClip) bool { return c.Seconds == counts[len(counts)-1] }); i >= 0 {
+		s.Subject = given(s.Subject, paramClip, clips[i].Path)
+	}
 	for _, n := range counts {
 		cut, taken := s.With(paramTasks, strconv.Itoa(n))
 		if !taken {

@@ -11,6 +11,7 @@ import (
 	"tare/kernel/cgroup"
 	"tare/lab"
 	"tare/platform"
+	"tare/probe"
 	"tare/probe/causes"
 	"tare/record"
 )
@@ -86,6 +87,10 @@ func both(a, b lab.Watch) lab.Watch {
 func watching(start func(causes.Target, causes.Options) (Watcher, error)) lab.Watch {
 	return func(ctx context.Context, b lab.Bench, inst platform.Instance) (func(context.Context) error, error) {
 		stop, err := begin(ctx, inst, start)
+		if lacks := (*probe.Missing)(nil); errors.As(err, &lacks) || errors.Is(err, platform.ErrGone) {
+			// Its figures are absent; that the program runs is a finding all the same.
+			return func(context.Context) error { return nil }, nil
+		}
 		if err != nil {
 			return nil, err
 		}
