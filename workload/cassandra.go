@@ -190,7 +190,7 @@ func (p cassandraPlan) mix(seed uint64) func() operation {
 
 func checkCQLRecord(n int64, rows []load.CQLRow) error {
 	if len(rows) != 1 || len(rows[0]) != 1 {
-		return fmt.Errorf("record %s was answered by %d rows, want one of one column", recordKey(n), len(rows))
+		return fmt.Errorf("record %s was not found: it was answered by %d rows, want one of one column", recordKey(n), len(rows))
 	}
 	return checkField(n, string(rows[0][0]))
 }
@@ -247,4 +247,21 @@ func (cassandra) Load(ctx context.Context, t Trial, seed uint64) (load.Result, e
 	return loadOnce(ctx, t, func(ctx context.Context) (load.Result, error) { return plan.load(ctx, t, seed) })
 }
 
-var _ Loader = cassandra{}
+// Sustained is the mix of S1's databases.
+func (cassandra) Sustained() (p Params, steady bool) { return Params{"reads": "95"}, true }
+
+// Sustain has the clients ask as fast as they are answered, at most as many as
+// other services have: more would only wait.
+func (cassandra) Sustain(ctx context.Context, t Trial, seed uint64) error {
+	plan, err := planCassandra(t.Params())
+	if err != nil {
+		return err
+	}
+	o := load.Options{Connections: min(plan.options.Connections, load.DefaultConnections), Timeout: cassandraTimeout}
+	return sustain(ctx, t, plan.target(t, plan.mix(seed)), o)
+}
+
+var (
+	_ Sustainer = cassandra{}
+	_ Loader    = cassandra{}
+)

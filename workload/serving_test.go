@@ -166,6 +166,8 @@ func TestRealServicesAreSustained(t *testing.T) {
 		{docstore{}, docstorePort, []string{"data", "1"}, spoilDocstore},
 		{docstore{}, docstorePort, []string{"data", "1", "storage", "memory"}, spoilDocstore},
 		{multimodel{}, multimodelPort, []string{"data", "1"}, spoilMultimodel},
+		{wordpress{}, image.WordPressPort, nil, nil},
+		{cassandra{}, image.CassandraPort, []string{"records", "1000"}, spoilCassandra},
 	} {
 		t.Run(c.w.Name()+strings.Join(c.pairs, ""), func(t *testing.T) {
 			img := realImage(t, c.w.Source().Recipe)
@@ -224,6 +226,16 @@ func TestRealServicesAreSustained(t *testing.T) {
 			}
 		})
 	}
+}
+
+func spoilCassandra(ctx context.Context, address string) error {
+	client, err := load.DialCQL(ctx, nil, address)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	_, err = client.Do(ctx, "TRUNCATE ycsb.usertable")
+	return err
 }
 
 func spoilRedis(ctx context.Context, address string) error {

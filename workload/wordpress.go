@@ -242,4 +242,25 @@ func (wordpress) Load(ctx context.Context, t Trial, seed uint64) (load.Result, e
 	return loadOnce(ctx, t, func(ctx context.Context) (load.Result, error) { return plan.load(ctx, t, seed) })
 }
 
-var _ Loader = wordpress{}
+// Sustained has fewer workers than S2's burst, which a steady load would not use.
+func (wordpress) Sustained() (p Params, steady bool) { return Params{"workers": "16"}, true }
+
+// Sustain has the page asked for at the rate that the parameters name, and else by
+// some clients as fast as they are answered.
+func (wordpress) Sustain(ctx context.Context, t Trial, seed uint64) error {
+	plan, err := planWordPress(t.Params())
+	if err != nil {
+		return err
+	}
+	o := load.Options{Connections: load.DefaultConnections, Timeout: plan.options.Timeout}
+	if plan.options.Rate > 0 {
+		o = plan.options
+		o.Seed = seed
+	}
+	return sustain(ctx, t, wordpressTarget(t), o)
+}
+
+var (
+	_ Sustainer = wordpress{}
+	_ Loader    = wordpress{}
+)
