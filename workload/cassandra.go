@@ -28,7 +28,8 @@ func (cassandra) Source() Source { return Source{Recipe: "cassandra"} }
 func (cassandra) Params() []Param {
 	return []Param{
 		{"operations", "1000", "1 to 10000000"},
-		{"within", "1s", "in which they are sent, evenly spaced, 10ms to 1h"},
+		{"rate", "1000", "of them per second (open loop), 0.001 to 1e6, or closed: each client sends as soon as it has its answer"},
+		{"arrival", string(load.Uniform), "of an open loop's operations: uniform, evenly spaced; or poisson, independently of one another"},
 		{"threads", "100", "clients, each with a connection and one operation at a time, 1 to 4096"},
 		readsParam("75"),
 		{"records", "10000", "put in before the server counts as ready: one field of 100 bytes, 1 to 10000000"},
@@ -53,18 +54,18 @@ func planCassandra(p Params) (plan cassandraPlan, err error) {
 	if o.Count, err = p.whole("operations", 1, 10_000_000); err != nil {
 		return plan, err
 	}
-	within, err := p.duration("within", 10*time.Millisecond, time.Hour)
-	if err != nil {
+	if o.Rate, err = p.rate("rate"); err != nil {
 		return plan, err
 	}
-	if o.Rate = float64(o.Count) / within.Seconds(); o.Rate > 1e6 || o.Rate < 1e-3 {
-		return plan, &WrongValue{"within", p["within"], fmt.Sprintf("from 0.001 to 1000000 operations a second; %d in %v are %.3g", o.Count, within, o.Rate)}
+	arrival, err := p.oneOf("arrival", string(load.Uniform), string(load.Poisson))
+	if err != nil {
+		return plan, err
 	}
 	threads, err := p.whole("threads", 1, 4096)
 	if err != nil {
 		return plan, err
 	}
-	o.Connections, o.Arrival, o.Timeout = int(threads), load.Uniform, cassandraTimeout
+	o.Connections, o.Arrival, o.Timeout = int(threads), load.Arrival(arrival), cassandraTimeout
 	if plan.reads, err = p.whole("reads", 0, 100); err != nil {
 		return plan, err
 	}

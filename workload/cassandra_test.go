@@ -12,23 +12,24 @@ import (
 
 func TestCassandraParameters(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
-		{"operations", "0", "from 1"}, {"within", "1", "a duration"}, {"within", "10ms", ""}, {"threads", "4097", "to 4096"},
+		{"operations", "0", "from 1"}, {"rate", "fast", "closed"}, {"arrival", "at-once", "poisson"}, {"threads", "4097", "to 4096"},
 		{"reads", "101", "to 100"}, {"records", "0", "from 1"}, {"warmup", "-1s", "from 0s"}, {"heap", "128", "from 256"},
 	} {
 		_, err := Resolve(cassandra{}, map[string]string{c.name: c.value})
-		if c.want == "" {
-			if err != nil {
-				t.Errorf("%s=%s: %v", c.name, c.value, err)
-			}
-			continue
-		}
 		refusedAs[*WrongValue](t, err, c.name+"="+c.value, c.want)
 	}
-	_, err := Resolve(cassandra{}, map[string]string{"operations": "10000000", "within": "1s"})
-	refusedAs[*WrongValue](t, err, "within=1s", "operations a second")
-	got, err := cassandra{}.Offered(resolve(t, cassandra{}))
-	if want := (Offered{1000, load.Uniform, 100}); err != nil || got != want {
-		t.Errorf("%+v, %v, want S2's %+v", got, err, want)
+	for _, c := range []struct {
+		pairs []string
+		want  Offered
+	}{
+		{nil, Offered{1000, load.Uniform, 100}}, // S2's
+		{[]string{"rate", "closed", "threads", "4"}, Offered{0, load.Uniform, 4}},
+		{[]string{"rate", "50", "arrival", "poisson"}, Offered{50, load.Poisson, 100}},
+	} {
+		got, err := cassandra{}.Offered(resolve(t, cassandra{}, c.pairs...))
+		if err != nil || got != c.want {
+			t.Errorf("%q: %+v, %v, want %+v", c.pairs, got, err, c.want)
+		}
 	}
 }
 

@@ -35,13 +35,17 @@ const mostPages = image.WordPressBacklog
 func (wordpress) Params() []Param {
 	return []Param{
 		{"requests", "1000", "for the page, 1 to " + strconv.Itoa(mostPages)},
-		{"rate", atOnce, atOnce + ": all are sent together; or requests per second (open loop), 0.001 to 1e6"},
+		{"rate", atOnce, atOnce + ": all are sent together; or requests per second (open loop), 0.001 to 1e6; or closed: sixteen clients, each sends as soon as it has its answer"},
 		{"arrival", string(load.Uniform), "of an open loop's requests: uniform, evenly spaced; or poisson, independently of one another"},
 		{"warmup", "100", "requests before that, a few at a time, and forgotten, 0 to 100000"},
 		{"workers", "150", "processes of the server, each for one request at a time, 1 to " + strconv.Itoa(image.WordPressConnections-2)},
 		{"timeout", "10m", "of a request, 1s to 24h"},
 	}
 }
+
+// fewClients ask at the same time where not all do: more than there are CPUs for them
+// here, and few enough for each to be answered soon.
+const fewClients = load.DefaultConnections
 
 // wordpressPlan is the parameters, read.
 type wordpressPlan struct {
@@ -62,8 +66,11 @@ func planWordPress(p Params) (plan wordpressPlan, err error) {
 	}
 	if o.Arrival = load.AtOnce; p["rate"] != atOnce {
 		o.Arrival = load.Arrival(arrival)
-		if o.Rate, err = p.rate("rate"); err != nil || o.Rate == 0 {
-			return plan, &WrongValue{"rate", p["rate"], atOnce + ", or requests per second from 0.001 to 1e6"}
+		if o.Rate, err = p.rate("rate"); err != nil {
+			return plan, &WrongValue{"rate", p["rate"], atOnce + ", " + closed + ", or requests per second from 0.001 to 1e6"}
+		}
+		if o.Rate == 0 {
+			o.Connections = fewClients
 		}
 	}
 	if plan.warmup, err = p.whole("warmup", 0, 100_000); err != nil {
@@ -212,14 +219,10 @@ func (w wordpress) Drive(ctx context.Context, t Trial) error {
 	})
 }
 
-// warmConnections is how many requests of the warm-up are under way at once: more
-// than there are CPUs for them, and few enough to be short.
-const warmConnections = 16
-
 // load warms the site up, and then asks for its page as the parameters say.
 func (p wordpressPlan) load(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
 	if p.warmup > 0 {
-		o := load.Options{Connections: warmConnections, Count: p.warmup, Timeout: p.options.Timeout}
+		o := load.Options{Connections: fewClients, Count: p.warmup, Timeout: p.options.Timeout}
 		if err := answered(load.Run(ctx, wordpressTarget(t), o)); err != nil {
 			return load.Result{}, fmt.Errorf("warm up: %w", err)
 		}
@@ -252,7 +255,7 @@ func (wordpress) Sustain(ctx context.Context, t Trial, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	o := load.Options{Connections: load.DefaultConnections, Timeout: plan.options.Timeout}
+	o := load.Options{Connections: fewClients, Timeout: plan.options.Timeout}
 	if plan.options.Rate > 0 {
 		o = plan.options
 		o.Seed = seed

@@ -64,6 +64,7 @@ func TestWordPressIsInstalledAndAsked(t *testing.T) {
 	}{
 		{[]string{"requests", "40", "warmup", "7"}, 1 + 7 + 40},
 		{[]string{"requests", "20", "warmup", "0", "rate", "500", "arrival", "poisson"}, 1 + 20},
+		{[]string{"requests", "30", "warmup", "0", "rate", "closed"}, 1 + 30},
 	} {
 		site := &fakeSite{page: func(int64) (int, string) { return http.StatusOK, frontPage }}
 		tr, err := visited(t, site, c.pairs...)
@@ -134,7 +135,7 @@ func TestWordPressThatIsNotInstalled(t *testing.T) {
 
 func TestWordPressParameters(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
-		{"requests", "4097", "to 4096"}, {"requests", "0", "from 1"}, {"rate", "closed", atOnce}, {"rate", "0", atOnce},
+		{"requests", "4097", "to 4096"}, {"requests", "0", "from 1"}, {"rate", "fast", atOnce}, {"rate", "0", closed},
 		{"arrival", "at-once", "poisson"}, {"workers", "511", "to 510"}, {"warmup", "-1", "from 0"}, {"timeout", "1", "a duration"},
 	} {
 		_, err := Resolve(wordpress{}, map[string]string{c.name: c.value})
@@ -147,6 +148,7 @@ func TestWordPressParameters(t *testing.T) {
 	}{
 		{nil, Offered{Arrival: load.AtOnce, Connections: 1000}, true},
 		{[]string{"rate", "20", "arrival", "poisson", "requests", "60"}, Offered{20, load.Poisson, 60}, false},
+		{[]string{"rate", "closed"}, Offered{0, load.Uniform, 16}, false},
 	} {
 		p := resolve(t, wordpress{}, c.pairs...)
 		if got, err := (wordpress{}).Offered(p); err != nil || got != c.want {
