@@ -72,8 +72,10 @@ type parted struct {
 	emulated     string
 }
 
-// parted takes every workload's cost on every column apart.
-func (r reading) parted() (all []parted) {
+// parted is every workload's cost on every column, taken apart.
+func (r reading) parted() []parted { return r.fits() }
+
+func (r reading) takeApart() (all []parted) {
 	for _, name := range r.names(matrix) {
 		for _, col := range r.columns(matrix) {
 			p := parted{workload: name, column: col, points: r.points(name, col)}

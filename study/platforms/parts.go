@@ -56,6 +56,9 @@ func timesText(e stats.Estimate) string {
 // answerAsked is the sentence where only the host's size or tasks were asked.
 func (r reading) answerAsked() string {
 	for _, t := range r.tasks() {
+		if t.more.Known() && t.more.Interval.Low <= 0 && t.more.Interval.High >= 0 {
+			return fmt.Sprintf("Whether the same work costs %s more when it is cut into %d processes cannot be told: %s points of bare metal's time (%s).", column{t.of.Platform, preset(t.of)}.label(), t.tasks, report.Said(t.more, 1), t.workload)
+		}
 		if t.more.Known() {
 			return fmt.Sprintf("Cut into %d processes, the same work costs %s %s points more of bare metal's time than by one process (%s).", t.tasks, column{t.of.Platform, preset(t.of)}.label(), report.Said(t.more, 1), t.workload)
 		}

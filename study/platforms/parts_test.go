@@ -75,7 +75,8 @@ func TestPageOfAnyRun(t *testing.T) {
 		"without trials":     {none, "Nothing was measured."},
 		"one block":          {once, "What these platforms cost cannot be told yet: an interval takes three blocks."},
 		"all alike":          {whole, "No platform costs any program more or less than 2 %"},
-		"of tasks":           {measured(designed(t, options(cns, ofSizes(2), func(o *Options) { o.Tasks = []int{1, 30} })), alike), "Cut into 30 processes"},
+		"of tasks":           {measured(designed(t, options(cns, ofSizes(2), func(o *Options) { o.Tasks = []int{1, 30} })), world(alike).by(1.1, isKind(CN), tasksAre(30))), "Cut into 30 processes"},
+		"of tasks, alike":    {measured(designed(t, options(cns, ofSizes(2), func(o *Options) { o.Tasks = []int{1, 30} })), alike), "Whether the same work costs"},
 		"of hosts":           {measured(designed(t, options(cns, ofSizes(2), func(o *Options) { o.Hosts, o.Disruptive = []int{2, 16}, true })), alike), "On a host of 16 CPUs"},
 	} {
 		if got := Answer(c.run); !strings.HasPrefix(got, c.answer) {

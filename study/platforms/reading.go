@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"tare/overhead"
 	"tare/record"
@@ -16,6 +17,8 @@ import (
 type reading struct {
 	overhead.Reading
 	spots []spot
+	// fits are made once, for each takes a while and many ask.
+	fits func() []parted
 }
 
 // spot is a group of a run: a workload at a size, under one question.
@@ -45,6 +48,7 @@ func read(run record.Run) reading {
 		}
 	}
 	r.spots = slices.DeleteFunc(r.spots, func(s spot) bool { return s.base.ID == "" || !(s.size > 0) })
+	r.fits = sync.OnceValue(r.takeApart)
 	return r
 }
 
