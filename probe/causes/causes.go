@@ -46,7 +46,8 @@ type Reading struct {
 	CPUs int `json:"cpus"`
 	Used int `json:"used_cpus"`
 
-	Burst   Distribution `json:"burst"`   // on a CPU, until it blocked
+	Burst   Distribution `json:"burst"`   // on a CPU, until it blocked; being preempted does not end it
+	Run     Distribution `json:"run"`     // on a CPU, until it left it for whatever reason (bcc's cpudist)
 	Wait    Distribution `json:"wait"`    // runnable, without a CPU
 	Blocked Distribution `json:"blocked"` // of its own accord
 
@@ -86,12 +87,13 @@ type Step struct {
 }
 
 // Interrupts are those that came while the target had the CPU, and what became of
-// the target's threads that an interrupt woke.
+// the target's threads that an interrupt woke. What a thread sends to a neighbour
+// through the loopback or a veth it delivers itself, by a softirq: that counts as one.
 type Interrupts struct {
-	Hard uint64 `json:"hard"` // of devices
-	Soft uint64 `json:"soft"`
-	// Wakeups are the target's wakings from within an interrupt; Elsewhere those of
-	// them that resumed on another CPU than the thread had last.
+	Hard uint64 `json:"hard"` // of devices; not the CPU's own timer, nor calls between CPUs
+	Soft uint64 `json:"soft"` // what is put off to after them
+	// Wakeups are the target's wakings from within an interrupt, or by a timer that
+	// expired; Elsewhere those of them that resumed on another CPU than the thread had last.
 	Wakeups   uint64 `json:"wakeups"`
 	Elsewhere uint64 `json:"elsewhere"`
 	// Other are wakings by other threads; OtherElsewhere as above.
@@ -108,10 +110,17 @@ type Throttling struct {
 
 // Accounting is the share of the target's own CPU time that was seen within the
 // scheduler's accounting of it: samples, not a measured time.
+//
+// That code lets no interrupt in, so only a processor's counter finds it, by an
+// interrupt that cannot be masked. Where there is none Within is 0 and the part is
+// absent; Scheduler stands all the same, since a sample that was kept waiting falls on
+// the scheduler's way out, and is a bound from above on what accounting takes of each
+// switch and waking.
 type Accounting struct {
-	Samples int `json:"samples"` // of the target's threads
-	Within  int `json:"within"`  // of those, in the accounting's functions
-	// Functions are those that were seen, the most frequent first.
+	Samples   int `json:"samples"`   // of the target's threads
+	Scheduler int `json:"scheduler"` // of those, in switches and wakings as a whole
+	Within    int `json:"within"`    // of those, in the accounting's functions
+	// Functions are those of the accounting that were seen, the most frequent first.
 	Functions []Function `json:"functions,omitempty"`
 }
 
@@ -121,13 +130,17 @@ type Function struct {
 	Samples int    `json:"samples"`
 }
 
-// Stack is a way by which threads left the CPU, the innermost frame first.
+// Stack is a way by which threads left the CPU, the innermost frame first: the
+// kernel's, and behind them the program's. User frames follow frame pointers, which Go
+// keeps and most distributions' C code does not: there the innermost is right and its
+// callers may be missing.
 type Stack struct {
-	Program string        `json:"program"`
-	Frames  []string      `json:"frames"`
-	Waiting bool          `json:"waiting,omitempty"` // preempted: it wanted the CPU
-	Time    time.Duration `json:"time_ns"`
-	Count   uint64        `json:"count"`
+	Program string   `json:"program"`
+	Frames  []string `json:"frames"`
+	Waiting bool     `json:"waiting,omitempty"` // preempted: it wanted the CPU
+	// Time is until they had a CPU again, the wait for one included (bcc's offcputime).
+	Time  time.Duration `json:"time_ns"`
+	Count uint64        `json:"count"`
 }
 
 // Absence is a part that could not be had.
