@@ -18,7 +18,7 @@ var httpdRecipe = recipe{
 	name:        "httpd",
 	summary:     fmt.Sprintf("Apache httpd and %d MiB of files that it serves", HTTPDFiles*HTTPDFileSize>>20),
 	packages:    []string{"apache2-bin"},
-	programs:    append([]string{"/usr/sbin/apache2"}, httpdModulePaths()...),
+	programs:    append([]string{"/usr/sbin/apache2"}, modulePaths(httpdModules)...),
 	keep:        []string{"libgcc-s1"}, // which the C library loads to end a thread
 	directories: []string{"data", httpdRoot},
 	config: Config{
@@ -53,23 +53,29 @@ var httpdModules = []string{
 	"negotiation", "reqtimeout", "setenvif",
 }
 
-func httpdModulePaths() []string {
+// modulePaths is where modules of Apache's server lie.
+func modulePaths(modules []string) []string {
 	var paths []string
-	for _, name := range httpdModules {
+	for _, name := range modules {
 		paths = append(paths, "/usr/lib/apache2/modules/mod_"+name+".so")
 	}
 	return paths
+}
+
+// loadModules has the server load them.
+func loadModules(modules []string) string {
+	var b strings.Builder
+	for _, name := range modules {
+		fmt.Fprintf(&b, "LoadModule %s_module /usr/lib/apache2/modules/mod_%s.so\n", name, name)
+	}
+	return b.String()
 }
 
 // httpdConfiguration leaves to the command line where the server listens. What
 // it says goes to standard error and, where ACCESS_LOG is defined, a line for
 // each request to standard output, as containers do it.
 func httpdConfiguration() string {
-	var b strings.Builder
-	for _, name := range httpdModules {
-		fmt.Fprintf(&b, "LoadModule %s_module /usr/lib/apache2/modules/mod_%s.so\n", name, name)
-	}
-	b.WriteString(`ServerRoot /data
+	return loadModules(httpdModules) + `ServerRoot /data
 DefaultRuntimeDir /data
 PidFile /data/httpd.pid
 ServerName localhost
@@ -93,8 +99,7 @@ MaxKeepAliveRequests 0
 	Options None
 	Require all granted
 </Directory>
-`)
-	return b.String()
+`
 }
 
 // addSite writes the configuration and the files. The first line of each is its

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"tare/programs"
 )
@@ -64,7 +63,7 @@ var wordpressRecipe = recipe{
 	},
 	directories: []string{WordPressData[1:]},
 	config: Config{
-		Cmd:        WordPressCommand(64),
+		Cmd:        WordPressCommand(wordpressWorkers),
 		WorkingDir: WordPressData,
 		Ports:      []int{WordPressPort},
 	},
@@ -94,18 +93,13 @@ func WordPressCommand(workers int) []string {
 	}
 }
 
+// wordpressWorkers are Apache's own number.
+const wordpressWorkers = 150
+
 const wordpressPHP = "usr/lib/apache2/modules/libphp8.2.so"
 
 // wordpressModules are the server's: PHP's runs only in processes of one thread each.
 var wordpressModules = []string{"mpm_prefork", "authz_core", "authz_host", "dir", "mime"}
-
-func modulePaths(modules []string) []string {
-	var paths []string
-	for _, name := range modules {
-		paths = append(paths, "/usr/lib/apache2/modules/mod_"+name+".so")
-	}
-	return paths
-}
 
 // wordpressTables are the statements by which MariaDB's own set-up makes its tables,
 // in its order; the help texts and views for people are left out.
@@ -163,7 +157,7 @@ add_filter('pre_wp_mail', '__return_true');
 // MariaDB's user is root since no other is needed; files are written in the ordinary
 // manner and not by io_uring, which one container's seccomp filter allows and
 // another's does not.
-const wordpressDatabaseConfiguration = `[mariadbd]
+var wordpressDatabaseConfiguration = `[mariadbd]
 user=root
 datadir=` + WordPressData + `
 socket=/run/mariadb.sock
@@ -178,8 +172,7 @@ innodb-buffer-pool-size=64M
 innodb-log-file-size=16M
 key-buffer-size=1M
 aria-pagecache-buffer-size=8M
-max-connections=512
-`
+max-connections=` + strconv.Itoa(WordPressConnections) + "\n"
 
 const wordpressPHPConfiguration = `[PHP]
 extension=mysqlnd
@@ -195,11 +188,7 @@ opcache.memory_consumption=64
 `
 
 func wordpressServerConfiguration() string {
-	var b strings.Builder
-	for _, name := range wordpressModules {
-		fmt.Fprintf(&b, "LoadModule %s_module /usr/lib/apache2/modules/mod_%s.so\n", name, name)
-	}
-	fmt.Fprintf(&b, `LoadModule php_module /%s
+	return loadModules(wordpressModules) + fmt.Sprintf(`LoadModule php_module /%s
 Listen %d
 ListenBacklog %d
 ServerLimit ${WORKERS}
@@ -230,7 +219,6 @@ DirectoryIndex index.php
 	Require all granted
 </Directory>
 `, wordpressPHP, WordPressPort, WordPressBacklog, WordPressHost)
-	return b.String()
 }
 
 func addWordPress(ctx context.Context, b *build) error {
