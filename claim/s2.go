@@ -108,7 +108,7 @@ var s2 = []Claim{
 		Short:     "input and output cost more where cores change",
 		Says:      "Each web request waits for interrupts and may go on on another core than before; a container with a small share of the host does so more often, and pays for cold caches.",
 		Published: []Figure{atLeast("interrupts a web request", 3, "")},
-		HowJudged: "Wake-ups on another core than the last a request, and interrupts a request, for vanilla against pinned containers by share of the host. Confirmed where there are 3 interrupts or more a request and the vanilla container changes cores wholly more often, the more so the smaller its share; refuted where it wholly does not change cores more often; qualified where one size alone was watched, or there are fewer interrupts.",
+		HowJudged: "Wake-ups on another core than the last a request, and interrupts a request, for vanilla against pinned containers by share of the host. Qualified, and the judgement says by what, where the vanilla container changes cores wholly more often, and there are 3 interrupts or more a request, the more so the smaller its share; never confirmed outright, for the probe begins with the service, whose start is counted with its requests; refuted where the vanilla container wholly does not change cores more often.",
 		Limits:    []Figure{atLeast("interrupts a web request", 3, "")},
 	},
 	{

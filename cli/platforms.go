@@ -277,7 +277,7 @@ func (f *platformsFlags) subjects() ([]workload.Subject, error) {
 func (f *platformsFlags) host(on studyHost) platforms.Host {
 	return platforms.Host{
 		CPUs: on.cpus, Memory: on.memory, Platform: on.platforms, Check: on.check,
-		Confine: process.Confine, Online: f.hot, Fixed: lab.Hotplug(on.cpus),
+		Confine: process.Confine, Watch: watchCauses, Online: f.hot, Fixed: lab.Hotplug(on.cpus),
 	}
 }
 
