@@ -129,6 +129,10 @@ func (b *builder) inMachines(s subject, size Size, counts []int, head string) (l
 		}
 		for _, in := range []string{own, inner} {
 			p, err := b.Host.Platform(fmt.Sprintf("%s+cpus=%d/%s", head, n, in))
+			if err != nil && in == Held {
+				b.note("in a machine bare metal is kept to its CPUs by an affinity alone, which a program may undo: %v", err)
+				p, err = b.Host.Platform(fmt.Sprintf("%s+cpus=%d/%s", head, n, Bare))
+			}
 			if err != nil {
 				return g, err
 			}
