@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -12,13 +13,23 @@ import (
 // Platform gives one of the agent's platforms, by the name that it has there. What it
 // is besides a platform (a Creator, Reaching, Storing) it is here, too. Where the agent
 // has none of that name, the platform's Check says so.
-func (c *Client) Platform(name string) platform.Platform {
+func (c *Client) Platform(name string) platform.Platform { return c.PlatformAs(name, "") }
+
+// PlatformAs is Platform under another name on this side, such as "agent:node1:7070/bare":
+// it is called so, and refuses settings as that. What stands in the agent's ledger keeps
+// the agent's name.
+func (c *Client) PlatformAs(name, shown string) platform.Platform {
 	d, err := quick[described](c, "describe", named{name})
-	r := &remote{client: c, name: name, fault: err}
+	r := &remote{client: c, name: name, shown: shown, fault: err}
+	if err == nil {
+		r.name = d.Name
+	}
+	if shown == "" {
+		r.shown = r.name
+	}
 	if err != nil {
 		return r
 	}
-	r.name = d.Name
 	creates, reaches, stores := creating{r}, reaching{r}, storing{r}
 	switch [3]bool{d.Creator, d.Reaching, d.Storing} {
 	case [3]bool{true, true, true}:
@@ -68,8 +79,9 @@ func (c *Client) Platform(name string) platform.Platform {
 // remote is one of the agent's platforms.
 type remote struct {
 	client *Client
-	name   string
-	fault  error // why there is none
+	name   string // the agent's
+	shown  string // on this side
+	fault  error  // why there is none
 }
 
 // creating, reaching and storing are what a platform may be besides: each has one
@@ -80,7 +92,15 @@ type (
 	storing  struct{ of *remote }
 )
 
-func (r *remote) Name() string { return r.name }
+func (r *remote) Name() string { return r.shown }
+
+// told gives an error of the agent's in the words of this side.
+func (r *remote) told(err error) error {
+	if refused := new(platform.Unsupported); errors.As(err, &refused) && refused.Platform == r.name {
+		refused.Platform = r.shown // it crossed, and is nobody else's
+	}
+	return err
+}
 
 func (r *remote) Check(ctx context.Context) error {
 	if r.fault != nil {
@@ -92,7 +112,7 @@ func (r *remote) Check(ctx context.Context) error {
 
 func (r *remote) Supports(s platform.Setting) error {
 	_, err := quick[nothing](r.client, "supports", setting{r.name, s})
-	return err
+	return r.told(err)
 }
 
 func (r *remote) Version(ctx context.Context) string {
@@ -124,7 +144,7 @@ func (r *remote) Remove(ctx context.Context, e platform.Entry) error {
 
 func (r reaching) Reaches(s platform.Setting) error {
 	_, err := quick[nothing](r.of.client, "reaches", setting{r.of.name, s})
-	return err
+	return r.of.told(err)
 }
 
 func (s storing) StoredAt(ctx context.Context, of platform.Storage) (string, error) {
@@ -140,7 +160,7 @@ func (r *remote) Launch(ctx context.Context, spec platform.Spec) (platform.Insta
 	}
 	_, err = call[nothing](ctx, r.client, "launch", instanced{h.id})
 	if err = givenUp(ctx, r.client, err); err != nil {
-		return nil, h.abandon(ctx, err)
+		return nil, h.abandon(ctx, r.told(err))
 	}
 	return h.instance(), nil
 }
@@ -153,7 +173,7 @@ func (c creating) Create(ctx context.Context, spec platform.Spec) (platform.Crea
 	}
 	id, err := call[text](ctx, c.of.client, "create", instanced{h.id})
 	if err = givenUp(ctx, c.of.client, err); err != nil {
-		return nil, h.abandon(ctx, err)
+		return nil, h.abandon(ctx, c.of.told(err))
 	}
 	return &created{holder: h, id: id.Text}, nil
 }

@@ -149,6 +149,11 @@ const mostClients = 16
 // for all of them. What goes wrong with one client is told to complain, and with no
 // other.
 func Accept(ctx context.Context, l net.Listener, serve func(ctx context.Context, conn net.Conn) error, complain func(error)) error {
+	return accept(ctx, l, serve, complain, handshakeBound)
+}
+
+// accept gives whoever connects so long to shake hands.
+func accept(ctx context.Context, l net.Listener, serve func(ctx context.Context, conn net.Conn) error, complain func(error), bound time.Duration) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
 	var clients sync.WaitGroup
@@ -165,7 +170,7 @@ func Accept(ctx context.Context, l net.Listener, serve func(ctx context.Context,
 		}
 		clients.Go(func() {
 			defer func() { <-places }()
-			err := serveOne(ctx, l, conn, serve)
+			err := serveOne(ctx, l, conn, serve, bound)
 			if err != nil && ctx.Err() == nil {
 				complain(fmt.Errorf("client %s: %w", conn.RemoteAddr(), err))
 			}
@@ -173,12 +178,16 @@ func Accept(ctx context.Context, l net.Listener, serve func(ctx context.Context,
 	}
 }
 
-func serveOne(ctx context.Context, l net.Listener, conn net.Conn, serve func(ctx context.Context, conn net.Conn) error) error {
+func serveOne(ctx context.Context, l net.Listener, conn net.Conn, serve func(ctx context.Context, conn net.Conn) error, bound time.Duration) error {
 	if guarded, ok := l.(*Listener); ok {
 		var err error
 		if conn, err = guarded.Admit(ctx, conn); err != nil {
 			return err
 		}
+	}
+	// Serve lifts it once hands were shaken: who connects and says nothing keeps no place.
+	if err := conn.SetReadDeadline(time.Now().Add(bound)); err != nil {
+		return errors.Join(err, conn.Close())
 	}
 	return serve(ctx, conn)
 }

@@ -75,7 +75,7 @@ func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	if err != nil {
 		return errors.Join(err, conn.Close())
 	}
-	v := &visit{server: s, instances: map[string]*resident{}, prepared: map[string]platform.Platform{}}
+	v := &visit{server: s, conn: conn, instances: map[string]*resident{}, prepared: map[string]platform.Platform{}}
 	web := &http.Server{
 		Handler:           v.handler(),
 		ReadHeaderTimeout: headerBound,
@@ -84,7 +84,7 @@ func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
 	stop := context.AfterFunc(ctx, func() { _ = session.Close() })
-	served := web.Serve(session)
+	served := web.Serve(streams{session})
 	stop()
 	// Their connections are closed, which ends whatever calls go on.
 	_ = web.Close()
@@ -92,12 +92,27 @@ func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	v.calls.Wait()
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endBound)
 	defer cancel()
-	return errors.Join(ctx.Err(), departure(served), v.end(ending))
+	return errors.Join(ctx.Err(), departure(served, v.greeted.Load()), v.end(ending))
+}
+
+// streams are a session's, as a listener whose end is its end: package http would try
+// again after an error that calls itself temporary, as a deadline's does.
+type streams struct{ *yamux.Session }
+
+func (s streams) Accept() (net.Conn, error) {
+	stream, err := s.Session.Accept()
+	if err != nil {
+		return nil, fmt.Errorf("accepting a stream: %w", err)
+	}
+	return stream, nil
 }
 
 // departure is what a stream's end says: that a client goes away, in whatever manner,
 // is no error; that it speaks something else is.
-func departure(err error) error {
+func departure(err error, greeted bool) error {
+	if timeout := net.Error(nil); !greeted && errors.As(err, &timeout) && timeout.Timeout() {
+		return errors.New("a client connected, and did not shake hands in time")
+	}
 	for _, ordinary := range []error{io.EOF, io.ErrClosedPipe, net.ErrClosed, http.ErrServerClosed, yamux.ErrSessionShutdown, syscall.ECONNRESET, syscall.EPIPE, syscall.EIO} {
 		if errors.Is(err, ordinary) {
 			return nil

@@ -19,6 +19,7 @@ import (
 // visit is one client, from its coming to the end of its stream.
 type visit struct {
 	server  *Server
+	conn    io.Closer      // the stream
 	greeted atomic.Bool    // versions are equal
 	calls   sync.WaitGroup // that go on
 
@@ -107,6 +108,10 @@ func (v *visit) known(next http.HandlerFunc) http.Handler {
 func (v *visit) hello(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get(headerProtocol) == fmt.Sprint(Protocol) && r.Header.Get(headerVersion) == v.server.Version {
 		v.greeted.Store(true)
+		// From now on, silence is no fault (accept).
+		if patient, ok := v.conn.(interface{ SetReadDeadline(time.Time) error }); ok {
+			_ = patient.SetReadDeadline(time.Time{})
+		}
 	}
 	reply(w, v.server.hello())
 }
