@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tare/image"
+	"tare/kernel/mount"
 )
 
 // What the programs printed on two ranks, and what they were asked for.
@@ -198,11 +199,11 @@ func mpiRoot(t *testing.T) (img image.Image) {
 	}
 	for _, kind := range []string{"proc", "sysfs"} {
 		at := filepath.Join(root, strings.TrimSuffix(kind, "fs"))
-		if err := syscall.Mount(kind, at, kind, syscall.MS_RDONLY|syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_NOEXEC, ""); err != nil {
+		if err := mount.New(kind, at, mount.Options{ReadOnly: true}); err != nil {
 			t.Skipf("needs to mount %s: %v", kind, err)
 		}
 		t.Cleanup(func() {
-			if err := syscall.Unmount(at, syscall.MNT_DETACH); err != nil {
+			if err := mount.Unmount(at); err != nil {
 				t.Error(err)
 			}
 		})
