@@ -13,7 +13,7 @@ import (
 func TestCassandraParameters(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"operations", "0", "from 1"}, {"rate", "fast", "closed"}, {"arrival", "at-once", "poisson"}, {"threads", "4097", "to 4096"},
-		{"reads", "101", "to 100"}, {"records", "0", "from 1"}, {"warmup", "-1s", "from 0s"}, {"heap", "128", "from 256"},
+		{"reads", "101", "to 100"}, {"records", "0", "from 1"}, {"warmup", "-1s", "from 0s"}, {"heap", "128", "from 256"}, {"compiler", "none", "full"},
 	} {
 		_, err := Resolve(cassandra{}, map[string]string{c.name: c.value})
 		refusedAs[*WrongValue](t, err, c.name+"="+c.value, c.want)

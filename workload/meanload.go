@@ -1,6 +1,11 @@
 package workload
 
-import "tare/load"
+import (
+	"context"
+	"time"
+
+	"tare/load"
+)
 
 // meanLatencyMetrics are what S2 told of a service: the mean of its response times,
 // which carries the verdict, and what that hides.
@@ -29,4 +34,19 @@ func answered(r load.Result, err error) error {
 		err = tooManyErrors(r)
 	}
 	return err
+}
+
+// restFor is several periods of a CPU quota, which a warm-up has used up; and time for
+// what it has left to be written and compiled.
+const restFor = time.Second
+
+// rest leaves a service alone between its warm-up and what is measured: S2's bursts
+// came upon services that had nothing else to do.
+func rest(ctx context.Context) error {
+	select {
+	case <-time.After(restFor):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

@@ -37,7 +37,7 @@ func (wordpress) Params() []Param {
 		{"requests", "1000", "for the page, 1 to " + strconv.Itoa(mostPages)},
 		{"rate", atOnce, atOnce + ": all are sent together; or requests per second (open loop), 0.001 to 1e6; or closed: sixteen clients, each sends as soon as it has its answer"},
 		{"arrival", string(load.Uniform), "of an open loop's requests: uniform, evenly spaced; or poisson, independently of one another"},
-		{"warmup", "100", "requests before that, a few at a time, and forgotten, 0 to 100000"},
+		{"warmup", "100", "requests before that, sixteen at a time, and forgotten, 0 to 100000; a second of rest follows"},
 		{"workers", "150", "processes of the server, each for one request at a time, 1 to " + strconv.Itoa(image.WordPressConnections-2)},
 		{"timeout", "10m", "of a request, 1s to 24h"},
 	}
@@ -225,6 +225,9 @@ func (p wordpressPlan) load(ctx context.Context, t Trial, seed uint64) (load.Res
 		o := load.Options{Connections: fewClients, Count: p.warmup, Timeout: p.options.Timeout}
 		if err := answered(load.Run(ctx, wordpressTarget(t), o)); err != nil {
 			return load.Result{}, fmt.Errorf("warm up: %w", err)
+		}
+		if err := rest(ctx); err != nil {
+			return load.Result{}, err
 		}
 	}
 	o := p.options
