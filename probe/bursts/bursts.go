@@ -137,6 +137,8 @@ type Group struct {
 	Burst   Histogram
 	Wait    Histogram
 	Blocked Histogram
+	// Run is of the times on a CPU until it was left for whatever reason.
+	Run Histogram
 	// Unfinished are the bursts that go on, as long as they are by now: a thread
 	// that never blocks has no other. Waiting are the waits that go on.
 	Unfinished, Waiting []time.Duration
@@ -208,6 +210,7 @@ func (g Group) since(o *Group) Group {
 	g.Burst.subtract(&o.Burst)
 	g.Wait.subtract(&o.Wait)
 	g.Blocked.subtract(&o.Blocked)
+	g.Run.subtract(&o.Run)
 	before := map[int]Behind{}
 	for _, b := range o.Behind {
 		before[b.Group] = b

@@ -11,7 +11,7 @@ type kernelHistogram struct {
 
 func (k *kernelHistogram) histogram() Histogram { return Histogram{k.Counts, k.Sum} }
 
-type kernelHistograms struct{ Burst, Wait, Blocked kernelHistogram }
+type kernelHistograms struct{ Burst, Wait, Blocked, Run kernelHistogram }
 
 type kernelCounts struct {
 	CPUTime, Bursts, Wakeups, Voluntary, Involuntary, Migrations uint64

@@ -42,6 +42,11 @@ func TestLayoutsAgree(t *testing.T) {
 		{objectMapHistogramOf, true, unsafe.Sizeof(kernelHistograms{}), "histograms"},
 		{objectMapCountsOf, true, unsafe.Sizeof(kernelCounts{}), "counts"},
 		{objectMapThreads, true, unsafe.Sizeof(kernelThread{}), "thread"},
+		{objectMapPlaces, true, unsafe.Sizeof(kernelThread{}), "thread's place"},
+		{objectMapAbsences, false, unsafe.Sizeof(kernelWay{}), "way"},
+		{objectMapAbsences, true, unsafe.Sizeof(kernelAbsence{}), "absence"},
+		{objectMapSamples, false, unsafe.Sizeof(kernelFound{}), "found"},
+		{objectMapStacks, true, unsafe.Sizeof([frameRoom]uint64{}), "stack"},
 		{objectMapBehinds, false, unsafe.Sizeof(kernelPair{}), "pair"},
 		{objectMapBehinds, true, unsafe.Sizeof(kernelBehind{}), "behind"},
 		{objectMapRoots, false, unsafe.Sizeof(directory{}), "directory"},
@@ -60,7 +65,7 @@ func TestLayoutsAgree(t *testing.T) {
 		t.Fatalf("a thread is %v", spec.Maps[objectMapThreads].Value)
 	}
 	var k kernelThread
-	for name, at := range map[string]uintptr{"since": unsafe.Offsetof(k.Since), "burst": unsafe.Offsetof(k.Burst), "target": unsafe.Offsetof(k.Target), "mode": unsafe.Offsetof(k.Mode), "cpu": unsafe.Offsetof(k.CPU)} {
+	for name, at := range map[string]uintptr{"since": unsafe.Offsetof(k.Since), "burst": unsafe.Offsetof(k.Burst), "target": unsafe.Offsetof(k.Target), "mode": unsafe.Offsetof(k.Mode), "cpu": unsafe.Offsetof(k.CPU), "tid": unsafe.Offsetof(k.TID), "last": unsafe.Offsetof(k.Last), "user_stack": unsafe.Offsetof(k.UserStack)} {
 		found := false
 		for _, m := range thread.Members {
 			if m.Name == name {

@@ -306,7 +306,7 @@ func (r *Recording) readGroup(i int, g *Group) error {
 		if err := r.collection.Maps[objectMapHistogramOf].Lookup(uint32(i*r.lanes+lane), &h); err != nil {
 			return err
 		}
-		for into, from := range map[*Histogram]*kernelHistogram{&g.Burst: &h.Burst, &g.Wait: &h.Wait, &g.Blocked: &h.Blocked} {
+		for into, from := range map[*Histogram]*kernelHistogram{&g.Burst: &h.Burst, &g.Wait: &h.Wait, &g.Blocked: &h.Blocked, &g.Run: &h.Run} {
 			more := from.histogram()
 			into.Merge(&more)
 		}

@@ -3,4 +3,4 @@
 package bursts
 
 // sourceSHA256 is of the bpf/bursts.c that the object was compiled from.
-const sourceSHA256 = "794d17ffd9184e2395bdb7033471b9a997bdb5b636b99bbd36c7da2da1e7c4a3"
+const sourceSHA256 = "2b0ea531af2e8a5f0058a24f61255aaf31313bc273b985b57bdf50f9b5f35631"

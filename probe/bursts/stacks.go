@@ -198,3 +198,35 @@ func samplesSince(now, before []Sample) []Sample {
 	mostFrequentFirst(more)
 	return more
 }
+
+// Program is what a process executes, or executed.
+type Program struct {
+	PID    int
+	Memory uint64
+}
+
+// Programs are those of which absences have been added up so far: whoever wants to
+// name the addresses asks while they live.
+func (r *Recording) Programs() ([]Program, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last != nil {
+		return nil, nil
+	}
+	met := map[Program]bool{}
+	var programs []Program
+	var way kernelWay
+	var a kernelAbsence
+	all := r.collection.Maps[objectMapAbsences].Iterate()
+	for all.Next(&way, &a) {
+		p := Program{int(way.TGID), way.Memory}
+		if way.Memory != 0 && !met[p] {
+			met[p] = true
+			programs = append(programs, p)
+		}
+	}
+	if err := all.Err(); err != nil && !errors.Is(err, ebpf.ErrIterationAborted) {
+		return nil, fmt.Errorf("list the programs met: %w", err)
+	}
+	return programs, nil
+}

@@ -47,7 +47,7 @@ type Reading struct {
 	Used int `json:"used_cpus"`
 
 	Burst   Distribution `json:"burst"`   // on a CPU, until it blocked; being preempted does not end it
-	Run     Distribution `json:"run"`     // on a CPU, until it left it for whatever reason (bcc's cpudist)
+	Run     Distribution `json:"run"`     // on a CPU, until it left it for whatever reason; bcc's cpudist shows those that end by preemption
 	Wait    Distribution `json:"wait"`    // runnable, without a CPU
 	Blocked Distribution `json:"blocked"` // of its own accord
 

@@ -119,7 +119,7 @@ struct histogram {
 };
 
 struct histograms {
-	struct histogram burst, wait, blocked;
+	struct histogram burst, wait, blocked, run;
 };
 
 struct counts {
@@ -638,11 +638,13 @@ static __always_inline void away(__u64 *ctx, struct task_struct *prev, struct th
 		ran = burst = between(began, now);
 	}
 	c->cpu_time += ran;
+	struct histograms *h = histograms_of(target, cpu);
+	if (ran && h)
+		count_in(&h->run, ran);
 	if (state) {
 		c->voluntary++;
 		if (burst) {
 			c->bursts++;
-			struct histograms *h = histograms_of(target, cpu);
 			if (h)
 				count_in(&h->burst, burst);
 		}
