@@ -134,13 +134,20 @@ func (b *builder) subject(s workload.Subject) (subject, error) {
 }
 
 // sized gives a subject what its size makes of its parameters, where the user has not:
-// S2's ranks of MPI were as many as the CPUs, two at least, for one has nobody to talk to;
-// and a clip is taken that outlasts a quota's first and last periods, which are never
+// S2's ranks of MPI were as many as the CPUs; and a clip is taken that outlasts a quota's first and last periods, which are never
 // throttled whole.
 func (s subject) sized(size Size) subject {
-	s.Subject = given(s.Subject, paramRanks, strconv.Itoa(max(2, size.whole())))
+	s.Subject = given(s.Subject, paramRanks, strconv.Itoa(size.whole()))
 	s.Subject = given(s.Subject, paramClip, usualClip)
 	return s
+}
+
+// ranked tells that the program has as many ranks as CPUs, the user having said nothing
+// else.
+func (s subject) ranked() bool {
+	_, set := s.Params[paramRanks]
+	_, has := s.With(paramRanks, "")
+	return has && !set
 }
 
 // Parameters that the study sets.
@@ -224,6 +231,8 @@ func (b *builder) fitting(s subject) ([]Size, error) {
 			b.note("%s is left out: this host has %.0f GiB of memory", size, float64(b.Host.Memory)/(1<<30))
 		case memory > 0 && s.needs > memory:
 			return nil, usage("%s needs %d MiB of memory: %s is too little", s.Workload.Name(), s.needs>>20, size)
+		case s.ranked() && size.whole() < 2:
+			b.note("%s is left out at %s: two ranks on one CPU take turns, and what they wait for one another there is no platform's cost; to have it all the same: --param %s=2", s.Workload.Name(), size, paramRanks)
 		case s.service && size.fractional():
 			b.note("%s is left out at %s: how long a load waits does not go with the share of a CPU, so that no bare metal is its measure", s.Workload.Name(), size)
 		default:

@@ -128,6 +128,28 @@ func TestWherePresetsCoincide(t *testing.T) {
 	}
 }
 
+// One rank has nobody to talk to, and two on one CPU take turns.
+func TestRanksHaveACPUEach(t *testing.T) {
+	ranked := func(params map[string]string) func(*Options) {
+		return func(o *Options) {
+			o.Subjects = []workload.Subject{{Workload: fakeWorkload{name: "mpi-search", ranks: true}, Params: params}}
+		}
+	}
+	d := designed(t, options(cns, ofSizes(0.5, 1, 1.5, 4), ranked(nil)))
+	for id, want := range map[string]string{"mpi-search 1.5 CPUs@bare": "2", "mpi-search 4 CPUs@docker pinned": "4"} {
+		if got := condition(t, d, id).Params[paramRanks]; got != want {
+			t.Errorf("%s has %s ranks, want %s", id, got, want)
+		}
+	}
+	if len(d.Groups) != 2 || !strings.Contains(strings.Join(d.Plan.Notes, "; "), "take turns") {
+		t.Errorf("there are %s; notes %q", strings.Join(ids(d), "; "), d.Plan.Notes)
+	}
+	asked := designed(t, options(cns, ofSizes(1), ranked(map[string]string{paramRanks: "2"})))
+	if got := condition(t, asked, "mpi-search 1 CPU@bare").Params[paramRanks]; got != "2" {
+		t.Errorf("asked for two ranks, there are %s", got)
+	}
+}
+
 func TestWhatIsWatched(t *testing.T) {
 	d := designed(t, options(onPlatforms("oci:runc", "docker"), ofSizes(1), func(o *Options) { o.Causes = true }))
 	want := []string{"ffmpeg 1 CPU, causes@bare", "ffmpeg 1 CPU, causes@docker vanilla", "ffmpeg 1 CPU, causes@docker pinned"}

@@ -46,6 +46,7 @@ type fakeWorkload struct {
 	service bool
 	needs   int64
 	parts   bool
+	ranks   bool
 }
 
 func (w fakeWorkload) Name() string            { return w.name }
@@ -54,6 +55,9 @@ func (w fakeWorkload) Source() workload.Source { return workload.Source{Recipe: 
 
 func (w fakeWorkload) Params() []workload.Param {
 	params := []workload.Param{{Name: "requests", Default: "1000"}}
+	if w.ranks {
+		params = append(params, workload.Param{Name: paramRanks, Default: "auto"})
+	}
 	if w.parts {
 		params = append(params, workload.Param{Name: paramTasks, Default: "1"})
 	}
@@ -183,10 +187,6 @@ func isKind(k Kind) func(record.Condition) bool {
 
 func isPreset(p string) func(record.Condition) bool {
 	return func(c record.Condition) bool { return preset(c) == p }
-}
-
-func isSize(n float64) func(record.Condition) bool {
-	return func(c record.Condition) bool { return number(c, factorSize) == n }
 }
 
 // noise is the relative spread of a trial.
