@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"tare/platform"
-	"tare/probe"
 	"tare/probe/causes"
 )
 
@@ -344,7 +343,7 @@ func (v *visit) watch(_ context.Context, w watching) (watched, error) {
 	}
 	watch := v.server.Watch
 	if watch == nil {
-		return watched{}, &probe.Missing{Probe: "causes", What: "this agent watches no programs"}
+		watch = watchCauses
 	}
 	begun, err := watch(target, w.Options)
 	if err != nil {
@@ -355,6 +354,20 @@ func (v *visit) watch(_ context.Context, w watching) (watched, error) {
 	i.watches = append(i.watches, begun)
 	return watched{w.ID, len(i.watches) - 1}, nil
 }
+
+// watchCauses is package causes' own way.
+func watchCauses(t causes.Target, o causes.Options) (platform.Watch, error) {
+	w, err := causes.Start(t, o)
+	if err != nil {
+		return nil, err
+	}
+	return causesWatch{w}, nil
+}
+
+type causesWatch struct{ *causes.Watch }
+
+// Stop ends the watch; the probe reads what it has counted, and waits for nothing.
+func (c causesWatch) Stop(context.Context) (causes.Reading, error) { return c.Watch.Stop() }
 
 func (v *visit) unwatch(ctx context.Context, w watched) (causes.Reading, error) {
 	i, err := v.find(w.ID)

@@ -19,6 +19,7 @@ import (
 	"tare/image"
 	"tare/platform"
 	"tare/platform/agent"
+	"tare/platform/conformance"
 	"tare/probe"
 	"tare/probe/causes"
 )
@@ -361,7 +362,6 @@ type counting struct {
 	printed *atomic.Int64
 	got     int64
 	ahead   int64
-	sum     bytes.Buffer
 }
 
 func (c *counting) Write(p []byte) (int, error) {
@@ -602,6 +602,71 @@ func TestWatchCrosses(t *testing.T) {
 			t.Errorf("%+v, %v; want %+v", got, err, want)
 		}
 	}
+}
+
+// A real program is watched at the agent, in its own control group.
+func TestWatchOfAProgram(t *testing.T) {
+	needRoot(t)
+	client, server := net.Pipe()
+	s := &agent.Server{Version: version, Platforms: host(t.TempDir(), nil), ImageDir: t.TempDir()}
+	c := serve(t, s, client, server)
+	p, img := c.Platform("bare"), conformance.Image(t)
+	if err := p.Check(t.Context()); err != nil {
+		t.Skip(err)
+	}
+	if err := p.Prepare(t.Context(), img); err != nil {
+		t.Fatal(err)
+	}
+	ready := make(chan struct{})
+	inst, err := p.Launch(t.Context(), platform.Spec{
+		Name: fmt.Sprintf("watched-%d", os.Getpid()), Image: img, Stdout: once{ready},
+		Args: []string{"sh", "-c", "echo ready; read x < /dev/null; while :; do sleep 0.001; done"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := inst.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	<-ready
+	w, err := inst.(platform.Watching).Watch(t.Context(), causes.Options{})
+	if missing := new(probe.Missing); errors.As(err, &missing) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := inst.Usage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for { // until it has certainly been on a CPU
+		after, err := inst.Usage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after.CPU > before.CPU+20*time.Millisecond {
+			break
+		}
+	}
+	reading, err := w.Stop(t.Context())
+	if err != nil || reading.CPUTime <= 0 || reading.Voluntary == 0 {
+		t.Errorf("%+v, %v", reading, err)
+	}
+}
+
+// once tells of the first bytes that come.
+type once struct{ came chan struct{} }
+
+func (o once) Write(p []byte) (int, error) {
+	select {
+	case <-o.came:
+	default:
+		close(o.came)
+	}
+	return len(p), nil
 }
 
 func TestPowerOff(t *testing.T) {
