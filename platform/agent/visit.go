@@ -84,6 +84,12 @@ func (v *visit) handler() http.Handler {
 		v.calls.Add(1)
 		v.mu.Unlock()
 		defer v.calls.Done()
+		// Package http would end the stream without a word.
+		defer func() {
+			if fault := recover(); fault != nil {
+				refuse(w, fmt.Errorf("the agent failed in %s: %v", r.URL.Path, fault))
+			}
+		}()
 		if left, err := time.ParseDuration(r.Header.Get(headerTimeout)); err == nil {
 			ctx, cancel := context.WithTimeout(r.Context(), left)
 			defer cancel()
