@@ -123,7 +123,7 @@ func (f *platformsFlags) options(cmd *cobra.Command, host studyHost) (platforms.
 	}
 	cpus := len(host.cpus)
 	whole := func() platforms.Options { return platforms.Default(cpus) }
-	o, plan, err := begin(&f.studyFlags, changed, whole, func() platforms.Options { return platforms.Quick(cpus) }, whole)
+	o, plan, err := begin(&f.studyFlags, changed, whole, func() platforms.Options { return platforms.Quick(cpus) }, func() platforms.Options { return platforms.Full(cpus) })
 	if err != nil {
 		return o, err
 	}

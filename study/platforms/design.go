@@ -136,9 +136,13 @@ func (b *builder) subject(s workload.Subject) (subject, error) {
 // sized gives a subject what its size makes of its parameters, where the user has not:
 // S2's ranks of MPI were as many as the CPUs; and a clip is taken that outlasts a quota's first and last periods, which are never
 // throttled whole.
-func (s subject) sized(size Size) subject {
+func (b *builder) sized(s subject, size Size) subject {
 	s.Subject = given(s.Subject, paramRanks, strconv.Itoa(size.whole()))
 	s.Subject = given(s.Subject, paramClip, usualClip)
+	if asked := given(s.Subject, paramRequests, strconv.Itoa(b.Requests)); b.Requests > 0 && asked.Params[paramRequests] != s.Params[paramRequests] {
+		b.note("%s is asked %d times at once, which S2 did 1,000 times: --full, or --param %s=1000", s.Workload.Name(), b.Requests, paramRequests)
+		s.Subject = asked
+	}
 	return s
 }
 
@@ -152,9 +156,10 @@ func (s subject) ranked() bool {
 
 // Parameters that the study sets.
 const (
-	paramRanks = "processes"
-	paramClip  = "clip"
-	usualClip  = "/clips/zoom-5s.mp4"
+	paramRanks    = "processes"
+	paramRequests = "requests"
+	paramClip     = "clip"
+	usualClip     = "/clips/zoom-5s.mp4"
 )
 
 // given sets a parameter that a subject has, unless the user did.
@@ -291,7 +296,7 @@ func (s subject) same(size Size) bool { return !size.fractional() && size.whole(
 
 // condition lays out one condition.
 func (b *builder) condition(s subject, size Size, group, question string, c candidate, preset string) lab.Condition {
-	s = s.sized(size)
+	s = b.sized(s, size)
 	params, err := workload.Resolve(s.Workload, s.Params)
 	if err != nil {
 		panic(err) // the subject was asked for the same

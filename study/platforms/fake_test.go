@@ -123,7 +123,7 @@ func hosted(cpus int, on ...*fakePlatform) Host {
 
 // options are those of a test's design, on a host of 16 CPUs.
 func options(change ...func(*Options)) Options {
-	o := Default(4)
+	o := Full(4)
 	o.Sizes = []Size{{CPUs: 1}, {CPUs: 2}, {CPUs: 4}, {CPUs: 8}}
 	o.Causes = false
 	o.Plan = record.Plan{Blocks: 8, Level: 0.95, SmallestEffect: 0.02}

@@ -29,6 +29,8 @@ type Options struct {
 	// Tasks, where there are any, are the numbers of processes that the work is cut into
 	// (S2.8).
 	Tasks []int
+	// Requests are how many a web site is asked at once; 0 is the workload's own.
+	Requests int
 	// Causes has groups whose programs are watched.
 	Causes bool
 	// Disruptive allows taking CPUs of the host off line.
@@ -78,7 +80,18 @@ func Workloads() []string { return slices.Concat(computing, communicating, servi
 // containers, at each size that the host has. Virtual machines are added by whoever
 // knows that one runs here without emulation.
 func Default(cpus int) Options {
-	return Options{Platforms: []string{"oci:runc", "docker"}, Presets: slices.Clone(Presets), Sizes: Sizes(cpus), Causes: true}
+	return Options{Platforms: []string{"oci:runc", "docker"}, Presets: slices.Clone(Presets), Sizes: Sizes(cpus), Requests: fewRequests, Causes: true}
+}
+
+// fewRequests take a quarter of the time that S2's thousand take: 20 s and more on one
+// CPU, in each trial.
+const fewRequests = 250
+
+// Full are S2's.
+func Full(cpus int) Options {
+	o := Default(cpus)
+	o.Requests = 0
+	return o
 }
 
 // Quick are those of a run of a minute: one program, one size at which a container may
