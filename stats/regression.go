@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -40,10 +41,17 @@ type Regression struct {
 	Fitted, Residuals []float64
 	Freedom           int
 
+	problem           *weighted
 	values            []float64
 	covariance, fixed *mat.Dense // of the coefficients, and with nothing between
 	level             float64
 }
+
+// unsure is the chance that the spread between points is no more than what a
+// prediction allows for. From few points it is often estimated as nothing where there
+// is some, which a mean forgives and a prediction does not: it gets the upper end of an
+// interval (Viechtbauer 2007) instead. Chosen by the coverage in regression_test.go.
+const unsure = 0.75
 
 // worstCondition is that of a design above which its columns count as not told
 // apart.
@@ -77,19 +85,10 @@ func Regress(design [][]float64, y, se []float64, level float64) (Regression, er
 	r.fixed = m.covariance()
 	r.Excess = m.squares / freedom
 	r.Agree = distuv.ChiSquared{K: freedom}.Survival(m.squares)
-	// The squares fall with the variance and are convex in it, so that Newton's
-	// steps from 0 never go too far (DerSimonian and Kacker 2007).
-	for range 200 {
-		over := m.squares - freedom
-		if over <= 1e-9*freedom || m.steepness == 0 {
-			break
-		}
-		r.Between += over / m.steepness
-		if err := m.solve(r.Between); err != nil {
-			return Regression{}, fmt.Errorf("regression: %w", err)
-		}
+	if r.Between, err = m.between(freedom); err != nil {
+		return Regression{}, fmt.Errorf("regression: %w", err)
 	}
-	r.values, r.covariance = m.coefficients, m.covariance()
+	r.problem, r.values, r.covariance = m, m.coefficients, m.covariance()
 	r.Fitted, r.Residuals = m.fitted, m.residuals
 	for j := range r.values {
 		one := make([]float64, m.p)
@@ -108,7 +107,15 @@ func (r Regression) Combination(factors []float64) Estimate {
 // Prediction is of a point that was not fitted: its interval holds, besides what the
 // line leaves open, the spread between points, and the new one's own error.
 func (r Regression) Prediction(row []float64, se float64) Estimate {
-	return r.estimate(row, r.Between+se*se)
+	wide := r.Between
+	if r.problem != nil {
+		freedom := float64(r.Freedom)
+		again := r.problem.again()
+		if v, err := again.between(distuv.ChiSquared{K: freedom}.Quantile(1 - unsure)); err == nil {
+			wide = max(wide, v)
+		}
+	}
+	return r.estimate(row, wide+se*se)
 }
 
 // FixedVariance is the variance of a combination where the points' own errors are all
@@ -159,7 +166,7 @@ type weighted struct {
 }
 
 func newWeighted(design [][]float64, y, se []float64) (*weighted, error) {
-	m := &weighted{n: len(y), design: design, y: y}
+	m := &weighted{n: len(y), y: slices.Clone(y)}
 	if len(design) != m.n || len(se) != m.n {
 		return nil, fmt.Errorf("%d rows, %d values and %d errors: want as many of each", len(design), m.n, len(se))
 	}
@@ -179,6 +186,7 @@ func newWeighted(design [][]float64, y, se []float64) (*weighted, error) {
 			return nil, fmt.Errorf("point %d is %v with an error of %v: want a number, and an error above 0", i, y[i], s)
 		}
 		m.se2 = append(m.se2, se[i]*se[i])
+		m.design = append(m.design, slices.Clone(row))
 		for j, v := range row {
 			if finite(v) != nil {
 				return nil, fmt.Errorf("row %d has %v in column %d: want a number", i, v, j)
@@ -186,6 +194,34 @@ func newWeighted(design [][]float64, y, se []float64) (*weighted, error) {
 		}
 	}
 	return m, nil
+}
+
+// again is the same problem, to be solved otherwise.
+func (m *weighted) again() *weighted {
+	return &weighted{
+		n: m.n, p: m.p, design: m.design, y: m.y, se2: m.se2, sizes: make([]float64, m.p),
+		coefficients: make([]float64, m.p), fitted: make([]float64, m.n), residuals: make([]float64, m.n),
+	}
+}
+
+// between finds the variance by which the weighted squares come to a value, and leaves
+// the fit at that. They fall with the variance and are convex in it, so that Newton's
+// steps from 0 never go too far (DerSimonian and Kacker 2007).
+func (m *weighted) between(squares float64) (variance float64, err error) {
+	if err := m.solve(0); err != nil {
+		return 0, err
+	}
+	for range 200 {
+		over := m.squares - squares
+		if over <= 1e-9*squares || m.steepness == 0 {
+			break
+		}
+		variance += over / m.steepness
+		if err := m.solve(variance); err != nil {
+			return 0, err
+		}
+	}
+	return variance, nil
 }
 
 // solve fits with a variance beside the points' own.

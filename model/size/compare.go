@@ -40,7 +40,7 @@ func Compare(points []Point, o Options) (Comparison, error) {
 	if err := f.Identifiable(Size); err != nil {
 		return Comparison{}, err
 	}
-	plain, err := design{workloads: names(points)}.fit("", points, f.options.Level)
+	plain, err := design{workloads: names(f.points)}.fit("", f.points, f.options.Level)
 	if err != nil {
 		return Comparison{}, err
 	}

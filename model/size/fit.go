@@ -1,7 +1,6 @@
 package size
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -99,7 +98,7 @@ type Fitted struct {
 	// of what they do not explain.
 	Scale, Agree, Between float64
 
-	points  []Point
+	points  []weighed
 	options Options
 	refused map[Term]error
 	fits    []fit // of the forms that the points allow, that of Form first
@@ -146,22 +145,17 @@ func Fit(points []Point, o Options) (Fitted, error) {
 	if err != nil {
 		return fail(err)
 	}
-	for i, p := range points {
-		if err := p.check(i); err != nil {
-			return fail(err)
-		}
+	all, err := weigh(points)
+	if err != nil {
+		return fail(err)
 	}
-	f := Fitted{points: slices.Clone(points), options: o, refused: map[Term]error{}}
+	f := Fitted{points: all, options: o, refused: map[Term]error{}}
 	f.Size, f.IO, f.Tasks = f.absent(), f.absent(), f.absent()
-	d := design{workloads: names(points)}
-	for t, err := range map[Term]error{Size: sizesSuffice(points, len(d.workloads)), IO: nil, Tasks: nil} {
-		if err != nil {
-			f.refused[t] = err
-		}
-	}
-	if f.refused[Size] != nil {
+	d := design{workloads: names(all)}
+	if err := sizesSuffice(all, len(d.workloads)); err != nil {
+		f.refused[Size] = err
 		for _, t := range []Term{IO, Tasks} {
-			f.refused[t] = &NotIdentifiable{Term: t, Have: sizes(points), Need: leastSizes, Of: "sizes", Why: "it is a part of the size term"}
+			f.refused[t] = &NotIdentifiable{Term: t, Have: sizes(all), Need: leastSizes, Of: "sizes", Why: "it is a part of the size term"}
 		}
 		return f.withoutSize(d)
 	}
@@ -171,7 +165,25 @@ func Fit(points []Point, o Options) (Fitted, error) {
 		return fail(err)
 	}
 	f.read()
+	f.extrapolated()
 	return f, nil
+}
+
+// extrapolated says what Platform is worth where no size has the whole host, from which
+// it is defined: the simulations of docs/platforms-model.md have costs that vanish only
+// there, and which the other sizes cannot tell from the platform's type.
+func (f *Fitted) extrapolated() {
+	all := shares(f.points)
+	most := all[len(all)-1]
+	shown := f.Size.Interval.Low > 0 || f.Size.Interval.High < 0
+	switch {
+	case most >= 1-1e-9:
+	case shown && most*f.options.Reach < 1:
+		f.refused[Platform] = &NotIdentifiable{Term: Platform, Have: 0, Need: 1, Of: fmt.Sprintf("sizes of %.3g of the host or more", 1/f.options.Reach), Why: "there is a cost of size, and what is left of it at the whole host is not told"}
+		f.Platform, f.Workloads = f.absent(), nil
+	default:
+		f.Platform.Warnings = append(f.Platform.Warnings, fmt.Sprintf("no size has the whole host: the largest has %.3g of it, from where the form alone leads on", most))
+	}
 }
 
 func (f Fitted) absent() stats.Estimate {
@@ -179,8 +191,34 @@ func (f Fitted) absent() stats.Estimate {
 	return stats.Estimate{Value: nan, Interval: stats.Interval{Low: nan, High: nan, Level: f.options.Level}, N: len(f.points), Method: string(stats.MethodRandomEffects)}
 }
 
+// weighed is a point with the error that it counts with. That of few blocks is an
+// estimate which may be far too small: it is drawn towards what the points have in common.
+type weighed struct {
+	Point
+	error float64
+}
+
+func weigh(points []Point) ([]weighed, error) {
+	variances, freedom := make([]float64, len(points)), make([]int, len(points))
+	for i, p := range points {
+		if err := p.check(i); err != nil {
+			return nil, err
+		}
+		variances[i], freedom[i] = p.SE*p.SE*float64(p.N), p.N-1
+	}
+	variances, err := stats.ShrinkVariances(variances, freedom)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]weighed, len(points))
+	for i, p := range points {
+		all[i] = weighed{p, math.Sqrt(variances[i] / float64(p.N))}
+	}
+	return all, nil
+}
+
 // names are the workloads.
-func names(points []Point) []string {
+func names(points []weighed) []string {
 	all := map[string]bool{}
 	for _, p := range points {
 		all[p.Workload] = true
@@ -189,10 +227,10 @@ func names(points []Point) []string {
 }
 
 // sizes counts the different shares of the host.
-func sizes(points []Point) int { return len(shares(points)) }
+func sizes(points []weighed) int { return len(shares(points)) }
 
 // shares are the different ones, ascending. What differs by rounding is one.
-func shares(points []Point) []float64 {
+func shares(points []weighed) []float64 {
 	all := make([]float64, len(points))
 	for i, p := range points {
 		all[i] = p.CHR()
@@ -203,7 +241,7 @@ func shares(points []Point) []float64 {
 
 func same(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(a, b) }
 
-func sizesSuffice(points []Point, workloads int) error {
+func sizesSuffice(points []weighed, workloads int) error {
 	if have := sizes(points); have < leastSizes {
 		return &NotIdentifiable{Term: Size, Have: have, Need: leastSizes, Of: "sizes"}
 	}
@@ -218,14 +256,9 @@ func sizesSuffice(points []Point, workloads int) error {
 // kinds tells which of the two terms that set workloads apart the points can tell,
 // and notes why not for the others.
 func (f *Fitted) kinds() (io, tasks bool) {
-	type kind struct{ workload string }
 	ioDiffers := differs(f.points, func(p Point) float64 { return p.Intensity })
-	tasksDiffer := differs(f.points, Point.crowding)
-	all := map[kind]bool{}
-	for _, p := range f.points {
-		all[kind{p.Workload}] = true
-	}
-	have := len(all)
+	tasksDiffer := differs(f.points, func(p Point) float64 { return p.crowding() })
+	have := len(names(f.points))
 	need := 2
 	if ioDiffers && tasksDiffer {
 		need = 3
@@ -247,10 +280,10 @@ func (f *Fitted) kinds() (io, tasks bool) {
 
 // differs tells whether points of the same size differ in something: what differs
 // with the size alone cannot be told from it.
-func differs(points []Point, of func(Point) float64) bool {
+func differs(points []weighed, of func(Point) float64) bool {
 	for i, p := range points {
 		for _, q := range points[:i] {
-			a, b := of(p), of(q)
+			a, b := of(p.Point), of(q.Point)
 			if same(p.CHR(), q.CHR()) && p.Workload != q.Workload && math.Abs(a-b) > 0.05*max(a, b) {
 				return true
 			}
@@ -306,19 +339,16 @@ type fit struct {
 	stats.Regression
 }
 
-func (d design) fit(g Form, points []Point, level float64) (fit, error) {
+func (d design) fit(g Form, points []weighed, level float64) (fit, error) {
 	rows := make([][]float64, len(points))
 	y, se := make([]float64, len(points)), make([]float64, len(points))
 	for i, p := range points {
 		w, _ := slices.BinarySearch(d.workloads, p.Workload)
-		rows[i], y[i], se[i] = d.row(g, p, w), p.Log, p.spread()
+		rows[i], y[i], se[i] = d.row(g, p.Point, w), p.Log, p.error
 	}
 	r, err := stats.Regress(rows, y, se, level)
 	return fit{form: g, design: d, Regression: r}, err
 }
-
-// spread is the error that a point counts with.
-func (p Point) spread() float64 { return p.SE }
 
 // withoutSize tells Platform alone, where the sizes agree.
 func (f Fitted) withoutSize(d design) (Fitted, error) {
@@ -337,7 +367,7 @@ func (f Fitted) withoutSize(d design) (Fitted, error) {
 	if one.Agree < 1-f.options.Level {
 		f.refused[Platform] = &NotIdentifiable{Term: Platform, Have: have, Need: leastSizes, Of: "sizes", Why: "these do not agree, so that there is a term of size"}
 		f.Platform, f.Workloads = f.absent(), nil
-		return fail(errors.Join(f.refused[Platform]))
+		return fail(f.refused[Platform])
 	}
 	f.Platform.Warnings = append(f.Platform.Warnings, fmt.Sprintf("from %d sizes, which agree: a cost of size too small for them would be in it", have))
 	return f, nil
@@ -365,8 +395,8 @@ func (f *Fitted) read() {
 	}
 	f.Residuals = nil
 	for i, p := range f.points {
-		spread := math.Sqrt(p.spread()*p.spread() + first.Regression.Between)
-		f.Residuals = append(f.Residuals, Residual{Point: p, Fitted: first.Regression.Fitted[i], Residual: first.Regression.Residuals[i], Standardized: first.Regression.Residuals[i] / spread})
+		spread := math.Hypot(p.error, f.Between)
+		f.Residuals = append(f.Residuals, Residual{Point: p.Point, Fitted: first.Regression.Fitted[i], Residual: first.Regression.Residuals[i], Standardized: first.Regression.Residuals[i] / spread})
 	}
 }
 

@@ -58,7 +58,7 @@ func (f *Fitted) choose(d design) error {
 
 // off is by how much a form misses the sizes that it has not seen; NaN where none can
 // be left out.
-func (d design) off(g Form, points []Point, level float64) float64 {
+func (d design) off(g Form, points []weighed, level float64) float64 {
 	var sum float64
 	var n int
 	for _, chr := range shares(points) {
@@ -72,9 +72,9 @@ func (d design) off(g Form, points []Point, level float64) float64 {
 		}
 		for _, p := range out {
 			w, _ := slices.BinarySearch(d.workloads, p.Workload)
-			row := one.row(g, p, w)
+			row := one.row(g, p.Point, w)
 			miss := p.Log - one.Combination(row).Value
-			sum += miss * miss / (p.spread()*p.spread() + one.FixedVariance(row))
+			sum += miss * miss / (p.error*p.error + one.FixedVariance(row))
 			n++
 		}
 	}
@@ -82,7 +82,7 @@ func (d design) off(g Form, points []Point, level float64) float64 {
 }
 
 // split takes the points of one share out.
-func split(points []Point, chr float64) (out, rest []Point) {
+func split[P interface{ CHR() float64 }](points []P, chr float64) (out, rest []P) {
 	for _, p := range points {
 		if same(p.CHR(), chr) {
 			out = append(out, p)
@@ -107,11 +107,12 @@ type LeftOut struct {
 // choice of a form included. The first and the last size are predicted from beyond the
 // others, as far as [Options].Reach goes. Errors are Fit's on all points.
 func LeaveOneOut(points []Point, o Options) ([]LeftOut, error) {
-	if _, err := Fit(points, o); err != nil {
+	whole, err := Fit(points, o)
+	if err != nil {
 		return nil, err
 	}
 	all := make([]LeftOut, len(points))
-	for _, chr := range shares(points) {
+	for _, chr := range shares(whole.points) {
 		_, rest := split(points, chr)
 		f, err := Fit(rest, o)
 		if err == nil {

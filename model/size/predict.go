@@ -84,9 +84,9 @@ func (f Fitted) Predict(p Point) (stats.Estimate, error) {
 func (f Fitted) within(p Point) (inside bool, err error) {
 	inside = true
 	for _, c := range []struct {
-		what string
-		of   func(Point) float64
-		nil_ float64 // what counts as nothing, below which there is no factor
+		what    string
+		of      func(Point) float64
+		nothing float64 // what counts as nothing, below which there is no factor
 	}{
 		{"a share of the host's CPUs of", Point.CHR, 0},
 		{"an intensity of", func(p Point) float64 { return p.Intensity }, 0.01},
@@ -94,13 +94,13 @@ func (f Fitted) within(p Point) (inside bool, err error) {
 	} {
 		low, high := math.Inf(1), math.Inf(-1)
 		for _, q := range f.points {
-			low, high = min(low, c.of(q)), max(high, c.of(q))
+			low, high = min(low, c.of(q.Point)), max(high, c.of(q.Point))
 		}
 		v := c.of(p)
 		if v < low*(1-1e-9) || v > high*(1+1e-9) {
 			inside = false
 		}
-		if low, high = max(low, c.nil_)/f.options.Reach, max(high, c.nil_)*f.options.Reach; max(v, c.nil_) < low || v > high {
+		if low, high = max(low, c.nothing)/f.options.Reach, max(high, c.nothing)*f.options.Reach; max(v, c.nothing) < low || v > high {
 			return false, &OutOfReach{c.what, v, low, high}
 		}
 	}
@@ -120,14 +120,14 @@ func (f Fitted) SizeAt(chr float64) (stats.Estimate, error) {
 }
 
 // perUnit is the size term at g, in the mean over points.
-func (one fit) perUnit(points []Point, g float64) stats.Estimate {
+func (one fit) perUnit(points []weighed, g float64) stats.Estimate {
 	row := make([]float64, one.columns())
 	at := len(one.workloads)
 	row[at] = g
 	at++
 	mean := func(of func(Point) float64) (sum float64) {
 		for _, p := range points {
-			sum += of(p) / float64(len(points))
+			sum += of(p.Point) / float64(len(points))
 		}
 		return sum
 	}
@@ -136,7 +136,7 @@ func (one fit) perUnit(points []Point, g float64) stats.Estimate {
 		at++
 	}
 	if one.tasks {
-		row[at] = g * mean(Point.crowding)
+		row[at] = g * mean(func(p Point) float64 { return p.crowding() })
 	}
 	return one.Combination(row)
 }
