@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -39,7 +38,7 @@ func TestMain(m *testing.M) {
 func waitsForInput() {
 	var b [1]byte
 	for {
-		if n, err := syscall.Read(0, b[:]); n != 1 || err != nil {
+		if n, err := os.Stdin.Read(b[:]); n != 1 || err != nil {
 			return
 		}
 		fmt.Println("got one")
