@@ -1,0 +1,2 @@
+// Package vm has virtual machines as platforms.
+package vm
