@@ -156,3 +156,25 @@ func (l Layout) Mode() string {
 	}
 	return "none"
 }
+
+// Lacks names the first of the controllers that no hierarchy carries; empty where there
+// are all. A kernel for one CPU has no cpuset (CONFIG_CPUSETS depends on SMP) and lacks
+// nothing by it: the only list that could be set is what holds anyway.
+func (l Layout) Lacks(controllers ...string) string {
+	return l.lacks(onlyCPU(), controllers)
+}
+
+func (l Layout) lacks(onlyCPU bool, controllers []string) string {
+	for _, c := range controllers {
+		if _, ok := l.For(c); !ok && !(c == "cpuset" && onlyCPU) {
+			return c
+		}
+	}
+	return ""
+}
+
+// onlyCPU tells that this kernel will never have more than one CPU.
+func onlyCPU() bool {
+	possible, err := readFile("/sys/devices/system/cpu", "possible")
+	return err == nil && possible == "0"
+}

@@ -102,10 +102,8 @@ func (h *host) Check(context.Context) error {
 	if h.name != Cgroup {
 		return nil
 	}
-	for _, c := range []string{"cpu", "cpuset", "memory"} {
-		if _, ok := layout.For(c); !ok {
-			return &platform.Missing{What: "no cgroup hierarchy carries the " + c + " controller", Mend: "boot without cgroup_disable=" + c}
-		}
+	if c := layout.Lacks("cpu", "cpuset", "memory"); c != "" {
+		return &platform.Missing{What: "no cgroup hierarchy carries the " + c + " controller", Mend: "boot without cgroup_disable=" + c}
 	}
 	return nil
 }
@@ -325,6 +323,9 @@ func (h *host) makeGroup(ctx context.Context, things *held.Things, spec platform
 	err = things.Take(ctx, held.CgroupEntry(h.name, group), func() error {
 		if err := group.Create(controllers...); err != nil {
 			return err
+		}
+		if _, ok := layout.For("cpuset"); !ok {
+			limits.CPUs = "" // a kernel of one CPU, by Check: there is nothing to set
 		}
 		return group.Apply(limits)
 	}, func(ctx context.Context) error { return held.EndGroup(ctx, group) })

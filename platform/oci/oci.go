@@ -90,10 +90,8 @@ func (p *oci) Check(context.Context) error {
 	if err != nil {
 		return &platform.Missing{What: p.Name() + " needs cgroups: " + err.Error()}
 	}
-	for _, c := range []string{"cpu", "cpuset", "memory"} {
-		if _, ok := layout.For(c); !ok {
-			return &platform.Missing{What: "no cgroup hierarchy carries the " + c + " controller", Mend: "boot without cgroup_disable=" + c}
-		}
+	if c := layout.Lacks("cpu", "cpuset", "memory"); c != "" {
+		return &platform.Missing{What: "no cgroup hierarchy carries the " + c + " controller", Mend: "boot without cgroup_disable=" + c}
 	}
 	// A module may be loaded only when it is asked for.
 	if b, err := os.ReadFile("/proc/filesystems"); err == nil && !slices.Contains(strings.Fields(string(b)), "overlay") {
