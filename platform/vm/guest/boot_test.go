@@ -1,50 +1,191 @@
 package guest_test
 
 import (
-	"os"
+	"bytes"
+	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"tare/image"
+	"tare/platform"
+	"tare/platform/agent"
+	"tare/platform/conformance"
 	"tare/platform/vm/guest"
 )
 
-// A machine runs a program of a disk, and ends with it.
+// A machine runs a program of a disk, tells its exit status and ends with it.
 func TestRunTCG(t *testing.T) { testRun(t, guest.Cloud) }
 
 func TestRunUML(t *testing.T) { testRun(t, guest.UML) }
 
 func testRun(t *testing.T, k guest.Kernel) {
 	boot := built(t, k)
-	busybox := staticBusybox(t)
 	root := t.TempDir()
-	if err := os.Link(busybox, filepath.Join(root, "busybox")); err != nil {
-		data, err := os.ReadFile(busybox)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(root, "busybox"), data, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	install(t, staticBusybox(t), filepath.Join(root, "busybox"))
+	const digest = "sha256:program"
 	disk := filepath.Join(t.TempDir(), "program")
-	if err := guest.ImageDisk(t.Context(), image.Image{Name: "program", Root: root, Digest: "sha256:1"}, disk); err != nil {
+	if err := guest.ImageDisk(t.Context(), image.Image{Name: "program", Root: root, Digest: digest}, disk); err != nil {
 		t.Fatal(err)
 	}
-	serial := guest.SerialOf("sha256:1")
-	m := start(t, k, boot, guest.Order{Run: &guest.Run{
-		Device: guest.Device(k, serial, 2),
-		Args:   []string{guest.RunDirectory + "/busybox", "sh", "-c", script},
-	}}, [2]string{serial, disk})
-	m.end()
+	serial := guest.SerialOf(digest)
+	m := start(t, k, boot, guest.Order{
+		Hostname: "weighed",
+		Run: &guest.Run{
+			Device: guest.Device(k, serial, 2),
+			Args:   []string{guest.RunDirectory + "/busybox", "sh", "-c", script},
+		},
+	}, [2]string{serial, disk})
+	m.end(bound)
 	text := m.console.String()
-	t.Log(text)
-	if !strings.Contains(text, guest.ExitLine+"7") {
-		t.Error("the program's exit status is not told")
+	for _, want := range []string{
+		guest.ExitLine + "7",
+		"release " + boot.Release,
+		"host weighed",
+		"files 1048576",
+		"runc version",
+		"crun version",
+		"orphan reaped",
+		"state ext4",
+		"overlay mounted",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the console does not show %q", want)
+		}
+	}
+	_, handed, _ := strings.Cut(text, "controllers ")
+	handed, _, _ = strings.Cut(handed, "\n")
+	wanted := []string{"cpu", "cpuset", "io", "memory", "pids"}
+	if k == guest.UML {
+		wanted = []string{"cpu", "io", "memory", "pids"} // a kernel of one CPU has no cpuset
+	}
+	for _, c := range wanted {
+		if !slices.Contains(strings.Fields(handed), c) {
+			t.Errorf("controllers handed down: %q, without %s", handed, c)
+		}
 	}
 }
 
+// The orphan's parent ends at once; the machine's first process is its next one, and
+// must take its status, or it stays a zombie for ever.
 const script = `B=/run/tare/program/busybox
-$B uname -a; $B cat /proc/uptime; $B cat /sys/fs/cgroup/cgroup.subtree_control; $B mount; $B free -m; $B ls -l /dev | $B head -50; $B id; $B ps; runc --version; crun --version; $B df -h; $B date; ulimit -n; $B hostname
+echo release $($B uname -r)
+echo host $($B hostname)
+echo files $(ulimit -n)
+echo controllers $($B cat /sys/fs/cgroup/cgroup.subtree_control)
+echo state $($B awk '$2=="/var/lib/tare"{print $3}' /proc/mounts)
+runc --version; crun --version
+(B=$B; $B sh -c 'echo $$ >/tmp/orphan; exit 0' & ) ; $B sh -c "($B sleep 0 & echo \$! >/tmp/orphan)"
+orphan=$($B cat /tmp/orphan); n=0
+while [ -e /proc/$orphan ] && [ $n -lt 200 ]; do $B usleep 10000; n=$((n+1)); done
+[ -e /proc/$orphan ] || echo orphan reaped
+$B mkdir /tmp/u /tmp/w /tmp/m && $B mount -t overlay -o lowerdir=/usr,upperdir=/tmp/u,workdir=/tmp/w none /tmp/m && echo overlay mounted
 exit 7`
+
+// A machine boots to its agent, which answers for platforms, and is switched off.
+func TestAgentTCG(t *testing.T) { testAgent(t, guest.Cloud) }
+
+func TestAgentUML(t *testing.T) { testAgent(t, guest.UML) }
+
+func testAgent(t *testing.T, k guest.Kernel) {
+	boot := built(t, k)
+	img := conformance.Image(t)
+	disk := filepath.Join(t.TempDir(), "image")
+	if err := guest.ImageDisk(t.Context(), img, disk); err != nil {
+		t.Fatal(err)
+	}
+	serial := guest.SerialOf(img.Digest)
+	m := start(t, k, boot, guest.Order{Version: "test"}, [2]string{serial, disk})
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	defer cancel()
+	client, err := agent.Connect(ctx, m.conn, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	hello := client.Hello()
+	t.Logf("%+v", hello)
+	if hello.Kernel != boot.Release || hello.Cgroup != "v2" {
+		t.Errorf("the agent says %+v, want kernel %s and control groups v2", hello, boot.Release)
+	}
+	var names []string
+	for _, p := range hello.Phases {
+		names = append(names, p.Name)
+		if p.Took <= 0 {
+			t.Errorf("phase %s took %s", p.Name, p.Took)
+		}
+	}
+	want := []string{"kernel", "root", "file systems", "modules", "disks", "network", "agent"}
+	if k == guest.UML {
+		want = slices.Delete(want, 1, 2) // its kernel mounts the root itself
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("phases %v, want %v", names, want)
+	}
+	if err := client.Attach(ctx, img.Digest, guest.Device(k, serial, 2)); err != nil {
+		t.Fatal(err)
+	}
+	// The disk is held to the digest that it is said to be of.
+	if err := client.Attach(ctx, "sha256:"+strings.Repeat("0", 64), guest.Device(k, serial, 2)); err == nil {
+		t.Error("a disk was taken for another image's")
+	}
+	for _, name := range []string{"bare", "cgroup", "oci:runc", "oci:crun"} {
+		t.Run(name, func(t *testing.T) { weigh(t, client.Platform(name), img) })
+	}
+	if err := client.PowerOff(ctx); err != nil {
+		t.Error(err)
+	}
+	m.end(bound)
+	if text := m.console.String(); strings.Contains(text, "tare: ") {
+		t.Errorf("the console complains: %s", text)
+	}
+}
+
+// weigh launches one program on a platform of the machine's.
+func weigh(t *testing.T, p platform.Platform, img image.Image) {
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	defer cancel()
+	if err := p.Check(ctx); err != nil {
+		t.Skip(err)
+	}
+	if err := p.Prepare(ctx, img); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	inst, err := p.Launch(ctx, platform.Spec{
+		Name: "hello", Image: img, Args: []string{"sh", "-c", "cat /srv/seed/inside; exit 3"}, Stdout: &out,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exit, err := inst.Wait(ctx)
+	if err != nil || exit.Code != 3 || out.String() != "from the image\n" {
+		t.Errorf("%+v, %v, %q", exit, err, out.String())
+	}
+	if err := inst.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// A machine whose order makes no sense switches itself off, and says why.
+func TestBadOrder(t *testing.T) {
+	boot := built(t, guest.UML)
+	cmd, _ := startUML(t, boot, &guest.Order{Run: &guest.Run{}}, [][2]string{{guest.RootSerial, boot.Root}})
+	cmd.Args = append(cmd.Args, "tare.order=e30")
+	var said console
+	cmd.Stdout, cmd.Stderr = &said, &said
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+	defer stop()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(said.String(), "tare: the machine's channel") {
+		t.Errorf("the console does not say why it ended: %s", said.String())
+	}
+}

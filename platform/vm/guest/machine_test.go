@@ -2,9 +2,7 @@ package guest_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -177,7 +175,7 @@ func (c *console) String() string {
 }
 
 // end waits for the machine to switch itself off.
-func (m *machine) end() {
+func (m *machine) end(bound time.Duration) {
 	m.t.Helper()
 	select {
 	case err := <-m.ended:
@@ -189,8 +187,6 @@ func (m *machine) end() {
 	}
 }
 
-var _ io.Writer = (*console)(nil)
-var _ = context.Background
 
 func staticBusybox(t *testing.T) string {
 	t.Helper()

@@ -1,10 +1,12 @@
 package guest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"tare/kernel/mount"
 )
@@ -57,7 +59,11 @@ func mountOne(fsType, at, data string) error {
 	if _, err := os.Stat(at); err != nil {
 		return err
 	}
-	return mount.New(fsType, at, mount.Options{Data: data})
+	err := mount.New(fsType, at, mount.Options{Data: data})
+	if errors.Is(err, syscall.EBUSY) {
+		return nil // this kernel has mounted it itself (CONFIG_DEVTMPFS_MOUNT)
+	}
+	return err
 }
 
 // enableControllers hands every controller of version 2 down from the root, as service

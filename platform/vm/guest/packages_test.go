@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"tare/image"
 	"tare/platform/vm/guest"
@@ -35,7 +36,7 @@ func TestPackagesInGuest(t *testing.T) {
 		Args:   []string{guest.RunDirectory + "/bin/busybox", "sh", guest.RunDirectory + "/run"},
 		Env:    []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:" + guest.RunDirectory + "/bin"},
 	}}, disk)
-	m.end()
+	m.end(9 * time.Minute)
 	for _, s := range suites {
 		t.Run(s.pkg, func(t *testing.T) { judge(t, s.pkg, m.console.String()) })
 	}
@@ -126,6 +127,9 @@ func judge(t *testing.T, pkg, text string) {
 		t.Error("no test passed: this says nothing")
 	}
 	t.Logf("%d tests passed, %d were skipped", passed, skipped)
+	if testing.Verbose() {
+		t.Log(text)
+	}
 }
 
 func install(t *testing.T, from, to string) {
