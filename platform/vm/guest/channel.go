@@ -36,14 +36,24 @@ func openChannel(ctx context.Context, name string) (io.ReadWriteCloser, error) {
 		if err != nil {
 			return nil, err
 		}
-		// A serial line begins as a terminal, which edits, echoes and translates.
-		if _, err := term.MakeRaw(int(f.Fd())); err != nil {
-			_ = f.Close()
-			return nil, fmt.Errorf("%s: %w", rest, err)
+		if err := makeRaw(f); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", rest, err), f.Close())
 		}
 		return f, nil
 	}
 	return nil, fmt.Errorf("no channel %q", name)
+}
+
+// makeRaw makes bytes of what begins as a terminal, which edits, echoes and translates.
+// File.Fd would make reading from it block a thread, which closing it does not end.
+func makeRaw(f *os.File) error {
+	line, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var making error
+	err = line.Control(func(fd uintptr) { _, making = term.MakeRaw(int(fd)) })
+	return errors.Join(err, making)
 }
 
 // awaitPort finds the virtio-serial port of that name: its device is the kernel's
