@@ -6,10 +6,13 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/containerd/continuity/sysx"
 )
 
 // furnished is a root with one of each kind of thing that a program could tell.
@@ -24,12 +27,12 @@ func furnished(t *testing.T) (root string) {
 		os.WriteFile(filepath.Join(root, "dir/file"), []byte("content\n"), 0o640),
 		os.Link(filepath.Join(root, "dir/file"), filepath.Join(root, "dir/other")),
 		os.Symlink("file", filepath.Join(root, "dir/link")),
-		syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600),
+		exec.Command("mkfifo", filepath.Join(root, "fifo")).Run(),
 		os.WriteFile(filepath.Join(root, ".wh.odd"), nil, 0o644), // no whiteout here
 		os.Lchown(filepath.Join(root, "dir/file"), 12, 34),
 		os.Chmod(filepath.Join(root, "dir/file"), 0o640|fs.ModeSetgid),
 		os.Chmod(filepath.Join(root, "dir/sub"), 0o777|fs.ModeSticky),
-		syscall.Setxattr(filepath.Join(root, "dir/file"), "user.kept", []byte("value"), 0),
+		sysx.LSetxattr(filepath.Join(root, "dir/file"), "user.kept", []byte("value"), 0),
 	} {
 		if err != nil && !errors.Is(err, syscall.ENOTSUP) {
 			t.Fatal(err)
