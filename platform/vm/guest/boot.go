@@ -185,20 +185,48 @@ func prune(dir string, kernel Kernel) {
 // checkAgent refuses a program that needs a loader: the machine has no libraries for
 // it. `go test` and `go run` make such ones where cgo is on.
 func checkAgent(name string) error {
-	f, err := elf.Open(name)
+	loader, err := loaderOf(name)
 	if err != nil {
 		return fmt.Errorf("the agent's program: %w", err)
 	}
-	defer f.Close()
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP {
-			return &image.Missing{
-				What: name + " is not a static program, and a virtual machine boots with it as its first process",
-				Mend: "make build (CGO_ENABLED=0 go build)",
-			}
-		}
+	if loader == "" {
+		return nil
+	}
+	return &image.Missing{
+		What: name + " is not a static program, and a virtual machine boots with it as its first process",
+		Mend: "make build (CGO_ENABLED=0 go build)",
+	}
+}
+
+// checkLoader refuses user-mode Linux where this host has not what loads it. The host is
+// of the distribution that it comes from, or there were no recipe, so its C library is
+// the one that it is linked against.
+func checkLoader(name string) error {
+	loader, err := loaderOf(name)
+	if err != nil || loader == "" {
+		return err
+	}
+	if _, err := os.Stat(loader); err != nil {
+		return &image.Missing{What: "user-mode Linux is loaded by " + loader + ", which is not on this host", Mend: "apt-get install libc6"}
 	}
 	return nil
+}
+
+// loaderOf is the loader that a program names; empty where it is static.
+func loaderOf(name string) (string, error) {
+	f, err := elf.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type != elf.PT_INTERP {
+			continue
+		}
+		text, err := io.ReadAll(io.LimitReader(p.Open(), 4096))
+		return strings.TrimRight(string(text), "\x00"), err
+	}
+	return "", nil
 }
 
 func sumOf(name string) (string, error) {
@@ -236,6 +264,11 @@ func (b *builder) make(ctx context.Context, parent, dir string) (err error) {
 	made := filepath.Join(work, "made")
 	if err := os.Mkdir(made, 0o755); err != nil {
 		return err
+	}
+	if b.kernel == UML {
+		if err := checkLoader(kernel); err != nil {
+			return err
+		}
 	}
 	if err := copyFile(kernel, filepath.Join(made, "kernel"), 0o755); err != nil {
 		return err

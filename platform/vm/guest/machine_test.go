@@ -187,7 +187,6 @@ func (m *machine) end(bound time.Duration) {
 	}
 }
 
-
 func staticBusybox(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"busybox.static", "busybox"} {

@@ -114,6 +114,7 @@ func mountState(name string) error {
 	if err != nil {
 		return err
 	}
-	// The inode tables are left as mkfs left them: see ScratchDisk.
-	return mount.Disk(path, "ext4", StateDir, mount.Options{Data: "noinit_itable"})
+	// No thread of the kernel's is to work beside programs: the inode tables are left as
+	// mkfs left them (see ScratchDisk), and bitmaps are read when they are needed.
+	return mount.Disk(path, "ext4", StateDir, mount.Options{Data: "noinit_itable,no_prefetch_block_bitmaps"})
 }
