@@ -1,0 +1,68 @@
+package vm
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// consoleSize is how much of what a machine says is kept.
+const consoleSize = 16 << 10
+
+// console keeps the end of what a machine and its engine say.
+type console struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (c *console) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.text = append(c.text, b...)
+	if over := len(c.text) - consoleSize; over > 0 {
+		c.text = append(c.text[:0], c.text[over:]...)
+	}
+	return len(b), nil
+}
+
+// tailLines is how many lines of a console an error shows.
+const tailLines = 6
+
+// tail is the end of the console in one line, for an error: a machine's last words.
+// What moves a terminal's cursor is left out.
+func (c *console) tail() string {
+	c.mu.Lock()
+	text := bytes.Clone(c.text)
+	c.mu.Unlock()
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		if line = plain(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines[max(0, len(lines)-tailLines):], " | ")
+}
+
+// plain leaves out what is no text: escape sequences (ECMA-48) and control characters.
+func plain(line string) string {
+	var b strings.Builder
+	escape := 0 // 1: after ESC, 2: within a control sequence
+	for _, r := range line {
+		switch {
+		case r == '\x1b':
+			escape = 1
+		case escape == 1 && r == '[':
+			escape = 2
+		case escape == 1:
+			escape = 0
+		case escape == 2:
+			if r >= '@' && r <= '~' {
+				escape = 0
+			}
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
