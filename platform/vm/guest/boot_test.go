@@ -3,6 +3,8 @@ package guest_test
 import (
 	"bytes"
 	"context"
+	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,21 +26,32 @@ func testRun(t *testing.T, k guest.Kernel) {
 	boot := built(t, k)
 	root := t.TempDir()
 	install(t, staticBusybox(t), filepath.Join(root, "busybox"))
+	if err := os.WriteFile(filepath.Join(root, "script"), []byte(script), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	const digest = "sha256:program"
 	disk := filepath.Join(t.TempDir(), "program")
 	if err := guest.ImageDisk(t.Context(), image.Image{Name: "program", Root: root, Digest: digest}, disk); err != nil {
 		t.Fatal(err)
 	}
 	serial := guest.SerialOf(digest)
-	m := start(t, k, boot, guest.Order{
+	order := guest.Order{
 		Hostname: "weighed",
 		Run: &guest.Run{
 			Device: guest.Device(k, serial, 2),
-			Args:   []string{guest.RunDirectory + "/busybox", "sh", "-c", script},
+			Args:   []string{guest.RunDirectory + "/busybox", "sh", guest.RunDirectory + "/script"},
 		},
-	}, [2]string{serial, disk})
+	}
+	if k == guest.Cloud {
+		order.Address, order.Gateway = netip.MustParsePrefix("10.0.2.15/24"), netip.MustParseAddr("10.0.2.2")
+		order.MAC = "52:54:00:12:34:56"
+	}
+	m := start(t, k, boot, order, [2]string{serial, disk})
 	m.end(bound)
 	text := m.console.String()
+	if order.Address.IsValid() && (!strings.Contains(text, "address 10.0.2.15/24") || !strings.Contains(text, "route 10.0.2.2")) {
+		t.Error("the machine's interface has not its address, or the route is not there")
+	}
 	for _, want := range []string{
 		guest.ExitLine + "7",
 		"release " + boot.Release,
@@ -75,8 +88,10 @@ echo host $($B hostname)
 echo files $(ulimit -n)
 echo controllers $($B cat /sys/fs/cgroup/cgroup.subtree_control)
 echo state $($B awk '$2=="/var/lib/tare"{print $3}' /proc/mounts)
+echo address $($B ip -4 -o addr show eth0 | $B awk '{print $4}')
+echo route $($B ip route | $B awk '$1=="default"{print $3}')
 runc --version; crun --version
-(B=$B; $B sh -c 'echo $$ >/tmp/orphan; exit 0' & ) ; $B sh -c "($B sleep 0 & echo \$! >/tmp/orphan)"
+$B sh -c "($B sleep 0 & echo \$! >/tmp/orphan)"
 orphan=$($B cat /tmp/orphan); n=0
 while [ -e /proc/$orphan ] && [ $n -lt 200 ]; do $B usleep 10000; n=$((n+1)); done
 [ -e /proc/$orphan ] || echo orphan reaped
@@ -188,4 +203,22 @@ func TestBadOrder(t *testing.T) {
 	if !strings.Contains(said.String(), "tare: the machine's channel") {
 		t.Errorf("the console does not say why it ended: %s", said.String())
 	}
+}
+
+// A machine whose host goes away without a word, as one that crashed, ends by itself.
+func TestHostGoesAwayTCG(t *testing.T) { testHostGoesAway(t, guest.Cloud) }
+
+func TestHostGoesAwayUML(t *testing.T) { testHostGoesAway(t, guest.UML) }
+
+func testHostGoesAway(t *testing.T, k guest.Kernel) {
+	m := start(t, k, built(t, k), guest.Order{Version: "test"})
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	defer cancel()
+	client, err := agent.Connect(ctx, m.conn, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = m.conn.Close()
+	m.end(bound)
+	_ = client.Close()
 }

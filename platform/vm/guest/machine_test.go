@@ -136,6 +136,10 @@ func startQEMU(t *testing.T, boot guest.Boot, order *guest.Order, disks [][2]str
 		args = append(args, "-drive", "if=none,format=raw,id="+d[0]+",file="+d[1]+",readonly="+readOnly,
 			"-device", "virtio-blk-pci,drive="+d[0]+",serial="+d[0])
 	}
+	if order.Address.IsValid() {
+		// Restricted, it reaches nothing: the machine's own side is what is looked at.
+		args = append(args, "-netdev", "user,id=net,restrict=on", "-device", "virtio-net-pci,netdev=net,mac="+order.MAC)
+	}
 	var listener net.Listener
 	if order.Run == nil {
 		order.Channel = "virtio:tare"
