@@ -183,25 +183,43 @@ func weigh(t *testing.T, p platform.Platform, img image.Image) {
 	}
 }
 
-// A machine whose order makes no sense switches itself off, and says why.
-func TestBadOrder(t *testing.T) {
+// A machine that cannot be what it is told to be switches itself off, and says why.
+func TestMachineSaysWhyItEnds(t *testing.T) {
 	boot := built(t, guest.UML)
-	cmd, _ := startUML(t, boot, &guest.Order{Run: &guest.Run{}}, [][2]string{{guest.RootSerial, boot.Root}})
-	cmd.Args = append(cmd.Args, "tare.order=e30")
-	var said console
-	cmd.Stdout, cmd.Stderr = &said, &said
-	ctx, cancel := context.WithTimeout(t.Context(), bound)
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
-	defer stop()
-	if err := cmd.Start(); err != nil {
+	lost, err := guest.Order{Channel: "tty:/dev/none"}.Argument()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
-	if !strings.Contains(said.String(), "tare: the machine's channel") {
-		t.Errorf("the console does not say why it ended: %s", said.String())
+	for name, c := range map[string]struct {
+		word  string
+		wants []string
+	}{
+		"an order that asks nothing": {"tare.order=e30", []string{"tare: the machine's channel"}},
+		"no order":                   {"quiet", []string{"tare: the kernel's command line holds no order"}},
+		// The agent is another process than the one that switches the machine off.
+		"a channel that is not there": {lost, []string{"tare: the channel to the host: open /dev/none", "tare: the agent ended with exit status 1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd, _ := startUML(t, boot, &guest.Order{Run: &guest.Run{}}, [][2]string{{guest.RootSerial, boot.Root}})
+			cmd.Args = append(cmd.Args, c.word)
+			var said console
+			cmd.Stdout, cmd.Stderr = &said, &said
+			ctx, cancel := context.WithTimeout(t.Context(), bound)
+			defer cancel()
+			stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+			defer stop()
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+			for _, want := range c.wants {
+				if !strings.Contains(said.String(), want) {
+					t.Errorf("no %q on the console: %s", want, said.String())
+				}
+			}
+		})
 	}
 }
 

@@ -53,14 +53,14 @@ var inGuest = []suite{
 	{pkg: "platform/held"},
 	{pkg: "platform/rootfs"},
 	{pkg: "platform/linked"},
-	{pkg: "platform/bare"},
+	{pkg: "platform/bare", run: settings, whole: "."},
 	{pkg: "platform/oci", run: settings, whole: "."},
 }
 
-// settings are what version 2 has other files for, and what every platform must be the
-// same in.
-const settings = "TestSurroundingsEqualAcrossPlatforms|TestImageUser|" +
-	"TestConformance(Runc|Crun)/(SettingsInForce|Usage|OutOfMemory|Daemons|Network|Crash)"
+// settings are what version 2 has other files for, how what is left behind is found, and
+// what every platform must be the same in.
+const settings = "TestSurroundingsEqualAcrossPlatforms|TestImageUser|TestAdopted|" +
+	"TestConformance[A-Za-z]*/(SettingsInForce|Usage|OutOfMemory|Daemons|Network|Crash)"
 
 // programs makes a disk with the packages' tests as programs, a busybox, and a script
 // that runs them one after the other.
