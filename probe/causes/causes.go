@@ -106,6 +106,9 @@ type Throttling struct {
 	Periods   int64         `json:"periods"`
 	Throttled int64         `json:"throttled"`
 	Time      time.Duration `json:"throttled_ns"`
+	// Stale is 0 where the group was still there at the end. Engines remove it with its
+	// last process: what it had counted was then last read at most so long before it went.
+	Stale time.Duration `json:"stale_ns,omitempty"`
 }
 
 // Accounting is the share of the target's own CPU time that was seen within the

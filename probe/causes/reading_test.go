@@ -52,7 +52,7 @@ func TestDistribution(t *testing.T) {
 func TestReadingsAddUp(t *testing.T) {
 	one := Reading{
 		Span: time.Second, CPUs: 2, Used: 1, Migrations: 3, Interrupts: Interrupts{Hard: 1, Elsewhere: 2},
-		Throttling: Throttling{10, 4, time.Second}, Accounting: Accounting{Samples: 10, Functions: []Function{{"update_curr", 2}}},
+		Throttling: Throttling{Periods: 10, Throttled: 4, Time: time.Second}, Accounting: Accounting{Samples: 10, Functions: []Function{{"update_curr", 2}}},
 		Off: []Stack{{Program: "a", Frames: []string{"x", "y"}, Time: 5, Count: 1}},
 	}
 	sum := one

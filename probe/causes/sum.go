@@ -24,6 +24,7 @@ func (r *Reading) Add(o Reading) {
 	r.Throttling.Periods += o.Throttling.Periods
 	r.Throttling.Throttled += o.Throttling.Throttled
 	r.Throttling.Time += o.Throttling.Time
+	r.Throttling.Stale += o.Throttling.Stale
 	r.Accounting.add(o.Accounting)
 	r.Off = merged(slices.Concat(r.Off, o.Off))
 	for _, a := range o.Absent {

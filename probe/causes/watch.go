@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"tare/kernel/cgroup"
 	"tare/kernel/clock"
 	"tare/kernel/host"
 	"tare/kernel/kallsyms"
@@ -31,8 +30,7 @@ type Watch struct {
 	began     time.Duration
 	recording *bursts.Recording // nil where switches are absent
 	names     *names            // nil where no stacks are kept
-	group     cgroup.Group
-	before    cgroup.Use
+	quota     *quota            // nil where throttling is absent
 	absent    []Absence
 
 	mu   sync.Mutex
@@ -51,6 +49,9 @@ func Start(t Target, o Options) (*Watch, error) {
 	if err := w.startRecording(t, o); err != nil {
 		missing := (*probe.Missing)(nil)
 		if !errors.As(err, &missing) {
+			if w.quota != nil {
+				_, _, _, _ = w.quota.stop() // what was read is of no use by itself
+			}
 			return nil, fmt.Errorf("watch for causes: %w", err)
 		}
 		if noQuota {
@@ -74,13 +75,12 @@ func (w *Watch) lacks(part string, reason error) {
 func (w *Watch) startThrottling(t Target) (absent bool) {
 	group, err := quotaGroup(t)
 	if err == nil {
-		w.before, err = group.Use()
+		w.quota, err = startQuota(counted(group), clock.Monotonic)
 	}
 	if err != nil {
 		w.lacks(partThrottling, err)
 		return true
 	}
-	w.group = group
 	return false
 }
 
@@ -146,22 +146,19 @@ func (w *Watch) Stop() (Reading, error) {
 }
 
 func (w *Watch) stopThrottling(r *Reading) {
-	if len(w.group.Places) == 0 {
+	if w.quota == nil {
 		return
 	}
-	after, err := w.group.Use()
-	if err == nil && !w.group.Exists() {
-		err = fmt.Errorf("the control group %s is gone: stop the watch before it is removed", w.group)
-	}
+	before, after, stale, err := w.quota.stop()
 	if err != nil {
 		r.Absent = append(r.Absent, Absence{partThrottling, err.Error()})
 		return
 	}
 	r.Throttling = Throttling{
-		Periods: after.Periods - w.before.Periods, Throttled: after.Throttled - w.before.Throttled, Time: after.ThrottledTime - w.before.ThrottledTime,
+		Periods: after.Periods - before.Periods, Throttled: after.Throttled - before.Throttled, Time: after.ThrottledTime - before.ThrottledTime, Stale: stale,
 	}
 	if w.recording == nil {
-		r.CPUTime = after.CPU - w.before.CPU
+		r.CPUTime = after.CPU - before.CPU
 	}
 }
 
