@@ -9,6 +9,7 @@ import (
 	"tare/platform/containerd"
 	"tare/platform/docker"
 	"tare/platform/oci"
+	"tare/platform/vm"
 )
 
 // PlatformNames describes the platforms for help texts.
@@ -20,6 +21,7 @@ var PlatformNames = []struct{ Name, Doc string }{
 	{"docker", "the Docker Engine API at DOCKER_HOST or its usual socket"},
 	{"docker:rootless", "a rootless Docker engine, at DOCKER_ROOTLESS_HOST or its user's socket"},
 	{"docker:swarm", "a service of one replica in the swarm of the engine at DOCKER_HOST, which is in one already"},
+	{"vm:ENGINE/PLATFORM", "bare, cgroup or oci in a virtual machine by kvm, tcg or uml: vm:tcg/bare, vm:kvm+cpus=4+memory=2g/oci:crun; vm alone is vm:kvm where that boots a guest, else vm:tcg"},
 }
 
 // UnknownPlatform says that no platform has that name.
@@ -36,6 +38,12 @@ func (u *UnknownPlatform) Error() string {
 // CanonicalPlatform gives a platform's full name: "oci" is "oci:runc".
 func CanonicalPlatform(name string) (string, error) {
 	switch head, rest, hasRest := strings.Cut(name, ":"); {
+	case vm.Is(name):
+		path, err := vm.ParseName(name)
+		if err != nil {
+			return "", err
+		}
+		return path.String(), nil
 	case head == "oci" && !hasRest:
 		return "oci:runc", nil
 	case head == "oci" && rest != "" && !strings.ContainsAny(rest, "/ \t"):
@@ -51,7 +59,11 @@ func CanonicalPlatform(name string) (string, error) {
 // Platforms resolves names to platforms, each made once.
 func Platforms(stateDir string, ledger platform.Ledger) func(name string) (platform.Platform, error) {
 	made := map[string]platform.Platform{}
+	machines := vm.NewPool(vm.PoolOptions{StateDir: stateDir, Ledger: ledger})
 	return func(name string) (platform.Platform, error) {
+		if name == vm.Entered {
+			return vm.Remover(machines), nil
+		}
 		name, err := CanonicalPlatform(name)
 		if err != nil {
 			return nil, err
@@ -61,6 +73,12 @@ func Platforms(stateDir string, ledger platform.Ledger) func(name string) (platf
 		}
 		var p platform.Platform
 		switch {
+		case vm.Is(name):
+			path, err := vm.ParseName(name)
+			if err != nil {
+				return nil, err
+			}
+			p = vm.New(path, machines)
 		case name == "bare":
 			p = bare.New(bare.Options{StateDir: stateDir, Ledger: ledger})
 		case name == "cgroup":

@@ -25,7 +25,7 @@ func TestCanonicalPlatform(t *testing.T) {
 func TestPlatformsGoByTheirNames(t *testing.T) {
 	make := Platforms(t.TempDir(), nil)
 	for _, described := range PlatformNames {
-		name := strings.Replace(described.Name, "RUNTIME", "crun", 1)
+		name := strings.NewReplacer("RUNTIME", "crun", "ENGINE", "tcg", "PLATFORM", "bare").Replace(described.Name)
 		p, err := make(name)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

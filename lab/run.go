@@ -291,6 +291,7 @@ func (r *runner) measuredAnything() bool {
 // succeeded: what cannot run is no run.
 func (r *runner) prepare(ctx context.Context) error {
 	images := map[workload.Source]image.Image{}
+	asked := map[string]platform.Platform{}
 	for gi := range r.design.Groups {
 		g := &r.design.Groups[gi]
 		for ci := range g.Conditions {
@@ -312,7 +313,7 @@ func (r *runner) prepare(ctx context.Context) error {
 			}
 			r.images[c.ID] = img
 			c.Image, c.ImageRef, c.Packages = img.Digest, img.Name, img.Packages
-			p, ok := r.platforms[c.Platform]
+			p, ok := asked[c.Platform]
 			if !ok {
 				var err error
 				if p, err = r.lab.Platforms(c.Platform); err != nil {
@@ -321,8 +322,12 @@ func (r *runner) prepare(ctx context.Context) error {
 				if err := p.Check(ctx); err != nil {
 					return fmt.Errorf("platform %s: %w", c.Platform, err)
 				}
-				r.platforms[c.Platform] = p
+				asked[c.Platform] = p
 			}
+			// What was chosen where the name left it open is part of every result: the
+			// engine of "vm/bare".
+			c.Platform = p.Name()
+			r.platforms[c.Platform] = p
 			if err := room(ctx, *c, p, filesystem.At); err != nil {
 				return err
 			}

@@ -322,7 +322,7 @@ func freeTap() (link netns.Link, host, other netip.Prefix, err error) {
 
 // take enters a thing for whichever platform of machines removes it.
 func (m *machine) take(ctx context.Context, kind, id string, attrs map[string]string, acquire func() error, release func(context.Context) error) error {
-	return m.things.Take(ctx, platform.Entry{Platform: entered, Kind: kind, ID: id, Attrs: attrs}, acquire, release)
+	return m.things.Take(ctx, platform.Entry{Platform: Entered, Kind: kind, ID: id, Attrs: attrs}, acquire, release)
 }
 
 // watch clears the machine away when it ends, by whosever hand.

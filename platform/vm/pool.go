@@ -89,9 +89,9 @@ func (p *Pool) bound(e Engine) time.Duration {
 	return bootBound
 }
 
-// entered is the name of the platform that removes what a pool entered in the ledger.
+// Entered is the name of the platform that removes what a pool entered in the ledger.
 // All of this package's do.
-const entered = "vm/bare"
+const Entered = "vm"
 
 // machines is the directory that machines' own are in.
 func (p *Pool) machines() (string, error) {
@@ -362,7 +362,7 @@ func (p *Pool) disk(ctx context.Context, img image.Image) (string, error) {
 		return "", fmt.Errorf("image %s is too large: its disk for virtual machines takes %d MiB, and %s has %d MiB left: free some, or choose another directory", img.Name, need>>20, parent, at.Free>>20)
 	}
 	dir := filepath.Join(parent, fmt.Sprintf("vm-%d-image-%d", os.Getpid(), p.serial.Add(1)))
-	err = d.things.Take(ctx, platform.Entry{Platform: entered, Kind: held.Directory, ID: dir}, func() error {
+	err = d.things.Take(ctx, platform.Entry{Platform: Entered, Kind: held.Directory, ID: dir}, func() error {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return err
 		}
