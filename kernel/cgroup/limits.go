@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Limits are what a group may be held to. A zero field is no limit.
@@ -103,8 +105,24 @@ func (l Layout) HasBurst() bool {
 		return err == nil
 	}
 	// The root of version 2 has no limits; any group below it tells.
-	files, err := filepath.Glob(filepath.Join(h.Mount, "*", "cpu.max.burst"))
-	return err == nil && len(files) > 0
+	if files, err := filepath.Glob(filepath.Join(h.Mount, "*", "cpu.max.burst")); err == nil && len(files) > 0 {
+		return true
+	}
+	if files, err := filepath.Glob(filepath.Join(h.Mount, "*", "cpu.max")); err != nil || len(files) > 0 {
+		return false
+	}
+	// No group has the controller yet, as on a machine that has just booted.
+	var name unix.Utsname
+	return unix.Uname(&name) == nil && savesBurst(unix.ByteSliceToString(name.Release[:]))
+}
+
+// savesBurst tells it by a kernel's release, "6.1.0-18-amd64".
+func savesBurst(release string) bool {
+	var major, minor int
+	if n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor); n != 2 {
+		return false
+	}
+	return major > 5 || major == 5 && minor >= 14
 }
 
 // write sets one of the group's files. Only files that exist are written: a
