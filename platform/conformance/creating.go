@@ -107,6 +107,9 @@ func (st *stage) start(c platform.Created) platform.Instance {
 // has done; the start, and nothing before it, runs the program.
 func testCreatedAtRest(t *testing.T, s suite) {
 	st := s.set(t)
+	if s.has(OtherKernel) {
+		st.run(st.spec("true")) // the machine is there before
+	}
 	before := children()
 	l := newLines()
 	spec := st.shell("echo ran; sleep 3600")
@@ -365,7 +368,7 @@ func testCreatedElapsed(t *testing.T, s suite) {
 func testCreateCancelled(t *testing.T, s suite) {
 	st := s.set(t)
 	creator := st.creator()
-	steps := st.countSteps()
+	steps := s.countSteps(st)
 	for step := 0; step <= steps; step++ {
 		ctx, cancel := context.WithCancel(st.ctx)
 		first := st.book.entered
@@ -424,7 +427,7 @@ func testCreateLedgerRefuses(t *testing.T, s suite) {
 	st := s.set(t)
 	creator := st.creator()
 	full := errors.New("the ledger is full")
-	steps := st.countSteps()
+	steps := s.countSteps(st)
 	for step := 1; step <= steps; step++ {
 		first := st.book.entered
 		st.book.onAdd = func(n int) error {
@@ -450,6 +453,7 @@ func testCreateLedgerRefuses(t *testing.T, s suite) {
 // testCreatedCrash abandons a container at rest, as a program that was killed
 // would, and lets another platform remove what the ledger lists.
 func testCreatedCrash(t *testing.T, s suite) {
+	s.skipWithMachine(t)
 	st := s.set(t)
 	spec := st.full(st.spec("sleep", "3600"))
 	c := st.create(spec)

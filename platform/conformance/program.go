@@ -138,6 +138,18 @@ func testProcesses(t *testing.T, s suite) {
 	if err != nil || len(pids) != 3 {
 		t.Fatalf("processes %v (%v), want three", pids, err)
 	}
+	if s.has(OtherKernel) {
+		if found := processesOf(spec.Name); len(found) > 0 {
+			t.Errorf("the program's processes are this host's %v", found)
+		}
+		if apart, ok := inst.(platform.Apart); !ok || apart.Machine() == "" {
+			t.Errorf("a %T does not tell its machine", inst)
+		}
+		if force, err := inst.InForce(); err != nil || len(force.Cgroups) == 0 {
+			t.Errorf("cgroups %v, %v", force.Cgroups, err)
+		}
+		return
+	}
 	// The ids are the host's: there the processes carry this instance's mark,
 	// but for one that is just executing its program, for some microseconds.
 	sorted := slices.Sorted(slices.Values(pids))

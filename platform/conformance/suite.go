@@ -57,6 +57,12 @@ const (
 	// LedgerAcross: the platform's ledger is kept by another process, whose errors come
 	// over as their text.
 	LedgerAcross Trait = "the ledger is another process'"
+	// OtherKernel: programs run in a machine of their own, whose kernel is Linux with
+	// control groups of version 2 and which is there before the program and after it. Nothing
+	// of a program is to be found on this host, so that what is asked of this host's kernel
+	// elsewhere is asked of the program, or of the platform; and what a crash leaves is
+	// the machine, which its own tests remove.
+	OtherKernel Trait = "the programs' kernel is another"
 )
 
 func (s suite) has(t Trait) bool { return slices.Contains(s.traits, t) }

@@ -12,28 +12,24 @@ import (
 	"tare/probe/causes"
 )
 
-// created is a container at rest in a machine, and then its program.
-type created struct {
-	platform.Created
-	lease *lease
-	plan  plan
-	spec  platform.Spec // as the inner platform has it
+// resting is a container at rest in a machine, and then its program: the steps of its
+// life, whose order package held keeps. Once it is stopped its machine may be paused,
+// and nothing in it would answer.
+type resting struct {
+	inside platform.Created
+	lease  *lease
+	plan   plan
+	spec   platform.Spec // as the inner platform has it
 
-	mu  sync.Mutex
-	one *instance
+	cleared bool
 }
 
-func (c *created) Start(ctx context.Context) error { return c.lease.ended(c.Created.Start(ctx)) }
+func (r *resting) start(ctx context.Context) error { return r.lease.ended(r.inside.Start(ctx)) }
 
-func (c *created) Instance(ctx context.Context) (platform.Instance, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.one != nil {
-		return c.one, nil
-	}
-	inst, err := c.Created.Instance(ctx)
+func (r *resting) hold(ctx context.Context) (platform.Instance, error) {
+	inst, err := r.inside.Instance(ctx)
 	if err != nil {
-		return nil, c.lease.ended(err)
+		return nil, r.lease.ended(err)
 	}
 	inside, ok := inst.(interface {
 		platform.Watching
@@ -42,23 +38,21 @@ func (c *created) Instance(ctx context.Context) (platform.Instance, error) {
 	if !ok {
 		return nil, fmt.Errorf("the agent's instance is a %T, which is none of another machine's", inst)
 	}
-	c.one = &instance{inside: inside, lease: c.lease, plan: c.plan, spec: c.spec, ended: make(chan struct{})}
-	go c.one.follow()
-	return c.one, nil
+	i := &instance{inside: inside, lease: r.lease, plan: r.plan, spec: r.spec, ended: make(chan struct{})}
+	go i.follow()
+	return i, nil
 }
 
-func (c *created) Stop(ctx context.Context) error {
-	c.mu.Lock()
-	one := c.one
-	c.mu.Unlock()
-	if one != nil {
-		return one.Stop(ctx)
+func (r *resting) clear(ctx context.Context) error {
+	if r.cleared {
+		return nil
 	}
-	err := stopInside(ctx, c.lease, c.Created.Stop)
-	if err == nil {
-		c.lease.release(ctx)
+	if err := stopInside(ctx, r.lease, r.inside.Stop); err != nil {
+		return err
 	}
-	return err
+	r.cleared = true
+	r.lease.release(ctx)
+	return nil
 }
 
 // stopInside stops what is in a machine. With a machine that has ended, all in it has,

@@ -169,7 +169,8 @@ func (p *Platform) Create(ctx context.Context, spec platform.Spec) (_ platform.C
 	if err != nil {
 		return nil, p.said(l.ended(err))
 	}
-	return &created{Created: c, lease: l, plan: plan, spec: spec}, nil
+	r := &resting{inside: c, lease: l, plan: plan, spec: spec}
+	return held.NewCreated(held.Steps{ID: c.ID(), Start: r.start, Hold: r.hold, Clear: r.clear}), nil
 }
 
 // said has a refusal of the inner platform's be this one's.
