@@ -24,6 +24,7 @@ import (
 	"tare/platform"
 	"tare/platform/agent"
 	"tare/platform/docker"
+	"tare/platform/vm"
 	"tare/probe"
 	"tare/record"
 	"tare/record/foreign"
@@ -149,6 +150,8 @@ func exitCode(err error) int {
 		{is[*probe.Missing](err), exitHost},
 		{is[*workload.Unknown](err), exitUsage},
 		{is[*lab.UnknownPlatform](err), exitUsage},
+		{is[*lab.Elsewhere](err), exitUsage},
+		{is[*vm.BadName](err), exitUsage},
 		{is[*lab.Unfit](err), exitUsage},
 		{is[*record.NotFound](err), exitUsage},
 		{is[*record.Ambiguous](err), exitUsage},
@@ -204,7 +207,7 @@ randomised blocks and gives each overhead with an interval and a verdict.`,
 	root.SetVersionTemplate("tare {{.Version}}\n")
 	root.PersistentFlags().StringVar(&a.home, "home", "", "state directory (default $TARE_HOME, else /var/lib/tare for root, ~/.local/share/tare for others, who read root's where they have none)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &codedError{exitUsage, err} })
-	root.AddCommand(a.agent(), a.weigh(), a.startup(), a.pages(), a.faults(), a.latency(), a.io(), a.platforms(), a.predict(), a.resume(), a.show(), a.runs(), a.export(), a.importing(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims(), a.place())
+	root.AddCommand(a.agent(), a.weigh(), a.startup(), a.pages(), a.faults(), a.latency(), a.io(), a.platforms(), a.predict(), a.resume(), a.show(), a.runs(), a.export(), a.importing(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims(), a.place(), a.causes())
 	return root
 }
 

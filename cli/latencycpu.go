@@ -98,7 +98,7 @@ func (f *cpuFlags) options(cmd *cobra.Command, args []string, host studyHost) (o
 			platform.FormatCPUList(host.load), o.Base.CPUSet))
 	}
 	o.Plan.Notes = append(o.Plan.Notes, unmoved(host.server)...)
-	if o.Platform, err = lab.CanonicalPlatform(f.platform); err != nil {
+	if o.Platform, err = lab.OwnPlatform(f.platform); err != nil {
 		return o, err
 	}
 	o.Experiments = f.experiments

@@ -74,7 +74,7 @@ func (f *filesFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab
 	if _, err = f.places(&host); err != nil {
 		return lab.Design{}, err
 	}
-	if o.Platform, err = lab.CanonicalPlatform(f.platform); err != nil {
+	if o.Platform, err = lab.OwnPlatform(f.platform); err != nil {
 		return lab.Design{}, err
 	}
 	if len(f.experiments) > 0 {

@@ -435,7 +435,7 @@ func (f *pagesFlags) options(cmd *cobra.Command, look looked, platforms func(str
 // platformOf is the platform asked for, or the first runtime that this host has.
 func (f *pagesFlags) platformOf(platforms func(string) (platform.Platform, error), check func(platform.Platform) error) (string, error) {
 	if f.platform != "" {
-		return lab.CanonicalPlatform(f.platform)
+		return lab.OwnPlatform(f.platform)
 	}
 	runtimes := []string{"oci:runc", "oci:crun"}
 	for _, name := range runtimes {

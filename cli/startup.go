@@ -174,7 +174,7 @@ func (f *startupFlags) options(cmd *cobra.Command, args []string, platforms func
 		}
 	}
 	for _, name := range f.platforms {
-		name, err := lab.CanonicalPlatform(name)
+		name, err := lab.OwnPlatform(name)
 		if err != nil {
 			return o, err
 		}

@@ -56,6 +56,31 @@ func CanonicalPlatform(name string) (string, error) {
 	return "", &UnknownPlatform{name}
 }
 
+// Elsewhere says that a platform's programs run under another kernel, where what was
+// asked for cannot look at them.
+type Elsewhere struct{ Name string }
+
+func (e *Elsewhere) Error() string {
+	return fmt.Sprintf("platform %s: its programs are another kernel's, and here tare looks at their processes itself; take %s, or weigh it: tare weigh, tare platforms", e.Name, e.inner())
+}
+
+// inner is the platform in the machine.
+func (e *Elsewhere) inner() string {
+	_, inner, _ := strings.Cut(e.Name, "/")
+	return inner
+}
+
+// OwnPlatform is CanonicalPlatform for whoever looks at a program's processes and
+// control groups: those of a machine are not this kernel's. The error is then an
+// *Elsewhere.
+func OwnPlatform(name string) (string, error) {
+	name, err := CanonicalPlatform(name)
+	if err == nil && vm.Is(name) {
+		return "", &Elsewhere{name}
+	}
+	return name, err
+}
+
 // Platforms resolves names to platforms, each made once.
 func Platforms(stateDir string, ledger platform.Ledger) func(name string) (platform.Platform, error) {
 	made := map[string]platform.Platform{}
