@@ -175,6 +175,8 @@ type Flame struct {
 	Title, Note string
 	Unit        string // of values: "samples", "ms"
 	Root        *Frame
+	// Long leaves it to the page: a screen shows it where all is asked for alone.
+	Long bool
 }
 
 // Frame is one box of a flame graph. Value holds its children's.

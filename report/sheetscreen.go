@@ -8,8 +8,8 @@ import (
 // SheetTerminal writes a sheet as a screen, by the rules of [Terminal]: figures
 // first, no line longer than the width, colours that repeat the words. Of opt,
 // Next and Weight are added to the sheet's own; Interim leaves the head, the
-// tables and the bars; All adds the parts that are long in a terminal: every
-// path of a flame graph that counts.
+// tables and the bars; All adds the parts that are long in a terminal: flame graphs
+// that are left to the page, and every path of one that counts.
 func SheetTerminal(w io.Writer, sheet Sheet, opt TerminalOptions) error {
 	s := newScreen(opt.Width, opt.Color)
 	if title := clean(sheet.Title); title != "" && !opt.Interim {
@@ -26,7 +26,7 @@ func SheetTerminal(w io.Writer, sheet Sheet, opt TerminalOptions) error {
 		}
 	}
 	for _, part := range partsOf(sheet) {
-		if opt.Interim && !interim(part) {
+		if opt.Interim && !interim(part) || !opt.All && pageOnly(part) {
 			continue
 		}
 		s.blank()
@@ -45,6 +45,12 @@ func interim(p Part) bool {
 		return true
 	}
 	return false
+}
+
+// pageOnly tells whether a part is the page's alone.
+func pageOnly(p Part) bool {
+	f, ok := p.(Flame)
+	return ok && f.Long
 }
 
 // fact writes "host: scales, 2 CPUs" as a field, what has no short name as a

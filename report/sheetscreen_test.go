@@ -174,3 +174,18 @@ func TestFlamePathsJoinWhatHandsItsTimeOn(t *testing.T) {
 		t.Errorf("a path below the least share is shown:\n%s", out)
 	}
 }
+
+// A graph that is left to the page takes no room on a screen, unless all is asked for.
+func TestLongFlamesAreThePagesAlone(t *testing.T) {
+	s := Sheet{Parts: []Part{Flame{Title: "Where it waited", Unit: "ms", Long: true, Root: &Frame{Name: "waited", Value: 5}}}}
+	if out := sheetScreen(t, s, TerminalOptions{}); strings.Contains(out, "waited") {
+		t.Errorf("the screen shows it:\n%s", out)
+	}
+	if out := sheetScreen(t, s, TerminalOptions{All: true}); !strings.Contains(out, "waited") {
+		t.Errorf("the screen does not show all:\n%s", out)
+	}
+	var page bytes.Buffer
+	if err := SheetHTML(&page, s, HTMLOptions{}); err != nil || !strings.Contains(page.String(), "waited") {
+		t.Errorf("the page does not show it: %v", err)
+	}
+}

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/container"
+	"tare/kernel/host"
+	"tare/probe/causes"
+	"tare/report"
+	"tare/study/offcpu"
+)
+
+// causesFlags are what the user asked for.
+type causesFlags struct {
+	pid      int
+	cgroup   string
+	span     time.Duration
+	noStacks bool
+	out      string
+	json     string
+}
+
+func (a *app) causes() *cobra.Command {
+	f := &causesFlags{}
+	cmd := &cobra.Command{
+		Use:   "causes CONTAINER [flags]",
+		Short: "Tell what kept a running program from running",
+		Long: `Causes watches a running container, or a process with what it starts, for a while
+and says what its threads did with their time: how long they ran until they
+blocked, waited for a CPU behind others, were held back by their quota, or were
+blocked, and by which stacks; how often they were switched away, moved to another
+CPU, and woken by an interrupt to go on elsewhere. Watching changes nothing.
+CONTAINER is a name or an id of Docker, containerd, podman or Kubernetes, a cgroup's
+path, or pid:N.
+
+Stacks are walked at every switch, which a program that switches hundreds of
+thousands of times a second feels: --no-stacks leaves them out. What the probe
+itself took is told with the result. With --out there is a page with the flame graph
+of the time off the CPU, blocked and waiting told apart.`,
+		Example: `  tare causes pid:1 --duration 2s
+  tare causes web --out reports
+  tare causes --cgroup /sys/fs/cgroup/cpu/docker --no-stacks --json -`,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return completeContainers(cmd, args, typed)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runCauses(cmd, f, args) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.IntVar(&f.pid, "pid", 0, "a process, with its descendants, in place of a container")
+	flags.StringVar(&f.cgroup, "cgroup", "", "a control group with all below it, by its directory or path, in place of a container")
+	flags.DurationVar(&f.span, "duration", 10*time.Second, "how long it is watched")
+	flags.BoolVar(&f.noStacks, "no-stacks", false, "leave out by which stacks it was off its CPUs")
+	flags.StringVar(&f.out, "out", "", "directory for an HTML report with the flame graph (default: none)")
+	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file (- for standard output)")
+	must(cmd.MarkFlagDirname("cgroup"))
+	must(cmd.MarkFlagDirname("out"))
+	return cmd
+}
+
+// target names what is asked about as [container.Finder] takes it.
+func (f *causesFlags) target(changed func(string) bool, args []string) (string, error) {
+	args = separated(args)
+	named := len(args)
+	for _, flag := range []string{"pid", "cgroup"} {
+		if changed(flag) {
+			named++
+		}
+	}
+	switch {
+	case named == 0:
+		return "", usageError("name what to watch: a running container, --pid N or --cgroup PATH")
+	case named > 1:
+		return "", usageError("one container, process or control group is watched at a time: name one (tare place watches several)")
+	case changed("pid") && f.pid <= 0:
+		return "", usageError("--pid %d: ids of processes begin with 1", f.pid)
+	case changed("cgroup") && !strings.HasPrefix(f.cgroup, "/"):
+		return "", usageError("--cgroup %q: want a control group's directory, such as /sys/fs/cgroup/web, or its path from the hierarchy's root", f.cgroup)
+	case changed("pid"):
+		return fmt.Sprintf("pid:%d", f.pid), nil
+	case changed("cgroup"):
+		return f.cgroup, nil
+	}
+	return args[0], nil
+}
+
+func (a *app) runCauses(cmd *cobra.Command, f *causesFlags, args []string) error {
+	name, err := f.target(cmd.Flags().Changed, args)
+	if err != nil {
+		return err
+	}
+	if f.span < offcpu.Shortest || f.span > offcpu.Longest {
+		return usageError("--duration %v: want %v to %v", f.span, offcpu.Shortest, offcpu.Longest)
+	}
+	if os.Geteuid() != 0 {
+		return &codedError{exitHost, errors.New("what other processes do on the CPUs is for root alone (CAP_BPF, CAP_PERFMON): run it with sudo")}
+	}
+	if err := writable(f.json); err != nil {
+		return err
+	}
+	if f.out != "" {
+		if err := os.MkdirAll(f.out, 0o755); err != nil {
+			return usageError("--out %s: %v", f.out, err)
+		}
+	}
+	watched, err := f.watch(cmd.Context(), name)
+	if err != nil {
+		return err
+	}
+	return a.showCauses(f, watched)
+}
+
+func (f *causesFlags) watch(ctx context.Context, name string) (*offcpu.Watched, error) {
+	found, err := container.Open(container.Options{}).Find(ctx, name)
+	if unknown := (*container.Unknown)(nil); errors.As(err, &unknown) && f.cgroup != "" {
+		return nil, usageError("--cgroup %s: there is no such control group, or no process is in it", f.cgroup)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return offcpu.Watch(ctx, found, f.span, !f.noStacks, func(t causes.Target, o causes.Options) (offcpu.Watcher, error) {
+		w, err := causes.Start(t, o)
+		if err != nil {
+			return nil, err
+		}
+		return w, nil
+	})
+}
+
+func (a *app) showCauses(f *causesFlags, watched *offcpu.Watched) error {
+	here := hostRecord(host.Read("/"))
+	sheet := watched.Sheet(here)
+	sheet.Command = strings.Join(a.args, " ")
+	for i, command := range sheet.Next {
+		sheet.Next[i] = a.again(command)[0]
+	}
+	if f.json != "" {
+		if err := a.emitJSON(f.json, watched.Document(here)); err != nil {
+			return err
+		}
+	}
+	screen, options := a.out, report.TerminalOptions{}
+	if f.json == "-" {
+		screen = a.err
+	}
+	if f.out != "" {
+		page := filepath.Join(f.out, "causes-"+time.Now().UTC().Format("20060102-150405")+".html")
+		if err := writeFile(page, func(w io.Writer) error { return report.SheetHTML(w, sheet, report.HTMLOptions{}) }); err != nil {
+			return err
+		}
+		options.Report = page
+	}
+	options.Width, options.Color = terminalWidth(screen), isTerminal(screen)
+	return report.SheetTerminal(screen, sheet, options)
+}

@@ -1,0 +1,96 @@
+package offcpu
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"tare/probe/causes"
+)
+
+// The parts of a reading that this page knows by name.
+const (
+	partSwitches   = "switches"
+	partInterrupts = "interrupts"
+	partStacks     = "stacks"
+	partThrottling = "throttling"
+)
+
+// nearly is the share of its time off the CPU below which nothing kept a program from
+// running that would be worth a word.
+const nearly = 0.01
+
+// Answer is one sentence: what kept the program from running most.
+func (w *Watched) Answer() string {
+	r := &w.Reading
+	name := w.Container.Name
+	if why, absent := r.Lacks(partSwitches); absent {
+		if r.Throttling.Throttled > 0 {
+			return fmt.Sprintf("%s %s; what else kept it from running cannot be told: %s.", name, throttledText(r.Throttling), why)
+		}
+		return fmt.Sprintf("What kept %s from running cannot be told: %s.", name, why)
+	}
+	off := r.Blocked.Sum + r.Wait.Sum
+	switch {
+	case r.CPUTime == 0 && off == 0:
+		return fmt.Sprintf("%s did not run at all in %v: nothing woke it.", name, short(r.Span))
+	case off.Seconds() < nearly*(off+r.CPUTime).Seconds():
+		return fmt.Sprintf("Nothing kept %s from running: its threads had a CPU for %s of their time.", name, percent(r.CPUTime, off+r.CPUTime))
+	case r.Wait.Sum > r.Blocked.Sum && throttled(r):
+		return fmt.Sprintf("What kept %s from running most is its own quota: it %s, and its threads waited for a CPU for %s of the time in which they wanted one.", name, throttledText(r.Throttling), w.waited())
+	case r.Wait.Sum > r.Blocked.Sum:
+		return fmt.Sprintf("What kept %s from running most is waiting behind others: its threads waited for a CPU for %s of the time in which they wanted one, %v in all.", name, w.waited(), short(r.Wait.Sum))
+	}
+	text := fmt.Sprintf("%s was mostly blocked, %s of its threads' time", name, percent(r.Blocked.Sum, off+r.CPUTime))
+	if all, sum := obstacles(r.Off); len(all) > 0 && sum > 0 {
+		text += fmt.Sprintf(", chiefly %s: %s (%s of that)", words[all[0].cause], all[0].through, percent(all[0].time, sum))
+	}
+	text += fmt.Sprintf("; of the time in which they wanted a CPU they waited for one for %s", w.waited())
+	if r.Throttling.Throttled > 0 {
+		text += ", and it " + throttledText(r.Throttling)
+	}
+	return text + "."
+}
+
+// waited is the share of the time in which threads wanted a CPU that they had none.
+func (w *Watched) waited() string {
+	return percent(w.Reading.Wait.Sum, w.Reading.Wait.Sum+w.Reading.CPUTime)
+}
+
+// throttled tells that the quota is what threads waited for, rather than others. The
+// kernel counts a CPU's throttled time once, however many threads wait there.
+func throttled(r *causes.Reading) bool { return 2*r.Throttling.Time > r.Wait.Sum }
+
+func throttledText(t causes.Throttling) string {
+	return fmt.Sprintf("was throttled in %d of %d periods, for %v", t.Throttled, t.Periods, short(t.Time))
+}
+
+func percent(part, of time.Duration) string {
+	if of <= 0 {
+		return "none"
+	}
+	return digits(100*part.Seconds()/of.Seconds()) + " %"
+}
+
+// digits writes three of them or so.
+func digits(v float64) string {
+	switch v = math.Abs(v); {
+	case v == 0:
+		return "0"
+	case v >= 99.95:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 9.995:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+// short keeps three digits or so.
+func short(d time.Duration) time.Duration {
+	for unit := time.Second; unit > time.Nanosecond; unit /= 10 {
+		if d >= unit {
+			return d.Round(unit / 100)
+		}
+	}
+	return d
+}

@@ -1,0 +1,81 @@
+package offcpu
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/probe/causes"
+	"tare/probe/sched"
+)
+
+// obstacle is something on which threads were blocked.
+type obstacle struct {
+	cause sched.Cause
+	// through is how they came there: a system call, or a fault of a page.
+	through string
+	time    time.Duration
+	count   uint64
+}
+
+// obstacles take the stacks of blocked threads together by what they were blocked on,
+// the longest time first.
+func obstacles(stacks []causes.Stack) (all []obstacle, sum time.Duration) {
+	for _, s := range stacks {
+		if s.Waiting {
+			continue
+		}
+		sum += s.Time
+		o := obstacle{cause: sched.CauseOf(s.Frames), through: entry(s.Frames)}
+		i := slices.IndexFunc(all, func(b obstacle) bool { return b.cause == o.cause && b.through == o.through })
+		if i < 0 {
+			i = len(all)
+			all = append(all, o)
+		}
+		all[i].time += s.Time
+		all[i].count += s.Count
+	}
+	slices.SortStableFunc(all, func(a, b obstacle) int {
+		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.through, b.through))
+	})
+	return all, sum
+}
+
+// calls are how the kernel begins the names of its system calls, on x86-64 and arm64.
+var calls = []string{"__x64_sys_", "__arm64_sys_", "__ia32_sys_", "__ia32_compat_sys_", "__se_sys_", "__do_sys_"}
+
+// faults are the functions through which programs fault.
+var faults = []string{"asm_exc_page_fault", "exc_page_fault", "do_user_addr_fault", "do_page_fault"}
+
+// entry names how a thread came into the kernel; where its stack does not tell, the
+// innermost function stands for it.
+func entry(frames []string) string {
+	for _, frame := range frames {
+		for _, call := range calls {
+			if name, ok := strings.CutPrefix(frame, call); ok {
+				return name
+			}
+		}
+		if slices.Contains(faults, frame) {
+			return "a page fault"
+		}
+	}
+	if len(frames) == 0 {
+		return "unknown"
+	}
+	return frames[0]
+}
+
+// words say in a sentence what a thread is blocked on.
+var words = map[sched.Cause]string{
+	sched.RCU:    "on a grace period of the kernel's (RCU)",
+	sched.Memory: "on memory to be reclaimed or read back",
+	sched.Child:  "on processes that it started",
+	sched.Disk:   "on the disk",
+	sched.Lock:   "on locks in the kernel",
+	sched.Worker: "on the kernel's workers",
+	sched.IPC:    "on what others send it or its own threads do (pipes, sockets, futexes, polls)",
+	sched.Sleep:  "on a timer, asleep",
+	sched.Other:  "on something that its stacks do not name",
+}

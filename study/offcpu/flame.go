@@ -1,0 +1,58 @@
+package offcpu
+
+import (
+	"slices"
+
+	"tare/probe/causes"
+	"tare/report"
+)
+
+// The kinds of time off the CPU, by which the flame graph is coloured.
+const (
+	blockedKind = "blocked"
+	waitingKind = "waiting for a CPU"
+)
+
+// flameNote says how the graph is to be read.
+const flameNote = "The time of all threads added up, from leaving a CPU until they had one again. Callers below, what they call above; the kernel's functions stand on the program's that entered it. " +
+	"Blocked: it left of its own accord, so that the wait for a CPU after it was woken is in it. Waiting: it was preempted, or its quota was used up. A thread that left its CPU before the watch began, or had none again at its end, is not in it. " +
+	"C programs without frame pointers show the innermost function alone."
+
+// Flame is the flame graph of the time off the CPU, in milliseconds of threads' time:
+// blocked and waiting side by side, in each the programs, and their calls, the outermost
+// first. It is false where there is nothing to be drawn.
+func Flame(title string, stacks []causes.Stack) (report.Flame, bool) {
+	root := &report.Frame{Name: "off the CPU"}
+	children := map[*report.Frame]map[string]*report.Frame{}
+	under := func(parent *report.Frame, name, kind string, v float64) *report.Frame {
+		if children[parent] == nil {
+			children[parent] = map[string]*report.Frame{}
+		}
+		f := children[parent][name]
+		if f == nil {
+			f = &report.Frame{Name: name, Kind: kind}
+			children[parent][name] = f
+			parent.Children = append(parent.Children, f)
+		}
+		f.Value += v
+		return f
+	}
+	for _, s := range stacks {
+		kind := blockedKind
+		if s.Waiting {
+			kind = waitingKind
+		}
+		v := s.Time.Seconds() * 1e3
+		root.Value += v
+		at := under(under(root, kind, kind, v), s.Program, kind, v)
+		for _, frame := range slices.Backward(s.Frames) {
+			at = under(at, frame, kind, v)
+		}
+	}
+	if len(root.Children) == 1 {
+		// One kind alone needs no box of its own.
+		only := root.Children[0]
+		root = &report.Frame{Name: root.Name + ", " + only.Name, Value: only.Value, Kind: only.Kind, Children: only.Children}
+	}
+	return report.Flame{Title: title, Note: flameNote, Unit: "ms", Root: root, Long: true}, root.Value > 0
+}

@@ -1,0 +1,224 @@
+package offcpu
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"tare/container"
+	"tare/probe/causes"
+	"tare/record"
+	"tare/report"
+	"tare/stats"
+)
+
+// Sheet is the page of what was seen.
+func (w *Watched) Sheet(on record.Host) report.Sheet {
+	s := report.Sheet{
+		Title: "tare causes: " + w.Container.Name, Answer: w.Answer(),
+		Facts: []string{
+			"watched: " + w.whom(),
+			fmt.Sprintf("for: %v from %s on, every switch and waking", short(w.Reading.Span), w.Began.UTC().Format("2006-01-02 15:04:05 UTC")),
+			report.HostFact(on),
+		},
+		Banners: w.banners(),
+		Weight:  w.weight(),
+		Next:    w.next(),
+	}
+	if _, absent := w.Reading.Lacks(partSwitches); !absent {
+		s.Parts = append(s.Parts, w.times())
+	}
+	s.Parts = append(s.Parts, w.counts())
+	if t := w.blockedOn(); len(t.Rows) > 0 {
+		s.Parts = append(s.Parts, t)
+	}
+	if f, ok := Flame("Flame graph of the time off the CPU", w.Reading.Off); ok {
+		s.Parts = append(s.Parts, w.longest(f.Root.Value), f)
+	}
+	if t := w.absent(); len(t.Rows) > 0 {
+		s.Parts = append(s.Parts, t)
+	}
+	return s
+}
+
+func (w *Watched) whom() string {
+	c := w.Container
+	text := c.Name + " (" + string(c.Engine) + ")"
+	if c.Engine == container.Process {
+		text += ", with what it starts"
+	}
+	if r := w.Reading; r.Used > 0 {
+		text += fmt.Sprintf("; it ran for %v of CPU time, on %d of %d CPUs", short(r.CPUTime), r.Used, r.CPUs)
+	}
+	return text
+}
+
+func (w *Watched) banners() []string {
+	var banners []string
+	for _, n := range w.Notes {
+		banners = append(banners, "note: "+n)
+	}
+	r := &w.Reading
+	if r.Lost > 0 {
+		banners = append(banners, fmt.Sprintf("lost: %d events found no room in the probe's tables: counts are too low by as much", r.Lost))
+	}
+	if s := r.Throttling.Stale; s > 0 {
+		banners = append(banners, fmt.Sprintf("note: its control group was removed before the end: what it had counted was last read at most %v before it went", short(s)))
+	}
+	return banners
+}
+
+// times are the four distributions of time.
+func (w *Watched) times() report.Table {
+	r := &w.Reading
+	t := report.Table{
+		Title: "What its threads did with their time",
+		Note:  "Run: on a CPU until it left it. Burst: on a CPU until it blocked, preemptions not counted. Wait: woken or preempted, until it had a CPU. Blocked: of its own accord, until it was woken. Quantiles are interpolated in steps of a histogram.",
+		Columns: []report.Column{
+			{Head: ""}, {Head: "count", Number: true}, {Head: "sum", Number: true}, {Head: "mean", Number: true}, {Head: "p50", Number: true}, {Head: "p99", Number: true},
+		},
+	}
+	for _, row := range []struct {
+		name string
+		of   *causes.Distribution
+	}{{"run", &r.Run}, {"burst", &r.Burst}, {"wait", &r.Wait}, {"blocked", &r.Blocked}} {
+		cells := []report.Cell{{Text: row.name}, {Text: fmt.Sprint(row.of.Count)}}
+		for _, d := range []time.Duration{row.of.Sum, row.of.Mean(), row.of.Quantile(0.5), row.of.Quantile(0.99)} {
+			cell := report.Absent()
+			if row.of.Count > 0 {
+				cell = report.Cell{Text: short(d).String()}
+			}
+			cells = append(cells, cell)
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	return t
+}
+
+// counts are what happened how often.
+func (w *Watched) counts() report.Table {
+	r := &w.Reading
+	t := report.Table{
+		Title:   "How often",
+		Columns: []report.Column{{Head: ""}, {Head: "count", Number: true}, {Head: "a second", Number: true}, {Head: "which is"}},
+	}
+	add := func(part, name string, n uint64, which string) {
+		row := []report.Cell{{Text: name}, {Text: fmt.Sprint(n)}, {Text: digits(float64(n) / math.Max(r.Span.Seconds(), 1e-9))}, {Text: which}}
+		if _, absent := r.Lacks(part); absent {
+			row = []report.Cell{{Text: name}, report.Absent(), report.Absent(), {Text: "absent", Tone: report.Faint}}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	share := func(part, whole uint64) string {
+		if whole == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%s %% of the %d", digits(100*float64(part)/float64(whole)), whole)
+	}
+	i := &r.Interrupts
+	add(partSwitches, "switches of its own", r.Voluntary, "it blocked or ended")
+	add(partSwitches, "switches forced", r.Involuntary, "it was preempted")
+	add(partSwitches, "migrations", r.Migrations, "to another CPU than its last")
+	add(partSwitches, "wake-ups", r.Wakeups, "")
+	add(partInterrupts, "wake-ups by interrupts", i.Wakeups, share(i.Wakeups, r.Wakeups))
+	add(partInterrupts, "after which elsewhere", i.Elsewhere, share(i.Elsewhere, i.Wakeups))
+	throttling := fmt.Sprintf("of %d periods; throttled for %v", r.Throttling.Periods, short(r.Throttling.Time))
+	if r.Throttling.Periods == 0 {
+		throttling = "no quota was in force, or it was idle"
+	}
+	add(partThrottling, "throttled periods", uint64(max(0, r.Throttling.Throttled)), throttling)
+	return t
+}
+
+// blockedOn says what the blocked time was for.
+func (w *Watched) blockedOn() report.Table {
+	t := report.Table{
+		Title:   "What it was blocked on",
+		Note:    "By the stacks of blocked threads. Threads that wait for the next thing to do (in a poll, a futex, asleep) are blocked too: that is no fault of the machine's. Until it had a CPU again.",
+		Columns: []report.Column{{Head: "on"}, {Head: "through"}, {Head: "times", Number: true}, {Head: "time", Number: true}, {Head: "of it, %", Number: true}},
+	}
+	const most, least = 6, 0.005
+	all, sum := obstacles(w.Reading.Off)
+	for i, o := range all {
+		if i == most || o.time.Seconds() < least*sum.Seconds() {
+			break
+		}
+		t.Rows = append(t.Rows, []report.Cell{{Text: string(o.cause)}, {Text: o.through}, {Text: fmt.Sprint(o.count)}, {Text: short(o.time).String()}, {Text: digits(100 * o.time.Seconds() / sum.Seconds())}})
+	}
+	return t
+}
+
+// longest are the stacks that kept threads off their CPUs for the longest, of so many
+// milliseconds in all.
+func (w *Watched) longest(whole float64) report.Table {
+	t := report.Table{
+		Title:   "The stacks by which it was off its CPUs for the longest",
+		Note:    "The innermost function first. Blocked: until it had a CPU again. Preempted: it wanted the CPU, and others had it, or its quota was used up.",
+		Columns: []report.Column{{Head: "time", Number: true}, {Head: "of it, %", Number: true}, {Head: "times", Number: true}, {Head: "stack"}},
+	}
+	const most, deep = 5, 7
+	for i, s := range w.Reading.Off {
+		if i == most {
+			break
+		}
+		frames := s.Frames[:min(deep, len(s.Frames))]
+		text := s.Program + ", blocked: "
+		if s.Waiting {
+			text = s.Program + ", preempted: "
+		}
+		text += strings.Join(frames, " ← ")
+		if more := len(s.Frames) - len(frames); more > 0 {
+			text += fmt.Sprintf(" ← %d more", more)
+		}
+		t.Rows = append(t.Rows, []report.Cell{{Text: short(s.Time).String()}, {Text: digits(100 * s.Time.Seconds() * 1e3 / whole)}, {Text: fmt.Sprint(s.Count)}, {Text: text}})
+	}
+	return t
+}
+
+// absent says what could not be had, and why.
+func (w *Watched) absent() report.Table {
+	t := report.Table{Title: "What is absent", Columns: []report.Column{{Head: "part"}, {Head: "because"}}}
+	for _, a := range w.Reading.Absent {
+		t.Rows = append(t.Rows, []report.Cell{{Text: a.Part}, {Text: a.Reason, Tone: report.Faint}})
+	}
+	if _, told := w.Reading.Lacks(partStacks); !w.Stacks && !told {
+		t.Rows = append(t.Rows, []report.Cell{{Text: partStacks}, {Text: "not asked for (--no-stacks)", Tone: report.Faint}})
+	}
+	return t
+}
+
+// weight is what the probe itself took. It is no estimate: the kernel timed all of it.
+func (w *Watched) weight() report.Weight {
+	r := &w.Reading
+	if r.Weight <= 0 || r.Span <= 0 {
+		return nil
+	}
+	item := func(what string, of time.Duration) report.WeightItem {
+		return report.WeightItem{What: what, Unit: "%", Estimate: stats.Estimate{Value: 100 * r.Weight.Seconds() / of.Seconds(), N: 1}, Reason: "the kernel timed each of their runs"}
+	}
+	all := report.Weight{item("the probe's programs, of one CPU", r.Span)}
+	if r.CPUTime > 0 {
+		all = append(all, item("against the CPU time of what was watched", r.CPUTime))
+	}
+	return all
+}
+
+// next proposes what to run after it.
+func (w *Watched) next() []string {
+	r := &w.Reading
+	name := w.Container.Name
+	switch {
+	case w.Container.Engine == container.Process:
+		name = "pid:" + w.Container.ID
+	case strings.ContainsAny(name, " '\""):
+		name = w.Container.ID
+	}
+	switch {
+	case r.Throttling.Throttled > 0 && throttled(r):
+		return []string{"tare predict quota"}
+	case r.Wait.Sum > r.Blocked.Sum:
+		return []string{"tare place --all"}
+	}
+	return []string{"tare causes " + name + " --duration 60s --out ."}
+}
