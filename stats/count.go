@@ -66,7 +66,7 @@ func CountRatio(base, treatment []float64, level float64, seed int64) Estimate {
 	case unbounded:
 		e.warn("the baseline's count cannot be told from zero in %d blocks: the ratio has no upper bound, see the difference", n)
 	default:
-		e.Interval.Low, e.Interval.High = low, high
+		e.Interval.Low, e.Interval.High = max(0, low), high // counts are not negative, nor is their ratio
 		if n < shown {
 			e.warn("need at least %d blocks, have %d: coverage is not shown below", shown, n)
 		}
@@ -85,7 +85,7 @@ const (
 )
 
 // fieller solves (a - r b)^2 <= t^2 var(a - r b) for the ratio r of the means
-// a over b. Counts are not negative, nor is their ratio.
+// a over b.
 func fieller(base, treatment []float64, level float64) (low, high float64, outcome fiellerOutcome) {
 	n := float64(len(base))
 	a, sa := meanSD(treatment)
@@ -108,7 +108,7 @@ func fieller(base, treatment []float64, level float64) (low, high float64, outco
 		return math.NaN(), math.NaN(), unbounded
 	}
 	root := math.Sqrt(max(0, linear*linear-square*constant))
-	return max(0, (linear-root)/square), (linear + root) / square, bounded
+	return (linear - root) / square, (linear + root) / square, bounded
 }
 
 // unseenRate is the largest Poisson rate a block that shows no event in n

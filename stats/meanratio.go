@@ -1,0 +1,43 @@
+package stats
+
+// MeanRatio estimates the ratio of two means whose blocks are pairs, of figures that
+// may be negative: of what one figure differs by between two conditions, say, the part
+// that another does. The interval is Fieller's (1954), which counts the baseline as
+// uncertain and as going with the treatment. Where the baseline cannot be told from zero
+// the ratio has no bounds: there is no interval then, but a warning. What cannot be negative is
+// [CountRatio]'s. The seed is not used.
+func MeanRatio(base, treatment []float64, level float64, seed int64) Estimate {
+	n := min(len(base), len(treatment))
+	if err := paired(base, treatment, finite); err != nil {
+		return undefined(n, level, MethodFieller, "no ratio of means: %v", err)
+	}
+	if n == 0 {
+		return undefined(n, level, MethodFieller, "no blocks: nothing to estimate from")
+	}
+	if sum(base) == 0 {
+		return undefined(n, level, MethodFieller, "the baseline's mean is 0 over %d blocks: no ratio, see the difference", n)
+	}
+	e := unknown(n, level, MethodFieller)
+	e.Value = sum(treatment) / sum(base)
+	switch {
+	case n < fewest:
+		e.warn("need at least %d blocks for an interval, have %d", fewest, n)
+		return e
+	case !(level > 0 && level < 1):
+		e.warn("level %v is not between 0 and 1: no interval", level)
+		return e
+	}
+	low, high, outcome := fieller(base, treatment, level)
+	switch outcome {
+	case noSpread:
+		e.warn("every block has the same ratio: its spread, and so an interval, cannot be told")
+	case unbounded:
+		e.warn("the baseline's mean cannot be told from zero in %d blocks: the ratio has no bounds, see the difference", n)
+	default:
+		e.Interval.Low, e.Interval.High = low, high
+		if n < shown {
+			e.warn("need at least %d blocks, have %d: coverage is not shown below", shown, n)
+		}
+	}
+	return e
+}
