@@ -233,6 +233,11 @@ func TestRefused(t *testing.T) {
 		}, "programs that compute"},
 		"one task":               {func(o *Options) { o.Tasks = []int{1} }, "one and many"},
 		"tasks of what has none": {func(o *Options) { o.Tasks, o.Subjects = []int{1, 30}, subjectsOf("mpi-search") }, "cannot be cut"},
+		// Also where no size is left for it: that is not what is to be mended.
+		"tasks, and no size": {func(o *Options) {
+			o.Tasks, o.Sizes = []int{1, 30}, []Size{{CPUs: 0.5}, {CPUs: 1}}
+			o.Subjects = []workload.Subject{{Workload: fakeWorkload{name: "mpi-search", ranks: true}}}
+		}, "cannot be cut"},
 		"machines have their CPUs": {func(o *Options) {
 			o.Platforms, o.Hosts, o.Sizes = []string{"vm:tcg+cpus=2/oci:runc"}, []int{1, 2}, []Size{{CPUs: 1}}
 			o.Host = hosted(4, append(usual(), &fakePlatform{name: "vm:tcg+cpus=2/oci:runc"})...)

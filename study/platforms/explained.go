@@ -141,7 +141,8 @@ func (r reading) explain(name string) (all []explanation) {
 		whole, part := together(lost, worked)
 		e.part = r.absent()
 		if len(whole) > 0 {
-			e.part = stats.CountRatio(whole, part, r.Report.Level, r.Run.Seed)
+			// Of single blocks either difference may be negative: they are no counts.
+			e.part = stats.MeanRatio(whole, part, r.Report.Level, r.Run.Seed)
 		}
 		all = append(all, e)
 	}

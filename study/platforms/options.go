@@ -191,6 +191,14 @@ func (o Options) checkHosts() error {
 			return usage("--tasks %d is there twice", n)
 		}
 	}
+	for _, s := range o.Subjects {
+		if len(o.Tasks) == 0 {
+			break
+		}
+		if _, taken := s.With(paramTasks, ""); !taken {
+			return usage("--tasks: %s cannot be cut into parts: it has no parameter %s", s.Workload.Name(), paramTasks)
+		}
+	}
 	return nil
 }
 

@@ -18,7 +18,7 @@ func shown(t *testing.T, run record.Run) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sheet := Sheet(run, settled)
+	sheet := Sheet(run, nil, settled)
 	var screen, page bytes.Buffer
 	if err := report.SheetTerminal(&screen, sheet, report.TerminalOptions{Width: 80}); err != nil {
 		t.Fatal(err)

@@ -12,13 +12,19 @@ import (
 	"tare/stats"
 )
 
-// Sheet composes a run's page.
-func Sheet(run record.Run, judgements []claim.Judgement) report.Sheet {
+// Attachments gives an attachment of one of a run's trials.
+type Attachments func(trialID int64, name string) ([]byte, error)
+
+// Sheet composes a run's page. Attachments that cannot be read are told as a banner.
+func Sheet(run record.Run, attachments Attachments, judgements []claim.Judgement) report.Sheet {
 	r := read(run)
 	s := report.Sheet{
 		Title: title(r), Answer: Answer(run), Facts: facts(r), Banners: banners(r),
 		Parts: Parts(run), Weight: weight(r), Command: strings.Join(run.Command, " "),
 	}
+	flames, unreadable := r.flameParts(attachments)
+	s.Parts = append(s.Parts, flames...)
+	s.Banners = append(s.Banners, unreadable...)
 	s.Parts = append(s.Parts, practicesPart(r)...)
 	s.Parts = append(s.Parts, advise.Part(Advice(run))...)
 	if len(judgements) > 0 {

@@ -21,10 +21,7 @@ func (b *builder) tasking(s subject, size Size) (lab.Group, error) {
 		s.Subject = given(s.Subject, paramClip, clips[i].Path)
 	}
 	for _, n := range counts {
-		cut, taken := s.With(paramTasks, strconv.Itoa(n))
-		if !taken {
-			return g, usage("--tasks: %s cannot be cut into parts: it has no parameter parts", s.Workload.Name())
-		}
+		cut, _ := s.With(paramTasks, strconv.Itoa(n)) // what has no parts was refused before
 		of := s
 		of.Subject = cut
 		if _, err := b.subject(cut); err != nil {
