@@ -57,7 +57,9 @@ func studies() map[string]studied {
 			resume: resumeFamily(latency.Name, latencyStudies),
 		},
 		platforms.Name: {
-			sheet:   func(run record.Run, _ attachments, j []claim.Judgement) report.Sheet { return platforms.Sheet(run, j) },
+			sheet: func(run record.Run, at attachments, j []claim.Judgement) report.Sheet {
+				return platforms.Sheet(run, at, j)
+			},
 			interim: platforms.Interim, next: platforms.Next,
 			resume: resumeFamily(platforms.Name, platformStudies),
 		},

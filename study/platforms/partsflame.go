@@ -1,0 +1,58 @@
+package platforms
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"tare/probe/causes"
+	"tare/record"
+	"tare/report"
+	"tare/study/offcpu"
+)
+
+// flameParts are the flame graphs of the time off the CPU, one a watched condition, all
+// of its trials together; and what could not be read of them.
+func (r reading) flameParts(attachments Attachments) (parts []report.Part, unreadable []string) {
+	if attachments == nil {
+		return nil, nil
+	}
+	for _, s := range r.of(ofCauses, "") {
+		for _, c := range s.all {
+			seen, err := r.seen(c, attachments)
+			if err != nil {
+				unreadable = append(unreadable, err.Error())
+			}
+			f, ok := offcpu.Flame(fmt.Sprintf("Off the CPU: %s %s, %s", s.workload, sizeOf(s), c.Label), seen.Off)
+			if !ok {
+				continue
+			}
+			if len(parts) > 0 {
+				f.Note = "" // the first says how they are read
+			}
+			parts = append(parts, f)
+		}
+	}
+	return parts, unreadable
+}
+
+// seen is all that was seen of a condition's watched trials; what can be read of it
+// stands beside an error.
+func (r reading) seen(c record.Condition, attachments Attachments) (sum causes.Reading, err error) {
+	for _, t := range r.Trials(c) {
+		if !slices.ContainsFunc(t.Attachments, func(a record.Attachment) bool { return a.Name == AttachmentCauses }) {
+			continue
+		}
+		var one causes.Reading
+		text, failed := attachments(t.ID, AttachmentCauses)
+		if failed == nil {
+			failed = json.Unmarshal(text, &one)
+		}
+		if failed != nil {
+			err = fmt.Errorf("%s of %s, trial %d, cannot be read: %w", AttachmentCauses, c.Label, t.ID, failed)
+			continue
+		}
+		sum.Add(one)
+	}
+	return sum, err
+}
