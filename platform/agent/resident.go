@@ -48,14 +48,35 @@ type output struct {
 	read  *io.PipeReader
 	write *io.PipeWriter
 
+	first sync.Once
+	taken chan struct{} // closed when somebody begins to fetch
+
 	mu sync.Mutex
 	n  int64
 }
 
 func newOutput() *output {
-	o := &output{}
+	o := &output{taken: make(chan struct{})}
 	o.read, o.write = io.Pipe()
 	return o
+}
+
+// take says that somebody fetches from now on, who abandons the output at the end.
+func (o *output) take() { o.first.Do(func() { close(o.taken) }) }
+
+func (o *output) isTaken() bool {
+	select {
+	case <-o.taken:
+		return true
+	default:
+		return false
+	}
+}
+
+// abandon says that nobody fetches any more: what is printed is refused, and who prints
+// waits for nobody.
+func (o *output) abandon() {
+	_ = o.read.CloseWithError(fmt.Errorf("nobody reads the output: %w", platform.ErrGone))
 }
 
 func (o *output) Write(p []byte) (int, error) {
@@ -99,6 +120,25 @@ func (i *resident) running() (platform.Instance, error) {
 	return i.inst, nil
 }
 
+// readerBound is how long a program's making waits for those who fetch its output. Their
+// requests are on their way when it is asked for.
+const readerBound = 10 * time.Second
+
+// heard waits until whoever wants the output has come for it, so that no program prints
+// to a client that has gone.
+func (i *resident) heard(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readerBound)
+	defer cancel()
+	for of, o := range i.outputs {
+		select {
+		case <-o.taken:
+		case <-ctx.Done():
+			return fmt.Errorf("nobody has come for the %s of %s: %w", of, i.spec.Name, ctx.Err())
+		}
+	}
+	return nil
+}
+
 // settled waits for the end of a making that goes on, and forbids a later one.
 func (i *resident) settled(ctx context.Context) error {
 	i.mu.Lock()
@@ -129,6 +169,12 @@ func (i *resident) stop(ctx context.Context) (ending, error) {
 	inst, created, watches := i.inst, i.created, i.watches
 	i.watches = nil
 	i.mu.Unlock()
+	// A program that waits for who never came would keep its own stop waiting.
+	for _, o := range i.outputs {
+		if !o.isTaken() {
+			o.abandon()
+		}
+	}
 	for _, w := range watches {
 		_, _ = w.Stop(ctx) // which nobody has asked for any more
 	}
@@ -178,6 +224,9 @@ func (v *visit) make(ctx context.Context, id string, how func(*resident) error) 
 	}
 	defer made()
 	if i.spec.Image, err = v.server.locate(ctx, i.spec.Image); err == nil {
+		err = i.heard(ctx)
+	}
+	if err == nil {
 		err = how(i)
 	}
 	if err != nil {
@@ -417,10 +466,10 @@ func (v *visit) output(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// Who goes away must not leave the program blocked.
-	stop := context.AfterFunc(r.Context(), func() {
-		_ = o.read.CloseWithError(fmt.Errorf("nobody reads the output: %w", platform.ErrGone))
-	})
+	stop := context.AfterFunc(r.Context(), o.abandon)
 	defer stop()
+	defer o.abandon()
+	o.take()
 	flush := http.NewResponseController(w).Flush
 	if err := flush(); err != nil {
 		return
@@ -433,7 +482,6 @@ func (v *visit) output(w http.ResponseWriter, r *http.Request) {
 			err = errors.Join(err, flush())
 		}
 		if err != nil {
-			_ = o.read.CloseWithError(fmt.Errorf("nobody reads the output: %w", platform.ErrGone))
 			return
 		}
 	}

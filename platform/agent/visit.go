@@ -310,7 +310,8 @@ func (v *visit) receiveImage(r *http.Request) error {
 	return err
 }
 
-// end stops what the client has left, and releases what was prepared for it.
+// end stops what the client has left, and releases what was prepared for it. No call goes
+// on any more, and so nobody fetches what programs print.
 func (v *visit) end(ctx context.Context) error {
 	v.mu.Lock()
 	v.ended = true
@@ -322,6 +323,9 @@ func (v *visit) end(ctx context.Context) error {
 	var all sync.WaitGroup
 	for _, i := range left {
 		all.Go(func() {
+			for _, o := range i.outputs {
+				o.abandon()
+			}
 			if _, err := i.stop(ctx); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
