@@ -5,8 +5,10 @@
 // (Documentation/core-api/cpu_hotplug.rst) and takes it out of every cpuset. In cgroup
 // version 2 a cpuset has it back once it is on line; in version 1 it has not
 // (Documentation/admin-guide/cgroup-v1/cpusets.rst, 1.5), so that what the cpusets held
-// is part of what is saved here, and is written again. A thread that was bound to that
-// CPU alone loses its binding for good: no one can tell afterwards which it was.
+// is part of what is saved here, and is written again. A cpuset that is left with no CPU
+// at all loses its processes to the one above, and no one can tell afterwards which they
+// were: where one would be, nothing is taken. So does a thread that was bound to that
+// CPU alone lose its binding for good; those are not looked for.
 package cpuonline
 
 import (
@@ -38,9 +40,20 @@ func (f *Fixed) Error() string {
 	return fmt.Sprintf("CPU %d cannot be taken off line: %s", f.CPU, f.Why)
 }
 
+// Emptied says that a cpuset with processes would be left with no CPU: the kernel then
+// moves them to the one above it, for good.
+type Emptied struct {
+	Cpuset string // its directory
+	CPUs   string // all that it has
+}
+
+func (e *Emptied) Error() string {
+	return fmt.Sprintf("processes in %s are kept to CPUs %s, all of which would go off line: the kernel would move them out of that cpuset for good; end them, or give the cpuset another CPU", e.Cpuset, e.CPUs)
+}
+
 // State is what was found, and is put back.
 type State struct {
-	Offline []int             `json:"offline"`           // CPUs that were taken off line
+	Offline []int             `json:"offline"`           // CPUs that are taken off line, in that order
 	Cpusets map[string]string `json:"cpusets,omitempty"` // directory: its cpus
 }
 
@@ -116,16 +129,37 @@ func (h Host) Look(cpus []int) (State, error) {
 			if err != nil {
 				return ignoreGone(err)
 			}
-			if list := strings.TrimSpace(string(text)); path != root && list != "" {
-				s.Cpusets[path] = list
+			list := strings.TrimSpace(string(text))
+			if path == root || list == "" {
+				return nil
 			}
-			return nil
+			s.Cpusets[path] = list
+			return emptied(path, list, s.Offline)
 		})
 		if err != nil {
 			return s, fmt.Errorf("read the cpusets: %w", err)
 		}
 	}
 	return s, nil
+}
+
+// emptied refuses to take the last CPU of a cpuset that has processes.
+func emptied(path, list string, offline []int) error {
+	cpus, err := parse(list)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if len(without(cpus, offline)) > 0 {
+		return nil
+	}
+	tasks, err := os.ReadFile(filepath.Join(path, "tasks"))
+	if err != nil {
+		return ignoreGone(err)
+	}
+	if len(strings.TrimSpace(string(tasks))) > 0 {
+		return &Emptied{path, list}
+	}
+	return nil
 }
 
 func ignoreGone(err error) error {
@@ -135,18 +169,20 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// Take takes the state's CPUs off line. What it could not do is undone.
+// Take takes the state's CPUs off line, and stops at the first that does not go. Whether
+// it did or not, [Host.Restore] brings back what went.
 func (h Host) Take(s State) error {
 	for _, cpu := range s.Offline {
 		if err := h.set(cpu, "0"); err != nil {
-			return errors.Join(err, h.Restore(s))
+			return err
 		}
 	}
 	return nil
 }
 
-// Restore brings the state's CPUs back and writes what the cpusets held. It may be
-// called again, and does nothing where all is as it was.
+// Restore brings the state's CPUs back and writes what the cpusets held, where it is
+// their going that has changed it: a list that someone else has written meanwhile is
+// left. It may be called again, and does nothing where all is as it was.
 func (h Host) Restore(s State) error {
 	var failed []error
 	for _, cpu := range s.Offline {
@@ -163,18 +199,83 @@ func (h Host) Restore(s State) error {
 	}
 	slices.Sort(paths)
 	for _, path := range paths {
-		failed = append(failed, ignoreGone(h.putBack(filepath.Join(path, "cpuset.cpus"), s.Cpusets[path])))
+		if err := ignoreGone(putBack(path, s.Cpusets[path], s.Offline)); err != nil {
+			failed = append(failed, fmt.Errorf("cpuset %s: %w", path, err))
+		}
 	}
 	return errors.Join(failed...)
 }
 
-func (h Host) putBack(file, list string) error {
-	text, err := os.ReadFile(file)
-	if err != nil || strings.TrimSpace(string(text)) == list {
+// putBack writes what a cpuset held before CPUs went, where what it holds now is that
+// without them.
+func putBack(path, saved string, offline []int) error {
+	file := filepath.Join(path, "cpuset.cpus")
+	had, err := parse(saved)
+	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, []byte(list), 0)
+	has, err := read(file)
+	if err != nil || !lost(had, has, offline) {
+		return err
+	}
+	// Where someone has taken CPUs from the one above it, the kernel would refuse.
+	above, err := read(filepath.Join(filepath.Dir(path), "cpuset.cpus"))
+	if err != nil || len(without(had, above)) > 0 {
+		return err
+	}
+	return os.WriteFile(file, []byte(saved), 0)
 }
+
+// lost tells that a cpuset has what it had but for CPUs that went off line: they go one
+// after the other, and whoever took them may have been stopped on the way.
+func lost(had, has, offline []int) bool {
+	for n := range offline {
+		gone := offline[:n+1]
+		if left := without(had, gone); len(left) < len(had) && slices.Equal(left, has) {
+			return true
+		}
+	}
+	return false
+}
+
+func without(cpus, gone []int) []int {
+	return slices.DeleteFunc(slices.Clone(cpus), func(cpu int) bool { return slices.Contains(gone, cpu) })
+}
+
+func read(file string) ([]int, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return parse(string(text))
+}
+
+// parse reads a list as the kernel writes it ("0-2,5"), in order; an empty one holds none.
+func parse(text string) ([]int, error) {
+	var cpus []int
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return nil, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		first, last, ranged := strings.Cut(part, "-")
+		low, err := strconv.Atoi(first)
+		high := low
+		if err == nil && ranged {
+			high, err = strconv.Atoi(last)
+		}
+		if err != nil || low < 0 || high < low || high > mostCPUs {
+			return nil, fmt.Errorf("%q is no list of CPUs", text)
+		}
+		for cpu := low; cpu <= high; cpu++ {
+			cpus = append(cpus, cpu)
+		}
+	}
+	return cpus, nil
+}
+
+// mostCPUs bounds a list: kernels are built for 8192 at most (CONFIG_NR_CPUS).
+const mostCPUs = 1 << 16
 
 func (h Host) set(cpu int, to string) error {
 	if err := os.WriteFile(h.file(cpu), []byte(to), 0); err != nil {

@@ -97,3 +97,100 @@ func TestAHostThatKeepsItsCPUs(t *testing.T) {
 		t.Errorf("a switch of no sense gives %v", err)
 	}
 }
+
+func write(t *testing.T, text string, path ...string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(path...), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The kernel moves processes out of a cpuset that has no CPU left, and never back.
+func TestACpusetWithProcessesKeepsACPU(t *testing.T) {
+	h := made(t)
+	x := filepath.Join(h.Cpusets[0], "docker", "x")
+	write(t, "", x, "tasks")
+	if _, err := h.Look([]int{1, 2}); err != nil {
+		t.Fatalf("nobody is in it: %v", err)
+	}
+	write(t, "4711\n", x, "tasks")
+	var emptied *Emptied
+	if _, err := h.Look([]int{1, 2}); !errors.As(err, &emptied) || emptied.Cpuset != x || emptied.CPUs != "2" {
+		t.Errorf("a process that is kept to CPU 2: %v", err)
+	}
+	if _, err := h.Look([]int{1}); err != nil {
+		t.Errorf("its CPU stays: %v", err)
+	}
+}
+
+// What someone else has written of a cpuset meanwhile stays.
+func TestRestoreLeavesWhatOthersWrote(t *testing.T) {
+	for _, c := range []struct{ docker, x, want, wantX string }{
+		{"0", "", "0-2", "2"},    // as the kernel leaves them
+		{"0,2", "2", "0-2", "2"}, // stopped after the first CPU
+		{"1", "", "1", ""},       // someone's: not what the CPUs' going makes of it, and its child has no room
+		{"0-1", "", "0-1", ""},
+		{"0", "0", "0-2", "0"},
+	} {
+		h := made(t)
+		s, err := h.Look([]int{1, 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Take(s); err != nil {
+			t.Fatal(err)
+		}
+		docker := filepath.Join(h.Cpusets[0], "docker")
+		write(t, c.docker, docker, "cpuset.cpus")
+		write(t, c.x, docker, "x", "cpuset.cpus")
+		if err := h.Restore(s); err != nil {
+			t.Fatal(err)
+		}
+		if got, x := h.text(t, docker, "cpuset.cpus"), h.text(t, docker, "x", "cpuset.cpus"); got != c.want || x != c.wantX {
+			t.Errorf("found %q and %q, left %q and %q, want %q and %q", c.docker, c.x, got, x, c.want, c.wantX)
+		}
+	}
+}
+
+// What was taken before one CPU would not go is brought back.
+func TestRestoreAfterATakeThatFailed(t *testing.T) {
+	h := made(t)
+	s, err := h.Look([]int{1, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(h.file(2)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(h.file(2), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Take(s); err == nil {
+		t.Fatal("CPU 2 has gone")
+	}
+	if on, err := h.Online(1); on || err != nil {
+		t.Fatalf("CPU 1 had not gone (%v)", err)
+	}
+	if err := os.Remove(h.file(2)); err != nil {
+		t.Fatal(err)
+	}
+	write(t, "1\n", h.file(2))
+	if err := h.Restore(s); err != nil {
+		t.Fatal(err)
+	}
+	if on, err := h.Online(1); !on || err != nil {
+		t.Errorf("CPU 1 stays off line (%v)", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{"", "0", "0-2,5\n", "3-1", "x", "1-", "0-99999999"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		cpus, err := parse(text)
+		if err == nil && strings.TrimSpace(text) != "" && len(cpus) == 0 {
+			t.Errorf("%q holds none", text)
+		}
+	})
+}
