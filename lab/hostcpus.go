@@ -16,8 +16,17 @@ const (
 	offlineState = "state"
 )
 
+// switches are what takes CPUs off line, and brings them back.
+type switches interface {
+	Online(cpu int) (bool, error)
+	Look(cpus []int) (cpuonline.State, error)
+	Take(cpuonline.State) error
+	Restore(cpuonline.State) error
+}
+
 // KeepOnline leaves count of these CPUs on line, the first ones, and enters in the ledger
-// what brings the others back before they go. It reaches every program on the host.
+// what brings the others back before they go. It reaches every program on the host. Where
+// count is all of them it makes sure that they are on line, and changes nothing.
 func KeepOnline(ledger platform.Ledger, cpus []int, count int) (restore func() error, err error) {
 	if count < 1 || count > len(cpus) {
 		return nil, fmt.Errorf("%d CPUs on line: this host has %d", count, len(cpus))
@@ -26,7 +35,23 @@ func KeepOnline(ledger platform.Ledger, cpus []int, count int) (restore func() e
 	if err != nil {
 		return nil, err
 	}
-	state, err := host.Look(cpus[count:])
+	return keepOnline(host, ledger, cpus[:count], cpus[count:])
+}
+
+func keepOnline(host switches, ledger platform.Ledger, stay, leave []int) (restore func() error, err error) {
+	for _, cpu := range stay {
+		on, err := host.Online(cpu)
+		if err != nil {
+			return nil, err
+		}
+		if !on {
+			return nil, fmt.Errorf("CPU %d is off line, and is to be there; `tare clean` brings back what an earlier run has taken", cpu)
+		}
+	}
+	if len(leave) == 0 {
+		return func() error { return nil }, nil
+	}
+	state, err := host.Look(leave)
 	if err != nil {
 		return nil, err
 	}
@@ -38,17 +63,18 @@ func KeepOnline(ledger platform.Ledger, cpus []int, count int) (restore func() e
 	if err != nil {
 		return nil, err
 	}
-	if err := host.Take(state); err != nil {
-		done()
-		return nil, err
-	}
-	return func() error {
+	restore = func() error {
 		if err := host.Restore(state); err != nil {
-			return fmt.Errorf("bring CPUs %s back: %w; `tare clean` tries again", platform.FormatCPUList(state.Offline), err)
+			// The entry stays: it is all that is known of how they were.
+			return &Unrestored{fmt.Errorf("bring CPUs %s back: %w; `tare clean` tries again", platform.FormatCPUList(state.Offline), err)}
 		}
 		done()
 		return nil
-	}, nil
+	}
+	if err := host.Take(state); err != nil {
+		return nil, also(err, restore())
+	}
+	return restore, nil
 }
 
 // Hotplug says why a CPU of these cannot be taken off line, but for the first; nil where

@@ -55,7 +55,8 @@ type Bench interface {
 type Watch func(ctx context.Context, b Bench, inst platform.Instance) (end func(ctx context.Context) error, err error)
 
 // Around makes of the host what a trial is to find; restore puts back what was found,
-// and is called once, whatever became of the trial.
+// and is called once, whatever became of the trial. A host that cannot be put back ends
+// the run.
 type Around func(ctx context.Context) (restore func(ctx context.Context) error, err error)
 
 // workbench is a trial that a procedure carries out.

@@ -130,15 +130,38 @@ func (r *runner) runTrial(ctx context.Context, c Condition, block, attempt int) 
 	if err == nil {
 		return result, nil
 	}
+	var unrestored *Unrestored
 	if ctx.Err() != nil {
+		if errors.As(err, &unrestored) {
+			return result, also(context.Cause(ctx), unrestored)
+		}
 		return result, context.Cause(ctx)
 	}
 	result.Error = firstLine(err.Error())
 	result.Samples, result.Histograms, result.Attachments = nil, nil, nil
-	if errors.Is(err, platform.ErrGone) {
+	if errors.Is(err, platform.ErrGone) || errors.As(err, &unrestored) {
 		return result, err
 	}
 	return result, nil
+}
+
+// Unrestored says that the host could not be put back as a trial had found it: what
+// would be measured on it from here on is another host's, so that it ends a run.
+type Unrestored struct{ Err error }
+
+func (u *Unrestored) Error() string { return "put the host back: " + u.Err.Error() }
+func (u *Unrestored) Unwrap() error { return u.Err }
+
+// also is an error with a second one beside it, either of which may be nil, on one line:
+// of a trial's error the first line is kept.
+func also(err, more error) error {
+	switch {
+	case err == nil:
+		return more
+	case more == nil:
+		return err
+	}
+	return fmt.Errorf("%w; %w", err, more)
 }
 
 func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial) (err error) {
@@ -168,9 +191,11 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 			return fmt.Errorf("make the host ready: %w", aerr)
 		}
 		defer func() {
-			if rerr := restore(context.WithoutCancel(ctx)); rerr != nil {
-				err = errors.Join(err, fmt.Errorf("put the host back: %w", rerr))
+			rerr := restore(context.WithoutCancel(ctx))
+			if unrestored := (*Unrestored)(nil); rerr != nil && !errors.As(rerr, &unrestored) {
+				rerr = &Unrestored{rerr}
 			}
+			err = also(err, rerr)
 		}()
 	}
 	if c.Procedure != nil {
@@ -229,14 +254,17 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 	}
 	driven := c.Program.Drive(ctx, t)
 	ended := end(context.WithoutCancel(ctx))
+	if ended != nil {
+		ended = fmt.Errorf("watch on %s: %w", c.Platform, ended)
+	}
 	if err := driven; err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
-		return withOutput(err, t)
+		return also(withOutput(err, t), ended)
 	}
 	if ended != nil {
-		return fmt.Errorf("watch on %s: %w", c.Platform, ended)
+		return ended
 	}
 	if usage, err := inst.Usage(); err == nil {
 		result.Covariates["cpu_s"] = usage.CPU.Seconds()
