@@ -363,7 +363,9 @@ func TestNothingIsLostAtTheHighestRate(t *testing.T) {
 	p.say(t)
 	began := time.Now()
 	// As many as a second of that rate has, however long this host takes.
+	// Looked at seldom: looking takes the time of the CPUs that are to switch.
 	for voluntary(t, p.Process.Pid)-before < wantedRate/2 && time.Since(began) < 20*time.Second {
+		time.Sleep(10 * time.Millisecond)
 	}
 	p.say(t)
 	var trips, nanoseconds uint64
@@ -375,11 +377,11 @@ func TestNothingIsLostAtTheHighestRate(t *testing.T) {
 	r := stop(t, w)
 	rate := float64(r.Voluntary+r.Involuntary) / time.Duration(nanoseconds).Seconds()
 	t.Logf("%d switches, %.0f a second (wanted %d); the kernel counts %d of their own accord; weight %v of %v", r.Voluntary+r.Involuntary, rate, wantedRate, counted, r.Weight, r.CPUTime)
-	if rate < wantedRate {
-		t.Logf("this host does not reach %d switches a second now", wantedRate)
-	}
 	if difference := float64(r.Voluntary) - float64(counted); difference > float64(counted)/100 || difference < -float64(counted)/100 {
 		t.Errorf("%d switches of their own accord; the kernel counts %d", r.Voluntary, counted)
+	}
+	if rate < wantedRate && !t.Failed() {
+		t.Skipf("nothing is lost at %.0f switches a second; this host does not reach %d now, at which it is not known", rate, wantedRate)
 	}
 }
 
