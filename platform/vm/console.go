@@ -2,6 +2,7 @@ package vm
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -27,10 +28,15 @@ func (c *console) Write(b []byte) (int, error) {
 }
 
 // tailLines is how many lines of a console an error shows.
-const tailLines = 6
+const tailLines = 4
 
-// tail is the end of the console in one line, for an error: a machine's last words.
-// What moves a terminal's cursor is left out.
+// telling are what begins the reason of a machine's end, wherever it stands: the kernel's
+// own, tare's in the machine, the engine's.
+var telling = []string{"Kernel panic", "tare: ", "qemu-system-", "KVM internal error"}
+
+// tail is the end of the console in one line, for an error: a machine's last words, and
+// before them the reason of its end, where an earlier line tells it. What moves a
+// terminal's cursor is left out.
 func (c *console) tail() string {
 	c.mu.Lock()
 	text := bytes.Clone(c.text)
@@ -41,7 +47,15 @@ func (c *console) tail() string {
 			lines = append(lines, line)
 		}
 	}
-	return strings.Join(lines[max(0, len(lines)-tailLines):], " | ")
+	last := max(0, len(lines)-tailLines)
+	shown := lines[last:]
+	for i := last - 1; i >= 0; i-- {
+		if slices.ContainsFunc(telling, func(word string) bool { return strings.Contains(lines[i], word) }) {
+			shown = append([]string{lines[i]}, shown...)
+			break
+		}
+	}
+	return strings.Join(shown, " | ")
 }
 
 // plain leaves out what is no text: escape sequences (ECMA-48) and control characters.

@@ -162,6 +162,8 @@ func (b *BootError) Error() string {
 
 func (b *BootError) Unwrap() error { return b.Err }
 
+var errEngineEnded = errors.New("its engine ended")
+
 // greet waits for the agent's first answer, or for the engine's end.
 func (m *machine) greet(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -171,16 +173,21 @@ func (m *machine) greet(ctx context.Context) error {
 	go func() {
 		select {
 		case <-m.engine.process().ended:
-			cancel(errors.New("its engine ended"))
+			cancel(errEngineEnded)
 		case <-over:
 		}
 	}()
 	client, err := agent.Connect(ctx, m.engine.stream(), m.pool.options.Version)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			return cause
+		// The stream's end comes with the engine's, and may be seen first.
+		select {
+		case <-m.engine.process().ended:
+			return errEngineEnded
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(endGrace):
+			return err
 		}
-		return err
 	}
 	client.Machine = "vm:" + string(m.shape.engine)
 	m.client = client
@@ -281,7 +288,7 @@ func (m *machine) makeTap(ctx context.Context, o *startOrder) error {
 			return err
 		}
 		return m.take(ctx, held.Link, link.Name, map[string]string{held.MAC: link.MAC}, func() error {
-			if o.tap, made = netns.MakeTap(link, host); made != nil {
+			if o.tap, made = m.pool.makeTap(link, host); made != nil {
 				o.tap = nil
 				return nil // gone without, below
 			}

@@ -102,7 +102,7 @@ func (p *Platform) Supports(s platform.Setting) error {
 }
 
 func (p *Platform) plan(s platform.Setting) (plan, error) {
-	h, err := thisHost()
+	h, err := p.pool.host()
 	if err != nil {
 		return plan{}, err
 	}

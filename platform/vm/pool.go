@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"tare/image"
 	"tare/kernel/filesystem"
+	"tare/kernel/netns"
 	"tare/platform"
 	"tare/platform/held"
 	"tare/platform/vm/guest"
@@ -39,6 +41,11 @@ type Pool struct {
 	options PoolOptions
 	serial  atomic.Int64
 
+	// What tests put in the place of this host's.
+	engines map[Engine]engine
+	host    func() (machineHost, error)
+	makeTap func(netns.Link, netip.Prefix) (*netns.Tap, error)
+
 	making  sync.Mutex // of what machines boot from
 	store   *image.Store
 	booted  map[guest.Kernel]guest.Boot
@@ -52,7 +59,6 @@ type Pool struct {
 	users    map[*Platform]bool     // that have prepared an image
 	disks    map[string]*imageDisk  // by digest
 	wanted   map[*Platform][]string // digests that a platform has prepared
-	engines  map[Engine]engine      // instead of the real ones, in tests
 	versions map[string]string      // of inner platforms, by engine and name
 	closed   bool
 }
@@ -60,7 +66,7 @@ type Pool struct {
 // NewPool makes a pool without machines.
 func NewPool(o PoolOptions) *Pool {
 	return &Pool{
-		options: o, store: o.Store, booted: map[guest.Kernel]guest.Boot{}, booting: make(chan struct{}, 1),
+		options: o, host: thisHost, makeTap: netns.MakeTap, store: o.Store, booted: map[guest.Kernel]guest.Boot{}, booting: make(chan struct{}, 1),
 		users: map[*Platform]bool{}, disks: map[string]*imageDisk{}, wanted: map[*Platform][]string{}, versions: map[string]string{},
 	}
 }
@@ -210,7 +216,7 @@ func (p *Pool) free(s shape, pin []int) (*machine, error) {
 // makeRoom ends machines that nobody uses, those first that were not used for longest,
 // until another of that size fits the host.
 func (p *Pool) makeRoom(ctx context.Context, wanted int64) error {
-	h, err := thisHost()
+	h, err := p.host()
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"tare/kernel/socket"
 	"tare/platform"
@@ -178,26 +179,42 @@ func ignoreClosed(err error) error {
 	return err
 }
 
+// monitorBound is how long QEMU may take to answer a command: it does so at once, and
+// later only where its host does not let it run.
+const monitorBound = 10 * time.Second
+
+// tell has QEMU do a command. One that is under way is waited for whether or not the
+// caller's time is over: a connection whose answer is outstanding would be of no more use
+// to others.
+func (r *qemuRunning) tell(ctx context.Context, command string, arguments, result any) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), monitorBound)
+	defer cancel()
+	return r.monitor.Execute(ctx, command, arguments, result)
+}
+
 func (r *qemuRunning) attach(ctx context.Context, path, serial string) (string, error) {
 	node := "image-" + serial
-	err := r.monitor.Execute(ctx, "blockdev-add", map[string]any{
+	err := r.tell(ctx, "blockdev-add", map[string]any{
 		"driver": "raw", "node-name": node, "read-only": true,
 		"file": map[string]any{"driver": "file", "filename": path, "read-only": true},
 	}, nil)
 	if err != nil {
 		return "", err
 	}
-	if err := r.monitor.Execute(ctx, "device_add", map[string]any{"driver": "virtio-blk-pci", "id": "disk-" + serial, "drive": node, "serial": serial}, nil); err != nil {
-		return "", errors.Join(err, r.monitor.Execute(ctx, "blockdev-del", map[string]any{"node-name": node}, nil))
+	if err := r.tell(ctx, "device_add", map[string]any{"driver": "virtio-blk-pci", "id": "disk-" + serial, "drive": node, "serial": serial}, nil); err != nil {
+		return "", errors.Join(err, r.tell(ctx, "blockdev-del", map[string]any{"node-name": node}, nil))
 	}
 	return guest.Device(guest.Cloud, serial, 0), nil
 }
 
 func (r *qemuRunning) pause(ctx context.Context) error {
-	return r.monitor.Execute(ctx, "stop", nil, nil)
+	return r.tell(ctx, "stop", nil, nil)
 }
 func (r *qemuRunning) resume(ctx context.Context) error {
-	return r.monitor.Execute(ctx, "cont", nil, nil)
+	return r.tell(ctx, "cont", nil, nil)
 }
 
 func (r *qemuRunning) threads(ctx context.Context) ([]int, error) {
@@ -205,7 +222,7 @@ func (r *qemuRunning) threads(ctx context.Context) ([]int, error) {
 		Index  int `json:"cpu-index"`
 		Thread int `json:"thread-id"`
 	}
-	if err := r.monitor.Execute(ctx, "query-cpus-fast", nil, &cpus); err != nil {
+	if err := r.tell(ctx, "query-cpus-fast", nil, &cpus); err != nil {
 		return nil, err
 	}
 	tids := make([]int, r.cpus)

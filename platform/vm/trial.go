@@ -70,7 +70,7 @@ func (p *Pool) tryKVM(ctx context.Context) error {
 // bootKVM tries it. why is empty where a guest has booted, which is then kept for whoever
 // needs one like it.
 func (p *Pool) bootKVM(ctx context.Context) (why string, err error) {
-	h, err := thisHost()
+	h, err := p.host()
 	if err != nil {
 		return "", err
 	}
