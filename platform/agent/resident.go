@@ -386,7 +386,7 @@ func (v *visit) watch(_ context.Context, w watching) (watched, error) {
 	if err != nil {
 		return watched{}, err
 	}
-	target, err := targetOf(inst)
+	target, err := platform.WatchTarget(inst)
 	if err != nil {
 		return watched{}, err
 	}
@@ -431,26 +431,6 @@ func (v *visit) unwatch(ctx context.Context, w watched) (causes.Reading, error) 
 	watch := i.watches[w.Watch]
 	i.mu.Unlock()
 	return watch.Stop(ctx)
-}
-
-// targetOf is what to watch of a program: its control group, with what it starts.
-func targetOf(inst platform.Instance) (causes.Target, error) {
-	pids, err := inst.Processes()
-	if err != nil {
-		return causes.Target{}, err
-	}
-	if len(pids) == 0 {
-		return causes.Target{}, fmt.Errorf("it has no process: %w", platform.ErrGone)
-	}
-	group, err := platform.OwnGroup(pids[0])
-	if err != nil {
-		return causes.Target{}, err
-	}
-	target := causes.Target{PIDs: pids}
-	if dir, ok := ownDirectory(group); ok {
-		target.Cgroup = dir
-	}
-	return target, nil
 }
 
 // output streams what a program prints to who asks, until it is stopped.
