@@ -23,7 +23,7 @@ var s2 = []Claim{
 		},
 		Remark:        "Video transcoding on 2, 4, 8 and 16 cores.",
 		Inconsistency: "VMCN is said to fall to 1 times bare metal while the VM stays at 2 times or more, and both are said to meet at 16 cores. Nor is it told which CPU the guest was shown: a default model lacks vector instructions, which may make such a factor by themselves. Bare metal got its size by booting with fewer CPUs, the others by quota or cpuset.",
-		HowJudged:     "Run time over bare metal's of the same size, paired within blocks. Confirmed where at every size VM lies wholly at 2 times or above, pinned CN below vanilla CN and below VM, intervals apart, and pinned VM is equivalent to vanilla VM within 5 %; refuted where VM lies wholly below 2 times or pinning the VM gains wholly more than 5 %. Inconclusive where no VM with hardware support ran; the CPU that the guest is shown is named, a default one and the host's own both being tried.",
+		HowJudged:     "Run time over bare metal's of the same size, paired within blocks. Confirmed where at every size of whole CPUs VM lies wholly at 2 times or above, and at every one at which vanilla and pinned are granted different CPUs, of which there must be one, pinned CN lies below vanilla CN and below VM, intervals apart, and pinned VM is equivalent to vanilla VM within 5 %; refuted where VM lies wholly below 2 times or pinning the VM gains wholly more than 5 %. Inconclusive where no VM with hardware support ran; the CPU that the guest is shown is named, and what only one model of it was tried with is qualified.",
 		Limits:        []Figure{atLeast("VM over BM", 2, "times"), exactly("pinning does nothing", 5, "%")},
 	},
 	{
@@ -32,7 +32,7 @@ var s2 = []Claim{
 		Says:      "Ranks that communicate more than they compute lose most in containers on bare metal, less in containers inside a VM, and least in a VM alone, which is on a par with bare metal from 8 cores on; the gap shrinks with more cores while its ratio stays.",
 		Published: []Figure{exactly("cores from which VM is as BM", 8, "")},
 		Remark:    "Times are in a picture, for 2 to 64 cores.",
-		HowJudged: "Run time over bare metal's by size. Confirmed where at every size CN and VMCN lie above VM, intervals apart, and VM is within 5 % of bare metal from 8 cores on; refuted where CN lies wholly below VM at most sizes. Inconclusive on hosts of fewer than 8 cores, or without a VM with hardware support.",
+		HowJudged: "Run time over bare metal's by size of whole CPUs. Confirmed where at every one CN and VMCN lie above VM, intervals apart, and VM is within 5 % of bare metal from 8 cores on; refuted where CN lies wholly below VM at most sizes. Inconclusive on hosts of fewer than 8 cores, or without a VM with hardware support.",
 		Limits:    []Figure{exactly("on a par", 5, "%"), atLeast("cores", 8, "")},
 	},
 	{
@@ -42,7 +42,7 @@ var s2 = []Claim{
 		Published:     []Figure{exactly("vanilla CN over BM, 2 cores", 2, "times")},
 		Remark:        "1,000 requests at once; other ratios are in a picture.",
 		Inconsistency: "With vanilla containers at 2 times bare metal and 2.4 times the VM (S2.5), the VM on 2 cores would be faster than bare metal, which the rest of the text denies.",
-		HowJudged:     "Mean response time over bare metal's of the same size, paired within blocks. Confirmed where on the smallest size vanilla CN is the highest and pinned CN the lowest of all, intervals apart, and vanilla CN's ratio falls with size; refuted where vanilla CN is wholly below 1.2 times bare metal on 2 cores, or pinned CN not the lowest. Without a VM with hardware support only the containers' part is judged, and the verdict is qualified.",
+		HowJudged:     "Mean response time over bare metal's of the same size, paired within blocks. Confirmed where on the smallest size vanilla CN is the highest and pinned CN the lowest of all, intervals apart, and vanilla CN's ratio falls with size; refuted where vanilla CN is wholly below 1.2 times bare metal on 2 cores of more that a quota may move among, or pinned CN not the lowest. Without a VM with hardware support only the containers' part is judged, and the verdict is qualified.",
 		Limits:        []Figure{atLeast("vanilla CN over BM, 2 cores", 1.2, "times")},
 	},
 	{
@@ -108,7 +108,7 @@ var s2 = []Claim{
 		Short:     "input and output cost more where cores change",
 		Says:      "Each web request waits for interrupts and may go on on another core than before; a container with a small share of the host does so more often, and pays for cold caches.",
 		Published: []Figure{atLeast("interrupts a web request", 3, "")},
-		HowJudged: "Wake-ups on another core than the last a request, and interrupts a request, for vanilla against pinned containers by share of the host. Qualified, and the judgement says by what, where the vanilla container changes cores wholly more often, and there are 3 interrupts or more a request, the more so the smaller its share; never confirmed outright, for the probe begins with the service, whose start is counted with its requests; refuted where the vanilla container wholly does not change cores more often.",
+		HowJudged: "Wake-ups on another core than the last a request, and interrupts a request, for vanilla against pinned containers by share of the host. Qualified, and the judgement says by what, where the vanilla container changes cores wholly more often at every size that tells, and wholly has 3 interrupts or more a request; whether the more so the smaller its share is told beside it; inconclusive with fewer interrupts; never confirmed outright, for the probe begins with the service, whose start is counted with its requests; refuted where the vanilla container wholly does not change cores more often.",
 		Limits:    []Figure{atLeast("interrupts a web request", 3, "")},
 	},
 	{

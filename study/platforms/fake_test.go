@@ -3,6 +3,7 @@ package platforms
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -36,6 +37,9 @@ func (p *fakePlatform) Supports(s platform.Setting) error {
 		if pair.Key == p.refuses {
 			return &platform.Unsupported{Platform: p.name, Key: p.refuses, Reason: "a test's"}
 		}
+	}
+	if KindOf(p.name) == VM && s.CPUs != math.Trunc(s.CPUs) {
+		return &platform.Unsupported{Platform: p.name, Key: "cpus", Reason: "without a quota only whole CPUs can be granted"}
 	}
 	return nil
 }
@@ -86,7 +90,7 @@ func subjectsOf(names ...string) (all []workload.Subject) {
 
 // usual are the platforms that a test's host has.
 func usual() []*fakePlatform {
-	return []*fakePlatform{{name: Bare}, {name: Held}, {name: "oci:runc"}, {name: "docker"}, {name: "vm:kvm/bare"}, {name: "vm:kvm/oci:runc"},
+	return []*fakePlatform{{name: Bare}, {name: Held}, {name: "oci:runc"}, {name: "docker"}, {name: "vm:kvm/bare"}, {name: "vm:kvm/oci:runc"}, {name: "vm:kvm+cpu=default/bare"},
 		{name: "vm:tcg/bare", emulated: "emulated by tcg"}, {name: "vm:tcg/oci:runc", emulated: "emulated by tcg"}}
 }
 

@@ -67,7 +67,7 @@ func (r reading) judgeInterrupts() (claim.Judgement, bool) {
 	}
 	d := &draft{Judgement: claim.Judgement{Claim: id, Verdict: claim.Inconclusive}}
 	least := claim.Threshold(id, "interrupts a web request")
-	enough, more, notMore, grows := false, 0, 0, true
+	enough, more, notMore, grows := true, 0, 0, true
 	var ours []string
 	last := -1.0
 	for _, s := range spots {
@@ -79,7 +79,6 @@ func (r reading) judgeInterrupts() (claim.Judgement, bool) {
 		if each.Value == each.Value {
 			d.Figures = append(d.Figures, claim.Measured(claim.Ours("interrupts a web request, "+sizeOf(s), each, 1, ""))...)
 			ours = append(ours, fmt.Sprintf("%s: %s interrupts a request", sizeOf(s), report.Said(each, 1)))
-			enough = enough || above(each, least)
 		}
 		pinned, had := s.one(CN, Pinned)
 		if !had || same(vanilla) {
@@ -91,6 +90,7 @@ func (r reading) judgeInterrupts() (claim.Judgement, bool) {
 		}
 		d.Figures = append(d.Figures, claim.Measured(claim.Ours("wakings elsewhere more than pinned, a request, "+sizeOf(s), moved, 1, ""))...)
 		ours = append(ours, fmt.Sprintf("vanilla goes on elsewhere %s times a request more than pinned", report.Said(moved, 1)))
+		enough = enough && above(each, least)
 		switch {
 		case above(moved, 0):
 			more++
@@ -108,6 +108,8 @@ func (r reading) judgeInterrupts() (claim.Judgement, bool) {
 	case notMore > 0 && more == 0:
 		d.Verdict = claim.Refuted
 		d.rests("the vanilla container does not change CPUs more often")
+	case more > 0 && notMore == 0 && !enough:
+		d.rests("the vanilla container changes CPUs more often, but interrupts a request are not wholly %g or more", least)
 	case more > 0 && notMore == 0:
 		// Never outright: a watch begins with the program, so that the interrupts of the
 		// service's own start and warm-up are counted among those of its requests. What
@@ -119,9 +121,6 @@ func (r reading) judgeInterrupts() (claim.Judgement, bool) {
 		}
 		if more == 1 {
 			d.rests("one size tells nothing of shares")
-		}
-		if !enough {
-			d.rests("interrupts a request are not wholly %g or more", least)
 		}
 	default:
 		d.rests("sizes tell otherwise of one another")

@@ -11,8 +11,8 @@ import (
 	"tare/study/offcpu"
 )
 
-// flameParts are the flame graphs of the time off the CPU, one a watched condition, all
-// of its trials together; and what could not be read of them.
+// flameParts are the flame graphs of the time off the CPU, one a watched condition; and
+// what could not be read of them.
 func (r reading) flameParts(attachments Attachments) (parts []report.Part, unreadable []string) {
 	if attachments == nil {
 		return nil, nil
@@ -27,6 +27,7 @@ func (r reading) flameParts(attachments Attachments) (parts []report.Part, unrea
 			if !ok {
 				continue
 			}
+			f.Note += " Taken in the warm-up: walking the stacks has its weight, which the times that are compared are kept free of."
 			if len(parts) > 0 {
 				f.Note = "" // the first says how they are read
 			}
@@ -36,10 +37,13 @@ func (r reading) flameParts(attachments Attachments) (parts []report.Part, unrea
 	return parts, unreadable
 }
 
-// seen is all that was seen of a condition's watched trials; what can be read of it
-// stands beside an error.
+// seen is all that was seen in a condition's warm-up, of which a resumed run has several;
+// what can be read of it stands beside an error.
 func (r reading) seen(c record.Condition, attachments Attachments) (sum causes.Reading, err error) {
-	for _, t := range r.Trials(c) {
+	for _, t := range r.Run.Trials {
+		if t.Condition != c.ID || t.Block != 0 || t.Error != "" {
+			continue
+		}
 		if !slices.ContainsFunc(t.Attachments, func(a record.Attachment) bool { return a.Name == AttachmentCauses }) {
 			continue
 		}

@@ -5,10 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
-	"tare/kernel/cgroup"
 	"tare/lab"
 	"tare/platform"
 	"tare/probe"
@@ -45,9 +42,13 @@ const (
 	covWeight     = "causes_weight_s"
 )
 
-// watchOptions are those of every watched trial: what they cost is in all its figures
-// alike.
-var watchOptions = causes.Options{Accounting: true, Stacks: true, Weigh: true}
+// watchOptions are those of a watched trial. Stacks weigh about as much as a program that
+// switches often itself, and the times of watched trials are compared: they are taken in
+// the warm-up, of which nothing counts, for the flame graph. What the rest weighs is in
+// every trial's figures, and told (covWeight).
+func watchOptions(b lab.Bench) causes.Options {
+	return causes.Options{Accounting: true, Stacks: b.WarmUp(), Weigh: true}
+}
 
 // apart keeps tare, which makes a service's load, to the load's CPUs while the program
 // is driven. It begins once the program runs, which would else inherit it.
@@ -86,7 +87,7 @@ func both(a, b lab.Watch) lab.Watch {
 // where it runs under another kernel, else from here.
 func watching(start func(causes.Target, causes.Options) (Watcher, error)) lab.Watch {
 	return func(ctx context.Context, b lab.Bench, inst platform.Instance) (func(context.Context) error, error) {
-		stop, err := begin(ctx, inst, start)
+		stop, err := begin(ctx, inst, watchOptions(b), start)
 		if lacks := (*probe.Missing)(nil); errors.As(err, &lacks) || errors.Is(err, platform.ErrGone) {
 			// Its figures are absent; that the program runs is a finding all the same.
 			return func(context.Context) error { return nil }, nil
@@ -104,58 +105,23 @@ func watching(start func(causes.Target, causes.Options) (Watcher, error)) lab.Wa
 	}
 }
 
-func begin(ctx context.Context, inst platform.Instance, start func(causes.Target, causes.Options) (Watcher, error)) (func(context.Context) (causes.Reading, error), error) {
+func begin(ctx context.Context, inst platform.Instance, o causes.Options, start func(causes.Target, causes.Options) (Watcher, error)) (func(context.Context) (causes.Reading, error), error) {
 	if far, ok := inst.(platform.Watching); ok {
-		w, err := far.Watch(ctx, watchOptions)
+		w, err := far.Watch(ctx, o)
 		if err != nil {
 			return nil, err
 		}
 		return w.Stop, nil
 	}
-	target, err := targetOf(inst)
+	target, err := platform.WatchTarget(inst)
 	if err != nil {
 		return nil, err
 	}
-	w, err := start(target, watchOptions)
+	w, err := start(target, o)
 	if err != nil {
 		return nil, err
 	}
 	return func(context.Context) (causes.Reading, error) { return w.Stop() }, nil
-}
-
-// targetOf finds what is to be watched of an instance of this kernel: the group of its
-// first process, where that is its own, and its processes.
-func targetOf(inst platform.Instance) (causes.Target, error) {
-	pids, err := inst.Processes()
-	if err != nil {
-		return causes.Target{}, err
-	}
-	if len(pids) == 0 {
-		return causes.Target{}, platform.ErrGone
-	}
-	target := causes.Target{PIDs: slices.Clone(pids)}
-	layout, err := cgroup.Host()
-	if err != nil {
-		return target, err
-	}
-	group, _, err := layout.Of(pids[0])
-	if err != nil {
-		return target, err
-	}
-	for _, controller := range []string{"cpu", "cpuacct", "pids", "memory"} {
-		if at, ok := group.For(controller); ok && own(at.Path) {
-			target.Cgroup = at.Dir()
-			return target, nil
-		}
-	}
-	return target, nil
-}
-
-// own tells that a group holds one instance and nothing else: neither the root nor what
-// a session or a slice of the system has.
-func own(path string) bool {
-	parts := strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
-	return len(parts) > 1 && !strings.HasSuffix(path, ".slice")
 }
 
 // keep enters what was seen.

@@ -150,10 +150,37 @@ func TestBothWatchesEnd(t *testing.T) {
 	}
 }
 
-func TestOwnGroups(t *testing.T) {
-	for path, want := range map[string]bool{"/": false, "/tare": false, "/user.slice/session.slice": false, "/docker/abc": true, "/tare/run-1": true, "/system.slice/docker-abc.scope": true} {
-		if own(path) != want {
-			t.Errorf("%s is one's own: %v", path, !want)
+// Stacks weigh too much where times are compared: they are the warm-up's.
+func TestStacksAreTheWarmUps(t *testing.T) {
+	for _, warm := range []bool{true, false} {
+		bench := labtest.NewBench(nil)
+		bench.Warm = warm
+		var here causes.Options
+		start := func(_ causes.Target, o causes.Options) (Watcher, error) {
+			here = o
+			return watcher{reading1}, nil
+		}
+		there := &farOptions{}
+		for _, inst := range []platform.Instance{program{pids: []int{1}}, there} {
+			if _, err := watching(start)(t.Context(), bench, inst); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for where, o := range map[string]causes.Options{"here": here, "there": there.asked} {
+			if o.Stacks != warm || !o.Accounting || !o.Weigh {
+				t.Errorf("%s, in the warm-up %v: watched with %+v", where, warm, o)
+			}
 		}
 	}
+}
+
+// farOptions keeps what it is asked for.
+type farOptions struct {
+	program
+	asked causes.Options
+}
+
+func (f *farOptions) Watch(_ context.Context, o causes.Options) (platform.Watch, error) {
+	f.asked = o
+	return farWatch{}, nil
 }
