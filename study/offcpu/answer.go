@@ -36,10 +36,15 @@ func (w *Watched) Answer() string {
 		return fmt.Sprintf("%s did not run at all in %v: nothing woke it.", name, short(r.Span))
 	case off.Seconds() < nearly*(off+r.CPUTime).Seconds():
 		return fmt.Sprintf("Nothing kept %s from running: its threads had a CPU for %s of their time.", name, percent(r.CPUTime, off+r.CPUTime))
-	case r.Wait.Sum > r.Blocked.Sum && throttled(r):
-		return fmt.Sprintf("What kept %s from running most is its own quota: it %s, and its threads waited for a CPU for %s of the time in which they wanted one.", name, throttledText(r.Throttling), w.waited())
 	case r.Wait.Sum > r.Blocked.Sum:
-		return fmt.Sprintf("What kept %s from running most is waiting behind others: its threads waited for a CPU for %s of the time in which they wanted one, %v in all.", name, w.waited(), short(r.Wait.Sum))
+		waited := fmt.Sprintf("its threads waited for a CPU for %s of the time in which they wanted one, %v in all", w.waited(), short(r.Wait.Sum))
+		switch {
+		case throttled(r):
+			return fmt.Sprintf("What kept %s from running most is its own quota: it %s, and %s.", name, throttledText(r.Throttling), waited)
+		case r.Throttling.Throttled > 0:
+			return fmt.Sprintf("What kept %s from running most is waiting, behind other threads and for its quota: %s, and it %s.", name, waited, throttledText(r.Throttling))
+		}
+		return fmt.Sprintf("What kept %s from running most is waiting behind other threads: %s.", name, waited)
 	}
 	text := fmt.Sprintf("%s was mostly blocked, %s of its threads' time", name, percent(r.Blocked.Sum, off+r.CPUTime))
 	if all, sum := obstacles(r.Off); len(all) > 0 && sum > 0 {
@@ -57,9 +62,13 @@ func (w *Watched) waited() string {
 	return percent(w.Reading.Wait.Sum, w.Reading.Wait.Sum+w.Reading.CPUTime)
 }
 
-// throttled tells that the quota is what threads waited for, rather than others. The
-// kernel counts a CPU's throttled time once, however many threads wait there.
-func throttled(r *causes.Reading) bool { return 2*r.Throttling.Time > r.Wait.Sum }
+// throttled tells that it is the quota that threads waited for, rather than other
+// threads: it was used up in most periods, or for most of the waiting. The kernel counts a
+// CPU's throttled time once, however many threads wait there, so that this is the least of it.
+func throttled(r *causes.Reading) bool {
+	t := r.Throttling
+	return 2*t.Throttled > t.Periods || t.Throttled > 0 && 2*t.Time > r.Wait.Sum
+}
 
 func throttledText(t causes.Throttling) string {
 	return fmt.Sprintf("was throttled in %d of %d periods, for %v", t.Throttled, t.Periods, short(t.Time))

@@ -42,7 +42,7 @@ func Flame(title string, stacks []causes.Stack) (report.Flame, bool) {
 		if s.Waiting {
 			kind = waitingKind
 		}
-		v := s.Time.Seconds() * 1e3
+		v := millis(s.Time)
 		root.Value += v
 		at := under(under(root, kind, kind, v), s.Program, kind, v)
 		for _, frame := range slices.Backward(s.Frames) {

@@ -76,7 +76,7 @@ func (w *Watched) times() report.Table {
 		Title: "What its threads did with their time",
 		Note:  "Run: on a CPU until it left it. Burst: on a CPU until it blocked, preemptions not counted. Wait: woken or preempted, until it had a CPU. Blocked: of its own accord, until it was woken. Quantiles are interpolated in steps of a histogram.",
 		Columns: []report.Column{
-			{Head: ""}, {Head: "count", Number: true}, {Head: "sum", Number: true}, {Head: "mean", Number: true}, {Head: "p50", Number: true}, {Head: "p99", Number: true},
+			{Head: ""}, {Head: "count", Number: true}, {Head: "sum, ms", Number: true}, {Head: "mean, ms", Number: true}, {Head: "p50, ms", Number: true}, {Head: "p99, ms", Number: true},
 		},
 	}
 	for _, row := range []struct {
@@ -87,7 +87,7 @@ func (w *Watched) times() report.Table {
 		for _, d := range []time.Duration{row.of.Sum, row.of.Mean(), row.of.Quantile(0.5), row.of.Quantile(0.99)} {
 			cell := report.Absent()
 			if row.of.Count > 0 {
-				cell = report.Cell{Text: short(d).String()}
+				cell = report.Measured(millis(d))
 			}
 			cells = append(cells, cell)
 		}
@@ -136,7 +136,7 @@ func (w *Watched) blockedOn() report.Table {
 	t := report.Table{
 		Title:   "What it was blocked on",
 		Note:    "By the stacks of blocked threads. Threads that wait for the next thing to do (in a poll, a futex, asleep) are blocked too: that is no fault of the machine's. Until it had a CPU again.",
-		Columns: []report.Column{{Head: "on"}, {Head: "through"}, {Head: "times", Number: true}, {Head: "time", Number: true}, {Head: "of it, %", Number: true}},
+		Columns: []report.Column{{Head: "on"}, {Head: "through"}, {Head: "times", Number: true}, {Head: "time, ms", Number: true}, {Head: "share, %", Number: true}},
 	}
 	const most, least = 6, 0.005
 	all, sum := obstacles(w.Reading.Off)
@@ -144,7 +144,7 @@ func (w *Watched) blockedOn() report.Table {
 		if i == most || o.time.Seconds() < least*sum.Seconds() {
 			break
 		}
-		t.Rows = append(t.Rows, []report.Cell{{Text: string(o.cause)}, {Text: o.through}, {Text: fmt.Sprint(o.count)}, {Text: short(o.time).String()}, {Text: digits(100 * o.time.Seconds() / sum.Seconds())}})
+		t.Rows = append(t.Rows, []report.Cell{{Text: string(o.cause)}, {Text: o.through}, {Text: fmt.Sprint(o.count)}, report.Measured(millis(o.time)), {Text: digits(100 * o.time.Seconds() / sum.Seconds())}})
 	}
 	return t
 }
@@ -155,7 +155,7 @@ func (w *Watched) longest(whole float64) report.Table {
 	t := report.Table{
 		Title:   "The stacks by which it was off its CPUs for the longest",
 		Note:    "The innermost function first. Blocked: until it had a CPU again. Preempted: it wanted the CPU, and others had it, or its quota was used up.",
-		Columns: []report.Column{{Head: "time", Number: true}, {Head: "of it, %", Number: true}, {Head: "times", Number: true}, {Head: "stack"}},
+		Columns: []report.Column{{Head: "time, ms", Number: true}, {Head: "share, %", Number: true}, {Head: "times", Number: true}, {Head: "stack"}},
 	}
 	const most, deep = 5, 7
 	for i, s := range w.Reading.Off {
@@ -171,7 +171,7 @@ func (w *Watched) longest(whole float64) report.Table {
 		if more := len(s.Frames) - len(frames); more > 0 {
 			text += fmt.Sprintf(" ← %d more", more)
 		}
-		t.Rows = append(t.Rows, []report.Cell{{Text: short(s.Time).String()}, {Text: digits(100 * s.Time.Seconds() * 1e3 / whole)}, {Text: fmt.Sprint(s.Count)}, {Text: text}})
+		t.Rows = append(t.Rows, []report.Cell{report.Measured(millis(s.Time)), {Text: digits(100 * millis(s.Time) / whole)}, {Text: fmt.Sprint(s.Count)}, {Text: text}})
 	}
 	return t
 }
@@ -215,10 +215,12 @@ func (w *Watched) next() []string {
 		name = w.Container.ID
 	}
 	switch {
-	case r.Throttling.Throttled > 0 && throttled(r):
+	case throttled(r) && r.Wait.Sum > r.Blocked.Sum:
 		return []string{"tare predict quota"}
 	case r.Wait.Sum > r.Blocked.Sum:
 		return []string{"tare place --all"}
 	}
 	return []string{"tare causes " + name + " --duration 60s --out ."}
 }
+
+func millis(d time.Duration) float64 { return d.Seconds() * 1e3 }

@@ -79,15 +79,19 @@ func TestAnswer(t *testing.T) {
 		"blocked":               {web(), []string{"web was mostly blocked, 94.2 %", "chiefly on what others send it", "epoll_wait (94.4 % of that)", "waited for one for 9.09 %"}},
 		"without stacks":        {with(func(r *causes.Reading) { r.Off = nil }), []string{"web was mostly blocked, 94.2 % of its threads' time; of"}},
 		"blocked, with a quota": {with(func(r *causes.Reading) { r.Throttling = causes.Throttling{Periods: 100, Throttled: 3, Time: 10 * ms} }), []string{"mostly blocked", "throttled in 3 of 100 periods, for 10ms"}},
-		"behind others":         {with(func(r *causes.Reading) { r.Blocked, r.Wait = distribution(1, ms), distribution(1000, 3*ms) }), []string{"most is waiting behind others", "75.0 %", "3s in all"}},
+		"behind others":         {with(func(r *causes.Reading) { r.Blocked, r.Wait = distribution(1, ms), distribution(1000, 3*ms) }), []string{"most is waiting behind other threads", "75.0 %", "3s in all"}},
 		"behind others, with a quota": {with(func(r *causes.Reading) {
 			r.Blocked, r.Wait = distribution(1, ms), distribution(1000, 3*ms)
 			r.Throttling = causes.Throttling{Periods: 100, Throttled: 1, Time: ms}
-		}), []string{"waiting behind others"}},
+		}), []string{"waiting, behind other threads and for its quota", "throttled in 1 of 100 periods, for 1ms"}},
 		"throttled": {with(func(r *causes.Reading) {
 			r.Blocked, r.Wait = distribution(1, ms), distribution(1000, 3*ms)
 			r.Throttling = causes.Throttling{Periods: 100, Throttled: 90, Time: 2900 * ms}
 		}), []string{"its own quota", "throttled in 90 of 100 periods, for 2.9s", "75.0 %"}},
+		"throttled, many at a time": {with(func(r *causes.Reading) {
+			r.Blocked, r.Wait = distribution(1, ms), distribution(1000, 3*ms)
+			r.Throttling = causes.Throttling{Periods: 48, Throttled: 39, Time: 900 * ms}
+		}), []string{"its own quota", "throttled in 39 of 48 periods"}},
 		"unhindered": {with(func(r *causes.Reading) { r.Blocked, r.Wait = distribution(1, ms), distribution(1, ms) }), []string{"Nothing kept web from running", "99.8 %"}},
 		"idle":       {with(func(r *causes.Reading) { *r = causes.Reading{Span: time.Second} }), []string{"did not run at all in 1s"}},
 		"unknown": {with(func(r *causes.Reading) {
@@ -115,8 +119,8 @@ func TestSheet(t *testing.T) {
 	screen, page := rendered(t, w)
 	for _, words := range []string{
 		"it ended after 9s", "3 events found no room", "at most 90ms before it went", "web (docker); it ran for 1s of CPU time, on 2 of 2 CPUs",
-		"burst 900 900ms 1ms", "migrations 12 1.20", "throttled periods 3", "of 100 periods; throttled for 10ms", "IPC epoll_wait 800 17s 94.4", "disk pread64 100 1s 5.56",
-		"17s 93.9 800 httpd, blocked: ep_poll ← do_epoll_wait ← __x64_sys_epoll_wait ← do_syscall_64 ← epoll_wait ← main", "100ms 0.55 100 httpd, preempted: irqentry_exit ← main",
+		"burst 900 900 1.00", "migrations 12 1.20", "throttled periods 3", "of 100 periods; throttled for 10ms", "IPC epoll_wait 800 17000 94.4", "disk pread64 100 1000 5.56",
+		"17000 93.9 800 httpd, blocked: ep_poll ← do_epoll_wait ← __x64_sys_epoll_wait ← do_syscall_64 ← epoll_wait ← main", "100 0.55 100 httpd, preempted: irqentry_exit ← main",
 		"interrupts no such tracepoint", "the probe's programs, of one CPU: 0.500 %", "against the CPU time of what was watched: 5.00 %", "the kernel timed each", "tare causes web --duration 60s",
 	} {
 		if !strings.Contains(screen, words) {
