@@ -13,18 +13,23 @@ import (
 	"tare/report"
 )
 
-// Each watched condition has its flame graph on the page, of all its trials; a screen
-// has none of them.
+// Each watched condition has its flame graph on the page, of its warm-up; a screen has
+// none of them.
 func TestFlamesOfWatchedConditions(t *testing.T) {
 	run := measured(designed(t, options(cns, ofSizes(1), func(o *Options) { o.Causes = true })), alike)
 	watched := map[string]int{}
+	kept := []record.Attachment{{Name: AttachmentCauses}}
 	for i := range run.Trials {
-		trial := &run.Trials[i]
-		for _, c := range run.Conditions {
-			if c.ID == trial.Condition && c.Factors[factorQuestion] == ofCauses {
-				trial.Attachments = []record.Attachment{{Name: AttachmentCauses}}
-				watched[c.ID]++
-			}
+		run.Trials[i].Attachments = kept // no stacks in these
+	}
+	const warmUps = 2 // the run was resumed
+	for _, c := range run.Conditions {
+		if c.Factors[factorQuestion] != ofCauses {
+			continue
+		}
+		for range warmUps {
+			run.Trials = append(run.Trials, record.Trial{ID: int64(len(run.Trials) + 1), Condition: c.ID, Workload: c.Workload, Attempt: 1, Attachments: kept})
+			watched[c.ID]++
 		}
 	}
 	if len(watched) < 2 {
@@ -43,7 +48,7 @@ func TestFlamesOfWatchedConditions(t *testing.T) {
 		t.Fatalf("%d graphs of %d watched conditions; %v", len(flames), len(watched), unreadable)
 	}
 	for _, n := range watched {
-		if f := flames[0].(report.Flame); f.Root.Value != 3000*float64(n) || !strings.HasPrefix(f.Title, "Off the CPU: ") || f.Note == "" {
+		if f := flames[0].(report.Flame); f.Root.Value != 3000*float64(n) || !strings.Contains(f.Note, "warm-up") || !strings.HasPrefix(f.Title, "Off the CPU: ") {
 			t.Errorf("%s holds %g of %d trials: %s", f.Title, f.Root.Value, n, f.Note)
 		}
 		break // as many trials each
