@@ -23,9 +23,10 @@ func TestPackagesInGuest(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("no go on PATH")
 	}
+	whole := os.Getenv("TARE_TEST_GUEST") != ""
 	suites := slices.Clone(inGuest)
 	for i, s := range suites {
-		if s.whole != "" && os.Getenv("TARE_TEST_GUEST") != "" {
+		if whole && s.whole != "" {
 			suites[i].run = s.whole
 		}
 	}
@@ -35,7 +36,11 @@ func TestPackagesInGuest(t *testing.T) {
 		Args:   []string{guest.RunDirectory + "/bin/busybox", "sh", guest.RunDirectory + "/run"},
 		Env:    []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:" + guest.RunDirectory + "/bin"},
 	}}, disk)
-	m.end(9 * time.Minute)
+	limit := 8 * time.Minute
+	if whole {
+		limit = 25 * time.Minute
+	}
+	m.end(limit)
 	for _, s := range suites {
 		t.Run(s.pkg, func(t *testing.T) { judge(t, s.pkg, m.console.String()) })
 	}
@@ -89,7 +94,7 @@ func programs(t *testing.T, suites []suite) (disk [2]string, device string) {
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", build.Args, err, out)
 		}
-		fmt.Fprintf(&script, "cd %s/%s; echo '%s%s'; ./test -test.v -test.timeout 10m -test.run '%s'; echo '%s' $?\n",
+		fmt.Fprintf(&script, "cd %s/%s; echo '%s%s'; ./test -test.v -test.timeout 20m -test.run '%s'; echo '%s' $?\n",
 			guest.RunDirectory, s.pkg, begins, s.pkg, s.run, ends)
 	}
 	if err := os.WriteFile(filepath.Join(root, "run"), []byte(script.String()), 0o644); err != nil {
