@@ -31,7 +31,8 @@ func (a *app) agent() *cobra.Command {
 		Long: `Agent serves this host's platforms to a tare elsewhere, which then launches and
 measures programs here as it does on its own host. Whoever is let in runs programs as
 root: over the network both ends show who they are by a key (tare agent identity), and
-let in only those whose fingerprints stand in their file of peers.`,
+an agent lets in only those whose fingerprints stand in its file of peers. Whom this
+host calls stands in its file of agents, which lets nobody in.`,
 		Example: "  tare agent identity\n  tare agent --listen 0.0.0.0:7070\n  tare agent --unix /run/tare-agent.sock\n  tare agent --channel /dev/virtio-ports/tare\n  tare agent ping node1:7070",
 		Args:    exactArgs(0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serveAgent(cmd.Context(), o) },
@@ -43,7 +44,7 @@ let in only those whose fingerprints stand in their file of peers.`,
 	flags.StringVar(&o.channel, "channel", "", "serve through a character device, such as /dev/virtio-ports/tare")
 	flags.BoolVar(&o.stdio, "stdio", false, "serve one client through standard input and output, such as ssh's")
 	cmd.PersistentFlags().StringVar(&o.identity, "identity", "", "file with this end's key (default agent/identity.pem in the state directory)")
-	cmd.PersistentFlags().StringVar(&o.peers, "peers", "", "file with the fingerprints of those let in, one a line (default agent/peers in the state directory)")
+	flags.StringVar(&o.peers, "peers", "", "file with the fingerprints of those let in, one a line (default agent/peers in the state directory)")
 	cmd.AddCommand(a.agentIdentity(&o), a.agentPing(&o))
 	return cmd
 }
@@ -51,16 +52,19 @@ let in only those whose fingerprints stand in their file of peers.`,
 type agentOptions struct {
 	listen, unix, vsock, channel string
 	stdio                        bool
-	identity, peers              string
+	identity, peers, agents      string
 }
 
-// places fills in where the key and the peers lie.
+// places fills in where the key, the peers and the agents lie.
 func (o *agentOptions) places(stateDir string) {
 	if o.identity == "" {
 		o.identity = filepath.Join(stateDir, "agent", "identity.pem")
 	}
 	if o.peers == "" {
 		o.peers = filepath.Join(stateDir, "agent", "peers")
+	}
+	if o.agents == "" {
+		o.agents = filepath.Join(stateDir, "agent", "agents")
 	}
 }
 
@@ -74,6 +78,9 @@ func (a *app) agentIdentity(o *agentOptions) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			dir, err := a.stateDir()
 			if err != nil {
+				return err
+			}
+			if err := trustworthy(dir); err != nil {
 				return err
 			}
 			o.places(dir)
@@ -119,6 +126,7 @@ func (a *app) agentPing(o *agentOptions) *cobra.Command {
 			return p.print(a.out)
 		},
 	}
+	cmd.Flags().StringVar(&o.agents, "agents", "", "file with the agents this host calls, one HOST:PORT FINGERPRINT a line (default agent/agents in the state directory)")
 	cmd.Flags().IntVar(&trips, "count", 1000, "how many round trips to time")
 	cmd.Flags().StringVar(&jsonPath, "json", "", "write the answer as JSON to this file (- for standard output)")
 	return cmd
@@ -170,16 +178,19 @@ func (a *app) dialAgent(ctx context.Context, address agent.Address, o agentOptio
 	if err != nil {
 		return nil, err
 	}
+	if err := trustworthy(dir); err != nil {
+		return nil, err
+	}
 	o.places(dir)
 	identity, err := agent.OpenIdentity(o.identity)
 	if err != nil {
 		return nil, err
 	}
-	peers, err := agent.OpenPeers(o.peers)
+	agents, err := agent.OpenAgents(o.agents)
 	if err != nil {
 		return nil, err
 	}
-	return agent.Dial(ctx, address, identity, peers, versionText())
+	return agent.Dial(ctx, address, identity, agents, versionText())
 }
 
 func (p ping) print(out io.Writer) error {

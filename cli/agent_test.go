@@ -31,7 +31,7 @@ func TestAgentBadInput(t *testing.T) {
 		{"agent ping node1", exitUsage, []string{"node1", "HOST:PORT"}},
 		{"agent ping unix:/x --count 0", exitUsage, []string{"--count 0"}},
 		{"agent ping unix:" + socket, exitFailure, []string{socket}},
-		{"agent ping 127.0.0.1:1", exitFailure, []string{"peers", "tare agent identity"}},
+		{"agent ping 127.0.0.1:1", exitFailure, []string{"agent/agents", "tare agent identity"}},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			if os.Geteuid() != 0 && strings.HasPrefix(c.args, "agent --") {
@@ -71,18 +71,16 @@ func TestAgentPing(t *testing.T) {
 		}
 		return line
 	}
-	knows := func(home, line string) {
+	writes := func(home, file, line string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(home, "agent", "peers"), []byte(line), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(home, "agent", file), []byte(line), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	server, client, stranger := home(), home(), home()
 	at := identity(server)
-	knows(server, identity(client))
+	writes(server, "peers", identity(client))
 	identity(stranger)
-	knows(client, at)
-	knows(stranger, at)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	told, tell := io.Pipe()
@@ -98,7 +96,17 @@ func TestAgentPing(t *testing.T) {
 	go io.Copy(io.Discard, lines)
 	_, address, _ := strings.Cut(strings.TrimSpace(first), "serving at ")
 
-	code, stdout, stderr := tare(t, client, "agent", "ping", address, "--count", "10")
+	// That the client lets the agent in does not make it whom the client calls there.
+	writes(client, "peers", at)
+	writes(client, "agents", "127.0.0.1:1 "+at)
+	code, stdout, stderr := tare(t, client, "agent", "ping", address)
+	if code != exitFailure || stdout != "" || !strings.Contains(stderr, "no key is known") || !strings.Contains(stderr, address) {
+		t.Errorf("an agent that is known at another address: %d %q %q", code, stdout, stderr)
+	}
+	writes(client, "agents", address+" "+at)
+	writes(stranger, "agents", address+" "+at)
+
+	code, stdout, stderr = tare(t, client, "agent", "ping", address, "--count", "10")
 	if code != exitSuccess || !strings.Contains(stdout, "round trip") || !strings.Contains(stdout, "clock") {
 		t.Errorf("ping: %d %q %q", code, stdout, stderr)
 	}
@@ -114,5 +122,21 @@ func TestAgentPing(t *testing.T) {
 	cancel()
 	if code := <-ended; code != exitSuccess {
 		t.Errorf("the agent ended with code %d", code)
+	}
+}
+
+// A key in a state directory that others may write is nobody's.
+func TestAgentKeyAmongOthers(t *testing.T) {
+	home := t.TempDir()
+	if err := os.Chmod(home, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"agent", "identity"}, {"agent", "ping", "127.0.0.1:1"}} {
+		if code, _, stderr := tare(t, home, args...); code != exitUsage || !strings.Contains(stderr, "chmod go-w "+home) {
+			t.Errorf("%v: %d %q", args, code, stderr)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(home, "agent", "identity.pem")); err == nil {
+		t.Error("a key was made there")
 	}
 }

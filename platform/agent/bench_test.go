@@ -47,7 +47,8 @@ func secured(t testing.TB) (client, server net.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if client, err = one.Approach(t.Context(), conn, only(two)); err != nil {
+	at := agent.Address{Network: "tcp", At: l.Addr().String()}
+	if client, err = one.Approach(t.Context(), conn, at, reaching(at, two)); err != nil {
 		t.Fatal(err)
 	}
 	other := <-admitted

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bufio"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -13,19 +12,17 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 )
 
 // Identity is the key pair by which one end of a network's stream shows who it is. The
-// other end knows it by its fingerprint ([Peers]), as ssh's ends do: there is no
+// other end knows it by its fingerprint ([Peers], [Agents]), as ssh's ends do: there is no
 // authority to trust, and none to lose.
 type Identity struct {
 	certificate tls.Certificate
@@ -40,17 +37,15 @@ const keyBlock = "PRIVATE KEY"
 
 // OpenIdentity reads the identity in a file, and makes it where there is none.
 func OpenIdentity(path string) (*Identity, error) {
-	text, err := os.ReadFile(path)
+	text, err := readOwn(path, 0o077, "chmod 600 "+path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if text, err = makeIdentity(path); err != nil {
+		if err := makeIdentity(path); err != nil {
 			return nil, fmt.Errorf("make an identity: %w", err)
 		}
+		text, err = readOwn(path, 0o077, "chmod 600 "+path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the identity: %w", err)
-	}
-	if err := onlyOwners(path, 0o077, "chmod 600 "+path); err != nil {
-		return nil, err
 	}
 	identity, err := parseIdentity(text)
 	if err != nil {
@@ -61,44 +56,30 @@ func OpenIdentity(path string) (*Identity, error) {
 
 // makeIdentity draws a key and keeps it, wholly or not at all. Another process that
 // makes one at the same time is not overwritten.
-func makeIdentity(path string) ([]byte, error) {
+func makeIdentity(path string) error {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	text := pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der})
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, err
+		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".identity-*") // of mode 0600
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer os.Remove(f.Name())
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return nil, err
-	}
-	if err := os.Link(f.Name(), path); errors.Is(err, fs.ErrExist) {
-		return os.ReadFile(path)
-	} else if err != nil {
-		return nil, err
-	}
-	return text, nil
-}
-
-// onlyOwners refuses a file that others than its owner may use as they must not.
-func onlyOwners(path string, forbidden fs.FileMode, mend string) error {
-	info, err := os.Stat(path)
-	if err != nil {
 		return err
 	}
-	if mode := info.Mode().Perm(); mode&forbidden != 0 {
-		return fmt.Errorf("%s has mode %04o, by which others could pass for who they are not: %s", path, mode, mend)
+	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
 	}
 	return nil
 }
@@ -139,76 +120,24 @@ func fingerprintOf(c *x509.Certificate) string {
 
 const fingerprintKind = "SHA256:"
 
-// Peers are the fingerprints of whom one end lets in, or expects to reach.
-type Peers map[string]bool
-
-// mostPeers bounds a file of peers.
-const mostPeers = 10_000
-
-// ReadPeers reads a fingerprint a line, with whatever after it as a remark; empty lines
-// and those that begin with # say nothing.
-func ReadPeers(r io.Reader) (Peers, error) {
-	peers := Peers{}
-	lines := bufio.NewScanner(r)
-	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		word := strings.Fields(line)[0]
-		if err := checkFingerprint(word); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
-		}
-		if peers[word] = true; len(peers) > mostPeers {
-			return nil, fmt.Errorf("line %d: more than %d peers", n, mostPeers)
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return nil, err
-	}
-	return peers, nil
+// Stranger says that the other end is none of those whom this end expects.
+type Stranger struct {
+	Fingerprint string
+	Address     string // of the agent that was called; empty where this end was
 }
-
-func checkFingerprint(word string) error {
-	coded, ok := strings.CutPrefix(word, fingerprintKind)
-	sum, err := base64.RawStdEncoding.Strict().DecodeString(coded)
-	if !ok || err != nil || len(sum) != sha256.Size {
-		return fmt.Errorf("%.80q is no fingerprint: want what `tare agent identity` prints on the other host", word)
-	}
-	return nil
-}
-
-// OpenPeers reads a file of peers.
-func OpenPeers(path string) (Peers, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("no peers are named in %s: write into it what `tare agent identity` prints on the other host", path)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the peers: %w", err)
-	}
-	defer f.Close()
-	if err := onlyOwners(path, 0o022, "chmod go-w "+path); err != nil {
-		return nil, err
-	}
-	peers, err := ReadPeers(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return peers, nil
-}
-
-// Stranger says that the other end is none of the peers.
-type Stranger struct{ Fingerprint string }
 
 func (s *Stranger) Error() string {
+	if s.Address != "" {
+		return fmt.Sprintf("%s shows the key %s, which is not what is known of it: another answers there in its place, or it has a new key: ask `tare agent identity` there, and change its line in the file of agents only if that prints the same",
+			s.Address, s.Fingerprint)
+	}
 	return "the other end is " + s.Fingerprint + ", which is none of the peers: if it should be, add that line to their file"
 }
 
 // nextProtocol keeps TLS clients of other programs out, and says so.
 const nextProtocol = "tare-agent/1"
 
-func (i *Identity) config(peers Peers) *tls.Config {
+func (i *Identity) config(expected Peers, address string) *tls.Config {
 	return &tls.Config{
 		MinVersion:   tls.VersionTLS13,
 		Certificates: []tls.Certificate{i.certificate},
@@ -224,8 +153,8 @@ func (i *Identity) config(peers Peers) *tls.Config {
 			if state.NegotiatedProtocol != nextProtocol {
 				return errors.New("the other end is no tare")
 			}
-			if shown := fingerprintOf(state.PeerCertificates[0]); !peers[shown] {
-				return &Stranger{shown}
+			if shown := fingerprintOf(state.PeerCertificates[0]); !expected[shown] {
+				return &Stranger{shown, address}
 			}
 			return nil
 		},
@@ -236,12 +165,19 @@ func (i *Identity) config(peers Peers) *tls.Config {
 // the peers is refused before a byte of what it says is looked at; the error is a
 // *Stranger. Where there is an error the connection is closed.
 func (i *Identity) Admit(ctx context.Context, conn net.Conn, peers Peers) (net.Conn, error) {
-	return shake(ctx, tls.Server(conn, i.config(peers)))
+	return shake(ctx, tls.Server(conn, i.config(peers, "")))
 }
 
-// Approach shakes hands as the calling end.
-func (i *Identity) Approach(ctx context.Context, conn net.Conn, peers Peers) (net.Conn, error) {
-	secured, err := shake(ctx, tls.Client(conn, i.config(peers)))
+// Approach shakes hands as the calling end, with the agent that was called at an
+// address. One whose key is not known to be of that address, though it may be of
+// another, is refused: the error is a *Stranger, or an *Unknown where no key is. Where
+// there is an error the connection is closed.
+func (i *Identity) Approach(ctx context.Context, conn net.Conn, at Address, agents Agents) (net.Conn, error) {
+	known, err := agents.known(at)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	secured, err := shake(ctx, tls.Client(conn, i.config(known, at.String())))
 	if err != nil {
 		return nil, err
 	}

@@ -53,10 +53,15 @@ func listening(t *testing.T, own *agent.Identity, peers agent.Peers) (agent.Addr
 
 func only(i *agent.Identity) agent.Peers { return agent.Peers{i.Fingerprint(): true} }
 
+// reaching is what a client knows that calls one agent.
+func reaching(at agent.Address, i *agent.Identity) agent.Agents {
+	return agent.Agents{at.String(): only(i)}
+}
+
 func TestPeersReachOneAnother(t *testing.T) {
 	server, client := identity(t), identity(t)
 	at, _ := listening(t, server, only(client))
-	c, err := agent.Dial(t.Context(), at, client, only(server), version)
+	c, err := agent.Dial(t.Context(), at, client, reaching(at, server), version)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +76,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	server, client, stranger := identity(t), identity(t), identity(t)
 	at, complaints := listening(t, server, only(client))
 
-	_, err := agent.Dial(t.Context(), at, stranger, only(server), version)
+	_, err := agent.Dial(t.Context(), at, stranger, reaching(at, server), version)
 	if err == nil || !strings.Contains(err.Error(), stranger.Fingerprint()) || !strings.Contains(err.Error(), "peers") {
 		t.Errorf("a client that is not let in is told: %v", err)
 	}
@@ -80,8 +85,8 @@ func TestStrangersAreRefused(t *testing.T) {
 		t.Errorf("the agent tells of it: %v", err)
 	}
 
-	_, err = agent.Dial(t.Context(), at, client, only(stranger), version)
-	if !errors.As(err, &told) || told.Fingerprint != server.Fingerprint() {
+	_, err = agent.Dial(t.Context(), at, client, reaching(at, stranger), version)
+	if !errors.As(err, &told) || told.Fingerprint != server.Fingerprint() || told.Address != at.String() {
 		t.Errorf("an agent that is not who was expected: %v", err)
 	}
 	<-complaints
@@ -159,49 +164,6 @@ func TestIdentityIsKept(t *testing.T) {
 	if _, err := agent.OpenIdentity(path); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("a file that holds none: %v", err)
 	}
-}
-
-func TestPeers(t *testing.T) {
-	one := identity(t).Fingerprint()
-	peers, err := agent.ReadPeers(strings.NewReader("# hosts\n\n  " + one + "  node1, since May\n"))
-	if err != nil || len(peers) != 1 || !peers[one] {
-		t.Errorf("%v, %v", peers, err)
-	}
-	for _, bad := range []string{"SHA256:short", one[len("SHA256:"):], "node1 " + one, one + "="} {
-		if _, err := agent.ReadPeers(strings.NewReader(bad)); err == nil || !strings.Contains(err.Error(), "line 1") {
-			t.Errorf("%q: %v", bad, err)
-		}
-	}
-	path := filepath.Join(t.TempDir(), "peers")
-	if _, err := agent.OpenPeers(path); err == nil || !strings.Contains(err.Error(), "tare agent identity") {
-		t.Errorf("no file: %v", err)
-	}
-	if err := os.WriteFile(path, []byte(one+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := agent.OpenPeers(path); err == nil || !strings.Contains(err.Error(), "chmod") {
-		t.Errorf("a file that everybody may write: %v", err)
-	}
-}
-
-func FuzzReadPeers(f *testing.F) {
-	f.Add("SHA256:vVan6vA1+9qO4MEdniy66UT6kg4wXkpoYXoN0ajghiw node1\n# remark\n")
-	f.Add("SHA256:\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		peers, err := agent.ReadPeers(strings.NewReader(text))
-		if err != nil {
-			return
-		}
-		for p := range peers {
-			again, err := agent.ReadPeers(strings.NewReader(p))
-			if err != nil || !again[p] {
-				t.Errorf("%q was read, and is refused by itself: %v", p, err)
-			}
-		}
-	})
 }
 
 func TestAddresses(t *testing.T) {

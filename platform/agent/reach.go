@@ -58,10 +58,10 @@ func (a Address) String() string {
 	return a.At
 }
 
-// Dial connects to an agent and shakes hands with it. Identity and peers are for the
+// Dial connects to an agent and shakes hands with it. Identity and agents are for the
 // network; a Unix socket and vsock have none.
-func Dial(ctx context.Context, a Address, identity *Identity, peers Peers, version string) (*Client, error) {
-	conn, err := a.connect(ctx, identity, peers)
+func Dial(ctx context.Context, a Address, identity *Identity, agents Agents, version string) (*Client, error) {
+	conn, err := a.connect(ctx, identity, agents)
 	if err != nil {
 		return nil, fmt.Errorf("agent %s: %w", a, err)
 	}
@@ -72,19 +72,24 @@ func Dial(ctx context.Context, a Address, identity *Identity, peers Peers, versi
 	return c, nil
 }
 
-func (a Address) connect(ctx context.Context, identity *Identity, peers Peers) (net.Conn, error) {
+func (a Address) connect(ctx context.Context, identity *Identity, agents Agents) (net.Conn, error) {
 	if a.Network == "vsock" {
 		return vsock.Dial(a.Context, a.Port, nil)
 	}
 	if a.Network == "tcp" && identity == nil {
 		return nil, errors.New("over the network both ends show who they are, and no identity was given")
 	}
+	if a.Network == "tcp" { // before anything is asked of who may be anybody
+		if _, err := agents.known(a); err != nil {
+			return nil, err
+		}
+	}
 	dialer := net.Dialer{Timeout: handshakeBound, KeepAliveConfig: keepAlive}
 	conn, err := dialer.DialContext(ctx, a.Network, a.At)
 	if err != nil || a.Network != "tcp" {
 		return conn, err
 	}
-	return identity.Approach(ctx, conn, peers)
+	return identity.Approach(ctx, conn, a, agents)
 }
 
 // keepAlive has the kernel find out that a peer's host has gone: within a minute.
