@@ -127,6 +127,15 @@ bench-io: setup build ## S5 whole, with the peers of its programs in the same bl
 	bin/tare io redis --budget 15m
 	bin/tare io redis --command get --payload 3 --pipeline 1,10 --storage volume,bind --network host,bridge --appendonly no --budget 10m
 
+.PHONY: bench-platforms
+bench-platforms: setup build ## S2 as far as this host's CPUs allow: docs/results/platforms.md (about 35 minutes; nothing else should run)
+	bin/tare platforms --workload ffmpeg --cpus 0.5,1,1.5,2 --platform oci,docker --budget 8m
+	bin/tare platforms --workload mpi-search,mpi-primes --cpus 2 --platform docker --budget 5m
+	bin/tare platforms --workload wordpress,cassandra --cpus 1 --platform docker --budget 7m
+	bin/tare platforms --workload ffmpeg --cpus 2 --platform docker --tasks one,many --budget 4m
+	bin/tare platforms --workload ffmpeg --cpus 1 --platform docker,vm:tcg/bare,vm:tcg/oci,vm:uml/bare --budget 7m
+	bin/tare platforms --workload ffmpeg --cpus 1 --platform vm:tcg/oci --host-cpus 1,2 --budget 4m
+
 .PHONY: bench-pages
 bench-pages: go ## censuses against raw reads of the same, the fault recorder against perf (about 5 minutes)
 	$(GO) test -run '^$$' -bench 'Walk|Files|Many|Memory' -benchtime 10x -timeout 30m ./probe/pagetable
