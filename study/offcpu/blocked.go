@@ -43,7 +43,7 @@ func obstacles(stacks []causes.Stack) (all []obstacle, sum time.Duration) {
 }
 
 // calls are how the kernel begins the names of its system calls, on x86-64 and arm64.
-var calls = []string{"__x64_sys_", "__arm64_sys_", "__ia32_sys_", "__ia32_compat_sys_", "__se_sys_", "__do_sys_"}
+var calls = []string{"__x64_sys_", "__arm64_sys_", "__ia32_sys_", "__ia32_compat_sys_", "__se_sys_", "__do_sys_", "ksys_"}
 
 // faults are the functions through which programs fault.
 var faults = []string{"asm_exc_page_fault", "exc_page_fault", "do_user_addr_fault", "do_page_fault"}

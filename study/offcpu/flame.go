@@ -14,7 +14,7 @@ const (
 )
 
 // flameNote says how the graph is to be read.
-const flameNote = "The time of all threads added up, from leaving a CPU until they had one again. Callers below, what they call above; the kernel's functions stand on the program's that entered it. " +
+const flameNote = "The time of all threads added up, from leaving a CPU until they had one again. Callers above, what they call below; the kernel's functions stand below the program's that entered it. " +
 	"Blocked: it left of its own accord, so that the wait for a CPU after it was woken is in it. Waiting: it was preempted, or its quota was used up. A thread that left its CPU before the watch began, or had none again at its end, is not in it. " +
 	"C programs without frame pointers show the innermost function alone."
 

@@ -76,7 +76,7 @@ func (w *Watched) times() report.Table {
 		Title: "What its threads did with their time",
 		Note:  "Run: on a CPU until it left it. Burst: on a CPU until it blocked, preemptions not counted. Wait: woken or preempted, until it had a CPU. Blocked: of its own accord, until it was woken. Quantiles are interpolated in steps of a histogram.",
 		Columns: []report.Column{
-			{Head: ""}, {Head: "count", Number: true}, {Head: "sum, ms", Number: true}, {Head: "mean, ms", Number: true}, {Head: "p50, ms", Number: true}, {Head: "p99, ms", Number: true},
+			{Head: ""}, {Head: "count", Number: true}, {Head: "sum, ms", Number: true}, {Head: "mean, ms", Number: true, Optional: true}, {Head: "p50, ms", Number: true}, {Head: "p99, ms", Number: true},
 		},
 	}
 	for _, row := range []struct {
@@ -101,7 +101,7 @@ func (w *Watched) counts() report.Table {
 	r := &w.Reading
 	t := report.Table{
 		Title:   "How often",
-		Columns: []report.Column{{Head: ""}, {Head: "count", Number: true}, {Head: "a second", Number: true}, {Head: "which is"}},
+		Columns: []report.Column{{Head: ""}, {Head: "count", Number: true}, {Head: "a second", Number: true, Optional: true}, {Head: "which is"}},
 	}
 	add := func(part, name string, n uint64, which string) {
 		row := []report.Cell{{Text: name}, {Text: fmt.Sprint(n)}, {Text: digits(float64(n) / math.Max(r.Span.Seconds(), 1e-9))}, {Text: which}}
@@ -136,7 +136,7 @@ func (w *Watched) blockedOn() report.Table {
 	t := report.Table{
 		Title:   "What it was blocked on",
 		Note:    "By the stacks of blocked threads. Threads that wait for the next thing to do (in a poll, a futex, asleep) are blocked too: that is no fault of the machine's. Until it had a CPU again.",
-		Columns: []report.Column{{Head: "on"}, {Head: "through"}, {Head: "times", Number: true}, {Head: "time, ms", Number: true}, {Head: "share, %", Number: true}},
+		Columns: []report.Column{{Head: "on"}, {Head: "through"}, {Head: "times", Number: true, Optional: true}, {Head: "time, ms", Number: true}, {Head: "share, %", Number: true}},
 	}
 	const most, least = 6, 0.005
 	all, sum := obstacles(w.Reading.Off)

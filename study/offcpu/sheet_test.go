@@ -196,6 +196,7 @@ func TestEntries(t *testing.T) {
 	for want, frames := range map[string][]string{
 		"futex":        {"futex_wait_queue", "futex_wait", "do_futex", "__x64_sys_futex", "do_syscall_64", "[libc.so.6]"},
 		"a page fault": {"io_schedule", "folio_wait_bit_common", "filemap_fault", "do_user_addr_fault", "exc_page_fault", "main"},
+		"write":        {"anon_pipe_write", "vfs_write", "ksys_write", "do_syscall_64"},
 		"kthread_wait": {"kthread_wait", "ret_from_fork"},
 		"unknown":      nil,
 	} {
