@@ -12,6 +12,76 @@ import (
 	"tare/platform"
 )
 
+// pulse is what a client's asking whether its agent is alive sees, beat by beat.
+type pulse struct {
+	t      *testing.T
+	client *Client
+	beats  chan time.Time
+	asked  chan struct{}
+	answer chan error
+	gone   chan struct{}
+}
+
+func newPulse(t *testing.T) *pulse {
+	p := &pulse{t, &Client{}, make(chan time.Time), make(chan struct{}), make(chan error), make(chan struct{})}
+	over := make(chan struct{})
+	t.Cleanup(func() { close(over) })
+	go func() {
+		defer close(p.gone)
+		p.client.untilDead(over, p.beats, func() error {
+			select {
+			case p.asked <- struct{}{}:
+			case <-over:
+				return nil
+			}
+			select {
+			case err := <-p.answer:
+				return err
+			case <-over:
+				return nil
+			}
+		})
+	}()
+	return p
+}
+
+// beat waits until a beat has been taken, and with it everything before.
+func (p *pulse) beat() {
+	p.t.Helper()
+	select {
+	case p.beats <- time.Time{}:
+	case <-p.asked:
+		p.t.Fatal("an agent that sleeps is asked")
+	case <-p.gone:
+		p.t.Fatal("the agent is taken for dead")
+	}
+}
+
+var errSilent = errors.New("no answer")
+
+// One whose machine sleeps is not asked, and not taken for dead for what it did not
+// answer because it fell asleep; one that is awake and does not answer is dead.
+func TestDeathIsToldFromSleep(t *testing.T) {
+	p := newPulse(t)
+	p.client.Sleep()
+	for range 3 {
+		p.beat()
+	}
+	p.client.Wake()
+	p.beat()
+	<-p.asked
+	p.client.Sleep() // and wakes, both while it is asked
+	p.client.Wake()
+	p.answer <- errSilent
+	p.beat()
+	<-p.asked
+	p.answer <- nil
+	p.beat()
+	<-p.asked
+	p.answer <- errSilent
+	<-p.gone
+}
+
 // valve is a stream whose other end can be kept from hearing anything: a machine that
 // is paused, or has died without a word.
 type valve struct {
@@ -26,10 +96,13 @@ func (v *valve) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// An agent that is dead is known to be, though its stream stands; one whose machine
-// sleeps is waited for.
-func TestDeathIsToldFromSleep(t *testing.T) {
-	const interval, bound = 5 * time.Millisecond, 250 * time.Millisecond
+// patience is long for whoever must survive it on a busy host; who must be sent away is
+// waited for as long.
+const patience = 3 * time.Second
+
+// An agent that is dead is known to be, though its stream stands.
+func TestDeathIsNoticed(t *testing.T) {
+	t.Parallel()
 	client, server := net.Pipe()
 	v := &valve{Conn: server}
 	served := make(chan error, 1)
@@ -37,21 +110,12 @@ func TestDeathIsToldFromSleep(t *testing.T) {
 		s := &Server{Version: "1", Platforms: func(string) (platform.Platform, error) { return inert{}, nil }}
 		served <- s.Serve(context.Background(), v)
 	}()
-	c, err := connect(t.Context(), client, "1", interval, bound)
+	c, err := connect(t.Context(), client, "1", 5*time.Millisecond, patience)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Sleep()
-	v.shut.Lock()
-	select {
-	case <-c.Done():
-		t.Error("an agent that sleeps is taken for dead")
-	case <-time.After(2 * bound): // that nothing happens makes no event
-	}
-	v.shut.Unlock()
-	c.Wake()
 	if _, err := c.Clock(t.Context()); err != nil {
-		t.Errorf("woken: %v", err)
+		t.Errorf("alive: %v", err)
 	}
 	v.shut.Lock()
 	<-c.Done()
@@ -61,19 +125,11 @@ func TestDeathIsToldFromSleep(t *testing.T) {
 	}
 }
 
-// Who connects and says nothing keeps no place; who has shaken hands may be silent.
+// Who connects and says nothing keeps no place; who has shaken hands may be silent for
+// longer than that.
 func TestSilentClientsAreSentAway(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const bound = 200 * time.Millisecond
-	ctx, cancel := context.WithCancel(context.Background())
-	complaints, done := make(chan error, 4), make(chan error, 1)
-	s := &Server{Version: "1", Platforms: func(string) (platform.Platform, error) { return inert{}, nil }}
-	go func() {
-		done <- accept(ctx, l, func(ctx context.Context, conn net.Conn) error { return s.Serve(ctx, conn) }, func(err error) { complaints <- err }, bound)
-	}()
+	t.Parallel()
+	l, complaints := opened(t, nil, bounds{patience, 4, 4})
 	conn, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -97,10 +153,6 @@ func TestSilentClientsAreSentAway(t *testing.T) {
 		t.Errorf("who has shaken hands before: %v", err)
 	}
 	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
-	cancel()
-	if err := <-done; err != nil {
 		t.Error(err)
 	}
 }

@@ -112,20 +112,27 @@ func (c *Client) shakeHands(ctx context.Context) error {
 func (c *Client) watchPeer(interval time.Duration) {
 	every := time.NewTicker(interval)
 	defer every.Stop()
+	if c.untilDead(c.session.CloseChan(), every.C, func() error { _, err := c.session.Ping(); return err }) {
+		_ = c.Close()
+	}
+}
+
+// untilDead asks at each beat, but not a peer that sleeps, until the session is over or
+// the peer is dead.
+func (c *Client) untilDead(over <-chan struct{}, beats <-chan time.Time, ask func() error) (dead bool) {
 	for {
 		select {
-		case <-c.session.CloseChan():
-			return
-		case <-every.C:
+		case <-over:
+			return false
+		case <-beats:
 		}
 		before := c.slept.Load()
 		if c.asleep.Load() > 0 {
 			continue
 		}
 		// A peer that went to sleep meanwhile could not answer.
-		if _, err := c.session.Ping(); err != nil && c.slept.Load() == before {
-			_ = c.Close()
-			return
+		if err := ask(); err != nil && c.slept.Load() == before {
+			return true
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/mdlayher/vsock"
@@ -145,56 +144,6 @@ func (h *hostOnly) Accept() (net.Conn, error) {
 		}
 		_ = conn.Close()
 	}
-}
-
-// mostClients bounds how many may be connected to a listener at a time.
-const mostClients = 16
-
-// Accept serves whoever connects to a listener, by serve, until ctx ends; then it waits
-// for all of them. What goes wrong with one client is told to complain, and with no
-// other.
-func Accept(ctx context.Context, l net.Listener, serve func(ctx context.Context, conn net.Conn) error, complain func(error)) error {
-	return accept(ctx, l, serve, complain, handshakeBound)
-}
-
-// accept gives whoever connects so long to shake hands.
-func accept(ctx context.Context, l net.Listener, serve func(ctx context.Context, conn net.Conn) error, complain func(error), bound time.Duration) error {
-	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
-	defer stop()
-	var clients sync.WaitGroup
-	defer clients.Wait()
-	places := make(chan struct{}, mostClients)
-	for {
-		places <- struct{}{}
-		conn, err := l.Accept()
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return errors.Join(err, l.Close())
-		}
-		clients.Go(func() {
-			defer func() { <-places }()
-			err := serveOne(ctx, l, conn, serve, bound)
-			if err != nil && ctx.Err() == nil {
-				complain(fmt.Errorf("client %s: %w", conn.RemoteAddr(), err))
-			}
-		})
-	}
-}
-
-func serveOne(ctx context.Context, l net.Listener, conn net.Conn, serve func(ctx context.Context, conn net.Conn) error, bound time.Duration) error {
-	if guarded, ok := l.(*Listener); ok {
-		var err error
-		if conn, err = guarded.Admit(ctx, conn); err != nil {
-			return err
-		}
-	}
-	// Serve lifts it once hands were shaken: who connects and says nothing keeps no place.
-	if err := conn.SetReadDeadline(time.Now().Add(bound)); err != nil {
-		return errors.Join(err, conn.Close())
-	}
-	return serve(ctx, conn)
 }
 
 // OpenChannel opens a character device as a stream: a virtio serial port

@@ -1,0 +1,183 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tare/platform"
+)
+
+// opened is an agent's door, to whoever comes or to who shows a key. What it complains
+// of comes through the channel.
+func opened(t *testing.T, identity *Identity, b bounds) (net.Listener, <-chan error) {
+	t.Helper()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := inner
+	if identity != nil {
+		l = &Listener{inner, identity, func() (Peers, error) { return Peers{identity.Fingerprint(): true}, nil }}
+	}
+	return l, served(t, l, b)
+}
+
+func served(t *testing.T, l net.Listener, b bounds) <-chan error {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	complaints, done := make(chan error, 256), make(chan error, 1)
+	s := &Server{Version: "1", Platforms: func(string) (platform.Platform, error) { return inert{}, nil }}
+	d := &door{l, func(ctx context.Context, conn net.Conn) error { return s.Serve(ctx, conn) }, func(err error) { complaints <- err }, b}
+	go func() { done <- d.accept(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return complaints
+}
+
+func key(t *testing.T) *Identity {
+	t.Helper()
+	i, err := OpenIdentity(filepath.Join(t.TempDir(), "identity.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// stumbling is a listener that fails as often as it was told to before it accepts.
+type stumbling struct {
+	net.Listener
+	faults []error
+}
+
+func (s *stumbling) Accept() (net.Conn, error) {
+	if len(s.faults) > 0 {
+		err := s.faults[0]
+		s.faults = s.faults[1:]
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", err)}
+	}
+	return s.Listener.Accept()
+}
+
+// What keeps one connection from being accepted, or descriptors that have run out, do
+// not end the agent.
+func TestAcceptingGoesOn(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	complaints := served(t, &stumbling{l, []error{syscall.EMFILE, syscall.EMFILE, syscall.ECONNABORTED}}, ordinary)
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Connect(t.Context(), conn, "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := <-complaints; !errors.Is(err, syscall.EMFILE) {
+		t.Errorf("told of it: %v", err)
+	}
+	if len(complaints) != 0 {
+		t.Errorf("told of it again: %v", <-complaints)
+	}
+}
+
+// A listener that is broken ends the agent, as does the agent's own end while it rests.
+func TestAcceptingEnds(t *testing.T) {
+	listen := func(faults ...error) *stumbling {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &stumbling{l, faults}
+	}
+	d := &door{listener: listen(syscall.EBADF), complain: func(error) {}, bounds: ordinary}
+	if err := d.accept(t.Context()); !errors.Is(err, syscall.EBADF) {
+		t.Errorf("a broken listener: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	d = &door{listener: listen(syscall.EMFILE, syscall.EMFILE), complain: func(error) { cancel() }, bounds: ordinary}
+	if err := d.accept(ctx); err != nil {
+		t.Errorf("told to end while it rests: %v", err)
+	}
+}
+
+// However many connect without a key, who has one comes in; and of those there is a
+// bound, which who is let in beyond it is told from the agent's side.
+func TestStrangersTakeNoPlaces(t *testing.T) {
+	own := key(t)
+	b := bounds{time.Minute, 8, 1} // no stranger's time is over before the test is
+	l, complaints := opened(t, own, b)
+	for range b.handshakes - 1 {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	at := Address{Network: "tcp", At: l.Addr().String()}
+	agents := Agents{at.At: Peers{own.Fingerprint(): true}}
+	c, err := Dial(t.Context(), at, own, agents, "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(complaints) != 0 {
+		t.Errorf("somebody was sent away for it: %v", <-complaints)
+	}
+	if late, err := Dial(t.Context(), at, own, agents, "1"); err == nil {
+		late.Close()
+		t.Error("a client too many is served")
+	}
+	if err := <-complaints; err == nil || !strings.Contains(err.Error(), "1 clients") {
+		t.Errorf("told of it: %v", err)
+	}
+	// Who goes makes room.
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	for {
+		c, err := Dial(t.Context(), at, own, agents, "1")
+		if err == nil {
+			c.Close()
+			return
+		}
+		if !errors.Is(err, platform.ErrGone) && !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+		<-complaints // one for each that is turned away
+	}
+}
+
+// Who does not end a handshake is sent away in time, which makes room for others.
+func TestHandshakesAreBounded(t *testing.T) {
+	t.Parallel()
+	own := key(t)
+	l, complaints := opened(t, own, bounds{patience, 1, 1})
+	silent, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	at := Address{Network: "tcp", At: l.Addr().String()}
+	c, err := Dial(t.Context(), at, own, Agents{at.At: Peers{own.Fingerprint(): true}}, "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	if err := <-complaints; !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("told of the silent: %v", err)
+	}
+}
