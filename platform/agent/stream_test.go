@@ -642,18 +642,39 @@ func TestWatchOfAProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for { // until it has certainly been on a CPU
-		after, err := inst.Usage()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if after.CPU > before.CPU+20*time.Millisecond {
-			break
-		}
-	}
+	onCPU(t, inst, before.CPU+20*time.Millisecond)
 	reading, err := w.Stop(t.Context())
 	if err != nil || reading.CPUTime <= 0 || reading.Voluntary == 0 {
 		t.Errorf("%+v, %v", reading, err)
+	}
+}
+
+// onCPU waits until a program has been on a CPU for so long, which makes no event; that
+// it ends before does.
+func onCPU(t *testing.T, inst platform.Instance, enough time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan string, 1)
+	go func() {
+		exit, err := inst.Wait(ctx)
+		ended <- fmt.Sprintf("%+v, %v", exit, err)
+	}()
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for {
+		usage, err := inst.Usage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if usage.CPU > enough {
+			return
+		}
+		select {
+		case how := <-ended:
+			t.Fatalf("the program ended after %v on a CPU: %s", usage.CPU, how)
+		case <-again.C:
+		}
 	}
 }
 
