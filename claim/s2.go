@@ -61,7 +61,7 @@ var s2 = []Claim{
 		Says:          "What a platform costs has two parts: one of its type, whose ratio is the same at all sizes and which pinning does not touch, and one of its size, which only vanilla containers have, which shrinks as they get more cores, and which pinning removes.",
 		Published:     []Figure{exactly("vanilla CN over VM, WordPress, 2 cores", 2.4, "times"), exactly("vanilla CN over VM, Cassandra, 2 cores", 3.7, "times")},
 		Inconsistency: "3.7 times is given for Cassandra on 2 cores, a size at which its results were left out (S2.4); and 2.4 times for WordPress does not go with its 2 times bare metal (S2.3).",
-		HowJudged:     "The ratios of each workload over sizes, fitted with and without a term for size, of which each unit is a cost that grows as the share of the host shrinks; four sizes at the least. Confirmed where the term's interval holds 0 for VM and pinned CN and lies wholly above 0 for vanilla CN, in every workload; refuted where what size costs the smallest vanilla CN is wholly less than 2 % in every workload (an interval that merely holds 0 may be a wide one), or pinned CN has the term in every; qualified where vanilla CN has it and the others were not measured at four sizes.",
+		HowJudged:     "The ratios of each workload over sizes, fitted with and without a term for size, of which each unit is a cost that grows as the share of the host shrinks; four sizes at the least. Confirmed where the term's interval holds 0 for VM and pinned CN and lies wholly above 0 for vanilla CN, in every workload of the run; refuted where what size costs the smallest vanilla CN is wholly less than 2 % in every workload (an interval that merely holds 0 may be a wide one), or pinned CN has the term in every; qualified where vanilla CN has it and the others, or other workloads of the run, were not measured at four sizes; what would refute is inconclusive there. Those that were fitted are named.",
 		Limits:        []Figure{exactly("no effect of size", 2, "%")},
 	},
 	{
@@ -83,7 +83,7 @@ var s2 = []Claim{
 		},
 		Remark:        "8 to 16, 16 to 32 and 32 to 64 of 112 cores.",
 		Inconsistency: "The shares are of 112 threads on 56 cores, and are read from one host's pictures.",
-		HowJudged:     "The least share at which vanilla CN is within 10 % of bare metal, by workload. Confirmed where its interval lies in the published band for each of the three kinds; qualified where the order of the kinds is as published and a band is not; refuted where the order is otherwise. Inconclusive on hosts of fewer than 8 cores, which have too few shares to try.",
+		HowJudged:     "The least share from which on vanilla CN is within 10 % of bare metal, by workload: by the measured ratios it lies between the largest share that costs wholly more and the least from which on every one costs wholly less. Qualified where the order of the three kinds is as published, these spans lying apart; refuted where two of them lie apart the other way round; never confirmed, for a span is as wide as the sizes lie apart, and the share that the size term gives, which stands beside it, has an interval that held the truth in as few as none of the runs of a simulator (docs/platforms-model.md). Inconclusive on hosts of fewer than 8 cores, which have too few shares to try.",
 		Limits:        []Figure{exactly("vanished", 10, "%"), atLeast("cores", 8, "")},
 	},
 	{

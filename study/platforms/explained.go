@@ -100,15 +100,15 @@ func elsewhereEach(c record.Condition, cov map[string]float64) float64 {
 }
 
 // intensity is how much of a workload is input and output: wakings by interrupt in a
-// second of CPU time, in thousands, on bare metal; 0 where nothing watched.
-func (r reading) intensity(name string) float64 {
+// second of CPU time, in thousands, on bare metal; false where nothing watched.
+func (r reading) intensity(name string) (thousands float64, known bool) {
 	for _, s := range r.of(ofCauses, name) {
 		e := r.watchedFigure(s.base, func(_ record.Condition, cov map[string]float64) float64 { return share(cov, covWoken, covCPU) })
-		if e.Value > 0 {
-			return e.Value / 1000
+		if e.Value >= 0 {
+			return e.Value / 1000, true
 		}
 	}
-	return 0
+	return 0, false
 }
 
 // explanation is what of the time that a vanilla container loses against the same one

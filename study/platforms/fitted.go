@@ -40,8 +40,11 @@ func (s spot) at(col column) (record.Condition, bool) {
 	return s.all[i], true
 }
 
-// points are a workload's costs on a column, over sizes, as the model takes them.
+// points are a workload's costs on a column, over sizes, as the model takes them. What
+// is not known of its input, output and tasks is left at nothing: a fit of one workload
+// has no term for them, and one of several ([reading.joint]) takes those that are known.
 func (r reading) points(name string, col column) (points []size.Point) {
+	intensity, _ := r.intensity(name)
 	for _, s := range r.of(matrix, name) {
 		c, ok := s.at(col)
 		if !ok {
@@ -53,7 +56,7 @@ func (r reading) points(name string, col column) (points []size.Point) {
 			continue
 		}
 		points = append(points, size.Point{
-			Workload: name, CPUs: s.size, HostCPUs: int(number(c, factorHost)), Intensity: r.intensity(name), Tasks: math.Max(1, s.size),
+			Workload: name, CPUs: s.size, HostCPUs: int(number(c, factorHost)), Intensity: intensity, Tasks: oneTask(r.tasksOf(c)),
 			Log: math.Log(cost.Value), SE: math.Max(se, 1e-6), N: n,
 		})
 	}

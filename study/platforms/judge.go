@@ -163,7 +163,7 @@ func (d *draft) machines(all []seen, name string) bool {
 				}
 			}
 		}
-		real = real && (s.fractional() || s.has(VM, Vanilla))
+		real = real && (s.fractional() || s.has(VM, Vanilla) || s.has(VM, Pinned))
 	}
 	switch {
 	case !ran:

@@ -26,8 +26,8 @@ func (r reading) judgeParts() (claim.Judgement, bool) {
 	slices.SortFunc(d.Figures, func(a, b claim.Figure) int { return strings.Compare(a.Name, b.Name) })
 	smallest := claim.Threshold(id, "no effect of size") / 100
 	var ours []string
-	shrinks, none, flat, sized, asked := true, true, true, true, map[mark]bool{}
-	machines := false
+	shrinks, none, flat, sized := true, true, true, true
+	fitted := map[mark][]string{} // the workloads of each
 	for _, p := range r.deciding(all) {
 		m := mark{p.kind(), p.column.preset}
 		if p.emulated != "" || p.err != nil || p.sizeErr != nil {
@@ -37,7 +37,7 @@ func (r reading) judgeParts() (claim.Judgement, bool) {
 		name := "size term, " + p.workload + ", " + m.String()
 		d.Figures = append(d.Figures, claim.Measured(claim.Ours(name, slope, 1, ""))...)
 		ours = append(ours, fmt.Sprintf("%s %s: %s by %s", p.workload, m, report.Said(slope, 1), p.compared.With.Form))
-		asked[m] = true
+		fitted[m] = append(fitted[m], p.workload)
 		switch m {
 		case mark{CN, Vanilla}:
 			shrinks = shrinks && p.compared.Shrinks()
@@ -46,32 +46,43 @@ func (r reading) judgeParts() (claim.Judgement, bool) {
 			flat = flat && p.compared.None()
 			sized = sized && p.compared.Shrinks()
 		case mark{VM, Vanilla}:
-			machines = true
 			flat = flat && p.compared.None()
 		}
 	}
 	d.Ours = strings.Join(ours, "; ")
-	if !asked[mark{CN, Vanilla}] {
+	vanilla := fitted[mark{CN, Vanilla}]
+	if len(vanilla) == 0 {
 		d.rests("%s", r.unfitted(all))
 		return d.done()
 	}
-	d.rests("a term for size fitted over %d workloads", len(r.names(matrix)))
-	switch pinned := asked[mark{CN, Pinned}]; {
-	case none:
+	// Every is said of all workloads of the run: those that had too few sizes are named.
+	others := slices.DeleteFunc(r.names(matrix), func(name string) bool { return slices.Contains(vanilla, name) })
+	every := len(others) == 0
+	d.rests("a term for size of vanilla containers fitted in %d of %d workloads: %s", len(vanilla), len(vanilla)+len(others), strings.Join(vanilla, ", "))
+	if !every {
+		d.rests("none in %s, measured at too few sizes for it: %s", strings.Join(others, ", "), larger(others[0], "--cpus "+r.fourSizes()))
+	}
+	pinned, machines := len(fitted[mark{CN, Pinned}]) == len(vanilla), len(fitted[mark{VM, Vanilla}]) == len(vanilla)
+	switch {
+	case none && every:
 		d.Verdict = claim.Refuted
 		d.rests("what size costs the smallest vanilla container is wholly less than %g %% in every workload", 100*smallest)
-	case pinned && sized:
+	case none:
+		d.rests("what size costs the smallest vanilla container is wholly less than %g %% in those that were fitted", 100*smallest)
+	case pinned && sized && every:
 		d.Verdict = claim.Refuted
 		d.rests("pinned containers have a cost of size in every workload")
-	case shrinks && flat && pinned && machines:
+	case pinned && sized:
+		d.rests("pinned containers have a cost of size in those that were fitted")
+	case shrinks && flat && pinned && machines && every:
 		d.Verdict = claim.Confirmed
 	case shrinks && flat:
 		d.Verdict = claim.Qualified
 		if !pinned {
-			d.rests("whole sizes are too few here for a term of pinned containers: %s", larger(r.names(matrix)[0], "--cpus 1,2,4,8"))
+			d.rests("whole sizes are too few here for a term of pinned containers in each: %s", larger(vanilla[0], "--cpus 1,2,4,8"))
 		}
 		if !machines {
-			d.rests("of virtual machines with hardware support there is none")
+			d.rests("of virtual machines with hardware support there is no term in each")
 		}
 	default:
 		d.rests("intervals do not decide, or not for every workload alike")
@@ -236,71 +247,6 @@ func (r reading) judgeHosts() (claim.Judgement, bool) {
 		d.rests("whether pinning makes a difference there is not told")
 	default:
 		d.rests("the intervals do not decide")
-	}
-	return d.done()
-}
-
-// kinds of workloads, as S2.7 speaks of them, with its bands.
-var kindsOfWork = []struct{ workload, name string }{{"ffmpeg", "computing"}, {"wordpress", "input and output"}, {"cassandra", "much input and output"}}
-
-// judgeShares is S2.7.
-func (r reading) judgeShares() (claim.Judgement, bool) {
-	const id = "S2.7"
-	all := r.deciding(r.parted())
-	if !slices.ContainsFunc(all, func(p parted) bool { return p.kind() == CN && p.column.preset == Vanilla }) {
-		return claim.Judgement{}, false
-	}
-	of, err := claim.Lookup(id)
-	if err != nil {
-		return claim.Judgement{}, false
-	}
-	d := &draft{Judgement: claim.Judgement{Claim: id, Verdict: claim.Inconclusive}}
-	vanished, cores := claim.Threshold(id, "vanished")/100, claim.Threshold(id, "cores")
-	var ours []string
-	var shares []stats.Estimate
-	inBands := true
-	for _, k := range kindsOfWork {
-		for _, p := range all {
-			if p.workload != k.workload || p.kind() != CN || p.column.preset != Vanilla {
-				continue
-			}
-			least, err := p.least(vanished)
-			if err != nil {
-				d.rests("%s: %v", k.workload, err)
-				continue
-			}
-			shares = append(shares, least)
-			ours = append(ours, fmt.Sprintf("%s %s", k.name, report.Said(least, 1)))
-			d.Figures = append(d.Figures, claim.Measured(claim.Ours(k.name, least, 1, "of the cores"))...)
-			band, _ := of.Figure(k.name)
-			low, high := band.Ends()
-			inBands = inBands && least.Known() && least.Interval.Low >= low && least.Interval.High <= high
-		}
-	}
-	d.Ours = strings.Join(ours, "; ")
-	if n := r.hostCPUs(); float64(n) < cores {
-		d.rests("this host has %s, too few shares to try: on one of %g or more, tare platforms --cpus 1,2,4,8", cpusText(float64(n)), cores)
-		return d.done()
-	}
-	d.rests("the least share at which what size costs a vanilla container is below %g %%", 100*vanished)
-	ordered, against := true, false
-	for i := 1; i < len(shares); i++ {
-		ordered = ordered && shares[i-1].Value <= shares[i].Value
-		against = against || apartFrom(shares[i], shares[i-1])
-	}
-	switch {
-	case len(shares) < len(kindsOfWork):
-		d.rests("%d of %d kinds of work have an answer", len(shares), len(kindsOfWork))
-	case against:
-		d.Verdict = claim.Refuted
-		d.rests("their order is otherwise")
-	case inBands:
-		d.Verdict = claim.Confirmed
-	case ordered:
-		d.Verdict = claim.Qualified
-		d.rests("their order is as published, and not every share lies in its band")
-	default:
-		d.rests("the intervals do not tell their order")
 	}
 	return d.done()
 }

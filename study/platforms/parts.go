@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"tare/model/size"
 	"tare/overhead"
@@ -127,7 +126,7 @@ func Parts(run record.Run) []report.Part {
 	r := read(run)
 	var parts []report.Part
 	for _, part := range []func() []report.Part{
-		r.matrixPart, r.heatParts, r.pinningPart, r.hostPart, r.tasksPart, r.partedPart, r.residualPart, r.sharesPart, r.causesPart, r.correlationPart, r.explainedPart, r.againstItself,
+		r.matrixPart, r.heatParts, r.pinningPart, r.hostPart, r.tasksPart, r.partedPart, r.jointPart, r.residualPart, r.sharesPart, r.causesPart, r.correlationPart, r.explainedPart, r.againstItself,
 	} {
 		parts = append(parts, part()...)
 	}
@@ -270,34 +269,6 @@ func (r reading) residualPart() []report.Part {
 		}
 	}
 	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
-}
-
-// sharesPart is the least share of the host at which the cost of size vanishes.
-func (r reading) sharesPart() []report.Part {
-	t := report.Table{
-		Title:   "How large a share of the host a container needs",
-		Note:    "The least container-to-host core ratio (CHR) at which what size costs is below 10 %; S2's bands are of a host of 112 CPUs: computing 0.07 to 0.14, input and output 0.14 to 0.28, very much of it 0.28 to 0.57.",
-		Columns: []report.Column{{Head: "program"}, {Head: "where"}, {Head: "shares tried"}, {Head: "least share", Number: true}},
-	}
-	told := false
-	for _, p := range r.parted() {
-		if p.column.preset != Vanilla || p.kind() != CN {
-			continue
-		}
-		var tried []string
-		for _, at := range p.points {
-			tried = append(tried, strconv.FormatFloat(at.CHR(), 'g', 2, 64))
-		}
-		cell := report.Cell{Text: "not identifiable", Tone: report.Faint}
-		if e, err := p.least(0.1); err == nil {
-			cell, told = report.Estimated(e, 1), true
-		}
-		t.Rows = append(t.Rows, []report.Cell{{Text: p.workload}, {Text: p.column.label()}, {Text: strings.Join(tried, ", ")}, cell})
-	}
-	if !told {
 		return nil
 	}
 	return []report.Part{t}

@@ -187,21 +187,22 @@ func (r reading) containersInMachines() practice {
 	return p.settle(holds, wrong, asked, "no container in a virtual machine with hardware support served a load")
 }
 
-// shares: the bands of S2.7.
+// shares: their order by kind of work, as S2.7 has it. That its bands are right, no run of
+// a few sizes tells.
 func (r reading) shares() practice {
-	p := practice{rule: "share-of-the-host", whom: "vanilla containers", set: "keep its share of the host's CPUs in S2's band for its kind of work", instead: "do not go by S2's bands for its share of the host's CPUs"}
+	p := practice{rule: "share-of-the-host", whom: "vanilla containers", set: "give it the larger a share of the host's CPUs the more input and output it does", instead: "do not go by how much input and output it does for its share of the host's CPUs"}
 	j, ok := r.judgeShares()
 	if !ok {
-		return p.settle(0, 0, 0, "no share was fitted")
+		return p.settle(0, 0, 0, "no vanilla container was measured")
 	}
-	for _, part := range r.deciding(r.parted()) {
-		if part.kind() != CN || part.column.preset != Vanilla {
-			continue
-		}
-		if e, err := part.least(claim.Threshold("S2.7", "vanished") / 100); err == nil && e.Known() {
-			ev := r.evidence("least share that costs below 10 %, "+part.workload, e)
-			ev.Unit = "of the CPUs"
-			p.evidence = append(p.evidence, ev)
+	for _, b := range r.kindBrackets() {
+		for _, at := range []struct {
+			says string
+			shareCost
+		}{{"the largest share that costs more than 10 %", b.atOver}, {"the least from which on it costs less", b.atBelow}} {
+			if at.cost.Known() {
+				p.evidence = append(p.evidence, r.evidence(fmt.Sprintf("%s, %s, %.2g of the CPUs", b.workload, at.says, chr(at.of)), at.cost, at.of, at.base))
+			}
 		}
 	}
 	switch j.Verdict {
