@@ -276,8 +276,8 @@ func (f *platformsFlags) subjects() ([]workload.Subject, error) {
 // host is what a design of this study must know of the machine.
 func (f *platformsFlags) host(on studyHost) platforms.Host {
 	return platforms.Host{
-		CPUs: on.cpus, Memory: on.memory, Platform: on.platforms, Check: on.check,
-		Confine: process.Confine, Watch: watchCauses, Online: f.hot, Fixed: lab.Hotplug(on.cpus),
+		CPUs: on.cpus, Online: on.online, Memory: on.memory, Platform: on.platforms, Check: on.check,
+		Confine: process.Confine, Watch: watchCauses, Keep: f.hot, Fixed: lab.Hotplug(on.cpus),
 	}
 }
 

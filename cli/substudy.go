@@ -52,6 +52,7 @@ type subStudy struct {
 // studyHost is what a design must know of the machine.
 type studyHost struct {
 	cpus         []int // that tare may use
+	online       int   // how many CPUs the kernel has on line
 	server, load []int // where the program runs, and everything of tare's
 	memory       int64 // bytes
 	platforms    func(string) (platform.Platform, error)
@@ -269,7 +270,8 @@ func studyHostFor(ctx context.Context, platforms func(string) (platform.Platform
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	return studyHost{cpus: cpus, memory: hostfacts.Read("/").Memory, platforms: platforms, check: func(p platform.Platform) error { return p.Check(ctx) }}, nil
+	facts := hostfacts.Read("/")
+	return studyHost{cpus: cpus, online: facts.CPUs, memory: facts.Memory, platforms: platforms, check: func(p platform.Platform) error { return p.Check(ctx) }}, nil
 }
 
 // resumeSub goes on with a run of a family's studies.

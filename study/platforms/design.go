@@ -24,6 +24,9 @@ func Design(o Options) (lab.Design, error) {
 	if err := b.findPlatforms(); err != nil {
 		return d, err
 	}
+	if b.Host.narrow() {
+		b.note("tare may use CPUs %s alone, of %d: a share of the host (CHR) is of all of them, since an engine's vanilla container runs on any", platform.FormatCPUList(b.Host.CPUs), b.Host.online())
+	}
 	for _, s := range o.Subjects {
 		groups, err := b.groups(s)
 		if err != nil {
@@ -110,6 +113,8 @@ type subject struct {
 	// cpus are those that the program may have, and load those of its load: all, where
 	// there is none or one CPU alone.
 	cpus, load []int
+	// roams tells that a quota leaves the program CPUs besides those.
+	roams bool
 }
 
 func (b *builder) subject(s workload.Subject) (subject, error) {
@@ -123,6 +128,7 @@ func (b *builder) subject(s workload.Subject) (subject, error) {
 	}
 	all := subject{Subject: s, service: program.Service, needs: program.MemoryNeed, cpus: b.Host.CPUs, load: b.Host.CPUs}
 	if !all.service {
+		all.roams = b.Host.narrow()
 		return all, nil
 	}
 	if len(b.Host.CPUs) < 2 {
@@ -271,7 +277,6 @@ func (b *builder) granted(s subject, size Size, c candidate, preset string) plat
 	if size.Memory > 0 {
 		set.Memory = size.Memory
 	}
-	_, _, isMachine := machine(c.name)
 	switch {
 	case KindOf(c.name) == BM:
 		// As S2 booted its host with that many: the programs' own measure has neither a
@@ -279,10 +284,10 @@ func (b *builder) granted(s subject, size Size, c candidate, preset string) plat
 		set.CPUSet, set.Memory = platform.FormatCPUList(s.cpus[:size.whole()]), 0
 	case preset == Pinned:
 		set.CPUSet = platform.FormatCPUList(s.cpus[:size.whole()])
-	case s.service && !isMachine:
+	case s.service:
 		// Anywhere but on the load's CPUs, where it would cost the load, not the container.
 		set.CPUs, set.CPUSet = size.CPUs, platform.FormatCPUList(s.cpus)
-		if len(s.cpus) == len(b.Host.CPUs) {
+		if len(s.cpus) >= b.Host.online() {
 			set.CPUSet = ""
 		}
 	default:
@@ -291,8 +296,23 @@ func (b *builder) granted(s subject, size Size, c candidate, preset string) plat
 	return set.Normal()
 }
 
+// beside says why a platform cannot keep a service off its load's CPUs; empty where it
+// can.
+func (b *builder) beside(s subject, c candidate) string {
+	head, _, isMachine := machine(c.name)
+	if !isMachine || !s.service || len(s.cpus) == len(b.Host.CPUs) {
+		return ""
+	}
+	if strings.Contains(head, "+cpus=") || strings.Contains(head, "+memory=") {
+		return "a machine whose size is in its path is held to no CPUs of this host: it would run on the load's too, which its bare metal does not"
+	}
+	return ""
+}
+
 // same tells that vanilla and pinned are granted the same CPUs: all that there are.
-func (s subject) same(size Size) bool { return !size.fractional() && size.whole() == len(s.cpus) }
+func (s subject) same(size Size) bool {
+	return !size.fractional() && size.whole() == len(s.cpus) && !s.roams
+}
 
 // condition lays out one condition.
 func (b *builder) condition(s subject, size Size, group, question string, c candidate, preset string) lab.Condition {
@@ -336,12 +356,13 @@ func (b *builder) condition(s subject, size Size, group, question string, c cand
 const emulatedLimit = 30 * time.Minute
 
 // hostCPUs are those that the kernel below a platform schedules on: a machine of a size
-// of its own has those, any other takes its place on this host.
+// of its own has those, any other takes its place on this host, whatever tare itself is
+// kept to.
 func (b *builder) hostCPUs(c candidate) int {
 	if n, ok := ownCPUs(c.name); ok {
 		return n
 	}
-	return len(b.Host.CPUs)
+	return b.Host.online()
 }
 
 // ownCPUs is how many CPUs a path gives its machine; false where it leaves that open.
@@ -363,6 +384,9 @@ func ownCPUs(path string) (int, bool) {
 // on is a subject as a platform has it: in a machine of a size of its own it has that
 // machine's CPUs, which are numbered from 0.
 func (s subject) on(c candidate) subject {
+	if _, _, isMachine := machine(c.name); isMachine {
+		s.roams = false // its CPUs are held to what tare may use
+	}
 	if n, ok := ownCPUs(c.name); ok {
 		s.cpus = make([]int, n)
 		for i := range s.cpus {
@@ -399,10 +423,14 @@ func (b *builder) group(s subject, size Size, question string, on []candidate) l
 	g := lab.Group{Workload: groupName(s, size, question)}
 	for _, c := range on {
 		if KindOf(c.name) == BM {
-			c = b.metal(size, len(b.Host.CPUs))
+			c = b.metal(size, b.Host.online())
 		}
 		for _, preset := range b.presets(s, size, c) {
 			made := b.condition(s, size, g.Workload, question, c, preset)
+			if why := b.beside(s, c); why != "" {
+				b.note("%s is left out of %s at %s: %s", made.Label, s.Workload.Name(), size, why)
+				continue
+			}
 			if err := c.on.Supports(made.Setting); err != nil {
 				if KindOf(c.name) == BM {
 					b.note("%s at %s is left out: %v", s.Workload.Name(), size, err)

@@ -117,7 +117,7 @@ func hosted(cpus int, on ...*fakePlatform) Host {
 		Watch: func(causes.Target, causes.Options) (Watcher, error) {
 			return nil, fmt.Errorf("nothing is watched in a test's design")
 		},
-		Online: func(int) (func() error, error) { return func() error { return nil }, nil },
+		Keep: func(int) (func() error, error) { return func() error { return nil }, nil },
 	}
 	for n := range cpus {
 		h.CPUs = append(h.CPUs, n)

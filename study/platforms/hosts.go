@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tare/lab"
+	"tare/platform"
 )
 
 // hosts sets the same container against itself on hosts of several sizes (S2.6): a
@@ -15,6 +16,10 @@ import (
 // The baseline is bare metal on the smallest.
 func (b *builder) hosts(s subject, size Size) ([]lab.Group, error) {
 	counts := slices.Sorted(slices.Values(b.Hosts))
+	if s.service {
+		// A machine of a size of its own roams over the load's CPU too.
+		return nil, usage("--host-cpus goes with programs that compute: the load of %s would have no CPU of its own", s.Workload.Name())
+	}
 	if size.whole() > counts[0] {
 		return nil, usage("--host-cpus %d: a container of %s does not fit on it; name fewer by --cpus", counts[0], size)
 	}
@@ -47,10 +52,10 @@ func (b *builder) hotplugged(s subject, size Size, counts []int) (lab.Group, err
 		return lab.Group{}, nil
 	}
 	switch most := counts[len(counts)-1]; {
-	case s.service:
-		return lab.Group{}, usage("--host-cpus goes with programs that compute: the load of %s would have no CPU of its own", s.Workload.Name())
-	case most > len(b.Host.CPUs):
-		return lab.Group{}, usage("--host-cpus %d: this host has %s; a virtual machine can have more: --platform vm/oci", most, cpusText(float64(len(b.Host.CPUs))))
+	case most > b.Host.online():
+		return lab.Group{}, usage("--host-cpus %d: this host has %s; a virtual machine can have more: --platform vm/oci", most, cpusText(float64(b.Host.online())))
+	case b.Host.narrow():
+		return lab.Group{}, usage("--host-cpus: tare may use CPUs %s alone, and this host has %s: the others would stay on line; run it without that affinity, or have virtual machines of these sizes by --platform vm/oci", platform.FormatCPUList(b.Host.CPUs), cpusText(float64(b.Host.online())))
 	case !b.Disruptive:
 		return lab.Group{}, usage("--host-cpus takes CPUs of this host off line, which reaches every program on it: allow that by --disruptive, or have virtual machines of these sizes by --platform vm/oci")
 	case b.Host.Fixed != nil:
@@ -66,9 +71,7 @@ func (b *builder) hotplugged(s subject, size Size, counts []int) (lab.Group, err
 					continue
 				}
 				made.Baseline = KindOf(c.name) == BM && n == counts[0]
-				if n < len(b.Host.CPUs) {
-					made.Around = b.shrunk(n)
-				}
+				made.Around = b.resized(n)
 				g.Conditions = append(g.Conditions, made)
 			}
 		}
@@ -88,10 +91,11 @@ func (b *builder) onHost(c lab.Condition, cpus int) lab.Condition {
 	return c
 }
 
-// shrunk leaves so many CPUs on line while a trial is made.
-func (b *builder) shrunk(cpus int) lab.Around {
+// resized leaves so many CPUs on line while a trial is made, and sees to it that those
+// are.
+func (b *builder) resized(cpus int) lab.Around {
 	return func(context.Context) (func(context.Context) error, error) {
-		restore, err := b.Host.Online(cpus)
+		restore, err := b.Host.Keep(cpus)
 		if err != nil {
 			return nil, fmt.Errorf("leave %s on line: %w", cpusText(float64(cpus)), err)
 		}

@@ -44,7 +44,10 @@ type Options struct {
 
 // Host is what a design must know of the machine.
 type Host struct {
-	CPUs   []int // that tare may use
+	CPUs []int // that tare may use
+	// Online is how many CPUs its kernel has on line: more, where tare is kept to some of
+	// them. 0 is as many as those.
+	Online int
 	Memory int64 // bytes
 	// Platform resolves a name.
 	Platform func(name string) (platform.Platform, error)
@@ -54,12 +57,18 @@ type Host struct {
 	Confine func(cpus []int) (restore func() error, err error)
 	// Watch begins to watch a program of this kernel; nil where nothing can.
 	Watch func(causes.Target, causes.Options) (Watcher, error)
-	// Online leaves as many CPUs of the host on line, and is undone by restore; nil where
-	// none can be taken.
-	Online func(cpus int) (restore func() error, err error)
+	// Keep leaves as many CPUs of the host on line, and is undone by restore; of all, it
+	// makes sure that they are. It is nil where none can be taken.
+	Keep func(cpus int) (restore func() error, err error)
 	// Fixed says why no CPU of this host can be taken off line; nil where they can.
 	Fixed error
 }
+
+// online is how many CPUs the host has on line.
+func (h Host) online() int { return max(h.Online, len(h.CPUs)) }
+
+// narrow tells that tare is kept to some of the host's CPUs.
+func (h Host) narrow() bool { return h.online() > len(h.CPUs) }
 
 // Watcher watches a program until it is stopped.
 type Watcher interface {

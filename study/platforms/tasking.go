@@ -29,7 +29,7 @@ func (b *builder) tasking(s subject, size Size) (lab.Group, error) {
 		}
 		for _, c := range b.usable {
 			if KindOf(c.name) == BM {
-				c = b.metal(size, len(b.Host.CPUs))
+				c = b.metal(size, b.Host.online())
 			}
 			for _, preset := range b.presets(s, size, c) {
 				made := b.condition(of, size, g.Workload, ofTasking, c, preset)
