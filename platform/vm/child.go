@@ -39,7 +39,13 @@ func startChild(group cgroup.Group, dir string, c *console, files []*os.File, pr
 	words = append(append(words, "--", program), args...)
 	cmd := exec.Command("/bin/sh", words...)
 	cmd.Dir, cmd.ExtraFiles = dir, files
-	cmd.Stdout, cmd.Stderr = c, c
+	// The engine's own processes may outlive its first, with its output in hand.
+	said, output, err := process.NewOutput(c)
+	if err != nil {
+		return nil, err
+	}
+	defer said.Close()
+	cmd.Stdout, cmd.Stderr = said, said
 	// Standard input is /dev/null, and the environment without what steers engines.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "HOME=/"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
@@ -60,10 +66,13 @@ func startChild(group cgroup.Group, dir string, c *console, files []*os.File, pr
 		}
 		started <- err
 		if err != nil {
+			_ = output.Close()
 			return
 		}
 		k.err = cmd.Wait()
+		_ = output.Flush() // its last words; a console takes all
 		close(k.ended)
+		_ = output.Close()
 	}()
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("starting %s: %w", program, err)

@@ -423,7 +423,8 @@ func (m *machine) rest(ctx context.Context) {
 }
 
 // hold keeps each CPU of the machine on its own of the host's, and all else that the
-// engine does on any of those; without a list everything may be anywhere again.
+// engine does on any of those; of a list that is longer than the machine has CPUs, all of
+// it may be on any; without a list everything may be anywhere again.
 func (m *machine) hold(ctx context.Context, pin []int) error {
 	if slices.Equal(pin, m.pinned) {
 		return nil
@@ -451,7 +452,7 @@ func (m *machine) hold(ctx context.Context, pin []int) error {
 	}
 	for i, tid := range threads {
 		on := everywhere
-		if len(pin) > 0 {
+		if len(pin) > 0 && len(pin) <= m.shape.cpus {
 			on = pin[min(i, len(pin)-1) : min(i, len(pin)-1)+1]
 		}
 		if err := process.SetAffinityOf(tid, on); err != nil {

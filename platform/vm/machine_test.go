@@ -219,7 +219,9 @@ func TestAMachineIsPinnedAndPaused(t *testing.T) {
 		}
 		want := allowed
 		if s.CPUSet != "" {
-			want = []int{one}
+			if want, err = platform.ParseCPUList(s.CPUSet); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if !slices.Equal(cpus, want) {
 			t.Errorf("with %v its CPUs are on %v, want %v", s, cpus, want)
@@ -232,6 +234,12 @@ func TestAMachineIsPinnedAndPaused(t *testing.T) {
 	}
 	if got := force(pinned); got != fmt.Sprint(one) {
 		t.Errorf("pinned: in force is %s, want the host's %d", got, one)
+	}
+	// One CPU of the machine's, anywhere on several of the host's.
+	if some := platform.FormatCPUList(allowed); len(allowed) > 1 {
+		if got := force(platform.Setting{CPUs: 1, CPUSet: some}); got != some {
+			t.Errorf("roaming: in force is %s, want the host's %s", got, some)
+		}
 	}
 	force(vanilla)
 	if boots := v.Boots(); len(boots) != 1 || len(boots[0].Phases) < 5 || boots[0].Ready <= 0 || boots[0].Clock.Within <= 0 {

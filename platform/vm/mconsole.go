@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,6 +20,8 @@ const (
 	mconsoleVersion = 2
 	mconsoleData    = 512
 )
+
+var mconsoleAskers atomic.Int64
 
 // mconsoleReply is one datagram of an answer.
 type mconsoleReply struct {
@@ -44,7 +46,7 @@ func parseMconsole(b []byte) (mconsoleReply, error) {
 }
 
 // mconsole has a machine of user-mode Linux do a command. dir is the machine's own: the
-// names of sockets are short, and so both are reached through its descriptor.
+// names of sockets are short, and so the machine's is reached through a descriptor.
 func mconsole(ctx context.Context, dir, command string) (string, error) {
 	if len(command) >= mconsoleData {
 		return "", fmt.Errorf("the command %.40q... is longer than user-mode Linux reads", command)
@@ -54,16 +56,13 @@ func mconsole(ctx context.Context, dir, command string) (string, error) {
 		return "", err
 	}
 	defer d.Close()
-	at := func(name string) *net.UnixAddr {
-		return &net.UnixAddr{Net: "unixgram", Name: fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), name)}
-	}
-	own := filepath.Join(dir, "asker")
-	_ = os.Remove(own) // of an earlier command
-	conn, err := net.DialUnix("unixgram", at("asker"), at(umlName+"/mconsole"))
+	// It answers to the name that the asker has, which has to mean the same to both: one
+	// without a file does.
+	own := &net.UnixAddr{Net: "unixgram", Name: fmt.Sprintf("@tare-vm-%d-%d", os.Getpid(), mconsoleAskers.Add(1))}
+	conn, err := net.DialUnix("unixgram", own, &net.UnixAddr{Net: "unixgram", Name: fmt.Sprintf("/proc/self/fd/%d/%s/mconsole", d.Fd(), umlName)})
 	if err != nil {
 		return "", err
 	}
-	defer os.Remove(own)
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()

@@ -38,7 +38,7 @@ const (
 // plan is what a setting comes to on one path.
 type plan struct {
 	shape   shape
-	pin     []int // the host's CPU of each virtual one; nil where they roam
+	pin     []int // the host's CPU of each virtual one; where there are more, those that all roam over; nil is anywhere
 	inner   platform.Setting
 	granted int64 // memory that the machine itself is the limit of; 0 where it is not
 }
@@ -94,9 +94,14 @@ func (n Name) plan(s platform.Setting, h machineHost) (plan, error) {
 				return refuse("cpuset-cpus="+s.CPUSet, "this host lets tare run on CPUs "+platform.FormatCPUList(h.cpus))
 			}
 		}
-		p.pin, p.shape.cpus = list, len(list)
-		// Inside, the list names the machine's own CPUs, which are all of them.
-		p.inner.CPUSet = allOf(len(list))
+		p.pin = list
+		if n := int(math.Ceil(s.CPUs)); n > 0 && n < len(list) {
+			// More than the machine has: it roams over them.
+			p.shape.cpus, p.inner.CPUSet = n, ""
+		} else {
+			// Inside, the list names the machine's own CPUs, which are all of them.
+			p.shape.cpus, p.inner.CPUSet = len(list), allOf(len(list))
+		}
 	}
 	if n.Engine == UML && p.shape.cpus > 1 {
 		key := fmt.Sprintf("cpus=%g", s.CPUs)

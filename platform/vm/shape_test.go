@@ -27,6 +27,10 @@ func TestWhatASettingComesTo(t *testing.T) {
 		// The pinned machine is the vanilla one, held elsewhere.
 		{"vm:kvm/oci", "cpuset-cpus=1,3", "vm:kvm+cpus=2+memory=2g", []int{1, 3}, "cpuset-cpus=0-1", 0},
 		{"vm:kvm/bare", "cpuset-cpus=2", "vm:kvm+cpus=1+memory=2g", []int{2}, "cpuset-cpus=0", 0},
+		// Both: as large as is asked for, roaming over more.
+		{"vm:kvm/oci", "cpus=1.5,cpuset-cpus=1-3", "vm:kvm+cpus=2+memory=2g", []int{1, 2, 3}, "cpus=1.5", 0},
+		{"vm:kvm/bare", "cpus=3,cpuset-cpus=1-3", "vm:kvm+cpus=3+memory=2g", []int{1, 2, 3}, "cpus=3,cpuset-cpus=0-2", 0},
+		{"vm:uml/bare", "cpus=1,cpuset-cpus=1-3", "vm:uml+cpus=1+memory=2g", []int{1, 2, 3}, "cpus=1", 0},
 		// Memory is the inner platform's limit where it has one, else the machine's size.
 		{"vm:tcg/oci", "memory=1g", "vm:tcg+cpus=4+memory=1408m", nil, "memory=1g", 0},
 		{"vm:tcg/bare", "memory=1g", "vm:tcg+cpus=4+memory=1g", nil, "", 1 << 30},
