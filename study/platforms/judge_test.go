@@ -344,6 +344,8 @@ func TestInterrupts(t *testing.T) {
 
 func TestRules(t *testing.T) {
 	all := ofWorkloads("ffmpeg", "wordpress", "cassandra")
+	// At 15 of 16 CPUs, all that a load leaves a service, also a vanilla machine keeps off the load's.
+	sizes := ofSizes(1, 2, 4, 8, 15)
 	paper := func(c record.Condition) float64 {
 		v := published(c)
 		if KindOf(c.Platform) == CN && preset(c) == Vanilla { // the more, the more it does input and output
@@ -351,7 +353,10 @@ func TestRules(t *testing.T) {
 			v = math.Pow(v, map[string]float64{"ffmpeg": 0.5, "wordpress": 1, "cassandra": 2.5}[name])
 		}
 		if KindOf(c.Platform) == VMCN && c.Factors[factorService] == "yes" {
-			return 1.03
+			return 0.99
+		}
+		if KindOf(c.Platform) == CN && preset(c) == Pinned {
+			return 0.9 // so that it is the cheapest also where a quota costs next to nothing
 		}
 		return v
 	}
@@ -367,14 +372,14 @@ func TestRules(t *testing.T) {
 		return 1
 	}
 	judgeAll(t, "S2.10", map[string]judged{
-		"as published":     {[]func(*Options){kvm, all}, paper, claim.Confirmed, "5 of 5 rules could be judged"},
-		"the contrary":     {[]func(*Options){kvm, all}, contrary, claim.Refuted, ""},
+		"as published":     {[]func(*Options){kvm, all, sizes}, paper, claim.Confirmed, "5 of 5 rules could be judged"},
+		"the contrary":     {[]func(*Options){kvm, all, sizes}, contrary, claim.Refuted, ""},
 		"containers alone": {[]func(*Options){cns}, published, claim.Inconclusive, "2 of 5 rules"},
 		"emulated":         {[]func(*Options){tcg}, published, claim.Inconclusive, "2 of 5 rules"},
 	})
 	rules := func(w world) string {
 		var names []string
-		for _, a := range Advice(measured(designed(t, options(kvm, all)), w)) {
+		for _, a := range Advice(measured(designed(t, options(kvm, all, sizes)), w)) {
 			names = append(names, a.Rule)
 		}
 		return strings.Join(names, " ")
