@@ -202,8 +202,8 @@ func TestMachineSaysWhyItEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cmd, _ := startUML(t, boot, &guest.Order{Run: &guest.Run{}}, [][2]string{{guest.RootSerial, boot.Root}})
 			cmd.Args = append(cmd.Args, c.word)
-			var said console
-			cmd.Stdout, cmd.Stderr = &said, &said
+			said := newConsole(t)
+			cmd.Stdout, cmd.Stderr = said.File, said.File
 			ctx, cancel := context.WithTimeout(t.Context(), bound)
 			defer cancel()
 			stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })

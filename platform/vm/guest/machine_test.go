@@ -1,14 +1,12 @@
 package guest_test
 
 import (
-	"bytes"
 	"errors"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -84,7 +82,7 @@ func start(t *testing.T, k guest.Kernel, boot guest.Boot, order guest.Order, dis
 	}
 	order.Scratch = guest.Device(k, guest.ScratchSerial, 1)
 	disks = append([][2]string{{guest.RootSerial, boot.Root}, {guest.ScratchSerial, scratch}}, disks...)
-	m := &machine{t: t, ended: make(chan error, 1)}
+	m := &machine{t: t, console: newConsole(t), ended: make(chan error, 1)}
 	var cmd *exec.Cmd
 	var accept func() net.Conn
 	if k == guest.UML {
@@ -102,7 +100,7 @@ func start(t *testing.T, k guest.Kernel, boot guest.Boot, order guest.Order, dis
 		last := len(cmd.Args) - 1
 		cmd.Args[last] += " " + word
 	}
-	cmd.Stdout, cmd.Stderr = &m.console, &m.console
+	cmd.Stdout, cmd.Stderr = m.console.File, m.console.File
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -160,22 +158,26 @@ func startQEMU(t *testing.T, boot guest.Boot, order *guest.Order, disks [][2]str
 	}
 }
 
-// console is what a machine has said.
-type console struct {
-	mutex sync.Mutex
-	text  bytes.Buffer
+// console is what a machine has said. It is a file, since user-mode Linux drops what a
+// pipe has no room for.
+type console struct{ *os.File }
+
+func newConsole(t *testing.T) console {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "console"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return console{f}
 }
 
-func (c *console) Write(b []byte) (int, error) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	return c.text.Write(b)
-}
-
-func (c *console) String() string {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	return c.text.String()
+func (c console) String() string {
+	text, err := os.ReadFile(c.Name())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // end waits for the machine to switch itself off.
