@@ -60,6 +60,7 @@ type machine struct {
 
 	turn     chan struct{} // taken by who pauses, resumes or prepares
 	paused   bool
+	placed   bool            // by hold, at least once
 	pinned   []int           // as it is in force
 	prepared map[string]bool // inner platform and image
 
@@ -426,7 +427,8 @@ func (m *machine) rest(ctx context.Context) {
 // engine does on any of those; of a list that is longer than the machine has CPUs, all of
 // it may be on any; without a list everything may be anywhere again.
 func (m *machine) hold(ctx context.Context, pin []int) error {
-	if slices.Equal(pin, m.pinned) {
+	// The engine began with what tare itself was kept to at that moment.
+	if m.placed && slices.Equal(pin, m.pinned) {
 		return nil
 	}
 	everywhere := pin
@@ -459,7 +461,7 @@ func (m *machine) hold(ctx context.Context, pin []int) error {
 			return err
 		}
 	}
-	m.pinned = slices.Clone(pin)
+	m.placed, m.pinned = true, slices.Clone(pin)
 	return nil
 }
 
