@@ -43,6 +43,20 @@ type kernelThread struct {
 	KernelStack, UserStack         int32
 }
 
+// kernelLine is what a CPU has had, and since when it has what it has now.
+type kernelLine struct {
+	Slices [64]struct {
+		Began, Ended uint64
+		Who          int32
+		_            uint32
+	}
+	Began                     uint64
+	Count                     uint32
+	Who                       int32
+	Interrupt, Softirq, Timer uint8
+	_                         [5]uint8
+}
+
 type kernelWay struct {
 	Memory                 uint64
 	TGID, Target           int32

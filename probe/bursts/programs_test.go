@@ -43,6 +43,7 @@ func TestLayoutsAgree(t *testing.T) {
 		{objectMapCountsOf, true, unsafe.Sizeof(kernelCounts{}), "counts"},
 		{objectMapThreads, true, unsafe.Sizeof(kernelThread{}), "thread"},
 		{objectMapPlaces, true, unsafe.Sizeof(kernelThread{}), "thread's place"},
+		{objectMapLines, true, unsafe.Sizeof(kernelLine{}), "line"},
 		{objectMapAbsences, false, unsafe.Sizeof(kernelWay{}), "way"},
 		{objectMapAbsences, true, unsafe.Sizeof(kernelAbsence{}), "absence"},
 		{objectMapSamples, false, unsafe.Sizeof(kernelFound{}), "found"},

@@ -314,9 +314,29 @@ func (r *Recording) readGroup(i int, g *Group) error {
 	return nil
 }
 
+// lastSwitches gives, for each CPU, when whoever has it came to it.
+func (r *Recording) lastSwitches() ([]uint64, error) {
+	lines := r.collection.Maps[objectMapLines]
+	since := make([]uint64, lines.MaxEntries())
+	var line kernelLine
+	for cpu := range since {
+		if err := lines.Lookup(uint32(cpu), &line); err != nil {
+			return nil, err
+		}
+		since[cpu] = line.Began
+	}
+	return since, nil
+}
+
 // readThreads adds what goes on.
 func (r *Recording) readThreads(reading *Reading) error {
-	err := r.threads(func(t *kernelThread) {
+	// Who has a CPU is asked first: a thread may leave it while threads are read one after
+	// another, and one that has not been seen to leave may be gone.
+	since, err := r.lastSwitches()
+	if err != nil {
+		return err
+	}
+	err = r.threads(func(t *kernelThread) {
 		if t.Target < 0 || int(t.Target) >= len(reading.Groups) {
 			return
 		}
@@ -325,6 +345,10 @@ func (r *Recording) readThreads(reading *Reading) error {
 		burst := time.Duration(t.Burst)
 		switch t.Mode {
 		case running:
+			if int(t.CPU) >= len(since) || since[t.CPU] != t.Since {
+				return
+			}
+			since[t.CPU] = 0 // it is counted once
 			burst += now
 			g.CPUTime += now
 			if int(t.CPU) < len(g.PerCPU) {
