@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"tare/kernel/mount"
@@ -31,10 +32,23 @@ func (d device) find() (string, error) {
 	for _, file := range found {
 		serial, err := os.ReadFile(file)
 		if err == nil && strings.TrimSpace(string(serial)) == d.serial {
-			return filepath.Join("/dev", filepath.Base(filepath.Dir(file))), nil
+			return openable(filepath.Join("/dev", filepath.Base(filepath.Dir(file))))
 		}
 	}
 	return "", fmt.Errorf("disk %s: %w", d, fs.ErrNotExist)
+}
+
+// openable says of a disk that is being added (its name is there before its block device
+// is, and opening it then fails with ENXIO) that it is not there yet.
+func openable(name string) (string, error) {
+	f, err := os.Open(name)
+	if errors.Is(err, syscall.ENXIO) {
+		return "", fmt.Errorf("%s is being added: %w", name, fs.ErrNotExist)
+	}
+	if err != nil {
+		return "", err
+	}
+	return name, f.Close()
 }
 
 func (d device) String() string {
