@@ -88,6 +88,7 @@ type runner struct {
 	platforms map[string]platform.Platform
 	images    map[string]image.Image // by condition
 	inForce   map[string]bool        // conditions whose settings have been read back
+	boots     map[string]bool        // of machines, that have been told
 	failures  map[string]int         // in a row, by condition
 	trials    int
 	groups    map[string]*progress
@@ -172,9 +173,9 @@ func newRunner(l *Lab, d Design, run record.Run) *runner {
 		lab: l, design: d, run: run, name: name,
 		platforms: map[string]platform.Platform{},
 		images:    map[string]image.Image{},
-		inForce:   map[string]bool{},
-		failures:  map[string]int{},
-		groups:    map[string]*progress{},
+		inForce:   map[string]bool{}, boots: map[string]bool{},
+		failures: map[string]int{},
+		groups:   map[string]*progress{},
 	}
 	for _, g := range d.Groups {
 		r.groups[g.Workload] = &progress{attempt: map[int]int{}, target: d.Plan.Blocks}

@@ -232,6 +232,7 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 		return fmt.Errorf("launch on %s: %w", c.Platform, err)
 	}
 	result.Covariates["launch_s"] = r.lab.now().Sub(launched).Seconds()
+	r.booted(p, c, result)
 	defer func() {
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
 		defer cancel()

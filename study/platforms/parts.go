@@ -126,7 +126,7 @@ func Parts(run record.Run) []report.Part {
 	r := read(run)
 	var parts []report.Part
 	for _, part := range []func() []report.Part{
-		r.matrixPart, r.heatParts, r.pinningPart, r.hostPart, r.tasksPart, r.partedPart, r.jointPart, r.residualPart, r.sharesPart, r.causesPart, r.correlationPart, r.explainedPart, r.againstItself,
+		r.matrixPart, r.heatParts, r.pinningPart, r.hostPart, r.tasksPart, r.partedPart, r.jointPart, r.residualPart, r.sharesPart, r.causesPart, r.correlationPart, r.explainedPart, r.machinesPart, r.againstItself,
 	} {
 		parts = append(parts, part()...)
 	}

@@ -1,0 +1,57 @@
+package platforms
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"tare/lab"
+	"tare/record"
+	"tare/report"
+)
+
+// machinesPart is what the machines took to boot, until their agents answered: the trial
+// that a machine was booted for has it.
+func (r reading) machinesPart() []report.Part {
+	t := report.Table{
+		Title:   "What booting a machine takes",
+		Note:    "Until its agent answers, once for each machine, and in no figure above: machines are kept from trial to trial, and paused between. Clock: by how much the guest's is ahead of the host's then.",
+		Columns: []report.Column{{Head: "for"}, {Head: "ready, s", Number: true}, {Head: "of it"}, {Head: "clock, ms", Number: true}},
+	}
+	labels := map[string]string{}
+	for _, c := range r.Run.Conditions {
+		labels[c.ID] = c.Workload + ", " + c.Label
+	}
+	for _, trial := range r.Run.Trials {
+		ready, booted := trial.Covariates[lab.BootReady]
+		if !booted {
+			continue
+		}
+		t.Rows = append(t.Rows, []report.Cell{{Text: labels[trial.Condition]}, report.Measured(ready), {Text: phasesOf(trial)}, report.Measured(1000 * trial.Covariates[lab.BootClock])})
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return []report.Part{t}
+}
+
+// phasesOf lists the phases of a boot in their order: "engine 0.11, kernel 1.98".
+func phasesOf(trial record.Trial) string {
+	type phase struct {
+		at   int
+		text string
+	}
+	var phases []phase
+	for name, took := range trial.Covariates {
+		order, word, ok := strings.Cut(strings.TrimPrefix(name, lab.BootCovariate), "/")
+		if at, err := strconv.Atoi(order); ok && err == nil && strings.HasPrefix(name, lab.BootCovariate) {
+			phases = append(phases, phase{at, word + " " + strconv.FormatFloat(took, 'f', 2, 64)})
+		}
+	}
+	slices.SortFunc(phases, func(a, b phase) int { return a.at - b.at })
+	texts := make([]string, len(phases))
+	for i, p := range phases {
+		texts[i] = p.text
+	}
+	return strings.Join(texts, ", ")
+}
