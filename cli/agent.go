@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -216,6 +217,9 @@ func (a *app) serveAgent(ctx context.Context, o agentOptions) error {
 	if ways != 1 {
 		return usageError("agent serves in one way, not %d: name --listen HOST:PORT, --unix PATH, --vsock PORT, --channel DEVICE or --stdio", ways)
 	}
+	if err := o.check(); err != nil {
+		return err
+	}
 	if os.Geteuid() != 0 {
 		return &codedError{exitHost, errors.New("agent needs root, to run programs as platforms do: run it with sudo")}
 	}
@@ -244,23 +248,53 @@ func (a *app) serveAgent(ctx context.Context, o agentOptions) error {
 	})
 }
 
+// check refuses what could never be listened at, before anything is touched.
+func (o agentOptions) check() error {
+	switch {
+	case o.vsock != "":
+		_, err := o.vsockPort()
+		return err
+	case o.listen != "":
+		_, port, err := net.SplitHostPort(o.listen)
+		if err != nil {
+			return usageError("--listen %s: want HOST:PORT, such as 0.0.0.0:7070", o.listen)
+		}
+		// 0 has the kernel choose one, which is told. A name is a service's.
+		if n, err := strconv.Atoi(port); err == nil && (n < 0 || n > 65535) {
+			return usageError("--listen %s: want a port from 0 to 65535, such as 0.0.0.0:7070", o.listen)
+		} else if err != nil {
+			if _, err := net.LookupPort("tcp", port); err != nil || port == "" {
+				return usageError("--listen %s: want HOST:PORT with the number of a port, such as 0.0.0.0:7070", o.listen)
+			}
+		}
+	}
+	return nil
+}
+
+// vsockPort reads --vsock. The kernel takes no port for 0, and any for the highest: nobody
+// could know where to call.
+func (o agentOptions) vsockPort() (uint32, error) {
+	port, err := strconv.ParseUint(o.vsock, 10, 32)
+	if err != nil || port == 0 || port == math.MaxUint32 {
+		return 0, usageError("--vsock %s: want the number of a port, 1 to %d", o.vsock, uint32(math.MaxUint32-1))
+	}
+	return uint32(port), nil
+}
+
 func (o agentOptions) listener(ctx context.Context) (net.Listener, error) {
 	switch {
 	case o.unix != "":
 		return listenUnix(ctx, o.unix)
 	case o.vsock != "":
-		port, err := strconv.ParseUint(o.vsock, 10, 32)
+		port, err := o.vsockPort()
 		if err != nil {
-			return nil, usageError("--vsock %s: want the number of a port", o.vsock)
+			return nil, err
 		}
-		l, err := agent.ListenVsock(uint32(port))
+		l, err := agent.ListenVsock(port)
 		if err != nil {
 			return nil, &codedError{exitHost, fmt.Errorf("listening at vsock port %d: %w: is this a virtual machine with vsock?", port, err)}
 		}
 		return l, nil
-	}
-	if _, _, err := net.SplitHostPort(o.listen); err != nil {
-		return nil, usageError("--listen %s: want HOST:PORT, such as 0.0.0.0:7070", o.listen)
 	}
 	identity, err := agent.OpenIdentity(o.identity)
 	if err != nil {

@@ -23,6 +23,10 @@ func TestAgentBadInput(t *testing.T) {
 		{"agent --unix /x --stdio", exitUsage, []string{"not 2"}},
 		{"agent --listen 7070", exitUsage, []string{"--listen 7070", "0.0.0.0:7070"}},
 		{"agent --vsock x", exitUsage, []string{"--vsock x", "port"}},
+		{"agent --vsock 0", exitUsage, []string{"--vsock 0", "1 to"}},
+		{"agent --vsock 4294967295", exitUsage, []string{"--vsock 4294967295", "1 to"}},
+		{"agent --listen 127.0.0.1:99999", exitUsage, []string{"--listen 127.0.0.1:99999", "65535"}},
+		{"agent --listen 127.0.0.1:nosuchport", exitUsage, []string{"nosuchport"}},
 		{"agent --channel /nonexistent", exitHost, []string{"/nonexistent"}},
 		{"agent --channel /etc/passwd", exitHost, []string{"/etc/passwd", "character device"}},
 		{"agent --listen 127.0.0.1:0", exitFailure, []string{"peers", "tare agent identity"}},
@@ -100,7 +104,7 @@ func TestAgentPing(t *testing.T) {
 	writes(client, "peers", at)
 	writes(client, "agents", "127.0.0.1:1 "+at)
 	code, stdout, stderr := tare(t, client, "agent", "ping", address)
-	if code != exitFailure || stdout != "" || !strings.Contains(stderr, "no key is known") || !strings.Contains(stderr, address) {
+	if code != exitHost || stdout != "" || !strings.Contains(stderr, "no key is known") || !strings.Contains(stderr, address) {
 		t.Errorf("an agent that is known at another address: %d %q %q", code, stdout, stderr)
 	}
 	writes(client, "agents", address+" "+at)
@@ -116,7 +120,7 @@ func TestAgentPing(t *testing.T) {
 		t.Errorf("ping --json: %d %+v %v %q", code, p, err, stderr)
 	}
 	code, _, stderr = tare(t, stranger, "agent", "ping", address)
-	if code != exitFailure || !strings.Contains(stderr, "does not let this host in") {
+	if code != exitHost || !strings.Contains(stderr, "does not let this host in") {
 		t.Errorf("a stranger: %d %q", code, stderr)
 	}
 	cancel()

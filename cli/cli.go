@@ -9,11 +9,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -100,26 +98,6 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	return exitCode(err)
 }
 
-// withSignals cancels at the first signal, with a cause that says so; a second
-// one ends tare at once, and leaves the rest to `tare clean`.
-func withSignals(parent context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(parent)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	go func() {
-		first := true
-		for range signals {
-			if !first {
-				fmt.Fprintln(os.Stderr, "tare: ended at once; `tare clean` removes what is left")
-				os.Exit(exitFailure)
-			}
-			first = false
-			cancel(lab.ErrStopped)
-		}
-	}()
-	return ctx, func() { signal.Stop(signals); close(signals); cancel(nil) }
-}
-
 // oneLine joins an error's lines: what a person or a log reads is one line.
 func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(strings.TrimSpace(text), func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
@@ -164,6 +142,8 @@ func exitCode(err error) int {
 		{is[*platform.Missing](err), exitHost},
 		{is[*agent.Mismatch](err), exitHost},
 		{is[*agent.Stranger](err), exitHost},
+		{is[*agent.Unknown](err), exitHost},
+		{is[*agent.Refused](err), exitHost},
 		{is[*platform.Unsupported](err), exitHost},
 		{is[*docker.UnknownImage](err), exitUsage},
 		{is[*image.Refused](err), exitUsage},

@@ -134,6 +134,18 @@ func (s *Stranger) Error() string {
 	return "the other end is " + s.Fingerprint + ", which is none of the peers: if it should be, add that line to their file"
 }
 
+// Refused says that the agent that was called does not let this end in.
+type Refused struct {
+	Own   string // this end's fingerprint
+	Alert error  // what TLS says of it
+}
+
+func (r *Refused) Error() string {
+	return fmt.Sprintf("the agent does not let this host in (%v): add %s to its peers", r.Alert, r.Own)
+}
+
+func (r *Refused) Unwrap() error { return r.Alert }
+
 // nextProtocol keeps TLS clients of other programs out, and says so.
 const nextProtocol = "tare-agent/1"
 
@@ -214,6 +226,20 @@ func (a *approached) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Write tells a refusal, too: what is written after it may fail before anything is read.
+func (a *approached) Write(p []byte) (int, error) {
+	n, err := a.Conn.Write(p)
+	if err != nil && a.refused() == nil {
+		// The alert that came before the end lies unread, or is being read.
+		_ = a.Conn.SetReadDeadline(time.Now().Add(alertBound))
+		_, _ = a.Read(make([]byte, 1))
+	}
+	return n, err
+}
+
+// alertBound bounds the wait for what a connection that has failed still has.
+const alertBound = time.Second
+
 // isRemoteAlert: what TLS reports of the other end's alerts is a net.OpError.
 func isRemoteAlert(err error) bool {
 	var op *net.OpError
@@ -226,5 +252,5 @@ func (a *approached) refused() error {
 	if a.alert == nil {
 		return nil
 	}
-	return fmt.Errorf("the agent does not let this host in (%w): add %s to its peers", a.alert, a.own)
+	return &Refused{Own: a.own, Alert: a.alert}
 }
