@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -92,6 +93,11 @@ func (f *causesFlags) target(changed func(string) bool, args []string) (string, 
 		return fmt.Sprintf("pid:%d", f.pid), nil
 	case changed("cgroup"):
 		return f.cgroup, nil
+	}
+	if digits, ok := strings.CutPrefix(args[0], "pid:"); ok {
+		if pid, err := strconv.Atoi(digits); err != nil || pid <= 0 {
+			return "", usageError("%s: want the number of a process, such as pid:1", args[0])
+		}
 	}
 	return args[0], nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -25,7 +26,7 @@ type platformsFlags struct {
 	presets    []string
 	cpus       []string
 	instances  []string
-	hosts      []int
+	hosts      []string
 	tasks      []string
 	causes     string
 	disruptive bool
@@ -76,8 +77,8 @@ a larger host costs the same container, and what many processes cost against one
 	flags.StringSliceVar(&f.presets, "preset", nil, "vanilla (a quota), pinned (a cpuset) (default both, and one where the two coincide)")
 	flags.StringSliceVar(&f.cpus, "cpus", nil, "sizes, such as 0.5,1,2 (default half a CPU, and powers of two up to all)")
 	flags.StringSliceVar(&f.instances, "instance", nil, "sizes as S2's types, with their memory: "+strings.Join(platforms.InstanceNames(), ", "))
-	flags.IntSliceVar(&f.hosts, "host-cpus", nil, "the same container on hosts of these sizes: virtual machines, or this host with CPUs off line (--disruptive)")
-	flags.StringSliceVar(&f.tasks, "tasks", nil, "the same work cut into so many processes: one,many, or numbers")
+	flags.StringSliceVar(&f.hosts, "host-cpus", nil, "the same container on hosts of these sizes: virtual machines, or this host with CPUs off line (--disruptive)")
+	flags.StringSliceVar(&f.tasks, "tasks", nil, "the same work cut into so many processes: one,many, or some of "+listOf(platforms.Tasks())+", as the clips are cut")
 	flags.StringVar(&f.causes, "causes", "on", "on or off: watch where the time goes, in trials of its own")
 	flags.BoolVar(&f.disruptive, "disruptive", false, "allow what reaches beyond the containers: taking CPUs of this host off line")
 	flags.IntVar(&f.repeats, "repeats", 0, "the same as --blocks: S2 repeated 20 times")
@@ -160,6 +161,9 @@ func (f *platformsFlags) readSizes(o *platforms.Options, changed func(string) bo
 			return usageError("--memory and --instance contradict: an instance type has its memory")
 		}
 		o.Sizes = nil
+		if len(separated(f.instances)) == 0 {
+			return usageError("--instance: want at least one of %s", strings.Join(platforms.InstanceNames(), ", "))
+		}
 		for _, name := range f.instances {
 			size, ok := platforms.InstanceSize(strings.ToLower(strings.TrimSpace(name)))
 			if !ok {
@@ -170,6 +174,9 @@ func (f *platformsFlags) readSizes(o *platforms.Options, changed func(string) bo
 	}
 	if changed("cpus") {
 		o.Sizes = nil
+		if len(separated(f.cpus)) == 0 {
+			return usageError("--cpus: want at least one size, such as 0.5,1,2")
+		}
 		for _, text := range f.cpus {
 			n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 			if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
@@ -230,7 +237,20 @@ func emulatedPlatform(p platform.Platform) string {
 
 // readQuestions reads what is asked besides the matrix.
 func (f *platformsFlags) readQuestions(o *platforms.Options, changed func(string) bool, _ studyHost) error {
-	o.Hosts, o.Disruptive = f.hosts, f.disruptive
+	o.Disruptive = f.disruptive
+	for _, text := range f.hosts {
+		n, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil {
+			return usageError("--host-cpus %s: want numbers of CPUs, such as 1,2", text)
+		}
+		o.Hosts = append(o.Hosts, n)
+	}
+	if changed("host-cpus") && len(o.Hosts) == 0 {
+		return usageError("--host-cpus: want at least two sizes of host, such as 1,2")
+	}
+	if changed("tasks") && len(f.tasks) == 0 {
+		return usageError("--tasks: want one and many, to set the one against the other")
+	}
 	for _, text := range f.tasks {
 		switch text = strings.TrimSpace(text); text {
 		case "one":
@@ -240,7 +260,7 @@ func (f *platformsFlags) readQuestions(o *platforms.Options, changed func(string
 		default:
 			n, err := strconv.Atoi(text)
 			if err != nil {
-				return usageError("--tasks %s: want one,many, or numbers of processes", text)
+				return usageError("--tasks %s: want one,many, or some of %s", text, listOf(platforms.Tasks()))
 			}
 			o.Tasks = append(o.Tasks, n)
 		}
@@ -259,6 +279,11 @@ func (f *platformsFlags) readQuestions(o *platforms.Options, changed func(string
 		o.Sizes = []platforms.Size{{CPUs: 1}}
 	}
 	return nil
+}
+
+// listOf writes numbers as a flag takes them.
+func listOf(numbers []int) string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(numbers), "[]"), " ", ",")
 }
 
 // subjects are the programs, with what was set of them.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tare/image"
 	"tare/platform"
 	"tare/probe/causes"
 	"tare/record"
@@ -125,7 +126,6 @@ func Sizes(cpus int) []Size {
 const (
 	leastCPUs = 0.05
 	mostCPUs  = 4096
-	mostTasks = 256
 )
 
 func usage(format string, args ...any) error { return &Usage{fmt.Sprintf(format, args...)} }
@@ -189,13 +189,13 @@ func (o Options) checkHosts() error {
 	if len(o.Hosts) == 1 {
 		return usage("--host-cpus %d: want at least two sizes of host, to set one against another", o.Hosts[0])
 	}
+	if err := o.checkTasks(); err != nil {
+		return err
+	}
 	if len(o.Tasks) == 1 {
 		return usage("--tasks: want one and many, to set the one against the other")
 	}
 	for i, n := range o.Tasks {
-		if n < 1 || n > mostTasks {
-			return usage("--tasks %d: want 1 to %d", n, mostTasks)
-		}
 		if slices.Contains(o.Tasks[:i], n) {
 			return usage("--tasks %d is there twice", n)
 		}
@@ -207,6 +207,30 @@ func (o Options) checkHosts() error {
 		if _, taken := s.With(paramTasks, ""); !taken {
 			return usage("--tasks: %s cannot be cut into parts: it has no parameter %s", s.Workload.Name(), paramTasks)
 		}
+	}
+	return nil
+}
+
+// Tasks are the numbers of processes that the work may be cut into: as many as a clip is
+// cut in parts.
+func Tasks() []int {
+	counts := []int{1}
+	for _, c := range image.CutClips() {
+		counts = append(counts, c.Seconds)
+	}
+	return counts
+}
+
+// checkTasks refuses numbers of processes that there are no parts for.
+func (o Options) checkTasks() error {
+	counts := Tasks()
+	for _, n := range o.Tasks {
+		if slices.Contains(counts, n) {
+			continue
+		}
+		last := len(counts) - 1
+		first := strings.Trim(strings.ReplaceAll(fmt.Sprint(counts[:last]), " ", ", "), "[]")
+		return usage("--tasks %d: want %s or %d (the clips are cut in as many parts)", n, first, counts[last])
 	}
 	return nil
 }
