@@ -38,6 +38,9 @@ func Design(o Options) (lab.Design, error) {
 		if len(b.notes) == 0 {
 			return d, usage("nothing is left to measure")
 		}
+		if needs := b.beyond(); needs != "" {
+			return d, usage("no program fits: %s", needs)
+		}
 		return d, usage("nothing is left to measure: %s", strings.Join(b.notes, "; "))
 	}
 	// One block of each group of a workload after the other: what a run that is cut
@@ -145,7 +148,7 @@ func (b *builder) subject(s workload.Subject) (subject, error) {
 func (b *builder) sized(s subject, size Size) subject {
 	s.Subject = given(s.Subject, paramRanks, strconv.Itoa(size.whole()))
 	s.Subject = given(s.Subject, paramClip, usualClip)
-	if asked := given(s.Subject, paramRequests, strconv.Itoa(b.Requests)); b.Requests > 0 && asked.Params[paramRequests] != s.Params[paramRequests] {
+	if asked := given(s.Subject, paramRequests, strconv.Itoa(b.Requests)); b.Requests > 0 && s.Workload.Name() == site && asked.Params[paramRequests] != s.Params[paramRequests] {
 		b.note("%s is asked %d times at once, which S2 did 1,000 times: --full, or --param %s=1000", s.Workload.Name(), b.Requests, paramRequests)
 		s.Subject = asked
 	}
@@ -166,6 +169,10 @@ const (
 	paramRequests = "requests"
 	paramClip     = "clip"
 	usualClip     = "/clips/zoom-5s.mp4"
+
+	// site is the program whose requests S2 sent a thousand of at once: those of others,
+	// such as redis, are something else by the same name.
+	site = "wordpress"
 )
 
 // given sets a parameter that a subject has, unless the user did.
@@ -259,6 +266,23 @@ func (b *builder) fitting(s subject) ([]Size, error) {
 		b.note("%s at %s CPUs is left out: %s; on a larger host: tare platforms --workload %s --cpus %s", name, strings.Join(beyond, ","), what, name, strings.Join(beyond, ","))
 	}
 	return sizes, nil
+}
+
+// beyond says that every size is larger than this host, whatever runs; empty where one is
+// not.
+func (b *builder) beyond() string {
+	least := slices.MinFunc(b.Sizes, func(x, y Size) int { return x.whole() - y.whole() })
+	if least.whole() <= len(b.Host.CPUs) {
+		return ""
+	}
+	has := "this host has " + cpusText(float64(b.Host.online()))
+	if b.Host.narrow() {
+		has += fmt.Sprintf(", of which tare may use %d", len(b.Host.CPUs))
+	}
+	if i := slices.IndexFunc(Instances, func(i Instance) bool { return i.Size == least }); i >= 0 {
+		return fmt.Sprintf("%s, %s needs %d", has, Instances[i].Name, least.whole())
+	}
+	return fmt.Sprintf("%s, and %d or more are asked for", has, least.whole())
 }
 
 // groupName names a group.

@@ -217,7 +217,7 @@ func TestRefused(t *testing.T) {
 		"no preset":        {func(o *Options) { o.Presets = nil }, "--preset"},
 		"unknown preset":   {func(o *Options) { o.Presets = []string{"sideways"} }, "vanilla (a quota) or pinned"},
 		"size 0":           {ofSizes(0), "--cpus 0"},
-		"size beyond all":  {ofSizes(32), "this host has 16 CPUs; on a larger host"},
+		"size beyond all":  {ofSizes(32), "no program fits: this host has 16 CPUs, and 32 or more are asked for"},
 		"sizes twice":      {ofSizes(1, 1), "twice"},
 		"CPUs set":         {func(o *Options) { o.Base.CPUs = 2 }, "--cpus"},
 		"too little memory": {func(o *Options) {
@@ -280,5 +280,45 @@ func TestSizesOfAHost(t *testing.T) {
 	}
 	if q := Quick(1).Sizes; len(q) != 1 || q[0].CPUs != 1 {
 		t.Errorf("quick on one CPU: %v", q)
+	}
+}
+
+// S2 sent a site a thousand requests at once. What other programs call their requests is
+// theirs.
+func TestRequestsAreASitesAlone(t *testing.T) {
+	fewer := func(o *Options) { o.Requests = fewRequests }
+	site := subject{Subject: onlySubject(t, "wordpress")}
+	other := subject{Subject: onlySubject(t, "redis")}
+	b := &builder{Options: options(fewer)}
+	if got := b.sized(other, Size{CPUs: 1}).Params[paramRequests]; got != "" || len(b.notes) != 0 {
+		t.Errorf("redis is sent %q requests; notes %q", got, b.notes)
+	}
+	if got := b.sized(site, Size{CPUs: 1}).Params[paramRequests]; got != "250" || len(b.notes) != 1 {
+		t.Errorf("wordpress is sent %q requests; notes %q", got, b.notes)
+	}
+}
+
+func onlySubject(t *testing.T, name string) workload.Subject {
+	t.Helper()
+	w, err := workload.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return workload.Subject{Workload: w}
+}
+
+// Where no program fits, that is said once, not of each.
+func TestASizeBeyondTheHostIsToldOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		sizes []Size
+		says  string
+	}{
+		"an instance": {[]Size{{64, 256 << 30}}, "no program fits: this host has 2 CPUs, 16xlarge needs 64"},
+		"several":     {[]Size{{8, 0}, {4, 0}}, "no program fits: this host has 2 CPUs, and 4 or more are asked for"},
+	} {
+		_, err := Design(options(onPlatforms("docker"), ofWorkloads("ffmpeg", "wordpress", "mpi-search"), withCPUs(2), func(o *Options) { o.Sizes = c.sizes }))
+		if asked := (*Usage)(nil); !errors.As(err, &asked) || err.Error() != c.says {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -132,6 +132,9 @@ func (r reading) blocks(all []seen) string {
 	case least == 1:
 		return "1 block"
 	}
+	if least == 1 {
+		return "1 block"
+	}
 	return fmt.Sprintf("%d blocks", least)
 }
 
