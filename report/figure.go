@@ -130,6 +130,9 @@ func seconds(unit string) float64 {
 func scaleFor(unit string, typical float64) scale {
 	typical = math.Abs(typical)
 	if length := seconds(unit); length > 0 {
+		if !finite(typical) || typical == 0 {
+			typical = 1 // nothing stands for the column: its own unit
+		}
 		for _, p := range prefixes {
 			if p.factor <= 1 && (typical*length >= p.factor || p.factor == 1e-9) {
 				return scale{p.factor / length, p.name + "s"}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,9 @@ func TestScale(t *testing.T) {
 		{"%", 12000, "%", 12000, "12000"},
 		{"J", 0.004, "mJ", 0.004, "4.00"},
 		{"faults", 0, "faults", 3, "3.00"},
+		{"s", 0, "s", 3, "3.00"},
+		{"ms", 0, "ms", 3, "3.00"},
+		{"us", math.NaN(), "µs", 3, "3.00"},
 	} {
 		sc := scaleFor(c.unit, c.typical)
 		if v := c.of / sc.divisor; sc.unit != c.want || fixed(v, significant(v)) != c.text {
