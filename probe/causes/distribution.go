@@ -27,7 +27,7 @@ func (d *Distribution) Mean() time.Duration {
 }
 
 // Quantile is the duration that a share q of all does not exceed (0.99),
-// interpolated within its step; 0 of none.
+// interpolated within its step, as far as one of them can have been; 0 of none.
 func (d *Distribution) Quantile(q float64) time.Duration {
 	rank := min(max(q, 0), 1) * float64(d.Count)
 	var below float64
@@ -36,10 +36,28 @@ func (d *Distribution) Quantile(q float64) time.Duration {
 			below += float64(s.Count)
 			continue
 		}
+		high := s.High
+		if below+float64(s.Count) >= float64(d.Count) {
+			high = min(high, max(s.Low, d.longest()))
+		}
 		share := min(1, max(0, (rank-below)/float64(s.Count)))
-		return s.Low + time.Duration(float64(s.High-s.Low)*share)
+		return s.Low + time.Duration(float64(high-s.Low)*share)
 	}
 	return 0
+}
+
+// longest is what none of them exceeds: what is left of the sum where all others were as
+// short as their steps allow.
+func (d *Distribution) longest() time.Duration {
+	left := d.Sum
+	var last time.Duration
+	for _, s := range d.Steps {
+		if s.Count > 0 {
+			left -= s.Low * time.Duration(s.Count)
+			last = s.Low
+		}
+	}
+	return left + last
 }
 
 // Add takes another's in. Both are of the same steps, as all that this package makes

@@ -20,6 +20,10 @@ const (
 // running that would be worth a word.
 const nearly = 0.01
 
+// hardly is the share of the time watched below which all that its threads did, or were
+// kept from, is too little to say what kept the program from running: it slept.
+const hardly = 0.1
+
 // Answer is one sentence: what kept the program from running most.
 func (w *Watched) Answer() string {
 	r := &w.Reading
@@ -34,6 +38,9 @@ func (w *Watched) Answer() string {
 	switch {
 	case r.CPUTime == 0 && off == 0:
 		return fmt.Sprintf("%s did not run at all in %v: nothing woke it.", name, short(r.Span))
+	case r.Throttling.Throttled == 0 && (off+r.CPUTime).Seconds() < hardly*r.Span.Seconds():
+		// A sleep that outlasts the watching is no time that was counted.
+		return fmt.Sprintf("%s slept: it did not want to run for most of %v; its threads wanted a CPU for %v, and waited for one for %s of that.", name, short(r.Span), short(r.Wait.Sum+r.CPUTime), w.waited())
 	case off.Seconds() < nearly*(off+r.CPUTime).Seconds():
 		return fmt.Sprintf("Nothing kept %s from running: its threads had a CPU for %s of their time.", name, percent(r.CPUTime, off+r.CPUTime))
 	case r.Wait.Sum > r.Blocked.Sum:

@@ -93,7 +93,10 @@ func TestAnswer(t *testing.T) {
 			r.Throttling = causes.Throttling{Periods: 48, Throttled: 39, Time: 900 * ms}
 		}), []string{"its own quota", "throttled in 39 of 48 periods"}},
 		"unhindered": {with(func(r *causes.Reading) { r.Blocked, r.Wait = distribution(1, ms), distribution(1, ms) }), []string{"Nothing kept web from running", "99.8 %"}},
-		"idle":       {with(func(r *causes.Reading) { *r = causes.Reading{Span: time.Second} }), []string{"did not run at all in 1s"}},
+		"asleep": {with(func(r *causes.Reading) {
+			r.CPUTime, r.Blocked, r.Wait = ms/10, distribution(0, 0), distribution(3, ms)
+		}), []string{"web slept: it did not want to run for most of 10s", "wanted a CPU for 3.1ms", "waited for one for 96.8 %"}},
+		"idle": {with(func(r *causes.Reading) { *r = causes.Reading{Span: time.Second} }), []string{"did not run at all in 1s"}},
 		"unknown": {with(func(r *causes.Reading) {
 			*r = causes.Reading{Span: time.Second, Absent: []causes.Absence{{Part: "switches", Reason: "the kernel has no BTF"}}}
 		}), []string{"cannot be told: the kernel has no BTF"}},
