@@ -312,7 +312,7 @@ func (a *app) runStartup(cmd *cobra.Command, f *startupFlags, args []string) err
 		takes = pass * time.Duration(d.Plan.Blocks)
 	}
 	if f.dryRun {
-		if err := a.printDesign(dir, d, takes); err != nil {
+		if err := a.printDesign(dir, d, takes, lab.Remover(dir)); err != nil {
 			return err
 		}
 		fmt.Fprintf(a.out, "One block of everything takes about %v; an interval needs three.\n", pass.Round(time.Second))

@@ -194,7 +194,7 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 		takes = pass * time.Duration(d.Plan.Blocks)
 	}
 	if s.flags.dryRun {
-		if err := a.printDesign(dir, d, takes); err != nil {
+		if err := a.printDesign(dir, d, takes, host.platforms); err != nil {
 			return err
 		}
 		fmt.Fprintf(a.out, "One block of everything takes about %v; an interval needs three.\n", pass.Round(time.Second))

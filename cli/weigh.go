@@ -435,13 +435,14 @@ func (a *app) runWeigh(cmd *cobra.Command, f *weighFlags, args []string) error {
 	if err := needRoot(); err != nil && !f.dryRun {
 		return err
 	}
-	d, err := f.design(cmd, args, lab.Remover(dir))
+	platforms := lab.Remover(dir)
+	d, err := f.design(cmd, args, platforms)
 	if err != nil {
 		return err
 	}
 	takes := a.estimate(dir, d)
 	if f.dryRun {
-		return a.printDesign(dir, d, takes)
+		return a.printDesign(dir, d, takes, platforms)
 	}
 	if takes > longRun && !f.yes {
 		return usageError("this takes about %v: give --yes to go ahead, or --budget %v to bound it", takes.Round(time.Minute), longRun)
@@ -519,52 +520,6 @@ func trialTimes(dir string) map[string]time.Duration {
 		known[w] = sum[w] / time.Duration(n)
 	}
 	return known
-}
-
-// printDesign is --dry-run.
-func (a *app) printDesign(dir string, d lab.Design, takes time.Duration) error {
-	trials := 0
-	engines, bridges, containers := false, false, false
-	for _, g := range d.Groups {
-		fmt.Fprintf(a.out, "%s\n", g.Workload)
-		for _, c := range g.Conditions {
-			mark := ""
-			if c.Baseline && !g.Once {
-				mark = "  (baseline, twice in each block)"
-			}
-			fmt.Fprintf(a.out, "  %s%s\n", c.Label, mark)
-			engines = engines || strings.HasPrefix(c.Platform, "docker")
-			containers = containers || c.Platform == "containerd"
-			bridges = bridges || (strings.HasPrefix(c.Platform, "oci") || c.Platform == "containerd") && c.Setting.Network == platform.NetworkBridge
-		}
-		trials += g.Executions()
-	}
-	for _, n := range d.Plan.Notes {
-		fmt.Fprintf(a.out, "note: %s\n", n)
-	}
-	fmt.Fprintf(a.out, "\nOne block is %d trials, in an order drawn from seed %d.\n", trials, d.Seed)
-	switch {
-	case d.Plan.Blocks > 0:
-		fmt.Fprintf(a.out, "%d blocks and a warm-up: about %v.\n", d.Plan.Blocks, takes.Round(time.Second))
-	case d.Plan.Budget > 0 && d.Plan.Precision == 0:
-		fmt.Fprintf(a.out, "Blocks for %v.\n", d.Plan.Budget)
-	case d.Plan.Budget > 0:
-		fmt.Fprintf(a.out, "Blocks until every half-width is %.2g %%, for at most %v.\n", 100*d.Plan.Precision, d.Plan.Budget)
-	default:
-		fmt.Fprintf(a.out, "Blocks until every half-width is %.2g %%: after %d blocks the number is known.\n", 100*d.Plan.Precision, d.Plan.PilotBlocks)
-	}
-	fmt.Fprintf(a.out, "Touched, and removed after: cgroups below %s, mounts and directories below %s", platform.CgroupParent, dir)
-	if engines {
-		fmt.Fprint(a.out, ", containers and images labelled tare in the Docker engine")
-	}
-	if containers {
-		fmt.Fprint(a.out, ", containers and images in containerd's namespace tare")
-	}
-	if bridges {
-		fmt.Fprint(a.out, ", a bridge tare0")
-	}
-	fmt.Fprintf(a.out, ".\nKept: images and results below %s.\n", dir)
-	return nil
 }
 
 // interruptedHint turns an interruption into what to do next.

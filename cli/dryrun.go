@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/lab"
+	"tare/platform"
+	"tare/platform/vm"
+)
+
+// printDesign is --dry-run.
+func (a *app) printDesign(dir string, d lab.Design, takes time.Duration, platforms func(string) (platform.Platform, error)) error {
+	trials := 0
+	engines, bridges, containers := false, false, false
+	machines := machinery{}
+	var notes []string
+	for _, g := range d.Groups {
+		fmt.Fprintf(a.out, "%s\n", g.Workload)
+		for _, c := range g.Conditions {
+			var marks []string
+			if c.Baseline && !g.Once {
+				marks = append(marks, "baseline, twice in each block")
+			}
+			// What was left open in a name is settled: a machine's engine.
+			if p, err := platforms(c.Platform); err == nil {
+				if p.Name() != c.Platform {
+					marks = append(marks, p.Name())
+				}
+				if why := emulatedPlatform(p); why != "" {
+					marks = append(marks, "not representative")
+					if note := p.Name() + " is not representative: " + why; !slices.Contains(notes, note) {
+						notes = append(notes, note)
+					}
+				}
+				machines.add(p.Name())
+			}
+			mark := ""
+			if len(marks) > 0 {
+				mark = "  (" + strings.Join(marks, "; ") + ")"
+			}
+			fmt.Fprintf(a.out, "  %s%s\n", c.Label, mark)
+			engines = engines || strings.HasPrefix(c.Platform, "docker")
+			containers = containers || c.Platform == "containerd"
+			bridges = bridges || (strings.HasPrefix(c.Platform, "oci") || c.Platform == "containerd") && c.Setting.Network == platform.NetworkBridge
+		}
+		trials += g.Executions()
+	}
+	for _, n := range append(notes, d.Plan.Notes...) {
+		fmt.Fprintf(a.out, "note: %s\n", n)
+	}
+	fmt.Fprintf(a.out, "\nOne block is %s, in an order drawn from seed %d.\n", counted(trials, "trial"), d.Seed)
+	switch {
+	case d.Plan.Blocks > 0:
+		fmt.Fprintf(a.out, "%s and a warm-up: about %v.\n", counted(d.Plan.Blocks, "block"), takes.Round(time.Second))
+	case d.Plan.Budget > 0 && d.Plan.Precision == 0:
+		fmt.Fprintf(a.out, "Blocks for %v.\n", d.Plan.Budget)
+	case d.Plan.Budget > 0:
+		fmt.Fprintf(a.out, "Blocks until every half-width is %.2g %%, for at most %v.\n", 100*d.Plan.Precision, d.Plan.Budget)
+	default:
+		fmt.Fprintf(a.out, "Blocks until every half-width is %.2g %%: after %s the number is known.\n", 100*d.Plan.Precision, counted(d.Plan.PilotBlocks, "block"))
+	}
+	fmt.Fprintf(a.out, "Touched, and removed after: cgroups below %s, mounts and directories below %s", platform.CgroupParent, dir)
+	if engines {
+		fmt.Fprint(a.out, ", containers and images labelled tare in the Docker engine")
+	}
+	if containers {
+		fmt.Fprint(a.out, ", containers and images in containerd's namespace tare")
+	}
+	if bridges {
+		fmt.Fprint(a.out, ", a bridge tare0")
+	}
+	fmt.Fprint(a.out, machines.touched(dir))
+	fmt.Fprintf(a.out, ".\nKept: images and results below %s%s.\n", dir, machines.kept(dir))
+	return nil
+}
+
+// machinery tells what the virtual machines of a design touch.
+type machinery struct{ there bool }
+
+func (m *machinery) add(name string) { m.there = m.there || vm.Is(name) }
+
+func (m *machinery) touched(dir string) string {
+	if !m.there {
+		return ""
+	}
+	return fmt.Sprintf(", virtual machines with their disks below %s, a network link tare-v0, tare-v1, ... for each", filepath.Join(dir, "vm"))
+}
+
+func (m *machinery) kept(dir string) string {
+	if !m.there {
+		return ""
+	}
+	return fmt.Sprintf(", and below %s what machines boot from (its packages are fetched the first time)", filepath.Join(dir, "vm", "boot"))
+}
+
+// counted writes "1 block", "2 blocks".
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
