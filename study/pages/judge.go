@@ -134,7 +134,7 @@ func (c court) generations(found) string {
 // tooFew says that there are too few blocks.
 func tooFew(j claim.Judgement, e stats.Estimate) (claim.Judgement, bool) {
 	j.Verdict = claim.Inconclusive
-	j.Rests = fmt.Sprintf("%d blocks are too few for an interval", e.N)
+	j.Rests = fmt.Sprintf("too few blocks for an interval: %d", e.N)
 	return j, true
 }
 

@@ -132,10 +132,7 @@ func (r reading) blocks(all []seen) string {
 	case least == 1:
 		return "1 block"
 	}
-	if least == 1 {
-		return "1 block"
-	}
-	return fmt.Sprintf("%d blocks", least)
+	return blocksText(least)
 }
 
 // larger is what to run where a host has what this one lacks.
@@ -463,4 +460,12 @@ func (r reading) judgeDatabase() (claim.Judgement, bool) {
 		d.rests("intervals do not decide on %s", sizeOf(first.spot))
 	}
 	return d.done()
+}
+
+// blocksText writes "1 block", "2 blocks".
+func blocksText(n int) string {
+	if n == 1 {
+		return "1 block"
+	}
+	return fmt.Sprintf("%d blocks", n)
 }

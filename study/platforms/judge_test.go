@@ -391,3 +391,11 @@ func TestRules(t *testing.T) {
 		t.Errorf("advice to the contrary: %s", got)
 	}
 }
+
+func TestBlocksText(t *testing.T) {
+	for n, want := range map[int]string{1: "1 block", 2: "2 blocks"} {
+		if got := blocksText(n); got != want {
+			t.Errorf("%d: %q", n, got)
+		}
+	}
+}

@@ -39,7 +39,7 @@ func (r reading) judgeCauses() (claim.Judgement, bool) {
 			d.Ours += fmt.Sprintf(", with %s moves more", report.Said(e.moves, 1))
 		}
 	}
-	d.rests("%s on %s, watched, %d blocks: what is lost in CPU time holds cold caches after moves, and accounting; the rest was waited for", e.spot.workload, sizeOf(e.spot), e.lost.N)
+	d.rests("%s on %s, watched, %s: what is lost in CPU time holds cold caches after moves, and accounting; the rest was waited for", e.spot.workload, sizeOf(e.spot), blocksText(e.lost.N))
 	switch {
 	case !above(e.lost, 0):
 		d.rests("vanilla loses nothing against pinned here that could be explained")

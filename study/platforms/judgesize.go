@@ -230,7 +230,7 @@ func (r reading) judgeHosts() (claim.Judgement, bool) {
 	if pinning.Value > 0 {
 		d.Ours += fmt.Sprintf(", pinned against vanilla there %s times", report.Said(pinning, 1))
 	}
-	d.rests("%s, its container's share %.2g and %.2g of the CPUs, %d blocks", s.workload, s.size/float64(small.cpus), s.size/float64(large.cpus), more.N)
+	d.rests("%s, its container's share %.2g and %.2g of the CPUs, %s", s.workload, s.size/float64(small.cpus), s.size/float64(large.cpus), blocksText(more.N))
 	switch why := emulated(s.all...); {
 	case why != "":
 		d.NotRepresentative = why
@@ -335,7 +335,7 @@ func (r reading) judgeTasks() (claim.Judgement, bool) {
 	if t.more.Value == t.more.Value {
 		d.Ours = fmt.Sprintf("%s, %s: one process %s times bare metal, %d %s times, %s points more", t.of.Platform, sizeOf(t.spot), report.Said(t.one, 1), t.tasks, report.Said(t.many, 1), report.Said(t.more, 1))
 	}
-	d.rests("%s cut in %d, %s, %d blocks; S2 had thirty on 16 cores", t.workload, t.tasks, sizeOf(t.spot), t.more.N)
+	d.rests("%s cut in %d, %s, %s; S2 had thirty on 16 cores", t.workload, t.tasks, sizeOf(t.spot), blocksText(t.more.N))
 	switch {
 	case above(t.more, points):
 		d.Verdict = claim.Confirmed

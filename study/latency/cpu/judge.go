@@ -69,7 +69,7 @@ func judgeShares(r reading) (claim.Judgement, bool) {
 		paired(r.PerBlock(contained, service.P50), r.PerBlock(bare, service.P50)))
 	nativeMedian, nativeTail := r.Value(bare, service.P50).Value, r.Value(bare, service.P99).Value
 	if !median.Known() || !tail.Known() || !beyond.Known() {
-		j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("%d blocks are too few for an interval", median.N)
+		j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("too few blocks for an interval: %d", median.N)
 		return j, true
 	}
 	j.Ours = fmt.Sprintf("%s: median %s us, container %s us more; p99 %s us, %s us more", nameShort(g.name),
@@ -143,7 +143,7 @@ func judgeQuota(r reading) (claim.Judgement, bool) {
 		}
 	}
 	if !demand.Known() {
-		j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("%d blocks are too few for an interval", demand.N)
+		j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("too few blocks for an interval: %d", demand.N)
 		return j, true
 	}
 	demanded := fmt.Sprintf("the service's demand is %s %% of the core", report.Said(demand, 1))
@@ -301,7 +301,7 @@ func judgeNeighbour(r reading) (claim.Judgement, bool) {
 	}
 	switch {
 	case !known:
-		j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("%d blocks are too few for an interval", all[0].service.N)
+		j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("too few blocks for an interval: %d", all[0].service.N)
 	case !clocked:
 		j.Verdict, j.Rests = claim.Inconclusive, "this host does not tell its clock rate; "+sides
 	case risen && apart:

@@ -289,5 +289,5 @@ func tooFew(blocks int) string {
 	if blocks == 1 {
 		return "one block is too few for an interval"
 	}
-	return fmt.Sprintf("%d blocks are too few for an interval", blocks)
+	return fmt.Sprintf("too few blocks for an interval: %d", blocks)
 }

@@ -101,7 +101,7 @@ const doubtful = 0.01
 func verdict(line stats.Lines, excess, ratio stats.Estimate, most float64) (v claim.Verdict, why string) {
 	switch {
 	case !excess.Known() || !ratio.Known():
-		return claim.Inconclusive, fmt.Sprintf("%d blocks are too few for an interval", excess.N)
+		return claim.Inconclusive, fmt.Sprintf("too few blocks for an interval: %d", excess.N)
 	case excess.Interval.High < 0:
 		return claim.Refuted, "the bytes of the largest message cost more than the trip"
 	case !(line.Intercept.Interval.Low > 0):
