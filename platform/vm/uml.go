@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
 	"tare/kernel/cgroup"
 	"tare/kernel/process"
@@ -68,8 +69,33 @@ func (uml) start(ctx context.Context, o startOrder) (_ running, err error) {
 }
 
 func (r *umlRunning) process() *child            { return r.child }
-func (r *umlRunning) stream() io.ReadWriteCloser { return r.conn }
+func (r *umlRunning) stream() io.ReadWriteCloser { return paced{r.conn} }
 func (r *umlRunning) close() error               { return ignoreClosed(r.conn.Close()) }
+
+// A line of user-mode Linux holds 4 KiB that were not read yet (N_TTY's buffer,
+// drivers/tty/n_tty.c), and one that was full does not always go on: a request of more
+// at once was never answered. So what is written comes in parts, which the guest has
+// time to read; images come as disks, and the guest's own output is not held up.
+const (
+	lineChunk = 1 << 10
+	lineRest  = 4 * time.Millisecond
+)
+
+// paced is a line's end that is written to in parts.
+type paced struct{ net.Conn }
+
+func (p paced) Write(data []byte) (written int, err error) {
+	for len(data) > 0 {
+		n, err := p.Conn.Write(data[:min(len(data), lineChunk)])
+		if written += n; err != nil {
+			return written, err
+		}
+		if data = data[n:]; len(data) > 0 {
+			time.Sleep(lineRest)
+		}
+	}
+	return written, nil
+}
 
 // mostUML is how many disks user-mode Linux has.
 const mostUML = 16
