@@ -212,7 +212,7 @@ func measured(d lab.Design, w world, watched ...func(c record.Condition) map[str
 					executions = 2
 				}
 				for replicate := range executions {
-					time := w(c.Condition) * norm(c.Condition) * drift * (1 + noise*random.NormFloat64())
+					time := w(c.Condition) * missing(c.Condition) * drift * (1 + noise*random.NormFloat64())
 					t := record.Trial{ID: int64(len(run.Trials) + 1), Condition: c.ID, Workload: c.Workload, Block: block, Attempt: 1, Replicate: replicate,
 						Samples: []record.Sample{{Metric: c.Metrics[0].Name, Value: time}}, Covariates: map[string]float64{"tare_cpu_share": 0.01}}
 					for _, of := range watched {
@@ -248,4 +248,13 @@ func tasksAre(n int) func(record.Condition) bool {
 
 func hostHas(n int) func(record.Condition) bool {
 	return func(c record.Condition) bool { return c.Factors[factorHost] == strconv.Itoa(n) }
+}
+
+// missing is by how much longer a program that uses every CPU takes on what it is granted.
+func missing(c record.Condition) float64 {
+	n := number(c, factorSize)
+	if KindOf(c.Platform) == BM || math.IsNaN(n) {
+		return 1
+	}
+	return math.Ceil(n) / n
 }

@@ -137,7 +137,7 @@ func (r reading) matrixPart() []report.Part {
 	t := report.Table{
 		Title: "What each platform costs, the dearest first",
 		Note: "Times bare metal's time on as many CPUs, paired within blocks, with intervals. Vanilla: a quota of the CPUs; pinned: a cpuset. " +
-			"Vanilla = pinned: it is granted all CPUs that there are for it, so that the two coincide. Below a whole CPU: over the ideal, bare metal's time on one CPU divided by the share. CHR: granted CPUs over those that the kernel below has on line.",
+			"Vanilla = pinned: it is granted all CPUs that there are for it, so that the two coincide. With a part of a CPU: over the ideal, bare metal's time on the next whole number of CPUs, longer by what of the CPUs that it used there is not granted. CHR: granted CPUs over those that the kernel below has on line.",
 		Columns: []report.Column{{Head: "program"}, {Head: "size"}, {Head: "where"}, {Head: "x bare", Number: true}, {Head: "verdict"}, {Head: "CHR", Number: true, Optional: true}},
 	}
 	for _, c := range r.cells() {

@@ -108,6 +108,22 @@ func TestFractionsAreOverTheIdeal(t *testing.T) {
 	}
 }
 
+// What bare metal does not use is not missed: of two CPUs 1.6 are busy.
+func TestWhatIsNotUsedIsNotMissed(t *testing.T) {
+	run := measured(designed(t, options(cns, ofSizes(1.5), withCPUs(2))), alike)
+	for i := range run.Trials {
+		trial := &run.Trials[i]
+		trial.Covariates["cpu_s"] = 1.6 * trial.Samples[0].Value
+	}
+	r := read(run)
+	for _, s := range r.of(matrix, "ffmpeg") {
+		c, _ := s.one(CN, Vanilla)
+		if got := r.ideal(s, c); math.Abs(got-1.6/1.5) > 0.05 {
+			t.Errorf("the ideal is %g times bare metal's time, want %g", got, 1.6/1.5)
+		}
+	}
+}
+
 // Docker's container decides, whatever stands beside it, as S2's were Docker's.
 func TestOneContainerDecides(t *testing.T) {
 	r := read(measured(designed(t, options(onPlatforms("oci:runc", "docker"))), alike))

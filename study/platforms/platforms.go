@@ -10,9 +10,9 @@
 // host costs the same container, and what many processes cost against one.
 //
 // What is fractional has no bare metal of its size: a quota of half a CPU is set
-// against bare metal on one CPU, whose time is taken to be twice as long on half of it.
-// That ideal is what a ratio below a whole CPU is over. docs/platforms.md has all
-// definitions.
+// against bare metal on one CPU, longer by what the program uses of that and is not
+// granted. That ideal is what a ratio of a part of a CPU is over. docs/platforms.md has
+// all definitions.
 //
 // The package runs nothing: package lab makes the design happen, model/size separates
 // what a platform's type costs from what its size costs, probe/causes watches.
@@ -166,13 +166,6 @@ func number(c record.Condition, factor string) float64 {
 // chr is the container-to-host core ratio: what is granted, of the CPUs that the
 // kernel below has on line.
 func chr(c record.Condition) float64 { return number(c, factorSize) / number(c, factorHost) }
-
-// ideal is by how much a condition's time may exceed bare metal's, granted as many
-// whole CPUs, without having lost anything: as much as it is granted less.
-func ideal(c record.Condition) float64 {
-	n := number(c, factorSize)
-	return math.Ceil(n) / n
-}
 
 // Usage is an error in what the user asked for.
 type Usage struct{ Text string }

@@ -140,16 +140,46 @@ func (r reading) costs(s spot, base, c record.Condition) (bases, times map[int]f
 	if s.metric.Better == workload.Higher {
 		bases, times = inverse(bases), inverse(times)
 	}
-	return bases, scaled(times, norm(base)/norm(c))
+	return bases, scaled(times, r.ideal(s, base)/r.ideal(s, c))
 }
 
-// norm is by how much a condition's time may exceed that of as many whole CPUs. Bare
-// metal has whole ones, whatever size its group is of.
-func norm(c record.Condition) float64 {
-	if KindOf(c.Platform) == BM {
+// ideal is by how much a condition's time may exceed bare metal's on as many whole CPUs,
+// without having lost anything. A part of a CPU is missing only to a program that has use
+// for it: one that keeps 1.6 of two CPUs busy takes 1.6/1.5 times as long on one and a
+// half. Where nothing tells what it uses, it is taken to use all. Bare metal has whole
+// CPUs, whatever size its group is of.
+func (r reading) ideal(s spot, c record.Condition) float64 {
+	n := number(c, factorSize)
+	whole := math.Ceil(n)
+	if KindOf(c.Platform) == BM || !(n < whole) {
 		return 1
 	}
-	return ideal(c)
+	used := r.used(s)
+	if math.IsNaN(used) {
+		used = whole
+	}
+	return math.Max(1, math.Min(used, whole)/n)
+}
+
+// used is how many CPUs the program keeps busy on bare metal, the median of the trials;
+// NaN where that, or its time, is not told.
+func (r reading) used(s spot) float64 {
+	if s.metric.Unit != "s" {
+		return math.NaN()
+	}
+	var all []float64
+	elapsed := r.PerBlock(s.base, s.metric.Name)
+	for _, t := range r.Run.Trials {
+		cpu, told := t.Covariates["cpu_s"]
+		if took := elapsed[t.Block]; t.Condition == s.base.ID && t.Error == "" && told && took > 0 {
+			all = append(all, cpu/took)
+		}
+	}
+	if len(all) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(all)
+	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
 }
 
 func inverse(blocks map[int]float64) map[int]float64 {
