@@ -51,21 +51,37 @@ func (p *Platform) Boots() []Boot {
 // Check implements [platform.Platform]. For KVM, the first time on a host, it boots a
 // machine; what machines boot from is made, which fetches packages the first time.
 func (p *Platform) Check(ctx context.Context) error {
-	if os.Geteuid() != 0 {
-		return &platform.Missing{What: p.Name() + " needs root, to make disks, control groups and network devices", Mend: "sudo tare ..."}
-	}
-	e := p.pool.engine(p.name.Engine)
-	if err := e.check(); err != nil {
+	if err := p.present(); err != nil {
 		return err
 	}
-	if _, err := parentGroup(); err != nil {
-		return &platform.Missing{What: p.Name() + " needs cgroups: " + err.Error()}
-	}
-	if _, err := p.pool.files(ctx, e.kernel()); err != nil {
+	if _, err := p.pool.files(ctx, p.pool.engine(p.name.Engine).kernel()); err != nil {
 		return missing(err)
 	}
 	if p.name.Engine == KVM {
 		return p.pool.tryKVM(ctx)
+	}
+	return nil
+}
+
+// Look is what can be said before Check, without making or booting anything. Of KVM that
+// is what came of the last trial.
+func (p *Platform) Look() error {
+	if err := p.present(); err != nil || p.name.Engine != KVM {
+		return err
+	}
+	return p.pool.recalled()
+}
+
+// present reports what the host lacks of what machines of the engine need.
+func (p *Platform) present() error {
+	if os.Geteuid() != 0 {
+		return &platform.Missing{What: p.Name() + " needs root, to make disks, control groups and network devices", Mend: "sudo tare ..."}
+	}
+	if err := p.pool.engine(p.name.Engine).check(); err != nil {
+		return err
+	}
+	if _, err := parentGroup(); err != nil {
+		return &platform.Missing{What: p.Name() + " needs cgroups: " + err.Error()}
 	}
 	return nil
 }

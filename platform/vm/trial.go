@@ -45,9 +45,9 @@ func (p *Pool) tryKVM(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		now := trial{HostBoot: hostBoot(), Kernel: host.Read("/").Kernel}
+		now := thisBoot()
 		found, ok := readTrial(filepath.Join(dir, trialFile))
-		if !ok || found.HostBoot != now.HostBoot || found.Kernel != now.Kernel {
+		if !ok || !found.of(now) {
 			if now.Failed, err = p.bootKVM(ctx); err != nil {
 				return err
 			}
@@ -58,14 +58,34 @@ func (p *Pool) tryKVM(ctx context.Context) error {
 		}
 		p.tried = &found
 	}
-	if p.tried.Failed == "" {
+	return p.outcome(*p.tried)
+}
+
+// recalled is what tryKVM found on this host before. The error is a *platform.Missing,
+// also where it has never tried.
+func (p *Pool) recalled() error {
+	found, ok := readTrial(filepath.Join(p.options.StateDir, "vm", trialFile))
+	if !ok || !found.of(thisBoot()) {
+		return &platform.Missing{What: "KVM answers here, and has not been asked to run a guest since the host was booted", Mend: "tare weigh redis --platform bare,vm:kvm/bare tries"}
+	}
+	return p.outcome(found)
+}
+
+func (p *Pool) outcome(t trial) error {
+	if t.Failed == "" {
 		return nil
 	}
 	return &platform.Missing{
-		What: "KVM answers here and runs no guest (" + p.tried.Failed + ")",
+		What: "KVM answers here and runs no guest (" + t.Failed + ")",
 		Mend: "vm:tcg runs anywhere, slowly; have this host's own hypervisor allow nested virtualisation, and remove " + filepath.Join(p.options.StateDir, "vm", trialFile) + " to try again",
 	}
 }
+
+// thisBoot is a trial of the host as it is, of which nothing is known yet.
+func thisBoot() trial { return trial{HostBoot: hostBoot(), Kernel: host.Read("/").Kernel} }
+
+// of tells that a trial was made on the host as it is.
+func (t trial) of(now trial) bool { return t.HostBoot == now.HostBoot && t.Kernel == now.Kernel }
 
 // bootKVM tries it. why is empty where a guest has booted, which is then kept for whoever
 // needs one like it.
