@@ -330,8 +330,8 @@ func (r *Recording) lastSwitches() ([]uint64, error) {
 
 // readThreads adds what goes on.
 func (r *Recording) readThreads(reading *Reading) error {
-	// Who has a CPU is asked first: a thread may leave it while threads are read one after
-	// another, and one that has not been seen to leave may be gone.
+	// Who has a CPU is asked first: one that came to it before is gone from it, seen to leave
+	// or not.
 	since, err := r.lastSwitches()
 	if err != nil {
 		return err
@@ -345,10 +345,10 @@ func (r *Recording) readThreads(reading *Reading) error {
 		burst := time.Duration(t.Burst)
 		switch t.Mode {
 		case running:
-			if int(t.CPU) >= len(since) || since[t.CPU] != t.Since {
+			if int(t.CPU) >= len(since) || t.Since < since[t.CPU] {
 				return
 			}
-			since[t.CPU] = 0 // it is counted once
+			since[t.CPU] = t.Since + 1 // whoever comes to it now came after that
 			burst += now
 			g.CPUTime += now
 			if int(t.CPU) < len(g.PerCPU) {
