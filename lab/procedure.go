@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -41,6 +42,10 @@ type Bench interface {
 	// procedure may measure several times: a cause in any taints the trial.
 	Measuring() error
 	Measured() error
+	// Box makes a bound around programs that the trial launches into its groups, where
+	// they run: on this host, or in the platform's virtual machine. It is entered in
+	// the ledger; the procedure removes it.
+	Box(ctx context.Context, spec platform.BoxSpec) (platform.Box, error)
 	// InForce reads back, once a condition, what the kernel has of its setting.
 	InForce(inst platform.Instance) error
 	Record(metric string, value float64)
@@ -81,6 +86,16 @@ func (b *workbench) WarmUp() bool                { return b.result.Block == 0 }
 
 func (b *workbench) GenerateIn(ctx context.Context, netns string, args []string) ([]byte, error) {
 	return b.r.lab.Generate(ctx, b.Image(), netns, args)
+}
+
+func (b *workbench) Box(ctx context.Context, spec platform.BoxSpec) (platform.Box, error) {
+	if boxing, ok := b.Platform().(platform.Boxing); ok {
+		return boxing.Box(ctx, spec)
+	}
+	if b.r.lab.Boxes == nil {
+		return nil, errors.New("no box can be made here")
+	}
+	return b.r.lab.Boxes(ctx, spec)
 }
 
 func (b *workbench) Name() string {

@@ -39,6 +39,8 @@ type Lab struct {
 	// Generate runs a load program in the load generator's place; netns is the path
 	// that keeps the network namespace to run it in, empty for the host's.
 	Generate func(ctx context.Context, img image.Image, netns string, args []string) ([]byte, error)
+	// Boxes makes a bound around programs of this host's kernel; nil makes none.
+	Boxes func(ctx context.Context, spec platform.BoxSpec) (platform.Box, error)
 	// Watch is told what happens; Interim is given the run so far after each block.
 	Watch   func(Event)
 	Interim func(run record.Run, group string)

@@ -90,6 +90,10 @@ type Spec struct {
 	Env     []string // KEY=VALUE, besides [Surroundings]; later entries win
 	Dir     string   // working directory inside; "/" if empty
 	Setting Setting
+	// Group is the cgroup below [CgroupParent] in which the instance's own is made, as
+	// "box-1/idle"; empty is CgroupParent itself. It exists ([Box.Group]) and outlives
+	// the instance.
+	Group string
 	// Ports are the TCP ports that the program serves.
 	Ports []int
 	// Data are the directories inside that the program writes; Setting.Storage

@@ -22,6 +22,8 @@ type Bench struct {
 	On   platform.Platform
 	Of   record.Condition
 	Warm bool // it is a trial of the warm-up
+	// Boxes makes what Box gives; nil makes none.
+	Boxes func(ctx context.Context, spec platform.BoxSpec) (platform.Box, error)
 
 	mu         sync.Mutex
 	names      int
@@ -43,6 +45,14 @@ func NewBench(on platform.Platform) *Bench {
 		Samples: map[string][]float64{}, Histograms: map[string]*hdrhistogram.Histogram{},
 		Covariates: map[string]float64{}, Attached: map[string]record.Attachment{},
 	}
+}
+
+// Box asks Boxes.
+func (b *Bench) Box(ctx context.Context, spec platform.BoxSpec) (platform.Box, error) {
+	if b.Boxes == nil {
+		return nil, errors.New("no box can be made here")
+	}
+	return b.Boxes(ctx, spec)
 }
 
 // Condition is Of.

@@ -1,0 +1,129 @@
+package platform
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Class is what a program in a box is there for.
+type Class string
+
+// The classes of programs in a box.
+const (
+	Critical Class = "critical" // whose latency is watched
+	Idle     Class = "idle"     // which lie there, most of the time, with memory in use
+)
+
+// Classes lists the classes.
+var Classes = []Class{Critical, Idle}
+
+// BoxKind is what stands for the machine whose memory runs out.
+type BoxKind string
+
+// The kinds of boxes.
+const (
+	// BoxGroup is a cgroup with a memory limit around all programs. It has no reclaimer of
+	// its own (kswapd): whoever allocates at the limit reclaims.
+	BoxGroup BoxKind = "cgroup"
+	// BoxMachine is all memory of the kernel that the programs run under: of a virtual
+	// machine by its agent, or, where that is allowed, of the host.
+	BoxMachine BoxKind = "machine"
+)
+
+// SwapKind is where pages go that leave memory.
+type SwapKind string
+
+// The kinds of swap.
+const (
+	SwapNone  SwapKind = "none"  // nowhere: the programs in the box may not swap
+	SwapFile  SwapKind = "file"  // a file on disk
+	SwapZRAM  SwapKind = "zram"  // a compressed block device in memory, which counts as the box's
+	SwapZswap SwapKind = "zswap" // a file on disk behind a compressed pool in memory, which counts as the box's
+)
+
+// SwapKinds lists the kinds of swap.
+var SwapKinds = []SwapKind{SwapNone, SwapFile, SwapZRAM, SwapZswap}
+
+// Protection is what is done for the critical class beyond the kernel's defaults.
+type Protection string
+
+// The protections. What each writes is in docs/density.md.
+const (
+	ProtectNone       Protection = "none"
+	ProtectSwappiness Protection = "swappiness" // v1: memory.swappiness 0 of the critical class; v2: memory.low above what it has
+	ProtectLimit      Protection = "limit"      // a limit of its own around the idle class
+	ProtectHeadroom   Protection = "headroom"   // pages of the idle class are reclaimed ahead of need, so that nobody reclaims directly
+)
+
+// Protections lists the protections.
+var Protections = []Protection{ProtectNone, ProtectSwappiness, ProtectLimit, ProtectHeadroom}
+
+// BoxSpec is a bound around several programs together: a machine's memory in small.
+type BoxSpec struct {
+	Name   string   `json:"name"` // unique on the host, as [Spec.Name]; the box's group is CgroupParent/Name
+	Kind   BoxKind  `json:"kind"`
+	Memory int64    `json:"memory_bytes"` // for all programs in it together; of a BoxMachine what it has, for reports
+	Swap   SwapKind `json:"swap"`
+	// SwapSize is how much may leave memory, in bytes.
+	SwapSize int64 `json:"swap_bytes"`
+	// PageCluster is vm.page-cluster: 2^n pages are read for one; negative leaves it as it is.
+	PageCluster int        `json:"page_cluster"`
+	Protect     Protection `json:"protect"`
+	// Reserve is what [ProtectLimit] leaves for the critical class, in bytes.
+	Reserve int64 `json:"reserve_bytes"`
+}
+
+// Boxing is a Platform whose programs run under another kernel, and which makes boxes
+// there. For the others package lab makes them.
+type Boxing interface {
+	Box(ctx context.Context, spec BoxSpec) (Box, error)
+}
+
+// Box is a bound around several programs. Its methods may be called from several
+// goroutines.
+type Box interface {
+	// Group is the [Spec.Group] of a class' programs.
+	Group(c Class) string
+	// Read reads the box's accounts. A box that is in danger, or puts the host in
+	// danger, gives the reading and an *Endangered.
+	Read(ctx context.Context) (BoxReading, error)
+	// Remove ends what runs in it and puts everything back as it was found.
+	Remove(ctx context.Context) error
+}
+
+// Endangered says that going on would put the host itself in danger.
+type Endangered struct{ Why string }
+
+func (e *Endangered) Error() string { return fmt.Sprintf("stopped for the host's sake: %s", e.Why) }
+
+// BoxReading are a box's accounts at one moment. What the kernel does not tell is in
+// Absent, by the field's JSON name, with the reason, and 0 here.
+type BoxReading struct {
+	At       time.Time              `json:"at"`
+	Limit    int64                  `json:"limit_bytes"` // in force; what compressed swap holds is taken from it
+	Classes  map[Class]ClassReading `json:"classes"`
+	SwapIn   int64                  `json:"swap_in_pages"`  // read back, since boot
+	SwapOut  int64                  `json:"swap_out_pages"` // written, since boot
+	SwapUsed int64                  `json:"swap_used_bytes"`
+	SwapSize int64                  `json:"swap_size_bytes"`
+	Pool     int64                  `json:"pool_bytes"` // memory that compressed swap holds
+	// DeviceWritten and DeviceRead are what went to and came from the device below the swap area, since boot.
+	DeviceWritten int64 `json:"device_written_bytes"`
+	DeviceRead    int64 `json:"device_read_bytes"`
+	// HostAvailable is MemAvailable of the kernel that the box is on.
+	HostAvailable int64             `json:"host_available_bytes"`
+	Absent        map[string]string `json:"absent,omitempty"`
+}
+
+// ClassReading are the accounts of a class.
+type ClassReading struct {
+	Resident    int64         `json:"resident_bytes"` // charged memory
+	Anonymous   int64         `json:"anonymous_bytes"`
+	Swapped     int64         `json:"swapped_bytes"`
+	MajorFaults int64         `json:"major_faults"`     // since the class was made
+	Some        time.Duration `json:"pressure_some_ns"` // time in which a task of it waited for memory (PSI)
+	Full        time.Duration `json:"pressure_full_ns"` // time in which all of them did
+	CPU         time.Duration `json:"cpu_ns"`
+	OOMKills    int64         `json:"oom_kills"`
+}
