@@ -35,43 +35,19 @@ func CountDifference(base, treatment []float64, level float64, seed int64) Estim
 // uncertain too. Where the baseline cannot be told from zero the ratio has no
 // upper bound: there is no interval then, but a warning. The seed is not used.
 func CountRatio(base, treatment []float64, level float64, seed int64) Estimate {
-	n := min(len(base), len(treatment))
-	if err := paired(base, treatment, notNegative); err != nil {
-		return undefined(n, level, MethodFieller, "no ratio of counts: %v", err)
+	e := ratioOfSums(base, treatment, level, summed{
+		what: "counts", allowed: notNegative,
+		zero:      "no events in %d blocks of the baseline: no ratio, see the difference",
+		unbounded: "the baseline's count cannot be told from zero in %d blocks: the ratio has no upper bound, see the difference",
+	})
+	if e.Value == 0 && e.N >= fewest && level > 0 && level < 1 {
+		none := undefined(e.N, level, MethodFieller, "no events in %d blocks of the condition: rates up to %.2g a block would show none with probability %.2g",
+			e.N, unseenRate(e.N, level), 1-level)
+		none.Value = 0
+		return none
 	}
-	if n == 0 {
-		return undefined(n, level, MethodFieller, "no blocks: nothing to estimate from")
-	}
-	if sum(base) == 0 {
-		return undefined(n, level, MethodFieller, "no events in %d blocks of the baseline: no ratio, see the difference", n)
-	}
-	e := unknown(n, level, MethodFieller)
-	e.Value = sum(treatment) / sum(base)
-	switch {
-	case n < fewest:
-		e.warn("need at least %d blocks for an interval, have %d", fewest, n)
-		return e
-	case !(level > 0 && level < 1):
-		e.warn("level %v is not between 0 and 1: no interval", level)
-		return e
-	case sum(treatment) == 0:
-		e.warn("no events in %d blocks of the condition: rates up to %.2g a block would show none with probability %.2g",
-			n, unseenRate(n, level), 1-level)
-		return e
-	}
-	low, high, outcome := fieller(base, treatment, level)
-	switch outcome {
-	case noSpread:
-		e.warn("every block has the same ratio: its spread, and so an interval, cannot be told")
-	case unbounded:
-		e.warn("the baseline's count cannot be told from zero in %d blocks: the ratio has no upper bound, see the difference", n)
-	default:
-		e.Interval.Low, e.Interval.High = max(0, low), high // counts are not negative, nor is their ratio
-		if n < shown {
-			e.warn("need at least %d blocks, have %d: coverage is not shown below", shown, n)
-		}
-		e.warnFewEvents(base, treatment)
-	}
+	e.Interval.Low = math.Max(0, e.Interval.Low) // counts are not negative, nor is their ratio; none stays none
+	e.warnFewEvents(base, treatment)
 	return e
 }
 

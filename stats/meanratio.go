@@ -7,15 +7,33 @@ package stats
 // the ratio has no bounds: there is no interval then, but a warning. What cannot be negative is
 // [CountRatio]'s. The seed is not used.
 func MeanRatio(base, treatment []float64, level float64, seed int64) Estimate {
+	return ratioOfSums(base, treatment, level, summed{
+		what: "means", allowed: finite,
+		zero:      "the baseline's mean is 0 over %d blocks: no ratio, see the difference",
+		unbounded: "the baseline's mean cannot be told from zero in %d blocks: the ratio has no bounds, see the difference",
+	})
+}
+
+// summed says what a ratio of sums is of, and how it is told that there is none: each
+// text takes the number of blocks.
+type summed struct {
+	what            string
+	allowed         func(float64) error
+	zero, unbounded string
+}
+
+// ratioOfSums is the ratio of the sums of pairs, with Fieller's interval where the
+// baseline can be told from zero.
+func ratioOfSums(base, treatment []float64, level float64, of summed) Estimate {
 	n := min(len(base), len(treatment))
-	if err := paired(base, treatment, finite); err != nil {
-		return undefined(n, level, MethodFieller, "no ratio of means: %v", err)
+	if err := paired(base, treatment, of.allowed); err != nil {
+		return undefined(n, level, MethodFieller, "no ratio of %s: %v", of.what, err)
 	}
 	if n == 0 {
 		return undefined(n, level, MethodFieller, "no blocks: nothing to estimate from")
 	}
 	if sum(base) == 0 {
-		return undefined(n, level, MethodFieller, "the baseline's mean is 0 over %d blocks: no ratio, see the difference", n)
+		return undefined(n, level, MethodFieller, of.zero, n)
 	}
 	e := unknown(n, level, MethodFieller)
 	e.Value = sum(treatment) / sum(base)
@@ -32,7 +50,7 @@ func MeanRatio(base, treatment []float64, level float64, seed int64) Estimate {
 	case noSpread:
 		e.warn("every block has the same ratio: its spread, and so an interval, cannot be told")
 	case unbounded:
-		e.warn("the baseline's mean cannot be told from zero in %d blocks: the ratio has no bounds, see the difference", n)
+		e.warn(of.unbounded, n)
 	default:
 		e.Interval.Low, e.Interval.High = low, high
 		if n < shown {
