@@ -146,9 +146,20 @@ func (f *platformsFlags) options(cmd *cobra.Command, host studyHost) (platforms.
 			return o, err
 		}
 	}
-	o.Subjects, err = f.subjects()
+	if o.Subjects, err = f.subjects(); err != nil {
+		return o, err
+	}
 	o.Host = f.host(host)
-	return o, err
+	if changed("platform") || f.quick {
+		return o, nil
+	}
+	// Whether KVM runs a guest is tried by booting one: whatever is wrong with the rest
+	// is told before that.
+	if _, err := platforms.Design(o); err != nil {
+		return o, err
+	}
+	addMachines(&o, host)
+	return o, nil
 }
 
 // readSizes reads --cpus and --instance.
@@ -191,9 +202,8 @@ func (f *platformsFlags) readSizes(o *platforms.Options, changed func(string) bo
 	return nil
 }
 
-// readPlatforms reads --platform and --preset. Virtual machines are there by default where
-// they run without emulation.
-func (f *platformsFlags) readPlatforms(o *platforms.Options, changed func(string) bool, host studyHost) error {
+// readPlatforms reads --platform and --preset.
+func (f *platformsFlags) readPlatforms(o *platforms.Options, changed func(string) bool, _ studyHost) error {
 	if changed("preset") {
 		o.Presets, o.Both = f.presets, true
 	}
@@ -206,11 +216,13 @@ func (f *platformsFlags) readPlatforms(o *platforms.Options, changed func(string
 			}
 			o.Platforms = append(o.Platforms, canonical)
 		}
-		return nil
 	}
-	if f.quick {
-		return nil
-	}
+	return nil
+}
+
+// addMachines adds virtual machines, which are there by default where they run without
+// emulation.
+func addMachines(o *platforms.Options, host studyHost) {
 	for _, name := range []string{"vm/bare", "vm/oci"} {
 		canonical, err := lab.CanonicalPlatform(name)
 		if err != nil {
@@ -225,7 +237,6 @@ func (f *platformsFlags) readPlatforms(o *platforms.Options, changed func(string
 			o.Platforms = append(o.Platforms, canonical)
 		}
 	}
-	return nil
 }
 
 func emulatedPlatform(p platform.Platform) string {
