@@ -78,21 +78,21 @@ func TestCleanAfterKill(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}
+	home := t.TempDir() // one, so that an image is made once
 	t.Run("weigh", func(t *testing.T) {
 		platforms := usable(t, "weigh", "redis", "--vary", "payload=3")
-		cleanAfterKill(t, 6, "weigh", "redis", "--blocks", "1", "--param", "requests=20000", "--platform", strings.Join(platforms, ","))
+		cleanAfterKill(t, home, 6, "weigh", "redis", "--blocks", "1", "--param", "requests=20000", "--platform", strings.Join(platforms, ","))
 	})
 	t.Run("startup", func(t *testing.T) {
 		platforms := usable(t, "startup", "redis")
 		if len(platforms) == 0 {
 			t.Skip("no platform here can start what it created")
 		}
-		cleanAfterKill(t, 4, "startup", "redis", "--blocks", "1", "--rate", "20", "--count", "8", "--knee=false", "--platform", strings.Join(platforms, ","))
+		cleanAfterKill(t, home, 4, "startup", "redis", "--blocks", "1", "--rate", "20", "--count", "8", "--knee=false", "--platform", strings.Join(platforms, ","))
 	})
 }
 
-func cleanAfterKill(t *testing.T, moments int, args ...string) {
-	home := t.TempDir()
+func cleanAfterKill(t *testing.T, home string, moments int, args ...string) {
 	// What others left (or another tare is using) is not this test's concern.
 	before := map[string]bool{}
 	for _, thing := range leftovers(t, home) {
