@@ -44,6 +44,20 @@ func (b *build) run(ctx context.Context) (Image, error) {
 			return Image{}, err
 		}
 	}
+	if len(b.recipe.modules) > 0 {
+		if len(locked.Modules) == 0 {
+			return Image{}, &Missing{
+				What: fmt.Sprintf("recipe %s has no lock file for %s, which its modules of Node.js are held to", b.recipe.name, b.store.arch),
+				Mend: "go run ./image/lock " + b.recipe.name,
+			}
+		}
+		if err := b.store.fetchModules(ctx, b.work, b.recipe.name, locked.Modules); err != nil {
+			return Image{}, err
+		}
+		if err := b.placeModules(locked.Modules); err != nil {
+			return Image{}, err
+		}
+	}
 	if len(b.recipe.directories) > 0 {
 		if err := b.makeDirectories(b.recipe.directories); err != nil {
 			return Image{}, err
@@ -224,6 +238,7 @@ func (s *Store) fetchFrom(ctx context.Context, apt *aptArchive, w *work, r recip
 	now := Lock{
 		Packages: slices.DeleteFunc(present, func(p Package) bool { return slices.Contains(locked.Without, p.Name) }),
 		Jars:     locked.Jars,
+		Modules:  locked.Modules,
 	}
 	now.sort()
 	s.progress(fmt.Sprintf("fetching %d packages for %s", len(now.Packages), r.name))

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// addJava writes how Java is called, the recipe's archives first and then its
-// options with the main class, and gives Java its usual name, which the package
+// addJava writes how Java is called, the recipe's archives first, with directories of
+// more classes, and then its options with the main class, and gives Java its usual name, which the package
 // leaves to a script.
 //
 // The Java archive of shared classes, which the distribution's script would dump
 // when the package is installed, is left out: no dump is the same as the next.
-func (b *build) addJava(arguments, options string) error {
+func (b *build) addJava(arguments, options string, more ...string) error {
 	locked, _, _, err := readLock(b.recipe.name, debianArch(b.store.arch))
 	if err != nil {
 		return err
@@ -23,6 +23,7 @@ func (b *build) addJava(arguments, options string) error {
 	for _, j := range locked.Jars {
 		classes = append(classes, "/"+path.Join(jarDirectory, j.file()))
 	}
+	classes = append(classes, more...)
 	err = b.writeFiles(map[string][]byte{
 		strings.TrimPrefix(arguments, "/"): []byte("-cp " + strings.Join(classes, ":") + "\n" + options),
 	})

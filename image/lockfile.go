@@ -51,22 +51,51 @@ func (j Jar) file() string {
 	return j.Artifact + "-" + j.Version + ".jar"
 }
 
+// Module is one module of the npm registry, exactly.
+type Module struct {
+	// Path is where it lies below the directory of modules: its name, or, where another
+	// module needs another version than the rest, "OTHER/node_modules/NAME".
+	Path    string
+	Version string
+	SHA256  string // of the archive, hexadecimal
+}
+
+func (m Module) String() string { return m.Path + " " + m.Version }
+
+// modulesBelow comes before each name in a module's path but the first.
+const modulesBelow = "node_modules/"
+
+func (m Module) name() string {
+	names := strings.Split(m.Path, "/"+modulesBelow)
+	return names[len(names)-1]
+}
+
+// file is the archive's name, as npm gives it.
+func (m Module) file() string {
+	return strings.ReplaceAll(strings.TrimPrefix(m.name(), "@"), "/", "-") + "-" + m.Version + ".tgz"
+}
+
 // Lock pins the packages of a recipe on one architecture. Its file holds a
 // line a package, sorted: "NAME VERSION SHA256", and for what the archive's
 // dependencies bring but the recipe's programs never reach, "without NAME".
 // A Java archive has a line "jar GROUP:ARTIFACT VERSION SHA256", or
-// "jar GROUP:ARTIFACT:CLASSIFIER VERSION SHA256".
+// "jar GROUP:ARTIFACT:CLASSIFIER VERSION SHA256". A module of Node.js has
+// "npm PATH VERSION SHA256".
 // Lines that begin with '#' are comments.
 type Lock struct {
 	Packages []Package
 	Without  []string // names
 	Jars     []Jar
+	Modules  []Module
 }
 
 // Shapes by Debian policy 5.6.1 and 5.6.12, and by what Maven takes for
-// identifiers; a version of its is narrower here, since it becomes a file's name.
+// identifiers; a version of its is narrower here, since it becomes a file's name. Those
+// of npm are of names that new modules may have.
 var (
 	mavenIdentifier = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+	moduleName      = regexp.MustCompile(`^(@[a-z0-9][a-z0-9._-]*/)?[a-z0-9][a-z0-9._-]*$`)
+	moduleVersion   = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+][A-Za-z0-9.+-]+)?$`)
 	packageName     = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
 	packageVersion  = regexp.MustCompile(`^([0-9]+:)?[A-Za-z0-9.+~-]+$`)
 	sha256Hex       = regexp.MustCompile(`^[0-9a-f]{64}$`)
@@ -108,8 +137,15 @@ func ParseLock(r io.Reader) (Lock, error) {
 				return Lock{}, fmt.Errorf("line %d: %w", n, err)
 			}
 			l.Jars = append(l.Jars, j)
+		case len(fields) == 4 && name == "npm":
+			m := Module{Path: fields[1], Version: fields[2], SHA256: fields[3]}
+			if err := m.valid(); err != nil {
+				return Lock{}, fmt.Errorf("line %d: %w", n, err)
+			}
+			name = "npm " + m.Path // apart from the packages' names
+			l.Modules = append(l.Modules, m)
 		default:
-			return Lock{}, fmt.Errorf("line %d: want NAME VERSION SHA256, without NAME, or jar GROUP:ARTIFACT VERSION SHA256", n)
+			return Lock{}, fmt.Errorf("line %d: want NAME VERSION SHA256, without NAME, jar GROUP:ARTIFACT VERSION SHA256, or npm PATH VERSION SHA256", n)
 		}
 		if seen[name] {
 			return Lock{}, fmt.Errorf("line %d: %s stands twice", n, name)
@@ -151,7 +187,23 @@ func (j Jar) valid() error {
 	return nil
 }
 
+func (m Module) valid() error {
+	for _, name := range strings.Split(m.Path, "/"+modulesBelow) {
+		if !moduleName.MatchString(name) {
+			return fmt.Errorf("%s: %q is not the name of a module", m, name)
+		}
+	}
+	switch {
+	case !moduleVersion.MatchString(m.Version):
+		return fmt.Errorf("%s: %q is not a version", m.Path, m.Version)
+	case !sha256Hex.MatchString(m.SHA256):
+		return fmt.Errorf("%s: %q is not a SHA-256", m, m.SHA256)
+	}
+	return nil
+}
+
 func (l *Lock) sort() {
+	sort.Slice(l.Modules, func(i, j int) bool { return l.Modules[i].Path < l.Modules[j].Path })
 	sort.Slice(l.Jars, func(i, j int) bool { return l.Jars[i].name() < l.Jars[j].name() })
 	sort.Slice(l.Packages, func(i, j int) bool { return l.Packages[i].Name < l.Packages[j].Name })
 	sort.Strings(l.Without)
@@ -168,13 +220,16 @@ func (l Lock) Format(recipe, arch string) []byte {
 	for _, j := range l.Jars {
 		fmt.Fprintf(&b, "jar %s %s\n", j, j.SHA256)
 	}
+	for _, m := range l.Modules {
+		fmt.Fprintf(&b, "npm %s %s\n", m, m.SHA256)
+	}
 	for _, name := range l.Without {
 		fmt.Fprintf(&b, "without %s\n", name)
 	}
 	return b.Bytes()
 }
 
-// names lists the packages and Java archives, "name version", sorted.
+// names lists the packages, Java archives and modules, "name version", sorted.
 func (l Lock) names() []string {
 	var out []string
 	for _, p := range l.Packages {
@@ -182,6 +237,9 @@ func (l Lock) names() []string {
 	}
 	for _, j := range l.Jars {
 		out = append(out, j.String())
+	}
+	for _, m := range l.Modules {
+		out = append(out, m.String())
 	}
 	return out
 }

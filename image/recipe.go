@@ -44,18 +44,21 @@ type recipe struct {
 	// jars are Java archives asked of the Maven repository, GROUP:ARTIFACT:VERSION;
 	// those that they depend on come with them. They are put into jarDirectory.
 	jars []string
+	// modules are of Node.js, asked of the npm registry, NAME@VERSION; those that they
+	// depend on come with them. They are put into moduleDirectory.
+	modules []string
 }
 
 // recipes lists what can be built, in the order in which people see it.
 var recipes = []recipe{
-	redisRecipe, httpdRecipe, docstoreRecipe, multimodelRecipe, wordpressRecipe, cassandraRecipe, mapstoreRecipe, thriftRecipe, streamRecipe, streamMPIRecipe, streamPeerRecipe, ffmpegRecipe, uriParserRecipe, hashingRecipe,
+	redisRecipe, httpdRecipe, docstoreRecipe, multimodelRecipe, wordpressRecipe, bookingRecipe, cassandraRecipe, mapstoreRecipe, thriftRecipe, streamRecipe, streamMPIRecipe, streamPeerRecipe, ffmpegRecipe, uriParserRecipe, hashingRecipe,
 	pageRankRecipe, fioRecipe, haccioRecipe, mpiRecipe,
 	filesRecipe, emptyRecipe, busyboxRecipe,
 }
 
 // toolRecipes are those that are no workload's: other recipes use them, or virtual
 // machines ([Store.Guest]).
-var toolRecipes = []recipe{compilerRecipe, lmdbCompilerRecipe, goCompilerRecipe, mpiCompilerRecipe, openMPICompilerRecipe, guestKernelRecipe, guestUMLRecipe, guestToolsRecipe}
+var toolRecipes = []recipe{compilerRecipe, lmdbCompilerRecipe, goCompilerRecipe, javaCompilerRecipe, mpiCompilerRecipe, openMPICompilerRecipe, guestKernelRecipe, guestUMLRecipe, guestToolsRecipe}
 
 // Recipes describes every recipe.
 func Recipes() []RecipeInfo {
@@ -110,6 +113,9 @@ func (r recipe) key(arch string) (string, error) {
 	}
 	if len(r.jars) > 0 {
 		content["jars"] = r.jars
+	}
+	if len(r.modules) > 0 {
+		content["modules"] = r.modules
 	}
 	if r.tools != "" {
 		tools, ok := findRecipe(r.tools)

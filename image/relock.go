@@ -82,6 +82,9 @@ func (s *Store) relock(ctx context.Context, w *work, r recipe, arch string) (Loc
 	if l.Jars, err = s.relockJars(ctx, w, r); err != nil {
 		return Lock{}, err
 	}
+	if l.Modules, err = s.relockModules(ctx, w, r); err != nil {
+		return Lock{}, err
+	}
 	l.sort()
 	return l, nil
 }
