@@ -25,7 +25,7 @@ func holds(t *testing.T, g Group, file string) string {
 // one and two are a group of each version as the kernel would make it.
 func one(t *testing.T) Group {
 	return tree(t, 1, []string{"memory"}, map[string]string{
-		"tare/a/memory.limit_in_bytes": "", "tare/a/memory.memsw.limit_in_bytes": "", "tare/a/memory.swappiness": "60",
+		"tare/a/memory.limit_in_bytes": "", "tare/a/memory.memsw.limit_in_bytes": "", "tare/a/memory.swappiness": "6",
 		"tare/a/memory.usage_in_bytes": "4096", "tare/a/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 1",
 		"tare/a/b/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 2",
 		"tare/a/memory.stat":          "rss 1\nswap 2\npgmajfault 3\ntotal_rss 10\ntotal_swap 20\ntotal_pgmajfault 30",
