@@ -30,7 +30,7 @@ func tables() []*table {
 	return []*table{
 		pairedRatioByTrial(meanMethods), pairedRatioByRatio(meanMethods), widths(),
 		differences(meanMethods), geometricMeans(meanMethods), means(meanMethods),
-		warned(), counts(), countRatios(), quantileRatios(), quantileLevels(), stein(),
+		warned(), counts(), countRatios(), quantileRatios(), quantileLevels(), changePoints(), stein(),
 	}
 }
 
