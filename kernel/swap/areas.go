@@ -1,0 +1,147 @@
+package swap
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Area is a line of /proc/swaps: a place that pages go to.
+type Area struct {
+	Path    string `json:"path"`    // as the reader's root has it
+	Deleted bool   `json:"deleted"` // the file has no name any more, so that nobody can take it out of use
+	File    bool   `json:"file"`    // a file, not a block device
+	Size    int64  `json:"size_bytes"`
+	Used    int64  `json:"used_bytes"`
+	// Priority: areas of a higher one are filled first, those of the same in turn. A
+	// negative one is the kernel's own choice.
+	Priority int `json:"priority"`
+}
+
+// MaxPriority is the highest that an area can have: SWAP_FLAG_PRIO_MASK.
+const MaxPriority = 1<<15 - 1
+
+// Areas lists what is in use, in the kernel's order.
+func (h Host) Areas() ([]Area, error) {
+	b, err := os.ReadFile(h.path("proc/swaps"))
+	if err != nil {
+		return nil, fmt.Errorf("this kernel has no swap at all (CONFIG_SWAP): %w", err)
+	}
+	return ParseAreas(bytes.NewReader(b))
+}
+
+// Area finds the one of that path; ok is false where it is not in use.
+func (h Host) Area(path string) (a Area, ok bool, err error) {
+	areas, err := h.Areas()
+	if err != nil {
+		return Area{}, false, err
+	}
+	// The kernel knows the file by its own path, not by a link's.
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		real = path
+	}
+	for _, a := range areas {
+		if !a.Deleted && (a.Path == real || a.Path == path) {
+			return a, true, nil
+		}
+	}
+	return Area{}, false, nil
+}
+
+// ParseAreas reads a /proc/swaps, whose sizes are in KiB.
+func ParseAreas(r io.Reader) ([]Area, error) {
+	var areas []Area
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20) // a path of 4096 bytes may take four times as many
+	if !lines.Scan() {
+		if err := lines.Err(); err != nil {
+			return nil, fmt.Errorf("/proc/swaps: %w", err)
+		}
+		return nil, nil // before Linux 2.6 it had no head while empty
+	}
+	for lines.Scan() {
+		a, err := parseArea(lines.Text())
+		if err != nil {
+			return nil, fmt.Errorf("/proc/swaps: %q: %w", lines.Text(), err)
+		}
+		areas = append(areas, a)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("/proc/swaps: %w", err)
+	}
+	return areas, nil
+}
+
+func parseArea(line string) (Area, error) {
+	f := strings.Fields(line)
+	if len(f) != 5 {
+		return Area{}, fmt.Errorf("%d fields, want path, type, size, used and priority", len(f))
+	}
+	a := Area{Path: unescape(f[0]), File: f[1] == "file"}
+	a.Path, a.Deleted = strings.CutSuffix(a.Path, " (deleted)")
+	var err error
+	if a.Size, err = kibibytes(f[2]); err != nil {
+		return Area{}, fmt.Errorf("size: %w", err)
+	}
+	if a.Used, err = kibibytes(f[3]); err != nil {
+		return Area{}, fmt.Errorf("used: %w", err)
+	}
+	if a.Priority, err = strconv.Atoi(f[4]); err != nil {
+		return Area{}, fmt.Errorf("priority: %w", err)
+	}
+	return a, nil
+}
+
+func kibibytes(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	if n < 0 || n > 1<<52 {
+		return 0, fmt.Errorf("%q is not a number of KiB", text)
+	}
+	return n << 10, nil
+}
+
+// unescape undoes the kernel's octal escapes (seq_path), of blanks and backslashes.
+func unescape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if v, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(v))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// Taken says that no priority is left above the areas in use: a new area could at best
+// share their pages with them.
+type Taken struct{ By Area }
+
+func (t *Taken) Error() string {
+	return fmt.Sprintf("swap area %s has the highest priority there is (%d), so that nothing can be used before it: take it out of use for the while (swapoff %[1]s), or give it a lower one", t.By.Path, t.By.Priority)
+}
+
+// PriorityAbove is one that has pages go to a new area before they go to any of those;
+// the error is a [*Taken].
+func PriorityAbove(areas []Area) (int, error) {
+	priority := 0
+	for _, a := range areas {
+		if a.Priority >= MaxPriority {
+			return 0, &Taken{a}
+		}
+		priority = max(priority, a.Priority+1)
+	}
+	return priority, nil
+}
