@@ -53,9 +53,13 @@ type HTTPRequest struct {
 	Method string // "GET" if empty
 	Path   string // with query; "/" if empty
 	Body   []byte
+	Cookie string // "name=value"; none if empty
 	// Check says what is wrong with the body of an answer whose status is right;
 	// nil looks at no body. It is shown the first MiB, for as long as it runs.
 	Check func(body []byte) error
+	// Done, where it is set, is told what came of the request, once, before the next is
+	// drawn: nil where it was answered rightly.
+	Done func(err error)
 }
 
 // Open connects; with NewConnections it only prepares.
@@ -74,7 +78,7 @@ func (h HTTP) Open(ctx context.Context) (Conn, error) {
 		paths = []string{h.Path}
 	}
 	for _, path := range paths {
-		request, raw, err := h.request(HTTPRequest{h.Method, path, h.Body, nil})
+		request, raw, err := h.request(HTTPRequest{Method: h.Method, Path: path, Body: h.Body})
 		if err != nil {
 			return nil, err
 		}
@@ -136,12 +140,18 @@ type prepared struct {
 	request *http.Request // answers are read by its method
 	raw     []byte
 	check   func(body []byte) error
+	done    func(err error)
 }
 
 // take gives the next request.
 func (c *httpConn) take() (prepared, error) {
 	if c.want.Next != nil {
-		return c.build(c.want.Next())
+		of := c.want.Next()
+		p, err := c.build(of)
+		if err != nil && of.Done != nil {
+			of.Done(err)
+		}
+		return p, err
 	}
 	p := c.sequence[c.next]
 	c.next = (c.next + 1) % len(c.sequence)
@@ -157,17 +167,20 @@ func (c *httpConn) build(of HTTPRequest) (prepared, error) {
 	if of.Path == "" {
 		of.Path = "/"
 	}
-	if of.Path[0] != '/' || strings.ContainsFunc(of.Method+of.Path, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-		return prepared{}, fmt.Errorf("http request %q %q: want a path that begins with /, and no spaces", of.Method, of.Path)
+	if of.Path[0] != '/' || strings.ContainsFunc(of.Method+of.Path+of.Cookie, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return prepared{}, fmt.Errorf("http request %q %q with cookie %q: want a path that begins with /, and no spaces", of.Method, of.Path, of.Cookie)
 	}
 	raw := append(append(c.drawn[:0], of.Method...), ' ')
 	raw = append(append(raw, of.Path...), " HTTP/1.1\r\n"...)
 	raw = append(raw, c.headers...)
+	if of.Cookie != "" {
+		raw = append(append(append(raw, "Cookie: "...), of.Cookie...), "\r\n"...)
+	}
 	if len(of.Body) > 0 {
 		raw = append(strconv.AppendInt(append(raw, "Content-Length: "...), int64(len(of.Body)), 10), "\r\n"...)
 	}
 	c.drawn = append(append(raw, "\r\n"...), of.Body...)
-	return prepared{&http.Request{Method: of.Method}, c.drawn, of.Check}, nil
+	return prepared{&http.Request{Method: of.Method}, c.drawn, of.Check, of.Done}, nil
 }
 
 func (c *httpConn) connect(ctx context.Context) error {
@@ -188,6 +201,9 @@ func (c *httpConn) Do(deadline time.Time) (reusable bool, err error) {
 	next, err := c.take()
 	if err != nil {
 		return true, err
+	}
+	if next.done != nil {
+		defer func() { next.done(err) }()
 	}
 	if c.want.NewConnections {
 		ctx, cancel := context.WithDeadline(context.Background(), deadline)

@@ -102,6 +102,49 @@ func TestHTTPDrawsRequests(t *testing.T) {
 	}
 }
 
+// What draws the requests learns what came of each before it draws the next, also of one
+// that could not be sent.
+func TestHTTPTellsWhatCameOfIt(t *testing.T) {
+	var cookies []string
+	target := serveHTTP(t, func(w http.ResponseWriter, r *http.Request) {
+		cookies = append(cookies, r.Header.Get("Cookie"))
+		if len(cookies) == 2 {
+			w.WriteHeader(http.StatusForbidden)
+		}
+	})
+	requests := []HTTPRequest{
+		{Path: "/"}, {Path: "/", Cookie: "session=1"}, {Path: "/", Cookie: "a b"},
+		{Path: "/", Cookie: "session=2", Check: func([]byte) error { return io.ErrShortBuffer }},
+	}
+	var told []string
+	n := 0
+	target.Next = func() HTTPRequest {
+		if len(told) != n {
+			t.Errorf("request %d is drawn, and told was of %d", n, len(told))
+		}
+		n++
+		of := requests[n-1]
+		of.Done = func(err error) { told = append(told, kindIfAny(err)) }
+		return of
+	}
+	conn, err := target.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var found []string
+	for range requests {
+		_, err := conn.Do(time.Now().Add(time.Minute))
+		found = append(found, kindIfAny(err))
+	}
+	if want := []string{"", "status 403", KindProtocol, "body"}; !slices.Equal(told, want) || !slices.Equal(found, want) {
+		t.Errorf("told of %q, and Do says %q; want %q", told, found, want)
+	}
+	if want := []string{"", "session=1", "session=2"}; !slices.Equal(cookies, want) {
+		t.Errorf("the service saw cookies %q, want %q", cookies, want)
+	}
+}
+
 func TestHTTPSendsWhatWasAsked(t *testing.T) {
 	target := serveHTTP(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

@@ -50,7 +50,7 @@ func (g *generator) run(ctx context.Context) (Result, error) {
 	conns := make([]Conn, g.options.Connections)
 	var opening, loading sync.WaitGroup
 	for i := range conns {
-		opening.Go(func() { conns[i], _ = g.open(ctx) }) // a request will try again, and tell
+		opening.Go(func() { conns[i], _ = open(ctx, g.target, g.options.Timeout) }) // a request will try again, and tell
 	}
 	opening.Wait()
 	g.began = time.Now()
@@ -74,16 +74,6 @@ func (g *generator) run(ctx context.Context) (Result, error) {
 	return result, nil
 }
 
-func (g *generator) open(ctx context.Context) (Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, g.options.Timeout)
-	defer cancel()
-	conn, err := g.target.Open(ctx)
-	if err != nil {
-		return nil, &Error{Kind: KindConnect, Err: err}
-	}
-	return conn, nil
-}
-
 // turn is for how long a connection is driven without giving way, well below the
 // runtime's own limit.
 const turn = 6 * time.Millisecond
@@ -98,25 +88,10 @@ func (g *generator) drive(ctx context.Context, conn Conn) {
 	stopSleeper := context.AfterFunc(ctx, func() { sleeper.Close() })
 	defer stopSleeper()
 
-	// Cancelling closes the connection of the moment, whichever it is.
-	var mu sync.Mutex
-	hold := func(c Conn) {
-		mu.Lock()
-		defer mu.Unlock()
-		if conn != nil && c == nil {
-			conn.Close()
-		}
-		conn = c
-	}
-	defer hold(nil)
-	stopConn := context.AfterFunc(ctx, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if conn != nil {
-			conn.Close()
-		}
-	})
-	defer stopConn()
+	connection := &held{target: g.target, timeout: g.options.Timeout, conn: conn}
+	defer connection.drop()
+	stopConnection := context.AfterFunc(ctx, connection.drop)
+	defer stopConnection()
 
 	var pause time.Duration // after failing to connect in a closed loop
 	first := true
@@ -150,7 +125,7 @@ func (g *generator) drive(ctx context.Context, conn Conn) {
 		if !q.scheduled {
 			q.intended = q.sent
 		}
-		answered, err := g.one(ctx, conn, hold)
+		answered, err := connection.one(ctx)
 		q.answered = answered.Sub(g.began)
 		if ctx.Err() != nil {
 			return // not the target's failure
@@ -172,44 +147,6 @@ func (g *generator) drive(ctx context.Context, conn Conn) {
 		}
 	}
 }
-
-// one does one request, on a new connection where there is none. answered is when
-// its answer had come, or when it had failed.
-func (g *generator) one(ctx context.Context, conn Conn, hold func(Conn)) (answered time.Time, err error) {
-	began := time.Now()
-	if conn == nil {
-		if conn, err = g.open(ctx); err != nil {
-			return time.Now(), err
-		}
-		hold(conn)
-		if ctx.Err() != nil {
-			return time.Now(), context.Cause(ctx) // cancelled before the connection was held
-		}
-	}
-	reusable, err := conn.Do(began.Add(g.options.Timeout))
-	answered = time.Now()
-	// What it took to look into the answer is no part of its latency. An answer
-	// that was there before the request, with the one before, has no such moment.
-	if a, ok := conn.(arriving); ok && err == nil && a.arrived().After(began) {
-		answered = a.arrived()
-	}
-	if !reusable {
-		hold(nil)
-	}
-	return answered, err
-}
-
-// arriving is a Conn that can tell when the last byte of the answer that Do has
-// just found right had been read.
-type arriving interface{ arrived() time.Time }
-
-var _, _, _, _, _ arriving = (*httpConn)(nil), (*respConn)(nil), (*opMsgConn)(nil), (*thriftConn)(nil), (*cqlConn)(nil)
-
-func (c *httpConn) arrived() time.Time   { return c.link.arrived() }
-func (c *respConn) arrived() time.Time   { return c.client.link.arrived() }
-func (c *opMsgConn) arrived() time.Time  { return c.client.link.arrived() }
-func (c *cqlConn) arrived() time.Time    { return c.client.link.arrived() }
-func (c *thriftConn) arrived() time.Time { return c.link.arrived() }
 
 func (g *generator) fail(q request, err error) {
 	if q.intended >= g.options.Warmup {

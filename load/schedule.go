@@ -118,3 +118,16 @@ func (s *schedule) drained(now, grace time.Duration) bool {
 	s.lookTo(now)
 	return s.finished && now > s.last+grace
 }
+
+// stop has the schedule end at a moment, where it did not end before.
+func (s *schedule) stop(at time.Duration) {
+	at = max(at, 1) // 0 is never
+	for _, moments := range []*sequence{s.head, s.scout} {
+		if moments.end == 0 || at < moments.end {
+			moments.end = at
+		}
+	}
+	if s.drawn && s.ahead >= at {
+		s.drawn, s.finished = false, true
+	}
+}
