@@ -82,6 +82,11 @@ func (p *progress) event(e lab.Event) {
 			what = "warm-up"
 		}
 		p.line(fmt.Sprintf("%s: %s %s%s", what, e.Group, conditionName(e.Condition), leftText(e.Left)))
+	case lab.Told:
+		p.line(fmt.Sprintf("%s: %s", conditionName(e.Condition), e.Text))
+		if !p.tty {
+			fmt.Fprintf(p.out, "%s: %s\n", conditionName(e.Condition), e.Text)
+		}
 	case lab.Ended:
 		if e.Text != "" {
 			p.erase()

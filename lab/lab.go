@@ -53,6 +53,9 @@ type Condition struct {
 	record.Condition
 	Program workload.Workload
 	Source  workload.Source
+	// Further are the images besides, that its procedure launches programs from
+	// ([Bench.ImageOf]).
+	Further []workload.Source
 	// Procedure, where not nil, is how its trials go; nil launches the program
 	// once and lets the workload drive it.
 	Procedure Procedure
@@ -124,6 +127,7 @@ type EventKind string
 const (
 	Preparing EventKind = "preparing" // an image or a platform
 	Started   EventKind = "started"   // a trial
+	Told      EventKind = "told"      // how far a long trial is ([Bench.Tell])
 	Ended     EventKind = "ended"     // a trial
 	Tainted   EventKind = "tainted"   // a block, which will be repeated
 	Blocked   EventKind = "block"     // a block is complete

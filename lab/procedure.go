@@ -11,6 +11,7 @@ import (
 	"tare/image"
 	"tare/platform"
 	"tare/record"
+	"tare/workload"
 )
 
 // Procedure is how a trial of a condition goes where it is not "launch the
@@ -23,6 +24,8 @@ type Bench interface {
 	Condition() record.Condition
 	Platform() platform.Platform
 	Image() image.Image
+	// ImageOf is one of the condition's further images.
+	ImageOf(src workload.Source) (image.Image, error)
 	// Generate runs a load program of the image, as [workload.Trial] has it.
 	Generate(ctx context.Context, args []string) (stdout []byte, err error)
 	// GenerateIn is Generate from a network namespace, by the path that keeps it;
@@ -42,6 +45,8 @@ type Bench interface {
 	// procedure may measure several times: a cause in any taints the trial.
 	Measuring() error
 	Measured() error
+	// Tell says in one line how far a long trial is, to whoever shows progress.
+	Tell(text string)
 	// Box makes a bound around programs that the trial launches into its groups, where
 	// they run: on this host, or in the platform's virtual machine. It is entered in
 	// the ledger; the procedure removes it.
@@ -86,6 +91,18 @@ func (b *workbench) WarmUp() bool                { return b.result.Block == 0 }
 
 func (b *workbench) GenerateIn(ctx context.Context, netns string, args []string) ([]byte, error) {
 	return b.r.lab.Generate(ctx, b.Image(), netns, args)
+}
+
+func (b *workbench) ImageOf(src workload.Source) (image.Image, error) {
+	img, ok := b.r.further[src]
+	if !ok {
+		return image.Image{}, fmt.Errorf("%s: no image was prepared from %+v", b.condition.ID, src)
+	}
+	return img, nil
+}
+
+func (b *workbench) Tell(text string) {
+	b.r.lab.tell(Event{Kind: Told, Group: b.condition.Workload, Condition: b.condition.ID, Block: b.result.Block, Text: text, Left: b.r.left()})
 }
 
 func (b *workbench) Box(ctx context.Context, spec platform.BoxSpec) (platform.Box, error) {

@@ -89,9 +89,10 @@ type runner struct {
 	name      string // of instances: short, unique on the host
 	platforms map[string]platform.Platform
 	images    map[string]image.Image // by condition
-	inForce   map[string]bool        // conditions whose settings have been read back
-	boots     map[string]bool        // of machines, that have been told
-	failures  map[string]int         // in a row, by condition
+	further   map[workload.Source]image.Image
+	inForce   map[string]bool // conditions whose settings have been read back
+	boots     map[string]bool // of machines, that have been told
+	failures  map[string]int  // in a row, by condition
 	trials    int
 	groups    map[string]*progress
 	began     time.Time
@@ -174,8 +175,8 @@ func newRunner(l *Lab, d Design, run record.Run) *runner {
 	r := &runner{
 		lab: l, design: d, run: run, name: name,
 		platforms: map[string]platform.Platform{},
-		images:    map[string]image.Image{},
-		inForce:   map[string]bool{}, boots: map[string]bool{},
+		images:    map[string]image.Image{}, further: map[workload.Source]image.Image{},
+		inForce: map[string]bool{}, boots: map[string]bool{},
 		failures: map[string]int{},
 		groups:   map[string]*progress{},
 	}
@@ -299,17 +300,9 @@ func (r *runner) prepare(ctx context.Context) error {
 		g := &r.design.Groups[gi]
 		for ci := range g.Conditions {
 			c := &g.Conditions[ci]
-			img, ok := images[c.Source]
-			if !ok {
-				r.lab.tell(Event{Kind: Preparing, Group: g.Workload, Text: "image of " + g.Workload})
-				var err error
-				if img, err = r.lab.Image(ctx, c.Source); err != nil {
-					return fmt.Errorf("image of %s: %w", g.Workload, err)
-				}
-				for _, w := range img.Warnings {
-					r.lab.tell(Event{Kind: Warned, Group: g.Workload, Text: "image of " + g.Workload + ": " + w})
-				}
-				images[c.Source] = img
+			img, err := r.provide(ctx, images, g.Workload, c.Source)
+			if err != nil {
+				return err
 			}
 			if err := fit(*c, img, r.run.Host); err != nil {
 				return err
@@ -342,10 +335,35 @@ func (r *runner) prepare(ctx context.Context) error {
 			if err := p.Prepare(ctx, img); err != nil {
 				return fmt.Errorf("platform %s: image of %s: %w", c.Platform, g.Workload, err)
 			}
+			for _, src := range c.Further {
+				if r.further[src], err = r.provide(ctx, images, g.Workload, src); err != nil {
+					return err
+				}
+				if err := p.Prepare(ctx, r.further[src]); err != nil {
+					return fmt.Errorf("platform %s: further image of %s: %w", c.Platform, g.Workload, err)
+				}
+			}
 		}
 	}
 	r.run.Conditions = r.design.conditions()
 	return nil
+}
+
+// provide finds or makes the image of a source, once a run.
+func (r *runner) provide(ctx context.Context, images map[workload.Source]image.Image, of string, src workload.Source) (image.Image, error) {
+	if img, ok := images[src]; ok {
+		return img, nil
+	}
+	r.lab.tell(Event{Kind: Preparing, Group: of, Text: "image of " + of})
+	img, err := r.lab.Image(ctx, src)
+	if err != nil {
+		return image.Image{}, fmt.Errorf("image of %s: %w", of, err)
+	}
+	for _, w := range img.Warnings {
+		r.lab.tell(Event{Kind: Warned, Group: of, Text: "image of " + of + ": " + w})
+	}
+	images[src] = img
+	return img, nil
 }
 
 func (r *runner) release(ctx context.Context) {

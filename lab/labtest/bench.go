@@ -14,6 +14,7 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/record"
+	"tare/workload"
 )
 
 // Bench is a [lab.Bench] on a platform of the test's. Its fields are what the
@@ -34,6 +35,7 @@ type Bench struct {
 	Histograms map[string]*hdrhistogram.Histogram
 	Covariates map[string]float64
 	Attached   map[string]record.Attachment
+	Lines      []string // that were told
 }
 
 var _ lab.Bench = (*Bench)(nil)
@@ -63,6 +65,20 @@ func (b *Bench) Platform() platform.Platform { return b.On }
 
 // Image is one of a mebibyte.
 func (b *Bench) Image() image.Image { return image.Image{Name: "fake", Size: 1 << 20} }
+
+// ImageOf is Image, by the name of the recipe.
+func (b *Bench) ImageOf(src workload.Source) (image.Image, error) {
+	img := b.Image()
+	img.Name = src.Recipe
+	return img, nil
+}
+
+// Tell keeps a line.
+func (b *Bench) Tell(text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.Lines = append(b.Lines, text)
+}
 
 // Seed is always the same.
 func (b *Bench) Seed() uint64 { return 7 }
