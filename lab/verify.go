@@ -3,9 +3,11 @@ package lab
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
+	"tare/kernel/cgroup"
 	"tare/platform"
 	"tare/platform/docker"
 )
@@ -46,11 +48,18 @@ func verify(platformName string, asked platform.Setting, got platform.InForce) [
 	if asked.CPUSet != "" && got.CPUSet != asked.CPUSet {
 		differ("cpuset-cpus", asked.CPUSet, got.CPUSet)
 	}
-	// Page granularity.
-	if asked.Memory == 0 && got.Memory != 0 {
+	// A box's limit is in force for who is in it, and nothing that the setting asked for:
+	// it may be the tighter one, and the only one.
+	inBox := boxed(got.Cgroups)
+	if asked.Memory == 0 && got.Memory != 0 && !inBox {
 		differ("memory", "no limit", got.Memory)
 	}
-	if asked.Memory != 0 && (got.Memory > asked.Memory || asked.Memory-got.Memory > 64<<10) {
+	// Page granularity.
+	least := asked.Memory - 64<<10
+	if inBox {
+		least = 1
+	}
+	if asked.Memory != 0 && (got.Memory > asked.Memory || got.Memory < least) {
 		differ("memory", asked.Memory, got.Memory)
 	}
 	// Where the kernel's word could not be read there is nothing to compare.
@@ -86,6 +95,16 @@ func verify(platformName string, asked platform.Setting, got platform.InForce) [
 		}
 	}
 	return wrong
+}
+
+// boxed reports whether a program is in a box ([platform.Spec].Group), by the lines of its
+// /proc/PID/cgroup: the others' groups lie in tare's own.
+func boxed(lines []string) bool {
+	members, err := cgroup.ParseMembership(strings.NewReader(strings.Join(lines, "\n")))
+	return err == nil && slices.ContainsFunc(members, func(m cgroup.Membership) bool {
+		below, ours := strings.CutPrefix(m.Path, platform.CgroupParent+"/")
+		return ours && strings.Contains(below, "/")
+	})
 }
 
 func share(quota, period time.Duration) string {

@@ -27,6 +27,18 @@ func TestVerify(t *testing.T) {
 		{"a quota that nobody asked for", platform.Setting{}, with(func(f *platform.InForce) { f.CPUQuota, f.CPUPeriod = time.Second, time.Second }), "cpus"},
 		{"memory rounded to pages", platform.Setting{Memory: 100<<20 + 100}, with(func(f *platform.InForce) { f.Memory = 100 << 20 }), ""},
 		{"memory that nobody asked for", platform.Setting{}, with(func(f *platform.InForce) { f.Memory = 1 << 30 }), "memory"},
+		{"a box's memory, asked for by nobody in it", platform.Setting{}, with(func(f *platform.InForce) {
+			f.Memory, f.Cgroups = 1<<30, []string{"4:memory:/tare/box-1/idle/redis-1", "0::/tare/box-1/idle/redis-1"}
+		}), ""},
+		{"memory of its own that nobody asked for", platform.Setting{}, with(func(f *platform.InForce) {
+			f.Memory, f.Cgroups = 1<<30, []string{"4:memory:/tare/redis-1", "0::/tare/redis-1"}
+		}), "memory"},
+		{"a box tighter than the limit asked for", platform.Setting{Memory: 2 << 30}, with(func(f *platform.InForce) {
+			f.Memory, f.Cgroups = 1<<30, []string{"0::/tare/box-1/idle/redis-1"}
+		}), ""},
+		{"a box, and not the limit asked for", platform.Setting{Memory: 2 << 30}, with(func(f *platform.InForce) {
+			f.Memory, f.Cgroups = 3<<30, []string{"0::/tare/box-1/idle/redis-1"}
+		}), "memory"},
 		{"another cpuset", platform.Setting{CPUSet: "0"}, plain, "cpuset-cpus"},
 		{"addresses not drawn, as asked", platform.Setting{ASLR: "off"}, with(func(f *platform.InForce) { f.ASLR = "off" }), ""},
 		{"addresses drawn where none were to be", platform.Setting{ASLR: "off"}, with(func(f *platform.InForce) { f.ASLR = "on" }), "aslr"},

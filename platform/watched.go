@@ -3,6 +3,7 @@ package platform
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"tare/kernel/cgroup"
@@ -43,7 +44,7 @@ func ownDirectory(group, ours cgroup.Group) string {
 		return p.Dir()
 	}
 	for _, p := range group.Places {
-		if own(p, ours) {
+		if own(p, ours) && !above(p, group) {
 			return p.Dir()
 		}
 	}
@@ -62,4 +63,10 @@ func own(p cgroup.Place, ours cgroup.Group) bool {
 		}
 	}
 	return true
+}
+
+// above tells that a place is above where the program is in another hierarchy: that of
+// bare metal's programs in a box, whose memory they share.
+func above(p cgroup.Place, group cgroup.Group) bool {
+	return slices.ContainsFunc(group.Places, func(o cgroup.Place) bool { return strings.HasPrefix(o.Path, p.Path+"/") })
 }

@@ -8,7 +8,9 @@
 //
 // The bare program's processes are followed, and ended, by a cgroup that no
 // controller acts on (version 2 below tare's own group, or version 1's
-// freezer), so that following them costs them nothing.
+// freezer), so that following them costs them nothing. In a box ([platform.Spec].Group)
+// they have the box's group and no other: there is no limit but the box's, which
+// they share with all who are in it.
 package bare
 
 import (
@@ -42,9 +44,6 @@ const (
 	Bare   = "bare"
 	Cgroup = "cgroup"
 )
-
-// trackingParent is the cgroup, below tare's own, that bare programs are followed in.
-const trackingParent = "tare-bare"
 
 type host struct {
 	name    string
@@ -227,7 +226,7 @@ func (h *host) Create(ctx context.Context, spec platform.Spec) (_ platform.Creat
 		return nil, err
 	}
 	c.order.ASLR = spec.Setting.ASLR
-	c.order.CPUs, c.order.Join, c.order.OOMScore = cpus, c.group.ProcessFiles(), platform.Surroundings.OOMScore
+	c.order.CPUs, c.order.Join, c.order.OOMScore = cpus, c.group.processFiles(), platform.Surroundings.OOMScore
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -238,7 +237,7 @@ func (h *host) Create(ctx context.Context, spec platform.Spec) (_ platform.Creat
 // for it; bare metal has the word from those it is compared with.
 type container struct {
 	spec   platform.Spec
-	group  cgroup.Group
+	group  grouping
 	things *held.Things
 	order  order
 
@@ -248,7 +247,7 @@ type container struct {
 }
 
 func (c *container) start(ctx context.Context) error {
-	r, err := start(ctx, c.order, c.group, c.spec.Stdout, c.spec.Stderr)
+	r, err := start(ctx, c.order, c.group.own, c.spec.Stdout, c.spec.Stderr)
 	if err != nil {
 		return err
 	}
@@ -299,37 +298,6 @@ func (p place) lay(ctx context.Context, spec platform.Spec) (rootfs.Tree, error)
 		return tree.MountSystem()
 	}, func(context.Context) error { return rootfs.Remove(trials, dir) })
 	return tree, err
-}
-
-// makeGroup makes the cgroup that the program's processes are in.
-func (h *host) makeGroup(ctx context.Context, things *held.Things, spec platform.Spec) (cgroup.Group, error) {
-	layout, err := cgroup.Host()
-	if err != nil {
-		return cgroup.Group{}, err
-	}
-	var limits cgroup.Limits
-	var controllers []string
-	group := layout.At(platform.CgroupParent).Child(spec.Name)
-	if h.name == Cgroup {
-		controllers = []string{"cpu", "cpuset", "memory", "pids", "io"}
-		limits = limitsOf(spec.Setting)
-	} else {
-		own, _, err := layout.Of(os.Getpid())
-		if err != nil {
-			return group, err
-		}
-		group = own.Tracking().Child(trackingParent).Child(spec.Name)
-	}
-	err = things.Take(ctx, held.CgroupEntry(h.name, group), func() error {
-		if err := group.Create(controllers...); err != nil {
-			return err
-		}
-		if _, ok := layout.For("cpuset"); !ok {
-			limits.CPUs = "" // a kernel of one CPU, by Check: there is nothing to set
-		}
-		return group.Apply(limits)
-	}, func(ctx context.Context) error { return held.EndGroup(ctx, group) })
-	return group, err
 }
 
 func limitsOf(s platform.Setting) cgroup.Limits {

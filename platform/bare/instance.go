@@ -11,14 +11,13 @@ import (
 	"syscall"
 	"time"
 
-	"tare/kernel/cgroup"
 	"tare/platform"
 	"tare/platform/held"
 )
 
 type instance struct {
 	running *running
-	group   cgroup.Group
+	group   grouping
 	things  *held.Things
 	data    []string
 
@@ -34,14 +33,14 @@ var _ platform.Instance = (*instance)(nil)
 // follow makes an instance of a program that was executed at the moment began.
 // Its time counts from there: what was mounted before is tare's work, which a
 // program started by hand does not wait for, and not bare metal's.
-func follow(r *running, group cgroup.Group, things *held.Things, spec platform.Spec, began time.Time) *instance {
+func follow(r *running, group grouping, things *held.Things, spec platform.Spec, began time.Time) *instance {
 	i := &instance{running: r, group: group, things: things, data: spec.Data, ended: make(chan struct{})}
 	go func() {
 		defer close(i.ended)
 		ending, err := r.wait()
 		i.exit = platform.Exit{Code: ending.Code, Elapsed: time.Since(began)}
 		i.err = errors.Join(err, r.flush())
-		killed, err := platform.OOMKilled(group)
+		killed, err := group.oomKilled(ending.Code)
 		i.exit.OOMKilled, i.err = killed, errors.Join(i.err, err)
 	}()
 	return i
@@ -52,7 +51,7 @@ func (i *instance) pid() int { return i.running.cmd.Process.Pid }
 func (i *instance) Address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
 func (i *instance) Processes() ([]int, error) {
-	pids, err := i.group.Processes()
+	pids, err := i.group.own.Processes()
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +65,7 @@ func (i *instance) Processes() ([]int, error) {
 func (i *instance) InForce() (platform.InForce, error) { return platform.ReadInForce(i.pid(), i.data) }
 
 func (i *instance) Usage() (platform.Usage, error) {
-	used, err := platform.ReadUsage(i.group)
+	used, err := platform.ReadUsage(i.group.own)
 	used.CPU = max(0, used.CPU-i.running.stage)
 	return used, err
 }
@@ -90,7 +89,7 @@ func (i *instance) Signal(sig int) error {
 func (i *instance) Stop(ctx context.Context) error {
 	i.stopping.Lock()
 	defer i.stopping.Unlock()
-	if err := held.EndProcesses(ctx, i.group, i.pid()); err != nil {
+	if err := held.EndProcesses(ctx, i.group.own, i.pid()); err != nil {
 		return err
 	}
 	select {

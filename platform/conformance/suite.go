@@ -110,6 +110,7 @@ func Run(t *testing.T, newPlatform func(t *testing.T, ledger platform.Ledger) pl
 		{"ImageUntouched", testImageUntouched},
 		{"Usage", testUsage},
 		{"OutOfMemory", testOutOfMemory},
+		{"Group", testGroup},
 		{"Daemons", testDaemons},
 		{"Concurrent", testConcurrent},
 		{"LaunchCancelled", testLaunchCancelled},

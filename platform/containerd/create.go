@@ -110,8 +110,12 @@ func (l *launch) enterGroup(ctx context.Context) (err error) {
 	if l.layout, err = cgroup.Host(); err != nil {
 		return err
 	}
-	keeper := l.layout.At(platform.CgroupParent).Child(l.spec.Name + ".keeper") // no instance's name has a dot
-	l.group = l.layout.At(platform.CgroupParent).Child(l.spec.Name)
+	if err := l.spec.FindGroup(l.layout); err != nil {
+		return err
+	}
+	parent := l.layout.At(l.spec.Parent())
+	keeper := parent.Child(l.spec.Name + ".keeper") // no instance's name has a dot
+	l.group = parent.Child(l.spec.Name)
 	for _, g := range []cgroup.Group{l.group, keeper} {
 		if g.Exists() {
 			return fmt.Errorf("cgroup %s exists: an instance of that name runs, or was left by a crash, and tare clean removes it", g)

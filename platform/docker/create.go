@@ -67,7 +67,7 @@ func (pl plan) options() (client.ContainerCreateOptions, error) {
 		Runtime:       s.Runtime,
 		Mounts:        pl.mounts,
 		Resources: container.Resources{
-			CgroupParent: cgroupParent(pl.info),
+			CgroupParent: cgroupParent(spec, pl.info),
 			CPUShares:    int64(s.CPUShares),
 			CpusetCpus:   s.CPUSet,
 			Memory:       s.Memory,
@@ -109,16 +109,16 @@ func (pl plan) options() (client.ContainerCreateOptions, error) {
 	return client.ContainerCreateOptions{Name: pl.name, Config: config, HostConfig: host}, nil
 }
 
-// cgroupParent is [platform.CgroupParent] in the words of the engine's driver:
+// cgroupParent is [platform.Spec.Parent] in the words of the engine's driver:
 // systemd takes only slices, and one without control groups takes nothing.
-func cgroupParent(info *system.Info) string {
+func cgroupParent(spec platform.Spec, info *system.Info) string {
 	if groupless(info) {
 		return ""
 	}
 	if info.CgroupDriver == "systemd" {
 		return strings.TrimPrefix(platform.CgroupParent, "/") + ".slice"
 	}
-	return platform.CgroupParent
+	return spec.Parent()
 }
 
 // parent is the cgroup below which the platform's containers are, by its path.
@@ -130,7 +130,7 @@ func (p *Platform) parent(info *system.Info) string {
 	case p.name == NameSwarm:
 		return "/docker"
 	}
-	return path.Join("/", cgroupParent(info))
+	return path.Join("/", cgroupParent(platform.Spec{}, info))
 }
 
 func networkMode(n platform.Network) container.NetworkMode {

@@ -42,6 +42,9 @@ func (p *Platform) Create(ctx context.Context, spec platform.Spec) (_ platform.C
 	if err := p.reachable(spec); err != nil {
 		return nil, err
 	}
+	if err := p.findGroup(spec, info); err != nil {
+		return nil, err
+	}
 	publish, err := p.publishOn(ctx, spec.Setting.Network)
 	if err != nil {
 		return nil, err

@@ -192,6 +192,9 @@ func (s *Swarm) Launch(ctx context.Context, spec platform.Spec) (_ platform.Inst
 	if err := s.Supports(spec.Setting); err != nil {
 		return nil, err
 	}
+	if spec.Group != "" {
+		return nil, s.Groups(ctx)
+	}
 	info, err := s.engine.engine(ctx)
 	if err != nil {
 		return nil, err

@@ -37,7 +37,10 @@ func CgroupEntry(platformName string, g cgroup.Group) platform.Entry {
 // RemoveCgroup ends every process of the group that the entry names, in every
 // hierarchy that has one, and removes it. It refuses a group that cannot be tare's.
 func RemoveCgroup(ctx context.Context, e platform.Entry) error {
-	if parent := path.Base(path.Dir(e.ID)); !strings.HasPrefix(parent, "tare") || path.Clean(e.ID) != e.ID {
+	parent := path.Base(path.Dir(e.ID))
+	// In a box it is deeper than others.
+	inBox := strings.HasPrefix(e.ID, platform.CgroupParent+"/")
+	if !inBox && !strings.HasPrefix(parent, "tare") || path.Clean(e.ID) != e.ID {
 		return fmt.Errorf("cgroup %q is not below one of tare's: it is left alone", e.ID)
 	}
 	layout, err := cgroup.Host()

@@ -66,10 +66,13 @@ func (l *launch) makeGroup(ctx context.Context) (err error) {
 	if l.layout, err = cgroup.Host(); err != nil {
 		return err
 	}
+	if err := l.spec.FindGroup(l.layout); err != nil {
+		return err
+	}
 	if _, ok := l.layout.For("cpuset"); !ok {
 		l.spec.Setting.CPUSet = "" // a kernel of one CPU, by Check: there is nothing to set
 	}
-	l.group = l.layout.At(platform.CgroupParent).Child(l.spec.Name)
+	l.group = l.layout.At(l.spec.Parent()).Child(l.spec.Name)
 	return l.things.Take(ctx, held.CgroupEntry(l.Name(), l.group), func() error {
 		if err := l.group.Create("cpu", "cpuset", "memory", "pids", "io"); err != nil {
 			return err

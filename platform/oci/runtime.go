@@ -220,6 +220,9 @@ func (l *launch) run(ctx context.Context) error {
 				return err
 			}
 		}
+		if err := l.takeHidden(); err != nil {
+			return err
+		}
 		return client.Start(ctx, id)
 	})
 	if err == nil {
