@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"strings"
@@ -21,8 +22,8 @@ import (
 // is interrupted.
 const stopLimit = time.Minute
 
-// running is a service as its workload sees it.
-type running struct {
+// Running is a launched service as its workload sees it.
+type Running struct {
 	bench    lab.Bench
 	params   workload.Params
 	client   Client
@@ -30,24 +31,36 @@ type running struct {
 	out, err output
 }
 
-// with is the same service, loaded with other parameters: those of them that the
+// NewRunning gives what the workload of a service that is about to be launched sees of it. The
+// program's output goes to [Running.Outputs], and the instance is told by [Running.Launched].
+func NewRunning(b lab.Bench, params workload.Params, client Client) *Running {
+	return &Running{bench: b, params: params, client: client}
+}
+
+// Outputs are where the program's standard output and error go.
+func (r *Running) Outputs() (stdout, stderr io.Writer) { return &r.out, &r.err }
+
+// Launched tells of the instance.
+func (r *Running) Launched(inst platform.Instance) { r.instance = inst }
+
+// With is the same service, loaded with other parameters: those of them that the
 // workload has.
-func (r *running) with(pairs ...string) workload.Trial {
+func (r *Running) With(pairs ...string) workload.Trial {
 	params := maps.Clone(r.params)
 	for i := 0; i < len(pairs); i += 2 {
 		if _, has := params[pairs[i]]; has {
 			params[pairs[i]] = pairs[i+1]
 		}
 	}
-	other := loaded{running: r, params: params}
+	other := loaded{Running: r, params: params}
 	if r.client.Dial == nil {
 		return other
 	}
 	return dialling{other}
 }
 
-// ready waits until the service answers; one that ends meanwhile never will.
-func (r *running) ready(ctx context.Context, w workload.Loader) error {
+// AwaitReady waits until the service answers; one that ends meanwhile never will.
+func (r *Running) AwaitReady(ctx context.Context, w workload.Readier) error {
 	serving, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watched := make(chan struct{})
@@ -67,34 +80,34 @@ func (r *running) ready(ctx context.Context, w workload.Loader) error {
 	return err
 }
 
-func (r *running) Params() workload.Params { return r.params }
+func (r *Running) Params() workload.Params { return r.params }
 
-func (r *running) Address(port int) string {
+func (r *Running) Address(port int) string {
 	if r.client.Address != nil {
 		return r.client.Address(r.instance, port)
 	}
 	return r.instance.Address(port)
 }
 
-func (r *running) Wait(ctx context.Context) (workload.Exit, error) {
+func (r *Running) Wait(ctx context.Context) (workload.Exit, error) {
 	exit, err := r.instance.Wait(ctx)
 	return workload.Exit{Code: exit.Code, OOMKilled: exit.OOMKilled, Elapsed: exit.Elapsed, CPU: -1}, err
 }
 
-func (r *running) Output() (stdout, stderr []byte) { return r.out.text(), r.err.text() }
+func (r *Running) Output() (stdout, stderr []byte) { return r.out.text(), r.err.text() }
 
-func (r *running) Generate(ctx context.Context, args []string) ([]byte, error) {
+func (r *Running) Generate(ctx context.Context, args []string) ([]byte, error) {
 	return r.bench.GenerateIn(ctx, r.client.NetNS, args)
 }
 
 // Record and RecordHistogram are for workloads that drive themselves: here the
 // study records.
-func (r *running) Record(string, float64) {}
+func (r *Running) Record(string, float64) {}
 
-func (r *running) RecordHistogram(string, *hdrhistogram.Histogram) {}
+func (r *Running) RecordHistogram(string, *hdrhistogram.Histogram) {}
 
-// complaint adds the end of what the service itself complained of.
-func (r *running) complaint(err error) error {
+// Complaint adds the end of what the service itself complained of.
+func (r *Running) Complaint(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -111,7 +124,7 @@ func (r *running) complaint(err error) error {
 
 // loaded is a running service under parameters of one load.
 type loaded struct {
-	*running
+	*Running
 	params workload.Params
 }
 

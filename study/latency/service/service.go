@@ -151,7 +151,7 @@ func (t Trial) Run(ctx context.Context, b lab.Bench) (err error) {
 	if config := b.Image().Config; len(args) == 0 {
 		args = append(append([]string{}, config.Entrypoint...), config.Cmd...)
 	}
-	r := &running{bench: b, params: c.Params, client: t.Client}
+	r := NewRunning(b, c.Params, t.Client)
 	spec := platform.Spec{
 		Name: b.Name(), Image: b.Image(), Args: args, Env: program.Env, Dir: program.Dir,
 		Setting: c.Setting, Ports: program.Ports, Data: program.Data, Stdout: &r.out, Stderr: &r.err,
@@ -174,8 +174,8 @@ func (t Trial) Run(ctx context.Context, b lab.Bench) (err error) {
 	if err := b.InForce(r.instance); err != nil {
 		return err
 	}
-	if err := r.ready(ctx, t.Workload); err != nil {
-		return r.complaint(fmt.Errorf("readiness: %w", err))
+	if err := r.AwaitReady(ctx, t.Workload); err != nil {
+		return r.Complaint(fmt.Errorf("readiness: %w", err))
 	}
 	if t.Beside != nil {
 		var end func() error
@@ -187,14 +187,14 @@ func (t Trial) Run(ctx context.Context, b lab.Bench) (err error) {
 			return err
 		}
 	}
-	if _, err := t.Workload.Load(ctx, r.with("warmup", "0s", "count", "0", "duration", warmUp.String()), b.Seed()); err != nil {
-		return r.complaint(fmt.Errorf("warm-up: %w", err))
+	if _, err := t.Workload.Load(ctx, r.With("warmup", "0s", "count", "0", "duration", warmUp.String()), b.Seed()); err != nil {
+		return r.Complaint(fmt.Errorf("warm-up: %w", err))
 	}
-	return r.complaint(t.measure(ctx, b, r))
+	return r.Complaint(t.measure(ctx, b, r))
 }
 
 // measure is what counts: each load, with the accounts before and after it.
-func (t Trial) measure(ctx context.Context, b lab.Bench, r *running) error {
+func (t Trial) measure(ctx context.Context, b lab.Bench, r *Running) error {
 	if err := b.Measuring(); err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (t Trial) inOrder(seed uint64) []Load {
 const eachWarm = 100 * time.Millisecond
 
 // load is one load that counts.
-func (t Trial) load(ctx context.Context, b lab.Bench, r *running, l Load) error {
+func (t Trial) load(ctx context.Context, b lab.Bench, r *Running, l Load) error {
 	set := []string{"warmup", "0s"}
 	if l.Name != "" {
 		set = []string{"warmup", eachWarm.String()}
@@ -248,7 +248,7 @@ func (t Trial) load(ctx context.Context, b lab.Bench, r *running, l Load) error 
 		return fmt.Errorf("the service's CPU time: %w", err)
 	}
 	began := time.Now()
-	result, err := t.Workload.Load(ctx, r.with(set...), b.Seed())
+	result, err := t.Workload.Load(ctx, r.With(set...), b.Seed())
 	elapsed := time.Since(began)
 	if err != nil {
 		return err
