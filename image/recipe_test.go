@@ -161,6 +161,7 @@ func TestRecipesRun(t *testing.T) {
 				t.Errorf("it prints %s", got)
 			}
 		}},
+		{"static", true, tryStatic},
 		{"stream-peer", true, func(t *testing.T, img Image) {
 			if got := inside(t, img, img.Config.Cmd...); !strings.Contains(got, "stream_mem_avx512") {
 				t.Errorf("its kernels are %q", got)
