@@ -15,7 +15,7 @@ import (
 type Threshold struct {
 	Full   bool // all tasks, not one of them
 	Stall  time.Duration
-	Window time.Duration // 500 ms to 10 s; without root multiples of 2 s
+	Window time.Duration // 500 ms to 10 s; without CAP_SYS_RESOURCE (which root may lack) multiples of 2 s
 }
 
 // line is the threshold as the kernel wants it.
@@ -85,7 +85,7 @@ func (s Source) Trigger(ctx context.Context, t Threshold) (<-chan Event, error) 
 func (s Source) rejected(t Threshold, err error) error {
 	switch {
 	case errors.Is(err, syscall.EINVAL):
-		return fmt.Errorf("%w: the kernel takes no stall of %v in %v: want a window of 500ms to 10s, and without root a multiple of 2s", err, t.Stall, t.Window)
+		return fmt.Errorf("%w: the kernel takes no stall of %v in %v: want a window of 500ms to 10s, and without CAP_SYS_RESOURCE a multiple of 2s", err, t.Stall, t.Window)
 	case errors.Is(err, syscall.EPERM):
 		return fmt.Errorf("%w: it needs CAP_SYS_RESOURCE", err)
 	}

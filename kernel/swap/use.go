@@ -49,7 +49,7 @@ var mends = map[string]map[unix.Errno]string{
 	},
 	"swapoff": {
 		unix.EPERM:  "it needs root (CAP_SYS_ADMIN)",
-		unix.ENOMEM: "what it holds does not fit into memory: end the programs whose pages are there first, or raise their memory limit",
+		unix.ENOMEM: "what it holds does not fit into memory, or below a group's limit: end the programs whose pages are there first, or raise that limit",
 		unix.EINVAL: "it is not in use",
 		unix.ENOENT: "no such file: where it was deleted while in use, only a restart frees it",
 		unix.EINTR:  "it was broken off, and is in use as before: call it again",
@@ -86,6 +86,11 @@ func On(path string, priority int, discard Discard) error {
 // Off takes an area out of use: what it holds comes back to memory first, which takes
 // its time. The error is a [*Refused], of ENOMEM where that does not fit, and the area
 // is in use as before.
+//
+// Programs that may not have more memory than they do are not spared: where the pages
+// that come back do not fit below the limit of their group, the kernel's OOM killer ends
+// programs of that group, and where the host has no room this very program first. So
+// whoever uses it ends the programs whose pages are there beforehand.
 //
 // A signal to this program breaks the call off, and the Go runtime sends itself such;
 // it is then called again, unless ctx has ended. What has come back by then stays.

@@ -201,6 +201,7 @@ func swapThrough(t *testing.T, path string, size int, left func(used int64)) {
 	if err != nil || !ok {
 		t.Fatalf("%+v, %v, %v", a, ok, err)
 	}
+	alone(t, a)
 	// Half of it cannot be in memory.
 	if a.Used < int64(size/2) {
 		t.Errorf("%d bytes are in the area, want half of %d or more", a.Used, size)
@@ -231,6 +232,23 @@ func swapThrough(t *testing.T, path string, size int, left func(used int64)) {
 		t.Errorf("still in use (%v)", err)
 	}
 	h.tell(t, "unharmed")
+}
+
+// alone skips a test where others on the host have pages go elsewhere meanwhile.
+func alone(t *testing.T, ours Area) {
+	t.Helper()
+	if z, err := (Host{}).Zswap(); err == nil && z.Enabled {
+		t.Skip("zswap is enabled, and pages go there first")
+	}
+	areas, err := Host{}.Areas()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range areas {
+		if a.Path != ours.Path && a.Priority >= ours.Priority {
+			t.Skipf("pages go to %s too: its priority is %d, and that of the test's is %d", a.Path, a.Priority, ours.Priority)
+		}
+	}
 }
 
 func TestSwapFile(t *testing.T) {
@@ -273,6 +291,32 @@ func TestSwapFile(t *testing.T) {
 	})
 	if err := Off(t.Context(), path); !errors.As(err, &refused) || !errors.Is(err, unix.EINVAL) {
 		t.Errorf("taken out of use twice: %v", err)
+	}
+}
+
+// What does not fit below the limit of a group does not come back: the program there
+// loses its life to that, and who takes the area out of use learns of it.
+func TestOffThatDoesNotFit(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("swapon needs root")
+	}
+	path := filepath.Join(onDisk(t), "swap")
+	const size = 64 << 20
+	if err := CreateFile(t.Context(), path, size); err != nil {
+		t.Fatal(err)
+	}
+	use(t, path)
+	h := startHolder(t, size)
+	h.tell(t, "filled")
+	var refused *Refused
+	if err := Off(t.Context(), path); !errors.As(err, &refused) || !errors.Is(err, unix.ENOMEM) || refused.Path != path {
+		t.Errorf("%v, want ENOMEM", err)
+	}
+	if _, on, err := (Host{}).Area(path); !on || err != nil {
+		t.Errorf("out of use all the same (%v)", err)
+	}
+	if h.out.Scan() {
+		t.Errorf("the program lives, and says %q", h.out.Text())
 	}
 }
 
