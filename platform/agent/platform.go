@@ -11,8 +11,9 @@ import (
 )
 
 // Platform gives one of the agent's platforms, by the name that it has there. What it
-// is besides a platform (a Creator, Reaching, Storing) it is here, too. Where the agent
-// has none of that name, the platform's Check says so.
+// is besides a platform (a Creator, Reaching, Storing) it is here, too; and it is Boxing,
+// by the agent's own boxes. Where the agent has none of that name, the platform's Check
+// says so.
 func (c *Client) Platform(name string) platform.Platform { return c.PlatformAs(name, "") }
 
 // PlatformAs is Platform under another name on this side, such as "agent:node1:7070/bare":

@@ -146,6 +146,8 @@ func TestErrorsKeepTheirTypes(t *testing.T) {
 		&probe.Missing{Probe: "causes", What: "no BTF"},
 		&image.Refused{Archive: "a", Entry: "b", Reason: "c"},
 		&image.Missing{What: "no apt-get"},
+		&platform.BadGroup{Group: "../x", Why: "no name"},
+		&platform.Endangered{Why: "full"},
 		platform.ErrGone, context.Canceled, context.DeadlineExceeded, syscall.ENOSPC,
 		errors.New("plain"),
 	} {
@@ -162,6 +164,12 @@ func TestErrorsKeepTheirTypes(t *testing.T) {
 			if e := new(platform.Unsupported); errors.As(one, &e) && !errors.As(got, &e) {
 				t.Errorf("%q lost its type", one)
 			}
+			if e := new(platform.BadGroup); errors.As(one, &e) && (!errors.As(got, &e) || e.Group != "../x") {
+				t.Errorf("%q lost its type", one)
+			}
+			if e := new(platform.Endangered); errors.As(one, &e) && (!errors.As(got, &e) || e.Why != "full") {
+				t.Errorf("%q lost its type", one)
+			}
 			if e := new(probe.Missing); errors.As(one, &e) && !errors.As(got, &e) {
 				t.Errorf("%q lost its type", one)
 			}
@@ -175,7 +183,7 @@ func TestErrorsKeepTheirTypes(t *testing.T) {
 // Arguments are bytes, whatever JSON thinks of them.
 func TestSpecCrossesAsItIs(t *testing.T) {
 	before := platform.Spec{
-		Name: "n", Args: []string{"a", "", "\xff\x00"}, Env: []string{"K=\xfe"}, Dir: "/d", Ports: []int{1}, Data: []string{"/data"},
+		Name: "n", Group: "box-1/idle", Args: []string{"a", "", "\xff\x00"}, Env: []string{"K=\xfe"}, Dir: "/d", Ports: []int{1}, Data: []string{"/data"},
 		Setting: platform.Setting{CPUs: 0.5, Memory: 1 << 40, Network: platform.NetworkBridge},
 		Image:   image.Image{Name: "i", Digest: "sha256:x", Root: "/here", Archive: "/here.tar", Config: image.Config{Env: []string{"A=1"}}},
 	}
@@ -188,7 +196,7 @@ func TestSpecCrossesAsItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := crossed.spec()
-	if fmt.Sprint(after.Args, after.Env, after.Setting, after.Dir, after.Ports, after.Data) != fmt.Sprint(before.Args, before.Env, before.Setting, before.Dir, before.Ports, before.Data) {
+	if fmt.Sprint(after.Args, after.Env, after.Setting, after.Dir, after.Ports, after.Data, after.Group) != fmt.Sprint(before.Args, before.Env, before.Setting, before.Dir, before.Ports, before.Data, before.Group) {
 		t.Errorf("%+v became %+v", before, after)
 	}
 	if after.Image.Root != "" || after.Image.Archive != "" || after.Image.Digest != "sha256:x" {

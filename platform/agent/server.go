@@ -33,6 +33,9 @@ type Server struct {
 	// Mount mounts the image that lies on a block device of the agent's host and gives
 	// its root; nil where images come by the stream alone.
 	Mount func(ctx context.Context, device, digest string) (root string, err error)
+	// Boxes makes a bound around several programs of the agent's host; nil makes none. It
+	// may be called several times at once.
+	Boxes func(ctx context.Context, spec platform.BoxSpec) (platform.Box, error)
 	// Phases are what it took until the agent was there.
 	Phases []Phase
 	// PowerOff ends the agent's machine; nil where that is refused.

@@ -27,6 +27,7 @@ type visit struct {
 	ended     bool
 	instances map[string]*resident
 	prepared  map[string]platform.Platform // which the client has not released
+	boxes     map[string]*crate
 }
 
 // mostInstances bounds what a client may have at a time.
@@ -50,6 +51,11 @@ func (v *visit) handler() http.Handler {
 		"prepare":   answer(v.prepare),
 		"release":   answer(v.release),
 		"remove":    answer(v.remove),
+
+		"groups":     answer(v.groups),
+		"make-box":   answer(v.makeBox),
+		"read-box":   answer(v.readBox),
+		"remove-box": answer(v.removeBox),
 
 		"has":    answer(v.has),
 		"attach": answer(v.attach),
@@ -315,7 +321,7 @@ func (v *visit) receiveImage(r *http.Request) error {
 func (v *visit) end(ctx context.Context) error {
 	v.mu.Lock()
 	v.ended = true
-	left, prepared := v.instances, v.prepared
+	left, prepared, boxes := v.instances, v.prepared, v.boxes
 	v.instances, v.prepared = map[string]*resident{}, map[string]platform.Platform{}
 	v.mu.Unlock()
 	var mu sync.Mutex
@@ -334,6 +340,12 @@ func (v *visit) end(ctx context.Context) error {
 		})
 	}
 	all.Wait()
+	// The programs in them have ended, and no call goes on.
+	for _, c := range boxes {
+		if err := c.remove(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("removing a box that its client has left: %w", err))
+		}
+	}
 	for _, p := range prepared {
 		if err := p.Release(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("releasing what %s had prepared: %w", p.Name(), err))

@@ -38,6 +38,7 @@ type spec struct {
 	Env            [][]byte         `json:"env,omitempty"`
 	Dir            string           `json:"dir,omitempty"`
 	Setting        platform.Setting `json:"setting"`
+	Group          string           `json:"group,omitempty"`
 	Ports          []int            `json:"ports,omitempty"`
 	Data           []string         `json:"data,omitempty"`
 	Stdout, Stderr bool             // wanted
@@ -46,14 +47,14 @@ type spec struct {
 func specOf(s platform.Spec) spec {
 	return spec{
 		Name: s.Name, Image: imageOf(s.Image), Args: bytesOf(s.Args), Env: bytesOf(s.Env), Dir: s.Dir, Setting: s.Setting,
-		Ports: s.Ports, Data: s.Data, Stdout: s.Stdout != nil, Stderr: s.Stderr != nil,
+		Group: s.Group, Ports: s.Ports, Data: s.Data, Stdout: s.Stdout != nil, Stderr: s.Stderr != nil,
 	}
 }
 
 func (s spec) spec() platform.Spec {
 	return platform.Spec{
 		Name: s.Name, Image: s.Image, Args: textOf(s.Args), Env: textOf(s.Env), Dir: s.Dir, Setting: s.Setting,
-		Ports: s.Ports, Data: s.Data,
+		Group: s.Group, Ports: s.Ports, Data: s.Data,
 	}
 }
 
@@ -173,6 +174,8 @@ type wireError struct {
 	Missing     *platform.Missing     `json:"missing,omitempty"`
 	Unsupported *platform.Unsupported `json:"unsupported,omitempty"`
 	NoProbe     *probe.Missing        `json:"no_probe,omitempty"`
+	BadGroup    *platform.BadGroup    `json:"bad_group,omitempty"`
+	Endangered  *platform.Endangered  `json:"endangered,omitempty"`
 	Refused     *image.Refused        `json:"refused,omitempty"`
 	NoImage     *image.Missing        `json:"no_image,omitempty"`
 	Is          []string              `json:"is,omitempty"`
@@ -197,6 +200,8 @@ func encodeError(err error) *wireError {
 	errors.As(err, &w.Missing)
 	errors.As(err, &w.Unsupported)
 	errors.As(err, &w.NoProbe)
+	errors.As(err, &w.BadGroup)
+	errors.As(err, &w.Endangered)
 	errors.As(err, &w.Refused)
 	errors.As(err, &w.NoImage)
 	for name, sentinel := range sentinels {
@@ -221,6 +226,12 @@ func (w *wireError) decode() error {
 	}
 	if w.NoProbe != nil {
 		is = append(is, w.NoProbe)
+	}
+	if w.BadGroup != nil {
+		is = append(is, w.BadGroup)
+	}
+	if w.Endangered != nil {
+		is = append(is, w.Endangered)
 	}
 	if w.Refused != nil {
 		is = append(is, w.Refused)
