@@ -35,7 +35,12 @@ var staticRecipe = recipe{
 	keep:        []string{"libgcc-s1"}, // which the C library loads to end a thread
 	directories: []string{"data"},
 	// It runs a shell to compile, and to clear away what it compiled.
-	links: map[string]string{"usr/bin/sh": "busybox", "usr/bin/cp": "busybox", "usr/bin/rm": "busybox"},
+	links: map[string]string{
+		"usr/bin/sh": "busybox", "usr/bin/cp": "busybox", "usr/bin/rm": "busybox",
+		// The allocator reads its options from a link's name: what is freed shall not
+		// count as held.
+		"etc/malloc.conf": "narenas:1,dirty_decay_ms:0,muzzy_decay_ms:0",
+	},
 	config: Config{
 		Cmd:        []string{StaticProgram, "-F", "-n", "/data", "-j", "none", "-T", "none", "-a", ":8080", "-f", StaticRules, "-p", "cc_command=" + StaticCompiler, "-s", "malloc"},
 		Env:        []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"},

@@ -1,0 +1,208 @@
+package workload
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+)
+
+// objectKinds are S3's objects: each of its neighbours had 500 of 20 KB, 100 of 80 KB
+// and 80 of 200 KB. These are the least numbers in the same proportion, and together a
+// round.
+var objectKinds = []struct{ number, units int64 }{{25, 20}, {5, 80}, {4, 200}}
+
+const (
+	objectsInRound = 25 + 5 + 4
+	unitsInRound   = 25*20 + 5*80 + 4*200
+	largestObject  = 200 // units
+
+	leastUnit, mostUnit = 64, 4096 // bytes
+	// mostObjects is in KiB.
+	mostObjects = 64 << 20
+	// usualObjects are S3's, in KiB: 34 MB.
+	usualObjects = 34_000
+)
+
+// objects are what an idle service holds, whichever service it is: rounds of S3's
+// objects.
+type objects struct {
+	rounds  int64
+	unit    int64 // bytes
+	hot     bool  // the same half is asked for all the time
+	regular int64 // percent of the content that compresses to next to nothing
+}
+
+const (
+	drawUniform = "uniform"
+	drawHot     = "hot"
+)
+
+// objectParams are their parameters.
+func objectParams(kib int64) []Param {
+	least := "0: none; "
+	if kib > 0 {
+		least = ""
+	}
+	return []Param{
+		{"objects", strconv.FormatInt(kib, 10), fmt.Sprintf("KiB of objects that it holds, of 20, 80 and 200 units as 25 to 5 to 4; %sto the nearest %d units, up to %d", least, unitsInRound, mostObjects)},
+		{"unit", "1024", fmt.Sprintf("bytes of a unit, %d to %d", leastUnit, mostUnit)},
+		{"draw", drawUniform, "which object a request asks for: uniform, any alike; or hot, any of a half that stays the same"},
+		{"compressible", "0", "percent of the objects' bytes that compress to next to nothing, 0 to 100; the others hardly do"},
+	}
+}
+
+// readObjects reads them.
+func readObjects(p Params) (o objects, err error) {
+	kib, err := p.whole("objects", 0, mostObjects)
+	if err != nil {
+		return o, err
+	}
+	if o.unit, err = p.whole("unit", leastUnit, mostUnit); err != nil {
+		return o, err
+	}
+	draw, err := p.oneOf("draw", drawUniform, drawHot)
+	if err != nil {
+		return o, err
+	}
+	o.hot = draw == drawHot
+	if o.regular, err = p.whole("compressible", 0, 100); err != nil || kib == 0 {
+		return o, err
+	}
+	round := unitsInRound * o.unit
+	if kib<<10 < round {
+		return o, &WrongValue{"objects", p["objects"], fmt.Sprintf("at least %d, a round of objects (or a smaller unit than %d)", (round+1023)>>10, o.unit)}
+	}
+	o.rounds = (kib<<10 + round/2) / round
+	return o, nil
+}
+
+// sizedObjects gives the parameters with which a service holds about so many bytes.
+func sizedObjects(p Params, bytes int64) (Params, error) {
+	sized := Params{}
+	for name, value := range p {
+		sized[name] = value
+	}
+	sized["objects"] = strconv.FormatInt((bytes+1023)>>10, 10)
+	o, err := readObjects(sized)
+	if err == nil && o.rounds == 0 {
+		err = fmt.Errorf("%d bytes of objects: want at least %d, a round of them", bytes, unitsInRound*o.unit)
+	}
+	return sized, err
+}
+
+func (o objects) count() int64 { return o.rounds * objectsInRound }
+func (o objects) bytes() int64 { return o.rounds * unitsInRound * o.unit }
+
+// largest is the bytes of the largest one.
+func (o objects) largest() int64 { return largestObject * o.unit }
+
+// size is the bytes of one, from 0.
+func (o objects) size(n int64) int64 {
+	at := n % objectsInRound
+	for _, kind := range objectKinds {
+		if at < kind.number {
+			return kind.units * o.unit
+		}
+		at -= kind.number
+	}
+	return 0 // objectsInRound is the sum
+}
+
+// objectPath is where a web server has one.
+func objectPath(n int64) string { return "/o/" + strconv.FormatInt(n, 10) }
+
+// objectKey is by what a store has it.
+func objectKey(n int64) string { return "o:" + strconv.FormatInt(n, 10) }
+
+// objectContent is one object's bytes, in two parts: what it is called, and a stretch
+// of the letters that all are taken from, at a place that is its own.
+type objectContent struct {
+	name, rest []byte
+}
+
+// content is what one holds where it was filled by seed. No two objects of any
+// neighbours hold the same.
+func (o objects) content(seed uint64, n int64) objectContent {
+	name := fmt.Appendf(nil, "object-%d-of-%x-", n, seed)
+	letters := lettersOf(o.regular)
+	left := o.size(n) - int64(len(name))
+	from := int64(mix(mix(seed)^uint64(n)) % uint64(int64(len(letters))-left))
+	return objectContent{name, letters[from : from+left]}
+}
+
+// bytes are both parts in one.
+func (c objectContent) bytes() []byte { return append(bytes.Clone(c.name), c.rest...) }
+
+// check says what is wrong with what came back. It compares every byte, which is
+// cheaper than any sum over them, and nothing is made for it.
+func (c objectContent) check(got []byte) error {
+	rest, found := bytes.CutPrefix(got, c.name)
+	if found && bytes.Equal(rest, c.rest) {
+		return nil
+	}
+	return fmt.Errorf("%.40q and so on, %d bytes, is not the object that was laid there: want %d bytes that begin with %q", got, len(got), len(c.name)+len(c.rest), c.name)
+}
+
+// Letters are drawn once a process for each share that compresses. There are so many
+// that hardly two pages of memory begin at the same place among them: they look to
+// whoever compresses pages, each by itself, like any others.
+const (
+	lettersLength = 4 << 20
+	lettersStride = 128 // of which the first part is one letter, over and over
+)
+
+var letters struct {
+	sync.Mutex
+	of map[int64][]byte
+}
+
+func lettersOf(regular int64) []byte {
+	letters.Lock()
+	defer letters.Unlock()
+	if made := letters.of[regular]; made != nil {
+		return made
+	}
+	made := make([]byte, lettersLength)
+	random := rand.NewPCG(uint64(regular), lettersLength)
+	for at := 0; at < len(made); at += lettersStride {
+		same := at + int(lettersStride*regular/100)
+		for i := at; i < same; i++ {
+			made[i] = fieldAlphabet[0]
+		}
+		for i := same; i < at+lettersStride; i++ {
+			made[i] = fieldAlphabet[random.Uint64()&63]
+		}
+	}
+	if letters.of == nil {
+		letters.of = map[int64][]byte{}
+	}
+	letters.of[regular] = made
+	return made
+}
+
+// objectDraws gives which object is asked for next. Several goroutines may call it.
+type objectDraws struct {
+	of     objects
+	mu     sync.Mutex
+	random *rand.Rand
+}
+
+func (o objects) draws(seed uint64) *objectDraws {
+	return &objectDraws{of: o, random: rand.New(rand.NewPCG(seed, uint64(o.count())))}
+}
+
+func (d *objectDraws) next() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.of.hot {
+		return d.random.Int64N(d.of.count())
+	}
+	// Every other one; which ones changes from round to round, so that it is half of
+	// each kind.
+	const half = objectsInRound / 2
+	k := d.random.Int64N(d.of.rounds * half)
+	round, at := k/half, k%half
+	return round*objectsInRound + 2*at + round%2
+}

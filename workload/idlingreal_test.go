@@ -1,0 +1,158 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/load"
+)
+
+// idlers are the idle services, as neighbours have them.
+var idlers = []Idling{static}
+
+// startIdler launches one at a port of its own, with about so many bytes to hold.
+func startIdler(t *testing.T, w Idling, bytes int64, pairs ...string) *realTrial {
+	t.Helper()
+	img := realImage(t, w.Source().Recipe)
+	port := freePort(t)
+	p, err := w.Sized(resolve(t, w, append(pairs, "port", port)...), bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveAlone(t, w, p, img, port, func([]string) {})
+}
+
+// ask sends so many requests to one, one after the other.
+func ask(t *testing.T, w Idling, tr *realTrial, filled, seed uint64, requests int64) load.Result {
+	t.Helper()
+	target, err := w.Asks(tr, filled, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := load.Run(t.Context(), target, load.Options{Connections: 1, Count: requests, Duration: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// anonymous sums up the anonymous memory of a program and all that it started.
+func anonymous(t *testing.T, pid int) (bytes int64) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "Anonymous:"); ok {
+			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bytes = kib << 10
+		}
+	}
+	children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range children {
+		text, err := os.ReadFile(name)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		for _, child := range strings.Fields(string(text)) {
+			pid, err := strconv.Atoi(child)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bytes += anonymous(t, pid)
+		}
+	}
+	return bytes
+}
+
+// Several of a kind run at once. Each holds what it was given and nothing else, in
+// anonymous memory, and gives it back right to the byte, also when it has lain there
+// for a while and been laid there anew.
+func TestRealIdlers(t *testing.T) {
+	const each, neighbours = 8 << 20, 3
+	for _, w := range idlers {
+		t.Run(w.Name(), func(t *testing.T) {
+			for n := range neighbours {
+				seed := uint64(n + 1)
+				tr := startIdler(t, w, each)
+				if err := w.Ready(t.Context(), tr); err != nil {
+					t.Fatalf("%v; it printed %s", err, lastWords(tr))
+				}
+				empty := anonymous(t, tr.pid)
+				if r := ask(t, w, tr, seed, 1, 10); r.Requests != 0 || r.Failed() != 10 {
+					t.Errorf("before it was filled: %+v, want 10 failures", r)
+				}
+				if err := w.Fill(t.Context(), tr, seed); err != nil {
+					t.Fatalf("%v; it printed %s", err, lastWords(tr))
+				}
+				o, err := readObjects(tr.params)
+				if err != nil {
+					t.Fatal(err)
+				}
+				held := anonymous(t, tr.pid)
+				t.Logf("%.1f MiB of objects, %.1f of anonymous memory, %.1f of that before", mib(o.bytes()), mib(held), mib(empty))
+				if held < o.bytes() {
+					t.Errorf("%d bytes of anonymous memory hold %d of objects", held, o.bytes())
+				}
+				program, err := w.Program(tr.params)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if held > program.MemoryNeed {
+					t.Errorf("it took %d bytes, and is said to need %d", held, program.MemoryNeed)
+				}
+				if r := ask(t, w, tr, seed, 1, 300); r.Requests != 300 || r.Failed() != 0 {
+					t.Errorf("%+v, want 300 answers", r)
+				}
+				// What another was filled with is wrong.
+				if r := ask(t, w, tr, seed+1, 1, 10); r.Requests != 0 {
+					t.Errorf("%d answers with what another seed lays there", r.Requests)
+				}
+				if err := w.Fill(t.Context(), tr, seed+neighbours); err != nil {
+					t.Fatal(err)
+				}
+				if r := ask(t, w, tr, seed+neighbours, 2, 300); r.Requests != 300 || r.Failed() != 0 {
+					t.Errorf("filled anew: %+v, want 300 answers", r)
+				}
+				if again := anonymous(t, tr.pid); again > held+o.bytes()/2 {
+					t.Errorf("filled anew it has %.1f MiB of anonymous memory", mib(again))
+				}
+			}
+		})
+	}
+}
+
+// Objects of every size that can be asked for go in and come back.
+func TestRealIdlersOfSeveralSizes(t *testing.T) {
+	for _, w := range idlers {
+		for _, unit := range []int64{leastUnit, mostUnit} {
+			t.Run(fmt.Sprint(w.Name(), unit), func(t *testing.T) {
+				tr := startIdler(t, w, unitsInRound*unit, "unit", strconv.FormatInt(unit, 10), "draw", drawHot, "compressible", "50")
+				if err := w.Ready(t.Context(), tr); err != nil {
+					t.Fatalf("%v; it printed %s", err, lastWords(tr))
+				}
+				if err := w.Fill(t.Context(), tr, 7); err != nil {
+					t.Fatalf("%v; it printed %s", err, lastWords(tr))
+				}
+				if r := ask(t, w, tr, 7, 1, 100); r.Requests != 100 || r.Failed() != 0 {
+					t.Errorf("%+v, want 100 answers", r)
+				}
+			})
+		}
+	}
+}
+
+func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
