@@ -294,6 +294,56 @@ func TestSwapFile(t *testing.T) {
 	}
 }
 
+// A file as it is made is taken by each file system that is said to hold one, on a disk
+// of its own: a file, through a loop device.
+func TestOnEachFileSystem(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	for _, name := range []string{"ext2", "ext4", "xfs", "btrfs"} {
+		t.Run(name, func(t *testing.T) {
+			mkfs, err := exec.LookPath("mkfs." + name)
+			if err != nil {
+				t.Skip(err)
+			}
+			dir := t.TempDir()
+			disk, at := filepath.Join(dir, "disk"), filepath.Join(dir, "mounted")
+			if err := os.WriteFile(disk, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Truncate(disk, 512<<20); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := exec.Command(mkfs, disk).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			if err := os.Mkdir(at, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := exec.Command("mount", "-o", "loop", disk, at).CombinedOutput(); err != nil {
+				t.Skipf("%v: %s", err, out)
+			}
+			t.Cleanup(func() {
+				if err := unix.Unmount(at, 0); err != nil {
+					t.Error(err)
+				}
+			})
+			path := filepath.Join(at, "swap")
+			if err := CreateFile(t.Context(), path, 16<<20); err != nil {
+				t.Fatal(err)
+			}
+			if a := use(t, path); a.Size != 16<<20-int64(os.Getpagesize()) {
+				t.Errorf("%+v", a)
+			}
+			device, err := Host{}.Below(path)
+			var none *NoDevice
+			if errors.As(err, &none) != (name == "btrfs") || err != nil && none == nil {
+				t.Errorf("below it is %v, %v", device, err)
+			}
+		})
+	}
+}
+
 // What does not fit below the limit of a group does not come back: the program there
 // loses its life to that, and who takes the area out of use learns of it.
 func TestOffThatDoesNotFit(t *testing.T) {
@@ -413,6 +463,60 @@ func TestSwapToZRAM(t *testing.T) {
 			t.Errorf("%d bytes in the area, and the device has %+v (%v)", used, stat, err)
 		}
 	})
+}
+
+func TestSwapThroughZswap(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("enabling zswap needs root")
+	}
+	h := Host{}
+	found, err := h.Zswap()
+	if err != nil {
+		t.Skip(err)
+	}
+	if found.Enabled {
+		t.Skip("zswap is enabled already, and what is in its pool is others'")
+	}
+	path := filepath.Join(onDisk(t), "swap")
+	const size = 64 << 20
+	if err := CreateFile(t.Context(), path, size); err != nil {
+		t.Fatal(err)
+	}
+	changes, err := h.ChangeZswap(Zswap{Enabled: true, MaxPoolPercent: 1 + found.MaxPoolPercent%50})
+	if err != nil || len(changes) != 2 {
+		t.Fatalf("%+v, %v", changes, err)
+	}
+	t.Cleanup(func() {
+		if now, err := h.Zswap(); now != found || err != nil {
+			t.Errorf("%+v (%v) is left, and %+v was there", now, err, found)
+		}
+	})
+	for _, c := range changes {
+		if err := c.Make(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := c.Undo(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	use(t, path)
+	before, err := h.VMStat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder := startHolder(t, size)
+	holder.tell(t, "filled")
+	pool, err := h.ZswapPool()
+	if none := new(NoZswap); errors.As(err, &none) {
+		t.Skip(err)
+	}
+	after, failing := h.VMStat()
+	if err != nil || failing != nil || pool.Stored == 0 || pool.Held == 0 || after.ZswpOut == before.ZswpOut {
+		t.Errorf("the pool has %+v (%v), and %d pages went there (%v)", pool, err, after.ZswpOut-before.ZswpOut, failing)
+	}
+	holder.tell(t, "unharmed")
 }
 
 func TestNoZRAM(t *testing.T) {
