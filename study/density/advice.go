@@ -1,0 +1,159 @@
+package density
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tare/advise"
+	"tare/platform"
+	"tare/record"
+	"tare/report"
+	"tare/stats"
+)
+
+// Advice is what a run recommends, with what it rests on. Each is given where the run
+// shows that it pays here.
+func Advice(run record.Run) []advise.Advice { return read(run, nil).advice() }
+
+// worthIt is by what factor the critical p99 must come down, wholly, for a policy to be
+// advised; harms is by what factor the neighbours' own latency must rise, wholly, to be
+// told beside it.
+const (
+	worthIt = 1.25
+	harms   = 1.1
+)
+
+func (r reading) advice() []advise.Advice {
+	var all []advise.Advice
+	for _, base := range r.bases() {
+		if a, ok := r.stop(base); ok {
+			all = append(all, a)
+		}
+		for _, other := range r.others(base) {
+			for _, set := range settings {
+				if !differ(base, other, set.factor) {
+					continue
+				}
+				if a, ok := r.policy(base, other, set); ok {
+					all = append(all, a)
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(all, func(a advise.Advice) bool { return !a.Holds() })
+}
+
+func (r reading) evidence(says, unit string, figure stats.Estimate, arms ...arm) advise.Evidence {
+	e := advise.Evidence{Run: r.Run.ID, Says: says, Figure: figure, Unit: unit}
+	for _, a := range arms {
+		for _, c := range r.Run.Conditions {
+			if c.Workload == a.group && c.Factors[FactorPolicy] == a.factor(FactorPolicy) && !slices.Contains(e.Conditions, c.ID) {
+				e.Conditions = append(e.Conditions, c.ID)
+			}
+		}
+	}
+	return e
+}
+
+// stop: beyond the first cliff neighbours are not free.
+func (r reading) stop(a arm) (advise.Advice, bool) {
+	if !plain(a) {
+		return advise.Advice{}, false
+	}
+	first, what := r.throughputCliff(a), "memory asked for where throughput begins to fall"
+	if tail := r.tailCliff(a); tail.found() && (!first.found() || tail.Before < first.Before) {
+		first, what = tail, "memory asked for where the p99 begins to rise"
+	}
+	if !first.found() {
+		return advise.Advice{}, false
+	}
+	return advise.Advice{
+		Rule: "stop-before-the-cliff", Source: "S3",
+		Set:      fmt.Sprintf("let what programs ask for, idle ones too, stay below %.1f times the memory", r.overcommitAt(a, first.Before)),
+		For:      "hosts where a service whose tail matters has neighbours with " + a.factor(FactorSwap) + " swap",
+		Evidence: []advise.Evidence{r.evidence(what, "times the box", first.overcommit, a), r.evidence("from there on, in times", "", first.Times, a)},
+	}, true
+}
+
+// setting is a knob whose levels policies differ in.
+type setting struct {
+	factor, rule string
+	set          func(level string) string
+	unless       string
+}
+
+var settings = []setting{
+	{FactorProtect, "protect", func(level string) string {
+		switch platform.Protection(level) {
+		case platform.ProtectSwappiness:
+			return "keep the critical service's pages: memory.swappiness 0 of its group (cgroup v1), or memory.low above what it has (v2)"
+		case platform.ProtectLimit:
+			return "give the idle neighbours a memory limit of their own, together"
+		case platform.ProtectHeadroom:
+			return "have pages of the idle neighbours reclaimed ahead of need"
+		}
+		return "protect the critical service by " + level
+	}, ""},
+	{FactorSwap, "swap-device", func(level string) string { return "swap to " + level }, ""},
+	{FactorCluster, "page-cluster", func(level string) string { return "set vm.page-cluster to " + level }, "swap is read in order, as a disk likes it"},
+}
+
+// policy: what differs from the base in one knob, and lowers the critical p99 at the
+// greatest number of neighbours that both have.
+func (r reading) policy(base, other arm, of setting) (advise.Advice, bool) {
+	both := shared(base, other)
+	if len(both) < 2 {
+		return advise.Advice{}, false
+	}
+	n := both[len(both)-1]
+	tail := r.quantileAgainst(base, other, n, open, 0.99)
+	if !tail.Known() || tail.Interval.High > 1/worthIt {
+		return advise.Advice{}, false
+	}
+	at := fmt.Sprintf("at %.1f times the memory, against %s", r.overcommit(base, n).Value, base.policy)
+	a := advise.Advice{
+		Rule: of.rule, Source: "tare", Set: of.set(other.factor(of.factor)), Unless: of.unless,
+		For:      "services whose tail matters, beside neighbours that may wait",
+		Evidence: []advise.Evidence{r.evidence("p99 "+at, "times", tail, base, other)},
+	}
+	for _, q := range []struct {
+		q    float64
+		name string
+	}{{0.5, "p50"}, {0.99, "p99"}} {
+		if idles := r.quantileAgainst(base, other, n, idle, q.q); idles.Known() && idles.Interval.Low > harms {
+			a.Unless = strings.TrimPrefix(a.Unless+"; the neighbours' own answers matter: they take longer", "; ")
+			a.Evidence = append(a.Evidence, r.evidence("the neighbours' own "+q.name, "times", idles, base, other))
+			break
+		}
+	}
+	return a, true
+}
+
+// untested says what no advice can be given on.
+func (r reading) untested() []report.Part {
+	if len(r.arms) == 0 {
+		return nil
+	}
+	var left []string
+	has := func(factor, level string) bool {
+		return slices.ContainsFunc(r.arms, func(a arm) bool { return a.factor(factor) == level })
+	}
+	for _, p := range platform.Protections {
+		if p != platform.ProtectNone && !has(FactorProtect, string(p)) {
+			left = append(left, "--protect "+string(p))
+		}
+	}
+	for _, s := range platform.SwapKinds {
+		if s != platform.SwapNone && !has(FactorSwap, string(s)) {
+			left = append(left, "--swap "+string(s))
+		}
+	}
+	if !slices.ContainsFunc(r.arms, func(a arm) bool { return a.order == Interleaved }) {
+		left = append(left, "--order interleaved")
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return []report.Part{report.Prose{Title: "What was not tested", Text: "Nothing is said of: " + strings.Join(left, ", ") + "."}}
+}

@@ -1,0 +1,573 @@
+package density
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/overhead"
+	"tare/platform"
+	"tare/record"
+	"tare/stats"
+)
+
+// Attachments gives an attachment of one of a run's trials.
+type Attachments func(trialID int64, name string) ([]byte, error)
+
+// reading is a run as this study reads it.
+type reading struct {
+	overhead.Reading
+	arms []arm
+	// unreadable are trials whose steps could not be read, in words.
+	unreadable []string
+	cliffs     map[string]cliff // that have been found
+}
+
+// arm is one policy under which neighbours were added, in one order.
+type arm struct {
+	policy, order, group string
+	base                 bool
+	condition            record.Condition // the first: what all of an arm's share
+	sweeps               []sweep          // in order of block and replicate
+	numbers              []int            // of neighbours, rising: all that some sweep has
+	tainted              int              // sweeps that were left out for taint
+	blocks               int
+}
+
+// sweep is one passage through rising numbers of neighbours: a trial of a continuous
+// arm, and a block of an interleaved one.
+type sweep struct {
+	block, replicate int
+	tainted          bool
+	steps            []Step // by rising number
+}
+
+func (s sweep) at(neighbours int) (Step, bool) {
+	i, ok := slices.BinarySearchFunc(s.steps, neighbours, func(s Step, n int) int { return cmp.Compare(s.Neighbours, n) })
+	if !ok {
+		return Step{}, false
+	}
+	return s.steps[i], true
+}
+
+// read reads a run; the texts of its steps too, where attachments are given.
+func read(run record.Run, attachments Attachments) reading {
+	r := reading{Reading: overhead.Read(run), cliffs: map[string]cliff{}}
+	type key struct{ group, policy, order string }
+	at := map[key]int{}
+	for _, c := range run.Conditions {
+		if c.Factors[FactorNeighbours] == "" {
+			continue // none of this study's
+		}
+		k := key{c.Workload, cmp.Or(c.Factors[FactorPolicy], c.Label), cmp.Or(c.Factors[FactorOrder], Continuous)}
+		i, seen := at[k]
+		if !seen {
+			i = len(r.arms)
+			at[k] = i
+			r.arms = append(r.arms, arm{policy: k.policy, order: k.order, group: k.group, condition: c})
+		}
+		a := &r.arms[i]
+		a.base = a.base || c.Baseline
+		if c.Baseline {
+			a.condition = c
+		}
+		r.add(a, c, attachments)
+	}
+	for i := range r.arms {
+		r.arms[i].settle()
+	}
+	r.arms = slices.DeleteFunc(r.arms, func(a arm) bool { return len(a.sweeps) == 0 })
+	slices.SortStableFunc(r.arms, func(a, b arm) int {
+		return cmp.Or(strings.Compare(a.group, b.group), strings.Compare(a.order, b.order), cmp.Compare(rankOf(!a.base), rankOf(!b.base)))
+	})
+	return r
+}
+
+func rankOf(later bool) int {
+	if later {
+		return 1
+	}
+	return 0
+}
+
+// add reads a condition's trials into an arm.
+func (r *reading) add(a *arm, c record.Condition, attachments Attachments) {
+	for _, t := range r.Trials(c) {
+		steps, err := stepsOf(t)
+		if err == nil && attachments != nil {
+			err = texts(t, steps, attachments)
+		}
+		if err != nil {
+			r.unreadable = append(r.unreadable, fmt.Sprintf("the steps of trial %d (%s) could not be read whole: %v", t.ID, c.Label, err))
+		}
+		if len(steps) == 0 {
+			continue
+		}
+		s := sweep{block: t.Block, replicate: t.Replicate, tainted: len(t.Taint) > 0, steps: steps}
+		if a.order != Interleaved {
+			a.sweeps = append(a.sweeps, s)
+			continue
+		}
+		// The numbers of a block are one sweep: they are paired as those of one trial are.
+		i := slices.IndexFunc(a.sweeps, func(o sweep) bool { return o.block == s.block })
+		if i < 0 {
+			s.replicate = 0
+			a.sweeps = append(a.sweeps, s)
+			continue
+		}
+		into := &a.sweeps[i]
+		into.tainted = into.tainted || s.tainted
+		for _, step := range s.steps {
+			if j := slices.IndexFunc(into.steps, func(o Step) bool { return o.Neighbours == step.Neighbours }); j >= 0 {
+				into.steps[j] = together(into.steps[j], step)
+			} else {
+				into.steps = append(into.steps, step)
+			}
+		}
+	}
+}
+
+// settle sorts an arm's sweeps, and leaves tainted ones out where there are others.
+func (a *arm) settle() {
+	clean := slices.DeleteFunc(slices.Clone(a.sweeps), func(s sweep) bool { return s.tainted })
+	if len(clean) > 0 {
+		a.tainted = len(a.sweeps) - len(clean)
+		a.sweeps = clean
+	}
+	slices.SortFunc(a.sweeps, func(x, y sweep) int {
+		return cmp.Or(cmp.Compare(x.block, y.block), cmp.Compare(x.replicate, y.replicate))
+	})
+	numbers, blocks := map[int]bool{}, map[int]bool{}
+	for i := range a.sweeps {
+		slices.SortFunc(a.sweeps[i].steps, func(x, y Step) int { return cmp.Compare(x.Neighbours, y.Neighbours) })
+		blocks[a.sweeps[i].block] = true
+		for _, s := range a.sweeps[i].steps {
+			numbers[s.Neighbours] = true
+		}
+	}
+	a.numbers, a.blocks = slices.Sorted(maps.Keys(numbers)), len(blocks)
+}
+
+// together is two executions of one step (A/A) as one: twice as long.
+func together(a, b Step) Step {
+	weight := func(x, y float64) float64 {
+		if total := a.Elapsed + b.Elapsed; total > 0 {
+			return (x*a.Elapsed.Seconds() + y*b.Elapsed.Seconds()) / total.Seconds()
+		}
+		return (x + y) / 2
+	}
+	served := func(x, y Served) Served {
+		s := Served{Rate: weight(x.Rate, y.Rate), Requests: x.Requests + y.Requests, Failed: x.Failed + y.Failed}
+		s.Latency = merged(x.Latency, y.Latency)
+		return s
+	}
+	s := a
+	s.Overcommit, s.Asked = (a.Overcommit+b.Overcommit)/2, (a.Asked+b.Asked)/2
+	s.Stop = cmp.Or(a.Stop, b.Stop)
+	s.Closed, s.Open, s.Idle, s.Bursts = served(a.Closed, b.Closed), served(a.Open, b.Open), served(a.Idle, b.Idle), served(a.Bursts, b.Bursts)
+	s.Elapsed = a.Elapsed + b.Elapsed
+	s.SwapIn, s.SwapOut = a.SwapIn+b.SwapIn, a.SwapOut+b.SwapOut
+	s.DeviceWritten, s.DeviceRead = a.DeviceWritten+b.DeviceWritten, a.DeviceRead+b.DeviceRead
+	s.Pool = max(a.Pool, b.Pool)
+	s.Classes = map[platform.Class]ClassAccounts{}
+	for _, c := range platform.Classes {
+		x, y := a.Classes[c], b.Classes[c]
+		s.Classes[c] = ClassAccounts{
+			Resident: (x.Resident + y.Resident) / 2, Swapped: (x.Swapped + y.Swapped) / 2, MajorFaults: x.MajorFaults + y.MajorFaults,
+			Some: x.Some + y.Some, Full: x.Full + y.Full, CPU: x.CPU + y.CPU, OOMKills: x.OOMKills + y.OOMKills,
+		}
+	}
+	s.Absent = maps.Clone(a.Absent)
+	if s.Absent == nil {
+		s.Absent = map[string]string{}
+	}
+	maps.Copy(s.Absent, b.Absent)
+	return s
+}
+
+// merged is one histogram of several; those that are none take no part.
+func merged(all ...*hdrhistogram.Histogram) *hdrhistogram.Histogram {
+	whole := hdrhistogram.New(1, int64(time.Hour/time.Microsecond), 3)
+	for _, h := range all {
+		if h != nil {
+			whole.Merge(h)
+		}
+	}
+	return whole
+}
+
+// texts puts into steps what only the attachment has: why a sweep ended, and what the
+// kernel does not tell.
+func texts(t record.Trial, steps []Step, attachments Attachments) error {
+	if !slices.ContainsFunc(t.Attachments, func(a record.Attachment) bool { return a.Name == AttachmentSteps }) {
+		return nil
+	}
+	data, err := attachments(t.ID, AttachmentSteps)
+	if err != nil {
+		return err
+	}
+	var whole []Step
+	if err := json.Unmarshal(data, &whole); err != nil {
+		return fmt.Errorf("%s: %w", AttachmentSteps, err)
+	}
+	for i := range steps {
+		for _, w := range whole {
+			if w.Neighbours == steps[i].Neighbours {
+				steps[i].Stop, steps[i].Absent = w.Stop, w.Absent
+			}
+		}
+	}
+	return nil
+}
+
+// first is the least number of neighbours, to which the others are compared.
+func (a arm) first() int { return a.numbers[0] }
+
+// last is the greatest number that every sweep reached, and greatest the one that any did.
+func (a arm) last() int {
+	last := a.first()
+	for _, n := range a.numbers {
+		if len(a.has(n)) == len(a.sweeps) {
+			last = n
+		}
+	}
+	return last
+}
+
+func (a arm) greatest() int { return a.numbers[len(a.numbers)-1] }
+
+// has are the sweeps that have a step.
+func (a arm) has(n int) []Step {
+	var all []Step
+	for _, s := range a.sweeps {
+		if step, ok := s.at(n); ok {
+			all = append(all, step)
+		}
+	}
+	return all
+}
+
+// pairs are, of the sweeps that have both, the first step and another.
+func (a arm) pairs(n int) (first, other []Step) {
+	for _, s := range a.sweeps {
+		x, has := s.at(a.first())
+		y, ok := s.at(n)
+		if has && ok {
+			first, other = append(first, x), append(other, y)
+		}
+	}
+	return first, other
+}
+
+// values are a figure of steps.
+func values(steps []Step, of func(Step) float64) []float64 {
+	all := make([]float64, len(steps))
+	for i, s := range steps {
+		all[i] = of(s)
+	}
+	return all
+}
+
+func rateOf(s Step) float64 { return s.Closed.Rate }
+
+// aboveZero is a throughput of which a logarithm can be taken: of a step in which
+// nothing was answered, half a request in its time.
+func aboveZero(s Step) float64 {
+	if s.Closed.Rate > 0 || s.Elapsed <= 0 {
+		return s.Closed.Rate
+	}
+	return 0.5 / s.Elapsed.Seconds()
+}
+
+// latencyOf picks one of a step's loads.
+type latencyOf func(Step) *hdrhistogram.Histogram
+
+func open(s Step) *hdrhistogram.Histogram   { return s.Open.Latency }
+func idle(s Step) *hdrhistogram.Histogram   { return s.Idle.Latency }
+func bursts(s Step) *hdrhistogram.Histogram { return s.Bursts.Latency }
+
+// answered are those of histograms that have values; false where one has none.
+func answered(steps []Step, of latencyOf) ([]*hdrhistogram.Histogram, bool) {
+	var all []*hdrhistogram.Histogram
+	for _, s := range steps {
+		h := of(s)
+		if h == nil || h.TotalCount() == 0 {
+			return nil, false
+		}
+		all = append(all, h)
+	}
+	return all, len(all) > 0
+}
+
+// overcommit is the memory asked for over the box's, at a number of neighbours.
+func (r reading) overcommit(a arm, n int) stats.Estimate {
+	return r.mean(values(a.has(n), func(s Step) float64 { return s.Overcommit }))
+}
+
+// mean is that of sweeps, with Student's t.
+func (r reading) mean(of []float64) stats.Estimate {
+	if len(of) == 0 {
+		return r.absent()
+	}
+	return stats.MeanBy(stats.MethodT, of, r.Report.Level, r.Run.Seed)
+}
+
+// geometric is the geometric mean of sweeps, of what is above zero.
+func (r reading) geometric(of []float64) stats.Estimate {
+	if len(of) == 0 {
+		return r.absent()
+	}
+	if slices.Min(of) <= 0 {
+		return r.mean(of)
+	}
+	return stats.GeometricMean(of, r.Report.Level, r.Run.Seed)
+}
+
+// throughput is what clients that wait get, a second.
+func (r reading) throughput(a arm, n int) stats.Estimate {
+	return r.geometric(values(a.has(n), rateOf))
+}
+
+// quantile is that of a load at a number of neighbours, in microseconds, over all sweeps
+// merged.
+func (r reading) quantile(a arm, n int, of latencyOf, q float64) stats.Estimate {
+	all, ok := answered(a.has(n), of)
+	if !ok {
+		return r.absent()
+	}
+	return stats.Quantile(all, q, r.Report.Level, r.Run.Seed)
+}
+
+// moment is the geometric mean over sweeps of a figure of each sweep's own histogram:
+// its mean or its extremes, which no merging makes.
+func (r reading) moment(a arm, n int, of latencyOf, figure func(*hdrhistogram.Histogram) float64) stats.Estimate {
+	all, ok := answered(a.has(n), of)
+	if !ok {
+		return r.absent()
+	}
+	var own []float64
+	for _, h := range all {
+		own = append(own, max(figure(h), 1)) // a histogram of microseconds has what is less as 0
+	}
+	return r.geometric(own)
+}
+
+func meanOf(h *hdrhistogram.Histogram) float64     { return h.Mean() }
+func leastOf(h *hdrhistogram.Histogram) float64    { return float64(h.Min()) }
+func greatestOf(h *hdrhistogram.Histogram) float64 { return float64(h.Max()) }
+
+// throughputRatio is the throughput against that at the least number, paired within sweeps.
+func (r reading) throughputRatio(a arm, n int) stats.Estimate {
+	first, other := a.pairs(n)
+	return r.ratio(values(first, aboveZero), values(other, aboveZero))
+}
+
+func (r reading) ratio(base, other []float64) stats.Estimate {
+	if len(base) == 0 {
+		return r.absent()
+	}
+	return stats.PairedRatio(base, other, r.Report.Level, r.Run.Seed)
+}
+
+// quantileRatio is a quantile against that at the least number, sweeps as pairs.
+func (r reading) quantileRatio(a arm, n int, of latencyOf, q float64) stats.Estimate {
+	first, other := a.pairs(n)
+	base, has := answered(first, of)
+	treatment, ok := answered(other, of)
+	if !has || !ok {
+		return r.absent()
+	}
+	return stats.QuantileRatio(base, treatment, q, r.Report.Level, r.Run.Seed)
+}
+
+// momentRatio is the same of a figure of each sweep's own.
+func (r reading) momentRatio(a arm, n int, of latencyOf, figure func(*hdrhistogram.Histogram) float64) stats.Estimate {
+	first, other := a.pairs(n)
+	base, has := answered(first, of)
+	treatment, ok := answered(other, of)
+	if !has || !ok {
+		return r.absent()
+	}
+	var x, y []float64
+	for i := range base {
+		x, y = append(x, max(figure(base[i]), 1)), append(y, max(figure(treatment[i]), 1))
+	}
+	return r.ratio(x, y)
+}
+
+// perSecond is an amount of a step over its time, the mean of sweeps; absent where the
+// kernel does not tell it.
+func (r reading) perSecond(a arm, n int, name string, of func(Step) float64) stats.Estimate {
+	var all []float64
+	for _, s := range a.has(n) {
+		if s.Elapsed > 0 && !s.lacks(name) {
+			all = append(all, of(s)/s.Elapsed.Seconds())
+		}
+	}
+	return r.mean(all)
+}
+
+// lacks tells whether the kernel did not tell a figure, by its JSON name.
+func (s Step) lacks(name string) bool {
+	for absent := range s.Absent {
+		if absent == name || strings.HasSuffix(absent, "."+name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r reading) absent() stats.Estimate {
+	return stats.Estimate{Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN(), Level: r.Report.Level}}
+}
+
+// halt is where sweeps ended before their last number.
+type halt struct {
+	neighbours int
+	overcommit float64
+	why        string
+}
+
+// halts are those of an arm, by sweep.
+func (a arm) halts() []halt {
+	var all []halt
+	for _, s := range a.sweeps {
+		for _, step := range s.steps {
+			if step.Stop != "" {
+				all = append(all, halt{step.Neighbours, step.Overcommit, step.Stop})
+				break
+			}
+		}
+	}
+	return all
+}
+
+// others are the arms that are to be set against a base, of its group and order.
+func (r reading) others(base arm) []arm {
+	var all []arm
+	for _, a := range r.arms {
+		if !a.base && a.group == base.group && a.order == base.order {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// bases are the arms that the others are set against: one of each group and order.
+func (r reading) bases() []arm {
+	var all []arm
+	for _, a := range r.arms {
+		same := func(b arm) bool { return b.group == a.group && b.order == a.order }
+		if a.base || !slices.ContainsFunc(r.arms, func(b arm) bool { return same(b) && b.base }) && !slices.ContainsFunc(all, same) {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// byBlock are an arm's steps at a number, by block: the base's two executions of one
+// block together.
+func (a arm) byBlock(n int) map[int]Step {
+	all := map[int]Step{}
+	for _, s := range a.sweeps {
+		step, ok := s.at(n)
+		if !ok {
+			continue
+		}
+		if other, twice := all[s.block]; twice {
+			step = together(other, step)
+		}
+		all[s.block] = step
+	}
+	return all
+}
+
+// against are the steps of two arms at a number, of the blocks that have both.
+func against(base, other arm, n int) (x, y []Step) {
+	of, with := base.byBlock(n), other.byBlock(n)
+	for _, block := range slices.Sorted(maps.Keys(of)) {
+		if s, ok := with[block]; ok {
+			x, y = append(x, of[block]), append(y, s)
+		}
+	}
+	return x, y
+}
+
+// throughputAgainst is another arm's throughput over the base's at the same number.
+func (r reading) throughputAgainst(base, other arm, n int) stats.Estimate {
+	x, y := against(base, other, n)
+	return r.ratio(values(x, aboveZero), values(y, aboveZero))
+}
+
+// quantileAgainst is another arm's quantile over the base's at the same number.
+func (r reading) quantileAgainst(base, other arm, n int, of latencyOf, q float64) stats.Estimate {
+	x, y := against(base, other, n)
+	a, has := answered(x, of)
+	b, ok := answered(y, of)
+	if !has || !ok {
+		return r.absent()
+	}
+	return stats.QuantileRatio(a, b, q, r.Report.Level, r.Run.Seed)
+}
+
+// shared are the numbers that two arms have.
+func shared(a, b arm) []int {
+	var all []int
+	for _, n := range a.numbers {
+		if slices.Contains(b.numbers, n) {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// critical and noise are the names of what was measured: "booking", "static random".
+func (a arm) critical() string {
+	name, _, _ := strings.Cut(a.group, " beside ")
+	if name, _, _ = strings.Cut(name, "["); name == "" {
+		return "the service"
+	}
+	return strings.TrimSpace(name)
+}
+
+func (a arm) noise() string {
+	if noise := a.condition.Factors[FactorNoise]; noise != "" {
+		return noise
+	}
+	_, noise, _ := strings.Cut(a.group, " beside ")
+	return noise
+}
+
+func (a arm) factor(name string) string { return a.condition.Factors[name] }
+
+// name is an arm's, with its order where others of the run have another.
+func (r reading) name(a arm) string {
+	text := a.policy
+	if slices.ContainsFunc(r.arms, func(b arm) bool { return b.order != a.order }) {
+		text += ", " + a.order
+	}
+	if slices.ContainsFunc(r.arms, func(b arm) bool { return b.group != a.group }) {
+		text = a.group + ", " + text
+	}
+	return text
+}
+
+// apparent tells whether a ratio is told from 1.
+func apparent(e stats.Estimate) bool {
+	return e.Known() && (e.Interval.Low > 1 || e.Interval.High < 1)
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}

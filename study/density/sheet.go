@@ -1,0 +1,250 @@
+package density
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tare/advise"
+	"tare/claim"
+	"tare/record"
+	"tare/report"
+	"tare/stats"
+)
+
+// Sheet composes a run's page. With attachments it says why sweeps ended and what the
+// kernel did not tell; those that cannot be read are told as a banner.
+func Sheet(run record.Run, attachments Attachments, judgements []claim.Judgement) report.Sheet {
+	r := read(run, attachments)
+	s := report.Sheet{
+		Title: r.title(), Answer: r.answer(), Facts: r.facts(), Banners: r.banners(),
+		Parts: r.parts(), Weight: r.weight(), Command: strings.Join(run.Command, " "),
+	}
+	s.Parts = append(s.Parts, advise.Part(r.advice())...)
+	s.Parts = append(s.Parts, r.untested()...)
+	if len(judgements) > 0 {
+		s.Parts = append(s.Parts, report.Judgements{
+			Title: "What was published, and what is so here",
+			Note:  "S3 had 256 GiB, neighbours of 34 GiB and a disk of its own to swap to; here all is smaller in proportion. Places are judged by memory asked for over memory granted, not by numbers of neighbours.",
+			Rows:  report.JudgedClaims(judgements),
+		})
+	}
+	return s
+}
+
+// Interim is the page of a run that is under way: the table of the first policy as far
+// as it has come.
+func Interim(run record.Run) report.Sheet {
+	r := read(run, nil)
+	s := report.Sheet{Title: r.title() + ", so far", Answer: r.answer()}
+	for _, base := range r.bases() {
+		s.Parts = append(s.Parts, r.sweepTable(base))
+		break
+	}
+	return s
+}
+
+// Answer is the sentence that the reader came for.
+func Answer(run record.Run) string { return read(run, nil).answer() }
+
+func (r reading) answer() string {
+	bases := r.bases()
+	if len(bases) == 0 {
+		return "What idle neighbours cost cannot be told yet: no sweep has ended."
+	}
+	a := bases[0]
+	text := r.said(a)
+	for _, d := range r.devices() {
+		if d.base.policy != a.policy || d.base.order != a.order || d.base.group != a.group {
+			continue
+		}
+		text += " " + r.deviceSaid(d)
+	}
+	return text
+}
+
+// said is the answer of one arm.
+func (r reading) said(a arm) string {
+	throughput, tail := r.throughputCliff(a), r.tailCliff(a)
+	name := a.critical()
+	reach := fmt.Sprintf("%.1f times the memory (%d of them)", r.overcommit(a, a.last()).Value, a.last())
+	var text string
+	switch {
+	case throughput.found():
+		text = fmt.Sprintf("Idle neighbours cost %s no throughput up to %s; from there on %s", name, r.upTo(a, throughput), fall(throughput))
+		if tail.found() {
+			text += fmt.Sprintf(" and the p99 %s", rise(tail))
+			if tail.Before != throughput.Before {
+				text += fmt.Sprintf(", from %s on", r.upTo(a, tail))
+			}
+		}
+	case tail.found():
+		text = fmt.Sprintf("Idle neighbours cost %s no throughput that could be told up to %s, but from %s on the p99 %s", name, reach, r.upTo(a, tail), rise(tail))
+	case len(a.sweeps) < 3:
+		text = fmt.Sprintf("What idle neighbours cost %s up to %s cannot be told yet: an interval takes three sweeps, and there %s", name, reach, isAre(len(a.sweeps)))
+	default:
+		text = fmt.Sprintf("Idle neighbours cost %s nothing that could be told, up to %s", name, reach)
+	}
+	if all := a.halts(); len(all) > 0 {
+		text += fmt.Sprintf("; %d of %d sweeps ended early, at %s times", len(all), len(a.sweeps), haltCell(a).Text)
+	}
+	return text + "."
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is 1"
+	}
+	return fmt.Sprintf("are %d", n)
+}
+
+// upTo is the last place that is as before, and its number.
+func (r reading) upTo(a arm, c cliff) string {
+	return fmt.Sprintf("%.1f times the memory (%g of them)", r.overcommitAt(a, c.Before), c.Before)
+}
+
+// fall and rise say what happens past a cliff.
+func fall(c cliff) string {
+	times := c.Times.Value
+	switch {
+	case times < 0.1:
+		return fmt.Sprintf("throughput falls to %.2g %% of what it was", 100*times)
+	case times > 0.45 && times < 0.55:
+		return "throughput halves"
+	}
+	return fmt.Sprintf("%.0f %% of throughput is lost", 100*(1-times))
+}
+
+func rise(c cliff) string {
+	if c.Shape == stats.RampChange {
+		return fmt.Sprintf("rises to %.2g times as long at the end", c.Times.Value)
+	}
+	return fmt.Sprintf("takes %.2g times as long", c.Times.Value)
+}
+
+// deviceSaid says whether another swap device changes it, where both reached.
+func (r reading) deviceSaid(d compared) string {
+	both := shared(d.base, d.other)
+	name := d.other.factor(FactorSwap)
+	if len(both) == 0 {
+		return fmt.Sprintf("Whether %s is better cannot be told.", name)
+	}
+	n := both[len(both)-1]
+	rate, tail := r.throughputAgainst(d.base, d.other, n), r.quantileAgainst(d.base, d.other, n, open, 0.99)
+	at := fmt.Sprintf("at %.1f times", r.overcommit(d.base, n).Value)
+	switch {
+	case apparent(tail):
+		return fmt.Sprintf("On %s the p99 is %s times that on %s %s.", name, report.Said(tail, 1), d.base.factor(FactorSwap), at)
+	case apparent(rate):
+		return fmt.Sprintf("On %s throughput is %s times that on %s %s.", name, report.Said(rate, 1), d.base.factor(FactorSwap), at)
+	}
+	return fmt.Sprintf("That %s differs from %s could not be told %s.", name, d.base.factor(FactorSwap), at)
+}
+
+// Next proposes what to run after a run.
+func Next(run record.Run) string {
+	r := read(run, nil)
+	bases := r.bases()
+	if len(bases) == 0 {
+		return "tare density --quick"
+	}
+	a := bases[0]
+	switch {
+	case len(a.sweeps) < fewestSweeps:
+		return fmt.Sprintf("tare density --blocks %d", fewestSweeps)
+	case !r.throughputCliff(a).found() && len(a.halts()) == 0 && r.overcommit(a, a.greatest()).Value < claim.Threshold(judged, "overcommitted at the end")*(1-nearly):
+		return "tare density --full"
+	case len(r.devices()) == 0:
+		return "tare density --swap file,zram"
+	case !slices.ContainsFunc(r.arms, func(b arm) bool { return !slices.Contains([]string{"", "none"}, b.factor(FactorProtect)) }):
+		return "tare density --protect none,swappiness,limit,headroom"
+	}
+	return "tare claims S3"
+}
+
+func (r reading) title() string {
+	if len(r.arms) == 0 {
+		return "tare density"
+	}
+	var groups []string
+	for _, a := range r.arms {
+		if text := a.critical() + " beside idle " + a.noise(); !slices.Contains(groups, text) {
+			groups = append(groups, text)
+		}
+	}
+	return "tare density: " + strings.Join(groups, ", ")
+}
+
+func (r reading) facts() []string {
+	all := []string{report.BlocksFact(r.Reading), report.PlatformsFact(r.Run)}
+	var boxes, orders, policies []string
+	add := func(to *[]string, text string) {
+		if text != "" && !slices.Contains(*to, text) {
+			*to = append(*to, text)
+		}
+	}
+	for _, a := range r.arms {
+		add(&boxes, a.factor(FactorBox))
+		add(&orders, a.order)
+		add(&policies, a.policy)
+	}
+	for _, f := range []struct {
+		name string
+		of   []string
+	}{{"box", boxes}, {"order", orders}, {"policies", policies}} {
+		if len(f.of) > 0 {
+			all = append(all, f.name+": "+strings.Join(f.of, "; "))
+		}
+	}
+	all = append(all, report.HostFact(r.Run.Host))
+	if when := report.TimeFact(r.Run); when != "" {
+		all = append(all, when)
+	}
+	return all
+}
+
+func (r reading) banners() []string {
+	more := slices.Clone(r.unreadable)
+	for _, a := range r.arms {
+		whys := map[string]int{}
+		for _, h := range a.halts() {
+			why := h.why
+			if why == stoppedText {
+				why = "its reason is in the attachment " + AttachmentSteps
+			}
+			whys[why]++
+		}
+		for why, n := range whys {
+			more = append(more, fmt.Sprintf("ended early: %s of %s: %s", plural(n, "sweep"), r.name(a), why))
+		}
+		if a.order == Continuous && (r.throughputCliff(a).found() || r.tailCliff(a).found()) {
+			more = append(more, "order: neighbours were added one after another, so that what drifts with time looks as they do; --order interleaved tells the two apart")
+		}
+		absent := map[string]string{}
+		for _, s := range a.sweeps {
+			for _, step := range s.steps {
+				for name, why := range step.Absent {
+					absent[name] = why
+				}
+			}
+		}
+		for name, why := range absent {
+			more = append(more, fmt.Sprintf("not told: %s: %s", name, why))
+		}
+	}
+	return report.RunBanners(r.Reading, more...)
+}
+
+// weight is what the instrument itself cost.
+func (r reading) weight() report.Weight {
+	var own []float64
+	for _, t := range r.Run.Trials {
+		if v := t.Covariates["tare_cpu_share"]; v > 0 && t.Error == "" && t.Block > 0 {
+			own = append(own, 100*v)
+		}
+	}
+	if len(own) == 0 {
+		return nil
+	}
+	return report.Weight{{What: "tare itself, both loads included, while a trial ran, used of one CPU", Unit: "%", Estimate: stats.GeometricMean(own, r.Report.Level, r.Run.Seed)}}
+}
