@@ -21,6 +21,7 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/platform/agent"
+	"tare/platform/box"
 	"tare/platform/docker"
 	"tare/platform/vm"
 	"tare/probe"
@@ -140,6 +141,7 @@ func exitCode(err error) int {
 		{is[*container.Ambiguous](err), exitUsage},
 		{is[*container.Twice](err), exitUsage},
 		{is[*platform.Missing](err), exitHost},
+		{is[*box.Invalid](err), exitUsage},
 		{is[*agent.Mismatch](err), exitHost},
 		{is[*agent.Stranger](err), exitHost},
 		{is[*agent.Unknown](err), exitHost},

@@ -16,6 +16,7 @@ import (
 	"tare/lab"
 	"tare/overhead"
 	"tare/platform/bare"
+	"tare/platform/box"
 	"tare/platform/docker"
 	"tare/record"
 	"tare/report"
@@ -33,6 +34,7 @@ type measuring struct {
 	session  *lab.Session
 	store    *record.Store
 	lab      *lab.Lab
+	boxes    *box.Maker
 	progress *progress
 	loadCPUs []int // where load programs run; empty is everywhere
 }
@@ -81,9 +83,11 @@ func (a *app) measuring(ctx context.Context, dir, study, out, json string) (*mea
 		return nil, err
 	}
 	generated := 0
+	m.boxes = box.New(box.Options{StateDir: dir, Ledger: session.Ledger})
 	m.lab = &lab.Lab{
 		Store:     m.store,
 		Platforms: session.Platforms,
+		Boxes:     m.boxes.Make,
 		Image: func(ctx context.Context, src workload.Source) (image.Image, error) {
 			return provide(ctx, images, src)
 		},

@@ -66,7 +66,7 @@ func OpenLedger(dir, run string) (*Ledger, error) {
 // synchronous write for each would slow every launch.
 func outlives(kind string) bool {
 	switch kind {
-	case "container", "image", "volume", "network":
+	case "container", "image", "volume", "network", "swap file":
 		return true
 	}
 	return false

@@ -6,6 +6,7 @@ import (
 
 	"tare/platform"
 	"tare/platform/bare"
+	"tare/platform/box"
 	"tare/platform/containerd"
 	"tare/platform/docker"
 	"tare/platform/oci"
@@ -86,8 +87,11 @@ func Platforms(stateDir string, ledger platform.Ledger) func(name string) (platf
 	made := map[string]platform.Platform{}
 	machines := vm.NewPool(vm.PoolOptions{StateDir: stateDir, Ledger: ledger})
 	return func(name string) (platform.Platform, error) {
-		if name == vm.Entered {
+		switch name {
+		case vm.Entered:
 			return vm.Remover(machines), nil
+		case box.Entered:
+			return box.Remover(stateDir), nil
 		}
 		name, err := CanonicalPlatform(name)
 		if err != nil {

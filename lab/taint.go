@@ -2,11 +2,13 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"tare/kernel/accounting"
 	"tare/platform"
@@ -22,7 +24,8 @@ const (
 	// neither ours nor caused by us may use.
 	ForeignLimit = 0.05
 	// MemoryStallLimit is the share of time in which some task of the host may
-	// wait for memory, in trials that set no memory limit of their own.
+	// wait for memory, in trials that set no memory limit of their own. In those with a
+	// box it is some task outside the box, while none in it waits.
 	MemoryStallLimit = 0.10
 )
 
@@ -32,6 +35,26 @@ type observer struct {
 	self   int
 	engine map[int]bool // processes of the engines that take part in the run
 	before accounting.Snapshot
+	boxes  []enclosed
+}
+
+// enclosed is a box on this kernel, whose programs are to wait for memory.
+type enclosed struct {
+	box    platform.Box
+	before time.Duration // for which some task in it had waited; negative where that is not told
+}
+
+// waited reads for how long some task in a box has waited, or tare itself for it, since
+// the box was made; negative where that is not told. A box in danger tells as any other.
+func waited(ctx context.Context, box platform.Box) (time.Duration, error) {
+	r, err := box.Read(ctx)
+	if endangered := (*platform.Endangered)(nil); err != nil && !errors.As(err, &endangered) {
+		return -1, err
+	}
+	if _, absent := r.Absent["pressure_some_ns"]; absent {
+		return -1, nil
+	}
+	return r.Some + r.Reclaiming, nil
 }
 
 // assisted are platforms whose programs are kept by processes of an engine.
@@ -54,18 +77,43 @@ func (o *observer) meet(ctx context.Context, platforms map[string]platform.Platf
 	}
 }
 
-func (o *observer) begin() error {
+// around has what is in a box taken for the experiment's own, from the next begin on.
+func (o *observer) around(box platform.Box) { o.boxes = append(o.boxes, enclosed{box, -1}) }
+
+func (o *observer) begin(ctx context.Context) error {
+	var there []enclosed
+	for _, e := range o.boxes {
+		if before, err := waited(ctx, e.box); err == nil { // else it has been removed
+			there = append(there, enclosed{e.box, before})
+		}
+	}
+	o.boxes = there
 	var err error
 	o.before, err = accounting.Take(o.proc)
 	return err
 }
 
-func (o *observer) end() (accounting.Interval, error) {
+func (o *observer) end(ctx context.Context) (accounting.Interval, error) {
 	after, err := accounting.Take(o.proc)
 	if err != nil {
 		return accounting.Interval{}, err
 	}
-	return accounting.Between(o.before, after, o.self, o.ours), nil
+	iv := accounting.Between(o.before, after, o.self, o.ours)
+	for _, e := range o.boxes {
+		now, _ := waited(ctx, e.box) // of one that is gone nothing is known
+		iv.MemoryStall = outside(iv.MemoryStall, iv.Elapsed, e.before, now)
+	}
+	return iv, nil
+}
+
+// outside is the share of time in which somebody waited for memory and nobody in a box
+// did, nor tare for it: the least that can be foreign. It is unknown, negative, where the box does not tell
+// or is gone: what it causes must not be taken for another's.
+func outside(stall float64, elapsed, before, after time.Duration) float64 {
+	if stall < 0 || elapsed <= 0 || before < 0 || after < before {
+		return -1
+	}
+	return max(0, stall-float64(after-before)/float64(elapsed))
 }
 
 // ours says whether a process that does not descend from tare works for it all

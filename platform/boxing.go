@@ -112,8 +112,19 @@ type BoxReading struct {
 	DeviceWritten int64 `json:"device_written_bytes"`
 	DeviceRead    int64 `json:"device_read_bytes"`
 	// HostAvailable is MemAvailable of the kernel that the box is on.
-	HostAvailable int64             `json:"host_available_bytes"`
-	Absent        map[string]string `json:"absent,omitempty"`
+	HostAvailable int64 `json:"host_available_bytes"`
+	// Some and Full are as a class', of everything in the box.
+	Some time.Duration `json:"pressure_some_ns"`
+	Full time.Duration `json:"pressure_full_ns"`
+	// Keeper is the CPU time that tare itself has used for the box: to take what
+	// compressed swap holds from its limit, and to keep headroom. Reclaiming is for how
+	// long it has waited meanwhile for memory to be reclaimed; the host's pressure counts
+	// that, and the box's does not.
+	Keeper     time.Duration     `json:"keeper_cpu_ns"`
+	Reclaiming time.Duration     `json:"reclaiming_ns"`
+	Absent     map[string]string `json:"absent,omitempty"`
+	// Notes are what else is to be known of the figures, such as swap of the host's own.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // ClassReading are the accounts of a class.

@@ -1,0 +1,55 @@
+package box
+
+import (
+	"fmt"
+
+	"tare/platform"
+)
+
+// Bounds beyond which going on is refused, fixed beforehand and the same for every
+// condition.
+const (
+	// LowMemory is the share of the host's memory below which what it can give must not
+	// fall. A run ends itself at half of that (lab.LowMemory), and loses its trial: a
+	// sweep that stops before keeps it.
+	LowMemory = 0.06
+	// FullSwap is the share of the swap area beyond which the next page may find no
+	// place, and the OOM killer is called where there was a question of time alone. The
+	// kernel's clusters, and a slot kept for a page that is in memory too, make the last
+	// parts of an area hard to come by.
+	FullSwap = 0.95
+	// OutsideStall is the share of the last moments ([stallWindow]) in which somebody
+	// outside the box waited for memory while nobody inside did. A service manager that
+	// ends programs for it (systemd-oomd) does so at 60 % by default.
+	OutsideStall = 0.25
+)
+
+// situation is what danger is judged by.
+type situation struct {
+	kind             platform.BoxKind
+	own              bool  // the kernel is there for the box alone
+	total, available int64 // memory of the host, in bytes
+	swapUsed         int64
+	swapSize         int64
+	outside          float64 // share of time; negative where it cannot be told
+	criticalKilled   int64   // programs of the critical class, by the OOM killer
+}
+
+// danger says why going on is refused; empty where nothing speaks against it. Of a box
+// that is the machine, memory that has run out is what was asked for.
+func danger(s situation) string {
+	const percent, mib = 100, 20
+	switch {
+	case s.criticalKilled > 0:
+		return fmt.Sprintf("the OOM killer ended %d of the critical programs: what follows would be another service", s.criticalKilled)
+	case s.swapSize > 0 && float64(s.swapUsed) > FullSwap*float64(s.swapSize):
+		return fmt.Sprintf("the swap area is full to %.0f %% (%d of %d MiB): the OOM killer is next", percent*float64(s.swapUsed)/float64(s.swapSize), s.swapUsed>>mib, s.swapSize>>mib)
+	case s.own || s.kind == platform.BoxMachine:
+		return ""
+	case s.total > 0 && float64(s.available) < LowMemory*float64(s.total):
+		return fmt.Sprintf("the host can give %d MiB more, less than %.0f %% of its %d MiB", s.available>>mib, percent*LowMemory, s.total>>mib)
+	case s.outside > OutsideStall:
+		return fmt.Sprintf("programs outside the box waited for memory for %.0f %% of the time", percent*s.outside)
+	}
+	return ""
+}
