@@ -38,14 +38,12 @@ func (r *Refused) Unwrap() error { return r.Err }
 // mends say what the errors of swapon(2) mean there, by mm/swapfile.c.
 var mends = map[string]map[unix.Errno]string{
 	"swapon": {
-		unix.EPERM:      "it needs root (CAP_SYS_ADMIN), and no more than 29 areas are in use at a time",
-		unix.EBUSY:      "it is in use already: swapoff it first",
-		unix.EINVAL:     "it has no swap header of this machine's page size, or its file system does not take it for one without holes (the kernel's log says which): write all of it, or choose a directory on ext4 or XFS",
-		unix.ETXTBSY:    "a program has it open to run it: make a new file",
-		unix.ENOENT:     "make it first",
-		unix.ENOMEM:     "the kernel has not the memory for its tables of that area: ask for a smaller one",
-		unix.EOPNOTSUPP: "its file system cannot: choose a directory on ext4 or XFS",
-		unix.ENOSYS:     "this kernel has no swap (CONFIG_SWAP)",
+		unix.EPERM:  "it needs root (CAP_SYS_ADMIN), and fewer areas in use than the kernel has places for (some 30)",
+		unix.EBUSY:  "it is in use already, as swap or otherwise: take it out of use first",
+		unix.EINVAL: "it has no swap header of this machine's page size, or its file system does not take it for one without holes (the kernel's log says which): write all of it, or choose a directory on ext4 or XFS",
+		unix.ENOENT: "make it first",
+		unix.ENOMEM: "the kernel has not the memory for its tables of that area: ask for a smaller one",
+		unix.ENOSYS: "this kernel has no swap (CONFIG_SWAP)",
 	},
 	"swapoff": {
 		unix.EPERM:  "it needs root (CAP_SYS_ADMIN)",
