@@ -45,6 +45,12 @@ type Bench interface {
 	// procedure may measure several times: a cause in any taints the trial.
 	Measuring() error
 	Measured() error
+	// Undisturbed measures a step of a trial that has many: from its begin to its end, as
+	// Measuring and Measured do, and again, within a bound, where something foreign
+	// disturbed it. For that a step can be done over without what came before it, and
+	// takes the place of what it found before. A step that stays disturbed taints the
+	// trial. Its error ends that, whatever disturbed it.
+	Undisturbed(step func() error) error
 	// Tell says in one line how far a long trial is, to whoever shows progress.
 	Tell(text string)
 	// Box makes a bound around programs that the trial launches into its groups, where
@@ -112,7 +118,11 @@ func (b *workbench) Box(ctx context.Context, spec platform.BoxSpec) (platform.Bo
 	if b.r.lab.Boxes == nil {
 		return nil, errors.New("no box can be made here")
 	}
-	return b.r.lab.Boxes(ctx, spec)
+	box, err := b.r.lab.Boxes(ctx, spec)
+	if err == nil {
+		b.watch.around(box)
+	}
+	return box, err
 }
 
 func (b *workbench) Name() string {
@@ -125,16 +135,19 @@ func (b *workbench) Name() string {
 func (b *workbench) Measuring() error {
 	b.watch.meet(b.ctx, b.r.platforms)
 	b.observing = true
-	return b.watch.begin()
+	return b.watch.begin(b.ctx)
 }
 
 func (b *workbench) Measured() error {
 	if !b.observing {
 		return nil
 	}
-	b.observing = false
-	b.watch.meet(b.ctx, b.r.platforms)
-	return b.r.beside(&b.watch, b.condition, b.result)
+	seen, err := b.observed()
+	if err != nil {
+		return err
+	}
+	note(seen, b.r.taint(seen, b.condition), b.result)
+	return nil
 }
 
 func (b *workbench) InForce(inst platform.Instance) error { return b.r.checkInForce(b.condition, inst) }

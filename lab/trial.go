@@ -13,6 +13,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"tare/kernel/accounting"
 	"tare/platform"
 	"tare/record"
 	"tare/workload"
@@ -212,7 +213,7 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 	r.trials++
 	watch := r.observer()
 	watch.meet(ctx, r.platforms)
-	if err := watch.begin(); err != nil {
+	if err := watch.begin(ctx); err != nil {
 		return err
 	}
 	launched := r.lab.now()
@@ -276,9 +277,11 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 		}
 	}
 	watch.meet(ctx, r.platforms)
-	if err := r.beside(&watch, c, result); err != nil {
+	beside, err := watch.end(ctx)
+	if err != nil {
 		return err
 	}
+	note(beside, r.taint(beside, c), result)
 	if t.invalid != nil {
 		return t.invalid
 	}
@@ -290,12 +293,13 @@ func (r *runner) observer() observer {
 	return observer{proc: "/proc", self: os.Getpid(), engine: map[int]bool{}}
 }
 
-// beside notes what happened on the host since the observer began, and judges it.
-func (r *runner) beside(watch *observer, c Condition, result *record.Trial) error {
-	beside, err := watch.end()
-	if err != nil {
-		return err
-	}
+// taint gives the causes of taint in what happened on the host beside a trial.
+func (r *runner) taint(beside accounting.Interval, c Condition) []string {
+	return r.lab.judge(beside, c.Setting.Memory != 0)
+}
+
+// note keeps what happened on the host beside a trial, and what of it taints.
+func note(beside accounting.Interval, taint []string, result *record.Trial) {
 	// Where a procedure measured several times, the worst is told.
 	worst := func(name string, share float64) {
 		result.Covariates[name] = max(result.Covariates[name], share)
@@ -308,8 +312,7 @@ func (r *runner) beside(watch *observer, c Condition, result *record.Trial) erro
 	if beside.Elapsed > 0 {
 		worst("tare_cpu_share", beside.Self.Seconds()/beside.Elapsed.Seconds())
 	}
-	result.Taint = append(result.Taint, r.lab.judge(beside, c.Setting.Memory != 0)...)
-	return nil
+	result.Taint = append(result.Taint, taint...)
 }
 
 func encodeHistograms(result *record.Trial, histograms map[string]*hdrhistogram.Histogram) error {

@@ -30,6 +30,7 @@ type Bench struct {
 	names      int
 	Begun      int // calls of Measuring
 	Done       int // calls of Measured
+	Disturbed  int // of the next steps that are to be undisturbed, how many are done again
 	Checked    int // calls of InForce
 	Samples    map[string][]float64
 	Histograms map[string]*hdrhistogram.Histogram
@@ -114,6 +115,22 @@ func (b *Bench) Measured() error {
 	}
 	b.Done++
 	return nil
+}
+
+// Undisturbed measures a step, and again while there are disturbances left.
+func (b *Bench) Undisturbed(step func() error) error {
+	for {
+		if err := b.Measuring(); err != nil {
+			return err
+		}
+		if err := step(); err != nil {
+			return err
+		}
+		if err := b.Measured(); err != nil || b.Disturbed == 0 {
+			return err
+		}
+		b.Disturbed--
+	}
 }
 
 // InForce counts.
