@@ -127,7 +127,15 @@ func (docstore) Ready(ctx context.Context, t Trial) error {
 		return err
 	}
 	address := t.Address(docstorePort)
-	err = awaitReady(ctx, readyWithin, "the database answers isMaster at "+address, func(ctx context.Context) error {
+	if err := awaitDocuments(ctx, address); err != nil || plan.data == 0 {
+		return err
+	}
+	return loaded(t, func() error { return plan.fill(ctx, address) })
+}
+
+// awaitDocuments waits until a database with MongoDB's protocol answers.
+func awaitDocuments(ctx context.Context, address string) error {
+	return awaitReady(ctx, readyWithin, "the database answers isMaster at "+address, func(ctx context.Context) error {
 		client, err := load.DialOpMsg(ctx, address)
 		if err != nil {
 			return err
@@ -136,10 +144,6 @@ func (docstore) Ready(ctx context.Context, t Trial) error {
 		_, err = client.Do(ctx, load.Document{{Name: "isMaster", Value: int32(1)}, {Name: "$db", Value: "admin"}})
 		return err
 	})
-	if err != nil || plan.data == 0 {
-		return err
-	}
-	return loaded(t, func() error { return plan.fill(ctx, address) })
 }
 
 func (w docstore) Drive(ctx context.Context, t Trial) error {

@@ -1,16 +1,17 @@
 'use strict';
 
 // The booking site's application. Every business call asks the authentication service
-// whose session its cookie names; look-ups of segments and flights are cached.
+// whose session its cookie names; look-ups of segments and flights are cached. Bodies are
+// JSON, or forms.
 //
-//   POST /rest/api/login                      form: login, password; sets the cookie
+//   POST /rest/api/login                      login, password; sets the cookie
 //   GET  /rest/api/login/logout
-//   POST /rest/api/flights/queryflights       form: fromAirport, toAirport, fromDate, returnDate, oneWay
-//   POST /rest/api/bookings/bookflights       form: userid, toFlightId, oneWayFlight, retFlightId
-//   POST /rest/api/bookings/cancelbooking     form: userid, number
+//   POST /rest/api/flights/queryflights       fromAirport, toAirport, fromDate, returnDate, oneWay
+//   POST /rest/api/bookings/bookflights       userid, toFlightId, oneWayFlight, retFlightId
+//   POST /rest/api/bookings/cancelbooking     userid, number
 //   GET  /rest/api/bookings/byuser/USER
 //   GET  /rest/api/customer/byid/USER
-//   POST /rest/api/customer/byid/USER         JSON: phoneNumber, address
+//   POST /rest/api/customer/byid/USER         phoneNumber, address
 //   GET  /rest/api/config                     how much data there is
 //   POST /rest/api/config/load                query: customers, users, bookings, seed
 

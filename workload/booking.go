@@ -1,0 +1,346 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"tare/image"
+	"tare/load"
+)
+
+// booking is S3's critical service: a booking site of three programs, an application and
+// an authentication service on Node.js and a document database, with the shape, the data
+// and the mix of requests of AcmeAir. Each program can have a container of its own.
+type booking struct{}
+
+func (booking) Name() string { return "booking" }
+func (booking) Summary() string {
+	return "booking site of three programs (Node.js, authentication, document database), walked through by users"
+}
+func (booking) Source() Source { return Source{Recipe: "booking"} }
+
+// What the site's data are when it begins. The rest is in its own sources.
+const (
+	bookingSeed     = 1
+	bookingAirports = 14
+	bookingSegments = 394
+	bookingFlights  = 1970
+)
+
+// bookingMostCustomers is as many as the site takes.
+const bookingMostCustomers = 1_000_000
+
+func (booking) Params() []Param {
+	params := []Param{
+		{"customers", "10000", "that the site knows, 1 to " + strconv.Itoa(bookingMostCustomers)},
+		{"users", "200", "of them who come, in turn, as many as connections or more"},
+		{"bookings", "7", "that each user begins with, 0 to 100: as many as their visits leave them with in the mean, so that lists are no longer at the end than at the start"},
+		{"port", strconv.Itoa(image.BookingPort), "at which the application answers, 1 to 65535"},
+		{"auth-port", strconv.Itoa(image.BookingAuthPort), "of the authentication service"},
+		{"db-port", strconv.Itoa(image.BookingDatabasePort), "of the database"},
+		{"storage", "file", "of the documents: file: read and written; mapped: a file that is mapped into memory; memory: there is none"},
+		{"database", databaseShipped, "shipped: the image's; or mongod: MongoDB's own server, in an image of yours that adds it to this one"},
+		{"heap", "48", "of the database's Java, in MiB, 32 to 1000000"},
+		{"old-space", "64", "MiB that Node.js gives long-lived objects of each of its two programs, 48 to 1000000"},
+	}
+	for _, p := range pacedParams("5s", 8) {
+		switch p.Name {
+		case "rate":
+			p.Default = bookingRate
+		case "arrival":
+			p.Default = string(load.Poisson)
+		case "duration":
+			p.Default = "10s"
+		}
+		params = append(params, p)
+	}
+	return params
+}
+
+// bookingRate is about half of what one core answers: there the three programs take 2.4 ms
+// of a CPU for a request, and half as much where requests come without a pause.
+const bookingRate = "200"
+
+// databaseShipped is the recipe's database, databaseMongoDB MongoDB's own.
+const (
+	databaseShipped = "shipped"
+	databaseMongoDB = "mongod"
+)
+
+// bookingPlan is the parameters, read.
+type bookingPlan struct {
+	customers, users, bookings   int64
+	port, authPort, databasePort int
+	storage, database            string
+	heap, oldSpace               int64
+	options                      load.Options
+}
+
+func planBooking(p Params) (plan bookingPlan, err error) {
+	if plan.options, err = loadOptions(p); err != nil {
+		return plan, err
+	}
+	if plan.customers, err = p.whole("customers", 1, bookingMostCustomers); err != nil {
+		return plan, err
+	}
+	// No two connections are one user's at a time.
+	if plan.users, err = p.whole("users", int64(plan.options.Connections), plan.customers); err != nil {
+		return plan, err
+	}
+	if plan.bookings, err = p.whole("bookings", 0, 100); err != nil {
+		return plan, err
+	}
+	var ports []int
+	for _, port := range []struct {
+		name string
+		to   *int
+	}{{"port", &plan.port}, {"auth-port", &plan.authPort}, {"db-port", &plan.databasePort}} {
+		n, err := p.whole(port.name, 1, 65535)
+		if err != nil {
+			return plan, err
+		}
+		if slices.Contains(ports, int(n)) {
+			return plan, &WrongValue{port.name, p[port.name], "a port that is none of the others"}
+		}
+		*port.to = int(n)
+		ports = append(ports, int(n))
+	}
+	if plan.storage, err = p.oneOf("storage", "file", "mapped", "memory"); err != nil {
+		return plan, err
+	}
+	if plan.database, err = p.oneOf("database", databaseShipped, databaseMongoDB); err != nil {
+		return plan, err
+	}
+	if plan.heap, err = p.whole("heap", 32, 1_000_000); err != nil {
+		return plan, err
+	}
+	plan.oldSpace, err = p.whole("old-space", 48, 1_000_000)
+	return plan, err
+}
+
+// The site's programs, in the order in which they are started.
+const (
+	bookingDatabase    = "database"
+	bookingAuth        = "authentication"
+	bookingApplication = "application"
+)
+
+// databaseArgs is the command of the database.
+func (plan bookingPlan) databaseArgs() []string {
+	port := strconv.Itoa(plan.databasePort)
+	if plan.database == databaseMongoDB {
+		return []string{"/usr/bin/mongod", "--bind_ip_all", "--port", port, "--dbpath", image.BookingData}
+	}
+	args := []string{
+		image.BookingJava, "-Xmx" + strconv.FormatInt(plan.heap, 10) + "m",
+		// Else Java would choose its collector by the CPUs and the memory that it sees; and
+		// with one compiler it is warm soon.
+		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		"@" + image.BookingDatabase, port,
+	}
+	const file = image.BookingData + "/booking.mv"
+	switch plan.storage {
+	case "file":
+		args = append(args, file)
+	case "mapped":
+		args = append(args, "nioMapped:"+file) // H2's name for it
+	}
+	return args
+}
+
+// nodeArgs is the command of one of the programs on Node.js.
+func (plan bookingPlan) nodeArgs(program string, port int, needs ...string) []string {
+	args := []string{
+		image.BookingNode, "--max-old-space-size=" + strconv.FormatInt(plan.oldSpace, 10), "--max-semi-space-size=" + strconv.Itoa(bookingYoung),
+		program, "--port", strconv.Itoa(port),
+	}
+	return append(args, needs...)
+}
+
+// What the programs need beside what their parameters give them, as measured at work:
+// their code, and what run-times keep for themselves. Node.js' code, of which two programs
+// in one container have one copy, is counted with both: it is a file's, and their heaps
+// are not full.
+const (
+	bookingJavaNeed = 48 << 20
+	bookingNodeNeed = 32 << 20
+)
+
+// bookingYoung bounds Node.js' space for young objects, in MiB: left alone it takes 16
+// of them, thrice.
+const bookingYoung = 4
+
+func (plan bookingPlan) databaseNeed() int64 {
+	if plan.database == databaseMongoDB {
+		return 0 // not known
+	}
+	return bookingJavaNeed + plan.heap<<20
+}
+
+func (plan bookingPlan) nodeNeed() int64 { return bookingNodeNeed + plan.oldSpace<<20 }
+
+// bookingEnv has Express answer as it does in earnest.
+var bookingEnv = []string{"NODE_ENV=production"}
+
+func (booking) Program(p Params) (Program, error) {
+	plan, err := planBooking(p)
+	if err != nil {
+		return Program{}, err
+	}
+	args := append([]string{image.Supervise}, plan.databaseArgs()...)
+	for _, part := range plan.parts()[1:] {
+		program := part.Program(func(_ string, port int) string { return "127.0.0.1:" + strconv.Itoa(port) })
+		args = append(append(args, "--"), program.Args...)
+	}
+	return Program{
+		Args: args, Env: bookingEnv, Ports: []int{plan.port}, Data: []string{image.BookingData}, Service: true,
+		MemoryNeed: plan.databaseNeed() + 2*plan.nodeNeed(),
+		Needs:      []string{image.Supervise, plan.databaseArgs()[0], image.BookingNode},
+	}, nil
+}
+
+func (booking) Parts(p Params) ([]Part, error) {
+	plan, err := planBooking(p)
+	return plan.parts(), err
+}
+
+func (plan bookingPlan) parts() []Part {
+	return []Part{
+		{
+			Name: bookingDatabase,
+			Program: func(func(string, int) string) Program {
+				args := plan.databaseArgs()
+				return Program{
+					Args: args, Ports: []int{plan.databasePort}, Data: []string{image.BookingData},
+					Service: true, MemoryNeed: plan.databaseNeed(), Needs: args[:1],
+				}
+			},
+			Ready: func(ctx context.Context, address func(int) string) error {
+				return awaitDocuments(ctx, address(plan.databasePort))
+			},
+		},
+		{
+			Name: bookingAuth,
+			Program: func(at func(string, int) string) Program {
+				return plan.node(image.BookingAuth, plan.authPort, "--database", at(bookingDatabase, plan.databasePort))
+			},
+			Ready: func(ctx context.Context, address func(int) string) error {
+				target := load.HTTP{Address: address(plan.authPort), Path: "/status", Status: http.StatusOK, NewConnections: true}
+				return awaitReady(ctx, bookingReadyWithin, "the authentication service answers at http://"+target.Address+target.Path, func(ctx context.Context) error {
+					return askHTTP(ctx, target)
+				})
+			},
+		},
+		{
+			Name: bookingApplication,
+			Program: func(at func(string, int) string) Program {
+				return plan.node(image.BookingApplication, plan.port,
+					"--auth", at(bookingAuth, plan.authPort), "--database", at(bookingDatabase, plan.databasePort))
+			},
+		},
+	}
+}
+
+// node is one of the programs on Node.js, in a container of its own.
+func (plan bookingPlan) node(program string, port int, needs ...string) Program {
+	return Program{
+		Args: plan.nodeArgs(program, port, needs...), Env: bookingEnv, Ports: []int{port},
+		Service: true, MemoryNeed: plan.nodeNeed(), Needs: []string{image.BookingNode},
+	}
+}
+
+func (booking) Metrics(p Params) []Metric { return loadMetrics(p) }
+
+// bookingReadyWithin bounds the start, and the loading of the data, also in a machine
+// that is emulated.
+const bookingReadyWithin = 5 * time.Minute
+
+// Ready waits until the application answers, which it does once the other two do, and
+// has it given its data where it has others.
+func (booking) Ready(ctx context.Context, t Trial) error {
+	plan, err := planBooking(t.Params())
+	if err != nil {
+		return err
+	}
+	target := bookingAPI(t, plan.port)
+	target.Path = bookingPath + "config"
+	target.NewConnections = true
+	var counts bookingCounts
+	ask := func(request load.HTTPRequest) load.Target {
+		request.Check = func(body []byte) (err error) { counts, err = parseBookingCounts(body); return err }
+		target.Next = func() load.HTTPRequest { return request }
+		return target
+	}
+	asked := ask(load.HTTPRequest{Path: bookingPath + "config"})
+	err = awaitReady(ctx, bookingReadyWithin, "the booking site answers at http://"+target.Address+bookingPath+"config", func(ctx context.Context) error {
+		return askOnce(ctx, asked)
+	})
+	if err != nil || plan.loaded(counts) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, bookingReadyWithin)
+	defer cancel()
+	path := fmt.Sprintf("%sconfig/load?customers=%d&users=%d&bookings=%d&seed=%d", bookingPath, plan.customers, plan.users, plan.bookings, bookingSeed)
+	if err := askOnce(ctx, ask(load.HTTPRequest{Method: http.MethodPost, Path: path})); err != nil {
+		return fmt.Errorf("give the booking site its data: %w", err)
+	}
+	if !plan.loaded(counts) {
+		return fmt.Errorf("the booking site was given its data, and has %+v", counts)
+	}
+	return nil
+}
+
+// loaded tells whether a site has the data that the parameters ask for; bookings are made
+// and cancelled while it serves.
+func (plan bookingPlan) loaded(counts bookingCounts) bool {
+	return counts.Airports == bookingAirports && counts.Segments == bookingSegments && counts.Flights == bookingFlights && counts.Customers == plan.customers
+}
+
+func (w booking) Drive(ctx context.Context, t Trial) error {
+	plan, err := planBooking(t.Params())
+	if err != nil {
+		return err
+	}
+	return whileServing(ctx, t, func(ctx context.Context) error {
+		if err := w.Ready(ctx, t); err != nil {
+			return err
+		}
+		return measure(ctx, t, plan.target(t, 1))
+	})
+}
+
+func (booking) Offered(p Params) (Offered, error) {
+	plan, err := planBooking(p)
+	return offered(plan.options), err
+}
+
+// Load has users walk through the site, whether requests come by a schedule or each
+// connection's as soon as it has its answer.
+func (booking) Load(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
+	plan, err := planBooking(t.Params())
+	if err != nil {
+		return load.Result{}, err
+	}
+	return loadTargetOnce(ctx, t, plan.target(t, seed), plan.options, seed)
+}
+
+func (booking) Sustained() (p Params, steady bool) { return nil, true }
+
+func (booking) Sustain(ctx context.Context, t Trial, seed uint64) error {
+	plan, err := planBooking(t.Params())
+	if err != nil {
+		return err
+	}
+	options := plan.options
+	options.Seed = seed
+	return sustain(ctx, t, plan.target(t, seed), options)
+}
+
+var (
+	_ Sustainer = booking{}
+	_ Divided   = booking{}
+)

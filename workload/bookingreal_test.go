@@ -1,0 +1,111 @@
+package workload
+
+import (
+	"net"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"tare/load"
+)
+
+// bookingPorts has the site's three programs answer at ports that are free.
+func bookingPorts(t *testing.T, pairs ...string) []string {
+	t.Helper()
+	return append(pairs, "port", freePort(t), "auth-port", freePort(t), "db-port", freePort(t))
+}
+
+// loadBooking loads a ready site in both manners, and looks whether all was answered
+// rightly.
+func loadBooking(t *testing.T, tr *realTrial, p Params) {
+	t.Helper()
+	for _, rate := range []string{"100", closed} {
+		p["rate"] = rate
+		r, err := booking{}.Load(t.Context(), tr, 1)
+		if err != nil {
+			t.Fatalf("%v; it printed %s", err, lastWords(tr))
+		}
+		if r.Failed() > 0 {
+			t.Errorf("rate %s: %v", rate, tooManyErrors(r))
+		}
+		t.Logf("rate %s: %.0f requests/s, p50 %d us, p99 %d us", rate, r.Rate, r.Corrected.ValueAtQuantile(50), r.Corrected.ValueAtQuantile(99))
+	}
+}
+
+func TestRealBooking(t *testing.T) {
+	img := realImage(t, "booking")
+	w := booking{}
+	p := resolve(t, w, bookingPorts(t, "customers", "500", "duration", "2500ms", "warmup", "500ms")...)
+	tr := launch(t, w, p, scratchRoot(t, img), func([]string) {}, syscall.CLONE_NEWPID)
+	tr.address = "127.0.0.1:" + p["port"]
+	if err := w.Drive(t.Context(), tr); err != nil {
+		t.Fatalf("%v; it printed %s", err, lastWords(tr))
+	}
+	checkRecorded(t, w, &tr.trial)
+	loadBooking(t, tr, p)
+	walkBooking(t, tr, p)
+	tr.end()
+	if _, stderr := tr.Output(); strings.Contains(string(stderr), "Error") || strings.Contains(string(stderr), "Exception") {
+		t.Errorf("it complains: %s", stderr)
+	}
+}
+
+// walkBooking has one connection go through some visits; in the end what every user of
+// its has is what the visits leave him.
+func walkBooking(t *testing.T, tr *realTrial, p Params) {
+	t.Helper()
+	plan, err := planBooking(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Few users, so that each comes often and is held to what he did before.
+	target := plan.target(tr, 7)
+	target.users = newBookingUsers(3, 7)
+	r, err := load.Run(t.Context(), target, load.Options{Connections: 2, Count: 300})
+	if err := answered(r, err); err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range target.users.all {
+		if user.unsure || user.bookings == nil {
+			t.Errorf("of %s nothing is known after %d requests", user.name, r.Requests)
+		}
+	}
+}
+
+// Each of the three programs in a process of its own, as in containers of their own.
+func TestRealBookingDivided(t *testing.T) {
+	root := scratchRoot(t, realImage(t, "booking"))
+	w := booking{}
+	p := resolve(t, w, bookingPorts(t, "customers", "300", "storage", "memory", "duration", "1s", "warmup", "200ms")...)
+	parts, err := w.Parts(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last *realTrial
+	for _, part := range parts {
+		program := part.Program(func(_ string, port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) })
+		last = launch(t, alone{w, program}, p, root, func([]string) {}, syscall.CLONE_NEWPID)
+		address := func(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+		last.address = address(program.Ports[0])
+		if part.Ready == nil {
+			continue
+		}
+		if err := part.Ready(t.Context(), address); err != nil {
+			t.Fatalf("%s: %v", part.Name, err)
+		}
+	}
+	if err := w.Ready(t.Context(), last); err != nil {
+		t.Fatal(err)
+	}
+	loadBooking(t, last, p)
+}
+
+// alone is a workload of which one program runs.
+type alone struct {
+	Workload
+	program Program
+}
+
+func (a alone) Program(Params) (Program, error) { return a.program, nil }
+
