@@ -50,11 +50,13 @@ var guestKernelRecipe = recipe{
 	},
 }
 
-// cloudModules are the disks, the channel and the network of a machine, and what
-// containers in it ask for. All other drivers are built in, or for other machines.
+// cloudModules are the disks, the channel and the network of a machine, what containers
+// in it ask for, and compressed swap with its compressors. All other drivers are built
+// in, or for other machines.
 var cloudModules = []string{
 	"virtio_pci", "virtio_blk", "virtio_console", "virtio_net", "virtio_rng",
 	"overlay", "veth", "bridge",
+	"zram", "lz4", "lzo_rle",
 }
 
 var guestUMLRecipe = recipe{

@@ -56,7 +56,8 @@ type machine struct {
 	// Guarded by the pool.
 	users int
 	used  time.Time
-	pin   []int // that its users want
+	pin   []int  // that its users want
+	box   string // that has it for itself; empty where it is everybody's
 
 	turn     chan struct{} // taken by who pauses, resumes or prepares
 	paused   bool

@@ -14,7 +14,8 @@ import (
 	"tare/platform/linked"
 )
 
-// Platform is an inner platform in virtual machines. It implements [platform.Creator],
+// Platform is an inner platform in virtual machines. It implements [platform.Creator] and
+// [platform.Boxing],
 // and its instances [platform.Apart] and [platform.Watching].
 type Platform struct {
 	name Name
@@ -153,16 +154,12 @@ func (p *Platform) Launch(ctx context.Context, spec platform.Spec) (platform.Ins
 // Create implements [platform.Creator]: the machine runs, and the program is laid out in
 // it.
 func (p *Platform) Create(ctx context.Context, spec platform.Spec) (_ platform.Created, err error) {
-	plan, err := p.plan(spec.Setting)
-	if err != nil {
-		return nil, err
-	}
 	if len(spec.Args) == 0 {
 		return nil, errors.New("no program was named")
 	}
-	l, err := p.pool.acquire(ctx, plan.shape, plan.pin)
+	l, plan, err := p.place(ctx, spec)
 	if err != nil {
-		return nil, missing(err)
+		return nil, err
 	}
 	defer func() {
 		if err != nil {

@@ -144,18 +144,30 @@ type lease struct {
 	once sync.Once
 }
 
-// acquire gives a machine of the shape that runs, held to those CPUs: one that is there
-// and free, or has other programs and is held likewise, or a new one.
-func (p *Pool) acquire(ctx context.Context, s shape, pin []int) (*lease, error) {
+// wanted is what somebody wants of a machine.
+type wanted struct {
+	shape shape
+	pin   []int // the host's CPUs that it is held to
+	// box is the box that is to be made in it, and that has it for itself from then on;
+	// empty where it is shared.
+	box string
+}
+
+// acquire gives a machine that runs: one that is there and free, or has other programs
+// and is held likewise, or a new one.
+func (p *Pool) acquire(ctx context.Context, w wanted) (*lease, error) {
 	for {
-		m, err := p.find(ctx, s, pin)
+		m, err := p.find(ctx, w)
 		if err != nil {
 			return nil, err
 		}
 		l := &lease{machine: m}
-		err = m.wake(ctx, pin)
+		err = m.wake(ctx, w.pin)
 		if err == nil {
 			return l, nil
+		}
+		if w.box != "" {
+			p.unbox(m)
 		}
 		l.release(context.WithoutCancel(ctx))
 		if m.engine.process().over() && ctx.Err() == nil {
@@ -166,8 +178,8 @@ func (p *Pool) acquire(ctx context.Context, s shape, pin []int) (*lease, error) 
 }
 
 // find gives a machine, with one more user.
-func (p *Pool) find(ctx context.Context, s shape, pin []int) (*machine, error) {
-	if m, err := p.free(s, pin); m != nil || err != nil {
+func (p *Pool) find(ctx context.Context, w wanted) (*machine, error) {
+	if m, err := p.free(w); m != nil || err != nil {
 		return m, err
 	}
 	select {
@@ -177,40 +189,48 @@ func (p *Pool) find(ctx context.Context, s shape, pin []int) (*machine, error) {
 		return nil, ctx.Err()
 	}
 	// Somebody else may have booted one meanwhile.
-	if m, err := p.free(s, pin); m != nil || err != nil {
+	if m, err := p.free(w); m != nil || err != nil {
 		return m, err
 	}
-	if err := p.makeRoom(ctx, s.memory); err != nil {
+	if err := p.makeRoom(ctx, w.shape.memory); err != nil {
 		return nil, err
 	}
-	m, err := p.bootMachine(ctx, s)
+	m, err := p.bootMachine(ctx, w.shape)
 	if err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m.users, m.pin = 1, pin
+	m.users, m.pin, m.box = 1, w.pin, w.box
 	p.all, p.boots = append(p.all, m), append(p.boots, m)
 	return m, nil
 }
 
 var errClosed = errors.New("the pool of virtual machines is closed")
 
-func (p *Pool) free(s shape, pin []int) (*machine, error) {
+func (p *Pool) free(w wanted) (*machine, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, errClosed
 	}
 	for _, m := range p.all {
-		if m.shape != s || m.engine.process().over() || m.users > 0 && !slices.Equal(m.pin, pin) {
+		if m.shape != w.shape || m.engine.process().over() || !m.serves(w) {
 			continue
 		}
 		m.users++
-		m.pin, m.used = pin, time.Now()
+		m.pin, m.used, m.box = w.pin, time.Now(), w.box
 		return m, nil
 	}
 	return nil, nil
+}
+
+// serves tells that who is in a machine leaves room for another. The pool is held.
+func (m *machine) serves(w wanted) bool {
+	if m.users == 0 {
+		return true
+	}
+	return m.box == "" && w.box == "" && slices.Equal(m.pin, w.pin)
 }
 
 // makeRoom ends machines that nobody uses, those first that were not used for longest,

@@ -94,7 +94,7 @@ func (p *Pool) bootKVM(ctx context.Context) (why string, err error) {
 	if err != nil {
 		return "", err
 	}
-	l, err := p.acquire(ctx, shape{engine: KVM, cpus: len(h.cpus), memory: h.ordinary()}, nil)
+	l, err := p.acquire(ctx, wanted{shape: shape{engine: KVM, cpus: len(h.cpus), memory: h.ordinary()}})
 	var failed *BootError
 	switch {
 	case err == nil:

@@ -12,6 +12,7 @@ import (
 	"tare/platform"
 	"tare/platform/agent"
 	"tare/platform/bare"
+	"tare/platform/box"
 	"tare/platform/oci"
 )
 
@@ -55,8 +56,11 @@ func serveHost() error {
 	}
 	defer channel.Close()
 	p.done("agent")
+	entries := &ledger{}
 	server := agent.Server{
-		Version: order.Version, Platforms: platforms(), ImageDir: images, Mount: mountImage, Phases: p.Steps,
+		Version: order.Version, Platforms: platforms(entries), ImageDir: images, Mount: mountImage, Phases: p.Steps,
+		// The kernel is there for nobody else.
+		Boxes:    box.New(box.Options{StateDir: StateDir, Ledger: entries, Own: true}).Make,
 		PowerOff: cancel,
 	}
 	err = server.Serve(ctx, channel)
@@ -68,8 +72,7 @@ func serveHost() error {
 
 // platforms are those of the machine: bare metal, in a control group, in a container
 // of each runtime. A platform is made once.
-func platforms() func(name string) (platform.Platform, error) {
-	ledger := &ledger{}
+func platforms(ledger *ledger) func(name string) (platform.Platform, error) {
 	made := map[string]platform.Platform{}
 	for _, p := range []platform.Platform{
 		bare.New(bare.Options{StateDir: StateDir, Ledger: ledger}),
