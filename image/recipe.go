@@ -52,7 +52,7 @@ type recipe struct {
 // recipes lists what can be built, in the order in which people see it.
 var recipes = []recipe{
 	redisRecipe, httpdRecipe, docstoreRecipe, multimodelRecipe, wordpressRecipe, bookingRecipe, cassandraRecipe, mapstoreRecipe, thriftRecipe, streamRecipe, streamMPIRecipe, streamPeerRecipe, ffmpegRecipe, uriParserRecipe, hashingRecipe,
-	pageRankRecipe, fioRecipe, haccioRecipe, mpiRecipe, staticRecipe,
+	pageRankRecipe, fioRecipe, haccioRecipe, mpiRecipe, staticRecipe, heapRecipe,
 	filesRecipe, emptyRecipe, busyboxRecipe,
 }
 

@@ -162,6 +162,12 @@ func TestRecipesRun(t *testing.T) {
 			}
 		}},
 		{"static", true, tryStatic},
+		{"heap", true, func(t *testing.T, img Image) {
+			// Java has no archives here, and says how it is called.
+			if got, err := runInside(img, []string{HeapJava, "-Xmx16m", "@" + HeapArguments}); err == nil || !strings.Contains(got, "usage: Heap PORT GARBAGE") {
+				t.Errorf("%v, %s", err, got)
+			}
+		}},
 		{"stream-peer", true, func(t *testing.T, img Image) {
 			if got := inside(t, img, img.Config.Cmd...); !strings.Contains(got, "stream_mem_avx512") {
 				t.Errorf("its kernels are %q", got)
