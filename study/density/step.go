@@ -45,8 +45,8 @@ const (
 // has one for each, rising; one of an interleaved condition has one.
 type Step struct {
 	Neighbours int `json:"neighbours"`
-	// Overcommit is the memory asked for (resident and swapped, of everything in the
-	// box) over the box's.
+	// Overcommit is the memory asked for over the box's: what programs in it have written
+	// (anonymous, resident or swapped), and no files, which the kernel can read again.
 	Overcommit float64 `json:"overcommit"`
 	Asked      int64   `json:"asked_bytes"`
 	// Stop is why the sweep ended at this step; empty where it went on.

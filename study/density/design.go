@@ -1,0 +1,437 @@
+package density
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tare/lab"
+	loads "tare/load"
+	"tare/platform"
+	"tare/record"
+	"tare/workload"
+)
+
+// Further factors of a condition: what its trials are made by.
+const (
+	factorNeighbourMemory = "neighbour-memory"
+	factorThink           = "think"
+	factorStep            = "step" // "4s+2s": both loads
+	factorIdleLoop        = "idle-loop"
+	factorBurst           = "burst"
+	factorCaches          = "caches" // "dropped" where the page cache is, at each step
+)
+
+// The metrics of a condition. Of a continuous one they are of each number of neighbours.
+const (
+	MetricThroughput = "throughput"
+	MetricP50        = "p50"
+	MetricP99        = "p99"
+
+	histogramOpen = "open" // of an interleaved trial, whatever its number of neighbours
+)
+
+// pressed is the overcommitment at which a continuous condition has its second pair of
+// primary metrics: well beyond what fits, and well before S3's fall at 2.5.
+const pressed = 1.5
+
+// Design makes the design. Errors of what was asked are *[Usage]; a host that lacks what
+// was asked is told by a *[platform.Missing] or *[platform.Unsupported].
+func Design(o Options) (lab.Design, error) {
+	d := lab.Design{Study: Name, Seed: o.Seed, Plan: o.Plan}
+	if err := o.check(); err != nil {
+		return d, err
+	}
+	b := &builder{Options: o}
+	for _, step := range []func() error{b.findExtends, b.findPlatform, b.findCritical} {
+		if err := step(); err != nil {
+			return d, err
+		}
+	}
+	for _, noise := range o.Noises {
+		n, err := b.findNoise(noise)
+		if err != nil {
+			return d, err
+		}
+		for _, pattern := range o.Patterns {
+			g, err := b.group(n, pattern)
+			if err != nil {
+				return d, err
+			}
+			d.Groups = append(d.Groups, g)
+		}
+	}
+	d.Plan.Notes = append(slices.Clone(d.Plan.Notes), b.notes...)
+	if err := d.Validate(); err != nil {
+		return d, usage("%v", err)
+	}
+	return d, nil
+}
+
+// builder makes the groups.
+type builder struct {
+	Options
+	on       platform.Platform
+	critical critical
+	notes    []string
+}
+
+func (b *builder) note(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(b.notes, text) {
+		b.notes = append(b.notes, text)
+	}
+}
+
+// findExtends refuses a memory extension that cannot be had.
+func (b *builder) findExtends() error {
+	if !slices.Contains(b.Extends, ExtendAnnex) {
+		return nil
+	}
+	const daemon = "annexd"
+	if path, err := b.Host.Look(daemon); err == nil {
+		return &platform.Missing{What: fmt.Sprintf("--extend annex: this tare does not know how to drive %s", path), Mend: "take a tare of the same version as it"}
+	}
+	return &platform.Missing{What: "--extend annex: " + daemon + " is not on PATH", Mend: "install it, or leave --extend out"}
+}
+
+// findPlatform refuses a platform that this host lacks, or that has no groups.
+func (b *builder) findPlatform() error {
+	p, err := b.Host.Platform(b.Platform)
+	if err != nil {
+		return err
+	}
+	if err := b.Host.Check(p); err != nil {
+		return fmt.Errorf("platform %s: %w", b.Platform, err)
+	}
+	if err := p.Supports(b.Base); err != nil {
+		return err
+	}
+	b.on = p
+	if _, boxing := p.(platform.Boxing); boxing {
+		return nil // its machine's kernel says what it can bear, when it has booted
+	}
+	if b.BoxKind == platform.BoxMachine {
+		if !b.Disruptive {
+			return usage("--box host: all memory of this host would be used up, everyone's programs with it: allow that by --disruptive, or take --box vm:1g, a virtual machine of its own")
+		}
+		b.Box = b.Host.Memory
+	}
+	return nil
+}
+
+// findCritical reads the critical service.
+func (b *builder) findCritical() error {
+	c, err := readCritical(b.Options)
+	if err != nil {
+		return err
+	}
+	b.critical = c
+	if c.need > b.Box {
+		return usage("--box %s: %s alone needs %s", sizeText(b.Box), c.name(), sizeText(c.need))
+	}
+	return nil
+}
+
+// findNoise reads a kind of neighbours.
+func (b *builder) findNoise(s workload.Subject) (noise, error) {
+	idling, ok := s.Workload.(workload.Idling)
+	if !ok {
+		return noise{}, usage("--noise %s: it is no service that can lie idle: want some of %s", s.Workload.Name(), strings.Join(Noises(), ", "))
+	}
+	n := noise{workload: idling, subject: s, bytes: b.neighbourMemory(), firstPort: b.FirstPort}
+	n.params = defaults(s)
+	if _, ok := n.params[paramPort]; !ok {
+		return noise{}, usage("--noise %s: it has no parameter %s, so that only one of it could run", s.Workload.Name(), paramPort)
+	}
+	var err error
+	if n.params, err = idling.Sized(n.params, n.bytes); err != nil {
+		return noise{}, usage("--neighbour-memory %s: %v", sizeText(n.bytes), err)
+	}
+	for i := range b.most() {
+		program, err := n.program(i)
+		if err != nil {
+			return noise{}, usage("--noise %s: %v", s.Workload.Name(), err)
+		}
+		if i == 0 {
+			n.need = max(program.MemoryNeed, n.bytes)
+		}
+		if b.sharesPorts() {
+			for _, port := range program.Ports {
+				if slices.Contains(b.critical.ports, port) {
+					return noise{}, usage("--first-port %d: neighbour %d would have port %d, which is %s's", b.FirstPort, i+1, port, b.critical.name())
+				}
+			}
+		}
+	}
+	if fits := b.critical.need + int64(b.Neighbours[0])*n.need; fits > b.Box {
+		b.note("%s and %d of %s take %s by themselves, which %s does not hold: what all else is set against is under pressure already",
+			b.critical.name(), b.Neighbours[0], s.Workload.Name(), sizeText(fits), sizeText(b.Box))
+	}
+	return n, nil
+}
+
+// sharesPorts tells that all programs listen in one network.
+func (b *builder) sharesPorts() bool {
+	return b.Base.Network == "" || b.Base.Network == platform.NetworkHost
+}
+
+func (b *builder) neighbourMemory() int64 {
+	if b.NeighbourMemory > 0 {
+		return b.NeighbourMemory
+	}
+	return NeighbourShare(b.Box)
+}
+
+// levels are what makes a condition, but for its number of neighbours.
+type levels struct {
+	swap    platform.SwapKind
+	cluster int
+	protect platform.Protection
+	extend  string
+}
+
+// label names what an arm has beside its swap: "file, page-cluster 0, swappiness".
+func (a levels) label() string {
+	parts := []string{string(a.swap)}
+	if a.swap == platform.SwapNone {
+		parts[0] = "no swap"
+	}
+	if a.cluster >= 0 {
+		parts = append(parts, fmt.Sprintf("page-cluster %d", a.cluster))
+	}
+	if a.protect != platform.ProtectNone {
+		parts = append(parts, string(a.protect))
+	}
+	if a.extend != ExtendNone {
+		parts = append(parts, a.extend)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// factors are the arm's levels.
+func (a levels) factors() map[string]string {
+	cluster := "as found"
+	if a.cluster >= 0 {
+		cluster = strconv.Itoa(a.cluster)
+	}
+	return map[string]string{
+		FactorPolicy: a.label(), FactorSwap: string(a.swap), FactorProtect: string(a.protect), FactorCluster: cluster, FactorExtend: a.extend,
+	}
+}
+
+// policies lists the base and what differs from it in one factor, or all of them with all.
+func (o Options) policies() []levels {
+	base := levels{o.Swaps[0], o.Clusters[0], o.Protects[0], o.Extends[0]}
+	if !o.Cross {
+		all := []levels{base}
+		for _, s := range o.Swaps[1:] {
+			all = append(all, levels{s, base.cluster, base.protect, base.extend})
+		}
+		for _, c := range o.Clusters[1:] {
+			all = append(all, levels{base.swap, c, base.protect, base.extend})
+		}
+		for _, p := range o.Protects[1:] {
+			all = append(all, levels{base.swap, base.cluster, p, base.extend})
+		}
+		for _, e := range o.Extends[1:] {
+			all = append(all, levels{base.swap, base.cluster, base.protect, e})
+		}
+		return all
+	}
+	var all []levels
+	for _, s := range o.Swaps {
+		for _, c := range o.Clusters {
+			for _, p := range o.Protects {
+				for _, e := range o.Extends {
+					all = append(all, levels{s, c, p, e})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// group is the critical service beside one kind of neighbours.
+func (b *builder) group(n noise, pattern loads.Pattern) (lab.Group, error) {
+	told := n.subject.Workload.Name()
+	if len(b.Patterns) > 1 {
+		told += " " + string(pattern)
+	}
+	g := lab.Group{Workload: b.critical.name() + " beside " + told}
+	counts := [][]int{b.Neighbours}
+	if b.Order == Interleaved {
+		counts = nil
+		for _, count := range b.Neighbours {
+			counts = append(counts, []int{count})
+		}
+	}
+	for _, a := range b.policies() {
+		spec, err := b.box(a, n)
+		if err != nil {
+			return g, err
+		}
+		for _, neighbours := range counts {
+			t := trial{Options: b.Options, critical: b.critical, noise: n, pattern: pattern, box: spec, neighbours: neighbours}
+			c := b.condition(g.Workload, a, n, pattern, t)
+			c.Baseline = len(g.Conditions) == 0
+			g.Conditions = append(g.Conditions, c)
+		}
+	}
+	return g, nil
+}
+
+// box is an arm's, which this host can make.
+func (b *builder) box(a levels, n noise) (platform.BoxSpec, error) {
+	spec := platform.BoxSpec{
+		Name: "check", Kind: b.BoxKind, Memory: b.Box, Swap: a.swap, PageCluster: a.cluster, Protect: a.protect,
+	}
+	if a.swap != platform.SwapNone {
+		spec.SwapSize = b.swapSize(n)
+	}
+	if a.protect == platform.ProtectLimit {
+		spec.Reserve = b.critical.reserve(b.Box)
+	}
+	if _, boxing := b.on.(platform.Boxing); boxing || b.Host.CheckBox == nil {
+		return spec, nil
+	}
+	if err := b.Host.CheckBox(spec); err != nil {
+		return spec, fmt.Errorf("%s: %w", a.label(), err)
+	}
+	return spec, nil
+}
+
+// spare is how much larger swap is than what is to go there: programs are larger than what
+// they hold, and slots are lost where pages that were read back keep theirs.
+const spare = 1.25
+
+// swapSize holds all that is in the box at the greatest number of neighbours: how much the
+// kernel leaves in memory is what is asked.
+func (b *builder) swapSize(n noise) int64 {
+	if b.SwapSize > 0 {
+		return b.SwapSize
+	}
+	all := float64(b.critical.need) + float64(b.most())*float64(n.need)
+	return int64(spare*all)>>20<<20 + 64<<20
+}
+
+// condition lays out one condition.
+func (b *builder) condition(group string, a levels, n noise, pattern loads.Pattern, t trial) lab.Condition {
+	label := a.label()
+	factors := a.factors()
+	maps.Copy(factors, map[string]string{
+		FactorOrder: b.Order, FactorNeighbours: joined(t.neighbours), FactorNoise: n.subject.Workload.Name() + " " + string(pattern),
+		FactorBox:             string(b.BoxKind) + " " + sizeText(b.Box),
+		factorNeighbourMemory: sizeText(n.bytes), factorThink: b.Think.String(), factorStep: b.Open.String() + "+" + b.Closed.String(),
+		factorIdleLoop: "open", factorBurst: strconv.Itoa(b.Burst),
+	})
+	if b.IdleClosed {
+		factors[factorIdleLoop] = "closed"
+	}
+	if b.DropCaches {
+		factors[factorCaches] = "dropped"
+	}
+	metrics := b.sweepMetrics(n)
+	if b.Order == Interleaved {
+		label = fmt.Sprintf("%s, %d", label, t.neighbours[0])
+		metrics = stepMetrics("", histogramOpen, true)
+	}
+	return lab.Condition{
+		Condition: record.Condition{
+			ID: group + "@" + strings.ReplaceAll(label, ", ", ","), Label: label, Workload: group, Params: b.critical.params,
+			Platform: b.Platform, Setting: b.Base, Factors: factors, Metrics: metrics,
+		},
+		Program: b.critical.subject.Workload, Source: b.critical.subject.Image(), Further: []workload.Source{n.subject.Image()},
+		Procedure: t.run, Limit: time.Duration(len(t.neighbours)+2) * (b.StepLimit + removalLimit),
+	}
+}
+
+// stepMetrics are those of a number of neighbours.
+func stepMetrics(suffix, histogram string, primary bool) []workload.Metric {
+	quantile := func(name string, q float64, primary bool) workload.Metric {
+		return workload.Metric{Name: name + suffix, Unit: "us", Better: workload.Lower, Quantile: q, Histogram: histogram, Primary: primary,
+			Doc: "latency of the critical service under a schedule, from the intended start"}
+	}
+	return []workload.Metric{
+		quantile(MetricP99, 0.99, primary),
+		{Name: MetricThroughput + suffix, Unit: "requests/s", Better: workload.Higher, Primary: primary, Doc: "requests that the critical service answers rightly to clients that wait for their answers"},
+		quantile(MetricP50, 0.5, false),
+	}
+}
+
+// AtNeighbours ends the name of a continuous condition's metric: "p99-n17".
+func AtNeighbours(n int) string { return fmt.Sprintf("-n%d", n) }
+
+// sweepMetrics are those of all numbers of neighbours. How precise a run is to be is asked
+// of the first, and of the first at which memory is well short: that sweeps reach both is
+// as good as certain, whatever is found.
+func (b *builder) sweepMetrics(n noise) []workload.Metric {
+	short := b.Neighbours[len(b.Neighbours)-1]
+	for _, count := range b.Neighbours {
+		if float64(b.critical.need)+float64(count)*float64(n.bytes) >= pressed*float64(b.Box) {
+			short = count
+			break
+		}
+	}
+	var primary, others []workload.Metric
+	for i, count := range b.Neighbours {
+		chosen := i == 0 || count == short
+		metrics := stepMetrics(AtNeighbours(count), stepName(count, "open"), chosen)
+		if chosen {
+			primary = append(primary, metrics...)
+		} else {
+			others = append(others, metrics...)
+		}
+	}
+	return append(primary, others...)
+}
+
+// joined writes numbers as FactorNeighbours has them.
+func joined(numbers []int) string {
+	var all []string
+	for _, n := range numbers {
+		all = append(all, strconv.Itoa(n))
+	}
+	return strings.Join(all, ",")
+}
+
+// What the parts of a trial take besides its loads: assumptions by which a pass is
+// estimated.
+const (
+	assumedStart     = 8 * time.Second        // box, critical service, its warm-up and removal
+	assumedNeighbour = 700 * time.Millisecond // launched and filled, those beside one another
+	assumedEmulated  = 5                      // times as long
+)
+
+// Pass estimates how long one block of each of a design's groups takes.
+func Pass(d lab.Design) time.Duration {
+	var all time.Duration
+	for _, g := range d.Groups {
+		for _, c := range g.Conditions {
+			took := takes(c)
+			all += took
+			if c.Baseline && !g.Once {
+				all += took
+			}
+		}
+	}
+	return all
+}
+
+func takes(c lab.Condition) time.Duration {
+	var both time.Duration
+	for text := range strings.SplitSeq(c.Factors[factorStep], "+") {
+		if d, err := time.ParseDuration(text); err == nil {
+			both += d
+		}
+	}
+	counts := strings.Split(c.Factors[FactorNeighbours], ",")
+	most, _ := strconv.Atoi(counts[len(counts)-1]) // the design wrote it
+	took := assumedStart + time.Duration(len(counts))*both + time.Duration(most)*assumedNeighbour
+	if c.NotRepresentative != "" {
+		took *= assumedEmulated
+	}
+	return took
+}

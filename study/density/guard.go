@@ -1,0 +1,94 @@
+package density
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tare/platform"
+)
+
+// watchEvery is how often a box is looked after while a step goes on: a box that fills
+// at a gigabyte a second has then a few left of the share of the host at which a reading
+// calls it in danger.
+const watchEvery = time.Second
+
+// thrashShare is the share of the first step's throughput below which a service is said
+// to thrash: S3's stood still by then, and steps beyond take ever longer and tell nothing.
+const thrashShare = 0.1
+
+// overtime is the cause by which a step is ended that takes too long.
+type overtime struct{ limit time.Duration }
+
+func (o *overtime) Error() string {
+	return fmt.Sprintf("the step took longer than %v (--step-limit)", o.limit)
+}
+
+// guarded is a step's context: it ends when the box is in danger, or puts the host in
+// danger, and when its time is over. release gives back what watches.
+func guarded(ctx context.Context, box platform.Box, limit, every time.Duration) (_ context.Context, release func()) {
+	timed, cancelTime := context.WithTimeoutCause(ctx, limit, &overtime{limit})
+	watched, cancel := context.WithCancelCause(timed)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticks := time.NewTicker(every)
+		defer ticks.Stop()
+		for {
+			select {
+			case <-watched.Done():
+				return
+			case <-ticks.C:
+			}
+			_, err := box.Read(watched)
+			if danger := (*platform.Endangered)(nil); errors.As(err, &danger) {
+				cancel(danger)
+				return
+			}
+		}
+	}()
+	return watched, func() {
+		cancel(nil)
+		cancelTime()
+		<-done
+	}
+}
+
+// stopped says why an error within a guarded context ends the sweep and not the trial:
+// because there is not enough memory, which is what was looked for. It is empty where the
+// error is one.
+func stopped(step context.Context, err error, kills int64) string {
+	cause := context.Cause(step)
+	if danger := (*platform.Endangered)(nil); errors.As(cause, &danger) || errors.As(err, &danger) {
+		return danger.Error()
+	}
+	if over := (*overtime)(nil); errors.As(cause, &over) {
+		return over.Error()
+	}
+	if kills > 0 {
+		return fmt.Sprintf("the kernel killed a program for want of memory: %v", err)
+	}
+	if errors.Is(err, errUnanswered) {
+		return fmt.Sprintf("it thrashes: %v", err)
+	}
+	return ""
+}
+
+// thrashes says that a step's throughput is next to nothing against the first's; empty
+// where it is not.
+func thrashes(first, now Step) string {
+	if now.Closed.Rate >= thrashShare*first.Closed.Rate {
+		return ""
+	}
+	return fmt.Sprintf("it thrashes: %.3g requests/s, under a tenth of the %.3g with %d neighbours", now.Closed.Rate, first.Closed.Rate, first.Neighbours)
+}
+
+// kills counts the programs that the kernel killed in the box.
+func kills(r platform.BoxReading) int64 {
+	var n int64
+	for _, c := range r.Classes {
+		n += c.OOMKills
+	}
+	return n
+}

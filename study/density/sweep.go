@@ -1,0 +1,238 @@
+package density
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"tare/lab"
+	loads "tare/load"
+	"tare/platform"
+)
+
+// ascent is what a trial does once its critical service is warm: step by step there are
+// more neighbours, and none is removed.
+type ascent struct {
+	trial
+	bench   lab.Bench
+	in      platform.Box
+	memory  int64 // of the box
+	service *served
+	herd    *herd
+}
+
+// all makes the steps, in rising order, until the last, or until there is no going on.
+// The error is for a trial that is not valid: a first step that failed, and failures that
+// are not memory's.
+func (s *ascent) all(ctx context.Context) ([]Step, error) {
+	var steps []Step
+	for i, n := range s.neighbours {
+		step, err := s.step(ctx, n, i == 0)
+		if err != nil {
+			return nil, fmt.Errorf("with %d neighbours: %w", n, err)
+		}
+		if step.Stop == "" && i > 0 {
+			step.Stop = thrashes(steps[0], step)
+		}
+		steps = append(steps, step)
+		s.bench.Tell(line(step))
+		if step.Stop != "" {
+			break
+		}
+	}
+	return steps, nil
+}
+
+// line tells of a step in a few words.
+func line(s Step) string {
+	text := fmt.Sprintf("%d neighbours, %.2f times the box", s.Neighbours, s.Overcommit)
+	if s.Open.Latency != nil && s.Open.Latency.TotalCount() > 0 {
+		text += fmt.Sprintf(": %.3g requests/s, p99 %.3g ms", s.Closed.Rate, float64(s.Open.Latency.ValueAtQuantile(99))/1000)
+	}
+	if s.Stop != "" {
+		text += "; the sweep stops here: " + s.Stop
+	}
+	return text
+}
+
+// step makes one. A step that is ended by what it looks for, too little memory, says so
+// in Stop and has what was found until then.
+func (s *ascent) step(ctx context.Context, n int, first bool) (Step, error) {
+	step := Step{Neighbours: n}
+	err := s.within(ctx, first, func(ctx context.Context) error { return s.grow(ctx, n) })
+	if err == nil {
+		err = s.bench.Undisturbed(func() error {
+			step = Step{Neighbours: n} // of one that is done again nothing is kept
+			return s.within(ctx, first, func(ctx context.Context) error { return s.measure(ctx, &step, first) })
+		})
+	}
+	if end := (*ended)(nil); errors.As(err, &end) {
+		step.Stop = end.why
+		return step, nil
+	}
+	return step, err
+}
+
+// ended says that a sweep goes no further, which its trial has found and not failed by.
+type ended struct{ why string }
+
+func (e *ended) Error() string { return e.why }
+
+// within does a part of a step, guarded. The error is an [*ended] where that part was
+// ended by too little memory, but in the first step, which all else is set against.
+func (s *ascent) within(ctx context.Context, first bool, do func(ctx context.Context) error) error {
+	limited, release := guarded(ctx, s.in, s.StepLimit, watchEvery)
+	defer release()
+	err := do(limited)
+	if err == nil || ctx.Err() != nil || errors.As(err, new(*lab.Unrestored)) {
+		return err
+	}
+	if !first {
+		reading, _ := s.in.Read(ctx) // in danger, it tells all the same
+		if why := stopped(limited, err, kills(reading)); why != "" {
+			return &ended{why}
+		}
+	}
+	if cause := context.Cause(limited); cause != nil {
+		return cause // what ended it, and not what that made fail
+	}
+	return err
+}
+
+// grow brings the neighbours to their number.
+func (s *ascent) grow(ctx context.Context, to int) error {
+	if err := s.herd.grow(ctx, to); err != nil {
+		return err
+	}
+	if !s.DropCaches {
+		return nil
+	}
+	return s.Host.DropCaches()
+}
+
+// measure loads the critical service beside the neighbours that there are, with the box's
+// accounts before and after.
+func (s *ascent) measure(ctx context.Context, step *Step, first bool) error {
+	before, err := s.in.Read(ctx)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	loading := s.ahead(func() error { return s.loads(ctx, step, first) })
+	step.Elapsed = time.Since(began)
+	after, err := s.in.Read(context.WithoutCancel(ctx))
+	if !after.At.IsZero() { // in danger, it tells all the same
+		step.account(before, after, s.memory)
+	}
+	return firstError(loading, err)
+}
+
+// ahead loads with the client ahead of the neighbours, which it would else wait for as
+// the critical service does.
+func (s *ascent) ahead(load func() error) error {
+	if s.Host.Ahead == nil {
+		return load()
+	}
+	restore, err := s.Host.Ahead(s.bench)
+	if err != nil {
+		return err
+	}
+	return errors.Join(load(), restore())
+}
+
+// loads asks the neighbours all the while, and loads the critical service first by a
+// schedule and then by clients that wait.
+func (s *ascent) loads(ctx context.Context, step *Step, first bool) error {
+	end := make(chan struct{})
+	type activated struct {
+		result loads.ActivationResult
+		err    error
+	}
+	idle := make(chan activated, 1)
+	if len(s.herd.targets) > 0 {
+		go func() {
+			result, err := loads.Activate(ctx, s.herd.targets, loads.ActivationOptions{
+				Pattern: s.pattern, Think: s.Think, Open: !s.IdleClosed, Burst: s.Burst, Seed: s.bench.Seed() ^ uint64(step.Neighbours), End: end,
+			})
+			idle <- activated{result, err}
+		}()
+	} else {
+		idle <- activated{}
+	}
+	err := s.serve(ctx, step, first)
+	close(end)
+	noise := <-idle
+	step.Idle = answers(noise.result.Result)
+	if s.Burst > 1 && noise.result.Bursts != nil {
+		step.Bursts = answers(noise.result.Result)
+		step.Bursts.Latency = noise.result.Bursts
+		step.Bursts.Requests = noise.result.Bursts.TotalCount()
+		step.Bursts.Rate = 0
+		if noise.result.Elapsed > 0 {
+			step.Bursts.Rate = float64(step.Bursts.Requests) / noise.result.Elapsed.Seconds()
+		}
+		step.Bursts.Failed = 0
+		for _, turned := range noise.result.Turned {
+			step.Bursts.Failed += turned
+		}
+		step.Bursts.Failed -= step.Bursts.Requests
+	}
+	if err != nil {
+		return err
+	}
+	if noise.err != nil {
+		return fmt.Errorf("ask the neighbours: %w", noise.err)
+	}
+	if first && noise.result.Failed() > 0 {
+		return fmt.Errorf("%d of the neighbours' requests failed, the first by: %w", noise.result.Failed(), noise.result.FirstError)
+	}
+	return nil
+}
+
+// serve is both loads of the critical service.
+func (s *ascent) serve(ctx context.Context, step *Step, first bool) error {
+	for _, l := range []struct {
+		open bool
+		last time.Duration
+		to   *Served
+	}{{true, s.Open, &step.Open}, {false, s.Closed, &step.Closed}} {
+		result, err := s.service.load(ctx, l.open, l.last)
+		*l.to = answers(result)
+		if err != nil {
+			return err
+		}
+		if first && result.Failed() > 0 {
+			return fmt.Errorf("%d of %d requests to %s failed, the first by: %w", result.Failed(), result.Failed()+result.Requests, s.service.name(), result.FirstError)
+		}
+	}
+	return nil
+}
+
+// answers is a load as a step has it.
+func answers(r loads.Result) Served {
+	return Served{Rate: r.Rate, Requests: r.Requests, Failed: r.Failed(), Latency: r.Corrected}
+}
+
+// account takes what a box's accounts came to over the step.
+func (s *Step) account(before, after platform.BoxReading, memory int64) {
+	s.SwapIn, s.SwapOut = after.SwapIn-before.SwapIn, after.SwapOut-before.SwapOut
+	s.DeviceWritten, s.DeviceRead = after.DeviceWritten-before.DeviceWritten, after.DeviceRead-before.DeviceRead
+	s.Pool = after.Pool
+	s.Classes = map[platform.Class]ClassAccounts{}
+	for class, now := range after.Classes {
+		was := before.Classes[class]
+		s.Classes[class] = ClassAccounts{
+			Resident: now.Resident, Swapped: now.Swapped, MajorFaults: now.MajorFaults - was.MajorFaults,
+			Some: now.Some - was.Some, Full: now.Full - was.Full, CPU: now.CPU - was.CPU, OOMKills: now.OOMKills - was.OOMKills,
+		}
+		s.Asked += now.Anonymous + now.Swapped
+	}
+	if memory > 0 {
+		s.Overcommit = float64(s.Asked) / float64(memory)
+	}
+	if len(after.Absent) > 0 {
+		s.Absent = maps.Clone(after.Absent)
+	}
+}
