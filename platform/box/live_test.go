@@ -2,6 +2,7 @@ package box
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"tare/kernel/cgroup"
 	"tare/kernel/swap"
@@ -51,7 +53,7 @@ func occupy(text string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
-	held := make([]byte, o.Bytes)
+	held := make([]byte, o.Bytes&^7)
 	draw := func(do func(at int, b byte) bool) bool {
 		r := rand.NewPCG(1, 2)
 		for at := 0; at < len(held); at += 8 {
@@ -77,14 +79,14 @@ type occupant struct {
 	said   *bufio.Scanner
 }
 
-// occupied starts one in a group and waits until it has filled its memory.
-func occupied(t *testing.T, group string, bytes int) *occupant {
+// occupying starts one in a group.
+func occupying(t *testing.T, group string, bytes int) (*exec.Cmd, io.Writer, *bufio.Scanner) {
 	t.Helper()
 	layout, err := cgroup.Host()
 	if err != nil {
 		t.Fatal(err)
 	}
-	inner := layout.At(filepath.Join(platform.CgroupParent, group, "occupant"))
+	inner := layout.At(filepath.Join(platform.CgroupParent, group, fmt.Sprintf("occupant-%d", serial())))
 	if err := inner.Create(controllers(layout)...); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +112,14 @@ func occupied(t *testing.T, group string, bytes int) *occupant {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	o := &occupant{in, bufio.NewScanner(out)}
+	return cmd, in, bufio.NewScanner(out)
+}
+
+// occupied starts one in a group and waits until it has filled its memory.
+func occupied(t *testing.T, group string, bytes int) *occupant {
+	t.Helper()
+	_, in, out := occupying(t, group, bytes)
+	o := &occupant{in, out}
 	if got := o.hear(t); got != "filled" {
 		t.Fatalf("the occupant said %q", got)
 	}
@@ -296,4 +305,154 @@ func TestPagesLeaveAndComeBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// await reads a box until what is read is as wanted, for as long as the test may take.
+func await(t *testing.T, b platform.Box, what string, wanted func(platform.BoxReading, error) bool) platform.BoxReading {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		r, err := b.Read(t.Context())
+		if wanted(r, err) {
+			return r
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: %+v, %v", what, r, err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// What a protection keeps: the critical class' pages stay, or room stays free.
+func TestProtections(t *testing.T) {
+	const critical, idle = 64 << 20, 300 << 20
+	for _, protect := range []platform.Protection{platform.ProtectSwappiness, platform.ProtectLimit, platform.ProtectHeadroom} {
+		t.Run(string(protect), func(t *testing.T) {
+			s := spec(t, platform.SwapFile)
+			s.Protect = protect
+			if protect == platform.ProtectLimit {
+				s.Reserve = 2 * critical
+			}
+			b := made(t, New(Options{StateDir: stateDirectory(t)}), s)
+			first := occupied(t, b.Group(platform.Critical), critical)
+			second := occupied(t, b.Group(platform.Idle), idle)
+			switch protect {
+			case platform.ProtectHeadroom:
+				// What it reclaims is told once it has: it may be at it still.
+				await(t, b, "headroom is not kept, or what that takes is not told", func(r platform.BoxReading, err error) bool {
+					free := s.Memory - r.Classes[platform.Critical].Resident - r.Classes[platform.Idle].Resident
+					return err == nil && free >= Headroom(s.Memory) && r.Keeper > 0 && r.Reclaiming > 0
+				})
+			case platform.ProtectLimit:
+				if r := read(t, b); r.Classes[platform.Idle].Resident > s.Memory-s.Reserve || r.Classes[platform.Critical].Swapped > 0 {
+					t.Errorf("beside a limited class: %+v", r)
+				}
+			default:
+				if r := read(t, b); r.Classes[platform.Critical].Swapped > 0 || r.Classes[platform.Idle].Swapped == 0 {
+					t.Errorf("of a class that is kept from swap: %+v", r)
+				}
+			}
+			first.unharmed(t)
+			second.unharmed(t)
+			if r := read(t, b); len(r.Notes) > 0 {
+				t.Logf("notes: %q", r.Notes)
+			}
+		})
+	}
+}
+
+// A critical program that the OOM killer has ended is a danger, and stays one; an idle
+// one that it ended is not.
+func TestTheOOMKillerAmongTheCritical(t *testing.T) {
+	s := spec(t, platform.SwapNone)
+	s.Memory = 32 << 20
+	b := made(t, New(Options{StateDir: t.TempDir()}), s)
+	died := func(c platform.Class) func(platform.BoxReading, error) bool {
+		return func(r platform.BoxReading, _ error) bool { return r.Classes[c].OOMKills > 0 }
+	}
+	outgrown(t, b.Group(platform.Idle), 64<<20)
+	await(t, b, "nobody was killed", died(platform.Idle))
+	if _, err := b.Read(t.Context()); err != nil {
+		t.Errorf("for an idle program that was killed: %v", err)
+	}
+	outgrown(t, b.Group(platform.Critical), 64<<20)
+	await(t, b, "nobody critical was killed", died(platform.Critical))
+	for range 2 {
+		endangered := new(platform.Endangered)
+		if r, err := b.Read(t.Context()); !errors.As(err, &endangered) || r.Limit != s.Memory {
+			t.Errorf("%+v, %v, want a reading and an *Endangered", r, err)
+		}
+	}
+}
+
+// outgrown runs an occupant that takes more than there is.
+func outgrown(t *testing.T, group string, bytes int) {
+	t.Helper()
+	cmd, _, _ := occupying(t, group, bytes)
+	if err := cmd.Wait(); err == nil {
+		t.Error("a program outgrew its box and lives")
+	}
+}
+
+// A swap area that fills is a danger before it is full.
+func TestASwapAreaThatFills(t *testing.T) {
+	s := spec(t, platform.SwapFile)
+	s.Memory, s.SwapSize = 64<<20, s.SwapSize-448<<20
+	b := made(t, New(Options{StateDir: stateDirectory(t)}), s)
+	occupied(t, b.Group(platform.Idle), int(s.Memory+s.SwapSize*9/10))
+	occupying(t, b.Group(platform.Idle), int(s.SwapSize))
+	await(t, b, "nothing was said of a full swap area", func(_ platform.BoxReading, err error) bool {
+		endangered := new(platform.Endangered)
+		return errors.As(err, &endangered)
+	})
+}
+
+// What others set meanwhile is told, and left as they set it.
+func TestWhatOthersSetMeanwhileStays(t *testing.T) {
+	cluster := swap.Host{}.PageCluster()
+	found, err := cluster.Read()
+	if err != nil {
+		t.Skip(err)
+	}
+	n, err := strconv.Atoi(found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := spec(t, platform.SwapNone)
+	s.PageCluster = n + 1
+	b := made(t, New(Options{StateDir: t.TempDir(), Disruptive: true}), s)
+	if have, err := cluster.Read(); err != nil || have != strconv.Itoa(n+1) {
+		t.Errorf("page-cluster is %s (%v), want %d", have, err, n+1)
+	}
+	restore, err := cluster.Set(strconv.Itoa(n + 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := read(t, b); !strings.Contains(strings.Join(r.Notes, "\n"), "no longer") {
+		t.Errorf("notes: %q, want that page-cluster was set by somebody else", r.Notes)
+	}
+	remove(t, b)
+	if have, err := cluster.Read(); err != nil || have != strconv.Itoa(n+2) {
+		t.Errorf("page-cluster is %s (%v) afterwards, want what somebody else set", have, err)
+	}
+	// Back to what this test found, over the box's own value.
+	if err := restore(); err != nil {
+		t.Error(err)
+	}
+	if _, err := cluster.Set(found); err != nil {
+		t.Error(err)
+	}
+}
+
+// Two boxes of one name cannot be, and the second leaves the first alone.
+func TestABoxThatIsThere(t *testing.T) {
+	s := spec(t, platform.SwapNone)
+	m := New(Options{StateDir: t.TempDir()})
+	b := made(t, m, s)
+	if _, err := m.Make(t.Context(), s); err == nil {
+		t.Error("made twice")
+	}
+	read(t, b)
 }
