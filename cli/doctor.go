@@ -10,6 +10,7 @@ import (
 
 	"tare/kernel/host"
 	"tare/lab"
+	"tare/platform/box"
 )
 
 func (a *app) doctor() *cobra.Command {
@@ -37,6 +38,7 @@ taking as long as it took before.`,
 		for _, ability := range host.Abilities() {
 			d.Abilities = append(d.Abilities, answer{ability.Name, ability.OK, ability.Detail, ability.Mend})
 		}
+		d.Abilities = append(d.Abilities, examineBoxes(dir))
 		if !quick {
 			noise, err := host.MeasureNoise(cmd.Context(), host.Usual)
 			if err != nil {
@@ -114,6 +116,15 @@ func examinePlatforms(ctx context.Context, dir string) []answer {
 		answers = append(answers, answer{Name: name, OK: true, Detail: p.Version(ctx)})
 	}
 	return answers
+}
+
+// examineBoxes says what can stand for a machine whose memory runs out.
+func examineBoxes(dir string) answer {
+	offers, err := box.New(box.Options{StateDir: dir}).Look()
+	if err != nil {
+		return answer{Name: "boxes of memory", Mend: err.Error()}
+	}
+	return answer{Name: "boxes of memory", OK: true, Detail: offers}
 }
 
 func (a *app) printDiagnosis(d diagnosis) error {
