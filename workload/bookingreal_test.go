@@ -108,4 +108,3 @@ type alone struct {
 }
 
 func (a alone) Program(Params) (Program, error) { return a.program, nil }
-
