@@ -72,7 +72,7 @@ func (r reading) stop(a arm) (advise.Advice, bool) {
 		Rule: "stop-before-the-cliff", Source: "S3",
 		Set:      fmt.Sprintf("let what programs ask for, idle ones too, stay below %.1f times the memory", r.overcommitAt(a, first.Before)),
 		For:      "hosts where a service whose tail matters has neighbours with " + a.factor(FactorSwap) + " swap",
-		Evidence: []advise.Evidence{r.evidence(what, "times the box", first.overcommit, a), r.evidence("from there on, in times", "", first.Times, a)},
+		Evidence: []advise.Evidence{r.evidence(what, "times the box", first.overcommit, a), r.evidence("from there on it is, of what it was,", "times", first.Times, a)},
 	}, true
 }
 

@@ -242,6 +242,18 @@ func (a arm) last() int {
 	return last
 }
 
+// settled is the greatest number that every sweep went through; the least where none is.
+func (a arm) settled() int {
+	settled := a.first()
+	for _, n := range a.numbers {
+		steps := a.has(n)
+		if len(steps) == len(a.sweeps) && !slices.ContainsFunc(steps, func(s Step) bool { return s.Stop != "" }) {
+			settled = n
+		}
+	}
+	return settled
+}
+
 func (a arm) greatest() int { return a.numbers[len(a.numbers)-1] }
 
 // has are the sweeps that have a step.

@@ -16,8 +16,8 @@ import (
 	"tare/workload"
 )
 
-// policy is one arm of a run that is made up.
-type policy struct {
+// madePolicy is one arm of a run that is made up.
+type madePolicy struct {
 	name, swap, protect, cluster string
 	truth
 }
@@ -42,9 +42,9 @@ type made struct {
 	blocks     int
 	order      string
 	emulated   string
-	policies   []policy
+	policies   []madePolicy
 	fewest     float64 // memory that the critical service asks for, over the box's; 0 is 0.3
-	requests   int     // of a step; 0 is 1500
+	requests   int     // of a step; 0 is 800
 	taintFirst bool
 }
 
@@ -80,7 +80,7 @@ func (m made) run(t testing.TB) record.Run {
 	run.Finished = run.Started.Add(9 * time.Minute)
 	const group = "booking beside static random"
 	metric := workload.Metric{Name: "throughput", Unit: "requests/s", Better: workload.Higher, Primary: true}
-	add := func(p policy, base bool, numbers []int) {
+	add := func(p madePolicy, base bool, numbers []int) {
 		var list []string
 		for _, n := range numbers {
 			list = append(list, fmt.Sprint(n))
@@ -122,13 +122,13 @@ func (m made) run(t testing.TB) record.Run {
 }
 
 // sweep makes up the steps of a trial.
-func (p policy) sweep(random *rand.Rand, m made, level float64, numbers []int) []Step {
+func (p madePolicy) sweep(random *rand.Rand, m made, level float64, numbers []int) []Step {
 	fewest, requests := m.fewest, m.requests
 	if fewest == 0 {
 		fewest = 0.3
 	}
 	if requests == 0 {
-		requests = 1500
+		requests = 800
 	}
 	var steps []Step
 	for _, n := range numbers {
@@ -182,10 +182,14 @@ func attachmentsOf(run record.Run) Attachments {
 	}
 }
 
-func file(of truth) policy { return policy{name: "file", swap: "file", protect: "none", truth: of} }
-func zram(of truth) policy { return policy{name: "zram", swap: "zram", protect: "none", truth: of} }
+func file(of truth) madePolicy {
+	return madePolicy{name: "file", swap: "file", protect: "none", truth: of}
+}
+func zram(of truth) madePolicy {
+	return madePolicy{name: "zram", swap: "zram", protect: "none", truth: of}
+}
 
-func withOrder(order string, blocks int, policies ...policy) made {
+func withOrder(order string, blocks int, policies ...madePolicy) made {
 	return made{numbers: to49(4), blocks: blocks, order: order, policies: policies}
 }
 
@@ -234,7 +238,7 @@ func TestUnharmed(t *testing.T) {
 	late := s3
 	late.cliff = 5
 	run := withOrder(Interleaved, 5, file(s3), zram(late)).run(t)
-	all := Unharmed(run, 0.25) // a step's own p99 of 1500 requests scatters by a tenth
+	all := Unharmed(run, 0.25) // a step's own p99 of 800 requests scatters by a tenth
 	if len(all) != 2 || !all[0].Base || all[1].Policy != "zram" {
 		t.Fatalf("%+v", all)
 	}

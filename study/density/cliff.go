@@ -17,9 +17,14 @@ type cliff struct {
 	stats.Change
 	// overcommit is the same place as memory asked for over the box's.
 	overcommit stats.Estimate
+	smallest   float64 // effect of interest
 }
 
-func (c cliff) found() bool { return c.Shape == stats.StepChange || c.Shape == stats.RampChange }
+// found tells whether there is one that is worth the name: told from chance, with an
+// interval, and of more than the smallest effect of interest.
+func (c cliff) found() bool {
+	return c.Shape != stats.NoChange && c.At.Known() && c.Times.Known() && (c.Times.Interval.High < 1-c.smallest || c.Times.Interval.Low > 1+c.smallest)
+}
 
 // throughputCliff is where throughput begins to fall, tailCliff where the p99 begins to
 // rise. A step's p99 is of one sweep's requests there: sweeps are what the place's
@@ -51,18 +56,26 @@ func (r reading) cliff(a arm, figure string, rises bool, of func(Step) (float64,
 	return c
 }
 
+// findCliff looks first among the steps that went through: one that ended its sweep is
+// no level but an end, and so far off that a fall before it would not be seen beside it.
+// Where there is none, the ends are what changed.
 func (r reading) findCliff(a arm, rises bool, of func(Step) (float64, bool)) cliff {
-	var sweeps []stats.Sweep
-	for _, s := range a.sweeps {
-		one := stats.Sweep{}
-		for _, step := range s.steps {
-			if v, ok := of(step); ok {
-				one.X, one.Y = append(one.X, float64(step.Neighbours)), append(one.Y, v)
+	series := func(ends bool) (sweeps []stats.Sweep) {
+		for _, s := range a.sweeps {
+			one := stats.Sweep{}
+			for _, step := range s.steps {
+				if v, ok := of(step); ok && (ends || step.Stop == "") {
+					one.X, one.Y = append(one.X, float64(step.Neighbours)), append(one.Y, v)
+				}
 			}
+			sweeps = append(sweeps, one)
 		}
-		sweeps = append(sweeps, one)
+		return sweeps
 	}
-	c := cliff{Change: stats.ChangePoint(sweeps, rises, r.Report.Level, r.Run.Seed)}
+	c := cliff{Change: stats.ChangePoint(series(false), rises, r.Report.Level, r.Run.Seed), smallest: r.Report.SmallestEffect}
+	if !c.found() && len(a.halts()) > 0 {
+		c.Change = stats.ChangePoint(series(true), rises, r.Report.Level, r.Run.Seed)
+	}
 	c.overcommit = c.At
 	c.overcommit.Value = r.overcommitAt(a, c.At.Value)
 	c.overcommit.Interval.Low, c.overcommit.Interval.High = r.overcommitAt(a, c.At.Interval.Low), r.overcommitAt(a, c.At.Interval.High)

@@ -123,10 +123,10 @@ func (r reading) find(a arm) finding {
 		}
 		return f
 	}
-	end := r.overcommit(a, a.last()).Value
-	loss := lossOf(r.throughputRatio(a, a.last()))
+	end := r.overcommit(a, a.settled()).Value
+	loss := lossOf(r.throughputRatio(a, a.settled()))
 	f.overcommit, f.loss = end, loss
-	f.tail, f.usual = r.quantileRatio(a, a.last(), open, 0.99), r.quantileRatio(a, a.last(), open, 0.95)
+	f.tail, f.usual = r.quantileRatio(a, a.settled(), open, 0.99), r.quantileRatio(a, a.settled(), open, 0.95)
 	switch {
 	case len(a.halts()) > 0:
 		f.why = fmt.Sprintf("%d of %d sweeps ended before a fall of throughput could be told", len(a.halts()), len(a.sweeps))
@@ -263,8 +263,8 @@ func (r reading) judgedFigures(findings []finding) []claim.Figure {
 			claim.Figure{Name: prefix + "neighbours at most", Value: float64(a.greatest()), N: len(a.sweeps)},
 			claim.Ours(prefix+"memory asked for, at most", r.overcommit(a, a.greatest()), 1, "times"),
 			claim.Ours(prefix+"throughput lost", r.lost(a), 100, "%"),
-			claim.Ours(prefix+"mean latency", r.momentRatio(a, a.last(), open, meanOf), 1, "times"),
-			claim.Ours(prefix+"greatest latency", r.momentRatio(a, a.last(), open, greatestOf), 1, "times"),
+			claim.Ours(prefix+"mean latency", r.momentRatio(a, a.settled(), open, meanOf), 1, "times"),
+			claim.Ours(prefix+"greatest latency", r.momentRatio(a, a.settled(), open, greatestOf), 1, "times"),
 			claim.Ours(prefix+"p95", f.usual, 1, "times"), claim.Ours(prefix+"p99", f.tail, 1, "times"))
 	}
 	return claim.Measured(all...)

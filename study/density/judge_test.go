@@ -75,7 +75,7 @@ func TestJudge(t *testing.T) {
 		t.Errorf("%+v, want it confirmed", j)
 	}
 	// What is protected is not S3's experiment.
-	guarded := policy{name: "file, swappiness", swap: "file", protect: "swappiness", truth: s3}
+	guarded := madePolicy{name: "file, swappiness", swap: "file", protect: "swappiness", truth: s3}
 	if got := verdictOf(t, withOrder(Interleaved, 5, guarded).run(t)); got.Verdict != claim.NotYetRun {
 		t.Errorf("protected: %s", got.Verdict)
 	}

@@ -160,7 +160,7 @@ func (r reading) armTable() report.Table {
 			})]
 			unharmed := placed(d.Overcommit)
 			if d.Reached > 0 {
-				unharmed.Text = "at least " + unharmed.Text
+				unharmed = report.Cell{Text: "at least " + unharmed.Text} // no upper end is known
 			}
 			gained := report.Estimated(d.Gained, 1)
 			t.Rows = append(t.Rows, []report.Cell{{Text: r.name(a)}, placeCell(throughput), report.Estimated(throughput.Times, 1), placeCell(tail), report.Estimated(tail.Times, 1), haltCell(a), unharmed, gained})
@@ -360,8 +360,8 @@ func (r reading) deviceTable() []report.Part {
 	t := report.Table{
 		Title: "Does the swap device matter?",
 		Note: "Ratios at the same number of neighbours and in the same blocks: at the first number for which the base's throughput is told to fall, and at the greatest that both have. " +
-			"Falls at is the place where throughput begins to fall, of each by itself: places whose intervals do not meet differ.",
-		Columns: []report.Column{{Head: "swap"}, {Head: "falls at, times", Number: true}, {Head: "against"}, {Head: "falls at, times", Number: true}, {Head: "memory, times", Number: true}, {Head: "throughput", Number: true}, {Head: "p99", Number: true}, {Head: "so it does"}},
+			"Falls at is the memory asked for, in times the box's, where throughput begins to fall, of each by itself: places whose intervals do not meet differ.",
+		Columns: []report.Column{{Head: "swap"}, {Head: "memory, times", Number: true}, {Head: "throughput", Number: true}, {Head: "p99", Number: true}, {Head: "what differs"}, {Head: "falls at", Number: true, Optional: true}, {Head: "the other", Number: true, Optional: true}},
 	}
 	for _, d := range r.devices() {
 		of, with := r.throughputCliff(d.base), r.throughputCliff(d.other)
@@ -375,7 +375,7 @@ func (r reading) deviceTable() []report.Part {
 		}
 		for _, n := range at {
 			rate, tail := r.throughputAgainst(d.base, d.other, n), r.quantileAgainst(d.base, d.other, n, open, 0.99)
-			t.Rows = append(t.Rows, []report.Cell{{Text: d.other.factor(FactorSwap)}, placeCell(with), {Text: d.base.factor(FactorSwap)}, placeCell(of), overcommitCell(r.overcommit(d.base, n).Value), ratioCell(rate), ratioCell(tail), {Text: r.matters(rate, tail)}})
+			t.Rows = append(t.Rows, []report.Cell{{Text: d.other.factor(FactorSwap) + " against " + d.base.factor(FactorSwap)}, overcommitCell(r.overcommit(d.base, n).Value), ratioCell(rate), ratioCell(tail), {Text: r.matters(rate, tail)}, placeCell(with), placeCell(of)})
 		}
 	}
 	if len(t.Rows) == 0 {
@@ -388,13 +388,13 @@ func (r reading) deviceTable() []report.Part {
 func (r reading) matters(rate, tail stats.Estimate) string {
 	switch {
 	case apparent(rate) && apparent(tail):
-		return "both differ"
+		return "both"
 	case apparent(rate):
-		return "throughput differs"
+		return "throughput"
 	case apparent(tail):
-		return "the p99 differs"
+		return "the p99"
 	case rate.Known() && tail.Known():
-		return "not told"
+		return "nothing that is told"
 	}
 	return "not known"
 }

@@ -34,8 +34,8 @@ func figuresOfS3() []published {
 		{"memory asked for, until it thrashes", times("neighbours until it thrashes"), "times", func(r reading, a arm) stats.Estimate { return r.thrash(a) }, 1},
 		{"memory asked for, at most", times("neighbours at most"), "times", func(r reading, a arm) stats.Estimate { return r.overcommit(a, a.greatest()) }, 1},
 		{"throughput lost", text("throughput lost"), "%", func(r reading, a arm) stats.Estimate { return r.lost(a) }, 100},
-		{"mean latency", text("mean latency"), "times", func(r reading, a arm) stats.Estimate { return r.momentRatio(a, a.last(), open, meanOf) }, 1},
-		{"greatest latency", text("greatest latency"), "times", func(r reading, a arm) stats.Estimate { return r.momentRatio(a, a.last(), open, greatestOf) }, 1},
+		{"mean latency", text("mean latency"), "times", func(r reading, a arm) stats.Estimate { return r.momentRatio(a, a.settled(), open, meanOf) }, 1},
+		{"greatest latency", text("greatest latency"), "times", func(r reading, a arm) stats.Estimate { return r.momentRatio(a, a.settled(), open, greatestOf) }, 1},
 	}
 }
 
@@ -52,8 +52,8 @@ func (r reading) thrash(a arm) stats.Estimate {
 }
 
 // lost is the part of throughput that is lost at the greatest number that every sweep
-// reached, against the least.
-func (r reading) lost(a arm) stats.Estimate { return lossOf(r.throughputRatio(a, a.last())) }
+// went through, against the least.
+func (r reading) lost(a arm) stats.Estimate { return lossOf(r.throughputRatio(a, a.settled())) }
 
 // lossOf is what a ratio leaves of 1.
 func lossOf(ratio stats.Estimate) stats.Estimate {
@@ -67,7 +67,7 @@ func (r reading) publishedTable() []report.Part {
 	t := report.Table{
 		Title: "S3's figures and those of this run",
 		Note: "S3's are of its text: numbers of neighbours of 34 GiB on 256 GiB, as memory asked for over the host's, which is what carries over. " +
-			"What is lost, and latencies, are at the greatest number that every sweep reached, against the least; S3 gives no interval.",
+			"What is lost, and latencies, are at the greatest number that every sweep went through, against the least; S3 gives no interval.",
 		Columns: []report.Column{{Head: "figure"}, {Head: "S3", Number: true}},
 	}
 	var arms []arm

@@ -67,7 +67,7 @@ func (r reading) answer() string {
 func (r reading) said(a arm) string {
 	throughput, tail := r.throughputCliff(a), r.tailCliff(a)
 	name := a.critical()
-	reach := fmt.Sprintf("%.1f times the memory (%d of them)", r.overcommit(a, a.last()).Value, a.last())
+	reach := fmt.Sprintf("%.1f times the memory (%d of them)", r.overcommit(a, a.settled()).Value, a.settled())
 	var text string
 	switch {
 	case throughput.found():
@@ -80,8 +80,10 @@ func (r reading) said(a arm) string {
 		}
 	case tail.found():
 		text = fmt.Sprintf("Idle neighbours cost %s no throughput that could be told up to %s, but from %s on the p99 %s", name, reach, r.upTo(a, tail), rise(tail))
-	case len(a.sweeps) < 3:
+	case len(a.sweeps) < fewestForInterval:
 		text = fmt.Sprintf("What idle neighbours cost %s up to %s cannot be told yet: an interval takes three sweeps, and there %s", name, reach, isAre(len(a.sweeps)))
+	case r.worse(a) != "":
+		text = fmt.Sprintf("With %s %s has %s; where it begins takes more numbers of neighbours, or more sweeps, to tell", reach, name, r.worse(a))
 	default:
 		text = fmt.Sprintf("Idle neighbours cost %s nothing that could be told, up to %s", name, reach)
 	}
@@ -89,6 +91,22 @@ func (r reading) said(a arm) string {
 		text += fmt.Sprintf("; %d of %d sweeps ended early, at %s times", len(all), len(a.sweeps), haltCell(a).Text)
 	}
 	return text + "."
+}
+
+// worse says what is told to be worse at the greatest number that every sweep went
+// through than at the least; empty where nothing is.
+func (r reading) worse(a arm) string {
+	var told []string
+	if e := r.throughputRatio(a, a.settled()); e.Known() && e.Interval.High < 1-r.Report.SmallestEffect {
+		told = append(told, report.Said(e, 1)+" times the throughput")
+	}
+	if e := r.quantileRatio(a, a.settled(), open, 0.99); e.Known() && e.Interval.Low > 1+r.Report.SmallestEffect {
+		told = append(told, report.Said(e, 1)+" times the p99")
+	}
+	if len(told) == 0 {
+		return ""
+	}
+	return strings.Join(told, " and ") + fmt.Sprintf(" that it has with %d", a.first())
 }
 
 func isAre(n int) string {
@@ -107,6 +125,8 @@ func (r reading) upTo(a arm, c cliff) string {
 func fall(c cliff) string {
 	times := c.Times.Value
 	switch {
+	case c.Shape == stats.RampChange:
+		return fmt.Sprintf("throughput falls steadily, to %.2g %% of what it was at the end", 100*times)
 	case times < 0.1:
 		return fmt.Sprintf("throughput falls to %.2g %% of what it was", 100*times)
 	case times > 0.45 && times < 0.55:
@@ -131,7 +151,7 @@ func (r reading) deviceSaid(d compared) string {
 	}
 	n := both[len(both)-1]
 	rate, tail := r.throughputAgainst(d.base, d.other, n), r.quantileAgainst(d.base, d.other, n, open, 0.99)
-	at := fmt.Sprintf("at %.1f times", r.overcommit(d.base, n).Value)
+	at := fmt.Sprintf("with %.1f times the memory asked for", r.overcommit(d.base, n).Value)
 	switch {
 	case apparent(tail):
 		return fmt.Sprintf("On %s the p99 is %s times that on %s %s.", name, report.Said(tail, 1), d.base.factor(FactorSwap), at)

@@ -1,0 +1,183 @@
+package density
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"tare/claim"
+	"tare/report"
+)
+
+// text is a page as a terminal shows it.
+func text(t *testing.T, s report.Sheet) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := report.SheetTerminal(&b, s, report.TerminalOptions{Width: 200}); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(strings.Fields(b.String()), " ")
+}
+
+// tables are a page's by title.
+func tables(parts []report.Part) map[string]report.Table {
+	all := map[string]report.Table{}
+	for _, p := range parts {
+		if table, ok := p.(report.Table); ok {
+			all[table.Title] = table
+		}
+	}
+	return all
+}
+
+func TestAnswer(t *testing.T) {
+	thrashes, tailOnly, never := s3, s3, truth{noise: 0.02}
+	thrashes.thrash = 5.5
+	tailOnly.keeps = 1
+	few := withOrder(Continuous, 3, file(s3))
+	few.numbers = []int{1, 13, 25} // of a quick run
+	for _, c := range []struct {
+		name string
+		run  made
+		want []string
+	}{
+		{"as S3", withOrder(Continuous, 3, file(s3)), []string{"Idle neighbours cost booking no throughput up to 2.0 times the memory (13 of them); from there on throughput halves and the p99 takes", "times as long."}},
+		{"until it thrashes", withOrder(Continuous, 3, file(thrashes)), []string{"up to 2.0 times the memory (13 of them); from there on throughput halves", "6 of 6 sweeps ended early, at 5.75 times"}},
+		{"the tail alone", withOrder(Continuous, 3, file(tailOnly)), []string{"no throughput that could be told up to 6.8 times", "but from 2.0 times the memory (13 of them) on the p99 takes"}},
+		{"nothing", withOrder(Continuous, 3, file(never)), []string{"cost booking nothing that could be told, up to 6.8 times the memory (49 of them)."}},
+		{"one sweep", withOrder(Interleaved, 1, file(never)), []string{"cannot be told yet: an interval takes three sweeps, and there is 1."}},
+		{"few numbers", few, []string{"With 3.6 times the memory (25 of them) booking has 0.49", "times the p99 that it has with 1; where it begins takes more"}},
+		{"two devices", withOrder(Continuous, 3, file(s3), zram(never)), []string{"On zram the p99 is 0.01"}},
+		{"two devices alike", withOrder(Continuous, 3, file(never), zram(never)), []string{"That zram differs from file could not be told with 6.8 times the memory asked for."}},
+	} {
+		got := Answer(c.run.run(t))
+		for _, want := range c.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: %q lacks %q", c.name, got, want)
+			}
+		}
+	}
+}
+
+// The page says what S3's four panels show, where the cliff is, and what is absent.
+func TestSheet(t *testing.T) {
+	thrashes := s3
+	thrashes.thrash = 5.5
+	run := withOrder(Continuous, 3, file(thrashes), zram(s3)).run(t)
+	judgements, err := claim.Settle(run, Judge(run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Sheet(run, attachmentsOf(run), judgements)
+	var charts []string
+	for _, p := range s.Parts {
+		if c, ok := p.(report.Chart); ok {
+			charts = append(charts, c.Title)
+			if len(c.Marks) == 0 || len(c.Series) == 0 || !slices.ContainsFunc(c.X.Labels, func(l string) bool { return strings.HasSuffix(l, "(6.8)") }) {
+				t.Errorf("%s: %d marks, %d lines, labels %v", c.Title, len(c.Marks), len(c.Series), c.X.Labels)
+			}
+		}
+	}
+	if want := []string{"Throughput", "Latency", "Latency, on a logarithmic axis", "Percentiles of latency", "The p99 by policy"}; !slices.Equal(charts, want) {
+		t.Errorf("charts %v, want %v", charts, want)
+	}
+	sweep := tables(s.Parts)["What so many idle neighbours do: file"]
+	if len(sweep.Rows) != 11 || sweep.Rows[4][len(sweep.Columns)-1].Text != "throughput falls, p99 rises" || sweep.Rows[10][len(sweep.Columns)-1].Text != "6 of 6 ended" {
+		t.Errorf("the sweep's table has %d rows: %+v", len(sweep.Rows), sweep.Rows)
+	}
+	all := text(t, s)
+	for _, want := range []string{
+		"6 sweeps of file: throughput fell below a tenth of the first step's", // of the attachment
+		"device_read_bytes: zram has no device below it",
+		"--order interleaved tells the two apart",
+		"Does the swap device matter?", "zram, against file", "Do repeats of the same step agree?", "S3.1", "What to set",
+		"--protect swappiness",
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	var page bytes.Buffer
+	if err := report.SheetHTML(&page, s, report.HTMLOptions{}); err != nil || page.Len() == 0 {
+		t.Errorf("%d bytes of HTML, %v", page.Len(), err)
+	}
+	for title, table := range tables(s.Parts) {
+		for _, row := range table.Rows {
+			if len(row) != len(table.Columns) {
+				t.Errorf("%s: a row of %d cells under %d columns", title, len(row), len(table.Columns))
+			}
+		}
+	}
+	// Without the attachment its texts are missing, and nothing else is.
+	bare := Sheet(run, nil, nil)
+	if got := text(t, bare); !strings.Contains(got, "its reason is in the attachment steps.json") {
+		t.Error("the page without attachments says nothing of why sweeps ended")
+	}
+	if len(tables(bare.Parts)) < len(tables(s.Parts)) {
+		t.Error("the page without attachments lacks tables")
+	}
+	lost := func(int64, string) ([]byte, error) { return []byte("{"), nil }
+	if s := Sheet(run, lost, nil); !slices.ContainsFunc(s.Banners, func(b string) bool { return strings.Contains(b, "could not be read whole") }) {
+		t.Errorf("banners %v", s.Banners)
+	}
+}
+
+// A column of what the kernel does not tell is a dash, not nothing.
+func TestAbsentIsNoZero(t *testing.T) {
+	run := withOrder(Continuous, 3, file(s3)).run(t)
+	at := func(s report.Sheet, head string) report.Cell {
+		table := tables(s.Parts)["What the kernel did meanwhile"]
+		i := slices.IndexFunc(table.Columns, func(c report.Column) bool { return c.Head == head })
+		if i < 0 || len(table.Rows) == 0 {
+			t.Fatalf("no column %q", head)
+		}
+		return table.Rows[len(table.Rows)-1][i]
+	}
+	if got := at(Sheet(run, attachmentsOf(run), nil), "read, MB/s"); got != report.Absent() {
+		t.Errorf("what is not told reads %+v", got)
+	}
+	if got := at(Sheet(run, attachmentsOf(run), nil), "written, MB/s"); got.Text == "0" || got == report.Absent() {
+		t.Errorf("what is told reads %+v", got)
+	}
+}
+
+func TestAdvice(t *testing.T) {
+	protected, useless := s3, s3
+	protected.stalls, protected.keeps = 0, 0.9
+	run := withOrder(Interleaved, 5, file(s3),
+		madePolicy{"file, swappiness", "file", "swappiness", "", protected},
+		madePolicy{"file, limit", "file", "limit", "", useless}).run(t)
+	var rules []string
+	for _, a := range Advice(run) {
+		rules = append(rules, a.Rule+": "+a.Set)
+		for _, e := range a.Evidence {
+			if len(e.Conditions) == 0 || e.Run == "" {
+				t.Errorf("%s rests on nothing that is named: %+v", a.Rule, e)
+			}
+		}
+	}
+	got := strings.Join(rules, "\n")
+	if len(rules) != 2 || !strings.Contains(got, "stop-before-the-cliff") || !strings.Contains(got, "memory.swappiness 0") {
+		t.Errorf("advised:\n%s", got)
+	}
+	never := withOrder(Interleaved, 5, file(truth{noise: 0.02})).run(t)
+	if all := Advice(never); len(all) != 0 {
+		t.Errorf("advised where nothing is wrong: %+v", all)
+	}
+}
+
+func TestNext(t *testing.T) {
+	short := withOrder(Interleaved, 5, file(truth{noise: 0.02}))
+	short.numbers = []int{1, 3, 5, 7, 9}
+	for want, m := range map[string]made{
+		"tare density --blocks 5":                               withOrder(Interleaved, 3, file(s3)),
+		"tare density --full":                                   short,
+		"tare density --swap file,zram":                         withOrder(Interleaved, 5, file(s3)),
+		"tare density --protect none,swappiness,limit,headroom": withOrder(Interleaved, 5, file(s3), zram(s3)),
+	} {
+		if got := Next(m.run(t)); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
