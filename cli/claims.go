@@ -14,6 +14,7 @@ import (
 	"tare/kernel/host"
 	"tare/record"
 	"tare/report"
+	"tare/study/density"
 	"tare/study/imported"
 	"tare/study/io"
 	"tare/study/latency"
@@ -24,7 +25,7 @@ import (
 
 // judges are the studies that judge claims, by name. A claim whose study has
 // none is told as one that this tare cannot judge yet.
-var judges = map[string]claim.Judge{startup.Name: startup.Judge, pages.Name: pages.Judge, latency.Name: latency.Judge, io.Name: io.Judge, platforms.Name: platforms.Judge, imported.Name: imported.Judge}
+var judges = map[string]claim.Judge{startup.Name: startup.Judge, pages.Name: pages.Judge, latency.Name: latency.Judge, io.Name: io.Judge, platforms.Name: platforms.Judge, density.Name: density.Judge, imported.Name: imported.Judge}
 
 func (a *app) claims() *cobra.Command {
 	var jsonPath string

@@ -7,6 +7,7 @@ import (
 	"tare/claim"
 	"tare/record"
 	"tare/report"
+	"tare/study/density"
 	"tare/study/imported"
 	ioStudy "tare/study/io"
 	"tare/study/latency"
@@ -62,6 +63,13 @@ func studies() map[string]studied {
 			},
 			interim: platforms.Interim, next: platforms.Next,
 			resume: resumeFamily(platforms.Name, platformStudies),
+		},
+		density.Name: {
+			sheet: func(run record.Run, at attachments, j []claim.Judgement) report.Sheet {
+				return density.Sheet(run, at, j)
+			},
+			interim: density.Interim, next: density.Next,
+			resume: resumeFamily(density.Name, densityStudies),
 		},
 		imported.Name: {
 			sheet:   func(run record.Run, _ attachments, j []claim.Judgement) report.Sheet { return imported.Sheet(run, j) },

@@ -47,14 +47,18 @@ type subStudy struct {
 	// prepare, where there is one, makes what the design needs of the host before it
 	// can be run, and gives back what undoes that.
 	prepare func(ctx context.Context, m *measuring, on *studyHost) (undo func() error, err error)
+	// outline, where there is one, says more of the design that was made: what --dry-run
+	// is asked for.
+	outline func() ([]string, error)
 }
 
 // studyHost is what a design must know of the machine.
 type studyHost struct {
-	cpus         []int // that tare may use
-	online       int   // how many CPUs the kernel has on line
-	server, load []int // where the program runs, and everything of tare's
-	memory       int64 // bytes
+	dir          string // of tare's state
+	cpus         []int  // that tare may use
+	online       int    // how many CPUs the kernel has on line
+	server, load []int  // where the program runs, and everything of tare's
+	memory       int64  // bytes
 	platforms    func(string) (platform.Platform, error)
 	check        func(platform.Platform) error
 	client       network.Client // the zero value until it is made
@@ -184,6 +188,7 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 	if err != nil {
 		return err
 	}
+	host.dir = dir
 	d, err := s.design(cmd, args, host)
 	if err != nil {
 		return err
@@ -198,7 +203,14 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 			return err
 		}
 		fmt.Fprintf(a.out, "One block of everything takes about %v; an interval needs three.\n", pass.Round(time.Second))
-		return nil
+		if s.outline == nil {
+			return nil
+		}
+		lines, err := s.outline()
+		for _, line := range lines {
+			fmt.Fprintln(a.out, line)
+		}
+		return err
 	}
 	if d.Plan.Budget > 0 && 3*pass > d.Plan.Budget && !s.flags.quick {
 		fmt.Fprintf(a.err, "one block of everything takes about %v: within --budget %v there will be %d, and an interval needs three; name fewer conditions, or give more time\n",
@@ -231,6 +243,7 @@ func (a *app) measureSub(ctx context.Context, family string, s *subStudy, cmd *c
 	if err != nil {
 		return err
 	}
+	host.dir = dir
 	if s.prepare != nil {
 		var undo func() error
 		undo, err = s.prepare(ctx, m, &host)

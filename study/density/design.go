@@ -46,10 +46,8 @@ func Design(o Options) (lab.Design, error) {
 		return d, err
 	}
 	b := &builder{Options: o}
-	for _, step := range []func() error{b.findExtends, b.findPlatform, b.findCritical} {
-		if err := step(); err != nil {
-			return d, err
-		}
+	if err := b.find(); err != nil {
+		return d, err
 	}
 	for _, noise := range o.Noises {
 		n, err := b.findNoise(noise)
@@ -69,6 +67,58 @@ func Design(o Options) (lab.Design, error) {
 		return d, usage("%v", err)
 	}
 	return d, nil
+}
+
+// find reads what all groups share.
+func (b *builder) find() error {
+	for _, step := range []func() error{b.findExtends, b.findPlatform, b.findCritical} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Outline says in a few lines what a design does step by step, and what it touches
+// besides what all studies do.
+func Outline(o Options) ([]string, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	b := &builder{Options: o}
+	if err := b.find(); err != nil {
+		return nil, err
+	}
+	lines := []string{fmt.Sprintf("Each step: %v of %g requests a second to %s, by a schedule, then %v of clients that wait; meanwhile a request every %v to the neighbours, whatever their number.",
+		b.Open, b.critical.rate, b.critical.name(), b.Closed, b.Think)}
+	swaps := slices.ContainsFunc(b.Swaps, func(s platform.SwapKind) bool { return s != platform.SwapNone })
+	for _, s := range b.Noises {
+		n, err := b.findNoise(s)
+		if err != nil {
+			return nil, err
+		}
+		asked := b.critical.need + int64(b.most())*n.bytes
+		text := fmt.Sprintf("Memory: %s (%s), in which up to %d of %s, %s each, and %s ask for about %.1f times that",
+			sizeText(b.Box), b.BoxKind, b.most(), s.Workload.Name(), sizeText(n.bytes), b.critical.name(), float64(asked)/float64(b.Box))
+		if swaps {
+			text += fmt.Sprintf("; swap of %s (%s), made for each trial and removed after", sizeText(b.swapSize(n)), listed(b.Swaps))
+		}
+		lines = append(lines, text+".")
+	}
+	var touched []string
+	if slices.ContainsFunc(b.Clusters, func(n int) bool { return n >= 0 }) {
+		touched = append(touched, "vm.page-cluster")
+	}
+	if slices.Contains(b.Swaps, platform.SwapZswap) {
+		touched = append(touched, "the parameters of zswap")
+	}
+	if len(touched) > 0 {
+		lines = append(lines, "Set while a trial runs, and put back as found: "+strings.Join(touched, ", ")+".")
+	}
+	if b.DropCaches {
+		lines = append(lines, "The page cache of the whole host is dropped before each step.")
+	}
+	return append(lines, fmt.Sprintf("A sweep stops before its end where the box or the host is in danger, throughput falls under a tenth of the first step's, or a part of a step takes longer than %v.", b.StepLimit)), nil
 }
 
 // builder makes the groups.
@@ -338,10 +388,14 @@ func (b *builder) condition(group string, a levels, n noise, pattern loads.Patte
 		label = fmt.Sprintf("%s, %d", label, t.neighbours[0])
 		metrics = stepMetrics("", histogramOpen, true)
 	}
+	emulated := ""
+	if limited, ok := b.on.(interface{ NotRepresentative() string }); ok {
+		emulated = limited.NotRepresentative()
+	}
 	return lab.Condition{
 		Condition: record.Condition{
 			ID: group + "@" + strings.ReplaceAll(label, ", ", ","), Label: label, Workload: group, Params: b.critical.params,
-			Platform: b.Platform, Setting: b.Base, Factors: factors, Metrics: metrics,
+			Platform: b.Platform, Setting: b.Base, Factors: factors, Metrics: metrics, NotRepresentative: emulated,
 		},
 		Program: b.critical.subject.Workload, Source: b.critical.subject.Image(), Further: []workload.Source{n.subject.Image()},
 		Procedure: t.run, Limit: time.Duration(len(t.neighbours)+2) * (b.StepLimit + removalLimit),

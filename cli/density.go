@@ -1,0 +1,324 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/docker/go-units"
+	"github.com/spf13/cobra"
+
+	"tare/kernel/pagecache"
+	"tare/lab"
+	"tare/load"
+	"tare/platform"
+	"tare/platform/box"
+	"tare/study/density"
+	"tare/workload"
+)
+
+// densityFlags are what the user asked for of `tare density`.
+type densityFlags struct {
+	studyFlags
+	critical, criticalMemory string
+	params                   []string
+	rate                     float64
+	noises, noiseParams      []string
+	patterns                 []string
+	think                    time.Duration
+	burst                    int
+	idleLoop                 string
+	neighbours               string
+	neighbourMemory          string
+	firstPort                int
+	box                      string
+	swaps                    []string
+	swapSize                 string
+	clusters                 []string
+	protects                 []string
+	extends                  []string
+	cross                    bool
+	order                    string
+	step                     string
+	stepLimit                time.Duration
+	dropCaches, disruptive   bool
+	precision                string
+
+	boxes *box.Maker // the run's own, once there is one
+	made  density.Options
+}
+
+func (a *app) density() *cobra.Command {
+	cmd, s := densityCommand()
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runSub(cmd, density.Name, s, args) }
+	return cmd
+}
+
+// densityStudies is the only one of its family.
+func densityStudies() []subStudied { return []subStudied{densityCommand} }
+
+func densityCommand() (*cobra.Command, *subStudy) {
+	f := &densityFlags{studyFlags: studyFlags{whole: true}}
+	cmd := &cobra.Command{
+		Use:   "density [flags]",
+		Short: "Find what idle neighbours do to a critical service, by their memory alone",
+		Long: `Density runs S3's benchmark: a critical service beside more and more neighbours that
+lie idle, all of which together are asked for the same however many they are. So it is
+their presence in memory that is weighed. What stands for the machine's memory is a box:
+a cgroup with a limit around all of them, a virtual machine, or the whole host.
+
+At each number of neighbours it gives the service's throughput and its latency, the
+swap traffic, the page faults and the pressure on either side, and it finds where
+throughput and tail break away. Other kinds of swap and ways to protect the service are
+conditions of the same run.`,
+		Example: `  tare density --quick
+  tare density --swap file,zram
+  tare density --protect none,swappiness,limit,headroom --order interleaved --neighbours 1,7,13,19
+  tare density --critical redis --noise redis --neighbours 0:24:4 --box 512m
+  tare density --box vm:1g --platform oci
+  tare density --full --think 150us --drop-caches --disruptive --yes`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError("density takes no arguments: name the critical service by --critical %s", strings.Join(args, ","))
+			}
+			return nil
+		},
+	}
+	o := density.Default()
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.critical, "critical", density.DefaultCritical, "`WORKLOAD` whose latency is watched")
+	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the critical service")
+	flags.StringVar(&f.criticalMemory, "critical-memory", "", "what a critical service holds that holds what it is told to (`SIZE`; default 5/16 of the box)")
+	flags.Float64Var(&f.rate, "rate", 0, "requests a second to the critical service, by a schedule (default the workload's own)")
+	flags.StringSliceVar(&f.noises, "noise", []string{density.DefaultNoise}, "kinds of neighbours: some of "+strings.Join(density.Noises(), ","))
+	flags.StringArrayVar(&f.noiseParams, "noise-param", nil, "NAME=VALUE: parameter of the neighbours")
+	flags.StringSliceVar(&f.patterns, "pattern", []string{string(load.RandomTarget)}, "how their one client turns to them: random, periodic, poisson, heavy-tailed, drifting")
+	flags.DurationVar(&f.think, "think", o.Think, "its pause between two requests; S3's script had 150us")
+	flags.IntVar(&f.burst, "burst", o.Burst, "requests to a neighbour at a turn, with as much longer pauses between turns")
+	flags.StringVar(&f.idleLoop, "idle-loop", "open", "open: its requests come by a schedule; closed: it waits for its answers, as S3's did (--full)")
+	flags.StringVar(&f.neighbours, "neighbours", "", "their numbers: FROM:TO:STEP or a list, such as 1:49:2 or 0,5,10 (default up to 49)")
+	flags.StringVar(&f.neighbourMemory, "neighbour-memory", "", "what each holds (`SIZE`; default 34/256 of the box, S3's part)")
+	flags.IntVar(&f.firstPort, "first-port", o.FirstPort, "port of the first neighbour; the others have the next ones")
+	flags.StringVar(&f.box, "box", "1g", "memory of the box: a size, vm:SIZE for a virtual machine of its own, or host (--disruptive)")
+	flags.StringSliceVar(&f.swaps, "swap", []string{string(platform.SwapFile)}, "where pages go: file, zram, zswap, none; the first is the base condition's")
+	flags.StringVar(&f.swapSize, "swap-size", "", "how much may go there (`SIZE`; default all that the greatest number takes)")
+	flags.StringSliceVar(&f.clusters, "page-cluster", nil, "2^N pages are read back for one (default as found; --disruptive)")
+	flags.StringSliceVar(&f.protects, "protect", []string{string(platform.ProtectNone)}, "what is done for the critical service: none, swappiness, limit, headroom")
+	flags.StringSliceVar(&f.extends, "extend", []string{density.ExtendNone}, "memory extension: none, annex")
+	flags.BoolVar(&f.cross, "cross", false, "all of swap, page-cluster, protect and extend with all, instead of one at a time")
+	flags.StringVar(&f.order, "order", o.Order, "continuous: a trial adds neighbours step by step, as S3 did; interleaved: a trial is one number, in a box of its own")
+	flags.StringVar(&f.step, "step", fmt.Sprintf("%v+%v", o.Open, o.Closed), "time of a step's two loads: by a schedule, and by clients that wait")
+	flags.DurationVar(&f.stepLimit, "step-limit", o.StepLimit, "a sweep ends at a step of which a part takes longer")
+	flags.BoolVar(&f.dropCaches, "drop-caches", false, "empty the host's page cache before each step, as S3's script did (--disruptive)")
+	flags.BoolVar(&f.disruptive, "disruptive", false, "allow what reaches beyond the box: page-cluster, zswap, the page cache, the host as box")
+	flags.StringVar(&f.platform, "platform", "oci", "platform of the containers")
+	flags.StringVar(&f.precision, "precision", "", "wanted half-width of the intervals, such as 5%, within --budget")
+	f.register(cmd, "about a minute: three numbers of neighbours", "S3's: 1:49:2, one client that waits for its answers, longer loads, 10 blocks", []string{"network", "storage", "seccomp"})
+	must(cmd.RegisterFlagCompletionFunc("critical", completeWorkloads))
+	must(cmd.RegisterFlagCompletionFunc("noise", cobra.FixedCompletions(density.Noises(), cobra.ShellCompDirectiveNoFileComp)))
+	return cmd, &subStudy{flags: &f.studyFlags, design: f.design, pass: density.Pass, prepare: f.prepare, outline: f.outline}
+}
+
+func (f *densityFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.Design, error) {
+	o, err := f.options(cmd, host)
+	if err != nil {
+		return lab.Design{}, err
+	}
+	f.made = o
+	return density.Design(o)
+}
+
+func (f *densityFlags) outline() ([]string, error) { return density.Outline(f.made) }
+
+// options reads a whole command line.
+func (f *densityFlags) options(cmd *cobra.Command, host studyHost) (density.Options, error) {
+	changed := cmd.Flags().Changed
+	o, plan, err := begin(&f.studyFlags, changed, density.Default, density.Quick, density.Full)
+	if err != nil {
+		return o, err
+	}
+	o.Plan, o.Seed = plan, f.seed
+	if f.precision != "" {
+		if f.blocks > 0 {
+			return o, usageError("--precision and --blocks contradict: the one draws the number of blocks, the other fixes it")
+		}
+		if o.Plan.Precision, err = percent("precision", f.precision); err != nil {
+			return o, err
+		}
+		o.Plan.PilotBlocks = lab.DefaultPilot
+	}
+	if o.Base, err = readSettings(f.settings); err != nil {
+		return o, err
+	}
+	for _, read := range []func(*density.Options, func(string) bool) error{f.readBox, f.readNeighbours, f.readConditions, f.readSteps} {
+		if err := read(&o, changed); err != nil {
+			return o, err
+		}
+	}
+	if o.Critical, o.Noises, err = f.subjects(); err != nil {
+		return o, err
+	}
+	o.Host = f.host(host)
+	return o, nil
+}
+
+// readBox reads what the box is, and the platform in it.
+func (f *densityFlags) readBox(o *density.Options, changed func(string) bool) error {
+	b, err := density.ParseBox(f.box)
+	if err != nil {
+		return err
+	}
+	if !changed("box") && strings.HasPrefix(f.platform, "vm") {
+		return usageError("--platform %s: say how much memory the machine has by --box vm:SIZE, and the platform in it alone by --platform", f.platform)
+	}
+	o.BoxKind, o.Box, o.Disruptive = b.Kind, b.Memory, f.disruptive
+	if o.Platform, err = lab.CanonicalPlatform(b.On(f.platform)); err != nil {
+		return err
+	}
+	for _, size := range []struct {
+		flag, text string
+		to         *int64
+	}{{"swap-size", f.swapSize, &o.SwapSize}, {"neighbour-memory", f.neighbourMemory, &o.NeighbourMemory}, {"critical-memory", f.criticalMemory, &o.CriticalMemory}} {
+		if size.text == "" {
+			continue
+		}
+		if *size.to, err = units.RAMInBytes(size.text); err != nil || *size.to <= 0 {
+			return usageError("--%s %s: want a size, such as 64m", size.flag, size.text)
+		}
+	}
+	return nil
+}
+
+// readNeighbours reads who they are, and how they are asked.
+func (f *densityFlags) readNeighbours(o *density.Options, changed func(string) bool) (err error) {
+	if f.neighbours != "" || changed("neighbours") {
+		if o.Neighbours, err = density.ParseNeighbours(f.neighbours); err != nil {
+			return err
+		}
+	}
+	o.Patterns = nil
+	for _, p := range separated(f.patterns) {
+		o.Patterns = append(o.Patterns, load.Pattern(p))
+	}
+	o.Think, o.Burst, o.FirstPort, o.Rate = f.think, f.burst, f.firstPort, f.rate
+	switch {
+	case f.idleLoop != "open" && f.idleLoop != "closed":
+		return usageError("--idle-loop %s: want open or closed", f.idleLoop)
+	case changed("idle-loop"):
+		o.IdleClosed = f.idleLoop == "closed"
+	}
+	return nil
+}
+
+// readConditions reads what the conditions differ in.
+func (f *densityFlags) readConditions(o *density.Options, changed func(string) bool) error {
+	o.Swaps, o.Protects = nil, nil
+	for _, s := range separated(f.swaps) {
+		o.Swaps = append(o.Swaps, platform.SwapKind(s))
+	}
+	for _, p := range separated(f.protects) {
+		o.Protects = append(o.Protects, platform.Protection(p))
+	}
+	if changed("page-cluster") {
+		o.Clusters = nil
+		for _, text := range separated(f.clusters) {
+			n, err := strconv.Atoi(strings.TrimSpace(text))
+			if err != nil || n < 0 {
+				return usageError("--page-cluster %s: want numbers from 0, such as 0,3", text)
+			}
+			o.Clusters = append(o.Clusters, n)
+		}
+	}
+	o.Extends, o.Cross, o.Order = separated(f.extends), f.cross, f.order
+	return nil
+}
+
+// readSteps reads how long they are.
+func (f *densityFlags) readSteps(o *density.Options, changed func(string) bool) error {
+	if changed("step") {
+		open, closed, ok := strings.Cut(f.step, "+")
+		var errs [2]error
+		o.Open, errs[0] = time.ParseDuration(open)
+		o.Closed, errs[1] = time.ParseDuration(closed)
+		if !ok || errs[0] != nil || errs[1] != nil {
+			return usageError("--step %s: want two durations, such as 4s+2s: by a schedule, and by clients that wait", f.step)
+		}
+	}
+	if changed("step-limit") {
+		o.StepLimit = f.stepLimit
+	}
+	if o.DropCaches = f.dropCaches; !f.dropCaches || !f.disruptive {
+		return nil
+	}
+	if err := pagecache.Droppable(); err != nil {
+		return &codedError{exitHost, err}
+	}
+	return nil
+}
+
+// subjects are the critical service and its neighbours, with what was set of them.
+func (f *densityFlags) subjects() (critical workload.Subject, noises []workload.Subject, err error) {
+	all, err := readSubjects([]string{f.critical}, f.params, "")
+	if err != nil {
+		return critical, nil, err
+	}
+	if noises, err = readSubjects(separated(f.noises), nil, ""); err != nil {
+		return critical, nil, err
+	}
+	for _, text := range f.noiseParams {
+		if !strings.Contains(text, "=") {
+			return critical, nil, usageError("--noise-param %s: want NAME=VALUE", text)
+		}
+	}
+	noises, err = setSubjects(noises, f.noiseParams, "")
+	return all[0], noises, err
+}
+
+// host is what a design of this study must know of the machine, and its trials need.
+func (f *densityFlags) host(on studyHost) density.Host {
+	boxes := f.boxes
+	if boxes == nil {
+		boxes = box.New(box.Options{StateDir: on.dir, Disruptive: f.disruptive})
+	}
+	h := density.Host{
+		Memory: on.memory, CPUs: len(on.cpus), Platform: on.platforms, Check: on.check, Look: exec.LookPath,
+		Ahead: lab.Ahead, DropCaches: pagecache.Drop,
+	}
+	if os.Geteuid() == 0 { // --dry-run is anybody's
+		h.CheckBox = func(spec platform.BoxSpec) error { return boxes.Check(context.Background(), spec) }
+	}
+	return h
+}
+
+// beside is how much more memory than a box trials take of the host, as a share of it:
+// what the kernel and the containers' runtimes keep outside of it.
+const beside = 0.25
+
+// prepare tells those who make boxes what is allowed, and warms the memory that they are
+// made of.
+func (f *densityFlags) prepare(ctx context.Context, m *measuring, _ *studyHost) (func() error, error) {
+	f.boxes = m.boxes
+	if f.disruptive {
+		m.boxes.Allow()
+	}
+	b, err := density.ParseBox(f.box)
+	if err != nil || b.Memory == 0 {
+		return nil, err
+	}
+	warmed, err := lab.WarmMemory(ctx, int64((1+beside)*float64(b.Memory)))
+	if err != nil {
+		return nil, err
+	}
+	if warmed.Bytes > 0 {
+		m.progress.note(fmt.Sprintf("memory made ready: %d MiB touched at %.2g GiB/s, and again at %.2g GiB/s", warmed.Bytes>>20, warmed.FirstRate()/(1<<30), warmed.AgainRate()/(1<<30)))
+	}
+	if warmed.Less != "" {
+		m.progress.note("less memory was made ready than is used: " + warmed.Less)
+	}
+	return nil, nil
+}
