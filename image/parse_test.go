@@ -62,6 +62,7 @@ func FuzzParseLock(f *testing.F) {
 	f.Add([]byte("without without\n"))
 	f.Add([]byte("jar org.x:a:linux-x86_64 1.0.Final " + someSum + "\n"))
 	f.Add([]byte("jar org.x:a 1.0.Final " + someSum + "\njar 1 " + someSum + "\n"))
+	f.Add([]byte("npm send/node_modules/@a/b 1.0.0-rc.1 " + someSum + "\nnpm 1.0 " + someSum + "\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l, err := ParseLock(bytes.NewReader(data))
 		if err != nil {

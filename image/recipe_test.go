@@ -205,6 +205,21 @@ func TestRecipesRun(t *testing.T) {
 				}
 			}
 		}},
+		{"booking", true, func(t *testing.T, img Image) {
+			tryJava(t, img, BookingDatabase[1:], "de.bwaldvogel:")
+			if got := misused(t, img, BookingJava, "@"+BookingDatabase); got != "usage: Database PORT [FILE]\n" {
+				t.Errorf("the database says %q", got)
+			}
+			// All that they are made of is there: they complain of their options alone.
+			for program, want := range map[string]string{BookingApplication: "--auth HOST:PORT --database HOST:PORT", BookingAuth: "--database HOST:PORT"} {
+				if got := misused(t, img, BookingNode, program); !strings.Contains(got, "--port is missing") || !strings.Contains(got, "--port PORT "+want+"\n") {
+					t.Errorf("%s says %q", program, got)
+				}
+			}
+			if !slices.Contains(img.Packages, "express 4.21.2") {
+				t.Errorf("the modules are not told: %q", img.Packages)
+			}
+		}},
 		{"cassandra", true, func(t *testing.T, img Image) {
 			tryJava(t, img, CassandraArguments[1:], "org.apache.cassandra:cassandra-all 5.0")
 			for _, name := range []string{"etc/cassandra/cassandra.yaml", "usr/share/java/netty-transport-native-epoll-4.1.96.Final-linux-x86_64.jar"} {

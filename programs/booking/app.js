@@ -152,7 +152,7 @@ function site(database, sessions) {
   const book = async (user, flightId) => {
     const flight = await flightOn.get(`id ${flightId}`, () => collection.flight.findOne({ _id: flightId }));
     if (!flight) throw new Refusal(404, `no flight ${flightId}`);
-    const booking = { _id: randomUUID(), customerId: user, flightId, dateOfBooking: new Date() };
+    const booking = { _id: randomUUID(), customerId: user, flightId, flightSegmentId: flight.flightSegmentId, dateOfBooking: new Date() };
     await collection.booking.insertOne(booking);
     return booking._id;
   };

@@ -96,7 +96,10 @@ function* bookings(users, each, seed) {
   const booked = flights(seed);
   for (let n = 0; n < users * each; n++) {
     const flight = booked[Math.floor(draw() * booked.length)];
-    yield { _id: `seeded-${seed}-${n}`, customerId: customerId(n % users), flightId: flight._id, dateOfBooking: new Date(FIRST_DAY) };
+    yield {
+      _id: `seeded-${seed}-${String(n).padStart(26, '0')}`, customerId: customerId(n % users),
+      flightId: flight._id, flightSegmentId: flight.flightSegmentId, dateOfBooking: new Date(FIRST_DAY),
+    };
   }
 }
 
