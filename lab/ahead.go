@@ -21,7 +21,8 @@ const (
 // trial's covariates; not being allowed to is no error, and shows in the lateness.
 //
 // A procedure calls it around its loads, and not around what it lays out before, in
-// which tare's own work would delay the host's.
+// which tare's own work would delay the host's. What of tare works for the box
+// meanwhile keeps a thread of its own ordinary ([process.StayOrdinary]).
 func Ahead(b Bench) (restore func() error, err error) { return aheadBy(b, process.Ahead) }
 
 func aheadBy(b Bench, ahead func() (process.Precedence, func() error, error)) (restore func() error, err error) {

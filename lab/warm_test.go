@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
+
+	"tare/kernel/memory"
 )
 
 func TestWarmMemoryLeavesTheRestAlone(t *testing.T) {
@@ -28,6 +31,18 @@ func TestWarmMemoryLeavesTheRestAlone(t *testing.T) {
 		}
 		if c.want > 0 && (w.FirstRate() <= 0 || w.AgainRate() <= 0) {
 			t.Errorf("%s: %v and %v bytes a second", name, w.FirstRate(), w.AgainRate())
+		}
+	}
+}
+
+func TestWarmedIsTold(t *testing.T) {
+	for want, w := range map[string]Warmed{
+		"no memory was warmed: the group is limited":                                   {Less: "the group is limited"},
+		"2000 MiB of memory were touched at 1 GB/s, and again at 2.1 GB/s":             {Warmth: memory.Warmth{Bytes: 2000 << 20, First: 2 * time.Second, Again: time.Second}},
+		"1 MiB of memory were touched at 0.001 GB/s, and again at 0.001 GB/s: no room": {Warmth: memory.Warmth{Bytes: 1 << 20, First: time.Second, Again: time.Second}, Less: "no room"},
+	} {
+		if got := w.String(); got != want {
+			t.Errorf("told as %q, want %q", got, want)
 		}
 	}
 }

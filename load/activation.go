@@ -21,7 +21,8 @@ const (
 	// PoissonTarget draws the time to the next burst exponentially, and its service evenly.
 	PoissonTarget Pattern = "poisson"
 	// HeavyTailedTarget draws the time to the next burst from a Pareto distribution, of
-	// shape 1.5, and services by Zipf's law, so that some are hardly ever asked.
+	// shape 1.5, and services by Zipf's law, so that some are hardly ever asked. Its rate
+	// converges slowly: over a few dozen bursts it is mostly higher, and at times far lower.
 	HeavyTailedTarget Pattern = "heavy-tailed"
 	// DriftingTarget asks an eighth of the services at a time, in the order drawn once,
 	// and goes on by one of them every eight bursts. The seed says where it begins.
@@ -42,7 +43,9 @@ type ActivationOptions struct {
 	Open bool
 	// Burst is how many requests follow one another without a pause when a service is
 	// turned to; 0 is 1. The pause between bursts is as much longer.
-	Burst    int
+	Burst int
+	// Seed determines the moments, and whom each turns to. By the same seed and pattern
+	// the moments are the same however many services there are.
 	Seed     uint64
 	Duration time.Duration // 0 is until End
 	// End, where not nil, ends the load when it is closed, as the end of Duration does:

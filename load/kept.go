@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+// keptIdle bounds the connections to one service that lie idle. Those that a stall took
+// besides are closed after it: each holds some of the service's memory.
+const keptIdle = 2
+
 // Kept is a target whose connections outlive the load that made them: the next one
 // finds them open, and does not have to wait, or be answered, for connecting. It is
 // for a service that is asked now and then, through several loads.
@@ -69,10 +73,11 @@ func (k *Kept) take() Conn {
 func (k *Kept) give(conn Conn) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.closed {
-		k.idle = append(k.idle, conn)
+	if k.closed || len(k.idle) >= keptIdle {
+		return false
 	}
-	return !k.closed
+	k.idle = append(k.idle, conn)
+	return true
 }
 
 // Close closes the connections: those in use when they are given back. It may be

@@ -138,3 +138,30 @@ func TestKeptIsClosed(t *testing.T) {
 	}
 	<-h.closed
 }
+
+// Of the connections that a stall took no more are kept than the next turns take.
+func TestFewLieIdle(t *testing.T) {
+	s := &service{answer: func(int64) (bool, error) { return true, nil }}
+	kept := Keep(s)
+	var used []Conn
+	for range 5 {
+		conn, err := kept.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		used = append(used, conn)
+	}
+	for _, conn := range used {
+		if err := conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 5 {
+		if _, err := kept.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.opened.Load(); got != 5+5-keptIdle {
+		t.Errorf("%d connections were made, want %d found idle", got, keptIdle)
+	}
+}

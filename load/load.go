@@ -33,6 +33,12 @@
 // All moments of a schedule may be its start, too ([AtOnce]): as many requests as
 // there are connections are then sent together.
 //
+// # One client, many services
+//
+// [Run] loads one service, and [Activate] is a client that turns to many, each now and
+// then. There a schedule has a moment for each burst of requests, which goes to one of
+// the services; how the moments lie does not depend on how many services there are.
+//
 // The package speaks HTTP/1.1, RESP (Redis' protocol), OP_MSG (MongoDB's), Thrift's
 // binary protocol and CQL's (Cassandra's), starts no program and computes no statistics but the histograms.
 package load

@@ -53,7 +53,7 @@ const sweep = 100 * time.Millisecond
 // it may have a real-time class, and the kernel keeps some CPU time from such
 // (sched_rt_runtime_us, sched(7)), it is given the least; else the least niceness,
 // which puts it ahead within its CPU control group alone. A thread that goes before
-// ordinary ones already stays as it is.
+// ordinary ones already stays as it is, and one that called [StayOrdinary].
 //
 // What the program starts meanwhile is ordinary, since the kernel resets it on fork:
 // programs, which are to be behind; and threads, which are put ahead within a tenth
@@ -74,6 +74,26 @@ func Ahead() (by Precedence, restore func() error, err error) {
 		refused[i] = err
 	}
 	return Precedence{}, nil, &NotAhead{RealTime: refused[0], Nice: refused[1]}
+}
+
+// StayOrdinary keeps the calling thread, to which its goroutine is locked, where the
+// host's ordinary programs are though the rest of this one goes ahead of them: for
+// what works in their stead, such as reclaiming their memory. The mark of it is
+// SCHED_RESET_ON_FORK, which changes nothing for an ordinary thread: sched(7).
+func StayOrdinary() error {
+	now, err := attributes(0)
+	if err != nil {
+		return err
+	}
+	to := unix.SchedAttr{Policy: unix.SCHED_NORMAL, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
+	if now.Policy == unix.SCHED_NORMAL {
+		to.Nice = max(now.Nice, 0)
+	}
+	return setAttributes(0, to)
+}
+
+func staysOrdinary(now *unix.SchedAttr) bool {
+	return now.Policy == unix.SCHED_NORMAL && now.Nice >= 0 && now.Flags&unix.SCHED_FLAG_RESET_ON_FORK != 0
 }
 
 // errUnbounded is why a program is given no real-time class: one that spins would
@@ -161,7 +181,7 @@ func (a *precedence) put(thread int) (done bool, err error) {
 	if err != nil {
 		return true, unlessGone(err)
 	}
-	if a.has(now) || now.Policy == unix.SCHED_FIFO || now.Policy == unix.SCHED_RR || now.Policy == unix.SCHED_DEADLINE {
+	if a.has(now) || staysOrdinary(now) || now.Policy == unix.SCHED_FIFO || now.Policy == unix.SCHED_RR || now.Policy == unix.SCHED_DEADLINE {
 		return true, nil
 	}
 	return false, setAttributes(thread, a.to)

@@ -149,6 +149,67 @@ func TestAheadLeavesOthersChoices(t *testing.T) {
 	}
 }
 
+// A thread that works for the others stays among them, whether it says so before the
+// program goes ahead or, as one that was born since, after.
+func TestStayOrdinary(t *testing.T) {
+	stays := func(say, said, stay chan struct{}, tid chan int) {
+		runtime.LockOSThread() // and the thread ends with the goroutine
+		tid <- unix.Gettid()
+		<-say
+		if err := StayOrdinary(); err != nil {
+			t.Error(err)
+		}
+		close(said)
+		<-stay
+	}
+	var tids []int
+	var say, said []chan struct{}
+	stay := make(chan struct{})
+	defer close(stay)
+	for i := range 2 {
+		tid := make(chan int)
+		say, said = append(say, make(chan struct{})), append(said, make(chan struct{}))
+		go stays(say[i], said[i], stay, tid)
+		tids = append(tids, <-tid)
+	}
+	close(say[0])
+	<-said[0]
+	_, restore, err := Ahead()
+	var refused *NotAhead
+	if errors.As(err, &refused) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer restore()
+	close(say[1])
+	<-said[1]
+	// One that is born from here on is met by a sweep, which has met these by then.
+	there := threadsNow(t)
+	for {
+		tid, end := thread(t)
+		defer end()
+		if there[tid] {
+			continue
+		}
+		for attributesOf(t, tid).Policy == unix.SCHED_NORMAL && attributesOf(t, tid).Nice == 0 {
+			runtime.Gosched()
+		}
+		break
+	}
+	for range 2 {
+		for _, tid := range tids {
+			if now := attributesOf(t, tid); now.Policy != unix.SCHED_NORMAL || now.Nice != 0 {
+				t.Errorf("thread %d has %+v, want it ordinary", tid, now)
+			}
+		}
+		if err := restore(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestPrecedenceString(t *testing.T) {
 	for want, p := range map[string]Precedence{"none": {}, "nice -20": {Nice: -20}, "rr 1": {Class: Class{RR, 1}}} {
 		if p.String() != want {
