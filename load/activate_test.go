@@ -289,7 +289,7 @@ func TestActivateOnLoopback(t *testing.T) {
 		end := make(chan struct{})
 		bursts := 0
 		r, err := Activate(t.Context(), targets, ActivationOptions{
-			Pattern: pattern, Think: 100 * time.Microsecond, Open: true, Burst: 4, Seed: 1, End: end, Connections: 3,
+			Pattern: pattern, Think: 100 * time.Microsecond, Open: true, Burst: 4, Seed: 1, End: end, Connections: keptIdle,
 			Each: func(int) {
 				if bursts++; bursts == 100 {
 					close(end)
@@ -303,7 +303,7 @@ func TestActivateOnLoopback(t *testing.T) {
 			t.Errorf("%s: %d answered in %d bursts, %d of them whole, errors %v", pattern, r.Requests, total(r.Turned), r.Bursts.TotalCount(), r.Errors)
 		}
 		for i, seen := range connections {
-			if len(seen) > 3*len(Patterns) {
+			if len(seen) > keptIdle*len(Patterns) {
 				t.Errorf("%d connections to service %d", len(seen), i)
 			}
 		}
