@@ -47,7 +47,9 @@ type arm struct {
 type sweep struct {
 	block, replicate int
 	tainted          bool
-	steps            []Step // by rising number
+	steps            []Step // by rising number: those that were loaded
+	// end is where it ended before it could load the service; nil elsewhere.
+	end *halt
 }
 
 func (s sweep) at(neighbours int) (Step, bool) {
@@ -84,7 +86,7 @@ func read(run record.Run, attachments Attachments) reading {
 	for i := range r.arms {
 		r.arms[i].settle()
 	}
-	r.arms = slices.DeleteFunc(r.arms, func(a arm) bool { return len(a.sweeps) == 0 })
+	r.arms = slices.DeleteFunc(r.arms, func(a arm) bool { return len(a.numbers) == 0 })
 	slices.SortStableFunc(r.arms, func(a, b arm) int {
 		return cmp.Or(strings.Compare(a.group, b.group), strings.Compare(a.order, b.order), cmp.Compare(rankOf(!a.base), rankOf(!b.base)))
 	})
@@ -148,12 +150,30 @@ func (a *arm) settle() {
 	numbers, blocks := map[int]bool{}, map[int]bool{}
 	for i := range a.sweeps {
 		slices.SortFunc(a.sweeps[i].steps, func(x, y Step) int { return cmp.Compare(x.Neighbours, y.Neighbours) })
+		a.sweeps[i].cut()
 		blocks[a.sweeps[i].block] = true
 		for _, s := range a.sweeps[i].steps {
 			numbers[s.Neighbours] = true
 		}
 	}
 	a.numbers, a.blocks = slices.Sorted(maps.Keys(numbers)), len(blocks)
+}
+
+// cut takes off a last step that ended while its neighbours came: it has no figures. What
+// they would have asked for goes on as steadily as it did before.
+func (s *sweep) cut() {
+	last := len(s.steps) - 1
+	if last < 0 || s.steps[last].Stop == "" || s.steps[last].Elapsed > 0 {
+		return
+	}
+	ended := s.steps[last]
+	s.steps = s.steps[:last]
+	s.end = &halt{ended.Neighbours, ended.Overcommit, ended.Stop}
+	if ended.Overcommit > 0 || last < 2 {
+		return
+	}
+	x, y := s.steps[last-2], s.steps[last-1]
+	s.end.overcommit = y.Overcommit + (y.Overcommit-x.Overcommit)*float64(ended.Neighbours-y.Neighbours)/float64(y.Neighbours-x.Neighbours)
 }
 
 // together is two executions of one step (A/A) as one: twice as long.
@@ -452,6 +472,10 @@ type halt struct {
 func (a arm) halts() []halt {
 	var all []halt
 	for _, s := range a.sweeps {
+		if s.end != nil {
+			all = append(all, *s.end)
+			continue
+		}
 		for _, step := range s.steps {
 			if step.Stop != "" {
 				all = append(all, halt{step.Neighbours, step.Overcommit, step.Stop})

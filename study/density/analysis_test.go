@@ -294,6 +294,42 @@ func TestRepeatsAgree(t *testing.T) {
 	}
 }
 
+// A step that ended while its neighbours came has no figures, and is none; that its sweep
+// ended there is told.
+func TestSweepsThatEndAsNeighboursCome(t *testing.T) {
+	m := withOrder(Continuous, 3, file(s3))
+	run := m.run(t)
+	for i := range run.Trials {
+		for name := range run.Trials[i].Covariates {
+			number, figure, _ := strings.Cut(name, "/")
+			switch {
+			case number == "45" || number == "49":
+				delete(run.Trials[i].Covariates, name)
+			case number == "41" && figure != "neighbours":
+				run.Trials[i].Covariates[name] = 0
+			}
+		}
+		run.Trials[i].Covariates["41/"+stoppedText] = 1
+		for _, number := range []string{"41", "45", "49"} {
+			delete(run.Trials[i].Histograms, number+"/open")
+		}
+	}
+	r := read(run, nil)
+	a := r.arms[0]
+	if a.greatest() != 37 || a.settled() != 37 || len(a.halts()) != 6 {
+		t.Fatalf("to %d, settled %d, %d halts", a.greatest(), a.settled(), len(a.halts()))
+	}
+	if h := a.halts()[0]; h.neighbours != 41 || math.Abs(h.overcommit-(0.3+41*neighbour)) > 1e-9 {
+		t.Errorf("ended at %+v", h)
+	}
+	if c := r.throughputCliff(a); !c.found() || c.Before != 13 {
+		t.Errorf("%s, between %v and %v", c.Shape, c.Before, c.After)
+	}
+	if d := Unharmed(run, 0.25)[0]; d.Reached != 0 {
+		t.Errorf("%+v", d)
+	}
+}
+
 // Nothing here may fail on a run that has yielded little or nothing, or what is not this
 // study's.
 func TestRunsOfLittle(t *testing.T) {

@@ -167,7 +167,7 @@ func (r reading) density(a arm, within float64) densityOf {
 		if i < 0 {
 			continue
 		}
-		if i == len(s.steps)-1 && s.steps[i].Stop == "" {
+		if i == len(s.steps)-1 && s.steps[i].Stop == "" && s.end == nil {
 			d.Reached++
 		}
 		after := s.steps[min(i+1, len(s.steps)-1)].Overcommit

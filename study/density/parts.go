@@ -87,6 +87,17 @@ func (r reading) sweepTable(a arm) report.Table {
 			brief(r.quantile(a, n, open, 0.95), perMilli), report.Estimated(r.quantile(a, n, open, 0.99), perMilli), report.Measured(r.extreme(a, n) * perMilli), brief(r.quantile(a, n, idle, 0.99), perMilli), marked,
 		})
 	}
+	// Where sweeps ended as neighbours came there is nothing but that.
+	for _, h := range a.halts() {
+		if text := strings.Join(marks[h.neighbours], ", "); text != "" && !slices.Contains(a.numbers, h.neighbours) {
+			row := []report.Cell{{Text: fmt.Sprint(h.neighbours)}, overcommitCell(h.overcommit)}
+			for len(row) < len(t.Columns)-1 {
+				row = append(row, report.Absent())
+			}
+			t.Rows = append(t.Rows, append(row, report.Cell{Text: text, Tone: report.Bad}))
+			delete(marks, h.neighbours)
+		}
+	}
 	return t
 }
 

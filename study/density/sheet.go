@@ -240,19 +240,29 @@ func (r reading) banners() []string {
 		if a.order == Continuous && (r.throughputCliff(a).found() || r.tailCliff(a).found()) {
 			more = append(more, "order: neighbours were added one after another, so that what drifts with time looks as they do; --order interleaved tells the two apart")
 		}
-		absent := map[string]string{}
-		for _, s := range a.sweeps {
-			for _, step := range s.steps {
-				for name, why := range step.Absent {
-					absent[name] = why
+		more = append(more, a.untold()...)
+	}
+	return report.RunBanners(r.Reading, more...)
+}
+
+// untold are the figures that the kernel did not tell, by the reason.
+func (a arm) untold() []string {
+	by := map[string][]string{}
+	for _, s := range a.sweeps {
+		for _, step := range s.steps {
+			for name, why := range step.Absent {
+				if !slices.Contains(by[why], name) {
+					by[why] = append(by[why], name)
 				}
 			}
 		}
-		for name, why := range absent {
-			more = append(more, fmt.Sprintf("not told: %s: %s", name, why))
-		}
 	}
-	return report.RunBanners(r.Reading, more...)
+	var all []string
+	for why, names := range by {
+		slices.Sort(names)
+		all = append(all, fmt.Sprintf("not told: %s: %s", strings.Join(names, ", "), why))
+	}
+	return all
 }
 
 // weight is what the instrument itself cost.
