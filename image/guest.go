@@ -56,7 +56,7 @@ var guestKernelRecipe = recipe{
 var cloudModules = []string{
 	"virtio_pci", "virtio_blk", "virtio_console", "virtio_net", "virtio_rng",
 	"overlay", "veth", "bridge",
-	"zram", "lz4", "lzo_rle",
+	"zram", "lzo", "lzo_rle", "lz4", "lz4hc", "zstd",
 }
 
 var guestUMLRecipe = recipe{
