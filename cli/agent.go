@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/platform/agent"
+	"tare/platform/box"
 )
 
 func (a *app) agent() *cobra.Command {
@@ -339,12 +341,14 @@ func (a *app) serveChannel(ctx context.Context, path string, serve func(context.
 	return nil
 }
 
-// serveClient serves one client. From its first use of a platform on it has the host for
-// itself; while another tare measures here, that is refused, and said.
+// serveClient serves one client. From its first use of a platform, or its first box, on it
+// has the host for itself; while another tare measures here, that is refused, and said.
 func (a *app) serveClient(ctx context.Context, dir string, conn io.ReadWriteCloser) (err error) {
-	var session *lab.Session // guarded by the server, which asks for one platform at a time
-	server := &agent.Server{Version: versionText(), ImageDir: filepath.Join(dir, "images")}
-	server.Platforms = func(name string) (platform.Platform, error) {
+	var session *lab.Session
+	var opening sync.Mutex
+	open := func() (*lab.Session, error) {
+		opening.Lock()
+		defer opening.Unlock()
 		if session == nil {
 			opened, _, err := lab.OpenSession(ctx, lab.LockPath, dir, "agent")
 			if err != nil {
@@ -352,7 +356,23 @@ func (a *app) serveClient(ctx context.Context, dir string, conn io.ReadWriteClos
 			}
 			session = opened
 		}
-		return session.Platforms(name)
+		return session, nil
+	}
+	server := &agent.Server{Version: versionText(), ImageDir: filepath.Join(dir, "images")}
+	server.Platforms = func(name string) (platform.Platform, error) {
+		s, err := open()
+		if err != nil {
+			return nil, err
+		}
+		return s.Platforms(name) // the server asks for one at a time
+	}
+	server.Boxes = func(ctx context.Context, spec platform.BoxSpec) (platform.Box, error) {
+		s, err := open()
+		if err != nil {
+			return nil, err
+		}
+		// Nobody at this host has allowed what reaches all of its programs.
+		return box.New(box.Options{StateDir: dir, Ledger: s.Ledger}).Make(ctx, spec)
 	}
 	err = server.Serve(ctx, conn)
 	if session != nil {
