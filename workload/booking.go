@@ -198,7 +198,7 @@ func (booking) Program(p Params) (Program, error) {
 	}
 	return Program{
 		Args: args, Env: bookingEnv, Ports: []int{plan.port}, Data: []string{image.BookingData}, Service: true,
-		MemoryNeed: plan.databaseNeed() + 2*plan.nodeNeed(),
+		MemoryNeed: plan.databaseNeed() + 2*plan.nodeNeed(), DiskNeed: plan.diskNeed(),
 		Needs:      []string{image.Supervise, plan.databaseArgs()[0], image.BookingNode},
 	}, nil
 }
@@ -216,7 +216,7 @@ func (plan bookingPlan) parts() []Part {
 				args := plan.databaseArgs()
 				return Program{
 					Args: args, Ports: []int{plan.databasePort}, Data: []string{image.BookingData},
-					Service: true, MemoryNeed: plan.databaseNeed(), Needs: args[:1],
+					Service: true, MemoryNeed: plan.databaseNeed(), DiskNeed: plan.diskNeed(), Needs: args[:1],
 				}
 			},
 			Ready: func(ctx context.Context, address func(int) string) error {
@@ -243,6 +243,15 @@ func (plan bookingPlan) parts() []Part {
 			},
 		},
 	}
+}
+
+// diskNeed is of the database's file, which holds what was written anew several times
+// over before it is made small again: 30 MB where 10,000 customers have 3.
+func (plan bookingPlan) diskNeed() int64 {
+	if plan.storage == "memory" {
+		return 0
+	}
+	return 64<<20 + plan.customers*3<<10
 }
 
 // node is one of the programs on Node.js, in a container of its own.
