@@ -82,6 +82,9 @@ func (r reading) said(a arm) string {
 		text = fmt.Sprintf("Idle neighbours cost %s no throughput that could be told up to %s, but from %s on the p99 %s", name, reach, r.upTo(a, tail), rise(tail))
 	case len(a.sweeps) < fewestForInterval:
 		text = fmt.Sprintf("What idle neighbours cost %s up to %s cannot be told yet: an interval takes three sweeps, and there %s", name, reach, isAre(len(a.sweeps)))
+		if rate, tail := r.throughputRatio(a, a.settled()).Value, r.quantileRatio(a, a.settled(), open, 0.99).Value; rate == rate && tail == tail {
+			text += fmt.Sprintf(" (throughput was %.2g times, and the p99 %.2g times, that with %d)", rate, tail, a.first())
+		}
 	case r.worse(a) != "":
 		text = fmt.Sprintf("With %s %s has %s; where it begins takes more numbers of neighbours, or more sweeps, to tell", reach, name, r.worse(a))
 	default:
