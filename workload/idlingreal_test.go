@@ -14,10 +14,10 @@ import (
 )
 
 // idlers are the idle services, as neighbours have them.
-var idlers = []Idling{static}
+var idlers = []Idling{static, heap, redis{}}
 
 // startIdler launches one at a port of its own, with about so many bytes to hold.
-func startIdler(t *testing.T, w Idling, bytes int64, pairs ...string) *realTrial {
+func startIdler(t *testing.T, w Idling, bytes int64, pairs ...string) *dialled {
 	t.Helper()
 	img := realImage(t, w.Source().Recipe)
 	port := freePort(t)
@@ -25,11 +25,11 @@ func startIdler(t *testing.T, w Idling, bytes int64, pairs ...string) *realTrial
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serveAlone(t, w, p, img, port, func([]string) {})
+	return &dialled{realTrial: serveAlone(t, w, p, img, port, func([]string) {})}
 }
 
 // ask sends so many requests to one, one after the other.
-func ask(t *testing.T, w Idling, tr *realTrial, filled, seed uint64, requests int64) load.Result {
+func ask(t *testing.T, w Idling, tr *dialled, filled, seed uint64, requests int64) load.Result {
 	t.Helper()
 	target, err := w.Asks(tr, filled, seed)
 	if err != nil {
@@ -78,57 +78,84 @@ func anonymous(t *testing.T, pid int) (bytes int64) {
 	return bytes
 }
 
-// Several of a kind run at once. Each holds what it was given and nothing else, in
-// anonymous memory, and gives it back right to the byte, also when it has lain there
-// for a while and been laid there anew.
+// An idle service holds what it was given, in anonymous memory, and gives it back right
+// to the byte; what it does not have, or has otherwise, is told.
 func TestRealIdlers(t *testing.T) {
-	const each, neighbours = 8 << 20, 3
+	const holds = 8 << 20
 	for _, w := range idlers {
 		t.Run(w.Name(), func(t *testing.T) {
+			tr := startIdler(t, w, holds)
+			if err := w.Ready(t.Context(), tr); err != nil {
+				t.Fatalf("%v; it printed %s", err, lastWords(tr))
+			}
+			empty := anonymous(t, tr.pid)
+			if r := ask(t, w, tr, 1, 1, 10); r.Requests != 0 || r.Failed() != 10 {
+				t.Errorf("before it was filled: %+v, want 10 failures", r)
+			}
+			if err := w.Fill(t.Context(), tr, 1); err != nil {
+				t.Fatalf("%v; it printed %s", err, lastWords(tr))
+			}
+			o, err := readObjects(tr.params)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held := anonymous(t, tr.pid)
+			t.Logf("%.1f MiB of objects, %.1f of anonymous memory, %.1f of that before", mib(o.bytes()), mib(held), mib(empty))
+			if held < o.bytes() {
+				t.Errorf("%d bytes of anonymous memory hold %d of objects", held, o.bytes())
+			}
+			program, err := w.Program(tr.params)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if held > program.MemoryNeed {
+				t.Errorf("it took %d bytes, and is said to need %d", held, program.MemoryNeed)
+			}
+			dials := tr.dials.Load()
+			if r := ask(t, w, tr, 1, 1, 300); r.Requests != 300 || r.Failed() != 0 || tr.dials.Load() != dials+1 {
+				t.Errorf("%+v over %d connections, want 300 answers over one", r, tr.dials.Load()-dials)
+			}
+			if r := ask(t, w, tr, 2, 1, 10); r.Requests != 0 {
+				t.Errorf("%d answers with what another seed lays there", r.Requests)
+			}
+			if err := w.Fill(t.Context(), tr, 2); err != nil {
+				t.Fatal(err)
+			}
+			if r := ask(t, w, tr, 2, 2, 300); r.Requests != 300 || r.Failed() != 0 {
+				t.Errorf("filled anew: %+v, want 300 answers", r)
+			}
+			// Java's heap grows to its size before a collector is asked.
+			if again := anonymous(t, tr.pid); again > program.MemoryNeed || w != Idling(heap) && again > held+o.bytes()/2 {
+				t.Errorf("filled anew it has %.1f MiB of anonymous memory", mib(again))
+			}
+			tr.end()
+			if err := w.Fill(t.Context(), tr, 1); err == nil {
+				t.Error("a service that has ended was filled")
+			}
+		})
+	}
+}
+
+// Many of a kind run beside one another, each at a port of its own and with objects of
+// its own, and have them still when all the others have come.
+func TestRealIdlersSideBySide(t *testing.T) {
+	const neighbours = 8
+	for _, w := range idlers {
+		t.Run(w.Name(), func(t *testing.T) {
+			var all []*dialled
 			for n := range neighbours {
-				seed := uint64(n + 1)
-				tr := startIdler(t, w, each)
+				tr := startIdler(t, w, 2<<20)
 				if err := w.Ready(t.Context(), tr); err != nil {
 					t.Fatalf("%v; it printed %s", err, lastWords(tr))
 				}
-				empty := anonymous(t, tr.pid)
-				if r := ask(t, w, tr, seed, 1, 10); r.Requests != 0 || r.Failed() != 10 {
-					t.Errorf("before it was filled: %+v, want 10 failures", r)
-				}
-				if err := w.Fill(t.Context(), tr, seed); err != nil {
+				if err := w.Fill(t.Context(), tr, uint64(n)); err != nil {
 					t.Fatalf("%v; it printed %s", err, lastWords(tr))
 				}
-				o, err := readObjects(tr.params)
-				if err != nil {
-					t.Fatal(err)
-				}
-				held := anonymous(t, tr.pid)
-				t.Logf("%.1f MiB of objects, %.1f of anonymous memory, %.1f of that before", mib(o.bytes()), mib(held), mib(empty))
-				if held < o.bytes() {
-					t.Errorf("%d bytes of anonymous memory hold %d of objects", held, o.bytes())
-				}
-				program, err := w.Program(tr.params)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if held > program.MemoryNeed {
-					t.Errorf("it took %d bytes, and is said to need %d", held, program.MemoryNeed)
-				}
-				if r := ask(t, w, tr, seed, 1, 300); r.Requests != 300 || r.Failed() != 0 {
-					t.Errorf("%+v, want 300 answers", r)
-				}
-				// What another was filled with is wrong.
-				if r := ask(t, w, tr, seed+1, 1, 10); r.Requests != 0 {
-					t.Errorf("%d answers with what another seed lays there", r.Requests)
-				}
-				if err := w.Fill(t.Context(), tr, seed+neighbours); err != nil {
-					t.Fatal(err)
-				}
-				if r := ask(t, w, tr, seed+neighbours, 2, 300); r.Requests != 300 || r.Failed() != 0 {
-					t.Errorf("filled anew: %+v, want 300 answers", r)
-				}
-				if again := anonymous(t, tr.pid); again > held+o.bytes()/2 {
-					t.Errorf("filled anew it has %.1f MiB of anonymous memory", mib(again))
+				all = append(all, tr)
+			}
+			for n, tr := range all {
+				if r := ask(t, w, tr, uint64(n), 1, 50); r.Requests != 50 || r.Failed() != 0 {
+					t.Errorf("neighbour %d: %+v, want 50 answers", n, r)
 				}
 			}
 		})

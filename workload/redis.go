@@ -67,7 +67,7 @@ func (redis) Params() []Param {
 	for _, c := range redisCommands {
 		names = append(names, c.name)
 	}
-	return []Param{
+	return append([]Param{
 		{"commands", "get,set", "comma-separated, of " + strings.Join(names, " ")},
 		{"payload", "3", "bytes of a value, 1 to 1000000"},
 		{"pipeline", "1", "commands sent at once by a client, 1 to 1000"},
@@ -80,7 +80,8 @@ func (redis) Params() []Param {
 		{"data", "0", "MiB of records put in before the server counts as ready, 0 to " + strconv.Itoa(mostData) + "; while it is watched its load is on these"},
 		{"reads", "95", "while it is watched: percent of the operations that read a record, 0 to 100; the others write one"},
 		{"rate", closed, "while it is watched: requests per second (open loop), 0.001 to 1e6, or closed"},
-	}
+		{portParam, strconv.Itoa(redisPort), "at which the server answers, 1 to 65535"},
+	}, objectParams(0)...)
 }
 
 // redisPlan is the parameters, read.
@@ -92,6 +93,8 @@ type redisPlan struct {
 	appendOnly                  string
 	data, reads                 int64 // of the mix
 	rate                        float64
+	port                        int64
+	objects                     objects // where it is an idle one
 }
 
 func planRedis(p Params) (plan redisPlan, err error) {
@@ -123,6 +126,7 @@ func planRedis(p Params) (plan redisPlan, err error) {
 		{"io-threads", 1, 64, &plan.ioThreads},
 		{"data", 0, mostData, &plan.data},
 		{"reads", 0, 100, &plan.reads},
+		{portParam, 1, 65535, &plan.port},
 	} {
 		if *n.to, err = p.whole(n.name, n.low, n.high); err != nil {
 			return plan, err
@@ -134,9 +138,14 @@ func planRedis(p Params) (plan redisPlan, err error) {
 	if plan.rate, err = p.rate("rate"); err != nil {
 		return plan, err
 	}
+	if plan.objects, err = readObjects(p); err != nil {
+		return plan, err
+	}
 	plan.appendOnly, err = p.oneOf("appendonly", "no", "everysec", "always")
 	return plan, err
 }
+
+func (p redisPlan) address(t Trial) string { return t.Address(int(p.port)) }
 
 // requestsOf is how many requests measure a command.
 func (p redisPlan) requestsOf(c redisCommand) int64 {
@@ -167,15 +176,18 @@ func (redis) Program(p Params) (Program, error) {
 	if err != nil {
 		return Program{}, err
 	}
-	args := []string{"/usr/bin/redis-server", "--bind", "0.0.0.0", "--port", strconv.Itoa(redisPort),
+	args := []string{"/usr/bin/redis-server", "--bind", "0.0.0.0", "--port", strconv.FormatInt(plan.port, 10),
 		"--protected-mode", "no", "--dir", "/data", "--save", "", "--io-threads", strconv.FormatInt(plan.ioThreads, 10)}
 	if plan.appendOnly == "no" {
 		args = append(args, "--appendonly", "no")
 	} else {
 		args = append(args, "--appendonly", "yes", "--appendfsync", plan.appendOnly)
 	}
+	if plan.objects.rounds > 0 {
+		args = append(args, idleRedis...)
+	}
 	return Program{
-		Args: args, Ports: []int{redisPort}, Data: []string{"/data"},
+		Args: args, Ports: []int{int(plan.port)}, Data: []string{"/data"},
 		Service: true, MemoryNeed: plan.memory(), DiskNeed: plan.disk(),
 		Needs: []string{"/usr/bin/redis-server", "/usr/bin/redis-benchmark"},
 	}, nil
@@ -204,7 +216,7 @@ func (p redisPlan) memory() int64 {
 		elem   = 16       // a list element's header and slack
 	)
 	need := server + p.clients*(client+p.pipeline*p.payload) + p.keyspace*(key+p.payload) +
-		recordsIn(p.data)*(key+fieldLength)
+		recordsIn(p.data)*(key+fieldLength) + objectMemory(p.objects)
 	for _, c := range p.commands {
 		if c.list {
 			need += (p.requestsOf(c) + p.warmupOf(c)) * (elem + p.payload)
@@ -251,7 +263,7 @@ func (r redis) Drive(ctx context.Context, t Trial) error {
 	if err != nil {
 		return err
 	}
-	address := t.Address(redisPort)
+	address := plan.address(t)
 	return whileServing(ctx, t, func(ctx context.Context) error {
 		if err := r.Ready(ctx, t); err != nil {
 			return err
@@ -300,7 +312,7 @@ func (redis) Ready(ctx context.Context, t Trial) error {
 	if err != nil {
 		return err
 	}
-	address := t.Address(redisPort)
+	address := plan.address(t)
 	err = awaitReady(ctx, readyWithin, "redis answers PING at "+address, func(ctx context.Context) error {
 		return pingRedis(ctx, address)
 	})
@@ -351,7 +363,7 @@ func (redis) Sustain(ctx context.Context, t Trial, seed uint64) error {
 		return errors.New("redis has no records to read: give it some (data, in MiB)")
 	}
 	operations := newYCSB(recordsIn(plan.data), plan.reads, seed)
-	return sustain(ctx, t, load.RESP{Address: t.Address(redisPort), Next: operations.resp()},
+	return sustain(ctx, t, load.RESP{Address: plan.address(t), Next: operations.resp()},
 		load.Options{Rate: plan.rate, Connections: int(plan.clients)})
 }
 

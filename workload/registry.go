@@ -13,7 +13,7 @@ import (
 func All() []Workload {
 	return []Workload{
 		redis{}, httpd{}, docstore{}, multimodel{}, wordpress{}, booking{}, cassandra{}, mapstore{}, thrift{},
-		stream{}, streamMPI{}, streamPeer{}, ffmpeg{}, uriParser, hashing, pagerank{}, fio{}, fioSync{}, haccio{}, fioCheckpoint{}, mpiSearch{}, mpiPrimes{}, static, files{}, matrix{}, empty{},
+		stream{}, streamMPI{}, streamPeer{}, ffmpeg{}, uriParser, hashing, pagerank{}, fio{}, fioSync{}, haccio{}, fioCheckpoint{}, mpiSearch{}, mpiPrimes{}, static, heap, files{}, matrix{}, empty{},
 	}
 }
 

@@ -1,0 +1,69 @@
+package workload
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"strconv"
+
+	"tare/image"
+)
+
+// heap is noise that a collector goes through: a web server that holds its objects on
+// Java's heap, in pieces of 1 KiB, and makes garbage with every request.
+var heap = &objectServer{
+	name:    "heap",
+	summary: "web server holding objects on Java's heap, with a collector, loaded over HTTP by tare",
+	port:    8090,
+	more: []Param{
+		{"collector", "g1", "g1, parallel or serial"},
+		{"garbage", "1024", "KiB that a request allocates besides its answer, 0 to 65536"},
+		{"spare", "50", "percent of heap beyond the objects, 25 to 400, and 16 MiB at least"},
+	},
+	program: heapProgram,
+	put: func(ctx context.Context, url string, content []byte) (*http.Request, error) {
+		return http.NewRequestWithContext(ctx, http.MethodPut, url, bytes.NewReader(content))
+	},
+}
+
+var heapCollectors = map[string]string{"g1": "UseG1GC", "parallel": "UseParallelGC", "serial": "UseSerialGC"}
+
+func heapProgram(p Params, plan objectPlan) (Program, error) {
+	collector, err := p.oneOf("collector", "g1", "parallel", "serial")
+	if err != nil {
+		return Program{}, err
+	}
+	garbage, err := p.whole("garbage", 0, 1<<16)
+	if err != nil {
+		return Program{}, err
+	}
+	spare, err := p.whole("spare", 25, 400)
+	if err != nil {
+		return Program{}, err
+	}
+	old, young := heapSizes(plan.objects, garbage, spare)
+	megabytes := func(option string, bytes int64) string { return option + strconv.FormatInt(bytes>>20, 10) + "m" }
+	return Program{
+		Args: []string{image.HeapJava, megabytes("-Xms", old+young), megabytes("-Xmx", old+young), megabytes("-Xmn", young),
+			"-XX:+" + heapCollectors[collector], "@" + image.HeapArguments, strconv.Itoa(plan.port), strconv.FormatInt(garbage, 10)},
+		Ports: []int{plan.port}, Service: true,
+		MemoryNeed: old + young + heapMachine, Needs: []string{image.HeapJava},
+	}, nil
+}
+
+// heapMachine is what Java takes beside its heap: its own code's data, classes,
+// threads' stacks, and a collector's tables.
+const heapMachine = 64 << 20
+
+// heapSizes are those of what lives long and of what has just been allocated, whole
+// MiB. What an object takes beside its bytes is a fortieth: a piece has a header and is
+// pointed to.
+func heapSizes(o objects, garbage, spare int64) (old, young int64) {
+	live := o.bytes() + o.bytes()/40
+	more := max(16<<20, live*spare/100)
+	// What requests under way have allocated has to fit there, too.
+	young = max(more/2, 2*(garbage<<10+2*o.largest()))
+	old = live + more/2
+	const mib = 1 << 20
+	return (old + mib - 1) / mib * mib, (young + mib - 1) / mib * mib
+}
