@@ -29,7 +29,11 @@ func (g Group) BoundMemory(memory, swap int64) error {
 		return err
 	}
 	if place.Version == 2 {
-		if err := place.write("memory.swap.max", bound(2, swap)); err != nil && (swap != NoBound || optional(err) != nil) {
+		err := place.write("memory.swap.max", bound(2, swap))
+		if swap <= 0 && swapless() {
+			err = optional(err)
+		}
+		if err != nil && (swap != NoBound || optional(err) != nil) {
 			return place.lacking("memory.swap.max", err)
 		}
 		return place.write("memory.max", bound(2, memory))
@@ -63,6 +67,12 @@ func (g Group) LimitMemory(bytes int64) error {
 		name = "memory.limit_in_bytes"
 	}
 	return place.write(name, bound(place.Version, bytes))
+}
+
+// swapless tells whether this kernel has no swap at all, and so no bounds of it.
+func swapless() bool {
+	_, err := os.Stat("/proc/swaps")
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 func bound(version int, bytes int64) string {

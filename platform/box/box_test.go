@@ -106,6 +106,8 @@ func TestDanger(t *testing.T) {
 		{"swap nearly full", func(s *situation) { s.swapUsed = 96 << 20 }, "full to 96 %"},
 		{"swap not yet full", func(s *situation) { s.swapUsed = 95 << 20 }, ""},
 		{"no swap", func(s *situation) { s.swapUsed, s.swapSize = 0, 0 }, ""},
+		{"the pool is the box", func(s *situation) { s.memory, s.pool = 256<<20, 241<<20 }, "241 MiB of the box's 256 MiB"},
+		{"the pool is not yet the box", func(s *situation) { s.memory, s.pool = 256<<20, 240<<20 }, ""},
 		{"the host is short", func(s *situation) { s.available = 59 << 20 }, "59 MiB more"},
 		{"the host is not yet short", func(s *situation) { s.available = 60 << 20 }, ""},
 		{"a machine that is short is what was asked for", func(s *situation) { s.kind, s.available = platform.BoxMachine, 1 }, ""},

@@ -31,6 +31,7 @@ type situation struct {
 	total, available int64 // memory of the host, in bytes
 	swapUsed         int64
 	swapSize         int64
+	memory, pool     int64   // the box's, and what of it is compressed swap's
 	outside          float64 // share of time; negative where it cannot be told
 	criticalKilled   int64   // programs of the critical class, by the OOM killer
 }
@@ -44,6 +45,8 @@ func danger(s situation) string {
 		return fmt.Sprintf("the OOM killer ended %d of the critical programs: what follows would be another service", s.criticalKilled)
 	case s.swapSize > 0 && float64(s.swapUsed) > FullSwap*float64(s.swapSize):
 		return fmt.Sprintf("the swap area is full to %.0f %% (%d of %d MiB): the OOM killer is next", percent*float64(s.swapUsed)/float64(s.swapSize), s.swapUsed>>mib, s.swapSize>>mib)
+	case s.pool > s.memory-Smallest && s.pool > 0:
+		return fmt.Sprintf("compressed swap holds %d MiB of the box's %d MiB, so that next to none is left for programs: what they hold does not compress so far", s.pool>>mib, s.memory>>mib)
 	case s.own || s.kind == platform.BoxMachine:
 		return ""
 	case s.total > 0 && float64(s.available) < LowMemory*float64(s.total):

@@ -274,6 +274,14 @@ func (k *keeper) watch(now time.Time) error {
 		return err
 	}
 	s.criticalKilled = b.kills.count(platform.Critical, killed)
+	s.memory = b.spec.Memory
+	pool, uncharged, err := b.pool()
+	if err != nil {
+		return err
+	}
+	if uncharged {
+		s.pool = pool
+	}
 	k.remember(danger(s))
 	return nil
 }
@@ -283,16 +291,14 @@ func (k *keeper) sample(now time.Time) {
 	if k.box.spec.Kind == platform.BoxMachine {
 		return
 	}
-	host, err := pressure.Host(pressure.Memory).Read()
-	if err != nil {
-		return
-	}
-	own, err := k.box.stalls()
-	if err != nil {
-		return
-	}
+	host, hosts := pressure.Host(pressure.Memory).Read()
+	own, boxs := k.box.stalls()
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if hosts != nil || boxs != nil {
+		k.stalls = nil // what was missed could be either's
+		return
+	}
 	k.stalls = append(k.stalls, stalled{now, host.Some.Total, own.Some.Total + k.spent})
 	for len(k.stalls) > 2 && now.Sub(k.stalls[1].at) >= stallWindow {
 		k.stalls = k.stalls[1:]
@@ -335,6 +341,7 @@ func (k *keeper) remember(why string) {
 // judge says why going on is refused, by a reading or by what came before it.
 func (k *keeper) judge(r platform.BoxReading, total int64) string {
 	k.remember(danger(situation{
+		memory: k.box.spec.Memory, pool: r.Pool,
 		kind: k.box.spec.Kind, own: k.box.own, total: total, available: r.HostAvailable, swapUsed: r.SwapUsed, swapSize: r.SwapSize,
 		outside: k.outside(), criticalKilled: r.Classes[platform.Critical].OOMKills,
 	}))

@@ -118,7 +118,7 @@ func (o victimOrders) use(b platform.Box) error {
 	if err := inner.Create(controllers(layout)...); err != nil {
 		return err
 	}
-	orders, err := json.Marshal(occupantOrders{inner.ProcessFiles(), int(o.Spec.Memory + o.Spec.SwapSize/2)})
+	orders, err := json.Marshal(occupantOrders{inner.ProcessFiles(), int(o.Spec.Memory + o.Spec.SwapSize/2), false})
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,7 @@ const occupantVariable = "TARE_TEST_OCCUPANT"
 type occupantOrders struct {
 	Files []string // by which it joins its group
 	Bytes int
+	Dense bool // what it fills memory with does not compress; else to a third or so
 }
 
 // occupy fills memory, says so, and once it is told to says whether it is as it was.
@@ -57,7 +58,11 @@ func occupy(text string) int {
 	draw := func(do func(at int, b byte) bool) bool {
 		r := rand.NewPCG(1, 2)
 		for at := 0; at < len(held); at += 8 {
-			for i, v := 0, r.Uint64(); i < 8; i, v = i+1, v>>8 {
+			v := r.Uint64()
+			if !o.Dense && at%32 != 0 {
+				v = 0
+			}
+			for i := 0; i < 8; i, v = i+1, v>>8 {
 				if !do(at+i, byte(v)) {
 					return false
 				}
@@ -80,7 +85,7 @@ type occupant struct {
 }
 
 // occupying starts one in a group.
-func occupying(t *testing.T, group string, bytes int) (*exec.Cmd, io.Writer, *bufio.Scanner) {
+func occupying(t *testing.T, group string, bytes int, dense bool) (*exec.Cmd, io.Writer, *bufio.Scanner) {
 	t.Helper()
 	layout, err := cgroup.Host()
 	if err != nil {
@@ -90,7 +95,7 @@ func occupying(t *testing.T, group string, bytes int) (*exec.Cmd, io.Writer, *bu
 	if err := inner.Create(controllers(layout)...); err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(occupantOrders{inner.ProcessFiles(), bytes})
+	text, err := json.Marshal(occupantOrders{inner.ProcessFiles(), bytes, dense})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +123,7 @@ func occupying(t *testing.T, group string, bytes int) (*exec.Cmd, io.Writer, *bu
 // occupied starts one in a group and waits until it has filled its memory.
 func occupied(t *testing.T, group string, bytes int) *occupant {
 	t.Helper()
-	_, in, out := occupying(t, group, bytes)
+	_, in, out := occupying(t, group, bytes, false)
 	o := &occupant{in, out}
 	if got := o.hear(t); got != "filled" {
 		t.Fatalf("the occupant said %q", got)
@@ -298,6 +303,11 @@ func TestPagesLeaveAndComeBack(t *testing.T) {
 				}
 			} else if back.Pool == 0 {
 				t.Errorf("compressed swap holds nothing: %+v", back)
+			} else if layout, err := cgroup.Host(); err == nil && (kind == platform.SwapZRAM || !unified(layout)) {
+				// The limit follows, some steps behind.
+				await(t, b, "the limit does not follow the pool", func(r platform.BoxReading, err error) bool {
+					return err == nil && r.Limit+r.Pool <= s.Memory+2*coarse && r.Limit+r.Pool >= s.Memory-2*coarse
+				})
 			}
 			remove(t, b)
 			if left := surroundings(t, state, s); left != found {
@@ -390,7 +400,7 @@ func TestTheOOMKillerAmongTheCritical(t *testing.T) {
 // outgrown runs an occupant that takes more than there is.
 func outgrown(t *testing.T, group string, bytes int) {
 	t.Helper()
-	cmd, _, _ := occupying(t, group, bytes)
+	cmd, _, _ := occupying(t, group, bytes, false)
 	if err := cmd.Wait(); err == nil {
 		t.Error("a program outgrew its box and lives")
 	}
@@ -402,11 +412,27 @@ func TestASwapAreaThatFills(t *testing.T) {
 	s.Memory, s.SwapSize = 64<<20, s.SwapSize-448<<20
 	b := made(t, New(Options{StateDir: stateDirectory(t)}), s)
 	occupied(t, b.Group(platform.Idle), int(s.Memory+s.SwapSize*9/10))
-	occupying(t, b.Group(platform.Idle), int(s.SwapSize))
+	occupying(t, b.Group(platform.Idle), int(s.SwapSize), false)
 	await(t, b, "nothing was said of a full swap area", func(_ platform.BoxReading, err error) bool {
 		endangered := new(platform.Endangered)
 		return errors.As(err, &endangered)
 	})
+}
+
+// Compressed swap gains nothing of what does not compress: the box has then no memory
+// left but the pool, which is a danger.
+func TestWhatDoesNotCompress(t *testing.T) {
+	s := spec(t, platform.SwapZRAM)
+	s.Memory = 64 << 20
+	b := made(t, New(Options{StateDir: t.TempDir()}), s)
+	occupying(t, b.Group(platform.Idle), 192<<20, true)
+	r := await(t, b, "nothing was said of a pool as large as the box", func(_ platform.BoxReading, err error) bool {
+		endangered := new(platform.Endangered)
+		return errors.As(err, &endangered)
+	})
+	if r.Pool < s.Memory-2*Smallest {
+		t.Errorf("in danger with %+v", r)
+	}
 }
 
 // What others set meanwhile is told, and left as they set it.
@@ -455,4 +481,112 @@ func TestABoxThatIsThere(t *testing.T) {
 		t.Error("made twice")
 	}
 	read(t, b)
+}
+
+// ownKernelVariable says that these tests have a kernel of their own, as in a virtual
+// machine, which they may run out of memory.
+const ownKernelVariable = "TARE_TEST_OWN_KERNEL"
+
+func ownKernel() bool { return os.Getenv(ownKernelVariable) != "" }
+
+// A machine as the box: nothing bounds it but what it has.
+func TestAMachine(t *testing.T) {
+	if !ownKernel() {
+		t.Skip("a machine as the box takes all memory of its kernel: in a virtual machine, set " + ownKernelVariable)
+	}
+	total, available, err := ground{}.memory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := spec(t, platform.SwapFile)
+	s.Kind, s.Memory = platform.BoxMachine, total
+	state := stateDirectory(t)
+	found := surroundings(t, state, s)
+	b := made(t, New(Options{StateDir: state, Own: true}), s)
+	first := occupied(t, b.Group(platform.Critical), 16<<20)
+	second := occupied(t, b.Group(platform.Idle), int(available)+128<<20)
+	r := read(t, b)
+	if r.Limit != total || r.Classes[platform.Idle].Swapped < 64<<20 || r.SwapUsed < 64<<20 {
+		t.Errorf("of a machine with %d MiB: %+v", total>>20, r)
+	}
+	first.unharmed(t)
+	second.unharmed(t)
+	remove(t, b)
+	if left := surroundings(t, state, s); left != found {
+		t.Errorf("found:\n%s\nleft:\n%s", found, left)
+	}
+}
+
+// What this host has not the disk for, or the memory, is refused in one line that says
+// how much is wanted and there, and before anything is made.
+func TestWhatDoesNotFitIsRefused(t *testing.T) {
+	disk, memory, elsewhere := spec(t, platform.SwapFile), spec(t, platform.SwapNone), spec(t, platform.SwapFile)
+	disk.SwapSize, memory.Memory = 1<<42, 1<<50
+	for name, c := range map[string]struct {
+		spec  platform.BoxSpec
+		state string
+		want  []string
+	}{
+		"disk":           {disk, stateDirectory(t), []string{"4194304 MiB", "left"}},
+		"memory":         {memory, t.TempDir(), []string{"1073741824 MiB", "to give"}},
+		"swap in memory": {elsewhere, "/dev/shm", []string{"/dev/shm", "tmpfs"}},
+	} {
+		b, err := New(Options{StateDir: c.state}).Make(t.Context(), c.spec)
+		if b != nil {
+			t.Errorf("%s: it was made", name)
+		}
+		missing := new(platform.Missing)
+		if !errors.As(err, &missing) {
+			t.Errorf("%s: %v, want a *platform.Missing", name, err)
+			continue
+		}
+		for _, want := range append(c.want, "") {
+			if text := err.Error(); !strings.Contains(text, want) || strings.Contains(text, "\n") {
+				t.Errorf("%s: %q, want one line with %q", name, text, want)
+			}
+		}
+		if left, err := filepath.Glob(filepath.Join(c.state, swapDirectory, "*")); err != nil || len(left) > 0 {
+			t.Errorf("%s: left %q, %v", name, left, err)
+		}
+	}
+}
+
+// Pressure of programs that are elsewhere in the version 2 hierarchy is not told as the
+// box's, nor taken for somebody else's.
+func TestProgramsThatAreAstray(t *testing.T) {
+	layout, err := cgroup.Host()
+	if err != nil {
+		t.Skip(err)
+	}
+	if _, ok := layout.Unified(); !ok || unified(layout) {
+		t.Skip("memory and pressure are of one hierarchy here, or there is none with pressure")
+	}
+	s := spec(t, platform.SwapNone)
+	b := made(t, New(Options{StateDir: t.TempDir()}), s)
+	const figure = "classes.idle.pressure_some_ns"
+	cmd, _, _ := occupying(t, b.Group(platform.Idle), 1<<20, false)
+	in := layout.At(filepath.Join(platform.CgroupParent, b.Group(platform.Idle)))
+	await(t, b, "nobody is in it", func(r platform.BoxReading, err error) bool {
+		return err == nil && r.Classes[platform.Idle].Anonymous >= 1<<20
+	})
+	if pid, err := astray(in); err != nil || pid != 0 {
+		t.Errorf("process %d is astray (%v), and is in its groups", pid, err)
+	}
+	if why := read(t, b).Absent[figure]; strings.Contains(why, "elsewhere") {
+		t.Errorf("pressure is absent: %s", why)
+	}
+	two, _, _ := layout.Of(os.Getpid())
+	for _, p := range two.Places {
+		if p.Version == 2 {
+			if err := (cgroup.Group{Places: []cgroup.Place{p}}).Add(cmd.Process.Pid); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if pid, err := astray(in); err != nil || pid != cmd.Process.Pid {
+		t.Errorf("process %d is astray (%v), want %d", pid, err, cmd.Process.Pid)
+	}
+	if why := read(t, b).Absent[figure]; !strings.Contains(why, "elsewhere") {
+		t.Errorf("pressure is told of a program that is not there: %q", why)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,7 +60,7 @@ func (b *madeBox) Read(ctx context.Context) (platform.BoxReading, error) {
 	return r, nil
 }
 
-// stalls are where the box's own pressure is told: of a machine the kernel's.
+// stalls is the box's own pressure: of a machine the kernel's.
 func (b *madeBox) stalls() (pressure.Stall, error) {
 	if b.spec.Kind == platform.BoxMachine {
 		return pressure.Host(pressure.Memory).Read()
@@ -67,14 +68,57 @@ func (b *madeBox) stalls() (pressure.Stall, error) {
 	return stalls(b.group)
 }
 
-// stalls reads a group's pressure, which it has in the version 2 hierarchy alone.
+// stalls reads a group's pressure, which it has in the version 2 hierarchy alone: of the
+// processes that are in it there.
 func stalls(g cgroup.Group) (pressure.Stall, error) {
 	dir, ok := g.Unified()
 	if !ok {
 		return pressure.Stall{}, errors.New("no hierarchy of cgroup version 2 is mounted, where groups have their pressure: mount -t cgroup2 none /sys/fs/cgroup/unified")
 	}
+	if pid, err := astray(g); err != nil {
+		return pressure.Stall{}, err
+	} else if pid != 0 {
+		return pressure.Stall{}, fmt.Errorf("process %d is in cgroup %s for its memory, and elsewhere in the version 2 hierarchy, where groups have their pressure", pid, g)
+	}
 	return pressure.Group(dir, pressure.Memory).Read()
 }
+
+// astray finds a process of the group by its memory that is not of it in the version 2
+// hierarchy, as where a runtime knows one of both alone: what it waits would be another's.
+// 0 is none.
+func astray(g cgroup.Group) (int, error) {
+	memory, ok := g.For("memory")
+	if !ok || memory.Version == 2 {
+		return 0, nil
+	}
+	charged, err := cgroup.Group{Places: []cgroup.Place{memory}}.Processes()
+	if err != nil {
+		return 0, err
+	}
+	var two cgroup.Group
+	for _, p := range g.Places {
+		if p.Version == 2 {
+			two.Places = append(two.Places, p)
+		}
+	}
+	followed, err := two.Processes()
+	if err != nil {
+		return 0, err
+	}
+	for _, pid := range charged {
+		if _, found := slices.BinarySearch(followed, pid); found {
+			continue
+		}
+		// It may have begun, or ended, between the two.
+		if now, _, err := (cgroup.Layout{Hierarchies: []cgroup.Hierarchy{two.Places[0].Hierarchy}}).Of(pid); err == nil && len(now.Places) > 0 && !within(now.Places[0].Path, two.Places[0].Path) {
+			return pid, nil
+		}
+	}
+	return 0, nil
+}
+
+// within tells whether a group's path is another's, or below it.
+func within(path, of string) bool { return path == of || strings.HasPrefix(path, of+"/") }
 
 // told takes a stall's totals; what is not told is noted by those names.
 func told(s pressure.Stall, err error, absent map[string]string, some, full string) (time.Duration, time.Duration) {
