@@ -17,7 +17,7 @@ func TestLookup(t *testing.T) {
 	_, err = Lookup("ff")
 	refusedAs[*Unknown](t, err, "did you mean ffmpeg?")
 	_, err = Lookup("postgresql")
-	refusedAs[*Unknown](t, err, "redis, httpd, docstore, multimodel, wordpress, cassandra, mapstore, thrift, stream, stream-mpi, stream-peer, ffmpeg, uri-parser, hashing, pagerank, fio, fio-sync, haccio, fio-checkpoint, mpi-search, mpi-primes, static, heap, files, matrix, empty", "--workload")
+	refusedAs[*Unknown](t, err, "redis, httpd, docstore, multimodel, wordpress, booking, cassandra, mapstore, thrift, stream, stream-mpi, stream-peer, ffmpeg, uri-parser, hashing, pagerank, fio, fio-sync, haccio, fio-checkpoint, mpi-search, mpi-primes, static, heap, files, matrix, empty", "--workload")
 }
 
 func TestResolve(t *testing.T) {
