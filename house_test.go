@@ -71,6 +71,7 @@ var climbs = map[edge]string{
 	{"kernel/mount", "kernel/process"}:   "work in a namespace takes a thread that process gives and ends",
 	{"kernel/netns", "kernel/process"}:   "work in a namespace takes a thread that process gives and ends",
 	{"kernel/process", "kernel/procfs"}:  "a process is told from a later one with its id by the start time that procfs reads",
+	{"kernel/swap", "kernel/procfs"}:     "mounts are found in mountinfo, which is parsed once, in procfs",
 	{"stats/coverage", "stats"}:          "a generator: it simulates the estimators beside it for the documents",
 }
 
