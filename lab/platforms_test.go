@@ -4,6 +4,11 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"tare/platform"
+	"tare/platform/box"
+	"tare/platform/held"
+	"tare/platform/vm"
 )
 
 func TestCanonicalPlatform(t *testing.T) {
@@ -37,5 +42,25 @@ func TestPlatformsGoByTheirNames(t *testing.T) {
 		if again, err := make(name); err != nil || again != p {
 			t.Errorf("%s is made twice (%v)", name, err)
 		}
+	}
+}
+
+// What boxes and pools of machines enter in a ledger is removed by those names, which no
+// platform of a condition has.
+func TestWhatIsEnteredByNamesOfItsOwn(t *testing.T) {
+	resolve := Platforms(t.TempDir(), nil)
+	for _, name := range []string{box.Entered, vm.Entered} {
+		p, err := resolve(name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		// Of things that are gone nothing is left to do.
+		if err := p.Remove(t.Context(), platform.Entry{Platform: name, Kind: held.Cgroup, ID: "/tare/nothing-of-this-name"}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := CanonicalPlatform(box.Entered); err == nil {
+		t.Errorf("programs can be asked to run on %q", box.Entered)
 	}
 }
