@@ -22,6 +22,7 @@ const (
 	factorStep            = "step" // "4s+2s": both loads
 	factorIdleLoop        = "idle-loop"
 	factorBurst           = "burst"
+	factorSettle          = "settle" // before each step's loads
 	factorCaches          = "caches" // "dropped" where the page cache is, at each step
 )
 
@@ -375,7 +376,7 @@ func (b *builder) condition(group string, a levels, n noise, pattern loads.Patte
 		FactorOrder: b.Order, FactorNeighbours: joined(t.neighbours), FactorNoise: n.subject.Workload.Name() + " " + string(pattern),
 		FactorBox:             string(b.BoxKind) + " " + sizeText(b.Box),
 		factorNeighbourMemory: sizeText(n.bytes), factorThink: b.Think.String(), factorStep: b.Open.String() + "+" + b.Closed.String(),
-		factorIdleLoop: "open", factorBurst: strconv.Itoa(b.Burst),
+		factorIdleLoop: "open", factorBurst: strconv.Itoa(b.Burst), factorSettle: b.Settle.String(),
 	})
 	if b.IdleClosed {
 		factors[factorIdleLoop] = "closed"
@@ -476,7 +477,7 @@ func Pass(d lab.Design) time.Duration {
 
 func takes(c lab.Condition) time.Duration {
 	var both time.Duration
-	for text := range strings.SplitSeq(c.Factors[factorStep], "+") {
+	for text := range strings.SplitSeq(c.Factors[factorStep]+"+"+c.Factors[factorSettle], "+") {
 		if d, err := time.ParseDuration(text); err == nil {
 			both += d
 		}

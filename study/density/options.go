@@ -57,6 +57,9 @@ type Options struct {
 	// Warm is how long the critical service is loaded before the first step; Open and
 	// Closed how long at each step, by a schedule and then by clients that wait.
 	Warm, Open, Closed time.Duration
+	// Settle is how long it is loaded after neighbours were added, before anything
+	// counts: what their coming pushed out of memory is not what their presence costs.
+	Settle time.Duration
 	// StepLimit ends a sweep whose step takes longer, the neighbours' launch included.
 	StepLimit time.Duration
 	// DropCaches has the host's page cache dropped before each step, as S3's script did.
@@ -112,6 +115,7 @@ const (
 	defaultWarm      = 3 * time.Second
 	defaultOpen      = 4 * time.Second
 	defaultClosed    = 2 * time.Second
+	defaultSettle    = time.Second
 	defaultStepLimit = time.Minute
 )
 
@@ -123,7 +127,7 @@ func Default() Options {
 		Neighbours: []int{1, 3, 5, 7, 9, 11, 13, 16, 19, 25, 33, 49},
 		BoxKind:    platform.BoxGroup, Box: DefaultBox,
 		Swaps: []platform.SwapKind{platform.SwapFile}, Clusters: []int{-1}, Protects: []platform.Protection{platform.ProtectNone}, Extends: []string{ExtendNone},
-		Order: Continuous, Warm: defaultWarm, Open: defaultOpen, Closed: defaultClosed, StepLimit: defaultStepLimit,
+		Order: Continuous, Warm: defaultWarm, Open: defaultOpen, Closed: defaultClosed, Settle: defaultSettle, StepLimit: defaultStepLimit,
 	}
 }
 
@@ -234,6 +238,8 @@ func (o Options) check() error {
 		return usage("--burst %d: want 1 to 1000 requests", o.Burst)
 	case o.Open < leastLoad || o.Closed < leastLoad || o.Open > time.Hour || o.Closed > time.Hour:
 		return usage("--step %v+%v: want %v to 1h for each of the two loads", o.Open, o.Closed, leastLoad)
+	case o.Settle < 0 || o.Settle > time.Hour || o.Settle > 0 && o.Settle < leastLoad:
+		return usage("--settle %v: want 0, or %v to 1h", o.Settle, leastLoad)
 	case o.StepLimit < o.Open+o.Closed:
 		return usage("--step-limit %v: the loads of a step alone take %v", o.StepLimit, o.Open+o.Closed)
 	case o.Rate < 0 || o.Rate > 1e6:

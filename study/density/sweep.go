@@ -101,15 +101,21 @@ func (s *ascent) within(ctx context.Context, first bool, do func(ctx context.Con
 	return err
 }
 
-// grow brings the neighbours to their number.
+// grow brings the neighbours to their number, and lets the box come to rest.
 func (s *ascent) grow(ctx context.Context, to int) error {
 	if err := s.herd.grow(ctx, to); err != nil {
 		return err
 	}
-	if !s.DropCaches {
+	if s.DropCaches {
+		if err := s.Host.DropCaches(); err != nil {
+			return err
+		}
+	}
+	if s.Settle == 0 {
 		return nil
 	}
-	return s.Host.DropCaches()
+	_, err := s.service.load(ctx, true, s.Settle)
+	return err
 }
 
 // measure loads the critical service beside the neighbours that there are, with the box's

@@ -73,7 +73,7 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 // the condition takes can be had.
 func (t *trial) shorten() {
 	t.neighbours = []int{min(t.neighbours[0], warmUpNeighbours)}
-	t.Warm, t.Open, t.Closed = warmUpLoad, warmUpLoad, warmUpLoad
+	t.Warm, t.Settle, t.Open, t.Closed = warmUpLoad, 0, warmUpLoad, warmUpLoad
 }
 
 const (
