@@ -29,12 +29,13 @@ func TestTheDirectoryThatAProgramHasToItself(t *testing.T) {
 		group, ours cgroup.Group
 		want        string
 	}{
-		"a container":                {places("/docker/abc", "/docker/abc", "/docker/abc"), places("/", "/", "/"), "/cg/cpu/docker/abc"},
-		"a container, under systemd": {places("/system.slice/docker-a.scope", "", ""), places(session, session, session), "/cg/cpu/system.slice/docker-a.scope"},
-		"bare metal":                 {places("/", "/", "/tare/run-1"), places("/", "/", "/"), "/cg/unified/tare/run-1"},
-		"bare metal, in a session":   {places(session, session, "/tare/run-1"), places(session, session, session), "/cg/unified/tare/run-1"},
-		"bare metal without groups":  {places(session, session, session), places(session, session, session), ""},
-		"above tare":                 {places("/jobs", "", ""), places("/jobs/tare", "", ""), ""},
+		"a container":                                  {places("/docker/abc", "/docker/abc", "/docker/abc"), places("/", "/", "/"), "/cg/cpu/docker/abc"},
+		"a container, under systemd":                   {places("/system.slice/docker-a.scope", "", ""), places(session, session, session), "/cg/cpu/system.slice/docker-a.scope"},
+		"bare metal":                                   {places("/", "/", "/tare/run-1"), places("/", "/", "/"), "/cg/unified/tare/run-1"},
+		"bare metal, in a session":                     {places(session, session, "/tare/run-1"), places(session, session, session), "/cg/unified/tare/run-1"},
+		"bare metal in a box":                          {places("/", "/tare/box-1/idle", "/tare/box-1/idle/run-1"), places("/", "/", "/"), "/cg/unified/tare/box-1/idle/run-1"},
+		"bare metal without groups":                    {places(session, session, session), places(session, session, session), ""},
+		"above tare":                                   {places("/jobs", "", ""), places("/jobs/tare", "", ""), ""},
 		"beside tare, by a name that is as its begins": {places("/jobs/1", "", ""), places("/jobs/10", "", ""), "/cg/cpu/jobs/1"},
 		"the parent of all":                            {places(CgroupParent, "", ""), places("/", "", ""), ""},
 		"a slice":                                      {places("/user.slice", "", ""), places("/", "", ""), ""},
