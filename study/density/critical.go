@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"tare/lab"
-	loads "tare/load"
+	"tare/load"
 	"tare/platform"
 	"tare/study/latency/service"
 	"tare/workload"
@@ -117,7 +117,7 @@ func (c critical) reserve(box int64) int64 {
 type served struct {
 	critical
 	running *service.Running
-	target  *loads.Kept // of one that asks for its own objects
+	target  *load.Kept // of one that asks for its own objects
 	seed    uint64
 }
 
@@ -193,7 +193,7 @@ func (s *served) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.target = loads.Keep(target)
+	s.target = load.Keep(target)
 	return nil
 }
 
@@ -202,7 +202,7 @@ var errUnanswered = errors.New("not one request was answered")
 
 // load loads the service for a time: by a schedule where open, else by clients that wait
 // for their answers.
-func (s *served) load(ctx context.Context, open bool, last time.Duration) (loads.Result, error) {
+func (s *served) load(ctx context.Context, open bool, last time.Duration) (load.Result, error) {
 	result, err := s.loadOnce(ctx, open, last)
 	if err == nil && result.Requests == 0 {
 		err = errUnanswered
@@ -213,20 +213,20 @@ func (s *served) load(ctx context.Context, open bool, last time.Duration) (loads
 	return result, err
 }
 
-func (s *served) loadOnce(ctx context.Context, open bool, last time.Duration) (loads.Result, error) {
+func (s *served) loadOnce(ctx context.Context, open bool, last time.Duration) (load.Result, error) {
 	if s.loader == nil {
-		options := loads.Options{Duration: last, Seed: s.seed}
+		options := load.Options{Duration: last, Seed: s.seed}
 		if open {
-			options.Rate, options.Arrival = s.rate, loads.Poisson
+			options.Rate, options.Arrival = s.rate, load.Poisson
 		}
-		return loads.Run(ctx, s.target, options)
+		return load.Run(ctx, s.target, options)
 	}
 	set := map[string]string{
 		paramRate: closedLoop, paramDuration: last.String(), paramWarmup: "0s", paramCount: "0",
 		paramClient: "go", // tare's own, which has both loops
 	}
 	if open {
-		set[paramRate], set[paramArrival] = strconv.FormatFloat(s.rate, 'g', -1, 64), string(loads.Poisson)
+		set[paramRate], set[paramArrival] = strconv.FormatFloat(s.rate, 'g', -1, 64), string(load.Poisson)
 	}
 	var pairs []string
 	for name, value := range set {

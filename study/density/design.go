@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"tare/lab"
-	loads "tare/load"
+	"tare/load"
 	"tare/platform"
 	"tare/record"
 	"tare/workload"
@@ -306,7 +306,7 @@ func (o Options) policies() []levels {
 }
 
 // group is the critical service beside one kind of neighbours.
-func (b *builder) group(n noise, pattern loads.Pattern) (lab.Group, error) {
+func (b *builder) group(n noise, pattern load.Pattern) (lab.Group, error) {
 	told := n.subject.Workload.Name()
 	if len(b.Patterns) > 1 {
 		told += " " + string(pattern)
@@ -369,7 +369,7 @@ func (b *builder) swapSize(n noise) int64 {
 }
 
 // condition lays out one condition.
-func (b *builder) condition(group string, a levels, n noise, pattern loads.Pattern, t trial) lab.Condition {
+func (b *builder) condition(group string, a levels, n noise, pattern load.Pattern, t trial) lab.Condition {
 	label := a.label()
 	factors := a.factors()
 	maps.Copy(factors, map[string]string{

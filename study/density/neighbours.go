@@ -10,7 +10,7 @@ import (
 
 	"tare/image"
 	"tare/lab"
-	loads "tare/load"
+	"tare/load"
 	"tare/platform"
 	"tare/study/latency/service"
 	"tare/workload"
@@ -45,8 +45,8 @@ type herd struct {
 
 	mu      sync.Mutex
 	running []platform.Instance // that are to be stopped, those that are not filled too
-	targets []loads.Target      // of those that are filled, by their number
-	kept    []*loads.Kept
+	targets []load.Target      // of those that are filled, by their number
+	kept    []*load.Kept
 }
 
 // grow launches neighbours until there are so many, and fills them.
@@ -55,7 +55,7 @@ func (h *herd) grow(ctx context.Context, to int) error {
 	if to <= from {
 		return nil
 	}
-	more := make([]*loads.Kept, to-from)
+	more := make([]*load.Kept, to-from)
 	err := inParallel(h.width, to-from, func(i int) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -77,7 +77,7 @@ func (h *herd) grow(ctx context.Context, to int) error {
 }
 
 // launch starts one neighbour and has it hold its objects.
-func (h *herd) launch(ctx context.Context, number int) (*loads.Kept, error) {
+func (h *herd) launch(ctx context.Context, number int) (*load.Kept, error) {
 	program, err := h.program(number)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (h *herd) launch(ctx context.Context, number int) (*loads.Kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	return loads.Keep(target), nil
+	return load.Keep(target), nil
 }
 
 // stop ends them all.

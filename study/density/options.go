@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"tare/lab"
-	loads "tare/load"
+	"tare/load"
 	"tare/platform"
 	"tare/record"
 	"tare/workload"
@@ -27,7 +27,7 @@ type Options struct {
 
 	// Noises are the idle neighbours' kinds: a group each, at each of Patterns.
 	Noises   []workload.Subject
-	Patterns []loads.Pattern
+	Patterns []load.Pattern
 	Think    time.Duration
 	// IdleClosed has the neighbours' one client wait for its answers, as S3's did.
 	IdleClosed bool
@@ -123,7 +123,7 @@ const (
 // out, and wide apart up to S3's 6.5 times the box.
 func Default() Options {
 	return Options{
-		Patterns: []loads.Pattern{loads.RandomTarget}, Think: DefaultThink, Burst: 1, FirstPort: DefaultFirstPort,
+		Patterns: []load.Pattern{load.RandomTarget}, Think: DefaultThink, Burst: 1, FirstPort: DefaultFirstPort,
 		Neighbours: []int{1, 3, 5, 7, 9, 11, 13, 16, 19, 25, 33, 49},
 		BoxKind:    platform.BoxGroup, Box: DefaultBox,
 		Swaps: []platform.SwapKind{platform.SwapFile}, Clusters: []int{-1}, Protects: []platform.Protection{platform.ProtectNone}, Extends: []string{ExtendNone},
@@ -201,8 +201,8 @@ func (o Options) check() error {
 		return usage("--noise: want some of %s", strings.Join(Noises(), ", "))
 	}
 	for _, p := range o.Patterns {
-		if !slices.Contains(loads.Patterns, p) {
-			return usage("--pattern %s: want some of %s", p, listed(loads.Patterns))
+		if !slices.Contains(load.Patterns, p) {
+			return usage("--pattern %s: want some of %s", p, listed(load.Patterns))
 		}
 	}
 	for _, s := range o.Swaps {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"tare/lab"
-	loads "tare/load"
+	"tare/load"
 	"tare/platform"
 )
 
@@ -153,13 +153,13 @@ func (s *ascent) ahead(load func() error) error {
 func (s *ascent) loads(ctx context.Context, step *Step, first bool) error {
 	end := make(chan struct{})
 	type activated struct {
-		result loads.ActivationResult
+		result load.ActivationResult
 		err    error
 	}
 	idle := make(chan activated, 1)
 	if len(s.herd.targets) > 0 {
 		go func() {
-			result, err := loads.Activate(ctx, s.herd.targets, loads.ActivationOptions{
+			result, err := load.Activate(ctx, s.herd.targets, load.ActivationOptions{
 				Pattern: s.pattern, Think: s.Think, Open: !s.IdleClosed, Burst: s.Burst, Seed: s.bench.Seed() ^ uint64(step.Neighbours), End: end,
 			})
 			idle <- activated{result, err}
@@ -217,7 +217,7 @@ func (s *ascent) serve(ctx context.Context, step *Step, first bool) error {
 }
 
 // answers is a load as a step has it.
-func answers(r loads.Result) Served {
+func answers(r load.Result) Served {
 	return Served{Rate: r.Rate, Requests: r.Requests, Failed: r.Failed(), Latency: r.Corrected}
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"tare/lab"
-	loads "tare/load"
+	"tare/load"
 	"tare/platform"
 )
 
@@ -18,7 +18,7 @@ type trial struct {
 	Options
 	critical   critical
 	noise      noise
-	pattern    loads.Pattern
+	pattern    load.Pattern
 	box        platform.BoxSpec
 	neighbours []int
 }

@@ -1,0 +1,175 @@
+package density
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"tare/platform"
+	"tare/workload"
+)
+
+func TestParseNeighbours(t *testing.T) {
+	for text, want := range map[string][]int{
+		"1:9:4": {1, 5, 9}, "0,5,10": {0, 5, 10}, "2:4": {2, 3, 4}, "7": {7}, "10,1:3": {1, 2, 3, 10}, "1:4:2": {1, 3},
+	} {
+		if got, err := ParseNeighbours(text); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v, want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "x", "5:1", "1:5:0", "1:2:3:4", "1,1", "-1", "1:100000", "1,,2"} {
+		if got, err := ParseNeighbours(text); err == nil {
+			t.Errorf("%q was read as %v", text, got)
+		}
+	}
+}
+
+func TestParseBox(t *testing.T) {
+	for text, want := range map[string]struct {
+		box Box
+		on  string
+	}{
+		"1g":        {Box{Kind: platform.BoxGroup, Memory: 1 << 30}, "oci"},
+		"vm:512m":   {Box{Kind: platform.BoxMachine, Memory: 512 << 20, Engine: "vm"}, "vm+memory=512m/oci"},
+		"vm:tcg:1g": {Box{Kind: platform.BoxMachine, Memory: 1 << 30, Engine: "vm:tcg"}, "vm:tcg+memory=1024m/oci"},
+		"host":      {Box{Kind: platform.BoxMachine}, "oci"},
+	} {
+		if got, err := ParseBox(text); err != nil || got != want.box || got.On("oci") != want.on {
+			t.Errorf("%s: %+v on %s, %v", text, got, got.On("oci"), err)
+		}
+	}
+	for _, text := range []string{"", "1", "moon:1g", "vm:", "vm", "-1g"} {
+		if got, err := ParseBox(text); err == nil {
+			t.Errorf("%q was read as %+v", text, got)
+		}
+	}
+}
+
+// S3's proportion has 49 neighbours ask for 6.5 times the box.
+func TestNeighbourShare(t *testing.T) {
+	if got := NeighbourShare(DefaultBox); got != 136<<20 {
+		t.Errorf("%d MiB", got>>20)
+	}
+	if over := 49 * float64(NeighbourShare(DefaultBox)) / DefaultBox; over < 6.5 || over > 6.52 {
+		t.Errorf("49 neighbours ask for %g times the box", over)
+	}
+}
+
+func designed(t *testing.T, change func(*Options)) []string {
+	t.Helper()
+	f := newFixture(1, 5)
+	f.o.Noises = []workload.Subject{{Workload: *f.nap}}
+	change(&f.o)
+	d, err := Design(f.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var labels []string
+	for _, g := range d.Groups {
+		for i, c := range g.Conditions {
+			if c.Baseline != (i == 0) {
+				t.Errorf("%s: baseline is %v", c.ID, c.Baseline)
+			}
+			labels = append(labels, c.Label)
+		}
+	}
+	return labels
+}
+
+// Conditions differ from the base in one factor, unless they are crossed; interleaved,
+// each number of neighbours is one.
+func TestConditions(t *testing.T) {
+	many := func(o *Options) {
+		o.Swaps = []platform.SwapKind{platform.SwapFile, platform.SwapZRAM}
+		o.Protects = []platform.Protection{platform.ProtectNone, platform.ProtectLimit}
+	}
+	for name, c := range map[string]struct {
+		change func(*Options)
+		want   []string
+	}{
+		"the base alone":         {func(*Options) {}, []string{"file"}},
+		"one factor at a time":   {many, []string{"file", "zram", "file, limit"}},
+		"crossed":                {func(o *Options) { many(o); o.Cross = true }, []string{"file", "file, limit", "zram", "zram, limit"}},
+		"interleaved":            {func(o *Options) { o.Order = Interleaved }, []string{"file, 1", "file, 5"}},
+		"another base":           {func(o *Options) { o.Clusters = []int{0, 3} }, []string{"file, page-cluster 0", "file, page-cluster 3"}},
+		"no swap":                {func(o *Options) { o.Swaps = []platform.SwapKind{platform.SwapNone} }, []string{"no swap"}},
+		"several ways of asking": {func(o *Options) { o.Patterns = append(o.Patterns, "poisson") }, []string{"file", "file"}},
+	} {
+		if got := designed(t, c.change); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// How precise a run is to be is asked of the first step, and of the first that is well
+// short of memory.
+func TestPrimaryMetrics(t *testing.T) {
+	f := newFixture(1, 2, 20, 40)
+	f.o.NeighbourMemory = 8 << 20 // 64 + 20 x 8 of 128 MiB
+	f.o.Noises = []workload.Subject{{Workload: *f.nap}}
+	d, err := Design(f.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var primary []string
+	for _, m := range d.Groups[0].Conditions[0].Metrics {
+		if m.Primary {
+			primary = append(primary, m.Name)
+		}
+	}
+	if want := []string{"p99-n1", "throughput-n1", "p99-n20", "throughput-n20"}; !slices.Equal(primary, want) {
+		t.Errorf("primary are %q, want %q", primary, want)
+	}
+	if Pass(d) <= 0 {
+		t.Error("a block takes no time")
+	}
+}
+
+// What cannot be measured is refused before anything starts, by the flag that mends it.
+func TestRefused(t *testing.T) {
+	missing := &platform.Missing{What: "no zram"}
+	for says, change := range map[string]func(*Options){
+		"--box 32 MiB: shop alone needs 64 MiB": func(o *Options) { o.Box = 32 << 20 },
+		"--neighbour-memory":                    func(o *Options) { o.NeighbourMemory = 1 },
+		"--box host":                            func(o *Options) { o.BoxKind = platform.BoxMachine },
+		"annexd is not on PATH":                 func(o *Options) { o.Extends = []string{ExtendAnnex} },
+		"no zram":                               func(o *Options) { o.Host.CheckBox = func(platform.BoxSpec) error { return missing } },
+		"--memory":                              func(o *Options) { o.Base.Memory = 1 << 20 },
+		"--drop-caches":                         func(o *Options) { o.DropCaches = true },
+		"--noise shop":                          func(o *Options) { o.Noises = []workload.Subject{o.Critical} },
+		"--neighbours: want":                    func(o *Options) { o.Neighbours = nil },
+	} {
+		f := newFixture(1, 5)
+		f.o.Noises = []workload.Subject{{Workload: *f.nap}}
+		change(&f.o)
+		_, err := Design(f.o)
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("want %q, got %v", says, err)
+			continue
+		}
+		if lacks := new(platform.Missing); !errors.As(err, &lacks) && !errors.As(err, new(*Usage)) {
+			t.Errorf("%q is neither the user's to mend nor the host's", says)
+		}
+	}
+}
+
+// The box has swap for all that the greatest number of neighbours asks for.
+func TestSwapHoldsEverything(t *testing.T) {
+	f := newFixture(1, 49)
+	var specs []platform.BoxSpec
+	f.o.Host.CheckBox = func(s platform.BoxSpec) error { specs = append(specs, s); return nil }
+	f.o.Swaps = append(f.o.Swaps, platform.SwapNone)
+	f.o.Protects = append(f.o.Protects, platform.ProtectLimit)
+	f.o.Noises = []workload.Subject{{Workload: *f.nap}}
+	if _, err := Design(f.o); err != nil {
+		t.Fatal(err)
+	}
+	if all := int64(64<<20 + 49*NeighbourShare(f.o.Box)); len(specs) != 3 || specs[0].SwapSize < all || specs[1].SwapSize != 0 {
+		t.Errorf("boxes %+v", specs)
+	}
+	if limit := specs[2]; limit.Reserve < 64<<20 || limit.Reserve >= limit.Memory {
+		t.Errorf("the limit leaves the critical class %d of %d", limit.Reserve, limit.Memory)
+	}
+}
