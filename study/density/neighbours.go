@@ -45,7 +45,7 @@ type herd struct {
 
 	mu      sync.Mutex
 	running []platform.Instance // that are to be stopped, those that are not filled too
-	targets []load.Target      // of those that are filled, by their number
+	targets []load.Target       // of those that are filled, by their number
 	kept    []*load.Kept
 }
 
