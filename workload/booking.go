@@ -199,7 +199,7 @@ func (booking) Program(p Params) (Program, error) {
 	return Program{
 		Args: args, Env: bookingEnv, Ports: []int{plan.port}, Data: []string{image.BookingData}, Service: true,
 		MemoryNeed: plan.databaseNeed() + 2*plan.nodeNeed(), DiskNeed: plan.diskNeed(),
-		Needs:      []string{image.Supervise, plan.databaseArgs()[0], image.BookingNode},
+		Needs: []string{image.Supervise, plan.databaseArgs()[0], image.BookingNode},
 	}, nil
 }
 
