@@ -1,8 +1,10 @@
 package workload
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -160,6 +162,46 @@ func TestRealIdlersSideBySide(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Requests make garbage, and each collector comes for it.
+func TestRealHeapCollects(t *testing.T) {
+	for collector := range heapCollectors {
+		t.Run(collector, func(t *testing.T) {
+			tr := startIdler(t, heap, usualObjects<<10, "collector", collector)
+			if err := heap.Ready(t.Context(), tr); err != nil {
+				t.Fatalf("%v; it printed %s", err, lastWords(tr))
+			}
+			if err := heap.Fill(t.Context(), tr, 1); err != nil {
+				t.Fatalf("%v; it printed %s", err, lastWords(tr))
+			}
+			before := collections(t, tr.address)
+			if r := ask(t, heap, tr, 1, 1, 100); r.Requests != 100 {
+				t.Errorf("%+v, want 100 answers", r)
+			}
+			after := collections(t, tr.address)
+			t.Logf("%d collections while it was filled, %d in 100 requests", before, after-before)
+			// 100 MiB of garbage go through 8 MiB.
+			if after-before < 5 || after-before > 100 {
+				t.Errorf("%d collections in 100 requests", after-before)
+			}
+		})
+	}
+}
+
+// collections asks the server how many there were.
+func collections(t *testing.T, address string) (n int64) {
+	t.Helper()
+	response, err := http.Get("http://" + address + "/collections")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var told struct{ Collections int64 }
+	if err := json.NewDecoder(response.Body).Decode(&told); err != nil {
+		t.Fatal(err)
+	}
+	return told.Collections
 }
 
 // Objects of every size that can be asked for go in and come back.
