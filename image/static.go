@@ -16,8 +16,10 @@ const (
 	// makes of them.
 	StaticRules    = "/etc/static.vcl"
 	StaticCompiled = "/usr/lib/static/vcl.so"
-	// StaticCompiler is what the server has to be told to run in a C compiler's place.
-	StaticCompiler = "cp " + StaticCompiled + " %o"
+	// StaticCompiler is what the server has to be told to run in a C compiler's place. A
+	// link, and no copy: the server works where it may write, and where an engine may
+	// let nothing be executed.
+	StaticCompiler = "ln -sf " + StaticCompiled + " %o"
 	// StaticContent is the header that brings an object's content.
 	StaticContent = "X-Content"
 
@@ -34,9 +36,10 @@ var staticRecipe = recipe{
 	programs:    []string{StaticProgram, "/bin/busybox"},
 	keep:        []string{"libgcc-s1"}, // which the C library loads to end a thread
 	directories: []string{"data"},
-	// It runs a shell to compile, and to clear away what it compiled.
+	// It runs a shell to compile, and to clear away what it compiled; cp is for the
+	// image's own making.
 	links: map[string]string{
-		"usr/bin/sh": "busybox", "usr/bin/cp": "busybox", "usr/bin/rm": "busybox",
+		"usr/bin/sh": "busybox", "usr/bin/cp": "busybox", "usr/bin/ln": "busybox", "usr/bin/rm": "busybox",
 		// The allocator reads its options from a link's name: what is freed shall not
 		// count as held.
 		"etc/malloc.conf": "narenas:1,dirty_decay_ms:0,muzzy_decay_ms:0",
