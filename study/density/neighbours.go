@@ -89,7 +89,7 @@ func (h *herd) launch(ctx context.Context, number int) (*load.Kept, error) {
 		Group: h.group, Ports: program.Ports, Data: program.Data, Stdout: stdout, Stderr: stderr,
 	}
 	if err := prepare(h.bench, &spec); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w (--first-port)", err)
 	}
 	inst, err := h.bench.Platform().Launch(ctx, spec)
 	if err != nil {

@@ -207,7 +207,7 @@ func (s *ascent) serve(ctx context.Context, step *Step, first bool) error {
 		result, err := s.service.load(ctx, l.open, l.last)
 		*l.to = answers(result)
 		if err != nil {
-			return err
+			return s.service.running.Complaint(err)
 		}
 		if first && result.Failed() > 0 {
 			return fmt.Errorf("%d of %d requests to %s failed, the first by: %w", result.Failed(), result.Failed()+result.Requests, s.service.name(), result.FirstError)

@@ -63,7 +63,7 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 	s := &ascent{trial: t, bench: b, in: box, memory: spec.Memory, service: service, herd: h}
 	steps, err := s.all(ctx)
 	if err != nil {
-		return service.running.Complaint(err)
+		return err
 	}
 	t.record(b, steps)
 	return keep(b, steps)
