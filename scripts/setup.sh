@@ -31,6 +31,7 @@ newuidmap             uidmap      the same
 slirp4netns           slirp4netns the same
 busybox               busybox-static  what the tests of platforms run
 mvn                   maven       fetches the jars of the databases
+npm                   npm         fetches the modules of the booking site
 qemu-system-x86_64    qemu-system-x86  platform vm
 mkfs.ext4             e2fsprogs   disks of virtual machines
 valgrind              valgrind    counts the instructions of functions
