@@ -331,6 +331,8 @@ func (b *builder) group(n noise, pattern load.Pattern) (lab.Group, error) {
 			g.Conditions = append(g.Conditions, c)
 		}
 	}
+	// One sweep is compared with nothing but itself: a second one is the next block's.
+	g.Once = len(g.Conditions) == 1
 	return g, nil
 }
 

@@ -68,6 +68,9 @@ func designed(t *testing.T, change func(*Options)) []string {
 	}
 	var labels []string
 	for _, g := range d.Groups {
+		if g.Once != (len(g.Conditions) == 1) {
+			t.Errorf("%s: %d conditions, the baseline once: %v", g.Workload, len(g.Conditions), g.Once)
+		}
 		for i, c := range g.Conditions {
 			if c.Baseline != (i == 0) {
 				t.Errorf("%s: baseline is %v", c.ID, c.Baseline)
