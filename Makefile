@@ -142,6 +142,12 @@ bench-platforms: setup build ## S2 as far as this host's CPUs allow: docs/result
 	bin/tare platforms --workload ffmpeg --cpus 1 --platform docker,vm:tcg/bare,vm:tcg/oci,vm:uml/bare --param clip=/clips/720p-1s.mp4 --causes off --budget 7m
 	bin/tare platforms --workload ffmpeg --cpus 1 --platform vm:tcg/oci --host-cpus 1,2 --param clip=/clips/720p-1s.mp4 --causes off --budget 4m
 
+.PHONY: bench-density
+bench-density: setup build ## S3's benchmark on this host: docs/results/density.md (about 55 minutes; nothing else should run)
+	bin/tare density --blocks 5
+	bin/tare density --order interleaved --neighbours 1,25 --swap file,zram --protect none,swappiness,limit,headroom --blocks 5
+	bin/tare density --critical redis --noise redis --pattern poisson --burst 8 --blocks 5
+
 .PHONY: bench-pages
 bench-pages: go ## censuses against raw reads of the same, the fault recorder against perf (about 5 minutes)
 	$(GO) test -run '^$$' -bench 'Walk|Files|Many|Memory' -benchtime 10x -timeout 30m ./probe/pagetable

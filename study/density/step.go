@@ -68,6 +68,15 @@ type Step struct {
 	DeviceRead    int64                            `json:"device_read_bytes"`
 	Pool          int64                            `json:"pool_bytes"`
 	Classes       map[platform.Class]ClassAccounts `json:"classes"`
+	// Limit is the box's at the step's end, what compressed swap holds being taken from it;
+	// Keeper the CPU time of tare's own that kept the box within the step; Reclaimed says
+	// for how long of it that reclaimed ahead of need.
+	Limit     int64         `json:"limit_bytes"`
+	Keeper    time.Duration `json:"keeper_ns"`
+	Reclaimed time.Duration `json:"reclaimed_ns"`
+	// Notes are what is to be known of the box: that it could not be kept as it was asked
+	// for, that the host has swap of its own.
+	Notes []string `json:"notes,omitempty"`
 	// Absent are figures above that the kernel does not tell, by JSON name, with the reason.
 	Absent map[string]string `json:"absent,omitempty"`
 }
@@ -77,6 +86,8 @@ type Served struct {
 	Rate     float64 `json:"rate"` // requests answered rightly a second
 	Requests int64   `json:"requests"`
 	Failed   int64   `json:"failed"`
+	// Elapsed is how long it was under way; 0 where the step ended before it.
+	Elapsed time.Duration `json:"elapsed_ns"`
 	// Latency is kept apart from the rest (as a histogram of the trial), in microseconds.
 	Latency *hdrhistogram.Histogram `json:"-"`
 }
