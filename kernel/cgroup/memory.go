@@ -219,7 +219,7 @@ func (g Group) MemoryUsage() (int64, error) {
 type MemoryAccounts struct {
 	Usage       int64 // charged, bytes: with page cache, and what the kernel holds for them
 	Anonymous   int64 // bytes
-	Swapped     int64 // bytes
+	Swapped     int64 // bytes, of what is in swap alone: what is in memory again is not in it
 	MajorFaults int64 // since the group was made
 	// Zswap is what of zswap's pool is charged to the group, and so part of Usage; on
 	// version 1 it is charged to nobody.
@@ -253,11 +253,21 @@ func (g Group) MemoryAccounts() (MemoryAccounts, error) {
 		return a, nil
 	}
 	a.Anonymous, a.MajorFaults = take("anon", "anonymous"), take("pgmajfault", "major_faults")
-	a.Swapped, err = readInt(place.Dir(), "memory.swap.current")
-	if errors.Is(err, fs.ErrNotExist) {
+	slots, err := readInt(place.Dir(), "memory.swap.current")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		a.lack("swapped", "there is no "+place.File("memory.swap.current"))
-	} else if err != nil {
+	case err != nil:
 		return a, err
+	case slots > 0:
+		// A page that was read back keeps its slot until that is wanted, and is in memory
+		// too. Those on their way out, or read ahead and not used yet, go with them: the
+		// kernel does not tell them apart. It tells of the cache at another moment than of
+		// the slots, hence the bound.
+		a.Swapped = max(0, slots-take("swapcached", "swapped"))
+		if a.Absent["swapped"] != "" {
+			a.Swapped = 0
+		}
 	}
 	a.Zswap, err = readInt(place.Dir(), "memory.zswap.current")
 	return a, optional(err)

@@ -35,9 +35,9 @@ func one(t *testing.T) Group {
 func two(t *testing.T) Group {
 	return tree(t, 2, []string{"memory"}, map[string]string{
 		"tare/a/memory.max": "", "tare/a/memory.swap.max": "", "tare/a/memory.low": "0", "tare/a/memory.reclaim": "",
-		"tare/a/memory.current": "4096", "tare/a/memory.swap.current": "20", "tare/a/memory.zswap.current": "5",
+		"tare/a/memory.current": "4096", "tare/a/memory.swap.current": "27", "tare/a/memory.zswap.current": "5",
 		"tare/a/memory.events": "low 0\noom 4\noom_kill 3", "tare/a/b/memory.events": "oom_kill 3",
-		"tare/a/memory.stat": "anon 10\nfile 1\npgmajfault 30",
+		"tare/a/memory.stat": "anon 10\nfile 1\nswapcached 7\npgmajfault 30",
 	}).At("/tare/a")
 }
 
@@ -150,6 +150,33 @@ func TestMemoryAccounts(t *testing.T) {
 	}
 	if got, err := g.MemoryAccounts(); err != nil || got.Absent["swapped"] == "" {
 		t.Errorf("without accounting for swap: %+v, %v", got, err)
+	}
+}
+
+// A page that was read back keeps its slot in swap, and is counted once.
+func TestSwapCacheIsNotSwap(t *testing.T) {
+	const without = "anon 10\npgmajfault 30"
+	for _, c := range []struct {
+		name, slots, stat string
+		want              int64
+		absent            bool
+	}{
+		{"part of it is back", "20", without + "\nswapcached 8", 12, false},
+		{"none is", "20", without + "\nswapcached 0", 20, false},
+		{"more is than there was a moment ago", "20", without + "\nswapcached 24", 0, false},
+		{"a kernel that does not tell", "20", without, 0, true},
+		{"such a kernel, with nothing in swap", "0", without, 0, false},
+	} {
+		g := two(t)
+		for file, text := range map[string]string{"memory.swap.current": c.slots, "memory.stat": c.stat} {
+			if err := os.WriteFile(filepath.Join(g.Places[0].Dir(), file), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := g.MemoryAccounts()
+		if err != nil || got.Swapped != c.want || (got.Absent["swapped"] != "") != c.absent {
+			t.Errorf("%s: %d swapped, absent %v, %v; want %d, absent: %v", c.name, got.Swapped, got.Absent, err, c.want, c.absent)
+		}
 	}
 }
 
