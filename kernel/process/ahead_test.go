@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"runtime"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -43,6 +44,18 @@ func attributesOf(t *testing.T, tid int) unix.SchedAttr {
 		t.Fatal(err)
 	}
 	return *attr
+}
+
+// await looks until it is so, for as long as a host that is loaded may take. It sleeps
+// between two looks: one that does not would be ahead of what it waits for.
+func await(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	const within = 30 * time.Second
+	for began := time.Now(); !so(); time.Sleep(time.Millisecond) {
+		if time.Since(began) > within {
+			t.Fatalf("not so within %v: %s", within, what)
+		}
+	}
 }
 
 // Every thread goes ahead, those born since too, and what is started does not.
@@ -82,9 +95,7 @@ func TestAhead(t *testing.T) {
 			if !isAhead(niced) || !isAhead(os.Getpid()) {
 				t.Errorf("a thread has %+v, the first one %+v, want %s", attributesOf(t, niced), attributesOf(t, os.Getpid()), p)
 			}
-			for !isAhead(born) { // within a sweep, or the test's time
-				runtime.Gosched()
-			}
+			await(t, "a thread that was born since is ahead", func() bool { return isAhead(born) })
 			child := exec.Command("cat")
 			in, err := child.StdinPipe()
 			if err != nil {
@@ -193,9 +204,10 @@ func TestStayOrdinary(t *testing.T) {
 		if there[tid] {
 			continue
 		}
-		for attributesOf(t, tid).Policy == unix.SCHED_NORMAL && attributesOf(t, tid).Nice >= 0 {
-			runtime.Gosched()
-		}
+		await(t, "a thread that was born since is ahead", func() bool {
+			now := attributesOf(t, tid)
+			return now.Policy != unix.SCHED_NORMAL || now.Nice < 0
+		})
 		break
 	}
 	for range 2 {
