@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -78,6 +79,7 @@ func (u *Unfit) Error() string {
 type Full struct {
 	Directory  string
 	Want, Have int64 // bytes
+	Reserve    int64 // of what it has, what stays for others
 	Choose     string
 }
 
@@ -86,18 +88,40 @@ func (f *Full) Error() string {
 	if f.Choose != "" {
 		mend += ", or choose a directory on the file system at " + f.Choose
 	}
-	return fmt.Sprintf("%s has %d MiB left, and the swap file takes %d MiB: %s", f.Directory, f.Have>>20, f.Want>>20, mend)
+	return fmt.Sprintf("%s has %d MiB left, of which %d MiB stay for other programs, and the swap file takes %d MiB: %s",
+		f.Directory, f.Have>>20, f.Reserve>>20, f.Want>>20, mend)
 }
 
+// space is what a file system has.
+type space struct {
+	left    int64 // for who is not root, bytes
+	reserve int64 // of that, what a swap file leaves to others
+}
+
+func (s space) room() int64 { return max(0, s.left-s.reserve) }
+
+// reserveOf is what a swap file leaves of a file system of so many bytes: who writes
+// logs, or the results, beside it must still be able to. That is a GiB, more where a GiB
+// is little to such a file system, and less where it is most of it.
+func reserveOf(size int64) int64 { return max(min(1<<30, size/8), size/100) }
+
 // Room tells how many bytes a swap file in a directory could have at most: what its
-// file system has left for who is not root. The directory itself may be still to be
-// made. The error is an [*Unfit] where no swap file can be there.
+// file system has left for who is not root, less a reserve for others. The directory
+// itself may be still to be made. The error is an [*Unfit] where no swap file can be
+// there.
 func Room(dir string) (int64, error) {
-	kind, room, err := ground(dir)
+	has, err := fitGround(dir, fewestPages*int64(os.Getpagesize()))
+	return has.room(), err
+}
+
+// fitGround is ground where a swap file can be; size is what another place is to have
+// room for where none can. The error is an [*Unfit] then.
+func fitGround(dir string, size int64) (space, error) {
+	kind, has, err := ground(dir)
 	if err == nil && kind.making == never {
-		err = &Unfit{Directory: dir, FileSystem: kind.name, Why: kind.why, Choose: better("/", fewestPages*int64(os.Getpagesize()))}
+		err = &Unfit{Directory: dir, FileSystem: kind.name, Why: kind.why, Choose: better("/", size)}
 	}
-	return room, err
+	return has, err
 }
 
 // Fits refuses a swap file of so many bytes in a directory, before anything is made:
@@ -106,23 +130,19 @@ func Fits(dir string, size int64) error {
 	if err := checkSize(size, os.Getpagesize()); err != nil {
 		return err
 	}
-	room, err := Room(dir)
-	var unfit *Unfit
-	if errors.As(err, &unfit) {
-		unfit.Choose = better("/", size)
-	}
-	if err == nil && room < size {
-		err = &Full{Directory: dir, Want: size, Have: room, Choose: better("/", size)}
+	has, err := fitGround(dir, size)
+	if err == nil && has.room() < size {
+		err = &Full{Directory: dir, Want: size, Have: has.left, Reserve: has.reserve, Choose: better("/", size)}
 	}
 	return err
 }
 
 // ground looks at the file system of a directory, or of the nearest one above it that
 // is there.
-func ground(dir string) (fileSystem, int64, error) {
+func ground(dir string) (fileSystem, space, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return fileSystem{}, 0, err
+		return fileSystem{}, space{}, err
 	}
 	var st unix.Statfs_t
 	for at := dir; ; at = filepath.Dir(at) {
@@ -130,7 +150,7 @@ func ground(dir string) (fileSystem, int64, error) {
 			break
 		}
 		if !errors.Is(err, unix.ENOENT) || at == "/" {
-			return fileSystem{}, 0, &os.PathError{Op: "statfs", Path: at, Err: err}
+			return fileSystem{}, space{}, &os.PathError{Op: "statfs", Path: at, Err: err}
 		}
 	}
 	kind, ok := fileSystems[int64(uint32(st.Type))]
@@ -140,7 +160,8 @@ func ground(dir string) (fileSystem, int64, error) {
 	if st.Flags&unix.ST_RDONLY != 0 {
 		kind.making, kind.why = never, "it is mounted to be read only"
 	}
-	return kind, int64(st.Bavail * uint64(st.Bsize)), nil
+	block := uint64(st.Bsize)
+	return kind, space{left: int64(st.Bavail * block), reserve: reserveOf(int64(st.Blocks * block))}, nil
 }
 
 // better finds where the most room is for a swap file of that many bytes; empty where
@@ -154,17 +175,47 @@ func better(root string, size int64) string {
 	if err != nil {
 		return ""
 	}
+	return roomiest(mounts, size, func(point string) (fileSystem, space, error) {
+		info, err := os.Stat(point)
+		if err == nil && !info.IsDir() {
+			err = &os.PathError{Op: "stat", Path: point, Err: unix.ENOTDIR} // a file can be a mount too
+		}
+		if err != nil {
+			return fileSystem{}, space{}, err
+		}
+		return ground(point)
+	})
+}
+
+// homes are the types of file system, as the mounts name them, where swap files are made
+// quickly.
+var homes = []string{"ext2", "ext3", "ext4", "xfs", "btrfs"}
+
+// answering are types whose directories this machine's kernel knows by itself. Of any
+// other, such as a network's or a program's (FUSE), a mere look at one may wait forever for
+// who has gone.
+var answering = append([]string{"tmpfs", "ramfs", "devtmpfs", "overlay", "proc", "sysfs"}, homes...)
+
+// roomiest is the mount that has the most room for a swap file of so many bytes; look is
+// called only of such as answer.
+func roomiest(mounts []procfs.Mount, size int64, look func(point string) (fileSystem, space, error)) string {
+	// The way to a mount leads through those above it, and another may lie on it. The root
+	// answers: this very program is there.
+	through := func(point string) bool {
+		return !slices.ContainsFunc(mounts, func(m procfs.Mount) bool {
+			return m.Point != "/" && (point == m.Point || strings.HasPrefix(point, m.Point+"/")) && !slices.Contains(answering, m.FSType)
+		})
+	}
 	best, most := "", size-1
 	for _, m := range mounts {
-		info, err := os.Stat(m.Point)
-		if err != nil || !info.IsDir() || slices.Contains(m.Options, "ro") {
-			continue // a file can be a mount too
-		}
-		kind, room, err := ground(m.Point)
-		if err != nil || kind.making != reserved && kind.making != inPlace || room <= most {
+		if !slices.Contains(homes, m.FSType) || slices.Contains(m.Options, "ro") || !through(m.Point) {
 			continue
 		}
-		best, most = m.Point, room
+		kind, has, err := look(m.Point)
+		if err != nil || kind.making != reserved && kind.making != inPlace || has.room() <= most {
+			continue
+		}
+		best, most = m.Point, has.room()
 	}
 	return best
 }
