@@ -29,6 +29,9 @@ func (j *journal) add(format string, args ...any) {
 	j.lines = append(j.lines, fmt.Sprintf(format, args...))
 }
 
+// has tells that a line is there, to whoever holds the lock.
+func (j *journal) has(line string) bool { return line != "" && slices.Contains(j.lines, line) }
+
 // at is where a line stands; -1 is nowhere.
 func (j *journal) at(line string) int { return slices.Index(j.lines, line) }
 
@@ -47,8 +50,11 @@ type world struct {
 	journal
 	launched map[string]platform.Spec
 	reads    int
-	danger   int // the reading from which on the box is in danger; 0 is never
-	killed   int64
+	danger   int    // the reading from which on the box is in danger; 0 is never
+	killed   int64  // programs that the kernel kills where something goes wrong
+	kills    int64  // those that it has killed
+	killAt   string // a line of the journal at which it kills one that nobody misses
+	killLoad int    // the closed load, from 1, at which it does; 0 is none
 	refuses  string // the group whose programs cannot be launched
 	after    int    // so many were
 	unstable string // what fails to be removed
@@ -62,6 +68,7 @@ func (w *world) Launch(_ context.Context, s platform.Spec) (platform.Instance, e
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s.Group == w.refuses && len(w.launched) >= w.after {
+		w.kills = w.killed
 		return nil, errors.New("it does not start")
 	}
 	w.launched[s.Name] = s
@@ -96,9 +103,13 @@ func (b fakeBox) Read(context.Context) (platform.BoxReading, error) {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
 	b.w.reads++
+	kills := b.w.kills
+	if b.w.has(b.w.killAt) || b.w.killLoad > 0 && b.w.count("load closed") >= b.w.killLoad {
+		kills++
+	}
 	r := platform.BoxReading{At: time.Unix(int64(b.w.reads), 0), SwapOut: int64(10 * b.w.reads), Classes: map[platform.Class]platform.ClassReading{
 		platform.Critical: {Anonymous: 1 << 20, Resident: 2 << 20},
-		platform.Idle:     {Anonymous: 1 << 20, Swapped: 2 << 20, MajorFaults: int64(b.w.reads), OOMKills: b.w.killed},
+		platform.Idle:     {Anonymous: 1 << 20, Swapped: 2 << 20, MajorFaults: int64(b.w.reads), OOMKills: kills},
 	}}
 	if b.w.danger > 0 && b.w.reads >= b.w.danger {
 		return r, &platform.Endangered{Why: "a test's"}
@@ -183,6 +194,9 @@ func (n napper) Sized(p workload.Params, bytes int64) (workload.Params, error) {
 }
 func (n napper) Fill(_ context.Context, t workload.Trial, seed uint64) error {
 	if t.Params()["port"] == fmt.Sprint(n.bad) {
+		n.w.mu.Lock()
+		defer n.w.mu.Unlock()
+		n.w.kills = n.w.killed
 		return errors.New("its memory ended")
 	}
 	n.w.add("fill %s with %d", t.Params()["port"], seed)
@@ -235,12 +249,18 @@ func newFixture(neighbours ...int) *fixture {
 // run carries out one trial of the design's first condition.
 func (f *fixture) run(t *testing.T) error {
 	t.Helper()
+	return f.runCondition(t, 0)
+}
+
+// runCondition is run of another condition.
+func (f *fixture) runCondition(t *testing.T, i int) error {
+	t.Helper()
 	f.o.Noises = []workload.Subject{{Workload: *f.nap}}
 	d, err := Design(f.o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := d.Groups[0].Conditions[0]
+	c := d.Groups[0].Conditions[i]
 	f.bench.Of = c.Condition
 	return c.Procedure(t.Context(), f.bench)
 }

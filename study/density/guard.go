@@ -55,9 +55,12 @@ func guarded(ctx context.Context, box platform.Box, limit, every time.Duration) 
 	}
 }
 
-// stopped says why an error within a guarded context ends the sweep and not the trial:
-// because there is not enough memory, which is what was looked for. It is empty where the
-// error is one.
+// errKilled is a program of the box that the OOM killer ended.
+var errKilled = errors.New("the kernel killed a program for want of memory")
+
+// stopped says why what came of a part of a step ends the sweep and not the trial: because
+// there is not enough memory, which is what was looked for. It is empty where the error is
+// one. kills are those of that step; for them there need not be an error.
 func stopped(step context.Context, err error, kills int64) string {
 	cause := context.Cause(step)
 	if danger := (*platform.Endangered)(nil); errors.As(cause, &danger) || errors.As(err, &danger) {
@@ -67,7 +70,10 @@ func stopped(step context.Context, err error, kills int64) string {
 		return over.Error()
 	}
 	if kills > 0 {
-		return fmt.Sprintf("the kernel killed a program for want of memory: %v", err)
+		if err == nil {
+			return errKilled.Error()
+		}
+		return fmt.Sprintf("%v: %v", errKilled, err)
 	}
 	if errors.Is(err, errUnanswered) {
 		return fmt.Sprintf("it thrashes: %v", err)

@@ -29,7 +29,7 @@ type ascent struct {
 func (s *ascent) all(ctx context.Context) ([]Step, error) {
 	var steps []Step
 	for i, n := range s.neighbours {
-		step, err := s.step(ctx, n, i == 0)
+		step, err := s.step(ctx, n, s.isFirst(n))
 		if err != nil {
 			return nil, fmt.Errorf("with %d neighbours: %w", n, err)
 		}
@@ -44,6 +44,10 @@ func (s *ascent) all(ctx context.Context) ([]Step, error) {
 	}
 	return steps, nil
 }
+
+// isFirst tells that all other steps are set against the one of this number: the least
+// that is asked for, in whichever trial. A trial of the lab's warm-up has no other.
+func (s *ascent) isFirst(n int) bool { return n == s.Options.Neighbours[0] || s.bench.WarmUp() }
 
 // line tells of a step in a few words.
 func line(s Step) string {
@@ -61,11 +65,18 @@ func line(s Step) string {
 // in Stop and has what was found until then.
 func (s *ascent) step(ctx context.Context, n int, first bool) (Step, error) {
 	step := Step{Neighbours: n}
-	err := s.within(ctx, first, func(ctx context.Context) error { return s.grow(ctx, n) })
+	before, err := s.in.Read(ctx)
+	if danger := (*platform.Endangered)(nil); errors.As(err, &danger) && !first {
+		err = &ended{danger.Error()}
+	}
+	killed := kills(before)
+	if err == nil {
+		err = s.within(ctx, first, killed, func(ctx context.Context) error { return s.grow(ctx, n) })
+	}
 	if err == nil {
 		err = s.bench.Undisturbed(func() error {
 			step = Step{Neighbours: n} // of one that is done again nothing is kept
-			return s.within(ctx, first, func(ctx context.Context) error { return s.measure(ctx, &step, first) })
+			return s.within(ctx, first, killed, func(ctx context.Context) error { return s.measure(ctx, &step, first) })
 		})
 	}
 	if end := (*ended)(nil); errors.As(err, &end) {
@@ -81,22 +92,34 @@ type ended struct{ why string }
 func (e *ended) Error() string { return e.why }
 
 // within does a part of a step, guarded. The error is an [*ended] where that part was
-// ended by too little memory, but in the first step, which all else is set against.
-func (s *ascent) within(ctx context.Context, first bool, do func(ctx context.Context) error) error {
+// ended by too little memory, but in the first step, which all else is set against: by a
+// program, too, that was killed since there were killed of them, whether anything failed
+// by that or not. One that lies idle is missed by nobody.
+func (s *ascent) within(ctx context.Context, first bool, killed int64, do func(ctx context.Context) error) error {
 	limited, release := guarded(ctx, s.in, s.StepLimit, watchEvery)
 	defer release()
 	err := do(limited)
-	if err == nil || ctx.Err() != nil || errors.As(err, new(*lab.Unrestored)) {
+	if ctx.Err() != nil || errors.As(err, new(*lab.Unrestored)) {
 		return err
 	}
+	reading, unread := s.in.Read(ctx) // in danger, it tells all the same
+	if err == nil {
+		err = unread
+	}
+	more := kills(reading) - killed
+	if err == nil && more <= 0 {
+		return nil
+	}
 	if !first {
-		reading, _ := s.in.Read(ctx) // in danger, it tells all the same
-		if why := stopped(limited, err, kills(reading)); why != "" {
+		if why := stopped(limited, err, more); why != "" {
 			return &ended{why}
 		}
 	}
 	if cause := context.Cause(limited); cause != nil {
 		return cause // what ended it, and not what that made fail
+	}
+	if more > 0 {
+		return errors.Join(errKilled, err)
 	}
 	return err
 }

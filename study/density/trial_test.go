@@ -107,11 +107,14 @@ func TestWhatStopsASweep(t *testing.T) {
 		says  string
 		steps int
 	}{
-		"the box is in danger":            {func(f *fixture) { f.danger = 3 }, "for the host's sake: a test's", 2},
+		"the box is in danger":            {func(f *fixture) { f.danger = 9 }, "for the host's sake: a test's", 2},
 		"throughput is next to nothing":   {func(f *fixture) { f.shop.closed = []float64{100, 100, 9.9} }, "it thrashes: 9.9 requests/s", 2},
 		"nothing is answered":             {func(f *fixture) { f.shop.err = errUnanswered }, "it thrashes: not one request", 2},
 		"a neighbour is killed":           {func(f *fixture) { f.nap.bad, f.killed = 20002, 1 }, "the kernel killed a program", 2},
 		"a neighbour that does not start": {func(f *fixture) { f.refuses, f.after, f.killed = "box/idle", 3, 1 }, "it does not start", 2},
+		"danger as neighbours come":       {func(f *fixture) { f.danger = 7 }, "for the host's sake: a test's", 2},
+		"one that lies idle is killed":    {func(f *fixture) { f.killAt = "fill 20002 with 9" }, "the kernel killed a program", 2},
+		"one is killed under the load":    {func(f *fixture) { f.killLoad = 3 }, "the kernel killed a program", 2},
 	} {
 		f := newFixture(1, 2, 3)
 		c.of(f)
@@ -138,6 +141,8 @@ func TestWhatFailsATrial(t *testing.T) {
 		"wrong answers at the first step": {func(f *fixture) { f.shop.failed = 2 }, "what was booked is not there"},
 		"danger at the first step":        {func(f *fixture) { f.danger = 1 }, "a test's"},
 		"a neighbour fails by itself":     {func(f *fixture) { f.nap.bad = 20002 }, "with 2 neighbours: neighbour 2: fill it: its memory ended"},
+		"a kill at the first step":        {func(f *fixture) { f.killAt = "fill 20001 with 8" }, "with 1 neighbours: the kernel killed a program"},
+		"failing after an old kill":       {func(f *fixture) { f.killAt, f.nap.bad = "launch site", 20002 }, "neighbour 2: fill it: its memory ended"},
 		"no neighbour starts":             {func(f *fixture) { f.refuses = "box/idle" }, "with 1 neighbours: neighbour 1: launch on fake: it does not start"},
 		"the service does not start":      {func(f *fixture) { f.refuses = "box/critical" }, "launch database on fake"},
 		"half of it does not start":       {func(f *fixture) { f.refuses, f.after = "box/critical", 1 }, "launch site on fake"},
@@ -165,6 +170,35 @@ func TestTheWarmUpIsShort(t *testing.T) {
 	}
 	if f.count("launch napper") != warmUpNeighbours || len(f.bench.Samples) != 0 {
 		t.Errorf("%d neighbours, samples %v", f.count("launch napper"), f.bench.Samples)
+	}
+}
+
+// Interleaved, the step that all others are set against is another trial's: where memory
+// ends, this one has found that, and stands.
+func TestWhatStopsAnInterleavedTrial(t *testing.T) {
+	for name, of := range map[string]func(*fixture){
+		"a failed request":     func(f *fixture) { f.shop.failed = 2 },
+		"the box is in danger": func(f *fixture) { f.danger = 3 },
+		"a program is killed":  func(f *fixture) { f.killAt = "fill 20004 with 11" },
+	} {
+		for i, warm := range []bool{false, false, true} { // of the first number, of the other, and of that in the warm-up
+			f := newFixture(2, 4)
+			f.o.Order = Interleaved
+			f.bench.Warm = warm
+			of(f)
+			if warm && f.killAt != "" {
+				continue // a warm-up has no fourth neighbour
+			}
+			err := f.runCondition(t, min(i, 1))
+			switch {
+			case i != 1 && f.killAt == "" && err == nil:
+				t.Errorf("%s: condition %d, warm-up %v: nothing failed", name, i, warm)
+			case i == 1 && err != nil:
+				t.Errorf("%s: %v", name, err)
+			case i == 1 && f.shop.failed == 0 && f.steps(t)[0].Stop == "":
+				t.Errorf("%s: %+v", name, f.steps(t))
+			}
+		}
 	}
 }
 
