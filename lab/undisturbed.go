@@ -7,10 +7,13 @@ import "tare/kernel/accounting"
 // no stranger but an effect.
 const StepsRepeated = "steps_repeated"
 
+// StepAttempts bounds how often a step that is to be undisturbed is made in all.
+const StepAttempts = maxAttempts
+
 // Undisturbed brackets a step with the host's accounts until it finds it undisturbed,
 // within the bound that blocks have. Of attempts that were done again nothing is kept.
 func (b *workbench) Undisturbed(step func() error) error {
-	attempts := maxAttempts
+	attempts := StepAttempts
 	if b.WarmUp() {
 		attempts = 1
 	}

@@ -1,6 +1,7 @@
 package density
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -90,8 +91,8 @@ func Outline(o Options) ([]string, error) {
 	if err := b.find(); err != nil {
 		return nil, err
 	}
-	lines := []string{fmt.Sprintf("Each step: %v of %g requests a second to %s, by a schedule, then %v of clients that wait; meanwhile a request every %v to the neighbours, whatever their number.",
-		b.Open, b.critical.rate, b.critical.name(), b.Closed, b.Think)}
+	lines := []string{fmt.Sprintf("Each step: %v of %g requests a second to %s, by a schedule, then %v of clients that wait; meanwhile %s, whatever their number.",
+		b.Open, b.critical.rate, b.critical.name(), b.Closed, b.asking())}
 	swaps := slices.ContainsFunc(b.Swaps, func(s platform.SwapKind) bool { return s != platform.SwapNone })
 	for _, s := range b.Noises {
 		n, err := b.findNoise(s)
@@ -120,6 +121,19 @@ func Outline(o Options) ([]string, error) {
 		lines = append(lines, "The page cache of the whole host is dropped before each step.")
 	}
 	return append(lines, fmt.Sprintf("A sweep stops before its end where the box or the host is in danger, throughput falls under a tenth of the first step's, or a part of a step takes longer than %v.", b.StepLimit)), nil
+}
+
+// asking says how the neighbours are asked. A client that waits asks the less often the
+// longer their answers take.
+func (o Options) asking() string {
+	what := "a request"
+	if o.Burst > 1 {
+		what = fmt.Sprintf("%d requests at once", o.Burst)
+	}
+	if o.IdleClosed {
+		return fmt.Sprintf("%s to the neighbours %v after each answer of theirs", what, o.Think)
+	}
+	return fmt.Sprintf("%s every %v to the neighbours", what, o.Think)
 }
 
 // builder makes the groups.
@@ -159,6 +173,11 @@ func (b *builder) findPlatform() error {
 	}
 	if err := p.Supports(b.Base); err != nil {
 		return err
+	}
+	if g, ok := p.(platform.Grouping); ok {
+		if err := g.Groups(context.Background()); err != nil {
+			return err
+		}
 	}
 	b.on = p
 	if _, boxing := p.(platform.Boxing); boxing {
@@ -401,8 +420,14 @@ func (b *builder) condition(group string, a levels, n noise, pattern load.Patter
 			Platform: b.Platform, Setting: b.Base, Factors: factors, Metrics: metrics, NotRepresentative: emulated,
 		},
 		Program: b.critical.subject.Workload, Source: b.critical.subject.Image(), Further: []workload.Source{n.subject.Image()},
-		Procedure: t.run, Limit: time.Duration(len(t.neighbours)+2) * (b.StepLimit + removalLimit),
+		Procedure: t.run, Limit: b.limit(len(t.neighbours)),
 	}
+}
+
+// limit bounds a trial by what its steps may take: each is grown once, and its loads are
+// made again where they are disturbed. Before and after them is what is no step's.
+func (o Options) limit(steps int) time.Duration {
+	return time.Duration(steps)*(1+lab.StepAttempts)*o.StepLimit + o.Warm + 2*(o.StepLimit+removalLimit)
 }
 
 // stepMetrics are those of a number of neighbours.

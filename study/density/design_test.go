@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"tare/lab"
 	"tare/platform"
 	"tare/workload"
 )
@@ -142,6 +144,7 @@ func TestRefused(t *testing.T) {
 		"--memory":                              func(o *Options) { o.Base.Memory = 1 << 20 },
 		"--drop-caches":                         func(o *Options) { o.DropCaches = true },
 		"--noise shop":                          func(o *Options) { o.Noises = []workload.Subject{o.Critical} },
+		"--settle 2m0s: a step":                 func(o *Options) { o.Settle = 2 * time.Minute },
 		"--neighbours: want":                    func(o *Options) { o.Neighbours = nil },
 	} {
 		f := newFixture(1, 5)
@@ -154,6 +157,52 @@ func TestRefused(t *testing.T) {
 		}
 		if lacks := new(platform.Missing); !errors.As(err, &lacks) && !errors.As(err, new(*Usage)) {
 			t.Errorf("%q is neither the user's to mend nor the host's", says)
+		}
+	}
+}
+
+// A platform that can put no program into a box is refused before anything starts.
+func TestNoGroups(t *testing.T) {
+	f := newFixture(1, 5)
+	f.o.Noises = []workload.Subject{{Workload: *f.nap}}
+	f.grouping = &platform.Unsupported{Platform: "fake", Key: "box", Reason: "its groups are its own"}
+	_, design := Design(f.o)
+	_, outline := Outline(f.o)
+	for _, err := range []error{design, outline} {
+		if !errors.Is(err, f.grouping) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// No trial is ended from outside whose every step keeps to its limit.
+func TestTheLimitHoldsEveryStep(t *testing.T) {
+	f := newFixture(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25)
+	f.o.Noises = []workload.Subject{{Workload: *f.nap}}
+	f.o.StepLimit, f.o.Warm = 10*time.Minute, time.Hour
+	d, err := Design(f.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	grown, loads := f.o.StepLimit, lab.StepAttempts*f.o.StepLimit
+	if got, longest := d.Groups[0].Conditions[0].Limit, f.o.Warm+25*(grown+loads)+removalLimit; got <= longest {
+		t.Errorf("a trial of %v is ended after %v", longest, got)
+	}
+}
+
+// A client that waits asks at no rate.
+func TestOutlineOfTheNeighboursClient(t *testing.T) {
+	for says, change := range map[string]func(*Options){
+		"a request every 1ms to the neighbours":                       func(*Options) {},
+		"a request to the neighbours 1ms after each answer of theirs": func(o *Options) { o.IdleClosed = true },
+		"10 requests at once every 1ms to the neighbours":             func(o *Options) { o.Burst = 10 },
+	} {
+		f := newFixture(1, 5)
+		f.o.Noises = []workload.Subject{{Workload: *f.nap}}
+		change(&f.o)
+		lines, err := Outline(f.o)
+		if err != nil || !strings.Contains(lines[0], says) {
+			t.Errorf("%q, %v: want %q", lines, err, says)
 		}
 	}
 }

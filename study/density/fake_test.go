@@ -57,12 +57,14 @@ type world struct {
 	killLoad int    // the closed load, from 1, at which it does; 0 is none
 	refuses  string // the group whose programs cannot be launched
 	after    int    // so many were
+	grouping error  // why its programs can be in no group
 	unstable string // what fails to be removed
 }
 
 func (w *world) Name() string                    { return "fake" }
 func (w *world) Check(context.Context) error     { return nil }
 func (w *world) Supports(platform.Setting) error { return nil }
+func (w *world) Groups(context.Context) error    { return w.grouping }
 
 func (w *world) Launch(_ context.Context, s platform.Spec) (platform.Instance, error) {
 	w.mu.Lock()

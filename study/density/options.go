@@ -242,6 +242,8 @@ func (o Options) check() error {
 		return usage("--settle %v: want 0, or %v to 1h", o.Settle, leastLoad)
 	case o.StepLimit < o.Open+o.Closed:
 		return usage("--step-limit %v: the loads of a step alone take %v", o.StepLimit, o.Open+o.Closed)
+	case o.Settle >= o.StepLimit:
+		return usage("--settle %v: a step is ended after %v: take less, or a longer --step-limit", o.Settle, o.StepLimit)
 	case o.Rate < 0 || o.Rate > 1e6:
 		return usage("--rate %g: want up to 1e6 requests a second", o.Rate)
 	case o.FirstPort < 1 || o.FirstPort+o.most() > 65536:
