@@ -343,7 +343,7 @@ func TestRoomIsMadeInTheIdleClass(t *testing.T) {
 			"idle/memory.usage_in_bytes": "209715200", "idle/memory.current": "209715200",
 			"idle/memory.limit_in_bytes": "", "idle/memory.reclaim": "",
 		})
-		k := &keeper{box: b, limit: s.Memory}
+		k := &keeper{box: b, limit: s.Memory, idle: -1}
 		made, err := k.makeRoom()
 		if err != nil || made {
 			t.Errorf("v%d: %v, %v: nothing moves in a tree of files", version, made, err)

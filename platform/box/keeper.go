@@ -3,25 +3,32 @@ package box
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 	"syscall"
 	"time"
 
+	"tare/kernel/cgroup"
 	"tare/kernel/clock"
 	"tare/kernel/pressure"
+	"tare/kernel/process"
 	"tare/platform"
 )
 
 // How often the keeper looks.
 const (
-	// watchEvery is how often danger is looked for, and new groups.
+	// watchEvery is how often danger is looked for.
 	watchEvery = time.Second
 	// stallWindow is what the share of stalls outside is taken over: the shortest of the
 	// kernel's own averages.
 	stallWindow = 10 * time.Second
-	// followEvery is how often the limit follows compressed swap's pool.
+	// followEvery is how often the limit follows compressed swap's pool, and how often new
+	// groups are looked for where each is to be protected by itself.
 	followEvery = 50 * time.Millisecond
+	// followWithin is for how long limits may be behind the pool: a box that has had more
+	// memory than was asked for over a whole window of the kernel's is another box.
+	followWithin = stallWindow
 	// soonest and latest are the pauses between two looks at the headroom: after some
 	// had to be made the next comes soon, and each that finds enough puts it off. A class
 	// that takes memory faster than the headroom lasts for the latest, 1 GiB/s of 64 MiB,
@@ -43,18 +50,22 @@ const (
 // danger is remembered that comes and goes between two readings.
 //
 // It has a thread of its own, whose CPU time is told in each reading: reclaim is done in
-// the time of who asks for it.
+// the time of who asks for it. That thread stays where ordinary programs are, though the
+// rest of this one may go ahead of them ([process.Ahead]): the kernel's own reclaim goes
+// before nobody.
 type keeper struct {
 	box    *madeBox
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	limit int64 // in force, of a box of control groups
+	limit  int64     // in force, of a box of control groups
+	idle   int64     // the idle class' own, in force; -1 is none
+	behind time.Time // since when they have not come nearer to the pool; zero where they have
 
 	mu     sync.Mutex
 	cpu    time.Duration
 	spent  time.Duration // in reclaim
-	err    error         // the last round's
+	err    error         // the first round's that had one
 	why    string
 	stalls []stalled
 }
@@ -68,7 +79,7 @@ type stalled struct {
 // keep begins.
 func keep(b *madeBox) *keeper {
 	ctx, cancel := context.WithCancel(context.Background())
-	k := &keeper{box: b, cancel: cancel, done: make(chan struct{}), limit: wholePages(b.spec.Memory)}
+	k := &keeper{box: b, cancel: cancel, done: make(chan struct{}), limit: wholePages(b.spec.Memory), idle: b.idleLimit(b.spec.Memory)}
 	go k.run(ctx)
 	return k
 }
@@ -85,6 +96,7 @@ func (k *keeper) end() {
 func (k *keeper) run(ctx context.Context) {
 	defer close(k.done)
 	runtime.LockOSThread() // and the thread ends with it
+	k.failing(process.StayOrdinary())
 	pause := k.pause()
 	watched := time.Time{}
 	for timer := time.NewTimer(0); ; timer.Reset(pause) {
@@ -94,33 +106,50 @@ func (k *keeper) run(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		var errs []error
-		if k.box.spec.Kind == platform.BoxGroup {
-			errs = append(errs, k.follow())
-		}
+		k.failing(k.tend(time.Now()))
 		if k.box.spec.Protect == platform.ProtectHeadroom {
 			made, err := k.makeRoom()
-			errs = append(errs, err)
+			k.failing(err)
 			if pause = min(2*pause, latest); made {
 				pause = soonest
 			}
 		}
 		if time.Since(watched) >= watchEvery {
 			watched = time.Now()
-			errs = append(errs, k.box.protectBelow(), k.watch(watched))
+			k.failing(k.watch(watched))
 		}
 		k.mu.Lock()
-		k.cpu, k.err = clock.Thread(), errors.Join(errs...)
+		k.cpu = clock.Thread()
 		k.mu.Unlock()
 	}
 }
 
-// pause is the first one, and of a box without headroom to keep every one.
+// tend does what is to be done whenever the keeper looks.
+func (k *keeper) tend(now time.Time) error {
+	err := k.box.protectBelow()
+	if k.box.spec.Kind == platform.BoxGroup {
+		err = errors.Join(err, k.follow(now))
+	}
+	return err
+}
+
+// failing keeps the first error: a box that was not kept for a while was another one in
+// that while.
+func (k *keeper) failing(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.err == nil {
+		k.err = err
+	}
+}
+
+// pause is the first one, and of a box without headroom to keep every one. Groups of
+// instances are met before these have filled what is to be protected.
 func (k *keeper) pause() time.Duration {
 	switch {
 	case k.box.spec.Protect == platform.ProtectHeadroom:
 		return soonest
-	case k.box.area.zram != nil || k.box.area.zswap:
+	case k.box.area.zram != nil || k.box.area.zswap || k.box.protectsBelow():
 		return followEvery
 	}
 	return watchEvery
@@ -144,50 +173,90 @@ func (k *keeper) reclaiming(do func() error) error {
 	return err
 }
 
-// failed is what the last round could not do.
+// failed is what could not be done first.
 func (k *keeper) failed() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.err
 }
 
-// follow brings the box's limit nearer to what compressed swap leaves of its memory.
-func (k *keeper) follow() error {
+// follow brings the box's limit nearer to what compressed swap leaves of its memory, and
+// the idle class' own by as much: what is kept for the critical class is no place for the
+// pool of the idle one's pages.
+func (k *keeper) follow(now time.Time) error {
 	pool, uncharged, err := k.box.pool()
 	if err != nil || !uncharged {
 		return err
 	}
 	next := nextLimit(k.limit, k.box.spec.Memory-pool)
 	if next == k.limit {
+		k.behind = time.Time{}
 		return nil
 	}
-	group := k.box.group
-	if next < k.limit && unified(k.box.layout) {
+	// Down, the idle class comes first, or the critical one's pages would be taken; up, it
+	// comes last.
+	steps := []func() (bool, error){
+		func() (bool, error) { return k.bring(k.box.class(platform.Idle), &k.idle, k.box.idleLimit(next)) },
+		func() (bool, error) { return k.bring(k.box.group, &k.limit, next) },
+	}
+	if next > k.limit {
+		steps[0], steps[1] = steps[1], steps[0]
+	}
+	for _, step := range steps {
+		if there, err := step(); err != nil {
+			return err
+		} else if !there {
+			return k.late(now, pool)
+		}
+	}
+	k.behind = time.Time{}
+	return nil
+}
+
+// late refuses limits that have not come nearer to the pool for too long.
+func (k *keeper) late(now time.Time, pool int64) error {
+	if k.behind.IsZero() {
+		k.behind = now
+	}
+	if now.Sub(k.behind) < followWithin {
+		return nil
+	}
+	return fmt.Errorf("its limit is %d MiB and compressed swap holds %d MiB, for nobody: more than its %d MiB, which the kernel has not got down to in %v", k.limit>>20, pool>>20, k.box.spec.Memory>>20, followWithin)
+}
+
+// bring gives a group the next limit, and tells whether it has it: where it cannot have
+// it now, it keeps the one it has.
+func (k *keeper) bring(group cgroup.Group, have *int64, next int64) (bool, error) {
+	if next == *have {
+		return true, nil
+	}
+	if next < *have && unified(k.box.layout) {
 		// Version 2 would call the OOM killer for a limit that it does not get to.
 		usage, err := group.MemoryUsage()
 		if err != nil {
-			return err
+			return false, err
 		}
 		if usage > next {
-			if err := k.reclaiming(func() error { return group.ReclaimMemory(usage-next, k.limit) }); err != nil {
-				return err
+			if err := k.reclaiming(func() error { return group.ReclaimMemory(usage-next, *have) }); err != nil {
+				return false, err
 			}
 			if usage, err = group.MemoryUsage(); err != nil {
-				return err
+				return false, err
 			}
 		}
 		if usage > next {
-			return nil // tried again
+			return false, nil // tried again
 		}
 	}
-	err = k.reclaiming(func() error { return group.LimitMemory(next) })
+	err := k.reclaiming(func() error { return group.LimitMemory(next) })
 	if errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.EINTR) {
-		return nil // version 1 does not get to it now, and has left what was
+		return false, nil // version 1 does not get to it now, and has left what was
 	}
-	if err == nil {
-		k.limit = next
+	if err != nil {
+		return false, err
 	}
-	return err
+	*have = next
+	return true, nil
 }
 
 // nextLimit is a limit on the way from one to another: up at once, which nobody has to
@@ -226,7 +295,7 @@ func (k *keeper) makeRoom() (bool, error) {
 	if before == 0 {
 		return false, nil
 	}
-	if err := k.reclaiming(func() error { return idle.ReclaimMemory(min(want, before), k.box.idleLimit()) }); err != nil {
+	if err := k.reclaiming(func() error { return idle.ReclaimMemory(min(want, before), k.idle) }); err != nil {
 		return false, err
 	}
 	after, err := idle.MemoryUsage()

@@ -347,6 +347,19 @@ func TestProtections(t *testing.T) {
 			}
 			b := made(t, New(Options{StateDir: stateDirectory(t)}), s)
 			first := occupied(t, b.Group(platform.Critical), critical)
+			// Version 2 hands no protection down: the keeper does, which is to be before memory
+			// is asked for beside it.
+			if m := b.(*madeBox); m.protectsBelow() {
+				below, err := m.class(platform.Critical).Below("memory")
+				if err != nil || len(below) == 0 {
+					t.Fatalf("the critical class has no groups below: %v", err)
+				}
+				want := strconv.FormatInt(wholePages(s.Memory), 10)
+				await(t, b, "an instance's group is not protected", func(platform.BoxReading, error) bool {
+					have, err := os.ReadFile(filepath.Join(below[0].Places[0].Dir(), "memory.low"))
+					return err == nil && strings.TrimSpace(string(have)) == want
+				})
+			}
 			second := occupied(t, b.Group(platform.Idle), idle)
 			switch protect {
 			case platform.ProtectHeadroom:

@@ -27,7 +27,7 @@ func (b *madeBox) protect() error {
 		}
 		return critical.ProtectMemory(b.spec.Memory)
 	case platform.ProtectLimit:
-		if err := idle.LimitMemory(b.idleLimit()); err != nil {
+		if err := idle.LimitMemory(b.idleLimit(b.spec.Memory)); err != nil {
 			return fmt.Errorf("limit the idle class: %w", err)
 		}
 	}
@@ -37,7 +37,7 @@ func (b *madeBox) protect() error {
 // protectBelow gives the groups of instances in the critical class the protection that
 // version 2 does not hand down by itself.
 func (b *madeBox) protectBelow() error {
-	if b.spec.Protect != platform.ProtectSwappiness || !unified(b.layout) {
+	if !b.protectsBelow() {
 		return nil
 	}
 	below, err := b.class(platform.Critical).Below("memory")
@@ -52,10 +52,15 @@ func (b *madeBox) protectBelow() error {
 	return nil
 }
 
-// idleLimit is the idle class' own limit; -1 is none.
-func (b *madeBox) idleLimit() int64 {
+// protectsBelow tells whether groups of instances are to be protected as they come.
+func (b *madeBox) protectsBelow() bool {
+	return b.spec.Protect == platform.ProtectSwappiness && unified(b.layout)
+}
+
+// idleLimit is the idle class' own limit, of a box that has that much memory; -1 is none.
+func (b *madeBox) idleLimit(memory int64) int64 {
 	if b.spec.Protect == platform.ProtectLimit {
-		return wholePages(b.spec.Memory - b.spec.Reserve)
+		return max(wholePages(memory-b.spec.Reserve), Smallest)
 	}
 	return -1
 }

@@ -51,11 +51,11 @@ func (b *madeBox) Read(ctx context.Context) (platform.BoxReading, error) {
 			r.Notes = append(r.Notes, fmt.Sprintf("%s is no longer %s, which it was set to for this box", c.File, c.New))
 		}
 	}
-	if why := b.keeper.failed(); why != nil {
-		r.Notes = append(r.Notes, "the box is not kept as it was asked for: "+why.Error())
-	}
 	if why := b.keeper.judge(r, total); why != "" {
 		return r, &platform.Endangered{Why: why}
+	}
+	if err := b.keeper.failed(); err != nil {
+		return r, fmt.Errorf("box %s is not kept as it was asked for: %w", b.spec.Name, err)
 	}
 	return r, nil
 }
