@@ -450,10 +450,13 @@ func TestSwapToZRAM(t *testing.T) {
 	if err := h.ConfigureZRAM(z, last); !errors.As(err, &other) || other.Have != size {
 		t.Errorf("configured twice: %v", err)
 	}
-	if err := h.RemoveZRAM(ZRAM{z.ID, size / 2}); !errors.As(err, &other) {
+	if err := h.RemoveZRAM(ZRAM{ID: z.ID, Size: size / 2}); !errors.As(err, &other) {
 		t.Errorf("removing one of another size: %v", err)
 	}
 	use(t, z.Device())
+	if err := h.RemoveZRAM(ZRAM{ID: z.ID, Size: size, Sequence: z.Sequence + 1}); !errors.As(err, &other) {
+		t.Errorf("a device that came later: %v, want a *NotOurs", err)
+	}
 	if err := h.RemoveZRAM(z); !errors.Is(err, unix.EBUSY) {
 		t.Errorf("removing one in use: %v", err)
 	}
@@ -525,7 +528,7 @@ func TestNoZRAM(t *testing.T) {
 		t.Error(err)
 	}
 	// Gone already, by a restart of the host.
-	if err := fake(t, nil).RemoveZRAM(ZRAM{7, 1 << 20}); err != nil {
+	if err := fake(t, nil).RemoveZRAM(ZRAM{ID: 7, Size: 1 << 20}); err != nil {
 		t.Error(err)
 	}
 }

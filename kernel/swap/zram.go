@@ -26,6 +26,9 @@ func (n *NoZRAM) Error() string {
 type ZRAM struct {
 	ID   int   `json:"id"`         // of /dev/zramID
 	Size int64 `json:"size_bytes"` // that it is to be configured with; tells it from another of that number
+	// Sequence is the kernel's count of disks when this one came (diskseq, Linux 5.15), which
+	// no other has; 0 where it is not told.
+	Sequence int64 `json:"sequence,omitempty"`
 }
 
 // NotOurs says that a device of that number is there, and is another one.
@@ -35,6 +38,9 @@ type NotOurs struct {
 }
 
 func (n *NotOurs) Error() string {
+	if n.Have == n.Size || n.Have == 0 {
+		return fmt.Sprintf("zram%d came after the one that was added here: it is somebody else's, and is left alone", n.ID)
+	}
 	return fmt.Sprintf("zram%d has a size of %d bytes, and the one that was added here had %d: it is somebody else's, and is left alone", n.ID, n.Have, n.Size)
 }
 
@@ -81,7 +87,9 @@ func (h Host) AddZRAM(size int64) (ZRAM, error) {
 	if err != nil || id < 0 {
 		return ZRAM{}, fmt.Errorf("adding a zram device: %s gave %q, want a number", f.Name(), text[:n])
 	}
-	return ZRAM{id, size}, nil
+	z := ZRAM{ID: id, Size: size}
+	z.Sequence, err = h.sequence(z)
+	return z, err
 }
 
 // ZRAMAlgorithms lists the compressors that a device can have, the kernel's own choice
@@ -141,6 +149,16 @@ func (h Host) ConfigureZRAM(z ZRAM, algorithm string) error {
 	return err
 }
 
+// sequence is the device's number among all disks that the kernel has had; 0 where it
+// does not count them.
+func (h Host) sequence(z ZRAM) (int64, error) {
+	n, err := number(h.zramFile(z, "diskseq"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	return n, err
+}
+
 func (h Host) zramSize(z ZRAM) (int64, error) {
 	size, err := number(h.zramFile(z, "disksize"))
 	if err != nil {
@@ -151,8 +169,8 @@ func (h Host) zramSize(z ZRAM) (int64, error) {
 
 // RemoveZRAM takes an added device away, configured or not, and what it holds: it must
 // be out of use ([Off]); an error wraps EBUSY where it is not. One that is gone needs
-// nothing, and a device of its number that is not of its size is left alone: a
-// [*NotOurs].
+// nothing, and a device of its number that is not of its size, or came later, is left
+// alone: a [*NotOurs].
 func (h Host) RemoveZRAM(z ZRAM) error {
 	if _, err := os.Stat(filepath.Dir(h.zramFile(z, "disksize"))); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -161,7 +179,11 @@ func (h Host) RemoveZRAM(z ZRAM) error {
 	if err != nil {
 		return err
 	}
-	if have != 0 && have != z.Size {
+	now, err := h.sequence(z)
+	if err != nil {
+		return err
+	}
+	if have != 0 && have != z.Size || z.Sequence != 0 && now != z.Sequence {
 		return &NotOurs{z, have}
 	}
 	if have != 0 {

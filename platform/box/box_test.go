@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tare/kernel/cgroup"
+	"tare/kernel/swap"
 	"tare/platform"
 	"tare/platform/held"
 )
@@ -266,13 +267,83 @@ func TestADeviceThatWasBeingAdded(t *testing.T) {
 	if err := removeAdded(g, e); err != nil || removed() != "" {
 		t.Errorf("none was added: %v, removed %q", err, removed())
 	}
+	// An empty one may be anybody's.
 	device("5", "0")
-	if err := removeAdded(g, e); err != nil || removed() != "5" {
+	if err := removeAdded(g, e); err == nil || !strings.Contains(err.Error(), "by hand") || removed() != "" {
 		t.Errorf("one was added: %v, removed %q", err, removed())
 	}
-	device("6", "0")
-	if err := removeAdded(g, e); err == nil {
-		t.Error("one of two was removed, whosever")
+	if err := g.removeDevice(swap.ZRAM{ID: 5, Size: 4096}); err == nil || removed() != "" {
+		t.Errorf("an empty one of that number: %v, removed %q", err, removed())
+	}
+	if err := os.WriteFile(filepath.Join(g.root, "sys/block/zram5/diskseq"), []byte("77\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.removeDevice(swap.ZRAM{ID: 5, Size: 4096, Sequence: 76}); err != nil || removed() != "" {
+		t.Errorf("one that came later: %v, removed %q", err, removed())
+	}
+	if err := g.removeDevice(swap.ZRAM{ID: 5, Size: 4096, Sequence: 77}); err != nil || removed() != "5" {
+		t.Errorf("the very one: %v, removed %q", err, removed())
+	}
+}
+
+// What cannot be added is not looked for by a clean.
+func TestADeviceThatCannotBeAdded(t *testing.T) {
+	l := &tally{}
+	b := &madeBox{spec: plain, ledger: l}
+	b.ground.root = t.TempDir()
+	b.ground.swap.Root = b.ground.root
+	b.area.size = plain.SwapSize
+	if err := b.takeZRAM(t.Context()); err == nil {
+		t.Fatal("a device was added where there is no zram")
+	}
+	if l.entered != 1 || l.crossed != 1 {
+		t.Errorf("%d were entered and %d crossed out, want one each", l.entered, l.crossed)
+	}
+}
+
+// tally is a ledger that counts.
+type tally struct{ entered, crossed int }
+
+func (l *tally) Add(platform.Entry) (func(), error) {
+	l.entered++
+	return func() { l.crossed++ }, nil
+}
+
+func TestWhatComesBackMustFit(t *testing.T) {
+	for _, c := range []struct {
+		held, total, available int64
+		fits                   bool
+	}{{0, 1000, 0, true}, {1, 1000, 60, false}, {440, 1000, 500, true}, {441, 1000, 500, false}} {
+		if why := unfitting(c.held<<20, c.total<<20, c.available<<20); (why == "") != c.fits {
+			t.Errorf("%d MiB where %d of %d MiB are to be had: %q", c.held, c.available, c.total, why)
+		}
+	}
+}
+
+// An area whose box's programs may live stays in use; the file given here is none, so
+// that nothing is taken out of use whatever is decided.
+func TestAnAreaOfABoxThatIsThereStays(t *testing.T) {
+	b := fakeBox(t, 2, plain, map[string]string{"idle/memory.current": ""})
+	b.ground.root = t.TempDir()
+	b.ground.swap.Root = b.ground.root
+	if err := os.MkdirAll(b.ground.proc(""), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	area := filepath.Join(b.ground.root, "area")
+	for name, text := range map[string]string{
+		b.ground.proc("swaps"):   "Filename\tType\tSize\tUsed\tPriority\n" + area + " file 1048572 524288 5\n",
+		b.ground.proc("meminfo"): "MemTotal: 4194304 kB\nMemAvailable: 524288 kB\n",
+		area:                     "",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := turnOff(t.Context(), b.ground, area, b.group); err == nil || !strings.Contains(err.Error(), "tare clean") || !strings.Contains(err.Error(), "cgroup") {
+		t.Errorf("while its box is there: %v", err)
+	}
+	if err := turnOff(t.Context(), b.ground, area, cgroup.Group{}); err == nil || !strings.Contains(err.Error(), "it holds 512 MiB") {
+		t.Errorf("without the memory for it: %v", err)
 	}
 }
 

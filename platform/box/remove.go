@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"tare/image"
+	"tare/kernel/cgroup"
 	"tare/kernel/swap"
 	"tare/platform"
 	"tare/platform/held"
@@ -57,7 +59,7 @@ func (r remover) Remove(ctx context.Context, e platform.Entry) error {
 		if err != nil {
 			return err
 		}
-		return removeDevice(host, z)
+		return ground{}.removeDevice(z)
 	case kindAdding:
 		return removeAdded(ground{}, e)
 	case kindSetting:
@@ -85,7 +87,7 @@ func (r remover) removeArea(ctx context.Context, host swap.Host, e platform.Entr
 		if err := r.own(e.ID); err != nil {
 			return err
 		}
-		return turnOff(ctx, host, e.ID)
+		return r.turnOff(ctx, e)
 	}
 	size, err := sizeOf(e)
 	if err != nil {
@@ -99,7 +101,19 @@ func (r remover) removeArea(ctx context.Context, host swap.Host, e platform.Entr
 	if one.Size != size-int64(os.Getpagesize()) {
 		return nil
 	}
-	return turnOff(ctx, host, e.ID)
+	return r.turnOff(ctx, e)
+}
+
+func (remover) turnOff(ctx context.Context, e platform.Entry) error {
+	var box cgroup.Group
+	if name := e.Attrs[attrBox]; name != "" {
+		layout, err := cgroup.Host()
+		if err != nil {
+			return err
+		}
+		box = layout.At(path.Join(platform.CgroupParent, name))
+	}
+	return turnOff(ctx, ground{}, e.ID, box)
 }
 
 const zramPath = "/dev/zram"
@@ -118,24 +132,35 @@ func deviceOf(e platform.Entry) (swap.ZRAM, error) {
 		return swap.ZRAM{}, fmt.Errorf("%s %q: want a number", e.Kind, e.ID)
 	}
 	size, err := sizeOf(e)
-	return swap.ZRAM{ID: id, Size: size}, err
+	if err != nil {
+		return swap.ZRAM{}, err
+	}
+	// A kernel that numbers no disks has 0.
+	sequence, err := strconv.ParseInt(e.Attrs[attrSeq], 10, 64)
+	if e.Attrs[attrSeq] != "" && err != nil {
+		return swap.ZRAM{}, fmt.Errorf("%s %s was entered with the sequence %q: want a number", e.Kind, e.ID, e.Attrs[attrSeq])
+	}
+	return swap.ZRAM{ID: id, Size: size, Sequence: sequence}, nil
 }
 
-// removeDevice takes a device away that is still the one that was added.
-func removeDevice(host swap.Host, z swap.ZRAM) error {
-	err := host.RemoveZRAM(z)
+// removeDevice takes a device away that is still the one that was added. An empty one has
+// no size to be told by: where the kernel does not number disks it may be anybody's.
+func (g ground) removeDevice(z swap.ZRAM) error {
+	if z.Sequence == 0 && g.emptyZRAM(z.ID) {
+		return fmt.Errorf("zram%d is empty, and cannot be told from one that somebody else added: it is left alone; remove it by hand if nobody uses it (/sys/class/zram-control/hot_remove)", z.ID)
+	}
+	err := g.swap.RemoveZRAM(z)
 	if other := new(swap.NotOurs); errors.As(err, &other) {
 		return nil
 	}
 	return err
 }
 
-// removeAdded takes a device away that was added and had no time to be entered by its
-// number: an empty one that was not there before. Where several are, it is not known
-// which.
+// removeAdded looks for a device that was added and had no time to be entered by its
+// number: an empty one that was not there before. Whose that is cannot be told, since
+// others add some too, so that it is left alone and reported; it takes no memory.
 func removeAdded(g ground, e platform.Entry) error {
-	size, err := sizeOf(e)
-	if err != nil {
+	if _, err := sizeOf(e); err != nil {
 		return err
 	}
 	now, err := g.zrams()
@@ -144,13 +169,10 @@ func removeAdded(g ground, e platform.Entry) error {
 	}
 	known := strings.Split(e.Attrs[attrKnown], ",")
 	fresh := slices.DeleteFunc(now, func(id int) bool { return slices.Contains(known, strconv.Itoa(id)) || !g.emptyZRAM(id) })
-	switch len(fresh) {
-	case 0:
+	if len(fresh) == 0 {
 		return nil
-	case 1:
-		return removeDevice(g.swap, swap.ZRAM{ID: fresh[0], Size: size})
 	}
-	return fmt.Errorf("one of the empty devices zram%d to zram%d was added for a box, and it is not known which: remove it by hand (/sys/class/zram-control/hot_remove)", fresh[0], fresh[len(fresh)-1])
+	return fmt.Errorf("a device may have been added for a box, and cannot be told from one that somebody else added: of the empty zram devices %s, remove by hand the one that nobody uses (/sys/class/zram-control/hot_remove)", numbers(fresh))
 }
 
 // emptyZRAM tells whether a device was never given a size.

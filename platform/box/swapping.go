@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"tare/kernel/cgroup"
 	"tare/kernel/swap"
 	"tare/platform"
 )
@@ -32,6 +33,8 @@ const (
 const (
 	attrSize  = "size"
 	attrKnown = "known" // devices that were there before
+	attrBox   = "box"   // whose programs' pages an area is for
+	attrSeq   = "seq"   // swap.ZRAM.Sequence
 	attrOld   = "old"
 	attrNew   = "new"
 )
@@ -82,9 +85,9 @@ func (b *madeBox) takeSwap(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := b.take(ctx, kindArea, b.area.path, map[string]string{attrSize: strconv.FormatInt(b.area.size, 10)},
+	if err := b.take(ctx, kindArea, b.area.path, map[string]string{attrSize: strconv.FormatInt(b.area.size, 10), attrBox: b.spec.Name},
 		func() error { return b.turnOn(ctx, priority) },
-		func(ctx context.Context) error { return turnOff(ctx, b.ground.swap, b.area.path) }); err != nil {
+		func(ctx context.Context) error { return turnOff(ctx, b.ground, b.area.path, b.group) }); err != nil {
 		return err
 	}
 	if b.spec.Swap == platform.SwapZswap {
@@ -134,13 +137,34 @@ func (b *madeBox) turnOn(ctx context.Context, priority int) error {
 	return swap.On(b.area.path, priority, swap.DiscardNever)
 }
 
-// turnOff takes an area out of use, if it is in use.
-func turnOff(ctx context.Context, h swap.Host, path string) error {
-	_, used, err := h.Area(path)
+// turnOff takes an area out of use, if it is in use, and nobody is harmed by that: what it
+// holds comes back to memory at once. Being preferred to all others, it may hold pages of
+// the host's other programs too.
+func turnOff(ctx context.Context, g ground, path string, box cgroup.Group) error {
+	one, used, err := g.swap.Area(path)
 	if err != nil || !used {
 		return err
 	}
+	if box.Exists() {
+		return fmt.Errorf("swap area %s is left in use while there is a cgroup %s, whose programs' pages it holds: end those first, and then `tare clean`", path, box)
+	}
+	total, available, err := g.memory()
+	if err != nil {
+		return err
+	}
+	if why := unfitting(one.Used, total, available); why != "" {
+		return fmt.Errorf("swap area %s is left in use: %s: end programs, and then `tare clean`", path, why)
+	}
 	return swap.Off(ctx, path)
+}
+
+// unfitting says why what an area holds does not fit into memory, the host being left as
+// far from danger as [danger] wants it; empty where it does.
+func unfitting(held, total, available int64) string {
+	if room := available - int64(LowMemory*float64(total)); held > max(room, 0) {
+		return fmt.Sprintf("it holds %d MiB, and the host has %d MiB of memory to give, with %.0f %% kept", held>>20, max(room, 0)>>20, 100*LowMemory)
+	}
+	return ""
 }
 
 func removeFile(path string) error {
@@ -170,9 +194,10 @@ func (b *madeBox) takeZRAM(ctx context.Context) error {
 	}
 	z, err := h.AddZRAM(b.area.size)
 	if err != nil {
+		entered() // there is none
 		return err
 	}
-	err = b.take(ctx, kindZRAM, strconv.Itoa(z.ID), map[string]string{attrSize: size},
+	err = b.take(ctx, kindZRAM, strconv.Itoa(z.ID), map[string]string{attrSize: size, attrSeq: strconv.FormatInt(z.Sequence, 10)},
 		func() error { return b.configure(z) },
 		func(context.Context) error { return h.RemoveZRAM(z) })
 	if err != nil {
