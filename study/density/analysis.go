@@ -13,6 +13,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"tare/load"
 	"tare/overhead"
 	"tare/platform"
 	"tare/record"
@@ -48,8 +49,10 @@ type sweep struct {
 	block, replicate int
 	tainted          bool
 	steps            []Step // by rising number: those that were loaded
-	// end is where it ended before it could load the service; nil elsewhere.
-	end *halt
+	// ended are steps that were stopped before they could tell anything of throughput, and
+	// are not among steps; end is the first of them, nil where there is none.
+	ended []Step
+	end   *halt
 }
 
 func (s sweep) at(neighbours int) (Step, bool) {
@@ -113,7 +116,14 @@ func (r *reading) add(a *arm, c record.Condition, attachments Attachments) {
 		if len(steps) == 0 {
 			continue
 		}
-		s := sweep{block: t.Block, replicate: t.Replicate, tainted: len(t.Taint) > 0, steps: steps}
+		s := sweep{block: t.Block, replicate: t.Replicate, tainted: len(t.Taint) > 0}
+		for _, step := range steps {
+			if step.tellsNothing() {
+				s.ended = append(s.ended, step)
+			} else {
+				s.steps = append(s.steps, step)
+			}
+		}
 		if a.order != Interleaved {
 			a.sweeps = append(a.sweeps, s)
 			continue
@@ -127,6 +137,7 @@ func (r *reading) add(a *arm, c record.Condition, attachments Attachments) {
 		}
 		into := &a.sweeps[i]
 		into.tainted = into.tainted || s.tainted
+		into.ended = append(into.ended, s.ended...)
 		for _, step := range s.steps {
 			if j := slices.IndexFunc(into.steps, func(o Step) bool { return o.Neighbours == step.Neighbours }); j >= 0 {
 				into.steps[j] = together(into.steps[j], step)
@@ -150,7 +161,7 @@ func (a *arm) settle() {
 	numbers, blocks := map[int]bool{}, map[int]bool{}
 	for i := range a.sweeps {
 		slices.SortFunc(a.sweeps[i].steps, func(x, y Step) int { return cmp.Compare(x.Neighbours, y.Neighbours) })
-		a.sweeps[i].cut()
+		a.sweeps[i].halted()
 		blocks[a.sweeps[i].block] = true
 		for _, s := range a.sweeps[i].steps {
 			numbers[s.Neighbours] = true
@@ -159,20 +170,36 @@ func (a *arm) settle() {
 	a.numbers, a.blocks = slices.Sorted(maps.Keys(numbers)), len(blocks)
 }
 
-// cut takes off a last step that ended while its neighbours came: it has no figures. What
-// they would have asked for goes on as steadily as it did before.
-func (s *sweep) cut() {
-	last := len(s.steps) - 1
-	if last < 0 || s.steps[last].Stop == "" || s.steps[last].Elapsed > 0 {
+// tellsNothing is of a step that was stopped before clients that wait were answered, or
+// turned away, at all: as its neighbours came, or in the load by a schedule. What had come
+// of that until then is no step's. Where a whole load was not answered, that is a figure.
+func (s *Step) tellsNothing() bool {
+	switch {
+	case s.Stop == "":
+		return false
+	case s.unanswered():
+		return s.Elapsed <= 0 // as the box came to rest
+	}
+	return s.Closed.Requests+s.Closed.Failed == 0
+}
+
+// halted makes the first of the steps that tell nothing the sweep's end. What its
+// neighbours would have asked for goes on as steadily as it did before.
+func (s *sweep) halted() {
+	if len(s.ended) == 0 {
 		return
 	}
-	ended := s.steps[last]
-	s.steps = s.steps[:last]
+	slices.SortStableFunc(s.ended, func(x, y Step) int { return cmp.Compare(x.Neighbours, y.Neighbours) })
+	ended := s.ended[0]
 	s.end = &halt{ended.Neighbours, ended.Overcommit, ended.Stop}
-	if ended.Overcommit > 0 || last < 2 {
+	before := slices.IndexFunc(s.steps, func(o Step) bool { return o.Neighbours >= ended.Neighbours })
+	if before < 0 {
+		before = len(s.steps)
+	}
+	if ended.Overcommit > 0 || before < 2 {
 		return
 	}
-	x, y := s.steps[last-2], s.steps[last-1]
+	x, y := s.steps[before-2], s.steps[before-1]
 	s.end.overcommit = y.Overcommit + (y.Overcommit-x.Overcommit)*float64(ended.Neighbours-y.Neighbours)/float64(y.Neighbours-x.Neighbours)
 }
 
@@ -185,7 +212,10 @@ func together(a, b Step) Step {
 		return (x + y) / 2
 	}
 	served := func(x, y Served) Served {
-		s := Served{Rate: weight(x.Rate, y.Rate), Requests: x.Requests + y.Requests, Failed: x.Failed + y.Failed}
+		s := Served{Rate: weight(x.Rate, y.Rate), Requests: x.Requests + y.Requests, Failed: x.Failed + y.Failed, Elapsed: x.Elapsed + y.Elapsed}
+		if s.Elapsed > 0 {
+			s.Rate = (x.Rate*x.Elapsed.Seconds() + y.Rate*y.Elapsed.Seconds()) / s.Elapsed.Seconds()
+		}
 		s.Latency = merged(x.Latency, y.Latency)
 		return s
 	}
@@ -196,7 +226,14 @@ func together(a, b Step) Step {
 	s.Elapsed = a.Elapsed + b.Elapsed
 	s.SwapIn, s.SwapOut = a.SwapIn+b.SwapIn, a.SwapOut+b.SwapOut
 	s.DeviceWritten, s.DeviceRead = a.DeviceWritten+b.DeviceWritten, a.DeviceRead+b.DeviceRead
-	s.Pool = max(a.Pool, b.Pool)
+	s.Pool, s.Limit = max(a.Pool, b.Pool), min(a.Limit, b.Limit)
+	s.Keeper, s.Reclaimed = a.Keeper+b.Keeper, a.Reclaimed+b.Reclaimed
+	s.Notes = slices.Clone(a.Notes)
+	for _, note := range b.Notes {
+		if !slices.Contains(s.Notes, note) {
+			s.Notes = append(s.Notes, note)
+		}
+	}
 	s.Classes = map[platform.Class]ClassAccounts{}
 	for _, c := range platform.Classes {
 		x, y := a.Classes[c], b.Classes[c]
@@ -224,8 +261,8 @@ func merged(all ...*hdrhistogram.Histogram) *hdrhistogram.Histogram {
 	return whole
 }
 
-// texts puts into steps what only the attachment has: why a sweep ended, and what the
-// kernel does not tell.
+// texts puts into steps what only the attachment has: why a sweep ended, what the kernel
+// does not tell, and what is to be known of the box.
 func texts(t record.Trial, steps []Step, attachments Attachments) error {
 	if !slices.ContainsFunc(t.Attachments, func(a record.Attachment) bool { return a.Name == AttachmentSteps }) {
 		return nil
@@ -241,7 +278,7 @@ func texts(t record.Trial, steps []Step, attachments Attachments) error {
 	for i := range steps {
 		for _, w := range whole {
 			if w.Neighbours == steps[i].Neighbours {
-				steps[i].Stop, steps[i].Absent = w.Stop, w.Absent
+				steps[i].Stop, steps[i].Absent, steps[i].Notes = w.Stop, w.Absent, w.Notes
 			}
 		}
 	}
@@ -267,7 +304,10 @@ func (a arm) settled() int {
 	settled := a.first()
 	for _, n := range a.numbers {
 		steps := a.has(n)
-		if len(steps) == len(a.sweeps) && !slices.ContainsFunc(steps, func(s Step) bool { return s.Stop != "" }) {
+		stopped := slices.ContainsFunc(steps, func(s Step) bool { return s.Stop != "" }) || slices.ContainsFunc(a.sweeps, func(s sweep) bool {
+			return slices.ContainsFunc(s.ended, func(e Step) bool { return e.Neighbours == n })
+		})
+		if len(steps) == len(a.sweeps) && !stopped {
 			settled = n
 		}
 	}
@@ -311,26 +351,57 @@ func values(steps []Step, of func(Step) float64) []float64 {
 func rateOf(s Step) float64 { return s.Closed.Rate }
 
 // aboveZero is a throughput of which a logarithm can be taken: of a step in which
-// nothing was answered, half a request in its time.
+// nothing was answered, half a request in the time in which clients waited, or, where they
+// did not come to that, in the step's.
 func aboveZero(s Step) float64 {
-	if s.Closed.Rate > 0 || s.Elapsed <= 0 {
+	elapsed := s.Closed.Elapsed
+	if elapsed <= 0 {
+		elapsed = s.Elapsed
+	}
+	if s.Closed.Rate > 0 || elapsed <= 0 {
 		return s.Closed.Rate
 	}
-	return 0.5 / s.Elapsed.Seconds()
+	return 0.5 / elapsed.Seconds()
 }
 
-// latencyOf picks one of a step's loads.
-type latencyOf func(Step) *hdrhistogram.Histogram
+// loadOf picks one of a step's loads.
+type loadOf func(Step) Served
 
-func open(s Step) *hdrhistogram.Histogram   { return s.Open.Latency }
-func idle(s Step) *hdrhistogram.Histogram   { return s.Idle.Latency }
-func bursts(s Step) *hdrhistogram.Histogram { return s.Bursts.Latency }
+func open(s Step) Served   { return s.Open }
+func idle(s Step) Served   { return s.Idle }
+func bursts(s Step) Served { return s.Bursts }
 
-// answered are those of histograms that have values; false where one has none.
-func answered(steps []Step, of latencyOf) ([]*hdrhistogram.Histogram, bool) {
+// whole is the latency of all that were asked: a request that failed has taken at least
+// as long as one that is given up, and as the slowest that was answered. Left out, it
+// would make a percentile one of the survivors, which falls as more give up.
+func (s Served) whole() *hdrhistogram.Histogram {
+	if s.Failed <= 0 {
+		return s.Latency
+	}
+	all := merged(s.Latency)
+	_ = all.RecordValues(max(all.Max(), load.DefaultTimeout.Microseconds()), s.Failed) // within the range
+	return all
+}
+
+// told tells whether a percentile of a load lies among what was answered. Beyond that it
+// is only known to be no less.
+func told(steps []Step, of loadOf, q float64) bool {
+	var answered, failed int64
+	for _, s := range steps {
+		served := of(s)
+		failed += max(0, served.Failed)
+		if served.Latency != nil {
+			answered += served.Latency.TotalCount()
+		}
+	}
+	return q*float64(answered+failed) <= float64(answered)
+}
+
+// answered are the latencies of a load; false where a step has none.
+func answered(steps []Step, of loadOf) ([]*hdrhistogram.Histogram, bool) {
 	var all []*hdrhistogram.Histogram
 	for _, s := range steps {
-		h := of(s)
+		h := of(s).whole()
 		if h == nil || h.TotalCount() == 0 {
 			return nil, false
 		}
@@ -370,9 +441,9 @@ func (r reading) throughput(a arm, n int) stats.Estimate {
 
 // quantile is that of a load at a number of neighbours, in microseconds, over all sweeps
 // merged.
-func (r reading) quantile(a arm, n int, of latencyOf, q float64) stats.Estimate {
+func (r reading) quantile(a arm, n int, of loadOf, q float64) stats.Estimate {
 	all, ok := answered(a.has(n), of)
-	if !ok {
+	if !ok || !told(a.has(n), of, q) {
 		return r.absent()
 	}
 	return stats.Quantile(all, q, r.Report.Level, r.Run.Seed)
@@ -380,7 +451,7 @@ func (r reading) quantile(a arm, n int, of latencyOf, q float64) stats.Estimate 
 
 // moment is the geometric mean over sweeps of a figure of each sweep's own histogram:
 // its mean or its extremes, which no merging makes.
-func (r reading) moment(a arm, n int, of latencyOf, figure func(*hdrhistogram.Histogram) float64) stats.Estimate {
+func (r reading) moment(a arm, n int, of loadOf, figure func(*hdrhistogram.Histogram) float64) stats.Estimate {
 	all, ok := answered(a.has(n), of)
 	if !ok {
 		return r.absent()
@@ -410,18 +481,18 @@ func (r reading) ratio(base, other []float64) stats.Estimate {
 }
 
 // quantileRatio is a quantile against that at the least number, sweeps as pairs.
-func (r reading) quantileRatio(a arm, n int, of latencyOf, q float64) stats.Estimate {
+func (r reading) quantileRatio(a arm, n int, of loadOf, q float64) stats.Estimate {
 	first, other := a.pairs(n)
 	base, has := answered(first, of)
 	treatment, ok := answered(other, of)
-	if !has || !ok {
+	if !has || !ok || !told(first, of, q) || !told(other, of, q) {
 		return r.absent()
 	}
 	return stats.QuantileRatio(base, treatment, q, r.Report.Level, r.Run.Seed)
 }
 
 // momentRatio is the same of a figure of each sweep's own.
-func (r reading) momentRatio(a arm, n int, of latencyOf, figure func(*hdrhistogram.Histogram) float64) stats.Estimate {
+func (r reading) momentRatio(a arm, n int, of loadOf, figure func(*hdrhistogram.Histogram) float64) stats.Estimate {
 	first, other := a.pairs(n)
 	base, has := answered(first, of)
 	treatment, ok := answered(other, of)
@@ -468,19 +539,19 @@ type halt struct {
 	why        string
 }
 
-// halts are those of an arm, by sweep.
+// halts are those of an arm: of each sweep that ended early, the first.
 func (a arm) halts() []halt {
 	var all []halt
 	for _, s := range a.sweeps {
-		if s.end != nil {
-			all = append(all, *s.end)
-			continue
-		}
+		first := s.end
 		for _, step := range s.steps {
-			if step.Stop != "" {
-				all = append(all, halt{step.Neighbours, step.Overcommit, step.Stop})
+			if step.Stop != "" && (first == nil || step.Neighbours < first.neighbours) {
+				first = &halt{step.Neighbours, step.Overcommit, step.Stop}
 				break
 			}
+		}
+		if first != nil {
+			all = append(all, *first)
 		}
 	}
 	return all
@@ -544,11 +615,11 @@ func (r reading) throughputAgainst(base, other arm, n int) stats.Estimate {
 }
 
 // quantileAgainst is another arm's quantile over the base's at the same number.
-func (r reading) quantileAgainst(base, other arm, n int, of latencyOf, q float64) stats.Estimate {
+func (r reading) quantileAgainst(base, other arm, n int, of loadOf, q float64) stats.Estimate {
 	x, y := against(base, other, n)
 	a, has := answered(x, of)
 	b, ok := answered(y, of)
-	if !has || !ok {
+	if !has || !ok || !told(x, of, q) || !told(y, of, q) {
 		return r.absent()
 	}
 	return stats.QuantileRatio(a, b, q, r.Report.Level, r.Run.Seed)

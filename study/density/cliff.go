@@ -27,14 +27,14 @@ func (c cliff) found() bool {
 }
 
 // throughputCliff is where throughput begins to fall, tailCliff where the p99 begins to
-// rise. A step's p99 is of one sweep's requests there: sweeps are what the place's
+// rise, a request that failed counting as one that took longest. A step's p99 is of one sweep's requests there: sweeps are what the place's
 // doubt is made of.
 func (r reading) throughputCliff(a arm) cliff {
 	return r.cliff(a, "throughput", false, func(s Step) (float64, bool) { v := aboveZero(s); return v, v > 0 })
 }
 
 func (r reading) tailCliff(a arm) cliff {
-	return r.cliff(a, "tail", true, func(s Step) (float64, bool) { return ownQuantile(s.Open.Latency, 0.99) })
+	return r.cliff(a, "tail", true, func(s Step) (float64, bool) { return ownQuantile(s.Open.whole(), 0.99) })
 }
 
 // ownQuantile is that of one histogram; false where it has no values.
@@ -227,22 +227,22 @@ func (r reading) gained(base, other densityOf) stats.Estimate {
 	return between(r.ratio(last, otherLast), r.ratio(next, otherLast), r.ratio(last, otherNext))
 }
 
-// unharmed is the last step of a sweep before harm; -1 where its first has no figures to
+// unharmed is the last step of a sweep before harm, which requests that fail are, too; -1 where its first has no figures to
 // compare with.
 func (s sweep) unharmed(within float64) int {
 	if len(s.steps) == 0 {
 		return -1
 	}
 	rate := s.steps[0].Closed.Rate
-	tail, ok := ownQuantile(s.steps[0].Open.Latency, 0.99)
+	tail, ok := ownQuantile(s.steps[0].Open.whole(), 0.99)
 	if !ok || !(rate > 0) {
 		return -1
 	}
 	wrong := 0 // of a cut before all steps: those that are unharmed
 	harmed := make([]bool, len(s.steps))
 	for i, step := range s.steps {
-		own, ok := ownQuantile(step.Open.Latency, 0.99)
-		harmed[i] = !ok || own > tail*(1+within) || step.Closed.Rate < rate*(1-within)
+		own, ok := ownQuantile(step.Open.whole(), 0.99)
+		harmed[i] = !ok || step.Open.Failed > s.steps[0].Open.Failed || own > tail*(1+within) || step.Closed.Rate < rate*(1-within)
 		if !harmed[i] {
 			wrong++
 		}
@@ -289,13 +289,14 @@ func (r reading) agreements(a arm) (throughput, tail agreement) {
 		})
 		tail.take(n, steps, func(s Step) (low, value, high float64, ok bool) {
 			const q = 0.99
-			if value, ok = ownQuantile(s.Open.Latency, q); !ok {
+			all := s.Open.whole()
+			if value, ok = ownQuantile(all, q); !ok {
 				return 0, 0, 0, false
 			}
-			count := float64(s.Open.Latency.TotalCount())
+			count := float64(all.TotalCount())
 			part := normal95 * math.Sqrt(q*(1-q)/count)
-			low, _ = ownQuantile(s.Open.Latency, q-part)
-			high, _ = ownQuantile(s.Open.Latency, math.Min(1, q+part))
+			low, _ = ownQuantile(all, q-part)
+			high, _ = ownQuantile(all, math.Min(1, q+part))
 			return low, value, high, true
 		})
 	}

@@ -145,9 +145,9 @@ func (r reading) find(a arm) finding {
 const nearly = 0.05
 
 // falls gives the first number of neighbours at which throughput has wholly lost more
-// than a share, there and at the next that all sweeps reached. One step of two dozen is
-// beyond its interval by chance more often than not; two in a row are not. The last has
-// none after it, and stands alone where a change was told.
+// than a share, there and at the next, in the sweeps that have it. One step of two dozen
+// is beyond its interval by chance more often than not; two in a row are not. Only the
+// last that any sweep reached has none after it, and stands alone where a change was told.
 func (r reading) falls(a arm, share float64) (int, bool) {
 	lost := func(n int) bool {
 		loss := lossOf(r.throughputRatio(a, n))
@@ -157,7 +157,7 @@ func (r reading) falls(a arm, share float64) (int, bool) {
 		if i == 0 || !lost(n) {
 			continue
 		}
-		if i+1 < len(a.numbers) && a.numbers[i+1] <= a.last() {
+		if i+1 < len(a.numbers) {
 			if lost(a.numbers[i+1]) {
 				return n, true
 			}

@@ -140,6 +140,9 @@ func keep(b keeper, steps []Step) error {
 		if steps[i].Stop != "" {
 			b.Covariate(stepName(steps[i].Neighbours, stoppedText), 1)
 		}
+		if steps[i].unanswered() {
+			b.Covariate(stepName(steps[i].Neighbours, unansweredText), 1)
+		}
 	}
 	text, err := json.Marshal(steps)
 	if err != nil {
@@ -168,10 +171,19 @@ func flatten(prefix string, tree map[string]any, give func(name string, value fl
 // read back for the reason, which only the attachment has.
 const stoppedText = "stopped"
 
+// unansweredText names the covariate of a step that ended its sweep because of a whole
+// load nothing was answered: such an end is a figure of throughput, as others are not.
+const unansweredText = "unanswered"
+
+// unanswered tells whether that is why a sweep ended at a step.
+func (s *Step) unanswered() bool {
+	return strings.HasPrefix(s.Stop, "it thrashes") && strings.Contains(s.Stop, errUnanswered.Error())
+}
+
 // stepsOf reads the steps of a stored trial back, in rising order, but for their texts.
 func stepsOf(t record.Trial) ([]Step, error) {
 	trees := map[int]map[string]any{}
-	stopped := map[int]bool{}
+	stopped, unanswered := map[int]bool{}, map[int]bool{}
 	for name, value := range t.Covariates {
 		number, figure, ok := strings.Cut(name, "/")
 		n, err := strconv.Atoi(number)
@@ -183,6 +195,10 @@ func stepsOf(t record.Trial) ([]Step, error) {
 		}
 		if figure == stoppedText {
 			stopped[n] = value != 0
+			continue
+		}
+		if figure == unansweredText {
+			unanswered[n] = value != 0
 			continue
 		}
 		tree := trees[n]
@@ -211,6 +227,9 @@ func stepsOf(t record.Trial) ([]Step, error) {
 		s.Neighbours = n
 		if stopped[n] {
 			s.Stop = stoppedText
+		}
+		if unanswered[n] {
+			s.Stop = "it thrashes: " + errUnanswered.Error()
 		}
 		for load, served := range s.loads() {
 			served.Latency = hdrhistogram.New(1, int64(time.Hour/time.Microsecond), 3)
