@@ -130,7 +130,7 @@ func (r reading) find(a arm) finding {
 	switch {
 	case len(a.halts()) > 0:
 		f.why = fmt.Sprintf("%d of %d sweeps ended before a fall of throughput could be told", len(a.halts()), len(a.sweeps))
-	case end < atEnd*(1-nearly):
+	case end < enough():
 		f.why = fmt.Sprintf("throughput is not told to fall by more than %g %%, and no more than %.2f times the memory was asked for, of %g", 100*lost, end, atEnd)
 	case loss.Known() && loss.Interval.High < smallest:
 		f.refutes, f.why = true, fmt.Sprintf("throughput loses less than %g %% at %.2f times the memory", 100*smallest, end)
@@ -140,9 +140,11 @@ func (r reading) find(a arm) finding {
 	return f
 }
 
-// nearly is how much less than the claim's overcommitment still counts as it: programs
-// hold not quite what they are asked to.
-const nearly = 0.05
+// enough is the overcommitment from which S3's end counts as reached: the claim's, less
+// what may be wanting of it.
+func enough() float64 {
+	return claim.Threshold(judged, "overcommitted at the end") * (1 - claim.Threshold(judged, "wanting at the end")/100)
+}
 
 // falls gives the first number of neighbours at which throughput has wholly lost more
 // than a share, there and at the next, in the sweeps that have it. One step of two dozen
@@ -279,7 +281,7 @@ func (r reading) larger(findings []finding) string {
 			return "on a host with hardware virtualisation, or without a machine: tare density"
 		case len(a.sweeps) < fewestSweeps:
 			return fmt.Sprintf("an interval takes 3 sweeps and is believed from %d: tare density --blocks %d", fewestSweeps, fewestSweeps)
-		case r.overcommit(a, a.greatest()).Value < claim.Threshold(judged, "overcommitted at the end")*(1-nearly) && len(a.halts()) == 0 && f.fall == 0:
+		case r.overcommit(a, a.greatest()).Value < enough() && len(a.halts()) == 0 && f.fall == 0:
 			return "to 6.5 times the memory, as S3: tare density --full"
 		}
 	}

@@ -132,3 +132,24 @@ func TestFiguresAreNamedAsPublished(t *testing.T) {
 		}
 	}
 }
+
+// How much may be wanting at the end is the claim's, and what it says is what is done.
+func TestEndIsTheClaims(t *testing.T) {
+	c, err := claim.Lookup(judged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(c.Limits, func(f claim.Figure) bool { return f.Name == "wanting at the end" })
+	if i < 0 {
+		t.Fatal("the claim does not say what may be wanting")
+	}
+	least := 6.5 * (1 - claim.Threshold(judged, "wanting at the end")/100)
+	for by, want := range map[float64]claim.Verdict{0.02: claim.Refuted, -0.02: claim.Inconclusive} {
+		m := withOrder(Interleaved, 5, file(truth{noise: 0.004}))
+		m.fewest = least + by - 45*neighbour
+		m.numbers = []int{1, 5, 9, 13, 17, 21, 25, 29, 33, 37, 41, 45}
+		if got := verdictOf(t, m.run(t)); got.Verdict != want {
+			t.Errorf("to %.2f times: %s (%s), want %s", least+by, got.Verdict, got.Rests, want)
+		}
+	}
+}

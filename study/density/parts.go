@@ -70,6 +70,7 @@ func (r reading) sweepTable(a arm) report.Table {
 	t := report.Table{
 		Title: r.titled("What so many idle neighbours do", a),
 		Note: fmt.Sprintf("Memory is what everything in the box asks for, resident and swapped, over the box's. Throughput is of clients that wait for their answers; latency is from the intended start, under a schedule, in milliseconds, over %s merged. "+
+			"A request that failed counts as the slowest: a percentile that lies among those is a dash. "+
 			"All neighbours together are asked for the same at every number. A change is marked at the first number that it is told for.", plural(len(a.sweeps), "sweep")),
 		Columns: []report.Column{
 			{Head: "idle", Number: true}, {Head: "memory, times", Number: true}, {Head: "per second", Number: true}, {Head: "mean", Number: true, Optional: true}, {Head: "p50", Number: true},
@@ -203,12 +204,12 @@ func (r reading) swapTable(a arm) report.Table {
 	t := report.Table{
 		Title: r.titled("What the kernel did meanwhile", a),
 		Note: "Pages a second read back and written out; major faults a second; pressure is the share of time in which some task of the class waited for memory (PSI), in percent, and full that in which all did. " +
-			"Written and read are of the device below the swap area; pool is memory that compressed swap holds, and is taken from the box. A dash is what the kernel does not tell.",
+			"Written and read are of the device below the swap area; pool is memory that compressed swap holds, and is taken from the box, whose limit at the end is beside it. Keeper is what tare itself used of one CPU to keep the box. A dash is what the kernel does not tell.",
 		Columns: []report.Column{
 			{Head: "idle", Number: true}, {Head: "swap in/s", Number: true}, {Head: "out/s", Number: true}, {Head: "faults/s critical", Number: true}, {Head: "idle's", Number: true},
 			{Head: "some critical, %", Number: true}, {Head: "idle's", Number: true}, {Head: "full critical, %", Number: true, Optional: true}, {Head: "idle's", Number: true, Optional: true},
 			{Head: "written, MB/s", Number: true, Optional: true}, {Head: "read, MB/s", Number: true, Optional: true}, {Head: "pool, MiB", Number: true, Optional: true},
-			{Head: "critical swapped, MiB", Number: true, Optional: true},
+			{Head: "critical swapped, MiB", Number: true, Optional: true}, {Head: "limit, MiB", Number: true, Optional: true}, {Head: "keeper, %", Number: true, Optional: true},
 		},
 	}
 	of := func(c platform.Class, f func(ClassAccounts) float64) func(Step) float64 {
@@ -230,6 +231,12 @@ func (r reading) swapTable(a arm) report.Table {
 			}
 			return brief(r.mean(all), 1.0/(1<<20))
 		}
+		limit := func(steps []Step) report.Cell {
+			if slices.ContainsFunc(steps, func(s Step) bool { return s.Limit <= 0 }) {
+				return report.Absent() // a box without a limit
+			}
+			return held("limit_bytes", func(s Step) float64 { return float64(s.Limit) })
+		}
 		t.Rows = append(t.Rows, []report.Cell{
 			{Text: fmt.Sprint(n)},
 			rate("swap_in_pages", func(s Step) float64 { return float64(s.SwapIn) }, 1), rate("swap_out_pages", func(s Step) float64 { return float64(s.SwapOut) }, 1),
@@ -239,6 +246,7 @@ func (r reading) swapTable(a arm) report.Table {
 			rate("device_written_bytes", func(s Step) float64 { return float64(s.DeviceWritten) }, 1e-6), rate("device_read_bytes", func(s Step) float64 { return float64(s.DeviceRead) }, 1e-6),
 			held("pool_bytes", func(s Step) float64 { return float64(s.Pool) }),
 			held("swapped_bytes", func(s Step) float64 { return float64(s.Classes[platform.Critical].Swapped) }),
+			limit(a.has(n)), rate("keeper_ns", func(s Step) float64 { return s.Keeper.Seconds() }, 100),
 		})
 	}
 	return t

@@ -181,3 +181,26 @@ func TestNext(t *testing.T) {
 		}
 	}
 }
+
+// What is to be known of a box is on the page: notes, its limit, and what keeping it cost.
+func TestBoxIsTold(t *testing.T) {
+	const note = "the box is not kept as it was asked for"
+	run := remade(t, withOrder(Continuous, 3, file(s3)), func(_ int, steps []Step) []Step {
+		for i := range steps {
+			steps[i].Limit, steps[i].Keeper = 1000<<20, steps[i].Elapsed/50
+		}
+		steps[4].Notes = []string{note}
+		return steps
+	})
+	s := Sheet(run, attachmentsOf(run), nil)
+	if !slices.Contains(s.Banners, "box of file: "+note+" (6 of 78 steps)") {
+		t.Errorf("banners %q", s.Banners)
+	}
+	table := tables(s.Parts)["What the kernel did meanwhile"]
+	for head, want := range map[string]string{"limit, MiB": "1000", "keeper, %": "2"} {
+		i := slices.IndexFunc(table.Columns, func(c report.Column) bool { return c.Head == head })
+		if i < 0 || !strings.HasPrefix(strings.ReplaceAll(table.Rows[3][i].Text, ",", ""), want) {
+			t.Errorf("%s: column %d of %+v", head, i, table.Rows[3])
+		}
+	}
+}

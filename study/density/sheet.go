@@ -175,7 +175,7 @@ func Next(run record.Run) string {
 	switch {
 	case len(a.sweeps) < fewestSweeps:
 		return fmt.Sprintf("tare density --blocks %d", fewestSweeps)
-	case !r.throughputCliff(a).found() && len(a.halts()) == 0 && r.overcommit(a, a.greatest()).Value < claim.Threshold(judged, "overcommitted at the end")*(1-nearly):
+	case !r.throughputCliff(a).found() && len(a.halts()) == 0 && r.overcommit(a, a.greatest()).Value < enough():
 		return "tare density --full"
 	case len(r.devices()) == 0:
 		return "tare density --swap file,zram"
@@ -244,8 +244,32 @@ func (r reading) banners() []string {
 			more = append(more, "order: neighbours were added one after another, so that what drifts with time looks as they do; --order interleaved tells the two apart")
 		}
 		more = append(more, a.untold()...)
+		for _, note := range a.notes() {
+			more = append(more, fmt.Sprintf("box of %s: %s", r.name(a), note))
+		}
 	}
 	return report.RunBanners(r.Reading, more...)
+}
+
+// notes are what is to be known of an arm's box, each with the steps that it is of.
+func (a arm) notes() []string {
+	var notes []string
+	count, steps := map[string]int{}, 0
+	for _, s := range a.sweeps {
+		for _, step := range slices.Concat(s.steps, s.ended) {
+			steps++
+			for _, note := range step.Notes {
+				if count[note] == 0 {
+					notes = append(notes, note)
+				}
+				count[note]++
+			}
+		}
+	}
+	for i, note := range notes {
+		notes[i] = fmt.Sprintf("%s (%d of %s)", note, count[note], plural(steps, "step"))
+	}
+	return notes
 }
 
 // untold are the figures that the kernel did not tell, by the reason.
