@@ -145,17 +145,16 @@ func (o victimOrders) use(b platform.Box) error {
 }
 
 // openEntries reads what a ledger has not crossed out, in order.
-func openEntries(t *testing.T, file string) (open []platform.Entry, entered int) {
-	t.Helper()
+func openEntries(file string) (open []platform.Entry, entered int, err error) {
 	f, err := os.Open(file)
 	if err != nil {
-		t.Fatal(err)
+		return nil, 0, err
 	}
 	defer f.Close()
 	for scan := bufio.NewScanner(f); scan.Scan(); {
 		var e platform.Entry
 		if err := json.Unmarshal(scan.Bytes()[1:], &e); err != nil {
-			t.Fatal(err)
+			return nil, 0, err
 		}
 		if scan.Bytes()[0] == '+' {
 			entered++
@@ -164,17 +163,20 @@ func openEntries(t *testing.T, file string) (open []platform.Entry, entered int)
 		}
 		open = slices.DeleteFunc(open, func(x platform.Entry) bool { return x.Kind == e.Kind && x.ID == e.ID })
 	}
-	return open, entered
+	return open, entered, nil
 }
 
 func TestKilledAtAnyMoment(t *testing.T) {
 	for _, kind := range []platform.SwapKind{platform.SwapFile, platform.SwapZRAM, platform.SwapZswap} {
 		t.Run(string(kind), func(t *testing.T) {
+			if kind == platform.SwapZswap {
+				needsOwnKernel(t)
+			}
 			state := stateDirectory(t)
 			s := spec(t, kind)
 			s.Memory = 32 << 20
 			s.SwapSize -= 448 << 20
-			if cluster, err := (swap.Host{}).PageCluster().Read(); err == nil && kind != platform.SwapZswap {
+			if cluster, err := (swap.Host{}).PageCluster().Read(); err == nil && kind != platform.SwapZswap && ownKernel() {
 				n, err := strconv.Atoi(cluster)
 				if err != nil {
 					t.Fatal(err)
@@ -189,7 +191,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 				t.Helper()
 				runs++
 				found := surroundings(t, state, s)
-				o.State, o.Spec, o.Ledger = state, s, filepath.Join(state, fmt.Sprintf("%d.ledger", runs))
+				o.State, o.Spec, o.Ledger = state, s, filepath.Join(state, fmt.Sprintf("%s-%d%s", s.Name, runs, ledgerSuffix))
 				text, err := json.Marshal(o)
 				if err != nil {
 					t.Fatal(err)
@@ -208,7 +210,10 @@ func TestKilledAtAnyMoment(t *testing.T) {
 					text, _ := os.ReadFile(said.Name())
 					t.Fatalf("the victim ended with %v: %s", err, text)
 				}
-				open, entered := openEntries(t, o.Ledger)
+				open, entered, err := openEntries(o.Ledger)
+				if err != nil {
+					t.Fatal(err)
+				}
 				if !o.planned() && len(open) > 0 {
 					t.Errorf("a box that was removed has left %+v in the ledger", open)
 				}
@@ -229,6 +234,8 @@ func TestKilledAtAnyMoment(t *testing.T) {
 				}
 				if left := surroundings(t, state, s); left != found {
 					t.Errorf("killed at entry %d of %d:\nfound:\n%s\nleft:\n%s", o.DieAtEntry, entered, found, left)
+				} else if err := os.Remove(o.Ledger); err != nil {
+					t.Error(err)
 				}
 				return entered
 			}

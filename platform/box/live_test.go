@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	if text, ok := os.LookupEnv(victimVariable); ok {
 		os.Exit(victim(text))
 	}
-	os.Exit(m.Run())
+	os.Exit(listed(m.Run))
 }
 
 // occupantVariable holds an occupant's orders.
@@ -216,15 +216,16 @@ var serials int
 
 func serial() int { serials++; return serials }
 
-// stateDirectory is where swap files of tests lie: the directory for temporary files may
-// be in memory.
+// stateDirectory is where swap files of tests lie, and the ledger of what these make.
 func stateDirectory(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	if _, err := swap.Room(dir); err != nil {
+	if runDirectory == "" {
+		t.Skip("boxes need root")
+	}
+	if _, err := swap.Room(runDirectory); err != nil {
 		t.Skip(err)
 	}
-	return dir
+	return runDirectory
 }
 
 // made makes a box that is gone when the test is over.
@@ -267,10 +268,13 @@ func remove(t *testing.T, b platform.Box) {
 func TestPagesLeaveAndComeBack(t *testing.T) {
 	for _, kind := range []platform.SwapKind{platform.SwapFile, platform.SwapZRAM, platform.SwapZswap} {
 		t.Run(string(kind), func(t *testing.T) {
+			if kind == platform.SwapZswap {
+				needsOwnKernel(t)
+			}
 			state := stateDirectory(t)
 			s := spec(t, kind)
 			found := surroundings(t, state, s)
-			b := made(t, New(Options{StateDir: state, Disruptive: true}), s)
+			b := made(t, New(Options{Ledger: runLedger, StateDir: state, Disruptive: true}), s)
 			before := read(t, b)
 			o := occupied(t, b.Group(platform.Idle), 300<<20)
 			filled := read(t, b)
@@ -345,7 +349,7 @@ func TestProtections(t *testing.T) {
 			if protect == platform.ProtectLimit {
 				s.Reserve = 2 * critical
 			}
-			b := made(t, New(Options{StateDir: stateDirectory(t)}), s)
+			b := made(t, New(Options{Ledger: runLedger, StateDir: stateDirectory(t)}), s)
 			first := occupied(t, b.Group(platform.Critical), critical)
 			// Version 2 hands no protection down: the keeper does, which is to be before memory
 			// is asked for beside it.
@@ -391,7 +395,7 @@ func TestProtections(t *testing.T) {
 func TestTheOOMKillerAmongTheCritical(t *testing.T) {
 	s := spec(t, platform.SwapNone)
 	s.Memory = 32 << 20
-	b := made(t, New(Options{StateDir: t.TempDir()}), s)
+	b := made(t, New(Options{Ledger: runLedger, StateDir: t.TempDir()}), s)
 	died := func(c platform.Class) func(platform.BoxReading, error) bool {
 		return func(r platform.BoxReading, _ error) bool { return r.Classes[c].OOMKills > 0 }
 	}
@@ -423,7 +427,7 @@ func outgrown(t *testing.T, group string, bytes int) {
 func TestASwapAreaThatFills(t *testing.T) {
 	s := spec(t, platform.SwapFile)
 	s.Memory, s.SwapSize = 64<<20, s.SwapSize-448<<20
-	b := made(t, New(Options{StateDir: stateDirectory(t)}), s)
+	b := made(t, New(Options{Ledger: runLedger, StateDir: stateDirectory(t)}), s)
 	occupied(t, b.Group(platform.Idle), int(s.Memory+s.SwapSize*9/10))
 	occupying(t, b.Group(platform.Idle), int(s.SwapSize), false)
 	await(t, b, "nothing was said of a full swap area", func(_ platform.BoxReading, err error) bool {
@@ -437,7 +441,7 @@ func TestASwapAreaThatFills(t *testing.T) {
 func TestWhatDoesNotCompress(t *testing.T) {
 	s := spec(t, platform.SwapZRAM)
 	s.Memory = 64 << 20
-	b := made(t, New(Options{StateDir: t.TempDir()}), s)
+	b := made(t, New(Options{Ledger: runLedger, StateDir: t.TempDir()}), s)
 	occupying(t, b.Group(platform.Idle), 192<<20, true)
 	r := await(t, b, "nothing was said of a pool as large as the box", func(_ platform.BoxReading, err error) bool {
 		endangered := new(platform.Endangered)
@@ -450,6 +454,7 @@ func TestWhatDoesNotCompress(t *testing.T) {
 
 // What others set meanwhile is told, and left as they set it.
 func TestWhatOthersSetMeanwhileStays(t *testing.T) {
+	needsOwnKernel(t)
 	cluster := swap.Host{}.PageCluster()
 	found, err := cluster.Read()
 	if err != nil {
@@ -461,7 +466,7 @@ func TestWhatOthersSetMeanwhileStays(t *testing.T) {
 	}
 	s := spec(t, platform.SwapNone)
 	s.PageCluster = n + 1
-	b := made(t, New(Options{StateDir: t.TempDir(), Disruptive: true}), s)
+	b := made(t, New(Options{Ledger: runLedger, StateDir: t.TempDir(), Disruptive: true}), s)
 	if have, err := cluster.Read(); err != nil || have != strconv.Itoa(n+1) {
 		t.Errorf("page-cluster is %s (%v), want %d", have, err, n+1)
 	}
@@ -488,7 +493,7 @@ func TestWhatOthersSetMeanwhileStays(t *testing.T) {
 // Two boxes of one name cannot be, and the second leaves the first alone.
 func TestABoxThatIsThere(t *testing.T) {
 	s := spec(t, platform.SwapNone)
-	m := New(Options{StateDir: t.TempDir()})
+	m := New(Options{Ledger: runLedger, StateDir: t.TempDir()})
 	b := made(t, m, s)
 	if _, err := m.Make(t.Context(), s); err == nil {
 		t.Error("made twice")
@@ -501,6 +506,14 @@ func TestABoxThatIsThere(t *testing.T) {
 const ownKernelVariable = "TARE_TEST_OWN_KERNEL"
 
 func ownKernel() bool { return os.Getenv(ownKernelVariable) != "" }
+
+// needsOwnKernel is for what sets what every program on the host has.
+func needsOwnKernel(t *testing.T) {
+	t.Helper()
+	if !ownKernel() {
+		t.Skip("this changes settings of the kernel's for all of the host: in a virtual machine, set " + ownKernelVariable)
+	}
+}
 
 // A machine as the box: nothing bounds it but what it has.
 func TestAMachine(t *testing.T) {
@@ -515,7 +528,7 @@ func TestAMachine(t *testing.T) {
 	s.Kind, s.Memory = platform.BoxMachine, total
 	state := stateDirectory(t)
 	found := surroundings(t, state, s)
-	b := made(t, New(Options{StateDir: state, Own: true}), s)
+	b := made(t, New(Options{Ledger: runLedger, StateDir: state, Own: true}), s)
 	first := occupied(t, b.Group(platform.Critical), 16<<20)
 	second := occupied(t, b.Group(platform.Idle), int(available)+128<<20)
 	r := read(t, b)
@@ -544,7 +557,7 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 		"memory":         {memory, t.TempDir(), []string{"1073741824 MiB", "to give"}},
 		"swap in memory": {elsewhere, "/dev/shm", []string{"/dev/shm", "tmpfs"}},
 	} {
-		b, err := New(Options{StateDir: c.state}).Make(t.Context(), c.spec)
+		b, err := New(Options{Ledger: runLedger, StateDir: c.state}).Make(t.Context(), c.spec)
 		if b != nil {
 			t.Errorf("%s: it was made", name)
 		}
@@ -575,7 +588,7 @@ func TestProgramsThatAreAstray(t *testing.T) {
 		t.Skip("memory and pressure are of one hierarchy here, or there is none with pressure")
 	}
 	s := spec(t, platform.SwapNone)
-	b := made(t, New(Options{StateDir: t.TempDir()}), s)
+	b := made(t, New(Options{Ledger: runLedger, StateDir: t.TempDir()}), s)
 	const figure = "classes.idle.pressure_some_ns"
 	cmd, _, _ := occupying(t, b.Group(platform.Idle), 1<<20, false)
 	in := layout.At(filepath.Join(platform.CgroupParent, b.Group(platform.Idle)))
