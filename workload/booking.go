@@ -318,7 +318,9 @@ func (w booking) Drive(ctx context.Context, t Trial) error {
 		if err := w.Ready(ctx, t); err != nil {
 			return err
 		}
-		return measure(ctx, t, plan.target(t, 1))
+		target := plan.target(t, 1)
+		defer target.settle()
+		return measure(ctx, t, target)
 	})
 }
 
@@ -334,7 +336,9 @@ func (booking) Load(ctx context.Context, t Trial, seed uint64) (load.Result, err
 	if err != nil {
 		return load.Result{}, err
 	}
-	return loadTargetOnce(ctx, t, plan.target(t, seed), plan.options, seed)
+	target := plan.target(t, seed)
+	defer target.settle()
+	return loadTargetOnce(ctx, t, target, plan.options, seed)
 }
 
 func (booking) Sustained() (p Params, steady bool) { return nil, true }
@@ -346,7 +350,9 @@ func (booking) Sustain(ctx context.Context, t Trial, seed uint64) error {
 	}
 	options := plan.options
 	options.Seed = seed
-	return sustain(ctx, t, plan.target(t, seed), options)
+	target := plan.target(t, seed)
+	defer target.settle()
+	return sustain(ctx, t, target, options)
 }
 
 var (

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tare/image"
+	"tare/load"
 )
 
 func TestBookingProgram(t *testing.T) {
@@ -196,6 +197,94 @@ func TestBookingUsersOfWhomNothingIsSure(t *testing.T) {
 	}
 	if err := failed.listed(map[string]string{}, map[string]string{"b": "TA1-0"}); err == nil {
 		t.Error("what he has just booked may be missing")
+	}
+}
+
+// rememberingTrial is a trial whose service goes on from one load to the next.
+type rememberingTrial struct {
+	*trial
+	users any
+}
+
+func (r *rememberingTrial) Remembered(make func() any) any {
+	if r.users == nil {
+		r.users = make()
+	}
+	return r.users
+}
+
+// What is known of users outlives a load, and the visits that its end cuts off.
+func TestBookingUsersOutliveALoad(t *testing.T) {
+	f, plain := serveBooking(t, "")
+	plain.params["users"], plain.params["count"] = "8", "90"
+	tr := &rememberingTrial{trial: plain}
+	var known map[string]string
+	for seed := range uint64(3) {
+		r, err := booking{}.Load(t.Context(), tr, seed)
+		if err := answered(r, err); err != nil {
+			t.Fatal(err)
+		}
+		users := tr.users.(*bookingUsers)
+		if len(users.away) != len(users.all) {
+			t.Fatalf("%d of %d users are back after load %d", len(users.away), len(users.all), seed)
+		}
+		for _, user := range users.all {
+			if user.unsure {
+				t.Errorf("after load %d %s is unsure, and all was answered rightly", seed, user.name)
+			}
+			if user.bookings != nil && !maps.Equal(user.bookings, f.bookings[user.name]) {
+				t.Errorf("after load %d %s is known to have %v, and has %v", seed, user.name, user.bookings, f.bookings[user.name])
+			}
+			if len(user.bookings) > len(known) {
+				known = f.bookings[user.name]
+			}
+		}
+	}
+	// What vanishes between two loads is missed in the next.
+	if len(known) == 0 {
+		t.Fatal("nobody is known to have booked anything")
+	}
+	clear(known)
+	if r, err := (booking{}).Load(t.Context(), tr, 9); err == nil && r.Errors["body"] == 0 {
+		t.Error("the bookings of a user are gone since the last load, and nobody has missed them")
+	}
+}
+
+// A booking that was not sure in one load may appear in the next.
+func TestBookingUnsureUsersStaySo(t *testing.T) {
+	_, plain := serveBooking(t, "")
+	tr := &rememberingTrial{trial: plain}
+	plan, err := planBooking(plain.params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan.target(tr, 1).users.take().leave(false)
+	unsure := 0
+	for _, user := range plan.target(tr, 2).users.all {
+		if user.unsure {
+			unsure++
+		}
+	}
+	if unsure != 1 {
+		t.Errorf("%d users are unsure in the next load, want the one of whom it was known", unsure)
+	}
+}
+
+// A booking that stays though it was cancelled is seen in that visit already.
+func TestBookingCancelledIsLookedFor(t *testing.T) {
+	_, tr := serveBooking(t, "cancelled")
+	plan, err := planBooking(tr.params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := plan.target(tr, 1)
+	target.users = newBookingUsers(200, 1)
+	r, err := load.Run(t.Context(), target, load.Options{Connections: 1, Count: 110})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Errors["body"] == 0 || !strings.Contains(r.FirstError.Error(), "(any more), and it is listed") {
+		t.Errorf("in ten visits of users of whom none comes again: %v, %v", r.Errors, r.FirstError)
 	}
 }
 

@@ -38,6 +38,20 @@ func newBookingUsers(count int64, seed uint64) *bookingUsers {
 	return users
 }
 
+// usersOf are those of a running site, who keep what is known of them through all its
+// loads where its trial remembers them; each load draws whom it has come by its own seed.
+func usersOf(t Trial, count int64, seed uint64) *bookingUsers {
+	r, ok := t.(Remembering)
+	if !ok {
+		return newBookingUsers(count, seed)
+	}
+	users := r.Remembered(func() any { return newBookingUsers(count, seed) }).(*bookingUsers)
+	users.mu.Lock()
+	defer users.mu.Unlock()
+	users.random = rand.New(rand.NewPCG(seed, 0))
+	return users
+}
+
 // take draws a user; one of whom all is known where there is one.
 func (u *bookingUsers) take() *bookingUser {
 	u.mu.Lock()
@@ -71,6 +85,17 @@ func (u *bookingUser) leave(inOrder bool) {
 	if !slices.Contains(u.of.away, u) {
 		u.of.away = append(u.of.away, u)
 	}
+}
+
+// breakOff gives a user back in the midst of a visit, all of whose requests were answered
+// rightly; made are the bookings of it that he has not seen listed.
+func (u *bookingUser) breakOff(made map[string]string) {
+	u.of.mu.Lock()
+	if u.bookings != nil {
+		maps.Copy(u.bookings, made)
+	}
+	u.of.mu.Unlock()
+	u.leave(true)
 }
 
 // listed holds a list of his bookings to those that he has just made, and to those that

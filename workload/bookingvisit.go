@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"tare/load"
@@ -17,7 +17,8 @@ import (
 
 // A visit is AcmeAir's: login; in one of four, the profile is read and changed; five
 // queries; a booking of the last offer that they found, there and back where it has a way
-// back; a list of all bookings; in one of four, all but two of them are cancelled; logout.
+// back; a list of all bookings; in one of four, all but two of them are cancelled, and what is left is listed, which is ours: else a booking that
+// stays though it was cancelled were seen only where its user comes again; logout.
 const (
 	bookingQueries      = 5
 	bookingKept         = 2
@@ -46,19 +47,42 @@ type bookingTarget struct {
 	api    load.HTTP
 	users  *bookingUsers
 	seed   uint64
-	opened *atomic.Uint64
+	opened *bookingOpened
+}
+
+// bookingOpened are the connections of one load.
+type bookingOpened struct {
+	mu  sync.Mutex
+	all []*bookingVisits
 }
 
 func (plan bookingPlan) target(t Trial, seed uint64) bookingTarget {
-	return bookingTarget{api: bookingAPI(t, plan.port), users: newBookingUsers(plan.users, seed), seed: seed, opened: new(atomic.Uint64)}
+	return bookingTarget{api: bookingAPI(t, plan.port), users: usersOf(t, plan.users, seed), seed: seed, opened: new(bookingOpened)}
 }
 
 func (b bookingTarget) Open(ctx context.Context) (load.Conn, error) {
-	v := &bookingVisits{users: b.users, random: rand.New(rand.NewPCG(b.seed, b.opened.Add(1)))}
+	v := &bookingVisits{users: b.users}
 	v.next = v.login
+	b.opened.mu.Lock()
+	b.opened.all = append(b.opened.all, v)
+	v.random = rand.New(rand.NewPCG(b.seed, uint64(len(b.opened.all))))
+	b.opened.mu.Unlock()
 	api := b.api
 	api.Next = v.request
 	return api.Open(ctx)
+}
+
+// settle ends the visits that a load has left under way, once it is over: none of their
+// requests is, and so what is known of their users is still.
+func (b bookingTarget) settle() {
+	b.opened.mu.Lock()
+	defer b.opened.mu.Unlock()
+	for _, v := range b.opened.all {
+		if v.user != nil {
+			v.user.breakOff(v.made)
+			v.user = nil
+		}
+	}
 }
 
 // bookingVisits are those on one connection.
@@ -73,7 +97,7 @@ type bookingVisits struct {
 	user    *bookingUser
 	session string
 	offer   bookingOffer      // the last that was found
-	made    map[string]string // bookings, the flight of each
+	made    map[string]string // bookings that were not listed yet, the flight of each
 }
 
 // request is the next one. One that is not answered rightly ends the visit, and the next
@@ -197,8 +221,27 @@ func (v *bookingVisits) list() load.HTTPRequest {
 		if ids := slices.Sorted(maps.Keys(list)); len(ids) > bookingKept && v.sometimes() {
 			v.next = v.cancel(ids[bookingKept:])
 		}
-		return v.user.listed(list, v.made)
+		return v.see(list)
 	})
+}
+
+// listAgain is what follows cancelling.
+func (v *bookingVisits) listAgain() load.HTTPRequest {
+	return v.get("bookings/byuser/"+v.user.name, func(body []byte) error {
+		list, err := parseBookingList(body, v.user.name)
+		if err != nil {
+			return err
+		}
+		v.next = v.logout
+		return v.see(list)
+	})
+}
+
+// see holds a list to what is known of the user.
+func (v *bookingVisits) see(list map[string]string) error {
+	err := v.user.listed(list, v.made)
+	v.made = nil
+	return err
 }
 
 // cancel cancels one booking after the other.
@@ -210,7 +253,7 @@ func (v *bookingVisits) cancel(ids []string) func() load.HTTPRequest {
 				return err
 			}
 			v.user.cancelled(id)
-			if v.next = v.logout; len(ids) > 1 {
+			if v.next = v.listAgain; len(ids) > 1 {
 				v.next = v.cancel(ids[1:])
 			}
 			return nil

@@ -36,6 +36,13 @@ type Dialing interface {
 	Dial(ctx context.Context, address string) (net.Conn, error)
 }
 
+// Remembering is a Trial that keeps what a workload knows of its service, for as long as
+// that runs, from one load to the next: what was left there, to hold later answers to.
+type Remembering interface {
+	// Remembered gives what was kept, and first has it made.
+	Remembered(make func() any) any
+}
+
 // dialOf is how a trial's load connects; nil is over the host's own network.
 func dialOf(t Trial) func(ctx context.Context, address string) (net.Conn, error) {
 	if d, ok := t.(Dialing); ok {

@@ -29,6 +29,9 @@ type Running struct {
 	client   Client
 	instance platform.Instance
 	out, err output
+
+	remembering sync.Mutex
+	remembered  any
 }
 
 // NewRunning gives what the workload of a service that is about to be launched sees of it. The
@@ -78,6 +81,16 @@ func (r *Running) AwaitReady(ctx context.Context, w workload.Readier) error {
 		return ended
 	}
 	return err
+}
+
+// Remembered keeps what the workload knows of this service through all its loads.
+func (r *Running) Remembered(make func() any) any {
+	r.remembering.Lock()
+	defer r.remembering.Unlock()
+	if r.remembered == nil {
+		r.remembered = make()
+	}
+	return r.remembered
 }
 
 func (r *Running) Params() workload.Params { return r.params }
@@ -137,7 +150,11 @@ func (d dialling) Dial(ctx context.Context, address string) (net.Conn, error) {
 	return d.client.Dial(ctx, address)
 }
 
-var _ workload.Dialing = dialling{}
+var (
+	_ workload.Dialing     = dialling{}
+	_ workload.Remembering = loaded{}
+	_ workload.Remembering = dialling{}
+)
 
 // above counts the requests that took longer.
 func above(h *hdrhistogram.Histogram, limit time.Duration) int64 {
