@@ -19,7 +19,10 @@ func (a *app) clean() *cobra.Command {
 		Short: "Remove what a crashed tare left on this host, and only that",
 		Long: `Clean removes the processes, cgroups, mounts, namespaces, containers and images
 that the ledgers of dead runs name, and gives back what a killed trial of tare place
-had set. A run that goes on is not touched, and neither is what was measured, nor a
+had set. What a killed tare density made goes too: swap areas are taken out of use
+(swapoff), where what they hold fits into memory, swap files and zram devices are
+removed, and settings of the kernel's (vm.page-cluster, zswap) are put back where they
+are still what tare set. A run that goes on is not touched, and neither is what was measured, nor a
 placement that was kept (tare place --undo).`,
 		Example: "  tare clean --dry-run\n  tare clean",
 		Args:    exactArgs(0),
