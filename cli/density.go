@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -208,6 +209,8 @@ func (f *densityFlags) readNeighbours(o *density.Options, changed func(string) b
 	}
 	o.Think, o.Burst, o.FirstPort, o.Rate = f.think, f.burst, f.firstPort, f.rate
 	switch {
+	case changed("rate") && !(f.rate > 0):
+		return usageError("--rate %g: want requests a second, above 0", f.rate)
 	case f.idleLoop != "open" && f.idleLoop != "closed":
 		return usageError("--idle-loop %s: want open or closed", f.idleLoop)
 	case changed("idle-loop"):
@@ -273,8 +276,15 @@ func (f *densityFlags) subjects() (critical workload.Subject, noises []workload.
 		return critical, nil, err
 	}
 	for _, text := range f.noiseParams {
-		if !strings.Contains(text, "=") {
+		name, _, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
 			return critical, nil, usageError("--noise-param %s: want NAME=VALUE", text)
+		}
+		if !slices.ContainsFunc(noises, func(s workload.Subject) bool {
+			_, taken := s.With(name, "")
+			return taken
+		}) {
+			return critical, nil, usageError("--noise-param %s: no kind of neighbours here has such a parameter (`tare workloads`)", name)
 		}
 	}
 	noises, err = setSubjects(noises, f.noiseParams, "")

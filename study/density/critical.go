@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 	"time"
 
 	"tare/lab"
@@ -58,6 +59,9 @@ func readCritical(o Options) (c critical, err error) {
 	switch {
 	case isLoader:
 		c.idling = nil
+		if o.CriticalMemory > 0 {
+			return c, usage("--critical-memory %s: %s holds what it holds, and cannot be told how much: leave it out, or take one of %s by --critical", sizeText(o.CriticalMemory), c.name(), strings.Join(Noises(), ", "))
+		}
 		offered, err := c.loader.Offered(c.params)
 		if err != nil {
 			return c, usage("%v", err)
@@ -91,6 +95,10 @@ func readCritical(o Options) (c critical, err error) {
 	if divided, ok := w.(workload.Divided); ok {
 		if c.parts, err = divided.Parts(c.params); err != nil {
 			return c, usage("--critical %s: %v", c.name(), err)
+		}
+		c.ports = nil
+		for _, part := range c.parts {
+			c.ports = append(c.ports, part.Program(func(string, int) string { return "" }).Ports...)
 		}
 	} else {
 		c.parts = []workload.Part{{Name: c.name(), Program: func(func(string, int) string) workload.Program { return program }}}

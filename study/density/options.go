@@ -197,8 +197,24 @@ func (o Options) check() error {
 	if len(o.Neighbours) == 0 {
 		return usage("--neighbours: want at least one number")
 	}
-	if len(o.Noises) == 0 || len(o.Patterns) == 0 {
+	if o.most() == 0 {
+		return usage("--neighbours 0: want at least one number above 0: without neighbours there is nothing to set against the service alone")
+	}
+	if len(o.Noises) == 0 {
 		return usage("--noise: want some of %s", strings.Join(Noises(), ", "))
+	}
+	for _, list := range []struct {
+		flag string
+		has  int
+		want string
+	}{
+		{"--pattern", len(o.Patterns), listed(load.Patterns)}, {"--swap", len(o.Swaps), listed(platform.SwapKinds)},
+		{"--page-cluster", len(o.Clusters), fmt.Sprintf("numbers from 0 to %d, such as 0,3", mostCluster)},
+		{"--protect", len(o.Protects), listed(platform.Protections)}, {"--extend", len(o.Extends), strings.Join(Extends, ", ")},
+	} {
+		if list.has == 0 {
+			return usage("%s: want some of %s", list.flag, list.want)
+		}
 	}
 	for _, p := range o.Patterns {
 		if !slices.Contains(load.Patterns, p) {
