@@ -89,7 +89,13 @@ func read(run record.Run, attachments Attachments) reading {
 	for i := range r.arms {
 		r.arms[i].settle()
 	}
-	r.arms = slices.DeleteFunc(r.arms, func(a arm) bool { return len(a.numbers) == 0 })
+	// A base that a run was stopped before stays what the others are set against.
+	all := slices.Clone(r.arms)
+	r.arms = slices.DeleteFunc(r.arms, func(a arm) bool {
+		return !a.measured() && !(a.base && slices.ContainsFunc(all, func(b arm) bool {
+			return b.measured() && b.group == a.group && b.order == a.order
+		}))
+	})
 	slices.SortStableFunc(r.arms, func(a, b arm) int {
 		return cmp.Or(strings.Compare(a.group, b.group), strings.Compare(a.order, b.order), cmp.Compare(rankOf(!a.base), rankOf(!b.base)))
 	})
@@ -184,14 +190,15 @@ func (s *Step) tellsNothing() bool {
 }
 
 // halted makes the first of the steps that tell nothing the sweep's end. What its
-// neighbours would have asked for goes on as steadily as it did before.
+// neighbours would have asked for goes on as steadily as it did before; where there are not
+// two steps to tell that by, it is not known.
 func (s *sweep) halted() {
 	if len(s.ended) == 0 {
 		return
 	}
 	slices.SortStableFunc(s.ended, func(x, y Step) int { return cmp.Compare(x.Neighbours, y.Neighbours) })
 	ended := s.ended[0]
-	s.end = &halt{ended.Neighbours, ended.Overcommit, ended.Stop}
+	s.end = &halt{ended.Neighbours, known(ended.Overcommit), ended.Stop}
 	before := slices.IndexFunc(s.steps, func(o Step) bool { return o.Neighbours >= ended.Neighbours })
 	if before < 0 {
 		before = len(s.steps)
@@ -201,6 +208,14 @@ func (s *sweep) halted() {
 	}
 	x, y := s.steps[before-2], s.steps[before-1]
 	s.end.overcommit = y.Overcommit + (y.Overcommit-x.Overcommit)*float64(ended.Neighbours-y.Neighbours)/float64(y.Neighbours-x.Neighbours)
+}
+
+// known is an amount of memory; none is what was never read.
+func known(overcommit float64) float64 {
+	if overcommit > 0 {
+		return overcommit
+	}
+	return math.NaN()
 }
 
 // together is two executions of one step (A/A) as one: twice as long.
@@ -284,6 +299,10 @@ func texts(t record.Trial, steps []Step, attachments Attachments) error {
 	}
 	return nil
 }
+
+// measured tells whether there is anything of an arm: of a base there may be nothing yet,
+// where a run was stopped.
+func (a arm) measured() bool { return len(a.numbers) > 0 }
 
 // first is the least number of neighbours, to which the others are compared.
 func (a arm) first() int { return a.numbers[0] }
@@ -412,7 +431,8 @@ func answered(steps []Step, of loadOf) ([]*hdrhistogram.Histogram, bool) {
 
 // overcommit is the memory asked for over the box's, at a number of neighbours.
 func (r reading) overcommit(a arm, n int) stats.Estimate {
-	return r.mean(values(a.has(n), func(s Step) float64 { return s.Overcommit }))
+	read := slices.DeleteFunc(a.has(n), func(s Step) bool { return s.Overcommit <= 0 }) // the box was gone before
+	return r.mean(values(read, func(s Step) float64 { return s.Overcommit }))
 }
 
 // mean is that of sweeps, with Student's t.
@@ -546,7 +566,7 @@ func (a arm) halts() []halt {
 		first := s.end
 		for _, step := range s.steps {
 			if step.Stop != "" && (first == nil || step.Neighbours < first.neighbours) {
-				first = &halt{step.Neighbours, step.Overcommit, step.Stop}
+				first = &halt{step.Neighbours, known(step.Overcommit), step.Stop}
 				break
 			}
 		}
@@ -561,7 +581,7 @@ func (a arm) halts() []halt {
 func (r reading) others(base arm) []arm {
 	var all []arm
 	for _, a := range r.arms {
-		if !a.base && a.group == base.group && a.order == base.order {
+		if !a.base && a.policy != base.policy && a.group == base.group && a.order == base.order {
 			all = append(all, a)
 		}
 	}
@@ -578,6 +598,15 @@ func (r reading) bases() []arm {
 		}
 	}
 	return all
+}
+
+// lead is the arm that speaks for a base and what is set against it: the base, or the
+// first that was measured where it was not.
+func (r reading) lead(base arm) arm {
+	if others := r.others(base); !base.measured() && len(others) > 0 {
+		return others[0]
+	}
+	return base
 }
 
 // byBlock are an arm's steps at a number, by block: the base's two executions of one

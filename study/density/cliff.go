@@ -85,7 +85,7 @@ func (r reading) findCliff(a arm, rises bool, of func(Step) (float64, bool)) cli
 // overcommitAt is the memory asked for over the box's between numbers of neighbours that
 // were measured, by a straight line.
 func (r reading) overcommitAt(a arm, neighbours float64) float64 {
-	if math.IsNaN(neighbours) {
+	if math.IsNaN(neighbours) || !a.measured() {
 		return math.NaN()
 	}
 	i, exact := slices.BinarySearchFunc(a.numbers, neighbours, func(n int, x float64) int {

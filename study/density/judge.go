@@ -51,7 +51,7 @@ func (r reading) judge() []claim.Judgement {
 	for _, base := range r.bases() {
 		// One of each device: that whose other factors are the base's.
 		for _, a := range slices.Concat([]arm{base}, r.others(base)) {
-			if plain(a) && (a.base || a.policy == base.policy || differ(base, a, FactorSwap) || !plain(base)) {
+			if a.measured() && plain(a) && (a.base || a.policy == base.policy || differ(base, a, FactorSwap) || !plain(base)) {
 				findings = append(findings, r.find(a))
 			}
 		}

@@ -19,18 +19,24 @@ func Parts(run record.Run) []report.Part { return read(run, nil).parts() }
 func (r reading) parts() []report.Part {
 	var parts []report.Part
 	for _, base := range r.bases() {
-		parts = append(parts, r.sweepTable(base))
+		parts = append(parts, r.sweepTable(r.lead(base)))
 	}
 	if len(r.arms) > 0 {
 		parts = append(parts, r.armTable())
 	}
 	for _, base := range r.bases() {
-		parts = append(parts, r.swapTable(base))
+		lead := r.lead(base)
+		parts = append(parts, r.swapTable(lead))
 		parts = append(parts, r.panels(base)...)
 		for _, other := range r.others(base) {
-			parts = append(parts, r.againstTable(base, other), r.swapTable(other))
+			if base.measured() {
+				parts = append(parts, r.againstTable(base, other))
+			}
+			if other.policy != lead.policy {
+				parts = append(parts, r.swapTable(other))
+			}
 		}
-		parts = append(parts, r.latencyTable(base), r.idleTable(base))
+		parts = append(parts, r.latencyTable(lead), r.idleTable(lead))
 	}
 	parts = append(parts, r.deviceTable()...)
 	parts = append(parts, r.agreementTable()...)
@@ -166,6 +172,14 @@ func (r reading) armTable() report.Table {
 	densities := r.densities(within)
 	for _, base := range r.bases() {
 		for _, a := range slices.Concat([]arm{base}, r.others(base)) {
+			if !a.measured() {
+				row := []report.Cell{{Text: r.name(a)}}
+				for len(row) < len(t.Columns) {
+					row = append(row, report.Absent())
+				}
+				t.Rows = append(t.Rows, row)
+				continue
+			}
 			throughput, tail := r.throughputCliff(a), r.tailCliff(a)
 			d := densities[slices.IndexFunc(densities, func(d Density) bool {
 				return d.Policy == a.policy && d.Order == a.order && d.Workload == a.group
@@ -187,15 +201,25 @@ func haltCell(a arm) report.Cell {
 	if len(all) == 0 {
 		return report.Cell{Text: "none", Tone: report.Faint}
 	}
-	least, greatest := math.Inf(1), 0.0
-	for _, h := range all {
-		least, greatest = math.Min(least, h.overcommit), math.Max(greatest, h.overcommit)
-	}
-	text := fmt.Sprintf("%.2f", least)
-	if greatest-least >= 0.01 {
-		text += fmt.Sprintf(" to %.2f", greatest)
+	text := report.Absent().Text
+	if least, greatest, ok := span(all); ok {
+		text = fmt.Sprintf("%.2f", least)
+		if greatest-least >= 0.01 {
+			text += fmt.Sprintf(" to %.2f", greatest)
+		}
 	}
 	return report.Cell{Text: text, Detail: fmt.Sprintf("%d of %d sweeps", len(all), len(a.sweeps)), Tone: report.Bad}
+}
+
+// span is from where to where sweeps ended; false where no reading tells.
+func span(all []halt) (least, greatest float64, ok bool) {
+	least = math.Inf(1)
+	for _, h := range all {
+		if !math.IsNaN(h.overcommit) {
+			least, greatest, ok = math.Min(least, h.overcommit), math.Max(greatest, h.overcommit), true
+		}
+	}
+	return least, greatest, ok
 }
 
 // swapTable is what memory's shortage did, of the critical service and its neighbours

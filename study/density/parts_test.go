@@ -46,7 +46,7 @@ func TestAnswer(t *testing.T) {
 		{"until it thrashes", withOrder(Continuous, 3, file(thrashes)), []string{"up to 2.0 times the memory (13 of them); from there on throughput halves", "6 of 6 sweeps ended early, at 5.75 times"}},
 		{"the tail alone", withOrder(Continuous, 3, file(tailOnly)), []string{"no throughput that could be told up to 6.8 times", "but from 2.0 times the memory (13 of them) on the p99 takes"}},
 		{"nothing", withOrder(Continuous, 3, file(never)), []string{"cost booking nothing that could be told, up to 6.8 times the memory (49 of them)."}},
-		{"one sweep", withOrder(Interleaved, 1, file(never)), []string{"cannot be told yet: an interval takes three sweeps, and there is 1 (throughput was"}},
+		{"one sweep", withOrder(Interleaved, 1, file(never)), []string{"In 1 sweep booking had 1.0", "times the p99, with 49 idle neighbours (6.8 times the memory) as with 1; an interval takes three sweeps."}},
 		{"few numbers", few, []string{"With 3.6 times the memory (25 of them) booking has 0.49", "times the p99 that it has with 1; where it begins takes more"}},
 		{"two devices", withOrder(Continuous, 3, file(s3), zram(never)), []string{"On zram the p99 is 0.01"}},
 		{"two devices alike", withOrder(Continuous, 3, file(never), zram(never)), []string{"That zram differs from file could not be told with 6.8 times the memory asked for."}},

@@ -13,6 +13,9 @@ import (
 // percentiles, each by the number of neighbours.
 func (r reading) panels(base arm) []report.Part {
 	arms := slices.Concat([]arm{base}, r.others(base))
+	if base = r.lead(base); !arms[0].measured() {
+		arms = arms[1:]
+	}
 	falls, rises := r.cliffMarks(arms, r.throughputCliff, "throughput falls"), r.cliffMarks(arms, r.tailCliff, "p99 rises")
 	x := r.neighbours(arms)
 	const brackets = "In brackets is the memory asked for over the box's."

@@ -72,7 +72,7 @@ func (r reading) publishedTable() []report.Part {
 	}
 	var arms []arm
 	for _, a := range r.arms {
-		if plain(a) {
+		if a.measured() && plain(a) {
 			arms = append(arms, a)
 			t.Columns = append(t.Columns, report.Column{Head: r.name(a), Number: true, Optional: len(arms) > 2})
 		}

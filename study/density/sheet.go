@@ -38,7 +38,7 @@ func Interim(run record.Run) report.Sheet {
 	r := read(run, nil)
 	s := report.Sheet{Title: r.title() + ", so far", Answer: r.answer()}
 	for _, base := range r.bases() {
-		s.Parts = append(s.Parts, r.sweepTable(base))
+		s.Parts = append(s.Parts, r.sweepTable(r.lead(base)))
 		break
 	}
 	return s
@@ -53,7 +53,10 @@ func (r reading) answer() string {
 		return "What idle neighbours cost cannot be told yet: no sweep has ended."
 	}
 	a := bases[0]
-	text := r.said(a)
+	text := r.said(r.lead(a))
+	if !a.measured() {
+		text = fmt.Sprintf("The base, %s, was not measured, so that nothing is set against it. Under %s: %s", r.name(a), r.name(r.lead(a)), text)
+	}
 	for _, d := range r.devices() {
 		if d.base.policy != a.policy || d.base.order != a.order || d.base.group != a.group {
 			continue
@@ -82,8 +85,9 @@ func (r reading) said(a arm) string {
 		text = fmt.Sprintf("Idle neighbours cost %s no throughput that could be told up to %s, but from %s on the p99 %s", name, reach, r.upTo(a, tail), rise(tail))
 	case len(a.sweeps) < fewestForInterval:
 		text = fmt.Sprintf("What idle neighbours cost %s up to %s cannot be told yet: an interval takes three sweeps, and there %s", name, reach, isAre(len(a.sweeps)))
-		if rate, tail := r.throughputRatio(a, a.settled()).Value, r.quantileRatio(a, a.settled(), open, 0.99).Value; rate == rate && tail == tail {
-			text += fmt.Sprintf(" (throughput was %.2g times, and the p99 %.2g times, that with %d)", rate, tail, a.first())
+		if rate, tail := r.throughputRatio(a, a.settled()).Value, r.quantileRatio(a, a.settled(), open, 0.99).Value; rate == rate && tail == tail && a.settled() != a.first() {
+			text = fmt.Sprintf("In %s %s had %.2f times the throughput, and %.2g times the p99, with %d idle neighbours (%.1f times the memory) as with %d; an interval takes three sweeps",
+				plural(len(a.sweeps), "sweep"), name, rate, tail, a.settled(), r.overcommit(a, a.settled()).Value, a.first())
 		}
 	case r.worse(a) != "":
 		text = fmt.Sprintf("With %s %s has %s; where it begins takes more numbers of neighbours, or more sweeps, to tell", reach, name, r.worse(a))
@@ -91,7 +95,10 @@ func (r reading) said(a arm) string {
 		text = fmt.Sprintf("Idle neighbours cost %s nothing that could be told, up to %s", name, reach)
 	}
 	if all := a.halts(); len(all) > 0 {
-		text += fmt.Sprintf("; %d of %d sweeps ended early, at %s times", len(all), len(a.sweeps), haltCell(a).Text)
+		text += fmt.Sprintf("; %d of %d sweeps ended early", len(all), len(a.sweeps))
+		if _, _, ok := span(all); ok {
+			text += fmt.Sprintf(", at %s times", haltCell(a).Text)
+		}
 	}
 	return text + "."
 }
@@ -171,7 +178,7 @@ func Next(run record.Run) string {
 	if len(bases) == 0 {
 		return "tare density --quick"
 	}
-	a := bases[0]
+	a := r.lead(bases[0])
 	switch {
 	case len(a.sweeps) < fewestSweeps:
 		return fmt.Sprintf("tare density --blocks %d", fewestSweeps)
@@ -246,6 +253,11 @@ func (r reading) banners() []string {
 		more = append(more, a.untold()...)
 		for _, note := range a.notes() {
 			more = append(more, fmt.Sprintf("box of %s: %s", r.name(a), note))
+		}
+	}
+	for _, a := range r.arms {
+		if n := len(slices.DeleteFunc(slices.Clone(a.sweeps), func(s sweep) bool { return !s.tainted })); n > 0 {
+			more = append(more, fmt.Sprintf("%s: its figures rest on %s, %d of which tainted: none was undisturbed", r.name(a), plural(len(a.sweeps), "sweep"), n))
 		}
 	}
 	return report.RunBanners(r.Reading, more...)
