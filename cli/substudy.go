@@ -202,7 +202,10 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 		if err := a.printDesign(dir, d, takes, host.platforms); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.out, "One block of everything takes about %v; an interval needs three.\n", pass.Round(time.Second))
+		fmt.Fprintf(a.out, "One block of everything takes about %v; an interval takes three blocks.\n", pass.Round(time.Second))
+		if note := fewBlocks(d.Plan.Budget, pass); note != "" {
+			fmt.Fprintln(a.out, note)
+		}
 		if s.outline == nil {
 			return nil
 		}
@@ -212,9 +215,8 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 		}
 		return err
 	}
-	if d.Plan.Budget > 0 && 3*pass > d.Plan.Budget && !s.flags.quick {
-		fmt.Fprintf(a.err, "one block of everything takes about %v: within --budget %v there will be %d, and an interval needs three; name fewer conditions, or give more time\n",
-			pass.Round(time.Second), d.Plan.Budget, max(1, int(d.Plan.Budget/pass)))
+	if note := fewBlocks(d.Plan.Budget, pass); note != "" && !s.flags.quick {
+		fmt.Fprintln(a.err, note)
 	}
 	if takes > longRun && !s.flags.yes {
 		return usageError("this takes about %v: give --yes to go ahead, or name fewer conditions, or a smaller --budget", takes.Round(time.Minute))
@@ -230,6 +232,17 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 		}
 		return m.lab.Run(cmd.Context(), d, run)
 	})
+}
+
+// fewBlocks says that too few blocks for an interval fit into a budget, and what does;
+// empty where they do, or nothing is budgeted.
+func fewBlocks(budget, pass time.Duration) string {
+	const few = 3 // an interval takes as many
+	if budget <= 0 || few*pass <= budget {
+		return ""
+	}
+	minutes := (few*pass + time.Minute - 1) / time.Minute
+	return fmt.Sprintf("%s of about %v fit into %v, and an interval takes three: --budget %dm, or name fewer conditions", counted(max(1, int(budget/pass)), "block"), pass.Round(time.Second), budget, minutes)
 }
 
 // measureSub makes everything ready, runs, and shows what came of it.
