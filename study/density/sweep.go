@@ -51,7 +51,10 @@ func (s *ascent) isFirst(n int) bool { return n == s.Options.Neighbours[0] || s.
 
 // line tells of a step in a few words.
 func line(s Step) string {
-	text := fmt.Sprintf("%d neighbours, %.2f times the box", s.Neighbours, s.Overcommit)
+	text := fmt.Sprintf("%d neighbours", s.Neighbours)
+	if s.Overcommit > 0 { // it was read before the step ended
+		text += fmt.Sprintf(", %.2f times the box", s.Overcommit)
+	}
 	if s.Open.Latency != nil && s.Open.Latency.TotalCount() > 0 {
 		text += fmt.Sprintf(": %.3g requests/s, p99 %.3g ms", s.Closed.Rate, float64(s.Open.Latency.ValueAtQuantile(99))/1000)
 	}
