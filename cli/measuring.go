@@ -256,7 +256,7 @@ func (a *app) again(commands ...string) []string {
 
 // nextCommand proposes what to run after this run.
 func nextCommand(run record.Run) string {
-	if run.Status == record.Interrupted {
+	if run.Status == record.Interrupted || run.Status == record.Running && !lab.Measuring(lab.LockPath) { // or killed
 		return "tare resume " + run.ID
 	}
 	if s, ok := studies()[run.Study]; ok {
