@@ -254,9 +254,14 @@ func (a *app) again(commands ...string) []string {
 	return commands
 }
 
+// killed tells of a run that has not ended, and that nobody measures.
+func killed(run record.Run) bool {
+	return run.Status == record.Running && !lab.Measuring(lab.LockPath)
+}
+
 // nextCommand proposes what to run after this run.
 func nextCommand(run record.Run) string {
-	if run.Status == record.Interrupted || run.Status == record.Running && !lab.Measuring(lab.LockPath) { // or killed
+	if run.Status == record.Interrupted || killed(run) {
 		return "tare resume " + run.ID
 	}
 	if s, ok := studies()[run.Study]; ok {

@@ -19,6 +19,9 @@ func sheetOf(s studied, run record.Run, store *record.Store, next []string) (rep
 	}
 	sheet := s.sheet(run, attachedTo(store), judgements)
 	sheet.Next = next
+	if killed(run) {
+		sheet.Banners = append([]string{"killed: tare resume " + run.ID + " finishes it"}, sheet.Banners...)
+	}
 	if sheet.Command != "" && run.Seed != 0 && run.Status != record.Imported {
 		sheet.Command = report.Reproduce(run) // in the same order
 	}
