@@ -92,10 +92,20 @@ type Box interface {
 	Remove(ctx context.Context) error
 }
 
-// Endangered says that going on would put the host itself in danger.
-type Endangered struct{ Why string }
+// Endangered says that going on would put the host itself in danger, or that the box has
+// come to its end.
+type Endangered struct {
+	Why string
+	// Within tells that the box alone has come to its end, and the host is in no danger.
+	Within bool `json:",omitempty"`
+}
 
-func (e *Endangered) Error() string { return fmt.Sprintf("stopped for the host's sake: %s", e.Why) }
+func (e *Endangered) Error() string {
+	if e.Within {
+		return e.Why
+	}
+	return fmt.Sprintf("stopped for the host's sake: %s", e.Why)
+}
 
 // BoxReading are a box's accounts at one moment. What the kernel does not tell is in
 // Absent, by the field's JSON name, with the reason, and 0 here.

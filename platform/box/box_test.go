@@ -102,8 +102,8 @@ func TestDanger(t *testing.T) {
 		want   string // a part of it; empty is no danger
 	}{
 		{"none", func(*situation) {}, ""},
-		{"a critical program killed", func(s *situation) { s.criticalKilled = 1 }, "OOM killer ended 1"},
-		{"killed in a machine of one's own", func(s *situation) { s.criticalKilled, s.own = 2, true }, "OOM killer ended 2"},
+		{"a critical program killed", func(s *situation) { s.criticalKilled = 1 }, "OOM killer ended the service"},
+		{"killed in a machine of one's own", func(s *situation) { s.criticalKilled, s.own = 2, true }, "OOM killer ended the service"},
 		{"swap nearly full", func(s *situation) { s.swapUsed = 96 << 20 }, "full to 96 %"},
 		{"swap not yet full", func(s *situation) { s.swapUsed = 95 << 20 }, ""},
 		{"no swap", func(s *situation) { s.swapUsed, s.swapSize = 0, 0 }, ""},

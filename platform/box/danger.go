@@ -36,13 +36,16 @@ type situation struct {
 	criticalKilled   int64   // programs of the critical class, by the OOM killer
 }
 
+// serviceKilled is an end of the box that puts nobody else in danger.
+const serviceKilled = "the OOM killer ended the service"
+
 // danger says why going on is refused; empty where nothing speaks against it. Of a box
 // that is the machine, memory that has run out is what was asked for.
 func danger(s situation) string {
 	const percent, mib = 100, 20
 	switch {
 	case s.criticalKilled > 0:
-		return fmt.Sprintf("the OOM killer ended %d of the critical programs: what follows would be another service", s.criticalKilled)
+		return serviceKilled
 	case s.swapSize > 0 && float64(s.swapUsed) > FullSwap*float64(s.swapSize):
 		return fmt.Sprintf("the swap area is full to %.0f %% (%d of %d MiB): the OOM killer is next", percent*float64(s.swapUsed)/float64(s.swapSize), s.swapUsed>>mib, s.swapSize>>mib)
 	case s.pool > s.memory-Smallest && s.pool > 0:

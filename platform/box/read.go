@@ -52,7 +52,7 @@ func (b *madeBox) Read(ctx context.Context) (platform.BoxReading, error) {
 		}
 	}
 	if why := b.keeper.judge(r, total); why != "" {
-		return r, &platform.Endangered{Why: why}
+		return r, &platform.Endangered{Why: why, Within: why == serviceKilled}
 	}
 	if err := b.keeper.failed(); err != nil {
 		return r, fmt.Errorf("box %s is not kept as it was asked for: %w", b.spec.Name, err)
