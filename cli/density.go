@@ -169,6 +169,12 @@ func (f *densityFlags) options(cmd *cobra.Command, host studyHost) (density.Opti
 	return o, nil
 }
 
+// A swap area's header counts its pages in 32 bits: of 4 KiB they are just short of 16 TiB.
+const (
+	leastSwap = 1 << 20
+	mostSwap  = 16<<40 - 4096
+)
+
 // readBox reads what the box is, and the platform in it.
 func (f *densityFlags) readBox(o *density.Options, changed func(string) bool) error {
 	b, err := density.ParseBox(f.box)
@@ -191,6 +197,9 @@ func (f *densityFlags) readBox(o *density.Options, changed func(string) bool) er
 		}
 		if *size.to, err = units.RAMInBytes(size.text); err != nil || *size.to <= 0 {
 			return usageError("--%s %s: want a size, such as 64m", size.flag, size.text)
+		}
+		if size.to == &o.SwapSize && (o.SwapSize < leastSwap || o.SwapSize > mostSwap) {
+			return usageError("--swap-size %s: want from 1 MiB to less than 16 TiB", size.text)
 		}
 	}
 	return nil

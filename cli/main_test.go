@@ -135,6 +135,8 @@ func TestBadInput(t *testing.T) {
 		{"density --dry-run --idle-loop maybe", exitUsage, []string{"open or closed"}},
 		{"density --dry-run --noise-param x", exitUsage, []string{"--noise-param x"}},
 		{"density --dry-run --noise-param foo=1", exitUsage, []string{"--noise-param foo"}},
+		{"density --dry-run --swap-size 1k", exitUsage, []string{"--swap-size 1k", "1 MiB"}},
+		{"density --dry-run --swap-size 100t", exitUsage, []string{"--swap-size 100t", "16 TiB"}},
 		{"density --dry-run --swap=", exitUsage, []string{"--swap: want some of", "zram"}},
 		{"density --dry-run --protect=", exitUsage, []string{"--protect: want some of", "headroom"}},
 		{"density --dry-run --extend=", exitUsage, []string{"--extend: want some of", "annex"}},
