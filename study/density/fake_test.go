@@ -55,6 +55,10 @@ type world struct {
 	kills    int64  // those that it has killed
 	killAt   string // a line of the journal at which it kills one that nobody misses
 	killLoad int    // the closed load, from 1, at which it does; 0 is none
+	awaited  string // the port of a third neighbour, for whose being asked the open loads wait
+	heard    chan struct{}
+	once     sync.Once
+	unread   int    // the reading from which on there is none: the box is not kept; 0 is never
 	refuses  string // the group whose programs cannot be launched
 	after    int    // so many were
 	grouping error  // why its programs can be in no group
@@ -109,12 +113,17 @@ func (b fakeBox) Read(context.Context) (platform.BoxReading, error) {
 	if b.w.has(b.w.killAt) || b.w.killLoad > 0 && b.w.count("load closed") >= b.w.killLoad {
 		kills++
 	}
-	r := platform.BoxReading{At: time.Unix(int64(b.w.reads), 0), SwapOut: int64(10 * b.w.reads), Classes: map[platform.Class]platform.ClassReading{
-		platform.Critical: {Anonymous: 1 << 20, Resident: 2 << 20},
-		platform.Idle:     {Anonymous: 1 << 20, Swapped: 2 << 20, MajorFaults: int64(b.w.reads), OOMKills: kills},
-	}}
+	r := platform.BoxReading{At: time.Unix(int64(b.w.reads), 0), SwapOut: int64(10 * b.w.reads),
+		Limit: 100 << 20, Keeper: time.Duration(b.w.reads) * time.Millisecond, Reclaiming: time.Duration(2*b.w.reads) * time.Millisecond,
+		Notes: []string{"the host has swap of its own", fmt.Sprintf("reading %d", b.w.reads)}, Classes: map[platform.Class]platform.ClassReading{
+			platform.Critical: {Anonymous: 1 << 20, Resident: 2 << 20},
+			platform.Idle:     {Anonymous: 1 << 20, Swapped: 2 << 20, MajorFaults: int64(b.w.reads), OOMKills: kills},
+		}}
 	if b.w.danger > 0 && b.w.reads >= b.w.danger {
 		return r, &platform.Endangered{Why: "a test's"}
+	}
+	if b.w.unread > 0 && b.w.reads >= b.w.unread {
+		return r, errors.New("the box is not kept")
 	}
 	return r, nil
 }
@@ -127,6 +136,7 @@ type shop struct {
 	closed            []float64 // rates of the closed loop, warm-up first
 	failed            int64
 	err               error // of the closed loops from the third on
+	openErr           error // of the open loops from the second on
 }
 
 func (s *shop) Name() string            { return "shop" }
@@ -153,11 +163,20 @@ func (s *shop) Parts(workload.Params) ([]workload.Part, error) {
 		}},
 	}, nil
 }
-func (s *shop) Load(_ context.Context, t workload.Trial, _ uint64) (load.Result, error) {
+func (s *shop) Load(ctx context.Context, t workload.Trial, _ uint64) (load.Result, error) {
 	s.w.add("load %s", t.Params()["rate"])
 	r := load.Result{Corrected: load.NewHistogram(), Requests: 5, Rate: 50, Errors: map[string]int64{}}
 	_ = r.Corrected.RecordValue(1500)
 	if t.Params()["rate"] != closedLoop {
+		if s.openErr != nil && s.w.count("load 50") >= 2 {
+			return load.Result{}, s.openErr
+		}
+		if s.w.awaited != "" && s.w.at("fill "+s.w.awaited+" with 10") >= 0 {
+			select {
+			case <-s.w.heard:
+			case <-ctx.Done():
+			}
+		}
 		return r, nil
 	}
 	n := s.w.count("load closed") - 1
@@ -215,8 +234,14 @@ type asked struct {
 }
 
 func (a asked) Open(context.Context) (load.Conn, error) { return a, nil }
-func (a asked) Do(time.Time) (bool, error)              { a.w.add("ask %s", a.port); return true, nil }
-func (a asked) Close() error                            { return nil }
+func (a asked) Do(time.Time) (bool, error) {
+	a.w.add("ask %s", a.port)
+	if a.port == a.w.awaited {
+		a.w.once.Do(func() { close(a.w.heard) })
+	}
+	return true, nil
+}
+func (a asked) Close() error { return nil }
 
 // fixture is an options set on a world, and the two workloads in it.
 type fixture struct {
@@ -228,7 +253,7 @@ type fixture struct {
 }
 
 func newFixture(neighbours ...int) *fixture {
-	w := &world{launched: map[string]platform.Spec{}}
+	w := &world{launched: map[string]platform.Spec{}, heard: make(chan struct{})}
 	f := &fixture{world: w, shop: &shop{w: w}, nap: &napper{w: w}, bench: labtest.NewBench(w)}
 	f.bench.Boxes = func(_ context.Context, spec platform.BoxSpec) (platform.Box, error) {
 		w.add("box %s %d", spec.Swap, spec.Memory>>20)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"tare/lab"
@@ -174,6 +175,12 @@ func (s *ascent) ahead(load func() error) error {
 	return errors.Join(load(), restore())
 }
 
+// asked is how the neighbours are: whatever their number at the same moments, so that
+// chance gives none of the numbers more than another.
+func (s *ascent) asked(end <-chan struct{}) load.ActivationOptions {
+	return load.ActivationOptions{Pattern: s.pattern, Think: s.Think, Open: !s.IdleClosed, Burst: s.Burst, Seed: s.bench.Seed(), End: end}
+}
+
 // loads asks the neighbours all the while, and loads the critical service first by a
 // schedule and then by clients that wait.
 func (s *ascent) loads(ctx context.Context, step *Step, first bool) error {
@@ -185,9 +192,7 @@ func (s *ascent) loads(ctx context.Context, step *Step, first bool) error {
 	idle := make(chan activated, 1)
 	if len(s.herd.targets) > 0 {
 		go func() {
-			result, err := load.Activate(ctx, s.herd.targets, load.ActivationOptions{
-				Pattern: s.pattern, Think: s.Think, Open: !s.IdleClosed, Burst: s.Burst, Seed: s.bench.Seed() ^ uint64(step.Neighbours), End: end,
-			})
+			result, err := load.Activate(ctx, s.herd.targets, s.asked(end))
 			idle <- activated{result, err}
 		}()
 	} else {
@@ -230,8 +235,12 @@ func (s *ascent) serve(ctx context.Context, step *Step, first bool) error {
 		last time.Duration
 		to   *Served
 	}{{true, s.Open, &step.Open}, {false, s.Closed, &step.Closed}} {
+		began := time.Now()
 		result, err := s.service.load(ctx, l.open, l.last)
 		*l.to = answers(result)
+		if l.to.Elapsed == 0 {
+			l.to.Elapsed = time.Since(began) // it ran, and was ended before it told how long
+		}
 		if err != nil {
 			return s.service.running.Complaint(err)
 		}
@@ -244,14 +253,21 @@ func (s *ascent) serve(ctx context.Context, step *Step, first bool) error {
 
 // answers is a load as a step has it.
 func answers(r load.Result) Served {
-	return Served{Rate: r.Rate, Requests: r.Requests, Failed: r.Failed(), Latency: r.Corrected}
+	return Served{Rate: r.Rate, Requests: r.Requests, Failed: r.Failed(), Elapsed: r.Elapsed, Latency: r.Corrected}
 }
 
 // account takes what a box's accounts came to over the step.
 func (s *Step) account(before, after platform.BoxReading, memory int64) {
 	s.SwapIn, s.SwapOut = after.SwapIn-before.SwapIn, after.SwapOut-before.SwapOut
 	s.DeviceWritten, s.DeviceRead = after.DeviceWritten-before.DeviceWritten, after.DeviceRead-before.DeviceRead
-	s.Pool = after.Pool
+	s.Pool, s.Limit = after.Pool, after.Limit
+	s.Keeper, s.Reclaimed = after.Keeper-before.Keeper, after.Reclaiming-before.Reclaiming
+	s.Notes = slices.Clone(before.Notes)
+	for _, note := range after.Notes {
+		if !slices.Contains(s.Notes, note) {
+			s.Notes = append(s.Notes, note)
+		}
+	}
 	s.Classes = map[platform.Class]ClassAccounts{}
 	for class, now := range after.Classes {
 		was := before.Classes[class]

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"tare/load"
 	"tare/platform"
 	"tare/workload"
 )
@@ -26,6 +28,7 @@ func (f *fixture) steps(t *testing.T) []Step {
 // reverse.
 func TestASweep(t *testing.T) {
 	f := newFixture(1, 3)
+	f.awaited, f.o.Settle = "20003", 0 // chance has it when one is turned to
 	if err := f.run(t); err != nil {
 		t.Fatal(err)
 	}
@@ -76,6 +79,13 @@ func TestASweep(t *testing.T) {
 	// What is asked for is what was written, and not files: 1 + 1 + 2 MiB of 128.
 	if s.Asked != 4<<20 || s.Overcommit != 4./128 || s.SwapOut != 10 || s.Classes[platform.Idle].MajorFaults != 1 {
 		t.Errorf("accounts %+v", s)
+	}
+	if s.Limit != 100<<20 || s.Keeper != time.Millisecond || s.Reclaimed != 2*time.Millisecond ||
+		!slices.Equal(s.Notes, []string{"the host has swap of its own", "reading 8", "reading 9"}) {
+		t.Errorf("kept of the box: limit %d, keeper %v, reclaimed %v, notes %q", s.Limit, s.Keeper, s.Reclaimed, s.Notes)
+	}
+	if s.Open.Elapsed <= 0 || s.Closed.Elapsed <= 0 || s.Idle.Elapsed <= 0 {
+		t.Errorf("loads took %v, %v and %v", s.Open.Elapsed, s.Closed.Elapsed, s.Idle.Elapsed)
 	}
 	if f.bench.Begun != 2 || f.bench.Done != 2 || f.bench.Checked != 1 {
 		t.Errorf("begun %d, done %d, checked %d", f.bench.Begun, f.bench.Done, f.bench.Checked)
@@ -132,6 +142,40 @@ func TestWhatStopsASweep(t *testing.T) {
 	}
 }
 
+// How long a load ran says whether it did: of a step that ended before it, not at all.
+func TestALoadThatNeverRan(t *testing.T) {
+	for name, c := range map[string]struct {
+		of           func(*fixture)
+		open, closed bool
+	}{
+		"ended as neighbours came": {func(f *fixture) { f.danger = 7 }, false, false},
+		"ended in the open load":   {func(f *fixture) { f.shop.openErr = errUnanswered }, true, false},
+		"ended in the closed load": {func(f *fixture) { f.shop.err = errUnanswered }, true, true},
+		"thrashing under both":     {func(f *fixture) { f.shop.closed = []float64{100, 100, 1} }, true, true},
+	} {
+		f := newFixture(1, 2, 3)
+		f.o.Settle = 0
+		c.of(f)
+		if err := f.run(t); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		s := f.steps(t)[1]
+		if s.Stop == "" || s.Open.Elapsed > 0 != c.open || s.Closed.Elapsed > 0 != c.closed {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}
+
+// Whatever the number of neighbours, they are asked at the same moments.
+func TestTheNeighboursAreAskedAlike(t *testing.T) {
+	f := newFixture(1, 2)
+	few := &ascent{trial: trial{Options: f.o, pattern: load.RandomTarget}, bench: f.bench, herd: &herd{targets: make([]load.Target, 1)}}
+	many := &ascent{trial: trial{Options: f.o, pattern: load.RandomTarget}, bench: f.bench, herd: &herd{targets: make([]load.Target, 9)}}
+	if one, other := few.asked(nil), many.asked(nil); one.Seed != other.Seed || one.Seed != f.bench.Seed() {
+		t.Errorf("%+v and %+v", one, other)
+	}
+}
+
 // What is not memory's fault makes the trial not valid, and everything is removed.
 func TestWhatFailsATrial(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -143,6 +187,7 @@ func TestWhatFailsATrial(t *testing.T) {
 		"a neighbour fails by itself":     {func(f *fixture) { f.nap.bad = 20002 }, "with 2 neighbours: neighbour 2: fill it: its memory ended"},
 		"a kill at the first step":        {func(f *fixture) { f.killAt = "fill 20001 with 8" }, "with 1 neighbours: the kernel killed a program"},
 		"failing after an old kill":       {func(f *fixture) { f.killAt, f.nap.bad = "launch site", 20002 }, "neighbour 2: fill it: its memory ended"},
+		"a box that is no longer kept":    {func(f *fixture) { f.unread = 8 }, "with 2 neighbours: the box is not kept"},
 		"no neighbour starts":             {func(f *fixture) { f.refuses = "box/idle" }, "with 1 neighbours: neighbour 1: launch on fake: it does not start"},
 		"the service does not start":      {func(f *fixture) { f.refuses = "box/critical" }, "launch database on fake"},
 		"half of it does not start":       {func(f *fixture) { f.refuses, f.after = "box/critical", 1 }, "launch site on fake"},
