@@ -309,6 +309,7 @@ func (f *densityFlags) host(on studyHost) density.Host {
 	h := density.Host{
 		Memory: on.memory, CPUs: len(on.cpus), Platform: on.platforms, Check: on.check, Look: exec.LookPath,
 		Ahead: lab.Ahead, DropCaches: pagecache.Drop,
+		CheckPorts: func(ports []int) error { return platform.Spec{Ports: ports}.CheckPorts() },
 	}
 	if os.Geteuid() == 0 { // --dry-run is anybody's
 		h.CheckBox = func(spec platform.BoxSpec) error { return boxes.Check(context.Background(), spec) }

@@ -220,6 +220,7 @@ func (b *builder) findNoise(s workload.Subject) (noise, error) {
 	if n.params, err = idling.Sized(n.params, n.bytes); err != nil {
 		return noise{}, usage("--neighbour-memory %s: %v", sizeText(n.bytes), err)
 	}
+	ports := slices.Clone(b.critical.ports)
 	for i := range b.most() {
 		program, err := n.program(i)
 		if err != nil {
@@ -234,6 +235,12 @@ func (b *builder) findNoise(s workload.Subject) (noise, error) {
 					return noise{}, usage("--first-port %d: neighbour %d would have port %d, which is %s's", b.FirstPort, i+1, port, b.critical.name())
 				}
 			}
+		}
+		ports = append(ports, program.Ports...)
+	}
+	if b.sharesPorts() && b.Host.CheckPorts != nil {
+		if err := b.Host.CheckPorts(ports); err != nil {
+			return noise{}, &platform.Missing{What: err.Error(), Mend: fmt.Sprintf("neighbours have those from %d on (--first-port)", b.FirstPort)}
 		}
 	}
 	if fits := b.critical.need + int64(b.Neighbours[0])*n.need; fits > b.Box {

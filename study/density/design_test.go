@@ -140,6 +140,7 @@ func TestRefused(t *testing.T) {
 		"--neighbour-memory":                    func(o *Options) { o.NeighbourMemory = 1 },
 		"--box host":                            func(o *Options) { o.BoxKind = platform.BoxMachine },
 		"annexd is not on PATH":                 func(o *Options) { o.Extends = []string{ExtendAnnex} },
+		"port 20001 is served":                  func(o *Options) { o.Host.CheckPorts = func([]int) error { return errors.New("port 20001 is served") } },
 		"no zram":                               func(o *Options) { o.Host.CheckBox = func(platform.BoxSpec) error { return missing } },
 		"--memory":                              func(o *Options) { o.Base.Memory = 1 << 20 },
 		"--drop-caches":                         func(o *Options) { o.DropCaches = true },

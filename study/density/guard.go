@@ -87,7 +87,7 @@ func thrashes(first, now Step) string {
 	if now.Closed.Rate >= thrashShare*first.Closed.Rate {
 		return ""
 	}
-	return fmt.Sprintf("it thrashes: %.3g requests/s, under a tenth of the %.3g with %d neighbours", now.Closed.Rate, first.Closed.Rate, first.Neighbours)
+	return fmt.Sprintf("it thrashes: %.3g requests/s, under a tenth of the %.0f with %s", now.Closed.Rate, first.Closed.Rate, counted(first.Neighbours))
 }
 
 // kills counts the programs that the kernel killed in the box.

@@ -82,6 +82,8 @@ type Host struct {
 	Check    func(p platform.Platform) error
 	// CheckBox refuses a box that this host cannot make; nil refuses none.
 	CheckBox func(spec platform.BoxSpec) error
+	// CheckPorts refuses ports of this host that are served; nil refuses none.
+	CheckPorts func(ports []int) error
 	// Look finds a program on PATH.
 	Look func(program string) (string, error)
 	// Ahead puts tare, which is the client, ahead of the host's other programs

@@ -26,14 +26,16 @@ func (r reading) parts() []report.Part {
 	}
 	for _, base := range r.bases() {
 		lead := r.lead(base)
-		parts = append(parts, r.swapTable(lead))
+		faults, device := r.swapTables(lead)
+		parts = append(parts, faults, device)
 		parts = append(parts, r.panels(base)...)
 		for _, other := range r.others(base) {
 			if base.measured() {
 				parts = append(parts, r.againstTable(base, other))
 			}
 			if other.policy != lead.policy {
-				parts = append(parts, r.swapTable(other))
+				faults, device := r.swapTables(other)
+				parts = append(parts, faults, device)
 			}
 		}
 		parts = append(parts, r.latencyTable(lead), r.idleTable(lead))
@@ -222,24 +224,29 @@ func span(all []halt) (least, greatest float64, ok bool) {
 	return least, greatest, ok
 }
 
-// swapTable is what memory's shortage did, of the critical service and its neighbours
-// apart.
-func (r reading) swapTable(a arm) report.Table {
-	t := report.Table{
+// swapTables are what memory's shortage did, of the critical service and its neighbours
+// apart, and what went to the device for it.
+func (r reading) swapTables(a arm) (faults, device report.Table) {
+	faults = report.Table{
 		Title: r.titled("What the kernel did meanwhile", a),
-		Note: "Pages a second read back and written out; major faults a second; pressure is the share of time in which some task of the class waited for memory (PSI), in percent, and full that in which all did. " +
-			"Written and read are of the device below the swap area; pool is memory that compressed swap holds, and is taken from the box, whose limit at the end is beside it. Keeper is what tare itself used of one CPU to keep the box. A dash is what the kernel does not tell.",
+		Note:  "Pages a second read back and written out; major faults a second; pressure is the share of time in which some task of the class waited for memory (PSI), in percent, and full that in which all did. A dash is what the kernel does not tell.",
 		Columns: []report.Column{
 			{Head: "idle", Number: true}, {Head: "swap in/s", Number: true}, {Head: "out/s", Number: true}, {Head: "faults/s critical", Number: true}, {Head: "idle's", Number: true},
 			{Head: "some critical, %", Number: true}, {Head: "idle's", Number: true}, {Head: "full critical, %", Number: true, Optional: true}, {Head: "idle's", Number: true, Optional: true},
-			{Head: "written, MB/s", Number: true, Optional: true}, {Head: "read, MB/s", Number: true, Optional: true}, {Head: "pool, MiB", Number: true, Optional: true},
-			{Head: "critical swapped, MiB", Number: true, Optional: true}, {Head: "limit, MiB", Number: true, Optional: true}, {Head: "keeper, %", Number: true, Optional: true},
+		},
+	}
+	device = report.Table{
+		Title: r.titled("What went to the device, and what kept the box", a),
+		Note:  "Written and read are of the device below the swap area; pool is memory that compressed swap holds, and is taken from the box, whose limit at the end is beside it. Keeper is what tare itself used of one CPU to keep the box.",
+		Columns: []report.Column{
+			{Head: "idle", Number: true}, {Head: "written, MB/s", Number: true}, {Head: "read, MB/s", Number: true}, {Head: "pool, MiB", Number: true},
+			{Head: "critical swapped, MiB", Number: true}, {Head: "limit, MiB", Number: true}, {Head: "keeper, %", Number: true, Optional: true},
 		},
 	}
 	of := func(c platform.Class, f func(ClassAccounts) float64) func(Step) float64 {
 		return func(s Step) float64 { return f(s.Classes[c]) }
 	}
-	faults := func(x ClassAccounts) float64 { return float64(x.MajorFaults) }
+	major := func(x ClassAccounts) float64 { return float64(x.MajorFaults) }
 	some := func(x ClassAccounts) float64 { return x.Some.Seconds() }
 	full := func(x ClassAccounts) float64 { return x.Full.Seconds() }
 	for _, n := range a.numbers {
@@ -261,19 +268,22 @@ func (r reading) swapTable(a arm) report.Table {
 			}
 			return held("limit_bytes", func(s Step) float64 { return float64(s.Limit) })
 		}
-		t.Rows = append(t.Rows, []report.Cell{
+		faults.Rows = append(faults.Rows, []report.Cell{
 			{Text: fmt.Sprint(n)},
 			rate("swap_in_pages", func(s Step) float64 { return float64(s.SwapIn) }, 1), rate("swap_out_pages", func(s Step) float64 { return float64(s.SwapOut) }, 1),
-			rate("major_faults", of(platform.Critical, faults), 1), rate("major_faults", of(platform.Idle, faults), 1),
+			rate("major_faults", of(platform.Critical, major), 1), rate("major_faults", of(platform.Idle, major), 1),
 			rate("pressure_some_ns", of(platform.Critical, some), 100), rate("pressure_some_ns", of(platform.Idle, some), 100),
 			rate("pressure_full_ns", of(platform.Critical, full), 100), rate("pressure_full_ns", of(platform.Idle, full), 100),
+		})
+		device.Rows = append(device.Rows, []report.Cell{
+			{Text: fmt.Sprint(n)},
 			rate("device_written_bytes", func(s Step) float64 { return float64(s.DeviceWritten) }, 1e-6), rate("device_read_bytes", func(s Step) float64 { return float64(s.DeviceRead) }, 1e-6),
 			held("pool_bytes", func(s Step) float64 { return float64(s.Pool) }),
 			held("swapped_bytes", func(s Step) float64 { return float64(s.Classes[platform.Critical].Swapped) }),
 			limit(a.has(n)), rate("keeper_ns", func(s Step) float64 { return s.Keeper.Seconds() }, 100),
 		})
 	}
-	return t
+	return faults, device
 }
 
 // percentiles are those that tables and the fourth panel have.

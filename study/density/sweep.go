@@ -38,7 +38,11 @@ func (s *ascent) all(ctx context.Context) ([]Step, error) {
 			step.Stop = thrashes(steps[0], step)
 		}
 		steps = append(steps, step)
-		s.bench.Tell(line(step))
+		text := line(step)
+		if s.bench.WarmUp() {
+			text = "warm-up: " + text
+		}
+		s.bench.Tell(text)
 		if step.Stop != "" {
 			break
 		}
@@ -52,17 +56,25 @@ func (s *ascent) isFirst(n int) bool { return n == s.Options.Neighbours[0] || s.
 
 // line tells of a step in a few words.
 func line(s Step) string {
-	text := fmt.Sprintf("%d neighbours", s.Neighbours)
+	text := counted(s.Neighbours)
 	if s.Overcommit > 0 { // it was read before the step ended
 		text += fmt.Sprintf(", %.2f times the box", s.Overcommit)
 	}
 	if s.Open.Latency != nil && s.Open.Latency.TotalCount() > 0 {
-		text += fmt.Sprintf(": %.3g requests/s, p99 %.3g ms", s.Closed.Rate, float64(s.Open.Latency.ValueAtQuantile(99))/1000)
+		text += fmt.Sprintf(": %.0f requests/s, p99 %.3g ms", s.Closed.Rate, float64(s.Open.Latency.ValueAtQuantile(99))/1000)
 	}
 	if s.Stop != "" {
 		text += "; the sweep stops here: " + s.Stop
 	}
 	return text
+}
+
+// counted is "1 neighbour", "7 neighbours".
+func counted(n int) string {
+	if n == 1 {
+		return "1 neighbour"
+	}
+	return fmt.Sprintf("%d neighbours", n)
 }
 
 // step makes one. A step that is ended by what it looks for, too little memory, says so

@@ -93,7 +93,7 @@ func TestASweep(t *testing.T) {
 	if f.bench.Histograms["3/open"] == nil || f.bench.Histograms["3/idle"] == nil || len(f.bench.Samples[MetricThroughput+AtNeighbours(3)]) != 1 {
 		t.Errorf("kept: %v, %v", f.bench.Histograms, f.bench.Samples)
 	}
-	if len(f.bench.Lines) != 2 || !strings.Contains(f.bench.Lines[0], "1 neighbours") {
+	if len(f.bench.Lines) != 2 || !strings.Contains(f.bench.Lines[0], "1 neighbour,") {
 		t.Errorf("told %q", f.bench.Lines)
 	}
 }
