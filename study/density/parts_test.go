@@ -196,7 +196,7 @@ func TestBoxIsTold(t *testing.T) {
 	if !slices.Contains(s.Banners, "box of file: "+note+" (6 of 78 steps)") {
 		t.Errorf("banners %q", s.Banners)
 	}
-	table := tables(s.Parts)["What the kernel did meanwhile"]
+	table := tables(s.Parts)["What went to the device, and what kept the box"]
 	for head, want := range map[string]string{"limit, MiB": "1000", "keeper, %": "2"} {
 		i := slices.IndexFunc(table.Columns, func(c report.Column) bool { return c.Head == head })
 		if i < 0 || !strings.HasPrefix(strings.ReplaceAll(table.Rows[3][i].Text, ",", ""), want) {
