@@ -127,7 +127,7 @@ func TestSheet(t *testing.T) {
 func TestAbsentIsNoZero(t *testing.T) {
 	run := withOrder(Continuous, 3, file(s3)).run(t)
 	at := func(s report.Sheet, head string) report.Cell {
-		table := tables(s.Parts)["What the kernel did meanwhile"]
+		table := tables(s.Parts)["What went to the device, and what kept the box"]
 		i := slices.IndexFunc(table.Columns, func(c report.Column) bool { return c.Head == head })
 		if i < 0 || len(table.Rows) == 0 {
 			t.Fatalf("no column %q", head)
