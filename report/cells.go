@@ -6,7 +6,9 @@ import (
 )
 
 // Estimated is a cell with an estimate times scale, its interval beside it: no
-// more digits than the interval supports. What was not measured is a faint dash.
+// more digits than the interval supports, but one at least of each figure of an interval
+// that is above zero, which is no zero however wide it is. What was not measured is a
+// faint dash.
 func Estimated(e stats.Estimate, scale float64) Cell {
 	if !present(e) {
 		return Absent()
@@ -16,7 +18,13 @@ func Estimated(e stats.Estimate, scale float64) Cell {
 		return Cell{Text: fixed(v, significant(v))}
 	}
 	d := decimals(low, high)
-	return Cell{Text: fixed(v, d), Detail: fixed(low, d) + " to " + fixed(high, d)}
+	text := func(v float64) string {
+		if low > 0 {
+			return fixed(v, max(d, first(v)))
+		}
+		return fixed(v, d)
+	}
+	return Cell{Text: text(v), Detail: text(low) + " to " + text(high)}
 }
 
 // Measured is a cell with one figure to three digits.

@@ -49,6 +49,14 @@ func significant(v float64) int {
 	return clamp(2-int(math.Floor(math.Log10(math.Abs(v)))), 0, 9)
 }
 
+// first gives the decimals that show the first digit of v that is not 0.
+func first(v float64) int {
+	if v == 0 || !finite(v) {
+		return 0
+	}
+	return clamp(-int(math.Floor(math.Log10(math.Abs(v)))), -12, 9)
+}
+
 func clamp(v, low, high int) int { return max(low, min(high, v)) }
 
 // fixed writes v with d decimals and never as "-0.0".

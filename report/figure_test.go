@@ -29,6 +29,24 @@ func TestDigitsFollowTheInterval(t *testing.T) {
 	}
 }
 
+// A figure that lies wholly above zero is not written as one, however wide its interval.
+func TestNoFigureAboveZeroIsZero(t *testing.T) {
+	for _, c := range []struct {
+		v, low, high float64
+		want         string
+	}{
+		{856, 22, 340000, "900 (20 to 340000)"},
+		{0.94, 0.0031, 12, "0.9 (0.003 to 12)"},
+		{3.0612, 2.2, 4.0, "3.1 (2.2 to 4.0)"},
+		{2, -3, 90, "0 (0 to 90)"},
+	} {
+		got := Said(stats.Estimate{Value: c.v, Interval: stats.Interval{Low: c.low, High: c.high}, N: 3}, 1)
+		if got != c.want {
+			t.Errorf("%v (%v, %v) is written %q, want %q", c.v, c.low, c.high, got, c.want)
+		}
+	}
+}
+
 func TestScale(t *testing.T) {
 	for _, c := range []struct {
 		unit    string

@@ -118,9 +118,12 @@ func TestDanger(t *testing.T) {
 	} {
 		s := safe
 		c.change(&s)
-		got := danger(s)
+		got := danger(s).why
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+		if within := danger(s).within; got != "" && within != (strings.Contains(got, "swap") || strings.Contains(got, "the service")) {
+			t.Errorf("%s: within the box alone: %v", c.name, within)
 		}
 	}
 }

@@ -36,26 +36,29 @@ type situation struct {
 	criticalKilled   int64   // programs of the critical class, by the OOM killer
 }
 
-// serviceKilled is an end of the box that puts nobody else in danger.
-const serviceKilled = "the OOM killer ended the service"
+// end is why going on is refused.
+type end struct {
+	why    string // empty where nothing speaks against it
+	within bool   // the box alone has come to its end: nobody else is in danger
+}
 
-// danger says why going on is refused; empty where nothing speaks against it. Of a box
-// that is the machine, memory that has run out is what was asked for.
-func danger(s situation) string {
+// danger says why going on is refused. Of a box that is the machine, memory that has run
+// out is what was asked for.
+func danger(s situation) end {
 	const percent, mib = 100, 20
 	switch {
 	case s.criticalKilled > 0:
-		return serviceKilled
+		return end{"the OOM killer ended the service", true}
 	case s.swapSize > 0 && float64(s.swapUsed) > FullSwap*float64(s.swapSize):
-		return fmt.Sprintf("the swap area is full to %.0f %% (%d of %d MiB): the OOM killer is next", percent*float64(s.swapUsed)/float64(s.swapSize), s.swapUsed>>mib, s.swapSize>>mib)
+		return end{fmt.Sprintf("the swap area is full to %.0f %% (%d of %d MiB): the OOM killer is next", percent*float64(s.swapUsed)/float64(s.swapSize), s.swapUsed>>mib, s.swapSize>>mib), true}
 	case s.pool > s.memory-Smallest && s.pool > 0:
-		return fmt.Sprintf("compressed swap holds %d MiB of the box's %d MiB, so that next to none is left for programs: what they hold does not compress so far", s.pool>>mib, s.memory>>mib)
+		return end{fmt.Sprintf("compressed swap holds %d MiB of the box's %d MiB, so that next to none is left for programs: what they hold does not compress so far", s.pool>>mib, s.memory>>mib), true}
 	case s.own || s.kind == platform.BoxMachine:
-		return ""
+		return end{}
 	case s.total > 0 && float64(s.available) < LowMemory*float64(s.total):
-		return fmt.Sprintf("the host can give %d MiB more, less than %.0f %% of its %d MiB", s.available>>mib, percent*LowMemory, s.total>>mib)
+		return end{fmt.Sprintf("the host can give %d MiB more, less than %.0f %% of its %d MiB", s.available>>mib, percent*LowMemory, s.total>>mib), false}
 	case s.outside > OutsideStall:
-		return fmt.Sprintf("programs outside the box waited for memory for %.0f %% of the time", percent*s.outside)
+		return end{fmt.Sprintf("programs outside the box waited for memory for %.0f %% of the time", percent*s.outside), false}
 	}
-	return ""
+	return end{}
 }

@@ -66,7 +66,7 @@ type keeper struct {
 	cpu    time.Duration
 	spent  time.Duration // in reclaim
 	err    error         // the first round's that had one
-	why    string
+	end    end
 	stalls []stalled
 }
 
@@ -399,16 +399,16 @@ func outside(samples []stalled) float64 {
 }
 
 // remember keeps the first danger.
-func (k *keeper) remember(why string) {
+func (k *keeper) remember(e end) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.why == "" {
-		k.why = why
+	if k.end.why == "" {
+		k.end = e
 	}
 }
 
 // judge says why going on is refused, by a reading or by what came before it.
-func (k *keeper) judge(r platform.BoxReading, total int64) string {
+func (k *keeper) judge(r platform.BoxReading, total int64) end {
 	k.remember(danger(situation{
 		memory: k.box.spec.Memory, pool: r.Pool,
 		kind: k.box.spec.Kind, own: k.box.own, total: total, available: r.HostAvailable, swapUsed: r.SwapUsed, swapSize: r.SwapSize,
@@ -416,5 +416,5 @@ func (k *keeper) judge(r platform.BoxReading, total int64) string {
 	}))
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.why
+	return k.end
 }

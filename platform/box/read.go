@@ -51,8 +51,8 @@ func (b *madeBox) Read(ctx context.Context) (platform.BoxReading, error) {
 			r.Notes = append(r.Notes, fmt.Sprintf("%s is no longer %s, which it was set to for this box", c.File, c.New))
 		}
 	}
-	if why := b.keeper.judge(r, total); why != "" {
-		return r, &platform.Endangered{Why: why, Within: why == serviceKilled}
+	if e := b.keeper.judge(r, total); e.why != "" {
+		return r, &platform.Endangered{Why: e.why, Within: e.within}
 	}
 	if err := b.keeper.failed(); err != nil {
 		return r, fmt.Errorf("box %s is not kept as it was asked for: %w", b.spec.Name, err)
