@@ -17,14 +17,8 @@ func Estimated(e stats.Estimate, scale float64) Cell {
 	if !bounded(v, low, high) {
 		return Cell{Text: fixed(v, significant(v))}
 	}
-	d := decimals(low, high)
-	text := func(v float64) string {
-		if low > 0 {
-			return fixed(v, max(d, first(v)))
-		}
-		return fixed(v, d)
-	}
-	return Cell{Text: text(v), Detail: text(low) + " to " + text(high)}
+	figure, from, to := supported(v, low, high)
+	return Cell{Text: figure, Detail: from + " to " + to}
 }
 
 // Measured is a cell with one figure to three digits.

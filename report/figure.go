@@ -49,8 +49,22 @@ func significant(v float64) int {
 	return clamp(2-int(math.Floor(math.Log10(math.Abs(v)))), 0, 9)
 }
 
-// first gives the decimals that show the first digit of v that is not 0.
-func first(v float64) int {
+// supported writes a figure and the ends of its interval with the digits that the interval
+// supports, but one at least of each where all of it is above zero: that is no zero,
+// however wide it is.
+func supported(v, low, high float64) (figure, from, to string) {
+	d := decimals(low, high)
+	text := func(v float64) string {
+		if low > 0 {
+			return fixed(v, max(d, leading(v)))
+		}
+		return fixed(v, d)
+	}
+	return text(v), text(low), text(high)
+}
+
+// leading gives the decimals that show the first digit of v that is not 0.
+func leading(v float64) int {
 	if v == 0 || !finite(v) {
 		return 0
 	}

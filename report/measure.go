@@ -175,8 +175,8 @@ func readingWithin(v, low, high float64) (figure, span string) {
 	if size := max(math.Abs(low), math.Abs(high)); size >= 1e7 || size < 1e-4 {
 		return reading(v), reading(low) + " to " + reading(high)
 	}
-	d := decimals(low, high)
-	return fixed(v, d), plainSpan(low, high)
+	figure, from, to := supported(v, low, high)
+	return figure, from + " to " + to
 }
 
 // ranged tells whether a figure has an interval: both ends are 0 where none.

@@ -66,7 +66,7 @@ type keeper struct {
 	cpu    time.Duration
 	spent  time.Duration // in reclaim
 	err    error         // the first round's that had one
-	end    end
+	danger end
 	stalls []stalled
 }
 
@@ -402,8 +402,8 @@ func outside(samples []stalled) float64 {
 func (k *keeper) remember(e end) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.end.why == "" {
-		k.end = e
+	if k.danger.why == "" {
+		k.danger = e
 	}
 }
 
@@ -416,5 +416,5 @@ func (k *keeper) judge(r platform.BoxReading, total int64) end {
 	}))
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.end
+	return k.danger
 }
