@@ -51,7 +51,7 @@ func TestADeadMountIsNotLookedAt(t *testing.T) {
 	mounts, err := procfs.ParseMountInfo(strings.NewReader(
 		"1 0 0:1 / /" + of + "overlay overlay rw\n" +
 			"2 1 0:2 / /home" + of + "nfs4 far:/ rw\n" +
-			"3 2 8:1 / /home/disk" + of + "ext4 /dev/sda1 rw\n" +
+			"3 2 8:1 / /srv/disk" + of + "ext4 /dev/sda1 rw\n" +
 			"4 1 0:3 / /program" + of + "fuse.sshfs far: rw\n" +
 			"5 1 8:2 / /covered" + of + "xfs /dev/sda2 rw\n" +
 			"6 5 0:4 / /covered" + of + "fuse far: rw\n" +
