@@ -50,14 +50,14 @@ func TestADeadMountIsNotLookedAt(t *testing.T) {
 	const of = " rw,relatime - "
 	mounts, err := procfs.ParseMountInfo(strings.NewReader(
 		"1 0 0:1 / /" + of + "overlay overlay rw\n" +
-			"2 1 0:2 / /home" + of + "nfs4 far:/ rw\n" +
+			"2 1 0:2 / /srv" + of + "nfs4 far:/ rw\n" +
 			"3 2 8:1 / /srv/disk" + of + "ext4 /dev/sda1 rw\n" +
 			"4 1 0:3 / /program" + of + "fuse.sshfs far: rw\n" +
 			"5 1 8:2 / /covered" + of + "xfs /dev/sda2 rw\n" +
 			"6 5 0:4 / /covered" + of + "fuse far: rw\n" +
 			"7 1 0:5 / /run" + of + "tmpfs tmpfs rw\n" +
 			"8 7 8:3 / /run/disk" + of + "ext4 /dev/sda3 rw\n" +
-			"9 1 8:4 / /homes" + of + "btrfs /dev/sda4 rw\n" +
+			"9 1 8:4 / /srvs" + of + "btrfs /dev/sda4 rw\n" +
 			"10 1 8:5 / /readable ro - ext4 /dev/sda5 rw\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -67,11 +67,11 @@ func TestADeadMountIsNotLookedAt(t *testing.T) {
 		looked = nil
 		return roomiest(mounts, size, func(point string) (fileSystem, space, error) {
 			looked = append(looked, point)
-			has := map[string]space{"/run/disk": {left: 100, reserve: 50}, "/homes": {left: 90, reserve: 10}}
+			has := map[string]space{"/run/disk": {left: 100, reserve: 50}, "/srvs": {left: 90, reserve: 10}}
 			return fileSystem{"ext4", reserved, ""}, has[point], nil
 		})
 	}
-	if got := choose(60); got != "/homes" || !slices.Equal(looked, []string{"/run/disk", "/homes"}) {
+	if got := choose(60); got != "/srvs" || !slices.Equal(looked, []string{"/run/disk", "/srvs"}) {
 		t.Errorf("%q is chosen, having looked at %q", got, looked)
 	}
 	if got := choose(85); got != "" {
