@@ -44,6 +44,7 @@ var tower = []string{
 	"workload",
 	"image",
 	"load",
+	"annex",
 	"census",
 	"container",
 	"probe",

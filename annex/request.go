@@ -1,0 +1,66 @@
+package annex
+
+// Op is what is asked of media.
+type Op uint8
+
+// The operations.
+const (
+	// Evict has pages leave memory, in the order in which they are given: what is given last
+	// lies together in swap.
+	Evict Op = iota
+	// Fetch brings pages into memory and does not map them: the program's touch is then a
+	// short fault, which tells that it came.
+	Fetch
+	// Map brings pages in and maps them: their touch costs nothing, and is not told.
+	Map
+)
+
+func (o Op) String() string { return [...]string{"evict", "fetch", "map"}[o] }
+
+// Reason is why something is asked: what `annex explain` tells.
+type Reason string
+
+// The reasons.
+const (
+	Cold      Reason = "cold"      // not used for longer than the threshold
+	Dormant   Reason = "dormant"   // its container sleeps, and is expected to
+	Headroom  Reason = "headroom"  // memory is needed, and its next use is furthest
+	Share     Reason = "share"     // its container has more than its share
+	Expected  Reason = "expected"  // its container is expected to wake
+	Awake     Reason = "awake"     // its container woke, and uses it when it does
+	Striding  Reason = "stride"    // follows from the distance between the last faults
+	Following Reason = "following" // a container woke after which this one does
+	Drained   Reason = "drained"   // the operator wants everything back
+)
+
+// Request is one thing that is asked of media: pages of one context, of one kind, for one
+// reason. Data and media exchange requests and results and nothing else, so that a
+// medium is one small implementation, and a simulation is one too.
+type Request struct {
+	Number uint64 // one after another, from 1
+	ID     ID
+	Op     Op
+	Why    Reason
+	// Runs are in the order of their use: first touched first. Of an eviction they are in
+	// the order in which they are to leave.
+	Runs []Run
+	// By is when it is needed; 0 is as soon as it can be had. Nothing is begun after it that
+	// would only be in the way.
+	By Moment
+}
+
+// Result is what became of a request.
+type Result struct {
+	Number       uint64
+	ID           ID
+	Op           Op
+	Began, Ended Moment
+	// Asked and Moved are pages. Of those that did not move some had gone already, some are
+	// shared, some are locked: Skipped says how many were passed by for no fault.
+	Asked, Moved, Skipped int
+	// Stopped tells that it was left unfinished, since demand, pressure or its time came
+	// before the rest.
+	Stopped bool
+	// Err is why the rest was not done; nil where it was, or was left off.
+	Err error
+}
