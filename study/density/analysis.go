@@ -13,6 +13,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"tare/lab"
 	"tare/load"
 	"tare/overhead"
 	"tare/platform"
@@ -48,7 +49,9 @@ type arm struct {
 type sweep struct {
 	block, replicate int
 	tainted          bool
-	steps            []Step // by rising number: those that were loaded
+	warmed           []warmth // of its trials, those that tell of it
+	repeated         int      // steps' loads that were made again for something foreign
+	steps            []Step   // by rising number: those that were loaded
 	// ended are steps that were stopped before they could tell anything of throughput, and
 	// are not among steps; end is the first of them, nil where there is none.
 	ended []Step
@@ -122,7 +125,10 @@ func (r *reading) add(a *arm, c record.Condition, attachments Attachments) {
 		if len(steps) == 0 {
 			continue
 		}
-		s := sweep{block: t.Block, replicate: t.Replicate, tainted: len(t.Taint) > 0}
+		s := sweep{block: t.Block, replicate: t.Replicate, tainted: len(t.Taint) > 0, repeated: int(t.Covariates[lab.StepsRepeated])}
+		if w, ok := warmthOf(t); ok {
+			s.warmed = append(s.warmed, w)
+		}
 		for _, step := range steps {
 			if step.tellsNothing() {
 				s.ended = append(s.ended, step)
@@ -143,6 +149,7 @@ func (r *reading) add(a *arm, c record.Condition, attachments Attachments) {
 		}
 		into := &a.sweeps[i]
 		into.tainted = into.tainted || s.tainted
+		into.warmed, into.repeated = append(into.warmed, s.warmed...), into.repeated+s.repeated
 		into.ended = append(into.ended, s.ended...)
 		for _, step := range s.steps {
 			if j := slices.IndexFunc(into.steps, func(o Step) bool { return o.Neighbours == step.Neighbours }); j >= 0 {

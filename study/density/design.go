@@ -24,6 +24,7 @@ const (
 	factorIdleLoop        = "idle-loop"
 	factorBurst           = "burst"
 	factorSettle          = "settle" // before each step's loads
+	factorWarm            = "warm"   // "6 of 3s": the most rounds before the first step
 	factorCaches          = "caches" // "dropped" where the page cache is, at each step
 )
 
@@ -405,6 +406,7 @@ func (b *builder) condition(group string, a levels, n noise, pattern load.Patter
 		FactorBox:             string(b.BoxKind) + " " + sizeText(b.Box),
 		factorNeighbourMemory: sizeText(n.bytes), factorThink: b.Think.String(), factorStep: b.Open.String() + "+" + b.Closed.String(),
 		factorIdleLoop: "open", factorBurst: strconv.Itoa(b.Burst), factorSettle: b.Settle.String(),
+		factorWarm: fmt.Sprintf("%d of %v", b.WarmRounds, b.Warm),
 	})
 	if b.IdleClosed {
 		factors[factorIdleLoop] = "closed"
@@ -434,7 +436,7 @@ func (b *builder) condition(group string, a levels, n noise, pattern load.Patter
 // limit bounds a trial by what its steps may take: each is grown once, and its loads are
 // made again where they are disturbed. Before and after them is what is no step's.
 func (o Options) limit(steps int) time.Duration {
-	return time.Duration(steps)*(1+lab.StepAttempts)*o.StepLimit + o.Warm + 2*(o.StepLimit+removalLimit)
+	return time.Duration(steps)*(1+lab.StepAttempts)*o.StepLimit + o.warming() + 2*(o.StepLimit+removalLimit)
 }
 
 // stepMetrics are those of a number of neighbours.
@@ -489,7 +491,7 @@ func joined(numbers []int) string {
 // What the parts of a trial take besides its loads: assumptions by which a pass is
 // estimated.
 const (
-	assumedStart     = 8 * time.Second        // box, critical service, its warm-up and removal
+	assumedStart     = 8 * time.Second        // box, critical service, and their removal
 	assumedNeighbour = 700 * time.Millisecond // launched and filled, those beside one another
 	assumedEmulated  = 5                      // times as long
 )
@@ -509,6 +511,17 @@ func Pass(d lab.Design) time.Duration {
 	return all
 }
 
+// warmingOf is how long a condition's service is warmed at most.
+func warmingOf(c lab.Condition) time.Duration {
+	number, round, _ := strings.Cut(c.Factors[factorWarm], " of ")
+	rounds, rerr := strconv.Atoi(number)
+	d, derr := time.ParseDuration(round)
+	if rerr != nil || derr != nil {
+		return 0 // of another design than this tare's
+	}
+	return time.Duration(rounds) * d
+}
+
 func takes(c lab.Condition) time.Duration {
 	var both time.Duration
 	for text := range strings.SplitSeq(c.Factors[factorStep]+"+"+c.Factors[factorSettle], "+") {
@@ -518,7 +531,7 @@ func takes(c lab.Condition) time.Duration {
 	}
 	counts := strings.Split(c.Factors[FactorNeighbours], ",")
 	most, _ := strconv.Atoi(counts[len(counts)-1]) // the design wrote it
-	took := assumedStart + time.Duration(len(counts))*both + time.Duration(most)*assumedNeighbour
+	took := assumedStart + warmingOf(c) + time.Duration(len(counts))*both + time.Duration(most)*assumedNeighbour
 	if c.NotRepresentative != "" {
 		took *= assumedEmulated
 	}

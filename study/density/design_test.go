@@ -186,7 +186,7 @@ func TestTheLimitHoldsEveryStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	grown, loads := f.o.StepLimit, lab.StepAttempts*f.o.StepLimit
-	if got, longest := d.Groups[0].Conditions[0].Limit, f.o.Warm+25*(grown+loads)+removalLimit; got <= longest {
+	if got, longest := d.Groups[0].Conditions[0].Limit, f.o.warming()+25*(grown+loads)+removalLimit; got <= longest {
 		t.Errorf("a trial of %v is ended after %v", longest, got)
 	}
 }

@@ -136,7 +136,7 @@ type shop struct {
 	closed            []float64 // rates of the closed loop, warm-up first
 	failed            int64
 	err               error // of the closed loops from the third on
-	openErr           error // of the open loops from the second on
+	openErr           error // of the open loops from the third on
 }
 
 func (s *shop) Name() string            { return "shop" }
@@ -168,7 +168,7 @@ func (s *shop) Load(ctx context.Context, t workload.Trial, _ uint64) (load.Resul
 	r := load.Result{Corrected: load.NewHistogram(), Requests: 5, Rate: 50, Errors: map[string]int64{}}
 	_ = r.Corrected.RecordValue(1500)
 	if t.Params()["rate"] != closedLoop {
-		if s.openErr != nil && s.w.count("load 50") >= 2 {
+		if s.openErr != nil && s.w.count("load 50") >= 3 {
 			return load.Result{}, s.openErr
 		}
 		if s.w.awaited != "" && s.w.at("fill "+s.w.awaited+" with 10") >= 0 {
@@ -263,6 +263,7 @@ func newFixture(neighbours ...int) *fixture {
 	f.o.Critical, f.o.Noises = workload.Subject{Workload: f.shop}, nil
 	f.o.Neighbours, f.o.Box, f.o.Platform = neighbours, 128<<20, "fake"
 	f.o.Think, f.o.Open, f.o.Closed = time.Millisecond, leastLoad, leastLoad
+	f.o.WarmRounds = 1
 	f.o.Plan = record.Plan{Blocks: 1}
 	f.o.Host = Host{
 		Memory: 1 << 30, CPUs: 2,

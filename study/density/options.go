@@ -54,9 +54,12 @@ type Options struct {
 	SwapSize int64
 
 	Order string
-	// Warm is how long the critical service is loaded before the first step; Open and
-	// Closed how long at each step, by a schedule and then by clients that wait.
+	// Warm is the length of a round in which the critical service is loaded before the first
+	// step, again and again until its throughput is steady or WarmRounds were made; Open and
+	// Closed are how long it is loaded at each step, by a schedule and then by clients that
+	// wait.
 	Warm, Open, Closed time.Duration
+	WarmRounds         int
 	// Settle is how long it is loaded after neighbours were added, before anything
 	// counts: what their coming pushed out of memory is not what their presence costs.
 	Settle time.Duration
@@ -115,6 +118,7 @@ const (
 	DefaultFirstPort = 20001
 
 	defaultWarm      = 3 * time.Second
+	defaultRounds    = 6
 	defaultOpen      = 4 * time.Second
 	defaultClosed    = 2 * time.Second
 	defaultSettle    = time.Second
@@ -129,7 +133,7 @@ func Default() Options {
 		Neighbours: []int{1, 3, 5, 7, 9, 11, 13, 16, 19, 25, 33, 49},
 		BoxKind:    platform.BoxGroup, Box: DefaultBox,
 		Swaps: []platform.SwapKind{platform.SwapFile}, Clusters: []int{-1}, Protects: []platform.Protection{platform.ProtectNone}, Extends: []string{ExtendNone},
-		Order: Continuous, Warm: defaultWarm, Open: defaultOpen, Closed: defaultClosed, Settle: defaultSettle, StepLimit: defaultStepLimit,
+		Order: Continuous, Warm: defaultWarm, WarmRounds: defaultRounds, Open: defaultOpen, Closed: defaultClosed, Settle: defaultSettle, StepLimit: defaultStepLimit,
 	}
 }
 
@@ -137,7 +141,7 @@ func Default() Options {
 func Quick() Options {
 	o := Default()
 	o.Neighbours = []int{1, 7, 13}
-	o.Warm, o.Open, o.Closed = 2*time.Second, 2*time.Second, time.Second
+	o.Warm, o.WarmRounds, o.Open, o.Closed = 2*time.Second, 4, 2*time.Second, time.Second
 	return o
 }
 

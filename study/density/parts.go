@@ -165,7 +165,7 @@ func (r reading) armTable() report.Table {
 	t := report.Table{
 		Title: "By policy: where it begins, and what it comes to",
 		Note: fmt.Sprintf("All places are memory asked for over the box's. A fall is a single change in the logarithm of throughput, or of the p99, that a permutation test tells from chance; its interval is by resampling (docs/statistics.md). "+
-			"Unharmed is the greatest at which throughput and p99 are within %g %% of those with fewest neighbours; gained is that over the first row's, in the same blocks. Ended is where sweeps stopped before their last number.", 100*within),
+			"Unharmed is the greatest at which throughput and p99 are within %g %% of those with fewest neighbours; gained is that over the first row's, in the same blocks. Ended is where sweeps stopped before their last number.", 100*within) + r.warmed(),
 		Columns: []report.Column{
 			{Head: "policy"}, {Head: "throughput falls", Number: true}, {Head: "times", Number: true}, {Head: "p99 rises", Number: true}, {Head: "times", Number: true},
 			{Head: "ended", Optional: true}, {Head: "unharmed", Number: true}, {Head: "gained", Number: true, Optional: true},

@@ -251,6 +251,9 @@ func (r reading) banners() []string {
 			more = append(more, "order: neighbours were added one after another, so that what drifts with time looks as they do; --order interleaved tells the two apart")
 		}
 		more = append(more, a.untold()...)
+		if n := a.repeated(); n > 0 {
+			more = append(more, fmt.Sprintf("disturbed: in %s the loads of a step were made again %s, for something foreign to them: what came before is not kept", r.name(a), timesText(n)))
+		}
 		for _, note := range a.notes() {
 			more = append(more, fmt.Sprintf("box of %s: %s", r.name(a), note))
 		}
@@ -282,6 +285,23 @@ func (a arm) notes() []string {
 		notes[i] = fmt.Sprintf("%s (%d of %s)", note, count[note], plural(steps, "step"))
 	}
 	return notes
+}
+
+// repeated is how often loads of an arm's steps were made again.
+func (a arm) repeated() int {
+	all := 0
+	for _, s := range a.sweeps {
+		all += s.repeated
+	}
+	return all
+}
+
+// timesText is "once", "7 times".
+func timesText(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 // untold are the figures that the kernel did not tell, by the reason.

@@ -3,7 +3,6 @@ package density
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -55,12 +54,12 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 	}
 	h := &herd{noise: t.noise, bench: b, image: img, group: box.Group(platform.Idle), width: t.Host.CPUs}
 	ends.add(h.stop)
-	if t.Warm > 0 {
-		if _, err := service.load(ctx, false, t.Warm); err != nil {
-			return service.running.Complaint(fmt.Errorf("warm %s up: %w", t.critical.name(), err))
-		}
-	}
 	s := &ascent{trial: t, bench: b, in: box, memory: spec.Memory, service: service, herd: h}
+	warmed, err := s.warm(ctx)
+	if err != nil {
+		return err
+	}
+	warmed.keep(b)
 	steps, err := s.all(ctx)
 	if err != nil {
 		return err
@@ -73,7 +72,7 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 // the condition takes can be had.
 func (t *trial) shorten() {
 	t.neighbours = []int{min(t.neighbours[0], warmUpNeighbours)}
-	t.Warm, t.Settle, t.Open, t.Closed = warmUpLoad, 0, warmUpLoad, warmUpLoad
+	t.Warm, t.WarmRounds, t.Settle, t.Open, t.Closed = 2*warmUpLoad, 1, 0, warmUpLoad, warmUpLoad
 }
 
 const (

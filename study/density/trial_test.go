@@ -32,8 +32,8 @@ func TestASweep(t *testing.T) {
 	if err := f.run(t); err != nil {
 		t.Fatal(err)
 	}
-	inOrder := []string{"box file 128", "launch database", "database is ready", "launch site", "ready at 192.0.2.1:80", "load closed",
-		"launch napper-20001", "fill 20001 with 8", "load 50", "launch napper-20003", "stop napper-20001", "stop site", "stop database", "remove box"}
+	inOrder := []string{"box file 128", "launch database", "database is ready", "launch site", "ready at 192.0.2.1:80", "load 50", "load closed",
+		"launch napper-20001", "fill 20001 with 8", "ask 20001", "launch napper-20003", "stop napper-20001", "stop site", "stop database", "remove box"}
 	last := -1
 	for _, line := range inOrder {
 		at := f.at(line)
