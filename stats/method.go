@@ -28,6 +28,12 @@ const (
 	MethodJackknifeT Method = "jackknife-t"
 	// MethodFieller is Fieller's interval for a ratio of two means.
 	MethodFieller Method = "Fieller"
+	// MethodBatchMeans is Student's t on the means of successive spans of a series, the
+	// correlation of each with the next allowed for.
+	MethodBatchMeans Method = "batch means"
+	// MethodBatchShares is the same for the share of values below a quantile, read back
+	// as values.
+	MethodBatchShares Method = "batch shares"
 )
 
 // resamples is how many bootstrap samples an interval rests on. With one less
