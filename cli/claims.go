@@ -63,14 +63,30 @@ run that judges it, or not yet run, with the command that runs it. ID names a cl
 				return err
 			}
 		}
+		rows = a.proposed(rows)
 		opt := report.TerminalOptions{Width: terminalWidth(a.out), Color: isTerminal(a.out)}
 		if whole || named {
 			return report.ClaimTexts(a.out, rows, notes, opt)
 		}
-		opt.Next = []string{"tare claims " + claims[0].ID}
+		opt.Next = a.again("tare claims " + claims[0].ID)
 		return report.ClaimList(a.out, here, rows, notes, opt)
 	}
 	return cmd
+}
+
+// proposed gives the commands of claims that this tare can run the state directory that
+// this one was given. A document has them without: it is not read on this host alone.
+func (a *app) proposed(rows []claim.Row) []claim.Row {
+	if a.home == "" {
+		return rows
+	}
+	rows = slices.Clone(rows)
+	for i, r := range rows {
+		if r.Runnable {
+			rows[i].Command = slices.Concat(r.Command[:1], []string{"--home", a.home}, r.Command[1:])
+		}
+	}
+	return rows
 }
 
 // chosenClaims gives the claims that the arguments name, in the papers' order,
