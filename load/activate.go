@@ -50,7 +50,7 @@ type activation struct {
 
 func newActivation(targets []Target, o ActivationOptions, sleeper func() sleeper) *activation {
 	a := &activation{
-		options: o, recorder: newRecorder(nil), sleeper: sleeper, end: o.Duration,
+		options: o, recorder: newRecorder(Options{}), sleeper: sleeper, end: o.Duration,
 		services: services(o.Pattern, o.Seed, len(targets)),
 		result:   ActivationResult{Bursts: NewHistogram(), First: NewHistogram(), Turned: make([]int64, len(targets))},
 	}

@@ -55,6 +55,9 @@ type Options struct {
 	// of the host, to which the kernel reserves a twentieth of each second: where
 	// something else wants it, a request a second waits for that.
 	Punctual bool
+	// Batches, where above 0, has the kept part told in so many spans of equal length,
+	// too. Duration alone bounds it then.
+	Batches int
 	// Each, where set, is told of every request that Result counts as answered, as
 	// it is recorded. Nothing else is recorded meanwhile, so it has to be quick.
 	Each func(Answered)
@@ -98,5 +101,5 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Duration == 0 && o.Count == 0:
 		return o, fmt.Errorf("load: neither duration nor count bounds it: set one")
 	}
-	return o, nil
+	return o, o.checkBatches()
 }

@@ -43,6 +43,8 @@ type Result struct {
 	Elapsed time.Duration
 	// Rate is Requests over Elapsed, per second.
 	Rate float64
+	// Batches are the same in spans of time; nil where Options ask for none.
+	Batches *Batches
 }
 
 // Failed is the number of requests that were not answered rightly.
@@ -60,10 +62,12 @@ type recorder struct {
 	result Result
 	last   time.Duration // the last answer's moment since the start
 	each   func(Answered)
+	warmup time.Duration
 }
 
-func newRecorder(each func(Answered)) *recorder {
-	return &recorder{each: each, result: Result{
+func newRecorder(o Options) *recorder {
+	return &recorder{each: o.Each, warmup: o.Warmup, result: Result{
+		Batches:   newBatches(o),
 		Corrected: NewHistogram(), Uncorrected: NewHistogram(),
 		Lateness: NewHistogram(), Queued: NewHistogram(),
 		Errors: map[string]int64{},
@@ -84,6 +88,7 @@ func (r *recorder) answered(q request) {
 	r.last = max(r.last, q.answered)
 	record(r.result.Corrected, q.answered-q.intended)
 	record(r.result.Uncorrected, q.answered-q.sent)
+	r.result.Batches.answered(q.intended-r.warmup, q.answered-r.warmup, q.answered-q.intended)
 	r.sent(q)
 	if r.each != nil {
 		r.each(Answered{Intended: q.intended, Sent: q.sent, Answered: q.answered})
@@ -94,6 +99,7 @@ func (r *recorder) failed(q request, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.result.Errors[kindOf(err)]++
+	r.result.Batches.failed(q.intended - r.warmup)
 	if r.result.FirstError == nil {
 		r.result.FirstError = err
 	}
@@ -122,6 +128,7 @@ func (r *recorder) finish(from, to time.Duration, backlogMax int) Result {
 	if r.result.Elapsed > 0 {
 		r.result.Rate = float64(r.result.Requests) / r.result.Elapsed.Seconds()
 	}
+	r.result.Batches.finish(r.result.Elapsed)
 	return r.result
 }
 

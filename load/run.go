@@ -19,7 +19,7 @@ func Run(ctx context.Context, target Target, options Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	g := &generator{target: target, options: o, recorder: newRecorder(options.Each), sleeper: newSleeper}
+	g := &generator{target: target, options: o, recorder: newRecorder(o), sleeper: newSleeper}
 	switch {
 	case o.Punctual:
 		g.sleeper = newThreadSleeper

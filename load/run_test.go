@@ -22,7 +22,7 @@ func run(ctx context.Context, t *testing.T, target Target, o Options) (Result, e
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &generator{target: target, options: o, recorder: newRecorder(o.Each), sleeper: newTimerSleeper}
+	g := &generator{target: target, options: o, recorder: newRecorder(o), sleeper: newTimerSleeper}
 	return g.run(ctx)
 }
 

@@ -236,7 +236,7 @@ func (p cassandraPlan) load(ctx context.Context, t Trial, seed uint64) (load.Res
 		}
 	}
 	o := p.options
-	o.Seed = seed
+	o.Seed, o.Batches = seed, batchesOf(t)
 	return load.Run(ctx, p.target(t, next), o)
 }
 

@@ -43,6 +43,21 @@ type Remembering interface {
 	Remembered(make func() any) any
 }
 
+// Batching is a Trial whose load is told in spans of time, too, where tare's own generator
+// makes it.
+type Batching interface {
+	// Batches is how many; 0 is none.
+	Batches() int
+}
+
+// batchesOf is how many spans a trial's load is told in.
+func batchesOf(t Trial) int {
+	if b, ok := t.(Batching); ok {
+		return b.Batches()
+	}
+	return 0
+}
+
 // dialOf is how a trial's load connects; nil is over the host's own network.
 func dialOf(t Trial) func(ctx context.Context, address string) (net.Conn, error) {
 	if d, ok := t.(Dialing); ok {

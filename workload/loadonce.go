@@ -21,7 +21,7 @@ func loadOnce(ctx context.Context, t Trial, do func(ctx context.Context) (load.R
 
 // loadTargetOnce is loadOnce by tare's own generator.
 func loadTargetOnce(ctx context.Context, t Trial, target load.Target, o load.Options, seed uint64) (load.Result, error) {
-	o.Seed = seed
+	o.Seed, o.Batches = seed, batchesOf(t)
 	return loadOnce(ctx, t, func(ctx context.Context) (load.Result, error) { return load.Run(ctx, target, o) })
 }
 

@@ -157,6 +157,7 @@ func (plan thriftPlan) load(ctx context.Context, t Trial, o load.Options) (load.
 	if plan.client == inPython {
 		return plan.loadByPython(ctx, t, o)
 	}
+	o.Batches = batchesOf(t)
 	return load.Run(ctx, plan.target(t), o)
 }
 

@@ -231,7 +231,7 @@ func (p wordpressPlan) load(ctx context.Context, t Trial, seed uint64) (load.Res
 		}
 	}
 	o := p.options
-	o.Seed = seed
+	o.Seed, o.Batches = seed, batchesOf(t)
 	return load.Run(ctx, wordpressTarget(t), o)
 }
 

@@ -43,6 +43,9 @@ func NewRunning(b lab.Bench, params workload.Params, client Client) *Running {
 // Outputs are where the program's standard output and error go.
 func (r *Running) Outputs() (stdout, stderr io.Writer) { return &r.out, &r.err }
 
+// Batches is how many spans of time a load is told in.
+func (r *Running) Batches() int { return r.client.Batches }
+
 // Launched tells of the instance.
 func (r *Running) Launched(inst platform.Instance) { r.instance = inst }
 
@@ -152,6 +155,7 @@ func (d dialling) Dial(ctx context.Context, address string) (net.Conn, error) {
 
 var (
 	_ workload.Dialing     = dialling{}
+	_ workload.Batching    = loaded{}
 	_ workload.Remembering = loaded{}
 	_ workload.Remembering = dialling{}
 )

@@ -72,6 +72,8 @@ type Client struct {
 	// Address gives where the client reaches the service's port; nil is the
 	// instance's own address.
 	Address func(service platform.Instance, port int) string
+	// Batches is how many spans of time a load is told in, too; 0 is none.
+	Batches int
 }
 
 // DefaultStall is S4's: a request above 1 ms has been held up.
