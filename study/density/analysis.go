@@ -239,6 +239,7 @@ func together(a, b Step) Step {
 			s.Rate = (x.Rate*x.Elapsed.Seconds() + y.Rate*y.Elapsed.Seconds()) / s.Elapsed.Seconds()
 		}
 		s.Latency = merged(x.Latency, y.Latency)
+		s.Batches = x.Batches.followed(y.Batches)
 		return s
 	}
 	s := a

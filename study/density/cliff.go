@@ -262,28 +262,38 @@ func (s sweep) unharmed(within float64) int {
 }
 
 // agreement tells whether repeats of the same step say the same: whether there is a
-// value that the interval of each repeat's own requests holds. The interval of a p99 is
-// of its rank among them (the binomial's, by its normal approximation), that of a
-// throughput of its count (Poisson's). Both take requests for independent, which those
-// that wait behind one stall are not: repeats that do not agree differ by more than
-// chance among requests makes, such as by what was evicted.
+// value that the interval of each repeat's own requests holds. Requests that wait behind
+// one stall are slow together, which intervals over spans of time count
+// ([stats.SerialMean], [stats.SerialQuantile]). A step that was not kept in spans has the
+// interval of independent requests, which is too narrow: by rank (the binomial's, by its
+// normal approximation) of a p99, by count (Poisson's) of a throughput.
 type agreement struct {
 	steps, agree int
+	unbounded    int     // steps besides, of which no repeat has an upper end: they could not disagree
+	independent  int     // repeats whose requests had to be taken for independent
 	widest       float64 // the greatest repeat over the least, of the step where they differ most
 	at           int     // its number of neighbours
 }
 
+// compared are all steps that have repeats.
+func (a agreement) compared() int { return a.steps + a.unbounded }
+
 func (r reading) agreements(a arm) (throughput, tail agreement) {
+	level := r.Report.Level
 	for _, n := range a.numbers {
 		steps := a.has(n)
 		if len(steps) < 2 {
 			continue
 		}
 		throughput.take(n, steps, func(s Step) (low, value, high float64, ok bool) {
+			if e := s.ownThroughput(level); e.Known() && s.Closed.Rate > 0 {
+				return e.Interval.Low, s.Closed.Rate, e.Interval.High, true
+			}
 			count := float64(s.Closed.Requests)
 			if !(count > 0) || !(s.Closed.Rate > 0) {
 				return 0, 0, 0, false
 			}
+			throughput.independent++
 			part := normal95 / math.Sqrt(count)
 			return s.Closed.Rate * (1 - part), s.Closed.Rate, s.Closed.Rate * (1 + part), true
 		})
@@ -293,10 +303,17 @@ func (r reading) agreements(a arm) (throughput, tail agreement) {
 			if value, ok = ownQuantile(all, q); !ok {
 				return 0, 0, 0, false
 			}
+			if e := s.ownTail(q, level); e.Known() {
+				return e.Interval.Low, value, e.Interval.High, true
+			}
+			tail.independent++
 			count := float64(all.TotalCount())
 			part := normal95 * math.Sqrt(q*(1-q)/count)
 			low, _ = ownQuantile(all, q-part)
-			high, _ = ownQuantile(all, math.Min(1, q+part))
+			high = math.Inf(1) // so few requests bound it by nothing
+			if q+part < 1 {
+				high, _ = ownQuantile(all, q+part)
+			}
 			return low, value, high, true
 		})
 	}
@@ -321,9 +338,14 @@ func (a *agreement) take(n int, steps []Step, of func(Step) (low, value, high fl
 	if count < 2 {
 		return
 	}
-	a.steps++
-	if from <= to {
+	switch {
+	case math.IsInf(to, 1):
+		a.unbounded++
+	case from <= to:
+		a.steps++
 		a.agree++
+	default:
+		a.steps++
 	}
 	if spread := greatest / least; spread > a.widest {
 		a.widest, a.at = spread, n

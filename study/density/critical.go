@@ -132,7 +132,7 @@ type served struct {
 // launch starts the parts, each in an instance of its own, and leaves the service ready.
 // What was started is handed to ends, whatever the error.
 func (c critical) launch(ctx context.Context, b lab.Bench, group string, ends *endings) (*served, error) {
-	s := &served{critical: c, running: service.NewRunning(b, c.params, service.Client{}), seed: b.Seed()}
+	s := &served{critical: c, running: service.NewRunning(b, c.params, service.Client{Batches: batches}), seed: b.Seed()}
 	stdout, stderr := s.running.Outputs()
 	all := &ensemble{}
 	for _, part := range c.parts {
@@ -223,7 +223,7 @@ func (s *served) load(ctx context.Context, open bool, last time.Duration) (load.
 
 func (s *served) loadOnce(ctx context.Context, open bool, last time.Duration) (load.Result, error) {
 	if s.loader == nil {
-		options := load.Options{Duration: last, Seed: s.seed}
+		options := load.Options{Duration: last, Seed: s.seed, Batches: batches}
 		if open {
 			options.Rate, options.Arrival = s.rate, load.Poisson
 		}

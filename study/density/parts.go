@@ -456,22 +456,32 @@ func (r reading) matters(rate, tail stats.Estimate) string {
 func (r reading) agreementTable() []report.Part {
 	t := report.Table{
 		Title: "Do repeats of the same step agree?",
-		Note: "Steps of which some value lies in the interval of every repeat's own requests: that chance among requests accounts for their differing. Spread is the greatest repeat over the least, where they differ most. " +
+		Note: "Steps of which some value lies in the interval of every repeat's own requests: that chance within a repeat accounts for their differing. Requests that wait behind one stall are slow together, which these intervals count: they are from how much spans of time within a load differ. " +
+			"A p99 without an upper end in any repeat, which so few or so clustered requests do not bound, could not disagree, and is counted apart. Spread is the greatest repeat over the least, where they differ most. " +
 			"Where few agree, what differs between sweeps (what was evicted, and when) is more than a step can tell; intervals in the other tables are over sweeps, and have it in them.",
 		Columns: []report.Column{{Head: "policy"}, {Head: "sweeps", Number: true}, {Head: "throughput agrees", Number: true}, {Head: "spread, times", Number: true}, {Head: "p99 agrees", Number: true}, {Head: "spread, times", Number: true}},
 	}
+	independent := false
 	for _, a := range r.arms {
 		throughput, tail := r.agreements(a)
-		if throughput.steps+tail.steps == 0 {
+		if throughput.compared()+tail.compared() == 0 {
 			continue
 		}
+		independent = independent || throughput.independent+tail.independent > 0
 		cell := func(g agreement) (report.Cell, report.Cell) {
-			if g.steps == 0 {
+			if g.compared() == 0 {
 				return report.Absent(), report.Absent()
 			}
 			spread := report.Measured(g.widest)
 			spread.Detail = fmt.Sprintf("at %d", g.at)
-			return report.Cell{Text: fmt.Sprintf("%d of %d", g.agree, g.steps)}, spread
+			agrees := report.Absent()
+			if g.steps > 0 {
+				agrees = report.Cell{Text: fmt.Sprintf("%d of %d", g.agree, g.steps)}
+			}
+			if g.unbounded > 0 {
+				agrees.Detail = fmt.Sprintf("%d could not disagree", g.unbounded)
+			}
+			return agrees, spread
 		}
 		x, y := cell(throughput)
 		v, w := cell(tail)
@@ -479,6 +489,9 @@ func (r reading) agreementTable() []report.Part {
 	}
 	if len(t.Rows) == 0 {
 		return nil
+	}
+	if independent {
+		t.Note += " Some repeats are not told in spans: they were kept before tare did that, or are too short, or loaded by a program of their own. Their requests are taken for independent, which makes their intervals too narrow."
 	}
 	return []report.Part{t}
 }

@@ -90,6 +90,9 @@ type Served struct {
 	Elapsed time.Duration `json:"elapsed_ns"`
 	// Latency is kept apart from the rest (as a histogram of the trial), in microseconds.
 	Latency *hdrhistogram.Histogram `json:"-"`
+	// Batches are the same in spans of time; nil of the neighbours' own requests, where the
+	// service is loaded by a program of its own, and of steps kept before there were any.
+	Batches *Batches `json:"batches,omitempty"`
 }
 
 // ClassAccounts is what a class held at the end of a step, and used within it.
@@ -127,6 +130,11 @@ func keep(b keeper, steps []Step) error {
 			if served.Latency != nil && served.Latency.TotalCount() > 0 {
 				b.RecordHistogram(stepName(steps[i].Neighbours, load), served.Latency)
 			}
+			if served.Batches != nil {
+				for span, h := range served.Batches.Latency {
+					b.RecordHistogram(spanName(steps[i].Neighbours, load, span), h)
+				}
+			}
 		}
 		text, err := json.Marshal(steps[i])
 		if err != nil {
@@ -154,6 +162,11 @@ func keep(b keeper, steps []Step) error {
 
 // stepName names a figure of a step: "17/open".
 func stepName(neighbours int, figure string) string { return fmt.Sprintf("%d/%s", neighbours, figure) }
+
+// spanName names the histogram of one span of a load: "17/open.batches.latency.3".
+func spanName(neighbours int, load string, span int) string {
+	return stepName(neighbours, fmt.Sprintf("%s.batches.latency.%d", load, span))
+}
 
 // flatten gives the numbers of a tree, each with its path.
 func flatten(prefix string, tree map[string]any, give func(name string, value float64)) {
@@ -232,6 +245,11 @@ func stepsOf(t record.Trial) ([]Step, error) {
 			s.Stop = "it thrashes: " + errUnanswered.Error()
 		}
 		for load, served := range s.loads() {
+			if served.Batches != nil {
+				if err := served.Batches.readLatency(t, n, load); err != nil {
+					return nil, err
+				}
+			}
 			served.Latency = hdrhistogram.New(1, int64(time.Hour/time.Microsecond), 3)
 			text, ok := t.Histograms[stepName(n, load)]
 			if !ok {

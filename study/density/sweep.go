@@ -265,7 +265,7 @@ func (s *ascent) serve(ctx context.Context, step *Step, first bool) error {
 
 // answers is a load as a step has it.
 func answers(r load.Result) Served {
-	return Served{Rate: r.Rate, Requests: r.Requests, Failed: r.Failed(), Elapsed: r.Elapsed, Latency: r.Corrected}
+	return Served{Rate: r.Rate, Requests: r.Requests, Failed: r.Failed(), Elapsed: r.Elapsed, Latency: r.Corrected, Batches: batchesOf(r)}
 }
 
 // account takes what a box's accounts came to over the step.
