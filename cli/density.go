@@ -184,7 +184,7 @@ func (f *densityFlags) readBox(o *density.Options, changed func(string) bool) er
 	if !changed("box") && strings.HasPrefix(f.platform, "vm") {
 		return usageError("--platform %s: say how much memory the machine has by --box vm:SIZE, and the platform in it alone by --platform", f.platform)
 	}
-	o.BoxKind, o.Box, o.Disruptive = b.Kind, b.Memory, f.disruptive
+	o.BoxKind, o.Box, o.Disruptive, o.Typed = b.Kind, b.Memory, f.disruptive, map[string]string{}
 	if o.Platform, err = lab.CanonicalPlatform(b.On(f.platform)); err != nil {
 		return err
 	}
@@ -198,6 +198,7 @@ func (f *densityFlags) readBox(o *density.Options, changed func(string) bool) er
 		if *size.to, err = units.RAMInBytes(size.text); err != nil || *size.to <= 0 {
 			return usageError("--%s %s: want a size, such as 64m", size.flag, size.text)
 		}
+		o.Typed[size.flag] = size.text
 		if size.to == &o.SwapSize && (o.SwapSize < leastSwap || o.SwapSize > mostSwap) {
 			return usageError("--swap-size %s: want from 1 MiB to less than 16 TiB", size.text)
 		}

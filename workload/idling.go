@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"fmt"
 
 	"tare/load"
 )
@@ -12,7 +13,8 @@ import (
 type Idling interface {
 	Readier
 	// Sized gives the parameters with which it holds about so many bytes of objects, all
-	// in memory of its own. The error says what the least is.
+	// in memory of its own. The error is a *[WrongSize] where it cannot hold so many, or so
+	// few.
 	Sized(p Params, bytes int64) (Params, error)
 	// Fill makes the ready service hold its objects. Seed determines what is in them.
 	Fill(ctx context.Context, t Trial, seed uint64) error
@@ -20,4 +22,11 @@ type Idling interface {
 	// seed as the parameters say, and what comes back is checked to be the one that Fill
 	// with its seed laid there.
 	Asks(t Trial, filled, seed uint64) (load.Target, error)
+}
+
+// WrongSize says that an idling service cannot hold so much.
+type WrongSize struct{ Bytes, Least, Most int64 }
+
+func (w *WrongSize) Error() string {
+	return fmt.Sprintf("%d bytes of objects: want at least %d, and at most %d", w.Bytes, w.Least, w.Most)
 }

@@ -84,11 +84,16 @@ func sizedObjects(p Params, bytes int64) (Params, error) {
 	for name, value := range p {
 		sized[name] = value
 	}
-	sized["objects"] = strconv.FormatInt((bytes+1023)>>10, 10)
-	o, err := readObjects(sized)
-	if err == nil && o.rounds == 0 {
-		err = fmt.Errorf("%d bytes of objects: want at least %d, a round of them", bytes, unitsInRound*o.unit)
+	unit, err := p.whole("unit", leastUnit, mostUnit)
+	if err != nil {
+		return sized, err
 	}
+	least := (unitsInRound*unit + 1023) >> 10 << 10
+	if bytes <= least-1024 || bytes > mostObjects<<10 {
+		return sized, &WrongSize{Bytes: bytes, Least: least, Most: mostObjects << 10}
+	}
+	sized["objects"] = strconv.FormatInt((bytes+1023)>>10, 10)
+	_, err = readObjects(sized)
 	return sized, err
 }
 

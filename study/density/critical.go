@@ -78,7 +78,7 @@ func readCritical(o Options) (c critical, err error) {
 			bytes = o.Box * criticalShare / criticalShareOf
 		}
 		if c.params, err = c.idling.Sized(c.params, bytes); err != nil {
-			return c, usage("--critical-memory %s: %v", sizeText(bytes), err)
+			return c, o.missized("critical-memory", bytes, err)
 		}
 		c.need = bytes
 	default:

@@ -219,7 +219,7 @@ func (b *builder) findNoise(s workload.Subject) (noise, error) {
 	}
 	var err error
 	if n.params, err = idling.Sized(n.params, n.bytes); err != nil {
-		return noise{}, usage("--neighbour-memory %s: %v", sizeText(n.bytes), err)
+		return noise{}, b.missized("neighbour-memory", n.bytes, err)
 	}
 	ports := slices.Clone(b.critical.ports)
 	for i := range b.most() {

@@ -1,6 +1,7 @@
 package density
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -38,6 +39,9 @@ type Options struct {
 	NeighbourMemory int64
 	// FirstPort is the first neighbour's; the others have the next ones.
 	FirstPort int
+
+	// Typed are sizes as the user wrote them, by their flags' names.
+	Typed map[string]string
 
 	Platform string // canonical name
 	BoxKind  platform.BoxKind
@@ -278,6 +282,31 @@ func (o Options) check() error {
 		return usage("--network none: no client could reach the services")
 	}
 	return nil
+}
+
+// missized refuses a size that a service cannot have, in the flag's words.
+func (o Options) missized(flag string, bytes int64, err error) error {
+	what := fmt.Sprintf("--%s %s", flag, o.Typed[flag])
+	if o.Typed[flag] == "" {
+		what = fmt.Sprintf("--box %s: by it --%s is %s", sizeFlag(o.Box), flag, sizeFlag(bytes))
+	}
+	if wrong := (*workload.WrongSize)(nil); errors.As(err, &wrong) {
+		return usage("%s: want %s to %s", what, sizeFlag(wrong.Least), sizeFlag(wrong.Most))
+	}
+	return usage("%s: %v", what, err)
+}
+
+// sizeFlag writes bytes as a flag takes them: "136m", "680k".
+func sizeFlag(bytes int64) string {
+	for _, unit := range []struct {
+		shift int
+		name  string
+	}{{40, "t"}, {30, "g"}, {20, "m"}, {10, "k"}} {
+		if bytes != 0 && bytes%(1<<unit.shift) == 0 {
+			return fmt.Sprintf("%d%s", bytes>>unit.shift, unit.name)
+		}
+	}
+	return fmt.Sprintf("%db", bytes)
 }
 
 // most is the greatest number of neighbours.
