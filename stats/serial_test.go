@@ -55,7 +55,8 @@ func TestSerialCoverage(t *testing.T) {
 			room[i] = hdrhistogram.New(1, 100_000, 3)
 		}
 		var ofMean, ofQuantile, naiveMean, naiveQuantile int
-		for range runs {
+		var bootstraps, ofBootstrap int
+		for run := range runs {
 			series.state = series.random.NormFloat64()
 			var means []float64
 			var held []*hdrhistogram.Histogram
@@ -76,6 +77,10 @@ func TestSerialCoverage(t *testing.T) {
 			ofMean += holds(m.Interval.Low, m.Interval.High, mean)
 			ofQuantile += holds(q.Interval.Low, q.Interval.High, p99)
 
+			if run%8 == 0 { // it takes its time
+				b := QuantileBy(MethodBlockBootstrap, held, 0.99, 0.95, int64(run))
+				bootstraps, ofBootstrap = bootstraps+1, ofBootstrap+holds(b.Interval.Low, b.Interval.High, p99)
+			}
 			middle, sd := meanSD(all)
 			half := normal * sd / math.Sqrt(float64(c.size))
 			naiveMean += holds(middle-half, middle+half, mean)
@@ -84,7 +89,7 @@ func TestSerialCoverage(t *testing.T) {
 			naiveQuantile += holds(all[int((0.99-part)*float64(c.size))], all[min(c.size-1, int((0.99+part)*float64(c.size)))], p99)
 		}
 		share := func(n int) float64 { return float64(n) / runs }
-		t.Logf("correlation %v, %d values: mean %v (taken for independent %v), p99 %v (%v)", c.by, c.size, share(ofMean), share(naiveMean), share(ofQuantile), share(naiveQuantile))
+		t.Logf("correlation %v, %d values: mean %v (taken for independent %v), p99 %v (%v), by a bootstrap of spans %.2f", c.by, c.size, share(ofMean), share(naiveMean), share(ofQuantile), share(naiveQuantile), float64(ofBootstrap)/float64(bootstraps))
 		if share(ofMean) < c.mean || share(ofMean) > 0.99 {
 			t.Errorf("correlation %v, %d values: the mean's interval covers %v, want %v to 0.99", c.by, c.size, share(ofMean), c.mean)
 		}
