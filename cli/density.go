@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/kernel/pagecache"
+	"tare/kernel/swap"
 	"tare/lab"
 	"tare/load"
 	"tare/platform"
@@ -310,6 +311,10 @@ func (f *densityFlags) host(on studyHost) density.Host {
 	h := density.Host{
 		Memory: on.memory, CPUs: len(on.cpus), Platform: on.platforms, Check: on.check, Look: exec.LookPath,
 		Ahead: lab.Ahead, DropCaches: pagecache.Drop,
+		Cluster: func() string {
+			text, _ := swap.Host{}.PageCluster().Read() // unread, it is taken for another value
+			return text
+		},
 		CheckPorts: func(ports []int) error { return platform.Spec{Ports: ports}.CheckPorts() },
 	}
 	if os.Geteuid() == 0 { // --dry-run is anybody's

@@ -109,7 +109,7 @@ func Outline(o Options) ([]string, error) {
 		lines = append(lines, text+".")
 	}
 	var touched []string
-	if slices.ContainsFunc(b.Clusters, func(n int) bool { return n >= 0 }) {
+	if slices.ContainsFunc(b.Clusters, b.setsCluster) {
 		touched = append(touched, "vm.page-cluster")
 	}
 	if slices.Contains(b.Swaps, platform.SwapZswap) {
@@ -122,6 +122,13 @@ func Outline(o Options) ([]string, error) {
 		lines = append(lines, "The page cache of the whole host is dropped before each step.")
 	}
 	return append(lines, fmt.Sprintf("A sweep stops before its end where the box or the host is in danger, throughput falls under a tenth of the first step's, or a part of a step takes longer than %v.", b.StepLimit)), nil
+}
+
+// setsCluster tells whether a level of vm.page-cluster is another than the kernel has: of a
+// machine's, it is not known before it has booted.
+func (b *builder) setsCluster(n int) bool {
+	_, boxing := b.on.(platform.Boxing)
+	return n >= 0 && (boxing || b.Host.Cluster == nil || b.Host.Cluster() != strconv.Itoa(n))
 }
 
 // asking says how the neighbours are asked. A client that waits asks the less often the

@@ -226,3 +226,23 @@ func TestSwapHoldsEverything(t *testing.T) {
 		t.Errorf("the limit leaves the critical class %d of %d", limit.Reserve, limit.Memory)
 	}
 }
+
+// What is as it was found is not set.
+func TestOutlineOfWhatIsSet(t *testing.T) {
+	for _, c := range []struct {
+		found  string
+		levels []int
+		set    bool
+	}{{"3", []int{-1}, false}, {"3", []int{3}, false}, {"3", []int{3, 0}, true}, {"", []int{3}, true}} {
+		f := newFixture(1)
+		f.o.Noises, f.o.Clusters = []workload.Subject{{Workload: *f.nap}}, c.levels
+		f.o.Host.Cluster = func() string { return c.found }
+		lines, err := Outline(f.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(strings.Join(lines, "\n"), "vm.page-cluster"); got != c.set {
+			t.Errorf("found %q, levels %v: told to be set %v, want %v:\n%s", c.found, c.levels, got, c.set, strings.Join(lines, "\n"))
+		}
+	}
+}

@@ -91,6 +91,8 @@ type Host struct {
 	CheckBox func(spec platform.BoxSpec) error
 	// CheckPorts refuses ports of this host that are served; nil refuses none.
 	CheckPorts func(ports []int) error
+	// Cluster is vm.page-cluster as it is, empty where that cannot be read; nil is not known.
+	Cluster func() string
 	// Look finds a program on PATH.
 	Look func(program string) (string, error)
 	// Ahead puts tare, which is the client, ahead of the host's other programs
