@@ -454,6 +454,7 @@ func (r *runner) warmUp(ctx context.Context, g Group) error {
 // and the bound is not reached.
 func (r *runner) completeBlock(ctx context.Context, g Group, p *progress) error {
 	block := p.blocks + 1
+	var left []string // taint that no repetition was without
 	for {
 		p.attempt[block]++
 		attempt := p.attempt[block]
@@ -468,12 +469,16 @@ func (r *runner) completeBlock(ctx context.Context, g Group, p *progress) error 
 		}
 		if attempt >= maxAttempts || r.outOfTime(p, block) {
 			p.tainted++
+			left = taint
 			break
 		}
 		r.lab.tell(Event{Kind: Tainted, Group: g.Workload, Block: block, Text: taint[0]})
 	}
 	p.blocks = block
 	r.setTarget(g, p)
+	if len(left) > 0 && !r.enough(g) {
+		r.lab.tell(Event{Kind: Warned, Group: g.Workload, Block: block, Text: fmt.Sprintf("%s: block %d stays disturbed (%s) and counts for nothing: one more is measured", g.Workload, block, left[0])})
+	}
 	r.lab.tell(Event{Kind: Blocked, Group: g.Workload, Block: block, Left: r.left()})
 	if r.lab.Interim != nil {
 		if run, err := r.lab.Store.Run(r.run.ID); err == nil {

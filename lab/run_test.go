@@ -113,12 +113,21 @@ func TestATaintedBlockIsRepeatedWholeWithinABound(t *testing.T) {
 	for range 30 {
 		always.taints = append(always.taints, "steal 9 %")
 	}
+	var told []string
+	always.Watch = func(e Event) {
+		if e.Kind == Warned && strings.Contains(e.Text, "one more is measured") {
+			told = append(told, e.Text)
+		}
+	}
 	run, err = always.Run(context.Background(), twoPlatforms(&fakeWorkload{name: "w", value: constant(1)}, record.Plan{Blocks: 1}), newRun("r"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if last := run.Trials[len(run.Trials)-1]; last.Attempt != maxAttempts {
 		t.Errorf("a block that is always tainted was tried %d times, want %d", last.Attempt, maxAttempts)
+	}
+	if len(told) != 1 || !strings.Contains(told[0], "block 1 stays disturbed (steal 9 %)") {
+		t.Errorf("of the block in its place it is told %q, want why, once", told)
 	}
 }
 
