@@ -280,14 +280,22 @@ func TestInterruptsThatWakeElsewhere(t *testing.T) {
 	if reason, absent := r.Lacks(partInterrupts); absent {
 		t.Skip(reason)
 	}
-	t.Logf("%+v", r.Interrupts)
 	i := r.Interrupts
-	// Delivery is a softirq. The first datagram finds it where it was, or not.
-	if i.Soft < n || i.Wakeups < n*9/10 {
-		t.Errorf("%d datagrams: %+v", n, i)
+	t.Logf("%+v; %d wakings and preemptions, %d waits", i, r.Wakeups+r.Involuntary, r.Wait.Count)
+	// A wait for a CPU begins with a waking or a preemption, and ends with an arrival.
+	// Kernels were seen that do not tell of switches away from some threads of others':
+	// arrivals in their stead are untold, and what is counted by them is too.
+	untold := max(r.Wakeups+r.Involuntary, r.Wait.Count) - r.Wait.Count
+	if untold >= n/2 {
+		t.Skipf("the kernel does not tell of %d arrivals on a CPU", untold)
 	}
-	if i.Elsewhere < n*9/10 || i.Elsewhere > i.Wakeups {
-		t.Errorf("bound to another CPU before each of %d wakings, it resumed elsewhere after %d of %d", n, i.Elsewhere, i.Wakeups)
+	// Each datagram is awaited off the CPU, and each finds the receiver bound to the
+	// other one. Delivery is a softirq, while the sender has the CPU.
+	if i.Wakeups < n || untold == 0 && i.Soft < n {
+		t.Errorf("%d datagrams, %d arrivals untold: %+v", n, untold, i)
+	}
+	if i.Elsewhere+untold < n || i.Elsewhere > i.Wakeups {
+		t.Errorf("bound to another CPU before each of %d wakings, it resumed elsewhere after %d of %d; %d arrivals are untold", n, i.Elsewhere, i.Wakeups, untold)
 	}
 	if r.Wakeups != i.Wakeups+i.Other {
 		t.Errorf("%d wakings, of which %d are by interrupts and %d by threads", r.Wakeups, i.Wakeups, i.Other)

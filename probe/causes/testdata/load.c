@@ -21,7 +21,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -142,16 +144,43 @@ static void moves(long n)
 		bind_to(cpus[i % count]);
 }
 
-static void await_blocked(pid_t pid)
+/* What the receiver of datagrams tells, without a system call in which it could block. */
+struct told {
+	volatile long round;    /* the next datagram is this one */
+	volatile long switches; /* of its own accord, before it goes to wait for it */
+};
+
+static long switches_of(pid_t pid)
 {
-	char path[64], state = 0;
-	snprintf(path, sizeof path, "/proc/%d/stat", pid);
-	while (state != 'S') {
-		FILE *f = fopen(path, "r");
-		if (!f || fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
-			_exit(1);
-		fclose(f);
-	}
+	char path[64], line[256];
+	long n = -1;
+	snprintf(path, sizeof path, "/proc/%d/status", pid);
+	FILE *f = fopen(path, "r");
+	if (!f)
+		_exit(1);
+	while (n < 0 && fgets(line, sizeof line, f))
+		sscanf(line, "voluntary_ctxt_switches: %ld", &n);
+	fclose(f);
+	return n;
+}
+
+/* A thread's state says that it sleeps from before it leaves its CPU. One that is bound to
+ * another in between is taken there first, and blocks there: so it is the switch that is
+ * awaited, which is counted when the CPU is another's. */
+static void await_blocked(pid_t pid, const struct told *told, long round)
+{
+	while (told->round != round || switches_of(pid) == told->switches)
+		sched_yield();
+}
+
+static void tell(struct told *told, long round)
+{
+	struct rusage used;
+	if (getrusage(RUSAGE_THREAD, &used))
+		fail("getrusage");
+	told->switches = used.ru_nvcsw;
+	__sync_synchronize();
+	told->round = round;
 }
 
 static void datagrams(long n, int a, int b)
@@ -161,15 +190,18 @@ static void datagrams(long n, int a, int b)
 	int receiver = socket(AF_INET, SOCK_DGRAM, 0), sender = socket(AF_INET, SOCK_DGRAM, 0);
 	int back[2];
 	char c = 0;
-	if (receiver < 0 || sender < 0 || pipe(back) || bind(receiver, (void *)&at, size) || getsockname(receiver, (void *)&at, &size))
+	struct told *told = mmap(0, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (receiver < 0 || sender < 0 || told == MAP_FAILED || pipe(back) || bind(receiver, (void *)&at, size) || getsockname(receiver, (void *)&at, &size))
 		fail("socket");
+	told->round = -1;
 	pid_t child = fork();
 	if (child < 0)
 		fail("fork");
 	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		bind_to(b);
 		for (long i = 0; i < n; i++) {
-			await_blocked(getppid());
+			await_blocked(getppid(), told, i);
 			bind_thread(i & 1 ? a : b, getppid());
 			if (sendto(sender, &c, 1, 0, (void *)&at, size) != 1 || read(back[0], &c, 1) != 1)
 				_exit(1);
@@ -177,10 +209,20 @@ static void datagrams(long n, int a, int b)
 		_exit(0);
 	}
 	bind_to(a);
-	for (long i = 0; i < n; i++)
-		if (recv(receiver, &c, 1, 0) != 1 || write(back[1], &c, 1) != 1)
+	for (long i = 0; i < n; i++) {
+		tell(told, i);
+		if (recv(receiver, &c, 1, 0) != 1)
 			fail("recv");
-	waitpid(child, 0, 0);
+		if (sched_getcpu() != (i & 1 ? a : b)) {
+			fprintf(stderr, "datagram %ld has come on CPU %d\n", i, sched_getcpu());
+			exit(1);
+		}
+		if (write(back[1], &c, 1) != 1)
+			fail("write");
+	}
+	int status;
+	if (waitpid(child, &status, 0) != child || status)
+		fail("the sender");
 }
 
 int main(int argc, char **argv)
