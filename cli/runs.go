@@ -45,7 +45,7 @@ func (a *app) runs() *cobra.Command {
 			for _, r := range runs {
 				took := "-"
 				if !r.Finished.IsZero() {
-					took = r.Finished.Sub(r.Started).Round(time.Second).String()
+					took = r.Took().Round(time.Second).String()
 				}
 				status := string(r.Status)
 				if r.Status == record.Running && !measuring {

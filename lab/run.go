@@ -132,6 +132,7 @@ func (l *Lab) Resume(ctx context.Context, d Design, run record.Run) (record.Run,
 		return run, fmt.Errorf("run %s was imported: it cannot be resumed", run.ID)
 	}
 	d.Seed, d.Plan = run.Seed, run.Plan
+	d.Plan.Paused += max(0, l.now().Sub(leftOff(run)))
 	if err := d.Validate(); err != nil {
 		return run, err
 	}
@@ -144,8 +145,26 @@ func (l *Lab) Resume(ctx context.Context, d Design, run record.Run) (record.Run,
 		if err := sameThings(run.Conditions, r.design.conditions()); err != nil {
 			return fmt.Errorf("run %s cannot be resumed: %w", run.ID, err)
 		}
-		return l.Store.Resume(run.ID)
+		if err := l.Store.Resume(run.ID); err != nil {
+			return err
+		}
+		r.run.Plan = r.design.Plan
+		return l.Store.SetPlan(run.ID, r.run.Plan)
 	})
+}
+
+// leftOff is when a run was left: where it was killed, its last trial's end.
+func leftOff(run record.Run) time.Time {
+	if !run.Finished.IsZero() {
+		return run.Finished
+	}
+	at := run.Started
+	for _, t := range run.Trials {
+		if end := t.Started.Add(t.Elapsed); end.After(at) {
+			at = end
+		}
+	}
+	return at
 }
 
 // sameThings refuses to go on with another program or another runtime under the

@@ -32,6 +32,14 @@ type Run struct {
 	Trials     []Trial // filled by Store.Run, in order of start
 }
 
+// Took is for how long a run went on, but for its pauses; 0 where it is not over.
+func (r Run) Took() time.Duration {
+	if r.Finished.IsZero() {
+		return 0
+	}
+	return max(0, r.Finished.Sub(r.Started)-r.Plan.Paused)
+}
+
 // Status is how far a run came.
 type Status string
 
@@ -57,6 +65,9 @@ type Plan struct {
 	Targets map[string]int `json:"targets,omitempty"`
 	Notes   []string       `json:"notes,omitempty"` // conditions left out and why, and the like
 	Ladder  bool           `json:"ladder,omitempty"`
+	// Paused is for how long nothing was measured before the run was resumed, all times
+	// together.
+	Paused time.Duration `json:"paused_ns,omitempty"`
 	// Imported says where the figures are from that were measured elsewhere; nil
 	// where tare measured them.
 	Imported *Import `json:"imported,omitempty"`

@@ -48,7 +48,11 @@ func TimeFact(run record.Run) string {
 	if run.Finished.IsZero() {
 		return ""
 	}
-	return fmt.Sprintf("time: %v, from %s, run %s", run.Finished.Sub(run.Started).Round(time.Second), run.Started.UTC().Format("2006-01-02 15:04 UTC"), run.ID)
+	paused := ""
+	if run.Plan.Paused > 0 {
+		paused = fmt.Sprintf(", paused for %v", run.Plan.Paused.Round(time.Second))
+	}
+	return fmt.Sprintf("time: %v%s, from %s, run %s", run.Took().Round(time.Second), paused, run.Started.UTC().Format("2006-01-02 15:04 UTC"), run.ID)
 }
 
 // RunBanners are what must be known before any figure of a run is believed, with

@@ -230,7 +230,7 @@ func timeText(run record.Run) string {
 // elapsed is the time that a run took, or 0 where it is not over.
 func elapsed(run record.Run) time.Duration {
 	if run.Finished.After(run.Started) {
-		return run.Finished.Sub(run.Started)
+		return run.Took()
 	}
 	return 0
 }
