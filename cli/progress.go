@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -81,11 +82,11 @@ func (p *progress) event(e lab.Event) {
 		if e.Block == 0 {
 			what = "warm-up"
 		}
-		p.line(fmt.Sprintf("%s: %s %s%s", what, e.Group, conditionName(e.Condition), leftText(e.Left)))
+		p.line(fmt.Sprintf("%s: %s %s%s", what, e.Group, cmp.Or(e.Label, conditionName(e.Condition)), leftText(e.Left)))
 	case lab.Told:
-		p.line(fmt.Sprintf("%s: %s", conditionName(e.Condition), e.Text))
+		p.line(fmt.Sprintf("%s: %s", cmp.Or(e.Label, conditionName(e.Condition)), e.Text))
 		if !p.tty {
-			fmt.Fprintf(p.out, "%s: %s\n", conditionName(e.Condition), e.Text)
+			fmt.Fprintf(p.out, "%s: %s\n", cmp.Or(e.Label, conditionName(e.Condition)), e.Text)
 		}
 	case lab.Ended:
 		if e.Text != "" {

@@ -114,6 +114,7 @@ type Event struct {
 	Kind      EventKind
 	Group     string // workload
 	Condition string // ID
+	Label     string // of the condition, as pages have it; empty where there is none
 	Block     int
 	Text      string // one line
 	Elapsed   time.Duration

@@ -449,7 +449,7 @@ func (r *runner) enough(g Group) bool {
 // anything is measured. Its trials are kept as block 0 and not analysed.
 func (r *runner) warmUp(ctx context.Context, g Group) error {
 	for i, c := range g.Conditions {
-		r.lab.tell(Event{Kind: Started, Group: g.Workload, Condition: c.ID, Text: "warm-up", Left: r.left()})
+		r.lab.tell(Event{Kind: Started, Group: g.Workload, Condition: c.ID, Label: c.Label, Text: "warm-up", Left: r.left()})
 		t, err := r.runTrial(ctx, c, 0, 1)
 		t.Position = i
 		if err != nil {
@@ -516,7 +516,7 @@ func (r *runner) outOfTime(p *progress, blocks int) bool {
 func (r *runner) executeBlock(ctx context.Context, g Group, block, attempt int) (taint []string, err error) {
 	for position, s := range order(g, r.design.Seed, block, attempt) {
 		c := g.Conditions[s.condition]
-		r.lab.tell(Event{Kind: Started, Group: g.Workload, Condition: c.ID, Block: block, Left: r.left()})
+		r.lab.tell(Event{Kind: Started, Group: g.Workload, Condition: c.ID, Label: c.Label, Block: block, Left: r.left()})
 		t, err := r.runTrial(ctx, c, block, attempt)
 		t.Position, t.Replicate = position, s.replicate
 		if err != nil {
@@ -528,7 +528,7 @@ func (r *runner) executeBlock(ctx context.Context, g Group, block, attempt int) 
 			return nil, err
 		}
 		taint = append(taint, t.Taint...)
-		r.lab.tell(Event{Kind: Ended, Group: g.Workload, Condition: c.ID, Block: block, Elapsed: t.Elapsed, Text: t.Error})
+		r.lab.tell(Event{Kind: Ended, Group: g.Workload, Condition: c.ID, Label: c.Label, Block: block, Elapsed: t.Elapsed, Text: t.Error})
 		if t.Error == "" {
 			r.failures[c.ID] = 0
 			continue
