@@ -143,9 +143,9 @@ bench-platforms: setup build ## S2 as far as this host's CPUs allow: docs/result
 	bin/tare platforms --workload ffmpeg --cpus 1 --platform vm:tcg/oci --host-cpus 1,2 --param clip=/clips/720p-1s.mp4 --causes off --budget 4m
 
 .PHONY: bench-density
-bench-density: setup build ## S3's benchmark on this host: docs/results/density.md (about 55 minutes; nothing else should run)
+bench-density: setup build ## S3's benchmark on this host: docs/results/density.md (about an hour; nothing else should run)
 	bin/tare density --blocks 5
-	bin/tare density --order interleaved --neighbours 1,25 --swap file,zram --protect none,swappiness,limit,headroom --blocks 5
+	bin/tare density --order interleaved --neighbours 1,25 --swap file,zram --protect none,swappiness,limit,headroom --noise-param compressible=60 --blocks 5
 	bin/tare density --critical redis --noise redis --pattern poisson --burst 8 --blocks 5
 
 .PHONY: bench-pages
