@@ -190,7 +190,7 @@ randomised blocks and gives each overhead with an interval and a verdict.`,
 	}
 	root.SetVersionTemplate("tare {{.Version}}\n")
 	root.PersistentFlags().StringVar(&a.home, "home", "", "state directory (default $TARE_HOME, else /var/lib/tare for root, ~/.local/share/tare for others, who read root's where they have none)")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &codedError{exitUsage, err} })
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(a.agent(), a.weigh(), a.startup(), a.pages(), a.faults(), a.latency(), a.io(), a.platforms(), a.density(), a.predict(), a.resume(), a.show(), a.runs(), a.export(), a.importing(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims(), a.place(), a.causes())
 	return root
 }
