@@ -85,7 +85,7 @@ var ErrGone = errors.New("process is gone")
 
 // Signal sends a signal. ErrGone is returned where the process has ended.
 func (h *Handle) Signal(sig int) error {
-	err := h.control(func(fd int) error { return unix.PidfdSendSignal(fd, unix.Signal(sig), nil, 0) })
+	err := h.Control(func(fd int) error { return unix.PidfdSendSignal(fd, unix.Signal(sig), nil, 0) })
 	if errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("process %d: %w", h.PID, ErrGone)
 	}
@@ -116,7 +116,9 @@ func (h *Handle) Await(ctx context.Context) error {
 	return err
 }
 
-func (h *Handle) control(f func(fd int) error) error {
+// Control calls f with the process' descriptor (a pidfd), which stays what it is
+// until f returns, even where the handle is closed meanwhile.
+func (h *Handle) Control(f func(fd int) error) error {
 	raw, err := h.pidfd.SyscallConn()
 	if err != nil {
 		return err

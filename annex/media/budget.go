@@ -1,0 +1,269 @@
+package media
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Endurance is what a device is good for, as its maker states it: so many bytes
+// written (TBW) over so many years.
+type Endurance struct {
+	Bytes int64
+	Years float64
+}
+
+// Daily is what may be written a day for the device to last that long; 0, which is no
+// bound, where it is not stated.
+func (e Endurance) Daily() int64 {
+	if e.Bytes <= 0 || e.Years <= 0 {
+		return 0
+	}
+	const year = 365.25
+	return max(1, int64(float64(e.Bytes)/(e.Years*year)))
+}
+
+// BudgetOptions are the bounds of writing. Each may be left out.
+type BudgetOptions struct {
+	Rate  int64 // bytes a second
+	Burst int64 // bytes that may be written at once after a pause; 0 is a second's worth
+	Daily int64 // bytes a day (UTC); see [Endurance.Daily]
+	// File keeps what was written today, so that a restart does not forget it.
+	File string
+	// Written counts the bytes that the kernel has written to swap since it booted, for
+	// whomever: pages that go to swap a second time unchanged are not written again, and
+	// those that the kernel evicts of its own accord are. Without it, what is taken counts.
+	Written func() (int64, error)
+	// Now is the calendar's time; nil is time.Now.
+	Now func() time.Time
+}
+
+// Budget bounds how much is written: by second as a token bucket, and by day. It may
+// be used from several goroutines.
+type Budget struct {
+	o BudgetOptions
+
+	mu     sync.Mutex
+	tokens float64
+	filled time.Time // when tokens was reckoned
+	ledger ledger
+	// counted is what Written told last, at asked, and taken what was taken since.
+	counted int64
+	asked   time.Time
+	taken   int64
+	kept    int64 // what the file says was written today
+	problem error // why the account is not exact
+}
+
+// Spent says that a day's budget is used up.
+type Spent struct {
+	Daily, Written int64
+	Until          time.Time // when the next day begins
+}
+
+func (s *Spent) Error() string {
+	return fmt.Sprintf("%d MiB were written to swap today, of %d MiB that its endurance allows: nothing more leaves before %s: raise the budget, or use a device of more endurance",
+		s.Written>>20, s.Daily>>20, s.Until.Format(time.RFC3339))
+}
+
+// NewBudget opens the account. A file that is not there is made; one that cannot be read
+// as an account is put aside, and of today's budget that part counts as spent which of the
+// day is past: [State.Problem] tells.
+func NewBudget(o BudgetOptions) (*Budget, error) {
+	if o.Rate < 0 || o.Burst < 0 || o.Daily < 0 {
+		return nil, fmt.Errorf("a budget of %d bytes a second, %d at once and %d a day: none may be below 0", o.Rate, o.Burst, o.Daily)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Burst == 0 {
+		o.Burst = o.Rate
+	}
+	now := o.Now()
+	b := &Budget{o: o, tokens: float64(o.Burst), filled: now, ledger: ledger{Day: day(now)}}
+	if o.File != "" {
+		if err := b.load(now); err != nil {
+			return nil, err
+		}
+	}
+	if o.Written != nil {
+		counted, err := o.Written()
+		if err != nil {
+			return nil, fmt.Errorf("what was written to swap: %w", err)
+		}
+		b.counted, b.asked = counted, now
+	}
+	b.turn(now)
+	return b, nil
+}
+
+func (b *Budget) load(now time.Time) error {
+	had, err := readLedger(b.o.File)
+	var corrupt *Corrupt
+	switch {
+	case errors.As(err, &corrupt):
+		passed := now.UTC().Sub(now.UTC().Truncate(24 * time.Hour))
+		b.ledger.Written = int64(float64(b.o.Daily) * passed.Hours() / 24)
+		b.ledger.Total = b.ledger.Written
+		b.problem = corrupt
+	case err != nil:
+		return err
+	case had != (ledger{}):
+		b.ledger = had
+	}
+	return b.keep()
+}
+
+// Take waits until so many bytes may be written by the second's bound and takes them of
+// the day's: the error is a [*Spent], or ctx's. More than a burst is let through once the
+// bucket is full, and paid for afterwards.
+func (b *Budget) Take(ctx context.Context, bytes int64) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		wait, err := b.try(bytes)
+		if err != nil || wait == 0 {
+			return err
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+func (b *Budget) try(bytes int64) (wait time.Duration, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.o.Now()
+	b.settle(now)
+	b.turn(now)
+	if b.o.Daily > 0 && b.ledger.Written+bytes > b.o.Daily {
+		return 0, &Spent{b.o.Daily, b.ledger.Written, now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)}
+	}
+	if b.o.Rate > 0 {
+		if passed := now.Sub(b.filled); passed > 0 {
+			b.tokens = min(float64(b.o.Burst), b.tokens+passed.Seconds()*float64(b.o.Rate))
+		}
+		b.filled = now
+		if short := min(float64(bytes), float64(b.o.Burst)) - b.tokens; short > 0 {
+			return max(time.Duration(short/float64(b.o.Rate)*float64(time.Second)), time.Microsecond), nil
+		}
+		b.tokens -= float64(bytes)
+	}
+	b.charge(bytes)
+	b.taken += bytes
+	return 0, nil
+}
+
+// Return gives back what was taken and not written.
+func (b *Budget) Return(bytes int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tokens = min(float64(b.o.Burst), b.tokens+float64(bytes))
+	b.charge(-min(bytes, b.taken))
+	b.taken = max(0, b.taken-bytes)
+}
+
+// settle has what the kernel counted take the place of what was taken since it was
+// last asked, once a second.
+func (b *Budget) settle(now time.Time) {
+	if b.o.Written == nil || now.Sub(b.asked) < time.Second && !now.Before(b.asked) {
+		return
+	}
+	b.asked = now
+	counted, err := b.o.Written()
+	if err != nil {
+		b.problem = fmt.Errorf("what was written to swap: %w", err)
+		return
+	}
+	b.charge(max(0, counted-b.counted) - b.taken)
+	b.counted, b.taken = counted, 0
+}
+
+// turn begins a new day. A calendar that was set back begins none: what was written on
+// the day that it now is, or on one that never came, stays written.
+func (b *Budget) turn(now time.Time) {
+	today := day(now)
+	if today > b.ledger.Day {
+		b.ledger.Written, b.kept, b.problem = 0, 0, nil
+	}
+	if today != b.ledger.Day {
+		b.ledger.Day = today
+		b.charge(0)
+	}
+}
+
+// charge adds to what was written, and sees to it that the file says no less: it is
+// written a step ahead, so that a program that is killed forgets nothing, and counts a step
+// too much at most.
+func (b *Budget) charge(bytes int64) {
+	b.ledger.Written = max(0, b.ledger.Written+bytes)
+	b.ledger.Total = max(0, b.ledger.Total+bytes)
+	if b.o.File == "" || b.ledger.Written <= b.kept && b.kept > 0 {
+		return
+	}
+	ahead := b.ledger
+	ahead.Written += step
+	ahead.Total += step
+	if err := writeLedger(b.o.File, ahead); err != nil {
+		b.problem = err // and a step later it is tried again
+	}
+	b.kept = ahead.Written
+}
+
+// keep writes what was written as it is.
+func (b *Budget) keep() error {
+	b.kept = b.ledger.Written
+	return writeLedger(b.o.File, b.ledger)
+}
+
+// step is how far ahead the file is written: some seconds of eviction, so that a file
+// written with every step costs nothing.
+const step = 16 << 20
+
+// State is how a budget stands.
+type State struct {
+	Day     string // "2006-01-02", UTC
+	Written int64  // on that day
+	Total   int64  // since the account was begun
+	Daily   int64  // 0 is no bound
+	Rate    int64  // likewise
+	Problem error  // why the account is not exact
+}
+
+// State tells it.
+func (b *Budget) State() State {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.o.Now()
+	b.settle(now)
+	b.turn(now)
+	return State{Day: b.ledger.Day, Written: b.ledger.Written, Total: b.ledger.Total, Daily: b.o.Daily, Rate: b.o.Rate, Problem: b.problem}
+}
+
+// Set changes the bounds, as when a configuration is read anew; the account goes on, and
+// a burst is a second's worth.
+func (b *Budget) Set(rate, daily int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.o.Rate, b.o.Burst, b.o.Daily = rate, rate, daily
+	b.tokens = min(b.tokens, float64(rate))
+	b.filled = b.o.Now()
+}
+
+// Close writes the account as it stands.
+func (b *Budget) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.o.File == "" {
+		return nil
+	}
+	b.asked = time.Time{}
+	b.settle(b.o.Now())
+	return b.keep()
+}
+
+func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }

@@ -1,0 +1,335 @@
+package media
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"tare/annex"
+	"tare/kernel/advise"
+	"tare/kernel/memory"
+	"tare/kernel/process"
+	"tare/kernel/swap"
+)
+
+// This test binary is also the program whose pages are moved.
+const holderEnv = "TARE_MEDIA_TEST_HOLD"
+
+func TestMain(m *testing.M) {
+	if pages := os.Getenv(holderEnv); pages != "" {
+		if err := hold(pages); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// value is what the holder has in a word: no two pages are alike, and half of each can
+// be compressed.
+func value(word int) uint64 {
+	if word%2 == 0 {
+		return uint64(word+1) * 0x9e3779b97f4a7c15
+	}
+	return uint64(word) / 64
+}
+
+// segments is how many mappings the holder's pages are in.
+const segments = 8
+
+// hold fills so many pages, and does what it is told, a line at a time. It tells where
+// they are, and then of each command that it was done.
+func hold(text string) error {
+	pages, err := strconv.Atoi(text)
+	if err != nil {
+		return err
+	}
+	const words = annex.PageSize / 8
+	part := pages / segments
+	var parts [segments]*memory.Mapping
+	for i := range parts {
+		if parts[i], err = memory.MapAnonymous(part * annex.PageSize); err != nil {
+			return err
+		}
+		for at := range parts[i].Words() {
+			parts[i].Words()[at] = value(i*part*words + at)
+		}
+		fmt.Println(parts[i].Address())
+	}
+	told := bufio.NewScanner(os.Stdin)
+	for told.Scan() {
+		var what string
+		var first, n int
+		if _, err := fmt.Sscan(told.Text(), &what, &first, &n); err != nil {
+			return fmt.Errorf("%q: %w", told.Text(), err)
+		}
+		for page := first; page < first+n; page++ {
+			has := parts[page/part].Words()
+			if has == nil {
+				continue // given back
+			}
+			has = has[page%part*words:][:words]
+			switch what {
+			case "check":
+				for i, have := range has {
+					if want := value(page*words + i); have != want {
+						return fmt.Errorf("word %d of page %d is %#x, and %#x was put there", i, page, have, want)
+					}
+				}
+			case "write":
+				has[0]++
+				has[0]--
+			case "unmap":
+				if err := parts[page/part].Close(); err != nil {
+					return err
+				}
+			}
+		}
+		fmt.Println("done")
+	}
+	return nil
+}
+
+// holder is that program.
+type holder struct {
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	out   *bufio.Scanner
+	space annex.Space
+	parts [segments]annex.Page // where each begins
+	pages int
+}
+
+func startHolder(t testing.TB, pages int) *holder {
+	t.Helper()
+	h := start(t, exec.Command(os.Args[0]), pages)
+	h.locate(t)
+	return h
+}
+
+// start starts a program that becomes a holder.
+func start(t testing.TB, cmd *exec.Cmd, pages int) *holder {
+	t.Helper()
+	cmd.Env = append(os.Environ(), holderEnv+"="+strconv.Itoa(pages))
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	h := &holder{cmd: cmd, in: in, out: bufio.NewScanner(out), pages: pages}
+	t.Cleanup(h.end)
+	id, err := process.Identify(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.space = annex.Space{PID: int32(id.PID), Started: id.StartTicks}
+	return h
+}
+
+func (h *holder) end() {
+	h.in.Close()
+	_ = h.cmd.Process.Kill()
+	_ = h.cmd.Wait()
+}
+
+// locate reads where its pages are, which it tells once they are filled.
+func (h *holder) locate(t testing.TB) {
+	t.Helper()
+	for i := range h.parts {
+		if !h.out.Scan() {
+			t.Fatalf("the program ends: %v", h.out.Err())
+		}
+		at, err := strconv.ParseUint(h.out.Text(), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.parts[i] = annex.Page(at / annex.PageSize)
+	}
+}
+
+// tell has it do something with pages, and waits until it has.
+func (h *holder) tell(t testing.TB, what string, first, pages int) {
+	t.Helper()
+	if _, err := fmt.Fprintln(h.in, what, first, pages); err != nil {
+		t.Fatal(err)
+	}
+	if !h.out.Scan() || h.out.Text() != "done" {
+		t.Fatalf("told to %s, the program says %q (%v)", what, h.out.Text(), h.out.Err())
+	}
+}
+
+// run is pages of the holder, by their number, all of one part.
+func (h *holder) run(first, pages int) annex.Run {
+	part := h.pages / segments
+	return annex.Run{Space: h.space, First: h.parts[first/part] + annex.Page(first%part), Pages: pages}
+}
+
+func (h *holder) all() []annex.Run {
+	var all []annex.Run
+	for i := range segments {
+		all = append(all, h.run(i*h.pages/segments, h.pages/segments))
+	}
+	return all
+}
+
+// places counts where its pages are.
+func (h *holder) places(t testing.TB) map[place]int {
+	t.Helper()
+	target, err := Open(h.space)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close()
+	at := map[place]int{}
+	if err := look(target, h.all(), func(_ annex.Page, p place) { at[p]++ }); err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// rooms leads to a disk, where what a test that was killed left behind is found by its name.
+func rooms(t testing.TB) string {
+	t.Helper()
+	dir := filepath.Join("/var/tmp", "tare-media-test")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Skip(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		number, _, _ := strings.Cut(e.Name(), ".")
+		if pid, err := strconv.Atoi(number); err == nil {
+			if _, err := process.Identify(pid); err == nil && pid != os.Getpid() {
+				continue // its test runs
+			}
+		}
+		path := filepath.Join(dir, e.Name())
+		if _, on, err := (swap.Host{}).Area(path); err == nil && on {
+			if err := swap.Off(context.Background(), path); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := os.Remove(path); err != nil {
+			t.Error(err)
+		}
+	}
+	return dir
+}
+
+func needs(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("putting swap to use needs root")
+	}
+	if err := advise.Supported(); err != nil {
+		t.Skip(err)
+	}
+	if z, err := (swap.Host{}).Zswap(); err == nil && z.Enabled {
+		t.Skip("zswap is enabled, and pages go there first")
+	}
+}
+
+// put puts an area to use before all others, until the end of the test.
+func put(t testing.TB, path string) Medium {
+	t.Helper()
+	areas, err := swap.Host{}.Areas()
+	if err != nil {
+		t.Skip(err)
+	}
+	priority, err := swap.PriorityAbove(areas)
+	if err != nil {
+		t.Skip(err)
+	}
+	if err := swap.On(path, priority, swap.DiscardNever); errors.Is(err, syscall.EPERM) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := swap.Off(context.Background(), path); err != nil {
+			t.Error(err)
+		}
+	})
+	a, ok, err := swap.Host{}.Area(path)
+	if err != nil || !ok {
+		t.Fatalf("%s is not in use (%v)", path, err)
+	}
+	return Of(swap.Host{}, a)
+}
+
+// onFile is a swap file.
+func onFile(t testing.TB, size int64) Medium {
+	t.Helper()
+	needs(t)
+	path := filepath.Join(rooms(t), fmt.Sprintf("%d.%d.swap", os.Getpid(), size))
+	var unfit *swap.Unfit
+	var full *swap.Full
+	if err := swap.CreateFile(context.Background(), path, size); errors.As(err, &unfit) || errors.As(err, &full) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.Remove(path); err != nil {
+			t.Error(err)
+		}
+	})
+	return put(t, path)
+}
+
+// onZRAM is compressed memory.
+func onZRAM(t testing.TB, size int64) Medium {
+	t.Helper()
+	needs(t)
+	host := swap.Host{}
+	var none *swap.NoZRAM
+	z, err := host.AddZRAM(size)
+	if errors.As(err, &none) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := host.RemoveZRAM(z); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := host.ConfigureZRAM(z, ""); err != nil {
+		t.Fatal(err)
+	}
+	return put(t, z.Device())
+}
+
+func newKernel(t testing.TB, o Options) *Kernel {
+	t.Helper()
+	k, err := NewKernel(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return k
+}

@@ -1,0 +1,316 @@
+package media
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"tare/annex"
+	"tare/kernel/clock"
+)
+
+// Options are how a [Kernel] works. Only Medium must be given.
+type Options struct {
+	Medium Medium
+	// Brake is asked before each chunk; without one all proceed.
+	Brake Brake
+	// Budget bounds what is written; nil is no bound.
+	Budget *Budget
+	// Chunk is how many pages go at a time; 0 is what the medium wants.
+	Chunk int
+	// Fetches is how many requests may bring pages at once; 0 is [DefaultFetches]. Evictions
+	// go one at a time, so that what leaves together lies together.
+	Fetches int
+	// Timeout is how long the kernel may take over one chunk before the request is given up,
+	// and Hung how many chunks may be stuck in the kernel before no more are begun. 0 are
+	// [DefaultTimeout] and [DefaultHung].
+	Timeout time.Duration
+	Hung    int
+	// Patience is how long a request waits for those that go first before the rest is left
+	// off, and Pause how long between two looks; 0 are [DefaultPatience] and [DefaultPause].
+	Patience, Pause time.Duration
+	// Spaces is how many address spaces are held open while nothing is asked of them; 0 is
+	// [DefaultSpaces]. Each takes two files.
+	Spaces int
+
+	// Now and Open are this host's where they are nil.
+	Now  func() annex.Moment
+	Open func(annex.Space) (Target, error)
+}
+
+// The defaults of [Options].
+const (
+	DefaultFetches  = 4
+	DefaultTimeout  = 10 * time.Second // a disk that has stalled answers within that, or is broken
+	DefaultHung     = 16               // each keeps a thread
+	DefaultPatience = time.Second
+	DefaultPause    = 500 * time.Microsecond
+	DefaultSpaces   = 1024
+)
+
+// Kernel executes requests by advice to this host's kernel. Evictions that are asked to
+// stop do so after the chunk that is under way, of [Traits.Chunk] pages.
+type Kernel struct {
+	o        Options
+	evicting chan struct{}
+	fetching chan struct{}
+
+	mu      sync.Mutex
+	spaces  map[annex.Space]*held
+	uses    uint64 // counts up, to tell what was used last
+	stuck   int
+	closed  bool
+	account Account
+}
+
+// NewKernel prepares to execute requests. Close it.
+func NewKernel(o Options) (*Kernel, error) {
+	if o.Medium == nil {
+		return nil, ErrNoMedium
+	}
+	if all, ok := o.Medium.(Together); ok && len(all) == 0 {
+		return nil, ErrNoMedium
+	}
+	if o.Now == nil {
+		o.Now = func() annex.Moment { return annex.Moment(clock.Monotonic()) }
+	}
+	if o.Open == nil {
+		o.Open = Open
+	}
+	if o.Brake == nil {
+		o.Brake = func(annex.Request) Verdict { return Proceed }
+	}
+	orElse(&o.Fetches, DefaultFetches)
+	orElse(&o.Timeout, DefaultTimeout)
+	orElse(&o.Hung, DefaultHung)
+	orElse(&o.Patience, DefaultPatience)
+	orElse(&o.Pause, DefaultPause)
+	orElse(&o.Spaces, DefaultSpaces)
+	return &Kernel{
+		o:        o,
+		evicting: make(chan struct{}, 1), fetching: make(chan struct{}, o.Fetches),
+		spaces: map[annex.Space]*held{},
+	}, nil
+}
+
+func orElse[T int | time.Duration](v *T, usual T) {
+	if *v <= 0 {
+		*v = usual
+	}
+}
+
+// Full says that a medium has no room for what was to leave.
+type Full struct {
+	Medium string
+	Room
+}
+
+func (f *Full) Error() string {
+	return fmt.Sprintf("%s has no room left of its %d MiB: add swap, or manage less", f.Medium, f.Size>>20)
+}
+
+// Do executes a request. A space that is gone, hung or refused does not keep it from
+// the request's others; the error tells of each.
+func (k *Kernel) Do(ctx context.Context, r annex.Request) annex.Result {
+	d := &doing{
+		k: k, r: r,
+		result: annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Began: k.o.Now(), Asked: annex.Count(r.Runs)},
+		failed: map[annex.Space]error{},
+	}
+	err := d.do(ctx)
+	if err != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		d.result.Stopped = true
+	}
+	failures := slices.SortedFunc(maps.Keys(d.failed), bySpace)
+	errs := []error{err}
+	for _, s := range failures {
+		errs = append(errs, d.failed[s])
+	}
+	d.result.Err = errors.Join(errs...)
+	d.result.Ended = k.o.Now()
+	k.count(d)
+	return d.result
+}
+
+// doing is a request under way.
+type doing struct {
+	k       *Kernel
+	r       annex.Request
+	result  annex.Result
+	bridged int
+	failed  map[annex.Space]error
+	waited  time.Duration
+}
+
+func (d *doing) do(ctx context.Context) error {
+	k := d.k
+	turn := k.fetching
+	switch d.r.Op {
+	case annex.Evict:
+		turn = k.evicting
+	case annex.Fetch, annex.Map:
+	default:
+		return fmt.Errorf("request %d asks for operation %d, which there is not", d.r.Number, d.r.Op)
+	}
+	select {
+	case turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-turn }()
+	traits := k.o.Medium.Traits()
+	if d.r.Op == annex.Evict {
+		if err := k.room(); err != nil {
+			return err
+		}
+	}
+	size := traits.Chunk
+	if k.o.Chunk > 0 {
+		size = k.o.Chunk
+	}
+	rest := cutter{runs: d.r.Runs}
+	for {
+		chunk := rest.next(max(1, size))
+		if chunk == nil {
+			return nil
+		}
+		for _, runs := range chunk {
+			if d.failed[runs[0].Space] != nil {
+				continue
+			}
+			if proceeds, err := d.step(ctx, traits, once(runs)); err != nil || !proceeds {
+				return err
+			}
+		}
+	}
+}
+
+// step does one space's part of a chunk.
+func (d *doing) step(ctx context.Context, traits Traits, runs []annex.Run) (proceeds bool, err error) {
+	k, pages := d.k, annex.Count(runs)
+	evicts := d.r.Op == annex.Evict
+	var took int64
+	if evicts && k.o.Budget != nil {
+		took = int64(pages) * annex.PageSize
+		if err := d.take(ctx, took); err != nil {
+			if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+				d.result.Stopped = true // its time has come
+				return false, nil
+			}
+			return false, err
+		}
+	}
+	// Only now: the rate may have kept it, and what is allowed has changed since.
+	proceeds, err = d.proceeds(ctx)
+	if err != nil || !proceeds {
+		k.give(took)
+		return false, err
+	}
+	done, err := k.call(ctx, runs[0].Space, func(t Target) (moved, error) {
+		switch d.r.Op {
+		case annex.Evict:
+			return evict(t, runs)
+		case annex.Fetch:
+			return fetch(t, runs, traits)
+		}
+		return mapIn(t, runs, traits)
+	})
+	if evicts {
+		k.give(took - int64(done.pages)*annex.PageSize)
+	}
+	d.result.Moved += done.pages
+	d.result.Skipped += done.skipped
+	d.bridged += done.bridged
+	if err == nil {
+		err = done.refused
+	}
+	switch {
+	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return false, err
+	case err != nil:
+		d.failed[runs[0].Space] = err
+	case evicts && done.pages == 0 && done.skipped < pages:
+		// Nothing left though something could have: there may be no room.
+		if err := k.room(); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// room tells whether anything can leave: the error is a [*Full] where not.
+func (k *Kernel) room() error {
+	room, err := k.o.Medium.Room()
+	if err != nil {
+		return err
+	}
+	if room.Free < annex.PageSize {
+		return &Full{k.o.Medium.Name(), room}
+	}
+	return nil
+}
+
+// take takes so many bytes of the budget, waiting until the request's time at most.
+func (d *doing) take(ctx context.Context, bytes int64) error {
+	if d.r.By != 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d.r.By.Since(d.k.o.Now()))
+		defer cancel()
+	}
+	return d.k.o.Budget.Take(ctx, bytes)
+}
+
+func (k *Kernel) give(bytes int64) {
+	if k.o.Budget != nil && bytes > 0 {
+		k.o.Budget.Return(bytes)
+	}
+}
+
+// proceeds waits until the request may go on, and tells whether it may at all.
+func (d *doing) proceeds(ctx context.Context) (bool, error) {
+	k := d.k
+	for {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		if d.r.By != 0 && k.o.Now() >= d.r.By {
+			break
+		}
+		verdict := k.o.Brake(d.r)
+		if verdict == Proceed {
+			return true, nil
+		}
+		if verdict == Stop || d.waited >= k.o.Patience {
+			break
+		}
+		if err := sleep(ctx, k.o.Pause); err != nil {
+			return false, err
+		}
+		d.waited += k.o.Pause
+	}
+	d.result.Stopped = true
+	return false, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// forgivable tells whether what the kernel passed by was for no fault: memory that is
+// not mapped any more, or that does not leave, being locked.
+func forgivable(err error) bool { return unmapped(err) || errors.Is(err, syscall.EINVAL) }
+
+// unmapped tells whether it was a hole, around which the kernel did what was asked.
+func unmapped(err error) bool { return errors.Is(err, syscall.ENOMEM) }

@@ -1,0 +1,58 @@
+package media
+
+import (
+	"runtime"
+	"testing"
+
+	"tare/annex"
+)
+
+const testPages = 4096
+
+// loose is how many of a test's pages may be elsewhere than where they were sent: the
+// kernel isolates none that wait in another processor's batch (31 pages each), and
+// what else the host does may evict some or bring some back.
+var loose = 31*runtime.NumCPU() + 2
+
+func near(have, want int) bool { return have >= want-loose && have <= want+loose }
+
+// What leaves comes back as it was, by a touch, by fetching, and by mapping.
+func TestMove(t *testing.T) {
+	for _, medium := range []struct {
+		kind Kind
+		make func(testing.TB, int64) Medium
+	}{{File, onFile}, {ZRAM, onZRAM}} {
+		t.Run(string(medium.kind), func(t *testing.T) {
+			m := medium.make(t, 64<<20)
+			if m.Kind() != medium.kind {
+				t.Fatalf("%s is of kind %s", m.Name(), m.Kind())
+			}
+			k := newKernel(t, Options{Medium: m})
+			h := startHolder(t, testPages)
+			ask := func(op annex.Op, runs []annex.Run) annex.Result {
+				t.Helper()
+				r := k.Do(t.Context(), annex.Request{Number: 1, Op: op, Runs: runs})
+				if r.Err != nil || r.Stopped || r.Asked != annex.Count(runs) || r.Moved+r.Skipped > r.Asked || r.Ended < r.Began {
+					t.Fatalf("%s: %+v", op, r)
+				}
+				t.Logf("%s: %d of %d pages moved, in %v", op, r.Moved, r.Asked, r.Ended.Since(r.Began))
+				return r
+			}
+			if r := ask(annex.Evict, h.all()); !near(r.Moved, testPages) || !near(h.places(t)[inSwap], testPages) {
+				t.Errorf("%+v: pages are at %v", r, h.places(t))
+			}
+			if r := ask(annex.Evict, h.all()); !near(r.Skipped, testPages) {
+				t.Errorf("evicted again: %+v", r)
+			}
+			h.tell(t, "check", 0, testPages/4)
+			if r := ask(annex.Fetch, h.all()); !near(r.Moved, testPages*3/4) || !near(r.Skipped, testPages/4) || !near(h.places(t)[inSwap], testPages*3/4) {
+				t.Errorf("%+v: pages are at %v, want those fetched not mapped", r, h.places(t))
+			}
+			h.tell(t, "check", testPages/4, testPages/4)
+			if r := ask(annex.Map, h.all()); !near(r.Moved, testPages/2) || !near(h.places(t)[inMemory], testPages) {
+				t.Errorf("%+v: pages are at %v, want all mapped", r, h.places(t))
+			}
+			h.tell(t, "check", 0, testPages)
+		})
+	}
+}

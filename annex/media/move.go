@@ -1,0 +1,197 @@
+package media
+
+import (
+	"fmt"
+	"slices"
+
+	"tare/annex"
+	"tare/kernel/advise"
+	"tare/kernel/pagemap"
+)
+
+// moved is what became of a part of a chunk.
+type moved struct {
+	pages, skipped, bridged int
+	refused                 error // of the rest, by the kernel
+}
+
+// place is where a page is.
+type place uint8
+
+const (
+	nowhere place = iota // never touched, given back, or not mapped any more
+	inMemory
+	inMemoryOfSeveral
+	inSwap // by its entry: the page itself may be in memory too, as swap cache
+)
+
+func placeOf(e pagemap.Entry) place {
+	switch {
+	case e.Present() && (e.FileOrShared() || !e.Exclusive()):
+		return inMemoryOfSeveral
+	case e.Present():
+		return inMemory
+	case e.Swapped() && e.SwapType() < pagemap.FirstSpecialType:
+		return inSwap
+	}
+	return nowhere
+}
+
+// look reads where pages are, and calls see for each in their order.
+func look(t Target, runs []annex.Run, see func(annex.Page, place)) error {
+	var words [512]uint64
+	for _, r := range runs {
+		for r.Pages > 0 {
+			to := words[:min(r.Pages, len(words))]
+			n, err := t.Entries(r.First, to)
+			if err != nil {
+				return err
+			}
+			clear(to[n:]) // there is nothing beyond
+			for i, w := range to {
+				see(r.First+annex.Page(i), placeOf(pagemap.Entry(w)))
+			}
+			r.First, r.Pages = r.First+annex.Page(len(to)), r.Pages-len(to)
+		}
+	}
+	return nil
+}
+
+// among lists the pages that are in a place, and counts the others.
+func among(t Target, runs []annex.Run, wanted place) (pages []annex.Page, others int, err error) {
+	err = look(t, runs, func(p annex.Page, at place) {
+		if at == wanted {
+			pages = append(pages, p)
+		} else {
+			others++
+		}
+	})
+	return pages, others, err
+}
+
+// count is how many pages are in a place now.
+func count(t Target, pages []annex.Page, wanted place) (int, error) {
+	n := 0
+	err := look(t, asRuns(pages), func(_ annex.Page, at place) {
+		if at == wanted {
+			n++
+		}
+	})
+	return n, err
+}
+
+func asRuns(pages []annex.Page) []annex.Run {
+	var runs []annex.Run
+	for _, p := range pages {
+		runs = join(runs, annex.Run{First: p, Pages: 1})
+	}
+	return runs
+}
+
+// evict has pages leave, in their order. Those that several processes map are not even
+// asked for.
+func evict(t Target, runs []annex.Run) (moved, error) {
+	pages, others, err := among(t, runs, inMemory)
+	done := moved{skipped: others}
+	if err != nil || len(pages) == 0 {
+		return done, err
+	}
+	passed, err := t.Give(advise.PageOut, ranges(pages))
+	if err != nil {
+		return done, err
+	}
+	if done.pages, err = count(t, pages, inSwap); err != nil {
+		return done, err
+	}
+	gone, err := count(t, pages, nowhere)
+	done.skipped += gone + min(within(pages, passed), len(pages)-done.pages-gone)
+	done.refused = refusal(passed)
+	return done, err
+}
+
+// fetch brings pages that are in swap. Whether they came yet is not told by their
+// entries, which change when the program touches them: those that the kernel was asked for,
+// and refused no part of, count as moved.
+func fetch(t Target, runs []annex.Run, traits Traits) (moved, error) {
+	pages, others, err := among(t, runs, inSwap)
+	done := moved{skipped: others}
+	if err != nil || len(pages) == 0 {
+		return done, err
+	}
+	passed, err := bring(t, pages, traits, &done)
+	if err != nil {
+		return done, err
+	}
+	done.pages = len(pages)
+	if len(passed) > 0 {
+		gone, err := count(t, pages, nowhere)
+		if err != nil {
+			return done, err
+		}
+		left := min(gone+within(pages, passed), len(pages))
+		done.pages, done.skipped = len(pages)-left, done.skipped+left
+	}
+	done.refused = refusal(passed)
+	return done, nil
+}
+
+// mapIn brings pages that are in swap and maps them: first all are asked for, which the
+// device can merge, and then each is waited for.
+func mapIn(t Target, runs []annex.Run, traits Traits) (moved, error) {
+	pages, others, err := among(t, runs, inSwap)
+	done := moved{skipped: others}
+	if err != nil || len(pages) == 0 {
+		return done, err
+	}
+	passed, err := bring(t, pages, traits, &done)
+	if err != nil {
+		return done, err
+	}
+	if _, err := t.Map(addresses(pages)); err != nil {
+		return done, err
+	}
+	still, err := count(t, pages, inSwap)
+	if err != nil {
+		return done, err
+	}
+	gone, err := count(t, pages, nowhere)
+	done.pages, done.skipped = len(pages)-still-gone, done.skipped+gone
+	if done.refused = refusal(passed); done.refused == nil && still > 0 {
+		done.refused = fmt.Errorf("%d of %d pages could not be read from swap: the kernel's log may say why", still, len(pages))
+	}
+	return done, err
+}
+
+// bring has the kernel read pages. Among those of a chunk their order does not matter
+// any more, and ascending they make the longest runs.
+func bring(t Target, pages []annex.Page, traits Traits, done *moved) ([]advise.Passed, error) {
+	ascending := slices.Clone(pages)
+	slices.Sort(ascending)
+	all := bridged(ascending, traits.Gap)
+	done.bridged = covered(all) - len(pages)
+	return t.Give(advise.WillNeed, all)
+}
+
+// within is how many pages lie in ranges that the kernel refused for what they are.
+func within(pages []annex.Page, passed []advise.Passed) int {
+	n := 0
+	for _, p := range pages {
+		at := uint64(p) * annex.PageSize
+		if slices.ContainsFunc(passed, func(r advise.Passed) bool {
+			return !unmapped(r.Err) && r.Start <= at && at < r.End()
+		}) {
+			n++
+		}
+	}
+	return n
+}
+
+// refusal is the first that is a fault.
+func refusal(passed []advise.Passed) error {
+	for _, p := range passed {
+		if !forgivable(p.Err) {
+			return fmt.Errorf("the kernel refused %s: %w", p.Range, p.Err)
+		}
+	}
+	return nil
+}

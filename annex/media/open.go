@@ -1,0 +1,96 @@
+package media
+
+import (
+	"errors"
+	"fmt"
+
+	"tare/annex"
+	"tare/kernel/advise"
+	"tare/kernel/pagemap"
+	"tare/kernel/process"
+)
+
+// Target is an address space that is held open: requests to it cannot reach another.
+type Target interface {
+	// Give gives advice on ranges, in their order; passed are those that the kernel did not
+	// do all of.
+	Give(advice advise.Advice, ranges []advise.Range) (passed []advise.Passed, err error)
+	// Map maps pages, by their addresses, waiting for those that are in swap.
+	Map(pages []uint64) (mapped int, err error)
+	// Entries reads the entries of consecutive pages. Fewer than to has room for are there
+	// at the end of the address space.
+	Entries(first annex.Page, to []uint64) (int, error)
+	Close() error
+}
+
+// ErrGone says that a space is no more: its process has ended, or executes another
+// program.
+var ErrGone = errors.New("the address space is gone")
+
+// Open opens a space of this host. The error is [ErrGone] where it is no more.
+func Open(s annex.Space) (Target, error) {
+	id := process.Identity{PID: int(s.PID), StartTicks: s.Started}
+	handle, err := id.Open()
+	if errors.Is(err, process.ErrGone) {
+		return nil, fmt.Errorf("space %s: %w", s, ErrGone)
+	}
+	if err != nil {
+		return nil, err
+	}
+	entries, err := pagemap.Open(fmt.Sprintf("/proc/%d/pagemap", s.PID))
+	if err == nil {
+		// It was opened by the id, which is the process' own as long as that lives.
+		var now process.Identity
+		if now, err = process.Identify(id.PID); err == nil && now == id {
+			return &space{annex: s, handle: handle, entries: entries}, nil
+		}
+		_ = entries.Close()
+	}
+	_ = handle.Close()
+	if now, identifying := process.Identify(id.PID); identifying != nil || now != id {
+		return nil, fmt.Errorf("space %s: %w", s, ErrGone)
+	}
+	return nil, err
+}
+
+// space is a process by its pidfd, and the memory that it had when it was opened by its
+// page map, which reads as empty once that memory is gone: so a process that executes
+// another program is found out.
+type space struct {
+	annex   annex.Space
+	handle  *process.Handle
+	entries *pagemap.File
+}
+
+func (s *space) Give(advice advise.Advice, ranges []advise.Range) ([]advise.Passed, error) {
+	passed, err := advise.Give(s.handle, advice, ranges)
+	return passed, s.told(err)
+}
+
+func (s *space) Map(pages []uint64) (int, error) {
+	mapped, err := advise.Map(s.handle, s.handle.PID, pages)
+	return mapped, s.told(err)
+}
+
+func (s *space) Entries(first annex.Page, to []uint64) (int, error) {
+	n, err := pagemap.Words(s.entries, uint64(first), to)
+	if err != nil {
+		return n, err
+	}
+	if n == 0 && len(to) > 0 {
+		return 0, s.told(advise.ErrGone)
+	}
+	return n, nil
+}
+
+func (s *space) told(err error) error {
+	if errors.Is(err, advise.ErrGone) {
+		return fmt.Errorf("space %s: %w", s.annex, ErrGone)
+	}
+	if err != nil {
+		return fmt.Errorf("space %s: %w", s.annex, err)
+	}
+	return nil
+}
+
+func (s *space) Close() error { return errors.Join(s.handle.Close(), s.entries.Close()) }

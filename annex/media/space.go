@@ -1,0 +1,251 @@
+package media
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"tare/annex"
+)
+
+// held is a space that is held open. Kernel.mu guards all but opening.
+type held struct {
+	space annex.Space
+	refs  int    // of calls under way
+	used  uint64 // Kernel.uses when it was last
+	stuck int    // calls that the kernel keeps
+	loose bool   // it is not among Kernel.spaces any more: the last call closes it
+
+	opening sync.Mutex
+	target  Target
+}
+
+// Hung says that a space is not worked on, since an earlier call for it has not come
+// back: its process stands still inside the kernel with its memory locked, or its
+// medium does not answer.
+type Hung struct {
+	Space annex.Space
+	After time.Duration // where this call is the one
+}
+
+func (h *Hung) Error() string {
+	if h.After > 0 {
+		return fmt.Sprintf("space %s: the kernel has not come back within %v: its process may stand still inside it (state D), or swap does not answer; the kernel's log may say which", h.Space, h.After)
+	}
+	return fmt.Sprintf("space %s: an earlier call has not come back from the kernel", h.Space)
+}
+
+// Stuck says that too many calls have not come back from the kernel for another to be
+// begun.
+type Stuck struct{ Calls int }
+
+func (s *Stuck) Error() string {
+	return fmt.Sprintf("%d calls have not come back from the kernel: see its log for a swap device that does not answer, or for tasks that hang", s.Calls)
+}
+
+// ErrClosed says that a [Kernel] was closed.
+var ErrClosed = errors.New("media are closed")
+
+// call calls f with a space that is held open, for as long as the kernel may take. What
+// takes longer is left behind, and until it comes back its space is refused, so that
+// nobody else waits for it. f must not touch what is not its own.
+func (k *Kernel) call(ctx context.Context, s annex.Space, f func(Target) (moved, error)) (moved, error) {
+	h, err := k.hold(s)
+	if err != nil {
+		return moved{}, err
+	}
+	type answer struct {
+		moved
+		err error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		target, err := h.open(k.o.Open)
+		var done moved
+		if err == nil {
+			done, err = f(target)
+		}
+		k.release(h, errors.Is(err, ErrGone))
+		answered <- answer{done, err}
+	}()
+	timer := time.NewTimer(k.o.Timeout)
+	defer timer.Stop()
+	var why error
+	select {
+	case a := <-answered:
+		return a.moved, a.err
+	case <-timer.C:
+		why = &Hung{s, k.o.Timeout}
+	case <-ctx.Done():
+		// The kernel comes back from most calls in a moment; who cancels may wait that long,
+		// and not for a call that hangs.
+		select {
+		case a := <-answered:
+			return a.moved, a.err
+		case <-timer.C:
+			why = errors.Join(ctx.Err(), &Hung{s, k.o.Timeout})
+		}
+	}
+	k.leave(h)
+	go func() {
+		<-answered
+		k.back(h)
+	}()
+	return moved{}, why
+}
+
+func (h *held) open(open func(annex.Space) (Target, error)) (Target, error) {
+	h.opening.Lock()
+	defer h.opening.Unlock()
+	if h.target == nil {
+		target, err := open(h.space)
+		if err != nil {
+			return nil, err
+		}
+		h.target = target
+	}
+	return h.target, nil
+}
+
+// close closes what is open; no call is under way.
+func (h *held) close() error {
+	h.opening.Lock()
+	defer h.opening.Unlock()
+	if h.target == nil {
+		return nil
+	}
+	target := h.target
+	h.target = nil
+	return target.Close()
+}
+
+func (k *Kernel) hold(s annex.Space) (*held, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return nil, ErrClosed
+	}
+	h := k.spaces[s]
+	if h != nil && h.stuck > 0 {
+		return nil, &Hung{Space: s}
+	}
+	if k.stuck >= k.o.Hung {
+		return nil, &Stuck{k.stuck}
+	}
+	if h == nil {
+		h = &held{space: s}
+		k.spaces[s] = h
+	}
+	h.refs++
+	k.uses++
+	h.used = k.uses
+	return h, nil
+}
+
+func (k *Kernel) release(h *held, gone bool) {
+	k.mu.Lock()
+	h.refs--
+	if gone {
+		// It is opened anew when it is next asked for: a process that executes another
+		// program has other memory.
+		k.loosen(h)
+	}
+	closing := k.idle()
+	if h.loose && h.refs == 0 {
+		closing = append(closing, h)
+	}
+	k.mu.Unlock()
+	for _, h := range closing {
+		_ = h.close() // of files that were read only
+	}
+}
+
+// loosen takes a space from those that are held; k.mu is held.
+func (k *Kernel) loosen(h *held) {
+	h.loose = true
+	// While it is stuck, its name stays refused.
+	if k.spaces[h.space] == h && h.stuck == 0 {
+		delete(k.spaces, h.space)
+	}
+}
+
+// idle takes away those that have not been used for longest, beyond as many as are to be
+// held; k.mu is held.
+func (k *Kernel) idle() []*held {
+	var closing []*held
+	for len(k.spaces) > k.o.Spaces {
+		var oldest *held
+		for _, h := range k.spaces {
+			if h.refs == 0 && h.stuck == 0 && (oldest == nil || h.used < oldest.used) {
+				oldest = h
+			}
+		}
+		if oldest == nil {
+			break
+		}
+		delete(k.spaces, oldest.space)
+		closing = append(closing, oldest)
+	}
+	return closing
+}
+
+// leave counts a call that is left behind, and back one that has come back after all.
+func (k *Kernel) leave(h *held) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	h.stuck++
+	k.stuck++
+	k.account.LeftBehind++
+}
+
+func (k *Kernel) back(h *held) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	h.stuck--
+	k.stuck--
+	if h.loose {
+		k.loosen(h)
+	}
+}
+
+// Forget closes a space of which nothing more will be asked. It is opened again where
+// something is all the same.
+func (k *Kernel) Forget(s annex.Space) {
+	k.mu.Lock()
+	h := k.spaces[s]
+	if h != nil {
+		k.loosen(h)
+	}
+	closes := h != nil && h.refs == 0
+	k.mu.Unlock()
+	if closes {
+		_ = h.close()
+	}
+}
+
+// Close closes every space; requests fail from then on. What the kernel keeps is closed
+// when it comes back.
+func (k *Kernel) Close() error {
+	k.mu.Lock()
+	k.closed = true
+	var closing []*held
+	for _, h := range k.spaces {
+		k.loosen(h)
+		if h.refs == 0 {
+			closing = append(closing, h)
+		}
+	}
+	k.mu.Unlock()
+	var errs []error
+	for _, h := range closing {
+		errs = append(errs, h.close())
+	}
+	return errors.Join(errs...)
+}
+
+func bySpace(a, b annex.Space) int {
+	return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.Started, b.Started))
+}
