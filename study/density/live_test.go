@@ -23,10 +23,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// unlisted is a ledger that is not kept: the test removes what it makes.
-type unlisted struct{}
-
-func (unlisted) Add(platform.Entry) (func(), error) { return func() {}, nil }
+// liveDirectory is where the live test keeps what it makes: on a disk, where a directory
+// for temporary files may be in memory, and the same for every run, so that the next one
+// removes by its ledger what a killed one left.
+const liveDirectory = "/var/tmp/tare-test-density"
 
 // housed is a bench with real images.
 type housed struct {
@@ -46,15 +46,36 @@ func TestLiveSweep(t *testing.T) {
 	if _, err := exec.LookPath("crun"); err != nil {
 		t.Skip("needs crun on PATH")
 	}
-	dir := t.TempDir()
-	on, err := lab.Platforms(dir, unlisted{})("oci:crun")
+	dir := liveDirectory
+	left, err := lab.Clean(t.Context(), lab.LedgerDir(dir), lab.Remover(dir), false)
+	if err != nil || len(left.Failed) > 0 {
+		t.Fatalf("what an earlier run has left: %+v, %v", left.Failed, err)
+	}
+	ledger, err := lab.OpenLedger(lab.LedgerDir(dir), "live-test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if open := ledger.Open(); len(open) > 0 {
+			t.Errorf("still listed: %+v", open)
+		}
+		if err := ledger.Close(); err != nil {
+			t.Error(err)
+		}
+		if !t.Failed() {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	on, err := lab.Platforms(dir, ledger)("oci:crun")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := on.Check(t.Context()); err != nil {
 		t.Skip(err)
 	}
-	boxes := box.New(box.Options{StateDir: dir, Ledger: unlisted{}})
+	boxes := box.New(box.Options{StateDir: dir, Ledger: ledger})
 	o := Default()
 	redis, err := workload.Lookup("redis")
 	if err != nil {
