@@ -134,7 +134,7 @@ func TestObjectsAreDrawnEvenly(t *testing.T) {
 		o := objects{rounds: 4, unit: 1024, hot: hot}
 		const draws = 200_000
 		drawn, bytes := map[int64]int{}, int64(0)
-		for _, d := range []*objectDraws{o.draws(1), o.draws(2)} {
+		for _, d := range []*objectDraws{o.draws(7, 1), o.draws(7, 2)} {
 			for range draws / 2 {
 				drawn[d.next()]++
 			}
@@ -161,7 +161,7 @@ func TestObjectsAreDrawnEvenly(t *testing.T) {
 		}
 	}
 	o := objects{rounds: 4}
-	a, b, c := o.draws(1), o.draws(1), o.draws(2)
+	a, b, c := o.draws(7, 1), o.draws(7, 1), o.draws(7, 2)
 	same := 0
 	for range 100 {
 		n := a.next()
@@ -177,6 +177,69 @@ func TestObjectsAreDrawnEvenly(t *testing.T) {
 	}
 }
 
+// A part that is asked for is the same whoever draws from it and when, another of another
+// neighbour, as large as was said, of each kind alike, and drawn evenly.
+func TestPartThatIsAskedForStays(t *testing.T) {
+	for _, percent := range []int64{1, 25, 50, 99} {
+		o := objects{rounds: 40, unit: 64, asked: percent}
+		drawn, size, kinds := map[int64]int{}, int64(0), map[int64]int64{}
+		const draws = 100_000
+		for _, d := range []*objectDraws{o.draws(3, 1), o.draws(3, 2)} {
+			for range draws / 2 {
+				drawn[d.next()]++
+			}
+		}
+		for n, times := range drawn {
+			if n < 0 || n >= o.count() {
+				t.Fatalf("%d %%: object %d of %d", percent, n, o.count())
+			}
+			size += o.size(n)
+			kinds[o.size(n)]++
+			if mean := float64(draws) / float64(len(drawn)); (float64(times)-mean)*(float64(times)-mean) > 36*mean {
+				t.Errorf("%d %%: object %d was drawn %d times, want about %.0f", percent, n, times, mean)
+			}
+		}
+		for _, kind := range objectKinds {
+			want := max(1, (o.rounds*kind.number*percent+50)/100)
+			if got := kinds[kind.units*o.unit]; got != want {
+				t.Errorf("%d %%: %d objects of %d units, want %d", percent, got, kind.units, want)
+			}
+		}
+		if want := o.bytes() * percent / 100; percent > 1 && (size < want*97/100 || size > want*103/100) {
+			t.Errorf("%d %%: %d bytes of %d", percent, size, o.bytes())
+		}
+		other, same := o.draws(4, 1), 0
+		for range 1000 {
+			if _, ok := drawn[other.next()]; ok {
+				same++
+			}
+		}
+		if same == 1000 {
+			t.Errorf("%d %%: two neighbours are asked for the same part", percent)
+		}
+	}
+}
+
+// A shuffle gives each number once, of however many.
+func TestShuffle(t *testing.T) {
+	for _, of := range []uint64{1, 2, 3, 64, 1000, 1025} {
+		s, seen, moved := shuffle{of, 9}, map[uint64]bool{}, 0
+		for n := range of {
+			at := s.at(n)
+			if at >= of || seen[at] {
+				t.Fatalf("of %d: %d goes to %d, again or beyond", of, n, at)
+			}
+			seen[at] = true
+			if at != n {
+				moved++
+			}
+		}
+		if of >= 64 && moved < int(of)/2 {
+			t.Errorf("of %d only %d are moved", of, moved)
+		}
+	}
+}
+
 func TestIdlersRefuseWrongValues(t *testing.T) {
 	for _, c := range []struct {
 		w           Workload
@@ -189,6 +252,9 @@ func TestIdlersRefuseWrongValues(t *testing.T) {
 		{static, "unit", "63", "from 64"},
 		{static, "draw", "cold", "hot"},
 		{static, "compressible", "101", "to 100"},
+		{static, "asked", "0", "from 1"},
+		{heap, "asked", "101", "to 100"},
+		{redis{}, "asked", "half", "from 1"},
 		{static, "port", "0", "65535"},
 		{static, "content", "some", "none"},
 		{static, "rate", "fast", "closed"},

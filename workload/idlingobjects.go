@@ -31,6 +31,7 @@ type objects struct {
 	rounds  int64
 	unit    int64 // bytes
 	hot     bool  // the same half is asked for all the time
+	asked   int64 // percent that is asked for at all, drawn once; 0 is all
 	regular int64 // percent of the content that compresses to next to nothing
 }
 
@@ -49,6 +50,7 @@ func objectParams(kib int64) []Param {
 		{"objects", strconv.FormatInt(kib, 10), fmt.Sprintf("KiB of objects that it holds, of 20, 80 and 200 units as 25 to 5 to 4; %sto the nearest %d units, up to %d", least, unitsInRound, mostObjects)},
 		{"unit", "1024", fmt.Sprintf("bytes of a unit, %d to %d", leastUnit, mostUnit)},
 		{"draw", drawUniform, "which object a request asks for: uniform, any alike; or hot, any of a half that stays the same"},
+		{"asked", "100", "percent of the objects that requests draw from, 1 to 100: which ones is drawn once, and stays"},
 		{"compressible", "0", "percent of the objects' bytes that compress to next to nothing, 0 to 100; the others hardly do"},
 	}
 }
@@ -67,6 +69,12 @@ func readObjects(p Params) (o objects, err error) {
 		return o, err
 	}
 	o.hot = draw == drawHot
+	if o.asked, err = p.whole("asked", 1, 100); err != nil {
+		return o, err
+	}
+	if o.hot && o.asked < 100 {
+		return o, &WrongValue{"asked", p["asked"], "100 with draw=" + drawHot + ", whose half is a part already: or draw=" + drawUniform}
+	}
 	if o.regular, err = p.whole("compressible", 0, 100); err != nil || kib == 0 {
 		return o, err
 	}
@@ -190,17 +198,27 @@ func lettersOf(regular int64) []byte {
 // objectDraws gives which object is asked for next. Several goroutines may call it.
 type objectDraws struct {
 	of     objects
+	part   part // empty where all may be asked for
 	mu     sync.Mutex
 	random *rand.Rand
 }
 
-func (o objects) draws(seed uint64) *objectDraws {
-	return &objectDraws{of: o, random: rand.New(rand.NewPCG(seed, uint64(o.count())))}
+// draws draws by seed, from that part of the objects which the seed that they were filled
+// by determines: who asks again later asks for the same ones.
+func (o objects) draws(filled, seed uint64) *objectDraws {
+	d := &objectDraws{of: o, random: rand.New(rand.NewPCG(seed, uint64(o.count())))}
+	if o.asked > 0 && o.asked < 100 {
+		d.part = o.part(filled)
+	}
+	return d
 }
 
 func (d *objectDraws) next() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if n := d.part.count(); n > 0 {
+		return d.part.object(d.random.Int64N(n))
+	}
 	if !d.of.hot {
 		return d.random.Int64N(d.of.count())
 	}

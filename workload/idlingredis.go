@@ -80,7 +80,7 @@ func (redis) Asks(t Trial, filled, seed uint64) (load.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	draws := plan.objects.draws(seed)
+	draws := plan.objects.draws(filled, seed)
 	return load.RESP{
 		Address: plan.address(t), Dial: dialOf(t),
 		Next: func() ([]string, func(load.Reply) error) {

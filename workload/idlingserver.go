@@ -166,7 +166,7 @@ func (s *objectServer) Asks(t Trial, filled, seed uint64) (load.Target, error) {
 }
 
 func (p objectPlan) target(t Trial, filled, seed uint64) load.HTTP {
-	draws := p.draws(seed)
+	draws := p.draws(filled, seed)
 	return load.HTTP{
 		Address: t.Address(p.port), Status: http.StatusOK, Dial: dialOf(t),
 		Next: func() load.HTTPRequest {
