@@ -1,0 +1,114 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Kind is for how long a knob is changed.
+type Kind string
+
+// The kinds.
+const (
+	// Momentary is a change that is taken back at once: a limit that was lowered so that
+	// the kernel reclaims. The guard does not wait for long before it does that itself.
+	Momentary Kind = "momentary"
+	// Lasting is a change for as long as the daemon runs: a protection.
+	Lasting Kind = "lasting"
+)
+
+// Entry is a knob that was changed, or is about to be.
+type Entry struct {
+	Number uint64 `json:"-"` // one after another, from 1
+	Kind   Kind   `json:"kind"`
+	File   string `json:"file"`
+	// Identity is of the knob's directory: a group that is made again under the same name
+	// is another, and is not touched. 0 of a setting of the kernel's own, which stays.
+	Identity uint64 `json:"identity,omitempty"`
+	// Found is what was there, as it was spelled, and Written what was put in its place.
+	Found   string `json:"found"`
+	Written string `json:"written"`
+}
+
+// Ending is what became of a changed knob.
+type Ending string
+
+// The endings.
+const (
+	Restored Ending = "restored" // holds what it did before
+	Already  Ending = "already"  // was not changed, or had been restored
+	Foreign  Ending = "foreign"  // somebody else has set it since, and it was left
+	Gone     Ending = "gone"     // its group is no more, and with it what was set
+	Failed   Ending = "failed"   // the kernel refused: the error says why, and the entry stays open
+)
+
+// Outcome is an entry with what became of it.
+type Outcome struct {
+	Entry
+	Ending Ending
+	Have   string // what a [Foreign] one holds
+	Err    error  // of a [Failed] one
+}
+
+func (o Outcome) String() string {
+	switch o.Ending {
+	case Foreign:
+		return fmt.Sprintf("%s holds %q, which is neither what it held before (%q) nor what was set (%q): somebody else has changed it, and it is left alone", o.File, o.Have, o.Found, o.Written)
+	case Failed:
+		return fmt.Sprintf("%s holds %q instead of %q: %v: set it by hand: echo %[3]s > %[1]s", o.File, o.Written, o.Found, o.Err)
+	}
+	return fmt.Sprintf("%s: %s", o.File, o.Ending)
+}
+
+// failures joins what could not be put back.
+func failures(all []Outcome) error {
+	var errs []error
+	for _, o := range all {
+		if o.Ending == Failed {
+			errs = append(errs, errors.New(o.String()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// The names of what is ever changed in control groups.
+var groupKnobs = []string{limitV1, "memory.swappiness", "memory.low"}
+
+// settings are the kernel's own that may be changed while swap is extended. Their
+// directories are numbered anew at the kernel's pleasure, and are always the same.
+var settings = []string{
+	"/proc/sys/vm/page-cluster",
+	"/sys/module/zswap/parameters/enabled", "/sys/module/zswap/parameters/max_pool_percent", "/sys/module/zswap/parameters/shrinker_enabled",
+}
+
+const (
+	limitV1 = "memory.limit_in_bytes"
+	memsw   = "memory.memsw.limit_in_bytes"
+)
+
+// Refused says that a knob is none of those that are ever changed: what was written
+// down may have been tampered with.
+type Refused struct{ File string }
+
+func (r *Refused) Error() string {
+	return fmt.Sprintf("%q is no knob of a control group's memory on this host, and no setting of its swap: it is not touched", r.File)
+}
+
+// check refuses knobs that nobody here would change. roots are the directories that
+// hierarchies of control groups are mounted on.
+func check(name string, roots []string) error {
+	if slices.Contains(settings, name) {
+		return nil
+	}
+	within := slices.ContainsFunc(roots, func(root string) bool {
+		rest, ok := strings.CutPrefix(name, root+"/")
+		return ok && strings.Contains(rest, "/") // of a group, and not of the root, which is everybody's
+	})
+	if !within || filepath.Clean(name) != name || !slices.Contains(groupKnobs, filepath.Base(name)) {
+		return &Refused{name}
+	}
+	return nil
+}

@@ -1,0 +1,337 @@
+// Package guard changes knobs of the kernel's in such a way that none outlives the
+// daemon that wanted it: a limit that was lowered for a moment so that the kernel reclaims,
+// a protection that is to hold while the daemon runs.
+//
+// Each change is written to a journal, with what was found, before it is made. A process
+// of the guard's own, started from the same program, watches the daemon by a pipe: when
+// that closes, since the daemon was killed, it puts everything back that the journal has
+// open, at once. It does so too for a momentary change that the daemon has not taken back
+// in time, because it was stopped. Where both were killed [Recover] does it, at the next
+// start.
+//
+// Nothing is put back over what somebody else has set since: a knob is written only while
+// it holds what was written here. Between that look and the write, and between the last
+// look at a limit and its lowering, lies a moment in which another's change is not seen;
+// the kernel has nothing that compares and sets.
+//
+// The kernel closes a killed program's pipes when its last thread has ended, and so after
+// the last of its system calls has: no write to a knob is still under way when the guard
+// begins.
+//
+// It decides on nothing, and knows no containers.
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"tare/kernel/knob"
+)
+
+// Guard changes knobs, and has them put back. Its methods may be called at the same
+// time.
+type Guard struct {
+	options Options
+	lock    *os.File
+
+	mu    sync.Mutex
+	store *store
+	watch *watcher        // whose fields but died and why are under mu
+	busy  map[string]bool // files with an entry that is open
+	ended bool
+
+	underWay sync.WaitGroup // changes being made
+
+	// at is told where a change is, in tests, which kill this program there.
+	at func(moment string)
+}
+
+// Unguarded says that the guard process has ended: nothing is changed until there is
+// another.
+type Unguarded struct{ Why string }
+
+func (u *Unguarded) Error() string {
+	return fmt.Sprintf("the guard process has ended (%s), and without it nothing is changed: restart annexd", u.Why)
+}
+
+// Unrecovered says that a journal has entries that nobody has put back.
+type Unrecovered struct {
+	Journal string
+	Open    int
+}
+
+func (u *Unrecovered) Error() string {
+	return fmt.Sprintf("the journal %s has %d knobs that were not put back: recover it first (annex off)", u.Journal, u.Open)
+}
+
+// Busy says that a knob is being changed already.
+type Busy struct{ File string }
+
+func (b *Busy) Error() string { return fmt.Sprintf("%s is being changed already", b.File) }
+
+// Changed says that somebody else set a knob while it was about to be changed.
+type Changed struct{ File, Found, Have string }
+
+func (c *Changed) Error() string {
+	return fmt.Sprintf("%s held %q and now holds %q: somebody else is changing it, and it was left alone", c.File, c.Found, c.Have)
+}
+
+// Start begins a journal and starts the guard process. The error is an [*InUse] where
+// another daemon has the journal, and an [*Unrecovered] where [Recover] is to be called
+// first. The program's main function must call [Main] before anything else.
+func Start(ctx context.Context, o Options) (*Guard, error) {
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	lock, err := awaitLock(ctx, o.Journal)
+	if err != nil {
+		return nil, err
+	}
+	g := &Guard{options: o, lock: lock, busy: map[string]bool{}, at: func(string) {}}
+	if err := g.begin(ctx); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return g, nil
+}
+
+func (g *Guard) begin(ctx context.Context) error {
+	j, err := read(g.options.Journal)
+	if err != nil {
+		return err
+	}
+	boot, err := bootID()
+	if err != nil {
+		return err
+	}
+	if len(j.Open) > 0 && (j.Boot == "" || j.Boot == boot) {
+		return &Unrecovered{g.options.Journal, len(j.Open)}
+	}
+	if g.store, err = create(g.options.Journal, boot, 0, nil); err != nil {
+		return err
+	}
+	if g.watch, err = watch(ctx, g.options, g.lock); err != nil {
+		return errors.Join(err, g.store.close())
+	}
+	return nil
+}
+
+// Revive starts another guard process where the first has ended.
+func (g *Guard) Revive(ctx context.Context) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ended || g.watch.alive() == nil {
+		return nil
+	}
+	next, err := watch(ctx, g.options, g.lock)
+	if err != nil {
+		return err
+	}
+	g.watch.release()
+	g.watch = next
+	return nil
+}
+
+// Alive tells that the guard process is there; the error is an [*Unguarded].
+func (g *Guard) Alive() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.watch.alive()
+}
+
+// Died is closed when the guard process has ended.
+func (g *Guard) Died() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.watch.died
+}
+
+// PID is the guard process' id.
+func (g *Guard) PID() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.watch.command.Process.Pid
+}
+
+// Note says what of the guard process is not as it should be; empty where all is.
+func (g *Guard) Note() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.watch.note
+}
+
+// Open lists what is changed now.
+func (g *Guard) Open() []Entry {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.store.open)
+}
+
+// Momentarily writes a text to a knob, which may have the kernel work for as long as ctx
+// lasts, and puts back at once what was there. The outcome tells what became of the
+// latter, and the error why the former was not done: the kernel's own (EBUSY where a
+// limit cannot be reached), that of ctx, a [*Changed], a [*Busy], a [*Refused], an
+// [*Unguarded] or a [*knob.Gone]. An outcome that is [Failed] is an error too.
+func (g *Guard) Momentarily(ctx context.Context, file, text string) (Outcome, error) {
+	k, e, err := g.enter(Momentary, file, text)
+	if err != nil {
+		return Outcome{Entry: e, Ending: Already}, err
+	}
+	defer g.underWay.Done()
+	defer k.Close()
+	writing := g.write(ctx, k, e)
+	outcome := e.restoreIn(k)
+	g.at("restored")
+	g.cross(outcome)
+	return outcome, errors.Join(writing, failures([]Outcome{outcome}))
+}
+
+// Keep writes a text to a knob, to be there until [Guard.Restore], [Guard.Close] or the
+// daemon's end. Nothing is done where it is there already, by whomever.
+func (g *Guard) Keep(ctx context.Context, file, text string) error {
+	k, e, err := g.enter(Lasting, file, text)
+	if err != nil || k == nil {
+		return err
+	}
+	defer g.underWay.Done()
+	defer k.Close()
+	if err := g.write(ctx, k, e); err != nil {
+		outcome := e.restoreIn(k)
+		g.cross(outcome)
+		return errors.Join(err, failures([]Outcome{outcome}))
+	}
+	return nil
+}
+
+// enter writes a change down, if it may be made.
+func (g *Guard) enter(kind Kind, file, text string) (_ *knob.Knob, e Entry, err error) {
+	e = Entry{Kind: kind, File: filepath.Clean(file), Written: text}
+	if err := g.claim(e.File); err != nil {
+		return nil, e, err
+	}
+	entered := false
+	defer func() {
+		if !entered {
+			g.free(e.File)
+		}
+	}()
+	k, identity, err := hold(e.File, g.options.Roots)
+	if err != nil {
+		return nil, e, err
+	}
+	e.Identity = identity
+	if e.Found, err = k.Read(); err != nil {
+		return nil, e, errors.Join(err, k.Close())
+	}
+	if kind == Lasting && equal(e.File, e.Found, text) {
+		return nil, e, k.Close()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	err = g.watch.alive()
+	if g.ended {
+		err = &Unguarded{"it was closed"}
+	}
+	if err != nil {
+		return nil, e, errors.Join(err, k.Close())
+	}
+	var line []byte
+	if e, line, err = g.store.enter(e); err != nil {
+		return nil, e, errors.Join(err, k.Close())
+	}
+	entered = true
+	g.underWay.Add(1)
+	g.watch.tell(line)
+	return k, e, nil
+}
+
+// write makes a change, if what was written down is still so.
+func (g *Guard) write(ctx context.Context, k *knob.Knob, e Entry) error {
+	g.at("journalled")
+	have, err := k.Read()
+	if err != nil {
+		return err
+	}
+	if have != e.Found {
+		return &Changed{e.File, e.Found, have}
+	}
+	err = k.Write(ctx, e.Written)
+	g.at("written")
+	return err
+}
+
+func (g *Guard) claim(file string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.ended:
+		return &Unguarded{"it was closed"}
+	case g.busy[file]:
+		return &Busy{file}
+	}
+	if err := g.watch.alive(); err != nil {
+		return err
+	}
+	g.busy[file] = true
+	return nil
+}
+
+func (g *Guard) free(file string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.busy, file)
+}
+
+// cross crosses out what was put back. What could not be crossed out is found to hold
+// what it did before, and nothing comes of it.
+func (g *Guard) cross(o Outcome) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if o.Ending != Failed {
+		delete(g.busy, o.File)
+	}
+	if line, err := g.store.cross(o.Number, o.Ending); err == nil {
+		g.watch.tell(line)
+	}
+}
+
+// Restore puts back what [Guard.Keep] has set: of these files, or all of it.
+func (g *Guard) Restore(files ...string) ([]Outcome, error) {
+	var all []Outcome
+	for _, e := range slices.Backward(g.Open()) {
+		if e.Kind != Lasting || len(files) > 0 && !slices.Contains(files, e.File) {
+			continue
+		}
+		o := e.restore(g.options.Roots)
+		all = append(all, o)
+		g.cross(o)
+	}
+	return all, failures(all)
+}
+
+// Close puts everything back, ends the guard process and removes the journal. Changes
+// under way are waited for: their contexts are to have ended.
+func (g *Guard) Close() ([]Outcome, error) {
+	g.mu.Lock()
+	if g.ended {
+		g.mu.Unlock()
+		return nil, nil
+	}
+	g.ended = true
+	g.mu.Unlock()
+	g.underWay.Wait()
+	all, err := g.Restore()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	err = errors.Join(err, g.store.close())
+	g.watch.release() // what is open it tries once more
+	if j, reading := read(g.options.Journal); reading == nil && len(j.Open) == 0 {
+		err = errors.Join(err, os.Remove(g.options.Journal))
+	}
+	return all, errors.Join(err, g.lock.Close())
+}
