@@ -1,0 +1,321 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tare/kernel/cgroup"
+	"tare/kernel/knob"
+)
+
+func started(t *testing.T, o Options) *Guard {
+	t.Helper()
+	g, err := Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = g.Close() })
+	return g
+}
+
+func TestMomentarily(t *testing.T) {
+	o, file := group(t, limitV1, noLimit)
+	g := started(t, o)
+	saw := ""
+	g.at = func(moment string) {
+		if moment == "written" {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Error(err)
+			}
+			saw = string(b)
+			busy := new(Busy)
+			if _, err := g.Momentarily(t.Context(), file, "8192"); !errors.As(err, &busy) {
+				t.Errorf("a second change of the same knob: %v", err)
+			}
+			if open := g.Open(); len(open) != 1 || open[0].Found != noLimit || open[0].Written != "4096" {
+				t.Errorf("open: %+v", open)
+			}
+		}
+	}
+	for range 2 {
+		outcome, err := g.Momentarily(t.Context(), file, "4096")
+		if err != nil || outcome.Ending != Restored || saw != "4096" {
+			t.Fatalf("%v, %v; in between it held %q", outcome, err, saw)
+		}
+		holds(t, file, noLimit)
+	}
+	if len(g.Open()) != 0 {
+		t.Errorf("%+v is open", g.Open())
+	}
+	refused, gone := new(Refused), new(knob.Gone)
+	if _, err := g.Momentarily(t.Context(), filepath.Join(filepath.Dir(file), "cgroup.procs"), "1"); !errors.As(err, &refused) {
+		t.Errorf("what is no limit: %v", err)
+	}
+	if _, err := g.Momentarily(t.Context(), filepath.Join(filepath.Dir(file), "memory.low"), "1"); !errors.As(err, &gone) {
+		t.Errorf("what is not there: %v", err)
+	}
+}
+
+// What somebody else sets before or after the write stays.
+func TestMomentarilyLeavesWhatOthersSet(t *testing.T) {
+	for moment, want := range map[string]Ending{"journalled": Foreign, "written": Foreign} {
+		o, file := group(t, limitV1, noLimit)
+		g := started(t, o)
+		g.at = func(now string) {
+			if now == moment {
+				set(t, file, "123456512")
+			}
+		}
+		outcome, err := g.Momentarily(t.Context(), file, "4096")
+		changed := new(Changed)
+		if outcome.Ending != want || errors.As(err, &changed) != (moment == "journalled") {
+			t.Errorf("set after %s: %v, %v", moment, outcome, err)
+		}
+		holds(t, file, "123456512")
+	}
+}
+
+func TestKeepAndRestore(t *testing.T) {
+	o, first := group(t, "memory.swappiness", "60")
+	second := filepath.Join(o.Roots[0], "another", "memory.swappiness")
+	if err := os.Mkdir(filepath.Dir(second), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	set(t, second, "30")
+	g := started(t, o)
+	for _, file := range []string{first, second} {
+		if err := g.Keep(t.Context(), file, "0"); err != nil {
+			t.Fatal(err)
+		}
+		holds(t, file, "0")
+	}
+	busy := new(Busy)
+	if err := g.Keep(t.Context(), first, "1"); !errors.As(err, &busy) {
+		t.Errorf("kept already: %v", err)
+	}
+	if all, err := g.Restore(first); err != nil || len(all) != 1 || all[0].Ending != Restored {
+		t.Errorf("%v, %v", all, err)
+	}
+	holds(t, first, "60")
+	holds(t, second, "0")
+	set(t, second, "10")
+	all, err := g.Close()
+	if err != nil || len(all) != 1 || all[0].Ending != Foreign || !strings.Contains(all[0].String(), `"10"`) {
+		t.Errorf("%v, %v", all, err)
+	}
+	holds(t, second, "10")
+	if _, err := os.Stat(o.Journal); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the journal is still there: %v", err)
+	}
+	unguarded := new(Unguarded)
+	if err := g.Keep(t.Context(), first, "0"); !errors.As(err, &unguarded) {
+		t.Errorf("after its end: %v", err)
+	}
+}
+
+// What holds already what is wanted is nobody's to put back.
+func TestKeepWhatIsSo(t *testing.T) {
+	o, file := group(t, "memory.swappiness", "0")
+	g := started(t, o)
+	if err := g.Keep(t.Context(), file, "0"); err != nil || len(g.Open()) != 0 {
+		t.Errorf("%v, %+v", err, g.Open())
+	}
+}
+
+// Without its guard process nothing is changed, until there is another one, which knows
+// what the first did.
+func TestTheGuardDies(t *testing.T) {
+	o, file := group(t, "memory.swappiness", "60")
+	limit := filepath.Join(filepath.Dir(file), limitV1)
+	set(t, limit, noLimit)
+	g := started(t, o)
+	if err := g.Keep(t.Context(), file, "0"); err != nil {
+		t.Fatal(err)
+	}
+	end, err := os.FindProcess(g.PID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := end.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-g.Died()
+	unguarded := new(Unguarded)
+	if _, err := g.Momentarily(t.Context(), limit, "4096"); !errors.As(err, &unguarded) || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("%v", err)
+	}
+	holds(t, limit, noLimit)
+	if err := g.Revive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Momentarily(t.Context(), limit, "4096"); err != nil {
+		t.Error(err)
+	}
+	if all, err := g.Close(); err != nil || len(all) != 1 || all[0].Ending != Restored {
+		t.Errorf("%v, %v", all, err)
+	}
+	holds(t, file, "60")
+}
+
+// A guard process that hears nothing is none, and does not hold the daemon up.
+func TestTheGuardIsStopped(t *testing.T) {
+	o, file := group(t, limitV1, noLimit)
+	g := started(t, o)
+	process, err := os.FindProcess(g.PID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	unguarded := new(Unguarded)
+	for n := 0; !errors.As(err, &unguarded); n++ {
+		if _, err = g.Momentarily(t.Context(), file, "4096"); n > 10000 {
+			t.Fatal("it goes on to change knobs")
+		}
+	}
+	if err := g.Revive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Momentarily(t.Context(), file, "4096"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A damaged journal is kept, and what its other lines tell is put back.
+func TestRecoverFromADamagedJournal(t *testing.T) {
+	o, file := group(t, "memory.swappiness", "0")
+	k, err := knob.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	if err := os.MkdirAll(filepath.Dir(o.Journal), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	kept := Entry{Number: 9, Kind: Lasting, File: file, Identity: k.Identity(), Found: "60", Written: "0"}
+	other := kept
+	other.Number, other.File = 10, "/etc/memory.swappiness"
+	boot, err := bootID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	journal := slices.Concat(text(t, line{Version: version, Boot: boot}), []byte("garbage\n"), text(t, opening(kept)), []byte("torn"))
+	set(t, o.Journal, string(journal))
+	all, err := Recover(t.Context(), o)
+	damaged := new(Damaged)
+	if !errors.As(err, &damaged) || len(all) != 1 || all[0].Ending != Restored {
+		t.Errorf("%v, %v", all, err)
+	}
+	holds(t, file, "60")
+	if aside, err := os.ReadFile(o.Journal + damagedSuffix); err != nil || string(aside) != string(journal) {
+		t.Errorf("%q, %v", aside, err)
+	}
+	// Nor is anything touched that the journal was made to name.
+	set(t, o.Journal, string(slices.Concat(text(t, line{Version: version, Boot: boot}), text(t, opening(other)))))
+	if all, err := Recover(t.Context(), o); err == nil || len(all) != 1 || all[0].Ending != Failed {
+		t.Errorf("%v, %v", all, err)
+	}
+	// What an earlier start of the kernel left is void.
+	set(t, file, "0")
+	set(t, o.Journal, string(slices.Concat(text(t, line{Version: version, Boot: "an earlier one"}), text(t, opening(kept)))))
+	if all, err := Recover(t.Context(), o); err != nil || len(all) != 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+	holds(t, file, "0")
+}
+
+// realGroup makes a control group of version 1.
+func realGroup(t *testing.T) (o Options, limit string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("making control groups needs root")
+	}
+	layout, err := cgroup.Host()
+	if err != nil {
+		t.Skip(err)
+	}
+	g := layout.At(fmt.Sprintf("/tare-guard-test-%d-%d", os.Getpid(), time.Now().UnixNano()))
+	place, ok := g.For("memory")
+	if !ok || place.Version != 1 {
+		t.Skip("the memory controller is not version 1's")
+	}
+	g = cgroup.Group{Places: []cgroup.Place{place}}
+	if err := g.Create(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Remove(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return Options{Journal: filepath.Join(t.TempDir(), "journal")}, place.File(limitV1)
+}
+
+// In a group of the kernel's: no limit stays none, and a limit that is there the same.
+func TestKilledWithARealLimit(t *testing.T) {
+	for _, found := range []string{"-1", strconv.Itoa(256 << 20), strconv.Itoa(100<<20 + 1)} {
+		for _, kind := range []Kind{Momentary, Lasting} {
+			o, limit := realGroup(t)
+			set(t, limit, found)
+			before, err := os.ReadFile(limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := map[Kind]string{Momentary: "written", Lasting: "kept"}[kind]
+			d := start(t, victimOrders{o, limit, strconv.Itoa(64<<20 + 5), kind, at})
+			holds(t, limit, strconv.Itoa(64<<20))
+			d.kill(t)
+			d.awaitGuard(t)
+			holds(t, limit, strings.TrimSpace(string(before)))
+		}
+	}
+}
+
+// Where somebody has lowered the limit of memory and swap together meanwhile, the
+// kernel refuses what was found: the group has as much of it back as that allows.
+func TestRestoreBelowALoweredLimitOfBoth(t *testing.T) {
+	o, limit := realGroup(t)
+	together := filepath.Join(filepath.Dir(limit), memsw)
+	if _, err := os.Stat(together); err != nil {
+		t.Skip("swap is not accounted for")
+	}
+	g := started(t, o)
+	g.at = func(moment string) {
+		if moment == "written" {
+			set(t, together, strconv.Itoa(128<<20))
+		}
+	}
+	outcome, err := g.Momentarily(t.Context(), limit, strconv.Itoa(64<<20))
+	if err != nil || outcome.Ending != Restored {
+		t.Errorf("%v, %v", outcome, err)
+	}
+	holds(t, limit, strconv.Itoa(128<<20))
+}
+
+// A group that the kernel removes, and one made again under its name.
+func TestARealGroupIsMadeAgain(t *testing.T) {
+	o, limit := realGroup(t)
+	d := start(t, victimOrders{o, limit, strconv.Itoa(64 << 20), Lasting, "kept"})
+	dir := filepath.Dir(limit)
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	set(t, limit, strconv.Itoa(64<<20))
+	d.kill(t)
+	d.awaitGuard(t)
+	holds(t, limit, strconv.Itoa(64<<20))
+}
