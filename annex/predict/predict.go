@@ -3,13 +3,27 @@
 // score is low:
 //
 //  1. the record of activations: the pages that a burst touches, in the order of first
-//     touch, as union and intersection of the last bursts (REAP, ASPLOS 2021);
-//  2. the histogram of the times between activations (Serverless in the Wild, ATC 2020);
-//  3. the majority of the distances between faults (Leap, ATC 2020);
-//  4. a Markov chain of order one between extents, and between containers.
+//     touch, as union and intersection of the last bursts (REAP, Ustiugov et al., ASPLOS
+//     2021; FaaSnap, Ao et al., EuroSys 2022). What a page's last bursts told of it, told and
+//     untold, is a pattern, and how often pages of a pattern are touched next is measured
+//     (the two levels of Yeh and Patt, MICRO 1991): patterns that fall below the threshold
+//     are left out;
+//  2. the histogram of the times between activations (Serverless in the Wild, Shahrad et
+//     al., ATC 2020), and beside it the exponential law and exact periods; the interval
+//     score (Gneiting and Raftery, JASA 2007) of their last forecasts chooses among them;
+//  3. the majority of the distances between faults (Boyer and Moore, 1981, as Leap has it:
+//     Maruf and Chowdhury, ATC 2020);
+//  4. a Markov chain of order one between extents (Joseph and Grunwald, ISCA 1997), and
+//     between containers.
 //
 // It sees what the program itself did, never what was brought in for it, and has no clock
-// of its own: the same observations give the same predictions.
+// of its own: the same observations give the same predictions. It moves nothing, and does
+// not know what is in memory but from what it is told: a page of which it was told that it
+// left, or that it came back unmapped, faults when it is touched, so that no fault says that
+// it was not; of any other page no fault says nothing.
+//
+// One [Context] is of one container, and one [Chain] of all. Neither may be used by several
+// goroutines at once.
 package predict
 
 import (
@@ -48,8 +62,8 @@ type Score struct {
 	On bool
 }
 
-// Forecast is when an activation is expected: quantiles of the time from now, of 5, 50 and
-// 95 percent.
+// Forecast is when an activation is expected: the moments before which it comes with a
+// likelihood of 5, 50 and 95 percent. None lies before the moment that was asked at.
 type Forecast struct {
 	Earliest, Likely, Latest annex.Moment
 }
