@@ -32,6 +32,13 @@ func DirectMap() (base uint64, levels int, err error) {
 	return l.base, l.levels, err
 }
 
+// PhysicalMask masks the physical address in an entry of a table. It is fixed while the
+// kernel runs; its error is that of [DirectMap].
+func PhysicalMask() (uint64, error) {
+	l, err := hostLayout()
+	return l.physical, err
+}
+
 var hostLayout = sync.OnceValues(func() (layout, error) {
 	w, err := newWalker()
 	if err != nil {

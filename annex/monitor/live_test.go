@@ -1,0 +1,350 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"tare/annex"
+	"tare/probe"
+)
+
+// patience is how long what has to come is awaited before the test fails.
+const patience = 10 * time.Second
+
+func open(t testing.TB, o Options) *Monitor {
+	t.Helper()
+	needRoot(t)
+	m, err := Open(o)
+	if missing := new(probe.Missing); errors.As(err, &missing) {
+		t.Skip(missing)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return m
+}
+
+// streaming opens one that tells faults.
+func streaming(t testing.TB, o Options) *Monitor {
+	t.Helper()
+	m := open(t, o)
+	if !m.Streams() {
+		t.Skip(m.Lacks()[0])
+	}
+	return m
+}
+
+func watch(t testing.TB, m *Monitor, id annex.ID, dir string) {
+	t.Helper()
+	if err := m.Watch(id, dir); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await takes batches until one is what is awaited.
+func await(t testing.TB, m *Monitor, what string, found func(Batch) bool) {
+	t.Helper()
+	late := time.After(patience)
+	for {
+		select {
+		case b, open := <-m.Events():
+			if !open {
+				t.Fatalf("%s was not told: the monitor ended: %v", what, m.Err())
+			}
+			if b.Lost > 0 {
+				t.Fatalf("%d events were lost", b.Lost)
+			}
+			if found(b) {
+				return
+			}
+		case <-late:
+			t.Fatalf("%s was not told", what)
+		}
+	}
+}
+
+func awaitActivity(t testing.TB, m *Monitor, id annex.ID, what annex.Change) (a annex.Activity) {
+	t.Helper()
+	await(t, m, "activity", func(b Batch) bool {
+		i := slices.IndexFunc(b.Activity, func(a annex.Activity) bool { return a.ID == id && a.What == what })
+		if i >= 0 {
+			a = b.Activity[i]
+		}
+		return i >= 0
+	})
+	return a
+}
+
+// history gathers which of a process' pages faulted, until that many have.
+func history(t testing.TB, m *Monitor, p *toucher, n int) (pages []int, faults []annex.Fault) {
+	t.Helper()
+	if n == 0 {
+		return nil, nil
+	}
+	await(t, m, "a fault", func(b Batch) bool {
+		for _, f := range b.Faults {
+			if page, is := p.of(f.Page); is {
+				pages = append(pages, page)
+				faults = append(faults, f)
+			}
+		}
+		return len(pages) >= n
+	})
+	return pages, faults
+}
+
+func shuffled(n int, seed uint64) []int {
+	return rand.New(rand.NewPCG(seed, 1)).Perm(n)
+}
+
+func TestFaultsComeInTheOrderOfTheTouches(t *testing.T) {
+	needSwap(t)
+	g, dir := newGroup(t)
+	m := streaming(t, Options{})
+	watch(t, m, "one", dir)
+	p := begin(t, g, 256)
+	for round, how := range []string{"touch", "fill", "touch"} {
+		p.do("out")
+		// Half of them: what is not touched does not fault.
+		want := shuffled(p.pages, uint64(round))[:p.pages/2]
+		p.touch(how, want)
+		got, faults := history(t, m, p, len(want))
+		if !slices.Equal(got, want) {
+			t.Fatalf("%s: faults on\n%v, want\n%v", how, got, want)
+		}
+		for i, f := range faults {
+			if f.ID != "one" || f.Space.PID != p.pid || !f.Swapped || !f.Write {
+				t.Fatalf("%s: fault %+v", how, f)
+			}
+			if i > 0 && f.At < faults[i-1].At {
+				t.Fatalf("fault %d at %v, after one at %v", i, f.At, faults[i-1].At)
+			}
+		}
+	}
+	scans, err := m.Scan(context.Background(), "one")
+	if err != nil || len(scans) != 1 {
+		t.Fatalf("%d scans, %v", len(scans), err)
+	}
+	if s := scans[0].Space; s.PID != p.pid {
+		t.Errorf("space %v", s)
+	}
+	// The stream's name of the space is the scan's.
+	p.do("out")
+	p.do("touch 0")
+	if _, faults := history(t, m, p, 1); faults[0].Space != scans[0].Space {
+		t.Errorf("a fault of %v, a scan of %v", faults[0].Space, scans[0].Space)
+	}
+}
+
+func TestAContainerWakesBeforeItFaultsAndSleepsAfter(t *testing.T) {
+	needSwap(t)
+	g, dir := newGroup(t)
+	m := streaming(t, Options{Dormancy: 50 * time.Millisecond})
+	p := begin(t, g, 64)
+	watch(t, m, "one", dir)
+	p.do("out")
+	awaitActivity(t, m, "one", annex.Slept)
+	p.tell("touch 5 3")
+	var woke annex.Moment
+	await(t, m, "that it woke", func(b Batch) bool {
+		for _, f := range b.Faults {
+			if _, is := p.of(f.Page); is {
+				t.Fatal("a fault was told before that it woke")
+			}
+		}
+		for _, a := range b.Activity {
+			if a.What == annex.Woke {
+				woke = a.At
+				return true
+			}
+		}
+		return false
+	})
+	_, faults := history(t, m, p, 2)
+	if faults[0].At < woke {
+		t.Errorf("it faulted at %v, and woke at %v", faults[0].At, woke)
+	}
+	p.line()
+	p.do("burn 20")
+	slept := awaitActivity(t, m, "one", annex.Slept)
+	if slept.CPU < 20*time.Millisecond || slept.At <= faults[1].At {
+		t.Errorf("it slept at %v after %v of CPU time", slept.At, slept.CPU)
+	}
+	// What did nothing since is silent: the next that is told is that it wakes.
+	p.tell("burn 1")
+	await(t, m, "that it woke again", func(b Batch) bool {
+		for _, a := range b.Activity {
+			if a.What != annex.Woke {
+				t.Fatalf("activity %+v while it slept", a)
+			}
+		}
+		return len(b.Activity) > 0
+	})
+}
+
+// One that ticks and takes next to nothing sleeps, and wakes where it needs what has left.
+func TestAMurmurIsNoWaking(t *testing.T) {
+	needSwap(t)
+	g, dir := newGroup(t)
+	m := streaming(t, Options{Dormancy: 100 * time.Millisecond, Murmur: 20 * time.Millisecond})
+	p := begin(t, g, 64)
+	watch(t, m, "one", dir)
+	p.do("out")
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	ticks := time.NewTicker(10 * time.Millisecond)
+	defer ticks.Stop()
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-ticks.C:
+				// To no page of what has left: a line that asks for nothing.
+				p.tell("nothing")
+				p.line()
+			}
+		}
+	}()
+	awaitActivity(t, m, "one", annex.Slept)
+	close(stop)
+	<-stopped
+	p.do("touch 7")
+	woke := awaitActivity(t, m, "one", annex.Woke)
+	_, faults := history(t, m, p, 1)
+	if faults[0].At < woke.At {
+		t.Errorf("it faulted at %v, and woke at %v", faults[0].At, woke.At)
+	}
+}
+
+func TestProcessesAreFollowed(t *testing.T) {
+	needSwap(t)
+	g, dir := newGroup(t)
+	m := streaming(t, Options{})
+	watch(t, m, "one", dir)
+	a, b := begin(t, g, 64), begin(t, g, 64)
+	a.do("out")
+	b.do("out")
+	order := shuffled(64, 7)
+	a.touch("touch", order)
+	got, faults := history(t, m, a, 64)
+	if !slices.Equal(got, order) {
+		t.Errorf("the first's: %v, want %v", got, order)
+	}
+	b.touch("touch", order[:10])
+	// Address spaces may lie alike: only the process tells.
+	var other []int
+	await(t, m, "the second's faults", func(batch Batch) bool {
+		for _, f := range batch.Faults {
+			if page, is := b.of(f.Page); is && f.Space.PID == b.pid {
+				other = append(other, page)
+			}
+		}
+		return len(other) >= 10
+	})
+	if !slices.Equal(other, order[:10]) {
+		t.Errorf("the second's: %v, want %v", other, order[:10])
+	}
+	if faults[0].Space.PID != a.pid {
+		t.Errorf("the first's are of %v", faults[0].Space)
+	}
+	// A child is followed from its first page on.
+	a.do("out")
+	child := int32(a.touch("child", order[:5]))
+	var steps []Step
+	var childs []int
+	await(t, m, "the child's end", func(batch Batch) bool {
+		for _, f := range batch.Faults {
+			if page, is := a.of(f.Page); is && f.Space.PID == child {
+				childs = append(childs, page)
+			}
+		}
+		for _, s := range batch.Processes {
+			if s.Space.PID == child {
+				steps = append(steps, s.What)
+			}
+		}
+		return slices.Contains(steps, Ended)
+	})
+	if !slices.Equal(steps, []Step{Forked, Ended}) {
+		t.Errorf("the child %v", steps)
+	}
+	if !slices.Equal(childs, order[:5]) {
+		t.Errorf("the child's: %v, want %v", childs, order[:5])
+	}
+	// And what it executes.
+	a.tell("again")
+	a.meet()
+	await(t, m, "that it executed", func(batch Batch) bool {
+		return slices.ContainsFunc(batch.Processes, func(s Process) bool {
+			return s.What == Executed && s.Space == faults[0].Space
+		})
+	})
+	a.do("out")
+	a.touch("touch", order)
+	if got, _ := history(t, m, a, 64); !slices.Equal(got, order) {
+		t.Errorf("after it executed: %v, want %v", got, order)
+	}
+}
+
+func TestNewPages(t *testing.T) {
+	g, dir := newGroup(t)
+	p := begin(t, g, 16)
+	for _, told := range []bool{true, false} {
+		m := streaming(t, Options{NewPages: told})
+		watch(t, m, "one", dir)
+		before, err := m.Counts()
+		if err != nil {
+			t.Fatal(err)
+		}
+		const n = 100
+		first := annex.Page(p.do("fresh %d", n))
+		after, err := m.Counts()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after.Others-before.Others < n {
+			t.Errorf("%d other faults counted, want %d at least", after.Others-before.Others, n)
+		}
+		var got []annex.Page
+		if told {
+			await(t, m, "new pages", func(b Batch) bool {
+				for _, f := range b.Faults {
+					if f.Page >= first && f.Page < first+n {
+						got = append(got, f.Page-first)
+						if f.Swapped {
+							t.Fatalf("a new page was in swap: %+v", f)
+						}
+					}
+				}
+				return len(got) >= n
+			})
+			for i, page := range got {
+				if page != annex.Page(i) {
+					t.Fatalf("new pages %v", got)
+				}
+			}
+		}
+		// What comes next comes after what was told, if anything was.
+		if err := m.Unwatch("one"); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for b := range m.Events() {
+			if !told && len(b.Faults) > 0 {
+				t.Fatalf("told of %+v", b.Faults[0])
+			}
+		}
+	}
+}

@@ -1,0 +1,327 @@
+// Package monitor sees what managed containers do: when they wake and sleep and what CPU
+// time that took, on which of their pages they fault and in which order, which processes
+// they make, and what state each page of their private anonymous memory is in.
+//
+// It decides nothing, and changes nothing in any process: no accessed bit is cleared. What
+// is told are [annex.Activity], [annex.Fault] and [annex.Scan]; the moments are those of
+// CLOCK_MONOTONIC.
+//
+// Activity and faults are told by BPF programs (bpf/monitor.c) at sched_switch and at the
+// page-fault tracepoints, which are gone with the process that loaded them, however it ends.
+// A container is told by its control group, so that whatever it forks and executes is
+// followed by itself. A container that sleeps costs nothing: nobody asks after it, and every
+// switch of other tasks on the host is passed by within some tens of nanoseconds
+// (BenchmarkSwitch). Where BPF may not be used, the CPU time of the groups is asked for
+// instead, once each dormancy, faults are not told, and accesses are not known: [Monitor.Lacks]
+// says so.
+//
+// Scans come from [tare/probe/pagetable]. The processor sets an entry's accessed bit and
+// the kernel clears it when it pleases; it is not cleared here, since /proc/PID/clear_refs,
+// the one way to do so from outside, holds the process' mmap lock for writing, for 11 to 45
+// ms per GiB, and there is none for a range. So that a page which stays in memory is touched again
+// is not seen. Data can live with that: a page that stays needs no prediction, and one that
+// left is seen when it faults, which is the truth that predictors are scored by.
+//
+// Sources: the kernel's include/trace/events/sched.h, arch/x86/include/asm/trace/exceptions.h
+// and Documentation/admin-guide/mm/pagemap.rst.
+package monitor
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"tare/annex"
+	"tare/kernel/cgroup"
+	"tare/probe"
+	"tare/probe/pagetable"
+)
+
+//go:generate ./generate.sh
+
+// Options say how to watch. The zero value is ready for use.
+type Options struct {
+	// Dormancy is how long a container does not run until it is said to sleep; 0 is 200 ms.
+	Dormancy time.Duration
+	// Murmur is the CPU time within one dormancy up to which a container sleeps all the
+	// same: servers have timers that tick ten times a second, and would never sleep. One that
+	// only murmurs wakes when it takes more, or needs a page that has left. 0 is a thousandth of
+	// Dormancy, and what is below 0 is none.
+	Murmur time.Duration
+	// NewPages has faults on pages told that never were there (Fault.Swapped is false).
+	// Otherwise they are only counted.
+	NewPages bool
+	// Delay is how long faults may wait to be told together; 0 is 1 ms. That a container
+	// woke does not wait.
+	Delay time.Duration
+	// Ring is the room for what waits to be read, bytes, a power of two; 0 is 4 MiB, some
+	// 80,000 faults.
+	Ring int
+	// Containers is how many can be watched at once; 0 is 4096.
+	Containers int
+	// Plain forgoes BPF, as on a host that does not allow it.
+	Plain bool
+}
+
+const (
+	defaultDormancy   = 200 * time.Millisecond
+	defaultDelay      = time.Millisecond
+	defaultRing       = 4 << 20
+	defaultContainers = 4096
+	// murmurShare of the dormancy is a murmur.
+	murmurShare = 1000
+)
+
+func (o Options) filled() (Options, error) {
+	set := func(v *time.Duration, to time.Duration) {
+		if *v == 0 {
+			*v = to
+		}
+	}
+	set(&o.Dormancy, defaultDormancy)
+	set(&o.Murmur, o.Dormancy/murmurShare)
+	set(&o.Delay, defaultDelay)
+	o.Murmur = max(o.Murmur, 0)
+	if o.Ring == 0 {
+		o.Ring = defaultRing
+	}
+	if o.Containers == 0 {
+		o.Containers = defaultContainers
+	}
+	switch {
+	case o.Dormancy < 0 || o.Delay < 0:
+		return o, fmt.Errorf("monitor: dormancy %v and delay %v: want more than 0", o.Dormancy, o.Delay)
+	case o.Ring < 4096 || o.Ring&(o.Ring-1) != 0:
+		return o, fmt.Errorf("monitor: a ring of %d bytes: want a power of two from 4096", o.Ring)
+	case o.Containers < 0:
+		return o, fmt.Errorf("monitor: room for %d containers: want more than 0", o.Containers)
+	}
+	return o, nil
+}
+
+// Monitor watches containers until its Close. Its methods may be called at the same time.
+type Monitor struct {
+	options Options
+	layout  cgroup.Layout
+	lacks   []*probe.Missing
+	events  chan Batch
+	closing chan struct{}
+	source  source
+
+	mu      sync.RWMutex
+	watched map[annex.ID]*container
+	numbers map[uint32]*container
+	last    uint32 // number given
+	closed  bool
+	failed  error
+
+	scanning sync.Mutex // guards what follows: a taker has one user at a time
+	taker    pagetable.Taker
+	frames   frames
+}
+
+// container is one that is watched.
+type container struct {
+	id     annex.ID
+	number uint32 // never given twice
+	place  cgroup.Place
+	group  uint64 // the kernel's id of it
+	cost   Cost
+}
+
+// source tells activity, and faults where it can. It calls the monitor's ended when it does
+// no more, which close awaits.
+type source interface {
+	watch(c *container) error
+	unwatch(c *container) error
+	counts() (Counts, error)
+	close() error
+}
+
+// Counts are of all containers, since the monitor was opened.
+type Counts struct {
+	// Lost are events for which there was no room.
+	Lost uint64
+	// Others are faults on what had not left: new pages, files, copies on write.
+	Others uint64
+	// Unsettled are new faults that were not told, since their mapping was being changed.
+	Unsettled uint64
+}
+
+// The errors that a caller may decide on.
+var (
+	// ErrWatched says that a container of that id is watched already.
+	ErrWatched = errors.New("it is watched already")
+	// ErrUnknown says that no container of that id is watched.
+	ErrUnknown = errors.New("it is not watched")
+	// ErrGone says that a container's control group is no more.
+	ErrGone = errors.New("its control group is gone")
+	// ErrClosed says that the monitor is closed.
+	ErrClosed = errors.New("the monitor is closed")
+)
+
+// Open begins to watch; no container yet. Where BPF cannot be used the rest is done
+// without, and Lacks says what is absent. The error is a [*probe.Missing] where not even
+// page tables can be read.
+func Open(o Options) (_ *Monitor, err error) {
+	if o, err = o.filled(); err != nil {
+		return nil, err
+	}
+	m := &Monitor{
+		options: o, events: make(chan Batch, queue), closing: make(chan struct{}),
+		watched: map[annex.ID]*container{}, numbers: map[uint32]*container{},
+	}
+	if m.layout, err = cgroup.Host(); err != nil {
+		return nil, err
+	}
+	if err := m.openTaker(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = m.taker.Close()
+		}
+	}()
+	if !o.Plain {
+		m.source, err = openStream(m)
+		if err == nil {
+			return m, nil
+		}
+		missing := new(probe.Missing)
+		if !errors.As(err, &missing) {
+			return nil, err
+		}
+		m.lacks = append(m.lacks, missing)
+	}
+	m.source = openPoll(m)
+	return m, nil
+}
+
+// openTaker opens what reads page tables.
+func (m *Monitor) openTaker() error {
+	if !m.options.Plain {
+		walk, err := pagetable.NewWalk()
+		if err == nil {
+			m.taker = walk
+			return nil
+		}
+		missing := new(probe.Missing)
+		if !errors.As(err, &missing) {
+			return err
+		}
+		m.lacks = append(m.lacks, missing)
+	}
+	files, err := pagetable.NewFiles()
+	if err != nil {
+		return err
+	}
+	m.taker = files
+	return nil
+}
+
+// Lacks is what this host lacks: what is told is the less for it. None where everything is.
+func (m *Monitor) Lacks() []*probe.Missing { return m.lacks }
+
+// Streams tells whether faults are told.
+func (m *Monitor) Streams() bool { _, is := m.source.(*stream); return is }
+
+// Events gives what happens, in order. It is closed when the monitor is, or when it fails,
+// which Err tells. A reader that is slow has events be lost, which is told.
+func (m *Monitor) Events() <-chan Batch { return m.events }
+
+// Err is why nothing is told any more, where that is not Close's doing.
+func (m *Monitor) Err() error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.failed
+}
+
+// ended notes that a source tells nothing any more, and why.
+func (m *Monitor) ended(err error) {
+	m.mu.Lock()
+	m.failed = err
+	m.mu.Unlock()
+	close(m.events)
+}
+
+// Counts are how many events there were.
+func (m *Monitor) Counts() (Counts, error) { return m.source.counts() }
+
+// Watch begins to watch a container: all processes in a control group and below it, now
+// and in time to come. dir is the group's directory in the hierarchy of version 1 with the
+// memory controller, or in version 2's. Of nested ones that are watched the inner counts. A
+// container that runs is told as having woken, when it next gets a CPU.
+func (m *Monitor) Watch(id annex.ID, dir string) error {
+	place, group, err := locate(m.layout, dir)
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", id, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.closed:
+		return fmt.Errorf("watch %s: %w", id, ErrClosed)
+	case m.watched[id] != nil:
+		return fmt.Errorf("watch %s: %w", id, ErrWatched)
+	case len(m.watched) >= m.options.Containers:
+		return fmt.Errorf("watch %s: there is room for %d containers", id, m.options.Containers)
+	}
+	for _, c := range m.watched {
+		if c.group == group && c.place.Version == place.Version {
+			return fmt.Errorf("watch %s: %s is that of %s: %w", id, dir, c.id, ErrWatched)
+		}
+	}
+	m.last++
+	c := &container{id: id, number: m.last, place: place, group: group}
+	// Known before it is watched, since it may be told of at once.
+	m.watched[id], m.numbers[c.number] = c, c
+	if err := m.source.watch(c); err != nil {
+		delete(m.watched, id)
+		delete(m.numbers, c.number)
+		return fmt.Errorf("watch %s: %w", id, err)
+	}
+	return nil
+}
+
+// Unwatch ends the watching of a container. What happened before may still be told.
+func (m *Monitor) Unwatch(id annex.ID) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.watched[id]
+	switch {
+	case m.closed:
+		return fmt.Errorf("unwatch %s: %w", id, ErrClosed)
+	case c == nil:
+		return fmt.Errorf("unwatch %s: %w", id, ErrUnknown)
+	}
+	delete(m.watched, id)
+	delete(m.numbers, c.number)
+	if err := m.source.unwatch(c); err != nil {
+		return fmt.Errorf("unwatch %s: %w", id, err)
+	}
+	return nil
+}
+
+// container finds one that is watched by its number.
+func (m *Monitor) container(number uint32) *container {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.numbers[number]
+}
+
+// Close ends the watching, and closes Events. It may be called again.
+func (m *Monitor) Close() error {
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return nil
+	}
+	m.closed = true
+	close(m.closing)
+	m.mu.Unlock()
+	err := m.source.close()
+	m.scanning.Lock()
+	defer m.scanning.Unlock()
+	return errors.Join(err, m.Err(), m.taker.Close())
+}

@@ -1,0 +1,266 @@
+package monitor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+
+	"tare/annex"
+)
+
+// stream is the BPF programs, and the one goroutine that reads what they tell.
+type stream struct {
+	m          *Monitor
+	collection *ebpf.Collection
+	links      []link.Link
+	ring       *ringbuf.Reader
+	done       chan struct{}
+
+	mu         sync.Mutex // guards what is told to the programs
+	generation uint32
+	watched    [2]uint32 // containers of each hierarchy
+
+	// The goroutine's own.
+	out   batches
+	awake map[uint32]*waking
+	lost  uint64 // told
+}
+
+// waking is a container that is awake.
+type waking struct {
+	id     annex.ID
+	before uint64 // CPU time that it had taken when it woke
+	asked  uint64 // and when it was last asked after
+	due    time.Time
+}
+
+// kernelDirectory and kernelContext are as bpf/monitor.c lays them out.
+type kernelDirectory struct {
+	ID           uint64
+	Hierarchy, _ uint32
+}
+
+type kernelContext struct {
+	Last, CPU, From, Used uint64
+	Awake, _              uint32
+}
+
+// kernelRest is what is asked of a container that was awake, and answered.
+type kernelRest struct {
+	Number, Slept     uint32
+	Before, Last, CPU uint64
+	Running, Gone     uint32
+}
+
+func openStream(m *Monitor) (_ *stream, err error) {
+	s := &stream{m: m, done: make(chan struct{}), awake: map[uint32]*waking{}}
+	if s.collection, err = load(m.options, m.layout); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.collection.Close()
+		}
+	}()
+	if s.ring, err = ringbuf.NewReader(s.collection.Maps[objectMapEvents]); err != nil {
+		return nil, fmt.Errorf("read the ring of events: %w", err)
+	}
+	if s.links, err = attach(s.collection); err != nil {
+		return nil, errors.Join(err, s.ring.Close())
+	}
+	go s.run()
+	return s, nil
+}
+
+func (s *stream) set(name string, value any) error {
+	if err := s.collection.Variables[name].Set(value); err != nil {
+		return fmt.Errorf("set %s of the BPF programs: %w", name, err)
+	}
+	return nil
+}
+
+func (s *stream) count(name string) (n uint64, err error) {
+	if err := s.collection.Variables[name].Get(&n); err != nil {
+		return 0, fmt.Errorf("read %s of the BPF programs: %w", name, err)
+	}
+	return n, nil
+}
+
+func (s *stream) counts() (c Counts, err error) {
+	for name, to := range map[string]*uint64{objectVarLost: &c.Lost, objectVarOthers: &c.Others, objectVarUnsettled: &c.Unsettled} {
+		n, err := s.count(name)
+		if err != nil {
+			return Counts{}, err
+		}
+		*to = n
+	}
+	return c, nil
+}
+
+func (s *stream) watch(c *container) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.collection.Maps[objectMapContexts].Put(c.number, kernelContext{}); err != nil {
+		return fmt.Errorf("watch a control group: %w", err)
+	}
+	h := hierarchyOf(c.place)
+	if err := s.collection.Maps[objectMapRoots].Put(kernelDirectory{ID: c.group, Hierarchy: h}, c.number); err != nil {
+		return errors.Join(fmt.Errorf("watch a control group: %w", err), s.collection.Maps[objectMapContexts].Delete(c.number))
+	}
+	s.watched[h]++
+	return s.changed()
+}
+
+func (s *stream) unwatch(c *container) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := hierarchyOf(c.place)
+	s.watched[h]--
+	return errors.Join(
+		s.collection.Maps[objectMapRoots].Delete(kernelDirectory{ID: c.group, Hierarchy: h}),
+		s.changed(),
+		s.collection.Maps[objectMapContexts].Delete(c.number))
+}
+
+// changed has every directory judged anew.
+func (s *stream) changed() error {
+	s.generation++
+	if s.generation == 0 { // which is nothing yet
+		s.generation++
+	}
+	return errors.Join(s.set(objectVarWatched, s.watched), s.set(objectVarGeneration, s.generation))
+}
+
+func (s *stream) run() {
+	defer close(s.done)
+	s.m.ended(s.read())
+}
+
+// read reads the ring until it is closed. It blocks while nothing happens; after something did, it looks once a
+// delay, so that what comes meanwhile wakes nobody.
+func (s *stream) read() error {
+	var raw ringbuf.Record
+	some := false // since the last deadline
+	for {
+		err := s.ring.ReadInto(&raw)
+		now := time.Now()
+		switch {
+		case err == nil:
+			some = true
+			if err := s.take(raw.RawSample, now); err != nil {
+				return err
+			}
+			if raw.Remaining > 0 && !s.full() {
+				continue
+			}
+		case errors.Is(err, os.ErrDeadlineExceeded):
+		case errors.Is(err, os.ErrClosed), errors.Is(err, ringbuf.ErrFlushed):
+			return nil
+		default:
+			return fmt.Errorf("read the ring of events: %w", err)
+		}
+		if err := s.rest(now); err != nil {
+			return err
+		}
+		if err := s.tellLost(); err != nil {
+			return err
+		}
+		if !s.out.send(s.m.events, s.m.closing) {
+			return nil
+		}
+		if err == nil || some {
+			some = err == nil
+			s.ring.SetDeadline(now.Add(s.m.options.Delay))
+			continue
+		}
+		// Nothing came for a delay: the next that comes is to wake us.
+		if err := s.set(objectVarArmed, uint32(1)); err != nil {
+			return err
+		}
+		s.ring.SetDeadline(s.due())
+	}
+}
+
+// full tells that enough was gathered to be handed over.
+func (s *stream) full() bool {
+	n := len(s.out.all)
+	return n >= queue || n > 0 && len(s.out.all[n-1].Faults) >= most
+}
+
+func (s *stream) take(b []byte, now time.Time) error {
+	r, err := decode(b)
+	if err != nil {
+		return err
+	}
+	c := s.m.container(r.number)
+	if c == nil {
+		return nil // it is no longer watched
+	}
+	if r.kind != kindWoke {
+		s.out.add(c.id, r)
+		return nil
+	}
+	s.awake[r.number] = &waking{id: c.id, before: r.value, asked: r.value, due: now.Add(s.m.options.Dormancy)}
+	s.out.activity(annex.Activity{ID: c.id, What: annex.Woke, At: r.at})
+	return nil
+}
+
+// due is when a container that is awake is to be asked after next; the zero time, which
+// is never, where all sleep.
+func (s *stream) due() (first time.Time) {
+	for _, w := range s.awake {
+		if first.IsZero() || w.due.Before(first) {
+			first = w.due
+		}
+	}
+	return first
+}
+
+// rest asks after the containers that have been awake for a dormancy since they were last
+// asked after: whether they ran more than a murmur.
+func (s *stream) rest(now time.Time) error {
+	for number, w := range s.awake {
+		if w.due.After(now) {
+			continue
+		}
+		w.due = now.Add(s.m.options.Dormancy)
+		ask := kernelRest{Number: number, Before: w.asked}
+		if _, err := s.collection.Programs[objectProgRest].Run(&ebpf.RunOptions{Context: &ask, ContextOut: &ask}); err != nil {
+			return fmt.Errorf("ask whether %s sleeps: %w", w.id, err)
+		}
+		w.asked = ask.CPU
+		if ask.Gone == 0 && ask.Slept == 0 {
+			continue
+		}
+		delete(s.awake, number)
+		if ask.Slept != 0 && s.m.container(number) != nil {
+			s.out.activity(annex.Activity{ID: w.id, What: annex.Slept, At: annex.Moment(ask.Last), CPU: time.Duration(ask.CPU - w.before)})
+		}
+	}
+	return nil
+}
+
+func (s *stream) tellLost() error {
+	lost, err := s.count(objectVarLost)
+	if err != nil {
+		return err
+	}
+	if lost > s.lost {
+		s.out.lost(lost - s.lost)
+		s.lost = lost
+	}
+	return nil
+}
+
+func (s *stream) close() error {
+	err := errors.Join(detach(s.links), s.ring.Close())
+	<-s.done
+	s.collection.Close()
+	return err
+}
