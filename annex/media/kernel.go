@@ -145,6 +145,7 @@ type doing struct {
 	bridged int
 	failed  map[annex.Space]error
 	waited  time.Duration
+	reads   int // that may still wait at the device, since it was last asked
 }
 
 func (d *doing) do(ctx context.Context) error {
@@ -206,6 +207,11 @@ func (d *doing) step(ctx context.Context, traits Traits, runs []annex.Run) (proc
 		}
 	}
 	// Only now: the rate may have kept it, and what is allowed has changed since.
+	if !evicts {
+		if err := d.queue(ctx, traits.Depth); err != nil {
+			return false, err
+		}
+	}
 	proceeds, err = d.proceeds(ctx)
 	if err != nil || !proceeds {
 		k.give(took)
@@ -226,6 +232,7 @@ func (d *doing) step(ctx context.Context, traits Traits, runs []annex.Run) (proc
 	d.result.Moved += done.pages
 	d.result.Skipped += done.skipped
 	d.bridged += done.bridged
+	d.reads += done.reads
 	if err == nil {
 		err = done.refused
 	}
@@ -295,6 +302,32 @@ func (d *doing) proceeds(ctx context.Context) (bool, error) {
 	}
 	d.result.Stopped = true
 	return false, nil
+}
+
+// longest is how many looks a chunk of reads waits for those before it. A device that is
+// busier than that for that long is so for somebody else, whom waiting does not help.
+const longest = 40
+
+// queue waits until no more reads stand at the device than may.
+func (d *doing) queue(ctx context.Context, depth int) error {
+	// A map waits for its reads by itself.
+	if depth == 0 || d.r.Op == annex.Map {
+		return nil
+	}
+	for look := 0; d.reads >= depth && look < longest; look++ {
+		reading, err := d.k.o.Medium.Reading()
+		if err != nil {
+			break // the kernel does not tell of this device
+		}
+		if d.reads = reading; reading < depth {
+			return nil
+		}
+		if err := sleep(ctx, d.k.o.Pause/10); err != nil {
+			return err
+		}
+	}
+	d.reads = 0
+	return nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -1,10 +1,12 @@
 package media
 
 import (
+	"math/rand/v2"
 	"runtime"
 	"testing"
 
 	"tare/annex"
+	"tare/kernel/pagemap"
 )
 
 const testPages = 4096
@@ -54,5 +56,51 @@ func TestMove(t *testing.T) {
 			}
 			h.tell(t, "check", 0, testPages)
 		})
+	}
+}
+
+// What leaves in the order of its use lies in that order in swap.
+func TestEvictionOrderIsSlotOrder(t *testing.T) {
+	m := onFile(t, 64<<20)
+	k := newKernel(t, Options{Medium: m})
+	h := startHolder(t, testPages)
+	var runs []annex.Run
+	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(testPages / 4) {
+		runs = append(runs, h.run(4*i, 4))
+	}
+	if r := k.Do(t.Context(), annex.Request{Op: annex.Evict, Runs: runs}); r.Err != nil || !near(r.Moved, testPages) {
+		t.Fatalf("%+v", r)
+	}
+	target, err := Open(h.space)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close()
+	var slots []int64
+	for _, r := range runs {
+		var words [4]uint64
+		if n, err := target.Entries(r.First, words[:]); err != nil || n != 4 {
+			t.Fatal(n, err)
+		}
+		for _, w := range words {
+			if e := pagemap.Entry(w); placeOf(e) == inSwap {
+				slots = append(slots, int64(e.SwapOffset()))
+			}
+		}
+	}
+	up, down, beside := 0, 0, 0
+	for i := 1; i < len(slots); i++ {
+		switch d := slots[i] - slots[i-1]; {
+		case d == 1:
+			up++
+		case d == -1:
+			down++
+		case d > -8 && d < 8:
+			beside++
+		}
+	}
+	t.Logf("of %d pages %d lie one after the one before, %d one before it, %d beside: %v", len(slots), up, down, beside, slots[:16])
+	if together := up + down + beside; together < len(slots)*9/10 {
+		t.Errorf("of %d pages only %d lie by the one before", len(slots), together)
 	}
 }

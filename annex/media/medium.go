@@ -36,6 +36,9 @@ type Traits struct {
 	// Sequential tells that neighbours are had in one read: pages that are used together
 	// are to lie together.
 	Sequential bool
+	// Depth is how many reads may wait at the device before no more are added, behind which
+	// a demand fault would have to wait; 0 where there is no queue.
+	Depth int
 	// Wears tells that writing to it uses it up.
 	Wears bool
 }
@@ -44,11 +47,12 @@ type Traits struct {
 // 10 scattered, where a page of zram takes 5 to 8 however it lies: so a page that is not
 // wanted costs a disk less than another run does, as long as there are one or two. A
 // chunk of a disk is one read of 256 KiB at best, a tenth of a millisecond behind which
-// a demand fault may come to stand; zram has no queue, and a chunk is what the processor
+// a demand fault may come to stand. The kernel does not wait for a disk: of scattered
+// pages 200 reads and more stand at it without a depth. zram has no queue, and a chunk is what the processor
 // is busy with for as long.
 var traits = map[Kind]Traits{
-	File:   {Chunk: 64, Gap: 2, Sequential: true, Wears: true},
-	Device: {Chunk: 64, Gap: 2, Sequential: true, Wears: true},
+	File:   {Chunk: 64, Gap: 2, Sequential: true, Depth: 64, Wears: true},
+	Device: {Chunk: 64, Gap: 2, Sequential: true, Depth: 64, Wears: true},
 	ZRAM:   {Chunk: 32},
 }
 
@@ -61,8 +65,6 @@ type Counters struct {
 	Written, Read int64
 	// Held is memory that the medium takes for what it holds: of zram.
 	Held int64
-	// InFlight are requests that the device has not answered yet.
-	InFlight int64
 }
 
 // Medium is a place that pages go to. The kernel moves them there, so that it has
@@ -76,6 +78,9 @@ type Medium interface {
 	Room() (Room, error)
 	// Counters reads them; the error is a [*swap.NoDevice] where no single device is below.
 	Counters() (Counters, error)
+	// Reading is how many reads, of whomever, the device has not answered yet. The error is
+	// that of Counters.
+	Reading() (int, error)
 }
 
 // NotInUse says that a medium is not among the kernel's swap areas.
@@ -116,7 +121,16 @@ func (a area) Counters() (Counters, error) {
 	if err != nil {
 		return Counters{}, err
 	}
-	return Counters{Written: io.WrittenBytes, Read: io.ReadBytes, InFlight: io.InFlight}, nil
+	return Counters{Written: io.WrittenBytes, Read: io.ReadBytes}, nil
+}
+
+func (a area) Reading() (int, error) {
+	below, err := a.host.Below(a.path)
+	if err != nil {
+		return 0, err
+	}
+	reads, _, err := a.host.Queue(below)
+	return int(reads), err
 }
 
 // compressed is an area on zram, which holds in memory what it is given.
@@ -198,6 +212,7 @@ func (t Together) Traits() Traits {
 	for _, m := range t {
 		one := m.Traits()
 		all.Gap = max(all.Gap, one.Gap)
+		all.Depth = max(all.Depth, one.Depth)
 		all.Sequential = all.Sequential || one.Sequential
 		all.Wears = all.Wears || one.Wears
 	}
@@ -229,9 +244,21 @@ func (t Together) Counters() (Counters, error) {
 		all.Written += one.Written
 		all.Read += one.Read
 		all.Held += one.Held
-		all.InFlight += one.InFlight
 	}
 	return all, nil
+}
+
+// Reading is that of the one where most wait.
+func (t Together) Reading() (int, error) {
+	most := 0
+	for _, m := range t {
+		one, err := m.Reading()
+		if err != nil {
+			return 0, err
+		}
+		most = max(most, one)
+	}
+	return most, nil
 }
 
 // ErrNoMedium says that the host has no swap.

@@ -12,6 +12,7 @@ import (
 // moved is what became of a part of a chunk.
 type moved struct {
 	pages, skipped, bridged int
+	reads                   int   // that the device was asked for, at least
 	refused                 error // of the rest, by the kernel
 }
 
@@ -168,7 +169,7 @@ func bring(t Target, pages []annex.Page, traits Traits, done *moved) ([]advise.P
 	ascending := slices.Clone(pages)
 	slices.Sort(ascending)
 	all := bridged(ascending, traits.Gap)
-	done.bridged = covered(all) - len(pages)
+	done.bridged, done.reads = covered(all)-len(pages), len(all)
 	return t.Give(advise.WillNeed, all)
 }
 

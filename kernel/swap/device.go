@@ -101,3 +101,33 @@ func ParseDeviceIO(text string) (DeviceIO, error) {
 		InFlight: n[8], BusyMillis: n[9],
 	}, nil
 }
+
+// Queue is how many requests a device has been given and not answered yet, of those
+// that read and of those that write: Documentation/ABI/stable/sysfs-block, "inflight".
+func (h Host) Queue(d Device) (reads, writes int64, err error) {
+	file := h.path("sys/dev/block", d.String(), "inflight")
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, 0, &NoDevice{d.String(), "there is no " + file}
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	if reads, writes, err = parseQueue(string(text)); err != nil {
+		return 0, 0, fmt.Errorf("%s: %w", file, err)
+	}
+	return reads, writes, nil
+}
+
+func parseQueue(text string) (reads, writes int64, err error) {
+	fields := strings.Fields(text)
+	if len(fields) != 2 {
+		return 0, 0, fmt.Errorf("%q has %d figures, want reads and writes", text, len(fields))
+	}
+	for i, to := range []*int64{&reads, &writes} {
+		if *to, err = strconv.ParseInt(fields[i], 10, 64); err != nil || *to < 0 {
+			return 0, 0, fmt.Errorf("figure %d is %q, want a count", i+1, fields[i])
+		}
+	}
+	return reads, writes, nil
+}

@@ -33,6 +33,25 @@ func TestParseVMStat(t *testing.T) {
 	}
 }
 
+func TestQueue(t *testing.T) {
+	h := fake(t, map[string]string{"sys/dev/block/253:0/inflight": "       3       12\n", "sys/dev/block/253:1/inflight": "3\n"})
+	if reads, writes, err := h.Queue(Device{253, 0}); reads != 3 || writes != 12 || err != nil {
+		t.Errorf("%d reads, %d writes, %v", reads, writes, err)
+	}
+	if _, _, err := h.Queue(Device{253, 1}); err == nil || !strings.Contains(err.Error(), "253:1") {
+		t.Errorf("half a queue: %v", err)
+	}
+	var none *NoDevice
+	if _, _, err := h.Queue(Device{253, 2}); !errors.As(err, &none) {
+		t.Errorf("no device: %v", err)
+	}
+	for _, text := range []string{"", "1 2 3", "-1 2", "1 many"} {
+		if _, _, err := parseQueue(text); err == nil {
+			t.Errorf("%q is a queue", text)
+		}
+	}
+}
+
 func TestDeviceIO(t *testing.T) {
 	// With the discards and flushes of Linux 4.18 and 5.5.
 	const stat = "  2200  147  147728  1450  4000  55  900  70  3  1490  1540 0 0 0 0 9 8\n"

@@ -1,0 +1,156 @@
+package media
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+
+	"tare/annex"
+	"tare/kernel/cgroup"
+)
+
+// benchPages is a container of 64 MiB.
+const benchPages = 16384
+
+// grouped starts a holder in a memory group of its own, from which what eviction left in
+// the swap cache can be reclaimed.
+func grouped(b *testing.B, pages int) (*holder, cgroup.Group) {
+	b.Helper()
+	layout, err := cgroup.Host()
+	if err != nil {
+		b.Skip(err)
+	}
+	group := layout.At(fmt.Sprintf("/tare-media-bench-%d", os.Getpid()))
+	if err := group.Create("memory"); err != nil {
+		b.Skip(err)
+	}
+	b.Cleanup(func() {
+		if err := group.Remove(context.Background()); err != nil {
+			b.Error(err)
+		}
+	})
+	h := start(b, exec.Command("/bin/sh", "-c", `read go && exec "$0"`, os.Args[0]), pages)
+	if err := group.Add(h.cmd.Process.Pid); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := io.WriteString(h.in, "\n"); err != nil {
+		b.Fatal(err)
+	}
+	h.locate(b)
+	return h, group
+}
+
+// out has the holder's pages leave, some of them first, and the swap cache too.
+func out(b *testing.B, k *Kernel, h *holder, group cgroup.Group, first []annex.Run) time.Duration {
+	b.Helper()
+	h.tell(b, "write", 0, h.pages) // so that they have to be written
+	began := time.Now()
+	if r := k.Do(b.Context(), annex.Request{Op: annex.Evict, Runs: append(slices.Clone(first), h.all()...)}); r.Err != nil {
+		b.Fatal(r.Err)
+	}
+	took := time.Since(began)
+	for range 3 {
+		usage, err := group.MemoryUsage()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if usage < int64(h.pages)*annex.PageSize/4 {
+			break
+		}
+		if err := group.ReclaimMemory(usage-8<<20, cgroup.NoBound); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return took
+}
+
+// orders are in what pieces pages are asked for.
+var orders = []struct {
+	name string
+	of   func(h *holder) []annex.Run
+	left bool // they had left in that order
+}{
+	{"contiguous", func(h *holder) []annex.Run { return h.all() }, false},
+	{"runs of 4, every second", func(h *holder) []annex.Run {
+		var runs []annex.Run
+		for at := 0; at < h.pages; at += 8 {
+			runs = append(runs, h.run(at, 4))
+		}
+		return runs
+	}, false},
+	{"runs of 4, gaps of 2", func(h *holder) []annex.Run {
+		var runs []annex.Run
+		for at := 0; at+8 <= h.pages; at += 6 {
+			if at/(h.pages/segments) == (at+3)/(h.pages/segments) {
+				runs = append(runs, h.run(at, 4))
+			}
+		}
+		return runs
+	}, false},
+	{"scattered", scattered, false},
+	{"scattered, left in that order", scattered, true},
+}
+
+func scattered(h *holder) []annex.Run {
+	var runs []annex.Run
+	for _, at := range rand.New(rand.NewPCG(1, 2)).Perm(h.pages)[:h.pages/4] {
+		runs = append(runs, h.run(at, 1))
+	}
+	return runs
+}
+
+func benchmarkOn(b *testing.B, media func(testing.TB, int64) Medium) {
+	m := media(b, 128<<20)
+	k := newKernel(b, Options{Medium: m})
+	h, group := grouped(b, benchPages)
+	perPage := func(b *testing.B, spent time.Duration, pages int) {
+		b.ReportMetric(float64(spent.Nanoseconds())/float64(max(1, pages)), "ns/page")
+		b.ReportMetric(0, "ns/op")
+	}
+	b.Run("page out in order", func(b *testing.B) {
+		var spent time.Duration
+		pages := 0
+		for b.Loop() {
+			spent += out(b, k, h, group, nil)
+			pages += h.pages
+		}
+		perPage(b, spent, pages)
+	})
+	for _, op := range []annex.Op{annex.Fetch, annex.Map} {
+		for _, order := range orders {
+			b.Run(fmt.Sprintf("%s %s", op, order.name), func(b *testing.B) {
+				runs := order.of(h)
+				var first []annex.Run
+				if order.left {
+					first = runs
+				}
+				var spent time.Duration
+				pages, waiting := 0, 0
+				for b.Loop() {
+					out(b, k, h, group, first)
+					began := time.Now()
+					r := k.Do(b.Context(), annex.Request{Op: op, Runs: runs})
+					spent += time.Since(began)
+					pages += r.Moved
+					if reads, err := m.Reading(); err == nil {
+						waiting += reads
+					}
+					if r.Err != nil {
+						b.Fatal(r.Err)
+					}
+				}
+				perPage(b, spent, pages)
+				b.ReportMetric(float64(waiting)/float64(b.N), "reads-waiting")
+			})
+		}
+	}
+}
+
+func BenchmarkFile(b *testing.B) { benchmarkOn(b, onFile) }
+func BenchmarkZRAM(b *testing.B) { benchmarkOn(b, onZRAM) }
