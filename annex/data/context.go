@@ -1,0 +1,428 @@
+package data
+
+import (
+	"time"
+	"unsafe"
+
+	"tare/annex"
+	"tare/annex/predict"
+)
+
+// context is the memory context of one container.
+type context struct {
+	info      ContextInfo
+	predictor Predictor
+	gone      bool // removed, while requests were under way
+
+	spaces   []*space
+	shift    uint8
+	tally    [256]int32 // pages by their flags
+	counted  bool       // counts is the tally's
+	counts   counts
+	scans    int
+	lastScan annex.Moment
+	moved    annex.Moment // when a request for it ended last
+	short    bool         // the last eviction moved less than was asked
+	swept    tick
+	working  int                // pages used within the policy's Recent, at the last scan
+	cold     [oldest + 1]uint32 // ages of pages in memory that are in no record, at the last scan
+	ages     ages
+
+	awake   bool
+	woke    annex.Moment
+	worked  bool         // since it woke: it is no health probe
+	lastRan annex.Moment // doing work
+	pending []annex.Fault
+	inside  int // of the faults since it woke, those in the record
+	faults  int
+	wrong   bool // the record has proved wrong since it woke
+	blind   bool // pages were mapped since it slept: their use is not seen
+	started int  // activations
+	blips   int  // wakes that did no work
+	learned bool // it has a record
+
+	forecast  predict.Forecast
+	expects   bool
+	look      annex.Moment // when the forecast is to be looked at again; never is not before it slept
+	offered   bool         // its record was fetched since it slept
+	vain      int          // how often in a row it was fetched and did not wake
+	waitUntil annex.Moment // until then what was fetched for it is kept
+	bring     *bringing
+	requests  int          // of bring, under way
+	leaving   int          // pages of evictions under way
+	told      annex.Moment // when the forecast was looked at last
+	lead      *lead        // the container after which this one wakes has woken
+	verify    int          // fetches since its pages were last fetched and not mapped
+	following []annex.Run
+
+	pressure gauge
+	share    int
+	use      Use
+	asked    map[annex.Reason]Tally
+	history  history
+}
+
+// never is later than any moment.
+const never = annex.Moment(1<<63 - 1)
+
+// Use is how what was brought in was used, in pages.
+type Use struct {
+	// Hits were touched after they had been brought in, Misses while they were away, and Wasted
+	// left without having been touched. Mapped ones are in none of these: their use is not seen.
+	Hits, Misses, Wasted int
+	Fetched, Mapped      int
+	Evicted, Errors      int // errors are those missed at once
+}
+
+// Tally is how much was asked.
+type Tally struct{ Requests, Pages int }
+
+func newContext(info ContextInfo, p Policy) *context {
+	return &context{
+		info: info, predictor: p.Predictor(), shift: leastShift, lastRan: info.At, look: never,
+		ages: ages{from: info.At, threshold: none}, swept: tickOf(info.At, p), asked: map[annex.Reason]Tally{},
+	}
+}
+
+// managed tells whether anything of it may be moved.
+func (c *context) managed() bool {
+	return !c.gone && c.info.Class == annex.Elastic && c.info.Fixed == ""
+}
+
+// find is its space of a name; nil where it has none.
+func (c *context) find(name annex.Space) *space {
+	for _, s := range c.spaces {
+		if s.name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// size is what is kept of it, in bytes.
+func (c *context) size() int64 {
+	n := int64(unsafe.Sizeof(*c)) + c.predictor.Size() + int64(cap(c.pending))*int64(unsafe.Sizeof(annex.Fault{})) + c.history.size()
+	n += int64(cap(c.following)) * int64(unsafe.Sizeof(annex.Run{}))
+	if c.bring != nil {
+		n += int64(cap(c.bring.rest)) * int64(unsafe.Sizeof(predict.Ranked{}))
+	}
+	for _, s := range c.spaces {
+		n += int64(unsafe.Sizeof(*s)) + int64(cap(s.areas))*int64(unsafe.Sizeof(area{}))
+		for i := range s.areas {
+			n += int64(cap(s.areas[i].cells))*int64(unsafe.Sizeof(cell{})) + int64(cap(s.areas[i].extents))*int64(unsafe.Sizeof(extent{}))
+		}
+	}
+	return n
+}
+
+// Activity tells that a container woke or slept.
+func (m *Manager) Activity(a annex.Activity) {
+	m.see(a.At)
+	c := m.byID[a.ID]
+	if c == nil || !c.managed() {
+		return
+	}
+	switch a.What {
+	case annex.Woke:
+		m.wake(c, a.At)
+	case annex.Slept:
+		m.sleep(c, a)
+	}
+}
+
+// wake begins an activation, or a health probe: which of them is seen later.
+func (m *Manager) wake(c *context, at annex.Moment) {
+	if c.awake {
+		return
+	}
+	c.awake, c.woke, c.worked, c.wrong = true, at, false, false
+	c.inside, c.faults = 0, 0
+	early := c.pending // faults may be told before the waking that they belong to
+	c.pending = nil
+	m.take(c, early)
+}
+
+// sleep ends it.
+func (m *Manager) sleep(c *context, a annex.Activity) {
+	if !c.awake {
+		c.pending = nil
+		return
+	}
+	if !c.worked && a.CPU >= m.policy.ProbeCPU {
+		m.work(c)
+	}
+	c.awake, c.following = false, nil
+	if !c.worked {
+		c.blip()
+		return
+	}
+	c.predictor.Ended(a.At)
+	c.lastRan = a.At
+	c.bring, c.offered, c.waitUntil, c.look, c.told, c.lead = nil, false, 0, a.At, 0, nil
+	c.blind, c.vain = false, 0
+	c.mark()
+}
+
+// blip ends a wake that did no work: it teaches nothing but which pages it needs, and
+// these are better left where they are.
+func (c *context) blip() {
+	c.blips++
+	for _, f := range c.pending {
+		if cell, _ := c.cell(f); cell != nil {
+			c.put(cell, cell.flags|probed)
+		}
+	}
+	c.pending = nil
+	if c.bring != nil && c.bring.why == annex.Awake {
+		c.bring = nil
+	}
+}
+
+// work is the moment at which a wake is known to be an activation.
+func (m *Manager) work(c *context) {
+	c.worked = true
+	c.started++
+	c.predictor.Began(c.woke)
+	if len(c.pending) > 0 {
+		c.predictor.Touched(c.pending)
+		c.pending = nil
+	}
+	m.chain.Began(c.info.ID, c.woke)
+	for _, f := range m.chain.Followers(c.info.ID) {
+		o := m.byID[f.ID]
+		if f.Probability < m.policy.FollowProbability || o == nil || o == c || o.awake || !o.managed() {
+			continue
+		}
+		o.lead = &lead{after: c.info.ID, by: c.woke.After(f.Within)}
+	}
+}
+
+// forgetProbes is after how many activations pages that health probes touched count as
+// others do, until probes touch them again.
+const forgetProbes = 16
+
+// mark notes which pages the record has. What was brought in for the activation that is over
+// and not touched was in vain.
+func (c *context) mark() {
+	drop := recorded
+	if c.started%forgetProbes == 0 {
+		drop |= probed
+	}
+	for _, s := range c.spaces {
+		for i := range s.areas {
+			cells := s.areas[i].cells
+			for j := range cells {
+				f := cells[j].flags
+				if f&incore != 0 {
+					c.use.Wasted++
+				}
+				if f&drop != 0 {
+					c.put(&cells[j], f&^drop)
+				}
+			}
+		}
+	}
+	ranked := c.predictor.Pages()
+	c.learned = len(ranked) > 0
+	for _, r := range ranked {
+		c.each([]annex.Run{r.Run}, func(_ *space, _ *area, _ annex.Page, cell *cell) { c.put(cell, cell.flags|recorded) })
+	}
+}
+
+// cell is what is kept of the page of a fault, and its extent.
+func (c *context) cell(f annex.Fault) (*cell, *extent) {
+	s := c.find(f.Space)
+	if s == nil {
+		return nil, nil
+	}
+	a := s.area(f.Page)
+	if a == nil {
+		return nil, nil
+	}
+	return &a.cells[f.Page-a.first], a.extent(f.Page)
+}
+
+// Faults tells the faults of containers, in their order.
+func (m *Manager) Faults(faults []annex.Fault) {
+	for i := 0; i < len(faults); {
+		j := i + 1
+		for j < len(faults) && faults[j].ID == faults[i].ID {
+			j++
+		}
+		if c := m.byID[faults[i].ID]; c != nil && c.managed() {
+			m.see(faults[j-1].At)
+			m.faulted(c, faults[i:j])
+		}
+		i = j
+	}
+}
+
+// faulted takes faults of one container.
+func (m *Manager) faulted(c *context, faults []annex.Fault) {
+	if c.awake {
+		m.take(c, faults)
+		return
+	}
+	if faults[len(faults)-1].At <= c.lastRan {
+		m.note(c, faults) // of the activation that is over
+		return
+	}
+	c.pending = append(c.pending, faults...)
+	// That it woke was not told, or will be later than all this.
+	if len(c.pending) >= m.policy.ProbePages {
+		m.wake(c, c.pending[0].At)
+	}
+}
+
+// take takes the faults of one that is awake.
+func (m *Manager) take(c *context, faults []annex.Fault) {
+	if len(faults) == 0 {
+		return
+	}
+	m.note(c, faults)
+	if c.worked {
+		c.predictor.Touched(faults)
+	} else if c.pending = append(c.pending, faults...); len(c.pending) >= m.policy.ProbePages {
+		m.work(c)
+	}
+	p := m.policy
+	switch {
+	case c.wrong:
+	case c.faults >= p.Judged && c.learned && !c.blind && float64(c.inside) < p.Proof*float64(c.faults):
+		c.wrong = true
+		if c.bring != nil {
+			c.note(m.now, annex.Fetch, annex.Awake, 0, "the record proved wrong: fetching ended")
+			c.bring = nil
+		}
+	case c.inside >= p.First && (c.bring == nil || c.bring.why != annex.Awake) && c.count().recordAway > 0:
+		c.bring = &bringing{why: annex.Awake, rest: c.predictor.Pages(), says: "woke and used its record: the rest is wanted at once"}
+	}
+	if c.worked && !m.errors.over {
+		m.follow(c, faults)
+	}
+}
+
+// note takes what faults tell of pages.
+func (m *Manager) note(c *context, faults []annex.Fault) {
+	grown, mem := 0, faults[len(faults)-1].At
+	c.sweep(tickOf(mem, m.policy))
+	for _, f := range faults {
+		cell, e := c.cell(f)
+		if !f.Swapped {
+			grown++
+		}
+		if cell == nil {
+			continue
+		}
+		now := stampOf(f.At)
+		was := *cell
+		if f.Swapped {
+			c.faults++
+			if was.flags&recorded != 0 && was.flags&probed == 0 {
+				c.inside++
+			}
+			c.ages.promote(was.age(tickOf(f.At, m.policy)))
+			switch {
+			case was.flags&incore != 0:
+				c.use.Hits++
+			case was.flags&present == 0:
+				c.use.Misses++
+				grown++
+				if e.returns(now, m.policy) {
+					c.use.Errors++
+					m.errors.missed(f.At)
+				}
+			}
+		}
+		c.put(cell, was.flags&^(incore|swapped|pinned)|present|young)
+		cell.used = uint8(tickOf(f.At, m.policy))
+		e.use(now, m.policy)
+	}
+	m.changed(mem, -grown)
+}
+
+// follow asks what comes after faults whose pages were away.
+func (m *Manager) follow(c *context, faults []annex.Fault) {
+	for _, f := range faults {
+		if f.Swapped && len(c.following) < m.policy.Piece {
+			c.following = append(c.following, c.predictor.Following(f)...)
+		}
+	}
+}
+
+// done takes what became of a request, and gives how many pages moved.
+func (c *context) done(u *underWay, r annex.Result, p Policy) int {
+	c.moved = max(c.moved, r.Ended)
+	if u.op != annex.Evict && u.why != annex.Striding {
+		c.requests--
+	}
+	// Media go through pages in order: where they stopped, the first are done.
+	did := u.pages
+	if r.Stopped || r.Err != nil {
+		did = min(r.Moved+r.Skipped, u.pages)
+	}
+	moved := min(max(r.Moved, 0), did)
+	now, i := stampOf(r.Ended), 0
+	c.each(u.runs, func(_ *space, a *area, page annex.Page, cell *cell) {
+		f := cell.flags &^ moving
+		if i++; i <= did {
+			switch {
+			case u.op == annex.Evict && moved == 0:
+				f |= pinned // all of it was passed by
+			case u.op == annex.Evict && f&(present|incore) != 0:
+				if f&incore != 0 && c.offered { // or else it was counted when it slept
+					c.use.Wasted++
+				}
+				f = f&^(present|incore|young) | swapped
+				a.extent(page).leave(now)
+			case u.op == annex.Fetch && f&present == 0 && moved > 0:
+				f |= incore | swapped
+			case u.op == annex.Map && f&present == 0 && moved > 0:
+				f = f&^(swapped|incore) | present | young
+			}
+		}
+		c.put(cell, f)
+	})
+	if moved > 0 {
+		head := first(u.runs, did)
+		switch u.op {
+		case annex.Evict:
+			c.use.Evicted += moved
+			c.predictor.Left(head)
+		case annex.Map:
+			c.use.Mapped += moved
+			c.blind = true
+			c.predictor.Mapped(head)
+		default:
+			c.use.Fetched += moved
+			c.predictor.Brought(head, r.Ended)
+		}
+	}
+	if u.op == annex.Evict {
+		c.leaving -= u.pages
+		c.short = moved < did
+		if !c.awake && !c.offered {
+			c.look = min(c.look, r.Ended) // now there is something to fetch
+		}
+	}
+	return moved
+}
+
+// first is the first pages of runs.
+func first(runs []annex.Run, pages int) []annex.Run {
+	for i, r := range runs {
+		if r.Pages >= pages {
+			if pages == 0 {
+				return runs[:i:i]
+			}
+			head := append(runs[:i:i], r)
+			head[i].Pages = pages
+			return head
+		}
+		pages -= r.Pages
+	}
+	return runs
+}
+
+// idle is for how long it has slept.
+func (c *context) idle(now annex.Moment) time.Duration { return max(0, now.Since(c.lastRan)) }

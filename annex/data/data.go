@@ -1,0 +1,278 @@
+// Package data decides which pages of the managed containers leave memory, when and in
+// which order, and which come back before they are missed.
+//
+// It is told what was seen (scans of page tables, faults, activity, pressure, free memory)
+// and what became of what it asked for, and gives requests. It does not act, reads no
+// clock, starts nothing and draws no random numbers: the same calls give the same
+// requests, so that what a host did can be replayed and a policy be simulated. A Manager
+// belongs to one goroutine.
+//
+// Nothing is evicted unless memory is needed: until its free part falls below a low mark,
+// and then until it is above a high one. In this order:
+//
+//  1. pages that are cold: not used for longer than their container's threshold, which is
+//     the shortest age at which few pages enough are used again;
+//  2. pages of sleeping containers that are in no record of what they touch when awake;
+//  3. the records of sleeping containers, that container first whose next activation is
+//     furthest; in chunks from the end of the record, each in the order of access, so that
+//     what is touched first stays longest and what lies together in swap is used together;
+//  4. of awake containers that have more than their share, the extents of the lowest level
+//     of the multi-queue, but for pages used just now;
+//  5. with nearly nothing free and nothing else left, the same of awake ones within their
+//     share, and what was about to be used.
+//
+// Nothing of a container that is not [annex.Elastic] is ever asked for.
+//
+// # What the decisions rest on
+//
+// Page tables whose accessed bits nobody clears say little of a page that stays resident:
+// a bit that is set stays set. So a resident page counts as used whenever its container did
+// work since the last scan and its bit is set, and is found out to be cold only by an unset
+// bit, by its container's sleep, or by having been evicted and not missed. Faults say
+// exactly what is used, of what was evicted once.
+//
+// # Sources
+//
+// The memory context with its own share, prediction and tiering, and the division into data
+// and media that exchange block requests: Container Density Improvements with Dynamic
+// Memory Extension using NAND Flash (APSys 2018). Extents in queues by frequency, that
+// expire a level at a time, and remember it when they have left: the Multi-Queue algorithm
+// (Zhou, Philbin, Li, USENIX ATC 2001). Ages, the histograms of cold ages and promotions,
+// the promotion rate as objective and the percentile over the past: Software-Defined Far
+// Memory in Warehouse-Scale Computers (ASPLOS 2019). Pressure as brake, which scales what
+// is evicted by one less the pressure over its limit: TMO (ASPLOS 2022).
+package data
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"tare/annex"
+)
+
+// ContextInfo says what a memory context is.
+type ContextInfo struct {
+	ID    annex.ID
+	Name  string // by which people know it
+	Class annex.Class
+	// At is when it was found, from which its warm-up counts.
+	At annex.Moment
+	// SwapMost is how much of it may be in swap, in bytes; 0 is any amount.
+	SwapMost int64
+	// Fixed is why it cannot be extended (it may have no swap, for one); empty where it can.
+	Fixed string
+}
+
+// Manager decides for all containers of a host. The zero value is not ready: see [New].
+type Manager struct {
+	policy   Policy
+	contexts []*context // by ID, so that the order is always the same
+	byID     map[annex.ID]*context
+
+	now    annex.Moment
+	memory annex.Memory
+	// unseen are pages that were freed (positive) or taken since memory was looked at.
+	unseen []unseen
+
+	number    uint64
+	underWay  map[uint64]*underWay
+	leaving   int // pages of evictions under way
+	coming    int // pages of fetches under way
+	evictCost cost
+	fetchCost cost
+
+	evicting bool // between the low mark and the high
+	draining bool
+	errors   errorRate
+	classes  map[annex.Class]*gauge
+	roomAt   annex.Moment // before which spare room is not looked at again
+	asked    map[annex.Reason]Tally
+	chain    Chain
+}
+
+// unseen is what has changed of free memory that a reading of it has not shown yet.
+type unseen struct {
+	at    annex.Moment
+	pages int
+}
+
+// underWay is a request that media have not answered yet.
+type underWay struct {
+	context *context
+	op      annex.Op
+	why     annex.Reason
+	runs    []annex.Run
+	pages   int
+}
+
+// New makes a manager of no containers.
+func New(p Policy) *Manager {
+	p = p.withDefaults()
+	return &Manager{
+		policy: p, byID: map[annex.ID]*context{}, underWay: map[uint64]*underWay{},
+		evictCost: cost{each: p.EvictCost}, fetchCost: cost{each: p.FetchCost},
+		errors:  errorRate{halfLife: p.ErrorHalfLife},
+		classes: map[annex.Class]*gauge{}, asked: map[annex.Reason]Tally{}, chain: p.chain(),
+	}
+}
+
+// SetPolicy has another policy in force from now on. What was learned stays; contexts keep
+// the predictors that they have.
+func (m *Manager) SetPolicy(p Policy) {
+	m.policy = p.withDefaults()
+	m.errors.halfLife = m.policy.ErrorHalfLife
+	if p.Chain != nil {
+		m.chain = p.Chain
+	}
+}
+
+// Add has a container managed by its class. One that is known gets the class and the rest
+// that are told now, and keeps what is known of it. Until it is told to have woken it
+// counts as sleeping since At.
+func (m *Manager) Add(info ContextInfo) {
+	m.see(info.At)
+	if c := m.byID[info.ID]; c != nil {
+		info.At = c.info.At
+		c.info = info
+		if !c.managed() {
+			c.bring = nil
+		}
+		return
+	}
+	c := newContext(info, m.policy)
+	m.byID[info.ID] = c
+	at, _ := slices.BinarySearchFunc(m.contexts, info.ID, func(c *context, id annex.ID) int { return cmp.Compare(c.info.ID, id) })
+	m.contexts = slices.Insert(m.contexts, at, c)
+}
+
+// Remove forgets a container. Results of requests for it that are still under way are
+// taken all the same.
+func (m *Manager) Remove(id annex.ID) {
+	c := m.byID[id]
+	if c == nil {
+		return
+	}
+	delete(m.byID, id)
+	m.contexts = slices.DeleteFunc(m.contexts, func(o *context) bool { return o == c })
+	c.gone = true
+}
+
+// Forget tells that a process of a container has ended.
+func (m *Manager) Forget(id annex.ID, s annex.Space) {
+	if c := m.byID[id]; c != nil {
+		c.forget(s)
+	}
+}
+
+// Scan tells what one look at a space's page tables found.
+func (m *Manager) Scan(s annex.Scan) {
+	m.see(s.Ended)
+	c := m.byID[s.ID]
+	if c == nil || !c.managed() {
+		return
+	}
+	c.scan(s, m.policy)
+	for _, u := range m.underWay {
+		if u.context == c {
+			c.each(u.runs, func(_ *space, _ *area, _ annex.Page, cell *cell) { c.put(cell, cell.flags|moving) })
+		}
+	}
+}
+
+// Memory tells the state of what is defended.
+func (m *Manager) Memory(mem annex.Memory) {
+	m.see(mem.At)
+	if mem.At < m.memory.At {
+		return
+	}
+	m.memory = mem
+	m.unseen = slices.DeleteFunc(m.unseen, func(u unseen) bool { return u.at <= mem.At })
+}
+
+// Done tells what became of a request.
+func (m *Manager) Done(r annex.Result) {
+	m.see(r.Ended)
+	u := m.underWay[r.Number]
+	if u == nil {
+		return
+	}
+	delete(m.underWay, r.Number)
+	if u.op == annex.Evict {
+		m.leaving -= u.pages
+		m.evictCost.saw(r)
+	} else {
+		m.coming -= u.pages
+		m.fetchCost.saw(r)
+	}
+	moved := u.context.done(u, r, m.policy)
+	if u.op == annex.Evict {
+		m.changed(r.Ended, moved)
+		m.errors.evicted(r.Ended, moved)
+	} else {
+		m.changed(r.Ended, -moved)
+	}
+}
+
+// changed notes that pages were freed, or with a negative number taken.
+func (m *Manager) changed(at annex.Moment, pages int) {
+	if pages == 0 || at <= m.memory.At {
+		return
+	}
+	if n := len(m.unseen); n > 0 && m.unseen[n-1].at == at {
+		m.unseen[n-1].pages += pages
+		return
+	}
+	// Without readings of memory this would grow without end: what is oldest becomes one.
+	if n := len(m.unseen); n >= mostUnseen {
+		m.unseen[1].pages += m.unseen[0].pages
+		m.unseen = slices.Delete(m.unseen, 0, 1)
+	}
+	m.unseen = append(m.unseen, unseen{at, pages})
+}
+
+// mostUnseen bounds how many changes are kept apart.
+const mostUnseen = 256
+
+// free is how many pages are free as far as is known: as last read, with what has been
+// done since.
+func (m *Manager) free() int {
+	n := int(m.memory.Free / annex.PageSize)
+	for _, u := range m.unseen {
+		n += u.pages
+	}
+	return n
+}
+
+// see moves the present on; what is told late does not move it back.
+func (m *Manager) see(at annex.Moment) { m.now = max(m.now, at) }
+
+// Size is how many bytes it keeps of all containers, predictors included.
+func (m *Manager) Size() int64 {
+	var n int64
+	for _, c := range m.contexts {
+		n += c.size()
+	}
+	return n
+}
+
+// cost is what moving one page takes, as measured.
+type cost struct{ each time.Duration }
+
+// Of what is measured now an eighth counts; and what moved little tells more of the way
+// to the medium than of the medium.
+const (
+	costWeight = 8
+	costPages  = 32
+)
+
+func (c *cost) saw(r annex.Result) {
+	took := r.Ended.Since(r.Began)
+	if r.Moved < costPages || took <= 0 {
+		return
+	}
+	c.each += (took/time.Duration(r.Moved) - c.each) / costWeight
+	c.each = max(c.each, 1)
+}
+
+func (c cost) of(pages int) time.Duration { return c.each * time.Duration(pages) }

@@ -1,0 +1,350 @@
+package data
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"tare/annex"
+)
+
+// room is what is needed, and of whom it may be had.
+type room struct {
+	pages int
+	// after is the moment that the next activation of whose pages leave must be later than; 0
+	// is any.
+	after annex.Moment
+	// headroom tells that it is memory itself that is short, and not room for what comes.
+	headroom bool
+}
+
+// eviction is one plan of what leaves.
+type eviction struct {
+	m        *Manager
+	left     int // pages that may still be asked for
+	asleep   []*context
+	requests []annex.Request
+}
+
+// needs are what room is wanted, the most urgent first.
+func (m *Manager) needs(brings []*context) []room {
+	p, available := m.policy, m.available()
+	switch {
+	case available < p.low():
+		m.evicting = true
+	case available >= p.high():
+		m.evicting = false
+	}
+	var needs []room
+	spare := available - p.low()
+	if m.evicting {
+		needs = append(needs, room{pages: p.high() - available, headroom: true})
+		spare = p.high() - p.low()
+	}
+	for _, c := range brings {
+		b := c.bring
+		want := c.count().recordAway
+		if b.spare || m.errors.over {
+			continue
+		}
+		if short := want - spare; short > 0 {
+			needs = append(needs, room{pages: short, after: b.expected})
+		}
+		spare = max(0, spare-want)
+	}
+	return needs
+}
+
+// evict asks for what is to leave.
+func (m *Manager) evict(brings []*context) []annex.Request {
+	needs := m.needs(brings)
+	if len(needs) == 0 {
+		return nil
+	}
+	brake := m.critical()
+	e := eviction{m: m, left: min(m.policy.MostLeaving-m.leaving, m.swapRoom())}
+	if brake == 0 || e.left <= 0 {
+		return nil
+	}
+	e.asleep = m.asleep()
+	for _, n := range needs {
+		n.pages = int(float64(n.pages) * brake)
+		e.make(n)
+	}
+	return e.requests
+}
+
+// swapRoom is how many pages swap may still take.
+func (m *Manager) swapRoom() int {
+	keep := m.policy.SwapReserve
+	if keep == 0 {
+		keep = m.memory.SwapSize / 64
+	}
+	return int((m.memory.SwapFree-keep)/annex.PageSize) - m.leaving
+}
+
+// swapRoom is how many more pages of one context may be in swap.
+func (c *context) swapRoom() int {
+	if c.info.SwapMost == 0 {
+		return 1 << 30
+	}
+	return int(c.info.SwapMost/annex.PageSize) - c.count().swapped - c.leaving
+}
+
+// make finds room, in the order of the package's documentation.
+func (e *eviction) make(n room) {
+	e.cold(&n)
+	e.loose(&n)
+	e.records(&n)
+	if !n.headroom {
+		return
+	}
+	e.overShare(&n)
+	if e.m.ready() < e.m.policy.reserve() {
+		e.last(&n)
+	}
+}
+
+// most is how many pages may be had of a context.
+func (e *eviction) most(c *context, n *room) int {
+	return max(0, min(n.pages, e.left, c.swapRoom()))
+}
+
+// take asks for what was collected.
+func (e *eviction) take(c *context, n *room, why annex.Reason, g collect, says string) {
+	if g.pages == 0 {
+		return
+	}
+	n.pages -= g.pages
+	e.left -= g.pages
+	e.requests = append(e.requests, e.m.ask(c, annex.Evict, why, g.runs, 0, says)...)
+}
+
+// cold takes what has not been used for longer than its container's threshold.
+func (e *eviction) cold(n *room) {
+	m := e.m
+	now := tickOf(m.now, m.policy)
+	for _, c := range m.contexts {
+		most := int(float64(e.most(c, n)) * c.pressure.brake(m.policy.ElasticLimit))
+		if most == 0 || c.ages.threshold == none || !m.warm(c) || c.coldPages(m.now, m.policy) == 0 {
+			continue
+		}
+		var g collect
+		c.pages(func(s annex.Space, p annex.Page, cell cell) bool {
+			if cell.movable() && cell.flags&(recorded|probed) == 0 && cell.age(now) >= c.ages.threshold {
+				g.add(s, p)
+			}
+			return g.pages < most
+		})
+		if g.pages < most {
+			c.cold = [oldest + 1]uint32{} // there is no more until the next scan
+		}
+		threshold := time.Duration(c.ages.threshold) * m.policy.Tick
+		e.take(c, n, annex.Cold, g, fmt.Sprintf("not used for %v, from which age few of its pages are used again", threshold))
+	}
+}
+
+// coldPages is how many pages may be cold by now, as far as the last scan tells.
+func (c *context) coldPages(now annex.Moment, p Policy) int {
+	since := int(tickOf(now, p) - tickOf(c.lastScan, p))
+	n := 0
+	for _, k := range c.cold[min(max(int(c.ages.threshold)-since-1, 0), oldest):] {
+		n += int(k)
+	}
+	return n
+}
+
+// pages calls do with every page, in the order of addresses, until it has enough.
+func (c *context) pages(do func(s annex.Space, p annex.Page, cell cell) (more bool)) {
+	for _, s := range c.spaces {
+		for i := range s.areas {
+			a := &s.areas[i]
+			for j, cell := range a.cells {
+				if !do(s.name, a.first+annex.Page(j), cell) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// loose takes what sleeping containers have in memory beside their records.
+func (e *eviction) loose(n *room) {
+	for _, c := range e.asleep {
+		most := e.most(c, n)
+		if most == 0 || !c.learned || c.count().loose == 0 {
+			continue
+		}
+		e.take(c, n, annex.Dormant, c.unrecorded(most), "sleeps, and its last activations did not touch these")
+	}
+}
+
+// unrecorded are pages of no record and no health probe.
+func (c *context) unrecorded(most int) (g collect) {
+	c.pages(func(s annex.Space, p annex.Page, cell cell) bool {
+		if cell.movable() && cell.flags&(recorded|probed) == 0 {
+			g.add(s, p)
+		}
+		return g.pages < most
+	})
+	return g
+}
+
+// records takes the records of sleeping containers, and all of one that has none yet.
+func (e *eviction) records(n *room) {
+	m := e.m
+	for _, c := range e.asleep {
+		most := e.most(c, n)
+		if most == 0 || m.wanted(c) || n.after != 0 && m.wakes(c) <= n.after {
+			continue
+		}
+		says := fmt.Sprintf("memory is short, and it has slept for %v", c.idle(m.now).Round(time.Millisecond))
+		if c.expects {
+			says = fmt.Sprintf("memory is short, and it is likely to wake in %v, later than others", c.forecast.Likely.Since(m.now).Round(time.Millisecond))
+		}
+		if !c.learned {
+			e.take(c, n, annex.Dormant, c.unrecorded(most), says)
+			continue
+		}
+		for _, certain := range []bool{false, true} {
+			e.take(c, n, annex.Headroom, c.tail(certain, e.most(c, n)), says)
+		}
+	}
+}
+
+// wanted tells that a sleeping container's record had better stay: it was fetched for a
+// moment that may still come, or would have to come back before its leaving had paid.
+func (m *Manager) wanted(c *context) bool {
+	if m.now < c.waitUntil || c.bring != nil {
+		return true
+	}
+	sleeps := c.idle(m.now)
+	if c.expects {
+		sleeps = c.forecast.Earliest.Since(m.now)
+	}
+	pages := c.count().movable
+	takes := m.evictCost.of(pages) + m.fetchCost.of(pages)
+	return float64(sleeps) < m.policy.BreakEven*float64(takes)
+}
+
+// tail takes pages from the end of the record, in the order of first touch: those of which each of the
+// last activations made use, or the others.
+func (c *context) tail(certain bool, most int) collect {
+	var back []annex.Run // from the last on
+	pages := 0
+	ranked := c.predictor.Pages()
+	for i := len(ranked) - 1; i >= 0 && pages < most; i-- {
+		r := ranked[i]
+		if r.Certain != certain {
+			continue
+		}
+		s := c.find(r.Run.Space)
+		if s == nil {
+			continue
+		}
+		for p := r.Run.End(); p > r.Run.First && pages < most; p-- {
+			a := s.area(p - 1)
+			if a == nil {
+				continue
+			}
+			if cell := a.cells[p-1-a.first]; !cell.movable() || cell.flags&probed != 0 {
+				continue
+			}
+			pages++
+			if n := len(back); n > 0 && back[n-1].Space == s.name && back[n-1].First == p {
+				back[n-1].First--
+				back[n-1].Pages++
+			} else {
+				back = append(back, annex.Run{Space: s.name, First: p - 1, Pages: 1})
+			}
+		}
+	}
+	slices.Reverse(back)
+	return collect{runs: back, pages: pages}
+}
+
+// overShare takes of awake containers what they have above their share, where it has not
+// been used of late as far as faults and fresh accessed bits tell.
+func (e *eviction) overShare(n *room) {
+	m := e.m
+	if n.pages <= 0 || e.left <= 0 || m.errors.over {
+		return
+	}
+	m.divide()
+	var awake []*context
+	for _, c := range m.contexts {
+		if c.awake && m.warm(c) && c.count().resident > c.share {
+			awake = append(awake, c)
+		}
+	}
+	slices.SortStableFunc(awake, func(a, b *context) int {
+		return cmp.Compare(b.count().resident-b.share, a.count().resident-a.share)
+	})
+	for _, c := range awake {
+		most := min(e.most(c, n), c.count().resident-c.share)
+		most = int(float64(most) * c.pressure.brake(m.policy.ElasticLimit))
+		e.take(c, n, annex.Share, c.lowest(most, m.now, m.policy, true), fmt.Sprintf("has %d pages in memory, and its share is %d", c.count().resident, c.share))
+	}
+}
+
+// last is when next to nothing is free, and nothing better to be had.
+func (e *eviction) last(n *room) {
+	m := e.m
+	if m.errors.over {
+		return // the kernel's choice is no worse than one that has proved wrong
+	}
+	for _, c := range e.asleep {
+		if c.bring == nil {
+			e.take(c, n, annex.Headroom, c.lowest(e.most(c, n), m.now, m.policy, false), "next to nothing is free")
+		}
+	}
+	for _, c := range m.contexts {
+		if c.awake && m.warm(c) {
+			most := int(float64(e.most(c, n)) * c.pressure.brake(m.policy.ElasticLimit))
+			e.take(c, n, annex.Headroom, c.lowest(most, m.now, m.policy, false), "next to nothing is free, and nothing else to be had")
+		}
+	}
+}
+
+// lowest takes pages of the extents of the lowest levels, of these the least recently used; sparing leaves
+// those that were used of late.
+func (c *context) lowest(most int, now annex.Moment, p Policy, sparing bool) (g collect) {
+	if most <= 0 || c.count().movable == 0 {
+		return g
+	}
+	type place struct {
+		space  *space
+		area   *area
+		extent int
+		level  int
+	}
+	var order []place
+	at, recent := stampOf(now), stamp(p.Recent/stampStep)
+	for _, s := range c.spaces {
+		for i := range s.areas {
+			a := &s.areas[i]
+			for j := range a.extents {
+				x := &a.extents[j]
+				if sparing && x.uses > 0 && at-min(x.used, at) <= recent {
+					continue
+				}
+				order = append(order, place{s, a, j, x.level(at, p.lifetime())})
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.area.extents[a.extent].used, b.area.extents[b.extent].used))
+	})
+	for _, o := range order {
+		a := o.area
+		from := max((a.first>>a.shift+annex.Page(o.extent))<<a.shift, a.first)
+		to := min((a.first>>a.shift+annex.Page(o.extent)+1)<<a.shift, a.end())
+		for p := from; p < to && g.pages < most; p++ {
+			if a.cells[p-a.first].movable() {
+				g.add(o.space.name, p)
+			}
+		}
+	}
+	return g
+}

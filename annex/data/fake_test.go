@@ -1,0 +1,42 @@
+package data
+
+import (
+	"tare/annex"
+	"tare/annex/predict"
+)
+
+// told is a predictor that says what a test wants, and notes what it was told.
+type told struct {
+	record   []predict.Ranked
+	forecast predict.Forecast
+	expects  bool
+	scores   []predict.Score
+	follows  []annex.Run
+
+	began, ended          []annex.Moment
+	touched               []annex.Fault
+	brought, mapped, left int
+	forgot                []annex.Space
+}
+
+func (t *told) Began(at annex.Moment)                 { t.began = append(t.began, at) }
+func (t *told) Touched(faults []annex.Fault)          { t.touched = append(t.touched, faults...) }
+func (t *told) Ended(at annex.Moment)                 { t.ended = append(t.ended, at) }
+func (t *told) Pages() []predict.Ranked               { return append([]predict.Ranked(nil), t.record...) }
+func (t *told) Scores() []predict.Score               { return t.scores }
+func (t *told) Mapped(r []annex.Run)                  { t.mapped += annex.Count(r) }
+func (t *told) Left(r []annex.Run)                    { t.left += annex.Count(r) }
+func (t *told) Forget(s annex.Space)                  { t.forgot = append(t.forgot, s) }
+func (t *told) Size() int64                           { return 0 }
+func (t *told) Brought(r []annex.Run, _ annex.Moment) { t.brought += annex.Count(r) }
+func (t *told) Following(annex.Fault) []annex.Run     { return t.follows }
+func (t *told) Next(now annex.Moment) (predict.Forecast, bool) {
+	f := t.forecast
+	return predict.Forecast{Earliest: max(f.Earliest, now), Likely: max(f.Likely, now), Latest: max(f.Latest, now)}, t.expects
+}
+
+// chained is a chain that is told.
+type chained map[annex.ID][]predict.Follower
+
+func (c chained) Began(annex.ID, annex.Moment)             {}
+func (c chained) Followers(id annex.ID) []predict.Follower { return c[id] }
