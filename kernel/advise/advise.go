@@ -187,15 +187,20 @@ func madvise(p Process, advice Advice, vector []unix.RemoteIovec) (uint64, error
 	if len(vector) == 0 {
 		return 0, nil
 	}
+	const patience = 3
 	var done uintptr
 	err := p.Control(func(fd int) error {
+		tries := 0
 		for {
 			n, _, errno := unix.Syscall6(unix.SYS_PROCESS_MADVISE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(vector))), uintptr(len(vector)), uintptr(advice), 0, 0)
-			switch errno {
-			case 0:
+			switch {
+			case errno == 0:
 				done = n
 				return nil
-			case unix.EINTR: // the Go runtime's own signals
+			case errno == unix.EINTR: // the Go runtime's own signals
+				continue
+			case errno == unix.EAGAIN && tries < patience: // something is short for a moment
+				tries++
 				continue
 			}
 			return errno
