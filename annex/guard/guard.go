@@ -192,8 +192,12 @@ func (g *Guard) Momentarily(ctx context.Context, file, text string) (Outcome, er
 }
 
 // Keep writes a text to a knob, to be there until [Guard.Restore], [Guard.Close] or the
-// daemon's end. Nothing is done where it is there already, by whomever.
+// daemon's end. Nothing is done where it is there already, by whomever. What is kept may
+// be kept as something else later: what is put back is what was found first.
 func (g *Guard) Keep(ctx context.Context, file, text string) error {
+	if before, ok := g.kept(filepath.Clean(file)); ok {
+		return g.keepAs(ctx, before, text)
+	}
 	k, e, err := g.enter(Lasting, file, text)
 	if err != nil || k == nil {
 		return err
@@ -205,6 +209,51 @@ func (g *Guard) Keep(ctx context.Context, file, text string) error {
 		g.cross(outcome)
 		return errors.Join(err, failures([]Outcome{outcome}))
 	}
+	return nil
+}
+
+// kept finds what is kept of a knob.
+func (g *Guard) kept(file string) (Entry, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	i := slices.IndexFunc(g.store.open, func(e Entry) bool { return e.Kind == Lasting && e.File == file })
+	if i < 0 || g.ended {
+		return Entry{}, false
+	}
+	return g.store.open[i], true
+}
+
+// keepAs changes what is kept. Both entries are open while the knob is written: whichever
+// of the two texts it then holds, it goes back to what was found first.
+func (g *Guard) keepAs(ctx context.Context, before Entry, text string) error {
+	if before.Written == text {
+		return nil
+	}
+	k, identity, err := hold(before.File, g.options.Roots)
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	have, err := k.Read()
+	if err != nil {
+		return err
+	}
+	if identity != before.Identity || !equal(before.File, have, before.Written) {
+		return &Changed{before.File, before.Written, have}
+	}
+	next := before
+	next.Written = text
+	if next, err = g.journal(next); err != nil {
+		return err
+	}
+	defer g.underWay.Done()
+	g.at("journalled")
+	if err := k.Write(ctx, text); err != nil {
+		g.crossOut(next, Already)
+		return err
+	}
+	g.at("written")
+	g.crossOut(before, Already)
 	return nil
 }
 
@@ -231,23 +280,31 @@ func (g *Guard) enter(kind Kind, file, text string) (_ *knob.Knob, e Entry, err 
 	if kind == Lasting && equal(e.File, e.Found, text) {
 		return nil, e, k.Close()
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	err = g.watch.alive()
-	if g.ended {
-		err = &Unguarded{"it was closed"}
-	}
-	if err != nil {
-		return nil, e, errors.Join(err, k.Close())
-	}
-	var line []byte
-	if e, line, err = g.store.enter(e); err != nil {
+	if e, err = g.journal(e); err != nil {
 		return nil, e, errors.Join(err, k.Close())
 	}
 	entered = true
+	return k, e, nil
+}
+
+// journal writes an entry down and tells the guard process, and counts a change that is
+// being made.
+func (g *Guard) journal(e Entry) (Entry, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ended {
+		return e, &Unguarded{"it was closed"}
+	}
+	if err := g.watch.alive(); err != nil {
+		return e, err
+	}
+	e, line, err := g.store.enter(e)
+	if err != nil {
+		return e, err
+	}
 	g.underWay.Add(1)
 	g.watch.tell(line)
-	return k, e, nil
+	return e, nil
 }
 
 // write makes a change, if what was written down is still so.
@@ -290,12 +347,16 @@ func (g *Guard) free(file string) {
 // cross crosses out what was put back. What could not be crossed out is found to hold
 // what it did before, and nothing comes of it.
 func (g *Guard) cross(o Outcome) {
+	g.crossOut(o.Entry, o.Ending)
+	if o.Ending != Failed {
+		g.free(o.File)
+	}
+}
+
+func (g *Guard) crossOut(e Entry, how Ending) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if o.Ending != Failed {
-		delete(g.busy, o.File)
-	}
-	if line, err := g.store.cross(o.Number, o.Ending); err == nil {
+	if line, err := g.store.cross(e.Number, how); err == nil {
 		g.watch.tell(line)
 	}
 }

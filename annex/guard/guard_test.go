@@ -99,10 +99,10 @@ func TestKeepAndRestore(t *testing.T) {
 		}
 		holds(t, file, "0")
 	}
-	busy := new(Busy)
-	if err := g.Keep(t.Context(), first, "1"); !errors.As(err, &busy) {
-		t.Errorf("kept already: %v", err)
+	if err := g.Keep(t.Context(), first, "1"); err != nil {
+		t.Errorf("kept as something else: %v", err)
 	}
+	holds(t, first, "1")
 	if all, err := g.Restore(first); err != nil || len(all) != 1 || all[0].Ending != Restored {
 		t.Errorf("%v, %v", all, err)
 	}
@@ -120,6 +120,31 @@ func TestKeepAndRestore(t *testing.T) {
 	unguarded := new(Unguarded)
 	if err := g.Keep(t.Context(), first, "0"); !errors.As(err, &unguarded) {
 		t.Errorf("after its end: %v", err)
+	}
+}
+
+// What is kept as something else goes back to what was first found, and what somebody
+// has set meanwhile is not taken from him.
+func TestKeepAsSomethingElse(t *testing.T) {
+	o, file := group(t, "memory.low", "0")
+	g := started(t, o)
+	for _, text := range []string{"4096", "8192", "8192"} {
+		if err := g.Keep(t.Context(), file, text); err != nil {
+			t.Fatal(err)
+		}
+		holds(t, file, text)
+		if open := g.Open(); len(open) != 1 || open[0].Found != "0" || open[0].Written != text {
+			t.Fatalf("open: %+v", open)
+		}
+	}
+	set(t, file, "12288")
+	changed := new(Changed)
+	if err := g.Keep(t.Context(), file, "4096"); !errors.As(err, &changed) {
+		t.Errorf("after somebody else has set it: %v", err)
+	}
+	holds(t, file, "12288")
+	if all, err := g.Restore(); err != nil || len(all) != 1 || all[0].Ending != Foreign {
+		t.Errorf("%v, %v", all, err)
 	}
 }
 
@@ -273,7 +298,7 @@ func TestKilledWithARealLimit(t *testing.T) {
 				t.Fatal(err)
 			}
 			at := map[Kind]string{Momentary: "written", Lasting: "kept"}[kind]
-			d := start(t, victimOrders{o, limit, strconv.Itoa(64<<20 + 5), kind, at})
+			d := start(t, victimOrders{Options: o, File: limit, Text: strconv.Itoa(64<<20 + 5), Kind: kind, StopAt: at})
 			holds(t, limit, strconv.Itoa(64<<20))
 			d.kill(t)
 			d.awaitGuard(t)
@@ -306,7 +331,7 @@ func TestRestoreBelowALoweredLimitOfBoth(t *testing.T) {
 // A group that the kernel removes, and one made again under its name.
 func TestARealGroupIsMadeAgain(t *testing.T) {
 	o, limit := realGroup(t)
-	d := start(t, victimOrders{o, limit, strconv.Itoa(64 << 20), Lasting, "kept"})
+	d := start(t, victimOrders{Options: o, File: limit, Text: strconv.Itoa(64 << 20), Kind: Lasting, StopAt: "kept"})
 	dir := filepath.Dir(limit)
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)

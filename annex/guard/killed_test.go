@@ -25,6 +25,7 @@ type victimOrders struct {
 	Options    Options
 	File, Text string
 	Kind       Kind
+	Before     string // what it keeps first; none where empty
 	StopAt     string // the moment at which it tells that it is there, and waits for its end
 }
 
@@ -52,6 +53,11 @@ func victim(text string) error {
 		return err
 	}
 	fmt.Println(g.PID())
+	if o.Before != "" {
+		if err := g.Keep(context.Background(), o.File, o.Before); err != nil {
+			return err
+		}
+	}
 	g.at = func(moment string) {
 		if moment == o.StopAt {
 			fmt.Println(moment)
@@ -196,7 +202,7 @@ func TestKilled(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				o, file := group(t, limitV1, c.found)
-				d := start(t, victimOrders{o, file, lowered, c.kind, c.stopAt})
+				d := start(t, victimOrders{Options: o, File: file, Text: lowered, Kind: c.kind, StopAt: c.stopAt})
 				if c.user {
 					set(t, file, users)
 				}
@@ -227,13 +233,24 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// Between two values that are kept one after the other, each goes back to what was found.
+func TestKilledWhileKeepingSomethingElse(t *testing.T) {
+	for _, moment := range []string{"journalled", "written", "kept"} {
+		o, file := group(t, "memory.low", "0")
+		d := start(t, victimOrders{Options: o, File: file, Text: "8192", Kind: Lasting, Before: "4096", StopAt: moment})
+		d.kill(t)
+		d.awaitGuard(t)
+		holds(t, file, "0")
+	}
+}
+
 // A group that is gone, and one that was made in its place, are left alone.
 func TestKilledAfterTheGroupHasGone(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		for _, both := range []bool{false, true} {
 			t.Run(fmt.Sprintf("again=%t/both=%t", again, both), func(t *testing.T) {
 				o, file := group(t, limitV1, noLimit)
-				d := start(t, victimOrders{o, file, "4096", Lasting, "kept"})
+				d := start(t, victimOrders{Options: o, File: file, Text: "4096", Kind: Lasting, StopAt: "kept"})
 				dir := filepath.Dir(file)
 				if err := os.Rename(dir, dir+".removed"); err != nil { // whose number is not free so
 					t.Fatal(err)
@@ -270,7 +287,7 @@ func TestKilledAfterTheGroupHasGone(t *testing.T) {
 func TestTheGuardOutlivesTheDaemonsGroup(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGKILL} {
 		o, file := group(t, limitV1, noLimit)
-		d := start(t, victimOrders{o, file, "4096", Momentary, "written"})
+		d := start(t, victimOrders{Options: o, File: file, Text: "4096", Kind: Momentary, StopAt: "written"})
 		// What systemd sends to a whole control group reaches the guard too, and is not
 		// taken.
 		if signal != syscall.SIGKILL {
@@ -295,7 +312,7 @@ func TestTheGuardOutlivesTheDaemonsGroup(t *testing.T) {
 func TestAStoppedDaemonsLeaseEnds(t *testing.T) {
 	o, file := group(t, limitV1, noLimit)
 	o.Lease = 10 * time.Millisecond
-	d := start(t, victimOrders{o, file, "4096", Momentary, "written"})
+	d := start(t, victimOrders{Options: o, File: file, Text: "4096", Kind: Momentary, StopAt: "written"})
 	if err := d.command.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +333,7 @@ func TestAStoppedDaemonsLeaseEnds(t *testing.T) {
 // Two daemons do not change the same host's knobs, nor does one recover under another.
 func TestOneDaemonHasTheJournal(t *testing.T) {
 	o, file := group(t, limitV1, noLimit)
-	d := start(t, victimOrders{o, file, "4096", Lasting, "kept"})
+	d := start(t, victimOrders{Options: o, File: file, Text: "4096", Kind: Lasting, StopAt: "kept"})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	inUse := new(InUse)
@@ -347,7 +364,7 @@ func TestOneDaemonHasTheJournal(t *testing.T) {
 // A journal that nobody has recovered is not begun anew.
 func TestStartRefusesWhatIsNotRecovered(t *testing.T) {
 	o, file := group(t, limitV1, noLimit)
-	d := start(t, victimOrders{o, file, "4096", Lasting, "kept"})
+	d := start(t, victimOrders{Options: o, File: file, Text: "4096", Kind: Lasting, StopAt: "kept"})
 	if err := d.guard.Signal(int(syscall.SIGKILL)); err != nil {
 		t.Fatal(err)
 	}
