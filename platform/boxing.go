@@ -72,6 +72,9 @@ type BoxSpec struct {
 	Protect     Protection `json:"protect"`
 	// Reserve is what [ProtectLimit] leaves for the critical class, in bytes.
 	Reserve int64 `json:"reserve_bytes"`
+	// Extend is what runs beside the box, outside of it, to have pages of its idle class
+	// leave memory and come back.
+	Extend Extension `json:"extend,omitempty"`
 }
 
 // Boxing is a Platform whose programs run under another kernel, and which makes boxes
@@ -130,9 +133,11 @@ type BoxReading struct {
 	// compressed swap holds from its limit, and to keep headroom. Reclaiming is for how
 	// long it has waited meanwhile for memory to be reclaimed; the host's pressure counts
 	// that, and the box's does not.
-	Keeper     time.Duration     `json:"keeper_cpu_ns"`
-	Reclaiming time.Duration     `json:"reclaiming_ns"`
-	Absent     map[string]string `json:"absent,omitempty"`
+	Keeper     time.Duration `json:"keeper_cpu_ns"`
+	Reclaiming time.Duration `json:"reclaiming_ns"`
+	// Extension is what the box's extension tells; nil where it has none.
+	Extension *ExtensionReading `json:"extension,omitempty"`
+	Absent    map[string]string `json:"absent,omitempty"`
 	// Notes are what else is to be known of the figures, such as swap of the host's own.
 	Notes []string `json:"notes,omitempty"`
 }

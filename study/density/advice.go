@@ -96,6 +96,9 @@ var settings = []setting{
 		return "protect the critical service by " + level
 	}, ""},
 	{FactorSwap, "swap-device", func(level string) string { return "swap to " + level }, ""},
+	{FactorExtend, "extend", func(string) string {
+		return "run annexd, with the service as critical and its idle neighbours as elastic (docs/annex.md)"
+	}, "swap may not hold what leaves memory, or its device may not be written so much"},
 	{FactorCluster, "page-cluster", func(level string) string { return "set vm.page-cluster to " + level }, "swap is read in order, as a disk likes it"},
 }
 
@@ -148,6 +151,9 @@ func (r reading) untested() []report.Part {
 		if s != platform.SwapNone && !has(FactorSwap, string(s)) {
 			left = append(left, "--swap "+string(s))
 		}
+	}
+	if !has(FactorExtend, ExtendAnnex) {
+		left = append(left, "--extend "+ExtendAnnex)
 	}
 	if !slices.ContainsFunc(r.arms, func(a arm) bool { return a.order == Interleaved }) {
 		left = append(left, "--order interleaved")

@@ -251,6 +251,7 @@ func together(a, b Step) Step {
 	s.DeviceWritten, s.DeviceRead = a.DeviceWritten+b.DeviceWritten, a.DeviceRead+b.DeviceRead
 	s.Pool, s.Limit = max(a.Pool, b.Pool), min(a.Limit, b.Limit)
 	s.Keeper, s.Reclaimed = a.Keeper+b.Keeper, a.Reclaimed+b.Reclaimed
+	s.Extension = a.Extension.followed(b.Extension)
 	s.Notes = slices.Clone(a.Notes)
 	for _, note := range b.Notes {
 		if !slices.Contains(s.Notes, note) {

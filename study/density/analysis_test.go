@@ -1,6 +1,7 @@
 package density
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -20,6 +21,7 @@ import (
 type madePolicy struct {
 	name, swap, protect, cluster string
 	truth
+	extend string // empty is "none"
 }
 
 // truth is what really happens as memory runs out.
@@ -31,6 +33,7 @@ type truth struct {
 	slows  float64 // by how many times all requests take as long
 	thrash float64 // where it ends; 0 is never
 	noise  float64 // of a step, sd of the logarithm
+	costs  float64 // share of throughput that an extension takes
 }
 
 // s3 is what S3 saw: throughput halves at 2.5 times, and what takes longer is the tail.
@@ -87,7 +90,7 @@ func (m made) run(t testing.TB) record.Run {
 		}
 		neighbours := strings.Join(list, ",")
 		c := record.Condition{ID: group + "@" + p.name + "," + neighbours, Label: p.name, Workload: group, Platform: "oci:crun", Baseline: base, Metrics: []workload.Metric{metric}, NotRepresentative: m.emulated,
-			Factors: map[string]string{FactorPolicy: p.name, FactorOrder: m.order, FactorNeighbours: neighbours, FactorSwap: p.swap, FactorProtect: p.protect, FactorCluster: p.cluster, FactorExtend: "none", FactorNoise: "static random", FactorBox: "cgroup 1 GiB"}}
+			Factors: map[string]string{FactorPolicy: p.name, FactorOrder: m.order, FactorNeighbours: neighbours, FactorSwap: p.swap, FactorProtect: p.protect, FactorCluster: p.cluster, FactorExtend: cmp.Or(p.extend, ExtendNone), FactorNoise: "static random", FactorBox: "cgroup 1 GiB"}}
 		run.Conditions = append(run.Conditions, c)
 		for block := 1; block <= m.blocks; block++ {
 			level := 1 + 0.05*math.Sin(float64(7*block)) // of all that a block has
@@ -160,6 +163,11 @@ func (p madePolicy) sweep(random *rand.Rand, m made, level float64, numbers []in
 			platform.Idle:     {Resident: 700 << 20, MajorFaults: s.SwapIn, Some: time.Duration(s.SwapIn) * 10 * time.Microsecond},
 		}
 		s.Absent = map[string]string{"device_read_bytes": "zram has no device below it"}
+		if p.extend == ExtendAnnex {
+			s.Extension = &Extended{CPU: 60 * time.Millisecond, Resident: 30 << 20, Contexts: int64(n), Evicted: 6000, Fetched: 3000, Mapped: 600, Untouched: 300,
+				Predictors: map[string]platform.PredictorReading{"record": {Precision: 0.9, Recall: 0.8, Lead: time.Second, Told: 100}, "stride": {}}}
+			s.Closed.Rate *= 1 - p.costs
+		}
 		steps = append(steps, s)
 		if s.Stop != "" {
 			break

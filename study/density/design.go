@@ -158,16 +158,21 @@ func (b *builder) note(format string, args ...any) {
 	}
 }
 
+// daemon is the program of our memory extension.
+const daemon = "annexd"
+
 // findExtends refuses a memory extension that cannot be had.
 func (b *builder) findExtends() error {
 	if !slices.Contains(b.Extends, ExtendAnnex) {
 		return nil
 	}
-	const daemon = "annexd"
-	if path, err := b.Host.Look(daemon); err == nil {
-		return &platform.Missing{What: fmt.Sprintf("--extend annex: this tare does not know how to drive %s", path), Mend: "take a tare of the same version as it"}
+	if slices.ContainsFunc(b.policies(), func(a levels) bool { return a.extend == ExtendAnnex && a.swap == platform.SwapNone }) {
+		return usage("--extend %s: it moves pages to swap, of which --swap %s has none", ExtendAnnex, platform.SwapNone)
 	}
-	return &platform.Missing{What: "--extend annex: " + daemon + " is not on PATH", Mend: "install it, or leave --extend out"}
+	if _, err := b.Host.Look(daemon); err != nil {
+		return &platform.Missing{What: fmt.Sprintf("--extend %s: %v", ExtendAnnex, err), Mend: fmt.Sprintf("install %s (`make build` makes bin/%s), or leave --extend out", daemon, daemon)}
+	}
+	return nil
 }
 
 // findPlatform refuses a platform that this host lacks, or that has no groups.
@@ -377,6 +382,9 @@ func (b *builder) box(a levels, n noise) (platform.BoxSpec, error) {
 	}
 	if a.swap != platform.SwapNone {
 		spec.SwapSize = b.swapSize(n)
+	}
+	if a.extend == ExtendAnnex {
+		spec.Extend = platform.ExtendAnnex
 	}
 	if a.protect == platform.ProtectLimit {
 		spec.Reserve = b.critical.reserve(b.Box)

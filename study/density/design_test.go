@@ -140,13 +140,16 @@ func TestRefused(t *testing.T) {
 		"--neighbour-memory":                    func(o *Options) { o.NeighbourMemory = 1 },
 		"--box host":                            func(o *Options) { o.BoxKind = platform.BoxMachine },
 		"annexd is not on PATH":                 func(o *Options) { o.Extends = []string{ExtendAnnex} },
-		"port 20001 is served":                  func(o *Options) { o.Host.CheckPorts = func([]int) error { return errors.New("port 20001 is served") } },
-		"no zram":                               func(o *Options) { o.Host.CheckBox = func(platform.BoxSpec) error { return missing } },
-		"--memory":                              func(o *Options) { o.Base.Memory = 1 << 20 },
-		"--drop-caches":                         func(o *Options) { o.DropCaches = true },
-		"--noise shop":                          func(o *Options) { o.Noises = []workload.Subject{o.Critical} },
-		"--settle 2m0s: a step":                 func(o *Options) { o.Settle = 2 * time.Minute },
-		"--neighbours: want":                    func(o *Options) { o.Neighbours = nil },
+		"--swap none has none": func(o *Options) {
+			o.Extends, o.Swaps = []string{ExtendNone, ExtendAnnex}, []platform.SwapKind{platform.SwapNone}
+		},
+		"port 20001 is served":  func(o *Options) { o.Host.CheckPorts = func([]int) error { return errors.New("port 20001 is served") } },
+		"no zram":               func(o *Options) { o.Host.CheckBox = func(platform.BoxSpec) error { return missing } },
+		"--memory":              func(o *Options) { o.Base.Memory = 1 << 20 },
+		"--drop-caches":         func(o *Options) { o.DropCaches = true },
+		"--noise shop":          func(o *Options) { o.Noises = []workload.Subject{o.Critical} },
+		"--settle 2m0s: a step": func(o *Options) { o.Settle = 2 * time.Minute },
+		"--neighbours: want":    func(o *Options) { o.Neighbours = nil },
 	} {
 		f := newFixture(1, 5)
 		f.o.Noises = []workload.Subject{{Workload: *f.nap}}
@@ -244,5 +247,33 @@ func TestOutlineOfWhatIsSet(t *testing.T) {
 		if got := strings.Contains(strings.Join(lines, "\n"), "vm.page-cluster"); got != c.set {
 			t.Errorf("found %q, levels %v: told to be set %v, want %v:\n%s", c.found, c.levels, got, c.set, strings.Join(lines, "\n"))
 		}
+	}
+}
+
+// The extension is an arm of its own, beside the base's levels of all else.
+func TestExtensionIsAnArm(t *testing.T) {
+	f := newFixture(1, 5)
+	f.o.Noises = []workload.Subject{{Workload: *f.nap}}
+	f.o.Extends = []string{ExtendNone, ExtendAnnex}
+	f.o.Protects = []platform.Protection{platform.ProtectNone, platform.ProtectSwappiness}
+	f.o.Host.Look = func(program string) (string, error) { return "/usr/sbin/" + program, nil }
+	boxes := map[platform.Extension]int{}
+	f.o.Host.CheckBox = func(s platform.BoxSpec) error {
+		if s.Extend != platform.ExtendNone && s.Protect != platform.ProtectNone {
+			t.Errorf("%s beside %s", s.Extend, s.Protect)
+		}
+		boxes[s.Extend]++
+		return nil
+	}
+	d, err := Design(f.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var labels []string
+	for _, c := range d.Groups[0].Conditions {
+		labels = append(labels, c.Label)
+	}
+	if want := []string{"file", "file, swappiness", "file, annex"}; !slices.Equal(labels, want) || boxes[platform.ExtendAnnex] != 1 || boxes[platform.ExtendNone] != 2 {
+		t.Errorf("%q, boxes %v", labels, boxes)
 	}
 }

@@ -269,7 +269,7 @@ func newFixture(neighbours ...int) *fixture {
 		Memory: 1 << 30, CPUs: 2,
 		Platform: func(string) (platform.Platform, error) { return w, nil },
 		Check:    func(p platform.Platform) error { return p.Check(context.Background()) },
-		Look:     func(string) (string, error) { return "", errors.New("not on PATH") },
+		Look:     func(string) (string, error) { return "", errors.New("annexd is not on PATH") },
 	}
 	return f
 }

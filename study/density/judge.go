@@ -13,13 +13,17 @@ import (
 	"tare/stats"
 )
 
-// judged is the claim that this study decides.
+// judged is the claim that stock policies decide.
 const judged = "S3.1"
 
 // Judge reaches a verdict on S3.1 from a run that has the critical service beside
 // neighbours with nothing done to protect it, on one swap device or on several. The rule
-// and its thresholds are the claim's own (package claim).
-func Judge(run record.Run) []claim.Judgement { return read(run, nil).judge() }
+// and its thresholds are the claim's own (package claim). From one with a memory
+// extension beside none it reaches one on S3.2, too.
+func Judge(run record.Run) []claim.Judgement {
+	r := read(run, nil)
+	return append(r.judge(), r.judgeExtended()...)
+}
 
 // plain tells whether an arm is S3's: pages may leave, and nothing is done about it.
 func plain(a arm) bool {

@@ -93,7 +93,7 @@ type Host struct {
 	CheckPorts func(ports []int) error
 	// Cluster is vm.page-cluster as it is, empty where that cannot be read; nil is not known.
 	Cluster func() string
-	// Look finds a program on PATH.
+	// Look finds a program of ours beside tare's own, or on PATH.
 	Look func(program string) (string, error)
 	// Ahead puts tare, which is the client, ahead of the host's other programs
 	// (lab.Ahead); nil leaves it among them.

@@ -40,6 +40,7 @@ func (r reading) parts() []report.Part {
 		}
 		parts = append(parts, r.latencyTable(lead), r.idleTable(lead))
 	}
+	parts = append(parts, r.extensionParts()...)
 	parts = append(parts, r.deviceTable()...)
 	parts = append(parts, r.agreementTable()...)
 	return append(parts, r.publishedTable()...)

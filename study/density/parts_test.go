@@ -146,8 +146,8 @@ func TestAdvice(t *testing.T) {
 	protected, useless := s3, s3
 	protected.stalls, protected.keeps = 0, 0.9
 	run := withOrder(Interleaved, 5, file(s3),
-		madePolicy{"file, swappiness", "file", "swappiness", "", protected},
-		madePolicy{"file, limit", "file", "limit", "", useless}).run(t)
+		madePolicy{"file, swappiness", "file", "swappiness", "", protected, ""},
+		madePolicy{"file, limit", "file", "limit", "", useless, ""}).run(t)
 	var rules []string
 	for _, a := range Advice(run) {
 		rules = append(rules, a.Rule+": "+a.Set)

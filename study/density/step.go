@@ -74,6 +74,8 @@ type Step struct {
 	Limit     int64         `json:"limit_bytes"`
 	Keeper    time.Duration `json:"keeper_ns"`
 	Reclaimed time.Duration `json:"reclaimed_ns"`
+	// Extension is what the box's memory extension did within the step; nil where it had none.
+	Extension *Extended `json:"extension,omitempty"`
 	// Notes are what is to be known of the box: that it could not be kept as it was asked
 	// for, that the host has swap of its own.
 	Notes []string `json:"notes,omitempty"`

@@ -274,6 +274,7 @@ func (s *Step) account(before, after platform.BoxReading, memory int64) {
 	s.DeviceWritten, s.DeviceRead = after.DeviceWritten-before.DeviceWritten, after.DeviceRead-before.DeviceRead
 	s.Pool, s.Limit = after.Pool, after.Limit
 	s.Keeper, s.Reclaimed = after.Keeper-before.Keeper, after.Reclaiming-before.Reclaiming
+	s.Extension = extended(before.Extension, after.Extension)
 	s.Notes = slices.Clone(before.Notes)
 	for _, note := range after.Notes {
 		if !slices.Contains(s.Notes, note) {

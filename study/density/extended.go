@@ -1,0 +1,209 @@
+package density
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/platform"
+	"tare/report"
+)
+
+// Extended is what a memory extension did within a step, and how it stood at its end.
+type Extended struct {
+	CPU        time.Duration                        `json:"cpu_ns"`
+	Resident   int64                                `json:"resident_bytes"` // at the end
+	Contexts   int64                                `json:"contexts"`       // at the end
+	Evicted    int64                                `json:"evicted_pages"`
+	Fetched    int64                                `json:"fetched_pages"`
+	Mapped     int64                                `json:"mapped_pages"`
+	Untouched  int64                                `json:"untouched_pages"` // of those fetched, told to be so within the step
+	Errors     int64                                `json:"errors"`
+	Predictors map[string]platform.PredictorReading `json:"predictors,omitempty"` // at the end
+}
+
+// extended is what came to pass between two readings; nil where there is no extension.
+func extended(before, after *platform.ExtensionReading) *Extended {
+	if after == nil {
+		return nil
+	}
+	was := platform.ExtensionReading{}
+	if before != nil {
+		was = *before
+	}
+	return &Extended{
+		CPU: after.CPU - was.CPU, Resident: after.Resident, Contexts: after.Contexts,
+		Evicted: after.Evicted - was.Evicted, Fetched: after.Fetched - was.Fetched, Mapped: after.Mapped - was.Mapped,
+		Untouched: after.Untouched - was.Untouched, Errors: after.Errors - was.Errors, Predictors: maps.Clone(after.Predictors),
+	}
+}
+
+// followed is this and another execution of the same step, as one; either may be nil.
+func (e *Extended) followed(by *Extended) *Extended {
+	switch {
+	case e == nil:
+		return by
+	case by == nil:
+		return e
+	}
+	both := &Extended{
+		CPU: e.CPU + by.CPU, Resident: max(e.Resident, by.Resident), Contexts: max(e.Contexts, by.Contexts),
+		Evicted: e.Evicted + by.Evicted, Fetched: e.Fetched + by.Fetched, Mapped: e.Mapped + by.Mapped,
+		Untouched: e.Untouched + by.Untouched, Errors: e.Errors + by.Errors, Predictors: map[string]platform.PredictorReading{},
+	}
+	maps.Copy(both.Predictors, e.Predictors)
+	for name, y := range by.Predictors {
+		x := e.Predictors[name]
+		both.Predictors[name] = pooled(x, y)
+	}
+	return both
+}
+
+// pooled is two readings of a predictor as one, by what each rests on.
+func pooled(x, y platform.PredictorReading) platform.PredictorReading {
+	told := x.Told + y.Told
+	if told == 0 {
+		return y
+	}
+	weight := func(a, b float64) float64 {
+		return (a*float64(x.Told) + b*float64(y.Told)) / float64(told)
+	}
+	return platform.PredictorReading{
+		Precision: weight(x.Precision, y.Precision), Recall: weight(x.Recall, y.Recall),
+		Lead: time.Duration(weight(float64(x.Lead), float64(y.Lead))), Told: told,
+	}
+}
+
+// extended tells whether there is anything of an extension in an arm.
+func (a arm) extended() bool {
+	return slices.ContainsFunc(a.sweeps, func(s sweep) bool {
+		return slices.ContainsFunc(s.steps, func(s Step) bool { return s.Extension != nil })
+	})
+}
+
+// extendedSteps are those of a number that have it.
+func (a arm) extendedSteps(n int) []Step {
+	return slices.DeleteFunc(a.has(n), func(s Step) bool { return s.Extension == nil })
+}
+
+// extensionParts are what an extension did, of each arm that had one.
+func (r reading) extensionParts() []report.Part {
+	var parts []report.Part
+	for _, a := range r.arms {
+		if !a.extended() {
+			continue
+		}
+		parts = append(parts, r.extensionTable(a))
+		if t, ok := r.predictorTable(a); ok {
+			parts = append(parts, t)
+		}
+	}
+	return parts
+}
+
+// extensionTable is what was moved, and what that cost.
+func (r reading) extensionTable(a arm) report.Table {
+	t := report.Table{
+		Title: "What the extension did: " + r.name(a),
+		Note: "Pages a second that it had leave memory, brought back, and brought back into the page table (mapped). Wasted are those brought back that are known not to have been used, in percent of those brought back unmapped. " +
+			"Errors are requests that the kernel refused, of all sweeps. CPU is the daemon's own, in percent of one; memory is its own, at the end. All means of sweeps.",
+		Columns: []report.Column{
+			{Head: "idle", Number: true}, {Head: "contexts", Number: true, Optional: true}, {Head: "evicted/s", Number: true}, {Head: "fetched/s", Number: true}, {Head: "mapped/s", Number: true, Optional: true},
+			{Head: "wasted, %", Number: true}, {Head: "errors", Number: true}, {Head: "CPU, %", Number: true}, {Head: "memory, MiB", Number: true, Optional: true},
+		},
+	}
+	for _, n := range a.numbers {
+		steps := a.extendedSteps(n)
+		if len(steps) == 0 {
+			continue
+		}
+		mean := func(of func(Extended) float64, scale float64) report.Cell {
+			return brief(r.mean(values(steps, func(s Step) float64 { return of(*s.Extension) })), scale)
+		}
+		rate := func(of func(Extended) float64, scale float64) report.Cell {
+			timed := slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return s.Elapsed <= 0 })
+			return brief(r.mean(values(timed, func(s Step) float64 { return of(*s.Extension) / s.Elapsed.Seconds() })), scale)
+		}
+		errors := report.Cell{Text: "0"}
+		failed := int64(0)
+		for _, s := range steps {
+			failed += s.Extension.Errors
+		}
+		if failed > 0 {
+			errors = report.Cell{Text: fmt.Sprint(failed), Tone: report.Bad}
+		}
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: fmt.Sprint(n)}, mean(func(e Extended) float64 { return float64(e.Contexts) }, 1),
+			rate(func(e Extended) float64 { return float64(e.Evicted) }, 1), rate(func(e Extended) float64 { return float64(e.Fetched) }, 1), rate(func(e Extended) float64 { return float64(e.Mapped) }, 1),
+			wastedCell(steps), errors, rate(func(e Extended) float64 { return e.CPU.Seconds() }, 100), mean(func(e Extended) float64 { return float64(e.Resident) }, 1.0/(1<<20)),
+		})
+	}
+	return t
+}
+
+// wastedCell is the share of what was fetched that nobody used, all sweeps together: of
+// one that fetched little the share is worth little.
+func wastedCell(steps []Step) report.Cell {
+	var fetched, untouched int64
+	for _, s := range steps {
+		fetched, untouched = fetched+s.Extension.Fetched, untouched+s.Extension.Untouched
+	}
+	if fetched == 0 {
+		return report.Absent()
+	}
+	return report.Measured(100 * float64(untouched) / float64(fetched))
+}
+
+// predictorTable is how well each predictor did; false where none told anything.
+func (r reading) predictorTable(a arm) (report.Table, bool) {
+	t := report.Table{
+		Title:   "How well it predicted: " + r.name(a),
+		Note:    "Percent of what a predictor foretold that came true, and, in brackets, of what came true that it had foretold; as the daemon counts them at the end of each step, weighted by predictions. A dash where it foretold nothing.",
+		Columns: []report.Column{{Head: "idle", Number: true}},
+	}
+	at := map[int]map[string]platform.PredictorReading{}
+	known := map[string]bool{}
+	for _, n := range a.numbers {
+		at[n] = map[string]platform.PredictorReading{}
+		for _, s := range a.extendedSteps(n) {
+			for name, p := range s.Extension.Predictors {
+				if p.Told > 0 {
+					at[n][name] = pooled(at[n][name], p)
+					known[name] = true
+				}
+			}
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(known), func(x, y string) int { return cmp.Or(cmp.Compare(order(x), order(y)), strings.Compare(x, y)) })
+	for _, name := range names {
+		t.Columns = append(t.Columns, report.Column{Head: name, Number: true})
+	}
+	for _, n := range a.numbers {
+		if len(at[n]) == 0 {
+			continue
+		}
+		row := []report.Cell{{Text: fmt.Sprint(n)}}
+		for _, name := range names {
+			p, ok := at[n][name]
+			if !ok {
+				row = append(row, report.Absent())
+				continue
+			}
+			row = append(row, report.Cell{Text: fmt.Sprintf("%.0f", 100*p.Precision), Detail: fmt.Sprintf("%.0f", 100*p.Recall)})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t, len(names) > 0
+}
+
+// order is the predictors' own: from what is used most.
+func order(name string) int {
+	known := []string{"record", "intervals", "stride", "extents", "followers"}
+	if i := slices.Index(known, name); i >= 0 {
+		return i
+	}
+	return len(known)
+}

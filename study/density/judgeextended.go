@@ -1,0 +1,171 @@
+package density
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tare/claim"
+	"tare/report"
+	"tare/stats"
+)
+
+// judgedExtended is the claim that runs with and without a memory extension decide.
+const judgedExtended = "S3.2"
+
+// extension is what one arm with the extension says of the claim, beside the one that has
+// all else alike.
+type extension struct {
+	without, with arm
+	before, after densityOf
+	gained        stats.Estimate // density with it over that without
+	price         stats.Estimate // throughput lost to it at fewest neighbours
+	verdict       claim.Verdict
+	why           string
+}
+
+// judgeExtended reaches a verdict on S3.2 from the arms of which one has the extension and
+// the other nothing at all.
+func (r reading) judgeExtended() []claim.Judgement {
+	var all []extension
+	alone := false // with the extension, and nothing to set it against
+	for _, with := range r.arms {
+		if with.factor(FactorExtend) != ExtendAnnex || !with.measured() {
+			continue
+		}
+		i := slices.IndexFunc(r.arms, func(a arm) bool {
+			return a.group == with.group && a.order == with.order && a.measured() && plain(a) && differ(a, with, FactorExtend)
+		})
+		if i < 0 {
+			alone = true
+			continue
+		}
+		all = append(all, r.extension(r.arms[i], with))
+	}
+	if len(all) == 0 {
+		if !alone {
+			return nil
+		}
+		return []claim.Judgement{{Claim: judgedExtended, Verdict: claim.Inconclusive, Rests: "nothing without the extension was measured beside it: tare density --extend none,annex"}}
+	}
+	j := claim.Judgement{Claim: judgedExtended, Verdict: verdictOn(all)}
+	var why, ours []string
+	for _, e := range all {
+		named := ""
+		if len(all) > 1 {
+			named = r.name(e.with) + ": "
+		}
+		why = append(why, named+e.why)
+		ours = append(ours, named+r.toldExtended(e))
+		if text := e.with.condition.NotRepresentative; text != "" && !strings.Contains(j.NotRepresentative, text) {
+			j.NotRepresentative = strings.TrimPrefix(j.NotRepresentative+"; "+text, "; ")
+		}
+	}
+	if j.NotRepresentative != "" && j.Verdict != claim.Inconclusive {
+		j.Verdict = claim.Inconclusive
+		why = append(why, "what runs in an emulated machine decides nothing")
+	}
+	if j.Verdict == claim.Inconclusive {
+		why = append(why, r.largerExtended(all))
+	}
+	a := all[0].with
+	rests := fmt.Sprintf("%s beside %s, %s of %d to %d neighbours, %s", a.critical(), a.noise(), plural(len(a.sweeps), "sweep"), a.first(), a.greatest(), a.order)
+	j.Ours, j.Rests, j.Figures = strings.Join(ours, "; "), strings.Join(append([]string{rests}, why...), "; "), r.extendedFigures(all)
+	return []claim.Judgement{j}
+}
+
+// extension applies the claim's rule to a pair of arms.
+func (r reading) extension(without, with arm) extension {
+	e := extension{without: without, with: with, verdict: claim.Inconclusive, price: r.absent()}
+	e.before, e.after = r.density(without, unharmedWithin()), r.density(with, unharmedWithin())
+	e.gained = r.gained(e.before, e.after)
+	if both := shared(without, with); len(both) > 0 {
+		e.price = lossOf(r.throughputAgainst(without, with, both[0]))
+	}
+	wanted, most := claim.Threshold(judgedExtended, "density gained"), claim.Threshold(judgedExtended, "throughput lost to the extension")
+	dear := func(end float64) bool { return end > most/100 }
+	switch first := r.overcommit(without, without.first()).Value; {
+	case !(first < 1):
+		e.why = fmt.Sprintf("with fewest neighbours %.2f times the memory is asked for already, so that there is nothing to compare with", first)
+	case !e.gained.Known() || !e.price.Known():
+		e.why = "how much the extension gains cannot be told"
+	// A sweep without harm to its end is a bound, of the one upwards, of the other downwards.
+	case e.before.Reached > 0:
+		e.why = fmt.Sprintf("without the extension %d of %d sweeps saw no harm to their end", e.before.Reached, e.before.Sweeps)
+	case e.gained.Interval.Low >= wanted && !dear(e.price.Interval.High):
+		e.verdict, e.why = claim.Confirmed, fmt.Sprintf("at least %g times the density without harm", wanted)
+	case e.gained.Interval.Low >= wanted && dear(e.price.Interval.Low):
+		e.verdict, e.why = claim.Qualified, fmt.Sprintf("at least %g times the density without harm, but with fewest neighbours the extension costs more than %g %% of the throughput", wanted, most)
+	case e.gained.Interval.Low >= wanted:
+		e.why = fmt.Sprintf("at least %g times the density without harm, but whether the extension costs less than %g %% of the throughput cannot be told", wanted, most)
+	case e.gained.Interval.High < wanted && e.after.Reached == 0:
+		e.verdict, e.why = claim.Refuted, fmt.Sprintf("less than %g times the density without harm", wanted)
+	case e.after.Reached > 0:
+		e.why = fmt.Sprintf("with the extension %d of %d sweeps saw no harm to their end, so that the density gained is a lower bound", e.after.Reached, e.after.Sweeps)
+	default:
+		e.why = fmt.Sprintf("whether it is %g times the density cannot be told", wanted)
+	}
+	return e
+}
+
+// verdictOn puts the pairs' verdicts together.
+func verdictOn(all []extension) claim.Verdict {
+	first := all[0].verdict
+	if !slices.ContainsFunc(all, func(e extension) bool { return e.verdict != first }) {
+		return first
+	}
+	if slices.ContainsFunc(all, func(e extension) bool { return e.verdict == claim.Inconclusive }) {
+		return claim.Inconclusive
+	}
+	return claim.Qualified // it holds of some
+}
+
+// toldExtended is a pair in words.
+func (r reading) toldExtended(e extension) string {
+	if !e.gained.Known() {
+		return "nothing that could be compared"
+	}
+	bound := ""
+	if e.after.Reached > 0 {
+		bound = "at least "
+	}
+	text := fmt.Sprintf("unharmed to %s%.2f times the memory, without the extension to %.2f: %s%s times the density", bound, e.after.Overcommit.Value, e.before.Overcommit.Value, bound, report.Said(e.gained, 1))
+	if e.price.Known() {
+		text += fmt.Sprintf("; throughput lost to the extension %s %%", report.Said(e.price, 100))
+	}
+	return text
+}
+
+// extendedFigures are ours, of the first pair under the published names.
+func (r reading) extendedFigures(all []extension) []claim.Figure {
+	var figures []claim.Figure
+	for i, e := range all {
+		prefix := ""
+		if i > 0 {
+			prefix = r.name(e.with) + ", "
+		}
+		figures = append(figures,
+			claim.Ours(prefix+"neighbours without a fall", e.after.Neighbours, 1, ""),
+			claim.Ours(prefix+"neighbours without a fall, unextended", e.before.Neighbours, 1, ""),
+			claim.Ours(prefix+"memory asked for without harm", e.after.Overcommit, 1, "times"),
+			claim.Ours(prefix+"memory asked for without harm, unextended", e.before.Overcommit, 1, "times"),
+			claim.Ours(prefix+"density gained", e.gained, 1, "times"),
+			claim.Ours(prefix+"throughput lost to the extension", e.price, 100, "%"))
+	}
+	return claim.Measured(figures...)
+}
+
+// largerExtended says what run would decide, where this one could not.
+func (r reading) largerExtended(all []extension) string {
+	for _, e := range all {
+		switch {
+		case e.with.condition.NotRepresentative != "":
+			return "on a host with hardware virtualisation, or without a machine: tare density --extend none,annex"
+		case min(len(e.with.sweeps), len(e.without.sweeps)) < fewestSweeps:
+			return fmt.Sprintf("an interval takes 3 sweeps and is believed from %d: tare density --extend none,annex --blocks %d", fewestSweeps, fewestSweeps)
+		case e.before.Reached > 0 || e.after.Reached > 0:
+			return "to 6.5 times the memory, as S3: tare density --extend none,annex --full"
+		}
+	}
+	return fmt.Sprintf("with more repeats: tare density --extend none,annex --blocks %d", 2*len(all[0].with.sweeps))
+}
