@@ -41,9 +41,6 @@ func (c *cutter) next(pages int) [][]annex.Run {
 	return chunk
 }
 
-// left is how many pages were not cut off yet.
-func (c *cutter) left() int { return annex.Count(c.runs) - c.done }
-
 // join adds a run to those of the same space, as part of the last where it goes on from
 // there.
 func join(runs []annex.Run, r annex.Run) []annex.Run {
