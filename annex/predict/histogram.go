@@ -7,8 +7,6 @@ import "math"
 type histogram struct {
 	weights []float32
 	beyond  float64
-	squares float64 // of the weights of all that was counted: how many they are worth
-	total   float64
 }
 
 const (
@@ -16,6 +14,7 @@ const (
 	shortest       = 1e-3 // seconds; what is shorter is as if it were so long
 	// histogramKeep has the last fifty weigh as much as all before them twice over.
 	histogramKeep = 0.98
+	faded         = 1e-4
 )
 
 func newHistogram(horizon float64) histogram {
@@ -26,16 +25,13 @@ func stepOf(t float64) int {
 	return max(0, int(math.Log2(max(t, shortest)/shortest)*stepsPerOctave))
 }
 
-// stepLow is where a step begins.
-func stepLow(i int) float64 { return shortest * math.Exp2(float64(i)/stepsPerOctave) }
-
 func (h *histogram) add(t float64) {
 	for i := range h.weights {
-		h.weights[i] *= histogramKeep
+		if h.weights[i] *= histogramKeep; h.weights[i] < faded {
+			h.weights[i] = 0
+		}
 	}
 	h.beyond *= histogramKeep
-	h.total = h.total*histogramKeep + 1
-	h.squares = h.squares*histogramKeep*histogramKeep + 1
 	if i := stepOf(t); i < len(h.weights) {
 		h.weights[i]++
 	} else {
@@ -43,69 +39,58 @@ func (h *histogram) add(t float64) {
 	}
 }
 
-// quantiles are of the times that are longer than waited: such that the next is as likely
-// below them as they say, where it is drawn as those were. For that, the next is counted
-// too, half of it below the shortest (down to a half of it) and half above the longest (up
-// to twice it), which is what one more of n values does to their ranks. Times beyond the
-// horizon are infinite. False where less than half an observation is that long.
+// piece is a weight that lies evenly between two times.
+type piece struct{ from, to, weight float64 }
+
+// quantiles are of the times that are longer than waited, of ascending shares: such that the
+// next is as likely below them as they say, where it is drawn as those were. For that, the
+// next is counted too, half of it below the shortest (down to a half of it) and half above
+// the longest (up to twice it), which is what one more of n values does to their ranks. Times
+// beyond the horizon are infinite. False where less than half an observation is that long.
 func (h *histogram) quantiles(waited float64, shares [3]float64) (q [3]float64, ok bool) {
-	first, last := -1, -1
-	for i, w := range h.weights {
-		if w > 1e-6 {
-			if first < 0 {
-				first = i
-			}
-			last = i
-		}
-	}
-	if first < 0 {
-		return q, false
-	}
-	low, high := stepLow(first), stepLow(last+1)
-	each := func(do func(from, to, weight float64)) {
-		do(low/2, low, 0.5)
-		for i := first; i <= last; i++ {
-			if w := float64(h.weights[i]); w > 0 {
-				do(stepLow(i), stepLow(i+1), w)
-			}
-		}
-		if h.beyond < 0.5 {
-			do(high, 2*high, 0.5-h.beyond)
-		}
-	}
-	// left is what of a piece is longer than waited.
-	left := func(from, to, weight float64) (float64, float64) {
-		if from = max(from, waited); from < to {
-			return from, weight
-		}
-		return from, 0
-	}
+	var room [512]piece
+	pieces := h.longer(room[:0], waited)
 	whole := h.beyond
-	each(func(from, to, weight float64) {
-		if at, w := left(from, to, weight); w > 0 {
-			whole += w * (to - at) / (to - from)
-		}
-	})
+	for _, p := range pieces {
+		whole += p.weight
+	}
 	if whole < 0.5 {
 		return q, false
 	}
-	for k, share := range shares {
-		rank, below := share*whole, 0.0
+	below, k := 0.0, 0
+	for _, p := range pieces {
+		for ; k < len(shares) && below+p.weight >= shares[k]*whole; k++ {
+			q[k] = p.from + (p.to-p.from)*(shares[k]*whole-below)/p.weight
+		}
+		below += p.weight
+	}
+	for ; k < len(shares); k++ {
 		q[k] = math.Inf(1)
-		each(func(from, to, weight float64) {
-			at, w := left(from, to, weight)
-			if w == 0 || !math.IsInf(q[k], 1) {
-				return
-			}
-			w *= (to - at) / (to - from)
-			if below+w >= rank {
-				q[k] = at + (to-at)*(rank-below)/w
-			}
-			below += w
-		})
 	}
 	return q, true
 }
 
-// effective is how many observations of equal weight tell as much (Kish).
-func (h *histogram) effective() float64 { return share(h.total*h.total, h.squares) }
+// longer appends what is longer than waited, in pieces.
+func (h *histogram) longer(pieces []piece, waited float64) []piece {
+	add := func(from, to, weight float64) {
+		if at := max(from, waited); at < to && weight > 0 {
+			pieces = append(pieces, piece{at, to, weight * (to - at) / (to - from)})
+		}
+	}
+	step := math.Exp2(1.0 / stepsPerOctave)
+	low, high := shortest, 0.0
+	for _, w := range h.weights {
+		if w > 0 {
+			if high == 0 {
+				add(low/2, low, 0.5)
+			}
+			high = low * step
+			add(low, high, float64(w))
+		}
+		low *= step
+	}
+	if high > 0 && h.beyond < 0.5 {
+		add(high, 2*high, 0.5-h.beyond)
+	}
+	return pieces
+}

@@ -27,9 +27,9 @@ type meter struct {
 }
 
 // prediction counts n predictions that came true, or did not.
-func (m *meter) prediction(n float64, true_ bool) {
+func (m *meter) prediction(n float64, came bool) {
 	m.told += n
-	if true_ {
+	if came {
 		m.hits += n
 	}
 }
@@ -76,11 +76,31 @@ func share(part, whole float64) float64 {
 	return part / whole
 }
 
-// leads counts durations by octaves from a microsecond on.
-type leads [40]float32
+// leads counts durations in quarters of octaves, from a microsecond on.
+type leads [leadOctaves * leadSteps]float32
+
+const (
+	leadOctaves = 36 // up to nineteen hours
+	leadSteps   = 4
+)
 
 func (l *leads) add(d time.Duration) {
-	l[min(bits.Len64(uint64(max(0, d)/time.Microsecond)), len(l)-1)]++
+	i := 0
+	if us := d / time.Microsecond; us > 0 {
+		log := bits.Len64(uint64(us)) - 1
+		i = leadSteps*log + int(uint64(us)<<2>>log&(leadSteps-1)) + 1
+	}
+	l[min(i, len(l)-1)]++
+}
+
+// bounds are between which a step lies, in microseconds.
+func (l *leads) bounds(i int) (low, high float64) {
+	if i == 0 {
+		return 0, 1
+	}
+	octave := float64(uint64(1) << ((i - 1) / leadSteps))
+	step := float64((i - 1) % leadSteps)
+	return octave * (1 + step/leadSteps), octave * (1 + (step+1)/leadSteps)
 }
 
 func (l *leads) age(keep float64) {
@@ -89,22 +109,18 @@ func (l *leads) age(keep float64) {
 	}
 }
 
-// median is interpolated within its octave.
+// median is interpolated within its step.
 func (l *leads) median() time.Duration {
-	var all float32
+	var all, below float64
 	for _, n := range l {
-		all += n
+		all += float64(n)
 	}
-	var below float32
 	for i, n := range l {
-		if n > 0 && below+n >= all/2 {
-			low, high := float32(0), float32(1)
-			if i > 0 {
-				low, high = float32(uint64(1)<<(i-1)), float32(uint64(1)<<i)
-			}
-			return time.Duration((low + (high-low)*(all/2-below)/n) * float32(time.Microsecond))
+		if n := float64(n); n > 0 && below+n >= all/2 {
+			low, high := l.bounds(i)
+			return time.Duration((low + (high-low)*(all/2-below)/n) * float64(time.Microsecond))
 		}
-		below += n
+		below += float64(n)
 	}
 	return 0
 }

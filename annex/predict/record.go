@@ -43,6 +43,10 @@ func (m *patternMeter) likelihood(p pattern) float64 {
 	return (float64(m.hits) + expected*p.expectation()) / (float64(m.told) + expected)
 }
 
+// certain tells that nothing measured speaks against it that the next burst touches what all
+// the last did.
+func (m *patternMeter) certain() bool { return m.told < expected || m.hits >= certainly*m.told }
+
 // predicted tells whether pages of a pattern are expected in the next burst.
 func (r *record) predicted(p pattern) bool { return !r.of[p].shut }
 
@@ -239,7 +243,7 @@ func (c *Context) Pages() []Ranked {
 	var certain [patterns]bool
 	for p := range certain {
 		p := pattern(p)
-		certain[p] = p.told() >= min(2, c.options.Bursts) && p.touched() == p.told() && c.record.of[p].likelihood(p) >= certainly
+		certain[p] = p.told() >= min(2, c.options.Bursts) && p.touched() == p.told() && c.record.of[p].certain()
 	}
 	tables := make([]*table, 0, len(c.tables))
 	for _, t := range c.tables {

@@ -29,14 +29,6 @@ func (s *set) below(i int) int {
 	return n + bits.OnesCount64(s[i/64]&(1<<(i%64)-1))
 }
 
-func (s *set) count() int {
-	n := 0
-	for _, w := range s {
-		n += bits.OnesCount64(w)
-	}
-	return n
-}
-
 // each gives the pages in ascending order.
 func (s *set) each(yield func(i int) bool) {
 	for w, word := range s {
