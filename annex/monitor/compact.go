@@ -69,26 +69,36 @@ func each(space *pagetable.Space, visit func(run *pagetable.Run, follows int)) {
 	}
 }
 
-// stateOf is what an entry says. The page of zeros, which stands where memory was only
-// read, is no page that could leave.
+// meanings are the states for the bits of an entry from Present to FileFrame: a look-up for
+// each page, of which there are many, in place of half a dozen tests. The page of zeros,
+// which stands where memory was only read, is no page that could leave.
+var meanings = func() (all [256]annex.State) {
+	for i := range all {
+		e := pagetable.Entry(i) * pagetable.Present
+		if e.Has(pagetable.Swapped) {
+			all[i] = annex.Swapped
+			continue
+		}
+		if !e.Has(pagetable.Present) || e.Has(pagetable.Zero) {
+			continue
+		}
+		all[i] = annex.Present
+		for _, m := range []struct {
+			of pagetable.Entry
+			is annex.State
+		}{{pagetable.Accessed, annex.Accessed}, {pagetable.Dirty, annex.Dirty}, {pagetable.Huge, annex.Huge}} {
+			if e.Has(m.of) {
+				all[i] |= m.is
+			}
+		}
+	}
+	return all
+}()
+
+// stateOf is what an entry says.
 func stateOf(e pagetable.Entry, shared *frames) annex.State {
-	if e.Has(pagetable.Swapped) {
-		return annex.Swapped
-	}
-	if !e.Has(pagetable.Present) || e.Has(pagetable.Zero) {
-		return 0
-	}
-	s := annex.Present
-	if e.Has(pagetable.Accessed) {
-		s |= annex.Accessed
-	}
-	if e.Has(pagetable.Dirty) {
-		s |= annex.Dirty
-	}
-	if e.Has(pagetable.Huge) {
-		s |= annex.Huge
-	}
-	if e.Has(pagetable.SharedFrame) || shared.several(e) {
+	s := meanings[uint8(e/pagetable.Present)]
+	if s&annex.Present != 0 && (e.Has(pagetable.SharedFrame) || shared.used && shared.several(e)) {
 		s |= annex.Shared
 	}
 	return s
@@ -143,7 +153,7 @@ func shareable(e pagetable.Entry) bool {
 
 // several tells whether the frame of an entry is mapped by more than one space.
 func (f *frames) several(e pagetable.Entry) bool {
-	if !f.used || !shareable(e) {
+	if !shareable(e) {
 		return false
 	}
 	n := e.Frame()

@@ -348,3 +348,64 @@ func TestNewPages(t *testing.T) {
 		}
 	}
 }
+
+// What there is no room for is told as lost, and what comes later is told again.
+func TestLossIsTold(t *testing.T) {
+	needSwap(t)
+	g, dir := newGroup(t)
+	// Each fault is handed over by itself, into room for few.
+	m := streaming(t, Options{Ring: 4096, Delay: time.Nanosecond})
+	p := begin(t, g, 2048)
+	watch(t, m, "one", dir)
+	p.do("out")
+	var counts Counts
+	for i := 0; counts.Lost == 0; i++ {
+		if i == p.pages {
+			t.Fatal("nothing was lost, though nobody read")
+		}
+		p.do("touch %d", i)
+		var err error
+		if counts, err = m.Counts(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	late := time.After(patience)
+	for told := uint64(0); told < counts.Lost; {
+		select {
+		case b := <-m.Events():
+			told += b.Lost
+		case <-late:
+			t.Fatalf("%d losses told of %d", told, counts.Lost)
+		}
+	}
+	p.do("out")
+	p.do("touch 9 4")
+	if got, _ := history(t, m, p, 2); !slices.Equal(got[len(got)-2:], []int{9, 4}) {
+		t.Errorf("afterwards %v", got)
+	}
+}
+
+// An event to which nobody listens does not hold up the end.
+func TestCloseWithoutReader(t *testing.T) {
+	needSwap(t)
+	g, dir := newGroup(t)
+	m := streaming(t, Options{Delay: time.Nanosecond})
+	p := begin(t, g, 512)
+	watch(t, m, "one", dir)
+	p.do("out")
+	for i := range p.pages {
+		p.do("touch %d", i)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := m.Close(); err != nil {
+		t.Errorf("closed again: %v", err)
+	}
+	for range m.Events() {
+		continue // what was told before
+	}
+	if err := m.Err(); err != nil {
+		t.Error(err)
+	}
+}

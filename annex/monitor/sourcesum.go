@@ -3,4 +3,4 @@
 package monitor
 
 // sourceSHA256 is of the bpf/monitor.c that the object was compiled from.
-const sourceSHA256 = "47dfbb9ddfc9d7218baca0c72097247e96a9822425a3e4269ee4673bd314d0c8"
+const sourceSHA256 = "9895a67dc7ad0a28570a17ba7dbf2a63e30b63614d39f6afe3e5e91442d587f1"

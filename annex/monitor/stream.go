@@ -149,11 +149,10 @@ func (s *stream) read() error {
 	some := false // since the last deadline
 	for {
 		err := s.ring.ReadInto(&raw)
-		now := time.Now()
 		switch {
 		case err == nil:
 			some = true
-			if err := s.take(raw.RawSample, now); err != nil {
+			if err := s.take(raw.RawSample); err != nil {
 				return err
 			}
 			if raw.Remaining > 0 && !s.full() {
@@ -165,6 +164,7 @@ func (s *stream) read() error {
 		default:
 			return fmt.Errorf("read the ring of events: %w", err)
 		}
+		now := time.Now()
 		if err := s.rest(now); err != nil {
 			return err
 		}
@@ -193,7 +193,7 @@ func (s *stream) full() bool {
 	return n >= queue || n > 0 && len(s.out.all[n-1].Faults) >= most
 }
 
-func (s *stream) take(b []byte, now time.Time) error {
+func (s *stream) take(b []byte) error {
 	r, err := decode(b)
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func (s *stream) take(b []byte, now time.Time) error {
 		s.out.add(c.id, r)
 		return nil
 	}
-	s.awake[r.number] = &waking{id: c.id, before: r.value, asked: r.value, due: now.Add(s.m.options.Dormancy)}
+	s.awake[r.number] = &waking{id: c.id, before: r.value, asked: r.value, due: time.Now().Add(s.m.options.Dormancy)}
 	s.out.activity(annex.Activity{ID: c.id, What: annex.Woke, At: r.at})
 	return nil
 }

@@ -376,6 +376,8 @@ int on_switch(__u64 *ctx)
 		}
 	}
 	c->since = now;
+	if (left == number)
+		return 0; // it goes on, by another of its threads
 	// All of it: what follows is read after others can see this, as rest relies on.
 	__sync_lock_test_and_set(&c->running, number);
 	if (number && (x = bpf_map_lookup_elem(&contexts, &number)) && !x->awake && between(x->last, now) >= dormancy)
