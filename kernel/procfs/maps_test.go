@@ -61,6 +61,25 @@ func TestParseMaps(t *testing.T) {
 	}
 }
 
+// A heap that grew between two calls of one reading is told twice: the second counts.
+func TestMapsOfWhatGrows(t *testing.T) {
+	maps, err := ParseMaps(strings.NewReader("1000-2000 r--p 0 0:0 0\n3000-4000 rw-p 0 0:0 0 [heap]\n3000-6000 rw-p 0 0:0 0 [heap]\n6000-7000 r--p 0 0:0 0\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Mapping{
+		{Start: 0x1000, End: 0x2000, Read: true},
+		{Start: 0x3000, End: 0x6000, Read: true, Write: true, Path: "[heap]"},
+		{Start: 0x6000, End: 0x7000, Read: true},
+	}
+	if diff := cmp.Diff(want, maps); diff != "" {
+		t.Error(diff)
+	}
+	if maps, err := ParseMaps(strings.NewReader("3000-6000 rw-p 0 0:0 0\n3000-4000 rw-p 0 0:0 0\n")); err == nil {
+		t.Errorf("one that shrank into itself is parsed as %+v", maps)
+	}
+}
+
 // What this program maps is told as it is.
 func TestMapsOfOurOwn(t *testing.T) {
 	maps, err := Host.Process(os.Getpid()).Maps()
