@@ -1,0 +1,337 @@
+package bound
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/annex/guard"
+	"tare/container"
+	"tare/kernel/cgroup"
+	"tare/kernel/pressure"
+)
+
+// tree is a hierarchy as the kernel would have it: files are the contents by path.
+func tree(t *testing.T, version int, files map[string]string) cgroup.Layout {
+	t.Helper()
+	root := t.TempDir()
+	for name, content := range files {
+		file := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(content+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cgroup.Layout{Hierarchies: []cgroup.Hierarchy{{Version: version, Controllers: []string{"memory"}, Mount: root, Root: "/"}}}
+}
+
+const mib = 1 << 20
+
+// one is a host of version 1: a box of 1 GiB with two containers.
+func one(t *testing.T) cgroup.Layout {
+	return tree(t, 1, map[string]string{
+		"memory.limit_in_bytes": "9223372036854771712", "memory.usage_in_bytes": "2147483648",
+		"box/memory.limit_in_bytes": "1073741824", "box/memory.usage_in_bytes": "805306368",
+		"box/memory.memsw.limit_in_bytes": "9223372036854771712", "box/memory.memsw.usage_in_bytes": "0",
+		"box/a/memory.limit_in_bytes": "134217728", "box/a/memory.usage_in_bytes": "67108864",
+		"box/a/memory.memsw.limit_in_bytes": "134217728", "box/a/memory.memsw.usage_in_bytes": "67108864",
+		"box/a/memory.swappiness": "60",
+		"box/a/memory.stat":       "total_rss 33554432\ntotal_swap 1048576\ntotal_swapcached 33554432\ntotal_inactive_anon 67108864\ntotal_active_anon 0\ntotal_shmem 0\ntotal_pgmajfault 3",
+		"box/b/memory.swappiness": "60", "box/b/c/memory.swappiness": "60",
+	})
+}
+
+func two(t *testing.T, swapMax string) cgroup.Layout {
+	return tree(t, 2, map[string]string{
+		"box/memory.max": "1073741824", "box/memory.current": "805306368", "box/memory.low": "0",
+		"box/memory.swap.max": swapMax, "box/memory.swap.current": "10485760",
+		"box/pod/memory.max": "max", "box/pod/memory.current": "0", "box/pod/memory.low": "0",
+		"box/pod/a/memory.max": "134217728", "box/pod/a/memory.current": "67108864", "box/pod/a/memory.low": "0",
+		"box/pod/a/memory.swap.max": "max", "box/pod/a/memory.swap.current": "4194304",
+		"box/pod/a/memory.stat":     "anon 33554432\npgmajfault 3\nswapcached 33554432\ninactive_anon 60000000\nactive_anon 7108864\nshmem 0",
+		"box/pod/a/memory.pressure": "some avg10=0.00 avg60=0.00 avg300=0.00 total=5\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=3",
+		"box/pod/a/memory.reclaim":  "",
+	})
+}
+
+func bounded(t *testing.T, l cgroup.Layout, o Options) *Bound {
+	t.Helper()
+	o.Layout = &l
+	b, err := New(o)
+	if err != nil {
+		t.Skip(err) // no swap in this kernel, or no /proc
+	}
+	b.meminfo = func() (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader("MemTotal:       4194304 kB\nMemFree:  1 kB\nMemAvailable:    524288 kB\n")), nil
+	}
+	return b
+}
+
+func at(l cgroup.Layout, path string) container.Container {
+	return container.Container{ID: path, Name: path, Cgroup: filepath.Join(l.Hierarchies[0].Mount, path)}
+}
+
+func TestMemory(t *testing.T) {
+	l := one(t)
+	host := bounded(t, l, Options{})
+	m, err := host.Memory()
+	if err != nil || m.Limit != 4096*mib || m.Free != 512*mib || m.At == 0 {
+		t.Errorf("host: %+v, %v", m, err)
+	}
+	for _, name := range []string{"/box", l.Hierarchies[0].Mount + "/box"} {
+		box := bounded(t, l, Options{Group: name})
+		if m, err = box.Memory(); err != nil || m.Limit != 1024*mib || m.Free != 256*mib {
+			t.Errorf("%s: %+v, %v", name, m, err)
+		}
+	}
+	// What is above is nearer its limit; and the host has less than either.
+	inner := bounded(t, l, Options{Group: "/box/a"})
+	if m, err = inner.Memory(); err != nil || m.Limit != 128*mib || m.Free != 64*mib {
+		t.Errorf("inner: %+v, %v", m, err)
+	}
+	if err := os.WriteFile(filepath.Join(l.Hierarchies[0].Mount, "box/memory.usage_in_bytes"), []byte("1073000000"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if m, err = inner.Memory(); err != nil || m.Free != 1<<30-1073000000 {
+		t.Errorf("a full box: %+v, %v", m, err)
+	}
+	if err := os.WriteFile(filepath.Join(l.Hierarchies[0].Mount, "box/memory.limit_in_bytes"), []byte("9223372036854771712"), 0); err != nil {
+		t.Fatal(err)
+	}
+	unbounded := new(Unbounded)
+	if _, err := New(Options{Group: "/box", Layout: &l}); !errors.As(err, &unbounded) || !strings.Contains(err.Error(), "echo BYTES >") {
+		t.Errorf("without a limit: %v", err)
+	}
+	if _, err := New(Options{Group: "/nobody", Layout: &l}); err == nil {
+		t.Error("a group that is not there is defended")
+	}
+}
+
+func TestContainer(t *testing.T) {
+	l := one(t)
+	b := bounded(t, l, Options{})
+	got, err := b.Container(at(l, "box/a"))
+	want := Container{
+		Group: "/box/a", Usage: 64 * mib, Anonymous: 32 * mib, Unmapped: 32 * mib, Swapped: mib,
+		Limit: 128 * mib, Tightest: cgroup.Level{Path: "/box/a", Limit: 128 * mib, Usage: 64 * mib},
+		SwapMost: 128 * mib, // of both together: it keeps no page from leaving
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("v1: %v\n%s", err, diff)
+	}
+	if most, fixed := b.Inspect(at(l, "box/a")); most != 128*mib || fixed != "" {
+		t.Errorf("v1: %d, %q", most, fixed)
+	}
+	if err := os.WriteFile(filepath.Join(l.Hierarchies[0].Mount, "box/a/memory.swappiness"), []byte("0"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, fixed := b.Inspect(at(l, "box/a")); !strings.Contains(fixed, "swappiness") || !strings.Contains(fixed, "echo 60 > ") {
+		t.Errorf("v1 with a swappiness of 0: %q", fixed)
+	}
+	if _, fixed := b.Inspect(container.Container{Name: "rooted", Cgroup: l.Hierarchies[0].Mount}); !strings.Contains(fixed, "no control group of its own") {
+		t.Errorf("in the root: %q", fixed)
+	}
+
+	for limit, most := range map[string]int64{"max": cgroup.NoBound, "20971520": 4*mib + 10*mib, "0": 4 * mib} {
+		l := two(t, limit)
+		b := bounded(t, l, Options{})
+		got, err := b.Container(at(l, "box/pod/a"))
+		if err != nil || got.SwapMost != most || got.Usage != 64*mib || got.Unmapped != 32*mib || got.Tightest.Path != "/box/pod/a" {
+			t.Errorf("v2, swap.max of the box %s: %+v, %v", limit, got, err)
+		}
+		fixed := new(Fixed)
+		if errors.As(got.Fixed, &fixed) != (limit == "0") {
+			t.Errorf("v2, swap.max of the box %s: %v", limit, got.Fixed)
+		}
+		if limit == "0" && !strings.Contains(got.Fixed.Error(), "box/memory.swap.max") {
+			t.Errorf("the mend names another group: %v", got.Fixed)
+		}
+		if most, reason := b.Inspect(at(l, "box/pod/a")); (reason != "") != (limit == "0") || limit == "max" && most != 0 {
+			t.Errorf("v2, swap.max of the box %s: %d, %q", limit, most, reason)
+		}
+	}
+	// Version 2 without the controller handed down.
+	l = tree(t, 2, map[string]string{"a/cgroup.procs": ""})
+	if _, fixed := bounded(t, l, Options{}).Inspect(at(l, "a")); !strings.Contains(fixed, "subtree_control") {
+		t.Errorf("without the controller: %q", fixed)
+	}
+}
+
+func TestPressure(t *testing.T) {
+	l := two(t, "max")
+	b := bounded(t, l, Options{})
+	p, err := b.Pressure(at(l, "box/pod/a"))
+	if err != nil || p.Some.Microseconds() != 5 || p.Full.Microseconds() != 3 || p.At == 0 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	none := new(NoPressure)
+	l = one(t)
+	if _, err := bounded(t, l, Options{}).Pressure(at(l, "box/a")); !errors.As(err, &none) || !strings.Contains(err.Error(), "mount") {
+		t.Errorf("without version 2: %v", err)
+	}
+	// In the version 2 tree it is with everybody.
+	l.Hierarchies = append(l.Hierarchies, cgroup.Hierarchy{Version: 2, Mount: t.TempDir(), Root: "/"})
+	if _, err := bounded(t, l, Options{}).Pressure(at(l, "box/a")); !errors.As(err, &none) {
+		t.Errorf("in the root: %v", err)
+	}
+	var off *pressure.Off
+	if err := os.Mkdir(filepath.Join(l.Hierarchies[1].Mount, "box"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(l.Hierarchies[1].Mount, "box/a"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bounded(t, l, Options{}).Pressure(at(l, "box/a")); !errors.As(err, &off) {
+		t.Errorf("no pressure file: %v", err)
+	}
+}
+
+// knobs remembers what was asked for.
+type knobs struct {
+	asked []string
+	kept  map[string]string
+	err   error
+}
+
+func (k *knobs) Momentarily(_ context.Context, file, text string) (guard.Outcome, error) {
+	k.asked = append(k.asked, filepath.Base(filepath.Dir(file))+"/"+filepath.Base(file)+"="+text)
+	return guard.Outcome{}, k.err
+}
+
+func (k *knobs) Keep(_ context.Context, file, text string) error {
+	if k.kept == nil {
+		k.kept = map[string]string{}
+	}
+	k.kept[filepath.Base(filepath.Dir(file))+"/"+filepath.Base(file)] = text
+	return k.err
+}
+
+func (k *knobs) Restore(files ...string) ([]guard.Outcome, error) {
+	if len(files) == 0 {
+		k.kept = nil
+	}
+	for _, f := range files {
+		delete(k.kept, filepath.Base(filepath.Dir(f))+"/"+filepath.Base(f))
+	}
+	return nil, k.err
+}
+
+func TestReclaimByTheLimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		bytes int64
+		usage string
+		want  []string
+		near  bool
+	}{
+		"less than has left": {10 * mib, "67108864", []string{"a/memory.limit_in_bytes=56623104"}, false},
+		"as much as has left, but for the slack, in steps": {64 * mib, "67108864", []string{
+			"a/memory.limit_in_bytes=50331648", "a/memory.limit_in_bytes=53477376", // 16 and 13 MiB below a usage that stays here
+		}, false},
+		"not worth it":           {worth - 1, "67108864", nil, false},
+		"too near its own limit": {10 * mib, "130000000", nil, true},
+	} {
+		l := one(t)
+		k := &knobs{}
+		b := bounded(t, l, Options{Knobs: k})
+		if err := os.WriteFile(filepath.Join(l.Hierarchies[0].Mount, "box/a/memory.usage_in_bytes"), []byte(c.usage), 0); err != nil {
+			t.Fatal(err)
+		}
+		err := b.Reclaim(t.Context(), at(l, "box/a"), c.bytes)
+		near := new(Near)
+		if diff := cmp.Diff(c.want, k.asked); diff != "" || errors.As(err, &near) != c.near || !c.near && err != nil {
+			t.Errorf("%s: %v\n%s", name, err, diff)
+		}
+	}
+	l := one(t)
+	if err := bounded(t, l, Options{}).Reclaim(t.Context(), at(l, "box/a"), mib); !errors.Is(err, ErrObserving) {
+		t.Errorf("without a guard: %v", err)
+	}
+}
+
+func TestReclaimOnVersion2(t *testing.T) {
+	l := two(t, "max")
+	k := &knobs{}
+	b := bounded(t, l, Options{Knobs: k})
+	if err := b.Reclaim(t.Context(), at(l, "box/pod/a"), 64*mib); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(l.Hierarchies[0].Mount, "box/pod/a/memory.reclaim"))
+	if string(got) != "33554432 swappiness=200" || err != nil || len(k.asked) != 0 {
+		t.Errorf("%q, %v, %v; want what has left, and no limit touched", got, err, k.asked)
+	}
+	if a := b.Account(); a.Reclaims != 1 || a.Asked != 32*mib {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestProtectOnVersion1(t *testing.T) {
+	l := one(t)
+	k := &knobs{}
+	b := bounded(t, l, Options{Knobs: k})
+	for range 2 {
+		if err := b.Protect(at(l, "box/b")); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string]string{"b/memory.swappiness": "0", "c/memory.swappiness": "0"}, k.kept); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if err := b.Unprotect(at(l, "box/b")); err != nil || len(k.kept) != 0 {
+		t.Errorf("%v, %v", err, k.kept)
+	}
+	if err := bounded(t, l, Options{}).Protect(at(l, "box/b")); !errors.Is(err, ErrObserving) {
+		t.Errorf("without a guard: %v", err)
+	}
+}
+
+// On version 2 the groups above, below what is defended, are given what those below them
+// have together.
+func TestProtectOnVersion2(t *testing.T) {
+	l := two(t, "max")
+	other := filepath.Join(l.Hierarchies[0].Mount, "box/pod/b")
+	if err := os.Mkdir(other, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"memory.current": "4194304", "memory.max": "max", "memory.low": "0"} {
+		if err := os.WriteFile(filepath.Join(other, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k := &knobs{}
+	b := bounded(t, l, Options{Group: "/box", Knobs: k})
+	if err := errors.Join(b.Protect(at(l, "box/pod/a")), b.Protect(at(l, "box/pod/b"))); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"a/memory.low": "71303168", "b/memory.low": "8388608", "pod/memory.low": "79691776"}
+	if diff := cmp.Diff(want, k.kept); diff != "" {
+		t.Error(diff)
+	}
+	if err := b.Unprotect(at(l, "box/pod/a")); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"b/memory.low": "8388608", "pod/memory.low": "8388608"}, k.kept); diff != "" {
+		t.Error(diff)
+	}
+	if err := b.Release(); err != nil || len(k.kept) != 0 {
+		t.Errorf("%v, %v", err, k.kept)
+	}
+}
+
+func FuzzParseMeminfo(f *testing.F) {
+	f.Add("MemTotal:       4194304 kB\nMemAvailable:    524288 kB\n")
+	f.Add("MemTotal: -1 kB\nMemAvailable: 99999999999999999999 kB\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		total, available, err := parseMeminfo(strings.NewReader(text))
+		if total < 0 || available < 0 || err != nil && total+available != 0 {
+			t.Errorf("%d, %d, %v", total, available, err)
+		}
+	})
+}

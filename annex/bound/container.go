@@ -1,0 +1,176 @@
+package bound
+
+import (
+	"errors"
+	"fmt"
+
+	"tare/container"
+	"tare/kernel/cgroup"
+)
+
+// Container is what one has of memory and swap, and may have.
+type Container struct {
+	Group string // its path in the hierarchy with the memory controller
+	// Usage is what is charged to it, Anonymous what of that its processes map, and Unmapped
+	// anonymous memory that they do not: on its way out, left and not reclaimed yet, or
+	// brought back and not touched. Swapped is in swap alone. Bytes.
+	Usage, Anonymous, Unmapped, Swapped int64
+	// Limit is its own limit, and Tightest the nearest one, its own or one above it: that
+	// of which least is left. [cgroup.NoBound] is none. Bytes.
+	Limit    int64
+	Tightest cgroup.Level
+	// SwapMost is how much of it may be in swap, all told; [cgroup.NoBound] is any amount.
+	SwapMost int64
+	// Fixed is why its memory cannot be extended, a [*Fixed]; nil where it can.
+	Fixed error
+}
+
+// Fixed says why a container's memory cannot be extended.
+type Fixed struct{ Group, What, Mend string }
+
+func (f *Fixed) Error() string {
+	return fmt.Sprintf("cgroup %s cannot be extended: %s: %s", f.Group, f.What, f.Mend)
+}
+
+// Unplaced says that a container has no control group of its own.
+type Unplaced struct{ Name, Why string }
+
+func (u *Unplaced) Error() string {
+	return fmt.Sprintf("container %s has no control group of its own (%s): start it with one", u.Name, u.Why)
+}
+
+// Place is the control group that a container is in, in each hierarchy where it has one of
+// its own. The error is an [*Unplaced] where it shares the root with everybody.
+func (b *Bound) Place(c container.Container) (cgroup.Group, error) {
+	path, in, known := b.pathOf(c.Cgroup)
+	known = known && c.Cgroup != ""
+	var members cgroup.Group
+	asked := false
+	var g cgroup.Group
+	for _, h := range b.layout.Hierarchies {
+		if h.Version == 1 && !h.Has("memory") {
+			continue
+		}
+		at := cgroup.Place{Hierarchy: h, Path: path}
+		same := h.Mount == in.Mount || (cgroup.Group{Places: []cgroup.Place{at}}).Exists()
+		if !known || !same {
+			// Engines need not call a group the same in each hierarchy; its processes know.
+			if !asked {
+				asked = true
+				if c.PID > 0 {
+					var err error
+					if members, _, err = b.layout.Of(c.PID); err != nil {
+						return g, &Unplaced{c.Name, err.Error()}
+					}
+				}
+			}
+			var ok bool
+			if at, ok = placeIn(members, h); !ok {
+				continue
+			}
+		}
+		if at.Path != "/" && at.Path != h.Root {
+			g.Places = append(g.Places, at)
+		}
+	}
+	if _, ok := g.For("memory"); !ok {
+		return g, &Unplaced{c.Name, "its processes are in the root of the hierarchy with the memory controller"}
+	}
+	return g, nil
+}
+
+func placeIn(g cgroup.Group, h cgroup.Hierarchy) (cgroup.Place, bool) {
+	for _, p := range g.Places {
+		if p.Mount == h.Mount {
+			return p, true
+		}
+	}
+	return cgroup.Place{}, false
+}
+
+// Container looks at one.
+func (b *Bound) Container(c container.Container) (Container, error) {
+	g, err := b.Place(c)
+	if err != nil {
+		return Container{}, err
+	}
+	place, _ := g.For("memory")
+	s := Container{Group: place.Path, Limit: cgroup.NoBound, SwapMost: cgroup.NoBound, Tightest: cgroup.Level{Limit: cgroup.NoBound}}
+	levels, err := g.MemoryLevels()
+	if err != nil {
+		return s, err
+	}
+	if len(levels) == 0 || levels[0].Path != place.Path {
+		s.Fixed = &Fixed{place.Path, "its memory is not accounted for", "hand the memory controller down to it (cgroup.subtree_control of the groups above it)"}
+		return s, nil
+	}
+	s.Limit = levels[0].Limit
+	for _, l := range levels {
+		if l.Limit != cgroup.NoBound && (s.Tightest.Limit == cgroup.NoBound || l.Free() < s.Tightest.Free()) {
+			s.Tightest = l
+		}
+	}
+	accounts, err := g.MemoryAccounts()
+	if err != nil {
+		return s, err
+	}
+	s.Usage, s.Anonymous, s.Swapped = accounts.Usage, accounts.Anonymous, accounts.Swapped
+	if s.Unmapped, err = g.UnmappedMemory(); err != nil {
+		return s, err
+	}
+	if err := s.allowance(g, place); err != nil {
+		return s, err
+	}
+	return s, nil
+}
+
+// allowance finds how much of a group may be in swap.
+func (s *Container) allowance(g cgroup.Group, place cgroup.Place) error {
+	levels, err := g.SwapLevels()
+	if err != nil {
+		return err
+	}
+	if place.Version == 1 {
+		// The limit is of memory and swap together: what leaves for swap stays within it.
+		for _, l := range levels {
+			s.bound(l.Limit)
+		}
+		value, ok, err := g.Swappiness()
+		if err != nil {
+			return err
+		}
+		if ok && value == 0 {
+			s.Fixed = &Fixed{place.Path, "it has a swappiness of 0, so that the kernel does not let go of its anonymous memory even where that has left for swap", "echo 60 > " + place.File("memory.swappiness")}
+		}
+		return nil
+	}
+	for _, l := range levels {
+		if l.Limit == cgroup.NoBound {
+			continue
+		}
+		s.bound(levels[0].Usage + l.Free())
+		if l.Limit == 0 {
+			up := place
+			up.Path = l.Path
+			s.Fixed = &Fixed{place.Path, "none of " + l.Path + " may be in swap (memory.swap.max is 0)", "echo max > " + up.File("memory.swap.max") + ", and have its engine ask for that"}
+			return nil
+		}
+	}
+	return nil
+}
+
+func (s *Container) bound(most int64) {
+	if most != cgroup.NoBound && (s.SwapMost == cgroup.NoBound || most < s.SwapMost) {
+		s.SwapMost = most
+	}
+}
+
+// Inspect says how much of a container may be in swap (0 is any amount), and why it
+// cannot be extended; empty where it can.
+func (b *Bound) Inspect(c container.Container) (swapMost int64, fixed string) {
+	s, err := b.Container(c)
+	if err = errors.Join(err, s.Fixed); err != nil {
+		return 0, err.Error()
+	}
+	return max(0, s.SwapMost), ""
+}

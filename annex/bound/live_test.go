@@ -1,0 +1,266 @@
+package bound
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/annex/guard"
+	"tare/container"
+	"tare/kernel/cgroup"
+	"tare/kernel/pressure"
+	"tare/kernel/swap"
+)
+
+func guarded(t *testing.T) *guard.Guard {
+	t.Helper()
+	g, err := guard.Start(t.Context(), guard.Options{Journal: filepath.Join(t.TempDir(), "journal")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}
+
+func found(g cgroup.Group) container.Container {
+	place, _ := g.For("memory")
+	return container.Container{Engine: container.Cgroup, ID: place.Path, Name: place.Path, Cgroup: place.Dir()}
+}
+
+func holds(t *testing.T, file, want string) {
+	t.Helper()
+	got, err := os.ReadFile(file)
+	if err != nil || strings.TrimSpace(string(got)) != want {
+		t.Errorf("%s holds %q, %v; want %q", filepath.Base(file), got, err, want)
+	}
+}
+
+func contents(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// What an eviction leaves as swap cache is freed, what is in use stays, every byte is
+// still there, and the limit is what it was: with none, with one, and with one that
+// memory and swap have together.
+func TestReclaimWhatWasEvicted(t *testing.T) {
+	path := area(t, 256*mib)
+	for name, limits := range map[string][2]int64{
+		"no limit": {cgroup.NoBound, cgroup.NoBound}, "a limit": {128 * mib, 256 * mib}, "of both together": {128 * mib, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := realGroup(t, "elastic")
+			place, _ := g.For("memory")
+			if err := g.BoundMemory(limits[0], limits[1]); err != nil {
+				t.Skip(err)
+			}
+			b, err := New(Options{Knobs: guarded(t), Areas: []string{path}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := hold(t, g, 64*mib)
+			c := found(g)
+			h.evict(t, 32*mib)
+			before, err := b.Container(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, fixed := b.Inspect(c); place.Version == 1 && fixed != "" {
+				t.Errorf("it can be extended: %s", fixed)
+			}
+			file := "memory.max"
+			if place.Version == 1 {
+				file = "memory.limit_in_bytes"
+			}
+			limit := contents(t, place.File(file))
+			if err := b.Reclaim(t.Context(), c, 32*mib); err != nil {
+				t.Fatal(err)
+			}
+			holds(t, place.File(file), limit)
+			after, err := b.Container(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The kernel reclaims in batches, and its counts of a group lag behind by some.
+			const about = 2 * mib
+			if after.Unmapped > slack+about || after.Anonymous < before.Anonymous-about {
+				t.Errorf("from %+v to %+v: want no more than the slack of what had left, and all of the rest", before, after)
+			}
+			if a := b.Account(); before.Unmapped > slack+about && (a.Reclaims != 1 || a.Freed < before.Unmapped-slack-about) {
+				t.Errorf("%+v of %d", a, before.Unmapped)
+			}
+			t.Logf("%+v", b.Account())
+			if answer := h.ask(); answer != "whole" {
+				t.Error(answer)
+			}
+			// Nothing more has left: nothing is reclaimed.
+			if err := b.Reclaim(t.Context(), c, 32*mib); err != nil {
+				t.Error(err)
+			}
+			last, err := b.Container(c)
+			if err != nil || last.Anonymous < 62*mib {
+				t.Errorf("%+v, %v: pages in use were taken", last, err)
+			}
+		})
+	}
+}
+
+// A context that has ended has nothing reclaimed, and the limit stays.
+func TestReclaimEnds(t *testing.T) {
+	path := area(t, 256*mib)
+	g := realGroup(t, "elastic")
+	place, _ := g.For("memory")
+	b, err := New(Options{Knobs: guarded(t), Areas: []string{path}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := hold(t, g, 64*mib)
+	h.evict(t, 32*mib)
+	if s, err := b.Container(found(g)); err != nil || s.Unmapped < 16*mib {
+		t.Skipf("%d bytes are left to be reclaimed, %v: the kernel does that at once here", s.Unmapped, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := b.Reclaim(ctx, found(g), 32*mib); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if place.Version == 1 {
+		holds(t, place.File("memory.limit_in_bytes"), "9223372036854771712")
+	}
+	if answer := h.ask(); answer != "whole" {
+		t.Error(answer)
+	}
+}
+
+func TestSwapThatIsThere(t *testing.T) {
+	path := area(t, 64*mib)
+	b, err := New(Options{Areas: []string{path}, SwapReserve: 0.25})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := b.Memory()
+	if err != nil || m.SwapSize < 63*mib || m.SwapSize > 64*mib || m.SwapFree != m.SwapSize {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if err := b.Holds(40 * mib); err != nil {
+		t.Error(err)
+	}
+	full := new(Full)
+	if err := b.Holds(60 * mib); !errors.As(err, &full) || full.Free > 48*mib {
+		t.Errorf("more than is free beside the reserve: %v", err)
+	}
+	if err := swap.Off(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Holds(1); !errors.As(err, &full) || full.Size != 0 {
+		t.Errorf("without swap: %v", err)
+	}
+}
+
+func TestProtectARealGroup(t *testing.T) {
+	g := realGroup(t, "critical")
+	place, _ := g.For("memory")
+	inner := g.Child("inner")
+	if err := inner.Create("memory"); err != nil {
+		t.Fatal(err)
+	}
+	name := "memory.low"
+	if place.Version == 1 {
+		name = "memory.swappiness"
+	}
+	below, _ := inner.For("memory")
+	before := contents(t, place.File(name))
+	knobs := guarded(t)
+	b, err := New(Options{Knobs: knobs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := b.Protect(found(g)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if place.Version == 1 {
+		holds(t, place.File(name), "0")
+		holds(t, below.File(name), "0")
+	}
+	// What somebody else sets is his.
+	if err := os.WriteFile(below.File(name), []byte("10"), 0); err != nil {
+		t.Fatal(err)
+	}
+	set := contents(t, below.File(name))
+	if err := b.Release(); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, place.File(name), before)
+	holds(t, below.File(name), set)
+	if open := knobs.Open(); len(open) != 0 {
+		t.Errorf("%+v is open", open)
+	}
+}
+
+// Tasks of a real group wait for memory: while something is evicted that is told, and
+// whoever evicts sees it.
+func TestWatchARealGroup(t *testing.T) {
+	path := area(t, 256*mib)
+	g := realGroup(t, "critical")
+	b, err := New(Options{Areas: []string{path}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Pressure(found(g)); err != nil {
+		t.Skip(err)
+	}
+	w := b.Watch(t.Context(), pressure.Threshold{Stall: time.Millisecond, Window: 500 * time.Millisecond})
+	if err := w.Add(t.Context(), b, found(g)); err != nil {
+		t.Fatal(err)
+	}
+	if w.Over() {
+		t.Error("it is over before anything was done")
+	}
+	defer w.Evicting()()
+	if err := g.BoundMemory(32*mib, 256*mib); err != nil {
+		t.Skip(err)
+	}
+	before, err := b.Pressure(found(g))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := hold(t, g, 96*mib) // three times what it may have
+	enough, asked := make(chan struct{}), make(chan string, 1)
+	go func() {
+		answer := "whole"
+		for answer == "whole" {
+			select {
+			case <-enough:
+				asked <- answer
+				return
+			default:
+				answer = h.ask()
+			}
+		}
+		asked <- answer
+	}()
+	select {
+	case <-w.Alarms():
+	case <-time.After(time.Minute):
+		p, err := b.Pressure(found(g))
+		t.Fatalf("no alarm within a minute; it waited from %v to %v, %v", before.Some, p.Some, err)
+	}
+	close(enough)
+	if answer := <-asked; answer != "whole" {
+		t.Error(answer)
+	}
+}

@@ -1,0 +1,208 @@
+package bound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"tare/container"
+	"tare/kernel/cgroup"
+	"tare/kernel/knob"
+)
+
+// Sizes of a reclaim, on version 1.
+const (
+	// slack is how much of what has left stays: should the container want memory in the
+	// moment in which its limit is low, the kernel finds that at once, and neither waits nor
+	// ends anything. 3 MiB is 1.5 huge pages, or some tens of batches of the kernel's
+	// reclaim.
+	slack = 3 << 20
+	// worth is what lowering a limit is worth.
+	worth = 256 << 10
+	// step bounds what is asked for at once, and so for how long (some 3 ms) somebody
+	// else's change of the limit would not be seen.
+	step = 16 << 20
+)
+
+// Distance is how far a container has to stay from its own limit for that to be lowered
+// at all: a sixteenth of it, and 8 MiB at least. Nearer, its own growth reclaims what has
+// left.
+func Distance(limit int64) int64 { return max(8<<20, limit/16) }
+
+// Near says that a container is too near its own limit for that to be lowered.
+type Near struct {
+	Group        string
+	Usage, Limit int64
+}
+
+func (n *Near) Error() string {
+	return fmt.Sprintf("cgroup %s has %d of its %d MiB, within %d MiB of its limit, which is not lowered then: what has left is reclaimed as it grows", n.Group, n.Usage>>20, n.Limit>>20, Distance(n.Limit)>>20)
+}
+
+// Stuck says that the kernel, asked to reclaim, waits for a device and cannot be called
+// back. When the device answers, the limit is put back at once.
+type Stuck struct{ Group string }
+
+func (s *Stuck) Error() string {
+	return fmt.Sprintf("reclaiming from cgroup %s waits for a device that does not answer: look at the swap device (dmesg)", s.Group)
+}
+
+// Reclaim has the kernel free so many bytes of what eviction left of a container as swap
+// cache, as far as that is there: less is no error, and [Bound.Account] says what came of
+// it. It takes no longer than ctx, and a fifth of a second.
+//
+// On version 2 memory.reclaim does it. On version 1 the container's limit is lowered,
+// which the kernel does when it has reclaimed as much, and put back at once; the guard
+// sees to that where this program is killed meanwhile. The error is a [*Near] where the
+// container is too near its limit for that, a [*Stuck], or [ErrObserving].
+func (b *Bound) Reclaim(ctx context.Context, c container.Container, bytes int64) error {
+	if b.options.Knobs == nil {
+		return ErrObserving
+	}
+	g, err := b.Place(c)
+	if err != nil {
+		return err
+	}
+	place, _ := g.For("memory")
+	if bytes, err = b.reclaimable(g, place, bytes); err != nil || bytes < worth {
+		return err
+	}
+	before, err := g.MemoryUsage()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, reclaimWithin)
+	done := make(chan error, 1)
+	began := b.now()
+	go func() {
+		defer cancel()
+		reclaim := b.lower
+		if place.Version == 2 {
+			reclaim = b.ask
+		}
+		done <- reclaim(ctx, g, place, bytes)
+	}()
+	select {
+	case err = <-done:
+	case <-b.late(ctx):
+		b.stuck(done)
+		return &Stuck{place.Path}
+	}
+	if err != nil && errors.Is(err, context.DeadlineExceeded) {
+		err = nil // the rest leaves when memory is wanted
+	}
+	b.tell(g, before, bytes, b.now().Since(began), err)
+	return err
+}
+
+// late tells that a context has ended, and more time has passed than the kernel needs to
+// leave off.
+func (b *Bound) late(ctx context.Context) <-chan struct{} {
+	late := make(chan struct{})
+	context.AfterFunc(ctx, func() { time.AfterFunc(stopWithin, func() { close(late) }) })
+	return late
+}
+
+// stuck counts a reclaim that does not come back, for as long as it does not.
+func (b *Bound) stuck(done <-chan error) {
+	add := func(n int) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.account.Stuck += n
+	}
+	add(1)
+	go func() {
+		<-done
+		add(-1)
+	}()
+}
+
+func (b *Bound) tell(g cgroup.Group, before, asked int64, took time.Duration, err error) {
+	after, reading := g.MemoryUsage()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.account.Reclaims++
+	b.account.Asked += asked
+	if reading == nil {
+		b.account.Freed += max(0, before-after)
+	}
+	b.account.Took += took
+	b.account.Longest = max(b.account.Longest, took)
+	if err != nil {
+		b.account.Refused++
+	}
+}
+
+// reclaimable is how much of that may be asked for: no more than has left, so that nothing
+// goes that is in use.
+func (b *Bound) reclaimable(g cgroup.Group, place cgroup.Place, bytes int64) (int64, error) {
+	unmapped, err := g.UnmappedMemory()
+	if err != nil {
+		return 0, err
+	}
+	if place.Version == 2 {
+		return min(bytes, unmapped), nil
+	}
+	levels, err := g.MemoryLevels()
+	if err != nil {
+		return 0, err
+	}
+	if len(levels) > 0 && levels[0].Path == place.Path && levels[0].Limit != cgroup.NoBound {
+		if own := levels[0]; own.Free() < Distance(own.Limit) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.account.Near++
+			return 0, &Near{place.Path, own.Usage, own.Limit}
+		}
+	}
+	return min(bytes, unmapped-slack), nil
+}
+
+// lower reclaims by lowering the limit, in steps.
+func (b *Bound) lower(ctx context.Context, g cgroup.Group, place cgroup.Place, bytes int64) error {
+	page := int64(os.Getpagesize())
+	for bytes >= worth {
+		usage, err := g.MemoryUsage()
+		if err != nil {
+			return err
+		}
+		part := min(bytes, step)
+		target := (usage - part) / page * page
+		if target <= 0 {
+			return nil
+		}
+		_, err = b.options.Knobs.Momentarily(ctx, place.File("memory.limit_in_bytes"), text(target))
+		if errors.Is(err, syscall.EBUSY) {
+			return nil // there is no more to be had
+		}
+		if err != nil {
+			return err
+		}
+		bytes -= part
+	}
+	return nil
+}
+
+// ask reclaims by memory.reclaim: of anonymous memory alone where the kernel can be told
+// so (Linux 6.9), since what has left is that.
+func (b *Bound) ask(ctx context.Context, g cgroup.Group, place cgroup.Place, bytes int64) error {
+	k, err := knob.Open(place.File("memory.reclaim"))
+	if gone := new(knob.Gone); errors.As(err, &gone) && g.Exists() {
+		return &cgroup.Unchangeable{Group: place.Path, What: "it has no memory.reclaim", Mend: "boot Linux 5.19 or newer"}
+	}
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	err = k.Write(ctx, text(bytes)+" swappiness=200")
+	if errors.Is(err, syscall.EINVAL) {
+		err = k.Write(ctx, text(bytes))
+	}
+	if errors.Is(err, syscall.EAGAIN) {
+		return nil // there is less
+	}
+	return err
+}

@@ -1,0 +1,141 @@
+package bound
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"tare/annex"
+	"tare/kernel/pressure"
+)
+
+// bench is a watch with a clock, a container and ticks of the test's.
+type bench struct {
+	*Watch
+	mu    sync.Mutex
+	at    annex.Moment
+	some  time.Duration
+	err   error
+	tick  chan time.Time
+	looks chan struct{}
+}
+
+func newBench(t *testing.T, limit pressure.Threshold) *bench {
+	t.Helper()
+	b := &bench{tick: make(chan time.Time), looks: make(chan struct{}, 1), at: annex.Moment(time.Hour)}
+	now := func() annex.Moment {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.at
+	}
+	b.Watch = newWatch(limit, now, func() (<-chan time.Time, func()) { return b.tick, func() {} })
+	b.watched["critical"] = &watched{
+		read: func() (annex.Pressure, error) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.looks <- struct{}{}
+			return annex.Pressure{At: b.at, Some: b.some}, b.err
+		},
+		meter: meter{limit: limit}, end: func() {},
+	}
+	return b
+}
+
+// pass lets time pass, of which tasks waited for some.
+func (b *bench) pass(d, waited time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.at, b.some = b.at.After(d), b.some+waited
+}
+
+// The stated time: what was reached before a look is told by that look, and there is one
+// each [ToldWithin] while something is evicted.
+func TestPressureIsToldAtTheNextLook(t *testing.T) {
+	limit := pressure.Threshold{Stall: 10 * time.Millisecond, Window: 500 * time.Millisecond}
+	b := newBench(t, limit)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); b.run(ctx) }()
+	done := b.Evicting()
+	<-b.looks // at once, to have something to compare with
+	for range 3 {
+		b.pass(ToldWithin, limit.Stall/10)
+		b.tick <- time.Time{}
+		<-b.looks
+		if b.Over() {
+			t.Fatal("it is below the limit")
+		}
+	}
+	b.pass(ToldWithin, limit.Stall)
+	b.tick <- time.Time{}
+	<-b.looks
+	<-b.Alarms()
+	if !b.Over() {
+		t.Error("an alarm, and it is not over")
+	}
+	// It stays until a window has gone by without.
+	b.pass(limit.Window-1, 0)
+	if !b.Over() {
+		t.Error("it is forgotten within the window")
+	}
+	b.pass(1, 0)
+	if b.Over() {
+		t.Error("it is never forgotten")
+	}
+	// Nothing is looked at while nothing is evicted.
+	done()
+	done() // once counts once
+	b.tick <- time.Time{}
+	<-b.looks // and then it ends
+	select {
+	case b.tick <- time.Time{}:
+		t.Error("it still waits for ticks")
+	case <-func() chan struct{} { cancel(); return ended }():
+	}
+}
+
+func TestAGroupThatIsGoneIsWatchedNoMore(t *testing.T) {
+	b := newBench(t, pressure.Threshold{Stall: time.Millisecond, Window: time.Second})
+	b.err = errors.New("not now")
+	b.look()
+	<-b.looks
+	if len(b.watched) != 1 {
+		t.Fatal("what could not be read once is given up")
+	}
+	b.err = &pressure.NoGroup{Dir: "/critical"}
+	b.look()
+	<-b.looks
+	if len(b.watched) != 0 {
+		t.Error("it is still watched")
+	}
+}
+
+func TestMeter(t *testing.T) {
+	ms := func(n int) annex.Moment { return annex.Moment(n) * annex.Moment(time.Millisecond) }
+	read := func(at, some, full int) annex.Pressure {
+		return annex.Pressure{At: ms(at), Some: time.Duration(ms(some)), Full: time.Duration(ms(full))}
+	}
+	for name, c := range map[string]struct {
+		full     bool
+		readings []annex.Pressure
+		want     []bool
+	}{
+		"the first tells nothing":      {false, []annex.Pressure{read(0, 5000, 0)}, []bool{false}},
+		"within the window":            {false, []annex.Pressure{read(0, 0, 0), read(50, 9, 0), read(100, 10, 0)}, []bool{false, false, true}},
+		"spread over more than that":   {false, []annex.Pressure{read(0, 0, 0), read(400, 9, 0), read(501, 18, 0), read(950, 18, 0)}, []bool{false, false, false, false}},
+		"all of them":                  {true, []annex.Pressure{read(0, 0, 0), read(50, 40, 9), read(100, 90, 10)}, []bool{false, false, true}},
+		"after a long time of nothing": {false, []annex.Pressure{read(0, 0, 0), read(60000, 50, 0), read(60050, 60, 0)}, []bool{false, false, true}},
+	} {
+		m := meter{limit: pressure.Threshold{Full: c.full, Stall: 10 * time.Millisecond, Window: 500 * time.Millisecond}}
+		for i, p := range c.readings {
+			if got := m.exceeds(p); got != c.want[i] {
+				t.Errorf("%s: reading %d: %t", name, i, got)
+			}
+		}
+		if len(m.readings) > len(c.readings) {
+			t.Errorf("%s: it keeps %d readings", name, len(m.readings))
+		}
+	}
+}
