@@ -1,0 +1,257 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"tare/annex"
+	"tare/annex/config"
+	"tare/annex/control"
+	"tare/annex/data"
+	"tare/container"
+)
+
+// lookEvery is how often containers are looked for without being told that any came or
+// went; lookAgain is the least time between two looks, in which several that come together
+// are found by one.
+const (
+	lookEvery = 10 * time.Second
+	lookAgain = 200 * time.Millisecond
+)
+
+// Classifier tells the class of a container.
+type Classifier func(c container.Container) annex.Class
+
+// held is a container that is managed, or protected, or at least known.
+type held struct {
+	container container.Container
+	id        annex.ID
+	class     annex.Class
+	fixed     string
+	watched   bool
+	protected bool
+
+	scanned bool   // since it is held
+	unknown string // why its pressure is not known
+	trouble string // what could not be done for it last
+}
+
+// found is one look at the containers.
+type found struct {
+	all   []container.Container
+	notes []string
+	err   error
+}
+
+// discover looks for containers in a goroutine of its own, since engines may take seconds
+// to answer. The channel closes when it has ended.
+func (d *Daemon) discover(ctx context.Context) <-chan struct{} {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTimer(0)
+		defer tick.Stop()
+		changes := d.parts.Changes
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			case <-d.looks:
+			case _, open := <-changes:
+				if !open {
+					changes = nil
+					continue
+				}
+			}
+			var f found
+			f.all, f.notes, f.err = d.parts.Finder.Find(ctx)
+			select {
+			case d.found <- f:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case <-time.After(lookAgain):
+			case <-ctx.Done():
+				return
+			}
+			tick.Reset(lookEvery)
+		}
+	}()
+	return ended
+}
+
+// look asks for a look at the containers soon.
+func (d *Daemon) look() {
+	select {
+	case d.looks <- struct{}{}:
+	default: // one is asked for already
+	}
+}
+
+// identify names a container for as long as it runs: an engine gives the same id to one
+// that it starts again, and its control group is then another directory.
+func identify(c container.Container) (annex.ID, error) {
+	if c.Cgroup == "" {
+		return "", fmt.Errorf("%s has no control group of its own", c.Name)
+	}
+	info, err := os.Stat(c.Cgroup)
+	if err != nil {
+		return "", err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", fmt.Errorf("%s has no number", c.Cgroup)
+	}
+	return annex.ID(fmt.Sprintf("%s:%s@%d", c.Engine, c.ID, stat.Ino)), nil
+}
+
+// adopt compares what was found with what is known.
+func (d *Daemon) adopt(f found) {
+	if f.err != nil {
+		// Nothing is concluded from not knowing: what was there stays.
+		d.fail("finding containers", f.err)
+		return
+	}
+	d.notes, d.looked = f.notes, true
+	there := map[annex.ID]bool{}
+	for _, c := range f.all {
+		class := d.settings.Classes(c)
+		if class == annex.Ignored {
+			continue
+		}
+		id, err := d.parts.identify(c)
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		there[id] = true
+		d.hold(id, c, class)
+	}
+	for _, id := range d.ids() {
+		if !there[id] {
+			d.drop(d.held[id], "ended, or is managed no more")
+		}
+	}
+	d.planAt, d.memoryAt, d.pressureAt = 0, 0, 0
+}
+
+func (p Parts) identify(c container.Container) (annex.ID, error) {
+	if p.Identify != nil {
+		return p.Identify(c)
+	}
+	return identify(c)
+}
+
+// hold begins with a container, or takes note of what has changed of it.
+func (d *Daemon) hold(id annex.ID, c container.Container, class annex.Class) {
+	h := d.held[id]
+	if h == nil {
+		h = &held{id: id}
+		d.held[id] = h
+	}
+	was := h.class
+	h.container, h.class = c, class
+	var most int64
+	if class == annex.Elastic {
+		most, h.fixed = d.parts.Bound.Inspect(c)
+	} else {
+		h.fixed = ""
+	}
+	if class == annex.Critical && !h.protected && d.settings.Protect && d.moves() {
+		err := d.parts.Bound.Protect(c)
+		h.protected = err == nil
+		d.trouble(h, "protecting "+c.Name, err)
+	}
+	if class == annex.Elastic && !h.watched {
+		err := d.parts.Monitor.Watch(id, c.Cgroup)
+		if h.watched = err == nil; h.watched {
+			d.schedule.Add(id, d.now())
+		}
+		if err != nil && h.fixed == "" {
+			h.fixed = "it cannot be watched: " + err.Error()
+		}
+	}
+	if class != annex.Elastic && h.watched {
+		d.unwatch(h)
+	}
+	if class != annex.Critical {
+		d.stalls.forget(id)
+	}
+	d.parts.Data.Add(data.ContextInfo{ID: id, Name: c.Name, Class: class, At: d.now(), SwapMost: most, Fixed: h.fixed})
+	if was != class {
+		d.log(Decision{What: "hold", Container: c.Name, Why: string(class), Error: h.fixed})
+	}
+}
+
+// drop ends with a container.
+func (d *Daemon) drop(h *held, why string) {
+	delete(d.held, h.id)
+	delete(d.last, h.id)
+	d.movers.leave(h.id)
+	delete(d.moved, h.id)
+	if h.watched {
+		d.unwatch(h)
+	}
+	d.parts.Data.Remove(h.id)
+	d.shadow.remove(h.id)
+	d.stalls.forget(h.id)
+	d.log(Decision{What: "drop", Container: h.container.Name, Why: why})
+}
+
+// unwatch has the monitor look at a container no more.
+func (d *Daemon) unwatch(h *held) {
+	h.watched, h.scanned = false, false
+	d.schedule.Remove(h.id)
+	if err := d.parts.Monitor.Unwatch(h.id); err != nil {
+		d.trouble(h, "watching "+h.container.Name+" no more", err)
+	}
+}
+
+// moves tells whether anything may be changed on the host.
+func (d *Daemon) moves() bool {
+	return d.settings.Mode == config.Manage && d.state != control.Off && d.state != control.Ending
+}
+
+// begin ends the start: from here on what is planned is done.
+func (d *Daemon) begin() {
+	if d.settings.Mode == config.Observe {
+		d.enter(control.Observing)
+	} else {
+		d.enter(control.Managing)
+	}
+}
+
+func (d *Daemon) enter(s control.State) {
+	if d.state == s {
+		return
+	}
+	d.log(Decision{What: "state", Why: string(s)})
+	d.state = s
+}
+
+// trouble notes what could not be done for a container; nil ends it.
+func (d *Daemon) trouble(h *held, doing string, err error) {
+	if err == nil {
+		h.trouble = ""
+		return
+	}
+	h.trouble = doing + ": " + err.Error()
+	d.fail(doing, err)
+}
+
+// fail logs an error, once a minute for the same doing.
+func (d *Daemon) fail(doing string, err error) {
+	now := d.now()
+	if at, told := d.failed[doing]; told && now.Since(at) < time.Minute {
+		return
+	}
+	if len(d.failed) > 1000 {
+		clear(d.failed)
+	}
+	d.failed[doing] = now
+	d.log(Decision{What: "error", Why: doing, Error: err.Error()})
+}

@@ -1,0 +1,320 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tare/annex"
+	"tare/annex/config"
+	"tare/annex/control"
+	"tare/annex/data"
+	"tare/annex/monitor"
+	"tare/container"
+)
+
+const mebibyte = 1 << 20
+
+// host is a host as far as a daemon sees it: containers with pages that are in memory or in
+// swap, free memory that follows from them, and a clock that is the test's.
+type host struct {
+	began  time.Time
+	events chan monitor.Batch
+	alarms chan struct{}
+	each   time.Duration // that moving a page takes
+
+	mu         sync.Mutex
+	limit      int64
+	containers map[string]*box
+	stopping   func() bool
+
+	protected, released, reclaimed int
+	moved                          map[annex.Op]int
+	lastEvicted                    annex.Moment
+	memoryErr, moveErr, findErr    error
+	looks, memoryLooks             int
+}
+
+type box struct {
+	container.Container
+	class   annex.Class
+	states  []annex.State
+	some    time.Duration // of its pressure
+	watched bool
+}
+
+func newHost(limit int64) *host {
+	return &host{
+		began: time.Now(), events: make(chan monitor.Batch), alarms: make(chan struct{}, 1), each: 5 * time.Microsecond,
+		limit: limit, containers: map[string]*box{}, moved: map[annex.Op]int{},
+	}
+}
+
+// run adds a container with some of its pages in memory and the rest in swap.
+func (h *host) run(name string, class annex.Class, resident, swapped int) *box {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b := &box{Container: container.Container{Engine: container.Cgroup, ID: "id-of-" + name, Name: name, Cgroup: "/" + name}, class: class}
+	for range resident {
+		b.states = append(b.states, annex.Present)
+	}
+	for range swapped {
+		b.states = append(b.states, annex.Swapped)
+	}
+	h.containers[name] = b
+	return b
+}
+
+func (h *host) end(name string) { h.mu.Lock(); defer h.mu.Unlock(); delete(h.containers, name) }
+
+func (h *host) now() annex.Moment { return annex.Moment(time.Since(h.began) + time.Hour) }
+
+func (h *host) class(c container.Container) annex.Class {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if b := h.containers[c.Name]; b != nil {
+		return b.class
+	}
+	return annex.Ignored
+}
+
+func (h *host) Find(context.Context) (all []container.Container, notes []string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.looks++
+	for _, name := range slices.Sorted(maps.Keys(h.containers)) {
+		all = append(all, h.containers[name].Container)
+	}
+	return all, nil, h.findErr
+}
+
+func (h *host) at(id annex.ID) *box { return h.containers[string(id)] }
+
+func (h *host) Watch(id annex.ID, _ string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b := h.at(id)
+	if b == nil || b.watched {
+		return errors.New("gone, or watched already")
+	}
+	b.watched = true
+	return nil
+}
+
+func (h *host) Unwatch(id annex.ID) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if b := h.at(id); b != nil {
+		b.watched = false
+	}
+	return nil
+}
+
+func (h *host) Events() <-chan monitor.Batch { return h.events }
+
+var theSpace = annex.Space{PID: 7, Started: 7}
+
+func (h *host) Scan(_ context.Context, id annex.ID) ([]annex.Scan, error) {
+	began := h.now()
+	time.Sleep(100 * time.Microsecond)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b := h.at(id)
+	if b == nil {
+		return nil, errors.New("gone")
+	}
+	return []annex.Scan{{
+		ID: id, Space: theSpace, Began: began, Ended: h.now(), KnowsAccess: true,
+		Stretches: []annex.Stretch{{First: 0, States: slices.Clone(b.states)}},
+	}}, nil
+}
+
+func (h *host) resident() (pages int) {
+	for _, b := range h.containers {
+		for _, s := range b.states {
+			pages += int(s & annex.Present)
+		}
+	}
+	return pages
+}
+
+func (h *host) swapped(name string) (pages int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.containers[name].states {
+		if !s.Has(annex.Present) {
+			pages++
+		}
+	}
+	return pages
+}
+
+func (h *host) Memory() (annex.Memory, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.memoryLooks++
+	free := h.limit - int64(h.resident())*annex.PageSize
+	return annex.Memory{At: h.now(), Limit: h.limit, Free: max(free, 0), SwapSize: 1 << 30, SwapFree: 1 << 30}, h.memoryErr
+}
+
+func (h *host) Pressure(c container.Container) (annex.Pressure, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b := h.containers[c.Name]
+	if b == nil {
+		return annex.Pressure{}, errors.New("gone")
+	}
+	return annex.Pressure{At: h.now(), Some: b.some}, nil
+}
+
+func (h *host) Inspect(container.Container) (int64, string) { return 0, "" }
+func (h *host) Protect(container.Container) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.protected++
+	return nil
+}
+func (h *host) Release() error { h.mu.Lock(); defer h.mu.Unlock(); h.released++; return nil }
+func (h *host) Reclaim(context.Context, container.Container, int64) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reclaimed++
+	return nil
+}
+
+// Do moves pages in chunks, as media do.
+func (h *host) Do(ctx context.Context, r annex.Request) annex.Result {
+	result := annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Began: h.now(), Asked: annex.Count(r.Runs)}
+	const chunk = 64
+	n := 0
+	for _, run := range r.Runs {
+		for page := run.First; page < run.End(); page++ {
+			if n++; n%chunk == 1 {
+				if ctx.Err() != nil || r.Op == annex.Evict && h.stopping() {
+					result.Stopped, result.Ended = true, h.now()
+					return result
+				}
+				time.Sleep(chunk * h.each)
+			}
+			h.move(r, page, &result)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	result.Err, result.Ended = h.moveErr, h.now()
+	return result
+}
+
+func (h *host) move(r annex.Request, page annex.Page, result *annex.Result) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b := h.at(r.ID)
+	if b == nil || h.moveErr != nil {
+		return
+	}
+	if b.class != annex.Elastic {
+		panic("a page of " + b.Name + " was moved")
+	}
+	want := annex.Present
+	if r.Op == annex.Evict {
+		want, h.lastEvicted = annex.Swapped, h.now()
+	}
+	if b.states[page].Has(want) {
+		result.Skipped++
+		return
+	}
+	b.states[page] = want
+	result.Moved++
+	h.moved[r.Op]++
+}
+
+func (h *host) pages(op annex.Op) int { h.mu.Lock(); defer h.mu.Unlock(); return h.moved[op] }
+
+// press has a critical container wait for memory for a part of the time.
+func (h *host) press(ctx context.Context, name string, share float64) {
+	for ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+		h.mu.Lock()
+		h.containers[name].some += time.Duration(share * float64(10*time.Millisecond))
+		h.mu.Unlock()
+	}
+}
+
+// tell has the monitor tell something.
+func (h *host) tell(b monitor.Batch) { h.events <- b }
+
+func (h *host) settings(mode config.Mode) Settings {
+	return Settings{
+		Mode: mode, Classes: h.class, Protect: true, CriticalLimit: 0.01, Defended: "host",
+		Policy: data.Policy{Low: 16 * mebibyte, High: 24 * mebibyte, WarmUp: time.Nanosecond},
+	}
+}
+
+// manage runs a daemon over the host in a bubble of fake time, and a test beside it. When
+// that returns the daemon is ended, and must have answered everything and put all back.
+func manage(t *testing.T, limit int64, mode config.Mode, prepare func(*host), test func(*testing.T, *host, *Daemon)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(limit)
+		prepare(h)
+		parts := Parts{
+			Finder: h, Monitor: h, Mover: h, Bound: h, Now: h.now, Alarms: h.alarms,
+			Identify: func(c container.Container) (annex.ID, error) { return annex.ID(c.Name), nil },
+		}
+		s := h.settings(mode)
+		parts.Data = data.New(s.complete().Policy)
+		parts.Read = func() (Settings, []string, error) { return h.settings(mode), nil, nil }
+		d := New(parts, s)
+		h.stopping = d.Stopping
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- d.Run(ctx) }()
+		test(t, h, d)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the run ended with: %v", err)
+		}
+		if !d.movers.idle() || len(d.asked) > 0 {
+			t.Errorf("%d requests have no result", len(d.movers.under))
+		}
+		if h.released == 0 {
+			t.Error("nothing was put back")
+		}
+		for _, b := range h.containers {
+			if b.watched {
+				t.Errorf("%s is still watched", b.Name)
+			}
+		}
+	})
+}
+
+// awaits waits, in fake time, until something holds, for at most so long.
+func awaits(t *testing.T, within time.Duration, what string, holds func() bool) {
+	t.Helper()
+	for began := time.Now(); !holds(); time.Sleep(time.Millisecond) {
+		if time.Since(began) > within {
+			t.Fatalf("not within %v: %s", within, what)
+		}
+	}
+}
+
+func state(d *Daemon, s control.State) func() bool {
+	return func() bool { return d.Status().State == s }
+}
+
+func find(t *testing.T, d *Daemon, name string) control.Context {
+	t.Helper()
+	for _, c := range d.Status().Contexts {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatal(fmt.Sprintf("no context %s", name))
+	return control.Context{}
+}

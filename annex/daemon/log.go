@@ -1,0 +1,153 @@
+package daemon
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// Decision is a line of the decision log: why, what, and how much.
+type Decision struct {
+	Time time.Time `json:"time"`
+	// What is an operation (evict, fetch, map), or hold, drop, state, stop, go, start, end,
+	// error, reload, drain, off.
+	What      string `json:"what"`
+	Container string `json:"container,omitempty"`
+	Why       string `json:"why,omitempty"`
+	Pages     int    `json:"pages,omitempty"`   // asked for
+	Moved     int    `json:"moved,omitempty"`   // pages
+	Skipped   int    `json:"skipped,omitempty"` // pages
+	Stopped   bool   `json:"stopped,omitempty"` // before all was done
+	Took      int64  `json:"took_us,omitempty"`
+	Error     string `json:"error,omitempty"`
+	// Observed tells that nothing moved: it is what managing would have done.
+	Observed bool `json:"observed,omitempty"`
+	// Dropped is how many lines were left out before this one, to hold the log to its rate.
+	Dropped int64 `json:"dropped,omitempty"`
+}
+
+// Log writes decisions, a JSON object a line, no faster than a rate and no longer than a
+// size: a full file is put aside, and of those put aside the oldest goes. It may be used by
+// several goroutines.
+type Log struct {
+	mu      sync.Mutex
+	path    string
+	most    int64 // bytes a file
+	keep    int   // files beside the one that is written
+	out     io.WriteCloser
+	size    int64
+	spare   float64 // lines that may be written now
+	at      time.Time
+	dropped int64
+	now     func() time.Time
+}
+
+// The rate of the log: lines a second in the long run, and at once.
+const (
+	logRate  = 50
+	logBurst = 500
+)
+
+// OpenLog opens a log, to be gone on with. A file is put aside as path.1 at most bytes.
+func OpenLog(path string, most int64, keep int) (*Log, error) {
+	l := &Log{path: path, most: most, keep: keep, spare: logBurst, now: time.Now}
+	return l, l.open()
+}
+
+func (l *Log) open() error {
+	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
+	if err != nil {
+		return fmt.Errorf("decision log: %w", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	l.out, l.size = f, info.Size()
+	return nil
+}
+
+// Write writes one. Errors and changes of state are always written, the rest at the rate.
+func (l *Log) Write(d Decision) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	if !l.at.IsZero() {
+		l.spare = min(l.spare+now.Sub(l.at).Seconds()*logRate, logBurst)
+	}
+	l.at = now
+	routine := (d.What == "evict" || d.What == "fetch" || d.What == "map") && d.Error == ""
+	if routine && l.spare < 1 {
+		l.dropped++
+		return nil
+	}
+	l.spare = max(l.spare-1, 0)
+	d.Time, d.Dropped = now.UTC(), l.dropped
+	line, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	if l.out == nil {
+		if err := l.open(); err != nil {
+			return err
+		}
+	}
+	if l.size > 0 && l.size+int64(len(line)) >= l.most {
+		if err := l.rotate(); err != nil {
+			return err
+		}
+	}
+	n, err := l.out.Write(append(line, '\n'))
+	l.size += int64(n)
+	if err == nil {
+		l.dropped = 0
+	}
+	return err
+}
+
+// rotate puts the file aside and begins another.
+func (l *Log) rotate() error {
+	err := l.out.Close()
+	l.out = nil
+	for n := l.keep; n > 0; n-- {
+		from := l.path
+		if n > 1 {
+			from = fmt.Sprintf("%s.%d", l.path, n-1)
+		}
+		if moving := os.Rename(from, fmt.Sprintf("%s.%d", l.path, n)); moving != nil && !errors.Is(moving, os.ErrNotExist) {
+			err = errors.Join(err, moving)
+		}
+	}
+	if l.keep == 0 {
+		err = errors.Join(err, os.Truncate(l.path, 0))
+	}
+	return errors.Join(err, l.open())
+}
+
+// Close ends it. It may be called of none.
+func (l *Log) Close() error {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.out == nil {
+		return nil
+	}
+	err := l.out.Close()
+	l.out = nil
+	return err
+}
+
+// log writes a decision. A log that cannot be written ends nothing: the error is in the
+// status.
+func (d *Daemon) log(one Decision) {
+	if d.parts.Log == nil {
+		return
+	}
+	d.logErr = d.parts.Log.Write(one)
+}

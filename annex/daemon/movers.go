@@ -1,0 +1,203 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"tare/annex"
+	"tare/container"
+)
+
+const (
+	// mostFetching is how many fetches run side by side: enough for one that waits for a
+	// device, or for a process that is stuck, not to hold up the rest.
+	mostFetching = 4
+	// mostTogether is how many pages of one container leave before what they left is
+	// reclaimed: each time costs the kernel a walk, and until then nothing is free.
+	mostTogether = 4096
+)
+
+// movers hand requests to media: evictions one at a time, so that what leaves lies in its
+// order in swap, and fetches side by side. Each request gets exactly one result. But for the
+// goroutines that move, all is the goroutine's of Run.
+type movers struct {
+	d       *Daemon
+	ctx     context.Context
+	cancel  context.CancelFunc
+	results chan annex.Result
+
+	evictions []annex.Request
+	evicting  int // requests that are being moved
+	stopped   context.CancelFunc
+	fetches   []annex.Request
+	fetching  int
+	under     map[uint64]annex.Request // all of them, waiting or not
+}
+
+func newMovers(d *Daemon) *movers {
+	m := &movers{d: d, results: make(chan annex.Result), under: map[uint64]annex.Request{}}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	return m
+}
+
+// take takes a request, to be begun by start.
+func (m *movers) take(r annex.Request) {
+	m.under[r.Number] = r
+	if r.Op == annex.Evict {
+		m.evictions = append(m.evictions, r)
+		return
+	}
+	m.fetches = append(m.fetches, r)
+}
+
+// urgency is in which order pages are brought in: first those that somebody waits for.
+func urgency(why annex.Reason) int {
+	switch why {
+	case annex.Awake:
+		return 0
+	case annex.Striding, annex.Following:
+		return 1
+	case annex.Drained:
+		return 3
+	}
+	return 2
+}
+
+// start begins what can be begun.
+func (m *movers) start() {
+	slices.SortStableFunc(m.fetches, func(a, b annex.Request) int { return cmp.Compare(urgency(a.Why), urgency(b.Why)) })
+	for len(m.fetches) > 0 && m.fetching < mostFetching {
+		r := m.fetches[0]
+		if r.Why == annex.Drained && !m.d.drain.may(r, m.d.now()) {
+			break // all after it are drained too
+		}
+		m.fetches = m.fetches[1:]
+		m.fetching++
+		go func() { m.results <- m.d.parts.Mover.Do(m.ctx, r) }()
+	}
+	if len(m.evictions) == 0 || m.evicting > 0 {
+		return
+	}
+	if m.d.stop.Load() {
+		m.refuse()
+		return
+	}
+	batch, pages := []annex.Request{}, 0
+	for len(m.evictions) > 0 && m.evictions[0].ID == cmp.Or(first(batch), m.evictions[0].ID) && pages < mostTogether {
+		batch = append(batch, m.evictions[0])
+		pages += annex.Count(m.evictions[0].Runs)
+		m.evictions = m.evictions[1:]
+	}
+	h := m.d.held[batch[0].ID]
+	if h == nil {
+		for _, r := range batch {
+			m.answer(r)
+		}
+		return
+	}
+	m.evicting = len(batch)
+	ctx, stopped := context.WithCancel(m.ctx)
+	m.stopped = stopped
+	go m.evict(ctx, h.container, batch)
+}
+
+func first(batch []annex.Request) annex.ID {
+	if len(batch) == 0 {
+		return ""
+	}
+	return batch[0].ID
+}
+
+// evict has some requests of one container moved, and what they left reclaimed. Only then
+// is anything free, and only then the results say so.
+func (m *movers) evict(ctx context.Context, c container.Container, batch []annex.Request) {
+	var results []annex.Result
+	moved := 0
+	for _, r := range batch {
+		result := annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Began: m.d.now(), Asked: annex.Count(r.Runs), Stopped: true}
+		if ctx.Err() == nil {
+			result = m.d.parts.Mover.Do(ctx, r)
+		}
+		moved += result.Moved
+		results = append(results, result)
+	}
+	// What has left is reclaimed even where the rest was stopped: a stalled critical
+	// container wants memory, and this is what frees some.
+	if moved > 0 {
+		if err := m.d.parts.Bound.Reclaim(m.ctx, c, int64(moved)*annex.PageSize); err != nil && m.ctx.Err() == nil {
+			last := &results[len(results)-1]
+			last.Err = cmp.Or(last.Err, fmt.Errorf("reclaim what left %s: %w", c.Name, err))
+		}
+	}
+	for _, r := range results {
+		r.Ended = m.d.now()
+		m.results <- r
+	}
+}
+
+// over takes note of a result.
+func (m *movers) over(r annex.Result) {
+	delete(m.under, r.Number)
+	if r.Op == annex.Evict {
+		m.evicting--
+		if m.evicting == 0 {
+			m.stopped()
+		}
+	} else {
+		m.fetching--
+	}
+}
+
+// halt ends the eviction under way at its next chunk, and those that wait at once.
+func (m *movers) halt() {
+	if m.evicting > 0 {
+		m.stopped()
+	}
+	m.refuse()
+}
+
+// refuse answers all evictions that wait.
+func (m *movers) refuse() {
+	for _, r := range m.evictions {
+		m.answer(r)
+	}
+	m.evictions = nil
+}
+
+// leave answers what waits of a container that is gone.
+func (m *movers) leave(id annex.ID) {
+	gone := func(r annex.Request) bool {
+		if r.ID == id {
+			m.answer(r)
+		}
+		return r.ID == id
+	}
+	m.evictions = slices.DeleteFunc(m.evictions, gone)
+	m.fetches = slices.DeleteFunc(m.fetches, gone)
+}
+
+// answer gives a request that was not begun its result.
+func (m *movers) answer(r annex.Request) {
+	now := m.d.now()
+	delete(m.under, r.Number)
+	delete(m.d.asked, r.Number)
+	m.d.parts.Data.Done(annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Began: now, Ended: now, Asked: annex.Count(r.Runs), Stopped: true})
+}
+
+// idle tells that nothing is under way or waits.
+func (m *movers) idle() bool { return len(m.under) == 0 }
+
+// end stops everything, and waits for it.
+func (m *movers) end() {
+	m.cancel()
+	m.halt()
+	for _, r := range m.fetches {
+		m.answer(r)
+	}
+	m.fetches = nil
+	for m.evicting+m.fetching > 0 {
+		m.d.done(<-m.results)
+	}
+}

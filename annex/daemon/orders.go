@@ -1,0 +1,185 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tare/annex"
+	"tare/annex/config"
+	"tare/annex/control"
+	"tare/annex/monitor"
+)
+
+// settled is for how long nothing more must come back until a drain has ended though not
+// everything is back: some memory may just be becoming free.
+const settled = time.Second
+
+// drain is an operator's wish to have everything back.
+type drain struct {
+	on      bool
+	off     bool  // and every setting
+	rate    int64 // bytes a second; 0 is no bound
+	before  int64 // bytes that had come back before
+	next    annex.Moment
+	waiting bool         // something waits for next
+	quiet   annex.Moment // since when nothing came back; 0 is not
+	problem string
+}
+
+// may tells whether a request may begin now, and counts it if so.
+func (r *drain) may(q annex.Request, now annex.Moment) bool {
+	if r.rate == 0 {
+		return true
+	}
+	if r.waiting = now < r.next; r.waiting {
+		return false
+	}
+	took := time.Duration(float64(annex.Count(q.Runs)) * annex.PageSize / float64(r.rate) * float64(time.Second))
+	r.next = max(r.next, now).After(took)
+	return true
+}
+
+// Drain begins to bring everything back as far as it fits.
+func (d *Daemon) Drain(ctx context.Context, bytesPerSecond int64) error {
+	return d.order(ctx, func() error {
+		switch {
+		case d.settings.Mode == config.Observe:
+			return &control.Refused{What: "drain", State: d.state, Mend: "mode is observe, in which nothing leaves"}
+		case d.state == control.Off:
+			return &control.Refused{What: "drain", State: d.state, Mend: "everything that fits has come back; annex reload takes up managing again"}
+		}
+		d.beginDrain(bytesPerSecond, false)
+		return nil
+	})
+}
+
+// Off does the same, and puts back every setting at once.
+func (d *Daemon) Off(ctx context.Context) error {
+	return d.order(ctx, func() error {
+		if d.state == control.Off {
+			return nil
+		}
+		if d.settings.Mode == config.Observe {
+			d.log(Decision{What: "off"})
+			d.enter(control.Off)
+			d.brake()
+			return nil
+		}
+		d.beginDrain(0, true)
+		return d.release()
+	})
+}
+
+// release puts back every setting.
+func (d *Daemon) release() error {
+	err := d.parts.Bound.Release()
+	for _, h := range d.held {
+		h.protected = false
+	}
+	if err != nil {
+		return fmt.Errorf("put back what was set: %w", err)
+	}
+	return nil
+}
+
+func (d *Daemon) beginDrain(rate int64, off bool) {
+	what := "drain"
+	if off {
+		what = "off"
+	}
+	d.log(Decision{What: what})
+	d.drain = drain{on: true, off: off, rate: rate, before: d.all.fetched + d.all.mapped}
+	d.parts.Data.Drain(true)
+	d.movers.halt()
+	d.enter(control.Draining)
+	d.memoryAt, d.planAt, d.soonest = 0, 0, 0
+}
+
+// drained looks whether a drain has ended: nothing is asked for any more, and nothing has
+// been under way for a while.
+func (d *Daemon) drained(now annex.Moment, asked int) {
+	d.planAt = min(d.planAt, now.After(settled/4))
+	if asked > 0 || !d.movers.idle() {
+		d.drain.quiet = 0
+		return
+	}
+	var left int64
+	for _, c := range d.parts.Data.Status().Contexts {
+		left += c.ExtendedBytes
+	}
+	if d.drain.quiet == 0 {
+		d.drain.quiet = now
+	}
+	if left > 0 && now.Since(d.drain.quiet) < settled {
+		return
+	}
+	if left > 0 {
+		d.drain.problem = fmt.Sprintf("%d MiB do not fit: they come back when the programs touch them, or when memory is freed and annex drain is asked again", (left+1<<20-1)>>20)
+	}
+	if d.drain.off {
+		d.enter(control.Off)
+		d.brake()
+		return
+	}
+	d.enter(control.Drained)
+}
+
+// Reload takes the configuration that is there now, and takes up managing again. One that
+// is wrong leaves that in force.
+func (d *Daemon) Reload(ctx context.Context) (restart []string, err error) {
+	if d.parts.Read == nil {
+		return nil, &control.Refused{What: "reload", Mend: "there is no configuration to be read"}
+	}
+	s, restart, err := d.parts.Read()
+	if err != nil {
+		return nil, err
+	}
+	return restart, d.order(ctx, func() error { return d.settle(s) })
+}
+
+// settle has other settings in force.
+func (d *Daemon) settle(s Settings) error {
+	s = s.complete()
+	d.log(Decision{What: "reload", Why: string(s.Mode)})
+	again := s.Mode != d.settings.Mode || d.drain.on || d.state == control.Off
+	paced := s.Scan != d.settings.Scan
+	unprotect := s.Mode == config.Observe || !s.Protect
+	d.settings = s
+	d.parts.Data.SetPolicy(s.Policy)
+	var err error
+	if unprotect {
+		err = d.release()
+	}
+	if again {
+		// What is in memory and what is not is looked at anew: the shadow knew otherwise.
+		d.movers.halt()
+		d.shadow = newShadow()
+		d.drain = drain{}
+		d.parts.Data.Drain(false)
+		d.looked = false
+		d.enter(control.Starting)
+	}
+	if again || paced {
+		d.schedule = monitor.NewSchedule(s.Scan)
+		for _, id := range d.ids() {
+			if h := d.held[id]; h.watched {
+				h.scanned = false
+				d.schedule.Add(id, d.now())
+			}
+		}
+	}
+	d.brake()
+	d.look()
+	d.memoryAt, d.pressureAt, d.planAt = 0, 0, 0
+	return err
+}
+
+// order has the goroutine of Run do something that may fail.
+func (d *Daemon) order(ctx context.Context, f func() error) error {
+	var err error
+	if ending := d.do(ctx, func() { err = f() }); ending != nil {
+		return ending
+	}
+	return err
+}

@@ -1,0 +1,95 @@
+package daemon
+
+import (
+	"context"
+
+	"tare/annex"
+	"tare/annex/control"
+	"tare/annex/data"
+	"tare/annex/monitor"
+	"tare/container"
+)
+
+// Parts are what a daemon is made of. They may be the kernel's, or of a test.
+type Parts struct {
+	Finder  Finder
+	Monitor Monitor
+	Data    Data
+	Mover   Mover
+	Bound   Bound
+	// Changes tells that containers may have come or gone; nil where nobody tells.
+	Changes <-chan struct{}
+	// Alarms tells that tasks of critical containers wait for memory; nil where nobody tells,
+	// so that only looking does.
+	Alarms <-chan struct{}
+	// Log takes what was decided; nil where nobody wants to know.
+	Log *Log
+	// Now is the clock by which everything is stamped.
+	Now func() annex.Moment
+	// Identify names a container for as long as it runs; nil is by its control group.
+	Identify func(container.Container) (annex.ID, error)
+	// Tiers tells of the swap areas; nil where nobody does.
+	Tiers func() []control.Tier
+	// Read reads the configuration anew; restart are the keys that want a new start.
+	Read func() (s Settings, restart []string, err error)
+	// Warnings are what the operator should know besides.
+	Warnings []string
+	Version  string
+}
+
+// Finder finds the containers that run: those that engines tell of, and control groups that
+// the configuration names. Notes are what could not be asked.
+type Finder interface {
+	Find(ctx context.Context) (all []container.Container, notes []string, err error)
+}
+
+// Monitor sees what containers do: [monitor.Monitor].
+type Monitor interface {
+	// Watch begins with a container, by the directory of its control group.
+	Watch(id annex.ID, directory string) error
+	Unwatch(id annex.ID) error
+	// Events is closed when nothing more is seen.
+	Events() <-chan monitor.Batch
+	// Scan looks at the page tables of a container's processes.
+	Scan(ctx context.Context, id annex.ID) ([]annex.Scan, error)
+}
+
+// Data decides: [data.Manager].
+type Data interface {
+	Add(info data.ContextInfo)
+	Remove(id annex.ID)
+	Forget(id annex.ID, s annex.Space)
+	Scan(s annex.Scan)
+	Faults(faults []annex.Fault)
+	Activity(a annex.Activity)
+	Pressure(id annex.ID, p annex.Pressure)
+	Memory(m annex.Memory)
+	Done(r annex.Result)
+	Plan(now annex.Moment) (requests []annex.Request, next annex.Moment)
+	SetPolicy(p data.Policy)
+	Drain(on bool)
+	Status() data.Status
+	Explain(id annex.ID) (data.Explanation, bool)
+}
+
+// Mover moves: [tare/annex/media.Mover].
+type Mover interface {
+	Do(ctx context.Context, r annex.Request) annex.Result
+}
+
+// Bound is what is defended, and what the kernel is told for it: [tare/annex/bound].
+type Bound interface {
+	Memory() (annex.Memory, error)
+	// Pressure is a container's.
+	Pressure(c container.Container) (annex.Pressure, error)
+	// Inspect says how much of a container may be in swap (0 is any amount), and why it
+	// cannot be extended, where it cannot.
+	Inspect(c container.Container) (swapMost int64, fixed string)
+	// Reclaim frees what an eviction left of a container as swap cache.
+	Reclaim(ctx context.Context, c container.Container, bytes int64) error
+	// Protect keeps a critical container's memory while others' leaves. It may be called
+	// again.
+	Protect(c container.Container) error
+	// Release puts back whatever was set.
+	Release() error
+}

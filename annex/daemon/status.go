@@ -1,0 +1,260 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/annex"
+	"tare/annex/config"
+	"tare/annex/control"
+	"tare/annex/data"
+	"tare/annex/predict"
+	"tare/kernel/process"
+	"tare/nearest"
+)
+
+// Status tells how it stands. Of one that has ended it tells that alone.
+func (d *Daemon) Status() control.Status {
+	s := control.Status{Schema: control.Schema, Version: d.parts.Version, State: control.Ending, PID: os.Getpid(), At: time.Now(), Started: d.started}
+	_ = d.do(context.Background(), func() { d.tell(&s) })
+	s.Weight.ResidentBytes = residentBytes()
+	if cpu, err := process.CPUTime(); err == nil {
+		s.Weight.CPUSeconds = cpu.Seconds()
+	}
+	return s
+}
+
+// tell fills in what the goroutine of Run knows.
+func (d *Daemon) tell(s *control.Status) {
+	known := d.parts.Data.Status()
+	s.State, s.Mode = d.state, string(d.settings.Mode)
+	s.Config, s.Loaded = d.settings.File, d.settings.Loaded
+	s.Memory = control.Memory{
+		Defended: d.settings.Defended, LimitBytes: d.memory.Limit, FreeBytes: d.memory.Free, HeadroomBytes: d.settings.Policy.Low,
+		PoolBytes: d.memory.Pool, SwapBytes: d.memory.SwapSize, SwapFreeBytes: d.memory.SwapFree,
+	}
+	if d.parts.Tiers != nil {
+		s.Tiers = d.parts.Tiers()
+	}
+	s.Brake = d.tellBrake()
+	wasted := 0
+	for _, c := range known.Contexts {
+		wasted += c.Use.Wasted
+		s.Contexts = append(s.Contexts, d.tellContext(c))
+		s.Weight.ManagedBytes += c.ResidentBytes + c.ExtendedBytes
+	}
+	s.Moved = d.all.told(wasted)
+	if d.settings.Mode == config.Observe {
+		o := d.shadow.observed()
+		s.Observed = &control.Observed{EvictedBytes: o.Left * annex.PageSize, AddedFaults: o.Faults}
+		if o.Left > 0 {
+			// What is not known is counted as wrong.
+			wrong := float64(o.WrongMost) / float64(o.Left)
+			s.Observed.WrongShare = &wrong
+		}
+	}
+	if d.drain.on {
+		s.Drain = d.tellDrain(known)
+	}
+	if share, ok := d.weight.share(); ok {
+		s.Weight.CPUShare = &share
+	}
+	s.Weight.LostEvents = int64(d.lost)
+	s.Warnings = slices.Concat(d.parts.Warnings, d.notes)
+	if known.Degraded != "" {
+		s.Warnings = append(s.Warnings, known.Degraded)
+	}
+	if d.logErr != nil {
+		s.Warnings = append(s.Warnings, d.logErr.Error())
+	}
+}
+
+func (d *Daemon) tellBrake() control.Brake {
+	b := control.Brake{
+		On: d.braked.why != "", Why: d.braked.why, Stops: d.braked.stops,
+		CriticalLimitShare: d.settings.CriticalLimit, StopWithinSeconds: StopWithin.Seconds(),
+	}
+	if b.On {
+		since := d.braked.since
+		b.Since = &since
+	}
+	if share, ok := d.stalls.worst(); ok {
+		b.CriticalShare = &share
+	}
+	if d.braked.worst > 0 {
+		worst := d.braked.worst.Seconds()
+		b.WorstStopSeconds = &worst
+	}
+	return b
+}
+
+func (d *Daemon) tellDrain(known data.Status) *control.Drain {
+	out := &control.Drain{RateBytesPerSecond: d.drain.rate, Problem: d.drain.problem}
+	for _, c := range known.Contexts {
+		out.LeftBytes += c.ExtendedBytes
+	}
+	out.ReturnedBytes = d.all.fetched + d.all.mapped - d.drain.before
+	return out
+}
+
+// tellContext is one container.
+func (d *Daemon) tellContext(c data.ContextStatus) control.Context {
+	out := control.Context{
+		ID: c.ID, Name: c.Name, Class: c.Class, State: control.Dormant,
+		ResidentBytes: c.ResidentBytes, ExtendedBytes: c.ExtendedBytes, ShareBytes: c.ShareBytes,
+		Activity: control.Activity{Activations: int64(c.Activations), Probes: int64(c.Probes), DemandPages: int64(c.Use.Misses)},
+		Problem:  c.Fixed,
+	}
+	switch {
+	case c.Fixed != "":
+		out.State = control.Fixed
+	case c.Awake:
+		out.State = control.Active
+	}
+	if c.Expected {
+		now := d.now()
+		out.Next = &control.Forecast{
+			EarliestSeconds: c.Next.Earliest.Since(now).Seconds(),
+			LikelySeconds:   c.Next.Likely.Since(now).Seconds(),
+			LatestSeconds:   c.Next.Latest.Since(now).Seconds(),
+		}
+	}
+	if c.Use.Hits+c.Use.Misses > 0 {
+		out.HitShare = &c.HitRate
+	}
+	if c.Use.Evicted > 0 {
+		share := float64(c.Use.Errors) / float64(c.Use.Evicted)
+		out.ErrorShare = &share
+	}
+	for _, s := range c.Scores {
+		out.Predictors = append(out.Predictors, score(s))
+	}
+	if last := d.last[c.ID]; last != nil {
+		out.Last, out.LastOp = annex.Reason(last.Why), last.What
+	}
+	out.Moved = d.moved[c.ID].told(c.Use.Wasted)
+	if h := d.held[c.ID]; h != nil {
+		if h.unknown == "" {
+			out.PressureShare = &c.Pressure
+		}
+		if out.Problem == "" {
+			out.Problem = h.trouble
+		}
+	}
+	return out
+}
+
+func score(s predict.Score) control.Score {
+	return control.Score{Kind: s.Kind, PrecisionShare: s.Precision, RecallShare: s.Recall, LeadSeconds: s.Lead.Seconds(), Told: s.Told, On: s.On}
+}
+
+// Explain tells why a container's pages are where they are.
+func (d *Daemon) Explain(name string) (e control.Explanation, err error) {
+	ending := d.do(context.Background(), func() {
+		var h *held
+		if h, err = d.named(name); err != nil {
+			return
+		}
+		why, ok := d.parts.Data.Explain(h.id)
+		if !ok {
+			err = &control.Unknown{Container: name}
+			return
+		}
+		e = control.Explanation{Schema: control.Schema, Context: d.tellContext(why.ContextStatus), Sentences: d.sentences(h, why)}
+		now, clock := d.now(), time.Now()
+		for _, one := range why.Decisions {
+			e.Decisions = append(e.Decisions, control.Decision{
+				At: clock.Add(-now.Since(one.First)), Op: one.Op.String(), Why: one.Why, Detail: one.Says, Asked: one.Pages,
+				Seconds: one.Last.Since(one.First).Seconds(), Observed: d.settings.Mode == config.Observe,
+			})
+		}
+		if last := d.last[h.id]; last != nil && len(e.Decisions) > 0 {
+			end := &e.Decisions[len(e.Decisions)-1]
+			end.Moved, end.Problem = last.Moved, last.Error
+		}
+	})
+	if ending != nil {
+		return e, ending
+	}
+	return e, err
+}
+
+// sentences say how it stands with a container.
+func (d *Daemon) sentences(h *held, e data.Explanation) []string {
+	var all []string
+	if e.Held != "" {
+		all = append(all, e.Held)
+	}
+	if h.class != annex.Elastic {
+		return all
+	}
+	now := d.now()
+	what := "It sleeps, and last worked "
+	if e.Awake {
+		what = "It runs since "
+	}
+	all = append(all, fmt.Sprintf("%s%v ago; %d MiB are in memory and %d MiB in swap; its share is %d MiB.",
+		what, now.Since(e.Since).Round(time.Millisecond), e.ResidentBytes>>20, e.ExtendedBytes>>20, e.ShareBytes>>20))
+	switch {
+	case e.Awake:
+	case e.Expected:
+		all = append(all, fmt.Sprintf("It is expected to wake in %v, between %v and %v.", roughly(e.Next.Likely, now), roughly(e.Next.Earliest, now), roughly(e.Next.Latest, now)))
+	default:
+		all = append(all, "When it wakes next is not known: it leaves by how long it sleeps.")
+	}
+	if e.RecordBytes > 0 {
+		all = append(all, fmt.Sprintf("What it touches when it wakes is known: %d MiB.", e.RecordBytes>>20))
+	}
+	for what, text := range map[string]string{"Its pressure is not known: ": h.unknown, "Trouble: ": h.trouble} {
+		if text != "" {
+			all = append(all, what+text)
+		}
+	}
+	return all
+}
+
+func roughly(at, now annex.Moment) time.Duration { return at.Since(now).Round(100 * time.Millisecond) }
+
+// shortestID is how much of an id names a container at least.
+const shortestID = 3
+
+// named finds a container by its name, its id or the beginning of one.
+func (d *Daemon) named(name string) (*held, error) {
+	var names []string
+	for _, match := range []func(h *held) bool{
+		func(h *held) bool { return h.container.Name == name || h.container.ID == name || string(h.id) == name },
+		func(h *held) bool { return len(name) >= shortestID && strings.HasPrefix(h.container.ID, name) },
+	} {
+		var fit []*held
+		for _, id := range d.ids() {
+			if h := d.held[id]; match(h) {
+				fit = append(fit, h)
+			}
+		}
+		if len(fit) == 1 {
+			return fit[0], nil
+		}
+		if len(fit) > 1 {
+			several := &control.Unknown{Container: name}
+			for _, h := range fit {
+				several.Several = append(several.Several, fmt.Sprintf("%s (%s)", h.container.Name, h.id))
+			}
+			return nil, several
+		}
+	}
+	for _, id := range d.ids() {
+		names = append(names, d.held[id].container.Name)
+	}
+	near := nearest.Of(names, 3, func(known string) (int, bool) {
+		if len(name) >= shortestID && strings.Contains(known, name) {
+			return 0, true
+		}
+		far := nearest.Edits(name, known)
+		return far, far <= max(1, len(known)/4)
+	})
+	return nil, &control.Unknown{Container: name, Near: near}
+}

@@ -1,0 +1,89 @@
+package daemon
+
+import (
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"tare/annex"
+	"tare/kernel/process"
+)
+
+// What the daemon allows itself. Two processors let a scan go on beside the loop, and
+// collecting garbage when it is half again what is in use keeps what it takes near what it
+// needs: it makes little.
+const (
+	processors   = 2
+	garbageShare = 50
+	// badness has the kernel end others first where it has to end some: without the daemon
+	// whatever is in swap comes back by faults alone, which is slow but harmless.
+	badness = -500
+)
+
+// Light has this program take little, and be ended late: for whoever runs a daemon, once
+// at its start. The error says that it cannot be kept from being ended early.
+func Light() error {
+	runtime.GOMAXPROCS(processors)
+	debug.SetGCPercent(garbageShare)
+	return process.SetOOMScore(badness)
+}
+
+// weight is the processor time that the program used, over time.
+type weight struct {
+	samples []used // the last minute's, oldest first
+}
+
+type used struct {
+	at  annex.Moment
+	cpu time.Duration
+}
+
+const (
+	weighEvery = 10 * time.Second
+	weighOver  = time.Minute
+)
+
+// sample notes what was used so far.
+func (w *weight) sample(at annex.Moment) {
+	cpu, err := process.CPUTime()
+	if err != nil {
+		return
+	}
+	w.samples = append(w.samples, used{at, cpu})
+	for len(w.samples) > 2 && at.Since(w.samples[1].at) >= weighOver {
+		w.samples = w.samples[1:]
+	}
+}
+
+// share is what was used of one processor; false where that is not known yet.
+func (w *weight) share() (float64, bool) {
+	if len(w.samples) < 2 {
+		return 0, false
+	}
+	first, last := w.samples[0], w.samples[len(w.samples)-1]
+	took := last.at.Since(first.at)
+	if took <= 0 {
+		return 0, false
+	}
+	return float64(last.cpu-first.cpu) / float64(took), true
+}
+
+// residentBytes is the program's own memory; 0 where it is not told.
+func residentBytes() int64 {
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(b))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}
