@@ -9,8 +9,9 @@
 // Activity and faults are told by BPF programs (bpf/monitor.c) at sched_switch and at the
 // page-fault tracepoints, which are gone with the process that loaded them, however it ends.
 // A container is told by its control group, so that whatever it forks and executes is
-// followed by itself. A container that sleeps costs nothing: nobody asks after it, and every
-// switch of other tasks on the host is passed by within some tens of nanoseconds
+// followed by itself. A container that sleeps costs nothing: nobody asks after it. A switch of
+// other tasks on the host costs what the kernel takes to call a program at all, about a tenth of
+// a microsecond where processors guard their returns, and some tens of nanoseconds more
 // (BenchmarkSwitch). Where BPF may not be used, the CPU time of the groups is asked for
 // instead, once each dormancy, faults are not told, and accesses are not known: [Monitor.Lacks]
 // says so.

@@ -3,4 +3,4 @@
 package monitor
 
 // sourceSHA256 is of the bpf/monitor.c that the object was compiled from.
-const sourceSHA256 = "9895a67dc7ad0a28570a17ba7dbf2a63e30b63614d39f6afe3e5e91442d587f1"
+const sourceSHA256 = "19385bd8e48131c3737a3cf592e02e60fb087e5336ad317ef0f87f3ddeefd48a"

@@ -226,7 +226,7 @@ struct place {
 struct cpu {
 	__u64 since;   // it has been running
 	__u32 running; // container
-	__u32 unused;
+	__u32 drowsy;  // which was dormant still when it began to
 	struct place places[HIERARCHIES][PLACES];
 };
 
@@ -340,11 +340,14 @@ static __always_inline bool tell(struct task_struct *task, __u32 kind, __u32 num
 
 static __always_inline __u64 between(__u64 from, __u64 to) { return to > from ? to - from : 0; }
 
+// wake tells that a container woke, and how much CPU time it had taken before: what it
+// murmured as it woke counts to what it does now.
 static __always_inline void wake(struct task_struct *task, struct context *x, __u32 number, __u64 now)
 {
+	__u64 used = between(x->from, now) > dormancy ? 0 : x->used;
 	if (__sync_val_compare_and_swap(&x->awake, 0, 1))
 		return;
-	if (!tell(task, WOKE, number, now, x->cpu, 0))
+	if (!tell(task, WOKE, number, now, x->cpu - used, 0))
 		x->awake = 0; // it is told when it next would be
 }
 
@@ -356,7 +359,8 @@ int on_switch(__u64 *ctx)
 	if (!c)
 		return 0;
 	__u32 left = c->running, number = number_of(next, c);
-	if (!left && !number)
+	// Nobody's, or it goes on by another of its threads.
+	if (left == number && !(left && c->drowsy))
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
 	struct context *x;
@@ -376,12 +380,13 @@ int on_switch(__u64 *ctx)
 		}
 	}
 	c->since = now;
-	if (left == number)
-		return 0; // it goes on, by another of its threads
 	// All of it: what follows is read after others can see this, as rest relies on.
 	__sync_lock_test_and_set(&c->running, number);
-	if (number && (x = bpf_map_lookup_elem(&contexts, &number)) && !x->awake && between(x->last, now) >= dormancy)
+	if (!number || !(x = bpf_map_lookup_elem(&contexts, &number)))
+		return 0;
+	if (!x->awake && between(x->last, now) >= dormancy)
 		wake(next, x, number, now);
+	c->drowsy = !x->awake;
 	return 0;
 }
 
