@@ -1,11 +1,6 @@
 package media
 
-import (
-	"context"
-	"errors"
-
-	"tare/annex"
-)
+import "tare/annex"
 
 // Account is what a [Kernel] has done since it was made. Pages, unless said otherwise.
 type Account struct {
@@ -35,7 +30,7 @@ func (k *Kernel) count(d *doing) {
 	if d.result.Stopped {
 		a.Stopped++
 	}
-	if err := d.result.Err; err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+	if d.result.Err != nil {
 		a.Failed++
 	}
 	switch d.r.Op {

@@ -79,11 +79,11 @@ func covered(rs []advise.Range) int {
 	return int(n / annex.PageSize)
 }
 
-// addresses are those of pages.
-func addresses(pages []annex.Page) []uint64 {
-	all := make([]uint64, len(pages))
+// each is every page as a range of its own.
+func each(pages []annex.Page) []advise.Range {
+	all := make([]advise.Range, len(pages))
 	for i, p := range pages {
-		all[i] = uint64(p) * annex.PageSize
+		all[i] = advise.Range{Start: uint64(p) * annex.PageSize, Length: annex.PageSize}
 	}
 	return all
 }

@@ -123,8 +123,8 @@ func (k *Kernel) Do(ctx context.Context, r annex.Request) annex.Result {
 		failed: map[annex.Space]error{},
 	}
 	err := d.do(ctx)
-	if err != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-		d.result.Stopped = true
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		d.result.Stopped, err = true, nil // left off, which is no fault
 	}
 	failures := slices.SortedFunc(maps.Keys(d.failed), bySpace)
 	errs := []error{err}

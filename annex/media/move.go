@@ -148,17 +148,25 @@ func mapIn(t Target, runs []annex.Run, traits Traits) (moved, error) {
 	if err != nil {
 		return done, err
 	}
-	if _, err := t.Map(addresses(pages)); err != nil {
+	slices.Sort(pages)
+	if _, err := t.Map(ranges(pages)); err != nil {
 		return done, err
 	}
-	still, err := count(t, pages, inSwap)
+	left, here, err := among(t, asRuns(pages), inSwap)
+	if err == nil && len(left) > 0 {
+		// Behind one that could not be mapped, or gone again: now each for itself.
+		var read int
+		if read, err = t.Map(each(left)); err == nil {
+			here += read
+		}
+	}
 	if err != nil {
 		return done, err
 	}
 	gone, err := count(t, pages, nowhere)
-	done.pages, done.skipped = len(pages)-still-gone, done.skipped+gone
-	if done.refused = refusal(passed); done.refused == nil && still > 0 {
-		done.refused = fmt.Errorf("%d of %d pages could not be read from swap: the kernel's log may say why", still, len(pages))
+	done.pages, done.skipped = max(0, here-gone), done.skipped+gone
+	if done.refused = refusal(passed); done.refused == nil && here+gone < len(pages) {
+		done.refused = fmt.Errorf("%d of %d pages could not be read: the kernel's log may say why", len(pages)-here-gone, len(pages))
 	}
 	return done, err
 }

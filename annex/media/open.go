@@ -15,8 +15,9 @@ type Target interface {
 	// Give gives advice on ranges, in their order; passed are those that the kernel did not
 	// do all of.
 	Give(advice advise.Advice, ranges []advise.Range) (passed []advise.Passed, err error)
-	// Map maps pages, by their addresses, waiting for those that are in swap.
-	Map(pages []uint64) (mapped int, err error)
+	// Map maps ranges, waiting for what is in swap, and tells of how many something could be
+	// read: [advise.Map].
+	Map(ranges []advise.Range) (read int, err error)
 	// Entries reads the entries of consecutive pages. Fewer than to has room for are there
 	// at the end of the address space.
 	Entries(first annex.Page, to []uint64) (int, error)
@@ -67,9 +68,9 @@ func (s *space) Give(advice advise.Advice, ranges []advise.Range) ([]advise.Pass
 	return passed, s.told(err)
 }
 
-func (s *space) Map(pages []uint64) (int, error) {
-	mapped, err := advise.Map(s.handle, s.handle.PID, pages)
-	return mapped, s.told(err)
+func (s *space) Map(ranges []advise.Range) (int, error) {
+	read, err := advise.Map(s.handle, s.handle.PID, ranges)
+	return read, s.told(err)
 }
 
 func (s *space) Entries(first annex.Page, to []uint64) (int, error) {

@@ -86,7 +86,7 @@ func (k *Kernel) call(ctx context.Context, s annex.Space, f func(Target) (moved,
 		case a := <-answered:
 			return a.moved, a.err
 		case <-timer.C:
-			why = errors.Join(ctx.Err(), &Hung{s, k.o.Timeout})
+			why = &Hung{s, k.o.Timeout}
 		}
 	}
 	k.leave(h)

@@ -3,56 +3,107 @@ package advise
 import (
 	"errors"
 	"os"
-	"slices"
 
 	"golang.org/x/sys/unix"
 )
 
-// Map has pages of a process mapped, by reading a byte of each: what is in memory
-// already is mapped at once, and what is in swap is waited for. pid is the process' id.
-// It tells how many pages were read; those that cannot be, being unmapped or
-// unreadable, are passed by.
+// Map has pages of a process mapped, by reading a byte: what is in memory already is
+// mapped at once, and what is in swap is waited for. pid is the process' id.
+//
+// It tells of how many ranges something was read. Of a range of [Whole] pages or more it
+// reads the first byte alone, for which the kernel maps all of it up to the first page
+// that it cannot: half as dear as page by page, and not told apart. Of shorter ones, each
+// page counts as a range. What cannot be mapped keeps no others from it.
 //
 // The kernel offers it in no other way: MADV_POPULATE_READ is for a process itself
-// alone (process_madvise_remote_valid), and /proc/PID/mem takes one call a page. A page
-// that was never touched is given the page of zeros by it, so that only such as are in
-// swap are worth naming.
+// alone (process_madvise_remote_valid), and /proc/PID/mem takes one call a range and
+// copies all of it. A page that was never touched is given the page of zeros by it, so
+// that only such as are in swap are worth naming.
 //
 // process_vm_readv(2) takes an id where the others take a pidfd. While the process
 // has not ended its id is its own; where it ended meanwhile the error is [ErrGone], and
 // nothing is known of what was read.
-func Map(p Process, pid int, pages []uint64) (mapped int, err error) {
+func Map(p Process, pid int, ranges []Range) (read int, err error) {
+	if err := lives(p); err != nil {
+		return 0, err
+	}
+	size := uint64(os.Getpagesize())
+	var short [most]unix.RemoteIovec
+	several := short[:0]
+	for _, r := range ranges {
+		if r.Length >= Whole*size {
+			n, err := mapWhole(pid, r, size)
+			read += n
+			if err != nil {
+				return read, err
+			}
+			continue
+		}
+		for at := r.Start; at < r.End(); at += size {
+			if len(several) == most {
+				n, err := touch(pid, several)
+				read += n
+				if err != nil {
+					return read, err
+				}
+				several = short[:0]
+			}
+			several = append(several, unix.RemoteIovec{Base: uintptr(at), Len: 1})
+		}
+	}
+	n, err := touch(pid, several)
+	if err != nil {
+		return read + n, err
+	}
+	return read + n, lives(p)
+}
+
+// Whole is how many pages a range must have to be mapped as one: below, a system call
+// for itself costs as much as it spares.
+const Whole = 4
+
+// mapWhole maps a range, a call for as many pages as the kernel pins in one go, of which
+// it copies no more than there is room for (process_vm_rw_single_vec).
+func mapWhole(pid int, r Range, size uint64) (int, error) {
+	together := 2 * size / 8 * size // PVM_MAX_KMALLOC_PAGES of pointers
+	read := 0
+	for r.Length > 0 {
+		n := min(r.Length, together)
+		one, err := touch(pid, []unix.RemoteIovec{{Base: uintptr(r.Start), Len: int(n)}})
+		if err != nil {
+			return read, err
+		}
+		read = max(read, one)
+		r.Start, r.Length = r.Start+n, r.Length-n
+	}
+	return read, nil
+}
+
+// touch reads as many bytes as there are places, going on behind those that cannot be
+// read.
+func touch(pid int, places []unix.RemoteIovec) (read int, err error) {
 	const op = "process_vm_readv"
 	var bytes [most]byte
-	var room [most]unix.RemoteIovec
-	for len(pages) > 0 {
-		if err := lives(p); err != nil {
-			return mapped, err
-		}
-		n := min(len(pages), most)
-		remote := room[:n]
-		for i, at := range pages[:n] {
-			remote[i] = unix.RemoteIovec{Base: uintptr(at), Len: 1}
-		}
+	for len(places) > 0 {
 		local := []unix.Iovec{{Base: &bytes[0]}}
-		local[0].SetLen(n)
-		read, err := unix.ProcessVMReadv(pid, local, remote, 0)
+		local[0].SetLen(len(places))
+		n, err := unix.ProcessVMReadv(pid, local, places, 0)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil {
 			if fatal := fatal(op, err); fatal != nil {
-				return mapped, fatal
+				return read, fatal
 			}
-			read = 0
+			n = 0
 		}
-		mapped += read
-		if read < n {
-			read++ // it stopped at one that cannot be read
+		read += n
+		if n < len(places) {
+			n++ // it stopped at one that cannot be read
 		}
-		pages = pages[read:]
+		places = places[n:]
 	}
-	return mapped, lives(p)
+	return read, nil
 }
 
 // lives tells whether a process has not ended.
@@ -72,20 +123,4 @@ func lives(p Process) error {
 			return nil
 		}
 	})
-}
-
-// Pages are the addresses of the pages of ranges, in their order.
-func Pages(ranges []Range) []uint64 {
-	var n uint64
-	size := uint64(os.Getpagesize())
-	for _, r := range ranges {
-		n += r.Length / size
-	}
-	pages := slices.Grow([]uint64(nil), int(n))
-	for _, r := range ranges {
-		for at := r.Start; at < r.End(); at += size {
-			pages = append(pages, at)
-		}
-	}
-	return pages
 }
