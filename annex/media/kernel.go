@@ -19,8 +19,10 @@ type Options struct {
 	Medium Medium
 	// Brake is asked before each chunk; without one all proceed.
 	Brake Brake
-	// Budget bounds what is written; nil is no bound.
-	Budget *Budget
+	// Budget bounds what is written; nil is no bound, unless Budgets has one, by its name,
+	// for the medium of [Together] that is being filled.
+	Budget  *Budget
+	Budgets map[string]*Budget
 	// Chunk is how many pages go at a time; 0 is what the medium wants.
 	Chunk int
 	// Fetches is how many requests may bring pages at once; 0 is [DefaultFetches]. Evictions
@@ -144,6 +146,7 @@ type doing struct {
 	result  annex.Result
 	bridged int
 	failed  map[annex.Space]error
+	budget  *Budget // of an eviction; nil is no bound
 	waited  time.Duration
 	reads   int // that may still wait at the device, since it was last asked
 }
@@ -169,6 +172,7 @@ func (d *doing) do(ctx context.Context) error {
 		if err := k.room(); err != nil {
 			return err
 		}
+		d.budget = k.budget()
 	}
 	size := traits.Chunk
 	if k.o.Chunk > 0 {
@@ -196,7 +200,7 @@ func (d *doing) step(ctx context.Context, traits Traits, runs []annex.Run) (proc
 	k, pages := d.k, annex.Count(runs)
 	evicts := d.r.Op == annex.Evict
 	var took int64
-	if evicts && k.o.Budget != nil {
+	if d.budget != nil {
 		took = int64(pages) * annex.PageSize
 		if err := d.take(ctx, took); err != nil {
 			if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
@@ -214,7 +218,7 @@ func (d *doing) step(ctx context.Context, traits Traits, runs []annex.Run) (proc
 	}
 	proceeds, err = d.proceeds(ctx)
 	if err != nil || !proceeds {
-		k.give(took)
+		d.give(took)
 		return false, err
 	}
 	done, err := k.call(ctx, runs[0].Space, func(t Target) (moved, error) {
@@ -226,9 +230,7 @@ func (d *doing) step(ctx context.Context, traits Traits, runs []annex.Run) (proc
 		}
 		return mapIn(t, runs, traits)
 	})
-	if evicts {
-		k.give(took - int64(done.pages)*annex.PageSize)
-	}
+	d.give(took - int64(done.pages)*annex.PageSize)
 	d.result.Moved += done.pages
 	d.result.Skipped += done.skipped
 	d.bridged += done.bridged
@@ -269,13 +271,26 @@ func (d *doing) take(ctx context.Context, bytes int64) error {
 		ctx, cancel = context.WithTimeout(ctx, d.r.By.Since(d.k.o.Now()))
 		defer cancel()
 	}
-	return d.k.o.Budget.Take(ctx, bytes)
+	return d.budget.Take(ctx, bytes)
 }
 
-func (k *Kernel) give(bytes int64) {
-	if k.o.Budget != nil && bytes > 0 {
-		k.o.Budget.Return(bytes)
+// give gives back what was taken and not used.
+func (d *doing) give(bytes int64) {
+	if d.budget != nil && bytes > 0 {
+		d.budget.Return(bytes)
 	}
+}
+
+// budget is that of the medium that is being filled.
+func (k *Kernel) budget() *Budget {
+	if k.o.Budget != nil || len(k.o.Budgets) == 0 {
+		return k.o.Budget
+	}
+	m := k.o.Medium
+	if all, ok := m.(Together); ok {
+		m = all.first()
+	}
+	return k.o.Budgets[m.Name()]
 }
 
 // proceeds waits until the request may go on, and tells whether it may at all.

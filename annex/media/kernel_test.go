@@ -112,13 +112,14 @@ func (f *fakeSpace) Close() error { f.closed++; return nil }
 
 // fakeMedium has as much room as it is given.
 type fakeMedium struct {
+	name    string
 	traits  Traits
 	room    Room
 	err     error
 	reading func() int
 }
 
-func (m *fakeMedium) Name() string                { return "fake" }
+func (m *fakeMedium) Name() string                { return m.name }
 func (m *fakeMedium) Kind() Kind                  { return File }
 func (m *fakeMedium) Traits() Traits              { return m.traits }
 func (m *fakeMedium) Room() (Room, error)         { return m.room, m.err }

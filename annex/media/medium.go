@@ -219,18 +219,29 @@ func (t Together) Traits() Traits {
 	return all
 }
 
-// Room is what they have together.
+// Room is what those of them have together that are in use.
 func (t Together) Room() (Room, error) {
 	var all Room
+	var last error
+	inUse := false
 	for _, m := range t {
 		one, err := m.Room()
-		if err != nil {
+		var not *NotInUse
+		switch {
+		case errors.As(err, &not):
+			last = err
+		case err != nil:
 			return Room{}, err
+		default:
+			inUse = true
+			all.Size += one.Size
+			all.Free += one.Free
 		}
-		all.Size += one.Size
-		all.Free += one.Free
 	}
-	return all, nil
+	if inUse {
+		last = nil
+	}
+	return all, last
 }
 
 // Counters are what went through any of them.
@@ -259,6 +270,30 @@ func (t Together) Reading() (int, error) {
 		most = max(most, one)
 	}
 	return most, nil
+}
+
+// Written is what counts the bytes that went to a medium as swap, for
+// [BudgetOptions.Written]: nil where the kernel does not tell. Of a device that is its own
+// count; of a file, below which others write too, the kernel's count for all areas, as long
+// as there is no other.
+func Written(host swap.Host, m Medium) (func() (int64, error), error) {
+	if m.Kind() != File {
+		return func() (int64, error) {
+			c, err := m.Counters()
+			return c.Written, err
+		}, nil
+	}
+	areas, err := host.Areas()
+	if err != nil {
+		return nil, err
+	}
+	if len(areas) != 1 {
+		return nil, nil
+	}
+	return func() (int64, error) {
+		v, err := host.VMStat()
+		return v.PSwpOut * annex.PageSize, err
+	}, nil
 }
 
 // ErrNoMedium says that the host has no swap.
