@@ -35,6 +35,7 @@ type context struct {
 	pending []annex.Fault
 	inside  int // of the faults since it woke, those in the record
 	faults  int
+	strided int  // pages fetched since, that follow its faults
 	wrong   bool // the record has proved wrong since it woke
 	blind   bool // pages were mapped since it slept: their use is not seen
 	started int  // activations
@@ -89,6 +90,14 @@ func (c *context) managed() bool {
 	return !c.gone && c.info.Class == annex.Elastic && c.info.Fixed == ""
 }
 
+// stale drops what is known of the pages and of what the context is doing: as long as it is
+// not managed nothing is told of it.
+func (c *context) stale() {
+	c.spaces, c.tally, c.counted = nil, [256]int32{}, false
+	c.awake, c.pending, c.bring, c.following, c.lead = false, nil, nil, nil, nil
+	c.look, c.offered = never, false
+}
+
 // find is its space of a name; nil where it has none.
 func (c *context) find(name annex.Space) *space {
 	for _, s := range c.spaces {
@@ -136,14 +145,19 @@ func (m *Manager) wake(c *context, at annex.Moment) {
 		return
 	}
 	c.awake, c.woke, c.worked, c.wrong = true, at, false, false
-	c.inside, c.faults = 0, 0
-	early := c.pending // faults may be told before the waking that they belong to
+	// Faults may be told before the waking that they belong to; what is older than that was a
+	// wake of which nothing was told.
+	early := c.pending
+	for len(early) > 0 && early[0].At.After(m.policy.ProbeTime) < at {
+		early = early[1:]
+	}
 	c.pending = nil
 	m.take(c, early)
 }
 
 // sleep ends it.
 func (m *Manager) sleep(c *context, a annex.Activity) {
+	defer func() { c.inside, c.faults, c.strided = 0, 0, 0 }()
 	if !c.awake {
 		c.pending = nil
 		return
@@ -201,8 +215,7 @@ func (m *Manager) work(c *context) {
 // others do, until probes touch them again.
 const forgetProbes = 16
 
-// mark notes which pages the record has. What was brought in for the activation that is over
-// and not touched was in vain.
+// mark notes which pages the record has.
 func (c *context) mark() {
 	drop := recorded
 	if c.started%forgetProbes == 0 {
@@ -213,9 +226,6 @@ func (c *context) mark() {
 			cells := s.areas[i].cells
 			for j := range cells {
 				f := cells[j].flags
-				if f&incore != 0 {
-					c.use.Wasted++
-				}
 				if f&drop != 0 {
 					c.put(&cells[j], f&^drop)
 				}
@@ -259,27 +269,27 @@ func (m *Manager) Faults(faults []annex.Fault) {
 
 // faulted takes faults of one container.
 func (m *Manager) faulted(c *context, faults []annex.Fault) {
-	if c.awake {
+	inside, all := c.inside, c.faults
+	m.note(c, faults)
+	switch {
+	case c.awake:
 		m.take(c, faults)
-		return
-	}
-	if faults[len(faults)-1].At <= c.lastRan {
-		m.note(c, faults) // of the activation that is over
-		return
-	}
-	c.pending = append(c.pending, faults...)
-	// That it woke was not told, or will be later than all this.
-	if len(c.pending) >= m.policy.ProbePages {
-		m.wake(c, c.pending[0].At)
+	case faults[len(faults)-1].At <= c.lastRan: // of the activation that is over
+		c.inside, c.faults = inside, all
+	default:
+		c.pending = append(c.pending, faults...)
+		// That it woke was not told, or will be later than all this.
+		if len(c.pending) >= m.policy.ProbePages {
+			m.wake(c, c.pending[0].At)
+		}
 	}
 }
 
-// take takes the faults of one that is awake.
+// take takes faults as those of an activation.
 func (m *Manager) take(c *context, faults []annex.Fault) {
 	if len(faults) == 0 {
 		return
 	}
-	m.note(c, faults)
 	if c.worked {
 		c.predictor.Touched(faults)
 	} else if c.pending = append(c.pending, faults...); len(c.pending) >= m.policy.ProbePages {
@@ -370,7 +380,7 @@ func (c *context) done(u *underWay, r annex.Result, p Policy) int {
 			case u.op == annex.Evict && moved == 0:
 				f |= pinned // all of it was passed by
 			case u.op == annex.Evict && f&(present|incore) != 0:
-				if f&incore != 0 && c.offered { // or else it was counted when it slept
+				if f&incore != 0 {
 					c.use.Wasted++
 				}
 				f = f&^(present|incore|young) | swapped

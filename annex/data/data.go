@@ -136,7 +136,7 @@ func (m *Manager) Add(info ContextInfo) {
 		info.At = c.info.At
 		c.info = info
 		if !c.managed() {
-			c.bring = nil
+			c.stale()
 		}
 		return
 	}
@@ -174,7 +174,7 @@ func (m *Manager) Scan(s annex.Scan) {
 	}
 	c.scan(s, m.policy)
 	for _, u := range m.underWay {
-		if u.context == c {
+		if u.context.info.ID == s.ID {
 			c.each(u.runs, func(_ *space, _ *area, _ annex.Page, cell *cell) { c.put(cell, cell.flags|moving) })
 		}
 	}
@@ -206,6 +206,10 @@ func (m *Manager) Done(r annex.Result) {
 		m.fetchCost.saw(r)
 	}
 	moved := u.context.done(u, r, m.policy)
+	if c := m.byID[u.context.info.ID]; c != nil && c != u.context { // removed, and added anew
+		c.moved = max(c.moved, r.Ended)
+		c.each(u.runs, func(_ *space, _ *area, _ annex.Page, cell *cell) { c.put(cell, cell.flags&^moving) })
+	}
 	if u.op == annex.Evict {
 		m.changed(r.Ended, moved)
 		m.errors.evicted(r.Ended, moved)

@@ -11,7 +11,7 @@ import (
 type Policy struct {
 	// Low and High are the marks of free memory, in bytes: below Low eviction begins, at
 	// High it ends. Low is the headroom: with it free nobody has to reclaim. Defaults
-	// 64 MiB, and one and a half times Low.
+	// 64 MiB, and a quarter more than Low.
 	Low, High int64
 	// Reserve is free memory that pages coming back leave alone, even those of a container
 	// that is awake; default a quarter of Low.
@@ -137,7 +137,7 @@ func or[T comparable](p *T, v T) {
 
 func (p Policy) withDefaults() Policy {
 	or(&p.Low, 64*mebibyte)
-	or(&p.High, p.Low+p.Low/2)
+	or(&p.High, p.Low+p.Low/4)
 	p.High = max(p.High, p.Low)
 	or(&p.Reserve, p.Low/4)
 	or(&p.MostLeaving, 2048)
