@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -309,7 +308,7 @@ func (f *densityFlags) host(on studyHost) density.Host {
 		boxes = box.New(box.Options{StateDir: on.dir, Disruptive: f.disruptive})
 	}
 	h := density.Host{
-		Memory: on.memory, CPUs: len(on.cpus), Platform: on.platforms, Check: on.check, Look: exec.LookPath,
+		Memory: on.memory, CPUs: len(on.cpus), Platform: on.platforms, Check: on.check, Look: box.FindProgram,
 		Ahead: lab.Ahead, DropCaches: pagecache.Drop,
 		Cluster: func() string {
 			text, _ := swap.Host{}.PageCluster().Read() // unread, it is taken for another value

@@ -129,7 +129,7 @@ func TestBadInput(t *testing.T) {
 		{"density --dry-run --critical redis --noise redis --swap file,file", exitUsage, []string{"twice"}},
 		{"density --dry-run --critical redis --noise redis --page-cluster -1", exitUsage, []string{"--page-cluster -1"}},
 		{"density --dry-run --critical redis --noise redis --protect prayer", exitUsage, []string{"prayer", "headroom"}},
-		{"density --dry-run --critical redis --noise redis --extend annex", exitHost, []string{"annexd is not on PATH"}},
+		{"density --dry-run --critical redis --noise redis --extend annex", exitHost, []string{"annexd is neither beside", "make build"}},
 		{"density --dry-run --critical redis --noise redis --order random", exitUsage, []string{"continuous", "interleaved"}},
 		{"density --dry-run --critical redis --noise redis --step 4s", exitUsage, []string{"--step 4s", "4s+2s"}},
 		{"density --dry-run --critical redis --noise redis --think 0s", exitUsage, []string{"--think 0s"}},

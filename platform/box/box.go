@@ -27,7 +27,9 @@
 // Nothing: each thing is in the ledger before it exists, with the value that was found
 // (held.Things); [Remove] undoes one entry of a killed program's, and a value only where
 // it is still ours. Groups are made last, so that the programs in them are ended before
-// their pages' place is taken away.
+// their pages' place is taken away. A memory extension is begun after the groups are there
+// and ended before them: what it has set is put back while there is something to put it
+// back on.
 package box
 
 import (
@@ -59,6 +61,9 @@ type Options struct {
 	// Own says that the kernel is there for the boxes alone, as a virtual machine's is:
 	// everything is allowed, and there is nobody to be put in danger.
 	Own bool
+	// Extender is the executable of [platform.ExtendAnnex]; empty is looked for
+	// ([FindProgram]).
+	Extender string
 }
 
 // Maker makes boxes. Its methods may be called from several goroutines.
@@ -94,6 +99,8 @@ type madeBox struct {
 	keeper *keeper
 	kills  kills
 	notes  []string
+	// extension is nil where it has none.
+	extension *extender
 
 	ending sync.Mutex
 }
@@ -150,6 +157,9 @@ func (m *Maker) Make(ctx context.Context, spec platform.BoxSpec) (_ platform.Box
 		return nil, err
 	}
 	if err := b.things.Take(ctx, held.CgroupEntry(Entered, b.group), b.lay, func(ctx context.Context) error { return held.EndGroup(ctx, b.group) }); err != nil {
+		return nil, err
+	}
+	if err := b.takeExtension(ctx, m); err != nil {
 		return nil, err
 	}
 	b.keeper = keep(b)

@@ -51,6 +51,10 @@ func valid(s platform.BoxSpec) error {
 		return &Invalid{fmt.Sprintf("protection %q", s.Protect), fmt.Sprintf("want one of %v", platform.Protections)}
 	case s.Protect == platform.ProtectLimit && (s.Reserve <= 0 || s.Memory-s.Reserve < Smallest):
 		return &Invalid{fmt.Sprintf("protection %s with %s of %s kept for the critical class", s.Protect, mib(s.Reserve), mib(s.Memory)), "want more than nothing, and at least " + mib(Smallest) + " left for the idle class"}
+	case !slices.Contains(platform.Extensions, s.Extend):
+		return &Invalid{fmt.Sprintf("memory extension %q", s.Extend), fmt.Sprintf("want %s, or none", platform.ExtendAnnex)}
+	case s.Extend != platform.ExtendNone && s.Swap == platform.SwapNone:
+		return &Invalid{fmt.Sprintf("memory extension %s without swap", s.Extend), "it moves pages there: want swap file, zram or zswap"}
 	}
 	return nil
 }
@@ -65,6 +69,9 @@ func (m *Maker) Check(_ context.Context, s platform.BoxSpec) error {
 		return err
 	}
 	if err := m.reaches(s); err != nil {
+		return err
+	}
+	if err := m.extendable(s); err != nil {
 		return err
 	}
 	if os.Geteuid() != 0 {

@@ -31,8 +31,9 @@ const victimVariable = "TARE_TEST_VICTIM"
 type victimOrders struct {
 	State, Ledger string
 	Spec          platform.BoxSpec
-	DieAtEntry    int  // from 1; 0 never
-	DieInUse      bool // once more is in it than its memory
+	Extender      string // the extension's program, where the box has one
+	DieAtEntry    int    // from 1; 0 never
+	DieInUse      bool   // once more is in it than its memory
 }
 
 func (o victimOrders) planned() bool { return o.DieAtEntry > 0 || o.DieInUse }
@@ -92,7 +93,7 @@ func victim(text string) int {
 	if err != nil {
 		return fail(err)
 	}
-	b, err := New(Options{StateDir: o.State, Ledger: &fileLedger{dieAt: o.DieAtEntry, file: file}, Disruptive: true}).Make(context.Background(), o.Spec)
+	b, err := New(Options{StateDir: o.State, Ledger: &fileLedger{dieAt: o.DieAtEntry, file: file}, Disruptive: true, Extender: o.Extender}).Make(context.Background(), o.Spec)
 	if err != nil {
 		return fail(err)
 	}
@@ -167,14 +168,22 @@ func openEntries(file string) (open []platform.Entry, entered int, err error) {
 }
 
 func TestKilledAtAnyMoment(t *testing.T) {
-	for _, kind := range []platform.SwapKind{platform.SwapFile, platform.SwapZRAM, platform.SwapZswap} {
+	extended := platform.SwapKind(platform.ExtendAnnex) // of these a swap file, too
+	for _, kind := range []platform.SwapKind{platform.SwapFile, platform.SwapZRAM, platform.SwapZswap, extended} {
 		t.Run(string(kind), func(t *testing.T) {
+			var orders victimOrders
+			if kind == extended {
+				kind, orders.Extender = platform.SwapFile, faked(t, "ok")
+			}
 			if kind == platform.SwapZswap {
 				needsOwnKernel(t)
 			}
 			state := stateDirectory(t)
 			s := spec(t, kind)
 			s.Memory = 32 << 20
+			if orders.Extender != "" {
+				s.Extend = platform.ExtendAnnex
+			}
 			s.SwapSize -= 448 << 20
 			if cluster, err := (swap.Host{}).PageCluster().Read(); err == nil && kind != platform.SwapZswap && ownKernel() {
 				n, err := strconv.Atoi(cluster)
@@ -183,7 +192,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 				}
 				s.PageCluster = n + 1
 			}
-			if err := New(Options{StateDir: state, Disruptive: true}).Check(t.Context(), s); err != nil {
+			if err := New(Options{StateDir: state, Disruptive: true, Extender: orders.Extender}).Check(t.Context(), s); err != nil {
 				t.Skip(err)
 			}
 			runs := 0
@@ -191,7 +200,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 				t.Helper()
 				runs++
 				found := surroundings(t, state, s)
-				o.State, o.Spec, o.Ledger = state, s, filepath.Join(state, fmt.Sprintf("%s-%d%s", s.Name, runs, ledgerSuffix))
+				o.Extender, o.State, o.Spec, o.Ledger = orders.Extender, state, s, filepath.Join(state, fmt.Sprintf("%s-%d%s", s.Name, runs, ledgerSuffix))
 				text, err := json.Marshal(o)
 				if err != nil {
 					t.Fatal(err)

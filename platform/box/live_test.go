@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 	if text, ok := os.LookupEnv(occupantVariable); ok {
 		os.Exit(occupy(text))
 	}
+	if behaviour, ok := os.LookupEnv(fakeVariable); ok {
+		os.Exit(fake(behaviour))
+	}
 	if text, ok := os.LookupEnv(victimVariable); ok {
 		os.Exit(victim(text))
 	}
@@ -180,11 +183,14 @@ func surroundings(t *testing.T, state string, s platform.BoxSpec) string {
 	}
 	zswap, err := host.Zswap()
 	lines = append(lines, "page-cluster "+cluster, fmt.Sprintf("zswap %+v %v", zswap, err))
-	files, err := filepath.Glob(filepath.Join(state, swapDirectory, "*"))
-	if err != nil {
-		t.Fatal(err)
+	for _, dir := range []string{swapDirectory, extendDirectory} {
+		files, err := filepath.Glob(filepath.Join(state, dir, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, files...)
 	}
-	lines = append(lines, files...)
+	lines = append(lines, extenders(t, filepath.Join(state, extendDirectory, s.Name))...)
 	layout, err := cgroup.Host()
 	if err != nil {
 		t.Fatal(err)
@@ -196,6 +202,21 @@ func surroundings(t *testing.T, state string, s platform.BoxSpec) string {
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
+}
+
+// extenders are the processes of a directory's daemon, and of its guard.
+func extenders(t *testing.T, dir string) (lines []string) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range all {
+		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), dir+"/") {
+			lines = append(lines, filepath.Dir(file)+" "+strings.ReplaceAll(string(text), "\x00", " "))
+		}
+	}
+	return lines
 }
 
 // spec is a small box with twice its memory of swap, of a size that nobody else has.

@@ -51,6 +51,11 @@ func (b *madeBox) Read(ctx context.Context) (platform.BoxReading, error) {
 			r.Notes = append(r.Notes, fmt.Sprintf("%s is no longer %s, which it was set to for this box", c.File, c.New))
 		}
 	}
+	// Before danger: a box that lost its extension, and came to its end by that, says
+	// nothing of what either holds.
+	if err := b.readExtension(ctx, &r); err != nil {
+		return r, err
+	}
 	if e := b.keeper.judge(r, total); e.why != "" {
 		return r, &platform.Endangered{Why: e.why, Within: e.within}
 	}

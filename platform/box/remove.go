@@ -62,6 +62,11 @@ func (r remover) Remove(ctx context.Context, e platform.Entry) error {
 		return ground{}.removeDevice(z)
 	case kindAdding:
 		return removeAdded(ground{}, e)
+	case kindExtension:
+		if err := r.ownExtension(e.ID); err != nil {
+			return err
+		}
+		return removeExtension(ctx, e.ID)
 	case kindSetting:
 		c := swap.Change{File: e.ID, Old: e.Attrs[attrOld], New: e.Attrs[attrNew]}
 		if err := host.Check(c); err != nil {
