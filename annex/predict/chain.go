@@ -180,8 +180,15 @@ func (c *Chain) expire(now annex.Moment) {
 
 func (c *Chain) decide(w waking) { c.meter.prediction(float64(len(w.foretold)), false) }
 
-// likely are the followers that are likely enough, and at least halve what chance leaves to
-// be explained: one that wakes each second follows everyone.
+// byChance tells whether one that wakes on average each gap seconds would come as soon and
+// as surely after anything: one that wakes each second follows everyone. It says something
+// only where it comes within half of its own gap, and fails to at most half as often as one
+// would that wakes whenever it likes.
+func byChance(probability, within, gap float64) bool {
+	return gap > 0 && (within >= gap/2 || 1-probability > math.Exp(-within/gap)/2)
+}
+
+// likely are the followers that are likely enough, and more so than by chance.
 func (c *Chain) likely(id annex.ID) []Follower {
 	l := c.of[id]
 	if l == nil {
@@ -194,17 +201,8 @@ func (c *Chain) likely(id annex.ID) []Follower {
 		if f.count < fewestLinks || p < c.options.Threshold {
 			continue
 		}
-		chance := 0.0
-		if other := c.of[f.id]; other != nil && other.gap > 0 {
-			chance = 1 - math.Exp(-c.options.Follow.Seconds()/other.gap)
-		}
 		within := f.within()
-		// Of those that come by chance the delays are all over the time; of those that follow
-		// they are near one another. So it is held against what comes by chance as soon.
-		if other := c.of[f.id]; other != nil && other.gap > 0 {
-			chance = min(chance, 1-math.Exp(-within.Seconds()/other.gap))
-		}
-		if 1-p > (1-chance)/2 {
+		if other := c.of[f.id]; other != nil && byChance(p, within.Seconds(), other.gap) {
 			continue
 		}
 		all = append(all, Follower{ID: f.id, Within: within, Probability: p})

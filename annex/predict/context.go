@@ -252,8 +252,10 @@ func (c *Context) Forget(id annex.Space) {
 		}
 	}
 	c.burst.touches = kept
-	for _, t := range s.tables {
-		c.remove(t)
+	for _, t := range c.tables { // by id, so that ids come free in one order
+		if t != nil && t.space == s {
+			c.remove(t)
+		}
 	}
 	delete(c.spaces, id)
 	if c.last == s {

@@ -32,9 +32,8 @@ const (
 	successors = 3
 	// mostCounted is where counts are halved: what was long ago fades.
 	mostCounted = 16
-	// nodeShare is for how many pages of the record there is a node: sixteen bytes for as
-	// many pages.
-	nodeShare = 16
+	// nodeShare is for how many pages of the record there may be a node: half a byte a page.
+	nodeShare = 32
 	// firstNodes are had in any case.
 	firstNodes = 64
 	// soonExtents is within how many changes of extent a predicted one has to be entered.
@@ -75,11 +74,20 @@ func (n *node) follow(id extentID) {
 			rarest = i
 		}
 	}
-	if n.count[rarest] > 0 {
-		n.count[rarest]--
+	if n.count[rarest] == 0 {
+		n.next[rarest], n.count[rarest] = id, 1
 		return
 	}
-	n.next[rarest], n.count[rarest] = id, 1
+	n.count[rarest]--
+}
+
+// wear counts that something followed that is not kept.
+func (n *node) wear() {
+	for i, c := range n.count {
+		if c > 0 {
+			n.count[i] = c - 1
+		}
+	}
 }
 
 // likely are the successors that followed at least twice, and at least each third time: the
@@ -184,11 +192,19 @@ func (c *Context) extentPages(id extentID) set {
 	return span(low, low+c.options.ExtentPages)
 }
 
+// learnExtent counts that an extent followed another. The neighbour of it that follows needs
+// no memory: the stride tells as much.
 func (c *Context) learnExtent(t *table, place int, next extentID) {
 	if t == nil {
 		return
 	}
 	n := t.node(place)
+	if near := next.place() - place; next.table() == t.id && (near == 1 || near == -1) {
+		if n != nil {
+			n.wear()
+		}
+		return
+	}
 	if n == nil {
 		if c.extents.kept >= max(firstNodes, c.members/nodeShare) {
 			return

@@ -119,6 +119,13 @@ const (
 
 func (p *period) beat(at float64) {
 	m := beatsIn(at-p.clocks[0].at, p.length)
+	if m > mostMissed {
+		// It had stopped.
+		for i := range p.clocks {
+			p.clocks[i].at = at
+		}
+		return
+	}
 	for ; m > 1; m-- {
 		p.beats = p.beats*beatsKeep + 1
 		p.came *= beatsKeep

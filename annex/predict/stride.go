@@ -37,14 +37,9 @@ const (
 // Moore's vote.
 func (s *stride) majority(n int) (int64, bool) {
 	var candidate int64
-	votes := 0
-	each := func(do func(int64)) {
-		for i := range n {
-			do(s.distances[(s.next-1-i+2*strideHistory)%strideHistory])
-		}
-	}
-	each(func(d int64) {
-		switch {
+	votes, found := 0, 0
+	for i := range n {
+		switch d := s.past(i); {
 		case votes == 0:
 			candidate, votes = d, 1
 		case d == candidate:
@@ -52,14 +47,18 @@ func (s *stride) majority(n int) (int64, bool) {
 		default:
 			votes--
 		}
-	})
-	found := 0
-	each(func(d int64) {
-		if d == candidate {
+	}
+	for i := range n {
+		if s.past(i) == candidate {
 			found++
 		}
-	})
+	}
 	return candidate, found > n/2
+}
+
+// past is the distance so many before the last.
+func (s *stride) past(i int) int64 {
+	return s.distances[uint(s.next-1-i)%strideHistory]
 }
 
 // trend is the majority of the fewest of the last distances that have one: of an eighth of
@@ -71,6 +70,23 @@ func (s *stride) trend() (int64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// leads tells whether the last distance is the trend. Of faults at random it is not even the
+// majority of any of them, which is seen at one look.
+func (s *stride) leads() bool {
+	d, found := s.past(0), 0
+	for i := range s.count {
+		if s.past(i) == d {
+			found++
+		}
+		// The windows that trend looks at end here.
+		if n := i + 1; n >= strideHistory/strideSplit && n&(n-1) == 0 && found > n/2 {
+			by, ok := s.trend()
+			return ok && by == d
+		}
+	}
+	return false
 }
 
 // stride takes a fault.
@@ -117,8 +133,8 @@ func (c *Context) stride(f *annex.Fault) {
 		}
 		hits := s.hits / 2 // half as far the next time
 		s.by, s.ahead, s.hits, s.astray, s.pace = 0, 0, 0, 0, 0
-		if by, ok := s.trend(); ok && by == d {
-			s.by, s.at, s.ahead, s.hits, s.hit = by, f.Page, min(strideStart*(hits+1), c.options.Depth), hits, f.At
+		if s.leads() {
+			s.by, s.at, s.ahead, s.hits, s.hit = d, f.Page, min(strideStart*(hits+1), c.options.Depth), hits, f.At
 		}
 	}
 	c.striding.judge(c.gate)
