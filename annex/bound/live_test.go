@@ -5,7 +5,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -115,6 +117,49 @@ func TestReclaimWhatWasEvicted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Somebody sets a limit while the kernel reclaims for a lower one: what they set is there
+// afterwards.
+func TestOthersSetALimitThatIsBeingLowered(t *testing.T) {
+	area(t, 256*mib)
+	g := realGroup(t, "elastic")
+	place, _ := g.For("memory")
+	if place.Version != 1 {
+		t.Skip("on version 2 no limit is lowered")
+	}
+	h := hold(t, g, 64*mib)
+	knobs := guarded(t)
+	file := place.File("memory.limit_in_bytes")
+	heard := 0
+	for range 5 {
+		if err := g.LimitMemory(cgroup.NoBound); err != nil {
+			t.Fatal(err)
+		}
+		if answer := h.ask(); answer != "whole" { // all of it is in memory now
+			t.Fatal(answer)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := knobs.Momentarily(t.Context(), file, text(8*mib)) // some 50 ms of swapping
+			ended <- err
+		}()
+		for len(knobs.Open()) == 0 && len(ended) == 0 {
+			runtime.Gosched()
+		}
+		setting := g.LimitMemory(200 * mib)
+		err := <-ended
+		if setting != nil {
+			t.Fatal(setting)
+		}
+		if changed := new(guard.Changed); errors.As(err, &changed) {
+			heard++
+		} else if err != nil && !errors.Is(err, syscall.EBUSY) {
+			t.Fatal(err)
+		}
+		holds(t, file, text(200*mib))
+	}
+	t.Logf("left off %d times of 5", heard)
 }
 
 // A context that has ended has nothing reclaimed, and the limit stays.

@@ -10,9 +10,10 @@
 // start.
 //
 // Nothing is put back over what somebody else has set since: a knob is written only while
-// it holds what was written here. Between that look and the write, and between the last
-// look at a limit and its lowering, lies a moment in which another's change is not seen;
-// the kernel has nothing that compares and sets.
+// it holds what was written here. While the kernel works at a momentary change, writes of
+// others are heard of, and it is left off. Between a look and the write that follows lie
+// some microseconds in which another's change is not seen; the kernel has nothing that
+// compares and sets.
 //
 // The kernel closes a killed program's pipes when its last thread has ended, and so after
 // the last of its system calls has: no write to a knob is still under way when the guard
@@ -29,6 +30,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"tare/kernel/knob"
 )
@@ -184,11 +186,58 @@ func (g *Guard) Momentarily(ctx context.Context, file, text string) (Outcome, er
 	}
 	defer g.underWay.Done()
 	defer k.Close()
-	writing := g.write(ctx, k, e)
-	outcome := e.restoreIn(k)
+	theirs, writing := g.writeWatching(ctx, k, e)
+	back := e
+	if theirs != "" {
+		back.Found = theirs
+	}
+	outcome := back.restoreIn(k)
+	outcome.Entry = e
+	if theirs != "" && outcome.Ending == Already {
+		outcome.Ending = Foreign
+	}
 	g.at("restored")
 	g.cross(outcome)
 	return outcome, errors.Join(writing, failures([]Outcome{outcome}))
+}
+
+// writeWatching makes a change that may take the kernel a while, and leaves off where
+// somebody else sets the knob meanwhile: theirs is then what they set, which is what is
+// to be there in the end.
+func (g *Guard) writeWatching(ctx context.Context, k *knob.Knob, e Entry) (theirs string, err error) {
+	watched, err := knob.Open(e.File)
+	if err != nil {
+		return "", err
+	}
+	ctx, leaveOff := context.WithCancel(ctx)
+	var set atomic.Pointer[string]
+	stop, err := watched.Watch(func() {
+		have, err := watched.Read()
+		if err == nil && have != "" && !equal(e.File, have, e.Found) && !equal(e.File, have, e.Written) {
+			set.Store(&have)
+			leaveOff()
+		}
+	})
+	if err != nil {
+		leaveOff()
+		return "", errors.Join(err, watched.Close())
+	}
+	err = g.write(ctx, k, e)
+	if text := set.Load(); text != nil {
+		theirs = *text
+		if errors.Is(err, context.Canceled) {
+			err = &Changed{e.File, e.Found, theirs}
+		}
+	}
+	// The kernel takes some 10 ms to end a watch, for which no limit is to stay low.
+	g.underWay.Add(1)
+	go func() {
+		defer g.underWay.Done()
+		defer leaveOff()
+		stop()
+		_ = watched.Close()
+	}()
+	return theirs, err
 }
 
 // Keep writes a text to a knob, to be there until [Guard.Restore], [Guard.Close] or the

@@ -113,3 +113,44 @@ func TestInterrupted(t *testing.T) {
 		t.Fatal("it blocks for a minute after its end")
 	}
 }
+
+func TestWatch(t *testing.T) {
+	name := file(t, "1")
+	k := opened(t, name)
+	writes := make(chan string, 16)
+	stop, err := k.Watch(func() {
+		text, err := k.Read()
+		if err != nil {
+			t.Error(err)
+		}
+		writes <- text
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte("2"), 0); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		select {
+		case text := <-writes:
+			if text != "2" {
+				continue // the file was emptied first
+			}
+			stop()
+			if err := os.WriteFile(name, []byte("3"), 0); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case text := <-writes:
+				if text == "3" {
+					t.Error("it is told after its end")
+				}
+			default:
+			}
+			return
+		case <-time.After(time.Minute):
+			t.Fatal("a write was not told within a minute")
+		}
+	}
+}
