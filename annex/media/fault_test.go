@@ -29,6 +29,15 @@ func between(chunk int, f func()) Brake {
 	}
 }
 
+// stepOf is how many pages of a file are moved between two looks at the brake.
+func stepOf(op annex.Op) int {
+	pages := traits[File].Chunk
+	if op == annex.Map {
+		pages *= mapChunks
+	}
+	return pages
+}
+
 // operations are those that a live test does in turn.
 var operations = []annex.Op{annex.Evict, annex.Fetch, annex.Map}
 
@@ -43,7 +52,7 @@ func TestDiesMidway(t *testing.T) {
 			}
 			k := newKernel(t, Options{Medium: m, Brake: between(8, h.end)})
 			r := k.Do(t.Context(), annex.Request{Op: op, Runs: append(h.all(), lives.all()...)})
-			if !errors.Is(r.Err, ErrGone) || !near(r.Moved, 7*64+testPages/4) {
+			if !errors.Is(r.Err, ErrGone) || !near(r.Moved, 7*stepOf(op)+testPages/4) {
 				t.Errorf("%+v", r)
 			}
 			lives.tell(t, "check", 0, lives.pages)
@@ -74,13 +83,15 @@ func TestUnmapsMidway(t *testing.T) {
 				evictAll(t, m, h)
 			}
 			const part = testPages / segments
-			// Seven chunks in, the first part has been moved in part, and the fifth not yet.
-			k := newKernel(t, Options{Medium: m, Brake: between(7, func() {
+			// By then, the first part has been moved in part, and the fifth not yet.
+			steps := part * 3 / 4 / stepOf(op)
+			rest := part - steps*stepOf(op)
+			k := newKernel(t, Options{Medium: m, Brake: between(steps+1, func() {
 				h.tell(t, "unmap", 0, 1)
 				h.tell(t, "unmap", 4*part, 1)
 			})})
 			r := k.Do(t.Context(), annex.Request{Op: op, Runs: h.all()})
-			if r.Err != nil || r.Stopped || !near(r.Moved, testPages-part-2*64) || !near(r.Skipped, part+2*64) {
+			if r.Err != nil || r.Stopped || !near(r.Moved, testPages-part-rest) || !near(r.Skipped, part+rest) {
 				t.Errorf("%+v", r)
 			}
 			h.tell(t, "check", 0, testPages)

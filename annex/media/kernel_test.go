@@ -213,11 +213,11 @@ func TestFetch(t *testing.T) {
 }
 
 func TestMap(t *testing.T) {
-	// A chunk is asked for as a whole before its pages are waited for.
+	// A chunk is asked for before the one before it is waited for.
 	f := newSpace(8, swapEntry)
 	k := on(t, Options{Medium: roomy()}, map[annex.Space]*fakeSpace{one: f})
 	r := k.Do(t.Context(), annex.Request{Op: annex.Map, Runs: []annex.Run{run(one, 0, 8)}})
-	if r.Moved != 8 || r.Err != nil || f.pages[7] != presentEntry || !slices.Equal(f.advice, []advise.Advice{advise.WillNeed, mapped, advise.WillNeed, mapped}) {
+	if r.Moved != 8 || r.Err != nil || f.pages[7] != presentEntry || !slices.Equal(f.advice, []advise.Advice{advise.WillNeed, advise.WillNeed, mapped, mapped}) {
 		t.Errorf("%+v; advised %v", r, f.advice)
 	}
 }

@@ -136,20 +136,31 @@ func fetch(t Target, runs []annex.Run, traits Traits) (moved, error) {
 	return done, nil
 }
 
-// mapIn brings pages that are in swap and maps them: first all are asked for, which the
-// device can merge, and then each is waited for.
+// mapIn brings pages that are in swap and maps them: a chunk is asked for, which the
+// device can merge, and while it is read the one before is waited for and mapped.
 func mapIn(t Target, runs []annex.Run, traits Traits) (moved, error) {
 	pages, others, err := among(t, runs, inSwap)
 	done := moved{skipped: others}
 	if err != nil || len(pages) == 0 {
 		return done, err
 	}
-	passed, err := bring(t, pages, traits, &done)
-	if err != nil {
-		return done, err
-	}
 	slices.Sort(pages)
-	if _, err := t.Map(ranges(pages)); err != nil {
+	var passed []advise.Passed
+	var coming []annex.Page
+	for next := range slices.Chunk(pages, traits.Chunk) {
+		refused, err := bring(t, next, traits, &done)
+		if err != nil {
+			return done, err
+		}
+		passed = append(passed, refused...)
+		if len(coming) > 0 {
+			if _, err := t.Map(ranges(coming)); err != nil {
+				return done, err
+			}
+		}
+		coming = next
+	}
+	if _, err := t.Map(ranges(coming)); err != nil {
 		return done, err
 	}
 	left, here, err := among(t, asRuns(pages), inSwap)
@@ -177,7 +188,8 @@ func bring(t Target, pages []annex.Page, traits Traits, done *moved) ([]advise.P
 	ascending := slices.Clone(pages)
 	slices.Sort(ascending)
 	all := bridged(ascending, traits.Gap)
-	done.bridged, done.reads = covered(all)-len(pages), len(all)
+	done.bridged += covered(all) - len(pages)
+	done.reads += len(all)
 	return t.Give(advise.WillNeed, all)
 }
 
