@@ -1,8 +1,13 @@
 package media
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 
 	"tare/annex"
@@ -103,4 +108,50 @@ func TestEvictionOrderIsSlotOrder(t *testing.T) {
 	if together := up + down + beside; together < len(slots)*9/10 {
 		t.Errorf("of %d pages only %d lie by the one before", len(slots), together)
 	}
+}
+
+// Pages that were fetched are in memory though their entries do not say so: their touch
+// waits for no device. A program that stands still is moved like any other.
+func TestFetchedPagesAreThere(t *testing.T) {
+	m := onZRAM(t, 64<<20) // what leaves for it is in memory no more at once
+	k := newKernel(t, Options{Medium: m})
+	h := startHolder(t, testPages)
+	const fetched = testPages / 4
+	if err := h.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if r := k.Do(t.Context(), annex.Request{Op: annex.Evict, Runs: h.all()}); r.Err != nil || !near(r.Moved, testPages) {
+		t.Fatalf("%+v", r)
+	}
+	if r := k.Do(t.Context(), annex.Request{Op: annex.Fetch, Runs: h.all()[:2]}); r.Err != nil || !near(r.Moved, fetched) {
+		t.Fatalf("%+v", r)
+	}
+	if err := h.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	before := majorFaults(t, h)
+	h.tell(t, "check", 0, fetched)
+	between := majorFaults(t, h)
+	h.tell(t, "check", fetched, fetched)
+	after := majorFaults(t, h)
+	t.Logf("%d pages that were fetched cost %d major faults, as many that were not %d", fetched, between-before, after-between)
+	if near(between-before, after-between) {
+		t.Errorf("%d pages that were fetched cost %d major faults, as many that were not %d", fetched, between-before, after-between)
+	}
+}
+
+// majorFaults are those for which a program has waited.
+func majorFaults(t *testing.T, h *holder) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", h.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	const majflt = 12 - 3 // of proc(5), from the third on
+	n, err := strconv.Atoi(strings.Fields(rest)[majflt])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
