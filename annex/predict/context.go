@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"slices"
 	"unsafe"
 
 	"tare/annex"
@@ -200,6 +201,32 @@ func (c *Context) Left(runs []annex.Run) {
 				}
 				t.tells[w] |= pages[w] & t.member[w]
 			}
+		})
+	}
+}
+
+// Gone tells which pages are no more: unmapped, or given back. A touch is then of new memory,
+// and the record forgets them.
+func (c *Context) Gone(runs []annex.Run) {
+	undone := false
+	for _, r := range runs {
+		c.over(r, func(t *table, pages set) {
+			had := len(t.cells)
+			t.drop(pages)
+			t.fit()
+			c.members -= had - len(t.cells)
+			if t.burst == nil {
+				return
+			}
+			for w := range pages {
+				undone = undone || t.burst.touched[w]&pages[w] != 0
+				t.burst.touched[w] &^= pages[w]
+			}
+		})
+	}
+	if undone {
+		c.burst.touches = slices.DeleteFunc(c.burst.touches, func(touch touch) bool {
+			return !c.tables[touch.table].burst.touched.has(int(touch.page))
 		})
 	}
 }

@@ -19,7 +19,7 @@ import (
 //	began 10s / ended 10s20ms / dismissed / lost
 //	touch 1 2 5..8 8..5          first touches, a millisecond apart, in the order written
 //	swapped 1 2                  likewise, of pages that had left memory
-//	left 1..8 / mapped 3 / brought 1 2 at 9s
+//	left 1..8 / gone 9 / mapped 3 / brought 1 2 at 9s
 //	forget / renew 8             of the space, to another process
 //	= pages 1..4! 9              what Pages gives: runs in order, ! is certain
 //	= next 19s: 19.9s 20s 20.1s  what Next gives at a moment, to the millisecond; none
@@ -101,6 +101,8 @@ func (h *history) line(n int, line string) int {
 				h.options.Bursts = h.number(value)
 			case "depth":
 				h.options.Depth = h.number(value)
+			case "pages":
+				h.options.Pages = h.number(value)
 			case "extent":
 				h.options.ExtentPages = h.number(value)
 			default:
@@ -128,6 +130,8 @@ func (h *history) line(n int, line string) int {
 		}
 	case "left":
 		h.c.Left(h.runs(rest))
+	case "gone":
+		h.c.Gone(h.runs(rest))
 	case "mapped":
 		h.c.Mapped(h.runs(rest))
 	case "brought":

@@ -21,6 +21,9 @@ type Options struct {
 	Margin float64
 	// Depth is the most pages that a stride reaches ahead, up to 512; 0 is 64.
 	Depth int
+	// Pages is the most pages of the record, which takes about three bytes of each; 0 is 4
+	// million: 16 GiB.
+	Pages int
 	// Follow is the time within which a container follows another; 0 is 5 s.
 	Follow time.Duration
 }
@@ -38,6 +41,8 @@ func (o Options) Check() error {
 		return fmt.Errorf("a threshold of %g with a margin of %g: want both from 0, and 1 at most together", o.Threshold, o.Margin)
 	case o.Depth < 0 || o.Depth > tablePages:
 		return fmt.Errorf("a stride of %d pages ahead: want 1 to %d", o.Depth, tablePages)
+	case o.Pages < 0:
+		return fmt.Errorf("a record of %d pages: want 1 at least", o.Pages)
 	case o.Follow < 0:
 		return fmt.Errorf("containers that follow within %v: want it above 0", o.Follow)
 	}
@@ -55,6 +60,7 @@ func (o Options) complete() Options {
 	or(&o.Threshold, 0.5)
 	or(&o.Margin, 0.1)
 	or(&o.Depth, 64)
+	or(&o.Pages, 1<<22)
 	or(&o.Follow, 5*time.Second)
 	return o
 }

@@ -58,7 +58,11 @@ func replay(data []byte, options Options, after func(*Context, annex.Moment)) *C
 		case 8, 9:
 			c.Left(runs())
 		case 10:
-			c.Mapped(runs())
+			if r := runs(); next()%2 == 0 {
+				c.Gone(r)
+			} else {
+				c.Mapped(r)
+			}
 		case 11:
 			c.Brought(runs(), now)
 		default:
@@ -105,6 +109,9 @@ func sound(t *testing.T, c *Context, now annex.Moment) {
 		}
 		members += n
 		nodes += len(table.nodes)
+	}
+	if members > c.options.Pages || len(c.burst.touches) > c.options.Pages {
+		t.Fatalf("%d members and %d touches, want %d at most", members, len(c.burst.touches), c.options.Pages)
 	}
 	if members != c.members || nodes != c.extents.kept {
 		t.Fatalf("%d members and %d nodes are counted as %d and %d", members, nodes, c.members, c.extents.kept)
@@ -169,7 +176,7 @@ func TestContextsAreSoundWhateverTheyAreTold(t *testing.T) {
 		for i := range data {
 			data[i] = byte(r.Uint32())
 		}
-		options := Options{Bursts: int(seed % 5), ExtentPages: 16 << (seed % 6), Depth: int(seed % 9)}
+		options := Options{Bursts: int(seed % 5), ExtentPages: 16 << (seed % 6), Depth: int(seed % 9), Pages: int(seed%7) * 40}
 		steps := 0
 		first := replay(data, options, func(c *Context, now annex.Moment) {
 			if steps++; steps%8 == 0 {
@@ -275,7 +282,7 @@ func TestOptionsAreChecked(t *testing.T) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
-	for _, o := range []Options{{Bursts: 5}, {Bursts: -1}, {ExtentPages: 8}, {ExtentPages: 48}, {ExtentPages: 1024}, {Horizon: -1}, {Threshold: math.NaN()}, {Threshold: 0.95, Margin: 0.1}, {Depth: 513}, {Follow: -1}} {
+	for _, o := range []Options{{Bursts: 5}, {Bursts: -1}, {ExtentPages: 8}, {ExtentPages: 48}, {ExtentPages: 1024}, {Horizon: -1}, {Threshold: math.NaN()}, {Threshold: 0.95, Margin: 0.1}, {Depth: 513}, {Follow: -1}, {Pages: -1}} {
 		if o.Check() == nil {
 			t.Errorf("%+v is let through", o)
 		}

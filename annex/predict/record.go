@@ -79,6 +79,11 @@ func (r *record) turn(g gate) {
 
 // touch takes a fault of the open burst.
 func (c *Context) touch(f *annex.Fault) {
+	if len(c.burst.touches) >= c.options.Pages {
+		// One that never sleeps, and goes through ever new addresses.
+		c.burst.lost = true
+		return
+	}
 	t := c.place(f.Space, f.Page)
 	i := int(uint64(f.Page) % tablePages)
 	m := t.marks()
@@ -111,6 +116,10 @@ func (c *Context) touch(f *annex.Fault) {
 // learn takes the burst into the record.
 func (c *Context) learn() {
 	hidden := c.hidden()
+	room := c.options.Pages
+	if c.members+len(c.burst.touches) > room {
+		c.makeRoom()
+	}
 	before := 0 // how many pages that could not be seen came before
 	length := len(c.burst.touches) + hidden[rankCodes-1]
 	for n, touch := range c.burst.touches {
@@ -119,6 +128,9 @@ func (c *Context) learn() {
 		if !t.member.has(i) {
 			if touch.flags&swapped != 0 && scored {
 				c.record.event(false)
+			}
+			if c.members >= room {
+				continue
 			}
 			t.admit(i, newCell(unknown.then(true, c.options.Bursts), n+before))
 			c.members++
@@ -148,6 +160,16 @@ func (c *Context) learn() {
 		s.carried = false
 	}
 	c.record.turn(c.gate)
+}
+
+// makeRoom drops the tables of which no fault has told since their pages last came: memory
+// that was unmapped without a word, or that has stayed where it is.
+func (c *Context) makeRoom() {
+	for _, t := range c.tables {
+		if t != nil && t.burst == nil && t.tells == (set{}) {
+			c.remove(t)
+		}
+	}
 }
 
 // hidden counts, by code of rank, the members of lower rank that may have been touched
