@@ -72,14 +72,22 @@ func await(t testing.TB, m *Monitor, what string, found func(Batch) bool) {
 	}
 }
 
+// awaitActivity awaits that a container wakes, or that it sleeps and does not wake again at
+// once, as on a busy host it may.
 func awaitActivity(t testing.TB, m *Monitor, id annex.ID, what annex.Change) (a annex.Activity) {
 	t.Helper()
 	await(t, m, "activity", func(b Batch) bool {
-		i := slices.IndexFunc(b.Activity, func(a annex.Activity) bool { return a.ID == id && a.What == what })
-		if i >= 0 {
-			a = b.Activity[i]
+		found := false
+		for _, one := range b.Activity {
+			switch {
+			case one.ID != id:
+			case one.What == what:
+				a, found = one, true
+			case what == annex.Slept:
+				found = false
+			}
 		}
-		return i >= 0
+		return found
 	})
 	return a
 }

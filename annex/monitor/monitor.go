@@ -46,9 +46,10 @@ type Options struct {
 	// Dormancy is how long a container does not run until it is said to sleep; 0 is 200 ms.
 	Dormancy time.Duration
 	// Murmur is the CPU time within one dormancy up to which a container sleeps all the
-	// same: servers have timers that tick ten times a second, and would never sleep. One that
-	// only murmurs wakes when it takes more, or needs a page that has left. 0 is a thousandth of
-	// Dormancy, and what is below 0 is none.
+	// same: servers have timers that tick ten times a second, and would never sleep. (Of the
+	// idle ones measured, a Java virtual machine took most, 0.17 % of a CPU, PostgreSQL
+	// 0.04 %.) One that only murmurs wakes when it takes more, or needs a page that has left. 0 is
+	// a quarter of a percent of Dormancy, and what is below 0 is none.
 	Murmur time.Duration
 	// NewPages has faults on pages told that never were there (Fault.Swapped is false).
 	// Otherwise they are only counted.
@@ -71,7 +72,7 @@ const (
 	defaultRing       = 4 << 20
 	defaultContainers = 4096
 	// murmurShare of the dormancy is a murmur.
-	murmurShare = 1000
+	murmurShare = 400
 )
 
 func (o Options) filled() (Options, error) {

@@ -29,7 +29,8 @@ type stream struct {
 	// The goroutine's own.
 	out   batches
 	awake map[uint32]*waking
-	lost  uint64 // told
+	due   time.Time // of those that are awake, the first is to be asked after; zero is never
+	lost  uint64    // told
 }
 
 // waking is a container that is awake.
@@ -183,7 +184,7 @@ func (s *stream) read() error {
 		if err := s.set(objectVarArmed, uint32(1)); err != nil {
 			return err
 		}
-		s.ring.SetDeadline(s.due())
+		s.ring.SetDeadline(s.due)
 	}
 }
 
@@ -206,42 +207,49 @@ func (s *stream) take(b []byte) error {
 		s.out.add(c.id, r)
 		return nil
 	}
-	s.awake[r.number] = &waking{id: c.id, before: r.value, asked: r.value, due: time.Now().Add(s.m.options.Dormancy)}
+	w := &waking{id: c.id, before: r.value, asked: r.value, due: time.Now().Add(s.m.options.Dormancy)}
+	s.awake[r.number] = w
+	if s.due.IsZero() || w.due.Before(s.due) {
+		s.due = w.due
+	}
 	s.out.activity(annex.Activity{ID: c.id, What: annex.Woke, At: r.at})
 	return nil
-}
-
-// due is when a container that is awake is to be asked after next; the zero time, which
-// is never, where all sleep.
-func (s *stream) due() (first time.Time) {
-	for _, w := range s.awake {
-		if first.IsZero() || w.due.Before(first) {
-			first = w.due
-		}
-	}
-	return first
 }
 
 // rest asks after the containers that have been awake for a dormancy since they were last
 // asked after: whether they ran more than a murmur.
 func (s *stream) rest(now time.Time) error {
+	if s.due.IsZero() || s.due.After(now) {
+		return nil
+	}
+	s.due = time.Time{}
 	for number, w := range s.awake {
-		if w.due.After(now) {
-			continue
+		if !w.due.After(now) {
+			if err := s.ask(number, w, now); err != nil {
+				return err
+			}
 		}
-		w.due = now.Add(s.m.options.Dormancy)
-		ask := kernelRest{Number: number, Before: w.asked}
-		if _, err := s.collection.Programs[objectProgRest].Run(&ebpf.RunOptions{Context: &ask, ContextOut: &ask}); err != nil {
-			return fmt.Errorf("ask whether %s sleeps: %w", w.id, err)
+		if s.awake[number] != nil && (s.due.IsZero() || w.due.Before(s.due)) {
+			s.due = w.due
 		}
-		w.asked = ask.CPU
-		if ask.Gone == 0 && ask.Slept == 0 {
-			continue
-		}
-		delete(s.awake, number)
-		if ask.Slept != 0 && s.m.container(number) != nil {
-			s.out.activity(annex.Activity{ID: w.id, What: annex.Slept, At: annex.Moment(ask.Last), CPU: time.Duration(ask.CPU - w.before)})
-		}
+	}
+	return nil
+}
+
+// ask lets a container sleep, if it does.
+func (s *stream) ask(number uint32, w *waking, now time.Time) error {
+	w.due = now.Add(s.m.options.Dormancy)
+	ask := kernelRest{Number: number, Before: w.asked}
+	if _, err := s.collection.Programs[objectProgRest].Run(&ebpf.RunOptions{Context: &ask, ContextOut: &ask}); err != nil {
+		return fmt.Errorf("ask whether %s sleeps: %w", w.id, err)
+	}
+	w.asked = ask.CPU
+	if ask.Gone == 0 && ask.Slept == 0 {
+		return nil
+	}
+	delete(s.awake, number)
+	if ask.Slept != 0 && s.m.container(number) != nil {
+		s.out.activity(annex.Activity{ID: w.id, What: annex.Slept, At: annex.Moment(ask.Last), CPU: time.Duration(ask.CPU - w.before)})
 	}
 	return nil
 }
