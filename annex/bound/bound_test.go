@@ -158,6 +158,14 @@ func TestContainer(t *testing.T) {
 			t.Errorf("v2, swap.max of the box %s: %d, %q", limit, most, reason)
 		}
 	}
+	// Others have all of what may be had: that is little, and not any amount.
+	l = two(t, "10485760")
+	if err := os.WriteFile(filepath.Join(l.Hierarchies[0].Mount, "box/pod/a/memory.swap.current"), []byte("0"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if most, fixed := bounded(t, l, Options{}).Inspect(at(l, "box/pod/a")); most != 1 || fixed != "" {
+		t.Errorf("nothing left: %d, %q", most, fixed)
+	}
 	// Version 2 without the controller handed down.
 	l = tree(t, 2, map[string]string{"a/cgroup.procs": ""})
 	if _, fixed := bounded(t, l, Options{}).Inspect(at(l, "a")); !strings.Contains(fixed, "subtree_control") {

@@ -172,5 +172,8 @@ func (b *Bound) Inspect(c container.Container) (swapMost int64, fixed string) {
 	if err = errors.Join(err, s.Fixed); err != nil {
 		return 0, err.Error()
 	}
-	return max(0, s.SwapMost), ""
+	if s.SwapMost == cgroup.NoBound {
+		return 0, ""
+	}
+	return max(1, s.SwapMost), "" // none at all now may be some later
 }

@@ -269,7 +269,7 @@ func TestWatchARealGroup(t *testing.T) {
 		t.Skip(err)
 	}
 	w := b.Watch(t.Context(), pressure.Threshold{Stall: time.Millisecond, Window: 500 * time.Millisecond})
-	if err := w.Add(t.Context(), b, found(g)); err != nil {
+	if err := w.Add(found(g)); err != nil {
 		t.Fatal(err)
 	}
 	if w.Over() {

@@ -28,6 +28,8 @@ const unprivileged = 2 * time.Second
 // While nothing is evicted the kernel tells; while something is, the figures are looked
 // at too, which is what [ToldWithin] holds for.
 type Watch struct {
+	bound *Bound
+	ctx   context.Context // of the watch itself, which ends with it
 	limit pressure.Threshold
 	now   func() annex.Moment
 	ticks func() (ticks <-chan time.Time, stop func())
@@ -56,13 +58,14 @@ func (b *Bound) Watch(ctx context.Context, limit pressure.Threshold) *Watch {
 		t := time.NewTicker(ToldWithin)
 		return t.C, t.Stop
 	})
-	go w.run(ctx)
+	w.bound, w.ctx = b, ctx
+	go w.run()
 	return w
 }
 
 func newWatch(limit pressure.Threshold, now func() annex.Moment, ticks func() (<-chan time.Time, func())) *Watch {
 	return &Watch{
-		limit: limit, now: now, ticks: ticks,
+		ctx: context.Background(), limit: limit, now: now, ticks: ticks,
 		alarms: make(chan struct{}, 1), watched: map[string]*watched{}, begun: make(chan struct{}, 1),
 	}
 }
@@ -93,15 +96,15 @@ func (w *Watch) Evicting() (ended func()) {
 	})
 }
 
-// Add watches a critical container too, until ctx ends or [Watch.Remove]. One that is
-// watched already stays. The errors are those of [Bound.Pressure]: what the kernel does
-// not tell stops nothing.
-func (w *Watch) Add(ctx context.Context, b *Bound, c container.Container) error {
-	source, err := b.source(c)
+// Add watches a critical container too, until [Watch.Remove]. One that is watched already
+// stays. The errors are those of [Bound.Pressure]: what the kernel does not tell stops
+// nothing.
+func (w *Watch) Add(c container.Container) error {
+	source, err := w.bound.source(c)
 	if err != nil {
 		return err
 	}
-	if _, err := b.Pressure(c); err != nil {
+	if _, err := w.bound.Pressure(c); err != nil {
 		return err
 	}
 	w.mu.Lock()
@@ -109,7 +112,7 @@ func (w *Watch) Add(ctx context.Context, b *Bound, c container.Container) error 
 	if w.watched[c.ID] != nil || w.ended {
 		return nil
 	}
-	ctx, end := context.WithCancel(ctx)
+	ctx, end := context.WithCancel(w.ctx)
 	events, err := trigger(ctx, source, w.limit)
 	if err != nil {
 		end()
@@ -118,7 +121,7 @@ func (w *Watch) Add(ctx context.Context, b *Bound, c container.Container) error 
 	w.watched[c.ID] = &watched{
 		read: func() (annex.Pressure, error) {
 			s, err := source.Read()
-			return annex.Pressure{At: b.now(), Some: s.Some.Total, Full: s.Full.Total}, err
+			return annex.Pressure{At: w.now(), Some: s.Some.Total, Full: s.Full.Total}, err
 		},
 		meter: meter{limit: w.limit},
 		end:   end,
@@ -152,10 +155,10 @@ func trigger(ctx context.Context, s pressure.Source, limit pressure.Threshold) (
 }
 
 // Remove watches a container no more.
-func (w *Watch) Remove(id string) {
+func (w *Watch) Remove(c container.Container) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.remove(id)
+	w.remove(c.ID)
 }
 
 func (w *Watch) remove(id string) {
@@ -179,25 +182,25 @@ func (w *Watch) exceeded() {
 }
 
 // run looks while something is evicted.
-func (w *Watch) run(ctx context.Context) {
+func (w *Watch) run() {
 	defer w.end()
 	for {
 		select {
-		case <-ctx.Done():
+		case <-w.ctx.Done():
 			return
 		case <-w.begun:
 		}
-		w.follow(ctx)
+		w.follow()
 	}
 }
 
 // follow looks until nothing is evicted any more.
-func (w *Watch) follow(ctx context.Context) {
+func (w *Watch) follow() {
 	ticks, stop := w.ticks()
 	defer stop()
 	for w.look() {
 		select {
-		case <-ctx.Done():
+		case <-w.ctx.Done():
 			return
 		case <-ticks:
 		}

@@ -57,7 +57,8 @@ func TestPressureIsToldAtTheNextLook(t *testing.T) {
 	b := newBench(t, limit)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); b.run(ctx) }()
+	b.ctx = ctx
+	go func() { defer close(ended); b.run() }()
 	done := b.Evicting()
 	<-b.looks // at once, to have something to compare with
 	for range 3 {
