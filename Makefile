@@ -22,7 +22,7 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo unkno
 
 # The version is stamped by hand: Go's own stamp wants git, and a repository
 # that belongs to whoever builds.
-BUILD = build -trimpath -buildvcs=false -ldflags '-s -w -X tare/cli.version=$(VERSION)'
+BUILD = build -trimpath -buildvcs=false -ldflags '-s -w -X tare/cli/command.version=$(VERSION)'
 
 # Packages one at a time: many tests use the host's cgroups, the engine and the
 # clock, and two at once would weigh each other. Always anew: Go's cache of
@@ -64,12 +64,15 @@ go:
 	@scripts/setup.sh which-go >/dev/null 2>&1 || scripts/setup.sh go
 
 .PHONY: build
-build: go ## bin/tare, a static binary; needs Go and nothing else
-	$(GO) $(BUILD) -o bin/tare ./cmd/tare
+build: go ## bin/tare, and bin/annexd and bin/annex of the memory extension: static binaries; needs Go and nothing else
+	@mkdir -p bin
+	$(GO) $(BUILD) -o bin/ ./cmd/...
 
 .PHONY: cross
-cross: go ## bin/tare-linux-arm64
-	GOOS=linux GOARCH=arm64 $(GO) $(BUILD) -o bin/tare-linux-arm64 ./cmd/tare
+cross: go ## the same for arm64: bin/tare-linux-arm64 and so on
+	for program in $(notdir $(wildcard cmd/*)); do \
+		GOOS=linux GOARCH=arm64 $(GO) $(BUILD) -o bin/$$program-linux-arm64 ./cmd/$$program; \
+	done
 
 .PHONY: lint
 lint: go ## gofmt, go vet, staticcheck, shellcheck

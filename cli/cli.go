@@ -10,12 +10,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"tare/claim"
+	"tare/cli/command"
 	"tare/container"
 	"tare/image"
 	"tare/lab"
@@ -42,26 +42,18 @@ import (
 
 // Exit codes, the same for every command.
 const (
-	exitSuccess      = 0
-	exitFailure      = 1
-	exitUsage        = 2
-	exitHost         = 3 // the host lacks what was asked
-	exitThreshold    = 4 // a threshold that the user set is exceeded
-	exitInconclusive = 5 // inconclusive against it
+	exitSuccess      = command.Success
+	exitFailure      = command.Failure
+	exitUsage        = command.Usage
+	exitHost         = command.Host
+	exitThreshold    = command.Threshold
+	exitInconclusive = command.Inconclusive
 )
 
-// version is set when tare is linked.
-var version = ""
+func versionText() string { return command.Version() }
 
-func versionText() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}
+// oneLine joins an error's lines: what a person or a log reads is one line.
+func oneLine(text string) string { return command.OneLine(text) }
 
 // codedError is an error that knows its exit code.
 type codedError struct {
@@ -98,11 +90,6 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		fmt.Fprintln(app.err, "tare: "+oneLine(err.Error()))
 	}
 	return exitCode(err)
-}
-
-// oneLine joins an error's lines: what a person or a log reads is one line.
-func oneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(strings.TrimSpace(text), func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
 }
 
 // exitCode maps an error's type to the code that scripts read.

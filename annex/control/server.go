@@ -78,8 +78,8 @@ func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 		Handler:           h,
 		ReadHeaderTimeout: 5 * time.Second,
 		// No ReadTimeout: it would end streams, whose requests are never read to their end.
-		IdleTimeout:       time.Minute,
-		MaxHeaderBytes:    16 << 10,
+		IdleTimeout:    time.Minute,
+		MaxHeaderBytes: 16 << 10,
 	}
 	var ending sync.WaitGroup
 	ending.Add(1)

@@ -1,0 +1,166 @@
+package annex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/annex/config"
+	"tare/annex/control"
+	"tare/cli/command"
+)
+
+func drainCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "drain",
+		Short: "Bring everything back into memory, and evict no more",
+		Long: `drain brings back what is in swap, as far as it fits with the headroom kept, and waits
+until it has. Ctrl-C leaves it going on. Nothing is evicted again until annex reload.`,
+		Example: "  annex drain\n  annex drain --rate 50MiB/s",
+		Args:    command.ExactArgs(0),
+	}
+	rate := cmd.Flags().String("rate", "", "at most so much a second, such as 50MiB/s (default as fast as it can be read)")
+	detach := cmd.Flags().Bool("detach", false, "begin, and do not wait")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		bytes, err := rateOf(*rate)
+		if err != nil {
+			return err
+		}
+		return ask(cmd, func(ctx context.Context, c *control.Client) error {
+			if err := c.Drain(ctx, bytes); err != nil || *detach {
+				return err
+			}
+			d, err := await(ctx, c, cmd.ErrOrStderr(), control.Drained)
+			if err != nil {
+				return err
+			}
+			if d.LeftBytes > 0 {
+				return fmt.Errorf("%s came back, %s did not: %s", sizeText(d.ReturnedBytes), sizeText(d.LeftBytes), whyLeft(d))
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "everything is back in memory: %s; annex reload manages again\n", sizeText(d.ReturnedBytes))
+			return nil
+		})
+	}
+	return cmd
+}
+
+func offCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "off",
+		Short: "Bring everything back that fits, and put every setting back to what it was",
+		Long: `off drains, puts back every setting that annexd changed (unless someone else has changed
+it since), and waits until that is done. What does not fit stays in swap, where its
+programs find it as any other. The daemon stays, and does nothing until annex reload.`,
+		Args: command.ExactArgs(0),
+	}
+	detach := cmd.Flags().Bool("detach", false, "begin, and do not wait")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return ask(cmd, func(ctx context.Context, c *control.Client) error {
+			if err := c.Off(ctx); err != nil || *detach {
+				return err
+			}
+			d, err := await(ctx, c, cmd.ErrOrStderr(), control.Off)
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			fmt.Fprintf(out, "off: %s came back, every setting is as it was found\n", sizeText(d.ReturnedBytes))
+			if d.LeftBytes > 0 {
+				fmt.Fprintf(out, "%s stay in swap: %s\n", sizeText(d.LeftBytes), whyLeft(d))
+			}
+			return nil
+		})
+	}
+	return cmd
+}
+
+func reloadCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "reload",
+		Short: "Read the configuration anew, and manage again after drain or off",
+		Long: `reload has annexd read its configuration anew. One with errors is refused, and the one
+in force stays.`,
+		Args: command.ExactArgs(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return ask(cmd, func(ctx context.Context, c *control.Client) error {
+				restart, err := c.Reload(ctx)
+				var invalid *config.Invalid
+				if errors.As(err, &invalid) && len(invalid.Problems) > 0 {
+					return told(cmd, invalid)
+				}
+				if err != nil {
+					return err
+				}
+				if len(restart) > 0 {
+					fmt.Fprintf(cmd.OutOrStdout(), "in force, but for %s: that takes systemctl restart annexd\n", clean(strings.Join(restart, ", ")))
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func rateOf(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	size, ok := strings.CutSuffix(text, "/s")
+	bytes, err := config.ParseSize(size)
+	if !ok || err != nil || bytes <= 0 {
+		return 0, command.UsageError("--rate %s: want a size a second, such as 50MiB/s", text)
+	}
+	return bytes, nil
+}
+
+func whyLeft(d control.Drain) string {
+	if d.Problem != "" {
+		return clean(d.Problem)
+	}
+	return "it does not fit: end a container, or add memory"
+}
+
+// errDone ends a stream of statuses that has told all.
+var errDone = errors.New("done")
+
+// await follows a drain until the daemon is in a state.
+func await(ctx context.Context, c *control.Client, errOut io.Writer, until control.State) (control.Drain, error) {
+	var last control.Drain
+	_, _, live := terminal(errOut)
+	drawn := false
+	defer func() {
+		if drawn {
+			fmt.Fprint(errOut, "\r\x1b[K")
+		}
+	}()
+	err := c.Top(ctx, 250*time.Millisecond, func(s control.Status) error {
+		if s.Drain != nil {
+			last = *s.Drain
+		}
+		switch s.State {
+		case until:
+			return errDone
+		case control.Draining:
+			if live {
+				width, _ := sizeOf(errOut)
+				fmt.Fprint(errOut, "\r\x1b[K"+strings.TrimRight(fit(drainText(last), width-1, false), " "))
+				drawn = true
+			}
+			return nil
+		}
+		return fmt.Errorf("annexd is %s: someone else has told it to go on", s.State)
+	})
+	switch {
+	case errors.Is(err, errDone):
+		return last, nil
+	case ctx.Err() != nil:
+		return last, errors.New("not waited for any longer: it goes on, annex status tells how far it is")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return last, errors.New("annexd ended meanwhile: what is in swap stays there, and is read when it is used")
+	}
+	return last, err
+}

@@ -1,0 +1,84 @@
+package annex
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tare/annex/control"
+	"tare/cli/command"
+)
+
+func explainCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "explain CONTAINER",
+		Short:   "Why a container's memory left or came back",
+		Example: "  annex explain web-1",
+		Args:    command.ExactArgs(1),
+	}
+	asJSON := jsonFlag(cmd, "the explanation")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if strings.TrimSpace(args[0]) == "" {
+			return command.UsageError("%s wants a container's name or id: annex status lists them", cmd.CommandPath())
+		}
+		return ask(cmd, func(ctx context.Context, c *control.Client) error {
+			e, err := c.Explain(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if *asJSON {
+				return command.WriteJSON(cmd.OutOrStdout(), e)
+			}
+			printExplanation(cmd.OutOrStdout(), e)
+			return nil
+		})
+	}
+	return cmd
+}
+
+func printExplanation(out io.Writer, e control.Explanation) {
+	c := e.Context
+	fmt.Fprintf(out, "%s (%s, %s): %s resident, %s extended, share %s\n",
+		clean(c.Name), clean(string(c.Class)), clean(string(c.State)), sizeText(c.ResidentBytes), sizeText(c.ExtendedBytes), sizeText(c.ShareBytes))
+	if c.Problem != "" {
+		fmt.Fprintln(out, clean(c.Problem))
+	}
+	if n := c.Next; n != nil {
+		fmt.Fprintf(out, "expected to wake in %s (%s to %s)\n", spanText(seconds(n.LikelySeconds)), spanText(seconds(n.EarliestSeconds)), spanText(seconds(n.LatestSeconds)))
+	}
+	for _, s := range e.Sentences {
+		fmt.Fprintln(out, clean(s))
+	}
+	fmt.Fprintf(out, "woke %s, %d of them probes; waited for %s\n", times(c.Activity.Activations), c.Activity.Probes, plural(c.Activity.DemandPages, "page"))
+	if len(c.Predictors) > 0 {
+		fmt.Fprintf(out, "\n%-10s %9s %7s %6s %7s  %s\n", "PREDICTOR", "PRECISION", "RECALL", "LEAD", "TOLD", "STATE")
+		for _, p := range c.Predictors {
+			state := "silent: below its threshold"
+			if p.On {
+				state = "listened to"
+			}
+			precision, recall := p.PrecisionShare, p.RecallShare
+			fmt.Fprintf(out, "%-10s %9s %7s %6s %7d  %s\n", clean(string(p.Kind)), shareText(&precision), shareText(&recall), spanText(seconds(p.LeadSeconds)), p.Told, state)
+		}
+	}
+	if len(e.Decisions) == 0 {
+		fmt.Fprintln(out, "\nnothing was decided about it yet")
+		return
+	}
+	fmt.Fprintf(out, "\n%-8s  %-5s  %-9s  %6s  %6s  %6s\n", "AT", "WHAT", "WHY", "ASKED", "MOVED", "TOOK")
+	for _, d := range e.Decisions {
+		line := fmt.Sprintf("%-8s  %-5s  %-9s  %6d  %6d  %6s", d.At.Local().Format("15:04:05"), clean(d.Op), clean(string(d.Why)), d.Asked, d.Moved, spanText(seconds(d.Seconds)))
+		for _, more := range []string{d.Detail, d.Problem} {
+			if more != "" {
+				line += "  " + clean(more)
+			}
+		}
+		if d.Observed {
+			line += "  (observed: nothing moved)"
+		}
+		fmt.Fprintln(out, line)
+	}
+}

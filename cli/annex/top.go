@@ -1,0 +1,185 @@
+package annex
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"tare/annex/control"
+	"tare/cli/command"
+)
+
+func topCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "The same as status, live: q or Ctrl-C leaves",
+		Long: `top shows the status anew each interval: of each context its class and state, what is
+resident and extended (in swap), the share of memory that it is to have, when it is
+expected to wake, how often what it wanted had been brought before, its pressure, and the
+reason of the last request. Narrow screens have fewer columns. Elsewhere than on a
+terminal it prints one status.`,
+		Example: "  annex top\n  annex top --interval 200ms\n  annex top --json | jq .memory.free_bytes",
+		Args:    command.ExactArgs(0),
+	}
+	every := cmd.Flags().Duration("interval", time.Second, "how often")
+	asJSON := jsonFlag(cmd, "a status each interval, a line each,")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *every < 50*time.Millisecond || *every > time.Hour {
+			return command.UsageError("--interval %v: want 50ms to 1h", *every)
+		}
+		return ask(cmd, func(ctx context.Context, c *control.Client) error {
+			switch _, _, live := terminal(cmd.OutOrStdout()); {
+			case *asJSON:
+				return streamed(ctx, c.Top(ctx, *every, func(s control.Status) error {
+					return jsonLine(cmd.OutOrStdout(), s)
+				}))
+			case !live:
+				s, err := c.Status(ctx)
+				if err != nil {
+					return err
+				}
+				printStatus(cmd, s)
+				return nil
+			}
+			return live(ctx, c, *every, cmd.OutOrStdout())
+		})
+	}
+	return cmd
+}
+
+func jsonLine(w io.Writer, s control.Status) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(s)
+}
+
+// streamed is how a stream ended: that its reader left is no failure.
+func streamed(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil, errors.Is(err, errDone), errors.Is(err, syscall.EPIPE):
+		return nil
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("annexd ended")
+	}
+	return err
+}
+
+// live is top on a terminal: an alternate screen, keys as they are struck, and everything
+// as it was when it is left, however that is.
+func live(ctx context.Context, c *control.Client, every time.Duration, out io.Writer) error {
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
+	resized := make(chan os.Signal, 1)
+	signal.Notify(resized, syscall.SIGWINCH)
+	defer signal.Stop(resized)
+	if _, fd, ok := terminal(os.Stdin); ok {
+		before, err := term.MakeRaw(fd)
+		if err != nil {
+			return fmt.Errorf("read keys: %w", err)
+		}
+		defer func() { _ = term.Restore(fd, before) }()
+		go keys(os.Stdin, leave)
+	}
+	fmt.Fprint(out, enterScreen)
+	defer fmt.Fprint(out, leaveScreen)
+
+	statuses := make(chan control.Status)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- c.Top(ctx, every, func(s control.Status) error {
+			select {
+			case statuses <- s:
+				return nil
+			case <-ctx.Done():
+				return errDone
+			}
+		})
+	}()
+	var last *control.Status
+	for {
+		select {
+		case s := <-statuses:
+			last = &s
+		case <-resized:
+		case err := <-ended:
+			return streamed(ctx, err)
+		case <-ctx.Done():
+			return nil
+		}
+		if last != nil {
+			width, height := sizeOf(out)
+			fmt.Fprint(out, frame(*last, width, height))
+		}
+	}
+}
+
+// What terminals of the last decades understand (xterm's control sequences).
+const (
+	enterScreen = "\x1b[?1049h\x1b[?25l" // the alternate screen, without a cursor
+	leaveScreen = "\x1b[?25h\x1b[?1049l"
+	home        = "\x1b[H"
+	clearLine   = "\x1b[K"
+	clearBelow  = "\x1b[J"
+)
+
+// frame draws a status over what was there, so that nothing flickers, and no line wraps.
+func frame(s control.Status, width, height int) string {
+	lines := summary(s)
+	// The table gets two lines in three at least.
+	if most := max(1, height/3); len(lines) > most {
+		lines = lines[:most]
+	}
+	lines = append(lines, "")
+	lines = append(lines, contextTable(s.Contexts, width, max(2, height-len(lines)-1))...)
+	if len(lines) > height {
+		lines = lines[:height]
+	}
+	var b strings.Builder
+	b.WriteString(home)
+	for i, line := range lines {
+		if i > 0 {
+			b.WriteString("\r\n")
+		}
+		if columns(line) > width {
+			line = fit(line, width, false)
+		}
+		b.WriteString(line)
+		// In the last column a terminal stands before its wrap: clearing there would take
+		// the character itself.
+		if columns(line) < width {
+			b.WriteString(clearLine)
+		}
+	}
+	if len(lines) < height {
+		b.WriteString("\r\n" + clearBelow)
+	}
+	return b.String()
+}
+
+// keys leaves when told to: q, Q, Ctrl-C, Ctrl-D, or that there are no more keys.
+func keys(in io.Reader, leave func()) {
+	defer leave()
+	var key [16]byte
+	for {
+		n, err := in.Read(key[:])
+		for _, k := range key[:n] {
+			switch k {
+			case 'q', 'Q', 3, 4:
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,112 @@
+// Package command is what our command lines have in common: exit codes, errors of one line,
+// flags that say what they take, the version. It knows no command.
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes, the same for every command.
+const (
+	Success      = 0
+	Failure      = 1
+	Usage        = 2
+	Host         = 3 // the host lacks what was asked
+	Threshold    = 4 // a threshold that the user set is exceeded
+	Inconclusive = 5 // inconclusive against it
+)
+
+// version is set when a program is linked.
+var version = ""
+
+// Version is the program's.
+func Version() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
+
+// Coded is an error that knows its exit code.
+type Coded struct {
+	Code int
+	Err  error
+}
+
+func (c *Coded) Error() string { return c.Err.Error() }
+func (c *Coded) Unwrap() error { return c.Err }
+
+// UsageError is of a command line that says what it cannot.
+func UsageError(format string, args ...any) error {
+	return &Coded{Usage, fmt.Errorf(format, args...)}
+}
+
+// Main runs a command line, with the codes of errors that know none of themselves, and
+// returns the exit code. The first signal ends the context.
+func Main(root *cobra.Command, args []string, code func(error) int) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	return Run(ctx, root, args, os.Stdout, os.Stderr, code)
+}
+
+// Run is Main with its surroundings handed in.
+func Run(ctx context.Context, root *cobra.Command, args []string, out, errOut io.Writer, code func(error) int) int {
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.Version = Version()
+	root.SetVersionTemplate(root.Name() + " {{.Version}}\n")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &Coded{Usage, FlagError(err)} })
+	root.SetArgs(args[1:])
+	root.SetOut(out)
+	root.SetErr(errOut)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return Success
+	}
+	fmt.Fprintln(errOut, root.Name()+": "+OneLine(err.Error()))
+	var coded *Coded
+	switch {
+	case errors.As(err, &coded):
+		return coded.Code
+	case strings.HasPrefix(err.Error(), "unknown command"):
+		return Usage // cobra has no type for it
+	}
+	return code(err)
+}
+
+// OneLine joins an error's lines: what a person or a log reads is one line.
+func OneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(strings.TrimSpace(text), func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
+}
+
+// ExactArgs refuses a wrong number of arguments as a usage error, with the command's own
+// form.
+func ExactArgs(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return UsageError("%s takes %d arguments, not %d: %s", cmd.CommandPath(), n, len(args), cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// WriteJSON writes v for people and programs.
+func WriteJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
