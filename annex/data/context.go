@@ -56,6 +56,8 @@ type context struct {
 	verify    int          // fetches since its pages were last fetched and not mapped
 	following []annex.Run
 
+	paused annex.Moment // until then nothing is asked: the last request came to nothing
+
 	pressure gauge
 	share    int
 	use      Use
@@ -377,7 +379,7 @@ func (c *context) done(u *underWay, r annex.Result, p Policy) int {
 		f := cell.flags &^ moving
 		if i++; i <= did {
 			switch {
-			case u.op == annex.Evict && moved == 0:
+			case u.op == annex.Evict && moved == 0 && f&present != 0:
 				f |= pinned // all of it was passed by
 			case u.op == annex.Evict && f&(present|incore) != 0:
 				if f&incore != 0 {
@@ -408,6 +410,12 @@ func (c *context) done(u *underWay, r annex.Result, p Policy) int {
 			c.predictor.Brought(head, r.Ended)
 		}
 	}
+	switch {
+	case r.Err != nil:
+		c.paused = r.Ended.After(pauseFailed)
+	case moved == 0 && (r.Stopped || u.op != annex.Evict):
+		c.paused = r.Ended.After(retry)
+	}
 	if u.op == annex.Evict {
 		c.leaving -= u.pages
 		c.short = moved < did
@@ -417,6 +425,10 @@ func (c *context) done(u *underWay, r annex.Result, p Policy) int {
 	}
 	return moved
 }
+
+// pauseFailed is for how long nothing is asked for a context of which a request failed: it may
+// have ended, which is told soon, or swap may be broken.
+const pauseFailed = time.Second
 
 // first is the first pages of runs.
 func first(runs []annex.Run, pages int) []annex.Run {

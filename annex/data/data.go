@@ -23,6 +23,9 @@
 //
 // Nothing of a container that is not [annex.Elastic] is ever asked for.
 //
+// Critical pressure scales down all of it, and stops it above its limit; a container's own
+// scales down 1, 4 and 5, since one that sleeps waits for nothing.
+//
 // # What the decisions rest on
 //
 // Page tables whose accessed bits nobody clears say little of a page that stays resident:
@@ -156,6 +159,7 @@ func (m *Manager) Remove(id annex.ID) {
 	delete(m.byID, id)
 	m.contexts = slices.DeleteFunc(m.contexts, func(o *context) bool { return o == c })
 	c.gone = true
+	m.chain.Forget(id)
 }
 
 // Forget tells that a process of a container has ended.

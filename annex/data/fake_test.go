@@ -16,6 +16,7 @@ type told struct {
 	began, ended          []annex.Moment
 	touched               []annex.Fault
 	brought, mapped, left int
+	lost                  int
 	forgot                []annex.Space
 }
 
@@ -27,6 +28,7 @@ func (t *told) Scores() []predict.Score               { return t.scores }
 func (t *told) Mapped(r []annex.Run)                  { t.mapped += annex.Count(r) }
 func (t *told) Left(r []annex.Run)                    { t.left += annex.Count(r) }
 func (t *told) Forget(s annex.Space)                  { t.forgot = append(t.forgot, s) }
+func (t *told) Lost()                                 { t.lost++ }
 func (t *told) Size() int64                           { return 0 }
 func (t *told) Brought(r []annex.Run, _ annex.Moment) { t.brought += annex.Count(r) }
 func (t *told) Following(annex.Fault) []annex.Run     { return t.follows }
@@ -40,3 +42,5 @@ type chained map[annex.ID][]predict.Follower
 
 func (c chained) Began(annex.ID, annex.Moment)             {}
 func (c chained) Followers(id annex.ID) []predict.Follower { return c[id] }
+
+func (c chained) Forget(annex.ID) {}

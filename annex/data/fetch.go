@@ -83,6 +83,12 @@ func (m *Manager) due(c *context) {
 	}
 	f := c.forecast
 	lead := p.Lead + m.fetchCost.of(away)
+	narrow := f.Latest.Since(f.Earliest) <= p.Hold
+	if narrow {
+		// One in twenty comes before the earliest: half as much again is waited for, which
+		// costs little.
+		lead += f.Likely.Since(f.Earliest) / 2
+	}
 	if at := f.Earliest - annex.Moment(lead); m.now < at {
 		// What is known only widely is ahead by as much each time that it is looked at.
 		c.look = max(at, m.now.After(p.Lead/2))
@@ -93,7 +99,7 @@ func (m *Manager) due(c *context) {
 	c.verify++
 	c.bring = &bringing{
 		why: annex.Expected, by: f.Latest, rest: c.predictor.Pages(), expected: f.Likely,
-		spare:   f.Latest.Since(f.Earliest) > p.Hold,
+		spare:   !narrow,
 		mapping: c.verify%p.Verify != 0 && c.precise(p.MapPrecision),
 		says:    fmt.Sprintf("expected to wake in %v to %v", f.Earliest.Since(m.now).Round(time.Millisecond), f.Latest.Since(m.now).Round(time.Millisecond)),
 	}
@@ -173,6 +179,7 @@ func (m *Manager) fetch(brings []*context) (requests []annex.Request) {
 		if len(c.following) == 0 {
 			continue
 		}
+		held := held || m.now < c.paused
 		n := min(p.Piece, m.ready()-p.reserve(), p.MostComing-m.coming, c.ahead())
 		if !held && n > 0 && c.awake {
 			var g collect
@@ -195,7 +202,7 @@ func (m *Manager) fetch(brings []*context) (requests []annex.Request) {
 		case c.bring.spare:
 			floor = p.high()
 		}
-		for c.bring != nil && c.requests < pieces {
+		for c.bring != nil && c.requests < pieces && m.now >= c.paused {
 			n := min(p.Piece, m.ready()-floor, p.MostComing-m.coming)
 			if n <= 0 {
 				break
@@ -249,14 +256,15 @@ func (c *context) piece(most int, all bool) (mapped, fetched []annex.Run) {
 }
 
 // drain asks for everything that is away, as far as it fits.
-func (m *Manager) drain() (requests []annex.Request) {
-	p := m.policy
+func (m *Manager) drain() (requests []annex.Request, next annex.Moment) {
+	p, left := m.policy, false
 	for _, c := range m.contexts {
-		n := min(m.ready()-p.low(), p.MostComing-m.coming)
-		if n <= 0 {
-			break
-		}
 		if !c.managed() || c.count().away == 0 {
+			continue
+		}
+		left = true
+		n := min(m.ready()-p.low(), p.MostComing-m.coming)
+		if n <= 0 || m.now < c.paused {
 			continue
 		}
 		var g collect
@@ -268,5 +276,8 @@ func (m *Manager) drain() (requests []annex.Request) {
 		})
 		requests = append(requests, m.ask(c, annex.Map, annex.Drained, g.runs, 0, "the operator wants everything back")...)
 	}
-	return requests
+	if left && m.coming == 0 {
+		next = m.now.After(retry)
+	}
+	return requests, next
 }

@@ -24,7 +24,7 @@ func (m *Manager) Plan(now annex.Moment) (requests []annex.Request, next annex.M
 	}
 	m.errors.judge(m.now, m.policy)
 	if m.draining {
-		return m.drain(), 0
+		return m.drain()
 	}
 	m.expect()
 	brings := m.brings()
@@ -44,9 +44,21 @@ func (m *Manager) Drain(on bool) {
 	}
 }
 
-// warm tells whether a context is known for long enough.
+// warm tells whether pages of a context may leave: it is known for long enough, and media do
+// not fail with it.
 func (m *Manager) warm(c *context) bool {
-	return c.managed() && m.now >= c.info.At.After(m.policy.WarmUp)
+	return c.managed() && m.now >= c.info.At.After(m.policy.WarmUp) && m.now >= c.paused
+}
+
+// Lost tells that observations were lost: that a page was not seen to be used says nothing
+// then of those that were awake.
+func (m *Manager) Lost() {
+	for _, c := range m.contexts {
+		if c.awake && c.managed() {
+			c.predictor.Lost()
+			c.blind = true
+		}
+	}
 }
 
 func (p Policy) low() int     { return int(p.Low / annex.PageSize) }

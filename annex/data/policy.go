@@ -117,6 +117,7 @@ type Predictor interface {
 	Mapped(runs []annex.Run)
 	Left(runs []annex.Run)
 	Forget(s annex.Space)
+	Lost()
 	Size() int64
 }
 
@@ -124,6 +125,7 @@ type Predictor interface {
 type Chain interface {
 	Began(id annex.ID, at annex.Moment)
 	Followers(id annex.ID) []predict.Follower
+	Forget(id annex.ID)
 }
 
 const mebibyte = 1 << 20

@@ -1,0 +1,225 @@
+package data
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"tare/annex"
+	"tare/annex/predict"
+)
+
+// edge is a manager of one container of 100 pages, all in memory, and with nothing free.
+func edge(info ContextInfo) (*Manager, *told) {
+	d := &told{}
+	m := New(Policy{Low: 200 * annex.PageSize, Predictor: func() Predictor { return d }, Chain: chained{}})
+	info.ID, info.Class = "a", annex.Elastic
+	m.Add(info)
+	m.Scan(annex.Scan{ID: "a", Began: second, Ended: second, KnowsAccess: true, Stretches: []annex.Stretch{{States: states(100, annex.Present|annex.Accessed)}}})
+	m.Memory(annex.Memory{At: second, Limit: 1 << 30, Free: 60 * annex.PageSize, SwapSize: 1 << 30, SwapFree: 1 << 30})
+	return m, d
+}
+
+const second = annex.Moment(time.Second)
+
+func states(n int, s annex.State) []annex.State {
+	all := make([]annex.State, n)
+	for i := range all {
+		all[i] = s
+	}
+	return all
+}
+
+func pages(requests []annex.Request) (n int) {
+	for _, r := range requests {
+		n += annex.Count(r.Runs)
+	}
+	return n
+}
+
+// away has all pages of a context leave memory.
+func away(c *context) {
+	cells := c.spaces[0].areas[0].cells
+	for i := range cells {
+		c.put(&cells[i], cells[i].flags&^(incore|present)|swapped)
+	}
+}
+
+func TestNothingLeavesBeforeItIsKnown(t *testing.T) {
+	m, _ := edge(ContextInfo{})
+	if r, _ := m.Plan(4 * second); len(r) > 0 {
+		t.Errorf("after 4 s of 5: %+v", r)
+	}
+	if r, _ := m.Plan(5 * second); pages(r) != 100 {
+		t.Errorf("after 5 s: %+v, want all", r)
+	}
+}
+
+func TestSwapAllowance(t *testing.T) {
+	m, _ := edge(ContextInfo{SwapMost: 30 * annex.PageSize})
+	r, _ := m.Plan(10 * second)
+	if pages(r) != 30 {
+		t.Fatalf("%d pages are to leave: want the 30 that it may have in swap", pages(r))
+	}
+	m.Done(annex.Result{Number: r[0].Number, ID: "a", Op: annex.Evict, Began: 10 * second, Ended: 10*second + 1, Asked: 30, Moved: 30})
+	if r, _ := m.Plan(11 * second); len(r) > 0 {
+		t.Errorf("it has 30 pages in swap, which is all that it may: %+v", r)
+	}
+	if e, _ := m.Explain("a"); e.Held == "" {
+		t.Error("why no more of it leaves is not explained")
+	}
+}
+
+func TestFixedContextsStay(t *testing.T) {
+	m, _ := edge(ContextInfo{Fixed: "memory.swap.max is 0"})
+	if r, _ := m.Plan(10 * second); len(r) > 0 {
+		t.Errorf("it cannot be extended: %+v", r)
+	}
+	if e, _ := m.Explain("a"); e.Held != "memory.swap.max is 0" {
+		t.Errorf("explained by %q", e.Held)
+	}
+}
+
+// TestFailuresPause has media fail: what failed is not asked for again at once, and again later.
+func TestFailuresPause(t *testing.T) {
+	m, _ := edge(ContextInfo{})
+	r, _ := m.Plan(10 * second)
+	m.Done(annex.Result{Number: r[0].Number, ID: "a", Op: annex.Evict, Began: 10 * second, Ended: 10 * second, Asked: 100, Err: errors.New("no such process")})
+	again, next := m.Plan(10*second + 1)
+	if len(again) > 0 || next <= 10*second+1 {
+		t.Fatalf("asked again at once: %+v, then at %v", again, next)
+	}
+	if again, _ = m.Plan(12 * second); pages(again) != 100 {
+		t.Errorf("two seconds later: %+v, want all", again)
+	}
+}
+
+// TestForgottenSpaces has a process end: nothing is asked of it, and a result that comes late does no harm.
+func TestForgottenSpaces(t *testing.T) {
+	m, d := edge(ContextInfo{})
+	r, _ := m.Plan(10 * second)
+	m.Forget("a", annex.Space{})
+	m.Done(annex.Result{Number: r[0].Number, ID: "a", Op: annex.Evict, Began: 10 * second, Ended: 10*second + 1, Asked: 100, Moved: 100})
+	m.Done(annex.Result{Number: r[0].Number, ID: "a", Op: annex.Evict, Began: 10 * second, Ended: 10*second + 1, Asked: 100, Moved: 100})
+	if r, _ := m.Plan(11 * second); len(r) > 0 {
+		t.Errorf("of a process that has ended: %+v", r)
+	}
+	check(t, m.byID["a"])
+	if s := m.Status(); s.LeavingBytes != 0 || s.Contexts[0].ResidentBytes != 0 || len(d.forgot) != 1 {
+		t.Errorf("%+v", s)
+	}
+	m.Remove("a")
+	if _, ok := m.Explain("a"); ok || len(m.Status().Contexts) != 0 {
+		t.Error("it was removed, and is there")
+	}
+}
+
+// TestFetchedPagesLeaveUnused has pages that were brought in and not touched leave: they are not mapped, so
+// that nothing of them is moved, and are gone all the same.
+func TestFetchedPagesLeaveUnused(t *testing.T) {
+	m, _ := edge(ContextInfo{})
+	c := m.byID["a"]
+	a := c.spaces[0].area(0)
+	for i := range a.cells {
+		c.put(&a.cells[i], swapped|incore)
+	}
+	r, _ := m.Plan(10 * second)
+	if pages(r) != 100 {
+		t.Fatalf("%+v, want all", r)
+	}
+	m.Done(annex.Result{Number: r[0].Number, ID: "a", Op: annex.Evict, Began: 10 * second, Ended: 10*second + 1, Asked: 100, Skipped: 100})
+	e, _ := m.Explain("a")
+	if e.ResidentBytes != 0 || e.ExtendedBytes != 100*annex.PageSize || e.Use.Wasted != 100 || e.WasteRate != 1 {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestMappedRecords has a record that is precise mapped where it is certain, but each fourth time.
+func TestMappedRecords(t *testing.T) {
+	m, d := edge(ContextInfo{})
+	d.record = []predict.Ranked{{Run: annex.Run{First: 10, Pages: 20}, Certain: true}, {Run: annex.Run{First: 40, Pages: 5}}}
+	d.scores = []predict.Score{{Kind: predict.Record, Precision: 0.95, On: true}}
+	d.expects = true
+	maps, at := 0, 10*second
+	for range 8 {
+		m.Activity(annex.Activity{ID: "a", What: annex.Woke, At: at})
+		m.Activity(annex.Activity{ID: "a", What: annex.Slept, At: at, CPU: time.Second})
+		m.Scan(annex.Scan{ID: "a", Began: at + 2, Ended: at + 2, KnowsAccess: true, Stretches: []annex.Stretch{{States: states(100, annex.Swapped)}}})
+		away(m.byID["a"])
+		d.forecast = predict.Forecast{Earliest: at + 5*second, Likely: at + 6*second, Latest: at + 7*second}
+		at += 5 * second
+		m.Memory(annex.Memory{At: at, Limit: 1 << 30, Free: 1 << 29, SwapSize: 1 << 30, SwapFree: 1 << 30})
+		requests, _ := m.Plan(at)
+		if pages(requests) != 25 {
+			t.Fatalf("%+v: want the record", requests)
+		}
+		for _, r := range requests {
+			n := annex.Count(r.Runs)
+			if r.Op == annex.Map {
+				if maps++; n != 20 {
+					t.Errorf("%+v is mapped: want what is certain", r)
+				}
+			}
+			m.Done(annex.Result{Number: r.Number, ID: "a", Op: r.Op, Began: at, Ended: at + 1, Asked: n, Moved: n})
+		}
+	}
+	if maps != 6 || d.mapped != 6*20 || d.brought != 6*5+2*25 {
+		t.Errorf("mapped %d times of 8, %d pages, and %d fetched: want 6, 120 and 80", maps, d.mapped, d.brought)
+	}
+}
+
+// TestVainForecasts has a container not wake when it is expected: its record comes twice more, and then
+// not until it has woken.
+func TestVainForecasts(t *testing.T) {
+	m, d := edge(ContextInfo{})
+	d.record = []predict.Ranked{{Run: annex.Run{First: 10, Pages: 20}, Certain: true}}
+	d.expects = true
+	m.Activity(annex.Activity{ID: "a", What: annex.Woke, At: 8 * second})
+	m.Activity(annex.Activity{ID: "a", What: annex.Slept, At: 8 * second, CPU: time.Second})
+	times := 0
+	for at := 10 * second; at < 200*second; at += second {
+		m.Scan(annex.Scan{ID: "a", Began: at, Ended: at, KnowsAccess: true, Stretches: []annex.Stretch{{States: states(100, annex.Swapped)}}})
+		m.Memory(annex.Memory{At: at, Limit: 1 << 30, Free: 250 * annex.PageSize, SwapSize: 1 << 30, SwapFree: 1 << 30})
+		d.forecast = predict.Forecast{Earliest: at, Likely: at + second, Latest: at + 2*second}
+		requests, _ := m.Plan(at)
+		for _, r := range requests {
+			times++
+			n := annex.Count(r.Runs)
+			m.Done(annex.Result{Number: r.Number, ID: "a", Op: r.Op, Began: at, Ended: at + 1, Asked: n, Moved: n})
+		}
+		if len(requests) > 0 { // it leaves again
+			away(m.byID["a"])
+		}
+	}
+	if times != 1+mostVain {
+		t.Errorf("fetched %d times: want %d", times, 1+mostVain)
+	}
+}
+
+func TestLostObservations(t *testing.T) {
+	m, d := edge(ContextInfo{})
+	m.Lost()
+	m.Activity(annex.Activity{ID: "a", What: annex.Woke, At: 8 * second})
+	m.Lost()
+	if d.lost != 1 {
+		t.Errorf("told %d times: want once, while it was awake", d.lost)
+	}
+}
+
+func TestHistoryKeepsTheLast(t *testing.T) {
+	c := newContext(ContextInfo{}, New(Policy{}).policy)
+	for i := range 100 {
+		at := annex.Moment(i) * 2 * second
+		c.note(at, annex.Op(i%2), annex.Cold, i+1, "")
+		c.note(at+1, annex.Op(i%2), annex.Cold, 1, "")
+	}
+	all := c.history.all()
+	if len(all) != remembered {
+		t.Fatalf("%d decisions, want %d", len(all), remembered)
+	}
+	for i, d := range all {
+		if want := 100 - remembered + i; d.First != annex.Moment(want)*2*second || d.Pages != want+2 {
+			t.Errorf("decision %d is %+v, want number %d, and what followed it at once", i, d, want)
+		}
+	}
+}
