@@ -281,6 +281,7 @@ func (c *Context) Pages() []Ranked {
 		table uint32
 		page  uint16
 		p     pattern
+		sure  bool
 	}
 	var at [rankCodes + 1]int
 	for _, t := range tables {
@@ -300,24 +301,37 @@ func (c *Context) Pages() []Ranked {
 			cell := t.cells[n]
 			n++
 			if p := cell.pattern(); c.record.predicted(p) {
-				places[at[cell.code()]] = place{uint32(k), uint16(i), p}
+				places[at[cell.code()]] = place{table: uint32(k), page: uint16(i), p: p}
 				at[cell.code()]++
 			}
 		}
 	}
-	var pages []Ranked
-	for _, at := range places {
-		t := tables[at.table]
-		page := t.page(int(at.page))
-		sure := certain[at.p] && (uint64(page)/smallestExtent+uint64(c.bursts))%auditEvery != 0
-		if n := len(pages); n > 0 {
-			last := &pages[n-1]
-			if last.Certain == sure && last.Run.Space == t.space.id && last.Run.End() == page {
-				last.Run.Pages++
-				continue
-			}
+	// Twice over them: there may be as many runs as pages, and growing to as many takes longer
+	// than counting them.
+	joins := func(a, b place) bool {
+		if a.table == b.table {
+			return a.page+1 == b.page && a.sure == b.sure
 		}
-		pages = append(pages, Ranked{annex.Run{Space: t.space.id, First: page, Pages: 1}, sure})
+		from, to := tables[a.table], tables[b.table]
+		return from.space == to.space && from.number+1 == to.number && a.page == tablePages-1 && b.page == 0 && a.sure == b.sure
+	}
+	runs := 0
+	for n := range places {
+		at := &places[n]
+		page := tables[at.table].number*tablePages + uint64(at.page)
+		at.sure = certain[at.p] && (page/smallestExtent+uint64(c.bursts))%auditEvery != 0
+		if n == 0 || !joins(places[n-1], *at) {
+			runs++
+		}
+	}
+	pages := make([]Ranked, 0, runs)
+	for n, at := range places {
+		if n > 0 && joins(places[n-1], at) {
+			pages[len(pages)-1].Run.Pages++
+			continue
+		}
+		t := tables[at.table]
+		pages = append(pages, Ranked{annex.Run{Space: t.space.id, First: t.page(int(at.page)), Pages: 1}, at.sure})
 	}
 	return pages
 }
