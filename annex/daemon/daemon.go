@@ -34,8 +34,9 @@ import (
 	"tare/annex/monitor"
 )
 
-// StopWithin is the time from critical pressure above its limit being told by the kernel to
-// the last eviction's end: a round of looking, and the chunk under way.
+// StopWithin is the time, unless the settings say another, from critical pressure above its
+// limit being told by the kernel to the last eviction's end: two rounds of looking, in the
+// second of which the chunk under way ends.
 const StopWithin = 100 * time.Millisecond
 
 // Settings are what a configuration says. They may be replaced while the daemon runs.
@@ -47,6 +48,9 @@ type Settings struct {
 	Scan    monitor.Pace
 	// CriticalLimit is the share of time that critical containers may wait for memory.
 	CriticalLimit float64
+	// StopWithin is the time within which pressure above that has stopped all eviction; 0 is
+	// the constant of that name.
+	StopWithin time.Duration
 	// Protect tells whether critical containers' memory is kept from the kernel's own reclaim.
 	Protect bool
 	// File is where all this was read, and Loaded when; Defended is what is defended.
@@ -58,6 +62,7 @@ func (s Settings) complete() Settings {
 	or(&s.Mode, config.Observe)
 	or(&s.Policy.Low, 64<<20)
 	or(&s.CriticalLimit, 0.01)
+	or(&s.StopWithin, StopWithin)
 	s.Policy.CriticalLimit = s.CriticalLimit
 	return s
 }
@@ -132,7 +137,9 @@ func New(p Parts, s Settings) *Daemon {
 
 // Stopping tells whether evictions are to end: what a mover asks between two chunks. It may
 // be asked from any goroutine.
-func (d *Daemon) Stopping() bool { return d.stop.Load() }
+func (d *Daemon) Stopping() bool {
+	return d.stop.Load() || d.parts.Alarm != nil && d.parts.Alarm.Over()
+}
 
 // ErrEnded says that the daemon runs no more.
 var ErrEnded = errors.New("the daemon has ended")
@@ -149,6 +156,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var broken error
+	var alarms <-chan struct{} // nil never gives anything
+	if d.parts.Alarm != nil {
+		alarms = d.parts.Alarm.Alarms()
+	}
 	for run.Err() == nil && broken == nil {
 		select {
 		case <-run.Done():
@@ -161,9 +172,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 				continue
 			}
 			d.take(b)
-		case _, open := <-d.parts.Alarms:
+		case _, open := <-alarms:
 			if !open {
-				d.parts.Alarms = nil // nobody tells any more: looking has to do
+				alarms = nil // nobody tells any more: looking has to do
 			}
 			d.pressure(d.now())
 		case r := <-d.movers.results:

@@ -166,6 +166,15 @@ func (d *Daemon) hold(id annex.ID, c container.Container, class annex.Class) {
 		h.protected = err == nil
 		d.trouble(h, "protecting "+c.Name, err)
 	}
+	if was == annex.Critical && class != annex.Critical {
+		d.uncritical(h)
+	}
+	if class == annex.Critical && was != class && d.parts.Alarm != nil {
+		if err := d.parts.Alarm.Add(c); err != nil {
+			h.unknown = err.Error()
+			d.fail("watching the pressure on "+c.Name, err)
+		}
+	}
 	if class == annex.Elastic && !h.watched {
 		err := d.parts.Monitor.Watch(id, c.Cgroup)
 		if h.watched = err == nil; h.watched {
@@ -177,9 +186,6 @@ func (d *Daemon) hold(id annex.ID, c container.Container, class annex.Class) {
 	}
 	if class != annex.Elastic && h.watched {
 		d.unwatch(h)
-	}
-	if class != annex.Critical {
-		d.stalls.forget(id)
 	}
 	d.parts.Data.Add(data.ContextInfo{ID: id, Name: c.Name, Class: class, At: d.now(), SwapMost: most, Fixed: h.fixed})
 	if was != class {
@@ -198,8 +204,25 @@ func (d *Daemon) drop(h *held, why string) {
 	}
 	d.parts.Data.Remove(h.id)
 	d.shadow.remove(h.id)
-	d.stalls.forget(h.id)
+	if h.class == annex.Critical {
+		d.uncritical(h)
+	}
 	d.log(Decision{What: "drop", Container: h.container.Name, Why: why})
+}
+
+// uncritical takes back what was done for a critical container, which is none any more or
+// is gone.
+func (d *Daemon) uncritical(h *held) {
+	d.stalls.forget(h.id)
+	if d.parts.Alarm != nil {
+		d.parts.Alarm.Remove(h.container)
+	}
+	if h.protected {
+		h.protected = false
+		if err := d.parts.Bound.Unprotect(h.container); err != nil {
+			d.fail("putting back what protected "+h.container.Name, err)
+		}
+	}
 }
 
 // unwatch has the monitor look at a container no more.

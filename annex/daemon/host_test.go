@@ -26,7 +26,6 @@ const mebibyte = 1 << 20
 type host struct {
 	began  time.Time
 	events chan monitor.Batch
-	alarms chan struct{}
 	each   time.Duration // that moving a page takes
 
 	mu         sync.Mutex
@@ -51,7 +50,7 @@ type box struct {
 
 func newHost(limit int64) *host {
 	return &host{
-		began: time.Now(), events: make(chan monitor.Batch), alarms: make(chan struct{}, 1), each: 5 * time.Microsecond,
+		began: time.Now(), events: make(chan monitor.Batch), each: 5 * time.Microsecond,
 		limit: limit, containers: map[string]*box{}, moved: map[annex.Op]int{},
 	}
 }
@@ -180,6 +179,12 @@ func (h *host) Protect(container.Container) error {
 	h.protected++
 	return nil
 }
+func (h *host) Unprotect(container.Container) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.protected--
+	return nil
+}
 func (h *host) Release() error { h.mu.Lock(); defer h.mu.Unlock(); h.released++; return nil }
 func (h *host) Reclaim(context.Context, container.Container, int64) error {
 	h.mu.Lock()
@@ -264,7 +269,7 @@ func manage(t *testing.T, limit int64, mode config.Mode, prepare func(*host), te
 		h := newHost(limit)
 		prepare(h)
 		parts := Parts{
-			Finder: h, Monitor: h, Mover: h, Bound: h, Now: h.now, Alarms: h.alarms,
+			Finder: h, Monitor: h, Mover: h, Bound: h, Now: h.now,
 			Identify: func(c container.Container) (annex.ID, error) { return annex.ID(c.Name), nil },
 		}
 		s := h.settings(mode)

@@ -113,6 +113,9 @@ func first(batch []annex.Request) annex.ID {
 // evict has some requests of one container moved, and what they left reclaimed. Only then
 // is anything free, and only then the results say so.
 func (m *movers) evict(ctx context.Context, c container.Container, batch []annex.Request) {
+	if m.d.parts.Alarm != nil {
+		defer m.d.parts.Alarm.Evicting()()
+	}
 	var results []annex.Result
 	moved := 0
 	for _, r := range batch {

@@ -18,10 +18,9 @@ const (
 	leastFall = 64 << 20
 	// fallHalfLife is by when half of a rate is forgotten.
 	fallHalfLife = 10 * time.Second
-	// stallLook is the pause between two looks at critical pressure while pages leave, and
-	// calmLook otherwise.
-	stallLook = 50 * time.Millisecond
-	calmLook  = 2 * time.Second
+	// calmLook is the pause between two looks at pressure while nothing leaves. While pages do
+	// it is half of the time within which eviction is to stop.
+	calmLook = 2 * time.Second
 )
 
 // pace tells when memory is to be looked at again: before what is free above the mark can

@@ -19,9 +19,8 @@ type Parts struct {
 	Bound   Bound
 	// Changes tells that containers may have come or gone; nil where nobody tells.
 	Changes <-chan struct{}
-	// Alarms tells that tasks of critical containers wait for memory; nil where nobody tells,
-	// so that only looking does.
-	Alarms <-chan struct{}
+	// Alarm watches critical containers; nil where only looking now and then does.
+	Alarm Alarm
 	// Log takes what was decided; nil where nobody wants to know.
 	Log *Log
 	// Now is the clock by which everything is stamped.
@@ -90,6 +89,20 @@ type Bound interface {
 	// Protect keeps a critical container's memory while others' leaves. It may be called
 	// again.
 	Protect(c container.Container) error
+	Unprotect(c container.Container) error
 	// Release puts back whatever was set.
 	Release() error
+}
+
+// Alarm tells at once that tasks of critical containers wait for memory for longer than
+// their limit: [tare/annex/bound.Watch].
+type Alarm interface {
+	Add(c container.Container) error
+	Remove(c container.Container)
+	// Alarms has a value when the limit comes to be exceeded, and Over tells whether it is.
+	Alarms() <-chan struct{}
+	Over() bool
+	// Evicting says that pages leave, which has it look closely, until what it returns is
+	// called.
+	Evicting() (ended func())
 }

@@ -76,7 +76,7 @@ func (d *Daemon) tell(s *control.Status) {
 func (d *Daemon) tellBrake() control.Brake {
 	b := control.Brake{
 		On: d.braked.why != "", Why: d.braked.why, Stops: d.braked.stops,
-		CriticalLimitShare: d.settings.CriticalLimit, StopWithinSeconds: StopWithin.Seconds(),
+		CriticalLimitShare: d.settings.CriticalLimit, StopWithinSeconds: d.settings.StopWithin.Seconds(),
 	}
 	if b.On {
 		since := d.braked.since

@@ -96,7 +96,7 @@ func (d *Daemon) pressure(now annex.Moment) {
 	d.brake()
 	d.pressureAt = d.calmAt
 	if leaving || d.stop.Load() {
-		d.pressureAt = min(d.calmAt, now.After(stallLook))
+		d.pressureAt = min(d.calmAt, now.After(d.settings.StopWithin/2))
 	}
 }
 
@@ -115,7 +115,7 @@ func (d *Daemon) brake() {
 	switch {
 	case d.blind:
 		why = "nothing is known of free memory"
-	case d.stalls.any():
+	case d.stalls.any() || d.parts.Alarm != nil && d.parts.Alarm.Over():
 		why = "critical containers wait for memory for longer than their limit"
 	}
 	stop := why != "" || d.state == control.Off || d.state == control.Ending
@@ -220,7 +220,7 @@ func (d *Daemon) request(r annex.Request, now annex.Moment) {
 		return
 	}
 	if r.Op == annex.Evict {
-		d.pressureAt = min(d.pressureAt, now.After(stallLook))
+		d.pressureAt = min(d.pressureAt, now.After(d.settings.StopWithin/2))
 	}
 	d.movers.take(r)
 }

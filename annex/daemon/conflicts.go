@@ -1,0 +1,145 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/annex"
+	"tare/annex/config"
+	"tare/container"
+)
+
+// Lacking says what a host lacks for the extension to run there.
+type Lacking struct{ What, Mend string }
+
+func (l *Lacking) Error() string { return l.What + ": " + l.Mend }
+
+// Conflict is another that manages memory, which would undo what the extension does, or the
+// other way round.
+type Conflict struct{ Manager, What, Mend string }
+
+func (c *Conflict) Error() string { return fmt.Sprintf("%s %s: %s", c.Manager, c.What, c.Mend) }
+
+// modules of the kernel's that reclaim by what they think is cold.
+var modules = []struct{ name, what string }{
+	{"damon_reclaim", "reclaims what it finds cold"},
+	{"damon_lru_sort", "sorts the kernel's own lists by what it finds hot and cold"},
+}
+
+// Conflicts finds who manages the memory of containers already. root is "/", but in a test;
+// properties asks systemd.
+func Conflicts(ctx context.Context, root string, managed []container.Container, properties func(ctx context.Context, units []string) (string, error)) (all []*Conflict, notes []string) {
+	for _, m := range modules {
+		file := filepath.Join(root, "sys/module", m.name, "parameters/enabled")
+		if b, err := os.ReadFile(file); err == nil && strings.HasPrefix(strings.TrimSpace(string(b)), "Y") {
+			all = append(all, &Conflict{"the kernel's " + m.name, m.what, "write N to " + file + ", or take it off the kernel's command line"})
+		}
+	}
+	if !runs(root, "systemd-oomd") {
+		return all, nil
+	}
+	var units []string
+	for _, c := range managed {
+		units = append(units, unitsOf(c.Cgroup)...)
+	}
+	slices.Sort(units)
+	units = slices.Compact(units)
+	if len(units) == 0 {
+		return all, nil
+	}
+	text, err := properties(ctx, units)
+	if err != nil {
+		return all, []string{"systemd-oomd runs, and it is not known what it manages: " + err.Error()}
+	}
+	for _, unit := range killed(text) {
+		all = append(all, &Conflict{"systemd-oomd", "ends what is in " + unit + " when its swap fills or it waits for memory", "systemctl set-property " + unit + " ManagedOOMSwap=auto ManagedOOMMemoryPressure=auto"})
+	}
+	return all, nil
+}
+
+// runs tells whether a program runs, by its name.
+func runs(root, name string) bool {
+	files, err := filepath.Glob(filepath.Join(root, "proc/[0-9]*/comm"))
+	if err != nil {
+		return false
+	}
+	// The kernel keeps fifteen characters of it.
+	name = name[:min(len(name), 15)]
+	return slices.ContainsFunc(files, func(file string) bool {
+		b, err := os.ReadFile(file)
+		return err == nil && strings.TrimSpace(string(b)) == name
+	})
+}
+
+// unitsOf are the units of systemd's that a control group is in.
+func unitsOf(dir string) (units []string) {
+	for _, part := range strings.Split(dir, "/") {
+		switch filepath.Ext(part) {
+		case ".slice", ".scope", ".service":
+			units = append(units, part)
+		}
+	}
+	return units
+}
+
+// killed reads what systemctl show says of units, parted by empty lines, and names those
+// that systemd-oomd may end.
+func killed(text string) (units []string) {
+	for _, unit := range strings.Split(text, "\n\n") {
+		id, kill := "", false
+		for _, line := range strings.Split(unit, "\n") {
+			key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+			switch key {
+			case "Id":
+				id = value
+			case "ManagedOOMSwap", "ManagedOOMMemoryPressure":
+				kill = kill || value == "kill"
+			}
+		}
+		if kill && id != "" {
+			units = append(units, id)
+		}
+	}
+	return units
+}
+
+// systemdPatience is how long systemd may take to answer.
+const systemdPatience = 5 * time.Second
+
+// askSystemd asks systemd what systemd-oomd is to do with units.
+func askSystemd(ctx context.Context, units []string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, systemdPatience)
+	defer cancel()
+	args := append([]string{"show", "--property=Id,ManagedOOMSwap,ManagedOOMMemoryPressure", "--"}, units...)
+	out, err := exec.CommandContext(ctx, "systemctl", args...).Output()
+	if err != nil {
+		return "", fmt.Errorf("systemctl show: %w", err)
+	}
+	return string(out), nil
+}
+
+// check refuses a host on which the extension must not manage. The notes are what is not
+// known.
+func check(ctx context.Context, c config.Config, found []container.Container) ([]string, error) {
+	managed := slices.DeleteFunc(slices.Clone(found), func(one container.Container) bool { return c.Class(one) == annex.Ignored })
+	conflicts, notes := Conflicts(ctx, "/", managed, askSystemd)
+	if len(conflicts) == 0 {
+		return notes, nil
+	}
+	var all []error
+	for _, one := range conflicts {
+		if c.Mode == config.Observe {
+			notes = append(notes, one.Error())
+			continue
+		}
+		all = append(all, one)
+	}
+	return notes, errors.Join(all...)
+}

@@ -1,0 +1,448 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"tare/annex"
+	"tare/annex/bound"
+	"tare/annex/config"
+	"tare/annex/control"
+	"tare/annex/data"
+	"tare/annex/guard"
+	"tare/annex/media"
+	"tare/annex/monitor"
+	"tare/container"
+	"tare/kernel/clock"
+	"tare/kernel/file"
+	"tare/kernel/pressure"
+	"tare/kernel/swap"
+)
+
+// Names of what is kept in the state directory.
+const (
+	lockName    = "annexd.lock"
+	journalName = "journal"
+	writtenName = "written"
+)
+
+// alarmWindow is that over which the kernel tells of critical pressure: the shortest that it
+// takes from everyone.
+const alarmWindow = 2 * time.Second
+
+// Host is a daemon of this host with all that it holds open.
+type Host struct {
+	*Daemon
+	config  config.Config // that was started with
+	sockets []func(context.Context) error
+	closers []func() error // the last one first
+
+	mu      sync.Mutex
+	current config.Config
+}
+
+// Open makes a daemon of this host by a configuration. It puts back what another one left
+// that was killed, takes the lock, and refuses where the extension cannot run or must not:
+// the errors are a [*Lacking], [*Conflict]s, a [*guard.InUse], a [*control.Busy], or the
+// parts' own. ctx is to last as long as the daemon.
+func Open(ctx context.Context, path string, c config.Config, version string) (_ *Host, err error) {
+	if os.Geteuid() != 0 {
+		return nil, &Lacking{"annexd reads page tables and moves the pages of others", "run it as root"}
+	}
+	h := &Host{config: c, current: c}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, h.Close())
+		}
+	}()
+	if err := os.MkdirAll(c.State.Directory, 0o700); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	lock, err := file.Lock(filepath.Join(c.State.Directory, lockName))
+	if locked := new(file.Locked); errors.As(err, &locked) {
+		return nil, &Conflict{"another annexd", "runs on this host", "systemctl stop annexd, or annex status to see what it does"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	h.closing(lock.Close)
+	warnings, err := h.recover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	parts := Parts{Now: func() annex.Moment { return annex.Moment(clock.Monotonic()) }, Version: version}
+	finder, err := h.finder(&parts)
+	if err != nil {
+		return nil, err
+	}
+	found, _, err := finder.Find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	notes, err := check(ctx, c, found)
+	if err != nil {
+		return nil, err
+	}
+	warnings = append(warnings, notes...)
+	notes, err = h.open(ctx, c, &parts)
+	if err != nil {
+		return nil, err
+	}
+	parts.Warnings = append(warnings, notes...)
+	parts.Read = func() (Settings, []string, error) { return h.read(path) }
+	settings := h.settings(path, c)
+	parts.Data = data.New(settings.complete().Policy)
+	h.Daemon = New(parts, settings)
+	return h, h.listen(c)
+}
+
+// closing notes what is to be closed.
+func (h *Host) closing(f func() error) { h.closers = append(h.closers, f) }
+
+// Close ends what is held open. It may be called again.
+func (h *Host) Close() error {
+	var all error
+	for len(h.closers) > 0 {
+		last := len(h.closers) - 1
+		f := h.closers[last]
+		h.closers = h.closers[:last]
+		all = errors.Join(all, f())
+	}
+	return all
+}
+
+// recover puts back what a daemon left that was killed together with its guard.
+func (h *Host) recover(ctx context.Context) (warnings []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	outcomes, err := guard.Recover(ctx, guard.Options{Journal: h.journal()})
+	for _, o := range outcomes {
+		if o.Ending == guard.Foreign || o.Ending == guard.Failed {
+			warnings = append(warnings, fmt.Sprintf("%s was changed by a daemon that was killed, and not put back (%s)", o.File, o.Ending))
+		}
+	}
+	if damaged := new(guard.Damaged); errors.As(err, &damaged) {
+		return append(warnings, err.Error()), nil
+	}
+	return warnings, err
+}
+
+func (h *Host) journal() string { return filepath.Join(h.config.State.Directory, journalName) }
+
+// finder makes what finds containers.
+func (h *Host) finder(parts *Parts) (*noticing, error) {
+	containers, err := FindContainers(h.inForce)
+	if err != nil {
+		return nil, err
+	}
+	n, err := notice(containers)
+	if err != nil {
+		return nil, err
+	}
+	h.closing(n.watcher.Close)
+	parts.Finder, parts.Changes = n, n.changes
+	return n, nil
+}
+
+// open opens what sees and what moves.
+func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (notes []string, err error) {
+	knobs := &knobs{ctx: ctx, options: guard.Options{Journal: h.journal()}}
+	h.closing(knobs.close)
+	group := c.Memory.Defend
+	if group == config.Host {
+		group = ""
+	}
+	b, err := bound.New(bound.Options{Group: group, SwapReserve: c.Memory.SwapReserve, PoolInside: group != "", Knobs: knobs})
+	if err != nil {
+		return nil, err
+	}
+	parts.Bound = reclaims{b, func() bool { return h.inForce().Protect.Reclaim }}
+	inUse, err := media.InUse(swap.Host{})
+	if err != nil {
+		return nil, err
+	}
+	if len(inUse) == 0 {
+		lacking := &Lacking{"this host has no swap for pages to leave to", "make a swap file (fallocate, mkswap, swapon), a device or zram, and start again"}
+		if c.Mode == config.Manage {
+			return nil, lacking
+		}
+		notes = append(notes, lacking.Error())
+	} else if err := b.Holds(c.Memory.High); err != nil {
+		if c.Mode == config.Manage {
+			return nil, err
+		}
+		notes = append(notes, err.Error())
+	}
+	m, err := monitor.Open(monitor.Options{Dormancy: c.Activity.Dormancy})
+	if err != nil {
+		return nil, err
+	}
+	h.closing(m.Close)
+	for _, lacks := range m.Lacks() {
+		notes = append(notes, lacks.Error())
+	}
+	parts.Monitor = m
+	watch := b.Watch(ctx, pressure.Threshold{Stall: time.Duration(c.Pressure.Critical * float64(alarmWindow)), Window: alarmWindow})
+	parts.Alarm = watch
+	if parts.Mover, err = h.mover(c, inUse, parts); err != nil {
+		return nil, err
+	}
+	if c.Log.File != "" {
+		if err := os.MkdirAll(filepath.Dir(c.Log.File), 0o750); err != nil {
+			return nil, err
+		}
+		if parts.Log, err = OpenLog(c.Log.File, c.Log.Size, c.Log.Keep); err != nil {
+			return nil, err
+		}
+		h.closing(parts.Log.Close)
+	}
+	return notes, nil
+}
+
+// mover makes media of the swap that is in use.
+func (h *Host) mover(c config.Config, inUse []media.Medium, parts *Parts) (Mover, error) {
+	if len(inUse) == 0 {
+		return nowhere{}, nil
+	}
+	rate, daily := bounds(c, inUse)
+	budget, err := media.NewBudget(media.BudgetOptions{
+		Rate: rate, Daily: daily, File: filepath.Join(c.State.Directory, writtenName), Written: written,
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.closing(budget.Close)
+	k, err := media.NewKernel(media.Options{Medium: media.Together(inUse), Brake: h.brake, Budget: budget, Chunk: c.Prefetch.Chunk})
+	if err != nil {
+		return nil, err
+	}
+	h.closing(k.Close)
+	parts.Tiers = func() []control.Tier { return h.tiers(inUse, budget) }
+	return k, nil
+}
+
+// brake is what media ask between two chunks.
+func (h *Host) brake(r annex.Request) media.Verdict {
+	if r.Op == annex.Evict && h.Daemon.Stopping() {
+		return media.Stop
+	}
+	return media.Proceed
+}
+
+// nowhere is where there is no swap: an observing daemon moves nothing anyway.
+type nowhere struct{}
+
+func (nowhere) Do(_ context.Context, r annex.Request) annex.Result {
+	return annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Asked: annex.Count(r.Runs), Err: media.ErrNoMedium}
+}
+
+// bounds are those of writing: the least of what is promised of the areas in use, since the
+// kernel chooses which is written to.
+func bounds(c config.Config, inUse []media.Medium) (rate, daily int64) {
+	least := func(a, b int64) int64 {
+		if a == 0 || b != 0 && b < a {
+			return b
+		}
+		return a
+	}
+	for _, m := range inUse {
+		for _, t := range c.Tiers {
+			if t.Area == m.Name() {
+				rate, daily = least(rate, t.WriteRate), least(daily, t.Daily())
+			}
+		}
+	}
+	return rate, daily
+}
+
+// written is how many bytes the kernel has written to swap since it booted.
+func written() (int64, error) {
+	stat, err := swap.Host{}.VMStat()
+	return stat.PSwpOut * annex.PageSize, err
+}
+
+// tiers tells of the areas. What was written is counted of all of them together, and told
+// of the one that is filled first.
+func (h *Host) tiers(inUse []media.Medium, budget *media.Budget) (all []control.Tier) {
+	state := budget.State()
+	areas, err := swap.Host{}.Areas()
+	for i, m := range inUse {
+		t := control.Tier{Area: m.Name(), Kind: string(m.Kind())}
+		if room, err := m.Room(); err == nil {
+			t.SizeBytes, t.FreeBytes = room.Size, room.Free
+		} else {
+			t.Problem = err.Error()
+		}
+		for _, a := range areas {
+			if err == nil && a.Path == m.Name() {
+				t.Priority = a.Priority
+			}
+		}
+		if i == 0 {
+			t.WrittenTodayBytes, t.DailyBytes, t.RateBytesPerSecond = state.Written, state.Daily, state.Rate
+			if state.Problem != nil {
+				t.Problem = state.Problem.Error()
+			}
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// listen makes the socket, and the metrics' where they are wanted.
+func (h *Host) listen(c config.Config) error {
+	l, err := control.Listen(c.Control.Socket)
+	if err != nil {
+		return err
+	}
+	h.serving(l, control.Serve)
+	if c.Control.Metrics == "" {
+		return nil
+	}
+	if l, err = control.ListenMetrics(c.Control.Metrics); err != nil {
+		return err
+	}
+	h.serving(l, control.ServeMetrics)
+	return nil
+}
+
+func (h *Host) serving(l net.Listener, serve func(context.Context, net.Listener, control.Daemon) error) {
+	h.closing(func() error { _ = l.Close(); return nil }) // serving closes it too
+	h.sockets = append(h.sockets, func(ctx context.Context) error { return serve(ctx, l, h.Daemon) })
+}
+
+// Run runs until ctx ends, answers meanwhile, and closes what is held open.
+func (h *Host) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var all sync.WaitGroup
+	errs := make(chan error, len(h.sockets))
+	for _, serve := range h.sockets {
+		all.Go(func() { errs <- serve(ctx) })
+	}
+	err := h.Daemon.Run(ctx)
+	cancel()
+	all.Wait()
+	close(errs)
+	for serving := range errs {
+		err = errors.Join(err, serving)
+	}
+	return errors.Join(err, h.Close())
+}
+
+// inForce is the configuration in force.
+func (h *Host) inForce() config.Config {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.current
+}
+
+// read reads the configuration anew.
+func (h *Host) read(path string) (Settings, []string, error) {
+	c, err := config.Load(path)
+	if err != nil {
+		return Settings{}, nil, err
+	}
+	h.mu.Lock()
+	h.current = c
+	h.mu.Unlock()
+	return h.settings(path, c), config.Restarts(h.config, c), nil
+}
+
+// settings are what a configuration comes to.
+func (h *Host) settings(path string, c config.Config) Settings {
+	return Settings{
+		Mode: c.Mode, Classes: c.Class, Policy: policy(c), Protect: c.Protect.Critical,
+		Scan:          monitor.Pace{Least: c.Scan.Least, Most: c.Scan.Most},
+		CriticalLimit: c.Pressure.Critical, StopWithin: c.Pressure.StopWithin, File: path, Loaded: time.Now(), Defended: c.Memory.Defend,
+	}
+}
+
+// reclaims is a bound that reclaims only where the configuration wants it.
+type reclaims struct {
+	*bound.Bound
+	wanted func() bool
+}
+
+func (r reclaims) Reclaim(ctx context.Context, c container.Container, bytes int64) error {
+	if !r.wanted() {
+		return nil
+	}
+	err := r.Bound.Reclaim(ctx, c, bytes)
+	if near := new(bound.Near); errors.As(err, &near) {
+		return nil // what left goes when the container reaches its limit
+	}
+	return err
+}
+
+// knobs is a guard that is started when something is to be changed: an observing daemon
+// needs none.
+type knobs struct {
+	ctx     context.Context
+	options guard.Options
+
+	mu    sync.Mutex
+	guard *guard.Guard
+}
+
+func (k *knobs) started() (*guard.Guard, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.guard == nil {
+		g, err := guard.Start(k.ctx, k.options)
+		if err != nil {
+			return nil, err
+		}
+		k.guard = g
+	}
+	return k.guard, nil
+}
+
+func (k *knobs) Momentarily(ctx context.Context, file, text string) (guard.Outcome, error) {
+	g, err := k.started()
+	if err != nil {
+		return guard.Outcome{}, err
+	}
+	return g.Momentarily(ctx, file, text)
+}
+
+func (k *knobs) Keep(ctx context.Context, file, text string) error {
+	g, err := k.started()
+	if err != nil {
+		return err
+	}
+	return g.Keep(ctx, file, text)
+}
+
+func (k *knobs) Restore(files ...string) ([]guard.Outcome, error) {
+	k.mu.Lock()
+	g := k.guard
+	k.mu.Unlock()
+	if g == nil {
+		return nil, nil
+	}
+	return g.Restore(files...)
+}
+
+// close puts everything back.
+func (k *knobs) close() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.guard == nil {
+		return nil
+	}
+	_, err := k.guard.Close()
+	k.guard = nil
+	return err
+}
+
+// FirstDecision is after how long a daemon that has begun to manage has decided for the
+// first time: when the containers that it found are no longer new to it, and a look at
+// memory later.
+const FirstDecision = 5*time.Second + 2*latestLook

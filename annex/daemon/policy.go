@@ -1,0 +1,71 @@
+package daemon
+
+import (
+	"tare/annex"
+	"tare/annex/config"
+	"tare/annex/data"
+	"tare/annex/predict"
+)
+
+// policy is what a configuration comes to for data management.
+func policy(c config.Config) data.Policy {
+	options := predict.Options{Threshold: c.Predictors.Threshold, Margin: min(0.1, 1-c.Predictors.Threshold)}
+	p := data.Policy{
+		Low: c.Memory.Headroom, High: c.Memory.High, Reserve: c.Memory.Reserve,
+		PromotionRate: c.Cold.PromotionRate, Working: c.Cold.Working, ColdLeast: c.Cold.After,
+		ElasticLimit: c.Pressure.Elastic, CriticalLimit: c.Pressure.Critical, Window: c.Pressure.Window,
+		ProbeCPU: c.Activity.ProbeCPU, ProbePages: c.Activity.ProbePages,
+		Lead: c.Prefetch.Lead, MapPrecision: c.Prefetch.MapPrecision,
+		Predict: options,
+	}
+	if c.Predictors != (config.Predictors{Record: true, Intervals: true, Stride: true, Extents: true, Followers: true, Threshold: c.Predictors.Threshold}) {
+		p.Predictor = func() data.Predictor { return &switched{predict.New(options), c.Predictors} }
+	}
+	if !c.Predictors.Followers {
+		p.Chain = nobody{}
+	}
+	return p
+}
+
+// switched is a predictor of which some kinds are switched off: they go on learning, and
+// are not listened to. Stride and extents are told as one, so that both must be off for
+// either to be silent.
+type switched struct {
+	*predict.Context
+	on config.Predictors
+}
+
+func (s *switched) Next(now annex.Moment) (f predict.Forecast, ok bool) {
+	if !s.on.Intervals {
+		return f, false
+	}
+	return s.Context.Next(now)
+}
+
+func (s *switched) Pages() []predict.Ranked {
+	if !s.on.Record {
+		return nil
+	}
+	return s.Context.Pages()
+}
+
+func (s *switched) Following(f annex.Fault) []annex.Run {
+	if !s.on.Stride && !s.on.Extents {
+		return nil
+	}
+	return s.Context.Following(f)
+}
+
+func (s *switched) Scores() []predict.Score {
+	scores := s.Context.Scores()
+	for i := range scores {
+		scores[i].On = scores[i].On && s.on.On(scores[i].Kind)
+	}
+	return scores
+}
+
+// nobody is a chain in which no container follows another.
+type nobody struct{}
+
+func (nobody) Began(annex.ID, annex.Moment)          {}
+func (nobody) Followers(annex.ID) []predict.Follower { return nil }

@@ -1,0 +1,214 @@
+// Package annexd is the daemon's command line: it reads the configuration, opens what the
+// host has, runs until it is told to end, and says on one line why it could not. How it
+// decides is annex/daemon's, and what it is asked while it runs comes over its socket.
+package annexd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/annex"
+	"tare/annex/bound"
+	"tare/annex/config"
+	"tare/annex/control"
+	"tare/annex/daemon"
+	"tare/annex/guard"
+	"tare/annex/media"
+	"tare/cli/command"
+	"tare/probe"
+)
+
+// Main runs one command line and returns the exit code.
+func Main(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return run(ctx, args, os.Stdout, os.Stderr)
+}
+
+// run is Main with its surroundings handed in.
+func run(ctx context.Context, args []string, out, errOut io.Writer) int {
+	return command.Run(ctx, (&flags{out: out, err: errOut}).root(), args, out, errOut, code)
+}
+
+// code maps an error's type to the code that scripts read.
+func code(err error) int {
+	switch {
+	case is[*config.Invalid](err):
+		return command.Usage
+	case is[*daemon.Lacking](err), is[*daemon.Conflict](err), is[*guard.InUse](err), is[*control.Busy](err),
+		is[*probe.Missing](err), is[*bound.Unbounded](err), is[*bound.Full](err), errors.Is(err, media.ErrNoMedium):
+		return command.Host
+	}
+	return command.Failure
+}
+
+func is[T error](err error) bool {
+	var t T
+	return errors.As(err, &t)
+}
+
+// flags are one invocation's.
+type flags struct {
+	out, err    io.Writer
+	path        string
+	check, once bool
+}
+
+func (f *flags) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "annexd",
+		Short: "Let a host hold more containers than its memory does",
+		Long: `annexd moves the memory of containers that sleep to swap, and brings it back
+before they need it, so that those which are critical never wait for memory. It
+reads which is which from its configuration, and answers the annex command. SIGHUP
+has it read the configuration anew; SIGTERM has it end, with every setting as it
+was found. What is in swap then comes back as programs touch it.`,
+		Example: "  annexd --check\n  annexd --config /etc/annex/annex.toml",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return command.UsageError("annexd takes no arguments, not %q: %s", args[0], cmd.UseLine())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
+	}
+	root.Flags().StringVar(&f.path, "config", config.Path, "configuration file")
+	root.Flags().BoolVar(&f.check, "check", false, "check the configuration, print what would be managed, and end")
+	root.Flags().BoolVar(&f.once, "once", false, "look and decide once, as with mode observe, print what would be done, and end")
+	return root
+}
+
+func (f *flags) run(ctx context.Context) error {
+	if f.check && f.once {
+		return command.UsageError("--check and --once: want one of them")
+	}
+	c, err := config.Load(f.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return &command.Coded{Code: command.Usage, Err: err}
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case f.check:
+		return f.show(ctx, c)
+	case f.once:
+		return f.observe(ctx, c)
+	}
+	if err := daemon.Light(); err != nil {
+		fmt.Fprintf(f.err, "annexd: the kernel may end annexd early when memory is short: %s\n", command.OneLine(err.Error()))
+	}
+	h, err := daemon.Open(ctx, f.path, c, command.Version())
+	if err != nil {
+		return err
+	}
+	stop := f.reloads(ctx, h)
+	defer stop()
+	return h.Run(ctx)
+}
+
+// reloads has the configuration read anew at each SIGHUP.
+func (f *flags) reloads(ctx context.Context, h *daemon.Host) (stop func()) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-hangups:
+			}
+			restart, err := h.Reload(ctx)
+			if err != nil {
+				fmt.Fprintf(f.err, "annexd: the configuration in force stays: %s\n", command.OneLine(err.Error()))
+			}
+			if len(restart) > 0 {
+				fmt.Fprintf(f.err, "annexd: in force only when annexd is started anew: %v\n", restart)
+			}
+		}
+	}()
+	return func() { signal.Stop(hangups); close(done) }
+}
+
+// show prints what would be managed.
+func (f *flags) show(ctx context.Context, c config.Config) error {
+	finder, err := daemon.FindContainers(func() config.Config { return c })
+	if err != nil {
+		return err
+	}
+	all, notes, err := finder.Find(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(f.out, "%s is valid: mode %s, defends %s, headroom %d MiB\n", f.path, c.Mode, c.Memory.Defend, c.Memory.Headroom>>20)
+	w := tabwriter.NewWriter(f.out, 0, 0, 2, ' ', 0)
+	count := map[annex.Class]int{}
+	fmt.Fprintln(w, "CLASS\tCONTAINER\tENGINE\tIMAGE")
+	for _, one := range all {
+		class := c.Class(one)
+		count[class]++
+		if class != annex.Ignored {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", class, one.Name, one.Engine, one.Image)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(f.out, "%d critical, %d elastic, %d ignored\n", count[annex.Critical], count[annex.Elastic], count[annex.Ignored])
+	for _, n := range notes {
+		fmt.Fprintf(f.err, "annexd: %s\n", command.OneLine(n))
+	}
+	return nil
+}
+
+// onceFor is how long one look may take: containers are asked for, and each scanned.
+const onceFor = time.Minute
+
+// observe looks and decides once, and prints the status that this came to.
+func (f *flags) observe(ctx context.Context, c config.Config) error {
+	c.Mode, c.Control.Metrics, c.Log.File = config.Observe, "", ""
+	dir, err := os.MkdirTemp("", "annexd-once-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	c.State.Directory, c.Control.Socket = dir, dir+"/annex.sock"
+	ctx, cancel := context.WithTimeout(ctx, onceFor)
+	defer cancel()
+	h, err := daemon.Open(ctx, f.path, c, command.Version())
+	if err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- h.Run(ctx) }()
+	var s control.Status
+	for s.State != control.Observing && ctx.Err() == nil {
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(50 * time.Millisecond):
+			s = h.Status()
+		}
+	}
+	// What is decided first is decided once the containers are warm.
+	select {
+	case <-time.After(daemon.FirstDecision):
+	case <-ctx.Done():
+	}
+	s = h.Status()
+	cancel()
+	if err := <-done; err != nil {
+		return err
+	}
+	return command.WriteJSON(f.out, s)
+}
