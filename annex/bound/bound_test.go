@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -342,4 +344,34 @@ func FuzzParseMeminfo(f *testing.F) {
 			t.Errorf("%d, %d, %v", total, available, err)
 		}
 	})
+}
+
+// stuckKnobs wait for a device, and hear of no context.
+type stuckKnobs struct {
+	knobs
+	answers chan struct{}
+}
+
+func (k *stuckKnobs) Momentarily(context.Context, string, string) (guard.Outcome, error) {
+	<-k.answers
+	return guard.Outcome{}, syscall.EBUSY
+}
+
+// A device that does not answer holds nobody up but the thread that waits for it.
+func TestReclaimIsStuck(t *testing.T) {
+	l := one(t)
+	k := &stuckKnobs{answers: make(chan struct{})}
+	b := bounded(t, l, Options{Knobs: k})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	stuck := new(Stuck)
+	if err := b.Reclaim(ctx, at(l, "box/a"), 16*mib); !errors.As(err, &stuck) || b.Account().Stuck != 1 {
+		t.Errorf("%v, %+v", err, b.Account())
+	}
+	close(k.answers)
+	for end := time.Now().Add(time.Minute); b.Account().Stuck != 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it counts as stuck a minute after the answer")
+		}
+	}
 }

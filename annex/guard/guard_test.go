@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 	"tare/kernel/knob"
 )
 
-func started(t *testing.T, o Options) *Guard {
+func started(t testing.TB, o Options) *Guard {
 	t.Helper()
 	g, err := Start(t.Context(), o)
 	if err != nil {
@@ -343,4 +344,59 @@ func TestARealGroupIsMadeAgain(t *testing.T) {
 	d.kill(t)
 	d.awaitGuard(t)
 	holds(t, limit, strconv.Itoa(64<<20))
+}
+
+// What cannot be written down is not done.
+func TestAFullDisk(t *testing.T) {
+	o, file := group(t, limitV1, noLimit)
+	g := started(t, o)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	g.at = func(moment string) { t.Errorf("it got as far as %q", moment) }
+	whole := g.store.file
+	g.store.file = full
+	for _, change := range []func() error{
+		func() error { _, err := g.Momentarily(t.Context(), file, "4096"); return err },
+		func() error { return g.Keep(t.Context(), file, "4096") },
+	} {
+		if err := change(); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("got %v, want ENOSPC", err)
+		}
+		holds(t, file, noLimit)
+	}
+	g.store.file, g.at = whole, func(string) {}
+	if _, err := g.Momentarily(t.Context(), file, "4096"); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+}
+
+// Many containers' limits are lowered at once, and each is as it was afterwards.
+func TestManyAtOnce(t *testing.T) {
+	o, _ := group(t, limitV1, noLimit)
+	g := started(t, o)
+	var all sync.WaitGroup
+	for n := range 16 {
+		file := filepath.Join(o.Roots[0], strconv.Itoa(n), limitV1)
+		if err := os.Mkdir(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		set(t, file, strconv.Itoa(n<<20))
+		all.Go(func() {
+			for range 10 {
+				if o, err := g.Momentarily(t.Context(), file, "4096"); err != nil || o.Ending != Restored {
+					t.Errorf("%v, %v", o, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for n := range 16 {
+		holds(t, filepath.Join(o.Roots[0], strconv.Itoa(n), limitV1), strconv.Itoa(n<<20))
+	}
+	if j, err := read(o.Journal); err != nil || len(j.Open) != 0 || j.Last != 160 {
+		t.Errorf("%+v, %v", j, err)
+	}
 }

@@ -141,7 +141,7 @@ func (d daemon) awaitGuard(t *testing.T) {
 }
 
 // A group is a directory here: what the kernel makes of a limit is seen in another test.
-func group(t *testing.T, name, found string) (o Options, file string) {
+func group(t testing.TB, name, found string) (o Options, file string) {
 	t.Helper()
 	root := t.TempDir()
 	file = filepath.Join(root, "group", name)
@@ -152,7 +152,7 @@ func group(t *testing.T, name, found string) (o Options, file string) {
 	return Options{Journal: filepath.Join(t.TempDir(), "run", "journal"), Roots: []string{root}}, file
 }
 
-func set(t *testing.T, file, text string) {
+func set(t testing.TB, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
