@@ -367,6 +367,25 @@ func TestNewPages(t *testing.T) {
 	}
 }
 
+// Whether the reader blocks, rests or is about to block when a fault comes, it is told.
+func TestEachFaultIsTold(t *testing.T) {
+	needSwap(t)
+	g, dir := newGroup(t)
+	for _, delay := range []time.Duration{time.Nanosecond, 100 * time.Microsecond} {
+		m := streaming(t, Options{Delay: delay})
+		id := annex.ID(delay.String())
+		p := begin(t, g, 1024)
+		watch(t, m, id, dir)
+		p.do("out")
+		for i := range p.pages {
+			p.do("touch %d", i)
+			if got, _ := history(t, m, p, 1); !slices.Equal(got, []int{i}) {
+				t.Fatalf("page %d was touched, and %v told", i, got)
+			}
+		}
+	}
+}
+
 // What there is no room for is told as lost, and what comes later is told again.
 func TestLossIsTold(t *testing.T) {
 	needSwap(t)

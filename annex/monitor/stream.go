@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -31,6 +32,7 @@ type stream struct {
 	awake map[uint32]*waking
 	due   time.Time // of those that are awake, the first is to be asked after; zero is never
 	lost  uint64    // told
+	fence atomic.Uint32
 }
 
 // waking is a container that is awake.
@@ -143,8 +145,8 @@ func (s *stream) run() {
 	s.m.ended(s.read())
 }
 
-// read reads the ring until it is closed. It blocks while nothing happens; after something did, it looks once a
-// delay, so that what comes meanwhile wakes nobody.
+// read reads the ring until it is flushed. It blocks while nothing happens; after something
+// did, it looks once a delay, so that what comes meanwhile wakes nobody.
 func (s *stream) read() error {
 	var raw ringbuf.Record
 	some := false // since the last deadline
@@ -160,7 +162,7 @@ func (s *stream) read() error {
 				continue
 			}
 		case errors.Is(err, os.ErrDeadlineExceeded):
-		case errors.Is(err, os.ErrClosed), errors.Is(err, ringbuf.ErrFlushed):
+		case errors.Is(err, ringbuf.ErrFlushed):
 			return nil
 		default:
 			return fmt.Errorf("read the ring of events: %w", err)
@@ -180,12 +182,25 @@ func (s *stream) read() error {
 			s.ring.SetDeadline(now.Add(s.m.options.Delay))
 			continue
 		}
-		// Nothing came for a delay: the next that comes is to wake us.
-		if err := s.set(objectVarArmed, uint32(1)); err != nil {
+		if err := s.arm(); err != nil {
 			return err
 		}
-		s.ring.SetDeadline(s.due)
 	}
+}
+
+// arm has the next that comes wake us, after nothing came for a delay. What came before it
+// could be seen woke nobody, and waiting for the ring does not look into it: so we do.
+func (s *stream) arm() error {
+	if err := s.set(objectVarArmed, uint32(1)); err != nil {
+		return err
+	}
+	s.fence.Add(1) // or the processor could look before others see that we are armed
+	if s.ring.AvailableBytes() > 0 {
+		s.ring.SetDeadline(time.Now())
+		return nil
+	}
+	s.ring.SetDeadline(s.due)
+	return nil
 }
 
 // full tells that enough was gathered to be handed over.
@@ -266,9 +281,11 @@ func (s *stream) tellLost() error {
 	return nil
 }
 
+// close ends the reading before it takes the ring away, into which the reader looks.
 func (s *stream) close() error {
-	err := errors.Join(detach(s.links), s.ring.Close())
+	err := errors.Join(detach(s.links), s.ring.Flush())
 	<-s.done
+	err = errors.Join(err, s.ring.Close())
 	s.collection.Close()
 	return err
 }
