@@ -131,7 +131,7 @@ func (v *intervals) learn() {
 	}
 	v.seen = append(v.seen, t)
 	v.count++
-	v.average.add(min(t, v.horizon))
+	v.average.add(t)
 	v.shape.add(t)
 	v.beat.observe(time.Duration(v.last).Seconds(), v.seen)
 }
@@ -146,6 +146,10 @@ func (v *intervals) hold(t float64) {
 	for l := range laws {
 		q, ok := v.say(l, v.before.last, v.before.last)
 		if !ok {
+			if v.losses[l].weight > 0 {
+				// It has spoken before: as good as a forecast of whenever it may be.
+				v.losses[l].add([3]float64{shortest, shortest, v.horizon}, v.horizon)
+			}
 			if v.count >= fewest && l == believed {
 				v.event(false)
 			}
@@ -200,10 +204,17 @@ func (v *intervals) say(law int, last, now annex.Moment) (q [3]float64, ok bool)
 	default:
 		q, ok = v.shape.quantiles(waited, quantileShares)
 	}
+	if !ok || math.IsInf(q[1], 1) {
+		return q, false // it waits for longer than ever, or may for longer than is told apart
+	}
 	for i := range q {
 		q[i] = max(q[i], waited)
 	}
-	return q, ok
+	if math.IsInf(q[2], 1) {
+		// For what is beyond the horizon: that, or as much again as was waited.
+		q[2] = max(v.horizon, 2*waited, q[1])
+	}
+	return q, true
 }
 
 // next is the forecast at a moment.
@@ -212,11 +223,9 @@ func (v *intervals) next(now annex.Moment) (Forecast, bool) {
 		return Forecast{}, false
 	}
 	q, ok := v.say(v.believed(), v.last, now)
-	if !ok || math.IsInf(q[1], 1) {
-		return Forecast{}, false // it waits for longer than ever, or may for longer than is told apart
+	if !ok {
+		return Forecast{}, false
 	}
-	// What is beyond the horizon has it for its latest, or as much again as was waited.
-	q[2] = min(q[2], max(v.horizon, 2*now.Since(v.last).Seconds(), q[1]))
 	at := func(s float64) annex.Moment {
 		return max(now, v.last.After(time.Duration(min(s, math.MaxInt64/4e9)*float64(time.Second))))
 	}

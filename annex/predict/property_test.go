@@ -248,6 +248,11 @@ func TestTimesBeyondTheHorizonAreOnlyCounted(t *testing.T) {
 		c.Began(at)
 		c.Ended(at.After(awakeFor))
 	}
+	for law, loss := range c.intervals.losses {
+		if !(loss.sum < math.Inf(1)) {
+			t.Errorf("law %d is judged for ever: %+v", law, loss)
+		}
+	}
 	if _, ok := c.intervals.shape.quantiles(10, quantileShares); !ok {
 		t.Fatal("half of the times are beyond the horizon, and it does not know of them")
 	}
