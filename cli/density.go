@@ -114,7 +114,7 @@ conditions of the same run.`,
 	flags.BoolVar(&f.cross, "cross", false, "all of swap, page-cluster, protect and extend with all, instead of one at a time")
 	flags.StringVar(&f.order, "order", o.Order, "continuous: a trial adds neighbours step by step, as S3 did; interleaved: a trial is one number, in a box of its own")
 	flags.StringVar(&f.step, "step", fmt.Sprintf("%v+%v", o.Open, o.Closed), "time of a step's two loads: by a schedule, and by clients that wait")
-	flags.DurationVar(&f.settle, "settle", o.Settle, "time for which the service is loaded after neighbours have come, before a step's loads")
+	flags.DurationVar(&f.settle, "settle", o.Settle, "time for which the service is loaded, and they are asked, after neighbours have come, before a step's loads")
 	flags.DurationVar(&f.stepLimit, "step-limit", o.StepLimit, "a sweep ends at a step of which a part takes longer")
 	flags.BoolVar(&f.dropCaches, "drop-caches", false, "empty the host's page cache before each step, as S3's script did (--disruptive)")
 	flags.BoolVar(&f.disruptive, "disruptive", false, "allow what reaches beyond the box: page-cluster, zswap, the page cache, the host as box")

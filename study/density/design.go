@@ -12,6 +12,7 @@ import (
 	"tare/lab"
 	"tare/load"
 	"tare/platform"
+	"tare/platform/vm"
 	"tare/record"
 	"tare/workload"
 )
@@ -134,14 +135,15 @@ func (b *builder) setsCluster(n int) bool {
 // asking says how the neighbours are asked. A client that waits asks the less often the
 // longer their answers take.
 func (o Options) asking() string {
-	what := "a request"
+	what, to, pause := "a request", "the neighbours", o.Think
 	if o.Burst > 1 {
-		what = fmt.Sprintf("%d requests at once", o.Burst)
+		// As much longer pauses: the rate is the same.
+		what, to, pause = fmt.Sprintf("%d requests at once", o.Burst), "one of the neighbours", time.Duration(o.Burst)*o.Think
 	}
 	if o.IdleClosed {
-		return fmt.Sprintf("%s to the neighbours %v after each answer of theirs", what, o.Think)
+		return fmt.Sprintf("%s to %s %v after each answer of theirs", what, to, pause)
 	}
-	return fmt.Sprintf("%s every %v to the neighbours", what, o.Think)
+	return fmt.Sprintf("%s every %v to %s", what, pause, to)
 }
 
 // builder makes the groups.
@@ -168,6 +170,9 @@ func (b *builder) findExtends() error {
 	}
 	if slices.ContainsFunc(b.policies(), func(a levels) bool { return a.extend == ExtendAnnex && a.swap == platform.SwapNone }) {
 		return usage("--extend %s: it moves pages to swap, of which --swap %s has none", ExtendAnnex, platform.SwapNone)
+	}
+	if vm.Is(b.Platform) {
+		return usage("--extend %s: the virtual machines that tare starts have no %s in them: take a box of this host's, such as --box 1g", ExtendAnnex, daemon)
 	}
 	if _, err := b.Host.Look(daemon); err != nil {
 		return &platform.Missing{What: fmt.Sprintf("--extend %s: %v", ExtendAnnex, err), Mend: fmt.Sprintf("install %s (`make build` makes bin/%s), or leave --extend out", daemon, daemon)}

@@ -140,6 +140,7 @@ func TestRefused(t *testing.T) {
 		"--neighbour-memory":                    func(o *Options) { o.NeighbourMemory = 1 },
 		"--box host":                            func(o *Options) { o.BoxKind = platform.BoxMachine },
 		"annexd is not on PATH":                 func(o *Options) { o.Extends = []string{ExtendAnnex} },
+		"have no annexd in them":                func(o *Options) { o.Extends, o.Platform = []string{ExtendAnnex}, "vm:tcg+memory=1024m/oci" },
 		"--swap none has none": func(o *Options) {
 			o.Extends, o.Swaps = []string{ExtendNone, ExtendAnnex}, []platform.SwapKind{platform.SwapNone}
 		},
@@ -199,7 +200,7 @@ func TestOutlineOfTheNeighboursClient(t *testing.T) {
 	for says, change := range map[string]func(*Options){
 		"a request every 1ms to the neighbours":                       func(*Options) {},
 		"a request to the neighbours 1ms after each answer of theirs": func(o *Options) { o.IdleClosed = true },
-		"10 requests at once every 1ms to the neighbours":             func(o *Options) { o.Burst = 10 },
+		"10 requests at once every 10ms to one of the neighbours":     func(o *Options) { o.Burst = 10 },
 	} {
 		f := newFixture(1, 5)
 		f.o.Noises = []workload.Subject{{Workload: *f.nap}}

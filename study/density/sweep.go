@@ -153,7 +153,13 @@ func (s *ascent) grow(ctx context.Context, to int) error {
 	if s.Settle == 0 {
 		return nil
 	}
+	// They are asked meanwhile as they will be: what they use comes back before it counts,
+	// and who predicts that has seen some of it.
+	stop := s.ask(ctx)
 	_, err := s.service.load(ctx, true, s.Settle)
+	if _, asking := stop(); err == nil && asking != nil {
+		err = fmt.Errorf("ask the neighbours: %w", asking)
+	}
 	return err
 }
 
@@ -193,37 +199,42 @@ func (s *ascent) asked(end <-chan struct{}) load.ActivationOptions {
 	return load.ActivationOptions{Pattern: s.pattern, Think: s.Think, Open: !s.IdleClosed, Burst: s.Burst, Seed: s.bench.Seed(), End: end}
 }
 
+// ask begins to ask the neighbours; stop ends it and tells what came of it.
+func (s *ascent) ask(ctx context.Context) (stop func() (load.ActivationResult, error)) {
+	if len(s.herd.targets) == 0 {
+		return func() (load.ActivationResult, error) { return load.ActivationResult{}, nil }
+	}
+	var result load.ActivationResult
+	var err error
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		result, err = load.Activate(ctx, s.herd.targets, s.asked(end))
+	}()
+	return func() (load.ActivationResult, error) {
+		close(end)
+		<-ended
+		return result, err
+	}
+}
+
 // loads asks the neighbours all the while, and loads the critical service first by a
 // schedule and then by clients that wait.
 func (s *ascent) loads(ctx context.Context, step *Step, first bool) error {
-	end := make(chan struct{})
-	type activated struct {
-		result load.ActivationResult
-		err    error
-	}
-	idle := make(chan activated, 1)
-	if len(s.herd.targets) > 0 {
-		go func() {
-			result, err := load.Activate(ctx, s.herd.targets, s.asked(end))
-			idle <- activated{result, err}
-		}()
-	} else {
-		idle <- activated{}
-	}
+	stop := s.ask(ctx)
 	err := s.serve(ctx, step, first)
-	close(end)
-	noise := <-idle
-	step.Idle = answers(noise.result.Result)
-	if s.Burst > 1 && noise.result.Bursts != nil {
-		step.Bursts = answers(noise.result.Result)
-		step.Bursts.Latency = noise.result.Bursts
-		step.Bursts.Requests = noise.result.Bursts.TotalCount()
+	noise, asking := stop()
+	step.Idle = answers(noise.Result)
+	if s.Burst > 1 && noise.Bursts != nil {
+		step.Bursts = answers(noise.Result)
+		step.Bursts.Latency = noise.Bursts
+		step.Bursts.Requests = noise.Bursts.TotalCount()
 		step.Bursts.Rate = 0
-		if noise.result.Elapsed > 0 {
-			step.Bursts.Rate = float64(step.Bursts.Requests) / noise.result.Elapsed.Seconds()
+		if noise.Elapsed > 0 {
+			step.Bursts.Rate = float64(step.Bursts.Requests) / noise.Elapsed.Seconds()
 		}
 		step.Bursts.Failed = 0
-		for _, turned := range noise.result.Turned {
+		for _, turned := range noise.Turned {
 			step.Bursts.Failed += turned
 		}
 		step.Bursts.Failed -= step.Bursts.Requests
@@ -231,11 +242,11 @@ func (s *ascent) loads(ctx context.Context, step *Step, first bool) error {
 	if err != nil {
 		return err
 	}
-	if noise.err != nil {
-		return fmt.Errorf("ask the neighbours: %w", noise.err)
+	if asking != nil {
+		return fmt.Errorf("ask the neighbours: %w", asking)
 	}
-	if first && noise.result.Failed() > 0 {
-		return fmt.Errorf("%d of the neighbours' requests failed, the first by: %w", noise.result.Failed(), noise.result.FirstError)
+	if first && noise.Failed() > 0 {
+		return fmt.Errorf("%d of the neighbours' requests failed, the first by: %w", noise.Failed(), noise.FirstError)
 	}
 	return nil
 }
