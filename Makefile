@@ -151,6 +151,25 @@ bench-density: setup build ## S3's benchmark on this host: docs/results/density.
 	bin/tare density --order interleaved --neighbours 1,25 --swap file,zram --protect none,swappiness,limit,headroom --noise-param compressible=60 --blocks 5
 	bin/tare density --critical redis --noise redis --pattern poisson --burst 8 --blocks 5
 
+# The fair measurement of the memory extension: a box of 1 GiB, a critical redis of 320 MiB
+# at 300 requests a second, and neighbours of 64 MiB of which half is ever asked for: 32
+# requests at a turn, 2.5 turns a second, whatever their number. So each of 30 sleeps for 12
+# seconds. They are asked for two such rounds before a step counts: whole ones, so that the
+# next begins when it is due. BENCH_ARGS go to each command: --dry-run says what would be done, and how long it
+# takes; --blocks 3 is quicker.
+BENCH_ARGS ?=
+ANNEX_BOX = --critical redis --critical-memory 320m --rate 300 --param compressible=60 \
+	--noise redis --neighbour-memory 64m --noise-param asked=50 --noise-param compressible=60 --burst 32 --think 12500us
+
+.PHONY: bench-annex
+bench-annex: setup build ## S3.2: the memory extension against every baseline, then to 6.5 times the memory (about 13 hours; nothing else should run; BENCH_ARGS=--dry-run says more)
+	for pattern in periodic poisson; do \
+		bin/tare density $(ANNEX_BOX) --pattern $$pattern --order interleaved --neighbours 1,15,30 --settle 24s --step 36s+6s --step-limit 3m \
+			--swap file,zram --protect none,swappiness,limit,headroom --extend none,annex --blocks 10 $(BENCH_ARGS); \
+	done
+	bin/tare density $(ANNEX_BOX) --pattern periodic --neighbours 1,5,9,12,15,20,25,30,40,55,75,99 --settle 24s --step 12s+4s --step-limit 3m \
+		--extend none,annex --blocks 5 $(BENCH_ARGS)
+
 .PHONY: bench-pages
 bench-pages: go ## censuses against raw reads of the same, the fault recorder against perf (about 5 minutes)
 	$(GO) test -run '^$$' -bench 'Walk|Files|Many|Memory' -benchtime 10x -timeout 30m ./probe/pagetable
