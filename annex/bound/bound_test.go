@@ -266,6 +266,40 @@ func TestReclaimByTheLimit(t *testing.T) {
 	}
 }
 
+// swappiness tells how a knob was kept while the limit was lowered.
+type swappiness struct {
+	knobs
+	while string
+}
+
+func (k *swappiness) Momentarily(context.Context, string, string) (guard.Outcome, error) {
+	k.while = k.kept["a/memory.swappiness"]
+	return guard.Outcome{}, nil
+}
+
+// Page cache stays: for as long as it is reclaimed from, the container's anonymous
+// memory is all that is taken.
+func TestReclaimSparesPageCache(t *testing.T) {
+	for cache, want := range map[string]string{"8388608": "200", "4096": ""} {
+		l := one(t)
+		stat := filepath.Join(l.Hierarchies[0].Mount, "box/a/memory.stat")
+		text, err := os.ReadFile(stat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(stat, append(text, "total_active_file "+cache+"\n"...), 0); err != nil {
+			t.Fatal(err)
+		}
+		k := &swappiness{}
+		if err := bounded(t, l, Options{Knobs: k}).Reclaim(t.Context(), at(l, "box/a"), 16*mib); err != nil {
+			t.Fatal(err)
+		}
+		if k.while != want || len(k.kept) != 0 {
+			t.Errorf("%s bytes of page cache: a swappiness of %q, want %q; %v is kept", cache, k.while, want, k.kept)
+		}
+	}
+}
+
 func TestReclaimOnVersion2(t *testing.T) {
 	l := two(t, "max")
 	k := &knobs{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -116,6 +117,63 @@ func TestReclaimWhatWasEvicted(t *testing.T) {
 				t.Errorf("%+v, %v: pages in use were taken", last, err)
 			}
 		})
+	}
+}
+
+// What a container has of files stays while what it evicted is freed.
+func TestReclaimSparesRealPageCache(t *testing.T) {
+	path := area(t, 256*mib)
+	g := realGroup(t, "elastic")
+	place, _ := g.For("memory")
+	if place.Version != 1 {
+		t.Skip("on version 2 the kernel is asked for anonymous memory alone")
+	}
+	knobs := guarded(t)
+	b, err := New(Options{Knobs: knobs, Areas: []string{path}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := hold(t, g, 64*mib)
+	file := filepath.Join(filepath.Dir(path), "file") // beside the swap, and so no file in memory
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reader := exec.Command("sh", "-c", `read go && head -c 33554432 /dev/zero > "$1" && cat "$1" > /dev/null && cat "$1" > /dev/null`, "sh", file)
+	in, err := reader.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := reader.Start(); err != nil {
+		t.Skip(err)
+	}
+	if err := g.Add(reader.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Write([]byte("go\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := reader.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	before, err := g.PageCache()
+	if err != nil || before < 16*mib {
+		t.Skipf("the kernel has %d bytes of the file, %v", before, err)
+	}
+	swappiness := contents(t, place.File("memory.swappiness"))
+	h.evict(t, 32*mib)
+	if err := b.Reclaim(t.Context(), found(g), 32*mib); err != nil {
+		t.Fatal(err)
+	}
+	after, err := g.PageCache()
+	if err != nil || after < before-2*mib {
+		t.Errorf("page cache went from %d to %d bytes, %v", before, after, err)
+	}
+	holds(t, place.File("memory.swappiness"), swappiness)
+	if open := knobs.Open(); len(open) != 0 {
+		t.Errorf("%+v is open", open)
+	}
+	if answer := h.ask(); answer != "whole" {
+		t.Error(answer)
 	}
 }
 

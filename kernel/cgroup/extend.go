@@ -113,3 +113,21 @@ func (g Group) Swappiness() (value int64, ok bool, err error) {
 	}
 	return value, err == nil, err
 }
+
+// PageCache is what the kernel's lists of file pages hold of the group and of those
+// below it: what reclaim takes besides anonymous memory, or before it.
+func (g Group) PageCache() (int64, error) {
+	place, ok := g.For("memory")
+	if !ok {
+		return 0, &Unchangeable{g.String(), "no hierarchy of this host carries the memory controller", "boot without cgroup_disable=memory"}
+	}
+	stat, err := readKeyed(place.Dir(), "memory.stat")
+	if err != nil {
+		return 0, err
+	}
+	prefix := ""
+	if place.Version == 1 {
+		prefix = "total_"
+	}
+	return stat[prefix+"inactive_file"] + stat[prefix+"active_file"], nil
+}
