@@ -1,6 +1,8 @@
 package predict
 
 import (
+	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -73,5 +75,41 @@ func TestLeadOfTheRecord(t *testing.T) {
 	}
 	if got := w.Scores()[0].Lead; got < 1700*time.Millisecond || got > 2300*time.Millisecond {
 		t.Errorf("with pages brought in two seconds before the lead is %v", got)
+	}
+}
+
+// What the record of a working set takes, in bytes a page, from a dense one to one that has
+// each eighth page: a daemon may take eight of each page that it manages, for everything.
+func TestSizeOfTheRecord(t *testing.T) {
+	for _, c := range []struct {
+		every int
+		most  float64
+	}{{1, 3.7}, {2, 4.2}, {8, 7.5}} {
+		w := newWorker()
+		var pages []annex.Page
+		for p := range 16384 {
+			pages = append(pages, annex.Page(p*c.every))
+		}
+		r := rand.New(rand.NewPCG(1, 2))
+		for range 8 {
+			w.burst(shuffled(r, pages))
+		}
+		got := float64(w.Size()) / float64(len(pages))
+		t.Logf("of each %d. page: %.2f bytes", c.every, got)
+		if got > c.most {
+			t.Errorf("the record of each %d. page takes %.2f bytes of each, want %.1f at most", c.every, got, c.most)
+		}
+		w.known = nil
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		says := w.Size()
+		runtime.KeepAlive(w)
+		w = nil
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if freed := float64(before.HeapAlloc) - float64(after.HeapAlloc); freed > 1.25*float64(says) {
+			t.Errorf("it says that it takes %d bytes, and gave back %.0f", says, freed)
+		}
 	}
 }

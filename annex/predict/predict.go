@@ -22,6 +22,10 @@
 // left, or that it came back unmapped, faults when it is touched, so that no fault says that
 // it was not; of any other page no fault says nothing.
 //
+// The record takes two bytes a page, half a byte for the chain, and a quarter of a kilobyte for
+// each two mebibytes of addresses in which any are: three to four bytes a page of a working
+// set that fills half of its addresses or more (the tests hold it to that).
+//
 // One [Context] is of one container, and one [Chain] of all. Neither may be used by several
 // goroutines at once.
 package predict
