@@ -20,13 +20,13 @@ const benchPages = 16384
 
 // grouped starts a holder in a memory group of its own, from which what eviction left in
 // the swap cache can be reclaimed.
-func grouped(b *testing.B, pages int) (*holder, cgroup.Group) {
+func grouped(b *testing.B, name string, pages int) (*holder, cgroup.Group) {
 	b.Helper()
 	layout, err := cgroup.Host()
 	if err != nil {
 		b.Skip(err)
 	}
-	group := layout.At(fmt.Sprintf("/tare-media-bench-%d", os.Getpid()))
+	group := layout.At(fmt.Sprintf("/tare-media-bench-%d-%s", os.Getpid(), name))
 	if err := group.Create("memory"); err != nil {
 		b.Skip(err)
 	}
@@ -108,7 +108,7 @@ func scattered(h *holder) []annex.Run {
 func benchmarkOn(b *testing.B, media func(testing.TB, int64) Medium) {
 	m := media(b, 128<<20)
 	k := newKernel(b, Options{Medium: m})
-	h, group := grouped(b, benchPages)
+	h, group := grouped(b, "one", benchPages)
 	perPage := func(b *testing.B, spent time.Duration, pages int) {
 		b.ReportMetric(float64(spent.Nanoseconds())/float64(max(1, pages)), "ns/page")
 		b.ReportMetric(0, "ns/op")
@@ -154,3 +154,57 @@ func benchmarkOn(b *testing.B, media func(testing.TB, int64) Medium) {
 
 func BenchmarkFile(b *testing.B) { benchmarkOn(b, onFile) }
 func BenchmarkZRAM(b *testing.B) { benchmarkOn(b, onZRAM) }
+
+// shallow is a medium that is asked for as much as it takes.
+type shallow struct{ Medium }
+
+func (s shallow) Traits() Traits {
+	traits := s.Medium.Traits()
+	traits.Depth = 0
+	return traits
+}
+
+// What a program's own faults wait while pages of another are fetched: why there is a
+// depth.
+func BenchmarkDemandFaultBeside(b *testing.B) {
+	m := onFile(b, 256<<20)
+	h, group := grouped(b, "faulting", benchPages)
+	other, others := grouped(b, "fetched", benchPages)
+	for _, c := range []struct {
+		name string
+		m    Medium
+		runs []annex.Run
+	}{
+		{"nothing", m, nil},
+		{"contiguous", m, other.all()},
+		{"scattered", m, scattered(other)},
+		{"scattered without a depth", shallow{m}, scattered(other)},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			k := newKernel(b, Options{Medium: c.m})
+			var p50s, p99s time.Duration
+			fetched := 0
+			for b.Loop() {
+				out(b, k, h, group, nil)
+				out(b, k, other, others, nil)
+				ctx, cancel := context.WithCancel(b.Context())
+				fetching := make(chan int)
+				go func() {
+					n := 0
+					if c.runs != nil {
+						n = k.Do(ctx, annex.Request{Op: annex.Fetch, Runs: c.runs}).Moved
+					}
+					fetching <- n
+				}()
+				p50, p99 := h.time(b)
+				cancel()
+				fetched += <-fetching
+				p50s, p99s = p50s+p50, p99s+p99
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(p50s.Microseconds())/float64(b.N), "p50-us")
+			b.ReportMetric(float64(p99s.Microseconds())/float64(b.N), "p99-us")
+			b.ReportMetric(float64(fetched)/float64(b.N), "fetched")
+		})
+	}
+}

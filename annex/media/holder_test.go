@@ -9,10 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"tare/annex"
 	"tare/kernel/advise"
@@ -72,6 +74,7 @@ func hold(text string) error {
 	}
 	told := bufio.NewScanner(os.Stdin)
 	for told.Scan() {
+		var took []time.Duration
 		var what string
 		var first, n int
 		if _, err := fmt.Sscan(told.Text(), &what, &first, &n); err != nil {
@@ -90,6 +93,14 @@ func hold(text string) error {
 						return fmt.Errorf("word %d of page %d is %#x, and %#x was put there", i, page, have, want)
 					}
 				}
+			case "time":
+				// One in so many, which the kernel's reading ahead does not bring.
+				if page%32 == 0 {
+					began := time.Now()
+					has[0]++
+					took = append(took, time.Since(began))
+					has[0]--
+				}
 			case "write":
 				has[0]++
 				has[0]--
@@ -98,6 +109,10 @@ func hold(text string) error {
 					return err
 				}
 			}
+		}
+		if len(took) > 0 {
+			slices.Sort(took)
+			fmt.Println(took[len(took)/2].Nanoseconds(), took[len(took)*99/100].Nanoseconds())
 		}
 		fmt.Println("done")
 	}
@@ -177,6 +192,25 @@ func (h *holder) tell(t testing.TB, what string, first, pages int) {
 	if !h.out.Scan() || h.out.Text() != "done" {
 		t.Fatalf("told to %s, the program says %q (%v)", what, h.out.Text(), h.out.Err())
 	}
+}
+
+// time has it touch one page in 32 and tells how long that took, in the middle and at
+// the 99th percentile.
+func (h *holder) time(t testing.TB) (p50, p99 time.Duration) {
+	t.Helper()
+	if _, err := fmt.Fprintln(h.in, "time", 0, h.pages); err != nil {
+		t.Fatal(err)
+	}
+	if !h.out.Scan() {
+		t.Fatalf("told to time, the program ends: %v", h.out.Err())
+	}
+	if _, err := fmt.Sscan(h.out.Text(), (*int64)(&p50), (*int64)(&p99)); err != nil {
+		t.Fatalf("%q: %v", h.out.Text(), err)
+	}
+	if !h.out.Scan() || h.out.Text() != "done" {
+		t.Fatalf("told to time, the program says %q (%v)", h.out.Text(), h.out.Err())
+	}
+	return p50, p99
 }
 
 // run is pages of the holder, by their number, all of one part.

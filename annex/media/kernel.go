@@ -51,7 +51,7 @@ const (
 	DefaultTimeout  = 10 * time.Second // a disk that has stalled answers within that, or is broken
 	DefaultHung     = 16               // each keeps a thread
 	DefaultPatience = time.Second
-	DefaultPause    = 500 * time.Microsecond
+	DefaultPause    = time.Millisecond // Go's timers are no finer
 	DefaultSpaces   = 1024
 )
 
@@ -327,9 +327,14 @@ func (d *doing) proceeds(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// longest is how many looks a chunk of reads waits for those before it. A device that is
-// busier than that for that long is so for somebody else, whom waiting does not help.
-const longest = 40
+// A read of a disk takes some 50 us, so that a queue is looked at as often. Go's own
+// timers would take a millisecond, in which the device has nothing to do. A device that
+// is busier than it may be for that many looks is so for somebody else, whom waiting does
+// not help.
+const (
+	glance  = 50 * time.Microsecond
+	longest = 40
+)
 
 // queue waits until no more reads stand at the device than may.
 func (d *doing) queue(ctx context.Context, depth int) error {
@@ -345,7 +350,10 @@ func (d *doing) queue(ctx context.Context, depth int) error {
 		if d.reads = reading; reading < depth {
 			return nil
 		}
-		if err := sleep(ctx, d.k.o.Pause/10); err != nil {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := clock.SleepUntil(clock.Monotonic() + glance); err != nil {
 			return err
 		}
 	}
