@@ -50,8 +50,10 @@ import (
 	"cmp"
 	"slices"
 	"time"
+	"unsafe"
 
 	"tare/annex"
+	"tare/annex/predict"
 )
 
 // ContextInfo says what a memory context is.
@@ -92,6 +94,11 @@ type Manager struct {
 	roomAt   annex.Moment // before which spare room is not looked at again
 	asked    map[annex.Reason]Tally
 	chain    Chain
+	ranked   struct { // the record of which pages leave
+		of              *context
+		started, spaces int
+		pages           []predict.Ranked
+	}
 }
 
 // unseen is what has changed of free memory that a reading of it has not shown yet.
@@ -159,6 +166,9 @@ func (m *Manager) Remove(id annex.ID) {
 	delete(m.byID, id)
 	m.contexts = slices.DeleteFunc(m.contexts, func(o *context) bool { return o == c })
 	c.gone = true
+	if m.ranked.of == c {
+		m.ranked.of, m.ranked.pages = nil, nil
+	}
 	m.chain.Forget(id)
 }
 
@@ -257,7 +267,7 @@ func (m *Manager) see(at annex.Moment) { m.now = max(m.now, at) }
 
 // Size is how many bytes it keeps of all containers, predictors included.
 func (m *Manager) Size() int64 {
-	var n int64
+	n := int64(cap(m.ranked.pages)) * int64(unsafe.Sizeof(predict.Ranked{}))
 	for _, c := range m.contexts {
 		n += c.size()
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tare/annex"
+	"tare/annex/predict"
 )
 
 // room is what is needed, and of whom it may be had.
@@ -45,7 +46,7 @@ func (m *Manager) needs(brings []*context) []room {
 	for _, c := range brings {
 		b := c.bring
 		want := c.count().recordAway
-		if b.spare || m.errors.over {
+		if b == nil || b.spare || m.errors.over {
 			continue
 		}
 		if short := want - spare; short > 0 {
@@ -64,6 +65,10 @@ func (m *Manager) evict(brings []*context) []annex.Request {
 	}
 	brake := m.critical()
 	e := eviction{m: m, left: min(m.policy.MostLeaving-m.leaving, m.swapRoom())}
+	// As long as there is room for what an awake container waits for, the device is its.
+	if len(brings) > 0 && brings[0].bring != nil && brings[0].bring.why == annex.Awake && m.ready() > m.policy.reserve()+pieces*m.policy.Piece {
+		e.left = min(e.left, m.policy.Piece-m.leaving)
+	}
 	if brake == 0 || e.left <= 0 {
 		return nil
 	}
@@ -207,8 +212,9 @@ func (e *eviction) records(n *room) {
 			e.take(c, n, annex.Dormant, c.unrecorded(most), says)
 			continue
 		}
+		ranked := m.ranking(c)
 		for _, certain := range []bool{false, true} {
-			e.take(c, n, annex.Headroom, c.tail(certain, e.most(c, n)), says)
+			e.take(c, n, annex.Headroom, c.tail(ranked, certain, e.most(c, n)), says)
 		}
 	}
 }
@@ -228,12 +234,21 @@ func (m *Manager) wanted(c *context) bool {
 	return float64(sleeps) < m.policy.BreakEven*float64(takes)
 }
 
+// ranking is a sleeping context's record. A record leaves over several plans, so that of the
+// context that was last asked about is kept until that has been awake.
+func (m *Manager) ranking(c *context) []predict.Ranked {
+	if m.ranked.of != c || m.ranked.started != c.started || m.ranked.spaces != len(c.spaces) {
+		m.ranked.of, m.ranked.started, m.ranked.spaces = c, c.started, len(c.spaces)
+		m.ranked.pages = c.predictor.Pages()
+	}
+	return m.ranked.pages
+}
+
 // tail takes pages from the end of the record, in the order of first touch: those of which each of the
 // last activations made use, or the others.
-func (c *context) tail(certain bool, most int) collect {
+func (c *context) tail(ranked []predict.Ranked, certain bool, most int) collect {
 	var back []annex.Run // from the last on
 	pages := 0
-	ranked := c.predictor.Pages()
 	for i := len(ranked) - 1; i >= 0 && pages < most; i-- {
 		r := ranked[i]
 		if r.Certain != certain {

@@ -28,8 +28,9 @@ func (m *Manager) Plan(now annex.Moment) (requests []annex.Request, next annex.M
 	}
 	m.expect()
 	brings := m.brings()
-	requests = m.evict(brings)
-	requests = append(requests, m.fetch(brings)...)
+	// What is to come goes first: there is room for it by now, or it is not asked for.
+	requests = m.fetch(brings)
+	requests = append(requests, m.evict(brings)...)
 	return requests, m.next()
 }
 
