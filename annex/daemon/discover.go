@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -15,11 +17,13 @@ import (
 )
 
 // lookEvery is how often containers are looked for without being told that any came or
-// went; lookAgain is the least time between two looks, in which several that come together
-// are found by one.
+// went. lookAgain is the least time between two looks, in which several that come together
+// are found by one; it doubles up to lookSeldom with each look that was called for and found
+// nothing new, as where others than containers come and go.
 const (
-	lookEvery = 10 * time.Second
-	lookAgain = 200 * time.Millisecond
+	lookEvery  = 10 * time.Second
+	lookAgain  = 200 * time.Millisecond
+	lookSeldom = 3 * time.Second
 )
 
 // Classifier tells the class of a container.
@@ -46,6 +50,14 @@ type found struct {
 	err   error
 }
 
+// names are those of what was found, as far as it matters whether it is the same.
+func (f found) names() (all []string) {
+	for _, c := range f.all {
+		all = append(all, c.Cgroup+" "+c.Name+" "+strconv.Itoa(c.PID))
+	}
+	return all
+}
+
 // discover looks for containers in a goroutine of its own, since engines may take seconds
 // to answer. The channel closes when it has ended.
 func (d *Daemon) discover(ctx context.Context) <-chan struct{} {
@@ -55,6 +67,8 @@ func (d *Daemon) discover(ctx context.Context) <-chan struct{} {
 		tick := time.NewTimer(0)
 		defer tick.Stop()
 		changes := d.parts.Changes
+		var last []string
+		pause := lookAgain
 		for {
 			select {
 			case <-ctx.Done():
@@ -74,8 +88,13 @@ func (d *Daemon) discover(ctx context.Context) <-chan struct{} {
 			case <-ctx.Done():
 				return
 			}
+			names := f.names()
+			if pause = min(2*pause, lookSeldom); !slices.Equal(names, last) {
+				pause = lookAgain
+			}
+			last = names
 			select {
-			case <-time.After(lookAgain):
+			case <-time.After(pause):
 			case <-ctx.Done():
 				return
 			}

@@ -43,6 +43,8 @@ type Host struct {
 	sockets []func(context.Context) error
 	closers []func() error // the last one first
 
+	rebound func(config.Config) // has other bounds of writing in force; nil where nothing is written
+
 	mu      sync.Mutex
 	current config.Config
 }
@@ -163,11 +165,8 @@ func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (notes [
 		return nil, err
 	}
 	parts.Bound = reclaims{b, func() bool { return h.inForce().Protect.Reclaim }}
-	inUse, err := media.InUse(swap.Host{})
-	if err != nil {
-		return nil, err
-	}
-	if len(inUse) == 0 {
+	inUse := &areas{}
+	if len(inUse.inUse()) == 0 {
 		lacking := &Lacking{"this host has no swap for pages to leave to", "make a swap file (fallocate, mkswap, swapon), a device or zram, and start again"}
 		if c.Mode == config.Manage {
 			return nil, lacking
@@ -206,11 +205,11 @@ func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (notes [
 }
 
 // mover makes media of the swap that is in use.
-func (h *Host) mover(c config.Config, inUse []media.Medium, parts *Parts) (Mover, error) {
-	if len(inUse) == 0 {
+func (h *Host) mover(c config.Config, inUse *areas, parts *Parts) (Mover, error) {
+	if len(inUse.inUse()) == 0 {
 		return nowhere{}, nil
 	}
-	rate, daily := bounds(c, inUse)
+	rate, daily := bounds(c, inUse.inUse())
 	budget, err := media.NewBudget(media.BudgetOptions{
 		Rate: rate, Daily: daily, File: filepath.Join(c.State.Directory, writtenName), Written: written,
 	})
@@ -218,12 +217,13 @@ func (h *Host) mover(c config.Config, inUse []media.Medium, parts *Parts) (Mover
 		return nil, err
 	}
 	h.closing(budget.Close)
-	k, err := media.NewKernel(media.Options{Medium: media.Together(inUse), Brake: h.brake, Budget: budget, Chunk: c.Prefetch.Chunk})
+	k, err := media.NewKernel(media.Options{Medium: inUse, Brake: h.brake, Budget: budget, Chunk: c.Prefetch.Chunk})
 	if err != nil {
 		return nil, err
 	}
 	h.closing(k.Close)
-	parts.Tiers = func() []control.Tier { return h.tiers(inUse, budget) }
+	h.rebound = func(c config.Config) { budget.Set(bounds(c, inUse.inUse())) }
+	parts.Tiers = func() []control.Tier { return h.tiers(inUse.inUse(), budget) }
 	return k, nil
 }
 
@@ -352,6 +352,9 @@ func (h *Host) read(path string) (Settings, []string, error) {
 	h.mu.Lock()
 	h.current = c
 	h.mu.Unlock()
+	if h.rebound != nil {
+		h.rebound(c)
+	}
 	return h.settings(path, c), config.Restarts(h.config, c), nil
 }
 

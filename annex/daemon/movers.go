@@ -189,6 +189,9 @@ func (m *movers) answer(r annex.Request) {
 	m.d.parts.Data.Done(annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Began: now, Ended: now, Asked: annex.Count(r.Runs), Stopped: true})
 }
 
+// leaving tells that pages are on their way out.
+func (m *movers) leaving() bool { return m.evicting+len(m.evictions) > 0 }
+
 // idle tells that nothing is under way or waits.
 func (m *movers) idle() bool { return len(m.under) == 0 }
 

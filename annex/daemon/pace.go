@@ -9,9 +9,10 @@ import (
 
 // How often memory and pressure are looked at.
 const (
-	// soonestLook is the pause between two looks at free memory while it is short, and
-	// latestLook that while nothing takes any.
+	// soonestLook is the pause between two looks at free memory while pages leave, shortLook
+	// that while it is short and none can, and latestLook that while nothing takes any.
 	soonestLook = 20 * time.Millisecond
+	shortLook   = 100 * time.Millisecond
 	latestLook  = time.Second
 	// leastFall is how fast memory is taken to be used where it was not lately: a container
 	// that begins to run takes pages at about that rate. Bytes a second.
@@ -23,28 +24,30 @@ const (
 	calmLook = 2 * time.Second
 )
 
-// pace tells when memory is to be looked at again: before what is free above the mark can
-// have been used, at the fastest that it was used lately. So a host at rest is looked at
-// once a second, and never in a loop.
+// pace tells when memory is to be looked at again: before all that is free but half of the
+// headroom can have been used, at twice the fastest that it was used lately. The headroom is
+// there for what comes between two looks. So a host at rest is looked at once a second, and
+// never in a loop.
 type pace struct {
 	last annex.Memory
 	fall float64 // bytes a second
 }
 
-// read takes a reading, and tells after how long the next is due. freed is what was freed on
-// purpose in between.
-func (p *pace) read(m annex.Memory, low int64) time.Duration {
+// read takes a reading, and tells after how long the next is due. leaving tells that pages
+// are on their way out.
+func (p *pace) read(m annex.Memory, low int64, leaving bool) time.Duration {
 	if took := m.At.Since(p.last.At); p.last.At != 0 && took > 0 {
 		p.fall *= math.Exp2(-float64(took) / float64(fallHalfLife))
 		p.fall = max(p.fall, float64(p.last.Free-m.Free)/took.Seconds())
 	}
 	p.last = m
-	spare := float64(m.Free - low)
-	if spare <= 0 {
-		return soonestLook
+	if m.Free < low {
+		if leaving {
+			return soonestLook
+		}
+		return shortLook
 	}
-	// Half of the time that there is: the look itself may be late.
-	seconds := spare / max(p.fall, leastFall) / 2
+	seconds := float64(m.Free-low/2) / max(2*p.fall, leastFall)
 	return min(max(time.Duration(seconds*float64(time.Second)), soonestLook), latestLook)
 }
 

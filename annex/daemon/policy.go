@@ -69,3 +69,4 @@ type nobody struct{}
 
 func (nobody) Began(annex.ID, annex.Moment)          {}
 func (nobody) Followers(annex.ID) []predict.Follower { return nil }
+func (nobody) Forget(annex.ID)                       {}

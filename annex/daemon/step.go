@@ -62,7 +62,7 @@ func (d *Daemon) readMemory(now annex.Moment) {
 		m = d.shadow.memory(m)
 	}
 	d.memory = m
-	d.memoryAt = now.After(d.pace.read(m, d.settings.Policy.Low))
+	d.memoryAt = now.After(d.pace.read(m, d.settings.Policy.Low, d.movers.leaving()))
 	d.parts.Data.Memory(m)
 	if m.Free < d.settings.Policy.Low {
 		d.planAt = now
@@ -72,7 +72,6 @@ func (d *Daemon) readMemory(now annex.Moment) {
 // pressure looks at how long tasks wait: at critical containers often while pages leave,
 // at all of them seldom.
 func (d *Daemon) pressure(now annex.Moment) {
-	leaving := d.movers.evicting+len(d.movers.evictions) > 0
 	all := now >= d.calmAt
 	for _, id := range d.ids() {
 		h := d.held[id]
@@ -95,7 +94,7 @@ func (d *Daemon) pressure(now annex.Moment) {
 	}
 	d.brake()
 	d.pressureAt = d.calmAt
-	if leaving || d.stop.Load() {
+	if d.movers.leaving() || d.stop.Load() {
 		d.pressureAt = min(d.calmAt, now.After(d.settings.StopWithin/2))
 	}
 }
