@@ -179,7 +179,7 @@ func (s *stream) read() error {
 		}
 		if err == nil || some {
 			some = err == nil
-			s.ring.SetDeadline(now.Add(s.m.options.Delay))
+			s.ring.SetDeadline(atLeast(now.Add(s.m.options.Delay)))
 			continue
 		}
 		if err := s.arm(); err != nil {
@@ -199,8 +199,17 @@ func (s *stream) arm() error {
 		s.ring.SetDeadline(time.Now())
 		return nil
 	}
-	s.ring.SetDeadline(s.due)
+	s.ring.SetDeadline(atLeast(s.due))
 	return nil
+}
+
+// atLeast is a deadline for the ring that does not come before a moment: the ring rounds what
+// is left down to milliseconds, and would ask again and again in the last.
+func atLeast(moment time.Time) time.Time {
+	if moment.IsZero() { // never
+		return moment
+	}
+	return moment.Add(time.Millisecond - 1)
 }
 
 // full tells that enough was gathered to be handed over.
