@@ -224,8 +224,8 @@ func TestSegments(t *testing.T) {
 	}
 }
 
-// TestAreasMove has an area grow at both ends, be parted and joined: what is known of its pages and extents
-// stays with them.
+// TestAreasMove has an area grow at both ends, be parted and joined: what is known of its pages
+// and extents stays with them.
 func TestAreasMove(t *testing.T) {
 	p := New(Policy{}).policy
 	c := newContext(ContextInfo{ID: "a", Class: annex.Elastic}, p)

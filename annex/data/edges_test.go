@@ -94,7 +94,8 @@ func TestFailuresPause(t *testing.T) {
 	}
 }
 
-// TestForgottenSpaces has a process end: nothing is asked of it, and a result that comes late does no harm.
+// TestForgottenSpaces has a process end: nothing is asked of it, and a result that comes late
+// does no harm.
 func TestForgottenSpaces(t *testing.T) {
 	m, d := edge(ContextInfo{})
 	r, _ := m.Plan(10 * second)
@@ -114,8 +115,8 @@ func TestForgottenSpaces(t *testing.T) {
 	}
 }
 
-// TestFetchedPagesLeaveUnused has pages that were brought in and not touched leave: they are not mapped, so
-// that nothing of them is moved, and are gone all the same.
+// TestFetchedPagesLeaveUnused has pages that were brought in and not touched leave: they are not
+// mapped, so that nothing of them is moved, and are gone all the same.
 func TestFetchedPagesLeaveUnused(t *testing.T) {
 	m, _ := edge(ContextInfo{})
 	c := m.byID["a"]
@@ -168,8 +169,8 @@ func TestMappedRecords(t *testing.T) {
 	}
 }
 
-// TestVainForecasts has a container not wake when it is expected: its record comes twice more, and then
-// not until it has woken.
+// TestVainForecasts has a container not wake when it is expected: its record comes twice more,
+// and then not until it has woken.
 func TestVainForecasts(t *testing.T) {
 	m, d := edge(ContextInfo{})
 	d.record = []predict.Ranked{{Run: annex.Run{First: 10, Pages: 20}, Certain: true}}

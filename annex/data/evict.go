@@ -244,8 +244,8 @@ func (m *Manager) ranking(c *context) []predict.Ranked {
 	return m.ranked.pages
 }
 
-// tail takes pages from the end of the record, in the order of first touch: those of which each of the
-// last activations made use, or the others.
+// tail takes pages from the end of the record, in the order of first touch: those of which each
+// of the last activations made use, or the others.
 func (c *context) tail(ranked []predict.Ranked, certain bool, most int) collect {
 	var back []annex.Run // from the last on
 	pages := 0
@@ -322,8 +322,8 @@ func (e *eviction) last(n *room) {
 	}
 }
 
-// lowest takes pages of the extents of the lowest levels, of these the least recently used; sparing leaves
-// those that were used of late.
+// lowest takes pages of the extents of the lowest levels, of these the least recently used;
+// sparing leaves those that were used of late.
 func (c *context) lowest(most int, now annex.Moment, p Policy, sparing bool) (g collect) {
 	if most <= 0 || c.count().movable == 0 {
 		return g

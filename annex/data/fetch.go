@@ -15,8 +15,8 @@ type bringing struct {
 	why  annex.Reason
 	by   annex.Moment
 	rest []predict.Ranked // what has not been asked for
-	// expected is when its container is expected to wake: pages of those that wake later may make room for
-	// it. 0 is of anyone, since it is awake.
+	// expected is when its container is expected to wake: pages of those that wake later may
+	// make room for it. 0 is of anyone, since it is awake.
 	expected annex.Moment
 	// spare is that it comes since there is room, which nobody has to make.
 	spare bool
@@ -167,8 +167,8 @@ func (m *Manager) brings() []*context {
 	return order
 }
 
-// pieces is how many requests for one container are under way at once: one that is done and one that
-// waits, so that media never do, and little has to be stopped.
+// pieces is how many requests for one container are under way at once: one that is done and one
+// that waits, so that media never do, and little has to be stopped.
 const pieces = 2
 
 // fetch asks for what is to come.
@@ -226,8 +226,8 @@ func (c *context) ahead() int { return c.faults + max(c.faults/4, leastAhead) - 
 
 const leastAhead = 8
 
-// piece takes the next pages of what is on its way back; those of which only some activations made use come where
-// there is room.
+// piece takes the next pages of what is on its way back; those of which only some activations
+// made use come where there is room.
 func (c *context) piece(most int, all bool) (mapped, fetched []annex.Run) {
 	b := c.bring
 	var to [2]collect

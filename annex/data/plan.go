@@ -8,9 +8,9 @@ import (
 	"tare/annex"
 )
 
-// Plan gives what is to be asked of media now, in the order in which it is wanted, and the moment
-// at which to plan again if nothing is told before; 0 is none. To plan after whatever was told costs
-// little where nothing is to be done.
+// Plan gives what is to be asked of media now, in the order in which it is wanted, and the
+// moment at which to plan again if nothing is told before; 0 is none. To plan after whatever was
+// told costs little where nothing is to be done.
 func (m *Manager) Plan(now annex.Moment) (requests []annex.Request, next annex.Moment) {
 	m.see(now)
 	for _, c := range m.contexts {

@@ -10,9 +10,10 @@ import (
 	"tare/annex"
 )
 
-// TestWhateverHappens gives random observations, true and false ones, and has each request be one that
-// may be made: of a managed container, of pages that are where the manager was told last, in no other
-// request, within the bounds; and the same observations give the same requests.
+// TestWhateverHappens gives random observations, true and false ones, and has each request be
+// one that may be made: of a managed container, of pages that are where the manager was told
+// last, in no other request, within the bounds; and the same observations give the same
+// requests.
 func TestWhateverHappens(t *testing.T) {
 	for seed := range uint64(60) {
 		first, second := whatever(t, seed), whatever(t, seed)
@@ -234,8 +235,8 @@ func TestWorldsAreTheSame(t *testing.T) {
 	}
 }
 
-// TestNothingOfCriticalOnes has a critical container and an ignored one among those that are managed, while
-// memory is short all the time.
+// TestNothingOfCriticalOnes has a critical container and an ignored one among those that are
+// managed, while memory is short all the time.
 func TestNothingOfCriticalOnes(t *testing.T) {
 	w := newWorld(t, 3000, true, 5)
 	for i := range 10 {

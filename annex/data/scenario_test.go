@@ -34,7 +34,8 @@ func (l load) play(t *testing.T, managed bool) (sum, *world) {
 	return w.sum(), w
 }
 
-// periodic wakes about every 12 s, each container with a period of its own, with a deviation of 1 %.
+// periodic wakes about every 12 s, each container with a period of its own, with a deviation of
+// 1 %.
 func periodic(w *world, i int) func() time.Duration {
 	begun := false
 	return func() time.Duration {
@@ -219,8 +220,8 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// TestLargerThanMemory has containers that never rest make use of twice what there is: nothing can help,
-// and nothing may get worse.
+// TestLargerThanMemory has containers that never rest make use of twice what there is: nothing
+// can help, and nothing may get worse.
 func TestLargerThanMemory(t *testing.T) {
 	l := load{boxes: 4, pages: 512, limit: 1024, minutes: 1}
 	l.wakes = func(*world, int) func() time.Duration { return func() time.Duration { return 101 * time.Millisecond } }

@@ -46,8 +46,9 @@ type ContextStatus struct {
 	Expected bool
 
 	Use Use
-	// HitRate is the share of the pages that came from swap when touched that had been brought into memory
-	// before; WasteRate that of what was brought in and left without having been touched.
+	// HitRate is the share of the pages that came from swap when touched that had been brought
+	// into memory before; WasteRate that of what was brought in and left without having been
+	// touched.
 	HitRate, WasteRate float64
 	// Pressure is the share of time that its tasks waited for memory, averaged.
 	Pressure float64

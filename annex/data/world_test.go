@@ -11,9 +11,10 @@ import (
 	"tare/annex"
 )
 
-// world is a host in small: containers whose bursts touch pages, memory that holds fewer
-// than all of these, a kernel that evicts the least recently used when it is full, and a device that does
-// one thing after another. With a manager it does what that asks for; without one it is stock.
+// world is a host in small: containers whose bursts touch pages, memory that holds fewer than
+// all of these, a kernel that evicts the least recently used when it is full, and a device that
+// does one thing after another. With a manager it does what that asks for; without one it is
+// stock.
 type world struct {
 	t      *testing.T
 	m      *Manager
