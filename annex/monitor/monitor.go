@@ -54,8 +54,8 @@ type Options struct {
 	// NewPages has faults on pages told that never were there (Fault.Swapped is false).
 	// Otherwise they are only counted.
 	NewPages bool
-	// Delay is how long faults may wait to be told together, in whole milliseconds but for
-	// what is less than one; 0 is 1 ms. That a container woke does not wait.
+	// Delay is how long faults may wait to be told together; 0 is 1 ms. That a container
+	// woke does not wait.
 	Delay time.Duration
 	// Ring is the room for what waits to be read, bytes, a power of two; 0 is 4 MiB, some
 	// 80,000 faults.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -13,6 +14,7 @@ import (
 	"github.com/cilium/ebpf/ringbuf"
 
 	"tare/annex"
+	"tare/kernel/descriptor"
 )
 
 // stream is the BPF programs, and the one goroutine that reads what they tell.
@@ -21,6 +23,8 @@ type stream struct {
 	collection *ebpf.Collection
 	links      []link.Link
 	ring       *ringbuf.Reader
+	waiting    *os.File // for the ring
+	conn       syscall.RawConn
 	done       chan struct{}
 
 	mu         sync.Mutex // guards what is told to the programs
@@ -33,6 +37,7 @@ type stream struct {
 	due   time.Time // of those that are awake, the first is to be asked after; zero is never
 	lost  uint64    // told
 	fence atomic.Uint32
+	raw   ringbuf.Record
 }
 
 // waking is a container that is awake.
@@ -74,8 +79,25 @@ func openStream(m *Monitor) (_ *stream, err error) {
 	if s.ring, err = ringbuf.NewReader(s.collection.Maps[objectMapEvents]); err != nil {
 		return nil, fmt.Errorf("read the ring of events: %w", err)
 	}
+	s.ring.SetDeadline(time.Unix(1, 0)) // it never waits: we do
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.ring.Close())
+		}
+	}()
+	if s.waiting, err = descriptor.Awaitable(s.collection.Maps[objectMapEvents].FD(), "ring of events"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.waiting.Close())
+		}
+	}()
+	if s.conn, err = s.waiting.SyscallConn(); err != nil {
+		return nil, err
+	}
 	if s.links, err = attach(s.collection); err != nil {
-		return nil, errors.Join(err, s.ring.Close())
+		return nil, err
 	}
 	go s.run()
 	return s, nil
@@ -145,30 +167,15 @@ func (s *stream) run() {
 	s.m.ended(s.read())
 }
 
-// read reads the ring until it is flushed. It blocks while nothing happens; after something
-// did, it looks once a delay, so that what comes meanwhile wakes nobody.
+// read takes what comes until the monitor closes. It waits while nothing happens; after
+// something did, it looks once a delay, so that what comes meanwhile wakes nobody.
 func (s *stream) read() error {
-	var raw ringbuf.Record
-	some := false // since the last deadline
 	for {
-		err := s.ring.ReadInto(&raw)
-		switch {
-		case err == nil:
-			some = true
-			if err := s.take(raw.RawSample); err != nil {
-				return err
-			}
-			if raw.Remaining > 0 && !s.full() {
-				continue
-			}
-		case errors.Is(err, os.ErrDeadlineExceeded):
-		case errors.Is(err, ringbuf.ErrFlushed):
-			return nil
-		default:
-			return fmt.Errorf("read the ring of events: %w", err)
+		some, err := s.drain()
+		if err != nil {
+			return err
 		}
-		now := time.Now()
-		if err := s.rest(now); err != nil {
+		if err := s.rest(time.Now()); err != nil {
 			return err
 		}
 		if err := s.tellLost(); err != nil {
@@ -177,39 +184,63 @@ func (s *stream) read() error {
 		if !s.out.send(s.m.events, s.m.closing) {
 			return nil
 		}
-		if err == nil || some {
-			some = err == nil
-			s.ring.SetDeadline(atLeast(now.Add(s.m.options.Delay)))
-			continue
+		if some {
+			err = s.pause()
+		} else {
+			err = s.await()
 		}
-		if err := s.arm(); err != nil {
-			return err
+		select {
+		case <-s.m.closing: // which closes what we wait for, too
+			return nil
+		default:
+		}
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return fmt.Errorf("wait for the ring of events: %w", err)
 		}
 	}
 }
 
-// arm has the next that comes wake us, after nothing came for a delay. What came before it
-// could be seen woke nobody, and waiting for the ring does not look into it: so we do.
-func (s *stream) arm() error {
+// drain takes what is in the ring, as much as is handed over at once.
+func (s *stream) drain() (some bool, err error) {
+	for s.ring.AvailableBytes() > 0 && !s.full() {
+		if err := s.ring.ReadInto(&s.raw); err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				continue // that of the past, which keeps it from waiting
+			}
+			return some, fmt.Errorf("read the ring of events: %w", err)
+		}
+		some = true
+		if err := s.take(s.raw.RawSample); err != nil {
+			return some, err
+		}
+	}
+	return some, nil
+}
+
+// pause waits for a delay, or until a container wakes.
+func (s *stream) pause() error {
+	if err := s.waiting.SetReadDeadline(time.Now().Add(s.m.options.Delay)); err != nil {
+		return err
+	}
+	asked := false
+	return s.conn.Read(func(uintptr) bool {
+		done := asked
+		asked = true
+		return done
+	})
+}
+
+// await waits until something comes, or the next container is to be asked after. What came
+// before it could be seen that we wait woke nobody: so the ring is looked into first.
+func (s *stream) await() error {
 	if err := s.set(objectVarArmed, uint32(1)); err != nil {
 		return err
 	}
-	s.fence.Add(1) // or the processor could look before others see that we are armed
-	if s.ring.AvailableBytes() > 0 {
-		s.ring.SetDeadline(time.Now())
-		return nil
+	s.fence.Add(1) // or the processor could look before others see that we wait
+	if err := s.waiting.SetReadDeadline(s.due); err != nil {
+		return err
 	}
-	s.ring.SetDeadline(atLeast(s.due))
-	return nil
-}
-
-// atLeast is a deadline for the ring that does not come before a moment: the ring rounds what
-// is left down to milliseconds, and would ask again and again in the last.
-func atLeast(moment time.Time) time.Time {
-	if moment.IsZero() { // never
-		return moment
-	}
-	return moment.Add(time.Millisecond - 1)
+	return s.conn.Read(func(uintptr) bool { return s.ring.AvailableBytes() > 0 })
 }
 
 // full tells that enough was gathered to be handed over.
@@ -292,7 +323,7 @@ func (s *stream) tellLost() error {
 
 // close ends the reading before it takes the ring away, into which the reader looks.
 func (s *stream) close() error {
-	err := errors.Join(detach(s.links), s.ring.Flush())
+	err := errors.Join(detach(s.links), s.waiting.Close())
 	<-s.done
 	err = errors.Join(err, s.ring.Close())
 	s.collection.Close()
