@@ -10,8 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"tare/annex"
 )
 
 // A metric is one name, and how its values are found in a status.
@@ -146,9 +144,9 @@ var metrics = []metric{
 	countOfContainers("annex_container_evicted_bytes_total", "Memory of it that left.", func(c Context) int64 { return c.Moved.EvictedBytes }),
 	countOfContainers("annex_container_fetched_bytes_total", "Memory of it that was brought back, mapped or not.", func(c Context) int64 { return c.Moved.FetchedBytes + c.Moved.MappedBytes }),
 	countOfContainers("annex_container_wasted_bytes_total", "Memory of it that was brought back and left again unused.", func(c Context) int64 { return c.Moved.WastedBytes }),
-	ofPredictors("annex_predictor_precision_ratio", "The share of what a predictor said of a container that came true.", func(p Score) float64 { return p.PrecisionShare }),
-	ofPredictors("annex_predictor_recall_ratio", "The share of what came true that it had said.", func(p Score) float64 { return p.RecallShare }),
-	ofPredictors("annex_predictor_on", "1 while it is listened to.", func(p Score) float64 { return truth(p.On) }),
+	ofPredictors("annex_predictor_precision_ratio", "The share of what a predictor said of a container that came true; absent until it has said something.", ifTold(func(p Score) float64 { return p.PrecisionShare })),
+	ofPredictors("annex_predictor_recall_ratio", "The share of what came true that it had said; likewise.", ifTold(func(p Score) float64 { return p.RecallShare })),
+	ofPredictors("annex_predictor_on", "1 while it is listened to.", func(p Score) *float64 { v := truth(p.On); return &v }),
 
 	{"annex_observed_evicted_bytes_total", true, "In mode observe, memory that would have left.", nil, func(s Status, is func(float64, ...string)) {
 		if s.Observed != nil {
@@ -174,11 +172,24 @@ var metrics = []metric{
 	gauge("annex_warnings", "How many warnings annex status shows.", func(s Status) float64 { return float64(len(s.Warnings)) }),
 }
 
-func ofPredictors(name, help string, value func(p Score) float64) metric {
+// ifTold is of a figure that rests on predictions.
+func ifTold(value func(p Score) float64) func(p Score) *float64 {
+	return func(p Score) *float64 {
+		if p.Told == 0 {
+			return nil
+		}
+		v := value(p)
+		return &v
+	}
+}
+
+func ofPredictors(name, help string, value func(p Score) *float64) metric {
 	return metric{name, false, help, append(slices.Clone(containerLabels), "predictor"), func(s Status, is func(float64, ...string)) {
 		for _, c := range s.Contexts {
 			for _, p := range c.Predictors {
-				is(value(p), c.Name, string(c.ID), string(c.Class), string(p.Kind))
+				if v := value(p); v != nil {
+					is(*v, c.Name, string(c.ID), string(c.Class), string(p.Kind))
+				}
 			}
 		}
 	}}
@@ -259,10 +270,4 @@ func MetricsReference() string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.name, kind, strings.Join(m.labels, ", "), m.help)
 	}
 	return b.String()
-}
-
-// Reasons lists every reason that a request may have, for whoever shows them.
-var Reasons = []annex.Reason{
-	annex.Cold, annex.Dormant, annex.Headroom, annex.Share,
-	annex.Expected, annex.Awake, annex.Striding, annex.Following, annex.Drained,
 }

@@ -60,6 +60,10 @@ func printExplanation(out io.Writer, e control.Explanation) {
 			if p.On {
 				state = "listened to"
 			}
+			if p.Told == 0 {
+				fmt.Fprintf(out, "%-10s %9s %7s %6s %7d  %s\n", clean(string(p.Kind)), "-", "-", "-", 0, state)
+				continue
+			}
 			precision, recall := p.PrecisionShare, p.RecallShare
 			fmt.Fprintf(out, "%-10s %9s %7s %6s %7d  %s\n", clean(string(p.Kind)), shareText(&precision), shareText(&recall), spanText(seconds(p.LeadSeconds)), p.Told, state)
 		}

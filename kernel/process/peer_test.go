@@ -22,10 +22,16 @@ func TestPeer(t *testing.T) {
 	if pid, err := process.Peer(conn); pid != os.Getpid() || err != nil {
 		t.Errorf("%d, %v; this program, %d, listens itself", pid, err, os.Getpid())
 	}
+	if uid, err := process.PeerUser(conn); int(uid) != os.Geteuid() || err != nil {
+		t.Errorf("user %d, %v; this program is %d's", uid, err, os.Geteuid())
+	}
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := process.Peer(conn); err == nil {
 		t.Error("a closed connection has a peer")
+	}
+	if _, err := process.PeerUser(conn); err == nil {
+		t.Error("a closed connection has a user")
 	}
 }
