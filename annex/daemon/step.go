@@ -127,6 +127,10 @@ func (d *Daemon) brake() {
 		d.log(Decision{What: "go"})
 		return
 	}
+	if why == "" {
+		d.movers.halt() // the end of managing, which is no brake
+		return
+	}
 	d.braked.why, d.braked.since, d.braked.at = why, time.Now(), d.now()
 	d.braked.stops++
 	d.log(Decision{What: "stop", Why: why})

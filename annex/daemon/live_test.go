@@ -1,0 +1,385 @@
+package daemon
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tare/annex/config"
+	"tare/annex/control"
+	"tare/annex/guard"
+	"tare/kernel/cgroup"
+	"tare/kernel/memory"
+	"tare/kernel/swap"
+)
+
+// This test binary is the guard process, the daemon, and a program that has memory, too.
+const (
+	configVariable = "TARE_DAEMON_TEST_CONFIG"
+	holderVariable = "TARE_DAEMON_TEST_HOLD"
+)
+
+func TestMain(m *testing.M) {
+	if code, ours := guard.Main(os.Args); ours {
+		os.Exit(code)
+	}
+	act := func(do func(string) error, with string) {
+		if err := do(with); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if path := os.Getenv(configVariable); path != "" {
+		act(beDaemon, path)
+	}
+	if size := os.Getenv(holderVariable); size != "" {
+		act(holdMemory, size)
+	}
+	os.Exit(m.Run())
+}
+
+func beDaemon(path string) error {
+	c, err := config.Load(path)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	h, err := Open(ctx, path, c, "test")
+	if err != nil {
+		return err
+	}
+	return h.Run(ctx)
+}
+
+// word is what is in the nth page of a holder: no two are the same, and none is empty.
+func word(n int) uint64 { return uint64(n)*0x9e3779b97f4a7c15 | 1 }
+
+// holdMemory has so much memory, and checks every byte of it when it is asked to.
+func holdMemory(text string) error {
+	size, err := strconv.Atoi(text)
+	if err != nil {
+		return err
+	}
+	in := bufio.NewScanner(os.Stdin)
+	if !in.Scan() { // it is in its group by then
+		return in.Err()
+	}
+	m, err := memory.MapAnonymous(size)
+	if err != nil {
+		return err
+	}
+	if err := m.SmallPages(); err != nil {
+		return err
+	}
+	words, page := m.Words(), os.Getpagesize()/8
+	for i := range words {
+		words[i] = word(i/page) + uint64(i%page)
+	}
+	fmt.Println("filled")
+	for in.Scan() {
+		answer := "whole"
+		for i, w := range words {
+			if w != word(i/page)+uint64(i%page) {
+				answer = fmt.Sprintf("page %d is another", i/page)
+			}
+		}
+		fmt.Println(answer)
+	}
+	return in.Err()
+}
+
+// hold starts a program that has memory, in a group; ask has it check that.
+func hold(t *testing.T, g cgroup.Group, size int) (ask func() string) {
+	t.Helper()
+	command := exec.Command("/proc/self/exe")
+	command.Env = append(os.Environ(), holderVariable+"="+strconv.Itoa(size))
+	command.Stderr = os.Stderr
+	in, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	if err := g.Add(command.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	said := bufio.NewScanner(out)
+	ask = func() string {
+		if _, err := in.Write([]byte("\n")); err != nil {
+			return err.Error()
+		}
+		if !said.Scan() {
+			return fmt.Sprintf("it has ended: %v", said.Err())
+		}
+		return said.Text()
+	}
+	if answer := ask(); answer != "filled" {
+		t.Fatal(answer)
+	}
+	return ask
+}
+
+// realGroup makes a control group that may have so much memory.
+func realGroup(t *testing.T, limit int64) cgroup.Group {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("making control groups needs root")
+	}
+	layout, err := cgroup.Host()
+	if err != nil {
+		t.Skip(err)
+	}
+	var g cgroup.Group
+	for _, p := range layout.At(fmt.Sprintf("/tare-daemon-test-%d/box", os.Getpid())).Places {
+		if p.Has("memory") || p.Version == 2 {
+			g.Places = append(g.Places, p)
+		}
+	}
+	if _, ok := g.For("memory"); !ok {
+		t.Skip("no hierarchy carries the memory controller")
+	}
+	if err := g.Create("memory"); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := g.Kill(ctx); err != nil {
+			t.Error(err)
+		}
+		if err := g.Remove(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := g.LimitMemory(limit); err != nil {
+		t.Skip(err)
+	}
+	return g
+}
+
+// swapFile puts a swap file to use, before all others.
+func swapFile(t *testing.T, size int64) {
+	t.Helper()
+	dir := filepath.Join(os.TempDir(), "tare-daemon-test-swap")
+	remove := func() {
+		files, _ := filepath.Glob(filepath.Join(dir, "*"))
+		for _, f := range files {
+			_ = swap.Off(context.Background(), f)
+			_ = os.Remove(f)
+		}
+		_ = os.Remove(dir)
+	}
+	remove() // what a run that was killed left
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(remove)
+	path := filepath.Join(dir, strconv.Itoa(os.Getpid()))
+	if err := swap.CreateFile(t.Context(), path, size); err != nil {
+		t.Skip(err)
+	}
+	areas, err := (swap.Host{}).Areas()
+	if err != nil {
+		t.Skip(err)
+	}
+	priority, err := swap.PriorityAbove(areas)
+	if err != nil {
+		t.Skip(err)
+	}
+	if err := swap.On(path, priority, swap.DiscardNever); err != nil {
+		if err := swap.Fill(t.Context(), path); err != nil {
+			t.Skip(err)
+		}
+		if err := swap.On(path, priority, swap.DiscardNever); err != nil {
+			t.Skip(err)
+		}
+	}
+}
+
+// running is a daemon that runs as one.
+type running struct {
+	*exec.Cmd
+	client *control.Client
+	said   *strings.Builder
+}
+
+func start(t *testing.T, path, socket string) running {
+	t.Helper()
+	p := running{Cmd: exec.Command("/proc/self/exe"), client: control.Dial(socket), said: &strings.Builder{}}
+	p.Env = append(os.Environ(), configVariable+"="+path)
+	p.Stderr = p.said
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.end(syscall.SIGKILL); p.client.Close() })
+	return p
+}
+
+// end ends it, and waits for that.
+func (p running) end(s os.Signal) {
+	_ = p.Process.Signal(s)
+	_ = p.Wait()
+}
+
+// await waits until the status is such, and gives it.
+func (p running) await(t *testing.T, what string, such func(control.Status) bool) control.Status {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	for {
+		s, err := p.client.Status(t.Context())
+		if err == nil && such(s) {
+			return s
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("not within 30 s: %s: %v, %+v; it says: %s", what, err, s, p.said)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func extended(s control.Status) (bytes int64) {
+	for _, c := range s.Contexts {
+		bytes += c.ExtendedBytes
+	}
+	return bytes
+}
+
+// The daemon is killed in each of its states, on the real kernel: no program finds a byte
+// changed, no group keeps a limit that it did not have, and the next daemon finds what had
+// left.
+func TestKilled(t *testing.T) {
+	box := realGroup(t, 72<<20)
+	swapFile(t, 160<<20)
+	var asks []func() string
+	var limits []string
+	for n := range 3 {
+		g := box.Child(fmt.Sprintf("program%d", n))
+		if err := g.Create("memory"); err != nil {
+			t.Fatal(err)
+		}
+		asks = append(asks, hold(t, g, 20<<20))
+		place, _ := g.For("memory")
+		name := "memory.limit_in_bytes"
+		if place.Version == 2 {
+			name = "memory.high"
+		}
+		limits = append(limits, place.File(name))
+	}
+	before := contents(t, limits)
+	place, _ := box.For("memory")
+	dir := t.TempDir()
+	path, socket := filepath.Join(dir, "annex.toml"), filepath.Join(dir, "annex.sock")
+	text := fmt.Sprintf(`version = 1
+mode = "manage"
+[memory]
+defend = %q
+headroom = "32MiB"
+high = "40MiB"
+reserve = "4MiB"
+[control]
+socket = %q
+[log]
+file = %q
+[state]
+directory = %q
+[[rule]]
+class = "elastic"
+cgroup = %q
+`, place.Path, socket, filepath.Join(dir, "decisions.jsonl"), filepath.Join(dir, "state"), place.Path+"/*")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	whole := func(t *testing.T) {
+		t.Helper()
+		for n, ask := range asks {
+			if answer := ask(); answer != "whole" {
+				t.Errorf("program %d: %s", n, answer)
+			}
+		}
+	}
+	for _, c := range []struct {
+		state string
+		reach func(*testing.T, running)
+	}{
+		{"starting", func(t *testing.T, p running) { p.await(t, "an answer", func(control.Status) bool { return true }) }},
+		{"evicting", func(t *testing.T, p running) {
+			p.await(t, "an eviction", func(s control.Status) bool { return s.Moved.EvictedBytes > 0 })
+		}},
+		{"managing", func(t *testing.T, p running) {
+			p.await(t, "headroom", func(s control.Status) bool { return s.Memory.FreeBytes > s.Memory.HeadroomBytes })
+		}},
+		{"draining", func(t *testing.T, p running) {
+			p.await(t, "something in swap", func(s control.Status) bool { return s.State == control.Managing && extended(s) > 0 })
+			if err := p.client.Drain(t.Context(), 1<<20); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"off", func(t *testing.T, p running) {
+			p.await(t, "managing", func(s control.Status) bool { return s.State == control.Managing })
+			if err := p.client.Off(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(c.state, func(t *testing.T) {
+			p := start(t, path, socket)
+			c.reach(t, p)
+			p.end(syscall.SIGKILL)
+			// The guard process puts the limits back as soon as the daemon is gone.
+			deadline := time.Now().Add(10 * time.Second)
+			for contents(t, limits) != before {
+				if time.Now().After(deadline) {
+					t.Fatalf("limits are %s, want %s", contents(t, limits), before)
+				}
+				time.Sleep(time.Millisecond)
+			}
+			whole(t)
+		})
+	}
+	// The next one adopts, is not joined by another, and ends in order.
+	p := start(t, path, socket)
+	p.await(t, "something in swap", func(s control.Status) bool { return s.State == control.Managing && extended(s) > 0 })
+	second := start(t, path, socket)
+	if err := second.Wait(); err == nil || !strings.Contains(second.said.String(), "another annexd") {
+		t.Errorf("a second daemon: %v, it says: %s", err, second.said)
+	}
+	p.end(syscall.SIGTERM)
+	if contents(t, limits) != before {
+		t.Errorf("limits are %s, want %s", contents(t, limits), before)
+	}
+	whole(t)
+}
+
+func contents(t *testing.T, files []string) string {
+	t.Helper()
+	var all []string
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, strings.TrimSpace(string(b)))
+	}
+	return strings.Join(all, " ")
+}
