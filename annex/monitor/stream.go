@@ -6,7 +6,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -23,8 +22,7 @@ type stream struct {
 	collection *ebpf.Collection
 	links      []link.Link
 	ring       *ringbuf.Reader
-	waiting    *os.File // for the ring
-	conn       syscall.RawConn
+	waiting    *descriptor.Awaited // for the ring
 	done       chan struct{}
 
 	mu         sync.Mutex // guards what is told to the programs
@@ -85,7 +83,7 @@ func openStream(m *Monitor) (_ *stream, err error) {
 			err = errors.Join(err, s.ring.Close())
 		}
 	}()
-	if s.waiting, err = descriptor.Awaitable(s.collection.Maps[objectMapEvents].FD(), "ring of events"); err != nil {
+	if s.waiting, err = descriptor.Await(s.collection.Maps[objectMapEvents].FD(), "ring of events"); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -93,9 +91,6 @@ func openStream(m *Monitor) (_ *stream, err error) {
 			err = errors.Join(err, s.waiting.Close())
 		}
 	}()
-	if s.conn, err = s.waiting.SyscallConn(); err != nil {
-		return nil, err
-	}
 	if s.links, err = attach(s.collection); err != nil {
 		return nil, err
 	}
@@ -219,11 +214,8 @@ func (s *stream) drain() (some bool, err error) {
 
 // pause waits for a delay, or until a container wakes.
 func (s *stream) pause() error {
-	if err := s.waiting.SetReadDeadline(time.Now().Add(s.m.options.Delay)); err != nil {
-		return err
-	}
 	asked := false
-	return s.conn.Read(func(uintptr) bool {
+	return s.waiting.Until(time.Now().Add(s.m.options.Delay), func() bool {
 		done := asked
 		asked = true
 		return done
@@ -237,10 +229,7 @@ func (s *stream) await() error {
 		return err
 	}
 	s.fence.Add(1) // or the processor could look before others see that we wait
-	if err := s.waiting.SetReadDeadline(s.due); err != nil {
-		return err
-	}
-	return s.conn.Read(func(uintptr) bool { return s.ring.AvailableBytes() > 0 })
+	return s.waiting.Until(s.due, func() bool { return s.ring.AvailableBytes() > 0 })
 }
 
 // full tells that enough was gathered to be handed over.
