@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -320,6 +319,6 @@ func find(t *testing.T, d *Daemon, name string) control.Context {
 			return c
 		}
 	}
-	t.Fatal(fmt.Sprintf("no context %s", name))
+	t.Fatalf("no context %s", name)
 	return control.Context{}
 }

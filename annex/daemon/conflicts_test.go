@@ -1,0 +1,79 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tare/container"
+)
+
+func put(t *testing.T, root, file, text string) {
+	t.Helper()
+	path := filepath.Join(root, file)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Each other manager is named, with what to do.
+func TestConflicts(t *testing.T) {
+	managed := []container.Container{{Name: "web", Cgroup: "/sys/fs/cgroup/batch.slice/docker-1.scope"}}
+	nothing := func(context.Context, []string) (string, error) { return "", nil }
+	kills := func(_ context.Context, units []string) (string, error) {
+		if strings.Join(units, " ") != "batch.slice docker-1.scope" {
+			t.Errorf("asked of %q", units)
+		}
+		return "Id=docker-1.scope\nManagedOOMSwap=auto\n\nId=batch.slice\nManagedOOMSwap=auto\nManagedOOMMemoryPressure=kill\n", nil
+	}
+	fails := func(context.Context, []string) (string, error) { return "", errors.New("no systemctl") }
+	for name, c := range map[string]struct {
+		files map[string]string
+		ask   func(context.Context, []string) (string, error)
+		says  string // of the conflict; empty is none
+		notes int
+	}{
+		"nobody":           {nil, nothing, "", 0},
+		"damon off":        {map[string]string{"sys/module/damon_reclaim/parameters/enabled": "N\n"}, nothing, "", 0},
+		"damon":            {map[string]string{"sys/module/damon_reclaim/parameters/enabled": "Y\n"}, nothing, "write N", 0},
+		"damon's sorting":  {map[string]string{"sys/module/damon_lru_sort/parameters/enabled": "Y\n"}, nothing, "damon_lru_sort", 0},
+		"oomd":             {map[string]string{"proc/7/comm": "systemd-oomd\n"}, kills, "set-property batch.slice", 0},
+		"oomd of others":   {map[string]string{"proc/7/comm": "systemd-oomd\n"}, nothing, "", 0},
+		"oomd, not known":  {map[string]string{"proc/7/comm": "systemd-oomd\n"}, fails, "", 1},
+		"another program":  {map[string]string{"proc/7/comm": "oomd\n"}, kills, "", 0},
+		"no process at it": {map[string]string{"proc/self/comm": "systemd-oomd\n"}, kills, "", 0},
+	} {
+		root := t.TempDir()
+		for file, text := range c.files {
+			put(t, root, file, text)
+		}
+		all, notes := Conflicts(t.Context(), root, managed, c.ask)
+		switch {
+		case len(notes) != c.notes:
+			t.Errorf("%s: notes %q", name, notes)
+		case c.says == "" && len(all) > 0, c.says != "" && (len(all) != 1 || !strings.Contains(all[0].Error(), c.says)):
+			t.Errorf("%s: %v, want %q", name, all, c.says)
+		}
+	}
+}
+
+// Of two groups one of which is in the other, a process is of one.
+func TestOverlap(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"/c/a", "/c/a", true}, {"/c/a", "/c/a/b", true}, {"/c/a/b", "/c/a", true},
+		{"/c/a", "/c/ab", false}, {"", "/c/a", false},
+	} {
+		if got := overlap(c.a, c.b); got != c.want {
+			t.Errorf("%q and %q: %v", c.a, c.b, got)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package daemon
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Routine decisions are held to the rate, and what was left out is counted; errors and
+// changes of state are always there.
+func TestLogRate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "decisions.jsonl")
+	l, err := OpenLog(path, 1<<20, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1000, 0)
+	l.now = func() time.Time { return now }
+	write := func(n int, d Decision) {
+		for range n {
+			if err := l.Write(d); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write(logBurst+30, Decision{What: "evict"})
+	write(1, Decision{What: "state"})
+	now = now.Add(time.Second)
+	write(logRate+5, Decision{What: "fetch"})
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lines := read(t, path)
+	if want := logBurst + 1 + logRate; len(lines) != want {
+		t.Fatalf("%d lines, want %d", len(lines), want)
+	}
+	var state Decision
+	if err := json.Unmarshal([]byte(lines[logBurst]), &state); err != nil || state.What != "state" || state.Dropped != 30 {
+		t.Errorf("%s, %v: want a state, and 30 dropped before it", lines[logBurst], err)
+	}
+}
+
+// A full log is put aside, and the oldest of those goes; what is there is gone on with.
+func TestLogRotates(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "decisions.jsonl")
+	for range 2 {
+		l, err := OpenLog(path, 1000, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 40 {
+			if err := l.Write(Decision{What: "state", Why: strings.Repeat("x", 50)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := filepath.Glob(path + "*")
+	if err != nil || len(files) != 3 {
+		t.Fatalf("%q, %v: want the log and two put aside", files, err)
+	}
+	for _, f := range files {
+		if info, err := os.Stat(f); err != nil || info.Size() > 1000 || info.Size() == 0 {
+			t.Errorf("%s: %v, %v", f, info.Size(), err)
+		}
+		for _, line := range read(t, f) {
+			var d Decision
+			if err := json.Unmarshal([]byte(line), &d); err != nil {
+				t.Errorf("%s: %q: %v", f, line, err)
+			}
+		}
+	}
+}
+
+func read(t *testing.T, path string) []string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(b)), "\n")
+}

@@ -1,0 +1,61 @@
+package annexd
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tare/annex/config"
+	"tare/cli/command"
+)
+
+func annexd(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code = run(t.Context(), append([]string{"annexd"}, args...), &out, &errOut)
+	return code, out.String(), errOut.String()
+}
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "annex.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Every bad input gets one line that says what, where and what to do, and the right code.
+func TestBadInput(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		says []string
+	}{
+		{[]string{"run"}, []string{"takes no arguments", "run"}},
+		{[]string{"--nosuch"}, []string{"--nosuch"}},
+		{[]string{"--check", "--once"}, []string{"want one of them"}},
+		{[]string{"--config", "/nonexistent/annex.toml"}, []string{"/nonexistent/annex.toml", "--example"}},
+		{[]string{"--check", "--config", write(t, "version = 1\nmode = \"mange\"\n")}, []string{"annex.toml:2", "manage"}},
+	} {
+		code, stdout, stderr := annexd(t, c.args...)
+		if code != command.Usage || stdout != "" || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%q: code %d, %q, %q", c.args, code, stdout, stderr)
+		}
+		for _, word := range c.says {
+			if !strings.Contains(stderr, word) {
+				t.Errorf("%q does not say %q: %s", c.args, word, stderr)
+			}
+		}
+	}
+}
+
+// What would be managed is told to anyone.
+func TestCheck(t *testing.T) {
+	path := write(t, config.Example())
+	code, stdout, stderr := annexd(t, "--check", "--config", path)
+	if code != command.Success || !strings.Contains(stdout, path+" is valid: mode observe") || !strings.Contains(stdout, "0 critical, 0 elastic") {
+		t.Errorf("code %d:\n%s%s", code, stdout, stderr)
+	}
+}
