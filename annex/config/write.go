@@ -20,7 +20,7 @@ func Example() string {
 			fmt.Fprintf(&b, "[%s]\n", s.name)
 		}
 		for _, k := range s.keys {
-			comment(&b, strings.TrimSuffix(k.doc, ".")+": "+k.values+".")
+			comment(&b, k.doc+" "+strings.ToUpper(k.values[:1])+k.values[1:]+".")
 			if v := k.get(&config); v != "" {
 				fmt.Fprintf(&b, "%s = %s\n", k.name, v)
 			}

@@ -127,7 +127,7 @@ func TestStatus(t *testing.T) {
 	code, out, errOut := run(t, "status", "--socket", socket)
 	want := `annexd    managing for 1d by /etc/annex/annex.toml, mode manage
 memory    host: 131 MiB free of 8 GiB, headroom 64 MiB
-swap      /var/swap (file): 5 GiB free of 8 GiB, 21 GiB written today of 186 GiB
+swap      5 GiB free of 8 GiB, 21 GiB written today of 186 GiB: file /var/swap
 brake     off; critical pressure <0.1% of 1.0%; stopped 3 times, within 100ms (at worst 18ms)
 moved     12 GiB left, 11 GiB came back, 3.6% of it unused
 itself    24 MiB, 801.2 s of CPU time (1.2% of one now)

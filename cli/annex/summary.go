@@ -23,10 +23,12 @@ func summary(s control.Status) []string {
 		add("swap", "%s free of %s", sizeText(m.SwapFreeBytes), sizeText(m.SwapBytes))
 	}
 	for _, t := range s.Tiers {
-		text := fmt.Sprintf("%s (%s): %s free of %s, %s written today", clean(t.Area), clean(t.Kind), sizeText(t.FreeBytes), sizeText(t.SizeBytes), sizeText(t.WrittenTodayBytes))
+		// Figures first: where the screen is narrow, a long path is what is cut.
+		text := fmt.Sprintf("%s free of %s, %s written today", sizeText(t.FreeBytes), sizeText(t.SizeBytes), sizeText(t.WrittenTodayBytes))
 		if t.DailyBytes > 0 {
 			text += " of " + sizeText(t.DailyBytes)
 		}
+		text += ": " + clean(t.Kind) + " " + clean(t.Area)
 		if t.Problem != "" {
 			text += "; " + clean(t.Problem)
 		}
