@@ -45,6 +45,8 @@ type Host struct {
 
 	rebound func(config.Config) // has other bounds of writing in force; nil where nothing is written
 
+	mayManage func(config.Config) error // refuses where the host is not fit for it
+
 	mu      sync.Mutex
 	current config.Config
 }
@@ -97,6 +99,18 @@ func Open(ctx context.Context, path string, c config.Config, version string) (_ 
 		return nil, err
 	}
 	parts.Warnings = append(warnings, notes...)
+	moves := h.rebound != nil
+	h.mayManage = func(c config.Config) error {
+		if !moves {
+			return &Lacking{"there was no swap when this daemon was started", "put some to use, and start it again"}
+		}
+		all, _, err := finder.Find(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = check(ctx, c, all)
+		return err
+	}
 	parts.Read = func() (Settings, []string, error) { return h.read(path) }
 	settings := h.settings(path, c)
 	parts.Data = data.New(settings.complete().Policy)
@@ -165,6 +179,10 @@ func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (notes [
 		return nil, err
 	}
 	parts.Bound = reclaims{b, func() bool { return h.inForce().Protect.Reclaim }}
+	parts.Size = func(c container.Container) (resident, extended int64, err error) {
+		has, err := b.Container(c)
+		return has.Anonymous + has.Unmapped, has.Swapped, err
+	}
 	inUse := &areas{}
 	if len(inUse.inUse()) == 0 {
 		lacking := &Lacking{"this host has no swap for pages to leave to", "make a swap file (fallocate, mkswap, swapon), a device or zram, and start again"}
@@ -348,6 +366,11 @@ func (h *Host) read(path string) (Settings, []string, error) {
 	c, err := config.Load(path)
 	if err != nil {
 		return Settings{}, nil, err
+	}
+	if c.Mode == config.Manage && h.inForce().Mode != config.Manage {
+		if err := h.mayManage(c); err != nil {
+			return Settings{}, nil, err
+		}
 	}
 	h.mu.Lock()
 	h.current = c

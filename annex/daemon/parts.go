@@ -29,6 +29,9 @@ type Parts struct {
 	Identify func(container.Container) (annex.ID, error)
 	// Tiers tells of the swap areas; nil where nobody does.
 	Tiers func() []control.Tier
+	// Size tells what a container that data does not look at has in memory and in swap, in
+	// bytes; nil where nobody does.
+	Size func(c container.Container) (resident, extended int64, err error)
 	// Read reads the configuration anew; restart are the keys that want a new start.
 	Read func() (s Settings, restart []string, err error)
 	// Warnings are what the operator should know besides.

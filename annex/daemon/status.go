@@ -144,6 +144,12 @@ func (d *Daemon) tellContext(c data.ContextStatus) control.Context {
 		if out.Problem == "" {
 			out.Problem = h.trouble
 		}
+		if h.class != annex.Elastic && d.parts.Size != nil {
+			// One that has just ended has nothing.
+			if resident, extended, err := d.parts.Size(h.container); err == nil {
+				out.ResidentBytes, out.ExtendedBytes = resident, extended
+			}
+		}
 	}
 	return out
 }
