@@ -68,6 +68,11 @@ func Dial(socket string) *Client {
 			conn.Close()
 			return nil, &Stranger{socket}
 		}
+		if os.Geteuid() != 0 {
+			// The daemon closes such connections without a word.
+			conn.Close()
+			return nil, &Denied{socket}
+		}
 		return conn, nil
 	}
 	return &Client{socket, &http.Client{Transport: &http.Transport{DialContext: connect}}}
@@ -206,19 +211,19 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 
 func (c *Client) unreached(ctx context.Context, err error) error {
 	var stranger *Stranger
+	var denied *Denied
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case errors.As(err, &denied):
+		return denied
 	case errors.As(err, &stranger):
 		return stranger
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOTDIR):
 		return &Absent{c.socket, err}
 	case errors.Is(err, fs.ErrPermission):
 		return &Denied{c.socket}
-	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		if os.Geteuid() != 0 {
-			return &Denied{c.socket} // the daemon closes strangers' connections without a word
-		}
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return &Absent{c.socket, err} // it ended meanwhile
 	}
 	return fmt.Errorf("ask annexd at %s: %w", c.socket, err)

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -376,20 +377,39 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// asStranger has the test's own program ask a socket and print what it got.
+// asStranger has the test's own program ask a socket, and print what its client says and how
+// much it is answered when it asks without one.
 const asStranger = "ANNEX_TEST_ASK"
 
+// asImpostor has it listen, until its standard input ends.
+const asImpostor = "ANNEX_TEST_LISTEN"
+
 func TestMain(m *testing.M) {
+	if socket := os.Getenv(asImpostor); socket != "" {
+		if _, err := net.Listen("unix", socket); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println("listens")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}
 	if socket := os.Getenv(asStranger); socket != "" {
 		_, err := control.Dial(socket).Status(context.Background())
-		fmt.Printf("%T", err)
+		answer := 0
+		if conn, err := net.Dial("unix", socket); err == nil {
+			// Whether this can still be written or not is all the same.
+			_, _ = io.WriteString(conn, "GET /status HTTP/1.1\r\nHost: annexd\r\nConnection: close\r\n\r\n")
+			text, _ := io.ReadAll(conn)
+			answer = len(text)
+		}
+		fmt.Printf("%T %d", err, answer)
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
 
-// Even where the socket's mode would let others in, only root gets an answer; and root's
-// client takes no answer from others.
+// Even where the socket's mode would let others in, only root gets an answer.
 func TestStrangers(t *testing.T) {
 	f := &fake{}
 	socket := serving(t, f)
@@ -397,36 +417,79 @@ func TestStrangers(t *testing.T) {
 	if err := copyFile("/proc/self/exe", exe); err != nil {
 		t.Fatal(err)
 	}
-	for dir := socket; dir != "/" && dir != os.TempDir(); dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o777); err != nil {
-			t.Fatal(err)
+	ask := func() string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), exe)
+		cmd.Env, cmd.Dir = []string{asStranger + "=" + socket}, "/"
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if rooted := string(out); !regexp.MustCompile(`^<nil> [1-9]`).MatchString(rooted) {
+			t.Errorf("root asked and got %s", rooted)
+		}
+		cmd = exec.CommandContext(t.Context(), exe)
+		cmd.Env, cmd.Dir = []string{asStranger + "=" + socket}, "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		if out, err = cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	for _, path := range []string{socket, exe} {
+		for dir := filepath.Dir(path); dir != "/" && dir != os.TempDir(); dir = filepath.Dir(dir) {
+			if err := os.Chmod(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	for dir := filepath.Dir(exe); dir != "/" && dir != os.TempDir(); dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil {
+	for _, mode := range []os.FileMode{0o600, 0o666} {
+		if err := os.Chmod(socket, mode); err != nil {
 			t.Fatal(err)
 		}
+		if got := ask(); got != "*control.Denied 0" {
+			t.Errorf("nobody asked at a socket of mode %v and got %s", mode, got)
+		}
 	}
-	ask := exec.CommandContext(t.Context(), exe)
-	ask.Env = []string{asStranger + "=" + socket}
-	ask.Dir = "/"
-	ask.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	out, err := ask.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	if string(out) != "*control.Denied" && string(out) != "*control.Stranger" {
-		t.Errorf("nobody asked and got %s", out)
-	}
-	if err := os.Chmod(socket, 0o600); err != nil {
+}
+
+// Root's client takes no answer from what is not root's.
+func TestImpostor(t *testing.T) {
+	needRoot(t)
+	dir := t.TempDir()
+	exe, socket := filepath.Join(dir, "listens"), filepath.Join(dir, "annex.sock")
+	if err := copyFile("/proc/self/exe", exe); err != nil {
 		t.Fatal(err)
 	}
-	if out, err = func() ([]byte, error) {
-		again := exec.CommandContext(t.Context(), exe)
-		again.Env, again.Dir, again.SysProcAttr = ask.Env, ask.Dir, ask.SysProcAttr
-		return again.CombinedOutput()
-	}(); string(out) != "*control.Denied" || err != nil {
-		t.Errorf("nobody asked at a socket of root's and got %s, %v", out, err)
+	for up := dir; up != "/" && up != os.TempDir(); up = filepath.Dir(up) {
+		if err := os.Chmod(up, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chown(dir, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), exe)
+	cmd.Env, cmd.Dir = []string{asImpostor + "=" + socket}, "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { in.Close(); _ = cmd.Wait() }()
+	if said, err := bufio.NewReader(out).ReadString('\n'); said != "listens\n" {
+		t.Fatalf("said %q, %v", said, err)
+	}
+	var stranger *control.Stranger
+	if _, err := dial(t, socket).Status(t.Context()); !errors.As(err, &stranger) {
+		t.Errorf("asked what nobody listens at: %v, want a Stranger", err)
 	}
 }
 
