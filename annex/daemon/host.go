@@ -427,6 +427,13 @@ func (k *knobs) started() (*guard.Guard, error) {
 		}
 		k.guard = g
 	}
+	select {
+	case <-k.guard.Died(): // by whoever ended it: without one nothing may be changed
+		if err := k.guard.Revive(k.ctx); err != nil {
+			return nil, err
+		}
+	default:
+	}
 	return k.guard, nil
 }
 

@@ -63,6 +63,8 @@ type Data interface {
 	Forget(id annex.ID, s annex.Space)
 	Scan(s annex.Scan)
 	Faults(faults []annex.Fault)
+	// Lost tells that some were not told.
+	Lost()
 	Activity(a annex.Activity)
 	Pressure(id annex.ID, p annex.Pressure)
 	Memory(m annex.Memory)

@@ -140,7 +140,10 @@ func (d *Daemon) brake() {
 // take hands on what the monitor saw, in the order in which it was.
 func (d *Daemon) take(b monitor.Batch) {
 	now := d.now()
-	d.lost += b.Lost
+	if b.Lost > 0 {
+		d.lost += b.Lost
+		d.parts.Data.Lost()
+	}
 	faults := b.Faults
 	for _, a := range b.Activity {
 		n := 0
