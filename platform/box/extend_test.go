@@ -374,15 +374,10 @@ func TestExtendedSpecsTravel(t *testing.T) {
 	}
 }
 
-// daemonOf is who the pid file names.
+// daemonOf is who the pid file names, and lives.
 func daemonOf(t *testing.T, dir string) process.Identity {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, pidFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, start, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
-	id, err := process.ParseIdentity(pid, start)
+	id, err := daemonIn(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -390,6 +385,15 @@ func daemonOf(t *testing.T, dir string) process.Identity {
 		t.Fatalf("process %d is %v, %v", id.PID, now, err)
 	}
 	return id
+}
+
+func daemonIn(dir string) (process.Identity, error) {
+	text, err := os.ReadFile(filepath.Join(dir, pidFile))
+	if err != nil {
+		return process.Identity{}, err
+	}
+	pid, start, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
+	return process.ParseIdentity(pid, start)
 }
 
 // gone tells that nothing of an extension is left.

@@ -43,13 +43,11 @@ func startExtender(program, dir string) (*extender, error) {
 	started := make(chan error)
 	go func() {
 		// The signal at the parent's death is sent at the death of the thread that started
-		// the process (prctl(2)): this one lives as long. The daemon has its class from it,
-		// which is to be an ordinary program's though this one may go ahead.
+		// the process (prctl(2)): this one lives as long. Where it goes ahead of ordinary
+		// programs the kernel resets that on fork ([process.Ahead]).
 		runtime.LockOSThread()
-		err := process.StayOrdinary()
-		if err == nil {
-			err = cmd.Start()
-		}
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
 		if err == nil {
 			if err = e.identify(cmd.Process.Pid); err != nil {
 				_ = cmd.Process.Kill()

@@ -55,7 +55,15 @@ func TestTheKeeperStaysOrdinary(t *testing.T) {
 			}
 		}
 	}
-	awaitOrdinary(0)
+	// The first thread of a Go program never ends: where another test's keeper came to its
+	// end on that, it is parked for good, and stays as that left it.
+	left := 0
+	if class, err := process.ClassOf(os.Getpid()); err != nil {
+		t.Fatal(err)
+	} else if !class.RealTime() {
+		left = 1
+	}
+	awaitOrdinary(left)
 	s := plain
 	s.Swap = platform.SwapNone
 	k := keep(fakeBox(t, 2, s, nil))
@@ -66,7 +74,7 @@ func TestTheKeeperStaysOrdinary(t *testing.T) {
 		t.Fatal(ctx.Err())
 	case <-time.After(watchEvery):
 	}
-	awaitOrdinary(1)
+	awaitOrdinary(left + 1)
 }
 
 // What could not be done once is told by every reading from then on.

@@ -167,6 +167,47 @@ func openEntries(file string) (open []platform.Entry, entered int, err error) {
 	return open, entered, nil
 }
 
+const saidSuffix = ".said"
+
+// crash runs a victim to its end.
+func crash(t *testing.T, o victimOrders) error {
+	t.Helper()
+	text, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), victimVariable+"="+string(text))
+	said, err := os.Create(o.Ledger + saidSuffix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer said.Close()
+	cmd.Stderr = said // a file: what the victim started outlives it
+	return cmd.Run()
+}
+
+// clearLedger removes what a ledger has not crossed out.
+func clearLedger(t *testing.T, state, ledger string) {
+	t.Helper()
+	open, _, err := openEntries(ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	remover := Remover(state)
+	for _, e := range slices.Backward(open) {
+		if e.Platform != remover.Name() {
+			t.Errorf("%+v is another platform's", e)
+		}
+		// Twice: a clean may be killed too.
+		for range 2 {
+			if err := remover.Remove(t.Context(), e); err != nil {
+				t.Errorf("remove %+v: %v", e, err)
+			}
+		}
+	}
+}
+
 func TestKilledAtAnyMoment(t *testing.T) {
 	extended := platform.SwapKind(platform.ExtendAnnex) // of these a swap file, too
 	for _, kind := range []platform.SwapKind{platform.SwapFile, platform.SwapZRAM, platform.SwapZswap, extended} {
@@ -196,27 +237,15 @@ func TestKilledAtAnyMoment(t *testing.T) {
 				t.Skip(err)
 			}
 			runs := 0
-			crash := func(o victimOrders) int {
+			once := func(o victimOrders) int {
 				t.Helper()
 				runs++
 				found := surroundings(t, state, s)
 				o.Extender, o.State, o.Spec, o.Ledger = orders.Extender, state, s, filepath.Join(state, fmt.Sprintf("%s-%d%s", s.Name, runs, ledgerSuffix))
-				text, err := json.Marshal(o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				cmd := exec.Command("/proc/self/exe")
-				cmd.Env = append(os.Environ(), victimVariable+"="+string(text))
-				said, err := os.Create(o.Ledger + ".said")
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer said.Close()
-				cmd.Stderr = said // a file: what the victim started outlives it
-				err = cmd.Run()
+				err := crash(t, o)
 				var exit *exec.ExitError
 				if planned := o.planned(); planned != errors.As(err, &exit) || planned && exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-					text, _ := os.ReadFile(said.Name())
+					text, _ := os.ReadFile(o.Ledger + saidSuffix)
 					t.Fatalf("the victim ended with %v: %s", err, text)
 				}
 				open, entered, err := openEntries(o.Ledger)
@@ -229,18 +258,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 				if o.DieInUse && surroundings(t, state, s) == found {
 					t.Error("killed while its box was in use, it left nothing: this tests nothing")
 				}
-				remover := Remover(state)
-				for _, e := range slices.Backward(open) {
-					if e.Platform != remover.Name() {
-						t.Errorf("%+v is another platform's", e)
-					}
-					// Twice: a clean may be killed too.
-					for range 2 {
-						if err := remover.Remove(t.Context(), e); err != nil {
-							t.Errorf("remove %+v: %v", e, err)
-						}
-					}
-				}
+				clearLedger(t, state, o.Ledger)
 				if left := surroundings(t, state, s); left != found {
 					t.Errorf("killed at entry %d of %d:\nfound:\n%s\nleft:\n%s", o.DieAtEntry, entered, found, left)
 				} else if err := os.Remove(o.Ledger); err != nil {
@@ -248,11 +266,11 @@ func TestKilledAtAnyMoment(t *testing.T) {
 				}
 				return entered
 			}
-			entries := crash(victimOrders{})
+			entries := once(victimOrders{})
 			for n := range entries {
-				crash(victimOrders{DieAtEntry: n + 1})
+				once(victimOrders{DieAtEntry: n + 1})
 			}
-			crash(victimOrders{DieInUse: true})
+			once(victimOrders{DieInUse: true})
 		})
 	}
 }
