@@ -108,7 +108,7 @@ func (r reading) extensionParts() []report.Part {
 func (r reading) extensionTable(a arm) report.Table {
 	t := report.Table{
 		Title: "What the extension did: " + r.name(a),
-		Note: "Pages a second that it had leave memory, brought back, and brought back into the page table (mapped). Wasted are those brought back that are known not to have been used, in percent of those brought back unmapped. " +
+		Note: "Pages a second that it had leave memory, brought back, and brought back into the page table (mapped). Wasted are those brought back that are known not to have been used, in percent of those brought back unmapped: above 100 where some had been before the step. " +
 			"Errors are requests that the kernel refused, of all sweeps. CPU is the daemon's own, in percent of one; memory is its own, at the end. All means of sweeps.",
 		Columns: []report.Column{
 			{Head: "idle", Number: true}, {Head: "contexts", Number: true, Optional: true}, {Head: "evicted/s", Number: true}, {Head: "fetched/s", Number: true}, {Head: "mapped/s", Number: true, Optional: true},
