@@ -124,8 +124,8 @@ type Density struct {
 	// Gained is Overcommit over the base policy's, paired within blocks; absent of the
 	// base itself.
 	Gained stats.Estimate
-	// Reached is how many of the sweeps saw no harm up to their end: what they give is a
-	// lower bound.
+	// Reached is how many of the sweeps saw no harm up to their end, or to a stop of which
+	// it is not known how much was asked for: what they give is a lower bound.
 	Reached, Sweeps int
 }
 
@@ -167,16 +167,31 @@ func (r reading) density(a arm, within float64) densityOf {
 		if i < 0 {
 			continue
 		}
-		if i == len(s.steps)-1 && s.steps[i].Stop == "" && s.end == nil {
+		after, ok := s.afterwards(i)
+		if !ok {
 			d.Reached++
 		}
-		after := s.steps[min(i+1, len(s.steps)-1)].Overcommit
 		last, next, numbers = append(last, s.steps[i].Overcommit), append(next, after), append(numbers, float64(s.steps[i].Neighbours))
 		lasts[s.block], nexts[s.block] = append(lasts[s.block], s.steps[i].Overcommit), append(nexts[s.block], after)
 	}
 	d.last, d.next = middles(lasts), middles(nexts)
 	d.Overcommit, d.Neighbours = between(r.geometric(last), r.geometric(last), r.geometric(next)), r.mean(numbers)
 	return d
+}
+
+// afterwards is the memory asked for at the next step after one, before which harm began
+// somewhere: a step that ended the sweep is one too, whatever it told. Where there is
+// none, or it is not known how much it asked for, there is no bound: it is the step's own
+// then, and false.
+func (s sweep) afterwards(i int) (float64, bool) {
+	at := s.steps[i]
+	switch {
+	case i < len(s.steps)-1:
+		return s.steps[i+1].Overcommit, true
+	case at.Stop == "" && s.end != nil && s.end.overcommit > at.Overcommit:
+		return s.end.overcommit, true
+	}
+	return at.Overcommit, false
 }
 
 // middles is the geometric mean of what each block has.
@@ -227,7 +242,8 @@ func (r reading) gained(base, other densityOf) stats.Estimate {
 	return between(r.ratio(last, otherLast), r.ratio(next, otherLast), r.ratio(last, otherNext))
 }
 
-// unharmed is the last step of a sweep before harm, which requests that fail are, too; -1 where its first has no figures to
+// unharmed is the last step of a sweep before harm, which requests that fail are, too,
+// those of clients that wait as those of a schedule; -1 where its first has no figures to
 // compare with.
 func (s sweep) unharmed(within float64) int {
 	if len(s.steps) == 0 {
@@ -242,7 +258,8 @@ func (s sweep) unharmed(within float64) int {
 	harmed := make([]bool, len(s.steps))
 	for i, step := range s.steps {
 		own, ok := ownQuantile(step.Open.whole(), 0.99)
-		harmed[i] = !ok || step.Open.Failed > s.steps[0].Open.Failed || own > tail*(1+within) || step.Closed.Rate < rate*(1-within)
+		harmed[i] = !ok || step.Open.Failed > s.steps[0].Open.Failed || step.Closed.Failed > s.steps[0].Closed.Failed ||
+			own > tail*(1+within) || step.Closed.Rate < rate*(1-within)
 		if !harmed[i] {
 			wrong++
 		}

@@ -186,3 +186,73 @@ func TestFailedRequestsAreTheSlowest(t *testing.T) {
 		t.Errorf("unharmed with %d, where requests fail", s.steps[got].Neighbours)
 	}
 }
+
+// A density ends somewhere before the step that ended its sweep, whatever that told; where
+// nobody knows how much that asked for, or a step was stopped that showed no harm, it has
+// no upper end, and refutes nothing.
+func TestDensityOfAStoppedSweep(t *testing.T) {
+	quiet := truth{noise: 0.004, slows: 1}
+	harmed := truth{cliff: 1, keeps: 0.5, stalls: 0.05, stall: 200, slows: 1, noise: 0.004}
+	for _, c := range []struct {
+		name    string
+		end     func(steps []Step) []Step // of an arm's, from the one at 1.9 times on
+		high    float64
+		reached int
+		verdict claim.Verdict
+	}{
+		{"the end is known", func(steps []Step) []Step {
+			steps[1] = interrupted(steps[1], "stopped for the host's sake: the swap area is full")
+			return steps[:2]
+		}, 0.3 + 17*neighbour, 0, claim.Inconclusive},
+		{"the end was not read", func(steps []Step) []Step {
+			steps[1] = Step{Neighbours: steps[1].Neighbours, Stop: "stopped for the host's sake: 1 MiB left"}
+			return steps[:2]
+		}, 0.3 + 17*neighbour, 0, claim.Inconclusive}, // as steadily as before
+		{"stopped without harm", func(steps []Step) []Step {
+			steps[0].Stop = "the step took longer than 1m0s (--step-limit)"
+			return steps[:1]
+		}, 0.3 + 9*neighbour, 5, claim.Inconclusive},
+	} {
+		m := withOrder(Continuous, 5, file(harmed), annexed(quiet))
+		m.numbers, m.requests = []int{1, 5, 9, 17, 49}, 4000
+		trials := 0
+		run := remade(t, m, func(_ int, steps []Step) []Step {
+			if trials++; trials <= 10 { // the base's, which has each twice
+				return steps
+			}
+			return append(slices.Clone(steps[:2]), c.end(slices.Clone(steps[2:]))...)
+		})
+		all := Unharmed(run, unharmedWithin())
+		if len(all) != 2 {
+			t.Fatalf("%s: %+v", c.name, all)
+		}
+		if d := all[1]; math.Abs(d.Overcommit.Interval.High-c.high) > 1e-9 || d.Reached != c.reached {
+			t.Errorf("%s: unharmed to %+v, %d sweeps to their end, want at most %.3f and %d", c.name, d.Overcommit, d.Reached, c.high, c.reached)
+		}
+		judged := Judge(run)
+		i := slices.IndexFunc(judged, func(j claim.Judgement) bool { return j.Claim == judgedExtended })
+		if i < 0 || judged[i].Verdict != c.verdict {
+			t.Errorf("%s: %+v, want %s", c.name, judged, c.verdict)
+		}
+	}
+}
+
+// Requests of clients that wait, which fail, are harm as those of a schedule are.
+func TestFailedRequestsOfWaitingClientsAreHarm(t *testing.T) {
+	quiet := truth{cliff: 1.5, keeps: 0.5, stalls: 0.02, stall: 200, slows: 1, noise: 0.01}
+	m := withOrder(Interleaved, 5, file(quiet), annexed(truth{slows: 1, noise: 0.01}))
+	m.requests = 4000
+	for _, fails := range []bool{false, true} {
+		run := remade(t, m, func(_ int, steps []Step) []Step {
+			if steps[0].Extension != nil && steps[0].Neighbours >= 13 && fails {
+				steps[0].Closed.Failed = 3
+			}
+			return steps
+		})
+		judged := Judge(run)
+		i := slices.IndexFunc(judged, func(j claim.Judgement) bool { return j.Claim == judgedExtended })
+		if want := map[bool]claim.Verdict{false: claim.Confirmed, true: claim.Refuted}[fails]; i < 0 || judged[i].Verdict != want {
+			t.Errorf("requests fail %v: %+v, want %s", fails, judged, want)
+		}
+	}
+}
