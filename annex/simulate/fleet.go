@@ -1,0 +1,199 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"tare/annex"
+	"tare/annex/synthetic"
+)
+
+// Fleet is what is to be planned: so many containers in the proportions of a mix, on hosts
+// that are all alike.
+type Fleet struct {
+	// Containers are those that are not critical; each host has the critical ones of the mix beside them.
+	Containers int
+	Host       Host
+	// P99 is what requests of critical containers may take; in a mix that has none, what
+	// bursts of the others may be delayed by.
+	P99 time.Duration
+	// Grain is how many pages are simulated as one, which makes it faster by as much: memory,
+	// containers and costs are taken in such extents, and a container's pages then leave and
+	// come by them. 1 is none.
+	Grain int
+}
+
+// Planned is what a policy makes of a fleet.
+type Planned struct {
+	Policy string `json:"policy"`
+	// PerHost is the most containers that a host was found to bear; 0 is that it does not bear one.
+	PerHost int `json:"containers_per_host"`
+	Hosts   int `json:"hosts"`
+	// P99 is the median of the hosts', and Worst that of the worst; Over counts hosts above what was asked
+	// for, each being another draw of the mix.
+	P99   time.Duration `json:"p99_ns"`
+	Worst time.Duration `json:"worst_p99_ns"`
+	Over  int           `json:"hosts_over"`
+}
+
+// grain bounds what is simulated as one: 2 MiB.
+const mostGrain = 512
+
+func (f Fleet) check() error {
+	switch {
+	case f.Containers < 1 || f.Containers > 10_000:
+		return fmt.Errorf("a fleet of %d containers: want 1 to 10000", f.Containers)
+	case f.P99 <= 0:
+		return fmt.Errorf("a p99 of %v: want more than 0", f.P99)
+	case f.Grain < 1 || f.Grain > mostGrain:
+		return fmt.Errorf("a grain of %d pages: want 1 to %d", f.Grain, mostGrain)
+	}
+	return f.Host.Check()
+}
+
+// Plan finds by bisection how many containers of a mix a host bears under a policy, and then
+// runs all hosts of the fleet, each with a seed of its own. Bisection takes more containers to be
+// no better than fewer.
+func Plan(ctx context.Context, m synthetic.Mix, f Fleet, policy func(memory int64) Policy) (Planned, error) {
+	if err := f.check(); err != nil {
+		return Planned{}, err
+	}
+	if err := m.Check(); err != nil {
+		return Planned{}, err
+	}
+	if len(m.Groups) == 0 || m.Containers(annex.Critical) == total(m) {
+		return Planned{}, errors.New("the mix has critical containers only: add what is to be planned")
+	}
+	host := f.Host
+	host.Medium = host.Medium.Grain(f.Grain)
+	host.Memory /= int64(f.Grain)
+	host.Swap /= int64(f.Grain)
+	m = coarse(m, f.Grain)
+	p := policy(host.Memory)
+	p99 := func(n int, seed uint64) (time.Duration, error) {
+		one := scale(m, n)
+		one.Seed = seed
+		from, err := synthetic.Make(one)
+		if err != nil {
+			return 0, err
+		}
+		r, err := Run(ctx, host, from, p)
+		var full *Full
+		switch {
+		case errors.As(err, &full):
+			return math.MaxInt64, nil
+		case err != nil:
+			return 0, err
+		case m.Containers(annex.Critical) > 0:
+			return r.Critical.P99, nil
+		}
+		return r.Delays.P99, nil
+	}
+	low, high := 0, f.Containers+1
+	for n := 1; high-low > 1; {
+		took, err := p99(n, m.Seed)
+		if err != nil {
+			return Planned{}, err
+		}
+		if took <= f.P99 {
+			low = n
+		} else {
+			high = n
+		}
+		if n = (low + high) / 2; high > f.Containers {
+			n = min(2*low, f.Containers)
+		}
+	}
+	plan := Planned{Policy: p.Name, PerHost: low}
+	if low == 0 {
+		return plan, nil
+	}
+	plan.Hosts = (f.Containers + low - 1) / low
+	all, err := hosts(plan.Hosts, func(i int) (time.Duration, error) {
+		return p99(min(low, f.Containers-i*low), m.Seed+uint64(i))
+	})
+	if err != nil {
+		return Planned{}, err
+	}
+	slices.Sort(all)
+	plan.P99, plan.Worst = all[len(all)/2], all[len(all)-1]
+	for _, d := range all {
+		if d > f.P99 {
+			plan.Over++
+		}
+	}
+	return plan, nil
+}
+
+// hosts runs all of them, several at a time; what comes out does not depend on which is when.
+func hosts(n int, run func(i int) (time.Duration, error)) ([]time.Duration, error) {
+	all, errs := make([]time.Duration, n), make([]error, n)
+	next := make(chan int)
+	var wait sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wait.Go(func() {
+			for i := range next {
+				all[i], errs[i] = run(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wait.Wait()
+	return all, errors.Join(errs...)
+}
+
+func total(m synthetic.Mix) (n int) {
+	for _, g := range m.Groups {
+		n += g.Count
+	}
+	return n
+}
+
+// coarse is the mix in extents of n pages. A burst's time stays what it was.
+func coarse(m synthetic.Mix, n int) synthetic.Mix {
+	m.Groups = slices.Clone(m.Groups)
+	for i := range m.Groups {
+		g := &m.Groups[i]
+		g.Pages = max(1, g.Pages/n)
+		if g.Kind != synthetic.Serving {
+			g.PageTime = synthetic.Duration(cmp.Or(time.Duration(g.PageTime), synthetic.DefaultPageTime) * time.Duration(n))
+		}
+	}
+	return m
+}
+
+// scale is the mix with n containers that are not critical, in the same proportions: what is
+// left over goes to those that miss most.
+func scale(m synthetic.Mix, n int) synthetic.Mix {
+	all := total(m) - m.Containers(annex.Critical)
+	m.Groups = slices.Clone(m.Groups)
+	type part struct {
+		group, over int
+	}
+	var parts []part
+	left := n
+	for i := range m.Groups {
+		g := &m.Groups[i]
+		if g.Class == annex.Critical {
+			continue
+		}
+		parts = append(parts, part{i, g.Count * n % all})
+		g.Count = g.Count * n / all
+		left -= g.Count
+	}
+	slices.SortStableFunc(parts, func(a, b part) int { return b.over - a.over })
+	for _, p := range parts[:left] {
+		m.Groups[p.group].Count++
+	}
+	return m
+}

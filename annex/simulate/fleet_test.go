@@ -1,0 +1,43 @@
+package simulate
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"tare/annex"
+	"tare/annex/synthetic"
+)
+
+func TestFleetTakesFewerHostsWithAnnexThanStock(t *testing.T) {
+	h, m := box(t, synthetic.Periodic)
+	m.Groups = m.Groups[1:]
+	f := Fleet{Containers: 200, Host: h, P99: 20 * time.Millisecond, Grain: 16}
+	plan := func(i int) Planned {
+		p, err := Plan(context.Background(), m, f, func(memory int64) Policy { return Policies(memory)[i] })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	stock, extended := plan(0), plan(3)
+	if again := plan(3); again != extended {
+		t.Errorf("%+v, and then %+v", extended, again)
+	}
+	if fits := int(h.Memory / (16 * mebibyte)); stock.PerHost < fits-2 || extended.PerHost <= stock.PerHost {
+		t.Errorf("stock bears %d a host, annex %d; %d fit without swap", stock.PerHost, extended.PerHost, fits)
+	}
+	if want := (f.Containers + extended.PerHost - 1) / extended.PerHost; extended.Hosts != want {
+		t.Errorf("%d hosts, want %d", extended.Hosts, want)
+	}
+}
+
+func TestScaleKeepsProportions(t *testing.T) {
+	m := synthetic.Mix{Groups: []synthetic.Group{{Class: annex.Critical, Count: 2}, {Class: annex.Elastic, Count: 1}, {Class: annex.Elastic, Count: 2}}}
+	for n := range 30 {
+		s := scale(m, n)
+		if s.Groups[0].Count != 2 || s.Groups[1].Count+s.Groups[2].Count != n || s.Groups[2].Count < 2*s.Groups[1].Count-2 || s.Groups[2].Count > 2*s.Groups[1].Count+2 {
+			t.Errorf("%d: %v", n, s.Groups)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package synthetic
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/annex"
+	"tare/annex/trace"
+)
+
+func mix(kind Kind) Mix {
+	return Mix{Seed: 3, Duration: Duration(4000 * time.Second), Groups: []Group{{Name: "a", Kind: kind, Class: annex.Elastic, Count: 2, Pages: 64, Every: Duration(2 * time.Second), Requests: 4}}}
+}
+
+func events(t *testing.T, m Mix) []trace.Event {
+	t.Helper()
+	s, err := Make(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []trace.Event
+	for {
+		e, err := s.Next()
+		if err != nil {
+			return all
+		}
+		all = append(all, e)
+	}
+}
+
+func TestEventsAreInOrderAndBurstsApart(t *testing.T) {
+	for _, kind := range Kinds {
+		last := annex.Moment(0)
+		awake := map[int]bool{}
+		for _, e := range events(t, mix(kind)) {
+			if e.At < last {
+				t.Fatalf("%s: %v after one at %d", kind, e, last)
+			}
+			last = e.At
+			switch e.Kind {
+			case trace.Woke, trace.Slept:
+				if awake[e.Container] == (e.Kind == trace.Woke) {
+					t.Fatalf("%s: %v, twice", kind, e)
+				}
+				awake[e.Container] = e.Kind == trace.Woke
+			case trace.Touched:
+				if !awake[e.Container] {
+					t.Fatalf("%s: %v, asleep", kind, e)
+				}
+			}
+		}
+	}
+}
+
+func TestTimesBetweenHaveTheirMean(t *testing.T) {
+	for _, kind := range []Kind{Periodic, Poisson, Serving} {
+		m := mix(kind)
+		n := 0
+		for _, e := range events(t, m) {
+			if e.Kind == trace.Woke || e.Kind == trace.Requested {
+				n++
+			}
+		}
+		want := 2 * float64(m.Duration) / float64(m.Groups[0].Every)
+		if sd := math.Sqrt(want); math.Abs(float64(n)-want) > 5*sd {
+			t.Errorf("%s: %d activations, expected %.0f, standard deviation %.0f", kind, n, want, sd)
+		}
+	}
+}
+
+func TestSameSeedSameTraceOtherSeedAnother(t *testing.T) {
+	write := func(m Mix) string {
+		s, err := Make(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := trace.Text(&b, s); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	m := mix(Heavy)
+	first := write(m)
+	if write(m) != first {
+		t.Error("the same mix gave another trace")
+	}
+	m.Seed++
+	if write(m) == first {
+		t.Error("another seed gave the same trace")
+	}
+}
+
+func TestWrongMixesAreRefused(t *testing.T) {
+	for _, text := range []string{
+		`{}`, `{"duration":"1s"}`, `{"duration":"1s","groups":[{}]}`, `{"duration":"1s","sed":1}`,
+		`{"duration":"1s","groups":[{"name":"a","kind":"periodic","class":"elastic","count":1,"pages":1,"every":"0s"}]}`,
+	} {
+		if _, err := Parse(strings.NewReader(text)); err == nil {
+			t.Errorf("%s: taken", text)
+		}
+	}
+	if _, err := Parse(strings.NewReader(`{"duration":"1s","groups":[{"name":"a","kind":"periodic","class":"elastic","count":1,"pages":1,"every":"1s"}]}`)); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,226 @@
+package annex
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/annex/config"
+	"tare/annex/simulate"
+	"tare/annex/synthetic"
+	"tare/annex/trace"
+	"tare/cli/command"
+)
+
+// simulation is what the flags of simulate say.
+type simulation struct {
+	trace, mix           string
+	memory, swap, medium string
+	policies             []string
+	warm                 time.Duration
+	fleet, grain         int
+	p99                  time.Duration
+	json                 bool
+}
+
+func simulateCommand() *cobra.Command {
+	s := &simulation{}
+	cmd := &cobra.Command{
+		Use:   "simulate",
+		Short: "Run a trace on a modelled host under each policy, or plan a fleet",
+		Long: `simulate has the daemon's own decisions, and the kernel's without it, go through a trace:
+one that annex record wrote, or one made of a mix. Nothing is moved on this host. What is modelled and what
+is not is said in the documentation of tare/annex/simulate; the same input gives the same
+output, to the byte.
+
+With --fleet it looks for the most containers a host bears with the 99th percentile of critical
+requests (without any, of the delay of bursts) within --p99, and says how many hosts that takes.`,
+		Example: `  annex simulate --mix mix.json --memory 1GiB --swap 3GiB
+  annex simulate --trace web.trace --memory 512MiB --swap 2GiB --medium zram
+  annex simulate --fleet 10000 --mix mix.json --memory 256GiB --swap 1024GiB --p99 5ms --grain 512`,
+		Args: command.ExactArgs(0),
+		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Context(), cmd.OutOrStdout()) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.trace, "trace", "", "the trace to run")
+	f.StringVar(&s.mix, "mix", "", "the mix to make a trace of, as JSON (docs/annex-trace.md)")
+	f.StringVar(&s.memory, "memory", "", "memory of a host, such as 1GiB")
+	f.StringVar(&s.swap, "swap", "", "swap of a host, such as 3GiB")
+	f.StringVar(&s.medium, "medium", simulate.Media()[0], "what swap is on: "+strings.Join(simulate.Media(), ", ")+", or a JSON file of its costs")
+	f.StringSliceVar(&s.policies, "policy", policyNames(), "policies to run")
+	f.DurationVar(&s.warm, "warm", time.Minute, "how long it runs before anything is counted")
+	f.IntVar(&s.fleet, "fleet", 0, "plan for so many containers")
+	f.IntVar(&s.grain, "grain", 16, "with --fleet, how many pages are simulated as one")
+	f.DurationVar(&s.p99, "p99", 5*time.Millisecond, "with --fleet, what is still good")
+	f.BoolVar(&s.json, "json", false, "print JSON")
+	return cmd
+}
+
+func policyNames() (names []string) {
+	for _, p := range simulate.Policies(0) {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+func (s *simulation) run(ctx context.Context, out io.Writer) error {
+	host, err := s.host()
+	if err != nil {
+		return err
+	}
+	for _, name := range s.policies {
+		if !slices.Contains(policyNames(), name) {
+			return command.UsageError("--policy %s: want some of %s", name, strings.Join(policyNames(), ", "))
+		}
+	}
+	switch {
+	case (s.trace == "") == (s.mix == ""):
+		return command.UsageError("name a --trace or a --mix, and not both")
+	case s.fleet != 0 && s.mix == "":
+		return command.UsageError("--fleet wants a --mix: a trace is of the containers that it has")
+	}
+	var mix synthetic.Mix
+	if s.mix != "" {
+		if mix, err = readMix(s.mix); err != nil {
+			return err
+		}
+	}
+	if s.fleet != 0 {
+		return s.plan(ctx, out, mix, host)
+	}
+	var reports []*simulate.Report
+	for _, name := range s.policies {
+		r, err := s.one(ctx, mix, host, policyOf(name, host.Memory))
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		reports = append(reports, r)
+	}
+	if s.json {
+		return command.WriteJSON(out, reports)
+	}
+	return reportTable(out, reports)
+}
+
+func policyOf(name string, memory int64) simulate.Policy {
+	all := simulate.Policies(memory)
+	return all[slices.IndexFunc(all, func(p simulate.Policy) bool { return p.Name == name })]
+}
+
+// one runs one policy, from the beginning of the trace.
+func (s *simulation) one(ctx context.Context, mix synthetic.Mix, host simulate.Host, p simulate.Policy) (*simulate.Report, error) {
+	var from trace.Source
+	if s.trace != "" {
+		opened, done, err := openTrace(s.trace)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+		from = opened
+	} else {
+		made, err := synthetic.Make(mix)
+		if err != nil {
+			return nil, err
+		}
+		from = made
+	}
+	return simulate.Run(ctx, host, from, p)
+}
+
+func (s *simulation) host() (simulate.Host, error) {
+	h := simulate.Host{Warm: s.warm}
+	var err error
+	for _, size := range []struct {
+		name, text string
+		to         *int64
+	}{{"memory", s.memory, &h.Memory}, {"swap", s.swap, &h.Swap}} {
+		if *size.to, err = config.ParseSize(size.text); err != nil {
+			return h, command.UsageError("--%s %q: want a size such as 1GiB", size.name, size.text)
+		}
+	}
+	if slices.Contains(simulate.Media(), s.medium) {
+		h.Medium, err = simulate.Preset(s.medium)
+	} else {
+		h.Medium, err = readFile(s.medium, simulate.ParseMedium)
+	}
+	if err == nil {
+		err = h.Check()
+	}
+	if err != nil {
+		return h, command.UsageError("the host: %v", err)
+	}
+	return h, nil
+}
+
+func readMix(path string) (synthetic.Mix, error) {
+	m, err := readFile(path, synthetic.Parse)
+	if err != nil {
+		return m, command.UsageError("--mix: %v", err)
+	}
+	return m, nil
+}
+
+func readFile[T any](path string, parse func(io.Reader) (T, error)) (T, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer f.Close()
+	v, err := parse(f)
+	if err != nil {
+		return v, fmt.Errorf("%s: %w", path, err)
+	}
+	return v, nil
+}
+
+func (s *simulation) plan(ctx context.Context, out io.Writer, mix synthetic.Mix, host simulate.Host) error {
+	var plans []simulate.Planned
+	f := simulate.Fleet{Containers: s.fleet, Host: host, P99: s.p99, Grain: s.grain}
+	for _, name := range s.policies {
+		p, err := simulate.Plan(ctx, mix, f, func(memory int64) simulate.Policy { return policyOf(name, memory) })
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		plans = append(plans, p)
+	}
+	if s.json {
+		return command.WriteJSON(out, plans)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "policy\tcontainers a host\thosts\tp99\tworst host\thosts over\t")
+	for _, p := range plans {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%v\t%v\t%d\t\n", p.Policy, p.PerHost, p.Hosts, rounded(p.P99), rounded(p.Worst), p.Over)
+	}
+	return w.Flush()
+}
+
+func rounded(d time.Duration) time.Duration { return d.Round(time.Microsecond) }
+
+func reportTable(out io.Writer, reports []*simulate.Report) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "policy\tcritical p50\tp99\tp99.9\tburst p50\tp99\tdelay p50\tp99\tdemand faults\tin/s\tout/s\twasted\tevict errors\t")
+	for _, r := range reports {
+		rate := func(pages int) string {
+			if r.Seconds == 0 {
+				return "-"
+			}
+			return fmt.Sprintf("%.0f", float64(pages)/r.Seconds)
+		}
+		wasted := "-"
+		if r.Ahead > 0 {
+			wasted = fmt.Sprintf("%.1f%%", 100*float64(r.Wasted)/float64(r.Ahead))
+		}
+		fmt.Fprintf(w, "%s\t%v\t%v\t%v\t%v\t%v\t%v\t%v\t%d\t%s\t%s\t%s\t%d\t\n", r.Policy,
+			rounded(r.Critical.P50), rounded(r.Critical.P99), rounded(r.Critical.P999), rounded(r.Bursts.P50), rounded(r.Bursts.P99),
+			rounded(r.Delays.P50), rounded(r.Delays.P99), r.Demand, rate(r.In), rate(r.Out), wasted, r.Errors)
+	}
+	return w.Flush()
+}

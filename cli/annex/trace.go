@@ -1,0 +1,49 @@
+package annex
+
+import (
+	"bufio"
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"tare/annex/trace"
+	"tare/cli/command"
+)
+
+func traceCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "trace FILE",
+		Short: "Print an access trace as text, one event a line",
+		Long: `trace prints what annex record wrote. A trace that was cut is printed up to the cut, which
+is then the error. docs/annex-trace.md has the format.`,
+		Example: "  annex trace web.trace | head",
+		Args:    command.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			from, done, err := openTrace(args[0])
+			if err != nil {
+				return err
+			}
+			defer done()
+			return trace.Text(cmd.OutOrStdout(), from)
+		},
+	}
+}
+
+// openTrace begins to read a trace; done closes the file.
+func openTrace(path string) (from trace.Source, done func(), err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := trace.NewReader(bufio.NewReader(f))
+	if err != nil {
+		f.Close()
+		var cut *trace.Cut
+		if errors.Is(err, trace.ErrFormat) || errors.As(err, &cut) {
+			return nil, nil, command.UsageError("%s: %v", path, err)
+		}
+		return nil, nil, err
+	}
+	return r, func() { f.Close() }, nil
+}
