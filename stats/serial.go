@@ -46,7 +46,8 @@ func SerialMean(batches []float64, level float64) Estimate {
 
 // SerialQuantile estimates the q-quantile of all that a series' batches hold, which may be
 // nothing in some. Its interval is that of the share of values below the estimate, as a
-// ratio over batches, read back from the merged histogram (Woodruff 1952). Where that
+// ratio over batches, read back from the merged histogram (Woodruff 1952): of those up to
+// it or of those below it, whichever is told less well. Where that
 // share's upper end is all values, the quantile has no upper bound that they tell: the
 // interval then ends at infinity. It goes by the order of batches, as [SerialMean].
 func SerialQuantile(batches []*hdrhistogram.Histogram, q, level float64) Estimate {
@@ -93,17 +94,29 @@ func SerialQuantile(batches []*hdrhistogram.Histogram, q, level float64) Estimat
 	for bucket < last && m.high[bucket] < e.Value {
 		bucket++
 	}
-	total, below := m.below(last, everyBlock), m.below(bucket, everyBlock)
-	// The share's deviation in each batch, weighed by what it holds: a batch without
-	// values says nothing either way.
-	residuals := make([]float64, len(batches))
-	for i, b := range at {
-		if b >= 0 {
-			held := m.upTo[last*m.blocks+b]
-			residuals[i] = (m.upTo[bucket*m.blocks+b] - held*below/total) * float64(len(batches)) / total
+	total := m.below(last, everyBlock)
+	// shares are the deviations, in each batch, of the share of values up to a bucket,
+	// weighed by what the batch holds: one without values says nothing either way.
+	shares := func(bucket int) []float64 {
+		below := m.below(bucket, everyBlock)
+		residuals := make([]float64, len(batches))
+		for i, b := range at {
+			if b >= 0 {
+				held := m.upTo[last*m.blocks+b]
+				residuals[i] = (m.upTo[bucket*m.blocks+b] - held*below/total) * float64(len(batches)) / total
+			}
+		}
+		return residuals
+	}
+	_, se, degrees := serial(shares(bucket))
+	// Where many values are tied at the quantile, as those of requests that failed are,
+	// the share up to there hardly differs among batches, whatever that below it does: it
+	// is wholly all values at the top.
+	if bucket > 0 {
+		if _, under, fewer := serial(shares(bucket - 1)); under > se {
+			se, degrees = under, fewer
 		}
 	}
-	_, se, degrees := serial(residuals)
 	// Never less than that of independent values: few beyond the quantile may lie evenly
 	// among the batches, by chance.
 	se = math.Max(se, math.Sqrt(q*(1-q)/total))

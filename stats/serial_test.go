@@ -40,14 +40,15 @@ func TestSerialCoverage(t *testing.T) {
 		size           int
 		mean, quantile float64 // coverage at least
 		naive          float64 // and of taking them for independent at most
+		unended        float64 // share of the p99's intervals without an upper end at most
 	}{
 		// About four binomial standard deviations, 1.1 % each, below 95 %, where batches are
 		// long enough against the correlation; a tail's few stalls tell less of it, and hold
 		// 5 % less where they are not.
-		{by: 0, size: 6400, mean: 0.91, quantile: 0.91, naive: 1},
-		{by: 0.9, size: 6400, mean: 0.91, quantile: 0.91, naive: 0.7},
-		{by: 0.98, size: 6400, mean: 0.91, quantile: 0.86, naive: 0.4},
-		{by: 0.99, size: 1280, mean: 0.89, quantile: 0.84, naive: 0.3},
+		{by: 0, size: 6400, mean: 0.91, quantile: 0.91, naive: 1, unended: 0.05},
+		{by: 0.9, size: 6400, mean: 0.91, quantile: 0.91, naive: 0.7, unended: 0.25},
+		{by: 0.98, size: 6400, mean: 0.91, quantile: 0.86, naive: 0.4, unended: 1},
+		{by: 0.99, size: 1280, mean: 0.89, quantile: 0.84, naive: 0.3, unended: 1},
 	} {
 		series := &correlated{random: rand.New(rand.NewPCG(20260101, 1)), by: c.by}
 		room := make([]*hdrhistogram.Histogram, batches)
@@ -56,6 +57,7 @@ func TestSerialCoverage(t *testing.T) {
 		}
 		var ofMean, ofQuantile, naiveMean, naiveQuantile int
 		var bootstraps, ofBootstrap int
+		var estimates, widths, below []float64 // of the p99's; infinite widths too
 		for run := range runs {
 			series.state = series.random.NormFloat64()
 			var means []float64
@@ -76,6 +78,8 @@ func TestSerialCoverage(t *testing.T) {
 			m, q := SerialMean(means, 0.95), SerialQuantile(held, 0.99, 0.95)
 			ofMean += holds(m.Interval.Low, m.Interval.High, mean)
 			ofQuantile += holds(q.Interval.Low, q.Interval.High, p99)
+			estimates, widths = append(estimates, q.Value), append(widths, q.Interval.High-q.Interval.Low)
+			below = append(below, q.Value-q.Interval.Low)
 
 			if run%8 == 0 { // it takes its time
 				b := QuantileBy(MethodBlockBootstrap, held, 0.99, 0.95, int64(run))
@@ -90,6 +94,22 @@ func TestSerialCoverage(t *testing.T) {
 		}
 		share := func(n int) float64 { return float64(n) / runs }
 		t.Logf("correlation %v, %d values: mean %v (taken for independent %v), p99 %v (%v), by a bootstrap of spans %.2f", c.by, c.size, share(ofMean), share(naiveMean), share(ofQuantile), share(naiveQuantile), float64(ofBootstrap)/float64(bootstraps))
+		// All that is not negative would cover it too: ends are to be there, but where a
+		// few stalls tell of none, and about as far off as estimates scatter.
+		unended := 0
+		for _, w := range widths {
+			if math.IsInf(w, 1) {
+				unended++
+			}
+		}
+		slices.Sort(widths)
+		slices.Sort(below)
+		_, scatter := meanSD(estimates)
+		width, down := widths[runs/2]/(2*normal*scatter), below[runs/2]/(normal*scatter)
+		t.Logf("p99's interval: %v without an upper end; its median width is %.2f, and to its lower end %.2f, times what holds 95 %% of estimates", share(unended), width, down)
+		if share(unended) > c.unended || c.unended < 0.5 && !(width > 0.7 && width < 1.7) || !(down < 1.3) {
+			t.Errorf("correlation %v, %d values: %v of the p99's intervals have no upper end, want at most %v; the median width is %.2f, and to the lower end %.2f, times what holds 95 %% of estimates, want about 1 and at most 1.3", c.by, c.size, share(unended), c.unended, width, down)
+		}
 		if share(ofMean) < c.mean || share(ofMean) > 0.99 {
 			t.Errorf("correlation %v, %d values: the mean's interval covers %v, want %v to 0.99", c.by, c.size, share(ofMean), c.mean)
 		}
@@ -129,6 +149,39 @@ func TestSerialQuantileWithoutAnUpperEnd(t *testing.T) {
 	}
 	if e = SerialQuantile(few, 0.5, 0.95); math.IsInf(e.Interval.High, 1) || e.Interval.High < e.Value {
 		t.Errorf("median of 11 values: %+v", e)
+	}
+}
+
+// Failed requests are all at one value, the slowest: that they are all in one span widens
+// the interval though the share of values up to there is 1 in every span.
+func TestSerialQuantileOfTiesInOneSpan(t *testing.T) {
+	const slowest = 60_000_000
+	spans := make([]*hdrhistogram.Histogram, 16)
+	for i := range spans {
+		spans[i] = hdrhistogram.New(1, 3_600_000_000, 3)
+		for j := range int64(400) {
+			v := 1000 + 2*j
+			if i == 5 && j >= 208 { // 3 % of all
+				v = slowest
+			}
+			_ = spans[i].RecordValue(v)
+		}
+	}
+	if e := SerialQuantile(spans, 0.99, 0.95); !(e.Value > 0.99*slowest) || !(e.Interval.Low < 2000) || !math.IsInf(e.Interval.High, 1) {
+		t.Errorf("all in one span: %+v", e)
+	}
+	for i := range spans { // and the same, evenly
+		spans[i].Reset()
+		for j := range int64(400) {
+			v := 1000 + 2*j
+			if j >= 388 {
+				v = slowest
+			}
+			_ = spans[i].RecordValue(v)
+		}
+	}
+	if e := SerialQuantile(spans, 0.99, 0.95); !(e.Interval.Low > 0.99*slowest) || math.IsInf(e.Interval.High, 1) {
+		t.Errorf("in every span alike: %+v", e)
 	}
 }
 
