@@ -134,7 +134,8 @@ func TestRepeatsOfStallsAgreeBySpans(t *testing.T) {
 	if throughput.compared() != all || throughput.agree < all-2 || throughput.independent+tail.independent != 0 {
 		t.Errorf("throughput by spans: %+v", throughput)
 	}
-	if tail.compared() != all || tail.agree+tail.unbounded < all-2 {
+	// Those without an upper end cannot disagree: they are to be few.
+	if tail.compared() != all || tail.agree+tail.unbounded < all-2 || tail.unbounded > all/4 {
 		t.Errorf("p99 by spans: %+v", tail)
 	}
 	for i := range run.Trials {
