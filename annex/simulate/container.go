@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"fmt"
 	"time"
 
 	"tare/annex"
@@ -129,26 +130,63 @@ func (c *container) slept(e *trace.Event) {
 	c.inBurst = false
 }
 
-// scanned takes from a scan which pages are shared: nothing else of the place where it was made is of here.
+// mostScanned bounds the pages of a scan: 256 GiB.
+const mostScanned = 1 << 26
+
+// scanned takes from a scan which pages are shared, and which there are that were not seen
+// to be touched: those are in memory as far as there is room, and else in swap.
 func (c *container) scanned(e *trace.Event) {
-	s := c.spaces[e.Space]
-	if s == nil {
-		return
-	}
+	m := c.world.memory
+	s := c.space(e.Space)
+	left := uint64(mostScanned)
 	for _, stretch := range e.Stretches {
-		first := stretch.First
+		page := stretch.First
 		for _, r := range stretch.Runs {
-			end := first + annex.Page(r.Pages)
-			if r.State.Has(annex.Shared) {
-				s.each(func(p annex.Page, i int32) {
-					if p >= first && p < end {
-						c.world.memory.pages[i].flags |= shared
-					}
-				})
+			if r.Pages > left {
+				c.world.err = fmt.Errorf("a scan of %s has more than %d pages", c.name, mostScanned)
+				return
 			}
-			first = end
+			left -= r.Pages
+			for end := page + annex.Page(r.Pages); page < end; page++ {
+				if r.State&(annex.Present|annex.Swapped) == 0 {
+					continue
+				}
+				i := s.find(page)
+				if i == 0 {
+					i = c.found(s, page)
+				}
+				if r.State.Has(annex.Shared) {
+					m.pages[i].flags |= shared
+				}
+			}
 		}
 	}
+}
+
+// found is a page that was there before the trace.
+func (c *container) found(s *space, number annex.Page) int32 {
+	m := c.world.memory
+	i := m.add(c.class == annex.Critical, s, number)
+	s.set(number, i)
+	switch {
+	case m.free() > 0:
+		m.come(i)
+		m.pages[i].flags |= mapped | dirty
+	case !m.put(i):
+		c.world.err = &Full{At: c.world.now, Swap: true}
+	}
+	return i
+}
+
+// space is one of its address spaces.
+func (c *container) space(name annex.Space) *space {
+	s := c.spaces[name]
+	if s == nil {
+		s = newSpace(name)
+		c.spaces[name] = s
+		c.names = append(c.names, name)
+	}
+	return s
 }
 
 // end has all of its memory be free.
@@ -166,12 +204,7 @@ func (c *container) end() {
 func (c *container) touch() {
 	w, e := c.world, &c.steps[0]
 	c.running = true
-	s := c.spaces[e.Space]
-	if s == nil {
-		s = newSpace(e.Space)
-		c.spaces[e.Space] = s
-		c.names = append(c.names, e.Space)
-	}
+	s := c.space(e.Space)
 	total := e.Took
 	if e.Kind == trace.Requested {
 		total = e.CPU

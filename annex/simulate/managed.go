@@ -19,7 +19,6 @@ type managed struct {
 	soonest  annex.Moment
 	evicts   lane
 	fetches  lane
-	names    []annex.ID
 }
 
 const (
