@@ -51,13 +51,13 @@ type activation struct {
 func newActivation(targets []Target, o ActivationOptions, sleeper func() sleeper) *activation {
 	a := &activation{
 		options: o, recorder: newRecorder(Options{}), sleeper: sleeper, end: o.Duration,
-		services: services(o.Pattern, o.Seed, len(targets)),
+		services: services(o.Pattern, o.Seed, len(targets), o.After),
 		result:   ActivationResult{Bursts: NewHistogram(), First: NewHistogram(), Turned: make([]int64, len(targets))},
 	}
 	if o.Open {
 		a.schedule = newBurstSchedule(o)
 	} else {
-		a.pauses = pauses(o.Pattern, o.Seed, o.pause())
+		a.pauses = pauses(o.Pattern, o.Seed, o.pause(), o.After)
 	}
 	for _, target := range targets {
 		kept, ok := target.(*Kept)
@@ -155,6 +155,7 @@ func (a *activation) drive(ctx, ending context.Context) {
 			return
 		}
 		if over {
+			a.missed()
 			a.unsent(a.options.Burst)
 			continue
 		}
@@ -190,10 +191,18 @@ func (a *activation) take(now time.Duration) (due time.Duration, service int, ov
 func (a *activation) turn(service int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.result.Turns++
 	a.result.Turned[service]++
 	if a.options.Each != nil {
 		a.options.Each(service)
 	}
+}
+
+// missed counts a burst that was due and is not begun.
+func (a *activation) missed() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.result.Turns++
 }
 
 // burst sends requests, one after the other, of which q is the first.

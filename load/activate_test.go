@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -213,6 +214,29 @@ func TestAServiceThatIsGoneIsAnError(t *testing.T) {
 	}
 }
 
+// Two loads of which one goes on after the other ask whom one load asks, each its turn.
+func TestALoadGoesOnAfterAnother(t *testing.T) {
+	for _, open := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			targets, _ := crowd(7, 0)
+			asked := func(d time.Duration, after int64) (whom []int, turns int64) {
+				r := mustActivate(t, targets, ActivationOptions{Pattern: PeriodicTarget, Think: 100 * time.Millisecond, Open: open, Connections: 1, Duration: d, Seed: 4, After: after,
+					Each: func(target int) { whom = append(whom, target) }})
+				return whom, r.Turns
+			}
+			whole, _ := asked(2*time.Second, 0)
+			first, turns := asked(time.Second, 0)
+			if turns != int64(len(first)) || turns != 10 {
+				t.Fatalf("open %t: %d turns of %d", open, turns, len(first))
+			}
+			second, _ := asked(time.Second, turns)
+			if both := append(first, second...); !slices.Equal(both, whole) {
+				t.Errorf("open %t: %v, want %v", open, both, whole)
+			}
+		})
+	}
+}
+
 // Ending is no failure: what is under way is answered, what is due later is not asked.
 func TestEndLetsWhatIsUnderWayBeAnswered(t *testing.T) {
 	for _, open := range []bool{true, false} {
@@ -326,6 +350,7 @@ func TestActivationRefused(t *testing.T) {
 		"endless think":   func(o *ActivationOptions) { o.Think = 1 << 62 },
 		"no end":          func(o *ActivationOptions) { o.Duration = 0 },
 		"negative":        func(o *ActivationOptions) { o.Duration = -1 },
+		"after less":      func(o *ActivationOptions) { o.After = -1 },
 		"negative burst":  func(o *ActivationOptions) { o.Burst = -1 },
 		"endless burst":   func(o *ActivationOptions) { o.Burst = 1 << 40 },
 		"no timeout":      func(o *ActivationOptions) { o.Timeout = -1 },

@@ -46,7 +46,11 @@ type ActivationOptions struct {
 	Burst int
 	// Seed determines the moments, and whom each turns to. By the same seed and pattern
 	// the moments are the same however many services there are.
-	Seed     uint64
+	Seed uint64
+	// After is how many turns of the same pattern and seed lie behind, [ActivationResult.Turns]
+	// of the loads before this one: it goes on with the turn that follows them, by draws that
+	// none of them had.
+	After    int64
 	Duration time.Duration // 0 is until End
 	// End, where not nil, ends the load when it is closed, as the end of Duration does:
 	// no burst begins that was not due before, and what is under way is still answered.
@@ -64,6 +68,9 @@ type ActivationOptions struct {
 // MostBursts is the most bursts that are under way at a time unless more are asked for.
 const MostBursts = 256
 
+// mostTurns bounds ActivationOptions.After, whose draws are made over again.
+const mostTurns = 1 << 32
+
 // ActivationResult is what came of it.
 //
 // In an open loop only the first request of a burst comes by the schedule, and can be
@@ -80,6 +87,8 @@ type ActivationResult struct {
 	First *hdrhistogram.Histogram
 	// Turned counts the bursts of each service that were begun.
 	Turned []int64
+	// Turns are all that were due, those too that came so late that none was begun.
+	Turns int64
 	// Opened counts the connections that were made meanwhile: as many requests took
 	// longer by connecting.
 	Opened int64
@@ -107,6 +116,8 @@ func (o ActivationOptions) withDefaults() (ActivationOptions, error) {
 		return o, fmt.Errorf("load: a duration or timeout that is negative or above %v", longest)
 	case o.Duration == 0 && o.End == nil:
 		return o, fmt.Errorf("load: neither duration nor end bounds it: set one")
+	case o.After < 0 || o.After > mostTurns:
+		return o, fmt.Errorf("load: to go on after %d turns: want 0 to %d", o.After, int64(mostTurns))
 	case o.Connections < 0 || o.Connections > 1<<16:
 		return o, fmt.Errorf("load: %d connections: want 1 to %d, or 0 for as many as it takes", o.Connections, 1<<16)
 	}

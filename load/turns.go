@@ -27,17 +27,18 @@ const (
 
 // pauses gives the pauses before bursts, of that mean, without end; the first is
 // before the first burst. They depend on the pattern and the seed, and on no number
-// of services: those who are more get no more between them.
-func pauses(pattern Pattern, seed uint64, mean time.Duration) func() time.Duration {
+// of services: those who are more get no more between them. Of those that are drawn, as
+// many as after are behind; where none is drawn, the first burst is due at once.
+func pauses(pattern Pattern, seed uint64, mean time.Duration, after int64) func() time.Duration {
 	random := rand.New(rand.NewPCG(seed, seedPauses))
 	seconds := func(s float64) time.Duration {
 		return time.Duration(min(s, longest.Seconds()) * float64(time.Second))
 	}
 	switch pattern {
 	case PoissonTarget:
-		return func() time.Duration { return seconds(random.ExpFloat64() * mean.Seconds()) }
+		return behind(after, func() time.Duration { return seconds(random.ExpFloat64() * mean.Seconds()) })
 	case HeavyTailedTarget:
-		return func() time.Duration { return seconds(pareto(1-random.Float64(), mean.Seconds())) }
+		return behind(after, func() time.Duration { return seconds(pareto(1-random.Float64(), mean.Seconds())) })
 	}
 	var next time.Duration // the first burst is due at once
 	return func() time.Duration {
@@ -45,6 +46,14 @@ func pauses(pattern Pattern, seed uint64, mean time.Duration) func() time.Durati
 		next = mean
 		return pause
 	}
+}
+
+// behind gives a sequence without so many at its beginning.
+func behind[T any](after int64, next func() T) func() T {
+	for range after {
+		next()
+	}
+	return next
 }
 
 // pareto is the value that a variable of Pareto's distribution with that mean exceeds
@@ -56,8 +65,14 @@ func pareto(beyond, mean float64) float64 {
 	return least * math.Pow(beyond, -1/paretoShape)
 }
 
-// services gives which of n services each burst turns to, without end.
-func services(pattern Pattern, seed uint64, n int) func() int {
+// services gives which of n services each burst turns to, without end; as many bursts as
+// after are behind.
+func services(pattern Pattern, seed uint64, n int, after int64) func() int {
+	return behind(after, turns(pattern, seed, n))
+}
+
+// turns are those services from the first burst on.
+func turns(pattern Pattern, seed uint64, n int) func() int {
 	order := rand.New(rand.NewPCG(seed, seedOrder)).Perm(n)
 	random := rand.New(rand.NewPCG(seed, seedTurns))
 	turn := -1
@@ -107,7 +122,7 @@ func zipf(n int) []float64 {
 // newBurstSchedule has a moment for each burst. end 0 is none.
 func newBurstSchedule(o ActivationOptions) *schedule {
 	moments := func() *sequence {
-		next := pauses(o.Pattern, o.Seed, o.pause())
+		next := pauses(o.Pattern, o.Seed, o.pause(), o.After)
 		var sum time.Duration
 		return &sequence{left: -1, end: o.Duration, draw: func() time.Duration {
 			sum = min(sum+next(), math.MaxInt64-longest) // the next sum does not overflow

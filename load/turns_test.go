@@ -44,7 +44,7 @@ func TestPatternsAskAtOneRate(t *testing.T) {
 
 func TestTurnsAreAFunctionOfTheirSeed(t *testing.T) {
 	draw := func(pattern Pattern, seed uint64) (pauseSum time.Duration, asked []int) {
-		pause, service := pauses(pattern, seed, time.Second), services(pattern, seed, 20)
+		pause, service := pauses(pattern, seed, time.Second, 0), services(pattern, seed, 20, 0)
 		for range 1000 {
 			pauseSum += pause()
 			asked = append(asked, service())
@@ -71,7 +71,7 @@ func TestTurnsAreAFunctionOfTheirSeed(t *testing.T) {
 // turned counts the bursts of each of n services.
 func turned(pattern Pattern, n, bursts int) []int {
 	counts := make([]int, n)
-	service := services(pattern, 5, n)
+	service := services(pattern, 5, n, 0)
 	for range bursts {
 		counts[service()]++
 	}
@@ -81,7 +81,7 @@ func turned(pattern Pattern, n, bursts int) []int {
 func TestEveryNumberOfServices(t *testing.T) {
 	for _, pattern := range Patterns {
 		for n := 1; n <= 50; n++ {
-			service := services(pattern, uint64(n), n)
+			service := services(pattern, uint64(n), n, 0)
 			for range 200 {
 				if s := service(); s < 0 || s >= n {
 					t.Fatalf("%s turned to service %d of %d", pattern, s, n)
@@ -101,7 +101,7 @@ func TestEvenPatterns(t *testing.T) {
 		}
 	}
 	// In turn: no service comes again before all others have.
-	service := services(PeriodicTarget, 5, n)
+	service := services(PeriodicTarget, 5, n, 0)
 	for range 3 {
 		seen := map[int]bool{}
 		for range n {
@@ -116,7 +116,7 @@ func TestEvenPatterns(t *testing.T) {
 // The shapes, by quantiles that are known in closed form.
 func TestHeavyTail(t *testing.T) {
 	const n = 100_000
-	next := pauses(HeavyTailedTarget, 9, 3*time.Second)
+	next := pauses(HeavyTailedTarget, 9, 3*time.Second, 0)
 	var all []time.Duration
 	for range n {
 		all = append(all, next())
@@ -163,7 +163,7 @@ func TestParetoIsBounded(t *testing.T) {
 // a long one.
 func TestDriftingSet(t *testing.T) {
 	const n = 40 // five at a time
-	service := services(DriftingTarget, 2, n)
+	service := services(DriftingTarget, 2, n, 0)
 	ever := map[int]int{}
 	var sets []map[int]bool
 	for range n {
@@ -188,5 +188,27 @@ func TestDriftingSet(t *testing.T) {
 	}
 	if len(ever) != n {
 		t.Errorf("%d of %d services were asked within a round", len(ever), n)
+	}
+}
+
+// What goes on after so many turns has the services and the pauses of one that was never
+// parted.
+func TestTurnsGoOn(t *testing.T) {
+	const n, behind, then = 15, 60, 40
+	for _, pattern := range Patterns {
+		whole, rest := services(pattern, 3, n, 0), services(pattern, 3, n, behind)
+		pause, later := pauses(pattern, 3, time.Second, 0), pauses(pattern, 3, time.Second, behind)
+		for range behind {
+			whole()
+			pause()
+		}
+		for i := range then {
+			if want, got := whole(), rest(); got != want {
+				t.Fatalf("%s: turn %d is to %d, want %d", pattern, behind+i, got, want)
+			}
+			if want, got := pause(), later(); got != want && (i > 0 || got != 0) {
+				t.Fatalf("%s: pause %d is %v, want %v", pattern, behind+i, got, want)
+			}
+		}
 	}
 }

@@ -19,14 +19,28 @@ import (
 
 // journal is what happened, in order.
 type journal struct {
-	mu    sync.Mutex
-	lines []string
+	mu     sync.Mutex
+	lines  []string
+	prefix string // of the lines awaited
+	until  int    // so many
+	there  chan struct{}
+}
+
+// wait has a channel closed when there are so many lines of a prefix.
+func (j *journal) wait(prefix string, count int, there chan struct{}) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.prefix, j.until, j.there = prefix, count, there
 }
 
 func (j *journal) add(format string, args ...any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.lines = append(j.lines, fmt.Sprintf(format, args...))
+	if j.there != nil && j.count(j.prefix) >= j.until {
+		close(j.there)
+		j.there = nil
+	}
 }
 
 // has tells that a line is there, to whoever holds the lock.

@@ -22,6 +22,7 @@ type ascent struct {
 	memory  int64 // of the box
 	service *served
 	herd    *herd
+	turns   int64 // of the neighbours, that lie behind in the step
 }
 
 // all makes the steps, in rising order, until the last, or until there is no going on.
@@ -81,13 +82,14 @@ func counted(n int) string {
 // in Stop and has what was found until then.
 func (s *ascent) step(ctx context.Context, n int, first bool) (Step, error) {
 	step := Step{Neighbours: n}
+	s.turns = 0
 	before, err := s.in.Read(ctx)
 	if danger := (*platform.Endangered)(nil); errors.As(err, &danger) && !first {
 		err = &ended{danger.Error()}
 	}
 	killed := kills(before)
 	if err == nil {
-		err = s.within(ctx, first, killed, func(ctx context.Context) error { return s.grow(ctx, n) })
+		err = s.within(ctx, first, killed, func(ctx context.Context) error { return s.grow(ctx, n, first) })
 	}
 	if err == nil {
 		err = s.bench.Undisturbed(func() error {
@@ -141,7 +143,7 @@ func (s *ascent) within(ctx context.Context, first bool, killed int64, do func(c
 }
 
 // grow brings the neighbours to their number, and lets the box come to rest.
-func (s *ascent) grow(ctx context.Context, to int) error {
+func (s *ascent) grow(ctx context.Context, to int, first bool) error {
 	if err := s.herd.grow(ctx, to); err != nil {
 		return err
 	}
@@ -154,13 +156,25 @@ func (s *ascent) grow(ctx context.Context, to int) error {
 		return nil
 	}
 	// They are asked meanwhile as they will be: what they use comes back before it counts,
-	// and who predicts that has seen some of it.
-	stop := s.ask(ctx)
-	_, err := s.service.load(ctx, true, s.Settle)
-	if _, asking := stop(); err == nil && asking != nil {
-		err = fmt.Errorf("ask the neighbours: %w", asking)
+	// and who predicts that has seen some of it, but not the turns that count.
+	return s.ahead(func() error {
+		stop := s.ask(ctx)
+		_, err := s.service.load(ctx, true, s.Settle)
+		noise, asking := stop()
+		return errors.Join(err, troubled(noise, asking, first))
+	})
+}
+
+// troubled is what went wrong with the neighbours' requests; that some fail is an error in
+// the first step alone.
+func troubled(noise load.ActivationResult, asking error, first bool) error {
+	if asking != nil {
+		return fmt.Errorf("ask the neighbours: %w", asking)
 	}
-	return err
+	if first && noise.Failed() > 0 {
+		return fmt.Errorf("%d of the neighbours' requests failed, the first by: %w", noise.Failed(), noise.FirstError)
+	}
+	return nil
 }
 
 // measure loads the critical service beside the neighbours that there are, with the box's
@@ -194,9 +208,11 @@ func (s *ascent) ahead(load func() error) error {
 }
 
 // asked is how the neighbours are: whatever their number at the same moments, so that
-// chance gives none of the numbers more than another.
+// chance gives none of the numbers more than another. Within a step each load goes on with
+// the turn after the last one's: what was learnt of the turns before is no answer to those
+// that count, and nobody who is asked by turns is left out, or asked again too soon.
 func (s *ascent) asked(end <-chan struct{}) load.ActivationOptions {
-	return load.ActivationOptions{Pattern: s.pattern, Think: s.Think, Open: !s.IdleClosed, Burst: s.Burst, Seed: s.bench.Seed(), End: end}
+	return load.ActivationOptions{Pattern: s.pattern, Think: s.Think, Open: !s.IdleClosed, Burst: s.Burst, Seed: s.bench.Seed(), After: s.turns, End: end}
 }
 
 // ask begins to ask the neighbours; stop ends it and tells what came of it.
@@ -214,6 +230,7 @@ func (s *ascent) ask(ctx context.Context) (stop func() (load.ActivationResult, e
 	return func() (load.ActivationResult, error) {
 		close(end)
 		<-ended
+		s.turns += result.Turns
 		return result, err
 	}
 }
@@ -239,16 +256,7 @@ func (s *ascent) loads(ctx context.Context, step *Step, first bool) error {
 		}
 		step.Bursts.Failed -= step.Bursts.Requests
 	}
-	if err != nil {
-		return err
-	}
-	if asking != nil {
-		return fmt.Errorf("ask the neighbours: %w", asking)
-	}
-	if first && noise.Failed() > 0 {
-		return fmt.Errorf("%d of the neighbours' requests failed, the first by: %w", noise.Failed(), noise.FirstError)
-	}
-	return nil
+	return errors.Join(err, troubled(noise, asking, first))
 }
 
 // serve is both loads of the critical service.

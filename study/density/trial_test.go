@@ -3,6 +3,7 @@ package density
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -173,6 +174,52 @@ func TestTheNeighboursAreAskedAlike(t *testing.T) {
 	many := &ascent{trial: trial{Options: f.o, pattern: load.RandomTarget}, bench: f.bench, herd: &herd{targets: make([]load.Target, 9)}}
 	if one, other := few.asked(nil), many.asked(nil); one.Seed != other.Seed || one.Seed != f.bench.Seed() {
 		t.Errorf("%+v and %+v", one, other)
+	}
+}
+
+// Each load of a step goes on with the neighbours' turns where the last one ended.
+func TestTheNeighboursTurnsGoOn(t *testing.T) {
+	f := newFixture(1, 7)
+	f.o.IdleClosed, f.o.Think = true, time.Millisecond // one after the other, so that the journal has their order
+	h := &herd{}
+	for i := range 7 {
+		h.targets = append(h.targets, asked{f.world, fmt.Sprint(20001 + i)})
+	}
+	s := &ascent{trial: trial{Options: f.o, pattern: load.PeriodicTarget}, bench: f.bench, herd: h}
+	var turns int
+	for _, least := range []int{4, 6, 9} { // no whole rounds
+		all, enough := turns+least, make(chan struct{})
+		f.wait("ask ", all, enough)
+		stop := s.ask(t.Context())
+		<-enough
+		if _, err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		turns = f.count("ask ")
+	}
+	for i := 7; i < turns; i++ {
+		if f.lines[i] != f.lines[i-7] {
+			t.Fatalf("turn %d is not that of the round before:\n%s", i, strings.Join(f.lines, "\n"))
+		}
+	}
+}
+
+// Neighbours whose requests fail, be it while the box comes to rest, are told beside the
+// service's own failure, and end the first step alone.
+func TestTroubleWithTheNeighbours(t *testing.T) {
+	failed := load.ActivationResult{Result: load.Result{Errors: map[string]int64{load.KindConnect: 2}, FirstError: errUnanswered}}
+	gone := errors.New("gone")
+	for _, c := range []struct {
+		asking error
+		first  bool
+		want   error
+	}{{nil, true, errUnanswered}, {nil, false, nil}, {gone, false, gone}} {
+		if got := troubled(failed, c.asking, c.first); !errors.Is(got, c.want) {
+			t.Errorf("first %v: %v, want %v", c.first, got, c.want)
+		}
+	}
+	if err := troubled(load.ActivationResult{}, nil, true); err != nil {
+		t.Error(err)
 	}
 }
 
