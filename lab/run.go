@@ -132,7 +132,9 @@ func (l *Lab) Resume(ctx context.Context, d Design, run record.Run) (record.Run,
 		return run, fmt.Errorf("run %s was imported: it cannot be resumed", run.ID)
 	}
 	d.Seed, d.Plan = run.Seed, run.Plan
-	d.Plan.Paused += max(0, l.now().Sub(leftOff(run)))
+	now := l.now()
+	d.Plan.Paused += max(0, now.Sub(leftOff(run)))
+	d.Plan.Resumed = now
 	if err := d.Validate(); err != nil {
 		return run, err
 	}
@@ -153,12 +155,16 @@ func (l *Lab) Resume(ctx context.Context, d Design, run record.Run) (record.Run,
 	})
 }
 
-// leftOff is when a run was left: where it was killed, its last trial's end.
+// leftOff is when a run was left: where it was killed, its last trial's end, or when it
+// was last resumed, if no trial has ended since: the pause before that is counted.
 func leftOff(run record.Run) time.Time {
 	if !run.Finished.IsZero() {
 		return run.Finished
 	}
 	at := run.Started
+	if run.Plan.Resumed.After(at) {
+		at = run.Plan.Resumed
+	}
 	for _, t := range run.Trials {
 		if end := t.Started.Add(t.Elapsed); end.After(at) {
 			at = end

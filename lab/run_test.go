@@ -377,6 +377,48 @@ func TestWhatIsStoppedEarlyCanBeResumed(t *testing.T) {
 	}
 }
 
+// A pause is counted once, though a resumed run is killed before a trial of it has ended.
+func TestAPauseIsCountedOnce(t *testing.T) {
+	b := newBench(t, "bare", "box")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	var killed record.Run // as its process's end leaves it
+	w := &fakeWorkload{name: "w", value: func(n int) (float64, error) {
+		switch n {
+		case 3:
+			cancel(ErrStopped)
+		case 4:
+			var err error
+			if killed, err = b.Store.Run("r"); err != nil {
+				return 0, err
+			}
+			cancel(ErrStopped)
+		}
+		return 1, nil
+	}}
+	d := twoPlatforms(w, record.Plan{Blocks: 2})
+	run, err := b.Run(ctx, d, newRun("r"))
+	if run.Status != record.Interrupted {
+		t.Fatalf("status %s: %v", run.Status, err)
+	}
+	run.Finished = b.clock.now() // the store has a clock of its own
+	b.clock.pass(time.Hour)
+	before := len(run.Trials)
+	ctx, cancel = context.WithCancelCause(context.Background())
+	if _, err = b.Resume(ctx, d, run); err == nil {
+		t.Fatal("not interrupted")
+	}
+	if killed.Plan.Paused != time.Hour || !killed.Finished.IsZero() || len(killed.Trials) != before {
+		t.Fatalf("resumed: paused %v, finished %v, %d trials, of which %d are old", killed.Plan.Paused, killed.Finished, len(killed.Trials), before)
+	}
+	b.clock.pass(time.Hour)
+	b.platforms["bare"].names, b.platforms["box"].names = nil, nil // what was there is cleared away
+	run, err = b.Resume(context.Background(), d, killed)
+	// What the killed one was about is lost, and a pause too.
+	if most := 2*time.Hour + time.Minute; err != nil || run.Plan.Paused < 2*time.Hour || run.Plan.Paused > most {
+		t.Errorf("paused %v, want 2h to %v: %v", run.Plan.Paused, most, err)
+	}
+}
+
 func TestResumeRefusesAnotherRuntime(t *testing.T) {
 	b := newBench(t, "bare", "box")
 	ctx, cancel := context.WithCancelCause(context.Background())

@@ -68,6 +68,8 @@ type Plan struct {
 	// Paused is for how long nothing was measured before the run was resumed, all times
 	// together.
 	Paused time.Duration `json:"paused_ns,omitempty"`
+	// Resumed is when it was last: up to then, Paused is whole.
+	Resumed time.Time `json:"resumed,omitzero"`
 	// Imported says where the figures are from that were measured elsewhere; nil
 	// where tare measured them.
 	Imported *Import `json:"imported,omitempty"`
