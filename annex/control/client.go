@@ -13,8 +13,11 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"tare/kernel/process"
 )
 
 // Absent says that no daemon listens.
@@ -50,17 +53,46 @@ func (m *Mismatch) Error() string {
 	return fmt.Sprintf("annexd tells version %d of its status, and this annex reads %d: use the annex that came with it, or restart the daemon with the new one", m.Theirs, m.Ours)
 }
 
+// Silent says that a daemon is there and does not answer: it is stopped, or starved.
+type Silent struct {
+	Socket string
+	PID    int // of whoever listens; 0 where that is not known
+	For    time.Duration
+}
+
+func (s *Silent) Error() string {
+	who := "annexd"
+	if s.PID > 0 {
+		who = fmt.Sprintf("annexd (pid %d)", s.PID)
+	}
+	return fmt.Sprintf("%s at %s does not answer, for %v: is it stopped, or waiting for memory itself? systemctl restart annexd begins anew", who, s.Socket, s.For)
+}
+
+// How long an answer's beginning is waited for: of what only looks, and of what orders,
+// for which the daemon may ask others and write to the kernel's knobs. Streams and drains
+// take longer as a whole, and begin as soon.
+const (
+	patience      = 5 * time.Second
+	orderPatience = 30 * time.Second
+)
+
 // Client speaks to a daemon. It may be used by several goroutines.
 type Client struct {
-	socket string
-	web    *http.Client
+	socket       string
+	looks, order *http.Client
+	pid          atomic.Int64 // of whoever listens
 }
 
 // Dial makes a client for a socket. It connects when something is asked: then the error is
 // an *Absent, a *Denied or a *Stranger where that fails.
 func Dial(socket string) *Client {
+	return dial(socket, patience, orderPatience)
+}
+
+func dial(socket string, patience, orderPatience time.Duration) *Client {
+	c := &Client{socket: socket}
 	connect := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "unix", socket)
+		conn, err := (&net.Dialer{Timeout: patience}).DialContext(ctx, "unix", socket)
 		if err != nil {
 			return nil, err
 		}
@@ -73,13 +105,25 @@ func Dial(socket string) *Client {
 			conn.Close()
 			return nil, &Denied{socket}
 		}
+		if unix, ok := conn.(*net.UnixConn); ok {
+			if pid, err := process.Peer(unix); err == nil {
+				c.pid.Store(int64(pid))
+			}
+		}
 		return conn, nil
 	}
-	return &Client{socket, &http.Client{Transport: &http.Transport{DialContext: connect}}}
+	waiting := func(most time.Duration) *http.Client {
+		return &http.Client{Transport: &http.Transport{DialContext: connect, ResponseHeaderTimeout: most}}
+	}
+	c.looks, c.order = waiting(patience), waiting(orderPatience)
+	return c
 }
 
 // Close ends connections that are kept for later.
-func (c *Client) Close() { c.web.CloseIdleConnections() }
+func (c *Client) Close() {
+	c.looks.CloseIdleConnections()
+	c.order.CloseIdleConnections()
+}
 
 // Status asks how the daemon stands.
 func (c *Client) Status(ctx context.Context) (Status, error) {
@@ -194,9 +238,14 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	if err != nil {
 		return nil, err
 	}
-	answer, err := c.web.Do(request)
+	web := c.looks
+	if method != http.MethodGet {
+		web = c.order
+	}
+	began := time.Now()
+	answer, err := web.Do(request)
 	if err != nil {
-		return nil, c.unreached(ctx, err)
+		return nil, c.unreached(ctx, err, time.Since(began))
 	}
 	if answer.StatusCode < 300 {
 		return answer, nil
@@ -209,8 +258,9 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	return nil, p.err()
 }
 
-func (c *Client) unreached(ctx context.Context, err error) error {
+func (c *Client) unreached(ctx context.Context, err error, after time.Duration) error {
 	var stranger *Stranger
+	var slow net.Error
 	var denied *Denied
 	switch {
 	case ctx.Err() != nil:
@@ -225,6 +275,8 @@ func (c *Client) unreached(ctx context.Context, err error) error {
 		return &Denied{c.socket}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return &Absent{c.socket, err} // it ended meanwhile
+	case errors.As(err, &slow) && slow.Timeout():
+		return &Silent{Socket: c.socket, PID: int(c.pid.Load()), For: after.Round(100 * time.Millisecond)}
 	}
 	return fmt.Errorf("ask annexd at %s: %w", c.socket, err)
 }
