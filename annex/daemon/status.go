@@ -173,14 +173,14 @@ func (d *Daemon) Explain(name string) (e control.Explanation, err error) {
 		e = control.Explanation{Schema: control.Schema, Context: d.tellContext(why.ContextStatus), Sentences: d.sentences(h, why)}
 		now, clock := d.now(), time.Now()
 		for _, one := range why.Decisions {
-			e.Decisions = append(e.Decisions, control.Decision{
+			told := control.Decision{
 				At: clock.Add(-now.Since(one.First)), Op: one.Op.String(), Why: one.Why, Detail: one.Says, Asked: one.Pages,
-				Seconds: one.Last.Since(one.First).Seconds(), Observed: d.settings.Mode == config.Observe,
-			})
-		}
-		if last := d.last[h.id]; last != nil && len(e.Decisions) > 0 {
-			end := &e.Decisions[len(e.Decisions)-1]
-			end.Moved, end.Problem = last.Moved, last.Error
+				Moved: one.Moved, Seconds: one.Last.Since(one.First).Seconds(), Problem: one.Problem,
+			}
+			if d.settings.Mode == config.Observe {
+				told.Observed, told.Moved = true, 0
+			}
+			e.Decisions = append(e.Decisions, told)
 		}
 	})
 	if ending != nil {

@@ -395,6 +395,7 @@ func (c *context) done(u *underWay, r annex.Result, p Policy) int {
 		}
 		c.put(cell, f)
 	})
+	c.history.came(u.decided, moved, r.Err)
 	if moved > 0 {
 		head := first(u.runs, did)
 		switch u.op {

@@ -125,6 +125,7 @@ type underWay struct {
 	why     annex.Reason
 	runs    []annex.Run
 	pages   int
+	decided uint64 // the number of the decision that it is part of
 }
 
 // New makes a manager of no containers.

@@ -224,3 +224,39 @@ func TestHistoryKeepsTheLast(t *testing.T) {
 		}
 	}
 }
+
+// What became of each part of a decision is added up, as long as it is remembered.
+func TestDecisionTellsWhatMoved(t *testing.T) {
+	m, _ := edge(ContextInfo{})
+	m.policy.Piece = 32
+	requests, _ := m.Plan(10 * second)
+	if len(requests) < 3 {
+		t.Fatalf("%d requests, want some of 32 pages each", len(requests))
+	}
+	failed := errors.New("no such process")
+	for i, r := range requests {
+		result := annex.Result{Number: r.Number, ID: "a", Op: r.Op, Ended: 11 * second}
+		if result.Asked = annex.Count(r.Runs); i == 1 {
+			result.Moved, result.Err = 7, failed
+		} else {
+			result.Moved = result.Asked
+		}
+		m.Done(result)
+	}
+	e, _ := m.Explain("a")
+	want := pages(requests) - 32 + 7
+	if len(e.Decisions) != 1 || e.Decisions[0].Moved != want || e.Decisions[0].Problem != failed.Error() {
+		t.Errorf("%+v, want one of which %d moved, with what failed", e.Decisions, want)
+	}
+	c := m.byID["a"]
+	old := c.note(12*second, annex.Evict, annex.Cold, 1, "")
+	for i := range annex.Moment(remembered) {
+		c.note((20+2*i)*second, annex.Evict, annex.Cold, 1, "")
+	}
+	c.history.came(old, 1, nil)
+	for _, d := range c.history.all() {
+		if d.Moved != 0 {
+			t.Errorf("%+v is told what became of one that is forgotten", d)
+		}
+	}
+}

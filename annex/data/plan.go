@@ -114,7 +114,8 @@ func (m *Manager) ask(c *context, op annex.Op, why annex.Reason, runs []annex.Ru
 		pages := annex.Count(part)
 		c.each(part, func(_ *space, _ *area, _ annex.Page, cell *cell) { c.put(cell, cell.flags|moving) })
 		m.number++
-		m.underWay[m.number] = &underWay{context: c, op: op, why: why, runs: part, pages: pages}
+		decided := c.note(m.now, op, why, pages, says)
+		m.underWay[m.number] = &underWay{context: c, op: op, why: why, runs: part, pages: pages, decided: decided}
 		if op == annex.Evict {
 			m.leaving += pages
 			c.leaving += pages
@@ -126,7 +127,6 @@ func (m *Manager) ask(c *context, op annex.Op, why annex.Reason, runs []annex.Ru
 		}
 		count(m.asked, why, pages)
 		count(c.asked, why, pages)
-		c.note(m.now, op, why, pages, says)
 		requests = append(requests, annex.Request{Number: m.number, ID: c.info.ID, Op: op, Why: why, Runs: part, By: by})
 	}
 	return requests

@@ -132,7 +132,9 @@ type Decision struct {
 	Op          annex.Op
 	Why         annex.Reason
 	Pages       int // 0 is that something was left off
+	Moved       int // of them, as far as media have answered
 	Says        string
+	Problem     string // why some did not move; empty where nothing failed
 }
 
 // Explain tells it; false where there is no such container.
@@ -160,27 +162,41 @@ func (m *Manager) Explain(id annex.ID) (Explanation, bool) {
 type history struct {
 	ring []Decision
 	next int
+	made uint64 // how many there ever were: one's number is its place among them
 }
 
 const remembered = 32
 
-// note adds one.
-func (c *context) note(at annex.Moment, op annex.Op, why annex.Reason, pages int, says string) {
+// note adds one, or adds to the last, and gives its number.
+func (c *context) note(at annex.Moment, op annex.Op, why annex.Reason, pages int, says string) uint64 {
 	h := &c.history
 	if n := len(h.ring); n > 0 {
 		last := &h.ring[(h.next+n-1)%n]
 		if last.Op == op && last.Why == why && pages > 0 && last.Pages > 0 && at.Since(last.Last) < time.Second {
 			last.Last, last.Pages = at, last.Pages+pages
-			return
+			return h.made - 1
 		}
 	}
 	d := Decision{First: at, Last: at, Op: op, Why: why, Pages: pages, Says: says}
 	if len(h.ring) < remembered {
 		h.ring = append(h.ring, d)
+	} else {
+		h.ring[h.next] = d
+		h.next = (h.next + 1) % remembered
+	}
+	h.made++
+	return h.made - 1
+}
+
+// came adds what became of a part of a decision, where that is remembered still.
+func (h *history) came(number uint64, moved int, why error) {
+	if h.made-number > uint64(len(h.ring)) {
 		return
 	}
-	h.ring[h.next] = d
-	h.next = (h.next + 1) % remembered
+	d := &h.ring[number%remembered]
+	if d.Moved += moved; why != nil {
+		d.Problem = why.Error()
+	}
 }
 
 func (h *history) all() []Decision {
@@ -190,7 +206,7 @@ func (h *history) all() []Decision {
 func (h *history) size() int64 {
 	n := int64(cap(h.ring)) * int64(unsafe.Sizeof(Decision{}))
 	for _, d := range h.ring {
-		n += int64(len(d.Says))
+		n += int64(len(d.Says) + len(d.Problem))
 	}
 	return n
 }
