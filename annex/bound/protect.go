@@ -22,7 +22,8 @@ type protection struct {
 // swappiness of 0, of its group and those below it; on version 2 by memory.low, of as much
 // as it uses and a sixteenth more, which the groups above it up to what is defended are
 // given too. It may be called again, and is to be as groups come below it and, on version
-// 2, as it grows. Without a guard it is [ErrObserving].
+// 2, as it grows. Without a guard it is [ErrObserving], and a [*guard.Changed] where somebody
+// else has set the container's own protection since.
 func (b *Bound) Protect(c container.Container) error {
 	if b.options.Knobs == nil {
 		return ErrObserving
@@ -60,7 +61,7 @@ const lowGrain = 4 << 20
 // protectedSize is what is protected of a group that uses so much.
 func protectedSize(usage int64) int64 { return (usage + usage/16 + lowGrain - 1) / lowGrain * lowGrain }
 
-func (b *Bound) protect(id string, place cgroup.Place, below []cgroup.Group, name string, value func(cgroup.Group) (string, error)) error {
+func (b *Bound) protect(id string, place cgroup.Place, below []cgroup.Group, name string, value func(cgroup.Group) (string, error)) (theirs error) {
 	p := b.protected[id]
 	defer func() { b.protected[id] = p }()
 	own := cgroup.Group{Places: []cgroup.Place{place}}
@@ -73,8 +74,12 @@ func (b *Bound) protect(id string, place cgroup.Place, below []cgroup.Group, nam
 		if gone := new(knob.Gone); at.Path != place.Path && (errors.As(err, &gone) || !g.Exists()) {
 			continue // it went meanwhile
 		}
-		// What somebody else has set is his.
+		// What somebody else has set is his; of the container's own group that is told, since
+		// it is then not protected.
 		if changed := new(guard.Changed); errors.As(err, &changed) {
+			if at.Path == place.Path {
+				theirs = err
+			}
 			continue
 		}
 		if err != nil {
@@ -84,7 +89,7 @@ func (b *Bound) protect(id string, place cgroup.Place, below []cgroup.Group, nam
 			p.files = append(p.files, file)
 		}
 	}
-	return nil
+	return theirs
 }
 
 // protectAbove gives the groups above a critical one, on version 2, as much protection as

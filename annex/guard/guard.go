@@ -247,6 +247,11 @@ func (g *Guard) Keep(ctx context.Context, file, text string) error {
 	if before, ok := g.kept(filepath.Clean(file)); ok {
 		return g.keepAs(ctx, before, text)
 	}
+	return g.keepNew(ctx, file, text)
+}
+
+// keepNew keeps what is not kept yet.
+func (g *Guard) keepNew(ctx context.Context, file, text string) error {
 	k, e, err := g.enter(Lasting, file, text)
 	if err != nil || k == nil {
 		return err
@@ -273,22 +278,27 @@ func (g *Guard) kept(file string) (Entry, bool) {
 }
 
 // keepAs changes what is kept. Both entries are open while the knob is written: whichever
-// of the two texts it then holds, it goes back to what was found first.
+// of the two texts it then holds, it goes back to what was found first. Where the group was
+// removed and made again under its name, what was kept is gone with the first one.
 func (g *Guard) keepAs(ctx context.Context, before Entry, text string) error {
-	if before.Written == text {
-		return nil
-	}
 	k, identity, err := hold(before.File, g.options.Roots)
 	if err != nil {
 		return err
 	}
 	defer k.Close()
+	if identity != before.Identity {
+		g.cross(Outcome{Entry: before, Ending: Gone})
+		return g.keepNew(ctx, before.File, text)
+	}
 	have, err := k.Read()
 	if err != nil {
 		return err
 	}
-	if identity != before.Identity || !equal(before.File, have, before.Written) {
+	if !equal(before.File, have, before.Written) {
 		return &Changed{before.File, before.Written, have}
+	}
+	if before.Written == text {
+		return nil
 	}
 	next := before
 	next.Written = text

@@ -346,6 +346,42 @@ func TestARealGroupIsMadeAgain(t *testing.T) {
 	holds(t, limit, strconv.Itoa(64<<20))
 }
 
+// What is kept of a group that is removed and made again is kept of the new one, with what
+// that one had.
+func TestKeepInAGroupThatIsMadeAgain(t *testing.T) {
+	o, limit := realGroup(t)
+	g := started(t, o)
+	text := strconv.Itoa(64 << 20)
+	if err := g.Keep(t.Context(), limit, text); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Dir(limit)
+	if err := errors.Join(os.Remove(dir), os.Mkdir(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	found := strconv.Itoa(128 << 20)
+	set(t, limit, found)
+	if err := g.Keep(t.Context(), limit, text); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, limit, text)
+	if open := g.Open(); len(open) != 1 || open[0].Found != found {
+		t.Errorf("%+v is open", open)
+	}
+	if _, err := g.Restore(); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, limit, found)
+	// What somebody else has set is told, though the same is asked for.
+	if err := g.Keep(t.Context(), limit, text); err != nil {
+		t.Fatal(err)
+	}
+	set(t, limit, found)
+	if changed := new(Changed); !errors.As(g.Keep(t.Context(), limit, text), &changed) {
+		t.Error("it says that what somebody else has changed is kept")
+	}
+}
+
 // What cannot be written down is not done.
 func TestAFullDisk(t *testing.T) {
 	o, file := group(t, limitV1, noLimit)
