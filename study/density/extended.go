@@ -108,11 +108,11 @@ func (r reading) extensionParts() []report.Part {
 func (r reading) extensionTable(a arm) report.Table {
 	t := report.Table{
 		Title: "What the extension did: " + r.name(a),
-		Note: "Pages a second that it had leave memory, brought back, and brought back into the page table (mapped). Wasted are those brought back that are known not to have been used, in percent of those brought back unmapped: above 100 where some had been before the step. " +
+		Note: "Pages a second that it had leave memory, brought back, and brought back into the page table (mapped). Unused are those that left again without having been used: a lower bound, as it is known only then, and of pages brought back in earlier steps too, so that it is no share of fetched. " +
 			"Errors are requests that the kernel refused, of all sweeps. CPU is the daemon's own, in percent of one; memory is its own, at the end. All means of sweeps.",
 		Columns: []report.Column{
 			{Head: "idle", Number: true}, {Head: "contexts", Number: true, Optional: true}, {Head: "evicted/s", Number: true}, {Head: "fetched/s", Number: true}, {Head: "mapped/s", Number: true, Optional: true},
-			{Head: "wasted, %", Number: true}, {Head: "errors", Number: true}, {Head: "CPU, %", Number: true}, {Head: "memory, MiB", Number: true, Optional: true},
+			{Head: "unused/s", Number: true}, {Head: "errors", Number: true}, {Head: "CPU, %", Number: true}, {Head: "memory, MiB", Number: true, Optional: true},
 		},
 	}
 	for _, n := range a.numbers {
@@ -138,23 +138,10 @@ func (r reading) extensionTable(a arm) report.Table {
 		t.Rows = append(t.Rows, []report.Cell{
 			{Text: fmt.Sprint(n)}, mean(func(e Extended) float64 { return float64(e.Contexts) }, 1),
 			rate(func(e Extended) float64 { return float64(e.Evicted) }, 1), rate(func(e Extended) float64 { return float64(e.Fetched) }, 1), rate(func(e Extended) float64 { return float64(e.Mapped) }, 1),
-			wastedCell(steps), errors, rate(func(e Extended) float64 { return e.CPU.Seconds() }, 100), mean(func(e Extended) float64 { return float64(e.Resident) }, 1.0/(1<<20)),
+			rate(func(e Extended) float64 { return float64(e.Untouched) }, 1), errors, rate(func(e Extended) float64 { return e.CPU.Seconds() }, 100), mean(func(e Extended) float64 { return float64(e.Resident) }, 1.0/(1<<20)),
 		})
 	}
 	return t
-}
-
-// wastedCell is the share of what was fetched that nobody used, all sweeps together: of
-// one that fetched little the share is worth little.
-func wastedCell(steps []Step) report.Cell {
-	var fetched, untouched int64
-	for _, s := range steps {
-		fetched, untouched = fetched+s.Extension.Fetched, untouched+s.Extension.Untouched
-	}
-	if fetched == 0 {
-		return report.Absent()
-	}
-	return report.Measured(100 * float64(untouched) / float64(fetched))
 }
 
 // predictorTable is how well each predictor did; false where none told anything.

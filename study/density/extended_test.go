@@ -33,6 +33,13 @@ func TestJudgeExtended(t *testing.T) {
 	few.blocks = 1
 	full := run(file(quiet), annexed(later(4.5, 0)))
 	full.fewest = 1.2
+	short := run(file(never), annexed(never))
+	short.numbers = []int{1, 9, 17, 25} // to 3.6 times
+	full.numbers = []int{2, 9, 17}
+	guarded := func(p madePolicy) madePolicy {
+		p.name, p.protect = "swappiness, "+p.name, "swappiness"
+		return p
+	}
 	emulated := run(file(quiet), annexed(later(4.5, 0)))
 	emulated.emulated = "emulated by TCG"
 	for _, c := range []struct {
@@ -47,9 +54,13 @@ func TestJudgeExtended(t *testing.T) {
 		{"a little more", run(file(quiet), annexed(later(2.1, 0))), claim.Refuted, "less than 2 times"},
 		{"nothing", run(file(quiet), annexed(quiet)), claim.Refuted, "less than 2 times"},
 		{"dear", run(file(quiet), annexed(later(4.5, 0.3))), claim.Qualified, "costs more than 15 %"},
-		{"nothing to mend", run(file(never), annexed(never)), claim.Inconclusive, "--full"},
+		{"nothing to mend", run(file(never), annexed(never)), claim.Inconclusive, "beyond 6.8 times the memory, to which this run went"},
+		{"nothing to mend yet", short, claim.Inconclusive, "--full"},
 		{"one block", few, claim.Inconclusive, "--blocks 5"},
 		{"short from the first", full, claim.Inconclusive, "nothing to compare with"},
+		{"and no more repeats of it", full, claim.Inconclusive, "a larger --box or a smaller --neighbour-memory"},
+		{"beside a protection alone", run(guarded(file(quiet)), guarded(annexed(later(4.5, 0)))), claim.Inconclusive, "only beside --protect swappiness"},
+		{"beside a protection too", run(file(quiet), annexed(later(4.5, 0)), guarded(file(quiet)), guarded(annexed(later(4.5, 0)))), claim.Confirmed, "at least 2 times the density"},
 		{"emulated", emulated, claim.Inconclusive, "emulated machine decides nothing"},
 		{"alone", run(annexed(quiet)), claim.Inconclusive, "--extend none,annex"},
 	} {
@@ -67,12 +78,31 @@ func TestJudgeExtended(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	// Without an extension it is silent, and beside a protection alone too: that is not S3's.
+	// Without an extension it is silent.
 	for _, j := range Judge(run(file(quiet), zram(quiet)).run(t)) {
 		if j.Claim == judgedExtended {
 			t.Errorf("judged without an extension: %+v", j)
 		}
 	}
+}
+
+// What was never read is said so, and no number.
+func TestJudgeExtendedOfABoxThatWasNotRead(t *testing.T) {
+	m := withOrder(Continuous, 5, file(s3), annexed(s3))
+	run := remade(t, m, func(_ int, steps []Step) []Step {
+		steps[0].Overcommit = 0
+		return steps
+	})
+	for _, j := range Judge(run) {
+		if j.Claim != judgedExtended {
+			continue
+		}
+		if j.Verdict != claim.Inconclusive || strings.Contains(j.Rests, "NaN") || !strings.Contains(j.Rests, "could not be read") {
+			t.Errorf("%s: %s", j.Verdict, j.Rests)
+		}
+		return
+	}
+	t.Error("not judged")
 }
 
 // Figures of S3.2 stand under the published names.
@@ -131,8 +161,8 @@ func TestWhatAnExtensionDidIsKept(t *testing.T) {
 			text.WriteString("\n")
 		}
 	}
-	// 6000 pages in 6 s, a tenth of 3000 wasted, 1 % of a CPU.
-	for _, want := range []string{"What the extension did: file, annex\n", "How well it predicted: file, annex\n", "13.0 1000 500 100 10.0 0 1.00 30.0", "\n1 90 \n"} {
+	// 6000 pages in 6 s, 300 of which left unused, 1 % of a CPU.
+	for _, want := range []string{"What the extension did: file, annex\n", "How well it predicted: file, annex\n", "13.0 1000 500 100 50.0 0 1.00 30.0", "\n1 90 \n"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}
