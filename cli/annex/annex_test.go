@@ -388,6 +388,38 @@ func TestFrame(t *testing.T) {
 	}
 }
 
+// Names that differ at their ends are told apart on a narrow screen, and are whole where
+// there is none.
+func TestNamesStayApart(t *testing.T) {
+	var contexts []control.Context
+	for i := range 4 {
+		contexts = append(contexts, control.Context{Name: fmt.Sprintf("/system.slice/nu-annex/idle-%d", i), Class: annex.Elastic})
+	}
+	seen := map[string]bool{}
+	for _, line := range contextTable(contexts, 60, 0)[1:] {
+		seen[strings.Fields(line)[0]] = true
+	}
+	if len(seen) != 4 {
+		t.Errorf("on 60 columns four names are %v", seen)
+	}
+	_, out, _ := run(t, "status", "--socket", serving(t, &fake{status: control.Status{Schema: control.Schema, Contexts: []control.Context{{Name: strings.Repeat("long/", 60) + "name", Class: annex.Elastic}}}}))
+	if !strings.Contains(out, strings.Repeat("long/", 60)+"name") {
+		t.Errorf("in a pipe a name is cut:\n%s", out)
+	}
+}
+
+// Warnings that have no room are counted.
+func TestFrameCountsWarnings(t *testing.T) {
+	s := sample()
+	s.Warnings = []string{"one thing", "another thing"}
+	for height := 1; height < 40; height++ {
+		f := frame(s, 60, height)
+		if !strings.Contains(f, "2 warnings") && !strings.Contains(f, "one thing") {
+			t.Errorf("on %d lines it says nothing of warnings:\n%s", height, f)
+		}
+	}
+}
+
 func TestKeys(t *testing.T) {
 	for in, unread := range map[string]int{"": 0, "abc": 0, "q": 0, "xyQz": 1, "\x03": 0, "\x1b[A\x04zz": 2} {
 		r := strings.NewReader(in)

@@ -40,8 +40,7 @@ func printStatus(cmd *cobra.Command, s control.Status) {
 		fmt.Fprintln(out, line)
 	}
 	fmt.Fprintln(out)
-	width, _ := sizeOf(out)
-	for _, line := range contextTable(s.Contexts, width, 0) {
+	for _, line := range contextTable(s.Contexts, widthOf(out), 0) {
 		fmt.Fprintln(out, line)
 	}
 	for _, c := range s.Contexts {

@@ -66,7 +66,7 @@ func contextTable(contexts []control.Context, width, most int) []string {
 	}
 	shown, gap, name := layOut(contextColumns, width, longest)
 	line := func(first string, cell func(c column) string) string {
-		cells := []string{fit(first, name, false)}
+		cells := []string{fit(cutMiddle(first, name), name, false)}
 		for _, c := range shown {
 			cells = append(cells, fit(cell(c), c.width, c.right))
 		}

@@ -118,6 +118,18 @@ func fit(s string, width int, right bool) string {
 	return s + strings.Repeat(" ", width-n)
 }
 
+// cutMiddle makes a name no wider than width: paths and numbered names differ at their
+// ends, so most of what stays is of the end.
+func cutMiddle(s string, width int) string {
+	runes := []rune(s)
+	if len(runes) <= width || width < 2 {
+		return s
+	}
+	head := (width - 1) / 3
+	tail := width - 1 - head
+	return string(runes[:head]) + "~" + string(runes[len(runes)-tail:])
+}
+
 // plural is "1 page", "2 pages".
 func plural(n int64, noun string) string {
 	if n != 1 {

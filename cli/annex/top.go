@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -137,7 +138,7 @@ func frame(s control.Status, width, height int) string {
 	lines := summary(s)
 	// The table gets two lines in three at least.
 	if most := max(1, height/3); len(lines) > most {
-		lines = lines[:most]
+		lines = shorten(lines, len(s.Warnings), most)
 	}
 	lines = append(lines, "")
 	lines = append(lines, contextTable(s.Contexts, width, max(2, height-len(lines)-1))...)
@@ -164,6 +165,21 @@ func frame(s control.Status, width, height int) string {
 		b.WriteString("\r\n" + clearBelow)
 	}
 	return b.String()
+}
+
+// shorten is the first of a summary's lines. Warnings, which end it, are counted where they
+// do not show.
+func shorten(lines []string, warnings, most int) []string {
+	kept := slices.Clone(lines[:most])
+	if warnings == 0 {
+		return kept
+	}
+	hidden := plural(int64(min(warnings, len(lines)-most+1)), "warning")
+	if most == 1 {
+		return []string{hidden + "; " + lines[0]}
+	}
+	kept[most-1] = hidden + ": annex status tells"
+	return kept
 }
 
 // keys leaves when told to: q, Q, Ctrl-C, Ctrl-D, or that there are no more keys.
