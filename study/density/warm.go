@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"tare/lab"
+	"tare/load"
 	"tare/record"
+	"tare/stats"
 )
 
 // Covariates of a trial that tell how its critical service was warmed.
@@ -18,9 +20,18 @@ const (
 	covariateSteady = "warm_steady" // 1 where throughput was steady after the last; else 0
 )
 
-// steadyWithin is by how much the throughputs of the last two rounds may differ, as a part
-// of the greater, for a service to be warm.
-const steadyWithin = 0.05
+// A service is warm when its last rounds agree: two that do may do so by chance.
+const (
+	steadyRounds = 3
+	// steadyWithin is by how much their throughputs may differ, as a part of the greatest,
+	// where their intervals do not meet, or are not known.
+	steadyWithin = 0.05
+	// steadyRise is by how much the last's may be the greatest, as a part of the greatest of
+	// the others: a service that still gains is not warm however wide the intervals are.
+	steadyRise = 0.02
+	// steadyLevel is that of the intervals.
+	steadyLevel = 0.95
+)
 
 // warmth is how a critical service was warmed.
 type warmth struct {
@@ -28,36 +39,60 @@ type warmth struct {
 	steady bool
 }
 
-// warm loads the critical service in rounds, each both loads of a step in small, until two
+// warm loads the critical service in rounds, each both loads of a step in small, until three
 // rounds after one another come to the same throughput, or there were as many as there may
 // be. A service that is still being compiled, and whose data is still being read, gains
 // along a sweep what neighbours cost it. There are no neighbours meanwhile, so that a trial
 // of many begins as one of few.
 func (s *ascent) warm(ctx context.Context) (warmth, error) {
 	var w warmth
-	before := math.NaN()
+	var rounds []stats.Estimate
 	for s.Warm > 0 && !w.steady && w.rounds < s.WarmRounds {
-		now := before
+		var now load.Result
 		err := s.ahead(func() error {
 			if _, err := s.service.load(ctx, true, s.Warm/2); err != nil {
 				return err
 			}
-			result, err := s.service.load(ctx, false, s.Warm/2)
-			now = result.Rate
+			var err error
+			now, err = s.service.load(ctx, false, s.Warm/2)
 			return err
 		})
 		if err != nil {
 			return w, s.service.running.Complaint(fmt.Errorf("warm %s up: %w", s.critical.name(), err))
 		}
 		w.rounds++
-		w.steady, before = steady(before, now), now
+		closed := Step{Closed: answers(now)}
+		round := closed.ownThroughput(steadyLevel)
+		round.Value = now.Rate
+		rounds = append(rounds, round)
+		w.steady = steady(rounds)
 	}
 	return w, nil
 }
 
-// steady tells whether two rounds came to the same throughput; of none there is no telling.
-func steady(before, now float64) bool {
-	return math.Abs(now-before) <= steadyWithin*max(now, before)
+// steady tells whether the last rounds came to the same throughput: within their intervals,
+// or closely, and without a gain in the last.
+func steady(rounds []stats.Estimate) bool {
+	if len(rounds) < steadyRounds {
+		return false
+	}
+	last := rounds[len(rounds)-steadyRounds:]
+	least, most := math.Inf(1), 0.0
+	lows, highs := 0.0, math.Inf(1) // where all intervals meet, if they do
+	known := true
+	for _, e := range last {
+		least, most = min(least, e.Value), max(most, e.Value)
+		lows, highs = max(lows, e.Interval.Low), min(highs, e.Interval.High)
+		known = known && e.Known()
+	}
+	before := 0.0
+	for _, e := range last[:steadyRounds-1] {
+		before = max(before, e.Value)
+	}
+	if last[steadyRounds-1].Value > (1+steadyRise)*before {
+		return false
+	}
+	return most-least <= steadyWithin*most || known && lows <= highs
 }
 
 // keep notes how it went.
@@ -102,7 +137,7 @@ func (r reading) warmed() string {
 	if least != most {
 		took = fmt.Sprintf("%d to %s", least, took)
 	}
-	text := fmt.Sprintf(" Before a trial's first step the service was loaded in rounds (at most %s) until two after one another had throughputs within %g %%: that took %s", bound, 100*steadyWithin, took)
+	text := fmt.Sprintf(" Before a trial's first step the service was loaded in rounds (at most %s) until %d after one another had the same throughput, within their intervals or %g %%, and the last none that was more than %g %% above the others: that took %s", bound, steadyRounds, 100*steadyWithin, 100*steadyRise, took)
 	if unsteady > 0 {
 		text += fmt.Sprintf(", and in %d of %s it did not come to that: there the first steps may be the least warm", unsteady, plural(len(rounds), "trial"))
 	}

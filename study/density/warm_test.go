@@ -1,11 +1,13 @@
 package density
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"tare/lab"
+	"tare/stats"
 )
 
 // A service is loaded until two rounds come to the same, however it is ordered, before
@@ -17,9 +19,12 @@ func TestAServiceIsWarmedUntilItIsSteady(t *testing.T) {
 		rounds int
 		steady float64
 	}{
-		{"at once", []float64{100, 104}, 2, 1},
-		{"as it rises", []float64{20, 60, 90, 94}, 4, 1},
-		{"after a fall", []float64{100, 94, 94}, 3, 1},
+		{"at once", []float64{100, 104, 101}, 3, 1},
+		{"as it rises", []float64{60, 90, 94, 93}, 4, 1},
+		{"two by chance", []float64{60, 61, 94, 94, 94}, 5, 1},
+		{"after a fall", []float64{100, 94, 94, 94}, 4, 1},
+		{"slowly", []float64{90, 92, 94, 95, 95}, 4, 1},
+		{"gaining to the end", []float64{90, 92, 94, 96.5, 99}, 5, 0},
 		{"never", []float64{20, 40, 60, 80, 100, 120}, 5, 0},
 	} {
 		for _, order := range []string{Continuous, Interleaved} {
@@ -42,6 +47,29 @@ func TestAServiceIsWarmedUntilItIsSteady(t *testing.T) {
 	}
 }
 
+// Rounds whose requests scatter are the same within their intervals, but no gain is.
+func TestRoundsThatScatterAreSteadyWithinTheirIntervals(t *testing.T) {
+	round := func(value, half float64) stats.Estimate {
+		return stats.Estimate{Value: value, Interval: stats.Interval{Low: value - half, High: value + half, Level: steadyLevel}}
+	}
+	for _, c := range []struct {
+		name   string
+		rounds []stats.Estimate
+		want   bool
+	}{
+		{"too few", []stats.Estimate{round(100, 1), round(100, 1)}, false},
+		{"scattered, and known to be", []stats.Estimate{round(100, 8), round(88, 8), round(95, 8)}, true},
+		{"scattered, and known not to be", []stats.Estimate{round(100, 1), round(88, 1), round(95, 1)}, false},
+		{"scattered, and not known", []stats.Estimate{round(100, math.NaN()), round(88, 8), round(95, 8)}, false},
+		{"a gain within intervals", []stats.Estimate{round(88, 20), round(90, 20), round(95, 20)}, false},
+		{"close, and told apart", []stats.Estimate{round(100, 0.1), round(99, 0.1), round(98, 0.1)}, true},
+	} {
+		if got := steady(c.rounds); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
 // The page tells how services were warmed, and how often something foreign had a step made
 // again.
 func TestThePageTellsOfTheWarmingAndOfRepeats(t *testing.T) {
@@ -58,7 +86,7 @@ func TestThePageTellsOfTheWarmingAndOfRepeats(t *testing.T) {
 	last := run.Trials[len(run.Trials)-1].Covariates
 	last[covariateRounds], last[covariateSteady], last[lab.StepsRepeated] = 6, 0, 7
 	page := text(t, Sheet(run, attachmentsOf(run), nil))
-	for _, want := range []string{"(at most 6 of 3s) until two after one another had throughputs within 5 %: that took 2 to 6 rounds, and in 1 of", "in file the loads of a step were made again 7 times"} {
+	for _, want := range []string{"(at most 6 of 3s) until 3 after one another had the same throughput, within their intervals or 5 %, and the last none that was more than 2 % above the others: that took 2 to 6 rounds, and in 1 of", "in file the loads of a step were made again 7 times"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
 		}
