@@ -2,6 +2,7 @@ package density
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -28,24 +29,34 @@ type extension struct {
 // the other nothing at all.
 func (r reading) judgeExtended() []claim.Judgement {
 	var all []extension
-	alone := false // with the extension, and nothing to set it against
+	alone := false       // with the extension, and nothing to set it against
+	beside := []string{} // protections beside which alone there is something
 	for _, with := range r.arms {
 		if with.factor(FactorExtend) != ExtendAnnex || !with.measured() {
 			continue
 		}
 		i := slices.IndexFunc(r.arms, func(a arm) bool {
-			return a.group == with.group && a.order == with.order && a.measured() && plain(a) && differ(a, with, FactorExtend)
+			return a.group == with.group && a.order == with.order && a.measured() && differ(a, with, FactorExtend)
 		})
 		if i < 0 {
 			alone = true
 			continue
 		}
+		if a := r.arms[i]; !plain(a) {
+			if p := a.factor(FactorProtect); !slices.Contains(beside, p) {
+				beside = append(beside, p)
+			}
+			continue
+		}
 		all = append(all, r.extension(r.arms[i], with))
 	}
-	if len(all) == 0 {
-		if !alone {
-			return nil
-		}
+	switch {
+	case len(all) > 0:
+	case len(beside) > 0:
+		return []claim.Judgement{{Claim: judgedExtended, Verdict: claim.Inconclusive, Rests: fmt.Sprintf("the extension was measured only beside --protect %s, and it is to be set against nothing at all (--protect none): tare density --extend none,annex", strings.Join(beside, ","))}}
+	case !alone:
+		return nil
+	default:
 		return []claim.Judgement{{Claim: judgedExtended, Verdict: claim.Inconclusive, Rests: "nothing without the extension was measured beside it: tare density --extend none,annex"}}
 	}
 	j := claim.Judgement{Claim: judgedExtended, Verdict: verdictOn(all)}
@@ -85,7 +96,9 @@ func (r reading) extension(without, with arm) extension {
 	wanted, most := claim.Threshold(judgedExtended, "density gained"), claim.Threshold(judgedExtended, "throughput lost to the extension")
 	dear := func(end float64) bool { return end > most/100 }
 	switch first := r.overcommit(without, without.first()).Value; {
-	case !(first < 1):
+	case math.IsNaN(first):
+		e.why = "how much memory is asked for with fewest neighbours could not be read"
+	case first >= 1:
 		e.why = fmt.Sprintf("with fewest neighbours %.2f times the memory is asked for already, so that there is nothing to compare with", first)
 	case !e.gained.Known() || !e.price.Known():
 		e.why = "how much the extension gains cannot be told"
@@ -157,15 +170,38 @@ func (r reading) extendedFigures(all []extension) []claim.Figure {
 
 // largerExtended says what run would decide, where this one could not.
 func (r reading) largerExtended(all []extension) string {
+	const again = "tare density --extend none,annex"
 	for _, e := range all {
+		if e.verdict != claim.Inconclusive && e.with.condition.NotRepresentative == "" {
+			continue
+		}
+		first := r.overcommit(e.without, e.without.first()).Value
 		switch {
 		case e.with.condition.NotRepresentative != "":
-			return "on a host with hardware virtualisation, or without a machine: tare density --extend none,annex"
+			return "on a host with hardware virtualisation, or without a machine: " + again
+		case math.IsNaN(first):
+			return "a run of which the box can be read: " + again
+		case first >= 1:
+			return fmt.Sprintf("more repeats cannot: with room for the first neighbours, by a larger --box or a smaller --neighbour-memory than of this run, or fewer than %d --neighbours: %s", e.without.first(), again)
 		case min(len(e.with.sweeps), len(e.without.sweeps)) < fewestSweeps:
-			return fmt.Sprintf("an interval takes 3 sweeps and is believed from %d: tare density --extend none,annex --blocks %d", fewestSweeps, fewestSweeps)
-		case e.before.Reached > 0 || e.after.Reached > 0:
-			return "to 6.5 times the memory, as S3: tare density --extend none,annex --full"
+			return fmt.Sprintf("an interval takes 3 sweeps and is believed from %d: %s --blocks %d", fewestSweeps, again, fewestSweeps)
+		}
+		for _, of := range []struct {
+			arm
+			densityOf
+		}{{e.without, e.before}, {e.with, e.after}} {
+			if of.Reached == 0 {
+				continue
+			}
+			switch reached := r.overcommit(of.arm, of.greatest()).Value; {
+			case len(of.halts()) > 0:
+				return fmt.Sprintf("what ended sweeps of %s (%s) is to be mended before more neighbours say more: %s", r.name(of.arm), of.halts()[0].why, again)
+			case reached < enough():
+				return "to 6.5 times the memory, as S3: " + again + " --full"
+			default:
+				return fmt.Sprintf("beyond %.1f times the memory, to which this run went: %s with --neighbours of more than %d, or a larger --neighbour-memory", reached, again, of.greatest())
+			}
 		}
 	}
-	return fmt.Sprintf("with more repeats: tare density --extend none,annex --blocks %d", 2*len(all[0].with.sweeps))
+	return fmt.Sprintf("with more repeats: %s --blocks %d", again, 2*len(all[0].with.sweeps))
 }
