@@ -156,6 +156,8 @@ func TestRefuses(t *testing.T) {
 		{"[memory]\nheadroom = \"99999999999TiB\"", []string{`no whole number`}},
 		{"[memory]\nheadroom = [\"64MiB\"]", []string{`is a list`}},
 		{"[memory]\nhigh = \"32MiB\"", []string{`^f:2: memory.high: is 32MiB, below headroom, which is 64MiB`}},
+		{"[memory]\nheadroom = \"64\"\nhigh = \"48MiB\"\nreserve = \"70MiB\"", []string{`^f:2: memory.headroom: "64" is no size`}},
+		{"[scan]\nleast = \"5\"\nmost = \"1s\"", []string{`^f:2: scan.least: .*want a time`}},
 		{"[memory]\nreserve = \"64MiB\"", []string{`^f:2: memory.reserve: `}},
 		{"[memory]\ndefend = \"machine.slice\"", []string{`want "host", or`}},
 		{"[memory]\ndefend = \"/\"", []string{`want "host", or`}},

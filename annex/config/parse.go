@@ -255,11 +255,12 @@ func printable(name string) string {
 	return name
 }
 
-// check refuses what does not go together.
+// check refuses what does not go together. Where one of two values was refused already, its
+// default stands in its place, which nobody wrote: then nothing is said of the two.
 func (r *reader) check() {
 	c := &r.config
 	m := c.Memory
-	if m.High < m.Headroom {
+	if m.High < m.Headroom && !r.told("memory.headroom") && !r.told("memory.high") {
 		if r.lines["memory.high"] == 0 {
 			// Who says only headroom wants the same distance above it as by default.
 			c.Memory.High = min(m.Headroom+m.Headroom/2, tebibyte)
@@ -267,14 +268,14 @@ func (r *reader) check() {
 			r.problem("memory.high", "is %s, below headroom, which is %s: want it no lower", FormatSize(m.High), FormatSize(m.Headroom))
 		}
 	}
-	if m.Reserve >= m.Headroom {
+	if m.Reserve >= m.Headroom && !r.told("memory.headroom") && !r.told("memory.reserve") {
 		if r.lines["memory.reserve"] == 0 {
 			c.Memory.Reserve = m.Headroom / 4
 		} else {
 			r.problem("memory.reserve", "is %s, and headroom %s: want it lower", FormatSize(m.Reserve), FormatSize(m.Headroom))
 		}
 	}
-	if c.Scan.Most < c.Scan.Least {
+	if c.Scan.Most < c.Scan.Least && !r.told("scan.least") && !r.told("scan.most") {
 		r.problem("scan.most", "is %s, below least, which is %s: want it no lower", FormatDuration(c.Scan.Most), FormatDuration(c.Scan.Least))
 	}
 	for i, rule := range c.Rules {

@@ -1,5 +1,5 @@
 // Package annexd is the daemon's command line: it reads the configuration, opens what the
-// host has, runs until it is told to end, and says on one line why it could not. How it
+// host has, runs until it is told to end, and says why it could not, a line a reason. How it
 // decides is annex/daemon's, and what it is asked while it runs comes over its socket.
 package annexd
 
@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -79,13 +80,37 @@ was found. What is in swap then comes back as programs touch it.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.told(f.run(cmd.Context())) },
 	}
 	root.Flags().StringVar(&f.path, "config", config.Path, "configuration file")
 	root.Flags().BoolVar(&f.check, "check", false, "check the configuration, print what would be managed, and end")
 	root.Flags().BoolVar(&f.once, "once", false, "look and decide once, as with mode observe, print what would be done, and end")
 	return root
 }
+
+// told prints each of several reasons on a line of its own, all but the last, which is left
+// to whoever prints errors.
+func (f *flags) told(err error) error {
+	if err == nil {
+		return nil
+	}
+	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	last := len(lines) - 1
+	if last == 0 {
+		return err
+	}
+	for _, line := range lines[:last] {
+		f.tell(line)
+	}
+	exit := &command.Coded{Code: code(err), Err: errors.New(lines[last])}
+	if coded := new(command.Coded); errors.As(err, &coded) {
+		exit.Code = coded.Code
+	}
+	return exit
+}
+
+// tell prints a line for whoever started the daemon.
+func (f *flags) tell(line string) { fmt.Fprintln(f.err, "annexd: "+command.OneLine(line)) }
 
 func (f *flags) run(ctx context.Context) error {
 	if f.check && f.once {
@@ -130,7 +155,9 @@ func (f *flags) reloads(ctx context.Context, h *daemon.Host) (stop func()) {
 			}
 			restart, err := h.Reload(ctx)
 			if err != nil {
-				fmt.Fprintf(f.err, "annexd: the configuration in force stays: %s\n", command.OneLine(err.Error()))
+				for line := range strings.Lines(err.Error()) {
+					f.tell("the configuration in force stays: " + line)
+				}
 			}
 			if len(restart) > 0 {
 				fmt.Fprintf(f.err, "annexd: in force only when annexd is started anew: %v\n", restart)

@@ -51,6 +51,16 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
+// Several errors are several lines.
+func TestSeveralErrors(t *testing.T) {
+	path := write(t, "mode = 1\nmdoe = 2\n")
+	code, _, stderr := annexd(t, "--check", "--config", path)
+	want := "annexd: " + path + ":1: mode: is the number 1: want a text in quotes, as \"observe\"\nannexd: " + path + ":2: mdoe: is no key: did you mean mode?\n"
+	if code != command.Usage || stderr != want {
+		t.Errorf("code %d, says\n%swant\n%s", code, stderr, want)
+	}
+}
+
 // What would be managed is told to anyone.
 func TestCheck(t *testing.T) {
 	path := write(t, config.Example())
