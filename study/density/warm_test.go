@@ -10,7 +10,7 @@ import (
 	"tare/stats"
 )
 
-// A service is loaded until two rounds come to the same, however it is ordered, before
+// A service is loaded until three rounds come to the same, however it is ordered, before
 // there is any neighbour.
 func TestAServiceIsWarmedUntilItIsSteady(t *testing.T) {
 	for _, c := range []struct {
