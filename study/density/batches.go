@@ -67,9 +67,23 @@ func batchesOf(r load.Result) *Batches {
 	return b
 }
 
+// valid refuses what no load is cut into: numbers of a stored run may be anything.
+func (b *Batches) valid() error {
+	if b.Count < 0 || b.Count > mostSpans {
+		return fmt.Errorf("%d spans, want 0 to %d", b.Count, mostSpans)
+	}
+	if b.Length < 0 || b.Tail < 0 || b.Tail > b.Length {
+		return fmt.Errorf("spans of %v, the last of %v", b.Length, b.Tail)
+	}
+	return nil
+}
+
 // readLatency reads the spans' latencies of a stored trial.
 func (b *Batches) readLatency(t record.Trial, neighbours int, load string) error {
-	for span := range min(b.Count, mostSpans) {
+	if err := b.valid(); err != nil {
+		return fmt.Errorf("trial %d, %d neighbours, %s: %w", t.ID, neighbours, load, err)
+	}
+	for span := range b.Count {
 		text, ok := t.Histograms[spanName(neighbours, load, span)]
 		if !ok {
 			continue
@@ -90,7 +104,7 @@ func (b *Batches) readLatency(t record.Trial, neighbours int, load string) error
 // a span is a part of the one before.
 func (b *Batches) rates() []float64 {
 	var rates []float64
-	for i := range min(b.Count, mostSpans) {
+	for i := range b.Count {
 		span, n := b.Length, b.Answered[i]
 		last := i == b.Count-1
 		switch {
@@ -111,7 +125,7 @@ func (b *Batches) rates() []float64 {
 // latencies are those of each span, a request that failed counting as one that took so
 // long.
 func (b *Batches) latencies(failed int64) []*hdrhistogram.Histogram {
-	all := make([]*hdrhistogram.Histogram, min(b.Count, mostSpans))
+	all := make([]*hdrhistogram.Histogram, b.Count)
 	for i := range all {
 		all[i] = b.Latency[i]
 		if n := b.Failed[i]; n > 0 {

@@ -60,6 +60,31 @@ func TestSpansOfALoad(t *testing.T) {
 	}
 }
 
+// A stored run's numbers of spans are bounded, wherever they are used after.
+func TestSpansOfAStoredRunAreBounded(t *testing.T) {
+	for name, b := range map[string]Batches{
+		"more than a load has": {Length: time.Second, Tail: time.Second, Count: mostSpans + 1},
+		"fewer than none":      {Length: time.Second, Tail: time.Second, Count: -1},
+		"negative":             {Length: -time.Second, Count: 3},
+		"negative tail":        {Length: time.Second, Tail: -1, Count: 3},
+		"a tail that is more":  {Length: time.Second, Tail: 2 * time.Second, Count: 3},
+	} {
+		run := withOrder(Continuous, 1, file(s3)).run(t)
+		trial := run.Trials[0]
+		steps, err := stepsOf(trial)
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps[0].Closed.Batches = &b
+		if err := keep(kept{&trial}, steps); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stepsOf(trial); err == nil || !strings.Contains(err.Error(), "span") {
+			t.Errorf("%s: %v, want it refused", name, err)
+		}
+	}
+}
+
 // stalling is a step of which requests are slow, and few are answered, for a while at a
 // time: series in which each request's latency, and each span's count, goes by the one
 // before.
