@@ -56,7 +56,7 @@ func noteOf(engine Engine, socket string, err error, f *Finder) *Note {
 	n := &Note{Engine: engine, Socket: socket}
 	switch {
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM), strings.Contains(err.Error(), "permission denied"):
-		n.What, n.Mend = "lets only others ask", "run tare as root, or join the socket's group"
+		n.What, n.Mend = "lets only others ask", "run as root, or join the socket's group"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		n.What, n.Mend = "does not run", fmt.Sprintf("start it (systemctl start %s), or remove the socket that it left", engine)
 	case errors.Is(err, context.DeadlineExceeded), strings.Contains(err.Error(), "DeadlineExceeded"):

@@ -38,8 +38,10 @@ func (c *Containers) Find(ctx context.Context) ([]container.Container, []string,
 		return nil, nil, err
 	}
 	var notes []string
-	for _, n := range told {
-		notes = append(notes, n.String())
+	if asksEngines(c.config().Rules) {
+		for _, n := range told {
+			notes = append(notes, n.String())
+		}
 	}
 	for _, dir := range c.named() {
 		if slices.ContainsFunc(all, func(one container.Container) bool { return overlap(one.Cgroup, dir) }) {
@@ -58,6 +60,12 @@ func (c *Containers) Find(ctx context.Context) ([]container.Container, []string,
 		all = append(all, one)
 	}
 	return all, notes, nil
+}
+
+// asksEngines tells whether a rule asks for what engines alone know: where all are by control
+// group, one that does not answer is missed by nobody.
+func asksEngines(rules []config.Rule) bool {
+	return slices.ContainsFunc(rules, func(r config.Rule) bool { return r.Name != "" || r.Label != "" || r.Image != "" })
 }
 
 // overlap tells that one of two groups is the other, or in it: a process is to be managed

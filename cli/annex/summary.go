@@ -37,9 +37,9 @@ func summary(s control.Status) []string {
 	add("brake", "%s", brakeText(s.Brake))
 	add("moved", "%s", movedText(s.Moved))
 	if o := s.Observed; o != nil {
-		text := fmt.Sprintf("%s would have left, %s added", sizeText(o.EvictedBytes), plural(o.AddedFaults, "fault"))
+		text := fmt.Sprintf("%s would be free, %s would have left, at most %s added", sizeText(o.FreeBytes), sizeText(o.EvictedBytes), plural(o.AddedFaults, "fault"))
 		if o.WrongShare != nil {
-			text += ", " + shareText(o.WrongShare) + " of it used within a minute"
+			text += " and " + shareText(o.WrongShare) + " of it used within a minute"
 		}
 		add("observed", "%s", text)
 	}
@@ -103,7 +103,7 @@ func movedText(m control.Moved) string {
 }
 
 func drainText(d control.Drain) string {
-	text := fmt.Sprintf("%s came back, %s left", sizeText(d.ReturnedBytes), sizeText(d.LeftBytes))
+	text := fmt.Sprintf("%s came back, %s still in swap", sizeText(d.ReturnedBytes), sizeText(d.LeftBytes))
 	if d.RateBytesPerSecond > 0 {
 		text += ", " + sizeText(d.RateBytesPerSecond) + "/s at most"
 	}

@@ -130,7 +130,7 @@ func (f *flags) run(ctx context.Context) error {
 		return f.observe(ctx, c)
 	}
 	if err := daemon.Light(); err != nil {
-		fmt.Fprintf(f.err, "annexd: the kernel may end annexd early when memory is short: %s\n", command.OneLine(err.Error()))
+		f.tell("the kernel may end annexd early when memory is short: " + err.Error() + ": it takes CAP_SYS_RESOURCE; contrib/annexd.service sets it (OOMScoreAdjust)")
 	}
 	h, err := daemon.Open(ctx, f.path, c, command.Version())
 	if err != nil {
@@ -201,7 +201,7 @@ func (f *flags) show(ctx context.Context, c config.Config) error {
 // onceFor is how long one look may take: containers are asked for, and each scanned.
 const onceFor = time.Minute
 
-// observe looks and decides once, and prints the status that this came to.
+// observe looks and decides once, and prints what would be done.
 func (f *flags) observe(ctx context.Context, c config.Config) error {
 	c.Mode, c.Control.Metrics, c.Log.File = config.Observe, "", ""
 	dir, err := os.MkdirTemp("", "annexd-once-*")
@@ -233,9 +233,55 @@ func (f *flags) observe(ctx context.Context, c config.Config) error {
 	case <-ctx.Done():
 	}
 	s = h.Status()
+	decided := decisions(h, s)
 	cancel()
 	if err := <-done; err != nil {
 		return err
 	}
-	return command.WriteJSON(f.out, s)
+	return printDecisions(f.out, s, decided)
+}
+
+// explains is what tells of decisions.
+type explains interface {
+	Explain(container string) (control.Explanation, error)
+}
+
+// decisions are what was decided about each container of a status, as long as the daemon
+// runs. One that has ended meanwhile has none.
+func decisions(h explains, s control.Status) map[annex.ID][]control.Decision {
+	all := map[annex.ID][]control.Decision{}
+	for _, c := range s.Contexts {
+		if e, err := h.Explain(string(c.ID)); err == nil {
+			all[c.ID] = e.Decisions
+		}
+	}
+	return all
+}
+
+// printDecisions prints what would be done, and of what memory that was decided.
+func printDecisions(out io.Writer, s control.Status, all map[annex.ID][]control.Decision) error {
+	fmt.Fprintf(out, "%d MiB are free of %d MiB, headroom %d MiB; %d containers are managed or protected\n",
+		s.Memory.FreeBytes>>20, s.Memory.LimitBytes>>20, s.Memory.HeadroomBytes>>20, len(s.Contexts))
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	some := false
+	for _, c := range s.Contexts {
+		for _, d := range all[c.ID] {
+			if !some {
+				fmt.Fprintln(w, "WOULD\tCONTAINER\tPAGES\tWHY")
+			}
+			some = true
+			why := string(d.Why)
+			if d.Detail != "" {
+				why += ": " + d.Detail
+			}
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", d.Op, command.OneLine(c.Name), d.Asked, why)
+		}
+	}
+	if !some {
+		fmt.Fprintln(w, "nothing would be moved")
+	}
+	for _, warning := range s.Warnings {
+		fmt.Fprintln(w, "warning: "+command.OneLine(warning))
+	}
+	return w.Flush()
 }

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"tare/annex"
 	"tare/annex/config"
+	"tare/annex/control"
 	"tare/cli/command"
 )
 
@@ -58,6 +60,35 @@ func TestSeveralErrors(t *testing.T) {
 	want := "annexd: " + path + ":1: mode: is the number 1: want a text in quotes, as \"observe\"\nannexd: " + path + ":2: mdoe: is no key: did you mean mode?\n"
 	if code != command.Usage || stderr != want {
 		t.Errorf("code %d, says\n%swant\n%s", code, stderr, want)
+	}
+}
+
+type decided map[string][]control.Decision
+
+func (d decided) Explain(name string) (control.Explanation, error) {
+	if all, ok := d[name]; ok {
+		return control.Explanation{Decisions: all}, nil
+	}
+	return control.Explanation{}, &control.Unknown{Container: name}
+}
+
+// What would be done is told, and that nothing would be.
+func TestDecisionsArePrinted(t *testing.T) {
+	s := control.Status{
+		Memory:   control.Memory{FreeBytes: 10 << 20, LimitBytes: 96 << 20, HeadroomBytes: 32 << 20},
+		Contexts: []control.Context{{ID: "cgroup:a", Name: "a"}, {ID: "cgroup:gone", Name: "gone"}},
+	}
+	const head = "10 MiB are free of 96 MiB, headroom 32 MiB; 2 containers are managed or protected\n"
+	for want, d := range map[string]decided{
+		head + "nothing would be moved\n": {},
+		head + "WOULD  CONTAINER  PAGES  WHY\nevict  a          512    headroom: idle for 40s\n": {
+			"cgroup:a": {{Op: "evict", Why: annex.Headroom, Asked: 512, Detail: "idle for 40s"}},
+		},
+	} {
+		var out strings.Builder
+		if err := printDecisions(&out, s, decisions(d, s)); err != nil || out.String() != want {
+			t.Errorf("%v, prints\n%swant\n%s", err, out.String(), want)
+		}
 	}
 }
 
