@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"tare/kernel/file/filetest"
 	"tare/kernel/process"
 	"tare/platform"
 )
@@ -34,7 +35,10 @@ func listed(tests func() int) int {
 	if os.Geteuid() != 0 {
 		return tests()
 	}
-	err := clearDead(runsDirectory)
+	err := filetest.Own(runsDirectory)
+	if err == nil {
+		err = clearDead(runsDirectory)
+	}
 	if err == nil {
 		err = beginRun(runsDirectory)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tare/image"
+	"tare/kernel/file/filetest"
 	"tare/lab"
 	"tare/lab/labtest"
 	"tare/platform"
@@ -47,6 +48,9 @@ func TestLiveSweep(t *testing.T) {
 		t.Skip("needs crun on PATH")
 	}
 	dir := liveDirectory
+	if err := filetest.Own(dir); err != nil {
+		t.Fatal(err)
+	}
 	left, err := lab.Clean(t.Context(), lab.LedgerDir(dir), lab.Remover(dir), false)
 	if err != nil || len(left.Failed) > 0 {
 		t.Fatalf("what an earlier run has left: %+v, %v", left.Failed, err)
