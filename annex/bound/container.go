@@ -177,3 +177,23 @@ func (b *Bound) Inspect(c container.Container) (swapMost int64, fixed string) {
 	}
 	return max(1, s.SwapMost), "" // none at all now may be some later
 }
+
+// Room is how much a container may still take before the nearest limit has the kernel take
+// pages of it that are in use; limited tells that there is such a limit at all. Page cache
+// that is not used again makes room. What cannot be told is no room.
+func (b *Bound) Room(c container.Container) (bytes int64, limited bool) {
+	s, err := b.Container(c)
+	if err != nil {
+		return 0, true
+	}
+	if s.Tightest.Limit == cgroup.NoBound {
+		return 0, false
+	}
+	free := s.Tightest.Free()
+	if g, err := b.Place(c); err == nil {
+		if idle, err := g.InactiveCache(); err == nil {
+			free += idle
+		}
+	}
+	return free, true
+}

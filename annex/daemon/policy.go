@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"cmp"
+
 	"tare/annex"
 	"tare/annex/config"
 	"tare/annex/data"
@@ -12,6 +14,7 @@ func policy(c config.Config) data.Policy {
 	options := predict.Options{Threshold: c.Predictors.Threshold, Margin: min(0.1, 1-c.Predictors.Threshold)}
 	p := data.Policy{
 		Low: c.Memory.Headroom, High: c.Memory.High, Reserve: c.Memory.Reserve,
+		SwapReserve:   cmp.Or(c.Memory.SwapReserve, -1), // 0 is none, and not the default
 		PromotionRate: c.Cold.PromotionRate, Working: c.Cold.Working, ColdLeast: c.Cold.After,
 		ElasticLimit: c.Pressure.Elastic, CriticalLimit: c.Pressure.Critical, Window: c.Pressure.Window,
 		ProbeCPU: c.Activity.ProbeCPU, ProbePages: c.Activity.ProbePages,

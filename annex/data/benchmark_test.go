@@ -65,7 +65,7 @@ func BenchmarkPlanShort(b *testing.B) {
 		for _, r := range requests {
 			n := annex.Count(r.Runs)
 			pages += n
-			m.Done(annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Began: now, Ended: now + 1, Asked: n, Moved: n})
+			m.Done(annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Began: now, Ended: now + 1, Asked: n, Moved: n, Freed: n})
 		}
 		if i%20 == 0 { // they come back
 			s := scans[i/20%len(scans)]

@@ -51,6 +51,8 @@ type context struct {
 	bring     *bringing
 	requests  int          // of bring, under way
 	leaving   int          // pages of evictions under way
+	coming    int          // pages of fetches under way
+	grown     int          // pages that it took since its room was told
 	told      annex.Moment // when the forecast was looked at last
 	lead      *lead        // the container after which this one wakes has woken
 	verify    int          // fetches since its pages were last fetched and not mapped
@@ -337,6 +339,13 @@ func (m *Manager) note(c *context, faults []annex.Fault) {
 			switch {
 			case was.flags&incore != 0:
 				c.use.Hits++
+			case was.flags&(present|moving) == present|moving:
+				// It left, and was missed before that was told.
+				c.use.Misses++
+				grown++
+				c.use.Errors++
+				m.errors.missed(f.At)
+				m.returned(c, f)
 			case was.flags&present == 0:
 				c.use.Misses++
 				grown++
@@ -351,6 +360,7 @@ func (m *Manager) note(c *context, faults []annex.Fault) {
 		e.use(now, m.policy)
 	}
 	m.changed(mem, -grown)
+	c.grown += grown
 }
 
 // follow asks what comes after faults whose pages were away.
@@ -375,10 +385,11 @@ func (c *context) done(u *underWay, r annex.Result, p Policy) int {
 	}
 	moved := min(max(r.Moved, 0), did)
 	now, i := stampOf(r.Ended), 0
-	c.each(u.runs, func(_ *space, a *area, page annex.Page, cell *cell) {
+	c.each(u.runs, func(s *space, a *area, page annex.Page, cell *cell) {
 		f := cell.flags &^ moving
 		if i++; i <= did {
 			switch {
+			case u.back[pageOf{s.name, page}]: // it has come back since
 			case u.op == annex.Evict && moved == 0 && f&present != 0:
 				f |= pinned // all of it was passed by
 			case u.op == annex.Evict && f&(present|incore) != 0:
@@ -417,8 +428,13 @@ func (c *context) done(u *underWay, r annex.Result, p Policy) int {
 	case moved == 0 && (r.Stopped || u.op != annex.Evict):
 		c.paused = r.Ended.After(retry)
 	}
+	if u.op != annex.Evict {
+		c.coming -= u.pages
+		c.grown += moved
+	}
 	if u.op == annex.Evict {
 		c.leaving -= u.pages
+		c.grown -= min(r.Freed, moved)
 		c.short = moved < did
 		if !c.awake && !c.offered {
 			c.look = min(c.look, r.Ended) // now there is something to fetch

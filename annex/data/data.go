@@ -76,6 +76,10 @@ type ContextInfo struct {
 	At annex.Moment
 	// SwapMost is how much of it may be in swap, in bytes; 0 is any amount.
 	SwapMost int64
+	// Limited tells that it, or what it lies in, has a limit of its own, and Room how much of
+	// that is left, in bytes. What is fetched beyond would throw out what it uses.
+	Limited bool
+	Room    int64
 	// Fixed is why it cannot be extended (it may have no swap, for one); empty where it can.
 	Fixed string
 }
@@ -126,6 +130,38 @@ type underWay struct {
 	runs    []annex.Run
 	pages   int
 	decided uint64 // the number of the decision that it is part of
+	// back are pages of an eviction that left and were missed before its result was told:
+	// that it moved them is no longer so.
+	back map[pageOf]bool
+}
+
+// pageOf names a page of a context.
+type pageOf struct {
+	space annex.Space
+	page  annex.Page
+}
+
+// returned notes that a page of an eviction under way was missed already.
+func (m *Manager) returned(c *context, f annex.Fault) {
+	for _, u := range m.underWay {
+		if u.context != c || u.op != annex.Evict || !u.has(f) {
+			continue
+		}
+		if u.back == nil {
+			u.back = map[pageOf]bool{}
+		}
+		u.back[pageOf{f.Space, f.Page}] = true
+		return // a page is in one request at a time
+	}
+}
+
+func (u *underWay) has(f annex.Fault) bool {
+	for _, r := range u.runs {
+		if r.Space == f.Space && r.First <= f.Page && f.Page < r.End() {
+			return true
+		}
+	}
+	return false
 }
 
 // New makes a manager of no containers.
@@ -156,7 +192,7 @@ func (m *Manager) Add(info ContextInfo) {
 	m.see(info.At)
 	if c := m.byID[info.ID]; c != nil {
 		info.At = c.info.At
-		c.info = info
+		c.info, c.grown = info, 0
 		if !c.managed() {
 			c.stale()
 		}
@@ -237,7 +273,7 @@ func (m *Manager) Done(r annex.Result) {
 		c.each(u.runs, func(_ *space, _ *area, _ annex.Page, cell *cell) { c.put(cell, cell.flags&^moving) })
 	}
 	if u.op == annex.Evict {
-		m.changed(r.Ended, moved)
+		m.changed(r.Ended, min(r.Freed, moved))
 		m.errors.evicted(r.Ended, moved)
 	} else {
 		m.changed(r.Ended, -moved)

@@ -61,7 +61,7 @@ func TestSwapAllowance(t *testing.T) {
 	if pages(r) != 30 {
 		t.Fatalf("%d pages are to leave: want the 30 that it may have in swap", pages(r))
 	}
-	m.Done(annex.Result{Number: r[0].Number, ID: "a", Op: annex.Evict, Began: 10 * second, Ended: 10*second + 1, Asked: 30, Moved: 30})
+	m.Done(annex.Result{Number: r[0].Number, ID: "a", Op: annex.Evict, Began: 10 * second, Ended: 10*second + 1, Asked: 30, Moved: 30, Freed: 30})
 	if r, _ := m.Plan(11 * second); len(r) > 0 {
 		t.Errorf("it has 30 pages in swap, which is all that it may: %+v", r)
 	}
@@ -100,8 +100,8 @@ func TestForgottenSpaces(t *testing.T) {
 	m, d := edge(ContextInfo{})
 	r, _ := m.Plan(10 * second)
 	m.Forget("a", annex.Space{})
-	m.Done(annex.Result{Number: r[0].Number, ID: "a", Op: annex.Evict, Began: 10 * second, Ended: 10*second + 1, Asked: 100, Moved: 100})
-	m.Done(annex.Result{Number: r[0].Number, ID: "a", Op: annex.Evict, Began: 10 * second, Ended: 10*second + 1, Asked: 100, Moved: 100})
+	m.Done(annex.Result{Number: r[0].Number, ID: "a", Op: annex.Evict, Began: 10 * second, Ended: 10*second + 1, Asked: 100, Moved: 100, Freed: 100})
+	m.Done(annex.Result{Number: r[0].Number, ID: "a", Op: annex.Evict, Began: 10 * second, Ended: 10*second + 1, Asked: 100, Moved: 100, Freed: 100})
 	if r, _ := m.Plan(11 * second); len(r) > 0 {
 		t.Errorf("of a process that has ended: %+v", r)
 	}
@@ -161,7 +161,7 @@ func TestMappedRecords(t *testing.T) {
 					t.Errorf("%+v is mapped: want what is certain", r)
 				}
 			}
-			m.Done(annex.Result{Number: r.Number, ID: "a", Op: r.Op, Began: at, Ended: at + 1, Asked: n, Moved: n})
+			m.Done(annex.Result{Number: r.Number, ID: "a", Op: r.Op, Began: at, Ended: at + 1, Asked: n, Moved: n, Freed: n})
 		}
 	}
 	if maps != 6 || d.mapped != 6*20 || d.brought != 6*5+2*25 {
@@ -186,7 +186,7 @@ func TestVainForecasts(t *testing.T) {
 		for _, r := range requests {
 			times++
 			n := annex.Count(r.Runs)
-			m.Done(annex.Result{Number: r.Number, ID: "a", Op: r.Op, Began: at, Ended: at + 1, Asked: n, Moved: n})
+			m.Done(annex.Result{Number: r.Number, ID: "a", Op: r.Op, Began: at, Ended: at + 1, Asked: n, Moved: n, Freed: n})
 		}
 		if len(requests) > 0 { // it leaves again
 			away(m.byID["a"])
@@ -257,6 +257,91 @@ func TestDecisionTellsWhatMoved(t *testing.T) {
 	for _, d := range c.history.all() {
 		if d.Moved != 0 {
 			t.Errorf("%+v is told what became of one that is forgotten", d)
+		}
+	}
+}
+
+func TestMissedBeforeItsEvictionIsDone(t *testing.T) {
+	m, _ := edge(ContextInfo{})
+	r, _ := m.Plan(10 * second)
+	if len(r) == 0 {
+		t.Fatal("nothing leaves")
+	}
+	pages := annex.Count(r[0].Runs)
+	first := r[0].Runs[0].First
+	m.Faults([]annex.Fault{{ID: "a", Space: r[0].Runs[0].Space, Page: first, At: 10*second + 1, Swapped: true}})
+	m.Done(annex.Result{Number: r[0].Number, ID: "a", Op: annex.Evict, Began: 10 * second, Ended: 10*second + 2, Asked: pages, Moved: pages, Freed: pages})
+	e, _ := m.Explain("a")
+	if e.Use.Errors != 1 || e.Use.Misses != 1 || e.ExtendedBytes != int64(pages-1)*annex.PageSize {
+		t.Errorf("%d errors, %d misses, %d pages away of %d that left: want the one that was missed to be back", e.Use.Errors, e.Use.Misses, e.ExtendedBytes/annex.PageSize, pages)
+	}
+}
+
+func TestEvictionThatFreesNothingMakesNoRoom(t *testing.T) {
+	m, _ := edge(ContextInfo{})
+	r, _ := m.Plan(10 * second)
+	before := m.free()
+	for _, q := range r {
+		n := annex.Count(q.Runs)
+		m.Done(annex.Result{Number: q.Number, ID: "a", Op: q.Op, Began: 10 * second, Ended: 10*second + 1, Asked: n, Moved: n})
+	}
+	if len(r) == 0 || m.free() != before {
+		t.Errorf("%d requests that freed nothing made %d pages of room", len(r), m.free()-before)
+	}
+}
+
+// emptied is a manager of one container all of whose 100 pages are in swap, with much free.
+func emptied(info ContextInfo) *Manager {
+	m, _ := edge(info)
+	m.Scan(annex.Scan{ID: "a", Began: 2 * second, Ended: 2 * second, KnowsAccess: true, Stretches: []annex.Stretch{{States: states(100, annex.Swapped)}}})
+	m.Memory(annex.Memory{At: 2 * second, Limit: 1 << 30, Free: 1 << 29, SwapSize: 1 << 30, SwapFree: 1 << 29})
+	m.Drain(true)
+	return m
+}
+
+func drains(m *Manager, at annex.Moment) (pages int) {
+	r, _ := m.Plan(at)
+	for _, q := range r {
+		pages += annex.Count(q.Runs)
+	}
+	return pages
+}
+
+func TestDrainKeepsWithinTheContainersLimit(t *testing.T) {
+	piece := int64(Policy{}.withDefaults().Piece)
+	for room, want := range map[int64]int{0: 0, piece: 0, piece + 30: 30, piece + 500: 100} {
+		m := emptied(ContextInfo{Limited: true, Room: room * annex.PageSize})
+		if got := drains(m, 3*second); got != want {
+			t.Errorf("room for %d pages: %d are fetched, want %d", room, got, want)
+		}
+		if got := drains(m, 4*second); got != 0 && want < 100 {
+			t.Errorf("room for %d pages: %d more while those are under way", room, got)
+		}
+	}
+	if got := drains(emptied(ContextInfo{}), 3*second); got != 100 {
+		t.Errorf("without a limit: %d pages, want all", got)
+	}
+}
+
+func TestDrainWaitsForCriticalContainers(t *testing.T) {
+	m := emptied(ContextInfo{})
+	m.Add(ContextInfo{ID: "c", Class: annex.Critical})
+	m.Pressure("c", annex.Pressure{At: 2 * second})
+	m.Pressure("c", annex.Pressure{At: 3 * second, Some: time.Second})
+	if got := drains(m, 3*second); got != 0 {
+		t.Errorf("%d pages are fetched while critical containers wait for memory", got)
+	}
+	if _, next := m.Plan(3 * second); next == 0 {
+		t.Error("nothing is to be planned again")
+	}
+}
+
+func TestSwapReserveIsAShare(t *testing.T) {
+	for share, none := range map[float64]bool{0.6: true, 0.4: false, -1: false} {
+		m := New(Policy{SwapReserve: share})
+		m.Memory(annex.Memory{At: second, SwapSize: 1 << 30, SwapFree: 1 << 29})
+		if (m.swapRoom() <= 0) != none {
+			t.Errorf("a reserve of %v with half of swap free: room for %d pages", share, m.swapRoom())
 		}
 	}
 }

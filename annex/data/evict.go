@@ -45,7 +45,7 @@ func (m *Manager) needs(brings []*context) []room {
 	}
 	for _, c := range brings {
 		b := c.bring
-		want := c.count().recordAway
+		want := max(0, min(c.count().recordAway, c.room(p)))
 		if b == nil || b.spare || m.errors.over {
 			continue
 		}
@@ -82,10 +82,7 @@ func (m *Manager) evict(brings []*context) []annex.Request {
 
 // swapRoom is how many pages swap may still take.
 func (m *Manager) swapRoom() int {
-	keep := m.policy.SwapReserve
-	if keep == 0 {
-		keep = m.memory.SwapSize / 64
-	}
+	keep := int64(max(0, m.policy.SwapReserve) * float64(m.memory.SwapSize))
 	return int((m.memory.SwapFree-keep)/annex.PageSize) - m.leaving
 }
 

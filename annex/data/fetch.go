@@ -180,7 +180,7 @@ func (m *Manager) fetch(brings []*context) (requests []annex.Request) {
 			continue
 		}
 		held := held || m.now < c.paused
-		n := min(p.Piece, m.ready()-p.reserve(), p.MostComing-m.coming, c.ahead())
+		n := min(p.Piece, m.ready()-p.reserve(), p.MostComing-m.coming, c.ahead(), c.room(p))
 		if !held && n > 0 && c.awake {
 			var g collect
 			c.each(c.following, func(s *space, _ *area, page annex.Page, cell *cell) {
@@ -203,7 +203,7 @@ func (m *Manager) fetch(brings []*context) (requests []annex.Request) {
 			floor = p.high()
 		}
 		for c.bring != nil && c.requests < pieces && m.now >= c.paused {
-			n := min(p.Piece, m.ready()-floor, p.MostComing-m.coming)
+			n := min(p.Piece, m.ready()-floor, p.MostComing-m.coming, c.room(p))
 			if n <= 0 {
 				break
 			}
@@ -218,6 +218,16 @@ func (m *Manager) fetch(brings []*context) (requests []annex.Request) {
 		}
 	}
 	return requests
+}
+
+// room is how many pages may be fetched before a context comes close to its own limit, where
+// the kernel would take others of its pages for them. A piece is left for what it takes
+// itself until its room is told again.
+func (c *context) room(p Policy) int {
+	if !c.info.Limited {
+		return 1 << 30
+	}
+	return int(c.info.Room/annex.PageSize) - c.grown - c.coming - p.Piece
 }
 
 // ahead is how many pages that follow its faults a context may have fetched: a quarter more
@@ -255,16 +265,17 @@ func (c *context) piece(most int, all bool) (mapped, fetched []annex.Run) {
 	return to[1].runs, to[0].runs
 }
 
-// drain asks for everything that is away, as far as it fits.
+// drain asks for everything that is away, as far as it fits, and for nothing while critical
+// containers wait for memory.
 func (m *Manager) drain() (requests []annex.Request, next annex.Moment) {
-	p, left := m.policy, false
+	p, left, held := m.policy, false, m.critical() == 0
 	for _, c := range m.contexts {
 		if !c.managed() || c.count().away == 0 {
 			continue
 		}
 		left = true
-		n := min(m.ready()-p.low(), p.MostComing-m.coming)
-		if n <= 0 || m.now < c.paused {
+		n := min(m.ready()-p.low(), p.MostComing-m.coming, c.room(p))
+		if n <= 0 || held || m.now < c.paused {
 			continue
 		}
 		var g collect

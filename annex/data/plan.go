@@ -121,6 +121,7 @@ func (m *Manager) ask(c *context, op annex.Op, why annex.Reason, runs []annex.Ru
 			c.leaving += pages
 		} else {
 			m.coming += pages
+			c.coming += pages
 			if why != annex.Striding {
 				c.requests++
 			}

@@ -16,8 +16,8 @@ type Policy struct {
 	// Reserve is free memory that pages coming back leave alone, even those of a container
 	// that is awake; default a quarter of Low.
 	Reserve int64
-	// SwapReserve is free swap that is left alone; default 1/64 of all swap.
-	SwapReserve int64
+	// SwapReserve is the share of all swap that is left free; default 1/64, below 0 none.
+	SwapReserve float64
 
 	// MostLeaving bounds how many pages may be on their way out at once, and with it how long
 	// an eviction takes to stop; default 2048. MostComing bounds those on their way in;
@@ -142,6 +142,7 @@ func (p Policy) withDefaults() Policy {
 	or(&p.High, p.Low+p.Low/4)
 	p.High = max(p.High, p.Low)
 	or(&p.Reserve, p.Low/4)
+	or(&p.SwapReserve, 1.0/64)
 	or(&p.MostLeaving, 2048)
 	or(&p.MostComing, 8192)
 	or(&p.Piece, 512)

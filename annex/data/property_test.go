@@ -37,6 +37,7 @@ func whatever(t *testing.T, seed uint64) (log []string) {
 	told := map[annex.ID]where{}
 	underWay := map[uint64]annex.Request{}
 	busy := map[annex.Run]uint64{}
+	back := map[annex.Run]bool{} // missed while they were on their way
 	swapFree := 400 + r.IntN(1000)
 	single := func(id annex.ID, page annex.Page) annex.Run {
 		return annex.Run{Space: annex.Space{PID: int32(id[0])}, First: page}
@@ -112,6 +113,9 @@ func whatever(t *testing.T, seed uint64) (log []string) {
 			for range 1 + r.IntN(40) {
 				page := annex.Page(r.IntN(260))
 				faults = append(faults, annex.Fault{ID: id, Space: annex.Space{PID: int32(id[0])}, Page: page, At: now, Swapped: r.IntN(4) > 0})
+				if key := single(id, page); busy[key] != 0 {
+					back[key] = true
+				}
 				w := at(id, page)
 				w.in, w.out, w.shared = true, false, false // a write makes a page one's own
 			}
@@ -140,15 +144,19 @@ func whatever(t *testing.T, seed uint64) (log []string) {
 					res.Skipped = r.IntN(pages - res.Moved + 1)
 					res.Stopped = r.IntN(2) == 0
 				}
+				res.Freed = r.IntN(res.Moved + 1)
 				for _, run := range q.Runs {
 					for page := run.First; page < run.End(); page++ {
-						delete(busy, annex.Run{Space: run.Space, First: page})
+						key := annex.Run{Space: run.Space, First: page}
+						returned := back[key]
+						delete(busy, key)
+						delete(back, key)
 						if told[q.ID] == nil {
 							continue
 						}
 						switch w := at(q.ID, page); {
 						case q.Op == annex.Evict:
-							w.in, w.out = w.in && res.Moved < pages, true
+							w.in, w.out = w.in && (res.Moved < pages || returned), true
 						case q.Op == annex.Map && res.Moved == pages:
 							w.in, w.out = true, false
 						default:

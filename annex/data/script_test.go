@@ -264,6 +264,7 @@ func (p *player) step(f []string) {
 					res.Stopped = false
 				}
 			}
+			res.Freed = res.Moved
 			p.m.Done(res)
 			if some {
 				return

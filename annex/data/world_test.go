@@ -317,6 +317,7 @@ func (w *world) did(b *box, r annex.Request, began annex.Moment) {
 				}
 			}
 			res.Moved++
+			res.Freed++
 		}
 	}
 	w.tell(func() { w.m.Done(res) })

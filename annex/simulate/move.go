@@ -69,6 +69,7 @@ func (m *managed) move(l *lane) {
 			l.busy = false
 			if r.Op == annex.Evict {
 				l.done.Moved += w.wrote(moved, began)
+				l.done.Freed = l.done.Moved
 				w.headroom()
 			} else {
 				w.endFetch(moved, r.Op == annex.Map, began)

@@ -117,17 +117,29 @@ func (g Group) Swappiness() (value int64, ok bool, err error) {
 // PageCache is what the kernel's lists of file pages hold of the group and of those
 // below it: what reclaim takes besides anonymous memory, or before it.
 func (g Group) PageCache() (int64, error) {
+	inactive, active, err := g.pageCache()
+	return inactive + active, err
+}
+
+// InactiveCache is that part of [Group.PageCache] which the kernel takes first: it was not
+// used again since it was read.
+func (g Group) InactiveCache() (int64, error) {
+	inactive, _, err := g.pageCache()
+	return inactive, err
+}
+
+func (g Group) pageCache() (inactive, active int64, err error) {
 	place, ok := g.For("memory")
 	if !ok {
-		return 0, &Unchangeable{g.String(), "no hierarchy of this host carries the memory controller", "boot without cgroup_disable=memory"}
+		return 0, 0, &Unchangeable{g.String(), "no hierarchy of this host carries the memory controller", "boot without cgroup_disable=memory"}
 	}
 	stat, err := readKeyed(place.Dir(), "memory.stat")
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	prefix := ""
 	if place.Version == 1 {
 		prefix = "total_"
 	}
-	return stat[prefix+"inactive_file"] + stat[prefix+"active_file"], nil
+	return stat[prefix+"inactive_file"], stat[prefix+"active_file"], nil
 }
