@@ -31,6 +31,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"tare/kernel/knob"
 )
@@ -434,8 +435,35 @@ func (g *Guard) Restore(files ...string) ([]Outcome, error) {
 	return all, failures(all)
 }
 
+// Unended says that the kernel still works at a change: its knob is put back as soon as it
+// answers, by whoever is there.
+type Unended struct{ Journal string }
+
+func (u *Unended) Error() string {
+	return fmt.Sprintf("a change of a knob has not come back for %v, since the kernel waits for a device: %s has it, and the next start puts it back", closeWithin, u.Journal)
+}
+
+// closeWithin is how long Close waits for changes under way, whose contexts have ended, and
+// for the guard process' end.
+const closeWithin = 3 * time.Second
+
+// within tells whether something came to its end in that time.
+func within(do func()) bool {
+	done := make(chan struct{})
+	go func() { defer close(done); do() }()
+	timer := time.NewTimer(closeWithin)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
 // Close puts everything back, ends the guard process and removes the journal. Changes
-// under way are waited for: their contexts are to have ended.
+// under way are waited for, some seconds at most: their contexts are to have ended. The error
+// is an [*Unended] where one has not come back by then.
 func (g *Guard) Close() ([]Outcome, error) {
 	g.mu.Lock()
 	if g.ended {
@@ -444,12 +472,18 @@ func (g *Guard) Close() ([]Outcome, error) {
 	}
 	g.ended = true
 	g.mu.Unlock()
-	g.underWay.Wait()
-	all, err := g.Restore()
+	before, _ := g.Restore() // ahead of waiting for what is under way
+	before = slices.DeleteFunc(before, func(o Outcome) bool { return o.Ending == Failed })
+	ended := within(g.underWay.Wait)
+	after, err := g.Restore() // what failed then, too
+	all := append(before, after...)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	err = errors.Join(err, g.store.close())
-	g.watch.release() // what is open it tries once more
+	ended = within(g.watch.release) && ended // what is open it tries once more
+	if !ended {
+		err = errors.Join(err, &Unended{g.options.Journal})
+	}
 	if j, reading := read(g.options.Journal); reading == nil && len(j.Open) == 0 {
 		err = errors.Join(err, os.Remove(g.options.Journal))
 	}
