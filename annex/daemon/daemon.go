@@ -110,7 +110,12 @@ type Daemon struct {
 	planAt, memoryAt, pressureAt, calmAt, soonest annex.Moment
 	failed                                        map[string]annex.Moment
 
+	setter  *setter
+	sets    chan changed
+	running context.Context // that of Run, when it began
+
 	scanning bool
+	behind   atomic.Bool // a scan that does not come back is under way
 	scans    chan scanned
 	found    chan found
 	looks    chan struct{} // asks for a look at the containers
@@ -126,6 +131,7 @@ func New(p Parts, s Settings) *Daemon {
 		parts: p, settings: s.complete(), state: control.Starting,
 		commands: make(chan func()), ended: make(chan struct{}),
 		held: map[annex.ID]*held{}, shadow: newShadow(),
+		setter: newSetter(), sets: make(chan changed),
 		scans: make(chan scanned), found: make(chan found), looks: make(chan struct{}, 1),
 		failed: map[string]annex.Moment{}, last: map[annex.ID]*Decision{},
 		moved: map[annex.ID]*tally{}, asked: map[uint64]annex.Reason{}, started: time.Now(),
@@ -152,6 +158,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	run, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d.log(Decision{What: "start", Why: string(d.settings.Mode)})
+	d.running = run
+	setting := d.setter.run(run)
 	finder := d.discover(run)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -181,6 +189,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 			d.done(r)
 		case s := <-d.scans:
 			d.scanned(s)
+		case s := <-d.sets:
+			d.isSet(s)
 		case do := <-d.commands:
 			do()
 		case <-timer.C:
@@ -188,6 +198,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		timer.Reset(d.step(run))
 	}
 	cancel()
+	<-setting
 	return d.end(finder, broken)
 }
 
@@ -195,6 +206,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 func (d *Daemon) end(finder <-chan struct{}, why error) error {
 	d.enter(control.Ending)
 	d.stop.Store(true)
+	d.movers.quit()
+	// Whatever is waited for after that, nothing is left changed meanwhile.
+	if err := d.parts.Bound.Release(); err != nil {
+		d.fail("putting back what was set", err)
+	}
 	d.movers.end()
 	<-finder
 	for d.scanning {

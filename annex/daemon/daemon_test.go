@@ -3,6 +3,9 @@ package daemon
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -10,6 +13,7 @@ import (
 	"tare/annex/config"
 	"tare/annex/control"
 	"tare/annex/monitor"
+	"tare/container"
 )
 
 const pages = mebibyte / annex.PageSize // a mebibyte's
@@ -108,15 +112,24 @@ func TestBlind(t *testing.T) {
 func TestObserve(t *testing.T) {
 	manage(t, box128, config.Observe, crowded, func(t *testing.T, h *host, d *Daemon) {
 		awaits(t, 10*time.Second, "observing", state(d, control.Observing))
-		awaits(t, time.Minute, "headroom, in the shadow", func() bool { return d.Status().Memory.FreeBytes >= 24*mebibyte })
+		awaits(t, time.Minute, "headroom, in the shadow", func() bool { return d.Status().Observed.FreeBytes >= 24*mebibyte })
 		if h.protected > 0 || h.pages(annex.Evict) > 0 || h.reclaimed > 0 {
 			t.Error("something was changed")
 		}
 		var web int64
 		awaits(t, time.Second, "pages in the shadow", func() bool {
-			web = find(t, d, "web").ExtendedBytes + find(t, d, "batch").ExtendedBytes
+			web = find(t, d, "web").Observed.ExtendedBytes + find(t, d, "batch").Observed.ExtendedBytes
 			return web > 0
 		})
+		s := d.Status()
+		if m, _ := h.Memory(); s.Memory.FreeBytes != m.Free || s.Moved.EvictedBytes != 0 {
+			t.Errorf("%d bytes free and %d moved, want what is: %d, and 0", s.Memory.FreeBytes, s.Moved.EvictedBytes, m.Free)
+		}
+		for _, c := range s.Contexts {
+			if c.ExtendedBytes != 0 || c.Moved.EvictedBytes != 0 {
+				t.Errorf("%s has %d bytes in swap, and %d left: nothing moves", c.Name, c.ExtendedBytes, c.Moved.EvictedBytes)
+			}
+		}
 		// Everything is used, which the next scan shows.
 		h.mu.Lock()
 		for _, name := range []string{"web", "batch"} {
@@ -180,7 +193,13 @@ func TestOff(t *testing.T) {
 		if err := d.Off(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		looked := h.looked()
+		d.look() // which sets nothing again while everything comes back
+		awaits(t, 15*time.Second, "a look", func() bool { return h.looked() > looked && h.protectedNow() == 0 })
 		awaits(t, time.Minute, "off", state(d, control.Off))
+		if n := h.protectedNow(); n != 0 {
+			t.Errorf("%d containers are protected though all is off", n)
+		}
 		s := d.Status()
 		if s.Drain == nil || s.Drain.LeftBytes == 0 || s.Drain.Problem == "" {
 			t.Errorf("64 MiB more than there is room for: %+v", s.Drain)
@@ -196,10 +215,83 @@ func TestOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		awaits(t, time.Minute, "managing again", state(d, control.Managing))
-		if h.protected != 2 {
-			t.Errorf("protected %d times, want once at the start and once after the reload", h.protected)
-		}
+		awaits(t, time.Minute, "protection again", func() bool { return h.protectedNow() == 1 })
 	})
+}
+
+// A critical container that its engine starts again, by the same id and in a control group of
+// the same name, is protected and watched as the first one was.
+func TestRestart(t *testing.T) {
+	generation := "1"
+	manage(t, 1<<30, config.Manage, func(h *host) {
+		crowded(h)
+		h.identify = func(c container.Container) annex.ID {
+			if c.Name == "db" {
+				return annex.ID("db@" + generation)
+			}
+			return annex.ID(c.Name)
+		}
+		h.alarm = &alarm{watched: map[string]int{}}
+	}, func(t *testing.T, h *host, d *Daemon) {
+		awaits(t, 10*time.Second, "managing", state(d, control.Managing))
+		awaits(t, time.Second, "protection", func() bool { return h.protectedNow() == 1 && h.alarm.has("db") })
+		h.mu.Lock()
+		generation = "2"
+		h.mu.Unlock()
+		d.look()
+		awaits(t, 15*time.Second, "the second one", func() bool { return find(t, d, "db").ID == "db@2" })
+		time.Sleep(time.Second)
+		if n := h.protectedNow(); n != 1 || !h.alarm.has("db") {
+			t.Errorf("%d protected, watched %v: want 1 and watched", n, h.alarm.has("db"))
+		}
+		// Where the kernel lets nobody watch it, the operator is told, and it is tried again.
+		h.alarm.refuse("db", errors.New("no psi"))
+		awaits(t, 15*time.Second, "a warning", func() bool {
+			return slices.ContainsFunc(d.Status().Warnings, func(w string) bool { return strings.Contains(w, "no psi") })
+		})
+		h.alarm.refuse("db", nil)
+		awaits(t, 15*time.Second, "watching again", func() bool { return h.alarm.has("db") && len(d.Status().Warnings) == 0 })
+	})
+}
+
+// alarm is one that never tells, of containers by their ids.
+type alarm struct {
+	mu      sync.Mutex
+	watched map[string]int
+	err     error
+}
+
+func (a *alarm) Add(c container.Container) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.err == nil {
+		a.watched[c.ID] = 1
+	}
+	return a.err
+}
+
+func (a *alarm) Remove(c container.Container) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.watched, c.ID)
+}
+func (a *alarm) Alarms() <-chan struct{} { return nil }
+func (a *alarm) Over() bool              { return false }
+func (a *alarm) Since() annex.Moment     { return 0 }
+func (a *alarm) Evicting() func()        { return func() {} }
+
+func (a *alarm) has(name string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.watched["id-of-"+name] == 1
+}
+
+// refuse has the kernel watch a container no more.
+func (a *alarm) refuse(name string, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.err = err
+	delete(a.watched, "id-of-"+name)
 }
 
 // A wrong configuration changes nothing; a right one changes classes, at once.
@@ -229,6 +321,85 @@ func TestReload(t *testing.T) {
 			t.Errorf("watched %v and %v, %d protected", h.containers["web"].watched, h.containers["batch"].watched, h.protected)
 		}
 	})
+}
+
+// What is made critical while its pages leave has none taken any more, whatever waits, and is
+// protected when what was under way has ended.
+func TestReclassify(t *testing.T) {
+	manage(t, box128, config.Manage, func(h *host) { crowded(h); h.each = time.Millisecond }, func(t *testing.T, h *host, d *Daemon) {
+		awaits(t, time.Minute, "an eviction", func() bool { return h.pages(annex.Evict) > 100 })
+		h.mu.Lock()
+		h.late = map[string]annex.Class{"web": annex.Critical, "batch": annex.Critical}
+		h.mu.Unlock()
+		if _, err := d.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		awaits(t, 5*time.Second, "protection", func() bool { return h.protectedNow() == 3 })
+		left := h.pages(annex.Evict)
+		time.Sleep(10 * time.Second)
+		if more := h.pages(annex.Evict) - left; more > 0 {
+			t.Errorf("%d pages of critical containers left", more)
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.early > 0 {
+			t.Errorf("%d containers were protected while their pages left", h.early)
+		}
+	})
+}
+
+// Evictions that free nothing do not go on until everything has left.
+func TestVain(t *testing.T) {
+	manage(t, box128, config.Manage, func(h *host) { crowded(h); h.vain = true }, func(t *testing.T, h *host, d *Daemon) {
+		awaits(t, time.Minute, "an eviction", func() bool { return h.pages(annex.Evict) > 100 })
+		time.Sleep(vainPause / 2)
+		if n := h.pages(annex.Evict); n > vainOfAll+mostTogether {
+			t.Errorf("%d pages left, of which none was free: want no more than %d before a pause", n, vainOfAll+mostTogether)
+		}
+		h.mu.Lock()
+		h.vain = false
+		h.mu.Unlock()
+		awaits(t, 2*time.Minute, "headroom, when it is of use again", func() bool { m, _ := h.Memory(); return m.Free > 20*mebibyte })
+	})
+}
+
+// A scan that does not come back holds up neither the start nor the end.
+func TestScanLeftBehind(t *testing.T) {
+	manage(t, box128, config.Manage, func(h *host) {
+		crowded(h)
+		h.stuck = make(chan struct{})
+		go func() { time.Sleep(time.Hour); close(h.stuck) }()
+	}, func(t *testing.T, h *host, d *Daemon) {
+		awaits(t, 2*scanWithin, "managing all the same", state(d, control.Managing))
+		began := h.now()
+		t.Cleanup(func() {
+			if took := h.ended.Since(began); took <= 0 || took > time.Minute {
+				t.Errorf("the end took %v while a scan was under way", took)
+			}
+		})
+	})
+}
+
+// A drain that waits for its rate does not keep the loop busy.
+func TestRated(t *testing.T) {
+	d := New(Parts{Now: func() annex.Moment { return 0 }}, Settings{})
+	d.drain.waiting = true
+	drained := annex.Request{Why: annex.Drained}
+	for name, c := range map[string]struct {
+		fetches  []annex.Request
+		fetching int
+		want     bool
+	}{
+		"a slot is free":      {[]annex.Request{drained}, mostFetching - 1, true},
+		"none is":             {[]annex.Request{drained}, mostFetching, false},
+		"none of it is left":  {nil, 0, false},
+		"only others' remain": {[]annex.Request{{Why: annex.Awake}}, 0, false},
+	} {
+		d.movers.fetches, d.movers.fetching = c.fetches, c.fetching
+		if got := d.movers.rated(); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
 }
 
 // Containers come and go at any moment.

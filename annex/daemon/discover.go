@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -36,11 +37,14 @@ type held struct {
 	class     annex.Class
 	fixed     string
 	watched   bool
-	protected bool
+	protected bool // or to be
+	setting   bool // that is under way
 
 	scanned bool   // since it is held
 	unknown string // why its pressure is not known
 	trouble string // what could not be done for it last
+
+	unwatched string // why the kernel does not tell of its pressure
 }
 
 // found is one look at the containers.
@@ -137,23 +141,26 @@ func (d *Daemon) adopt(f found) {
 		return
 	}
 	d.notes, d.looked = f.notes, true
-	there := map[annex.ID]bool{}
+	there := map[annex.ID]container.Container{}
 	for _, c := range f.all {
-		class := d.settings.Classes(c)
-		if class == annex.Ignored {
+		if d.settings.Classes(c) == annex.Ignored {
 			continue
 		}
 		id, err := d.parts.identify(c)
 		if err != nil {
 			continue // it has ended meanwhile
 		}
-		there[id] = true
-		d.hold(id, c, class)
+		there[id] = c
 	}
+	// First those that are gone: an engine gives the same id to one that it starts again, and
+	// what is put back of the old one must not be the new one's.
 	for _, id := range d.ids() {
-		if !there[id] {
+		if _, is := there[id]; !is {
 			d.drop(d.held[id], "ended, or is managed no more")
 		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(there)) {
+		d.hold(id, there[id], d.settings.Classes(there[id]))
 	}
 	d.planAt, d.memoryAt, d.pressureAt = 0, 0, 0
 }
@@ -172,28 +179,24 @@ func (d *Daemon) hold(id annex.ID, c container.Container, class annex.Class) {
 		h = &held{id: id}
 		d.held[id] = h
 	}
-	was := h.class
+	was, could := h.class, h.class == annex.Elastic && h.fixed == ""
 	h.container, h.class = c, class
-	var most int64
+	var most, room int64
+	var limited bool
 	if class == annex.Elastic {
 		most, h.fixed = d.parts.Bound.Inspect(c)
+		room, limited = d.parts.Bound.Room(c)
 	} else {
 		h.fixed = ""
 	}
-	if class == annex.Critical && !h.protected && d.settings.Protect && d.moves() {
-		err := d.parts.Bound.Protect(c)
-		h.protected = err == nil
-		d.trouble(h, "protecting "+c.Name, err)
+	if could && (class != annex.Elastic || h.fixed != "") {
+		d.movers.leave(id)
 	}
+	d.protect(h)
 	if was == annex.Critical && class != annex.Critical {
 		d.uncritical(h)
 	}
-	if class == annex.Critical && was != class && d.parts.Alarm != nil {
-		if err := d.parts.Alarm.Add(c); err != nil {
-			h.unknown = err.Error()
-			d.fail("watching the pressure on "+c.Name, err)
-		}
-	}
+	d.watchPressure(h)
 	if class == annex.Elastic && !h.watched {
 		err := d.parts.Monitor.Watch(id, c.Cgroup)
 		if h.watched = err == nil; h.watched {
@@ -206,7 +209,7 @@ func (d *Daemon) hold(id annex.ID, c container.Container, class annex.Class) {
 	if class != annex.Elastic && h.watched {
 		d.unwatch(h)
 	}
-	d.parts.Data.Add(data.ContextInfo{ID: id, Name: c.Name, Class: class, At: d.now(), SwapMost: most, Fixed: h.fixed})
+	d.parts.Data.Add(data.ContextInfo{ID: id, Name: c.Name, Class: class, At: d.now(), SwapMost: most, Room: room, Limited: limited, Fixed: h.fixed})
 	if was != class {
 		d.log(Decision{What: "hold", Container: c.Name, Why: string(class), Error: h.fixed})
 	}
@@ -236,12 +239,8 @@ func (d *Daemon) uncritical(h *held) {
 	if d.parts.Alarm != nil {
 		d.parts.Alarm.Remove(h.container)
 	}
-	if h.protected {
-		h.protected = false
-		if err := d.parts.Bound.Unprotect(h.container); err != nil {
-			d.fail("putting back what protected "+h.container.Name, err)
-		}
-	}
+	h.unwatched = ""
+	d.unprotect(h)
 }
 
 // unwatch has the monitor look at a container no more.
@@ -253,9 +252,9 @@ func (d *Daemon) unwatch(h *held) {
 	}
 }
 
-// moves tells whether anything may be changed on the host.
+// moves tells whether anything may be changed on the host: not from when it is to be off.
 func (d *Daemon) moves() bool {
-	return d.settings.Mode == config.Manage && d.state != control.Off && d.state != control.Ending
+	return d.settings.Mode == config.Manage && d.state != control.Off && d.state != control.Ending && !d.drain.off
 }
 
 // begin ends the start: from here on what is planned is done.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -23,21 +24,34 @@ const mebibyte = 1 << 20
 // host is a host as far as a daemon sees it: containers with pages that are in memory or in
 // swap, free memory that follows from them, and a clock that is the test's.
 type host struct {
-	began  time.Time
-	events chan monitor.Batch
-	each   time.Duration // that moving a page takes
+	began time.Time
+	alarm *alarm // nil is none
+
+	identify func(container.Container) annex.ID // nil is by name
+	events   chan monitor.Batch
+	each     time.Duration // that moving a page takes
 
 	mu         sync.Mutex
 	limit      int64
 	containers map[string]*box
 	stopping   func() bool
 
-	protected, released, reclaimed int
+	protected, released, reclaimed int             // containers that are, and how often
+	knobs                          map[string]bool // what protects containers now, by their control groups
 	moved                          map[annex.Op]int
 	lastEvicted                    annex.Moment
 	memoryErr, moveErr, findErr    error
 	looks, memoryLooks             int
+	vain                           bool                   // what leaves stays in memory, as swap cache
+	late                           map[string]annex.Class // classes that media do not hold against a daemon
+	leaving                        map[string]bool        // containers whose pages are being evicted
+	stuck                          chan struct{}          // nil, or scans wait for it
+	ended                          annex.Moment           // when the run had
+	early                          int                    // protections of such
 }
+
+func (h *host) looked() int       { h.mu.Lock(); defer h.mu.Unlock(); return h.looks }
+func (h *host) protectedNow() int { h.mu.Lock(); defer h.mu.Unlock(); return h.protected }
 
 type box struct {
 	container.Container
@@ -50,7 +64,7 @@ type box struct {
 func newHost(limit int64) *host {
 	return &host{
 		began: time.Now(), events: make(chan monitor.Batch), each: 5 * time.Microsecond,
-		limit: limit, containers: map[string]*box{}, moved: map[annex.Op]int{},
+		limit: limit, containers: map[string]*box{}, knobs: map[string]bool{}, moved: map[annex.Op]int{},
 	}
 }
 
@@ -76,6 +90,9 @@ func (h *host) now() annex.Moment { return annex.Moment(time.Since(h.began) + ti
 func (h *host) class(c container.Container) annex.Class {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if class, is := h.late[c.Name]; is {
+		return class
+	}
 	if b := h.containers[c.Name]; b != nil {
 		return b.class
 	}
@@ -92,7 +109,10 @@ func (h *host) Find(context.Context) (all []container.Container, notes []string,
 	return all, nil, h.findErr
 }
 
-func (h *host) at(id annex.ID) *box { return h.containers[string(id)] }
+func (h *host) at(id annex.ID) *box {
+	name, _, _ := strings.Cut(string(id), "@")
+	return h.containers[name]
+}
 
 func (h *host) Watch(id annex.ID, _ string) error {
 	h.mu.Lock()
@@ -120,6 +140,9 @@ var theSpace = annex.Space{PID: 7, Started: 7}
 
 func (h *host) Scan(_ context.Context, id annex.ID) ([]annex.Scan, error) {
 	began := h.now()
+	if h.stuck != nil {
+		<-h.stuck
+	}
 	time.Sleep(100 * time.Microsecond)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -136,7 +159,9 @@ func (h *host) Scan(_ context.Context, id annex.ID) ([]annex.Scan, error) {
 func (h *host) resident() (pages int) {
 	for _, b := range h.containers {
 		for _, s := range b.states {
-			pages += int(s & annex.Present)
+			if s.Has(annex.Present) || h.vain {
+				pages++
+			}
 		}
 	}
 	return pages
@@ -172,24 +197,55 @@ func (h *host) Pressure(c container.Container) (annex.Pressure, error) {
 }
 
 func (h *host) Inspect(container.Container) (int64, string) { return 0, "" }
-func (h *host) Protect(container.Container) error {
+func (h *host) Room(container.Container) (int64, bool)      { return 0, false }
+func (h *host) Protect(c container.Container) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.protected++
+	h.knobs[c.Cgroup] = true
+	h.protected = len(h.knobs)
+	if h.leaving[c.Name] {
+		h.early++
+	}
 	return nil
 }
-func (h *host) Unprotect(container.Container) error {
+func (h *host) Unprotect(c container.Container) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.protected--
+	delete(h.knobs, c.Cgroup)
+	h.protected = len(h.knobs)
 	return nil
 }
-func (h *host) Release() error { h.mu.Lock(); defer h.mu.Unlock(); h.released++; return nil }
-func (h *host) Reclaim(context.Context, container.Container, int64) error {
+func (h *host) Release() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.released++
+	clear(h.knobs)
+	h.protected = 0
+	return nil
+}
+
+func (h *host) Reclaim(_ context.Context, _ container.Container, bytes int64) (int64, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.reclaimed++
-	return nil
+	if h.vain {
+		return 0, nil
+	}
+	return bytes, nil
+}
+
+// leaves notes that pages of a container are being evicted.
+func (h *host) leaves(id annex.ID) (ended func()) {
+	set := func(to bool) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.leaving == nil {
+			h.leaving = map[string]bool{}
+		}
+		h.leaving[string(id)] = to
+	}
+	set(true)
+	return func() { set(false) }
 }
 
 // Do moves pages in chunks, as media do.
@@ -197,6 +253,9 @@ func (h *host) Do(ctx context.Context, r annex.Request) annex.Result {
 	result := annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Began: h.now(), Asked: annex.Count(r.Runs)}
 	const chunk = 64
 	n := 0
+	if r.Op == annex.Evict {
+		defer h.leaves(r.ID)()
+	}
 	for _, run := range r.Runs {
 		for page := run.First; page < run.End(); page++ {
 			if n++; n%chunk == 1 {
@@ -269,7 +328,17 @@ func manage(t *testing.T, limit int64, mode config.Mode, prepare func(*host), te
 		prepare(h)
 		parts := Parts{
 			Finder: h, Monitor: h, Mover: h, Bound: h, Now: h.now,
-			Identify: func(c container.Container) (annex.ID, error) { return annex.ID(c.Name), nil },
+			Identify: func(c container.Container) (annex.ID, error) {
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				if h.identify != nil {
+					return h.identify(c), nil
+				}
+				return annex.ID(c.Name), nil
+			},
+		}
+		if h.alarm != nil {
+			parts.Alarm = h.alarm
 		}
 		s := h.settings(mode)
 		parts.Data = data.New(s.complete().Policy)
@@ -284,6 +353,7 @@ func manage(t *testing.T, limit int64, mode config.Mode, prepare func(*host), te
 		if err := <-ended; err != nil {
 			t.Errorf("the run ended with: %v", err)
 		}
+		h.ended = h.now()
 		if !d.movers.idle() || len(d.asked) > 0 {
 			t.Errorf("%d requests have no result", len(d.movers.under))
 		}

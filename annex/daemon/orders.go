@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"tare/annex"
@@ -56,7 +55,8 @@ func (d *Daemon) Drain(ctx context.Context, bytesPerSecond int64) error {
 
 // Off does the same, and puts back every setting at once.
 func (d *Daemon) Off(ctx context.Context) error {
-	return d.order(ctx, func() error {
+	var done <-chan error
+	err := d.order(ctx, func() error {
 		if d.state == control.Off {
 			return nil
 		}
@@ -67,20 +67,13 @@ func (d *Daemon) Off(ctx context.Context) error {
 			return nil
 		}
 		d.beginDrain(0, true)
-		return d.release()
+		done = d.release()
+		return nil
 	})
-}
-
-// release puts back every setting.
-func (d *Daemon) release() error {
-	err := d.parts.Bound.Release()
-	for _, h := range d.held {
-		h.protected = false
-	}
 	if err != nil {
-		return fmt.Errorf("put back what was set: %w", err)
+		return err
 	}
-	return nil
+	return d.released(ctx, done)
 }
 
 func (d *Daemon) beginDrain(rate int64, off bool) {
@@ -89,7 +82,7 @@ func (d *Daemon) beginDrain(rate int64, off bool) {
 		what = "off"
 	}
 	d.log(Decision{What: what})
-	d.drain = drain{on: true, off: off, rate: rate, before: d.all.fetched + d.all.mapped}
+	d.drain = drain{on: true, off: off || d.drain.off, rate: rate, before: d.all.fetched + d.all.mapped}
 	d.parts.Data.Drain(true)
 	d.movers.halt()
 	d.enter(control.Draining)
@@ -115,9 +108,10 @@ func (d *Daemon) drained(now annex.Moment, asked int) {
 		return
 	}
 	if left > 0 {
-		d.drain.problem = fmt.Sprintf("%d MiB do not fit: they come back when the programs touch them, or when memory is freed and annex drain is asked again", (left+1<<20-1)>>20)
+		d.drain.problem = "it does not fit: it comes back when the programs touch it, or when memory is freed and annex drain is asked again"
 	}
 	if d.drain.off {
+		d.release() // what anything may have set since
 		d.enter(control.Off)
 		d.brake()
 		return
@@ -135,21 +129,27 @@ func (d *Daemon) Reload(ctx context.Context) (restart []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return restart, d.order(ctx, func() error { return d.settle(s) })
+	var done <-chan error
+	if err := d.order(ctx, func() error { done = d.settle(s); return nil }); err != nil {
+		return restart, err
+	}
+	return restart, d.released(ctx, done)
 }
 
-// settle has other settings in force.
-func (d *Daemon) settle(s Settings) error {
+// settle has other settings in force. Where some are put back, what it returns tells when.
+func (d *Daemon) settle(s Settings) (done <-chan error) {
 	s = s.complete()
 	d.log(Decision{What: "reload", Why: string(s.Mode)})
 	again := s.Mode != d.settings.Mode || d.drain.on || d.state == control.Off
 	paced := s.Scan != d.settings.Scan
 	unprotect := s.Mode == config.Observe || !s.Protect
+	if s.Mode == config.Observe {
+		d.movers.drop()
+	}
 	d.settings = s
 	d.parts.Data.SetPolicy(s.Policy)
-	var err error
 	if unprotect {
-		err = d.release()
+		done = d.release()
 	}
 	if again {
 		// What is in memory and what is not is looked at anew: the shadow knew otherwise.
@@ -172,7 +172,7 @@ func (d *Daemon) settle(s Settings) error {
 	d.brake()
 	d.look()
 	d.memoryAt, d.pressureAt, d.planAt = 0, 0, 0
-	return err
+	return done
 }
 
 // order has the goroutine of Run do something that may fail.

@@ -47,16 +47,19 @@ func (d *Daemon) tell(s *control.Status) {
 		s.Contexts = append(s.Contexts, d.tellContext(c))
 		s.Weight.ManagedBytes += c.ResidentBytes + c.ExtendedBytes
 	}
-	s.Moved = d.all.told(wasted)
 	if d.settings.Mode == config.Observe {
+		wasted = 0 // what data knows of it is the shadow's
 		o := d.shadow.observed()
-		s.Observed = &control.Observed{EvictedBytes: o.Left * annex.PageSize, AddedFaults: o.Faults}
+		s.Observed = &control.Observed{
+			FreeBytes: d.shadow.memory(d.memory).Free, EvictedBytes: o.Left * annex.PageSize,
+			ReturnedBytes: o.Returned * annex.PageSize, AddedFaults: o.Faults,
+		}
 		if o.Left > 0 {
-			// What is not known is counted as wrong.
-			wrong := float64(o.WrongMost) / float64(o.Left)
+			wrong := float64(o.Wrong) / float64(o.Left)
 			s.Observed.WrongShare = &wrong
 		}
 	}
+	s.Moved = d.all.told(wasted)
 	if d.drain.on {
 		s.Drain = d.tellDrain(known)
 	}
@@ -64,7 +67,7 @@ func (d *Daemon) tell(s *control.Status) {
 		s.Weight.CPUShare = &share
 	}
 	s.Weight.LostEvents = int64(d.lost)
-	s.Warnings = slices.Concat(d.parts.Warnings, d.notes)
+	s.Warnings = slices.Concat(d.parts.Warnings, d.notes, d.unbraked())
 	if known.Degraded != "" {
 		s.Warnings = append(s.Warnings, known.Degraded)
 	}
@@ -136,6 +139,14 @@ func (d *Daemon) tellContext(c data.ContextStatus) control.Context {
 	if last := d.last[c.ID]; last != nil {
 		out.Last, out.LastOp = annex.Reason(last.Why), last.What
 	}
+	observing := d.settings.Mode == config.Observe
+	if observing && c.Class == annex.Elastic {
+		// What data was told is of the shadow.
+		out.Observed = &control.ObservedContext{ResidentBytes: c.ResidentBytes, ExtendedBytes: c.ExtendedBytes}
+		away := d.shadow.awayOf(c.ID) * annex.PageSize
+		out.ResidentBytes, out.ExtendedBytes = c.ResidentBytes+away, max(c.ExtendedBytes-away, 0)
+		out.HitShare, out.ErrorShare, c.Use.Wasted = nil, nil, 0
+	}
 	out.Moved = d.moved[c.ID].told(c.Use.Wasted)
 	if h := d.held[c.ID]; h != nil {
 		if h.unknown == "" {
@@ -144,7 +155,10 @@ func (d *Daemon) tellContext(c data.ContextStatus) control.Context {
 		if out.Problem == "" {
 			out.Problem = h.trouble
 		}
-		if h.class != annex.Elastic && d.parts.Size != nil {
+		if out.Problem == "" && h.class == annex.Critical && h.unknown != "" {
+			out.Problem = "its pressure is not known, so nothing stops eviction where it waits for memory: " + h.unknown
+		}
+		if (h.class != annex.Elastic || observing) && d.parts.Size != nil {
 			// One that has just ended has nothing.
 			if resident, extended, err := d.parts.Size(h.container); err == nil {
 				out.ResidentBytes, out.ExtendedBytes = resident, extended
@@ -170,7 +184,8 @@ func (d *Daemon) Explain(name string) (e control.Explanation, err error) {
 			err = &control.Unknown{Container: name}
 			return
 		}
-		e = control.Explanation{Schema: control.Schema, Context: d.tellContext(why.ContextStatus), Sentences: d.sentences(h, why)}
+		e = control.Explanation{Schema: control.Schema, Context: d.tellContext(why.ContextStatus)}
+		e.Sentences = d.sentences(h, why, e.Context)
 		now, clock := d.now(), time.Now()
 		for _, one := range why.Decisions {
 			told := control.Decision{
@@ -190,7 +205,7 @@ func (d *Daemon) Explain(name string) (e control.Explanation, err error) {
 }
 
 // sentences say how it stands with a container.
-func (d *Daemon) sentences(h *held, e data.Explanation) []string {
+func (d *Daemon) sentences(h *held, e data.Explanation, is control.Context) []string {
 	var all []string
 	if e.Held != "" {
 		all = append(all, e.Held)
@@ -204,7 +219,10 @@ func (d *Daemon) sentences(h *held, e data.Explanation) []string {
 		what = "It runs since "
 	}
 	all = append(all, fmt.Sprintf("%s%v ago; %d MiB are in memory and %d MiB in swap; its share is %d MiB.",
-		what, now.Since(e.Since).Round(time.Millisecond), e.ResidentBytes>>20, e.ExtendedBytes>>20, e.ShareBytes>>20))
+		what, now.Since(e.Since).Round(time.Millisecond), is.ResidentBytes>>20, is.ExtendedBytes>>20, e.ShareBytes>>20))
+	if would := is.Observed; would != nil {
+		all = append(all, fmt.Sprintf("Managed, %d MiB would be in memory and %d MiB in swap: in mode observe nothing moves.", would.ResidentBytes>>20, would.ExtendedBytes>>20))
+	}
 	switch {
 	case e.Awake:
 	case e.Expected:

@@ -37,10 +37,10 @@ func (d *Daemon) step(ctx context.Context) time.Duration {
 		d.weighAt = now.After(weighEvery)
 	}
 	next := min(d.memoryAt, d.pressureAt, max(d.planAt, d.soonest), d.weighAt)
-	if d.drain.waiting {
+	if d.movers.rated() {
 		next = min(next, d.drain.next)
 	}
-	if at, ok := d.schedule.Next(); ok && !d.scanning {
+	if at, ok := d.schedule.Next(); ok && !d.scanning && !d.behind.Load() {
 		next = min(next, at)
 	}
 	return max(next.Since(d.now()), 0)
@@ -58,10 +58,10 @@ func (d *Daemon) readMemory(now annex.Moment) {
 	}
 	d.blind = false
 	d.brake()
+	d.memory = m
 	if d.settings.Mode == config.Observe {
 		m = d.shadow.memory(m)
 	}
-	d.memory = m
 	d.memoryAt = now.After(d.pace.read(m, d.settings.Policy.Low, d.movers.leaving()))
 	d.parts.Data.Memory(m)
 	if m.Free < d.settings.Policy.Low {
@@ -81,6 +81,7 @@ func (d *Daemon) pressure(now annex.Moment) {
 		p, err := d.parts.Bound.Pressure(h.container)
 		if err != nil {
 			h.unknown = err.Error()
+			d.stalls.forget(id) // a stall that nobody can see end does not stop eviction for ever
 			continue
 		}
 		h.unknown = ""
@@ -175,15 +176,15 @@ func (d *Daemon) active(a annex.Activity, now annex.Moment) {
 		return
 	}
 	d.schedule.Note(a)
+	if d.settings.Mode == config.Observe {
+		d.shadow.ran(a.ID, a.At)
+	}
 	if a.What != annex.Woke {
 		return
 	}
 	// It will take memory, and wants its pages at once.
 	d.memoryAt = min(d.memoryAt, now.After(soonestLook))
 	d.soonest = 0
-	if d.settings.Mode == config.Observe {
-		d.shadow.woke(a.ID, now)
-	}
 }
 
 // plan asks what is to be done.
@@ -238,6 +239,9 @@ func (d *Daemon) done(r annex.Result) {
 		if r.Op == annex.Evict && d.braked.why != "" && d.movers.evicting == 0 {
 			d.braked.worst = max(d.braked.worst, r.Ended.Since(d.braked.at))
 		}
+		if h := d.held[r.ID]; h != nil && h.class != annex.Elastic && d.movers.evicting == 0 {
+			d.look() // it can be protected now
+		}
 	}
 	why := d.asked[r.Number]
 	delete(d.asked, r.Number)
@@ -254,6 +258,10 @@ func (d *Daemon) done(r annex.Result) {
 		Observed: d.settings.Mode == config.Observe,
 	}
 	d.last[r.ID] = &one
+	d.log(one)
+	if one.Observed {
+		return // the shadow keeps its own account
+	}
 	d.all.add(r, why)
 	of := d.moved[r.ID]
 	if of == nil {
@@ -261,5 +269,4 @@ func (d *Daemon) done(r annex.Result) {
 		d.moved[r.ID] = of
 	}
 	of.add(r, why)
-	d.log(one)
 }
