@@ -54,8 +54,9 @@ type Host struct {
 // Open makes a daemon of this host by a configuration. It puts back what another one left
 // that was killed, takes the lock, and refuses where the extension cannot run or must not:
 // the errors are a [*Lacking], [*Conflict]s, a [*guard.InUse], a [*control.Busy], or the
-// parts' own. ctx is to last as long as the daemon.
-func Open(ctx context.Context, path string, c config.Config, version string) (_ *Host, err error) {
+// parts' own. ctx is to last as long as the daemon. What was put back is told at once,
+// since an operator is to know of it also where nothing starts.
+func Open(ctx context.Context, path string, c config.Config, version string, tell func(string)) (_ *Host, err error) {
 	if os.Geteuid() != 0 {
 		return nil, &Lacking{"annexd reads page tables and moves the pages of others", "run it as root"}
 	}
@@ -76,7 +77,10 @@ func Open(ctx context.Context, path string, c config.Config, version string) (_ 
 		return nil, err
 	}
 	h.closing(lock.Close)
-	warnings, err := h.recover(ctx)
+	back, warnings, err := h.recover(ctx)
+	for _, line := range back {
+		tell(line)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -115,6 +119,9 @@ func Open(ctx context.Context, path string, c config.Config, version string) (_ 
 	settings := h.settings(path, c)
 	parts.Data = data.New(settings.complete().Policy)
 	h.Daemon = New(parts, settings)
+	for _, line := range back {
+		h.log(Decision{What: "restore", Why: line})
+	}
 	return h, h.listen(c)
 }
 
@@ -134,7 +141,7 @@ func (h *Host) Close() error {
 }
 
 // recover puts back what a daemon left that was killed together with its guard.
-func (h *Host) recover(ctx context.Context) (warnings []string, err error) {
+func (h *Host) recover(ctx context.Context) (back, warnings []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	outcomes, err := guard.Recover(ctx, guard.Options{Journal: h.journal()})
@@ -143,10 +150,11 @@ func (h *Host) recover(ctx context.Context) (warnings []string, err error) {
 			warnings = append(warnings, fmt.Sprintf("%s was changed by a daemon that was killed, and not put back (%s)", o.File, o.Ending))
 		}
 	}
+	back = restored(outcomes)
 	if damaged := new(guard.Damaged); errors.As(err, &damaged) {
-		return append(warnings, err.Error()), nil
+		return back, append(warnings, err.Error()), nil
 	}
-	return warnings, err
+	return back, warnings, err
 }
 
 func (h *Host) journal() string { return filepath.Join(h.config.State.Directory, journalName) }

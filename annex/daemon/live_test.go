@@ -55,7 +55,7 @@ func beDaemon(path string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	h, err := Open(ctx, path, c, "test")
+	h, err := Open(ctx, path, c, "test", func(string) {})
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 type Decision struct {
 	Time time.Time `json:"time"`
 	// What is an operation (evict, fetch, map), or hold, drop, state, stop, go, start, end,
-	// error, reload, drain, off.
+	// error, reload, drain, off, restore.
 	What      string `json:"what"`
 	Container string `json:"container,omitempty"`
 	Why       string `json:"why,omitempty"`

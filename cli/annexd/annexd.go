@@ -132,7 +132,7 @@ func (f *flags) run(ctx context.Context) error {
 	if err := daemon.Light(); err != nil {
 		f.tell("the kernel may end annexd early when memory is short: " + err.Error() + ": it takes CAP_SYS_RESOURCE; contrib/annexd.service sets it (OOMScoreAdjust)")
 	}
-	h, err := daemon.Open(ctx, f.path, c, command.Version())
+	h, err := daemon.Open(ctx, f.path, c, command.Version(), f.tell)
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (f *flags) observe(ctx context.Context, c config.Config) error {
 	c.State.Directory, c.Control.Socket = dir, dir+"/annex.sock"
 	ctx, cancel := context.WithTimeout(ctx, onceFor)
 	defer cancel()
-	h, err := daemon.Open(ctx, f.path, c, command.Version())
+	h, err := daemon.Open(ctx, f.path, c, command.Version(), f.tell)
 	if err != nil {
 		return err
 	}
