@@ -125,6 +125,7 @@ func sample() control.Status {
 		Contexts: []control.Context{{
 			ID: "a", Name: "web-1", Class: annex.Elastic, State: control.Dormant,
 			ResidentBytes: 10 << 20, ExtendedBytes: 54 << 20, ShareBytes: 12 << 20,
+			Observed: &control.ObservedContext{ResidentBytes: 9 << 20, ExtendedBytes: 55 << 20},
 			Next:     &control.Forecast{EarliestSeconds: 50, LikelySeconds: 60, LatestSeconds: 70},
 			HitShare: pointer(0.97), ErrorShare: pointer(0.01), PressureShare: pointer(0.002),
 			Last: annex.Expected, LastOp: "fetch",
@@ -134,7 +135,7 @@ func sample() control.Status {
 			Problem:    "held back",
 		}},
 		Moved:    control.Moved{EvictedBytes: 1000, FetchedBytes: 900, MappedBytes: 50, WastedBytes: 20, Requests: map[annex.Reason]int64{annex.Cold: 3, annex.Awake: 4}, Stopped: 1, Failed: 2},
-		Observed: &control.Observed{EvictedBytes: 7, AddedFaults: 8, WrongShare: pointer(0.25)},
+		Observed: &control.Observed{FreeBytes: 5, EvictedBytes: 7, ReturnedBytes: 6, AddedFaults: 8, WrongShare: pointer(0.25)},
 		Drain:    &control.Drain{RateBytesPerSecond: 1, LeftBytes: 2, ReturnedBytes: 3, Problem: "full"},
 		Weight:   control.Weight{CPUSeconds: 12.5, CPUShare: pointer(0.01), ResidentBytes: 20 << 20, ManagedBytes: 64 << 20, LostEvents: 1},
 		Warnings: []string{"systemd-oomd runs"},

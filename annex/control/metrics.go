@@ -148,17 +148,28 @@ var metrics = []metric{
 	ofPredictors("annex_predictor_recall_ratio", "The share of what came true that it had said; likewise.", ifTold(func(p Score) float64 { return p.RecallShare })),
 	ofPredictors("annex_predictor_on", "1 while it is listened to.", func(p Score) *float64 { v := truth(p.On); return &v }),
 
+	{"annex_observed_free_bytes", false, "In mode observe, what would be free.", nil, func(s Status, is func(float64, ...string)) {
+		if s.Observed != nil {
+			is(float64(s.Observed.FreeBytes))
+		}
+	}},
+	ofContainers("annex_container_observed_extended_bytes", "In mode observe, its memory that would be in swap.", func(c Context) *float64 {
+		if c.Observed == nil {
+			return nil
+		}
+		return known(c.Observed.ExtendedBytes)
+	}),
 	{"annex_observed_evicted_bytes_total", true, "In mode observe, memory that would have left.", nil, func(s Status, is func(float64, ...string)) {
 		if s.Observed != nil {
 			is(float64(s.Observed.EvictedBytes))
 		}
 	}},
-	{"annex_observed_added_faults_total", true, "In mode observe, faults that there would have been.", nil, func(s Status, is func(float64, ...string)) {
+	{"annex_observed_added_faults_total", true, "In mode observe, how many faults there would have been at most.", nil, func(s Status, is func(float64, ...string)) {
 		if s.Observed != nil {
 			is(float64(s.Observed.AddedFaults))
 		}
 	}},
-	maybe("annex_observed_wrong_ratio", "In mode observe, the share of what would have left that was used within a minute.", func(s Status) *float64 {
+	maybe("annex_observed_wrong_ratio", "In mode observe, the share of what would have left that was used within a minute, at most.", func(s Status) *float64 {
 		if s.Observed == nil {
 			return nil
 		}

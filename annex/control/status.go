@@ -136,6 +136,8 @@ type Context struct {
 	Activity   Activity     `json:"activity"`
 	Predictors []Score      `json:"predictors,omitempty"`
 	Moved      Moved        `json:"moved"`
+	// Observed is what it would be like in mode manage; absent in that.
+	Observed *ObservedContext `json:"observed,omitempty"`
 	// Problem is why it cannot be extended, or is held back.
 	Problem string `json:"problem,omitempty"`
 }
@@ -179,13 +181,23 @@ type Moved struct {
 	Failed   int64                  `json:"failed"`
 }
 
+// ObservedContext is what a container would be like that is only observed.
+type ObservedContext struct {
+	ResidentBytes int64 `json:"resident_bytes"`
+	ExtendedBytes int64 `json:"extended_bytes"`
+}
+
 // Observed is what mode observe would have done.
 type Observed struct {
-	EvictedBytes int64 `json:"evicted_bytes"`
-	// AddedFaults are faults that would not have been: pages that were used after they would
-	// have left.
+	// FreeBytes is what would be free now.
+	FreeBytes     int64 `json:"free_bytes"`
+	EvictedBytes  int64 `json:"evicted_bytes"`
+	ReturnedBytes int64 `json:"returned_bytes"` // of them, before they were used
+	// AddedFaults is how many faults managing would have added, at most: pages that would have
+	// left and were used, or are marked as accessed (nobody clears the mark) by a container
+	// that ran.
 	AddedFaults int64 `json:"added_faults"`
-	// WrongShare is the share of what would have left that was used within a minute.
+	// WrongShare is the share of what would have left that is counted so within a minute.
 	WrongShare *float64 `json:"wrong_share,omitempty"`
 }
 

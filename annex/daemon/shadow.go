@@ -14,14 +14,12 @@ type Observed struct {
 	Free int64
 	// Left and Returned are pages that would have left, and been brought back in time.
 	Left, Returned int64
-	// Faults are pages that were used while they would have been away: each a fault that the
-	// program does not have now.
+	// Faults are pages that were used while they would have been away, each a fault that the
+	// program does not have now; and those that may have been, since the container ran and the
+	// page is marked as accessed. Nobody clears that mark, so this is an upper bound.
 	Faults int64
-	// Wrong are those of Left that were used within a minute.
+	// Wrong are those of Faults that came within a minute of leaving.
 	Wrong int64
-	// WrongMost adds those of which that is not known, since nobody has cleared the
-	// processor's mark of an earlier use, and whose container ran within the minute.
-	WrongMost int64
 }
 
 // mistake is how soon a page is used again if it should not have left.
@@ -44,11 +42,10 @@ func (s *set) count() (n int) {
 
 // piece is pages that lie together.
 type piece struct {
-	marked  set // accessed, at the last look
-	away    set // would have left
-	untold  set // were marked when they would have left: a later use does not show
-	at      annex.Moment
-	doubted bool // what is untold of it was counted since
+	marked set // accessed, at the last look
+	away   set // would have left
+	untold set // were marked when they would have left: a later use does not show
+	at     annex.Moment
 }
 
 // shadow is what memory would look like, had what was asked for been done. Data management
@@ -96,10 +93,11 @@ func (s *shadow) do(r annex.Request, now annex.Moment) annex.Result {
 				if p.untold.drop(i); p.marked.has(i) {
 					p.untold.put(i)
 				}
-				p.at, p.doubted = now, false
+				p.at = now
 				s.away++
 				s.seen.Left++
 				result.Moved++
+				result.Freed++
 			case r.Op != annex.Evict && p.away.has(i):
 				p.away.drop(i)
 				s.away--
@@ -121,12 +119,16 @@ func (s *shadow) scan(of annex.Scan) annex.Scan {
 		of.Stretches[n].States = states
 		for k, state := range states {
 			p, i := s.at(of.ID, of.Space, stretch.First+annex.Page(k))
-			marked := of.KnowsAccess && state.Has(annex.Present|annex.Accessed)
+			// Where nobody knows whether a page was accessed, it may have been.
+			marked := state.Has(annex.Present) && (!of.KnowsAccess || state.Has(annex.Accessed))
 			if p.away.has(i) {
 				states[k] = s.passing(p, i, state, marked, of.Ended)
 			}
-			if p.marked.drop(i); marked {
+			if marked {
 				p.marked.put(i)
+			} else {
+				p.marked.drop(i)
+				p.untold.drop(i)
 			}
 		}
 	}
@@ -147,24 +149,31 @@ func (s *shadow) passing(p *piece, i int, state annex.State, marked bool, at ann
 		s.seen.Faults++
 		if at.Since(p.at) <= mistake {
 			s.seen.Wrong++
-			s.seen.WrongMost++
 		}
 		return state
 	}
 	return state&^(annex.Present|annex.Accessed|annex.Dirty) | annex.Swapped
 }
 
-// woke notes that a container runs: of what would have left within the last minute, and was
-// marked, nobody knows whether it is used now.
-func (s *shadow) woke(id annex.ID, now annex.Moment) {
+// ran notes that a container ran at a moment: what had left by then and is marked it may have
+// used, so all of that counts as faults, and is in memory again. It does once an activation:
+// what is back is counted anew only after it would have left anew.
+func (s *shadow) ran(id annex.ID, at annex.Moment) {
 	for _, pieces := range s.pieces[id] {
 		for _, p := range pieces {
-			if p.doubted || now.Since(p.at) > mistake {
+			if p.at >= at {
 				continue
 			}
-			p.doubted = true
-			for w := range p.untold {
-				s.seen.WrongMost += int64(bits.OnesCount64(p.untold[w] & p.away[w]))
+			var n int64
+			for w := range p.away {
+				back := p.away[w] & p.marked[w]
+				p.away[w] &^= back
+				n += int64(bits.OnesCount64(back))
+			}
+			s.away -= n
+			s.seen.Faults += n
+			if at.Since(p.at) <= mistake {
+				s.seen.Wrong += n
 			}
 		}
 	}
@@ -176,6 +185,16 @@ func (s *shadow) memory(m annex.Memory) annex.Memory {
 	m.Free = min(m.Free+bytes, m.Limit)
 	m.SwapFree = max(m.SwapFree-bytes, 0)
 	return m
+}
+
+// awayOf is how many pages of a container would be away.
+func (s *shadow) awayOf(id annex.ID) (n int64) {
+	for _, pieces := range s.pieces[id] {
+		for _, p := range pieces {
+			n += int64(p.away.count())
+		}
+	}
+	return n
 }
 
 // forget drops a space that is no more.

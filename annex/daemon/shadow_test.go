@@ -32,7 +32,7 @@ func TestShadow(t *testing.T) {
 		tells         annex.State // what data is told of the page afterwards
 		want          Observed
 	}{
-		"used soon":          {unused, touched, 30, touched, Observed{Left: 1, Faults: 1, Wrong: 1, WrongMost: 1}},
+		"used soon":          {unused, touched, 30, touched, Observed{Left: 1, Faults: 1, Wrong: 1}},
 		"used later":         {unused, touched, 90, touched, Observed{Left: 1, Faults: 1}},
 		"not used":           {unused, unused, 30, gone, Observed{Left: 1, Free: annex.PageSize}},
 		"marked before":      {touched, touched, 30, gone, Observed{Left: 1, Free: annex.PageSize}},
@@ -51,15 +51,21 @@ func TestShadow(t *testing.T) {
 	}
 }
 
-// Of pages whose use would not show, those of a container that runs within a minute may
-// have been mistakes, and are counted so once.
-func TestShadowDoubts(t *testing.T) {
+// Pages whose use would not show count as faults when their container runs, once each time
+// that they would have left.
+func TestShadowRan(t *testing.T) {
 	s := shadowed(touched, touched, annex.Present)
+	s.ran("web", 0) // before they left
 	for range 2 {
-		s.woke("web", annex.Moment(20*time.Second))
+		s.ran("web", annex.Moment(20*time.Second))
 	}
-	if o := s.observed(); o.Wrong != 0 || o.WrongMost != 2 {
-		t.Errorf("%+v, want none known and two possible", o)
+	if o := s.observed(); o.Faults != 2 || o.Wrong != 2 || o.Free != annex.PageSize || s.awayOf("web") != 1 {
+		t.Errorf("%+v, want two faults within the minute, and one page away", o)
+	}
+	s.do(annex.Request{ID: "web", Op: annex.Evict, Runs: []annex.Run{{Space: theSpace, Pages: 3}}}, annex.Moment(30*time.Second))
+	s.ran("web", annex.Moment(100*time.Second))
+	if o := s.observed(); o.Faults != 4 || o.Wrong != 2 || o.Left != 5 {
+		t.Errorf("%+v, want two more faults, after more than a minute", o)
 	}
 }
 
