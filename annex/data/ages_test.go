@@ -239,7 +239,7 @@ func TestAreasMove(t *testing.T) {
 				s.Stretches[0].States[i] = 0
 			}
 		}
-		c.scan(s, p)
+		c.scan([]annex.Scan{s}, p)
 		check(t, c)
 	}
 	scan(1000, 1500)

@@ -15,6 +15,7 @@ type context struct {
 	gone      bool // removed, while requests were under way
 
 	spaces   []*space
+	named    map[annex.Space]*space // the same
 	shift    uint8
 	tally    [256]int32 // pages by their flags
 	counted  bool       // counts is the tally's
@@ -84,7 +85,7 @@ type Tally struct{ Requests, Pages int }
 
 func newContext(info ContextInfo, p Policy) *context {
 	return &context{
-		info: info, predictor: p.Predictor(), shift: leastShift, lastRan: info.At, look: never,
+		info: info, named: map[annex.Space]*space{}, predictor: p.Predictor(), shift: leastShift, lastRan: info.At, look: never,
 		ages: ages{from: info.At, threshold: none}, swept: tickOf(info.At, p), asked: map[annex.Reason]Tally{},
 	}
 }
@@ -97,20 +98,13 @@ func (c *context) managed() bool {
 // stale drops what is known of the pages and of what the context is doing: as long as it is
 // not managed nothing is told of it.
 func (c *context) stale() {
-	c.spaces, c.tally, c.counted = nil, [256]int32{}, false
+	c.spaces, c.named, c.tally, c.counted = nil, map[annex.Space]*space{}, [256]int32{}, false
 	c.awake, c.pending, c.bring, c.following, c.lead = false, nil, nil, nil, nil
 	c.look, c.offered = never, false
 }
 
 // find is its space of a name; nil where it has none.
-func (c *context) find(name annex.Space) *space {
-	for _, s := range c.spaces {
-		if s.name == name {
-			return s
-		}
-	}
-	return nil
-}
+func (c *context) find(name annex.Space) *space { return c.named[name] }
 
 // size is what is kept of it, in bytes.
 func (c *context) size() int64 {

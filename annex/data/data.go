@@ -227,16 +227,22 @@ func (m *Manager) Forget(id annex.ID, s annex.Space) {
 	}
 }
 
-// Scan tells what one look at a space's page tables found.
-func (m *Manager) Scan(s annex.Scan) {
-	m.see(s.Ended)
-	c := m.byID[s.ID]
+// Scan tells what one look at the page tables of a container of one process found.
+func (m *Manager) Scan(s annex.Scan) { m.Look(s.ID, []annex.Scan{s}) }
+
+// Look tells what one look at the page tables of all of a container's processes found. Those
+// that are not among them have ended, or are in another container by now.
+func (m *Manager) Look(id annex.ID, spaces []annex.Scan) {
+	for _, s := range spaces {
+		m.see(s.Ended)
+	}
+	c := m.byID[id]
 	if c == nil || !c.managed() {
 		return
 	}
-	c.scan(s, m.policy)
+	c.scan(spaces, m.policy)
 	for _, u := range m.underWay {
-		if u.context.info.ID == s.ID {
+		if u.context.info.ID == id {
 			c.each(u.runs, func(_ *space, _ *area, _ annex.Page, cell *cell) { c.put(cell, cell.flags|moving) })
 		}
 	}

@@ -345,3 +345,50 @@ func TestSwapReserveIsAShare(t *testing.T) {
 		}
 	}
 }
+
+// page is what is known of a page.
+func (c *context) page(s annex.Space, p annex.Page) cell {
+	a := c.find(s).area(p)
+	return a.cells[p-a.first]
+}
+
+func TestProcessesOfOneContainerAreJudgedAlike(t *testing.T) {
+	m, _ := edge(ContextInfo{})
+	one, two := annex.Space{PID: 1}, annex.Space{PID: 2}
+	look := func(at annex.Moment) {
+		var spaces []annex.Scan
+		for _, s := range []annex.Space{one, two} {
+			spaces = append(spaces, annex.Scan{ID: "a", Space: s, Began: at, Ended: at, KnowsAccess: true, Stretches: []annex.Stretch{{States: states(100, annex.Present|annex.Accessed)}}})
+		}
+		m.Look("a", spaces)
+	}
+	look(2 * second)
+	m.Activity(annex.Activity{ID: "a", What: annex.Woke, At: 100 * second})
+	m.Activity(annex.Activity{ID: "a", What: annex.Slept, At: 110 * second, CPU: time.Second})
+	look(120 * second)
+	c, now := m.byID["a"], tickOf(120*second, m.policy)
+	if first, second := c.page(one, 5).age(now), c.page(two, 5).age(now); first != second || first > 3 {
+		t.Errorf("of two processes of which as much is known the pages of one are %d ticks old, of the other %d", first, second)
+	}
+	n := 0
+	for _, k := range c.cold {
+		n += int(k)
+	}
+	if n != 200 {
+		t.Errorf("ages of %d pages in memory are known, want of the 200 of both processes", n)
+	}
+}
+
+func TestSpacesThatAreNotFoundAreForgotten(t *testing.T) {
+	m, d := edge(ContextInfo{})
+	at := 2 * second
+	m.Look("a", []annex.Scan{{ID: "a", Space: annex.Space{PID: 2}, Began: at, Ended: at, KnowsAccess: true, Stretches: []annex.Stretch{{States: states(10, annex.Present)}}}})
+	e, _ := m.Explain("a")
+	if e.ResidentBytes != 10*annex.PageSize || len(d.forgot) != 1 {
+		t.Errorf("%d pages in memory, %d spaces forgotten: want the 10 of the process that is there", e.ResidentBytes/annex.PageSize, len(d.forgot))
+	}
+	m.Look("a", nil)
+	if e, _ = m.Explain("a"); e.ResidentBytes != 0 {
+		t.Errorf("%d pages of no process", e.ResidentBytes/annex.PageSize)
+	}
+}

@@ -186,17 +186,49 @@ func segments(s annex.Stretch, do func(first annex.Page, states []annex.State)) 
 	}
 }
 
-// scan takes what a scan found, in place of what was known.
+// scan takes what one look at all its spaces found, in place of what was known. They are
+// judged together: what the context uses is the sum over them.
+func (c *context) scan(spaces []annex.Scan, p Policy) {
+	there := map[annex.Space]bool{}
+	for _, s := range spaces {
+		there[s.Space] = true
+	}
+	for _, s := range slices.Clone(c.spaces) {
+		if !there[s.name] {
+			c.forget(s.name)
+		}
+	}
+	if len(spaces) == 0 {
+		return
+	}
+	began, ended := spaces[0].Began, spaces[0].Ended
+	for _, s := range spaces[1:] {
+		began, ended = min(began, s.Began), max(ended, s.Ended)
+	}
+	c.scans++
+	c.sweep(tickOf(ended, p))
+	look := c.lookAt(began, ended, p)
+	for _, s := range spaces {
+		look.knows = s.KnowsAccess
+		c.space(s, look)
+	}
+	c.counted = false
+	c.working, c.cold = look.working, look.cold
+	c.ages.closed(ended, look.workingAll, p)
+	c.lastScan = began
+	c.resize()
+}
+
+// space takes what a look found of one space.
 //
 // Pages that were unmapped and mapped again may be in a request under way of which their
 // cells know nothing: the manager marks them anew.
-func (c *context) scan(s annex.Scan, p Policy) {
-	c.scans++
-	c.sweep(tickOf(s.Ended, p))
+func (c *context) space(s annex.Scan, look *look) {
 	sp := c.find(s.Space)
 	if sp == nil {
 		sp = &space{name: s.Space}
 		c.spaces = append(c.spaces, sp)
+		c.named[s.Space] = sp
 	}
 	for i := range sp.areas {
 		for _, cell := range sp.areas[i].cells {
@@ -205,7 +237,6 @@ func (c *context) scan(s annex.Scan, p Policy) {
 	}
 	old, fresh, total := sp.areas, make([]area, 0, len(sp.areas)), 0
 	next := 0 // of old, the first that may still overlap
-	look := c.lookAt(s, p)
 	for _, stretch := range s.Stretches {
 		segments(stretch, func(first annex.Page, states []annex.State) {
 			total += len(states)
@@ -220,11 +251,6 @@ func (c *context) scan(s annex.Scan, p Policy) {
 			c.tally[cell.flags]++
 		}
 	}
-	c.counted = false
-	c.working, c.cold = look.working, look.cold
-	c.ages.closed(s.Ended, look.workingAll, p)
-	c.lastScan = s.Began
-	c.resize()
 }
 
 // carry makes the area of pages with what is known of them from before; known tells
@@ -277,8 +303,8 @@ type look struct {
 	cold                [oldest + 1]uint32
 }
 
-func (c *context) lookAt(s annex.Scan, p Policy) *look {
-	l := &look{c: c, p: p, knows: s.KnowsAccess, now: tickOf(s.Ended, p), stamp: stampOf(s.Ended), settled: s.Began > c.moved}
+func (c *context) lookAt(began, ended annex.Moment, p Policy) *look {
+	l := &look{c: c, p: p, now: tickOf(ended, p), stamp: stampOf(ended), settled: began > c.moved}
 	l.ran = c.awake && c.worked || c.lastRan >= c.lastScan
 	l.at = l.now
 	if !c.awake {
@@ -414,6 +440,7 @@ func (c *context) forget(name annex.Space) {
 		}
 		c.counted = false
 		c.spaces = slices.Delete(c.spaces, i, i+1)
+		delete(c.named, name)
 		break
 	}
 	c.predictor.Forget(name)

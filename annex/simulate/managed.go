@@ -156,9 +156,7 @@ func (m *managed) scan() {
 			scans = append(scans, c.spaces[name].scan(w.memory, id, w.now))
 		}
 		m.tell()
-		for _, s := range scans {
-			m.Scan(s)
-		}
+		m.Look(id, scans)
 		m.schedule.Scanned(id, w.now, scans, monitor.Cost{At: w.now})
 	}
 	if at, ok := m.schedule.Next(); ok && (m.scanAt <= w.now || at < m.scanAt) {

@@ -77,7 +77,7 @@ type Kernel struct {
 type Manager interface {
 	Add(info data.ContextInfo)
 	Remove(id annex.ID)
-	Scan(s annex.Scan)
+	Look(id annex.ID, spaces []annex.Scan)
 	Faults(faults []annex.Fault)
 	Activity(a annex.Activity)
 	Pressure(id annex.ID, p annex.Pressure)
