@@ -144,8 +144,8 @@ type Context struct {
 
 // Activity is how often a container woke.
 type Activity struct {
-	Activations int64 `json:"activations"`
-	Probes      int64 `json:"probes"` // of them, those that were only asked whether they are well
+	Activations int64 `json:"activations"` // to work
+	Probes      int64 `json:"probes"`      // besides, taken for being asked whether it is well
 	// Demand is how many pages it had to wait for.
 	DemandPages int64 `json:"demand_pages"`
 }

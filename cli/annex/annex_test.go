@@ -146,6 +146,18 @@ web-1    elastic   dormant    11M    53M    12M     1m    97%   0.2%  dormant
 	}
 }
 
+// What the kernel swapped of critical containers is told: a drain does not bring it back.
+func TestStatusTellsOfCriticalSwap(t *testing.T) {
+	s := sample()
+	if text := strings.Join(summary(s), "\n"); strings.Contains(text, "critical containers") {
+		t.Errorf("nothing of them is in swap, and it says\n%s", text)
+	}
+	s.Contexts[1].ExtendedBytes = 23 << 20
+	if text := strings.Join(summary(s), "\n"); !strings.Contains(text, "23 MiB of critical containers are in swap, which annexd does not move") {
+		t.Errorf("it says\n%s", text)
+	}
+}
+
 func TestTopElsewhereThanOnATerminal(t *testing.T) {
 	socket := serving(t, &fake{status: sample()})
 	_, once, _ := run(t, "status", "--socket", socket)
@@ -193,7 +205,7 @@ func TestExplain(t *testing.T) {
 	if code != 0 || errOut != "" {
 		t.Errorf("code %d: %s", code, errOut)
 	}
-	for _, want := range []string{"web-1 (elastic, dormant): 11 MiB resident", "in 1m (55s to 1m)", "It sleeps", "record", "94%", "listened to", "evict", "idle for 40s", "500"} {
+	for _, want := range []string{"web-1 (elastic, dormant): 11 MiB resident", "in 1m (55s to 1m)", "It sleeps", "record", "94%", "listened to", "evict", "idle for 40s", "500", "woke 402 times for work", "woke 31 times more", "activity.probe_cpu", "activity.probe_pages"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("does not say %q:\n%s", want, out)
 		}

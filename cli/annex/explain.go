@@ -52,7 +52,10 @@ func printExplanation(out io.Writer, e control.Explanation) {
 	for _, s := range e.Sentences {
 		fmt.Fprintln(out, clean(s))
 	}
-	fmt.Fprintf(out, "woke %s, %d of them probes; waited for %s\n", times(c.Activity.Activations), c.Activity.Probes, plural(c.Activity.DemandPages, "page"))
+	fmt.Fprintf(out, "woke %s for work; waited for %s\n", times(c.Activity.Activations), plural(c.Activity.DemandPages, "page"))
+	if c.Activity.Probes > 0 {
+		fmt.Fprintf(out, "woke %s more, which was taken for health probes: it used less CPU time than activity.probe_cpu, and fewer pages than activity.probe_pages\n", times(c.Activity.Probes))
+	}
 	if len(c.Predictors) > 0 {
 		fmt.Fprintf(out, "\n%-10s %9s %7s %6s %7s  %s\n", "PREDICTOR", "PRECISION", "RECALL", "LEAD", "TOLD", "STATE")
 		for _, p := range c.Predictors {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"tare/annex"
 	"tare/annex/config"
 	"tare/annex/control"
 )
@@ -45,6 +46,15 @@ func summary(s control.Status) []string {
 	}
 	if d := s.Drain; d != nil {
 		add("drain", "%s", drainText(*d))
+	}
+	var theirs int64
+	for _, c := range s.Contexts {
+		if c.Class == annex.Critical {
+			theirs += c.ExtendedBytes
+		}
+	}
+	if theirs > 0 {
+		add("critical", "%s of critical containers are in swap, which annexd does not move: they come back as they are used", sizeText(theirs))
 	}
 	weight := fmt.Sprintf("%s, %.1f s of CPU time", sizeText(s.Weight.ResidentBytes), s.Weight.CPUSeconds)
 	if s.Weight.CPUShare != nil {
