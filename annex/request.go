@@ -66,4 +66,15 @@ type Result struct {
 	Stopped bool
 	// Err is why the rest was not done; nil where it was, or was left off.
 	Err error
+	// Parts tell of each space, where the request was not done as a whole: a space that fails
+	// does not keep it from others. Where they are not told, its first pages are done.
+	Parts []Part
+}
+
+// Part is what became of a request's pages of one space: the first Done were gone through, and
+// Moved of them moved. Gone tells that there is no such space any more.
+type Part struct {
+	Space       Space
+	Done, Moved int
+	Gone        bool
 }

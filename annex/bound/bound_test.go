@@ -132,6 +132,9 @@ func TestContainer(t *testing.T) {
 	if most, fixed := b.Inspect(at(l, "box/a")); most != 128*mib || fixed != "" {
 		t.Errorf("v1: %d, %q", most, fixed)
 	}
+	if room, limited := b.Room(at(l, "box/a")); room < 64*mib || room >= 128*mib || !limited {
+		t.Errorf("v1: room for %d, limited %v: want what the limit leaves, and idle page cache", room, limited)
+	}
 	if err := os.WriteFile(filepath.Join(l.Hierarchies[0].Mount, "box/a/memory.swappiness"), []byte("0"), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -254,14 +257,14 @@ func TestReclaimByTheLimit(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(l.Hierarchies[0].Mount, "box/a/memory.usage_in_bytes"), []byte(c.usage), 0); err != nil {
 			t.Fatal(err)
 		}
-		err := b.Reclaim(t.Context(), at(l, "box/a"), c.bytes)
+		_, err := b.Reclaim(t.Context(), at(l, "box/a"), c.bytes)
 		near := new(Near)
 		if diff := cmp.Diff(c.want, k.asked); diff != "" || errors.As(err, &near) != c.near || !c.near && err != nil {
 			t.Errorf("%s: %v\n%s", name, err, diff)
 		}
 	}
 	l := one(t)
-	if err := bounded(t, l, Options{}).Reclaim(t.Context(), at(l, "box/a"), mib); !errors.Is(err, ErrObserving) {
+	if _, err := bounded(t, l, Options{}).Reclaim(t.Context(), at(l, "box/a"), mib); !errors.Is(err, ErrObserving) {
 		t.Errorf("without a guard: %v", err)
 	}
 }
@@ -291,7 +294,7 @@ func TestReclaimSparesPageCache(t *testing.T) {
 			t.Fatal(err)
 		}
 		k := &swappiness{}
-		if err := bounded(t, l, Options{Knobs: k}).Reclaim(t.Context(), at(l, "box/a"), 16*mib); err != nil {
+		if _, err := bounded(t, l, Options{Knobs: k}).Reclaim(t.Context(), at(l, "box/a"), 16*mib); err != nil {
 			t.Fatal(err)
 		}
 		if k.while != want || len(k.kept) != 0 {
@@ -304,8 +307,8 @@ func TestReclaimOnVersion2(t *testing.T) {
 	l := two(t, "max")
 	k := &knobs{}
 	b := bounded(t, l, Options{Knobs: k})
-	if err := b.Reclaim(t.Context(), at(l, "box/pod/a"), 64*mib); err != nil {
-		t.Fatal(err)
+	if freed, err := b.Reclaim(t.Context(), at(l, "box/pod/a"), 64*mib); err != nil || freed != 32*mib {
+		t.Fatalf("%d bytes freed of 64 MiB of which 32 lie in memory still, and stay: want the other 32; %v", freed, err)
 	}
 	got, err := os.ReadFile(filepath.Join(l.Hierarchies[0].Mount, "box/pod/a/memory.reclaim"))
 	if string(got) != "33554432 swappiness=200" || err != nil || len(k.asked) != 0 {
@@ -399,7 +402,7 @@ func TestReclaimIsStuck(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	stuck := new(Stuck)
-	if err := b.Reclaim(ctx, at(l, "box/a"), 16*mib); !errors.As(err, &stuck) || b.Account().Stuck != 1 {
+	if _, err := b.Reclaim(ctx, at(l, "box/a"), 16*mib); !errors.As(err, &stuck) || b.Account().Stuck != 1 {
 		t.Errorf("%v, %+v", err, b.Account())
 	}
 	close(k.answers)

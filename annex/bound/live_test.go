@@ -88,7 +88,7 @@ func TestReclaimWhatWasEvicted(t *testing.T) {
 				file = "memory.limit_in_bytes"
 			}
 			limit := contents(t, place.File(file))
-			if err := b.Reclaim(t.Context(), c, 32*mib); err != nil {
+			if _, err := b.Reclaim(t.Context(), c, 32*mib); err != nil {
 				t.Fatal(err)
 			}
 			holds(t, place.File(file), limit)
@@ -109,7 +109,7 @@ func TestReclaimWhatWasEvicted(t *testing.T) {
 				t.Error(answer)
 			}
 			// Nothing more has left: nothing is reclaimed.
-			if err := b.Reclaim(t.Context(), c, 32*mib); err != nil {
+			if _, err := b.Reclaim(t.Context(), c, 32*mib); err != nil {
 				t.Error(err)
 			}
 			last, err := b.Container(c)
@@ -161,7 +161,7 @@ func TestReclaimSparesRealPageCache(t *testing.T) {
 	}
 	swappiness := contents(t, place.File("memory.swappiness"))
 	h.evict(t, 32*mib)
-	if err := b.Reclaim(t.Context(), found(g), 32*mib); err != nil {
+	if _, err := b.Reclaim(t.Context(), found(g), 32*mib); err != nil {
 		t.Fatal(err)
 	}
 	after, err := g.PageCache()
@@ -236,7 +236,7 @@ func TestReclaimEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := b.Reclaim(ctx, found(g), 32*mib); !errors.Is(err, context.Canceled) {
+	if _, err := b.Reclaim(ctx, found(g), 32*mib); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	if place.Version == 1 {

@@ -50,24 +50,53 @@ func (s *Stuck) Error() string {
 	return fmt.Sprintf("reclaiming from cgroup %s waits for a device that does not answer: look at the swap device (dmesg)", s.Group)
 }
 
+// Freed tells how many of the bytes that were just evicted from a container are free already:
+// all but what it has in memory unmapped, which is what left and stays as swap cache.
+func (b *Bound) Freed(c container.Container, bytes int64) (int64, error) {
+	g, err := b.Place(c)
+	if err != nil {
+		return 0, err
+	}
+	unmapped, err := g.UnmappedMemory()
+	if err != nil {
+		return 0, err
+	}
+	return max(0, bytes-unmapped), nil
+}
+
 // Reclaim has the kernel free so many bytes of what eviction left of a container as swap
-// cache, as far as that is there: less is no error, and [Bound.Account] says what came of
-// it. It takes no longer than ctx, and a fifth of a second.
+// cache, as far as that is there: less is no error, and freed tells how many of them are free
+// in the end, those among them that the kernel had freed at once. It takes no longer than ctx,
+// and a fifth of a second.
 //
 // On version 2 memory.reclaim does it. On version 1 the container's limit is lowered,
 // which the kernel does when it has reclaimed as much, and put back at once; the guard
 // sees to that where this program is killed meanwhile. The error is a [*Near] where the
 // container is too near its limit for that, a [*Stuck], or [ErrObserving].
-func (b *Bound) Reclaim(ctx context.Context, c container.Container, bytes int64) error {
+func (b *Bound) Reclaim(ctx context.Context, c container.Container, bytes int64) (freed int64, err error) {
 	if b.options.Knobs == nil {
-		return ErrObserving
+		return 0, ErrObserving
 	}
 	g, err := b.Place(c)
 	if err != nil {
-		return err
+		return 0, err
 	}
+	before, err := g.UnmappedMemory()
+	if err != nil {
+		return 0, err
+	}
+	err = b.reclaim(ctx, g, bytes)
+	after, reading := g.UnmappedMemory()
+	if reading != nil {
+		return 0, errors.Join(err, reading)
+	}
+	return min(bytes, max(0, bytes-before)+max(0, before-after)), err
+}
+
+func (b *Bound) reclaim(ctx context.Context, g cgroup.Group, bytes int64) error {
 	place, _ := g.For("memory")
-	if bytes, err = b.reclaimable(g, place, bytes); err != nil || bytes < worth {
+	bytes, err := b.reclaimable(g, place, bytes)
+	if err != nil || bytes < worth {
 		return err
 	}
 	before, err := g.MemoryUsage()

@@ -368,15 +368,8 @@ func TestScanLeftBehind(t *testing.T) {
 	manage(t, box128, config.Manage, func(h *host) {
 		crowded(h)
 		h.stuck = make(chan struct{})
-		go func() { time.Sleep(time.Hour); close(h.stuck) }()
-	}, func(t *testing.T, h *host, d *Daemon) {
+	}, func(t *testing.T, _ *host, d *Daemon) {
 		awaits(t, 2*scanWithin, "managing all the same", state(d, control.Managing))
-		began := h.now()
-		t.Cleanup(func() {
-			if took := h.ended.Since(began); took <= 0 || took > time.Minute {
-				t.Errorf("the end took %v while a scan was under way", took)
-			}
-		})
 	})
 }
 

@@ -66,8 +66,10 @@ func Open(ctx context.Context, path string, c config.Config, version string, tel
 			err = errors.Join(err, h.Close())
 		}
 	}()
-	if err := os.MkdirAll(c.State.Directory, 0o700); err != nil {
-		return nil, fmt.Errorf("state directory: %w", err)
+	for _, dir := range []string{c.State.Directory, filepath.Dir(c.State.Journal)} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("state directory: %w", err)
+		}
 	}
 	lock, err := file.Lock(filepath.Join(c.State.Directory, lockName))
 	if locked := new(file.Locked); errors.As(err, &locked) {
@@ -125,6 +127,21 @@ func Open(ctx context.Context, path string, c config.Config, version string, tel
 	return h, h.listen(c)
 }
 
+// soon closes something that may wait for a scan left behind: what is closed after it, the
+// guard among it, does not wait with it.
+func soon(f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	timer := time.NewTimer(scanWithin)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return errLeftBehind
+	}
+}
+
 // closing notes what is to be closed.
 func (h *Host) closing(f func() error) { h.closers = append(h.closers, f) }
 
@@ -144,7 +161,15 @@ func (h *Host) Close() error {
 func (h *Host) recover(ctx context.Context) (back, warnings []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	outcomes, err := guard.Recover(ctx, guard.Options{Journal: h.journal()})
+	var outcomes []guard.Outcome
+	// Daemons before this one kept it in the state directory.
+	for _, journal := range []string{filepath.Join(h.config.State.Directory, journalName), h.journal()} {
+		if _, err := os.Lstat(journal); journal != h.journal() && err != nil {
+			continue
+		}
+		of, recovering := guard.Recover(ctx, guard.Options{Journal: journal})
+		outcomes, err = append(outcomes, of...), errors.Join(err, recovering)
+	}
 	for _, o := range outcomes {
 		if o.Ending == guard.Foreign || o.Ending == guard.Failed {
 			warnings = append(warnings, fmt.Sprintf("%s was changed by a daemon that was killed, and not put back (%s)", o.File, o.Ending))
@@ -157,7 +182,7 @@ func (h *Host) recover(ctx context.Context) (back, warnings []string, err error)
 	return back, warnings, err
 }
 
-func (h *Host) journal() string { return filepath.Join(h.config.State.Directory, journalName) }
+func (h *Host) journal() string { return h.config.State.Journal }
 
 // finder makes what finds containers.
 func (h *Host) finder(parts *Parts) (*noticing, error) {
@@ -208,7 +233,7 @@ func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (notes [
 	if err != nil {
 		return nil, err
 	}
-	h.closing(m.Close)
+	h.closing(func() error { return soon(m.Close) })
 	for _, lacks := range m.Lacks() {
 		notes = append(notes, lacks.Error())
 	}
@@ -257,6 +282,9 @@ func (h *Host) mover(c config.Config, inUse *areas, parts *Parts) (Mover, error)
 func (h *Host) brake(r annex.Request) media.Verdict {
 	if r.Op == annex.Evict && h.Daemon.Stopping() {
 		return media.Stop
+	}
+	if r.Why == annex.Drained && h.Daemon.Stopping() {
+		return media.Wait // nobody waits for it, and critical containers do
 	}
 	return media.Proceed
 }
@@ -404,15 +432,15 @@ type reclaims struct {
 	wanted func() bool
 }
 
-func (r reclaims) Reclaim(ctx context.Context, c container.Container, bytes int64) error {
+func (r reclaims) Reclaim(ctx context.Context, c container.Container, bytes int64) (freed int64, err error) {
 	if !r.wanted() {
-		return nil
+		return r.Bound.Freed(c, bytes)
 	}
-	err := r.Bound.Reclaim(ctx, c, bytes)
+	freed, err = r.Bound.Reclaim(ctx, c, bytes)
 	if near := new(bound.Near); errors.As(err, &near) {
-		return nil // what left goes when the container reaches its limit
+		return freed, nil // what left goes when the container reaches its limit
 	}
-	return err
+	return freed, err
 }
 
 // knobs is a guard that is started when something is to be changed: an observing daemon
@@ -435,12 +463,12 @@ func (k *knobs) started() (*guard.Guard, error) {
 		}
 		k.guard = g
 	}
-	select {
-	case <-k.guard.Died(): // by whoever ended it: without one nothing may be changed
+	// One that somebody has ended, or that was stopped and hears nothing, is no guard: without
+	// one nothing may be changed.
+	if k.guard.Alive() != nil {
 		if err := k.guard.Revive(k.ctx); err != nil {
 			return nil, err
 		}
-	default:
 	}
 	return k.guard, nil
 }

@@ -46,7 +46,6 @@ type host struct {
 	late                           map[string]annex.Class // classes that media do not hold against a daemon
 	leaving                        map[string]bool        // containers whose pages are being evicted
 	stuck                          chan struct{}          // nil, or scans wait for it
-	ended                          annex.Moment           // when the run had
 	early                          int                    // protections of such
 }
 
@@ -353,7 +352,10 @@ func manage(t *testing.T, limit int64, mode config.Mode, prepare func(*host), te
 		if err := <-ended; err != nil {
 			t.Errorf("the run ended with: %v", err)
 		}
-		h.ended = h.now()
+		if h.stuck != nil {
+			close(h.stuck) // that the run ended before is the point
+			time.Sleep(time.Second)
+		}
 		if !d.movers.idle() || len(d.asked) > 0 {
 			t.Errorf("%d requests have no result", len(d.movers.under))
 		}

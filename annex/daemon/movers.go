@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"tare/annex"
+	"tare/annex/config"
 	"tare/container"
 )
 
@@ -31,9 +33,13 @@ type movers struct {
 	evictions []annex.Request
 	evicting  int // requests that are being moved
 	stopped   context.CancelFunc
+	batch     annex.ID           // whose pages leave
+	dropped   context.CancelFunc // ends the eviction under way with its reclaim
+	left      time.Duration      // that its reclaim has once it is stopped
 	fetches   []annex.Request
 	fetching  int
 	under     map[uint64]annex.Request // all of them, waiting or not
+	futile    futile
 }
 
 func newMovers(d *Daemon) *movers {
@@ -74,6 +80,10 @@ func (m *movers) start() {
 			break // all after it are drained too
 		}
 		m.fetches = m.fetches[1:]
+		if !m.may(r) {
+			m.answer(r)
+			continue
+		}
 		m.fetching++
 		go func() { m.results <- m.d.parts.Mover.Do(m.ctx, r) }()
 	}
@@ -90,17 +100,34 @@ func (m *movers) start() {
 		pages += annex.Count(m.evictions[0].Runs)
 		m.evictions = m.evictions[1:]
 	}
-	h := m.d.held[batch[0].ID]
-	if h == nil {
+	if !m.may(batch[0]) || m.futile.holds(batch[0].ID, m.d.now()) {
 		for _, r := range batch {
 			m.answer(r)
 		}
 		return
 	}
-	m.evicting = len(batch)
-	ctx, stopped := context.WithCancel(m.ctx)
-	m.stopped = stopped
-	go m.evict(ctx, h.container, batch)
+	m.evicting, m.batch = len(batch), batch[0].ID
+	whole, dropped := context.WithCancel(m.ctx)
+	ctx, stopped := context.WithCancel(whole)
+	m.stopped, m.dropped = stopped, dropped
+	m.left = m.d.settings.StopWithin / 4
+	go m.evict(ctx, whole, m.d.held[m.batch].container, batch)
+}
+
+// may tells whether a request may still be done: what its container is may have changed since
+// it was asked for.
+func (m *movers) may(r annex.Request) bool {
+	h := m.d.held[r.ID]
+	return h != nil && h.class == annex.Elastic && m.d.settings.Mode == config.Manage && (r.Op != annex.Evict || h.fixed == "")
+}
+
+// leaves tells that pages of a container are on their way out.
+func (m *movers) leaves(id annex.ID) bool { return m.evicting > 0 && m.batch == id }
+
+// rated tells that a drained request waits for nothing but its rate.
+func (m *movers) rated() bool {
+	return m.d.drain.waiting && m.fetching < mostFetching &&
+		slices.ContainsFunc(m.fetches, func(r annex.Request) bool { return r.Why == annex.Drained })
 }
 
 func first(batch []annex.Request) annex.ID {
@@ -111,8 +138,9 @@ func first(batch []annex.Request) annex.ID {
 }
 
 // evict has some requests of one container moved, and what they left reclaimed. Only then
-// is anything free, and only then the results say so.
-func (m *movers) evict(ctx context.Context, c container.Container, batch []annex.Request) {
+// is anything free, and only then the results say so. whole ends with the reclaim's right to
+// go on, too.
+func (m *movers) evict(ctx, whole context.Context, c container.Container, batch []annex.Request) {
 	if m.d.parts.Alarm != nil {
 		defer m.d.parts.Alarm.Evicting()()
 	}
@@ -127,16 +155,40 @@ func (m *movers) evict(ctx context.Context, c container.Container, batch []annex
 		results = append(results, result)
 	}
 	// What has left is reclaimed even where the rest was stopped: a stalled critical
-	// container wants memory, and this is what frees some.
+	// container wants memory, and this is what frees some. But it keeps within what eviction
+	// is to have stopped in.
 	if moved > 0 {
-		if err := m.d.parts.Bound.Reclaim(m.ctx, c, int64(moved)*annex.PageSize); err != nil && m.ctx.Err() == nil {
+		reclaiming, cancel := within(whole, ctx, m.left)
+		freed, err := m.d.parts.Bound.Reclaim(reclaiming, c, int64(moved)*annex.PageSize)
+		stopped := reclaiming.Err() != nil
+		cancel()
+		if err != nil && !stopped {
 			last := &results[len(results)-1]
 			last.Err = cmp.Or(last.Err, fmt.Errorf("reclaim what left %s: %w", c.Name, err))
 		}
+		book(results, int(freed/annex.PageSize))
 	}
 	for _, r := range results {
 		r.Ended = m.d.now()
 		m.results <- r
+	}
+}
+
+// within is a context that ends with one, or so long after another has.
+func within(one, stopped context.Context, left time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(one)
+	unwatch := context.AfterFunc(stopped, func() {
+		timer := time.AfterFunc(left, cancel)
+		context.AfterFunc(ctx, func() { timer.Stop() })
+	})
+	return ctx, func() { unwatch(); cancel() }
+}
+
+// book divides the pages that were freed among the requests whose pages left.
+func book(results []annex.Result, freed int) {
+	for i := range results {
+		results[i].Freed = min(results[i].Moved, freed)
+		freed -= results[i].Freed
 	}
 }
 
@@ -145,8 +197,9 @@ func (m *movers) over(r annex.Result) {
 	delete(m.under, r.Number)
 	if r.Op == annex.Evict {
 		m.evicting--
+		m.futile.saw(r, m.d.now())
 		if m.evicting == 0 {
-			m.stopped()
+			m.dropped()
 		}
 	} else {
 		m.fetching--
@@ -161,6 +214,13 @@ func (m *movers) halt() {
 	m.refuse()
 }
 
+// drop ends the eviction under way, and its reclaim with it.
+func (m *movers) drop() {
+	if m.evicting > 0 {
+		m.dropped()
+	}
+}
+
 // refuse answers all evictions that wait.
 func (m *movers) refuse() {
 	for _, r := range m.evictions {
@@ -169,8 +229,13 @@ func (m *movers) refuse() {
 	m.evictions = nil
 }
 
-// leave answers what waits of a container that is gone.
+// leave answers what waits of a container that is gone, or not to be moved any more, and ends
+// what leaves of it.
 func (m *movers) leave(id annex.ID) {
+	if m.leaves(id) {
+		m.drop()
+	}
+	m.futile.forget(id)
 	gone := func(r annex.Request) bool {
 		if r.ID == id {
 			m.answer(r)
@@ -195,10 +260,15 @@ func (m *movers) leaving() bool { return m.evicting+len(m.evictions) > 0 }
 // idle tells that nothing is under way or waits.
 func (m *movers) idle() bool { return len(m.under) == 0 }
 
-// end stops everything, and waits for it.
-func (m *movers) end() {
+// quit has everything end.
+func (m *movers) quit() {
 	m.cancel()
 	m.halt()
+}
+
+// end stops everything, and waits for it.
+func (m *movers) end() {
+	m.quit()
 	for _, r := range m.fetches {
 		m.answer(r)
 	}

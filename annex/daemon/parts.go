@@ -61,7 +61,8 @@ type Data interface {
 	Add(info data.ContextInfo)
 	Remove(id annex.ID)
 	Forget(id annex.ID, s annex.Space)
-	Scan(s annex.Scan)
+	// Look tells what one look at all spaces of a container found.
+	Look(id annex.ID, spaces []annex.Scan)
 	Faults(faults []annex.Fault)
 	// Lost tells that some were not told.
 	Lost()
@@ -89,8 +90,12 @@ type Bound interface {
 	// Inspect says how much of a container may be in swap (0 is any amount), and why it
 	// cannot be extended, where it cannot.
 	Inspect(c container.Container) (swapMost int64, fixed string)
-	// Reclaim frees what an eviction left of a container as swap cache.
-	Reclaim(ctx context.Context, c container.Container, bytes int64) error
+	// Room is how much a container may still take before a limit of its own, or of what it
+	// lies in, makes that other pages of it leave; limited is false where it has none.
+	Room(c container.Container) (bytes int64, limited bool)
+	// Reclaim frees what an eviction of so many bytes left of a container as swap cache, and
+	// tells how many of them are free then, by whomever.
+	Reclaim(ctx context.Context, c container.Container, bytes int64) (freed int64, err error)
 	// Protect keeps a critical container's memory while others' leaves. It may be called
 	// again.
 	Protect(c container.Container) error
@@ -107,6 +112,8 @@ type Alarm interface {
 	// Alarms has a value when the limit comes to be exceeded, and Over tells whether it is.
 	Alarms() <-chan struct{}
 	Over() bool
+	// Since is from when it has been exceeded.
+	Since() annex.Moment
 	// Evicting says that pages leave, which has it look closely, until what it returns is
 	// called.
 	Evicting() (ended func())

@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"tare/annex"
 	"tare/annex/config"
@@ -19,7 +21,7 @@ type scanned struct {
 // scan begins the scan that is due longest: one at a time, in a goroutine of its own, since
 // a large container takes milliseconds, and one that is stuck takes longer.
 func (d *Daemon) scan(ctx context.Context, now annex.Moment) {
-	if d.scanning || ctx.Err() != nil {
+	if d.scanning || d.behind.Load() || ctx.Err() != nil {
 		return
 	}
 	id, due := d.schedule.Due(now)
@@ -27,15 +29,41 @@ func (d *Daemon) scan(ctx context.Context, now annex.Moment) {
 		return
 	}
 	d.scanning = true
+	whole := make(chan scanned, 1)
 	go func() {
 		scans, err := d.parts.Monitor.Scan(ctx, id)
 		s := scanned{id: id, scans: scans, err: err}
 		if costs, ok := d.parts.Monitor.(costs); ok {
 			s.cost = costs.Cost(id)
 		}
-		d.scans <- s
+		whole <- s
+		d.behind.Store(false)
+	}()
+	go func() {
+		timer := time.NewTimer(scanWithin)
+		defer timer.Stop()
+		select {
+		case s := <-whole:
+			d.scans <- s
+		case <-timer.C:
+			d.behind.Store(true)
+			select {
+			case s := <-whole: // it came back just now
+				d.behind.Store(false)
+				d.scans <- s
+			default:
+				d.scans <- scanned{id: id, err: errLeftBehind}
+			}
+		}
 	}()
 }
+
+// scanWithin is after how long a scan is left behind: a process whose memory map is locked,
+// since it waits for a device, can be looked at by nobody. Until that scan comes back there is
+// no other, and everything else goes on.
+const scanWithin = 5 * time.Second
+
+var errLeftBehind = fmt.Errorf("looking at its page tables has not come back for %v: a process of it is stuck in the kernel (look for state D); no container is looked at until it does", scanWithin)
 
 // costs is a monitor that tells what a container's last scan took.
 type costs interface {
@@ -57,12 +85,12 @@ func (d *Daemon) scanned(s scanned) {
 		d.look() // it may have ended
 		return
 	}
-	for _, one := range s.scans {
-		if d.settings.Mode == config.Observe {
-			one = d.shadow.scan(one)
+	if d.settings.Mode == config.Observe {
+		for i, one := range s.scans {
+			s.scans[i] = d.shadow.scan(one)
 		}
-		d.parts.Data.Scan(one)
 	}
+	d.parts.Data.Look(s.id, s.scans)
 	d.planAt = min(d.planAt, now)
 }
 
@@ -71,6 +99,9 @@ func (d *Daemon) scanned(s scanned) {
 func (d *Daemon) adopted() bool {
 	if !d.looked {
 		return false
+	}
+	if d.behind.Load() {
+		return true // the others may never be
 	}
 	for _, h := range d.held {
 		if h.watched && !h.scanned {

@@ -133,6 +133,9 @@ func (d *Daemon) brake() {
 		return
 	}
 	d.braked.why, d.braked.since, d.braked.at = why, time.Now(), d.now()
+	if d.parts.Alarm != nil && d.parts.Alarm.Over() {
+		d.braked.at = min(d.braked.at, d.parts.Alarm.Since()) // this goroutine may hear of it late
+	}
 	d.braked.stops++
 	d.log(Decision{What: "stop", Why: why})
 	d.movers.halt()

@@ -1,0 +1,66 @@
+package daemon
+
+import (
+	"fmt"
+	"time"
+
+	"tare/annex"
+)
+
+// Bounds of evicting in vain: what leaves and frees nothing would go on leaving until
+// everything that sleeps is in swap.
+const (
+	// vainOfOne is how many pages of one container may leave without any being free: more
+	// than what reclaim leaves of each in any case.
+	vainOfOne = 2048
+	vainOfAll = 8192
+	vainPause = 30 * time.Second
+)
+
+// futile keeps account of evictions after which nothing was free.
+type futile struct {
+	of  map[annex.ID]vain
+	all vain
+}
+
+// vain is how many pages have left since any was freed, and until when no more do.
+type vain struct {
+	pages int
+	until annex.Moment
+}
+
+func (v *vain) saw(r annex.Result, most int, now annex.Moment) {
+	if r.Freed > 0 {
+		*v = vain{}
+		return
+	}
+	if v.pages += r.Moved; v.pages >= most {
+		v.pages, v.until = 0, now.After(vainPause)
+	}
+}
+
+// saw takes note of what an eviction freed.
+func (f *futile) saw(r annex.Result, now annex.Moment) {
+	if f.of == nil {
+		f.of = map[annex.ID]vain{}
+	}
+	one := f.of[r.ID]
+	one.saw(r, vainOfOne, now)
+	f.of[r.ID] = one
+	f.all.saw(r, vainOfAll, now)
+}
+
+// holds tells that nothing of a container is to leave for now.
+func (f *futile) holds(id annex.ID, now annex.Moment) bool {
+	return now < f.all.until || now < f.of[id].until
+}
+
+func (f *futile) forget(id annex.ID) { delete(f.of, id) }
+
+// problem is what an operator should know; empty where evictions free what they should.
+func (f *futile) problem(now annex.Moment) string {
+	if now >= f.all.until {
+		return ""
+	}
+	return fmt.Sprintf("what was evicted last freed nothing: eviction pauses for %v each time (protect.reclaim is off, or containers are near their own limits)", vainPause)
+}
