@@ -108,7 +108,7 @@ type Activity struct {
 	ProbePages int
 }
 
-// Cold is when pages leave although memory is not short.
+// Cold is when pages count as cold.
 type Cold struct {
 	// After is the least age of a page that is cold.
 	After time.Duration
@@ -169,8 +169,10 @@ type Log struct {
 
 // State is where the daemon keeps what has to outlive it.
 type State struct {
-	// Directory holds the journal of changed settings, the account of writes and the lock.
+	// Directory holds the account of writes and the lock.
 	Directory string
+	// Journal is the file of changed settings, on a file system in memory.
+	Journal string
 }
 
 // Rule gives containers a class. Every pattern that is not empty must fit.
@@ -224,6 +226,6 @@ func Default() Config {
 		Prefetch: Prefetch{Lead: 50 * time.Millisecond, Chunk: 32, MapPrecision: 0.9},
 		Control:  Control{Socket: Socket},
 		Log:      Log{File: "/var/log/annex/decisions.jsonl", Size: 16 * mebibyte, Keep: 3},
-		State:    State{Directory: "/var/lib/annex"},
+		State:    State{Directory: "/var/lib/annex", Journal: "/run/annex/journal"},
 	}
 }

@@ -55,7 +55,7 @@ var sections = []section{
 		shareKey("critical", "Above it, of any critical container, all eviction stops.",
 			0.0001, 1, func(c *Config) *float64 { return &c.Pressure.Critical }),
 		durationKey("stop_within", "The time within which it has stopped.",
-			10*time.Millisecond, 10*time.Second, func(c *Config) *time.Duration { return &c.Pressure.StopWithin }),
+			100*time.Millisecond, 10*time.Second, func(c *Config) *time.Duration { return &c.Pressure.StopWithin }),
 		shareKey("elastic", "Towards it, less and less of an elastic container leaves; at it, nothing.",
 			0.0001, 1, func(c *Config) *float64 { return &c.Pressure.Elastic }),
 		durationKey("window", "Over what pressure is averaged for that.",
@@ -81,7 +81,7 @@ var sections = []section{
 		countKey("probe_pages", "Unless it wanted so many pages back.",
 			1, 1<<20, func(c *Config) *int { return &c.Activity.ProbePages }),
 	}},
-	{"cold", "Pages that leave although memory is not short.", []key[Config]{
+	{"cold", "When pages count as cold. Those leave first when memory is short, or room is wanted for what comes back.", []key[Config]{
 		durationKey("after", "How long a page is not used at least until it is cold. The threshold itself is found for each container.",
 			time.Second, 24*time.Hour, func(c *Config) *time.Duration { return &c.Cold.After }),
 		shareKey("promotion_rate", "The share of its working set that a container may want back in a minute: what the threshold is found by.",
@@ -92,8 +92,8 @@ var sections = []section{
 	{"predictors", "What tells when a container wakes, and what it then touches. Each is scored while it runs.", []key[Config]{
 		switchKey("record", "Which pages an activation touches.", func(c *Config) *bool { return &c.Predictors.Record }),
 		switchKey("intervals", "When the next activation comes.", func(c *Config) *bool { return &c.Predictors.Intervals }),
-		switchKey("stride", "Which page follows the last ones.", func(c *Config) *bool { return &c.Predictors.Stride }),
-		switchKey("extents", "Which stretch of memory follows one.", func(c *Config) *bool { return &c.Predictors.Extents }),
+		switchKey("stride", "Which page follows the last ones. Told together with extents: silent when both are off.", func(c *Config) *bool { return &c.Predictors.Stride }),
+		switchKey("extents", "Which stretch of memory follows one. Told together with stride: silent when both are off.", func(c *Config) *bool { return &c.Predictors.Extents }),
 		switchKey("followers", "Which container wakes after one.", func(c *Config) *bool { return &c.Predictors.Followers }),
 		shareKey("threshold", "The share of its predictions that has to come true for one to be listened to.",
 			0, 0.9, func(c *Config) *float64 { return &c.Predictors.Threshold }),
@@ -119,8 +119,10 @@ var sections = []section{
 		restarts(countKey("keep", "How many that were put aside are kept.", 0, 100, func(c *Config) *int { return &c.Log.Keep })),
 	}},
 	{"state", "What has to outlive the daemon.", []key[Config]{
-		restarts(textKey("directory", "a path", "Where the journal of changed settings, the account of writes and the lock lie.", "/var/lib/annex",
+		restarts(textKey("directory", "a path", "Where the account of writes and the lock lie.", "/var/lib/annex",
 			false, absolute, func(c *Config) *string { return &c.State.Directory })),
+		restarts(textKey("journal", "a path", "The journal of changed settings: in memory, so that nothing waits for a disk; no setting outlives the kernel.", "/run/annex/journal",
+			false, absolute, func(c *Config) *string { return &c.State.Journal })),
 	}},
 }
 

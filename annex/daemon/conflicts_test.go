@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,5 +76,16 @@ func TestOverlap(t *testing.T) {
 		if got := overlap(c.a, c.b); got != c.want {
 			t.Errorf("%q and %q: %v", c.a, c.b, got)
 		}
+	}
+}
+
+// A rule for all services is none for annexd's own.
+func TestExclude(t *testing.T) {
+	all := []string{"/c/system.slice", "/c/system.slice/annexd.service", "/c/system.slice/web.service"}
+	if got := exclude(slices.Clone(all), "/c/system.slice/annexd.service"); !slices.Equal(got, all[2:]) {
+		t.Errorf("%v", got)
+	}
+	if got := exclude(slices.Clone(all), ""); !slices.Equal(got, all) {
+		t.Errorf("in no group: %v", got)
 	}
 }

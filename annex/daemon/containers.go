@@ -108,7 +108,28 @@ func (c *Containers) named() []string {
 		}
 	}
 	slices.Sort(all)
-	return slices.Compact(all)
+	return slices.Compact(exclude(all, c.own()))
+}
+
+// own is the directory of this program's group, in which its guard is too: what moves pages
+// does not move its own. Empty is that it has none but the root.
+func (c *Containers) own() string {
+	own, _, err := c.layout.Of(os.Getpid())
+	if err != nil {
+		return ""
+	}
+	if place, ok := own.For("memory"); ok && place.Dir() != c.mount() {
+		return place.Dir()
+	}
+	return ""
+}
+
+// exclude leaves out the groups that one is in, or is.
+func exclude(dirs []string, one string) []string {
+	if one == "" {
+		return dirs
+	}
+	return slices.DeleteFunc(dirs, func(dir string) bool { return one == dir || strings.HasPrefix(one, dir+"/") })
 }
 
 // Watched are the directories in which groups of containers come and go: of those that are
