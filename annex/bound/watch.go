@@ -35,6 +35,7 @@ type Watch struct {
 	ticks func() (ticks <-chan time.Time, stop func())
 
 	over   atomic.Int64 // until when the limit counts as exceeded
+	since  atomic.Int64 // from when
 	alarms chan struct{}
 
 	mu       sync.Mutex
@@ -73,6 +74,9 @@ func newWatch(limit pressure.Threshold, now func() annex.Moment, ticks func() (<
 // Over tells that the limit is exceeded, or was less than a window ago. It is one load,
 // for whoever evicts to ask between two steps.
 func (w *Watch) Over() bool { return int64(w.now()) < w.over.Load() }
+
+// Since is from when the limit has been exceeded, or was last.
+func (w *Watch) Since() annex.Moment { return annex.Moment(w.since.Load()) }
 
 // Alarms has a value when the limit comes to be exceeded.
 func (w *Watch) Alarms() <-chan struct{} { return w.alarms }
@@ -171,6 +175,9 @@ func (w *Watch) remove(id string) {
 // exceeded has the limit count as exceeded for a window from now.
 func (w *Watch) exceeded() {
 	already := w.Over()
+	if !already {
+		w.since.Store(int64(w.now()))
+	}
 	w.over.Store(int64(w.now().After(w.limit.Window)))
 	if already {
 		return

@@ -73,8 +73,8 @@ func TestPressureIsToldAtTheNextLook(t *testing.T) {
 	b.tick <- time.Time{}
 	<-b.looks
 	<-b.Alarms()
-	if !b.Over() {
-		t.Error("an alarm, and it is not over")
+	if !b.Over() || b.Since() != b.at {
+		t.Errorf("an alarm, and it is over %t, since %v, want %v", b.Over(), b.Since(), b.at)
 	}
 	// It stays until a window has gone by without.
 	b.pass(limit.Window-1, 0)
