@@ -47,6 +47,8 @@ type Host struct {
 
 	mayManage func(config.Config) error // refuses where the host is not fit for it
 
+	found func(context.Context) ([]container.Container, error) // the containers that run
+
 	mu      sync.Mutex
 	current config.Config
 }
@@ -117,8 +119,17 @@ func Open(ctx context.Context, path string, c config.Config, version string, tel
 		_, err = check(ctx, c, all)
 		return err
 	}
-	parts.Read = func() (Settings, []string, error) { return h.read(path) }
+	parts.Read = func() (Settings, []string, error) { return h.read(ctx, path) }
+	doubted, err := Doubts(c, found)
+	if err != nil {
+		return nil, err
+	}
+	h.found = func(ctx context.Context) ([]container.Container, error) {
+		all, _, err := finder.Find(ctx)
+		return all, err
+	}
 	settings := h.settings(path, c)
+	settings.Warnings = doubted
 	parts.Data = data.New(settings.complete().Policy)
 	h.Daemon = New(parts, settings)
 	for _, line := range back {
@@ -398,7 +409,7 @@ func (h *Host) inForce() config.Config {
 }
 
 // read reads the configuration anew.
-func (h *Host) read(path string) (Settings, []string, error) {
+func (h *Host) read(ctx context.Context, path string) (Settings, []string, error) {
 	c, err := config.Load(path)
 	if err != nil {
 		return Settings{}, nil, err
@@ -408,13 +419,25 @@ func (h *Host) read(path string) (Settings, []string, error) {
 			return Settings{}, nil, err
 		}
 	}
+	all, err := h.found(ctx)
+	if err != nil {
+		return Settings{}, nil, err
+	}
+	doubted, err := Doubts(c, all)
+	if err != nil {
+		return Settings{}, nil, err
+	}
 	h.mu.Lock()
 	h.current = c
 	h.mu.Unlock()
 	if h.rebound != nil {
 		h.rebound(c)
 	}
-	return h.settings(path, c), config.Restarts(h.config, c), nil
+	restart := config.Restarts(h.config, c)
+	s := h.settings(path, c)
+	s.Defended = h.config.Memory.Defend // until a start
+	s.Warnings = append(doubted, unstarted(restart)...)
+	return s, restart, nil
 }
 
 // settings are what a configuration comes to.

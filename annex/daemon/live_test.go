@@ -303,10 +303,11 @@ socket = %q
 file = %q
 [state]
 directory = %q
+journal = %q
 [[rule]]
 class = "elastic"
 cgroup = %q
-`, place.Path, socket, filepath.Join(dir, "decisions.jsonl"), filepath.Join(dir, "state"), place.Path+"/*")
+`, place.Path, socket, filepath.Join(dir, "decisions.jsonl"), filepath.Join(dir, "state"), filepath.Join(dir, "journal"), place.Path+"/*")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

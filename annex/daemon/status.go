@@ -20,7 +20,10 @@ import (
 // Status tells how it stands. Of one that has ended it tells that alone.
 func (d *Daemon) Status() control.Status {
 	s := control.Status{Schema: control.Schema, Version: d.parts.Version, State: control.Ending, PID: os.Getpid(), At: time.Now(), Started: d.started}
-	_ = d.do(context.Background(), func() { d.tell(&s) })
+	// Areas have an account that is written to a disk: that is nothing for the goroutine of Run.
+	if running := d.do(context.Background(), func() { d.tell(&s) }); running == nil && d.parts.Tiers != nil {
+		s.Tiers = d.parts.Tiers()
+	}
 	s.Weight.ResidentBytes = residentBytes()
 	if cpu, err := process.CPUTime(); err == nil {
 		s.Weight.CPUSeconds = cpu.Seconds()
@@ -36,9 +39,6 @@ func (d *Daemon) tell(s *control.Status) {
 	s.Memory = control.Memory{
 		Defended: d.settings.Defended, LimitBytes: d.memory.Limit, FreeBytes: d.memory.Free, HeadroomBytes: d.settings.Policy.Low,
 		PoolBytes: d.memory.Pool, SwapBytes: d.memory.SwapSize, SwapFreeBytes: d.memory.SwapFree,
-	}
-	if d.parts.Tiers != nil {
-		s.Tiers = d.parts.Tiers()
 	}
 	s.Brake = d.tellBrake()
 	wasted := 0
@@ -67,7 +67,7 @@ func (d *Daemon) tell(s *control.Status) {
 		s.Weight.CPUShare = &share
 	}
 	s.Weight.LostEvents = int64(d.lost)
-	s.Warnings = slices.Concat(d.parts.Warnings, d.notes, d.unbraked())
+	s.Warnings = slices.Concat(d.parts.Warnings, d.settings.Warnings, d.notes, d.unbraked())
 	if known.Degraded != "" {
 		s.Warnings = append(s.Warnings, known.Degraded)
 	}

@@ -177,6 +177,11 @@ func (f *flags) show(ctx context.Context, c config.Config) error {
 	if err != nil {
 		return err
 	}
+	doubts, err := daemon.Doubts(c, all)
+	if err != nil {
+		return err
+	}
+	notes = append(notes, doubts...)
 	fmt.Fprintf(f.out, "%s is valid: mode %s, defends %s, headroom %d MiB\n", f.path, c.Mode, c.Memory.Defend, c.Memory.Headroom>>20)
 	w := tabwriter.NewWriter(f.out, 0, 0, 2, ' ', 0)
 	count := map[annex.Class]int{}
@@ -209,7 +214,7 @@ func (f *flags) observe(ctx context.Context, c config.Config) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	c.State.Directory, c.Control.Socket = dir, dir+"/annex.sock"
+	c.State.Directory, c.State.Journal, c.Control.Socket = dir, dir+"/journal", dir+"/annex.sock"
 	ctx, cancel := context.WithTimeout(ctx, onceFor)
 	defer cancel()
 	h, err := daemon.Open(ctx, f.path, c, command.Version(), f.tell)

@@ -113,6 +113,8 @@ func configuration(s platform.BoxSpec, dir string) config.Config {
 	c.Control = config.Control{Socket: filepath.Join(dir, socketFile)}
 	c.Log.File = filepath.Join(dir, logFile)
 	c.State.Directory = filepath.Join(dir, stateFiles)
+	// With the rest of what is the box's, where its removal looks for it.
+	c.State.Journal = filepath.Join(dir, stateFiles, journalFile)
 	return c
 }
 
