@@ -373,36 +373,38 @@ func (c *context) done(u *underWay, r annex.Result, p Policy) int {
 		c.requests--
 	}
 	// Media go through pages in order: where they stopped, the first are done.
-	did := u.pages
-	if r.Stopped || r.Err != nil {
+	did, head := u.pages, u.runs
+	if r.Parts != nil {
+		head = reached(u.runs, r.Parts)
+		did = annex.Count(head)
+	} else if r.Stopped || r.Err != nil {
 		did = min(r.Moved+r.Skipped, u.pages)
+		head = first(u.runs, did)
 	}
 	moved := min(max(r.Moved, 0), did)
-	now, i := stampOf(r.Ended), 0
-	c.each(u.runs, func(s *space, a *area, page annex.Page, cell *cell) {
-		f := cell.flags &^ moving
-		if i++; i <= did {
-			switch {
-			case u.back[pageOf{s.name, page}]: // it has come back since
-			case u.op == annex.Evict && moved == 0 && f&present != 0:
-				f |= pinned // all of it was passed by
-			case u.op == annex.Evict && f&(present|incore) != 0:
-				if f&incore != 0 {
-					c.use.Wasted++
-				}
-				f = f&^(present|incore|young) | swapped
-				a.extent(page).leave(now)
-			case u.op == annex.Fetch && f&present == 0 && moved > 0:
-				f |= incore | swapped
-			case u.op == annex.Map && f&present == 0 && moved > 0:
-				f = f&^(swapped|incore) | present | young
+	now := stampOf(r.Ended)
+	c.each(u.runs, func(_ *space, _ *area, _ annex.Page, cell *cell) { c.put(cell, cell.flags&^moving) })
+	c.each(head, func(s *space, a *area, page annex.Page, cell *cell) {
+		f, some := cell.flags, moved > 0 && movedOf(r.Parts, s.name)
+		switch {
+		case u.back[pageOf{s.name, page}]: // it has come back since
+		case u.op == annex.Evict && !some && f&present != 0:
+			f |= pinned // all of it was passed by
+		case u.op == annex.Evict && f&(present|incore) != 0:
+			if f&incore != 0 {
+				c.use.Wasted++
 			}
+			f = f&^(present|incore|young) | swapped
+			a.extent(page).leave(now)
+		case u.op == annex.Fetch && f&present == 0 && some:
+			f |= incore | swapped
+		case u.op == annex.Map && f&present == 0 && some:
+			f = f&^(swapped|incore) | present | young
 		}
 		c.put(cell, f)
 	})
 	c.history.came(u.decided, moved, r.Err)
 	if moved > 0 {
-		head := first(u.runs, did)
 		switch u.op {
 		case annex.Evict:
 			c.use.Evicted += moved
@@ -440,6 +442,31 @@ func (c *context) done(u *underWay, r annex.Result, p Policy) int {
 // pauseFailed is for how long nothing is asked for a context of which a request failed: it may
 // have ended, which is told soon, or swap may be broken.
 const pauseFailed = time.Second
+
+// reached are the pages of runs that were gone through, as told of each space.
+func reached(runs []annex.Run, parts []annex.Part) (head []annex.Run) {
+	left := map[annex.Space]int{}
+	for _, p := range parts {
+		left[p.Space] = p.Done
+	}
+	for _, r := range runs {
+		if r.Pages = min(r.Pages, left[r.Space]); r.Pages > 0 {
+			left[r.Space] -= r.Pages
+			head = append(head, r)
+		}
+	}
+	return head
+}
+
+// movedOf tells whether any page of a space moved, as far as that is told of it alone.
+func movedOf(parts []annex.Part, s annex.Space) bool {
+	for _, p := range parts {
+		if p.Space == s {
+			return p.Moved > 0
+		}
+	}
+	return true
+}
 
 // first is the first pages of runs.
 func first(runs []annex.Run, pages int) []annex.Run {

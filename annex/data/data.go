@@ -278,6 +278,11 @@ func (m *Manager) Done(r annex.Result) {
 		c.moved = max(c.moved, r.Ended)
 		c.each(u.runs, func(_ *space, _ *area, _ annex.Page, cell *cell) { c.put(cell, cell.flags&^moving) })
 	}
+	for _, p := range r.Parts {
+		if p.Gone {
+			m.Forget(u.context.info.ID, p.Space)
+		}
+	}
 	if u.op == annex.Evict {
 		m.changed(r.Ended, min(r.Freed, moved))
 		m.errors.evicted(r.Ended, moved)

@@ -392,3 +392,26 @@ func TestSpacesThatAreNotFoundAreForgotten(t *testing.T) {
 		t.Errorf("%d pages of no process", e.ResidentBytes/annex.PageSize)
 	}
 }
+
+func TestSpaceThatIsGoneDoesNotStandForOthers(t *testing.T) {
+	m, d := edge(ContextInfo{})
+	one, two := annex.Space{PID: 1}, annex.Space{PID: 2}
+	var spaces []annex.Scan
+	for _, s := range []annex.Space{one, two} {
+		spaces = append(spaces, annex.Scan{ID: "a", Space: s, Began: 2 * second, Ended: 2 * second, KnowsAccess: true, Stretches: []annex.Stretch{{States: states(50, annex.Present)}}})
+	}
+	m.Look("a", spaces)
+	d.forgot = nil
+	r, _ := m.Plan(10 * second)
+	if len(r) != 1 || annex.Count(r[0].Runs) != 100 {
+		t.Fatalf("want one request for all: %+v", r)
+	}
+	m.Done(annex.Result{Number: r[0].Number, ID: "a", Op: annex.Evict, Began: 10 * second, Ended: 10*second + 1, Asked: 100, Moved: 50, Freed: 50, Err: errors.New("one is gone"),
+		Parts: []annex.Part{{Space: one, Gone: true}, {Space: two, Done: 50, Moved: 50}}})
+	if len(d.forgot) != 1 || d.forgot[0] != one {
+		t.Errorf("forgotten: %v, want that which is gone", d.forgot)
+	}
+	if e, _ := m.Explain("a"); e.ResidentBytes != 0 || e.ExtendedBytes != 50*annex.PageSize {
+		t.Errorf("%d pages in memory, %d away: want those of the other to be away", e.ResidentBytes/annex.PageSize, e.ExtendedBytes/annex.PageSize)
+	}
+}

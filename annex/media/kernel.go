@@ -134,9 +134,30 @@ func (k *Kernel) Do(ctx context.Context, r annex.Request) annex.Result {
 		errs = append(errs, d.failed[s])
 	}
 	d.result.Err = errors.Join(errs...)
+	if d.result.Err != nil || d.result.Stopped {
+		d.result.Parts = d.told()
+	}
 	d.result.Ended = k.o.Now()
 	k.count(d)
 	return d.result
+}
+
+// part is what became of one space so far.
+func (d *doing) part(s annex.Space) *annex.Part {
+	i := slices.IndexFunc(d.parts, func(p annex.Part) bool { return p.Space == s })
+	if i < 0 {
+		i = len(d.parts)
+		d.parts = append(d.parts, annex.Part{Space: s})
+	}
+	return &d.parts[i]
+}
+
+// told is what became of every space of the request.
+func (d *doing) told() []annex.Part {
+	for _, r := range d.r.Runs {
+		d.part(r.Space).Gone = errors.Is(d.failed[r.Space], ErrGone)
+	}
+	return d.parts
 }
 
 // mapChunks is how many chunks are mapped in one go: the next is read while one is waited
@@ -150,6 +171,7 @@ type doing struct {
 	result  annex.Result
 	bridged int
 	failed  map[annex.Space]error
+	parts   []annex.Part
 	budget  *Budget // of an eviction; nil is no bound
 	waited  time.Duration
 	reads   int // that may still wait at the device, since it was last asked
@@ -241,10 +263,15 @@ func (d *doing) step(ctx context.Context, traits Traits, runs []annex.Run) (proc
 	d.give(took - int64(done.pages)*annex.PageSize)
 	d.result.Moved += done.pages
 	d.result.Skipped += done.skipped
+	part := d.part(runs[0].Space)
+	part.Done += done.pages + done.skipped
+	part.Moved += done.pages
 	d.bridged += done.bridged
 	d.reads += done.reads
 	if err == nil {
-		err = done.refused
+		if err = done.refused; err == nil {
+			part.Done += pages - done.pages - done.skipped
+		}
 	}
 	switch {
 	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):

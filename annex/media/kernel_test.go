@@ -324,6 +324,9 @@ func TestOneSpaceOfSeveralIsGone(t *testing.T) {
 			if r.Moved != 8 || !errors.Is(r.Err, c.is) || r.Stopped {
 				t.Errorf("%+v", r)
 			}
+			if len(r.Parts) != 2 || r.Parts[0].Moved != 0 || r.Parts[0].Gone != errors.Is(c.is, ErrGone) || r.Parts[1] != (annex.Part{Space: other, Done: 8, Moved: 8}) {
+				t.Errorf("of each space is told %+v", r.Parts)
+			}
 			if len(dead.asked) > 1 {
 				t.Errorf("asked again: %v", dead.asked)
 			}
