@@ -56,6 +56,8 @@ type Settings struct {
 	// File is where all this was read, and Loaded when; Defended is what is defended.
 	File, Defended string
 	Loaded         time.Time
+	// Warnings are what is most likely not meant of it.
+	Warnings []string
 }
 
 func (s Settings) complete() Settings {

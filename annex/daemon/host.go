@@ -229,11 +229,10 @@ func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (notes [
 	}
 	inUse := &areas{}
 	if len(inUse.inUse()) == 0 {
-		lacking := &Lacking{"this host has no swap for pages to leave to", "make a swap file (fallocate, mkswap, swapon), a device or zram, and start again"}
 		if c.Mode == config.Manage {
-			return nil, lacking
+			return nil, noSwap
 		}
-		notes = append(notes, lacking.Error())
+		notes = append(notes, noSwap.Error())
 	} else if err := b.Holds(c.Memory.High); err != nil {
 		if c.Mode == config.Manage {
 			return nil, err
