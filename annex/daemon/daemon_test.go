@@ -356,6 +356,9 @@ func TestVain(t *testing.T) {
 		if n := h.pages(annex.Evict); n > vainOfAll+mostTogether {
 			t.Errorf("%d pages left, of which none was free: want no more than %d before a pause", n, vainOfAll+mostTogether)
 		}
+		if len(d.Status().Warnings) == 0 {
+			t.Error("nothing is said of evictions that free nothing")
+		}
 		h.mu.Lock()
 		h.vain = false
 		h.mu.Unlock()

@@ -59,8 +59,12 @@ func (f *futile) forget(id annex.ID) { delete(f.of, id) }
 
 // problem is what an operator should know; empty where evictions free what they should.
 func (f *futile) problem(now annex.Moment) string {
-	if now >= f.all.until {
+	paused := now < f.all.until
+	for id := range f.of {
+		paused = paused || f.holds(id, now)
+	}
+	if !paused {
 		return ""
 	}
-	return fmt.Sprintf("what was evicted last freed nothing: eviction pauses for %v each time (protect.reclaim is off, or containers are near their own limits)", vainPause)
+	return fmt.Sprintf("evictions freed nothing, and pause for %v each time (protect.reclaim is off, or containers are near their own limits)", vainPause)
 }

@@ -71,7 +71,8 @@ func (l *Log) open() error {
 	return nil
 }
 
-// Write writes one. Errors and changes of state are always written, the rest at the rate.
+// Write writes one. Errors and changes of state are always written, what became of requests,
+// failed ones too, at the rate: a budget that is spent fails every one of them.
 func (l *Log) Write(d Decision) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +81,7 @@ func (l *Log) Write(d Decision) error {
 		l.spare = min(l.spare+now.Sub(l.at).Seconds()*logRate, logBurst)
 	}
 	l.at = now
-	routine := (d.What == "evict" || d.What == "fetch" || d.What == "map") && d.Error == ""
+	routine := d.What == "evict" || d.What == "fetch" || d.What == "map"
 	if routine && l.spare < 1 {
 		l.dropped++
 		return nil

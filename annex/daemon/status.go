@@ -68,6 +68,9 @@ func (d *Daemon) tell(s *control.Status) {
 	}
 	s.Weight.LostEvents = int64(d.lost)
 	s.Warnings = slices.Concat(d.parts.Warnings, d.settings.Warnings, d.notes, d.unbraked())
+	if vain := d.movers.futile.problem(d.now()); vain != "" {
+		s.Warnings = append(s.Warnings, vain)
+	}
 	if known.Degraded != "" {
 		s.Warnings = append(s.Warnings, known.Degraded)
 	}
