@@ -1,0 +1,84 @@
+package daemon
+
+import (
+	"fmt"
+	"slices"
+
+	"tare/annex"
+	"tare/annex/bound"
+	"tare/annex/config"
+	"tare/annex/media"
+	"tare/container"
+	"tare/kernel/swap"
+)
+
+// noSwap refuses a host that has nowhere for pages to go.
+var noSwap = &Lacking{"this host has no swap for pages to leave to", "make a swap file (fallocate, mkswap, swapon), a device or zram, and start again"}
+
+// Doubts looks at a host by a configuration, as a start does, a reload, and annexd --check.
+// The error is why a start would be refused; the warnings are what is most likely not meant.
+func Doubts(c config.Config, found []container.Container) ([]string, error) {
+	group := c.Memory.Defend
+	if group == config.Host {
+		group = ""
+	}
+	b, err := bound.New(bound.Options{Group: group})
+	if err != nil {
+		return nil, fmt.Errorf("memory.defend: %w", err)
+	}
+	m, err := b.Memory()
+	if err != nil {
+		return nil, err
+	}
+	mediums, err := media.InUse(swap.Host{})
+	if err != nil {
+		return nil, err
+	}
+	if len(mediums) == 0 && c.Mode == config.Manage {
+		return nil, noSwap
+	}
+	var areas []string
+	for _, one := range mediums {
+		areas = append(areas, one.Name())
+	}
+	return doubts(c, found, areas, m.Limit), nil
+}
+
+// doubts are those of a host of which this is known: the containers that run, the swap areas
+// in use, and how much memory is defended.
+func doubts(c config.Config, found []container.Container, areas []string, limit int64) (all []string) {
+	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	if c.Memory.Headroom >= limit {
+		say("memory.headroom is %d MiB, and what is defended (%s) is %d MiB: as much can never be free", c.Memory.Headroom>>20, c.Memory.Defend, limit>>20)
+	}
+	for _, t := range c.Tiers {
+		if !slices.Contains(areas, t.Area) {
+			say("the tier of %s bounds nothing: no such swap area is in use (swapon --show lists them)", t.Area)
+		}
+	}
+	// By the first rule that fits: one behind it that fits as well decides nothing.
+	used, critical := make([]bool, len(c.Rules)), false
+	for _, one := range found {
+		if i := slices.IndexFunc(c.Rules, func(r config.Rule) bool { return r.Fits(one) }); i >= 0 {
+			used[i] = true
+			critical = critical || c.Rules[i].Class == annex.Critical
+		}
+	}
+	for i, r := range c.Rules {
+		if !used[i] {
+			say("rule %d (%s) decides of no container that runs: none fits it, or an earlier rule fits first", i+1, r.Class)
+		}
+	}
+	if !critical {
+		say("no container that runs is critical: nothing is protected, and no pressure stops eviction")
+	}
+	return all
+}
+
+// unstarted says which keys are in force only after a start.
+func unstarted(keys []string) (all []string) {
+	if len(keys) > 0 {
+		all = append(all, fmt.Sprintf("in force only when annexd is started anew: %v", keys))
+	}
+	return all
+}
