@@ -404,6 +404,7 @@ func TestAPauseIsCountedOnce(t *testing.T) {
 	b.clock.pass(time.Hour)
 	before := len(run.Trials)
 	ctx, cancel = context.WithCancelCause(context.Background())
+	defer func() { cancel(nil) }()
 	if _, err = b.Resume(ctx, d, run); err == nil {
 		t.Fatal("not interrupted")
 	}
