@@ -65,7 +65,7 @@ type Report struct {
 // report tells what was counted.
 func (w *world) report() *Report {
 	r := &Report{
-		Policy: w.policy.Name, Seconds: max(w.last.Since(annex.Moment(w.host.Warm)), 0).Seconds(),
+		Policy: w.policy.Name, Seconds: max(w.last.Since(origin.After(w.host.Warm)), 0).Seconds(),
 		Touches: w.touches, Demand: w.demand, Late: w.late, Minor: w.minor, Reclaims: w.reclaims,
 		In: w.in, Out: w.out, Ahead: w.ahead, Wasted: w.wasted, Errors: w.errors, CriticalStall: w.stalled,
 	}

@@ -23,7 +23,9 @@ type world struct {
 	queue events
 	order int
 	open  bool // the trace goes on
-	busy  int  // containers with something to do
+	begun bool
+	base  annex.Moment // of the trace's first event, from which time is counted
+	busy  int          // containers with something to do
 	err   error
 	// noSwap tells that something did not leave since swap was full.
 	noSwap bool
@@ -111,6 +113,10 @@ func (w *world) pull() {
 		}
 		return
 	}
+	if !w.begun {
+		w.begun, w.base = true, e.At
+	}
+	e.At = origin + max(e.At-w.base, 0)
 	w.at(e.At, func() {
 		w.last = max(w.last, e.At)
 		if e.Kind != trace.Lost {
@@ -120,7 +126,10 @@ func (w *world) pull() {
 	})
 }
 
-func (w *world) counted(at annex.Moment) bool { return at >= annex.Moment(w.host.Warm) }
+// origin is the moment at which a trace begins: 0 is none to those who are told moments.
+const origin = annex.Moment(time.Second)
+
+func (w *world) counted(at annex.Moment) bool { return at >= origin.After(w.host.Warm) }
 
 // headroom reclaims ahead of need where the kernel is to.
 func (w *world) headroom() {

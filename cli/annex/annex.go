@@ -62,7 +62,7 @@ moves the memory of those that sleep to swap, and brings it back before they wak
 	}
 	root.PersistentFlags().String(socketFlag, "", "the daemon's socket (default that of "+config.Path+", else "+config.Socket+")")
 	root.AddCommand(statusCommand(), topCommand(), explainCommand(), drainCommand(), offCommand(), reloadCommand(), configCommand(),
-		traceCommand(), simulateCommand())
+		recordCommand(), traceCommand(), simulateCommand())
 	return root
 }
 
