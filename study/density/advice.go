@@ -61,9 +61,9 @@ func (r reading) stop(a arm) (advise.Advice, bool) {
 	if !plain(a) {
 		return advise.Advice{}, false
 	}
-	first, what := r.throughputCliff(a), "memory asked for where throughput begins to fall"
+	first, what, then := r.throughputCliff(a), "memory asked for where throughput begins to fall", "throughput from there on, of what it was before"
 	if tail := r.tailCliff(a); tail.found() && (!first.found() || tail.Before < first.Before) {
-		first, what = tail, "memory asked for where the p99 begins to rise"
+		first, what, then = tail, "memory asked for where the p99 begins to rise", "p99 from there on, of what it was before"
 	}
 	if !first.found() {
 		return advise.Advice{}, false
@@ -72,7 +72,7 @@ func (r reading) stop(a arm) (advise.Advice, bool) {
 		Rule: "stop-before-the-cliff", Source: "S3",
 		Set:      fmt.Sprintf("let what programs ask for, idle ones too, stay below %.1f times the memory", r.overcommitAt(a, first.Before)),
 		For:      "hosts where a service whose tail matters has neighbours with " + a.factor(FactorSwap) + " swap",
-		Evidence: []advise.Evidence{r.evidence(what, "times the box", first.overcommit, a), r.evidence("from there on it is, of what it was,", "times", first.Times, a)},
+		Evidence: []advise.Evidence{r.evidence(what, "times the box", first.overcommit, a), r.evidence(then, "times", first.Times, a)},
 	}, true
 }
 

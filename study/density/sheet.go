@@ -83,6 +83,8 @@ func (r reading) said(a arm) string {
 		}
 	case tail.found():
 		text = fmt.Sprintf("Idle neighbours cost %s no throughput that could be told up to %s, but from %s on the p99 %s", name, reach, r.upTo(a, tail), rise(tail))
+	case len(a.numbers) < 2:
+		text = fmt.Sprintf("What %s loses to idle neighbours takes two numbers of them to tell, and there is one, %s: policies alone are compared", name, reach)
 	case len(a.sweeps) < fewestForInterval:
 		text = fmt.Sprintf("What idle neighbours cost %s up to %s cannot be told yet: an interval takes three sweeps, and there %s", name, reach, isAre(len(a.sweeps)))
 		if rate, tail := r.throughputRatio(a, a.settled()).Value, r.quantileRatio(a, a.settled(), open, 0.99).Value; rate == rate && tail == tail && a.settled() != a.first() {
