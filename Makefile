@@ -148,7 +148,7 @@ bench-platforms: setup build ## S2 as far as this host's CPUs allow: docs/result
 .PHONY: bench-density
 bench-density: setup build ## S3's benchmark on this host: docs/results/density.md (about an hour; nothing else should run)
 	bin/tare density --blocks 5
-	bin/tare density --order interleaved --neighbours 1,25 --swap file,zram --protect none,swappiness,limit,headroom --noise-param compressible=60 --blocks 5
+	bin/tare density --order interleaved --neighbours 1,16 --swap file,zram --protect none,swappiness,limit,headroom --noise-param compressible=75 --blocks 5
 	bin/tare density --critical redis --noise redis --pattern poisson --burst 8 --blocks 5
 
 # The fair measurement of the memory extension: a box of 1 GiB, a critical redis of 320 MiB
