@@ -220,6 +220,35 @@ func TestPartThatIsAskedForStays(t *testing.T) {
 	}
 }
 
+// A cycle asks for each object of the part once before it asks for one again, each time in
+// the same order whoever asks, and in another of another neighbour.
+func TestCycleGoesRound(t *testing.T) {
+	for _, percent := range []int64{50, 100} {
+		o := objects{rounds: 4, unit: 64, asked: percent, cycle: true}
+		a, b, other := o.draws(3, 1), o.draws(3, 2), o.draws(4, 1)
+		var first []int64
+		seen := map[int64]bool{}
+		for range o.count() * percent / 100 {
+			n := a.next()
+			if seen[n] || n < 0 || n >= o.count() {
+				t.Fatalf("%d %%: object %d is asked for again, or there is none", percent, n)
+			}
+			seen[n], first = true, append(first, n)
+		}
+		ordered, alike := true, true
+		for i, want := range first {
+			if n, m := a.next(), b.next(); n != want || m != want {
+				t.Fatalf("%d %%: number %d is object %d, and %d for who asks later, want %d", percent, i, n, m, want)
+			}
+			ordered = ordered && (i == 0 || want > first[i-1])
+			alike = other.next() == want && alike
+		}
+		if ordered || alike {
+			t.Errorf("%d %%: the order is that of the objects: %t; another neighbour has the same: %t", percent, ordered, alike)
+		}
+	}
+}
+
 // A shuffle gives each number once, of however many.
 func TestShuffle(t *testing.T) {
 	for _, of := range []uint64{1, 2, 3, 64, 1000, 1025} {

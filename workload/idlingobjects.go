@@ -31,6 +31,7 @@ type objects struct {
 	rounds  int64
 	unit    int64 // bytes
 	hot     bool  // the same half is asked for all the time
+	cycle   bool  // one is asked for after another, in an order that stays
 	asked   int64 // percent that is asked for at all, drawn once; 0 is all
 	regular int64 // percent of the content that compresses to next to nothing
 }
@@ -38,6 +39,7 @@ type objects struct {
 const (
 	drawUniform = "uniform"
 	drawHot     = "hot"
+	drawCycle   = "cycle"
 )
 
 // objectParams are their parameters.
@@ -49,7 +51,7 @@ func objectParams(kib int64) []Param {
 	return []Param{
 		{"objects", strconv.FormatInt(kib, 10), fmt.Sprintf("KiB of objects that it holds, of 20, 80 and 200 units as 25 to 5 to 4; %sto the nearest %d units, up to %d", least, unitsInRound, mostObjects)},
 		{"unit", "1024", fmt.Sprintf("bytes of a unit, %d to %d", leastUnit, mostUnit)},
-		{"draw", drawUniform, "which object a request asks for: uniform, any alike; or hot, any of a half that stays the same"},
+		{"draw", drawUniform, "which object a request asks for: uniform, any alike; hot, any of a half that stays the same; or cycle, one after another in an order that is drawn once, and after the last the first again"},
 		{"asked", "100", "percent of the objects that requests draw from, 1 to 100: which ones is drawn once, and stays"},
 		{"compressible", "0", "percent of the objects' bytes that compress to next to nothing, 0 to 100; the others hardly do"},
 	}
@@ -64,16 +66,16 @@ func readObjects(p Params) (o objects, err error) {
 	if o.unit, err = p.whole("unit", leastUnit, mostUnit); err != nil {
 		return o, err
 	}
-	draw, err := p.oneOf("draw", drawUniform, drawHot)
+	draw, err := p.oneOf("draw", drawUniform, drawHot, drawCycle)
 	if err != nil {
 		return o, err
 	}
-	o.hot = draw == drawHot
+	o.hot, o.cycle = draw == drawHot, draw == drawCycle
 	if o.asked, err = p.whole("asked", 1, 100); err != nil {
 		return o, err
 	}
 	if o.hot && o.asked < 100 {
-		return o, &WrongValue{"asked", p["asked"], "100 with draw=" + drawHot + ", whose half is a part already: or draw=" + drawUniform}
+		return o, &WrongValue{"asked", p["asked"], "100 with draw=" + drawHot + ", whose half is a part already: or draw=" + drawUniform + " or " + drawCycle}
 	}
 	if o.regular, err = p.whole("compressible", 0, 100); err != nil || kib == 0 {
 		return o, err
@@ -198,9 +200,11 @@ func lettersOf(regular int64) []byte {
 // objectDraws gives which object is asked for next. Several goroutines may call it.
 type objectDraws struct {
 	of     objects
-	part   part // empty where all may be asked for
+	part   part    // empty where all may be asked for
+	order  shuffle // of a cycle
 	mu     sync.Mutex
 	random *rand.Rand
+	at     int64 // in the cycle
 }
 
 // draws draws by seed, from that part of the objects which the seed that they were filled
@@ -210,17 +214,38 @@ func (o objects) draws(filled, seed uint64) *objectDraws {
 	if o.asked > 0 && o.asked < 100 {
 		d.part = o.part(filled)
 	}
+	if o.cycle {
+		d.order = shuffle{uint64(d.candidates()), mix(filled ^ cycleKey)}
+	}
 	return d
+}
+
+// cycleKey sets the order of a cycle apart from what else is drawn by the same seed.
+const cycleKey = 0x6379636c65
+
+// candidates are how many objects may be asked for.
+func (d *objectDraws) candidates() int64 {
+	if n := d.part.count(); n > 0 {
+		return n
+	}
+	return d.of.count()
 }
 
 func (d *objectDraws) next() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if n := d.part.count(); n > 0 {
-		return d.part.object(d.random.Int64N(n))
-	}
 	if !d.of.hot {
-		return d.random.Int64N(d.of.count())
+		n := d.candidates()
+		k := int64(0)
+		if d.of.cycle {
+			k, d.at = int64(d.order.at(uint64(d.at))), (d.at+1)%n
+		} else {
+			k = d.random.Int64N(n)
+		}
+		if len(d.part) > 0 {
+			return d.part.object(k)
+		}
+		return k
 	}
 	// Every other one; which ones changes from round to round, so that it is half of
 	// each kind.
