@@ -168,12 +168,16 @@ func (v *intervals) hold(t float64) {
 }
 
 // believed is the law whose forecasts were the best. One that has not shown itself twice is
-// not among them, but for the exponential, with which it begins; nor are periods where there
-// is none now.
+// not among them, but for the exponential, with which it begins, and for periods, of which
+// once is enough, and which are not among them where there is none now.
 func (v *intervals) believed() int {
 	best := memoryless
 	for l, loss := range v.losses {
-		if loss.weight < 1.5 || l == periodic && v.beat.length == 0 {
+		shown := 1.5
+		if l == periodic {
+			shown = 0.5
+		}
+		if loss.weight < shown || l == periodic && v.beat.length == 0 {
 			continue
 		}
 		if of := v.losses[best]; of.weight == 0 || share(loss.sum, loss.weight) < share(of.sum, of.weight) {

@@ -27,8 +27,11 @@ type clock struct {
 
 const (
 	intervalsKept = 32
-	// fewestIntervals are looked at for a period.
-	fewestIntervals = 5
+	// manyIntervals are looked at for a period; or fewIntervals, where all are as near to it
+	// as exact: of times drawn at random one in 500 is.
+	manyIntervals = 5
+	fewIntervals  = 3
+	exact         = 0.03
 	// mostMissed beats in a row are taken for missed.
 	mostMissed = 8
 	// jitter is by how much of a period an activation may be off; and onBeat how many of the
@@ -46,8 +49,12 @@ func beatsIn(t, length float64) float64 { return max(1, math.Round(t/length)) }
 
 // find is the longest period of which nearly all times are multiples.
 func findPeriod(times []float64) float64 {
-	if len(times) < fewestIntervals {
+	if len(times) < fewIntervals {
 		return 0
+	}
+	jitter, onBeat := jitter, onBeat
+	if len(times) < manyIntervals {
+		jitter, onBeat = exact, 1
 	}
 	sorted := slices.Sorted(slices.Values(times))
 	median := sorted[len(sorted)/2]

@@ -267,7 +267,10 @@ func TestFindPeriod(t *testing.T) {
 		times []float64
 		want  float64
 	}{
-		{"none of few", []float64{10, 10, 10, 10}, 0},
+		{"none of two", []float64{10, 10}, 0},
+		{"few, and exact", []float64{10, 10.1, 9.9}, 10},
+		{"few, and one missed", []float64{10, 20, 10}, 10},
+		{"few, and not exact", []float64{10, 10.6, 9.6, 10}, 0},
 		{"each time the same", []float64{10, 10, 10, 10, 10}, 10},
 		{"some missed", []float64{10, 20, 10.1, 30, 9.9, 50, 10}, 10},
 		{"most missed", []float64{20, 30, 20, 20, 10, 30, 50, 20}, 10},
