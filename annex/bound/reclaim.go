@@ -17,9 +17,9 @@ import (
 const (
 	// slack is how much of what has left stays: should the container want memory in the
 	// moment in which its limit is low, the kernel finds that at once, and neither waits nor
-	// ends anything. 3 MiB is 1.5 huge pages, or some tens of batches of the kernel's
-	// reclaim.
-	slack = 3 << 20
+	// ends anything. 1 MiB is two batches of charges on each of two CPUs, or eight of the
+	// kernel's reclaim; a huge page that does not fit is made of small ones.
+	slack = 1 << 20
 	// worth is what lowering a limit is worth.
 	worth = 256 << 10
 	// step bounds what is asked for at once, and so for how long (some 3 ms) somebody
