@@ -32,6 +32,7 @@ import (
 	"tare/annex/control"
 	"tare/annex/data"
 	"tare/annex/monitor"
+	"tare/container"
 )
 
 // StopWithin is the time, unless the settings say another, from critical pressure above its
@@ -56,8 +57,10 @@ type Settings struct {
 	// File is where all this was read, and Loaded when; Defended is what is defended.
 	File, Defended string
 	Loaded         time.Time
-	// Warnings are what is most likely not meant of it.
+	// Warnings are what is most likely not meant of it, and Doubts what is not with these
+	// containers running; nil is nothing.
 	Warnings []string
+	Doubts   func([]container.Container) []string
 }
 
 func (s Settings) complete() Settings {
@@ -90,6 +93,7 @@ type Daemon struct {
 	held     map[annex.ID]*held
 	looked   bool     // at the containers, at least once
 	notes    []string // what the last look could not tell
+	doubts   []string // what is most likely not meant, with what it found
 	schedule *monitor.Schedule
 	memory   annex.Memory
 	pace     pace

@@ -133,6 +133,13 @@ func identify(c container.Container) (annex.ID, error) {
 	return annex.ID(fmt.Sprintf("%s:%s@%d", c.Engine, c.ID, stat.Ino)), nil
 }
 
+// doubt looks at the configuration by the containers that run.
+func (d *Daemon) doubt(all []container.Container) {
+	if d.settings.Doubts != nil {
+		d.doubts = d.settings.Doubts(all)
+	}
+}
+
 // adopt compares what was found with what is known.
 func (d *Daemon) adopt(f found) {
 	if f.err != nil {
@@ -141,6 +148,7 @@ func (d *Daemon) adopt(f found) {
 		return
 	}
 	d.notes, d.looked = f.notes, true
+	d.doubt(f.all)
 	there := map[annex.ID]container.Container{}
 	for _, c := range f.all {
 		if d.settings.Classes(c) == annex.Ignored {

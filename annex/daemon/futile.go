@@ -15,6 +15,9 @@ const (
 	vainOfOne = 2048
 	vainOfAll = 8192
 	vainPause = 30 * time.Second
+	// vainLeast is what one eviction moves at least if it is to tell anything: of less, reclaim
+	// may leave all as swap cache, which goes with the next, or as soon as anybody wants memory.
+	vainLeast = 1024
 )
 
 // futile keeps account of evictions after which nothing was free.
@@ -29,25 +32,28 @@ type vain struct {
 	until annex.Moment
 }
 
-func (v *vain) saw(r annex.Result, most int, now annex.Moment) {
-	if r.Freed > 0 {
+func (v *vain) saw(moved, freed, most int, now annex.Moment) {
+	if freed > 0 {
 		*v = vain{}
 		return
 	}
-	if v.pages += r.Moved; v.pages >= most {
+	if v.pages += moved; v.pages >= most {
 		v.pages, v.until = 0, now.After(vainPause)
 	}
 }
 
-// saw takes note of what an eviction freed.
-func (f *futile) saw(r annex.Result, now annex.Moment) {
+// saw takes note of what an eviction, all its requests together, moved and freed.
+func (f *futile) saw(id annex.ID, moved, freed int, now annex.Moment) {
+	if freed == 0 && moved < vainLeast {
+		return
+	}
 	if f.of == nil {
 		f.of = map[annex.ID]vain{}
 	}
-	one := f.of[r.ID]
-	one.saw(r, vainOfOne, now)
-	f.of[r.ID] = one
-	f.all.saw(r, vainOfAll, now)
+	one := f.of[id]
+	one.saw(moved, freed, vainOfOne, now)
+	f.of[id] = one
+	f.all.saw(moved, freed, vainOfAll, now)
 }
 
 // holds tells that nothing of a container is to leave for now.

@@ -120,8 +120,7 @@ func Open(ctx context.Context, path string, c config.Config, version string, tel
 		return err
 	}
 	parts.Read = func() (Settings, []string, error) { return h.read(ctx, path) }
-	doubted, err := Doubts(c, found)
-	if err != nil {
+	if _, err := Doubts(c, found); err != nil {
 		return nil, err
 	}
 	h.found = func(ctx context.Context) ([]container.Container, error) {
@@ -129,7 +128,6 @@ func Open(ctx context.Context, path string, c config.Config, version string, tel
 		return all, err
 	}
 	settings := h.settings(path, c)
-	settings.Warnings = doubted
 	parts.Data = data.New(settings.complete().Policy)
 	h.Daemon = New(parts, settings)
 	for _, line := range back {
@@ -422,8 +420,7 @@ func (h *Host) read(ctx context.Context, path string) (Settings, []string, error
 	if err != nil {
 		return Settings{}, nil, err
 	}
-	doubted, err := Doubts(c, all)
-	if err != nil {
+	if _, err := Doubts(c, all); err != nil {
 		return Settings{}, nil, err
 	}
 	h.mu.Lock()
@@ -435,7 +432,7 @@ func (h *Host) read(ctx context.Context, path string) (Settings, []string, error
 	restart := config.Restarts(h.config, c)
 	s := h.settings(path, c)
 	s.Defended = h.config.Memory.Defend // until a start
-	s.Warnings = append(doubted, unstarted(restart)...)
+	s.Warnings = unstarted(restart)
 	return s, restart, nil
 }
 
@@ -443,6 +440,13 @@ func (h *Host) read(ctx context.Context, path string) (Settings, []string, error
 func (h *Host) settings(path string, c config.Config) Settings {
 	return Settings{
 		Mode: c.Mode, Classes: c.Class, Policy: policy(c), Protect: c.Protect.Critical,
+		Doubts: func(all []container.Container) []string {
+			doubted, err := Doubts(c, all)
+			if err != nil {
+				return []string{err.Error()}
+			}
+			return doubted
+		},
 		Scan:          monitor.Pace{Least: c.Scan.Least, Most: c.Scan.Most},
 		CriticalLimit: c.Pressure.Critical, StopWithin: c.Pressure.StopWithin, File: path, Loaded: time.Now(), Defended: c.Memory.Defend,
 	}

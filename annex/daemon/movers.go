@@ -33,9 +33,11 @@ type movers struct {
 	evictions []annex.Request
 	evicting  int // requests that are being moved
 	stopped   context.CancelFunc
-	batch     annex.ID           // whose pages leave
-	dropped   context.CancelFunc // ends the eviction under way with its reclaim
-	left      time.Duration      // that its reclaim has once it is stopped
+	batch     annex.ID                   // whose pages leave
+	did       struct{ moved, freed int } // by its requests so far
+	halted    bool                       // it was stopped before its end
+	dropped   context.CancelFunc         // ends the eviction under way with its reclaim
+	left      time.Duration              // that its reclaim has once it is stopped
 	fetches   []annex.Request
 	fetching  int
 	under     map[uint64]annex.Request // all of them, waiting or not
@@ -197,8 +199,13 @@ func (m *movers) over(r annex.Result) {
 	delete(m.under, r.Number)
 	if r.Op == annex.Evict {
 		m.evicting--
-		m.futile.saw(r, m.d.now())
+		m.did.moved += r.Moved
+		m.did.freed += r.Freed
 		if m.evicting == 0 {
+			if !m.halted { // or its reclaim was cut short
+				m.futile.saw(m.batch, m.did.moved, m.did.freed, m.d.now())
+			}
+			m.did.moved, m.did.freed, m.halted = 0, 0, false
 			m.dropped()
 		}
 	} else {
@@ -209,6 +216,7 @@ func (m *movers) over(r annex.Result) {
 // halt ends the eviction under way at its next chunk, and those that wait at once.
 func (m *movers) halt() {
 	if m.evicting > 0 {
+		m.halted = true
 		m.stopped()
 	}
 	m.refuse()
@@ -217,6 +225,7 @@ func (m *movers) halt() {
 // drop ends the eviction under way, and its reclaim with it.
 func (m *movers) drop() {
 	if m.evicting > 0 {
+		m.halted = true
 		m.dropped()
 	}
 }
