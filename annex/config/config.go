@@ -217,7 +217,7 @@ func Default() Config {
 		Pressure: Pressure{Critical: 0.01, Elastic: 0.1, StopWithin: 100 * time.Millisecond, Window: 10 * time.Second},
 		Protect:  Protect{Critical: true, Reclaim: true},
 		Scan:     Scan{Least: 5 * time.Second, Most: 30 * time.Second},
-		Activity: Activity{Dormancy: 200 * time.Millisecond, ProbeCPU: 20 * time.Millisecond, ProbePages: 64},
+		Activity: Activity{Dormancy: 200 * time.Millisecond, ProbeCPU: 20 * time.Millisecond, ProbePages: 128},
 		Cold:     Cold{After: 30 * time.Second, PromotionRate: 0.002, Working: 2 * time.Minute},
 		Predictors: Predictors{
 			Record: true, Intervals: true, Stride: true, Extents: true, Followers: true,

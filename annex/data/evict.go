@@ -209,6 +209,9 @@ func (e *eviction) records(n *room) {
 			e.take(c, n, annex.Dormant, c.unrecorded(most), says)
 			continue
 		}
+		if c.count().recordHere == 0 {
+			continue
+		}
 		ranked := m.ranking(c)
 		for _, certain := range []bool{false, true} {
 			e.take(c, n, annex.Headroom, c.tail(ranked, certain, e.most(c, n)), says)
@@ -296,7 +299,7 @@ func (e *eviction) overShare(n *room) {
 	for _, c := range awake {
 		most := min(e.most(c, n), c.count().resident-c.share)
 		most = int(float64(most) * c.pressure.brake(m.policy.ElasticLimit))
-		e.take(c, n, annex.Share, c.lowest(most, m.now, m.policy, true), fmt.Sprintf("has %d pages in memory, and its share is %d", c.count().resident, c.share))
+		e.take(c, n, annex.Share, c.lowest(most, m.now, m.policy, keepRecent), fmt.Sprintf("has %d pages in memory, and its share is %d", c.count().resident, c.share))
 	}
 }
 
@@ -306,22 +309,34 @@ func (e *eviction) last(n *room) {
 	if m.errors.over {
 		return // the kernel's choice is no worse than one that has proved wrong
 	}
-	for _, c := range e.asleep {
-		if c.bring == nil {
-			e.take(c, n, annex.Headroom, c.lowest(e.most(c, n), m.now, m.policy, false), "next to nothing is free")
+	// What murmurs and health probes need comes back within a second or so: it leaves last of all.
+	for _, k := range []keep{keepProbed, keepNone} {
+		for _, c := range e.asleep {
+			if c.bring == nil {
+				e.take(c, n, annex.Headroom, c.lowest(e.most(c, n), m.now, m.policy, k), "next to nothing is free")
+			}
 		}
 	}
+	// Of who is awake nothing that was used just now: it would be back within milliseconds.
 	for _, c := range m.contexts {
 		if c.awake && m.warm(c) {
 			most := int(float64(e.most(c, n)) * c.pressure.brake(m.policy.ElasticLimit))
-			e.take(c, n, annex.Headroom, c.lowest(most, m.now, m.policy, false), "next to nothing is free, and nothing else to be had")
+			e.take(c, n, annex.Headroom, c.lowest(most, m.now, m.policy, keepRecent), "next to nothing is free, and nothing else to be had")
 		}
 	}
 }
 
-// lowest takes pages of the extents of the lowest levels, of these the least recently used;
-// sparing leaves those that were used of late.
-func (c *context) lowest(most int, now annex.Moment, p Policy, sparing bool) (g collect) {
+// keep is what lowest leaves in memory.
+type keep int
+
+const (
+	keepNone   keep = iota
+	keepProbed      // what wakes need that do no work
+	keepRecent      // that, and extents that were used of late
+)
+
+// lowest takes pages of the extents of the lowest levels, of these the least recently used.
+func (c *context) lowest(most int, now annex.Moment, p Policy, kept keep) (g collect) {
 	if most <= 0 || c.count().movable == 0 {
 		return g
 	}
@@ -338,7 +353,7 @@ func (c *context) lowest(most int, now annex.Moment, p Policy, sparing bool) (g 
 			a := &s.areas[i]
 			for j := range a.extents {
 				x := &a.extents[j]
-				if sparing && x.uses > 0 && at-min(x.used, at) <= recent {
+				if kept == keepRecent && x.uses > 0 && at-min(x.used, at) <= recent {
 					continue
 				}
 				order = append(order, place{s, a, j, x.level(at, p.lifetime())})
@@ -353,7 +368,7 @@ func (c *context) lowest(most int, now annex.Moment, p Policy, sparing bool) (g 
 		from := max((a.first>>a.shift+annex.Page(o.extent))<<a.shift, a.first)
 		to := min((a.first>>a.shift+annex.Page(o.extent)+1)<<a.shift, a.end())
 		for p := from; p < to && g.pages < most; p++ {
-			if a.cells[p-a.first].movable() {
+			if cell := a.cells[p-a.first]; cell.movable() && (kept == keepNone || cell.flags&probed == 0) {
 				g.add(o.space.name, p)
 			}
 		}

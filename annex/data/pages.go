@@ -122,6 +122,7 @@ type counts struct {
 	recordAway              int // that could be fetched
 	movable                 int
 	loose                   int // movable, and in no record
+	recordHere              int // movable, in the record, and wanted by no murmur
 }
 
 // count is the tally's sum. It is kept until a page changes.
@@ -152,8 +153,11 @@ func (c *context) count() counts {
 		}
 		if page.movable() {
 			n.movable += k
-			if page.flags&(recorded|probed) == 0 {
+			switch page.flags & (recorded | probed) {
+			case 0:
 				n.loose += k
+			case recorded:
+				n.recordHere += k
 			}
 		}
 	}

@@ -62,7 +62,7 @@ type Policy struct {
 
 	// A container that woke did work, and was not only asked whether it is well, if it took
 	// at least ProbeCPU (default 20 ms), or as many as ProbePages of its pages had to be
-	// brought in (default 64), or it is awake for ProbeTime (default 2 s).
+	// brought in (default 128), or it is awake for ProbeTime (default 2 s).
 	ProbeCPU   time.Duration
 	ProbePages int
 	ProbeTime  time.Duration
@@ -163,7 +163,7 @@ func (p Policy) withDefaults() Policy {
 	or(&p.CriticalLimit, 0.01)
 	or(&p.Window, 10*time.Second)
 	or(&p.ProbeCPU, 20*time.Millisecond)
-	or(&p.ProbePages, 64)
+	or(&p.ProbePages, 128)
 	or(&p.ProbeTime, 2*time.Second)
 	or(&p.First, 2)
 	or(&p.Judged, 32)
