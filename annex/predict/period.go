@@ -28,7 +28,7 @@ type clock struct {
 const (
 	intervalsKept = 32
 	// manyIntervals are looked at for a period; or fewIntervals, where all are as near to it
-	// as exact: of times drawn at random one in 500 is.
+	// as exact: of times drawn at random about one in a hundred is.
 	manyIntervals = 5
 	fewIntervals  = 3
 	exact         = 0.03
@@ -47,11 +47,26 @@ func newPeriod() period {
 // beatsIn is how many periods a time is, at least one.
 func beatsIn(t, length float64) float64 { return max(1, math.Round(t/length)) }
 
-// find is the longest period of which nearly all times are multiples.
-func findPeriod(times []float64) float64 {
-	if len(times) < fewIntervals {
-		return 0
+// windows are how many of the last times are looked at where there is no period in all of them:
+// what begins amid disorder, or has another period than before, is not to be held up by that for
+// as long as it is remembered.
+var windows = []int{intervalsKept, 16, 8, manyIntervals, fewIntervals}
+
+// findPeriod is the period of the last times, and of how many; 0 is none.
+func findPeriod(times []float64) (length float64, of int) {
+	for _, n := range windows {
+		if n = min(n, len(times)); n < fewIntervals {
+			break
+		}
+		if length := periodOf(times[len(times)-n:]); length > 0 {
+			return length, n
+		}
 	}
+	return 0, 0
+}
+
+// periodOf is the longest period of which nearly all times are multiples.
+func periodOf(times []float64) float64 {
 	jitter, onBeat := jitter, onBeat
 	if len(times) < manyIntervals {
 		jitter, onBeat = exact, 1
@@ -92,7 +107,8 @@ func findPeriod(times []float64) float64 {
 
 // observe takes an activation, after the last intervals.
 func (p *period) observe(at float64, times []float64) {
-	found := findPeriod(times)
+	found, of := findPeriod(times)
+	times = times[len(times)-of:]
 	switch {
 	case found == 0:
 		*p = newPeriod()
