@@ -95,8 +95,8 @@ var sections = []section{
 		restarts(switchKey("stride", "Which page follows the last ones. Told together with extents: silent when both are off.", func(c *Config) *bool { return &c.Predictors.Stride })),
 		restarts(switchKey("extents", "Which stretch of memory follows one. Told together with stride: silent when both are off.", func(c *Config) *bool { return &c.Predictors.Extents })),
 		restarts(switchKey("followers", "Which container wakes after one.", func(c *Config) *bool { return &c.Predictors.Followers })),
-		shareKey("threshold", "The share of its predictions that has to come true for one to be listened to.",
-			0, 0.9, func(c *Config) *float64 { return &c.Predictors.Threshold }),
+		restarts(shareKey("threshold", "The share of its predictions that has to come true for one to be listened to.",
+			0, 0.9, func(c *Config) *float64 { return &c.Predictors.Threshold })),
 	}},
 	{"prefetch", "How pages come back.", []key[Config]{
 		durationKey("lead", "How long before it is expected a container's memory is to be there, beside the time that bringing it takes.",

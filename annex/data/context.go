@@ -36,12 +36,14 @@ type context struct {
 	pending []annex.Fault
 	inside  int // of the faults since it woke, those in the record
 	faults  int
-	strided int  // pages fetched since, that follow its faults
-	wrong   bool // the record has proved wrong since it woke
-	blind   bool // pages were mapped since it slept: their use is not seen
-	started int  // activations
-	blips   int  // wakes that did no work
-	learned bool // it has a record
+	strided int           // pages fetched since, that follow its faults
+	wrong   bool          // the record has proved wrong since it woke
+	blind   bool          // pages were mapped since it slept: their use is not seen
+	started int           // activations
+	began   annex.Moment  // the last one
+	usual   time.Duration // between the last two
+	blips   int           // wakes that did no work
+	learned bool          // it has a record
 
 	forecast  predict.Forecast
 	expects   bool
@@ -194,24 +196,33 @@ func (c *context) blip() {
 func (m *Manager) work(c *context) {
 	c.worked = true
 	c.started++
-	c.predictor.Began(c.woke)
+	// What it woke for may have been a timer, and work have come while it was awake.
+	began := c.woke
+	if n := len(c.pending) - m.policy.ProbePages; n >= 0 {
+		began = max(began, c.pending[n].At)
+	}
+	if c.began != 0 {
+		c.usual = began.Since(c.began)
+	}
+	c.began = began
+	c.predictor.Began(began)
 	if len(c.pending) > 0 {
 		c.predictor.Touched(c.pending)
 		c.pending = nil
 	}
-	m.chain.Began(c.info.ID, c.woke)
+	m.chain.Began(c.info.ID, began)
 	for _, f := range m.chain.Followers(c.info.ID) {
 		o := m.byID[f.ID]
 		if f.Probability < m.policy.FollowProbability || o == nil || o == c || o.awake || !o.managed() {
 			continue
 		}
-		o.lead = &lead{after: c.info.ID, by: c.woke.After(f.Within)}
+		o.lead = &lead{after: c.info.ID, by: began.After(f.Within)}
 	}
 }
 
 // forgetProbes is after how many activations pages that health probes touched count as
 // others do, until probes touch them again.
-const forgetProbes = 16
+const forgetProbes = 64
 
 // mark notes which pages the record has.
 func (c *context) mark() {
@@ -360,6 +371,9 @@ func (m *Manager) note(c *context, faults []annex.Fault) {
 // follow asks what comes after faults whose pages were away.
 func (m *Manager) follow(c *context, faults []annex.Fault) {
 	for _, f := range faults {
+		if cell, _ := c.cell(f); cell != nil && cell.flags&recorded != 0 && c.bring != nil {
+			continue // its record is on its way, and what follows in it too
+		}
 		if f.Swapped && len(c.following) < m.policy.Piece {
 			c.following = append(c.following, c.predictor.Following(f)...)
 		}
@@ -483,6 +497,9 @@ func first(runs []annex.Run, pages int) []annex.Run {
 	}
 	return runs
 }
+
+// atWork tells that it is awake, and not only asked whether it is well, as far as is known.
+func (c *context) atWork() bool { return c.awake && c.worked }
 
 // idle is for how long it has slept.
 func (c *context) idle(now annex.Moment) time.Duration { return max(0, now.Since(c.lastRan)) }

@@ -276,7 +276,18 @@ func (m *Manager) Done(r annex.Result) {
 	moved := u.context.done(u, r, m.policy)
 	if c := m.byID[u.context.info.ID]; c != nil && c != u.context { // removed, and added anew
 		c.moved = max(c.moved, r.Ended)
-		c.each(u.runs, func(_ *space, _ *area, _ annex.Page, cell *cell) { c.put(cell, cell.flags&^moving) })
+		all := r.Moved == u.pages
+		c.each(u.runs, func(s *space, _ *area, page annex.Page, cell *cell) {
+			f := cell.flags &^ moving
+			switch {
+			case !all || u.back[pageOf{s.name, page}]:
+			case u.op == annex.Evict:
+				f = f&^(present|incore|young) | swapped
+			case u.op == annex.Map:
+				f = f&^(swapped|incore) | present | young
+			}
+			c.put(cell, f)
+		})
 	}
 	for _, p := range r.Parts {
 		if p.Gone {

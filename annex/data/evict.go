@@ -40,7 +40,10 @@ func (m *Manager) needs(brings []*context) []room {
 	var needs []room
 	spare := available - p.low()
 	if m.evicting {
-		needs = append(needs, room{pages: p.high() - available, headroom: true})
+		// While some is on its way out it is not topped up page by page.
+		if short := p.high() - available; available < p.low() || short >= p.Piece || m.leaving == 0 {
+			needs = append(needs, room{pages: short, headroom: true})
+		}
 		spare = p.high() - p.low()
 	}
 	for _, c := range brings {
@@ -69,7 +72,7 @@ func (m *Manager) evict(brings []*context) []annex.Request {
 	if len(brings) > 0 && brings[0].bring != nil && brings[0].bring.why == annex.Awake && m.ready() > m.policy.reserve()+pieces*m.policy.Piece {
 		e.left = min(e.left, m.policy.Piece-m.leaving)
 	}
-	if brake == 0 || e.left <= 0 {
+	if brake == 0 || e.left <= 0 || m.leaving > 0 && e.left < m.policy.Piece {
 		return nil
 	}
 	e.asleep = m.asleep()
@@ -103,7 +106,8 @@ func (e *eviction) make(n room) {
 		return
 	}
 	e.overShare(&n)
-	if e.m.ready() < e.m.policy.reserve() {
+	if short := e.m.policy.reserve() - e.m.available(); short > 0 {
+		n.pages = min(n.pages, short+e.m.policy.Piece)
 		e.last(&n)
 	}
 }
@@ -201,15 +205,15 @@ func (e *eviction) records(n *room) {
 		if most == 0 || m.wanted(c) || n.after != 0 && m.wakes(c) <= n.after {
 			continue
 		}
+		if c.learned && c.count().recordHere == 0 {
+			continue
+		}
 		says := fmt.Sprintf("memory is short, and it has slept for %v", c.idle(m.now).Round(time.Millisecond))
 		if c.expects {
 			says = fmt.Sprintf("memory is short, and it is likely to wake in %v, later than others", c.forecast.Likely.Since(m.now).Round(time.Millisecond))
 		}
 		if !c.learned {
 			e.take(c, n, annex.Dormant, c.unrecorded(most), says)
-			continue
-		}
-		if c.count().recordHere == 0 {
 			continue
 		}
 		ranked := m.ranking(c)
@@ -249,19 +253,23 @@ func (m *Manager) ranking(c *context) []predict.Ranked {
 func (c *context) tail(ranked []predict.Ranked, certain bool, most int) collect {
 	var back []annex.Run // from the last on
 	pages := 0
+	var s *space
+	var a *area // the last that was found: runs lie together
 	for i := len(ranked) - 1; i >= 0 && pages < most; i-- {
 		r := ranked[i]
 		if r.Certain != certain {
 			continue
 		}
-		s := c.find(r.Run.Space)
-		if s == nil {
-			continue
+		if s == nil || s.name != r.Run.Space {
+			if s, a = c.find(r.Run.Space), nil; s == nil {
+				continue
+			}
 		}
 		for p := r.Run.End(); p > r.Run.First && pages < most; p-- {
-			a := s.area(p - 1)
-			if a == nil {
-				continue
+			if a == nil || p-1 < a.first || p-1 >= a.end() {
+				if a = s.area(p - 1); a == nil {
+					continue
+				}
 			}
 			if cell := a.cells[p-1-a.first]; !cell.movable() || cell.flags&probed != 0 {
 				continue
@@ -312,7 +320,7 @@ func (e *eviction) last(n *room) {
 	// What murmurs and health probes need comes back within a second or so: it leaves last of all.
 	for _, k := range []keep{keepProbed, keepNone} {
 		for _, c := range e.asleep {
-			if c.bring == nil {
+			if c.bring == nil && (k == keepNone || !m.wanted(c)) {
 				e.take(c, n, annex.Headroom, c.lowest(e.most(c, n), m.now, m.policy, k), "next to nothing is free")
 			}
 		}

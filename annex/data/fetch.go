@@ -37,7 +37,7 @@ func (m *Manager) expect() {
 		return
 	}
 	for _, c := range m.contexts {
-		if c.awake || c.bring != nil || !c.managed() {
+		if c.atWork() || c.bring != nil || !c.managed() {
 			continue
 		}
 		if c.offered {
@@ -52,9 +52,9 @@ func (m *Manager) expect() {
 			c.lead = nil
 			m.foretell(c)
 			// A narrow forecast of its own says it more exactly.
-			own := c.expects && c.forecast.Latest.Since(c.forecast.Earliest) <= m.policy.Hold
+			own := c.expects && (m.policy.narrow(c.forecast) || c.forecast.Earliest > l.by)
 			if !own && m.now <= l.by && c.count().recordAway > 0 {
-				c.offered, c.waitUntil = true, l.by.After(m.policy.Hold)
+				c.offered, c.waitUntil = true, l.by.After(m.policy.Hold/followHold)
 				c.bring = &bringing{why: annex.Following, by: c.waitUntil, rest: c.predictor.Pages(), expected: l.by,
 					says: fmt.Sprintf("wakes after %s, which woke", l.after)}
 			}
@@ -65,6 +65,16 @@ func (m *Manager) expect() {
 		}
 	}
 	m.fill()
+}
+
+// followHold is by how much shorter than for its own forecast a record is waited for that was
+// fetched since another container woke: several are fetched at a time, and hold memory.
+const followHold = 5
+
+// narrow tells whether a moment is known closely enough for others to make room for it. That a
+// beat may be missed makes the end late, and not the moment doubtful.
+func (p Policy) narrow(f predict.Forecast) bool {
+	return f.Latest.Since(f.Earliest) <= p.Hold || f.Likely.Since(f.Earliest) <= p.Hold/4
 }
 
 // mostVain is how often a record is fetched again for a container that did not wake when it was
@@ -83,7 +93,7 @@ func (m *Manager) due(c *context) {
 	}
 	f := c.forecast
 	lead := p.Lead + m.fetchCost.of(away)
-	narrow := f.Latest.Since(f.Earliest) <= p.Hold
+	narrow := p.narrow(f)
 	if narrow {
 		// One in twenty comes before the earliest: half as much again is waited for, which
 		// costs little.
@@ -126,7 +136,7 @@ func (m *Manager) fill() {
 	var best *context
 	for _, c := range m.contexts {
 		away := c.count().recordAway
-		if c.awake || c.bring != nil || !c.managed() || away == 0 || away > spare {
+		if c.atWork() || c.bring != nil || !c.managed() || away == 0 || away > spare {
 			continue
 		}
 		m.foretell(c)
@@ -148,8 +158,13 @@ func (m *Manager) brings() []*context {
 		b := c.bring
 		switch {
 		case b == nil || !c.managed():
-		case b.by != 0 && m.now > b.by, b.spare && m.evicting:
-			c.bring = nil // too late, or the room is gone
+		case b.by != 0 && m.now > b.by:
+			c.bring = nil // too late
+		case b.spare && m.evicting: // the room is gone
+			c.bring = nil
+			if c.offered {
+				c.offered, c.waitUntil, c.look = false, 0, m.now.After(retry)
+			}
 		default:
 			order = append(order, c)
 		}
@@ -208,7 +223,7 @@ func (m *Manager) fetch(brings []*context) (requests []annex.Request) {
 				break
 			}
 			b := c.bring
-			mapped, fetched := c.piece(n, m.ready() >= p.high() || b.why != annex.Expected)
+			mapped, fetched := c.piece(n, !b.spare || m.ready() >= p.high())
 			if len(mapped) == 0 && len(fetched) == 0 {
 				c.bring = nil
 				break

@@ -377,6 +377,9 @@ func (l *look) page(to *cell, st annex.State) (used bool) {
 	if st.Has(annex.Accessed) {
 		f |= young
 	}
+	if f&probed != 0 && to.age(l.now) >= uint8(min(probedFor/l.p.Tick, oldest)) {
+		f &^= probed
+	}
 	if f&present != 0 && !stuck {
 		switch {
 		case was&present == 0: // it came by itself: touched, or new
@@ -400,6 +403,11 @@ func (l *look) page(to *cell, st annex.State) (used bool) {
 	to.flags = f
 	return used
 }
+
+// probedFor is for how long a page stays since a wake that did no work wanted it back. Who goes
+// on wanting it shows that by wanting it back again, once; and who wants another page each time
+// would in the end keep all of them.
+const probedFor = 10 * time.Minute
 
 // retryPinned is after how many scans what was passed by is tried again.
 const retryPinned = 16

@@ -82,15 +82,16 @@ func (m *Manager) next() annex.Moment {
 			continue
 		}
 		switch {
-		case c.awake && !c.worked:
-			at = min(at, c.woke.After(m.policy.ProbeTime))
-		case c.awake || c.bring != nil:
+		case c.atWork() || c.bring != nil:
 		case c.offered && c.vain < mostVain:
 			at = min(at, max(c.waitUntil, m.now.After(retry)))
 		case !c.offered && c.look > m.now:
 			at = min(at, c.look)
 		case !c.offered: // held back
 			at = min(at, m.now.After(retry))
+		}
+		if c.awake && !c.worked {
+			at = min(at, c.woke.After(m.policy.ProbeTime))
 		}
 		if c.bring != nil && c.requests == 0 {
 			at = min(at, m.now.After(retry))
@@ -185,12 +186,16 @@ func (m *Manager) foretell(c *context) {
 	c.forecast, c.expects = c.predictor.Next(m.now)
 }
 
-// wakes is when a sleeping context is likely to wake: as it is predicted, or else as far
-// from now as it has slept already.
+// wakes is when a sleeping context is likely to wake: as it is predicted, or else as long after
+// its last activation as that was after the one before, or else as far from now as it has slept
+// already.
 func (m *Manager) wakes(c *context) annex.Moment {
 	m.foretell(c)
 	if c.expects {
 		return c.forecast.Likely
+	}
+	if at := c.began.After(c.usual); at > m.now {
+		return at
 	}
 	return m.now.After(c.idle(m.now))
 }

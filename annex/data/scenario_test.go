@@ -13,7 +13,7 @@ type load struct {
 	boxes, pages, limit int
 	wakes               func(w *world, i int) func() time.Duration
 	burst               func(w *world, i int) func(n int) []int
-	shared              int
+	shared, light       int
 	minutes             int // that count; 0 is 5
 }
 
@@ -22,7 +22,7 @@ func (l load) play(t *testing.T, managed bool) (sum, *world) {
 	w := newWorld(t, l.limit, managed, 11)
 	for i := range l.boxes {
 		b := w.add(l.pages, annex.Elastic, l.wakes(w, i), l.burst(w, i))
-		b.shared = l.shared
+		b.shared, b.light = l.shared, l.light
 	}
 	minutes := l.minutes
 	if minutes == 0 {
@@ -83,6 +83,49 @@ func thirty(l load) load {
 		l.burst = half(l.pages)
 	}
 	return l
+}
+
+// TestMurmurs has servers with timers: each second they need the same few pages, and each
+// twelfth they do work. Those pages stay: were they to leave each time that their container
+// sleeps, each second would find them gone, look like work, and hide when that comes.
+func TestMurmurs(t *testing.T) {
+	const timer, each = 24, 12
+	l := load{light: timer, wakes: func(w *world, i int) func() time.Duration {
+		begun := false
+		return func() time.Duration {
+			if !begun {
+				begun = true
+				return time.Second + time.Duration(i)*397*time.Millisecond
+			}
+			return time.Second
+		}
+	}, burst: func(w *world, i int) func(int) []int {
+		work := half(512)(w, i)(0)
+		murmur := make([]int, timer)
+		for k := range murmur {
+			murmur[k] = 20 * k
+		}
+		return func(n int) []int {
+			if n%each == 0 {
+				return work
+			}
+			return murmur
+		}
+	}}
+	s, w := thirty(l).play(t, true)
+	t.Logf("annex %+v\n%v", s, w.requests)
+	murmurs := 0
+	for _, b := range w.boxes {
+		murmurs += b.bursts
+	}
+	if s.demand > 2*murmurs {
+		t.Errorf("%d demand faults in %d wakes: want next to none in murmurs", s.demand, murmurs)
+	}
+	for _, c := range w.m.contexts {
+		if worked := c.started * each; worked > 2*w.box(c.info.ID).bursts {
+			t.Errorf("%s did work %d times as far as is known, in %d wakes of which one in %d does", c.info.ID, c.started, w.box(c.info.ID).bursts, each)
+		}
+	}
 }
 
 func TestPeriodic(t *testing.T) {

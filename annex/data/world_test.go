@@ -48,6 +48,7 @@ type box struct {
 	wakes  func() time.Duration
 	bursts int
 	shared int // its first pages are shared
+	light  int // wakes of so many pages at most take next to no CPU time; 0 is 4
 
 	touches, demand, minor int
 	waits                  []time.Duration // of bursts
@@ -186,8 +187,9 @@ func (w *world) wake(b *box) {
 	b.bursts++
 	w.tell(func() { w.m.Activity(annex.Activity{ID: b.id, What: annex.Woke, At: began}) })
 	cpu := 30 * time.Millisecond
-	if len(pages) <= 4 {
-		cpu = time.Millisecond // a health probe
+	if len(pages) <= max(b.light, 4) {
+		cpu = time.Millisecond // a health probe, or a timer's
+		b.light = max(b.light, 4)
 	}
 	w.run(b, pages, began, cpu)
 }

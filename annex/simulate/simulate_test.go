@@ -281,7 +281,7 @@ func TestAnOracleHasHardlyAnyDemandFaults(t *testing.T) {
 	if stock.Demand < 1000 {
 		t.Fatalf("stock has %d demand faults: nothing is tried", stock.Demand)
 	}
-	if 100*(r.Demand+r.Late) > stock.Demand {
+	if 50*(r.Demand+r.Late) > stock.Demand {
 		t.Errorf("%d demand faults, %d late ones; stock has %d", r.Demand, r.Late, stock.Demand)
 	}
 }
