@@ -15,9 +15,8 @@ const (
 	vainOfOne = 2048
 	vainOfAll = 8192
 	vainPause = 30 * time.Second
-	// vainLeast is what one eviction moves at least if it is to tell anything: of less, reclaim
-	// may leave all as swap cache, which goes with the next, or as soon as anybody wants memory.
-	vainLeast = 1024
+	// vainSpare is what reclaim leaves of each container as swap cache in any case.
+	vainSpare = 320
 )
 
 // futile keeps account of evictions after which nothing was free.
@@ -44,16 +43,13 @@ func (v *vain) saw(moved, freed, most int, now annex.Moment) {
 
 // saw takes note of what an eviction, all its requests together, moved and freed.
 func (f *futile) saw(id annex.ID, moved, freed int, now annex.Moment) {
-	if freed == 0 && moved < vainLeast {
-		return
-	}
 	if f.of == nil {
 		f.of = map[annex.ID]vain{}
 	}
 	one := f.of[id]
-	one.saw(moved, freed, vainOfOne, now)
+	one.saw(moved, freed, vainOfOne+vainSpare, now)
 	f.of[id] = one
-	f.all.saw(moved, freed, vainOfAll, now)
+	f.all.saw(moved, freed, vainOfAll+vainSpare*len(f.of), now)
 }
 
 // holds tells that nothing of a container is to leave for now.

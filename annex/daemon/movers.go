@@ -42,10 +42,14 @@ type movers struct {
 	fetching  int
 	under     map[uint64]annex.Request // all of them, waiting or not
 	futile    futile
+	// owed are pages that left and were not reclaimed, being too few at the time: the next
+	// reclaim asks for them too. More than is there does no harm.
+	owed  map[annex.ID]int
+	still int // those of the eviction that just ended
 }
 
 func newMovers(d *Daemon) *movers {
-	m := &movers{d: d, results: make(chan annex.Result), under: map[uint64]annex.Request{}}
+	m := &movers{d: d, results: make(chan annex.Result), under: map[uint64]annex.Request{}, owed: map[annex.ID]int{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	return m
 }
@@ -113,7 +117,7 @@ func (m *movers) start() {
 	ctx, stopped := context.WithCancel(whole)
 	m.stopped, m.dropped = stopped, dropped
 	m.left = m.d.settings.StopWithin / 4
-	go m.evict(ctx, whole, m.d.held[m.batch].container, batch)
+	go m.evict(ctx, whole, m.d.held[m.batch].container, batch, m.owed[m.batch])
 }
 
 // may tells whether a request may still be done: what its container is may have changed since
@@ -142,12 +146,12 @@ func first(batch []annex.Request) annex.ID {
 // evict has some requests of one container moved, and what they left reclaimed. Only then
 // is anything free, and only then the results say so. whole ends with the reclaim's right to
 // go on, too.
-func (m *movers) evict(ctx, whole context.Context, c container.Container, batch []annex.Request) {
+func (m *movers) evict(ctx, whole context.Context, c container.Container, batch []annex.Request, owed int) {
 	if m.d.parts.Alarm != nil {
 		defer m.d.parts.Alarm.Evicting()()
 	}
 	var results []annex.Result
-	moved := 0
+	moved, reclaim := 0, time.Duration(0)
 	for _, r := range batch {
 		result := annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Began: m.d.now(), Asked: annex.Count(r.Runs), Stopped: true}
 		if ctx.Err() == nil {
@@ -161,17 +165,25 @@ func (m *movers) evict(ctx, whole context.Context, c container.Container, batch 
 	// is to have stopped in.
 	if moved > 0 {
 		reclaiming, cancel := within(whole, ctx, m.left)
-		freed, err := m.d.parts.Bound.Reclaim(reclaiming, c, int64(moved)*annex.PageSize)
+		began := m.d.now()
+		bytes, err := m.d.parts.Bound.Reclaim(reclaiming, c, int64(moved+owed)*annex.PageSize)
 		stopped := reclaiming.Err() != nil
 		cancel()
 		if err != nil && !stopped {
 			last := &results[len(results)-1]
 			last.Err = cmp.Or(last.Err, fmt.Errorf("reclaim what left %s: %w", c.Name, err))
 		}
-		book(results, int(freed/annex.PageSize))
+		freed := int(bytes / annex.PageSize)
+		book(results, freed)
+		owed = max(0, moved+owed-freed)
+		reclaim = m.d.now().Since(began) / time.Duration(len(results))
 	}
+	m.still = owed
+	// Each has ended when the pages of all are free, and took its own time with its part of the
+	// reclaim.
+	now := m.d.now()
 	for _, r := range results {
-		r.Ended = m.d.now()
+		r.Began, r.Ended = now.After(-max(0, r.Ended.Since(r.Began))-reclaim), now
 		m.results <- r
 	}
 }
@@ -206,6 +218,9 @@ func (m *movers) over(r annex.Result) {
 				m.futile.saw(m.batch, m.did.moved, m.did.freed, m.d.now())
 			}
 			m.did.moved, m.did.freed, m.halted = 0, 0, false
+			if m.d.held[m.batch] != nil {
+				m.owed[m.batch] = m.still
+			}
 			m.dropped()
 		}
 	} else {
@@ -245,6 +260,7 @@ func (m *movers) leave(id annex.ID) {
 		m.drop()
 	}
 	m.futile.forget(id)
+	delete(m.owed, id)
 	gone := func(r annex.Request) bool {
 		if r.ID == id {
 			m.answer(r)

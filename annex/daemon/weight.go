@@ -12,12 +12,13 @@ import (
 	"tare/kernel/process"
 )
 
-// What the daemon allows itself. Two processors let a scan go on beside the loop, and
-// collecting garbage when it is half again what is in use keeps what it takes near what it
-// needs: it makes little.
+// What the daemon allows itself. Two processors let a scan go on beside the loop. Garbage is
+// collected when it is four times what is in use, which is some MiB: at half as much as is in
+// use, a third of what the daemon itself computes would be that. GOGC in its environment says
+// otherwise.
 const (
 	processors   = 2
-	garbageShare = 50
+	garbageShare = 400
 	// badness has the kernel end others first where it has to end some: without the daemon
 	// whatever is in swap comes back by faults alone, which is slow but harmless.
 	badness = -500
@@ -27,7 +28,9 @@ const (
 // at its start. The error says that it cannot be kept from being ended early.
 func Light() error {
 	runtime.GOMAXPROCS(processors)
-	debug.SetGCPercent(garbageShare)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbageShare)
+	}
 	return process.SetOOMScore(badness)
 }
 

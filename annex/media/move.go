@@ -101,13 +101,21 @@ func evict(t Target, runs []annex.Run) (moved, error) {
 	if err != nil {
 		return done, err
 	}
-	if done.pages, err = count(t, pages, inSwap); err != nil {
+	gone := 0
+	err = look(t, asRuns(pages), func(_ annex.Page, at place) {
+		switch at {
+		case inSwap:
+			done.pages++
+		case nowhere:
+			gone++
+		}
+	})
+	if err != nil {
 		return done, err
 	}
-	gone, err := count(t, pages, nowhere)
 	done.skipped += gone + min(within(pages, passed), len(pages)-done.pages-gone)
 	done.refused = refusal(passed)
-	return done, err
+	return done, nil
 }
 
 // fetch brings pages that are in swap. Whether they came yet is not told by their

@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -113,14 +112,7 @@ func (f *flags) told(err error) error {
 // tell prints a line for whoever started the daemon.
 func (f *flags) tell(line string) { fmt.Fprintln(f.err, "annexd: "+command.OneLine(line)) }
 
-// collectAt is by how many percent the heap grows until it is collected: at the usual 100 a
-// third of what the daemon itself computes would be that, of a heap of some MiB.
-const collectAt = 400
-
 func (f *flags) run(ctx context.Context) error {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(collectAt)
-	}
 	if f.check && f.once {
 		return command.UsageError("--check and --once: want one of them")
 	}
