@@ -68,6 +68,11 @@ build: go ## bin/tare, and bin/annexd and bin/annex of the memory extension: sta
 	@mkdir -p bin
 	$(GO) $(BUILD) -o bin/ ./cmd/...
 
+.PHONY: hint
+hint: ## bin/libannexhint.so, by which programs that opt in have their memory read in bulk when they wake; needs gcc
+	@mkdir -p bin
+	gcc -std=c11 -O2 -Wall -Wextra -Werror -fPIC -shared -o bin/libannexhint.so contrib/hint/annex_hint.c -pthread -ldl
+
 .PHONY: cross
 cross: go ## the same for arm64: bin/tare-linux-arm64 and so on
 	for program in $(notdir $(wildcard cmd/*)); do \

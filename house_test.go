@@ -32,6 +32,7 @@ const module = "tare"
 var tower = []string{
 	"cmd",
 	"bench",
+	"contrib",
 	"cli",
 	"study",
 	"advise",
