@@ -35,6 +35,7 @@ import (
 // Knobs changes what the kernel is told, and puts it back: [guard.Guard].
 type Knobs interface {
 	Momentarily(ctx context.Context, file, text string) (guard.Outcome, error)
+	While(ctx context.Context, file, text string, do func() error) (guard.Outcome, error)
 	Keep(ctx context.Context, file, text string) error
 	Restore(files ...string) ([]guard.Outcome, error)
 }

@@ -211,7 +211,18 @@ func TestPressure(t *testing.T) {
 type knobs struct {
 	asked []string
 	kept  map[string]string
+	now   map[string]string // what is set while something is done
 	err   error
+}
+
+func (k *knobs) While(_ context.Context, file, text string, do func() error) (guard.Outcome, error) {
+	if k.err != nil {
+		return guard.Outcome{}, k.err
+	}
+	name := filepath.Base(filepath.Dir(file)) + "/" + filepath.Base(file)
+	k.now = map[string]string{name: text}
+	defer func() { k.now = nil }()
+	return guard.Outcome{}, do()
 }
 
 func (k *knobs) Momentarily(_ context.Context, file, text string) (guard.Outcome, error) {
@@ -269,36 +280,45 @@ func TestReclaimByTheLimit(t *testing.T) {
 	}
 }
 
-// swappiness tells how a knob was kept while the limit was lowered.
+// swappiness tells how a knob was set while the limit was lowered.
 type swappiness struct {
 	knobs
-	while string
+	lowered int // how often
+	while   string
 }
 
 func (k *swappiness) Momentarily(context.Context, string, string) (guard.Outcome, error) {
-	k.while = k.kept["a/memory.swappiness"]
-	return guard.Outcome{}, nil
+	k.lowered++
+	k.while = k.now["a/memory.swappiness"]
+	return guard.Outcome{}, k.err
 }
 
 // Page cache stays: for as long as it is reclaimed from, the container's anonymous
-// memory is all that is taken.
+// memory is all that is taken. That is for a moment, as the lowered limit is: nothing is kept.
 func TestReclaimSparesPageCache(t *testing.T) {
-	for cache, want := range map[string]string{"8388608": "200", "4096": ""} {
+	for name, c := range map[string]struct{ cache, swappiness, want string }{
+		"with page cache":   {"8388608", "60", "200"},
+		"with next to none": {"4096", "60", ""},
+		"spared already":    {"8388608", "200", ""},
+	} {
 		l := one(t)
+		if err := os.WriteFile(filepath.Join(l.Hierarchies[0].Mount, "box/a/memory.swappiness"), []byte(c.swappiness), 0); err != nil {
+			t.Fatal(err)
+		}
 		stat := filepath.Join(l.Hierarchies[0].Mount, "box/a/memory.stat")
 		text, err := os.ReadFile(stat)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(stat, append(text, "total_active_file "+cache+"\n"...), 0); err != nil {
+		if err := os.WriteFile(stat, append(text, "total_active_file "+c.cache+"\n"...), 0); err != nil {
 			t.Fatal(err)
 		}
 		k := &swappiness{}
 		if _, err := bounded(t, l, Options{Knobs: k}).Reclaim(t.Context(), at(l, "box/a"), 16*mib); err != nil {
 			t.Fatal(err)
 		}
-		if k.while != want || len(k.kept) != 0 {
-			t.Errorf("%s bytes of page cache: a swappiness of %q, want %q; %v is kept", cache, k.while, want, k.kept)
+		if k.lowered == 0 || k.while != c.want || k.kept != nil {
+			t.Errorf("%s: lowered %d times, at a swappiness of %q, want %q; %v was kept", name, k.lowered, k.while, c.want, k.kept)
 		}
 	}
 }

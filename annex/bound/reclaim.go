@@ -191,37 +191,33 @@ func (b *Bound) reclaimable(g cgroup.Group, place cgroup.Place, bytes int64) (in
 }
 
 // anonymousOnly is the swappiness at which the kernel reclaims no page cache.
-const anonymousOnly = "200"
+const anonymousOnly = 200
 
-// sparePageCache has the kernel take anonymous memory alone from a group that has page
-// cache, for as long as that is reclaimed from: at the usual swappiness it takes the
-// cache, files in use among it, and leaves most of what has left for swap.
-func (b *Bound) sparePageCache(ctx context.Context, g cgroup.Group, place cgroup.Place) (restore func() error, err error) {
-	none := func() error { return nil }
+// lower reclaims by lowering the limit. The kernel takes anonymous memory alone from a group
+// that has page cache, for as long as that is reclaimed from: at the usual swappiness it takes
+// the cache, files in use among it, and leaves most of what has left for swap.
+func (b *Bound) lower(ctx context.Context, g cgroup.Group, place cgroup.Place, bytes int64) error {
+	steps := func() error { return b.lowerInSteps(ctx, g, place, bytes) }
 	cache, err := g.PageCache()
-	if err != nil || cache < worth {
-		return none, err
-	}
-	if _, ok, err := g.Swappiness(); err != nil || !ok {
-		return none, err
-	}
-	file := place.File("memory.swappiness")
-	if err := b.options.Knobs.Keep(ctx, file, anonymousOnly); err != nil {
-		return none, err
-	}
-	return func() error {
-		_, err := b.options.Knobs.Restore(file)
-		return err
-	}, nil
-}
-
-// lower reclaims by lowering the limit, in steps.
-func (b *Bound) lower(ctx context.Context, g cgroup.Group, place cgroup.Place, bytes int64) (err error) {
-	restore, err := b.sparePageCache(ctx, g, place)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, restore()) }()
+	if cache < worth {
+		return steps()
+	}
+	value, ok, err := g.Swappiness()
+	if err != nil {
+		return err
+	}
+	if !ok || value == anonymousOnly {
+		return steps()
+	}
+	_, err = b.options.Knobs.While(ctx, place.File("memory.swappiness"), text(anonymousOnly), steps)
+	return err
+}
+
+// lowerInSteps lowers the limit until so much was reclaimed, or there is no more to be had.
+func (b *Bound) lowerInSteps(ctx context.Context, g cgroup.Group, place cgroup.Place, bytes int64) error {
 	page := int64(os.Getpagesize())
 	for bytes >= worth {
 		usage, err := g.MemoryUsage()

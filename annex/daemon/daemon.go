@@ -121,8 +121,9 @@ type Daemon struct {
 	running context.Context // that of Run, when it began
 
 	scanning bool
-	behind   atomic.Bool // a scan that does not come back is under way
+	behind   map[annex.ID]bool // containers of which a scan is under way that was left behind
 	scans    chan scanned
+	back     chan annex.ID // tells of one of those that has come back
 	found    chan found
 	looks    chan struct{} // asks for a look at the containers
 
@@ -138,7 +139,8 @@ func New(p Parts, s Settings) *Daemon {
 		commands: make(chan func()), ended: make(chan struct{}),
 		held: map[annex.ID]*held{}, shadow: newShadow(),
 		setter: newSetter(), sets: make(chan changed),
-		scans: make(chan scanned), found: make(chan found), looks: make(chan struct{}, 1),
+		behind: map[annex.ID]bool{}, scans: make(chan scanned), back: make(chan annex.ID),
+		found: make(chan found), looks: make(chan struct{}, 1),
 		failed: map[string]annex.Moment{}, last: map[annex.ID]*Decision{},
 		moved: map[annex.ID]*tally{}, asked: map[uint64]annex.Reason{}, started: time.Now(),
 	}
@@ -195,6 +197,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 			d.done(r)
 		case s := <-d.scans:
 			d.scanned(s)
+		case id := <-d.back:
+			d.cameBack(id)
 		case s := <-d.sets:
 			d.isSet(s)
 		case do := <-d.commands:

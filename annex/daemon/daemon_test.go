@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -366,13 +367,76 @@ func TestVain(t *testing.T) {
 	})
 }
 
-// A scan that does not come back holds up neither the start nor the end.
+// Scans that do not come back hold up neither the start nor the end.
 func TestScanLeftBehind(t *testing.T) {
 	manage(t, box128, config.Manage, func(h *host) {
 		crowded(h)
 		h.stuck = make(chan struct{})
 	}, func(t *testing.T, _ *host, d *Daemon) {
-		awaits(t, 2*scanWithin, "managing all the same", state(d, control.Managing))
+		awaits(t, 3*scanWithin, "managing all the same", state(d, control.Managing))
+	})
+}
+
+// While a scan of one container does not come back the others are looked at, and it is not,
+// until that scan has come back.
+func TestScanLeftBehindHoldsUpNoOther(t *testing.T) {
+	manage(t, box128, config.Manage, func(h *host) {
+		crowded(h)
+		h.stuck, h.sticks = make(chan struct{}), "web"
+	}, func(t *testing.T, h *host, d *Daemon) {
+		works := func() {
+			for _, name := range []annex.ID{"web", "batch"} {
+				h.tell(monitor.Batch{Activity: []annex.Activity{{ID: name, What: annex.Woke, At: h.now()}}})
+			}
+		}
+		awaits(t, 3*scanWithin, "managing all the same", state(d, control.Managing))
+		works()
+		awaits(t, 2*time.Minute, "more scans of the other", func() bool { return h.scansOf("batch") > 3 })
+		if n := h.scansOf("web"); n != 1 {
+			t.Errorf("%d scans of the stuck one were begun, want 1", n)
+		}
+		if problem := find(t, d, "web").Problem; !strings.Contains(problem, "state D") {
+			t.Errorf("what is said of the stuck one: %q", problem)
+		}
+		if problem := find(t, d, "batch").Problem; problem != "" {
+			t.Errorf("what is said of the other: %q", problem)
+		}
+		h.stuck <- struct{}{}
+		awaits(t, time.Second, "nothing more to be said", func() bool { return find(t, d, "web").Problem == "" })
+		works()
+		awaits(t, 2*time.Minute, "another scan of it", func() bool { return h.scansOf("web") == 2 })
+	})
+}
+
+// So many scans are left behind and no more; when one has come back another begins.
+func TestScansLeftBehindAreBounded(t *testing.T) {
+	const many = mostBehind + 2
+	name := func(n int) string { return "c" + strconv.Itoa(n) }
+	manage(t, box128, config.Manage, func(h *host) {
+		for n := range many {
+			h.run(name(n), annex.Elastic, 8*pages, 0)
+		}
+		h.stuck = make(chan struct{})
+	}, func(t *testing.T, h *host, d *Daemon) {
+		begun := func() (sum int) {
+			for n := range many {
+				sum += h.scansOf(name(n))
+			}
+			return sum
+		}
+		warned := func() bool {
+			return slices.ContainsFunc(d.Status().Warnings, func(w string) bool { return strings.Contains(w, "no container is looked at") })
+		}
+		awaits(t, (mostBehind+1)*scanWithin, "managing all the same", state(d, control.Managing))
+		time.Sleep(2 * scanWithin)
+		if n := begun(); n != mostBehind || !warned() {
+			t.Errorf("%d scans were begun, want %d; a warning: %v", n, mostBehind, warned())
+		}
+		h.stuck <- struct{}{}
+		awaits(t, time.Minute, "another scan", func() bool { return begun() == mostBehind+1 })
+		if warned() {
+			t.Error("it says still that no container is looked at")
+		}
 	})
 }
 

@@ -47,6 +47,8 @@ type Host struct {
 
 	mayManage func(config.Config) error // refuses where the host is not fit for it
 
+	claimed claimed // what is defended, from when it first manages until the end
+
 	found func(context.Context) ([]container.Container, error) // the containers that run
 
 	mu      sync.Mutex
@@ -136,7 +138,7 @@ func Open(ctx context.Context, path string, c config.Config, version string, tel
 	return h, h.listen(c)
 }
 
-// soon closes something that may wait for a scan left behind: what is closed after it, the
+// soon closes something that may wait for scans left behind: what is closed after it, the
 // guard among it, does not wait with it.
 func soon(f func() error) error {
 	done := make(chan error, 1)
@@ -147,9 +149,11 @@ func soon(f func() error) error {
 	case err := <-done:
 		return err
 	case <-timer.C:
-		return errLeftBehind
+		return errUnclosed
 	}
 }
+
+var errUnclosed = fmt.Errorf("a look at page tables has not come back for %v, and the monitor is left as it is: a process is stuck in the kernel (look for state D)", scanWithin)
 
 // closing notes what is to be closed.
 func (h *Host) closing(f func() error) { h.closers = append(h.closers, f) }
@@ -210,6 +214,7 @@ func (h *Host) finder(parts *Parts) (*noticing, error) {
 
 // open opens what sees and what moves.
 func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (notes []string, err error) {
+	h.closing(h.claimed.close) // when everything is put back
 	knobs := &knobs{ctx: ctx, options: guard.Options{Journal: h.journal()}}
 	h.closing(knobs.close)
 	group := c.Memory.Defend
@@ -219,6 +224,12 @@ func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (notes [
 	b, err := bound.New(bound.Options{Group: group, SwapReserve: c.Memory.SwapReserve, PoolInside: group != "", Knobs: knobs})
 	if err != nil {
 		return nil, err
+	}
+	h.claimed.of = b
+	if c.Mode == config.Manage {
+		if err := h.claimed.take(); err != nil {
+			return nil, err
+		}
 	}
 	parts.Bound = reclaims{b, func() bool { return h.inForce().Protect.Reclaim }}
 	parts.Size = func(c container.Container) (resident, extended int64, err error) {
@@ -423,6 +434,11 @@ func (h *Host) read(ctx context.Context, path string) (Settings, []string, error
 	if _, err := Doubts(c, all); err != nil {
 		return Settings{}, nil, err
 	}
+	if c.Mode == config.Manage {
+		if err := h.claimed.take(); err != nil {
+			return Settings{}, nil, err
+		}
+	}
 	h.mu.Lock()
 	h.current = c
 	h.mu.Unlock()
@@ -450,6 +466,49 @@ func (h *Host) settings(path string, c config.Config) Settings {
 		Scan:          monitor.Pace{Least: c.Scan.Least, Most: c.Scan.Most},
 		CriticalLimit: c.Pressure.Critical, StopWithin: c.Pressure.StopWithin, File: path, Loaded: time.Now(), Defended: c.Memory.Defend,
 	}
+}
+
+// claims is where claims on what is defended lie: of tests, elsewhere.
+var claims = bound.ClaimDirectory
+
+// claimed is what a daemon that manages has to itself: two of them, with whatever state
+// directories, would undo what each other does. One that observes is in nobody's way.
+type claimed struct {
+	of *bound.Bound
+
+	mu   sync.Mutex
+	held *bound.Claim // nil is none yet
+}
+
+// take takes it, where it is not taken. The error is a [*Conflict] where another daemon has
+// it.
+func (c *claimed) take() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held != nil {
+		return nil
+	}
+	held, err := c.of.Claim(claims)
+	if other := new(bound.Claimed); errors.As(err, &other) {
+		what := "the host's memory"
+		if other.Group != "" {
+			what = "the memory of " + other.Group
+		}
+		return &Conflict{"another annexd", "defends " + what + " and holds the lock of " + other.Lock, "end that one first"}
+	}
+	if err != nil {
+		return fmt.Errorf("claim of what is defended: %w", err)
+	}
+	c.held = held
+	return nil
+}
+
+func (c *claimed) close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	held := c.held
+	c.held = nil
+	return held.Close()
 }
 
 // reclaims is a bound that reclaims only where the configuration wants it.
@@ -505,6 +564,14 @@ func (k *knobs) Momentarily(ctx context.Context, file, text string) (guard.Outco
 		return guard.Outcome{}, err
 	}
 	return g.Momentarily(ctx, file, text)
+}
+
+func (k *knobs) While(ctx context.Context, file, text string, do func() error) (guard.Outcome, error) {
+	g, err := k.started()
+	if err != nil {
+		return guard.Outcome{}, err
+	}
+	return g.While(ctx, file, text, do)
 }
 
 func (k *knobs) Keep(ctx context.Context, file, text string) error {

@@ -45,11 +45,18 @@ type host struct {
 	vain                           bool                   // what leaves stays in memory, as swap cache
 	late                           map[string]annex.Class // classes that media do not hold against a daemon
 	leaving                        map[string]bool        // containers whose pages are being evicted
-	stuck                          chan struct{}          // nil, or scans wait for it
+	stuck                          chan struct{}          // nil, or scans wait for it:
+	sticks                         string                 // those of this container; empty is of each
+	scans                          map[string]int         // begun, by container
 	early                          int                    // protections of such
 }
 
-func (h *host) looked() int       { h.mu.Lock(); defer h.mu.Unlock(); return h.looks }
+func (h *host) looked() int { h.mu.Lock(); defer h.mu.Unlock(); return h.looks }
+func (h *host) scansOf(name string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.scans[name]
+}
 func (h *host) protectedNow() int { h.mu.Lock(); defer h.mu.Unlock(); return h.protected }
 
 type box struct {
@@ -63,7 +70,7 @@ type box struct {
 func newHost(limit int64) *host {
 	return &host{
 		began: time.Now(), events: make(chan monitor.Batch), each: 5 * time.Microsecond,
-		limit: limit, containers: map[string]*box{}, knobs: map[string]bool{}, moved: map[annex.Op]int{},
+		limit: limit, containers: map[string]*box{}, knobs: map[string]bool{}, moved: map[annex.Op]int{}, scans: map[string]int{},
 	}
 }
 
@@ -139,7 +146,10 @@ var theSpace = annex.Space{PID: 7, Started: 7}
 
 func (h *host) Scan(_ context.Context, id annex.ID) ([]annex.Scan, error) {
 	began := h.now()
-	if h.stuck != nil {
+	h.mu.Lock()
+	h.scans[string(id)]++
+	h.mu.Unlock()
+	if h.stuck != nil && (h.sticks == "" || h.sticks == string(id)) {
 		<-h.stuck
 	}
 	time.Sleep(100 * time.Microsecond)

@@ -3,6 +3,7 @@ package daemon
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -53,6 +54,7 @@ func beDaemon(path string) error {
 	if err != nil {
 		return err
 	}
+	claims = claimsOf(path)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	h, err := Open(ctx, path, c, "test", func(string) {})
@@ -61,6 +63,9 @@ func beDaemon(path string) error {
 	}
 	return h.Run(ctx)
 }
+
+// claimsOf is where daemons claim what they defend, by the configuration of one.
+func claimsOf(path string) string { return filepath.Join(filepath.Dir(path), "claims") }
 
 // word is what is in the nth page of a holder: no two are the same, and none is empty.
 func word(n int) uint64 { return uint64(n)*0x9e3779b97f4a7c15 | 1 }
@@ -365,7 +370,29 @@ cgroup = %q
 	if err := second.Wait(); err == nil || !strings.Contains(second.said.String(), "another annexd") {
 		t.Errorf("a second daemon: %v, it says: %s", err, second.said)
 	}
+	// Nor by one with other directories; one that observes is in nobody's way.
+	for _, mode := range []string{"manage", "observe"} {
+		other := strings.NewReplacer(dir, filepath.Join(dir, mode), `mode = "manage"`, fmt.Sprintf("mode = %q", mode)).Replace(text)
+		path, socket := filepath.Join(dir, mode+".toml"), filepath.Join(dir, mode, "annex.sock")
+		if err := os.WriteFile(path, []byte(other), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		third := start(t, path, socket)
+		if mode == "observe" {
+			third.await(t, "observing", func(s control.Status) bool { return s.State == control.Observing })
+			third.end(syscall.SIGTERM)
+			continue
+		}
+		late := time.AfterFunc(time.Minute, func() { _ = third.Process.Kill() })
+		if err := third.Wait(); err == nil || !strings.Contains(third.said.String(), "another annexd defends the memory of "+place.Path) {
+			t.Errorf("with directories of its own: %v, it says: %s", err, third.said)
+		}
+		late.Stop()
+	}
 	p.end(syscall.SIGTERM)
+	if _, err := os.Lstat(claimsOf(path)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("its claim is left: %v", err)
+	}
 	if contents(t, limits) != before {
 		t.Errorf("limits are %s, want %s", contents(t, limits), before)
 	}

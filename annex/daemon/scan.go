@@ -12,19 +12,25 @@ import (
 
 // scanned is what became of looking at a container's page tables.
 type scanned struct {
-	id    annex.ID
-	scans []annex.Scan
-	cost  monitor.Cost
-	err   error
+	id     annex.ID
+	scans  []annex.Scan
+	cost   monitor.Cost
+	behind bool // it has not come back, and is left behind
+	err    error
 }
 
 // scan begins the scan that is due longest: one at a time, in a goroutine of its own, since
-// a large container takes milliseconds, and one that is stuck takes longer.
+// a large container takes milliseconds, and one that is stuck takes longer. Those that were
+// left behind are under way beside it.
 func (d *Daemon) scan(ctx context.Context, now annex.Moment) {
-	if d.scanning || d.behind.Load() || ctx.Err() != nil {
+	if !d.mayScan() || ctx.Err() != nil {
 		return
 	}
 	id, due := d.schedule.Due(now)
+	for due && d.behind[id] {
+		d.schedule.Scanned(id, now, nil, monitor.Cost{}) // not before its next turn
+		id, due = d.schedule.Due(now)
+	}
 	if !due {
 		return
 	}
@@ -37,7 +43,6 @@ func (d *Daemon) scan(ctx context.Context, now annex.Moment) {
 			s.cost = costs.Cost(id)
 		}
 		whole <- s
-		d.behind.Store(false)
 	}()
 	go func() {
 		timer := time.NewTimer(scanWithin)
@@ -45,25 +50,37 @@ func (d *Daemon) scan(ctx context.Context, now annex.Moment) {
 		select {
 		case s := <-whole:
 			d.scans <- s
+			return
 		case <-timer.C:
-			d.behind.Store(true)
-			select {
-			case s := <-whole: // it came back just now
-				d.behind.Store(false)
-				d.scans <- s
-			default:
-				d.scans <- scanned{id: id, err: errLeftBehind}
-			}
+		}
+		select {
+		case s := <-whole: // it came back just now
+			d.scans <- s
+			return
+		default:
+		}
+		d.scans <- scanned{id: id, behind: true, err: errLeftBehind}
+		<-whole // what it found is of long ago
+		select {
+		case d.back <- id:
+		case <-d.ended:
 		}
 	}()
 }
 
+// mayScan tells whether another scan may begin.
+func (d *Daemon) mayScan() bool { return !d.scanning && len(d.behind) < mostBehind }
+
 // scanWithin is after how long a scan is left behind: a process whose memory map is locked,
 // since it waits for a device, can be looked at by nobody. Until that scan comes back there is
-// no other, and everything else goes on.
+// no other of its container, and everything else goes on.
 const scanWithin = 5 * time.Second
 
-var errLeftBehind = fmt.Errorf("looking at its page tables has not come back for %v: a process of it is stuck in the kernel (look for state D); no container is looked at until it does", scanWithin)
+// mostBehind is how many scans may be left behind until no more are begun: each holds a
+// thread, and what reads page tables.
+const mostBehind = 4
+
+var errLeftBehind = fmt.Errorf("looking at its page tables has not come back for %v: a process of it is stuck in the kernel (look for state D); it is not looked at again until that does", scanWithin)
 
 // costs is a monitor that tells what a container's last scan took.
 type costs interface {
@@ -73,6 +90,9 @@ type costs interface {
 // scanned hands on what a scan found.
 func (d *Daemon) scanned(s scanned) {
 	d.scanning = false
+	if s.behind {
+		d.behind[s.id] = true
+	}
 	h := d.held[s.id]
 	if h == nil {
 		return
@@ -94,17 +114,35 @@ func (d *Daemon) scanned(s scanned) {
 	d.planAt = min(d.planAt, now)
 }
 
+// cameBack takes note of a scan that was left behind, and is no more: its container is looked
+// at again when that is its turn.
+func (d *Daemon) cameBack(id annex.ID) {
+	delete(d.behind, id)
+	if h := d.held[id]; h != nil {
+		d.trouble(h, "scanning "+h.container.Name, nil)
+	}
+}
+
+// unscanned says that no container is looked at.
+func (d *Daemon) unscanned() []string {
+	if len(d.behind) < mostBehind {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d looks at page tables have not come back, since processes are stuck in the kernel (look for state D): no container is looked at until one does", len(d.behind))}
+}
+
 // adopted tells that every elastic container was looked at, so that it is known what had
-// left before this start.
+// left before this start. Those whose scans were left behind may never be, nor may any where
+// too many were.
 func (d *Daemon) adopted() bool {
 	if !d.looked {
 		return false
 	}
-	if d.behind.Load() {
-		return true // the others may never be
+	if len(d.behind) >= mostBehind {
+		return true
 	}
-	for _, h := range d.held {
-		if h.watched && !h.scanned {
+	for id, h := range d.held {
+		if h.watched && !h.scanned && !d.behind[id] {
 			return false
 		}
 	}

@@ -67,7 +67,7 @@ func (d *Daemon) tell(s *control.Status) {
 		s.Weight.CPUShare = &share
 	}
 	s.Weight.LostEvents = int64(d.lost)
-	s.Warnings = slices.Concat(d.parts.Warnings, d.settings.Warnings, d.doubts, d.notes, d.unbraked())
+	s.Warnings = slices.Concat(d.parts.Warnings, d.settings.Warnings, d.doubts, d.notes, d.unbraked(), d.unscanned())
 	if vain := d.movers.futile.problem(d.now()); vain != "" {
 		s.Warnings = append(s.Warnings, vain)
 	}

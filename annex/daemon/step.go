@@ -40,7 +40,7 @@ func (d *Daemon) step(ctx context.Context) time.Duration {
 	if d.movers.rated() {
 		next = min(next, d.drain.next)
 	}
-	if at, ok := d.schedule.Next(); ok && !d.scanning && !d.behind.Load() {
+	if at, ok := d.schedule.Next(); ok && d.mayScan() {
 		next = min(next, at)
 	}
 	return max(next.Since(d.now()), 0)

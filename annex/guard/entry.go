@@ -14,7 +14,8 @@ type Kind string
 // The kinds.
 const (
 	// Momentary is a change that is taken back at once: a limit that was lowered so that
-	// the kernel reclaims. The guard does not wait for long before it does that itself.
+	// the kernel reclaims, and what it is to reclaim by meanwhile. The guard does not wait
+	// for long before it does that itself.
 	Momentary Kind = "momentary"
 	// Lasting is a change for as long as the daemon runs: a protection.
 	Lasting Kind = "lasting"

@@ -202,6 +202,27 @@ func (g *Guard) Momentarily(ctx context.Context, file, text string) (Outcome, er
 	return outcome, errors.Join(writing, failures([]Outcome{outcome}))
 }
 
+// While writes a text to a knob, does something, and puts back at once what was there,
+// whatever came of that. It may make other momentary changes meanwhile, and is to be done
+// within the lease: the guard process takes this change back then, and it goes on without.
+// What somebody else sets meanwhile stays. The outcome is as of [Guard.Momentarily]; the
+// error is that of do, or says why it was not begun.
+func (g *Guard) While(ctx context.Context, file, text string, do func() error) (Outcome, error) {
+	k, e, err := g.enter(Momentary, file, text)
+	if err != nil {
+		return Outcome{Entry: e, Ending: Already}, err
+	}
+	defer g.underWay.Done()
+	defer k.Close()
+	if err = g.write(ctx, k, e); err == nil {
+		err = do()
+	}
+	outcome := e.restoreIn(k)
+	g.at("restored")
+	g.cross(outcome)
+	return outcome, errors.Join(err, failures([]Outcome{outcome}))
+}
+
 // writeWatching makes a change that may take the kernel a while, and leaves off where
 // somebody else sets the knob meanwhile: theirs is then what they set, which is what is
 // to be there in the end.

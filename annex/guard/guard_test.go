@@ -86,6 +86,63 @@ func TestMomentarilyLeavesWhatOthersSet(t *testing.T) {
 	}
 }
 
+// What is set while something is done is momentary, and so is what that sets; both are as
+// they were afterwards, whatever came of it.
+func TestWhile(t *testing.T) {
+	o, file := group(t, "memory.swappiness", "60")
+	limit := filepath.Join(filepath.Dir(file), limitV1)
+	set(t, limit, noLimit)
+	g := started(t, o)
+	failed := errors.New("it was not to be")
+	for _, want := range []error{nil, failed} {
+		outcome, err := g.While(t.Context(), file, "200", func() error {
+			holds(t, file, "200")
+			g.at = func(moment string) {
+				if moment != "written" {
+					return
+				}
+				holds(t, limit, "4096")
+				if open := g.Open(); len(open) != 2 || open[0].Kind != Momentary || open[0].Found != "60" || open[1].Kind != Momentary {
+					t.Errorf("open: %+v", open)
+				}
+			}
+			defer func() { g.at = func(string) {} }()
+			busy := new(Busy)
+			if err := g.Keep(t.Context(), file, "0"); !errors.As(err, &busy) {
+				t.Errorf("kept as something else meanwhile: %v", err)
+			}
+			_, err := g.Momentarily(t.Context(), limit, "4096")
+			return errors.Join(err, want)
+		})
+		if !errors.Is(err, want) || want == nil && err != nil || outcome.Ending != Restored || len(g.Open()) != 0 {
+			t.Errorf("%v, %v, want %v; %+v is open", outcome, err, want, g.Open())
+		}
+		holds(t, file, "60")
+		holds(t, limit, noLimit)
+	}
+	// What somebody else sets meanwhile is his.
+	outcome, err := g.While(t.Context(), file, "200", func() error { set(t, file, "10"); return nil })
+	if err != nil || outcome.Ending != Foreign {
+		t.Errorf("%v, %v", outcome, err)
+	}
+	holds(t, file, "10")
+	// What cannot be set is not begun.
+	never := func() error { t.Error("it was done all the same"); return nil }
+	refused, changed := new(Refused), new(Changed)
+	if _, err := g.While(t.Context(), filepath.Join(filepath.Dir(file), "cgroup.procs"), "1", never); !errors.As(err, &refused) {
+		t.Errorf("what is no knob: %v", err)
+	}
+	g.at = func(moment string) {
+		if moment == "journalled" {
+			set(t, file, "20")
+		}
+	}
+	if _, err := g.While(t.Context(), file, "200", never); !errors.As(err, &changed) {
+		t.Errorf("what somebody else is setting: %v", err)
+	}
+	holds(t, file, "20")
+}
+
 func TestKeepAndRestore(t *testing.T) {
 	o, first := group(t, "memory.swappiness", "60")
 	second := filepath.Join(o.Roots[0], "another", "memory.swappiness")

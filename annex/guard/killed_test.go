@@ -26,6 +26,7 @@ type victimOrders struct {
 	File, Text string
 	Kind       Kind
 	Before     string // what it keeps first; none where empty
+	While      string // a knob that is set to the same while it makes a momentary change; none where empty
 	StopAt     string // the moment at which it tells that it is there, and waits for its end
 }
 
@@ -58,12 +59,21 @@ func victim(text string) error {
 			return err
 		}
 	}
-	g.at = func(moment string) {
+	stop := func(moment string) {
 		if moment == o.StopAt {
 			fmt.Println(moment)
 			select {}
 		}
 	}
+	if o.While != "" {
+		_, err := g.While(context.Background(), o.While, o.Text, func() error {
+			g.at = stop
+			_, err := g.Momentarily(context.Background(), o.File, o.Text)
+			return err
+		})
+		return errors.Join(err, errors.New("it was not to come so far"))
+	}
+	g.at = stop
 	if o.Kind == Momentary {
 		_, err = g.Momentarily(context.Background(), o.File, o.Text)
 	} else if err = g.Keep(context.Background(), o.File, o.Text); err == nil {
@@ -244,6 +254,31 @@ func TestKilledWhileKeepingSomethingElse(t *testing.T) {
 	}
 }
 
+// Of two momentary changes, one within the other, both are taken back.
+func TestKilledWithin(t *testing.T) {
+	for _, moment := range []string{"journalled", "written", "restored"} {
+		for _, both := range []bool{false, true} {
+			o, file := group(t, limitV1, noLimit)
+			around := filepath.Join(filepath.Dir(file), "memory.swappiness")
+			set(t, around, "60")
+			d := start(t, victimOrders{Options: o, File: file, Text: "200", While: around, StopAt: moment})
+			holds(t, around, "200")
+			if both {
+				if err := d.guard.Signal(int(syscall.SIGKILL)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d.kill(t)
+			d.awaitGuard(t)
+			if all, err := Recover(t.Context(), o); err != nil || !both && len(all) != 0 {
+				t.Errorf("killed when it was %s, both: %v; recovered: %v, %v", moment, both, all, err)
+			}
+			holds(t, file, noLimit)
+			holds(t, around, "60")
+		}
+	}
+}
+
 // A group that is gone, and one that was made in its place, are left alone.
 func TestKilledAfterTheGroupHasGone(t *testing.T) {
 	for _, again := range []bool{false, true} {
@@ -308,24 +343,29 @@ func TestTheGuardOutlivesTheDaemonsGroup(t *testing.T) {
 	}
 }
 
-// A daemon that is stopped keeps no limit low.
+// A daemon that is stopped keeps no limit low, nor anything that was set for as long.
 func TestAStoppedDaemonsLeaseEnds(t *testing.T) {
 	o, file := group(t, limitV1, noLimit)
+	around := filepath.Join(filepath.Dir(file), "memory.swappiness")
+	set(t, around, "60")
 	o.Lease = 10 * time.Millisecond
-	d := start(t, victimOrders{Options: o, File: file, Text: "4096", Kind: Momentary, StopAt: "written"})
+	d := start(t, victimOrders{Options: o, File: file, Text: "200", While: around, StopAt: "written"})
 	if err := d.command.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { // a file makes no event here
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(text) == noLimit {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("it holds %q after a minute", text)
+	end := time.Now().Add(time.Minute)
+	for file, want := range map[string]string{file: noLimit, around: "60"} {
+		for ; ; time.Sleep(time.Millisecond) { // a file makes no event here
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(text) == want {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s holds %q after a minute", filepath.Base(file), text)
+			}
 		}
 	}
 }

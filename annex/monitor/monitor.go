@@ -118,9 +118,10 @@ type Monitor struct {
 	closed  bool
 	failed  error
 
-	scanning sync.Mutex // guards what follows: a taker has one user at a time
-	taker    pagetable.Taker
-	frames   frames
+	scans   sync.WaitGroup                  // under way
+	another func() (pagetable.Taker, error) // opens one more that reads page tables
+	reading sync.Mutex                      // guards what follows
+	idle    *reader                         // nil while it is in use
 }
 
 // container is one that is watched.
@@ -177,12 +178,21 @@ func Open(o Options) (_ *Monitor, err error) {
 	if m.layout, err = cgroup.Host(); err != nil {
 		return nil, err
 	}
-	if err := m.openTaker(); err != nil {
+	m.another = func() (pagetable.Taker, error) {
+		taker, _, err := openTaker(o.Plain)
+		return taker, err
+	}
+	taker, lacks, err := openTaker(o.Plain)
+	if err != nil {
 		return nil, err
 	}
+	if lacks != nil {
+		m.lacks = append(m.lacks, lacks)
+	}
+	m.idle = &reader{taker: taker}
 	defer func() {
 		if err != nil {
-			_ = m.taker.Close()
+			_ = taker.Close()
 		}
 	}()
 	if !o.Plain {
@@ -200,26 +210,23 @@ func Open(o Options) (_ *Monitor, err error) {
 	return m, nil
 }
 
-// openTaker opens what reads page tables.
-func (m *Monitor) openTaker() error {
-	if !m.options.Plain {
+// openTaker opens what reads page tables. lacks is why it is not BPF programs, where they
+// are wanted; nil where they are.
+func openTaker(plain bool) (_ pagetable.Taker, lacks *probe.Missing, _ error) {
+	if !plain {
 		walk, err := pagetable.NewWalk()
 		if err == nil {
-			m.taker = walk
-			return nil
+			return walk, nil, nil
 		}
-		missing := new(probe.Missing)
-		if !errors.As(err, &missing) {
-			return err
+		if !errors.As(err, &lacks) {
+			return nil, nil, err
 		}
-		m.lacks = append(m.lacks, missing)
 	}
 	files, err := pagetable.NewFiles()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	m.taker = files
-	return nil
+	return files, lacks, nil
 }
 
 // Lacks is what this host lacks: what is told is the less for it. None where everything is.
@@ -312,7 +319,8 @@ func (m *Monitor) container(number uint32) *container {
 	return m.numbers[number]
 }
 
-// Close ends the watching, and closes Events. It may be called again.
+// Close ends the watching, and closes Events. Scans under way are waited for. It may be
+// called again.
 func (m *Monitor) Close() error {
 	m.mu.Lock()
 	if m.closed {
@@ -323,7 +331,6 @@ func (m *Monitor) Close() error {
 	close(m.closing)
 	m.mu.Unlock()
 	err := m.source.close()
-	m.scanning.Lock()
-	defer m.scanning.Unlock()
-	return errors.Join(err, m.Err(), m.taker.Close())
+	m.scans.Wait()
+	return errors.Join(err, m.Err(), m.idle.taker.Close())
 }

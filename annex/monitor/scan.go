@@ -40,18 +40,22 @@ type Cost struct {
 // would be a call for each. A page shared with a process elsewhere only is not known to be,
 // unless page tables are read without BPF, which tells it for itself. Private hugetlb
 // memory is told like other memory that is mapped huge; it does not leave.
+//
+// A scan of a process that is stuck in the kernel may not come back, whatever ctx says.
+// Others may be made meanwhile: each that is under way at the same time opens the page tables
+// for itself, which takes some milliseconds.
 func (m *Monitor) Scan(ctx context.Context, id annex.ID) ([]annex.Scan, error) {
-	m.mu.RLock()
-	c, closed := m.watched[id], m.closed
-	m.mu.RUnlock()
-	switch {
-	case closed:
-		return nil, fmt.Errorf("scan %s: %w", id, ErrClosed)
-	case c == nil:
-		return nil, fmt.Errorf("scan %s: %w", id, ErrUnknown)
-	}
-	scans, cost, err := m.scan(ctx, c)
+	c, err := m.scanned(id)
 	if err != nil {
+		return nil, fmt.Errorf("scan %s: %w", id, err)
+	}
+	defer m.scans.Done()
+	r, err := m.reader()
+	if err != nil {
+		return nil, fmt.Errorf("scan %s: %w", id, err)
+	}
+	scans, cost, err := r.scan(ctx, c)
+	if err = errors.Join(err, m.release(r)); err != nil {
 		return nil, fmt.Errorf("scan %s: %w", id, err)
 	}
 	m.mu.Lock()
@@ -70,15 +74,59 @@ func (m *Monitor) Cost(id annex.ID) Cost {
 	return Cost{}
 }
 
-func (m *Monitor) scan(ctx context.Context, c *container) ([]annex.Scan, Cost, error) {
-	m.scanning.Lock()
-	defer m.scanning.Unlock()
-	// Close may have come between.
-	select {
-	case <-m.closing:
-		return nil, Cost{}, ErrClosed
-	default:
+// scanned finds a container that is to be scanned, and counts the scan as under way, which
+// Close waits for.
+func (m *Monitor) scanned(id annex.ID) (*container, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	c := m.watched[id]
+	switch {
+	case m.closed:
+		return nil, ErrClosed
+	case c == nil:
+		return nil, ErrUnknown
 	}
+	m.scans.Add(1)
+	return c, nil
+}
+
+// reader is what reads page tables, for one scan at a time.
+type reader struct {
+	taker  pagetable.Taker
+	frames frames
+}
+
+// reader gives one that nobody uses: the one that is kept, or another where that is in use.
+func (m *Monitor) reader() (*reader, error) {
+	m.reading.Lock()
+	r := m.idle
+	m.idle = nil
+	m.reading.Unlock()
+	if r != nil {
+		return r, nil
+	}
+	taker, err := m.another()
+	if err != nil {
+		return nil, err
+	}
+	return &reader{taker: taker}, nil
+}
+
+// release takes one back: one is kept.
+func (m *Monitor) release(r *reader) error {
+	m.reading.Lock()
+	if m.idle == nil {
+		m.idle, r = r, nil
+	}
+	m.reading.Unlock()
+	if r == nil {
+		return nil
+	}
+	return r.taker.Close()
+}
+
+// scan looks at a container's processes.
+func (r *reader) scan(ctx context.Context, c *container) ([]annex.Scan, Cost, error) {
 	// For the thread's own clock.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -103,14 +151,14 @@ func (m *Monitor) scan(ctx context.Context, c *container) ([]annex.Scan, Cost, e
 		identities[pid] = one
 		asked = append(asked, pagetable.Process{PID: pid})
 	}
-	census, err := m.taker.Take(ctx, asked, false)
+	census, err := r.taker.Take(ctx, asked, false)
 	if err != nil {
 		return nil, Cost{}, err
 	}
 	ended := clock.Monotonic()
 	cost := Cost{At: annex.Moment(ended), Processes: len(asked), Gone: len(pids) - len(asked) + len(census.Gone)}
-	_, access := m.taker.(*pagetable.Walk)
-	m.frames.find(census.Spaces)
+	_, access := r.taker.(*pagetable.Walk)
+	r.frames.find(census.Spaces)
 	var scans []annex.Scan
 	for i := range census.Spaces {
 		space := &census.Spaces[i]
@@ -124,11 +172,11 @@ func (m *Monitor) scan(ctx context.Context, c *container) ([]annex.Scan, Cost, e
 			Began: annex.Moment(began), Ended: annex.Moment(ended), KnowsAccess: access, Changed: space.Changed,
 		}
 		var pages int
-		s.Stretches, pages = stretches(space, &m.frames)
+		s.Stretches, pages = stretches(space, &r.frames)
 		cost.Pages += pages
 		scans = append(scans, s)
 	}
-	m.frames.forget()
+	r.frames.forget()
 	cost.CPU, cost.Elapsed = clock.Thread()-used, clock.Monotonic()-began
 	return scans, cost, nil
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -40,4 +42,86 @@ func TestLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	again.Close()
+}
+
+// A lock that is let go of leaves no file, and one at a time has it all the same: who opened
+// the file before it was removed does not take what nobody else finds.
+func TestUnlock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	var held, taken atomic.Int64
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 500 {
+				f, err := Lock(path)
+				if locked := new(Locked); errors.As(err, &locked) {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				taken.Add(1)
+				if n := held.Add(1); n != 1 {
+					t.Errorf("%d have it", n)
+				}
+				held.Add(-1)
+				if err := Unlock(f); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) || taken.Load() == 0 {
+		t.Errorf("taken %d times; the file is there still: %v", taken.Load(), err)
+	}
+}
+
+// Who has opened a file that is then removed with its lock takes it for no lock.
+func TestALockOfARemovedFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	first, err := Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	if err := Unlock(first); err != nil {
+		t.Fatal(err)
+	}
+	if held, err := take(opened); held || err != nil {
+		t.Errorf("the removed one: %v, %v", held, err)
+	}
+	second, err := Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held, err := take(opened); held || err != nil {
+		t.Errorf("the removed one, beside the one in its place: %v, %v", held, err)
+	}
+	if err := Unlock(second); err != nil {
+		t.Error(err)
+	}
+}
+
+// What somebody else has put in the place of a lock's file is not removed with it.
+func TestUnlockLeavesAnothersFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	f, err := Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := Unlock(f); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(path); err != nil {
+		t.Error(err)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tare/annex"
+	"tare/annex/bound"
 	"tare/annex/config"
 	"tare/annex/control"
 	"tare/annex/guard"
@@ -183,6 +184,9 @@ func removeExtension(ctx context.Context, dir string) error {
 	if err := recoverSettings(ctx, filepath.Join(dir, stateFiles, journalFile)); err != nil {
 		return fmt.Errorf("put back what %s had set: %w", Extender, err)
 	}
+	if err := removeClaim(filepath.Join(dir, configFile)); err != nil {
+		return fmt.Errorf("remove the claim that %s had: %w", Extender, err)
+	}
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
@@ -201,6 +205,23 @@ func recoverSettings(ctx context.Context, journal string) error {
 	defer cancel()
 	_, err := guard.Recover(waiting, guard.Options{Journal: journal})
 	return err
+}
+
+// claims is where daemons claim what they defend: of tests, elsewhere.
+var claims = bound.ClaimDirectory
+
+// removeClaim removes the file by which a daemon that was killed had claimed what its
+// configuration has it defend. Without one that can be read no daemon ran.
+func removeClaim(file string) error {
+	c, err := config.Load(file)
+	if err != nil {
+		return nil
+	}
+	group := c.Memory.Defend
+	if group == config.Host {
+		group = ""
+	}
+	return bound.Unclaim(claims, group)
 }
 
 // endProcess asks a process to end, and kills it where it does not within a time.
