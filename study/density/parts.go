@@ -39,6 +39,9 @@ func (r reading) parts() []report.Part {
 			}
 		}
 		parts = append(parts, r.latencyTable(lead), r.idleTable(lead))
+		if others := r.others(base); len(others) > 0 {
+			parts = append(parts, r.idleByPolicyTable(append([]arm{lead}, others...)))
+		}
 	}
 	parts = append(parts, r.extensionParts()...)
 	parts = append(parts, r.deviceTable()...)
@@ -358,6 +361,27 @@ func (r reading) idleTable(a arm) report.Table {
 		t.Rows = append(t.Rows, []report.Cell{
 			{Text: fmt.Sprint(n)}, report.Estimated(r.geometric(values(a.has(n), func(s Step) float64 { return s.Idle.Rate })), 1),
 			report.Estimated(r.quantile(a, n, idle, 0.5), perMilli), report.Estimated(r.quantile(a, n, idle, 0.99), perMilli), report.Estimated(r.quantile(a, n, bursts, 0.5), perMilli), count(failed), count(critical),
+		})
+	}
+	return t
+}
+
+// idleByPolicyTable is the same at the greatest number of neighbours of each policy.
+func (r reading) idleByPolicyTable(arms []arm) report.Table {
+	t := report.Table{
+		Title:   "How the neighbours answered, by policy",
+		Note:    "At each policy's greatest number of neighbours: what protecting the critical service leaves to those who lie idle. A burst is from its intended start to its last answer.",
+		Columns: []report.Column{{Head: "policy"}, {Head: "idle", Number: true}, {Head: "p50, ms", Number: true}, {Head: "p99, ms", Number: true}, {Head: "burst p50, ms", Number: true}, {Head: "burst p99, ms", Number: true, Optional: true}},
+	}
+	for _, a := range arms {
+		if len(a.numbers) == 0 {
+			continue
+		}
+		n := a.greatest()
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: r.name(a)}, {Text: fmt.Sprint(n)},
+			report.Estimated(r.quantile(a, n, idle, 0.5), perMilli), report.Estimated(r.quantile(a, n, idle, 0.99), perMilli),
+			report.Estimated(r.quantile(a, n, bursts, 0.5), perMilli), report.Estimated(r.quantile(a, n, bursts, 0.99), perMilli),
 		})
 	}
 	return t
