@@ -321,6 +321,11 @@ func TestSizes(t *testing.T) {
 			t.Errorf("%d is written %s, which is read as %d, %v", n, text, got, err)
 		}
 	}
+	for n, want := range map[int64]string{600e12: "600TB", 64 << 20: "64MiB", 1e9: "1GB", 3 << 29: "1536MiB", 1000: "1kB", 0: "0B"} {
+		if got := config.FormatSize(n); got != want {
+			t.Errorf("%d is written %s, want %s", n, got, want)
+		}
+	}
 	if got, err := config.ParseSize("1.5GiB"); got != 3<<29 || err != nil {
 		t.Errorf("1.5GiB is read as %d, %v", got, err)
 	}

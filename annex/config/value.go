@@ -45,14 +45,13 @@ func ParseSize(s string) (int64, error) {
 // FormatSize writes a size as ParseSize reads it, in the largest unit of which it is a whole
 // number.
 func FormatSize(bytes int64) string {
-	if bytes != 0 {
-		for _, u := range units {
-			if bytes%u.bytes == 0 {
-				return strconv.FormatInt(bytes/u.bytes, 10) + u.name
-			}
+	best := unit{"B", 1}
+	for _, u := range units {
+		if bytes != 0 && bytes%u.bytes == 0 && u.bytes > best.bytes {
+			best = u
 		}
 	}
-	return "0B"
+	return strconv.FormatInt(bytes/best.bytes, 10) + best.name
 }
 
 // ParseShare reads a share in percent: "10%", "0.2%".
