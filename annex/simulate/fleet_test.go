@@ -27,6 +27,13 @@ func TestFleetTakesFewerHostsWithAnnexThanStock(t *testing.T) {
 	if fits := int(h.Memory / (16 * mebibyte)); stock.PerHost < fits-2 || extended.PerHost <= stock.PerHost {
 		t.Errorf("stock bears %d a host, annex %d; %d fit without swap", stock.PerHost, extended.PerHost, fits)
 	}
+	if extended.Ran != min(extended.Hosts, DefaultSample) {
+		t.Errorf("%d of %d hosts were run, want %d at most", extended.Ran, extended.Hosts, DefaultSample)
+	}
+	f.Sample = 2
+	if few := plan(3); few.Ran != min(2, few.Hosts) || few.Hosts != extended.Hosts {
+		t.Errorf("of two hosts: %+v, want the same fleet as %+v", few, extended)
+	}
 	if want := (f.Containers + extended.PerHost - 1) / extended.PerHost; extended.Hosts != want {
 		t.Errorf("%d hosts, want %d", extended.Hosts, want)
 	}

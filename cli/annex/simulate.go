@@ -25,7 +25,7 @@ type simulation struct {
 	memory, swap, medium string
 	policies             []string
 	warm                 time.Duration
-	fleet, grain         int
+	fleet, grain, sample int
 	p99                  time.Duration
 	json                 bool
 }
@@ -41,7 +41,8 @@ is not is said in the documentation of tare/annex/simulate; the same input gives
 output, to the byte.
 
 With --fleet it looks for the most containers a host bears with the 99th percentile of critical
-requests (without any, of the delay of bursts) within --p99, and says how many hosts that takes.`,
+requests (without any, of the delay of bursts) within --p99, says how many hosts that takes, and
+runs --sample of them, each with another draw of the mix.`,
 		Example: `  annex simulate --mix mix.json --memory 1GiB --swap 3GiB
   annex simulate --trace web.trace --memory 512MiB --swap 2GiB --medium zram
   annex simulate --fleet 10000 --mix mix.json --memory 256GiB --swap 1024GiB --p99 5ms --grain 512`,
@@ -58,6 +59,7 @@ requests (without any, of the delay of bursts) within --p99, and says how many h
 	f.DurationVar(&s.warm, "warm", time.Minute, "how long it runs before anything is counted")
 	f.IntVar(&s.fleet, "fleet", 0, "plan for so many containers")
 	f.IntVar(&s.grain, "grain", 16, "with --fleet, how many pages are simulated as one")
+	f.IntVar(&s.sample, "sample", simulate.DefaultSample, "with --fleet, how many of its hosts are run")
 	f.DurationVar(&s.p99, "p99", 5*time.Millisecond, "with --fleet, what is still good")
 	f.BoolVar(&s.json, "json", false, "print JSON")
 	return cmd
@@ -71,10 +73,6 @@ func policyNames() (names []string) {
 }
 
 func (s *simulation) run(ctx context.Context, out io.Writer) error {
-	host, err := s.host()
-	if err != nil {
-		return err
-	}
 	for _, name := range s.policies {
 		if !slices.Contains(policyNames(), name) {
 			return command.UsageError("--policy %s: want some of %s", name, strings.Join(policyNames(), ", "))
@@ -87,10 +85,15 @@ func (s *simulation) run(ctx context.Context, out io.Writer) error {
 		return command.UsageError("--fleet wants a --mix: a trace is of the containers that it has")
 	}
 	var mix synthetic.Mix
+	var err error
 	if s.mix != "" {
 		if mix, err = readMix(s.mix); err != nil {
 			return err
 		}
+	}
+	host, err := s.host()
+	if err != nil {
+		return err
 	}
 	if s.fleet != 0 {
 		return s.plan(ctx, out, mix, host)
@@ -183,7 +186,7 @@ func readFile[T any](path string, parse func(io.Reader) (T, error)) (T, error) {
 
 func (s *simulation) plan(ctx context.Context, out io.Writer, mix synthetic.Mix, host simulate.Host) error {
 	var plans []simulate.Planned
-	f := simulate.Fleet{Containers: s.fleet, Host: host, P99: s.p99, Grain: s.grain}
+	f := simulate.Fleet{Containers: s.fleet, Host: host, P99: s.p99, Grain: s.grain, Sample: s.sample}
 	for _, name := range s.policies {
 		p, err := simulate.Plan(ctx, mix, f, func(memory int64) simulate.Policy { return policyOf(name, memory) })
 		if err != nil {
@@ -195,9 +198,9 @@ func (s *simulation) plan(ctx context.Context, out io.Writer, mix synthetic.Mix,
 		return command.WriteJSON(out, plans)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "policy\tcontainers a host\thosts\tp99\tworst host\thosts over\t")
+	fmt.Fprintln(w, "policy\tcontainers a host\thosts\trun\tp99\tworst of them\tover\t")
 	for _, p := range plans {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%v\t%v\t%d\t\n", p.Policy, p.PerHost, p.Hosts, rounded(p.P99), rounded(p.Worst), p.Over)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%v\t%v\t%d\t\n", p.Policy, p.PerHost, p.Hosts, p.Ran, rounded(p.P99), rounded(p.Worst), p.Over)
 	}
 	return w.Flush()
 }
