@@ -91,7 +91,7 @@ func TestSheet(t *testing.T) {
 		"6 sweeps of file: throughput fell below a tenth of the first step's", // of the attachment
 		"device_read_bytes: zram has no device below it",
 		"--order interleaved tells the two apart",
-		"Does the swap device matter?", "zram, against file", "Do repeats of the same step agree?", "S3.1", "What to set",
+		"Does the swap device matter?", "zram, against file", "How the neighbours answered, by policy", "Do repeats of the same step agree?", "S3.1", "What to set",
 		"--protect swappiness",
 	} {
 		if !strings.Contains(all, want) {
