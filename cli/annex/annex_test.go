@@ -320,6 +320,10 @@ func TestBadInput(t *testing.T) {
 		{"drain --rate 50", command.Usage, "such as 50MiB/s"},
 		{"drain --rate 0B/s", command.Usage, "such as 50MiB/s"},
 		{"config a b", command.Usage, "takes one file"},
+		{"simulate --mix /none", command.Usage, "/none"},
+		{"simulate --trace t", command.Usage, "such as 1GiB"},
+		{"simulate --trace t --fleet 5", command.Usage, "wants a --mix"},
+		{"simulate --fleet 5 --mix m --sample 0", command.Usage, "want 1 or more"},
 		{"config --example a", command.Usage, "reads no file"},
 	} {
 		code, out, errOut := run(t, strings.Fields(c.args)...)

@@ -83,6 +83,8 @@ func (s *simulation) run(ctx context.Context, out io.Writer) error {
 		return command.UsageError("name a --trace or a --mix, and not both")
 	case s.fleet != 0 && s.mix == "":
 		return command.UsageError("--fleet wants a --mix: a trace is of the containers that it has")
+	case s.fleet != 0 && s.sample < 1:
+		return command.UsageError("--sample %d: want 1 or more of the fleet's hosts", s.sample)
 	}
 	var mix synthetic.Mix
 	var err error
