@@ -47,7 +47,8 @@ func finish(ctx context.Context, t Trial) (Exit, error) {
 // whileServing runs do while a service runs. Where the service ends by itself
 // do's context is cancelled, and the error is an *Ended: also where do did its
 // work nevertheless, since then something else must have answered it, such as
-// a foreign service on the same port.
+// a foreign service on the same port. Where do failed, a service that ends within
+// endGrace is why: what a dying program refuses is seen before its end is.
 func whileServing(ctx context.Context, t Trial, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := errors.New("driven")
@@ -67,12 +68,22 @@ func whileServing(ctx context.Context, t Trial, do func(ctx context.Context) err
 		ended <- err
 	}()
 	err := do(ctx)
+	if err != nil && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(endGrace):
+		}
+	}
 	cancel(done)
 	if end := <-ended; end != nil {
 		return end
 	}
 	return err
 }
+
+// endGrace is how much later than the failure of a request the end of the service
+// that caused it may be seen.
+const endGrace = 250 * time.Millisecond
 
 // How often a service is asked whether it is ready: soon at first, since many
 // are ready within milliseconds, then ever more rarely, to leave it the CPU. So
