@@ -63,18 +63,20 @@ var ground = []string{"nearest", "stats", "kernel", "programs"}
 // climbs are the imports that run up the tower all the same, each with the
 // reason why it may.
 var climbs = map[edge]string{
-	{"kernel/cgroup", "kernel/procfs"}:   "hierarchies are found among the mounts, and mountinfo is parsed once, in procfs",
-	{"kernel/host", "kernel/accounting"}: "the fingerprint gathers what its neighbours read",
-	{"kernel/host", "kernel/cgroup"}:     "the fingerprint gathers what its neighbours read",
-	{"kernel/host", "kernel/mount"}:      "the fingerprint gathers what its neighbours read",
-	{"kernel/host", "kernel/process"}:    "abilities are tried on a thread of process's that can be thrown away",
-	{"kernel/host", "kernel/procfs"}:     "the fingerprint gathers what its neighbours read",
-	{"kernel/mount", "kernel/procfs"}:    "mounts are found in mountinfo, which is parsed once, in procfs",
-	{"kernel/mount", "kernel/process"}:   "work in a namespace takes a thread that process gives and ends",
-	{"kernel/netns", "kernel/process"}:   "work in a namespace takes a thread that process gives and ends",
-	{"kernel/process", "kernel/procfs"}:  "a process is told from a later one with its id by the start time that procfs reads",
-	{"kernel/swap", "kernel/procfs"}:     "mounts are found in mountinfo, which is parsed once, in procfs",
-	{"stats/coverage", "stats"}:          "a generator: it simulates the estimators beside it for the documents",
+	{"kernel/cgroup", "kernel/procfs"}:               "hierarchies are found among the mounts, and mountinfo is parsed once, in procfs",
+	{"kernel/host", "kernel/accounting"}:             "the fingerprint gathers what its neighbours read",
+	{"kernel/host", "kernel/cgroup"}:                 "the fingerprint gathers what its neighbours read",
+	{"kernel/host", "kernel/mount"}:                  "the fingerprint gathers what its neighbours read",
+	{"kernel/host", "kernel/process"}:                "abilities are tried on a thread of process's that can be thrown away",
+	{"kernel/host", "kernel/procfs"}:                 "the fingerprint gathers what its neighbours read",
+	{"kernel/mount", "kernel/procfs"}:                "mounts are found in mountinfo, which is parsed once, in procfs",
+	{"kernel/mount", "kernel/process"}:               "work in a namespace takes a thread that process gives and ends",
+	{"kernel/netns", "kernel/process"}:               "work in a namespace takes a thread that process gives and ends",
+	{"kernel/process", "kernel/procfs"}:              "a process is told from a later one with its id by the start time that procfs reads",
+	{"kernel/swap", "kernel/procfs"}:                 "mounts are found in mountinfo, which is parsed once, in procfs",
+	{"kernel/swap/swaptest", "kernel/swap"}:          "tests put swap to use by what they test",
+	{"kernel/swap/swaptest", "kernel/file/filetest"}: "where tests leave files is looked at once, in filetest",
+	{"stats/coverage", "stats"}:                      "a generator: it simulates the estimators beside it for the documents",
 }
 
 // systemCalls are the raw system calls outside kernel/, each with the reason

@@ -134,10 +134,15 @@ func TestReclaimSparesRealPageCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := hold(t, g, 64*mib)
-	file := filepath.Join(filepath.Dir(path), "file") // beside the swap, and so no file in memory
+	file := path + ".file" // beside the swap, and so no file in memory
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := os.Remove(file); err != nil {
+			t.Error(err)
+		}
+	})
 	reader := exec.Command("sh", "-c", `read go && head -c 33554432 /dev/zero > "$1" && cat "$1" > /dev/null && cat "$1" > /dev/null`, "sh", file)
 	in, err := reader.StdinPipe()
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -16,7 +15,7 @@ import (
 	"tare/kernel/cgroup"
 	"tare/kernel/memory"
 	"tare/kernel/process"
-	"tare/kernel/swap"
+	"tare/kernel/swap/swaptest"
 )
 
 // This test binary is the guard process, and a program that has memory, too.
@@ -180,49 +179,4 @@ func realGroup(t *testing.T, name string) cgroup.Group {
 }
 
 // area puts a swap file to use, before all others.
-func area(t *testing.T, size int64) string {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("swap needs root")
-	}
-	dir := filepath.Join(os.TempDir(), "tare-bound-test-swap")
-	removeSwap(dir)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := swap.Fits(dir, size); err != nil {
-		t.Skip(err)
-	}
-	path := filepath.Join(dir, strconv.Itoa(os.Getpid()))
-	if err := swap.CreateFile(t.Context(), path, size); err != nil {
-		t.Skip(err)
-	}
-	areas, err := (swap.Host{}).Areas()
-	if err != nil {
-		t.Skip(err)
-	}
-	priority, err := swap.PriorityAbove(areas)
-	if err != nil {
-		t.Skip(err)
-	}
-	t.Cleanup(func() { removeSwap(dir) })
-	if err := swap.On(path, priority, swap.DiscardNever); err != nil {
-		if err := swap.Fill(t.Context(), path); err != nil {
-			t.Skip(err)
-		}
-		if err := swap.On(path, priority, swap.DiscardNever); err != nil {
-			t.Skip(err)
-		}
-	}
-	return path
-}
-
-// removeSwap removes the swap files of a run, this one or one that was killed.
-func removeSwap(dir string) {
-	files, _ := filepath.Glob(filepath.Join(dir, "*"))
-	for _, f := range files {
-		_ = swap.Off(context.Background(), f)
-		_ = os.Remove(f)
-	}
-	_ = os.Remove(dir)
-}
+func area(t *testing.T, size int64) string { t.Helper(); return swaptest.File(t, "bound", size) }

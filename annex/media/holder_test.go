@@ -2,17 +2,12 @@ package media
 
 import (
 	"bufio"
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +16,7 @@ import (
 	"tare/kernel/memory"
 	"tare/kernel/process"
 	"tare/kernel/swap"
+	"tare/kernel/swap/swaptest"
 )
 
 // This test binary is also the program whose pages are moved.
@@ -242,120 +238,40 @@ func (h *holder) places(t testing.TB) map[place]int {
 	return at
 }
 
-// rooms leads to a disk, where what a test that was killed left behind is found by its name.
-func rooms(t testing.TB) string {
-	t.Helper()
-	dir := filepath.Join("/var/tmp", "tare-media-test")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Skip(err)
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		number, _, _ := strings.Cut(e.Name(), ".")
-		if pid, err := strconv.Atoi(number); err == nil {
-			if _, err := process.Identify(pid); err == nil && pid != os.Getpid() {
-				continue // its test runs
-			}
-		}
-		path := filepath.Join(dir, e.Name())
-		if _, on, err := (swap.Host{}).Area(path); err == nil && on {
-			if err := swap.Off(context.Background(), path); err != nil {
-				t.Error(err)
-			}
-		}
-		if err := os.Remove(path); err != nil {
-			t.Error(err)
-		}
-	}
-	return dir
-}
-
+// needs skips where pages cannot be had to leave for swap at once.
 func needs(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("putting swap to use needs root")
+		t.Skip("moving another program's pages needs root")
 	}
 	if err := advise.Supported(); err != nil {
 		t.Skip(err)
 	}
-	if z, err := (swap.Host{}).Zswap(); err == nil && z.Enabled {
-		t.Skip("zswap is enabled, and pages go there first")
-	}
-}
-
-// put puts an area to use before all others, until the end of the test.
-func put(t testing.TB, path string) Medium {
-	t.Helper()
-	areas, err := swap.Host{}.Areas()
-	if err != nil {
-		t.Skip(err)
-	}
-	priority, err := swap.PriorityAbove(areas)
-	if err != nil {
-		t.Skip(err)
-	}
-	if err := swap.On(path, priority, swap.DiscardNever); errors.Is(err, syscall.EPERM) {
-		t.Skip(err)
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := swap.Off(context.Background(), path); err != nil {
-			t.Error(err)
-		}
-	})
-	a, ok, err := swap.Host{}.Area(path)
-	if err != nil || !ok {
-		t.Fatalf("%s is not in use (%v)", path, err)
-	}
-	return Of(swap.Host{}, a)
+	swaptest.NoPool(t)
 }
 
 // onFile is a swap file.
 func onFile(t testing.TB, size int64) Medium {
 	t.Helper()
 	needs(t)
-	path := filepath.Join(rooms(t), fmt.Sprintf("%d.%d.swap", os.Getpid(), size))
-	var unfit *swap.Unfit
-	var full *swap.Full
-	if err := swap.CreateFile(context.Background(), path, size); errors.As(err, &unfit) || errors.As(err, &full) {
-		t.Skip(err)
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.Remove(path); err != nil {
-			t.Error(err)
-		}
-	})
-	return put(t, path)
+	return of(t, swaptest.File(t, "media", size))
 }
 
 // onZRAM is compressed memory.
 func onZRAM(t testing.TB, size int64) Medium {
 	t.Helper()
 	needs(t)
-	host := swap.Host{}
-	var none *swap.NoZRAM
-	z, err := host.AddZRAM(size)
-	if errors.As(err, &none) {
-		t.Skip(err)
+	return of(t, swaptest.ZRAM(t, size))
+}
+
+// of is an area that is in use.
+func of(t testing.TB, path string) Medium {
+	t.Helper()
+	a, ok, err := swap.Host{}.Area(path)
+	if err != nil || !ok {
+		t.Fatalf("%s is not in use (%v)", path, err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := host.RemoveZRAM(z); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := host.ConfigureZRAM(z, ""); err != nil {
-		t.Fatal(err)
-	}
-	return put(t, z.Device())
+	return Of(swap.Host{}, a)
 }
 
 func newKernel(t testing.TB, o Options) *Kernel {
