@@ -280,6 +280,33 @@ func TestReclaimByTheLimit(t *testing.T) {
 	}
 }
 
+// What was reckoned with is no error; that a limit was not put back is one all the same.
+func TestReclaimTellsWhatWasNotPutBack(t *testing.T) {
+	low := errors.New("memory.limit_in_bytes holds 1 instead of 2: set it by hand")
+	write := func(err error) error { return &os.PathError{Op: "write", Path: "memory.limit_in_bytes", Err: err} }
+	for name, c := range map[string]struct{ err, want error }{
+		"there is no more":               {write(syscall.EBUSY), nil},
+		"time is up":                     {write(context.DeadlineExceeded), nil},
+		"there is no more, and it stays": {errors.Join(write(syscall.EBUSY), low), low},
+		"time is up, and it stays":       {errors.Join(write(context.DeadlineExceeded), low), low},
+		"another error, and it stays":    {errors.Join(write(syscall.EIO), low), syscall.EIO},
+	} {
+		l := one(t)
+		k := &knobs{err: c.err}
+		b := bounded(t, l, Options{Knobs: k})
+		_, err := b.Reclaim(t.Context(), at(l, "box/a"), 16*mib)
+		if !errors.Is(err, c.want) || c.want == nil && err != nil {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+		if errors.Is(err, syscall.EBUSY) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v tells of what was reckoned with", name, err)
+		}
+		if a := b.Account(); (a.Refused > 0) != (c.want != nil) {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+}
+
 // swappiness tells how a knob was set while the limit was lowered.
 type swappiness struct {
 	knobs

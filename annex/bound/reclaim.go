@@ -120,11 +120,27 @@ func (b *Bound) reclaim(ctx context.Context, g cgroup.Group, bytes int64) error 
 		b.stuck(done)
 		return &Stuck{place.Path}
 	}
-	if err != nil && errors.Is(err, context.DeadlineExceeded) {
-		err = nil // the rest leaves when memory is wanted
-	}
+	err = Besides(err, context.DeadlineExceeded) // the rest leaves when memory is wanted
 	b.tell(g, before, bytes, b.now().Since(began), err)
 	return err
+}
+
+// Besides is what is left of an error without those that it was joined of ([errors.Join]) and
+// that are one that was reckoned with; nil where nothing is. So a limit that was not put back
+// is told of also where the kernel had no more to give, or time was up.
+func Besides(err, reckoned error) error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		if errors.Is(err, reckoned) {
+			return nil
+		}
+		return err
+	}
+	var left []error
+	for _, one := range joined.Unwrap() {
+		left = append(left, Besides(one, reckoned))
+	}
+	return errors.Join(left...)
 }
 
 // late tells that a context has ended, and more time has passed than the kernel needs to
@@ -231,7 +247,7 @@ func (b *Bound) lowerInSteps(ctx context.Context, g cgroup.Group, place cgroup.P
 		}
 		_, err = b.options.Knobs.Momentarily(ctx, place.File("memory.limit_in_bytes"), text(target))
 		if errors.Is(err, syscall.EBUSY) {
-			return nil // there is no more to be had
+			return Besides(err, syscall.EBUSY) // there is no more to be had
 		}
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tare/annex"
+	"tare/annex/bound"
 	"tare/annex/config"
 	"tare/container"
 )
@@ -167,9 +168,11 @@ func (m *movers) evict(ctx, whole context.Context, c container.Container, batch 
 		reclaiming, cancel := within(whole, ctx, m.left)
 		began := m.d.now()
 		bytes, err := m.d.parts.Bound.Reclaim(reclaiming, c, int64(moved+owed)*annex.PageSize)
-		stopped := reclaiming.Err() != nil
+		if reclaiming.Err() != nil {
+			err = bound.Besides(err, context.Canceled) // that it was cut short is no failure
+		}
 		cancel()
-		if err != nil && !stopped {
+		if err != nil {
 			last := &results[len(results)-1]
 			last.Err = cmp.Or(last.Err, fmt.Errorf("reclaim what left %s: %w", c.Name, err))
 		}
