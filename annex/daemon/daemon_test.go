@@ -408,6 +408,78 @@ func TestScanLeftBehindHoldsUpNoOther(t *testing.T) {
 	})
 }
 
+// What a scan failed at is told until one does not.
+func TestTroubleEnds(t *testing.T) {
+	manage(t, 1<<30, config.Manage, crowded, func(t *testing.T, h *host, d *Daemon) {
+		awaits(t, 10*time.Second, "managing", state(d, control.Managing))
+		fail := func(err error) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.scanErr = err
+		}
+		told := func() string { return find(t, d, "web").Problem }
+		works := func() { h.tell(monitor.Batch{Activity: []annex.Activity{{ID: "web", What: annex.Woke, At: h.now()}}}) }
+		fail(errors.New("no page tables"))
+		works()
+		awaits(t, 2*time.Minute, "the trouble", func() bool { return told() == "scanning web: no page tables" })
+		fail(nil)
+		works()
+		awaits(t, 2*time.Minute, "its end", func() bool { return told() == "" })
+		if c := find(t, d, "db"); c.Problem != "" {
+			t.Errorf("of one that is not scanned: %q", c.Problem)
+		}
+	})
+}
+
+// A trouble is not ended by what went well besides.
+func TestTroubleIsItsOwn(t *testing.T) {
+	d := New(Parts{Now: func() annex.Moment { return annex.Moment(time.Hour) }}, Settings{})
+	h := &held{}
+	d.trouble(h, "scanning web", errors.New("no page tables"))
+	d.trouble(h, "protecting web", nil)
+	if h.trouble == "" {
+		t.Error("protecting ended the trouble with scanning")
+	}
+	d.trouble(h, "scanning web", nil)
+	if h.trouble != "" {
+		t.Errorf("left is %q", h.trouble)
+	}
+}
+
+// A reclaim that was cut short is none that failed; that it left a setting changed is told.
+func TestReclaimThatWasStopped(t *testing.T) {
+	for name, c := range map[string]struct {
+		err    error
+		failed bool
+	}{
+		"cut short":          {nil, false},
+		"and a limit is low": {errors.New("memory.limit_in_bytes holds 1 instead of 2"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			manage(t, box128, config.Manage, func(h *host) {
+				crowded(h)
+				h.reclaim = func(ctx context.Context) (int64, error) {
+					<-ctx.Done()
+					return 0, errors.Join(ctx.Err(), c.err)
+				}
+			}, func(t *testing.T, h *host, d *Daemon) {
+				awaits(t, time.Minute, "a reclaim", func() bool {
+					h.mu.Lock()
+					defer h.mu.Unlock()
+					return h.reclaimed > 0
+				})
+				if err := d.Drain(t.Context(), 0); err != nil {
+					t.Fatal(err)
+				}
+				awaits(t, time.Minute, "drained", state(d, control.Drained))
+				if s := d.Status(); (s.Moved.Failed > 0) != c.failed {
+					t.Errorf("%d requests failed", s.Moved.Failed)
+				}
+			})
+		})
+	}
+}
+
 // So many scans are left behind and no more; when one has come back another begins.
 func TestScansLeftBehindAreBounded(t *testing.T) {
 	const many = mostBehind + 2

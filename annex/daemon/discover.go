@@ -42,7 +42,8 @@ type held struct {
 
 	scanned bool   // since it is held
 	unknown string // why its pressure is not known
-	trouble string // what could not be done for it last
+	trouble string // what could not be done for it last, and
+	doing   string // which that was
 
 	unwatched string // why the kernel does not tell of its pressure
 }
@@ -189,6 +190,9 @@ func (d *Daemon) hold(id annex.ID, c container.Container, class annex.Class) {
 	}
 	was, could := h.class, h.class == annex.Elastic && h.fixed == ""
 	h.container, h.class = c, class
+	if was != class {
+		h.trouble, h.doing = "", "" // what was tried for the one class is nothing to the other
+	}
 	var most, room int64
 	var limited bool
 	if class == annex.Elastic {
@@ -282,13 +286,16 @@ func (d *Daemon) enter(s control.State) {
 	d.state = s
 }
 
-// trouble notes what could not be done for a container; nil ends it.
+// trouble notes what could not be done for a container; nil, that it could, which ends what
+// was noted of it.
 func (d *Daemon) trouble(h *held, doing string, err error) {
 	if err == nil {
-		h.trouble = ""
+		if h.doing == doing {
+			h.trouble, h.doing = "", ""
+		}
 		return
 	}
-	h.trouble = doing + ": " + err.Error()
+	h.trouble, h.doing = doing+": "+err.Error(), doing
 	d.fail(doing, err)
 }
 

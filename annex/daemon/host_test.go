@@ -48,7 +48,9 @@ type host struct {
 	stuck                          chan struct{}          // nil, or scans wait for it:
 	sticks                         string                 // those of this container; empty is of each
 	scans                          map[string]int         // begun, by container
-	early                          int                    // protections of such
+	scanErr                        error                  // of each scan
+	reclaim                        func(context.Context) (int64, error)
+	early                          int // protections of such
 }
 
 func (h *host) looked() int { h.mu.Lock(); defer h.mu.Unlock(); return h.looks }
@@ -159,6 +161,9 @@ func (h *host) Scan(_ context.Context, id annex.ID) ([]annex.Scan, error) {
 	if b == nil {
 		return nil, errors.New("gone")
 	}
+	if h.scanErr != nil {
+		return nil, h.scanErr
+	}
 	return []annex.Scan{{
 		ID: id, Space: theSpace, Began: began, Ended: h.now(), KnowsAccess: true,
 		Stretches: []annex.Stretch{{First: 0, States: slices.Clone(b.states)}},
@@ -233,10 +238,15 @@ func (h *host) Release() error {
 	return nil
 }
 
-func (h *host) Reclaim(_ context.Context, _ container.Container, bytes int64) (int64, error) {
+func (h *host) Reclaim(ctx context.Context, _ container.Container, bytes int64) (int64, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.reclaimed++
+	if reclaim := h.reclaim; reclaim != nil {
+		h.mu.Unlock()
+		defer h.mu.Lock()
+		return reclaim(ctx)
+	}
 	if h.vain {
 		return 0, nil
 	}

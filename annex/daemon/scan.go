@@ -100,8 +100,8 @@ func (d *Daemon) scanned(s scanned) {
 	now := d.now()
 	h.scanned = true
 	d.schedule.Scanned(s.id, now, s.scans, s.cost)
+	d.trouble(h, "scanning "+h.container.Name, s.err)
 	if s.err != nil {
-		d.trouble(h, "scanning "+h.container.Name, s.err)
 		d.look() // it may have ended
 		return
 	}
