@@ -31,8 +31,7 @@ func policy(c config.Config) data.Policy {
 }
 
 // switched is a predictor of which some kinds are switched off: they go on learning, and
-// are not listened to. Stride and extents are told as one, so that both must be off for
-// either to be silent.
+// are not listened to.
 type switched struct {
 	*predict.Context
 	on config.Predictors
@@ -53,10 +52,7 @@ func (s *switched) Pages() []predict.Ranked {
 }
 
 func (s *switched) Following(f annex.Fault) []annex.Run {
-	if !s.on.Stride && !s.on.Extents {
-		return nil
-	}
-	return s.Context.Following(f)
+	return s.FollowingBy(f, s.on.Stride, s.on.Extents)
 }
 
 func (s *switched) Scores() []predict.Score {

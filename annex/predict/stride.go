@@ -195,17 +195,21 @@ func (s *stride) follow(id annex.Space, p annex.Page) []annex.Run {
 // Following is what follows a fault soon, which was told before: by the stride of its space
 // first, and else by what followed its extent before. It is for the time while a container
 // runs; in which order a whole activation goes, Pages says.
-func (c *Context) Following(f annex.Fault) []annex.Run {
+func (c *Context) Following(f annex.Fault) []annex.Run { return c.FollowingBy(f, true, true) }
+
+// FollowingBy is Following by one of its two predictors alone, by both or by none. Whichever
+// is left out goes on learning, and being scored.
+func (c *Context) FollowingBy(f annex.Fault, stride, extents bool) []annex.Run {
 	s := c.spaces[f.Space]
 	if s == nil {
 		return nil
 	}
-	if !c.striding.shut {
+	if stride && !c.striding.shut {
 		if runs := s.stride.follow(f.Space, f.Page); runs != nil {
 			return runs
 		}
 	}
-	if !c.extents.shut {
+	if extents && !c.extents.shut {
 		return c.successors(s, f.Page)
 	}
 	return nil
