@@ -15,18 +15,20 @@ import (
 	"testing"
 	"time"
 
+	"tare/annex"
 	"tare/annex/config"
 	"tare/annex/control"
 	"tare/annex/guard"
 	"tare/kernel/cgroup"
 	"tare/kernel/memory"
-	"tare/kernel/swap"
+	"tare/kernel/swap/swaptest"
 )
 
 // This test binary is the guard process, the daemon, and a program that has memory, too.
 const (
 	configVariable = "TARE_DAEMON_TEST_CONFIG"
 	holderVariable = "TARE_DAEMON_TEST_HOLD"
+	socketVariable = "TARE_DAEMON_TEST_SOCKET"
 )
 
 func TestMain(m *testing.M) {
@@ -70,38 +72,53 @@ func claimsOf(path string) string { return filepath.Join(filepath.Dir(path), "cl
 // word is what is in the nth page of a holder: no two are the same, and none is empty.
 func word(n int) uint64 { return uint64(n)*0x9e3779b97f4a7c15 | 1 }
 
-// holdMemory has so much memory, and checks every byte of it when it is asked to.
+// holdMemory has so much memory, and checks every byte of it when it is asked to: by its
+// standard input, or by a socket that is there once it has filled it.
 func holdMemory(text string) error {
 	size, err := strconv.Atoi(text)
 	if err != nil {
 		return err
 	}
+	if path := os.Getenv(socketVariable); path != "" {
+		return answer(path, size)
+	}
 	in := bufio.NewScanner(os.Stdin)
 	if !in.Scan() { // it is in its group by then
 		return in.Err()
 	}
-	m, err := memory.MapAnonymous(size)
+	check, err := fill(size)
 	if err != nil {
 		return err
 	}
+	fmt.Println("filled")
+	for in.Scan() {
+		fmt.Println(check())
+	}
+	return in.Err()
+}
+
+// fill takes so much memory. check tells whether all of it is as it was filled.
+func fill(size int) (check func() string, err error) {
+	m, err := memory.MapAnonymous(size)
+	if err != nil {
+		return nil, err
+	}
 	if err := m.SmallPages(); err != nil {
-		return err
+		return nil, err
 	}
 	words, page := m.Words(), os.Getpagesize()/8
 	for i := range words {
 		words[i] = word(i/page) + uint64(i%page)
 	}
-	fmt.Println("filled")
-	for in.Scan() {
+	return func() string {
 		answer := "whole"
 		for i, w := range words {
 			if w != word(i/page)+uint64(i%page) {
 				answer = fmt.Sprintf("page %d is another", i/page)
 			}
 		}
-		fmt.Println(answer)
-	}
-	return in.Err()
+		return answer
+	}, nil
 }
 
 // hold starts a program that has memory, in a group; ask has it check that.
@@ -182,45 +199,6 @@ func realGroup(t *testing.T, limit int64) cgroup.Group {
 	return g
 }
 
-// swapFile puts a swap file to use, before all others.
-func swapFile(t *testing.T, size int64) {
-	t.Helper()
-	dir := filepath.Join(os.TempDir(), "tare-daemon-test-swap")
-	remove := func() {
-		files, _ := filepath.Glob(filepath.Join(dir, "*"))
-		for _, f := range files {
-			_ = swap.Off(context.Background(), f)
-			_ = os.Remove(f)
-		}
-		_ = os.Remove(dir)
-	}
-	remove() // what a run that was killed left
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(remove)
-	path := filepath.Join(dir, strconv.Itoa(os.Getpid()))
-	if err := swap.CreateFile(t.Context(), path, size); err != nil {
-		t.Skip(err)
-	}
-	areas, err := (swap.Host{}).Areas()
-	if err != nil {
-		t.Skip(err)
-	}
-	priority, err := swap.PriorityAbove(areas)
-	if err != nil {
-		t.Skip(err)
-	}
-	if err := swap.On(path, priority, swap.DiscardNever); err != nil {
-		if err := swap.Fill(t.Context(), path); err != nil {
-			t.Skip(err)
-		}
-		if err := swap.On(path, priority, swap.DiscardNever); err != nil {
-			t.Skip(err)
-		}
-	}
-}
-
 // running is a daemon that runs as one.
 type running struct {
 	*exec.Cmd
@@ -271,28 +249,37 @@ func extended(s control.Status) (bytes int64) {
 }
 
 // The daemon is killed in each of its states, on the real kernel: no program finds a byte
-// changed, no group keeps a limit that it did not have, and the next daemon finds what had
-// left.
+// changed, no group keeps a limit or a protection that it did not have, and the next daemon
+// finds what had left.
 func TestKilled(t *testing.T) {
-	box := realGroup(t, 72<<20)
-	swapFile(t, 160<<20)
+	box := realGroup(t, 88<<20)
+	swaptest.File(t, "daemon", 160<<20)
+	place, _ := box.For("memory")
+	settings, protection := []string{"memory.limit_in_bytes", "memory.swappiness"}, "memory.swappiness"
+	if place.Version == 2 {
+		settings, protection = []string{"memory.high", "memory.low"}, "memory.low"
+	}
 	var asks []func() string
-	var limits []string
-	for n := range 3 {
-		g := box.Child(fmt.Sprintf("program%d", n))
+	var knobs []string
+	for _, name := range []string{"critical", "program0", "program1", "program2"} {
+		g := box.Child(name)
 		if err := g.Create("memory"); err != nil {
 			t.Fatal(err)
 		}
-		asks = append(asks, hold(t, g, 20<<20))
-		place, _ := g.For("memory")
-		name := "memory.limit_in_bytes"
-		if place.Version == 2 {
-			name = "memory.high"
+		size := 20 << 20
+		if name == "critical" {
+			size = 8 << 20
 		}
-		limits = append(limits, place.File(name))
+		asks = append(asks, hold(t, g, size))
+		place, _ := g.For("memory")
+		for _, name := range settings {
+			knobs = append(knobs, place.File(name))
+		}
+		if name == "critical" {
+			protection = place.File(protection)
+		}
 	}
-	before := contents(t, limits)
-	place, _ := box.For("memory")
+	before, unprotected := contents(t, knobs), contents(t, []string{protection})
 	dir := t.TempDir()
 	path, socket := filepath.Join(dir, "annex.toml"), filepath.Join(dir, "annex.sock")
 	text := fmt.Sprintf(`version = 1
@@ -310,9 +297,12 @@ file = %q
 directory = %q
 journal = %q
 [[rule]]
+class = "critical"
+cgroup = %q
+[[rule]]
 class = "elastic"
 cgroup = %q
-`, place.Path, socket, filepath.Join(dir, "decisions.jsonl"), filepath.Join(dir, "state"), filepath.Join(dir, "journal"), place.Path+"/*")
+`, place.Path, socket, filepath.Join(dir, "decisions.jsonl"), filepath.Join(dir, "state"), filepath.Join(dir, "journal"), place.Path+"/critical", place.Path+"/*")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +323,15 @@ cgroup = %q
 			p.await(t, "an eviction", func(s control.Status) bool { return s.Moved.EvictedBytes > 0 })
 		}},
 		{"managing", func(t *testing.T, p running) {
-			p.await(t, "headroom", func(s control.Status) bool { return s.Memory.FreeBytes > s.Memory.HeadroomBytes })
+			s := p.await(t, "headroom", func(s control.Status) bool { return s.Memory.FreeBytes > s.Memory.HeadroomBytes })
+			if contents(t, []string{protection}) == unprotected {
+				t.Errorf("%s is %s, as without a daemon", protection, unprotected)
+			}
+			for _, c := range s.Contexts {
+				if critical := c.Name == place.Path+"/critical"; critical != (c.Class == annex.Critical) || critical && c.Moved.EvictedBytes != 0 {
+					t.Errorf("%s is %s, and %d bytes of it left", c.Name, c.Class, c.Moved.EvictedBytes)
+				}
+			}
 		}},
 		{"draining", func(t *testing.T, p running) {
 			p.await(t, "something in swap", func(s control.Status) bool { return s.State == control.Managing && extended(s) > 0 })
@@ -352,11 +350,11 @@ cgroup = %q
 			p := start(t, path, socket)
 			c.reach(t, p)
 			p.end(syscall.SIGKILL)
-			// The guard process puts the limits back as soon as the daemon is gone.
+			// The guard process puts limits and protection back as soon as the daemon is gone.
 			deadline := time.Now().Add(10 * time.Second)
-			for contents(t, limits) != before {
+			for contents(t, knobs) != before {
 				if time.Now().After(deadline) {
-					t.Fatalf("limits are %s, want %s", contents(t, limits), before)
+					t.Fatalf("%s hold %s, want %s", knobs, contents(t, knobs), before)
 				}
 				time.Sleep(time.Millisecond)
 			}
@@ -393,8 +391,8 @@ cgroup = %q
 	if _, err := os.Lstat(claimsOf(path)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its claim is left: %v", err)
 	}
-	if contents(t, limits) != before {
-		t.Errorf("limits are %s, want %s", contents(t, limits), before)
+	if contents(t, knobs) != before {
+		t.Errorf("%s hold %s, want %s", knobs, contents(t, knobs), before)
 	}
 	whole(t)
 }
