@@ -1,0 +1,141 @@
+#!/bin/sh
+# Builds the CUDA programs beside it into DIRECTORY/KIND/PROGRAM.
+#
+#   build.sh DIRECTORY [--kind KIND]... [--program NAME]... [--capability N.N]
+#
+#   --kind        exact: machine code of one compute capability alone
+#                 ptx: portable code alone, the oldest that the compiler takes
+#                 both: both in one binary
+#                 emulated: by g++, for tests on a CPU
+#                 left out: exact, ptx and both
+#   --program     left out: all
+#   --capability  of the device that exact and both are for; left out: of the first device
+#                 here, as nvidia-smi tells it
+#
+# NVCC names the compiler, which is otherwise looked for on PATH and in /usr/local/cuda;
+# NVCCFLAGS, CXX and CXXFLAGS are added as usual. The binaries need the driver's library and
+# the C library, no other: CUDA's runtime and C++'s are linked in.
+#
+# Exit status: 0, 1 where compiling fails, 2 for wrong usage, 3 where the compiler or the
+# device is missing.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+
+die() {
+	status=$1
+	shift
+	echo "build.sh: $*" >&2
+	exit "$status"
+}
+
+kinds=
+programs=
+capability=
+directory=
+while [ $# -gt 0 ]; do
+	case $1 in
+	--kind | --program | --capability)
+		[ $# -gt 1 ] || die 2 "$1: needs a value"
+		;;
+	-*) die 2 "$1: no such flag: want --kind, --program or --capability" ;;
+	esac
+	case $1 in
+	--kind)
+		case $2 in
+		exact | ptx | both | emulated) kinds="$kinds $2" ;;
+		*) die 2 "--kind $2: want exact, ptx, both or emulated" ;;
+		esac
+		shift 2
+		;;
+	--program)
+		[ -f "$here/cuda/$2.cu" ] || die 2 "--program $2: no such program"
+		programs="$programs $2"
+		shift 2
+		;;
+	--capability)
+		capability=$(expr "$2" : '\([1-9][0-9]*\.[0-9]\)$') || die 2 "--capability $2: want one as in 9.0"
+		shift 2
+		;;
+	*)
+		[ -z "$directory" ] || die 2 "$1: one directory is enough"
+		directory=$1
+		shift
+		;;
+	esac
+done
+[ -n "$directory" ] || die 2 "name a directory to build into"
+[ -n "$kinds" ] || kinds="exact ptx both"
+[ -n "$programs" ] || programs="lu particlefilter stencil lenet devicelimits"
+
+# emulated builds one program for the CPU.
+emulated() {
+	# shellcheck disable=SC2086 # several flags are several arguments
+	${CXX:-g++} -std=c++17 -O1 -g -Wall -Wextra -Werror ${CXXFLAGS:-} -DEMULATE -DBUILD_KIND='"emulated"' -DBUILD_TARGETS='""' \
+		-x c++ "$here/cuda/$1.cu" "$here/emulate/emulate.cpp" -o "$2" || die 1 "$1: g++ failed"
+}
+
+find_nvcc() {
+	nvcc=${NVCC:-}
+	[ -n "$nvcc" ] || nvcc=$(command -v nvcc) || nvcc=/usr/local/cuda/bin/nvcc
+	command -v "$nvcc" >/dev/null || die 3 "no nvcc: install a CUDA toolkit, 11.8 to 13, or name its compiler in NVCC"
+	release=$("$nvcc" --version | sed -n 's/.*release \([0-9]*\.[0-9]*\),.*/\1/p')
+	[ -n "$release" ] || die 3 "$nvcc does not tell its release: name CUDA's compiler in NVCC"
+	major=${release%.*}
+	[ "$major" -ge 12 ] || [ "$release" = 11.8 ] || die 3 "$nvcc is of CUDA $release: install a toolkit of 11.8 or newer"
+	portable=$("$nvcc" --list-gpu-arch | sed -n 's/^compute_\([0-9]*\)$/\1/p' | sort -n | awk '$1 >= 50 { print; exit }')
+	[ -n "$portable" ] || die 3 "$nvcc names no architecture that it compiles for"
+}
+
+find_capability() {
+	if [ -z "$capability" ]; then
+		capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sed -n '1s/^ *\([0-9]*\.[0-9]\) *$/\1/p')
+	fi
+	[ -n "$capability" ] || die 3 "no device here tells its compute capability: give it, as in --capability 9.0, or build --kind ptx alone"
+	exact=$(echo "$capability" | tr -d .)
+	"$nvcc" --list-gpu-code | grep -qx "sm_$exact" ||
+		die 3 "nvcc of CUDA $release makes no code for sm_$exact: take a toolkit that does, or build --kind ptx alone"
+}
+
+# compile builds one program by nvcc: its name, kind and binary.
+compile() {
+	case $2 in
+	exact)
+		set -- "$1" "$2" "$3" -gencode "arch=compute_$exact,code=sm_$exact"
+		targets=sm_$exact
+		;;
+	ptx)
+		set -- "$1" "$2" "$3" -gencode "arch=compute_$portable,code=compute_$portable"
+		targets=compute_$portable
+		;;
+	both)
+		set -- "$1" "$2" "$3" -gencode "arch=compute_$exact,code=sm_$exact" -gencode "arch=compute_$portable,code=compute_$portable"
+		targets=sm_$exact,compute_$portable
+		;;
+	esac
+	name=$1 kind=$2 binary=$3
+	shift 3
+	# shellcheck disable=SC2086 # several flags are several arguments
+	"$nvcc" -std=c++17 -O3 -cudart static -Wno-deprecated-gpu-targets -Xcompiler -Wall,-static-libgcc,-static-libstdc++ ${NVCCFLAGS:-} "$@" \
+		-DBUILD_KIND="\"$kind\"" -DBUILD_TARGETS="\"$targets\"" -o "$binary" "$here/cuda/$name.cu" || die 1 "$name: nvcc failed"
+}
+
+for kind in $kinds; do
+	case $kind in
+	exact | both)
+		find_nvcc
+		find_capability
+		;;
+	ptx) find_nvcc ;;
+	esac
+done
+for kind in $kinds; do
+	mkdir -p "$directory/$kind"
+	for program in $programs; do
+		if [ "$kind" = emulated ]; then
+			emulated "$program" "$directory/$kind/$program"
+		else
+			compile "$program" "$kind" "$directory/$kind/$program"
+		fi
+	done
+done
