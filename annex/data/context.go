@@ -44,6 +44,7 @@ type context struct {
 	usual   time.Duration // between the last two
 	blips   int           // wakes that did no work
 	learned bool          // it has a record
+	writes  bool          // pages of it were written after they had come back
 
 	forecast  predict.Forecast
 	expects   bool
@@ -118,7 +119,7 @@ func (c *context) size() int64 {
 	for _, s := range c.spaces {
 		n += int64(unsafe.Sizeof(*s)) + int64(cap(s.areas))*int64(unsafe.Sizeof(area{}))
 		for i := range s.areas {
-			n += int64(cap(s.areas[i].cells))*int64(unsafe.Sizeof(cell{})) + int64(cap(s.areas[i].extents))*int64(unsafe.Sizeof(extent{}))
+			n += int64(cap(s.areas[i].cells))*int64(unsafe.Sizeof(cell{})) + int64(cap(s.areas[i].extents))*int64(unsafe.Sizeof(extent{})) + 8*int64(cap(s.areas[i].left)+cap(s.areas[i].written))
 		}
 	}
 	return n
@@ -222,6 +223,8 @@ func (m *Manager) work(c *context) {
 
 // forgetProbes is after how many activations pages that health probes touched count as
 // others do, until probes touch them again.
+//
+// So do those that were written.
 const forgetProbes = 64
 
 // mark notes which pages the record has.
@@ -229,10 +232,14 @@ func (c *context) mark() {
 	drop := recorded
 	if c.started%forgetProbes == 0 {
 		drop |= probed
+		c.writes = false
 	}
 	for _, s := range c.spaces {
 		for i := range s.areas {
 			cells := s.areas[i].cells
+			if !c.writes {
+				s.areas[i].written = nil
+			}
 			for j := range cells {
 				f := cells[j].flags
 				if f&drop != 0 {
@@ -410,6 +417,7 @@ func (c *context) done(u *underWay, r annex.Result, p Policy) int {
 			}
 			f = f&^(present|incore|young) | swapped
 			a.extent(page).leave(now)
+			a.left.set(int(page-a.first), len(a.cells))
 		case u.op == annex.Fetch && f&present == 0 && some:
 			f |= incore | swapped
 		case u.op == annex.Map && f&present == 0 && some:

@@ -200,7 +200,8 @@ func (c *context) unrecorded(most int) (g collect) {
 // records takes the records of sleeping containers, and all of one that has none yet.
 func (e *eviction) records(n *room) {
 	m := e.m
-	for _, c := range e.asleep {
+	for _, l := range m.leavers(e.asleep) {
+		c := l.context
 		most := e.most(c, n)
 		if most == 0 || m.wanted(c) || n.after != 0 && m.wakes(c) <= n.after {
 			continue
@@ -218,7 +219,7 @@ func (e *eviction) records(n *room) {
 		}
 		ranked := m.ranking(c)
 		for _, certain := range []bool{false, true} {
-			e.take(c, n, annex.Headroom, c.tail(ranked, certain, e.most(c, n)), says)
+			e.take(c, n, annex.Headroom, c.tail(ranked, certain, l.written, e.most(c, n)), says)
 		}
 	}
 }
@@ -249,8 +250,9 @@ func (m *Manager) ranking(c *context) []predict.Ranked {
 }
 
 // tail takes pages from the end of the record, in the order of first touch: those of which each
-// of the last activations made use, or the others.
-func (c *context) tail(ranked []predict.Ranked, certain bool, most int) collect {
+// of the last activations made use, or the others; and of these those that are written, or the
+// others.
+func (c *context) tail(ranked []predict.Ranked, certain, written bool, most int) collect {
 	var back []annex.Run // from the last on
 	pages := 0
 	var s *space
@@ -271,7 +273,7 @@ func (c *context) tail(ranked []predict.Ranked, certain bool, most int) collect 
 					continue
 				}
 			}
-			if cell := a.cells[p-1-a.first]; !cell.movable() || cell.flags&probed != 0 {
+			if cell := a.cells[p-1-a.first]; !cell.movable() || cell.flags&probed != 0 || a.written.has(int(p-1-a.first)) != written {
 				continue
 			}
 			pages++

@@ -56,6 +56,8 @@ type area struct {
 	cells   []cell
 	shift   uint8 // log2 of the pages of an extent
 	extents []extent
+	left    marks // pages that left at least once
+	written marks // pages that were written after they had come back
 }
 
 func (a *area) end() annex.Page { return a.first + annex.Page(len(a.cells)) }
@@ -278,6 +280,14 @@ func (c *context) carry(old []area, next *int, first annex.Page, pages int) (a a
 		o := &old[i]
 		from, to := max(first, o.first), min(end, o.end())
 		copy(a.cells[from-first:to-first], o.cells[from-o.first:to-o.first])
+		for p := from; p < to && (o.left != nil || o.written != nil); p++ {
+			if o.left.has(int(p - o.first)) {
+				a.left.set(int(p-first), pages)
+			}
+			if o.written.has(int(p - o.first)) {
+				a.written.set(int(p-first), pages)
+			}
+		}
 		for p := from; p < to; p = (p>>o.shift + 1) << o.shift {
 			a.extent(p).merge(*o.extent(p))
 		}
@@ -321,9 +331,11 @@ func (c *context) lookAt(began, ended annex.Moment, p Policy) *look {
 func (l *look) update(a *area, states []annex.State, known bool) {
 	window := uint8(min(l.p.Working/l.p.Tick, oldest))
 	recent := uint8(min(l.p.Recent/l.p.Tick, oldest))
+	defer func() { l.c.writes = l.c.writes || a.written != nil }()
 	for i, st := range states {
 		to := &a.cells[i]
 		used := l.page(to, st)
+		a.dirty(i, st)
 		if used {
 			a.extent(a.first+annex.Page(i)).use(l.stamp, l.p)
 		}

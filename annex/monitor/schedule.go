@@ -10,7 +10,8 @@ import (
 // Pace says how often containers are scanned. The zero value is ready for use.
 type Pace struct {
 	// Least and Most are between two scans of a container that runs: Least while what it
-	// has in memory changes, twice as long each time that it did not, up to Most. 0 is 5 s
+	// has in memory changes, twice as long each time that it did not, up to Most. One that
+	// falls asleep after some work is scanned then, if half of Least has passed. 0 is 5 s
 	// and 30 s.
 	Least, Most time.Duration
 	// Idle is between two scans of one that has slept since the last: nothing of it
@@ -29,6 +30,9 @@ const (
 	// still is the share of its pages that may come or go while a container is said not to
 	// change.
 	still = 0.01
+	// work is how much of a CPU a container takes at least for it to be scanned when it falls
+	// asleep: timers take less.
+	work = 10 * time.Millisecond
 )
 
 // Schedule tells when which container is to be scanned. It has no clock, and is for one
@@ -98,6 +102,11 @@ func (s *Schedule) Note(a annex.Activity) {
 	p.awake = a.What == annex.Woke
 	p.ran = true
 	s.plan(p)
+	// What it wrote when awake is to be seen before it leaves.
+	if a.What == annex.Slept && a.CPU >= work && p.scanned != 0 {
+		p.at = min(p.at, max(a.At, p.scanned.After(max(s.pace.Least/2, s.spares(p)))))
+		heap.Fix(&s.queue, p.place)
+	}
 }
 
 // Next is when the next scan is due; false where there is no container.
@@ -142,9 +151,14 @@ func (s *Schedule) plan(p *plan) {
 		if !p.ran {
 			wait = s.pace.Idle
 		}
-		p.at = p.scanned.After(max(wait, time.Duration(float64(p.cost)/s.pace.Budget)))
+		p.at = p.scanned.After(max(wait, s.spares(p)))
 	}
 	heap.Fix(&s.queue, p.place)
+}
+
+// spares is how long after its last scan a container's next one is within the budget.
+func (s *Schedule) spares(p *plan) time.Duration {
+	return time.Duration(float64(p.cost) / s.pace.Budget)
 }
 
 func totals(scans []annex.Scan) (present, swapped int) {

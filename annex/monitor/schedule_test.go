@@ -79,6 +79,39 @@ func TestScheduleLeavesSleepersAlone(t *testing.T) {
 	}
 }
 
+// What a container wrote is seen when it falls asleep, if it worked and was not looked at
+// just before.
+func TestScheduleLooksAtWhoFellAsleep(t *testing.T) {
+	s := NewSchedule(Pace{Least: 4 * time.Second})
+	s.Add("one", 0)
+	s.Scanned("one", second, scanOf(10, 0), Cost{})
+	sleeps := func(at annex.Moment, cpu time.Duration) {
+		s.Note(annex.Activity{ID: "one", What: annex.Woke, At: at - second/2})
+		s.Note(annex.Activity{ID: "one", What: annex.Slept, At: at, CPU: cpu})
+	}
+	for _, c := range []struct {
+		at   annex.Moment
+		cpu  time.Duration
+		want annex.Moment
+	}{
+		{2 * second, 5 * time.Millisecond, 5 * second},   // a timer's work
+		{2 * second, 50 * time.Millisecond, 3 * second},  // looked at a second ago
+		{4 * second, 50 * time.Millisecond, 4 * second},  // at once
+		{40 * second, 5 * time.Millisecond, 5 * second},  // due anyhow
+		{40 * second, 50 * time.Millisecond, 5 * second}, // likewise
+	} {
+		sleeps(c.at, c.cpu)
+		if at := next(t, s); at != c.want {
+			t.Errorf("asleep at %v after %v: due at %v, want %v", time.Duration(c.at), c.cpu, time.Duration(at), time.Duration(c.want))
+		}
+	}
+	s.Scanned("one", 41*second, scanOf(10, 0), Cost{CPU: 10 * time.Millisecond})
+	sleeps(50*second, time.Second)
+	if at := next(t, s); at != 61*second {
+		t.Errorf("beyond the budget of 20 s: due at %v", time.Duration(at))
+	}
+}
+
 func TestScheduleHoldsItsBudget(t *testing.T) {
 	s := NewSchedule(Pace{Budget: 0.001})
 	s.Add("large", 0)
