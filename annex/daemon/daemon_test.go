@@ -545,6 +545,31 @@ func TestComeAndGo(t *testing.T) {
 	})
 }
 
+// A container of which its engine tells a moment after its group was made, as they do, is
+// found soon all the same; and at rest nobody is asked more often than he was.
+func TestToldLate(t *testing.T) {
+	manage(t, 1<<30, config.Manage, crowded, func(t *testing.T, h *host, d *Daemon) {
+		awaits(t, 10*time.Second, "managing", state(d, control.Managing))
+		time.Sleep(time.Minute)
+		h.run("late", annex.Ignored, 8*pages, 0)
+		h.changes <- struct{}{}
+		time.Sleep(lookAgain + lookAfter/2)
+		if len(d.Status().Contexts) != 3 {
+			t.Fatal("it is managed before its engine tells of it")
+		}
+		h.mu.Lock()
+		h.containers["late"].class = annex.Elastic
+		h.mu.Unlock()
+		awaits(t, 2*time.Second, "the late one", func() bool { return len(d.Status().Contexts) == 4 })
+		time.Sleep(time.Minute)
+		looked := h.looked()
+		time.Sleep(time.Minute)
+		if n := h.looked() - looked; n > int(time.Minute/lookEvery) {
+			t.Errorf("%d looks in a minute of rest", n)
+		}
+	})
+}
+
 // What media, engines and the monitor fail at ends nothing but itself.
 func TestFailures(t *testing.T) {
 	manage(t, box128, config.Manage, func(h *host) { crowded(h); h.moveErr = errors.New("swap is full") }, func(t *testing.T, h *host, d *Daemon) {

@@ -20,11 +20,14 @@ import (
 // lookEvery is how often containers are looked for without being told that any came or
 // went. lookAgain is the least time between two looks, in which several that come together
 // are found by one; it doubles up to lookSeldom with each look that was called for and found
-// nothing new, as where others than containers come and go.
+// nothing new, as where others than containers come and go. After a look that was called for,
+// or found something new, others follow of themselves, lookAfter later and each time three
+// times as much, since a group is made before its engine tells of the container, by name.
 const (
 	lookEvery  = 10 * time.Second
 	lookAgain  = 200 * time.Millisecond
 	lookSeldom = 3 * time.Second
+	lookAfter  = 300 * time.Millisecond
 )
 
 // Classifier tells the class of a container.
@@ -73,12 +76,14 @@ func (d *Daemon) discover(ctx context.Context) <-chan struct{} {
 		defer tick.Stop()
 		changes := d.parts.Changes
 		var last []string
-		pause := lookAgain
+		pause, after := lookAgain, lookEvery
 		for {
+			called := true
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
+				called = false
 			case <-d.looks:
 			case _, open := <-changes:
 				if !open {
@@ -94,8 +99,13 @@ func (d *Daemon) discover(ctx context.Context) <-chan struct{} {
 				return
 			}
 			names := f.names()
-			if pause = min(2*pause, lookSeldom); !slices.Equal(names, last) {
-				pause = lookAgain
+			switch {
+			case !slices.Equal(names, last):
+				pause, after = lookAgain, lookAfter
+			case called:
+				pause, after = min(2*pause, lookSeldom), lookAfter
+			default:
+				after = min(3*after, lookEvery)
 			}
 			last = names
 			select {
@@ -103,7 +113,7 @@ func (d *Daemon) discover(ctx context.Context) <-chan struct{} {
 			case <-ctx.Done():
 				return
 			}
-			tick.Reset(lookEvery)
+			tick.Reset(after)
 		}
 	}()
 	return ended

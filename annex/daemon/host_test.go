@@ -29,6 +29,7 @@ type host struct {
 
 	identify func(container.Container) annex.ID // nil is by name
 	events   chan monitor.Batch
+	changes  chan struct{}
 	each     time.Duration // that moving a page takes
 
 	mu         sync.Mutex
@@ -71,7 +72,7 @@ type box struct {
 
 func newHost(limit int64) *host {
 	return &host{
-		began: time.Now(), events: make(chan monitor.Batch), each: 5 * time.Microsecond,
+		began: time.Now(), events: make(chan monitor.Batch), changes: make(chan struct{}), each: 5 * time.Microsecond,
 		limit: limit, containers: map[string]*box{}, knobs: map[string]bool{}, moved: map[annex.Op]int{}, scans: map[string]int{},
 	}
 }
@@ -346,7 +347,7 @@ func manage(t *testing.T, limit int64, mode config.Mode, prepare func(*host), te
 		h := newHost(limit)
 		prepare(h)
 		parts := Parts{
-			Finder: h, Monitor: h, Mover: h, Bound: h, Now: h.now,
+			Finder: h, Changes: h.changes, Monitor: h, Mover: h, Bound: h, Now: h.now,
 			Identify: func(c container.Container) (annex.ID, error) {
 				h.mu.Lock()
 				defer h.mu.Unlock()
