@@ -115,6 +115,7 @@ var ContextStates = []ContextState{Active, Dormant, Fixed}
 type Context struct {
 	ID    annex.ID     `json:"id"`
 	Name  string       `json:"name"`
+	Image string       `json:"image,omitempty"` // as its user wrote it
 	Class annex.Class  `json:"class"`
 	State ContextState `json:"state"`
 	// ResidentBytes are in memory, ExtendedBytes in swap, and ShareBytes is how much memory it

@@ -152,6 +152,7 @@ func (d *Daemon) tellContext(c data.ContextStatus) control.Context {
 	}
 	out.Moved = d.moved[c.ID].told(c.Use.Wasted)
 	if h := d.held[c.ID]; h != nil {
+		out.Image = h.container.Image
 		if h.unknown == "" {
 			out.PressureShare = &c.Pressure
 		}
