@@ -203,7 +203,7 @@ func (e *eviction) records(n *room) {
 	for _, l := range m.leavers(e.asleep) {
 		c := l.context
 		most := e.most(c, n)
-		if most == 0 || m.wanted(c) || n.after != 0 && m.wakes(c) <= n.after {
+		if most == 0 || m.wanted(c) || n.after != 0 && l.at <= n.after {
 			continue
 		}
 		if c.learned && c.count().recordHere == 0 {

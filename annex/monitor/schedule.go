@@ -11,8 +11,7 @@ import (
 type Pace struct {
 	// Least and Most are between two scans of a container that runs: Least while what it
 	// has in memory changes, twice as long each time that it did not, up to Most. One that
-	// falls asleep after some work is scanned then, if half of Least has passed. 0 is 5 s
-	// and 30 s.
+	// falls asleep after some work is scanned then, within the budget. 0 is 5 s and 30 s.
 	Least, Most time.Duration
 	// Idle is between two scans of one that has slept since the last: nothing of it
 	// changes but by others' doing. 0 is 5 min.
@@ -104,7 +103,7 @@ func (s *Schedule) Note(a annex.Activity) {
 	s.plan(p)
 	// What it wrote when awake is to be seen before it leaves.
 	if a.What == annex.Slept && a.CPU >= work && p.scanned != 0 {
-		p.at = min(p.at, max(a.At, p.scanned.After(max(s.pace.Least/2, s.spares(p)))))
+		p.at = min(p.at, max(a.At, p.scanned.After(s.spares(p))))
 		heap.Fix(&s.queue, p.place)
 	}
 }
