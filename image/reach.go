@@ -76,6 +76,11 @@ func (f *follower) indexLibraries() error {
 	if err != nil {
 		return err
 	}
+	return f.findDefaults()
+}
+
+// findDefaults finds the loader's directories.
+func (f *follower) findDefaults() (err error) {
 	f.defaults, err = fs.Glob(f.root.FS(), "usr/lib/*-linux-gnu*")
 	if len(f.defaults) > 0 {
 		f.out.dir = f.defaults[0]
