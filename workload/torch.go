@@ -1,0 +1,94 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"tare/programs/torch"
+)
+
+// TorchProgram is where a root has the program that PyTorch runs.
+const TorchProgram = "/torch/cnn.py"
+
+// FromTorch makes a workload of PyTorch where it is installed already: root is a root
+// file system with the program at [TorchProgram], python the interpreter's path inside.
+// It is not among those of [All]: tare brings no PyTorch.
+func FromTorch(root, python string) Workload { return torchStep{root, python} }
+
+// torchStep is a training step, or inference, of a small network by PyTorch.
+type torchStep struct{ root, python string }
+
+func (torchStep) Name() string { return "torch" }
+func (torchStep) Summary() string {
+	return "training steps or inference of a small convolutional network by PyTorch, on a GPU"
+}
+func (w torchStep) Source() Source { return Source{Rootfs: w.root} }
+
+func (torchStep) Params() []Param {
+	return []Param{
+		{"task", "training", "training or inference"},
+		{"steps", "100", "timed steps, 1 to 100000"},
+		{"warmup", "10", "steps before them, 0 to 1000"},
+		{"batch", "256", "images a step, 1 to 65536"},
+		{"seed", "1", "of input and weights, 0 to 2^53-1"},
+	}
+}
+
+func (w torchStep) Program(p Params) (Program, error) {
+	args := []string{w.python, TorchProgram}
+	task, err := p.oneOf("task", torch.Tasks...)
+	if err != nil {
+		return Program{}, err
+	}
+	args = append(args, "--task", task)
+	for _, n := range []struct {
+		name      string
+		low, high int64
+	}{{"steps", 1, 100000}, {"warmup", 0, 1000}, {"batch", 1, 65536}, {"seed", 0, 1<<53 - 1}} {
+		v, err := p.whole(n.name, n.low, n.high)
+		if err != nil {
+			return Program{}, err
+		}
+		args = append(args, "--"+n.name, strconv.FormatInt(v, 10))
+	}
+	return Program{Args: args}, nil
+}
+
+func (torchStep) Metrics(Params) []Metric {
+	return []Metric{
+		{Name: "step", Unit: "s", Better: Lower, Primary: true, Doc: "one step, by the device's events: the mean of a trial's"},
+		wallMetric(true),
+		{Name: "import", Unit: "s", Better: Lower, Doc: "from main until PyTorch was imported"},
+		{Name: "start", Unit: "s", Better: Lower, Doc: "making the context, the network and its input"},
+		{Name: "iterate", Unit: "s", Better: Lower, Doc: "all timed steps, as the host saw them"},
+		cpuMetric(),
+	}
+}
+
+func (torchStep) Drive(ctx context.Context, t Trial) error {
+	exit, err := finish(ctx, t)
+	if err != nil {
+		return err
+	}
+	stdout, _ := t.Output()
+	r, err := torch.Parse(stdout)
+	if err != nil {
+		return err
+	}
+	if p := t.Params(); r.Task != p["task"] || strconv.Itoa(r.Steps) != p["steps"] || strconv.Itoa(r.Batch) != p["batch"] {
+		return fmt.Errorf("PyTorch did %d steps of %s with %d images, which is not what was asked for", r.Steps, r.Task, r.Batch)
+	}
+	sum := 0.0
+	for _, s := range r.Seconds.Steps {
+		sum += s
+	}
+	for metric, v := range map[string]float64{
+		"step": sum / float64(r.Steps), "wall": exit.Elapsed.Seconds(), "import": r.Seconds.Import, "start": r.Seconds.Start, "iterate": r.Seconds.Iterate, "cpu": exit.CPU.Seconds(),
+	} {
+		if v > 0 {
+			t.Record(metric, v)
+		}
+	}
+	return nil
+}
