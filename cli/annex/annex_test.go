@@ -106,7 +106,7 @@ func sample() control.Status {
 		Brake:  control.Brake{CriticalShare: share(0.0002), CriticalLimitShare: 0.01, StopWithinSeconds: 0.1, WorstStopSeconds: share(0.018), Stops: 3},
 		Contexts: []control.Context{
 			{
-				ID: "docker:3f2a", Name: "web-1", Class: annex.Elastic, State: control.Dormant,
+				ID: "docker:3f2a", Name: "web-1", Image: "registry.example.com/functions/web:7", Class: annex.Elastic, State: control.Dormant,
 				ResidentBytes: 11 << 20, ExtendedBytes: 53 << 20, ShareBytes: 12 << 20,
 				Next:     &control.Forecast{EarliestSeconds: 55, LikelySeconds: 61, LatestSeconds: 68},
 				HitShare: share(0.97), ErrorShare: share(0.01), PressureShare: share(0.002),
@@ -115,7 +115,7 @@ func sample() control.Status {
 				Predictors: []control.Score{{Kind: predict.Record, PrecisionShare: 0.94, RecallShare: 0.91, LeadSeconds: 1.5, Told: 40960, On: true}},
 				Moved:      control.Moved{EvictedBytes: 12 << 30, FetchedBytes: 10 << 30, MappedBytes: 1 << 30, WastedBytes: 400 << 20, Requests: requests},
 			},
-			{ID: "docker:77c0", Name: "booking", Class: annex.Critical, State: control.Active, ResidentBytes: 320 << 20, PressureShare: share(0.0002)},
+			{ID: "docker:77c0", Name: "booking", Image: "booking:2", Class: annex.Critical, State: control.Active, ResidentBytes: 320 << 20, PressureShare: share(0.0002)},
 		},
 		Moved:  control.Moved{EvictedBytes: 12 << 30, FetchedBytes: 10 << 30, MappedBytes: 1 << 30, WastedBytes: 400 << 20, Requests: requests, Stopped: 3},
 		Weight: control.Weight{CPUSeconds: 801.2, CPUShare: share(0.012), ResidentBytes: 24 << 20, ManagedBytes: 64 << 20},
