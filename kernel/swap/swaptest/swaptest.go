@@ -141,7 +141,8 @@ func off(path string) error {
 // where is the directory on a disk in which tests have theirs.
 const where = "/var/tmp"
 
-// directory is that of the tests of a name, without what runs that were killed left in it.
+// directory is that of the tests of a name, without what runs that were killed left in it. It
+// goes with the last file in it.
 func directory(t testing.TB, name string) string {
 	t.Helper()
 	dir := filepath.Join(where, "tare-"+name+"-test")
@@ -150,6 +151,7 @@ func directory(t testing.TB, name string) string {
 	} else if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = os.Remove(dir) })
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)

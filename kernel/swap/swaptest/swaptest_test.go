@@ -28,12 +28,12 @@ func isOn(t *testing.T, path string) (priority int, is bool) {
 func TestAreas(t *testing.T) {
 	var paths []string
 	t.Run("in use", func(t *testing.T) {
-		for _, make := range []func() string{
+		for _, put := range []func() string{
 			func() string { return File(t, "swaptest", size) },
 			func() string { return File(t, "swaptest", size) },
 			func() string { return ZRAM(t, size) },
 		} {
-			path := make()
+			path := put()
 			priority, is := isOn(t, path)
 			if !is {
 				t.Fatalf("%s is not in use", path)
@@ -49,7 +49,7 @@ func TestAreas(t *testing.T) {
 	if len(paths) == 0 {
 		t.Skip("no swap can be put to use here")
 	}
-	for _, path := range paths {
+	for _, path := range append(paths, filepath.Dir(paths[0])) {
 		if _, is := isOn(t, path); is {
 			t.Errorf("%s is in use still", path)
 		}
