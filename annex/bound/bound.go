@@ -67,6 +67,7 @@ type Bound struct {
 	swap    swap.Host
 	meminfo func() (io.ReadCloser, error)
 	now     func() annex.Moment
+	slots   func(cgroup.Group, cgroup.Place) (bytes int64, accounted bool, err error)
 
 	mu        sync.Mutex
 	account   Account
@@ -90,6 +91,7 @@ func New(o Options) (*Bound, error) {
 		options:   o,
 		meminfo:   func() (io.ReadCloser, error) { return os.Open("/proc/meminfo") },
 		now:       func() annex.Moment { return annex.Moment(clock.Monotonic()) },
+		slots:     slots,
 		protected: map[string]protection{},
 	}
 	if o.Layout != nil {

@@ -358,11 +358,28 @@ func TestReclaimOnVersion2(t *testing.T) {
 		t.Fatalf("%d bytes freed of 64 MiB of which 32 lie in memory still, and stay: want the other 32; %v", freed, err)
 	}
 	got, err := os.ReadFile(filepath.Join(l.Hierarchies[0].Mount, "box/pod/a/memory.reclaim"))
-	if string(got) != "33554432 swappiness=200" || err != nil || len(k.asked) != 0 {
-		t.Errorf("%q, %v, %v; want what has left, and no limit touched", got, err, k.asked)
+	if string(got) != "1048576 swappiness=200" || err != nil || len(k.asked) != 0 {
+		t.Errorf("%q, %v, %v; want what has left in pieces, and no limit touched", got, err, k.asked)
 	}
-	if a := b.Account(); a.Reclaims != 1 || a.Asked != 32*mib {
+	if a := b.Account(); a.Reclaims != 1 || a.Asked != 31*mib {
 		t.Errorf("%+v", a)
+	}
+	// Pages that get a place in swap were in use.
+	for inUse, want := range map[int64]int{0: 1 + 6, piece / 8: 1 + 6, piece / 4: 1 + 2, piece: 1 + 1} {
+		asked := 0
+		b.slots = func(cgroup.Group, cgroup.Place) (int64, bool, error) { asked++; return int64(asked) * inUse, true, nil }
+		if _, err := b.Reclaim(t.Context(), at(l, "box/pod/a"), 6*mib); err != nil || asked != want {
+			t.Errorf("with %d bytes of each piece in use: %d pieces, %v; want %d", inUse, asked-1, err, want-1)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := os.WriteFile(filepath.Join(l.Hierarchies[0].Mount, "box/pod/a/memory.reclaim"), nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.Reclaim(ended, at(l, "box/pod/a"), 64*mib)
+	if got, reading := os.ReadFile(filepath.Join(l.Hierarchies[0].Mount, "box/pod/a/memory.reclaim")); !errors.Is(err, context.Canceled) || len(got) > 0 || reading != nil {
+		t.Errorf("with a context that has ended: %v, %q is asked for (%v)", err, got, reading)
 	}
 }
 

@@ -55,6 +55,20 @@ func contents(t *testing.T, file string) string {
 	return strings.TrimSpace(string(b))
 }
 
+// isWritten waits until a group has no page that is being written: on version 2 the kernel
+// passes over such, and a slow disk is not what is tested.
+func isWritten(t *testing.T, place cgroup.Place) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		for line := range strings.Lines(contents(t, place.File("memory.stat"))) {
+			if name, count, _ := strings.Cut(strings.TrimSpace(line), " "); (name == "file_writeback" || name == "total_writeback") && count == "0" {
+				return
+			}
+		}
+	}
+	t.Fatal("pages are being written for 30 s")
+}
+
 // What an eviction leaves as swap cache is freed, what is in use stays, every byte is
 // still there, and the limit is what it was: with none, with one, and with one that
 // memory and swap have together.
@@ -76,6 +90,7 @@ func TestReclaimWhatWasEvicted(t *testing.T) {
 			h := hold(t, g, 64*mib)
 			c := found(g)
 			h.evict(t, 32*mib)
+			isWritten(t, place)
 			before, err := b.Container(c)
 			if err != nil {
 				t.Fatal(err)
@@ -88,20 +103,28 @@ func TestReclaimWhatWasEvicted(t *testing.T) {
 				file = "memory.limit_in_bytes"
 			}
 			limit := contents(t, place.File(file))
-			if _, err := b.Reclaim(t.Context(), c, 32*mib); err != nil {
-				t.Fatal(err)
-			}
-			holds(t, place.File(file), limit)
-			after, err := b.Container(c)
-			if err != nil {
-				t.Fatal(err)
-			}
 			// The kernel reclaims in batches, and its counts of a group lag behind by some.
 			const about = 2 * mib
-			if after.Unmapped > slack+about || after.Anonymous < before.Anonymous-about {
+			var after Container
+			for late, n := true, 0; late && n < 20; n++ { // only on a slow machine does one not do it
+				began := time.Now()
+				if _, err := b.Reclaim(t.Context(), c, 32*mib); err != nil {
+					t.Fatalf("%v; %+v", err, b.Account())
+				}
+				holds(t, place.File(file), limit)
+				if after, err = b.Container(c); err != nil {
+					t.Fatal(err)
+				}
+				late = after.Unmapped > slack+about && time.Since(began) >= reclaimWithin
+			}
+			taken := int64(about)
+			if place.Version == 2 {
+				taken += 32 * mib / 8 // at the most, before Linux 6.9
+			}
+			if after.Unmapped > slack+about || after.Anonymous < before.Anonymous-taken {
 				t.Errorf("from %+v to %+v: want no more than the slack of what had left, and all of the rest", before, after)
 			}
-			if a := b.Account(); before.Unmapped > slack+about && (a.Reclaims != 1 || a.Freed < before.Unmapped-slack-about) {
+			if a := b.Account(); before.Unmapped > slack+about && (a.Reclaims == 0 || a.Freed < before.Unmapped-slack-about) {
 				t.Errorf("%+v of %d", a, before.Unmapped)
 			}
 			t.Logf("%+v", b.Account())

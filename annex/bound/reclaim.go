@@ -13,18 +13,22 @@ import (
 	"tare/kernel/knob"
 )
 
-// Sizes of a reclaim, on version 1.
+// Sizes of a reclaim.
 const (
-	// slack is how much of what has left stays: should the container want memory in the
-	// moment in which its limit is low, the kernel finds that at once, and neither waits nor
-	// ends anything. 1 MiB is two batches of charges on each of two CPUs, or eight of the
-	// kernel's reclaim; a huge page that does not fit is made of small ones.
+	// slack is how much of what has left stays. On version 1: should the container want
+	// memory in the moment in which its limit is low, the kernel finds that at once, and neither
+	// waits nor ends anything. 1 MiB is two batches of charges on each of two CPUs, or eight of
+	// the kernel's reclaim; a huge page that does not fit is made of small ones. On version 2:
+	// its counts lag behind, and for what is not there it would take pages in use.
 	slack = 1 << 20
 	// worth is what lowering a limit is worth.
 	worth = 256 << 10
-	// step bounds what is asked for at once, and so for how long (some 3 ms) somebody
-	// else's change of the limit would not be seen.
+	// step bounds what is asked for at once on version 1, and so for how long (some 3 ms)
+	// somebody else's change of the limit would not be seen.
 	step = 16 << 20
+	// piece is the same on version 2, where the kernel hears of no signal until it has
+	// reclaimed that, or finds no more.
+	piece = 1 << 20
 )
 
 // Distance is how far a container has to stay from its own limit for that to be lowered
@@ -189,7 +193,7 @@ func (b *Bound) reclaimable(g cgroup.Group, place cgroup.Place, bytes int64) (in
 		return 0, err
 	}
 	if place.Version == 2 {
-		return min(bytes, unmapped), nil
+		return min(bytes, unmapped-slack), nil
 	}
 	levels, err := g.MemoryLevels()
 	if err != nil {
@@ -257,8 +261,11 @@ func (b *Bound) lowerInSteps(ctx context.Context, g cgroup.Group, place cgroup.P
 	return nil
 }
 
-// ask reclaims by memory.reclaim: of anonymous memory alone where the kernel can be told
-// so (Linux 6.9), since what has left is that.
+// ask reclaims by memory.reclaim, piece by piece: of anonymous memory alone where the kernel
+// can be told so (Linux 6.9), since what has left is that. Pages that are being written yet it
+// passes over, and takes some that are in use in their place (mm/vmscan.c): those are given
+// places in swap, by which that is told, and once an eighth of all is of such the rest is left,
+// to go with what leaves next or when memory is wanted.
 func (b *Bound) ask(ctx context.Context, g cgroup.Group, place cgroup.Place, bytes int64) error {
 	k, err := knob.Open(place.File("memory.reclaim"))
 	if gone := new(knob.Gone); errors.As(err, &gone) && g.Exists() {
@@ -268,12 +275,43 @@ func (b *Bound) ask(ctx context.Context, g cgroup.Group, place cgroup.Place, byt
 		return err
 	}
 	defer k.Close()
-	err = k.Write(ctx, text(bytes)+" swappiness=200")
-	if errors.Is(err, syscall.EINVAL) {
-		err = k.Write(ctx, text(bytes))
+	before, accounted, err := b.slots(g, place)
+	if err != nil {
+		return err
 	}
-	if errors.Is(err, syscall.EAGAIN) {
-		return nil // there is less
+	asked := int64(0)
+	alone := " swappiness=" + text(anonymousOnly)
+	for bytes >= worth {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		part := min(bytes, piece)
+		err := k.Write(ctx, text(part)+alone)
+		if errors.Is(err, syscall.EINVAL) && alone != "" {
+			alone = ""
+			continue
+		}
+		if errors.Is(err, syscall.EAGAIN) {
+			return nil // there is less
+		}
+		if err != nil {
+			return err
+		}
+		asked, bytes = asked+part, bytes-part
+		after, _, err := b.slots(g, place)
+		if err != nil || accounted && after-before > max(worth, asked/8) {
+			return err
+		}
 	}
-	return err
+	return nil
+}
+
+// slots is how much of a group has places in swap, which the kernel counts exactly; false
+// where it does not account for swap.
+func slots(g cgroup.Group, place cgroup.Place) (bytes int64, accounted bool, err error) {
+	levels, err := g.SwapLevels()
+	if err != nil || len(levels) == 0 || levels[0].Path != place.Path {
+		return 0, false, err
+	}
+	return levels[0].Usage, true, nil
 }
