@@ -17,21 +17,34 @@
 //   EMULATE_ORDER   ascending (default), descending or shuffled: of threads and of streams
 //   EMULATE_FAIL    NAME:ERROR or NAME:ERROR:N: the Nth call of that function of CUDA's
 //                   returns that error, by number
+//   EMULATE_SPOIL   N: the Nth copy from the device brings one number that is not there
 //   EMULATE_DRIVER  the driver's version, as in 12020; default 13000
 //   EMULATE_MEMORY  bytes of the device's memory; default 1 GiB
 //   EMULATE_NAME    the device's name
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <functional>
 
 #define __global__
 #define __device__
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+
+template <class T>
+T min(T a, T b)
+{
+	return b < a ? b : a;
+}
+
+template <class T>
+T max(T a, T b)
+{
+	return a < b ? b : a;
+}
 
 struct uint3 {
 	unsigned x, y, z;
@@ -48,6 +61,14 @@ struct alignas(8) float2 {
 
 struct alignas(16) float4 {
 	float x, y, z, w;
+};
+
+struct alignas(16) int4 {
+	int x, y, z, w;
+};
+
+struct alignas(16) ulonglong2 {
+	unsigned long long x, y;
 };
 
 inline float4 make_float4(float x, float y, float z, float w)
@@ -172,7 +193,22 @@ extern Place place;
 void barrier(const char *file, int line);
 const uint64_t *exchange(uint64_t value, unsigned mask, const char *file, int line);
 void *shared(const void *site, size_t bytes);
-void launch(const char *name, std::function<void()> body, dim3 grid, dim3 block, cudaStream_t stream);
+
+// Body is what each thread of a launch runs: a kernel with its arguments.
+struct Body {
+	virtual void run() = 0;
+	virtual ~Body() {}
+};
+
+template <class F>
+struct BodyOf : Body {
+	F function;
+	explicit BodyOf(F f) : function(f) {}
+	void run() override { function(); }
+};
+
+// launch takes the body over.
+void launch(const char *name, Body *body, dim3 grid, dim3 block, cudaStream_t stream);
 
 inline unsigned lane()
 {
@@ -238,6 +274,11 @@ T &shared_array(const void *site)
 inline int __popc(unsigned x)
 {
 	return __builtin_popcount(x);
+}
+
+inline int __ffs(int x)
+{
+	return __builtin_ffs(x);
 }
 
 inline unsigned __float_as_uint(float x)
