@@ -44,31 +44,31 @@ inline const char *program_name = "gpu";
 	exit(int(cause));
 }
 
-// of_mig tells whether the device is an instance of a partitioned one. Its name says so.
-inline bool of_mig(int number)
+// of_mig tells whether a device is an instance of a partitioned one. Its name says so.
+inline bool of_mig(const cudaDeviceProp &properties)
 {
-	cudaDeviceProp properties;
-
-	return cudaGetDeviceProperties(&properties, number) == cudaSuccess && strstr(properties.name, " MIG ") != nullptr;
+	return strstr(properties.name, " MIG ") != nullptr;
 }
 
 // chosen_device is the one in use, by its number among those seen.
 inline int chosen_device = 0;
 
-// out_of_memory ends the program where the device's does not suffice for what.
-[[noreturn]] inline void out_of_memory(size_t bytes, const char *what)
+// out_of_memory ends the program where the device's memory does not suffice for what was
+// being done, as in "allocate 512 MiB for the matrix".
+[[noreturn]] inline void out_of_memory(const char *what)
 {
 	size_t available = 0, total = 0;
 	const double mib = 1 << 20;
+	cudaDeviceProp properties;
 
 	cudaGetLastError();
 	if (cudaMemGetInfo(&available, &total) != cudaSuccess)
 		available = total = 0;
-	if (of_mig(chosen_device))
-		fail(Cause::mig_memory, "%.0f MiB for %s: the MIG instance has %.0f MiB, of which %.0f are free: choose a smaller --size or a larger instance",
-		     double(bytes) / mib, what, double(total) / mib, double(available) / mib);
-	fail(Cause::device_memory, "%.0f MiB for %s: the device has %.0f MiB, of which %.0f are free: choose a smaller --size, or wait until others have freed theirs",
-	     double(bytes) / mib, what, double(total) / mib, double(available) / mib);
+	if (cudaGetDeviceProperties(&properties, chosen_device) == cudaSuccess && of_mig(properties))
+		fail(Cause::mig_memory, "%s: the MIG instance has %.0f MiB, of which %.0f are free: choose a smaller --size or a larger instance",
+		     what, double(total) / mib, double(available) / mib);
+	fail(Cause::device_memory, "%s: the device has %.0f MiB, of which %.0f are free: choose a smaller --size, or wait until others have freed theirs",
+	     what, double(total) / mib, double(available) / mib);
 }
 
 // check ends the program where a call of CUDA's failed, by the cause that its error stands
@@ -112,7 +112,7 @@ inline void check(cudaError_t error, const char *what)
 	case cudaErrorJitCompilationDisabled:
 		fail(Cause::no_jit, "%s: compiling PTX is switched off (%s): unset CUDA_DISABLE_PTX_JIT, or build the program for the exact device", what, name);
 	case cudaErrorMemoryAllocation:
-		out_of_memory(0, what);
+		out_of_memory(what);
 	case cudaErrorDevicesUnavailable:
 	case cudaErrorDeviceAlreadyInUse:
 		fail(Cause::busy, "%s: the device is held by others or its compute mode forbids this (%s): end what holds it, or set its compute mode to default", what, name);
