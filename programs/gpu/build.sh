@@ -13,7 +13,8 @@
 #                 here, as nvidia-smi tells it
 #
 # NVCC names the compiler, which is otherwise looked for on PATH and in /usr/local/cuda;
-# NVCCFLAGS, CXX and CXXFLAGS are added as usual. The binaries need the driver's library and
+# NVCCFLAGS, CXX and CXXFLAGS are as usual. SANITIZE names g++'s sanitizers for what is
+# emulated, as in address,undefined. The binaries need the driver's library and
 # the C library, no other: CUDA's runtime and C++'s are linked in.
 #
 # Exit status: 0, 1 where compiling fails, 2 for wrong usage, 3 where the compiler or the
@@ -68,11 +69,31 @@ done
 [ -n "$kinds" ] || kinds="exact ptx both"
 [ -n "$programs" ] || programs="lu particlefilter stencil lenet devicelimits"
 
-# emulated builds one program for the CPU.
+# emulated builds the programs for the CPU, all at once: into a directory. They are not
+# optimised, since that would take longer than what they are for.
 emulated() {
+	[ -n "${SANITIZE:-}" ] && sanitized="-fsanitize=$SANITIZE -fno-sanitize-recover=all" || sanitized=
+	object=$1/emulate.o
 	# shellcheck disable=SC2086 # several flags are several arguments
-	${CXX:-g++} -std=c++17 -O1 -g -Wall -Wextra -Werror ${CXXFLAGS:-} -DEMULATE -DBUILD_KIND='"emulated"' -DBUILD_TARGETS='""' \
-		-x c++ "$here/cuda/$1.cu" "$here/emulate/emulate.cpp" -o "$2" || die 1 "$1: g++ failed"
+	${CXX:-g++} -std=c++17 -O1 -Wall -Wextra -Werror ${SANITIZE:+-DSANITIZED} ${CXXFLAGS:-} -c "$here/emulate/emulate.cpp" -o "$object" &
+	compilers="emulate:$!"
+	for program in $programs; do
+		# shellcheck disable=SC2086
+		${CXX:-g++} -std=c++17 -O0 -g1 -Wall -Wextra -Werror $sanitized ${CXXFLAGS:-} -DEMULATE -DBUILD_KIND='"emulated"' -DBUILD_TARGETS='""' \
+			-x c++ -c "$here/cuda/$program.cu" -o "$1/$program.o" &
+		compilers="$compilers $program:$!"
+	done
+	failed=
+	for compiler in $compilers; do
+		wait "${compiler#*:}" || failed="$failed ${compiler%:*}"
+	done
+	[ -z "$failed" ] || die 1 "g++ failed:$failed"
+	for program in $programs; do
+		# shellcheck disable=SC2086
+		${CXX:-g++} $sanitized "$1/$program.o" "$object" -o "$1/$program" || die 1 "$program: g++ failed"
+		rm "$1/$program.o"
+	done
+	rm "$object"
 }
 
 find_nvcc() {
@@ -131,11 +152,11 @@ for kind in $kinds; do
 done
 for kind in $kinds; do
 	mkdir -p "$directory/$kind"
+	if [ "$kind" = emulated ]; then
+		emulated "$directory/$kind"
+		continue
+	fi
 	for program in $programs; do
-		if [ "$kind" = emulated ]; then
-			emulated "$program" "$directory/$kind/$program"
-		else
-			compile "$program" "$kind" "$directory/$kind/$program"
-		fi
+		compile "$program" "$kind" "$directory/$kind/$program"
 	done
 done

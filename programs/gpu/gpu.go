@@ -54,7 +54,7 @@
 //
 // # How it is built
 //
-// By build.sh beside this file, which Make's target gpu-programs and [Build] call, with nvcc
+// By build.sh beside this file, which Make's target gpu-programs and [Compile] call, with nvcc
 // of CUDA 11.8 or newer, in three kinds (see [Kind]). Without nvcc and without a device the
 // same sources are compiled by g++ and run on the CPU, a block after the other and its
 // threads as coroutines (directory emulate): that is how indexes, barriers and reductions are
