@@ -27,7 +27,7 @@ import (
 
 // settingFlags are the knobs that have a flag of their own, named as docker
 // names them.
-var settingFlags = []string{"cpus", "cpu-period", "cpu-burst", "cpu-shares", "cpuset-cpus", "memory", "storage", "network", "root", "seccomp", "lsm", "aslr", "log-driver", "runtime"}
+var settingFlags = []string{"cpus", "cpu-period", "cpu-burst", "cpu-shares", "cpuset-cpus", "memory", "storage", "network", "root", "seccomp", "lsm", "aslr", "log-driver", "runtime", "gpu"}
 
 // weighFlags are what the user asked for.
 type weighFlags struct {

@@ -62,6 +62,12 @@ func verify(platformName string, asked platform.Setting, got platform.InForce) [
 	if asked.Memory != 0 && (got.Memory > asked.Memory || got.Memory < least) {
 		differ("memory", asked.Memory, got.Memory)
 	}
+	switch given := asked.GPU != "" && asked.GPU != platform.NoGPU; {
+	case given && len(got.GPUs) == 0:
+		differ("gpu", asked.GPU, "none")
+	case !given && len(got.GPUs) > 0:
+		differ("gpu", "none", strings.Join(got.GPUs, ", "))
+	}
 	// Where the kernel's word could not be read there is nothing to compare.
 	if asked.ASLR != "" && got.ASLR != "" && got.ASLR != asked.ASLR {
 		differ("aslr", asked.ASLR, got.ASLR)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -74,6 +75,7 @@ func readInForce(pid int, data []string) (f InForce, err error) {
 	if err := readNamespaces(process, &f); err != nil {
 		return f, err
 	}
+	f.GPUs = seenGPUs(process.Path("root"))
 	return f, readFileSystems(process, data, &f)
 }
 
@@ -99,6 +101,21 @@ func readCgroups(pid int, f *InForce) error {
 	}
 	f.Memory, err = group.MemoryLimit()
 	return err
+}
+
+// seenGPUs lists the nodes of GPUs below a root. A process that has ended has none.
+func seenGPUs(root string) []string {
+	entries, err := os.ReadDir(filepath.Join(root, "dev"))
+	if err != nil {
+		return nil
+	}
+	var seen []string
+	for _, e := range entries {
+		if node := "/dev/" + e.Name(); GPUNode(node) {
+			seen = append(seen, node)
+		}
+	}
+	return seen
 }
 
 func readNamespaces(process procfs.Process, f *InForce) error {

@@ -99,6 +99,11 @@ type Spec struct {
 	// Data are the directories inside that the program writes; Setting.Storage
 	// says what lies behind them. They start empty, but for what the image has there.
 	Data []string
+	// Edits are what the program is given of the host besides: [Spec.Grant] adds what
+	// the setting grants. A machine's platforms have none of this host's.
+	Edits Edits
+	// granted: the setting's are among the edits.
+	granted bool
 	// Stdout and Stderr receive the program's output as it comes; nil discards it.
 	// Standard input is /dev/null everywhere.
 	Stdout, Stderr io.Writer
@@ -153,6 +158,7 @@ type InForce struct {
 	Stdin      string        `json:"stdin,omitempty"`        // /proc/PID/fd/0: "/dev/null"
 	Stdout     string        `json:"stdout,omitempty"`       // "pipe" or a path
 	Capability string        `json:"capabilities,omitempty"` // CapEff, hexadecimal
+	GPUs       []string      `json:"gpus,omitempty"`         // nodes of GPUs that the process sees: "/dev/nvidia0"
 }
 
 // Surroundings are the same for every platform, bare metal included, so that

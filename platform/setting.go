@@ -52,6 +52,9 @@ type Setting struct {
 	LogDriver string
 	// Runtime is the OCI runtime that an engine is told to use; empty is its own default.
 	Runtime string
+	// GPU lists the host's GPUs that the program is given, by the numbers of their nodes
+	// ("0,2"), or is "all"; empty is none.
+	GPU string
 }
 
 // Storage says where the program's data directories lie.
@@ -110,6 +113,7 @@ var Keys = []Key{
 	{"aslr", "on|off", "whether the kernel draws the addresses of the program's memory at random"},
 	{"log-driver", "json-file|local|none", "where an engine writes the program's output"},
 	{"runtime", "NAME", "OCI runtime that an engine is told to use"},
+	{"gpu", "all|none|LIST, such as 0,2", "GPUs of NVIDIA's that the program is given, with the driver's libraries; default none"},
 }
 
 // KeyNames lists the names of [Keys].
@@ -212,6 +216,15 @@ func (s *Setting) Set(key, value string) error {
 			return refuse("the name of a runtime that the engine knows")
 		}
 		s.Runtime = value
+	case "gpu":
+		if value != AllGPUs && value != NoGPU {
+			numbers, err := ParseCPUList(value)
+			if err != nil || len(numbers) == 0 {
+				return refuse("all, none, or a list of numbers, such as 0,2")
+			}
+			value = FormatCPUList(numbers)
+		}
+		s.GPU = value
 	default:
 		return fmt.Errorf("unknown setting %q: want one of %s", key, strings.Join(KeyNames(), ", "))
 	}
@@ -243,6 +256,7 @@ func (s Setting) Pairs() []Pair {
 	add(s.ASLR != "", "aslr", s.ASLR)
 	add(s.LogDriver != "", "log-driver", s.LogDriver)
 	add(s.Runtime != "", "runtime", s.Runtime)
+	add(s.GPU != "", "gpu", s.GPU)
 	return pairs
 }
 
@@ -360,6 +374,8 @@ func (s *Setting) Clear(key string) {
 		s.LogDriver = ""
 	case "runtime":
 		s.Runtime = ""
+	case "gpu":
+		s.GPU = ""
 	}
 }
 
@@ -386,6 +402,9 @@ func (s Setting) Normal() Setting {
 	}
 	if s.LogDriver == "json-file" {
 		s.LogDriver = ""
+	}
+	if s.GPU == NoGPU {
+		s.GPU = ""
 	}
 	return s
 }

@@ -34,7 +34,7 @@ func TestASettingIsWrittenAsItIsRead(t *testing.T) {
 func TestEveryKeyCanBeSetAndCleared(t *testing.T) {
 	example := map[string]string{
 		"cpus": "2", "cpu-period": "10ms", "cpu-burst": "1ms", "cpu-shares": "2", "cpuset-cpus": "0", "memory": "1g",
-		"storage": "bind", "network": "none", "root": "dir", "seccomp": "unconfined", "lsm": "unconfined", "aslr": "off", "log-driver": "local", "runtime": "crun",
+		"storage": "bind", "network": "none", "root": "dir", "seccomp": "unconfined", "lsm": "unconfined", "aslr": "off", "log-driver": "local", "runtime": "crun", "gpu": "0",
 	}
 	for _, k := range Keys {
 		var s Setting
@@ -58,7 +58,7 @@ func TestEveryKeyCanBeSetAndCleared(t *testing.T) {
 }
 
 func TestDefaultsNamedAreDefaults(t *testing.T) {
-	named := Setting{CPUShares: 1024, Storage: StorageLayer, Network: NetworkHost, Seccomp: "default", LSM: "default", LogDriver: "json-file"}
+	named := Setting{CPUShares: 1024, Storage: StorageLayer, Network: NetworkHost, Seccomp: "default", LSM: "default", LogDriver: "json-file", GPU: NoGPU}
 	if named.Normal() != (Setting{}) {
 		t.Errorf("left: %v", named.Normal())
 	}

@@ -193,6 +193,9 @@ func (r *remote) register(ctx context.Context, spec platform.Spec) (*holder, err
 	if err := ctx.Err(); err != nil {
 		return nil, r.client.broken(ctx, err)
 	}
+	if err := spec.RefuseEdits(r.name, "they do not cross to another machine"); err != nil {
+		return nil, err
+	}
 	h := &holder{client: r.client, id: strconv.FormatInt(r.client.serial.Add(1), 10), name: spec.Name}
 	if _, err := call[nothing](ctx, r.client, "register", registration{h.id, r.name, specOf(spec)}); err != nil {
 		return nil, h.abandon(ctx, err)

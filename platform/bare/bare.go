@@ -193,6 +193,9 @@ func (h *host) Create(ctx context.Context, spec platform.Spec) (_ platform.Creat
 	if err := h.Supports(spec.Setting); err != nil {
 		return nil, err
 	}
+	if spec, err = spec.Grant(); err != nil {
+		return nil, err
+	}
 	if err := spec.CheckPorts(); err != nil {
 		return nil, err
 	}
@@ -285,7 +288,7 @@ func (p place) lay(ctx context.Context, spec platform.Spec) (rootfs.Tree, error)
 	if err != nil {
 		return rootfs.Tree{}, err
 	}
-	plan := rootfs.Plan{Dir: dir, Image: spec.Image, Kind: spec.Setting.Root, Storage: spec.Setting.Storage, Data: spec.Data}
+	plan := rootfs.Plan{Dir: dir, Image: spec.Image, Kind: spec.Setting.Root, Storage: spec.Setting.Storage, Data: spec.Data, Points: rootfs.PointsOf(spec.Edits)}
 	var tree rootfs.Tree
 	err = p.things.Take(ctx, platform.Entry{Platform: p.platform, Kind: held.Directory, ID: dir}, func() error {
 		var err error
@@ -295,7 +298,10 @@ func (p place) lay(ctx context.Context, spec platform.Spec) (rootfs.Tree, error)
 		if err := tree.Bind(); err != nil {
 			return err
 		}
-		return tree.MountSystem()
+		if err := tree.MountSystem(); err != nil {
+			return err
+		}
+		return tree.Give(spec.Edits)
 	}, func(context.Context) error { return rootfs.Remove(trials, dir) })
 	return tree, err
 }

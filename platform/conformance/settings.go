@@ -179,6 +179,7 @@ func testSettingsRefused(t *testing.T, s suite) {
 		{Key: "seccomp", Value: "default"}, {Key: "seccomp", Value: "unconfined"},
 		{Key: "lsm", Value: "default"}, {Key: "lsm", Value: "unconfined"},
 		{Key: "aslr", Value: "off"}, {Key: "log-driver", Value: "none"}, {Key: "runtime", Value: "no-such-runtime-at-all"},
+		{Key: "gpu", Value: "0"},
 	} {
 		var setting platform.Setting
 		if err := setting.Set(pair.Key, pair.Value); err != nil {

@@ -65,6 +65,9 @@ func (p *Platform) Create(ctx context.Context, spec platform.Spec) (_ platform.C
 	if err != nil {
 		return nil, err
 	}
+	if spec, err = spec.Grant(); err != nil {
+		return nil, err
+	}
 	if n := spec.Setting.Network; n == "" || n == platform.NetworkHost {
 		if err := spec.CheckPorts(); err != nil {
 			return nil, err

@@ -65,7 +65,7 @@ func (pl plan) options() (client.ContainerCreateOptions, error) {
 		Init:          &noInit,
 		OomScoreAdj:   platform.Surroundings.OOMScore,
 		Runtime:       s.Runtime,
-		Mounts:        pl.mounts,
+		Mounts:        slices.Clone(pl.mounts),
 		Resources: container.Resources{
 			CgroupParent: cgroupParent(spec, pl.info),
 			CPUShares:    int64(s.CPUShares),
@@ -76,6 +76,12 @@ func (pl plan) options() (client.ContainerCreateOptions, error) {
 				{Name: "core", Soft: int64(platform.Surroundings.CoreSize), Hard: int64(platform.Surroundings.CoreSize)},
 			},
 		},
+	}
+	for _, d := range spec.Edits.Devices {
+		host.Devices = append(host.Devices, container.DeviceMapping{PathOnHost: d.Path, PathInContainer: d.Path, CgroupPermissions: "rw"})
+	}
+	for _, m := range spec.Edits.Mounts {
+		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeBind, Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
 	}
 	if s.LogDriver != "" {
 		host.LogConfig.Type = s.LogDriver

@@ -32,6 +32,9 @@ func (p *Platform) Create(ctx context.Context, spec platform.Spec) (_ platform.C
 	if err := p.Supports(spec.Setting); err != nil {
 		return nil, err
 	}
+	if spec, err = spec.Grant(); err != nil {
+		return nil, err
+	}
 	info, err := p.engine(ctx)
 	if err != nil {
 		return nil, err

@@ -69,6 +69,33 @@ func TestPlanGrantsTheSetting(t *testing.T) {
 	}
 }
 
+// What a program is given of the host is the engine's to show and to allow.
+func TestPlanGivesEdits(t *testing.T) {
+	spec := platform.Spec{Args: []string{"lu"}, Edits: platform.Edits{
+		Env:     []string{"LD_LIBRARY_PATH=" + platform.DriverLibraries},
+		Devices: []platform.DeviceNode{{Path: "/dev/nvidia0", Major: 195}},
+		Mounts:  []platform.Mount{{Source: "/usr/lib64/libcuda.so.550.54.15", Target: platform.DriverLibraries + "/libcuda.so.1", ReadOnly: true}},
+	}}
+	spec, err := spec.Grant()
+	if err != nil {
+		t.Fatal(err)
+	}
+	options, err := plan{spec: spec, info: &system.Info{}, name: "tare-x", mark: "m"}.options()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := options.HostConfig
+	if len(h.Devices) != 1 || h.Devices[0].PathOnHost != "/dev/nvidia0" || h.Devices[0].PathInContainer != "/dev/nvidia0" || h.Devices[0].CgroupPermissions != "rw" {
+		t.Errorf("devices %+v", h.Devices)
+	}
+	if len(h.Mounts) != 1 || h.Mounts[0].Source != spec.Edits.Mounts[0].Source || h.Mounts[0].Target != spec.Edits.Mounts[0].Target || !h.Mounts[0].ReadOnly {
+		t.Errorf("mounts %+v", h.Mounts)
+	}
+	if !slices.Contains(options.Config.Env, spec.Edits.Env[0]) {
+		t.Errorf("environment %q", options.Config.Env)
+	}
+}
+
 func TestSupports(t *testing.T) {
 	p := New(Options{StateDir: t.TempDir(), Ledger: &notebook{}})
 	engine := &system.Info{Driver: "btrfs", Runtimes: map[string]system.RuntimeWithStatus{"runc": {}}, Plugins: system.PluginsInfo{Log: []string{"json-file"}}}

@@ -119,6 +119,9 @@ func groupless(info *system.Info) bool { return info.CgroupDriver == "none" }
 // can, the rest is the engine's own word. One that does not answer is Check's to
 // tell of.
 func (p *Platform) supportsRootless(s platform.Setting) error {
+	if s.GPU != "" && s.GPU != platform.NoGPU {
+		return p.unsupported("gpu="+s.GPU, "an engine without root lets a program use no node that its user may not, and its group has no rules for devices; docker has it")
+	}
 	switch s.Network {
 	case platform.NetworkBridge, platform.NetworkNAT:
 		return p.unsupported("network="+string(s.Network), "the engine's bridge is in a network namespace of its own, and nothing on the host reaches a container's address; bridge:proxy publishes the port on the host")

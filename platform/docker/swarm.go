@@ -144,6 +144,8 @@ func (s *Swarm) Supports(setting platform.Setting) error {
 		return s.engine.unsupported("cpuset-cpus", inService)
 	case setting.Runtime != "":
 		return s.engine.unsupported("runtime="+setting.Runtime, inService+"; or make it the engine's \"default-runtime\"")
+	case setting.GPU != "" && setting.GPU != platform.NoGPU:
+		return s.engine.unsupported("gpu="+setting.GPU, inService)
 	case setting.Seccomp == "unconfined":
 		return s.engine.unsupported("seccomp=unconfined", inService)
 	case setting.LSM == "unconfined":
@@ -194,6 +196,9 @@ func (s *Swarm) Launch(ctx context.Context, spec platform.Spec) (_ platform.Inst
 	}
 	if spec.Group != "" {
 		return nil, s.Groups(ctx)
+	}
+	if err := spec.RefuseEdits(NameSwarm, "a service's specification has no such field; docker has it"); err != nil {
+		return nil, err
 	}
 	info, err := s.engine.engine(ctx)
 	if err != nil {

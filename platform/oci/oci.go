@@ -184,6 +184,9 @@ func (p *oci) Create(ctx context.Context, spec platform.Spec) (_ platform.Create
 	if err := p.Supports(spec.Setting); err != nil {
 		return nil, err
 	}
+	if spec, err = spec.Grant(); err != nil {
+		return nil, err
+	}
 	if err := p.probe(ctx); err != nil {
 		return nil, err
 	}

@@ -56,6 +56,10 @@ func (p *oci) supportsSandboxed(s platform.Setting) error {
 				Reason: "the runtime is told to leave cgroups alone, which it does not know beside each other in two versions"}
 		}
 	}
+	if s.GPU != "" && s.GPU != platform.NoGPU {
+		return &platform.Unsupported{Platform: p.Name(), Key: "gpu=" + s.GPU,
+			Reason: "the sandbox's own kernel stands before the driver, and hands on some of its calls alone (nvproxy), which it is not told to"}
+	}
 	if s.ASLR != "" {
 		return &platform.Unsupported{Platform: p.Name(), Key: "aslr=" + s.ASLR,
 			Reason: "the program's addresses are drawn by the sandbox's own kernel, which has no such knob"}

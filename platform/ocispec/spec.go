@@ -101,6 +101,7 @@ func (c Container) Config() (*specs.Spec, error) {
 			Destination: bind.Target, Type: "bind", Source: bind.Source, Options: []string{"bind", "rw", "rprivate"},
 		})
 	}
+	c.edit(config)
 	if setting.Seccomp != "unconfined" {
 		filter, err := seccomp.GetDefaultProfile(config)
 		if err != nil {
@@ -109,6 +110,30 @@ func (c Container) Config() (*specs.Spec, error) {
 		config.Linux.Seccomp = filter
 	}
 	return config, nil
+}
+
+// edit adds what the spec is given of the host: nodes, which the container's group is
+// let use, and mounts. Their variables are in the environment already.
+func (c Container) edit(config *specs.Spec) {
+	for _, d := range c.Spec.Edits.Devices {
+		mode, uid, gid := d.Mode, uint32(d.UID), uint32(d.GID)
+		major, minor := int64(d.Major), int64(d.Minor)
+		config.Linux.Devices = append(config.Linux.Devices, specs.LinuxDevice{
+			Path: d.Path, Type: "c", Major: major, Minor: minor, FileMode: &mode, UID: &uid, GID: &gid,
+		})
+		config.Linux.Resources.Devices = append(config.Linux.Resources.Devices, specs.LinuxDeviceCgroup{
+			Allow: true, Type: "c", Major: &major, Minor: &minor, Access: "rw",
+		})
+	}
+	for _, m := range c.Spec.Edits.Mounts {
+		write := "rw"
+		if m.ReadOnly {
+			write = "ro"
+		}
+		config.Mounts = append(config.Mounts, specs.Mount{
+			Destination: m.Target, Type: "bind", Source: m.Source, Options: []string{"rbind", write, "nosuid", "nodev", "rprivate"},
+		})
+	}
 }
 
 func (c Container) process() *specs.Process {

@@ -64,6 +64,31 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// What a program is given of the host it sees, and its group may use.
+func TestConfigGivesEdits(t *testing.T) {
+	c, err := Container{Spec: platform.Spec{Args: []string{"lu"}, Edits: platform.Edits{
+		Devices: []platform.DeviceNode{{Path: "/dev/nvidia0", Major: 195, Minor: 0, Mode: 0o660, GID: 44}},
+		Mounts: []platform.Mount{
+			{Source: "/usr/lib64/libcuda.so.550.54.15", Target: platform.DriverLibraries + "/libcuda.so.1", ReadOnly: true},
+			{Source: "/state/cache", Target: "/cache", Directory: true},
+		},
+	}}}.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := c.Linux.Devices; len(d) != 1 || d[0].Path != "/dev/nvidia0" || d[0].Type != "c" || d[0].Major != 195 || *d[0].FileMode != 0o660 || *d[0].GID != 44 {
+		t.Errorf("devices %+v", d)
+	}
+	rules := c.Linux.Resources.Devices
+	if last := rules[len(rules)-1]; !last.Allow || *last.Major != 195 || *last.Minor != 0 || rules[0].Allow {
+		t.Errorf("rules %+v", rules)
+	}
+	library, cache := c.Mounts[len(c.Mounts)-2], c.Mounts[len(c.Mounts)-1]
+	if !slices.Contains(library.Options, "ro") || library.Destination != platform.DriverLibraries+"/libcuda.so.1" || !slices.Contains(cache.Options, "rw") || cache.Source != "/state/cache" {
+		t.Errorf("mounts %+v, %+v", library, cache)
+	}
+}
+
 func TestConfigOfNothing(t *testing.T) {
 	c, err := Container{Spec: platform.Spec{Args: []string{"true"}}}.Config()
 	if err != nil {

@@ -96,6 +96,7 @@ type Plan struct {
 	Kind    platform.Root    // RootDir or RootOverlay
 	Storage platform.Storage // behind Data; an empty one is a layer
 	Data    []string         // directories inside that the program writes
+	Points  []string         // directories inside that are mounted on besides
 }
 
 // Tree is a file system that was laid out.
@@ -158,7 +159,7 @@ func (p Plan) buildOverlay(t Tree) (Tree, error) {
 	if err := mount.Overlay(p.Image.Root, upper, work, t.Root); err != nil {
 		return t, fmt.Errorf("%w: an overlay's upper layer cannot lie on another overlay or on a network file system: choose another state directory", err)
 	}
-	for _, dir := range slices.Concat(system, scratch, p.Data) {
+	for _, dir := range slices.Concat(system, scratch, p.Data, p.Points) {
 		target, err := image.Resolve(t.Root, dir)
 		if err != nil {
 			return t, err
@@ -179,6 +180,13 @@ func (p Plan) buildDir(t Tree) (Tree, error) {
 		return t, err
 	}
 	var needed []string
+	for _, point := range p.Points {
+		target, err := image.Resolve(p.Image.Root, point)
+		if err != nil {
+			return t, err
+		}
+		needed = append(needed, target)
+	}
 	for _, b := range t.Binds {
 		needed = append(needed, b.Target)
 	}
