@@ -50,8 +50,10 @@ while [ $# -gt 0 ]; do
 		shift 2
 		;;
 	--program)
-		[ -f "$here/cuda/$2.cu" ] || die 2 "--program $2: no such program"
-		programs="$programs $2"
+		case $2 in
+		lu | particlefilter | stencil | lenet | devicelimits) programs="$programs $2" ;;
+		*) die 2 "--program $2: want lu, particlefilter, stencil, lenet or devicelimits" ;;
+		esac
 		shift 2
 		;;
 	--capability)
@@ -73,15 +75,14 @@ done
 # optimised, since that would take longer than what they are for.
 emulated() {
 	[ -n "${SANITIZE:-}" ] && sanitized="-fsanitize=$SANITIZE -fno-sanitize-recover=all" || sanitized=
-	object=$1/emulate.o
 	# shellcheck disable=SC2086 # several flags are several arguments
-	${CXX:-g++} -std=c++17 -O1 -Wall -Wextra -Werror ${SANITIZE:+-DSANITIZED} ${CXXFLAGS:-} -c "$here/emulate/emulate.cpp" -o "$object" &
+	${CXX:-g++} -std=c++17 -O1 -Wall -Wextra -Werror ${SANITIZE:+-DSANITIZED} ${CXXFLAGS:-} -c "$here/emulate/emulate.cpp" -o "$1/emulate.o" &
 	compilers="emulate:$!"
-	for program in $programs; do
+	for source in frame $programs; do
 		# shellcheck disable=SC2086
 		${CXX:-g++} -std=c++17 -O0 -g1 -Wall -Wextra -Werror $sanitized ${CXXFLAGS:-} -DEMULATE -DBUILD_KIND='"emulated"' -DBUILD_TARGETS='""' \
-			-x c++ -c "$here/cuda/$program.cu" -o "$1/$program.o" &
-		compilers="$compilers $program:$!"
+			-x c++ -c "$here/cuda/$source.cu" -o "$1/$source.o" &
+		compilers="$compilers $source:$!"
 	done
 	failed=
 	for compiler in $compilers; do
@@ -90,10 +91,10 @@ emulated() {
 	[ -z "$failed" ] || die 1 "g++ failed:$failed"
 	for program in $programs; do
 		# shellcheck disable=SC2086
-		${CXX:-g++} $sanitized "$1/$program.o" "$object" -o "$1/$program" || die 1 "$program: g++ failed"
+		${CXX:-g++} $sanitized "$1/$program.o" "$1/frame.o" "$1/emulate.o" -o "$1/$program" || die 1 "$program: g++ failed"
 		rm "$1/$program.o"
 	done
-	rm "$object"
+	rm "$1/frame.o" "$1/emulate.o"
 }
 
 find_nvcc() {
@@ -138,7 +139,7 @@ compile() {
 	shift 3
 	# shellcheck disable=SC2086 # several flags are several arguments
 	"$nvcc" -std=c++17 -O3 -cudart static -Wno-deprecated-gpu-targets -Xcompiler -Wall,-static-libgcc,-static-libstdc++ ${NVCCFLAGS:-} "$@" \
-		-DBUILD_KIND="\"$kind\"" -DBUILD_TARGETS="\"$targets\"" -o "$binary" "$here/cuda/$name.cu" || die 1 "$name: nvcc failed"
+		-DBUILD_KIND="\"$kind\"" -DBUILD_TARGETS="\"$targets\"" -o "$binary" "$here/cuda/$name.cu" "$here/cuda/frame.cu" || die 1 "$name: nvcc failed"
 }
 
 for kind in $kinds; do

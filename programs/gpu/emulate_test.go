@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -165,7 +166,6 @@ func TestLeNet(t *testing.T) {
 		flops  float64
 		orders []string
 	}{
-		{"training", 1, forward + backward, orders[:1]},
 		{"training", 3, forward + backward, orders[1:2]},
 		{"inference", 65, forward, orders[2:]}, // more than a tile of the full layers
 	} {
@@ -225,6 +225,25 @@ func TestSeed(t *testing.T) {
 	o = gpu.Options{Size: []int64{1}, Iterations: 1}
 	if one, other := result(t, gpu.LU, nil, o), result(t, gpu.LU, nil, o); one.Parameters.Seed == other.Parameters.Seed {
 		t.Errorf("two runs draw the seed %d", one.Parameters.Seed)
+	}
+}
+
+// Sizes that nobody chose.
+func TestAnySize(t *testing.T) {
+	edge := func(most int64) int64 { return 1 + rand.Int64N(most) }
+	for program, o := range map[string]gpu.Options{
+		gpu.LU:             {Size: []int64{edge(70)}},
+		gpu.ParticleFilter: {Size: []int64{edge(3000)}},
+		gpu.Stencil:        {Size: []int64{2 + edge(70), 2 + edge(40), 2 + edge(40)}},
+		gpu.LeNet:          {Size: []int64{edge(12)}, Task: "inference"},
+		gpu.DeviceLimits:   {Size: []int64{edge(20000)}},
+	} {
+		o.Iterations, o.Warmup, o.Memory = 2, new(int), "pinned"
+		forOrders(t, program, o, orders[1:2], func(t *testing.T, r gpu.Result) {
+			if len(r.Kernels.Iterations) != 2 {
+				t.Errorf("iterations took %v", r.Kernels.Iterations)
+			}
+		})
 	}
 }
 

@@ -14,6 +14,8 @@
 //   update_convolutions, update_dense      add the partial sums up and take the step
 //
 // No sum depends on an order that the device chooses: a seed gives the same parameters again.
+#include <cstring>
+
 #include "digits.h"
 #include "lenet_reference.h"
 #include "run.h"
