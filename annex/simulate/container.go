@@ -126,6 +126,9 @@ func (c *container) slept(e *trace.Event) {
 		took := c.world.now.Since(c.intends)
 		c.bursts = append(c.bursts, took)
 		c.delays = append(c.delays, took-e.At.Since(c.intends))
+		if c.class != annex.Critical {
+			c.world.took(false, took-e.At.Since(c.intends))
+		}
 	}
 	c.inBurst = false
 }
@@ -236,6 +239,7 @@ func (c *container) touch() {
 	case e.Kind == trace.Requested:
 		if w.counted(e.At) {
 			c.requests = append(c.requests, w.now.Since(e.At))
+			w.took(c.class == annex.Critical, w.now.Since(e.At))
 		}
 	case c.inBurst:
 		c.lag = max(0, w.now.Since(e.At)-e.Took)

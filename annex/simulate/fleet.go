@@ -87,17 +87,27 @@ func Plan(ctx context.Context, m synthetic.Mix, f Fleet, policy func(memory int6
 	host.Swap /= int64(f.Grain)
 	m = coarse(m, f.Grain)
 	p := policy(host.Memory)
-	p99 := func(n int, seed uint64) (time.Duration, error) {
+	// Where it is asked only whether it is within what is good, what is worse is not run to its end.
+	p99 := func(n int, seed uint64, whole bool) (time.Duration, error) {
 		one := scale(m, n)
 		one.Seed = seed
+		if pages(one) > (host.Memory+host.Swap)/annex.PageSize {
+			return math.MaxInt64, nil
+		}
 		from, err := synthetic.Make(one)
 		if err != nil {
 			return 0, err
 		}
-		r, err := Run(ctx, host, from, p)
+		var b *bar
+		if !whole {
+			if b, err = newBar(one, host.Warm, f.P99); err != nil {
+				return 0, err
+			}
+		}
+		r, err := runTo(ctx, host, from, p, b)
 		var full *Full
 		switch {
-		case errors.As(err, &full):
+		case errors.Is(err, errMissed), errors.As(err, &full):
 			return math.MaxInt64, nil
 		case err != nil:
 			return 0, err
@@ -108,7 +118,7 @@ func Plan(ctx context.Context, m synthetic.Mix, f Fleet, policy func(memory int6
 	}
 	low, high := 0, f.Containers+1
 	for n := 1; high-low > 1; {
-		took, err := p99(n, m.Seed)
+		took, err := p99(n, m.Seed, false)
 		if err != nil {
 			return Planned{}, err
 		}
@@ -131,7 +141,7 @@ func Plan(ctx context.Context, m synthetic.Mix, f Fleet, policy func(memory int6
 	}
 	plan.Ran = min(plan.Hosts, f.Sample)
 	all, err := hosts(plan.Ran, func(i int) (time.Duration, error) {
-		return p99(min(low, f.Containers-i*low), m.Seed+uint64(i))
+		return p99(min(low, f.Containers-i*low), m.Seed+uint64(i), true)
 	})
 	if err != nil {
 		return Planned{}, err
@@ -164,6 +174,14 @@ func hosts(n int, run func(i int) (time.Duration, error)) ([]time.Duration, erro
 	close(next)
 	wait.Wait()
 	return all, errors.Join(errs...)
+}
+
+// pages are those of all containers of a mix, each of which is touched once.
+func pages(m synthetic.Mix) (n int64) {
+	for _, g := range m.Groups {
+		n += int64(g.Count) * int64(g.Pages)
+	}
+	return n
 }
 
 func total(m synthetic.Mix) (n int) {

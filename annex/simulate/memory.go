@@ -52,6 +52,8 @@ type memory struct {
 	places      []int32 // of swap: whose page
 	taken       int
 	cursor      int
+	hand        int    // from which place on the next is taken from a page in memory
+	barren      uint64 // the clock when there was none to be taken
 	ratio       float64
 }
 
@@ -139,13 +141,30 @@ func (m *memory) put(i int32) bool {
 	return true
 }
 
-// steal frees the places of pages that are in memory, which need none.
+// stealBatch is how many places are taken at once from pages in memory.
+const stealBatch = 64
+
+// steal frees places of pages that are in memory, which need none, going on where it ended the
+// last time.
 func (m *memory) steal() bool {
+	if m.barren == m.clock && m.clock > 0 {
+		return false // nothing was used since there was none
+	}
 	before := m.taken
-	for _, i := range m.places {
-		if p := &m.pages[i]; p.flags&(resident|mapped) == resident|mapped && p.flags&leaving == 0 {
-			m.written(i)
+	for range m.places {
+		i := m.places[m.hand]
+		m.hand = (m.hand + 1) % len(m.places)
+		if i == none {
+			continue
 		}
+		if p := &m.pages[i]; p.flags&(resident|mapped) == resident|mapped && p.flags&leaving == 0 {
+			if m.written(i); before-m.taken == stealBatch {
+				return true
+			}
+		}
+	}
+	if m.taken == before {
+		m.barren = m.clock
 	}
 	return m.taken < before
 }

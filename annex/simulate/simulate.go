@@ -138,10 +138,16 @@ func (f *Full) Error() string {
 
 // Run has a policy go through a trace. The error is a *Full, the trace's, or ctx's.
 func Run(ctx context.Context, h Host, from trace.Source, p Policy) (*Report, error) {
+	return runTo(ctx, h, from, p, nil)
+}
+
+// runTo does so until it is certain that a bar is missed, if there is one.
+func runTo(ctx context.Context, h Host, from trace.Source, p Policy, b *bar) (*Report, error) {
 	if err := h.Check(); err != nil {
 		return nil, fmt.Errorf("the host: %w", err)
 	}
 	w := newWorld(h.withDefaults(), from, p)
+	w.bar = b
 	for n := 0; w.err == nil && w.step(); n++ {
 		if n%4096 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()

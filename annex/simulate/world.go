@@ -37,6 +37,7 @@ type world struct {
 	waits      map[int32][]func() // for pages that are coming
 	moving     int                // pages that are coming or leaving
 	tally                         // of what is counted
+	bar        *bar               // nil: whatever comes of it
 	last       annex.Moment
 }
 
