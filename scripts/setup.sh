@@ -36,6 +36,7 @@ qemu-system-x86_64    qemu-system-x86  platform vm
 mkfs.ext4             e2fsprogs   disks of virtual machines
 valgrind              valgrind    counts the instructions of functions
 gcc                   gcc         tests of programs/
+g++                   g++         tests of programs/gpu
 /usr/include/stdio.h  libc6-dev   tests of programs/
 /usr/include/lmdb.h   liblmdb-dev tests of programs/mapstore
 '
