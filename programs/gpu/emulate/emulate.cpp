@@ -210,7 +210,7 @@ unsigned threads_of(const dim3 &d)
 		where += (where.empty() ? "" : ", ") + std::to_string(a.second) + " at " + (base ? base + 1 : a.first.first) + ":" + std::to_string(a.first.second);
 	}
 	unsigned total = threads_of(place.threads);
-	wrong("kernel %s, block (%u,%u,%u): %s: of %u threads %u wait (%s), %u have left", s.kernel, place.block.x, place.block.y, place.block.z,
+	wrong("kernel %s, block (%u,%u,%u): %s: of %u threads %u wait (%s), %u have left or not begun", s.kernel, place.block.x, place.block.y, place.block.z,
 	      what, total, waiting, where.c_str(), total - s.running);
 }
 
