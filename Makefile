@@ -179,6 +179,26 @@ bench-annex: setup build ## S3.2: the memory extension against every baseline by
 	bin/tare density $(ANNEX_BOX) --pattern periodic --neighbours 1,9,15,30,45,60,90 --settle 90s --step 20s+1s \
 		--extend none,annex $(BENCH_ARGS)
 
+# What a policy that predicts may be hurt by: moments and neighbours that cannot be foretold,
+# working sets that are never the same twice, collectors, pages shared after a fork, huge
+# pages, and more than the box holds, where nothing can help and nothing may get worse.
+ANNEX_HEAP = --box 512m --critical redis --critical-memory 160m --rate 300 --param compressible=60 \
+	--noise heap --neighbour-memory 16m --noise-param asked=50 --noise-param compressible=60 --noise-param draw=cycle \
+	--noise-param collector=serial --noise-param garbage=256 --burst 85 --think 3ms --order interleaved --step-limit 3m --yes
+ANNEX_HARD = --neighbours 30 --settle 36s --step 13s+1s --protect none,swappiness --extend none,annex
+
+.PHONY: bench-annex-hard
+bench-annex-hard: setup build ## the memory extension where prediction is hard (about 2.5 hours; nothing else should run)
+	for pattern in heavy-tailed random drifting; do \
+		bin/tare density $(ANNEX_BOX) $(ANNEX_HARD) --pattern $$pattern $(BENCH_ARGS); \
+	done
+	bin/tare density $(ANNEX_BOX) $(ANNEX_HARD) --pattern periodic --noise-param draw=uniform --noise-param asked=100 $(BENCH_ARGS)
+	bin/tare density $(ANNEX_BOX) $(ANNEX_HARD) --pattern periodic --noise-param asked=100 --burst 170 --think 1176us $(BENCH_ARGS)
+	bin/tare density $(ANNEX_BOX) $(ANNEX_HARD) --pattern periodic --noise-param snapshot=850 $(BENCH_ARGS)
+	for pages in small huge; do \
+		bin/tare density $(ANNEX_HEAP) $(ANNEX_HARD) --neighbours 20 --pattern periodic --noise-param pages=$$pages $(BENCH_ARGS); \
+	done
+
 .PHONY: bench-pages
 bench-pages: go ## censuses against raw reads of the same, the fault recorder against perf (about 5 minutes)
 	$(GO) test -run '^$$' -bench 'Walk|Files|Many|Memory' -benchtime 10x -timeout 30m ./probe/pagetable

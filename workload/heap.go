@@ -19,6 +19,7 @@ var heap = &objectServer{
 		{"collector", "g1", "g1, parallel or serial"},
 		{"garbage", "1024", "KiB that a request allocates besides its answer, 0 to 65536"},
 		{"spare", "50", "percent of heap beyond the objects, 25 to 400, and 16 MiB at least"},
+		{"pages", "small", "small, or huge: the heap asks the kernel for transparent huge pages"},
 	},
 	program: heapProgram,
 	put: func(ctx context.Context, url string, content []byte) (*http.Request, error) {
@@ -41,11 +42,19 @@ func heapProgram(p Params, plan objectPlan) (Program, error) {
 	if err != nil {
 		return Program{}, err
 	}
+	pages, err := p.oneOf("pages", "small", "huge")
+	if err != nil {
+		return Program{}, err
+	}
 	old, young := heapSizes(plan.objects, garbage, spare)
 	megabytes := func(option string, bytes int64) string { return option + strconv.FormatInt(bytes>>20, 10) + "m" }
+	args := []string{image.HeapJava, megabytes("-Xms", old+young), megabytes("-Xmx", old+young), megabytes("-Xmn", young),
+		"-XX:+" + heapCollectors[collector]}
+	if pages == "huge" {
+		args = append(args, "-XX:+UseTransparentHugePages")
+	}
 	return Program{
-		Args: []string{image.HeapJava, megabytes("-Xms", old+young), megabytes("-Xmx", old+young), megabytes("-Xmn", young),
-			"-XX:+" + heapCollectors[collector], "@" + image.HeapArguments, strconv.Itoa(plan.port), strconv.FormatInt(garbage, 10)},
+		Args:  append(args, "@"+image.HeapArguments, strconv.Itoa(plan.port), strconv.FormatInt(garbage, 10)),
 		Ports: []int{plan.port}, Service: true,
 		MemoryNeed: old + young + heapMachine, Needs: []string{image.HeapJava},
 	}, nil

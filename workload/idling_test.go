@@ -290,6 +290,8 @@ func TestIdlersRefuseWrongValues(t *testing.T) {
 		{heap, "collector", "z", "serial"},
 		{heap, "garbage", "-1", "from 0"},
 		{heap, "spare", "10", "from 25"},
+		{heap, "pages", "large", "huge"},
+		{redis{}, "snapshot", "-1", "from 0"},
 		{redis{}, "objects", "5", "at least 1700"},
 		{redis{}, "port", "65536", "65535"},
 	} {

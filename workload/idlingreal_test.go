@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -186,6 +188,62 @@ func TestRealHeapCollects(t *testing.T) {
 				t.Errorf("%d collections in 100 requests", after-before)
 			}
 		})
+	}
+}
+
+// A heap of huge pages has some, and one of small ones none.
+func TestRealHeapPages(t *testing.T) {
+	if mode, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled"); err != nil || strings.Contains(string(mode), "[never]") {
+		t.Skipf("needs transparent huge pages: %s, %v", mode, err)
+	} else if strings.Contains(string(mode), "[always]") {
+		t.Skip("needs transparent huge pages for those alone that ask for them: here all have them")
+	}
+	for _, pages := range []string{"small", "huge"} {
+		tr := startIdler(t, heap, usualObjects<<10, "pages", pages)
+		if err := heap.Ready(t.Context(), tr); err != nil {
+			t.Fatalf("%v; it printed %s", err, lastWords(tr))
+		}
+		if err := heap.Fill(t.Context(), tr, 1); err != nil {
+			t.Fatalf("%v; it printed %s", err, lastWords(tr))
+		}
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", tr.pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		none := strings.Contains(strings.Join(strings.Fields(string(text)), " "), "AnonHugePages: 0 kB")
+		if none != (pages == "small") {
+			t.Errorf("%s pages: %s", pages, text)
+		}
+	}
+}
+
+// A redis that is to save itself does, by a fork each time, and answers on.
+func TestRealRedisSavesItself(t *testing.T) {
+	tr := startIdler(t, redis{}, 8<<20, "snapshot", "20")
+	if err := (redis{}).Ready(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	if err := (redis{}).Fill(t.Context(), tr, 1); err != nil {
+		t.Fatal(err)
+	}
+	if r := ask(t, redis{}, tr, 1, 1, 60); r.Requests != 60 {
+		t.Errorf("%+v, want 60 answers", r)
+	}
+	conn, err := net.Dial("tcp", tr.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	if _, err := conn.Write([]byte("INFO stats\r\nQUIT\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	told, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, forks, ok := strings.Cut(string(told), "total_forks:"); !ok || strings.HasPrefix(forks, "0\r") {
+		t.Errorf("it saved itself never: %s", told)
 	}
 }
 

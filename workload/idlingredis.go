@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"tare/load"
@@ -81,15 +82,38 @@ func (redis) Asks(t Trial, filled, seed uint64) (load.Target, error) {
 		return nil, err
 	}
 	draws := plan.objects.draws(filled, seed)
+	asked, ready := int64(0), false
 	return load.RESP{
 		Address: plan.address(t), Dial: dialOf(t),
 		Next: func() ([]string, func(load.Reply) error) {
+			// One that is still saving itself refuses to begin anew.
+			if ready {
+				ready = false
+				return []string{"BGSAVE"}, checkSaving
+			}
+			if asked++; plan.snapshot > 0 && asked%plan.snapshot == 0 {
+				return []string{"INFO", "persistence"}, func(r load.Reply) error {
+					ready = strings.Contains(r.Text, "rdb_bgsave_in_progress:0")
+					if !strings.Contains(r.Text, "rdb_bgsave_in_progress:") {
+						return fmt.Errorf("INFO persistence was answered by %.80q", r.Text)
+					}
+					return nil
+				}
+			}
 			n := draws.next()
 			return []string{"GET", objectKey(n)}, func(r load.Reply) error {
 				return plan.objects.content(filled, n).check([]byte(r.Text))
 			}
 		},
 	}, nil
+}
+
+// checkSaving is an error unless a snapshot was begun.
+func checkSaving(r load.Reply) error {
+	if r.Text != "Background saving started" {
+		return fmt.Errorf("BGSAVE was answered by %.80q", r.Text)
+	}
+	return nil
 }
 
 var _ Idling = redis{}

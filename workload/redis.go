@@ -81,6 +81,7 @@ func (redis) Params() []Param {
 		{"reads", "95", "while it is watched: percent of the operations that read a record, 0 to 100; the others write one"},
 		{"rate", closed, "while it is watched: requests per second (open loop), 0.001 to 1e6, or closed"},
 		{portParam, strconv.Itoa(redisPort), "at which the server answers, 1 to 65535"},
+		{"snapshot", "0", "as an idle neighbour: requests after which it saves itself, by a copy of its process (BGSAVE), 0 to 10^6; 0: never"},
 	}, objectParams(0)...)
 }
 
@@ -94,6 +95,7 @@ type redisPlan struct {
 	data, reads                 int64 // of the mix
 	rate                        float64
 	port                        int64
+	snapshot                    int64
 	objects                     objects // where it is an idle one
 }
 
@@ -127,6 +129,7 @@ func planRedis(p Params) (plan redisPlan, err error) {
 		{"data", 0, mostData, &plan.data},
 		{"reads", 0, 100, &plan.reads},
 		{portParam, 1, 65535, &plan.port},
+		{"snapshot", 0, 1_000_000, &plan.snapshot},
 	} {
 		if *n.to, err = p.whole(n.name, n.low, n.high); err != nil {
 			return plan, err
@@ -193,18 +196,22 @@ func (redis) Program(p Params) (Program, error) {
 	}, nil
 }
 
-// disk is at most what the append-only file grows to in a trial: Redis rewrites it
-// when it has doubled, and holds the old one beside the new one meanwhile.
+// disk is at most what the append-only file grows to in a trial, as Redis rewrites it
+// when it has doubled, and holds the old one beside the new one meanwhile; and its snapshots.
 func (p redisPlan) disk() int64 {
+	var saved int64
+	if p.snapshot > 0 {
+		saved = 2 * p.objects.bytes() // a file, and the one that takes its place
+	}
 	if p.appendOnly == "no" {
-		return 0
+		return saved
 	}
 	const words = 96 // the command, its key and their lengths
 	need := p.keyspace*(words+p.payload) + recordsIn(p.data)*(words+fieldLength)
 	for _, c := range p.commands {
 		need += (p.requestsOf(c) + p.warmupOf(c)) * c.writes * (words + p.payload)
 	}
-	return 2 * need
+	return saved + 2*need
 }
 
 // memory is the least with which the server can hold what the trial writes.

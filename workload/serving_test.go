@@ -17,7 +17,7 @@ import (
 	"tare/load"
 )
 
-// scratchRoot lays an image's root below a layer of its own, with /proc, since
+// scratchRoot lays an image's root below a layer of its own, with /proc and /sys, since
 // what services write must not get into the store's.
 func scratchRoot(t *testing.T, img image.Image) image.Image {
 	t.Helper()
@@ -42,6 +42,10 @@ func scratchRoot(t *testing.T, img image.Image) image.Image {
 	root := filepath.Join(dir, "root")
 	mount("-t", "overlay", "-o", "lowerdir="+img.Root+",upperdir="+filepath.Join(dir, "upper")+",workdir="+filepath.Join(dir, "work"), "tare-test", root)
 	mount("-t", "proc", "tare-test", filepath.Join(root, "proc"))
+	if err := os.MkdirAll(filepath.Join(root, "sys"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	mount("-t", "sysfs", "-o", "ro", "tare-test", filepath.Join(root, "sys"))
 	img.Root = root
 	return img
 }
