@@ -28,6 +28,7 @@ import (
 	"tare/record"
 	"tare/record/foreign"
 	"tare/study/density"
+	"tare/study/gpu"
 	ioplace "tare/study/io/place"
 	"tare/study/latency/cpu"
 	"tare/study/latency/files"
@@ -115,6 +116,7 @@ func exitCode(err error) int {
 		{is[*ioplace.Usage](err), exitUsage},
 		{is[*platforms.Usage](err), exitUsage},
 		{is[*density.Usage](err), exitUsage},
+		{is[*gpu.Usage](err), exitUsage},
 		{is[*probe.Missing](err), exitHost},
 		{is[*workload.Unknown](err), exitUsage},
 		{is[*lab.UnknownPlatform](err), exitUsage},
@@ -178,7 +180,7 @@ randomised blocks and gives each overhead with an interval and a verdict.`,
 	root.SetVersionTemplate("tare {{.Version}}\n")
 	root.PersistentFlags().StringVar(&a.home, "home", "", "state directory (default $TARE_HOME, else /var/lib/tare for root, ~/.local/share/tare for others, who read root's where they have none)")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(a.agent(), a.weigh(), a.startup(), a.pages(), a.faults(), a.latency(), a.io(), a.platforms(), a.density(), a.predict(), a.resume(), a.show(), a.runs(), a.export(), a.importing(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims(), a.place(), a.causes())
+	root.AddCommand(a.agent(), a.weigh(), a.startup(), a.pages(), a.faults(), a.latency(), a.io(), a.platforms(), a.density(), a.gpu(), a.predict(), a.resume(), a.show(), a.runs(), a.export(), a.importing(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims(), a.place(), a.causes())
 	return root
 }
 

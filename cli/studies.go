@@ -8,6 +8,7 @@ import (
 	"tare/record"
 	"tare/report"
 	"tare/study/density"
+	"tare/study/gpu"
 	"tare/study/imported"
 	ioStudy "tare/study/io"
 	"tare/study/latency"
@@ -70,6 +71,13 @@ func studies() map[string]studied {
 			},
 			interim: density.Interim, next: density.Next,
 			resume: resumeFamily(density.Name, densityStudies),
+		},
+		gpu.Name: {
+			sheet: func(run record.Run, at attachments, j []claim.Judgement) report.Sheet {
+				return gpu.Sheet(run, at, j)
+			},
+			interim: gpu.Interim, next: gpu.Next,
+			resume: resumeFamily(gpu.Name, gpuStudies),
 		},
 		imported.Name: {
 			sheet:   func(run record.Run, _ attachments, j []claim.Judgement) report.Sheet { return imported.Sheet(run, j) },

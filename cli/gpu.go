@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tare/kernel/nvidia"
+	"tare/lab"
+	"tare/platform"
+	"tare/platform/held"
+	"tare/platform/rootfs"
+	programs "tare/programs/gpu"
+	"tare/study/gpu"
+	"tare/workload"
+)
+
+// gpuFlags are what the user asked for of `tare gpu`.
+type gpuFlags struct {
+	studyFlags
+	subjects   []string
+	platforms  []string
+	builds     []string
+	caches     []string
+	memories   []string
+	cross      bool
+	probe      bool
+	share      []int
+	torch      bool
+	gpu        string
+	sizes      []string
+	iterations []string
+	programs   string
+
+	cmd     *cobra.Command
+	host    nvidia.Host // where its files are looked at
+	asked   gpu.Options // what the command line comes to
+	found   *gpu.Found  // once somebody has looked
+	scratch func(ctx context.Context, name string) (string, func() error, error)
+}
+
+func (a *app) gpu() *cobra.Command {
+	cmd, s := gpuCommand()
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runSub(cmd, gpu.Name, s, args) }
+	return cmd
+}
+
+// gpuStudies is the only one of its family.
+func gpuStudies() []subStudied { return []subStudied{gpuCommand} }
+
+func gpuCommand() (*cobra.Command, *subStudy) {
+	f := &gpuFlags{studyFlags: studyFlags{whole: true}}
+	byDefault := gpu.Default()
+	cmd := &cobra.Command{
+		Use:   "gpu [flags]",
+		Short: "Find what containing a CUDA program costs, and where",
+		Long: `Gpu runs CUDA programs of our own on bare metal and in containers that are given an
+NVIDIA device: LU decomposition, particle filter, stencil, LeNet. It takes their time
+from launch to end, and apart: the container's start, compiling PTX with a cold cache
+and a warm one, allocation, copies from pinned memory and pageable, kernels; by an
+activity probe, kernels against calls; and kernels as a share of what the device does.
+--share has several containers with one device at once.
+
+It needs a device and its driver. The programs are built here where nvcc is, or
+brought (--programs), as make gpu-programs builds them.`,
+		Example: `  tare gpu --quick
+  tare gpu --platform bare,docker --program stencil,lenet-training --blocks 10
+  tare gpu --programs /srv/gpu-programs --build exact,ptx --cache cold,warm
+  tare gpu --share 1,2,4,8 --program stencil
+  tare gpu --dry-run`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError("gpu takes no arguments: name programs by --program %s", strings.Join(args, ","))
+			}
+			return nil
+		},
+	}
+	f.cmd = cmd
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringSliceVar(&f.subjects, "program", nil, "some of "+strings.Join(gpu.Subjects, ", ")+" (default all but inference)")
+	flags.StringSliceVar(&f.platforms, "platform", byDefault.Platforms, "platforms; bare metal is always measured, and what a host lacks is left out")
+	flags.StringSliceVar(&f.builds, "build", byDefault.Builds, "code for the exact device, for the driver to compile (ptx), or both; the first is the base")
+	flags.StringSliceVar(&f.caches, "cache", byDefault.Caches, "the driver's cache of compiled PTX: some of "+strings.Join(gpu.Caches, ", "))
+	flags.StringSliceVar(&f.memories, "memory", byDefault.Memories, "of the host, that copies start from and end in: pageable, pinned; the first is the base")
+	flags.BoolVar(&f.cross, "cross", false, "all combinations, instead of one factor at a time around the base")
+	flags.BoolVar(&f.probe, "probe", byDefault.Probe, "measure kernels against calls, too, in trials of their own under the activity probe")
+	flags.IntSliceVar(&f.share, "share", nil, "so many containers at once with one device, such as 1,2,4,8")
+	flags.BoolVar(&f.torch, "torch", false, "a training step and inference by PyTorch too, where python3 of this host has it")
+	flags.StringVar(&f.gpu, "gpu", byDefault.GPU, "devices that each program is given: all, or a `LIST` such as 0")
+	flags.StringArrayVar(&f.sizes, "size", nil, "PROGRAM=N: its size, as programs/gpu has it; may be repeated")
+	flags.StringArrayVar(&f.iterations, "iterations", nil, "PROGRAM=K: its timed repetitions; may be repeated")
+	flags.StringVar(&f.programs, "programs", "", "directory with the programs, built elsewhere (default: built here, by nvcc)")
+	f.register(cmd, "a minute or two: stencil and LeNet, exact code and PTX with a cold cache, no probe", "all programs and combinations, oci:crun besides, PyTorch where it is, ten blocks", nil)
+	must(cmd.RegisterFlagCompletionFunc("program", cobra.FixedCompletions(gpu.Subjects, cobra.ShellCompDirectiveNoFileComp)))
+	return cmd, &subStudy{flags: &f.studyFlags, design: f.design, pass: gpu.Pass, prepare: f.prepare}
+}
+
+// options reads a whole command line.
+func (f *gpuFlags) options(cmd *cobra.Command) (gpu.Options, error) {
+	changed := cmd.Flags().Changed
+	o, plan, err := begin(&f.studyFlags, changed, gpu.Default, gpu.Quick, gpu.Full)
+	if err != nil {
+		return o, err
+	}
+	o.Plan, o.Seed, o.GPU, o.Share = plan, f.seed, f.gpu, f.share
+	for _, of := range []struct {
+		flag string
+		from []string
+		to   *[]string
+	}{{"program", f.subjects, &o.Subjects}, {"platform", f.platforms, &o.Platforms}, {"build", f.builds, &o.Builds}, {"cache", f.caches, &o.Caches}, {"memory", f.memories, &o.Memories}} {
+		if changed(of.flag) {
+			*of.to = of.from
+		}
+	}
+	for i, name := range o.Platforms {
+		if o.Platforms[i], err = lab.OwnPlatform(name); err != nil {
+			return o, err
+		}
+	}
+	for flag, to := range map[string]*bool{"cross": &o.Cross, "probe": &o.Probe, "torch": &o.Torch} {
+		if changed(flag) {
+			*to, err = cmd.Flags().GetBool(flag)
+			if err != nil {
+				return o, err
+			}
+		}
+	}
+	if o.Sizes, err = assigned("size", f.sizes); err != nil {
+		return o, err
+	}
+	if o.Iterations, err = assigned("iterations", f.iterations); err != nil {
+		return o, err
+	}
+	return o, nil
+}
+
+// assigned reads PROGRAM=VALUE.
+func assigned(flag string, texts []string) (map[string]string, error) {
+	all := map[string]string{}
+	for _, text := range texts {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" || value == "" {
+			return nil, usageError("--%s %s: want PROGRAM=N", flag, text)
+		}
+		all[name] = value
+	}
+	return all, nil
+}
+
+func (f *gpuFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.Design, error) {
+	o, err := f.options(cmd)
+	if err != nil {
+		return lab.Design{}, err
+	}
+	f.asked = o
+	o.Host = gpu.Host{Platform: withDirect(host.platforms), Check: host.check, Scratch: f.scratch, Found: f.found}
+	if f.found != nil {
+		return gpu.Design(o)
+	}
+	d, err := gpu.Design(o) // what is wrong with the command line goes before what the host lacks
+	if err != nil {
+		return d, err
+	}
+	lacks := gpu.Lacks(f.host)
+	if lacks != nil && !f.dryRun {
+		return d, lacks
+	}
+	if lacks != nil {
+		d.Plan.Notes = append(d.Plan.Notes, "it cannot be run here: "+lacks.Error())
+	}
+	return d, nil
+}
+
+// withDirect resolves platforms, and that which starts programs directly.
+func withDirect(resolve func(string) (platform.Platform, error)) func(string) (platform.Platform, error) {
+	return func(name string) (platform.Platform, error) {
+		if name == gpu.Direct {
+			return gpu.NewDirect(), nil
+		}
+		return resolve(name)
+	}
+}
+
+// prepare finds the device, has the programs built, and tries them on every platform.
+func (f *gpuFlags) prepare(ctx context.Context, m *measuring, _ *studyHost) (func() error, error) {
+	if len(f.asked.Subjects) == 0 { // a run that is resumed has had no design yet
+		var err error
+		if f.asked, err = f.options(f.cmd); err != nil {
+			return nil, err
+		}
+	}
+	dir := filepath.Join(m.dir, gpu.Name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	f.scratch = scratchIn(m.dir, m.session.Ledger)
+	m.session.Platforms = withDirect(m.session.Platforms)
+	m.lab.Platforms = m.session.Platforms
+	looking := gpu.Looking{Host: f.host, Dir: dir, Programs: f.programs, Names: f.asked.Subjects, Probe: f.asked.Probe, Torch: f.asked.Torch, Tell: m.progress.note}
+	for _, b := range f.asked.Builds {
+		looking.Kinds = append(looking.Kinds, programs.Kind(b))
+	}
+	found, err := gpu.Look(ctx, looking)
+	if err != nil {
+		return nil, err
+	}
+	img, err := m.lab.Image(ctx, workload.Source{Rootfs: found.Root})
+	if err != nil {
+		return nil, err
+	}
+	tries := 0
+	name := func() string {
+		tries++
+		return fmt.Sprintf("gpu-try-%d-%d", os.Getpid(), tries)
+	}
+	m.progress.note("trying the device on every platform")
+	if err := found.Try(ctx, f.asked.Platforms, f.asked.GPU, m.session.Platforms, img, name); err != nil {
+		return nil, err
+	}
+	f.found = found
+	return nil, nil
+}
+
+// scratchIn makes directories for trials below a state directory. Each is in the ledger
+// before it is made, as an instance's is, so that tare clean finds what a crash left.
+func scratchIn(stateDir string, ledger platform.Ledger) func(ctx context.Context, name string) (string, func() error, error) {
+	return func(ctx context.Context, name string) (string, func() error, error) {
+		trials, dir, err := rootfs.Place(stateDir, name)
+		if err != nil {
+			return "", nil, err
+		}
+		things := held.New(ledger)
+		err = things.Take(ctx, platform.Entry{Platform: gpu.Bare, Kind: held.Directory, ID: dir}, func() error {
+			return os.Mkdir(dir, 0o755)
+		}, func(context.Context) error { return rootfs.Remove(trials, dir) })
+		if err != nil {
+			return "", nil, err
+		}
+		return dir, func() error { return things.Drop(context.WithoutCancel(ctx)) }, nil
+	}
+}

@@ -1,0 +1,111 @@
+package gpu
+
+import (
+	"fmt"
+
+	"tare/advise"
+	"tare/record"
+	"tare/stats"
+)
+
+// worthIt is the least ratio that advice must rest on.
+const worthIt = 1.05
+
+// Advice is what a run recommends of building and running CUDA programs, with what it
+// rests on.
+func Advice(run record.Run) []advise.Advice {
+	r := readRun(run)
+	if r.emulated() {
+		return nil
+	}
+	var all []advise.Advice
+	for _, rule := range []func() (advise.Advice, bool){r.buildForTheDevice, r.keepTheCache, r.pinWhatIsCopied, r.doNotShare} {
+		if a, ok := rule(); ok && a.Holds() {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// where is the platform that advice is given for: the first container, else the baseline.
+func (r reading) where() string {
+	if containers := r.containers(); len(containers) > 0 {
+		return containers[0]
+	}
+	return r.base()
+}
+
+// evidence is a ratio over all subjects that have both conditions.
+func (r reading) evidence(says string, a, b pick, metric string) advise.Evidence {
+	e := advise.Evidence{Run: r.Run.ID, Says: says, Figure: r.ratio(r.subjects, a, b, metric), Unit: "times"}
+	for _, s := range having(r.subjects, a, b) {
+		from, _ := s.find(a)
+		to, _ := s.find(b)
+		e.Conditions = append(e.Conditions, from.ID, to.ID)
+	}
+	return e
+}
+
+func tells(e stats.Estimate) bool { return e.Known() && e.Interval.Low > worthIt }
+
+// buildForTheDevice: PTX costs its compilation at each start with a cold cache, in a
+// container as elsewhere.
+func (r reading) buildForTheDevice() (advise.Advice, bool) {
+	on := r.where()
+	e := r.evidence(fmt.Sprintf("from launch to end on %s, PTX with a cold cache against exact code", on), pick{platform: on, cell: exact}, pick{platform: on, cell: ptxCold}, "wall")
+	return advise.Advice{
+		Rule: "build-for-the-device", Source: "S1", Set: "build images for the devices that they run on (nvcc -gencode arch=compute_XX,code=sm_XX), with PTX beside it for those that come",
+		For: "CUDA programs that start often, or in fresh containers", Evidence: []advise.Evidence{e},
+	}, tells(e.Figure)
+}
+
+// keepTheCache: a container's own layer takes the cache of compiled PTX with it when it goes.
+func (r reading) keepTheCache() (advise.Advice, bool) {
+	on := r.where()
+	e := r.evidence(fmt.Sprintf("from launch to end on %s, a cold cache of compiled PTX against a warm one", on), pick{platform: on, cell: ptxWarm}, pick{platform: on, cell: ptxCold}, "wall")
+	return advise.Advice{
+		Rule: "keep-the-jit-cache", Source: "tare", Set: "lay CUDA_CACHE_PATH in a volume that outlives the container",
+		For: "CUDA programs whose code is compiled when they start", Unless: "they are built for the exact device", Evidence: []advise.Evidence{e},
+	}, tells(e.Figure)
+}
+
+// pinWhatIsCopied: page-locked memory is copied faster, and containers may lock it.
+func (r reading) pinWhatIsCopied() (advise.Advice, bool) {
+	on := r.where()
+	e := r.evidence("rate of copies to the device on "+on+", from pinned memory against pageable", pick{platform: on, cell: exact}, pick{platform: on, cell: pinned}, "to-device-rate")
+	return advise.Advice{
+		Rule: "pin-what-is-copied", Source: "tare", Set: "allocate what is copied often as pinned memory (cudaMallocHost)",
+		For: "CUDA programs that copy much", Unless: "it is copied once: pinning takes its time too", Evidence: []advise.Evidence{e},
+	}, tells(e.Figure)
+}
+
+// doNotShare: a device that containers share takes them in turns.
+func (r reading) doNotShare() (advise.Advice, bool) {
+	on := r.where()
+	for _, s := range r.shared {
+		alone, ok := s.with(on, 1)
+		two, found := s.with(on, 2)
+		if !ok || !found {
+			continue
+		}
+		e := advise.Evidence{Run: r.Run.ID, Conditions: []string{alone.ID, two.ID}, Unit: "times", Says: "each one's timed part of " + s.name + " on " + on + ", two at once against alone",
+			Figure: r.Ratio(r.PerBlock(alone, "iterate"), r.PerBlock(two, "iterate"))}
+		if tells(e.Figure) {
+			return advise.Advice{
+				Rule: "one-container-a-device", Source: "tare", Set: "give a busy container a device of its own, or an instance of one (MIG)",
+				For: "CUDA programs that keep a device busy", Evidence: []advise.Evidence{e},
+			}, true
+		}
+	}
+	return advise.Advice{}, false
+}
+
+// with finds a subject's condition of so many at once.
+func (s subject) with(platform string, n int) (record.Condition, bool) {
+	for _, c := range s.all {
+		if c.Platform == platform && c.Factors[FactorShare] == number(n) {
+			return c, true
+		}
+	}
+	return record.Condition{}, false
+}

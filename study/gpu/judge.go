@@ -1,0 +1,300 @@
+package gpu
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tare/claim"
+	programs "tare/programs/gpu"
+	"tare/record"
+	"tare/report"
+	"tare/stats"
+)
+
+// Judge reaches verdicts on S1.13 to S1.15 from a run, as far as it holds what decides
+// them. Rules and thresholds are the claims' own (package claim). Where no container could
+// be set against bare metal they are inconclusive, with what was tried.
+func Judge(run record.Run) []claim.Judgement {
+	r := readRun(run)
+	if len(r.subjects) == 0 || r.emulated() {
+		return nil
+	}
+	containers := r.containers()
+	if len(containers) == 0 {
+		return r.undecided()
+	}
+	of := containers[0]
+	var all []claim.Judgement
+	for _, judge := range []func(string) (claim.Judgement, bool){r.kernels, r.endToEnd, r.compilation} {
+		if j, ok := judge(of); ok {
+			all = append(all, j)
+		}
+	}
+	return all
+}
+
+// undecided says of every claim that the platforms could not be compared here.
+func (r reading) undecided() []claim.Judgement {
+	tried := slices.DeleteFunc(slices.Clone(r.Run.Plan.Notes), func(n string) bool { return !strings.Contains(n, "left out") && !strings.Contains(n, "cannot be had") })
+	rests := "inconclusive here: no container ran beside " + r.base()
+	if len(tried) > 0 {
+		rests += "; tried: " + strings.Join(tried, "; ")
+	}
+	var all []claim.Judgement
+	for _, id := range []string{"S1.13", "S1.14", "S1.15"} {
+		all = append(all, claim.Judgement{Claim: id, Verdict: claim.Inconclusive, Ours: "no platform to compare", Rests: rests})
+	}
+	return all
+}
+
+// few is why an estimate decides nothing.
+func few(e stats.Estimate) string {
+	if e.N == 1 {
+		return "1 block is too few for an interval"
+	}
+	return fmt.Sprintf("%d blocks are too few for an interval", e.N)
+}
+
+// within tells whether a percentage lies wholly so near to nothing, and beyond whether it
+// lies wholly further off.
+func within(e stats.Estimate, most float64) bool {
+	// Of ratios: 1/(1+most) is as near below as 1+most is above.
+	return e.Known() && e.Interval.High < most && e.Interval.Low > -100*most/(100+most)
+}
+
+func beyond(e stats.Estimate, most float64) bool {
+	return e.Known() && (e.Interval.Low > most || e.Interval.High < -100*most/(100+most))
+}
+
+// firstCell is the cell that a claim is judged in: code for the exact device, else what the
+// run has first.
+func (r reading) firstCell() (cell, bool) {
+	cells := r.cells()
+	if slices.Contains(cells, exact) {
+		return exact, true
+	}
+	if len(cells) == 0 {
+		return cell{}, false
+	}
+	return cells[0], true
+}
+
+// kernels judges S1.13: kernels take as long in a container.
+func (r reading) kernels(on string) (claim.Judgement, bool) {
+	j := claim.Judgement{Claim: "S1.13"}
+	c, ok := r.firstCell()
+	subjects := having(r.subjects, pick{platform: r.base(), cell: c}, pick{platform: on, cell: c})
+	if !ok || len(subjects) == 0 {
+		return j, false
+	}
+	smallest := claim.Threshold(j.Claim, "smallest effect")
+	all := r.slower(subjects, on, c, "kernels")
+	var off []string
+	for _, s := range subjects {
+		e := r.slower([]subject{s}, on, c, "kernels")
+		j.Figures = append(j.Figures, claim.Ours("kernels' time, "+s.name, e, 1, "%"))
+		if beyond(e, smallest) {
+			off = append(off, s.name)
+		}
+	}
+	j.Figures = append([]claim.Figure{claim.Ours("kernels' time, all", all, 1, "%")}, j.Figures...)
+	why := ""
+	switch {
+	case !all.Known():
+		j.Verdict, why = claim.Inconclusive, few(all)
+	case within(all, smallest) && len(off) == 0:
+		j.Verdict = claim.Confirmed
+	case within(all, smallest):
+		j.Verdict, why = claim.Qualified, "but not of "+strings.Join(off, ", ")
+	case beyond(all, smallest):
+		j.Verdict, why = claim.Refuted, fmt.Sprintf("it lies wholly more than %g %% off", smallest)
+	default:
+		j.Verdict, why = claim.Inconclusive, fmt.Sprintf("the interval reaches across %g %%", smallest)
+	}
+	j.Ours = fmt.Sprintf("kernels take %s %% longer in %s", report.Said(all, 1), on)
+	j.Rests = fmt.Sprintf("%s, %s built %s, kernels by the device's events", plural(all.N, "block"), listed(subjects), c.text())
+	if why != "" {
+		j.Rests += ": " + why
+	}
+	if split, ok := r.split(&j, on); ok {
+		j.Ours += "; " + split
+	} else {
+		j.Rests += "; the split between kernels and calls takes the probe, which was not there"
+	}
+	j.Figures = claim.Measured(j.Figures...)
+	return j, true
+}
+
+// split adds the parts of kernels and calls, as S1 gives them, by the probe.
+func (r reading) split(j *claim.Judgement, on string) (string, bool) {
+	c, _ := r.firstCell()
+	native, contained := pick{r.base(), c, true}, pick{on, c, true}
+	subjects := having(r.subjects, native, contained)
+	if len(subjects) == 0 {
+		return "", false
+	}
+	k, a := r.meanLevel(subjects, native, metricKernelShare), r.meanLevel(subjects, native, metricAPIShare)
+	kc, ac := r.meanLevel(subjects, contained, metricKernelShare), r.meanLevel(subjects, contained, metricAPIShare)
+	if !known(k) || !known(kc) {
+		return "", false
+	}
+	j.Figures = append(j.Figures,
+		claim.Ours("kernels, native", k, 1, "%"), claim.Ours("API, native", a, 1, "%"),
+		claim.Ours("kernels, container", kc, 1, "%"), claim.Ours("API, container", ac, 1, "%"))
+	return fmt.Sprintf("of kernels and calls together kernels are %s %% on %s and %s %% in %s", report.Said(k, 1), r.base(), report.Said(kc, 1), on), true
+}
+
+// endToEnd judges S1.14: the whole run takes a few percent longer.
+func (r reading) endToEnd(on string) (claim.Judgement, bool) {
+	j := claim.Judgement{Claim: "S1.14"}
+	c, ok := r.firstCell()
+	subjects := having(r.subjects, pick{platform: r.base(), cell: c}, pick{platform: on, cell: c})
+	if !ok || len(subjects) == 0 {
+		return j, false
+	}
+	published, err := claim.Lookup(j.Claim)
+	if err != nil {
+		return j, false
+	}
+	bounds, _ := published.Limit("slower, mean")
+	least, most := bounds.Ends()
+	all, inside := r.slower(subjects, on, c, "wall"), r.slower(subjects, on, c, "total")
+	j.Figures = append(j.Figures, claim.Ours("slower, mean", all, 1, "%"), claim.Ours("slower, mean, from main on", inside, 1, "%"))
+	for _, s := range subjects {
+		name := "slower, " + s.name
+		if s.name == programs.ParticleFilter {
+			name = "slower, particle filter" // as S1 has it
+		}
+		j.Figures = append(j.Figures, claim.Ours(name, r.slower([]subject{s}, on, c, "wall"), 1, "%"))
+	}
+	why := ""
+	switch {
+	case !all.Known():
+		j.Verdict, why = claim.Inconclusive, few(all)
+	case all.Interval.Low > least && all.Interval.High < most:
+		j.Verdict = claim.Confirmed
+	case all.Interval.High < least:
+		j.Verdict, why = claim.Refuted, fmt.Sprintf("less than %g %% are lost", least)
+	case all.Interval.Low > most:
+		j.Verdict, why = claim.Refuted, fmt.Sprintf("more than %g %% are lost", most)
+	default:
+		j.Verdict, why = claim.Inconclusive, fmt.Sprintf("the interval reaches across %s", bounds.Text())
+	}
+	j.Ours = fmt.Sprintf("%s %% longer in %s from launch to end, %s %% from main on", report.Said(all, 1), on, report.Said(inside, 1))
+	j.Rests = fmt.Sprintf("%s, %s built %s", plural(all.N, "block"), listed(subjects), c.text())
+	if why != "" {
+		j.Rests += ": " + why
+	}
+	if cold := r.slower(having(subjects, pick{platform: on, cell: ptxCold}), on, ptxCold, "wall"); known(cold) && c != ptxCold {
+		j.Figures = append(j.Figures, claim.Ours("slower, mean, PTX and a cold cache", cold, 1, "%"))
+		j.Rests += fmt.Sprintf("; with PTX and a cold cache %s %%", report.Said(cold, 1))
+	}
+	j.Rests += "; S1 does not say whether the container's start was in its time: here it is, and from main on it is not"
+	j.Figures = claim.Measured(j.Figures...)
+	return j, true
+}
+
+// compilation judges S1.15: what is lost is lost while PTX is compiled.
+func (r reading) compilation(on string) (claim.Judgement, bool) {
+	j := claim.Judgement{Claim: "S1.15"}
+	native, contained := func(c cell) pick { return pick{platform: r.base(), cell: c} }, func(c cell) pick { return pick{platform: on, cell: c} }
+	subjects := having(r.subjects, native(exact), contained(exact), native(ptxCold), contained(ptxCold))
+	if len(subjects) == 0 {
+		return j, false
+	}
+	smallest := claim.Threshold(j.Claim, "smallest effect")
+	code, cold, warm := r.slower(subjects, on, exact, "wall"), r.slower(subjects, on, ptxCold, "wall"), r.slower(subjects, on, ptxWarm, "wall")
+	compile := r.slower(subjects, on, ptxCold, "module")
+	more := percent(r.excess(subjects, on))
+	j.Figures = append(j.Figures,
+		claim.Ours("compilation, overhead, mean", compile, 1, "%"),
+		claim.Ours("end to end, exact code", code, 1, "%"), claim.Ours("end to end, PTX, cold cache", cold, 1, "%"),
+		claim.Ours("end to end, PTX, warm cache", warm, 1, "%"), claim.Ours("PTX with a cold cache over exact code", more, 1, "%"),
+		claim.Ours("allocation, overhead", r.slower(subjects, on, exact, "allocate"), 1, "%"),
+		claim.Ours("copy, overhead, mean", r.copies(subjects, on), 1, "%"))
+	for name, program := range map[string]string{"LeNet": programs.LeNet, "stencil": programs.Stencil} {
+		of := slices.DeleteFunc(slices.Clone(subjects), func(s subject) bool { return !strings.HasPrefix(s.name, program) })
+		if len(of) > 0 {
+			j.Figures = append(j.Figures, claim.Ours("compilation, overhead, "+name, r.slower(of, on, ptxCold, "module"), 1, "%"))
+		}
+	}
+	if part := r.part(subjects, contained(exact), "allocate"); known(part) {
+		j.Figures = append(j.Figures, claim.Ours("allocation, of the run", part, 100, "%"))
+	}
+	why := ""
+	switch {
+	case !code.Known() || !cold.Known() || !compile.Known():
+		j.Verdict, why = claim.Inconclusive, few(cold)
+	case within(compile, smallest):
+		j.Verdict, why = claim.Refuted, fmt.Sprintf("compiling takes as long in the container, within %g %%", smallest)
+	case more.Interval.Low > 0 && within(code, smallest):
+		j.Verdict = claim.Confirmed
+	case more.Interval.Low > 0:
+		j.Verdict, why = claim.Qualified, fmt.Sprintf("the loss grows with compilation, but exact code is not within %g %% of %s either", smallest, r.base())
+	default:
+		j.Verdict, why = claim.Inconclusive, "whether the loss grows with compilation cannot be told"
+	}
+	j.Ours = fmt.Sprintf("in %s compiling takes %s %% longer, and from launch to end exact code %s %%, PTX with a cold cache %s %%", on, report.Said(compile, 1), report.Said(code, 1), report.Said(cold, 1))
+	if known(warm) {
+		j.Ours += fmt.Sprintf(", with a warm one %s %%", report.Said(warm, 1))
+	}
+	j.Rests = fmt.Sprintf("%s, %s; compiling is what loading all kernels takes, by the program's own clock", plural(cold.N, "block"), listed(subjects))
+	if why != "" {
+		j.Rests += ": " + why
+	}
+	slices.SortStableFunc(j.Figures, func(a, b claim.Figure) int { return strings.Compare(a.Name, b.Name) })
+	j.Figures = claim.Measured(j.Figures...)
+	return j, true
+}
+
+// excess is by how much more a container costs PTX with a cold cache than exact code, as
+// a ratio of ratios, block by block.
+func (r reading) excess(subjects []subject, on string) stats.Estimate {
+	over := func(c cell) map[int]float64 {
+		base, contained := r.blocks(subjects, pick{platform: r.base(), cell: c}, "wall"), r.blocks(subjects, pick{platform: on, cell: c}, "wall")
+		all := map[int]float64{}
+		for block, v := range contained {
+			if b, ok := base[block]; ok && b > 0 {
+				all[block] = v / b
+			}
+		}
+		return all
+	}
+	return r.Ratio(over(exact), over(ptxCold))
+}
+
+// copies is how much longer copies take in the container, over both directions.
+func (r reading) copies(subjects []subject, on string) stats.Estimate {
+	both := func(p pick) map[int]float64 {
+		to, from := r.blocks(subjects, p, "to-device"), r.blocks(subjects, p, "from-device")
+		all := map[int]float64{}
+		for block, v := range to {
+			if f, ok := from[block]; ok {
+				all[block] = v + f
+			}
+		}
+		return all
+	}
+	return percent(r.Ratio(both(pick{platform: r.base(), cell: exact}), both(pick{platform: on, cell: exact})))
+}
+
+// part is a phase's of the whole run.
+func (r reading) part(subjects []subject, p pick, metric string) stats.Estimate {
+	return r.Ratio(r.blocks(subjects, p, "wall"), r.blocks(subjects, p, metric))
+}
+
+func listed(subjects []subject) string {
+	names := make([]string, len(subjects))
+	for i, s := range subjects {
+		names[i] = s.name
+	}
+	return strings.Join(names, ", ")
+}
+
+func plural(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
+}

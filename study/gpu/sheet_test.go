@@ -1,0 +1,99 @@
+package gpu
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"tare/claim"
+	"tare/record"
+	"tare/report"
+)
+
+// rendered is a page as a screen shows it, and as HTML.
+func rendered(t *testing.T, s report.Sheet) (screen, html string) {
+	t.Helper()
+	var a, b bytes.Buffer
+	if err := report.SheetTerminal(&a, s, report.TerminalOptions{Width: 120}); err != nil {
+		t.Fatal(err)
+	}
+	if err := report.SheetHTML(&b, s, report.HTMLOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return a.String(), b.String()
+}
+
+// everything has a level for whatever a page shows.
+func everything(c record.Condition, metric string) float64 {
+	l := loses{1, 1.07, 1.12, 1.12}
+	if v := l.level(c, metric); v > 0 {
+		return v
+	}
+	switch metric {
+	case "outside", "iterate", "step", "to-device-rate", "from-device-rate", "bandwidth", "flops", metricKernelTime, metricLoads, metricSlowest:
+		return 2
+	case metricOverlap:
+		return 90
+	}
+	return 0
+}
+
+func TestSheet(t *testing.T) {
+	m := makeRun(t, 3, func(o *Options) {
+		o.Share, o.Memories, o.Torch = []int{2}, []string{Pageable, Pinned}, true
+		o.Subjects = o.Subjects[1:2]
+		o.Host.Found.Torch = &Torch{Root: "/torch-of-a-test", Python: "/usr/bin/python3"}
+	}, "docker").fill(everything)
+	m.run.Trials[0].Attachments = []record.Attachment{{Name: AttachmentResult}}
+	attached := func(int64, string) ([]byte, error) { return json.Marshal(synthetic([]string{"/gpu/exact/stencil"})) }
+	judgements, err := claim.Settle(m.run, Judge(m.run))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Sheet(m.run, attached, judgements)
+	screen, html := rendered(t, s)
+	for _, want := range []string{
+		"In docker a CUDA program takes 7.", "From launch to end", "Where the time goes", "Compilation, allocation, copies", "Kernels and calls of the API", "What the build costs",
+		"Kernels against the device's own limits", "Copies from and to pinned memory", "Several with one device", "PyTorch", "What the activity probe costs", "What to set", "build for", "S1.13", "S1.14", "S1.15",
+		"synthetic device, compute capability 9.0", "stencil: ptx cold", "What is measured",
+	} {
+		if want == "build for" {
+			want = "build images for the devices"
+		}
+		if !strings.Contains(screen, want) {
+			t.Errorf("the screen does not say %q", want)
+		}
+		if !strings.Contains(html, strings.ReplaceAll(want, "'", "&#39;")) && !strings.Contains(html, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(screen)
+	}
+	if next := Next(m.run); next != "tare claims S1" {
+		t.Errorf("next %s", next)
+	}
+	rendered(t, Interim(m.run))
+}
+
+// Nothing is shown of what was not measured, and an attachment that cannot be read costs
+// its line alone.
+func TestSheetOfLittle(t *testing.T) {
+	m := makeRun(t, 0, nil, "docker").fill(everything)
+	s := Sheet(m.run, func(int64, string) ([]byte, error) { return nil, errors.New("gone") }, nil)
+	rendered(t, s)
+	if !strings.Contains(s.Answer, "cannot be told yet") || len(s.Parts) != 0 {
+		t.Errorf("%s; %d parts", s.Answer, len(s.Parts))
+	}
+	if s := Sheet(record.Run{Study: Name}, nil, nil); s.Answer != "Nothing was measured." {
+		t.Errorf("%s", s.Answer)
+	}
+	alone := makeRun(t, 3, func(o *Options) { o.Platforms = []string{Bare}; o.Subjects = o.Subjects[1:2] }).fill(everything)
+	s = Sheet(alone.run, nil, nil)
+	screen, _ := rendered(t, s)
+	if !strings.Contains(s.Answer, "No container ran beside bare; there PTX with a cold cache takes 2.0") || strings.Contains(screen, "longer, %") {
+		t.Errorf("%s\n%s", s.Answer, screen)
+	}
+}
