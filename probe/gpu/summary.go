@@ -295,9 +295,19 @@ func (g *gathered) trace(s *Summary, t *Trace) time.Duration {
 		g.kernelAlone, g.devices = map[string][]interval{}, map[string]Device{}
 	}
 	last := max(t.Began, t.Ended)
+	loading := map[int]time.Duration{} // until when each thread loads a module
 	for _, c := range t.Calls {
-		last = max(last, c.Start+c.Took)
+		end := c.Start + c.Took
+		last = max(last, end)
 		g.call(s, c)
+		// What loads is often within another call, and the driver's within the runtime's counts once.
+		if slices.Contains(loads, c.Name) && c.Start >= loading[c.Thread] {
+			g.loads = append(g.loads, c.Took)
+			loading[c.Thread] = end
+		}
+		if strings.HasPrefix(c.Name, "cuLink") {
+			g.links = append(g.links, c.Took)
+		}
 	}
 	for _, w := range t.Work {
 		last = max(last, w.Start+w.Took)
@@ -356,18 +366,11 @@ func (g *gathered) call(s *Summary, c Call) {
 	}
 	sum.Outer += c.Took
 	g.outer = append(g.outer, c.Took)
-	switch {
-	case slices.Contains(launches, c.Name):
-		if c.Status == 0 {
-			s.Kernels.Launches++
-			if c.First {
-				g.firsts = append(g.firsts, c.Took)
-			}
+	if c.Status == 0 && slices.Contains(launches, c.Name) {
+		s.Kernels.Launches++
+		if c.First {
+			g.firsts = append(g.firsts, c.Took)
 		}
-	case slices.Contains(loads, c.Name):
-		g.loads = append(g.loads, c.Took)
-	case strings.HasPrefix(c.Name, "cuLink"):
-		g.links = append(g.links, c.Took)
 	}
 }
 

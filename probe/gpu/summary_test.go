@@ -182,3 +182,18 @@ func ExampleSummarize() {
 	fmt.Printf("kernels %.0f %%, API %.0f %%; %s took %s\n", 100*kernels, 100*api, s.API.Calls[0].Name, s.API.Calls[0].Time.Sum)
 	// Output: kernels 25 %, API 75 %; cudaMemcpy took 800µs
 }
+
+// Modules are loaded within other calls of the runtime's, and each once.
+func TestLoadsWithinCalls(t *testing.T) {
+	s := gpu.Summarize(&gpu.Trace{Method: gpu.CUPTI, Calls: []gpu.Call{
+		{Name: "cudaFree", Start: 0, Took: 1000, Outer: true, Thread: 1},
+		{Name: "cuLibraryLoadData", Start: 100, Took: 300, Thread: 1},
+		{Name: "cuLinkComplete", Start: 500, Took: 50, Thread: 1},
+		{Name: "cudaLibraryLoadData", Start: 2000, Took: 90, Outer: true, Thread: 1},
+		{Name: "cuLibraryLoadData", Start: 2010, Took: 70, Thread: 1},
+		{Name: "cuLibraryLoadData", Start: 2010, Took: 7, Outer: true, Thread: 2},
+	}})
+	if s.JIT.Loads.Count != 3 || s.JIT.Loads.Sum != 300+90+7 || s.JIT.Links.Sum != 50 || s.API.Time.Sum != 1097 {
+		t.Errorf("JIT %+v, API %+v", s.JIT, s.API.Time)
+	}
+}
