@@ -487,6 +487,21 @@ func TestEnds(t *testing.T) {
 			}
 		})
 	}
+	// What had not ended by then is counted, and not waited for.
+	for _, end := range []string{"exit", "_exit"} {
+		t.Run("unfinished, "+end, func(t *testing.T) {
+			tr := one(t, run{route: "dlsym", scenario: "loose=5", end: end, probe: gpu.Probe{Method: gpu.Interposition}}.do(t))
+			if s := gpu.Summarize(tr); s.Kernels.Launches != 5 || s.Kernels.Timed != 0 || tr.Lost.Unfinished != 5 || tr.Ended == 0 {
+				t.Errorf("kernels %+v, lost %+v", s.Kernels, tr.Lost)
+			}
+		})
+	}
+	t.Run("_exit with CUPTI", func(t *testing.T) {
+		tr := one(t, run{route: "dlsym", scenario: "many=3", end: "_exit", probe: gpu.Probe{CUPTI: equip(t).cupti}}.do(t))
+		if tr.Method != gpu.CUPTI || tr.Ended == 0 || len(tr.Complaints) != 1 || !strings.Contains(tr.Complaints[0], "_exit") {
+			t.Errorf("method %s, complaints %q", tr.Method, tr.Complaints)
+		}
+	})
 	t.Run("exec", func(t *testing.T) {
 		o := run{route: "dlsym", scenario: "many=100", end: "exec", probe: gpu.Probe{Method: gpu.Interposition}}.do(t)
 		if len(o.traces) != 2 {

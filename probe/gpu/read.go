@@ -28,6 +28,8 @@ const (
 	lossesAt      = 80
 	lostCallsAt   = 512
 	lostCallsMost = 224
+	// endedAtOnce is that nothing was collected at the end.
+	endedAtOnce = 2
 	// most is the most of a file that is read: one of that size was made by mistake.
 	most = 16 << 30
 )
@@ -153,7 +155,8 @@ func (r *reader) head(b []byte) (chunks uint64, err error) {
 	t.Began = nanoseconds(le.Uint64(b[24:]))
 	t.RealTime = time.Unix(0, int64(min(le.Uint64(b[32:]), 1<<63-1))).UTC()
 	chunks = min(le.Uint64(b[48:]), le.Uint64(b[40:]))
-	if le.Uint32(b[56:]) != 0 {
+	ended := le.Uint32(b[56:])
+	if ended != 0 {
 		t.Ended = nanoseconds(le.Uint64(b[64:]))
 	}
 	var ok bool
@@ -161,6 +164,9 @@ func (r *reader) head(b []byte) (chunks uint64, err error) {
 		return 0, fmt.Errorf("a damaged trace of a GPU: there is no method %d", le.Uint32(b[60:]))
 	}
 	t.Sample = int(le.Uint32(b[72:]))
+	if ended == endedAtOnce && t.Method == CUPTI {
+		t.Complaints = append(t.Complaints, "the process ended by _exit: what CUPTI had not handed over is missing, of a second at the most")
+	}
 	loss := func(i int) int64 { return int64(min(le.Uint64(b[lossesAt+8*i:]), 1<<62)) }
 	t.Lost = Lost{
 		Calls: loss(0), CallsTime: time.Duration(loss(1)), Work: loss(2), WorkTime: time.Duration(loss(3)), Other: loss(4),

@@ -259,7 +259,10 @@ func TestReadDir(t *testing.T) {
 	}
 }
 
+// What does not begin as a trace is taken as the records of one, which are found sooner so.
 func FuzzRead(f *testing.F) {
+	f.Add(newFile(2).name(1, 9, "cuInit").call(0, 9, 1, 2, 3).work(1, 1, 1, 5, 6, 0).chunk[16:])
+	f.Add(newFile(1).call(0x80, 9, 1, 2, 3).call(0x80, 9, 1, 1, 3).add(7, 0x80, 1, uint64(5), uint64(6), uint64(7)).add(7, 0x80, 1, uint64(9), uint64(16), uint64(17)).chunk[16:])
 	f.Add(newFile(2).name(1, 9, "cuInit").call(0, 9, 1, 2, 3).work(1, 1, 1, 5, 6, 0).bytes())
 	f.Add(newFile(1).call(0x80, 9, 1, 2, 3).work(2, 0x80, 1, 5, 6, 0).
 		add(4, 0x80, 3, uint64(1), uint64(2), uint64(3), uint32(4), uint32(0), uint32(1), uint32(2)).
@@ -268,6 +271,11 @@ func FuzzRead(f *testing.F) {
 		add(8, 0, 0, uint32(9), uint32(0), uint32(132), uint32(3), uint64(1), uint64(2), uint64(1<<63)).bytes())
 	f.Add(newFile(0).bytes()[:4096])
 	f.Fuzz(func(t *testing.T, b []byte) {
+		if !gpu.IsTrace(b) && len(b) <= chunkSize-16 {
+			wrapped := newFile(1)
+			wrapped.chunk = append(wrapped.chunk, b...)
+			b = wrapped.bytes()
+		}
 		tr, err := gpu.Read(bytes.NewReader(b))
 		if err != nil {
 			return

@@ -115,7 +115,7 @@ static int find_out(void)
 		trace_method(how);
 		return RECORDING;
 	}
-	trace_close();
+	trace_close(false);
 	return PASSING;
 }
 
@@ -158,7 +158,7 @@ void settle(void)
 		how = METHOD_NONE;
 		trace_method(how);
 		atomic_store(&state, PASSING);
-		trace_close();
+		trace_close(false);
 	}
 }
 
@@ -187,7 +187,7 @@ void end(void)
 		fact("ptx-compiler=%s", found ? "mapped" : "not mapped");
 	}
 	atomic_store(&state, PASSING);
-	trace_close();
+	trace_close(false);
 }
 
 void started(void)
@@ -248,10 +248,25 @@ EXPORT int InitializeInjection(void)
 	return 1;
 }
 
-/* What ends a process without its handlers. A child of vfork, which shares all memory, must not end its parent's trace: end tells it by its id. */
+/*
+ * What ends a process without its handlers may be called by a signal handler, amid whatever
+ * the program or the driver were at: so nothing is collected, no lock is taken, and what is
+ * missing is counted. A child of vfork, which shares all memory, must not end its parent's
+ * trace: its id tells.
+ */
+static void abandon(void)
+{
+	if (!trace_is_ours() || atomic_exchange(&ended, 1))
+		return;
+	if (how == METHOD_INTERPOSITION)
+		timing_abandon();
+	atomic_store(&state, PASSING);
+	trace_close(true);
+}
+
 EXPORT __attribute__((noreturn)) void _exit(int status)
 {
-	end();
+	abandon();
 	for (;;)
 		syscall(SYS_exit_group, status);
 }

@@ -526,7 +526,7 @@ static void leave_load(const struct span *s, int number, cu_result r, struct ima
 		r = real_ args;                                                                 \
 		span_.end = now();                                                              \
 		work_ = copied;                                                                 \
-		work_.correlation = span_.correlation;                                         \
+		work_.correlation = span_.correlation;                                          \
 		work_.async = async_;                                                           \
 		timing_end(slot_, stream_of(stream, twin), r != CU_SUCCESS, &work_);            \
 		if (!async_)                                                                    \

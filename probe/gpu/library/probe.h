@@ -68,6 +68,9 @@ void timing_collect(void);
 /* timing_finish takes down what has ended of all contexts, and counts what has not. */
 void timing_finish(void);
 
+/* timing_abandon counts what has not been taken down, and asks nobody. */
+void timing_abandon(void);
+
 /* timing_drop forgets a context that is about to be destroyed. */
 void timing_drop(cu_handle context);
 

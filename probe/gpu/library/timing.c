@@ -454,6 +454,13 @@ void timing_finish(void)
 	}
 }
 
+void timing_abandon(void)
+{
+	for (int i = 0; i < CONTEXTS; i++)
+		if (atomic_load(&contexts[i].handle) != 0 && contexts[i].pending > 0)
+			count_lost(UNTIMED_UNFINISHED, (uint64_t)contexts[i].pending);
+}
+
 void timing_forget(void)
 {
 	memset(contexts, 0, sizeof(contexts));

@@ -44,6 +44,7 @@ static _Atomic bool key_made;
 static struct chunk *_Atomic spare[SPARE]; /* chunks of threads that ended, with room left */
 static _Atomic uint64_t names[NAMES];      /* hashes of the names that have a number: their place + 1 */
 static _Atomic uint32_t correlations;
+static _Atomic bool stuck; /* the file cannot grow: it is not tried again */
 
 uint64_t now(void)
 {
@@ -142,6 +143,9 @@ static struct chunk *claim(struct header *h)
 	struct chunk *c;
 	uint64_t n;
 
+	if (atomic_load_explicit(&stuck, memory_order_relaxed))
+		return NULL;
+
 	for (int i = 0; i < SPARE; i++)
 		if (atomic_load_explicit(&spare[i], memory_order_relaxed) != NULL &&
 		    (c = atomic_exchange(&spare[i], NULL)) != NULL)
@@ -152,8 +156,10 @@ static struct chunk *claim(struct header *h)
 	if (n >= h->most_chunks)
 		return NULL;
 	c = map((off_t)(HEADER + n * CHUNK), CHUNK);
-	if (c == MAP_FAILED)
+	if (c == MAP_FAILED) {
+		atomic_store(&stuck, true);
 		return NULL;
+	}
 	atomic_store_explicit(&c->used, sizeof(*c), memory_order_relaxed);
 	c->magic = CHUNK_MAGIC;
 	return c;
@@ -371,14 +377,14 @@ void trace_method(enum method method)
 }
 
 /* Threads may be at their chunks: what is mapped stays so until the process ends. */
-void trace_close(void)
+void trace_close(bool at_once)
 {
 	struct header *h = atomic_load(&head);
 
 	if (h == NULL || atomic_load(&h->closed))
 		return;
 	atomic_store(&h->ended, now());
-	atomic_store(&h->closed, 1);
+	atomic_store(&h->closed, at_once ? 2 : 1);
 }
 
 bool trace_is_ours(void)
@@ -406,6 +412,7 @@ void trace_forget(void)
 	for (int i = 0; i < NAMES; i++)
 		atomic_store_explicit(&names[i], 0, memory_order_relaxed);
 	atomic_store(&correlations, 0);
+	atomic_store(&stuck, false);
 	if (h != NULL)
 		munmap(h, HEADER);
 }

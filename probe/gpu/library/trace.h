@@ -164,8 +164,11 @@ uint64_t now(void);
  */
 bool trace_open(const char *dir, uint64_t most_bytes, uint32_t sample);
 
-/* trace_close notes that nothing comes any more. What comes all the same is thrown away. */
-void trace_close(void);
+/*
+ * trace_close notes that nothing comes any more, and whether it ended at once, with nothing
+ * collected. What comes all the same is thrown away.
+ */
+void trace_close(bool at_once);
 
 /* trace_forget lets go of a trace that is the parent's, in a child. */
 void trace_forget(void);

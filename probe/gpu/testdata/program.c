@@ -218,8 +218,8 @@ static void graphs(void)
 	DO(cu.cuCtxDestroy_v2(context));
 }
 
-/* many launches more than there are events before it waits. */
-static void many(int n)
+/* loose launches so many kernels, and many waits for them. */
+static void loose(int n)
 {
 	void *context, *module, *f;
 
@@ -229,6 +229,11 @@ static void many(int n)
 	DO(cu.cuModuleGetFunction(&f, module, "many"));
 	for (int i = 0; i < n; i++)
 		launch(f, 1000000, NULL); /* a second */
+}
+
+static void many(int n)
+{
+	loose(n);
 	DO(cu.cuCtxSynchronize());
 }
 
@@ -325,6 +330,8 @@ int main(int argc, char **argv)
 		graphs();
 	else if (strncmp(scenario, "many=", 5) == 0)
 		many(atoi(scenario + 5));
+	else if (strncmp(scenario, "loose=", 6) == 0)
+		loose(atoi(scenario + 6));
 	else if (strncmp(scenario, "calls=", 6) == 0)
 		calls(atol(scenario + 6));
 	else if (strcmp(scenario, "threads") == 0)
