@@ -44,6 +44,7 @@ type context struct {
 	usual   time.Duration // between the last two
 	blips   int           // wakes that did no work
 	learned bool          // it has a record
+	tight   bool          // nothing is left that no record has and nobody writes, until it is looked at again, or sleeps
 	writes  bool          // pages of it were written after they had come back
 
 	forecast  predict.Forecast
@@ -174,7 +175,7 @@ func (m *Manager) sleep(c *context, a annex.Activity) {
 	c.predictor.Ended(a.At)
 	c.lastRan = a.At
 	c.bring, c.offered, c.waitUntil, c.look, c.told, c.lead = nil, false, 0, a.At, 0, nil
-	c.blind, c.vain = false, 0
+	c.blind, c.vain, c.tight = false, 0, false
 	c.mark()
 }
 

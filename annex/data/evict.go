@@ -179,21 +179,31 @@ func (c *context) pages(do func(s annex.Space, p annex.Page, cell cell) (more bo
 func (e *eviction) loose(n *room) {
 	for _, c := range e.asleep {
 		most := e.most(c, n)
-		if most == 0 || !c.learned || c.count().loose == 0 {
+		if most == 0 || !c.learned || c.tight || c.count().loose == 0 {
 			continue
 		}
-		e.take(c, n, annex.Dormant, c.unrecorded(most), "sleeps, and its last activations did not touch these")
+		g := c.unrecorded(most, false)
+		c.tight = g.pages < most
+		e.take(c, n, annex.Dormant, g, "sleeps, and its last activations did not touch these")
 	}
 }
 
-// unrecorded are pages of no record and no health probe.
-func (c *context) unrecorded(most int) (g collect) {
-	c.pages(func(s annex.Space, p annex.Page, cell cell) bool {
-		if cell.movable() && cell.flags&(recorded|probed) == 0 {
-			g.add(s, p)
+// unrecorded are pages of no record and no health probe: those that are written, or the others.
+// What is written is kept, and so is in no record, as that is made of what had to come back.
+func (c *context) unrecorded(most int, written bool) (g collect) {
+	for _, s := range c.spaces {
+		for i := range s.areas {
+			a := &s.areas[i]
+			for j, cell := range a.cells {
+				if g.pages >= most {
+					return g
+				}
+				if cell.movable() && cell.flags&(recorded|probed) == 0 && a.written.has(j) == written {
+					g.add(s.name, a.first+annex.Page(j))
+				}
+			}
 		}
-		return g.pages < most
-	})
+	}
 	return g
 }
 
@@ -206,7 +216,7 @@ func (e *eviction) records(n *room) {
 		if most == 0 || m.wanted(c) || n.after != 0 && l.at <= n.after {
 			continue
 		}
-		if c.learned && c.count().recordHere == 0 {
+		if c.learned && c.count().recordHere == 0 && !l.written {
 			continue
 		}
 		says := fmt.Sprintf("memory is short, and it has slept for %v", c.idle(m.now).Round(time.Millisecond))
@@ -214,12 +224,16 @@ func (e *eviction) records(n *room) {
 			says = fmt.Sprintf("memory is short, and it is likely to wake in %v, later than others", c.forecast.Likely.Since(m.now).Round(time.Millisecond))
 		}
 		if !c.learned {
-			e.take(c, n, annex.Dormant, c.unrecorded(most), says)
+			e.take(c, n, annex.Dormant, c.unrecorded(most, false), says)
+			e.take(c, n, annex.Dormant, c.unrecorded(e.most(c, n), true), says)
 			continue
 		}
 		ranked := m.ranking(c)
 		for _, certain := range []bool{false, true} {
 			e.take(c, n, annex.Headroom, c.tail(ranked, certain, l.written, e.most(c, n)), says)
+		}
+		if l.written {
+			e.take(c, n, annex.Headroom, c.unrecorded(e.most(c, n), true), says)
 		}
 	}
 }

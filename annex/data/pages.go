@@ -212,6 +212,7 @@ func (c *context) scan(spaces []annex.Scan, p Policy) {
 		began, ended = min(began, s.Began), max(ended, s.Ended)
 	}
 	c.scans++
+	c.tight = false
 	c.sweep(tickOf(ended, p))
 	look := c.lookAt(began, ended, p)
 	for _, s := range spaces {
