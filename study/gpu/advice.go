@@ -14,7 +14,10 @@ const worthIt = 1.05
 // Advice is what a run recommends of building and running CUDA programs, with what it
 // rests on.
 func Advice(run record.Run) []advise.Advice {
-	r := readRun(run)
+	return readRun(only(run, "wall", "to-device-rate", "iterate")).advice()
+}
+
+func (r reading) advice() []advise.Advice {
 	if r.emulated() {
 		return nil
 	}

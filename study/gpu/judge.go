@@ -16,7 +16,7 @@ import (
 // them. Rules and thresholds are the claims' own (package claim). Where no container could
 // be set against bare metal they are inconclusive, with what was tried.
 func Judge(run record.Run) []claim.Judgement {
-	r := readRun(run)
+	r := readRun(only(run, "wall", "total", "kernels", "module", "allocate", "to-device", "from-device", metricKernelShare, metricAPIShare))
 	if len(r.subjects) == 0 || r.emulated() {
 		return nil
 	}

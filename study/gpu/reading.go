@@ -11,6 +11,7 @@ import (
 	programs "tare/programs/gpu"
 	"tare/record"
 	"tare/stats"
+	"tare/workload"
 )
 
 // reading is a run as the judge and the page of this study read it.
@@ -53,6 +54,21 @@ func readRun(run record.Run) reading {
 		(*to)[at].all = append((*to)[at].all, c)
 	}
 	return r
+}
+
+// only is a run with no metrics but those named: each that is analysed takes its time, of
+// which a run that is under way has none to give.
+func only(run record.Run, metrics ...string) record.Run {
+	run.Conditions, run.Trials = slices.Clone(run.Conditions), slices.Clone(run.Trials)
+	for i := range run.Conditions {
+		c := &run.Conditions[i]
+		c.Metrics = slices.DeleteFunc(slices.Clone(c.Metrics), func(m workload.Metric) bool { return !slices.Contains(metrics, m.Name) })
+	}
+	for i := range run.Trials {
+		t := &run.Trials[i]
+		t.Samples = slices.DeleteFunc(slices.Clone(t.Samples), func(s record.Sample) bool { return !slices.Contains(metrics, s.Metric) })
+	}
+	return run
 }
 
 // emulated tells whether programs ran on a CPU, for a test: nothing of that is judged.

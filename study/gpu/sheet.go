@@ -24,7 +24,7 @@ func Sheet(run record.Run, attached Attachments, judgements []claim.Judgement) r
 		Title: "tare gpu", Answer: r.answer(), Facts: r.facts(attached), Banners: r.banners(), Parts: r.parts(),
 		Command: strings.Join(run.Command, " "), Weight: r.weight(),
 	}
-	s.Parts = append(s.Parts, advise.Part(Advice(run))...)
+	s.Parts = append(s.Parts, advise.Part(r.advice())...)
 	if len(judgements) > 0 {
 		s.Parts = append(s.Parts, report.Judgements{
 			Title: "What was published, and what is so here",
@@ -37,7 +37,7 @@ func Sheet(run record.Run, attached Attachments, judgements []claim.Judgement) r
 
 // Interim is the page of a run that is under way.
 func Interim(run record.Run) report.Sheet {
-	r := readRun(run)
+	r := readRun(only(run, "wall", "total", "kernels"))
 	s := report.Sheet{Title: "tare gpu, so far", Answer: r.answer()}
 	s.Parts = append(s.Parts, r.endToEndTable()...)
 	return s
@@ -45,7 +45,7 @@ func Interim(run record.Run) report.Sheet {
 
 // Next proposes what to run after a run.
 func Next(run record.Run) string {
-	r := readRun(run)
+	r := readRun(only(run))
 	switch {
 	case len(r.subjects) > 0 && len(r.containers()) > 0 && len(r.shared) == 0:
 		return "tare gpu --share 1,2,4,8"
