@@ -148,7 +148,7 @@ const required = "libcuda.so.1"
 // dynamic linker is configured with. %s is the architecture.
 var standard = []string{
 	"/usr/lib/%s-linux-gnu", "/usr/lib/%s-linux-gnu/nvidia/current", "/lib/%s-linux-gnu", "/usr/lib64", "/usr/lib64/nvidia", "/lib64", "/usr/lib", "/lib",
-	"/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/home/kubernetes/bin/nvidia/lib64", "/run/nvidia/driver/usr/lib/%s-linux-gnu",
+	"/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/run/nvidia/driver/usr/lib/%s-linux-gnu",
 	"/run/opengl-driver/lib", "/usr/lib/wsl/lib",
 }
 
