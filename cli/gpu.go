@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/image"
 	"tare/kernel/nvidia"
 	"tare/lab"
 	"tare/platform"
@@ -176,6 +177,19 @@ func (f *gpuFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.D
 	return d, nil
 }
 
+// orAsItLies gives a directory as an image as it lies, where this host lets nobody make one
+// of it (device nodes, as in a container): programs can be started from it directly, and
+// from nothing else.
+func orAsItLies(images func(context.Context, workload.Source) (image.Image, error)) func(context.Context, workload.Source) (image.Image, error) {
+	return func(ctx context.Context, src workload.Source) (image.Image, error) {
+		img, err := images(ctx, src)
+		if is[*image.Missing](err) && src.Rootfs != "" {
+			return image.Image{Name: filepath.Base(src.Rootfs), Root: src.Rootfs, Warnings: []string{"taken as it lies: " + oneLine(err.Error())}}, nil
+		}
+		return img, err
+	}
+}
+
 // withDirect resolves platforms, and that which starts programs directly.
 func withDirect(resolve func(string) (platform.Platform, error)) func(string) (platform.Platform, error) {
 	return func(name string) (platform.Platform, error) {
@@ -209,6 +223,7 @@ func (f *gpuFlags) prepare(ctx context.Context, m *measuring, _ *studyHost) (fun
 	if err != nil {
 		return nil, err
 	}
+	m.lab.Image = orAsItLies(m.lab.Image)
 	img, err := m.lab.Image(ctx, workload.Source{Rootfs: found.Root})
 	if err != nil {
 		return nil, err

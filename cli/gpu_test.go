@@ -1,13 +1,16 @@
 package cli
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"tare/image"
 	"tare/kernel/nvidia"
 	"tare/study/gpu"
+	"tare/workload"
 )
 
 // The design is told wherever there is a device or none, and nothing is touched.
@@ -65,5 +68,19 @@ func TestGPUUsage(t *testing.T) {
 		if code != exitUsage || !strings.Contains(stderr, c.says) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("tare %s: code %d: %s", c.line, code, stderr)
 		}
+	}
+}
+
+// Where a root cannot be made an image of, programs still start from it.
+func TestGPUImageAsItLies(t *testing.T) {
+	refuse := func(context.Context, workload.Source) (image.Image, error) {
+		return image.Image{}, &image.Missing{What: "making dev/null in an image is not permitted", Mend: "run with CAP_MKNOD"}
+	}
+	img, err := orAsItLies(refuse)(t.Context(), workload.Source{Rootfs: "/srv/cuda"})
+	if err != nil || img.Root != "/srv/cuda" || len(img.Warnings) != 1 {
+		t.Errorf("%+v, %v", img, err)
+	}
+	if _, err := orAsItLies(refuse)(t.Context(), workload.Source{Recipe: "redis"}); err == nil {
+		t.Error("an image that was not made is there")
 	}
 }
