@@ -144,14 +144,20 @@ func TestStencil(t *testing.T) {
 }
 
 func TestParticleFilter(t *testing.T) {
-	for i, n := range []int64{1, 31, 1024, 1025, 4000} {
-		o := gpu.Options{Size: []int64{n}, Iterations: 3, Warmup: new(int), EachKernel: n < 4000}
+	for i, c := range []struct {
+		n      int64
+		frames int
+	}{
+		{1, 3}, {31, 3}, {200, 8}, {1024, 3}, {1025, 3}, {4000, 3}, {200, 8},
+		{66000, 1}, // more tiles than one round of their prefix sum has
+	} {
+		o := gpu.Options{Size: []int64{c.n}, Iterations: c.frames, Warmup: new(int), EachKernel: c.n < 4000}
 		forOrders(t, gpu.ParticleFilter, o, orders[i%3:i%3+1], func(t *testing.T, r gpu.Result) {
 			if *r.Check.MaxError != 0 {
 				t.Errorf("off by %g", *r.Check.MaxError)
 			}
 			// The filter's own purpose: it knows where the disk is.
-			if off := r.Figures["track_error_pixels"]; n == 4000 && !(off < 1.5) {
+			if off := r.Figures["track_error_pixels"]; c.n == 4000 && !(off < 1.5) {
 				t.Errorf("it loses the disk by %g pixels", off)
 			}
 		})
@@ -261,8 +267,9 @@ func TestWrongResult(t *testing.T) {
 		{gpu.ParticleFilter, 1, gpu.Options{Size: []int64{100}}},
 		{gpu.ParticleFilter, 3, gpu.Options{Size: []int64{100}}},
 		{gpu.LeNet, 5, gpu.Options{Size: []int64{2}, Task: "inference"}},
-		{gpu.LeNet, 6, gpu.Options{Size: []int64{1}, Task: "training"}},
-		{gpu.LeNet, 7, gpu.Options{Size: []int64{1}, Task: "training"}},
+		{gpu.LeNet, 6, gpu.Options{Size: []int64{1}, Task: "inference"}}, // the loss
+		{gpu.LeNet, 8, gpu.Options{Size: []int64{1}, Task: "training"}},  // the gradient
+		{gpu.LeNet, 9, gpu.Options{Size: []int64{1}, Task: "training"}},  // the step
 		{gpu.DeviceLimits, 1, gpu.Options{Size: []int64{100}}},
 		{gpu.DeviceLimits, 2, gpu.Options{Size: []int64{100}}},
 	} {

@@ -504,7 +504,7 @@ public:
 	      forwards(run.load("dense_forward", dense<Dense::forward>)), judging(run.load("judge", judge)), backwards(run.load("dense_backward", dense<Dense::backward>)),
 	      through_means(run.load("dense_backward_means", dense<Dense::backward_means>)), weights(run.load("dense_gradient", dense<Dense::gradient>)),
 	      back(run.load("convolve2_back", convolve2_back)), first_weights(run.load("convolve1_weights", convolve1_weights)), second_weights(run.load("convolve2_weights", convolve2_weights)),
-	      update_first(run.load("update_convolutions", update_convolutions)), update_rest(run.load("update_dense", update_dense)), chunks(int(min(batch, 8L * run.multiprocessors))),
+	      update_first(run.load("update_convolutions", update_convolutions)), update_rest(run.load("update_dense", update_dense)), chunks(int(max(1L, min(batch / 4, 8L * run.multiprocessors)))),
 	      splits(int(max(1L, min(batch / 256, 16L))))
 	{
 	}
@@ -585,7 +585,9 @@ private:
 	Kernel<const float *, int, float, float *, float *> update_first, update_rest;
 	const int chunks, splits; // how many parts the gradients come in
 
-	int used(int batch) const { return min(chunks, batch); }
+	// used is how many blocks share a batch for the convolutions' gradients, 4 pictures or more
+	// each.
+	int used(int batch) const { return min(chunks, max(1, batch / 4)); }
 
 	// layer puts rows of ins numbers through a layer to rows of outs.
 	void layer(const Full &kernel, int batch, int ins, int outs, const float *in, const float *w, float *out, float *extra)
@@ -688,18 +690,35 @@ int main(int argc, char **argv)
 			for (int i = 0; i < classes; i++)
 				worst.see(std::fabs(double(got[size_t(b) * classes + i]) - expected[i]) / max(1.0, std::fabs(expected[i])));
 		}
-		if (training) {
-			// The gradient of the first pictures by the first parameters, and the step.
-			const int some = min(batch, 64);
-			std::vector<double> gradient(parameters, 0);
-			std::vector<float> gradient_got(parameters), stepped(parameters);
-			for (int b = 0; b < some; b++) {
-				reference.forward(start, pictures + size_t(b) * picture * picture);
+		// Loss and right answers of the first pictures by the first parameters; in training the
+		// gradient and the step, too.
+		const int some = min(batch, 64);
+		std::vector<double> gradient(parameters, 0);
+		std::vector<float> some_losses(blocks);
+		std::vector<int> some_right(blocks);
+		double expected_loss = 0;
+		int expected_right = 0, close = 0;
+		for (int b = 0; b < some; b++) {
+			const double *logits = reference.forward(start, pictures + size_t(b) * picture * picture);
+			double rival = -INFINITY; // the best of the wrong ones
+			for (int i = 0; i < classes; i++)
+				rival = i == labels[b] ? rival : max(rival, logits[i]);
+			expected_loss += reference.loss(labels[b]) / some;
+			expected_right += logits[labels[b]] > rival;
+			close += std::fabs(logits[labels[b]] - rival) < 1e-4;
+			if (training)
 				reference.backward(start, labels[b], 1.0 / some, gradient.data());
-			}
-			reset();
-			net.forward(device_pictures, some);
-			net.evaluate(device_labels, some, device_losses, device_right);
+		}
+		reset();
+		net.forward(device_pictures, some);
+		net.evaluate(device_labels, some, device_losses, device_right);
+		run.from_device(some_losses.data(), device_losses, blocks);
+		run.from_device(some_right.data(), device_right, blocks);
+		worst.see(std::fabs(double(some_losses[0]) / some - expected_loss));
+		if (std::abs(some_right[0] - expected_right) > close)
+			worst.see(INFINITY);
+		if (training) {
+			std::vector<float> gradient_got(parameters), stepped(parameters);
 			net.backward(device_pictures, some, learning_rate);
 			run.from_device(gradient_got.data(), net.gradient, size_t(parameters));
 			run.from_device(stepped.data(), net.p, size_t(parameters));
@@ -720,8 +739,8 @@ int main(int argc, char **argv)
 				worst.see(INFINITY);
 		}
 		return { worst.error, 2e-4, "sums of up to 50176 products round by about the root of their number times 2^-24, 1.4e-5, through five layers; a product that is wrong or missing is off by more than 1e-3",
-			 training ? "logits of up to 256 pictures, relative to 1 or themselves; the gradient of up to 64 pictures and the step by it, relative to the largest of each layer; against the CPU in double precision; and 50 steps or more must lower the loss"
-				  : "logits of up to 256 pictures, relative to 1 or themselves, against the CPU in double precision" };
+			 training ? "logits of up to 256 pictures, relative to 1 or themselves; the mean loss of up to 64, their right answers, their gradient and the step by it, relative to the largest of each layer; against the CPU in double precision; and 50 steps or more must lower the loss"
+				  : "logits of up to 256 pictures, relative to 1 or themselves, the mean loss of up to 64 and their right answers, against the CPU in double precision" };
 	});
 	return run.end();
 }

@@ -221,13 +221,20 @@ __device__ inline Sum before(Sum value, Sum &whole, Sum *warps)
 }
 
 // scan makes of the tiles' sums what lies before each, and behind the last the whole. It is one
-// block.
-__global__ void __launch_bounds__(1024) scan(Sum *sums, unsigned tiles)
+// block, which takes as many rounds as it must; on a CPU it is small, so that tests see more
+// than one round.
+#ifdef EMULATE
+const int scan_threads = 64;
+#else
+const int scan_threads = 1024;
+#endif
+
+__global__ void __launch_bounds__(scan_threads) scan(Sum *sums, unsigned tiles)
 {
-	SHARED(warps, Sum[32]);
+	SHARED(warps, Sum[scan_threads / 32]);
 	Sum done = 0, whole;
 
-	for (unsigned first = 0; first < tiles; first += blockDim.x) {
+	for (unsigned first = 0; first < tiles; first += scan_threads) {
 		const unsigned i = first + threadIdx.x;
 		const Sum value = i < tiles ? sums[i] : 0, ahead = before(value, whole, warps);
 		if (i < tiles)
@@ -280,7 +287,8 @@ __global__ void __launch_bounds__(threads) cumulate(size_t n, const int *__restr
 }
 
 // find gives all lanes of a warp the first of n places whose value exceeds a threshold; there
-// is one. Each step tells which of 32 parts it is in.
+// is one, and if there were none it would end all the same. Each step tells which of 32 parts
+// it is in.
 __device__ inline size_t find(const Sum *values, size_t n, Sum threshold)
 {
 	const int lane = int(threadIdx.x % 32);
@@ -289,7 +297,7 @@ __device__ inline size_t find(const Sum *values, size_t n, Sum threshold)
 	while (high - low > 1) {
 		const size_t part = (high - low + 31) / 32;
 		const size_t at = min(low + size_t(lane + 1) * part, high) - 1;
-		const int first = __ffs(int(__ballot_sync(0xffffffffu, values[at] > threshold))) - 1;
+		const int first = max(__ffs(int(__ballot_sync(0xffffffffu, values[at] > threshold))) - 1, 0);
 		low = low + size_t(first) * part;
 		high = min(low + part, high);
 	}
@@ -481,7 +489,7 @@ int main(int argc, char **argv)
 		map_frame(run.stream, dim3(side / patch, side / patch), dim3(patch, patch), { 5.0 * pixels, 0 }, device_film + size_t(i) * pixels, map, best);
 		move_all(run.stream, tiles, threads, { 36 * each, 0 }, seed, n, int(i), old, map, scores, best);
 		weigh_all(run.stream, tiles, threads, { 4 * each, 0 }, n, scores, best, device_table, sums);
-		scan_tiles(run.stream, 1, 1024, { 16.0 * tiles, 0 }, sums, tiles);
+		scan_tiles(run.stream, 1, scan_threads, { 16.0 * tiles, 0 }, sums, tiles);
 		cumulate_all(run.stream, tiles, threads, { 12 * each, 0 }, n, scores, best, device_table, sums, cumulated);
 		resample_all(run.stream, tiles, threads, { 40 * each, 0 }, seed, n, int(i), cumulated, sums + tiles, old, fresh, device_places + 2 * i);
 	});
