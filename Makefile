@@ -73,6 +73,12 @@ hint: ## bin/libannexhint.so, by which programs that opt in have their memory re
 	@mkdir -p bin
 	gcc -std=c11 -O2 -Wall -Wextra -Werror -fPIC -shared -o bin/libannexhint.so contrib/hint/annex_hint.c -pthread -ldl
 
+# GPU_ARGS go to its build.sh: --capability 9.0 for a device that is not here, --kind ptx for
+# PTX alone.
+.PHONY: gpu-programs
+gpu-programs: ## bin/gpu/KIND/PROGRAM: the CUDA programs for the device here, as PTX, and as both; needs nvcc of CUDA 11.8 or newer
+	@programs/gpu/build.sh bin/gpu $(GPU_ARGS)
+
 .PHONY: cross
 cross: go ## the same for arm64: bin/tare-linux-arm64 and so on
 	for program in $(notdir $(wildcard cmd/*)); do \
