@@ -159,7 +159,7 @@ func (f *gpuFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.D
 		return lab.Design{}, err
 	}
 	f.asked = o
-	o.Host = gpu.Host{Platform: withDirect(host.platforms), Check: host.check, Scratch: f.scratch, Found: f.found}
+	o.Host = gpu.Host{Platform: f.withDirect(host.platforms), Check: host.check, Scratch: f.scratch, Found: f.found}
 	if f.found != nil {
 		return gpu.Design(o)
 	}
@@ -191,10 +191,14 @@ func orAsItLies(images func(context.Context, workload.Source) (image.Image, erro
 }
 
 // withDirect resolves platforms, and that which starts programs directly.
-func withDirect(resolve func(string) (platform.Platform, error)) func(string) (platform.Platform, error) {
+func (f *gpuFlags) withDirect(resolve func(string) (platform.Platform, error)) func(string) (platform.Platform, error) {
 	return func(name string) (platform.Platform, error) {
 		if name == gpu.Direct {
-			return gpu.NewDirect(), nil
+			libraries := ""
+			if f.found != nil {
+				libraries = f.found.Libraries
+			}
+			return gpu.NewDirect(libraries), nil
 		}
 		return resolve(name)
 	}
@@ -213,7 +217,7 @@ func (f *gpuFlags) prepare(ctx context.Context, m *measuring, _ *studyHost) (fun
 		return nil, err
 	}
 	f.scratch = scratchIn(m.dir, m.session.Ledger)
-	m.session.Platforms = withDirect(m.session.Platforms)
+	m.session.Platforms = f.withDirect(m.session.Platforms)
 	m.lab.Platforms = m.session.Platforms
 	looking := gpu.Looking{Host: f.host, Dir: dir, Programs: f.programs, Names: f.asked.Subjects, Probe: f.asked.Probe, Torch: f.asked.Torch, Tell: m.progress.note}
 	for _, b := range f.asked.Builds {

@@ -21,10 +21,12 @@ import (
 // image lies and with the host's own libraries and devices. It is for a host that lets
 // nobody change roots, mount or make groups, such as one that is a container itself: there
 // kernels, calls and compilation can be measured, and no platform can be compared. What
-// would be mounted inside is named to the program by where it lies.
-func NewDirect() platform.Platform { return direct{} }
+// would be mounted inside is named to the program by where it lies. Libraries are the
+// directories, parted by colons, in which the driver's are looked for after those that
+// LD_LIBRARY_PATH names to tare itself; empty is none.
+func NewDirect(libraries string) platform.Platform { return direct{libraries} }
 
-type direct struct{}
+type direct struct{ libraries string }
 
 func (direct) Name() string                   { return Direct }
 func (direct) Version(context.Context) string { return "" }
@@ -73,10 +75,7 @@ func (d direct) Launch(ctx context.Context, spec platform.Spec) (platform.Instan
 	for i, a := range spec.Args {
 		cmd.Args[i] = outside(a, spec)
 	}
-	// The driver's libraries are found as on this host.
-	if v, ok := os.LookupEnv("LD_LIBRARY_PATH"); ok {
-		cmd.Env = append(cmd.Env, "LD_LIBRARY_PATH="+v)
-	}
+	cmd.Env = append(cmd.Env, searched(d.libraries)...)
 	for _, kv := range append(slices.Clone(platform.Surroundings.Env), spec.Env...) {
 		key, value, _ := strings.Cut(kv, "=")
 		cmd.Env = append(cmd.Env, key+"="+outside(value, spec))
@@ -95,6 +94,16 @@ func (d direct) Launch(ctx context.Context, spec platform.Spec) (platform.Instan
 		close(i.ended)
 	}()
 	return i, nil
+}
+
+// searched is the variable by which libraries are found, with directories added; none where
+// it would be empty.
+func searched(libraries string) []string {
+	dirs := strings.Trim(os.Getenv("LD_LIBRARY_PATH")+":"+libraries, ":")
+	if dirs == "" {
+		return nil
+	}
+	return []string{"LD_LIBRARY_PATH=" + dirs}
 }
 
 // outside gives a path inside as it is on the host, by what is mounted there, or that lies

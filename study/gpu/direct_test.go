@@ -22,7 +22,7 @@ func TestDirect(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "gpu", "lu"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	p := NewDirect()
+	p := NewDirect("")
 	img := image.Image{Name: "cuda", Root: root}
 	if err := p.Prepare(t.Context(), img); err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestDirect(t *testing.T) {
 
 // What runs still is ended.
 func TestDirectIsStopped(t *testing.T) {
-	p := NewDirect()
+	p := NewDirect("")
 	inst, err := p.Launch(t.Context(), platform.Spec{Image: image.Image{Root: t.TempDir()}, Args: []string{"/bin/sleep", "60"}})
 	if err != nil {
 		t.Fatal(err)

@@ -76,13 +76,17 @@ func hosts(c programs.Cause) bool {
 // to see that it works, and lays out the root that all of them run from. The error is a
 // *[platform.Missing] where the host lacks something, in one line.
 func Look(ctx context.Context, l Looking) (*Found, error) {
-	if err := Lacks(l.Host); err != nil {
+	err := Lacks(l.Host)
+	if err != nil {
 		return nil, err
 	}
 	if l.Tell == nil {
 		l.Tell = func(string) {}
 	}
 	f := &Found{Unusable: map[string]string{}}
+	if f.Libraries, err = l.libraries(); err != nil {
+		return nil, err
+	}
 	dir, err := l.programs(ctx, f)
 	if err != nil {
 		return nil, lacking(err)
@@ -102,6 +106,22 @@ func Look(ctx context.Context, l Looking) (*Found, error) {
 		f.Torch, f.NoTorch = lookTorch(ctx, l.Dir)
 	}
 	return f, nil
+}
+
+// libraries are the directories of the driver's libraries, which need not be where the
+// dynamic linker looks.
+func (l Looking) libraries() (string, error) {
+	inventory, err := l.Host.Read()
+	if err != nil {
+		return "", err
+	}
+	var dirs []string
+	for _, library := range inventory.Libraries {
+		if dir := filepath.Dir(library.Path); !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return strings.Join(dirs, ":"), nil
 }
 
 // wanted are the programs that a run takes: those named, and what measures the device.
@@ -145,7 +165,7 @@ func (l Looking) programs(ctx context.Context, f *Found) (string, error) {
 // preflight runs a small program directly: what keeps a CUDA program from running here is
 // found out before anything else is made, and told in its own line.
 func (f *Found) preflight(ctx context.Context, dir string) error {
-	result, err := run(ctx, programs.Binary(dir, f.Kinds[0], programs.DeviceLimits), small()...)
+	result, err := run(ctx, f.Libraries, programs.Binary(dir, f.Kinds[0], programs.DeviceLimits), small()...)
 	if err != nil {
 		return err
 	}
@@ -163,10 +183,11 @@ func small() []string {
 // while where nobody keeps the driver loaded.
 const preflightLimit = time.Minute
 
-func run(ctx context.Context, program string, args ...string) (programs.Result, error) {
+func run(ctx context.Context, libraries, program string, args ...string) (programs.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, preflightLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(os.Environ(), searched(libraries)...)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	err := cmd.Run()

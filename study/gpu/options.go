@@ -70,6 +70,8 @@ type Found struct {
 	// Unusable are platforms on which the device could not be used, each with what was
 	// tried and came of it, in a line.
 	Unusable map[string]string
+	// Libraries are the directories of the driver's, parted by colons.
+	Libraries string
 	// Direct: not even bare metal can be had here.
 	Direct bool
 }

@@ -47,7 +47,7 @@ func TestRunFromEndToEnd(t *testing.T) {
 	resolve := h.Platform
 	h.Platform = func(name string) (platform.Platform, error) {
 		if name == Direct {
-			return NewDirect(), nil
+			return NewDirect(""), nil
 		}
 		return resolve(name)
 	}
