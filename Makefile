@@ -29,7 +29,7 @@ BUILD = build -trimpath -buildvcs=false -ldflags '-s -w -X tare/cli/command.vers
 # results knows nothing of the host. The limit is a package's.
 TEST = test -p 1 -count 1 -timeout 10m
 
-SHELL_SCRIPTS := scripts/setup.sh .ci/run $(wildcard probe/*/generate.sh) $(wildcard programs/*/*.sh)
+SHELL_SCRIPTS := scripts/setup.sh scripts/bench-gpu.sh .ci/run $(wildcard probe/*/generate.sh) $(wildcard programs/*/*.sh)
 
 .PHONY: help
 help: ## list the targets
@@ -155,6 +155,15 @@ bench-platforms: setup build ## S2 as far as this host's CPUs allow: docs/result
 	bin/tare platforms --workload ffmpeg --cpus 2 --platform docker --tasks one,many --budget 4m
 	bin/tare platforms --workload ffmpeg --cpus 1 --platform docker,vm:tcg/bare,vm:tcg/oci,vm:uml/bare --param clip=/clips/720p-1s.mp4 --causes off --budget 7m
 	bin/tare platforms --workload ffmpeg --cpus 1 --platform vm:tcg/oci --host-cpus 1,2 --param clip=/clips/720p-1s.mp4 --causes off --budget 4m
+
+# Where the programs for a device lie: scripts/bench-gpu.sh says how a machine is measured that
+# has the device and no compiler.
+GPU_PROGRAMS ?= bin/gpu-programs
+
+.PHONY: bench-gpu
+bench-gpu: setup build ## CUDA programs in containers: docs/results/gpu.md (20 minutes; needs a device of NVIDIA's, and nvcc; nothing else should run)
+	scripts/bench-gpu.sh build $(GPU_PROGRAMS) "$$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1)"
+	scripts/bench-gpu.sh all $(GPU_PROGRAMS) bin/gpu-results
 
 .PHONY: bench-density
 bench-density: setup build ## S3's benchmark on this host: docs/results/density.md (about an hour; nothing else should run)
