@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 )
 
 // ErrMissing is why the programs cannot be built where the compiler or, asked for its compute
@@ -61,6 +63,9 @@ func Compile(ctx context.Context, directory string, o CompileOptions) error {
 	}
 	cmd := exec.CommandContext(ctx, "sh", args...)
 	cmd.Env = append(os.Environ(), o.Environment...)
+	// The script ends its compilers, which else would go on, and hold the pipe.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil

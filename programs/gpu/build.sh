@@ -34,6 +34,7 @@ kinds=
 programs=
 capability=
 directory=
+compilers=
 while [ $# -gt 0 ]; do
 	case $1 in
 	--kind | --program | --capability)
@@ -71,30 +72,58 @@ done
 [ -n "$kinds" ] || kinds="exact ptx both"
 [ -n "$programs" ] || programs="lu particlefilter stencil lenet devicelimits"
 
-# emulated builds the programs for the CPU, all at once: into a directory. They are not
-# optimised, since that would take longer than what they are for.
+# A kind's sources are compiled all at once, the frame that programs have in common with them.
+# Who stops this script stops its compilers: once all that have begun are known.
+stopped=
+trap 'stopped=1' INT TERM
+
+begin() {
+	"$@" &
+	compilers="$compilers $!"
+}
+
+await() {
+	failed=0
+	for compiler in $compilers; do
+		[ -n "$stopped" ] || wait "$compiler" || failed=$((failed + 1))
+	done
+	if [ -n "$stopped" ]; then
+		# Twice, since one that has only begun is still a shell, which may let a signal pass.
+		# shellcheck disable=SC2086 # several compilers are several arguments
+		kill $compilers 2>/dev/null || true
+		sleep 0.2
+		# shellcheck disable=SC2086
+		kill $compilers 2>/dev/null || true
+		exit 1
+	fi
+	compilers=
+	[ "$failed" = 0 ] || die 1 "$1 failed for $failed of the sources"
+}
+
+clear_objects() {
+	for source in emulate frame $programs; do
+		rm -f "$1/$source.o"
+	done
+}
+
+# emulated builds the programs for the CPU: into a directory. They are not optimised, since
+# that would take longer than what they are for.
 emulated() {
 	[ -n "${SANITIZE:-}" ] && sanitized="-fsanitize=$SANITIZE -fno-sanitize-recover=all" || sanitized=
 	# shellcheck disable=SC2086 # several flags are several arguments
-	${CXX:-g++} -std=c++17 -O1 -Wall -Wextra -Werror ${SANITIZE:+-DSANITIZED} ${CXXFLAGS:-} -c "$here/emulate/emulate.cpp" -o "$1/emulate.o" &
-	compilers="emulate:$!"
+	begin ${CXX:-g++} -std=c++17 -O1 -Wall -Wextra -Werror ${SANITIZE:+-DSANITIZED} ${CXXFLAGS:-} -c "$here/emulate/emulate.cpp" -o "$1/emulate.o"
 	for source in frame $programs; do
 		# shellcheck disable=SC2086
-		${CXX:-g++} -std=c++17 -O0 -g1 -Wall -Wextra -Werror $sanitized ${CXXFLAGS:-} -DEMULATE -DBUILD_KIND='"emulated"' -DBUILD_TARGETS='""' \
-			-x c++ -c "$here/cuda/$source.cu" -o "$1/$source.o" &
-		compilers="$compilers $source:$!"
+		begin ${CXX:-g++} -std=c++17 -O0 -g1 -Wall -Wextra -Werror $sanitized ${CXXFLAGS:-} -DEMULATE -DBUILD_KIND='"emulated"' -DBUILD_TARGETS='""' \
+			-x c++ -c "$here/cuda/$source.cu" -o "$1/$source.o"
 	done
-	failed=
-	for compiler in $compilers; do
-		wait "${compiler#*:}" || failed="$failed ${compiler%:*}"
-	done
-	[ -z "$failed" ] || die 1 "g++ failed:$failed"
+	await g++
 	for program in $programs; do
 		# shellcheck disable=SC2086
-		${CXX:-g++} $sanitized "$1/$program.o" "$1/frame.o" "$1/emulate.o" -o "$1/$program" || die 1 "$program: g++ failed"
-		rm "$1/$program.o"
+		begin ${CXX:-g++} $sanitized "$1/$program.o" "$1/frame.o" "$1/emulate.o" -o "$1/$program"
 	done
-	rm "$1/frame.o" "$1/emulate.o"
+	await g++
+	clear_objects "$1"
 }
 
 find_nvcc() {
@@ -119,27 +148,37 @@ find_capability() {
 		die 3 "nvcc of CUDA $release makes no code for sm_$exact: take a toolkit that does, or build --kind ptx alone"
 }
 
-# compile builds one program by nvcc: its name, kind and binary.
+# compile builds the programs of a kind by nvcc: into a directory.
 compile() {
+	directory_of_kind=$1
 	case $2 in
 	exact)
-		set -- "$1" "$2" "$3" -gencode "arch=compute_$exact,code=sm_$exact"
 		targets=sm_$exact
+		set -- -gencode "arch=compute_$exact,code=sm_$exact"
 		;;
 	ptx)
-		set -- "$1" "$2" "$3" -gencode "arch=compute_$portable,code=compute_$portable"
 		targets=compute_$portable
+		set -- -gencode "arch=compute_$portable,code=compute_$portable"
 		;;
 	both)
-		set -- "$1" "$2" "$3" -gencode "arch=compute_$exact,code=sm_$exact" -gencode "arch=compute_$portable,code=compute_$portable"
 		targets=sm_$exact,compute_$portable
+		set -- -gencode "arch=compute_$exact,code=sm_$exact" -gencode "arch=compute_$portable,code=compute_$portable"
 		;;
 	esac
-	name=$1 kind=$2 binary=$3
-	shift 3
-	# shellcheck disable=SC2086 # several flags are several arguments
-	"$nvcc" -std=c++17 -O3 -cudart static -Wno-deprecated-gpu-targets -Xcompiler -Wall,-static-libgcc,-static-libstdc++ ${NVCCFLAGS:-} "$@" \
-		-DBUILD_KIND="\"$kind\"" -DBUILD_TARGETS="\"$targets\"" -o "$binary" "$here/cuda/$name.cu" "$here/cuda/frame.cu" || die 1 "$name: nvcc failed"
+	set -- -Wno-deprecated-gpu-targets "$@"
+	for source in frame $programs; do
+		# shellcheck disable=SC2086 # several flags are several arguments
+		begin "$nvcc" -std=c++17 -O3 -Xcompiler -Wall ${NVCCFLAGS:-} "$@" -DBUILD_KIND="\"$kind\"" -DBUILD_TARGETS="\"$targets\"" \
+			-c "$here/cuda/$source.cu" -o "$directory_of_kind/$source.o"
+	done
+	await nvcc
+	for program in $programs; do
+		# shellcheck disable=SC2086
+		begin "$nvcc" -cudart static -Xcompiler -static-libgcc,-static-libstdc++ ${NVCCFLAGS:-} "$@" \
+			"$directory_of_kind/$program.o" "$directory_of_kind/frame.o" -o "$directory_of_kind/$program"
+	done
+	await nvcc
+	clear_objects "$directory_of_kind"
 }
 
 for kind in $kinds; do
@@ -155,9 +194,7 @@ for kind in $kinds; do
 	mkdir -p "$directory/$kind"
 	if [ "$kind" = emulated ]; then
 		emulated "$directory/$kind"
-		continue
+	else
+		compile "$directory/$kind" "$kind"
 	fi
-	for program in $programs; do
-		compile "$program" "$kind" "$directory/$kind/$program"
-	done
 done

@@ -1,6 +1,7 @@
 package gpu_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"tare/programs/gpu"
 )
@@ -24,7 +26,11 @@ case $1 in
 --version) echo "Cuda compilation tools, release ` + release + `, V` + release + `.1" ;;
 --list-gpu-arch) for a in ` + architectures + `; do echo "compute_$a"; done ;;
 --list-gpu-code) for a in ` + architectures + `; do echo "sm_$a"; done ;;
-*) echo "$@" >>` + calls + ` ;;
+*)
+	echo "$@" >>` + calls + `
+	while [ "$1" != -o ]; do shift; done
+	touch "$2"
+	;;
 esac
 `
 	if err := os.WriteFile(nvcc, []byte(script), 0o755); err != nil {
@@ -52,17 +58,17 @@ func TestCompileKinds(t *testing.T) {
 		release, architectures string
 		o                      gpu.CompileOptions
 		device                 string
-		want                   []string // of each call
+		want                   []string // of the calls that compile the program itself
 	}{
 		{"13.0", "75 80 90", gpu.CompileOptions{Kinds: []gpu.Kind{gpu.PTX}, Programs: []string{gpu.LU}}, "",
-			[]string{`-gencode arch=compute_75,code=compute_75 -DBUILD_KIND="ptx" -DBUILD_TARGETS="compute_75" -o OUT/ptx/lu`}},
+			[]string{`-gencode arch=compute_75,code=compute_75 -DBUILD_KIND="ptx" -DBUILD_TARGETS="compute_75" -c SOURCES/cuda/lu.cu -o OUT/ptx/lu.o`}},
 		{"11.8", "35 37 50 52 90", gpu.CompileOptions{Kinds: []gpu.Kind{gpu.Exact, gpu.Both}, Programs: []string{gpu.Stencil}, Capability: "9.0"}, "",
 			[]string{
-				`-gencode arch=compute_90,code=sm_90 -DBUILD_KIND="exact" -DBUILD_TARGETS="sm_90" -o OUT/exact/stencil`,
-				`-gencode arch=compute_90,code=sm_90 -gencode arch=compute_50,code=compute_50 -DBUILD_KIND="both" -DBUILD_TARGETS="sm_90,compute_50" -o OUT/both/stencil`,
+				`-gencode arch=compute_90,code=sm_90 -DBUILD_KIND="exact" -DBUILD_TARGETS="sm_90" -c SOURCES/cuda/stencil.cu -o OUT/exact/stencil.o`,
+				`-gencode arch=compute_90,code=sm_90 -gencode arch=compute_50,code=compute_50 -DBUILD_KIND="both" -DBUILD_TARGETS="sm_90,compute_50" -c SOURCES/cuda/stencil.cu -o OUT/both/stencil.o`,
 			}},
 		{"12.8", "50 120", gpu.CompileOptions{Kinds: []gpu.Kind{gpu.Exact}, Programs: []string{gpu.LU}}, "12.0",
-			[]string{`-gencode arch=compute_120,code=sm_120 -DBUILD_KIND="exact" -DBUILD_TARGETS="sm_120" -o OUT/exact/lu`}},
+			[]string{`-gencode arch=compute_120,code=sm_120 -DBUILD_KIND="exact" -DBUILD_TARGETS="sm_120" -c SOURCES/cuda/lu.cu -o OUT/exact/lu.o`}},
 	} {
 		t.Run(c.release, func(t *testing.T) {
 			nvcc, calls := fakeCompiler(t, c.release, c.architectures)
@@ -75,14 +81,15 @@ func TestCompileKinds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(string(text), out, "OUT")), "\n")
-			if len(lines) != len(c.want) {
-				t.Fatalf("nvcc was called %d times, want %d:\n%s", len(lines), len(c.want), text)
-			}
-			for i, line := range lines {
-				if !strings.Contains(line, c.want[i]) {
-					t.Errorf("nvcc was called with\n\t%s\nwant\n\t%s", line, c.want[i])
+			all := regexp.MustCompile(`\S+(/cuda/\w+\.cu)`).ReplaceAllString(strings.ReplaceAll(string(text), out, "OUT"), "SOURCES$1")
+			for _, want := range c.want {
+				if !strings.Contains(all, want+"\n") {
+					t.Errorf("nvcc was called with\n%s\nwant\n%s", all, want)
 				}
+			}
+			// The program, its frame, and the two linked, for each kind.
+			if n := strings.Count(all, "\n"); n != 3*len(c.o.Kinds) {
+				t.Errorf("nvcc was called %d times:\n%s", n, all)
 			}
 		})
 	}
@@ -100,12 +107,12 @@ func TestCompileAll(t *testing.T) {
 	}
 	for _, kind := range gpu.Kinds {
 		for _, program := range gpu.Programs {
-			if !strings.Contains(string(text), fmt.Sprintf("/%s/%s ", kind, program)) {
+			if !strings.Contains(string(text), fmt.Sprintf("/%[1]s/%[2]s.o", kind, program)) || !strings.Contains(string(text), fmt.Sprintf("/%s/%s\n", kind, program)) {
 				t.Errorf("%s is not built as %s", program, kind)
 			}
 		}
 	}
-	if n := strings.Count(string(text), "\n"); n != len(gpu.Kinds)*len(gpu.Programs) {
+	if n := strings.Count(string(text), "\n"); n != len(gpu.Kinds)*(2*len(gpu.Programs)+1) {
 		t.Errorf("nvcc was called %d times", n)
 	}
 }
@@ -156,9 +163,38 @@ func TestCompileFails(t *testing.T) {
 	if err := os.WriteFile(nvcc, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	err := gpu.Compile(t.Context(), t.TempDir(), gpu.CompileOptions{Kinds: []gpu.Kind{gpu.PTX}, Environment: []string{"NVCC=" + nvcc}})
-	if want := "build the CUDA programs: lu: nvcc failed: lu.cu(3): error: no such type"; err == nil || err.Error() != want {
+	err := gpu.Compile(t.Context(), t.TempDir(), gpu.CompileOptions{Kinds: []gpu.Kind{gpu.PTX}, Programs: []string{gpu.LU}, Environment: []string{"NVCC=" + nvcc}})
+	if want := "build the CUDA programs: nvcc failed for 2 of the sources: lu.cu(3): error: no such type"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// Who asked for a build may leave: its compilers end with it.
+func TestCompileEnds(t *testing.T) {
+	dir := t.TempDir()
+	nvcc := filepath.Join(dir, "nvcc")
+	script := "#!/bin/sh\ncase $1 in\n--version) echo 'tools, release 13.0, V1' ;;\n--list-*) echo compute_75 ;;\n*) touch " + dir + "/begun; exec sleep 600 ;;\nesac\n"
+	if err := os.WriteFile(nvcc, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer cancel()
+		for ctx.Err() == nil {
+			if _, err := os.Stat(filepath.Join(dir, "begun")); err == nil {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	began := time.Now()
+	err := gpu.Compile(ctx, t.TempDir(), gpu.CompileOptions{Kinds: []gpu.Kind{gpu.PTX}, Programs: []string{gpu.LU}, Environment: []string{"NVCC=" + nvcc}})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("left, it says %v", err)
+	}
+	// Else the pipe would be given up after this long, with the compilers still there.
+	if took := time.Since(began); took >= 10*time.Second {
+		t.Errorf("it took %v to leave", took)
 	}
 }
 
