@@ -53,8 +53,11 @@ func (a *app) gpu() *cobra.Command {
 // gpuStudies is the only one of its family.
 func gpuStudies() []subStudied { return []subStudied{gpuCommand} }
 
-func gpuCommand() (*cobra.Command, *subStudy) {
-	f := &gpuFlags{studyFlags: studyFlags{whole: true}}
+func gpuCommand() (*cobra.Command, *subStudy) { return gpuCommandOn(nvidia.Host{}) }
+
+// gpuCommandOn is the command on a host whose files are read elsewhere, for tests.
+func gpuCommandOn(host nvidia.Host) (*cobra.Command, *subStudy) {
+	f := &gpuFlags{studyFlags: studyFlags{whole: true}, host: host}
 	byDefault := gpu.Default()
 	cmd := &cobra.Command{
 		Use:   "gpu [flags]",
