@@ -291,6 +291,9 @@ func (b *builder) sharedGroups() ([]lab.Group, error) {
 		return nil, nil
 	}
 	counts := slices.Sorted(slices.Values(b.Share))
+	if f := b.Host.Found; f != nil && f.Device.ComputeMode != "" && f.Device.ComputeMode != "default" && counts[len(counts)-1] > 1 {
+		return nil, &platform.Missing{What: fmt.Sprintf("--share %d: the compute mode of %s is %s, which lets one process have it", counts[len(counts)-1], f.Device.Name, f.Device.ComputeMode), Mend: "nvidia-smi -c DEFAULT, or leave --share out"}
+	}
 	if counts[0] != 1 {
 		counts = append([]int{1}, counts...) // what each is set against
 	}

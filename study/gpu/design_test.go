@@ -169,6 +169,20 @@ func TestShareDesign(t *testing.T) {
 	}
 }
 
+// A device that one process may have is not shared.
+func TestShareTakesAComputeMode(t *testing.T) {
+	h, _ := fakeHost(t)
+	h.Found = found()
+	h.Found.Device.ComputeMode = "exclusive-process"
+	o := planned(Quick(), h)
+	o.Share = []int{1, 2}
+	_, err := Design(o)
+	var lacks *platform.Missing
+	fails(t, err, &lacks, "--share 2: the compute mode of synthetic device is exclusive-process")
+	o.Share = []int{1}
+	design(t, o)
+}
+
 func TestDesignRefuses(t *testing.T) {
 	h, _ := fakeHost(t)
 	for name, c := range map[string]struct {

@@ -272,7 +272,7 @@ func (l loses) level(c record.Condition, metric string) float64 {
 		return times(l.exact)
 	case metric == metricFMA || metric == metricCopy:
 		return 4
-	case slices.Contains([]string{"allocate", "to-device", "from-device", metricAPITime}, metric):
+	case slices.Contains([]string{"allocate", "to-device", "from-device", metricAPITime, metricLoads}, metric):
 		return 1
 	}
 	return 0 // it is not recorded: each estimate takes its time

@@ -16,7 +16,7 @@ import (
 // them. Rules and thresholds are the claims' own (package claim). Where no container could
 // be set against bare metal they are inconclusive, with what was tried.
 func Judge(run record.Run) []claim.Judgement {
-	r := readRun(only(run, "wall", "total", "kernels", "module", "allocate", "to-device", "from-device", metricKernelShare, metricAPIShare))
+	r := readRun(only(run, "wall", "total", "kernels", "module", "allocate", "to-device", "from-device", metricKernelShare, metricAPIShare, metricLoads))
 	if len(r.subjects) == 0 || r.emulated() {
 		return nil
 	}
@@ -218,6 +218,9 @@ func (r reading) compilation(on string) (claim.Judgement, bool) {
 		if len(of) > 0 {
 			j.Figures = append(j.Figures, claim.Ours("compilation, overhead, "+name, r.slower(of, on, ptxCold, "module"), 1, "%"))
 		}
+	}
+	if probed := r.probedSlower(subjects, on, ptxCold, metricLoads); known(probed) {
+		j.Figures = append(j.Figures, claim.Ours("compilation by the probe, overhead, mean", probed, 1, "%"))
 	}
 	if part := r.part(subjects, contained(exact), "allocate"); known(part) {
 		j.Figures = append(j.Figures, claim.Ours("allocation, of the run", part, 100, "%"))
