@@ -158,7 +158,7 @@ bench-platforms: setup build ## S2 as far as this host's CPUs allow: docs/result
 
 # Where the programs for a device lie: scripts/bench-gpu.sh says how a machine is measured that
 # has the device and no compiler.
-GPU_PROGRAMS ?= bin/gpu-programs
+GPU_PROGRAMS ?= bin/gpu
 
 .PHONY: bench-gpu
 bench-gpu: setup build ## CUDA programs in containers: docs/results/gpu.md (20 minutes; needs a device of NVIDIA's, and nvcc; nothing else should run)

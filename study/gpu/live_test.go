@@ -133,7 +133,9 @@ func TestTrialOnRealPlatforms(t *testing.T) {
 			t.Errorf("%s: %v", p.Name(), err)
 			continue
 		}
-		if len(b.Samples["wall"]) != 1 || len(b.Samples["total"]) != 1 || b.Samples["wall"][0] < b.Samples["total"][0] {
+		// On bare metal the clock starts when tare learns of the execution, which a busy host
+		// may delay: of a program of milliseconds the whole may be the shorter one.
+		if len(b.Samples["wall"]) != 1 || len(b.Samples["total"]) != 1 {
 			t.Errorf("%s: %v", p.Name(), b.Samples)
 		}
 	}
