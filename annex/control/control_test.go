@@ -123,7 +123,7 @@ func sample() control.Status {
 		Tiers:  []control.Tier{{Area: "/var/swap", Kind: "file", Priority: -2, SizeBytes: 4 << 30, FreeBytes: 3 << 30, WrittenTodayBytes: 5 << 30, DailyBytes: 200e9, RateBytesPerSecond: 100 << 20, Problem: "counted"}},
 		Brake:  control.Brake{On: true, Why: "booking waits", Since: &at, CriticalShare: pointer(0.02), CriticalLimitShare: 0.01, StopWithinSeconds: 0.1, WorstStopSeconds: pointer(0.03), Stops: 2},
 		Contexts: []control.Context{{
-			ID: "a", Name: "web-1", Class: annex.Elastic, State: control.Dormant,
+			ID: "a", Name: "web-1", Image: "web:1", Class: annex.Elastic, State: control.Dormant,
 			ResidentBytes: 10 << 20, ExtendedBytes: 54 << 20, ShareBytes: 12 << 20,
 			Observed: &control.ObservedContext{ResidentBytes: 9 << 20, ExtendedBytes: 55 << 20},
 			Next:     &control.Forecast{EarliestSeconds: 50, LikelySeconds: 60, LatestSeconds: 70},
