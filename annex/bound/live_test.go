@@ -106,7 +106,7 @@ func TestReclaimWhatWasEvicted(t *testing.T) {
 			// The kernel reclaims in batches, and its counts of a group lag behind by some.
 			const about = 2 * mib
 			var after Container
-			for late, n := true, 0; late && n < 20; n++ { // only on a slow machine does one not do it
+			for late := true; late; { // only on a slow machine does one not do it
 				began := time.Now()
 				if _, err := b.Reclaim(t.Context(), c, 32*mib); err != nil {
 					t.Fatalf("%v; %+v", err, b.Account())
@@ -115,16 +115,20 @@ func TestReclaimWhatWasEvicted(t *testing.T) {
 				if after, err = b.Container(c); err != nil {
 					t.Fatal(err)
 				}
-				late = after.Unmapped > slack+about && time.Since(began) >= reclaimWithin
+				late = after.Unmapped > slack+about && after.Anonymous >= before.Anonymous-about && time.Since(began) >= reclaimWithin
 			}
-			taken := int64(about)
+			freed, taken := before.Unmapped-slack-about, int64(about)
 			if place.Version == 2 {
-				taken += 32 * mib / 8 // at the most, before Linux 6.9
+				// Pages that were written before the kernel had put them back on its lists it
+				// takes last, after some that are in use: of those it is let take an eighth.
+				freed, taken = min(freed, mib), about+32*mib/8+piece
+			} else if after.Unmapped > slack+about {
+				t.Errorf("from %+v to %+v: want no more than the slack of what had left", before, after)
 			}
-			if after.Unmapped > slack+about || after.Anonymous < before.Anonymous-taken {
-				t.Errorf("from %+v to %+v: want no more than the slack of what had left, and all of the rest", before, after)
+			if after.Anonymous < before.Anonymous-taken {
+				t.Errorf("from %+v to %+v: pages in use were taken", before, after)
 			}
-			if a := b.Account(); before.Unmapped > slack+about && (a.Reclaims == 0 || a.Freed < before.Unmapped-slack-about) {
+			if a := b.Account(); before.Unmapped > slack+about && (a.Reclaims == 0 || a.Freed < freed) {
 				t.Errorf("%+v of %d", a, before.Unmapped)
 			}
 			t.Logf("%+v", b.Account())
@@ -136,7 +140,7 @@ func TestReclaimWhatWasEvicted(t *testing.T) {
 				t.Error(err)
 			}
 			last, err := b.Container(c)
-			if err != nil || last.Anonymous < 62*mib {
+			if err != nil || last.Anonymous < 64*mib-taken {
 				t.Errorf("%+v, %v: pages in use were taken", last, err)
 			}
 		})

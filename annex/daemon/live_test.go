@@ -227,7 +227,7 @@ func (p running) end(s os.Signal) {
 // await waits until the status is such, and gives it.
 func (p running) await(t *testing.T, what string, such func(control.Status) bool) control.Status {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for {
 		s, err := p.client.Status(t.Context())
 		if err == nil && such(s) {
@@ -235,7 +235,7 @@ func (p running) await(t *testing.T, what string, such func(control.Status) bool
 		}
 		select {
 		case <-deadline:
-			t.Fatalf("not within 30 s: %s: %v, %+v; it says: %s", what, err, s, p.said)
+			t.Fatalf("not within two minutes: %s: %v, %+v; it says: %s", what, err, s, p.said)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
