@@ -17,9 +17,9 @@ import (
 
 // The guest runs control groups of version 2 alone, which a host with version 1 beside
 // it cannot: there the packages that know both run their own tests. With TARE_TEST_GUEST,
-// of any value, the platforms and the memory extension do all of theirs too, which takes
-// minutes more: without it the suite of package vm holds bare metal and runc to the same in
-// a machine, but for what it cannot see from outside.
+// of any value, the platforms do all of theirs too, which takes minutes more: without it
+// the suite of package vm holds bare metal and runc to the same in a machine, but for
+// what it cannot see from outside.
 func TestPackagesInGuest(t *testing.T) {
 	boot := built(t, guest.Cloud)
 	if _, err := exec.LookPath("go"); err != nil {
@@ -29,7 +29,7 @@ func TestPackagesInGuest(t *testing.T) {
 	suites := slices.Clone(inGuest)
 	for i := range suites {
 		if whole {
-			suites[i].brief = suites[i].whole
+			suites[i].brief = ""
 		}
 	}
 	disk, device := programs(t, suites)
@@ -53,7 +53,6 @@ func TestPackagesInGuest(t *testing.T) {
 type suite struct {
 	pkg   string
 	brief string // those that run where not all are to (-run); empty is all
-	whole string // those of which the machine's kernel could say something, likewise
 }
 
 var inGuest = []suite{
@@ -63,12 +62,6 @@ var inGuest = []suite{
 	{pkg: "platform/linked"},
 	{pkg: "kernel/swap", brief: "SwapTo"},
 	{pkg: "kernel/pressure"},
-	{pkg: "annex/bound", brief: "Reclaim|Protect|Real|SwapThatIsThere"},
-	{pkg: "annex/media", brief: "TestMove$|Order|Fetched"},
-	// Of the memory extension's BPF programs Linux 6.1 loads none: what lacks is from 6.2 on.
-	{pkg: "annex/monitor", brief: "Scan|Plain", whole: "Scan|Plain|Wakes|Faults|Fault|Other|Polled"},
-	// To kill it in each state takes minutes where the machine is emulated.
-	{pkg: "annex/daemon", brief: "Conflicts", whole: "Killed|Conflicts"},
 	{pkg: "platform/box", brief: "Others"},
 	{pkg: "platform/bare", brief: "Conformance.*/Group"},
 	{pkg: "platform/oci", brief: "Conformance.*/Group"},
@@ -84,12 +77,11 @@ func programs(t *testing.T, suites []suite) (disk [2]string, device string) {
 	}
 	install(t, staticBusybox(t), filepath.Join(root, "bin/busybox"))
 	// A machine has no shell; some tests make programs of a few lines for one.
-	for _, name := range []string{"sh", "true", "false", "sleep", "cat", "echo", "kill", "mount", "umount", "cp", "head"} {
+	for _, name := range []string{"sh", "true", "false", "sleep", "cat", "echo", "kill", "mount", "umount"} {
 		if err := os.Symlink("busybox", filepath.Join(root, "bin", name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	compiler(t, root)
 	var script strings.Builder
 	fmt.Fprintf(&script, "busybox mount -t overlay -o lowerdir=%s/bin:/usr/bin none /usr/bin\n", guest.RunDirectory)
 	for _, s := range suites {
@@ -115,26 +107,6 @@ func programs(t *testing.T, suites []suite) (disk [2]string, device string) {
 	}
 	serial := guest.SerialOf(digest)
 	return [2]string{serial, path}, guest.Device(guest.Cloud, serial, 2)
-}
-
-// compiler puts a program in a compiler's place that hands out what was compiled here, from
-// the source of the same name: a machine has no compiler.
-func compiler(t *testing.T, root string) {
-	t.Helper()
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		return // what wants one is skipped there as it is here
-	}
-	for name, source := range map[string]string{"toucher": "annex/monitor/testdata/toucher.c"} {
-		out, err := exec.Command(cc, "-O1", "-Wall", "-Werror", "-static", "-o", filepath.Join(root, "bin", name), filepath.Join("../../..", source)).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", source, err, out)
-		}
-	}
-	script := "#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\nexec cp " + guest.RunDirectory + "/bin/\"${2##*/}\" \"$2\"\n"
-	if err := os.WriteFile(filepath.Join(root, "bin/cc"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
 }
 
 const begins, ends = "== tests of ", "== exit status"
