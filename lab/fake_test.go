@@ -161,7 +161,7 @@ func newBench(t *testing.T, names ...string) *bench {
 		},
 		Watch: func(e Event) { b.events = append(b.events, e) },
 		Now:   b.clock.now,
-		Judge: func(accounting.Interval, bool) []string {
+		Judge: func(accounting.Interval, float64, bool) []string {
 			b.judged++
 			if b.judged <= len(b.taints) && b.taints[b.judged-1] != "" {
 				return []string{b.taints[b.judged-1]}

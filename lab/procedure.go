@@ -85,6 +85,7 @@ type workbench struct {
 	result    *record.Trial
 	watch     observer
 	observing bool
+	steps     int // that were to be undisturbed
 }
 
 var _ Bench = (*workbench)(nil)
@@ -146,7 +147,7 @@ func (b *workbench) Measured() error {
 	if err != nil {
 		return err
 	}
-	note(seen, b.r.taint(seen, b.condition), b.result)
+	note(seen, b.r.taint(seen, b.condition, b.result.Block, ""), b.result)
 	return nil
 }
 

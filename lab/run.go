@@ -48,8 +48,9 @@ type Lab struct {
 	TrialLimit time.Duration
 	// Now is the clock; nil is the host's.
 	Now func() time.Time
-	// Judge gives the causes of taint; nil judges by the thresholds of this package.
-	Judge func(beside accounting.Interval, memoryLimited bool) []string
+	// Judge gives the causes of taint, of a condition that was seen with so much steal before;
+	// nil judges by the thresholds of this package.
+	Judge func(beside accounting.Interval, ownSteal float64, memoryLimited bool) []string
 }
 
 func (l *Lab) now() time.Time {
@@ -59,11 +60,11 @@ func (l *Lab) now() time.Time {
 	return time.Now()
 }
 
-func (l *Lab) judge(beside accounting.Interval, memoryLimited bool) []string {
+func (l *Lab) judge(beside accounting.Interval, ownSteal float64, memoryLimited bool) []string {
 	if l.Judge != nil {
-		return l.Judge(beside, memoryLimited)
+		return l.Judge(beside, ownSteal, memoryLimited)
 	}
-	return causes(beside, memoryLimited)
+	return causes(beside, ownSteal, memoryLimited)
 }
 
 func (l *Lab) tell(e Event) {
@@ -91,6 +92,7 @@ type runner struct {
 	images    map[string]image.Image // by condition
 	further   map[workload.Source]image.Image
 	inForce   map[string]bool // conditions whose settings have been read back
+	ownSteal  ownSteal
 	boots     map[string]bool // of machines, that have been told
 	failures  map[string]int  // in a row, by condition
 	trials    int
@@ -201,7 +203,7 @@ func newRunner(l *Lab, d Design, run record.Run) *runner {
 		lab: l, design: d, run: run, name: name,
 		platforms: map[string]platform.Platform{},
 		images:    map[string]image.Image{}, further: map[workload.Source]image.Image{},
-		inForce: map[string]bool{}, boots: map[string]bool{},
+		inForce: map[string]bool{}, boots: map[string]bool{}, ownSteal: ownSteal{},
 		failures: map[string]int{},
 		groups:   map[string]*progress{},
 	}

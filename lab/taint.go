@@ -18,8 +18,11 @@ import (
 // concern causes outside the experiment alone, and are blind to its results.
 const (
 	// StealLimit is the share of the host's CPU time that the hypervisor may
-	// give to others while a trial runs.
+	// give to others while a trial runs, beyond what the trial's condition takes so
+	// itself: see [ownSteal].
 	StealLimit = 0.05
+	// OwnStealLimit bounds that.
+	OwnStealLimit = 0.20
 	// ForeignLimit is the share of the host's CPU time that processes which are
 	// neither ours nor caused by us may use.
 	ForeignLimit = 0.05
@@ -144,11 +147,32 @@ func inOurCgroup(text string) bool {
 	return false
 }
 
-// causes judges what happened beside a trial.
-func causes(iv accounting.Interval, memoryLimited bool) []string {
+// ownSteal has the least steal that a part of a condition's trials was seen with. A
+// hypervisor that carries out a guest's disk and network requests on the guest's own CPUs,
+// or within one quota with them, tells that as steal: what a condition is never without is
+// its own effect, as much as what else its requests cost, and doing it again changes nothing.
+// It is known from the first trial on, so that this costs one repetition; and of what others
+// take the least is noted, which is nothing as soon as they rest once.
+type ownSteal map[string]float64
+
+// before gives what was known before, and notes one more.
+func (o ownSteal) before(part string, steal float64) float64 {
+	own, seen := o[part]
+	if !seen || steal < own {
+		o[part] = steal
+	}
+	return min(own, OwnStealLimit)
+}
+
+// causes judges what happened beside a trial of a condition that takes so much by steal itself.
+func causes(iv accounting.Interval, own float64, memoryLimited bool) []string {
 	var taint []string
-	if iv.Steal > StealLimit {
-		taint = append(taint, fmt.Sprintf("steal %.1f %% of the host's CPU time", 100*iv.Steal))
+	if iv.Steal > own+StealLimit {
+		text := fmt.Sprintf("steal %.1f %% of the host's CPU time", 100*iv.Steal)
+		if own > 0.005 {
+			text += fmt.Sprintf(" where it had been %.1f", 100*own)
+		}
+		taint = append(taint, text)
 	}
 	if iv.Foreign > ForeignLimit {
 		taint = append(taint, fmt.Sprintf("foreign processes used %.1f %% of the host's CPU time (%s most)", 100*iv.Foreign, iv.Loudest))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,11 +48,39 @@ func TestOutside(t *testing.T) {
 }
 
 func TestForeignPressureTaintsATrialWithABox(t *testing.T) {
-	if taint := causes(accounting.Interval{MemoryStall: 0.2}, false); len(taint) != 1 {
+	if taint := causes(accounting.Interval{MemoryStall: 0.2}, 0, false); len(taint) != 1 {
 		t.Errorf("a fifth of the time outside of the box: %q", taint)
 	}
-	if taint := causes(accounting.Interval{MemoryStall: -1}, false); len(taint) != 0 {
+	if taint := causes(accounting.Interval{MemoryStall: -1}, 0, false); len(taint) != 0 {
 		t.Errorf("of what is not known: %q", taint)
+	}
+}
+
+// What a condition is never without is its own: one repetition tells, and others who rest
+// once are told from it again.
+func TestStealThatAConditionBrings(t *testing.T) {
+	own := ownSteal{}
+	for i, c := range []struct {
+		part  string
+		steal float64
+		taint string
+	}{
+		{"a", 0.12, "steal 12.0 % of the host's CPU time"},
+		{"a", 0.14, ""},
+		{"a", 0.18, "steal 18.0 % of the host's CPU time where it had been 12.0"},
+		{"b", 0.06, "steal 6.0 % of the host's CPU time"}, // another's is its own matter
+		{"b", 0.02, ""},
+		{"b", 0.06, ""},
+		{"b", 0.08, "steal 8.0 % of the host's CPU time where it had been 2.0"},
+		{"b", 0, ""},
+		{"b", 0.051, "steal 5.1 % of the host's CPU time"},
+		{"c", 0.6, "steal 60.0 % of the host's CPU time"},
+		{"c", 0.6, "steal 60.0 % of the host's CPU time where it had been 20.0"}, // as far as it may
+	} {
+		got := strings.Join(causes(accounting.Interval{Steal: c.steal, MemoryStall: -1}, own.before(c.part, c.steal), false), "; ")
+		if got != c.taint {
+			t.Errorf("%d: %q, want %q", i, got, c.taint)
+		}
 	}
 }
 

@@ -281,7 +281,7 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 	if err != nil {
 		return err
 	}
-	note(beside, r.taint(beside, c), result)
+	note(beside, r.taint(beside, c, result.Block, ""), result)
 	if t.invalid != nil {
 		return t.invalid
 	}
@@ -293,9 +293,14 @@ func (r *runner) observer() observer {
 	return observer{proc: "/proc", self: os.Getpid(), engine: map[int]bool{}}
 }
 
-// taint gives the causes of taint in what happened on the host beside a trial.
-func (r *runner) taint(beside accounting.Interval, c Condition) []string {
-	return r.lab.judge(beside, c.Setting.Memory != 0)
+// taint gives the causes of taint in what happened on the host beside a trial, or beside
+// that part of it. What a warm-up is like tells nothing of a trial.
+func (r *runner) taint(beside accounting.Interval, c Condition, block int, part string) []string {
+	var own float64
+	if block > 0 {
+		own = r.ownSteal.before(c.Workload+" "+c.ID+" "+part, beside.Steal)
+	}
+	return r.lab.judge(beside, own, c.Setting.Memory != 0)
 }
 
 // note keeps what happened on the host beside a trial, and what of it taints.

@@ -1,6 +1,10 @@
 package lab
 
-import "tare/kernel/accounting"
+import (
+	"fmt"
+
+	"tare/kernel/accounting"
+)
 
 // StepsRepeated is the covariate that counts, in a trial of many steps, how often one
 // was done again for something foreign. Where it follows a condition, what disturbs is
@@ -13,6 +17,8 @@ const StepAttempts = maxAttempts
 // Undisturbed brackets a step with the host's accounts until it finds it undisturbed,
 // within the bound that blocks have. Of attempts that were done again nothing is kept.
 func (b *workbench) Undisturbed(step func() error) error {
+	b.steps++
+	part := fmt.Sprintf("step %d", b.steps)
 	attempts := StepAttempts
 	if b.WarmUp() {
 		attempts = 1
@@ -28,7 +34,7 @@ func (b *workbench) Undisturbed(step func() error) error {
 		if err != nil {
 			return err
 		}
-		taint := b.r.taint(seen, b.condition)
+		taint := b.r.taint(seen, b.condition, b.result.Block, part)
 		if len(taint) == 0 || attempt == attempts {
 			b.mu.Lock()
 			defer b.mu.Unlock()
