@@ -61,6 +61,9 @@ type Inventory struct {
 	Unbound []Unbound
 	// WSL: the devices are the host's of a Windows subsystem, behind /dev/dxg.
 	WSL bool
+	// Hidden: what the driver says of itself in /proc is not shown here, as in a sandbox
+	// such as gVisor's, and the devices are known by their nodes alone.
+	Hidden bool
 }
 
 // GPU is one device that the driver serves.
@@ -73,8 +76,9 @@ type GPU struct {
 	Excluded bool   // by the driver's options
 	// Node is its device node; its Path is empty where that is missing.
 	Node Node
-	// Divided: MIG is enabled. Instances are what it is divided into; empty while nobody
-	// has made any, and then no program can use it.
+	// Divided: it has GPU instances (MIG). Instances are the compute instances of those;
+	// empty while nobody has made any, and then no program can use it. A device in MIG mode
+	// without GPU instances does not show it in files.
 	Divided   bool
 	Instances []Instance
 }
@@ -165,7 +169,7 @@ func (h Host) Read() (*Inventory, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
-	for _, step := range []func(*Inventory) error{h.gpus, h.control, h.libraries, h.unbound} {
+	for _, step := range []func(*Inventory) error{h.gpus, h.control, h.libraries, h.hidden, h.unbound} {
 		if err := step(v); err != nil {
 			return nil, err
 		}
@@ -324,12 +328,14 @@ func (h Host) instances(g *GPU) error {
 	if err != nil {
 		return err
 	}
-	g.Divided = true
+	// The directory itself says nothing: the driver makes it for every device
+	// (osRmCapRegisterGpu, open-gpu-kernel-modules).
 	for _, gi := range gis {
 		n, ok := numbered(gi.Name(), "gi")
 		if !ok {
 			continue
 		}
+		g.Divided = true
 		own, err := h.capability(filepath.Join(base, gi.Name(), "access"))
 		if err != nil {
 			return err
@@ -444,6 +450,32 @@ func (h Host) control(v *Inventory) error {
 		}
 		v.Control = append(v.Control, node)
 	}
+	return nil
+}
+
+// hidden finds devices by their nodes where the driver's own directory in /proc is not
+// shown, and its control node and its library are.
+func (h Host) hidden(v *Inventory) error {
+	if v.Version != "" || len(v.GPUs) > 0 || len(v.Libraries) == 0 || !slices.ContainsFunc(v.Control, func(n Node) bool { return n.Path == needed[0] }) {
+		return nil
+	}
+	entries, err := os.ReadDir(h.path("dev"))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		minor, ok := numbered(e.Name(), "nvidia")
+		if !ok {
+			continue
+		}
+		node, err := h.Node("/dev/" + e.Name())
+		if err != nil {
+			return err
+		}
+		v.GPUs = append(v.GPUs, GPU{Minor: minor, Node: node})
+		v.Hidden = true
+	}
+	slices.SortFunc(v.GPUs, func(a, b GPU) int { return cmp.Compare(a.Minor, b.Minor) })
 	return nil
 }
 
@@ -631,7 +663,7 @@ func (v *Inventory) Unfit() error {
 		}
 		return nil
 	}
-	if v.Version == "" {
+	if v.Version == "" && !v.Hidden {
 		return v.driverless()
 	}
 	if len(v.GPUs) == 0 {
@@ -643,7 +675,7 @@ func (v *Inventory) Unfit() error {
 	if len(v.Libraries) == 0 {
 		return &Unfit{NoLibrary, "libcuda.so.1 is in no directory of the dynamic linker's", "install the driver's libraries of version " + v.Version + " (libcuda1), or give them to the container"}
 	}
-	if v.LibraryVersion != "" && v.LibraryVersion != v.Version {
+	if v.Version != "" && v.LibraryVersion != "" && v.LibraryVersion != v.Version {
 		return &Unfit{Mismatch, fmt.Sprintf("the kernel module is of version %s, and libcuda of %s", v.Version, v.LibraryVersion), "reboot after an update of the driver, or give the container the host's library"}
 	}
 	return v.nodeless()
@@ -708,4 +740,28 @@ func (h Host) Permitted(v *Inventory) error {
 		}
 	}
 	return nil
+}
+
+// Hold opens the devices of an inventory, and gives what closes them. While somebody has a
+// device open the driver keeps it initialized; where nobody else does (no
+// nvidia-persistenced, persistence mode off) each program that begins alone would wait for
+// that, for a second or more. A device that cannot be opened is passed over: who uses it
+// is told why.
+func (h Host) Hold(v *Inventory) (release func() error) {
+	var held []*os.File
+	for _, g := range v.GPUs {
+		if g.Node.Path == "" || g.Excluded {
+			continue
+		}
+		if f, err := os.OpenFile(h.path(g.Node.Path), os.O_RDWR, 0); err == nil {
+			held = append(held, f)
+		}
+	}
+	return func() error {
+		var errs []error
+		for _, f := range held {
+			errs = append(errs, f.Close())
+		}
+		return errors.Join(errs...)
+	}
 }

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// tree writes a host's files: "link -> target" is a symbolic link.
+// tree writes a host's files: "link -> target" is a symbolic link, and a name that ends in a
+// slash a directory.
 func tree(t testing.TB, files map[string]string) Host {
 	t.Helper()
 	root := t.TempDir()
@@ -20,7 +21,9 @@ func tree(t testing.TB, files map[string]string) Host {
 			t.Fatal(err)
 		}
 		var err error
-		if target, ok := strings.CutPrefix(text, "-> "); ok {
+		if strings.HasSuffix(name, "/") {
+			err = os.MkdirAll(path, 0o755)
+		} else if target, ok := strings.CutPrefix(text, "-> "); ok {
 			err = os.Symlink(target, path)
 		} else {
 			err = os.WriteFile(path, []byte(text), 0o600)
@@ -86,6 +89,8 @@ func debian() map[string]string {
 		"proc/driver/nvidia/capabilities/mig/config":       "DeviceFileMinor: 1\nDeviceFileMode: 256\nDeviceFileModify: 1\n",
 		"proc/driver/nvidia/capabilities/mig/monitor":      "DeviceFileMinor: 2\nDeviceFileMode: 292\nDeviceFileModify: 1\n",
 		"proc/driver/nvidia/capabilities/fabric-imex-mgmt": "DeviceFileMinor: 0\n",
+		"proc/driver/nvidia/capabilities/gpu0/mig/":        "", // every device has it, divided or not
+		"proc/driver/nvidia/capabilities/gpu1/mig/":        "",
 	}
 }
 
@@ -200,7 +205,8 @@ func TestUnfit(t *testing.T) {
 		{"no control node", without(debian(), "dev/nvidiactl"), NoNodes, "/dev/nvidiactl is missing"},
 		{"no memory node", without(debian(), "dev/nvidia-uvm"), NoNodes, "/dev/nvidia-uvm is missing"},
 		{"no device node", without(debian(), "dev/nvidia0", "dev/nvidia1"), NoNodes, "/dev/nvidia0 is missing"},
-		{"empty division", with(without(debian(), "dev/nvidia0"), map[string]string{"proc/driver/nvidia/capabilities/gpu1/mig/config": ""}), NoInstance, "/dev/nvidia1 is divided"},
+		{"empty division", with(without(debian(), "dev/nvidia0"), map[string]string{"proc/driver/nvidia/capabilities/gpu1/mig/gi1/access": "DeviceFileMinor: 12\n"}), NoInstance, "/dev/nvidia1 is divided"},
+		{"old nodes", without(debian(), "proc", "sys", lib), NoDevice, "no device of NVIDIA's on the PCI bus"},
 		{"subsystem", map[string]string{"dev/dxg": "c 10 125 0666 0 0"}, NoLibrary, "/dev/dxg"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -234,6 +240,7 @@ func TestFit(t *testing.T) {
 		"beside an older":  moved("usr/lib64", map[string]string{lib + "/libcuda.so.1": "-> libcuda.so.535.104.05", lib + "/libcuda.so.535.104.05": ""}),
 		"library unversed": with(without(debian(), lib), map[string]string{"usr/lib64/libcuda.so.1": ""}),
 		"subsystem":        {"dev/dxg": "c 10 125 0666 0 0", "usr/lib/wsl/lib/libcuda.so.1": ""},
+		"hidden":           without(debian(), "proc", "sys"),
 		"open module":      with(debian(), map[string]string{"proc/driver/nvidia/version": openModule}),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -299,6 +306,48 @@ func TestPermitted(t *testing.T) {
 	var unfit *Unfit
 	if err := h.Permitted(v); !errors.As(err, &unfit) || unfit.Cause != Forbidden {
 		t.Errorf("%v", err)
+	}
+}
+
+// Where the driver's directory in /proc is not shown, as in gVisor, devices are known by
+// their nodes.
+func TestReadHidden(t *testing.T) {
+	v, err := tree(t, without(debian(), "proc", "sys")).Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !v.Hidden || v.Version != "" || len(v.GPUs) != 2 || v.GPUs[1].Minor != 1 || v.GPUs[1].Node.Path != "/dev/nvidia1" || v.GPUs[0].Divided {
+		t.Errorf("%+v", v)
+	}
+	if v, err = tree(t, debian()).Read(); err != nil || v.Hidden {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// What is held is open until it is released.
+func TestHold(t *testing.T) {
+	h := tree(t, without(debian(), "dev/nvidia0"))
+	v, err := h.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := filepath.Join(h.Root, "dev/nvidia1")
+	open := func() bool {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+			to, err := os.Readlink(filepath.Join("/proc/self/fd", e.Name()))
+			return err == nil && to == node
+		})
+	}
+	release := h.Hold(v)
+	if !open() {
+		t.Error("the device is not open")
+	}
+	if err := release(); err != nil || open() {
+		t.Errorf("the device is open still: %v", err)
 	}
 }
 
