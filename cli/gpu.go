@@ -219,6 +219,11 @@ func (f *gpuFlags) prepare(ctx context.Context, m *measuring, _ *studyHost) (fun
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
+	// Else each program would wait for the driver to initialize the device, and to let it go.
+	release := func() error { return nil }
+	if inventory, err := f.host.Read(); err == nil {
+		release = f.host.Hold(inventory)
+	}
 	f.scratch = scratchIn(m.dir, m.session.Ledger)
 	m.session.Platforms = f.withDirect(m.session.Platforms)
 	m.lab.Platforms = m.session.Platforms
@@ -228,12 +233,12 @@ func (f *gpuFlags) prepare(ctx context.Context, m *measuring, _ *studyHost) (fun
 	}
 	found, err := gpu.Look(ctx, looking)
 	if err != nil {
-		return nil, err
+		return release, err
 	}
 	m.lab.Image = orAsItLies(m.lab.Image)
 	img, err := m.lab.Image(ctx, workload.Source{Rootfs: found.Root})
 	if err != nil {
-		return nil, err
+		return release, err
 	}
 	tries := 0
 	name := func() string {
@@ -242,10 +247,10 @@ func (f *gpuFlags) prepare(ctx context.Context, m *measuring, _ *studyHost) (fun
 	}
 	m.progress.note("trying the device on every platform")
 	if err := found.Try(ctx, f.asked.Platforms, f.asked.GPU, m.session.Platforms, img, name); err != nil {
-		return nil, err
+		return release, err
 	}
 	f.found = found
-	return nil, nil
+	return release, nil
 }
 
 // scratchIn makes directories for trials below a state directory. Each is in the ledger

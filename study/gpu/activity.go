@@ -13,18 +13,27 @@ import (
 // library is the file of the probe's library, as probe/gpu builds it.
 const library = "libtaregpu.so"
 
-// recordActivity reads the traces of a trial, and records what they came to.
-func recordActivity(b lab.Bench, dir string) error {
+// activityOf is what the traces of a directory came to: an error where they tell of no call.
+func activityOf(dir string) (*activity.Summary, error) {
 	traces, err := activity.ReadDir(dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s := activity.Summarize(traces...)
 	if s.Processes == 0 {
-		return errors.New("the activity probe left no trace: its library was not loaded into the program")
+		return nil, errors.New("the activity probe left no trace: its library was not loaded into the program")
 	}
 	if s.API.Time.Count == 0 {
-		return errors.New("the activity probe saw no call of the driver's: " + complaint(s))
+		return nil, errors.New("the activity probe saw no call of the driver's: " + complaint(s))
+	}
+	return s, nil
+}
+
+// recordActivity reads the traces of a trial, and records what they came to.
+func recordActivity(b lab.Bench, dir string) error {
+	s, err := activityOf(dir)
+	if err != nil {
+		return err
 	}
 	b.Record(metricAPITime, s.API.Time.Sum.Seconds())
 	if k := s.KernelTime(); k > 0 {

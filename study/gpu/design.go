@@ -20,7 +20,13 @@ const (
 	assumedTrial   = 2500 * time.Millisecond
 	assumedCompile = 2 * time.Second // of PTX, with a cold cache
 	assumedTorch   = 15 * time.Second
+	assumedTimed   = 2 * time.Second // the timed part of one that shares a device
 )
+
+// sharedIterations make the timed part of a program a second or two alone on a data-centre
+// device, where nobody says how many: so that those who share a device, which do not
+// start at one moment, are at it together for most of the time.
+var sharedIterations = map[string]string{programs.LU: "40", programs.ParticleFilter: "4000", programs.Stencil: "5000", programs.LeNet: "2000"}
 
 // limit bounds a trial: a device that hangs costs a trial, not a run.
 const limit = 5 * time.Minute
@@ -97,6 +103,13 @@ func (b *builder) find() error {
 		root = found.Root
 		b.note("device: %s, compute capability %s, CUDA %s of the driver, %s of the programs",
 			found.Device.Name, found.Device.ComputeCapability, found.Versions.Driver, found.Versions.Runtime)
+		b.Builds = slices.DeleteFunc(slices.Clone(b.Builds), func(build string) bool {
+			why := found.NoKind[programs.Kind(build)]
+			if why != "" {
+				b.note("programs built %s are left out: %s", build, why)
+			}
+			return why != ""
+		})
 		for _, build := range b.Builds {
 			if !slices.Contains(found.Kinds, programs.Kind(build)) {
 				return &platform.Missing{What: fmt.Sprintf("there are no programs built %s, but %s", build, kindsText(found.Kinds)), Mend: "make gpu-programs, or name those that there are by --build"}
@@ -304,12 +317,15 @@ func (b *builder) sharedGroups() ([]lab.Group, error) {
 		if err != nil {
 			return nil, err
 		}
+		if params["iterations"] == "auto" {
+			params["iterations"] = sharedIterations[programOf(subject)]
+		}
 		g := lab.Group{Workload: groupName(subject, KindShared)}
 		for _, name := range b.names {
 			for _, n := range counts {
 				of := factors(KindShared, subject, c)
 				of[FactorShare] = number(n)
-				of[factorTakes] = (assumedTrial * time.Duration(1+n/2)).String()
+				of[factorTakes] = (assumedTrial + assumedTimed*time.Duration(n)).String()
 				t := sharing{trial: trial{host: b.Host, program: b.program}, count: n}
 				condition := b.made(g.Workload, fmt.Sprintf("%s x %d", name, n), name, maps.Clone(params), of, sharedMetrics(), t.run)
 				condition.Baseline = len(g.Conditions) == 0

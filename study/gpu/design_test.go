@@ -116,6 +116,20 @@ func TestLeftOut(t *testing.T) {
 			t.Errorf("no %q in %s", want, notes)
 		}
 	}
+	// PTX that is newer than the driver.
+	h.Found.Kinds, h.Found.NoKind = []programs.Kind{programs.Exact, programs.Both}, map[programs.Kind]string{programs.PTX: "devicelimits: newer"}
+	d = design(t, planned(Default(), h))
+	for _, g := range d.Groups {
+		for _, c := range g.Conditions {
+			if c.Factors[FactorBuild] == string(programs.PTX) {
+				t.Errorf("%s takes part", c.ID)
+			}
+		}
+	}
+	if !slices.Contains(d.Plan.Notes, "programs built ptx are left out: devicelimits: newer") {
+		t.Errorf("notes %q", d.Plan.Notes)
+	}
+	h.Found.Kinds, h.Found.NoKind = slices.Clone(programs.Kinds), nil
 	// Not even bare metal.
 	h.Found.Direct, h.Found.Unusable[Bare] = true, "mount: operation not permitted"
 	d = design(t, planned(Default(), h))
@@ -166,6 +180,20 @@ func TestShareDesign(t *testing.T) {
 	want := []string{"bare x 1", "bare x 2", "bare x 4", "docker x 1", "docker x 2", "docker x 4"}
 	if got := labelsOf(g); !slices.Equal(got, want) || g.Workload != "gpu[program=stencil,shared]" || !g.Conditions[0].Baseline {
 		t.Errorf("%s: %q", g.Workload, got)
+	}
+	// Starts differ by as much as making a context takes: the timed part has to be longer.
+	if got := g.Conditions[0].Params["iterations"]; got != "5000" {
+		t.Errorf("%s timed repetitions", got)
+	}
+	o.Iterations = map[string]string{programs.Stencil: "7"}
+	d = design(t, o)
+	if got := d.Groups[len(d.Groups)-1].Conditions[0].Params["iterations"]; got != "7" {
+		t.Errorf("%s timed repetitions, where 7 were asked for", got)
+	}
+	for _, subject := range Subjects {
+		if sharedIterations[programOf(subject)] == "" {
+			t.Errorf("%s: nobody says how many repetitions", subject)
+		}
 	}
 }
 

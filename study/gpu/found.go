@@ -16,7 +16,6 @@ import (
 	"tare/image"
 	"tare/kernel/nvidia"
 	"tare/platform"
-	"tare/probe"
 	activity "tare/probe/gpu"
 	programs "tare/programs/gpu"
 )
@@ -101,6 +100,9 @@ func Look(ctx context.Context, l Looking) (*Found, error) {
 		if err := l.buildProbe(ctx, f); err != nil {
 			return nil, err
 		}
+		if err := f.tryProbe(ctx, dir); err != nil {
+			f.Library, f.NoProbe = "", oneLine(err.Error())
+		}
 	}
 	if l.Torch {
 		f.Torch, f.NoTorch = lookTorch(ctx, l.Dir)
@@ -162,14 +164,27 @@ func (l Looking) programs(ctx context.Context, f *Found) (string, error) {
 	return dir, nil
 }
 
-// preflight runs a small program directly: what keeps a CUDA program from running here is
-// found out before anything else is made, and told in its own line.
+// preflight runs a small program of each build directly: what keeps a CUDA program from
+// running here is found out before anything else is made, and told in its own line. Where
+// the first build runs, another that does not is left out, since it would end the run: PTX
+// that is newer than the driver.
 func (f *Found) preflight(ctx context.Context, dir string) error {
-	result, err := run(ctx, f.Libraries, programs.Binary(dir, f.Kinds[0], programs.DeviceLimits), small()...)
-	if err != nil {
-		return err
+	wanted := f.Kinds
+	f.Kinds, f.NoKind = nil, map[programs.Kind]string{}
+	for i, kind := range wanted {
+		// What is compiled here is left in nobody's cache.
+		result, err := run(ctx, f.Libraries, []string{"CUDA_CACHE_DISABLE=1"}, programs.Binary(dir, kind, programs.DeviceLimits), small()...)
+		switch {
+		case err != nil && i == 0:
+			return err
+		case err != nil:
+			f.NoKind[kind] = oneLine(err.Error())
+			continue
+		case i == 0:
+			f.Device, f.Versions = result.Device, result.Versions
+		}
+		f.Kinds = append(f.Kinds, kind)
 	}
-	f.Device, f.Versions = result.Device, result.Versions
 	return nil
 }
 
@@ -183,11 +198,11 @@ func small() []string {
 // while where nobody keeps the driver loaded.
 const preflightLimit = time.Minute
 
-func run(ctx context.Context, libraries, program string, args ...string) (programs.Result, error) {
+func run(ctx context.Context, libraries string, env []string, program string, args ...string) (programs.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, preflightLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = append(os.Environ(), searched(libraries)...)
+	cmd.Env = slices.Concat(os.Environ(), searched(libraries), env)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	err := cmd.Run()
@@ -234,7 +249,7 @@ func (l Looking) layRoot(f *Found, dir string) error {
 	return nil
 }
 
-// buildProbe compiles the probe's library; a host without a compiler does without.
+// buildProbe compiles the probe's library; a host that cannot does without.
 func (l Looking) buildProbe(ctx context.Context, f *Found) error {
 	dir := filepath.Join(l.Dir, "probe")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -247,17 +262,38 @@ func (l Looking) buildProbe(ctx context.Context, f *Found) error {
 		}
 		return nil
 	}
-	_, err := activity.Build(ctx, dir)
-	var lacks *probe.Missing
-	switch {
-	case err == nil:
-		f.Library = dir
-	case errors.As(err, &lacks):
-		f.NoProbe = lacks.Error()
-	default:
+	if _, err := activity.Build(ctx, dir); err != nil {
+		f.NoProbe = oneLine(err.Error())
+		return nil
+	}
+	f.Library = dir
+	return nil
+}
+
+// tryProbe runs a small program directly under the probe: one that leaves no trace of it
+// would end the run.
+func (f *Found) tryProbe(ctx context.Context, dir string) error {
+	if f.Library == "" {
+		return errors.New(f.NoProbe)
+	}
+	traces, err := os.MkdirTemp("", "tare-gpu-trace-")
+	if err != nil {
 		return err
 	}
-	return nil
+	defer os.RemoveAll(traces)
+	p := activity.Probe{Library: filepath.Join(f.Library, library), Dir: traces}
+	if strings.ContainsAny(p.Library+p.Dir, " :") {
+		return nil // such a path cannot be preloaded; inside, it has another
+	}
+	env, err := p.Environment(nil)
+	if err != nil {
+		return err
+	}
+	if _, err := run(ctx, f.Libraries, env, programs.Binary(dir, f.Kinds[0], programs.DeviceLimits), small()...); err != nil {
+		return fmt.Errorf("under it %w", err)
+	}
+	_, err = activityOf(traces)
+	return err
 }
 
 // Try runs a small program on each platform, as trials will, and notes on which the device

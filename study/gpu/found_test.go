@@ -84,12 +84,37 @@ func TestProgramsThatAreBrought(t *testing.T) {
 	if err := f.preflight(t.Context(), dir); err != nil || f.Device.Name != "synthetic device" {
 		t.Errorf("%+v, %v", f.Device, err)
 	}
+	if len(f.NoKind) != 0 || len(f.Kinds) != 2 {
+		t.Errorf("left out %q of %q", f.NoKind, f.Kinds)
+	}
+	// PTX that the driver cannot compile is left out, and why is kept.
+	newer := scripted(t, []programs.Kind{programs.PTX}, names, 14, "devicelimits: the driver cannot compile PTX, which is of CUDA 13.5")
+	at := programs.Binary(l.Programs, programs.PTX, programs.DeviceLimits)
+	if err := os.Rename(programs.Binary(newer, programs.PTX, programs.DeviceLimits), at); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.preflight(t.Context(), l.Programs); err != nil || !slices.Equal(f.Kinds, []programs.Kind{programs.Exact}) || !strings.Contains(f.NoKind[programs.PTX], "of CUDA 13.5") {
+		t.Errorf("%q, left out %q, %v", f.Kinds, f.NoKind, err)
+	}
 	l.Names = []string{programs.LU}
 	_, err = l.programs(t.Context(), &Found{})
 	var lacks *platform.Missing
 	fails(t, err, &lacks, "holds not all of the CUDA programs devicelimits, lu")
 	failing := scripted(t, []programs.Kind{programs.Exact}, names, 11, "devicelimits: the driver serves CUDA 11.4, the program needs 12.8: install a newer driver")
 	fails(t, lacking(f.preflight(t.Context(), failing)), &lacks, "the driver serves CUDA 11.4")
+}
+
+// A probe that sees nothing of a program is left out before anything is measured.
+func TestProbeIsTried(t *testing.T) {
+	dir := scripted(t, []programs.Kind{programs.Exact}, []string{programs.DeviceLimits}, 0, "")
+	f := &Found{Kinds: []programs.Kind{programs.Exact}, Library: t.TempDir()}
+	if err := f.tryProbe(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "left no trace") {
+		t.Errorf("%v", err)
+	}
+	f.Library, f.NoProbe = "", "there is no compiler"
+	if err := f.tryProbe(t.Context(), dir); err == nil || err.Error() != f.NoProbe {
+		t.Errorf("%v", err)
+	}
 }
 
 // Each platform is tried, and why one cannot be used is kept for the page.

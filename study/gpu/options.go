@@ -58,8 +58,10 @@ type Found struct {
 	Root     string
 	Device   programs.Device
 	Versions programs.Versions
-	// Kinds are the builds that there are.
-	Kinds []programs.Kind
+	// Kinds are the builds that there are and that run here; NoKind are those that do not,
+	// though others do, each with why: PTX that is newer than the driver.
+	Kinds  []programs.Kind
+	NoKind map[programs.Kind]string
 	// Library is the directory that holds the probe's library; empty where there is none,
 	// and NoProbe says why.
 	Library string

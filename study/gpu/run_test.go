@@ -73,7 +73,7 @@ func TestRunFromEndToEnd(t *testing.T) {
 		Image: func(_ context.Context, src workload.Source) (image.Image, error) {
 			return image.Image{Name: "cuda", Digest: "sha256:0", Root: src.Rootfs}, nil
 		},
-		Judge: func(accounting.Interval, bool) []string { return nil },
+		Judge: func(accounting.Interval, float64, bool) []string { return nil },
 		Watch: func(e lab.Event) {
 			if e.Kind == lab.Ended {
 				if trials++; trials == 12 {

@@ -458,7 +458,7 @@ func (r reading) probeTable() []report.Part {
 }
 
 func (r reading) about() report.Prose {
-	text := "Bare metal and containers run the same binaries from the same root, are given the same device nodes and the driver's same libraries, and write to the same file system of the host; the seed is the same within a block. " +
+	text := "Bare metal and containers run the same binaries from the same root, are given the same device nodes and the driver's same libraries, and write to the same file system of the host; the seed is the same within a block. tare holds the devices open meanwhile, so that the driver keeps them initialized between programs. " +
 		"With a cold cache each trial has an empty directory of its own for compiled PTX (CUDA_CACHE_PATH); with a warm one the same program ran once before, untimed, in the same place. Trials of the warm-up block are small and compare their results with a reference on the CPU."
 	if r.base() == Direct {
 		text += "\n\nHere programs were started directly, by this host's own files, since neither roots nor groups can be made: nothing is set against that."

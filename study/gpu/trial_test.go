@@ -66,6 +66,9 @@ func TestTrialWithAColdCache(t *testing.T) {
 		if err != nil || len(entries) != 0 {
 			t.Errorf("the cache holds %v, %v", entries, err)
 		}
+		if err := os.WriteFile(filepath.Join(cache, "compiled"), []byte("a test's"), 0o600); err != nil {
+			t.Error(err)
+		}
 	}
 	if err := c.Procedure(t.Context(), b); err != nil {
 		t.Fatal(err)
@@ -91,7 +94,7 @@ func TestTrialWithAColdCache(t *testing.T) {
 	if _, err := programs.Parse(b.Attached[AttachmentResult].Data); err != nil {
 		t.Error(err)
 	}
-	if b.Covariates["launch_s"] <= 0 {
+	if b.Covariates["launch_s"] <= 0 || b.Covariates["compiled_bytes"] != 8 {
 		t.Errorf("covariates %v", b.Covariates)
 	}
 }
@@ -118,8 +121,11 @@ func TestTrialWithAWarmCache(t *testing.T) {
 	if len(on.specs) != 2 || on.running != 0 || len(b.Samples["wall"]) != 1 {
 		t.Errorf("%d launches, %d left, samples %v", len(on.specs), on.running, b.Samples)
 	}
-	if got := strings.Join(on.specs[0].Args, " "); !strings.Contains(got, "--iterations 1") {
+	if got := strings.Join(on.specs[0].Args, " "); !strings.Contains(got, "--iterations 1") || !strings.Contains(got, "--size 67x70x65") {
 		t.Errorf("warmed by %s", got)
+	}
+	if got := strings.Join(on.specs[1].Args, " "); strings.Contains(got, "--size") {
+		t.Errorf("timed %s", got)
 	}
 }
 
