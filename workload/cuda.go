@@ -138,7 +138,7 @@ var cudaPhases = []struct {
 }{
 	{"start", "from main to a context on the device", func(r gpu.Result) float64 { return r.Seconds.Start }},
 	{"module", "loading all kernels: with PTX their compilation, or its cache", func(r gpu.Result) float64 { return r.Seconds.Module }},
-	{"host-memory", "making the host's buffers, and pinning them where they are pinned", func(r gpu.Result) float64 { return r.Seconds.Host }},
+	{"host-memory", "making the host's buffers and their pages, and pinning them where they are pinned", func(r gpu.Result) float64 { return r.Seconds.Host }},
 	{"prepare", "making the input, on the CPU", func(r gpu.Result) float64 { return r.Seconds.Prepare }},
 	{"allocate", "all calls of cudaMalloc", func(r gpu.Result) float64 { return r.Seconds.Allocate }},
 	{"to-device", "all copies to the device", func(r gpu.Result) float64 { return r.Seconds.ToDevice }},

@@ -319,6 +319,8 @@ func TestCauses(t *testing.T) {
 		{"device-fault", []string{"EMULATE_FAIL=launch:700:9"}, small, "Xid"},
 		{"device-fault", []string{"EMULATE_FAIL=cudaStreamSynchronize:719:2"}, small, "Xid"},
 		{"host-memory", []string{"EMULATE_FAIL=cudaHostAlloc:2"}, append(small, "--memory", "pinned"), "--memory pageable"},
+		{"not-ready", []string{"EMULATE_FAIL=cudaGetDeviceCount:999"}, small, "/dev/nvidia-uvm"},
+		{"device-memory", []string{"EMULATE_FAIL=cudaMalloc:2"}, small, "are free"},
 		{"failed", []string{"EMULATE_FAIL=cudaStreamCreateWithFlags:999"}, small, "error 999"},
 		{"usage", nil, []string{"--size", "0"}, "1 to 65536"},
 		{"usage", nil, []string{"--size", "4x4x4"}, "one number"},

@@ -98,7 +98,7 @@ type Seconds struct {
 	Start float64 `json:"start"`
 	// Module is the loading of all kernels; with PTX, their compilation or its cache.
 	Module float64 `json:"module"`
-	// Host is the making of the host's buffers; where pinned, their pinning.
+	// Host is the making of the host's buffers, their pages too; where pinned, their pinning.
 	Host float64 `json:"host"`
 	// Prepare is the making of the input, on the CPU.
 	Prepare float64 `json:"prepare"`

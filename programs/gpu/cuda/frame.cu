@@ -42,8 +42,9 @@ void out_of_memory(const char *what)
 	cudaDeviceProp properties;
 
 	cudaGetLastError();
+	// Where a context itself has no room, nobody can be asked how much there is.
 	if (cudaMemGetInfo(&available, &total) != cudaSuccess)
-		available = total = 0;
+		fail(Cause::device_memory, "%s: the device's memory does not suffice: wait until others have freed theirs", what);
 	if (cudaGetDeviceProperties(&properties, chosen_device) == cudaSuccess && of_mig(properties))
 		fail(Cause::mig_memory, "%s: the MIG instance has %.0f MiB, of which %.0f are free: choose a smaller --size or a larger instance",
 		     what, double(total) / mib, double(available) / mib);
@@ -265,11 +266,17 @@ double now()
 	return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
 }
 
-cudaStream_t Run::new_stream()
+cudaStream_t Run::new_stream(bool urgent)
 {
 	cudaStream_t s;
+	int least = 0, greatest = 0;
 
-	::check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "make a stream");
+	if (urgent) {
+		::check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "ask for the streams' priorities");
+		::check(cudaStreamCreateWithPriority(&s, cudaStreamNonBlocking, greatest), "make an urgent stream");
+	} else {
+		::check(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "make a stream");
+	}
 	streams.push_back(s);
 	return s;
 }
@@ -284,8 +291,12 @@ void *Run::host_bytes(size_t bytes, const char *what)
 		if (e == cudaErrorMemoryAllocation)
 			fail(Cause::host_memory, "pin %.0f MiB of the host's memory for %s: %s: choose a smaller --size, or --memory pageable", double(bytes) / (1 << 20), what, cudaGetErrorName(e));
 		::check(e, "pin the host's memory");
-	} else if (posix_memalign(&at, 4096, bytes) != 0) {
-		fail(Cause::host_memory, "%.0f MiB of the host's memory for %s: there is not that much: choose a smaller --size", double(bytes) / (1 << 20), what);
+	} else {
+		if (posix_memalign(&at, 4096, bytes) != 0)
+			fail(Cause::host_memory, "%.0f MiB of the host's memory for %s: there is not that much: choose a smaller --size", double(bytes) / (1 << 20), what);
+		// Pinned memory has its pages by now. Without this the first copy to here would make them.
+		for (size_t i = 0; i < bytes; i += 4096)
+			static_cast<volatile char *>(at)[i] = 0;
 	}
 	host_buffers.push_back(at);
 	return at;
@@ -368,7 +379,11 @@ void Run::begin()
 
 	// Kernels are loaded when they are asked for, not with the context: so each has its time.
 	setenv("CUDA_MODULE_LOADING", "LAZY", 0);
-	::check(cudaGetDeviceCount(&devices), "look for devices");
+	cudaError_t looked = cudaGetDeviceCount(&devices);
+	// The driver has no better word for nodes that it cannot open.
+	if (looked == cudaErrorUnknown)
+		fail(Cause::not_ready, "look for devices: the driver does not answer as it should (%s): see that /dev/nvidia* can be opened, /dev/nvidia-uvm among them, and the kernel's log for Xid errors", cudaGetErrorName(looked));
+	::check(looked, "look for devices");
 	if (chosen_device >= devices)
 		::check(cudaErrorInvalidDevice, "choose the device");
 	::check(cudaSetDevice(chosen_device), "choose the device");

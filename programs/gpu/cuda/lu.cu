@@ -5,7 +5,8 @@
 // exchanged meanwhile: those that were pivots are only left alone, and 32 columns' exchanges
 // are then done at once. What is right of a panel is updated by a product that is tiled through
 // shared memory and registers; the next panel is updated first, and factored in a stream of its
-// own beside the rest. The product is bound by arithmetic, a panel by the latency of its
+// own beside the rest, which is urgent: the product's blocks fill the device, and the panel's would
+// wait for the last of them. The product is bound by arithmetic, a panel by the latency of its
 // launches: so the share of the device's rate grows with the matrix.
 //
 // The matrix lies by rows, each filled up with zeros to a whole number of 32 columns. The
@@ -290,7 +291,7 @@ class Factoring {
 public:
 	Factoring(Run &run, int n)
 	    : run(run), n(n), ld(int(parts(n, strip)) * strip), number(run.load("number_rows", number_rows)), step(run.load("eliminate", eliminate)), plan(run.load("arrange", arrange)),
-	      swap(run.load("move", move)), triangle(run.load("solve", solve)), product(run.load("subtract_product", subtract_product)), beside(run.new_stream()), factored(run.new_event()), updated(run.new_event())
+	      swap(run.load("move", move)), triangle(run.load("solve", solve)), product(run.load("subtract_product", subtract_product)), beside(run.new_stream(true)), factored(run.new_event()), updated(run.new_event())
 	{
 	}
 

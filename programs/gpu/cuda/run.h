@@ -118,7 +118,9 @@ public:
 		return Kernel<P...>(*this, counts.back(), function);
 	}
 
-	cudaStream_t new_stream();
+	// new_stream makes a stream. What an urgent one has to do goes before others' as soon as
+	// a multiprocessor has room.
+	cudaStream_t new_stream(bool urgent = false);
 
 	// new_event makes one that tells no time.
 	cudaEvent_t new_event() { return make_event(cudaEventDisableTiming); }

@@ -719,6 +719,21 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
 	return cudaSuccess;
 }
 
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+	FAIL();
+	*least = 0;
+	*greatest = -1;
+	return cudaSuccess;
+}
+
+// All streams are alike here: EMULATE_ORDER says which of them goes on.
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int)
+{
+	FAIL();
+	return cudaStreamCreateWithFlags(stream, flags);
+}
+
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
 	FAIL();
