@@ -25,7 +25,7 @@
 /* Kinds of records. */
 enum { MEMCPY = 1, MEMSET = 2, KERNEL = 3, DRIVER = 4, RUNTIME = 5, CONCURRENT_KERNEL = 10, OVERHEAD = 17, PEER_COPY = 22, JIT = 52 };
 
-enum { BUFFER = 256 << 10, ALIGNMENT = 8, FLUSH_MS = 1000, SYSTEM_THREADS = 1, FORCED = 1, ASYNC = 1 };
+enum { BUFFER = 256 << 10, ALIGNMENT = 8, FLUSH_MS = 1000, SYSTEM_THREADS = 1, COMPLETE = 0, FORCED = 1, ASYNC = 1 };
 enum { DRIVER_DOMAIN = 1, RUNTIME_DOMAIN = 2, SUCCESS = 0 };
 
 /* Names of calls are numbered by domain and CUPTI's number; both are below 4096. */
@@ -366,6 +366,13 @@ bool cupti_begin(char *why, size_t room)
 	atomic_store(&on, true);
 	tell_time();
 	return true;
+}
+
+/* Whether CUPTI hands over by itself what it has of a context that is destroyed its documentation does not say. */
+void cupti_flush(void)
+{
+	if (atomic_load(&on))
+		(void)cupti.flush(COMPLETE);
 }
 
 void cupti_end(void)

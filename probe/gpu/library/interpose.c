@@ -660,8 +660,10 @@ EXPORT cu_result cuCtxDestroy_v2(cu_handle context)
 
 	if (real_ == NULL)
 		return CU_NOT_FOUND;
-	if (!enter(&s))
+	if (!enter(&s)) {
+		cupti_flush();
 		return real_(context);
+	}
 	timing_drop(context);
 	s.start = now();
 	r = real_(context);
@@ -697,8 +699,10 @@ static cu_result let_go(int number, cu_device device, bool reset)
 
 	if (real == NULL)
 		return CU_NOT_FOUND;
-	if (!enter(&s))
+	if (!enter(&s)) {
+		cupti_flush();
 		return real(device);
+	}
 	timing_drop_primary(device, reset);
 	s.start = now();
 	r = real(device);

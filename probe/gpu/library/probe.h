@@ -104,6 +104,9 @@ uint8_t image_compiles(const struct image *image, uint32_t arch);
 /* cupti_begin has CUPTI record; false with the reason where it cannot. */
 bool cupti_begin(char *why, size_t room);
 
+/* cupti_flush takes what it has of a context that is about to go. */
+void cupti_flush(void);
+
 /* cupti_end takes what it still has. */
 void cupti_end(void);
 
