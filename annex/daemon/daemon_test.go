@@ -187,6 +187,23 @@ func TestDrain(t *testing.T) {
 	})
 }
 
+// A limit that was set after the last look at the containers holds for what comes back.
+func TestDrainWithinALimitOfJustNow(t *testing.T) {
+	manage(t, 1<<30, config.Manage, func(h *host) { h.run("web", annex.Elastic, 4*pages, 40*pages) }, func(t *testing.T, h *host, d *Daemon) {
+		awaits(t, 10*time.Second, "managing", state(d, control.Managing))
+		h.mu.Lock()
+		h.containers["web"].limit = 24 * mebibyte
+		h.mu.Unlock()
+		if err := d.Drain(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		awaits(t, time.Minute, "drained", state(d, control.Drained))
+		if n := h.swapped("web"); n < 20*pages || n > 24*pages {
+			t.Errorf("%d MiB stay in swap; of 44 24 may be in memory", n/pages)
+		}
+	})
+}
+
 // What does not fit stays where it is, and the status says so; every setting is put back.
 func TestOff(t *testing.T) {
 	manage(t, box128, config.Manage, func(h *host) { crowded(h); h.run("big", annex.Elastic, 0, 64*pages) }, func(t *testing.T, h *host, d *Daemon) {

@@ -68,6 +68,7 @@ type box struct {
 	states  []annex.State
 	some    time.Duration // of its pressure
 	watched bool
+	limit   int64 // of its own; 0 is none
 }
 
 func newHost(limit int64) *host {
@@ -212,7 +213,21 @@ func (h *host) Pressure(c container.Container) (annex.Pressure, error) {
 }
 
 func (h *host) Inspect(container.Container) (int64, string) { return 0, "" }
-func (h *host) Room(container.Container) (int64, bool)      { return 0, false }
+func (h *host) Room(c container.Container) (int64, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b := h.containers[c.Name]
+	if b == nil || b.limit == 0 {
+		return 0, false
+	}
+	room := b.limit
+	for _, s := range b.states {
+		if s.Has(annex.Present) {
+			room -= annex.PageSize
+		}
+	}
+	return room, true
+}
 func (h *host) Protect(c container.Container) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

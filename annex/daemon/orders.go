@@ -83,6 +83,10 @@ func (d *Daemon) beginDrain(rate int64, off bool) {
 	}
 	d.log(Decision{What: what})
 	d.drain = drain{on: true, off: off || d.drain.off, rate: rate, before: d.all.fetched + d.all.mapped}
+	// A limit may have changed since the containers were last looked at.
+	for _, id := range d.ids() {
+		d.hold(id, d.held[id].container, d.held[id].class)
+	}
 	d.parts.Data.Drain(true)
 	d.movers.halt()
 	d.enter(control.Draining)
