@@ -46,6 +46,7 @@ type context struct {
 	learned bool          // it has a record
 	tight   bool          // nothing is left that no record has and nobody writes, until it is looked at again, or sleeps
 	writes  bool          // pages of it were written after they had come back
+	dry     [2]bool       // nothing of its record may leave, of what is not written and of what is, until a page of it may
 
 	forecast  predict.Forecast
 	expects   bool
@@ -175,7 +176,7 @@ func (m *Manager) sleep(c *context, a annex.Activity) {
 	c.predictor.Ended(a.At)
 	c.lastRan = a.At
 	c.bring, c.offered, c.waitUntil, c.look, c.told, c.lead = nil, false, 0, a.At, 0, nil
-	c.blind, c.vain, c.tight = false, 0, false
+	c.blind, c.vain, c.tight, c.dry = false, 0, false, [2]bool{}
 	c.mark()
 }
 

@@ -216,7 +216,7 @@ func (e *eviction) records(n *room) {
 		if most == 0 || m.wanted(c) || n.after != 0 && l.at <= n.after {
 			continue
 		}
-		if c.learned && c.count().recordHere == 0 && !l.written {
+		if c.learned && (c.dry[l.part()] || c.count().recordHere == 0 && !l.written) {
 			continue
 		}
 		says := fmt.Sprintf("memory is short, and it has slept for %v", c.idle(m.now).Round(time.Millisecond))
@@ -235,6 +235,7 @@ func (e *eviction) records(n *room) {
 		if l.written {
 			e.take(c, n, annex.Headroom, c.unrecorded(e.most(c, n), true), says)
 		}
+		c.dry[l.part()] = e.most(c, n) > 0
 	}
 }
 

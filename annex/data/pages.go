@@ -115,6 +115,9 @@ func (c *context) put(to *cell, flags uint8) {
 	c.tally[flags]++
 	to.flags = flags
 	c.counted = false
+	if to.movable() {
+		c.dry = [2]bool{}
+	}
 }
 
 // counts are pages of a context by kind.
@@ -212,7 +215,7 @@ func (c *context) scan(spaces []annex.Scan, p Policy) {
 		began, ended = min(began, s.Began), max(ended, s.Ended)
 	}
 	c.scans++
-	c.tight = false
+	c.tight, c.dry = false, [2]bool{}
 	c.sweep(tickOf(ended, p))
 	look := c.lookAt(began, ended, p)
 	for _, s := range spaces {

@@ -53,6 +53,14 @@ type leaver struct {
 	at      annex.Moment // when it counts as wanted
 }
 
+// part is which of the two.
+func (l leaver) part() int {
+	if l.written {
+		return 1
+	}
+	return 0
+}
+
 // leavers are the parts of the records of sleeping contexts in the order in which they leave:
 // what counts as wanted last goes first.
 func (m *Manager) leavers(asleep []*context) []leaver {
