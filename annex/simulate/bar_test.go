@@ -12,6 +12,7 @@ import (
 
 // A run that has a bar ends early exactly where a whole one's p99 is above it.
 func TestBarIsTheP99(t *testing.T) {
+	t.Parallel()
 	h, m := box(t, synthetic.Periodic)
 	idle := m
 	idle.Groups = m.Groups[1:]

@@ -10,6 +10,7 @@ import (
 )
 
 func TestFleetTakesFewerHostsWithAnnexThanStock(t *testing.T) {
+	t.Parallel()
 	h, m := box(t, synthetic.Periodic)
 	m.Groups = m.Groups[1:]
 	f := Fleet{Containers: 200, Host: h, P99: 20 * time.Millisecond, Grain: 16}

@@ -93,13 +93,18 @@ func (m *memory) unlink(i int32) {
 	m.pages[p.prev].next, m.pages[p.next].prev = p.next, p.prev
 }
 
+// link puts a page at the end of its list.
 func (m *memory) link(i int32) {
 	p := &m.pages[i]
 	last := m.pages[p.list].prev
 	p.prev, p.next = last, p.list
 	m.pages[last].next, m.pages[p.list].prev = i, i
+}
+
+// use notes that a page that is at its list's end is used.
+func (m *memory) use(i int32) {
 	m.clock++
-	p.used = m.clock
+	m.pages[i].used = m.clock
 }
 
 // come has a page take memory, as the most recently used.
@@ -107,6 +112,7 @@ func (m *memory) come(i int32) {
 	m.pages[i].flags |= resident
 	m.used++
 	m.link(i)
+	m.use(i)
 }
 
 // leave has a page give its memory up, at a moment.
@@ -119,6 +125,15 @@ func (m *memory) leave(i int32, at annex.Moment) {
 }
 
 func (m *memory) recent(i int32) {
+	m.unlink(i)
+	m.link(i)
+	m.use(i)
+}
+
+// rotate begins a page's leaving. It goes to the end of its list, where it is in nobody's way
+// who looks for the next to leave; if it is used before it has left, that is its place.
+func (m *memory) rotate(i int32) {
+	m.pages[i].flags = m.pages[i].flags&^mapped | leaving
 	m.unlink(i)
 	m.link(i)
 }

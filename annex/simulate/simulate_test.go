@@ -66,6 +66,7 @@ func made(t testing.TB, m synthetic.Mix) trace.Source {
 // TestGolden holds the reports of all policies over all kinds to the byte: a change of
 // data, predict or of the model shows here. go test -update has the file written anew.
 func TestGolden(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join("testdata", "reports.json")
 	var got strings.Builder
 	e := json.NewEncoder(&got)
@@ -95,6 +96,7 @@ func TestGolden(t *testing.T) {
 }
 
 func TestAnnexHelpsPeriodicBursts(t *testing.T) {
+	t.Parallel()
 	h, m := box(t, synthetic.Periodic)
 	by := map[string]*Report{}
 	for _, p := range Policies(h.Memory) {
@@ -110,6 +112,7 @@ func TestAnnexHelpsPeriodicBursts(t *testing.T) {
 }
 
 func TestWhatFitsHasNoFaults(t *testing.T) {
+	t.Parallel()
 	h, m := box(t, synthetic.Collected)
 	h.Memory = m.Bytes() + m.Bytes()/8 // beside what headroom keeps
 	for _, p := range Policies(h.Memory) {
@@ -143,6 +146,7 @@ func oneContainer(class annex.Class) trace.Header {
 // independent references with the approximation of Che, Tung and Wang (2002): page i is in memory
 // with probability 1-exp(-p_i T), where T makes these sum to the memory.
 func TestMissesAreThoseOfChe(t *testing.T) {
+	t.Parallel()
 	const pages, held, requests = 2000, 500, 400_000
 	weights, sum := make([]float64, pages), 0.0
 	for i := range weights {
@@ -201,6 +205,7 @@ func TestMissesAreThoseOfChe(t *testing.T) {
 // TestTheDeviceQueuesAsMD1 has containers fault at Poisson moments on a device that takes a
 // constant time: the mean wait is that of Pollaczek and Khinchine, rho s / (2 (1 - rho)).
 func TestTheDeviceQueuesAsMD1(t *testing.T) {
+	t.Parallel()
 	const rho, n = 0.7, 200_000
 	medium := file(t)
 	w := &world{host: Host{Medium: medium}}
@@ -248,6 +253,7 @@ func (o *oracle) Following(annex.Fault) (none []annex.Run) { return nil }
 // What is left is of an activation for which data finds no room: whoever could make it has
 // just been fetched itself.
 func TestAnOracleHasHardlyAnyDemandFaults(t *testing.T) {
+	t.Parallel()
 	const pages = 2048
 	m := synthetic.Mix{Seed: 5, Duration: synthetic.Duration(200 * time.Second), Groups: []synthetic.Group{
 		{Name: "idle", Kind: synthetic.Periodic, Class: annex.Elastic, Count: 6, Pages: pages, Working: 1, PageTime: synthetic.Duration(20 * time.Microsecond), Every: synthetic.Duration(30 * time.Second)}}}
@@ -332,6 +338,7 @@ func TestSharedPagesDoNotLeaveByRequest(t *testing.T) {
 
 // TestTheBooksBalance checks the books at the end: what is in memory is what is counted.
 func TestTheBooksBalance(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []synthetic.Kind{synthetic.Heavy, synthetic.Scanning, synthetic.Collected, synthetic.Probed} {
 		h, m := box(t, kind)
 		m.Duration /= 4
