@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"tare/platform"
 )
@@ -24,6 +25,15 @@ func TestCheckPorts(t *testing.T) {
 	}
 	if err := spec.CheckPorts(); err != nil {
 		t.Errorf("a free port: %v", err)
+	}
+	// One that is just ending is waited for.
+	late, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(100*time.Millisecond, func() { _ = late.Close() })
+	if err := spec.CheckPorts(); err != nil {
+		t.Errorf("a port that is served for a moment more: %v", err)
 	}
 	if err := (platform.Spec{Ports: []int{70000}}).CheckPorts(); err == nil {
 		t.Error("a port that does not exist")
