@@ -74,6 +74,9 @@ func TestJudgeExtended(t *testing.T) {
 		if got := all[i]; got.Verdict != c.want || !strings.Contains(got.Rests, c.why) {
 			t.Errorf("%s: %s (%s; %s), want %s, %q", c.name, got.Verdict, got.Ours, got.Rests, c.want, c.why)
 		}
+		if got := all[i]; strings.Contains(c.why, "nothing to compare with") && got.Ours != "nothing that could be compared" {
+			t.Errorf("%s: it is told nevertheless: %s", c.name, got.Ours)
+		}
 		if _, err := claim.Settle(c.run.run(t), all); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}

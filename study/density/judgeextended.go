@@ -99,6 +99,7 @@ func (r reading) extension(without, with arm) extension {
 	case math.IsNaN(first):
 		e.why = "how much memory is asked for with fewest neighbours could not be read"
 	case first >= 1:
+		e.gained, e.price = r.absent(), r.absent()
 		e.why = fmt.Sprintf("with fewest neighbours %.2f times the memory is asked for already, so that there is nothing to compare with", first)
 	case !e.gained.Known() || !e.price.Known():
 		e.why = "how much the extension gains cannot be told"
