@@ -50,10 +50,10 @@ test: setup build lint generated ## set up, build, check, run every test and a s
 	bin/tare weigh redis --quick --yes
 
 .PHONY: test-all
-test-all: setup build ## what make test leaves out for time: every package's tests in a guest, machines' and agents' whole conformance, each image built twice, tare killed at more moments (about 40 minutes)
+test-all: setup build ## what make test leaves out for time: every package's tests in a guest, machines' and agents' whole conformance, swarms' and rootless engines' too, each image built twice, tare killed at more moments (about 45 minutes)
 	TARE_TEST_GUEST=1 $(GO) test -count 1 -timeout 40m ./platform/vm/guest
 	TARE_TEST_VM=1 $(GO) test -count 1 -timeout 40m ./platform/vm
-	TARE_TEST_ALL=1 $(GO) test -p 1 -count 1 -timeout 20m ./platform/agent ./image ./cli
+	TARE_TEST_ALL=1 $(GO) test -p 1 -count 1 -timeout 20m ./platform/agent ./platform/docker ./image ./cli
 
 .PHONY: setup
 setup: ## packages, Go, a Docker engine that answers; says what the host lacks
@@ -161,7 +161,7 @@ bench-platforms: setup build ## S2 as far as this host's CPUs allow: docs/result
 GPU_PROGRAMS ?= bin/gpu
 
 .PHONY: bench-gpu
-bench-gpu: setup build ## CUDA programs in containers: docs/results/gpu.md (20 minutes; needs a device of NVIDIA's, and nvcc; nothing else should run)
+bench-gpu: setup build ## CUDA programs in containers: docs/results/gpu.md (27 minutes; needs a device of NVIDIA's, and nvcc; nothing else should run)
 	scripts/bench-gpu.sh build $(GPU_PROGRAMS) "$$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1)"
 	scripts/bench-gpu.sh all $(GPU_PROGRAMS) bin/gpu-results
 
@@ -208,7 +208,7 @@ bench-annex-hard: setup build ## the memory extension where prediction is hard (
 		bin/tare density $(ANNEX_BOX) $(ANNEX_HARD) --pattern $$pattern $(BENCH_ARGS); \
 	done
 	bin/tare density $(ANNEX_BOX) $(ANNEX_HARD) --pattern periodic --noise-param draw=uniform --noise-param asked=100 $(BENCH_ARGS)
-	bin/tare density $(ANNEX_BOX) $(ANNEX_HARD) --pattern periodic --noise-param asked=100 --burst 170 --think 1176us $(BENCH_ARGS)
+	bin/tare density $(ANNEX_BOX) $(ANNEX_HARD) --pattern periodic --noise-param asked=100 --burst 170 --think 1176us --idle-loop closed $(BENCH_ARGS)
 	bin/tare density $(ANNEX_BOX) $(ANNEX_HARD) --pattern periodic --noise-param snapshot=850 $(BENCH_ARGS)
 	for pages in small huge; do \
 		bin/tare density $(ANNEX_HEAP) $(ANNEX_HARD) --neighbours 20 --pattern periodic --noise-param pages=$$pages $(BENCH_ARGS); \

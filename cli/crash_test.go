@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"syscall"
@@ -81,18 +82,26 @@ func TestCleanAfterKill(t *testing.T) {
 	home := t.TempDir() // one, so that an image is made once
 	// Each kill is a run of its own; what one entry of the ledger after another leaves is
 	// tried by the platforms' own tests.
+	all := os.Getenv("TARE_TEST_ALL") != ""
 	moments := func(few int) int {
-		if os.Getenv("TARE_TEST_ALL") != "" {
+		if all {
 			return 6
 		}
 		return few
 	}
+	// Of runtimes and of engines one serves, where not all are asked for.
+	some := func(names []string) []string {
+		if all {
+			return names
+		}
+		return slices.DeleteFunc(names, func(name string) bool { return name == "cgroup" || name == "oci:crun" || name == "containerd" })
+	}
 	t.Run("weigh", func(t *testing.T) {
-		platforms := usable(t, "weigh", "redis", "--vary", "payload=3")
-		cleanAfterKill(t, home, moments(2), "weigh", "redis", "--blocks", "1", "--param", "requests=20000", "--platform", strings.Join(platforms, ","))
+		platforms := some(usable(t, "weigh", "redis", "--vary", "payload=3"))
+		cleanAfterKill(t, home, moments(2), "weigh", "redis", "--blocks", "1", "--param", "requests=5000", "--platform", strings.Join(platforms, ","))
 	})
 	t.Run("startup", func(t *testing.T) {
-		platforms := usable(t, "startup", "redis")
+		platforms := some(usable(t, "startup", "redis"))
 		if len(platforms) == 0 {
 			t.Skip("no platform here can start what it created")
 		}
@@ -130,16 +139,19 @@ func cleanAfterKill(t *testing.T, home string, moments int, args ...string) {
 		return cmd, &out
 	}
 	// The images are made first, so that the moments below fall into the run.
-	whole, out := start()
-	if err := whole.Wait(); err != nil {
-		t.Fatalf("the run that is not killed: %v\n%s", err, out)
+	runs := 1
+	if made, _ := filepath.Glob(filepath.Join(home, "images", "index", "*")); len(made) == 0 {
+		runs++
 	}
-	again, out := start()
-	began := time.Now()
-	if err := again.Wait(); err != nil {
-		t.Fatalf("the second run that is not killed: %v\n%s", err, out)
+	var took time.Duration
+	for range runs {
+		whole, out := start()
+		began := time.Now()
+		if err := whole.Wait(); err != nil {
+			t.Fatalf("the run that is not killed: %v\n%s", err, out)
+		}
+		took = time.Since(began)
 	}
-	took := time.Since(began)
 	if things := left(); things != "" {
 		t.Fatalf("a run that ended left:\n%s", things)
 	}

@@ -126,8 +126,20 @@ func TestRecipeTwiceFromNothingIsTheSame(t *testing.T) {
 	}
 }
 
-// Each recipe builds, builds the same a second time (those that take long where
-// TARE_TEST_ALL is set), and its programs run with nothing but its root.
+// commonStore is the one that other packages' tests have real programs from: what is built
+// here needs not be built there.
+func commonStore(t *testing.T) *Store {
+	t.Helper()
+	s, err := OpenStore(filepath.Join(os.TempDir(), "tare-test-images"), func(line string) { t.Log(line) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Each recipe builds, and its programs run with nothing but its root. Those that take long
+// are built in the common store, if they are not there already, and from nothing, and the
+// same a second time, where TARE_TEST_ALL is set.
 func TestRecipesRun(t *testing.T) {
 	for _, c := range []struct {
 		recipe string
@@ -322,13 +334,13 @@ for m in list(sys.modules.values()):
 			if c.long && testing.Short() {
 				t.Skip("builds for ten seconds and more: left out by -short")
 			}
+			if c.long && os.Getenv("TARE_TEST_ALL") == "" {
+				c.try(t, mustBuild(t, commonStore(t), c.recipe))
+				return
+			}
 			img := mustBuild(t, recipeStore(t, true), c.recipe)
 			if len(img.Warnings) > 0 {
 				t.Logf("warnings: %q", img.Warnings)
-			}
-			if c.long && os.Getenv("TARE_TEST_ALL") == "" {
-				c.try(t, img) // what takes long is built a second time by make test-all
-				return
 			}
 			// No test writes to a root, so the second build may serve this.
 			again := recipeStore(t, true)

@@ -38,7 +38,12 @@ func openDir(t *testing.T) string {
 // TestRootless tests one rootless engine, which takes its time to start.
 func TestRootless(t *testing.T) {
 	host := rootlessEngine(t)
-	t.Run("Conformance", func(t *testing.T) { testRootlessConformance(t, host) })
+	t.Run("Conformance", func(t *testing.T) {
+		if os.Getenv("TARE_TEST_ALL") == "" {
+			t.Skip("takes a minute: set TARE_TEST_ALL=1")
+		}
+		testRootlessConformance(t, host)
+	})
 	t.Run("Figures", func(t *testing.T) { testRootlessFigures(t, host) })
 	t.Run("BindsWhereItsUserMayLook", func(t *testing.T) { testRootlessBinds(t, host) })
 }
