@@ -96,7 +96,7 @@ func TestOnThisHost(t *testing.T) {
 			return images.Recipe(ctx, src.Recipe)
 		},
 		// Whether it goes is asked here, and not how fast: a busy host repeats nothing.
-		Judge: func(accounting.Interval, bool) []string { return nil },
+		Judge: func(accounting.Interval, float64, bool) []string { return nil },
 	}
 	began := time.Now()
 	run, err := bench.Run(t.Context(), d, record.Run{ID: record.NewID(place.Study, began, 1), Study: place.Study, Started: began, Status: record.Running})

@@ -88,7 +88,7 @@ func TestOnAnEngine(t *testing.T) {
 			return images.Recipe(ctx, src.Recipe)
 		},
 		// Whether it goes is asked here, and not how fast: a busy host repeats nothing.
-		Judge: func(accounting.Interval, bool) []string { return nil },
+		Judge: func(accounting.Interval, float64, bool) []string { return nil },
 		Generate: func(ctx context.Context, img image.Image, netns string, args []string) ([]byte, error) {
 			generated++
 			return metal.Generate(ctx, metal.GeneratorSpec{Options: metal.Options{StateDir: state, Ledger: session.Ledger},
