@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"tare/kernel/knob"
 	"tare/kernel/process"
 )
 
@@ -343,6 +345,43 @@ func TestTheGuardOutlivesTheDaemonsGroup(t *testing.T) {
 	}
 }
 
+// What the daemon could not put back the guard process does, as soon as the lease has ended,
+// and again where it fails too.
+func TestTheGuardPutsBackWhatTheDaemonCouldNot(t *testing.T) {
+	o, file := group(t, limitV1, noLimit)
+	o.Lease = 50 * time.Millisecond
+	k, err := knob.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	told, tell := io.Pipe()
+	ended := make(chan struct{})
+	go func() { defer close(ended); attend(told, o) }()
+	defer func() { _ = tell.Close(); <-ended }()
+	for n, refuses := range []bool{false, true} {
+		set(t, file, "4096")
+		e := Entry{Number: uint64(n + 1), Kind: Momentary, File: file, Identity: k.Identity(), Found: noLimit, Written: "4096"}
+		aside := filepath.Dir(file) + ".aside"
+		if refuses { // a link is no knob
+			if err := errors.Join(os.Rename(file, aside), os.Symlink(aside, file)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := tell.Write(text(t, opening(e), line{Number: e.Number, End: Failed})); err != nil {
+			t.Fatal(err)
+		}
+		if refuses {
+			time.Sleep(2 * o.Lease) // in which it fails; where that takes longer it fails later, or not
+			holds(t, aside, "4096")
+			if err := os.Rename(aside, file); err != nil {
+				t.Fatal(err)
+			}
+		}
+		awaitText(t, file, noLimit)
+	}
+}
+
 // A daemon that is stopped keeps no limit low, nor anything that was set for as long.
 func TestAStoppedDaemonsLeaseEnds(t *testing.T) {
 	o, file := group(t, limitV1, noLimit)
@@ -353,19 +392,23 @@ func TestAStoppedDaemonsLeaseEnds(t *testing.T) {
 	if err := d.command.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	end := time.Now().Add(time.Minute)
-	for file, want := range map[string]string{file: noLimit, around: "60"} {
-		for ; ; time.Sleep(time.Millisecond) { // a file makes no event here
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if string(text) == want {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatalf("%s holds %q after a minute", filepath.Base(file), text)
-			}
+	awaitText(t, file, noLimit)
+	awaitText(t, around, "60")
+}
+
+// awaitText waits until a file holds something.
+func awaitText(t *testing.T, file, want string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { // a file makes no event here
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(text) == want {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s holds %q after a minute", filepath.Base(file), text)
 		}
 	}
 }

@@ -91,16 +91,19 @@ func attend(pipe io.Reader, o Options) {
 				return
 			case l.Open != nil && l.Open.Kind == Momentary:
 				leases[l.Number] = lease{*l.Open, time.Now().Add(o.Lease)}
+			case l.End == Failed: // what kept the daemon from it, such as too many open files, need not keep us
 			default:
 				delete(leases, l.Number)
 			}
 		case <-soonest:
 			e, _ := first(leases)
 			// It stays open in the journal, for the daemon to close, or for the end. Where
-			// there is nothing to put back the write may still be under way.
-			if e.entry.restore(o.Roots).Ending == Already {
+			// there is nothing to put back the write may still be under way; what failed is
+			// tried again.
+			switch e.entry.restore(o.Roots).Ending {
+			case Already, Failed:
 				leases[e.entry.Number] = lease{e.entry, time.Now().Add(o.Lease)}
-			} else {
+			default:
 				delete(leases, e.entry.Number)
 			}
 		}
