@@ -403,6 +403,27 @@ func TestProtectOnVersion1(t *testing.T) {
 	}
 }
 
+// Of a group below a critical one that has gone nothing is kept.
+func TestProtectForgetsGroupsThatAreGone(t *testing.T) {
+	l := one(t)
+	k := &knobs{}
+	b := bounded(t, l, Options{Knobs: k})
+	for _, want := range []map[string]string{
+		{"b/memory.swappiness": "0", "c/memory.swappiness": "0"},
+		{"b/memory.swappiness": "0"},
+	} {
+		if err := b.Protect(at(l, "box/b")); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, k.kept); diff != "" {
+			t.Error(diff)
+		}
+		if err := os.RemoveAll(filepath.Join(l.Hierarchies[0].Mount, "box/b/c")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // On version 2 the groups above, below what is defended, are given what those below them
 // have together.
 func TestProtectOnVersion2(t *testing.T) {

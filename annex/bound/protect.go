@@ -65,7 +65,23 @@ func (b *Bound) protect(id string, place cgroup.Place, below []cgroup.Group, nam
 	p := b.protected[id]
 	defer func() { b.protected[id] = p }()
 	own := cgroup.Group{Places: []cgroup.Place{place}}
-	for _, g := range append([]cgroup.Group{own}, below...) {
+	groups := append([]cgroup.Group{own}, below...)
+	// Of groups that are no more nothing is kept: where many come and go, as below a container
+	// that has services, the account of them would grow for as long as it runs.
+	var gone []string
+	p.files = slices.DeleteFunc(p.files, func(file string) bool {
+		is := slices.ContainsFunc(groups, func(g cgroup.Group) bool { return g.Places[0].File(name) == file })
+		if !is {
+			gone = append(gone, file)
+		}
+		return !is
+	})
+	if len(gone) > 0 {
+		if _, err := b.options.Knobs.Restore(gone...); err != nil {
+			return err
+		}
+	}
+	for _, g := range groups {
 		at := g.Places[0]
 		text, err := value(g)
 		if err == nil {
