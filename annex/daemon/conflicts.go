@@ -42,24 +42,21 @@ func Conflicts(ctx context.Context, root string, managed []container.Container, 
 			all = append(all, &Conflict{"the kernel's " + m.name, m.what, "write N to " + file + ", or take it off the kernel's command line"})
 		}
 	}
-	if !runs(root, "systemd-oomd") {
+	if !runs(root, "systemd-oomd") || len(managed) == 0 {
 		return all, nil
 	}
-	var units []string
+	units := []string{rootSlice}
 	for _, c := range managed {
 		units = append(units, unitsOf(c.Cgroup)...)
 	}
 	slices.Sort(units)
 	units = slices.Compact(units)
-	if len(units) == 0 {
-		return all, nil
-	}
 	text, err := properties(ctx, units)
 	if err != nil {
 		return all, []string{"systemd-oomd runs, and it is not known what it manages: " + err.Error()}
 	}
 	for _, unit := range killed(text) {
-		all = append(all, &Conflict{"systemd-oomd", "ends what is in " + unit + " when its swap fills or it waits for memory", "systemctl set-property " + unit + " ManagedOOMSwap=auto ManagedOOMMemoryPressure=auto"})
+		all = append(all, &Conflict{"systemd-oomd", "ends what is in " + unit + " when its swap fills or it waits for memory", "systemctl set-property -- " + unit + " ManagedOOMSwap=auto ManagedOOMMemoryPressure=auto"})
 	}
 	return all, nil
 }
@@ -78,7 +75,11 @@ func runs(root, name string) bool {
 	})
 }
 
-// unitsOf are the units of systemd's that a control group is in.
+// rootSlice is the unit that every control group is in, and that no path names. Where swap is
+// watched at all it is mostly for this one: systemd-oomd then ends whoever has most of it.
+const rootSlice = "-.slice"
+
+// unitsOf are the units of systemd's that a control group is in, besides that of the root.
 func unitsOf(dir string) (units []string) {
 	for _, part := range strings.Split(dir, "/") {
 		switch filepath.Ext(part) {

@@ -28,10 +28,13 @@ func TestConflicts(t *testing.T) {
 	managed := []container.Container{{Name: "web", Cgroup: "/sys/fs/cgroup/batch.slice/docker-1.scope"}}
 	nothing := func(context.Context, []string) (string, error) { return "", nil }
 	kills := func(_ context.Context, units []string) (string, error) {
-		if strings.Join(units, " ") != "batch.slice docker-1.scope" {
+		if strings.Join(units, " ") != "-.slice batch.slice docker-1.scope" {
 			t.Errorf("asked of %q", units)
 		}
 		return "Id=docker-1.scope\nManagedOOMSwap=auto\n\nId=batch.slice\nManagedOOMSwap=auto\nManagedOOMMemoryPressure=kill\n", nil
+	}
+	killsAnyone := func(context.Context, []string) (string, error) {
+		return "Id=-.slice\nManagedOOMSwap=kill\nManagedOOMMemoryPressure=auto\n\nId=batch.slice\nManagedOOMSwap=auto\n", nil
 	}
 	fails := func(context.Context, []string) (string, error) { return "", errors.New("no systemctl") }
 	for name, c := range map[string]struct {
@@ -44,7 +47,8 @@ func TestConflicts(t *testing.T) {
 		"damon off":        {map[string]string{"sys/module/damon_reclaim/parameters/enabled": "N\n"}, nothing, "", 0},
 		"damon":            {map[string]string{"sys/module/damon_reclaim/parameters/enabled": "Y\n"}, nothing, "write N", 0},
 		"damon's sorting":  {map[string]string{"sys/module/damon_lru_sort/parameters/enabled": "Y\n"}, nothing, "damon_lru_sort", 0},
-		"oomd":             {map[string]string{"proc/7/comm": "systemd-oomd\n"}, kills, "set-property batch.slice", 0},
+		"oomd":             {map[string]string{"proc/7/comm": "systemd-oomd\n"}, kills, "set-property -- batch.slice", 0},
+		"oomd of all":      {map[string]string{"proc/7/comm": "systemd-oomd\n"}, killsAnyone, "set-property -- -.slice", 0},
 		"oomd of others":   {map[string]string{"proc/7/comm": "systemd-oomd\n"}, nothing, "", 0},
 		"oomd, not known":  {map[string]string{"proc/7/comm": "systemd-oomd\n"}, fails, "", 1},
 		"another program":  {map[string]string{"proc/7/comm": "oomd\n"}, kills, "", 0},
