@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"cmp"
+	"time"
 
 	"tare/annex"
 	"tare/annex/config"
@@ -11,14 +12,16 @@ import (
 
 // policy is what a configuration comes to for data management.
 func policy(c config.Config) data.Policy {
-	options := predict.Options{Threshold: c.Predictors.Threshold, Margin: min(0.1, 1-c.Predictors.Threshold)}
+	// There 0 is the default of whatever it is: here it is none, for which the least stands.
+	const leastShare = 1e-9
+	options := predict.Options{Threshold: cmp.Or(c.Predictors.Threshold, leastShare), Margin: min(0.1, 1-c.Predictors.Threshold)}
 	p := data.Policy{
-		Low: c.Memory.Headroom, High: c.Memory.High, Reserve: c.Memory.Reserve,
-		SwapReserve:   cmp.Or(c.Memory.SwapReserve, -1), // 0 is none, and not the default
+		Low: c.Memory.Headroom, High: c.Memory.High, Reserve: cmp.Or(c.Memory.Reserve, 1),
+		SwapReserve:   cmp.Or(c.Memory.SwapReserve, -1),
 		PromotionRate: c.Cold.PromotionRate, Working: c.Cold.Working, ColdLeast: c.Cold.After,
 		ElasticLimit: c.Pressure.Elastic, CriticalLimit: c.Pressure.Critical, Window: c.Pressure.Window,
-		ProbeCPU: c.Activity.ProbeCPU, ProbePages: c.Activity.ProbePages,
-		Lead: c.Prefetch.Lead, MapPrecision: c.Prefetch.MapPrecision,
+		ProbeCPU: cmp.Or(c.Activity.ProbeCPU, 1), ProbePages: c.Activity.ProbePages,
+		Lead: cmp.Or(c.Prefetch.Lead, time.Millisecond), MapPrecision: c.Prefetch.MapPrecision,
 		Predict: options,
 	}
 	if c.Predictors != (config.Predictors{Record: true, Intervals: true, Stride: true, Extents: true, Followers: true, Threshold: c.Predictors.Threshold}) {

@@ -76,3 +76,21 @@ func TestPredictorsAreSwitchedApart(t *testing.T) {
 		})
 	}
 }
+
+// What a configuration has at 0 is none, and not what is usual.
+func TestNoneIsNotTheDefault(t *testing.T) {
+	conf := config.Default()
+	conf.Memory.Reserve, conf.Memory.SwapReserve, conf.Activity.ProbeCPU, conf.Prefetch.Lead, conf.Predictors.Threshold = 0, 0, 0, 0, 0
+	p := policy(conf)
+	for name, none := range map[string]bool{
+		"memory.reserve":       p.Reserve != 0 && p.Reserve < annex.PageSize,
+		"memory.swap_reserve":  p.SwapReserve < 0,
+		"activity.probe_cpu":   p.ProbeCPU != 0 && p.ProbeCPU <= time.Microsecond,
+		"prefetch.lead":        p.Lead != 0 && p.Lead <= time.Millisecond,
+		"predictors.threshold": p.Predict.Threshold != 0 && p.Predict.Threshold < 0.001 && p.Predict.Check() == nil,
+	} {
+		if !none {
+			t.Errorf("%s of 0 comes to %+v", name, p)
+		}
+	}
+}
