@@ -187,6 +187,28 @@ func TestDrain(t *testing.T) {
 	})
 }
 
+// A drain that is asked for before it is known what had left ends when that is back.
+func TestDrainAtTheStart(t *testing.T) {
+	manage(t, 1<<30, config.Manage, func(h *host) {
+		h.run("web", annex.Elastic, 10, 20)
+		h.stuck = make(chan struct{})
+	}, func(t *testing.T, h *host, d *Daemon) {
+		awaits(t, time.Second, "the container", func() bool { return len(d.Status().Contexts) == 1 })
+		if err := d.Drain(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(scanWithin / 2)
+		if s := d.Status().State; s != control.Draining {
+			t.Errorf("it is %s before what had left is known", s)
+		}
+		h.stuck <- struct{}{}
+		awaits(t, time.Minute, "drained", state(d, control.Drained))
+		if n := h.swapped("web"); n > 0 {
+			t.Errorf("%d pages have not come back", n)
+		}
+	})
+}
+
 // A limit that was set after the last look at the containers holds for what comes back.
 func TestDrainWithinALimitOfJustNow(t *testing.T) {
 	manage(t, 1<<30, config.Manage, func(h *host) { h.run("web", annex.Elastic, 4*pages, 40*pages) }, func(t *testing.T, h *host, d *Daemon) {

@@ -97,7 +97,8 @@ func (d *Daemon) beginDrain(rate int64, off bool) {
 // been under way for a while.
 func (d *Daemon) drained(now annex.Moment, asked int) {
 	d.planAt = min(d.planAt, now.After(settled/4))
-	if asked > 0 || !d.movers.idle() {
+	// What had left before this start, or of one that was just found, scans tell.
+	if asked > 0 || !d.movers.idle() || !d.adopted() {
 		d.drain.quiet = 0
 		return
 	}
