@@ -17,7 +17,6 @@ import (
 // Containers finds what runs on this host, by the engines, and by the control groups that a
 // configuration's rules name.
 type Containers struct {
-	finder *container.Finder
 	layout cgroup.Layout
 	config func() config.Config
 }
@@ -28,12 +27,15 @@ func FindContainers(of func() config.Config) (*Containers, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Containers{finder: container.Open(container.Options{Layout: &layout}), layout: layout, config: of}, nil
+	return &Containers{layout: layout, config: of}, nil
 }
 
 // Find finds them.
 func (c *Containers) Find(ctx context.Context) ([]container.Container, []string, error) {
-	all, told, err := c.finder.All(ctx)
+	// Anew each time: an engine that is started later, as a user's is when he logs in, has its
+	// socket from then on.
+	finder := container.Open(container.Options{Layout: &c.layout})
+	all, told, err := finder.All(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -47,7 +49,7 @@ func (c *Containers) Find(ctx context.Context) ([]container.Container, []string,
 		if slices.ContainsFunc(all, func(one container.Container) bool { return overlap(one.Cgroup, dir) }) {
 			continue
 		}
-		one, err := c.finder.Find(ctx, dir)
+		one, err := finder.Find(ctx, dir)
 		if unknown := new(container.Unknown); errors.As(err, &unknown) {
 			continue // nothing runs in it
 		}
