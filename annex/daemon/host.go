@@ -104,7 +104,7 @@ func Open(ctx context.Context, path string, c config.Config, version string, tel
 		return nil, err
 	}
 	warnings = append(warnings, notes...)
-	notes, err = h.open(ctx, c, &parts)
+	notes, err = h.open(ctx, c, &parts, found)
 	if err != nil {
 		return nil, err
 	}
@@ -116,6 +116,9 @@ func Open(ctx context.Context, path string, c config.Config, version string, tel
 		}
 		all, _, err := finder.Find(ctx)
 		if err != nil {
+			return err
+		}
+		if err := holds(h.claimed.of, c, all); err != nil {
 			return err
 		}
 		_, err = check(ctx, c, all)
@@ -213,7 +216,7 @@ func (h *Host) finder(parts *Parts) (*noticing, error) {
 }
 
 // open opens what sees and what moves.
-func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (notes []string, err error) {
+func (h *Host) open(ctx context.Context, c config.Config, parts *Parts, found []container.Container) (notes []string, err error) {
 	h.closing(h.claimed.close) // when everything is put back
 	knobs := &knobs{ctx: ctx, options: guard.Options{Journal: h.journal()}}
 	h.closing(knobs.close)
@@ -242,7 +245,7 @@ func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (notes [
 			return nil, noSwap
 		}
 		notes = append(notes, noSwap.Error())
-	} else if err := b.Holds(c.Memory.High); err != nil {
+	} else if err := holds(b, c, found); err != nil {
 		if c.Mode == config.Manage {
 			return nil, err
 		}
@@ -272,6 +275,27 @@ func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (notes [
 		h.closing(parts.Log.Close)
 	}
 	return notes, nil
+}
+
+// room knows of swap, and what of containers is there: [bound.Bound].
+type room interface {
+	Holds(bytes int64) error
+	Container(c container.Container) (bound.Container, error)
+}
+
+// holds refuses, with a [*bound.Full], where swap cannot hold what would leave. What elastic
+// containers have there already it holds: a daemon that has filled it may be started again.
+func holds(b room, c config.Config, found []container.Container) error {
+	leaves := c.Memory.High
+	for _, one := range found {
+		if c.Class(one) != annex.Elastic {
+			continue
+		}
+		if has, err := b.Container(one); err == nil { // one that has just ended has nothing there
+			leaves -= has.Swapped
+		}
+	}
+	return b.Holds(max(leaves, 0))
 }
 
 // mover makes media of the swap that is in use.

@@ -378,6 +378,14 @@ cgroup = %q
 		third := start(t, path, socket)
 		if mode == "observe" {
 			third.await(t, "observing", func(s control.Status) bool { return s.State == control.Observing })
+			// A reload refuses to begin to manage what swap cannot hold, as a start does.
+			more := strings.NewReplacer(`mode = "observe"`, `mode = "manage"`, `high = "40MiB"`, `high = "1TiB"`).Replace(other)
+			if err := os.WriteFile(path, []byte(more), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := third.client.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "swap does not hold") {
+				t.Errorf("a reload to manage more than swap holds: %v", err)
+			}
 			third.end(syscall.SIGTERM)
 			continue
 		}
