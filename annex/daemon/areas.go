@@ -11,7 +11,8 @@ import (
 // areas are the swap areas that are in use, as one medium. An operator may take one out of
 // use, or put another to use, while the daemon runs: so they are looked up anew.
 type areas struct {
-	host swap.Host
+	host    swap.Host
+	changed func(media.Together) // told when others are in use than before; nil is nobody
 
 	mu  sync.Mutex
 	all media.Together
@@ -23,16 +24,26 @@ const areasFor = 5 * time.Second
 
 // inUse are the areas; those of before where the kernel does not tell, or has none any more.
 func (a *areas) inUse() media.Together {
+	all, others := a.look()
+	if others && a.changed != nil {
+		a.changed(all)
+	}
+	return all
+}
+
+// look gives them, and tells whether they are others than before.
+func (a *areas) look() (all media.Together, others bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if time.Since(a.at) < areasFor {
-		return a.all
+		return a.all, false
 	}
 	a.at = time.Now()
+	before := a.all
 	if all, err := media.InUse(a.host); err == nil && len(all) > 0 {
 		a.all = all
 	}
-	return a.all
+	return a.all, len(before) > 0 && before.Name() != a.all.Name()
 }
 
 func (a *areas) Name() string                      { return a.inUse().Name() }

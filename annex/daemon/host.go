@@ -317,6 +317,8 @@ func (h *Host) mover(c config.Config, inUse *areas, parts *Parts) (Mover, error)
 	}
 	h.closing(k.Close)
 	h.rebound = func(c config.Config) { budget.Set(bounds(c, inUse.inUse())) }
+	// A tier bounds an area from when that is put to use.
+	inUse.changed = func(all media.Together) { budget.Set(bounds(h.inForce(), all)) }
 	parts.Tiers = func() []control.Tier { return h.tiers(inUse.inUse(), budget) }
 	return k, nil
 }
