@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tare/annex"
+	"tare/annex/control"
 )
 
 // Memory is looked at the sooner the less there is of it and the faster it goes.
@@ -58,5 +59,22 @@ func TestStalls(t *testing.T) {
 	s.read("db", at(400, 2*time.Hour), 0.01)
 	if s.forget("db"); s.any() {
 		t.Error("one that is forgotten is still above its limit")
+	}
+}
+
+// A brake that was on when everything was put off is not on for ever.
+func TestBrakeEndsWhileOff(t *testing.T) {
+	d := New(Parts{Now: func() annex.Moment { return annex.Moment(time.Hour) }}, Settings{})
+	d.blind = true
+	d.brake()
+	if !d.tellBrake().On {
+		t.Fatal("it is not on")
+	}
+	d.enter(control.Off)
+	d.brake()
+	d.blind = false
+	d.brake()
+	if b := d.tellBrake(); b.On || !d.Stopping() {
+		t.Errorf("%+v while off, and evictions are stopped: %v", b, d.Stopping())
 	}
 }

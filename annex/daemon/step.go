@@ -120,6 +120,9 @@ func (d *Daemon) brake() {
 	}
 	stop := why != "" || d.state == control.Off || d.state == control.Ending
 	if d.stop.Swap(stop) == stop {
+		if why == "" {
+			d.braked.why = "" // where it stays stopped that is since all is off, which is no brake
+		}
 		return
 	}
 	d.planAt = 0
