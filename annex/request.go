@@ -31,6 +31,7 @@ const (
 	Striding  Reason = "stride"    // follows from the distance between the last faults
 	Following Reason = "following" // a container woke after which this one does
 	Drained   Reason = "drained"   // the operator wants everything back
+	Leftover  Reason = "leftover"  // in memory, and mapped by nobody that could use it
 )
 
 // Request is one thing that is asked of media: pages of one context, of one kind, for one
@@ -44,6 +45,10 @@ type Request struct {
 	// Runs are in the order of their use: first touched first. Of an eviction they are in
 	// the order in which they are to leave.
 	Runs []Run
+	// Unmapped is how many pages of the context that are in memory and mapped by nobody are to be
+	// freed by an eviction that names none: they have a place in swap, and nobody knows which
+	// they are but the kernel, which read them ahead.
+	Unmapped int
 	// By is when it is needed; 0 is as soon as it can be had. Nothing is begun after it that
 	// would only be in the way.
 	By Moment

@@ -68,6 +68,16 @@ func (b *Bound) Freed(c container.Container, bytes int64) (int64, error) {
 	return max(0, bytes-unmapped), nil
 }
 
+// Unmapped is how much of a container is in memory and mapped by nobody: what left and stays, and
+// what was read from swap and not touched.
+func (b *Bound) Unmapped(c container.Container) (int64, error) {
+	g, err := b.Place(c)
+	if err != nil {
+		return 0, err
+	}
+	return g.UnmappedMemory()
+}
+
 // Reclaim has the kernel free so many bytes of what eviction left of a container as swap
 // cache, as far as that is there: less is no error, and freed tells how many of them are free
 // in the end, those among them that the kernel had freed at once. It takes no longer than ctx,

@@ -232,9 +232,24 @@ func (d *Daemon) hold(id annex.ID, c container.Container, class annex.Class) {
 		d.unwatch(h)
 	}
 	d.parts.Data.Add(data.ContextInfo{ID: id, Name: c.Name, Class: class, At: d.now(), SwapMost: most, Room: room, Limited: limited, Fixed: h.fixed})
+	d.unmapped(id)
 	if was != class {
 		d.log(Decision{What: "hold", Container: c.Name, Why: string(class), Error: h.fixed})
 	}
+}
+
+// unmapped tells how much of an elastic container is in memory and mapped by nobody. Where that is
+// not known there is nothing to be had.
+func (d *Daemon) unmapped(id annex.ID) {
+	h := d.held[id]
+	if h == nil || h.class != annex.Elastic || d.settings.Mode != config.Manage {
+		return
+	}
+	bytes, err := d.parts.Bound.Unmapped(h.container)
+	if err != nil {
+		bytes = 0
+	}
+	d.parts.Data.Unmapped(id, bytes)
 }
 
 // drop ends with a container.

@@ -69,6 +69,8 @@ type box struct {
 	some    time.Duration // of its pressure
 	watched bool
 	limit   int64 // of its own; 0 is none
+	// unmapped is what of it is in memory beside its pages, and mapped by nobody.
+	unmapped int64
 }
 
 func newHost(limit int64) *host {
@@ -174,6 +176,7 @@ func (h *host) Scan(_ context.Context, id annex.ID) ([]annex.Scan, error) {
 
 func (h *host) resident() (pages int) {
 	for _, b := range h.containers {
+		pages += int(b.unmapped / annex.PageSize)
 		for _, s := range b.states {
 			if s.Has(annex.Present) || h.vain {
 				pages++
@@ -210,6 +213,15 @@ func (h *host) Pressure(c container.Container) (annex.Pressure, error) {
 		return annex.Pressure{}, errors.New("gone")
 	}
 	return annex.Pressure{At: h.now(), Some: b.some}, nil
+}
+
+func (h *host) Unmapped(c container.Container) (int64, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if b := h.containers[c.Name]; b != nil {
+		return b.unmapped, nil
+	}
+	return 0, errors.New("gone")
 }
 
 func (h *host) Inspect(container.Container) (int64, string) { return 0, "" }
@@ -254,7 +266,7 @@ func (h *host) Release() error {
 	return nil
 }
 
-func (h *host) Reclaim(ctx context.Context, _ container.Container, bytes int64) (int64, error) {
+func (h *host) Reclaim(ctx context.Context, c container.Container, bytes int64) (int64, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.reclaimed++
@@ -265,6 +277,9 @@ func (h *host) Reclaim(ctx context.Context, _ container.Container, bytes int64) 
 	}
 	if h.vain {
 		return 0, nil
+	}
+	if b := h.containers[c.Name]; b != nil {
+		b.unmapped -= min(b.unmapped, bytes)
 	}
 	return bytes, nil
 }

@@ -104,7 +104,7 @@ func (m *movers) start() {
 	batch, pages := []annex.Request{}, 0
 	for len(m.evictions) > 0 && m.evictions[0].ID == cmp.Or(first(batch), m.evictions[0].ID) && pages < mostTogether {
 		batch = append(batch, m.evictions[0])
-		pages += annex.Count(m.evictions[0].Runs)
+		pages += asked(m.evictions[0])
 		m.evictions = m.evictions[1:]
 	}
 	if !m.may(batch[0]) || m.futile.holds(batch[0].ID, m.d.now()) {
@@ -152,10 +152,15 @@ func (m *movers) evict(ctx, whole context.Context, c container.Container, batch 
 		defer m.d.parts.Alarm.Evicting()()
 	}
 	var results []annex.Result
-	moved, reclaim := 0, time.Duration(0)
+	moved, unmapped, reclaim := 0, 0, time.Duration(0)
 	for _, r := range batch {
-		result := annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Began: m.d.now(), Asked: annex.Count(r.Runs), Stopped: true}
-		if ctx.Err() == nil {
+		result := annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Began: m.d.now(), Asked: asked(r), Stopped: true}
+		switch {
+		case ctx.Err() != nil:
+		case r.Unmapped > 0:
+			result.Stopped, result.Ended = false, result.Began
+			unmapped += r.Unmapped
+		default:
 			result = m.d.parts.Mover.Do(ctx, r)
 		}
 		moved += result.Moved
@@ -164,10 +169,10 @@ func (m *movers) evict(ctx, whole context.Context, c container.Container, batch 
 	// What has left is reclaimed even where the rest was stopped: a stalled critical
 	// container wants memory, and this is what frees some. But it keeps within what eviction
 	// is to have stopped in.
-	if moved > 0 {
+	if moved+unmapped > 0 {
 		reclaiming, cancel := within(whole, ctx, m.left)
 		began := m.d.now()
-		bytes, err := m.d.parts.Bound.Reclaim(reclaiming, c, int64(moved+owed)*annex.PageSize)
+		bytes, err := m.d.parts.Bound.Reclaim(reclaiming, c, int64(moved+unmapped+owed)*annex.PageSize)
 		if reclaiming.Err() != nil {
 			err = bound.Besides(err, context.Canceled) // that it was cut short is no failure
 		}
@@ -177,8 +182,8 @@ func (m *movers) evict(ctx, whole context.Context, c container.Container, batch 
 			last.Err = cmp.Or(last.Err, fmt.Errorf("reclaim what left %s: %w", c.Name, err))
 		}
 		freed := int(bytes / annex.PageSize)
-		book(results, freed)
-		owed = max(0, moved+owed-freed)
+		book(batch, results, freed)
+		owed = min(moved+owed, max(0, moved+unmapped+owed-freed))
 		reclaim = m.d.now().Since(began) / time.Duration(len(results))
 	}
 	m.still = owed
@@ -201,13 +206,21 @@ func within(one, stopped context.Context, left time.Duration) (context.Context, 
 	return ctx, func() { unwatch(); cancel() }
 }
 
-// book divides the pages that were freed among the requests whose pages left.
-func book(results []annex.Result, freed int) {
+// book divides the pages that were freed among the requests whose pages left, or were to be freed
+// as they were.
+func book(requests []annex.Request, results []annex.Result, freed int) {
 	for i := range results {
-		results[i].Freed = min(results[i].Moved, freed)
+		most := results[i].Moved
+		if !results[i].Stopped {
+			most += requests[i].Unmapped
+		}
+		results[i].Freed = min(most, freed)
 		freed -= results[i].Freed
 	}
 }
+
+// asked is how many pages a request is of.
+func asked(r annex.Request) int { return annex.Count(r.Runs) + r.Unmapped }
 
 // over takes note of a result.
 func (m *movers) over(r annex.Result) {
@@ -279,7 +292,7 @@ func (m *movers) answer(r annex.Request) {
 	now := m.d.now()
 	delete(m.under, r.Number)
 	delete(m.d.asked, r.Number)
-	m.d.parts.Data.Done(annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Began: now, Ended: now, Asked: annex.Count(r.Runs), Stopped: true})
+	m.d.parts.Data.Done(annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Began: now, Ended: now, Asked: asked(r), Stopped: true})
 }
 
 // leaving tells that pages are on their way out.

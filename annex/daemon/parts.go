@@ -68,6 +68,8 @@ type Data interface {
 	Lost()
 	Activity(a annex.Activity)
 	Pressure(id annex.ID, p annex.Pressure)
+	// Unmapped tells how much of one is in memory and mapped by nobody.
+	Unmapped(id annex.ID, bytes int64)
 	Memory(m annex.Memory)
 	Done(r annex.Result)
 	Plan(now annex.Moment) (requests []annex.Request, next annex.Moment)
@@ -87,6 +89,8 @@ type Bound interface {
 	Memory() (annex.Memory, error)
 	// Pressure is a container's.
 	Pressure(c container.Container) (annex.Pressure, error)
+	// Unmapped is how much of one is in memory and mapped by nobody: swap cache.
+	Unmapped(c container.Container) (bytes int64, err error)
 	// Inspect says how much of a container may be in swap (0 is any amount), and why it
 	// cannot be extended, where it cannot.
 	Inspect(c container.Container) (swapMost int64, fixed string)

@@ -86,6 +86,9 @@ func (d *Daemon) pressure(now annex.Moment) {
 		}
 		h.unknown = ""
 		d.parts.Data.Pressure(id, p)
+		if all {
+			d.unmapped(id)
+		}
 		if h.class == annex.Critical {
 			d.stalls.read(id, p, d.settings.CriticalLimit)
 		}

@@ -59,6 +59,9 @@ type context struct {
 	leaving   int          // pages of evictions under way
 	coming    int          // pages of fetches under way
 	grown     int          // pages that it took since its room was told
+	unmapped  int          // pages in memory that nobody maps, as told last
+	releasing bool         // these are being freed
+	stays     annex.Moment // until then they are left: the kernel did not give them
 	told      annex.Moment // when the forecast was looked at last
 	lead      *lead        // the container after which this one wakes has woken
 	verify    int          // fetches since its pages were last fetched and not mapped
@@ -105,7 +108,7 @@ func (c *context) managed() bool {
 func (c *context) stale() {
 	c.spaces, c.named, c.tally, c.counted = nil, map[annex.Space]*space{}, [256]int32{}, false
 	c.awake, c.pending, c.bring, c.following, c.lead = false, nil, nil, nil, nil
-	c.look, c.offered = never, false
+	c.look, c.offered, c.unmapped = never, false, 0
 }
 
 // find is its space of a name; nil where it has none.

@@ -8,7 +8,8 @@
 // belongs to one goroutine.
 //
 // Nothing is evicted unless memory is needed: until its free part falls below a low mark,
-// and then until it is above a high one. In this order:
+// and then until it is above a high one. What a sleeping container has in memory and nobody
+// maps goes first; then, in this order:
 //
 //  1. pages that are cold: not used for longer than their container's threshold, which is
 //     the shortest age at which few pages enough are used again;
@@ -131,7 +132,9 @@ type underWay struct {
 	why     annex.Reason
 	runs    []annex.Run
 	pages   int
-	decided uint64 // the number of the decision that it is part of
+	// unmapped is how many it is to free that it does not name.
+	unmapped int
+	decided  uint64 // the number of the decision that it is part of
 	// back are pages of an eviction that left and were missed before its result was told:
 	// that it moved them is no longer so.
 	back map[pageOf]bool
@@ -268,6 +271,10 @@ func (m *Manager) Done(r annex.Result) {
 		return
 	}
 	delete(m.underWay, r.Number)
+	if u.unmapped > 0 {
+		m.released(u, r)
+		return
+	}
 	if u.op == annex.Evict {
 		m.leaving -= u.pages
 		m.evictCost.saw(r)

@@ -99,6 +99,7 @@ func (c *context) swapRoom() int {
 
 // make finds room, in the order of the package's documentation.
 func (e *eviction) make(n room) {
+	e.leftover(&n)
 	e.cold(&n)
 	e.loose(&n)
 	e.records(&n)
