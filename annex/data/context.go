@@ -43,6 +43,9 @@ type context struct {
 	began   annex.Moment  // the last one
 	usual   time.Duration // between the last two
 	blips   int           // wakes that did no work
+	typical time.Duration // CPU time of an activation, those of late counting most
+	stirred annex.Moment  // when it did a little work last, since its last activation; 0 is not since
+	between time.Duration // how far apart that is
 	learned bool          // it has a record
 	tight   bool          // nothing is left that no record has and nobody writes, until it is looked at again, or sleeps
 	writes  bool          // pages of it were written after they had come back
@@ -173,9 +176,18 @@ func (m *Manager) sleep(c *context, a annex.Activity) {
 	}
 	c.awake, c.following = false, nil
 	if !c.worked {
-		c.blip()
+		if c.typical > 0 && a.CPU >= c.typical/stirPart {
+			c.stir(a.At)
+		} else {
+			c.blip()
+		}
 		return
 	}
+	c.typical += (a.CPU - c.typical) / typicalWeight
+	if c.started == 1 {
+		c.typical = a.CPU
+	}
+	c.stirred, c.between = 0, 0
 	c.predictor.Ended(a.At)
 	c.lastRan = a.At
 	c.bring, c.offered, c.waitUntil, c.look, c.told, c.lead = nil, false, 0, a.At, 0, nil
@@ -196,6 +208,40 @@ func (c *context) blip() {
 	if c.bring != nil && c.bring.why == annex.Awake {
 		c.bring = nil
 	}
+}
+
+// stir ends a wake that was too short for an activation and too long for a probe: the container
+// does its work on pages that are in memory, which takes a part of what it takes to have them
+// brought in. It teaches when the next comes, and nothing of the record.
+func (c *context) stir(at annex.Moment) {
+	gap := at.Since(max(c.lastRan, c.stirred))
+	if c.between == 0 || gap < c.between/4 {
+		c.between = gap
+	} else {
+		c.between = (c.between + gap) / 2
+	}
+	c.stirred = at
+	c.blips++
+	c.pending = nil
+	if c.bring != nil && c.bring.why == annex.Awake {
+		c.bring = nil
+	}
+}
+
+// stirPart is by how much less processor time a wake has to take than an activation does for it
+// to be a little work; typicalWeight is how many activations what they take is a mean of.
+const (
+	stirPart      = 10
+	typicalWeight = 4
+)
+
+// stirs is when a container that does a little work every while is likely to do so next; not ok
+// is that it does not any more.
+func (c *context) stirs(now annex.Moment) (at annex.Moment, ok bool) {
+	if c.stirred == 0 || now >= c.stirred.After(2*c.between) {
+		return 0, false
+	}
+	return max(c.stirred.After(c.between), now), true
 }
 
 // work is the moment at which a wake is known to be an activation.
@@ -325,13 +371,22 @@ func (m *Manager) take(c *context, faults []annex.Fault) {
 			c.note(m.now, annex.Fetch, annex.Awake, 0, "the record proved wrong: fetching ended")
 			c.bring = nil
 		}
-	case c.inside >= p.First && (c.bring == nil || c.bring.why != annex.Awake) && c.count().recordAway > 0:
+	case c.used(p) && (c.bring == nil || c.bring.why != annex.Awake) && c.count().recordAway > 0:
 		c.bring = &bringing{why: annex.Awake, rest: c.predictor.Pages(), says: "woke and used its record: the rest is wanted at once"}
 	}
 	if c.worked && !m.errors.over {
 		m.follow(c, faults)
 	}
 }
+
+// used tells that a container that woke uses its record, by faults in it: a few where it misses
+// next to nothing else, and otherwise several. A probe that finds its own pages gone misses many,
+// and some page of the record by chance.
+func (c *context) used(p Policy) bool {
+	return c.inside >= p.First && 2*c.inside >= c.faults || c.inside >= severalFirst*p.First
+}
+
+const severalFirst = 8
 
 // note takes what faults tell of pages.
 func (m *Manager) note(c *context, faults []annex.Fault) {

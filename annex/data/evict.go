@@ -250,6 +250,9 @@ func (m *Manager) wanted(c *context) bool {
 	if c.expects {
 		sleeps = c.forecast.Earliest.Since(m.now)
 	}
+	if at, stirs := c.stirs(m.now); stirs {
+		sleeps = min(sleeps, at.Since(m.now))
+	}
 	pages := c.count().movable
 	takes := m.evictCost.of(pages) + m.fetchCost.of(pages)
 	return float64(sleeps) < m.policy.BreakEven*float64(takes)

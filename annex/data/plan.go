@@ -186,13 +186,17 @@ func (m *Manager) foretell(c *context) {
 	c.forecast, c.expects = c.predictor.Next(m.now)
 }
 
-// wakes is when a sleeping context is likely to wake: as it is predicted, or else as long after
-// its last activation as that was after the one before, or else as far from now as it has slept
+// wakes is when a sleeping context is likely to wake: as it is predicted, or sooner where it does
+// a little work every while, or else as long after its last activation as that was after the one before, or else as far from now as it has slept
 // already.
 func (m *Manager) wakes(c *context) annex.Moment {
 	m.foretell(c)
-	if c.expects {
+	at, stirs := c.stirs(m.now)
+	switch {
+	case c.expects && (!stirs || c.forecast.Likely < at):
 		return c.forecast.Likely
+	case stirs:
+		return at
 	}
 	if at := c.began.After(c.usual); at > m.now {
 		return at

@@ -67,7 +67,8 @@ type Policy struct {
 	ProbePages int
 	ProbeTime  time.Duration
 	// First is how many faults have to fall into the record of a container that woke before
-	// it is fetched; default 2. After Judged faults (default 32) fetching stops where fewer
+	// it is fetched (default 2), where they are half of all that it misses; otherwise eight times
+	// as many. After Judged faults (default 32) fetching stops where fewer
 	// than the share Proof (default one half) of them were in it.
 	First, Judged int
 	Proof         float64

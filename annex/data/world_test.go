@@ -49,8 +49,12 @@ type box struct {
 	bursts int
 	shared int // its first pages are shared
 	light  int // wakes of so many pages at most take next to no CPU time; 0 is 4
+	// little is the CPU time of a burst that finds nearly all its pages in memory; 0 is as much as of
+	// any other.
+	little time.Duration
 
 	touches, demand, minor int
+	missed                 int             // of demand, those of earlier bursts
 	waits                  []time.Duration // of bursts
 	faults                 []annex.Fault
 }
@@ -220,6 +224,10 @@ func (w *world) run(b *box, pages []int, began annex.Moment, cpu time.Duration) 
 			return
 		}
 		ended := w.now
+		if b.little > 0 && b.demand-b.missed < 16 {
+			cpu = b.little
+		}
+		b.missed = b.demand
 		b.waits = append(b.waits, ended.Since(began))
 		w.at(ended.After(100*time.Millisecond), func() {
 			b.awake = false
@@ -357,7 +365,7 @@ func (w *world) forget() {
 	w.reclaims, w.vain = 0, 0
 	clear(w.requests)
 	for _, b := range w.boxes {
-		b.touches, b.demand, b.minor, b.waits = 0, 0, 0, nil
+		b.touches, b.demand, b.missed, b.minor, b.waits = 0, 0, 0, 0, nil
 	}
 	if w.m != nil {
 		for _, c := range w.m.contexts {
