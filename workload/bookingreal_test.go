@@ -34,6 +34,7 @@ func loadBooking(t *testing.T, tr *realTrial, p Params) {
 }
 
 func TestRealBooking(t *testing.T) {
+	t.Parallel()
 	img := realImage(t, "booking")
 	w := booking{}
 	p := resolve(t, w, bookingPorts(t, "customers", "500", "duration", "2500ms", "warmup", "500ms")...)
@@ -75,6 +76,7 @@ func walkBooking(t *testing.T, tr *realTrial, p Params) {
 
 // Each of the three programs in a process of its own, as in containers of their own.
 func TestRealBookingDivided(t *testing.T) {
+	t.Parallel()
 	root := scratchRoot(t, realImage(t, "booking"))
 	w := booking{}
 	p := resolve(t, w, bookingPorts(t, "customers", "300", "storage", "memory", "duration", "1s", "warmup", "200ms")...)

@@ -92,6 +92,7 @@ func TestCassandraChecks(t *testing.T) {
 // The whole service, as bare metal has it, S2's operations among them. A write is
 // read back, and a record that somebody else has changed is found out.
 func TestRealCassandra(t *testing.T) {
+	t.Parallel()
 	img := realImage(t, "cassandra")
 	port := needPort(t, image.CassandraPort)
 	w := cassandra{}

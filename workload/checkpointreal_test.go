@@ -75,6 +75,7 @@ func inMemory(t *testing.T, dir string) bool {
 // Every way of writing and reading, small: what was read is what was written, as
 // haccio finds itself, and fio does as much.
 func TestRealCheckpoints(t *testing.T) {
+	t.Parallel()
 	for _, w := range []Workload{haccio{}, fioCheckpoint{}} {
 		img := realImage(t, w.Source().Recipe)
 		for _, params := range []string{
@@ -125,6 +126,7 @@ func TestRealCheckpoints(t *testing.T) {
 
 // A byte that changes on its way is found and named, in every section of a file.
 func TestRealHaccioFindsAFlippedByte(t *testing.T) {
+	t.Parallel()
 	img := realImage(t, "haccio")
 	w := haccio{}
 	p := resolve(t, w, "ranks", "2", "particles", "100", "header", "10")
@@ -179,6 +181,7 @@ func TestRealHaccioFindsAFlippedByte(t *testing.T) {
 // A file system that is too small is told before anything is written; one that turns
 // out to be so, by a clear line, and nothing is left.
 func TestRealHaccioWithoutRoom(t *testing.T) {
+	t.Parallel()
 	img := realImage(t, "haccio")
 	w := haccio{}
 	for _, api := range []string{apiPOSIX, apiMPIIO, apiMPIIOCollective} {

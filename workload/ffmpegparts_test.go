@@ -116,6 +116,7 @@ func TestFFmpegPartsProgram(t *testing.T) {
 // The parts hold the clip's frames, no fewer and no more: both by the clips themselves
 // and by what ffmpeg makes of them.
 func TestRealFFmpegParts(t *testing.T) {
+	t.Parallel()
 	img := realImage(t, "ffmpeg")
 	count := func(tr *realTrial, clip string) string {
 		out, err := tr.generate(t.Context(), []string{"/usr/bin/ffprobe", "-v", "error", "-select_streams", "v:0",

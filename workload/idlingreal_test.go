@@ -85,6 +85,7 @@ func anonymous(t *testing.T, pid int) (bytes int64) {
 // An idle service holds what it was given, in anonymous memory, and gives it back right
 // to the byte; what it does not have, or has otherwise, is told.
 func TestRealIdlers(t *testing.T) {
+	t.Parallel()
 	const holds = 8 << 20
 	for _, w := range idlers {
 		t.Run(w.Name(), func(t *testing.T) {
@@ -143,6 +144,7 @@ func TestRealIdlers(t *testing.T) {
 // Many of a kind run beside one another, each at a port of its own and with objects of
 // its own, and have them still when all the others have come.
 func TestRealIdlersSideBySide(t *testing.T) {
+	t.Parallel()
 	const neighbours = 8
 	for _, w := range idlers {
 		t.Run(w.Name(), func(t *testing.T) {
@@ -168,6 +170,7 @@ func TestRealIdlersSideBySide(t *testing.T) {
 
 // Requests make garbage, and each collector comes for it.
 func TestRealHeapCollects(t *testing.T) {
+	t.Parallel()
 	for collector := range heapCollectors {
 		t.Run(collector, func(t *testing.T) {
 			tr := startIdler(t, heap, usualObjects<<10, "collector", collector)
@@ -193,6 +196,7 @@ func TestRealHeapCollects(t *testing.T) {
 
 // A heap of huge pages has some, and one of small ones none.
 func TestRealHeapPages(t *testing.T) {
+	t.Parallel()
 	if mode, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled"); err != nil || strings.Contains(string(mode), "[never]") {
 		t.Skipf("needs transparent huge pages: %s, %v", mode, err)
 	} else if strings.Contains(string(mode), "[always]") {
@@ -219,6 +223,7 @@ func TestRealHeapPages(t *testing.T) {
 
 // A redis that is to save itself does, by a fork each time, and answers on.
 func TestRealRedisSavesItself(t *testing.T) {
+	t.Parallel()
 	tr := startIdler(t, redis{}, 8<<20, "snapshot", "20")
 	if err := (redis{}).Ready(t.Context(), tr); err != nil {
 		t.Fatal(err)
@@ -264,6 +269,7 @@ func collections(t *testing.T, address string) (n int64) {
 
 // Objects of every size that can be asked for go in and come back.
 func TestRealIdlersOfSeveralSizes(t *testing.T) {
+	t.Parallel()
 	for _, w := range idlers {
 		for _, unit := range []int64{leastUnit, mostUnit} {
 			t.Run(fmt.Sprint(w.Name(), unit), func(t *testing.T) {

@@ -113,6 +113,7 @@ func mappings(t *testing.T, pid string, file string) (lines []string) {
 }
 
 func TestRealPageRank(t *testing.T) {
+	t.Parallel()
 	img := realImage(t, "pagerank")
 	w := pagerank{}
 	made := []string{"data/vertices", "data/graph"}

@@ -139,6 +139,7 @@ func freePort(t *testing.T) string {
 }
 
 func TestRealRedis(t *testing.T) {
+	t.Parallel()
 	img := realImage(t, "redis")
 	w := redis{}
 	p := resolve(t, w, "commands", "get,set,mset,hset,lrange_100,incr,sadd,zadd,lpush,rpush,ping_inline,ping_mbulk,lrange_300,lrange_500,lrange_600",

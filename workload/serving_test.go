@@ -60,6 +60,7 @@ func serveAlone(t *testing.T, w Workload, p Params, img image.Image, port string
 }
 
 func TestRealHTTPD(t *testing.T) {
+	t.Parallel()
 	img := realImage(t, "httpd")
 	w := httpd{}
 	for _, pairs := range [][]string{
@@ -95,6 +96,7 @@ func needPort(t *testing.T, port int) string {
 }
 
 func TestRealDocstore(t *testing.T) {
+	t.Parallel()
 	img := realImage(t, "docstore")
 	port := needPort(t, docstorePort)
 	w := docstore{}
@@ -113,6 +115,7 @@ func TestRealDocstore(t *testing.T) {
 }
 
 func TestRealMultimodel(t *testing.T) {
+	t.Parallel()
 	img := realImage(t, "multimodel")
 	port := needPort(t, multimodelPort)
 	w := multimodel{}
@@ -129,6 +132,7 @@ func TestRealMultimodel(t *testing.T) {
 }
 
 func TestRealMapstore(t *testing.T) {
+	t.Parallel()
 	img := realImage(t, "mapstore")
 	w := mapstore{}
 	for _, pairs := range [][]string{{}, {"data", "1", "reads", "50"}, {"data", strconv.Itoa(image.MapstoreData + 1), "rate", "500"}} {
@@ -278,6 +282,7 @@ func spoilMultimodel(ctx context.Context, address string) error {
 }
 
 func TestRealFunctions(t *testing.T) {
+	t.Parallel()
 	for _, w := range []function{uriParser, hashing} {
 		img := scratchRoot(t, realImage(t, w.Name()))
 		for _, pairs := range [][]string{{}, {"access", "sparse"}, {"data", strconv.Itoa(image.FunctionInput + 1)}} {

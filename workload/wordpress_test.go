@@ -164,6 +164,7 @@ func TestWordPressParameters(t *testing.T) {
 // The whole service, as bare metal has it: more requests at once than it has workers,
 // and none is refused.
 func TestRealWordPress(t *testing.T) {
+	t.Parallel()
 	img := realImage(t, "wordpress")
 	port := needPort(t, image.WordPressPort)
 	w := wordpress{}
