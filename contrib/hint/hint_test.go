@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"tare/annex/guard"
 	"tare/kernel/advise"
 	"tare/kernel/cgroup"
 	"tare/kernel/pagemap"
@@ -30,6 +31,12 @@ var flags = []string{"-std=c11", "-O2", "-Wall", "-Wextra", "-Werror"}
 var scratch string
 
 func TestMain(m *testing.M) {
+	if code, ours := guard.Main(os.Args); ours {
+		os.Exit(code)
+	}
+	if path := os.Getenv(daemonVariable); path != "" {
+		os.Exit(beDaemon(path))
+	}
 	os.Exit(within(m))
 }
 
@@ -211,9 +218,8 @@ type woken struct {
 // groups counts those that were made.
 var groups atomic.Int64
 
-// begin starts it, up to where it waits for its first byte; or, where its memory is to be
-// moved, for the second.
-func begin(t testing.TB, path, how string, env []string) *waker {
+// group is a place for a control group of the test's own.
+func group(t testing.TB, name string) cgroup.Group {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("making control groups needs root")
@@ -222,7 +228,20 @@ func begin(t testing.TB, path, how string, env []string) *waker {
 	if err != nil {
 		t.Skip(err)
 	}
-	w := &waker{how: how, group: layout.At(fmt.Sprintf("/tare-hint-test-%d-%d", os.Getpid(), groups.Add(1)))}
+	return layout.At(fmt.Sprintf("/tare-hint-test-%d-%s", os.Getpid(), name))
+}
+
+// begin starts it, up to where it waits for its first byte; or, where its memory is to be
+// moved, for the second.
+func begin(t testing.TB, path, how string, env []string) *waker {
+	t.Helper()
+	return beginIn(t, group(t, fmt.Sprint(groups.Add(1))), path, how, env)
+}
+
+// beginIn does so in a group that it makes.
+func beginIn(t testing.TB, g cgroup.Group, path, how string, env []string) *waker {
+	t.Helper()
+	w := &waker{how: how, group: g}
 	if err := w.group.Create("memory"); err != nil {
 		t.Skip(err)
 	}
@@ -235,6 +254,7 @@ func begin(t testing.TB, path, how string, env []string) *waker {
 			t.Error(err)
 		}
 	})
+	var err error
 	if w.in, err = cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
