@@ -94,9 +94,14 @@ func (m *movers) start() {
 		m.fetching++
 		go func() { m.results <- m.d.parts.Mover.Do(m.ctx, r) }()
 	}
-	if len(m.evictions) == 0 || m.evicting > 0 {
-		return
+	for len(m.evictions) > 0 && m.evicting == 0 {
+		m.next()
 	}
+}
+
+// next begins the eviction that is the next of one container, or answers it where it may not be
+// begun.
+func (m *movers) next() {
 	if m.d.stop.Load() {
 		m.refuse()
 		return
