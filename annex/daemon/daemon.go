@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -85,6 +86,8 @@ type Daemon struct {
 	parts    Parts
 	commands chan func()
 	ended    chan struct{}
+
+	reloading sync.Mutex // held from reading a configuration until it is in force
 
 	// What follows belongs to the goroutine of Run.
 

@@ -130,6 +130,9 @@ func (d *Daemon) Reload(ctx context.Context) (restart []string, err error) {
 	if d.parts.Read == nil {
 		return nil, &control.Refused{What: "reload", Mend: "there is no configuration to be read"}
 	}
+	// One at a time: what is read last is what is in force.
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
 	s, restart, err := d.parts.Read()
 	if err != nil {
 		return nil, err
