@@ -135,8 +135,8 @@ func TestMeter(t *testing.T) {
 				t.Errorf("%s: reading %d: %t", name, i, got)
 			}
 		}
-		if len(m.readings) > len(c.readings) {
-			t.Errorf("%s: it keeps %d readings", name, len(m.readings))
+		if kept := m.readings; kept[len(kept)-1].At.Since(kept[0].At) > m.limit.Window {
+			t.Errorf("%s: it keeps %d readings, the first of which is %v old", name, len(kept), kept[len(kept)-1].At.Since(kept[0].At))
 		}
 	}
 }
