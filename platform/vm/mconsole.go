@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -66,20 +65,26 @@ func mconsole(ctx context.Context, dir, command string) (string, error) {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
+	ended := func(err error) error {
+		if cause := context.Cause(ctx); cause != nil {
+			return fmt.Errorf("%w (%w)", cause, err) // one line: it ends up in one
+		}
+		return err
+	}
 	request := make([]byte, 12+mconsoleData)
 	binary.NativeEndian.PutUint32(request, mconsoleMagic)
 	binary.NativeEndian.PutUint32(request[4:], mconsoleVersion)
 	binary.NativeEndian.PutUint32(request[8:], uint32(len(command)))
 	copy(request[12:], command)
 	if _, err := conn.Write(request); err != nil {
-		return "", errors.Join(context.Cause(ctx), err)
+		return "", ended(err)
 	}
 	var said strings.Builder
 	answer := make([]byte, 12+mconsoleData)
 	for said.Len() < consoleSize {
 		n, err := conn.Read(answer)
 		if err != nil {
-			return "", errors.Join(context.Cause(ctx), err)
+			return "", ended(err)
 		}
 		reply, err := parseMconsole(answer[:n])
 		if err != nil {

@@ -162,7 +162,7 @@ func (c *Client) bounded(ctx context.Context, f func() error) error {
 	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
 	err := f()
 	if !stop() && err != nil {
-		err = errors.Join(context.Cause(ctx), err)
+		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err) // one line: it ends up in one
 	}
 	return err
 }

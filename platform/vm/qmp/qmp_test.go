@@ -76,13 +76,25 @@ func TestARefusalIsTyped(t *testing.T) {
 }
 
 func TestSilenceEndsWithTheContext(t *testing.T) {
-	c := open(t, map[string]string{"stop": `{"event": "STOP"}`}) // and no answer
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- c.Execute(ctx, "stop", nil, nil) }()
-	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
+	ours, its := net.Pipe()
+	t.Cleanup(func() { _ = ours.Close(); _ = its.Close() })
+	go func() {
+		_, _ = io.WriteString(its, greeting+"\n")
+		lines := bufio.NewScanner(its)
+		lines.Scan()
+		_, _ = io.WriteString(its, `{"return": {}, "id": 1}`+"\n")
+		lines.Scan() // what is asked next is read, and not answered
+		cancel()
+	}()
+	c, err := Open(t.Context(), ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Execute(ctx, "stop", nil, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want one that wraps context.Canceled", err)
+	} else if strings.Contains(err.Error(), "\n") {
+		t.Errorf("more than one line: %q", err)
 	}
 	if err := c.Execute(t.Context(), "cont", nil, nil); err == nil {
 		t.Error("a connection whose answers are out of step goes on")
