@@ -152,7 +152,7 @@ func (s *Container) allowance(g cgroup.Group, place cgroup.Place) error {
 		if l.Limit == 0 {
 			up := place
 			up.Path = l.Path
-			s.Fixed = &Fixed{place.Path, "none of " + l.Path + " may be in swap (memory.swap.max is 0)", "echo max > " + up.File("memory.swap.max") + ", and have its engine ask for that"}
+			s.Fixed = &Fixed{place.Path, "none of " + l.Path + " may be in swap (memory.swap.max or memory.swap.high is 0)", "echo max > " + up.File("memory.swap.max") + ", and to memory.swap.high there, and have its engine ask for that"}
 			return nil
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"path/filepath"
 )
 
 // What an extension of memory by swap has to know of groups.
@@ -25,12 +26,21 @@ func (l Level) Free() int64 {
 	return max(0, l.Limit-l.Usage)
 }
 
+// levelFiles are what bounds a level, the first of them where the controller is, and what is
+// counted of it.
+type levelFiles struct {
+	limits []string
+	usage  string
+}
+
 // MemoryLevels are the group and those above it, from the group up, as far as they
-// account for memory: the root of version 2 does not.
+// account for memory: the root of version 2 does not. There a limit is the lower of
+// memory.max and memory.high: above the latter already its pages are reclaimed, by tasks that
+// are held up for it.
 func (g Group) MemoryLevels() ([]Level, error) {
-	return g.levels(map[int][2]string{
-		1: {"memory.limit_in_bytes", "memory.usage_in_bytes"},
-		2: {"memory.max", "memory.current"},
+	return g.levels(map[int]levelFiles{
+		1: {[]string{"memory.limit_in_bytes"}, "memory.usage_in_bytes"},
+		2: {[]string{"memory.max", "memory.high"}, "memory.current"},
 	})
 }
 
@@ -38,39 +48,58 @@ func (g Group) MemoryLevels() ([]Level, error) {
 // told: a page that leaves memory for swap changes nothing of it, so that such a limit
 // keeps no page from leaving. There are none where the kernel does not account for swap.
 func (g Group) SwapLevels() ([]Level, error) {
-	return g.levels(map[int][2]string{
-		1: {"memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes"},
-		2: {"memory.swap.max", "memory.swap.current"},
+	return g.levels(map[int]levelFiles{
+		1: {[]string{"memory.memsw.limit_in_bytes"}, "memory.memsw.usage_in_bytes"},
+		2: {[]string{"memory.swap.max", "memory.swap.high"}, "memory.swap.current"},
 	})
 }
 
-func (g Group) levels(files map[int][2]string) ([]Level, error) {
+func (g Group) levels(versions map[int]levelFiles) ([]Level, error) {
 	place, ok := g.For("memory")
 	if !ok {
 		return nil, &Unchangeable{g.String(), "no hierarchy of this host carries the memory controller", "boot without cgroup_disable=memory"}
 	}
+	files := versions[place.Version]
 	var all []Level
 	for at := place.Path; ; at = path.Dir(at) {
 		dir := Place{place.Hierarchy, at}.Dir()
-		text, err := readFile(dir, files[place.Version][0])
-		if err == nil {
-			l := Level{Path: at, Limit: NoBound}
-			if limit, err := ParseMemoryLimit(text); err != nil {
-				return nil, fmt.Errorf("%s: %w", dir, err)
-			} else if limit > 0 || text == "0" {
-				l.Limit = limit
-			}
-			if l.Usage, err = readInt(dir, files[place.Version][1]); err != nil {
+		l := Level{Path: at, Limit: NoBound}
+		accounted, err := l.bound(dir, files.limits)
+		switch {
+		case err == nil && accounted:
+			if l.Usage, err = readInt(dir, files.usage); err != nil {
 				return nil, err
 			}
 			all = append(all, l)
-		} else if at == place.Path && !errors.Is(err, fs.ErrNotExist) || optional(err) != nil {
+		case optional(err) != nil:
 			return nil, err
 		}
 		if at == "/" || at == place.Root || at == "." {
 			return all, nil
 		}
 	}
+}
+
+// bound reads the lowest of a level's limits; not accounted is that there is not the first of
+// them, and err is then why. Of the others there need not be any.
+func (l *Level) bound(dir string, limits []string) (accounted bool, err error) {
+	for i, name := range limits {
+		text, err := readFile(dir, name)
+		if err != nil && (i == 0 || optional(err) != nil) {
+			return false, err
+		}
+		if err != nil {
+			continue
+		}
+		limit, err := ParseMemoryLimit(text)
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", filepath.Join(dir, name), err)
+		}
+		if (limit > 0 || text == "0") && (l.Limit == NoBound || limit < l.Limit) {
+			l.Limit = limit
+		}
+	}
+	return true, nil
 }
 
 // UnmappedMemory is anonymous memory of the group, and of those below it, that no process

@@ -15,9 +15,14 @@ func TestLevels(t *testing.T) {
 	}).At("/a/b")
 	second := tree(t, 2, []string{"memory"}, map[string]string{
 		"a/memory.max": "400", "a/memory.current": "450", // above a limit that was lowered
-		"a/b/memory.max": "max", "a/b/memory.current": "200",
+		"a/b/memory.max": "max", "a/b/memory.high": "max", "a/b/memory.current": "200",
 		"a/memory.swap.max": "0", "a/memory.swap.current": "0",
 		"a/b/memory.swap.max": "max", "a/b/memory.swap.current": "0",
+	}).At("/a/b")
+	high := tree(t, 2, []string{"memory"}, map[string]string{
+		"a/memory.max": "400", "a/memory.high": "300", "a/memory.current": "250", // above it its tasks are held up
+		"a/b/memory.max": "100", "a/b/memory.high": "200", "a/b/memory.current": "50",
+		"a/memory.swap.max": "max", "a/memory.swap.high": "70", "a/memory.swap.current": "10",
 	}).At("/a/b")
 	for _, c := range []struct {
 		name string
@@ -28,6 +33,8 @@ func TestLevels(t *testing.T) {
 		{"memory, v1", first.MemoryLevels, []Level{{"/a/b", NoBound, 200}, {"/a", 400, 300}, {"/", NoBound, 500}}, []int64{NoBound, 100, NoBound}},
 		{"both together, v1", first.SwapLevels, []Level{{"/a", 800, 350}}, []int64{450}},
 		{"memory, v2", second.MemoryLevels, []Level{{"/a/b", NoBound, 200}, {"/a", 400, 450}}, []int64{NoBound, 0}},
+		{"throttled, v2", high.MemoryLevels, []Level{{"/a/b", 100, 50}, {"/a", 300, 250}}, []int64{50, 50}},
+		{"swap, throttled, v2", high.SwapLevels, []Level{{"/a", 70, 10}}, []int64{60}},
 		{"swap, v2", second.SwapLevels, []Level{{"/a/b", NoBound, 0}, {"/a", 0, 0}}, []int64{NoBound, 0}},
 	} {
 		got, err := c.read()
@@ -43,6 +50,9 @@ func TestLevels(t *testing.T) {
 	}
 	if _, err := tree(t, 1, []string{"memory"}, map[string]string{"a/memory.limit_in_bytes": "x"}).At("/a").MemoryLevels(); err == nil {
 		t.Error("a limit that is no number is read")
+	}
+	if _, err := tree(t, 2, []string{"memory"}, map[string]string{"a/memory.max": "max", "a/memory.high": "x", "a/memory.current": "1"}).At("/a").MemoryLevels(); err == nil {
+		t.Error("a high limit that is no number is read")
 	}
 }
 
