@@ -117,6 +117,29 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// Where its engine tells a group of one hierarchy alone, its first process tells that of the
+// others; but not where the process of that number is in another container by now.
+func TestPlaceByAProcessThatIsAnothers(t *testing.T) {
+	b, err := New(Options{})
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, h := range b.layout.Hierarchies {
+		if h.Has("memory") || len(b.layout.Hierarchies) == 1 {
+			continue
+		}
+		c := container.Container{Name: "gone", Cgroup: filepath.Join(h.Mount, "there-is-no-such-group"), PID: os.Getpid()}
+		if _, err := b.Place(c); err == nil || !strings.Contains(err.Error(), "is not in "+c.Cgroup) {
+			t.Errorf("by %s: %v", h.Mount, err)
+		}
+		// In the root of that hierarchy it is.
+		c.Cgroup = h.Mount
+		if _, err := b.Place(c); err != nil && strings.Contains(err.Error(), "is not in") {
+			t.Errorf("by %s: %v", h.Mount, err)
+		}
+	}
+}
+
 func TestContainer(t *testing.T) {
 	l := one(t)
 	b := bounded(t, l, Options{})

@@ -3,6 +3,7 @@ package bound
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"tare/container"
 	"tare/kernel/cgroup"
@@ -62,6 +63,10 @@ func (b *Bound) Place(c container.Container) (cgroup.Group, error) {
 					if members, _, err = b.layout.Of(c.PID); err != nil {
 						return g, &Unplaced{c.Name, err.Error()}
 					}
+					// Its number may be another's by now.
+					if at, is := placeIn(members, in); known && (!is || !within(at.Path, path)) {
+						return g, &Unplaced{c.Name, fmt.Sprintf("process %d, told as its first, is not in %s", c.PID, c.Cgroup)}
+					}
 				}
 			}
 			var ok bool
@@ -77,6 +82,11 @@ func (b *Bound) Place(c container.Container) (cgroup.Group, error) {
 		return g, &Unplaced{c.Name, "its processes are in the root of the hierarchy with the memory controller"}
 	}
 	return g, nil
+}
+
+// within tells whether a group is another, or below it.
+func within(path, other string) bool {
+	return path == other || other == "/" || strings.HasPrefix(path, other+"/")
 }
 
 func placeIn(g cgroup.Group, h cgroup.Hierarchy) (cgroup.Place, bool) {
