@@ -46,7 +46,9 @@ type Guard struct {
 	store *store
 	watch *watcher        // whose fields but died and why are under mu
 	busy  map[string]bool // files with an entry that is open
-	ended bool
+	// failed are momentary changes that could not be put back when they were to be.
+	failed map[string]Entry
+	ended  bool
 
 	underWay sync.WaitGroup // changes being made
 
@@ -96,7 +98,7 @@ func Start(ctx context.Context, o Options) (*Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Guard{options: o, lock: lock, busy: map[string]bool{}, at: func(string) {}}
+	g := &Guard{options: o, lock: lock, busy: map[string]bool{}, failed: map[string]Entry{}, at: func(string) {}}
 	if err := g.begin(ctx); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -341,6 +343,9 @@ func (g *Guard) keepAs(ctx context.Context, before Entry, text string) error {
 // enter writes a change down, if it may be made.
 func (g *Guard) enter(kind Kind, file, text string) (_ *knob.Knob, e Entry, err error) {
 	e = Entry{Kind: kind, File: filepath.Clean(file), Written: text}
+	if err := g.mend(e.File); err != nil {
+		return nil, e, err
+	}
 	if err := g.claim(e.File); err != nil {
 		return nil, e, err
 	}
@@ -419,6 +424,21 @@ func (g *Guard) claim(file string) error {
 	return nil
 }
 
+// mend puts back what could not be put back when it was to be, and may by now have been, by
+// the guard process: until then the knob is not changed again.
+func (g *Guard) mend(file string) error {
+	g.mu.Lock()
+	e, has := g.failed[file]
+	delete(g.failed, file) // one tries at a time
+	g.mu.Unlock()
+	if !has {
+		return nil
+	}
+	o := e.restore(g.options.Roots)
+	g.cross(o)
+	return failures([]Outcome{o})
+}
+
 func (g *Guard) free(file string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -431,6 +451,12 @@ func (g *Guard) cross(o Outcome) {
 	g.crossOut(o.Entry, o.Ending)
 	if o.Ending != Failed {
 		g.free(o.File)
+		return
+	}
+	if o.Kind == Momentary {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.failed[o.File] = o.Entry
 	}
 }
 
