@@ -336,11 +336,21 @@ func TestProtectARealGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := contents(t, below.File(name))
+	// One that is made now begins with what protects it, on version 1, and is not to keep that.
+	later := g.Child("later")
+	if err := later.Create("memory"); err != nil {
+		t.Fatal(err)
+	}
+	made, _ := later.For("memory")
+	if place.Version == 1 {
+		holds(t, made.File(name), "0")
+	}
 	if err := b.Release(); err != nil {
 		t.Fatal(err)
 	}
 	holds(t, place.File(name), before)
 	holds(t, below.File(name), set)
+	holds(t, made.File(name), before)
 	if open := knobs.Open(); len(open) != 0 {
 		t.Errorf("%+v is open", open)
 	}

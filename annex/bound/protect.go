@@ -14,6 +14,7 @@ import (
 
 // protection is what was set for one critical container.
 type protection struct {
+	own   cgroup.Place
 	files []string         // its own, and those of groups below it
 	above map[string]int64 // how much of the protection of groups above it is its, by file
 }
@@ -40,7 +41,7 @@ func (b *Bound) Protect(c container.Container) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if place.Version == 1 {
-		return b.protect(c.ID, place, below, "memory.swappiness", func(cgroup.Group) (string, error) { return "0", nil })
+		return b.protect(c.ID, place, below, swappinessFile, func(cgroup.Group) (string, error) { return "0", nil })
 	}
 	usage, err := g.MemoryUsage()
 	if err != nil {
@@ -64,6 +65,10 @@ func protectedSize(usage int64) int64 { return (usage + usage/16 + lowGrain - 1)
 func (b *Bound) protect(id string, place cgroup.Place, below []cgroup.Group, name string, value func(cgroup.Group) (string, error)) (theirs error) {
 	p := b.protected[id]
 	defer func() { b.protected[id] = p }()
+	if slices.Contains(p.files, place.File(name)) {
+		b.inherits(&p)
+	}
+	p.own = place
 	own := cgroup.Group{Places: []cgroup.Place{place}}
 	groups := append([]cgroup.Group{own}, below...)
 	// Of groups that are no more nothing is kept: where many come and go, as below a container
@@ -106,6 +111,24 @@ func (b *Bound) protect(id string, place cgroup.Place, below []cgroup.Group, nam
 		}
 	}
 	return theirs
+}
+
+// inherits finds groups that were made below a protected one. On version 1 they began with the
+// swappiness that protects it, and would keep that when it is put back.
+func (b *Bound) inherits(p *protection) {
+	if p.own.Version != 1 {
+		return
+	}
+	below, err := cgroup.Group{Places: []cgroup.Place{p.own}}.Below("memory")
+	if err != nil {
+		return // it has gone, with all of them
+	}
+	for _, g := range below {
+		file := g.Places[0].File(swappinessFile)
+		if !slices.Contains(p.files, file) && b.options.Knobs.KeepInherited(file, p.own.File(swappinessFile)) == nil {
+			p.files = append(p.files, file)
+		}
+	}
 }
 
 // protectAbove gives the groups above a critical one, on version 2, as much protection as
@@ -152,6 +175,7 @@ func (b *Bound) Unprotect(c container.Container) error {
 		return nil
 	}
 	delete(b.protected, c.ID)
+	b.inherits(&p)
 	files := slices.Clone(p.files)
 	var all []error
 	for file := range p.above {
@@ -175,6 +199,9 @@ func (b *Bound) Release() error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	for _, p := range b.protected {
+		b.inherits(&p)
+	}
 	clear(b.protected)
 	_, err := b.options.Knobs.Restore()
 	return err

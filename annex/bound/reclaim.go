@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -220,6 +221,9 @@ func (b *Bound) reclaimable(g cgroup.Group, place cgroup.Place, bytes int64) (in
 	return min(bytes, unmapped-slack), nil
 }
 
+// swappinessFile is what version 1 calls a group's swappiness.
+const swappinessFile = "memory.swappiness"
+
 // anonymousOnly is the swappiness at which the kernel reclaims no page cache.
 const anonymousOnly = 200
 
@@ -242,7 +246,38 @@ func (b *Bound) lower(ctx context.Context, g cgroup.Group, place cgroup.Place, b
 	if !ok || value == anonymousOnly {
 		return steps()
 	}
-	_, err = b.options.Knobs.While(ctx, place.File("memory.swappiness"), text(anonymousOnly), steps)
+	before, err := g.Below("memory")
+	if err != nil {
+		return err
+	}
+	_, err = b.options.Knobs.While(ctx, place.File(swappinessFile), text(anonymousOnly), func() error {
+		err := steps()
+		return errors.Join(err, b.made(g, place, before))
+	})
+	return err
+}
+
+// made gives groups that were made below one while its swappiness was another, and which began
+// with that, the one that was there before.
+func (b *Bound) made(g cgroup.Group, place cgroup.Place, before []cgroup.Group) error {
+	now, err := g.Below("memory")
+	if err != nil {
+		return err
+	}
+	var files []string
+	for _, one := range now {
+		file := one.Places[0].File(swappinessFile)
+		if slices.ContainsFunc(before, func(o cgroup.Group) bool { return o.Places[0].File(swappinessFile) == file }) {
+			continue
+		}
+		if b.options.Knobs.KeepInherited(file, place.File(swappinessFile)) == nil { // otherwise it has gone
+			files = append(files, file)
+		}
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	_, err = b.options.Knobs.Restore(files...)
 	return err
 }
 
