@@ -406,6 +406,22 @@ func TestVain(t *testing.T) {
 	})
 }
 
+// What media hold of a process that has ended is let go.
+func TestEndedProcesses(t *testing.T) {
+	manage(t, box128, config.Manage, crowded, func(t *testing.T, h *host, d *Daemon) {
+		awaits(t, 10*time.Second, "managing", state(d, control.Managing))
+		other := annex.Space{PID: 8, Started: 8}
+		h.tell(monitor.Batch{Processes: []monitor.Process{
+			{ID: "a", Space: theSpace, What: monitor.Forked, At: h.now()}, {ID: "a", Space: other, What: monitor.Ended, At: h.now()},
+		}})
+		awaits(t, time.Second, "letting go", func() bool {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return slices.Equal(h.forgot, []annex.Space{other})
+		})
+	})
+}
+
 // Scans that do not come back hold up neither the start nor the end.
 func TestScanLeftBehind(t *testing.T) {
 	manage(t, box128, config.Manage, func(h *host) {

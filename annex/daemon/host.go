@@ -337,6 +337,8 @@ func (h *Host) brake(r annex.Request) media.Verdict {
 // nowhere is where there is no swap: an observing daemon moves nothing anyway.
 type nowhere struct{}
 
+func (nowhere) Forget(annex.Space) {}
+
 func (nowhere) Do(_ context.Context, r annex.Request) annex.Result {
 	return annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Asked: annex.Count(r.Runs), Err: media.ErrNoMedium}
 }

@@ -52,6 +52,7 @@ type host struct {
 	scanErr                        error                  // of each scan
 	reclaim                        func(context.Context) (int64, error)
 	early                          int // protections of such
+	forgot                         []annex.Space
 }
 
 func (h *host) looked() int { h.mu.Lock(); defer h.mu.Unlock(); return h.looks }
@@ -299,6 +300,12 @@ func (h *host) leaves(id annex.ID) (ended func()) {
 }
 
 // Do moves pages in chunks, as media do.
+func (h *host) Forget(s annex.Space) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.forgot = append(h.forgot, s)
+}
+
 func (h *host) Do(ctx context.Context, r annex.Request) annex.Result {
 	result := annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Began: h.now(), Asked: annex.Count(r.Runs)}
 	const chunk = 64

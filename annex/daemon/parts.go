@@ -68,6 +68,8 @@ type Data interface {
 	Lost()
 	Activity(a annex.Activity)
 	Pressure(id annex.ID, p annex.Pressure)
+	// NoPressure tells that nothing is known of a container's pressure any more.
+	NoPressure(id annex.ID)
 	// Unmapped tells how much of one is in memory and mapped by nobody.
 	Unmapped(id annex.ID, bytes int64)
 	Memory(m annex.Memory)
@@ -82,6 +84,8 @@ type Data interface {
 // Mover moves: [tare/annex/media.Mover].
 type Mover interface {
 	Do(ctx context.Context, r annex.Request) annex.Result
+	// Forget tells that a space has ended: nothing more is asked of it.
+	Forget(s annex.Space)
 }
 
 // Bound is what is defended, and what the kernel is told for it: [tare/annex/bound].

@@ -81,7 +81,9 @@ func (d *Daemon) pressure(now annex.Moment) {
 		p, err := d.parts.Bound.Pressure(h.container)
 		if err != nil {
 			h.unknown = err.Error()
-			d.stalls.forget(id) // a stall that nobody can see end does not stop eviction for ever
+			// A stall that nobody can see end does not stop eviction for ever.
+			d.stalls.forget(id)
+			d.parts.Data.NoPressure(id)
 			continue
 		}
 		h.unknown = ""
@@ -173,6 +175,7 @@ func (d *Daemon) take(b monitor.Batch) {
 	for _, p := range b.Processes {
 		if p.What == monitor.Ended || p.What == monitor.Executed {
 			d.parts.Data.Forget(p.ID, p.Space)
+			d.parts.Mover.Forget(p.Space)
 			d.shadow.forget(p.ID, p.Space)
 		}
 	}

@@ -53,6 +53,14 @@ func (m *Manager) Pressure(id annex.ID, p annex.Pressure) {
 	}
 }
 
+// NoPressure tells that nothing is known of a container's pressure any more: what was known last
+// neither stops nor allows anything from then on.
+func (m *Manager) NoPressure(id annex.ID) {
+	if c := m.byID[id]; c != nil {
+		c.pressure = gauge{}
+	}
+}
+
 // ClassPressure tells it of all containers of a class together, where they have a control
 // group in common.
 func (m *Manager) ClassPressure(class annex.Class, p annex.Pressure) {

@@ -80,6 +80,42 @@ func TestFixedContextsStay(t *testing.T) {
 	}
 }
 
+// TestNoPressure has a critical container's pressure become unknown while it is above its limit:
+// what was known last stops nothing for ever.
+func TestNoPressure(t *testing.T) {
+	m, _ := edge(ContextInfo{})
+	m.Add(ContextInfo{ID: "db", Class: annex.Critical})
+	m.Pressure("db", annex.Pressure{At: second})
+	m.Pressure("db", annex.Pressure{At: 2 * second, Some: time.Second})
+	if r, _ := m.Plan(10 * second); len(r) > 0 {
+		t.Errorf("a critical container waits for memory all of the time: %+v", r)
+	}
+	m.NoPressure("db")
+	m.NoPressure("nobody")
+	if r, _ := m.Plan(11 * second); pages(r) != 100 {
+		t.Errorf("of its pressure nothing is known: %+v, want all", r)
+	}
+}
+
+// TestARareLookKeepsAges has a container be looked at after more ticks than an age has room for:
+// of its pages, whose bits were set before, none is young again.
+func TestARareLookKeepsAges(t *testing.T) {
+	m, _ := edge(ContextInfo{})
+	m.Activity(annex.Activity{ID: "a", What: annex.Woke, At: 2 * second})
+	m.Activity(annex.Activity{ID: "a", What: annex.Slept, At: 3 * second, CPU: time.Second})
+	for _, ticks := range []time.Duration{oldest - 8, 257, 300, 500} {
+		at := annex.Moment(time.Duration(second) + ticks*m.policy.Tick)
+		m.Scan(annex.Scan{ID: "a", Began: at, Ended: at, KnowsAccess: true, Stretches: []annex.Stretch{{States: states(100, annex.Present|annex.Accessed)}}})
+		for i, c := range m.byID["a"].spaces[0].areas[0].cells {
+			if age := c.age(tickOf(at, m.policy)); int(age) < oldest-16 {
+				t.Fatalf("after %d ticks page %d is %d old", ticks, i, age)
+			}
+		}
+		// It ran again right after that look, and then slept.
+		m.byID["a"].lastRan, m.byID["a"].lastScan = 3*second, 3*second
+	}
+}
+
 // TestFailuresPause has media fail: what failed is not asked for again at once, and again later.
 func TestFailuresPause(t *testing.T) {
 	m, _ := edge(ContextInfo{})

@@ -406,7 +406,7 @@ func (l *look) page(to *cell, st annex.State) (used bool) {
 		case l.knows && f&young != 0 && was&young == 0:
 			used = true
 			l.c.ages.promote(to.age(l.now))
-		case l.ran && (!l.knows || f&young != 0) && to.age(l.now) > uint8(l.now-l.at):
+		case l.ran && (!l.knows || f&young != 0) && tick(to.age(l.now)) > l.now-l.at:
 			to.used = uint8(l.at) // may be; it is no promotion
 		}
 	}
