@@ -297,6 +297,24 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
+// What takes a restart stays as it was, and all the rest is as it is told.
+func TestInForce(t *testing.T) {
+	old := config.Default()
+	changed := old
+	changed.Memory.Headroom, changed.Scan.Least = 1<<30, 2*time.Second
+	changed.Rules = []config.Rule{{Class: annex.Elastic, Name: "a"}}
+	want := changed
+	changed.Pressure.Critical, changed.Predictors.Record, changed.State.Directory = 0.5, false, "/srv/annex"
+	changed.Activity.Dormancy, changed.Prefetch.Chunk = time.Second, 8
+	got := config.InForce(old, changed)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if left := config.Restarts(old, got); len(left) != 0 {
+		t.Errorf("%v are as nobody started it", left)
+	}
+}
+
 func TestDaily(t *testing.T) {
 	for _, c := range []struct {
 		tier config.Tier

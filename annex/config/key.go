@@ -22,6 +22,13 @@ type key[T any] struct {
 	// nothing to write.
 	set func(to *T, value any) error
 	get func(from *T) string
+	// keep has one say what another does.
+	keep func(to, from *T)
+}
+
+// keeps is what keep is where a value lies at one place.
+func keeps[T, V any](at func(*T) *V) func(to, from *T) {
+	return func(to, from *T) { *at(to) = *at(from) }
 }
 
 // errEmpty is of what must say something.
@@ -55,6 +62,7 @@ func kindOf(value any) string {
 func sizeKey[T any](name, doc string, least, most int64, at func(*T) *int64) key[T] {
 	return key[T]{
 		name: name, doc: doc,
+		keep:   keeps(at),
 		values: "a size from " + FormatSize(least) + " to " + FormatSize(most),
 		set:    func(to *T, value any) error { return setSize(at(to), value, least, most, "", "64MiB") },
 		get:    func(from *T) string { return strconv.Quote(FormatSize(*at(from))) },
@@ -65,6 +73,7 @@ func sizeKey[T any](name, doc string, least, most int64, at func(*T) *int64) key
 func boundKey[T any](name, doc, unit, example string, least, most int64, at func(*T) *int64) key[T] {
 	return key[T]{
 		name: name, doc: doc,
+		keep:   keeps(at),
 		values: "a size from " + FormatSize(least) + unit + " to " + FormatSize(most) + unit,
 		set:    func(to *T, value any) error { return setSize(at(to), value, least, most, unit, example) },
 		get: func(from *T) string {
@@ -99,6 +108,7 @@ func setSize(to *int64, value any, least, most int64, unit, example string) erro
 func durationKey[T any](name, doc string, least, most time.Duration, at func(*T) *time.Duration) key[T] {
 	return key[T]{
 		name: name, doc: doc,
+		keep:   keeps(at),
 		values: "a time from " + FormatDuration(least) + " to " + FormatDuration(most),
 		set: func(to *T, value any) error {
 			s, err := text(value, "5s")
@@ -122,6 +132,7 @@ func durationKey[T any](name, doc string, least, most time.Duration, at func(*T)
 func shareKey[T any](name, doc string, least, most float64, at func(*T) *float64) key[T] {
 	return key[T]{
 		name: name, doc: doc,
+		keep:   keeps(at),
 		values: "a share from " + FormatShare(least) + " to " + FormatShare(most),
 		set: func(to *T, value any) error {
 			s, err := text(value, "10%")
@@ -145,6 +156,7 @@ func shareKey[T any](name, doc string, least, most float64, at func(*T) *float64
 func countKey[T any](name, doc string, least, most int, at func(*T) *int) key[T] {
 	return key[T]{
 		name: name, doc: doc,
+		keep:   keeps(at),
 		values: fmt.Sprintf("a number from %d to %d", least, most),
 		set: func(to *T, value any) error {
 			n, ok := value.(int64)
@@ -164,6 +176,7 @@ func countKey[T any](name, doc string, least, most int, at func(*T) *int) key[T]
 func switchKey[T any](name, doc string, at func(*T) *bool) key[T] {
 	return key[T]{
 		name: name, doc: doc,
+		keep:   keeps(at),
 		values: "true or false",
 		set: func(to *T, value any) error {
 			on, ok := value.(bool)
@@ -186,6 +199,7 @@ func choiceKey[T any, C ~string](name, doc string, choices []C, at func(*T) *C) 
 	words := strings.Join(quoted[:last], ", ") + " or " + quoted[last]
 	return key[T]{
 		name: name, doc: doc, values: words,
+		keep: keeps(at),
 		set: func(to *T, value any) error {
 			s, err := text(value, string(choices[0]))
 			if err != nil {
@@ -210,6 +224,7 @@ func choiceKey[T any, C ~string](name, doc string, choices []C, at func(*T) *C) 
 func textKey[T any](name, values, doc, example string, mayBeEmpty bool, valid func(string) error, at func(*T) *string) key[T] {
 	return key[T]{
 		name: name, doc: doc, values: values,
+		keep: keeps(at),
 		set: func(to *T, value any) error {
 			s, err := text(value, example)
 			if err != nil {

@@ -325,3 +325,16 @@ func Restarts(old, changed Config) []string {
 	}
 	return keys
 }
+
+// InForce is a configuration as it is in force for a daemon that was started with old: what
+// takes effect only when one is started is as it was then.
+func InForce(old, changed Config) Config {
+	for _, s := range sections {
+		for _, k := range s.keys {
+			if k.fixed {
+				k.keep(&changed, &old)
+			}
+		}
+	}
+	return changed
+}

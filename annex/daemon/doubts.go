@@ -22,7 +22,7 @@ func Doubts(c config.Config, found []container.Container) ([]string, error) {
 	if group == config.Host {
 		group = ""
 	}
-	b, err := bound.New(bound.Options{Group: group})
+	b, err := bound.New(bound.Options{Group: group, SwapReserve: c.Memory.SwapReserve})
 	if err != nil {
 		return nil, fmt.Errorf("memory.defend: %w", err)
 	}
@@ -34,14 +34,19 @@ func Doubts(c config.Config, found []container.Container) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(mediums) == 0 && c.Mode == config.Manage {
-		return nil, noSwap
-	}
 	var areas []string
 	for _, one := range mediums {
 		areas = append(areas, one.Name())
 	}
-	return doubts(c, found, areas, m.Limit), nil
+	none := holds(b, c, found)
+	if len(mediums) == 0 {
+		none = noSwap
+	}
+	all := doubts(c, found, areas, m.Limit)
+	if none == nil || c.Mode == config.Manage {
+		return all, none
+	}
+	return append(all, none.Error()), nil
 }
 
 // doubts are those of a host of which this is known: the containers that run, the swap areas

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,8 +45,6 @@ type Host struct {
 	closers []func() error // the last one first
 
 	rebound func(config.Config) // has other bounds of writing in force; nil where nothing is written
-
-	mayManage func(config.Config) error // refuses where the host is not fit for it
 
 	claimed claimed // what is defended, from when it first manages until the end
 
@@ -103,36 +102,21 @@ func Open(ctx context.Context, path string, c config.Config, version string, tel
 	if err != nil {
 		return nil, err
 	}
-	warnings = append(warnings, notes...)
-	notes, err = h.open(ctx, c, &parts, found)
-	if err != nil {
-		return nil, err
-	}
-	parts.Warnings = append(warnings, notes...)
-	moves := h.rebound != nil
-	h.mayManage = func(c config.Config) error {
-		if !moves {
-			return &Lacking{"there was no swap when this daemon was started", "put some to use, and start it again"}
-		}
-		all, _, err := finder.Find(ctx)
-		if err != nil {
-			return err
-		}
-		if err := holds(h.claimed.of, c, all); err != nil {
-			return err
-		}
-		_, err = check(ctx, c, all)
-		return err
-	}
-	parts.Read = func() (Settings, []string, error) { return h.read(ctx, path) }
 	if _, err := Doubts(c, found); err != nil {
 		return nil, err
 	}
+	lacks, err := h.open(ctx, c, &parts)
+	if err != nil {
+		return nil, err
+	}
+	parts.Warnings = append(warnings, lacks...)
+	parts.Read = func() (Settings, []string, error) { return h.read(ctx, path) }
 	h.found = func(ctx context.Context) ([]container.Container, error) {
 		all, _, err := finder.Find(ctx)
 		return all, err
 	}
 	settings := h.settings(path, c)
+	settings.Warnings = notes
 	parts.Data = data.New(settings.complete().Policy)
 	h.Daemon = New(parts, settings)
 	for _, line := range back {
@@ -191,11 +175,28 @@ func (h *Host) recover(ctx context.Context) (back, warnings []string, err error)
 			warnings = append(warnings, fmt.Sprintf("%s was changed by a daemon that was killed, and not put back (%s)", o.File, o.Ending))
 		}
 	}
-	back = restored(outcomes)
-	if damaged := new(guard.Damaged); errors.As(err, &damaged) {
-		return back, append(warnings, err.Error()), nil
+	damaged, err := apart(err)
+	for _, one := range damaged {
+		warnings = append(warnings, one.Error())
 	}
-	return back, warnings, err
+	return restored(outcomes), warnings, err
+}
+
+// apart tells damages of a journal from what else went wrong: they are no reason not to start.
+func apart(err error) (damaged []error, other error) {
+	joined, is := err.(interface{ Unwrap() []error })
+	if !is {
+		if d := new(guard.Damaged); errors.As(err, &d) {
+			return []error{err}, nil
+		}
+		return nil, err
+	}
+	var others []error
+	for _, one := range joined.Unwrap() {
+		d, o := apart(one)
+		damaged, others = append(damaged, d...), append(others, o)
+	}
+	return damaged, errors.Join(others...)
 }
 
 func (h *Host) journal() string { return h.config.State.Journal }
@@ -216,7 +217,7 @@ func (h *Host) finder(parts *Parts) (*noticing, error) {
 }
 
 // open opens what sees and what moves.
-func (h *Host) open(ctx context.Context, c config.Config, parts *Parts, found []container.Container) (notes []string, err error) {
+func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (lacks []string, err error) {
 	h.closing(h.claimed.close) // when everything is put back
 	knobs := &knobs{ctx: ctx, options: guard.Options{Journal: h.journal()}}
 	h.closing(knobs.close)
@@ -240,24 +241,13 @@ func (h *Host) open(ctx context.Context, c config.Config, parts *Parts, found []
 		return has.Anonymous + has.Unmapped, has.Swapped, err
 	}
 	inUse := &areas{}
-	if len(inUse.inUse()) == 0 {
-		if c.Mode == config.Manage {
-			return nil, noSwap
-		}
-		notes = append(notes, noSwap.Error())
-	} else if err := holds(b, c, found); err != nil {
-		if c.Mode == config.Manage {
-			return nil, err
-		}
-		notes = append(notes, err.Error())
-	}
 	m, err := monitor.Open(monitor.Options{Dormancy: c.Activity.Dormancy})
 	if err != nil {
 		return nil, err
 	}
 	h.closing(func() error { return soon(m.Close) })
-	for _, lacks := range m.Lacks() {
-		notes = append(notes, lacks.Error())
+	for _, lack := range m.Lacks() {
+		lacks = append(lacks, lack.Error())
 	}
 	parts.Monitor = m
 	watch := b.Watch(ctx, pressure.Threshold{Stall: time.Duration(c.Pressure.Critical * float64(alarmWindow)), Window: alarmWindow})
@@ -274,7 +264,7 @@ func (h *Host) open(ctx context.Context, c config.Config, parts *Parts, found []
 		}
 		h.closing(parts.Log.Close)
 	}
-	return notes, nil
+	return lacks, nil
 }
 
 // room knows of swap, and what of containers is there: [bound.Bound].
@@ -446,22 +436,31 @@ func (h *Host) inForce() config.Config {
 
 // read reads the configuration anew.
 func (h *Host) read(ctx context.Context, path string) (Settings, []string, error) {
-	c, err := config.Load(path)
+	told, err := config.Load(path)
 	if err != nil {
 		return Settings{}, nil, err
 	}
-	if c.Mode == config.Manage && h.inForce().Mode != config.Manage {
-		if err := h.mayManage(c); err != nil {
-			return Settings{}, nil, err
-		}
+	restart := config.Restarts(h.config, told)
+	c := config.InForce(h.config, told)
+	begins := c.Mode == config.Manage && h.inForce().Mode != config.Manage
+	if begins && h.rebound == nil {
+		return Settings{}, nil, &Lacking{"there was no swap when this daemon was started", "put some to use, and start it again"}
 	}
 	all, err := h.found(ctx)
 	if err != nil {
 		return Settings{}, nil, err
 	}
-	if _, err := Doubts(c, all); err != nil {
-		return Settings{}, nil, err
+	notes, conflicts := check(ctx, c, all)
+	_, doubtful := Doubts(told, all)
+	if refused := errors.Join(conflicts, doubtful); refused != nil && begins {
+		return Settings{}, nil, refused
 	}
+	// One that manages goes on though swap has filled, which each look tells, or another manager
+	// has come.
+	if full, none := new(bound.Full), new(Lacking); doubtful != nil && !errors.As(doubtful, &full) && !errors.As(doubtful, &none) {
+		return Settings{}, nil, doubtful
+	}
+	notes = append(notes, eachLine(conflicts)...)
 	if c.Mode == config.Manage {
 		if err := h.claimed.take(); err != nil {
 			return Settings{}, nil, err
@@ -473,11 +472,17 @@ func (h *Host) read(ctx context.Context, path string) (Settings, []string, error
 	if h.rebound != nil {
 		h.rebound(c)
 	}
-	restart := config.Restarts(h.config, c)
 	s := h.settings(path, c)
-	s.Defended = h.config.Memory.Defend // until a start
-	s.Warnings = unstarted(restart)
+	s.Warnings = append(unstarted(restart), notes...)
 	return s, restart, nil
+}
+
+// eachLine gives each of several errors a line of its own.
+func eachLine(err error) []string {
+	if err == nil {
+		return nil
+	}
+	return strings.Split(err.Error(), "\n")
 }
 
 // settings are what a configuration comes to.

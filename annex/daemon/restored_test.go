@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -19,5 +20,27 @@ func TestRestoredIsTold(t *testing.T) {
 	want := []string{"put back memory.swappiness of /sys/fs/cgroup/memory/web from 0 to 60, as it was before a daemon that was killed set it"}
 	if !slices.Equal(got, want) {
 		t.Errorf("tells %q, want %q", got, want)
+	}
+}
+
+// A journal's damage is no reason not to start, and hides none.
+func TestDamageHidesNothing(t *testing.T) {
+	damage, failure := &guard.Damaged{Lines: []int{3}}, errors.New("memory.swappiness holds 0 instead of 60")
+	for name, c := range map[string]struct {
+		err     error
+		damaged int
+		other   error
+	}{
+		"nothing":       {nil, 0, nil},
+		"damage":        {damage, 1, nil},
+		"both":          {errors.Join(nil, errors.Join(damage, failure)), 1, failure},
+		"of two":        {errors.Join(errors.Join(damage), errors.Join(damage, failure)), 2, failure},
+		"no damage":     {failure, 0, failure},
+		"none, wrapped": {errors.Join(failure), 0, failure},
+	} {
+		damaged, other := apart(c.err)
+		if len(damaged) != c.damaged || !errors.Is(other, c.other) || (other == nil) != (c.other == nil) {
+			t.Errorf("%s: %d damaged and %v, want %d and %v", name, len(damaged), other, c.damaged, c.other)
+		}
 	}
 }
