@@ -116,6 +116,10 @@ func (f *flags) run(ctx context.Context) error {
 	if f.check && f.once {
 		return command.UsageError("--check and --once: want one of them")
 	}
+	// Whoever asks for a reload while the daemon begins gets one when it has begun.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	c, err := config.Load(f.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return &command.Coded{Code: command.Usage, Err: err}
@@ -136,15 +140,13 @@ func (f *flags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stop := f.reloads(ctx, h)
+	stop := f.reloads(ctx, h, hangups)
 	defer stop()
 	return h.Run(ctx)
 }
 
-// reloads has the configuration read anew at each SIGHUP.
-func (f *flags) reloads(ctx context.Context, h *daemon.Host) (stop func()) {
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
+// reloads has the configuration read anew at each hangup.
+func (f *flags) reloads(ctx context.Context, h *daemon.Host, hangups <-chan os.Signal) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		for {
@@ -164,7 +166,7 @@ func (f *flags) reloads(ctx context.Context, h *daemon.Host) (stop func()) {
 			}
 		}
 	}()
-	return func() { signal.Stop(hangups); close(done) }
+	return func() { close(done) }
 }
 
 // show prints what would be managed.
