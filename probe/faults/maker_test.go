@@ -30,7 +30,15 @@ type made struct {
 
 func (m made) holds(address uint64) bool { return address >= m.start && address < m.start+m.length }
 
+// madeAhead is the program where somebody has made it already, for a host that has no compiler.
+const madeAhead = "testdata/maker"
+
 var compile = sync.OnceValues(func() (string, error) {
+	if at, err := filepath.Abs(madeAhead); err == nil {
+		if _, err := os.Stat(at); err == nil {
+			return at, nil
+		}
+	}
 	cc, err := exec.LookPath("cc")
 	if err != nil {
 		return "", err

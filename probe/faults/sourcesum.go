@@ -3,4 +3,4 @@
 package faults
 
 // sourceSHA256 is of the bpf/faults.c that the object was compiled from.
-const sourceSHA256 = "8a4347a0d58477869ef1c42c404fd02f03314621a48d3222ebab6f41eabdbcc2"
+const sourceSHA256 = "7ef2ab03c66cb7c7fb89ace75fdb4ac681323fe6ad8af33553347f085d6832a6"

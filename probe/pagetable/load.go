@@ -32,6 +32,7 @@ const (
 // find.
 type walker struct {
 	objects objectObjects
+	finds   bool            // any process; or else its own alone
 	tables  *memory.Mapping // of 512 words each
 	records *memory.Mapping
 	request request
@@ -53,9 +54,16 @@ func newWalker() (_ *walker, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the BPF programs: %w", err)
 	}
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", kernelBTF, err)
+	}
+	w := &walker{finds: findsProcesses(kernel)}
+	if err := spec.Variables[objectVarFinds].Set(w.finds); err != nil {
+		return nil, fmt.Errorf("set %s of the BPF programs: %w", objectVarFinds, err)
+	}
 	// Needed before Linux 5.11 alone; whether it is allowed shows below.
 	_ = rlimit.RemoveMemlock()
-	w := &walker{}
 	if err := spec.LoadAndAssign(&w.objects, nil); err != nil {
 		return nil, refusal(err)
 	}
@@ -73,6 +81,12 @@ func newWalker() (_ *walker, err error) {
 	return w, nil
 }
 
+// findsProcesses tells whether programs may find processes by their ids: since Linux 6.2.
+func findsProcesses(kernel *btf.Spec) bool {
+	var f *btf.Func
+	return kernel.TypeByName("bpf_task_from_pid", &f) == nil
+}
+
 // refusal says why the kernel does not take the programs. The library's own
 // words end in a guess at the limit on locked memory.
 func refusal(err error) error {
@@ -83,10 +97,10 @@ func refusal(err error) error {
 	case errors.Is(err, syscall.EPERM):
 		return &probe.Missing{Probe: probeName, What: "the kernel refuses to load BPF programs", Mend: "run as root, or with CAP_BPF and CAP_PERFMON; under lockdown=confidentiality nothing helps"}
 	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, btf.ErrNotFound):
-		return &probe.Missing{Probe: probeName, What: "the kernel cannot load the BPF programs (" + text + ")", Mend: "Linux 6.2 or later, with CONFIG_DEBUG_INFO_BTF"}
+		return &probe.Missing{Probe: probeName, What: "the kernel cannot load the BPF programs (" + text + ")", Mend: "Linux 6.1 or later, with CONFIG_DEBUG_INFO_BTF"}
 	case errors.As(err, &verifier):
 		// An older verifier may know less of what is right.
-		return &probe.Missing{Probe: probeName, What: fmt.Sprintf("the kernel's verifier refuses the BPF programs (%s)", text), Mend: "Linux 6.2 or later"}
+		return &probe.Missing{Probe: probeName, What: fmt.Sprintf("the kernel's verifier refuses the BPF programs (%s)", text), Mend: "Linux 6.1 or later"}
 	}
 	return fmt.Errorf("load the BPF programs: %s", text)
 }

@@ -20,6 +20,7 @@ const (
 	objectMapTables  = "tables"
 	objectProgFind   = "find"
 	objectProgWalk   = "walk"
+	objectVarFinds   = "finds"
 )
 
 // loadObject returns the embedded CollectionSpec for object.
@@ -80,6 +81,7 @@ type objectMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type objectVariableSpecs struct {
+	Finds *ebpf.VariableSpec `ebpf:"finds"`
 }
 
 // objectObjects contains all objects after they have been loaded into the kernel.
@@ -117,6 +119,7 @@ func (m *objectMaps) Close() error {
 //
 // It can be passed to loadObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
 type objectVariables struct {
+	Finds *ebpf.Variable `ebpf:"finds"`
 }
 
 // objectPrograms contains all programs after they have been loaded into the kernel.

@@ -3,4 +3,4 @@
 package pagetable
 
 // sourceSHA256 is of the bpf/walk.c that the object was compiled from.
-const sourceSHA256 = "619ea8de4a0a6e31f13a6fb4d5a41c225ce7b03b19217339c997365f036bfd67"
+const sourceSHA256 = "c23e90459bf29a04e4b32715cc0352d3efa6041455cde5b75b8428890e009eaf"

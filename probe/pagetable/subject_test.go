@@ -20,8 +20,16 @@ import (
 	"tare/probe"
 )
 
+// madeAhead is the helper where somebody has made it already, for a host that has no compiler.
+const madeAhead = "testdata/subject"
+
 // compiled is the helper of testdata/subject.c, made once.
 var compiled = sync.OnceValues(func() (string, error) {
+	if at, err := filepath.Abs(madeAhead); err == nil {
+		if _, err := os.Stat(at); err == nil {
+			return at, nil
+		}
+	}
 	cc, err := exec.LookPath("cc")
 	if err != nil {
 		return "", errors.New("no C compiler (cc)")
@@ -39,7 +47,7 @@ var compiled = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if file, err := compiled(); err == nil {
+	if file, err := compiled(); err == nil && !strings.HasSuffix(file, "/"+madeAhead) {
 		os.RemoveAll(filepath.Dir(file))
 	}
 	os.Exit(code)

@@ -42,6 +42,9 @@ func NewWalk() (_ *Walk, err error) {
 			_ = t.Close()
 		}
 	}()
+	if !w.finds {
+		return nil, &probe.Missing{Probe: probeName, What: "the kernel lets no BPF program find a process by its id (bpf_task_from_pid)", Mend: "Linux 6.2 or later"}
+	}
 	if t.layout, err = hostLayout(); err != nil {
 		return nil, err
 	}

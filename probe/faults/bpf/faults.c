@@ -617,6 +617,9 @@ __noinline int leaf(__u64 root, __u64 address, struct slot_of *out)
 				out->last = pivot;
 				break;
 			}
+			// The last of a node need not say where it ends (Linux 6.1): where the node does.
+			if (i && !pivot)
+				break;
 		}
 		next = word(node + slots_at + i * 8);
 		if ((word(node) & ~NODE_MASK) == node)

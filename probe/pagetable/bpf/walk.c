@@ -48,10 +48,13 @@ struct task_struct {
 
 #pragma clang attribute pop
 
-extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym;
-extern void bpf_task_release(struct task_struct *p) __ksym;
-extern void bpf_rcu_read_lock(void) __ksym;
-extern void bpf_rcu_read_unlock(void) __ksym;
+// Since Linux 6.2. Before, no process is found by its id, and no read-side section begun: the
+// programs read the tables of who runs them alone, who must not free any meanwhile.
+extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym __weak;
+extern void bpf_task_release(struct task_struct *p) __ksym __weak;
+extern void bpf_rcu_read_lock(void) __ksym __weak;
+extern void bpf_rcu_read_unlock(void) __ksym __weak;
+const volatile bool finds = 0; // set by the loader
 
 // The layout of what follows is read by walker.go, and kept to it by its tests.
 
@@ -263,33 +266,36 @@ static __u64 memory(struct task_struct *task)
 	return (__u64)mm;
 }
 
+static __always_inline void tell(struct request *r, struct task_struct *task)
+{
+	r->mm = memory(task);
+	r->pgd = pgd;
+	r->outcome = r->mm ? DONE : NO_MM;
+}
+
 // find tells a process' address space and where its topmost table is.
 SEC("syscall") int find(struct request *r)
 {
+	if (!finds) {
+		tell(r, bpf_get_current_task_btf());
+		return 0;
+	}
 	struct task_struct *task = bpf_task_from_pid(r->pid);
 
 	if (!task) {
 		r->outcome = NO_TASK;
 		return 0;
 	}
-	r->mm = memory(task);
-	r->pgd = pgd;
-	r->outcome = r->mm ? DONE : NO_MM;
+	tell(r, task);
 	bpf_task_release(task);
 	return 0;
 }
 
-// walk takes records from next on, as many as there is room for.
-SEC("syscall") int walk(struct request *r)
+// read takes records of a task from next on.
+static __always_inline void read(struct request *r, struct task_struct *task)
 {
-	struct task_struct *task = bpf_task_from_pid(r->pid);
 	__u64 mm;
 
-	r->records = 0;
-	if (!task) {
-		r->outcome = NO_TASK;
-		return 0;
-	}
 	walking.levels = r->levels;
 	walking.base = r->base;
 	walking.limit = r->limit;
@@ -301,7 +307,8 @@ SEC("syscall") int walk(struct request *r)
 	p4d_of = pud_of = pmd_of = 0;
 	used = 0;
 
-	bpf_rcu_read_lock();
+	if (finds)
+		bpf_rcu_read_lock();
 	mm = memory(task);
 	if (!mm) {
 		r->outcome = NO_MM;
@@ -318,7 +325,8 @@ SEC("syscall") int walk(struct request *r)
 		if (memory(task) != mm)
 			r->outcome = OTHER_MM;
 	}
-	bpf_rcu_read_unlock();
+	if (finds)
+		bpf_rcu_read_unlock();
 	r->mm = mm;
 	r->next = walking.next >= walking.end ? 0 : walking.next;
 	r->records = walking.records;
@@ -327,6 +335,23 @@ SEC("syscall") int walk(struct request *r)
 	r->puds = walking.puds;
 	r->p4ds = walking.p4ds;
 	r->strays = walking.strays;
+}
+
+// walk takes records of a process from next on, as many as there is room for.
+SEC("syscall") int walk(struct request *r)
+{
+	r->records = 0;
+	if (!finds) {
+		read(r, bpf_get_current_task_btf());
+		return 0;
+	}
+	struct task_struct *task = bpf_task_from_pid(r->pid);
+
+	if (!task) {
+		r->outcome = NO_TASK;
+		return 0;
+	}
+	read(r, task);
 	bpf_task_release(task);
 	return 0;
 }
