@@ -38,7 +38,7 @@ var attached = []string{
 // what mends it.
 var needed = []struct{ name, mend string }{
 	{"btf_trace_page_fault_user", "an x86-64 kernel with CONFIG_TRACEPOINTS"},
-	{"bpf_rdonly_cast", "Linux 6.2 or later"},
+	{"maple_range_64", "Linux 6.1 or later"},
 }
 
 // check says what this host lacks before anything is loaded.
@@ -59,6 +59,13 @@ func check() (*btf.Spec, error) {
 		}
 	}
 	return kernel, nil
+}
+
+// casts tells whether programs may declare a pointer one to a type of the kernel's, which
+// makes its reads single instructions: since Linux 6.2.
+func casts(kernel *btf.Spec) bool {
+	var f *btf.Func
+	return kernel.TypeByName("bpf_rdonly_cast", &f) == nil
 }
 
 // load gives the kernel the programs.
@@ -95,6 +102,7 @@ func load(o Options, layout cgroup.Layout) (*ebpf.Collection, error) {
 		objectVarDormancy:        uint64(o.Dormancy),
 		objectVarMurmur:          uint64(o.Murmur),
 		objectVarNewPages:        o.NewPages,
+		objectVarCasts:           casts(kernel),
 		objectVarDirectMap:       base,
 		objectVarLevels:          uint32(levels),
 		objectVarFrameBits:       frames,
@@ -165,7 +173,7 @@ func refusal(doing string, err error) error {
 	case errors.Is(err, syscall.EPERM):
 		return &probe.Missing{Probe: probeName, What: "the kernel refuses to " + doing + " BPF programs", Mend: "run as root, or with CAP_BPF and CAP_PERFMON; under lockdown=confidentiality nothing helps"}
 	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, btf.ErrNotFound):
-		return &probe.Missing{Probe: probeName, What: fmt.Sprintf("the kernel cannot %s the BPF programs (%s)", doing, text), Mend: "Linux 6.2 or later, with CONFIG_DEBUG_INFO_BTF"}
+		return &probe.Missing{Probe: probeName, What: fmt.Sprintf("the kernel cannot %s the BPF programs (%s)", doing, text), Mend: "Linux 6.1 or later, with CONFIG_DEBUG_INFO_BTF"}
 	case errors.As(err, &verifier):
 		return fmt.Errorf("%s the BPF programs: the kernel's verifier: %w", doing, err)
 	}

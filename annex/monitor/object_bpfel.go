@@ -29,6 +29,7 @@ const (
 	objectProgProcessJoin    = "process_join"
 	objectProgRest           = "rest"
 	objectVarArmed           = "armed"
+	objectVarCasts           = "casts"
 	objectVarDirectMap       = "direct_map"
 	objectVarDormancy        = "dormancy"
 	objectVarFrameBits       = "frame_bits"
@@ -112,6 +113,7 @@ type objectMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type objectVariableSpecs struct {
 	Armed           *ebpf.VariableSpec `ebpf:"armed"`
+	Casts           *ebpf.VariableSpec `ebpf:"casts"`
 	DirectMap       *ebpf.VariableSpec `ebpf:"direct_map"`
 	Dormancy        *ebpf.VariableSpec `ebpf:"dormancy"`
 	FrameBits       *ebpf.VariableSpec `ebpf:"frame_bits"`
@@ -168,6 +170,7 @@ func (m *objectMaps) Close() error {
 // It can be passed to loadObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
 type objectVariables struct {
 	Armed           *ebpf.Variable `ebpf:"armed"`
+	Casts           *ebpf.Variable `ebpf:"casts"`
 	DirectMap       *ebpf.Variable `ebpf:"direct_map"`
 	Dormancy        *ebpf.Variable `ebpf:"dormancy"`
 	FrameBits       *ebpf.Variable `ebpf:"frame_bits"`

@@ -3,4 +3,4 @@
 package monitor
 
 // sourceSHA256 is of the bpf/monitor.c that the object was compiled from.
-const sourceSHA256 = "19385bd8e48131c3737a3cf592e02e60fb087e5336ad317ef0f87f3ddeefd48a"
+const sourceSHA256 = "57137b8b32bd24226d1b0bc9771c9803e963432614cb44a051692a51019d0644"

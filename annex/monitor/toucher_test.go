@@ -62,7 +62,15 @@ func needRoot(t testing.TB) {
 	}
 }
 
+// madeAhead is the program where somebody has made it already, for a host that has no compiler.
+const madeAhead = "testdata/toucher"
+
 var compile = sync.OnceValues(func() (string, error) {
+	if at, err := filepath.Abs(madeAhead); err == nil {
+		if _, err := os.Stat(at); err == nil {
+			return at, nil
+		}
+	}
 	cc, err := exec.LookPath("cc")
 	if err != nil {
 		return "", err

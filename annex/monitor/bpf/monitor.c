@@ -136,14 +136,22 @@ enum maple_type { maple_leaf_64 = 1, maple_range_64 = 2, maple_arange_64 = 3 };
 
 #pragma clang attribute pop
 
-// A pointer that is declared one to a type of the kernel's is read by single
-// instructions, which give 0 where there is no memory.
-extern void *bpf_rdonly_cast(const void *address, __u32 type) __ksym;
+// A pointer that is declared one to a type of the kernel's, as it can be since Linux 6.2, is read
+// by single instructions, which give 0 where there is no memory. Before, each read is a call.
+extern void *bpf_rdonly_cast(const void *address, __u32 type) __ksym __weak;
+const volatile bool casts = false; // set by the loader
 
-#define FIELD(address, type, member)                                                                \
-	({                                                                                          \
-		type *cast_ = bpf_rdonly_cast((void *)(address), bpf_core_type_id_kernel(type));    \
-		cast_->member;                                                                      \
+#define FIELD(address, type, member)                                                             \
+	({                                                                                       \
+		type *p_ = (void *)(address);                                                    \
+		typeof(p_->member) v_ = 0;                                                       \
+		if (casts) {                                                                     \
+			type *cast_ = bpf_rdonly_cast(p_, bpf_core_type_id_kernel(type));        \
+			v_ = cast_->member;                                                      \
+		} else {                                                                         \
+			bpf_core_read(&v_, sizeof(v_), &p_->member);                             \
+		}                                                                                \
+		v_;                                                                              \
 	})
 
 // word reads eight bytes at an address that is no member's: those of the first
@@ -504,7 +512,9 @@ __noinline __u64 leaf(__u64 root, __u64 address)
 		}
 		__u32 i = 0;
 		for (; i < 15; i++) {
-			if (i >= count || word(pivots + i * 8) >= address)
+			__u64 pivot = i < count ? word(pivots + i * 8) : ~0ULL;
+			// The last of a node need not say where it ends (Linux 6.1): where the node does.
+			if (pivot >= address || (i && !pivot))
 				break;
 		}
 		next = word(node + slots_at + i * 8);
