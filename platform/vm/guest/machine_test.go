@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -72,8 +73,13 @@ func cache(t *testing.T) string {
 	return filepath.Join(dir, "tare-test")
 }
 
-// start boots a machine. disks are further ones, by serial.
+// start boots a machine of two CPUs. disks are further ones, by serial.
 func start(t *testing.T, k guest.Kernel, boot guest.Boot, order guest.Order, disks ...[2]string) *machine {
+	t.Helper()
+	return startOn(t, k, 2, boot, order, disks...)
+}
+
+func startOn(t *testing.T, k guest.Kernel, cpus int, boot guest.Boot, order guest.Order, disks ...[2]string) *machine {
 	t.Helper()
 	dir := t.TempDir()
 	scratch := filepath.Join(dir, "scratch")
@@ -88,7 +94,7 @@ func start(t *testing.T, k guest.Kernel, boot guest.Boot, order guest.Order, dis
 	if k == guest.UML {
 		cmd, accept = startUML(t, boot, &order, disks)
 	} else {
-		cmd, accept = startQEMU(t, boot, &order, disks, filepath.Join(dir, "channel"))
+		cmd, accept = startQEMU(t, cpus, boot, &order, disks, filepath.Join(dir, "channel"))
 	}
 	word, err := order.Argument()
 	if err != nil {
@@ -120,10 +126,10 @@ func start(t *testing.T, k guest.Kernel, boot guest.Boot, order guest.Order, dis
 	return m
 }
 
-func startQEMU(t *testing.T, boot guest.Boot, order *guest.Order, disks [][2]string, socket string) (*exec.Cmd, func() net.Conn) {
+func startQEMU(t *testing.T, cpus int, boot guest.Boot, order *guest.Order, disks [][2]string, socket string) (*exec.Cmd, func() net.Conn) {
 	t.Helper()
 	args := []string{
-		"-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024", "-display", "none", "-nodefaults", "-no-reboot",
+		"-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", strconv.Itoa(cpus), "-m", "1024", "-display", "none", "-nodefaults", "-no-reboot",
 		"-serial", "stdio", "-device", "virtio-rng-pci", "-kernel", boot.Kernel, "-initrd", boot.Initrd,
 	}
 	for _, d := range disks {
