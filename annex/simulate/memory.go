@@ -45,7 +45,8 @@ const (
 // memory is the pages of all containers, by number, and which of them are in memory.
 type memory struct {
 	// The first two are none: between the next and the prev of each are resident ones, the
-	// least recently used first: those of critical containers, and the others.
+	// least recently used first: those of critical containers, and the others. Those that are
+	// leaving are in neither: whoever looks for the next to leave passes none of them.
 	pages       []page
 	clock       uint64 // of uses
 	limit, used int
@@ -101,6 +102,12 @@ func (m *memory) link(i int32) {
 	m.pages[last].next, m.pages[p.list].prev = i, i
 }
 
+// off takes a page out of its list.
+func (m *memory) off(i int32) {
+	m.unlink(i)
+	m.pages[i].prev, m.pages[i].next = i, i
+}
+
 // use notes that a page that is at its list's end is used.
 func (m *memory) use(i int32) {
 	m.clock++
@@ -130,12 +137,10 @@ func (m *memory) recent(i int32) {
 	m.use(i)
 }
 
-// rotate begins a page's leaving. It goes to the end of its list, where it is in nobody's way
-// who looks for the next to leave; if it is used before it has left, that is its place.
-func (m *memory) rotate(i int32) {
+// leaves begins a page's leaving. If it is used before it has left it is back among the others.
+func (m *memory) leaves(i int32) {
 	m.pages[i].flags = m.pages[i].flags&^mapped | leaving
-	m.unlink(i)
-	m.link(i)
+	m.off(i)
 }
 
 // put finds a place in swap, one after the last: false where there is none.
@@ -213,7 +218,7 @@ func (m *memory) victims(n int, spareCritical bool) []int32 {
 	}
 	for len(found) < n {
 		for list := range at {
-			for int(at[list]) != list && m.pages[at[list]].flags&(leaving|coming) != 0 {
+			for int(at[list]) != list && m.pages[at[list]].flags&coming != 0 {
 				at[list] = m.pages[at[list]].next
 			}
 		}

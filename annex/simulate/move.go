@@ -109,7 +109,7 @@ func (w *world) beginEvict(pages []int32) (write []int32, took time.Duration) {
 		if clean {
 			us += w.host.Medium.Drop - w.host.Medium.Write
 		}
-		m.rotate(i)
+		m.leaves(i)
 		write = append(write, i)
 	}
 	w.moving += len(write)

@@ -24,7 +24,7 @@ func (w *world) reclaim(n int, spareCritical, urgent bool, done func()) (found i
 			w.noSwap = true
 			continue
 		}
-		m.rotate(i)
+		m.leaves(i)
 		write = append(write, i)
 		found++
 	}
