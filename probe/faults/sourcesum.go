@@ -3,4 +3,4 @@
 package faults
 
 // sourceSHA256 is of the bpf/faults.c that the object was compiled from.
-const sourceSHA256 = "7ef2ab03c66cb7c7fb89ace75fdb4ac681323fe6ad8af33553347f085d6832a6"
+const sourceSHA256 = "e3e52589b994448cfaea6abafe816feed363659e0b7ba4f47d7b4fbfe5c33279"

@@ -47,6 +47,7 @@ enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
 enum { BPF_F_NO_PREALLOC = 1 << 0, BPF_F_MMAPABLE = 1 << 10 };
 
 // Of the kernel's include/linux/mm.h.
+#define RLIMIT_STACK 3 // of include/uapi/asm-generic/resource.h
 #define VM_READ 0x1ULL
 #define VM_WRITE 0x2ULL
 #define VM_EXEC 0x4ULL
@@ -173,8 +174,13 @@ typedef struct {
 	int counter;
 } atomic_t;
 
+struct rlimit {
+	unsigned long rlim_cur, rlim_max;
+};
+
 struct signal_struct {
 	atomic_t live;
+	struct rlimit rlim[16];
 };
 
 struct task_struct {
@@ -868,6 +874,9 @@ static __always_inline int on_fault(__u64 address, struct pt_regs *regs, __u64 e
 			}
 			if (found < 0)
 				__sync_fetch_and_add(&unsettled, 1);
+			// Beyond its limit a stack does not grow.
+			if (found == FOUND_STACK && a.end - address > BPF_CORE_READ(task, signal, rlim[RLIMIT_STACK].rlim_cur))
+				found = FOUND_NONE;
 		}
 	}
 	facts |= mapping_fact(found, &a, error);
