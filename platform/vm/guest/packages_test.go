@@ -90,6 +90,7 @@ var inGuest = []suite{
 	// QEMU's emulation of several processors does not always see: one of them may be stuck then
 	// (a soft lockup in text_poke_bp).
 	{pkg: "annex/monitor", alone: true, cpus: 1},
+	{pkg: "probe/faults", alone: true, cpus: 1},
 }
 
 // programs makes a disk with the packages' tests as programs, a busybox, and a script
