@@ -82,8 +82,15 @@ func (u *Unbounded) Error() string {
 	return fmt.Sprintf("cgroup %s has no limit of memory, nor has one above it: %s, or defend the host", u.Group, u.Mend)
 }
 
-// New looks at what is to be defended. The error is an [*Unbounded] where a group has no
-// limit.
+// NoGroup says that there is no such group to defend.
+type NoGroup struct{ Group string }
+
+func (n *NoGroup) Error() string {
+	return fmt.Sprintf("there is no cgroup %s: make it, or defend the host", n.Group)
+}
+
+// New looks at what is to be defended. The error is a [*NoGroup] where there is none of that
+// name, and an [*Unbounded] where it has no limit.
 func New(o Options) (*Bound, error) {
 	if o.SwapReserve < 0 || o.SwapReserve >= 1 {
 		return nil, fmt.Errorf("a swap reserve of %v: want a share from 0 to below 1", o.SwapReserve)
@@ -106,7 +113,7 @@ func New(o Options) (*Bound, error) {
 	if o.Group != "" {
 		b.group = b.at(o.Group)
 		if !b.group.Exists() {
-			return nil, fmt.Errorf("there is no cgroup %s: make it, or defend the host", o.Group)
+			return nil, &NoGroup{o.Group}
 		}
 	}
 	_, err := b.Memory()

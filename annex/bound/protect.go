@@ -66,7 +66,9 @@ func (b *Bound) protect(id string, place cgroup.Place, below []cgroup.Group, nam
 	p := b.protected[id]
 	defer func() { b.protected[id] = p }()
 	if slices.Contains(p.files, place.File(name)) {
-		b.inherits(&p)
+		if err := b.inherits(&p); err != nil {
+			return err
+		}
 	}
 	p.own = place
 	own := cgroup.Group{Places: []cgroup.Place{place}}
@@ -115,20 +117,39 @@ func (b *Bound) protect(id string, place cgroup.Place, below []cgroup.Group, nam
 
 // inherits finds groups that were made below a protected one. On version 1 they began with the
 // swappiness that protects it, and would keep that when it is put back.
-func (b *Bound) inherits(p *protection) {
+func (b *Bound) inherits(p *protection) error {
 	if p.own.Version != 1 {
-		return
+		return nil
 	}
-	below, err := cgroup.Group{Places: []cgroup.Place{p.own}}.Below("memory")
+	made, err := b.inherited(p.own, p.files)
+	p.files = append(p.files, made...)
+	return err
+}
+
+// inherited has what groups below one began with be put back to what that had before it was
+// changed, but for files that are known.
+func (b *Bound) inherited(own cgroup.Place, known []string) (files []string, err error) {
+	below, err := cgroup.Group{Places: []cgroup.Place{own}}.Below("memory")
 	if err != nil {
-		return // it has gone, with all of them
+		return nil, err
 	}
+	var all []error
 	for _, g := range below {
 		file := g.Places[0].File(swappinessFile)
-		if !slices.Contains(p.files, file) && b.options.Knobs.KeepInherited(file, p.own.File(swappinessFile)) == nil {
-			p.files = append(p.files, file)
+		if slices.Contains(known, file) {
+			continue
 		}
+		err := b.options.Knobs.KeepInherited(file, own.File(swappinessFile))
+		if gone := new(knob.Gone); errors.As(err, &gone) || err != nil && !g.Exists() {
+			continue // it went meanwhile
+		}
+		if err != nil {
+			all = append(all, err)
+			continue
+		}
+		files = append(files, file)
 	}
+	return files, errors.Join(all...)
 }
 
 // protectAbove gives the groups above a critical one, on version 2, as much protection as
@@ -175,9 +196,8 @@ func (b *Bound) Unprotect(c container.Container) error {
 		return nil
 	}
 	delete(b.protected, c.ID)
-	b.inherits(&p)
+	all := []error{b.inherits(&p)}
 	files := slices.Clone(p.files)
-	var all []error
 	for file := range p.above {
 		if sum := b.wanted(file); sum > 0 {
 			all = append(all, b.options.Knobs.Keep(context.Background(), file, text(sum)))
@@ -199,10 +219,11 @@ func (b *Bound) Release() error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	var all []error
 	for _, p := range b.protected {
-		b.inherits(&p)
+		all = append(all, b.inherits(&p))
 	}
 	clear(b.protected)
 	_, err := b.options.Knobs.Restore()
-	return err
+	return errors.Join(append(all, err)...)
 }

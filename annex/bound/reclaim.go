@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"syscall"
 	"time"
 
@@ -252,33 +251,24 @@ func (b *Bound) lower(ctx context.Context, g cgroup.Group, place cgroup.Place, b
 	}
 	_, err = b.options.Knobs.While(ctx, place.File(swappinessFile), text(anonymousOnly), func() error {
 		err := steps()
-		return errors.Join(err, b.made(g, place, before))
+		return errors.Join(err, b.made(place, before))
 	})
 	return err
 }
 
 // made gives groups that were made below one while its swappiness was another, and which began
 // with that, the one that was there before.
-func (b *Bound) made(g cgroup.Group, place cgroup.Place, before []cgroup.Group) error {
-	now, err := g.Below("memory")
-	if err != nil {
+func (b *Bound) made(place cgroup.Place, before []cgroup.Group) error {
+	var known []string
+	for _, g := range before {
+		known = append(known, g.Places[0].File(swappinessFile))
+	}
+	files, err := b.inherited(place, known)
+	if len(files) == 0 {
 		return err
 	}
-	var files []string
-	for _, one := range now {
-		file := one.Places[0].File(swappinessFile)
-		if slices.ContainsFunc(before, func(o cgroup.Group) bool { return o.Places[0].File(swappinessFile) == file }) {
-			continue
-		}
-		if b.options.Knobs.KeepInherited(file, place.File(swappinessFile)) == nil { // otherwise it has gone
-			files = append(files, file)
-		}
-	}
-	if len(files) == 0 {
-		return nil
-	}
-	_, err = b.options.Knobs.Restore(files...)
-	return err
+	_, restoring := b.options.Knobs.Restore(files...)
+	return errors.Join(err, restoring)
 }
 
 // lowerInSteps lowers the limit until so much was reclaimed, or there is no more to be had.

@@ -491,10 +491,7 @@ func (h *Host) settings(path string, c config.Config) Settings {
 		Mode: c.Mode, Classes: c.Class, Policy: policy(c), Protect: c.Protect.Critical,
 		Doubts: func(all []container.Container) []string {
 			doubted, err := Doubts(c, all)
-			if err != nil {
-				return []string{err.Error()}
-			}
-			return doubted
+			return append(doubted, eachLine(err)...)
 		},
 		Scan:          monitor.Pace{Least: c.Scan.Least, Most: c.Scan.Most},
 		CriticalLimit: c.Pressure.Critical, StopWithin: c.Pressure.StopWithin, File: path, Loaded: time.Now(), Defended: c.Memory.Defend,

@@ -54,7 +54,8 @@ type Planned struct {
 // grain bounds what is simulated as one: 2 MiB.
 const mostGrain = 512
 
-func (f Fleet) check() error {
+// Check tells what is wrong with a fleet.
+func (f Fleet) Check() error {
 	switch {
 	case f.Containers < 1 || f.Containers > 10_000:
 		return fmt.Errorf("a fleet of %d containers: want 1 to 10000", f.Containers)
@@ -76,7 +77,7 @@ const draws = 3
 // last and least full one only where all are run. Bisection takes more containers to be no better
 // than fewer.
 func Plan(ctx context.Context, m synthetic.Mix, f Fleet, policy func(memory int64) Policy) (Planned, error) {
-	if err := f.check(); err != nil {
+	if err := f.Check(); err != nil {
 		return Planned{}, err
 	}
 	if err := m.Check(); err != nil {

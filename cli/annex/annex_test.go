@@ -324,6 +324,7 @@ func TestBadInput(t *testing.T) {
 		{"simulate --trace t", command.Usage, "such as 1GiB"},
 		{"simulate --trace t --fleet 5", command.Usage, "wants a --mix"},
 		{"simulate --fleet 5 --mix m --sample 0", command.Usage, "want 1 or more"},
+		{"simulate --fleet 20000 --mix ../../contrib/fleet.json --memory 64GiB --swap 1GiB", command.Usage, "want 1 to 10000"},
 		{"config --example a", command.Usage, "reads no file"},
 	} {
 		code, out, errOut := run(t, strings.Fields(c.args)...)

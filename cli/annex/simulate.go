@@ -189,6 +189,9 @@ func readFile[T any](path string, parse func(io.Reader) (T, error)) (T, error) {
 func (s *simulation) plan(ctx context.Context, out io.Writer, mix synthetic.Mix, host simulate.Host) error {
 	var plans []simulate.Planned
 	f := simulate.Fleet{Containers: s.fleet, Host: host, P99: s.p99, Grain: s.grain, Sample: s.sample}
+	if err := f.Check(); err != nil {
+		return command.UsageError("--fleet: %v", err)
+	}
 	for _, name := range s.policies {
 		p, err := simulate.Plan(ctx, mix, f, func(memory int64) simulate.Policy { return policyOf(name, memory) })
 		if err != nil {

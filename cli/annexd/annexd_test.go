@@ -53,6 +53,14 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
+// A group that is not there to be defended is the host's lack.
+func TestNoGroup(t *testing.T) {
+	code, _, stderr := annexd(t, "--check", "--config", write(t, "version = 1\n[memory]\ndefend = \"/there-is-no-such-group\"\n"))
+	if code != command.Host || !strings.Contains(stderr, "/there-is-no-such-group") || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("code %d, %q", code, stderr)
+	}
+}
+
 // Several errors are several lines.
 func TestSeveralErrors(t *testing.T) {
 	path := write(t, "mode = 1\nmdoe = 2\n")

@@ -64,9 +64,9 @@ func (g Group) levels(versions map[int]levelFiles) ([]Level, error) {
 	for at := place.Path; ; at = path.Dir(at) {
 		dir := Place{place.Hierarchy, at}.Dir()
 		l := Level{Path: at, Limit: NoBound}
-		accounted, err := l.bound(dir, files.limits)
+		err := l.bound(dir, files.limits)
 		switch {
-		case err == nil && accounted:
+		case err == nil:
 			if l.Usage, err = readInt(dir, files.usage); err != nil {
 				return nil, err
 			}
@@ -80,26 +80,26 @@ func (g Group) levels(versions map[int]levelFiles) ([]Level, error) {
 	}
 }
 
-// bound reads the lowest of a level's limits; not accounted is that there is not the first of
-// them, and err is then why. Of the others there need not be any.
-func (l *Level) bound(dir string, limits []string) (accounted bool, err error) {
+// bound reads the lowest of a level's limits. The first of them is there, or the level accounts
+// for nothing; of the others there need not be any.
+func (l *Level) bound(dir string, limits []string) error {
 	for i, name := range limits {
 		text, err := readFile(dir, name)
 		if err != nil && (i == 0 || optional(err) != nil) {
-			return false, err
+			return err
 		}
 		if err != nil {
 			continue
 		}
 		limit, err := ParseMemoryLimit(text)
 		if err != nil {
-			return false, fmt.Errorf("%s: %w", filepath.Join(dir, name), err)
+			return fmt.Errorf("%s: %w", filepath.Join(dir, name), err)
 		}
 		if (limit > 0 || text == "0") && (l.Limit == NoBound || limit < l.Limit) {
 			l.Limit = limit
 		}
 	}
-	return true, nil
+	return nil
 }
 
 // UnmappedMemory is anonymous memory of the group, and of those below it, that no process
