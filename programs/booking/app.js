@@ -86,8 +86,15 @@ class Sessions {
     });
   }
 
+  // ready tells whether the service answers: programs that are started together come up
+  // in any order, so one that does not listen yet is no error.
   async ready() {
-    return (await this.#ask('GET', '/status')).status === 200;
+    try {
+      return (await this.#ask('GET', '/status')).status === 200;
+    } catch (error) {
+      if (error.code === 'ECONNREFUSED') return false;
+      throw error;
+    }
   }
 
   async begin(user) {
@@ -264,7 +271,7 @@ function site(database, sessions) {
   // Express knows by the fourth parameter that it is for errors.
   application.use((error, request, response, next) => { // eslint-disable-line no-unused-vars
     const status = error.status || 500;
-    if (status >= 500) process.stderr.write(`app.js: ${request.method} ${request.path}: ${error.stack}\n`);
+    if (status >= 500 && !(error instanceof Refusal)) process.stderr.write(`app.js: ${request.method} ${request.path}: ${error.stack}\n`);
     response.status(status).json({ error: error.message });
   });
   return application;
