@@ -39,7 +39,7 @@ import (
 	"tare/probe/pagetable"
 )
 
-//go:generate ./generate.sh
+//go:generate ../../kernel/bpf/generate.sh bpf/monitor.c -mcpu=v3
 
 // Options say how to watch. The zero value is ready for use.
 type Options struct {

@@ -1,10 +1,7 @@
 package monitor
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -15,16 +12,6 @@ import (
 	"tare/annex"
 	"tare/probe/pagetable"
 )
-
-func TestObjectIsOfItsSource(t *testing.T) {
-	source, err := os.ReadFile("bpf/monitor.c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if sum := sha256.Sum256(source); hex.EncodeToString(sum[:]) != sourceSHA256 {
-		t.Error("bpf/monitor.c has changed since the object was compiled: go generate ./annex/monitor")
-	}
-}
 
 // What the programs are given and tell has the layout that they give it.
 func TestLayoutsAgree(t *testing.T) {

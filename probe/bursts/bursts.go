@@ -26,7 +26,7 @@ import (
 	"time"
 )
 
-//go:generate ./generate.sh
+//go:generate ../../kernel/bpf/generate.sh bpf/bursts.c -mcpu=v3
 
 // Target is what is observed as one: all processes of a control group and of
 // those below it, or processes with what they start from now on.

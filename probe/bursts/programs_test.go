@@ -1,11 +1,8 @@
 package bursts
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,16 +13,6 @@ import (
 
 	"tare/probe"
 )
-
-func TestObjectIsOfItsSource(t *testing.T) {
-	source, err := os.ReadFile("bpf/bursts.c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if sum := sha256.Sum256(source); hex.EncodeToString(sum[:]) != sourceSHA256 {
-		t.Error("bpf/bursts.c has changed since the object was compiled: go generate ./probe/bursts")
-	}
-}
 
 // What is read from the kernel's tables has the layout that the programs give it.
 func TestLayoutsAgree(t *testing.T) {

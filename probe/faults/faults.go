@@ -25,7 +25,7 @@ package faults
 
 import "time"
 
-//go:generate ./generate.sh
+//go:generate ../../kernel/bpf/generate.sh bpf/faults.c -mcpu=v3
 
 // Type is S1's type of a page fault.
 type Type uint8

@@ -16,7 +16,7 @@ import (
 	"tare/probe"
 )
 
-//go:generate ./generate.sh
+//go:generate ../../kernel/bpf/generate.sh bpf/walk.c
 
 const probeName = "walk of the page tables"
 

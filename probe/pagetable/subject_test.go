@@ -2,8 +2,6 @@ package pagetable
 
 import (
 	"bufio"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -304,18 +302,6 @@ func compare(a, b *Space, mask Entry) (differences []string) {
 		}
 	}
 	return differences
-}
-
-// The object is of the source beside it.
-func TestObjectIsCurrent(t *testing.T) {
-	src, err := os.ReadFile("bpf/walk.c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.Sum256(src)
-	if got := hex.EncodeToString(sum[:]); got != sourceSHA256 {
-		t.Errorf("bpf/walk.c has SHA-256 %s, the object was compiled from %s: run ./generate.sh", got, sourceSHA256)
-	}
 }
 
 // alive tells whether a process is there to be signalled.

@@ -2,11 +2,8 @@ package sched
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -126,17 +123,4 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("(-first +second):\n%s", diff)
 		}
 	})
-}
-
-// The committed object is of the committed source: whoever changes one has to
-// make the other anew, which is ./generate.sh.
-func TestObjectIsOfItsSource(t *testing.T) {
-	source, err := os.ReadFile("bpf/sched.c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.Sum256(source)
-	if got := hex.EncodeToString(sum[:]); got != sourceSHA256 {
-		t.Errorf("bpf/sched.c has SHA-256 %s, the object was compiled from %s: run ./generate.sh", got, sourceSHA256)
-	}
 }

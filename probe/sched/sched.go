@@ -30,7 +30,7 @@ import (
 	"tare/kernel/clock"
 )
 
-//go:generate ./generate.sh
+//go:generate ../../kernel/bpf/generate.sh bpf/sched.c
 
 // Now is the moment on the clock that events are stamped with.
 func Now() time.Duration { return clock.Monotonic() }

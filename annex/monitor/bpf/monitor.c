@@ -1,113 +1,14 @@
 // Programs that see what managed containers do, for annex/monitor: when they begin to
 // run, what CPU time they take, which pages they fault on, and which processes they make.
 //
-// The kernel lets a program call the helpers used here only where it declares
-// a licence compatible with the GPL; the declaration at the end is that and
-// nothing else. This source is tare's, under the Apache License 2.0.
-//
-// The structures below name only the members that are read. Where they lie is
-// found when the programs are loaded, from the running kernel's BTF. All
-// programs are BTF-typed raw tracepoints, which a locked-down kernel allows, but for
-// one that user space runs.
-//
 // Every switch of every task on the host comes by here. One that is of no watched
 // container costs a look at its control group's id and at what is known of that id.
 
-typedef unsigned char __u8;
-typedef unsigned short __u16;
-typedef unsigned int __u32;
-typedef unsigned long long __u64;
-typedef signed char __s8;
-typedef short __s16;
-typedef int __s32;
-typedef long long __s64;
-typedef __u16 __be16;
-typedef __u32 __be32;
-typedef __u64 __be64;
-typedef __u32 __wsum;
-typedef _Bool bool;
-
-#define true 1
-#define false 0
-#define NULL ((void *)0)
-
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_tracing.h>
-
-// From the kernel's user interface.
-enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_RINGBUF = 27 };
-enum { BPF_F_NO_PREALLOC = 1 << 0 };
-enum { BPF_RB_NO_WAKEUP = 1 << 0, BPF_RB_FORCE_WAKEUP = 1 << 1 };
-enum { BPF_RB_AVAIL_DATA = 0 };
-
-// Of the kernel's include/linux/sched.h and mm.h.
-#define KERNEL_THREAD 0x00200000
-#define VM_SHARED 0x8ULL
-#define VM_HUGETLB 0x400000ULL
-
-// Of arch/x86/include/asm/trap_pf.h: the error code.
-#define ERROR_WRITE 0x2
-
-// Of arch/x86/include/asm/pgtable_types.h: bits of an entry.
-#define ENTRY_PRESENT 0x1ULL
-#define ENTRY_LEAF 0x80ULL       // of an upper level
-#define ENTRY_PROTECTED 0x100ULL // where not present: access is withdrawn
-#define ENTRY_ERRATUM 0x60ULL    // may stand in an entry that is none
-
-// Of include/linux/swap.h, swapops.h and arch/x86/include/asm/pgtable_64.h: types of
-// swap entry from here on are no swap area.
-#define SWAP_TYPE_SHIFT 59
-#define SWAP_SPECIAL 23
+#include "../../../kernel/bpf/kernel.h"
+#include "../../../kernel/bpf/group.h"
+#include "../../../kernel/bpf/memory.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
-struct kernfs_node {
-	__u64 id;
-};
-
-struct cgroup;
-
-struct cgroup_subsys_state {
-	struct cgroup *cgroup;
-	struct cgroup_subsys_state *parent;
-};
-
-struct cgroup {
-	struct cgroup_subsys_state self;
-	struct kernfs_node *kn;
-};
-
-struct css_set {
-	struct cgroup_subsys_state *subsys[1];
-	struct cgroup *dfl_cgrp;
-};
-
-struct maple_tree {
-	void *ma_root;
-};
-
-struct maple_range_64 {
-	void *parent;
-	unsigned long pivot[15];
-	void *slot[16];
-};
-
-struct maple_arange_64 {
-	void *parent;
-	unsigned long pivot[9];
-	void *slot[10];
-};
-
-struct mm_struct {
-	struct maple_tree mm_mt;
-	void *pgd;
-};
-
-struct vm_area_struct {
-	unsigned long vm_start, vm_end, vm_flags;
-	void *vm_ops;
-};
 
 typedef struct {
 	int counter;
@@ -128,35 +29,7 @@ struct task_struct {
 	struct signal_struct *signal;
 };
 
-struct pt_regs {
-	unsigned long r15;
-};
-
-enum maple_type { maple_leaf_64 = 1, maple_range_64 = 2, maple_arange_64 = 3 };
-
 #pragma clang attribute pop
-
-// A pointer that is declared one to a type of the kernel's, as it can be since Linux 6.2, is read
-// by single instructions, which give 0 where there is no memory. Before, each read is a call.
-extern void *bpf_rdonly_cast(const void *address, __u32 type) __ksym __weak;
-const volatile bool casts = false; // set by the loader
-
-#define FIELD(address, type, member)                                                             \
-	({                                                                                       \
-		type *p_ = (void *)(address);                                                    \
-		typeof(p_->member) v_ = 0;                                                       \
-		if (casts) {                                                                     \
-			type *cast_ = bpf_rdonly_cast(p_, bpf_core_type_id_kernel(type));        \
-			v_ = cast_->member;                                                      \
-		} else {                                                                         \
-			bpf_core_read(&v_, sizeof(v_), &p_->member);                             \
-		}                                                                                \
-		v_;                                                                              \
-	})
-
-// word reads eight bytes at an address that is no member's: those of the first
-// register that a pt_regs, of which the layout is fixed, holds.
-static __always_inline __u64 word(__u64 address) { return FIELD(address, struct pt_regs, r15); }
 
 // What is told. record.go reads it.
 enum {
@@ -185,14 +58,8 @@ struct {
 	__uint(max_entries, 1 << 22); // set by the loader
 } events SEC(".maps");
 
-// A directory of a hierarchy: 0 is that of version 1 with the memory controller, 1 is
-// version 2.
+// Of the hierarchies 0 is that of version 1 with the memory controller, 1 is version 2.
 #define HIERARCHIES 2
-
-struct directory {
-	__u64 id;
-	__u32 hierarchy, unused;
-};
 
 // The directories that are containers', and the containers' numbers, from 1. No number is
 // given twice.
@@ -250,9 +117,6 @@ const volatile __s32 memory_subsystem = -1; // -1 where version 1 has no memory 
 const volatile __u64 dormancy = 0;          // nanoseconds
 const volatile __u64 murmur = 0;            // nanoseconds of CPU time within dormancy
 const volatile bool new_pages = false;
-const volatile __u64 direct_map = 0;
-const volatile __u32 levels = 4; // of page tables
-const volatile __u64 frame_bits = 0x000ffffffffff000ULL;
 const volatile __u32 possible = 1; // CPUs
 const volatile __u64 full = 1;     // bytes that wait, from which on the reader is woken
 
@@ -459,83 +323,15 @@ int rest(struct rest *r)
 	return 0;
 }
 
-// A page table's entry, found without a lock: tables are freed only after every CPU has
-// had its interrupts on, and a fault comes with them off.
-
-enum { LEVEL_PTE, LEVEL_PMD, LEVEL_PUD };
-
-// descend steps down one level: whether the entry there is the last that can be reached.
-static __always_inline bool descend(__u64 *table, __u64 address, int l, __u64 *entry, int *level)
-{
-	*level = l;
-	*entry = word(*table + ((address >> (12 + 9 * l)) & 511) * 8);
-	if (l == LEVEL_PTE || !(*entry & ENTRY_PRESENT) || (l <= LEVEL_PUD && (*entry & ENTRY_LEAF)))
-		return true;
-	*table = direct_map + (*entry & frame_bits);
-	return false;
-}
-
-static __always_inline __u64 walk(__u64 table, __u64 address, int *level)
-{
-	__u64 entry = 0;
-	if (levels == 5 && descend(&table, address, 4, &entry, level))
-		return entry;
-	if (descend(&table, address, 3, &entry, level) || descend(&table, address, 2, &entry, level) ||
-	    descend(&table, address, 1, &entry, level))
-		return entry;
-	descend(&table, address, 0, &entry, level);
-	return entry;
-}
-
-// The mapping at an address, by the kernel's own mtree_lookup_walk, without a lock: a
-// node that was taken out of the tree meanwhile is its own parent.
-
-#define NODE_MASK 255ULL
-#define NODE_TYPE(node) (((__u64)(node) >> 3) & 15)
-#define IS_NODE(root) (((root) & 3) == 2 && (root) > 4096)
-#define DEPTH 8 // of the tree, at most: millions of mappings
-
-// leaf gives the mapping, 0 where there is none, or 1 where it could not be told. A
-// function of its own, so that the kernel's verifier goes through it once.
-__noinline __u64 leaf(__u64 root, __u64 address)
-{
-	__u64 next = root;
-	if (!IS_NODE(root))
-		return 1;
-	for (int depth = 0; depth < DEPTH; depth++) {
-		__u64 node = next & ~NODE_MASK, type = NODE_TYPE(next);
-		__u64 pivots = node + bpf_core_field_offset(struct maple_range_64, pivot);
-		__u32 count = 15, slots_at = bpf_core_field_offset(struct maple_range_64, slot);
-		if (type == bpf_core_enum_value(enum maple_type, maple_arange_64)) {
-			count = 9;
-			slots_at = bpf_core_field_offset(struct maple_arange_64, slot);
-		}
-		__u32 i = 0;
-		for (; i < 15; i++) {
-			__u64 pivot = i < count ? word(pivots + i * 8) : ~0ULL;
-			// The last of a node need not say where it ends (Linux 6.1): where the node does.
-			if (pivot >= address || (i && !pivot))
-				break;
-		}
-		next = word(node + slots_at + i * 8);
-		if ((word(node) & ~NODE_MASK) == node)
-			return 1;
-		if (type == bpf_core_enum_value(enum maple_type, maple_leaf_64))
-			return next;
-	}
-	return 1;
-}
-
 // private_anonymous tells whether an address is in a mapping of private anonymous memory.
 static __always_inline bool private_anonymous(struct mm_struct *mm, __u64 address)
 {
-	__u64 root = word((__u64)mm + bpf_core_field_offset(struct mm_struct, mm_mt.ma_root));
-	__u64 vma = leaf(root, address);
-	if (vma == 1)
-		__sync_fetch_and_add(&unsettled, 1);
-	if (vma <= 1)
+	struct stretch s = {};
+	bool told = !leaf(mappings(mm), address, &s);
+	__u64 vma = s.mapping;
+	if (told && !vma)
 		return false;
-	if (address < FIELD(vma, struct vm_area_struct, vm_start) || address >= FIELD(vma, struct vm_area_struct, vm_end)) {
+	if (!told || address < FIELD(vma, struct vm_area_struct, vm_start) || address >= FIELD(vma, struct vm_area_struct, vm_end)) {
 		__sync_fetch_and_add(&unsettled, 1);
 		return false;
 	}
@@ -628,5 +424,5 @@ int BPF_PROG(process_join, struct cgroup *to, const char *path, struct task_stru
 	return 0;
 }
 
-// For the kernel's check of helpers alone: see above.
+// For the kernel's check of helpers alone: see kernel/bpf/kernel.h.
 char licence[] SEC("license") = "Dual MIT/GPL";

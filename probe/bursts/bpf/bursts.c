@@ -1,75 +1,12 @@
 // Programs on the scheduler's tracepoints, for probe/bursts.
 //
-// The kernel lets a program call the helpers used here only where it declares
-// a licence compatible with the GPL; the declaration at the end is that and
-// nothing else. This source is tare's, under the Apache License 2.0.
-//
-// The structures below name only the members that are read. Where they lie is
-// found when the programs are loaded, from the running kernel's BTF, so one
-// object serves every kernel and every little-endian machine. All programs are
-// BTF-typed raw tracepoints, which a locked-down kernel allows.
-//
 // Everything is added up here; nothing is handed over event by event, so that
 // the weight does not grow with a reader.
 
-typedef unsigned char __u8;
-typedef unsigned short __u16;
-typedef unsigned int __u32;
-typedef unsigned long long __u64;
-typedef signed char __s8;
-typedef short __s16;
-typedef int __s32;
-typedef long long __s64;
-typedef __u16 __be16;
-typedef __u32 __be32;
-typedef __u64 __be64;
-typedef __u32 __wsum;
-typedef _Bool bool;
-
-#define true 1
-#define false 0
-
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_tracing.h>
-
-// From the kernel's user interface.
-enum {
-	BPF_MAP_TYPE_HASH = 1,
-	BPF_MAP_TYPE_ARRAY = 2,
-	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
-	BPF_MAP_TYPE_STACK_TRACE = 7,
-};
-enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
-enum { BPF_F_USER_STACK = 1 << 8 };
-
-// PF_KTHREAD of the kernel's include/linux/sched.h.
-#define KERNEL_THREAD 0x00200000
-// TASK_DEAD of the same.
-#define DEAD 0x80
+#include "../../../kernel/bpf/kernel.h"
+#include "../../../kernel/bpf/group.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
-struct kernfs_node {
-	__u64 id;
-};
-
-struct cgroup;
-
-struct cgroup_subsys_state {
-	struct cgroup *cgroup;
-	struct cgroup_subsys_state *parent;
-};
-
-struct cgroup {
-	struct cgroup_subsys_state self;
-	struct kernfs_node *kn;
-};
-
-struct css_set {
-	struct cgroup_subsys_state *subsys[1];
-	struct cgroup *dfl_cgrp;
-};
 
 // Since Linux 5.16 the CPU stands here.
 struct thread_info {
@@ -183,12 +120,6 @@ struct pair {
 
 struct behind {
 	__u64 nanoseconds, waits;
-};
-
-struct directory {
-	__u64 id;
-	__u32 hierarchy;
-	__u32 unused;
 };
 
 // Their sizes are set by the loader.
@@ -961,5 +892,5 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
-// For the kernel's check of helpers alone: see above.
+// For the kernel's check of helpers alone: see kernel/bpf/kernel.h.
 char licence[] SEC("license") = "Dual MIT/GPL";

@@ -1,127 +1,23 @@
 // Programs on the page-fault tracepoints, for probe/faults.
 //
-// The kernel lets a program call the helpers used here only where it declares
-// a licence compatible with the GPL; the declaration at the end is that and
-// nothing else. This source is tare's, under the Apache License 2.0.
-//
-// The structures below name only the members that are read. Where they lie is
-// found when the programs are loaded, from the running kernel's BTF. All
-// programs are BTF-typed raw tracepoints, which a locked-down kernel allows.
-//
 // The page-fault tracepoints fire with interrupts off, at the very start of the
 // exception: nothing else writes this CPU's ring meanwhile, and no lock of the
 // address space is held. Taking one there would cost an interrupt of its own
 // (bpf_find_vma does), so the tree of mappings is read without.
 
-typedef unsigned char __u8;
-typedef unsigned short __u16;
-typedef unsigned int __u32;
-typedef unsigned long long __u64;
-typedef signed char __s8;
-typedef short __s16;
-typedef int __s32;
-typedef long long __s64;
-typedef __u16 __be16;
-typedef __u32 __be32;
-typedef __u64 __be64;
-typedef __u32 __wsum;
-typedef _Bool bool;
+#include "../../../kernel/bpf/kernel.h"
+#include "../../../kernel/bpf/group.h"
+#include "../../../kernel/bpf/memory.h"
 
-#define true 1
-#define false 0
-#define NULL ((void *)0)
+#define RLIMIT_STACK 3 // of the kernel's include/uapi/asm-generic/resource.h
 
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_tracing.h>
-
-// From the kernel's user interface.
-enum {
-	BPF_MAP_TYPE_HASH = 1,
-	BPF_MAP_TYPE_ARRAY = 2,
-	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
-	BPF_MAP_TYPE_LRU_HASH = 9,
-	BPF_MAP_TYPE_RINGBUF = 27,
-};
-enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
-enum { BPF_F_NO_PREALLOC = 1 << 0, BPF_F_MMAPABLE = 1 << 10 };
-
-// Of the kernel's include/linux/mm.h.
-#define RLIMIT_STACK 3 // of include/uapi/asm-generic/resource.h
-#define VM_READ 0x1ULL
-#define VM_WRITE 0x2ULL
-#define VM_EXEC 0x4ULL
-#define VM_SHARED 0x8ULL
-#define VM_GROWSDOWN 0x100ULL
-#define VM_HUGETLB 0x400000ULL
-
-// Of arch/x86/include/asm/trap_pf.h: the error code.
-#define ERROR_WRITE 0x2
-#define ERROR_FETCH 0x10
-
-// Of arch/x86/include/asm/pgtable_types.h: bits of an entry.
-#define ENTRY_PRESENT 0x1ULL
-#define ENTRY_WRITABLE 0x2ULL
-#define ENTRY_LEAF 0x80ULL       // of an upper level
-#define ENTRY_PROTECTED 0x100ULL // where not present: access is withdrawn
-#define ENTRY_ERRATUM 0x60ULL    // may stand in an entry that is none
-
-// Of include/linux/swap.h, swapops.h and arch/x86/include/asm/pgtable_64.h:
-// types of swap entry that are no swap area. The last is the marker's; before
-// it come at most eight of migration, devices and poison.
-#define SWAP_TYPE_SHIFT 59
-#define SWAP_OFFSET_SHIFT 14
-#define SWAP_SPECIAL 23
-#define SWAP_MARKER 31
+// Of a swap entry that is a marker: include/linux/swapops.h.
 #define MARKER_POISON_OR_GUARD 0x6ULL
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct kernfs_node {
-	__u64 id;
-	const char *name;
-};
-
-struct cgroup;
-
-struct cgroup_subsys_state {
-	struct cgroup *cgroup;
-	struct cgroup_subsys_state *parent;
-};
-
-struct cgroup {
-	struct cgroup_subsys_state self;
-	struct kernfs_node *kn;
-};
-
-struct css_set {
-	struct cgroup_subsys_state *subsys[1];
-	struct cgroup *dfl_cgrp;
-};
-
-struct maple_tree {
-	void *ma_root;
-};
-
-struct maple_range_64 {
-	void *parent;
-	unsigned long pivot[15];
-	void *slot[16];
-};
-
-struct maple_arange_64 {
-	void *parent;
-	unsigned long pivot[9];
-	void *slot[10];
-};
-
 struct seqcount {
 	unsigned int sequence;
-};
-
-struct mm_struct {
-	struct maple_tree mm_mt;
-	void *pgd;
 };
 
 // Since Linux 6.14 this counts up when a thread begins to change mappings, and again
@@ -163,13 +59,6 @@ struct file {
 	struct path f_path;
 };
 
-struct vm_area_struct {
-	unsigned long vm_start, vm_end, vm_pgoff, vm_flags;
-	struct mm_struct *vm_mm;
-	void *vm_ops;
-	struct file *vm_file;
-};
-
 typedef struct {
 	int counter;
 } atomic_t;
@@ -193,39 +82,7 @@ struct task_struct {
 	char comm[16];
 };
 
-struct pt_regs {
-	unsigned long r15, ip;
-};
-
-enum maple_type { maple_leaf_64 = 1, maple_range_64 = 2, maple_arange_64 = 3 };
-
 #pragma clang attribute pop
-
-// Reads of kernel memory cost a call each, unless a pointer can be declared one
-// to a type of the kernel's, as it can since Linux 6.2: they are then single instructions,
-// which give 0 where there is no memory.
-extern void *bpf_rdonly_cast(const void *address, __u32 type) __ksym __weak;
-const volatile bool casts = false; // set by the loader
-
-#define FIELD(address, type, member)                                                             \
-	({                                                                                       \
-		type *p_ = (void *)(address);                                                    \
-		typeof(p_->member) v_ = 0;                                                       \
-		if (casts) {                                                                     \
-			type *cast_ = bpf_rdonly_cast(p_, bpf_core_type_id_kernel(type));        \
-			v_ = cast_->member;                                                      \
-		} else {                                                                         \
-			bpf_core_read(&v_, sizeof(v_), &p_->member);                             \
-		}                                                                                \
-		v_;                                                                              \
-	})
-
-// word reads eight bytes at an address that is no member's: those of the first
-// register that a pt_regs, of which the layout is fixed, holds.
-static __always_inline __u64 word(__u64 address)
-{
-	return FIELD(address, struct pt_regs, r15);
-}
 
 // What a fault is typed by, together the index of its count. facts.go reads them.
 enum {
@@ -253,8 +110,6 @@ enum {
 	// Above the index: the level of the table that the entry is in.
 	LEVEL_SHIFT = 10,
 };
-
-enum { LEVEL_PTE, LEVEL_PMD, LEVEL_PUD, LEVEL_ABOVE };
 
 #define IS_MAPPING 0xffff // in place of facts
 
@@ -321,12 +176,6 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 20);
 } events SEC(".maps");
-
-// A directory of a hierarchy.
-struct directory {
-	__u64 id;
-	__u32 hierarchy, unused;
-};
 
 // The directories that are targets.
 struct {
@@ -431,9 +280,6 @@ const volatile bool by_pid = false;
 const volatile __u32 slots = 1; // of a CPU's ring, a power of two
 const volatile __u32 targets = 1;
 const volatile __u32 given = 0; // targets that do not appear
-const volatile __u64 direct_map = 0;
-const volatile __u32 levels = 4; // of page tables
-const volatile __u64 frame_bits = 0x000ffffffffff000ULL;
 
 // Read by the loader.
 __u32 appeared_count = 0;
@@ -538,32 +384,6 @@ static __always_inline __s32 target_of(struct task_struct *task, struct cpu *c)
 	return -1;
 }
 
-// descend steps down one level of the page table: whether the entry there is
-// the last that can be reached.
-static __always_inline bool descend(__u64 *table, __u64 address, int l, __u64 *entry, int *level)
-{
-	*level = l > LEVEL_PUD ? LEVEL_ABOVE : l;
-	*entry = word(*table + ((address >> (12 + 9 * l)) & 511) * 8);
-	if (l == 0 || !(*entry & ENTRY_PRESENT) || (l <= LEVEL_PUD && (*entry & ENTRY_LEAF)))
-		return true;
-	*table = direct_map + (*entry & frame_bits);
-	return false;
-}
-
-// walk gives the entry of an address and its level. Tables are freed only after
-// every CPU has had its interrupts on, so those met here stay what they are.
-static __always_inline __u64 walk(__u64 table, __u64 address, int *level)
-{
-	__u64 entry = 0;
-	if (levels == 5 && descend(&table, address, 4, &entry, level))
-		return entry;
-	if (descend(&table, address, 3, &entry, level) || descend(&table, address, 2, &entry, level) ||
-	    descend(&table, address, 1, &entry, level))
-		return entry;
-	descend(&table, address, 0, &entry, level);
-	return entry;
-}
-
 static __always_inline __u32 entry_fact(__u64 entry, int level)
 {
 	if (!(entry & ~ENTRY_ERRATUM))
@@ -581,61 +401,6 @@ static __always_inline __u32 entry_fact(__u64 entry, int level)
 		return marker & MARKER_POISON_OR_GUARD ? OF_GUARDED : OF_NONE;
 	}
 	return type >= SWAP_SPECIAL ? OF_MOVING : OF_SWAPPED;
-}
-
-#define NODE_MASK 255ULL
-#define NODE_TYPE(node) (((__u64)(node) >> 3) & 15)
-#define IS_NODE(root) (((root) & 3) == 2 && (root) > 4096)
-
-#define DEPTH 8 // of the tree, at most: millions of mappings
-
-struct slot_of {
-	__u64 mapping, last;
-};
-
-// leaf finds, in the tree of mappings, what is at an address: a mapping, or
-// NULL; and the last address for which that holds. It is the kernel's own
-// mtree_lookup_walk. -1 is a node that was taken out of the tree.
-// A function of its own, so that the kernel's verifier goes through it once.
-__noinline int leaf(__u64 root, __u64 address, struct slot_of *out)
-{
-	__u64 next = root;
-	if (!out)
-		return -1;
-	out->last = ~0ULL;
-	if (!IS_NODE(root))
-		return -1;
-	for (int depth = 0; depth < DEPTH; depth++) {
-		__u64 node = next & ~NODE_MASK, type = NODE_TYPE(next);
-		__u64 pivots = node + bpf_core_field_offset(struct maple_range_64, pivot);
-		__u32 count = 15, slots_at = bpf_core_field_offset(struct maple_range_64, slot);
-		if (type == bpf_core_enum_value(enum maple_type, maple_arange_64)) {
-			count = 9;
-			slots_at = bpf_core_field_offset(struct maple_arange_64, slot);
-		}
-		// Pivots begin at the same place in both.
-		__u32 i = 0;
-		for (; i < 15; i++) {
-			if (i >= count)
-				break;
-			__u64 pivot = word(pivots + i * 8);
-			if (pivot >= address) {
-				out->last = pivot;
-				break;
-			}
-			// The last of a node need not say where it ends (Linux 6.1): where the node does.
-			if (i && !pivot)
-				break;
-		}
-		next = word(node + slots_at + i * 8);
-		if ((word(node) & ~NODE_MASK) == node)
-			return -1; // dead: it is its own parent
-		if (type == bpf_core_enum_value(enum maple_type, maple_leaf_64)) {
-			out->mapping = next;
-			return 0;
-		}
-	}
-	return -1;
 }
 
 struct area {
@@ -676,9 +441,9 @@ static __noinline int find_area(struct mm_struct *mm, __u64 address, struct area
 {
 	__u32 before = sequence(mm);
 	barrier();
-	struct slot_of s = {};
+	struct stretch s = {};
 	int found = FOUND;
-	__u64 root = word((__u64)mm + bpf_core_field_offset(mm->mm_mt.ma_root));
+	__u64 root = mappings(mm);
 	if (leaf(root, address, &s))
 		return -1;
 	if (!s.mapping) {
@@ -1006,5 +771,5 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	return 0;
 }
 
-// For the kernel's check of helpers alone: see above.
+// For the kernel's check of helpers alone: see kernel/bpf/kernel.h.
 char licence[] SEC("license") = "Dual MIT/GPL";

@@ -1,12 +1,5 @@
-// Programs that copy page tables, for probe/pagetable.
-//
-// The kernel lets a program call the helpers used here only where it declares
-// a licence compatible with the GPL; the declaration at the end is that and
-// nothing else. This source is tare's, under the Apache License 2.0.
-//
-// The structures below name only the members that are read. Where they lie is
-// found when the programs are loaded, from the running kernel's BTF. The tables
-// are those of x86-64, whose format the processor fixes.
+// Programs that copy page tables, for probe/pagetable: those of x86-64, whose format the
+// processor fixes.
 //
 // Nothing is locked: the process goes on. Tables that it frees meanwhile stay
 // readable until the read-side section of RCU ends, as the kernel's own walk
@@ -15,26 +8,7 @@
 // frees them at once: there, of a process that unmaps memory while it is read,
 // entries may be read that were never its own.
 
-typedef unsigned char __u8;
-typedef unsigned short __u16;
-typedef unsigned int __u32;
-typedef unsigned long long __u64;
-typedef signed char __s8;
-typedef short __s16;
-typedef int __s32;
-typedef long long __s64;
-typedef __u16 __be16;
-typedef __u32 __be32;
-typedef __u64 __be64;
-typedef __u32 __wsum;
-typedef _Bool bool;
-
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-
-// From the kernel's user interface.
-enum { BPF_MAP_TYPE_ARRAY = 2 };
-enum { BPF_F_MMAPABLE = 1 << 10 };
+#include "../../../kernel/bpf/kernel.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -54,7 +28,7 @@ extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym __weak;
 extern void bpf_task_release(struct task_struct *p) __ksym __weak;
 extern void bpf_rcu_read_lock(void) __ksym __weak;
 extern void bpf_rcu_read_unlock(void) __ksym __weak;
-const volatile bool finds = 0; // set by the loader
+const volatile bool finds = false; // set by the loader
 
 // The layout of what follows is read by walker.go, and kept to it by its tests.
 
@@ -356,5 +330,5 @@ SEC("syscall") int walk(struct request *r)
 	return 0;
 }
 
-// For the kernel's check of helpers alone: see above.
+// For the kernel's check of helpers alone: see kernel/bpf/kernel.h.
 char licence[] SEC("license") = "Dual MIT/GPL";

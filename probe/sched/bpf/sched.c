@@ -1,49 +1,6 @@
 // Programs on the scheduler's and the processes' tracepoints, for probe/sched.
-//
-// The kernel lets a program call the helpers used here only where it declares
-// a licence compatible with the GPL; the declaration at the end is that and
-// nothing else. This source is tare's, under the Apache License 2.0.
-//
-// The structures below name only the members that are read. Where they lie is
-// found when the programs are loaded, from the running kernel's BTF, so one
-// object serves every kernel and every little-endian machine. All programs are
-// BTF-typed raw tracepoints, which a locked-down kernel allows.
 
-typedef unsigned char __u8;
-typedef unsigned short __u16;
-typedef unsigned int __u32;
-typedef unsigned long long __u64;
-typedef signed char __s8;
-typedef short __s16;
-typedef int __s32;
-typedef long long __s64;
-typedef __u16 __be16;
-typedef __u32 __be32;
-typedef __u64 __be64;
-typedef __u32 __wsum;
-typedef _Bool bool;
-
-#define true 1
-#define false 0
-
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_tracing.h>
-
-// From the kernel's user interface.
-enum {
-	BPF_MAP_TYPE_HASH = 1,
-	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
-	BPF_MAP_TYPE_STACK_TRACE = 7,
-	BPF_MAP_TYPE_RINGBUF = 27,
-};
-enum { BPF_ANY = 0 };
-enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2, BPF_RB_AVAIL_DATA = 0 };
-
-// PF_KTHREAD of the kernel's include/linux/sched.h.
-#define KERNEL_THREAD 0x00200000
-// TASK_DEAD of the same.
-#define DEAD 0x80
+#include "../../../kernel/bpf/kernel.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -508,5 +465,5 @@ int off_waking(__u64 *ctx)
 	return 0;
 }
 
-// For the kernel's check of helpers alone: see above.
+// For the kernel's check of helpers alone: see kernel/bpf/kernel.h.
 char licence[] SEC("license") = "Dual MIT/GPL";
