@@ -3,6 +3,7 @@ package bound
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -137,6 +138,27 @@ func TestPlaceByAProcessThatIsAnothers(t *testing.T) {
 		if _, err := b.Place(c); err != nil && strings.Contains(err.Error(), "is not in") {
 			t.Errorf("by %s: %v", h.Mount, err)
 		}
+	}
+}
+
+// A limit of swap of which half is used costs places as swap does that is half full.
+func TestCrowded(t *testing.T) {
+	for limit, want := range map[string]string{"max": "", "0": "", "20971521": "", "20971520": "/box", "10485760": "/box"} {
+		l := two(t, limit)
+		if got, err := bounded(t, l, Options{}).Crowded(at(l, "box/pod/a")); err != nil || got != want {
+			t.Errorf("10 MiB are used of %s bytes: %q, %v, want %q", limit, got, err, want)
+		}
+	}
+	l := two(t, "10485760") // its own comes before what it lies in
+	if err := os.WriteFile(filepath.Join(l.Hierarchies[0].Mount, "box/pod/a/memory.swap.max"), []byte("8388608"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := bounded(t, l, Options{}).Crowded(at(l, "box/pod/a")); err != nil || got != "/box/pod/a" {
+		t.Errorf("4 MiB are used of 8: %q, %v", got, err)
+	}
+	l = one(t)
+	if got, err := bounded(t, l, Options{}).Crowded(at(l, "box/a")); err != nil || got != "" {
+		t.Errorf("on version 1: %q, %v", got, err)
 	}
 }
 
@@ -388,6 +410,7 @@ func TestReclaimOnVersion2(t *testing.T) {
 	l := two(t, "max")
 	k := &knobs{}
 	b := bounded(t, l, Options{Knobs: k})
+	b.within = time.Minute // pieces are counted, which takes a slow machine longer than it may
 	if freed, err := b.Reclaim(t.Context(), at(l, "box/pod/a"), 64*mib); err != nil || freed != 32*mib {
 		t.Fatalf("%d bytes freed of 64 MiB of which 32 lie in memory still, and stay: want the other 32; %v", freed, err)
 	}
@@ -406,6 +429,26 @@ func TestReclaimOnVersion2(t *testing.T) {
 			t.Errorf("with %d bytes of each piece in use: %d pieces, %v; want %d", inUse, asked-1, err, want-1)
 		}
 	}
+	// The kernel frees more than it is asked for: what is not there any more is not asked for.
+	has := func(unmapped int64) {
+		stat := fmt.Sprintf("anon 33554432\nswapcached %d\ninactive_anon %d\nactive_anon 0\nshmem 0", unmapped, 33554432+unmapped)
+		if err := os.WriteFile(filepath.Join(l.Hierarchies[0].Mount, "box/pod/a/memory.stat"), []byte(stat), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for frees, want := range map[int64]int{piece: 31, 2 * piece: 16, 8 * piece: 4, 32 * piece: 1} {
+		asked := 0
+		has(32 * mib)
+		b.slots = func(cgroup.Group, cgroup.Place) (int64, bool, error) {
+			has(32*mib - int64(asked)*frees)
+			asked++
+			return 0, true, nil
+		}
+		if _, err := b.Reclaim(t.Context(), at(l, "box/pod/a"), 64*mib); err != nil || asked-1 != want {
+			t.Errorf("where each piece frees %d bytes: %d pieces, %v; want %d", frees, asked-1, err, want)
+		}
+	}
+	has(32 * mib)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := os.WriteFile(filepath.Join(l.Hierarchies[0].Mount, "box/pod/a/memory.reclaim"), nil, 0); err != nil {

@@ -117,7 +117,7 @@ func (b *Bound) reclaim(ctx context.Context, g cgroup.Group, bytes int64) error 
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, reclaimWithin)
+	ctx, cancel := context.WithTimeout(ctx, b.within)
 	done := make(chan error, 1)
 	began := b.now()
 	go func() {
@@ -297,10 +297,12 @@ func (b *Bound) lowerInSteps(ctx context.Context, g cgroup.Group, place cgroup.P
 }
 
 // ask reclaims by memory.reclaim, piece by piece: of anonymous memory alone where the kernel
-// can be told so (Linux 6.9), since what has left is that. Pages that are being written yet it
-// passes over, and takes some that are in use in their place (mm/vmscan.c): those are given
-// places in swap, by which that is told, and once an eighth of all is of such the rest is left,
-// to go with what leaves next or when memory is wanted.
+// can be told so (Linux 6.9), since what has left is that. The kernel frees up to twice what it
+// is asked for; so what has left is looked at anew before each piece, and the slack of it stays:
+// asked for what is not there, the kernel takes pages in use. In place of pages that are being
+// written yet it takes some too (mm/vmscan.c): those are given places in swap, by which that is
+// told, and once an eighth of all is of such the rest is left, to go with what leaves next or
+// when memory is wanted.
 func (b *Bound) ask(ctx context.Context, g cgroup.Group, place cgroup.Place, bytes int64) error {
 	k, err := knob.Open(place.File("memory.reclaim"))
 	if gone := new(knob.Gone); errors.As(err, &gone) && g.Exists() {
@@ -332,11 +334,16 @@ func (b *Bound) ask(ctx context.Context, g cgroup.Group, place cgroup.Place, byt
 		if err != nil {
 			return err
 		}
-		asked, bytes = asked+part, bytes-part
+		asked += part
 		after, _, err := b.slots(g, place)
 		if err != nil || accounted && after-before > max(worth, asked/8) {
 			return err
 		}
+		left, err := g.UnmappedMemory()
+		if err != nil {
+			return err
+		}
+		bytes = min(bytes-part, left-slack)
 	}
 	return nil
 }
