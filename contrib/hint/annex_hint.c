@@ -20,7 +20,8 @@
  * Nothing here waits for a thread of the program, allocates memory or holds a lock of the
  * C library, so that all of it may run in a signal handler: the state is in static tables
  * behind two flags that are tried, and passed by where another has them. What is lost then
- * is a hint.
+ * is a hint. Files are read by system calls of its own, since the C library's end a thread
+ * that was cancelled, here with a flag in its hand.
  *
  * Sources: mincore(2), madvise(2), mmap(2), proc(5), signal-safety(7).
  */
@@ -265,7 +266,11 @@ static bool private_anonymous(const char *line, struct arena *range)
 	return *line == '\0' || strcmp(line, "[heap]") == 0 || strncmp(line, "[anon:", 6) == 0;
 }
 
-/* fill reads more of a file, by a call that is none of those below. */
+static int open_own(const char *path) { return (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC); }
+
+static void close_own(int fd) { (void)syscall(SYS_close, fd); }
+
+/* fill reads more of a file. */
 static ssize_t fill(int fd, char *to, size_t room)
 {
 	long n;
@@ -282,12 +287,12 @@ static uint64_t data_pages(void)
 	char text[128];
 	const char *at = text;
 	ssize_t n;
-	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	int fd = open_own("/proc/self/statm");
 
 	if (fd < 0)
 		return 0;
 	n = fill(fd, text, sizeof(text) - 1);
-	close(fd);
+	close_own(fd);
 	if (n <= 0)
 		return 0;
 	text[n] = '\0';
@@ -304,7 +309,7 @@ static bool read_maps(struct arena to[ANNEX_ARENAS])
 	char line[160]; /* of a longer one the rest is a file's name */
 	size_t have = 0;
 	ssize_t n;
-	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	int fd = open_own("/proc/self/maps");
 
 	if (fd < 0)
 		return false;
@@ -324,7 +329,7 @@ static bool read_maps(struct arena to[ANNEX_ARENAS])
 				put(to, range);
 		}
 	}
-	close(fd);
+	close_own(fd);
 	return n == 0;
 }
 
@@ -371,16 +376,16 @@ static void settle(uintptr_t at, size_t pages)
 	const size_t first = at / page_size();
 
 	if (page_map == UNOPENED)
-		page_map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+		page_map = open_own("/proc/self/pagemap");
 	if (page_map < 0)
 		return;
 	for (size_t done = 0; done < pages;) {
 		size_t n = pages - done < ENTRIES ? pages - done : ENTRIES;
 
 		if (memchr(there + done, 0, n) != NULL) {
-			ssize_t got = pread(page_map, entry, n * sizeof(entry[0]), (off_t)((first + done) * sizeof(entry[0])));
+			long got = syscall(SYS_pread64, page_map, entry, n * sizeof(entry[0]), (off_t)((first + done) * sizeof(entry[0])));
 
-			if (got < (ssize_t)sizeof(entry[0]))
+			if (got < (long)sizeof(entry[0]))
 				return;
 			n = (size_t)got / sizeof(entry[0]);
 			for (size_t i = 0; i < n; i++)
@@ -469,7 +474,7 @@ static void look(bool slept)
 				left -= asked < left ? asked : left;
 			}
 		if (page_map >= 0)
-			close(page_map);
+			close_own(page_map);
 		page_map = UNOPENED;
 	}
 	atomic_store_explicit(&looked, now_ms(), memory_order_relaxed);

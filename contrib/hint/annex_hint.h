@@ -7,7 +7,7 @@
  * and no daemon, and changes no content: all that it gives is advice.
  *
  * Each function may be called by any thread, and in a signal handler. None waits for
- * another thread.
+ * another thread, nor is one a cancellation point.
  */
 #ifndef ANNEX_HINT_H
 #define ANNEX_HINT_H

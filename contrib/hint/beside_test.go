@@ -156,7 +156,9 @@ cgroup = %q
 	b.Cleanup(func() {
 		client.Close()
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
+		if err := cmd.Wait(); err != nil {
+			b.Errorf("annexd: %v: %s", err, said.String())
+		}
 	})
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		s, err := client.Status(b.Context())

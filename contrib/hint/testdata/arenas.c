@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,11 +25,24 @@ static void want(int line, int true, const char *what)
 #define WANT(what) want(__LINE__, (what), #what)
 #define FAILS(call, why) (errno = 0, (call) == -1 && errno == (why))
 
+/* cancelled is ended at the first cancellation point that it comes to. */
+static void *cancelled(void *arg)
+{
+	int before;
+
+	pthread_cancel(pthread_self());
+	annex_request();
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	return arg;
+}
+
 int main(int argc, char **argv)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE), size = 4 * page;
 	char *start = mmap(NULL, (ANNEX_ARENAS + 1) * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int status;
+	pthread_t thread;
+	void *joined;
 	pid_t child;
 
 	(void)argv;
@@ -64,6 +78,9 @@ int main(int argc, char **argv)
 	usleep(20000);
 	annex_request();
 	WANT(start[0] == 1);
+	/* A thread that was cancelled does not end within, where it would leave the library held. */
+	usleep(20000);
+	WANT(pthread_create(&thread, NULL, cancelled, start) == 0 && pthread_join(thread, &joined) == 0 && joined == start);
 	child = fork();
 	WANT(child >= 0);
 	if (child == 0) {
