@@ -29,27 +29,28 @@ type context struct {
 	cold     [oldest + 1]uint32 // ages of pages in memory that are in no record, at the last scan
 	ages     ages
 
-	awake   bool
-	woke    annex.Moment
-	worked  bool         // since it woke: it is no health probe
-	lastRan annex.Moment // doing work
-	pending []annex.Fault
-	inside  int // of the faults since it woke, those in the record
-	faults  int
-	strided int           // pages fetched since, that follow its faults
-	wrong   bool          // the record has proved wrong since it woke
-	blind   bool          // pages were mapped since it slept: their use is not seen
-	started int           // activations
-	began   annex.Moment  // the last one
-	usual   time.Duration // between the last two
-	blips   int           // wakes that did no work
-	typical time.Duration // CPU time of an activation, those of late counting most
-	stirred annex.Moment  // when it did a little work last, since its last activation; 0 is not since
-	between time.Duration // how far apart that is
-	learned bool          // it has a record
-	tight   bool          // nothing is left that no record has and nobody writes, until it is looked at again, or sleeps
-	writes  bool          // pages of it were written after they had come back
-	dry     [2]bool       // nothing of its record may leave, of what is not written and of what is, until a page of it may
+	awake    bool
+	woke     annex.Moment
+	worked   bool         // since it woke: it is no health probe
+	lastRan  annex.Moment // doing work
+	pending  []annex.Fault
+	inside   int // of the faults since it woke, those in the record
+	faults   int
+	strided  int           // pages fetched since, that follow its faults
+	wrong    bool          // the record has proved wrong since it woke
+	blind    bool          // pages were mapped since it slept: their use is not seen
+	started  int           // activations
+	began    annex.Moment  // the last one
+	usual    time.Duration // between the last two
+	blips    int           // wakes that did no work
+	typical  time.Duration // CPU time of an activation, those of late counting most
+	stirred  annex.Moment  // when it did a little work last, since its last activation; 0 is not since
+	between  time.Duration // how far apart that is
+	learned  bool          // it has a record
+	surveyed bool          // it had one at the last scan, so that what was not there then is new
+	tight    bool          // nothing is left that no record has and nobody writes, until it is looked at again, or sleeps
+	writes   bool          // pages of it were written after they had come back
+	dry      [2]bool       // nothing of its record may leave, of what is not written and of what is, until a page of it may
 
 	forecast  predict.Forecast
 	expects   bool
@@ -127,7 +128,7 @@ func (c *context) size() int64 {
 	for _, s := range c.spaces {
 		n += int64(unsafe.Sizeof(*s)) + int64(cap(s.areas))*int64(unsafe.Sizeof(area{}))
 		for i := range s.areas {
-			n += int64(cap(s.areas[i].cells))*int64(unsafe.Sizeof(cell{})) + int64(cap(s.areas[i].extents))*int64(unsafe.Sizeof(extent{})) + 8*int64(cap(s.areas[i].left)+cap(s.areas[i].written))
+			n += int64(cap(s.areas[i].cells))*int64(unsafe.Sizeof(cell{})) + int64(cap(s.areas[i].extents))*int64(unsafe.Sizeof(extent{})) + s.areas[i].markBytes()
 		}
 	}
 	return n
@@ -290,6 +291,9 @@ func (c *context) mark() {
 			cells := s.areas[i].cells
 			if !c.writes {
 				s.areas[i].written = nil
+			}
+			if c.started%bornFor == 0 {
+				s.areas[i].born = [2]marks{nil, s.areas[i].born[0]}
 			}
 			for j := range cells {
 				f := cells[j].flags
@@ -477,7 +481,7 @@ func (c *context) done(u *underWay, r annex.Result, p Policy) int {
 			}
 			f = f&^(present|incore|young) | swapped
 			a.extent(page).leave(now)
-			a.left.set(int(page-a.first), len(a.cells))
+			a.leave(int(page - a.first))
 		case u.op == annex.Fetch && f&present == 0 && some:
 			f |= incore | swapped
 		case u.op == annex.Map && f&present == 0 && some:

@@ -18,7 +18,8 @@
 //     furthest; in chunks from the end of the record, each in the order of access, so that
 //     what is touched first stays longest and what lies together in swap is used together;
 //     pages that are written when their container is awake count as wanted in a quarter of
-//     the time, since they alone have to be written again;
+//     the time, since they alone have to be written again, and so for a few activations do those
+//     that came into being in one;
 //  4. of awake containers that have more than their share, the extents of the lowest level
 //     of the multi-queue, but for pages used just now;
 //  5. with nearly nothing free and nothing else left, the same of awake ones within their

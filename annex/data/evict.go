@@ -189,7 +189,7 @@ func (e *eviction) loose(n *room) {
 	}
 }
 
-// unrecorded are pages of no record and no health probe: those that are written, or the others.
+// unrecorded are pages of no record and no health probe: those that are written or new, or the others.
 // What is written is kept, and so is in no record, as that is made of what had to come back.
 func (c *context) unrecorded(most int, written bool) (g collect) {
 	for _, s := range c.spaces {
@@ -199,7 +199,7 @@ func (c *context) unrecorded(most int, written bool) (g collect) {
 				if g.pages >= most {
 					return g
 				}
-				if cell.movable() && cell.flags&(recorded|probed) == 0 && a.written.has(j) == written {
+				if cell.movable() && cell.flags&(recorded|probed) == 0 && a.wears(j) == written {
 					g.add(s.name, a.first+annex.Page(j))
 				}
 			}
@@ -292,7 +292,7 @@ func (c *context) tail(ranked []predict.Ranked, certain, written bool, most int)
 					continue
 				}
 			}
-			if cell := a.cells[p-1-a.first]; !cell.movable() || cell.flags&probed != 0 || a.written.has(int(p-1-a.first)) != written {
+			if cell := a.cells[p-1-a.first]; !cell.movable() || cell.flags&probed != 0 || a.wears(int(p-1-a.first)) != written {
 				continue
 			}
 			pages++

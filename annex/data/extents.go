@@ -98,7 +98,7 @@ func (c *context) resize() {
 	for _, s := range c.spaces {
 		for i := range s.areas {
 			o := &s.areas[i]
-			a := area{first: o.first, cells: o.cells, shift: c.shift, left: o.left, written: o.written}
+			a := area{first: o.first, cells: o.cells, shift: c.shift, left: o.left, written: o.written, born: o.born}
 			a.extents = make([]extent, (o.end()-1)>>c.shift-o.first>>c.shift+1)
 			step := min(o.shift, c.shift)
 			for p := o.first; p < o.end(); p = (p>>step + 1) << step {

@@ -58,6 +58,9 @@ type area struct {
 	extents []extent
 	left    marks // pages that left at least once
 	written marks // pages that were written after they had come back
+	// born are pages that came into being in the last activations, those of the last few apart
+	// from those of as many before.
+	born [2]marks
 }
 
 func (a *area) end() annex.Page { return a.first + annex.Page(len(a.cells)) }
@@ -225,7 +228,7 @@ func (c *context) scan(spaces []annex.Scan, p Policy) {
 	c.counted = false
 	c.working, c.cold = look.working, look.cold
 	c.ages.closed(ended, look.workingAll, p)
-	c.lastScan = began
+	c.lastScan, c.surveyed = began, c.learned
 	c.resize()
 }
 
@@ -284,13 +287,8 @@ func (c *context) carry(old []area, next *int, first annex.Page, pages int) (a a
 		o := &old[i]
 		from, to := max(first, o.first), min(end, o.end())
 		copy(a.cells[from-first:to-first], o.cells[from-o.first:to-o.first])
-		for p := from; p < to && (o.left != nil || o.written != nil); p++ {
-			if o.left.has(int(p - o.first)) {
-				a.left.set(int(p-first), pages)
-			}
-			if o.written.has(int(p - o.first)) {
-				a.written.set(int(p-first), pages)
-			}
+		for p := from; p < to && (o.left != nil || o.marked()); p++ {
+			a.inherit(int(p-first), o, int(p-o.first))
 		}
 		for p := from; p < to; p = (p>>o.shift + 1) << o.shift {
 			a.extent(p).merge(*o.extent(p))
@@ -335,11 +333,12 @@ func (c *context) lookAt(began, ended annex.Moment, p Policy) *look {
 func (l *look) update(a *area, states []annex.State, known bool) {
 	window := uint8(min(l.p.Working/l.p.Tick, oldest))
 	recent := uint8(min(l.p.Recent/l.p.Tick, oldest))
-	defer func() { l.c.writes = l.c.writes || a.written != nil }()
+	defer func() { l.c.writes = l.c.writes || a.marked() }()
 	for i, st := range states {
 		to := &a.cells[i]
+		isNew := l.c.surveyed && (to.flags == fresh || to.flags&(present|swapped|incore|moving) == 0)
 		used := l.page(to, st)
-		a.dirty(i, st)
+		a.dirty(i, st, isNew)
 		if used {
 			a.extent(a.first+annex.Page(i)).use(l.stamp, l.p)
 		}
