@@ -24,6 +24,7 @@ const (
 	starting    = time.Second // containers start within this
 	pause       = 200 * time.Microsecond
 	chunk       = 1 << 12 // pages that an event tells at most
+	run         = 8       // pages that lie together in a working set, and are all written or none
 	// base is the first page: above where programs lie.
 	base annex.Page = 1 << 20
 )
@@ -119,8 +120,7 @@ func newOne(g Group, container int, m Mix) *one {
 		return o
 	}
 	n := max(1, int(float64(g.Pages)*g.Working))
-	// A working set is runs of eight pages, in an order of its own.
-	const run = 8
+	// A working set is runs of pages, in an order of its own.
 	for _, r := range o.random.Perm((g.Pages + run - 1) / run) {
 		for i := range run {
 			if p := r*run + i; p < g.Pages && len(o.working) < n {
@@ -137,7 +137,7 @@ func (o *one) start() {
 	o.add(trace.Event{Kind: trace.Started, At: began})
 	o.at = began
 	o.add(trace.Event{Kind: trace.Woke, At: o.at})
-	o.touch(o.all(), 1)
+	o.touch(o.all(), 1, func(annex.Page) bool { return true }) // all has to be filled once
 	o.add(trace.Event{Kind: trace.Slept, At: o.at, CPU: o.at.Since(began)})
 	if o.Kind == Forked {
 		o.add(trace.Event{Kind: trace.Scanned, At: o.at, Space: o.space, Stretches: []trace.Stretch{
@@ -160,14 +160,19 @@ func (o *one) all() []annex.Page {
 	return pages
 }
 
-// touch has pages touched, in so many requests with a pause after each.
-func (o *one) touch(pages []annex.Page, requests int) {
+// touch has pages touched, in so many requests with a pause after each; written tells which
+// of them are written.
+func (o *one) touch(pages []annex.Page, requests int, written func(annex.Page) bool) {
 	for i := range requests {
 		part := pages[i*len(pages)/requests : (i+1)*len(pages)/requests]
 		for len(part) > 0 {
-			n := min(len(part), chunk)
+			write := written(part[0])
+			n := 1
+			for n < min(len(part), chunk) && written(part[n]) == write {
+				n++
+			}
 			took := time.Duration(o.PageTime) * time.Duration(n)
-			o.add(trace.Event{Kind: trace.Touched, At: o.at, Space: o.space, Took: took, Write: true, Pages: part[:n]})
+			o.add(trace.Event{Kind: trace.Touched, At: o.at, Space: o.space, Took: took, Write: write, Pages: part[:n]})
 			o.at = o.at.After(took)
 			part = part[n:]
 		}
@@ -175,6 +180,13 @@ func (o *one) touch(pages []annex.Page, requests int) {
 			o.at = o.at.After(pause)
 		}
 	}
+}
+
+// written tells whether bursts write a page: of as many runs as the share says, spread evenly
+// over all.
+func (o *one) written(p annex.Page) bool {
+	n, share := float64((p-base)/run), *o.Written
+	return math.Floor((n+1)*share) > math.Floor(n*share)
 }
 
 // next makes the events of its next activation or request; none at the end.
@@ -200,7 +212,7 @@ func (o *one) next() {
 	o.at = at
 	o.add(trace.Event{Kind: trace.Woke, At: at})
 	pages := o.burst()
-	o.touch(pages, o.Requests)
+	o.touch(pages, o.Requests, o.written)
 	o.add(trace.Event{Kind: trace.Slept, At: o.at, CPU: time.Duration(o.PageTime) * time.Duration(len(pages))})
 	o.bursts++
 }

@@ -75,6 +75,9 @@ type Group struct {
 	// Working is the share of its pages that a burst touches; default one half. Of one that serves, requests touch
 	// all.
 	Working float64 `json:"working,omitempty"`
+	// Written is the share of its pages that bursts write, and do not only read; default 1. They
+	// are the same each time, in runs of eight.
+	Written *float64 `json:"written,omitempty"`
 	// Requests are how many make a burst; default 32.
 	Requests int `json:"requests,omitempty"`
 	// Touches is how many pages a request of one that serves touches; default 24.
@@ -115,6 +118,8 @@ func (m Mix) Check() error {
 			return wrong("every %v: want more than 0", time.Duration(g.Every))
 		case g.Working < 0 || g.Working > 1:
 			return wrong("working %v: want a share up to 1", g.Working)
+		case g.Written != nil && !(*g.Written >= 0 && *g.Written <= 1):
+			return wrong("written %v: want a share up to 1", *g.Written)
 		case g.Requests < 0 || g.Touches < 0 || g.Touches > 1<<16 || g.PageTime < 0:
 			return wrong("requests, touches and page_time: want none negative, and touches up to 65536")
 		}
@@ -125,6 +130,10 @@ func (m Mix) Check() error {
 func (g Group) withDefaults() Group {
 	if g.Working == 0 {
 		g.Working = 0.5
+	}
+	if g.Written == nil {
+		all := 1.0
+		g.Written = &all
 	}
 	if g.Requests == 0 {
 		g.Requests = 32

@@ -55,6 +55,42 @@ func TestEventsAreInOrderAndBurstsApart(t *testing.T) {
 	}
 }
 
+// Of the pages of bursts the share that the mix says is written, the same each time and in runs
+// of eight; at first all of them are, as they have to be filled.
+func TestBurstsWriteTheirShare(t *testing.T) {
+	for _, share := range []float64{0, 0.06, 0.5, 1} {
+		m := mix(Periodic)
+		m.Duration = Duration(20 * time.Second)
+		m.Groups[0].Pages, m.Groups[0].Working, m.Groups[0].Written = 4096, 1, &share
+		filled, pages, written := map[int]int{}, 0, 0
+		class := map[annex.Page]bool{}
+		for _, e := range events(t, m) {
+			if e.Kind != trace.Touched {
+				continue
+			}
+			if filled[e.Container] < 4096 {
+				if filled[e.Container] += len(e.Pages); !e.Write {
+					t.Fatalf("%v of %d pages is not written at first", share, len(e.Pages))
+				}
+				continue
+			}
+			pages += len(e.Pages)
+			for _, p := range e.Pages {
+				if was, known := class[p/8*8]; known && was != e.Write {
+					t.Fatalf("%v: page %d is written, and another of its run is not", share, p)
+				}
+				class[p/8*8] = e.Write
+				if e.Write {
+					written++
+				}
+			}
+		}
+		if got := float64(written) / float64(pages); pages == 0 || math.Abs(got-share) > 0.005 {
+			t.Errorf("%v of %d pages are written, want %v", got, pages, share)
+		}
+	}
+}
+
 func TestTimesBetweenHaveTheirMean(t *testing.T) {
 	for _, kind := range []Kind{Periodic, Poisson, Serving} {
 		m := mix(kind)
