@@ -74,7 +74,7 @@ func (p *progress) event(e lab.Event) {
 		fmt.Fprintln(p.out, "warning: "+e.Text)
 	case lab.Tainted:
 		p.erase()
-		fmt.Fprintf(p.out, "%s block %d is repeated: %s\n", e.Group, e.Block, e.Text)
+		fmt.Fprintf(p.out, "%s in block %d is made again at its end: %s\n", cmp.Or(e.Label, conditionName(e.Condition)), e.Block, e.Text)
 	case lab.Preparing:
 		p.line("preparing " + e.Text)
 	case lab.Started:

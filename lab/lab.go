@@ -130,7 +130,7 @@ const (
 	Started   EventKind = "started"   // a trial
 	Told      EventKind = "told"      // how far a long trial is ([Bench.Tell])
 	Ended     EventKind = "ended"     // a trial
-	Tainted   EventKind = "tainted"   // a block, which will be repeated
+	Tainted   EventKind = "tainted"   // a trial, which will be made again
 	Blocked   EventKind = "block"     // a block is complete
 	Warned    EventKind = "warning"
 )

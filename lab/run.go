@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// maxAttempts bounds how often a tainted block is executed in all.
-	maxAttempts = 3
+	// maxTries bounds how often a tainted trial is executed in all within its block.
+	maxTries = 3
 	// maxFailures in a row of one condition end the run: it will not mend itself.
 	maxFailures = 3
 	// DefaultPilot is the number of blocks from which Stein's second stage
@@ -245,6 +245,10 @@ func (r *runner) recover() {
 			if t.Workload != g.Workload || t.Block == 0 {
 				continue
 			}
+			p.spent += t.Elapsed
+			if t.Attempt == record.MadeAgain {
+				continue
+			}
 			if done[t.Block] == nil {
 				done[t.Block] = map[int]int{}
 			}
@@ -256,7 +260,6 @@ func (r *runner) recover() {
 				tainted[t.Block][t.Attempt] = true
 			}
 			p.attempt[t.Block] = max(p.attempt[t.Block], t.Attempt)
-			p.spent += t.Elapsed
 		}
 		for p.blocks+1 <= len(done) && done[p.blocks+1][p.attempt[p.blocks+1]] == g.Executions() {
 			p.blocks++
@@ -477,34 +480,23 @@ func (r *runner) warmUp(ctx context.Context, g Group) error {
 	return nil
 }
 
-// completeBlock executes the group's next block, and again while it is tainted
-// and the bound is not reached.
+// completeBlock executes the group's next block.
 func (r *runner) completeBlock(ctx context.Context, g Group, p *progress) error {
 	block := p.blocks + 1
-	var left []string // taint that no repetition was without
-	for {
-		p.attempt[block]++
-		attempt := p.attempt[block]
-		began := r.lab.now()
-		taint, err := r.executeBlock(ctx, g, block, attempt)
-		p.spent += r.lab.now().Sub(began)
-		if err != nil {
-			return err
-		}
-		if len(taint) == 0 {
-			break
-		}
-		if attempt >= maxAttempts || r.outOfTime(p, block) {
-			p.tainted++
-			left = taint
-			break
-		}
-		r.lab.tell(Event{Kind: Tainted, Group: g.Workload, Block: block, Text: taint[0]})
+	p.attempt[block]++
+	began := r.lab.now()
+	taint, err := r.executeBlock(ctx, g, block, p.attempt[block])
+	p.spent += r.lab.now().Sub(began)
+	if err != nil {
+		return err
+	}
+	if len(taint) > 0 {
+		p.tainted++
 	}
 	p.blocks = block
 	r.setTarget(g, p)
-	if len(left) > 0 && !r.enough(g) {
-		r.lab.tell(Event{Kind: Warned, Group: g.Workload, Block: block, Text: fmt.Sprintf("%s: block %d stays disturbed (%s) and counts for nothing: one more is measured", g.Workload, block, left[0])})
+	if len(taint) > 0 && !r.enough(g) {
+		r.lab.tell(Event{Kind: Warned, Group: g.Workload, Block: block, Text: fmt.Sprintf("%s: block %d stays disturbed (%s) and counts for nothing: one more is measured", g.Workload, block, taint[0])})
 	}
 	r.lab.tell(Event{Kind: Blocked, Group: g.Workload, Block: block, Left: r.left()})
 	if r.lab.Interim != nil {
@@ -515,38 +507,59 @@ func (r *runner) completeBlock(ctx context.Context, g Group, p *progress) error 
 	return nil
 }
 
-// outOfTime says that a repetition would exceed the budget.
-func (r *runner) outOfTime(p *progress, blocks int) bool {
-	budget := r.design.Plan.Budget
-	return budget > 0 && r.lab.now().Sub(r.began)+p.spent/time.Duration(max(blocks, 1)) > budget
-}
-
+// executeBlock executes all trials of a block in an order that is drawn, and, when they are
+// done, again those that were tainted, within a bound: the others of the block stand. Taint is
+// judged alike in all conditions and before anything is seen of a trial's result. The taint
+// returned is what no repetition was without.
 func (r *runner) executeBlock(ctx context.Context, g Group, block, attempt int) (taint []string, err error) {
-	for position, s := range order(g, r.design.Seed, block, attempt) {
-		c := g.Conditions[s.condition]
-		r.lab.tell(Event{Kind: Started, Group: g.Workload, Condition: c.ID, Label: c.Label, Block: block, Left: r.left()})
-		t, err := r.runTrial(ctx, c, block, attempt)
-		t.Position, t.Replicate = position, s.replicate
-		if err != nil {
-			// Interrupted, or the platform is gone: the trial tells nothing of
-			// its condition, and the block will be executed again.
-			return nil, fmt.Errorf("%s in block %d: %w", c.ID, block, err)
+	due, position := order(g, r.design.Seed, block, attempt), 0
+	for try := 1; len(due) > 0; try++ {
+		var again []slot
+		for i, s := range due {
+			c := g.Conditions[s.condition]
+			r.lab.tell(Event{Kind: Started, Group: g.Workload, Condition: c.ID, Label: c.Label, Block: block, Left: r.left()})
+			t, err := r.runTrial(ctx, c, block, attempt)
+			t.Position, t.Replicate = position, s.replicate
+			position++
+			if err != nil {
+				// Interrupted, or the platform is gone: the trial tells nothing of
+				// its condition, and the block will be executed again.
+				return nil, fmt.Errorf("%s in block %d: %w", c.ID, block, err)
+			}
+			// What is due before it is: the rest, and those that wait to be made again.
+			ahead := time.Duration(len(due) - i - 1 + len(again))
+			repeats := len(t.Taint) > 0 && try < maxTries && !r.outOfTime(t.Elapsed*(ahead+1))
+			if repeats {
+				t.Attempt = record.MadeAgain
+				again = append(again, s)
+			} else {
+				taint = append(taint, t.Taint...)
+			}
+			if _, err := r.lab.Store.AddTrial(r.run.ID, t); err != nil {
+				return nil, err
+			}
+			if repeats {
+				r.lab.tell(Event{Kind: Tainted, Group: g.Workload, Condition: c.ID, Label: c.Label, Block: block, Text: t.Taint[0]})
+			}
+			r.lab.tell(Event{Kind: Ended, Group: g.Workload, Condition: c.ID, Label: c.Label, Block: block, Elapsed: t.Elapsed, Text: t.Error})
+			if t.Error == "" {
+				r.failures[c.ID] = 0
+				continue
+			}
+			r.failures[c.ID]++
+			if r.failures[c.ID] >= maxFailures {
+				return nil, fmt.Errorf("%s failed %d times in a row: %s", c.ID, maxFailures, t.Error)
+			}
 		}
-		if _, err := r.lab.Store.AddTrial(r.run.ID, t); err != nil {
-			return nil, err
-		}
-		taint = append(taint, t.Taint...)
-		r.lab.tell(Event{Kind: Ended, Group: g.Workload, Condition: c.ID, Label: c.Label, Block: block, Elapsed: t.Elapsed, Text: t.Error})
-		if t.Error == "" {
-			r.failures[c.ID] = 0
-			continue
-		}
-		r.failures[c.ID]++
-		if r.failures[c.ID] >= maxFailures {
-			return nil, fmt.Errorf("%s failed %d times in a row: %s", c.ID, maxFailures, t.Error)
-		}
+		due = again
 	}
 	return taint, nil
+}
+
+// outOfTime says that what takes so long would exceed the budget.
+func (r *runner) outOfTime(takes time.Duration) bool {
+	budget := r.design.Plan.Budget
+	return budget > 0 && r.lab.now().Sub(r.began)+takes > budget
 }
 
 // setTarget asks Stein's second stage, once the pilot is complete, how many

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tare/overhead"
 	"tare/platform"
 	"tare/record"
 )
@@ -91,22 +92,45 @@ func TestTheOrderIsDrawnAndRepeatable(t *testing.T) {
 	}
 }
 
-func TestATaintedBlockIsRepeatedWholeWithinABound(t *testing.T) {
+func TestATaintedTrialIsMadeAgainWithinABound(t *testing.T) {
 	b := newBench(t, "bare", "box")
-	// Two trials of warm-up, three of block 1 with one tainted, its repetition.
-	b.taints = []string{"", "", "", "steal 9 %", "", "", "", ""}
+	// Two trials of warm-up, three of block 1 of which the second is tainted, twice again.
+	b.taints = []string{"", "", "", "steal 9 %", "", "steal 8 %"}
 	run, err := b.Run(context.Background(), twoPlatforms(&fakeWorkload{name: "w", value: constant(1)}, record.Plan{Blocks: 1}), newRun("r"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	attempts := map[int]int{}
+	type one struct {
+		attempt, position, replicate int
+		condition                    string
+		tainted                      bool
+	}
+	var got []one
 	for _, tr := range run.Trials {
 		if tr.Block == 1 {
-			attempts[tr.Attempt]++
+			got = append(got, one{tr.Attempt, tr.Position, tr.Replicate, tr.Condition, len(tr.Taint) > 0})
 		}
 	}
-	if attempts[1] != 3 || attempts[2] != 3 || len(attempts) != 2 {
-		t.Errorf("attempts %v, want two of three trials", attempts)
+	if len(got) != 5 {
+		t.Fatalf("%+v: want three trials, and the second made twice again", got)
+	}
+	for i, g := range got {
+		again := got[1]
+		again.position = i
+		if i == 4 {
+			again.attempt, again.tainted = 1, false
+		}
+		switch {
+		case i == 1 || i >= 3:
+			if g != again || got[1].attempt != record.MadeAgain {
+				t.Errorf("trial %d is %+v, want %+v", i, g, again)
+			}
+		case g.attempt != 1 || g.position != i || g.tainted:
+			t.Errorf("trial %d is %+v", i, g)
+		}
+	}
+	if report := overhead.Analyse(run, overhead.Options{}); report.Groups[0].Blocks != 1 || report.Groups[0].Repeated != 1 || report.Groups[0].Tainted != 0 {
+		t.Errorf("the block counts as %+v", report.Groups)
 	}
 
 	always := newBench(t, "bare", "box")
@@ -123,8 +147,12 @@ func TestATaintedBlockIsRepeatedWholeWithinABound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if last := run.Trials[len(run.Trials)-1]; last.Attempt != maxAttempts {
-		t.Errorf("a block that is always tainted was tried %d times, want %d", last.Attempt, maxAttempts)
+	tries := map[int]int{} // of trials, by block
+	for _, tr := range run.Trials {
+		tries[tr.Block]++
+	}
+	if tries[1] != 3*maxTries {
+		t.Errorf("a block of three trials, always tainted, took %d, want %d", tries[1], 3*maxTries)
 	}
 	if len(told) != 1 || !strings.Contains(told[0], "block 1 stays disturbed (steal 9 %)") {
 		t.Errorf("of the block in its place it is told %q, want why, once", told)
@@ -140,6 +168,22 @@ func TestTheBudgetWins(t *testing.T) {
 	// Warm-up takes 2 s, a block 3 s: six blocks end at 20 s.
 	if last := run.Trials[len(run.Trials)-1].Block; last != 6 {
 		t.Errorf("%d blocks in 20 s, want 6", last)
+	}
+}
+
+// What is made again has to fit with all that is due before it.
+func TestTheBudgetWinsOverMakingAgain(t *testing.T) {
+	b := newBench(t, "bare", "box")
+	for range 30 {
+		b.taints = append(b.taints, "steal 9 %")
+	}
+	run, err := b.Run(context.Background(), twoPlatforms(&fakeWorkload{name: "w", value: constant(1)}, record.Plan{Budget: 8 * time.Second, Precision: 1e-9, PilotBlocks: 2}), newRun("r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Warm-up takes 2 s, and each pass of the block's three trials 3 s: a third does not fit.
+	if n := len(run.Trials); n != 2+2*3 {
+		t.Errorf("%d trials of a second each within 8 s, want 8", n)
 	}
 }
 
@@ -343,9 +387,9 @@ func TestAMissingPlatformIsFoundBeforeTheRunBegins(t *testing.T) {
 
 func TestTaintedBlocksDoNotCountTowardsThePilot(t *testing.T) {
 	b := newBench(t, "bare", "box")
-	// The warm-up is clean; block 1 stays tainted in all its attempts.
+	// The warm-up is clean; block 1 stays tainted however often.
 	b.taints = []string{"", ""}
-	for range 3 * maxAttempts {
+	for range 3 * maxTries {
 		b.taints = append(b.taints, "steal 9 %")
 	}
 	run, err := b.Run(context.Background(), twoPlatforms(&fakeWorkload{name: "w", value: constant(1)}, record.Plan{Precision: 0.5, PilotBlocks: 3}), newRun("r"))

@@ -12,10 +12,10 @@ import (
 const StepsRepeated = "steps_repeated"
 
 // StepAttempts bounds how often a step that is to be undisturbed is made in all.
-const StepAttempts = maxAttempts
+const StepAttempts = maxTries
 
 // Undisturbed brackets a step with the host's accounts until it finds it undisturbed,
-// within the bound that blocks have. Of attempts that were done again nothing is kept.
+// within the bound that trials have. Of attempts that were done again nothing is kept.
 func (b *workbench) Undisturbed(step func() error) error {
 	b.steps++
 	part := fmt.Sprintf("step %d", b.steps)

@@ -70,7 +70,7 @@ func TestADisturbedStepIsDoneAgain(t *testing.T) {
 	}
 }
 
-// A step that stays disturbed taints the trial, and so has the block repeated.
+// A step that stays disturbed taints the trial, and so has it made again.
 func TestAStepThatStaysDisturbedTaints(t *testing.T) {
 	b := newBench(t, "bare")
 	b.taints = []string{"", "steal 9 %", "steal 8 %", "steal 7 %", ""}
@@ -79,14 +79,14 @@ func TestAStepThatStaysDisturbedTaints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if done != maxAttempts+1 || len(run.Trials) != 3 {
-		t.Fatalf("%d steps in %d trials, want %d in the first and one in the second", done, len(run.Trials), maxAttempts)
+	if done != maxTries+1 || len(run.Trials) != 3 {
+		t.Fatalf("%d steps in %d trials, want %d in the first and one in the second", done, len(run.Trials), maxTries)
 	}
 	// The last attempt's cause alone: nothing is kept of the others.
-	if first := run.Trials[1]; !slices.Equal(first.Taint, []string{"steal 7 %"}) || first.Covariates[StepsRepeated] != maxAttempts-1 {
+	if first := run.Trials[1]; !slices.Equal(first.Taint, []string{"steal 7 %"}) || first.Covariates[StepsRepeated] != maxTries-1 {
 		t.Errorf("taint %q, covariates %v", first.Taint, first.Covariates)
 	}
-	if again := run.Trials[2]; len(again.Taint) != 0 || again.Attempt != 2 || again.Block != 1 {
+	if again := run.Trials[2]; len(again.Taint) != 0 || again.Attempt != 1 || again.Block != 1 {
 		t.Errorf("block %d, attempt %d, taint %q", again.Block, again.Attempt, again.Taint)
 	}
 }

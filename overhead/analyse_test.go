@@ -174,6 +174,54 @@ func TestAnAttemptThatWasInterruptedIsNoRepetitionForTaint(t *testing.T) {
 	}
 }
 
+// One accident that outlasts a trial and its two repetitions is one, and follows nobody.
+func TestTheTriesOfOneTrialAreOneForTaint(t *testing.T) {
+	run := synthetic{seed: 4, blocks: 6, noise: 0.001, effects: map[string]float64{"docker": 1, "oci:runc": 1, "oci:crun": 1}}.run(t)
+	for i := range run.Trials {
+		trial := &run.Trials[i]
+		if trial.Condition != "redis@docker" || trial.Block != 2 {
+			continue
+		}
+		trial.Taint = []string{"steal 9 %"}
+		first := *trial
+		first.Attempt = record.MadeAgain
+		run.Trials = append(run.Trials, first, first)
+		break
+	}
+	for _, w := range overhead.Analyse(run, overhead.Options{}).Groups[0].Warnings {
+		if strings.Contains(w, "taint follows") {
+			t.Error(w)
+		}
+	}
+}
+
+// A run that was stopped before a disturbed trial was made again has no trial there that counts.
+func TestATrialThatWasToBeMadeAgainCountsForNothing(t *testing.T) {
+	run := synthetic{seed: 4, blocks: 3, noise: 0.001, effects: map[string]float64{"docker": 1}}.run(t)
+	each(&run, func(trial *record.Trial) {
+		if trial.Condition == "redis@docker" && trial.Block == 3 {
+			trial.Attempt, trial.Taint = record.MadeAgain, []string{"steal 9 %"}
+		}
+	})
+	report := overhead.Analyse(run, overhead.Options{})
+	if g := report.Groups[0]; g.Tainted != 0 {
+		t.Errorf("%d blocks are tainted, and none came to its end so", g.Tainted)
+	}
+	for _, c := range run.Conditions {
+		want := 3
+		if c.ID == "redis@docker" {
+			want = 2
+		}
+		blocks := map[int]bool{}
+		for _, trial := range (overhead.Reading{Run: run}).Trials(c) {
+			blocks[trial.Block] = true
+		}
+		if len(blocks) != want {
+			t.Errorf("%s has trials that count in %d blocks, want %d", c.ID, len(blocks), want)
+		}
+	}
+}
+
 func TestTaintedBlocksAreLeftOutAndShown(t *testing.T) {
 	run := synthetic{seed: 5, blocks: 12, noise: 0.002, effects: map[string]float64{"docker": 1, "oci:runc": 1}, edit: func(trial *record.Trial) {
 		if trial.Condition == "redis@docker" && trial.Block%2 == 0 {

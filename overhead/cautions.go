@@ -63,13 +63,24 @@ const significance = 0.05
 // of all others (Fisher's exact test, adjusted by Holm): a cause that follows
 // a condition is an effect of it and no accident.
 func (l *layout) taintThatFollows() []string {
+	// A trial that was made again follows upon itself, into what disturbed it: the tries of one
+	// are one.
+	type once struct {
+		condition        string
+		block, replicate int
+	}
+	disturbed := map[once]bool{}
+	for _, t := range l.trials {
+		one := once{t.Condition, t.Block, t.Replicate}
+		disturbed[one] = disturbed[one] || len(t.Taint) > 0
+	}
 	tainted, trials := map[string]int{}, map[string]int{}
 	var allTainted, allTrials int
-	for _, t := range l.trials {
-		trials[t.Condition]++
+	for one, is := range disturbed {
+		trials[one.condition]++
 		allTrials++
-		if len(t.Taint) > 0 {
-			tainted[t.Condition]++
+		if is {
+			tainted[one.condition]++
 			allTainted++
 		}
 	}

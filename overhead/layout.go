@@ -31,8 +31,8 @@ type layout struct {
 type block struct {
 	number   int
 	attempt  int
-	tainted  bool // some trial of the attempt was: the block is repeated, or left out, as a whole
-	repeated bool // an earlier attempt was tainted, and not merely interrupted
+	tainted  bool // some trial of the attempt stayed so: the block is left out as a whole
+	repeated bool // some trial was tainted and made again, or with it, in older runs, the block
 	complete bool // every condition was measured, the baseline twice
 	cells    map[place]*measured
 	merged   map[mergedKey]*hdrhistogram.Histogram // see merge
@@ -92,6 +92,9 @@ func layouts(run record.Run, opt Options) []*layout {
 		}
 		if t.Block > 0 {
 			l.trials = append(l.trials, t)
+			if t.Attempt == record.MadeAgain {
+				continue // it counts for nothing, also where the other was not made any more
+			}
 		}
 		if attempts[l] == nil {
 			attempts[l] = map[int][]*record.Trial{}

@@ -44,7 +44,7 @@ type Group struct {
 	Workload string
 	Metrics  []MetricReport // in the workload's order
 	Blocks   int            // complete, untainted ones that the effects rest on
-	Repeated int            // blocks repeated for taint
+	Repeated int            // blocks of which something was repeated for taint
 	Tainted  int            // blocks still tainted when the bound was reached
 	Failed   int            // trials that yielded nothing
 	Warnings []string       // among them taint rates that differ across conditions, drift, warm-up

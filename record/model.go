@@ -124,13 +124,18 @@ type Condition struct {
 	NotRepresentative string
 }
 
+// MadeAgain in place of an attempt is of a trial that was tainted and made again within its
+// block: it is kept, and counts for nothing. Older runs have the whole block repeated instead,
+// as another attempt.
+const MadeAgain = 0
+
 // Trial is one execution under one condition.
 type Trial struct {
 	ID        int64
 	Condition string
 	Workload  string
 	Block     int // from 1; 0 is the warm-up
-	Attempt   int // from 1; above 1 where the block was repeated for taint
+	Attempt   int // at the block, from 1; above 1 after an interruption; [MadeAgain]
 	Position  int // within the block, from 0
 	Replicate int // 0, or 1 for the baseline's second execution (A/A)
 	Started   time.Time
