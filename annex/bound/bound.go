@@ -69,6 +69,7 @@ type Bound struct {
 	meminfo func() (io.ReadCloser, error)
 	now     func() annex.Moment
 	slots   func(cgroup.Group, cgroup.Place) (bytes int64, accounted bool, err error)
+	within  time.Duration // that reclaiming may take
 
 	mu        sync.Mutex
 	account   Account
@@ -100,6 +101,7 @@ func New(o Options) (*Bound, error) {
 		meminfo:   func() (io.ReadCloser, error) { return os.Open("/proc/meminfo") },
 		now:       func() annex.Moment { return annex.Moment(clock.Monotonic()) },
 		slots:     slots,
+		within:    reclaimWithin,
 		protected: map[string]protection{},
 	}
 	if o.Layout != nil {

@@ -188,6 +188,30 @@ func (b *Bound) Inspect(c container.Container) (swapMost int64, fixed string) {
 	return max(1, s.SwapMost), "" // none at all now may be some later
 }
 
+// Crowded is the nearest limit of swap, of a container or of what it lies in, of which half or
+// more is used; empty where there is none. The kernel then has pages that are used again lose
+// their place in swap as where all of swap is more than half full (mem_cgroup_swap_full of its
+// mm/memcontrol.c); on version 1, which bounds memory and swap together, it does not.
+func (b *Bound) Crowded(c container.Container) (group string, err error) {
+	g, err := b.Place(c)
+	if err != nil {
+		return "", err
+	}
+	if place, _ := g.For("memory"); place.Version == 1 {
+		return "", nil
+	}
+	levels, err := g.SwapLevels()
+	if err != nil {
+		return "", err
+	}
+	for _, l := range levels {
+		if l.Limit != cgroup.NoBound && l.Limit > 0 && 2*l.Usage >= l.Limit {
+			return l.Path, nil
+		}
+	}
+	return "", nil
+}
+
 // Room is how much a container may still take before the nearest limit has the kernel take
 // pages of it that are in use; limited tells that there is such a limit at all. Page cache
 // that is not used again makes room. What cannot be told is no room.

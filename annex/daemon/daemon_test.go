@@ -695,3 +695,26 @@ func TestExplain(t *testing.T) {
 		}
 	})
 }
+
+// Limits of swap of which half is used are told of, for as long as that is so.
+func TestCrowdedLimitsAreTold(t *testing.T) {
+	manage(t, box128, config.Manage, func(h *host) {
+		for _, name := range []string{"one", "other"} {
+			h.run(name, annex.Elastic, 8*pages, 0).crowded = "/pod"
+		}
+		h.run("db", annex.Critical, 8*pages, 0).crowded = "/pod" // nothing of it leaves
+	}, func(t *testing.T, h *host, d *Daemon) {
+		told := func() bool {
+			return slices.ContainsFunc(d.Status().Warnings, func(w string) bool {
+				return strings.Contains(w, "containers: 2; one by the limit of /pod")
+			})
+		}
+		awaits(t, 15*time.Second, "a warning", told)
+		h.mu.Lock()
+		for _, b := range h.containers {
+			b.crowded = ""
+		}
+		h.mu.Unlock()
+		awaits(t, time.Minute, "no warning", func() bool { return !told() })
+	})
+}

@@ -39,6 +39,7 @@ type held struct {
 	id        annex.ID
 	class     annex.Class
 	fixed     string
+	crowded   string // the limit of swap of which half or more is used
 	watched   bool
 	protected bool // or to be
 	setting   bool // that is under way
@@ -208,8 +209,9 @@ func (d *Daemon) hold(id annex.ID, c container.Container, class annex.Class) {
 	if class == annex.Elastic {
 		most, h.fixed = d.parts.Bound.Inspect(c)
 		room, limited = d.parts.Bound.Room(c)
+		h.crowded, _ = d.parts.Bound.Crowded(c) // what cannot be read is told by what fixes it
 	} else {
-		h.fixed = ""
+		h.fixed, h.crowded = "", ""
 	}
 	if could && (class != annex.Elastic || h.fixed != "") {
 		d.movers.leave(id)

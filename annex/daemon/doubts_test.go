@@ -6,6 +6,8 @@ import (
 
 	"tare/annex"
 	"tare/annex/config"
+	"tare/annex/control"
+	"tare/annex/media"
 	"tare/container"
 )
 
@@ -22,6 +24,27 @@ func TestDoubts(t *testing.T) {
 	for i, want := range []string{"memory.headroom", "/swap", "rule 1 (critical)", "no container that runs is critical"} {
 		if len(all) != 4 || !strings.Contains(all[i], want) {
 			t.Fatalf("%q, want one of %s", all, want)
+		}
+	}
+}
+
+// Swap that is more than half full is told of, and what there is to do.
+func TestOverHalf(t *testing.T) {
+	for _, c := range []struct {
+		size, free int64
+		kinds      []media.Kind
+		told       bool
+	}{
+		{0, 0, nil, false}, {64 << 20, 64 << 20, []media.Kind{media.File}, false}, {64 << 20, 32 << 20, []media.Kind{media.File}, false},
+		{64 << 20, 31 << 20, []media.Kind{media.File}, true}, {64 << 20, 0, []media.Kind{media.ZRAM, media.Device}, true},
+		{64 << 20, 0, []media.Kind{media.ZRAM}, false}, // where nothing is written
+	} {
+		var tiers []control.Tier
+		for _, kind := range c.kinds {
+			tiers = append(tiers, control.Tier{Kind: string(kind)})
+		}
+		if text := overHalf(control.Memory{SwapBytes: c.size, SwapFreeBytes: c.free}, tiers); (text != "") != c.told || c.told && !strings.Contains(text, "of 64 MiB") {
+			t.Errorf("of %d bytes of swap, of which %d are free, it says %q", c.size, c.free, text)
 		}
 	}
 }

@@ -72,6 +72,7 @@ type box struct {
 	limit   int64 // of its own; 0 is none
 	// unmapped is what of it is in memory beside its pages, and mapped by nobody.
 	unmapped int64
+	crowded  string // a limit of its swap of which half is used
 }
 
 func newHost(limit int64) *host {
@@ -226,6 +227,14 @@ func (h *host) Unmapped(c container.Container) (int64, error) {
 }
 
 func (h *host) Inspect(container.Container) (int64, string) { return 0, "" }
+func (h *host) Crowded(c container.Container) (string, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if b := h.containers[c.Name]; b != nil {
+		return b.crowded, nil
+	}
+	return "", errors.New("gone")
+}
 func (h *host) Room(c container.Container) (int64, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

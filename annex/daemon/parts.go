@@ -98,6 +98,9 @@ type Bound interface {
 	// Inspect says how much of a container may be in swap (0 is any amount), and why it
 	// cannot be extended, where it cannot.
 	Inspect(c container.Container) (swapMost int64, fixed string)
+	// Crowded is the nearest limit of swap above one of which half or more is used, so that all of it
+	// that leaves is written; empty where there is none.
+	Crowded(c container.Container) (group string, err error)
 	// Room is how much a container may still take before a limit of its own, or of what it
 	// lies in, makes that other pages of it leave; limited is false where it has none.
 	Room(c container.Container) (bytes int64, limited bool)

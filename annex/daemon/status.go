@@ -12,6 +12,7 @@ import (
 	"tare/annex/config"
 	"tare/annex/control"
 	"tare/annex/data"
+	"tare/annex/media"
 	"tare/annex/predict"
 	"tare/kernel/process"
 	"tare/nearest"
@@ -23,6 +24,9 @@ func (d *Daemon) Status() control.Status {
 	// Areas have an account that is written to a disk: that is nothing for the goroutine of Run.
 	if running := d.do(context.Background(), func() { d.tell(&s) }); running == nil && d.parts.Tiers != nil {
 		s.Tiers = d.parts.Tiers()
+	}
+	if text := overHalf(s.Memory, s.Tiers); text != "" {
+		s.Warnings = append(s.Warnings, text)
 	}
 	s.Weight.ResidentBytes = residentBytes()
 	if cpu, err := process.CPUTime(); err == nil {
@@ -68,8 +72,10 @@ func (d *Daemon) tell(s *control.Status) {
 	}
 	s.Weight.LostEvents = int64(d.lost)
 	s.Warnings = slices.Concat(d.parts.Warnings, d.settings.Warnings, d.doubts, d.notes, d.unbraked(), d.unscanned())
-	if vain := d.movers.futile.problem(d.now()); vain != "" {
-		s.Warnings = append(s.Warnings, vain)
+	for _, text := range []string{d.movers.futile.problem(d.now()), d.crowded()} {
+		if text != "" {
+			s.Warnings = append(s.Warnings, text)
+		}
 	}
 	if known.Degraded != "" {
 		s.Warnings = append(s.Warnings, known.Degraded)
@@ -77,6 +83,35 @@ func (d *Daemon) tell(s *control.Status) {
 	if d.logErr != nil {
 		s.Warnings = append(s.Warnings, d.logErr.Error())
 	}
+}
+
+// overHalf says what it costs where swap is more than half full: from there on the kernel gives up
+// the place of each page that is used again (vm_swap_full of its include/linux/swap.h), so that a page
+// that was only read has to be written too when it leaves. To compressed memory nothing is written,
+// and a place that is kept there is memory that is taken twice.
+func overHalf(m control.Memory, tiers []control.Tier) string {
+	used := m.SwapBytes - m.SwapFreeBytes
+	written := func(t control.Tier) bool { return t.Kind != string(media.ZRAM) }
+	if 2*used <= m.SwapBytes || !slices.ContainsFunc(tiers, written) {
+		return ""
+	}
+	return fmt.Sprintf("swap is more than half full (%d of %d MiB): the kernel then gives up the place of each page that is used again, so that all are written anew when they leave: have it twice as large as what it holds", used>>20, m.SwapBytes>>20)
+}
+
+// crowded says the same of limits of swap.
+func (d *Daemon) crowded() string {
+	n, first := 0, (*held)(nil)
+	for _, id := range d.ids() {
+		if h := d.held[id]; h.crowded != "" {
+			if n++; first == nil {
+				first = h
+			}
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("of what may be in swap half or more is used (containers: %d; %s by the limit of %s): the kernel then gives up the place of each page that is used again, so that all are written anew when they leave: raise memory.swap.max there to twice as much", n, first.container.Name, first.crowded)
 }
 
 func (d *Daemon) tellBrake() control.Brake {

@@ -12,6 +12,7 @@ import (
 
 	"tare/annex"
 	"tare/kernel/pagemap"
+	"tare/kernel/swap"
 )
 
 const testPages = 4096
@@ -138,6 +139,48 @@ func TestFetchedPagesAreThere(t *testing.T) {
 	if near(between-before, after-between) {
 		t.Errorf("%d pages that were fetched cost %d major faults, as many that were not %d", fetched, between-before, after-between)
 	}
+}
+
+// While swap is at most half full a page that comes back keeps its place, and need not be
+// written when it leaves again; above that the kernel gives places up. The daemon says so.
+func TestPlacesAreKeptToHalfOfSwap(t *testing.T) {
+	const pages = testPages * annex.PageSize
+	for _, size := range []int64{4 * pages, pages * 3 / 2} {
+		t.Run(fmt.Sprintf("%d MiB", size>>20), func(t *testing.T) {
+			k := newKernel(t, Options{Medium: onFile(t, size)})
+			h := startHolder(t, testPages)
+			if r := k.Do(t.Context(), annex.Request{Number: 1, Op: annex.Evict, Runs: h.all()}); r.Err != nil || !near(r.Moved, testPages) {
+				t.Fatalf("%+v", r)
+			}
+			full, used := swapUse(t)
+			h.tell(t, "check", 0, testPages)
+			_, kept := swapUse(t)
+			want := used
+			if used > full/2 {
+				want = max(full/2, used-pages)
+			} else if size < 2*pages {
+				t.Skip("there is so much other swap that this area does not fill half of all")
+			}
+			// Up to Linux 6.12 each processor has some places that were given up and do not count yet.
+			const returned = 64
+			if slack := int64(loose+returned*runtime.NumCPU()) * annex.PageSize; kept < want-slack || kept > want+slack {
+				t.Errorf("of %d bytes of swap %d were used, and %d after all had come back, want %d", full, used, kept, want)
+			}
+		})
+	}
+}
+
+// swapUse is how large the host's swap is, and how much of it is used.
+func swapUse(t *testing.T) (size, used int64) {
+	t.Helper()
+	areas, err := swap.Host{}.Areas()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range areas {
+		size, used = size+a.Size, used+a.Used
+	}
+	return size, used
 }
 
 // majorFaults are those for which a program has waited.

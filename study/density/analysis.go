@@ -250,6 +250,7 @@ func together(a, b Step) Step {
 	s.SwapIn, s.SwapOut = a.SwapIn+b.SwapIn, a.SwapOut+b.SwapOut
 	s.DeviceWritten, s.DeviceRead = a.DeviceWritten+b.DeviceWritten, a.DeviceRead+b.DeviceRead
 	s.Pool, s.Limit = max(a.Pool, b.Pool), min(a.Limit, b.Limit)
+	s.SwapUsed, s.SwapSize = max(a.SwapUsed, b.SwapUsed), max(a.SwapSize, b.SwapSize)
 	s.Keeper, s.Reclaimed = a.Keeper+b.Keeper, a.Reclaimed+b.Reclaimed
 	s.Extension = a.Extension.followed(b.Extension)
 	s.Notes = slices.Clone(a.Notes)

@@ -241,9 +241,9 @@ func (r reading) swapTables(a arm) (faults, device report.Table) {
 	}
 	device = report.Table{
 		Title: r.titled("What went to the device, and what kept the box", a),
-		Note:  "Written and read are of the device below the swap area; pool is memory that compressed swap holds, and is taken from the box, whose limit at the end is beside it. Keeper is what tare itself used of one CPU to keep the box.",
+		Note:  "Written and read are of the device below the swap area, and used is how full that was at the end; pool is memory that compressed swap holds, and is taken from the box, whose limit at the end is beside it. Keeper is what tare itself used of one CPU to keep the box.",
 		Columns: []report.Column{
-			{Head: "idle", Number: true}, {Head: "written, MB/s", Number: true}, {Head: "read, MB/s", Number: true}, {Head: "pool, MiB", Number: true},
+			{Head: "idle", Number: true}, {Head: "written, MB/s", Number: true}, {Head: "read, MB/s", Number: true}, {Head: "used, %", Number: true}, {Head: "pool, MiB", Number: true},
 			{Head: "critical swapped, MiB", Number: true}, {Head: "limit, MiB", Number: true}, {Head: "keeper, %", Number: true, Optional: true},
 		},
 	}
@@ -272,6 +272,15 @@ func (r reading) swapTables(a arm) (faults, device report.Table) {
 			}
 			return held("limit_bytes", func(s Step) float64 { return float64(s.Limit) })
 		}
+		used := func(steps []Step) report.Cell {
+			var all []float64
+			for _, s := range steps {
+				if s.SwapSize > 0 {
+					all = append(all, float64(s.SwapUsed)/float64(s.SwapSize))
+				}
+			}
+			return brief(r.mean(all), 100)
+		}
 		faults.Rows = append(faults.Rows, []report.Cell{
 			{Text: fmt.Sprint(n)},
 			rate("swap_in_pages", func(s Step) float64 { return float64(s.SwapIn) }, 1), rate("swap_out_pages", func(s Step) float64 { return float64(s.SwapOut) }, 1),
@@ -282,7 +291,7 @@ func (r reading) swapTables(a arm) (faults, device report.Table) {
 		device.Rows = append(device.Rows, []report.Cell{
 			{Text: fmt.Sprint(n)},
 			rate("device_written_bytes", func(s Step) float64 { return float64(s.DeviceWritten) }, 1e-6), rate("device_read_bytes", func(s Step) float64 { return float64(s.DeviceRead) }, 1e-6),
-			held("pool_bytes", func(s Step) float64 { return float64(s.Pool) }),
+			used(a.has(n)), held("pool_bytes", func(s Step) float64 { return float64(s.Pool) }),
 			held("swapped_bytes", func(s Step) float64 { return float64(s.Classes[platform.Critical].Swapped) }),
 			limit(a.has(n)), rate("keeper_ns", func(s Step) float64 { return s.Keeper.Seconds() }, 100),
 		})

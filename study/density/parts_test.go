@@ -188,7 +188,9 @@ func TestBoxIsTold(t *testing.T) {
 	run := remade(t, withOrder(Continuous, 3, file(s3)), func(_ int, steps []Step) []Step {
 		for i := range steps {
 			steps[i].Limit, steps[i].Keeper = 1000<<20, steps[i].Elapsed/50
+			steps[i].SwapSize, steps[i].SwapUsed = 2048<<20, 512<<20
 		}
+		steps[5].SwapUsed = 1025 << 20
 		steps[4].Notes = []string{note}
 		return steps
 	})
@@ -196,8 +198,13 @@ func TestBoxIsTold(t *testing.T) {
 	if !slices.Contains(s.Banners, "box of file: "+note+" (6 of 78 steps)") {
 		t.Errorf("banners %q", s.Banners)
 	}
+	if !slices.ContainsFunc(s.Banners, func(b string) bool {
+		return strings.HasPrefix(b, "swap of file was more than half full at the end of 6 of 78 steps")
+	}) {
+		t.Errorf("banners %q", s.Banners)
+	}
 	table := tables(s.Parts)["What went to the device, and what kept the box"]
-	for head, want := range map[string]string{"limit, MiB": "1000", "keeper, %": "2"} {
+	for head, want := range map[string]string{"limit, MiB": "1000", "keeper, %": "2", "used, %": "25"} {
 		i := slices.IndexFunc(table.Columns, func(c report.Column) bool { return c.Head == head })
 		if i < 0 || !strings.HasPrefix(strings.ReplaceAll(table.Rows[3][i].Text, ",", ""), want) {
 			t.Errorf("%s: column %d of %+v", head, i, table.Rows[3])

@@ -256,6 +256,9 @@ func (r reading) banners() []string {
 		if n := a.repeated(); n > 0 {
 			more = append(more, fmt.Sprintf("disturbed: in %s the loads of a step were made again %s, for something foreign to them: what came before is not kept", r.name(a), timesText(n)))
 		}
+		if n, steps := a.overHalf(); n > 0 {
+			more = append(more, fmt.Sprintf("swap of %s was more than half full at the end of %d of %s: above half (of all the host's swap) the kernel gives up the place there of each page that is used again, so that all that leaves is written: give a larger --swap-size", r.name(a), n, plural(steps, "step")))
+		}
 		for _, note := range a.notes() {
 			more = append(more, fmt.Sprintf("box of %s: %s", r.name(a), note))
 		}
@@ -287,6 +290,18 @@ func (a arm) notes() []string {
 		notes[i] = fmt.Sprintf("%s (%d of %s)", note, count[note], plural(steps, "step"))
 	}
 	return notes
+}
+
+// overHalf is at the end of how many steps swap was more than half full.
+func (a arm) overHalf() (n, steps int) {
+	for _, s := range a.sweeps {
+		for _, step := range s.steps {
+			if steps++; step.overHalf(a.factor(FactorSwap)) {
+				n++
+			}
+		}
+	}
+	return n, steps
 }
 
 // repeated is how often loads of an arm's steps were made again.

@@ -61,13 +61,17 @@ type Step struct {
 	// where a burst is one request.
 	Bursts Served `json:"bursts"`
 	// Elapsed is the time that the accounts below are over: both loads.
-	Elapsed       time.Duration                    `json:"elapsed_ns"`
-	SwapIn        int64                            `json:"swap_in_pages"`
-	SwapOut       int64                            `json:"swap_out_pages"`
-	DeviceWritten int64                            `json:"device_written_bytes"`
-	DeviceRead    int64                            `json:"device_read_bytes"`
-	Pool          int64                            `json:"pool_bytes"`
-	Classes       map[platform.Class]ClassAccounts `json:"classes"`
+	Elapsed       time.Duration `json:"elapsed_ns"`
+	SwapIn        int64         `json:"swap_in_pages"`
+	SwapOut       int64         `json:"swap_out_pages"`
+	DeviceWritten int64         `json:"device_written_bytes"`
+	DeviceRead    int64         `json:"device_read_bytes"`
+	Pool          int64         `json:"pool_bytes"`
+	// SwapUsed and SwapSize are the swap area's at the step's end; both 0 without one, and in
+	// steps kept before they were.
+	SwapUsed int64                            `json:"swap_used_bytes"`
+	SwapSize int64                            `json:"swap_size_bytes"`
+	Classes  map[platform.Class]ClassAccounts `json:"classes"`
 	// Limit is the box's at the step's end, what compressed swap holds being taken from it;
 	// Keeper the CPU time of tare's own that kept the box within the step; Reclaimed says
 	// for how long of it that reclaimed ahead of need.
@@ -189,6 +193,11 @@ const stoppedText = "stopped"
 // unansweredText names the covariate of a step that ended its sweep because of a whole
 // load nothing was answered: such an end is a figure of throughput, as others are not.
 const unansweredText = "unanswered"
+
+// overHalf tells whether swap on a device was more than half full.
+func (s *Step) overHalf(kind string) bool {
+	return kind != string(platform.SwapZRAM) && 2*s.SwapUsed > s.SwapSize
+}
 
 // unanswered tells whether that is why a sweep ended at a step.
 func (s *Step) unanswered() bool {

@@ -292,6 +292,7 @@ func (s *Step) account(before, after platform.BoxReading, memory int64) {
 	s.SwapIn, s.SwapOut = after.SwapIn-before.SwapIn, after.SwapOut-before.SwapOut
 	s.DeviceWritten, s.DeviceRead = after.DeviceWritten-before.DeviceWritten, after.DeviceRead-before.DeviceRead
 	s.Pool, s.Limit = after.Pool, after.Limit
+	s.SwapUsed, s.SwapSize = after.SwapUsed, after.SwapSize
 	s.Keeper, s.Reclaimed = after.Keeper-before.Keeper, after.Reclaiming-before.Reclaiming
 	s.Extension = extended(before.Extension, after.Extension)
 	s.Notes = slices.Clone(before.Notes)
