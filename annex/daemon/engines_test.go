@@ -525,6 +525,9 @@ cgroup = "%[7]s/bare*"
 	step("evicted")
 	whole()
 	step("read by faults")
+	before := s.Moved.EvictedBytes
+	s = p.await(t, "as much again in swap", func(s control.Status) bool { return left(s) && s.Moved.EvictedBytes >= before+4<<20 })
+	step("evicted again")
 
 	var limit, want string
 	if lacks["docker"] == nil {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -248,6 +249,34 @@ func extended(s control.Status) (bytes int64) {
 	return bytes
 }
 
+// managing is the configuration of a daemon that keeps all it has in dir and defends a box:
+// the group critical in it, and every other one elastic. more is said below [protect].
+func managing(dir, box, more string) string {
+	return fmt.Sprintf(`version = 1
+mode = "manage"
+[memory]
+defend = %q
+headroom = "32MiB"
+high = "40MiB"
+reserve = "4MiB"
+[protect]
+%s
+[control]
+socket = %q
+[log]
+file = %q
+[state]
+directory = %q
+journal = %q
+[[rule]]
+class = "critical"
+cgroup = %q
+[[rule]]
+class = "elastic"
+cgroup = %q
+`, box, more, filepath.Join(dir, "annex.sock"), filepath.Join(dir, "decisions.jsonl"), filepath.Join(dir, "state"), filepath.Join(dir, "journal"), box+"/critical", box+"/*")
+}
+
 // The daemon is killed in each of its states, on the real kernel: no program finds a byte
 // changed, no group keeps a limit or a protection that it did not have, and the next daemon
 // finds what had left.
@@ -282,27 +311,7 @@ func TestKilled(t *testing.T) {
 	before, unprotected := contents(t, knobs), contents(t, []string{protection})
 	dir := t.TempDir()
 	path, socket := filepath.Join(dir, "annex.toml"), filepath.Join(dir, "annex.sock")
-	text := fmt.Sprintf(`version = 1
-mode = "manage"
-[memory]
-defend = %q
-headroom = "32MiB"
-high = "40MiB"
-reserve = "4MiB"
-[control]
-socket = %q
-[log]
-file = %q
-[state]
-directory = %q
-journal = %q
-[[rule]]
-class = "critical"
-cgroup = %q
-[[rule]]
-class = "elastic"
-cgroup = %q
-`, place.Path, socket, filepath.Join(dir, "decisions.jsonl"), filepath.Join(dir, "state"), filepath.Join(dir, "journal"), place.Path+"/critical", place.Path+"/*")
+	text := managing(dir, place.Path, "")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -403,6 +412,111 @@ cgroup = %q
 		t.Errorf("%s hold %s, want %s", knobs, contents(t, knobs), before)
 	}
 	whole(t)
+}
+
+// The kernel itself tells of pressure on a critical container: its own limit is half of what
+// it goes through again and again. Eviction, under way until then, stops for as long.
+func TestCriticalPressureStopsEviction(t *testing.T) {
+	box := realGroup(t, 88<<20)
+	if _, ok := box.Unified(); !ok {
+		t.Skip("there is no hierarchy of version 2, which alone tells of pressure")
+	}
+	swaptest.File(t, "daemon", 256<<20)
+	place, _ := box.For("memory")
+	asks := map[string]func() string{}
+	critical := box.Child("critical")
+	for _, name := range []string{"critical", "program0", "program1", "program2"} {
+		g := box.Child(name)
+		if err := g.Create("memory"); err != nil {
+			t.Fatal(err)
+		}
+		asks[name] = hold(t, g, 20<<20)
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "annex.toml")
+	// The kernel swaps a critical container only where it is not kept from it.
+	if err := os.WriteFile(path, []byte(managing(dir, place.Path, "critical = false")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, path, filepath.Join(dir, "annex.sock"))
+
+	// The programs take turns, so that without a brake something leaves all the time.
+	again := func(pause time.Duration, names ...string) (stop func()) {
+		done, ended := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(ended)
+			for n := 0; ; n++ {
+				if answer := asks[names[n%len(names)]](); answer != "whole" {
+					t.Errorf("%s: %s", names[n%len(names)], answer)
+					return
+				}
+				select {
+				case <-done:
+					return
+				case <-time.After(pause):
+				}
+			}
+		}()
+		stop = sync.OnceFunc(func() { close(done); <-ended })
+		t.Cleanup(stop) // before the programs are ended
+		return stop
+	}
+	turns := again(300*time.Millisecond, "program0", "program1", "program2")
+	evicts := func(what string, than int64) control.Status {
+		return p.await(t, what, func(s control.Status) bool {
+			return s.State == control.Managing && !s.Brake.On && s.Moved.EvictedBytes > than+8<<20
+		})
+	}
+	before := evicts("an eviction", 0)
+	before = evicts("another eviction", before.Moved.EvictedBytes)
+
+	if err := critical.LimitMemory(10 << 20); err != nil {
+		t.Fatal(err)
+	}
+	waits := again(0, "critical")
+	stopped := p.await(t, "the brake", func(s control.Status) bool { return s.Brake.On })
+	if !strings.Contains(stopped.Brake.Why, "critical containers wait for memory") || stopped.Brake.Stops <= before.Brake.Stops {
+		t.Errorf("the brake is on since %+v, and was %+v", stopped.Brake, before.Brake)
+	}
+	// What was under way ends, and is told; once nothing has left from one look to the next, nothing
+	// does for as long as the brake stays on.
+	looks, still, episode, left := 0, false, int64(-1), int64(0)
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		s, err := p.client.Status(t.Context())
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case !s.Brake.On:
+		case s.Brake.Stops != episode:
+			episode, left, still = s.Brake.Stops, s.Moved.EvictedBytes, false
+		case s.Moved.EvictedBytes == left:
+			still = true
+			looks++
+		case still:
+			t.Fatalf("%d bytes left while the brake was on: %+v", s.Moved.EvictedBytes-left, s.Brake)
+		default:
+			left = s.Moved.EvictedBytes
+		}
+	}
+	if looks < 5 {
+		t.Errorf("in five seconds of pressure the brake was on for %d looks in which nothing left", looks)
+	}
+
+	waits()
+	if err := critical.LimitMemory(cgroup.NoBound); err != nil {
+		t.Fatal(err)
+	}
+	last := evicts("an eviction when the pressure is over", left)
+	turns()
+	p.end(syscall.SIGTERM)
+	if worst := last.Brake.WorstStopSeconds; worst != nil {
+		t.Logf("%d stops, the longest until no eviction was under way %.3f s", last.Brake.Stops, *worst)
+	}
+	for name, ask := range asks {
+		if answer := ask(); answer != "whole" {
+			t.Errorf("%s: %s", name, answer)
+		}
+	}
 }
 
 func contents(t *testing.T, files []string) string {
