@@ -455,11 +455,14 @@ func outgrown(t *testing.T, group string, bytes int) {
 // A swap area that fills is a danger before it is full.
 func TestASwapAreaThatFills(t *testing.T) {
 	s := spec(t, platform.SwapFile)
-	s.Memory, s.SwapSize = 64<<20, s.SwapSize-448<<20
+	s.Memory, s.SwapSize = 64<<20, s.SwapSize-320<<20
 	b := made(t, New(Options{Ledger: runLedger, StateDir: stateDirectory(t)}), s)
 	occupied(t, b.Group(platform.Idle), int(s.Memory+s.SwapSize*9/10))
-	occupying(t, b.Group(platform.Idle), int(s.SwapSize), false)
+	// Little by little, by less than lies between danger and the end: where the OOM killer comes
+	// before anybody looks, there is room again.
 	await(t, b, "nothing was said of a full swap area", func(_ platform.BoxReading, err error) bool {
+		_, _, said := occupying(t, b.Group(platform.Idle), 1<<20, false)
+		said.Scan()
 		endangered := new(platform.Endangered)
 		return errors.As(err, &endangered)
 	})

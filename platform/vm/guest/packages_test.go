@@ -140,27 +140,20 @@ func programs(t *testing.T, suites []suite) (disk [2]string, device string) {
 // program there one that needs no compiler.
 func surround(t *testing.T, pkg, dir string) {
 	t.Helper()
-	source := filepath.Join("../../..", pkg)
-	for _, name := range []string{"testdata", "bpf"} {
-		from := filepath.Join(source, name)
-		if _, err := os.Stat(from); err != nil {
-			continue
-		}
-		to := filepath.Join(dir, name)
-		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-			t.Fatal(err)
-		}
-		if name != "testdata" {
-			continue
-		}
-		programs, err := filepath.Glob(filepath.Join(to, "*.c"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range programs {
-			if out, err := exec.Command("cc", "-O1", "-static", "-pthread", "-o", strings.TrimSuffix(c, ".c"), c).CombinedOutput(); err != nil {
-				t.Logf("%s is not made, and what needs it is skipped: %v\n%s", c, err, out)
-			}
+	from, to := filepath.Join("../../..", pkg, "testdata"), filepath.Join(dir, "testdata")
+	if _, err := os.Stat(from); err != nil {
+		return
+	}
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	programs, err := filepath.Glob(filepath.Join(to, "*.c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range programs {
+		if out, err := exec.Command("cc", "-O1", "-static", "-pthread", "-o", strings.TrimSuffix(c, ".c"), c).CombinedOutput(); err != nil {
+			t.Logf("%s is not made, and what needs it is skipped: %v\n%s", c, err, out)
 		}
 	}
 }
