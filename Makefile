@@ -27,12 +27,15 @@ BUILD = build -trimpath -buildvcs=false -ldflags '-s -w -X tare/cli/command.vers
 # Always anew: Go's cache of results knows nothing of the host. The limit is a package's.
 # Most packages run one at a time: their tests use the host's control groups, the engine, fixed
 # ports and the clock, and two at once would weigh each other. Two at a time run those that
-# use nothing but files of their own, and those whose machines are emulated.
+# use nothing but files of their own, and those whose machines are emulated; and after them
+# those whose programs are in groups of their own, and that no engine's shims are beside. A box
+# is not: its swap area is everybody's first.
 TEST = test -count 1 -timeout 10m
 TOGETHER = ./platform/vm/... ./programs/... ./image/... ./annex/simulate ./annex/data ./annex/predict \
 	./annex/trace ./annex/synthetic ./stats/... ./model/size ./report ./record/... ./claim
+BESIDE = ./workload ./platform/oci ./platform/bare ./platform/agent
 
-SHELL_SCRIPTS := scripts/setup.sh scripts/bench-gpu.sh .ci/run $(wildcard probe/*/generate.sh) $(wildcard programs/*/*.sh)
+SHELL_SCRIPTS := scripts/setup.sh scripts/bench-gpu.sh .ci/run kernel/bpf/generate.sh $(wildcard programs/*/*.sh)
 
 .PHONY: help
 help: ## list the targets
@@ -51,7 +54,8 @@ weigh: setup build ## set up, build, and weigh redis, stream and ffmpeg (under 1
 test: setup build lint generated ## set up, build, check, run every test and a short weighing (TARE_TEST_SWARM=1: may put any engine into a swarm)
 	failed=0; \
 	$(GO) $(TEST) -p 2 $(TOGETHER) || failed=1; \
-	$(GO) $(TEST) -p 1 $$($(GO) list ./... | grep -vxF "$$($(GO) list $(TOGETHER))") || failed=1; \
+	$(GO) $(TEST) -p 2 $(BESIDE) || failed=1; \
+	$(GO) $(TEST) -p 1 $$($(GO) list ./... | grep -vxF "$$($(GO) list $(TOGETHER) $(BESIDE))") || failed=1; \
 	exit $$failed
 	bin/tare weigh redis --quick --yes
 
