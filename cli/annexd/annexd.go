@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -140,6 +141,7 @@ func (f *flags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	debug.FreeOSMemory() // what reading the types of the kernel took, which it is done with
 	stop := f.reloads(ctx, h, hangups)
 	defer stop()
 	return h.Run(ctx)
