@@ -46,11 +46,13 @@ type context struct {
 	typical  time.Duration // CPU time of an activation, those of late counting most
 	stirred  annex.Moment  // when it did a little work last, since its last activation; 0 is not since
 	between  time.Duration // how far apart that is
+	murmurs  annex.Moment  // until then what probes need of it stays: it came back at once the last time
+	murmured time.Duration // for how long that is
 	learned  bool          // it has a record
 	surveyed bool          // it had one at the last scan, so that what was not there then is new
 	tight    bool          // nothing is left that no record has and nobody writes, until it is looked at again, or sleeps
 	writes   bool          // pages of it were written after they had come back
-	dry      [2]bool       // nothing of its record may leave, of what is not written and of what is, until a page of it may
+	dry      [2]bool       // nothing of its record, or of one without a record at all, may leave, of what is not written and of what is, until a page of it may
 
 	forecast  predict.Forecast
 	expects   bool
@@ -229,6 +231,20 @@ func (c *context) stir(at annex.Moment) {
 	}
 }
 
+// murmur notes that what probes need, and a timer each second, was missed at once. While it stays
+// nothing tells whether it is still needed, so it is taken again to see: each time that it was
+// missed after twice as long.
+func (c *context) murmur(at annex.Moment, p Policy) {
+	if at < c.murmurs {
+		return // of the same time
+	}
+	c.murmured = min(max(2*c.murmured, p.Recent), mostMurmured*p.Recent)
+	c.murmurs = at.After(c.murmured)
+}
+
+// mostMurmured bounds that, in the policy's Recent.
+const mostMurmured = 32
+
 // stirPart is by how much less processor time a wake has to take than an activation does for it
 // to be a little work; typicalWeight is how many activations what they take is a mean of.
 const (
@@ -376,7 +392,7 @@ func (m *Manager) take(c *context, faults []annex.Fault) {
 			c.bring = nil
 		}
 	case c.used(p) && (c.bring == nil || c.bring.why != annex.Awake) && c.count().recordAway > 0:
-		c.bring = &bringing{why: annex.Awake, rest: c.predictor.Pages(), says: "woke and used its record: the rest is wanted at once"}
+		c.bring = &bringing{why: annex.Awake, rest: c.predictor.Pages(), sure: c.precise(sure), says: "woke and used its record: the rest is wanted at once"}
 	}
 	if c.worked && !m.errors.over {
 		m.follow(c, faults)
@@ -428,6 +444,9 @@ func (m *Manager) note(c *context, faults []annex.Fault) {
 				if e.returns(now, m.policy) {
 					c.use.Errors++
 					m.errors.missed(f.At)
+					if was.flags&probed != 0 {
+						c.murmur(f.At, m.policy)
+					}
 				}
 			}
 		}

@@ -33,7 +33,9 @@
 // What comes back is asked for before anything is to leave: the record of a container that
 // is awake and has begun to use it, from the moment of its second fault inside; that of one
 // that is expected, shortly before, for which those make room that wake later; and what
-// follows the last faults. A wake that did no work, as a health probe's, has nothing
+// follows the last faults. With nothing free that of an awake container comes all the same, where
+// the record has proved precise: the pages are touched next in any case, and the kernel would have
+// to make room for each of them alone. A wake that did no work, as a health probe's, has nothing
 // fetched but what it shares with the record at its first time, teaches nothing, and the
 // pages that it touched stay.
 //
@@ -111,6 +113,7 @@ type Manager struct {
 	errors   errorRate
 	classes  map[annex.Class]*gauge
 	roomAt   annex.Moment // before which spare room is not looked at again
+	scarceAt annex.Moment // before which awake containers are not looked at for what they could spare
 	asked    map[annex.Reason]Tally
 	chain    Chain
 	ranked   struct { // the record of which pages leave

@@ -103,15 +103,21 @@ func (e *eviction) make(n room) {
 	e.cold(&n)
 	e.loose(&n)
 	e.records(&n)
-	if !n.headroom {
+	m := e.m
+	if !n.headroom || n.pages <= 0 || m.now < m.scarceAt {
 		return
 	}
+	m.scarceAt = m.now.After(scarceEvery)
 	e.overShare(&n)
-	if short := e.m.policy.reserve() - e.m.available(); short > 0 {
-		n.pages = min(n.pages, short+e.m.policy.Piece)
+	if short := m.policy.reserve() - m.available(); short > 0 {
+		n.pages = min(n.pages, short+m.policy.Piece)
 		e.last(&n)
 	}
 }
+
+// scarceEvery is how far apart the looks are at what awake containers could spare. Each orders
+// all that they have, and in so short a time nothing of it grows old.
+const scarceEvery = 50 * time.Millisecond
 
 // most is how many pages may be had of a context.
 func (e *eviction) most(c *context, n *room) int {
@@ -217,7 +223,7 @@ func (e *eviction) records(n *room) {
 		if most == 0 || m.wanted(c) || n.after != 0 && l.at <= n.after {
 			continue
 		}
-		if c.learned && (c.dry[l.part()] || c.count().recordHere == 0 && !l.written) {
+		if c.dry[l.part()] || c.learned && c.count().recordHere == 0 && !l.written {
 			continue
 		}
 		says := fmt.Sprintf("memory is short, and it has slept for %v", c.idle(m.now).Round(time.Millisecond))
@@ -227,6 +233,7 @@ func (e *eviction) records(n *room) {
 		if !c.learned {
 			e.take(c, n, annex.Dormant, c.unrecorded(most, false), says)
 			e.take(c, n, annex.Dormant, c.unrecorded(e.most(c, n), true), says)
+			c.dry[l.part()] = e.most(c, n) > 0
 			continue
 		}
 		ranked := m.ranking(c)
@@ -338,10 +345,15 @@ func (e *eviction) last(n *room) {
 	if m.errors.over {
 		return // the kernel's choice is no worse than one that has proved wrong
 	}
-	// What murmurs and health probes need comes back within a second or so: it leaves last of all.
-	for _, k := range []keep{keepProbed, keepNone} {
+	// What murmurs and health probes need comes back within a second or so: it leaves last of all,
+	// and not where that was seen of late.
+	for _, all := range []bool{false, true} {
 		for _, c := range e.asleep {
-			if c.bring == nil && (k == keepNone || !m.wanted(c)) {
+			k := keepProbed
+			if all && m.now >= c.murmurs {
+				k = keepNone
+			}
+			if c.bring == nil && (all || !m.wanted(c)) {
 				e.take(c, n, annex.Headroom, c.lowest(e.most(c, n), m.now, m.policy, k), "next to nothing is free")
 			}
 		}

@@ -22,7 +22,9 @@ type bringing struct {
 	spare bool
 	// mapping has pages that are certain mapped.
 	mapping bool
-	says    string
+	// sure is that it comes though nothing is free.
+	sure bool
+	says string
 }
 
 // lead is what another container's waking tells.
@@ -212,6 +214,10 @@ func (m *Manager) fetch(brings []*context) (requests []annex.Request) {
 	for _, c := range brings {
 		floor := p.low()
 		switch {
+		case c.bring.sure && !m.errors.over:
+			// It touches these next whether they are fetched or not, and with nothing free the
+			// kernel has to make room for each of them alone.
+			floor = -pieces * p.Piece
 		case c.bring.why == annex.Awake && !held && !m.errors.over:
 			floor = p.reserve()
 		case c.bring.spare:
@@ -234,6 +240,10 @@ func (m *Manager) fetch(brings []*context) (requests []annex.Request) {
 	}
 	return requests
 }
+
+// sure is the precision from which the record of an awake container is fetched though nothing is
+// free.
+const sure = 0.75
 
 // room is how many pages may be fetched before a context comes close to its own limit, where
 // the kernel would take others of its pages for them. A piece is left for what it takes
