@@ -94,9 +94,10 @@ type Daemon struct {
 	settings Settings
 	state    control.State
 	held     map[annex.ID]*held
-	looked   bool     // at the containers, at least once
-	notes    []string // what the last look could not tell
-	doubts   []string // what is most likely not meant, with what it found
+	looked   bool         // at the containers, at least once
+	notes    []string     // what the last look could not tell
+	doubts   []string     // what is most likely not meant, with what it found
+	doubted  annex.Moment // when that was looked for; 0 is not yet
 	schedule *monitor.Schedule
 	memory   annex.Memory
 	pace     pace

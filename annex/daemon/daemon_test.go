@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -621,6 +622,33 @@ func TestToldLate(t *testing.T) {
 		time.Sleep(time.Minute)
 		if n := h.looked() - looked; n > int(time.Minute/lookEvery) {
 			t.Errorf("%d looks in a minute of rest", n)
+		}
+	})
+}
+
+// Where a fleet is started, one after another, what each of those that were there before may have
+// is looked at as often as at rest, and not each time that one more comes.
+func TestAFleetIsStarted(t *testing.T) {
+	manage(t, 1<<30, config.Manage, crowded, func(t *testing.T, h *host, d *Daemon) {
+		awaits(t, 10*time.Second, "managing", state(d, control.Managing))
+		const fleet, apart = 60, time.Second / 2
+		for i := range fleet {
+			h.run(fmt.Sprintf("web%d", i), annex.Elastic, pages, 0)
+			select {
+			case h.changes <- struct{}{}:
+			default:
+			}
+			time.Sleep(apart)
+		}
+		awaits(t, 2*time.Second, "the last", func() bool { return len(d.Status().Contexts) == 3+fleet })
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		often := fleet * (2 + int(fleet*apart/lookEvery))
+		if h.inspected > often {
+			t.Errorf("%d looks at what one container may have, want %d at most", h.inspected, often)
+		}
+		if h.inspected < fleet {
+			t.Errorf("%d looks at what one of %d containers may have", h.inspected, fleet)
 		}
 	})
 }

@@ -44,6 +44,8 @@ type held struct {
 	protected bool // or to be
 	setting   bool // that is under way
 
+	inspected annex.Moment // when what it may have was looked at last
+
 	scanned bool   // since it is held
 	unknown string // why its pressure is not known
 	trouble string // what could not be done for it last, and
@@ -57,6 +59,7 @@ type found struct {
 	all   []container.Container
 	notes []string
 	err   error
+	anew  bool // each is to be inspected, though it was just now
 }
 
 // names are those of what was found, as far as it matters whether it is the same.
@@ -79,20 +82,21 @@ func (d *Daemon) discover(ctx context.Context) <-chan struct{} {
 		var last []string
 		pause, after := lookAgain, lookEvery
 		for {
-			called := true
+			called, anew := true, false
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
 				called = false
 			case <-d.looks:
+				anew = true
 			case _, open := <-changes:
 				if !open {
 					changes = nil
 					continue
 				}
 			}
-			var f found
+			f := found{anew: anew}
 			f.all, f.notes, f.err = d.parts.Finder.Find(ctx)
 			select {
 			case d.found <- f:
@@ -145,11 +149,13 @@ func identify(c container.Container) (annex.ID, error) {
 	return annex.ID(fmt.Sprintf("%s:%s@%d", c.Engine, c.ID, stat.Ino)), nil
 }
 
-// doubt looks at the configuration by the containers that run.
+// doubt looks at the configuration by the containers that run. That looks at each of them: while
+// they come and go one after another it is done as often as while none does.
 func (d *Daemon) doubt(all []container.Container) {
-	if d.settings.Doubts != nil {
-		d.doubts = d.settings.Doubts(all)
+	if d.settings.Doubts == nil || d.doubted != 0 && d.now() < d.doubted.After(lookEvery) {
+		return
 	}
+	d.doubts, d.doubted = d.settings.Doubts(all), d.now()
 }
 
 // adopt compares what was found with what is known.
@@ -160,6 +166,9 @@ func (d *Daemon) adopt(f found) {
 		return
 	}
 	d.notes, d.looked = f.notes, true
+	if f.anew {
+		d.doubted = 0
+	}
 	d.doubt(f.all)
 	there := map[annex.ID]container.Container{}
 	for _, c := range f.all {
@@ -180,7 +189,11 @@ func (d *Daemon) adopt(f found) {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(there)) {
-		d.hold(id, there[id], d.settings.Classes(there[id]))
+		class := d.settings.Classes(there[id])
+		if h := d.held[id]; h != nil && !f.anew && d.now() < h.inspected.After(lookEvery) && h.is(there[id], class) {
+			continue // it is others that came or went
+		}
+		d.hold(id, there[id], class)
 	}
 	d.planAt, d.memoryAt, d.pressureAt = 0, 0, 0
 }
@@ -199,6 +212,7 @@ func (d *Daemon) hold(id annex.ID, c container.Container, class annex.Class) {
 		h = &held{id: id}
 		d.held[id] = h
 	}
+	h.inspected = d.now()
 	was, could := h.class, h.class == annex.Elastic && h.fixed == ""
 	h.container, h.class = c, class
 	if was != class {
@@ -238,6 +252,11 @@ func (d *Daemon) hold(id annex.ID, c container.Container, class annex.Class) {
 	if was != class {
 		d.log(Decision{What: "hold", Container: c.Name, Why: string(class), Error: h.fixed})
 	}
+}
+
+// is tells whether a look found of an extended container what is known of it.
+func (h *held) is(c container.Container, class annex.Class) bool {
+	return class == annex.Elastic && h.class == class && h.watched && h.fixed == "" && h.container.Cgroup == c.Cgroup && h.container.Name == c.Name && h.container.PID == c.PID
 }
 
 // unmapped tells how much of an elastic container is in memory and mapped by nobody. Where that is

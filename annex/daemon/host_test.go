@@ -43,6 +43,7 @@ type host struct {
 	lastEvicted                    annex.Moment
 	memoryErr, moveErr, findErr    error
 	looks, memoryLooks             int
+	inspected                      int                    // looks at what one container may have
 	vain                           bool                   // what leaves stays in memory, as swap cache
 	late                           map[string]annex.Class // classes that media do not hold against a daemon
 	leaving                        map[string]bool        // containers whose pages are being evicted
@@ -226,7 +227,12 @@ func (h *host) Unmapped(c container.Container) (int64, error) {
 	return 0, errors.New("gone")
 }
 
-func (h *host) Inspect(container.Container) (int64, string) { return 0, "" }
+func (h *host) Inspect(container.Container) (int64, string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.inspected++
+	return 0, ""
+}
 func (h *host) Crowded(c container.Container) (string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
