@@ -18,7 +18,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -98,7 +97,7 @@ func New(o Options) (*Bound, error) {
 	}
 	b := &Bound{
 		options:   o,
-		meminfo:   func() (io.ReadCloser, error) { return os.Open("/proc/meminfo") },
+		meminfo:   meminfo,
 		now:       func() annex.Moment { return annex.Moment(clock.Monotonic()) },
 		slots:     slots,
 		within:    reclaimWithin,

@@ -2,12 +2,21 @@ package bound
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
+
+	"tare/kernel/small"
 )
+
+// meminfo gives the host's /proc/meminfo.
+func meminfo() (io.ReadCloser, error) {
+	b, err := small.Read("/proc/meminfo")
+	return io.NopCloser(bytes.NewReader(b)), err
+}
 
 // parseMeminfo reads the two figures of /proc/meminfo that count, in bytes.
 func parseMeminfo(r io.Reader) (total, available int64, err error) {

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tare/kernel/small"
 )
 
 // Bandwidth is a limit of CPU time.
@@ -319,7 +321,7 @@ func optional(err error) error {
 }
 
 func readFile(dir, name string) (string, error) {
-	b, err := os.ReadFile(filepath.Join(dir, name))
+	b, err := small.Read(filepath.Join(dir, name))
 	return string(bytes.TrimSpace(b)), err
 }
 
@@ -341,7 +343,7 @@ func readMicros(dir, name string) (time.Duration, error) {
 }
 
 func readKeyed(dir, name string) (map[string]int64, error) {
-	b, err := os.ReadFile(filepath.Join(dir, name))
+	b, err := small.Read(filepath.Join(dir, name))
 	if err != nil {
 		return nil, err
 	}

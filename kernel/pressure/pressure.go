@@ -26,6 +26,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"tare/kernel/small"
 )
 
 // Resource is what tasks wait for.
@@ -123,7 +125,7 @@ type Line struct {
 // Read reads it. The error is an [*Off] where the kernel does not account it, and a
 // [*NoGroup] where there is no such group.
 func (s Source) Read() (Stall, error) {
-	b, err := os.ReadFile(s.File())
+	b, err := small.Read(s.File())
 	if err != nil {
 		return Stall{}, s.absent(err)
 	}

@@ -19,6 +19,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"tare/kernel/small"
 )
 
 // FS is the directory that a procfs is mounted on.
@@ -52,7 +54,7 @@ func Gone(err error) bool {
 func (p Process) Path(name string) string { return filepath.Join(p.dir, name) }
 
 func (p Process) read(name string) ([]byte, error) {
-	b, err := os.ReadFile(p.Path(name))
+	b, err := small.Read(p.Path(name))
 	if err != nil {
 		return nil, fmt.Errorf("process %d: %w", p.PID, err)
 	}

@@ -5,10 +5,11 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"tare/kernel/small"
 )
 
 // Area is a line of /proc/swaps: a place that pages go to.
@@ -28,7 +29,7 @@ const MaxPriority = 1<<15 - 1
 
 // Areas lists what is in use, in the kernel's order.
 func (h Host) Areas() ([]Area, error) {
-	b, err := os.ReadFile(h.path("proc/swaps"))
+	b, err := small.Read(h.path("proc/swaps"))
 	if err != nil {
 		return nil, fmt.Errorf("this kernel has no swap at all (CONFIG_SWAP): %w", err)
 	}

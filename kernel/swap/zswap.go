@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tare/kernel/small"
 )
 
 // NoZswap says that this kernel has no compressed pool before its swap areas.
@@ -96,7 +98,7 @@ type ZswapPool struct {
 // ZswapPool reads it: from /proc/meminfo, which tells since Linux 5.19, or else from
 // debugfs, where that is mounted. The error is a [*NoZswap] where neither tells.
 func (h Host) ZswapPool() (ZswapPool, error) {
-	b, err := os.ReadFile(h.path("proc/meminfo"))
+	b, err := small.Read(h.path("proc/meminfo"))
 	if err != nil {
 		return ZswapPool{}, err
 	}
