@@ -201,8 +201,8 @@ bench-annex: setup build ## S3.2: the memory extension against every baseline by
 	done
 	bin/tare density $(ANNEX_BOX) --pattern periodic --neighbours 1,30 --settle 32s --step 13s+1s \
 		--swap file,zram,zswap --page-cluster 3,0 --disruptive --extend none,annex $(BENCH_ARGS)
-	bin/tare density $(ANNEX_BOX) --pattern periodic --neighbours 1,9,15,30,45,60,90 --settle 90s --step 20s+1s \
-		--extend none,annex $(BENCH_ARGS)
+	bin/tare density $(ANNEX_BOX) --pattern periodic --order continuous --neighbours 1,15,30,60,99 --settle 50s --step 13s+1s \
+		--step-limit 5m --swap-size 8g --protect none,swappiness --extend none,annex $(BENCH_ARGS)
 
 # What a policy that predicts may be hurt by: moments and neighbours that cannot be foretold,
 # working sets that are never the same twice, collectors, pages shared after a fork, huge
