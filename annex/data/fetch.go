@@ -212,19 +212,21 @@ func (m *Manager) fetch(brings []*context) (requests []annex.Request) {
 		c.following = c.following[:0]
 	}
 	for _, c := range brings {
-		floor := p.low()
-		switch {
-		case c.bring.sure && !m.errors.over:
+		floor, scant := p.low(), 0
+		if c.bring.sure && !m.errors.over {
 			// It touches these next whether they are fetched or not, and with nothing free the
-			// kernel has to make room for each of them alone.
-			floor = -pieces * p.Piece
+			// kernel has to make room for each of them alone. How much is free is not asked for
+			// that: of what others took since that was read more is missing than there is.
+			scant = pieces * p.Piece
+		}
+		switch {
 		case c.bring.why == annex.Awake && !held && !m.errors.over:
 			floor = p.reserve()
 		case c.bring.spare:
 			floor = p.high()
 		}
 		for c.bring != nil && c.requests < pieces && m.now >= c.paused {
-			n := min(p.Piece, m.ready()-floor, p.MostComing-m.coming, c.room(p))
+			n := min(p.Piece, max(m.ready()-floor, scant-m.coming), p.MostComing-m.coming, c.room(p))
 			if n <= 0 {
 				break
 			}
