@@ -180,6 +180,15 @@ func TestContainer(t *testing.T) {
 	if room, limited := b.Room(at(l, "box/a")); room < 64*mib || room >= 128*mib || !limited {
 		t.Errorf("v1: room for %d, limited %v: want what the limit leaves, and idle page cache", room, limited)
 	}
+	if err := os.WriteFile(filepath.Join(l.Hierarchies[0].Mount, "box/a/memory.limit_in_bytes"), []byte("9223372036854771712"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, limited := b.Room(at(l, "box/a")); !limited {
+		t.Error("v1: its box's limit is none")
+	}
+	if room, limited := bounded(t, l, Options{Group: "/box"}).Room(at(l, "box/a")); limited {
+		t.Errorf("v1: room for %d by the limit of what is defended, of which Memory tells", room)
+	}
 	if err := os.WriteFile(filepath.Join(l.Hierarchies[0].Mount, "box/a/memory.swappiness"), []byte("0"), 0); err != nil {
 		t.Fatal(err)
 	}

@@ -214,20 +214,31 @@ func (b *Bound) Crowded(c container.Container) (group string, err error) {
 
 // Room is how much a container may still take before the nearest limit has the kernel take
 // pages of it that are in use; limited tells that there is such a limit at all. Page cache
-// that is not used again makes room. What cannot be told is no room.
+// that is not used again makes room. What cannot be told is no room. The limit of what is
+// defended, and those above it, are none of these: [Bound.Memory] tells what they leave free.
 func (b *Bound) Room(c container.Container) (bytes int64, limited bool) {
-	s, err := b.Container(c)
+	g, err := b.Place(c)
 	if err != nil {
 		return 0, true
 	}
-	if s.Tightest.Limit == cgroup.NoBound {
-		return 0, false
+	levels, err := g.MemoryLevels()
+	if err != nil {
+		return 0, true
 	}
-	free := s.Tightest.Free()
-	if g, err := b.Place(c); err == nil {
-		if idle, err := g.InactiveCache(); err == nil {
-			free += idle
+	defended, _ := b.group.For("memory")
+	for _, l := range levels {
+		if !b.Host() && l.Path == defended.Path {
+			break
+		}
+		if l.Limit != cgroup.NoBound && (!limited || l.Free() < bytes) {
+			bytes, limited = l.Free(), true
 		}
 	}
-	return free, true
+	if !limited {
+		return 0, false
+	}
+	if idle, err := g.InactiveCache(); err == nil {
+		bytes += idle
+	}
+	return bytes, true
 }
