@@ -130,6 +130,7 @@ type Daemon struct {
 	back     chan annex.ID // tells of one of those that has come back
 	found    chan found
 	looks    chan struct{} // asks for a look at the containers
+	anew     atomic.Bool   // the next one inspects all, though that was just now
 
 	// stop is set while critical pressure is above its limit: media read it between two
 	// chunks.

@@ -59,7 +59,6 @@ type found struct {
 	all   []container.Container
 	notes []string
 	err   error
-	anew  bool // each is to be inspected, though it was just now
 }
 
 // names are those of what was found, as far as it matters whether it is the same.
@@ -82,21 +81,20 @@ func (d *Daemon) discover(ctx context.Context) <-chan struct{} {
 		var last []string
 		pause, after := lookAgain, lookEvery
 		for {
-			called, anew := true, false
+			called := true
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
 				called = false
 			case <-d.looks:
-				anew = true
 			case _, open := <-changes:
 				if !open {
 					changes = nil
 					continue
 				}
 			}
-			f := found{anew: anew}
+			var f found
 			f.all, f.notes, f.err = d.parts.Finder.Find(ctx)
 			select {
 			case d.found <- f:
@@ -124,8 +122,14 @@ func (d *Daemon) discover(ctx context.Context) <-chan struct{} {
 	return ended
 }
 
-// look asks for a look at the containers soon.
+// look asks for a look at the containers soon, that inspects each of them.
 func (d *Daemon) look() {
+	d.anew.Store(true)
+	d.seek()
+}
+
+// seek asks for a look soon at which there are.
+func (d *Daemon) seek() {
 	select {
 	case d.looks <- struct{}{}:
 	default: // one is asked for already
@@ -166,7 +170,8 @@ func (d *Daemon) adopt(f found) {
 		return
 	}
 	d.notes, d.looked = f.notes, true
-	if f.anew {
+	anew := d.anew.Swap(false)
+	if anew {
 		d.doubted = 0
 	}
 	d.doubt(f.all)
@@ -190,7 +195,7 @@ func (d *Daemon) adopt(f found) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(there)) {
 		class := d.settings.Classes(there[id])
-		if h := d.held[id]; h != nil && !f.anew && d.now() < h.inspected.After(lookEvery) && h.is(there[id], class) {
+		if h := d.held[id]; h != nil && !anew && d.now() < h.inspected.After(lookEvery) && h.is(there[id], class) {
 			continue // it is others that came or went
 		}
 		d.hold(id, there[id], class)

@@ -102,7 +102,7 @@ func (d *Daemon) scanned(s scanned) {
 	d.schedule.Scanned(s.id, now, s.scans, s.cost)
 	d.trouble(h, "scanning "+h.container.Name, s.err)
 	if s.err != nil {
-		d.look() // it may have ended
+		d.seek() // it may have ended
 		return
 	}
 	if d.settings.Mode == config.Observe {
