@@ -46,7 +46,7 @@ var sections = []section{
 			mebibyte, tebibyte, func(c *Config) *int64 { return &c.Memory.Headroom }),
 		sizeKey("high", "Free memory at which that ends. Not below headroom.",
 			mebibyte, tebibyte, func(c *Config) *int64 { return &c.Memory.High }),
-		sizeKey("reserve", "Free memory that pages coming back leave alone. Below headroom.",
+		sizeKey("reserve", "Free memory that pages coming back leave alone, but for those that an awake container is about to use by a record that has proved precise. Below headroom.",
 			0, tebibyte, func(c *Config) *int64 { return &c.Memory.Reserve }),
 		shareKey("swap_reserve", "The share of swap that is left to the kernel and to others.",
 			0, 0.9, func(c *Config) *float64 { return &c.Memory.SwapReserve }),

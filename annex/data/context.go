@@ -238,6 +238,9 @@ func (c *context) murmur(at annex.Moment, p Policy) {
 	if at < c.murmurs {
 		return // of the same time
 	}
+	if at > c.murmurs.After(mostMurmured*p.Recent) {
+		c.murmured = 0 // long ago
+	}
 	c.murmured = min(max(2*c.murmured, p.Recent), mostMurmured*p.Recent)
 	c.murmurs = at.After(c.murmured)
 }
@@ -392,7 +395,7 @@ func (m *Manager) take(c *context, faults []annex.Fault) {
 			c.bring = nil
 		}
 	case c.used(p) && (c.bring == nil || c.bring.why != annex.Awake) && c.count().recordAway > 0:
-		c.bring = &bringing{why: annex.Awake, rest: c.predictor.Pages(), sure: c.precise(sure), says: "woke and used its record: the rest is wanted at once"}
+		c.bring = &bringing{why: annex.Awake, rest: c.predictor.Pages(), sure: c.precise(sure, p.Judged), says: "woke and used its record: the rest is wanted at once"}
 	}
 	if c.worked && !m.errors.over {
 		m.follow(c, faults)
@@ -438,6 +441,9 @@ func (m *Manager) note(c *context, faults []annex.Fault) {
 				c.use.Errors++
 				m.errors.missed(f.At)
 				m.returned(c, f)
+				if was.flags&probed != 0 {
+					c.murmur(f.At, m.policy)
+				}
 			case was.flags&present == 0:
 				c.use.Misses++
 				grown++

@@ -104,7 +104,7 @@ func (e *eviction) make(n room) {
 	e.loose(&n)
 	e.records(&n)
 	m := e.m
-	if !n.headroom || n.pages <= 0 || m.now < m.scarceAt {
+	if !n.headroom || n.pages <= 0 || e.left <= 0 || m.now < m.scarceAt {
 		return
 	}
 	m.scarceAt = m.now.After(scarceEvery)

@@ -112,16 +112,16 @@ func (m *Manager) due(c *context) {
 	c.bring = &bringing{
 		why: annex.Expected, by: f.Latest, rest: c.predictor.Pages(), expected: f.Likely,
 		spare:   !narrow,
-		mapping: c.verify%p.Verify != 0 && c.precise(p.MapPrecision),
+		mapping: c.verify%p.Verify != 0 && c.precise(p.MapPrecision, 0),
 		says:    fmt.Sprintf("expected to wake in %v to %v", f.Earliest.Since(m.now).Round(time.Millisecond), f.Latest.Since(m.now).Round(time.Millisecond)),
 	}
 }
 
-// precise tells whether the record is as precise as that.
-func (c *context) precise(atLeast float64) bool {
+// precise tells whether the record is as precise as that, by so many pages of which it is known.
+func (c *context) precise(atLeast float64, told int) bool {
 	for _, s := range c.predictor.Scores() {
 		if s.Kind == predict.Record {
-			return s.On && s.Precision >= atLeast
+			return s.On && s.Precision >= atLeast && s.Told >= told
 		}
 	}
 	return false

@@ -14,7 +14,7 @@ type Policy struct {
 	// 64 MiB, and a quarter more than Low.
 	Low, High int64
 	// Reserve is free memory that pages coming back leave alone, even those of a container
-	// that is awake; default a quarter of Low.
+	// that is awake, but where its record has proved precise; default a quarter of Low.
 	Reserve int64
 	// SwapReserve is the share of all swap that is left free; default 1/64, below 0 none.
 	SwapReserve float64

@@ -221,7 +221,7 @@ func (p *player) step(f []string) {
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		p.predictors[annex.ID(f[1])].scores = []predict.Score{{Kind: predict.Record, Precision: precision, On: true}}
+		p.predictors[annex.ID(f[1])].scores = []predict.Score{{Kind: predict.Record, Precision: precision, Told: 1000, On: true}}
 	case "chain":
 		probability, err := strconv.ParseFloat(f[4], 64)
 		if err != nil {
