@@ -356,10 +356,12 @@ func TestReload(t *testing.T) {
 			s := d.Status()
 			return len(s.Contexts) == 2 && find(t, d, "web").Class == annex.Critical
 		})
+		// Settings are written beside all else.
+		awaits(t, time.Second, "protection", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.protected == 2 })
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.containers["web"].watched || h.containers["batch"].watched || h.protected != 2 {
-			t.Errorf("watched %v and %v, %d protected", h.containers["web"].watched, h.containers["batch"].watched, h.protected)
+		if h.containers["web"].watched || h.containers["batch"].watched {
+			t.Errorf("watched %v and %v", h.containers["web"].watched, h.containers["batch"].watched)
 		}
 	})
 }
