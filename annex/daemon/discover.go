@@ -128,7 +128,7 @@ func (d *Daemon) look() {
 	d.seek()
 }
 
-// seek asks for a look soon at which there are.
+// seek asks for one that finds which there are.
 func (d *Daemon) seek() {
 	select {
 	case d.looks <- struct{}{}:
