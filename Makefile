@@ -218,7 +218,7 @@ bench-annex-hard: setup build ## the memory extension where prediction is hard (
 		bin/tare density $(ANNEX_BOX) $(ANNEX_HARD) --pattern $$pattern $(BENCH_ARGS); \
 	done
 	bin/tare density $(ANNEX_BOX) $(ANNEX_HARD) --pattern periodic --noise-param draw=uniform --noise-param asked=100 $(BENCH_ARGS)
-	bin/tare density $(ANNEX_BOX) $(ANNEX_HARD) --pattern periodic --noise-param asked=100 --burst 170 --think 1176us --idle-loop closed $(BENCH_ARGS)
+	bin/tare density $(ANNEX_BOX) $(ANNEX_HARD) --pattern poisson --noise-param draw=uniform --noise-param asked=100 --burst 8 $(BENCH_ARGS)
 	bin/tare density $(ANNEX_BOX) $(ANNEX_HARD) --pattern periodic --noise-param snapshot=850 $(BENCH_ARGS)
 	for pages in small huge; do \
 		bin/tare density $(ANNEX_HEAP) $(ANNEX_HARD) --neighbours 20 --pattern periodic --noise-param pages=$$pages $(BENCH_ARGS); \
