@@ -64,6 +64,7 @@ type context struct {
 	requests  int          // of bring, under way
 	leaving   int          // pages of evictions under way
 	coming    int          // pages of fetches under way
+	brought   annex.Moment // when the last of them was done
 	grown     int          // pages that it took since its room was told
 	unmapped  int          // pages in memory that nobody maps, as told last
 	releasing bool         // these are being freed
@@ -538,6 +539,7 @@ func (c *context) done(u *underWay, r annex.Result, p Policy) int {
 	if u.op != annex.Evict {
 		c.coming -= u.pages
 		c.grown += moved
+		c.brought = max(c.brought, r.Ended)
 	}
 	if u.op == annex.Evict {
 		c.leaving -= u.pages

@@ -373,7 +373,7 @@ type keep int
 const (
 	keepNone   keep = iota
 	keepProbed      // what wakes need that do no work
-	keepRecent      // that, and extents that were used of late
+	keepRecent      // that, extents that were used of late, and what was brought for the activation that is on
 )
 
 // lowest takes pages of the extents of the lowest levels, of these the least recently used.
@@ -389,6 +389,8 @@ func (c *context) lowest(most int, now annex.Moment, p Policy, kept keep) (g col
 	}
 	var order []place
 	at, recent := stampOf(now), stamp(p.Recent/stampStep)
+	// What was brought is in no extent's uses before it is touched.
+	awaits := kept == keepRecent && !c.wrong && now < c.brought.After(p.Recent)
 	for _, s := range c.spaces {
 		for i := range s.areas {
 			a := &s.areas[i]
@@ -409,7 +411,8 @@ func (c *context) lowest(most int, now annex.Moment, p Policy, kept keep) (g col
 		from := max((a.first>>a.shift+annex.Page(o.extent))<<a.shift, a.first)
 		to := min((a.first>>a.shift+annex.Page(o.extent)+1)<<a.shift, a.end())
 		for p := from; p < to && g.pages < most; p++ {
-			if cell := a.cells[p-a.first]; cell.movable() && (kept == keepNone || cell.flags&probed == 0) {
+			cell := a.cells[p-a.first]
+			if cell.movable() && (kept == keepNone || cell.flags&probed == 0) && !(awaits && cell.flags&recorded != 0 && (c.blind || cell.flags&incore != 0)) {
 				g.add(o.space.name, p)
 			}
 		}

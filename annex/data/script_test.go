@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ var update = flag.Bool("update", false, "write what is asked for into the script
 // plan, behind >, what is asked for. Their language is small:
 //
 //	policy KEY=VALUE ...               low, high, reserve in bytes; piece, leaving in pages
-//	context NAME CLASS                 at 0, with one space
+//	context NAME CLASS [room=SIZE]     at 0, with one space; with room it is limited
 //	scan TIME NAME PAGES STATES ...    pages A-B, inclusive; states of p s a d S h -
 //	memory TIME free=SIZE swap=SIZE    swap is what is free of twice as much
 //	woke TIME NAME, slept TIME NAME CPU
@@ -33,6 +34,7 @@ var update = flag.Bool("update", false, "write what is asked for into the script
 //	pressure TIME NAME STALL           since boot
 //	plan TIME
 //	done TIME [moved=N] [skipped=N]    of all that is under way, or of the oldest alone
+//	done TIME but=NAME                 of all but that context's
 //	status NAME
 //	drain on|off
 func TestScripts(t *testing.T) {
@@ -158,7 +160,15 @@ func (p *player) step(f []string) {
 		p.predictors[id] = d
 		m := p.manager()
 		m.policy.Predictor = func() Predictor { return d }
-		m.Add(ContextInfo{ID: id, Name: f[1], Class: annex.Class(f[2])})
+		info := ContextInfo{ID: id, Name: f[1], Class: annex.Class(f[2])}
+		if len(f) > 3 {
+			room, ok := strings.CutPrefix(f[3], "room=")
+			if !ok {
+				p.t.Fatalf("line %d: what is %s?", p.line, f[3])
+			}
+			info.Limited, info.Room = true, p.number(room)
+		}
+		m.Add(info)
 	case "scan":
 		id := annex.ID(f[2])
 		s := annex.Scan{ID: id, Space: spaceOf(id), Began: p.at(f[1]), Ended: p.at(f[1]), KnowsAccess: true}
@@ -248,6 +258,15 @@ func (p *player) step(f []string) {
 		p.asked = append(p.asked, requests...)
 	case "done":
 		some := len(f) > 2
+		var stuck []annex.Request
+		if some {
+			if name, ok := strings.CutPrefix(f[2], "but="); ok {
+				some = false
+				stuck = slices.DeleteFunc(slices.Clone(p.asked), func(r annex.Request) bool { return r.ID != annex.ID(name) })
+				p.asked = slices.DeleteFunc(p.asked, func(r annex.Request) bool { return r.ID == annex.ID(name) })
+			}
+		}
+		defer func() { p.asked = append(stuck, p.asked...) }()
 		for len(p.asked) > 0 {
 			r := p.asked[0]
 			p.asked = p.asked[1:]
