@@ -21,7 +21,7 @@
 //     the time, since they alone have to be written again, and so for a few activations do those
 //     that came into being in one;
 //  4. of awake containers that have more than their share, the extents of the lowest level
-//     of the multi-queue, but for pages used just now;
+//     of the multi-queue, but for pages used just now, or brought for what they do;
 //  5. with nearly nothing free and nothing else left, the same of awake ones within their
 //     share, and what was about to be used.
 //
@@ -136,6 +136,7 @@ type underWay struct {
 	why     annex.Reason
 	runs    []annex.Run
 	pages   int
+	asked   annex.Moment
 	// unmapped is how many it is to free that it does not name.
 	unmapped int
 	decided  uint64 // the number of the decision that it is part of

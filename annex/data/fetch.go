@@ -211,13 +211,17 @@ func (m *Manager) fetch(brings []*context) (requests []annex.Request) {
 		}
 		c.following = c.following[:0]
 	}
+	hanging := 0
+	if len(brings) > 0 {
+		hanging = m.hanging()
+	}
 	for _, c := range brings {
 		floor, scant := p.low(), 0
 		if c.bring.sure && !m.errors.over {
 			// It touches these next whether they are fetched or not, and with nothing free the
 			// kernel has to make room for each of them alone. How much is free is not asked for
 			// that: of what others took since that was read more is missing than there is.
-			scant = pieces * p.Piece
+			scant = pieces*p.Piece + hanging
 		}
 		switch {
 		case c.bring.why == annex.Awake && !held && !m.errors.over:

@@ -71,6 +71,21 @@ func (p Policy) reserve() int { return int(p.Reserve / annex.PageSize) }
 func (m *Manager) available() int { return m.free() + m.leaving - m.coming }
 func (m *Manager) ready() int     { return m.free() - m.coming }
 
+// hanging are the pages of fetches that take long: of a process that is stuck, say, whose container
+// is none of the others' business.
+func (m *Manager) hanging() (pages int) {
+	for _, u := range m.underWay {
+		if u.op != annex.Evict && m.now > u.asked.After(hangs) {
+			pages += u.pages
+		}
+	}
+	return pages
+}
+
+// hangs is from how long on a fetch hangs: a piece takes milliseconds, and where the device is
+// overrun tens of them.
+const hangs = time.Second
+
 // retry is after how long it is planned again where what is wanted was not to be had.
 const retry = 100 * time.Millisecond
 
@@ -116,7 +131,7 @@ func (m *Manager) ask(c *context, op annex.Op, why annex.Reason, runs []annex.Ru
 		c.each(part, func(_ *space, _ *area, _ annex.Page, cell *cell) { c.put(cell, cell.flags|moving) })
 		m.number++
 		decided := c.note(m.now, op, why, pages, says)
-		m.underWay[m.number] = &underWay{context: c, op: op, why: why, runs: part, pages: pages, decided: decided}
+		m.underWay[m.number] = &underWay{context: c, op: op, why: why, runs: part, pages: pages, asked: m.now, decided: decided}
 		if op == annex.Evict {
 			m.leaving += pages
 			c.leaving += pages
