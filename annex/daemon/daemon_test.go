@@ -655,6 +655,45 @@ func TestAFleetIsStarted(t *testing.T) {
 	})
 }
 
+// Others come one after another, for which the configuration is not looked at anew each time; but
+// where the last critical container goes, or the first comes, it is told at once.
+func TestNothingIsDefended(t *testing.T) {
+	prepare := func(h *host) {
+		crowded(h)
+		h.doubts = func(found []container.Container) []string {
+			if slices.ContainsFunc(found, func(c container.Container) bool { return c.Name == "db" }) {
+				return nil
+			}
+			return []string{"nothing is critical"}
+		}
+	}
+	manage(t, 1<<30, config.Manage, prepare, func(t *testing.T, h *host, d *Daemon) {
+		doubtful := func() bool { return slices.Contains(d.Status().Warnings, "nothing is critical") }
+		awaits(t, 10*time.Second, "managing", state(d, control.Managing))
+		changed := func() {
+			select {
+			case h.changes <- struct{}{}:
+			default:
+			}
+			time.Sleep(lookAgain + 2*lookAfter)
+		}
+		for i := range 3 {
+			h.run(fmt.Sprintf("web%d", i), annex.Elastic, pages, 0)
+			changed()
+		}
+		h.end("db")
+		changed()
+		if !doubtful() {
+			t.Error("the last critical container has gone, and nothing is told")
+		}
+		h.run("db", annex.Critical, 32*pages, 0)
+		changed()
+		if doubtful() {
+			t.Error("a critical container has come, and it is told that there is none")
+		}
+	})
+}
+
 // What media, engines and the monitor fail at ends nothing but itself.
 func TestFailures(t *testing.T) {
 	manage(t, box128, config.Manage, func(h *host) { crowded(h); h.moveErr = errors.New("swap is full") }, func(t *testing.T, h *host, d *Daemon) {

@@ -154,7 +154,8 @@ func identify(c container.Container) (annex.ID, error) {
 }
 
 // doubt looks at the configuration by the containers that run. That looks at each of them: while
-// they come and go one after another it is done as often as while none does.
+// they come and go one after another it is done as often as while none does, but at once when the
+// first critical one is there, and when the last is gone.
 func (d *Daemon) doubt(all []container.Container) {
 	if d.settings.Doubts == nil || d.doubted != 0 && d.now() < d.doubted.After(lookEvery) {
 		return
@@ -171,13 +172,11 @@ func (d *Daemon) adopt(f found) {
 	}
 	d.notes, d.looked = f.notes, true
 	anew := d.anew.Swap(false)
-	if anew {
-		d.doubted = 0
-	}
-	d.doubt(f.all)
-	there := map[annex.ID]container.Container{}
+	there, defended := map[annex.ID]container.Container{}, false
 	for _, c := range f.all {
-		if d.settings.Classes(c) == annex.Ignored {
+		class := d.settings.Classes(c)
+		defended = defended || class == annex.Critical
+		if class == annex.Ignored {
 			continue
 		}
 		id, err := d.parts.identify(c)
@@ -186,6 +185,10 @@ func (d *Daemon) adopt(f found) {
 		}
 		there[id] = c
 	}
+	if anew || defended != d.defended {
+		d.doubted, d.defended = 0, defended
+	}
+	d.doubt(f.all)
 	// First those that are gone: an engine gives the same id to one that it starts again, and
 	// what is put back of the old one must not be the new one's.
 	for _, id := range d.ids() {

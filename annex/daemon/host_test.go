@@ -28,6 +28,7 @@ type host struct {
 	alarm *alarm // nil is none
 
 	identify func(container.Container) annex.ID // nil is by name
+	doubts   func([]container.Container) []string
 	events   chan monitor.Batch
 	changes  chan struct{}
 	each     time.Duration // that moving a page takes
@@ -386,7 +387,7 @@ func (h *host) tell(b monitor.Batch) { h.events <- b }
 
 func (h *host) settings(mode config.Mode) Settings {
 	return Settings{
-		Mode: mode, Classes: h.class, Protect: true, CriticalLimit: 0.01, Defended: "host",
+		Mode: mode, Classes: h.class, Doubts: h.doubts, Protect: true, CriticalLimit: 0.01, Defended: "host",
 		Policy: data.Policy{Low: 16 * mebibyte, High: 24 * mebibyte, WarmUp: time.Nanosecond},
 	}
 }
