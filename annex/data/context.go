@@ -52,6 +52,8 @@ type context struct {
 	surveyed bool          // it had one at the last scan, so that what was not there then is new
 	tight    bool          // nothing is left that no record has and nobody writes, until it is looked at again, or sleeps
 	writes   bool          // pages of it were written after they had come back
+	forgot   annex.Moment  // when it was forgotten last what probes and writes touched
+	kept     int           // the activations by then
 	dry      [2]bool       // nothing of its record, or of one without a record at all, may leave, of what is not written and of what is, until a page of it may
 
 	forecast  predict.Forecast
@@ -100,7 +102,7 @@ type Tally struct{ Requests, Pages int }
 
 func newContext(info ContextInfo, p Policy) *context {
 	return &context{
-		info: info, named: map[annex.Space]*space{}, predictor: p.Predictor(), shift: leastShift, lastRan: info.At, look: never,
+		info: info, named: map[annex.Space]*space{}, predictor: p.Predictor(), shift: leastShift, lastRan: info.At, forgot: info.At, look: never,
 		ages: ages{from: info.At, threshold: none}, swept: tickOf(info.At, p), asked: map[annex.Reason]Tally{},
 	}
 }
@@ -196,7 +198,7 @@ func (m *Manager) sleep(c *context, a annex.Activity) {
 	c.lastRan = a.At
 	c.bring, c.offered, c.waitUntil, c.look, c.told, c.lead = nil, false, 0, a.At, 0, nil
 	c.blind, c.vain, c.tight, c.dry = false, 0, false, [2]bool{}
-	c.mark()
+	c.mark(a.At)
 }
 
 // blip ends a wake that did no work: it teaches nothing but which pages it needs, and
@@ -293,16 +295,21 @@ func (m *Manager) work(c *context) {
 	}
 }
 
-// forgetProbes is after how many activations pages that health probes touched count as
-// others do, until probes touch them again.
+// forgetProbes is after how many activations, and forgetAfter after what time at least, pages that
+// health probes touched count as others do, until probes touch them again.
 //
-// So do those that were written.
-const forgetProbes = 64
+// So do those that were written: of a container that wakes several times a second it would else
+// be forgotten before a few looks at its page tables could tell of them.
+const (
+	forgetProbes = 64
+	forgetAfter  = 5 * time.Minute
+)
 
 // mark notes which pages the record has.
-func (c *context) mark() {
+func (c *context) mark(at annex.Moment) {
 	drop := recorded
-	if c.started%forgetProbes == 0 {
+	if c.started >= c.kept+forgetProbes && at >= c.forgot.After(forgetAfter) {
+		c.kept, c.forgot = c.started, at
 		drop |= probed
 		c.writes = false
 	}
@@ -341,6 +348,15 @@ func (c *context) cell(f annex.Fault) (*cell, *extent) {
 		return nil, nil
 	}
 	return &a.cells[f.Page-a.first], a.extent(f.Page)
+}
+
+// wrote notes that a page was written as soon as it came back. Of one that was read first only a
+// scan tells.
+func (c *context) wrote(f annex.Fault) {
+	if a := c.find(f.Space).area(f.Page); a != nil {
+		a.written.set(int(f.Page-a.first), len(a.cells))
+		c.writes = true
+	}
 }
 
 // Faults tells the faults of containers, in their order.
@@ -427,6 +443,9 @@ func (m *Manager) note(c *context, faults []annex.Fault) {
 		now := stampOf(f.At)
 		was := *cell
 		if f.Swapped {
+			if f.Write {
+				c.wrote(f)
+			}
 			c.faults++
 			if was.flags&recorded != 0 && was.flags&probed == 0 {
 				c.inside++

@@ -217,42 +217,62 @@ func (c *context) unrecorded(most int, written bool) (g collect) {
 // records takes the records of sleeping containers, and all of one that has none yet.
 func (e *eviction) records(n *room) {
 	m := e.m
+	var soon []leaver
 	for _, l := range m.leavers(e.asleep) {
 		c := l.context
-		most := e.most(c, n)
-		if most == 0 || m.wanted(c) || n.after != 0 && l.at <= n.after {
+		if e.most(c, n) == 0 || m.awaited(c) || n.after != 0 && l.at <= n.after {
 			continue
 		}
-		if c.dry[l.part()] || c.learned && c.count().recordHere == 0 && !l.written {
+		if m.early(c) {
+			if n.headroom && !l.written {
+				soon = append(soon, l)
+			}
 			continue
-		}
-		says := fmt.Sprintf("memory is short, and it has slept for %v", c.idle(m.now).Round(time.Millisecond))
-		if c.expects {
-			says = fmt.Sprintf("memory is short, and it is likely to wake in %v, later than others", c.forecast.Likely.Since(m.now).Round(time.Millisecond))
-		}
-		if !c.learned {
-			e.take(c, n, annex.Dormant, c.unrecorded(most, false), says)
-			e.take(c, n, annex.Dormant, c.unrecorded(e.most(c, n), true), says)
-			c.dry[l.part()] = e.most(c, n) > 0
-			continue
-		}
-		ranked := m.ranking(c)
-		for _, certain := range []bool{false, true} {
-			e.take(c, n, annex.Headroom, c.tail(ranked, certain, l.written, e.most(c, n)), says)
 		}
 		if l.written {
-			e.take(c, n, annex.Headroom, c.unrecorded(e.most(c, n), true), says)
+			// Those cost a write besides: rather others that wake sooner than pays.
+			for _, s := range soon {
+				e.record(s, n)
+			}
+			soon = nil
 		}
-		c.dry[l.part()] = e.most(c, n) > 0
+		e.record(l, n)
 	}
 }
 
-// wanted tells that a sleeping container's record had better stay: it was fetched for a
-// moment that may still come, or would have to come back before its leaving had paid.
-func (m *Manager) wanted(c *context) bool {
-	if m.now < c.waitUntil || c.bring != nil {
-		return true
+// record takes of one of them, or of the part that is written.
+func (e *eviction) record(l leaver, n *room) {
+	m, c := e.m, l.context
+	if e.most(c, n) == 0 || c.dry[l.part()] || c.learned && c.count().recordHere == 0 && !l.written {
+		return
 	}
+	says := fmt.Sprintf("memory is short, and it has slept for %v", c.idle(m.now).Round(time.Millisecond))
+	if c.expects {
+		says = fmt.Sprintf("memory is short, and it is likely to wake in %v, later than others", c.forecast.Likely.Since(m.now).Round(time.Millisecond))
+	}
+	if !c.learned {
+		e.take(c, n, annex.Dormant, c.unrecorded(e.most(c, n), l.written), says)
+		c.dry[l.part()] = e.most(c, n) > 0
+		return
+	}
+	ranked := m.ranking(c)
+	for _, certain := range []bool{false, true} {
+		e.take(c, n, annex.Headroom, c.tail(ranked, certain, l.written, e.most(c, n)), says)
+	}
+	if l.written {
+		e.take(c, n, annex.Headroom, c.unrecorded(e.most(c, n), true), says)
+	}
+	c.dry[l.part()] = e.most(c, n) > 0
+}
+
+// wanted tells that a sleeping container's record had better stay.
+func (m *Manager) wanted(c *context) bool { return m.awaited(c) || m.early(c) }
+
+// awaited tells that it was fetched for a moment that may still come.
+func (m *Manager) awaited(c *context) bool { return m.now < c.waitUntil || c.bring != nil }
+
+// early tells that it would have to come back before its leaving had paid.
+func (m *Manager) early(c *context) bool {
 	sleeps := c.idle(m.now)
 	if c.expects {
 		sleeps = c.forecast.Earliest.Since(m.now)
@@ -406,15 +426,28 @@ func (c *context) lowest(most int, now annex.Moment, p Policy, kept keep) (g col
 	slices.SortStableFunc(order, func(a, b place) int {
 		return cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.area.extents[a.extent].used, b.area.extents[b.extent].used))
 	})
-	for _, o := range order {
-		a := o.area
-		from := max((a.first>>a.shift+annex.Page(o.extent))<<a.shift, a.first)
-		to := min((a.first>>a.shift+annex.Page(o.extent)+1)<<a.shift, a.end())
-		for p := from; p < to && g.pages < most; p++ {
-			cell := a.cells[p-a.first]
-			if cell.movable() && (kept == keepNone || cell.flags&probed == 0) && !(awaits && cell.flags&recorded != 0 && (c.blind || cell.flags&incore != 0)) {
-				g.add(o.space.name, p)
+	// What they write goes after what they only read.
+	for _, written := range []bool{false, true} {
+		for _, o := range order {
+			if g.pages >= most {
+				return g
 			}
+			a := o.area
+			from := max((a.first>>a.shift+annex.Page(o.extent))<<a.shift, a.first)
+			to := min((a.first>>a.shift+annex.Page(o.extent)+1)<<a.shift, a.end())
+			for p := from; p < to && g.pages < most; p++ {
+				cell := a.cells[p-a.first]
+				switch {
+				case !cell.movable() || a.wears(int(p-a.first)) != written:
+				case kept != keepNone && cell.flags&probed != 0:
+				case awaits && cell.flags&recorded != 0 && (c.blind || cell.flags&incore != 0):
+				default:
+					g.add(o.space.name, p)
+				}
+			}
+		}
+		if !c.writes {
+			return g
 		}
 	}
 	return g

@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write what is asked for into the script
 //	scan TIME NAME PAGES STATES ...    pages A-B, inclusive; states of p s a d S h -
 //	memory TIME free=SIZE swap=SIZE    swap is what is free of twice as much
 //	woke TIME NAME, slept TIME NAME CPU
-//	faults TIME NAME PAGES ...         swapped ones, in this order
+//	faults TIME NAME PAGES ...         swapped ones, in this order; w behind is to write
 //	record NAME PAGES ...              what the predictor says; ! is certain
 //	expect NAME EARLIEST LIKELY LATEST
 //	precise NAME PRECISION
@@ -210,9 +210,10 @@ func (p *player) step(f []string) {
 		id := annex.ID(f[2])
 		var faults []annex.Fault
 		for _, s := range f[3:] {
+			s, write := strings.CutSuffix(s, "w")
 			r := p.pages(id, s)
 			for page := r.First; page < r.End(); page++ {
-				faults = append(faults, annex.Fault{ID: id, Space: r.Space, Page: page, At: p.at(f[1]), Swapped: true})
+				faults = append(faults, annex.Fault{ID: id, Space: r.Space, Page: page, At: p.at(f[1]), Swapped: true, Write: write})
 			}
 		}
 		p.m.Faults(faults)

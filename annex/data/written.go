@@ -29,7 +29,7 @@ func (b marks) drop(i int) {
 // as wanted. One that is only read keeps its place in swap when it comes back, and leaves
 // by being forgotten; one that was written has to be written there first, which wears the
 // device and takes from it what others read. 1 would have writes cost nothing.
-const writeWeight = 4
+const writeWeight = 16
 
 // bornFor is for how many activations at least, and twice as many at most, a page counts as
 // written that came into being in one. Much of that is what a program takes for the moment: it is
@@ -115,7 +115,7 @@ func (m *Manager) leavers(asleep []*context) []leaver {
 	for _, c := range asleep {
 		at := m.wakes(c)
 		order = append(order, leaver{c, false, at})
-		if c.learned && c.writes {
+		if c.writes {
 			order = append(order, leaver{c, true, m.now.After(max(at.Since(m.now), 0) / writeWeight)})
 		}
 	}
