@@ -426,6 +426,27 @@ func told(steps []Step, of loadOf, q float64) bool {
 	return q*float64(answered+failed) <= float64(answered)
 }
 
+// withTurns leaves out the steps in which nobody asked anything of a load while the service was
+// asked: where gaps are long no neighbour may have its turn within a step. Of pairs both go.
+func withTurns(of loadOf, first, other []Step) (x, y []Step) {
+	none := func(s Step) bool { return of(s).unasked() && !s.Open.unasked() }
+	for i := range first {
+		if none(first[i]) || other != nil && none(other[i]) {
+			continue
+		}
+		x = append(x, first[i])
+		if other != nil {
+			y = append(y, other[i])
+		}
+	}
+	return x, y
+}
+
+// unasked tells whether there was no request at all.
+func (s Served) unasked() bool {
+	return s.Failed <= 0 && (s.Latency == nil || s.Latency.TotalCount() == 0)
+}
+
 // answered are the latencies of a load; false where a step has none.
 func answered(steps []Step, of loadOf) ([]*hdrhistogram.Histogram, bool) {
 	var all []*hdrhistogram.Histogram
@@ -472,8 +493,9 @@ func (r reading) throughput(a arm, n int) stats.Estimate {
 // quantile is that of a load at a number of neighbours, in microseconds, over all sweeps
 // merged.
 func (r reading) quantile(a arm, n int, of loadOf, q float64) stats.Estimate {
-	all, ok := answered(a.has(n), of)
-	if !ok || !told(a.has(n), of, q) {
+	steps, _ := withTurns(of, a.has(n), nil)
+	all, ok := answered(steps, of)
+	if !ok || !told(steps, of, q) {
 		return r.absent()
 	}
 	return stats.Quantile(all, q, r.Report.Level, r.Run.Seed)
@@ -482,7 +504,8 @@ func (r reading) quantile(a arm, n int, of loadOf, q float64) stats.Estimate {
 // moment is the geometric mean over sweeps of a figure of each sweep's own histogram:
 // its mean or its extremes, which no merging makes.
 func (r reading) moment(a arm, n int, of loadOf, figure func(*hdrhistogram.Histogram) float64) stats.Estimate {
-	all, ok := answered(a.has(n), of)
+	steps, _ := withTurns(of, a.has(n), nil)
+	all, ok := answered(steps, of)
 	if !ok {
 		return r.absent()
 	}
@@ -513,6 +536,7 @@ func (r reading) ratio(base, other []float64) stats.Estimate {
 // quantileRatio is a quantile against that at the least number, sweeps as pairs.
 func (r reading) quantileRatio(a arm, n int, of loadOf, q float64) stats.Estimate {
 	first, other := a.pairs(n)
+	first, other = withTurns(of, first, other)
 	base, has := answered(first, of)
 	treatment, ok := answered(other, of)
 	if !has || !ok || !told(first, of, q) || !told(other, of, q) {
@@ -524,6 +548,7 @@ func (r reading) quantileRatio(a arm, n int, of loadOf, q float64) stats.Estimat
 // momentRatio is the same of a figure of each sweep's own.
 func (r reading) momentRatio(a arm, n int, of loadOf, figure func(*hdrhistogram.Histogram) float64) stats.Estimate {
 	first, other := a.pairs(n)
+	first, other = withTurns(of, first, other)
 	base, has := answered(first, of)
 	treatment, ok := answered(other, of)
 	if !has || !ok {
@@ -656,6 +681,7 @@ func (r reading) throughputAgainst(base, other arm, n int) stats.Estimate {
 // quantileAgainst is another arm's quantile over the base's at the same number.
 func (r reading) quantileAgainst(base, other arm, n int, of loadOf, q float64) stats.Estimate {
 	x, y := against(base, other, n)
+	x, y = withTurns(of, x, y)
 	a, has := answered(x, of)
 	b, ok := answered(y, of)
 	if !has || !ok || !told(x, of, q) || !told(y, of, q) {

@@ -14,6 +14,7 @@ import (
 
 	"tare/platform"
 	"tare/record"
+	"tare/stats"
 	"tare/workload"
 )
 
@@ -369,5 +370,36 @@ func TestRunsOfLittle(t *testing.T) {
 		Judge(run)
 		Advice(run)
 		Unharmed(run, 0.1)
+	}
+}
+
+// Where gaps are long, no neighbour may have its turn within a step: that says nothing of how they
+// answer, and what the others say stands. Where the service did not answer either, nothing is told.
+func TestNobodyHadATurn(t *testing.T) {
+	run := withOrder(Interleaved, 3, file(s3), zram(s3)).run(t)
+	r := read(run, attachmentsOf(run))
+	base, other := r.arms[0], r.arms[1]
+	n := base.numbers[len(base.numbers)-1]
+	last := func(a arm, i int) *Step {
+		s := &a.sweeps[i]
+		return &s.steps[slices.IndexFunc(s.steps, func(s Step) bool { return s.Neighbours == n })]
+	}
+	whole := r.quantile(base, n, idle, 0.5)
+	last(base, 0).Idle = Served{Latency: latencies()}
+	last(other, 1).Idle = Served{}
+	for what, e := range map[string]stats.Estimate{
+		"the median": r.quantile(base, n, idle, 0.5), "the greatest": r.moment(base, n, idle, greatestOf),
+		"against the fewest": r.quantileRatio(base, n, idle, 0.5), "against the base": r.quantileAgainst(base, other, n, idle, 0.5),
+	} {
+		if math.IsNaN(e.Value) || e.N >= whole.N {
+			t.Errorf("%s is %v of %d, want one of less than %d", what, e.Value, e.N, whole.N)
+		}
+	}
+	if note := r.idleTable(base).Note; !strings.Contains(note, "In 1 step no neighbour had its turn") {
+		t.Errorf("the table says %q", note)
+	}
+	last(base, 0).Open = Served{}
+	if e := r.quantile(base, n, idle, 0.5); !math.IsNaN(e.Value) {
+		t.Errorf("of a step in which nobody answered the median is %v", e.Value)
 	}
 }

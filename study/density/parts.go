@@ -355,8 +355,11 @@ func (r reading) idleTable(a arm) report.Table {
 		Note:    "All neighbours together. A burst is from its intended start to its last answer; a dash where a burst is one request. Failed requests are of all sweeps.",
 		Columns: []report.Column{{Head: "idle", Number: true}, {Head: "per second", Number: true}, {Head: "p50, ms", Number: true}, {Head: "p99, ms", Number: true}, {Head: "burst p50, ms", Number: true}, {Head: "failed", Number: true}, {Head: "critical failed", Number: true, Optional: true}},
 	}
+	quiet := 0
 	for _, n := range a.numbers {
 		var failed, critical int64
+		woken, _ := withTurns(idle, a.has(n), nil)
+		quiet += len(a.has(n)) - len(woken)
 		for _, s := range a.has(n) {
 			failed, critical = failed+s.Idle.Failed, critical+s.Open.Failed+s.Closed.Failed
 		}
@@ -371,6 +374,9 @@ func (r reading) idleTable(a arm) report.Table {
 			{Text: fmt.Sprint(n)}, report.Estimated(r.geometric(values(a.has(n), func(s Step) float64 { return s.Idle.Rate })), 1),
 			report.Estimated(r.quantile(a, n, idle, 0.5), perMilli), report.Estimated(r.quantile(a, n, idle, 0.99), perMilli), report.Estimated(r.quantile(a, n, bursts, 0.5), perMilli), count(failed), count(critical),
 		})
+	}
+	if quiet > 0 && quiet < len(a.sweeps)*len(a.numbers) {
+		t.Note += fmt.Sprintf(" In %s no neighbour had its turn while it was measured: that counts for nothing here.", plural(quiet, "step"))
 	}
 	return t
 }
