@@ -308,7 +308,8 @@ const (
 // mark notes which pages the record has.
 func (c *context) mark(at annex.Moment) {
 	drop := recorded
-	if c.started >= c.kept+forgetProbes && at >= c.forgot.After(forgetAfter) {
+	forget := c.started >= c.kept+forgetProbes && at >= c.forgot.After(forgetAfter)
+	if forget {
 		c.kept, c.forgot = c.started, at
 		drop |= probed
 		c.writes = false
@@ -316,12 +317,13 @@ func (c *context) mark(at annex.Moment) {
 	for _, s := range c.spaces {
 		for i := range s.areas {
 			cells := s.areas[i].cells
-			if !c.writes {
+			if forget {
 				s.areas[i].written = nil
 			}
 			if c.started%bornFor == 0 {
 				s.areas[i].born = [2]marks{nil, s.areas[i].born[0]}
 			}
+			c.writes = c.writes || s.areas[i].marked()
 			for j := range cells {
 				f := cells[j].flags
 				if f&drop != 0 {
