@@ -355,11 +355,11 @@ func (r reading) idleTable(a arm) report.Table {
 		Note:    "All neighbours together. A burst is from its intended start to its last answer; a dash where a burst is one request. Failed requests are of all sweeps.",
 		Columns: []report.Column{{Head: "idle", Number: true}, {Head: "per second", Number: true}, {Head: "p50, ms", Number: true}, {Head: "p99, ms", Number: true}, {Head: "burst p50, ms", Number: true}, {Head: "failed", Number: true}, {Head: "critical failed", Number: true, Optional: true}},
 	}
-	quiet := 0
+	quiet, all := 0, 0
 	for _, n := range a.numbers {
 		var failed, critical int64
 		woken, _ := withTurns(idle, a.has(n), nil)
-		quiet += len(a.has(n)) - len(woken)
+		quiet, all = quiet+len(a.has(n))-len(woken), all+len(a.has(n))
 		for _, s := range a.has(n) {
 			failed, critical = failed+s.Idle.Failed, critical+s.Open.Failed+s.Closed.Failed
 		}
@@ -375,7 +375,7 @@ func (r reading) idleTable(a arm) report.Table {
 			report.Estimated(r.quantile(a, n, idle, 0.5), perMilli), report.Estimated(r.quantile(a, n, idle, 0.99), perMilli), report.Estimated(r.quantile(a, n, bursts, 0.5), perMilli), count(failed), count(critical),
 		})
 	}
-	if quiet > 0 && quiet < len(a.sweeps)*len(a.numbers) {
+	if quiet > 0 && quiet < all {
 		t.Note += fmt.Sprintf(" In %s no neighbour had its turn while it was measured: that counts for nothing here.", plural(quiet, "step"))
 	}
 	return t
