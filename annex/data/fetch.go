@@ -213,7 +213,7 @@ func (m *Manager) fetch(brings []*context) (requests []annex.Request) {
 	}
 	hanging := 0
 	if len(brings) > 0 {
-		hanging = m.hanging()
+		hanging = min(m.hanging(), mostHanging*p.Piece)
 	}
 	for _, c := range brings {
 		floor, scant := p.low(), 0
@@ -230,7 +230,7 @@ func (m *Manager) fetch(brings []*context) (requests []annex.Request) {
 			floor = p.high()
 		}
 		for c.bring != nil && c.requests < pieces && m.now >= c.paused {
-			n := min(p.Piece, max(m.ready()-floor, scant-m.coming), p.MostComing-m.coming, c.room(p))
+			n := min(p.Piece, max(m.ready()-floor, scant-m.coming), p.MostComing+hanging-m.coming, c.room(p))
 			if n <= 0 {
 				break
 			}

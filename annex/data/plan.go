@@ -83,8 +83,12 @@ func (m *Manager) hanging() (pages int) {
 }
 
 // hangs is from how long on a fetch hangs: a piece takes milliseconds, and where the device is
-// overrun tens of them.
-const hangs = time.Second
+// overrun tens of them. That more of them does is the device, or stops whoever moves pages, and
+// mostHanging pieces are made up for at most.
+const (
+	hangs       = time.Second
+	mostHanging = 4
+)
 
 // retry is after how long it is planned again where what is wanted was not to be had.
 const retry = 100 * time.Millisecond
