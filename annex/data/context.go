@@ -39,6 +39,7 @@ type context struct {
 	strided  int           // pages fetched since, that follow its faults
 	wrong    bool          // the record has proved wrong since it woke
 	blind    bool          // pages were mapped since it slept: their use is not seen
+	mapped   bool          // its record was mapped, and not only fetched, since it slept
 	started  int           // activations
 	began    annex.Moment  // the last one
 	usual    time.Duration // between the last two
@@ -66,7 +67,7 @@ type context struct {
 	requests  int          // of bring, under way
 	leaving   int          // pages of evictions under way
 	coming    int          // pages of fetches under way
-	brought   annex.Moment // when the last of them was done
+	brought   annex.Moment // when pages of its record came last
 	grown     int          // pages that it took since its room was told
 	unmapped  int          // pages in memory that nobody maps, as told last
 	releasing bool         // these are being freed
@@ -197,7 +198,7 @@ func (m *Manager) sleep(c *context, a annex.Activity) {
 	c.predictor.Ended(a.At)
 	c.lastRan = a.At
 	c.bring, c.offered, c.waitUntil, c.look, c.told, c.lead = nil, false, 0, a.At, 0, nil
-	c.blind, c.vain, c.tight, c.dry = false, 0, false, [2]bool{}
+	c.blind, c.mapped, c.vain, c.tight, c.dry = false, false, 0, false, [2]bool{}
 	c.mark(a.At)
 }
 
@@ -544,7 +545,7 @@ func (c *context) done(u *underWay, r annex.Result, p Policy) int {
 			c.predictor.Left(head)
 		case annex.Map:
 			c.use.Mapped += moved
-			c.blind = true
+			c.blind, c.mapped = true, true
 			c.predictor.Mapped(head)
 		default:
 			c.use.Fetched += moved
@@ -560,7 +561,9 @@ func (c *context) done(u *underWay, r annex.Result, p Policy) int {
 	if u.op != annex.Evict {
 		c.coming -= u.pages
 		c.grown += moved
-		c.brought = max(c.brought, r.Ended)
+		if moved > 0 && u.why != annex.Striding {
+			c.brought = max(c.brought, r.Ended)
+		}
 	}
 	if u.op == annex.Evict {
 		c.leaving -= u.pages

@@ -229,12 +229,19 @@ func (e *eviction) records(n *room) {
 			}
 			continue
 		}
-		if l.written {
-			// Those cost a write besides: rather others that wake sooner than pays.
-			for _, s := range soon {
-				e.record(s, n)
+		if l.written && len(soon) > 0 && !c.dry[1] {
+			// Each of these costs a write besides: rather as many of others that wake sooner than pays.
+			worn := c.worn(e.most(c, n))
+			if worn == 0 {
+				c.dry[1] = true
+				continue
 			}
-			soon = nil
+			rather := *n
+			rather.pages = worn
+			for _, s := range soon {
+				e.record(s, &rather)
+			}
+			n.pages -= worn - rather.pages
 		}
 		e.record(l, n)
 	}
@@ -263,6 +270,27 @@ func (e *eviction) record(l leaver, n *room) {
 		e.take(c, n, annex.Headroom, c.unrecorded(e.most(c, n), true), says)
 	}
 	c.dry[l.part()] = e.most(c, n) > 0
+}
+
+// worn is how many pages may leave that are written, or new; no more than so many are counted.
+func (c *context) worn(most int) (pages int) {
+	for _, s := range c.spaces {
+		for i := range s.areas {
+			a := &s.areas[i]
+			if !a.marked() {
+				continue
+			}
+			for j, cell := range a.cells {
+				if pages >= most {
+					return pages
+				}
+				if cell.movable() && cell.flags&probed == 0 && a.wears(j) {
+					pages++
+				}
+			}
+		}
+	}
+	return pages
 }
 
 // wanted tells that a sleeping container's record had better stay.
@@ -410,7 +438,7 @@ func (c *context) lowest(most int, now annex.Moment, p Policy, kept keep) (g col
 	var order []place
 	at, recent := stampOf(now), stamp(p.Recent/stampStep)
 	// What was brought is in no extent's uses before it is touched.
-	awaits := kept == keepRecent && !c.wrong && now < c.brought.After(p.Recent)
+	awaits := kept == keepRecent && !c.wrong && now < max(c.brought, c.woke).After(p.Recent)
 	for _, s := range c.spaces {
 		for i := range s.areas {
 			a := &s.areas[i]
@@ -440,7 +468,7 @@ func (c *context) lowest(most int, now annex.Moment, p Policy, kept keep) (g col
 				switch {
 				case !cell.movable() || a.wears(int(p-a.first)) != written:
 				case kept != keepNone && cell.flags&probed != 0:
-				case awaits && cell.flags&recorded != 0 && (c.blind || cell.flags&incore != 0):
+				case awaits && cell.flags&recorded != 0 && (c.mapped || cell.flags&incore != 0):
 				default:
 					g.add(o.space.name, p)
 				}
