@@ -19,8 +19,8 @@
 //     what is touched first stays longest and what lies together in swap is used together;
 //     pages that are written when their container is awake count as wanted in a sixteenth of
 //     the time, since they alone have to be written again, and so for a few activations do those
-//     that came into being in one; in their place as much of records leaves that are wanted
-//     later than that, though too soon for their leaving to pay;
+//     that came into being in one; in their place so much of records leaves that are wanted
+//     later than that, though too soon for their leaving to pay, sixteen pages for one;
 //  4. of awake containers that have more than their share, the extents of the lowest level
 //     of the multi-queue, but for pages used just now, or brought for what they do;
 //  5. with nearly nothing free and nothing else left, the same of awake ones within their

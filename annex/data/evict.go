@@ -230,18 +230,20 @@ func (e *eviction) records(n *room) {
 			continue
 		}
 		if l.written && len(soon) > 0 && !c.dry[1] {
-			// Each of these costs a write besides: rather as many of others that wake sooner than pays.
+			// Each of these costs a write besides: rather others that wake sooner than pays, as far
+			// as that is worth what is written.
 			worn := c.worn(e.most(c, n))
 			if worn == 0 {
 				c.dry[1] = true
 				continue
 			}
 			rather := *n
-			rather.pages = worn
+			rather.pages = min(n.pages, writeWeight*worn)
+			n.pages -= rather.pages
 			for _, s := range soon {
 				e.record(s, &rather)
 			}
-			n.pages -= worn - rather.pages
+			n.pages += rather.pages
 		}
 		e.record(l, n)
 	}
