@@ -18,7 +18,13 @@ struct signal_struct {
 	atomic_t live;
 };
 
+struct sched_entity {
+	__u64 sum_exec_runtime;
+	__u64 prev_sum_exec_runtime; // when it was last given a CPU
+};
+
 struct task_struct {
+	struct sched_entity se;
 	int pid, tgid;
 	unsigned int flags;
 	int pagefault_disabled;
@@ -102,6 +108,7 @@ struct cpu {
 	__u64 since;   // it has been running
 	__u32 running; // container
 	__u32 drowsy;  // which was dormant still when it began to
+	int task;      // that was last seen to be given it
 	struct place places[HIERARCHIES][PLACES];
 };
 
@@ -184,6 +191,19 @@ static __always_inline struct cpu *this_cpu(void)
 	return bpf_map_lookup_elem(&cpus, &zero);
 }
 
+// catch_up makes up for a switch that was not told, by which a task got its CPU: there are
+// hosts whose kernel tells none that is away from certain tasks of their agent. What ran
+// before it, and when that left, is lost.
+static __always_inline void catch_up(struct cpu *c, struct task_struct *task, __u64 now)
+{
+	__u32 number = number_of(task, c);
+	struct context *x = number ? bpf_map_lookup_elem(&contexts, &number) : NULL;
+	c->task = task->pid;
+	c->since = now - (task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime);
+	c->drowsy = x && !x->awake;
+	__sync_lock_test_and_set(&c->running, number);
+}
+
 static __always_inline bool tell(struct task_struct *task, __u32 kind, __u32 number, __u64 time, __u64 value, __u32 flags)
 {
 	struct record *r = bpf_ringbuf_reserve(&events, sizeof(*r), 0);
@@ -230,6 +250,9 @@ int on_switch(__u64 *ctx)
 	struct cpu *c = this_cpu();
 	if (!c)
 		return 0;
+	if (c->task != prev->pid)
+		catch_up(c, prev, bpf_ktime_get_ns());
+	c->task = next->pid;
 	__u32 left = c->running, number = number_of(next, c);
 	// Nobody's, or it goes on by another of its threads.
 	if (left == number && !(left && c->drowsy))
@@ -346,9 +369,12 @@ static __always_inline int on_fault(__u64 address, __u64 error, bool kernel)
 	// where the page is absent.
 	if ((__s64)address < 0 || (kernel && task->pagefault_disabled))
 		return 0;
-	__u32 number = number_of(task, this_cpu());
+	struct cpu *c = this_cpu();
+	__u32 number = number_of(task, c);
 	if (!number)
 		return 0;
+	if (c && c->task != task->pid)
+		catch_up(c, task, bpf_ktime_get_ns());
 	struct mm_struct *mm = task->mm;
 	if (!mm)
 		return 0;
