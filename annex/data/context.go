@@ -54,7 +54,7 @@ type context struct {
 	tight    bool          // nothing is left that no record has and nobody writes, until it is looked at again, or sleeps
 	writes   bool          // pages of it were written after they had come back
 	forgot   annex.Moment  // when it was forgotten last what probes and writes touched
-	kept     int           // the activations by then
+	byThen   int           // how many activations there had been
 	dry      [2]bool       // nothing of its record, or of one without a record at all, may leave, of what is not written and of what is, until a page of it may
 
 	forecast  predict.Forecast
@@ -309,9 +309,9 @@ const (
 // mark notes which pages the record has.
 func (c *context) mark(at annex.Moment) {
 	drop := recorded
-	forget := c.started >= c.kept+forgetProbes && at >= c.forgot.After(forgetAfter)
+	forget := c.started >= c.byThen+forgetProbes && at >= c.forgot.After(forgetAfter)
 	if forget {
-		c.kept, c.forgot = c.started, at
+		c.byThen, c.forgot = c.started, at
 		drop |= probed
 		c.writes = false
 	}
