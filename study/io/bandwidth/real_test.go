@@ -65,10 +65,13 @@ func TestOnThisHost(t *testing.T) {
 	defer store.Close()
 
 	o := Quick()
-	o.Platforms = nil
+	o.Platforms, o.Storages = nil, []platform.Storage{platform.StorageBind} // volumes are an engine's
 	for _, name := range []string{"oci:runc", "docker"} {
 		if p, err := session.Platforms(name); err == nil && p.Check(t.Context()) == nil {
 			o.Platforms = append(o.Platforms, name)
+			if name == "docker" {
+				o.Storages = []platform.Storage{platform.StorageVolume}
+			}
 		} else {
 			t.Logf("without %s", name)
 		}
@@ -77,7 +80,6 @@ func TestOnThisHost(t *testing.T) {
 		t.Skip("neither an OCI runtime nor an engine")
 	}
 	o.Elements, o.Processes, o.Repetitions = []int64{leastElements}, []int{2, 17}, 2
-	o.Storages = []platform.Storage{platform.StorageVolume}
 	o.Peer = len(recipes) > 1
 	o.Plan = record.Plan{Blocks: 1, Level: 0.95, SmallestEffect: 0.02}
 	o.Host = place.Host{CPUs: []int{0, 1}, Platform: session.Platforms, Check: func(p platform.Platform) error { return p.Check(t.Context()) }}
