@@ -234,8 +234,17 @@ func TestASwitchThatWasNotToldIsMadeUpFor(t *testing.T) {
 	if err := s.links[last].Close(); err != nil {
 		t.Fatal(err)
 	}
+	before := p.ran()
 	p.tell("burn 300")
-	time.Sleep(100 * time.Millisecond) // it got its CPU by then
+	// It has its CPU, and no switch has told so.
+	for end := time.Now().Add(patience); p.ran()-before < 20*time.Millisecond; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it has not begun")
+		}
+	}
+	if ran := p.ran() - before; ran > 250*time.Millisecond {
+		t.Skipf("it had nearly ended when that was seen: %v of 300ms", ran)
+	}
 	again, err := link.AttachTracing(link.TracingOptions{Program: s.collection.Programs[objectProgOnSwitch]})
 	if err != nil {
 		t.Fatal(err)

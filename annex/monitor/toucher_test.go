@@ -194,6 +194,20 @@ func (p *toucher) tell(format string, a ...any) {
 	}
 }
 
+// ran is the processor time that it has had.
+func (p *toucher) ran() time.Duration {
+	p.t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", p.pid))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var ran time.Duration
+	if _, err := fmt.Sscan(string(data), &ran); err != nil {
+		p.t.Fatalf("schedstat %q: %v", data, err)
+	}
+	return ran
+}
+
 // do has it do something, and gives what it answers.
 func (p *toucher) do(format string, a ...any) (answer uint64) {
 	p.t.Helper()
