@@ -32,18 +32,25 @@ type Decision struct {
 
 // Log writes decisions, a JSON object a line, no faster than a rate and no longer than a
 // size: a full file is put aside, and of those put aside the oldest goes. It may be used by
-// several goroutines.
+// several goroutines, none of which waits for the disk: a goroutine of the log's own writes.
 type Log struct {
 	mu      sync.Mutex
-	path    string
-	most    int64 // bytes a file
-	keep    int   // files beside the one that is written
-	out     io.WriteCloser
-	size    int64
 	spare   float64 // lines that may be written now
 	at      time.Time
 	dropped int64
 	now     func() time.Time
+	lines   chan []byte // to be written; nil when it is closed
+	err     error       // of the last that was written
+
+	ended chan struct{} // when the last has been
+
+	// What follows is the writing goroutine's.
+
+	path string
+	most int64 // bytes a file
+	keep int   // files beside the one that is written
+	out  io.WriteCloser
+	size int64
 }
 
 // The rate of the log: lines a second in the long run, and at once.
@@ -52,10 +59,23 @@ const (
 	logBurst = 500
 )
 
+// logWaiting is how many lines wait for a disk at most: others are left out.
+const logWaiting = 2 * logBurst
+
+// logWithin is how long Close waits for the last of them.
+const logWithin = 3 * time.Second
+
 // OpenLog opens a log, to be gone on with. A file is put aside as path.1 at most bytes.
 func OpenLog(path string, most int64, keep int) (*Log, error) {
-	l := &Log{path: path, most: most, keep: keep, spare: logBurst, now: time.Now}
-	return l, l.open()
+	l := &Log{
+		path: path, most: most, keep: keep, spare: logBurst, now: time.Now,
+		lines: make(chan []byte, logWaiting), ended: make(chan struct{}),
+	}
+	if err := l.open(); err != nil {
+		return nil, err
+	}
+	go l.run(l.lines)
+	return l, nil
 }
 
 func (l *Log) open() error {
@@ -71,8 +91,9 @@ func (l *Log) open() error {
 	return nil
 }
 
-// Write writes one. Errors and changes of state are always written, what became of requests,
-// failed ones too, at the rate: a budget that is spent fails every one of them.
+// Write has one written. Errors and changes of state are always written, what became of
+// requests, failed ones too, at the rate: a budget that is spent fails every one of them. Where
+// a disk does not keep up all are left out, and counted. The error is that of a line before.
 func (l *Log) Write(d Decision) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,29 +105,52 @@ func (l *Log) Write(d Decision) error {
 	routine := d.What == "evict" || d.What == "fetch" || d.What == "map"
 	if routine && l.spare < 1 {
 		l.dropped++
-		return nil
+		return l.err
 	}
-	l.spare = max(l.spare-1, 0)
 	d.Time, d.Dropped = now.UTC(), l.dropped
 	line, err := json.Marshal(d)
 	if err != nil {
 		return err
 	}
+	select {
+	case l.lines <- append(line, '\n'):
+		l.spare, l.dropped = max(l.spare-1, 0), 0
+	default: // nobody takes it, or it is closed
+		l.dropped++
+	}
+	return l.err
+}
+
+// run writes what comes.
+func (l *Log) run(lines <-chan []byte) {
+	defer close(l.ended)
+	for line := range lines {
+		err := l.put(line)
+		l.mu.Lock()
+		l.err = err
+		l.mu.Unlock()
+	}
+	if l.out != nil {
+		err := l.out.Close()
+		l.mu.Lock()
+		l.err = errors.Join(l.err, err)
+		l.mu.Unlock()
+	}
+}
+
+func (l *Log) put(line []byte) error {
 	if l.out == nil {
 		if err := l.open(); err != nil {
 			return err
 		}
 	}
-	if l.size > 0 && l.size+int64(len(line)) >= l.most {
+	if l.size > 0 && l.size+int64(len(line)) > l.most {
 		if err := l.rotate(); err != nil {
 			return err
 		}
 	}
-	n, err := l.out.Write(append(line, '\n'))
+	n, err := l.out.Write(line)
 	l.size += int64(n)
-	if err == nil {
-		l.dropped = 0
-	}
 	return err
 }
 
@@ -129,19 +173,30 @@ func (l *Log) rotate() error {
 	return errors.Join(err, l.open())
 }
 
-// Close ends it. It may be called of none.
+// Close ends it when what waits is written, which it waits for as long as logWithin. It may
+// be called of none, and again.
 func (l *Log) Close() error {
 	if l == nil {
 		return nil
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.out == nil {
+	lines := l.lines
+	l.lines = nil
+	l.mu.Unlock()
+	if lines == nil {
 		return nil
 	}
-	err := l.out.Close()
-	l.out = nil
-	return err
+	close(lines)
+	timer := time.NewTimer(logWithin)
+	defer timer.Stop()
+	select {
+	case <-l.ended:
+	case <-timer.C:
+		return fmt.Errorf("decision log: its disk has not taken the last lines for %v", logWithin)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
 }
 
 // log writes a decision. A log that cannot be written ends nothing: the error is in the

@@ -2,9 +2,11 @@ package daemon
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -85,3 +87,59 @@ func read(t *testing.T, path string) []string {
 	}
 	return strings.Split(strings.TrimSpace(string(b)), "\n")
 }
+
+// A disk that takes nothing holds nobody up: lines wait, and then are left out and counted.
+func TestLogWaitsForNoDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "decisions.jsonl")
+	l, err := OpenLog(path, 1<<20, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := &slow{begun: make(chan struct{}), goOn: make(chan struct{}), to: l.out}
+	l.out = disk
+	state := Decision{What: "state"}
+	if err := l.Write(state); err != nil {
+		t.Fatal(err)
+	}
+	<-disk.begun // it hangs
+	for range logWaiting + 7 {
+		if err := l.Write(state); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(disk.goOn)
+	for len(l.lines) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if err := l.Write(state); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lines := read(t, path)
+	if want := 1 + logWaiting + 1; len(lines) != want {
+		t.Fatalf("%d lines, want %d", len(lines), want)
+	}
+	var d Decision
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &d); err != nil || d.Dropped != 7 {
+		t.Errorf("%s, %v: want 7 dropped before it", lines[len(lines)-1], err)
+	}
+	if err := l.Close(); err != nil {
+		t.Errorf("closed again: %v", err)
+	}
+}
+
+// slow is a disk that takes its first line only when it is let.
+type slow struct {
+	begun, goOn chan struct{}
+	to          io.WriteCloser
+	once        sync.Once
+}
+
+func (s *slow) Write(b []byte) (int, error) {
+	s.once.Do(func() { close(s.begun); <-s.goOn })
+	return s.to.Write(b)
+}
+
+func (s *slow) Close() error { return s.to.Close() }
