@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"syscall"
 	"unsafe"
 
@@ -16,6 +17,11 @@ import (
 type File struct {
 	file *os.File
 	fd   uintptr
+	// waits tells that a read may wait for the lock of a process' memory, as one of pagemap
+	// does, for as long as a fork of it takes, or a device that its fault waits for. Of such a
+	// call the scheduler of Go's goroutines is told: one that it knows nothing of holds up
+	// whatever else runs, the collector of garbage first of all.
+	waits bool
 }
 
 // Open opens one of the three files.
@@ -24,7 +30,7 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &File{f, f.Fd()}, nil
+	return &File{file: f, fd: f.Fd(), waits: filepath.Base(path) == "pagemap"}, nil
 }
 
 // Name is the path.
@@ -34,7 +40,7 @@ func (f *File) Name() string { return f.file.Name() }
 func (f *File) Close() error { return f.file.Close() }
 
 // brief is how many bytes the kernel fills in a time, some 10 us, for which the
-// scheduler of Go's goroutines need not be told.
+// scheduler need not be told where nothing is waited for.
 const brief = 100 * wordSize
 
 // ReadAt reads as [io.ReaderAt] has it.
@@ -56,7 +62,7 @@ func (f *File) ReadAt(b []byte, at int64) (int, error) {
 }
 
 func (f *File) pread(b []byte, at int64) (int, error) {
-	if len(b) > brief {
+	if f.waits || len(b) > brief {
 		return unix.Pread(int(f.fd), b, at)
 	}
 	n, _, errno := syscall.RawSyscall6(unix.SYS_PREAD64, f.fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), uintptr(at), 0, 0)

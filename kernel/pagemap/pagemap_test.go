@@ -162,3 +162,17 @@ func TestScan(t *testing.T) {
 		t.Errorf("one page at most is %+v (%v)", found, err)
 	}
 }
+
+// Whoever reads another's page map may wait for its memory's lock, and others go on meanwhile.
+func TestWaits(t *testing.T) {
+	for path, want := range map[string]bool{"/proc/self/pagemap": true, "/proc/kpageflags": false, "/proc/kpagecount": false} {
+		f, err := Open(path)
+		if err != nil {
+			t.Skip(err)
+		}
+		if f.waits != want {
+			t.Errorf("of %s it is %v", path, f.waits)
+		}
+		_ = f.Close()
+	}
+}
