@@ -40,7 +40,8 @@ func (a *areas) look() (all media.Together, others bool) {
 	}
 	a.at = time.Now()
 	before := a.all
-	if all, err := media.InUse(a.host); err == nil && len(all) > 0 {
+	// The same ones stay, with what they have open.
+	if all, err := media.InUse(a.host); err == nil && len(all) > 0 && media.Together(all).Name() != before.Name() {
 		a.all = all
 	}
 	return a.all, len(before) > 0 && before.Name() != a.all.Name()

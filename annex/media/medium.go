@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"tare/annex"
 	"tare/kernel/swap"
@@ -98,13 +99,16 @@ type area struct {
 	host swap.Host
 	path string
 	kind Kind
+
+	mu    sync.Mutex
+	queue *swap.Queue // of the device below; nil until it is asked for
 }
 
-func (a area) Name() string   { return a.path }
-func (a area) Kind() Kind     { return a.kind }
-func (a area) Traits() Traits { return traits[a.kind] }
+func (a *area) Name() string   { return a.path }
+func (a *area) Kind() Kind     { return a.kind }
+func (a *area) Traits() Traits { return traits[a.kind] }
 
-func (a area) Room() (Room, error) {
+func (a *area) Room() (Room, error) {
 	has, ok, err := a.host.Area(a.path)
 	if err != nil {
 		return Room{}, err
@@ -115,7 +119,7 @@ func (a area) Room() (Room, error) {
 	return Room{Size: has.Size, Free: max(0, has.Size-has.Used)}, nil
 }
 
-func (a area) Counters() (Counters, error) {
+func (a *area) Counters() (Counters, error) {
 	below, err := a.host.Below(a.path)
 	if err != nil {
 		return Counters{}, err
@@ -127,18 +131,30 @@ func (a area) Counters() (Counters, error) {
 	return Counters{Written: io.WrittenBytes, Read: io.ReadBytes}, nil
 }
 
-func (a area) Reading() (int, error) {
-	below, err := a.host.Below(a.path)
-	if err != nil {
-		return 0, err
+// Reading asks the device that was below when it was asked first, or last could be.
+func (a *area) Reading() (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.queue == nil {
+		below, err := a.host.Below(a.path)
+		if err != nil {
+			return 0, err
+		}
+		if a.queue, err = a.host.Queue(below); err != nil {
+			return 0, err
+		}
 	}
-	reads, _, err := a.host.Queue(below)
+	reads, _, err := a.queue.Length()
+	if err != nil {
+		_ = a.queue.Close()
+		a.queue = nil // it may have gone, and another be below
+	}
 	return int(reads), err
 }
 
 // compressed is an area on zram, which holds in memory what it is given.
 type compressed struct {
-	area
+	*area
 	device swap.ZRAM
 }
 
@@ -158,14 +174,14 @@ func (c compressed) Counters() (Counters, error) {
 // Of is the medium that an area is.
 func Of(host swap.Host, a swap.Area) Medium {
 	if a.File {
-		return area{host, a.Path, File}
+		return &area{host: host, path: a.Path, kind: File}
 	}
 	if number, ok := strings.CutPrefix(filepath.Base(a.Path), "zram"); ok {
 		if id, err := strconv.Atoi(number); err == nil && id >= 0 {
-			return compressed{area{host, a.Path, ZRAM}, swap.ZRAM{ID: id, Size: a.Size}}
+			return compressed{&area{host: host, path: a.Path, kind: ZRAM}, swap.ZRAM{ID: id, Size: a.Size}}
 		}
 	}
-	return area{host, a.Path, Device}
+	return &area{host: host, path: a.Path, kind: Device}
 }
 
 // InUse lists the media that are in use, in the order in which the kernel fills them.
@@ -197,6 +213,9 @@ func (t Together) Name() string {
 
 // first is the one that the next pages go to: the first that has room.
 func (t Together) first() Medium {
+	if len(t) == 1 {
+		return t[0]
+	}
 	for _, m := range t {
 		if room, err := m.Room(); err == nil && room.Free >= annex.PageSize {
 			return m

@@ -92,7 +92,7 @@ func TestCounters(t *testing.T) {
 	if n, err := file.Reading(); n != 5 || err != nil {
 		t.Errorf("%d reads wait, %v", n, err)
 	}
-	packed := compressed{area{h, path, ZRAM}, swap.ZRAM{}}
+	packed := compressed{&area{host: h, path: path, kind: ZRAM}, swap.ZRAM{}}
 	if c, err := packed.Counters(); c != (Counters{Written: 160 * 512, Read: 80 * 512, Held: 300}) || err != nil {
 		t.Errorf("%+v, %v", c, err)
 	}

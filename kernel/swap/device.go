@@ -3,6 +3,7 @@ package swap
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strconv"
@@ -102,22 +103,38 @@ func ParseDeviceIO(text string) (DeviceIO, error) {
 	}, nil
 }
 
-// Queue is how many requests a device has been given and not answered yet, of those
-// that read and of those that write: Documentation/ABI/stable/sysfs-block, "inflight".
-func (h Host) Queue(d Device) (reads, writes int64, err error) {
-	file := h.path("sys/dev/block", d.String(), "inflight")
-	text, err := os.ReadFile(file)
+// Queue is what a device has been given and not answered yet: Documentation/ABI/stable/sysfs-block,
+// "inflight". It stays open, so that looking often costs little.
+type Queue struct{ file *os.File }
+
+// Queue opens a device's. The error is a [*NoDevice] where there is none.
+func (h Host) Queue(d Device) (*Queue, error) {
+	name := h.path("sys/dev/block", d.String(), "inflight")
+	file, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, 0, &NoDevice{d.String(), "there is no " + file}
+		return nil, &NoDevice{d.String(), "there is no " + name}
 	}
 	if err != nil {
+		return nil, err
+	}
+	return &Queue{file}, nil
+}
+
+// Length is how many requests wait, of those that read and of those that write.
+func (q *Queue) Length() (reads, writes int64, err error) {
+	var text [64]byte // two figures of 20 digits at most
+	n, err := q.file.ReadAt(text[:], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, 0, err
 	}
-	if reads, writes, err = parseQueue(string(text)); err != nil {
-		return 0, 0, fmt.Errorf("%s: %w", file, err)
+	if reads, writes, err = parseQueue(string(text[:n])); err != nil {
+		return 0, 0, fmt.Errorf("%s: %w", q.file.Name(), err)
 	}
 	return reads, writes, nil
 }
+
+// Close closes it.
+func (q *Queue) Close() error { return q.file.Close() }
 
 func parseQueue(text string) (reads, writes int64, err error) {
 	fields := strings.Fields(text)

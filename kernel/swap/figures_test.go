@@ -35,14 +35,37 @@ func TestParseVMStat(t *testing.T) {
 
 func TestQueue(t *testing.T) {
 	h := fake(t, map[string]string{"sys/dev/block/253:0/inflight": "       3       12\n", "sys/dev/block/253:1/inflight": "3\n"})
-	if reads, writes, err := h.Queue(Device{253, 0}); reads != 3 || writes != 12 || err != nil {
-		t.Errorf("%d reads, %d writes, %v", reads, writes, err)
+	q, err := h.Queue(Device{253, 0})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, _, err := h.Queue(Device{253, 1}); err == nil || !strings.Contains(err.Error(), "253:1") {
+	for _, want := range []struct {
+		text          string
+		reads, writes int64
+	}{{"3 12", 3, 12}, {"0 1234567", 0, 1234567}} {
+		if err := os.WriteFile(q.file.Name(), []byte(want.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if reads, writes, err := q.Length(); reads != want.reads || writes != want.writes || err != nil {
+			t.Errorf("%d reads, %d writes, %v; want %+v", reads, writes, err, want)
+		}
+	}
+	if err := q.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := q.Length(); err == nil {
+		t.Error("closed, it is told on")
+	}
+	half, err := h.Queue(Device{253, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer half.Close()
+	if _, _, err := half.Length(); err == nil || !strings.Contains(err.Error(), "253:1") {
 		t.Errorf("half a queue: %v", err)
 	}
 	var none *NoDevice
-	if _, _, err := h.Queue(Device{253, 2}); !errors.As(err, &none) {
+	if _, err := h.Queue(Device{253, 2}); !errors.As(err, &none) {
 		t.Errorf("no device: %v", err)
 	}
 	for _, text := range []string{"", "1 2 3", "-1 2", "1 many"} {
