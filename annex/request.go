@@ -63,8 +63,11 @@ type Result struct {
 	// Asked and Moved are pages. Of those that did not move some had gone already, some are
 	// shared, some are locked: Skipped says how many were passed by for no fault.
 	Asked, Moved, Skipped int
-	// Freed is how many pages of memory an eviction is known to have freed: what has left and
-	// lies in memory still, as swap cache, is not in it.
+	// Cached is how many of those that an eviction passed by are in swap by their entries: what
+	// was brought in and not touched takes memory still, and has to be reclaimed only.
+	Cached int
+	// Freed is how many pages of memory an eviction is known to have freed, of those that moved
+	// and of those that are cached: what lies in memory still, as swap cache, is not in it.
 	Freed int
 	// Stopped tells that it was left unfinished, since demand, pressure or its time came
 	// before the rest.

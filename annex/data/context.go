@@ -23,7 +23,7 @@ type context struct {
 	scans    int
 	lastScan annex.Moment
 	moved    annex.Moment // when a request for it ended last
-	short    bool         // the last eviction moved less than was asked
+	short    bool         // an eviction since the last look moved less than was asked
 	swept    tick
 	working  int                // pages used within the policy's Recent, at the last scan
 	cold     [oldest + 1]uint32 // ages of pages in memory that are in no record, at the last scan
@@ -517,19 +517,30 @@ func (c *context) done(u *underWay, r annex.Result, p Policy) int {
 	moved := min(max(r.Moved, 0), did)
 	now := stampOf(r.Ended)
 	c.each(u.runs, func(_ *space, _ *area, _ annex.Page, cell *cell) { c.put(cell, cell.flags&^moving) })
+	// What was brought in and not touched has no page table entry to be moved by: it is gone as
+	// far as it was reclaimed, and stays, till the next looks, where most was not.
+	cached := min(max(r.Cached, 0), did-moved)
+	reclaimed := cached > 0 && 2*(r.Freed-moved) >= cached
+	var left collect
 	c.each(head, func(s *space, a *area, page annex.Page, cell *cell) {
 		f, some := cell.flags, moved > 0 && movedOf(r.Parts, s.name)
 		switch {
 		case u.back[pageOf{s.name, page}]: // it has come back since
+		case u.op == annex.Evict && f&present == 0 && f&incore != 0:
+			if !reclaimed {
+				f |= pinned
+				break
+			}
+			c.use.Wasted++
+			f &^= incore
+			left.add(s.name, page)
 		case u.op == annex.Evict && !some && f&present != 0:
 			f |= pinned // all of it was passed by
-		case u.op == annex.Evict && f&(present|incore) != 0:
-			if f&incore != 0 {
-				c.use.Wasted++
-			}
-			f = f&^(present|incore|young) | swapped
+		case u.op == annex.Evict && f&present != 0:
+			f = f&^(present|young) | swapped
 			a.extent(page).leave(now)
 			a.leave(int(page - a.first))
+			left.add(s.name, page)
 		case u.op == annex.Fetch && f&present == 0 && some:
 			f |= incore | swapped
 		case u.op == annex.Map && f&present == 0 && some:
@@ -537,12 +548,18 @@ func (c *context) done(u *underWay, r annex.Result, p Policy) int {
 		}
 		c.put(cell, f)
 	})
-	c.history.came(u.decided, moved, r.Err)
+	gone := moved
+	if reclaimed {
+		gone += cached
+	}
+	c.history.came(u.decided, gone, r.Err)
+	if left.pages > 0 {
+		c.predictor.Left(left.runs)
+	}
 	if moved > 0 {
 		switch u.op {
 		case annex.Evict:
 			c.use.Evicted += moved
-			c.predictor.Left(head)
 		case annex.Map:
 			c.use.Mapped += moved
 			c.blind, c.mapped = true, true
@@ -567,8 +584,8 @@ func (c *context) done(u *underWay, r annex.Result, p Policy) int {
 	}
 	if u.op == annex.Evict {
 		c.leaving -= u.pages
-		c.grown -= min(r.Freed, moved)
-		c.short = moved < did
+		c.grown -= min(r.Freed, moved+cached)
+		c.short = c.short || moved+cached < did
 		if !c.awake && !c.offered {
 			c.look = min(c.look, r.Ended) // now there is something to fetch
 		}

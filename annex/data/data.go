@@ -310,7 +310,7 @@ func (m *Manager) Done(r annex.Result) {
 		}
 	}
 	if u.op == annex.Evict {
-		m.changed(r.Ended, min(r.Freed, moved))
+		m.changed(r.Ended, min(r.Freed, moved+max(r.Cached, 0)))
 		m.errors.evicted(r.Ended, moved)
 	} else {
 		m.changed(r.Ended, -moved)

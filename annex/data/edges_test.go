@@ -152,22 +152,66 @@ func TestForgottenSpaces(t *testing.T) {
 }
 
 // TestFetchedPagesLeaveUnused has pages that were brought in and not touched leave: they are not
-// mapped, so that nothing of them is moved, and are gone all the same.
+// mapped, so that nothing of them is moved, and are gone as far as they were reclaimed. Where they
+// were not they are in memory still, are not asked for again until looks have had the time to tell
+// otherwise, and count as hits when they are used.
 func TestFetchedPagesLeaveUnused(t *testing.T) {
+	for _, freed := range []int{100, 0} {
+		m, _ := edge(ContextInfo{})
+		c := m.byID["a"]
+		a := c.spaces[0].area(0)
+		for i := range a.cells {
+			c.put(&a.cells[i], swapped|incore)
+		}
+		r, _ := m.Plan(10 * second)
+		if pages(r) != 100 {
+			t.Fatalf("%+v, want all", r)
+		}
+		free := m.free()
+		m.Done(annex.Result{Number: r[0].Number, ID: "a", Op: annex.Evict, Began: 10 * second, Ended: 10*second + 1, Asked: 100, Skipped: 100, Cached: 100, Freed: freed})
+		e, _ := m.Explain("a")
+		if e.ResidentBytes != int64(100-freed)*annex.PageSize || e.ExtendedBytes != int64(freed)*annex.PageSize || e.Use.Wasted != freed || m.free() != free+freed {
+			t.Errorf("of 100 pages %d were reclaimed: %+v, %d and %d pages free", freed, e, free, m.free())
+		}
+		if r, _ := m.Plan(10*second + 2); pages(r) > 0 {
+			t.Errorf("what was passed by is asked for again: %+v", r)
+		}
+		m.Activity(annex.Activity{ID: "a", What: annex.Woke, At: 11 * second})
+		var faults []annex.Fault
+		for i := range 100 {
+			faults = append(faults, annex.Fault{ID: "a", Page: annex.Page(i), At: 11*second + annex.Moment(i), Swapped: true})
+		}
+		m.Faults(faults)
+		e, _ = m.Explain("a")
+		if e.Use.Hits != 100-freed || e.Use.Misses != freed {
+			t.Errorf("of 100 pages %d were reclaimed, and used: %+v", freed, e.Use)
+		}
+	}
+}
+
+// TestShortEvictions has two requests for one container, the first of which is passed by in part:
+// what a look then finds there has not come back by itself.
+func TestShortEvictions(t *testing.T) {
 	m, _ := edge(ContextInfo{})
 	c := m.byID["a"]
-	a := c.spaces[0].area(0)
-	for i := range a.cells {
-		c.put(&a.cells[i], swapped|incore)
+	at := 10 * second
+	for i, moved := range []int{40, 50} {
+		u := &underWay{context: c, op: annex.Evict, pages: 50, runs: []annex.Run{{First: annex.Page(50 * i), Pages: 50}}}
+		u.decided = c.note(at, u.op, annex.Cold, u.pages, "")
+		c.done(u, annex.Result{Op: annex.Evict, Ended: at, Asked: 50, Moved: moved, Skipped: 50 - moved}, m.policy)
 	}
-	r, _ := m.Plan(10 * second)
-	if pages(r) != 100 {
-		t.Fatalf("%+v, want all", r)
+	now := states(100, annex.Swapped)
+	for i := range 10 {
+		now[i] = annex.Present
 	}
-	m.Done(annex.Result{Number: r[0].Number, ID: "a", Op: annex.Evict, Began: 10 * second, Ended: 10*second + 1, Asked: 100, Skipped: 100})
-	e, _ := m.Explain("a")
-	if e.ResidentBytes != 0 || e.ExtendedBytes != 100*annex.PageSize || e.Use.Wasted != 100 || e.WasteRate != 1 {
-		t.Errorf("%+v", e)
+	m.Scan(annex.Scan{ID: "a", Began: at + 2, Ended: at + 2, Stretches: []annex.Stretch{{States: now}}})
+	for i := range 10 {
+		if cell := c.spaces[0].area(0).cells[i]; cell.flags&pinned == 0 {
+			t.Fatalf("page %d was passed by, and counts as used: %08b", i, cell.flags)
+		}
+	}
+	if c.short {
+		t.Error("of the next look it would be said too")
 	}
 }
 

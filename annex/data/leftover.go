@@ -68,18 +68,22 @@ func (m *Manager) released(u *underWay, r annex.Result) {
 	if !r.Stopped && freed < u.unmapped/4 {
 		c.stays = r.Ended.After(vainRelease)
 	}
-	if freed == 0 || c.awake {
+	c.grown -= freed
+	// Which pages they were is not told: of most of them, those that were brought are among them.
+	if freed < u.unmapped-u.unmapped/4 || c.awake {
 		return
 	}
+	wasted := 0
 	for _, s := range c.spaces {
 		for i := range s.areas {
 			cells := s.areas[i].cells
 			for j := range cells {
 				if f := cells[j].flags; f&incore != 0 && f&moving == 0 {
-					c.use.Wasted++
+					wasted++
 					c.put(&cells[j], f&^incore)
 				}
 			}
 		}
 	}
+	c.use.Wasted += min(wasted, freed)
 }

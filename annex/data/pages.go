@@ -229,6 +229,9 @@ func (c *context) scan(spaces []annex.Scan, p Policy) {
 	c.working, c.cold = look.working, look.cold
 	c.ages.closed(ended, look.workingAll, p)
 	c.lastScan, c.surveyed = began, c.learned
+	if look.settled {
+		c.short = false // what was passed by is known
+	}
 	c.resize()
 }
 

@@ -314,6 +314,12 @@ func (w *world) did(b *box, r annex.Request, began annex.Moment) {
 					w.vain++
 				}
 				continue
+			case r.Op == annex.Evict && p.cached: // reclaimed, and not moved
+				w.leave(place{b, int(i)})
+				res.Skipped++
+				res.Cached++
+				res.Freed++
+				continue
 			case r.Op == annex.Evict:
 				w.leave(place{b, int(i)})
 			case w.used >= w.limit: // the kernel would have to reclaim for it

@@ -263,6 +263,7 @@ func (d *doing) step(ctx context.Context, traits Traits, runs []annex.Run) (proc
 	d.give(took - int64(done.pages)*annex.PageSize)
 	d.result.Moved += done.pages
 	d.result.Skipped += done.skipped
+	d.result.Cached += done.cached
 	part := d.part(runs[0].Space)
 	part.Done += done.pages + done.skipped
 	part.Moved += done.pages

@@ -182,7 +182,7 @@ func TestEvict(t *testing.T) {
 	if got := pages(f.asked); !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("asked for %v, want %v", got, want)
 	}
-	if r.Number != 7 || r.ID != "c" || r.Asked != 10 || r.Moved != 6 || r.Skipped != 4 || r.Stopped || r.Err != nil {
+	if r.Number != 7 || r.ID != "c" || r.Asked != 10 || r.Moved != 6 || r.Skipped != 4 || r.Cached != 1 || r.Stopped || r.Err != nil {
 		t.Errorf("%+v", r)
 	}
 	if a := k.Account(); a.Requests != 1 || a.Evicted != 6 || a.Skipped != 4 || a.Spaces != 1 {

@@ -12,6 +12,7 @@ import (
 // moved is what became of a part of a chunk.
 type moved struct {
 	pages, skipped, bridged int
+	cached                  int   // of an eviction's skipped ones, those that are in swap by their entries
 	reads                   int   // that the device was asked for, at least
 	refused                 error // of the rest, by the kernel
 }
@@ -92,8 +93,18 @@ func asRuns(pages []annex.Page) []annex.Run {
 // evict has pages leave, in their order. Those that several processes map are not even
 // asked for.
 func evict(t Target, runs []annex.Run) (moved, error) {
-	pages, others, err := among(t, runs, inMemory)
-	done := moved{skipped: others}
+	var pages []annex.Page
+	var done moved
+	err := look(t, runs, func(p annex.Page, at place) {
+		switch at {
+		case inMemory:
+			pages = append(pages, p)
+			return
+		case inSwap:
+			done.cached++
+		}
+		done.skipped++
+	})
 	if err != nil || len(pages) == 0 {
 		return done, err
 	}

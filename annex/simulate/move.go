@@ -47,7 +47,7 @@ func (m *managed) move(l *lane) {
 		}
 	}
 	l.busy = true
-	var moved []int32
+	var moved, cached []int32
 	began := w.now
 	w.device.do(job{
 		begin: func() time.Duration {
@@ -59,7 +59,7 @@ func (m *managed) move(l *lane) {
 			began = w.now
 			var took time.Duration
 			if r.Op == annex.Evict {
-				moved, took = w.beginEvict(pages)
+				moved, cached, took = w.beginEvict(pages)
 			} else {
 				moved, took = w.beginFetch(pages, r.Op == annex.Map)
 			}
@@ -69,7 +69,8 @@ func (m *managed) move(l *lane) {
 			l.busy = false
 			if r.Op == annex.Evict {
 				l.done.Moved += w.wrote(moved, began)
-				l.done.Freed = l.done.Moved
+				l.done.Cached += w.wrote(cached, began)
+				l.done.Freed = l.done.Moved + l.done.Cached
 				w.headroom()
 			} else {
 				w.endFetch(moved, r.Op == annex.Map, began)
@@ -91,8 +92,9 @@ func (m *managed) move(l *lane) {
 	}, false)
 }
 
-// beginEvict begins to write what may leave.
-func (w *world) beginEvict(pages []int32) (write []int32, took time.Duration) {
+// beginEvict begins to write what may leave. What was brought in and is not mapped yet is
+// cached: it has to be reclaimed only.
+func (w *world) beginEvict(pages []int32) (write, cached []int32, took time.Duration) {
 	m := w.memory
 	us := 0.0
 	for _, i := range pages {
@@ -109,11 +111,15 @@ func (w *world) beginEvict(pages []int32) (write []int32, took time.Duration) {
 		if clean {
 			us += w.host.Medium.Drop - w.host.Medium.Write
 		}
+		if p.flags&mapped == 0 {
+			cached = append(cached, i)
+		} else {
+			write = append(write, i)
+		}
 		m.leaves(i)
-		write = append(write, i)
 	}
-	w.moving += len(write)
-	return write, micros(us)
+	w.moving += len(write) + len(cached)
+	return write, cached, micros(us)
 }
 
 // beginFetch begins to read what is away, as far as there is room.
