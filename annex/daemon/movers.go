@@ -46,7 +46,8 @@ type movers struct {
 	// owed are pages that left and were not reclaimed, being too few at the time: the next
 	// reclaim asks for them too. More than is there does no harm.
 	owed  map[annex.ID]int
-	still int // those of the eviction that just ended
+	still int  // those of the eviction that just ended
+	cut   bool // whether that was to stop before its end
 }
 
 func newMovers(d *Daemon) *movers {
@@ -123,6 +124,7 @@ func (m *movers) next() {
 	ctx, stopped := context.WithCancel(whole)
 	m.stopped, m.dropped = stopped, dropped
 	m.left = m.d.settings.StopWithin / 4
+	go m.heed(ctx, stopped, m.d.settings.StopWithin/20)
 	go m.evict(ctx, whole, m.d.held[m.batch].container, batch, m.owed[m.batch])
 }
 
@@ -149,6 +151,24 @@ func first(batch []annex.Request) annex.ID {
 	return batch[0].ID
 }
 
+// heed ends an eviction, with what is left for its reclaim, as soon as all eviction is to stop. The
+// goroutine of Run does so too, and may be at something else.
+func (m *movers) heed(ctx context.Context, stop context.CancelFunc, every time.Duration) {
+	tick := time.NewTicker(max(every, time.Millisecond))
+	defer tick.Stop()
+	for {
+		if m.d.Stopping() {
+			stop()
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
 // evict has some requests of one container moved, and what they left reclaimed. Only then
 // is anything free, and only then the results say so. whole ends with the reclaim's right to
 // go on, too.
@@ -157,7 +177,7 @@ func (m *movers) evict(ctx, whole context.Context, c container.Container, batch 
 		defer m.d.parts.Alarm.Evicting()()
 	}
 	var results []annex.Result
-	moved, unmapped, reclaim := 0, 0, time.Duration(0)
+	moved, cached, unmapped, reclaim := 0, 0, 0, time.Duration(0)
 	for _, r := range batch {
 		result := annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Began: m.d.now(), Asked: asked(r), Stopped: true}
 		switch {
@@ -169,15 +189,16 @@ func (m *movers) evict(ctx, whole context.Context, c container.Container, batch 
 			result = m.d.parts.Mover.Do(ctx, r)
 		}
 		moved += result.Moved
+		cached += result.Cached
 		results = append(results, result)
 	}
-	// What has left is reclaimed even where the rest was stopped: a stalled critical
+	// What has left, and what nobody maps of that which was to, is reclaimed even where the rest was stopped: a stalled critical
 	// container wants memory, and this is what frees some. But it keeps within what eviction
 	// is to have stopped in.
-	if moved+unmapped > 0 {
+	if moved+cached+unmapped > 0 {
 		reclaiming, cancel := within(whole, ctx, m.left)
 		began := m.d.now()
-		bytes, err := m.d.parts.Bound.Reclaim(reclaiming, c, int64(moved+unmapped+owed)*annex.PageSize)
+		bytes, err := m.d.parts.Bound.Reclaim(reclaiming, c, int64(moved+cached+unmapped+owed)*annex.PageSize)
 		if reclaiming.Err() != nil {
 			err = bound.Besides(err, context.Canceled) // that it was cut short is no failure
 		}
@@ -188,10 +209,10 @@ func (m *movers) evict(ctx, whole context.Context, c container.Container, batch 
 		}
 		freed := int(bytes / annex.PageSize)
 		book(batch, results, freed)
-		owed = min(moved+owed, max(0, moved+unmapped+owed-freed))
+		owed = min(moved+owed, max(0, moved+cached+unmapped+owed-freed))
 		reclaim = m.d.now().Since(began) / time.Duration(len(results))
 	}
-	m.still = owed
+	m.still, m.cut = owed, ctx.Err() != nil
 	// Each has ended when the pages of all are free, and took its own time with its part of the
 	// reclaim.
 	now := m.d.now()
@@ -215,7 +236,7 @@ func within(one, stopped context.Context, left time.Duration) (context.Context, 
 // as they were.
 func book(requests []annex.Request, results []annex.Result, freed int) {
 	for i := range results {
-		most := results[i].Moved
+		most := results[i].Moved + results[i].Cached
 		if !results[i].Stopped {
 			most += requests[i].Unmapped
 		}
@@ -235,7 +256,7 @@ func (m *movers) over(r annex.Result) {
 		m.did.moved += r.Moved
 		m.did.freed += r.Freed
 		if m.evicting == 0 {
-			if !m.halted { // or its reclaim was cut short
+			if !m.halted && !m.cut { // or its reclaim was cut short
 				m.futile.saw(m.batch, m.did.moved, m.did.freed, m.d.now())
 			}
 			m.did.moved, m.did.freed, m.halted = 0, 0, false

@@ -145,8 +145,8 @@ func (d *Daemon) brake() {
 		d.braked.at = min(d.braked.at, d.parts.Alarm.Since()) // this goroutine may hear of it late
 	}
 	d.braked.stops++
-	d.log(Decision{What: "stop", Why: why})
 	d.movers.halt()
+	d.log(Decision{What: "stop", Why: why})
 }
 
 // take hands on what the monitor saw, in the order in which it was.
