@@ -106,9 +106,7 @@ func (d *Daemon) scanned(s scanned) {
 		return
 	}
 	if d.settings.Mode == config.Observe {
-		for i, one := range s.scans {
-			s.scans[i] = d.shadow.scan(one)
-		}
+		d.shadow.look(s.id, s.scans)
 	}
 	d.parts.Data.Look(s.id, s.scans)
 	d.planAt = min(d.planAt, now)

@@ -111,14 +111,42 @@ func (s *shadow) do(r annex.Request, now annex.Moment) annex.Result {
 	return result
 }
 
-// scan turns what a scan found into what it would have.
+// look turns what one look at a container found into what it would have. Spaces that are not
+// among it have ended.
+func (s *shadow) look(id annex.ID, spaces []annex.Scan) {
+	there := map[annex.Space]bool{}
+	for i, of := range spaces {
+		there[of.Space] = true
+		spaces[i] = s.scan(of)
+	}
+	for space := range s.pieces[id] {
+		if !there[space] {
+			s.forget(id, space)
+		}
+	}
+}
+
+// scan turns what a scan of a space found into what it would have. Of pages in no stretch of it
+// nothing is there any more: they were given back.
 func (s *shadow) scan(of annex.Scan) annex.Scan {
+	told := map[*piece]*set{}
 	for n, stretch := range of.Stretches {
 		states := make([]annex.State, len(stretch.States))
 		copy(states, stretch.States)
 		of.Stretches[n].States = states
+		var p *piece
+		var still *set
+		var i int
 		for k, state := range states {
-			p, i := s.at(of.ID, of.Space, stretch.First+annex.Page(k))
+			page := stretch.First + annex.Page(k)
+			if i = int(page % piecePages); k == 0 || i == 0 {
+				p, _ = s.at(of.ID, of.Space, page)
+				if still = told[p]; still == nil {
+					still = &set{}
+					told[p] = still
+				}
+			}
+			still.put(i)
 			// Where nobody knows whether a page was accessed, it may have been.
 			marked := state.Has(annex.Present) && (!of.KnowsAccess || state.Has(annex.Accessed))
 			if p.away.has(i) {
@@ -130,6 +158,20 @@ func (s *shadow) scan(of annex.Scan) annex.Scan {
 				p.marked.drop(i)
 				p.untold.drop(i)
 			}
+		}
+	}
+	for first, p := range s.pieces[of.ID][of.Space] {
+		still := told[p]
+		if still == nil {
+			s.away -= int64(p.away.count())
+			delete(s.pieces[of.ID][of.Space], first)
+			continue
+		}
+		for w := range p.away {
+			s.away -= int64(bits.OnesCount64(p.away[w] &^ still[w]))
+			p.away[w] &= still[w]
+			p.marked[w] &= still[w]
+			p.untold[w] &= still[w]
 		}
 	}
 	return of

@@ -87,3 +87,37 @@ func TestShadowMemory(t *testing.T) {
 		t.Errorf("%d pages free of an ended container, want 100", free())
 	}
 }
+
+// What a program gives back is away no more, as a look tells by telling nothing of it: of a part
+// of a piece, of a whole one, and of a space.
+func TestShadowOfWhatWasGivenBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		then []annex.Scan
+		want int64 // pages away
+	}{
+		"all there": {[]annex.Scan{{Space: theSpace, Stretches: []annex.Stretch{{States: idle(3 * piecePages)}}}}, 3 * piecePages},
+		"parts":     {[]annex.Scan{{Space: theSpace, Stretches: []annex.Stretch{{First: 100, States: idle(10)}, {First: 2*piecePages - 5, States: idle(10)}}}}, 20},
+		"no space":  {[]annex.Scan{{Space: annex.Space{PID: 99}}}, 0},
+		"none":      {nil, 0},
+	} {
+		s := newShadow()
+		for i := range c.then {
+			c.then[i].ID = "web"
+		}
+		s.look("web", []annex.Scan{{ID: "web", Space: theSpace, Stretches: []annex.Stretch{{States: idle(3 * piecePages)}}}})
+		s.do(annex.Request{ID: "web", Op: annex.Evict, Runs: []annex.Run{{Space: theSpace, Pages: 3 * piecePages}}}, 1)
+		s.look("web", c.then)
+		if s.away != c.want || s.awayOf("web") != c.want {
+			t.Errorf("%s: %d pages are away, %d of them the container's; want %d", name, s.away, s.awayOf("web"), c.want)
+		}
+	}
+}
+
+// idle are pages that are there and were not used.
+func idle(pages int) []annex.State {
+	all := make([]annex.State, pages)
+	for i := range all {
+		all[i] = annex.Present
+	}
+	return all
+}
