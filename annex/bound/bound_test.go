@@ -141,6 +141,27 @@ func TestPlaceByAProcessThatIsAnothers(t *testing.T) {
 	}
 }
 
+// What lies elsewhere frees nothing of what is defended by leaving.
+func TestWithin(t *testing.T) {
+	l := two(t, "max")
+	for path, want := range map[string]bool{"box": true, "box/pod": true, "box/pod/a": true, "box2/a": false, "other": false} {
+		if err := os.MkdirAll(filepath.Join(l.Hierarchies[0].Mount, path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := bounded(t, l, Options{Group: "/box"}).Within(at(l, path)); got != want || err != nil {
+			t.Errorf("%s in /box: %v, %v, want %v", path, got, err, want)
+		}
+		if got, err := bounded(t, l, Options{}).Within(at(l, path)); !got || err != nil {
+			t.Errorf("%s in the host: %v, %v", path, got, err)
+		}
+	}
+	unplaced := new(Unplaced)
+	rooted := container.Container{Name: "rooted", Cgroup: l.Hierarchies[0].Mount}
+	if _, err := bounded(t, l, Options{Group: "/box"}).Within(rooted); !errors.As(err, &unplaced) {
+		t.Errorf("in the root: %v", err)
+	}
+}
+
 // A limit of swap of which half is used costs places as swap does that is half full.
 func TestCrowded(t *testing.T) {
 	for limit, want := range map[string]string{"max": "", "0": "", "20971521": "", "20971520": "/box", "10485760": "/box"} {

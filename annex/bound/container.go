@@ -84,6 +84,22 @@ func (b *Bound) Place(c container.Container) (cgroup.Group, error) {
 	return g, nil
 }
 
+// Within tells whether a container's memory group is what is defended, or lies below it: then
+// what leaves of it frees memory there. In the host every one does. The error is that of
+// [Bound.Place].
+func (b *Bound) Within(c container.Container) (bool, error) {
+	if b.Host() {
+		return true, nil
+	}
+	g, err := b.Place(c)
+	if err != nil {
+		return false, err
+	}
+	place, _ := g.For("memory")
+	defended, ok := b.group.For("memory")
+	return ok && place.Mount == defended.Mount && within(place.Path, defended.Path), nil
+}
+
 // within tells whether a group is another, or below it.
 func within(path, other string) bool {
 	return path == other || other == "/" || strings.HasPrefix(path, other+"/")
