@@ -192,8 +192,12 @@ func (s *Container) bound(most int64) {
 }
 
 // Inspect says how much of a container may be in swap (0 is any amount), and why it
-// cannot be extended; empty where it can.
+// cannot be extended; empty where it can. One that lies outside of what is defended is not.
 func (b *Bound) Inspect(c container.Container) (swapMost int64, fixed string) {
+	if inside, err := b.Within(c); err == nil && !inside {
+		defended, _ := b.group.For("memory")
+		return 0, fmt.Sprintf("it lies outside of cgroup %s, which is defended, and to which its memory is of no use: have it started below that, or defend the host (memory.defend)", defended.Path)
+	}
 	s, err := b.Container(c)
 	if err = errors.Join(err, s.Fixed); err != nil {
 		return 0, err.Error()
