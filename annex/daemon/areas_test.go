@@ -4,30 +4,36 @@ import (
 	"testing"
 	"time"
 
-	"tare/annex/media"
 	"tare/kernel/swap"
 )
 
-// Who bounds areas is told when others are put to use, and nobody while they stay.
+// Areas that are put to use, and taken out of it, are found; those that stay are kept, with what
+// they have open, and those of before where there are none.
 func TestAreasChange(t *testing.T) {
 	root := t.TempDir()
 	const head, zram, file = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n", "/dev/zram0 partition 1024 0 100\n", "/var/swap file 2048 0 -2\n"
-	var told []string
-	a := &areas{host: swap.Host{Root: root}, changed: func(all media.Together) { told = append(told, all.Name()) }}
+	const gone = "/var/swap\\040(deleted) file 2048 0 -3\n"
+	a := &areas{host: swap.Host{Root: root}}
 	for n, c := range []struct {
-		swaps, told string
+		swaps, name string
+		same        bool
 	}{
-		{head + zram, ""}, // what is in use at first nobody has to be told
-		{head + zram, ""},
-		{head + zram + file, "/dev/zram0, /var/swap"},
-		{head, ""}, // those of before stay
-		{head + file, "/var/swap"},
+		{head + zram, "/dev/zram0", false},
+		{head + zram, "/dev/zram0", true},
+		{head + zram + file, "/dev/zram0, /var/swap", false},
+		{head, "/dev/zram0, /var/swap", true},
+		{head + file, "/var/swap", false},
+		{head + file + gone, "/var/swap, /var/swap (deleted)", false},
 	} {
 		put(t, root, "proc/swaps", c.swaps)
-		a.at, told = time.Time{}, nil
-		a.inUse()
-		if want := c.told; len(told) > 1 || (want != "") != (len(told) == 1) || want != "" && told[0] != want {
-			t.Errorf("step %d: told of %q, want %q", n, told, want)
+		before := a.all
+		a.at = time.Time{}
+		now := a.inUse()
+		if now.Name() != c.name || c.same != (len(before) > 0 && before[0] == now[0]) {
+			t.Errorf("step %d: %s, want %s (the same: %v)", n, now.Name(), c.name, c.same)
 		}
+	}
+	if room, err := a.inUse()[1].Room(); err != nil || room.Size != 2048<<10 {
+		t.Errorf("of the deleted one: %+v, %v", room, err)
 	}
 }

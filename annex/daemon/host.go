@@ -293,23 +293,19 @@ func (h *Host) mover(c config.Config, inUse *areas, parts *Parts) (Mover, error)
 	if len(inUse.inUse()) == 0 {
 		return nowhere{}, nil
 	}
-	rate, daily := bounds(c, inUse.inUse())
-	budget, err := media.NewBudget(media.BudgetOptions{
-		Rate: rate, Daily: daily, File: filepath.Join(c.State.Directory, writtenName), Written: written,
-	})
-	if err != nil {
+	// Of the configuration in force: a tier bounds an area from when that is put to use.
+	tiers := newTiers(swap.Host{}, inUse, c.State.Directory, h.inForce)
+	if err := tiers.open(); err != nil {
 		return nil, err
 	}
-	h.closing(budget.Close)
-	k, err := media.NewKernel(media.Options{Medium: inUse, Brake: h.brake, Budget: budget, Chunk: c.Prefetch.Chunk})
+	h.closing(tiers.close)
+	k, err := media.NewKernel(media.Options{Medium: inUse, Brake: h.brake, Budgets: tiers.of, Chunk: c.Prefetch.Chunk})
 	if err != nil {
 		return nil, err
 	}
 	h.closing(k.Close)
-	h.rebound = func(c config.Config) { budget.Set(bounds(c, inUse.inUse())) }
-	// A tier bounds an area from when that is put to use.
-	inUse.changed = func(all media.Together) { budget.Set(bounds(h.inForce(), all)) }
-	parts.Tiers = func() []control.Tier { return h.tiers(inUse.inUse(), budget) }
+	h.rebound = tiers.set
+	parts.Tiers = tiers.told
 	return k, nil
 }
 
@@ -331,59 +327,6 @@ func (nowhere) Forget(annex.Space) {}
 
 func (nowhere) Do(_ context.Context, r annex.Request) annex.Result {
 	return annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Asked: annex.Count(r.Runs), Err: media.ErrNoMedium}
-}
-
-// bounds are those of writing: the least of what is promised of the areas in use, since the
-// kernel chooses which is written to.
-func bounds(c config.Config, inUse []media.Medium) (rate, daily int64) {
-	least := func(a, b int64) int64 {
-		if a == 0 || b != 0 && b < a {
-			return b
-		}
-		return a
-	}
-	for _, m := range inUse {
-		for _, t := range c.Tiers {
-			if t.Area == m.Name() {
-				rate, daily = least(rate, t.WriteRate), least(daily, t.Daily())
-			}
-		}
-	}
-	return rate, daily
-}
-
-// written is how many bytes the kernel has written to swap since it booted.
-func written() (int64, error) {
-	stat, err := swap.Host{}.VMStat()
-	return stat.PSwpOut * annex.PageSize, err
-}
-
-// tiers tells of the areas. What was written is counted of all of them together, and told
-// of the one that is filled first.
-func (h *Host) tiers(inUse []media.Medium, budget *media.Budget) (all []control.Tier) {
-	state := budget.State()
-	areas, err := swap.Host{}.Areas()
-	for i, m := range inUse {
-		t := control.Tier{Area: m.Name(), Kind: string(m.Kind())}
-		if room, err := m.Room(); err == nil {
-			t.SizeBytes, t.FreeBytes = room.Size, room.Free
-		} else {
-			t.Problem = err.Error()
-		}
-		for _, a := range areas {
-			if err == nil && a.Path == m.Name() {
-				t.Priority = a.Priority
-			}
-		}
-		if i == 0 {
-			t.WrittenTodayBytes, t.DailyBytes, t.RateBytesPerSecond = state.Written, state.Daily, state.Rate
-			if state.Problem != nil {
-				t.Problem = state.Problem.Error()
-			}
-		}
-		all = append(all, t)
-	}
-	return all
 }
 
 // listen makes the socket, and the metrics' where they are wanted.

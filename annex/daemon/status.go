@@ -25,6 +25,7 @@ func (d *Daemon) Status() control.Status {
 	if running := d.do(context.Background(), func() { d.tell(&s) }); running == nil && d.parts.Tiers != nil {
 		s.Tiers = d.parts.Tiers()
 	}
+	s.Warnings = append(s.Warnings, spent(s.Tiers)...)
 	if text := overHalf(s.Memory, s.Tiers); text != "" {
 		s.Warnings = append(s.Warnings, text)
 	}
@@ -83,6 +84,17 @@ func (d *Daemon) tell(s *control.Status) {
 	if d.logErr != nil {
 		s.Warnings = append(s.Warnings, d.logErr.Error())
 	}
+}
+
+// spent says of which areas the day's budget of writes is used up.
+func spent(tiers []control.Tier) (all []string) {
+	const chunk = 1 << 20 // less than that is not worth a request
+	for _, t := range tiers {
+		if t.DailyBytes > 0 && t.WrittenTodayBytes+chunk > t.DailyBytes {
+			all = append(all, fmt.Sprintf("%s: %d MiB were written today, of %d MiB that its tier allows: while the kernel fills it nothing more leaves before the next day (UTC)", t.Area, t.WrittenTodayBytes>>20, t.DailyBytes>>20))
+		}
+	}
+	return all
 }
 
 // overHalf says what it costs where swap is more than half full: from there on the kernel gives up

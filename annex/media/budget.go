@@ -1,6 +1,7 @@
 package media
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,9 +28,10 @@ func (e Endurance) Daily() int64 {
 
 // BudgetOptions are the bounds of writing. Each may be left out.
 type BudgetOptions struct {
-	Rate  int64 // bytes a second
-	Burst int64 // bytes that may be written at once after a pause; 0 is a second's worth
-	Daily int64 // bytes a day (UTC); see [Endurance.Daily]
+	Area  string // what is written to, in texts; empty is swap
+	Rate  int64  // bytes a second
+	Burst int64  // bytes that may be written at once after a pause; 0 is a second's worth
+	Daily int64  // bytes a day (UTC); see [Endurance.Daily]
 	// File keeps what was written today, so that a restart does not forget it.
 	File string
 	// Written counts the bytes that the kernel has written to swap since it booted, for
@@ -59,13 +61,14 @@ type Budget struct {
 
 // Spent says that a day's budget is used up.
 type Spent struct {
+	Area           string
 	Daily, Written int64
 	Until          time.Time // when the next day begins
 }
 
 func (s *Spent) Error() string {
-	return fmt.Sprintf("%d MiB were written to swap today, of %d MiB that its endurance allows: nothing more leaves before %s: raise the budget, or use a device of more endurance",
-		s.Written>>20, s.Daily>>20, s.Until.Format(time.RFC3339))
+	return fmt.Sprintf("%d MiB were written to %s today, of %d MiB that its tier allows: nothing more leaves for it before %s: raise write_daily or endurance, if the device bears it, or put a device of more endurance to use",
+		s.Written>>20, cmp.Or(s.Area, "swap"), s.Daily>>20, s.Until.Format(time.RFC3339))
 }
 
 // NewBudget opens the account. A file that is not there is made; one that cannot be read
@@ -141,7 +144,7 @@ func (b *Budget) try(bytes int64) (wait time.Duration, err error) {
 	b.settle(now)
 	b.turn(now)
 	if b.o.Daily > 0 && b.ledger.Written+bytes > b.o.Daily {
-		return 0, &Spent{b.o.Daily, b.ledger.Written, now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)}
+		return 0, &Spent{b.o.Area, b.o.Daily, b.ledger.Written, now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)}
 	}
 	if b.o.Rate > 0 {
 		if passed := now.Sub(b.filled); passed > 0 {
@@ -227,7 +230,7 @@ const step = 16 << 20
 // State is how a budget stands.
 type State struct {
 	Day     string // "2006-01-02", UTC
-	Written int64  // on that day
+	Written int64  // on that day, as far as the kernel has counted it
 	Total   int64  // since the account was begun
 	Daily   int64  // 0 is no bound
 	Rate    int64  // likewise
@@ -241,7 +244,12 @@ func (b *Budget) State() State {
 	now := b.o.Now()
 	b.settle(now)
 	b.turn(now)
-	return State{Day: b.ledger.Day, Written: b.ledger.Written, Total: b.ledger.Total, Daily: b.o.Daily, Rate: b.o.Rate, Problem: b.problem}
+	s := State{Day: b.ledger.Day, Written: b.ledger.Written, Total: b.ledger.Total, Daily: b.o.Daily, Rate: b.o.Rate, Problem: b.problem}
+	if b.o.Written != nil && b.problem == nil {
+		// What was taken need not be written: pages whose place in swap holds what they do are not.
+		s.Written, s.Total = max(0, s.Written-b.taken), max(0, s.Total-b.taken)
+	}
+	return s
 }
 
 // Set changes the bounds, as when a configuration is read anew; the account goes on, and

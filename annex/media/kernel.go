@@ -20,9 +20,9 @@ type Options struct {
 	// Brake is asked before each chunk; without one all proceed.
 	Brake Brake
 	// Budget bounds what is written; nil is no bound, unless Budgets has one, by its name,
-	// for the medium of [Together] that is being filled.
+	// for the medium that is being filled where there are several.
 	Budget  *Budget
-	Budgets map[string]*Budget
+	Budgets func(name string) *Budget
 	// Chunk is how many pages go at a time; 0 is what the medium wants.
 	Chunk int
 	// Fetches is how many requests may bring pages at once; 0 is [DefaultFetches]. Evictions
@@ -319,14 +319,14 @@ func (d *doing) give(bytes int64) {
 
 // budget is that of the medium that is being filled.
 func (k *Kernel) budget() *Budget {
-	if k.o.Budget != nil || len(k.o.Budgets) == 0 {
+	if k.o.Budget != nil || k.o.Budgets == nil {
 		return k.o.Budget
 	}
 	m := k.o.Medium
-	if all, ok := m.(Together); ok {
-		m = all.first()
+	if several, ok := m.(interface{ Filling() Medium }); ok {
+		m = several.Filling()
 	}
-	return k.o.Budgets[m.Name()]
+	return k.o.Budgets(m.Name())
 }
 
 // proceeds waits until the request may go on, and tells whether it may at all.

@@ -99,24 +99,36 @@ type area struct {
 	host swap.Host
 	path string
 	kind Kind
+	gone bool // its file has no name any more: another may have it
 
 	mu    sync.Mutex
 	queue *swap.Queue // of the device below; nil until it is asked for
 }
 
-func (a *area) Name() string   { return a.path }
+func (a *area) Name() string {
+	if a.gone {
+		return a.path + " (deleted)"
+	}
+	return a.path
+}
 func (a *area) Kind() Kind     { return a.kind }
 func (a *area) Traits() Traits { return traits[a.kind] }
 
 func (a *area) Room() (Room, error) {
-	has, ok, err := a.host.Area(a.path)
+	areas, err := a.host.Areas()
 	if err != nil {
 		return Room{}, err
 	}
-	if !ok {
-		return Room{}, &NotInUse{a.path}
+	path := a.path
+	if real, err := filepath.EvalSymlinks(path); err == nil && !a.gone {
+		path = real // the kernel knows it by that
 	}
-	return Room{Size: has.Size, Free: max(0, has.Size-has.Used)}, nil
+	for _, has := range areas {
+		if has.Deleted == a.gone && (has.Path == path || has.Path == a.path) {
+			return Room{Size: has.Size, Free: max(0, has.Size-has.Used)}, nil
+		}
+	}
+	return Room{}, &NotInUse{a.Name()}
 }
 
 func (a *area) Counters() (Counters, error) {
@@ -174,7 +186,7 @@ func (c compressed) Counters() (Counters, error) {
 // Of is the medium that an area is.
 func Of(host swap.Host, a swap.Area) Medium {
 	if a.File {
-		return &area{host: host, path: a.Path, kind: File}
+		return &area{host: host, path: a.Path, kind: File, gone: a.Deleted}
 	}
 	if number, ok := strings.CutPrefix(filepath.Base(a.Path), "zram"); ok {
 		if id, err := strconv.Atoi(number); err == nil && id >= 0 {
@@ -210,6 +222,9 @@ func (t Together) Name() string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// Filling is the one that is being filled.
+func (t Together) Filling() Medium { return t.first() }
 
 // first is the one that the next pages go to: the first that has room.
 func (t Together) first() Medium {
@@ -292,30 +307,6 @@ func (t Together) Reading() (int, error) {
 		most = max(most, one)
 	}
 	return most, nil
-}
-
-// Written is what counts the bytes that went to a medium as swap, for
-// [BudgetOptions.Written]: nil where the kernel does not tell. Of a device that is its own
-// count; of a file, below which others write too, the kernel's count for all areas, as long
-// as there is no other.
-func Written(host swap.Host, m Medium) (func() (int64, error), error) {
-	if m.Kind() != File {
-		return func() (int64, error) {
-			c, err := m.Counters()
-			return c.Written, err
-		}, nil
-	}
-	areas, err := host.Areas()
-	if err != nil {
-		return nil, err
-	}
-	if len(areas) != 1 {
-		return nil, nil
-	}
-	return func() (int64, error) {
-		v, err := host.VMStat()
-		return v.PSwpOut * annex.PageSize, err
-	}, nil
 }
 
 // ErrNoMedium says that the host has no swap.

@@ -109,29 +109,13 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-func TestWritten(t *testing.T) {
-	file, zram := "/swap file 1000 0 1\n", "/dev/zram0 partition 1000 0 2\n"
-	h := host(t, map[string]string{"proc/swaps": head + file, "proc/vmstat": "pswpout 3\n"})
-	count, err := Written(h, Of(h, swap.Area{Path: "/swap", File: true}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, err := count(); n != 3*annex.PageSize || err != nil {
-		t.Errorf("%d bytes, %v", n, err)
-	}
-	h = host(t, map[string]string{"proc/swaps": head + file + zram})
-	if count, err := Written(h, Of(h, swap.Area{Path: "/swap", File: true})); count != nil || err != nil {
-		t.Errorf("one of two areas is counted (%v)", err)
-	}
-}
-
 // What is written is counted for the medium that is being filled.
 func TestBudgetOfTheMediumThatIsFilled(t *testing.T) {
 	quick, slow := roomy(), roomy()
 	quick.name, slow.name = "quick", "slow"
 	budgets := map[string]*Budget{"slow": newBudget(t, BudgetOptions{})}
 	f := newSpace(8, presentEntry)
-	k := on(t, Options{Medium: Together{quick, slow}, Budgets: budgets}, map[annex.Space]*fakeSpace{one: f})
+	k := on(t, Options{Medium: Together{quick, slow}, Budgets: func(name string) *Budget { return budgets[name] }}, map[annex.Space]*fakeSpace{one: f})
 	for _, c := range []struct {
 		first, want int
 	}{{0, 0}, {4, 4}} {
