@@ -37,6 +37,8 @@ type Status struct {
 	PID     int       `json:"pid"`
 	At      time.Time `json:"at"`
 	Started time.Time `json:"started"`
+	// Since is when the state began.
+	Since time.Time `json:"since"`
 	// Config is the file in force, as it was at Loaded.
 	Config   string    `json:"config"`
 	Loaded   time.Time `json:"loaded"`

@@ -117,6 +117,8 @@ type Daemon struct {
 	weighAt  annex.Moment
 	logErr   error
 	started  time.Time
+	entered  time.Time // when the state began
+	modes    []turned  // the modes before this one, the oldest first
 
 	planAt, memoryAt, pressureAt, calmAt, soonest annex.Moment
 	failed                                        map[string]annex.Moment
@@ -148,7 +150,7 @@ func New(p Parts, s Settings) *Daemon {
 		behind: map[annex.ID]bool{}, scans: make(chan scanned), back: make(chan annex.ID),
 		found: make(chan found), looks: make(chan struct{}, 1),
 		failed: map[string]annex.Moment{}, last: map[annex.ID]*Decision{},
-		moved: map[annex.ID]*tally{}, asked: map[uint64]annex.Reason{}, started: time.Now(),
+		moved: map[annex.ID]*tally{}, asked: map[uint64]annex.Reason{}, started: time.Now(), entered: time.Now(),
 	}
 	d.schedule = monitor.NewSchedule(d.settings.Scan)
 	d.movers = newMovers(d)

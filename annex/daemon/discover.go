@@ -337,7 +337,7 @@ func (d *Daemon) enter(s control.State) {
 		return
 	}
 	d.log(Decision{What: "state", Why: string(s)})
-	d.state = s
+	d.state, d.entered = s, time.Now()
 }
 
 // trouble notes what could not be done for a container; nil, that it could, which ends what

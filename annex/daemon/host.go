@@ -221,6 +221,7 @@ func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (lacks [
 	h.closing(h.claimed.close) // when everything is put back
 	knobs := &knobs{ctx: ctx, options: guard.Options{Journal: h.journal()}}
 	h.closing(knobs.close)
+	parts.Unguarded = knobs.unguarded
 	group := c.Memory.Defend
 	if group == config.Host {
 		group = ""
@@ -509,6 +510,46 @@ type knobs struct {
 
 	mu    sync.Mutex
 	guard *guard.Guard
+	lack  error // why there is no guard process
+}
+
+// attend has another guard process started as soon as one has ended: what is changed would be put
+// back by nobody if the daemon were killed then, too.
+func (k *knobs) attend(died <-chan struct{}) {
+	for {
+		select {
+		case <-k.ctx.Done():
+			return
+		case <-died:
+		}
+		k.mu.Lock()
+		if k.guard == nil {
+			k.mu.Unlock()
+			return
+		}
+		k.lack = k.guard.Revive(k.ctx)
+		failed := k.lack != nil
+		died = k.guard.Died()
+		k.mu.Unlock()
+		if !failed {
+			continue
+		}
+		select {
+		case <-k.ctx.Done():
+			return
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// unguarded says what that is to an operator; empty where there is one.
+func (k *knobs) unguarded() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.lack == nil {
+		return ""
+	}
+	return fmt.Sprintf("the guard process has ended and another does not start, so that settings stay changed should annexd be killed now: %v", k.lack)
 }
 
 func (k *knobs) started() (*guard.Guard, error) {
@@ -520,6 +561,7 @@ func (k *knobs) started() (*guard.Guard, error) {
 			return nil, err
 		}
 		k.guard = g
+		go k.attend(g.Died())
 	}
 	// One that somebody has ended, or that was stopped and hears nothing, is no guard: without
 	// one nothing may be changed.

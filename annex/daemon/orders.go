@@ -148,6 +148,7 @@ func (d *Daemon) Reload(ctx context.Context) (restart []string, err error) {
 func (d *Daemon) settle(s Settings) (done <-chan error) {
 	s = s.complete()
 	d.log(Decision{What: "reload", Why: string(s.Mode)})
+	d.turn(s.Mode)
 	again := s.Mode != d.settings.Mode || d.drain.on || d.state == control.Off
 	paced := s.Scan != d.settings.Scan
 	unprotect := s.Mode == config.Observe || !s.Protect
@@ -181,6 +182,36 @@ func (d *Daemon) settle(s Settings) (done <-chan error) {
 	d.look()
 	d.memoryAt, d.pressureAt, d.planAt = 0, 0, 0
 	return done
+}
+
+// turned is a mode that was left.
+type turned struct {
+	from config.Mode
+	at   annex.Moment
+}
+
+// mostTurned is of how many changes of the mode is known.
+const mostTurned = 64
+
+// turn notes that another mode is to be in force.
+func (d *Daemon) turn(to config.Mode) {
+	if to == d.settings.Mode {
+		return
+	}
+	d.modes = append(d.modes, turned{d.settings.Mode, d.now()})
+	if len(d.modes) > mostTurned {
+		d.modes = d.modes[1:]
+	}
+}
+
+// modeAt is the mode that was in force at a moment.
+func (d *Daemon) modeAt(at annex.Moment) config.Mode {
+	for _, was := range d.modes {
+		if at < was.at {
+			return was.from
+		}
+	}
+	return d.settings.Mode
 }
 
 // order has the goroutine of Run do something that may fail.

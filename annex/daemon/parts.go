@@ -29,6 +29,9 @@ type Parts struct {
 	Identify func(container.Container) (annex.ID, error)
 	// Tiers tells of the swap areas; nil where nobody does.
 	Tiers func() []control.Tier
+	// Unguarded says that no guard process is there though settings are changed, and empty that one
+	// is; nil where nobody knows.
+	Unguarded func() string
 	// Size tells what a container that data does not look at has in memory and in swap, in
 	// bytes; nil where nobody does.
 	Size func(c container.Container) (resident, extended int64, err error)

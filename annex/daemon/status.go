@@ -20,7 +20,7 @@ import (
 
 // Status tells how it stands. Of one that has ended it tells that alone.
 func (d *Daemon) Status() control.Status {
-	s := control.Status{Schema: control.Schema, Version: d.parts.Version, State: control.Ending, PID: os.Getpid(), At: time.Now(), Started: d.started}
+	s := control.Status{Schema: control.Schema, Version: d.parts.Version, State: control.Ending, PID: os.Getpid(), At: time.Now(), Started: d.started, Since: time.Now()}
 	// Areas have an account that is written to a disk: that is nothing for the goroutine of Run.
 	if running := d.do(context.Background(), func() { d.tell(&s) }); running == nil && d.parts.Tiers != nil {
 		s.Tiers = d.parts.Tiers()
@@ -39,7 +39,7 @@ func (d *Daemon) Status() control.Status {
 // tell fills in what the goroutine of Run knows.
 func (d *Daemon) tell(s *control.Status) {
 	known := d.parts.Data.Status()
-	s.State, s.Mode = d.state, string(d.settings.Mode)
+	s.State, s.Mode, s.Since = d.state, string(d.settings.Mode), d.entered
 	s.Config, s.Loaded = d.settings.File, d.settings.Loaded
 	s.Memory = control.Memory{
 		Defended: d.settings.Defended, LimitBytes: d.memory.Limit, FreeBytes: d.memory.Free, HeadroomBytes: d.settings.Policy.Low,
@@ -73,7 +73,11 @@ func (d *Daemon) tell(s *control.Status) {
 	}
 	s.Weight.LostEvents = int64(d.lost)
 	s.Warnings = slices.Concat(d.parts.Warnings, d.settings.Warnings, d.doubts, d.notes, d.unbraked(), d.unscanned())
-	for _, text := range []string{d.movers.futile.problem(d.now()), d.crowded()} {
+	unguarded := ""
+	if d.parts.Unguarded != nil {
+		unguarded = d.parts.Unguarded()
+	}
+	for _, text := range []string{d.movers.futile.problem(d.now()), d.crowded(), unguarded} {
 		if text != "" {
 			s.Warnings = append(s.Warnings, text)
 		}
@@ -243,7 +247,7 @@ func (d *Daemon) Explain(name string) (e control.Explanation, err error) {
 				At: clock.Add(-now.Since(one.First)), Op: one.Op.String(), Why: one.Why, Detail: one.Says, Asked: one.Pages,
 				Moved: one.Moved, Seconds: one.Last.Since(one.First).Seconds(), Problem: one.Problem,
 			}
-			if d.settings.Mode == config.Observe {
+			if d.modeAt(one.First) == config.Observe {
 				told.Observed, told.Moved = true, 0
 			}
 			e.Decisions = append(e.Decisions, told)

@@ -100,7 +100,7 @@ func sample() control.Status {
 	requests := map[annex.Reason]int64{annex.Headroom: 210, annex.Expected: 190, annex.Awake: 12}
 	return control.Status{
 		Schema: control.Schema, Version: "1.0", State: control.Managing, Mode: string(config.Manage), PID: 712,
-		At: at, Started: at.Add(-26 * time.Hour), Config: config.Path, Loaded: at.Add(-26 * time.Hour),
+		At: at, Started: at.Add(-26 * time.Hour), Since: at.Add(-26 * time.Hour), Config: config.Path, Loaded: at.Add(-26 * time.Hour),
 		Memory: control.Memory{Defended: config.Host, LimitBytes: 8 << 30, FreeBytes: 131 << 20, HeadroomBytes: 64 << 20, SwapBytes: 8 << 30, SwapFreeBytes: 5 << 30},
 		Tiers:  []control.Tier{{Area: "/var/swap", Kind: "file", Priority: -2, SizeBytes: 8 << 30, FreeBytes: 5 << 30, WrittenTodayBytes: 21 << 30, DailyBytes: 200e9}},
 		Brake:  control.Brake{CriticalShare: share(0.0002), CriticalLimitShare: 0.01, StopWithinSeconds: 0.1, WorstStopSeconds: share(0.018), Stops: 3},

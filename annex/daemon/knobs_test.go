@@ -1,0 +1,63 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"tare/annex"
+	"tare/annex/config"
+	"tare/annex/guard"
+)
+
+// A guard process that ends is replaced at once, and not when something is changed next.
+func TestGuardProcessIsReplaced(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, as the guard process does")
+	}
+	k := &knobs{ctx: t.Context(), options: guard.Options{Journal: filepath.Join(t.TempDir(), "journal")}}
+	g, err := k.started()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := k.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for range 2 {
+		pid := g.PID()
+		process, err := os.FindProcess(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(10 * time.Second); g.PID() == pid || g.Alive() != nil; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("process %d was killed, and there is no other: %v", pid, g.Alive())
+			}
+		}
+	}
+	if text := k.unguarded(); text != "" {
+		t.Error(text)
+	}
+}
+
+// What was decided in a mode is told as of that mode, whatever came after.
+func TestModeAt(t *testing.T) {
+	now := int64(0)
+	d := New(Parts{Now: func() (at annex.Moment) { return annex.Moment(now) }}, Settings{Mode: "observe"})
+	for _, to := range []string{"manage", "manage", "observe", "manage"} {
+		now += 10
+		d.turn(config.Mode(to))
+		d.settings.Mode = config.Mode(to)
+	}
+	for at, want := range map[int64]string{0: "observe", 9: "observe", 10: "manage", 29: "manage", 30: "observe", 39: "observe", 40: "manage", 99: "manage"} {
+		if got := d.modeAt(annex.Moment(at)); string(got) != want {
+			t.Errorf("at %d the mode was %s, want %s", at, got, want)
+		}
+	}
+}
