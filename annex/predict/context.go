@@ -22,6 +22,7 @@ type Context struct {
 	open    bool
 	burst   burst
 	early   []annex.Fault // while no burst was open
+	lost    bool          // faults were, meanwhile
 	bursts  int           // that ended
 	members int
 	brought annex.Moment // the first time since the last burst; 0 is not
@@ -90,7 +91,7 @@ func (c *Context) Began(at annex.Moment) {
 		c.finish()
 	}
 	c.open = true
-	c.burst = burst{began: at}
+	c.burst, c.lost = burst{began: at, lost: c.lost}, false
 	c.intervals.began(at)
 	early := c.early
 	c.early = nil
@@ -115,8 +116,15 @@ func (c *Context) Touched(faults []annex.Fault) {
 	}
 }
 
-// Lost tells that faults of the open burst were lost: that none was seen says nothing then.
-func (c *Context) Lost() { c.burst.lost = true }
+// Lost tells that faults of the open burst were lost, or of the next one, which is told of only
+// when it is known to be work: that none was seen says nothing then.
+func (c *Context) Lost() {
+	if c.open {
+		c.burst.lost = true
+	} else {
+		c.lost = true
+	}
+}
 
 // Ended tells that the container sleeps, and that the activation was work.
 func (c *Context) Ended(at annex.Moment) {
