@@ -94,3 +94,34 @@ func BenchmarkFaults(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(faults)), "ns/fault")
 }
+
+// BenchmarkLeaving has all of one sleeping container leave, plan by plan: what a page takes is to be
+// the same however large it is.
+func BenchmarkLeaving(b *testing.B) {
+	for _, mebibytes := range []int{64, 1024, 4096} {
+		b.Run(fmt.Sprintf("%d MiB", mebibytes), func(b *testing.B) {
+			pages := mebibytes << 20 / annex.PageSize
+			left := 0
+			for b.Loop() {
+				b.StopTimer()
+				m := New(Policy{})
+				m.Add(ContextInfo{ID: "a", Class: annex.Elastic})
+				m.Scan(annex.Scan{ID: "a", KnowsAccess: true, Stretches: []annex.Stretch{{States: states(pages, annex.Present|annex.Accessed)}}})
+				b.StartTimer()
+				now := annex.Moment(time.Minute)
+				for moved := 1; moved > 0; {
+					now, moved = now.After(10*time.Millisecond), 0
+					m.Memory(annex.Memory{At: now, Limit: 8 << 30, Free: 60 << 20, SwapSize: 8 << 30, SwapFree: 8 << 30})
+					requests, _ := m.Plan(now)
+					for _, r := range requests {
+						n := annex.Count(r.Runs)
+						moved += n
+						m.Done(annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Began: now, Ended: now + 1, Asked: n, Moved: n, Freed: n})
+					}
+					left += moved
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(left), "ns/page")
+		})
+	}
+}

@@ -51,11 +51,12 @@ type context struct {
 	murmured time.Duration // for how long that is
 	learned  bool          // it has a record
 	surveyed bool          // it had one at the last scan, so that what was not there then is new
-	tight    bool          // nothing is left that no record has and nobody writes, until it is looked at again, or sleeps
-	writes   bool          // pages of it were written after they had come back
-	forgot   annex.Moment  // when it was forgotten last what probes and writes touched
-	byThen   int           // how many activations there had been
-	dry      [2]bool       // nothing of its record, or of one without a record at all, may leave, of what is not written and of what is, until a page of it may
+	from     [walks]cursor
+	tight    bool         // nothing is left that no record has and nobody writes, until it is looked at again, or sleeps
+	writes   bool         // pages of it were written after they had come back
+	forgot   annex.Moment // when it was forgotten last what probes and writes touched
+	byThen   int          // how many activations there had been
+	dry      [2]bool      // nothing of its record, or of one without a record at all, may leave, of what is not written and of what is, until a page of it may
 
 	forecast  predict.Forecast
 	expects   bool
@@ -199,6 +200,7 @@ func (m *Manager) sleep(c *context, a annex.Activity) {
 	c.lastRan = a.At
 	c.bring, c.offered, c.waitUntil, c.look, c.told, c.lead = nil, false, 0, a.At, 0, nil
 	c.blind, c.mapped, c.vain, c.tight, c.dry = false, false, 0, false, [2]bool{}
+	c.from = [walks]cursor{}
 	c.mark(a.At)
 }
 
@@ -516,14 +518,13 @@ func (c *context) done(u *underWay, r annex.Result, p Policy) int {
 	}
 	moved := min(max(r.Moved, 0), did)
 	now := stampOf(r.Ended)
-	c.each(u.runs, func(_ *space, _ *area, _ annex.Page, cell *cell) { c.put(cell, cell.flags&^moving) })
 	// What was brought in and not touched has no page table entry to be moved by: it is gone as
 	// far as it was reclaimed, and stays, till the next looks, where most was not.
 	cached := min(max(r.Cached, 0), did-moved)
 	reclaimed := cached > 0 && 2*(r.Freed-moved) >= cached
 	var left collect
 	c.each(head, func(s *space, a *area, page annex.Page, cell *cell) {
-		f, some := cell.flags, moved > 0 && movedOf(r.Parts, s.name)
+		f, some := cell.flags&^moving, moved > 0 && movedOf(r.Parts, s.name)
 		switch {
 		case u.back[pageOf{s.name, page}]: // it has come back since
 		case u.op == annex.Evict && f&present == 0 && f&incore != 0:
@@ -548,6 +549,7 @@ func (c *context) done(u *underWay, r annex.Result, p Policy) int {
 		}
 		c.put(cell, f)
 	})
+	c.each(u.runs, func(_ *space, _ *area, _ annex.Page, cell *cell) { c.put(cell, cell.flags&^moving) })
 	gone := moved
 	if reclaimed {
 		gone += cached

@@ -144,9 +144,13 @@ func (e *eviction) cold(n *room) {
 			continue
 		}
 		var g collect
-		c.pages(func(s annex.Space, p annex.Page, cell cell) bool {
-			if cell.movable() && cell.flags&(recorded|probed) == 0 && cell.age(now) >= c.ages.threshold {
-				g.add(s, p)
+		// Pages grow old besides.
+		if c.from[ofCold].at != now {
+			c.from[ofCold] = cursor{at: now}
+		}
+		c.walk(&c.from[ofCold], func(s *space, a *area, i int) bool {
+			if cell := a.cells[i]; cell.movable() && cell.flags&(recorded|probed) == 0 && cell.age(now) >= c.ages.threshold {
+				g.add(s.name, a.first+annex.Page(i))
 			}
 			return g.pages < most
 		})
@@ -168,20 +172,6 @@ func (c *context) coldPages(now annex.Moment, p Policy) int {
 	return n
 }
 
-// pages calls do with every page, in the order of addresses, until it has enough.
-func (c *context) pages(do func(s annex.Space, p annex.Page, cell cell) (more bool)) {
-	for _, s := range c.spaces {
-		for i := range s.areas {
-			a := &s.areas[i]
-			for j, cell := range a.cells {
-				if !do(s.name, a.first+annex.Page(j), cell) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // loose takes what sleeping containers have in memory beside their records.
 func (e *eviction) loose(n *room) {
 	for _, c := range e.asleep {
@@ -198,19 +188,19 @@ func (e *eviction) loose(n *room) {
 // unrecorded are pages of no record and no health probe: those that are written or new, or the others.
 // What is written is kept, and so is in no record, as that is made of what had to come back.
 func (c *context) unrecorded(most int, written bool) (g collect) {
-	for _, s := range c.spaces {
-		for i := range s.areas {
-			a := &s.areas[i]
-			for j, cell := range a.cells {
-				if g.pages >= most {
-					return g
-				}
-				if cell.movable() && cell.flags&(recorded|probed) == 0 && a.wears(j) == written {
-					g.add(s.name, a.first+annex.Page(j))
-				}
-			}
-		}
+	from := &c.from[ofLoose]
+	if written {
+		from = &c.from[ofWritten]
 	}
+	c.walk(from, func(s *space, a *area, i int) bool {
+		if g.pages >= most {
+			return false
+		}
+		if cell := a.cells[i]; cell.movable() && cell.flags&(recorded|probed) == 0 && a.wears(i) == written {
+			g.add(s.name, a.first+annex.Page(i))
+		}
+		return true
+	})
 	return g
 }
 

@@ -310,9 +310,9 @@ func (m *Manager) drain() (requests []annex.Request, next annex.Moment) {
 			continue
 		}
 		var g collect
-		c.pages(func(s annex.Space, page annex.Page, cell cell) bool {
-			if cell.away() {
-				g.add(s, page)
+		c.walk(new(cursor), func(s *space, a *area, i int) bool {
+			if a.cells[i].away() {
+				g.add(s.name, a.first+annex.Page(i))
 			}
 			return g.pages < n
 		})

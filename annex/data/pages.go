@@ -119,7 +119,38 @@ func (c *context) put(to *cell, flags uint8) {
 	to.flags = flags
 	c.counted = false
 	if to.movable() {
-		c.dry = [2]bool{}
+		c.dry, c.from = [2]bool{}, [walks]cursor{}
+	}
+}
+
+// cursor is up to where pages were gone through for a purpose: before it there is none to be had
+// until one becomes movable, or is looked at anew.
+type cursor struct {
+	space, area, cell int
+	at                tick
+}
+
+// The purposes.
+const (
+	ofLoose   = iota // pages of no record that are only read
+	ofWritten        // and those that are written
+	ofCold
+	walks
+)
+
+// walk calls do with the pages from a cursor on, in the order of addresses, until it has enough, and
+// leaves the cursor there.
+func (c *context) walk(from *cursor, do func(s *space, a *area, i int) (more bool)) {
+	for ; from.space < len(c.spaces); from.space, from.area = from.space+1, 0 {
+		s := c.spaces[from.space]
+		for ; from.area < len(s.areas); from.area, from.cell = from.area+1, 0 {
+			a := &s.areas[from.area]
+			for ; from.cell < len(a.cells); from.cell++ {
+				if !do(s, a, from.cell) {
+					return
+				}
+			}
+		}
 	}
 }
 
@@ -218,7 +249,7 @@ func (c *context) scan(spaces []annex.Scan, p Policy) {
 		began, ended = min(began, s.Began), max(ended, s.Ended)
 	}
 	c.scans++
-	c.tight, c.dry = false, [2]bool{}
+	c.tight, c.dry, c.from = false, [2]bool{}, [walks]cursor{}
 	c.sweep(tickOf(ended, p))
 	look := c.lookAt(began, ended, p)
 	for _, s := range spaces {
@@ -468,7 +499,7 @@ func (c *context) forget(name annex.Space) {
 				c.tally[cell.flags]--
 			}
 		}
-		c.counted = false
+		c.counted, c.from = false, [walks]cursor{}
 		c.spaces = slices.Delete(c.spaces, i, i+1)
 		delete(c.named, name)
 		break
