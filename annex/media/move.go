@@ -182,7 +182,18 @@ func mapIn(t Target, runs []annex.Run, traits Traits) (moved, error) {
 	if _, err := t.Map(ranges(coming)); err != nil {
 		return done, err
 	}
-	left, here, err := among(t, asRuns(pages), inSwap)
+	var left []annex.Page
+	here, gone := 0, 0
+	err = look(t, asRuns(pages), func(p annex.Page, at place) {
+		switch at {
+		case inSwap:
+			left = append(left, p)
+		case nowhere:
+			gone++
+		default:
+			here++
+		}
+	})
 	if err == nil && len(left) > 0 {
 		// Behind one that could not be mapped, or gone again: now each for itself.
 		var read int
@@ -193,8 +204,7 @@ func mapIn(t Target, runs []annex.Run, traits Traits) (moved, error) {
 	if err != nil {
 		return done, err
 	}
-	gone, err := count(t, pages, nowhere)
-	done.pages, done.skipped = max(0, here-gone), done.skipped+gone
+	done.pages, done.skipped = min(here, len(pages)-gone), done.skipped+gone
 	if done.refused = refusal(passed); done.refused == nil && here+gone < len(pages) {
 		done.refused = fmt.Errorf("%d of %d pages could not be read: the kernel's log may say why", len(pages)-here-gone, len(pages))
 	}
