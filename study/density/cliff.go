@@ -119,7 +119,8 @@ type Density struct {
 	// Overcommit is the greatest memory asked for over the box's at which both
 	// throughput and p99 are as good as at the least number of neighbours, within a
 	// share of it; Neighbours the number. Over sweeps. Its interval reaches to the next
-	// step, before which harm began somewhere.
+	// step, before which harm began somewhere. What an extension itself has in memory is counted
+	// to the box's: it lies outside of it, as the pools of compressed swap do not.
 	Overcommit, Neighbours stats.Estimate
 	// Gained is Overcommit over the base policy's, paired within blocks; absent of the
 	// base itself.
@@ -171,8 +172,11 @@ func (r reading) density(a arm, within float64) densityOf {
 		if !ok {
 			d.Reached++
 		}
-		last, next, numbers = append(last, s.steps[i].Overcommit), append(next, after), append(numbers, float64(s.steps[i].Neighbours))
-		lasts[s.block], nexts[s.block] = append(lasts[s.block], s.steps[i].Overcommit), append(nexts[s.block], after)
+		charge := s.steps[i].charge()
+		unharmed := s.steps[i].Overcommit * charge
+		after *= charge
+		last, next, numbers = append(last, unharmed), append(next, after), append(numbers, float64(s.steps[i].Neighbours))
+		lasts[s.block], nexts[s.block] = append(lasts[s.block], unharmed), append(nexts[s.block], after)
 	}
 	d.last, d.next = middles(lasts), middles(nexts)
 	d.Overcommit, d.Neighbours = between(r.geometric(last), r.geometric(last), r.geometric(next)), r.mean(numbers)

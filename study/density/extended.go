@@ -25,6 +25,16 @@ type Extended struct {
 	Predictors map[string]platform.PredictorReading `json:"predictors,omitempty"` // at the end
 }
 
+// charge is the share that the box has of what it and the extension's own memory come to: 1 where
+// there is none.
+func (s Step) charge() float64 {
+	if s.Extension == nil || s.Asked <= 0 || !(s.Overcommit > 0) {
+		return 1
+	}
+	box := float64(s.Asked) / s.Overcommit
+	return box / (box + float64(s.Extension.Resident))
+}
+
 // extended is what came to pass between two readings; nil where there is no extension.
 func extended(before, after *platform.ExtensionReading) *Extended {
 	if after == nil {

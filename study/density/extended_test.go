@@ -29,9 +29,9 @@ func TestJudgeExtended(t *testing.T) {
 		m.requests = 4000 // so that a p99 lies within a tenth of itself
 		return m
 	}
-	few := run(file(quiet), annexed(later(4.5, 0)))
+	few := run(file(quiet), annexed(later(5, 0)))
 	few.blocks = 1
-	full := run(file(quiet), annexed(later(4.5, 0)))
+	full := run(file(quiet), annexed(later(5, 0)))
 	full.fewest = 1.2
 	short := run(file(never), annexed(never))
 	short.numbers = []int{1, 9, 17, 25} // to 3.6 times
@@ -40,7 +40,7 @@ func TestJudgeExtended(t *testing.T) {
 		p.name, p.protect = "swappiness, "+p.name, "swappiness"
 		return p
 	}
-	emulated := run(file(quiet), annexed(later(4.5, 0)))
+	emulated := run(file(quiet), annexed(later(5, 0)))
 	emulated.emulated = "emulated by TCG"
 	for _, c := range []struct {
 		name string
@@ -48,19 +48,19 @@ func TestJudgeExtended(t *testing.T) {
 		want claim.Verdict // before the paper's inconsistency is counted
 		why  string
 	}{
-		{"twice and more", run(file(quiet), annexed(later(4.5, 0.05))), claim.Confirmed, "at least 2 times the density"},
-		{"continuous", made{numbers: to49(4), blocks: 5, order: Continuous, requests: 4000, policies: []madePolicy{file(quiet), annexed(later(4.5, 0.05))}}, claim.Confirmed, "at least 2 times the density"},
+		{"twice and more", run(file(quiet), annexed(later(5, 0.05))), claim.Confirmed, "at least 2 times the density"},
+		{"continuous", made{numbers: to49(4), blocks: 5, order: Continuous, requests: 4000, policies: []madePolicy{file(quiet), annexed(later(5, 0.05))}}, claim.Confirmed, "at least 2 times the density"},
 		{"to the end", run(file(quiet), annexed(never)), claim.Confirmed, "at least 2 times the density"},
 		{"a little more", run(file(quiet), annexed(later(2.1, 0))), claim.Refuted, "less than 2 times"},
 		{"nothing", run(file(quiet), annexed(quiet)), claim.Refuted, "less than 2 times"},
-		{"dear", run(file(quiet), annexed(later(4.5, 0.3))), claim.Qualified, "costs more than 15 %"},
+		{"dear", run(file(quiet), annexed(later(5, 0.3))), claim.Qualified, "costs more than 15 %"},
 		{"nothing to mend", run(file(never), annexed(never)), claim.Inconclusive, "beyond 6.8 times the memory, to which this run went"},
 		{"nothing to mend yet", short, claim.Inconclusive, "--full"},
 		{"one block", few, claim.Inconclusive, "--blocks 5"},
 		{"short from the first", full, claim.Inconclusive, "nothing to compare with"},
 		{"and no more repeats of it", full, claim.Inconclusive, "a larger --box or a smaller --neighbour-memory"},
-		{"beside a protection alone", run(guarded(file(quiet)), guarded(annexed(later(4.5, 0)))), claim.Inconclusive, "only beside --protect swappiness"},
-		{"beside a protection too", run(file(quiet), annexed(later(4.5, 0)), guarded(file(quiet)), guarded(annexed(later(4.5, 0)))), claim.Confirmed, "at least 2 times the density"},
+		{"beside a protection alone", run(guarded(file(quiet)), guarded(annexed(later(5, 0)))), claim.Inconclusive, "only beside --protect swappiness"},
+		{"beside a protection too", run(file(quiet), annexed(later(5, 0)), guarded(file(quiet)), guarded(annexed(later(5, 0)))), claim.Confirmed, "at least 2 times the density"},
 		{"emulated", emulated, claim.Inconclusive, "emulated machine decides nothing"},
 		{"alone", run(annexed(quiet)), claim.Inconclusive, "--extend none,annex"},
 	} {
@@ -214,5 +214,20 @@ func TestAdviceOnAnExtension(t *testing.T) {
 	}
 	if advised(file(quiet), annexed(quiet)) {
 		t.Error("one that does not is advised")
+	}
+}
+
+// What an extension takes itself is counted to the box, whose pressure it is spared.
+func TestCharge(t *testing.T) {
+	s := Step{Asked: 3 << 30, Overcommit: 3} // of 1 GiB
+	if c := s.charge(); c != 1 {
+		t.Errorf("without one the box has %v of it", c)
+	}
+	s.Extension = &Extended{Resident: 256 << 20}
+	if c := s.charge(); c != 0.8 {
+		t.Errorf("beside 256 MiB a box of 1 GiB has %v of it, want 0.8", c)
+	}
+	if c := (Step{Extension: s.Extension}).charge(); c != 1 {
+		t.Errorf("of a box of which nothing is known: %v", c)
 	}
 }
