@@ -139,9 +139,11 @@ func Give(p Process, advice Advice, ranges []Range) (passed []Passed, err error)
 }
 
 func give(p Process, advice Advice, ranges []Range, passed []Passed) ([]Passed, error) {
-	var room [most]unix.RemoteIovec
+	// Not as large as may be: most calls are of some ten ranges, in goroutines of their own, whose
+	// stacks are small.
+	room := make([]unix.RemoteIovec, 0, len(ranges))
 	for len(ranges) > 0 {
-		done, err := madvise(p, advice, remote(room[:0], ranges))
+		done, err := madvise(p, advice, remote(room, ranges))
 		// The kernel goes from range to range and stops at the first that it cannot do all
 		// of; it then tells how far it got, and the reason only where that is nowhere.
 		before := len(ranges)

@@ -28,8 +28,7 @@ func Map(p Process, pid int, ranges []Range) (read int, err error) {
 		return 0, err
 	}
 	size := uint64(os.Getpagesize())
-	var short [most]unix.RemoteIovec
-	several := short[:0]
+	var several []unix.RemoteIovec
 	for _, r := range ranges {
 		if r.Length >= Whole*size {
 			n, err := mapWhole(pid, r, size)
@@ -46,7 +45,7 @@ func Map(p Process, pid int, ranges []Range) (read int, err error) {
 				if err != nil {
 					return read, err
 				}
-				several = short[:0]
+				several = several[:0]
 			}
 			several = append(several, unix.RemoteIovec{Base: uintptr(at), Len: 1})
 		}
