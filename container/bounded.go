@@ -11,6 +11,11 @@ import (
 // A list of thousands of containers is shorter.
 const mostReply = 16 << 20
 
+// mostUsersReply bounds that of a user's socket, at which anything may answer: what is read of
+// a reply takes a hundred times its bytes where it is made for that, and no user has as many
+// containers as a host.
+const mostUsersReply = 256 << 10
+
 // dial connects to a socket so that no reply is longer than most bytes.
 func dial(socket string, most int64) func(ctx context.Context, _, _ string) (net.Conn, error) {
 	return func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -38,7 +43,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.Conn.Read(p)
 	if b.came.Add(int64(n)) > b.most {
-		return 0, fmt.Errorf("a reply of more than %d MiB", b.most>>20)
+		return 0, fmt.Errorf("a reply of more than %d KiB", b.most>>10)
 	}
 	return n, err
 }

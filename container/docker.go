@@ -16,13 +16,18 @@ import (
 const inspections = 8
 
 // askDocker asks an engine that speaks Docker's API what it runs. Of containers
-// that it lists and then says nothing about, the process id is 0.
-func (f *Finder) askDocker(ctx context.Context, socket string) ([]Container, *Note) {
+// that it lists and then says nothing about, the process id is 0. At a user's socket replies
+// are short, and it is asked of ids alone that engines draw.
+func (f *Finder) askDocker(ctx context.Context, socket string, users bool) ([]Container, *Note) {
 	listens, note := f.reach(ctx, Docker, socket)
 	if !listens || note != nil {
 		return nil, note
 	}
-	c, err := client.New(client.WithHost("unix://"+socket), client.WithDialContext(dial(socket, mostReply)))
+	most := int64(mostReply)
+	if users {
+		most = mostUsersReply
+	}
+	c, err := client.New(client.WithHost("unix://"+socket), client.WithDialContext(dial(socket, most)))
 	if err != nil {
 		return nil, noteOf(Docker, socket, err, f)
 	}
@@ -36,6 +41,9 @@ func (f *Finder) askDocker(ctx context.Context, socket string) ([]Container, *No
 	list, err := c.ContainerList(bounded, client.ContainerListOptions{})
 	if err != nil {
 		return nil, noteOf(engine, socket, err, f)
+	}
+	if users {
+		list.Items = slices.DeleteFunc(list.Items, func(s container.Summary) bool { return !isID(s.ID) })
 	}
 	found := make([]*Container, len(list.Items))
 	slots := make(chan struct{}, inspections)
@@ -54,7 +62,7 @@ func (f *Finder) askDocker(ctx context.Context, socket string) ([]Container, *No
 			containers = append(containers, *c)
 		}
 	}
-	return containers, nil
+	return containers, noteOf(engine, socket, ctx.Err(), f)
 }
 
 // dialect tells whose engine it is: podman's says so among its components.

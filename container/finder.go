@@ -27,12 +27,16 @@ const defaultPatience = 2 * time.Second
 // where sockets usually are. What a socket below /run/user/UID tells is believed of processes
 // that run as that user, or as one of the user's subordinate ids (/etc/subuid), alone.
 type Options struct {
+	// Host asks the host's own engines alone, and none at a socket below /run/user/UID, at
+	// which a user may have anything answer: what users' engines run is found by its control
+	// groups.
+	Host bool
 	// Docker are sockets that speak Docker's API, podman's among them; nil
 	// are the usual ones, an empty list none.
 	Docker []string
 	// Containerd are containerd's sockets, likewise.
 	Containerd []string
-	// Patience bounds each request; 0 is 2 s.
+	// Patience bounds each request, and all that a user's socket is asked together; 0 is 2 s.
 	Patience time.Duration
 	// Proc is where processes are described; empty is this host's.
 	Proc procfs.FS
@@ -57,10 +61,13 @@ func Open(o Options) *Finder {
 		users: userSockets, subuid: subordinates,
 	}
 	if f.docker == nil {
-		f.docker = usual("DOCKER_HOST", dockerSockets)
+		f.docker = usual("DOCKER_HOST", dockerSockets, o.Host)
 	}
 	if f.containerd == nil {
-		f.containerd = usual("CONTAINERD_ADDRESS", containerdSockets)
+		f.containerd = usual("CONTAINERD_ADDRESS", containerdSockets, o.Host)
+	}
+	if o.Host {
+		f.docker, f.containerd = f.hosts(f.docker), f.hosts(f.containerd)
 	}
 	return f
 }
@@ -78,13 +85,17 @@ var (
 	}
 )
 
-// usual are the sockets that exist, the one that the environment names before all others.
-func usual(variable string, patterns []string) []string {
+// usual are the sockets that exist, the one that the environment names before all others. For
+// the host's own, users' directories are not even looked into.
+func usual(variable string, patterns []string, host bool) []string {
 	sockets := []string{}
 	if named := os.Getenv(variable); strings.HasPrefix(named, "/") || strings.HasPrefix(named, "unix://") {
 		sockets = append(sockets, strings.TrimPrefix(named, "unix://"))
 	}
 	for _, p := range patterns {
+		if host && strings.HasPrefix(p, userSockets+"/") {
+			continue
+		}
 		found, err := filepath.Glob(p)
 		if err == nil {
 			sockets = append(sockets, found...)
@@ -187,18 +198,30 @@ func (f *Finder) ask(ctx context.Context) ([]told, []Note) {
 	for i := range answers {
 		all.Go(func() {
 			a := &answers[i]
-			engine, socket, ask := Docker, "", f.askDocker
+			engine, socket := Docker, ""
 			if i < len(f.docker) {
 				socket = f.docker[i]
 			} else {
-				engine, socket, ask = Containerd, f.containerd[i-len(f.docker)], f.askContainerd
+				engine, socket = Containerd, f.containerd[i-len(f.docker)]
 			}
 			uid, users := f.userOf(socket)
 			if users && f.astray(socket, uid) {
 				a.note = &Note{Engine: engine, Socket: socket, What: "is a link to a socket that is not the user's", Mend: "name that socket itself"}
 				return
 			}
-			if a.containers, a.note = ask(ctx, socket); users {
+			ctx := ctx
+			if users {
+				// What answers there may take its time at every question.
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, f.patience)
+				defer cancel()
+			}
+			if engine == Docker {
+				a.containers, a.note = f.askDocker(ctx, socket, users)
+			} else {
+				a.containers, a.note = f.askContainerd(ctx, socket)
+			}
+			if users {
 				a.containers, a.users = f.own(uid, a.containers), true
 			}
 		})

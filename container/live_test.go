@@ -202,7 +202,7 @@ func TestDockersContainer(t *testing.T) {
 func TestContainerdsContainer(t *testing.T) {
 	needsRoot(t)
 	var socket string
-	for _, s := range usual("CONTAINERD_ADDRESS", containerdSockets) {
+	for _, s := range usual("CONTAINERD_ADDRESS", containerdSockets, true) {
 		if listens, note := Open(Options{}).reach(t.Context(), Containerd, s); listens && note == nil {
 			socket = s
 		}

@@ -24,9 +24,30 @@ const userSockets = "/run/user"
 // containers: subuid(5).
 const subordinates = "/etc/subuid"
 
-// userOf is the user whose a socket is; false of the host's own.
+// hosts are the sockets that are no user's.
+func (f *Finder) hosts(sockets []string) []string {
+	return slices.DeleteFunc(slices.Clone(sockets), func(s string) bool {
+		_, users := f.userOf(s)
+		return users
+	})
+}
+
+// userOf is the user whose a socket is, by its path or by where that leads; false of the
+// host's own.
 func (f *Finder) userOf(socket string) (uid int, ok bool) {
-	within, ok := strings.CutPrefix(filepath.Clean(socket), f.users+"/")
+	if uid, ok = f.userAt(socket); ok {
+		return uid, true
+	}
+	real, err := filepath.EvalSymlinks(socket)
+	if err != nil {
+		return 0, false
+	}
+	return f.userAt(real)
+}
+
+// userAt is the user in whose directory a path lies.
+func (f *Finder) userAt(path string) (uid int, ok bool) {
+	within, ok := strings.CutPrefix(filepath.Clean(path), f.users+"/")
 	if !ok {
 		return 0, false
 	}

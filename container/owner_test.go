@@ -1,14 +1,18 @@
 package container
 
 import (
+	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // of makes the processes the user's with that id, by all four ids.
@@ -163,4 +167,117 @@ func exchange(conn net.Conn, n byte) error {
 	}
 	_, err := io.ReadFull(conn, make([]byte, n))
 	return err
+}
+
+// hostile serves what a user may have answer at a socket: as many containers of one list as
+// there are ids, each of which it is asked about for as long as it can be.
+func hostile(t *testing.T, ids []string, slow time.Duration, padding int) (socket string, inspected *atomic.Int64) {
+	t.Helper()
+	socket, listener := listen(t)
+	inspected = new(atomic.Int64)
+	mux := http.NewServeMux()
+	say := func(pattern, text string) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Api-Version", "1.44")
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, text)
+		})
+	}
+	say("/_ping", "OK")
+	say("/{v}/version", `{"Version":"1","ApiVersion":"1.44","MinAPIVersion":"1.24"}`)
+	items := make([]string, len(ids))
+	for i, id := range ids {
+		items[i] = `{"Id":"` + id + `"}`
+	}
+	say("/{v}/containers/json", "["+strings.Join(items, ",")+strings.Repeat(" ", padding)+"]")
+	mux.HandleFunc("/{v}/containers/{id}/json", func(w http.ResponseWriter, r *http.Request) {
+		inspected.Add(1)
+		select {
+		case <-time.After(slow):
+		case <-r.Context().Done():
+		}
+		http.Error(w, `{"message":"no"}`, http.StatusInternalServerError)
+	})
+	server := &http.Server{Handler: mux}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(listener)
+	}()
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+		<-done
+	})
+	return socket, inspected
+}
+
+// A user's socket is asked about what engines have alone, for as long as one answer may take,
+// and is read from no more than a user's containers fill.
+func TestUsersSocketsAreBounded(t *testing.T) {
+	drawn := make([]string, 100)
+	for i := range drawn {
+		drawn[i] = fmt.Sprintf("%064x", i+1)
+	}
+	for name, c := range map[string]struct {
+		ids     []string
+		padding int
+		says    string
+		most    int64 // that it is asked about
+	}{
+		"no ids":                    {[]string{"", "user.slice", "../version", hexA[:63]}, 0, "", 0},
+		"each takes its time":       {drawn, 0, "has not answered for 100ms", inspections},
+		"a list that does not end":  {drawn[:1], mostUsersReply, "a reply of more than 256 KiB", 0},
+		"one, which says no more":   {drawn[:1], mostUsersReply / 2, "has not answered for 100ms", 1},
+		"none, and nothing is said": {nil, 0, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t, unified, "/docker/"+hexA+" 100")
+			socket, inspected := hostile(t, c.ids, time.Minute, c.padding)
+			f := h.finder()
+			if strings.Contains(c.says, "100ms") {
+				f.patience = 100 * time.Millisecond
+			}
+			f.docker = []string{serve(t, f, 1000, socket)}
+			all, notes, err := f.All(t.Context())
+			if err != nil || len(all) != 1 || all[0].PID != 100 {
+				t.Errorf("found %+v, %v", all, err)
+			}
+			if c.says == "" && len(notes) > 0 || c.says != "" && (len(notes) != 1 || !strings.Contains(notes[0].What, c.says)) {
+				t.Errorf("the notes are %q, want %q", notes, c.says)
+			}
+			if got := inspected.Load(); got > c.most {
+				t.Errorf("it was asked about %d containers, want at most %d", got, c.most)
+			}
+		})
+	}
+}
+
+// Where the host's engines alone are asked, no user's socket is, by whichever path it is named.
+func TestHostsSocketsAlone(t *testing.T) {
+	h := newHost(t, unified, "/docker/"+hexA+" 100")
+	users := h.finder()
+	socket, inspected := hostile(t, []string{hexB}, 0, 0)
+	socket = serve(t, users, 1000, socket)
+	link := filepath.Join(t.TempDir(), "docker.sock")
+	if err := os.Symlink(socket, link); err != nil {
+		t.Fatal(err)
+	}
+	if got := users.hosts([]string{socket, link, "/run/docker.sock"}); !slices.Equal(got, []string{"/run/docker.sock"}) {
+		t.Errorf("the host's sockets are %q", got)
+	}
+	if inspected.Load() != 0 {
+		t.Error("it was asked")
+	}
+	t.Setenv("DOCKER_HOST", "unix://"+userSockets+"/4000000000/docker.sock")
+	f := Open(Options{Host: true})
+	for _, s := range append(f.docker, f.containerd...) {
+		if _, users := f.userOf(s); users {
+			t.Errorf("%s is asked", s)
+		}
+	}
+	if f = Open(Options{}); !slices.Contains(f.docker, userSockets+"/4000000000/docker.sock") {
+		t.Errorf("whoever names a user's socket has it asked: %q", f.docker)
+	}
 }

@@ -14,7 +14,7 @@ import (
 	"tare/kernel/cgroup"
 )
 
-// Containers finds what runs on this host, by the engines, and by the control groups that a
+// Containers finds what runs on this host, by the host's own engines, and by the control groups that a
 // configuration's rules name.
 type Containers struct {
 	layout cgroup.Layout
@@ -32,9 +32,10 @@ func FindContainers(of func() config.Config) (*Containers, error) {
 
 // Find finds them.
 func (c *Containers) Find(ctx context.Context) ([]container.Container, []string, error) {
-	// Anew each time: an engine that is started later, as a user's is when he logs in, has its
-	// socket from then on.
-	finder := container.Open(container.Options{Layout: &c.layout})
+	// Anew each time: an engine that is started later has its socket from then on.
+	// Users' engines are not asked, as what answers at their sockets may be anything: what they
+	// run is found by its control groups.
+	finder := container.Open(container.Options{Host: true, Layout: &c.layout})
 	all, told, err := finder.All(ctx)
 	if err != nil {
 		return nil, nil, err

@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,6 +28,49 @@ func TestWhoAsksEngines(t *testing.T) {
 		if got := asksEngines(c.rules); got != c.asks {
 			t.Errorf("%+v: %t", c.rules, got)
 		}
+	}
+}
+
+// A user may have anything answer at a socket of his own: it is not asked, even where it is named.
+func TestUsersEnginesAreNotAsked(t *testing.T) {
+	dir := fmt.Sprintf("/run/user/%d", 4_000_000_000+os.Getpid()) // no user's
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	socket := filepath.Join(dir, "docker.sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	asked := make(chan struct{})
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return // it was closed
+		}
+		close(asked)
+		_ = conn.Close()
+	}()
+	t.Setenv("DOCKER_HOST", "unix://"+socket)
+	c, err := FindContainers(func() config.Config {
+		return config.Config{Rules: []config.Rule{{Class: annex.Elastic, Name: "*"}}}
+	})
+	if err != nil {
+		t.Skip(err)
+	}
+	if _, _, err := c.Find(t.Context()); err != nil {
+		t.Skip(err)
+	}
+	select {
+	case <-asked:
+		t.Error("it was asked")
+	default:
 	}
 }
 
