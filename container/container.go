@@ -35,4 +35,8 @@ type Container struct {
 	// Cgroup is the directory, in whichever hierarchy serves, below which all its
 	// processes are: "/sys/fs/cgroup/memory/docker/3f2a...". Empty for a Process.
 	Cgroup string `json:"cgroup,omitempty"`
+	// Unprivileged tells that its name, image and labels are such as an ordinary user may
+	// have chosen, and prove nothing: a user's engine told of it, or a directory above its
+	// group is not root's alone, so that a user may make groups there by any name.
+	Unprivileged bool `json:"unprivileged,omitempty"`
 }

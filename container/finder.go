@@ -143,8 +143,9 @@ func (f *Finder) All(ctx context.Context) ([]Container, []Note, error) {
 			continue // containerd shows what Docker runs
 		}
 		if c.PID == 0 {
-			// The engine told of it and then not where it is.
-			i := slices.IndexFunc(groups, func(g group) bool { return g.owner.ID == c.ID })
+			// The engine told of it and then not where it is. A user may have made a group
+			// of that name, too.
+			i := slices.IndexFunc(groups, func(g group) bool { return g.owner.ID == c.ID && !delegated(layout, g.dir) })
 			if i < 0 {
 				continue
 			}
@@ -154,6 +155,7 @@ func (f *Finder) All(ctx context.Context) ([]Container, []Note, error) {
 		if c.Cgroup, path = f.place(layout, c.PID, c.ID); c.Cgroup == "" && !f.lives(c.PID) {
 			continue // it has ended meanwhile
 		}
+		c.Unprivileged = c.users || delegated(layout, c.Cgroup)
 		// A user may have given the id of another's container, which is not to be hidden.
 		known[c.ID], known[path], pids[c.PID] = !c.users, true, true
 		all = append(all, c.Container)
@@ -162,7 +164,7 @@ func (f *Finder) All(ctx context.Context) ([]Container, []Note, error) {
 		if known[g.owner.ID] || known[g.owner.Path] {
 			continue
 		}
-		if c := f.describe(g); !pids[c.PID] {
+		if c := f.describe(layout, g); !pids[c.PID] {
 			all = append(all, c)
 		}
 	}
@@ -382,7 +384,7 @@ func (f *Finder) atPath(name string) (Container, bool, error) {
 		if !ok || owner.Path != path {
 			owner = Owner{Engine: Cgroup, ID: path, Name: path, Path: path}
 		}
-		return f.describe(group{owner: owner, dir: place.Dir(), processes: pids}), true, nil
+		return f.describe(layout, group{owner: owner, dir: place.Dir(), processes: pids}), true, nil
 	}
 	return Container{}, false, nil
 }

@@ -2,13 +2,16 @@ package container
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
+	"tare/kernel/cgroup"
 	"tare/kernel/procfs"
 )
 
@@ -74,6 +77,34 @@ func (f *Finder) own(uid int, told []Container) []Container {
 	return slices.DeleteFunc(told, func(c Container) bool {
 		return c.PID == 0 || !isID(c.ID) || !ids.has(uidsOf(f.proc, c.PID))
 	})
+}
+
+// delegated tells whether a group lies in one that is not root's alone, so that others may
+// make groups there by any name. That its own is another's says nothing: whoever made it named
+// it. A group that is not there may be anybody's.
+func delegated(l cgroup.Layout, dir string) bool {
+	mount := ""
+	for _, h := range l.Hierarchies {
+		if strings.HasPrefix(dir, h.Mount+"/") && len(h.Mount) > len(mount) {
+			mount = h.Mount
+		}
+	}
+	if mount == "" {
+		return false
+	}
+	for above := filepath.Dir(dir); above != mount; above = filepath.Dir(above) {
+		info, err := os.Stat(above)
+		if err != nil || !rootsAlone(info) {
+			return true
+		}
+	}
+	return false
+}
+
+// rootsAlone tells whether nobody but root may make something in a directory.
+func rootsAlone(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stat.Uid == 0 && info.Mode()&0o002 == 0 && (stat.Gid == 0 || info.Mode()&0o020 == 0)
 }
 
 // ids are ranges of user ids.

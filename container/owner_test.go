@@ -3,6 +3,7 @@ package container
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -279,5 +280,59 @@ func TestHostsSocketsAlone(t *testing.T) {
 	}
 	if f = Open(Options{}); !slices.Contains(f.docker, userSockets+"/4000000000/docker.sock") {
 		t.Errorf("whoever names a user's socket has it asked: %q", f.docker)
+	}
+}
+
+// Whose name a user may have chosen is marked: what a user's engine tells of, and what lies in
+// a group that the user may make others in. That its own group is a user's, as root's engine
+// gives it to the user of a container, is nothing.
+func TestUnprivileged(t *testing.T) {
+	needsRoot(t) // it gives directories to others
+	const service = "/user.slice/user-1000.slice/user@1000.service"
+	hexC, hexD := strings.Repeat("c", 64), strings.Repeat("d", 64)
+	h := newHost(t, unified, "/docker/"+hexA+" 100\n/docker/"+hexA+"/below 101\n"+service+"/lxc.payload.booking-x 200\n"+
+		service+"/app.slice/docker-"+hexB+".scope 201\n/shared/lxc/web 300\n/team/lxc/api 301\n/system.slice/lxc.payload.db 400\n"+
+		"/user.slice/user-1000.slice/session 202\n/docker/"+hexD+" 500\n"+service+"/docker-"+hexD+".scope 203")
+	h.of(t, "1000\t1000\t1000\t1000", "200", "201", "202", "203")
+	at := func(path string) string { return filepath.Join(h.layout.Hierarchies[0].Mount, path) }
+	for path, uid := range map[string]int{service: 1000, "/docker/" + hexA: 1000} {
+		if err := os.Chown(at(path), uid, uid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, mode := range map[string]os.FileMode{"/shared": 0o777, "/team": 0o775} {
+		if err := os.Chmod(at(path), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chown(at("/team"), 0, 1000); err != nil {
+		t.Fatal(err)
+	}
+	roots := engine(t, "Engine", answer{id: hexA, name: "booking", pid: 100}, answer{id: hexD, name: "twice"})
+	f := h.finder()
+	f.subuid = filepath.Join(t.TempDir(), "subuid")
+	f.docker = []string{roots, serve(t, f, 1000, engine(t, "Engine", answer{id: hexC, name: "booking-y", pid: 202}))}
+	all, notes, err := f.All(t.Context())
+	if err != nil || len(notes) > 0 {
+		t.Fatal(notes, err)
+	}
+	got := map[string]bool{}
+	for _, c := range all {
+		got[c.Name] = c.Unprivileged
+		if c.Name == "twice" && c.PID != 500 {
+			t.Errorf("what root's engine told of is taken for a user's group: %+v", c)
+		}
+	}
+	want := map[string]bool{
+		"booking": false, "db": false, "twice": false,
+		"booking-x": true, "booking-y": true, "web": true, "api": true, hexB[:12]: true,
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("a user may have named %v, want %v", got, want)
+	}
+	for path, want := range map[string]bool{"/docker/" + hexA: false, "/docker/" + hexA + "/below": true, service: false, service + "/app.slice": true} {
+		if c, err := f.Find(t.Context(), path); err != nil || c.Unprivileged != want {
+			t.Errorf("%s: %+v, %v, want %t", path, c, err, want)
+		}
 	}
 }

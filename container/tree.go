@@ -74,8 +74,11 @@ func (f *Finder) search(l cgroup.Layout) []group {
 }
 
 // describe makes a container of a group that no engine told of.
-func (f *Finder) describe(g group) Container {
-	c := Container{Engine: g.owner.Engine, ID: g.owner.ID, Name: g.owner.Name, PID: f.first(g.processes), Cgroup: g.dir}
+func (f *Finder) describe(l cgroup.Layout, g group) Container {
+	c := Container{
+		Engine: g.owner.Engine, ID: g.owner.ID, Name: g.owner.Name, PID: f.first(g.processes),
+		Cgroup: g.dir, Unprivileged: delegated(l, g.dir),
+	}
 	if g.owner.Pod != "" {
 		c.Labels = map[string]string{labelPodUID: g.owner.Pod}
 	}
