@@ -175,7 +175,8 @@ type State struct {
 	Journal string
 }
 
-// Rule gives containers a class. Every pattern that is not empty must fit.
+// Rule gives containers a class. Every pattern that is not empty must fit; to a container that
+// is Unprivileged none is given by a rule without Cgroup.
 type Rule struct {
 	Class annex.Class
 	// Name and Image are patterns of the container's; Label is "key" or "key=pattern"; Cgroup

@@ -283,6 +283,39 @@ cgroup = "/sys/fs/cgroup/memory/whole"
 	}
 }
 
+// By a name of his own choice no user gets a class. Where the operator says the place, it may
+// be told from others there.
+func TestClassOfWhatUsersName(t *testing.T) {
+	const place = "/user.slice/user-1000.slice/user@1000.service/lxc.payload.booking-x"
+	users := container.Container{
+		Name: "booking-x", Image: "booking", Labels: map[string]string{"tier": "critical"},
+		Cgroup: "/sys/fs/cgroup" + place, Unprivileged: true,
+	}
+	roots := users
+	roots.Unprivileged = false
+	for _, c := range []struct {
+		rule  config.Rule
+		users bool
+	}{
+		{config.Rule{Name: "booking-*"}, false},
+		{config.Rule{Name: "*"}, false},
+		{config.Rule{Label: "tier=critical"}, false},
+		{config.Rule{Image: "booking"}, false},
+		{config.Rule{Name: "booking-*", Label: "tier", Image: "*"}, false},
+		{config.Rule{Cgroup: "/user.slice/user-1000.slice/*"}, true},
+		{config.Rule{Cgroup: "/user.slice/user-1000.slice/*", Name: "booking-*"}, true},
+	} {
+		if got := c.rule.Fits(users); got != c.users || !c.rule.Fits(roots) {
+			t.Errorf("%+v fits what a user named: %t, want %t; and what root did: %t", c.rule, got, c.users, c.rule.Fits(roots))
+		}
+	}
+	// The next rule decides.
+	c := config.Config{Rules: []config.Rule{{Class: annex.Critical, Name: "booking-*"}, {Class: annex.Elastic, Cgroup: "/user.slice/*"}}}
+	if got := c.Class(users); got != annex.Elastic {
+		t.Errorf("a user's is %s", got)
+	}
+}
+
 func TestRestarts(t *testing.T) {
 	old := config.Default()
 	changed := old

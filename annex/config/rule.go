@@ -19,9 +19,14 @@ func (c Config) Class(of container.Container) annex.Class {
 }
 
 // Fits tells whether every pattern that the rule has fits a container. One without any
-// fits nothing.
+// fits nothing. Name, label and image of a container that an ordinary user may have chosen
+// prove nothing, or he could have himself protected by them: what fits it is a rule alone that
+// says, by its cgroup, where the container lies.
 func (r Rule) Fits(c container.Container) bool {
 	if r.Name == "" && r.Label == "" && r.Image == "" && r.Cgroup == "" {
+		return false
+	}
+	if c.Unprivileged && r.Cgroup == "" {
 		return false
 	}
 	return (r.Name == "" || glob(r.Name, strings.TrimPrefix(c.Name, "/"))) &&
