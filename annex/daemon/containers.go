@@ -19,6 +19,7 @@ import (
 type Containers struct {
 	layout cgroup.Layout
 	config func() config.Config
+	self   int // this program's id
 }
 
 // FindContainers makes one. It asks nobody yet.
@@ -27,10 +28,11 @@ func FindContainers(of func() config.Config) (*Containers, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Containers{layout: layout, config: of}, nil
+	return &Containers{layout: layout, config: of, self: os.Getpid()}, nil
 }
 
-// Find finds them.
+// Find finds them, but for the one that this program runs in: what moves pages does not move
+// its own, nor its guard's.
 func (c *Containers) Find(ctx context.Context) ([]container.Container, []string, error) {
 	// Anew each time: an engine that is started later has its socket from then on.
 	// Users' engines are not asked, as what answers at their sockets may be anything: what they
@@ -46,7 +48,9 @@ func (c *Containers) Find(ctx context.Context) ([]container.Container, []string,
 			notes = append(notes, n.String())
 		}
 	}
-	for _, dir := range c.named() {
+	own := c.own()
+	all = slices.DeleteFunc(all, func(one container.Container) bool { return c.runsIn(one, own) })
+	for _, dir := range c.named(own) {
 		if slices.ContainsFunc(all, func(one container.Container) bool { return overlap(one.Cgroup, dir) }) {
 			continue
 		}
@@ -89,7 +93,7 @@ func (c *Containers) mount() string {
 }
 
 // named are the directories of groups that rules name, those further up first.
-func (c *Containers) named() []string {
+func (c *Containers) named(own []string) []string {
 	conf, mount := c.config(), c.mount()
 	if mount == "" {
 		return nil
@@ -111,20 +115,32 @@ func (c *Containers) named() []string {
 		}
 	}
 	slices.Sort(all)
-	return slices.Compact(exclude(all, c.own()))
+	for _, group := range own {
+		all = exclude(all, group)
+	}
+	return slices.Compact(all)
 }
 
-// own is the directory of this program's group, in which its guard is too: what moves pages
-// does not move its own. Empty is that it has none but the root.
-func (c *Containers) own() string {
-	own, _, err := c.layout.Of(os.Getpid())
+// own are the directories of this program's groups, in which its guard is too.
+func (c *Containers) own() (dirs []string) {
+	own, _, err := c.layout.Of(c.self)
 	if err != nil {
-		return ""
+		return nil
 	}
-	if place, ok := own.For("memory"); ok && place.Dir() != c.mount() {
-		return place.Dir()
+	for _, place := range own.Places {
+		dirs = append(dirs, place.Dir())
 	}
-	return ""
+	return dirs
+}
+
+// runsIn tells whether this program runs in a container, by its own groups or, where the
+// container has none, by the container's processes.
+func (c *Containers) runsIn(one container.Container, own []string) bool {
+	if one.Cgroup != "" {
+		return slices.ContainsFunc(own, func(group string) bool { return len(exclude([]string{one.Cgroup}, group)) == 0 })
+	}
+	pids, err := one.Processes()
+	return err == nil && slices.Contains(pids, c.self)
 }
 
 // exclude leaves out the groups that one is in, or is.

@@ -1,9 +1,12 @@
 package daemon
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +14,8 @@ import (
 
 	"tare/annex"
 	"tare/annex/config"
+	"tare/container"
+	"tare/kernel/cgroup"
 )
 
 // Engines are missed only by rules that ask for what they alone know.
@@ -28,6 +33,51 @@ func TestWhoAsksEngines(t *testing.T) {
 		if got := asksEngines(c.rules); got != c.asks {
 			t.Errorf("%+v: %t", c.rules, got)
 		}
+	}
+}
+
+// What moves pages does not move its own: the container that this program runs in is none that
+// is found.
+func TestOwnContainerIsNotFound(t *testing.T) {
+	layout, err := cgroup.Host()
+	if err != nil {
+		t.Skip(err)
+	}
+	name := fmt.Sprintf("tare-daemon-test-%d", os.Getpid())
+	outer, inner := layout.At("/lxc.payload."+name), layout.At("/lxc.payload."+name+"/below")
+	if err := inner.Create(); err != nil {
+		t.Skip(err)
+	}
+	sleeper := exec.Command("sleep", "600")
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = sleeper.Process.Kill()
+		_ = sleeper.Wait()
+		if err := errors.Join(inner.Remove(context.Background()), outer.Remove(context.Background())); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := inner.Add(sleeper.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	c, err := FindContainers(func() config.Config { return config.Config{} })
+	if err != nil {
+		t.Skip(err)
+	}
+	for self, want := range map[int]bool{os.Getpid(): true, sleeper.Process.Pid: false} {
+		c.self = self
+		all, _, err := c.Find(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.ContainsFunc(all, func(one container.Container) bool { return one.Name == name }); got != want {
+			t.Errorf("for a program in its group %t, it is found %t", !want, got)
+		}
+	}
+	if c.self = os.Getpid(); !c.runsIn(container.Container{PID: os.Getpid()}, nil) || c.runsIn(container.Container{PID: sleeper.Process.Pid}, nil) {
+		t.Error("a container without a group is not told by its processes")
 	}
 }
 
