@@ -72,7 +72,7 @@ type Bound struct {
 
 	mu        sync.Mutex
 	account   Account
-	protected map[string]protection // by the container's id
+	protected map[string]protection // by key
 }
 
 // Unbounded says that a group has no limit, and none above it, that could be defended.

@@ -510,6 +510,24 @@ func TestProtectOnVersion1(t *testing.T) {
 	}
 }
 
+// Two containers of one id, as of two engines, are two: what is put back of one leaves the other's.
+func TestProtectTwoOfOneID(t *testing.T) {
+	l := one(t)
+	k := &knobs{}
+	b := bounded(t, l, Options{Knobs: k})
+	first, second := at(l, "box/a"), at(l, "box/b")
+	first.ID, second.ID = "same", "same"
+	if err := errors.Join(b.Protect(first), b.Protect(second), b.Protect(first), b.Unprotect(first)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"b/memory.swappiness": "0", "c/memory.swappiness": "0"}, k.kept); diff != "" {
+		t.Error(diff)
+	}
+	if err := b.Unprotect(second); err != nil || len(k.kept) != 0 {
+		t.Errorf("%v, %v", err, k.kept)
+	}
+}
+
 // A group that is made below a critical one begins with its swappiness, and is to have what that
 // one had before: however long it has been there when the protection ends.
 func TestProtectKnowsWhatIsInherited(t *testing.T) {

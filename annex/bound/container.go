@@ -3,6 +3,7 @@ package bound
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"tare/container"
@@ -38,6 +39,16 @@ type Unplaced struct{ Name, Why string }
 
 func (u *Unplaced) Error() string {
 	return fmt.Sprintf("container %s has no control group of its own (%s): start it with one", u.Name, u.Why)
+}
+
+// key is what a container is known by here: the directory of its control group, since ids are
+// their engines', and nothing keeps two of those from having one of the same; without a group
+// it is the id.
+func key(c container.Container) string {
+	if c.Cgroup != "" {
+		return filepath.Clean(c.Cgroup)
+	}
+	return c.ID
 }
 
 // Place is the control group that a container is in, in each hierarchy where it has one of

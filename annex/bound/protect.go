@@ -41,16 +41,16 @@ func (b *Bound) Protect(c container.Container) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if place.Version == 1 {
-		return b.protect(c.ID, place, below, swappinessFile, func(cgroup.Group) (string, error) { return "0", nil })
+		return b.protect(key(c), place, below, swappinessFile, func(cgroup.Group) (string, error) { return "0", nil })
 	}
 	usage, err := g.MemoryUsage()
 	if err != nil {
 		return err
 	}
-	if err := b.protectAbove(c.ID, place, protectedSize(usage)); err != nil {
+	if err := b.protectAbove(key(c), place, protectedSize(usage)); err != nil {
 		return err
 	}
-	return b.protect(c.ID, place, below, "memory.low", func(g cgroup.Group) (string, error) {
+	return b.protect(key(c), place, below, "memory.low", func(g cgroup.Group) (string, error) {
 		usage, err := g.MemoryUsage()
 		return text(protectedSize(usage)), err
 	})
@@ -62,9 +62,9 @@ const lowGrain = 4 << 20
 // protectedSize is what is protected of a group that uses so much.
 func protectedSize(usage int64) int64 { return (usage + usage/16 + lowGrain - 1) / lowGrain * lowGrain }
 
-func (b *Bound) protect(id string, place cgroup.Place, below []cgroup.Group, name string, value func(cgroup.Group) (string, error)) (theirs error) {
-	p := b.protected[id]
-	defer func() { b.protected[id] = p }()
+func (b *Bound) protect(key string, place cgroup.Place, below []cgroup.Group, name string, value func(cgroup.Group) (string, error)) (theirs error) {
+	p := b.protected[key]
+	defer func() { b.protected[key] = p }()
 	if slices.Contains(p.files, place.File(name)) {
 		if err := b.inherits(&p); err != nil {
 			return err
@@ -155,8 +155,8 @@ func (b *Bound) inherited(own cgroup.Place, known []string) (files []string, err
 // protectAbove gives the groups above a critical one, on version 2, as much protection as
 // those below them have together: the kernel shares out only what they have. More would
 // go to the others there.
-func (b *Bound) protectAbove(id string, place cgroup.Place, size int64) error {
-	p := b.protected[id]
+func (b *Bound) protectAbove(key string, place cgroup.Place, size int64) error {
+	p := b.protected[key]
 	p.above = map[string]int64{}
 	top := "/"
 	if defended, ok := b.group.For("memory"); ok {
@@ -167,7 +167,7 @@ func (b *Bound) protectAbove(id string, place cgroup.Place, size int64) error {
 		up.Path = at
 		p.above[up.File("memory.low")] = size
 	}
-	b.protected[id] = p
+	b.protected[key] = p
 	for file := range p.above {
 		if err := b.options.Knobs.Keep(context.Background(), file, text(b.wanted(file))); err != nil {
 			if changed := new(guard.Changed); !errors.As(err, &changed) {
@@ -191,11 +191,11 @@ func (b *Bound) wanted(file string) (sum int64) {
 func (b *Bound) Unprotect(c container.Container) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p, ok := b.protected[c.ID]
+	p, ok := b.protected[key(c)]
 	if !ok {
 		return nil
 	}
-	delete(b.protected, c.ID)
+	delete(b.protected, key(c))
 	all := []error{b.inherits(&p)}
 	files := slices.Clone(p.files)
 	for file := range p.above {

@@ -39,7 +39,7 @@ type Watch struct {
 	alarms chan struct{}
 
 	mu       sync.Mutex
-	watched  map[string]*watched // by the container's id
+	watched  map[string]*watched // by key
 	evicting int
 	begun    chan struct{} // told when eviction begins
 	ended    bool
@@ -113,7 +113,7 @@ func (w *Watch) Add(c container.Container) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.watched[c.ID] != nil || w.ended {
+	if w.watched[key(c)] != nil || w.ended {
 		return nil
 	}
 	ctx, end := context.WithCancel(w.ctx)
@@ -122,7 +122,7 @@ func (w *Watch) Add(c container.Container) error {
 		end()
 		return err
 	}
-	w.watched[c.ID] = &watched{
+	w.watched[key(c)] = &watched{
 		read: func() (annex.Pressure, error) {
 			s, err := source.Read()
 			return annex.Pressure{At: w.now(), Some: s.Some.Total, Full: s.Full.Total}, err
@@ -162,13 +162,13 @@ func trigger(ctx context.Context, s pressure.Source, limit pressure.Threshold) (
 func (w *Watch) Remove(c container.Container) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.remove(c.ID)
+	w.remove(key(c))
 }
 
-func (w *Watch) remove(id string) {
-	if one := w.watched[id]; one != nil {
+func (w *Watch) remove(key string) {
+	if one := w.watched[key]; one != nil {
 		one.end()
-		delete(w.watched, id)
+		delete(w.watched, key)
 	}
 }
 
@@ -219,10 +219,10 @@ func (w *Watch) look() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	over := false
-	for id, one := range w.watched {
+	for key, one := range w.watched {
 		p, err := one.read()
 		if gone := new(pressure.NoGroup); errors.As(err, &gone) {
-			w.remove(id)
+			w.remove(key)
 			continue
 		}
 		// What cannot be read now is looked at again.
@@ -238,8 +238,8 @@ func (w *Watch) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended = true
-	for id := range w.watched {
-		w.remove(id)
+	for key := range w.watched {
+		w.remove(key)
 	}
 }
 

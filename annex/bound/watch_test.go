@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tare/annex"
+	"tare/container"
 	"tare/kernel/pressure"
 )
 
@@ -110,6 +111,30 @@ func TestAGroupThatIsGoneIsWatchedNoMore(t *testing.T) {
 	<-b.looks
 	if len(b.watched) != 0 {
 		t.Error("it is still watched")
+	}
+}
+
+// Two containers of one id, as of two engines, are both watched.
+func TestWatchTwoOfOneID(t *testing.T) {
+	b, err := New(Options{})
+	if err != nil {
+		t.Skip(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	w := b.Watch(ctx, pressure.Threshold{Stall: 100 * time.Millisecond, Window: 2 * time.Second})
+	first, second := found(realGroup(t, "first")), found(realGroup(t, "second"))
+	first.ID, second.ID = "same", "same"
+	for _, c := range []container.Container{first, second} {
+		if err := w.Add(c); err != nil {
+			t.Skip(err) // no pressure is told here
+		}
+	}
+	w.Remove(first)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.watched[key(second)] == nil || len(w.watched) != 1 {
+		t.Errorf("watched are %d: want the second", len(w.watched))
 	}
 }
 
