@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"tare/container"
@@ -52,7 +53,8 @@ func key(c container.Container) string {
 }
 
 // Place is the control group that a container is in, in each hierarchy where it has one of
-// its own. The error is an [*Unplaced] where it shares the root with everybody.
+// its own. The error is an [*Unplaced] where its memory is charged to the root, with
+// everybody's, or to a group with that of others.
 func (b *Bound) Place(c container.Container) (cgroup.Group, error) {
 	path, in, known := b.pathOf(c.Cgroup)
 	known = known && c.Cgroup != ""
@@ -84,6 +86,11 @@ func (b *Bound) Place(c container.Container) (cgroup.Group, error) {
 			if at, ok = placeIn(members, h); !ok {
 				continue
 			}
+			if known && h.Has("memory") {
+				if err := b.alone(c, at, cgroup.Place{Hierarchy: in, Path: path}); err != nil {
+					return g, err
+				}
+			}
 		}
 		if at.Path != "/" && at.Path != h.Root {
 			g.Places = append(g.Places, at)
@@ -109,6 +116,37 @@ func (b *Bound) Within(c container.Container) (bool, error) {
 	place, _ := g.For("memory")
 	defended, ok := b.group.For("memory")
 	return ok && place.Mount == defended.Mount && within(place.Path, defended.Path), nil
+}
+
+// alone refuses a memory group, found by a container's first process, that holds processes
+// besides those of the container's own group, which lies in another hierarchy: their memory
+// would be taken for the container's. Of the root that is said elsewhere.
+func (b *Bound) alone(c container.Container, memory, own cgroup.Place) error {
+	if memory.Path == "/" || memory.Path == memory.Root {
+		return nil
+	}
+	charged, err := cgroup.Group{Places: []cgroup.Place{memory}}.Processes()
+	if err != nil {
+		return err
+	}
+	its, err := cgroup.Group{Places: []cgroup.Place{own}}.Processes()
+	if err != nil {
+		return err
+	}
+	slices.Sort(its)
+	for _, pid := range charged {
+		if _, is := slices.BinarySearch(its, pid); is {
+			continue
+		}
+		members, _, err := b.layout.Of(pid)
+		if err != nil {
+			continue // it has ended
+		}
+		if at, is := placeIn(members, own.Hierarchy); !is || !within(at.Path, own.Path) {
+			return &Unplaced{c.Name, fmt.Sprintf("its memory is charged to %s, with that of others, such as process %d", memory.Path, pid)}
+		}
+	}
+	return nil
 }
 
 // within tells whether a group is another, or below it.

@@ -3,6 +3,7 @@ package bound
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,6 +68,63 @@ func isWritten(t *testing.T, place cgroup.Place) {
 		}
 	}
 	t.Fatal("pages are being written for 30 s")
+}
+
+// Of a container whose engine makes groups in one hierarchy alone, the memory group of its first
+// process is its own only where nobody else is in that.
+func TestPlaceInASharedMemoryGroup(t *testing.T) {
+	b, err := New(Options{})
+	if err != nil {
+		t.Skip(err)
+	}
+	unified, ok := b.layout.Unified()
+	memory, has := b.layout.For("memory")
+	if !ok || !has || memory.Version == 2 {
+		t.Skip("needs a host of both versions, with memory in version 1")
+	}
+	name := fmt.Sprintf("/tare-bound-test-%d", os.Getpid())
+	own := cgroup.Group{Places: []cgroup.Place{{Hierarchy: unified, Path: name + "-own"}}}
+	charged := cgroup.Group{Places: []cgroup.Place{{Hierarchy: memory, Path: name + "-charged"}}}
+	var pids []int
+	for _, g := range []cgroup.Group{own, charged} {
+		if err := g.Create(); err != nil {
+			t.Skip(err)
+		}
+		t.Cleanup(func() {
+			if err := g.Remove(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range 2 {
+		sleeper := exec.Command("sleep", "600")
+		if err := sleeper.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = sleeper.Process.Kill()
+			_ = sleeper.Wait()
+		})
+		if err := charged.Add(sleeper.Process.Pid); err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, sleeper.Process.Pid)
+	}
+	if err := own.Add(pids[0]); err != nil {
+		t.Fatal(err)
+	}
+	c := container.Container{Name: "shared", Cgroup: own.Places[0].Dir(), PID: pids[0]}
+	unplaced := new(Unplaced)
+	if _, err := b.Place(c); !errors.As(err, &unplaced) || !strings.Contains(err.Error(), fmt.Sprintf("process %d)", pids[1])) {
+		t.Errorf("with another's process in its memory group: %v", err)
+	}
+	if err := own.Add(pids[1]); err != nil {
+		t.Fatal(err)
+	}
+	g, err := b.Place(c)
+	if place, _ := g.For("memory"); err != nil || place.Path != charged.Places[0].Path {
+		t.Errorf("alone in it: %+v, %v", g, err)
+	}
 }
 
 // What an eviction leaves as swap cache is freed, what is in use stays, every byte is
