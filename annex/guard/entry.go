@@ -32,6 +32,18 @@ type Entry struct {
 	// Found is what was there, as it was spelled, and Written what was put in its place.
 	Found   string `json:"found"`
 	Written string `json:"written"`
+	// Below is of a knob with whose value groups begin that are made below; nil of others, and
+	// of entries by programs that did not write it down.
+	Below *Below `json:"below,omitempty"`
+}
+
+// Below is what was so below a group before its knob was changed. Groups that are made there
+// while it is begin with what was written, and would keep that for good: whoever puts the
+// group's knob back puts theirs back too. On version 1 memory.swappiness is such a knob.
+type Below struct {
+	// Same are the identities of groups that held what was written already; neither they nor
+	// groups below them are put back.
+	Same []uint64 `json:"same,omitempty"`
 }
 
 // Ending is what became of a changed knob.
@@ -59,6 +71,9 @@ func (o Outcome) String() string {
 	case Foreign:
 		return fmt.Sprintf("%s holds %q, which is neither what it held before (%q) nor what was set (%q): somebody else has changed it, and it is left alone", o.File, o.Have, o.Found, o.Written)
 	case Failed:
+		if left := new(leftBelow); errors.As(o.Err, &left) {
+			return left.Error()
+		}
 		return fmt.Sprintf("%s holds %q instead of %q: %v: set it by hand: echo %[3]s > %[1]s", o.File, o.Written, o.Found, o.Err)
 	}
 	return fmt.Sprintf("%s: %s", o.File, o.Ending)
@@ -76,7 +91,7 @@ func failures(all []Outcome) error {
 }
 
 // The names of what is ever changed in control groups.
-var groupKnobs = []string{limitV1, "memory.swappiness", "memory.low"}
+var groupKnobs = []string{limitV1, swappiness, "memory.low"}
 
 // settings are the kernel's own that may be changed while swap is extended. Their
 // directories are numbered anew at the kernel's pleasure, and are always the same.
@@ -88,6 +103,8 @@ var settings = []string{
 const (
 	limitV1 = "memory.limit_in_bytes"
 	memsw   = "memory.memsw.limit_in_bytes"
+	// swappiness is version 1's alone: groups that are made begin with that of the one above.
+	swappiness = "memory.swappiness"
 )
 
 // Refused says that a knob is none of those that are ever changed: what was written

@@ -219,7 +219,7 @@ func (g *Guard) While(ctx context.Context, file, text string, do func() error) (
 	if err = g.write(ctx, k, e); err == nil {
 		err = do()
 	}
-	outcome := e.restoreIn(k)
+	outcome := e.restoreIn(k).andBelow(g.options.Roots, g.Open())
 	g.at("restored")
 	g.cross(outcome)
 	return outcome, errors.Join(err, failures([]Outcome{outcome}))
@@ -320,7 +320,7 @@ func (g *Guard) KeepInherited(file, from string) error {
 	defer k.Close()
 	have, err := k.Read()
 	if err == nil && equal(file, have, above.Written) {
-		if _, err = g.journal(Entry{Kind: Lasting, File: file, Identity: identity, Found: above.Found, Written: above.Written}); err == nil {
+		if _, err = g.journal(Entry{Kind: Lasting, File: file, Identity: identity, Found: above.Found, Written: above.Written, Below: &Below{}}); err == nil {
 			g.underWay.Done()
 			return nil
 		}
@@ -405,6 +405,9 @@ func (g *Guard) enter(kind Kind, file, text string) (_ *knob.Knob, e Entry, err 
 	if kind == Lasting && equal(e.File, e.Found, text) {
 		return nil, e, k.Close()
 	}
+	if e.Below, err = below(e.File, text, g.options.Roots); err != nil {
+		return nil, e, errors.Join(err, k.Close())
+	}
 	if e, err = g.journal(e); err != nil {
 		return nil, e, errors.Join(err, k.Close())
 	}
@@ -473,7 +476,7 @@ func (g *Guard) mend(file string) error {
 	if !has {
 		return nil
 	}
-	o := e.restore(g.options.Roots)
+	o := e.restore(g.options.Roots, g.Open())
 	g.cross(o)
 	return failures([]Outcome{o})
 }
@@ -510,11 +513,12 @@ func (g *Guard) crossOut(e Entry, how Ending) {
 // Restore puts back what [Guard.Keep] has set: of these files, or all of it.
 func (g *Guard) Restore(files ...string) ([]Outcome, error) {
 	var all []Outcome
-	for _, e := range slices.Backward(g.Open()) {
+	open := g.Open()
+	for _, e := range slices.Backward(open) {
 		if e.Kind != Lasting || len(files) > 0 && !slices.Contains(files, e.File) {
 			continue
 		}
-		o := e.restore(g.options.Roots)
+		o := e.restore(g.options.Roots, open)
 		all = append(all, o)
 		g.cross(o)
 	}

@@ -100,7 +100,7 @@ func attend(pipe io.Reader, o Options) {
 			// It stays open in the journal, for the daemon to close, or for the end. Where
 			// there is nothing to put back the write may still be under way; what failed is
 			// tried again.
-			switch e.entry.restore(o.Roots).Ending {
+			switch e.entry.restore(o.Roots, entriesOf(leases)).Ending {
 			case Already, Failed:
 				leases[e.entry.Number] = lease{e.entry, time.Now().Add(o.Lease)}
 			default:
@@ -114,6 +114,13 @@ func attend(pipe io.Reader, o Options) {
 type lease struct {
 	entry Entry
 	until time.Time
+}
+
+func entriesOf(leases map[uint64]lease) (all []Entry) {
+	for _, l := range leases {
+		all = append(all, l.entry)
+	}
+	return all
 }
 
 func first(leases map[uint64]lease) (soonest lease, ok bool) {

@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -27,9 +28,10 @@ func hold(file string, roots []string) (k *knob.Knob, identity uint64, err error
 	return k, identity, nil
 }
 
-// restore puts back what an entry changed, if that is what is there now. Raising what was
-// lowered waits for nothing.
-func (e Entry) restore(roots []string) Outcome {
+// restore puts back what an entry changed, if that is what is there now, and what groups that
+// were made below began with. Raising what was lowered waits for nothing. Of groups that have
+// an entry of their own among those that are open nothing is put back here.
+func (e Entry) restore(roots []string, open []Entry) Outcome {
 	k, identity, err := hold(e.File, roots)
 	if gone := new(knob.Gone); errors.As(err, &gone) {
 		return Outcome{Entry: e, Ending: Gone}
@@ -41,7 +43,7 @@ func (e Entry) restore(roots []string) Outcome {
 	if identity != e.Identity {
 		return Outcome{Entry: e, Ending: Gone}
 	}
-	return e.restoreIn(k)
+	return e.restoreIn(k).andBelow(roots, open)
 }
 
 func (e Entry) restoreIn(k *knob.Knob) Outcome {
@@ -71,6 +73,93 @@ func (e Entry) restoreIn(k *knob.Knob) Outcome {
 		o.Ending, o.Err = Failed, err
 	}
 	return o
+}
+
+// andBelow is the outcome with that of groups below: where one was not put back it has failed,
+// and is to be tried again.
+func (o Outcome) andBelow(roots []string, open []Entry) Outcome {
+	if o.Below == nil || o.Ending == Gone || o.Ending == Failed {
+		return o
+	}
+	if err := o.restoreBelow(roots, open); err != nil {
+		o.Ending, o.Err = Failed, &leftBelow{err}
+	}
+	return o
+}
+
+// leftBelow says what of groups below one was not put back.
+type leftBelow struct{ error }
+
+// restoreBelow puts groups back that were made below while a knob was changed, and began with
+// what was written: to what was found, with which they would have begun otherwise. It is to be
+// called when the knob itself is put back. What is made meanwhile begins with what it is made
+// below of, which is put back before that is listed.
+func (e Entry) restoreBelow(roots []string, open []Entry) error {
+	if equal(e.File, e.Found, e.Written) {
+		return nil
+	}
+	var all []error
+	err := eachBelow(e.File, roots, func(k *knob.Knob, identity uint64) error {
+		if slices.Contains(e.Below.Same, identity) || slices.ContainsFunc(open, func(o Entry) bool { return o.File == k.File() && o.Identity == identity }) {
+			return filepath.SkipDir
+		}
+		have, err := k.Read()
+		if err == nil && equal(e.File, have, e.Written) {
+			err = k.Write(context.Background(), e.Found)
+		}
+		if gone := new(knob.Gone); err != nil && !errors.As(err, &gone) {
+			left := Outcome{Entry: Entry{File: k.File(), Found: e.Found, Written: e.Written}, Ending: Failed, Err: err}
+			all = append(all, errors.New(left.String()))
+		}
+		return nil
+	})
+	return errors.Join(append(all, err)...)
+}
+
+// below looks at what is so below a group before its knob is changed; nil where groups that
+// are made there do not begin with it.
+func below(file, text string, roots []string) (*Below, error) {
+	if filepath.Base(file) != swappiness {
+		return nil, nil
+	}
+	b := &Below{}
+	err := eachBelow(file, roots, func(k *knob.Knob, identity uint64) error {
+		have, err := k.Read()
+		if err == nil && equal(file, have, text) {
+			b.Same = append(b.Same, identity)
+			return filepath.SkipDir
+		}
+		if gone := new(knob.Gone); errors.As(err, &gone) {
+			return nil
+		}
+		return err
+	})
+	return b, err
+}
+
+// eachBelow visits the same knob of all groups below the one of a file, each before those below
+// it, which [filepath.SkipDir] leaves out. One that goes meanwhile is passed over.
+func eachBelow(file string, roots []string, visit func(k *knob.Knob, identity uint64) error) error {
+	top, name := filepath.Dir(file), filepath.Base(file)
+	return filepath.WalkDir(top, func(dir string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENODEV):
+			return nil
+		case err != nil:
+			return err
+		case !d.IsDir() || dir == top:
+			return nil
+		}
+		k, identity, err := hold(filepath.Join(dir, name), roots)
+		if gone := new(knob.Gone); errors.As(err, &gone) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		defer k.Close()
+		return visit(k, identity)
+	})
 }
 
 // raise gives a group as much of its limit back as that of memory and swap together
@@ -123,7 +212,7 @@ func pages(text string) (int64, bool) {
 func restoreAll(entries []Entry, roots []string) []Outcome {
 	var all []Outcome
 	for _, e := range slices.Backward(entries) {
-		all = append(all, e.restore(roots))
+		all = append(all, e.restore(roots, entries))
 	}
 	return all
 }
