@@ -7,6 +7,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -206,14 +209,35 @@ func ofPredictors(name, help string, value func(p Score) *float64) metric {
 	}}
 }
 
-// collector asks a daemon once each time that metrics are read.
-type collector struct {
+// recent is a daemon's status as of a moment ago: whoever is on the host may read metrics, as
+// often as he likes, and the daemon is to have something else to do.
+type recent struct {
 	daemon Daemon
+	mu     sync.Mutex
+	at     time.Time // zero: it was not asked yet
+	status Status
+}
+
+// reuse is for how long a status is taken for the present one.
+const reuse = 250 * time.Millisecond
+
+func (r *recent) get() Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.at.IsZero() || time.Since(r.at) >= reuse {
+		r.status, r.at = r.daemon.Status(), time.Now()
+	}
+	return r.status
+}
+
+// collector asks a daemon when metrics are read.
+type collector struct {
+	recent *recent
 	descs  []*prometheus.Desc
 }
 
 func newCollector(d Daemon) collector {
-	c := collector{daemon: d}
+	c := collector{recent: &recent{daemon: d}}
 	for _, m := range metrics {
 		c.descs = append(c.descs, prometheus.NewDesc(m.name, m.help, m.labels, nil))
 	}
@@ -227,7 +251,7 @@ func (c collector) Describe(to chan<- *prometheus.Desc) {
 }
 
 func (c collector) Collect(to chan<- prometheus.Metric) {
-	s := c.daemon.Status()
+	s := c.recent.get()
 	for i, m := range metrics {
 		kind := prometheus.GaugeValue
 		if m.counter {
@@ -262,11 +286,32 @@ func ListenMetrics(address string) (net.Listener, error) {
 	return l, nil
 }
 
+// Bounds on those who read metrics, who may be anybody.
+const (
+	// metricsWithin is how long a request may be read, and an answer written.
+	metricsWithin = 5 * time.Second
+	// metricsConnections is how many connections there may be; others are closed at once.
+	metricsConnections = 32
+)
+
 // ServeMetrics serves a daemon's metrics at /metrics until ctx ends, which is no error.
 func ServeMetrics(ctx context.Context, l net.Listener, d Daemon) error {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", Metrics(d))
-	return serve(ctx, l, mux)
+	s := web(mux)
+	s.ReadTimeout, s.WriteTimeout = metricsWithin, metricsWithin
+	var open atomic.Int64
+	s.ConnState = func(c net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			if open.Add(1) > metricsConnections {
+				_ = c.Close()
+			}
+		case http.StateClosed, http.StateHijacked:
+			open.Add(-1)
+		}
+	}
+	return serve(ctx, l, s)
 }
 
 // MetricsReference is the metrics as a table of Markdown, for docs/annex.md.

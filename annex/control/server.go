@@ -70,17 +70,22 @@ func Serve(ctx context.Context, l net.Listener, d Daemon) error {
 	mux.HandleFunc("POST /drain", s.drain)
 	mux.HandleFunc("POST /off", s.off)
 	mux.HandleFunc("POST /reload", s.reload)
-	return serve(ctx, trusted{l}, mux)
+	return serve(ctx, trusted{l}, web(mux))
 }
 
-func serve(ctx context.Context, l net.Listener, h http.Handler) error {
-	web := &http.Server{
+// web is a server of what any may ask.
+func web(h http.Handler) *http.Server {
+	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 5 * time.Second,
-		// No ReadTimeout: it would end streams, whose requests are never read to their end.
+		// No ReadTimeout, and no WriteTimeout: they would end streams, whose requests are never
+		// read to their end.
 		IdleTimeout:    time.Minute,
 		MaxHeaderBytes: 16 << 10,
 	}
+}
+
+func serve(ctx context.Context, l net.Listener, web *http.Server) error {
 	var ending sync.WaitGroup
 	ending.Add(1)
 	served := make(chan struct{})
