@@ -29,6 +29,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -525,12 +526,20 @@ func (g *Guard) Restore(files ...string) ([]Outcome, error) {
 	return all, failures(all)
 }
 
-// Unended says that the kernel still works at a change: its knob is put back as soon as it
-// answers, by whoever is there.
-type Unended struct{ Journal string }
+// Unended says that the kernel still works at changes of some files. The guard process stays
+// until the last system call of this program has ended, and then puts back what they have left.
+// With no files it is the guard process that does not end.
+type Unended struct {
+	Journal string
+	Files   []string
+}
 
 func (u *Unended) Error() string {
-	return fmt.Sprintf("a change of a knob has not come back for %v, since the kernel waits for a device: %s has it, and the next start puts it back", closeWithin, u.Journal)
+	if len(u.Files) == 0 {
+		return fmt.Sprintf("the guard process has not ended for %v: look for it (pgrep -f %s), and end it", closeWithin, argument)
+	}
+	return fmt.Sprintf("a change of %s has not come back for %v, since the kernel waits for a device: the guard process puts it back when annexd and that have ended; where it is ended before, %s has it, and the next start puts it back",
+		strings.Join(u.Files, ", "), closeWithin, u.Journal)
 }
 
 // closeWithin is how long Close waits for changes under way, whose contexts have ended, and
@@ -553,7 +562,8 @@ func within(do func()) bool {
 
 // Close puts everything back, ends the guard process and removes the journal. Changes
 // under way are waited for, some seconds at most: their contexts are to have ended. The error
-// is an [*Unended] where one has not come back by then.
+// is an [*Unended] where one has not come back by then: guard and journal then stay, or what
+// the kernel makes of it later would be nobody's to put back.
 func (g *Guard) Close() ([]Outcome, error) {
 	g.mu.Lock()
 	if g.ended {
@@ -569,10 +579,16 @@ func (g *Guard) Close() ([]Outcome, error) {
 	all := append(before, after...)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	var left []string
+	for _, e := range g.store.open {
+		if !slices.Contains(left, e.File) {
+			left = append(left, e.File)
+		}
+	}
 	err = errors.Join(err, g.store.close())
-	ended = within(g.watch.release) && ended // what is open it tries once more
-	if !ended {
-		err = errors.Join(err, &Unended{g.options.Journal})
+	stuck := !ended && len(left) > 0
+	if stuck || !within(g.watch.release) { // what is open it tries once more
+		err = errors.Join(err, &Unended{g.options.Journal, left})
 	}
 	if j, reading := read(g.options.Journal); reading == nil && len(j.Open) == 0 {
 		err = errors.Join(err, os.Remove(g.options.Journal))

@@ -569,3 +569,34 @@ func TestManyAtOnce(t *testing.T) {
 		t.Errorf("%+v, %v", j, err)
 	}
 }
+
+// Where the kernel does not come back from a change, the guard process stays for what comes of
+// it, and the journal tells.
+func TestCloseWhileAChangeIsStuck(t *testing.T) {
+	o, file := group(t, limitV1, noLimit)
+	g := started(t, o)
+	there, answers := make(chan struct{}), make(chan struct{})
+	g.at = func(moment string) {
+		if moment == "journalled" {
+			close(there)
+			<-answers
+		}
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = g.Momentarily(t.Context(), file, "4096")
+	}()
+	<-there
+	defer func() { close(answers); <-ended }()
+	unended := new(Unended)
+	if _, err := g.Close(); !errors.As(err, &unended) || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "\n") {
+		t.Fatalf("%v", err)
+	}
+	if j, err := read(o.Journal); err != nil || len(j.Open) != 1 || g.watch.alive() != nil {
+		t.Fatalf("%+v, %v: the journal and the guard (%v) are to stay", j, err, g.watch.alive())
+	}
+	set(t, file, "4096") // the kernel has done it after all
+	g.watch.release()    // as the end of this program does
+	holds(t, file, noLimit)
+}
