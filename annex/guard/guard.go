@@ -11,9 +11,10 @@
 //
 // Nothing is put back over what somebody else has set since: a knob is written only while
 // it holds what was written here. While the kernel works at a momentary change, writes of
-// others are heard of, and it is left off. Between a look and the write that follows lie
-// some microseconds in which another's change is not seen; the kernel has nothing that
-// compares and sets.
+// others are heard of, and it is left off: unless the kernel gets done in the moment between
+// another's write and the look at what that set, which is then written over, and lost. Between
+// a look and the write that follows lie some microseconds in which another's change is not seen,
+// either; the kernel has nothing that compares and sets.
 //
 // The kernel closes a killed program's pipes when its last thread has ended, and so after
 // the last of its system calls has: no write to a knob is still under way when the guard
