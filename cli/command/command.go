@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/spf13/cobra"
 )
@@ -87,9 +88,16 @@ func Run(ctx context.Context, root *cobra.Command, args []string, out, errOut io
 	return code(err)
 }
 
-// OneLine joins an error's lines: what a person or a log reads is one line.
+// OneLine joins an error's lines: what a person or a log reads is one line. What would steer a
+// terminal is left out, as names of containers are chosen by others.
 func OneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(strings.TrimSpace(text), func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
+	line := strings.Join(strings.FieldsFunc(strings.TrimSpace(text), func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, line)
 }
 
 // ExactArgs refuses a wrong number of arguments as a usage error, with the command's own
