@@ -26,6 +26,7 @@ import (
 	"tare/annex/guard"
 	"tare/annex/media"
 	"tare/cli/command"
+	"tare/container"
 	"tare/probe"
 )
 
@@ -187,24 +188,73 @@ func (f *flags) show(ctx context.Context, c config.Config) error {
 	}
 	notes = append(notes, doubts...)
 	fmt.Fprintf(f.out, "%s is valid: mode %s, defends %s, headroom %d MiB\n", f.path, c.Mode, c.Memory.Defend, c.Memory.Headroom>>20)
-	w := tabwriter.NewWriter(f.out, 0, 0, 2, ' ', 0)
-	count := map[annex.Class]int{}
-	fmt.Fprintln(w, "CLASS\tCONTAINER\tENGINE\tIMAGE")
-	for _, one := range all {
-		class := c.Class(one)
-		count[class]++
-		if class != annex.Ignored {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", class, one.Name, one.Engine, one.Image)
-		}
-	}
-	if err := w.Flush(); err != nil {
+	b, err := bound.New(bound.Options{Group: defended(c)})
+	if err != nil {
 		return err
 	}
-	fmt.Fprintf(f.out, "%d critical, %d elastic, %d ignored\n", count[annex.Critical], count[annex.Elastic], count[annex.Ignored])
+	if err := printClasses(f.out, c, all, b.Within); err != nil {
+		return err
+	}
+	notes = append(notes, unbraked(c, all, b.Pressure)...)
 	for _, n := range notes {
 		fmt.Fprintf(f.err, "annexd: %s\n", command.OneLine(n))
 	}
 	return nil
+}
+
+// defended is the group whose memory is defended; empty is the host.
+func defended(c config.Config) string {
+	if c.Memory.Defend == config.Host {
+		return ""
+	}
+	return c.Memory.Defend
+}
+
+// printClasses prints which containers would be what. An elastic one that lies outside of what is
+// defended is named with that, since nothing is freed there by what leaves of it.
+func printClasses(out io.Writer, c config.Config, all []container.Container, within func(container.Container) (bool, error)) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	count, outside := map[annex.Class]int{}, 0
+	fmt.Fprintln(w, "CLASS\tCONTAINER\tENGINE\tIMAGE")
+	for _, one := range all {
+		class := c.Class(one)
+		count[class]++
+		if class == annex.Ignored {
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s", class, command.OneLine(one.Name), one.Engine, command.OneLine(one.Image))
+		if class == annex.Elastic {
+			// Of one that has no place of its own the status tells why.
+			if inside, err := within(one); err == nil && !inside {
+				outside++
+				fmt.Fprintf(w, "\toutside of %s: not managed", command.OneLine(c.Memory.Defend))
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	elsewhere := ""
+	if outside > 0 {
+		elsewhere = fmt.Sprintf(" (%d of them not managed)", outside)
+	}
+	_, err := fmt.Fprintf(out, "%d critical, %d elastic%s, %d ignored\n", count[annex.Critical], count[annex.Elastic], elsewhere, count[annex.Ignored])
+	return err
+}
+
+// unbraked says of which critical containers the kernel does not tell the pressure, by which
+// eviction is stopped.
+func unbraked(c config.Config, all []container.Container, pressure func(container.Container) (annex.Pressure, error)) (notes []string) {
+	for _, one := range all {
+		if c.Class(one) != annex.Critical {
+			continue
+		}
+		if _, err := pressure(one); err != nil {
+			notes = append(notes, fmt.Sprintf("pressure on the critical container %s is not known, so nothing stops eviction where it waits for memory: %v", one.Name, err))
+		}
+	}
+	return notes
 }
 
 // onceFor is how long one look may take: containers are asked for, and each scanned.
@@ -283,7 +333,7 @@ func printDecisions(out io.Writer, s control.Status, all map[annex.ID][]control.
 			if d.Detail != "" {
 				why += ": " + d.Detail
 			}
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", d.Op, command.OneLine(c.Name), d.Asked, why)
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", d.Op, command.OneLine(c.Name), d.Asked, command.OneLine(why))
 		}
 	}
 	if !some {

@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	"tare/annex"
+	"tare/annex/bound"
 	"tare/annex/config"
 	"tare/annex/control"
 	"tare/cli/command"
+	"tare/container"
 )
 
 func annexd(t *testing.T, args ...string) (code int, stdout, stderr string) {
@@ -97,6 +99,46 @@ func TestDecisionsArePrinted(t *testing.T) {
 		if err := printDecisions(&out, s, decisions(d, s)); err != nil || out.String() != want {
 			t.Errorf("%v, prints\n%swant\n%s", err, out.String(), want)
 		}
+	}
+}
+
+// Names are others' choice, and are not to steer root's terminal; what lies outside of what is
+// defended is told, and so is a critical container that nothing stops eviction for.
+func TestClassesArePrinted(t *testing.T) {
+	c := config.Default()
+	c.Memory.Defend = "/box"
+	c.Rules = []config.Rule{{Class: annex.Critical, Name: "db*"}, {Class: annex.Elastic, Name: "web*"}}
+	all := []container.Container{
+		{Engine: container.Docker, Name: "db", Image: "x\x1b[2J", Cgroup: "/box/db"}, {Engine: container.Docker, Name: "db-out", Cgroup: "/db"},
+		{Engine: container.Docker, Name: "web\x1b]0;\x07", Cgroup: "/box/web"}, {Engine: container.Docker, Name: "web-out", Image: "i", Cgroup: "/web"},
+		{Engine: container.Docker, Name: "web-gone"}, {Engine: container.Docker, Name: "other"},
+	}
+	within := func(one container.Container) (bool, error) {
+		if one.Cgroup == "" {
+			return false, &bound.Unplaced{Name: one.Name}
+		}
+		return strings.HasPrefix(one.Cgroup, "/box/"), nil
+	}
+	var out strings.Builder
+	want := `CLASS     CONTAINER  ENGINE  IMAGE
+critical  db         docker  x[2J
+critical  db-out     docker  
+elastic   web]0;     docker  
+elastic   web-out    docker  i  outside of /box: not managed
+elastic   web-gone   docker  
+2 critical, 3 elastic (1 of them not managed), 1 ignored
+`
+	if err := printClasses(&out, c, all, within); err != nil || out.String() != want {
+		t.Errorf("%v, prints\n%swant\n%s", err, out.String(), want)
+	}
+	notes := unbraked(c, all, func(one container.Container) (annex.Pressure, error) {
+		if one.Name == "db" {
+			return annex.Pressure{}, nil
+		}
+		return annex.Pressure{}, &bound.NoPressure{Name: one.Name, Why: "there is none", Mend: "make one"}
+	})
+	if len(notes) != 1 || !strings.Contains(notes[0], "critical container db-out is not known") || !strings.Contains(notes[0], "make one") {
+		t.Errorf("says %q", notes)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"tare/annex/control"
 	"tare/annex/guard"
 	"tare/annex/monitor"
+	"tare/cli/command"
 	"tare/kernel/cgroup"
 	"tare/kernel/memory"
 	"tare/kernel/swap/swaptest"
@@ -152,6 +153,46 @@ func box(t *testing.T, limit int64) cgroup.Group {
 		t.Skip(err)
 	}
 	return g
+}
+
+// A group's name may hold anything, and is printed as a name; what of a container will not work
+// is told before anything is begun.
+func TestCheckOfRealGroups(t *testing.T) {
+	defended, _ := box(t, 64<<20).For("memory")
+	name := fmt.Sprintf("tare-annexd-check-%d", os.Getpid())
+	place := defended
+	place.Path = "/lxc.payload." + name + "-\x1b[2J"
+	g := cgroup.Group{Places: []cgroup.Place{place}} // and in no hierarchy besides
+	if err := g.Create("memory"); err != nil {
+		t.Skip(err)
+	}
+	sleeper := exec.Command("sleep", "600")
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = sleeper.Process.Kill()
+		_ = sleeper.Wait()
+		if err := g.Remove(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := g.Add(sleeper.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	for class, says := range map[string]string{
+		"elastic":  "outside of " + defended.Path + ": not managed",
+		"critical": "pressure on the critical container " + name + "-[2J is not known",
+	} {
+		if class == "critical" && defended.Version == 2 {
+			continue // it is known
+		}
+		path := write(t, fmt.Sprintf("[memory]\ndefend = %q\nheadroom = \"8MiB\"\n[[rule]]\nclass = %q\nname = \"%s*\"\n", defended.Path, class, name))
+		code, stdout, stderr := annexd(t, "--check", "--config", path)
+		if code != command.Success || !strings.Contains(stdout+stderr, says) || !strings.Contains(stdout, name+"-[2J ") || strings.Contains(stdout+stderr, "\x1b") {
+			t.Errorf("%s: code %d, want %q:\n%q\n%q", class, code, says, stdout, stderr)
+		}
+	}
 }
 
 // settings are those of contrib/annexd.service, by key.
