@@ -36,7 +36,6 @@ type Knobs interface {
 	Momentarily(ctx context.Context, file, text string) (guard.Outcome, error)
 	While(ctx context.Context, file, text string, do func() error) (guard.Outcome, error)
 	Keep(ctx context.Context, file, text string) error
-	KeepInherited(file, from string) error
 	Restore(files ...string) ([]guard.Outcome, error)
 }
 

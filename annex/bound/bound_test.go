@@ -286,10 +286,8 @@ func TestPressure(t *testing.T) {
 type knobs struct {
 	asked []string
 	kept  map[string]string
-	// inherited are those that are kept by what another group's had.
-	inherited map[string]string
-	now       map[string]string // what is set while something is done
-	err       error
+	now   map[string]string // what is set while something is done
+	err   error
 }
 
 func (k *knobs) While(_ context.Context, file, text string, do func() error) (guard.Outcome, error) {
@@ -312,15 +310,6 @@ func (k *knobs) Keep(_ context.Context, file, text string) error {
 		k.kept = map[string]string{}
 	}
 	k.kept[filepath.Base(filepath.Dir(file))+"/"+filepath.Base(file)] = text
-	return k.err
-}
-
-func (k *knobs) KeepInherited(file, from string) error {
-	name := func(file string) string { return filepath.Base(filepath.Dir(file)) }
-	if k.inherited == nil {
-		k.inherited = map[string]string{}
-	}
-	k.inherited[name(file)] = name(from)
 	return k.err
 }
 
@@ -525,45 +514,6 @@ func TestProtectTwoOfOneID(t *testing.T) {
 	}
 	if err := b.Unprotect(second); err != nil || len(k.kept) != 0 {
 		t.Errorf("%v, %v", err, k.kept)
-	}
-}
-
-// A group that is made below a critical one begins with its swappiness, and is to have what that
-// one had before: however long it has been there when the protection ends.
-func TestProtectKnowsWhatIsInherited(t *testing.T) {
-	l := one(t)
-	k := &knobs{}
-	b := bounded(t, l, Options{Knobs: k})
-	make := func(name string) {
-		t.Helper()
-		dir := filepath.Join(l.Hierarchies[0].Mount, "box/b", name)
-		if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "memory.swappiness"), []byte("0"), 0o644)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	protect := func() {
-		t.Helper()
-		if err := b.Protect(at(l, "box/b")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	protect()
-	if k.inherited != nil {
-		t.Errorf("what was there before is taken for inherited: %v", k.inherited)
-	}
-	make("d")
-	protect()
-	make("e")
-	if err := b.Unprotect(at(l, "box/b")); err != nil {
-		t.Fatal(err)
-	}
-	protect()
-	make("f")
-	if err := b.Release(); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(map[string]string{"d": "b", "e": "b", "f": "b"}, k.inherited); diff != "" {
-		t.Error(diff)
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 
 // protection is what was set for one critical container.
 type protection struct {
-	own   cgroup.Place
 	files []string         // its own, and those of groups below it
 	above map[string]int64 // how much of the protection of groups above it is its, by file
 }
@@ -65,12 +64,6 @@ func protectedSize(usage int64) int64 { return (usage + usage/16 + lowGrain - 1)
 func (b *Bound) protect(key string, place cgroup.Place, below []cgroup.Group, name string, value func(cgroup.Group) (string, error)) (theirs error) {
 	p := b.protected[key]
 	defer func() { b.protected[key] = p }()
-	if slices.Contains(p.files, place.File(name)) {
-		if err := b.inherits(&p); err != nil {
-			return err
-		}
-	}
-	p.own = place
 	own := cgroup.Group{Places: []cgroup.Place{place}}
 	groups := append([]cgroup.Group{own}, below...)
 	// Of groups that are no more nothing is kept: where many come and go, as below a container
@@ -113,43 +106,6 @@ func (b *Bound) protect(key string, place cgroup.Place, below []cgroup.Group, na
 		}
 	}
 	return theirs
-}
-
-// inherits finds groups that were made below a protected one. On version 1 they began with the
-// swappiness that protects it, and would keep that when it is put back.
-func (b *Bound) inherits(p *protection) error {
-	if p.own.Version != 1 {
-		return nil
-	}
-	made, err := b.inherited(p.own, p.files)
-	p.files = append(p.files, made...)
-	return err
-}
-
-// inherited has what groups below one began with be put back to what that had before it was
-// changed, but for files that are known.
-func (b *Bound) inherited(own cgroup.Place, known []string) (files []string, err error) {
-	below, err := cgroup.Group{Places: []cgroup.Place{own}}.Below("memory")
-	if err != nil {
-		return nil, err
-	}
-	var all []error
-	for _, g := range below {
-		file := g.Places[0].File(swappinessFile)
-		if slices.Contains(known, file) {
-			continue
-		}
-		err := b.options.Knobs.KeepInherited(file, own.File(swappinessFile))
-		if gone := new(knob.Gone); errors.As(err, &gone) || err != nil && !g.Exists() {
-			continue // it went meanwhile
-		}
-		if err != nil {
-			all = append(all, err)
-			continue
-		}
-		files = append(files, file)
-	}
-	return files, errors.Join(all...)
 }
 
 // protectAbove gives the groups above a critical one, on version 2, as much protection as
@@ -196,7 +152,7 @@ func (b *Bound) Unprotect(c container.Container) error {
 		return nil
 	}
 	delete(b.protected, key(c))
-	all := []error{b.inherits(&p)}
+	var all []error
 	files := slices.Clone(p.files)
 	for file := range p.above {
 		if sum := b.wanted(file); sum > 0 {
@@ -219,11 +175,7 @@ func (b *Bound) Release() error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var all []error
-	for _, p := range b.protected {
-		all = append(all, b.inherits(&p))
-	}
 	clear(b.protected)
 	_, err := b.options.Knobs.Restore()
-	return errors.Join(append(all, err)...)
+	return err
 }

@@ -245,30 +245,8 @@ func (b *Bound) lower(ctx context.Context, g cgroup.Group, place cgroup.Place, b
 	if !ok || value == anonymousOnly {
 		return steps()
 	}
-	before, err := g.Below("memory")
-	if err != nil {
-		return err
-	}
-	_, err = b.options.Knobs.While(ctx, place.File(swappinessFile), text(anonymousOnly), func() error {
-		err := steps()
-		return errors.Join(err, b.made(place, before))
-	})
+	_, err = b.options.Knobs.While(ctx, place.File(swappinessFile), text(anonymousOnly), steps)
 	return err
-}
-
-// made gives groups that were made below one while its swappiness was another, and which began
-// with that, the one that was there before.
-func (b *Bound) made(place cgroup.Place, before []cgroup.Group) error {
-	var known []string
-	for _, g := range before {
-		known = append(known, g.Places[0].File(swappinessFile))
-	}
-	files, err := b.inherited(place, known)
-	if len(files) == 0 {
-		return err
-	}
-	_, restoring := b.options.Knobs.Restore(files...)
-	return errors.Join(err, restoring)
 }
 
 // lowerInSteps lowers the limit until so much was reclaimed, or there is no more to be had.
