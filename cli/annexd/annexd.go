@@ -196,6 +196,7 @@ func (f *flags) show(ctx context.Context, c config.Config) error {
 		return err
 	}
 	notes = append(notes, unbraked(c, all, b.Pressure)...)
+	notes = append(notes, unproved(c, all)...)
 	for _, n := range notes {
 		fmt.Fprintf(f.err, "annexd: %s\n", command.OneLine(n))
 	}
@@ -252,6 +253,19 @@ func unbraked(c config.Config, all []container.Container, pressure func(containe
 		}
 		if _, err := pressure(one); err != nil {
 			notes = append(notes, fmt.Sprintf("pressure on the critical container %s is not known, so nothing stops eviction where it waits for memory: %v", one.Name, err))
+		}
+	}
+	return notes
+}
+
+// unproved says which containers have another class than their names, labels and images would
+// give them, since a user may have chosen those.
+func unproved(c config.Config, all []container.Container) (notes []string) {
+	for _, one := range all {
+		named := one
+		named.Unprivileged = false
+		if is, by := c.Class(one), c.Class(named); is != by {
+			notes = append(notes, fmt.Sprintf("container %s is %s and not %s, since a user may have named it: a rule that is to fit it says its cgroup too (%s)", one.Name, is, by, one.Cgroup))
 		}
 	}
 	return notes

@@ -142,6 +142,19 @@ elastic   web-gone   docker
 	}
 }
 
+// A rule that would fit by a name of a user's choice does not, which whoever wrote it is told.
+func TestUnprovedNamesAreTold(t *testing.T) {
+	c := config.Default()
+	c.Rules = []config.Rule{{Class: annex.Critical, Name: "db*"}, {Class: annex.Elastic, Cgroup: "/user.slice/*"}}
+	users := container.Container{Name: "db", Cgroup: "/sys/fs/cgroup/user.slice/lxc.payload.db", Unprivileged: true}
+	others := container.Container{Name: "web", Cgroup: "/sys/fs/cgroup/user.slice/lxc.payload.web", Unprivileged: true}
+	roots := container.Container{Name: "db", Cgroup: "/sys/fs/cgroup/lxc.payload.db"}
+	notes := unproved(c, []container.Container{users, others, roots})
+	if len(notes) != 1 || !strings.Contains(notes[0], "container db is elastic and not critical") || !strings.Contains(notes[0], users.Cgroup) {
+		t.Errorf("says %q", notes)
+	}
+}
+
 // What would be managed is told to anyone.
 func TestCheck(t *testing.T) {
 	path := write(t, config.Example())
