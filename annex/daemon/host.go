@@ -597,14 +597,6 @@ func (k *knobs) Keep(ctx context.Context, file, text string) error {
 	return g.Keep(ctx, file, text)
 }
 
-func (k *knobs) KeepInherited(file, from string) error {
-	g, err := k.started()
-	if err != nil {
-		return err
-	}
-	return g.KeepInherited(file, from)
-}
-
 func (k *knobs) Restore(files ...string) ([]guard.Outcome, error) {
 	k.mu.Lock()
 	g := k.guard

@@ -292,45 +292,6 @@ func (g *Guard) keepNew(ctx context.Context, file, text string) error {
 	return nil
 }
 
-// KeepInherited is for a group that was made below one whose knob is changed, and began with
-// what that holds, as the kernel has it of swappiness: it is to be put back to what was
-// found of the other, from, with which it would have begun otherwise. Nothing is written. Where
-// from is not changed, or the knob holds something else, nothing is done.
-func (g *Guard) KeepInherited(file, from string) error {
-	file = filepath.Clean(file)
-	if _, ok := g.kept(file); ok {
-		return nil
-	}
-	g.mu.Lock()
-	i := slices.IndexFunc(g.store.open, func(e Entry) bool { return e.File == filepath.Clean(from) })
-	var above Entry
-	if i >= 0 {
-		above = g.store.open[i]
-	}
-	g.mu.Unlock()
-	if i < 0 {
-		return nil
-	}
-	if err := g.claim(file); err != nil {
-		return err
-	}
-	k, identity, err := hold(file, g.options.Roots)
-	if err != nil {
-		g.free(file)
-		return err
-	}
-	defer k.Close()
-	have, err := k.Read()
-	if err == nil && equal(file, have, above.Written) {
-		if _, err = g.journal(Entry{Kind: Lasting, File: file, Identity: identity, Found: above.Found, Written: above.Written, Below: &Below{}}); err == nil {
-			g.underWay.Done()
-			return nil
-		}
-	}
-	g.free(file)
-	return err
-}
-
 // kept finds what is kept of a knob.
 func (g *Guard) kept(file string) (Entry, bool) {
 	g.mu.Lock()

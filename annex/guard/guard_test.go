@@ -215,52 +215,6 @@ func TestKeepWhatIsSo(t *testing.T) {
 	}
 }
 
-// A group that was made below a changed one goes back to what that one had; one that says
-// something of its own keeps it.
-func TestKeepInherited(t *testing.T) {
-	o, file := group(t, "memory.swappiness", "60")
-	below := func(name, text string) string {
-		t.Helper()
-		dir := filepath.Join(filepath.Dir(file), name)
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		set(t, filepath.Join(dir, "memory.swappiness"), text)
-		return filepath.Join(dir, "memory.swappiness")
-	}
-	made, own, changed := below("made", "0"), below("own", "10"), below("changed", "0")
-	g := started(t, o)
-	if err := g.KeepInherited(made, file); err != nil || len(g.Open()) != 0 {
-		t.Fatalf("of what is not changed: %v, %+v", err, g.Open())
-	}
-	if err := g.Keep(t.Context(), file, "0"); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		for _, one := range []string{made, own, changed} {
-			if err := g.KeepInherited(one, file); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if open := g.Open(); len(open) != 3 || open[1].Found != "60" || open[1].Written != "0" {
-		t.Errorf("open: %+v", open)
-	}
-	if err := g.KeepInherited(filepath.Join(filepath.Dir(file), "nobody", "memory.swappiness"), file); err == nil {
-		t.Error("a group that is not there is kept")
-	}
-	set(t, changed, "20") // by somebody else
-	if _, err := g.Restore(); err != nil {
-		t.Error(err)
-	}
-	for one, want := range map[string]string{file: "60", made: "60", own: "10", changed: "20"} {
-		holds(t, one, want)
-	}
-	if err := g.Keep(t.Context(), own, "0"); err != nil {
-		t.Errorf("what is not kept is not free: %v", err)
-	}
-}
-
 // What could not be put back is put back before it is changed the next time.
 func TestWhatCouldNotBePutBackIsTriedAgain(t *testing.T) {
 	o, file := group(t, "memory.swappiness", "60")
