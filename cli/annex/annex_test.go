@@ -314,7 +314,7 @@ func TestBadInput(t *testing.T) {
 		{"stauts", command.Usage, "unknown command"},
 		{"status now", command.Usage, "takes 0 arguments"},
 		{"status --jsn", command.Usage, "--jsn"},
-		{"explain", command.Usage, "takes 1 arguments"},
+		{"explain", command.Usage, "takes 1 argument,"},
 		{"top --interval soon", command.Usage, "want a time with its unit"},
 		{"top --interval 1ms", command.Usage, "want 50ms to 1h"},
 		{"drain --rate 50", command.Usage, "such as 50MiB/s"},

@@ -105,7 +105,11 @@ func OneLine(text string) string {
 func ExactArgs(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return UsageError("%s takes %d arguments, not %d: %s", cmd.CommandPath(), n, len(args), cmd.UseLine())
+			noun := "arguments"
+			if n == 1 {
+				noun = "argument"
+			}
+			return UsageError("%s takes %d %s, not %d: %s", cmd.CommandPath(), n, noun, len(args), cmd.UseLine())
 		}
 		return nil
 	}
