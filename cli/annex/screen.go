@@ -5,11 +5,17 @@ import (
 	"os"
 
 	"golang.org/x/term"
+
+	"tare/cli/command"
 )
 
 // terminal is the terminal behind a stream, if there is one.
 func terminal(w any) (f *os.File, fd int, ok bool) {
-	f, ok = w.(*os.File)
+	if out, is := w.(*command.Output); is {
+		f, ok = out.File()
+	} else {
+		f, ok = w.(*os.File)
+	}
 	if !ok || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
 		return nil, 0, false
 	}

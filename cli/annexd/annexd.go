@@ -39,7 +39,7 @@ func Main(args []string) int {
 
 // run is Main with its surroundings handed in.
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
-	return command.Run(ctx, (&flags{out: out, err: errOut}).root(), args, out, errOut, code)
+	return command.Run(ctx, (&flags{}).root(), args, out, errOut, code)
 }
 
 // code maps an error's type to the code that scripts read.
@@ -82,7 +82,10 @@ was found. What is in swap then comes back as programs touch it.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.told(f.run(cmd.Context())) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.out, f.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return f.told(f.run(cmd.Context()))
+		},
 	}
 	root.Flags().StringVar(&f.path, "config", config.Path, "configuration file")
 	root.Flags().BoolVar(&f.check, "check", false, "check the configuration, print what would be managed, and end")

@@ -71,9 +71,13 @@ func Run(ctx context.Context, root *cobra.Command, args []string, out, errOut io
 	root.SetVersionTemplate(root.Name() + " {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &Coded{Usage, FlagError(err)} })
 	root.SetArgs(args[1:])
-	root.SetOut(out)
+	printed := &Output{to: out}
+	root.SetOut(printed)
 	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = printed.incomplete()
+	}
 	if err == nil {
 		return Success
 	}

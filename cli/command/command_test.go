@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -60,6 +61,33 @@ func TestOneLine(t *testing.T) {
 	} {
 		if got := command.OneLine(text); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
+// broken is an output that takes nothing.
+type broken struct{ err error }
+
+func (b broken) Write([]byte) (int, error) { return 0, b.err }
+
+// A command whose output does not arrive fails, though it looks at no error of printing; that
+// its reader has left is no failure.
+func TestOutputIsIncomplete(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		code int
+		says string
+	}{
+		{syscall.ENOSPC, command.Failure, "weigh: the output is not complete: no space left on device\n"},
+		{syscall.EPIPE, command.Success, ""},
+	} {
+		var errOut bytes.Buffer
+		root := &cobra.Command{Use: "weigh", Run: func(cmd *cobra.Command, _ []string) {
+			fmt.Fprintln(cmd.OutOrStdout(), "a line")
+		}}
+		code := command.Run(t.Context(), root, []string{"weigh"}, broken{c.err}, &errOut, func(error) int { return command.Failure })
+		if code != c.code || errOut.String() != c.says {
+			t.Errorf("%v: code %d, %q; want %d, %q", c.err, code, errOut.String(), c.code, c.says)
 		}
 	}
 }
