@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -214,8 +215,20 @@ func TestRefuses(t *testing.T) {
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "annex.toml")
-	if _, err := config.Load(path); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), path) {
-		t.Errorf("a file that is not there: %v", err)
+	for _, c := range []struct {
+		what, path string
+		is         error
+		says       string
+	}{
+		{"a file that is not there", path, os.ErrNotExist, ": there is no such file: annex config --example prints one to begin with"},
+		{"a directory", dir, syscall.EISDIR, ": is a directory: name the file in it"},
+		{"a file that cannot be read", "/proc/self/mem", syscall.EIO, ": cannot be read: input/output error"},
+	} {
+		_, err := config.Load(c.path)
+		var invalid *config.Invalid
+		if !errors.Is(err, c.is) || !errors.As(err, &invalid) || err.Error() != c.path+c.says {
+			t.Errorf("%s: %v, want %s%s", c.what, err, c.path, c.says)
+		}
 	}
 	if err := os.WriteFile(path, []byte("mode = \"manage\""), 0o600); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -26,7 +27,11 @@ type Problem struct {
 type Invalid struct {
 	File     string
 	Problems []Problem
+	// Unread is why the file could not be read; nil where it was.
+	Unread error
 }
+
+func (i *Invalid) Unwrap() error { return i.Unread }
 
 func (i *Invalid) Error() string { return strings.Join(i.Lines(), "\n") }
 
@@ -49,19 +54,41 @@ func (i *Invalid) Lines() []string {
 // most is how large a file may be.
 const most = 1 << 20
 
-// Load reads a file. The error is an *Invalid where what it says is wrong, and one of the
-// file system's where it cannot be read.
+// Load reads a file. The error is an *Invalid, also where it cannot be read.
 func Load(path string) (Config, error) {
-	f, err := os.Open(path)
+	data, err := read(path)
 	if err != nil {
-		return Config{}, fmt.Errorf("no configuration: %w: annex config --example writes one", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err != nil {
-		return Config{}, fmt.Errorf("read configuration: %w", err)
+		return Config{}, &Invalid{File: path, Problems: []Problem{{What: unread(err)}}, Unread: err}
 	}
 	return Parse(path, data)
+}
+
+// read reads no more of a file than shows that it is too large.
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most+1))
+}
+
+// unread says why a file could not be read, and what to do. An example is offered only where
+// there is no file that it could be written over.
+func unread(err error) string {
+	why := err
+	if at := new(os.PathError); errors.As(err, &at) {
+		why = at.Err
+	}
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "there is no such file: annex config --example prints one to begin with"
+	case errors.Is(err, syscall.EISDIR):
+		return "is a directory: name the file in it"
+	case errors.Is(err, os.ErrPermission):
+		return "cannot be read: " + why.Error() + ": read it as root, or as its owner"
+	}
+	return "cannot be read: " + why.Error()
 }
 
 // Parse reads what a file says; name is what its errors call it. What it does not say is

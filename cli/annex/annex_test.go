@@ -274,6 +274,10 @@ func TestReload(t *testing.T) {
 	if code != 0 || out != "in force, but for control.socket: that takes systemctl restart annexd\n" || errOut != "" {
 		t.Errorf("code %d, %q, %q", code, out, errOut)
 	}
+	_, none := config.Load(filepath.Join(t.TempDir(), "annex.toml"))
+	if code, _, errOut = run(t, "reload", "--socket", serving(t, &fake{fails: none})); code != command.Usage || !strings.Contains(errOut, "there is no such file") {
+		t.Errorf("with no file: code %d, %q", code, errOut)
+	}
 	_, invalid := config.Parse("annex.toml", []byte("mode = 1\nmdoe = 2"))
 	code, _, errOut = run(t, "reload", "--socket", serving(t, &fake{fails: invalid}))
 	want := "annex: annex.toml:1: mode: is the number 1: want a text in quotes, as \"observe\"\nannex: annex.toml:2: mdoe: is no key: did you mean mode?\n"
@@ -297,6 +301,12 @@ func TestConfig(t *testing.T) {
 	}
 	if code, _, errOut := run(t, "config", filepath.Join(t.TempDir(), "none")); code != command.Usage || !strings.Contains(errOut, "annex config --example") {
 		t.Errorf("a file that is not there: code %d, %q", code, errOut)
+	}
+	// Whoever wrote an example over a file that is there would lose it.
+	for _, there := range []string{t.TempDir(), "/proc/self/mem"} {
+		if code, _, errOut := run(t, "config", there); code != command.Usage || strings.Contains(errOut, "--example") || !strings.Contains(errOut, there) {
+			t.Errorf("%s: code %d, %q", there, code, errOut)
+		}
 	}
 }
 

@@ -126,9 +126,6 @@ func (f *flags) run(ctx context.Context) error {
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	c, err := config.Load(f.path)
-	if errors.Is(err, os.ErrNotExist) {
-		return &command.Coded{Code: command.Usage, Err: err}
-	}
 	if err != nil {
 		return err
 	}
