@@ -119,6 +119,13 @@ func TestDefaultsAreThoseOfTheParts(t *testing.T) {
 	}
 }
 
+func TestLongestSocket(t *testing.T) {
+	longest := "/" + strings.Repeat("s", 106)
+	if c := parse(t, "[control]\nsocket = \""+longest+"\""); c.Control.Socket != longest {
+		t.Errorf("of %d bytes: %q", len(longest), c.Control.Socket)
+	}
+}
+
 func TestHeadroomAloneMovesItsMarks(t *testing.T) {
 	for text, want := range map[string][3]int64{
 		"":                                       {64 << 20, 96 << 20, 16 << 20},
@@ -174,6 +181,7 @@ func TestRefuses(t *testing.T) {
 		{"[predictors]\nrecord = \"on\"", []string{`want true or false, without quotes`}},
 		{"[control]\nsocket = \"annex.sock\"", []string{`want a whole path`}},
 		{"[control]\nsocket = \"\"", []string{`is empty`}},
+		{"[control]\n\nsocket = \"/" + strings.Repeat("s", 107) + "\"", []string{`^f:3: control.socket: is a path of 108 bytes, and the address of a Unix socket has 107 at most: want a shorter one$`}},
 		{"[control]\nsocket = \"/run/a\\u0007nnex\"", []string{`control characters`}},
 		{"[control]\nmetrics = \"0.0.0.0:9464\"", []string{`only a loopback address`}},
 		{"[control]\nmetrics = \"localhost:9464\"", []string{`only a loopback address`}},

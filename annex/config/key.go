@@ -273,4 +273,19 @@ func absolute(s string) error {
 	return nil
 }
 
+// longestAddress is what a Unix socket's address has room for: the 108 bytes of sun_path, less
+// the zero that ends it. See unix(7).
+const longestAddress = 107
+
+// address is the path of a Unix socket.
+func address(s string) error {
+	if err := absolute(s); err != nil {
+		return err
+	}
+	if len(s) > longestAddress {
+		return fmt.Errorf("is a path of %d bytes, and the address of a Unix socket has %d at most: want a shorter one", len(s), longestAddress)
+	}
+	return nil
+}
+
 func anything(string) error { return nil }

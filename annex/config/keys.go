@@ -108,7 +108,7 @@ var sections = []section{
 	}},
 	{"control", "How the daemon is spoken to. Root alone may.", []key[Config]{
 		restarts(textKey("socket", "a path", "The Unix socket for annex status and the other commands.", Socket,
-			false, absolute, func(c *Config) *string { return &c.Control.Socket })),
+			false, address, func(c *Config) *string { return &c.Control.Socket })),
 		restarts(textKey("metrics", "a loopback address with its port, or nothing", "Where metrics for Prometheus are served: \"127.0.0.1:9464\", say. Whoever is on the host may read them.", "127.0.0.1:9464",
 			true, loopback, func(c *Config) *string { return &c.Control.Metrics })),
 	}},

@@ -42,6 +42,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{"--check", "--once"}, []string{"want one of them"}},
 		{[]string{"--config", "/nonexistent/annex.toml"}, []string{"/nonexistent/annex.toml", "--example"}},
 		{[]string{"--config", t.TempDir()}, []string{"is a directory"}},
+		{[]string{"--check", "--config", write(t, "[control]\nsocket = \"/"+strings.Repeat("s", 107)+"\"\n")}, []string{"annex.toml:2: control.socket", "107"}},
 		{[]string{"--check", "--config", write(t, "version = 1\nmode = \"mange\"\n")}, []string{"annex.toml:2", "manage"}},
 	} {
 		code, stdout, stderr := annexd(t, c.args...)
