@@ -31,7 +31,11 @@ var table = crc32.MakeTable(crc32.Castagnoli)
 type Cut struct{ Blocks int }
 
 func (c *Cut) Error() string {
-	return fmt.Sprintf("the trace was cut after %d blocks: what came before is good", c.Blocks)
+	blocks := "1 block"
+	if c.Blocks != 1 {
+		blocks = fmt.Sprintf("%d blocks", c.Blocks)
+	}
+	return "the trace was cut after " + blocks + ": what came before is good"
 }
 
 // Corrupt says that a trace is not what was written.

@@ -12,7 +12,9 @@
 package trace
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -178,4 +180,23 @@ func Scans(container int, s annex.Scan) []Event {
 type Source interface {
 	Header() Header
 	Next() (Event, error)
+}
+
+// Length is how long a trace lasts, from its first event to its last one. It reads the trace to
+// its end: where that is no good one, the error is a *Cut or a *Corrupt, and the length that
+// of what came before.
+func Length(from Source) (time.Duration, error) {
+	var first, last annex.Moment
+	for begun := false; ; begun = true {
+		e, err := from.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return last.Since(first), nil
+		case err != nil:
+			return last.Since(first), err
+		case !begun:
+			first = e.At
+		}
+		last = max(last, e.At)
+	}
 }

@@ -146,6 +146,34 @@ func TestCutAnywhereIsReadUpToTheCut(t *testing.T) {
 	}
 }
 
+// The length is that of what can be read: of a trace that was cut, up to the cut.
+func TestLength(t *testing.T) {
+	whole := written(t, events())
+	for _, c := range []struct {
+		what string
+		file []byte
+		long time.Duration
+		cut  bool
+	}{
+		{"a whole trace", whole, 2900, false},
+		{"a trace of nothing", written(t, nil), 0, false},
+		{"a trace that was cut", whole[:len(whole)-1], 2900, true},
+	} {
+		r, err := NewReader(bytes.NewReader(c.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		long, err := Length(r)
+		var cut *Cut
+		if long != c.long || errors.As(err, &cut) != c.cut || err != nil && !c.cut {
+			t.Errorf("%s: %d, %v; want %d", c.what, long, err, c.long)
+		}
+	}
+	if one, two := (&Cut{1}).Error(), (&Cut{2}).Error(); !strings.Contains(one, "after 1 block:") || !strings.Contains(two, "after 2 blocks:") {
+		t.Errorf("says %q and %q", one, two)
+	}
+}
+
 func TestAnyChangedByteIsFoundOut(t *testing.T) {
 	whole := written(t, events())
 	for i := range whole {

@@ -2,6 +2,7 @@ package annex
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -25,6 +26,7 @@ type simulation struct {
 	memory, swap, medium string
 	policies             []string
 	warm                 time.Duration
+	warmed               bool // by --warm, and not by default
 	fleet, grain, sample int
 	p99                  time.Duration
 	json                 bool
@@ -47,7 +49,10 @@ runs --sample of them, each with another draw of the mix.`,
   annex simulate --trace web.trace --memory 512MiB --swap 2GiB --medium zram
   annex simulate --fleet 10000 --mix mix.json --memory 256GiB --swap 1024GiB --p99 5ms --grain 512`,
 		Args: command.ExactArgs(0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd.Context(), cmd.OutOrStdout()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s.warmed = cmd.Flags().Changed("warm")
+			return s.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&s.trace, "trace", "", "the trace to run")
@@ -56,7 +61,7 @@ runs --sample of them, each with another draw of the mix.`,
 	f.StringVar(&s.swap, "swap", "", "swap of a host, such as 3GiB")
 	f.StringVar(&s.medium, "medium", simulate.Media()[0], "what swap is on: "+strings.Join(simulate.Media(), ", ")+", or a JSON file of its costs")
 	f.StringSliceVar(&s.policies, "policy", policyNames(), "policies to run")
-	f.DurationVar(&s.warm, "warm", time.Minute, "how long it runs before anything is counted")
+	f.DurationVar(&s.warm, "warm", 0, fmt.Sprintf("how long it runs before anything is counted (default a third of the trace, and %s at most)", config.FormatDuration(mostWarm)))
 	f.IntVar(&s.fleet, "fleet", 0, "plan for so many containers")
 	f.IntVar(&s.grain, "grain", 16, "with --fleet, how many pages are simulated as one")
 	f.IntVar(&s.sample, "sample", simulate.DefaultSample, "with --fleet, how many of its hosts are run")
@@ -72,7 +77,7 @@ func policyNames() (names []string) {
 	return names
 }
 
-func (s *simulation) run(ctx context.Context, out io.Writer) error {
+func (s *simulation) run(ctx context.Context, out, errOut io.Writer) error {
 	for _, name := range s.policies {
 		if !slices.Contains(policyNames(), name) {
 			return command.UsageError("--policy %s: want some of %s", name, strings.Join(policyNames(), ", "))
@@ -97,6 +102,9 @@ func (s *simulation) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if host.Warm, err = s.warmUp(errOut, mix); err != nil {
+		return err
+	}
 	if s.fleet != 0 {
 		return s.plan(ctx, out, mix, host)
 	}
@@ -112,6 +120,52 @@ func (s *simulation) run(ctx context.Context, out io.Writer) error {
 		return command.WriteJSON(out, reports)
 	}
 	return reportTable(out, reports)
+}
+
+// Unless it is said otherwise, the first third of a trace is not counted, or the first minute
+// of it where that is less.
+const (
+	warmPart = 3
+	mostWarm = time.Minute
+)
+
+// warmUp is how long it runs before anything is counted, which is less than the trace lasts.
+// Of a trace that was cut, which is simulated up to the cut, that is told.
+func (s *simulation) warmUp(errOut io.Writer, mix synthetic.Mix) (time.Duration, error) {
+	what, lasts := "mix", time.Duration(mix.Duration)
+	if s.trace != "" {
+		from, done, err := openTrace(s.trace)
+		if err != nil {
+			return 0, fmt.Errorf("--trace %w", err)
+		}
+		defer done()
+		what = "trace"
+		lasts, err = trace.Length(from)
+		if cut := new(trace.Cut); errors.As(err, &cut) {
+			fmt.Fprintf(errOut, "annex: %s: %v\n", clean(s.trace), cut)
+		} else if err != nil {
+			return 0, fmt.Errorf("--trace %s: %w", clean(s.trace), err)
+		}
+	}
+	warm := min(lasts/warmPart, mostWarm)
+	if !s.warmed {
+		return warm, nil
+	}
+	if s.warm > 0 && s.warm >= lasts {
+		return 0, command.UsageError("--warm %s: the %s lasts %s, and nothing would be left to count: want less, as --warm %s",
+			config.FormatDuration(s.warm), what, config.FormatDuration(roundedDown(lasts)), config.FormatDuration(roundedDown(warm)))
+	}
+	return s.warm, nil
+}
+
+// roundedDown is a time as a person would say it, and no longer.
+func roundedDown(d time.Duration) time.Duration {
+	for _, unit := range []time.Duration{time.Second, time.Millisecond} {
+		if d >= unit {
+			return d.Truncate(unit)
+		}
+	}
+	return d
 }
 
 func policyOf(name string, memory int64) simulate.Policy {

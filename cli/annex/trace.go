@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"os"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -34,16 +35,24 @@ is then the error. docs/annex-trace.md has the format.`,
 func openTrace(path string) (from trace.Source, done func(), err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, command.UsageError("%s: %v: annex record writes a trace", clean(path), reasonOf(err))
 	}
 	r, err := trace.NewReader(bufio.NewReader(f))
 	if err != nil {
 		f.Close()
 		var cut *trace.Cut
-		if errors.Is(err, trace.ErrFormat) || errors.As(err, &cut) {
-			return nil, nil, command.UsageError("%s: %v", path, err)
+		if errors.Is(err, trace.ErrFormat) || errors.As(err, &cut) || errors.Is(err, syscall.EISDIR) {
+			return nil, nil, command.UsageError("%s: %v", clean(path), reasonOf(err))
 		}
 		return nil, nil, err
 	}
 	return r, func() { f.Close() }, nil
+}
+
+// reasonOf is what is wrong with a file, without the file, which whoever tells it names.
+func reasonOf(err error) error {
+	if at := new(os.PathError); errors.As(err, &at) {
+		return at.Err
+	}
+	return err
 }
