@@ -209,10 +209,10 @@ func (s *simulation) host() (simulate.Host, error) {
 	} else {
 		h.Medium, err = readFile(s.medium, simulate.ParseMedium)
 	}
-	if err == nil {
-		err = h.Check()
-	}
 	if err != nil {
+		return h, command.UsageError("--medium %v: want %s, or a JSON file of its costs", err, strings.Join(simulate.Media(), ", "))
+	}
+	if err := h.Check(); err != nil {
 		return h, command.UsageError("the host: %v", err)
 	}
 	return h, nil
@@ -221,21 +221,22 @@ func (s *simulation) host() (simulate.Host, error) {
 func readMix(path string) (synthetic.Mix, error) {
 	m, err := readFile(path, synthetic.Parse)
 	if err != nil {
-		return m, command.UsageError("--mix: %v", err)
+		return m, command.UsageError("--mix %v", err)
 	}
 	return m, nil
 }
 
+// readFile has a file read by parse; its errors begin with the file.
 func readFile[T any](path string, parse func(io.Reader) (T, error)) (T, error) {
+	var none T
 	f, err := os.Open(path)
 	if err != nil {
-		var none T
-		return none, err
+		return none, fmt.Errorf("%s: %w", clean(path), reasonOf(err))
 	}
 	defer f.Close()
 	v, err := parse(f)
 	if err != nil {
-		return v, fmt.Errorf("%s: %w", path, err)
+		return none, fmt.Errorf("%s: %w", clean(path), err)
 	}
 	return v, nil
 }
