@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"context"
 	"errors"
 	"io"
 	"math"
@@ -25,7 +26,7 @@ var errMissed = errors.New("more than one in a hundred took longer than was aske
 
 // newBar counts what a mix has from the end of the warm-up on. Whatever does not end within
 // the trace is counted too, so that nothing is ended early that a whole run would pass.
-func newBar(m synthetic.Mix, warm, most time.Duration) (*bar, error) {
+func newBar(ctx context.Context, m synthetic.Mix, warm, most time.Duration) (*bar, error) {
 	b := &bar{most: most, critical: m.Containers(annex.Critical) > 0}
 	from, err := synthetic.Make(m)
 	if err != nil {
@@ -34,7 +35,10 @@ func newBar(m synthetic.Mix, warm, most time.Duration) (*bar, error) {
 	containers := from.Header().Containers
 	var n int
 	var base annex.Moment
-	for begun := false; ; begun = true {
+	for seen := 0; ; seen++ {
+		if seen%4096 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		e, err := from.Next()
 		if errors.Is(err, io.EOF) {
 			break
@@ -42,7 +46,7 @@ func newBar(m synthetic.Mix, warm, most time.Duration) (*bar, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !begun {
+		if seen == 0 {
 			base = e.At
 		}
 		wanted := trace.Woke

@@ -36,7 +36,7 @@ func TestBarIsTheP99(t *testing.T) {
 				continue // nothing took any time
 			}
 			for _, most := range []time.Duration{p99 / 4, p99 / 2, p99 - 1, p99, 2 * p99} {
-				b, err := newBar(m, h.Warm, most)
+				b, err := newBar(t.Context(), m, h.Warm, most)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -31,6 +31,20 @@ type Fleet struct {
 	// Sample is how many of the hosts are run, each with a draw of its own, once it is known how
 	// many there are; 0 is DefaultSample, and all where there are fewer.
 	Sample int
+	// Tell, unless nil, is told what a plan is at, by one goroutine at a time.
+	Tell func(Progress)
+}
+
+// Progress is what a plan is at. How long it takes is not known: numbers of containers are
+// tried by bisection, and those that a host does not bear end early.
+type Progress struct {
+	Policy string
+	// Trying is how many containers a host is tried with. Bears is the most that it was found to
+	// bear so far, and Fails the least that it was not; 0 is that there was none.
+	Trying, Bears, Fails int
+	// Ran of Hosts is how many hosts were run, once it is known what one bears; Hosts is 0
+	// before.
+	Ran, Hosts int
 }
 
 // DefaultSample is how many hosts of a fleet are run: of a fleet in which one host in ten is
@@ -92,6 +106,11 @@ func Plan(ctx context.Context, m synthetic.Mix, f Fleet, policy func(memory int6
 	host.Swap /= int64(f.Grain)
 	m = coarse(m, f.Grain)
 	p := policy(host.Memory)
+	tell := func(at Progress) {
+		if at.Policy = p.Name; f.Tell != nil {
+			f.Tell(at)
+		}
+	}
 	// Where it is asked only whether it is within what is good, what is worse is not run to its end.
 	p99 := func(n int, seed uint64, whole bool) (time.Duration, error) {
 		one := scale(m, n)
@@ -105,7 +124,7 @@ func Plan(ctx context.Context, m synthetic.Mix, f Fleet, policy func(memory int6
 		}
 		var b *bar
 		if !whole {
-			if b, err = newBar(one, host.Warm, f.P99); err != nil {
+			if b, err = newBar(ctx, one, host.Warm, f.P99); err != nil {
 				return 0, err
 			}
 		}
@@ -123,6 +142,11 @@ func Plan(ctx context.Context, m synthetic.Mix, f Fleet, policy func(memory int6
 	}
 	low, high := 0, f.Containers+1
 	for n := 1; high-low > 1; {
+		at := Progress{Trying: n, Bears: low}
+		if high <= f.Containers {
+			at.Fails = high
+		}
+		tell(at)
 		bears := true
 		for i := 0; i < draws && bears; i++ {
 			took, err := p99(n, m.Seed+uint64(i), false)
@@ -149,8 +173,16 @@ func Plan(ctx context.Context, m synthetic.Mix, f Fleet, policy func(memory int6
 		f.Sample = DefaultSample
 	}
 	plan.Ran = min(plan.Hosts, f.Sample)
+	var telling sync.Mutex
+	ran := Progress{Bears: low, Hosts: plan.Ran}
+	tell(ran)
 	all, err := hosts(plan.Ran, func(i int) (time.Duration, error) {
-		return p99(min(low, f.Containers-i*low), m.Seed+uint64(i), true)
+		took, err := p99(min(low, f.Containers-i*low), m.Seed+uint64(i), true)
+		telling.Lock()
+		defer telling.Unlock()
+		ran.Ran++
+		tell(ran)
+		return took, err
 	})
 	if err != nil {
 		return Planned{}, err

@@ -35,6 +35,19 @@ func TestFleetTakesFewerHostsWithAnnexThanStock(t *testing.T) {
 	if few := plan(3); few.Ran != min(2, few.Hosts) || few.Hosts != extended.Hosts {
 		t.Errorf("of two hosts: %+v, want the same fleet as %+v", few, extended)
 	}
+	var told []Progress
+	f.Tell = func(at Progress) { told = append(told, at) }
+	if again := plan(3); again.PerHost != extended.PerHost {
+		t.Errorf("told of, a host bears %d, and %d untold", again.PerHost, extended.PerHost)
+	}
+	for i, at := range told {
+		if at.Policy != extended.Policy || at.Bears > extended.PerHost || at.Fails != 0 && at.Fails <= extended.PerHost || i > 0 && at.Bears < told[i-1].Bears {
+			t.Errorf("step %d of %d: %+v, and a host bears %d", i, len(told), at, extended.PerHost)
+		}
+	}
+	if first, last := told[0], told[len(told)-1]; first != (Progress{Policy: extended.Policy, Trying: 1}) || last != (Progress{Policy: extended.Policy, Bears: extended.PerHost, Ran: 2, Hosts: 2}) {
+		t.Errorf("it begins with %+v and ends with %+v", first, last)
+	}
 	if want := (f.Containers + extended.PerHost - 1) / extended.PerHost; extended.Hosts != want {
 		t.Errorf("%d hosts, want %d", extended.Hosts, want)
 	}

@@ -44,7 +44,8 @@ output, to the byte.
 
 With --fleet it looks for the most containers a host bears with the 99th percentile of critical
 requests (without any, of the delay of bursts) within --p99, says how many hosts that takes, and
-runs --sample of them, each with another draw of the mix.`,
+runs --sample of them, each with another draw of the mix. With a --grain of 512 that takes a minute
+or so for each policy, and by default several times as long: docs/annex-trace.md has figures.`,
 		Example: `  annex simulate --mix mix.json --memory 1GiB --swap 3GiB
   annex simulate --trace web.trace --memory 512MiB --swap 2GiB --medium zram
   annex simulate --fleet 10000 --mix mix.json --memory 256GiB --swap 1024GiB --p99 5ms --grain 512`,
@@ -106,16 +107,20 @@ func (s *simulation) run(ctx context.Context, out, errOut io.Writer) error {
 		return err
 	}
 	if s.fleet != 0 {
-		return s.plan(ctx, out, mix, host)
+		return s.plan(ctx, out, errOut, mix, host)
 	}
+	at, end := wait(errOut)
+	defer end()
 	var reports []*simulate.Report
 	for _, name := range s.policies {
+		at.tell("%s", name)
 		r, err := s.one(ctx, mix, host, policyOf(name, host.Memory))
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return failed(ctx, name, err)
 		}
 		reports = append(reports, r)
 	}
+	end()
 	if s.json {
 		return command.WriteJSON(out, reports)
 	}
@@ -241,19 +246,23 @@ func readFile[T any](path string, parse func(io.Reader) (T, error)) (T, error) {
 	return v, nil
 }
 
-func (s *simulation) plan(ctx context.Context, out io.Writer, mix synthetic.Mix, host simulate.Host) error {
+func (s *simulation) plan(ctx context.Context, out, errOut io.Writer, mix synthetic.Mix, host simulate.Host) error {
 	var plans []simulate.Planned
 	f := simulate.Fleet{Containers: s.fleet, Host: host, P99: s.p99, Grain: s.grain, Sample: s.sample}
 	if err := f.Check(); err != nil {
 		return command.UsageError("--fleet: %v", err)
 	}
+	at, end := wait(errOut)
+	defer end()
+	f.Tell = func(p simulate.Progress) { at.tell("%s", progressText(p)) }
 	for _, name := range s.policies {
 		p, err := simulate.Plan(ctx, mix, f, func(memory int64) simulate.Policy { return policyOf(name, memory) })
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return failed(ctx, name, err)
 		}
 		plans = append(plans, p)
 	}
+	end()
 	if s.json {
 		return command.WriteJSON(out, plans)
 	}
@@ -263,6 +272,30 @@ func (s *simulation) plan(ctx context.Context, out io.Writer, mix synthetic.Mix,
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%v\t%v\t%d\t\n", p.Policy, p.PerHost, p.Hosts, p.Ran, rounded(p.P99), rounded(p.Worst), p.Over)
 	}
 	return w.Flush()
+}
+
+// progressText tells what a plan is at.
+func progressText(p simulate.Progress) string {
+	if p.Hosts > 0 {
+		return fmt.Sprintf("%s: a host bears %d; %d of %s run", p.Policy, p.Bears, p.Ran, plural(int64(p.Hosts), "host"))
+	}
+	text := fmt.Sprintf("%s: tries %s on a host", p.Policy, plural(int64(p.Trying), "container"))
+	if p.Bears > 0 {
+		text += fmt.Sprintf(", which bears %d", p.Bears)
+	}
+	if p.Fails > 0 {
+		text += fmt.Sprintf(", and not %d", p.Fails)
+	}
+	return text
+}
+
+// failed is why a policy was not simulated to the end: its own reason, or that nobody wants it
+// any more.
+func failed(ctx context.Context, policy string, err error) error {
+	if ctx.Err() != nil {
+		return errors.New("stopped by the user before it had ended: nothing of it is printed")
+	}
+	return fmt.Errorf("%s: %w", policy, err)
 }
 
 func rounded(d time.Duration) time.Duration { return d.Round(time.Microsecond) }

@@ -2,11 +2,13 @@ package annex
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tare/annex"
@@ -95,5 +97,61 @@ func TestSimulateTellsOfACut(t *testing.T) {
 	code, out, errOut := run(t, "simulate", "--trace", path, "--memory", "64MiB", "--swap", "64MiB", "--policy", "stock,annex")
 	if want := "annex: " + path + ": the trace was cut after 2 blocks: what came before is good\n"; code != 0 || errOut != want || !strings.Contains(out, "stock") {
 		t.Errorf("code %d, %q, %q; want %q", code, out, errOut, want)
+	}
+}
+
+// Whoever stops it is told so, in one line, and not what of a policy was under way.
+func TestSimulateIsStopped(t *testing.T) {
+	for _, args := range []string{
+		"simulate --fleet 100 --mix ../../contrib/fleet.json --memory 4GiB --swap 4GiB --grain 512",
+		"simulate --mix ../../contrib/fleet.json --memory 4GiB --swap 16GiB",
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		var out, errOut bytes.Buffer
+		code := command.Run(ctx, root(), append([]string{"annex"}, strings.Fields(args)...), &out, &errOut, exitCode)
+		if code != command.Failure || out.Len() > 0 || errOut.String() != "annex: stopped by the user before it had ended: nothing of it is printed\n" {
+			t.Errorf("%s: code %d, %q, %q", args, code, out.String(), errOut.String())
+		}
+	}
+}
+
+// A terminal is told what a long run is at, and nothing of it stays.
+func TestWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var screen bytes.Buffer
+		w, end := waitOn(&screen, func() int { return 50 })
+		w.tell("%s", progressText(simulate.Progress{Policy: "annex", Trying: 1}))
+		time.Sleep(waitingFrom - 1)
+		synctest.Wait()
+		if screen.Len() > 0 {
+			t.Errorf("within %v it says %q", waitingFrom, screen.String())
+		}
+		for _, c := range []struct {
+			at   simulate.Progress
+			want string
+		}{
+			{simulate.Progress{Policy: "annex", Trying: 1}, "3s  annex: tries 1 container on a host"},
+			{simulate.Progress{Policy: "annex", Trying: 8, Bears: 4}, "4s  annex: tries 8 containers on a host, which b~"},
+			{simulate.Progress{Policy: "annex", Bears: 6, Ran: 1, Hosts: 2}, "5s  annex: a host bears 6; 1 of 2 hosts run"},
+		} {
+			w.tell("%s", progressText(c.at))
+			time.Sleep(waitingEvery)
+			synctest.Wait()
+			if !strings.HasSuffix(screen.String(), "\r\x1b[K"+c.want) {
+				t.Errorf("it says %q, want %q last", screen.String(), c.want)
+			}
+		}
+		end()
+		end()
+		if !strings.HasSuffix(screen.String(), "\r\x1b[K") {
+			t.Errorf("its line stays: %q", screen.String())
+		}
+	})
+	if got := progressText(simulate.Progress{Policy: "annex", Trying: 6, Bears: 4, Fails: 8}); got != "annex: tries 6 containers on a host, which bears 4, and not 8" {
+		t.Error(got)
+	}
+	if a, b := spanOf(59*time.Second), spanOf(125*time.Second); a != "59s" || b != "2m05s" {
+		t.Error(a, b)
 	}
 }
