@@ -8,9 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/annex/bound"
 	"tare/annex/config"
 	"tare/annex/control"
+	"tare/annex/media"
 	"tare/cli/command"
+	"tare/container"
+	"tare/probe"
 )
 
 // Main runs one command line and returns the exit code.
@@ -28,7 +32,14 @@ func exitCode(err error) int {
 		{is[*control.Denied](err), command.Host},
 		{is[*control.Stranger](err), command.Host},
 		{is[*control.Mismatch](err), command.Host},
+		{is[*bound.Claimed](err), command.Host},
+		{is[*probe.Missing](err), command.Host},
+		{errors.Is(err, media.ErrNoMedium), command.Host},
 		{is[*control.Unknown](err), command.Usage},
+		{is[*container.Unknown](err), command.Usage},
+		{is[*container.Ambiguous](err), command.Usage},
+		{is[*container.Ended](err), command.Usage},
+		{is[*container.Twice](err), command.Usage},
 		{is[*config.Invalid](err), command.Usage},
 		{errors.Is(err, fs.ErrNotExist), command.Usage},
 	} {

@@ -5,13 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"tare/annex"
+	"tare/annex/control"
+	"tare/annex/daemon"
 	"tare/annex/media"
 	"tare/annex/monitor"
 	"tare/annex/trace"
@@ -38,7 +43,10 @@ until Ctrl-C. Pages are seen when they fault: one that is in memory already is o
 scans. With --evict all that a container has in memory leaves for swap each time that it
 falls asleep, so that its next activation is recorded whole; that slows it down, and wants swap.
 
-It needs root. annexd may run meanwhile, but not with --evict, which would undo its work.`,
+OUT is made, or written anew where it holds a trace; a file that holds anything else is refused.
+
+It needs root. annexd may run meanwhile; but where one manages, whatever it defends, --evict is
+refused, which would undo its work.`,
 		Example: "  annex record --container web-1 --for 60s web.trace\n  annex record --container web-1 --evict --for 5m web.trace",
 		Args:    command.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,9 +56,24 @@ It needs root. annexd may run meanwhile, but not with --evict, which would undo 
 			if r.length <= 0 {
 				return command.UsageError("--for %v: want more than 0", r.length)
 			}
+			if os.Geteuid() != 0 {
+				return &command.Coded{Code: command.Host, Err: errors.New("not root: annex record looks at the memory of others, which takes root: use sudo")}
+			}
+			if err := mayHold(args[0]); err != nil {
+				return err
+			}
+			if r.evict {
+				if err := unmanaged(); err != nil {
+					return err
+				}
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 			defer stop()
-			done, err := r.record(ctx, args[0])
+			found, err := find(ctx, socket(cmd), r.containers)
+			if err != nil {
+				return err
+			}
+			done, err := r.record(ctx, found, args[0])
 			if err != nil {
 				return err
 			}
@@ -68,12 +91,79 @@ It needs root. annexd may run meanwhile, but not with --evict, which would undo 
 	return cmd
 }
 
-// record records into a file, which is a whole trace also where that fails.
-func (r *recording) record(ctx context.Context, path string) (done *trace.Recorder, err error) {
-	found, err := container.Open(container.Options{}).FindEach(ctx, r.containers)
-	if err != nil {
-		return nil, err
+// mayHold refuses a file that a trace is not to be written to: what it holds would be lost. What
+// is no file, as a pipe, loses nothing.
+func mayHold(path string) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if dir := filepath.Dir(path); !isThere(dir) {
+			return command.UsageError("%s: there is no directory %s: make it, or name a file elsewhere", clean(path), clean(dir))
+		}
+		return nil
 	}
+	switch {
+	case err != nil:
+		return command.UsageError("%s: %v: name a file that can be written", clean(path), reasonOf(err))
+	case info.IsDir():
+		return command.UsageError("%s is a directory: name a file in it", clean(path))
+	case !info.Mode().IsRegular() || info.Size() == 0:
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return command.UsageError("%s: %v: name a file that can be written", clean(path), reasonOf(err))
+	}
+	defer f.Close()
+	if _, err := trace.NewReader(bufio.NewReader(f)); errors.Is(err, trace.ErrFormat) {
+		return command.UsageError("%s holds something else than a trace, which would be lost: name another file, or move it away", clean(path))
+	}
+	return nil
+}
+
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// unmanaged refuses to evict beside a daemon that manages memory.
+func unmanaged() error {
+	all, err := daemon.Managing()
+	if err != nil {
+		return fmt.Errorf("--evict: who manages memory: %w", err)
+	}
+	if len(all) > 0 {
+		return fmt.Errorf("--evict would undo what annexd does: %w", all[0])
+	}
+	return nil
+}
+
+// find finds the containers that are named. Groups that rules name have their names from annexd
+// alone: what it would take an unknown name for is suggested too, where it runs.
+func find(ctx context.Context, socket string, names []string) ([]container.Container, error) {
+	found, err := container.Open(container.Options{}).FindEach(ctx, names)
+	unknown := new(container.Unknown)
+	if !errors.As(err, &unknown) {
+		return found, err
+	}
+	c := control.Dial(socket)
+	defer c.Close()
+	var near []string
+	known, asking := c.Explain(ctx, unknown.Name)
+	if theirs := new(control.Unknown); errors.As(asking, &theirs) {
+		near = theirs.Near
+	} else if asking == nil {
+		near = []string{known.Context.Name}
+	}
+	for _, name := range near {
+		if name != unknown.Name && !slices.Contains(unknown.Nearest, name) {
+			unknown.Nearest = append(unknown.Nearest, name)
+		}
+	}
+	return nil, err
+}
+
+// record records into a file, which is a whole trace also where that fails.
+func (r *recording) record(ctx context.Context, found []container.Container, path string) (done *trace.Recorder, err error) {
 	watcher, err := monitor.Open(monitor.Options{NewPages: true})
 	if err != nil {
 		return nil, err
@@ -114,7 +204,7 @@ func (r *recording) record(ctx context.Context, path string) (done *trace.Record
 	}
 	f, err := os.Create(path)
 	if err != nil {
-		return nil, err
+		return nil, command.UsageError("%s: %v: name a file that can be written", clean(path), reasonOf(err))
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	out := bufio.NewWriter(f)

@@ -1,0 +1,148 @@
+package annex
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tare/annex/bound"
+	"tare/annex/control"
+	"tare/cli/command"
+	"tare/kernel/file"
+)
+
+// annexVariable makes this test binary act as annex.
+const annexVariable = "TARE_ANNEX_TEST_RUN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(annexVariable) != "" {
+		os.Exit(Main(os.Args))
+	}
+	os.Exit(m.Run())
+}
+
+// program is a run of annex as a program of its own.
+func program(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", args...)
+	cmd.Env = append(os.Environ(), annexVariable+"=1")
+	return cmd
+}
+
+func isRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("recording takes root")
+	}
+}
+
+// A file that a trace cannot, or may not, be written to is a usage error, and stays as it is.
+func TestRecordRefusesFiles(t *testing.T) {
+	isRoot(t)
+	dir := t.TempDir()
+	notes := filepath.Join(dir, "notes.txt")
+	if err := os.WriteFile(notes, []byte("what took a week"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, says := range map[string]string{
+		notes:                            notes + " holds something else than a trace, which would be lost: name another file, or move it away",
+		dir:                              dir + " is a directory: name a file in it",
+		filepath.Join(dir, "none/trace"): "there is no directory " + filepath.Join(dir, "none"),
+		filepath.Join(notes, "trace"):    "not a directory",
+		"/proc/trace":                    "no running container", // it is made last, and cannot be
+	} {
+		code, out, errOut := run(t, "record", "--container", "there-is-no-such-container", path)
+		if code != command.Usage || out != "" || !strings.Contains(errOut, says) || strings.Count(errOut, "\n") != 1 {
+			t.Errorf("%s: code %d, %q, %q; want %q", path, code, out, errOut, says)
+		}
+	}
+	if text, err := os.ReadFile(notes); err != nil || string(text) != "what took a week" {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+}
+
+// A trace is written anew, and so is an empty file; what is no file is written to.
+func TestRecordWritesTracesAnew(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{recorded(t, time.Second), empty, filepath.Join(t.TempDir(), "new"), os.DevNull} {
+		if err := mayHold(path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A name that no container has is a usage error; what annexd would take it for is suggested.
+func TestRecordSuggestsWhatAnnexdKnows(t *testing.T) {
+	isRoot(t)
+	out := filepath.Join(t.TempDir(), "trace")
+	for name, says := range map[string]string{"web": "did you mean web-1?", "web-1": "no running container \"web-1\"", "nosuch": "no running container \"nosuch\""} {
+		code, _, errOut := run(t, "record", "--container", name, "--socket", serving(t, &fake{}), out)
+		if code != command.Usage || !strings.Contains(errOut, says) || strings.Count(errOut, "\n") != 1 {
+			t.Errorf("%s: code %d, %q; want %q", name, code, errOut, says)
+		}
+	}
+	if _, err := os.Lstat(out); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file was made: %v", err)
+	}
+}
+
+// Whatever an annexd defends, evicting beside it is refused; only to record is not.
+func TestRecordDoesNotEvictBesideAManager(t *testing.T) {
+	isRoot(t)
+	if err := os.Mkdir(bound.ClaimDirectory, 0o700); err == nil {
+		t.Cleanup(func() { _ = os.Remove(bound.ClaimDirectory) })
+	} else if !errors.Is(err, os.ErrExist) {
+		t.Skip(err)
+	}
+	lock, err := file.Lock(filepath.Join(bound.ClaimDirectory, "defended-%2Ftare-annex-test.lock"))
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { _ = file.Unlock(lock) })
+	args := []string{"record", "--container", "there-is-no-such-container", filepath.Join(t.TempDir(), "trace")}
+	if code, _, errOut := run(t, append(args, "--evict")...); code != command.Host || !strings.Contains(errOut, "--evict would undo what annexd does: the memory of") || !strings.Contains(errOut, ".lock: end that one first") {
+		t.Errorf("code %d, %q", code, errOut)
+	}
+	if code, _, errOut := run(t, args...); code != command.Usage {
+		t.Errorf("without --evict: code %d, %q", code, errOut)
+	}
+}
+
+// Who is not root is told that first, whatever else there would be to say.
+func TestRecordTakesRoot(t *testing.T) {
+	isRoot(t)
+	cmd := program(t, "record", "--container", "there-is-no-such-container", "/none/trace")
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	var errOut bytes.Buffer
+	cmd.Stderr = &errOut
+	var exit *exec.ExitError
+	if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != command.Host || !strings.HasPrefix(errOut.String(), "annex: not root: ") || strings.Count(errOut.String(), "\n") != 1 {
+		t.Errorf("%v: %q", err, errOut.String())
+	}
+}
+
+// A status of which not all arrived is a failure.
+func TestStatusOnAFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	cmd := program(t, "status", "--socket", serving(t, &fake{status: control.Status{Schema: control.Schema}}))
+	var errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = full, &errOut
+	var exit *exec.ExitError
+	if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != command.Failure || errOut.String() != "annex: the output is not complete: write /dev/stdout: no space left on device\n" {
+		t.Errorf("%v: %q", err, errOut.String())
+	}
+}
