@@ -244,7 +244,22 @@ func TestDrain(t *testing.T) {
 		{
 			"someone reloads meanwhile", []string{"drain"},
 			[]control.Status{at(control.Draining, 0, 1, ""), at(control.Managing, 0, 1, "")}, nil,
-			1, "drain 0", "", "annex: annexd is managing: someone else has told it to go on\n",
+			1, "drain 0", "", "annex: annexd is managing again, as somebody has said annex reload meanwhile: 0 B came back, 1 B still in swap\n",
+		},
+		{
+			"someone says off meanwhile", []string{"drain"},
+			[]control.Status{at(control.Draining, 0, 1, ""), at(control.Off, 3<<20, 0, "")}, nil,
+			0, "drain 0", "everything is back in memory: 3 MiB; annexd is off, as somebody has said annex off meanwhile; annex reload manages again\n", "",
+		},
+		{
+			"someone says off meanwhile, and some does not fit", []string{"drain"},
+			[]control.Status{at(control.Draining, 0, 1, ""), at(control.Off, 3<<20, 1<<20, "")}, nil,
+			1, "drain 0", "", "annex: 3 MiB came back, 1 MiB did not: it does not fit: end a container, or add memory; annexd is off, as somebody has said annex off meanwhile\n",
+		},
+		{
+			"annexd ends meanwhile", []string{"drain"},
+			[]control.Status{at(control.Draining, 0, 1, ""), at(control.Ending, 0, 1, "")}, nil,
+			1, "drain 0", "", "annex: annexd ended meanwhile: what is in swap stays there, and is read when it is used\n",
 		},
 		{
 			"not waited for", []string{"drain", "--detach"}, nil, nil, 0, "drain 0", "", "",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +21,8 @@ func drainCommand() *cobra.Command {
 		Use:   "drain",
 		Short: "Bring everything back into memory, and evict no more",
 		Long: `drain brings back what is in swap, as far as it fits with the headroom kept, and waits
-until it has. Ctrl-C leaves it going on. Nothing is evicted again until annex reload.`,
+until it has. Ctrl-C leaves it going on. Nothing is evicted again until annex reload. Where
+not everything fits, drain has not done what it is for, and fails.`,
 		Example: "  annex drain\n  annex drain --rate 50MiB/s",
 		Args:    command.ExactArgs(0),
 	}
@@ -35,14 +37,18 @@ until it has. Ctrl-C leaves it going on. Nothing is evicted again until annex re
 			if err := c.Drain(ctx, bytes); err != nil || *detach {
 				return err
 			}
-			d, err := await(ctx, c, cmd.ErrOrStderr(), control.Drained)
+			d, state, err := await(ctx, c, cmd.ErrOrStderr(), control.Drained, control.Off)
 			if err != nil {
 				return err
 			}
-			if d.LeftBytes > 0 {
-				return fmt.Errorf("%s came back, %s did not: %s", sizeText(d.ReturnedBytes), sizeText(d.LeftBytes), whyLeft(d))
+			off := ""
+			if state == control.Off {
+				off = "; annexd is off, as somebody has said annex off meanwhile"
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "everything is back in memory: %s; annex reload manages again\n", sizeText(d.ReturnedBytes))
+			if d.LeftBytes > 0 {
+				return fmt.Errorf("%s came back, %s did not: %s%s", sizeText(d.ReturnedBytes), sizeText(d.LeftBytes), whyLeft(d), off)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "everything is back in memory: %s%s; annex reload manages again\n", sizeText(d.ReturnedBytes), off)
 			return nil
 		})
 	}
@@ -55,7 +61,8 @@ func offCommand() *cobra.Command {
 		Short: "Bring everything back that fits, and put every setting back to what it was",
 		Long: `off drains, puts back every setting that annexd changed (unless someone else has changed
 it since), and waits until that is done. What does not fit stays in swap, where its
-programs find it as any other. The daemon stays, and does nothing until annex reload.`,
+programs find it as any other: off says how much that is, and has done what it is for all
+the same. The daemon stays, and does nothing until annex reload.`,
 		Args: command.ExactArgs(0),
 	}
 	detach := cmd.Flags().Bool("detach", false, "begin, and do not wait")
@@ -64,7 +71,7 @@ programs find it as any other. The daemon stays, and does nothing until annex re
 			if err := c.Off(ctx); err != nil || *detach {
 				return err
 			}
-			d, err := await(ctx, c, cmd.ErrOrStderr(), control.Off)
+			d, _, err := await(ctx, c, cmd.ErrOrStderr(), control.Off)
 			if err != nil {
 				return err
 			}
@@ -127,9 +134,8 @@ func whyLeft(d control.Drain) string {
 // errDone ends a stream of statuses that has told all.
 var errDone = errors.New("done")
 
-// await follows a drain until the daemon is in a state.
-func await(ctx context.Context, c *control.Client, errOut io.Writer, until control.State) (control.Drain, error) {
-	var last control.Drain
+// await follows a drain until the daemon is in one of some states, and tells in which.
+func await(ctx context.Context, c *control.Client, errOut io.Writer, until ...control.State) (last control.Drain, state control.State, err error) {
 	_, _, live := terminal(errOut)
 	drawn := false
 	defer func() {
@@ -137,30 +143,32 @@ func await(ctx context.Context, c *control.Client, errOut io.Writer, until contr
 			fmt.Fprint(errOut, "\r\x1b[K")
 		}
 	}()
-	err := c.Top(ctx, 250*time.Millisecond, func(s control.Status) error {
+	err = c.Top(ctx, 250*time.Millisecond, func(s control.Status) error {
 		if s.Drain != nil {
 			last = *s.Drain
 		}
-		switch s.State {
-		case until:
+		state = s.State
+		switch {
+		case slices.Contains(until, state):
 			return errDone
-		case control.Draining:
-			if live {
-				width, _ := sizeOf(errOut)
-				fmt.Fprint(errOut, "\r\x1b[K"+strings.TrimRight(fit(drainText(last), width-1, false), " "))
-				drawn = true
-			}
-			return nil
+		case state == control.Ending:
+			return io.EOF
+		case state != control.Draining:
+			return fmt.Errorf("annexd is %s again, as somebody has said annex reload meanwhile: %s", clean(string(state)), drainText(last))
+		case live:
+			width, _ := sizeOf(errOut)
+			fmt.Fprint(errOut, "\r\x1b[K"+strings.TrimRight(fit(drainText(last), width-1, false), " "))
+			drawn = true
 		}
-		return fmt.Errorf("annexd is %s: someone else has told it to go on", s.State)
+		return nil
 	})
 	switch {
 	case errors.Is(err, errDone):
-		return last, nil
+		return last, state, nil
 	case ctx.Err() != nil:
-		return last, errors.New("not waited for any longer: it goes on, annex status tells how far it is")
+		return last, state, errors.New("not waited for any longer: it goes on, annex status tells how far it is")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return last, errors.New("annexd ended meanwhile: what is in swap stays there, and is read when it is used")
+		return last, state, errors.New("annexd ended meanwhile: what is in swap stays there, and is read when it is used")
 	}
-	return last, err
+	return last, state, err
 }
