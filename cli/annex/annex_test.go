@@ -32,6 +32,8 @@ type fake struct {
 	next   []control.Status // after a drain or an off
 	asked  []string
 	fails  error
+	// restart are keys that a reload does not put in force.
+	restart []string
 }
 
 func (f *fake) Status() control.Status {
@@ -65,7 +67,7 @@ func (f *fake) Explain(name string) (control.Explanation, error) {
 func (f *fake) Drain(_ context.Context, rate int64) error { return f.ask("drain %d", rate) }
 func (f *fake) Off(context.Context) error                 { return f.ask("off") }
 func (f *fake) Reload(context.Context) ([]string, error) {
-	return []string{"control.socket"}, f.ask("reload")
+	return f.restart, f.ask("reload")
 }
 
 func serving(t *testing.T, d control.Daemon) string {
@@ -285,16 +287,21 @@ func TestDrain(t *testing.T) {
 }
 
 func TestReload(t *testing.T) {
-	code, out, errOut := run(t, "reload", "--socket", serving(t, &fake{}))
-	if code != 0 || out != "in force, but for control.socket: that takes systemctl restart annexd\n" || errOut != "" {
-		t.Errorf("code %d, %q, %q", code, out, errOut)
+	for want, restart := range map[string][]string{
+		"in force: mode manage\n": nil,
+		"in force: mode manage, but for control.socket, log.file, which takes systemctl restart annexd\n": {"control.socket", "log.file"},
+	} {
+		code, out, errOut := run(t, "reload", "--socket", serving(t, &fake{status: sample(), restart: restart}))
+		if code != 0 || out != want || errOut != "" {
+			t.Errorf("code %d, %q, %q; want %q", code, out, errOut, want)
+		}
 	}
 	_, none := config.Load(filepath.Join(t.TempDir(), "annex.toml"))
-	if code, _, errOut = run(t, "reload", "--socket", serving(t, &fake{fails: none})); code != command.Usage || !strings.Contains(errOut, "there is no such file") {
+	if code, _, errOut := run(t, "reload", "--socket", serving(t, &fake{fails: none})); code != command.Usage || !strings.Contains(errOut, "there is no such file") {
 		t.Errorf("with no file: code %d, %q", code, errOut)
 	}
 	_, invalid := config.Parse("annex.toml", []byte("mode = 1\nmdoe = 2"))
-	code, _, errOut = run(t, "reload", "--socket", serving(t, &fake{fails: invalid}))
+	code, _, errOut := run(t, "reload", "--socket", serving(t, &fake{fails: invalid}))
 	want := "annex: annex.toml:1: mode: is the number 1: want a text in quotes, as \"observe\"\nannex: annex.toml:2: mdoe: is no key: did you mean mode?\n"
 	if code != command.Usage || errOut != want {
 		t.Errorf("code %d, says\n%swant\n%s", code, errOut, want)

@@ -90,8 +90,8 @@ func reloadCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "reload",
 		Short: "Read the configuration anew, and manage again after drain or off",
-		Long: `reload has annexd read its configuration anew. One with errors is refused, and the one
-in force stays.`,
+		Long: `reload has annexd read its configuration anew, and says what is in force. One with errors
+is refused, and the one in force stays.`,
 		Args: command.ExactArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return ask(cmd, func(ctx context.Context, c *control.Client) error {
@@ -103,9 +103,15 @@ in force stays.`,
 				if err != nil {
 					return err
 				}
-				if len(restart) > 0 {
-					fmt.Fprintf(cmd.OutOrStdout(), "in force, but for %s: that takes systemctl restart annexd\n", clean(strings.Join(restart, ", ")))
+				s, err := c.Status(ctx)
+				if err != nil {
+					return err
 				}
+				text := "in force: mode " + clean(s.Mode)
+				if len(restart) > 0 {
+					text += ", but for " + clean(strings.Join(restart, ", ")) + ", which takes systemctl restart annexd"
+				}
+				fmt.Fprintln(cmd.OutOrStdout(), text)
 				return nil
 			})
 		},
