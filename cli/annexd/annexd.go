@@ -135,17 +135,70 @@ func (f *flags) run(ctx context.Context) error {
 	case f.once:
 		return f.observe(ctx, c)
 	}
-	if err := daemon.Light(); err != nil {
-		f.tell("the kernel may end annexd early when memory is short: " + err.Error() + ": it takes CAP_SYS_RESOURCE; contrib/annexd.service sets it (OOMScoreAdjust)")
-	}
+	// Before anything is opened, as what is started then, a guard among it, inherits it. Whoever
+	// is refused wants to know of that alone.
+	early := daemon.Light()
 	h, err := daemon.Open(ctx, f.path, c, command.Version(), f.tell)
 	if err != nil {
 		return err
 	}
+	if early != nil {
+		f.tell("the kernel may end annexd early when memory is short: " + early.Error() + ": it takes CAP_SYS_RESOURCE; contrib/annexd.service sets it (OOMScoreAdjust)")
+	}
 	debug.FreeOSMemory() // what reading the types of the kernel took, which it is done with
 	stop := f.reloads(ctx, h, hangups)
 	defer stop()
-	return h.Run(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	begun := make(chan struct{})
+	go func() { defer close(begun); f.begun(ctx, h) }()
+	err = h.Run(ctx)
+	cancel()
+	<-begun
+	if err != nil {
+		return err
+	}
+	f.tell("has ended, and every setting is as it was found; what is in swap comes back as programs touch it")
+	return nil
+}
+
+// stands is what tells how a daemon stands.
+type stands interface{ Status() control.Status }
+
+// begun tells, once a daemon has begun, what it does.
+func (f *flags) begun(ctx context.Context, h stands) {
+	look := time.NewTicker(100 * time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+		s := h.Status()
+		if s.State == control.Starting {
+			continue
+		}
+		if s.State != control.Ending {
+			f.tell(begunText(s))
+		}
+		return
+	}
+}
+
+// begunText tells what a daemon that has begun does. It may have been told to drain by then.
+func begunText(s control.Status) string {
+	does, defended := "observes", s.Memory.Defended
+	if s.Mode == string(config.Manage) {
+		does = "manages"
+	}
+	if defended == config.Host {
+		defended = "the host"
+	}
+	count := map[annex.Class]int{}
+	for _, c := range s.Contexts {
+		count[c.Class]++
+	}
+	return fmt.Sprintf("%s %s (mode %s): %d critical, %d elastic; annex status tells more", does, defended, s.Mode, count[annex.Critical], count[annex.Elastic])
 }
 
 // reloads has the configuration read anew at each hangup.

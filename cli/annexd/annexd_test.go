@@ -2,10 +2,16 @@ package annexd
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"tare/annex"
 	"tare/annex/bound"
@@ -163,5 +169,74 @@ func TestCheck(t *testing.T) {
 	code, stdout, stderr := annexd(t, "--check", "--config", path)
 	if code != command.Success || !strings.Contains(stdout, path+" is valid: mode observe") || !strings.Contains(stdout, "0 critical, 0 elastic") {
 		t.Errorf("code %d:\n%s%s", code, stdout, stderr)
+	}
+}
+
+// standing is a daemon that begins after some looks.
+type standing struct {
+	looks int
+	then  control.Status
+}
+
+func (s *standing) Status() control.Status {
+	if s.looks--; s.looks >= 0 {
+		return control.Status{State: control.Starting}
+	}
+	return s.then
+}
+
+// What a daemon does is told once it has begun; of one that has ended by then, nothing.
+func TestBeginIsTold(t *testing.T) {
+	contexts := []control.Context{{Class: annex.Critical}, {Class: annex.Elastic}, {Class: annex.Elastic}}
+	for want, s := range map[string]control.Status{
+		"annexd: manages the host (mode manage): 1 critical, 2 elastic; annex status tells more\n":   {State: control.Managing, Mode: "manage", Memory: control.Memory{Defended: config.Host}, Contexts: contexts},
+		"annexd: manages /box (mode manage): 0 critical, 0 elastic; annex status tells more\n":       {State: control.Draining, Mode: "manage", Memory: control.Memory{Defended: "/box"}},
+		"annexd: observes the host (mode observe): 1 critical, 2 elastic; annex status tells more\n": {State: control.Observing, Mode: "observe", Memory: control.Memory{Defended: config.Host}, Contexts: contexts},
+		"": {State: control.Ending},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var errOut strings.Builder
+			f := &flags{err: &errOut}
+			f.begun(t.Context(), &standing{looks: 3, then: s})
+			if errOut.String() != want {
+				t.Errorf("%s: %q, want %q", s.State, errOut.String(), want)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	(&flags{}).begun(ctx, &standing{looks: 1 << 30})
+}
+
+// What refuses a start is told alone, and not before it what annexd would lack if it ran. What
+// of the host's is in the way of a start is a failure, whichever file it is of.
+func TestFailingStartSaysWhyAlone(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("annexd starts as root alone")
+	}
+	setpriv, err := exec.LookPath("setpriv")
+	if err != nil {
+		t.Skip("needs setpriv: apt-get install util-linux")
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "annexd")
+	binary, err := os.ReadFile("/proc/self/exe")
+	if err == nil {
+		err = os.WriteFile(program, binary, 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"state.directory", "state.journal", "log.file", "control.socket"} {
+		text := fmt.Sprintf("state.directory = %q\nstate.journal = %q\nlog.file = \"\"\ncontrol.socket = %q\n", dir+"/lib", dir+"/journal", dir+"/socket")
+		text = regexp.MustCompile(regexp.QuoteMeta(key)+" = .*").ReplaceAllString(text, key+` = "/proc/none/file"`)
+		cmd := exec.CommandContext(t.Context(), setpriv, "--bounding-set=-sys_resource", "--inh-caps=-sys_resource", program, "--config", write(t, text))
+		cmd.Env = append(os.Environ(), annexdVariable+"=1")
+		var errOut strings.Builder
+		cmd.Stderr = &errOut
+		var exit *exec.ExitError
+		if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != command.Failure || strings.Count(errOut.String(), "\n") != 1 || !strings.Contains(errOut.String(), "/proc/none") {
+			t.Errorf("%s: %v, says\n%s", key, err, errOut.String())
+		}
 	}
 }

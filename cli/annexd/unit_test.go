@@ -455,6 +455,14 @@ cgroup = "%[1]s/idle"
 	if err := daemon.Wait(); err != nil {
 		t.Errorf("it ends with %v: %s", err, said.String())
 	}
+	// What it began to do and that it ended is told, and nothing else: a journal holds warnings
+	// besides. Its precedence is not for this test, which OOMScoreAdjust is not held to.
+	told := regexp.MustCompile(`(?m)^annexd: the kernel may end annexd early .*\n`).ReplaceAllString(said.String(), "")
+	want := "annexd: manages " + place.Path + " (mode manage): 1 critical, 1 elastic; annex status tells more\n" +
+		"annexd: has ended, and every setting is as it was found; what is in swap comes back as programs touch it\n"
+	if told != want {
+		t.Errorf("it says\n%swant\n%s", told, want)
+	}
 	if set() != before {
 		t.Errorf("%s is %s, and was %s", knob, set(), before)
 	}
