@@ -121,6 +121,10 @@ func (f *flags) run(ctx context.Context) error {
 	if f.check && f.once {
 		return command.UsageError("--check and --once: want one of them")
 	}
+	// Before the configuration is read, which root alone may be able to.
+	if !f.check && os.Geteuid() != 0 {
+		return &daemon.Lacking{What: "annexd reads page tables and moves the pages of others", Mend: "run it as root, or with --check"}
+	}
 	// Whoever asks for a reload while the daemon begins gets one when it has begun.
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)

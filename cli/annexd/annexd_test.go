@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 
@@ -46,8 +47,8 @@ func TestBadInput(t *testing.T) {
 		{[]string{"run"}, []string{"takes no arguments", "run"}},
 		{[]string{"--nosuch"}, []string{"--nosuch"}},
 		{[]string{"--check", "--once"}, []string{"want one of them"}},
-		{[]string{"--config", "/nonexistent/annex.toml"}, []string{"/nonexistent/annex.toml", "--example"}},
-		{[]string{"--config", t.TempDir()}, []string{"is a directory"}},
+		{[]string{"--check", "--config", "/nonexistent/annex.toml"}, []string{"/nonexistent/annex.toml", "--example"}},
+		{[]string{"--check", "--config", t.TempDir()}, []string{"is a directory"}},
 		{[]string{"--check", "--config", write(t, "[control]\nsocket = \"/"+strings.Repeat("s", 107)+"\"\n")}, []string{"annex.toml:2: control.socket", "107"}},
 		{[]string{"--check", "--config", write(t, "version = 1\nmode = \"mange\"\n")}, []string{"annex.toml:2", "manage"}},
 	} {
@@ -206,6 +207,23 @@ func TestBeginIsTold(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	(&flags{}).begun(ctx, &standing{looks: 1 << 30})
+}
+
+// Who is not root is told that first: the configuration may be root's alone.
+func TestStartTakesRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("becoming another user takes root")
+	}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "--config", write(t, "mode = 1\n"))
+	cmd.Env = append(os.Environ(), annexdVariable+"=1")
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	var errOut strings.Builder
+	cmd.Stderr = &errOut
+	var exit *exec.ExitError
+	if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != command.Host || !strings.Contains(errOut.String(), "run it as root") || strings.Count(errOut.String(), "\n") != 1 {
+		t.Errorf("%v: %q", err, errOut.String())
+	}
 }
 
 // What refuses a start is told alone, and not before it what annexd would lack if it ran. What
