@@ -369,6 +369,12 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
+func TestVersion(t *testing.T) {
+	if code, out, errOut := run(t, "--version"); code != 0 || out != "annex "+command.Version()+"\n" || errOut != "" {
+		t.Errorf("code %d, %q, %q", code, out, errOut)
+	}
+}
+
 func TestHelp(t *testing.T) {
 	if code, out, _ := run(t, "--help"); code != 0 || !strings.Contains(out, "annex top") {
 		t.Errorf("code %d:\n%s", code, out)

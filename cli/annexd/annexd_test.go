@@ -64,6 +64,12 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
+func TestVersion(t *testing.T) {
+	if code, stdout, stderr := annexd(t, "--version"); code != command.Success || stdout != "annexd "+command.Version()+"\n" || stderr != "" {
+		t.Errorf("code %d, %q, %q", code, stdout, stderr)
+	}
+}
+
 // A group that is not there to be defended is the host's lack.
 func TestNoGroup(t *testing.T) {
 	code, _, stderr := annexd(t, "--check", "--config", write(t, "version = 1\n[memory]\ndefend = \"/there-is-no-such-group\"\n"))
