@@ -273,17 +273,17 @@ func absolute(s string) error {
 	return nil
 }
 
-// longestAddress is what a Unix socket's address has room for: the 108 bytes of sun_path, less
-// the zero that ends it. See unix(7).
-const longestAddress = 107
+// LongestSocket is how long the path of a Unix socket may be: the 108 bytes of an address'
+// sun_path, less the zero that ends it. See unix(7).
+const LongestSocket = 107
 
 // address is the path of a Unix socket.
 func address(s string) error {
 	if err := absolute(s); err != nil {
 		return err
 	}
-	if len(s) > longestAddress {
-		return fmt.Errorf("is a path of %d bytes, and the address of a Unix socket has %d at most: want a shorter one", len(s), longestAddress)
+	if len(s) > LongestSocket {
+		return fmt.Errorf("is a path of %d bytes, and the address of a Unix socket has %d at most: want a shorter one", len(s), LongestSocket)
 	}
 	return nil
 }

@@ -79,9 +79,19 @@ moves the memory of those that sleep to swap, and brings it back before they wak
 
 // ask opens a client for f.
 func ask(cmd *cobra.Command, f func(ctx context.Context, c *control.Client) error) error {
-	c := control.Dial(socket(cmd))
+	path := socket(cmd)
+	if len(path) > config.LongestSocket {
+		return command.UsageError("--socket: a path of %d bytes, and the address of a Unix socket has %d at most", len(path), config.LongestSocket)
+	}
+	c := control.Dial(path)
 	defer c.Close()
-	return f(cmd.Context(), c)
+	ctx := cmd.Context()
+	err := f(ctx, c)
+	// The cause is the signal, where there was one.
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
+		return errors.New("stopped by the user before annexd had answered")
+	}
+	return err
 }
 
 // socket is the daemon's: the one that is named, or that its configuration names. A

@@ -343,6 +343,7 @@ func TestBadInput(t *testing.T) {
 		{"top --socket " + none, command.Host, "start it"},
 		{"top --json --socket " + none, command.Host, "start it"},
 		{"drain --socket " + none, command.Host, "start it"},
+		{"status --socket /" + strings.Repeat("s", config.LongestSocket), command.Usage, "--socket: a path of 108 bytes"},
 		{"stauts", command.Usage, "unknown command"},
 		{"status now", command.Usage, "takes 0 arguments"},
 		{"status --jsn", command.Usage, "--jsn"},
@@ -463,6 +464,19 @@ func TestNamesStayApart(t *testing.T) {
 	_, out, _ := run(t, "status", "--socket", serving(t, &fake{status: control.Status{Schema: control.Schema, Contexts: []control.Context{{Name: strings.Repeat("long/", 60) + "name", Class: annex.Elastic}}}}))
 	if !strings.Contains(out, strings.Repeat("long/", 60)+"name") {
 		t.Errorf("in a pipe a name is cut:\n%s", out)
+	}
+}
+
+// Whoever does not wait for an answer is told so.
+func TestAskingIsStopped(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("interrupt signal received"))
+	for _, name := range []string{"status", "reload", "drain"} {
+		var out, errOut bytes.Buffer
+		code := command.Run(ctx, root(), []string{"annex", name, "--socket", serving(t, &fake{})}, &out, &errOut, exitCode)
+		if code != command.Failure || out.Len() > 0 || errOut.String() != "annex: stopped by the user before annexd had answered\n" {
+			t.Errorf("%s: code %d, %q, %q", name, code, out.String(), errOut.String())
+		}
 	}
 }
 
