@@ -40,7 +40,7 @@ var sections = []section{
 	}},
 	{"memory", "What is defended, and how much of it is kept free.", []key[Config]{
 		restarts(textKey("defend", `"host", or the path of a control group`,
-			"Whose memory must not run out: the host's, or that of a control group with everything below it, by its path below the hierarchy's root.", "host",
+			"Whose memory must not run out: the host's, or that of a control group with everything below it, by its path below the hierarchy's root. Elastic containers that lie elsewhere are then left alone.", "host",
 			false, defended, func(c *Config) *string { return &c.Memory.Defend })),
 		sizeKey("headroom", "Free memory below which containers' pages leave. It has to hold what is taken faster than pages can leave, or critical containers reclaim for themselves.",
 			mebibyte, tebibyte, func(c *Config) *int64 { return &c.Memory.Headroom }),
