@@ -2,6 +2,7 @@ package data
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -493,5 +494,31 @@ func TestSpaceThatIsGoneDoesNotStandForOthers(t *testing.T) {
 	}
 	if e, _ := m.Explain("a"); e.ResidentBytes != 0 || e.ExtendedBytes != 50*annex.PageSize {
 		t.Errorf("%d pages in memory, %d away: want those of the other to be away", e.ResidentBytes/annex.PageSize, e.ExtendedBytes/annex.PageSize)
+	}
+}
+
+// TestRecordOfWhatIsGone has pages of the record given back, and unmapped with all around them: a look
+// tells nothing of them, and the predictor is told so.
+func TestRecordOfWhatIsGone(t *testing.T) {
+	m, d := edge(ContextInfo{})
+	d.record = []predict.Ranked{{Run: annex.Run{First: 10, Pages: 20}, Certain: true}, {Run: annex.Run{First: 80, Pages: 10}}}
+	m.Activity(annex.Activity{ID: "a", What: annex.Woke, At: 2 * second})
+	m.Activity(annex.Activity{ID: "a", What: annex.Slept, At: 3 * second, CPU: time.Second})
+	look := func(at annex.Moment, first, second []annex.State) {
+		m.Scan(annex.Scan{ID: "a", Began: at, Ended: at, KnowsAccess: true, Stretches: []annex.Stretch{{States: first}, {First: 50, States: second}}})
+	}
+	look(4*second, states(50, annex.Present), states(50, annex.Swapped))
+	if len(d.gone) > 0 {
+		t.Fatalf("all is there, and %+v is told to be gone", d.gone)
+	}
+	there := states(50, annex.Present)
+	there[12], there[13], there[40] = 0, 0, 0
+	look(5*second, there, states(35, annex.Swapped))
+	if want := []annex.Run{{First: 12, Pages: 2}, {First: 85, Pages: 5}}; !slices.Equal(d.gone, want) {
+		t.Errorf("%+v is told to be gone, want %+v", d.gone, want)
+	}
+	look(6*second, there, states(35, annex.Swapped))
+	if len(d.gone) != 2 {
+		t.Errorf("it is told again: %+v", d.gone)
 	}
 }

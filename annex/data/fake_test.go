@@ -18,6 +18,7 @@ type told struct {
 	brought, mapped, left int
 	lost                  int
 	forgot                []annex.Space
+	gone                  []annex.Run
 }
 
 func (t *told) Began(at annex.Moment)                 { t.began = append(t.began, at) }
@@ -27,6 +28,7 @@ func (t *told) Pages() []predict.Ranked               { return append([]predict.
 func (t *told) Scores() []predict.Score               { return t.scores }
 func (t *told) Mapped(r []annex.Run)                  { t.mapped += annex.Count(r) }
 func (t *told) Left(r []annex.Run)                    { t.left += annex.Count(r) }
+func (t *told) Gone(r []annex.Run)                    { t.gone = append(t.gone, r...) }
 func (t *told) Forget(s annex.Space)                  { t.forgot = append(t.forgot, s) }
 func (t *told) Lost()                                 { t.lost++ }
 func (t *told) Size() int64                           { return 0 }

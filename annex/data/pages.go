@@ -277,9 +277,13 @@ func (c *context) space(s annex.Scan, look *look) {
 		c.spaces = append(c.spaces, sp)
 		c.named[s.Space] = sp
 	}
+	var had collect
 	for i := range sp.areas {
-		for _, cell := range sp.areas[i].cells {
+		for j, cell := range sp.areas[i].cells {
 			c.tally[cell.flags]--
+			if cell.flags&recorded != 0 {
+				had.add(s.Space, sp.areas[i].first+annex.Page(j))
+			}
 		}
 	}
 	old, fresh, total := sp.areas, make([]area, 0, len(sp.areas)), 0
@@ -298,6 +302,26 @@ func (c *context) space(s annex.Scan, look *look) {
 			c.tally[cell.flags]++
 		}
 	}
+	if gone := sp.gone(had); gone.pages > 0 {
+		c.predictor.Gone(gone.runs)
+	}
+}
+
+// gone are those pages of a record of which a look has found nothing: they were unmapped, or given
+// back.
+func (s *space) gone(had collect) (gone collect) {
+	var a *area
+	for _, r := range had.runs {
+		for p := r.First; p < r.End(); p++ {
+			if a == nil || p < a.first || p >= a.end() {
+				a = s.area(p)
+			}
+			if a == nil || a.cells[p-a.first].flags&recorded == 0 {
+				gone.add(s.name, p)
+			}
+		}
+	}
+	return gone
 }
 
 // carry makes the area of pages with what is known of them from before; known tells

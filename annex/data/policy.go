@@ -117,6 +117,7 @@ type Predictor interface {
 	Brought(runs []annex.Run, at annex.Moment) // and not mapped
 	Mapped(runs []annex.Run)
 	Left(runs []annex.Run)
+	Gone(runs []annex.Run)
 	Forget(s annex.Space)
 	Lost()
 	Size() int64
