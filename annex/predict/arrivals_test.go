@@ -3,7 +3,6 @@ package predict
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -212,53 +211,8 @@ func TestForecastsHoldNinetyPercent(t *testing.T) {
 	}
 }
 
-// A health probe wakes a container each second, which works each minute.
-func TestDismissedActivationsLeaveNoTrace(t *testing.T) {
-	const pages = 64
-	play := func(probes bool) *Context {
-		c := New(Options{})
-		s := annex.Space{PID: 7}
-		for second := range 600 {
-			at := annex.Moment(time.Duration(second) * time.Second)
-			if second%60 != 0 {
-				if probes {
-					c.Began(at)
-					c.Touched([]annex.Fault{{Space: s, Page: 3, At: at, Swapped: true}, {Space: s, Page: 9000, At: at}})
-					c.Dismissed()
-					c.Left([]annex.Run{{Space: s, First: 3, Pages: 1}})
-				}
-				continue
-			}
-			c.Began(at)
-			for page := range annex.Page(pages) {
-				c.Touched([]annex.Fault{{Space: s, Page: page, At: at, Swapped: second > 0}})
-			}
-			c.Ended(at.After(awakeFor))
-			c.Left([]annex.Run{{Space: s, Pages: pages}})
-		}
-		return c
-	}
-	with, without := play(true), play(false)
-	now := annex.Moment(599 * time.Second)
-	want, ok := without.Next(now)
-	if !ok || want.Likely.Since(now) > 2*time.Second {
-		t.Fatalf("without probes the forecast is %v, %t", want, ok)
-	}
-	if got, ok := with.Next(now); got != want || !ok {
-		t.Errorf("with probes the forecast is %v, %t, and without %v", got, ok, want)
-	}
-	if got, want := with.Pages(), without.Pages(); !slices.Equal(got, want) {
-		t.Errorf("with probes the record is %v, and without %v", got, want)
-	}
-	for i, want := range without.Scores()[:2] {
-		if got := with.Scores()[i]; got != want {
-			t.Errorf("with probes the score is %+v, and without %+v", got, want)
-		}
-	}
-}
-
-// Activations that were taken for probes' and are none are told as what they are.
-func TestProbesThatAreNotDismissedAreForecast(t *testing.T) {
+// Probes that are told as activations are forecast as what they are.
+func TestProbesAreForecast(t *testing.T) {
 	o, _ := forecasts(func(r *rand.Rand) func() float64 {
 		at := 0.0
 		return func() float64 {

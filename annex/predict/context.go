@@ -42,8 +42,6 @@ type space struct {
 	// at is the extent in which the last fault was.
 	at    extentID
 	atAny bool
-	// carried tells that its record came from another space, and has not met a burst of its own.
-	carried bool
 }
 
 // burst is an activation that goes on.
@@ -133,16 +131,6 @@ func (c *Context) Ended(at annex.Moment) {
 	}
 	c.intervals.ended(at)
 	c.finish()
-}
-
-// Dismissed ends an activation that was no work, such as a health probe's: neither its pages
-// nor its time are remembered.
-func (c *Context) Dismissed() {
-	if !c.open {
-		return
-	}
-	c.intervals.dismissed()
-	c.close()
 }
 
 func (c *Context) finish() {
@@ -295,27 +283,6 @@ func (c *Context) Forget(id annex.Space) {
 	delete(c.spaces, id)
 	if c.last == s {
 		c.last = nil
-	}
-}
-
-// Renew tells that a space was replaced by another of the same layout: a worker that the
-// same parent forked, with the same addresses. The record carries over page by page. A
-// program that was executed anew has another layout: Forget it. So does Renew where the new
-// space is known already.
-func (c *Context) Renew(old, id annex.Space) {
-	s := c.spaces[old]
-	if s == nil || old == id {
-		return
-	}
-	if c.spaces[id] != nil {
-		c.Forget(old)
-		return
-	}
-	delete(c.spaces, old)
-	s.id, s.stride, s.atAny, s.carried = id, nil, false, true
-	c.spaces[id] = s
-	for _, t := range s.tables {
-		t.tells = t.member // nothing of it is mapped yet
 	}
 }
 

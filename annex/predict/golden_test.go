@@ -16,11 +16,11 @@ import (
 // The files in testdata are histories and what is to be predicted from them, line by line:
 //
 //	options bursts=2 depth=8
-//	began 10s / ended 10s20ms / dismissed / lost
+//	began 10s / ended 10s20ms / lost
 //	touch 1 2 5..8 8..5          first touches, a millisecond apart, in the order written
 //	swapped 1 2                  likewise, of pages that had left memory
 //	left 1..8 / gone 9 / mapped 3 / brought 1 2 at 9s
-//	forget / renew 8             of the space, to another process
+//	forget                       the space
 //	= pages 1..4! 9              what Pages gives: runs in order, ! is certain
 //	= next 19s: 19.9s 20s 20.1s  what Next gives at a moment, to the millisecond; none
 //	= following 8: 9..12         after the fault of page 8; none
@@ -119,8 +119,6 @@ func (h *history) line(n int, line string) int {
 	case "ended":
 		h.now = h.moment(rest)
 		h.c.Ended(h.now)
-	case "dismissed":
-		h.c.Dismissed()
 	case "lost":
 		h.c.Lost()
 	case "touch", "swapped":
@@ -139,10 +137,6 @@ func (h *history) line(n int, line string) int {
 		h.c.Brought(h.runs(pages), h.moment(at))
 	case "forget":
 		h.c.Forget(h.space)
-	case "renew":
-		old := h.space
-		h.space.PID = int32(h.number(rest))
-		h.c.Renew(old, h.space)
 	case "=":
 		if got := h.answer(rest); got != rest {
 			h.t.Errorf("line %d:\nwant %s\n got %s", n, rest, got)

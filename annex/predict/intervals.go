@@ -20,12 +20,6 @@ type intervals struct {
 	begun   bool
 	last    annex.Moment // the last activation that counts
 	slept   annex.Moment // its end
-	before  struct {     // what an activation replaced that may yet be dismissed
-		begun bool
-		last  annex.Moment
-		slept annex.Moment
-	}
-	pending bool // the last beginning has not been learnt from: it may be dismissed
 	seen    []float64
 	count   int
 	average exponential
@@ -91,38 +85,16 @@ func (l *loss) add(q [3]float64, t float64) {
 	l.weight = l.weight*lossKeep + 1
 }
 
-// began takes an activation. It is learnt from once it turns out to have been work.
+// began takes an activation, and learns from the time since the one before.
 func (v *intervals) began(at annex.Moment) {
-	v.learn()
-	v.before.begun, v.before.last, v.before.slept = v.begun, v.last, v.slept
-	v.pending = true
+	before, slept, any := v.last, v.slept, v.begun
 	v.begun, v.last = true, at
-}
-
-func (v *intervals) ended(at annex.Moment) {
-	v.learn()
-	v.slept = at
-}
-
-func (v *intervals) dismissed() {
-	if v.pending {
-		v.begun, v.last, v.slept = v.before.begun, v.before.last, v.before.slept
-		v.pending = false
-	}
-}
-
-// learn takes the time between the last two activations.
-func (v *intervals) learn() {
-	if !v.pending {
+	if !any || at <= before {
+		v.slept = at
 		return
 	}
-	v.pending = false
-	if !v.before.begun || v.last <= v.before.last {
-		v.slept = v.last
-		return
-	}
-	t := v.last.Since(v.before.last).Seconds()
-	v.hold(t)
+	t := at.Since(before).Seconds()
+	v.hold(t, before, slept)
 	if len(v.shape.weights) == 0 {
 		v.shape = newHistogram(v.horizon)
 	}
@@ -136,15 +108,17 @@ func (v *intervals) learn() {
 	v.beat.observe(time.Duration(v.last).Seconds(), v.seen)
 }
 
+func (v *intervals) ended(at annex.Moment) { v.slept = at }
+
 // hold holds against the laws, and against the one that was believed, what they said when
 // the interval began.
-func (v *intervals) hold(t float64) {
+func (v *intervals) hold(t float64, before, slept annex.Moment) {
 	if v.count < fewest {
 		v.event(false)
 	}
 	believed := v.believed()
 	for l := range laws {
-		q, ok := v.say(l, v.before.last, v.before.last)
+		q, ok := v.say(l, before, before)
 		if !ok {
 			if v.losses[l].weight > 0 {
 				// It has spoken before: as good as a forecast of whenever it may be.
@@ -160,7 +134,7 @@ func (v *intervals) hold(t float64) {
 			came := q[0] <= t && t <= q[2]
 			v.prediction(1, came)
 			v.event(came)
-			v.leads.add(v.last.Since(v.before.slept))
+			v.leads.add(v.last.Since(slept))
 		}
 	}
 	v.judge(v.gate)

@@ -47,14 +47,10 @@ func replay(data []byte, options Options, after func(*Context, annex.Moment)) *C
 			c.Began(now)
 		case 2, 3:
 			c.Ended(now)
-		case 4:
-			c.Dismissed()
-		case 5:
+		case 4, 5:
 			c.Lost()
-		case 6:
+		case 6, 7:
 			c.Forget(space())
-		case 7:
-			c.Renew(space(), space())
 		case 8, 9:
 			c.Left(runs())
 		case 10:

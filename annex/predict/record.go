@@ -124,9 +124,8 @@ func (c *Context) learn() {
 	length := len(c.burst.touches) + hidden[rankCodes-1]
 	for n, touch := range c.burst.touches {
 		t, i := c.tables[touch.table], int(touch.page)
-		scored := !t.space.carried
 		if !t.member.has(i) {
-			if touch.flags&swapped != 0 && scored {
+			if touch.flags&swapped != 0 {
 				c.record.event(false)
 			}
 			if c.members >= room {
@@ -138,10 +137,10 @@ func (c *Context) learn() {
 		}
 		cell := t.cell(i)
 		p := cell.pattern()
-		if scored && touch.flags&(told|swapped) != 0 {
+		if touch.flags&(told|swapped) != 0 {
 			c.record.event(c.record.predicted(p))
 		}
-		if scored && touch.flags&told != 0 {
+		if touch.flags&told != 0 {
 			c.record.tell(p, true)
 		}
 		before = hidden[cell.code()]
@@ -155,9 +154,6 @@ func (c *Context) learn() {
 			c.contradict(t)
 		}
 		t.fit()
-	}
-	for _, s := range c.spaces {
-		s.carried = false
 	}
 	c.record.turn(c.gate)
 }
@@ -237,9 +233,7 @@ func (c *Context) contradict(t *table) {
 		if missed.has(i) {
 			cell := &t.cells[n]
 			p := cell.pattern()
-			if !t.space.carried {
-				c.record.tell(p, false)
-			}
+			c.record.tell(p, false)
 			p = p.then(false, c.options.Bursts)
 			if p.touched() == 0 {
 				over.add(i)
