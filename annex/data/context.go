@@ -572,7 +572,7 @@ func (c *context) done(u *underWay, r annex.Result, p Policy) int {
 		}
 	}
 	switch {
-	case r.Err != nil:
+	case r.Err != nil && !ended(u.runs, r.Parts):
 		c.paused = r.Ended.After(pauseFailed)
 	case moved == 0 && (r.Stopped || u.op != annex.Evict):
 		c.paused = r.Ended.After(retry)
@@ -598,6 +598,24 @@ func (c *context) done(u *underWay, r annex.Result, p Policy) int {
 // pauseFailed is for how long nothing is asked for a context of which a request failed: it may
 // have ended, which is told soon, or swap may be broken.
 const pauseFailed = time.Second
+
+// ended tells whether all that was not gone through is of spaces that are no more, as where workers
+// come and go: that is no reason to ask for nothing of the others.
+func ended(runs []annex.Run, parts []annex.Part) bool {
+	asked := map[annex.Space]int{}
+	for _, r := range runs {
+		asked[r.Space] += r.Pages
+	}
+	gone := false
+	for _, p := range parts {
+		if p.Gone {
+			gone = true
+		} else if p.Done < asked[p.Space] {
+			return false
+		}
+	}
+	return gone
+}
 
 // reached are the pages of runs that were gone through, as told of each space.
 func reached(runs []annex.Run, parts []annex.Part) (head []annex.Run) {

@@ -522,3 +522,27 @@ func TestRecordOfWhatIsGone(t *testing.T) {
 		t.Errorf("it is told again: %+v", d.gone)
 	}
 }
+
+// TestSpacesThatEnd has one of two spaces end under way: that is no reason to leave the other alone,
+// as a failure is.
+func TestSpacesThatEnd(t *testing.T) {
+	one, other := annex.Space{PID: 1}, annex.Space{PID: 2}
+	runs := []annex.Run{{Space: one, Pages: 4}, {Space: other, Pages: 4}}
+	for _, c := range []struct {
+		parts  []annex.Part
+		paused bool
+	}{
+		{[]annex.Part{{Space: one, Gone: true}, {Space: other, Done: 4, Moved: 4}}, false},
+		{[]annex.Part{{Space: one, Gone: true}, {Space: other, Done: 3, Moved: 3}}, true},
+		{[]annex.Part{{Space: one, Done: 4}, {Space: other, Done: 2}}, true},
+		{nil, true},
+	} {
+		m, _ := edge(ContextInfo{})
+		ctx := m.byID["a"]
+		u := &underWay{context: ctx, op: annex.Evict, pages: 8, runs: runs, decided: ctx.note(second, annex.Evict, annex.Cold, 8, "")}
+		ctx.done(u, annex.Result{Op: annex.Evict, Ended: 10 * second, Asked: 8, Err: errors.New("failed"), Parts: c.parts}, m.policy)
+		if paused := ctx.paused > 10*second; paused != c.paused {
+			t.Errorf("%+v: paused %v, want %v", c.parts, paused, c.paused)
+		}
+	}
+}
