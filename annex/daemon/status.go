@@ -211,7 +211,7 @@ func (d *Daemon) tellContext(c data.ContextStatus) control.Context {
 			out.Problem = h.trouble
 		}
 		if out.Problem == "" && h.class == annex.Critical && h.unknown != "" {
-			out.Problem = "its pressure is not known, so nothing stops eviction where it waits for memory: " + h.unknown
+			out.Problem = "its pressure is not known, so that it stops no eviction" // the warning says why
 		}
 		if (h.class != annex.Elastic || observing) && d.parts.Size != nil {
 			// One that has just ended has nothing.

@@ -245,7 +245,7 @@ func (e *eviction) record(l leaver, n *room) {
 	if e.most(c, n) == 0 || c.dry[l.part()] || c.learned && c.count().recordHere == 0 && !l.written {
 		return
 	}
-	says := fmt.Sprintf("memory is short, and it has slept for %v", c.idle(m.now).Round(time.Millisecond))
+	says := fmt.Sprintf("memory is short, and it last worked %v ago", c.idle(m.now).Round(time.Millisecond))
 	if c.expects {
 		says = fmt.Sprintf("memory is short, and it is likely to wake in %v, later than others", c.forecast.Likely.Since(m.now).Round(time.Millisecond))
 	}
