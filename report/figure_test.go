@@ -39,6 +39,9 @@ func TestNoFigureAboveZeroIsZero(t *testing.T) {
 		{0.94, 0.0031, 12, "0.9 (0.003 to 12)"},
 		{3.0612, 2.2, 4.0, "3.1 (2.2 to 4.0)"},
 		{2, -3, 90, "0 (0 to 90)"},
+		{0.02, 0.001, 900, "0.02 (0.001 to 900)"},
+		{400, 9e-7, 8e8, "400 (not bounded)"},
+		{434, 3e-49, 6e51, "400 (not bounded)"},
 	} {
 		got := Said(stats.Estimate{Value: c.v, Interval: stats.Interval{Low: c.low, High: c.high}, N: 3}, 1)
 		if got != c.want {
