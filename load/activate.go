@@ -77,6 +77,7 @@ func (a *activation) run(ctx context.Context) (ActivationResult, error) {
 		}
 	}()
 	opened := a.opened()
+	defer quiet()()
 	a.began = time.Now()
 	// ending is over when the load is to end, for whichever reason.
 	ending, over := context.WithCancel(ctx)

@@ -133,6 +133,7 @@ type httpConn struct {
 	link   link
 	reader *bufio.Reader
 	body   bytes.Buffer // of the answer, where a check wants it
+	chunk  []byte       // by which a body is read
 }
 
 // prepared is a request with the bytes that are sent for it.
@@ -242,7 +243,10 @@ func (c *httpConn) answer(to prepared) (persistent bool, err error) {
 	if c.want.BodyPattern != nil || to.check != nil {
 		sink = &prefixWriter{buffer: &c.body, left: maxKeptBody}
 	}
-	size, err := io.Copy(sink, response.Body)
+	if c.chunk == nil {
+		c.chunk = make([]byte, 32<<10) // once, and not for each answer as io.Copy would
+	}
+	size, err := io.CopyBuffer(sink, response.Body, c.chunk)
 	if err != nil {
 		return false, fmt.Errorf("body after %d bytes: %w", size, err)
 	}

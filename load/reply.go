@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -18,10 +19,11 @@ const (
 	maxReplyDepth = 8         // arrays in arrays
 )
 
-// Reply is one reply of RESP2, the protocol's version that a connection begins in.
+// Reply is one reply of RESP2, the protocol's version that a connection begins in. What a
+// [RESP.Next] is shown of it is overwritten once its check has run.
 type Reply struct {
 	Type  byte   // '+' simple string, '-' error, ':' integer, '$' bulk string, '*' array
-	Text  string // of strings and errors
+	Text  []byte // of strings and errors
 	Int   int64  // of integers
 	Nil   bool   // of bulk strings and arrays: there is none
 	Elems []Reply
@@ -32,7 +34,7 @@ func (r Reply) Err() error {
 	if r.Type != '-' {
 		return nil
 	}
-	return replyError(r.Text)
+	return replyError(string(r.Text))
 }
 
 // AppendCommand appends a command in the protocol's form, an array of bulk strings.
@@ -52,19 +54,43 @@ func AppendCommand(to []byte, args ...string) []byte {
 
 // ReadReply reads one reply. It refuses a string above 1 MiB.
 func ReadReply(r *bufio.Reader) (Reply, error) {
-	return readReply(r, maxReplyDepth, maxReplyKept)
+	return readReply(r, maxReplyDepth, keeping{most: maxReplyKept})
 }
 
 // skipReply reads one reply and keeps nothing of it but the text of an error:
 // the one that it is, or the first inside.
 func skipReply(r *bufio.Reader) (errorText string, err error) {
-	reply, err := readReply(r, maxReplyDepth, 0)
-	return reply.Text, err
+	reply, err := readReply(r, maxReplyDepth, keeping{})
+	return string(reply.Text), err
 }
 
-// readReply reads one reply. With keep 0 it discards all strings and elements,
+// keeping says what is kept of a reply's strings: nothing where most is 0.
+type keeping struct {
+	most int64
+	// room is what they are put in, one after the other; nil is memory of its own for each.
+	room *[]byte
+}
+
+// take gives what so many bytes are kept in.
+func (k keeping) take(n int) []byte {
+	if k.room == nil {
+		return make([]byte, n)
+	}
+	from := len(*k.room)
+	*k.room = slices.Grow(*k.room, n)[:from+n] // what lay before stays where its owners have it
+	return (*k.room)[from : from+n : from+n]
+}
+
+// copy keeps a text.
+func (k keeping) copy(text []byte) []byte {
+	kept := k.take(len(text))
+	copy(kept, text)
+	return kept
+}
+
+// readReply reads one reply. Where nothing is kept it discards all strings and elements,
 // save that Text is the first error's.
-func readReply(r *bufio.Reader, depth int, keep int64) (Reply, error) {
+func readReply(r *bufio.Reader, depth int, keep keeping) (Reply, error) {
 	line, err := readLine(r)
 	if err != nil {
 		return Reply{}, err
@@ -76,14 +102,14 @@ func readReply(r *bufio.Reader, depth int, keep int64) (Reply, error) {
 	rest := line[1:]
 	switch reply.Type {
 	case '+':
-		if keep > 0 {
-			reply.Text = string(rest)
+		if keep.most > 0 {
+			reply.Text = keep.copy(rest)
 		}
 		return reply, nil
 	case '-':
-		reply.Text = string(rest)
-		if reply.Text == "" {
-			reply.Text = "ERR without a word"
+		reply.Text = keeping{}.copy(rest)
+		if len(reply.Text) == 0 {
+			reply.Text = []byte("ERR without a word")
 		}
 		return reply, nil
 	case ':':
@@ -111,9 +137,9 @@ func readReply(r *bufio.Reader, depth int, keep int64) (Reply, error) {
 			if err != nil {
 				return reply, unexpected(err)
 			}
-			if keep > 0 {
+			if keep.most > 0 {
 				reply.Elems = append(reply.Elems, elem)
-			} else if reply.Text == "" {
+			} else if reply.Text == nil {
 				reply.Text = elem.Text
 			}
 		}
@@ -150,28 +176,26 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	return line[:len(line)-2], nil
 }
 
-func readBulk(r *bufio.Reader, n, keep int64) (string, error) {
-	var text string
+func readBulk(r *bufio.Reader, n int64, keep keeping) (text []byte, err error) {
 	switch {
-	case keep == 0:
+	case keep.most == 0:
 		if _, err := r.Discard(int(n)); err != nil {
-			return "", unexpected(err)
+			return nil, unexpected(err)
 		}
-	case n > keep:
-		return "", fmt.Errorf("reply: a string of %d bytes, want at most %d", n, keep)
+	case n > keep.most:
+		return nil, fmt.Errorf("reply: a string of %d bytes, want at most %d", n, keep.most)
 	default:
-		buffer := make([]byte, n)
-		if _, err := io.ReadFull(r, buffer); err != nil {
-			return "", unexpected(err)
+		text = keep.take(int(n))
+		if _, err := io.ReadFull(r, text); err != nil {
+			return nil, unexpected(err)
 		}
-		text = string(buffer)
 	}
 	line, err := readLine(r)
 	if err != nil {
-		return "", unexpected(err)
+		return nil, unexpected(err)
 	}
 	if len(line) != 0 {
-		return "", errors.New("reply: a string longer than its length")
+		return nil, errors.New("reply: a string longer than its length")
 	}
 	return text, nil
 }

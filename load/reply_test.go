@@ -19,16 +19,16 @@ func TestReadReply(t *testing.T) {
 		wire string
 		want Reply
 	}{
-		{"+PONG\r\n", Reply{Type: '+', Text: "PONG"}},
-		{"-LOADING busy\r\n", Reply{Type: '-', Text: "LOADING busy"}},
+		{"+PONG\r\n", Reply{Type: '+', Text: []byte("PONG")}},
+		{"-LOADING busy\r\n", Reply{Type: '-', Text: []byte("LOADING busy")}},
 		{":-42\r\n", Reply{Type: ':', Int: -42}},
-		{"$5\r\na\r\nb!\r\n", Reply{Type: '$', Text: "a\r\nb!"}},
-		{"$0\r\n\r\n", Reply{Type: '$'}},
+		{"$5\r\na\r\nb!\r\n", Reply{Type: '$', Text: []byte("a\r\nb!")}},
+		{"$0\r\n\r\n", Reply{Type: '$', Text: []byte{}}},
 		{"$-1\r\n", Reply{Type: '$', Nil: true}},
 		{"*-1\r\n", Reply{Type: '*', Nil: true}},
 		{"*0\r\n", Reply{Type: '*'}},
 		{"*2\r\n$1\r\na\r\n*1\r\n:1\r\n", Reply{Type: '*', Elems: []Reply{
-			{Type: '$', Text: "a"}, {Type: '*', Elems: []Reply{{Type: ':', Int: 1}}}}}},
+			{Type: '$', Text: []byte("a")}, {Type: '*', Elems: []Reply{{Type: ':', Int: 1}}}}}},
 	} {
 		got, err := ReadReply(reader(c.wire))
 		if err != nil {
@@ -70,7 +70,7 @@ func TestSkipReplyFindsErrorInside(t *testing.T) {
 func TestLongErrorText(t *testing.T) {
 	long := "ERR " + strings.Repeat("x", 10_000)
 	reply, err := ReadReply(bufio.NewReaderSize(strings.NewReader("-"+long+"\r\n"), 16))
-	if err != nil || reply.Text != long {
+	if err != nil || string(reply.Text) != long {
 		t.Errorf("%d bytes of text, error %v", len(reply.Text), err)
 	}
 }
@@ -91,7 +91,7 @@ func encode(r Reply) string {
 		}
 		return s
 	default:
-		return string(r.Type) + r.Text + "\r\n"
+		return string(r.Type) + string(r.Text) + "\r\n"
 	}
 }
 
@@ -120,6 +120,14 @@ func FuzzReply(f *testing.F) {
 
 		source.Reset(wire)
 		r.Reset(source)
+		room := []byte("before")
+		one, err := readReply(r, maxReplyDepth, keeping{most: maxReplyKept, room: &room})
+		if diff := cmp.Diff(reply, one); diff != "" || err != nil {
+			t.Errorf("%q: kept in one room, error %v: (-each by itself +together)\n%s", wire, err, diff)
+		}
+
+		source.Reset(wire)
+		r.Reset(source)
 		text, err := skipReply(r)
 		if err != nil {
 			t.Fatalf("%q: read but not skipped: %v", wire, err)
@@ -127,7 +135,7 @@ func FuzzReply(f *testing.F) {
 		if now := r.Buffered() + source.Len(); now != left {
 			t.Errorf("%q: reading leaves %d bytes, skipping %d", wire, left, now)
 		}
-		if reply.Type == '-' && text != reply.Text {
+		if reply.Type == '-' && text != string(reply.Text) {
 			t.Errorf("%q: skipping gives error %q, reading %q", wire, text, reply.Text)
 		}
 	})

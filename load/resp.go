@@ -21,7 +21,7 @@ type RESP struct {
 	Pipeline int        // commands a request; 0 is 1
 	// Next, where it is set, gives each command in place of Commands, and what its
 	// reply has to be; nil is any that is no error. It is called from several
-	// goroutines.
+	// goroutines. What a check is shown is overwritten after it: it keeps copies.
 	Next func() (command []string, check func(Reply) error)
 
 	// Dial connects; nil is TCP.
@@ -52,6 +52,7 @@ type respConn struct {
 	next   int
 	buffer []byte
 	checks []func(Reply) error // of the commands that were sent last
+	kept   []byte              // the strings of the reply that is checked
 }
 
 func (c *respConn) Close() error { return c.client.Close() }
@@ -105,7 +106,10 @@ func (c *respConn) answer(check func(Reply) error) (wrong, err error) {
 		}
 		return replyError(text), nil
 	}
-	reply, err := ReadReply(c.client.reader)
+	// Memory of its own for each would have the collector of garbage run beside the load,
+	// tens of times a second where replies are large.
+	c.kept = c.kept[:0]
+	reply, err := readReply(c.client.reader, maxReplyDepth, keeping{most: maxReplyKept, room: &c.kept})
 	if err != nil {
 		return nil, err
 	}

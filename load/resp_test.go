@@ -40,7 +40,7 @@ func respServer(t *testing.T) (address string, asked func() []string) {
 					}
 					words := make([]string, len(command.Elems))
 					for i, e := range command.Elems {
-						words[i] = e.Text
+						words[i] = string(e.Text)
 					}
 					mu.Lock()
 					all = append(all, strings.Join(words, " "))
@@ -109,7 +109,7 @@ func TestRESPDrawsCommands(t *testing.T) {
 			return []string{"SET", "k", strconv.Itoa(n)}, nil
 		case 2:
 			return []string{"GET", "k"}, func(r Reply) error {
-				if r.Text != want {
+				if string(r.Text) != want {
 					return fmt.Errorf("%q, want %q", r.Text, want)
 				}
 				return nil
@@ -155,7 +155,7 @@ func TestRESPClientManyAtOnce(t *testing.T) {
 	if err != nil || len(replies) != len(commands) {
 		t.Fatalf("%d replies, %v", len(replies), err)
 	}
-	if replies[0].Text != "OK" || replies[5000].Text != value {
+	if string(replies[0].Text) != "OK" || string(replies[5000].Text) != value {
 		t.Errorf("replies %q ... %.10q", replies[0].Text, replies[5000].Text)
 	}
 }

@@ -53,6 +53,7 @@ func (g *generator) run(ctx context.Context) (Result, error) {
 		opening.Go(func() { conns[i], _ = open(ctx, g.target, g.options.Timeout) }) // a request will try again, and tell
 	}
 	opening.Wait()
+	defer quiet()()
 	g.began = time.Now()
 	for _, conn := range conns {
 		loading.Go(func() { g.drive(ctx, conn) })

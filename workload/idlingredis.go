@@ -93,8 +93,9 @@ func (redis) Asks(t Trial, filled, seed uint64) (load.Target, error) {
 			}
 			if asked++; plan.snapshot > 0 && asked%plan.snapshot == 0 {
 				return []string{"INFO", "persistence"}, func(r load.Reply) error {
-					ready = strings.Contains(r.Text, "rdb_bgsave_in_progress:0")
-					if !strings.Contains(r.Text, "rdb_bgsave_in_progress:") {
+					text := string(r.Text)
+					ready = strings.Contains(text, "rdb_bgsave_in_progress:0")
+					if !strings.Contains(text, "rdb_bgsave_in_progress:") {
 						return fmt.Errorf("INFO persistence was answered by %.80q", r.Text)
 					}
 					return nil
@@ -102,7 +103,7 @@ func (redis) Asks(t Trial, filled, seed uint64) (load.Target, error) {
 			}
 			n := draws.next()
 			return []string{"GET", objectKey(n)}, func(r load.Reply) error {
-				return plan.objects.content(filled, n).check([]byte(r.Text))
+				return plan.objects.content(filled, n).check(r.Text)
 			}
 		},
 	}, nil
@@ -110,7 +111,7 @@ func (redis) Asks(t Trial, filled, seed uint64) (load.Target, error) {
 
 // checkSaving is an error unless a snapshot was begun.
 func checkSaving(r load.Reply) error {
-	if r.Text != "Background saving started" {
+	if string(r.Text) != "Background saving started" {
 		return fmt.Errorf("BGSAVE was answered by %.80q", r.Text)
 	}
 	return nil

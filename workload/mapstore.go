@@ -132,7 +132,7 @@ type mapstoreInfo struct {
 // askMapstore sends one command, and has its answer checked.
 func askMapstore(ctx context.Context, t Trial, command string, check func(answer string) error) error {
 	return askOnce(ctx, load.RESP{Address: t.Address(mapstorePort), Dial: dialOf(t), Next: func() ([]string, func(load.Reply) error) {
-		return []string{command}, func(r load.Reply) error { return check(r.Text) }
+		return []string{command}, func(r load.Reply) error { return check(string(r.Text)) }
 	}})
 }
 

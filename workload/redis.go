@@ -389,7 +389,7 @@ func pingRedis(ctx context.Context, address string) error {
 	if err := replies[0].Err(); err != nil {
 		return err // "LOADING" among them
 	}
-	if replies[0].Text != "PONG" {
+	if string(replies[0].Text) != "PONG" {
 		return fmt.Errorf("PING was answered by %q", replies[0].Text)
 	}
 	return nil

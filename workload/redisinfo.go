@@ -25,7 +25,7 @@ func serverCPU(ctx context.Context, address string) (seconds float64, err error)
 	if err := replies[0].Err(); err != nil {
 		return 0, err
 	}
-	return parseInfoCPU(replies[0].Text)
+	return parseInfoCPU(string(replies[0].Text))
 }
 
 // parseInfoCPU adds up the process' own user and system time. That of children (which

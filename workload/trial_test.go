@@ -125,7 +125,7 @@ func respServer(t *testing.T, answer func(command []string) string) (address str
 					}
 					var words []string
 					for _, e := range command.Elems {
-						words = append(words, e.Text)
+						words = append(words, string(e.Text))
 					}
 					if _, err := fmt.Fprint(conn, answer(words)); err != nil {
 						return

@@ -117,14 +117,14 @@ func (m *ycsb) resp() func() ([]string, func(load.Reply) error) {
 	return func() ([]string, func(load.Reply) error) {
 		o := m.next()
 		if o.read {
-			return []string{"GET", recordKey(o.record)}, func(r load.Reply) error { return checkField(o.record, r.Text) }
+			return []string{"GET", recordKey(o.record)}, func(r load.Reply) error { return checkField(o.record, string(r.Text)) }
 		}
 		return []string{"SET", recordKey(o.record), recordField(o.record, o.update)}, checkStored
 	}
 }
 
 func checkStored(r load.Reply) error {
-	if r.Type != '+' || r.Text != "OK" {
+	if r.Type != '+' || string(r.Text) != "OK" {
 		return fmt.Errorf("SET was answered by %.40q", r.Text)
 	}
 	return nil

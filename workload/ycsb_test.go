@@ -137,18 +137,18 @@ func TestYCSBCommandsAreChecked(t *testing.T) {
 	for range 200 {
 		command, check := m()
 		kinds[command[0]]++
-		right := load.Reply{Type: '+', Text: "OK"}
+		right := load.Reply{Type: '+', Text: []byte("OK")}
 		if command[0] == "GET" {
 			var n int64
 			for recordKey(n) != command[1] {
 				n++
 			}
-			right = load.Reply{Type: '$', Text: recordField(n, 3)}
+			right = load.Reply{Type: '$', Text: []byte(recordField(n, 3))}
 		}
 		if err := check(right); err != nil {
 			t.Error(err)
 		}
-		for _, wrong := range []load.Reply{{Type: '$', Nil: true}, {Type: '+', Text: "QUEUED"}, {Type: '$', Text: recordField(11, 0)}} {
+		for _, wrong := range []load.Reply{{Type: '$', Nil: true}, {Type: '+', Text: []byte("QUEUED")}, {Type: '$', Text: []byte(recordField(11, 0))}} {
 			if check(wrong) == nil {
 				t.Errorf("%v passes for %q", wrong, command)
 			}
