@@ -30,7 +30,7 @@ const umlName = "m"
 func (uml) kernel() guest.Kernel { return guest.UML }
 func (uml) channel() string      { return "tty:/dev/ttyS0" }
 func (uml) byName() bool         { return true }
-func (uml) check() error         { return nil } // its program comes with the kernel's package
+func (uml) check() error         { return missing(guest.UML.Check()) } // its program comes with the kernel's package
 func (uml) version(context.Context) string {
 	return "user-mode Linux"
 }

@@ -74,6 +74,9 @@ func build(ctx context.Context, o BuildOptions) (Boot, error) {
 	if !ok {
 		return Boot{}, fmt.Errorf("there is no kernel %q", o.Kernel)
 	}
+	if err := o.Kernel.Check(); err != nil {
+		return Boot{}, err
+	}
 	if o.Agent == "" {
 		own, err := os.Executable()
 		if err != nil {
