@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tare/kernel/procfs"
 )
 
 // Affinity lists the CPUs that this program may run on: while it keeps itself to
@@ -82,6 +84,35 @@ func CPUTime() (time.Duration, error) {
 		return 0, err
 	}
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), nil
+}
+
+// Waited is how long the calling process' threads, those that have not ended, were ready to
+// run and had no processor: the second number of /proc/PID/task/TID/schedstat
+// (Documentation/scheduler/sched-stats.rst).
+func Waited() (time.Duration, error) {
+	var sum time.Duration
+	files, _ := filepath.Glob(procfs.Host.Process(os.Getpid()).Path("task/[0-9]*/schedstat")) // the pattern is well formed
+	read := 0
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread ended meanwhile
+		}
+		fields := strings.Fields(string(b))
+		if len(fields) < 2 {
+			return 0, fmt.Errorf("%s: %q, want three numbers", file, b)
+		}
+		ns, err := strconv.ParseInt(fields[1], 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", file, err)
+		}
+		sum += time.Duration(ns)
+		read++
+	}
+	if read == 0 {
+		return 0, errors.New("this kernel tells nothing of schedstat: CONFIG_SCHED_INFO")
+	}
+	return sum, nil
 }
 
 // SetUmask sets the bits that this process' new files lack, and gives those of before.
