@@ -53,6 +53,9 @@ type Settings struct {
 	// StopWithin is the time within which pressure above that has stopped all eviction; 0 is
 	// the constant of that name.
 	StopWithin time.Duration
+	// Yield is the share of its control group's weight that the daemon keeps while it has
+	// processors enough; 0 and 1 leave that alone.
+	Yield float64
 	// Protect tells whether critical containers' memory is kept from the kernel's own reclaim.
 	Protect bool
 	// File is where all this was read, and Loaded when; Defended is what is defended.
@@ -69,6 +72,7 @@ func (s Settings) complete() Settings {
 	or(&s.Policy.Low, 64<<20)
 	or(&s.CriticalLimit, 0.01)
 	or(&s.StopWithin, StopWithin)
+	or(&s.Yield, 1)
 	s.Policy.CriticalLimit = s.CriticalLimit
 	return s
 }
@@ -115,10 +119,15 @@ type Daemon struct {
 	braked   braked
 	weight   weight
 	weighAt  annex.Moment
-	logErr   error
-	started  time.Time
-	entered  time.Time // when the state began
-	modes    []turned  // the modes before this one, the oldest first
+	// precedence is what the daemon is to weigh beside others; shared is why it weighs what it
+	// does, and until when that is not asked again.
+	precedence  precedence
+	shared      string
+	sharedUntil annex.Moment
+	logErr      error
+	started     time.Time
+	entered     time.Time // when the state began
+	modes       []turned  // the modes before this one, the oldest first
 
 	planAt, memoryAt, pressureAt, calmAt, soonest annex.Moment
 	failed                                        map[string]annex.Moment

@@ -64,6 +64,7 @@ func (d *Daemon) readMemory(now annex.Moment) {
 	}
 	d.memoryAt = now.After(d.pace.read(m, d.settings.Policy.Low, d.movers.leaving()))
 	d.parts.Data.Memory(m)
+	d.weigh(now)
 	if m.Free < d.settings.Policy.Low {
 		d.planAt = now
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"tare/kernel/cgroup"
 	"tare/kernel/process"
 	"tare/platform"
 )
@@ -78,6 +80,9 @@ func TestAnnexdExtendsABox(t *testing.T) {
 	for _, o := range occupants {
 		o.unharmed(t)
 	}
+	// With nothing to do it gives way, and its guard puts back what it weighed.
+	weight, whole := weightOf(t, s.Name+"-"+Extender), weightOf(t, s.Name)()
+	await(t, b, "annexd weighs less than a group that was just made", func(r platform.BoxReading, err error) bool { return err == nil && weight() < whole })
 	id := daemonOf(t, m.extension(s.Name))
 	if err := id.Kill(t.Context()); err != nil {
 		t.Fatal(err)
@@ -89,11 +94,32 @@ func TestAnnexdExtendsABox(t *testing.T) {
 	for _, o := range occupants {
 		o.unharmed(t)
 	}
+	await(t, b, "its group weighs what it did", func(platform.BoxReading, error) bool { return weight() == whole })
 	remove(t, b)
 	if left := surroundings(t, state, s); left != found {
 		t.Errorf("found:\n%s\nleft:\n%s", found, left)
 	}
 	gone(t, m.extension(s.Name), id)
+}
+
+// weightOf gives what a group of tare's weighs on the processors, on the scale of version 1.
+func weightOf(t *testing.T, name string) func() int {
+	t.Helper()
+	layout, err := cgroup.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	group := layout.At(path.Join(platform.CgroupParent, name))
+	if _, ok := group.For("cpu"); !ok {
+		t.Skip("no hierarchy here has the cpu controller")
+	}
+	return func() int {
+		shares, err := group.Shares()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return shares
+	}
 }
 
 // Killed together with the one that made the box, with pages in swap, annexd is removed by

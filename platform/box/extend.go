@@ -16,13 +16,17 @@ import (
 	"tare/annex/config"
 	"tare/annex/control"
 	"tare/annex/guard"
+	"tare/kernel/cgroup"
 	"tare/kernel/process"
 	"tare/platform"
+	"tare/platform/held"
 )
 
 // An extended box has annexd beside it: a process of this program's own, outside of the
 // box and at no other class than ordinary programs, which defends the box's memory by
-// moving pages of the idle class. All that it keeps lies in a directory of the box's.
+// moving pages of the idle class. All that it keeps lies in a directory of the box's. It is
+// in a control group of its own, as its unit has it be, which weighs as much on the
+// processors as the box unless it yields (annex/bound, Own).
 
 // extendDirectory is where those directories are, below a state directory.
 const extendDirectory = "annex"
@@ -135,6 +139,10 @@ func (b *madeBox) takeExtension(ctx context.Context, m *Maker) error {
 	if _, err := os.Lstat(dir); err == nil {
 		return fmt.Errorf("there is a %s already: `tare clean` removes what a killed tare left", dir)
 	}
+	group, err := b.takeExtender(ctx)
+	if err != nil {
+		return err
+	}
 	return b.take(ctx, kindExtension, dir, nil, func() error {
 		if err := os.MkdirAll(filepath.Join(dir, stateFiles), 0o700); err != nil {
 			return err
@@ -146,6 +154,9 @@ func (b *madeBox) takeExtension(ctx context.Context, m *Maker) error {
 		if b.extension, err = startExtender(program, dir); err != nil {
 			return err
 		}
+		if err := group.Add(b.extension.PID); err != nil {
+			return fmt.Errorf("give %s a control group of its own: %w", Extender, err)
+		}
 		return b.extension.ready(ctx)
 	}, func(ctx context.Context) error {
 		if b.extension != nil {
@@ -155,6 +166,19 @@ func (b *madeBox) takeExtension(ctx context.Context, m *Maker) error {
 		}
 		return removeExtension(ctx, dir)
 	})
+}
+
+// takeExtender makes the group that the daemon runs in, beside the box's. Its memory and
+// whatever else is counted stay where they are.
+func (b *madeBox) takeExtender(ctx context.Context) (cgroup.Group, error) {
+	group := b.layout.At(path.Join(platform.CgroupParent, b.spec.Name+"-"+Extender))
+	place, ok := group.For("cpu")
+	if !ok {
+		return cgroup.Group{}, nil // nothing is weighed here
+	}
+	group.Places = []cgroup.Place{place}
+	return group, b.things.Take(ctx, held.CgroupEntry(Entered, group), func() error { return group.Create("cpu") },
+		func(ctx context.Context) error { return held.EndGroup(ctx, group) })
 }
 
 // Bounds of the daemon's steps.
