@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"tare/kernel/cgroup"
@@ -19,14 +20,15 @@ import (
 // Own is the control group that this program runs in, of whose weight on the processors it
 // can give some up (cpu.shares, Documentation/scheduler/sched-design-CFS.rst; cpu.weight,
 // cgroup-v2.rst). Nice values and scheduling classes do not do that: they count among the
-// programs of one group only, and containers are in theirs. Its methods are to be called one
-// at a time.
+// programs of one group only, and containers are in theirs.
 type Own struct {
 	knobs  Knobs
 	layout cgroup.Layout
 
-	mu   sync.Mutex
-	kept string // the knob that is changed; empty where none is
+	mu     sync.Mutex
+	kept   string // the knob that is changed; empty where none is
+	little string // what it then holds
+	share  float64
 }
 
 // Own gives the program's own group; nil without a guard.
@@ -50,35 +52,36 @@ const (
 	leastWeight = 1
 )
 
-// Yield has the group weigh that share of what it did, until [Own.Resume]. The error is a
-// [*Shared] where others would weigh less with it. What somebody else has set since is from
-// then on what it weighs.
+// Yield has the group weigh that share of what it did, until [Own.Resume]. It may be called
+// again, and is to be now and then: what somebody else has set since is from then on what it
+// weighs, and a group that it was moved to is its own. The error is a [*Shared] where others
+// would weigh less with it.
 func (o *Own) Yield(share float64) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err := o.resume(); err != nil {
-		return err
-	}
-	file, least, err := o.knob()
-	if err != nil {
-		return err
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	whole, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		return fmt.Errorf("%s holds %q, and no number (cpu.idle?): it is left as it is", file, strings.TrimSpace(string(text)))
-	}
-	little := max(least, int(share*float64(whole)))
-	if little >= whole {
+	k, err := o.knob()
+	if err == nil && k.file == o.kept && share == o.share && k.text == o.little {
 		return nil
 	}
-	if err := o.knobs.Keep(context.Background(), file, strconv.Itoa(little)); err != nil {
+	if err := errors.Join(err, o.resume()); err != nil {
 		return err
 	}
-	o.kept = file
+	if k, err = o.knob(); err != nil { // it may hold what it did before by now
+		return err
+	}
+	whole, err := strconv.Atoi(k.text)
+	if err != nil {
+		return fmt.Errorf("%s holds %q, and no number", k.file, k.text)
+	}
+	little := max(k.least, int(share*float64(whole)))
+	if little >= whole {
+		return &Shared{k.group, fmt.Sprintf("%d is the least there is", whole)}
+	}
+	text := strconv.Itoa(little)
+	if err := o.knobs.Keep(context.Background(), k.file, text); err != nil {
+		return err
+	}
+	o.kept, o.little, o.share = k.file, text, share
 	return nil
 }
 
@@ -109,43 +112,71 @@ func (o *Own) Time() (ran, waited time.Duration, err error) {
 	return ran, waited, err
 }
 
-// knob is the file by which the program's group, and nobody else, is weighed.
-func (o *Own) knob() (file string, least int, err error) {
+// weightKnob is the file by which a group is weighed, and what it holds.
+type weightKnob struct {
+	group, file, text string
+	least             int
+}
+
+// knob is the one by which the program's group, and nobody else, is weighed.
+func (o *Own) knob() (weightKnob, error) {
 	g, _, err := o.layout.Of(os.Getpid())
 	if err != nil {
-		return "", 0, err
+		return weightKnob{}, err
 	}
 	place, ok := g.For("cpu")
 	if !ok {
-		return "", 0, &Shared{"/", "no hierarchy here has the cpu controller"}
+		return weightKnob{}, &Shared{"/", "no hierarchy here has the cpu controller"}
 	}
-	name, least := "cpu.weight", leastWeight
+	k := weightKnob{place.Path, place.File("cpu.weight"), "", leastWeight}
 	if place.Version == 1 {
-		name, least = "cpu.shares", leastShares
+		k.file, k.least = place.File("cpu.shares"), leastShares
+	}
+	shared := func(why string, args ...any) (weightKnob, error) {
+		return weightKnob{}, &Shared{place.Path, fmt.Sprintf(why, args...)}
 	}
 	if place.Dir() == filepath.Clean(place.Mount) {
-		return "", 0, &Shared{place.Path, "it is everybody's"}
+		return shared("it is the topmost one")
 	}
-	if _, err := os.Stat(place.File(name)); errors.Is(err, os.ErrNotExist) {
-		return "", 0, &Shared{place.Path, "it has no " + name}
+	if idle, err := os.ReadFile(place.File("cpu.idle")); err == nil && strings.TrimSpace(string(idle)) != "0" {
+		return shared("it has what others leave (cpu.idle)")
 	}
-	pids, err := cgroup.Group{Places: []cgroup.Place{place}}.Processes()
+	text, err := os.ReadFile(k.file)
+	if errors.Is(err, os.ErrNotExist) {
+		return shared("it has no %s", filepath.Base(k.file))
+	}
 	if err != nil {
-		return "", 0, err
+		return weightKnob{}, err
+	}
+	k.text = strings.TrimSpace(string(text))
+	pids, err := cgroup.Group{Places: []cgroup.Place{place}}.Processes()
+	if errors.Is(err, syscall.EOPNOTSUPP) {
+		return shared("it is a part of one that is threaded")
+	}
+	if err != nil {
+		return weightKnob{}, err
 	}
 	for _, pid := range pids {
-		if !isOwn(pid) {
-			return "", 0, &Shared{place.Path, fmt.Sprintf("process %d is in it too", pid)}
+		own, err := isOwn(pid)
+		if err != nil {
+			return weightKnob{}, err
+		}
+		if !own {
+			return shared("process %d is in it too", pid)
 		}
 	}
-	return place.File(name), least, nil
+	return k, nil
 }
 
-// isOwn tells whether a process is this program, or its guard.
-func isOwn(pid int) bool {
+// isOwn tells whether a process is this program, or its guard. One that has ended weighs
+// nothing.
+func isOwn(pid int) (bool, error) {
 	if pid == os.Getpid() {
-		return true
+		return true, nil
 	}
 	stat, err := procfs.Host.Process(pid).Stat()
-	return err != nil || stat.Parent == os.Getpid() // one that has ended weighs nothing
+	if procfs.Gone(err) {
+		return true, nil
+	}
+	return stat.Parent == os.Getpid(), err
 }

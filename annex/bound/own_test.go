@@ -1,14 +1,18 @@
 package bound
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"tare/annex/guard"
 	"tare/kernel/cgroup"
 )
 
@@ -33,7 +37,9 @@ func alone(t *testing.T, l cgroup.Layout) (file string, whole int) {
 		if err := (cgroup.Group{Places: []cgroup.Place{from}}).Add(os.Getpid()); err != nil {
 			t.Error(err)
 		}
-		if err := g.Remove(t.Context()); err != nil && t.Context().Err() == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := g.Remove(ctx); err != nil {
 			t.Error(err)
 		}
 	})
@@ -64,48 +70,77 @@ func TestOwnYields(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := b.Own()
-	for range 2 { // one after the other it is of the whole each time
-		if err := own.Yield(0.1); err != nil {
-			t.Fatal(err)
+	const theirs = 600
+	for _, step := range []struct {
+		what string
+		do   func() error
+		want int
+	}{
+		{"half", func() error { return own.Yield(0.5) }, whole / 2},
+		{"half, again", func() error { return own.Yield(0.5) }, whole / 2},
+		{"a tenth, of the whole", func() error { return own.Yield(0.1) }, whole / 10},
+		{"all", own.Resume, whole},
+		{"all, again", own.Resume, whole},
+		{"half, once more", func() error { return own.Yield(0.5) }, whole / 2},
+		{"what somebody else sets", func() error { return os.WriteFile(file, []byte(strconv.Itoa(theirs)), 0) }, theirs},
+		{"half of that, when it is looked at", func() error { return own.Yield(0.5) }, theirs / 2},
+		{"all of that", own.Resume, theirs},
+		{"half, for the third time", func() error { return own.Yield(0.5) }, theirs / 2},
+		{"all, with whatever else is put back", b.Release, theirs},
+		{"half, when it is looked at", func() error { return own.Yield(0.5) }, theirs / 2},
+		{"all in the end", own.Resume, theirs},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatalf("%s: %v", step.what, err)
 		}
-		holds(t, file, strconv.Itoa(whole/10))
+		if got := contents(t, file); got != strconv.Itoa(step.want) {
+			t.Fatalf("%s: it weighs %s, want %d", step.what, got, step.want)
+		}
 	}
-	if err := own.Resume(); err != nil {
-		t.Fatal(err)
+	shared := new(Shared)
+	if err := own.Yield(1); !errors.As(err, &shared) { // there is nothing to give up
+		t.Errorf("all of it: %v, want a *Shared", err)
 	}
-	holds(t, file, strconv.Itoa(whole))
-	if err := own.Yield(0.1); err != nil {
-		t.Fatal(err)
-	}
-	const theirs = 60
-	if err := os.WriteFile(file, []byte(strconv.Itoa(theirs)), 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := own.Resume(); err != nil {
-		t.Errorf("of what somebody else has set: %v", err)
-	}
-	holds(t, file, strconv.Itoa(theirs))
-	if err := own.Yield(0.1); err != nil {
-		t.Fatal(err)
-	}
-	holds(t, file, strconv.Itoa(theirs/10))
-	if err := own.Yield(1); err != nil { // nothing to give up
-		t.Fatal(err)
-	}
-	holds(t, file, strconv.Itoa(theirs))
-	if err := own.Yield(0.0001); err != nil { // the kernel takes no less than its least
-		t.Fatal(err)
-	}
-	if left := contents(t, file); left != "1" && left != "2" {
-		t.Errorf("it weighs %s, want the least there is", left)
-	}
-	if err := b.Release(); err != nil { // with whatever else was set
-		t.Fatal(err)
-	}
-	holds(t, file, strconv.Itoa(theirs))
 	if ran, waited, err := own.Time(); err != nil || ran <= 0 || waited < 0 {
 		t.Errorf("it ran %v and waited %v: %v", ran, waited, err)
 	}
+}
+
+// Where the program and its guard were both killed, the next start has the group weigh again
+// what it did, ahead of all else.
+func TestOwnIsRecovered(t *testing.T) {
+	b, err := New(Options{})
+	if err != nil {
+		t.Skip(err)
+	}
+	file, whole := alone(t, b.layout)
+	journal := filepath.Join(t.TempDir(), "journal")
+	g, err := guard.Start(t.Context(), guard.Options{Journal: journal})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err = New(Options{Knobs: g}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Own().Yield(0.5); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// As it was when both were there.
+	if err := errors.Join(os.WriteFile(file, []byte(strconv.Itoa(whole/2)), 0), os.WriteFile(journal, text, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	outcomes, err := guard.Recover(t.Context(), guard.Options{Journal: journal})
+	if err != nil || len(outcomes) != 1 || outcomes[0].Ending != guard.Restored {
+		t.Errorf("recovered %v, %v", outcomes, err)
+	}
+	holds(t, file, strconv.Itoa(whole))
 }
 
 // A group that others are in, or that is everybody's, is not changed.
@@ -143,11 +178,11 @@ func TestOwnIsShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		_ = other.Process.Kill()
+		_ = other.Wait()
 		if child, err := os.FindProcess(grandchild); err == nil {
 			_ = child.Kill()
 		}
-		_ = other.Process.Kill()
-		_ = other.Wait()
 	})
 	if b, err = New(Options{Knobs: guarded(t)}); err != nil {
 		t.Fatal(err)

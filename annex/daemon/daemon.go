@@ -119,15 +119,14 @@ type Daemon struct {
 	braked   braked
 	weight   weight
 	weighAt  annex.Moment
-	// precedence is what the daemon is to weigh beside others; shared is why it weighs what it
-	// does, and until when that is not asked again.
-	precedence  precedence
-	shared      string
-	sharedUntil annex.Moment
-	logErr      error
-	started     time.Time
-	entered     time.Time // when the state began
-	modes       []turned  // the modes before this one, the oldest first
+	// precedence is what the daemon is to weigh beside others, and weigher has it do that; nil
+	// leaves that alone.
+	precedence precedence
+	weigher    *weigher
+	logErr     error
+	started    time.Time
+	entered    time.Time // when the state began
+	modes      []turned  // the modes before this one, the oldest first
 
 	planAt, memoryAt, pressureAt, calmAt, soonest annex.Moment
 	failed                                        map[string]annex.Moment
@@ -163,6 +162,9 @@ func New(p Parts, s Settings) *Daemon {
 	}
 	d.schedule = monitor.NewSchedule(d.settings.Scan)
 	d.movers = newMovers(d)
+	if p.Own != nil {
+		d.weigher = newWeigher(p.Own)
+	}
 	return d
 }
 
@@ -185,6 +187,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.log(Decision{What: "start", Why: string(d.settings.Mode)})
 	d.running = run
 	setting := d.setter.run(run)
+	weighing := closed
+	if d.weigher != nil {
+		weighing = d.weigher.run(run)
+	}
 	finder := d.discover(run)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -226,8 +232,12 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	cancel()
 	<-setting
+	<-weighing
 	return d.end(finder, broken)
 }
+
+// closed is a channel that is.
+var closed = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // end waits for what is under way and has every knob put back.
 func (d *Daemon) end(finder <-chan struct{}, why error) error {

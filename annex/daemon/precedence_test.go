@@ -1,14 +1,10 @@
 package daemon
 
 import (
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"tare/annex"
-	"tare/annex/bound"
-	"tare/annex/config"
 )
 
 // stretch is some time in which a daemon runs and waits evenly, and so much is free.
@@ -22,7 +18,7 @@ type stretch struct {
 // what it weighs changed.
 func weighed(p *precedence, all ...stretch) (changes []time.Duration) {
 	const step = precedenceEvery
-	now := used{at: annex.Moment(time.Hour)}
+	now := used{at: max(p.since, annex.Moment(time.Hour))}
 	if len(p.looks) > 0 {
 		now = p.looks[len(p.looks)-1]
 	}
@@ -32,7 +28,11 @@ func weighed(p *precedence, all ...stretch) (changes []time.Duration) {
 			now.at = now.at.After(step)
 			now.cpu += time.Duration(s.runs * float64(step))
 			now.waited += time.Duration(s.waits * float64(step))
-			if p.due(now.at) && p.read(now, s.free, 32*mebibyte) {
+			before := p.yields
+			if !p.short(now.at, s.free, 32*mebibyte) && p.due(now.at) {
+				p.read(now, s.free, 32*mebibyte)
+			}
+			if p.yields != before {
 				changes = append(changes, now.at.Since(began))
 			}
 		}
@@ -50,7 +50,7 @@ func TestPrecedenceIsGivenUp(t *testing.T) {
 		var p precedence
 		s.lasts = time.Minute
 		changes := weighed(&p, s)
-		if len(changes) != 1 || changes[0] < firstHold || changes[0] > firstHold+4*precedenceEvery || !p.yielded {
+		if len(changes) != 1 || changes[0] < firstHold || changes[0] > firstHold+4*precedenceEvery || !p.yields {
 			t.Errorf("%s: it changed at %v", name, changes)
 		}
 	}
@@ -65,7 +65,7 @@ func TestPrecedenceIsKept(t *testing.T) {
 	} {
 		var p precedence
 		s.lasts = time.Minute
-		if changes := weighed(&p, s); len(changes) > 0 || p.yielded {
+		if changes := weighed(&p, s); len(changes) > 0 || p.yields {
 			t.Errorf("%s: it changed at %v", name, changes)
 		}
 	}
@@ -86,7 +86,7 @@ func TestPrecedenceIsTakenBack(t *testing.T) {
 	} {
 		var p precedence
 		changes := weighed(&p, calm, c.then)
-		if len(changes) != 2 || changes[1] > calm.lasts+c.within || p.yielded {
+		if len(changes) != 2 || changes[1] > calm.lasts+c.within || p.yields {
 			t.Errorf("%s: it changed at %v", name, changes)
 		}
 	}
@@ -102,7 +102,7 @@ func TestPrecedenceDoesNotSwing(t *testing.T) {
 	changes := 0
 	for range int(10 * time.Minute / precedenceEvery) {
 		s := stretch{precedenceEvery, 0.4, 0.8, 32 * mebibyte}
-		if p.yielded { // what it sees depends on what it weighs
+		if p.yields { // what it sees depends on what it weighs
 			s.runs, s.waits = 0.05, 2.5
 		}
 		changes += len(weighed(&p, s))
@@ -111,88 +111,7 @@ func TestPrecedenceDoesNotSwing(t *testing.T) {
 		t.Errorf("it changed %d times, want some, and no more than %d", changes, most)
 	}
 	// When it lasts again, it is given up for good.
-	if weighed(&p, stretch{2 * longestHold, 0.4, 0.8, 32 * mebibyte}); !p.yielded {
+	if weighed(&p, stretch{2 * longestHold, 0.4, 0.8, 32 * mebibyte}); !p.yields {
 		t.Error("it is not given up again")
 	}
-}
-
-// own is a control group that a daemon runs in.
-type own struct {
-	began  time.Time
-	mu     sync.Mutex
-	weighs []float64 // each that was set; 1 is all
-	waits  float64
-	err    error
-}
-
-func (o *own) set(share float64) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if share < 1 && o.err != nil {
-		return o.err
-	}
-	o.weighs = append(o.weighs, share)
-	return nil
-}
-
-func (o *own) Yield(share float64) error { return o.set(share) }
-func (o *own) Resume() error             { return o.set(1) }
-func (o *own) Time() (ran, waited time.Duration, err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	since := time.Since(o.began)
-	return since / 10, time.Duration(o.waits * float64(since)), nil
-}
-
-func (o *own) now() float64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.weighs) == 0 {
-		return 1
-	}
-	return o.weighs[len(o.weighs)-1]
-}
-
-// A daemon that manages gives way while it can, and weighs what it did once it manages no more.
-func TestYield(t *testing.T) {
-	group := &own{}
-	manage(t, 1<<30, config.Manage, func(h *host) {
-		crowded(h)
-		group.began, h.own, h.yield = time.Now(), group, 0.05
-	}, func(t *testing.T, _ *host, d *Daemon) {
-		awaits(t, time.Minute, "less weight", func() bool { return group.now() == 0.05 && d.Status().Weight.Yields })
-		if err := d.Off(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		awaits(t, time.Minute, "its weight", func() bool { return group.now() == 1 && !d.Status().Weight.Yields })
-		if _, err := d.Reload(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		awaits(t, time.Minute, "less weight again", func() bool { return group.now() == 0.05 })
-	})
-}
-
-// Nothing is changed where nothing is to be, and that a group is shared is told and tried again.
-func TestYieldIsLeftAlone(t *testing.T) {
-	group := &own{}
-	manage(t, 1<<30, config.Observe, func(h *host) { crowded(h); group.began, h.own, h.yield = time.Now(), group, 0.05 }, func(t *testing.T, _ *host, d *Daemon) {
-		time.Sleep(time.Minute)
-		if len(group.weighs) > 0 || d.Status().Weight.Yields {
-			t.Errorf("observing, it weighed %v", group.weighs)
-		}
-	})
-	manage(t, 1<<30, config.Manage, func(h *host) { crowded(h); group.began, h.own, h.yield = time.Now(), group, 1 }, func(t *testing.T, _ *host, d *Daemon) {
-		time.Sleep(time.Minute)
-		if slices.Contains(group.weighs, 0.05) || d.Status().Weight.Yields {
-			t.Errorf("told to leave it alone, it weighed %v", group.weighs)
-		}
-	})
-	group.err = &bound.Shared{Group: "/", Why: "it is everybody's"}
-	manage(t, 1<<30, config.Manage, func(h *host) { crowded(h); group.began, h.own, h.yield = time.Now(), group, 0.05 }, func(t *testing.T, _ *host, d *Daemon) {
-		awaits(t, time.Minute, "why", func() bool { w := d.Status().Weight; return w.Unyielding == group.err.Error() && !w.Yields })
-		group.mu.Lock()
-		group.err = nil
-		group.mu.Unlock()
-		awaits(t, 2*aloneEvery, "less weight", func() bool { return group.now() == 0.05 && d.Status().Weight.Unyielding == "" })
-	})
 }

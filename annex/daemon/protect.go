@@ -112,14 +112,6 @@ func (d *Daemon) unprotect(h *held) {
 
 // isSet takes note of what became of a change.
 func (d *Daemon) isSet(s changed) {
-	if s.id == ownGroup {
-		if s.err != nil {
-			d.keepWeight(s.err)
-		} else {
-			d.shared = ""
-		}
-		return
-	}
 	if h := d.held[s.id]; h != nil {
 		h.setting = false
 		d.trouble(h, s.doing, s.err)

@@ -54,6 +54,7 @@ func (d *Daemon) readMemory(now annex.Moment) {
 		d.memoryAt = now.After(latestLook)
 		d.blind = true
 		d.brake()
+		d.weigh(now)
 		return
 	}
 	d.blind = false

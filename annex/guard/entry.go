@@ -91,7 +91,11 @@ func failures(all []Outcome) error {
 }
 
 // The names of what is ever changed in control groups.
-var groupKnobs = []string{limitV1, swappiness, "memory.low", "cpu.shares", "cpu.weight"}
+var groupKnobs = append([]string{limitV1, swappiness, "memory.low"}, weightKnobs...)
+
+// weightKnobs are those by which the daemon's own group, in which its guard is too, is weighed
+// on the processors.
+var weightKnobs = []string{"cpu.shares", "cpu.weight"}
 
 // settings are the kernel's own that may be changed while swap is extended. Their
 // directories are numbered anew at the kernel's pleasure, and are always the same.

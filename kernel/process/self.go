@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/kernel/procfs"
+	"tare/kernel/small"
 )
 
 // Affinity lists the CPUs that this program may run on: while it keeps itself to
@@ -90,29 +91,50 @@ func CPUTime() (time.Duration, error) {
 // run and had no processor: the second number of /proc/PID/task/TID/schedstat
 // (Documentation/scheduler/sched-stats.rst).
 func Waited() (time.Duration, error) {
-	var sum time.Duration
-	files, _ := filepath.Glob(procfs.Host.Process(os.Getpid()).Path("task/[0-9]*/schedstat")) // the pattern is well formed
-	read := 0
-	for _, file := range files {
-		b, err := os.ReadFile(file)
+	dir := procfs.Host.Process(os.Getpid()).Path("task")
+	tasks, err := os.Open(dir)
+	if err != nil {
+		return 0, err
+	}
+	names, err := tasks.Readdirnames(-1)
+	if err := errors.Join(err, tasks.Close()); err != nil {
+		return 0, err
+	}
+	var ran, waited time.Duration
+	for _, name := range names {
+		file := filepath.Join(dir, name, "schedstat")
+		b, err := small.Read(file)
+		if procfs.Gone(err) {
+			continue // the thread ended meanwhile, or there is no such file
+		}
 		if err != nil {
-			continue // the thread ended meanwhile
+			return 0, err
 		}
-		fields := strings.Fields(string(b))
-		if len(fields) < 2 {
-			return 0, fmt.Errorf("%s: %q, want three numbers", file, b)
-		}
-		ns, err := strconv.ParseInt(fields[1], 10, 64)
+		r, w, err := parseSchedstat(b)
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w", file, err)
 		}
-		sum += time.Duration(ns)
-		read++
+		ran, waited = ran+r, waited+w
 	}
-	if read == 0 {
-		return 0, errors.New("this kernel tells nothing of schedstat: CONFIG_SCHED_INFO")
+	if ran == 0 { // this program runs: with accounts that are off the kernel writes noughts
+		return 0, errors.New("this kernel tells nothing of how long programs wait (/proc/PID/schedstat): CONFIG_SCHEDSTATS, or the boot parameter delayacct")
 	}
-	return sum, nil
+	return waited, nil
+}
+
+// parseSchedstat gives the first two of its three numbers: how long a thread ran, and waited.
+func parseSchedstat(text []byte) (ran, waited time.Duration, err error) {
+	fields := strings.Fields(string(text))
+	if len(fields) != 3 {
+		return 0, 0, fmt.Errorf("%q, want three numbers", text)
+	}
+	var ns [2]int64
+	for i := range ns {
+		if ns[i], err = strconv.ParseInt(fields[i], 10, 64); err != nil {
+			return 0, 0, err
+		}
+	}
+	return time.Duration(ns[0]), time.Duration(ns[1]), nil
 }
 
 // SetUmask sets the bits that this process' new files lack, and gives those of before.

@@ -47,3 +47,10 @@ func TestWaited(t *testing.T) {
 		t.Errorf("waited %v, error %v, while two threads had one processor for %v", waited, err, long)
 	}
 }
+func BenchmarkWaited(b *testing.B) {
+	for b.Loop() {
+		if _, err := Waited(); err != nil {
+			b.Skip(err)
+		}
+	}
+}

@@ -80,8 +80,8 @@ func TestAnnexdExtendsABox(t *testing.T) {
 	for _, o := range occupants {
 		o.unharmed(t)
 	}
-	// With nothing to do it gives way, and its guard puts back what it weighed.
-	weight, whole := weightOf(t, s.Name+"-"+Extender), weightOf(t, s.Name)()
+	// With nothing to do it gives way, and when it is killed its guard puts back what it weighed.
+	weight, whole := weights(t, s.Name)
 	await(t, b, "annexd weighs less than a group that was just made", func(r platform.BoxReading, err error) bool { return err == nil && weight() < whole })
 	id := daemonOf(t, m.extension(s.Name))
 	if err := id.Kill(t.Context()); err != nil {
@@ -102,24 +102,26 @@ func TestAnnexdExtendsABox(t *testing.T) {
 	gone(t, m.extension(s.Name), id)
 }
 
-// weightOf gives what a group of tare's weighs on the processors, on the scale of version 1.
-func weightOf(t *testing.T, name string) func() int {
+// weights gives what the group of a box's daemon weighs on the processors, and what the box's
+// own does, which nobody changes.
+func weights(t *testing.T, box string) (weight func() int, whole int) {
 	t.Helper()
 	layout, err := cgroup.Host()
 	if err != nil {
 		t.Fatal(err)
 	}
-	group := layout.At(path.Join(platform.CgroupParent, name))
-	if _, ok := group.For("cpu"); !ok {
+	group, ok := extenderGroup(layout, box)
+	if !ok {
 		t.Skip("no hierarchy here has the cpu controller")
 	}
-	return func() int {
-		shares, err := group.Shares()
+	of := func(g cgroup.Group) int {
+		shares, err := g.Shares()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return shares
 	}
+	return func() int { return of(group) }, of(layout.At(path.Join(platform.CgroupParent, box)))
 }
 
 // Killed together with the one that made the box, with pages in swap, annexd is removed by

@@ -26,7 +26,7 @@ import (
 // box and at no other class than ordinary programs, which defends the box's memory by
 // moving pages of the idle class. All that it keeps lies in a directory of the box's. It is
 // in a control group of its own, as its unit has it be, which weighs as much on the
-// processors as the box unless it yields (annex/bound, Own).
+// processors as the box beside it unless it yields (annex/bound, Own).
 
 // extendDirectory is where those directories are, below a state directory.
 const extendDirectory = "annex"
@@ -139,7 +139,7 @@ func (b *madeBox) takeExtension(ctx context.Context, m *Maker) error {
 	if _, err := os.Lstat(dir); err == nil {
 		return fmt.Errorf("there is a %s already: `tare clean` removes what a killed tare left", dir)
 	}
-	group, err := b.takeExtender(ctx)
+	group, err := b.takeExtender(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -168,17 +168,30 @@ func (b *madeBox) takeExtension(ctx context.Context, m *Maker) error {
 	})
 }
 
-// takeExtender makes the group that the daemon runs in, beside the box's. Its memory and
-// whatever else is counted stay where they are.
-func (b *madeBox) takeExtender(ctx context.Context) (cgroup.Group, error) {
-	group := b.layout.At(path.Join(platform.CgroupParent, b.spec.Name+"-"+Extender))
-	place, ok := group.For("cpu")
+// extenderGroup is the group that a box's daemon runs in, beside the box's: no box has such a
+// name. On version 1 it weighs, and nothing else.
+func extenderGroup(l cgroup.Layout, box string) (g cgroup.Group, ok bool) {
+	place, ok := l.At(path.Join(platform.CgroupParent, box+"_"+Extender)).For("cpu")
+	return cgroup.Group{Places: []cgroup.Place{place}}, ok
+}
+
+// takeExtender makes it. It goes when the daemon's directory has: until then its guard may be
+// in it, at putting back what was set.
+func (b *madeBox) takeExtender(ctx context.Context, dir string) (cgroup.Group, error) {
+	group, ok := extenderGroup(b.layout, b.spec.Name)
 	if !ok {
 		return cgroup.Group{}, nil // nothing is weighed here
 	}
-	group.Places = []cgroup.Place{place}
+	if group.Exists() {
+		return cgroup.Group{}, fmt.Errorf("there is a cgroup %s already: `tare clean` removes what a killed tare left", group)
+	}
 	return group, b.things.Take(ctx, held.CgroupEntry(Entered, group), func() error { return group.Create("cpu") },
-		func(ctx context.Context) error { return held.EndGroup(ctx, group) })
+		func(ctx context.Context) error {
+			if _, err := os.Lstat(dir); err == nil {
+				return fmt.Errorf("cgroup %s stays as long as %s is there", group, dir)
+			}
+			return held.EndGroup(ctx, group)
+		})
 }
 
 // Bounds of the daemon's steps.

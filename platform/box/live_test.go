@@ -195,8 +195,9 @@ func surroundings(t *testing.T, state string, s platform.BoxSpec) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range layout.At(filepath.Join(platform.CgroupParent, s.Name)).Places {
-		if _, err := os.Stat(p.Dir()); err == nil {
+	beside, _ := extenderGroup(layout, s.Name)
+	for _, p := range append(layout.At(filepath.Join(platform.CgroupParent, s.Name)).Places, beside.Places...) {
+		if _, err := os.Stat(p.Dir()); p.Path != "" && err == nil {
 			lines = append(lines, p.Dir())
 		}
 	}
