@@ -206,7 +206,9 @@ func TestRootlessEngineDiesWithItsTest(t *testing.T) {
 	}
 	socket := ""
 	for lines := bufio.NewScanner(io.TeeReader(out, said)); socket == "" && lines.Scan(); {
-		_, socket, _ = strings.Cut(lines.Text(), "up: ")
+		if at, is := strings.CutPrefix(lines.Text(), "up: "); is { // and no line that tells why it did not come up
+			socket = at
+		}
 	}
 	if socket == "" {
 		if err := cmd.Wait(); err != nil {
