@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -238,10 +239,15 @@ func TestAnExtendedBox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	whole := "/" + path.Join(platform.CgroupParent, s.Name)
 	for _, p := range group.Places {
-		if strings.HasPrefix(p.Path, platform.CgroupParent+"/") {
-			t.Errorf("the daemon is in %s", p.Dir())
+		if within(p.Path, whole) {
+			t.Errorf("the daemon is in the box: %s", p.Dir())
 		}
+	}
+	own, weighed := extenderGroup(layout, s.Name)
+	if place, _ := group.For("cpu"); weighed && place.Path != own.Places[0].Path {
+		t.Errorf("on the processors it is weighed in %s, and not in a group of its own", place.Dir())
 	}
 	class, err := process.ClassOf(id.PID)
 	if err != nil {
