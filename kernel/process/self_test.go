@@ -54,3 +54,27 @@ func BenchmarkWaited(b *testing.B) {
 		}
 	}
 }
+
+// What is no account of a thread is refused, and whatever is read nobody falls.
+func FuzzParseSchedstat(f *testing.F) {
+	for _, text := range []string{"12 34 5\n", "0 0 0\n", "", "12", "12 34", "a b c", "12 34 5 6", "99999999999999999999 1 2", "-1 2 3"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		ran, waited, err := parseSchedstat(text)
+		if err != nil && (ran != 0 || waited != 0) {
+			t.Errorf("%q: %v and %v beside the error %v", text, ran, waited, err)
+		}
+	})
+}
+
+func TestParseSchedstat(t *testing.T) {
+	if ran, waited, err := parseSchedstat([]byte("12 34 5\n")); ran != 12 || waited != 34 || err != nil {
+		t.Errorf("%v, %v, %v", ran, waited, err)
+	}
+	for _, text := range []string{"", "12", "12 34", "a b c", "12 34 5 6"} {
+		if _, _, err := parseSchedstat([]byte(text)); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}
