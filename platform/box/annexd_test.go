@@ -68,9 +68,21 @@ func TestAnnexdExtendsABox(t *testing.T) {
 	s.Memory, s.SwapSize = 128<<20, s.SwapSize+128<<20
 	found := surroundings(t, state, s)
 	b, occupants := overfilled(t, m, s)
-	r := await(t, b, "annexd has had pages leave", func(r platform.BoxReading, err error) bool {
-		return err == nil && r.Extension != nil && r.Extension.Contexts == 4 && r.Extension.Evicted > 0
-	})
+	evicts := func(occupants []*occupant) func(platform.BoxReading, error) bool {
+		return func(r platform.BoxReading, err error) bool {
+			return err == nil && r.Extension != nil && r.Extension.Contexts == int64(len(occupants)-1) && r.Extension.Evicted > 0
+		}
+	}
+	r, ok := reads(t, b, 5*time.Second, evicts(occupants))
+	// The kernel may have made all the room before annexd knew of these, and more than its
+	// headroom. What comes after them in steps of less than that is annexd's to make room for.
+	for more := 0; !ok && more < 8; more++ {
+		occupants = append(occupants, occupied(t, b.Group(platform.Idle), int(Headroom(s.Memory)/2)))
+		r, ok = reads(t, b, 5*time.Second, evicts(occupants))
+	}
+	if !ok {
+		t.Fatalf("annexd has had no pages leave: %+v of %+v", r.Extension, r)
+	}
 	if r.Extension.CPU <= 0 || r.Extension.Resident <= 0 {
 		t.Errorf("it has used %v, and holds %d bytes", r.Extension.CPU, r.Extension.Resident)
 	}

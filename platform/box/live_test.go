@@ -261,7 +261,10 @@ func made(t *testing.T, m *Maker, s platform.BoxSpec) platform.Box {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := b.Remove(t.Context()); err != nil {
+		// The test's own context has ended by now.
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := b.Remove(ctx); err != nil {
 			t.Error(err)
 		}
 	})
@@ -354,16 +357,26 @@ func TestPagesLeaveAndComeBack(t *testing.T) {
 // await reads a box until what is read is as wanted, for as long as the test may take.
 func await(t *testing.T, b platform.Box, what string, wanted func(platform.BoxReading, error) bool) platform.BoxReading {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	r, ok := reads(t, b, time.Minute, wanted)
+	if !ok {
+		_, err := b.Read(t.Context())
+		t.Fatalf("%s: %+v, %+v, %v", what, r, r.Extension, err)
+	}
+	return r
+}
+
+// reads reads a box until what it reads is wanted, or for so long.
+func reads(t *testing.T, b platform.Box, limit time.Duration, wanted func(platform.BoxReading, error) bool) (platform.BoxReading, bool) {
+	t.Helper()
+	end := time.After(limit)
 	for {
 		r, err := b.Read(t.Context())
 		if wanted(r, err) {
-			return r
+			return r, true
 		}
 		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: %+v, %v", what, r, err)
+		case <-end:
+			return r, false
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
