@@ -12,6 +12,7 @@ import (
 	"github.com/docker/go-units"
 	"github.com/spf13/cobra"
 
+	"tare/annex/config"
 	"tare/kernel/pagecache"
 	"tare/kernel/swap"
 	"tare/lab"
@@ -110,7 +111,7 @@ conditions of the same run.`,
 	flags.StringVar(&f.swapSize, "swap-size", "", "how much may go there (`SIZE`; default all that the greatest number takes)")
 	flags.StringSliceVar(&f.clusters, "page-cluster", nil, "2^N pages are read back for one (default as found; --disruptive)")
 	flags.StringSliceVar(&f.protects, "protect", []string{string(platform.ProtectNone)}, "what is done for the critical service: none, swappiness, limit, headroom")
-	flags.StringSliceVar(&f.extends, "extend", []string{density.ExtendNone}, "memory extension: none, annex")
+	flags.StringSliceVar(&f.extends, "extend", []string{density.ExtendNone}, "memory extension: none, annex, annex:FILE (by that configuration)")
 	flags.BoolVar(&f.cross, "cross", false, "all of swap, page-cluster, protect and extend with all, instead of one at a time")
 	flags.StringVar(&f.order, "order", o.Order, "continuous: a trial adds neighbours step by step, as S3 did; interleaved: a trial is one number, in a box of its own")
 	flags.StringVar(&f.step, "step", fmt.Sprintf("%v+%v", o.Open, o.Closed), "time of a step's two loads: by a schedule, and by clients that wait")
@@ -249,6 +250,25 @@ func (f *densityFlags) readConditions(o *density.Options, changed func(string) b
 		}
 	}
 	o.Extends, o.Cross, o.Order = separated(f.extends), f.cross, f.order
+	return readExtends(o)
+}
+
+// readExtends reads the configurations that the levels of --extend name.
+func readExtends(o *density.Options) error {
+	for _, level := range o.Extends {
+		file, named := strings.CutPrefix(level, density.ExtendAnnex+":")
+		if !named {
+			continue
+		}
+		c, err := config.Load(file)
+		if err != nil {
+			return usageError("--extend %s: %w", level, err)
+		}
+		if o.ExtendConfigs == nil {
+			o.ExtendConfigs = make(map[string]string)
+		}
+		o.ExtendConfigs[level] = c.String()
+	}
 	return nil
 }
 

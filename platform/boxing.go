@@ -75,6 +75,9 @@ type BoxSpec struct {
 	// Extend is what runs beside the box, outside of it, to have pages of its idle class
 	// leave memory and come back.
 	Extend Extension `json:"extend,omitempty"`
+	// ExtendConfig is the text of the extension's configuration, with what is the box's
+	// left to the box; empty is everything as it is by default.
+	ExtendConfig string `json:"extend_config,omitempty"`
 }
 
 // Boxing is a Platform whose programs run under another kernel, and which makes boxes

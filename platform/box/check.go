@@ -55,6 +55,8 @@ func valid(s platform.BoxSpec) error {
 		return &Invalid{fmt.Sprintf("memory extension %q", s.Extend), fmt.Sprintf("want %s, or none", platform.ExtendAnnex)}
 	case s.Extend != platform.ExtendNone && s.Swap == platform.SwapNone:
 		return &Invalid{fmt.Sprintf("memory extension %s without swap", s.Extend), "it moves pages there: want swap file, zram or zswap"}
+	case s.Extend == platform.ExtendNone && s.ExtendConfig != "":
+		return &Invalid{"the configuration of a memory extension, and none of these", fmt.Sprintf("want %s, or no configuration", platform.ExtendAnnex)}
 	}
 	return nil
 }

@@ -90,6 +90,9 @@ func (m *Maker) extendable(s platform.BoxSpec) error {
 	if socket := filepath.Join(m.extension(s.Name), socketFile); len(socket) > longestSocket {
 		return &Invalid{fmt.Sprintf("the socket %s of a memory extension", socket), fmt.Sprintf("the kernel takes %d characters: take a shorter state directory", longestSocket)}
 	}
+	if _, err := configuration(s, m.extension(s.Name)); err != nil {
+		return err
+	}
 	_, err := m.extender()
 	return err
 }
@@ -99,17 +102,21 @@ func (m *Maker) extension(name string) string {
 	return filepath.Join(m.options.StateDir, extendDirectory, name)
 }
 
-// configuration is what annexd is told for a box: everything as it is by default, but for
-// what is defended, by how much of it, who is in which class, and where its files lie.
-func configuration(s platform.BoxSpec, dir string) config.Config {
-	c := config.Default()
+// configuration is what annexd is told for a box: everything as the box's own file says, or
+// as it is by default, but for what is defended, by how much of it, who is in which class,
+// and where its files lie.
+func configuration(s platform.BoxSpec, dir string) (config.Config, error) {
+	c, err := config.Parse("the configuration of the box's memory extension", []byte(s.ExtendConfig))
+	if err != nil {
+		return c, err
+	}
 	c.Mode = config.Manage
 	whole := path.Join(platform.CgroupParent, s.Name)
 	if s.Kind == platform.BoxGroup {
 		c.Memory.Defend = whole
 	}
 	// The same room that protection by headroom keeps, and its proportions.
-	usual := c.Memory
+	usual := config.Default().Memory
 	c.Memory.Headroom = Headroom(s.Memory)
 	c.Memory.High = c.Memory.Headroom * usual.High / usual.Headroom
 	c.Memory.Reserve = c.Memory.Headroom * usual.Reserve / usual.Headroom
@@ -120,7 +127,7 @@ func configuration(s platform.BoxSpec, dir string) config.Config {
 	c.State.Directory = filepath.Join(dir, stateFiles)
 	// With the rest of what is the box's, where its removal looks for it.
 	c.State.Journal = filepath.Join(dir, stateFiles, journalFile)
-	return c
+	return c, nil
 }
 
 // kindExtension is a directory of an extension's, with its daemon; ID: its path.
@@ -139,6 +146,10 @@ func (b *madeBox) takeExtension(ctx context.Context, m *Maker) error {
 	if _, err := os.Lstat(dir); err == nil {
 		return fmt.Errorf("there is a %s already: `tare clean` removes what a killed tare left", dir)
 	}
+	told, err := configuration(b.spec, dir)
+	if err != nil {
+		return err
+	}
 	group, err := b.takeExtender(ctx, dir)
 	if err != nil {
 		return err
@@ -147,7 +158,7 @@ func (b *madeBox) takeExtension(ctx context.Context, m *Maker) error {
 		if err := os.MkdirAll(filepath.Join(dir, stateFiles), 0o700); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(dir, configFile), []byte(configuration(b.spec, dir).String()), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, configFile), []byte(told.String()), 0o600); err != nil {
 			return err
 		}
 		var err error

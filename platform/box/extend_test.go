@@ -118,7 +118,14 @@ func extendedSpec(t *testing.T) platform.BoxSpec {
 func TestConfigurationIsTheBoxes(t *testing.T) {
 	s := plain
 	s.Memory, s.Extend = 512<<20, platform.ExtendAnnex
-	c := configuration(s, "/state/annex/box-1")
+	configured := func(s platform.BoxSpec, dir string) config.Config {
+		c, err := configuration(s, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	c := configured(s, "/state/annex/box-1")
 	read, err := config.Parse("test", []byte(c.String()))
 	if err != nil {
 		t.Fatal(err)
@@ -145,11 +152,21 @@ func TestConfigurationIsTheBoxes(t *testing.T) {
 		}
 	}
 	s.Kind = platform.BoxMachine
-	if got := configuration(s, "/state").Memory.Defend; got != config.Host {
+	if got := configured(s, "/state").Memory.Defend; got != config.Host {
 		t.Errorf("a machine's box defends %q", got)
 	}
-	if c := configuration(plain, "/state"); c.Memory.Headroom != Headroom(1<<30) {
+	if c := configured(plain, "/state"); c.Memory.Headroom != Headroom(1<<30) {
 		t.Errorf("of 1 GiB the headroom is %d", c.Memory.Headroom)
+	}
+	// What a file says is kept, but for what is the box's own.
+	usual := configured(s, "/state")
+	s.ExtendConfig = "mode = \"observe\"\n[memory]\nheadroom = \"1GiB\"\n[processor]\nyield = \"50%\"\n"
+	if c := configured(s, "/state"); c.Processor.Yield != 0.5 || c.Mode != config.Manage || c.Memory != usual.Memory {
+		t.Errorf("told to yield a half: %+v", c)
+	}
+	s.ExtendConfig = "[processor]\nyeld = 1\n"
+	if _, err := configuration(s, "/state"); err == nil || !strings.Contains(err.Error(), "did you mean yield?") {
+		t.Errorf("a key that is none: %v", err)
 	}
 }
 

@@ -163,12 +163,15 @@ func (b *builder) note(format string, args ...any) {
 // daemon is the program of our memory extension.
 const daemon = "annexd"
 
+// extends tells whether a level has our memory extension, by whatever configuration.
+func extends(level string) bool { return level != ExtendNone }
+
 // findExtends refuses a memory extension that cannot be had.
 func (b *builder) findExtends() error {
-	if !slices.Contains(b.Extends, ExtendAnnex) {
+	if !slices.ContainsFunc(b.Extends, extends) {
 		return nil
 	}
-	if slices.ContainsFunc(b.policies(), func(a levels) bool { return a.extend == ExtendAnnex && a.swap == platform.SwapNone }) {
+	if slices.ContainsFunc(b.policies(), func(a levels) bool { return extends(a.extend) && a.swap == platform.SwapNone }) {
 		return usage("--extend %s: it moves pages to swap, of which --swap %s has none", ExtendAnnex, platform.SwapNone)
 	}
 	if vm.Is(b.Platform) {
@@ -388,8 +391,8 @@ func (b *builder) box(a levels, n noise) (platform.BoxSpec, error) {
 	if a.swap != platform.SwapNone {
 		spec.SwapSize = b.swapSize(n)
 	}
-	if a.extend == ExtendAnnex {
-		spec.Extend = platform.ExtendAnnex
+	if extends(a.extend) {
+		spec.Extend, spec.ExtendConfig = platform.ExtendAnnex, b.ExtendConfigs[a.extend]
 	}
 	if a.protect == platform.ProtectLimit {
 		spec.Reserve = b.critical.reserve(b.Box)

@@ -53,7 +53,10 @@ type Options struct {
 	Clusters []int
 	Protects []platform.Protection
 	Extends  []string
-	Cross    bool // all of them with all, and not one at a time
+	// ExtendConfigs are the texts of configurations of annexd's, by their levels of
+	// Extends: [ExtendAnnex], a colon, and a name.
+	ExtendConfigs map[string]string
+	Cross         bool // all of them with all, and not one at a time
 	// SwapSize in bytes; 0 is what everything at the greatest number of neighbours takes.
 	SwapSize int64
 
@@ -102,7 +105,8 @@ type Host struct {
 	DropCaches func() error
 }
 
-// ExtendNone is no memory extension, and ExtendAnnex ours.
+// ExtendNone is no memory extension, and ExtendAnnex ours; ExtendAnnex with a colon and a name
+// behind it is ours by a configuration of that name.
 const (
 	ExtendNone  = "none"
 	ExtendAnnex = "annex"
@@ -249,8 +253,8 @@ func (o Options) check() error {
 		}
 	}
 	for _, e := range o.Extends {
-		if !slices.Contains(Extends, e) {
-			return usage("--extend %s: want some of %s", e, strings.Join(Extends, ", "))
+		if _, configured := o.ExtendConfigs[e]; !slices.Contains(Extends, e) && !configured {
+			return usage("--extend %s: want some of %s, %s:FILE", e, strings.Join(Extends, ", "), ExtendAnnex)
 		}
 	}
 	if err := firstError(twice("--noise", names(o.Noises)), twice("--pattern", o.Patterns), twice("--swap", o.Swaps),

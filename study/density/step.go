@@ -30,7 +30,7 @@ const (
 	FactorSwap       = "swap"       // platform.SwapKind
 	FactorProtect    = "protect"    // platform.Protection
 	FactorCluster    = "page-cluster"
-	FactorExtend     = "extend" // "none" or "annex"
+	FactorExtend     = "extend" // "none", "annex", or "annex:" and the name of its configuration
 	FactorNoise      = "noise"  // the idle workload and its pattern: "static random"
 	FactorBox        = "box"    // "cgroup 1 GiB", "machine 1 GiB"
 )
