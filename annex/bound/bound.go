@@ -2,8 +2,8 @@
 // control groups for that: the host's memory, or a group's that stands for it; how much of
 // it is free, whether critical containers wait, what a container has and may have; and
 // the few things that are set, each by a guard that puts it back: a protection of critical
-// containers, a limit that is lowered for a moment so that what eviction left as swap
-// cache is reclaimed, and what this program's own group weighs on the processors.
+// containers, and a limit that is lowered for a moment so that what eviction left as swap
+// cache is reclaimed.
 //
 // It decides nothing and moves no page. All that it sets goes through annex/guard; without
 // one it only looks.

@@ -45,7 +45,6 @@ type Config struct {
 	Memory     Memory
 	Pressure   Pressure
 	Protect    Protect
-	Processor  Processor
 	Scan       Scan
 	Activity   Activity
 	Cold       Cold
@@ -92,13 +91,6 @@ type Protect struct {
 	// Reclaim tells whether what was evicted is made to leave at once, which on version 1
 	// takes lowering the container's limit for a moment.
 	Reclaim bool
-}
-
-// Processor is what the daemon takes of the processors.
-type Processor struct {
-	// Yield is the share of its control group's weight that it keeps while it has processors
-	// enough.
-	Yield float64
 }
 
 // Scan is how often page tables are looked at. The time grows from Least to Most while
@@ -221,14 +213,13 @@ func (t Tier) Daily() int64 {
 func Default() Config {
 	const mebibyte = 1 << 20
 	return Config{
-		Mode:      Observe,
-		Memory:    Memory{Defend: Host, Headroom: 64 * mebibyte, High: 96 * mebibyte, Reserve: 16 * mebibyte, SwapReserve: 1.0 / 64},
-		Pressure:  Pressure{Critical: 0.01, Elastic: 0.1, StopWithin: 100 * time.Millisecond, Window: 10 * time.Second},
-		Protect:   Protect{Critical: true, Reclaim: true},
-		Processor: Processor{Yield: 0.05},
-		Scan:      Scan{Least: 5 * time.Second, Most: 30 * time.Second},
-		Activity:  Activity{Dormancy: 200 * time.Millisecond, ProbeCPU: 20 * time.Millisecond, ProbePages: 128},
-		Cold:      Cold{After: 30 * time.Second, PromotionRate: 0.002, Working: 2 * time.Minute},
+		Mode:     Observe,
+		Memory:   Memory{Defend: Host, Headroom: 64 * mebibyte, High: 96 * mebibyte, Reserve: 16 * mebibyte, SwapReserve: 1.0 / 64},
+		Pressure: Pressure{Critical: 0.01, Elastic: 0.1, StopWithin: 100 * time.Millisecond, Window: 10 * time.Second},
+		Protect:  Protect{Critical: true, Reclaim: true},
+		Scan:     Scan{Least: 5 * time.Second, Most: 30 * time.Second},
+		Activity: Activity{Dormancy: 200 * time.Millisecond, ProbeCPU: 20 * time.Millisecond, ProbePages: 128},
+		Cold:     Cold{After: 30 * time.Second, PromotionRate: 0.002, Working: 2 * time.Minute},
 		Predictors: Predictors{
 			Record: true, Intervals: true, Stride: true, Extents: true, Followers: true,
 			Threshold: 0.5,

@@ -67,10 +67,6 @@ var sections = []section{
 		switchKey("reclaim", "Have evicted pages leave memory at once: memory.reclaim (version 2); on version 1 the container's limit is lowered for milliseconds, under a guard that puts it back whatever happens.",
 			func(c *Config) *bool { return &c.Protect.Reclaim }),
 	}},
-	{"processor", "What annexd takes of the processors beside others.", []key[Config]{
-		shareKey("yield", "The share of its control group's weight that annexd keeps in mode manage while it has processors enough, so that nobody waits for it; all of it where memory is short or it is kept waiting. Where others are in that group it is left alone; 100% leaves it alone in any case.",
-			0.01, 1, func(c *Config) *float64 { return &c.Processor.Yield }),
-	}},
 	{"scan", "How often page tables are looked at: more seldom while nothing changes.", []key[Config]{
 		durationKey("least", "The shortest time between two looks at a container.",
 			100*time.Millisecond, time.Hour, func(c *Config) *time.Duration { return &c.Scan.Least }),

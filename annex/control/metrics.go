@@ -182,7 +182,6 @@ var metrics = []metric{
 	counter("annex_cpu_seconds_total", "CPU time of the daemon.", func(s Status) float64 { return s.Weight.CPUSeconds }),
 	gauge("annex_resident_bytes", "Memory of the daemon.", func(s Status) float64 { return float64(s.Weight.ResidentBytes) }),
 	gauge("annex_managed_bytes", "Memory that it manages, resident and extended.", func(s Status) float64 { return float64(s.Weight.ManagedBytes) }),
-	gauge("annex_yields", "Whether its control group weighs little at present, since it has processors enough (1).", func(s Status) float64 { return truth(s.Weight.Yields) }),
 	counter("annex_lost_events_total", "What the monitor saw and could not tell.", func(s Status) float64 { return float64(s.Weight.LostEvents) }),
 	gauge("annex_warnings", "How many warnings annex status shows.", func(s Status) float64 { return float64(len(s.Warnings)) }),
 }

@@ -223,10 +223,6 @@ type Weight struct {
 	ManagedBytes int64 `json:"managed_bytes"`
 	// LostEvents are those of the monitor that did not arrive.
 	LostEvents int64 `json:"lost_events"`
-	// Yields tells that its control group weighs little at present, since it has processors
-	// enough; Unyielding is why its weight is left alone.
-	Yields     bool   `json:"yields"`
-	Unyielding string `json:"unyielding,omitempty"`
 }
 
 // Explanation says why a container's pages left or came back.

@@ -53,9 +53,6 @@ type Settings struct {
 	// StopWithin is the time within which pressure above that has stopped all eviction; 0 is
 	// the constant of that name.
 	StopWithin time.Duration
-	// Yield is the share of its control group's weight that the daemon keeps while it has
-	// processors enough; 0 and 1 leave that alone.
-	Yield float64
 	// Protect tells whether critical containers' memory is kept from the kernel's own reclaim.
 	Protect bool
 	// File is where all this was read, and Loaded when; Defended is what is defended.
@@ -72,7 +69,6 @@ func (s Settings) complete() Settings {
 	or(&s.Policy.Low, 64<<20)
 	or(&s.CriticalLimit, 0.01)
 	or(&s.StopWithin, StopWithin)
-	or(&s.Yield, 1)
 	s.Policy.CriticalLimit = s.CriticalLimit
 	return s
 }
@@ -119,14 +115,10 @@ type Daemon struct {
 	braked   braked
 	weight   weight
 	weighAt  annex.Moment
-	// precedence is what the daemon is to weigh beside others, and weigher has it do that; nil
-	// leaves that alone.
-	precedence precedence
-	weigher    *weigher
-	logErr     error
-	started    time.Time
-	entered    time.Time // when the state began
-	modes      []turned  // the modes before this one, the oldest first
+	logErr   error
+	started  time.Time
+	entered  time.Time // when the state began
+	modes    []turned  // the modes before this one, the oldest first
 
 	planAt, memoryAt, pressureAt, calmAt, soonest annex.Moment
 	failed                                        map[string]annex.Moment
@@ -162,9 +154,6 @@ func New(p Parts, s Settings) *Daemon {
 	}
 	d.schedule = monitor.NewSchedule(d.settings.Scan)
 	d.movers = newMovers(d)
-	if p.Own != nil {
-		d.weigher = newWeigher(p.Own)
-	}
 	return d
 }
 
@@ -187,10 +176,6 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.log(Decision{What: "start", Why: string(d.settings.Mode)})
 	d.running = run
 	setting := d.setter.run(run)
-	weighing := closed
-	if d.weigher != nil {
-		weighing = d.weigher.run(run)
-	}
 	finder := d.discover(run)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -232,12 +217,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	cancel()
 	<-setting
-	<-weighing
 	return d.end(finder, broken)
 }
-
-// closed is a channel that is.
-var closed = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // end waits for what is under way and has every knob put back.
 func (d *Daemon) end(finder <-chan struct{}, why error) error {

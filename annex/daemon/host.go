@@ -253,7 +253,6 @@ func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (lacks [
 	parts.Monitor = m
 	watch := b.Watch(ctx, pressure.Threshold{Stall: time.Duration(c.Pressure.Critical * float64(alarmWindow)), Window: alarmWindow})
 	parts.Alarm = watch
-	parts.Own = b.Own()
 	if parts.Mover, err = h.mover(c, inUse, parts); err != nil {
 		return nil, err
 	}
@@ -433,7 +432,7 @@ func eachLine(err error) []string {
 // settings are what a configuration comes to.
 func (h *Host) settings(path string, c config.Config) Settings {
 	return Settings{
-		Mode: c.Mode, Classes: c.Class, Policy: policy(c), Protect: c.Protect.Critical, Yield: c.Processor.Yield,
+		Mode: c.Mode, Classes: c.Class, Policy: policy(c), Protect: c.Protect.Critical,
 		Doubts: func(all []container.Container) []string {
 			doubted, err := Doubts(c, all)
 			return append(doubted, eachLine(err)...)

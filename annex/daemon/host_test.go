@@ -26,8 +26,6 @@ const mebibyte = 1 << 20
 type host struct {
 	began time.Time
 	alarm *alarm // nil is none
-	own   *own   // nil is none
-	yield float64
 
 	identify func(container.Container) annex.ID // nil is by name
 	doubts   func([]container.Container) []string
@@ -389,7 +387,7 @@ func (h *host) tell(b monitor.Batch) { h.events <- b }
 
 func (h *host) settings(mode config.Mode) Settings {
 	return Settings{
-		Mode: mode, Classes: h.class, Doubts: h.doubts, Protect: true, Yield: h.yield, CriticalLimit: 0.01, Defended: "host",
+		Mode: mode, Classes: h.class, Doubts: h.doubts, Protect: true, CriticalLimit: 0.01, Defended: "host",
 		Policy: data.Policy{Low: 16 * mebibyte, High: 24 * mebibyte, WarmUp: time.Nanosecond},
 	}
 }
@@ -414,9 +412,6 @@ func manage(t *testing.T, limit int64, mode config.Mode, prepare func(*host), te
 		}
 		if h.alarm != nil {
 			parts.Alarm = h.alarm
-		}
-		if h.own != nil {
-			parts.Own = h.own
 		}
 		s := h.settings(mode)
 		parts.Data = data.New(s.complete().Policy)

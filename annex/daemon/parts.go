@@ -21,8 +21,6 @@ type Parts struct {
 	Changes <-chan struct{}
 	// Alarm watches critical containers; nil where only looking now and then does.
 	Alarm Alarm
-	// Own is the control group that the daemon runs in; nil where its weight is not changed.
-	Own Own
 	// Log takes what was decided; nil where nobody wants to know.
 	Log *Log
 	// Now is the clock by which everything is stamped.

@@ -72,7 +72,6 @@ func (d *Daemon) tell(s *control.Status) {
 		s.Weight.CPUShare = &share
 	}
 	s.Weight.LostEvents = int64(d.lost)
-	d.tellWeight(&s.Weight)
 	s.Warnings = slices.Concat(d.parts.Warnings, d.settings.Warnings, d.doubts, d.notes, d.unbraked(), d.unscanned())
 	unguarded := ""
 	if d.parts.Unguarded != nil {

@@ -54,7 +54,6 @@ func (d *Daemon) readMemory(now annex.Moment) {
 		d.memoryAt = now.After(latestLook)
 		d.blind = true
 		d.brake()
-		d.weigh(now)
 		return
 	}
 	d.blind = false
@@ -65,7 +64,6 @@ func (d *Daemon) readMemory(now annex.Moment) {
 	}
 	d.memoryAt = now.After(d.pace.read(m, d.settings.Policy.Low, d.movers.leaving()))
 	d.parts.Data.Memory(m)
-	d.weigh(now)
 	if m.Free < d.settings.Policy.Low {
 		d.planAt = now
 	}

@@ -91,11 +91,7 @@ func failures(all []Outcome) error {
 }
 
 // The names of what is ever changed in control groups.
-var groupKnobs = append([]string{limitV1, swappiness, "memory.low"}, weightKnobs...)
-
-// weightKnobs are those by which the daemon's own group, in which its guard is too, is weighed
-// on the processors.
-var weightKnobs = []string{"cpu.shares", "cpu.weight"}
+var groupKnobs = []string{limitV1, swappiness, "memory.low"}
 
 // settings are the kernel's own that may be changed while swap is extended. Their
 // directories are numbered anew at the kernel's pleasure, and are always the same.
@@ -116,7 +112,7 @@ const (
 type Refused struct{ File string }
 
 func (r *Refused) Error() string {
-	return fmt.Sprintf("%q is no knob of a control group on this host that is ever changed, and no setting of its swap: it is not touched", r.File)
+	return fmt.Sprintf("%q is no knob of a control group's memory on this host, and no setting of its swap: it is not touched", r.File)
 }
 
 // check refuses knobs that nobody here would change. roots are the directories that

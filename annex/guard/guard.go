@@ -1,6 +1,6 @@
 // Package guard changes knobs of the kernel's in such a way that none outlives the
 // daemon that wanted it: a limit that was lowered for a moment so that the kernel reclaims,
-// a protection that is to hold while the daemon runs, what the daemon itself weighs.
+// a protection that is to hold while the daemon runs.
 //
 // Each change is written to a journal, with what was found, before it is made. A process
 // of the guard's own, started from the same program, watches the daemon by a pipe: when

@@ -208,17 +208,11 @@ func pages(text string) (int64, bool) {
 	return v / int64(os.Getpagesize()), true
 }
 
-// restoreAll puts entries back, the youngest first, but for what this program itself may
-// weigh on the processors: with little of that all else would come late.
+// restoreAll puts entries back, the youngest first.
 func restoreAll(entries []Entry, roots []string) []Outcome {
 	var all []Outcome
-	weighs := func(e Entry) bool { return slices.Contains(weightKnobs, filepath.Base(e.File)) }
-	for _, first := range []bool{true, false} {
-		for _, e := range slices.Backward(entries) {
-			if weighs(e) == first {
-				all = append(all, e.restore(roots, entries))
-			}
-		}
+	for _, e := range slices.Backward(entries) {
+		all = append(all, e.restore(roots, entries))
 	}
 	return all
 }

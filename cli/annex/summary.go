@@ -63,13 +63,7 @@ func summary(s control.Status) []string {
 	if s.Weight.LostEvents > 0 {
 		weight += ", " + plural(s.Weight.LostEvents, "event") + " lost"
 	}
-	if s.Weight.Yields {
-		weight += ", gives way to others"
-	}
 	add("itself", "%s", weight)
-	if s.Weight.Unyielding != "" {
-		add("", "%s", clean(s.Weight.Unyielding))
-	}
 	for _, w := range s.Warnings {
 		lines = append(lines, "warning: "+clean(w))
 	}

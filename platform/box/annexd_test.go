@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -12,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"tare/kernel/cgroup"
 	"tare/kernel/process"
 	"tare/platform"
 )
@@ -92,9 +90,6 @@ func TestAnnexdExtendsABox(t *testing.T) {
 	for _, o := range occupants {
 		o.unharmed(t)
 	}
-	// With nothing to do it gives way, and when it is killed its guard puts back what it weighed.
-	weight, whole := weights(t, s.Name)
-	await(t, b, "annexd weighs less than a group that was just made", func(r platform.BoxReading, err error) bool { return err == nil && weight() < whole })
 	id := daemonOf(t, m.extension(s.Name))
 	if err := id.Kill(t.Context()); err != nil {
 		t.Fatal(err)
@@ -106,34 +101,11 @@ func TestAnnexdExtendsABox(t *testing.T) {
 	for _, o := range occupants {
 		o.unharmed(t)
 	}
-	await(t, b, "its group weighs what it did", func(platform.BoxReading, error) bool { return weight() == whole })
 	remove(t, b)
 	if left := surroundings(t, state, s); left != found {
 		t.Errorf("found:\n%s\nleft:\n%s", found, left)
 	}
 	gone(t, m.extension(s.Name), id)
-}
-
-// weights gives what the group of a box's daemon weighs on the processors, and what the box's
-// own does, which nobody changes.
-func weights(t *testing.T, box string) (weight func() int, whole int) {
-	t.Helper()
-	layout, err := cgroup.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
-	group, ok := extenderGroup(layout, box)
-	if !ok {
-		t.Skip("no hierarchy here has the cpu controller")
-	}
-	of := func(g cgroup.Group) int {
-		shares, err := g.Shares()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return shares
-	}
-	return func() int { return of(group) }, of(layout.At(path.Join(platform.CgroupParent, box)))
 }
 
 // Killed together with the one that made the box, with pages in swap, annexd is removed by

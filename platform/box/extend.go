@@ -26,7 +26,7 @@ import (
 // box and at no other class than ordinary programs, which defends the box's memory by
 // moving pages of the idle class. All that it keeps lies in a directory of the box's. It is
 // in a control group of its own, as its unit has it be, which weighs as much on the
-// processors as the box beside it unless it yields (annex/bound, Own).
+// processors as the box beside it.
 
 // extendDirectory is where those directories are, below a state directory.
 const extendDirectory = "annex"

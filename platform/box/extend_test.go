@@ -160,12 +160,12 @@ func TestConfigurationIsTheBoxes(t *testing.T) {
 	}
 	// What a file says is kept, but for what is the box's own.
 	usual := configured(s, "/state")
-	s.ExtendConfig = "mode = \"observe\"\n[memory]\nheadroom = \"1GiB\"\n[processor]\nyield = \"50%\"\n"
-	if c := configured(s, "/state"); c.Processor.Yield != 0.5 || c.Mode != config.Manage || c.Memory != usual.Memory {
-		t.Errorf("told to yield a half: %+v", c)
+	s.ExtendConfig = "mode = \"observe\"\n[memory]\nheadroom = \"1GiB\"\n[scan]\nleast = \"9s\"\n"
+	if c := configured(s, "/state"); c.Scan.Least != 9*time.Second || c.Mode != config.Manage || c.Memory != usual.Memory {
+		t.Errorf("told how often to scan: %+v", c)
 	}
-	s.ExtendConfig = "[processor]\nyeld = 1\n"
-	if _, err := configuration(s, "/state"); err == nil || !strings.Contains(err.Error(), "did you mean yield?") {
+	s.ExtendConfig = "[scan]\nlest = 1\n"
+	if _, err := configuration(s, "/state"); err == nil || !strings.Contains(err.Error(), "did you mean least?") {
 		t.Errorf("a key that is none: %v", err)
 	}
 }
