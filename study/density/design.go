@@ -437,6 +437,9 @@ func (b *builder) condition(group string, a levels, n noise, pattern load.Patter
 	if b.DropCaches {
 		factors[factorCaches] = "dropped"
 	}
+	if text := b.ExtendConfigs[a.extend]; text != "" {
+		factors[FactorExtendConfig] = text
+	}
 	metrics := b.sweepMetrics(n)
 	if b.Order == Interleaved {
 		label = fmt.Sprintf("%s, %d", label, t.neighbours[0])

@@ -141,6 +141,7 @@ func TestRefused(t *testing.T) {
 		"--box host":                            func(o *Options) { o.BoxKind = platform.BoxMachine },
 		"annexd is not on PATH":                 func(o *Options) { o.Extends = []string{ExtendAnnex} },
 		"have no annexd in them":                func(o *Options) { o.Extends, o.Platform = []string{ExtendAnnex}, "vm:tcg+memory=1024m/oci" },
+		"annex:mine.toml: want some of":         func(o *Options) { o.Extends = []string{"annex:mine.toml"} }, // nobody read it
 		"--swap none has none": func(o *Options) {
 			o.Extends, o.Swaps = []string{ExtendNone, ExtendAnnex}, []platform.SwapKind{platform.SwapNone}
 		},
@@ -276,5 +277,33 @@ func TestExtensionIsAnArm(t *testing.T) {
 	}
 	if want := []string{"file", "file, swappiness", "file, annex"}; !slices.Equal(labels, want) || boxes[platform.ExtendAnnex] != 1 || boxes[platform.ExtendNone] != 2 {
 		t.Errorf("%q, boxes %v", labels, boxes)
+	}
+}
+
+// A configuration of one's own is a level of its own, goes to the box, and is in the record.
+func TestExtensionByAConfiguration(t *testing.T) {
+	const level, text = ExtendAnnex + ":mine.toml", "[scan]\nleast = \"9s\"\n"
+	f := newFixture(1, 5)
+	f.o.Noises = []workload.Subject{{Workload: *f.nap}}
+	f.o.Extends, f.o.ExtendConfigs = []string{ExtendAnnex, level}, map[string]string{level: text}
+	f.o.Host.Look = func(program string) (string, error) { return "/usr/sbin/" + program, nil }
+	var boxes []string
+	f.o.Host.CheckBox = func(s platform.BoxSpec) error {
+		boxes = append(boxes, string(s.Extend)+" "+s.ExtendConfig)
+		return nil
+	}
+	d, err := Design(f.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recorded []string
+	for _, c := range d.Groups[0].Conditions {
+		recorded = append(recorded, c.Factors[FactorExtend]+" "+c.Factors[FactorExtendConfig])
+	}
+	if want := []string{"annex ", "annex " + text}; !slices.Equal(boxes, want) {
+		t.Errorf("boxes %q", boxes)
+	}
+	if want := []string{"annex ", level + " " + text}; !slices.Equal(recorded, want) {
+		t.Errorf("in the record %q", recorded)
 	}
 }

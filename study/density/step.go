@@ -31,8 +31,10 @@ const (
 	FactorProtect    = "protect"    // platform.Protection
 	FactorCluster    = "page-cluster"
 	FactorExtend     = "extend" // "none", "annex", or "annex:" and the name of its configuration
-	FactorNoise      = "noise"  // the idle workload and its pattern: "static random"
-	FactorBox        = "box"    // "cgroup 1 GiB", "machine 1 GiB"
+	// FactorExtendConfig is the text of that configuration; there is none beside the others.
+	FactorExtendConfig = "extend-config"
+	FactorNoise        = "noise" // the idle workload and its pattern: "static random"
+	FactorBox          = "box"   // "cgroup 1 GiB", "machine 1 GiB"
 )
 
 // The orders in which numbers of neighbours come.
