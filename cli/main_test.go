@@ -113,6 +113,8 @@ func TestBadInput(t *testing.T) {
 		{"density --dry-run --critical reddis", exitUsage, []string{"reddis", "redis"}},
 		{"density --dry-run --critical stream", exitUsage, []string{"--critical stream", "no service"}},
 		{"density --dry-run --noise httpd", exitUsage, []string{"--noise httpd", "redis"}},
+		{"density --dry-run --extend none,annex:/no/such.toml", exitUsage, []string{"--extend annex:/no/such.toml", "no such file"}},
+		{"density --dry-run --extend annexed", exitUsage, []string{"--extend annexed", "annex:FILE"}},
 		{"density --dry-run --noise redis --pattern sideways", exitUsage, []string{"sideways", "heavy-tailed"}},
 		{"density --dry-run --noise redis --neighbours 5:1", exitUsage, []string{"--neighbours 5:1", "rise"}},
 		{"density --dry-run --noise redis --neighbours many", exitUsage, []string{"--neighbours many", "1:49:2"}},
