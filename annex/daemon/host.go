@@ -171,7 +171,10 @@ func (h *Host) recover(ctx context.Context) (back, warnings []string, err error)
 		outcomes, err = append(outcomes, of...), errors.Join(err, recovering)
 	}
 	for _, o := range outcomes {
-		if o.Ending == guard.Foreign || o.Ending == guard.Failed {
+		switch o.Ending {
+		case guard.Barred:
+			warnings = append(warnings, o.String())
+		case guard.Foreign, guard.Failed:
 			warnings = append(warnings, fmt.Sprintf("%s was changed by a daemon that was killed, and not put back (%s)", o.File, o.Ending))
 		}
 	}
@@ -219,7 +222,7 @@ func (h *Host) finder(parts *Parts) (*noticing, error) {
 // open opens what sees and what moves.
 func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (lacks []string, err error) {
 	h.closing(h.claimed.close) // when everything is put back
-	knobs := &knobs{ctx: ctx, options: guard.Options{Journal: h.journal()}}
+	knobs := newKnobs(ctx, guard.Options{Journal: h.journal()})
 	h.closing(knobs.close)
 	parts.Unguarded = knobs.unguarded
 	group := c.Memory.Defend
@@ -507,31 +510,61 @@ func (r reclaims) Reclaim(ctx context.Context, c container.Container, bytes int6
 type knobs struct {
 	ctx     context.Context
 	options guard.Options
+	within  time.Duration // a guard has started, or does not
 
-	mu    sync.Mutex
+	starting chan struct{} // held by who starts one, or ends it
+
+	mu    sync.Mutex // never while something is waited for: the status asks
 	guard *guard.Guard
 	lack  error // why there is no guard process
 }
 
+// guardWithin is how long a guard may take to start: another one's that ends has let go of
+// the journal by then.
+const guardWithin = 10 * time.Second
+
+func newKnobs(ctx context.Context, o guard.Options) *knobs {
+	return &knobs{ctx: ctx, options: o, within: guardWithin, starting: make(chan struct{}, 1)}
+}
+
+// hold keeps others from starting a guard, or ending it.
+func (k *knobs) hold(ctx context.Context) error {
+	select {
+	case k.starting <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (k *knobs) letGo() { <-k.starting }
+
+// current is the guard; nil where none was started.
+func (k *knobs) current() *guard.Guard {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.guard
+}
+
+func (k *knobs) set(g *guard.Guard) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.guard = g
+}
+
 // attend has another guard process started as soon as one has ended: what is changed would be put
 // back by nobody if the daemon were killed then, too.
-func (k *knobs) attend(died <-chan struct{}) {
+func (k *knobs) attend(g *guard.Guard) {
 	for {
 		select {
 		case <-k.ctx.Done():
 			return
-		case <-died:
+		case <-g.Died():
 		}
-		k.mu.Lock()
-		if k.guard == nil {
-			k.mu.Unlock()
+		if !k.revive(g) {
 			return
 		}
-		k.lack = k.guard.Revive(k.ctx)
-		failed := k.lack != nil
-		died = k.guard.Died()
-		k.mu.Unlock()
-		if !failed {
+		if k.lacks() == nil {
 			continue
 		}
 		select {
@@ -542,39 +575,72 @@ func (k *knobs) attend(died <-chan struct{}) {
 	}
 }
 
-// unguarded says what that is to an operator; empty where there is one.
-func (k *knobs) unguarded() string {
+// revive notes what came of starting another guard process; false where the guard is not in
+// use any more.
+func (k *knobs) revive(g *guard.Guard) bool {
+	if k.hold(k.ctx) != nil {
+		return false
+	}
+	defer k.letGo()
+	if k.current() != g {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(k.ctx, k.within)
+	defer cancel()
+	lack := g.Revive(ctx)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.lack == nil {
-		return ""
-	}
-	return fmt.Sprintf("the guard process has ended and another does not start, so that settings stay changed should annexd be killed now: %v", k.lack)
+	k.lack = lack
+	return true
 }
 
-func (k *knobs) started() (*guard.Guard, error) {
+// lacks says why there is no guard process.
+func (k *knobs) lacks() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.guard == nil {
-		g, err := guard.Start(k.ctx, k.options)
+	return k.lack
+}
+
+// unguarded says what that is to an operator; empty where there is one.
+func (k *knobs) unguarded() string {
+	lack := k.lacks()
+	if lack == nil {
+		return ""
+	}
+	return fmt.Sprintf("the guard process has ended and another does not start, so that settings stay changed should annexd be killed now: %v", lack)
+}
+
+// started is the guard, with its process.
+func (k *knobs) started(ctx context.Context) (*guard.Guard, error) {
+	if g := k.current(); g != nil && g.Alive() == nil {
+		return g, nil
+	}
+	if err := k.hold(ctx); err != nil {
+		return nil, fmt.Errorf("waiting for the guard process to start: %w", err)
+	}
+	defer k.letGo()
+	limited, cancel := context.WithTimeout(k.ctx, k.within)
+	defer cancel()
+	g := k.current()
+	if g == nil {
+		g, err := guard.Start(limited, k.options)
 		if err != nil {
 			return nil, err
 		}
-		k.guard = g
-		go k.attend(g.Died())
+		k.set(g)
+		go k.attend(g)
+		return g, nil
 	}
 	// One that somebody has ended, or that was stopped and hears nothing, is no guard: without
 	// one nothing may be changed.
-	if k.guard.Alive() != nil {
-		if err := k.guard.Revive(k.ctx); err != nil {
-			return nil, err
-		}
+	if err := g.Revive(limited); err != nil {
+		return nil, err
 	}
-	return k.guard, nil
+	return g, nil
 }
 
 func (k *knobs) Momentarily(ctx context.Context, file, text string) (guard.Outcome, error) {
-	g, err := k.started()
+	g, err := k.started(ctx)
 	if err != nil {
 		return guard.Outcome{}, err
 	}
@@ -582,7 +648,7 @@ func (k *knobs) Momentarily(ctx context.Context, file, text string) (guard.Outco
 }
 
 func (k *knobs) While(ctx context.Context, file, text string, do func() error) (guard.Outcome, error) {
-	g, err := k.started()
+	g, err := k.started(ctx)
 	if err != nil {
 		return guard.Outcome{}, err
 	}
@@ -590,7 +656,7 @@ func (k *knobs) While(ctx context.Context, file, text string, do func() error) (
 }
 
 func (k *knobs) Keep(ctx context.Context, file, text string) error {
-	g, err := k.started()
+	g, err := k.started(ctx)
 	if err != nil {
 		return err
 	}
@@ -598,9 +664,7 @@ func (k *knobs) Keep(ctx context.Context, file, text string) error {
 }
 
 func (k *knobs) Restore(files ...string) ([]guard.Outcome, error) {
-	k.mu.Lock()
-	g := k.guard
-	k.mu.Unlock()
+	g := k.current()
 	if g == nil {
 		return nil, nil
 	}
@@ -609,13 +673,14 @@ func (k *knobs) Restore(files ...string) ([]guard.Outcome, error) {
 
 // close puts everything back.
 func (k *knobs) close() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.guard == nil {
+	k.starting <- struct{}{}
+	defer k.letGo()
+	g := k.current()
+	if g == nil {
 		return nil
 	}
-	_, err := k.guard.Close()
-	k.guard = nil
+	_, err := g.Close()
+	k.set(nil)
 	return err
 }
 

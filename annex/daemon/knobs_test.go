@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,8 +18,8 @@ func TestGuardProcessIsReplaced(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, as the guard process does")
 	}
-	k := &knobs{ctx: t.Context(), options: guard.Options{Journal: filepath.Join(t.TempDir(), "journal")}}
-	g, err := k.started()
+	k := newKnobs(t.Context(), guard.Options{Journal: filepath.Join(t.TempDir(), "journal")})
+	g, err := k.started(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,6 +45,56 @@ func TestGuardProcessIsReplaced(t *testing.T) {
 	}
 	if text := k.unguarded(); text != "" {
 		t.Error(text)
+	}
+}
+
+// Where the journal is another daemon's, no guard starts: whoever wants to change something is
+// told so, and the status does not wait meanwhile.
+func TestGuardThatDoesNotStart(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, as the guard process does")
+	}
+	options := guard.Options{Journal: filepath.Join(t.TempDir(), "journal")}
+	theirs, err := guard.Start(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := newKnobs(t.Context(), options)
+	ended := make(chan error)
+	go func() {
+		_, err := k.started(t.Context())
+		ended <- err
+	}()
+	for len(k.starting) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if text := k.unguarded(); text != "" || len(k.starting) == 0 {
+		t.Errorf("%q, told when the guard had started, or had not", text)
+	}
+	impatient, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := k.started(impatient); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("one that does not wait so long: %v", err)
+	}
+	if _, err := theirs.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("the other has let go of it: %v", err)
+	}
+	if err := k.close(); err != nil {
+		t.Error(err)
+	}
+
+	if theirs, err = guard.Start(t.Context(), options); err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	k = newKnobs(t.Context(), options)
+	k.within = 10 * time.Millisecond
+	inUse := new(guard.InUse)
+	if err := k.Keep(t.Context(), "/sys/fs/cgroup/memory/tare/memory.swappiness", "0"); !errors.As(err, &inUse) {
+		t.Errorf("the journal is another's: %v", err)
 	}
 }
 

@@ -27,7 +27,7 @@ type Entry struct {
 	Kind   Kind   `json:"kind"`
 	File   string `json:"file"`
 	// Identity is of the knob's directory: a group that is made again under the same name
-	// is another, and is not touched. 0 of a setting of the kernel's own, which stays.
+	// is another, and is not touched.
 	Identity uint64 `json:"identity,omitempty"`
 	// Found is what was there, as it was spelled, and Written what was put in its place.
 	Found   string `json:"found"`
@@ -56,6 +56,9 @@ const (
 	Foreign  Ending = "foreign"  // somebody else has set it since, and it was left
 	Gone     Ending = "gone"     // its group is no more, and with it what was set
 	Failed   Ending = "failed"   // the kernel refused: the error says why, and the entry stays open
+	// Barred is no knob that is ever changed here: another program's, or made up. It is not
+	// touched, and nothing comes of the entry any more.
+	Barred Ending = "barred"
 )
 
 // Outcome is an entry with what became of it.
@@ -63,13 +66,15 @@ type Outcome struct {
 	Entry
 	Ending Ending
 	Have   string // what a [Foreign] one holds
-	Err    error  // of a [Failed] one
+	Err    error  // of a [Failed] or [Barred] one
 }
 
 func (o Outcome) String() string {
 	switch o.Ending {
 	case Foreign:
 		return fmt.Sprintf("%s holds %q, which is neither what it held before (%q) nor what was set (%q): somebody else has changed it, and it is left alone", o.File, o.Have, o.Found, o.Written)
+	case Barred:
+		return fmt.Sprintf("%s is said to have held %q before it was set to %q, and is no knob that is changed here: see what it holds, and set it by hand", o.File, o.Found, o.Written)
 	case Failed:
 		if left := new(leftBelow); errors.As(o.Err, &left) {
 			return left.Error()
@@ -93,13 +98,6 @@ func failures(all []Outcome) error {
 // The names of what is ever changed in control groups.
 var groupKnobs = []string{limitV1, swappiness, "memory.low"}
 
-// settings are the kernel's own that may be changed while swap is extended. Their
-// directories are numbered anew at the kernel's pleasure, and are always the same.
-var settings = []string{
-	"/proc/sys/vm/page-cluster",
-	"/sys/module/zswap/parameters/enabled", "/sys/module/zswap/parameters/max_pool_percent", "/sys/module/zswap/parameters/shrinker_enabled",
-}
-
 const (
 	limitV1 = "memory.limit_in_bytes"
 	memsw   = "memory.memsw.limit_in_bytes"
@@ -112,15 +110,12 @@ const (
 type Refused struct{ File string }
 
 func (r *Refused) Error() string {
-	return fmt.Sprintf("%q is no knob of a control group's memory on this host, and no setting of its swap: it is not touched", r.File)
+	return fmt.Sprintf("%q is no knob of a control group's memory on this host: it is not touched", r.File)
 }
 
 // check refuses knobs that nobody here would change. roots are the directories that
 // hierarchies of control groups are mounted on.
 func check(name string, roots []string) error {
-	if slices.Contains(settings, name) {
-		return nil
-	}
 	within := slices.ContainsFunc(roots, func(root string) bool {
 		rest, ok := strings.CutPrefix(name, root+"/")
 		return ok && strings.Contains(rest, "/") // of a group, and not of the root, which is everybody's

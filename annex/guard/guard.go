@@ -44,6 +44,8 @@ type Guard struct {
 	options Options
 	lock    *os.File
 
+	reviving sync.Mutex // before mu: one guard process is started at a time
+
 	mu    sync.Mutex
 	store *store
 	watch *watcher        // whose fields but died and why are under mu
@@ -128,20 +130,45 @@ func (g *Guard) begin(ctx context.Context) error {
 	return nil
 }
 
-// Revive starts another guard process where the first has ended.
+// Revive starts another guard process where the first has ended. Nothing else waits for
+// that. The new one counts the time of momentary changes that are open from now on.
 func (g *Guard) Revive(ctx context.Context) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.ended || g.watch.alive() == nil {
+	g.reviving.Lock()
+	defer g.reviving.Unlock()
+	if !g.lacking() {
 		return nil
 	}
 	next, err := watch(ctx, g.options, g.lock)
 	if err != nil {
 		return err
 	}
-	g.watch.release()
-	g.watch = next
+	before := g.replace(next)
+	before.release()
 	return nil
+}
+
+// lacking tells whether another guard process is wanted.
+func (g *Guard) lacking() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.ended && g.watch.alive() != nil
+}
+
+// replace has another guard process be told of changes, those first that are open; it is the
+// one before that is returned.
+func (g *Guard) replace(next *watcher) (before *watcher) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	before, g.watch = g.watch, next
+	for _, e := range g.store.open {
+		if e.Kind != Momentary {
+			continue
+		}
+		if text, err := (line{Number: e.Number, Open: &e}).text(); err == nil {
+			next.tell(text)
+		}
+	}
+	return before
 }
 
 // Alive tells that the guard process is there; the error is an [*Unguarded].
@@ -527,6 +554,8 @@ func within(do func()) bool {
 // is an [*Unended] where one has not come back by then: guard and journal then stay, or what
 // the kernel makes of it later would be nobody's to put back.
 func (g *Guard) Close() ([]Outcome, error) {
+	g.reviving.Lock()
+	defer g.reviving.Unlock()
 	g.mu.Lock()
 	if g.ended {
 		g.mu.Unlock()

@@ -280,6 +280,39 @@ func TestTheGuardDies(t *testing.T) {
 	holds(t, file, "60")
 }
 
+// One that comes in another's place takes back what was open before it came.
+func TestAnotherGuardTakesBackWhatIsOpen(t *testing.T) {
+	o, file := group(t, "memory.swappiness", "60")
+	o.Lease = 200 * time.Millisecond
+	g := started(t, o)
+	outcome, err := g.While(t.Context(), file, "200", func() error {
+		end, err := os.FindProcess(g.PID())
+		if err != nil {
+			return err
+		}
+		if err := end.Kill(); err != nil {
+			return err
+		}
+		<-g.Died()
+		if err := g.Revive(t.Context()); err != nil {
+			return err
+		}
+		for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			switch text, err := os.ReadFile(file); {
+			case err != nil:
+				return err
+			case strings.TrimSpace(string(text)) == "60":
+				return nil
+			case time.Now().After(end):
+				return errors.New("nobody has taken it back")
+			}
+		}
+	})
+	if err != nil || outcome.Ending != Already {
+		t.Errorf("%v, %v", outcome, err)
+	}
+}
+
 // A guard process that hears nothing is none, and does not hold the daemon up.
 func TestTheGuardIsStopped(t *testing.T) {
 	o, file := group(t, limitV1, noLimit)
@@ -336,7 +369,11 @@ func TestRecoverFromADamagedJournal(t *testing.T) {
 	}
 	// Nor is anything touched that the journal was made to name.
 	set(t, o.Journal, string(slices.Concat(text(t, line{Version: version, Boot: boot}), text(t, opening(other)))))
-	if all, err := Recover(t.Context(), o); err == nil || len(all) != 1 || all[0].Ending != Failed {
+	if all, err := Recover(t.Context(), o); err != nil || len(all) != 1 || all[0].Ending != Barred || !strings.Contains(all[0].String(), other.File) {
+		t.Errorf("%v, %v", all, err)
+	}
+	// It is told once, and keeps no daemon from starting.
+	if all, err := Recover(t.Context(), o); err != nil || len(all) != 0 {
 		t.Errorf("%v, %v", all, err)
 	}
 	// What an earlier start of the kernel left is void.

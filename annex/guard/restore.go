@@ -22,10 +22,7 @@ func hold(file string, roots []string) (k *knob.Knob, identity uint64, err error
 	if k, err = knob.Open(file); err != nil {
 		return nil, 0, err
 	}
-	if !slices.Contains(settings, file) {
-		identity = k.Identity()
-	}
-	return k, identity, nil
+	return k, k.Identity(), nil
 }
 
 // restore puts back what an entry changed, if that is what is there now, and what groups that
@@ -35,6 +32,9 @@ func (e Entry) restore(roots []string, open []Entry) Outcome {
 	k, identity, err := hold(e.File, roots)
 	if gone := new(knob.Gone); errors.As(err, &gone) {
 		return Outcome{Entry: e, Ending: Gone}
+	}
+	if refused := new(Refused); errors.As(err, &refused) {
+		return Outcome{Entry: e, Ending: Barred, Err: err}
 	}
 	if err != nil {
 		return Outcome{Entry: e, Ending: Failed, Err: err}
@@ -78,7 +78,7 @@ func (e Entry) restoreIn(k *knob.Knob) Outcome {
 // andBelow is the outcome with that of groups below: where one was not put back it has failed,
 // and is to be tried again.
 func (o Outcome) andBelow(roots []string, open []Entry) Outcome {
-	if o.Below == nil || o.Ending == Gone || o.Ending == Failed {
+	if o.Below == nil || o.Ending == Gone || o.Ending == Barred || o.Ending == Failed {
 		return o
 	}
 	if err := o.restoreBelow(roots, open); err != nil {
