@@ -40,6 +40,9 @@ func (n *noticing) run() {
 			if !open {
 				return
 			}
+			if e.Has(fsnotify.Remove) {
+				n.forget(e.Name)
+			}
 			if e.Has(fsnotify.Create) || e.Has(fsnotify.Remove) {
 				n.tell()
 			}
@@ -50,6 +53,14 @@ func (n *noticing) run() {
 			n.tell() // more came than there was room for
 		}
 	}
+}
+
+// forget notes that a directory is gone, and the kernel's watch of it: one that is made again
+// under its name is to be watched anew.
+func (n *noticing) forget(dir string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.watched, dir)
 }
 
 func (n *noticing) tell() {

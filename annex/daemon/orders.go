@@ -7,7 +7,6 @@ import (
 	"tare/annex"
 	"tare/annex/config"
 	"tare/annex/control"
-	"tare/annex/monitor"
 )
 
 // settled is for how long nothing more must come back until a drain has ended though not
@@ -138,7 +137,8 @@ func (d *Daemon) Reload(ctx context.Context) (restart []string, err error) {
 		return nil, err
 	}
 	var done <-chan error
-	if err := d.order(ctx, func() error { done = d.settle(s); return nil }); err != nil {
+	// Whoever asked may have left by now: what has been read is in force in part already.
+	if err := d.order(context.WithoutCancel(ctx), func() error { done = d.settle(s); return nil }); err != nil {
 		return restart, err
 	}
 	return restart, d.released(ctx, done)
@@ -170,12 +170,9 @@ func (d *Daemon) settle(s Settings) (done <-chan error) {
 		d.enter(control.Starting)
 	}
 	if again || paced {
-		d.schedule = monitor.NewSchedule(s.Scan)
-		for _, id := range d.ids() {
-			if h := d.held[id]; h.watched {
-				h.scanned = false
-				d.schedule.Add(id, d.now())
-			}
+		d.schedule.Restart(s.Scan, d.now())
+		for _, h := range d.held {
+			h.scanned = false
 		}
 	}
 	d.brake()

@@ -110,7 +110,7 @@ type braked struct {
 	why   string
 	since time.Time
 	stops int64
-	at    annex.Moment
+	from  annex.Moment  // a stop that an eviction under way has not heeded yet; 0 is none
 	worst time.Duration // from the stop to the end of the eviction under way
 }
 
@@ -140,9 +140,12 @@ func (d *Daemon) brake() {
 		d.movers.halt() // the end of managing, which is no brake
 		return
 	}
-	d.braked.why, d.braked.since, d.braked.at = why, time.Now(), d.now()
-	if d.parts.Alarm != nil && d.parts.Alarm.Over() {
-		d.braked.at = min(d.braked.at, d.parts.Alarm.Since()) // this goroutine may hear of it late
+	d.braked.why, d.braked.since = why, time.Now()
+	if d.movers.evicting > 0 && d.braked.from == 0 {
+		d.braked.from = d.now()
+		if d.parts.Alarm != nil && d.parts.Alarm.Over() {
+			d.braked.from = min(d.braked.from, d.parts.Alarm.Since()) // this goroutine may hear of it late
+		}
 	}
 	d.braked.stops++
 	d.movers.halt()
@@ -248,8 +251,9 @@ func (d *Daemon) request(r annex.Request, now annex.Moment) {
 func (d *Daemon) done(r annex.Result) {
 	if _, moved := d.movers.under[r.Number]; moved {
 		d.movers.over(r)
-		if r.Op == annex.Evict && d.braked.why != "" && d.movers.evicting == 0 {
-			d.braked.worst = max(d.braked.worst, r.Ended.Since(d.braked.at))
+		if d.movers.evicting == 0 && d.braked.from != 0 {
+			// Though the pressure may be over: it is how long the stop took that counts.
+			d.braked.worst, d.braked.from = max(d.braked.worst, r.Ended.Since(d.braked.from)), 0
 		}
 		if h := d.held[r.ID]; h != nil && h.class != annex.Elastic && d.movers.evicting == 0 {
 			d.look() // it can be protected now

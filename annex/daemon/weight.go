@@ -43,7 +43,8 @@ type weight struct {
 type used struct {
 	at     annex.Moment
 	cpu    time.Duration
-	waited time.Duration // for a processor; 0 where that is not told
+	waited time.Duration // for a processor
+	told   bool          // waited is known
 }
 
 const (
@@ -57,8 +58,8 @@ func (w *weight) sample(at annex.Moment) {
 	if err != nil {
 		return
 	}
-	waited, _ := process.Waited()
-	w.samples = append(w.samples, used{at, cpu, waited})
+	waited, err := process.Waited()
+	w.samples = append(w.samples, used{at, cpu, waited, err == nil})
 	for len(w.samples) > 2 && at.Since(w.samples[1].at) >= weighOver {
 		w.samples = w.samples[1:]
 	}
@@ -94,7 +95,7 @@ func (w *weight) starved() string {
 	}
 	first, last := w.samples[0], w.samples[len(w.samples)-1]
 	took, ran, waited := last.at.Since(first.at), last.cpu-first.cpu, last.waited-first.waited
-	if float64(waited) < starvedShare*float64(took) || waited < starvedTimes*ran {
+	if !first.told || !last.told || float64(waited) < starvedShare*float64(took) || waited < starvedTimes*ran {
 		return ""
 	}
 	return fmt.Sprintf("annexd waits for a processor: its threads were ready to run for %v of the last %v together, and ran for %v, so that what it frees and fetches comes late: raise CPUWeight= of its unit, or cpu.weight (version 1: cpu.shares) of its control group",

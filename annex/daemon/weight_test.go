@@ -23,13 +23,17 @@ func TestStarved(t *testing.T) {
 		"long for the little":     {100 * time.Millisecond, 5 * time.Second, false},
 		"threads that have ended": {6 * time.Second, -time.Second, false},
 	} {
-		w := weight{samples: []used{{at: 0, cpu: time.Second, waited: time.Minute}}}
+		w := weight{samples: []used{{0, time.Second, time.Minute, true}}}
 		if got := w.starved(); got != "" {
 			t.Errorf("%s: by one sample: %s", name, got)
 		}
-		w.samples = append(w.samples, used{annex.Moment(time.Minute), time.Second + c.ran, time.Minute + c.waited})
+		w.samples = append(w.samples, used{annex.Moment(time.Minute), time.Second + c.ran, time.Minute + c.waited, true})
 		if got := w.starved(); (got != "") != c.is || c.is && !strings.Contains(got, "CPUWeight=") {
 			t.Errorf("%s: %q", name, got)
+		}
+		w.samples[0].told = false
+		if got := w.starved(); got != "" {
+			t.Errorf("%s: beside a sample that failed: %q", name, got)
 		}
 	}
 }
@@ -38,7 +42,7 @@ func TestStarved(t *testing.T) {
 func TestWaitingIsSampled(t *testing.T) {
 	var w weight
 	w.sample(0)
-	if len(w.samples) != 1 || w.samples[0].cpu <= 0 || w.samples[0].waited < 0 {
+	if len(w.samples) != 1 || w.samples[0].cpu <= 0 || w.samples[0].waited < 0 || !w.samples[0].told {
 		t.Errorf("%+v", w.samples)
 	}
 }

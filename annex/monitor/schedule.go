@@ -58,6 +58,10 @@ type plan struct {
 
 // NewSchedule makes an empty schedule.
 func NewSchedule(p Pace) *Schedule {
+	return &Schedule{pace: p.complete(), all: map[annex.ID]*plan{}}
+}
+
+func (p Pace) complete() Pace {
 	set := func(v *time.Duration, to time.Duration) {
 		if *v <= 0 {
 			*v = to
@@ -71,7 +75,17 @@ func NewSchedule(p Pace) *Schedule {
 	if p.Budget <= 0 {
 		p.Budget = defaultBudget
 	}
-	return &Schedule{pace: p, all: map[annex.ID]*plan{}}
+	return p
+}
+
+// Restart has all containers scanned at once, and by another pace from then on. Which of them
+// are awake stays known: nobody tells it again.
+func (s *Schedule) Restart(p Pace, now annex.Moment) {
+	s.pace = p.complete()
+	for _, c := range s.all {
+		*c = plan{id: c.id, at: now, place: c.place, interval: s.pace.Least, awake: c.awake, ran: true}
+	}
+	heap.Init(&s.queue)
 }
 
 // Add takes a container up, to be scanned at once.

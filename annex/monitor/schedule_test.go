@@ -56,6 +56,37 @@ func TestScheduleSlowsWhileNothingChanges(t *testing.T) {
 	}
 }
 
+// All are scanned at once, and those that are awake by the new pace afterwards, though nothing
+// of them is noted again.
+func TestScheduleRestarts(t *testing.T) {
+	s := NewSchedule(Pace{Idle: time.Hour})
+	for _, id := range []annex.ID{"awake", "asleep"} {
+		s.Add(id, second)
+		s.Scanned(id, second, scanOf(10, 0), Cost{})
+	}
+	s.Note(annex.Activity{ID: "awake", What: annex.Woke})
+	now := 2 * second
+	s.Restart(Pace{Least: time.Second, Most: 2 * time.Second, Idle: time.Minute}, now)
+	scanned := map[annex.ID]int{}
+	for range 2 * len(s.all) {
+		id, due := s.Due(now)
+		if !due {
+			break
+		}
+		scanned[id]++
+		s.Scanned(id, now, scanOf(10, 0), Cost{})
+	}
+	if len(scanned) != 2 || scanned["awake"] != 1 || scanned["asleep"] != 1 {
+		t.Errorf("at once %v were scanned, want both", scanned)
+	}
+	if wait := next(t, s) - now; wait != second {
+		t.Errorf("%v until the next, want that of the new pace", time.Duration(wait))
+	}
+	if id, _ := s.Due(now + second); id != "awake" {
+		t.Errorf("%s is next", id)
+	}
+}
+
 func TestScheduleLeavesSleepersAlone(t *testing.T) {
 	s := NewSchedule(Pace{Least: 5 * time.Second, Idle: time.Minute})
 	s.Add("one", 0)
