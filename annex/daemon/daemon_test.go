@@ -99,6 +99,23 @@ func TestBrake(t *testing.T) {
 	})
 }
 
+// A stop that is heeded late counts with all the time that it took, though the pressure was over
+// long before.
+func TestWorstStop(t *testing.T) {
+	const each = 100 * time.Millisecond // so that a piece of 64 pages takes 6.4 s
+	manage(t, box128, config.Manage, func(h *host) { crowded(h); h.each = each }, func(t *testing.T, h *host, d *Daemon) {
+		awaits(t, time.Minute, "an eviction", func() bool { return h.pages(annex.Evict) > 100 })
+		ctx, calm := context.WithCancel(t.Context())
+		go h.press(ctx, "db", 0.5)
+		awaits(t, 10*time.Second, "the brake", func() bool { return d.Status().Brake.On })
+		calm()
+		awaits(t, time.Minute, "a time", func() bool { return d.Status().Brake.WorstStopSeconds != nil })
+		if took := *d.Status().Brake.WorstStopSeconds; took < time.Second.Seconds() {
+			t.Errorf("stopped within %.3f s, by a mover that goes on for up to %v", took, 64*each)
+		}
+	})
+}
+
 // Where free memory cannot be read, nothing leaves.
 func TestBlind(t *testing.T) {
 	manage(t, box128, config.Manage, func(h *host) { crowded(h); h.memoryErr = errors.New("no such file") }, func(t *testing.T, h *host, d *Daemon) {
@@ -344,13 +361,26 @@ func TestReload(t *testing.T) {
 		if _, err := d.Reload(t.Context()); err == nil || d.Status().State != control.Managing {
 			t.Errorf("a wrong configuration: %v", err)
 		}
-		d.parts.Read = read
 		h.mu.Lock()
 		h.containers["web"].class = annex.Critical
 		h.containers["batch"].class = annex.Ignored
 		h.mu.Unlock()
-		if _, err := d.Reload(t.Context()); err != nil {
-			t.Fatal(err)
+		// What has been read is in force, though whoever asked for it leaves meanwhile.
+		for n := range 20 {
+			impatient, leave := context.WithCancel(t.Context())
+			file := fmt.Sprint(n)
+			d.parts.Read = func() (Settings, []string, error) {
+				leave()
+				s, restart, err := read()
+				s.File = file
+				return s, restart, err
+			}
+			if _, err := d.Reload(impatient); err != nil && !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			if got := d.Status().Config; got != file {
+				t.Fatalf("what was read the %d. time is not in force", n+1)
+			}
 		}
 		awaits(t, time.Second, "the classes", func() bool {
 			s := d.Status()
@@ -362,6 +392,24 @@ func TestReload(t *testing.T) {
 		defer h.mu.Unlock()
 		if h.containers["web"].watched || h.containers["batch"].watched {
 			t.Errorf("watched %v and %v", h.containers["web"].watched, h.containers["batch"].watched)
+		}
+	})
+}
+
+// Who is awake when managing begins is looked at as often as anybody who is.
+func TestReloadKnowsWhoIsAwake(t *testing.T) {
+	manage(t, 1<<30, config.Observe, crowded, func(t *testing.T, h *host, d *Daemon) {
+		awaits(t, 10*time.Second, "observing", state(d, control.Observing))
+		h.tell(monitor.Batch{Activity: []annex.Activity{{ID: find(t, d, "web").ID, What: annex.Woke, At: h.now()}}})
+		d.parts.Read = func() (Settings, []string, error) { return h.settings(config.Manage), nil, nil }
+		if _, err := d.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		awaits(t, 10*time.Second, "managing", state(d, control.Managing))
+		before := h.scansOf("web")
+		time.Sleep(2 * time.Minute)
+		if n := h.scansOf("web") - before; n < 3 {
+			t.Errorf("%d scans in two minutes of a container that is awake", n)
 		}
 	})
 }
