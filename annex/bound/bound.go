@@ -72,6 +72,7 @@ type Bound struct {
 	mu        sync.Mutex
 	account   Account
 	protected map[string]protection // by key
+	lows      map[string]low        // by file
 }
 
 // Unbounded says that a group has no limit, and none above it, that could be defended.
@@ -101,6 +102,7 @@ func New(o Options) (*Bound, error) {
 		slots:     slots,
 		within:    reclaimWithin,
 		protected: map[string]protection{},
+		lows:      map[string]low{},
 	}
 	if o.Layout != nil {
 		b.layout = *o.Layout

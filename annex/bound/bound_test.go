@@ -571,6 +571,147 @@ func TestProtectOnVersion2(t *testing.T) {
 	}
 }
 
+// set writes a knob of a tree, as somebody else would.
+func set(t *testing.T, l cgroup.Layout, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(l.Hierarchies[0].Mount, name), []byte(text+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What was protected on version 2 before is protected still, of the container and of the others
+// in the groups above it, and is put back as it was found first.
+func TestProtectNeverLowers(t *testing.T) {
+	const own, pod = "box/pod/a/memory.low", "box/pod/memory.low"
+	for name, c := range map[string]struct {
+		own, pod           string
+		keptOwn, keptPod   string // with 64 MiB in use
+		grownOwn, grownPod string // with 128
+	}{
+		"none":                      {"0", "0", "71303168", "71303168", "142606336", "142606336"},
+		"all":                       {"max", "max", "max", "max", "max", "max"},
+		"more":                      {"2147483648", "4294967296", "2147483648", "4366270464", "2147483648", "4437573632"},
+		"less":                      {"4194304", "1048576", "71303168", "72351744", "142606336", "143654912"},
+		"enough until it has grown": {"104857600", "104857600", "104857600", "176160768", "142606336", "247463936"},
+	} {
+		l := two(t, "max")
+		root := l.Hierarchies[0].Mount
+		set(t, l, own, c.own)
+		set(t, l, pod, c.pod)
+		knobs := guarded(t, root)
+		b := bounded(t, l, Options{Group: "/box", Knobs: knobs})
+		for _, grown := range []bool{false, false, true, true, false} {
+			current, wantOwn, wantPod := "67108864", c.keptOwn, c.keptPod
+			if grown {
+				current, wantOwn, wantPod = "134217728", c.grownOwn, c.grownPod
+			}
+			set(t, l, "box/pod/a/memory.current", current)
+			if err := b.Protect(at(l, "box/pod/a")); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if gotOwn, gotPod := contents(t, filepath.Join(root, own)), contents(t, filepath.Join(root, pod)); gotOwn != wantOwn || gotPod != wantPod {
+				t.Errorf("%s, with %s in use: %s, and %s above; want %s and %s", name, current, gotOwn, gotPod, wantOwn, wantPod)
+			}
+		}
+		if err := b.Unprotect(at(l, "box/pod/a")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		holds(t, filepath.Join(root, own), c.own)
+		holds(t, filepath.Join(root, pod), c.pod)
+		if open := knobs.Open(); len(open) != 0 || len(b.lows) != 0 {
+			t.Errorf("%s: %+v is open, and %v remembered", name, open, b.lows)
+		}
+	}
+}
+
+// What somebody else sets while a container is protected is his, also where nothing was written
+// since there was enough. Of the groups above that is no error.
+func TestProtectLeavesWhatOthersSet(t *testing.T) {
+	const own, pod, theirs = "box/pod/a/memory.low", "box/pod/memory.low", "1048576"
+	for _, found := range []string{"0", "max"} {
+		l := two(t, "max")
+		root := l.Hierarchies[0].Mount
+		if err := os.Mkdir(filepath.Join(root, "box/pod/b"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{"memory.current": "4194304", "memory.max": "max", "memory.low": "0"} {
+			set(t, l, "box/pod/b/"+name, text)
+		}
+		set(t, l, own, found)
+		set(t, l, pod, found)
+		b := bounded(t, l, Options{Group: "/box", Knobs: guarded(t, root)})
+		if err := errors.Join(b.Protect(at(l, "box/pod/a")), b.Protect(at(l, "box/pod/b"))); err != nil {
+			t.Fatal(err)
+		}
+		set(t, l, own, theirs)
+		set(t, l, pod, theirs)
+		changed := new(guard.Changed)
+		for range 2 {
+			if err := b.Protect(at(l, "box/pod/a")); !errors.As(err, &changed) || changed.File != filepath.Join(root, own) {
+				t.Errorf("%s was found: %v", found, err)
+			}
+		}
+		if err := errors.Join(b.Protect(at(l, "box/pod/b")), b.Unprotect(at(l, "box/pod/a")), b.Release()); err != nil {
+			t.Errorf("%s was found: %v", found, err)
+		}
+		holds(t, filepath.Join(root, own), theirs)
+		holds(t, filepath.Join(root, pod), theirs)
+		holds(t, filepath.Join(root, "box/pod/b/memory.low"), "0")
+	}
+}
+
+// What a group had is not what one has that is made under its name.
+func TestProtectAGroupThatIsMadeAgain(t *testing.T) {
+	l := two(t, "max")
+	root := l.Hierarchies[0].Mount
+	set(t, l, "box/pod/a/memory.low", "max")
+	b := bounded(t, l, Options{Group: "/box", Knobs: guarded(t, root)})
+	if err := b.Protect(at(l, "box/pod/a")); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(root, "box/pod/a")
+	if err := os.Rename(dir, filepath.Join(root, "gone")); err != nil { // so that its number is not given again
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	set(t, l, "box/pod/a/memory.current", "67108864")
+	set(t, l, "box/pod/a/memory.low", "0")
+	if err := b.Protect(at(l, "box/pod/a")); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, filepath.Join(dir, "memory.low"), "71303168")
+}
+
+// What could not be put back holds what was kept, which is not taken for what was found.
+func TestProtectRemembersWhatIsNotPutBack(t *testing.T) {
+	l := two(t, "max")
+	file := filepath.Join(l.Hierarchies[0].Mount, "box/pod/a/memory.low")
+	k := &failing{}
+	b := bounded(t, l, Options{Group: "/box", Knobs: k})
+	if err := b.Protect(at(l, "box/pod/a")); err != nil {
+		t.Fatal(err)
+	}
+	for _, ending := range []guard.Ending{guard.Failed, guard.Restored} {
+		k.outcomes = []guard.Outcome{{Entry: guard.Entry{File: file}, Ending: ending}}
+		if err := b.Release(); err != nil {
+			t.Fatal(err)
+		}
+		if _, remembered := b.lows[file]; remembered != (ending == guard.Failed) {
+			t.Errorf("%s: remembered %t", ending, remembered)
+		}
+	}
+}
+
+// failing says what became of what is put back.
+type failing struct {
+	knobs
+	outcomes []guard.Outcome
+}
+
+func (k *failing) Restore(...string) ([]guard.Outcome, error) { return k.outcomes, nil }
+
 func FuzzParseMeminfo(f *testing.F) {
 	f.Add("MemTotal:       4194304 kB\nMemAvailable:    524288 kB\n")
 	f.Add("MemTotal: -1 kB\nMemAvailable: 99999999999999999999 kB\n")

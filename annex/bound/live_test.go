@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,9 +21,10 @@ import (
 	"tare/kernel/swap"
 )
 
-func guarded(t *testing.T) *guard.Guard {
+// guarded is a guard of groups below some roots; none is this host's.
+func guarded(t *testing.T, roots ...string) *guard.Guard {
 	t.Helper()
-	g, err := guard.Start(t.Context(), guard.Options{Journal: filepath.Join(t.TempDir(), "journal")})
+	g, err := guard.Start(t.Context(), guard.Options{Journal: filepath.Join(t.TempDir(), "journal"), Roots: roots})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -383,6 +385,13 @@ func TestProtectARealGroup(t *testing.T) {
 	}
 	below, _ := inner.For("memory")
 	before := contents(t, place.File(name))
+	if place.Version == 2 {
+		hold(t, inner, 16*mib)
+		// What there is more of than is wanted stays.
+		if err := os.WriteFile(below.File(name), []byte("max"), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
 	knobs := guarded(t)
 	b, err := New(Options{Knobs: knobs})
 	if err != nil {
@@ -396,12 +405,22 @@ func TestProtectARealGroup(t *testing.T) {
 	if place.Version == 1 {
 		holds(t, place.File(name), "0")
 		holds(t, below.File(name), "0")
+	} else {
+		low, err := strconv.ParseInt(contents(t, place.File(name)), 10, 64)
+		if err != nil || low < 16*mib || low%lowGrain != 0 {
+			t.Errorf("%d is protected of a group that has 16 MiB and more, %v", low, err)
+		}
+		holds(t, below.File(name), "max")
 	}
 	// What somebody else sets is his.
 	if err := os.WriteFile(below.File(name), []byte("10"), 0); err != nil {
 		t.Fatal(err)
 	}
 	set := contents(t, below.File(name))
+	if err := b.Protect(found(g)); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, below.File(name), set)
 	// One that is made now begins with what protects it, on version 1, and is not to keep that.
 	later := g.Child("later")
 	if err := later.Create("memory"); err != nil {

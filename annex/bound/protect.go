@@ -3,8 +3,12 @@ package bound
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"math"
 	"path"
 	"slices"
+	"strconv"
 
 	"tare/annex/guard"
 	"tare/container"
@@ -18,12 +22,19 @@ type protection struct {
 	above map[string]int64 // how much of the protection of groups above it is its, by file
 }
 
+// low is the protection that a group of version 2 had before it was given any, and what it has
+// been given.
+type low struct {
+	identity    uint64 // a group that is made again under the same name is another
+	found, kept string
+}
+
 // Protect keeps a critical container's memory while others' leaves: on version 1 by a
 // swappiness of 0, of its group and those below it; on version 2 by memory.low, of as much
-// as it uses and a sixteenth more, which the groups above it up to what is defended are
-// given too. It may be called again, and is to be as groups come below it and, on version
-// 2, as it grows. Without a guard it is [ErrObserving], and a [*guard.Changed] where somebody
-// else has set the container's own protection since.
+// as it uses and a sixteenth more where it has less, which the groups above it up to what is
+// defended are given too, beside what they have. It may be called again, and is to be as groups
+// come below it and, on version 2, as it grows. Without a guard it is [ErrObserving], and a
+// [*guard.Changed] where somebody else has set the container's own protection since.
 func (b *Bound) Protect(c container.Container) error {
 	if b.options.Knobs == nil {
 		return ErrObserving
@@ -40,7 +51,9 @@ func (b *Bound) Protect(c container.Container) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if place.Version == 1 {
-		return b.protect(key(c), place, below, swappinessFile, func(cgroup.Group) (string, error) { return "0", nil })
+		return b.protect(key(c), place, below, swappinessFile, func(_ cgroup.Group, file string) error {
+			return b.options.Knobs.Keep(context.Background(), file, "0")
+		})
 	}
 	usage, err := g.MemoryUsage()
 	if err != nil {
@@ -49,9 +62,12 @@ func (b *Bound) Protect(c container.Container) error {
 	if err := b.protectAbove(key(c), place, protectedSize(usage)); err != nil {
 		return err
 	}
-	return b.protect(key(c), place, below, "memory.low", func(g cgroup.Group) (string, error) {
+	return b.protect(key(c), place, below, "memory.low", func(g cgroup.Group, file string) error {
 		usage, err := g.MemoryUsage()
-		return text(protectedSize(usage)), err
+		if err != nil {
+			return err
+		}
+		return b.keepLow(file, func(found int64) int64 { return max(found, protectedSize(usage)) })
 	})
 }
 
@@ -61,7 +77,7 @@ const lowGrain = 4 << 20
 // protectedSize is what is protected of a group that uses so much.
 func protectedSize(usage int64) int64 { return (usage + usage/16 + lowGrain - 1) / lowGrain * lowGrain }
 
-func (b *Bound) protect(key string, place cgroup.Place, below []cgroup.Group, name string, value func(cgroup.Group) (string, error)) (theirs error) {
+func (b *Bound) protect(key string, place cgroup.Place, below []cgroup.Group, name string, keep func(g cgroup.Group, file string) error) (theirs error) {
 	p := b.protected[key]
 	defer func() { b.protected[key] = p }()
 	own := cgroup.Group{Places: []cgroup.Place{place}}
@@ -77,16 +93,13 @@ func (b *Bound) protect(key string, place cgroup.Place, below []cgroup.Group, na
 		return !is
 	})
 	if len(gone) > 0 {
-		if _, err := b.options.Knobs.Restore(gone...); err != nil {
+		if err := b.restore(gone...); err != nil {
 			return err
 		}
 	}
 	for _, g := range groups {
 		at := g.Places[0]
-		text, err := value(g)
-		if err == nil {
-			err = b.options.Knobs.Keep(context.Background(), at.File(name), text)
-		}
+		err := keep(g, at.File(name))
 		if gone := new(knob.Gone); at.Path != place.Path && (errors.As(err, &gone) || !g.Exists()) {
 			continue // it went meanwhile
 		}
@@ -108,9 +121,69 @@ func (b *Bound) protect(key string, place cgroup.Place, below []cgroup.Group, na
 	return theirs
 }
 
+// keepLow keeps a group's memory.low as is wanted by what was found there first: later it holds
+// what was kept. Where the two are the same nothing was written, and no guard tells that
+// somebody else has set it since.
+func (b *Bound) keepLow(file string, wanted func(found int64) int64) error {
+	k, err := knob.Open(file)
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	have, err := k.Read()
+	if err != nil {
+		return err
+	}
+	l, known := b.lows[file]
+	if !known || l.identity != k.Identity() {
+		l = low{k.Identity(), have, have}
+	}
+	if l.kept == l.found && have != l.found {
+		return &guard.Changed{File: file, Found: l.found, Have: have}
+	}
+	found, err := parseLow(l.found)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	l.kept = lowText(wanted(found))
+	if err := b.options.Knobs.Keep(context.Background(), file, l.kept); err != nil {
+		return err
+	}
+	b.lows[file] = l
+	return nil
+}
+
+// allLow is how a memory.low of everything is spelled.
+const allLow = "max"
+
+func parseLow(text string) (int64, error) {
+	if text == allLow {
+		return math.MaxInt64, nil
+	}
+	return strconv.ParseInt(text, 10, 64)
+}
+
+func lowText(n int64) string {
+	if n == math.MaxInt64 {
+		return allLow
+	}
+	return text(n)
+}
+
+// restore puts files back, or all, and forgets what was found in them. What could not be put
+// back still holds what was kept.
+func (b *Bound) restore(files ...string) error {
+	outcomes, err := b.options.Knobs.Restore(files...)
+	maps.DeleteFunc(b.lows, func(file string, _ low) bool {
+		asked := len(files) == 0 || slices.Contains(files, file)
+		return asked && !slices.ContainsFunc(outcomes, func(o guard.Outcome) bool { return o.File == file && o.Ending == guard.Failed })
+	})
+	return err
+}
+
 // protectAbove gives the groups above a critical one, on version 2, as much protection as
-// those below them have together: the kernel shares out only what they have. More would
-// go to the others there.
+// those below them have together, beside what they had: the kernel shares out only what they
+// have. More would go to the others there, and less would take from those.
 func (b *Bound) protectAbove(key string, place cgroup.Place, size int64) error {
 	p := b.protected[key]
 	p.above = map[string]int64{}
@@ -125,16 +198,24 @@ func (b *Bound) protectAbove(key string, place cgroup.Place, size int64) error {
 	}
 	b.protected[key] = p
 	for file := range p.above {
-		if err := b.options.Knobs.Keep(context.Background(), file, text(b.wanted(file))); err != nil {
-			if changed := new(guard.Changed); !errors.As(err, &changed) {
-				return err
-			}
+		if err := b.keepAbove(file); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// wanted is the protection of a group above critical ones.
+// keepAbove keeps the protection of a group above critical ones. What somebody else has set
+// there is his.
+func (b *Bound) keepAbove(file string) error {
+	err := b.keepLow(file, func(found int64) int64 { return found + min(b.wanted(file), math.MaxInt64-found) })
+	if changed := new(guard.Changed); errors.As(err, &changed) {
+		return nil
+	}
+	return err
+}
+
+// wanted is how much more protection a group above critical ones is to have for them.
 func (b *Bound) wanted(file string) (sum int64) {
 	for _, p := range b.protected {
 		sum += p.above[file]
@@ -155,15 +236,14 @@ func (b *Bound) Unprotect(c container.Container) error {
 	var all []error
 	files := slices.Clone(p.files)
 	for file := range p.above {
-		if sum := b.wanted(file); sum > 0 {
-			all = append(all, b.options.Knobs.Keep(context.Background(), file, text(sum)))
+		if b.wanted(file) > 0 {
+			all = append(all, b.keepAbove(file))
 		} else {
 			files = append(files, file)
 		}
 	}
 	if len(files) > 0 {
-		_, err := b.options.Knobs.Restore(files...)
-		all = append(all, err)
+		all = append(all, b.restore(files...))
 	}
 	return errors.Join(all...)
 }
@@ -176,6 +256,5 @@ func (b *Bound) Release() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	clear(b.protected)
-	_, err := b.options.Knobs.Restore()
-	return err
+	return b.restore()
 }
