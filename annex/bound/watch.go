@@ -100,8 +100,8 @@ func (w *Watch) Evicting() (ended func()) {
 	})
 }
 
-// Add watches a critical container too, until [Watch.Remove]. One that is watched already
-// stays. The errors are those of [Bound.Pressure]: what the kernel does not tell stops
+// Add watches a critical container too, until [Watch.Remove] or the kernel tells no more. One
+// that is watched already stays. The errors are those of [Bound.Pressure]: what the kernel does not tell stops
 // nothing.
 func (w *Watch) Add(c container.Container) error {
 	source, err := w.bound.source(c)
@@ -122,7 +122,7 @@ func (w *Watch) Add(c container.Container) error {
 		end()
 		return err
 	}
-	w.watched[key(c)] = &watched{
+	one := &watched{
 		read: func() (annex.Pressure, error) {
 			s, err := source.Read()
 			return annex.Pressure{At: w.now(), Some: s.Some.Total, Full: s.Full.Total}, err
@@ -130,14 +130,25 @@ func (w *Watch) Add(c container.Container) error {
 		meter: meter{limit: w.limit},
 		end:   end,
 	}
-	go func() {
-		for e := range events {
-			if e.Err == nil {
-				w.exceeded()
-			}
-		}
-	}()
+	w.watched[key(c)] = one
+	go w.hear(key(c), one, events)
 	return nil
+}
+
+// hear takes what the kernel tells of one. Where it will tell no more, that one is watched no
+// more either, so that [Watch.Add] tries again, and says why not.
+func (w *Watch) hear(key string, one *watched, events <-chan pressure.Event) {
+	for e := range events {
+		if e.Err == nil {
+			w.exceeded()
+			continue
+		}
+		w.mu.Lock()
+		if w.watched[key] == one { // or another is by now
+			w.remove(key)
+		}
+		w.mu.Unlock()
+	}
 }
 
 // trigger has the kernel tell, within the window or, where it takes no such one of us,

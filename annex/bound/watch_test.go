@@ -3,6 +3,7 @@ package bound
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -112,6 +113,79 @@ func TestAGroupThatIsGoneIsWatchedNoMore(t *testing.T) {
 	if len(b.watched) != 0 {
 		t.Error("it is still watched")
 	}
+}
+
+// One of which the kernel will tell no more is watched no more, and nobody else for it.
+func TestAWatchThatEndsIsForgotten(t *testing.T) {
+	for name, c := range map[string]struct {
+		events    []pressure.Event
+		another   bool // is watched under its name by then
+		want, end bool
+		over      bool
+	}{
+		"it is closed":         {nil, false, true, false, false},
+		"the limit is reached": {[]pressure.Event{{}}, false, true, false, true},
+		"its group is gone":    {[]pressure.Event{{Err: &pressure.NoGroup{Dir: "/critical"}}}, false, false, true, false},
+		"it cannot be polled":  {[]pressure.Event{{}, {Err: errors.New("poll: out of memory")}}, false, false, true, true},
+		"of one before":        {[]pressure.Event{{Err: errors.New("poll: out of memory")}}, true, true, false, false},
+	} {
+		b := newBench(t, pressure.Threshold{Stall: time.Millisecond, Window: time.Second})
+		one, ended := b.watched["critical"], false
+		one.end = func() { ended = true }
+		if c.another {
+			b.watched["critical"] = &watched{end: func() { t.Errorf("%s: another is ended", name) }}
+		}
+		events := make(chan pressure.Event, len(c.events))
+		for _, e := range c.events {
+			events <- e
+		}
+		close(events)
+		b.hear("critical", one, events)
+		if got := b.watched["critical"] != nil; got != c.want || ended != c.end || b.Over() != c.over {
+			t.Errorf("%s: watched %t, ended %t, over %t; want %t, %t, %t", name, got, ended, b.Over(), c.want, c.end, c.over)
+		}
+	}
+}
+
+// A real group goes, and another is made under its name: that one is watched when it is added.
+func TestWatchAGroupThatIsMadeAgain(t *testing.T) {
+	b, err := New(Options{})
+	if err != nil {
+		t.Skip(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	w := b.Watch(ctx, pressure.Threshold{Stall: 100 * time.Millisecond, Window: 2 * time.Second})
+	g := realGroup(t, "again")
+	c := found(g)
+	if err := w.Add(c); err != nil {
+		t.Skip(err) // no pressure is told here
+	}
+	first := watchedAs(w, c)
+	if err := w.Add(c); err != nil || watchedAs(w, c) != first {
+		t.Fatalf("one that is watched already does not stay: %v", err)
+	}
+	dir, _ := g.Unified()
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); watchedAs(w, c) != nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it is watched a minute after its group has gone")
+		}
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Add(c); err != nil || watchedAs(w, c) == nil {
+		t.Errorf("it is not watched again: %v", err)
+	}
+}
+
+func watchedAs(w *Watch, c container.Container) *watched {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.watched[key(c)]
 }
 
 // Two containers of one id, as of two engines, are both watched.
