@@ -624,3 +624,15 @@ func FuzzStatus(f *testing.F) {
 		}
 	})
 }
+
+// Of a predictor that has told nothing no share is told, a zero among them.
+func TestScoreOfNothing(t *testing.T) {
+	for want, s := range map[string]control.Score{
+		`{"kind":"record","told":0,"on":true}`: {Kind: predict.Record, On: true},
+		`{"kind":"record","precision_share":0,"recall_share":0.5,"lead_seconds":0,"told":7,"on":false}`: {Kind: predict.Record, RecallShare: 0.5, Told: 7},
+	} {
+		if got, err := json.Marshal(s); err != nil || string(got) != want {
+			t.Errorf("%s, %v; want %s", got, err, want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"encoding/json"
 	"time"
 
 	"tare/annex"
@@ -169,6 +170,19 @@ type Score struct {
 	LeadSeconds    float64      `json:"lead_seconds"`
 	Told           int          `json:"told"`
 	On             bool         `json:"on"`
+}
+
+// MarshalJSON leaves out what is not known of a predictor that has told nothing yet.
+func (s Score) MarshalJSON() ([]byte, error) {
+	type whole Score
+	if s.Told > 0 {
+		return json.Marshal(whole(s))
+	}
+	return json.Marshal(struct {
+		Kind predict.Kind `json:"kind"`
+		Told int          `json:"told"`
+		On   bool         `json:"on"`
+	}{s.Kind, s.Told, s.On})
 }
 
 // Moved is what was moved since the daemon started.

@@ -39,7 +39,8 @@ func bootID() (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// read reads a journal's file; one that is not there is empty.
+// read reads a journal's file; one that is not there is empty. The error is an [*NoJournal]
+// where it is something else.
 func read(path string) (Journal, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, os.ErrNotExist) {
@@ -50,7 +51,9 @@ func read(path string) (Journal, error) {
 	}
 	defer f.Close()
 	j, err := Parse(f)
-	if err != nil {
+	if none := new(NoJournal); errors.As(err, &none) {
+		none.File = path
+	} else if err != nil {
 		err = fmt.Errorf("%s: %w", path, err)
 	}
 	return j, err

@@ -338,6 +338,27 @@ func TestTheGuardIsStopped(t *testing.T) {
 	}
 }
 
+// A file of somebody's that is named as the journal stays as it is.
+func TestRecoverNoJournal(t *testing.T) {
+	o, _ := group(t, "memory.swappiness", "60")
+	const theirs = "# a readme\n"
+	if err := os.MkdirAll(filepath.Dir(o.Journal), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	set(t, o.Journal, theirs)
+	none := new(NoJournal)
+	if _, err := Recover(t.Context(), o); !errors.As(err, &none) || none.File != o.Journal {
+		t.Errorf("%v", err)
+	}
+	if _, err := Start(t.Context(), o); !errors.As(err, &none) {
+		t.Errorf("%v", err)
+	}
+	holds(t, o.Journal, strings.TrimSpace(theirs))
+	if files, err := os.ReadDir(filepath.Dir(o.Journal)); err != nil || slices.ContainsFunc(files, func(f os.DirEntry) bool { return strings.Contains(f.Name(), damagedSuffix) }) {
+		t.Errorf("%v, %v", files, err)
+	}
+}
+
 // A damaged journal is kept, and what its other lines tell is put back.
 func TestRecoverFromADamagedJournal(t *testing.T) {
 	o, file := group(t, "memory.swappiness", "0")

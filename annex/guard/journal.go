@@ -91,13 +91,33 @@ func parseLine(text []byte) (l line, err error) {
 	return l, nil
 }
 
-// Parse reads a journal. Its error is an [*Unknown], and nothing is told; or a
+// NoJournal says that a file holds something else than a journal: not a line of it is one's.
+type NoJournal struct{ File string }
+
+func (n *NoJournal) Error() string {
+	return fmt.Sprintf("%s is there and is no journal of changed settings: name another file (state.journal), or move it away", n.File)
+}
+
+// begun tells whether a text may be the beginning of a line that text wrote.
+func begun(text []byte) bool {
+	const like = "00000000 {"
+	for i, b := range text[:min(len(text), len(like))] {
+		hex := b >= '0' && b <= '9' || b >= 'a' && b <= 'f'
+		if like[i] == '0' && !hex || like[i] != '0' && b != like[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Parse reads a journal. Its error is an [*Unknown] or a [*NoJournal], and nothing is told; or a
 // [*Damaged], and what the whole lines say is told. A last line without its end was being
 // written, and is no error.
 func Parse(r io.Reader) (Journal, error) {
 	var j Journal
 	var damaged []int
 	open := map[uint64]Entry{}
+	known := false // a line of it
 	in := bufio.NewReaderSize(io.LimitReader(r, largest), longest)
 	for n := 1; ; n++ {
 		text, err := in.ReadSlice('\n')
@@ -107,6 +127,9 @@ func Parse(r io.Reader) (Journal, error) {
 			text, err = in.ReadSlice('\n')
 		}
 		if errors.Is(err, io.EOF) {
+			if !known && (j.Whole > 0 || !begun(text)) {
+				return Journal{}, &NoJournal{}
+			}
 			break
 		}
 		if err != nil {
@@ -114,6 +137,7 @@ func Parse(r io.Reader) (Journal, error) {
 		}
 		j.Whole += int64(len(text))
 		l, err := parseLine(bytes.TrimSuffix(text, []byte("\n")))
+		known = known || err == nil && !tooLong
 		switch {
 		case err != nil || tooLong:
 			damaged = append(damaged, n)

@@ -67,6 +67,16 @@ func TestParseTorn(t *testing.T) {
 	}
 }
 
+// What is no journal is told from one that is damaged, or was being begun.
+func TestParseNoJournal(t *testing.T) {
+	for what, is := range map[string]bool{"# a readme\n\nfor people\n": true, "no end of a line": true, "\n": true, "0a1": false, "0a1b2c3d {\"": false, "0a1b2c3d x": true} {
+		none := new(NoJournal)
+		if j, err := Parse(strings.NewReader(what)); errors.As(err, &none) != is || len(j.Open) > 0 {
+			t.Errorf("%q: %+v, %v", what, j, err)
+		}
+	}
+}
+
 // One damaged line takes nothing else with it, and is named.
 func TestParseDamaged(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -67,6 +67,10 @@ func Recover(ctx context.Context, o Options) ([]Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	none := new(NoJournal)
+	if _, err := read(o.Journal); errors.As(err, &none) {
+		return nil, err // before anything is put beside it
+	}
 	lock, err := awaitLock(ctx, o.Journal)
 	if err != nil {
 		return nil, err
@@ -123,7 +127,7 @@ func awaitLock(ctx context.Context, journal string) (*os.File, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, errors.Join(&InUse{journal}, ctx.Err())
+			return nil, &InUse{journal}
 		case <-time.After(time.Millisecond):
 		}
 	}
