@@ -357,7 +357,7 @@ func TestReload(t *testing.T) {
 	manage(t, 1<<30, config.Manage, crowded, func(t *testing.T, h *host, d *Daemon) {
 		awaits(t, 10*time.Second, "managing", state(d, control.Managing))
 		read := d.parts.Read
-		d.parts.Read = func() (Settings, []string, error) { return Settings{}, nil, errors.New("annex.toml:3: mode") }
+		d.parts.Read = func(bool) (Settings, []string, error) { return Settings{}, nil, errors.New("annex.toml:3: mode") }
 		if _, err := d.Reload(t.Context()); err == nil || d.Status().State != control.Managing {
 			t.Errorf("a wrong configuration: %v", err)
 		}
@@ -369,9 +369,9 @@ func TestReload(t *testing.T) {
 		for n := range 20 {
 			impatient, leave := context.WithCancel(t.Context())
 			file := fmt.Sprint(n)
-			d.parts.Read = func() (Settings, []string, error) {
+			d.parts.Read = func(bool) (Settings, []string, error) {
 				leave()
-				s, restart, err := read()
+				s, restart, err := read(true)
 				s.File = file
 				return s, restart, err
 			}
@@ -396,12 +396,44 @@ func TestReload(t *testing.T) {
 	})
 }
 
+// A configuration is read for a daemon that is to begin to manage also after a drain, and after
+// it was off: it is checked as a start is.
+func TestReloadBegins(t *testing.T) {
+	manage(t, 1<<30, config.Manage, crowded, func(t *testing.T, h *host, d *Daemon) {
+		awaits(t, 10*time.Second, "managing", state(d, control.Managing))
+		var told []bool
+		d.parts.Read = func(managing bool) (Settings, []string, error) {
+			told = append(told, managing)
+			return h.settings(config.Manage), nil, nil
+		}
+		reload := func() {
+			t.Helper()
+			if _, err := d.Reload(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			awaits(t, 10*time.Second, "managing", state(d, control.Managing))
+		}
+		reload()
+		if err := d.Drain(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		reload()
+		if err := d.Off(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		reload()
+		if want := []bool{true, false, false}; !slices.Equal(told, want) {
+			t.Errorf("that it manages was told as %v, want %v", told, want)
+		}
+	})
+}
+
 // Who is awake when managing begins is looked at as often as anybody who is.
 func TestReloadKnowsWhoIsAwake(t *testing.T) {
 	manage(t, 1<<30, config.Observe, crowded, func(t *testing.T, h *host, d *Daemon) {
 		awaits(t, 10*time.Second, "observing", state(d, control.Observing))
 		h.tell(monitor.Batch{Activity: []annex.Activity{{ID: find(t, d, "web").ID, What: annex.Woke, At: h.now()}}})
-		d.parts.Read = func() (Settings, []string, error) { return h.settings(config.Manage), nil, nil }
+		d.parts.Read = func(bool) (Settings, []string, error) { return h.settings(config.Manage), nil, nil }
 		if _, err := d.Reload(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -42,20 +42,28 @@ func Doubts(c config.Config, found []container.Container) ([]string, error) {
 	if len(mediums) == 0 {
 		none = noSwap
 	}
-	all := doubts(c, found, areas, m.Limit)
+	if c.Memory.Headroom >= m.Limit {
+		none = neverFree(c, m.Limit)
+	}
+	all := doubts(c, found, areas)
 	if none == nil || c.Mode == config.Manage {
 		return all, none
 	}
 	return append(all, none.Error()), nil
 }
 
-// doubts are those of a host of which this is known: the containers that run, the swap areas
-// in use, and how much memory is defended.
-func doubts(c config.Config, found []container.Container, areas []string, limit int64) (all []string) {
-	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
-	if c.Memory.Headroom >= limit {
-		say("memory.headroom is %d MiB, and what is defended (%s) is %d MiB: as much can never be free", c.Memory.Headroom>>20, c.Memory.Defend, limit>>20)
+// neverFree refuses a headroom that would have everything leave, and never be reached.
+func neverFree(c config.Config, limit int64) error {
+	return &Lacking{
+		fmt.Sprintf("memory.headroom is %d MiB, and what is defended (%s) is %d MiB: as much can never be free", c.Memory.Headroom>>20, c.Memory.Defend, limit>>20),
+		"lower memory.headroom, or defend more",
 	}
+}
+
+// doubts are those of a host of which this is known: the containers that run, the swap areas
+// in use.
+func doubts(c config.Config, found []container.Container, areas []string) (all []string) {
+	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	for _, t := range c.Tiers {
 		if !slices.Contains(areas, t.Area) {
 			say("the tier of %s bounds nothing: no such swap area is in use (swapon --show lists them)", t.Area)

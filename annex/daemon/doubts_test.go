@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -17,14 +19,47 @@ func TestDoubts(t *testing.T) {
 	c.Rules = []config.Rule{{Class: annex.Critical, Name: "db"}, {Class: annex.Elastic, Name: "web*"}}
 	c.Tiers = []config.Tier{{Area: "/swap"}}
 	found := []container.Container{{Name: "db"}, {Name: "web-1"}}
-	if all := doubts(c, found, []string{"/swap"}, 1<<30); len(all) > 0 {
+	if all := doubts(c, found, []string{"/swap"}); len(all) > 0 {
 		t.Errorf("of what is in order: %q", all)
 	}
-	all := doubts(c, found[1:], nil, c.Memory.Headroom)
-	for i, want := range []string{"memory.headroom", "/swap", "rule 1 (critical)", "no container that runs is critical"} {
-		if len(all) != 4 || !strings.Contains(all[i], want) {
+	all := doubts(c, found[1:], nil)
+	for i, want := range []string{"/swap", "rule 1 (critical)", "no container that runs is critical"} {
+		if len(all) != 3 || !strings.Contains(all[i], want) {
 			t.Fatalf("%q, want one of %s", all, want)
 		}
+	}
+}
+
+// As much headroom as there is memory is refused by one that manages, and doubted by one that observes.
+func TestHeadroomThatIsNeverFree(t *testing.T) {
+	c := config.Default()
+	c.Memory.Headroom, c.Memory.High = 1<<50, 1<<50
+	for mode, refused := range map[config.Mode]bool{config.Manage: true, config.Observe: false} {
+		c.Mode = mode
+		all, err := Doubts(c, nil)
+		lacking := new(Lacking)
+		if errors.As(err, &lacking) != refused {
+			t.Errorf("%s: %v", mode, err)
+		}
+		if text := fmt.Sprint(all, err); !strings.Contains(text, "memory.headroom") {
+			t.Errorf("%s: %s", mode, text)
+		}
+	}
+}
+
+// Swap that is full is told of, and that there is none, as soon as it is known.
+func TestNoRoom(t *testing.T) {
+	for want, m := range map[string]control.Memory{
+		"":                      {},
+		"there is no swap":      {LimitBytes: 1 << 30},
+		"swap is full (64 MiB)": {LimitBytes: 1 << 30, SwapBytes: 64 << 20},
+	} {
+		if got := noRoom(m); !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("%+v: %q", m, got)
+		}
+	}
+	if got := noRoom(control.Memory{LimitBytes: 1 << 30, SwapBytes: 64 << 20, SwapFreeBytes: 1 << 20}); got != "" {
+		t.Errorf("with room: %q", got)
 	}
 }
 

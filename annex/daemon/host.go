@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -83,7 +84,7 @@ func Open(ctx context.Context, path string, c config.Config, version string, tel
 	}
 	h.closing(lock.Close)
 	back, warnings, err := h.recover(ctx)
-	for _, line := range back {
+	for _, line := range slices.Concat(back, warnings) {
 		tell(line)
 	}
 	if err != nil {
@@ -110,7 +111,7 @@ func Open(ctx context.Context, path string, c config.Config, version string, tel
 		return nil, err
 	}
 	parts.Warnings = append(warnings, lacks...)
-	parts.Read = func() (Settings, []string, error) { return h.read(ctx, path) }
+	parts.Read = func(managing bool) (Settings, []string, error) { return h.read(ctx, path, managing) }
 	h.found = func(ctx context.Context) ([]container.Container, error) {
 		all, _, err := finder.Find(ctx)
 		return all, err
@@ -381,15 +382,15 @@ func (h *Host) inForce() config.Config {
 	return h.current
 }
 
-// read reads the configuration anew.
-func (h *Host) read(ctx context.Context, path string) (Settings, []string, error) {
+// read reads the configuration anew, for a daemon that manages at present, or does not.
+func (h *Host) read(ctx context.Context, path string, managing bool) (Settings, []string, error) {
 	told, err := config.Load(path)
 	if err != nil {
 		return Settings{}, nil, err
 	}
 	restart := config.Restarts(h.config, told)
 	c := config.InForce(h.config, told)
-	begins := c.Mode == config.Manage && h.inForce().Mode != config.Manage
+	begins := c.Mode == config.Manage && !managing
 	if begins && h.rebound == nil {
 		return Settings{}, nil, &Lacking{"there was no swap when this daemon was started", "put some to use, and start it again"}
 	}

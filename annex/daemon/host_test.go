@@ -415,7 +415,7 @@ func manage(t *testing.T, limit int64, mode config.Mode, prepare func(*host), te
 		}
 		s := h.settings(mode)
 		parts.Data = data.New(s.complete().Policy)
-		parts.Read = func() (Settings, []string, error) { return h.settings(mode), nil, nil }
+		parts.Read = func(bool) (Settings, []string, error) { return h.settings(mode), nil, nil }
 		d := New(parts, s)
 		h.stopping = d.Stopping
 		ctx, cancel := context.WithCancel(t.Context())

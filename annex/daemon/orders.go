@@ -132,7 +132,11 @@ func (d *Daemon) Reload(ctx context.Context) (restart []string, err error) {
 	// One at a time: what is read last is what is in force.
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
-	s, restart, err := d.parts.Read()
+	managing := false
+	if err := d.order(ctx, func() error { managing = d.manages(); return nil }); err != nil {
+		return nil, err
+	}
+	s, restart, err := d.parts.Read(managing)
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +146,11 @@ func (d *Daemon) Reload(ctx context.Context) (restart []string, err error) {
 		return restart, err
 	}
 	return restart, d.released(ctx, done)
+}
+
+// manages tells whether it manages already, and is not to begin to: as it is after a drain.
+func (d *Daemon) manages() bool {
+	return d.settings.Mode == config.Manage && (d.state == control.Managing || d.state == control.Starting)
 }
 
 // settle has other settings in force. Where some are put back, what it returns tells when.

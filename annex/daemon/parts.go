@@ -36,7 +36,7 @@ type Parts struct {
 	// bytes; nil where nobody does.
 	Size func(c container.Container) (resident, extended int64, err error)
 	// Read reads the configuration anew; restart are the keys that want a new start.
-	Read func() (s Settings, restart []string, err error)
+	Read func(managing bool) (s Settings, restart []string, err error)
 	// Warnings are what the operator should know besides.
 	Warnings []string
 	Version  string

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -26,7 +27,8 @@ func (d *Daemon) Status() control.Status {
 		s.Tiers = d.parts.Tiers()
 	}
 	s.Warnings = append(s.Warnings, spent(s.Tiers)...)
-	if text := overHalf(s.Memory, s.Tiers); text != "" {
+	told := func(text string) bool { return strings.Contains(text, "no swap") } // by the last look at the host
+	if text := cmp.Or(noRoom(s.Memory), overHalf(s.Memory, s.Tiers)); text != "" && s.State != control.Ending && !(told(text) && slices.ContainsFunc(s.Warnings, told)) {
 		s.Warnings = append(s.Warnings, text)
 	}
 	s.Weight.ResidentBytes = residentBytes()
@@ -99,6 +101,18 @@ func spent(tiers []control.Tier) (all []string) {
 		}
 	}
 	return all
+}
+
+// noRoom says that nothing can leave: swap is full, or there is none.
+func noRoom(m control.Memory) string {
+	switch {
+	case m.LimitBytes == 0: // nothing is known yet
+	case m.SwapBytes == 0:
+		return "there is no swap: nothing can leave (mkswap, swapon)"
+	case m.SwapFreeBytes < annex.PageSize:
+		return fmt.Sprintf("swap is full (%d MiB): nothing more can leave: add an area (mkswap, swapon), or manage fewer containers", m.SwapBytes>>20)
+	}
+	return ""
 }
 
 // overHalf says what it costs where swap is more than half full: from there on the kernel gives up
