@@ -21,6 +21,16 @@ type Lacking struct{ What, Mend string }
 
 func (l *Lacking) Error() string { return l.What + ": " + l.Mend }
 
+// Unusable is a path of the configuration's at which nothing can be made.
+type Unusable struct {
+	Key string
+	Err error
+}
+
+func (u *Unusable) Error() string { return fmt.Sprintf("%s: %v: name another path", u.Key, u.Err) }
+
+func (u *Unusable) Unwrap() error { return u.Err }
+
 // Conflict is another that manages memory, which would undo what the extension does, or the
 // other way round.
 type Conflict struct{ Manager, What, Mend string }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -70,9 +71,9 @@ func Open(ctx context.Context, path string, c config.Config, version string, tel
 			err = errors.Join(err, h.Close())
 		}
 	}()
-	for _, dir := range []string{c.State.Directory, filepath.Dir(c.State.Journal)} {
+	for key, dir := range map[string]string{"state.directory": c.State.Directory, "state.journal": filepath.Dir(c.State.Journal)} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, fmt.Errorf("state directory: %w", err)
+			return nil, &Unusable{key, err}
 		}
 	}
 	lock, err := file.Lock(filepath.Join(c.State.Directory, lockName))
@@ -262,10 +263,10 @@ func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (lacks [
 	}
 	if c.Log.File != "" {
 		if err := os.MkdirAll(filepath.Dir(c.Log.File), 0o750); err != nil {
-			return nil, err
+			return nil, &Unusable{"log.file", err}
 		}
 		if parts.Log, err = OpenLog(c.Log.File, c.Log.Size, c.Log.Keep); err != nil {
-			return nil, err
+			return nil, &Unusable{"log.file", err}
 		}
 		h.closing(parts.Log.Close)
 	}
@@ -337,6 +338,9 @@ func (nowhere) Do(_ context.Context, r annex.Request) annex.Result {
 // listen makes the socket, and the metrics' where they are wanted.
 func (h *Host) listen(c config.Config) error {
 	l, err := control.Listen(c.Control.Socket)
+	if path := new(fs.PathError); errors.As(err, &path) {
+		return &Unusable{"control.socket", err}
+	}
 	if err != nil {
 		return err
 	}

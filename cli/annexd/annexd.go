@@ -45,7 +45,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 // code maps an error's type to the code that scripts read.
 func code(err error) int {
 	switch {
-	case is[*config.Invalid](err), is[*guard.NoJournal](err):
+	case is[*config.Invalid](err), is[*guard.NoJournal](err), is[*daemon.Unusable](err):
 		return command.Usage
 	case is[*daemon.Lacking](err), is[*daemon.Conflict](err), is[*guard.InUse](err), is[*control.Busy](err),
 		is[*probe.Missing](err), is[*bound.Unbounded](err), is[*bound.NoGroup](err), is[*bound.Full](err), errors.Is(err, media.ErrNoMedium):

@@ -259,7 +259,7 @@ func TestFailingStartSaysWhyAlone(t *testing.T) {
 		var errOut strings.Builder
 		cmd.Stderr = &errOut
 		var exit *exec.ExitError
-		if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != command.Failure || strings.Count(errOut.String(), "\n") != 1 || !strings.Contains(errOut.String(), "/proc/none") {
+		if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != command.Usage || strings.Count(errOut.String(), "\n") != 1 || !strings.Contains(errOut.String(), key+": ") || !strings.Contains(errOut.String(), "/proc/none") {
 			t.Errorf("%s: %v, says\n%s", key, err, errOut.String())
 		}
 	}
