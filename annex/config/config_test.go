@@ -157,7 +157,7 @@ func TestRefuses(t *testing.T) {
 		{"[memori]\n", []string{`^f:1: memori: is no key: did you mean memory\?$`}},
 		{"memory = 5", []string{`^f:1: memory: is the number 5: want a table, begun by a line \[memory\]$`}},
 		{"[memory]\n\n  headroom = \"512KiB\"", []string{`^f:3: memory.headroom: is 512KiB: want 1MiB to 1TiB$`}},
-		{"[memory]\nheadroom = \"64\"", []string{`"64" is no size`}},
+		{"[memory]\nheadroom = \"64\"", []string{`^f:2: memory.headroom: "64" is no size, which is a number with B, [^:]*TB: want it as "64MiB"$`}},
 		{"[memory]\nheadroom = \"-64MiB\"", []string{`no size`}},
 		{"[memory]\nheadroom = \"1e3MiB\"", []string{`no size`}},
 		{"[memory]\nheadroom = \"0.3B\"", []string{`no whole number`}},

@@ -39,7 +39,7 @@ func ParseSize(s string) (int64, error) {
 		}
 		return int64(bytes), nil
 	}
-	return 0, fmt.Errorf("%q is no size: want a number with B, KiB, MiB, GiB, TiB, kB, MB, GB or TB", s)
+	return 0, fmt.Errorf("%q is no size, which is a number with B, KiB, MiB, GiB, TiB, kB, MB, GB or TB", s)
 }
 
 // FormatSize writes a size as ParseSize reads it, in the largest unit of which it is a whole

@@ -601,6 +601,24 @@ func TestMetricsOnLoopbackAlone(t *testing.T) {
 	}
 }
 
+// Metrics that cannot be served are told in one sentence, with the key that says where they are.
+func TestMetricsThatCannotBeServed(t *testing.T) {
+	l, err := control.ListenMetrics("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	taken := l.Addr().String()
+	for address, want := range map[string]string{
+		taken:         "something listens at " + taken + " already, where metrics are to be: end it, or name another port (control.metrics)",
+		"192.0.2.1:0": "metrics cannot be served at 192.0.2.1:0: cannot assign requested address: name another address (control.metrics)",
+	} {
+		if _, err := control.ListenMetrics(address); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", address, err, want)
+		}
+	}
+}
+
 // Whatever stands in a status, it can be handed on as JSON.
 func FuzzStatus(f *testing.F) {
 	whole, err := json.Marshal(sample())

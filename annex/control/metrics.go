@@ -2,13 +2,16 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -277,13 +280,24 @@ func Metrics(d Daemon) http.Handler {
 func ListenMetrics(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listen at %s for metrics: %w", address, err)
+		return nil, unserved(address, err)
 	}
 	if at, ok := l.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
 		l.Close()
 		return nil, fmt.Errorf("metrics are served on a loopback address alone, and %s is none: use 127.0.0.1 or [::1]", address)
 	}
 	return l, nil
+}
+
+// unserved says why metrics cannot be served at an address, which the error of listening names too.
+func unserved(address string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("something listens at %s already, where metrics are to be: end it, or name another port (control.metrics)", address)
+	}
+	if at := new(os.SyscallError); errors.As(err, &at) {
+		err = at.Err
+	}
+	return fmt.Errorf("metrics cannot be served at %s: %w: name another address (control.metrics)", address, err)
 }
 
 // Bounds on those who read metrics, who may be anybody.

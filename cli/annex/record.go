@@ -212,9 +212,20 @@ func (r *recording) record(ctx context.Context, found []container.Container, pat
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, w.Close(), out.Flush()) }()
+	defer func() { err = finish(err, w, out) }()
 	done = trace.NewRecorder(watcher, w, header, evict)
 	ctx, cancel := context.WithTimeout(ctx, r.length)
 	defer cancel()
 	return done, done.Record(ctx, annex.Moment(clock.Monotonic()))
+}
+
+// finish ends a trace, the writing of which ended with err. What could not be written fails all
+// that is written after it by the same error, which is told once.
+func finish(err error, w *trace.Writer, out *bufio.Writer) error {
+	for _, end := range []func() error{w.Close, out.Flush} {
+		if next := end(); next != nil && !errors.Is(err, next) {
+			err = errors.Join(err, next)
+		}
+	}
+	return err
 }

@@ -1,8 +1,11 @@
 package annex
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
+	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,8 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"tare/annex"
 	"tare/annex/bound"
 	"tare/annex/control"
+	"tare/annex/trace"
 	"tare/cli/command"
 	"tare/kernel/file"
 )
@@ -114,6 +119,50 @@ func TestRecordDoesNotEvictBesideAManager(t *testing.T) {
 	}
 	if code, _, errOut := run(t, args...); code != command.Usage {
 		t.Errorf("without --evict: code %d, %q", code, errOut)
+	}
+}
+
+// A full disk is told once, wherever in a trace it is met.
+func TestRecordOnAFullDisk(t *testing.T) {
+	for what, events := range map[string]int{"when the trace ends": 1, "when a block is full": 100_000} {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Skip(err)
+		}
+		out := bufio.NewWriter(full)
+		w, err := trace.NewWriter(out, trace.Header{Host: "made", Clock: "virtual", PageSize: annex.PageSize, Containers: []trace.Container{{ID: "a", Name: "web", Class: annex.Elastic}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// What is written is of no pattern, so that a block is larger than what is written at once.
+		random := rand.New(rand.NewPCG(1, 2))
+		for n := 0; n < events && err == nil; n++ {
+			err = w.Write(trace.Event{Kind: trace.Woke, At: annex.Moment(random.Int64())})
+		}
+		begun := err
+		err = finish(err, w, out)
+		full.Close()
+		if !errors.Is(err, syscall.ENOSPC) || strings.Count(err.Error(), "no space left") != 1 || (begun != nil) != (events > 1) {
+			t.Errorf("%s: %v, before the end %v", what, err, begun)
+		}
+	}
+}
+
+// A trace that is written keeps why its recording ended.
+func TestFinishKeepsWhyItEnded(t *testing.T) {
+	var file bytes.Buffer
+	out, ended := bufio.NewWriter(&file), errors.New("nothing is told any more")
+	w, err := trace.NewWriter(out, trace.Header{Host: "made", Clock: "virtual", PageSize: annex.PageSize, Containers: []trace.Container{{ID: "a", Name: "web", Class: annex.Elastic}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := finish(ended, w, out); !errors.Is(err, ended) {
+		t.Errorf("%v, want %v", err, ended)
+	}
+	if r, err := trace.NewReader(&file); err != nil {
+		t.Error(err)
+	} else if _, err := r.Next(); err != io.EOF {
+		t.Errorf("the trace ends with %v", err)
 	}
 }
 
