@@ -135,7 +135,8 @@ const (
 )
 
 // warmUp is how long it runs before anything is counted, which is less than the trace lasts.
-// Of a trace that was cut, which is simulated up to the cut, that is told.
+// Of a trace that was cut, which is simulated up to the cut, that is told; one without an event
+// is refused.
 func (s *simulation) warmUp(errOut io.Writer, mix synthetic.Mix) (time.Duration, error) {
 	what, lasts := "mix", time.Duration(mix.Duration)
 	if s.trace != "" {
@@ -145,11 +146,18 @@ func (s *simulation) warmUp(errOut io.Writer, mix synthetic.Mix) (time.Duration,
 		}
 		defer done()
 		what = "trace"
-		lasts, err = trace.Length(from)
-		if cut := new(trace.Cut); errors.As(err, &cut) {
-			fmt.Fprintf(errOut, "annex: %s: %v\n", clean(s.trace), cut)
-		} else if err != nil {
+		all := &counted{Source: from}
+		lasts, err = trace.Length(all)
+		cut := new(trace.Cut)
+		switch wasCut := errors.As(err, &cut); {
+		case err != nil && !wasCut:
 			return 0, fmt.Errorf("--trace %s: %w", clean(s.trace), err)
+		case all.events == 0 && wasCut:
+			return 0, fmt.Errorf("--trace %s: the trace holds no event, as it was cut: record it anew with annex record", clean(s.trace))
+		case all.events == 0:
+			return 0, fmt.Errorf("--trace %s: the trace holds no event: record it anew with annex record", clean(s.trace))
+		case wasCut:
+			fmt.Fprintf(errOut, "annex: %s: %v\n", clean(s.trace), cut)
 		}
 	}
 	warm := min(lasts/warmPart, mostWarm)
@@ -161,6 +169,20 @@ func (s *simulation) warmUp(errOut io.Writer, mix synthetic.Mix) (time.Duration,
 			config.FormatDuration(s.warm), what, config.FormatDuration(roundedDown(lasts)), config.FormatDuration(roundedDown(warm)))
 	}
 	return s.warm, nil
+}
+
+// counted counts the events that a trace gives.
+type counted struct {
+	trace.Source
+	events int
+}
+
+func (c *counted) Next() (trace.Event, error) {
+	e, err := c.Source.Next()
+	if err == nil {
+		c.events++
+	}
+	return e, err
 }
 
 // roundedDown is a time as a person would say it, and no longer.

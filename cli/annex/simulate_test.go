@@ -100,6 +100,38 @@ func TestSimulateTellsOfACut(t *testing.T) {
 	}
 }
 
+// A trace without an event is refused in one line: a table of it would tell of nothing.
+func TestSimulateRefusesATraceOfNothing(t *testing.T) {
+	var file bytes.Buffer
+	w, err := trace.NewWriter(&file, trace.Header{Host: "made", Clock: "virtual", PageSize: annex.PageSize, Containers: []trace.Container{{ID: "a", Name: "web", Class: annex.Elastic}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := file.Len()
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole := file.Bytes()
+	path := filepath.Join(t.TempDir(), "web.trace")
+	for _, c := range []struct {
+		what string
+		file []byte
+		says string
+	}{
+		{"cut after its header", whole[:head], "the trace holds no event, as it was cut: record it anew with annex record"},
+		{"cut before its end", whole[:len(whole)-1], "the trace holds no event, as it was cut: record it anew with annex record"},
+		{"whole", whole, "the trace holds no event: record it anew with annex record"},
+	} {
+		if err := os.WriteFile(path, c.file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, out, errOut := run(t, "simulate", "--trace", path, "--memory", "64MiB", "--swap", "64MiB")
+		if want := "annex: --trace " + path + ": " + c.says + "\n"; code != command.Failure || out != "" || errOut != want {
+			t.Errorf("%s: code %d, %q, %q; want %q", c.what, code, out, errOut, want)
+		}
+	}
+}
+
 // Whoever stops it is told so, in one line, and not what of a policy was under way.
 func TestSimulateIsStopped(t *testing.T) {
 	for _, args := range []string{
