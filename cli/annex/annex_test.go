@@ -264,7 +264,16 @@ func TestDrain(t *testing.T) {
 			1, "drain 0", "", "annex: annexd ended meanwhile: what is in swap stays there, and is read when it is used\n",
 		},
 		{
-			"not waited for", []string{"drain", "--detach"}, nil, nil, 0, "drain 0", "", "",
+			"not waited for", []string{"drain", "--detach"}, nil, nil,
+			0, "drain 0", "begun: it goes on, annex status tells how far it is\n", "",
+		},
+		{
+			"off, not waited for", []string{"off", "--detach"}, nil, nil,
+			0, "off", "begun: it goes on, annex status tells how far it is\n", "",
+		},
+		{
+			"refused, and not waited for", []string{"drain", "--detach"}, nil, &control.Refused{What: "drain", State: control.Off, Mend: "annex reload manages again"},
+			1, "drain 0", "", "annex: cannot drain while off: annex reload manages again\n",
 		},
 		{
 			"refused", []string{"drain"}, nil, &control.Refused{What: "drain", State: control.Off, Mend: "annex reload manages again"},

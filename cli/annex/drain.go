@@ -34,8 +34,11 @@ not everything fits, drain has not done what it is for, and fails.`,
 			return err
 		}
 		return ask(cmd, func(ctx context.Context, c *control.Client) error {
-			if err := c.Drain(ctx, bytes); err != nil || *detach {
+			if err := c.Drain(ctx, bytes); err != nil {
 				return err
+			}
+			if *detach {
+				return begun(cmd)
 			}
 			d, state, err := await(ctx, c, cmd.ErrOrStderr(), control.Drained, control.Off)
 			if err != nil {
@@ -68,8 +71,11 @@ the same. The daemon stays, and does nothing until annex reload.`,
 	detach := cmd.Flags().Bool("detach", false, "begin, and do not wait")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return ask(cmd, func(ctx context.Context, c *control.Client) error {
-			if err := c.Off(ctx); err != nil || *detach {
+			if err := c.Off(ctx); err != nil {
 				return err
+			}
+			if *detach {
+				return begun(cmd)
 			}
 			d, _, err := await(ctx, c, cmd.ErrOrStderr(), control.Off)
 			if err != nil {
@@ -128,6 +134,12 @@ func rateOf(text string) (int64, error) {
 		return 0, command.UsageError("--rate %s: want a size a second, such as 50MiB/s", text)
 	}
 	return bytes, nil
+}
+
+// begun tells of what is not waited for.
+func begun(cmd *cobra.Command) error {
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), "begun: it goes on, annex status tells how far it is")
+	return err
 }
 
 func whyLeft(d control.Drain) string {
