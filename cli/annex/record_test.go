@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -180,18 +181,28 @@ func TestRecordTakesRoot(t *testing.T) {
 	}
 }
 
-// A status of which not all arrived is a failure.
-func TestStatusOnAFullDisk(t *testing.T) {
+// What did not all arrive is a failure, which each command tells by the same words.
+func TestOutputOnAFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Skip(err)
 	}
 	defer full.Close()
-	cmd := program(t, "status", "--socket", serving(t, &fake{status: control.Status{Schema: control.Schema}}))
-	var errOut bytes.Buffer
-	cmd.Stdout, cmd.Stderr = full, &errOut
-	var exit *exec.ExitError
-	if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != command.Failure || errOut.String() != "annex: the output is not complete: write /dev/stdout: no space left on device\n" {
-		t.Errorf("%v: %q", err, errOut.String())
+	socket, made := serving(t, &fake{status: control.Status{Schema: control.Schema}}), recorded(t, time.Second)
+	simulated := []string{"simulate", "--trace", made, "--memory", "64MiB", "--swap", "64MiB", "--policy", "stock"}
+	for _, args := range [][]string{
+		{"status", "--socket", socket}, {"status", "--json", "--socket", socket},
+		{"top", "--socket", socket}, {"top", "--json", "--socket", socket},
+		{"explain", "web-1", "--socket", socket}, {"explain", "web-1", "--json", "--socket", socket},
+		{"drain", "--detach", "--socket", socket},
+		{"config", "--example"}, {"trace", made}, simulated, append(slices.Clone(simulated), "--json"),
+	} {
+		cmd := program(t, args...)
+		var errOut bytes.Buffer
+		cmd.Stdout, cmd.Stderr = full, &errOut
+		var exit *exec.ExitError
+		if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != command.Failure || errOut.String() != "annex: the output is not complete: write /dev/stdout: no space left on device\n" {
+			t.Errorf("%q: %v: %q", args, err, errOut.String())
+		}
 	}
 }

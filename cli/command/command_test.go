@@ -70,21 +70,24 @@ type broken struct{ err error }
 
 func (b broken) Write([]byte) (int, error) { return 0, b.err }
 
-// A command whose output does not arrive fails, though it looks at no error of printing; that
-// its reader has left is no failure.
+// A command whose output does not arrive fails by the same words, whether it looks at the errors
+// of printing or not; that its reader has left is no failure of one that does not.
 func TestOutputIsIncomplete(t *testing.T) {
+	const lost = "weigh: the output is not complete: no space left on device\n"
+	unseen := func(cmd *cobra.Command, _ []string) error { fmt.Fprintln(cmd.OutOrStdout(), "a line"); return nil }
+	seen := func(cmd *cobra.Command, _ []string) error { return command.WriteJSON(cmd.OutOrStdout(), "a line") }
 	for _, c := range []struct {
-		err  error
-		code int
-		says string
+		err   error
+		print func(*cobra.Command, []string) error
+		code  int
+		says  string
 	}{
-		{syscall.ENOSPC, command.Failure, "weigh: the output is not complete: no space left on device\n"},
-		{syscall.EPIPE, command.Success, ""},
+		{syscall.ENOSPC, unseen, command.Failure, lost},
+		{syscall.ENOSPC, seen, command.Failure, lost},
+		{syscall.EPIPE, unseen, command.Success, ""},
 	} {
 		var errOut bytes.Buffer
-		root := &cobra.Command{Use: "weigh", Run: func(cmd *cobra.Command, _ []string) {
-			fmt.Fprintln(cmd.OutOrStdout(), "a line")
-		}}
+		root := &cobra.Command{Use: "weigh", RunE: c.print}
 		code := command.Run(t.Context(), root, []string{"weigh"}, broken{c.err}, &errOut, func(error) int { return command.Failure })
 		if code != c.code || errOut.String() != c.says {
 			t.Errorf("%v: code %d, %q; want %d, %q", c.err, code, errOut.String(), c.code, c.says)

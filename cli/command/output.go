@@ -15,9 +15,13 @@ type Output struct {
 	err error
 }
 
-// Write prints.
+// Write prints. Its error says that the output is not complete, so that it says the same from
+// a command that returns it as from one that does not look at it.
 func (o *Output) Write(p []byte) (int, error) {
 	n, err := o.to.Write(p)
+	if err != nil {
+		err = fmt.Errorf("the output is not complete: %w", err)
+	}
 	if o.err == nil {
 		o.err = err
 	}
@@ -35,5 +39,5 @@ func (o *Output) incomplete() error {
 	if o.err == nil || errors.Is(o.err, syscall.EPIPE) {
 		return nil
 	}
-	return fmt.Errorf("the output is not complete: %w", o.err)
+	return o.err
 }
