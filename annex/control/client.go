@@ -27,7 +27,7 @@ type Absent struct {
 }
 
 func (a *Absent) Error() string {
-	return fmt.Sprintf("no annexd listens at %s: start it with systemctl start annexd, or annexd --config /etc/annex/annex.toml", a.Socket)
+	return fmt.Sprintf("no annexd listens at %s: start it with systemctl start annexd, or annexd --config /etc/annex/annex.toml; where its configuration has another control.socket, name that with --socket", a.Socket)
 }
 
 func (a *Absent) Unwrap() error { return a.Err }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"tare/annex/config"
 	"tare/annex/control"
 	"tare/cli/command"
@@ -90,6 +92,30 @@ func TestDocumentNamesCommands(t *testing.T) {
 		if !named[name] {
 			t.Errorf("%s does not name annex %s", document, name)
 		}
+	}
+}
+
+// The section on commands names the flags by which they are asked for something else.
+func TestDocumentNamesFlags(t *testing.T) {
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Commands\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, name := range []string{"status", "top", "explain", "drain", "off", "reload", "config"} {
+		c, _, err := root().Find([]string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !strings.Contains(section, "--"+f.Name) {
+				t.Errorf("%s does not name --%s of annex %s", document, f.Name, name)
+			}
+		})
+	}
+	if !strings.Contains(section, "`--"+socketFlag+" ") {
+		t.Errorf("%s does not name --%s", document, socketFlag)
 	}
 }
 
