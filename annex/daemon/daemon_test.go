@@ -75,6 +75,22 @@ func TestAdopt(t *testing.T) {
 	})
 }
 
+// What cannot be extended is told with what it has all the same.
+func TestFixedHasItsSize(t *testing.T) {
+	const resident, extended = 5 * annex.PageSize, 2 * annex.PageSize
+	prepare := func(h *host) {
+		h.run("web", annex.Elastic, 10, 20)
+		h.fixed = map[string]string{"web": "it may have nothing in swap"}
+	}
+	manage(t, 1<<30, config.Manage, prepare, func(t *testing.T, _ *host, d *Daemon) {
+		d.parts.Size = func(container.Container) (int64, int64, error) { return resident, extended, nil }
+		awaits(t, 10*time.Second, "managing", state(d, control.Managing))
+		if c := find(t, d, "web"); c.Problem == "" || c.ResidentBytes != resident || c.ExtendedBytes != extended {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
 // Pressure on a critical container ends eviction within the stated time, and none begins
 // until it is over.
 func TestBrake(t *testing.T) {

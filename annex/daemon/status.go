@@ -227,7 +227,7 @@ func (d *Daemon) tellContext(c data.ContextStatus) control.Context {
 		if out.Problem == "" && h.class == annex.Critical && h.unknown != "" {
 			out.Problem = "its pressure is not known, so that it stops no eviction" // the warning says why
 		}
-		if (h.class != annex.Elastic || observing) && d.parts.Size != nil {
+		if (h.class != annex.Elastic || observing || h.fixed != "") && d.parts.Size != nil {
 			// One that has just ended has nothing.
 			if resident, extended, err := d.parts.Size(h.container); err == nil {
 				out.ResidentBytes, out.ExtendedBytes = resident, extended

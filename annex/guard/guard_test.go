@@ -252,6 +252,7 @@ func TestTheGuardDies(t *testing.T) {
 	limit := filepath.Join(filepath.Dir(file), limitV1)
 	set(t, limit, noLimit)
 	g := started(t, o)
+	holds(t, fmt.Sprintf("/proc/%d/comm", g.PID()), processName)
 	if err := g.Keep(t.Context(), file, "0"); err != nil {
 		t.Fatal(err)
 	}

@@ -45,6 +45,7 @@ func Main(args []string) (code int, ours bool) {
 	// Whoever ends a whole control group, as systemd does, would end it before its time;
 	// it ends by itself with the daemon.
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
+	_ = os.WriteFile("/proc/self/comm", []byte(processName), 0) // for people: nothing rests on it
 	note := ""
 	if err := process.SetOOMScore(lastToDie); err != nil {
 		note = fmt.Sprintf("the OOM killer may choose the guard process: %v", err)

@@ -16,6 +16,9 @@ import (
 // argument is by which this program is started as a guard process.
 const argument = "guard-the-knobs-of-annexd"
 
+// processName is what it is called: by the file that it is started from it would be exe.
+const processName = "annexd-guard"
+
 // watcher is the guard process, as its daemon sees it.
 type watcher struct {
 	command *exec.Cmd
@@ -43,7 +46,7 @@ func watch(ctx context.Context, o Options, lock *os.File) (*watcher, error) {
 	defer answer.Close()
 	// The program that is running, should its file have been replaced.
 	command := exec.Command("/proc/self/exe")
-	command.Args = append([]string{"annexd-guard", argument, o.Journal, o.Lease.String()}, o.Roots...)
+	command.Args = append([]string{processName, argument, o.Journal, o.Lease.String()}, o.Roots...)
 	// A small program: one CPU's worth of the runtime, and nothing of the daemon's.
 	command.Env = []string{"GOMAXPROCS=1", "GOGC=50"}
 	command.Dir = "/"

@@ -64,6 +64,9 @@ func printExplanation(out io.Writer, e control.Explanation) {
 				state = "listened to"
 			}
 			if p.Told == 0 {
+				if p.On {
+					state = "has said nothing yet"
+				}
 				fmt.Fprintf(out, "%-10s %9s %7s %6s %7d  %s\n", clean(string(p.Kind)), "-", "-", "-", 0, state)
 				continue
 			}

@@ -456,7 +456,7 @@ cgroup = "%[1]s/idle"
 		t.Errorf("it ends with %v: %s", err, said.String())
 	}
 	// What it began to do and that it ended is told, and nothing else: a journal holds warnings
-	// besides. Its precedence is not for this test, which OOMScoreAdjust is not held to.
+	// besides. Its OOM score is not for this test, which OOMScoreAdjust is not held to.
 	told := regexp.MustCompile(`(?m)^annexd: the kernel may end annexd early .*\n`).ReplaceAllString(said.String(), "")
 	want := "annexd: manages " + place.Path + " (mode manage): 1 critical, 1 elastic; annex status tells more\n" +
 		"annexd: has ended, and every setting is as it was found; what is in swap comes back as programs touch it\n"

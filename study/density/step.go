@@ -31,7 +31,8 @@ const (
 	FactorProtect    = "protect"    // platform.Protection
 	FactorCluster    = "page-cluster"
 	FactorExtend     = "extend" // "none", "annex", or "annex:" and the name of its configuration
-	// FactorExtendConfig is the text of that configuration; there is none beside the others.
+	// FactorExtendConfig is that configuration, whole and without comments; there is none beside the
+	// others. What the box replaces stands in it as it was read.
 	FactorExtendConfig = "extend-config"
 	FactorNoise        = "noise" // the idle workload and its pattern: "static random"
 	FactorBox          = "box"   // "cgroup 1 GiB", "machine 1 GiB"
