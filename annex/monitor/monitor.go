@@ -48,9 +48,9 @@ type Options struct {
 	// Murmur is the CPU time within one dormancy up to which a container sleeps all the
 	// same: servers have timers that tick ten times a second, and would never sleep. (Of the
 	// idle ones measured, a Java virtual machine took most, 0.17 % of a CPU, PostgreSQL
-	// 0.04 %.) One that only murmurs wakes when it takes more, which shows when it leaves its CPU, or needs a
-	// page that has left. 0 is
-	// a quarter of a percent of Dormancy, and what is below 0 is none.
+	// 0.04 %.) One that only murmurs wakes when it takes more, which shows when it leaves its
+	// CPU, or needs a page that has left. 0 is a quarter of a percent of Dormancy, and what is
+	// below 0 is none.
 	Murmur time.Duration
 	// NewPages has faults on pages told that never were there (Fault.Swapped is false).
 	// Otherwise they are only counted.
