@@ -213,7 +213,7 @@ func TestMachineSaysWhyItEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := cmd.Wait(); err != nil {
-				t.Error(err)
+				t.Errorf("%v, its console: %s", err, said.String())
 			}
 			for _, want := range c.wants {
 				if !strings.Contains(said.String(), want) {
