@@ -101,8 +101,8 @@ func (w *Watch) Evicting() (ended func()) {
 }
 
 // Add watches a critical container too, until [Watch.Remove] or the kernel tells no more. One
-// that is watched already stays. The errors are those of [Bound.Pressure]: what the kernel does not tell stops
-// nothing.
+// that is watched already stays. The errors are those of [Bound.Pressure]: what the kernel does
+// not tell stops nothing.
 func (w *Watch) Add(c container.Container) error {
 	source, err := w.bound.source(c)
 	if err != nil {

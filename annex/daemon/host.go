@@ -580,7 +580,7 @@ func (k *knobs) attend(g *guard.Guard) {
 	}
 }
 
-// revive notes what came of starting another guard process; false where the guard is not in
+// revive starts another guard process, and notes what came of it; false where the guard is not in
 // use any more.
 func (k *knobs) revive(g *guard.Guard) bool {
 	if k.hold(k.ctx) != nil {
@@ -592,11 +592,15 @@ func (k *knobs) revive(g *guard.Guard) bool {
 	}
 	ctx, cancel := context.WithTimeout(k.ctx, k.within)
 	defer cancel()
-	lack := g.Revive(ctx)
+	k.note(g.Revive(ctx))
+	return true
+}
+
+// note notes why there is no guard process, or that there is one.
+func (k *knobs) note(lack error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.lack = lack
-	return true
 }
 
 // lacks says why there is no guard process.
@@ -638,7 +642,9 @@ func (k *knobs) started(ctx context.Context) (*guard.Guard, error) {
 	}
 	// One that somebody has ended, or that was stopped and hears nothing, is no guard: without
 	// one nothing may be changed.
-	if err := g.Revive(limited); err != nil {
+	err := g.Revive(limited)
+	k.note(err)
+	if err != nil {
 		return nil, err
 	}
 	return g, nil

@@ -48,6 +48,39 @@ func TestGuardProcessIsReplaced(t *testing.T) {
 	}
 }
 
+// That there is no guard is told no more when one has been started, by whoever did it.
+func TestGuardThatIsBackIsTold(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, as the guard process does")
+	}
+	k := newKnobs(t.Context(), guard.Options{Journal: filepath.Join(t.TempDir(), "journal")})
+	g, err := guard.Start(t.Context(), k.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.set(g) // which nobody attends to
+	defer func() {
+		if err := k.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	process, err := os.FindProcess(g.PID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-g.Died()
+	k.note(errors.New("it did not start"))
+	if _, err := k.started(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if text := k.unguarded(); text != "" {
+		t.Error(text)
+	}
+}
+
 // Where the journal is another daemon's, no guard starts: whoever wants to change something is
 // told so, and the status does not wait meanwhile.
 func TestGuardThatDoesNotStart(t *testing.T) {
