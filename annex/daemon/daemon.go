@@ -98,6 +98,7 @@ type Daemon struct {
 	notes    []string     // what the last look could not tell
 	doubts   []string     // what is most likely not meant, with what it found
 	doubted  annex.Moment // when that was looked for; 0 is not yet
+	refused  string       // why the last reload changed nothing, if it did not
 	defended bool         // a critical container runs, as of the last look
 	schedule *monitor.Schedule
 	memory   annex.Memory

@@ -377,6 +377,12 @@ func TestReload(t *testing.T) {
 		if _, err := d.Reload(t.Context()); err == nil || d.Status().State != control.Managing {
 			t.Errorf("a wrong configuration: %v", err)
 		}
+		told := func() bool {
+			return slices.ContainsFunc(d.Status().Warnings, func(w string) bool { return strings.Contains(w, "annex.toml:3: mode") })
+		}
+		if !told() {
+			t.Error("the status does not tell of a reload that was refused")
+		}
 		h.mu.Lock()
 		h.containers["web"].class = annex.Critical
 		h.containers["batch"].class = annex.Ignored
@@ -396,6 +402,9 @@ func TestReload(t *testing.T) {
 			}
 			if got := d.Status().Config; got != file {
 				t.Fatalf("what was read the %d. time is not in force", n+1)
+			}
+			if told() {
+				t.Fatal("the status tells of a refused reload after one that was not")
 			}
 		}
 		awaits(t, time.Second, "the classes", func() bool {

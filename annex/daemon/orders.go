@@ -2,6 +2,9 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"tare/annex"
@@ -138,7 +141,10 @@ func (d *Daemon) Reload(ctx context.Context) (restart []string, err error) {
 	}
 	s, restart, err := d.parts.Read(managing)
 	if err != nil {
-		return nil, err
+		// The asker is told, but a signal's asker hears nothing.
+		refused := fmt.Sprintf("the configuration in force is not the one that was to be read at %s: %s",
+			time.Now().UTC().Format(time.DateTime+" MST"), strings.ReplaceAll(err.Error(), "\n", "; "))
+		return nil, errors.Join(err, d.order(context.WithoutCancel(ctx), func() error { d.refused = refused; return nil }))
 	}
 	var done <-chan error
 	// Whoever asked may have left by now: what has been read is in force in part already.
@@ -164,7 +170,7 @@ func (d *Daemon) settle(s Settings) (done <-chan error) {
 	if s.Mode == config.Observe {
 		d.movers.drop()
 	}
-	d.settings = s
+	d.settings, d.refused = s, ""
 	d.parts.Data.SetPolicy(s.Policy)
 	if unprotect {
 		done = d.release()

@@ -79,7 +79,7 @@ func (d *Daemon) tell(s *control.Status) {
 	if d.parts.Unguarded != nil {
 		unguarded = d.parts.Unguarded()
 	}
-	for _, text := range []string{d.movers.futile.problem(d.now()), d.crowded(), d.weight.starved(), unguarded} {
+	for _, text := range []string{d.refused, d.movers.futile.problem(d.now()), d.crowded(), d.weight.starved(), unguarded} {
 		if text != "" {
 			s.Warnings = append(s.Warnings, text)
 		}
