@@ -1,7 +1,9 @@
 package box
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"tare/platform"
 )
@@ -35,7 +37,8 @@ func (b *madeBox) protect() error {
 }
 
 // protectBelow gives the groups of instances in the critical class the protection that
-// version 2 does not hand down by itself.
+// version 2 does not hand down by itself. A group without a memory.low is that far on the
+// way of being made, or has no memory of its own: it counts to the group above it.
 func (b *madeBox) protectBelow() error {
 	if !b.protectsBelow() {
 		return nil
@@ -45,7 +48,8 @@ func (b *madeBox) protectBelow() error {
 		return err
 	}
 	for _, g := range below {
-		if err := g.ProtectMemory(b.spec.Memory); err != nil && g.Exists() {
+		err := g.ProtectMemory(b.spec.Memory)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && g.Exists() {
 			return err
 		}
 	}

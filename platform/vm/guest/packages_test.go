@@ -56,7 +56,7 @@ func runIn(t *testing.T, boot guest.Boot, cpus int, suites []suite, whole bool) 
 	}}, disk)
 	limit := 8 * time.Minute
 	if whole {
-		limit = 25 * time.Minute
+		limit = 45 * time.Minute
 	}
 	m.end(limit)
 	for _, s := range suites {
