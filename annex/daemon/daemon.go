@@ -34,7 +34,6 @@ import (
 	"tare/annex/data"
 	"tare/annex/monitor"
 	"tare/container"
-	"tare/kernel/process"
 )
 
 // StopWithin is the time, unless the settings say another, from critical pressure above its
@@ -215,10 +214,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 			do()
 		case <-timer.C:
 		}
-		// What was done so far and what is to follow take up to a millisecond each.
-		process.Yield()
 		timer.Reset(d.step(run))
-		process.Yield()
 	}
 	cancel()
 	<-setting

@@ -25,20 +25,14 @@ const (
 	badness = -500
 )
 
-// Light has this program take little, for short stretches, and be ended late: for whoever
-// runs a daemon, once at its start. It tells what of that the kernel refuses.
-func Light() (problems []string) {
+// Light has this program take little, and be ended late: for whoever runs a daemon, once
+// at its start. The error says that it cannot be kept from being ended early.
+func Light() error {
 	runtime.GOMAXPROCS(processors)
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbageShare)
 	}
-	if err := process.SetOOMScore(badness); err != nil {
-		problems = append(problems, "the kernel may end annexd early when memory is short: "+err.Error()+": it takes CAP_SYS_RESOURCE; contrib/annexd.service sets it (OOMScoreAdjust)")
-	}
-	if err := process.Brief(); err != nil {
-		problems = append(problems, "critical services may wait longer for annexd on the processors: "+err.Error())
-	}
-	return problems
+	return process.SetOOMScore(badness)
 }
 
 // weight is the processor time that the program used, over time.

@@ -141,13 +141,13 @@ func (f *flags) run(ctx context.Context) error {
 	}
 	// Before anything is opened, as what is started then, a guard among it, inherits it. Whoever
 	// is refused wants to know of that alone.
-	problems := daemon.Light()
+	early := daemon.Light()
 	h, err := daemon.Open(ctx, f.path, c, command.Version(), f.tell)
 	if err != nil {
 		return err
 	}
-	for _, p := range problems {
-		f.tell(p)
+	if early != nil {
+		f.tell("the kernel may end annexd early when memory is short: " + early.Error() + ": it takes CAP_SYS_RESOURCE; contrib/annexd.service sets it (OOMScoreAdjust)")
 	}
 	debug.FreeOSMemory() // what reading the types of the kernel took, which it is done with
 	stop := f.reloads(ctx, h, hangups)

@@ -22,8 +22,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"tare/kernel/process"
 )
 
 // Process is an open process: it calls f with its pidfd, which stays what it is
@@ -199,7 +197,6 @@ func madvise(p Process, advice Advice, vector []unix.RemoteIovec) (uint64, error
 			n, _, errno := unix.Syscall6(unix.SYS_PROCESS_MADVISE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(vector))), uintptr(len(vector)), uintptr(advice), 0, 0)
 			switch {
 			case errno == 0:
-				process.Yield()
 				done = n
 				return nil
 			case errno == unix.EINTR: // the Go runtime's own signals

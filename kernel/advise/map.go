@@ -5,8 +5,6 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
-
-	"tare/kernel/process"
 )
 
 // Map has pages of a process mapped, by reading a byte: what is in memory already is
@@ -89,7 +87,6 @@ func touch(pid int, places []unix.RemoteIovec) (read int, err error) {
 		local := []unix.Iovec{{Base: &bytes[0]}}
 		local[0].SetLen(len(places))
 		n, err := unix.ProcessVMReadv(pid, local, places, 0)
-		process.Yield()
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
