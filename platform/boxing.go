@@ -98,6 +98,15 @@ type Box interface {
 	Remove(ctx context.Context) error
 }
 
+// Watched is a [Box] that is looked after all the time, so that danger is known without a
+// reading: those of many groups take ten milliseconds and more, which whoever measures
+// what goes on in it would have the programs wait for.
+type Watched interface {
+	// Danger is what endangers the box or the host, as of the last second or so, and all
+	// that did before; nil is nothing.
+	Danger() *Endangered
+}
+
 // Endangered says that going on would put the host itself in danger, or that the box has
 // come to its end.
 type Endangered struct {

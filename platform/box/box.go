@@ -105,7 +105,10 @@ type madeBox struct {
 	ending sync.Mutex
 }
 
-var _ platform.Box = (*madeBox)(nil)
+var (
+	_ platform.Box     = (*madeBox)(nil)
+	_ platform.Watched = (*madeBox)(nil)
+)
 
 // Group implements [platform.Box].
 func (b *madeBox) Group(c platform.Class) string { return path.Join(b.spec.Name, string(c)) }

@@ -42,6 +42,14 @@ type end struct {
 	within bool   // the box alone has come to its end: nobody else is in danger
 }
 
+// told is it for others; nil where nothing speaks against going on.
+func (e end) told() *platform.Endangered {
+	if e.why == "" {
+		return nil
+	}
+	return &platform.Endangered{Why: e.why, Within: e.within}
+}
+
 // danger says why going on is refused. Of a box that is the machine, memory that has run
 // out is what was asked for.
 func danger(s situation) end {

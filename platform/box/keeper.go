@@ -414,6 +414,11 @@ func (k *keeper) judge(r platform.BoxReading, total int64) end {
 		kind: k.box.spec.Kind, own: k.box.own, total: total, available: r.HostAvailable, swapUsed: r.SwapUsed, swapSize: r.SwapSize,
 		outside: k.outside(), criticalKilled: r.Classes[platform.Critical].OOMKills,
 	}))
+	return k.met()
+}
+
+// met is the danger that was met first.
+func (k *keeper) met() end {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.danger

@@ -56,14 +56,17 @@ func (b *madeBox) Read(ctx context.Context) (platform.BoxReading, error) {
 	if err := b.readExtension(ctx, &r); err != nil {
 		return r, err
 	}
-	if e := b.keeper.judge(r, total); e.why != "" {
-		return r, &platform.Endangered{Why: e.why, Within: e.within}
+	if danger := b.keeper.judge(r, total).told(); danger != nil {
+		return r, danger
 	}
 	if err := b.keeper.failed(); err != nil {
 		return r, fmt.Errorf("box %s is not kept as it was asked for: %w", b.spec.Name, err)
 	}
 	return r, nil
 }
+
+// Danger implements [platform.Watched].
+func (b *madeBox) Danger() *platform.Endangered { return b.keeper.met().told() }
 
 // stalls is the box's own pressure: of a machine the kernel's.
 func (b *madeBox) stalls() (pressure.Stall, error) {
