@@ -344,12 +344,8 @@ func (k *keeper) watch(now time.Time) error {
 	}
 	s.criticalKilled = b.kills.count(platform.Critical, killed)
 	s.memory = b.spec.Memory
-	pool, uncharged, err := b.pool()
-	if err != nil {
+	if s.pool, _, err = b.pool(); err != nil {
 		return err
-	}
-	if uncharged {
-		s.pool = pool
 	}
 	k.remember(danger(s))
 	return nil

@@ -483,13 +483,23 @@ func TestASwapAreaThatFills(t *testing.T) {
 	occupied(t, b.Group(platform.Idle), int(s.Memory+s.SwapSize*9/10))
 	// Little by little, by less than lies between danger and the end: where the OOM killer comes
 	// before anybody looks, there is room again.
-	// The box finds it by itself, and whoever reads it then is told the same.
-	for end := time.Now().Add(time.Minute); b.(platform.Watched).Danger() == nil; {
-		if time.Now().After(end) {
-			t.Fatal("nothing was said of a full swap area")
+	m := b.(*madeBox)
+	for {
+		area, _, err := m.ground.swap.Area(m.area.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if float64(area.Used) > FullSwap*float64(area.Size) {
+			break
 		}
 		_, _, said := occupying(t, b.Group(platform.Idle), 1<<20, false)
 		said.Scan()
+	}
+	// The box finds it by itself, and whoever reads it then is told the same.
+	for end := time.Now().Add(time.Minute); m.Danger() == nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("nothing was said of a full swap area")
+		}
 	}
 	if _, err := b.Read(t.Context()); !errors.As(err, new(*platform.Endangered)) {
 		t.Errorf("it is in danger, and a reading says %v", err)

@@ -14,22 +14,24 @@ import (
 type watchedBox struct {
 	platform.Box // nil: whoever reads it, or does anything else with it, ends the test
 	danger       atomic.Pointer[platform.Endangered]
-	asked        atomic.Int64
+	asked        chan struct{}
 }
 
 func (b *watchedBox) Danger() *platform.Endangered {
-	b.asked.Add(1)
+	select {
+	case b.asked <- struct{}{}:
+	default:
+	}
 	return b.danger.Load()
 }
 
 // A step ends by what a box says of itself, and the box is not read while it goes on.
 func TestAStepHearsOfDanger(t *testing.T) {
-	b := &watchedBox{}
+	b := &watchedBox{asked: make(chan struct{})}
 	step, release := guarded(t.Context(), b, time.Minute, time.Millisecond)
 	defer release()
-	for b.asked.Load() < 2 {
-		time.Sleep(time.Millisecond)
-	}
+	<-b.asked
+	<-b.asked
 	if err := step.Err(); err != nil {
 		t.Fatalf("it ended though there is no danger: %v", err)
 	}
