@@ -571,6 +571,26 @@ func TestProtectOnVersion2(t *testing.T) {
 	}
 }
 
+// A group above two critical ones that goes with them is not missed.
+func TestUnprotectWhereTheGroupAboveIsGone(t *testing.T) {
+	l := two(t, "max")
+	pod := filepath.Join(l.Hierarchies[0].Mount, "box/pod")
+	if err := os.Mkdir(filepath.Join(pod, "b"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"memory.current": "4194304", "memory.max": "max", "memory.low": "0"} {
+		set(t, l, "box/pod/b/"+name, text)
+	}
+	b := bounded(t, l, Options{Group: "/box", Knobs: &knobs{}})
+	first, second := at(l, "box/pod/a"), at(l, "box/pod/b")
+	if err := errors.Join(b.Protect(first), b.Protect(second), os.RemoveAll(pod)); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(b.Unprotect(first), b.Unprotect(second)); err != nil {
+		t.Error(err)
+	}
+}
+
 // set writes a knob of a tree, as somebody else would.
 func set(t *testing.T, l cgroup.Layout, name, text string) {
 	t.Helper()

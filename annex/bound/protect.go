@@ -206,10 +206,11 @@ func (b *Bound) protectAbove(key string, place cgroup.Place, size int64) error {
 }
 
 // keepAbove keeps the protection of a group above critical ones. What somebody else has set
-// there is his.
+// there is his, and a group that is gone protects nobody.
 func (b *Bound) keepAbove(file string) error {
 	err := b.keepLow(file, func(found int64) int64 { return found + min(b.wanted(file), math.MaxInt64-found) })
-	if changed := new(guard.Changed); errors.As(err, &changed) {
+	changed, gone := new(guard.Changed), new(knob.Gone)
+	if errors.As(err, &changed) || errors.As(err, &gone) {
 		return nil
 	}
 	return err

@@ -12,6 +12,7 @@
 package synthetic
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -167,16 +168,59 @@ func (m Mix) Bytes() int64 {
 	return n
 }
 
-// Parse reads a mix, as JSON.
+// Parse reads a mix, as JSON. What is wrong in how that is written is told with its line.
 func Parse(r io.Reader) (Mix, error) {
 	var m Mix
+	var read lines
+	r = io.TeeReader(r, &read)
 	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()
 	if err := d.Decode(&m); err != nil {
+		syntax, kind := new(json.SyntaxError), new(json.UnmarshalTypeError)
+		switch {
+		case errors.Is(err, io.EOF):
+			err = errors.New("it is empty")
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			err = fmt.Errorf("line %d: it ends in the middle", read.at(read.bytes))
+		case errors.As(err, &syntax):
+			err = fmt.Errorf("line %d: %w", read.at(syntax.Offset), err)
+		case errors.As(err, &kind):
+			err = fmt.Errorf("line %d: %w", read.at(kind.Offset), err)
+		}
 		return Mix{}, fmt.Errorf("a trace mix: %w", err)
+	}
+	rest, err := io.ReadAll(io.MultiReader(d.Buffered(), r))
+	if err != nil {
+		return Mix{}, err
+	}
+	if more := bytes.TrimLeft(rest, " \t\r\n"); len(more) > 0 {
+		at := d.InputOffset() + int64(len(rest)-len(more)) + 1
+		return Mix{}, fmt.Errorf("a trace mix: line %d: there is more behind its end", read.at(at))
 	}
 	if err := m.Check(); err != nil {
 		return Mix{}, fmt.Errorf("a trace mix: %w", err)
 	}
 	return m, nil
+}
+
+// lines is where the lines of what was read end.
+type lines struct {
+	bytes int64
+	ends  []int64
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	for i, c := range b {
+		if c == '\n' {
+			l.ends = append(l.ends, l.bytes+int64(i))
+		}
+	}
+	l.bytes += int64(len(b))
+	return len(b), nil
+}
+
+// at is the line, from 1 on, of a byte that is the last of what is meant.
+func (l *lines) at(offset int64) int {
+	before, _ := slices.BinarySearch(l.ends, offset-1)
+	return before + 1
 }

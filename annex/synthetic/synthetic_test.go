@@ -143,3 +143,22 @@ func TestWrongMixesAreRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestWhatIsWronglyWrittenIsToldWithItsLine(t *testing.T) {
+	const whole = "{\n\t\"duration\": \"1s\",\n\t\"groups\": [\n\t\t{\"name\": \"a\", \"kind\": \"periodic\", \"class\": \"elastic\", \"count\": 1, \"pages\": 1, \"every\": \"1s\"}\n\t]\n}\n"
+	if _, err := Parse(strings.NewReader(whole)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ from, to, says string }{
+		{"\"1s\",\n\t\"groups", "\"1s\"\n\t\"groups", "line 3: "},
+		{"\"count\": 1", "\"count\": \"1\"", "line 4: "},
+		{"]\n}", "]\n", "line 6: it ends in the middle"},
+		{"]\n}\n", "]\n}\n}\n", "line 7: there is more"},
+		{whole, "", "it is empty"},
+	} {
+		_, err := Parse(strings.NewReader(strings.Replace(whole, c.from, c.to, 1)))
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%q for %q: %v, want %q", c.to, c.from, err, c.says)
+		}
+	}
+}
