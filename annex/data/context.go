@@ -64,6 +64,7 @@ type context struct {
 	offered   bool         // its record was fetched since it slept
 	vain      int          // how often in a row it was fetched and did not wake
 	waitUntil annex.Moment // until then what was fetched for it is kept
+	spent     [keeps]spent
 	bring     *bringing
 	requests  int          // of bring, under way
 	leaving   int          // pages of evictions under way

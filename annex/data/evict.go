@@ -24,6 +24,7 @@ type room struct {
 type eviction struct {
 	m        *Manager
 	left     int // pages that may still be asked for
+	looked   int // extents, for what awake containers could spare
 	asleep   []*context
 	requests []annex.Request
 }
@@ -375,7 +376,7 @@ func (e *eviction) overShare(n *room) {
 	for _, c := range awake {
 		most := min(e.most(c, n), c.count().resident-c.share)
 		most = int(float64(most) * c.pressure.brake(m.policy.ElasticLimit))
-		e.take(c, n, annex.Share, c.lowest(most, m.now, m.policy, keepRecent), fmt.Sprintf("has %d pages in memory, and its share is %d", c.count().resident, c.share))
+		e.take(c, n, annex.Share, e.lowest(c, most, keepRecent), fmt.Sprintf("has %d pages in memory, and its share is %d", c.count().resident, c.share))
 	}
 }
 
@@ -394,7 +395,7 @@ func (e *eviction) last(n *room) {
 				k = keepNone
 			}
 			if c.bring == nil && (all || !m.wanted(c)) {
-				e.take(c, n, annex.Headroom, c.lowest(e.most(c, n), m.now, m.policy, k), "next to nothing is free")
+				e.take(c, n, annex.Headroom, e.lowest(c, e.most(c, n), k), "next to nothing is free")
 			}
 		}
 	}
@@ -402,7 +403,7 @@ func (e *eviction) last(n *room) {
 	for _, c := range m.contexts {
 		if c.awake && m.warm(c) {
 			most := int(float64(e.most(c, n)) * c.pressure.brake(m.policy.ElasticLimit))
-			e.take(c, n, annex.Headroom, c.lowest(most, m.now, m.policy, keepRecent), "next to nothing is free, and nothing else to be had")
+			e.take(c, n, annex.Headroom, e.lowest(c, most, keepRecent), "next to nothing is free, and nothing else to be had")
 		}
 	}
 }
@@ -414,7 +415,42 @@ const (
 	keepNone   keep = iota
 	keepProbed      // what wakes need that do no work
 	keepRecent      // that, extents that were used of late, and what was brought for the activation that is on
+	keeps
 )
+
+// spent is until when a context has nothing more to give: a look at it orders all its extents, and
+// where everybody is awake on less than they need there are many of them, in vain.
+type spent struct {
+	until   annex.Moment
+	movable int // pages that it had
+}
+
+// spentFor is short beside the policy's Recent, by which what awake containers have comes to be
+// had. What a sleeping one may give else are pages that came.
+const spentFor = time.Second
+
+// mostLooked is how many extents one plan orders at most, but for those of one context: that takes
+// about a millisecond, in which nothing else is decided and who waits for the processor
+// waits. The next goes on with others, as these are spent.
+const mostLooked = 4096
+
+// lowest takes pages of a context, where it may have any.
+func (e *eviction) lowest(c *context, most int, kept keep) collect {
+	s, movable := &c.spent[kept], c.count().movable
+	if most <= 0 || e.looked >= mostLooked || e.m.now < s.until && (kept == keepRecent || movable <= s.movable) {
+		return collect{}
+	}
+	for _, s := range c.spaces {
+		for i := range s.areas {
+			e.looked += len(s.areas[i].extents)
+		}
+	}
+	g := c.lowest(most, e.m.now, e.m.policy, kept)
+	if g.pages < most {
+		*s = spent{e.m.now.After(spentFor), movable - g.pages}
+	}
+	return g
+}
 
 // lowest takes pages of the extents of the lowest levels, of these the least recently used.
 func (c *context) lowest(most int, now annex.Moment, p Policy, kept keep) (g collect) {
@@ -426,6 +462,8 @@ func (c *context) lowest(most int, now annex.Moment, p Policy, kept keep) (g col
 		area   *area
 		extent int
 		level  int
+		used   stamp
+		at     int // where it comes by its address
 	}
 	var order []place
 	at, recent := stampOf(now), stamp(p.Recent/stampStep)
@@ -439,12 +477,12 @@ func (c *context) lowest(most int, now annex.Moment, p Policy, kept keep) (g col
 				if kept == keepRecent && x.uses > 0 && at-min(x.used, at) <= recent {
 					continue
 				}
-				order = append(order, place{s, a, j, x.level(at, p.lifetime())})
+				order = append(order, place{s, a, j, x.level(at, p.lifetime()), x.used, len(order)})
 			}
 		}
 	}
-	slices.SortStableFunc(order, func(a, b place) int {
-		return cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.area.extents[a.extent].used, b.area.extents[b.extent].used))
+	slices.SortFunc(order, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.used, b.used), cmp.Compare(a.at, b.at))
 	})
 	// What they write goes after what they only read.
 	for _, written := range []bool{false, true} {

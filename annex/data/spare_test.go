@@ -1,0 +1,100 @@
+package data
+
+import (
+	"testing"
+	"time"
+
+	"tare/annex"
+)
+
+// crowd is a manager of so many awake containers of 64 extents each, all in memory and used just
+// now, with nothing free.
+func crowd(n int, now annex.Moment) *Manager {
+	m := New(Policy{Low: 200 * annex.PageSize, Predictor: func() Predictor { return &told{} }, Chain: chained{}})
+	for i := range n {
+		id := annex.ID(rune('a' + i))
+		m.Add(ContextInfo{ID: id, Class: annex.Elastic})
+		m.Scan(annex.Scan{ID: id, Began: now, Ended: now, KnowsAccess: true, Stretches: []annex.Stretch{{States: states(64<<leastShift, annex.Present|annex.Accessed)}}})
+		c := m.byID[id]
+		c.awake = true
+		for j := range c.spaces[0].areas[0].extents {
+			c.spaces[0].areas[0].extents[j].use(stampOf(now), m.policy)
+		}
+	}
+	m.Memory(annex.Memory{At: now, Limit: 1 << 30, SwapSize: 1 << 30, SwapFree: 1 << 30})
+	return m
+}
+
+// last is one look at who could spare anything, and how much was found and how many extents
+// looked at.
+func (m *Manager) lookAt(now annex.Moment) (pages, looked int) {
+	m.now = now
+	e := eviction{m: m, left: 1 << 20, asleep: m.asleep()}
+	e.last(&room{pages: 1 << 20, headroom: true})
+	for _, r := range e.requests {
+		pages += annex.Count(r.Runs)
+	}
+	return pages, e.looked
+}
+
+func TestALookInVainIsNotRepeatedAtOnce(t *testing.T) {
+	now := 100 * second
+	m := crowd(3, now)
+	if pages, looked := m.lookAt(now); pages != 0 || looked != 3*64 {
+		t.Fatalf("all was used just now: %d pages leave, %d extents were looked at; want 0 and %d", pages, looked, 3*64)
+	}
+	for _, after := range []time.Duration{1, spentFor / 2, spentFor - 1} {
+		if _, looked := m.lookAt(now.After(after)); looked != 0 {
+			t.Errorf("%v later %d extents are looked at again", after, looked)
+		}
+	}
+	if _, looked := m.lookAt(now.After(spentFor)); looked != 3*64 {
+		t.Errorf("%v later %d extents are looked at, want all", spentFor, looked)
+	}
+	// What has grown old is had, late by no more than that.
+	if pages, _ := m.lookAt(now.After(m.policy.Recent + 2*spentFor)); pages != 3*64<<leastShift {
+		t.Errorf("%d pages leave that have grown old, want all %d", pages, 3*64<<leastShift)
+	}
+}
+
+func TestPagesThatCameToASleepingContainerAreSeenAtOnce(t *testing.T) {
+	now := 100 * second
+	m := crowd(1, now)
+	c := m.byID["a"]
+	c.awake = false
+	cells := c.spaces[0].areas[0].cells
+	away(c)
+	for i := range 5 {
+		c.put(&cells[i], cells[i].flags&^swapped|present)
+	}
+	if pages, _ := m.lookAt(now); pages != 5 {
+		t.Fatalf("%d pages leave, want 5", pages)
+	}
+	if _, looked := m.lookAt(now + 1); looked != 0 {
+		t.Errorf("nothing else is there, and %d extents are looked at", looked)
+	}
+	for i := 10; i < 13; i++ {
+		c.put(&cells[i], cells[i].flags&^swapped|present)
+	}
+	if pages, _ := m.lookAt(now + 2); pages != 3 {
+		t.Errorf("%d pages leave of 3 that came", pages)
+	}
+}
+
+// One plan takes a bounded time, whatever there is, and the next ones get to everybody.
+func TestALookIsBounded(t *testing.T) {
+	now := 100 * second
+	n := 3 * mostLooked / 64
+	m := crowd(n, now)
+	all := 0
+	for i := range 4 {
+		_, looked := m.lookAt(now.After(time.Duration(i) * scarceEvery))
+		if looked > mostLooked {
+			t.Fatalf("%d extents in one plan, want at most %d", looked, mostLooked)
+		}
+		all += looked
+	}
+	if all != n*64 {
+		t.Errorf("%d extents in four plans, want all %d, each once", all, n*64)
+	}
+}
