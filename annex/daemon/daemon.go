@@ -237,7 +237,7 @@ func (d *Daemon) end(finder <-chan struct{}, why error) error {
 		d.scanning = false
 	}
 	for _, h := range d.held {
-		if h.watched {
+		if h.watched || h.first {
 			why = errors.Join(why, d.parts.Monitor.Unwatch(h.id))
 		}
 	}

@@ -43,6 +43,16 @@ func TestManage(t *testing.T) {
 		if len(s.Contexts) != 3 || h.protected != 1 || h.reclaimed == 0 {
 			t.Errorf("%d contexts, %d protected, %d reclaims: want 3, 1 and some", len(s.Contexts), h.protected, h.reclaimed)
 		}
+		h.mu.Lock()
+		for name, b := range h.containers {
+			if b.first != (name == "db") {
+				t.Errorf("the daemon gives way to %s: %v", name, b.first)
+			}
+		}
+		h.mu.Unlock()
+		if h.gave.Load() == 0 {
+			t.Error("it never gave way")
+		}
 		awaits(t, time.Second, "as much told to have left as did", func() bool {
 			return d.Status().Moved.EvictedBytes == int64(h.pages(annex.Evict))*annex.PageSize
 		})
@@ -417,6 +427,9 @@ func TestReload(t *testing.T) {
 		defer h.mu.Unlock()
 		if h.containers["web"].watched || h.containers["batch"].watched {
 			t.Errorf("watched %v and %v", h.containers["web"].watched, h.containers["batch"].watched)
+		}
+		if !h.containers["web"].first || h.containers["batch"].first {
+			t.Errorf("the daemon gives way to web, which is critical: %v, and to batch: %v", h.containers["web"].first, h.containers["batch"].first)
 		}
 	})
 }

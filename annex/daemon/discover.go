@@ -40,9 +40,10 @@ type held struct {
 	class     annex.Class
 	fixed     string
 	crowded   string // the limit of swap of which half or more is used
-	watched   bool
-	protected bool // or to be
-	setting   bool // that is under way
+	watched   bool   // by the monitor
+	first     bool   // the daemon gives way to it
+	protected bool   // or to be
+	setting   bool   // that is under way
 
 	inspected annex.Moment // when what it may have was looked at last
 
@@ -243,6 +244,12 @@ func (d *Daemon) hold(id annex.ID, c container.Container, class annex.Class) {
 		d.uncritical(h)
 	}
 	d.watchPressure(h)
+	if h.watched && class != annex.Elastic || h.first && class != annex.Critical {
+		d.unwatch(h)
+	}
+	if class == annex.Critical && !h.first {
+		h.first = d.parts.Monitor.Precede(id, c.Cgroup) == nil // without it is only slower now and then
+	}
 	if class == annex.Elastic && !h.watched {
 		err := d.parts.Monitor.Watch(id, c.Cgroup)
 		if h.watched = err == nil; h.watched {
@@ -251,9 +258,6 @@ func (d *Daemon) hold(id annex.ID, c container.Container, class annex.Class) {
 		if err != nil && h.fixed == "" {
 			h.fixed = "it cannot be watched: " + err.Error()
 		}
-	}
-	if class != annex.Elastic && h.watched {
-		d.unwatch(h)
 	}
 	d.parts.Data.Add(data.ContextInfo{ID: id, Name: c.Name, Class: class, At: d.now(), SwapMost: most, Room: room, Limited: limited, Fixed: h.fixed})
 	d.unmapped(id)
@@ -287,7 +291,7 @@ func (d *Daemon) drop(h *held, why string) {
 	delete(d.last, h.id)
 	d.movers.leave(h.id)
 	delete(d.moved, h.id)
-	if h.watched {
+	if h.watched || h.first {
 		d.unwatch(h)
 	}
 	d.parts.Data.Remove(h.id)
@@ -311,7 +315,7 @@ func (d *Daemon) uncritical(h *held) {
 
 // unwatch has the monitor look at a container no more.
 func (d *Daemon) unwatch(h *held) {
-	h.watched, h.scanned = false, false
+	h.watched, h.scanned, h.first = false, false, false
 	d.schedule.Remove(h.id)
 	if err := d.parts.Monitor.Unwatch(h.id); err != nil {
 		d.trouble(h, "watching "+h.container.Name+" no more", err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +34,7 @@ type host struct {
 	changes  chan struct{}
 	fixed    map[string]string // why a container cannot be extended, by its name
 	each     time.Duration     // that moving a page takes
+	gave     atomic.Int64      // how often critical containers were let go first
 
 	mu         sync.Mutex
 	limit      int64
@@ -72,6 +74,7 @@ type box struct {
 	states  []annex.State
 	some    time.Duration // of its pressure
 	watched bool
+	first   bool
 	limit   int64 // of its own; 0 is none
 	// unmapped is what of it is in memory beside its pages, and mapped by nobody.
 	unmapped int64
@@ -146,9 +149,26 @@ func (h *host) Unwatch(id annex.ID) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if b := h.at(id); b != nil {
-		b.watched = false
+		b.watched, b.first = false, false
 	}
 	return nil
+}
+
+func (h *host) Precede(id annex.ID, _ string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b := h.at(id)
+	if b == nil || b.watched || b.first {
+		return errors.New("gone, or watched already")
+	}
+	b.first = true
+	return nil
+}
+
+// GiveWay notes that the caller let critical containers go first.
+func (h *host) GiveWay(time.Duration) time.Duration {
+	h.gave.Add(1)
+	return 0
 }
 
 func (h *host) Events() <-chan monitor.Batch { return h.events }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"time"
 
 	"tare/annex"
 	"tare/annex/control"
@@ -53,6 +54,9 @@ type Monitor interface {
 	// Watch begins with a container, by the directory of its control group.
 	Watch(id annex.ID, directory string) error
 	Unwatch(id annex.ID) error
+	// Precede has a critical container come first, until Unwatch, and GiveWay gives way to those.
+	Precede(id annex.ID, directory string) error
+	GiveWay(most time.Duration) time.Duration
 	// Events is closed when nothing more is seen.
 	Events() <-chan monitor.Batch
 	// Scan looks at the page tables of a container's processes.
@@ -132,3 +136,11 @@ type Alarm interface {
 	// called.
 	Evicting() (ended func())
 }
+
+// mostGiven is for how long one piece of work gives way to critical containers: several of their
+// requests are answered in it, and where they never rest it leaves a tenth of a processor, by
+// which pages still leave and come.
+const mostGiven = time.Millisecond
+
+// giveWay lets critical containers go first, where they wait for the processor that the caller is on.
+func (p *Parts) giveWay() { p.Monitor.GiveWay(mostGiven) }

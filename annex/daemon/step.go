@@ -17,6 +17,7 @@ const soonestPlan = 2 * time.Millisecond
 
 // step does what is due, and tells after how long the next is.
 func (d *Daemon) step(ctx context.Context) time.Duration {
+	d.parts.giveWay()
 	now := d.now()
 	if now >= d.memoryAt {
 		d.readMemory(now)

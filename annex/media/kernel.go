@@ -19,6 +19,9 @@ type Options struct {
 	Medium Medium
 	// Brake is asked before each chunk; without one all proceed.
 	Brake Brake
+	// GiveWay is called by the thread that is about to have the kernel move something, for it to
+	// let others go first for a moment; nil does not.
+	GiveWay func()
 	// Budget bounds what is written; nil is no bound, unless Budgets has one, by its name,
 	// for the medium that is being filled where there are several.
 	Budget  *Budget
@@ -252,6 +255,9 @@ func (d *doing) step(ctx context.Context, traits Traits, runs []annex.Run) (proc
 		return false, err
 	}
 	done, err := k.call(ctx, runs[0].Space, func(t Target) (moved, error) {
+		if k.o.GiveWay != nil {
+			t = polite{t, k.o.GiveWay}
+		}
 		switch d.r.Op {
 		case annex.Evict:
 			return evict(t, runs)

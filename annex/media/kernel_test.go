@@ -270,6 +270,23 @@ func TestBrake(t *testing.T) {
 	}
 }
 
+// Others go first before each call that moves something.
+func TestGivingWay(t *testing.T) {
+	for op, entry := range map[annex.Op]uint64{annex.Evict: presentEntry, annex.Fetch: swapEntry, annex.Map: swapEntry} {
+		f := newSpace(12, entry)
+		gave := 0
+		k := on(t, Options{Medium: roomy(), GiveWay: func() {
+			if gave++; len(f.advice) != gave-1 {
+				t.Errorf("%s: the kernel was asked %d times when others were let go first the %dth time", op, len(f.advice), gave)
+			}
+		}}, map[annex.Space]*fakeSpace{one: f})
+		r := k.Do(t.Context(), annex.Request{ID: "c", Op: op, Runs: []annex.Run{run(one, 0, 12)}})
+		if r.Err != nil || gave == 0 || gave != len(f.advice) {
+			t.Errorf("%s: others were let go first %d times, and the kernel asked %d times: %v", op, gave, len(f.advice), r.Err)
+		}
+	}
+}
+
 // Nothing is begun after its time, be it the brake or the rate that kept it so long.
 func TestBy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -9,6 +9,22 @@ import (
 	"tare/kernel/pagemap"
 )
 
+// polite lets others go first before each call that moves something.
+type polite struct {
+	Target
+	giveWay func()
+}
+
+func (p polite) Give(a advise.Advice, all []advise.Range) ([]advise.Passed, error) {
+	p.giveWay()
+	return p.Target.Give(a, all)
+}
+
+func (p polite) Map(all []advise.Range) (int, error) {
+	p.giveWay()
+	return p.Target.Map(all)
+}
+
 // moved is what became of a part of a chunk.
 type moved struct {
 	pages, skipped, bridged int

@@ -31,7 +31,7 @@ const (
 // attached are the programs that see events, in the order in which they begin to.
 var attached = []string{
 	objectProgProcessFork, objectProgProcessExec, objectProgProcessExit, objectProgProcessJoin,
-	objectProgFaultUser, objectProgFaultKernel, objectProgOnSwitch,
+	objectProgFaultUser, objectProgFaultKernel, objectProgOnSwitch, objectProgOnWakeup, objectProgOnMigrate,
 }
 
 // needed are the kernel's types without which the programs cannot work, and
@@ -94,6 +94,7 @@ func load(o Options, layout cgroup.Layout) (*ebpf.Collection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the BPF programs: %w", err)
 	}
+	spec.Maps[objectMapWaits].MaxEntries = uint32(cpus)
 	spec.Maps[objectMapEvents].MaxEntries = uint32(o.Ring)
 	spec.Maps[objectMapRoots].MaxEntries = uint32(o.Containers)
 	spec.Maps[objectMapContexts].MaxEntries = uint32(o.Containers)

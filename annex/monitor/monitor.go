@@ -131,6 +131,7 @@ type container struct {
 	number uint32 // never given twice
 	place  cgroup.Place
 	group  uint64 // the kernel's id of it
+	first  bool   // others give way to it, and nothing is told of it
 	cost   Cost
 }
 
@@ -140,6 +141,8 @@ type source interface {
 	watch(c *container) error
 	unwatch(c *container) error
 	counts() (Counts, error)
+	// kept tells that a container that comes first waits for the CPU that the caller runs on.
+	kept() bool
 	close() error
 }
 
@@ -262,7 +265,9 @@ func (m *Monitor) Counts() (Counts, error) { return m.source.counts() }
 // and in time to come. dir is the group's directory in the hierarchy of version 1 with the
 // memory controller, or in version 2's. Of nested ones that are watched the inner counts. A
 // container that runs is told as having woken, when it next gets a CPU.
-func (m *Monitor) Watch(id annex.ID, dir string) error {
+func (m *Monitor) Watch(id annex.ID, dir string) error { return m.add(id, dir, false) }
+
+func (m *Monitor) add(id annex.ID, dir string, first bool) error {
 	place, group, err := locate(m.layout, dir)
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", id, err)
@@ -283,7 +288,7 @@ func (m *Monitor) Watch(id annex.ID, dir string) error {
 		}
 	}
 	m.last++
-	c := &container{id: id, number: m.last, place: place, group: group}
+	c := &container{id: id, number: m.last, place: place, group: group, first: first}
 	// Known before it is watched, since it may be told of at once.
 	m.watched[id], m.numbers[c.number] = c, c
 	if err := m.source.watch(c); err != nil {

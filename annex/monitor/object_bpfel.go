@@ -20,9 +20,12 @@ const (
 	objectMapCpus            = "cpus"
 	objectMapEvents          = "events"
 	objectMapRoots           = "roots"
+	objectMapWaits           = "waits"
 	objectProgFaultKernel    = "fault_kernel"
 	objectProgFaultUser      = "fault_user"
+	objectProgOnMigrate      = "on_migrate"
 	objectProgOnSwitch       = "on_switch"
+	objectProgOnWakeup       = "on_wakeup"
 	objectProgProcessExec    = "process_exec"
 	objectProgProcessExit    = "process_exit"
 	objectProgProcessFork    = "process_fork"
@@ -32,6 +35,7 @@ const (
 	objectVarCasts           = "casts"
 	objectVarDirectMap       = "direct_map"
 	objectVarDormancy        = "dormancy"
+	objectVarFirsts          = "firsts"
 	objectVarFrameBits       = "frame_bits"
 	objectVarFull            = "full"
 	objectVarGeneration      = "generation"
@@ -90,7 +94,9 @@ type objectSpecs struct {
 type objectProgramSpecs struct {
 	FaultKernel *ebpf.ProgramSpec `ebpf:"fault_kernel"`
 	FaultUser   *ebpf.ProgramSpec `ebpf:"fault_user"`
+	OnMigrate   *ebpf.ProgramSpec `ebpf:"on_migrate"`
 	OnSwitch    *ebpf.ProgramSpec `ebpf:"on_switch"`
+	OnWakeup    *ebpf.ProgramSpec `ebpf:"on_wakeup"`
 	ProcessExec *ebpf.ProgramSpec `ebpf:"process_exec"`
 	ProcessExit *ebpf.ProgramSpec `ebpf:"process_exit"`
 	ProcessFork *ebpf.ProgramSpec `ebpf:"process_fork"`
@@ -106,6 +112,7 @@ type objectMapSpecs struct {
 	Cpus     *ebpf.MapSpec `ebpf:"cpus"`
 	Events   *ebpf.MapSpec `ebpf:"events"`
 	Roots    *ebpf.MapSpec `ebpf:"roots"`
+	Waits    *ebpf.MapSpec `ebpf:"waits"`
 }
 
 // objectVariableSpecs contains global variables before they are loaded into the kernel.
@@ -116,6 +123,7 @@ type objectVariableSpecs struct {
 	Casts           *ebpf.VariableSpec `ebpf:"casts"`
 	DirectMap       *ebpf.VariableSpec `ebpf:"direct_map"`
 	Dormancy        *ebpf.VariableSpec `ebpf:"dormancy"`
+	Firsts          *ebpf.VariableSpec `ebpf:"firsts"`
 	FrameBits       *ebpf.VariableSpec `ebpf:"frame_bits"`
 	Full            *ebpf.VariableSpec `ebpf:"full"`
 	Generation      *ebpf.VariableSpec `ebpf:"generation"`
@@ -154,6 +162,7 @@ type objectMaps struct {
 	Cpus     *ebpf.Map `ebpf:"cpus"`
 	Events   *ebpf.Map `ebpf:"events"`
 	Roots    *ebpf.Map `ebpf:"roots"`
+	Waits    *ebpf.Map `ebpf:"waits"`
 }
 
 func (m *objectMaps) Close() error {
@@ -162,6 +171,7 @@ func (m *objectMaps) Close() error {
 		m.Cpus,
 		m.Events,
 		m.Roots,
+		m.Waits,
 	)
 }
 
@@ -173,6 +183,7 @@ type objectVariables struct {
 	Casts           *ebpf.Variable `ebpf:"casts"`
 	DirectMap       *ebpf.Variable `ebpf:"direct_map"`
 	Dormancy        *ebpf.Variable `ebpf:"dormancy"`
+	Firsts          *ebpf.Variable `ebpf:"firsts"`
 	FrameBits       *ebpf.Variable `ebpf:"frame_bits"`
 	Full            *ebpf.Variable `ebpf:"full"`
 	Generation      *ebpf.Variable `ebpf:"generation"`
@@ -193,7 +204,9 @@ type objectVariables struct {
 type objectPrograms struct {
 	FaultKernel *ebpf.Program `ebpf:"fault_kernel"`
 	FaultUser   *ebpf.Program `ebpf:"fault_user"`
+	OnMigrate   *ebpf.Program `ebpf:"on_migrate"`
 	OnSwitch    *ebpf.Program `ebpf:"on_switch"`
+	OnWakeup    *ebpf.Program `ebpf:"on_wakeup"`
 	ProcessExec *ebpf.Program `ebpf:"process_exec"`
 	ProcessExit *ebpf.Program `ebpf:"process_exit"`
 	ProcessFork *ebpf.Program `ebpf:"process_fork"`
@@ -205,7 +218,9 @@ func (p *objectPrograms) Close() error {
 	return _ObjectClose(
 		p.FaultKernel,
 		p.FaultUser,
+		p.OnMigrate,
 		p.OnSwitch,
+		p.OnWakeup,
 		p.ProcessExec,
 		p.ProcessExit,
 		p.ProcessFork,

@@ -40,6 +40,9 @@ func openPoll(m *Monitor) *poll {
 }
 
 func (p *poll) watch(c *container) error {
+	if c.first {
+		return nil // who waits for a CPU is not seen
+	}
 	group, err := accounted(p.m.layout, c.place)
 	if err != nil {
 		return err

@@ -28,6 +28,8 @@ type stream struct {
 	mu         sync.Mutex // guards what is told to the programs
 	generation uint32
 	watched    [2]uint32 // containers of each hierarchy
+	firsts     uint32    // of them those that come first
+	waits      waits
 
 	// The goroutine's own.
 	out   batches
@@ -52,6 +54,9 @@ type kernelDirectory struct {
 	Hierarchy, _ uint32
 }
 
+// kernelFirst marks the number of a container that comes first.
+const kernelFirst = 1 << 31
+
 type kernelContext struct {
 	Last, CPU, From, Used uint64
 	Awake, _              uint32
@@ -74,6 +79,9 @@ func openStream(m *Monitor) (_ *stream, err error) {
 			s.collection.Close()
 		}
 	}()
+	if s.waits, err = openWaits(s.collection); err != nil {
+		return nil, err
+	}
 	if s.ring, err = ringbuf.NewReader(s.collection.Maps[objectMapEvents]); err != nil {
 		return nil, fmt.Errorf("read the ring of events: %w", err)
 	}
@@ -126,14 +134,24 @@ func (s *stream) counts() (c Counts, err error) {
 func (s *stream) watch(c *container) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.collection.Maps[objectMapContexts].Put(c.number, kernelContext{}); err != nil {
+	contexts, number := s.collection.Maps[objectMapContexts], c.number
+	if c.first {
+		number |= kernelFirst // which has no context: what it does is not kept
+	} else if err := contexts.Put(number, kernelContext{}); err != nil {
 		return fmt.Errorf("watch a control group: %w", err)
 	}
 	h := hierarchyOf(c.place)
-	if err := s.collection.Maps[objectMapRoots].Put(kernelDirectory{ID: c.group, Hierarchy: h}, c.number); err != nil {
-		return errors.Join(fmt.Errorf("watch a control group: %w", err), s.collection.Maps[objectMapContexts].Delete(c.number))
+	if err := s.collection.Maps[objectMapRoots].Put(kernelDirectory{ID: c.group, Hierarchy: h}, number); err != nil {
+		err = fmt.Errorf("watch a control group: %w", err)
+		if !c.first {
+			err = errors.Join(err, contexts.Delete(number))
+		}
+		return err
 	}
 	s.watched[h]++
+	if c.first {
+		s.firsts++
+	}
 	return s.changed()
 }
 
@@ -142,10 +160,16 @@ func (s *stream) unwatch(c *container) error {
 	defer s.mu.Unlock()
 	h := hierarchyOf(c.place)
 	s.watched[h]--
-	return errors.Join(
+	if c.first {
+		s.firsts--
+	}
+	err := errors.Join(
 		s.collection.Maps[objectMapRoots].Delete(kernelDirectory{ID: c.group, Hierarchy: h}),
-		s.changed(),
-		s.collection.Maps[objectMapContexts].Delete(c.number))
+		s.changed())
+	if !c.first {
+		err = errors.Join(err, s.collection.Maps[objectMapContexts].Delete(c.number))
+	}
+	return err
 }
 
 // changed has every directory judged anew.
@@ -154,7 +178,7 @@ func (s *stream) changed() error {
 	if s.generation == 0 { // which is nothing yet
 		s.generation++
 	}
-	return errors.Join(s.set(objectVarWatched, s.watched), s.set(objectVarGeneration, s.generation))
+	return errors.Join(s.set(objectVarWatched, s.watched), s.set(objectVarFirsts, s.firsts), s.set(objectVarGeneration, s.generation))
 }
 
 func (s *stream) run() {

@@ -1,5 +1,7 @@
 // Programs that see what managed containers do, for annex/monitor: when they begin to
 // run, what CPU time they take, which pages they fault on, and which processes they make.
+// Of containers that come first they see one thing only: where a task of theirs waits for a
+// CPU.
 //
 // Every switch of every task on the host comes by here. One that is of no watched
 // container costs a look at its control group's id and at what is known of that id.
@@ -23,8 +25,14 @@ struct sched_entity {
 	__u64 prev_sum_exec_runtime; // when it was last given a CPU
 };
 
+struct thread_info {
+	__u32 cpu;
+};
+
 struct task_struct {
+	struct thread_info thread_info;
 	struct sched_entity se;
+	int on_cpu, on_rq;
 	int pid, tgid;
 	unsigned int flags;
 	int pagefault_disabled;
@@ -68,7 +76,9 @@ struct {
 #define HIERARCHIES 2
 
 // The directories that are containers', and the containers' numbers, from 1. No number is
-// given twice.
+// given twice. Those of containers that come first have FIRST besides.
+#define FIRST 0x80000000
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096); // set by the loader
@@ -119,6 +129,16 @@ struct {
 	__type(value, struct cpu);
 } cpus SEC(".maps");
 
+// By CPU, since when a task of a container that comes first waits for it; 0 is none. User space
+// reads it. One of several that wait for the same is known of.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); // set by the loader
+	__type(key, __u32);
+	__type(value, __u64);
+} waits SEC(".maps");
+
 // Set by the loader.
 const volatile __s32 memory_subsystem = -1; // -1 where version 1 has no memory controller
 const volatile __u64 dormancy = 0;          // nanoseconds
@@ -130,6 +150,7 @@ const volatile __u64 full = 1;     // bytes that wait, from which on the reader 
 // Set while running.
 volatile __u32 generation = 0; // counts changes of what is watched; 0 is nothing yet
 volatile __u32 watched[HIERARCHIES] = {}; // containers of each hierarchy
+volatile __u32 firsts = 0; // containers that come first
 __u32 armed = 0;               // the reader blocks, and is to be woken
 
 // Read while running.
@@ -243,6 +264,15 @@ static __always_inline void wake(struct task_struct *task, struct context *x, __
 		x->awake = 0; // it is told when it next would be
 }
 
+// wait notes since when a task of a container that comes first waits for a CPU, or, with 0,
+// that none does.
+static __always_inline void wait(__u32 cpu, __u64 since)
+{
+	__u64 *w = bpf_map_lookup_elem(&waits, &cpu);
+	if (w && (!since || !*w))
+		*w = since;
+}
+
 SEC("tp_btf/sched_switch")
 int on_switch(__u64 *ctx)
 {
@@ -254,10 +284,16 @@ int on_switch(__u64 *ctx)
 		catch_up(c, prev, bpf_ktime_get_ns());
 	c->task = next->pid;
 	__u32 left = c->running, number = number_of(next, c);
+	if (number & FIRST)
+		wait(bpf_get_smp_processor_id(), 0);
 	// Nobody's, or it goes on by another of its threads.
 	if (left == number && !(left && c->drowsy))
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
+	// It had to leave, and would go on; a task that sleeps has a state (ctx[3]), but for one that
+	// was taken its CPU on the way there (ctx[0]).
+	if ((left & FIRST) && !(number & FIRST) && (!ctx[3] || ctx[0]))
+		wait(bpf_get_smp_processor_id(), now);
 	struct context *x;
 	if (left && (x = bpf_map_lookup_elem(&contexts, &left))) {
 		__u64 ran = between(c->since, now);
@@ -282,6 +318,31 @@ int on_switch(__u64 *ctx)
 	if (!x->awake && between(x->last, now) >= dormancy)
 		wake(next, x, number, now);
 	c->drowsy = !x->awake;
+	return 0;
+}
+
+static __always_inline bool comes_first(struct task_struct *task)
+{
+	return number_of(task, this_cpu()) & FIRST;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(on_wakeup, struct task_struct *task)
+{
+	// One that is on its CPU has not left it yet, and goes on.
+	if (firsts && !task->on_cpu && comes_first(task))
+		wait(task->thread_info.cpu, bpf_ktime_get_ns());
+	return 0;
+}
+
+// One that waits may be given another CPU.
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(on_migrate, struct task_struct *task, int to)
+{
+	if (!firsts || !task->on_rq || task->on_cpu || !comes_first(task))
+		return 0;
+	wait(task->thread_info.cpu, 0);
+	wait(to, bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -371,7 +432,7 @@ static __always_inline int on_fault(__u64 address, __u64 error, bool kernel)
 		return 0;
 	struct cpu *c = this_cpu();
 	__u32 number = number_of(task, c);
-	if (!number)
+	if (!number || (number & FIRST))
 		return 0;
 	if (c && c->task != task->pid)
 		catch_up(c, task, bpf_ktime_get_ns());
@@ -415,7 +476,7 @@ int BPF_PROG(fault_kernel, unsigned long address, struct pt_regs *regs, unsigned
 static __always_inline void tell_process(struct task_struct *task, __u32 kind)
 {
 	__u32 number = number_of(task, NULL);
-	if (number)
+	if (number && !(number & FIRST))
 		tell(task, kind, number, bpf_ktime_get_ns(), 0, 0);
 }
 

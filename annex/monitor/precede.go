@@ -1,0 +1,77 @@
+package monitor
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"tare/annex"
+	"tare/kernel/clock"
+	"tare/kernel/process"
+)
+
+const (
+	// glance is how long GiveWay sleeps before it looks again. A request of a service takes as
+	// long or some times that.
+	glance = 50 * time.Microsecond
+	// forgotten is how long a task waits for a CPU at most, as far as is believed: of one that
+	// was moved to another control group meanwhile nobody hears that it waits no more.
+	forgotten = time.Second
+)
+
+// Precede has a container come first: all processes in a control group and below it, given
+// as for [Monitor.Watch]. [Monitor.GiveWay] gives way to them, and nothing else is told of
+// them. Unwatch ends it. Without BPF it has no effect.
+func (m *Monitor) Precede(id annex.ID, dir string) error { return m.add(id, dir, true) }
+
+// GiveWay sleeps while a task of a container that comes first waits for the CPU that the
+// caller runs on, for some 50 us at a time and for about most in all, and returns for how long it did.
+//
+// That is more than the scheduler does for them by itself: between control groups it divides a CPU by
+// what each has waiting there, so that a service that seldom runs, of a group of many whose
+// others wait elsewhere, comes after whoever works alone (update_cfs_group in the kernel's
+// kernel/sched/fair.c); and sched_yield gives way within one's own control group only.
+func (m *Monitor) GiveWay(most time.Duration) (gave time.Duration) {
+	for ; gave < most && m.source.kept(); gave += glance {
+		if clock.SleepUntil(clock.Monotonic()+glance) != nil {
+			break
+		}
+	}
+	return gave
+}
+
+// waits is where tasks of containers that come first wait for CPUs, as bpf/monitor.c tells.
+type waits struct{ memory *ebpf.Memory }
+
+func openWaits(c *ebpf.Collection) (waits, error) {
+	memory, err := c.Maps[objectMapWaits].Memory()
+	if err != nil {
+		return waits{}, fmt.Errorf("map where tasks wait: %w", err)
+	}
+	return waits{memory}, nil
+}
+
+// since is from when one waits for a CPU; false where none does.
+func (w waits) since(cpu int) (annex.Moment, bool) {
+	var value [8]byte
+	if _, err := w.memory.ReadAt(value[:], int64(cpu)*int64(len(value))); err != nil {
+		return 0, false
+	}
+	at := annex.Moment(binary.NativeEndian.Uint64(value[:]))
+	return at, at != 0
+}
+
+// kept tells that one waits for the CPU that the caller runs on.
+func (s *stream) kept() bool {
+	cpu, err := process.CPU()
+	if err != nil {
+		return false
+	}
+	at, waiting := s.waits.since(cpu)
+	return waiting && annex.Moment(clock.Monotonic()).Since(at) < forgotten
+}
+
+// kept tells nothing: who waits is not seen.
+func (p *poll) kept() bool { return false }

@@ -1,0 +1,131 @@
+package monitor
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"tare/kernel/process"
+)
+
+// onOne keeps the calling goroutine, and a process, to one CPU, and tells which.
+func onOne(t *testing.T, p *toucher) int {
+	t.Helper()
+	runtime.LockOSThread()
+	may, err := process.Affinity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := may[len(may)-1:]
+	if err := process.SetAffinity(one); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := process.SetAffinity(may); err != nil {
+			t.Error(err)
+		}
+		runtime.UnlockOSThread()
+	})
+	if err := process.SetAffinityOf(int(p.pid), one); err != nil {
+		t.Fatal(err)
+	}
+	return one[0]
+}
+
+// keeps works beside a process that burns for so long, on the CPU of both, and tells how
+// often it looked and was told that it keeps that waiting.
+func keeps(m *Monitor, p *toucher) (looks, told int) {
+	p.tell("burn 300")
+	for from := p.ran(); p.ran() < from+100*time.Millisecond; looks++ {
+		if m.source.kept() {
+			told++
+		}
+	}
+	p.line()
+	return looks, told
+}
+
+// Whoever runs on the CPU of one that is ready to run keeps it waiting.
+func TestWhoComesFirstIsSeenToWait(t *testing.T) {
+	g, dir := newGroup(t)
+	m := streaming(t, Options{})
+	p := begin(t, g, 1)
+	onOne(t, p)
+
+	if looks, told := keeps(m, p); told > 0 {
+		t.Errorf("before it comes first it is told to wait, %d times of %d", told, looks)
+	}
+	if err := m.Precede("one", dir); err != nil {
+		t.Fatal(err)
+	}
+	// A switch that this host does not tell of may hide one; the look itself is not where it is lost.
+	if looks, told := keeps(m, p); told < looks*9/10 {
+		t.Errorf("it comes first and is ready to run, which is told in %d of %d looks", told, looks)
+	}
+	for range 100 {
+		if m.source.kept() {
+			t.Fatal("it sleeps, and is told to wait")
+		}
+	}
+	if err := m.Unwatch("one"); err != nil {
+		t.Fatal(err)
+	}
+	if looks, told := keeps(m, p); told > 0 {
+		t.Errorf("it comes first no more, and is told to wait, %d times of %d", told, looks)
+	}
+	select {
+	case b := <-m.Events():
+		t.Errorf("told of one that comes first: %+v", b)
+	default:
+	}
+}
+
+// share is the part of the time that a process has of the CPU on which the caller works too, and
+// gives way before each piece of it.
+func share(m *Monitor, p *toucher) float64 {
+	p.tell("burn 500")
+	from, began := p.ran(), time.Now()
+	var had float64
+	for time.Since(began) < 400*time.Millisecond {
+		m.GiveWay(10 * time.Millisecond)
+		for piece := time.Now(); time.Since(piece) < 100*time.Microsecond; {
+		}
+	}
+	had = float64(p.ran()-from) / float64(time.Since(began))
+	p.line()
+	return had
+}
+
+func TestGivingWay(t *testing.T) {
+	g, dir := newGroup(t)
+	m := streaming(t, Options{})
+	p := begin(t, g, 1)
+	onOne(t, p)
+	before := share(m, p)
+	if err := m.Precede("one", dir); err != nil {
+		t.Fatal(err)
+	}
+	first := share(m, p)
+	t.Logf("of one CPU %.2f, and where it comes first %.2f", before, first)
+	if left := 1 - first; left > (1-before)/2 {
+		t.Errorf("it has %.2f of the CPU where it comes first, and %.2f where not", first, before)
+	}
+	if gave := m.GiveWay(time.Second); gave > 0 {
+		t.Errorf("nobody waits, and it gave way for %v", gave)
+	}
+}
+
+// Without BPF nobody is seen to wait.
+func TestNobodyIsSeenToWaitWithoutBPF(t *testing.T) {
+	_, dir := newGroup(t)
+	m := open(t, Options{Plain: true})
+	if err := m.Precede("one", dir); err != nil {
+		t.Fatal(err)
+	}
+	if gave := m.GiveWay(time.Second); gave > 0 {
+		t.Errorf("it gave way for %v", gave)
+	}
+	if err := m.Unwatch("one"); err != nil {
+		t.Fatal(err)
+	}
+}
