@@ -65,7 +65,7 @@ func (s *Silent) Error() string {
 	if s.PID > 0 {
 		who = fmt.Sprintf("annexd (pid %d)", s.PID)
 	}
-	return fmt.Sprintf("%s at %s does not answer, for %v: is it stopped, or waiting for memory itself? systemctl restart annexd begins anew", who, s.Socket, s.For)
+	return fmt.Sprintf("%s at %s does not answer, for %v: is it stopped, or waiting for memory itself? start it anew (systemctl restart annexd, or end it and run annexd again)", who, s.Socket, s.For)
 }
 
 // How long an answer's beginning is waited for: of what only looks, and of what orders,

@@ -78,7 +78,7 @@ func Open(ctx context.Context, path string, c config.Config, version string, tel
 	}
 	lock, err := file.Lock(filepath.Join(c.State.Directory, lockName))
 	if locked := new(file.Locked); errors.As(err, &locked) {
-		return nil, &Conflict{"another annexd", "runs on this host", "systemctl stop annexd, or annex status to see what it does"}
+		return nil, &Conflict{"another annexd", "runs on this host", "systemctl stop annexd, or end its process; annex status tells what it does"}
 	}
 	if err != nil {
 		return nil, err

@@ -52,7 +52,7 @@ func (o Options) complete() (Options, error) {
 type InUse struct{ Journal string }
 
 func (i *InUse) Error() string {
-	return fmt.Sprintf("the journal %s is in use by another annexd, or by its guard: end that one first (systemctl stop annexd)", i.Journal)
+	return fmt.Sprintf("the journal %s is in use by another annexd, or by its guard: end that one first (systemctl stop annexd, or end its process)", i.Journal)
 }
 
 // Recover puts back what a daemon left that was killed together with its guard, and

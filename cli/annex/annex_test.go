@@ -298,7 +298,7 @@ func TestDrain(t *testing.T) {
 func TestReload(t *testing.T) {
 	for want, restart := range map[string][]string{
 		"in force: mode manage\n": nil,
-		"in force: mode manage, but for control.socket, log.file, which takes systemctl restart annexd\n": {"control.socket", "log.file"},
+		"in force: mode manage, but for control.socket, log.file, which takes a new start (systemctl restart annexd, or end it and run annexd again)\n": {"control.socket", "log.file"},
 	} {
 		code, out, errOut := run(t, "reload", "--socket", serving(t, &fake{status: sample(), restart: restart}))
 		if code != 0 || out != want || errOut != "" {

@@ -115,7 +115,7 @@ is refused, and the one in force stays.`,
 				}
 				text := "in force: mode " + clean(s.Mode)
 				if len(restart) > 0 {
-					text += ", but for " + clean(strings.Join(restart, ", ")) + ", which takes systemctl restart annexd"
+					text += ", but for " + clean(strings.Join(restart, ", ")) + ", which takes a new start (systemctl restart annexd, or end it and run annexd again)"
 				}
 				fmt.Fprintln(cmd.OutOrStdout(), text)
 				return nil

@@ -321,16 +321,21 @@ int on_switch(__u64 *ctx)
 	return 0;
 }
 
-static __always_inline bool comes_first(struct task_struct *task)
+// waits_first tells whether a task that is ready to run, and does not yet, is of a container
+// that comes first. Who makes one ready, or gives it another CPU, has interrupts off, but for a
+// task that does so to itself; on a kernel for one CPU alone nobody is seen to wait.
+static __always_inline bool waits_first(struct task_struct *task)
 {
-	return number_of(task, this_cpu()) & FIRST;
+	if (!firsts || !bpf_core_field_exists(task->on_cpu) || !bpf_core_field_exists(task->thread_info.cpu))
+		return false;
+	return !task->on_cpu && (number_of(task, this_cpu()) & FIRST);
 }
 
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *task)
 {
 	// One that is on its CPU has not left it yet, and goes on.
-	if (firsts && !task->on_cpu && comes_first(task))
+	if (waits_first(task))
 		wait(task->thread_info.cpu, bpf_ktime_get_ns());
 	return 0;
 }
@@ -339,7 +344,7 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(on_migrate, struct task_struct *task, int to)
 {
-	if (!firsts || !task->on_rq || task->on_cpu || !comes_first(task))
+	if (!task->on_rq || !waits_first(task))
 		return 0;
 	wait(task->thread_info.cpu, 0);
 	wait(to, bpf_ktime_get_ns());
