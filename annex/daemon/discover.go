@@ -248,7 +248,9 @@ func (d *Daemon) hold(id annex.ID, c container.Container, class annex.Class) {
 		d.unwatch(h)
 	}
 	if class == annex.Critical && !h.first {
-		h.first = d.parts.Monitor.Precede(id, c.Cgroup) == nil // without it is only slower now and then
+		err := d.parts.Monitor.Precede(id, c.Cgroup)
+		h.first = err == nil
+		d.trouble(h, "giving way to "+c.Name, err)
 	}
 	if class == annex.Elastic && !h.watched {
 		err := d.parts.Monitor.Watch(id, c.Cgroup)

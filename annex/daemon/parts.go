@@ -137,9 +137,9 @@ type Alarm interface {
 	Evicting() (ended func())
 }
 
-// mostGiven is for how long one piece of work gives way to critical containers: several of their
-// requests are answered in it, and where they never rest it leaves a tenth of a processor, by
-// which pages still leave and come.
+// mostGiven is for how long one piece of work gives way to critical containers: some of their
+// requests are answered in it. Where they never rest the piece is done after it all the same, so
+// that pages leave and come, if slowly.
 const mostGiven = time.Millisecond
 
 // giveWay lets critical containers go first, where they wait for the processor that the caller is on.

@@ -114,6 +114,7 @@ type Manager struct {
 	errors   errorRate
 	classes  map[annex.Class]*gauge
 	roomAt   annex.Moment // before which spare room is not looked at again
+	lookFrom int          // the context with which such a look begins
 	scarceAt annex.Moment // before which awake containers are not looked at for what they could spare
 	asked    map[annex.Reason]Tally
 	chain    Chain

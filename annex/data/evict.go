@@ -116,8 +116,8 @@ func (e *eviction) make(n room) {
 	}
 }
 
-// scarceEvery is how far apart the looks are at what awake containers could spare. Each orders
-// all that they have, and in so short a time nothing of it grows old.
+// scarceEvery is how far apart the looks are at what awake containers could spare: in so short a
+// time next to nothing of it grows old.
 const scarceEvery = 50 * time.Millisecond
 
 // most is how many pages may be had of a context.
@@ -400,8 +400,14 @@ func (e *eviction) last(n *room) {
 		}
 	}
 	// Of who is awake nothing that was used just now: it would be back within milliseconds.
-	for _, c := range m.contexts {
-		if c.awake && m.warm(c) {
+	// The look goes on where the last one had to end, so that all have their turn.
+	for i := range m.contexts {
+		at := (m.lookFrom + i) % len(m.contexts)
+		if e.looked >= mostLooked {
+			m.lookFrom = at
+			return
+		}
+		if c := m.contexts[at]; c.awake && m.warm(c) {
 			most := int(float64(e.most(c, n)) * c.pressure.brake(m.policy.ElasticLimit))
 			e.take(c, n, annex.Headroom, e.lowest(c, most, keepRecent), "next to nothing is free, and nothing else to be had")
 		}
@@ -430,14 +436,14 @@ type spent struct {
 const spentFor = time.Second
 
 // mostLooked is how many extents one plan orders at most, but for those of one context: that takes
-// about a millisecond, in which nothing else is decided and who waits for the processor
-// waits. The next goes on with others, as these are spent.
+// some milliseconds at most, in which nothing else is decided and who waits for the processor
+// waits. The next goes on with others.
 const mostLooked = 4096
 
 // lowest takes pages of a context, where it may have any.
 func (e *eviction) lowest(c *context, most int, kept keep) collect {
 	s, movable := &c.spent[kept], c.count().movable
-	if most <= 0 || e.looked >= mostLooked || e.m.now < s.until && (kept == keepRecent || movable <= s.movable) {
+	if most <= 0 || movable == 0 || e.looked >= mostLooked || e.m.now < s.until && (kept == keepRecent || movable <= s.movable) {
 		return collect{}
 	}
 	for _, s := range c.spaces {

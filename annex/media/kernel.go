@@ -19,8 +19,8 @@ type Options struct {
 	Medium Medium
 	// Brake is asked before each chunk; without one all proceed.
 	Brake Brake
-	// GiveWay is called by the thread that is about to have the kernel move something, for it to
-	// let others go first for a moment; nil does not.
+	// GiveWay is called before each chunk, before the brake is asked, to let others go first for
+	// a moment; nil does not.
 	GiveWay func()
 	// Budget bounds what is written; nil is no bound, unless Budgets has one, by its name,
 	// for the medium that is being filled where there are several.
@@ -249,14 +249,17 @@ func (d *doing) step(ctx context.Context, traits Traits, runs []annex.Run) (proc
 			return false, err
 		}
 	}
+	if k.o.GiveWay != nil {
+		k.o.GiveWay() // and what is allowed after that is asked
+	}
 	proceeds, err = d.proceeds(ctx)
 	if err != nil || !proceeds {
 		d.give(took)
 		return false, err
 	}
 	done, err := k.call(ctx, runs[0].Space, func(t Target) (moved, error) {
-		if k.o.GiveWay != nil {
-			t = polite{t, k.o.GiveWay}
+		if d.r.Op == annex.Map && k.o.GiveWay != nil {
+			t = polite{t, k.o.GiveWay} // it is of several chunks
 		}
 		switch d.r.Op {
 		case annex.Evict:

@@ -31,7 +31,7 @@ const (
 // attached are the programs that see events, in the order in which they begin to.
 var attached = []string{
 	objectProgProcessFork, objectProgProcessExec, objectProgProcessExit, objectProgProcessJoin,
-	objectProgFaultUser, objectProgFaultKernel, objectProgOnSwitch, objectProgOnWakeup, objectProgOnMigrate,
+	objectProgFaultUser, objectProgFaultKernel, objectProgOnSwitch, objectProgOnWakeup, objectProgOnNew, objectProgOnMigrate,
 }
 
 // needed are the kernel's types without which the programs cannot work, and

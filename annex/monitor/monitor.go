@@ -141,8 +141,8 @@ type source interface {
 	watch(c *container) error
 	unwatch(c *container) error
 	counts() (Counts, error)
-	// kept tells that a container that comes first waits for the CPU that the caller runs on.
-	kept() bool
+	// keepsWaiting tells that a container that comes first waits for the CPU that the caller runs on.
+	keepsWaiting() bool
 	close() error
 }
 

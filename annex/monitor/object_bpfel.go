@@ -24,6 +24,7 @@ const (
 	objectProgFaultKernel    = "fault_kernel"
 	objectProgFaultUser      = "fault_user"
 	objectProgOnMigrate      = "on_migrate"
+	objectProgOnNew          = "on_new"
 	objectProgOnSwitch       = "on_switch"
 	objectProgOnWakeup       = "on_wakeup"
 	objectProgProcessExec    = "process_exec"
@@ -95,6 +96,7 @@ type objectProgramSpecs struct {
 	FaultKernel *ebpf.ProgramSpec `ebpf:"fault_kernel"`
 	FaultUser   *ebpf.ProgramSpec `ebpf:"fault_user"`
 	OnMigrate   *ebpf.ProgramSpec `ebpf:"on_migrate"`
+	OnNew       *ebpf.ProgramSpec `ebpf:"on_new"`
 	OnSwitch    *ebpf.ProgramSpec `ebpf:"on_switch"`
 	OnWakeup    *ebpf.ProgramSpec `ebpf:"on_wakeup"`
 	ProcessExec *ebpf.ProgramSpec `ebpf:"process_exec"`
@@ -205,6 +207,7 @@ type objectPrograms struct {
 	FaultKernel *ebpf.Program `ebpf:"fault_kernel"`
 	FaultUser   *ebpf.Program `ebpf:"fault_user"`
 	OnMigrate   *ebpf.Program `ebpf:"on_migrate"`
+	OnNew       *ebpf.Program `ebpf:"on_new"`
 	OnSwitch    *ebpf.Program `ebpf:"on_switch"`
 	OnWakeup    *ebpf.Program `ebpf:"on_wakeup"`
 	ProcessExec *ebpf.Program `ebpf:"process_exec"`
@@ -219,6 +222,7 @@ func (p *objectPrograms) Close() error {
 		p.FaultKernel,
 		p.FaultUser,
 		p.OnMigrate,
+		p.OnNew,
 		p.OnSwitch,
 		p.OnWakeup,
 		p.ProcessExec,

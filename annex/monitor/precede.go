@@ -16,9 +16,10 @@ const (
 	// glance is how long GiveWay sleeps before it looks again. A request of a service takes as
 	// long or some times that.
 	glance = 50 * time.Microsecond
-	// forgotten is how long a task waits for a CPU at most, as far as is believed: of one that
-	// was moved to another control group meanwhile nobody hears that it waits no more.
-	forgotten = time.Second
+	// believed is for how long after one began to wait others give way to it. Who still waits then
+	// waits for somebody else, or, having a quota of CPU time, for the next period; of one that was
+	// moved to another control group nobody hears that it waits no more.
+	believed = 20 * time.Millisecond
 )
 
 // Precede has a container come first: all processes in a control group and below it, given
@@ -27,15 +28,21 @@ const (
 func (m *Monitor) Precede(id annex.ID, dir string) error { return m.add(id, dir, true) }
 
 // GiveWay sleeps while a task of a container that comes first waits for the CPU that the
-// caller runs on, for some 50 us at a time and for about most in all, and returns for how long it did.
+// caller runs on, some 50 us at a time, and returns for how long it did: no longer than most, but for
+// the last time. Who has waited for 20 ms is not helped by it, and not given way to any more.
 //
 // That is more than the scheduler does for them by itself: between control groups it divides a CPU by
 // what each has waiting there, so that a service that seldom runs, of a group of many whose
 // others wait elsewhere, comes after whoever works alone (update_cfs_group in the kernel's
 // kernel/sched/fair.c); and sched_yield gives way within one's own control group only.
 func (m *Monitor) GiveWay(most time.Duration) (gave time.Duration) {
-	for ; gave < most && m.source.kept(); gave += glance {
-		if clock.SleepUntil(clock.Monotonic()+glance) != nil {
+	if !m.source.keepsWaiting() {
+		return 0
+	}
+	began := clock.Monotonic()
+	for now := began; gave < most && clock.SleepUntil(now+glance) == nil; {
+		now = clock.Monotonic()
+		if gave = now - began; !m.source.keepsWaiting() {
 			break
 		}
 	}
@@ -63,15 +70,15 @@ func (w waits) since(cpu int) (annex.Moment, bool) {
 	return at, at != 0
 }
 
-// kept tells that one waits for the CPU that the caller runs on.
-func (s *stream) kept() bool {
+// keepsWaiting tells that one waits for the CPU that the caller runs on.
+func (s *stream) keepsWaiting() bool {
 	cpu, err := process.CPU()
 	if err != nil {
 		return false
 	}
 	at, waiting := s.waits.since(cpu)
-	return waiting && annex.Moment(clock.Monotonic()).Since(at) < forgotten
+	return waiting && annex.Moment(clock.Monotonic()).Since(at) < believed
 }
 
-// kept tells nothing: who waits is not seen.
-func (p *poll) kept() bool { return false }
+// keepsWaiting tells nothing: who waits is not seen.
+func (p *poll) keepsWaiting() bool { return false }

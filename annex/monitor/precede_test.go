@@ -1,7 +1,10 @@
 package monitor
 
 import (
+	"fmt"
+	"os"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,12 +39,12 @@ func onOne(t *testing.T, p *toucher) int {
 // often it looked and was told that it keeps that waiting.
 func keeps(m *Monitor, p *toucher) (looks, told int) {
 	p.tell("burn 300")
+	defer p.line()
 	for from := p.ran(); p.ran() < from+100*time.Millisecond; looks++ {
-		if m.source.kept() {
+		if m.source.keepsWaiting() {
 			told++
 		}
 	}
-	p.line()
 	return looks, told
 }
 
@@ -62,8 +65,9 @@ func TestWhoComesFirstIsSeenToWait(t *testing.T) {
 	if looks, told := keeps(m, p); told < looks*9/10 {
 		t.Errorf("it comes first and is ready to run, which is told in %d of %d looks", told, looks)
 	}
+	p.sleeps()
 	for range 100 {
-		if m.source.kept() {
+		if m.source.keepsWaiting() {
 			t.Fatal("it sleeps, and is told to wait")
 		}
 	}
@@ -80,6 +84,23 @@ func TestWhoComesFirstIsSeenToWait(t *testing.T) {
 	}
 }
 
+// sleeps awaits that it waits for what it is told next.
+func (p *toucher) sleeps() {
+	p.t.Helper()
+	for late := time.Now().Add(patience); ; {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if _, after, _ := strings.Cut(string(stat), ") "); strings.HasPrefix(after, "S") {
+			return
+		}
+		if time.Now().After(late) {
+			p.t.Fatalf("it does not sleep: %s", stat)
+		}
+	}
+}
+
 // share is the part of the time that a process has of the CPU on which the caller works too, and
 // gives way before each piece of it.
 func share(m *Monitor, p *toucher) float64 {
@@ -87,7 +108,7 @@ func share(m *Monitor, p *toucher) float64 {
 	from, began := p.ran(), time.Now()
 	var had float64
 	for time.Since(began) < 400*time.Millisecond {
-		m.GiveWay(10 * time.Millisecond)
+		m.GiveWay(time.Millisecond)
 		for piece := time.Now(); time.Since(piece) < 100*time.Microsecond; {
 		}
 	}
@@ -110,6 +131,7 @@ func TestGivingWay(t *testing.T) {
 	if left := 1 - first; left > (1-before)/2 {
 		t.Errorf("it has %.2f of the CPU where it comes first, and %.2f where not", first, before)
 	}
+	p.sleeps()
 	if gave := m.GiveWay(time.Second); gave > 0 {
 		t.Errorf("nobody waits, and it gave way for %v", gave)
 	}

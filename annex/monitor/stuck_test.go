@@ -37,7 +37,7 @@ type silent struct{}
 
 func (silent) watch(*container) error   { return nil }
 func (silent) unwatch(*container) error { return nil }
-func (silent) kept() bool               { return false }
+func (silent) keepsWaiting() bool       { return false }
 func (silent) counts() (Counts, error)  { return Counts{}, nil }
 func (silent) close() error             { return nil }
 

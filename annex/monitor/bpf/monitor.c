@@ -3,7 +3,7 @@
 // Of containers that come first they see one thing only: where a task of theirs waits for a
 // CPU.
 //
-// Every switch of every task on the host comes by here. One that is of no watched
+// Every switch of every task on the host comes by here, and that it is made ready to run. One that is of no watched
 // container costs a look at its control group's id and at what is known of that id.
 
 #include "../../../kernel/bpf/kernel.h"
@@ -33,6 +33,7 @@ struct task_struct {
 	struct thread_info thread_info;
 	struct sched_entity se;
 	int on_cpu, on_rq;
+	unsigned int __state;
 	int pid, tgid;
 	unsigned int flags;
 	int pagefault_disabled;
@@ -130,7 +131,8 @@ struct {
 } cpus SEC(".maps");
 
 // By CPU, since when a task of a container that comes first waits for it; 0 is none. User space
-// reads it. One of several that wait for the same is known of.
+// reads it. Of several that wait for the same CPU the last that came is known of, until one
+// of them has it.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -212,6 +214,15 @@ static __always_inline struct cpu *this_cpu(void)
 	return bpf_map_lookup_elem(&cpus, &zero);
 }
 
+// wait notes since when a task of a container that comes first waits for a CPU, or, with 0,
+// that none does.
+static __always_inline void wait(__u32 cpu, __u64 since)
+{
+	__u64 *w = bpf_map_lookup_elem(&waits, &cpu);
+	if (w)
+		*w = since;
+}
+
 // catch_up makes up for a switch that was not told, by which a task got its CPU: there are
 // hosts whose kernel tells none that is away from certain tasks of their agent. What ran
 // before it, and when that left, is lost.
@@ -222,6 +233,8 @@ static __always_inline void catch_up(struct cpu *c, struct task_struct *task, __
 	c->task = task->pid;
 	c->since = now - (task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime);
 	c->drowsy = x && !x->awake;
+	if (number & FIRST)
+		wait(bpf_get_smp_processor_id(), 0);
 	__sync_lock_test_and_set(&c->running, number);
 }
 
@@ -264,15 +277,6 @@ static __always_inline void wake(struct task_struct *task, struct context *x, __
 		x->awake = 0; // it is told when it next would be
 }
 
-// wait notes since when a task of a container that comes first waits for a CPU, or, with 0,
-// that none does.
-static __always_inline void wait(__u32 cpu, __u64 since)
-{
-	__u64 *w = bpf_map_lookup_elem(&waits, &cpu);
-	if (w && (!since || !*w))
-		*w = since;
-}
-
 SEC("tp_btf/sched_switch")
 int on_switch(__u64 *ctx)
 {
@@ -284,16 +288,16 @@ int on_switch(__u64 *ctx)
 		catch_up(c, prev, bpf_ktime_get_ns());
 	c->task = next->pid;
 	__u32 left = c->running, number = number_of(next, c);
-	if (number & FIRST)
+	// One that had to leave would go on; a task that sleeps has a state (ctx[3]), but for one whose
+	// CPU was taken on the way there (ctx[0]).
+	if ((left & FIRST) && (!ctx[3] || ctx[0]))
+		wait(bpf_get_smp_processor_id(), bpf_ktime_get_ns());
+	else if (number & FIRST)
 		wait(bpf_get_smp_processor_id(), 0);
 	// Nobody's, or it goes on by another of its threads.
 	if (left == number && !(left && c->drowsy))
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
-	// It had to leave, and would go on; a task that sleeps has a state (ctx[3]), but for one that
-	// was taken its CPU on the way there (ctx[0]).
-	if ((left & FIRST) && !(number & FIRST) && (!ctx[3] || ctx[0]))
-		wait(bpf_get_smp_processor_id(), now);
 	struct context *x;
 	if (left && (x = bpf_map_lookup_elem(&contexts, &left))) {
 		__u64 ran = between(c->since, now);
@@ -328,17 +332,23 @@ static __always_inline bool waits_first(struct task_struct *task)
 {
 	if (!firsts || !bpf_core_field_exists(task->on_cpu) || !bpf_core_field_exists(task->thread_info.cpu))
 		return false;
-	return !task->on_cpu && (number_of(task, this_cpu()) & FIRST);
+	// One that sleeps may still be on its CPU's queue for a while, and be moved with it.
+	return !task->on_cpu && !task->__state && (number_of(task, this_cpu()) & FIRST);
 }
 
-SEC("tp_btf/sched_wakeup")
-int BPF_PROG(on_wakeup, struct task_struct *task)
+static __always_inline int on_ready(struct task_struct *task)
 {
 	// One that is on its CPU has not left it yet, and goes on.
 	if (waits_first(task))
 		wait(task->thread_info.cpu, bpf_ktime_get_ns());
 	return 0;
 }
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(on_wakeup, struct task_struct *task) { return on_ready(task); }
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(on_new, struct task_struct *task) { return on_ready(task); }
 
 // One that waits may be given another CPU.
 SEC("tp_btf/sched_migrate_task")
