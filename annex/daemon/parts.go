@@ -140,7 +140,7 @@ type Alarm interface {
 // mostGiven is for how long one piece of work gives way to critical containers: some of their
 // requests are answered in it. Where they never rest the piece is done after it all the same, so
 // that pages leave and come, if slowly.
-const mostGiven = time.Millisecond
+const mostGiven = 2 * time.Millisecond
 
 // giveWay lets critical containers go first, where they wait for the processor that the caller is on.
 func (p *Parts) giveWay() { p.Monitor.GiveWay(mostGiven) }

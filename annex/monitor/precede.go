@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// glance is how long GiveWay sleeps before it looks again. A request of a service takes as
-	// long or some times that.
+	// glance is how long GiveWay sleeps before it looks again, twice as long each time. A request of
+	// a service takes as long or some times that.
 	glance = 50 * time.Microsecond
 	// believed is for how long after one began to wait others give way to it. Who still waits then
 	// waits for somebody else, or, having a quota of CPU time, for the next period; of one that was
 	// moved to another control group nobody hears that it waits no more.
-	believed = 20 * time.Millisecond
+	believed = 100 * time.Millisecond
 )
 
 // Precede has a container come first: all processes in a control group and below it, given
@@ -28,8 +28,9 @@ const (
 func (m *Monitor) Precede(id annex.ID, dir string) error { return m.add(id, dir, true) }
 
 // GiveWay sleeps while a task of a container that comes first waits for the CPU that the
-// caller runs on, some 50 us at a time, and returns for how long it did: no longer than most, but for
-// the last time. Who has waited for 20 ms is not helped by it, and not given way to any more.
+// caller runs on, 50 us at first and then twice as long each time, and returns for how long it did: no
+// longer than most, but for the last time. Who has waited for 100 ms is not helped by it, and not given
+// way to any more.
 //
 // That is more than the scheduler does for them by itself: between control groups it divides a CPU by
 // what each has waiting there, so that a service that seldom runs, of a group of many whose
@@ -40,7 +41,7 @@ func (m *Monitor) GiveWay(most time.Duration) (gave time.Duration) {
 		return 0
 	}
 	began := clock.Monotonic()
-	for now := began; gave < most && clock.SleepUntil(now+glance) == nil; {
+	for now, sleep := began, glance; gave < most && clock.SleepUntil(now+min(sleep, most-gave)) == nil; sleep *= 2 {
 		now = clock.Monotonic()
 		if gave = now - began; !m.source.keepsWaiting() {
 			break

@@ -101,20 +101,17 @@ func (p *toucher) sleeps() {
 	}
 }
 
-// share is the part of the time that a process has of the CPU on which the caller works too, and
-// gives way before each piece of it.
-func share(m *Monitor, p *toucher) float64 {
-	p.tell("burn 500")
-	from, began := p.ran(), time.Now()
-	var had float64
-	for time.Since(began) < 400*time.Millisecond {
-		m.GiveWay(time.Millisecond)
-		for piece := time.Now(); time.Since(piece) < 100*time.Microsecond; {
-		}
+// gives gives way many times beside a process that burns on the same CPU, and tells for how long that
+// was in all, and how much of it the process ran.
+func gives(m *Monitor, p *toucher) (gave, ran time.Duration) {
+	p.tell("burn 1000")
+	defer p.line()
+	for range 20 {
+		from := p.ran()
+		gave += m.GiveWay(10 * time.Millisecond)
+		ran += p.ran() - from
 	}
-	had = float64(p.ran()-from) / float64(time.Since(began))
-	p.line()
-	return had
+	return gave, ran
 }
 
 func TestGivingWay(t *testing.T) {
@@ -122,14 +119,17 @@ func TestGivingWay(t *testing.T) {
 	m := streaming(t, Options{})
 	p := begin(t, g, 1)
 	onOne(t, p)
-	before := share(m, p)
+	if gave, _ := gives(m, p); gave > 0 {
+		t.Errorf("it gave way for %v before the other came first", gave)
+	}
 	if err := m.Precede("one", dir); err != nil {
 		t.Fatal(err)
 	}
-	first := share(m, p)
-	t.Logf("of one CPU %.2f, and where it comes first %.2f", before, first)
-	if left := 1 - first; left > (1-before)/2 {
-		t.Errorf("it has %.2f of the CPU where it comes first, and %.2f where not", first, before)
+	gave, ran := gives(m, p)
+	t.Logf("gave way for %v, in which the other ran for %v", gave, ran)
+	// 200 ms here; in an emulated machine with Linux 6.1 half of that was seen.
+	if gave < 20*time.Millisecond || ran < gave/2 {
+		t.Errorf("it gave way for %v, and the other ran for %v: want up to 200 ms, and most of that", gave, ran)
 	}
 	p.sleeps()
 	if gave := m.GiveWay(time.Second); gave > 0 {
