@@ -6,6 +6,9 @@
 // is told are [annex.Activity], [annex.Fault] and [annex.Scan]; the moments are those of
 // CLOCK_MONOTONIC.
 //
+// Of containers that come first ([Monitor.Precede]) it sees one thing only: where a task of theirs
+// waits for a CPU, so that whoever works beside them can give way ([Monitor.GiveWay]).
+//
 // Activity and faults are told by BPF programs (bpf/monitor.c) at sched_switch and at the
 // page-fault tracepoints, which are gone with the process that loaded them, however it ends.
 // A container is told by its control group, so that whatever it forks and executes is

@@ -11,9 +11,13 @@ import (
 	"tare/kernel/process"
 )
 
-// onOne keeps the calling goroutine, and a process, to one CPU, and tells which.
-func onOne(t *testing.T, p *toucher) int {
+// beside is a monitor, and a process of a group that is watched by nobody yet, on the one CPU to which
+// the calling goroutine is kept too.
+func beside(t *testing.T) (m *Monitor, p *toucher, dir string) {
 	t.Helper()
+	g, dir := newGroup(t)
+	m = streaming(t, Options{})
+	p = begin(t, g, 1)
 	runtime.LockOSThread()
 	may, err := process.Affinity()
 	if err != nil {
@@ -32,7 +36,7 @@ func onOne(t *testing.T, p *toucher) int {
 	if err := process.SetAffinityOf(int(p.pid), one); err != nil {
 		t.Fatal(err)
 	}
-	return one[0]
+	return m, p, dir
 }
 
 // keeps works beside a process that burns for so long, on the CPU of both, and tells how
@@ -50,18 +54,14 @@ func keeps(m *Monitor, p *toucher) (looks, told int) {
 
 // Whoever runs on the CPU of one that is ready to run keeps it waiting.
 func TestWhoComesFirstIsSeenToWait(t *testing.T) {
-	g, dir := newGroup(t)
-	m := streaming(t, Options{})
-	p := begin(t, g, 1)
-	onOne(t, p)
-
+	m, p, dir := beside(t)
 	if looks, told := keeps(m, p); told > 0 {
 		t.Errorf("before it comes first it is told to wait, %d times of %d", told, looks)
 	}
 	if err := m.Precede("one", dir); err != nil {
 		t.Fatal(err)
 	}
-	// A switch that this host does not tell of may hide one; the look itself is not where it is lost.
+	// Not in all: a host may not tell of a switch to it, and then that it waits is not known either.
 	if looks, told := keeps(m, p); told < looks*9/10 {
 		t.Errorf("it comes first and is ready to run, which is told in %d of %d looks", told, looks)
 	}
@@ -115,10 +115,7 @@ func gives(m *Monitor, p *toucher) (gave, ran time.Duration) {
 }
 
 func TestGivingWay(t *testing.T) {
-	g, dir := newGroup(t)
-	m := streaming(t, Options{})
-	p := begin(t, g, 1)
-	onOne(t, p)
+	m, p, dir := beside(t)
 	if gave, _ := gives(m, p); gave > 0 {
 		t.Errorf("it gave way for %v before the other came first", gave)
 	}
