@@ -227,7 +227,8 @@ var notHeld = []string{
 // confined runs a program with the file system, capabilities and privileges that the unit
 // leaves it, but for directories of its own that lie elsewhere. By a shell, since what it
 // does is what an administrator would: a mount namespace in which all is read only but
-// /dev, /proc, /sys and those directories.
+// /dev, /proc, /sys and those directories. What others have mounted below /tmp is hidden
+// there, and a mount elsewhere may end while it goes through them.
 const confined = `set -e
 umask "$UNIT_UMASK"
 mount --make-rprivate /
@@ -239,10 +240,11 @@ mkdir -p "$SWAP"
 mount --move "$OWN/swap" "$SWAP"
 findmnt -rno TARGET | while read -r at; do
 	case $at in
-	/dev | /dev/* | /proc | /proc/* | /sys | /sys/* | /tmp | /var/tmp) ;;
-	*) mount -o remount,bind,ro "$at" ;;
+	/dev | /dev/* | /proc | /proc/* | /sys | /sys/* | /tmp | /tmp/* | /var/tmp | /var/tmp/*) ;;
+	*) mount -o remount,bind,ro "$at" || ! mountpoint -q "$at" ;;
 	esac
 done
+mount -o remount,bind,ro "$SWAP"
 for at in $WRITABLE; do
 	mount --bind "$at" "$at"
 	mount -o remount,bind,rw "$at"
@@ -253,7 +255,7 @@ exec setpriv --no-new-privs --inh-caps=-all --bounding-set="$CAPABILITIES" "$@"
 // confine makes the command that runs annexd so.
 func confine(t *testing.T, unit map[string]string, own, swapFile string, writable []string, args ...string) *exec.Cmd {
 	t.Helper()
-	for _, tool := range []string{"unshare", "setpriv", "findmnt", "mount"} {
+	for _, tool := range []string{"unshare", "setpriv", "findmnt", "mount", "mountpoint"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("needs %s: apt-get install util-linux mount", tool)
 		}
