@@ -137,7 +137,7 @@ func sample() control.Status {
 		Moved:    control.Moved{EvictedBytes: 1000, FetchedBytes: 900, MappedBytes: 50, WastedBytes: 20, Requests: map[annex.Reason]int64{annex.Cold: 3, annex.Awake: 4}, Stopped: 1, Failed: 2},
 		Observed: &control.Observed{FreeBytes: 5, EvictedBytes: 7, ReturnedBytes: 6, AddedFaults: 8, WrongShare: pointer(0.25)},
 		Drain:    &control.Drain{RateBytesPerSecond: 1, LeftBytes: 2, ReturnedBytes: 3, Problem: "full"},
-		Weight:   control.Weight{CPUSeconds: 12.5, CPUShare: pointer(0.01), ResidentBytes: 20 << 20, ManagedBytes: 64 << 20, LostEvents: 1},
+		Weight:   control.Weight{CPUSeconds: 12.5, CPUShare: pointer(0.01), ResidentBytes: 20 << 20, ManagedBytes: 64 << 20, LostEvents: 1, GaveWaySeconds: 0.25},
 		Warnings: []string{"systemd-oomd runs"},
 	}
 }

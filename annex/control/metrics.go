@@ -185,6 +185,7 @@ var metrics = []metric{
 	counter("annex_cpu_seconds_total", "CPU time of the daemon.", func(s Status) float64 { return s.Weight.CPUSeconds }),
 	gauge("annex_resident_bytes", "Memory of the daemon.", func(s Status) float64 { return float64(s.Weight.ResidentBytes) }),
 	gauge("annex_managed_bytes", "Memory that it manages, resident and extended.", func(s Status) float64 { return float64(s.Weight.ManagedBytes) }),
+	counter("annex_gave_way_seconds_total", "For how long its threads, together, let critical containers go first that waited for the processor.", func(s Status) float64 { return s.Weight.GaveWaySeconds }),
 	counter("annex_lost_events_total", "What the monitor saw and could not tell.", func(s Status) float64 { return float64(s.Weight.LostEvents) }),
 	gauge("annex_warnings", "How many warnings annex status shows.", func(s Status) float64 { return float64(len(s.Warnings)) }),
 }

@@ -237,6 +237,9 @@ type Weight struct {
 	ManagedBytes int64 `json:"managed_bytes"`
 	// LostEvents are those of the monitor that did not arrive.
 	LostEvents int64 `json:"lost_events"`
+	// GaveWaySeconds is for how long its threads, together, let critical containers go first that
+	// waited for the processor.
+	GaveWaySeconds float64 `json:"gave_way_seconds"`
 }
 
 // Explanation says why a container's pages left or came back.

@@ -165,11 +165,14 @@ func (h *host) Precede(id annex.ID, _ string) error {
 	return nil
 }
 
-// GiveWay notes that the caller let critical containers go first.
+// GiveWay notes that the caller let critical containers go first, for nobody sleeps here.
 func (h *host) GiveWay(time.Duration) time.Duration {
 	h.gave.Add(1)
 	return 0
 }
+
+// Given is a millisecond for each time.
+func (h *host) Given() time.Duration { return time.Duration(h.gave.Load()) * time.Millisecond }
 
 func (h *host) Events() <-chan monitor.Batch { return h.events }
 

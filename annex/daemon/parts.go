@@ -54,9 +54,11 @@ type Monitor interface {
 	// Watch begins with a container, by the directory of its control group.
 	Watch(id annex.ID, directory string) error
 	Unwatch(id annex.ID) error
-	// Precede has a critical container come first, until Unwatch, and GiveWay gives way to those.
+	// Precede has a critical container come first, until Unwatch, GiveWay gives way to those, and
+	// Given is for how long that was done so far.
 	Precede(id annex.ID, directory string) error
 	GiveWay(most time.Duration) time.Duration
+	Given() time.Duration
 	// Events is closed when nothing more is seen.
 	Events() <-chan monitor.Batch
 	// Scan looks at the page tables of a container's processes.

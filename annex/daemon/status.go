@@ -74,6 +74,7 @@ func (d *Daemon) tell(s *control.Status) {
 		s.Weight.CPUShare = &share
 	}
 	s.Weight.LostEvents = int64(d.lost)
+	s.Weight.GaveWaySeconds = d.parts.Monitor.Given().Seconds()
 	s.Warnings = slices.Concat(d.parts.Warnings, d.settings.Warnings, d.doubts, d.notes, d.unbraked(), d.unscanned())
 	unguarded := ""
 	if d.parts.Unguarded != nil {

@@ -34,6 +34,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tare/annex"
@@ -114,6 +115,7 @@ type Monitor struct {
 	events  chan Batch
 	closing chan struct{}
 	source  source
+	gave    atomic.Int64 // nanoseconds, to containers that come first
 
 	mu      sync.RWMutex
 	watched map[annex.ID]*container

@@ -40,6 +40,7 @@ func (m *Monitor) GiveWay(most time.Duration) (gave time.Duration) {
 	if !m.source.keepsWaiting() {
 		return 0
 	}
+	defer func() { m.gave.Add(int64(gave)) }()
 	began := clock.Monotonic()
 	for now, sleep := began, glance; gave < most && clock.SleepUntil(now+min(sleep, most-gave)) == nil; sleep *= 2 {
 		now = clock.Monotonic()
@@ -49,6 +50,9 @@ func (m *Monitor) GiveWay(most time.Duration) (gave time.Duration) {
 	}
 	return gave
 }
+
+// Given is for how long all callers of GiveWay have slept together.
+func (m *Monitor) Given() time.Duration { return time.Duration(m.gave.Load()) }
 
 // waits is where tasks of containers that come first wait for CPUs, as bpf/monitor.c tells.
 type waits struct{ memory *ebpf.Memory }

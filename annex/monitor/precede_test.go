@@ -124,6 +124,9 @@ func TestGivingWay(t *testing.T) {
 	}
 	gave, ran := gives(m, p)
 	t.Logf("gave way for %v, in which the other ran for %v", gave, ran)
+	if given := m.Given(); given != gave {
+		t.Errorf("it gave way for %v, and tells of %v", gave, given)
+	}
 	// 200 ms here; in an emulated machine with Linux 6.1 half of that was seen.
 	if gave < 20*time.Millisecond || ran < gave/2 {
 		t.Errorf("it gave way for %v, and the other ran for %v: want up to 200 ms, and most of that", gave, ran)

@@ -120,7 +120,7 @@ func sample() control.Status {
 			{ID: "docker:77c0", Name: "booking", Image: "booking:2", Class: annex.Critical, State: control.Active, ResidentBytes: 320 << 20, PressureShare: share(0.0002)},
 		},
 		Moved:  control.Moved{EvictedBytes: 12 << 30, FetchedBytes: 10 << 30, MappedBytes: 1 << 30, WastedBytes: 400 << 20, Requests: requests, Stopped: 3},
-		Weight: control.Weight{CPUSeconds: 801.2, CPUShare: share(0.012), ResidentBytes: 24 << 20, ManagedBytes: 64 << 20},
+		Weight: control.Weight{CPUSeconds: 801.2, CPUShare: share(0.012), ResidentBytes: 24 << 20, ManagedBytes: 64 << 20, GaveWaySeconds: 3.14},
 	}
 }
 
@@ -132,7 +132,7 @@ memory    host: 131 MiB free of 8 GiB, headroom 64 MiB
 swap      5 GiB free of 8 GiB, 21 GiB written today of 186 GiB: file /var/swap
 brake     off; critical pressure <0.1% of 1.0%; stopped 3 times, within 100ms (at worst 18ms)
 moved     12 GiB left, 11 GiB came back, 3.6% of it unused
-itself    24 MiB, 801.2 s of CPU time (1.2% of one now)
+itself    24 MiB, 801.2 s of CPU time (1.2% of one now), gave way for 3.1 s
 
 CONTEXT  CLASS     STATE      RES    EXT  SHARE   NEXT    HIT  PRESS  LAST
 booking  critical  active    320M     0B     0B      -      -  <0.1%  -

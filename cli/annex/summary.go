@@ -60,6 +60,9 @@ func summary(s control.Status) []string {
 	if s.Weight.CPUShare != nil {
 		weight += " (" + shareText(s.Weight.CPUShare) + " of one now)"
 	}
+	if s.Weight.GaveWaySeconds > 0 {
+		weight += fmt.Sprintf(", gave way for %.1f s", s.Weight.GaveWaySeconds)
+	}
 	if s.Weight.LostEvents > 0 {
 		weight += ", " + plural(s.Weight.LostEvents, "event") + " lost"
 	}
