@@ -241,7 +241,7 @@ mount --move "$OWN/swap" "$SWAP"
 findmnt -rno TARGET | while read -r at; do
 	case $at in
 	/dev | /dev/* | /proc | /proc/* | /sys | /sys/* | /tmp | /tmp/* | /var/tmp | /var/tmp/*) ;;
-	*) mount -o remount,bind,ro "$at" || ! mountpoint -q "$at" ;;
+	*) mount -o remount,bind,ro "$at" || if mountpoint -q "$at"; then exit 1; fi ;;
 	esac
 done
 mount -o remount,bind,ro "$SWAP"
