@@ -141,8 +141,7 @@ func (b *Budget) try(bytes int64) (wait time.Duration, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.o.Now()
-	b.settle(now)
-	b.turn(now)
+	b.account(now)
 	if b.o.Daily > 0 && b.ledger.Written+bytes > b.o.Daily {
 		return 0, &Spent{b.o.Area, b.o.Daily, b.ledger.Written, now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)}
 	}
@@ -170,20 +169,35 @@ func (b *Budget) Return(bytes int64) {
 	b.taken = max(0, b.taken-bytes)
 }
 
+// account brings the ledger up to now. Of what the kernel wrote across midnight that part
+// counts for the new day which of the time lies in it, as if all of it had come evenly.
+func (b *Budget) account(now time.Time) {
+	since := b.asked
+	written := b.settle(now)
+	today, began := written, now.UTC().Truncate(24*time.Hour)
+	if written > 0 && since.Before(began) {
+		today = int64(float64(written) * (float64(now.Sub(began)) / float64(now.Sub(since))))
+	}
+	b.charge(written - today)
+	b.turn(now)
+	b.charge(today)
+}
+
 // settle has what the kernel counted take the place of what was taken since it was
-// last asked, once a second.
-func (b *Budget) settle(now time.Time) {
+// last asked, once a second, and tells how much more that is.
+func (b *Budget) settle(now time.Time) int64 {
 	if b.o.Written == nil || now.Sub(b.asked) < time.Second && !now.Before(b.asked) {
-		return
+		return 0
 	}
 	b.asked = now
 	counted, err := b.o.Written()
 	if err != nil {
 		b.problem = fmt.Errorf("what was written to swap: %w", err)
-		return
+		return 0
 	}
-	b.charge(max(0, counted-b.counted) - b.taken)
+	more := max(0, counted-b.counted) - b.taken
 	b.counted, b.taken = counted, 0
+	return more
 }
 
 // turn begins a new day. A calendar that was set back begins none: what was written on
@@ -242,8 +256,7 @@ func (b *Budget) State() State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.o.Now()
-	b.settle(now)
-	b.turn(now)
+	b.account(now)
 	s := State{Day: b.ledger.Day, Written: b.ledger.Written, Total: b.ledger.Total, Daily: b.o.Daily, Rate: b.o.Rate, Problem: b.problem}
 	if b.o.Written != nil && b.problem == nil {
 		// What was taken need not be written: pages whose place in swap holds what they do are not.

@@ -125,6 +125,31 @@ func TestWrittenIsWhatTheKernelCounts(t *testing.T) {
 	}
 }
 
+// What was written across midnight is no new day's in whole, and not forgotten either.
+func TestWrittenAcrossMidnight(t *testing.T) {
+	now := time.Date(2026, 3, 1, 20, 0, 0, 0, time.UTC)
+	counted := int64(0)
+	b := newBudget(t, BudgetOptions{Daily: 1000, Now: func() time.Time { return now }, Written: func() (int64, error) { return counted, nil }})
+	if err := b.Take(t.Context(), 100); err != nil {
+		t.Fatal(err)
+	}
+	now, counted = now.Add(6*time.Hour), 700 // 100 as they were taken, and 600 in six hours
+	if s := b.State(); s.Day != "2026-03-02" || s.Written != 200 || s.Total != 700 {
+		t.Errorf("two hours after midnight %+v, want a third of 600 today", s)
+	}
+	if spent := new(Spent); !errors.As(b.Take(t.Context(), 801), &spent) || spent.Written != 200 {
+		t.Errorf("more is taken than is left of the day: %+v", spent)
+	}
+	now, counted = now.Add(22*time.Hour), 900 // to the moment at midnight
+	if s := b.State(); s.Day != "2026-03-03" || s.Written != 0 || s.Total != 900 {
+		t.Errorf("at midnight %+v", s)
+	}
+	now, counted = now.Add(-time.Hour), 950 // a calendar that is set back
+	if s := b.State(); s.Day != "2026-03-02" || s.Written != 50 || s.Total != 950 {
+		t.Errorf("set back %+v", s)
+	}
+}
+
 // A restart forgets nothing: not after an orderly end, not after none.
 func TestBudgetIsKept(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "written")
