@@ -3,72 +3,15 @@ package media
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
-	"os/exec"
-	"slices"
 	"testing"
 	"time"
 
 	"tare/annex"
-	"tare/kernel/cgroup"
 )
 
 // benchPages is a container of 64 MiB.
 const benchPages = 16384
-
-// grouped starts a holder in a memory group of its own, from which what eviction left in
-// the swap cache can be reclaimed.
-func grouped(b *testing.B, name string, pages int) (*holder, cgroup.Group) {
-	b.Helper()
-	layout, err := cgroup.Host()
-	if err != nil {
-		b.Skip(err)
-	}
-	group := layout.At(fmt.Sprintf("/tare-media-bench-%d-%s", os.Getpid(), name))
-	if err := group.Create("memory"); err != nil {
-		b.Skip(err)
-	}
-	b.Cleanup(func() {
-		if err := group.Remove(context.Background()); err != nil {
-			b.Error(err)
-		}
-	})
-	h := start(b, exec.Command("/bin/sh", "-c", `read go && exec "$0"`, os.Args[0]), pages)
-	if err := group.Add(h.cmd.Process.Pid); err != nil {
-		b.Fatal(err)
-	}
-	if _, err := io.WriteString(h.in, "\n"); err != nil {
-		b.Fatal(err)
-	}
-	h.locate(b)
-	return h, group
-}
-
-// out has the holder's pages leave, some of them first, and the swap cache too.
-func out(b *testing.B, k *Kernel, h *holder, group cgroup.Group, first []annex.Run) time.Duration {
-	b.Helper()
-	h.tell(b, "write", 0, h.pages) // so that they have to be written
-	began := time.Now()
-	if r := k.Do(b.Context(), annex.Request{Op: annex.Evict, Runs: append(slices.Clone(first), h.all()...)}); r.Err != nil {
-		b.Fatal(r.Err)
-	}
-	took := time.Since(began)
-	for range 3 {
-		usage, err := group.MemoryUsage()
-		if err != nil {
-			b.Fatal(err)
-		}
-		if usage < int64(h.pages)*annex.PageSize/4 {
-			break
-		}
-		if err := group.ReclaimMemory(usage-8<<20, cgroup.NoBound); err != nil {
-			b.Fatal(err)
-		}
-	}
-	return took
-}
 
 // orders are in what pieces pages are asked for.
 var orders = []struct {

@@ -16,6 +16,7 @@ import (
 
 	"tare/annex"
 	"tare/kernel/swap"
+	"tare/kernel/swap/swaptest"
 )
 
 // between calls f once, between two chunks of a request.
@@ -117,6 +118,45 @@ func TestSwapIsFull(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	h.tell(t, "check", 0, testPages)
+}
+
+// On a device that takes seconds for what another does at once programs get every byte, in the
+// midst of what is asked too, and what is asked ends between two steps when it is to.
+func TestSlowDevice(t *testing.T) {
+	needs(t)
+	const rate, half = 8 << 20, testPages / 2
+	m := of(t, swaptest.Slow(t, "media", 64<<20, rate))
+	h, group := grouped(t, "slow", testPages)
+	whole := newKernel(t, Options{Medium: m})
+	for _, op := range operations {
+		t.Run(op.String(), func(t *testing.T) {
+			h.tell(t, "write", 0, testPages)
+			if op != annex.Evict {
+				out(t, whole, h, group, nil)
+			}
+			began := time.Now()
+			ctx, stop := context.WithCancel(t.Context())
+			k := newKernel(t, Options{Medium: m, Brake: between(4, func() {
+				h.tell(t, "check", half, half) // to which it has not come
+				stop()
+			})})
+			r := k.Do(ctx, annex.Request{Op: op, Runs: h.all()})
+			if r.Err != nil || !r.Stopped || r.Moved == 0 || r.Moved > half {
+				t.Errorf("%+v", r)
+			}
+			r = whole.Do(t.Context(), annex.Request{Op: op, Runs: h.all()})
+			if r.Err != nil || r.Stopped || !near(r.Moved+r.Skipped, testPages) {
+				t.Errorf("once more: %+v", r)
+			}
+			written := writing(t, group)
+			h.tell(t, "check", 0, testPages)
+			// A second's worth may pass at once.
+			took, least := time.Since(began), time.Second*testPages*annex.PageSize/rate/4
+			if slow := op == annex.Evict && written > 0 || op != annex.Evict && took > least; !slow {
+				t.Errorf("%d bytes are being written, and it took %v: the device is not slow", written, took)
+			}
+		})
+	}
 }
 
 // A process that executes another program has other memory, under the same name.

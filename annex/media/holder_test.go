@@ -2,17 +2,20 @@ package media
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"tare/annex"
 	"tare/kernel/advise"
+	"tare/kernel/cgroup"
 	"tare/kernel/memory"
 	"tare/kernel/process"
 	"tare/kernel/swap"
@@ -286,4 +289,86 @@ func newKernel(t testing.TB, o Options) *Kernel {
 		}
 	})
 	return k
+}
+
+// grouped starts a holder in a memory group of its own, from which what eviction left in
+// the swap cache can be reclaimed.
+func grouped(t testing.TB, name string, pages int) (*holder, cgroup.Group) {
+	t.Helper()
+	layout, err := cgroup.Host()
+	if err != nil {
+		t.Skip(err)
+	}
+	group := layout.At(fmt.Sprintf("/tare-media-test-%d-%s", os.Getpid(), name))
+	if err := group.Create("memory"); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() {
+		if err := group.Remove(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	h := start(t, exec.Command("/bin/sh", "-c", `read go && exec "$0"`, os.Args[0]), pages)
+	if err := group.Add(h.cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(h.in, "\n"); err != nil {
+		t.Fatal(err)
+	}
+	h.locate(t)
+	return h, group
+}
+
+// out has the holder's pages leave, some of them first, and the swap cache too.
+func out(t testing.TB, k *Kernel, h *holder, group cgroup.Group, first []annex.Run) time.Duration {
+	t.Helper()
+	h.tell(t, "write", 0, h.pages) // so that they have to be written
+	began := time.Now()
+	if r := k.Do(t.Context(), annex.Request{Op: annex.Evict, Runs: append(slices.Clone(first), h.all()...)}); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	took := time.Since(began)
+	for end := time.Now().Add(time.Minute); writing(t, group) > 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("pages are being written for a minute")
+		}
+	}
+	for range 3 {
+		usage, err := group.MemoryUsage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := int64(h.pages) * annex.PageSize
+		if usage < size/4 {
+			break
+		}
+		if err := group.ReclaimMemory(usage-size/8, cgroup.NoBound); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return took
+}
+
+// writing is how much of a group is being written, in the kernel's own unit.
+func writing(t testing.TB, group cgroup.Group) (n int64) {
+	t.Helper()
+	place, ok := group.For("memory")
+	if !ok {
+		t.Fatal("no memory group")
+	}
+	text, err := os.ReadFile(place.File("memory.stat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := map[int]string{1: "writeback ", 2: "file_writeback "}[place.Version]
+	for line := range strings.Lines(string(text)) {
+		if value, is := strings.CutPrefix(line, name); is {
+			if n, err = strconv.ParseInt(strings.TrimSpace(value), 10, 64); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatalf("memory.stat has no line %q", name)
+	return 0
 }

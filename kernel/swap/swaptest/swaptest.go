@@ -1,5 +1,5 @@
-// Package swaptest gives tests swap of their own, used before all other: a file on a disk, or
-// compressed memory. It is taken out of use when the test ends; what a run that was killed
+// Package swaptest gives tests swap of their own, used before all other: a file on a disk, a
+// slow device, or compressed memory. It is taken out of use when the test ends; what a run that was killed
 // left in use, the next one finds by its name and removes.
 //
 // Swap has no owner: while it is in use pages of any program may go there, and come back
@@ -29,6 +29,21 @@ import (
 // skipped. Programs whose pages went there are to have ended before the test has.
 func File(t testing.TB, name string, size int64) (path string) {
 	t.Helper()
+	path = create(t, name, size)
+	err := on(path)
+	if refused := new(swap.Refused); errors.As(err, &refused) && errors.Is(err, syscall.EINVAL) {
+		// The file system takes reserved blocks for holes.
+		if err = swap.Fill(context.Background(), path); err == nil {
+			err = on(path)
+		}
+	}
+	use(t, path, err)
+	return path
+}
+
+// create makes the file, which goes when the test ends.
+func create(t testing.TB, name string, size int64) (path string) {
+	t.Helper()
 	needRoot(t)
 	path = filepath.Join(directory(t, name), fmt.Sprintf("%d.%d.swap", os.Getpid(), made.Add(1)))
 	err := swap.CreateFile(context.Background(), path, size)
@@ -44,14 +59,6 @@ func File(t testing.TB, name string, size int64) (path string) {
 			t.Error(err)
 		}
 	})
-	err = on(path)
-	if refused := new(swap.Refused); errors.As(err, &refused) && errors.Is(err, syscall.EINVAL) {
-		// The file system takes reserved blocks for holes.
-		if err = swap.Fill(context.Background(), path); err == nil {
-			err = on(path)
-		}
-	}
-	use(t, path, err)
 	return path
 }
 
@@ -158,7 +165,7 @@ func directory(t testing.TB, name string) string {
 	}
 	for _, e := range entries {
 		if path := filepath.Join(dir, e.Name()); !inUse(e.Name()) {
-			if err := errors.Join(off(path), os.Remove(path)); err != nil {
+			if err := errors.Join(loopOff(path), off(path), os.Remove(path)); err != nil {
 				t.Error(err)
 			}
 		}

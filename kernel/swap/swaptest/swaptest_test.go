@@ -7,7 +7,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
+	"time"
 
 	"tare/kernel/swap"
 )
@@ -106,4 +108,68 @@ func TestLeft(t *testing.T) {
 	if _, is := isOn(t, first); !is {
 		t.Errorf("%s is in use no more", first)
 	}
+}
+
+// A slow device is slow, and gone when its test has ended, as is one that a run left.
+func TestSlow(t *testing.T) {
+	const rate = 4 << 20
+	var device string
+	t.Run("in use", func(t *testing.T) {
+		device = Slow(t, "swaptest", 4*size, rate)
+		if _, is := isOn(t, device); !is {
+			t.Fatalf("%s is not in use", device)
+		}
+		file, err := os.OpenFile(device, os.O_RDONLY|syscall.O_DIRECT, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		into, err := syscall.Mmap(-1, 0, 2*size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer syscall.Munmap(into)
+		began := time.Now()
+		if n, err := file.Read(into); n != len(into) || err != nil {
+			t.Fatalf("%d bytes read, %v", n, err)
+		}
+		// A bound lets some through at once, and never a half.
+		if took, least := time.Since(began), time.Second*2*size/rate/2; took < least {
+			t.Errorf("%d bytes are read in %v, want at least %v", len(into), took, least)
+		}
+	})
+	if device == "" {
+		t.Skip("no slow device can be had here")
+	}
+	if _, is := isOn(t, device); is {
+		t.Errorf("%s is in use still", device)
+	}
+	t.Run("left", func(t *testing.T) {
+		gone := exec.Command("true")
+		if err := gone.Run(); err != nil {
+			t.Skip(err)
+		}
+		left := filepath.Join(directory(t, "swaptest"), strconv.Itoa(gone.Process.Pid)+".1.swap")
+		if err := swap.CreateFile(t.Context(), left, size); err != nil {
+			t.Fatal(err)
+		}
+		below, first, err := attach(left)
+		if err != nil {
+			t.Fatal(errors.Join(err, os.Remove(left)))
+		}
+		device, second, err := attach(below)
+		if err != nil {
+			t.Fatal(errors.Join(err, first.Close(), os.Remove(left)))
+		}
+		if err := errors.Join(on(device), second.Close(), first.Close()); err != nil {
+			t.Fatal(err)
+		}
+		directory(t, "swaptest")
+		if _, is := isOn(t, device); is {
+			t.Errorf("%s is in use still", device)
+		}
+		if _, err := os.Lstat(left); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is there still (%v)", left, err)
+		}
+	})
 }
