@@ -348,6 +348,40 @@ func TestKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
+		{"bringing back", func(t *testing.T, p running) {
+			p.await(t, "room for it", func(s control.Status) bool { return extended(s) > 0 && s.Memory.FreeBytes > s.Memory.HeadroomBytes })
+			if err := p.client.Drain(t.Context(), 8<<20); err != nil {
+				t.Fatal(err)
+			}
+			p.await(t, "something brought", func(s control.Status) bool { return s.Moved.FetchedBytes+s.Moved.MappedBytes > 0 })
+		}},
+		{"drained", func(t *testing.T, p running) {
+			p.await(t, "managing", func(s control.Status) bool { return s.State == control.Managing })
+			if err := p.client.Drain(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+			p.await(t, "the end of the drain", func(s control.Status) bool { return s.State == control.Drained })
+		}},
+		{"ending", func(t *testing.T, p running) {
+			p.await(t, "an eviction", func(s control.Status) bool { return s.Moved.EvictedBytes > 0 })
+			if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"observing", func(t *testing.T, p running) {
+			p.await(t, "managing", func(s control.Status) bool { return s.State == control.Managing })
+			observing := strings.Replace(text, `mode = "manage"`, `mode = "observe"`, 1)
+			if err := os.WriteFile(path, []byte(observing), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := p.client.Reload(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			p.await(t, "observing", func(s control.Status) bool { return s.State == control.Observing })
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}},
 		{"off", func(t *testing.T, p running) {
 			p.await(t, "managing", func(s control.Status) bool { return s.State == control.Managing })
 			if err := p.client.Off(t.Context()); err != nil {
