@@ -51,8 +51,10 @@ type Budget struct {
 	tokens float64
 	filled time.Time // when tokens was reckoned
 	ledger ledger
-	// counted is what Written told last, at asked, and taken what was taken since.
+	// counted is what Written told last, when the calendar stood at told, and taken what was
+	// taken since. It was asked last at asked.
 	counted int64
+	told    time.Time
 	asked   time.Time
 	taken   int64
 	kept    int64 // what the file says was written today
@@ -96,7 +98,7 @@ func NewBudget(o BudgetOptions) (*Budget, error) {
 		if err != nil {
 			return nil, fmt.Errorf("what was written to swap: %w", err)
 		}
-		b.counted, b.asked = counted, now
+		b.counted, b.told, b.asked = counted, now.Round(0), now
 	}
 	b.turn(now)
 	return b, nil
@@ -141,7 +143,7 @@ func (b *Budget) try(bytes int64) (wait time.Duration, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.o.Now()
-	b.account(now)
+	b.account(now, false)
 	if b.o.Daily > 0 && b.ledger.Written+bytes > b.o.Daily {
 		return 0, &Spent{b.o.Area, b.o.Daily, b.ledger.Written, now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)}
 	}
@@ -169,35 +171,44 @@ func (b *Budget) Return(bytes int64) {
 	b.taken = max(0, b.taken-bytes)
 }
 
-// account brings the ledger up to now. Of what the kernel wrote across midnight that part
-// counts for the new day which of the time lies in it, as if all of it had come evenly.
-func (b *Budget) account(now time.Time) {
-	since := b.asked
-	written := b.settle(now)
-	today, began := written, now.UTC().Truncate(24*time.Hour)
-	if written > 0 && since.Before(began) {
-		today = int64(float64(written) * (float64(now.Sub(began)) / float64(now.Sub(since))))
-	}
+// account brings the ledger up to now: what the kernel has counted, and a new day where one
+// has begun. The kernel is asked once a second, when a day has begun, and at once if it is to.
+func (b *Budget) account(now time.Time, atOnce bool) {
+	since := b.told
+	written, err := b.settle(now, atOnce || day(now) != b.ledger.Day)
+	today := ofToday(written, since, now.Round(0))
 	b.charge(written - today)
 	b.turn(now)
 	b.charge(today)
+	if err != nil {
+		b.problem = err
+	}
 }
 
-// settle has what the kernel counted take the place of what was taken since it was
-// last asked, once a second, and tells how much more that is.
-func (b *Budget) settle(now time.Time) int64 {
-	if b.o.Written == nil || now.Sub(b.asked) < time.Second && !now.Before(b.asked) {
-		return 0
+// ofToday is that part of what was written between two times of the calendar which counts for
+// the day of the second, as if all of it had come evenly.
+func ofToday(written int64, since, now time.Time) int64 {
+	began := now.UTC().Truncate(24 * time.Hour)
+	if written <= 0 || !since.Before(began) {
+		return written
+	}
+	return int64(float64(written) * (float64(now.Sub(began)) / float64(now.Sub(since))))
+}
+
+// settle has what the kernel counted take the place of what was taken since it last told, and
+// tells how much more that is.
+func (b *Budget) settle(now time.Time, atOnce bool) (more int64, err error) {
+	if b.o.Written == nil || !atOnce && now.Sub(b.asked) < time.Second && !now.Before(b.asked) {
+		return 0, nil
 	}
 	b.asked = now
 	counted, err := b.o.Written()
 	if err != nil {
-		b.problem = fmt.Errorf("what was written to swap: %w", err)
-		return 0
+		return 0, fmt.Errorf("what was written to swap: %w", err)
 	}
-	more := max(0, counted-b.counted) - b.taken
-	b.counted, b.taken = counted, 0
-	return more
+	more = max(0, counted-b.counted) - b.taken
+	b.counted, b.told, b.taken = counted, now.Round(0), 0
+	return more, nil
 }
 
 // turn begins a new day. A calendar that was set back begins none: what was written on
@@ -256,7 +267,7 @@ func (b *Budget) State() State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.o.Now()
-	b.account(now)
+	b.account(now, false)
 	s := State{Day: b.ledger.Day, Written: b.ledger.Written, Total: b.ledger.Total, Daily: b.o.Daily, Rate: b.o.Rate, Problem: b.problem}
 	if b.o.Written != nil && b.problem == nil {
 		// What was taken need not be written: pages whose place in swap holds what they do are not.
@@ -282,8 +293,7 @@ func (b *Budget) Close() error {
 	if b.o.File == "" {
 		return nil
 	}
-	b.asked = time.Time{}
-	b.settle(b.o.Now())
+	b.account(b.o.Now(), true)
 	return b.keep()
 }
 

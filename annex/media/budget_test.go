@@ -128,8 +128,8 @@ func TestWrittenIsWhatTheKernelCounts(t *testing.T) {
 // What was written across midnight is no new day's in whole, and not forgotten either.
 func TestWrittenAcrossMidnight(t *testing.T) {
 	now := time.Date(2026, 3, 1, 20, 0, 0, 0, time.UTC)
-	counted := int64(0)
-	b := newBudget(t, BudgetOptions{Daily: 1000, Now: func() time.Time { return now }, Written: func() (int64, error) { return counted, nil }})
+	counted, failing := int64(0), error(nil)
+	b := newBudget(t, BudgetOptions{Daily: 1000, Now: func() time.Time { return now }, Written: func() (int64, error) { return counted, failing }})
 	if err := b.Take(t.Context(), 100); err != nil {
 		t.Fatal(err)
 	}
@@ -144,9 +144,49 @@ func TestWrittenAcrossMidnight(t *testing.T) {
 	if s := b.State(); s.Day != "2026-03-03" || s.Written != 0 || s.Total != 900 {
 		t.Errorf("at midnight %+v", s)
 	}
-	now, counted = now.Add(-time.Hour), 950 // a calendar that is set back
-	if s := b.State(); s.Day != "2026-03-02" || s.Written != 50 || s.Total != 950 {
+	for range 2 { // a look before midnight, and one soon after it
+		now, counted = now.Add(24*time.Hour-time.Second), counted+100
+		b.State()
+		now, counted = now.Add(time.Second), counted+10
+	}
+	if s := b.State(); s.Day != "2026-03-05" || s.Written != 0 || s.Total != 1120 {
+		t.Errorf("seen a second before midnight %+v", s)
+	}
+	failing = errors.New("no count")
+	now, counted = now.Add(25*time.Hour), counted+500
+	if s := b.State(); s.Day != "2026-03-06" || s.Written != 0 || !errors.Is(s.Problem, failing) {
+		t.Errorf("not counted %+v", s)
+	}
+	now, failing = now.Add(24*time.Hour), nil // 49 hours, one of which is today's
+	if s := b.State(); s.Day != "2026-03-07" || s.Written != 10 || s.Total != 1620 || s.Problem != nil {
+		t.Errorf("counted after two midnights %+v", s)
+	}
+	now, counted = now.Add(-2*time.Hour), counted+50 // a calendar that is set back
+	if s := b.State(); s.Day != "2026-03-06" || s.Written != 60 || s.Total != 1670 {
 		t.Errorf("set back %+v", s)
+	}
+}
+
+// What the kernel wrote last is in the account that an orderly end leaves.
+func TestCloseCounts(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	counted := int64(5000)
+	o := BudgetOptions{
+		File: filepath.Join(t.TempDir(), "written"), Now: func() time.Time { return now },
+		Written: func() (int64, error) { return counted, nil },
+	}
+	for n, within := range []time.Duration{time.Minute, 0} {
+		b := newBudget(t, o)
+		if err := b.Take(t.Context(), 100); err != nil {
+			t.Fatal(err)
+		}
+		now, counted = now.Add(within), counted+40
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if s := newBudget(t, o).State(); s.Written != int64(n+1)*40 || s.Total != s.Written {
+			t.Errorf("ended %v after: %+v, want 40 and not what was taken", within, s)
+		}
 	}
 }
 
