@@ -353,7 +353,11 @@ func TestKilled(t *testing.T) {
 			if err := p.client.Drain(t.Context(), 8<<20); err != nil {
 				t.Fatal(err)
 			}
-			p.await(t, "something brought", func(s control.Status) bool { return s.Moved.FetchedBytes+s.Moved.MappedBytes > 0 })
+			brought := func(s control.Status) int64 { return s.Moved.FetchedBytes + s.Moved.MappedBytes }
+			before := brought(p.await(t, "draining", func(s control.Status) bool { return s.State == control.Draining }))
+			p.await(t, "more brought, and more to come", func(s control.Status) bool {
+				return s.State == control.Draining && brought(s) > before && extended(s) > 0
+			})
 		}},
 		{"drained", func(t *testing.T, p running) {
 			p.await(t, "managing", func(s control.Status) bool { return s.State == control.Managing })
@@ -366,6 +370,11 @@ func TestKilled(t *testing.T) {
 			p.await(t, "an eviction", func(s control.Status) bool { return s.Moved.EvictedBytes > 0 })
 			if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
+			}
+			for end := time.Now().Add(time.Minute); contents(t, []string{protection}) != unprotected; time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal("the end puts nothing back")
+				}
 			}
 		}},
 		{"observing", func(t *testing.T, p running) {

@@ -124,7 +124,7 @@ func TestSwapIsFull(t *testing.T) {
 // midst of what is asked too, and what is asked ends between two steps when it is to.
 func TestSlowDevice(t *testing.T) {
 	needs(t)
-	const rate, half = 8 << 20, testPages / 2
+	const rate, half = 4 << 20, testPages / 2
 	m := of(t, swaptest.Slow(t, "media", 64<<20, rate))
 	h, group := grouped(t, "slow", testPages)
 	whole := newKernel(t, Options{Medium: m})
@@ -151,7 +151,7 @@ func TestSlowDevice(t *testing.T) {
 			written := writing(t, group)
 			h.tell(t, "check", 0, testPages)
 			// A second's worth may pass at once.
-			took, least := time.Since(began), time.Second*testPages*annex.PageSize/rate/4
+			took, least := time.Since(began), time.Second*testPages*annex.PageSize/rate/8
 			if slow := op == annex.Evict && written > 0 || op != annex.Evict && took > least; !slow {
 				t.Errorf("%d bytes are being written, and it took %v: the device is not slow", written, took)
 			}

@@ -1,6 +1,6 @@
 // Package swaptest gives tests swap of their own, used before all other: a file on a disk, a
-// slow device, or compressed memory. It is taken out of use when the test ends; what a run that was killed
-// left in use, the next one finds by its name and removes.
+// slow device, or compressed memory. It is taken out of use when the test ends; what a run
+// that was killed left in use, the next one finds by its name and removes.
 //
 // Swap has no owner: while it is in use pages of any program may go there, and come back
 // when the test ends.
@@ -55,11 +55,20 @@ func create(t testing.TB, name string, size int64) (path string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := os.Remove(path); err != nil {
+		if err := remove(path); err != nil {
 			t.Error(err)
 		}
 	})
 	return path
+}
+
+// remove takes what is on a file out of use, and then removes the file, by which a later run
+// finds what could not be.
+func remove(path string) error {
+	if err := errors.Join(loopOff(path), off(path)); err != nil {
+		return err
+	}
+	return os.Remove(path)
 }
 
 // made counts the files of this run.
@@ -165,7 +174,7 @@ func directory(t testing.TB, name string) string {
 	}
 	for _, e := range entries {
 		if path := filepath.Join(dir, e.Name()); !inUse(e.Name()) {
-			if err := errors.Join(loopOff(path), off(path), os.Remove(path)); err != nil {
+			if err := remove(path); err != nil {
 				t.Error(err)
 			}
 		}
