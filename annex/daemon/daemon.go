@@ -94,12 +94,12 @@ type Daemon struct {
 	settings Settings
 	state    control.State
 	held     map[annex.ID]*held
-	looked   bool         // at the containers, at least once
-	notes    []string     // what the last look could not tell
-	doubts   []string     // what is most likely not meant, with what it found
-	doubted  annex.Moment // when that was looked for; 0 is not yet
-	refused  string       // why the last reload changed nothing, if it did not
-	defended bool         // a critical container runs, as of the last look
+	looked   bool                 // at the containers, at least once
+	notes    []string             // what the last look could not tell
+	doubts   []string             // what is most likely not meant, with what it found
+	doubted  annex.Moment         // when that was looked for; 0 is not yet
+	refused  string               // why the last reload changed nothing, if it did not
+	classes  map[annex.Class]bool // critical and elastic, where one of it runs, as of the last look
 	schedule *monitor.Schedule
 	memory   annex.Memory
 	pace     pace

@@ -812,6 +812,41 @@ func TestNothingIsDefended(t *testing.T) {
 	})
 }
 
+// A rule that decides of nothing is no longer doubted as soon as the first container that it is meant
+// for runs, and is again when the last has gone.
+func TestFirstElasticIsTold(t *testing.T) {
+	prepare := func(h *host) {
+		h.run("db", annex.Critical, pages, 0)
+		h.doubts = func(found []container.Container) []string {
+			if slices.ContainsFunc(found, func(c container.Container) bool { return c.Name == "web" }) {
+				return nil
+			}
+			return []string{"nothing is elastic"}
+		}
+	}
+	manage(t, 1<<30, config.Manage, prepare, func(t *testing.T, h *host, d *Daemon) {
+		doubtful := func() bool { return slices.Contains(d.Status().Warnings, "nothing is elastic") }
+		awaits(t, 10*time.Second, "that a rule decides of nothing", doubtful)
+		changed := func() {
+			select {
+			case h.changes <- struct{}{}:
+			default:
+			}
+			time.Sleep(lookAgain + 2*lookAfter)
+		}
+		h.run("web", annex.Elastic, pages, 0)
+		changed()
+		if doubtful() {
+			t.Error("an elastic container has come, and it is told that there is none")
+		}
+		h.end("web")
+		changed()
+		if !doubtful() {
+			t.Error("the last elastic container has gone, and nothing is told")
+		}
+	})
+}
+
 // What media, engines and the monitor fail at ends nothing but itself.
 func TestFailures(t *testing.T) {
 	manage(t, box128, config.Manage, func(h *host) { crowded(h); h.moveErr = errors.New("swap is full") }, func(t *testing.T, h *host, d *Daemon) {

@@ -156,7 +156,8 @@ func identify(c container.Container) (annex.ID, error) {
 
 // doubt looks at the configuration by the containers that run. That looks at each of them: while
 // they come and go one after another it is done as often as while none does, but at once when the
-// first critical one is there, and when the last is gone.
+// first critical or elastic one is there, and when the last is gone: a rule is doubted for that most
+// often.
 func (d *Daemon) doubt(all []container.Container) {
 	if d.settings.Doubts == nil || d.doubted != 0 && d.now() < d.doubted.After(lookEvery) {
 		return
@@ -173,21 +174,21 @@ func (d *Daemon) adopt(f found) {
 	}
 	d.notes, d.looked = f.notes, true
 	anew := d.anew.Swap(false)
-	there, defended := map[annex.ID]container.Container{}, false
+	there, classes := map[annex.ID]container.Container{}, map[annex.Class]bool{}
 	for _, c := range f.all {
 		class := d.settings.Classes(c)
-		defended = defended || class == annex.Critical
 		if class == annex.Ignored {
 			continue
 		}
+		classes[class] = true
 		id, err := d.parts.identify(c)
 		if err != nil {
 			continue // it has ended meanwhile
 		}
 		there[id] = c
 	}
-	if anew || defended != d.defended {
-		d.doubted, d.defended = 0, defended
+	if anew || !maps.Equal(classes, d.classes) {
+		d.doubted, d.classes = 0, classes
 	}
 	d.doubt(f.all)
 	// First those that are gone: an engine gives the same id to one that it starts again, and

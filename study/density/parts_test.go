@@ -2,6 +2,7 @@ package density
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -185,18 +186,27 @@ func TestNext(t *testing.T) {
 // What is to be known of a box is on the page: notes, its limit, and what keeping it cost.
 func TestBoxIsTold(t *testing.T) {
 	const note = "the box is not kept as it was asked for"
-	run := remade(t, withOrder(Continuous, 3, file(s3)), func(_ int, steps []Step) []Step {
+	run := remade(t, withOrder(Continuous, 3, file(s3)), func(trial int, steps []Step) []Step {
 		for i := range steps {
 			steps[i].Limit, steps[i].Keeper = 1000<<20, steps[i].Elapsed/50
 			steps[i].SwapSize, steps[i].SwapUsed = 2048<<20, 512<<20
 		}
 		steps[5].SwapUsed = 1025 << 20
 		steps[4].Notes = []string{note}
+		steps[5].Notes = []string{fmt.Sprintf("swap is full (%d of 64 MiB)", trial), fmt.Sprintf("swap is full (%d of 64 MiB)", trial+1), "rule 2 decides of nothing"}
+		steps[6].Notes = []string{"rule 3 decides of nothing"}
 		return steps
 	})
 	s := Sheet(run, attachmentsOf(run), nil)
-	if !slices.Contains(s.Banners, "box of file: "+note+" (6 of 78 steps)") {
-		t.Errorf("banners %q", s.Banners)
+	for _, want := range []string{
+		note + " (6 of 78 steps)",
+		"swap is full (1 of 64 MiB) (6 of 78 steps, with these figures or others)",
+		"rule 2 decides of nothing (6 of 78 steps)",
+		"rule 3 decides of nothing (6 of 78 steps)",
+	} {
+		if !slices.Contains(s.Banners, "box of file: "+want) {
+			t.Errorf("no banner %q in %q", want, s.Banners)
+		}
 	}
 	if !slices.ContainsFunc(s.Banners, func(b string) bool {
 		return strings.HasPrefix(b, "swap of file was more than half full at the end of 6 of 78 steps")

@@ -2,6 +2,7 @@ package density
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -271,26 +272,49 @@ func (r reading) banners() []string {
 	return report.RunBanners(r.Reading, more...)
 }
 
-// notes are what is to be known of an arm's box, each with the steps that it is of.
+// notes are what is to be known of an arm's box, each with the steps that it is of. Those
+// that differ in amounts alone are one, and its amounts are those of the first.
 func (a arm) notes() []string {
-	var notes []string
-	count, steps := map[string]int{}, 0
+	type note struct {
+		text  string
+		steps int
+		alike bool // some had other amounts
+	}
+	var all []*note
+	by, steps := map[string]*note{}, 0
 	for _, s := range a.sweeps {
 		for _, step := range slices.Concat(s.steps, s.ended) {
 			steps++
-			for _, note := range step.Notes {
-				if count[note] == 0 {
-					notes = append(notes, note)
+			seen := map[string]bool{}
+			for _, text := range step.Notes {
+				kind := amounts.ReplaceAllString(text, "0")
+				n := by[kind]
+				if n == nil {
+					n = &note{text: text}
+					by[kind], all = n, append(all, n)
 				}
-				count[note]++
+				if !seen[kind] { // before it and after it
+					n.steps++
+				}
+				seen[kind] = true
+				n.alike = n.alike || text != n.text
 			}
 		}
 	}
-	for i, note := range notes {
-		notes[i] = fmt.Sprintf("%s (%d of %s)", note, count[note], plural(steps, "step"))
+	var told []string
+	for _, n := range all {
+		with := ""
+		if n.alike {
+			with = ", with these figures or others"
+		}
+		told = append(told, fmt.Sprintf("%s (%d of %s%s)", n.text, n.steps, plural(steps, "step"), with))
 	}
-	return notes
+	return told
 }
+
+// amounts are numbers with a unit, in which notes that are alike may differ. Other numbers
+// name things, such as a rule.
+var amounts = regexp.MustCompile(`[0-9]+(\.[0-9]+)?( of [0-9]+(\.[0-9]+)?)? (%|[KMGT]iB\b|[mu]?s\b)`)
 
 // overHalf is at the end of how many steps swap was more than half full.
 func (a arm) overHalf() (n, steps int) {
