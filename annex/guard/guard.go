@@ -316,6 +316,11 @@ func (g *Guard) keepNew(ctx context.Context, file, text string) error {
 		g.cross(outcome)
 		return errors.Join(err, failures([]Outcome{outcome}))
 	}
+	// A Restore beside it may have found it unwritten still, and taken it for done.
+	if !slices.ContainsFunc(g.Open(), func(o Entry) bool { return o.Number == e.Number }) {
+		outcome := e.restoreIn(k)
+		return errors.Join(fmt.Errorf("%s was put back while it was set", e.File), failures([]Outcome{outcome}))
+	}
 	return nil
 }
 

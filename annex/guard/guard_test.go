@@ -613,3 +613,30 @@ func TestCloseWhileAChangeIsStuck(t *testing.T) {
 	g.watch.release()    // as the end of this program does
 	holds(t, file, noLimit)
 }
+
+// What is put back between the journal's entry and the write, when it is nothing to put back yet, is
+// put back after the write all the same.
+func TestRestoredBeforeTheWrite(t *testing.T) {
+	o, file := group(t, "memory.swappiness", "60")
+	g := started(t, o)
+	g.at = func(moment string) {
+		if moment != "journalled" {
+			return
+		}
+		if all, err := g.Restore(); err != nil || len(all) != 1 || all[0].Ending != Already {
+			t.Errorf("%v, %v", all, err)
+		}
+	}
+	if err := g.Keep(t.Context(), file, "0"); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("%v, want that %s was put back meanwhile", err, file)
+	}
+	holds(t, file, "60")
+	if open := g.Open(); len(open) != 0 {
+		t.Errorf("open: %+v", open)
+	}
+	g.at = func(string) {}
+	if err := g.Keep(t.Context(), file, "0"); err != nil {
+		t.Errorf("it is not kept after that: %v", err)
+	}
+	holds(t, file, "0")
+}
