@@ -58,7 +58,9 @@ type Budget struct {
 	asked   time.Time
 	taken   int64
 	kept    int64 // what the file says was written today
-	problem error // why the account is not exact
+	// Why the account is not exact: the file was none, which holds for the day; the kernel's count
+	// was not to be had, or the file not to be written, the last time.
+	lost, uncounted, unkept error
 }
 
 // Spent says that a day's budget is used up.
@@ -112,7 +114,7 @@ func (b *Budget) load(now time.Time) error {
 		passed := now.UTC().Sub(now.UTC().Truncate(24 * time.Hour))
 		b.ledger.Written = int64(float64(b.o.Daily) * passed.Hours() / 24)
 		b.ledger.Total = b.ledger.Written
-		b.problem = corrupt
+		b.lost = corrupt
 	case err != nil:
 		return err
 	case had != (ledger{}):
@@ -180,9 +182,7 @@ func (b *Budget) account(now time.Time, atOnce bool) {
 	b.charge(written - today)
 	b.turn(now)
 	b.charge(today)
-	if err != nil {
-		b.problem = err
-	}
+	b.uncounted = err
 }
 
 // ofToday is that part of what was written between two times of the calendar which counts for
@@ -196,10 +196,10 @@ func ofToday(written int64, since, now time.Time) int64 {
 }
 
 // settle has what the kernel counted take the place of what was taken since it last told, and
-// tells how much more that is.
+// tells how much more that is. The error is that of the last time that the kernel was asked.
 func (b *Budget) settle(now time.Time, atOnce bool) (more int64, err error) {
 	if b.o.Written == nil || !atOnce && now.Sub(b.asked) < time.Second && !now.Before(b.asked) {
-		return 0, nil
+		return 0, b.uncounted
 	}
 	b.asked = now
 	counted, err := b.o.Written()
@@ -216,7 +216,7 @@ func (b *Budget) settle(now time.Time, atOnce bool) (more int64, err error) {
 func (b *Budget) turn(now time.Time) {
 	today := day(now)
 	if today > b.ledger.Day {
-		b.ledger.Written, b.kept, b.problem = 0, 0, nil
+		b.ledger.Written, b.kept, b.lost = 0, 0, nil
 	}
 	if today != b.ledger.Day {
 		b.ledger.Day = today
@@ -236,9 +236,7 @@ func (b *Budget) charge(bytes int64) {
 	ahead := b.ledger
 	ahead.Written += step
 	ahead.Total += step
-	if err := writeLedger(b.o.File, ahead); err != nil {
-		b.problem = err // and a step later it is tried again
-	}
+	b.unkept = writeLedger(b.o.File, ahead) // and a step later it is tried again
 	b.kept = ahead.Written
 }
 
@@ -268,8 +266,8 @@ func (b *Budget) State() State {
 	defer b.mu.Unlock()
 	now := b.o.Now()
 	b.account(now, false)
-	s := State{Day: b.ledger.Day, Written: b.ledger.Written, Total: b.ledger.Total, Daily: b.o.Daily, Rate: b.o.Rate, Problem: b.problem}
-	if b.o.Written != nil && b.problem == nil {
+	s := State{Day: b.ledger.Day, Written: b.ledger.Written, Total: b.ledger.Total, Daily: b.o.Daily, Rate: b.o.Rate, Problem: cmp.Or(b.lost, b.uncounted, b.unkept)}
+	if b.o.Written != nil && s.Problem == nil {
 		// What was taken need not be written: pages whose place in swap holds what they do are not.
 		s.Written, s.Total = max(0, s.Written-b.taken), max(0, s.Total-b.taken)
 	}

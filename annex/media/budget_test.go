@@ -303,3 +303,35 @@ func FuzzParseLedger(f *testing.F) {
 		}
 	})
 }
+
+// What could not be counted, or kept, is told for as long as that is so, and no longer: the next count
+// has all of it.
+func TestProblemIsOver(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	counted, failing := int64(0), error(nil)
+	dir := filepath.Join(t.TempDir(), "made later")
+	b := newBudget(t, BudgetOptions{Now: func() time.Time { return now }, Written: func() (int64, error) { return counted, failing }})
+	now, counted, failing = now.Add(time.Minute), 70, errors.New("no count")
+	if s := b.State(); !errors.Is(s.Problem, failing) {
+		t.Errorf("%+v, want that it could not be counted", s)
+	}
+	if s := b.State(); !errors.Is(s.Problem, failing) {
+		t.Errorf("%+v within the second", s)
+	}
+	now, failing = now.Add(time.Minute), nil
+	if s := b.State(); s.Problem != nil || s.Written != 70 {
+		t.Errorf("%+v, want what was written and no problem", s)
+	}
+	b.o.File = filepath.Join(dir, "written")
+	now, counted = now.Add(time.Minute), counted+step
+	if s := b.State(); s.Problem == nil {
+		t.Errorf("%+v of a file that cannot be written", s)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	now, counted = now.Add(time.Minute), counted+2*step
+	if s := b.State(); s.Problem != nil || s.Written != counted {
+		t.Errorf("%+v of one that can be again, want %d", s, counted)
+	}
+}

@@ -1,6 +1,7 @@
 package media
 
 import (
+	"maps"
 	"sync"
 
 	"tare/annex"
@@ -36,7 +37,7 @@ func (w *Writes) To(area string) (int64, error) {
 	}
 	all := stat.PSwpOut * annex.PageSize
 	files := all - w.all
-	media := w.inUse()
+	media, of := w.inUse(), map[string]int64{} // nothing is taken note of before all have told
 	for _, m := range media {
 		if m.Kind() == File {
 			continue
@@ -48,8 +49,9 @@ func (w *Writes) To(area string) (int64, error) {
 		if before, known := w.of[m.Name()]; known {
 			files -= max(0, c.Written-before) // less is another device of that name
 		}
-		w.of[m.Name()] = c.Written
+		of[m.Name()] = c.Written
 	}
+	maps.Copy(w.of, of)
 	if m := media.filled(File); m != nil && w.begun {
 		w.of[m.Name()] += max(0, files)
 	}

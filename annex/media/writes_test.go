@@ -55,3 +55,50 @@ func TestWrites(t *testing.T) {
 		}
 	}
 }
+
+// While one device does not tell its count nothing is taken note of, so that what the others had
+// meanwhile is not taken for the file's afterwards.
+func TestWritesOfASilentDevice(t *testing.T) {
+	dir := t.TempDir()
+	first, second := filepath.Join(dir, "zram0"), filepath.Join(dir, "zram1")
+	for _, file := range []string{first, second} {
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	on, err := swap.Host{}.Below(first) // both have the same number, and so the same count
+	if err != nil {
+		t.Skip(err)
+	}
+	const mm = "1 2 300 0 0 0 0"
+	stat, figures := fmt.Sprintf("sys/dev/block/%s/stat", on), "sys/block/zram1/mm_stat"
+	h := host(t, map[string]string{
+		"proc/swaps":  head + first + " partition 1000 0 100\n" + second + " partition 1000 0 99\n/file file 1000 0 2\n",
+		"proc/vmstat": "pswpout 1000\n", stat: "0 0 0 0 0 0 0 0 0 0 0", "sys/block/zram0/mm_stat": mm, figures: mm,
+	})
+	w := NewWrites(h, func() Together { all, _ := InUse(h); return all })
+	const page = annex.PageSize
+	step := func(out, device int) (int64, error) {
+		for file, text := range map[string]string{"proc/vmstat": fmt.Sprintf("pswpout %d\n", out), stat: fmt.Sprintf("0 0 0 0 1 0 %d 0 0 0 0", device*page/512)} {
+			if err := os.WriteFile(filepath.Join(h.Root, file), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return w.To("/file")
+	}
+	if n, err := step(1000, 0); n != 0 || err != nil {
+		t.Fatal(n, err)
+	}
+	if err := os.Rename(filepath.Join(h.Root, figures), filepath.Join(h.Root, "kept")); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := step(1010, 4); err == nil {
+		t.Errorf("%d bytes, though a device does not tell", n)
+	}
+	if err := os.Rename(filepath.Join(h.Root, "kept"), filepath.Join(h.Root, figures)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := step(1020, 5); n != 10*page || err != nil {
+		t.Errorf("%d pages (%v), want 10: 20 of all, of which each device had 5", n/page, err)
+	}
+}
