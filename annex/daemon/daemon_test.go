@@ -193,6 +193,25 @@ func TestObserve(t *testing.T) {
 	})
 }
 
+// What was under way when the mode became observe has moved, and is in the account of what has.
+func TestObserveFromNowOn(t *testing.T) {
+	slow := func(h *host) { crowded(h); h.each = time.Millisecond }
+	manage(t, box128, config.Manage, slow, func(t *testing.T, h *host, d *Daemon) {
+		awaits(t, time.Minute, "an eviction under way", func() bool { return h.pages(annex.Evict) > 0 })
+		d.parts.Read = func(bool) (Settings, []string, error) { return h.settings(config.Observe), nil, nil }
+		before := d.Status().Moved.EvictedBytes
+		if _, err := d.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		awaits(t, 10*time.Second, "observing", state(d, control.Observing))
+		time.Sleep(time.Second)
+		moved := int64(h.pages(annex.Evict)) * annex.PageSize
+		if s := d.Status(); s.Moved.EvictedBytes != moved || moved == before {
+			t.Errorf("%d bytes are told to have left, of which %d before the mode changed: want %d, and more", s.Moved.EvictedBytes, before, moved)
+		}
+	})
+}
+
 // Everything comes back at the rate that was asked for, and nothing leaves after that until
 // a reload.
 func TestDrain(t *testing.T) {

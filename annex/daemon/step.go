@@ -250,7 +250,8 @@ func (d *Daemon) request(r annex.Request, now annex.Moment) {
 
 // done hands on what became of a request.
 func (d *Daemon) done(r annex.Result) {
-	if _, moved := d.movers.under[r.Number]; moved {
+	_, moved := d.movers.under[r.Number]
+	if moved {
 		d.movers.over(r)
 		if d.movers.evicting == 0 && d.braked.from != 0 {
 			// Though the pressure may be over: it is how long the stop took that counts.
@@ -272,7 +273,7 @@ func (d *Daemon) done(r annex.Result) {
 		What: r.Op.String(), Container: h.container.Name, Why: string(why),
 		Pages: r.Asked, Moved: r.Moved, Skipped: r.Skipped, Stopped: r.Stopped,
 		Took: r.Ended.Since(r.Began).Microseconds(), Error: reason(r.Err),
-		Observed: d.settings.Mode == config.Observe,
+		Observed: !moved, // whatever the mode is by now: what was under way when it became observe has moved
 	}
 	d.last[r.ID] = &one
 	d.log(one)
