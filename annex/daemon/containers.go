@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 
 	"tare/annex"
 	"tare/annex/config"
@@ -20,6 +22,15 @@ type Containers struct {
 	layout cgroup.Layout
 	config func() config.Config
 	self   int // this program's id
+
+	mu   sync.Mutex
+	told map[string]told // by control group's directory: what was found last that an engine told of
+}
+
+// told is a container as an engine told of it.
+type told struct {
+	container.Container
+	inode uint64 // of its directory, which another that is made by that name does not have
 }
 
 // FindContainers makes one. It asks nobody yet.
@@ -38,16 +49,17 @@ func (c *Containers) Find(ctx context.Context) ([]container.Container, []string,
 	// Users' engines are not asked, as what answers at their sockets may be anything: what they
 	// run is found by its control groups.
 	finder := container.Open(container.Options{Host: true, Layout: &c.layout})
-	all, told, err := finder.All(ctx)
+	all, silent, err := finder.All(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	var notes []string
 	if asksEngines(c.config().Rules) {
-		for _, n := range told {
+		for _, n := range silent {
 			notes = append(notes, n.String())
 		}
 	}
+	c.remember(all)
 	own := c.own()
 	all = slices.DeleteFunc(all, func(one container.Container) bool { return c.runsIn(one, own) })
 	for _, dir := range c.named(own) {
@@ -67,6 +79,35 @@ func (c *Containers) Find(ctx context.Context) ([]container.Container, []string,
 		all = append(all, one)
 	}
 	return all, notes, nil
+}
+
+// remember has what an engine once told of a container hold for as long as that runs: while the engine
+// is started anew, or is too slow to answer, its control group alone would show it, as one that most
+// rules do not fit; or another engine, below the first, which knows it by other names.
+func (c *Containers) remember(all []container.Container) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := map[string]told{}
+	for i := range all {
+		one := &all[i]
+		info, err := os.Stat(one.Cgroup)
+		if one.Cgroup == "" || err != nil {
+			continue
+		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		if !ok {
+			continue
+		}
+		before, is := c.told[one.Cgroup]
+		if is = is && before.inode == stat.Ino; is && (!one.Told || before.Engine == container.Docker && one.Engine != container.Docker) {
+			one.Engine, one.ID, one.Name = before.Engine, before.ID, before.Name
+			one.Image, one.ImageID, one.Labels = before.Image, before.ImageID, before.Labels
+		}
+		if is || one.Told {
+			now[one.Cgroup] = told{*one, stat.Ino}
+		}
+	}
+	c.told = now
 }
 
 // asksEngines tells whether a rule asks for what engines alone know: where all are by control

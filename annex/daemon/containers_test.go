@@ -156,3 +156,58 @@ func TestEnginesThatStartLater(t *testing.T) {
 		t.Error("one that started later is not asked")
 	}
 }
+
+// While an engine does not answer, what it told of a container holds, as long as that has the same
+// control group; and another engine below it does not rename it.
+func TestSilentEngine(t *testing.T) {
+	group := filepath.Join(t.TempDir(), "docker", "4d3c")
+	if err := os.MkdirAll(group, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	told := container.Container{Engine: container.Docker, ID: "4d3c", Name: "booking", Image: "booking:1", Labels: map[string]string{"tier": "idle"}, PID: 7, Cgroup: group, Told: true}
+	silent := container.Container{Engine: container.Docker, ID: "4d3c", Name: "4d3c", PID: 7, Cgroup: group}
+	below := container.Container{Engine: container.Containerd, ID: "4d3c", Name: "4d3c", Image: "moby", PID: 7, Cgroup: group, Told: true}
+	renamed := told
+	renamed.Name = "booking-old"
+	nowhere := container.Container{Engine: container.Process, ID: "9", Name: "nowhere"}
+	var c Containers
+	look := func(one container.Container) container.Container {
+		all := []container.Container{nowhere, one}
+		c.remember(all)
+		if all[0].Name != nowhere.Name {
+			t.Errorf("one without a group: %+v", all[0])
+		}
+		return all[1]
+	}
+	same := func(a, b container.Container) bool {
+		return a.Engine == b.Engine && a.ID == b.ID && a.Name == b.Name && a.Image == b.Image && a.Labels["tier"] == b.Labels["tier"]
+	}
+	for n, s := range []struct{ found, want container.Container }{
+		{silent, silent}, // nobody has told of it yet
+		{below, below},
+		{told, told}, // Docker knows better
+		{silent, told},
+		{silent, told},
+		{below, told},
+		{renamed, renamed},
+		{silent, renamed},
+	} {
+		if got := look(s.found); !same(got, s.want) {
+			t.Errorf("look %d: %+v, want %+v", n, got, s.want)
+		}
+	}
+	// Another container at that place.
+	for _, err := range []error{os.Rename(group, group+"-old"), os.Mkdir(group, 0o755)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := look(silent); !same(got, silent) {
+		t.Errorf("another at the place of one that has ended: %+v", got)
+	}
+	// What is gone is forgotten.
+	c.remember(nil)
+	if len(c.told) != 0 {
+		t.Errorf("%d are remembered of none", len(c.told))
+	}
+}
