@@ -193,7 +193,7 @@ func TestBoxIsTold(t *testing.T) {
 		}
 		steps[5].SwapUsed = 1025 << 20
 		steps[4].Notes = []string{note}
-		steps[5].Notes = []string{fmt.Sprintf("swap is full (%d of 64 MiB)", trial), fmt.Sprintf("swap is full (%d of 64 MiB)", trial+1), "rule 2 decides of nothing"}
+		steps[5].Notes = []string{fmt.Sprintf("swap is full (%d of 64 MiB)", trial), fmt.Sprintf("swap is full (%d of 64 MiB)", trial+1), "rule 2 decides of nothing", fmt.Sprintf("was ready to run for 1m%ds together", trial)}
 		steps[6].Notes = []string{"rule 3 decides of nothing"}
 		return steps
 	})
@@ -201,6 +201,7 @@ func TestBoxIsTold(t *testing.T) {
 	for _, want := range []string{
 		note + " (6 of 78 steps)",
 		"swap is full (1 of 64 MiB) (6 of 78 steps, with these figures or others)",
+		"was ready to run for 1m1s together (6 of 78 steps, with these figures or others)",
 		"rule 2 decides of nothing (6 of 78 steps)",
 		"rule 3 decides of nothing (6 of 78 steps)",
 	} {

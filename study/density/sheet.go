@@ -312,9 +312,9 @@ func (a arm) notes() []string {
 	return told
 }
 
-// amounts are numbers with a unit, in which notes that are alike may differ. Other numbers
-// name things, such as a rule.
-var amounts = regexp.MustCompile(`[0-9]+(\.[0-9]+)?( of [0-9]+(\.[0-9]+)?)? (%|[KMGT]iB\b|[mu]?s\b)`)
+// amounts are numbers with a unit, durations, and how many containers it is and which first, in which notes that are alike may differ. Other
+// numbers name things, such as a rule.
+var amounts = regexp.MustCompile(`\(containers: [^)]*\)|[0-9]+(\.[0-9]+)?( of [0-9]+(\.[0-9]+)?)? (%|[KMGT]iB\b|[mu]?s\b)|\b([0-9]+(\.[0-9]+)?(h|ms|m|us|µs|ns|s))+\b`)
 
 // overHalf is at the end of how many steps swap was more than half full.
 func (a arm) overHalf() (n, steps int) {
