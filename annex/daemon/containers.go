@@ -1,8 +1,10 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,13 +55,16 @@ func (c *Containers) Find(ctx context.Context) ([]container.Container, []string,
 	if err != nil {
 		return nil, nil, err
 	}
+	kept := c.remember(all)
 	var notes []string
 	if asksEngines(c.config().Rules) {
 		for _, n := range silent {
 			notes = append(notes, n.String())
 		}
+		if kept != "" {
+			notes = append(notes, kept)
+		}
 	}
-	c.remember(all)
 	own := c.own()
 	all = slices.DeleteFunc(all, func(one container.Container) bool { return c.runsIn(one, own) })
 	for _, dir := range c.named(own) {
@@ -83,8 +88,9 @@ func (c *Containers) Find(ctx context.Context) ([]container.Container, []string,
 
 // remember has what an engine once told of a container hold for as long as that runs: while the engine
 // is started anew, or is too slow to answer, its control group alone would show it, as one that most
-// rules do not fit; or another engine, below the first, which knows it by other names.
-func (c *Containers) remember(all []container.Container) {
+// rules do not fit; or another engine, below the first, which knows it by other names. It tells of whom
+// that is so.
+func (c *Containers) remember(all []container.Container) (note string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := map[string]told{}
@@ -102,12 +108,14 @@ func (c *Containers) remember(all []container.Container) {
 		if is = is && before.inode == stat.Ino; is && (!one.Told || before.Engine == container.Docker && one.Engine != container.Docker) {
 			one.Engine, one.ID, one.Name = before.Engine, before.ID, before.Name
 			one.Image, one.ImageID, one.Labels = before.Image, before.ImageID, before.Labels
+			note = cmp.Or(note, fmt.Sprintf("%s does not tell what it runs: what it told before holds for what still does, such as %s", one.Engine, one.Name))
 		}
 		if is || one.Told {
 			now[one.Cgroup] = told{*one, stat.Ino}
 		}
 	}
 	c.told = now
+	return note
 }
 
 // asksEngines tells whether a rule asks for what engines alone know: where all are by control

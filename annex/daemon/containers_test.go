@@ -173,7 +173,10 @@ func TestSilentEngine(t *testing.T) {
 	var c Containers
 	look := func(one container.Container) container.Container {
 		all := []container.Container{nowhere, one}
-		c.remember(all)
+		kept := c.remember(all)
+		if same := one.Name == all[1].Name && one.Engine == all[1].Engine; same != (kept == "") || kept != "" && !strings.Contains(kept, all[1].Name) {
+			t.Errorf("of %s, found as %s, it notes %q", all[1].Name, one.Name, kept)
+		}
 		if all[0].Name != nowhere.Name {
 			t.Errorf("one without a group: %+v", all[0])
 		}

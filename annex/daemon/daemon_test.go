@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -827,6 +829,21 @@ func TestNothingIsDefended(t *testing.T) {
 		changed()
 		if doubtful() {
 			t.Error("a critical container has come, and it is told that there is none")
+		}
+	})
+}
+
+// Where nothing is managed a program that reads the status has lists to go through all the same.
+func TestStatusOfNothing(t *testing.T) {
+	manage(t, 1<<30, config.Manage, func(*host) {}, func(t *testing.T, _ *host, d *Daemon) {
+		text, err := json.Marshal(d.Status())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{`"contexts":[]`, `"tiers":[]`} {
+			if !bytes.Contains(text, []byte(want)) {
+				t.Errorf("no %s in %s", want, text)
+			}
 		}
 	})
 }

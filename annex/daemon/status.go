@@ -21,10 +21,13 @@ import (
 
 // Status tells how it stands. Of one that has ended it tells that alone.
 func (d *Daemon) Status() control.Status {
-	s := control.Status{Schema: control.Schema, Version: d.parts.Version, State: control.Ending, PID: os.Getpid(), At: time.Now(), Started: d.started, Since: time.Now()}
+	s := control.Status{
+		Schema: control.Schema, Version: d.parts.Version, State: control.Ending, PID: os.Getpid(), At: time.Now(), Started: d.started, Since: time.Now(),
+		Tiers: []control.Tier{}, Contexts: []control.Context{}, // lists, however little is in them
+	}
 	// Areas have an account that is written to a disk: that is nothing for the goroutine of Run.
 	if running := d.do(context.Background(), func() { d.tell(&s) }); running == nil && d.parts.Tiers != nil {
-		s.Tiers = d.parts.Tiers()
+		s.Tiers = append(s.Tiers, d.parts.Tiers()...)
 	}
 	s.Warnings = append(s.Warnings, spent(s.Tiers)...)
 	told := func(text string) bool { return strings.Contains(text, "no swap") } // by the last look at the host
@@ -254,7 +257,7 @@ func (d *Daemon) Explain(name string) (e control.Explanation, err error) {
 			err = &control.Unknown{Container: name}
 			return
 		}
-		e = control.Explanation{Schema: control.Schema, Context: d.tellContext(why.ContextStatus)}
+		e = control.Explanation{Schema: control.Schema, Context: d.tellContext(why.ContextStatus), Decisions: []control.Decision{}}
 		e.Sentences = d.sentences(h, why, e.Context)
 		now, clock := d.now(), time.Now()
 		for _, one := range why.Decisions {
