@@ -39,7 +39,7 @@ type Container struct {
 	// have chosen, and prove nothing: a user's engine told of it, or a directory above its
 	// group is not root's alone, so that a user may make groups there by any name.
 	Unprivileged bool `json:"unprivileged,omitempty"`
-	// Told tells that an engine told of it. What its control group alone shows has no image and
-	// no labels, and most often an id for a name.
+	// Told tells that the engine told of it that its user gave it to. What its control group shows,
+	// and containerd of what Docker runs, has most often an id for a name, and not its labels.
 	Told bool `json:"-"`
 }

@@ -72,7 +72,7 @@ func (f *Finder) inNamespace(ctx context.Context, c *client.Client, namespace st
 		info := known[t.ID]
 		one := Container{
 			Engine: Containerd, ID: t.ID, Name: short(t.ID), Image: info.Image,
-			Labels: info.Labels, PID: int(t.Pid),
+			Labels: info.Labels, PID: int(t.Pid), Told: namespace != mobyNamespace,
 		}
 		switch namespace {
 		case mobyNamespace:

@@ -81,7 +81,7 @@ func (f *Finder) dialect(ctx context.Context, c *client.Client) (Engine, error) 
 
 // inspect describes one container, nil where it has ended.
 func (f *Finder) inspect(ctx context.Context, c *client.Client, engine Engine, s container.Summary) *Container {
-	found := &Container{Engine: engine, ID: s.ID, Name: short(s.ID), Image: s.Image, ImageID: s.ImageID, Labels: s.Labels}
+	found := &Container{Told: true, Engine: engine, ID: s.ID, Name: short(s.ID), Image: s.Image, ImageID: s.ImageID, Labels: s.Labels}
 	if len(s.Names) > 0 {
 		// Of several names the others are links, "/web/db".
 		found.Name = strings.TrimPrefix(slices.MinFunc(s.Names, func(a, b string) int { return strings.Count(a, "/") - strings.Count(b, "/") }), "/")

@@ -158,7 +158,6 @@ func (f *Finder) All(ctx context.Context) ([]Container, []Note, error) {
 		c.Unprivileged = c.users || delegated(layout, c.Cgroup)
 		// A user may have given the id of another's container, which is not to be hidden.
 		known[c.ID], known[path], pids[c.PID] = !c.users, true, true
-		c.Told = true
 		all = append(all, c.Container)
 	}
 	for _, g := range groups {

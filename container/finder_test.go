@@ -72,6 +72,9 @@ func TestAllFromGroupsAlone(t *testing.T) {
 				if want, ok := c.processes[one.Name]; ok && len(pids) != want {
 					t.Errorf("%s has the processes %d, want %d of them", one.Name, pids, want)
 				}
+				if one.Told {
+					t.Errorf("nobody told of %+v", one)
+				}
 				if len(pids) == 0 || pids[0] != one.PID {
 					t.Errorf("%s: the processes %d do not begin with the first, %d", one.Name, pids, one.PID)
 				}
@@ -100,6 +103,9 @@ func TestAllFromEngines(t *testing.T) {
 		t.Fatalf("found %q, want %q", got, want)
 	}
 	db, loose, app := all[0], all[1], all[2]
+	if !db.Told || !loose.Told || !app.Told {
+		t.Errorf("an engine told of %+v, and it does not say so", all)
+	}
 	memory := h.layout.Hierarchies[1].Mount
 	if db.PID != 100 || db.Cgroup != filepath.Join(memory, "docker", hexA) || db.Image != "redis:7" || db.ImageID != "sha256:redis:7" {
 		t.Errorf("the engine said nothing of where it is, and it is %+v", db)

@@ -87,9 +87,8 @@ func (c *Containers) Find(ctx context.Context) ([]container.Container, []string,
 }
 
 // remember has what an engine once told of a container hold for as long as that runs: while the engine
-// is started anew, or is too slow to answer, its control group alone would show it, as one that most
-// rules do not fit; or another engine, below the first, which knows it by other names. It tells of whom
-// that is so.
+// is started anew, or is too slow to answer, its control group or containerd below it would show it, as
+// one that most rules do not fit. It tells of whom that is so.
 func (c *Containers) remember(all []container.Container) (note string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +104,7 @@ func (c *Containers) remember(all []container.Container) (note string) {
 			continue
 		}
 		before, is := c.told[one.Cgroup]
-		if is = is && before.inode == stat.Ino; is && (!one.Told || before.Engine == container.Docker && one.Engine != container.Docker) {
+		if is = is && before.inode == stat.Ino; is && !one.Told {
 			one.Engine, one.ID, one.Name = before.Engine, before.ID, before.Name
 			one.Image, one.ImageID, one.Labels = before.Image, before.ImageID, before.Labels
 			note = cmp.Or(note, fmt.Sprintf("%s does not tell what it runs: what it told before holds for what still does, such as %s", one.Engine, one.Name))

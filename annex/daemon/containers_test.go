@@ -166,7 +166,7 @@ func TestSilentEngine(t *testing.T) {
 	}
 	told := container.Container{Engine: container.Docker, ID: "4d3c", Name: "booking", Image: "booking:1", Labels: map[string]string{"tier": "idle"}, PID: 7, Cgroup: group, Told: true}
 	silent := container.Container{Engine: container.Docker, ID: "4d3c", Name: "4d3c", PID: 7, Cgroup: group}
-	below := container.Container{Engine: container.Containerd, ID: "4d3c", Name: "4d3c", Image: "moby", PID: 7, Cgroup: group, Told: true}
+	below := container.Container{Engine: container.Docker, ID: "4d3c", Name: "4d3c", Labels: map[string]string{"com.docker/engine": "moby"}, PID: 7, Cgroup: group}
 	renamed := told
 	renamed.Name = "booking-old"
 	nowhere := container.Container{Engine: container.Process, ID: "9", Name: "nowhere"}

@@ -99,7 +99,7 @@ type Daemon struct {
 	doubts   []string             // what is most likely not meant, with what it found
 	doubted  annex.Moment         // when that was looked for; 0 is not yet
 	refused  string               // why the last reload changed nothing, if it did not
-	classes  map[annex.Class]bool // critical and elastic, where one of it runs, as of the last look
+	classes  map[annex.Class]bool // critical and elastic, where one of it ran, when that was looked for
 	schedule *monitor.Schedule
 	memory   annex.Memory
 	pace     pace

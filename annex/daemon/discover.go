@@ -155,14 +155,22 @@ func identify(c container.Container) (annex.ID, error) {
 }
 
 // doubt looks at the configuration by the containers that run. That looks at each of them: while
-// they come and go one after another it is done as often as while none does, but at once when the
-// first critical or elastic one is there, and when the last is gone: a rule is doubted for that most
-// often.
-func (d *Daemon) doubt(all []container.Container) {
+// they come and go one after another it is done as often as while none does, but at once when the first
+// critical or elastic one is there since it was done, for which a rule is doubted most often, and when
+// the last critical one is gone.
+func (d *Daemon) doubt(all []container.Container, classes map[annex.Class]bool) {
+	for class := range classes {
+		if !d.classes[class] {
+			d.doubted = 0
+		}
+	}
+	if d.classes[annex.Critical] && !classes[annex.Critical] {
+		d.doubted = 0
+	}
 	if d.settings.Doubts == nil || d.doubted != 0 && d.now() < d.doubted.After(lookEvery) {
 		return
 	}
-	d.doubts, d.doubted = d.settings.Doubts(all), d.now()
+	d.doubts, d.doubted, d.classes = d.settings.Doubts(all), d.now(), classes
 }
 
 // adopt compares what was found with what is known.
@@ -187,10 +195,10 @@ func (d *Daemon) adopt(f found) {
 		}
 		there[id] = c
 	}
-	if anew || !maps.Equal(classes, d.classes) {
-		d.doubted, d.classes = 0, classes
+	if anew {
+		d.doubted = 0
 	}
-	d.doubt(f.all)
+	d.doubt(f.all, classes)
 	// First those that are gone: an engine gives the same id to one that it starts again, and
 	// what is put back of the old one must not be the new one's.
 	for _, id := range d.ids() {

@@ -316,12 +316,18 @@ func (g *Guard) keepNew(ctx context.Context, file, text string) error {
 		g.cross(outcome)
 		return errors.Join(err, failures([]Outcome{outcome}))
 	}
-	// A Restore beside it may have found it unwritten still, and taken it for done.
-	if !slices.ContainsFunc(g.Open(), func(o Entry) bool { return o.Number == e.Number }) {
-		outcome := e.restoreIn(k)
-		return errors.Join(fmt.Errorf("%s was put back while it was set", e.File), failures([]Outcome{outcome}))
+	return g.stillOpen(k, e)
+}
+
+// stillOpen sees to it that what was written is put back though a Restore beside it, which found it
+// unwritten still, has taken the entry for done.
+func (g *Guard) stillOpen(k *knob.Knob, e Entry) error {
+	open := g.Open()
+	if slices.ContainsFunc(open, func(o Entry) bool { return o.Number == e.Number }) {
+		return nil
 	}
-	return nil
+	outcome := e.restoreIn(k).andBelow(g.options.Roots, open)
+	return errors.Join(fmt.Errorf("%s was put back while it was set", e.File), failures([]Outcome{outcome}))
 }
 
 // kept finds what is kept of a knob.
@@ -370,6 +376,9 @@ func (g *Guard) keepAs(ctx context.Context, before Entry, text string) error {
 		return err
 	}
 	g.at("written")
+	if err := g.stillOpen(k, next); err != nil {
+		return err
+	}
 	g.crossOut(before, Already)
 	return nil
 }
@@ -514,8 +523,15 @@ func (g *Guard) Restore(files ...string) ([]Outcome, error) {
 			continue
 		}
 		o := e.restore(g.options.Roots, open)
-		all = append(all, o)
 		g.cross(o)
+		if o.Ending == Already || o.Ending == Foreign {
+			// It may have been written since: before it was crossed out, as after that who writes
+			// it finds so.
+			if again := e.restore(g.options.Roots, open); again.Ending == Restored || again.Ending == Failed {
+				o = again
+			}
+		}
+		all = append(all, o)
 	}
 	return all, failures(all)
 }
