@@ -67,7 +67,7 @@ moves the memory of those that sleep to swap, and brings it back before they wak
 		Example: `  annex status
   annex top
   annex explain web-1
-  annex config --example > /etc/annex/annex.toml
+  mkdir -p /etc/annex && annex config --example > /etc/annex/annex.toml
   annex drain --rate 50MiB/s`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

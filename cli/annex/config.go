@@ -15,7 +15,7 @@ func configCommand() *cobra.Command {
 		Use:   "config [FILE]",
 		Short: "Check a configuration, and print it with what it leaves to defaults",
 		Example: `  annex config
-  annex config --example > /etc/annex/annex.toml
+  mkdir -p /etc/annex && annex config --example > /etc/annex/annex.toml
   annex config new.toml > /dev/null && cp new.toml /etc/annex/annex.toml && annex reload`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
