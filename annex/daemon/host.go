@@ -172,19 +172,7 @@ func (h *Host) recover(ctx context.Context) (back, warnings []string, err error)
 		of, recovering := guard.Recover(ctx, guard.Options{Journal: journal})
 		outcomes, err = append(outcomes, of...), errors.Join(err, recovering)
 	}
-	for _, o := range outcomes {
-		switch o.Ending {
-		case guard.Barred:
-			warnings = append(warnings, o.String())
-		case guard.Foreign, guard.Failed:
-			if o.Ending == guard.Foreign && slices.ContainsFunc(outcomes, func(other guard.Outcome) bool {
-				return other.File == o.File && other.Identity == o.Identity && (other.Ending == guard.Restored || other.Ending == guard.Already)
-			}) {
-				continue // what it holds was set by an entry before, which has put it back
-			}
-			warnings = append(warnings, fmt.Sprintf("%s was changed by a daemon that was killed, and not put back (%s)", o.File, o.Ending))
-		}
-	}
+	warnings = unrestored(outcomes)
 	damaged, err := apart(err)
 	for _, one := range damaged {
 		warnings = append(warnings, one.Error())

@@ -23,6 +23,27 @@ func TestRestoredIsTold(t *testing.T) {
 	}
 }
 
+// What was not put back is told, but where another entry of the same knob has put it back.
+func TestUnrestoredIsTold(t *testing.T) {
+	of := func(file string, identity uint64, how guard.Ending) guard.Outcome {
+		o := guard.Outcome{Entry: guard.Entry{File: file, Identity: identity}, Ending: how}
+		return o
+	}
+	got := unrestored([]guard.Outcome{
+		of("/a/memory.low", 1, guard.Foreign), // what the entry below set
+		of("/a/memory.low", 1, guard.Restored),
+		of("/b/memory.low", 2, guard.Foreign),
+		of("/b/memory.low", 3, guard.Restored), // another group of that name
+		of("/c/memory.low", 4, guard.Failed),
+		of("/c/memory.low", 4, guard.Restored),
+		of("/d/memory.low", 5, guard.Gone),
+	})
+	const killed = " was changed by a daemon that was killed, and not put back "
+	if want := []string{"/b/memory.low" + killed + "(foreign)", "/c/memory.low" + killed + "(failed)"}; !slices.Equal(got, want) {
+		t.Errorf("tells %q, want %q", got, want)
+	}
+}
+
 // A journal's damage is no reason not to start, and hides none.
 func TestDamageHidesNothing(t *testing.T) {
 	damage, failure := &guard.Damaged{Lines: []int{3}}, errors.New("memory.swappiness holds 0 instead of 60")

@@ -640,3 +640,28 @@ func TestRestoredBeforeTheWrite(t *testing.T) {
 	}
 	holds(t, file, "0")
 }
+
+// The same where what is kept already is to hold something else: it is put back as it was found first.
+func TestRestoredBeforeTheNextWrite(t *testing.T) {
+	o, file := group(t, "memory.low", "0")
+	g := started(t, o)
+	if err := g.Keep(t.Context(), file, "4096"); err != nil {
+		t.Fatal(err)
+	}
+	g.at = func(moment string) {
+		if moment != "journalled" {
+			return
+		}
+		if _, err := g.Restore(); err != nil {
+			t.Error(err)
+		}
+		holds(t, file, "0")
+	}
+	if err := g.Keep(t.Context(), file, "8192"); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("%v, want that %s was put back meanwhile", err, file)
+	}
+	holds(t, file, "0")
+	if open := g.Open(); len(open) != 0 {
+		t.Errorf("open: %+v", open)
+	}
+}
