@@ -38,9 +38,11 @@ func simulateCommand() *cobra.Command {
 		Use:   "simulate",
 		Short: "Run a trace on a modelled host under each policy, or plan a fleet",
 		Long: `simulate has the daemon's own decisions, and the kernel's without it, go through a trace:
-one that annex record wrote, or one made of a mix. Nothing is moved on this host. docs/annex-trace.md says what the columns are, and the
-documentation of package tare/annex/simulate what is modelled and what is not. A sixteenth of --memory is
-kept free, whatever a configuration says of memory.headroom. The same input gives the same output, to the byte.
+one that annex record wrote, or one made of a mix. Nothing is moved on this host.
+docs/annex-trace.md says what the columns are, and the documentation of package
+tare/annex/simulate what is modelled and what is not. A sixteenth of --memory is kept free,
+whatever a configuration says of memory.headroom. The same input gives the same output, to
+the byte.
 
 With --fleet it looks for the most containers a host bears with the 99th percentile of critical
 requests (without any, of the delay of bursts) within --p99, says how many hosts that takes, and

@@ -312,8 +312,8 @@ func (a arm) notes() []string {
 	return told
 }
 
-// amounts are numbers with a unit, durations, and how many containers it is and which first, in which notes that are alike may differ. Other
-// numbers name things, such as a rule.
+// amounts are what notes that are alike may differ in: numbers with a unit, durations, and how many
+// containers it is of and which is the first. Other numbers name things, such as a rule.
 var amounts = regexp.MustCompile(`\(containers: [^)]*\)|[0-9]+(\.[0-9]+)?( of [0-9]+(\.[0-9]+)?)? (%|[KMGT]iB\b|[mu]?s\b)|\b([0-9]+(\.[0-9]+)?(h|ms|m|us|µs|ns|s))+\b`)
 
 // overHalf is at the end of how many steps swap was more than half full.
