@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"tare/image"
+	"tare/kernel/file"
 	"tare/kernel/process"
 	"tare/lab"
 	"tare/overhead"
@@ -45,9 +46,6 @@ func (a *app) measuring(ctx context.Context, dir, study, out, json string) (*mea
 	if err := needRoot(); err != nil {
 		return nil, err
 	}
-	if err := trustworthy(dir); err != nil {
-		return nil, err
-	}
 	m := &measuring{app: a, dir: dir, out: out, json: json}
 	if m.out == "" {
 		m.out = filepath.Join(dir, "reports")
@@ -57,6 +55,9 @@ func (a *app) measuring(ctx context.Context, dir, study, out, json string) (*mea
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return nil, err
 		}
+	}
+	if err := trustworthy(dir); err != nil {
+		return nil, err
 	}
 	if err := writable(json); err != nil {
 		return nil, err
@@ -143,17 +144,15 @@ func needRootToLook() error {
 // trustworthy refuses a state directory in which others could write: what a
 // ledger there names, root removes.
 func trustworthy(dir string) error {
-	info, err := os.Stat(dir)
-	if errors.Is(err, os.ErrNotExist) {
+	err := file.Guarded(dir)
+	var exposed *file.Exposed
+	switch {
+	case errors.Is(err, os.ErrNotExist):
 		return nil
+	case errors.As(err, &exposed):
+		return &codedError{exitUsage, fmt.Errorf("state directory %s: %w", dir, err)}
 	}
-	if err != nil {
-		return err
-	}
-	if info.Mode().Perm()&0o022 != 0 {
-		return &codedError{exitUsage, fmt.Errorf("state directory %s can be written by others (%v): chmod go-w %s", dir, info.Mode().Perm(), dir)}
-	}
-	return nil
+	return err
 }
 
 // provide finds or makes the image of a source.

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/gofrs/flock"
+
+	kernelfile "tare/kernel/file"
 )
 
 // Store keeps images in one directory:
@@ -50,17 +52,11 @@ func OpenStore(dir string, progress func(string)) (*Store, error) {
 		return nil, fmt.Errorf("open image store: %w", err)
 	}
 	s := &Store{Limits: DefaultLimits, dir: dir, arch: runtime.GOARCH, progress: progress}
-	for _, d := range []struct {
-		name string
-		mode fs.FileMode
-	}{
-		{"archives", 0o755}, {"index", 0o755}, {"debs", 0o755}, {"locks", 0o755},
-		// Images hold setuid programs, old ones too: no other user of the host
-		// may reach them. Whoever enters a root by chroot or mount is root then
-		// and passes.
-		{"roots", 0o700}, {"tmp", 0o700},
-	} {
-		if err := os.MkdirAll(filepath.Join(dir, d.name), d.mode); err != nil {
+	// Images hold set-user-ID programs, old ones too, and whatever secrets were built into
+	// them: no other user of the host reaches them. Root, who alone enters one by chroot
+	// or mount, passes.
+	for _, d := range []string{"", "archives", "index", "debs", "locks", "roots", "tmp"} {
+		if err := kernelfile.Private(filepath.Join(dir, d)); err != nil {
 			return nil, s.fault("open image store", err)
 		}
 	}

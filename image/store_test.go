@@ -292,7 +292,7 @@ func TestRootfsInUseIsRefused(t *testing.T) {
 // mountTmpfs mounts a small file system for the length of a test, or skips.
 func mountTmpfs(t *testing.T, at, size string) {
 	t.Helper()
-	out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+size, "tare-test", at).CombinedOutput()
+	out, err := exec.Command("mount", "-t", "tmpfs", "-o", "mode=700,size="+size, "tare-test", at).CombinedOutput()
 	if err != nil {
 		t.Skipf("needs to mount a tmpfs: %v: %s", err, out)
 	}

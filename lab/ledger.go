@@ -13,6 +13,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"tare/kernel/file"
 	"tare/platform"
 )
 
@@ -43,7 +44,7 @@ type Ledger struct {
 
 // OpenLedger makes a new ledger for a run.
 func OpenLedger(dir, run string) (*Ledger, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := file.Private(dir); err != nil {
 		return nil, fmt.Errorf("open the ledger: %w", err)
 	}
 	path := filepath.Join(dir, run+ledgerSuffix)

@@ -83,7 +83,7 @@ func TestConformance(t *testing.T) {
 			if name == "oci:crun" && os.Getenv("TARE_TEST_ALL") != "1" {
 				t.Skip("oci:runc shows the same of the stream: set TARE_TEST_ALL=1 to run it too")
 			}
-			state, images := t.TempDir(), t.TempDir()
+			state, images := conformance.OpenDir(t), t.TempDir()
 			conformance.Run(t, func(t *testing.T, l platform.Ledger) platform.Platform {
 				client, server := sockets(t)
 				if name == "bare" {

@@ -15,14 +15,14 @@ func TestMain(m *testing.M) {
 }
 
 func TestConformanceBare(t *testing.T) {
-	state := t.TempDir()
+	state := conformance.OpenDir(t)
 	conformance.Run(t, func(_ *testing.T, l platform.Ledger) platform.Platform {
 		return bare.New(bare.Options{StateDir: state, Ledger: l})
 	}, conformance.Image(t))
 }
 
 func TestConformanceCgroup(t *testing.T) {
-	state := t.TempDir()
+	state := conformance.OpenDir(t)
 	conformance.Run(t, func(_ *testing.T, l platform.Ledger) platform.Platform {
 		return bare.NewInCgroup(bare.Options{StateDir: state, Ledger: l})
 	}, conformance.Image(t))

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"tare/kernel/file/filetest"
+	"tare/kernel/file"
 	"tare/kernel/process"
 	"tare/platform"
 )
@@ -35,7 +35,7 @@ func listed(tests func() int) int {
 	if os.Geteuid() != 0 {
 		return tests()
 	}
-	err := filetest.Own(runsDirectory)
+	err := file.Private(runsDirectory)
 	if err == nil {
 		err = clearDead(runsDirectory)
 	}

@@ -2,7 +2,7 @@
 // tests that each runs in a few lines:
 //
 //	func TestConformance(t *testing.T) {
-//		state := t.TempDir()
+//		state := conformance.OpenDir(t)
 //		conformance.Run(t, func(t *testing.T, l platform.Ledger) platform.Platform {
 //			return bare.New(bare.Options{StateDir: state, Ledger: l})
 //		}, conformance.Image(t))
@@ -107,6 +107,7 @@ func Run(t *testing.T, newPlatform func(t *testing.T, ledger platform.Ledger) pl
 		{"AddressRandomisation", testASLR},
 		{"SettingsRefused", testSettingsRefused},
 		{"Data", testData},
+		{"OthersKeptOut", testOthersKeptOut},
 		{"ImageUntouched", testImageUntouched},
 		{"Usage", testUsage},
 		{"OutOfMemory", testOutOfMemory},

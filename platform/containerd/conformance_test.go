@@ -9,7 +9,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	state := t.TempDir()
+	state := conformance.OpenDir(t)
 	conformance.Run(t, func(_ *testing.T, ledger platform.Ledger) platform.Platform {
 		return containerd.New(containerd.Options{StateDir: state, Ledger: ledger})
 	}, conformance.Image(t))

@@ -73,13 +73,15 @@ func (i *instance) createVolume(ctx context.Context, name string) error {
 func (i *instance) bindDirectory(ctx context.Context, n int, inside string) (string, error) {
 	dir := filepath.Join(i.p.stateDir, i.name+"-"+i.mark)
 	target := filepath.Join(dir, strconv.Itoa(n))
-	owners, err := i.p.owners(ctx, i.p.stateDir)
+	owners, err := i.p.owners(ctx)
 	if err != nil {
 		return "", err
 	}
 	fill := func(context.Context) error {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("make a directory to bind: %w", err)
+		for _, d := range []string{i.p.stateDir, dir} {
+			if err := owners.reserve(d); err != nil {
+				return fmt.Errorf("make a directory to bind: %w", err)
+			}
 		}
 		if err := copyIn(i.spec.Image.Root, inside, target, owners); err != nil {
 			return fmt.Errorf("copy the image's %s into a directory to bind: %w", inside, err)

@@ -111,7 +111,7 @@ func New(o Options) *Platform { return newPlatform(Name, o) }
 func newPlatform(name string, o Options) *Platform {
 	p := &Platform{
 		name:     name,
-		stateDir: filepath.Join(o.StateDir, "docker"),
+		stateDir: filepath.Join(o.StateDir, strings.ReplaceAll(name, ":", "-")), // for each engine its own: they run as different users
 		ledger:   o.Ledger,
 		patience: defaultPatience,
 		brief:    defaultBrief,

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tare/kernel/file"
 	"tare/kernel/procfs"
 )
 
@@ -85,9 +86,22 @@ func (m ids) given(err error) error {
 	return fmt.Errorf("%w: only root may give files to others; run tare as root, or use storage=volume", err)
 }
 
+// reserve makes a directory on the way to what is bound: only root can enter it and,
+// where the engine is not root's, the group of the engine's user.
+func (m ids) reserve(dir string) error {
+	if m.users == nil {
+		return file.Private(dir)
+	}
+	_, gid, err := m.owner(0, 0)
+	if err != nil {
+		return err
+	}
+	return m.given(file.Reserved(dir, os.Geteuid(), gid, 0o710))
+}
+
 // owners says whose the files are to be that are bound into the engine's
-// containers below dir.
-func (p *Platform) owners(ctx context.Context, dir string) (ids, error) {
+// containers.
+func (p *Platform) owners(ctx context.Context) (ids, error) {
 	if p.name != NameRootless {
 		return ids{}, nil
 	}
@@ -111,14 +125,14 @@ func (p *Platform) owners(ctx context.Context, dir string) (ids, error) {
 	if err != nil {
 		return ids{}, err
 	}
-	if closed := closedTo(uid, gid, dir); closed != "" {
+	if closed := closedTo(uid, gid, filepath.Dir(p.stateDir)); closed != "" {
 		return ids{}, p.unsupported("storage=bind", fmt.Sprintf("the engine's user %d may not look into %s, below which tare binds; chmod o+x %s", uid, closed, closed))
 	}
 	return m, nil
 }
 
 // closedTo names the highest directory on the way to dir that the user may not
-// search; empty where there is none. What is not there yet is made open.
+// search; empty where there is none. What is not there yet is made so that it may.
 func closedTo(uid, gid int, dir string) string {
 	closed := ""
 	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {

@@ -17,24 +17,6 @@ import (
 	"tare/platform/docker"
 )
 
-// openDir is a directory into which every user may look, as t.TempDir is not.
-func openDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "tare") // short: a socket's path has 108 bytes
-	if err == nil {
-		err = os.Chmod(dir, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
 // TestRootless tests one rootless engine, which takes its time to start.
 func TestRootless(t *testing.T) {
 	host := rootlessEngine(t)
@@ -49,7 +31,7 @@ func TestRootless(t *testing.T) {
 }
 
 func testRootlessConformance(t *testing.T, host string) {
-	state := openDir(t)
+	state := conformance.OpenDir(t)
 	conformance.Run(t, func(t *testing.T, ledger platform.Ledger) platform.Platform {
 		return docker.NewRootless(docker.Options{Host: host, StateDir: state, Ledger: ledger})
 	}, conformance.Image(t), conformance.HostNetworkApart, conformance.NoControlGroups)
@@ -57,7 +39,7 @@ func testRootlessConformance(t *testing.T, host string) {
 
 // testRootlessFigures: what is told of a program that has no control group.
 func testRootlessFigures(t *testing.T, host string) {
-	p := docker.NewRootless(docker.Options{Host: host, StateDir: openDir(t)})
+	p := docker.NewRootless(docker.Options{Host: host, StateDir: conformance.OpenDir(t)})
 	img := conformance.Image(t)
 	if err := p.Prepare(t.Context(), img); err != nil {
 		t.Fatal(err)
@@ -133,7 +115,7 @@ func testRootlessFigures(t *testing.T, host string) {
 // testRootlessBinds: a directory that is closed to the
 // engine's user is named, before anything is made.
 func testRootlessBinds(t *testing.T, host string) {
-	closed := filepath.Join(openDir(t), "closed")
+	closed := filepath.Join(conformance.OpenDir(t), "closed")
 	if err := os.Mkdir(closed, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"tare/kernel/process"
 	"tare/kernel/procfs"
+	"tare/platform/conformance"
 	"tare/platform/docker"
 )
 
@@ -53,7 +54,7 @@ func rootlessEngine(t *testing.T) string {
 	if running := processesOfEngine(); len(running) > 0 {
 		t.Fatalf("user %d, whose processes the test ends, has some already: %v; let the other run of this test end, or end what it left: kill -9 %s", rootlessUser, running, strings.Trim(fmt.Sprint(running), "[]"))
 	}
-	dir := openDir(t)
+	dir := conformance.OpenDir(t)
 	home := filepath.Join(dir, "h")
 	for _, own := range []string{home, filepath.Join(dir, "r")} {
 		if err := os.Mkdir(own, 0o711); err != nil {

@@ -162,7 +162,7 @@ func TestSwarmConformance(t *testing.T) {
 		t.Skip("takes minutes: set TARE_TEST_ALL=1")
 	}
 	inSwarm(t)
-	state := t.TempDir()
+	state := conformance.OpenDir(t)
 	conformance.Run(t, func(t *testing.T, ledger platform.Ledger) platform.Platform {
 		return docker.NewSwarm(docker.Options{StateDir: state, Ledger: ledger})
 	}, conformance.Image(t))

@@ -43,7 +43,7 @@ type launch struct {
 }
 
 func (l *launch) layFiles(ctx context.Context) error {
-	trials, dir, err := rootfs.Place(l.options.StateDir, l.spec.Name)
+	trials, dir, err := l.place(l.spec.Name)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"tare/kernel/cgroup"
+	"tare/kernel/file"
 	"tare/kernel/mount"
 	"tare/kernel/process"
 	"tare/platform"
@@ -32,6 +33,15 @@ import (
 // notes is where the runtime keeps what it knows of its containers.
 func (p *oci) notes() string {
 	return filepath.Join(p.options.StateDir, "oci", filepath.Base(p.runtime))
+}
+
+// place finds the directory of a new instance, and makes that of the notes: a runtime
+// that makes its own lets others look into it.
+func (p *oci) place(name string) (trials, dir string, err error) {
+	if err := file.Private(filepath.Dir(p.notes())); err != nil {
+		return "", "", err
+	}
+	return rootfs.Place(p.options.StateDir, name)
 }
 
 // client speaks to the runtime. log is where it writes what went wrong.
@@ -335,7 +345,7 @@ func (p *oci) probe(ctx context.Context) error {
 // hopeless launches what is not there and gives the runtime's complaint. It
 // does so in a directory like an instance's, entered in the ledger.
 func (p *oci) hopeless(ctx context.Context) (said string, err error) {
-	trials, dir, err := rootfs.Place(p.options.StateDir, fmt.Sprintf("probe-%d-%d", os.Getpid(), probes.Add(1)))
+	trials, dir, err := p.place(fmt.Sprintf("probe-%d-%d", os.Getpid(), probes.Add(1)))
 	if err != nil {
 		return "", err
 	}

@@ -21,7 +21,7 @@ func (p Plan) BuildData() (Tree, error) {
 	if err := p.checkData(); err != nil {
 		return Tree{}, err
 	}
-	if err := os.Mkdir(p.Dir, 0o755); err != nil {
+	if err := os.Mkdir(p.Dir, 0o700); err != nil {
 		return Tree{}, err
 	}
 	if p.inLayer() {

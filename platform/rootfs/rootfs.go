@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"tare/image"
+	"tare/kernel/file"
 	"tare/kernel/mount"
 	"tare/platform"
 )
@@ -42,10 +43,7 @@ func Trials(stateDir string) (string, error) {
 		return "", err
 	}
 	dir := filepath.Join(state, "trials")
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", err
-	}
-	return dir, realDirectory(dir)
+	return dir, file.Private(dir)
 }
 
 // realDirectory answers whatever is not a directory itself, such as a link to one.
@@ -134,7 +132,7 @@ func (p Plan) Build() (Tree, error) {
 			return Tree{}, fmt.Errorf("image %s: its %s cannot be mounted on: %w", p.Image.Name, place, err)
 		}
 	}
-	if err := os.Mkdir(p.Dir, 0o755); err != nil {
+	if err := os.Mkdir(p.Dir, 0o700); err != nil {
 		return Tree{}, err
 	}
 	t := Tree{Root: filepath.Join(p.Dir, "root")}
@@ -153,7 +151,7 @@ func (p Plan) buildOverlay(t Tree) (Tree, error) {
 	if err := makeLike(p.Image.Root, upper); err != nil {
 		return t, err
 	}
-	if err := os.Mkdir(work, 0o755); err != nil {
+	if err := os.Mkdir(work, 0o700); err != nil {
 		return t, err
 	}
 	if err := mount.Overlay(p.Image.Root, upper, work, t.Root); err != nil {

@@ -30,7 +30,9 @@ func TestConformance(t *testing.T) {
 // conform runs the suite over one pool: a machine is kept from one test to the next.
 func conform(t *testing.T, name string) {
 	n := parse(t, name)
-	pool := newPool(t, options(t, n.Engine))
+	o := options(t, n.Engine)
+	o.StateDir = conformance.OpenDir(t)
+	pool := newPool(t, o)
 	img := conformance.Image(t)
 	// As long as one platform needs machines they stay.
 	keeper := New(n, pool)
@@ -42,6 +44,7 @@ func conform(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("%d files of the running machine were tried as another user", conformance.OthersKeptOut(t, o.StateDir))
 	if err := inst.Stop(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}

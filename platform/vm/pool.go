@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tare/image"
+	"tare/kernel/file"
 	"tare/kernel/filesystem"
 	"tare/kernel/netns"
 	"tare/platform"
@@ -105,7 +106,7 @@ func (p *Pool) machines() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return dir, os.MkdirAll(dir, 0o755)
+	return dir, file.Private(dir)
 }
 
 func machinesIn(stateDir string) (string, error) {

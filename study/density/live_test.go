@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"tare/image"
-	"tare/kernel/file/filetest"
+	kernelfile "tare/kernel/file"
 	"tare/lab"
 	"tare/lab/labtest"
 	"tare/platform"
@@ -48,7 +48,7 @@ func TestLiveSweep(t *testing.T) {
 		t.Skip("needs crun on PATH")
 	}
 	dir := liveDirectory
-	if err := filetest.Own(dir); err != nil {
+	if err := kernelfile.Private(dir); err != nil {
 		t.Fatal(err)
 	}
 	left, err := lab.Clean(t.Context(), lab.LedgerDir(dir), lab.Remover(dir), false)

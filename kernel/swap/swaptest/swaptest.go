@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"testing"
 
-	"tare/kernel/file/filetest"
+	"tare/kernel/file"
 	"tare/kernel/swap"
 )
 
@@ -162,9 +162,7 @@ const where = "/var/tmp"
 func directory(t testing.TB, name string) string {
 	t.Helper()
 	dir := filepath.Join(where, "tare-"+name+"-test")
-	if err := filetest.Own(dir); errors.Is(err, fs.ErrNotExist) {
-		t.Skip(err)
-	} else if err != nil {
+	if err := file.Private(dir); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Remove(dir) })

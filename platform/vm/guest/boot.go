@@ -19,6 +19,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"tare/image"
+	"tare/kernel/file"
 )
 
 // Boot is what a machine boots from. Its files are shared by all machines and are
@@ -95,7 +96,7 @@ func build(ctx context.Context, o BuildOptions) (Boot, error) {
 	if err != nil {
 		return Boot{}, err
 	}
-	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+	if err := file.Private(o.Dir); err != nil {
 		return Boot{}, err
 	}
 	release, err := hold(ctx, filepath.Join(o.Dir, string(o.Kernel)+".lock"))

@@ -1,0 +1,103 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Private makes a directory that only its owner can enter: mode 0700, whatever the
+// umask. Missing parents get mode 0755. One that is there already must be a directory of this user's and no
+// link. Where others could enter it, the mode is mended: older versions made such ones.
+// Where others could write in it, it is refused, since what is in it may be theirs.
+//
+// What is behind it may have any mode: no other user reaches it by a path. An image's
+// set-user-ID programs are the reason. Root passes every directory.
+func Private(path string) error {
+	return Reserved(path, os.Geteuid(), os.Getegid(), 0o700)
+}
+
+// Reserved is [Private] with an owner, group and mode of the caller's choice.
+func Reserved(path string, uid, gid int, mode fs.FileMode) (err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	dir, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) {
+		return &Exposed{path, "is not a directory itself, and nothing is made, mounted or removed through it", "move it away"}
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	info, err := dir.Stat()
+	if err != nil {
+		return err
+	}
+	st := info.Sys().(*syscall.Stat_t)
+	if st.Uid != uint32(uid) && st.Uid != uint32(os.Geteuid()) {
+		return &Exposed{path, fmt.Sprintf("belongs to user %d, who could change what is in it", st.Uid), "move it away"}
+	}
+	if perm := info.Mode().Perm(); perm&0o022 != 0 {
+		return &Exposed{path, fmt.Sprintf("can be written by others (%v)", perm), "move it away"}
+	}
+	if st.Uid != uint32(uid) || st.Gid != uint32(gid) {
+		if err := dir.Chown(uid, gid); err != nil {
+			return err
+		}
+	}
+	if info.Mode().Perm() != mode {
+		return dir.Chmod(mode)
+	}
+	return nil
+}
+
+// Exposed is the error of a directory that another user could replace or write.
+type Exposed struct{ Path, Why, Mend string }
+
+func (e *Exposed) Error() string { return fmt.Sprintf("%s %s: %s", e.Path, e.Why, e.Mend) }
+
+// Guarded checks that no user but root and this one decides what lies at path, which
+// exists: neither it nor a directory above it belongs to another, or can be written by
+// others. Above it, a sticky directory such as /tmp is allowed, since nobody can replace
+// in it what is another's. The error is an [*Exposed] where the answer is no.
+func Guarded(path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	// Where a link lies on the way, who can write beside the link can replace it.
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	if err := guarded(path); err != nil || real == path {
+		return err
+	}
+	return guarded(real)
+}
+
+func guarded(path string) error {
+	for at := path; ; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		if err != nil {
+			return err
+		}
+		st := info.Sys().(*syscall.Stat_t)
+		if st.Uid != 0 && st.Uid != uint32(os.Geteuid()) {
+			return &Exposed{at, fmt.Sprintf("belongs to user %d, who could replace what is in it", st.Uid), "choose another directory"}
+		}
+		if info.Mode().Perm()&0o022 != 0 && (at == path || info.Mode()&fs.ModeSticky == 0) {
+			return &Exposed{at, fmt.Sprintf("can be written by others (%v)", info.Mode().Perm()), "run chmod go-w " + at}
+		}
+		if at == "/" {
+			return nil
+		}
+	}
+}
