@@ -31,7 +31,7 @@ placement that was kept (tare place --undo).`,
 			if err != nil {
 				return err
 			}
-			if os.Geteuid() != 0 && !dry {
+			if os.Geteuid() != 0 {
 				return &codedError{exitHost, fmt.Errorf("clean needs root: run it with sudo")}
 			}
 			if err := trustworthy(dir); err != nil {

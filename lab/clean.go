@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sort"
+	"strings"
 
 	"github.com/gofrs/flock"
 
@@ -37,13 +39,15 @@ type CleanFailure struct {
 // cannot be removed keeps its ledger, so that Clean can be tried again.
 func Clean(ctx context.Context, dir string, platforms func(name string) (platform.Platform, error), dry bool) (Cleaned, error) {
 	var done Cleaned
-	files, err := filepath.Glob(filepath.Join(dir, "*"+ledgerSuffix))
-	if err != nil {
-		return done, err
+	files, err := os.ReadDir(dir) // sorted
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return done, fmt.Errorf("clean: %w", err)
 	}
-	sort.Strings(files)
-	for _, path := range files {
-		if err := cleanOne(ctx, path, platforms, dry, &done); err != nil {
+	for _, file := range files {
+		if !strings.HasSuffix(file.Name(), ledgerSuffix) {
+			continue
+		}
+		if err := cleanOne(ctx, filepath.Join(dir, file.Name()), platforms, dry, &done); err != nil {
 			return done, err
 		}
 	}
