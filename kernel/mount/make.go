@@ -51,7 +51,7 @@ func flagsOf(target string) (uintptr, error) {
 	}
 	var flags uintptr
 	for _, f := range []struct{ st, ms uintptr }{
-		{unix.ST_NOSUID, unix.MS_NOSUID}, {unix.ST_NODEV, unix.MS_NODEV}, {unix.ST_NOEXEC, unix.MS_NOEXEC},
+		{unix.ST_RDONLY, unix.MS_RDONLY}, {unix.ST_NOSUID, unix.MS_NOSUID}, {unix.ST_NODEV, unix.MS_NODEV}, {unix.ST_NOEXEC, unix.MS_NOEXEC},
 		{unix.ST_NOATIME, unix.MS_NOATIME}, {unix.ST_NODIRATIME, unix.MS_NODIRATIME}, {unix.ST_RELATIME, unix.MS_RELATIME},
 	} {
 		if uintptr(st.Flags)&f.st != 0 {
@@ -172,4 +172,23 @@ func Freeze(target string) error {
 		return err
 	}
 	return mount("", target, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|locked, "")
+}
+
+// IgnoreSetUserID lets programs at dir and below run only with the rights of who starts
+// them, whatever set-user-ID bits and file capabilities they have.
+func IgnoreSetUserID(dir string) error {
+	points, err := Below(dir)
+	if err != nil {
+		return err
+	}
+	for _, point := range points {
+		flags, err := flagsOf(point)
+		if err != nil {
+			return err
+		}
+		if err := mount("", point, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_NOSUID|flags, ""); err != nil {
+			return err
+		}
+	}
+	return nil
 }

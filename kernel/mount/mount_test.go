@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"tare/kernel/mount"
@@ -169,5 +170,56 @@ func TestHiding(t *testing.T) {
 	}
 	if !strings.Contains(seenBy(), " "+dir+" ") {
 		t.Error("the mount is gone outside too")
+	}
+}
+
+// A set-user-ID program gives nobody root, in whichever mount it lies, and the mounts
+// keep their other flags.
+func TestIgnoreSetUserID(t *testing.T) {
+	dir := scratch(t)
+	for _, open := range []string{filepath.Dir(dir), dir} { // which a test's directory is not
+		if err := os.Chmod(open, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	makeDirs(t, dir, "from", "readonly", "inner")
+	id, err := os.ReadFile("/usr/bin/id")
+	if err != nil {
+		t.Skip("needs /usr/bin/id: ", err)
+	}
+	from := filepath.Join(dir, "from/id")
+	if err := errors.Join(os.WriteFile(from, id, 0o755), os.Chmod(from, 0o755|fs.ModeSetuid)); err != nil {
+		t.Fatal(err)
+	}
+	for to, readOnly := range map[string]bool{"readonly": true, "inner": false} {
+		if err := mount.Bind(filepath.Join(dir, "from"), filepath.Join(dir, to), readOnly); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asNobody := func(program string) string {
+		cmd := exec.Command("./"+program, "-u")
+		cmd.Dir = dir
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v: %s", program, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	for _, program := range []string{"from/id", "readonly/id", "inner/id"} {
+		if uid := asNobody(program); uid != "0" {
+			t.Fatalf("%s, set-user-ID root, runs as %s already", program, uid)
+		}
+	}
+	if err := mount.IgnoreSetUserID(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range []string{"from/id", "readonly/id", "inner/id"} {
+		if uid := asNobody(program); uid != "65534" {
+			t.Errorf("%s runs as %s", program, uid)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "readonly/new"), nil, 0o644); !errors.Is(err, syscall.EROFS) {
+		t.Errorf("writing to what was bound read-only: %v", err)
 	}
 }
