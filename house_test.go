@@ -52,13 +52,14 @@ var tower = []string{
 	"model",
 	"nearest",
 	"stats",
+	"terminal",
 	"kernel",
 	"programs",
 }
 
 // ground are the floors whose packages import nothing of ours, not even a
 // neighbour.
-var ground = []string{"nearest", "stats", "kernel", "programs"}
+var ground = []string{"nearest", "stats", "terminal", "kernel", "programs"}
 
 // climbs are the imports that run up the tower all the same, each with the
 // reason why it may.
@@ -309,6 +310,106 @@ func TestNothingBelowCliPrints(t *testing.T) {
 					t.Errorf("%s uses %s.%s: return a value or an error, and let cli print", u.at, pkg, u.name)
 				}
 			}
+		}
+	}
+}
+
+// streams are the files that use the standard streams, each with the reason why it may.
+var streams = map[string]string{
+	"cli/cli.go":             "hands them to the command line, which wraps them",
+	"cli/command/command.go": "hands them to the command line, which wraps them",
+	"cli/annexd/annexd.go":   "hands them to the command line, which wraps them",
+	"cli/annex/top.go":       "reads keys",
+	"cli/agent.go":           "serves an agent's client, a program",
+	"cli/signals.go":         "ends the program beside a command that may be stuck",
+}
+
+// Text that others wrote reaches people through package terminal alone, which escapes it: the
+// command line prints by its functions, and control sequences are its own.
+func TestOnlyTerminalPrints(t *testing.T) {
+	used := map[string]bool{}
+	for _, p := range packages(t) {
+		for _, name := range p.GoFiles {
+			at := path.Join(p.path(), name)
+			src, err := os.ReadFile(filepath.Join(p.Dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			faults, standard, err := printsIn(at, src, p.path() == "cli" || strings.HasPrefix(p.path(), "cli/"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.path() != "terminal" && at != "platform/vm/console.go" { // which takes a guest's away
+				for _, fault := range faults {
+					t.Error(fault)
+				}
+			}
+			if standard && strings.HasPrefix(at, "cli/") {
+				if used[at] = true; streams[at] == "" {
+					t.Errorf("%s uses a standard stream: print to the command's own", at)
+				}
+			}
+		}
+	}
+	for at := range streams {
+		if !used[at] {
+			t.Errorf("%s uses no standard stream any longer: take it off the list", at)
+		}
+	}
+}
+
+// printsIn finds control sequences in a file, prints by package fmt to standard error, and, in
+// the command line, to anything but memory; and whether it uses a standard stream.
+func printsIn(name string, src []byte, commandLine bool) (faults []string, standard bool, err error) {
+	set := token.NewFileSet()
+	f, err := parser.ParseFile(set, name, src, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, false, err
+	}
+	selected := func(e ast.Node, pkg, prefix string) bool {
+		sel, ok := e.(*ast.SelectorExpr)
+		if !ok {
+			return false
+		}
+		x, ok := sel.X.(*ast.Ident)
+		return ok && x.Name == pkg && strings.HasPrefix(sel.Sel.Name, prefix)
+	}
+	fault := func(n ast.Node, what string) {
+		faults = append(faults, fmt.Sprintf("%s:%d %s", name, set.Position(n.Pos()).Line, what))
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BasicLit:
+			if text, err := strconv.Unquote(n.Value); err == nil && strings.Contains(text, "\x1b") {
+				fault(n, "holds a control sequence: use one of package terminal's")
+			}
+		case *ast.SelectorExpr:
+			standard = standard || selected(n, "os", "Std")
+			if commandLine && selected(n, "fmt", "Print") {
+				fault(n, "prints past package terminal: use its functions")
+			}
+		case *ast.CallExpr:
+			if !selected(n.Fun, "fmt", "Fprint") || len(n.Args) == 0 {
+				break
+			}
+			_, memory := n.Args[0].(*ast.UnaryExpr) // the address of a builder
+			if commandLine && !memory || selected(n.Args[0], "os", "Stderr") && !strings.HasPrefix(name, "programs/") && !strings.HasPrefix(name, "stats/") {
+				fault(n, "prints past package terminal: use its functions")
+			}
+		}
+		return true
+	})
+	return faults, standard, nil
+}
+
+func TestPrintsIn(t *testing.T) {
+	for src, want := range map[string]int{
+		`fmt.Fprintf(out, "x")`: 1, `fmt.Fprintln(os.Stderr, "x")`: 1, `fmt.Println("x")`: 1, `x = "\x1b[K"`: 1, `x = '\033'`: 1,
+		`fmt.Fprintf(&b, "x")`: 0, `terminal.Fprintf(out, "x")`: 0, `x = fmt.Sprint("x")`: 0,
+	} {
+		faults, _, err := printsIn("cli/p.go", []byte("package p\nfunc f() { "+src+" }"), true)
+		if err != nil || len(faults) != want {
+			t.Errorf("%s: %q, %v; want %d", src, faults, err, want)
 		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"tare/platform"
 	"tare/platform/agent"
 	"tare/platform/box"
+	"tare/terminal"
 )
 
 func (a *app) agent() *cobra.Command {
@@ -95,7 +96,7 @@ func (a *app) agentIdentity(o *agentOptions) *cobra.Command {
 			if err != nil {
 				name = ""
 			}
-			fmt.Fprintln(a.out, strings.TrimSpace(identity.Fingerprint()+" "+name))
+			terminal.Fprintln(a.out, strings.TrimSpace(identity.Fingerprint()+" "+name))
 			return nil
 		},
 	}
@@ -198,13 +199,13 @@ func (a *app) dialAgent(ctx context.Context, address agent.Address, o agentOptio
 
 func (p ping) print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "agent\ttare %s at %s\n", p.Agent.Version, p.Address)
-	fmt.Fprintf(w, "host\tLinux %s %s, %d CPUs, %.1f GiB, cgroup %s\n", p.Agent.Kernel, p.Agent.Architecture, p.Agent.CPUs, float64(p.Agent.Memory)/(1<<30), p.Agent.Cgroup)
+	terminal.Fprintf(w, "agent\ttare %s at %s\n", p.Agent.Version, p.Address)
+	terminal.Fprintf(w, "host\tLinux %s %s, %d CPUs, %.1f GiB, cgroup %s\n", p.Agent.Kernel, p.Agent.Architecture, p.Agent.CPUs, float64(p.Agent.Memory)/(1<<30), p.Agent.Cgroup)
 	for _, phase := range p.Agent.Phases {
-		fmt.Fprintf(w, "until ready\t%s %v\n", phase.Name, phase.Took.Round(time.Millisecond))
+		terminal.Fprintf(w, "until ready\t%s %v\n", phase.Name, phase.Took.Round(time.Millisecond))
 	}
-	fmt.Fprintf(w, "round trip\t%.0f us (p50), %.0f us (p99), %.0f us at most, of %d\n", p.P50, p.P99, p.Max, p.Trips)
-	fmt.Fprintf(w, "clock\t%+.0f us against this host's, within %.0f us\n", p.ClockOffset, p.ClockWithin)
+	terminal.Fprintf(w, "round trip\t%.0f us (p50), %.0f us (p99), %.0f us at most, of %d\n", p.P50, p.P99, p.Max, p.Trips)
+	terminal.Fprintf(w, "clock\t%+.0f us against this host's, within %.0f us\n", p.ClockOffset, p.ClockWithin)
 	return w.Flush()
 }
 
@@ -244,9 +245,9 @@ func (a *app) serveAgent(ctx context.Context, o agentOptions) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.err, "tare agent: serving at %s\n", l.Addr())
+	terminal.Fprintf(a.err, "tare agent: serving at %s\n", l.Addr())
 	return agent.Accept(ctx, l, func(ctx context.Context, conn net.Conn) error { return serve(ctx, conn) }, func(err error) {
-		fmt.Fprintln(a.err, "tare agent: "+oneLine(err.Error()))
+		terminal.Fprintln(a.err, "tare agent:", err)
 	})
 }
 
@@ -335,7 +336,7 @@ func (a *app) serveChannel(ctx context.Context, path string, serve func(context.
 			return &codedError{exitHost, err}
 		}
 		if err := serve(ctx, channel); err != nil && ctx.Err() == nil {
-			fmt.Fprintln(a.err, "tare agent: "+oneLine(err.Error()))
+			terminal.Fprintln(a.err, "tare agent:", err)
 		}
 	}
 	return nil

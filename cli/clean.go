@@ -10,6 +10,7 @@ import (
 
 	"tare/lab"
 	"tare/study/place"
+	"tare/terminal"
 )
 
 func (a *app) clean() *cobra.Command {
@@ -43,13 +44,13 @@ placement that was kept (tare place --undo).`,
 				verb = "would remove"
 			}
 			for _, e := range done.Removed {
-				fmt.Fprintf(a.out, "%s %s %s (%s)\n", verb, e.Kind, e.ID, e.Platform)
+				terminal.Fprintf(a.out, "%s %s %s (%s)\n", verb, e.Kind, e.ID, e.Platform)
 			}
 			for _, path := range done.Alive {
-				fmt.Fprintf(a.out, "left alone: a run goes on (%s)\n", path)
+				terminal.Fprintf(a.out, "left alone: a run goes on (%s)\n", path)
 			}
 			for _, f := range done.Failed {
-				fmt.Fprintf(a.err, "tare: %s %s (%s) could not be removed: %s\n", f.Entry.Kind, f.Entry.ID, f.Entry.Platform, oneLine(f.Err.Error()))
+				terminal.Fprintf(a.err, "tare: %s %s (%s) could not be removed: %s\n", f.Entry.Kind, f.Entry.ID, f.Entry.Platform, f.Err)
 			}
 			if err != nil {
 				return err
@@ -62,7 +63,7 @@ placement that was kept (tare place --undo).`,
 				return fmt.Errorf("%d things are left; their ledger is kept, so that tare clean can be tried again", len(done.Failed))
 			}
 			if len(done.Removed)+len(done.Alive)+back == 0 {
-				fmt.Fprintln(a.out, "nothing is left of any tare")
+				terminal.Fprintln(a.out, "nothing is left of any tare")
 			}
 			return nil
 		},

@@ -38,6 +38,7 @@ import (
 	"tare/study/platforms"
 	"tare/study/startup"
 	"tare/study/weigh"
+	"tare/terminal"
 	"tare/workload"
 )
 
@@ -52,9 +53,6 @@ const (
 )
 
 func versionText() string { return command.Version() }
-
-// oneLine joins an error's lines: what a person or a log reads is one line.
-func oneLine(text string) string { return command.OneLine(text) }
 
 // codedError is an error that knows its exit code.
 type codedError struct {
@@ -78,18 +76,23 @@ func Main(args []string) int {
 
 // run is Main with its surroundings handed in.
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
-	app := &app{out: out, err: errOut, args: args}
+	stdout, stderr := terminal.To(out), terminal.To(errOut)
+	app := &app{out: stdout, err: stderr, args: args}
 	root := app.root()
 	root.SetArgs(args[1:])
 	root.SetOut(app.out)
 	root.SetErr(app.err)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = stdout.End()
+	}
 	if err != nil && strings.HasPrefix(err.Error(), "unknown command") {
 		err = &codedError{exitUsage, err} // cobra has no type for it
 	}
 	if err != nil {
-		fmt.Fprintln(app.err, "tare: "+oneLine(err.Error()))
+		terminal.Fprintf(stderr, "tare: %s\n", err)
 	}
+	_ = stderr.End()
 	return exitCode(err)
 }
 

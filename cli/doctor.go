@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"text/tabwriter"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"tare/kernel/host"
 	"tare/lab"
 	"tare/platform/box"
+	"tare/terminal"
 )
 
 func (a *app) doctor() *cobra.Command {
@@ -129,7 +129,7 @@ func examineBoxes(dir string) answer {
 
 func (a *app) printDiagnosis(d diagnosis) error {
 	section := func(title string, answers []answer) error {
-		fmt.Fprintf(a.out, "%s\n", title)
+		terminal.Fprintln(a.out, title)
 		w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 		for _, r := range answers {
 			word, text := "yes", r.Detail
@@ -141,21 +141,22 @@ func (a *app) printDiagnosis(d diagnosis) error {
 					text = r.Detail
 				}
 			}
-			fmt.Fprintf(w, "  %s\t%s\t%s\n", r.Name, word, text)
+			terminal.Fprintf(w, "  %s\t%s\t%s\n", r.Name, word, text)
 		}
 		return w.Flush()
 	}
 	if err := section("Platforms", d.Platforms); err != nil {
 		return err
 	}
-	if err := section("\nAbilities", d.Abilities); err != nil {
+	terminal.Fprintln(a.out)
+	if err := section("Abilities", d.Abilities); err != nil {
 		return err
 	}
 	if n := d.Noise; n != nil {
-		fmt.Fprintf(a.out, "\nNoise\n  timers are late by %.0f us (p50), %.0f us (p99), %.0f us at most, of %d sleeps\n", n.TimerP50, n.TimerP99, n.TimerMax, n.Sleeps)
-		fmt.Fprintf(a.out, "  a short loop takes %.2f %% longer than its median at p99, %.1f %% at most, of %d; A/A: every other run is %.3f %% apart\n",
+		terminal.Fprintf(a.out, "\nNoise\n  timers are late by %.0f us (p50), %.0f us (p99), %.0f us at most, of %d sleeps\n", n.TimerP50, n.TimerP99, n.TimerMax, n.Sleeps)
+		terminal.Fprintf(a.out, "  a short loop takes %.2f %% longer than its median at p99, %.1f %% at most, of %d; A/A: every other run is %.3f %% apart\n",
 			100*(n.LoopP99-1), 100*(n.LoopMax-1), n.Loops, 100*n.LoopAA)
-		fmt.Fprintf(a.out, "  the hypervisor took %.2f %% of the CPU time meanwhile\n", 100*n.Steal)
+		terminal.Fprintf(a.out, "  the hypervisor took %.2f %% of the CPU time meanwhile\n", 100*n.Steal)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/platform/vm"
+	"tare/terminal"
 )
 
 // printDesign is --dry-run.
@@ -19,7 +20,7 @@ func (a *app) printDesign(dir string, d lab.Design, takes time.Duration, platfor
 	machines := machinery{}
 	var notes []string
 	for _, g := range d.Groups {
-		fmt.Fprintf(a.out, "%s\n", g.Workload)
+		terminal.Fprintf(a.out, "%s\n", g.Workload)
 		for _, c := range g.Conditions {
 			var marks []string
 			if c.Baseline && !g.Once {
@@ -42,7 +43,7 @@ func (a *app) printDesign(dir string, d lab.Design, takes time.Duration, platfor
 			if len(marks) > 0 {
 				mark = "  (" + strings.Join(marks, "; ") + ")"
 			}
-			fmt.Fprintf(a.out, "  %s%s\n", c.Label, mark)
+			terminal.Fprintf(a.out, "  %s%s\n", c.Label, mark)
 			engines = engines || strings.HasPrefix(c.Platform, "docker")
 			containers = containers || c.Platform == "containerd"
 			bridges = bridges || (strings.HasPrefix(c.Platform, "oci") || c.Platform == "containerd") && c.Setting.Network == platform.NetworkBridge
@@ -50,31 +51,31 @@ func (a *app) printDesign(dir string, d lab.Design, takes time.Duration, platfor
 		trials += g.Executions()
 	}
 	for _, n := range append(notes, d.Plan.Notes...) {
-		fmt.Fprintf(a.out, "note: %s\n", n)
+		terminal.Fprintf(a.out, "note: %s\n", n)
 	}
-	fmt.Fprintf(a.out, "\nOne block is %s, in an order drawn from seed %d.\n", counted(trials, "trial"), d.Seed)
+	terminal.Fprintf(a.out, "\nOne block is %s, in an order drawn from seed %d.\n", counted(trials, "trial"), d.Seed)
 	switch {
 	case d.Plan.Blocks > 0:
-		fmt.Fprintf(a.out, "%s and a warm-up: about %v.\n", counted(d.Plan.Blocks, "block"), takes.Round(time.Second))
+		terminal.Fprintf(a.out, "%s and a warm-up: about %v.\n", counted(d.Plan.Blocks, "block"), takes.Round(time.Second))
 	case d.Plan.Budget > 0 && d.Plan.Precision == 0:
-		fmt.Fprintf(a.out, "Blocks for %v.\n", d.Plan.Budget)
+		terminal.Fprintf(a.out, "Blocks for %v.\n", d.Plan.Budget)
 	case d.Plan.Budget > 0:
-		fmt.Fprintf(a.out, "Blocks until every half-width is %.2g %%, for at most %v.\n", 100*d.Plan.Precision, d.Plan.Budget)
+		terminal.Fprintf(a.out, "Blocks until every half-width is %.2g %%, for at most %v.\n", 100*d.Plan.Precision, d.Plan.Budget)
 	default:
-		fmt.Fprintf(a.out, "Blocks until every half-width is %.2g %%: after %s the number is known.\n", 100*d.Plan.Precision, counted(d.Plan.PilotBlocks, "block"))
+		terminal.Fprintf(a.out, "Blocks until every half-width is %.2g %%: after %s the number is known.\n", 100*d.Plan.Precision, counted(d.Plan.PilotBlocks, "block"))
 	}
-	fmt.Fprintf(a.out, "Touched, and removed after: cgroups below %s, mounts and directories below %s", platform.CgroupParent, dir)
+	terminal.Fprintf(a.out, "Touched, and removed after: cgroups below %s, mounts and directories below %s", platform.CgroupParent, dir)
 	if engines {
-		fmt.Fprint(a.out, ", containers and images labelled tare in the Docker engine")
+		terminal.Fprintf(a.out, ", containers and images labelled tare in the Docker engine")
 	}
 	if containers {
-		fmt.Fprint(a.out, ", containers and images in containerd's namespace tare")
+		terminal.Fprintf(a.out, ", containers and images in containerd's namespace tare")
 	}
 	if bridges {
-		fmt.Fprint(a.out, ", a bridge tare0")
+		terminal.Fprintf(a.out, ", a bridge tare0")
 	}
-	fmt.Fprint(a.out, machines.touched(dir))
-	fmt.Fprintf(a.out, ".\nKept: images and results below %s%s.\n", dir, machines.kept(dir))
+	terminal.Fprintf(a.out, "%s", machines.touched(dir))
+	terminal.Fprintf(a.out, ".\nKept: images and results below %s%s.\n", dir, machines.kept(dir))
 	return nil
 }
 

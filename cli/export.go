@@ -7,6 +7,7 @@ import (
 
 	"tare/overhead"
 	"tare/record"
+	"tare/terminal"
 )
 
 func (a *app) export() *cobra.Command {
@@ -45,7 +46,7 @@ reads it). RUN is an id, its beginning, or latest.`,
 			r = overhead.Redact(r)
 		}
 		if out == "" || out == "-" {
-			return write(a.out, r)
+			return write(terminal.Document(a.out), r)
 		}
 		return writeFile(out, func(w io.Writer) error { return write(w, r) })
 	}

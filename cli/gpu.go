@@ -187,7 +187,7 @@ func orAsItLies(images func(context.Context, workload.Source) (image.Image, erro
 	return func(ctx context.Context, src workload.Source) (image.Image, error) {
 		img, err := images(ctx, src)
 		if is[*image.Missing](err) && src.Rootfs != "" {
-			return image.Image{Name: filepath.Base(src.Rootfs), Root: src.Rootfs, Warnings: []string{"taken as it lies: " + oneLine(err.Error())}}, nil
+			return image.Image{Name: filepath.Base(src.Rootfs), Root: src.Rootfs, Warnings: []string{"taken as it lies: " + err.Error()}}, nil
 		}
 		return img, err
 	}

@@ -22,6 +22,7 @@ import (
 	"tare/record"
 	"tare/report"
 	"tare/stats"
+	"tare/terminal"
 	"tare/workload"
 )
 
@@ -68,10 +69,10 @@ func (a *app) measuring(ctx context.Context, dir, study, out, json string) (*mea
 	}
 	m.session = session
 	if n := len(cleaned.Removed); n > 0 {
-		fmt.Fprintf(a.err, "removed %d things that an earlier tare, which was killed, had left\n", n)
+		terminal.Fprintf(a.err, "removed %d things that an earlier tare, which was killed, had left\n", n)
 	}
 	for _, failure := range cleaned.Failed {
-		fmt.Fprintf(a.err, "warning: %s %s is left from an earlier tare: %s\n", failure.Entry.Kind, failure.Entry.ID, oneLine(failure.Err.Error()))
+		terminal.Fprintf(a.err, "warning: %s %s is left from an earlier tare: %s\n", failure.Entry.Kind, failure.Entry.ID, failure.Err)
 	}
 	if m.store, err = record.Open(filepath.Join(dir, storeFile)); err != nil {
 		m.close()
@@ -191,7 +192,7 @@ func (m *measuring) close() {
 	}
 	if m.session != nil {
 		if err := m.session.Close(); err != nil {
-			fmt.Fprintf(m.app.err, "tare: %s\n", oneLine(err.Error()))
+			terminal.Fprintf(m.app.err, "tare: %s\n", err)
 		}
 		m.session = nil
 	}

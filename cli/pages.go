@@ -22,6 +22,7 @@ import (
 	"tare/record"
 	"tare/report"
 	"tare/study/pages"
+	"tare/terminal"
 	"tare/workload"
 )
 
@@ -313,7 +314,7 @@ func (a *app) liveCensus(cmd *cobra.Command, f *pagesFlags, containers []contain
 	}
 	var second *pages.Live
 	if cmd.Flags().Changed("steady") && f.steady > 0 {
-		fmt.Fprintf(a.err, "counted once; again in %v\n", f.steady)
+		terminal.Fprintf(a.err, "counted once; again in %v\n", f.steady)
 		if err := wait(ctx, f.steady); err != nil {
 			first.Notes = append(first.Notes, "stopped before the second census")
 		} else if second, err = pages.Look(ctx, taker, containers, notes); err != nil {

@@ -20,6 +20,7 @@ import (
 	"tare/report"
 	"tare/study/pages"
 	"tare/study/place"
+	"tare/terminal"
 )
 
 // placeFlags are what the user asked for.
@@ -210,7 +211,7 @@ func (a *app) lookAndPlace(ctx context.Context, f *placeFlags, args []string, jo
 	thresholds := place.Defaults()
 	thresholds.Wait = f.wait
 	if f.span >= time.Minute {
-		fmt.Fprintf(a.err, "watching until %s\n", time.Now().Add(f.span).Format("15:04:05"))
+		terminal.Fprintf(a.err, "watching until %s\n", time.Now().Add(f.span).Format("15:04:05"))
 	}
 	watched, err := place.Watch(ctx, containers, f.span, thresholds, notes)
 	if err != nil {
@@ -223,8 +224,8 @@ func (a *app) lookAndPlace(ctx context.Context, f *placeFlags, args []string, jo
 	var applied *place.Applied
 	var failed error
 	if f.apply && !f.dryRun && len(proposal.Actions) > 0 {
-		options := f.options(journal, func(line string) { fmt.Fprintln(a.err, line) })
-		fmt.Fprintf(a.err, "trying what is proposed, for up to %v each (seed %d)\n", options.Duration().Round(time.Second), f.seed)
+		options := f.options(journal, func(line string) { terminal.Fprintln(a.err, line) })
+		terminal.Fprintf(a.err, "trying what is proposed, for up to %v each (seed %d)\n", options.Duration().Round(time.Second), f.seed)
 		// What was tried until it failed is shown all the same.
 		if applied, failed = place.Apply(ctx, watched, proposal, options); applied == nil {
 			return failed
@@ -305,7 +306,7 @@ func (a *app) undoPlace(ctx context.Context, dir string, dry bool) error {
 	undo := func(*lab.Session) error {
 		n, err := a.giveBack(dir, place.All, dry)
 		if err == nil && n == 0 {
-			fmt.Fprintln(a.out, "nothing is set by tare place")
+			terminal.Fprintln(a.out, "nothing is set by tare place")
 		}
 		return err
 	}
@@ -334,16 +335,16 @@ func (a *app) giveBack(dir string, which place.Which, dry bool) (int, error) {
 		var gone *cgroup.Gone
 		switch {
 		case errors.As(u.Err, &gone):
-			fmt.Fprintf(a.out, "%s: gone: %s\n", u.Container, oneLine(u.Err.Error()))
+			terminal.Fprintf(a.out, "%s: gone: %s\n", u.Container, u.Err)
 		case errors.As(u.Err, &foreign):
-			fmt.Fprintf(a.out, "%s: left alone: %s\n", u.Container, oneLine(u.Err.Error()))
+			terminal.Fprintf(a.out, "%s: left alone: %s\n", u.Container, u.Err)
 		case u.Err != nil:
 			failed++
-			fmt.Fprintf(a.err, "tare: %s: %s\n", u.Container, oneLine(u.Err.Error()))
+			terminal.Fprintf(a.err, "tare: %s: %s\n", u.Container, u.Err)
 		case dry:
-			fmt.Fprintf(a.out, "%s: would set %s to %q\n", u.Container, u.File, u.Old)
+			terminal.Fprintf(a.out, "%s: would set %s to %q\n", u.Container, u.File, u.Old)
 		default:
-			fmt.Fprintf(a.out, "%s: %s is %q again\n", u.Container, u.File, u.Old)
+			terminal.Fprintf(a.out, "%s: %s is %q again\n", u.Container, u.File, u.Old)
 		}
 	}
 	if err != nil {

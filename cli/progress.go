@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"tare/lab"
+	"tare/terminal"
 )
 
 // progress tells what happens: one line that is written over on a terminal,
@@ -49,7 +50,7 @@ func (p *progress) note(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.erase()
-	fmt.Fprintln(p.out, text)
+	terminal.Fprintln(p.out, text)
 }
 
 func (p *progress) clear() {
@@ -60,7 +61,7 @@ func (p *progress) clear() {
 
 func (p *progress) erase() {
 	if p.drawn {
-		fmt.Fprint(p.out, "\r\x1b[K")
+		terminal.Overwrite(p.out, "", 0)
 		p.drawn = false
 	}
 }
@@ -68,13 +69,14 @@ func (p *progress) erase() {
 func (p *progress) event(e lab.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	e.Text = terminal.Line(e.Text) // an error's lines on one
 	switch e.Kind {
 	case lab.Warned:
 		p.erase()
-		fmt.Fprintln(p.out, "warning: "+e.Text)
+		terminal.Fprintln(p.out, "warning: "+e.Text)
 	case lab.Tainted:
 		p.erase()
-		fmt.Fprintf(p.out, "%s in block %d is made again at its end: %s\n", cmp.Or(e.Label, conditionName(e.Condition)), e.Block, e.Text)
+		terminal.Fprintf(p.out, "%s in block %d is made again at its end: %s\n", cmp.Or(e.Label, conditionName(e.Condition)), e.Block, e.Text)
 	case lab.Preparing:
 		p.line("preparing " + e.Text)
 	case lab.Started:
@@ -86,16 +88,16 @@ func (p *progress) event(e lab.Event) {
 	case lab.Told:
 		p.line(fmt.Sprintf("%s: %s", cmp.Or(e.Label, conditionName(e.Condition)), e.Text))
 		if !p.tty {
-			fmt.Fprintf(p.out, "%s: %s\n", cmp.Or(e.Label, conditionName(e.Condition)), e.Text)
+			terminal.Fprintf(p.out, "%s: %s\n", cmp.Or(e.Label, conditionName(e.Condition)), e.Text)
 		}
 	case lab.Ended:
 		if e.Text != "" {
 			p.erase()
-			fmt.Fprintf(p.out, "%s in block %d yielded nothing: %s\n", e.Condition, e.Block, e.Text)
+			terminal.Fprintf(p.out, "%s in block %d yielded nothing: %s\n", e.Condition, e.Block, e.Text)
 		}
 	case lab.Blocked:
 		if !p.tty {
-			fmt.Fprintf(p.out, "%s: block %d done%s\n", e.Group, e.Block, leftText(e.Left))
+			terminal.Fprintf(p.out, "%s: block %d done%s\n", e.Group, e.Block, leftText(e.Left))
 		}
 	}
 }
@@ -105,10 +107,7 @@ func (p *progress) line(text string) {
 	if !p.tty {
 		return
 	}
-	if width := terminalWidth(p.out); len(text) > width-1 {
-		text = text[:width-1]
-	}
-	fmt.Fprint(p.out, "\r\x1b[K"+text)
+	terminal.Overwrite(p.out, text, terminalWidth(p.out))
 	p.drawn = true
 }
 
@@ -133,18 +132,18 @@ func workloadName(group string) string {
 }
 
 func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	_, ok := terminal.Behind(w)
+	return ok && os.Getenv("NO_COLOR") == ""
 }
 
 // terminalWidth is the width to write for: the terminal's, within reason, and
 // 80 columns elsewhere.
 func terminalWidth(w io.Writer) int {
-	f, ok := w.(*os.File)
+	fd, ok := terminal.Behind(w)
 	if !ok {
 		return 80
 	}
-	width, _, err := term.GetSize(int(f.Fd()))
+	width, _, err := term.GetSize(fd)
 	if err != nil || width <= 0 {
 		return 80
 	}

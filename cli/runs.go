@@ -13,6 +13,7 @@ import (
 
 	"tare/lab"
 	"tare/record"
+	"tare/terminal"
 )
 
 func (a *app) runs() *cobra.Command {
@@ -36,12 +37,12 @@ func (a *app) runs() *cobra.Command {
 				return a.emitJSON(jsonPath, runList(runs))
 			}
 			if len(runs) == 0 {
-				fmt.Fprintln(a.out, "nothing has been measured yet: start with tare weigh redis --quick")
+				terminal.Fprintln(a.out, "nothing has been measured yet: start with tare weigh redis --quick")
 				return nil
 			}
 			measuring := lab.Measuring(lab.LockPath)
 			w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "RUN\tSTARTED\tTOOK\tSTATUS\tCONDITIONS")
+			terminal.Fprintf(w, "RUN\tSTARTED\tTOOK\tSTATUS\tCONDITIONS\n")
 			for _, r := range runs {
 				took := "-"
 				if !r.Finished.IsZero() {
@@ -51,7 +52,7 @@ func (a *app) runs() *cobra.Command {
 				if r.Status == record.Running && !measuring {
 					status = "killed"
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.Started.Local().Format("2006-01-02 15:04"), took, status, summary(r))
+				terminal.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.Started.Local().Format("2006-01-02 15:04"), took, status, summary(r))
 			}
 			return w.Flush()
 		},
@@ -177,7 +178,7 @@ func (a *app) prune() *cobra.Command {
 				verb = "would delete"
 			}
 			for _, id := range gone {
-				fmt.Fprintln(a.out, verb, id)
+				terminal.Fprintln(a.out, verb, id)
 				if page := filepath.Join(dir, "reports", id+".html"); !dry {
 					if err := os.Remove(page); err != nil && !errors.Is(err, os.ErrNotExist) {
 						return err
@@ -185,7 +186,7 @@ func (a *app) prune() *cobra.Command {
 				}
 			}
 			if len(gone) == 0 {
-				fmt.Fprintln(a.out, "nothing to delete")
+				terminal.Fprintln(a.out, "nothing to delete")
 			}
 			return nil
 		},

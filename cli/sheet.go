@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"path/filepath"
 
@@ -9,6 +8,7 @@ import (
 	"tare/overhead"
 	"tare/record"
 	"tare/report"
+	"tare/terminal"
 )
 
 // sheetOf composes the page of a run whose study has one.
@@ -79,7 +79,7 @@ func (a *app) presentSheet(s studied, run record.Run, store *record.Store, out, 
 		return err
 	}
 	for _, command := range opens {
-		fmt.Fprintln(screen, command)
+		terminal.Fprintln(screen, command)
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func (a *app) printSheet(sheet report.Sheet, html string) error {
 	case "":
 		return report.SheetTerminal(a.out, sheet, report.TerminalOptions{Width: terminalWidth(a.out), Color: isTerminal(a.out)})
 	case "-":
-		return page(a.out)
+		return page(terminal.Document(a.out))
 	}
 	return writeFile(html, page)
 }

@@ -8,6 +8,7 @@ import (
 	"tare/overhead"
 	"tare/record"
 	"tare/report"
+	"tare/terminal"
 )
 
 func (a *app) show() *cobra.Command {
@@ -39,7 +40,7 @@ func (a *app) show() *cobra.Command {
 				Width: terminalWidth(a.out), Color: isTerminal(a.out), Weight: weightOf(run), Next: a.again(nextCommand(run)),
 			})
 		case "-":
-			return page(a.out)
+			return page(terminal.Document(a.out))
 		}
 		return writeFile(html, page)
 	}

@@ -2,13 +2,13 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
 	"tare/lab"
+	"tare/terminal"
 )
 
 // withSignals cancels at the first signal, with a cause that says so; a second
@@ -21,7 +21,7 @@ func withSignals(parent context.Context) (context.Context, func()) {
 		var told insistence
 		for s := range signals {
 			if told.insists(s, time.Now()) {
-				fmt.Fprintln(os.Stderr, "tare: ended at once; `tare clean` removes what is left")
+				terminal.Fprintln(os.Stderr, "tare: ended at once; `tare clean` removes what is left")
 				os.Exit(exitFailure)
 			}
 			cancel(lab.ErrStopped)

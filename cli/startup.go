@@ -17,6 +17,7 @@ import (
 	"tare/platform"
 	"tare/record"
 	"tare/study/startup"
+	"tare/terminal"
 	"tare/workload"
 )
 
@@ -315,11 +316,11 @@ func (a *app) runStartup(cmd *cobra.Command, f *startupFlags, args []string) err
 		if err := a.printDesign(dir, d, takes, lab.Remover(dir)); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.out, "One block of everything takes about %v; an interval needs three blocks.\n", pass.Round(time.Second))
+		terminal.Fprintf(a.out, "One block of everything takes about %v; an interval needs three blocks.\n", pass.Round(time.Second))
 		return nil
 	}
 	if d.Plan.Budget > 0 && 3*pass > d.Plan.Budget && !f.quick {
-		fmt.Fprintf(a.err, "one block of everything takes about %v: within --budget %v there will be %d, and an interval needs three blocks; name fewer rates, workloads or platforms, or give more time\n",
+		terminal.Fprintf(a.err, "one block of everything takes about %v: within --budget %v there will be %d, and an interval needs three blocks; name fewer rates, workloads or platforms, or give more time\n",
 			pass.Round(time.Second), d.Plan.Budget, max(1, int(d.Plan.Budget/pass)))
 	}
 	if takes > longRun && !f.yes {

@@ -16,6 +16,7 @@ import (
 	"tare/platform"
 	"tare/record"
 	"tare/study/latency/network"
+	"tare/terminal"
 )
 
 // studyFlags are those that all studies of a family have.
@@ -202,21 +203,21 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 		if err := a.printDesign(dir, d, takes, host.platforms); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.out, "One block of everything takes about %v; an interval takes three blocks.\n", pass.Round(time.Second))
+		terminal.Fprintf(a.out, "One block of everything takes about %v; an interval takes three blocks.\n", pass.Round(time.Second))
 		if note := fewBlocks(d.Plan.Budget, pass); note != "" {
-			fmt.Fprintln(a.out, note)
+			terminal.Fprintln(a.out, note)
 		}
 		if s.outline == nil {
 			return nil
 		}
 		lines, err := s.outline()
 		for _, line := range lines {
-			fmt.Fprintln(a.out, line)
+			terminal.Fprintln(a.out, line)
 		}
 		return err
 	}
 	if note := fewBlocks(d.Plan.Budget, pass); note != "" && !s.flags.quick {
-		fmt.Fprintln(a.err, note)
+		terminal.Fprintln(a.err, note)
 	}
 	if takes > longRun && !s.flags.yes {
 		return usageError("this takes about %v: give --yes to go ahead, or name fewer conditions, or a smaller --budget", takes.Round(time.Minute))

@@ -1,10 +1,9 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
+	"tare/terminal"
 	"tare/workload"
 )
 
@@ -37,20 +36,20 @@ func (a *app) workloads() *cobra.Command {
 			}
 			for _, d := range list {
 				if len(args) == 0 {
-					fmt.Fprintf(a.out, "%-11s %s\n", d.Name, d.Summary)
+					terminal.Fprintf(a.out, "%-11s %s\n", d.Name, d.Summary)
 					continue
 				}
-				fmt.Fprintf(a.out, "%s: %s\n\nparameters (--param NAME=VALUE, --vary NAME=A,B):\n", d.Name, d.Summary)
+				terminal.Fprintf(a.out, "%s: %s\n\nparameters (--param NAME=VALUE, --vary NAME=A,B):\n", d.Name, d.Summary)
 				for _, p := range d.Params {
-					fmt.Fprintf(a.out, "  %-12s %-22s %s\n", p.Name, p.Default, p.Doc)
+					terminal.Fprintf(a.out, "  %-12s %-22s %s\n", p.Name, p.Default, p.Doc)
 				}
-				fmt.Fprintf(a.out, "\nmetrics (with the default parameters):\n")
+				terminal.Fprintf(a.out, "\nmetrics (with the default parameters):\n")
 				for _, m := range d.Metrics {
 					primary := ""
 					if m.Primary {
 						primary = ", primary"
 					}
-					fmt.Fprintf(a.out, "  %-12s %-12s %s is better%s: %s\n", m.Name, m.Unit, m.Better, primary, m.Doc)
+					terminal.Fprintf(a.out, "  %-12s %-12s %s is better%s: %s\n", m.Name, m.Unit, m.Better, primary, m.Doc)
 				}
 			}
 			return nil

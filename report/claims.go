@@ -9,6 +9,7 @@ import (
 
 	"tare/claim"
 	"tare/record"
+	"tare/terminal"
 )
 
 // ClaimList writes claims a line each, with their verdicts on this host, paper
@@ -100,7 +101,7 @@ func claimTone(v claim.Verdict) Tone {
 }
 
 // claimStyle colours the verdict on a claim; the word says the same.
-func claimStyle(v claim.Verdict) string {
+func claimStyle(v claim.Verdict) terminal.Sequence {
 	switch v {
 	case claim.Confirmed:
 		return green
@@ -152,7 +153,7 @@ func (s *screen) claimTable(rows []claim.Row) {
 			if i == 0 {
 				id, verdict = r.ID, string(r.Judgement.Verdict)
 			}
-			s.line(left(id, claimWidth) + strings.Repeat(" ", gap) + s.styled(claimStyle(r.Judgement.Verdict), left(verdict, verdictWidth)) + strings.Repeat(" ", gap) + l)
+			s.line(piece{plain, left(id, claimWidth+gap)}, piece{claimStyle(r.Judgement.Verdict), left(verdict, verdictWidth)}, piece{plain, strings.Repeat(" ", gap) + l})
 		}
 	}
 	for _, c := range commandsFor(rows) {
@@ -160,7 +161,7 @@ func (s *screen) claimTable(rows []claim.Row) {
 			s.hang(faint, c.claims+":", "not yet: "+c.command)
 			continue
 		}
-		s.line(s.styled(faint, c.claims+":"))
+		s.line(piece{faint, c.claims + ":"})
 		s.copyable("", c.command)
 	}
 }
@@ -225,11 +226,11 @@ func (s *screen) claimNotes(notes []string) {
 func (s *screen) claimText(r claim.Row) {
 	j := r.Judgement
 	s.rule(r.ID + "  " + r.Short)
-	word := s.styled(claimStyle(j.Verdict), string(j.Verdict))
+	line := []piece{{faint, left("verdict", fieldWidth)}, {claimStyle(j.Verdict), string(j.Verdict)}}
 	if j.NotRepresentative != "" {
-		word += " [not representative]"
+		line = append(line, piece{plain, " [not representative]"})
 	}
-	s.line(s.styled(faint, left("verdict", fieldWidth)) + word)
+	s.line(line...)
 	s.field("claim", r.Says)
 	if j.Verdict != claim.NotYetRun {
 		s.claimJudgement(j)

@@ -122,7 +122,7 @@ func TestClaimsAreSafeForATerminal(t *testing.T) {
 	if strings.ContainsAny(text, "\x1b\r\u202e") {
 		t.Errorf("a terminal would obey this:\n%q", text)
 	}
-	if !strings.Contains(text, "a?[2Jb") {
+	if !strings.Contains(text, `a\u001b[2Jb \u202e`) {
 		t.Error("the hostile text is not there at all")
 	}
 }

@@ -48,9 +48,9 @@ func (s *screen) flame(f Flame, opt TerminalOptions) {
 		}
 		for k, l := range wrap(name, max(s.width-columns(head), 20)) {
 			if k == 0 {
-				s.line(head + l)
+				s.bare(head + l)
 			} else {
-				s.line(strings.Repeat(" ", columns(head)) + l)
+				s.bare(strings.Repeat(" ", columns(head)) + l)
 			}
 		}
 	}

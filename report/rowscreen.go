@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"tare/terminal"
 )
 
 // A sheetColumn is one column of a table, its cells aligned among themselves.
@@ -13,7 +15,7 @@ type sheetColumn struct {
 	// verbatim text is padded already, and not wrapped.
 	verbatim       bool
 	texts, details []string
-	styles         []string
+	styles         []terminal.Sequence
 	width          int // as it is drawn
 }
 
@@ -163,15 +165,8 @@ func bracketed(cols []sheetColumn, to string) []sheetColumn {
 // groupedTable writes the first column above the rest, once for rows that share
 // it.
 func (s *screen) groupedTable(first sheetColumn, cols []sheetColumn, rows, indent int) {
-	inner := &screen{width: s.width - indent, color: s.color}
+	inner := &screen{text: s.text, width: s.width - indent, indent: s.indent + indent, color: s.color}
 	inner.drawTable(cols, 0, true)
-	put := func() {
-		for _, l := range strings.Split(strings.TrimSuffix(inner.text.String(), "\n"), "\n") {
-			s.line(strings.Repeat(" ", indent) + l)
-		}
-		inner.text.Reset()
-	}
-	put()
 	for r := range rows {
 		if r == 0 || first.texts[r] != first.texts[r-1] {
 			name := strings.TrimSpace(first.texts[r])
@@ -181,7 +176,6 @@ func (s *screen) groupedTable(first sheetColumn, cols []sheetColumn, rows, inden
 			s.paragraph(first.styles[r], name)
 		}
 		inner.tableRow(cols, r, true)
-		put()
 	}
 }
 
@@ -254,7 +248,7 @@ func (s *screen) drawTable(cols []sheetColumn, rows int, below bool) {
 		height = max(height, len(heads[i]))
 	}
 	for l := range height {
-		s.row(cols, func(i int) (string, string) {
+		s.row(cols, func(i int) (string, terminal.Sequence) {
 			if skip := height - len(heads[i]); l >= skip {
 				return heads[i][l-skip], faint
 			}
@@ -290,7 +284,7 @@ func (s *screen) tableRow(cols []sheetColumn, r int, below bool) {
 		height = max(height, len(lines[i]))
 	}
 	for l := range height {
-		s.row(cols, func(i int) (string, string) {
+		s.row(cols, func(i int) (string, terminal.Sequence) {
 			switch {
 			case l >= len(lines[i]):
 				return "", plain
@@ -303,8 +297,8 @@ func (s *screen) tableRow(cols []sheetColumn, r int, below bool) {
 }
 
 // row writes one line of columns.
-func (s *screen) row(cols []sheetColumn, cell func(int) (text, style string)) {
-	line := ""
+func (s *screen) row(cols []sheetColumn, cell func(int) (string, terminal.Sequence)) {
+	var line []piece
 	for i, c := range cols {
 		text, style := cell(i)
 		padded := left(text, c.width)
@@ -313,16 +307,13 @@ func (s *screen) row(cols []sheetColumn, cell func(int) (text, style string)) {
 		}
 		// Only what is seen is coloured, so that the end of a line can be cut.
 		bare := strings.TrimSpace(padded)
-		if bare != "" {
-			at := strings.Index(padded, bare)
-			padded = padded[:at] + s.styled(style, bare) + padded[at+len(bare):]
-		}
+		before, after, _ := strings.Cut(padded, bare)
 		if i > 0 {
-			line += strings.Repeat(" ", gap)
+			before = strings.Repeat(" ", gap) + before
 		}
-		line += padded
+		line = append(line, piece{plain, before}, piece{style, bare}, piece{plain, after})
 	}
-	s.line(line)
+	s.line(line...)
 }
 
 // looseTable writes rows as text, for what no columns hold.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tare/overhead"
+	"tare/terminal"
 )
 
 // The widths of a screen in columns.
@@ -14,76 +15,87 @@ const (
 	fieldWidth   = 10 // of the names at the left: "workload  "
 )
 
-// Select Graphic Rendition sequences (ECMA-48, 8.3.117).
+// The styles of a screen.
 const (
-	plain  = ""
-	bold   = "\x1b[1m"
-	faint  = "\x1b[2m"
-	red    = "\x1b[31m"
-	green  = "\x1b[32m"
-	yellow = "\x1b[33m"
-	cyan   = "\x1b[36m"
-	reset  = "\x1b[0m"
+	plain  = terminal.Plain
+	bold   = terminal.Bold
+	faint  = terminal.Faint
+	red    = terminal.Red
+	green  = terminal.Green
+	yellow = terminal.Yellow
+	cyan   = terminal.Cyan
 )
 
 // A screen gathers lines of limited width and writes them in one piece, so
 // that progress on another stream cannot fall between them.
 type screen struct {
-	text  strings.Builder
-	width int
-	color bool
+	text   *terminal.Text
+	width  int
+	indent int // of every line
+	color  bool
+}
+
+// A piece is part of a line, in a style.
+type piece struct {
+	style terminal.Sequence
+	text  string
 }
 
 func newScreen(width int, color bool) *screen {
 	if width == 0 {
 		width = defaultWidth
 	}
-	return &screen{width: max(width, leastWidth), color: color}
+	return &screen{text: &terminal.Text{}, width: max(width, leastWidth), color: color}
 }
 
-func (s *screen) flush(w io.Writer) error {
-	_, err := io.WriteString(w, s.text.String())
-	return err
-}
+func (s *screen) flush(w io.Writer) error { return s.text.Print(w) }
 
-func (s *screen) styled(style, text string) string {
-	if !s.color || style == plain || text == "" {
-		return text
+// line writes a line of parts, without spaces at its end.
+func (s *screen) line(parts ...piece) {
+	for last := len(parts) - 1; last >= 0; last-- {
+		if parts[last].text = strings.TrimRight(parts[last].text, " "); parts[last].text != "" {
+			s.text.Words(plain, strings.Repeat(" ", s.indent))
+			break
+		}
 	}
-	return style + text + reset
+	for _, p := range parts {
+		if !s.color {
+			p.style = plain
+		}
+		s.text.Words(p.style, p.text)
+	}
+	s.text.Newline()
 }
 
-func (s *screen) line(text string) {
-	s.text.WriteString(strings.TrimRight(text, " "))
-	s.text.WriteByte('\n')
-}
+// bare writes a line without a style.
+func (s *screen) bare(text string) { s.line(piece{plain, text}) }
 
 // blank leaves a line free, but not at the top and not twice.
 func (s *screen) blank() {
 	if t := s.text.String(); t != "" && !strings.HasSuffix(t, "\n\n") {
-		s.text.WriteByte('\n')
+		s.text.Newline()
 	}
 }
 
-func (s *screen) paragraph(style, text string) {
+func (s *screen) paragraph(style terminal.Sequence, text string) {
 	for _, l := range wrap(text, s.width) {
-		s.line(s.styled(style, l))
+		s.line(piece{style, l})
 	}
 }
 
 // hang writes text after a prefix, its further lines indented by two. A prefix
 // that leaves little room has lines of its own.
-func (s *screen) hang(style, prefix, text string) {
+func (s *screen) hang(style terminal.Sequence, prefix, text string) {
 	const indent = "  "
 	if columns(prefix) > s.width/2 {
 		s.paragraph(style, prefix)
 		for _, l := range wrap(text, s.width-len(indent)) {
-			s.line(indent + l)
+			s.bare(indent + l)
 		}
 		return
 	}
 	head := wrap(text, s.width-columns(prefix)-1)[0]
-	s.line(s.styled(style, prefix) + " " + head)
+	s.line(piece{style, prefix}, piece{plain, " " + head})
 	// What the first line took is cut off by its letters: wrap may have broken
 	// a word where there was no space.
 	rest := strings.Join(strings.Fields(text), " ")[len(head):]
@@ -91,23 +103,23 @@ func (s *screen) hang(style, prefix, text string) {
 		return
 	}
 	for _, l := range wrap(rest, s.width-len(indent)) {
-		s.line(indent + l)
+		s.bare(indent + l)
 	}
 }
 
 // field writes a name at the left and text beside it.
 func (s *screen) field(name, text string) {
 	for i, l := range wrap(text, s.width-fieldWidth) {
-		s.line(s.styled(faint, left(first(i, name), fieldWidth)) + l)
+		s.line(piece{faint, left(first(i, name), fieldWidth)}, piece{plain, l})
 	}
 }
 
 // copyable writes what is there to be copied: it is never broken within a
 // word, and a command goes on after a backslash, as a shell reads it.
 func (s *screen) copyable(name, text string) {
-	head := s.styled(faint, left(name, fieldWidth))
+	head := piece{faint, left(name, fieldWidth)}
 	if columns(text) <= s.width-fieldWidth {
-		s.line(head + text)
+		s.line(head, piece{plain, text})
 		return
 	}
 	const indent, mark = 4, ` \`
@@ -117,9 +129,9 @@ func (s *screen) copyable(name, text string) {
 			line += mark
 		}
 		if !started {
-			s.line(head + line)
+			s.line(head, piece{plain, line})
 		} else {
-			s.line(strings.Repeat(" ", fieldWidth+indent) + line)
+			s.bare(strings.Repeat(" ", fieldWidth+indent) + line)
 		}
 		started = true
 	}
@@ -139,9 +151,9 @@ func (s *screen) copyable(name, text string) {
 	}
 	if !started && columns(line) > s.width-fieldWidth {
 		if name != "" {
-			s.line(s.styled(faint, name))
+			s.line(piece{faint, name})
 		}
-		s.line(line)
+		s.bare(line)
 		return
 	}
 	put(true)
@@ -150,11 +162,11 @@ func (s *screen) copyable(name, text string) {
 // rule divides the workloads of a run.
 func (s *screen) rule(title string) {
 	title = wrap(title, s.width-6)[0]
-	s.line(s.styled(bold, "── "+title+" "+strings.Repeat("─", max(0, s.width-4-columns(title)))))
+	s.line(piece{bold, "── " + title + " " + strings.Repeat("─", max(0, s.width-4-columns(title)))})
 }
 
 // verdictStyle colours a verdict; the word beside it says the same.
-func verdictStyle(v overhead.Verdict) string {
+func verdictStyle(v overhead.Verdict) terminal.Sequence {
 	switch v {
 	case overhead.Worse:
 		return red

@@ -3,6 +3,8 @@ package report
 import (
 	"io"
 	"strings"
+
+	"tare/terminal"
 )
 
 // SheetTerminal writes a sheet as a screen, by the rules of [Terminal]: figures
@@ -163,14 +165,14 @@ func (s *screen) judgements(j Judgements) {
 				if n == 0 {
 					name = shortened(l.name, nameWidth-gap)
 				}
-				s.line(s.styled(bold, left(head, idWidth)) + s.styled(style, left(name, nameWidth)) + text)
+				s.line(piece{bold, left(head, idWidth)}, piece{style, left(name, nameWidth)}, piece{plain, text})
 			}
 		}
 	}
 }
 
 // toneStyle colours a tone.
-func toneStyle(t Tone) string {
+func toneStyle(t Tone) terminal.Sequence {
 	switch t {
 	case Good:
 		return green

@@ -139,9 +139,9 @@ func (s *screen) beside(tables []table, widths []int) {
 			names := wrap(r.cells[0], widths[0])
 			for j, name := range names {
 				if j == 0 {
-					s.line(left(name, widths[0]) + s.figures(r, widths))
+					s.figures(left(name, widths[0]), r, widths)
 				} else {
-					s.line("  " + name)
+					s.bare("  " + name)
 				}
 			}
 		}
@@ -159,7 +159,7 @@ func (s *screen) below(tables []table, widths []int) {
 		s.head(append([]string{""}, t.head[1:]...), append([]int{0}, widths[1:]...))
 		for _, r := range t.rows {
 			s.paragraph(plain, r.cells[0])
-			s.line(s.figures(r, widths))
+			s.figures("", r, widths)
 		}
 		s.notes(append(t.absences, t.notes...))
 	}
@@ -240,17 +240,17 @@ func (s *screen) head(head []string, widths []int) {
 				line += strings.Repeat(" ", gap) + right(text, widths[c])
 			}
 		}
-		s.line(s.styled(bold, strings.TrimRight(line, " ")))
+		s.line(piece{bold, line})
 	}
 }
 
-func (s *screen) figures(r tableRow, widths []int) string {
-	line := ""
+// figures writes a row, its verdict in colour, after what stands before it.
+func (s *screen) figures(line string, r tableRow, widths []int) {
 	last := len(r.cells) - 1
 	for c := 1; c < last; c++ {
 		line += strings.Repeat(" ", gap) + right(r.cells[c], widths[c])
 	}
-	return line + strings.Repeat(" ", gap) + s.styled(verdictStyle(r.verdict), r.cells[last])
+	s.line(piece{plain, line + strings.Repeat(" ", gap)}, piece{verdictStyle(r.verdict), r.cells[last]})
 }
 
 // align pads the figures of each column so that their decimal points stand

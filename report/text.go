@@ -7,30 +7,12 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/width"
+
+	"tare/terminal"
 )
 
-// clean makes outside text safe for a terminal line: control and formatting
-// characters, which could move the cursor, recolour the screen or reverse the
-// reading direction, become '?'; runs of space become one.
-func clean(s string) string {
-	var b strings.Builder
-	space := false
-	for _, r := range s {
-		switch {
-		case unicode.IsSpace(r):
-			space = b.Len() > 0
-			continue
-		case r == utf8.RuneError, unicode.In(r, unicode.C, unicode.Zl, unicode.Zp):
-			r = '?'
-		}
-		if space {
-			b.WriteByte(' ')
-			space = false
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
+// clean is text that we did not write, on one line, as screens and pages show it.
+func clean(s string) string { return terminal.Line(s) }
 
 // columns counts the terminal columns that s takes.
 func columns(s string) int {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"tare/terminal"
 )
 
 // Decision is a line of the decision log: why, what, and how much.
@@ -113,7 +115,7 @@ func (l *Log) Write(d Decision) error {
 		return err
 	}
 	select {
-	case l.lines <- append(line, '\n'):
+	case l.lines <- []byte(terminal.Escape(string(line)) + "\n"): // people read it too
 		l.spare, l.dropped = max(l.spare-1, 0), 0
 	default: // nobody takes it, or it is closed
 		l.dropped++

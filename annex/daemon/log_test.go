@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 )
 
 // Routine decisions are held to the rate, and what was left out is counted; errors and
@@ -42,6 +44,27 @@ func TestLogRate(t *testing.T) {
 	var state Decision
 	if err := json.Unmarshal([]byte(lines[logBurst]), &state); err != nil || state.What != "state" || state.Dropped != 30 {
 		t.Errorf("%s, %v: want a state, and 30 dropped before it", lines[logBurst], err)
+	}
+}
+
+// A line is all that a terminal shows of a decision, whatever the container's name is.
+func TestLogEscapesNames(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "decisions.jsonl")
+	l, err := OpenLog(path, 1<<20, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name = "web\n{\"what\":\"forged\"}\x1b[2J\u009b\u202e\x7f"
+	if err := errors.Join(l.Write(Decision{What: "hold", Container: name}), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	lines := read(t, path)
+	if len(lines) != 1 || strings.ContainsFunc(lines[0], func(r rune) bool { return !unicode.IsGraphic(r) }) {
+		t.Errorf("the log holds %q", lines)
+	}
+	var d Decision
+	if err := json.Unmarshal([]byte(lines[0]), &d); err != nil || d.Container != name {
+		t.Errorf("%q is read back as %q, %v", lines, d.Container, err)
 	}
 }
 

@@ -41,12 +41,13 @@ import (
 	"tare/kernel/host"
 	"tare/kernel/process"
 	"tare/stats"
+	"tare/terminal"
 )
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == serveCommand {
 		if err := serve(os.Args[2:]); err != nil {
-			fmt.Fprintln(os.Stderr, "load: server:", err)
+			terminal.Fprintln(os.Stderr, "load: server:", err)
 			os.Exit(1)
 		}
 		return
@@ -63,7 +64,7 @@ func main() {
 	flag.DurationVar(&b.patience, "patience", 5*time.Minute, "in all, for repeating what the host disturbed")
 	flag.Int64Var(&b.seed, "seed", 1, "of resampling")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: load [flags] [timing|lateness|stalls]...")
+		terminal.Fprintln(os.Stderr, "usage: load [flags] [timing|lateness|stalls]...")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -74,7 +75,7 @@ func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
 	if err := b.run(ctx, parts); err != nil {
-		fmt.Fprintln(os.Stderr, "load:", err)
+		terminal.Fprintln(os.Stderr, "load:", err)
 		os.Exit(1)
 	}
 }

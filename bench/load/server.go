@@ -17,6 +17,7 @@ import (
 	"tare/kernel/clock"
 	"tare/kernel/process"
 	"tare/kernel/socket"
+	"tare/terminal"
 )
 
 // serveCommand is the argument by which this program is the server.
@@ -110,7 +111,7 @@ func serve(args []string) error {
 			go func() {
 				defer conn.Close()
 				if err := b.answer(conn); err != nil {
-					fmt.Fprintln(os.Stderr, "load: server:", err)
+					terminal.Fprintln(os.Stderr, "load: server:", err)
 				}
 			}()
 		}

@@ -41,6 +41,7 @@ import (
 	"tare/platform/oci"
 	"tare/record"
 	"tare/stats"
+	"tare/terminal"
 	"tare/workload"
 )
 
@@ -63,7 +64,7 @@ func main() {
 	})
 	home := flag.String("home", "/var/lib/tare", "state directory, for its images")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: weight [flags] [redis|stream|ffmpeg|oci:RUNTIME|starts:RUNTIME|start|aa:WORKLOAD]...")
+		terminal.Fprintln(os.Stderr, "usage: weight [flags] [redis|stream|ffmpeg|oci:RUNTIME|starts:RUNTIME|start|aa:WORKLOAD]...")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -73,7 +74,7 @@ func main() {
 	}
 	b := &bench{rand: rand.New(rand.NewPCG(uint64(*seed), 0)), seed: *seed, blocks: *blocks, launches: *launches, runs: *runs, aaBlocks: *aaBlocks, binary: *binary, params: params}
 	if err := b.run(context.Background(), *home, parts); err != nil {
-		fmt.Fprintln(os.Stderr, "weight:", err)
+		terminal.Fprintln(os.Stderr, "weight:", err)
 		os.Exit(1)
 	}
 }
@@ -103,7 +104,7 @@ func (b *bench) run(ctx context.Context, home string, parts []string) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, b.session.Close()) }()
-	if b.images, err = image.OpenStore(filepath.Join(home, "images"), func(line string) { fmt.Fprintln(os.Stderr, line) }); err != nil {
+	if b.images, err = image.OpenStore(filepath.Join(home, "images"), func(line string) { terminal.Fprintln(os.Stderr, line) }); err != nil {
 		return err
 	}
 	for _, part := range parts {

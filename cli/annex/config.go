@@ -2,12 +2,13 @@ package annex
 
 import (
 	"errors"
-	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"tare/annex/config"
 	"tare/cli/command"
+	"tare/terminal"
 )
 
 func configCommand() *cobra.Command {
@@ -31,7 +32,7 @@ func configCommand() *cobra.Command {
 			if len(args) > 0 {
 				return command.UsageError("--example reads no file: leave %s out", args[0])
 			}
-			_, err := fmt.Fprint(out, config.Example())
+			_, err := io.WriteString(out, config.Example())
 			return err
 		}
 		path := config.Path
@@ -46,7 +47,7 @@ func configCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprint(out, c)
+		_, err = io.WriteString(out, c.String())
 		return err
 	}
 	return cmd
@@ -58,7 +59,7 @@ func told(cmd *cobra.Command, invalid *config.Invalid) error {
 	lines := invalid.Lines()
 	last := len(lines) - 1
 	for _, line := range lines[:last] {
-		fmt.Fprintln(cmd.ErrOrStderr(), "annex: "+line)
+		terminal.Fprintln(cmd.ErrOrStderr(), "annex: "+line)
 	}
 	return command.UsageError("%s", lines[last])
 }

@@ -14,6 +14,7 @@ import (
 	"tare/annex/config"
 	"tare/annex/control"
 	"tare/cli/command"
+	"tare/terminal"
 )
 
 func drainCommand() *cobra.Command {
@@ -51,7 +52,7 @@ not everything fits, drain has not done what it is for, and fails.`,
 			if d.LeftBytes > 0 {
 				return fmt.Errorf("%s came back, %s did not: %s%s", sizeText(d.ReturnedBytes), sizeText(d.LeftBytes), whyLeft(d), off)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "everything is back in memory: %s%s; annex reload manages again\n", sizeText(d.ReturnedBytes), off)
+			terminal.Fprintf(cmd.OutOrStdout(), "everything is back in memory: %s%s; annex reload manages again\n", sizeText(d.ReturnedBytes), off)
 			return nil
 		})
 	}
@@ -82,9 +83,9 @@ the same. The daemon stays, and does nothing until annex reload.`,
 				return err
 			}
 			out := cmd.OutOrStdout()
-			fmt.Fprintf(out, "off: %s came back, every setting is as it was found\n", sizeText(d.ReturnedBytes))
+			terminal.Fprintf(out, "off: %s came back, every setting is as it was found\n", sizeText(d.ReturnedBytes))
 			if d.LeftBytes > 0 {
-				fmt.Fprintf(out, "%s stay in swap: %s\n", sizeText(d.LeftBytes), whyLeft(d))
+				terminal.Fprintf(out, "%s stay in swap: %s\n", sizeText(d.LeftBytes), whyLeft(d))
 			}
 			return nil
 		})
@@ -113,11 +114,11 @@ is refused, and the one in force stays.`,
 				if err != nil {
 					return err
 				}
-				text := "in force: mode " + clean(s.Mode)
+				text := "in force: mode " + s.Mode
 				if len(restart) > 0 {
-					text += ", but for " + clean(strings.Join(restart, ", ")) + ", which takes a new start (systemctl restart annexd, or end it and run annexd again)"
+					text += ", but for " + strings.Join(restart, ", ") + ", which takes a new start (systemctl restart annexd, or end it and run annexd again)"
 				}
-				fmt.Fprintln(cmd.OutOrStdout(), text)
+				terminal.Fprintln(cmd.OutOrStdout(), text)
 				return nil
 			})
 		},
@@ -138,13 +139,13 @@ func rateOf(text string) (int64, error) {
 
 // begun tells of what is not waited for.
 func begun(cmd *cobra.Command) error {
-	_, err := fmt.Fprintln(cmd.OutOrStdout(), "begun: it goes on, annex status tells how far it is")
+	_, err := terminal.Fprintln(cmd.OutOrStdout(), "begun: it goes on, annex status tells how far it is")
 	return err
 }
 
 func whyLeft(d control.Drain) string {
 	if d.Problem != "" {
-		return clean(d.Problem)
+		return d.Problem
 	}
 	return "it does not fit: end a container, or add memory"
 }
@@ -154,11 +155,11 @@ var errDone = errors.New("done")
 
 // await follows a drain until the daemon is in one of some states, and tells in which.
 func await(ctx context.Context, c *control.Client, errOut io.Writer, until ...control.State) (last control.Drain, state control.State, err error) {
-	_, _, live := terminal(errOut)
+	width, _, live := sizeOf(errOut)
 	drawn := false
 	defer func() {
 		if drawn {
-			fmt.Fprint(errOut, "\r\x1b[K")
+			terminal.Overwrite(errOut, "", 0)
 		}
 	}()
 	err = c.Top(ctx, 250*time.Millisecond, func(s control.Status) error {
@@ -172,10 +173,9 @@ func await(ctx context.Context, c *control.Client, errOut io.Writer, until ...co
 		case state == control.Ending:
 			return io.EOF
 		case state != control.Draining:
-			return fmt.Errorf("annexd is %s again, as somebody has said annex reload meanwhile: %s", clean(string(state)), drainText(last))
+			return fmt.Errorf("annexd is %s again, as somebody has said annex reload meanwhile: %s", state, drainText(last))
 		case live:
-			width, _ := sizeOf(errOut)
-			fmt.Fprint(errOut, "\r\x1b[K"+strings.TrimRight(fit(drainText(last), width-1, false), " "))
+			terminal.Overwrite(errOut, drainText(last), width)
 			drawn = true
 		}
 		return nil

@@ -10,6 +10,7 @@ import (
 
 	"tare/annex/control"
 	"tare/cli/command"
+	"tare/terminal"
 )
 
 func explainCommand() *cobra.Command {
@@ -41,23 +42,23 @@ func explainCommand() *cobra.Command {
 
 func printExplanation(out io.Writer, e control.Explanation) {
 	c := e.Context
-	fmt.Fprintf(out, "%s (%s, %s): %s resident, %s extended, share %s\n",
-		clean(c.Name), clean(string(c.Class)), clean(string(c.State)), sizeText(c.ResidentBytes), sizeText(c.ExtendedBytes), sizeText(c.ShareBytes))
+	terminal.Fprintf(out, "%s (%s, %s): %s resident, %s extended, share %s\n",
+		c.Name, c.Class, c.State, sizeText(c.ResidentBytes), sizeText(c.ExtendedBytes), sizeText(c.ShareBytes))
 	if c.Problem != "" {
-		fmt.Fprintln(out, clean(c.Problem))
+		terminal.Fprintln(out, c.Problem)
 	}
 	if n := c.Next; n != nil {
-		fmt.Fprintf(out, "expected to wake in %s (%s to %s)\n", spanText(seconds(n.LikelySeconds)), spanText(seconds(n.EarliestSeconds)), spanText(seconds(n.LatestSeconds)))
+		terminal.Fprintf(out, "expected to wake in %s (%s to %s)\n", spanText(seconds(n.LikelySeconds)), spanText(seconds(n.EarliestSeconds)), spanText(seconds(n.LatestSeconds)))
 	}
 	for _, s := range e.Sentences {
-		fmt.Fprintln(out, clean(s))
+		terminal.Fprintln(out, s)
 	}
-	fmt.Fprintf(out, "woke %s for work; waited for %s\n", times(c.Activity.Activations), plural(c.Activity.DemandPages, "page"))
+	terminal.Fprintf(out, "woke %s for work; waited for %s\n", times(c.Activity.Activations), plural(c.Activity.DemandPages, "page"))
 	if c.Activity.Probes > 0 {
-		fmt.Fprintf(out, "woke %s more, which was taken for health probes: it used less CPU time than activity.probe_cpu, and fewer pages than activity.probe_pages\n", times(c.Activity.Probes))
+		terminal.Fprintf(out, "woke %s more, which was taken for health probes: it used less CPU time than activity.probe_cpu, and fewer pages than activity.probe_pages\n", times(c.Activity.Probes))
 	}
 	if len(c.Predictors) > 0 {
-		fmt.Fprintf(out, "\n%-10s %9s %7s %6s %7s  %s\n", "PREDICTOR", "PRECISION", "RECALL", "LEAD", "TOLD", "STATE")
+		terminal.Fprintf(out, "\n%-10s %9s %7s %6s %7s  %s\n", "PREDICTOR", "PRECISION", "RECALL", "LEAD", "TOLD", "STATE")
 		for _, p := range c.Predictors {
 			state := "silent: below its threshold"
 			if p.On {
@@ -67,28 +68,28 @@ func printExplanation(out io.Writer, e control.Explanation) {
 				if p.On {
 					state = "has said nothing yet"
 				}
-				fmt.Fprintf(out, "%-10s %9s %7s %6s %7d  %s\n", clean(string(p.Kind)), "-", "-", "-", 0, state)
+				terminal.Fprintf(out, "%-10s %9s %7s %6s %7d  %s\n", p.Kind, "-", "-", "-", 0, state)
 				continue
 			}
 			precision, recall := p.PrecisionShare, p.RecallShare
-			fmt.Fprintf(out, "%-10s %9s %7s %6s %7d  %s\n", clean(string(p.Kind)), shareText(&precision), shareText(&recall), spanText(seconds(p.LeadSeconds)), p.Told, state)
+			terminal.Fprintf(out, "%-10s %9s %7s %6s %7d  %s\n", p.Kind, shareText(&precision), shareText(&recall), spanText(seconds(p.LeadSeconds)), p.Told, state)
 		}
 	}
 	if len(e.Decisions) == 0 {
-		fmt.Fprintln(out, "\nnothing was decided about it yet")
+		terminal.Fprintf(out, "\nnothing was decided about it yet\n")
 		return
 	}
-	fmt.Fprintf(out, "\n%-8s  %-5s  %-9s  %6s  %6s  %6s\n", "AT", "WHAT", "WHY", "ASKED", "MOVED", "TOOK")
+	terminal.Fprintf(out, "\n%-8s  %-5s  %-9s  %6s  %6s  %6s\n", "AT", "WHAT", "WHY", "ASKED", "MOVED", "TOOK")
 	for _, d := range e.Decisions {
-		line := fmt.Sprintf("%-8s  %-5s  %-9s  %6d  %6d  %6s", d.At.Local().Format("15:04:05"), clean(d.Op), clean(string(d.Why)), d.Asked, d.Moved, spanText(seconds(d.Seconds)))
+		line := fmt.Sprintf("%-8s  %-5s  %-9s  %6d  %6d  %6s", d.At.Local().Format("15:04:05"), d.Op, d.Why, d.Asked, d.Moved, spanText(seconds(d.Seconds)))
 		for _, more := range []string{d.Detail, d.Problem} {
 			if more != "" {
-				line += "  " + clean(more)
+				line += "  " + more
 			}
 		}
 		if d.Observed {
 			line += "  (observed: nothing moved)"
 		}
-		fmt.Fprintln(out, line)
+		terminal.Fprintln(out, line)
 	}
 }

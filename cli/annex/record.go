@@ -24,6 +24,7 @@ import (
 	"tare/container"
 	"tare/kernel/clock"
 	"tare/kernel/swap"
+	"tare/terminal"
 )
 
 // recording is what the flags of record say.
@@ -77,9 +78,9 @@ refused, which would undo its work.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d events, %d lost\n", clean(args[0]), done.Told, done.Lost)
+			terminal.Fprintf(cmd.OutOrStdout(), "%s: %d events, %d lost\n", args[0], done.Told, done.Lost)
 			if done.Unmoved != nil {
-				fmt.Fprintf(cmd.ErrOrStderr(), "annex: not all left that was to: %s\n", clean(done.Unmoved.Error()))
+				terminal.Fprintf(cmd.ErrOrStderr(), "annex: not all left that was to: %s\n", done.Unmoved)
 			}
 			return nil
 		},
@@ -97,25 +98,25 @@ func mayHold(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if dir := filepath.Dir(path); !isThere(dir) {
-			return command.UsageError("%s: there is no directory %s: make it, or name a file elsewhere", clean(path), clean(dir))
+			return command.UsageError("%s: there is no directory %s: make it, or name a file elsewhere", path, dir)
 		}
 		return nil
 	}
 	switch {
 	case err != nil:
-		return command.UsageError("%s: %v: name a file that can be written", clean(path), reasonOf(err))
+		return command.UsageError("%s: %v: name a file that can be written", path, reasonOf(err))
 	case info.IsDir():
-		return command.UsageError("%s is a directory: name a file in it", clean(path))
+		return command.UsageError("%s is a directory: name a file in it", path)
 	case !info.Mode().IsRegular() || info.Size() == 0:
 		return nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return command.UsageError("%s: %v: name a file that can be written", clean(path), reasonOf(err))
+		return command.UsageError("%s: %v: name a file that can be written", path, reasonOf(err))
 	}
 	defer f.Close()
 	if _, err := trace.NewReader(bufio.NewReader(f)); errors.Is(err, trace.ErrFormat) {
-		return command.UsageError("%s holds something else than a trace, which would be lost: name another file, or move it away", clean(path))
+		return command.UsageError("%s holds something else than a trace, which would be lost: name another file, or move it away", path)
 	}
 	return nil
 }
@@ -204,7 +205,7 @@ func (r *recording) record(ctx context.Context, found []container.Container, pat
 	}
 	f, err := os.Create(path)
 	if err != nil {
-		return nil, command.UsageError("%s: %v: name a file that can be written", clean(path), reasonOf(err))
+		return nil, command.UsageError("%s: %v: name a file that can be written", path, reasonOf(err))
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	out := bufio.NewWriter(f)

@@ -18,6 +18,7 @@ import (
 	"tare/annex/synthetic"
 	"tare/annex/trace"
 	"tare/cli/command"
+	"tare/terminal"
 )
 
 // simulation is what the flags of simulate say.
@@ -153,13 +154,13 @@ func (s *simulation) warmUp(errOut io.Writer, mix synthetic.Mix) (time.Duration,
 		cut := new(trace.Cut)
 		switch wasCut := errors.As(err, &cut); {
 		case err != nil && !wasCut:
-			return 0, fmt.Errorf("--trace %s: %w", clean(s.trace), err)
+			return 0, fmt.Errorf("--trace %s: %w", s.trace, err)
 		case all.events == 0 && wasCut:
-			return 0, fmt.Errorf("--trace %s: the trace holds no event, as it was cut: record it anew with annex record", clean(s.trace))
+			return 0, fmt.Errorf("--trace %s: the trace holds no event, as it was cut: record it anew with annex record", s.trace)
 		case all.events == 0:
-			return 0, fmt.Errorf("--trace %s: the trace holds no event: record it anew with annex record", clean(s.trace))
+			return 0, fmt.Errorf("--trace %s: the trace holds no event: record it anew with annex record", s.trace)
 		case wasCut:
-			fmt.Fprintf(errOut, "annex: %s: %v\n", clean(s.trace), cut)
+			terminal.Fprintf(errOut, "annex: %s: %v\n", s.trace, cut)
 		}
 	}
 	warm := min(lasts/warmPart, mostWarm)
@@ -260,12 +261,12 @@ func readFile[T any](path string, parse func(io.Reader) (T, error)) (T, error) {
 	var none T
 	f, err := os.Open(path)
 	if err != nil {
-		return none, fmt.Errorf("%s: %w", clean(path), reasonOf(err))
+		return none, fmt.Errorf("%s: %w", path, reasonOf(err))
 	}
 	defer f.Close()
 	v, err := parse(f)
 	if err != nil {
-		return none, fmt.Errorf("%s: %w", clean(path), err)
+		return none, fmt.Errorf("%s: %w", path, err)
 	}
 	return v, nil
 }
@@ -291,9 +292,9 @@ func (s *simulation) plan(ctx context.Context, out, errOut io.Writer, mix synthe
 		return command.WriteJSON(out, plans)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "policy\tcontainers a host\thosts\trun\tp99\tworst of them\tover\t")
+	terminal.Fprintf(w, "policy\tcontainers a host\thosts\trun\tp99\tworst of them\tover\t\n")
 	for _, p := range plans {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%v\t%v\t%d\t\n", p.Policy, p.PerHost, p.Hosts, p.Ran, rounded(p.P99), rounded(p.Worst), p.Over)
+		terminal.Fprintf(w, "%s\t%d\t%d\t%d\t%v\t%v\t%d\t\n", p.Policy, p.PerHost, p.Hosts, p.Ran, rounded(p.P99), rounded(p.Worst), p.Over)
 	}
 	return w.Flush()
 }
@@ -326,7 +327,7 @@ func rounded(d time.Duration) time.Duration { return d.Round(time.Microsecond) }
 
 func reportTable(out io.Writer, reports []*simulate.Report) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "policy\tcritical p50\tp99\tp99.9\tburst p50\tp99\tdelay p50\tp99\tdemand faults\tin/s\tout/s\twasted\tevict errors\t")
+	terminal.Fprintf(w, "policy\tcritical p50\tp99\tp99.9\tburst p50\tp99\tdelay p50\tp99\tdemand faults\tin/s\tout/s\twasted\tevict errors\t\n")
 	for _, r := range reports {
 		rate := func(pages int) string {
 			if r.Seconds == 0 {
@@ -338,7 +339,7 @@ func reportTable(out io.Writer, reports []*simulate.Report) error {
 		if r.Ahead > 0 {
 			wasted = fmt.Sprintf("%.1f%%", 100*float64(r.Wasted)/float64(r.Ahead))
 		}
-		fmt.Fprintf(w, "%s\t%v\t%v\t%v\t%v\t%v\t%v\t%v\t%d\t%s\t%s\t%s\t%d\t\n", r.Policy,
+		terminal.Fprintf(w, "%s\t%v\t%v\t%v\t%v\t%v\t%v\t%v\t%d\t%s\t%s\t%s\t%d\t\n", r.Policy,
 			rounded(r.Critical.P50), rounded(r.Critical.P99), rounded(r.Critical.P999), rounded(r.Bursts.P50), rounded(r.Bursts.P99),
 			rounded(r.Delays.P50), rounded(r.Delays.P99), r.Demand, rate(r.In), rate(r.Out), wasted, r.Errors)
 	}

@@ -2,12 +2,12 @@ package annex
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"tare/annex/control"
 	"tare/cli/command"
+	"tare/terminal"
 )
 
 func statusCommand() *cobra.Command {
@@ -37,15 +37,15 @@ func statusCommand() *cobra.Command {
 func printStatus(cmd *cobra.Command, s control.Status) {
 	out := cmd.OutOrStdout()
 	for _, line := range summary(s) {
-		fmt.Fprintln(out, line)
+		terminal.Fprintln(out, line)
 	}
-	fmt.Fprintln(out)
+	terminal.Fprintln(out)
 	for _, line := range contextTable(s.Contexts, widthOf(out), 0) {
-		fmt.Fprintln(out, line)
+		terminal.Fprintln(out, line)
 	}
 	for _, c := range s.Contexts {
 		if c.Problem != "" {
-			fmt.Fprintf(out, "%s: %s\n", clean(c.Name), clean(c.Problem))
+			terminal.Fprintf(out, "%s: %s\n", c.Name, c.Problem)
 		}
 	}
 }

@@ -7,16 +7,17 @@ import (
 	"tare/annex"
 	"tare/annex/config"
 	"tare/annex/control"
+	"tare/terminal"
 )
 
 // summary is what a status tells of the whole: a line a subject.
 func summary(s control.Status) []string {
-	lines := []string{fmt.Sprintf("annexd    %s for %s by %s, mode %s", clean(string(s.State)), spanText(s.At.Sub(s.Since)), clean(s.Config), clean(s.Mode))}
+	lines := []string{fmt.Sprintf("annexd    %s for %s by %s, mode %s", terminal.Line(string(s.State)), spanText(s.At.Sub(s.Since)), terminal.Line(s.Config), terminal.Line(s.Mode))}
 	add := func(head, format string, args ...any) {
 		lines = append(lines, fit(head, 9, false)+" "+fmt.Sprintf(format, args...))
 	}
 	m := s.Memory
-	add("memory", "%s: %s free of %s, headroom %s", clean(m.Defended), sizeText(m.FreeBytes), sizeText(m.LimitBytes), sizeText(m.HeadroomBytes))
+	add("memory", "%s: %s free of %s, headroom %s", terminal.Line(m.Defended), sizeText(m.FreeBytes), sizeText(m.LimitBytes), sizeText(m.HeadroomBytes))
 	if m.PoolBytes > 0 {
 		lines[len(lines)-1] += ", " + sizeText(m.PoolBytes) + " hold compressed swap"
 	}
@@ -29,9 +30,9 @@ func summary(s control.Status) []string {
 		if t.DailyBytes > 0 {
 			text += " of " + sizeText(t.DailyBytes)
 		}
-		text += ": " + clean(t.Kind) + " " + clean(t.Area)
+		text += ": " + terminal.Line(t.Kind) + " " + terminal.Line(t.Area)
 		if t.Problem != "" {
-			text += "; " + clean(t.Problem)
+			text += "; " + terminal.Line(t.Problem)
 		}
 		add("swap", "%s", text)
 	}
@@ -68,7 +69,7 @@ func summary(s control.Status) []string {
 	}
 	add("itself", "%s", weight)
 	for _, w := range s.Warnings {
-		lines = append(lines, "warning: "+clean(w))
+		lines = append(lines, "warning: "+terminal.Line(w))
 	}
 	return lines
 }
@@ -78,7 +79,7 @@ func brakeText(b control.Brake) string {
 	if b.On {
 		text.WriteString("ON")
 		if b.Why != "" {
-			text.WriteString(": " + clean(b.Why))
+			text.WriteString(": " + terminal.Line(b.Why))
 		}
 	} else {
 		text.WriteString("off")
@@ -121,7 +122,7 @@ func drainText(d control.Drain) string {
 		text += ", " + sizeText(d.RateBytesPerSecond) + "/s at most"
 	}
 	if d.Problem != "" {
-		text += "; " + clean(d.Problem)
+		text += "; " + terminal.Line(d.Problem)
 	}
 	return text
 }

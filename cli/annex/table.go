@@ -7,6 +7,7 @@ import (
 
 	"tare/annex"
 	"tare/annex/control"
+	"tare/terminal"
 )
 
 // A column of the table of contexts. Where the screen is too narrow those with the highest
@@ -23,8 +24,8 @@ type column struct {
 const leastName = 12
 
 var contextColumns = []column{
-	{"CLASS", 8, false, 5, func(c control.Context) string { return clean(string(c.Class)) }},
-	{"STATE", 7, false, 2, func(c control.Context) string { return clean(string(c.State)) }},
+	{"CLASS", 8, false, 5, func(c control.Context) string { return terminal.Line(string(c.Class)) }},
+	{"STATE", 7, false, 2, func(c control.Context) string { return terminal.Line(string(c.State)) }},
 	{"RES", 5, true, 0, func(c control.Context) string { return shortSize(c.ResidentBytes) }},
 	{"EXT", 5, true, 0, func(c control.Context) string { return shortSize(c.ExtendedBytes) }},
 	{"SHARE", 5, true, 6, func(c control.Context) string { return shortSize(c.ShareBytes) }},
@@ -41,7 +42,7 @@ var contextColumns = []column{
 	}},
 	{"HIT", 5, true, 3, func(c control.Context) string { return shareText(c.HitShare) }},
 	{"PRESS", 5, true, 4, func(c control.Context) string { return shareText(c.PressureShare) }},
-	{"LAST", 9, false, 7, func(c control.Context) string { return cmp.Or(clean(string(c.Last)), "-") }},
+	{"LAST", 9, false, 7, func(c control.Context) string { return cmp.Or(terminal.Line(string(c.Last)), "-") }},
 }
 
 // contextTable is a line a context below one of headings, no wider than width: the critical
@@ -62,7 +63,7 @@ func contextTable(contexts []control.Context, width, most int) []string {
 	})
 	longest := columns("CONTEXT")
 	for _, c := range contexts {
-		longest = max(longest, columns(clean(c.Name)))
+		longest = max(longest, columns(terminal.Line(c.Name)))
 	}
 	shown, gap, name := layOut(contextColumns, width, longest)
 	line := func(first string, cell func(c column) string) string {
@@ -78,7 +79,7 @@ func contextTable(contexts []control.Context, width, most int) []string {
 			lines = append(lines, fit("and "+plural(int64(len(contexts)-i), "context")+" more", width, false))
 			break
 		}
-		lines = append(lines, line(clean(c.Name), func(k column) string { return k.cell(c) }))
+		lines = append(lines, line(terminal.Line(c.Name), func(k column) string { return k.cell(c) }))
 	}
 	return lines
 }

@@ -5,19 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 )
-
-// clean is a name as a terminal may have it: what would steer it is left out.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, s)
-}
 
 var sizeUnits = []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
 

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 
 	"tare/annex/control"
 	"tare/cli/command"
+	"tare/terminal"
 )
 
 func topCommand() *cobra.Command {
@@ -39,7 +39,7 @@ terminal it prints one status.`,
 			return command.UsageError("--interval %v: want 50ms to 1h", *every)
 		}
 		return ask(cmd, func(ctx context.Context, c *control.Client) error {
-			switch _, _, live := terminal(cmd.OutOrStdout()); {
+			switch _, live := terminal.Behind(cmd.OutOrStdout()); {
 			case *asJSON:
 				return streamed(ctx, c.Top(ctx, *every, func(s control.Status) error {
 					return jsonLine(cmd.OutOrStdout(), s)
@@ -83,7 +83,7 @@ func live(ctx context.Context, c *control.Client, every time.Duration, out io.Wr
 	resized := make(chan os.Signal, 1)
 	signal.Notify(resized, syscall.SIGWINCH)
 	defer signal.Stop(resized)
-	if _, fd, ok := terminal(os.Stdin); ok {
+	if fd, ok := terminal.Behind(os.Stdin); ok {
 		before, err := term.MakeRaw(fd)
 		if err != nil {
 			return fmt.Errorf("read keys: %w", err)
@@ -91,8 +91,8 @@ func live(ctx context.Context, c *control.Client, every time.Duration, out io.Wr
 		defer func() { _ = term.Restore(fd, before) }()
 		go keys(os.Stdin, leave)
 	}
-	fmt.Fprint(out, enterScreen)
-	defer fmt.Fprint(out, leaveScreen)
+	terminal.EnterScreen.Print(out)
+	defer terminal.LeaveScreen.Print(out)
 
 	statuses := make(chan control.Status)
 	ended := make(chan error, 1)
@@ -118,23 +118,14 @@ func live(ctx context.Context, c *control.Client, every time.Duration, out io.Wr
 			return nil
 		}
 		if last != nil {
-			width, height := sizeOf(out)
-			fmt.Fprint(out, frame(*last, width, height))
+			width, height, _ := sizeOf(out)
+			_ = frame(*last, width, height).Print(out)
 		}
 	}
 }
 
-// What terminals of the last decades understand (xterm's control sequences).
-const (
-	enterScreen = "\x1b[?1049h\x1b[?25l" // the alternate screen, without a cursor
-	leaveScreen = "\x1b[?25h\x1b[?1049l"
-	home        = "\x1b[H"
-	clearLine   = "\x1b[K"
-	clearBelow  = "\x1b[J"
-)
-
 // frame draws a status over what was there, so that nothing flickers, and no line wraps.
-func frame(s control.Status, width, height int) string {
+func frame(s control.Status, width, height int) *terminal.Text {
 	lines := summary(s)
 	// The table gets two lines in three at least.
 	if most := max(1, height/3); len(lines) > most {
@@ -145,26 +136,27 @@ func frame(s control.Status, width, height int) string {
 	if len(lines) > height {
 		lines = lines[:height]
 	}
-	var b strings.Builder
-	b.WriteString(home)
+	screen := &terminal.Text{}
+	screen.Control(terminal.Home)
 	for i, line := range lines {
 		if i > 0 {
-			b.WriteString("\r\n")
+			screen.Control(terminal.NextLine)
 		}
 		if columns(line) > width {
 			line = fit(line, width, false)
 		}
-		b.WriteString(line)
+		screen.Words(terminal.Plain, line)
 		// In the last column a terminal stands before its wrap: clearing there would take
 		// the character itself.
 		if columns(line) < width {
-			b.WriteString(clearLine)
+			screen.Control(terminal.ClearRight)
 		}
 	}
 	if len(lines) < height {
-		b.WriteString("\r\n" + clearBelow)
+		screen.Control(terminal.NextLine)
+		screen.Control(terminal.ClearBelow)
 	}
-	return b.String()
+	return screen
 }
 
 // shorten is the first of a summary's lines. Warnings, which end it, are counted where they

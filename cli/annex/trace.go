@@ -35,14 +35,14 @@ is then the error. docs/annex-trace.md has the format.`,
 func openTrace(path string) (from trace.Source, done func(), err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, nil, command.UsageError("%s: %v: annex record writes a trace", clean(path), reasonOf(err))
+		return nil, nil, command.UsageError("%s: %v: annex record writes a trace", path, reasonOf(err))
 	}
 	r, err := trace.NewReader(bufio.NewReader(f))
 	if err != nil {
 		f.Close()
 		var cut *trace.Cut
 		if errors.Is(err, trace.ErrFormat) || errors.As(err, &cut) || errors.Is(err, syscall.EISDIR) {
-			return nil, nil, command.UsageError("%s: %v", clean(path), reasonOf(err))
+			return nil, nil, command.UsageError("%s: %v", path, reasonOf(err))
 		}
 		return nil, nil, err
 	}

@@ -3,9 +3,10 @@ package annex
 import (
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"time"
+
+	"tare/terminal"
 )
 
 // How a terminal is told what a long run is at: from when on, and how often.
@@ -28,10 +29,10 @@ type waiting struct {
 
 // wait begins to tell on the terminal behind a writer, if there is one. end takes the line away, and may be called again.
 func wait(errOut io.Writer) (w *waiting, end func()) {
-	if _, _, live := terminal(errOut); !live {
+	if _, _, live := sizeOf(errOut); !live {
 		return &waiting{}, func() {}
 	}
-	return waitOn(errOut, func() int { width, _ := sizeOf(errOut); return width })
+	return waitOn(errOut, func() int { width, _, _ := sizeOf(errOut); return width })
 }
 
 // waitOn is wait on what is a terminal.
@@ -57,7 +58,7 @@ func (w *waiting) run() {
 		select {
 		case <-w.stop:
 			if drawn {
-				fmt.Fprint(w.out, "\r\x1b[K")
+				terminal.Overwrite(w.out, "", 0)
 			}
 			return
 		case <-due.C:
@@ -65,7 +66,7 @@ func (w *waiting) run() {
 		w.mu.Lock()
 		text := spanOf(time.Since(began)) + "  " + w.at
 		w.mu.Unlock()
-		fmt.Fprint(w.out, "\r\x1b[K"+strings.TrimRight(fit(text, w.width()-1, false), " "))
+		terminal.Overwrite(w.out, text, w.width())
 		due.Reset(waitingEvery)
 	}
 }

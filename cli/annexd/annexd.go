@@ -28,6 +28,7 @@ import (
 	"tare/cli/command"
 	"tare/container"
 	"tare/probe"
+	"tare/terminal"
 )
 
 // Main runs one command line and returns the exit code.
@@ -115,7 +116,7 @@ func (f *flags) told(err error) error {
 }
 
 // tell prints a line for whoever started the daemon.
-func (f *flags) tell(line string) { fmt.Fprintln(f.err, "annexd: "+command.OneLine(line)) }
+func (f *flags) tell(line string) { terminal.Fprintln(f.err, "annexd:", terminal.Line(line)) }
 
 func (f *flags) run(ctx context.Context) error {
 	if f.check && f.once {
@@ -222,7 +223,7 @@ func (f *flags) reloads(ctx context.Context, h *daemon.Host, hangups <-chan os.S
 				}
 			}
 			if len(restart) > 0 {
-				fmt.Fprintf(f.err, "annexd: in force only when annexd is started anew: %v\n", restart)
+				terminal.Fprintf(f.err, "annexd: in force only when annexd is started anew: %v\n", restart)
 			}
 		}
 	}()
@@ -244,7 +245,7 @@ func (f *flags) show(ctx context.Context, c config.Config) error {
 		return err
 	}
 	notes = append(notes, doubts...)
-	fmt.Fprintf(f.out, "%s is valid: mode %s, defends %s, headroom %d MiB\n", f.path, c.Mode, c.Memory.Defend, c.Memory.Headroom>>20)
+	terminal.Fprintf(f.out, "%s is valid: mode %s, defends %s, headroom %d MiB\n", f.path, c.Mode, c.Memory.Defend, c.Memory.Headroom>>20)
 	b, err := bound.New(bound.Options{Group: defended(c)})
 	if err != nil {
 		return err
@@ -255,7 +256,7 @@ func (f *flags) show(ctx context.Context, c config.Config) error {
 	notes = append(notes, unbraked(c, all, b.Pressure)...)
 	notes = append(notes, unproved(c, all)...)
 	for _, n := range notes {
-		fmt.Fprintf(f.err, "annexd: %s\n", command.OneLine(n))
+		f.tell(n)
 	}
 	return nil
 }
@@ -273,22 +274,22 @@ func defended(c config.Config) string {
 func printClasses(out io.Writer, c config.Config, all []container.Container, within func(container.Container) (bool, error)) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	count, outside := map[annex.Class]int{}, 0
-	fmt.Fprintln(w, "CLASS\tCONTAINER\tENGINE\tIMAGE")
+	terminal.Fprintf(w, "CLASS\tCONTAINER\tENGINE\tIMAGE\n")
 	for _, one := range all {
 		class := c.Class(one)
 		count[class]++
 		if class == annex.Ignored {
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s", class, command.OneLine(one.Name), one.Engine, command.OneLine(one.Image))
+		terminal.Fprintf(w, "%s\t%s\t%s\t%s", class, one.Name, one.Engine, one.Image)
 		if class == annex.Elastic {
 			// Of one that has no place of its own the status tells why.
 			if inside, err := within(one); err == nil && !inside {
 				outside++
-				fmt.Fprintf(w, "\toutside of %s: not managed", command.OneLine(c.Memory.Defend))
+				terminal.Fprintf(w, "\toutside of %s: not managed", c.Memory.Defend)
 			}
 		}
-		fmt.Fprintln(w)
+		terminal.Fprintln(w)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -297,7 +298,7 @@ func printClasses(out io.Writer, c config.Config, all []container.Container, wit
 	if outside > 0 {
 		elsewhere = fmt.Sprintf(" (%d of them not managed)", outside)
 	}
-	_, err := fmt.Fprintf(out, "%d critical, %d elastic%s, %d ignored\n", count[annex.Critical], count[annex.Elastic], elsewhere, count[annex.Ignored])
+	_, err := terminal.Fprintf(out, "%d critical, %d elastic%s, %d ignored\n", count[annex.Critical], count[annex.Elastic], elsewhere, count[annex.Ignored])
 	return err
 }
 
@@ -390,28 +391,28 @@ func decisions(h explains, s control.Status) map[annex.ID][]control.Decision {
 
 // printDecisions prints what would be done, and of what memory that was decided.
 func printDecisions(out io.Writer, s control.Status, all map[annex.ID][]control.Decision) error {
-	fmt.Fprintf(out, "%d MiB are free of %d MiB, headroom %d MiB; %d containers are managed or protected\n",
+	terminal.Fprintf(out, "%d MiB are free of %d MiB, headroom %d MiB; %d containers are managed or protected\n",
 		s.Memory.FreeBytes>>20, s.Memory.LimitBytes>>20, s.Memory.HeadroomBytes>>20, len(s.Contexts))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	some := false
 	for _, c := range s.Contexts {
 		for _, d := range all[c.ID] {
 			if !some {
-				fmt.Fprintln(w, "WOULD\tCONTAINER\tPAGES\tWHY")
+				terminal.Fprintf(w, "WOULD\tCONTAINER\tPAGES\tWHY\n")
 			}
 			some = true
 			why := string(d.Why)
 			if d.Detail != "" {
 				why += ": " + d.Detail
 			}
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", d.Op, command.OneLine(c.Name), d.Asked, command.OneLine(why))
+			terminal.Fprintf(w, "%s\t%s\t%d\t%s\n", d.Op, c.Name, d.Asked, why)
 		}
 	}
 	if !some {
-		fmt.Fprintln(w, "nothing would be moved")
+		terminal.Fprintln(w, "nothing would be moved")
 	}
 	for _, warning := range s.Warnings {
-		fmt.Fprintln(w, "warning: "+command.OneLine(warning))
+		terminal.Fprintln(w, "warning:", warning)
 	}
 	return w.Flush()
 }

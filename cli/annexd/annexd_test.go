@@ -135,12 +135,12 @@ func TestClassesArePrinted(t *testing.T) {
 		return strings.HasPrefix(one.Cgroup, "/box/"), nil
 	}
 	var out strings.Builder
-	want := `CLASS     CONTAINER  ENGINE  IMAGE
-critical  db         docker  x[2J
-critical  db-out     docker  
-elastic   web]0;     docker  
-elastic   web-out    docker  i  outside of /box: not managed
-elastic   web-gone   docker  
+	want := `CLASS     CONTAINER           ENGINE  IMAGE
+critical  db                  docker  x\u001b[2J
+critical  db-out              docker  
+elastic   web\u001b]0;\u0007  docker  
+elastic   web-out             docker  i  outside of /box: not managed
+elastic   web-gone            docker  
 2 critical, 3 elastic (1 of them not managed), 1 ignored
 `
 	if err := printClasses(&out, c, all, within); err != nil || out.String() != want {

@@ -13,9 +13,10 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
-	"unicode"
 
 	"github.com/spf13/cobra"
+
+	"tare/terminal"
 )
 
 // Exit codes, the same for every command.
@@ -71,17 +72,18 @@ func Run(ctx context.Context, root *cobra.Command, args []string, out, errOut io
 	root.SetVersionTemplate(root.Name() + " {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &Coded{Usage, FlagError(err)} })
 	root.SetArgs(args[1:])
-	printed := &Output{to: out}
-	root.SetOut(printed)
-	root.SetErr(errOut)
+	stdout, stderr := terminal.To(out), terminal.To(errOut)
+	defer func() { _ = stderr.End() }()
+	root.SetOut(stdout)
+	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		err = printed.incomplete()
+		err = stdout.End()
 	}
 	if err == nil {
 		return Success
 	}
-	fmt.Fprintln(errOut, root.Name()+": "+OneLine(err.Error()))
+	terminal.Fprintf(stderr, "%s: %s\n", root.Name(), err)
 	var coded *Coded
 	switch {
 	case errors.As(err, &coded):
@@ -90,18 +92,6 @@ func Run(ctx context.Context, root *cobra.Command, args []string, out, errOut io
 		return Usage // cobra has no type for it
 	}
 	return code(err)
-}
-
-// OneLine joins an error's lines: what a person or a log reads is one line. What would steer a
-// terminal is left out, as names of containers are chosen by others.
-func OneLine(text string) string {
-	line := strings.Join(strings.FieldsFunc(strings.TrimSpace(text), func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, line)
 }
 
 // ExactArgs refuses a wrong number of arguments as a usage error, with the command's own

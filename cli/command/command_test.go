@@ -52,19 +52,6 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Errors name containers, which others have named.
-func TestOneLine(t *testing.T) {
-	for text, want := range map[string]string{
-		"a\nb\tc\r\n":                  "a b c",
-		"web\x1b[2J\x1b]0;x\x07 é":     "web[2J]0;x é",
-		"\u202egnp\u202c \u009b1m\xff": "gnp 1m\ufffd",
-	} {
-		if got := command.OneLine(text); got != want {
-			t.Errorf("%q is %q, want %q", text, got, want)
-		}
-	}
-}
-
 // broken is an output that takes nothing.
 type broken struct{ err error }
 

@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"tare/image"
+	"tare/terminal"
 )
 
 func main() {
@@ -32,14 +33,14 @@ func main() {
 		names = image.LockedRecipes()
 	}
 	if err := relock(ctx, *store, *dir, *arch, names); err != nil {
-		fmt.Fprintln(os.Stderr, "lock:", err)
+		terminal.Fprintln(os.Stderr, "lock:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
 func relock(ctx context.Context, storeDir, dir, arch string, names []string) error {
-	s, err := image.OpenStore(storeDir, func(line string) { fmt.Fprintln(os.Stderr, line) })
+	s, err := image.OpenStore(storeDir, func(line string) { terminal.Fprintln(os.Stderr, line) })
 	if err != nil {
 		return err
 	}
