@@ -53,7 +53,8 @@ func HTML(w io.Writer, run record.Run, rep overhead.Report, opt HTMLOptions) err
 type page struct {
 	Title     string
 	Answer    string
-	Long      bool // the answer is, and stands smaller
+	Together  string // what the verdicts hold for
+	Long      bool   // the answer is, and stands smaller
 	Study     string
 	RunID     string
 	Version   string
@@ -129,7 +130,7 @@ type rowPage struct {
 func newPage(run record.Run, rep overhead.Report, opt HTMLOptions) page {
 	answer := Answer(run, rep)
 	p := page{
-		Title: answer, Answer: typeset(answer), Long: len(answer) > 150, Study: clean(run.Study), RunID: clean(run.ID), Version: clean(run.Version),
+		Title: answer, Answer: typeset(answer), Together: typeset(togetherText(run, rep)), Long: len(answer) > 150, Study: clean(run.Study), RunID: clean(run.ID), Version: clean(run.Version),
 		Cautions: cautions(run, rep), Level: strings.TrimSuffix(levelText(rep.Level), " interval"), Smallest: ratioText(rep.SmallestEffect),
 		Reproduce: Reproduce(run), Next: opt.Next, Host: fingerprint(run.Host), Settings: settingsTables(run),
 		Around: surroundingsOf(run), Warnings: cleaned(rep.Warnings), Notes: cleaned(run.Plan.Notes), Failures: failures(run),
@@ -170,7 +171,7 @@ func newGroupPage(index int, run record.Run, rep overhead.Report, g overhead.Gro
 		p.Answer = typeset(strings.TrimSuffix(groupAnswer(rep, g), ".") + ".")
 	}
 	leading := map[string]bool{}
-	for _, m := range primaries(g) {
+	for _, m := range g.Primaries() {
 		leading[m.Name] = true
 	}
 	// Primary metrics first, so that the first one shown carries the verdict.
@@ -200,7 +201,7 @@ func newMetricPage(id string, run record.Run, rep overhead.Report, m overhead.Me
 	rows := worstFirst(m.Rows)
 	if run.Plan.Ladder {
 		rows = rungOrder(run, m.Rows)
-		for _, r := range Ladder(run, m, rep.Level) {
+		for _, r := range Ladder(run, []overhead.MetricReport{m}, rep.Level)[0] {
 			p.Rungs = append(p.Rungs, rungPage(r))
 		}
 	}

@@ -9,6 +9,9 @@ import "time"
 type Sheet struct {
 	Title  string // "tare startup: redis on docker, oci:runc"
 	Answer string // one sentence: what the reader came for
+	// Together says how many comparisons the sentences hold for; empty where they
+	// rest on one, or on none.
+	Together string
 	// Facts stand above the figures: workload, blocks, taint, host, time taken.
 	// "host: scales, 2 CPUs" is shown as a name and a value.
 	Facts []string
