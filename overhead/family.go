@@ -169,9 +169,23 @@ func (m MetricReport) Overruled(r Row) string {
 // floor is the smallest ratio-effect that a run could have resolved, for the worst of
 // a metric's comparisons.
 func floor(of []*comparison, level float64) float64 {
-	floor := math.NaN()
+	// Of comparisons over as many blocks the noisiest resolves least.
+	noisiest := map[int]float64{}
 	for _, c := range of {
-		floor = worst(floor, stats.DetectableEffect(c.sd, len(c.pairs.blocks), level, power))
+		n := len(c.pairs.blocks)
+		noisiest[n] = max(noisiest[n], known(c.sd))
+	}
+	floor := math.NaN()
+	for n, sd := range noisiest {
+		floor = worst(floor, stats.DetectableEffect(sd, n, level, power))
 	}
 	return floor
+}
+
+// known is 0 for what is not.
+func known(v float64) float64 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return v
 }
