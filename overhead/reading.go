@@ -18,8 +18,23 @@ type Reading struct {
 }
 
 // Read analyses a run.
-func Read(run record.Run) Reading {
-	r := Reading{Run: run, Report: Analyse(run, Options{}), rows: map[string]map[string]Row{}}
+func Read(run record.Run) Reading { return readAt(run, Options{}.from(run).Level) }
+
+// Together is the run read by intervals of which n hold together with the chance
+// that one has by itself: each is of the level 1-alpha/n (Bonferroni). Whatever
+// follows from n such intervals holds, be it that all of them say something or that
+// any does: a judge, an answer or a list of advice that reads n of them asks for it.
+func (r Reading) Together(n int) Reading {
+	alpha := 1 - Options{}.from(r.Run).Level
+	level := 1 - alpha/float64(max(1, n))
+	if level == r.Report.Level {
+		return r
+	}
+	return readAt(r.Run, level)
+}
+
+func readAt(run record.Run, level float64) Reading {
+	r := Reading{Run: run, Report: Analyse(run, Options{Level: level}), rows: map[string]map[string]Row{}}
 	for _, g := range r.Report.Groups {
 		for _, m := range g.Metrics {
 			for _, row := range m.Rows {

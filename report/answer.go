@@ -50,10 +50,10 @@ func dearestRung(run record.Run, rep overhead.Report) string {
 		" % (" + plainSpan(most.AdjustedLow, most.AdjustedHigh) + ") over the one before"
 }
 
-// togetherText says what the verdicts hold for, and why the intervals of the
+// Together says what the verdicts hold for, and why the intervals of the
 // sentence are not those of the tables; empty where there is nothing else that a
 // comparison could be judged with.
-func togetherText(run record.Run, rep overhead.Report) string {
+func Together(run record.Run, rep overhead.Report) string {
 	n := rep.Comparisons()
 	if n < 2 {
 		return ""

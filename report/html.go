@@ -130,7 +130,7 @@ type rowPage struct {
 func newPage(run record.Run, rep overhead.Report, opt HTMLOptions) page {
 	answer := Answer(run, rep)
 	p := page{
-		Title: answer, Answer: typeset(answer), Together: typeset(togetherText(run, rep)), Long: len(answer) > 150, Study: clean(run.Study), RunID: clean(run.ID), Version: clean(run.Version),
+		Title: answer, Answer: typeset(answer), Together: typeset(Together(run, rep)), Long: len(answer) > 150, Study: clean(run.Study), RunID: clean(run.ID), Version: clean(run.Version),
 		Cautions: cautions(run, rep), Level: strings.TrimSuffix(levelText(rep.Level), " interval"), Smallest: ratioText(rep.SmallestEffect),
 		Reproduce: Reproduce(run), Next: opt.Next, Host: fingerprint(run.Host), Settings: settingsTables(run),
 		Around: surroundingsOf(run), Warnings: cleaned(rep.Warnings), Notes: cleaned(run.Plan.Notes), Failures: failures(run),

@@ -24,6 +24,10 @@ type Sheet struct {
 	Command string   // reproduces this run
 }
 
+// HoldTogether is what a page says whose sentences read several intervals, each list
+// of them at a level at which all hold together.
+const HoldTogether = "The intervals of this answer hold together (Bonferroni), and so do those of a claim and those of all advice. Tables show each comparison's own."
+
 // Part is one element of a Sheet: a [Table], [Chart], [Bars], [Heat], [Timeline],
 // [Flame], [Judgements] or [Prose]. [Tails] makes a chart of latencies.
 type Part interface{ heading() string }

@@ -34,7 +34,7 @@ func Terminal(w io.Writer, run record.Run, rep overhead.Report, opt TerminalOpti
 		return s.flush(w)
 	}
 	s.paragraph(bold, Answer(run, rep))
-	s.together(togetherText(run, rep))
+	s.together(Together(run, rep))
 	s.marks(run, rep)
 	s.blank()
 	s.header(run, rep)

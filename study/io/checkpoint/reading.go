@@ -330,6 +330,12 @@ func lost(ratio stats.Estimate) stats.Estimate {
 	return ratio
 }
 
+// together is the reading by n intervals that hold together.
+func (r reading) together(n int) reading {
+	r.Reading = r.Reading.Together(n)
+	return r
+}
+
 // scatter is how far a rate moves from block to block, over the cells that have it:
 // the standard deviation of its logarithm, in percent; and what that leaves uncertain of
 // its level, the half of the interval. Both are NaN where there are too few blocks.
