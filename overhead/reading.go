@@ -25,13 +25,15 @@ func Read(run record.Run) Reading { return readAt(run, Options{}.from(run).Level
 // follows from n such intervals holds, be it that all of them say something or that
 // any does: a judge, an answer or a list of advice that reads n of them asks for it.
 func (r Reading) Together(n int) Reading {
-	alpha := 1 - Options{}.from(r.Run).Level
-	level := 1 - alpha/float64(max(1, n))
+	level := 1 - (1-r.Level())/float64(max(1, n))
 	if level == r.Report.Level {
 		return r
 	}
 	return readAt(r.Run, level)
 }
+
+// Level is that of a single interval, however many hold together here.
+func (r Reading) Level() float64 { return Options{}.from(r.Run).Level }
 
 func readAt(run record.Run, level float64) Reading {
 	r := Reading{Run: run, Report: Analyse(run, Options{Level: level}), rows: map[string]map[string]Row{}}
