@@ -50,6 +50,21 @@ func dearestRung(run record.Run, rep overhead.Report) string {
 		" % (" + plainSpan(most.AdjustedLow, most.AdjustedHigh) + ") over the one before"
 }
 
+// secondaryText says what the verdicts on secondary metrics hold for, where they are
+// shown.
+func secondaryText(g overhead.Group) string {
+	carrying := map[string]bool{}
+	for _, m := range g.Primaries() {
+		carrying[m.Name] = true
+	}
+	for _, m := range g.Metrics {
+		if !carrying[m.Name] && m.Comparisons > 1 {
+			return fmt.Sprintf("Verdicts on secondary metrics hold for all %d comparisons of theirs together.", m.Comparisons)
+		}
+	}
+	return ""
+}
+
 // Together says what the verdicts hold for, and why the intervals of the
 // sentence are not those of the tables; empty where there is nothing else that a
 // comparison could be judged with.

@@ -179,7 +179,11 @@ func newGroupPage(index int, run record.Run, rep overhead.Report, g overhead.Gro
 		for _, m := range g.Metrics {
 			if leading[m.Name] == first {
 				id := fmt.Sprintf("g%d-m%d", index, len(p.Metrics))
-				p.Metrics = append(p.Metrics, newMetricPage(id, run, rep, m, first))
+				page := newMetricPage(id, run, rep, m, first)
+				if text := secondaryText(g); !first && text != "" {
+					page.Notes = append(page.Notes, text)
+				}
+				p.Metrics = append(p.Metrics, page)
 			}
 		}
 	}

@@ -91,6 +91,9 @@ func (s *screen) group(run record.Run, rep overhead.Report, g overhead.Group, al
 		s.blank()
 	}
 	s.paragraph(faint, strings.TrimSpace(floorText(metrics)+" "+selfText(metrics)))
+	if all {
+		s.together(secondaryText(g))
+	}
 	if run.Plan.Ladder {
 		var rungs []table
 		for i, of := range Ladder(run, metrics, rep.Level) {
