@@ -163,7 +163,7 @@ func (m MetricReport) Overruled(r Row) string {
 	if r.Verdict == Inconclusive {
 		is = "undecided"
 	}
-	return fmt.Sprintf("by itself %s; among %d comparisons it is %s", r.Alone, m.Comparisons, is)
+	return fmt.Sprintf("by itself %s; among %d comparisons %s", r.Alone, m.Comparisons, is)
 }
 
 // floor is the smallest ratio-effect that a run could have resolved, for the worst of

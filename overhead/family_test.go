@@ -105,7 +105,7 @@ func TestFamilyOverrulesASingleInterval(t *testing.T) {
 			if r.Alone != overhead.Worse || r.Verdict != overhead.Inconclusive {
 				continue
 			}
-			if m.Comparisons != 17 || m.Overruled(r) != "by itself worse; among 17 comparisons it is undecided" {
+			if m.Comparisons != 17 || m.Overruled(r) != "by itself worse; among 17 comparisons undecided" {
 				t.Errorf("%d comparisons: %s", m.Comparisons, m.Overruled(r))
 			}
 			if !(r.PercentLow > 0 && r.AdjustedLow <= 0 && r.Adjusted.Level > 0.99 && r.Needs != "") {

@@ -195,7 +195,7 @@ func newMetricPage(id string, run record.Run, rep overhead.Report, m overhead.Me
 	col := newColumn(m)
 	p := metricPage{
 		ID: id, Name: clean(m.Name), Direction: direction(m), Unit: clean(col.unit), Primary: primary, Doc: metricDoc(run, m.Name),
-		Notes: t.notes, Resolved: typeset(strings.TrimSpace(floorText([]overhead.MetricReport{m}) + " " + selfText([]overhead.MetricReport{m}))),
+		Notes: together(t.notes), Resolved: typeset(strings.TrimSpace(floorText([]overhead.MetricReport{m}) + " " + selfText([]overhead.MetricReport{m}))),
 	}
 	f := newForest(m, rep.SmallestEffect)
 	p.Axis = f.axis()
