@@ -180,3 +180,37 @@ func TestSecondaryMetricsAreAnotherFamily(t *testing.T) {
 		}
 	}
 }
+
+// Of intervals that are read together all hold the truth as often as one does by itself.
+func TestReadingsHoldTogether(t *testing.T) {
+	const runs, conditions = 150, 9
+	random := rand.New(rand.NewPCG(22, 1))
+	var alone, together int
+	for range runs {
+		one := overhead.Read(compared(random, 8, 0.02, 0.02, none(conditions)))
+		for _, of := range []struct {
+			r     overhead.Reading
+			count *int
+		}{{one, &alone}, {one.Together(conditions), &together}} {
+			all := true
+			base := of.r.PerBlock(of.r.Run.Conditions[0], "get")
+			for _, c := range of.r.Run.Conditions[1:] {
+				e, row := of.r.Ratio(base, of.r.PerBlock(c, "get")), of.r.Row(c, "get").Ratio
+				all = all && e.Interval.Low <= 1 && 1 <= e.Interval.High
+				if e.Interval != row.Interval {
+					t.Fatalf("two intervals of one ratio: %v, %v", e.Interval, row.Interval)
+				}
+			}
+			if all {
+				*of.count++
+			}
+		}
+	}
+	if together < 134 || alone > 120 { // 142.5 are expected at least; a standard deviation is 2.7
+		t.Errorf("of %d readings all intervals hold the truth in %d, alone in %d", runs, together, alone)
+	}
+	r := overhead.Read(compared(random, 5, 0.02, 0.02, none(2)))
+	if r.Together(4).Together(1).Report.Level != r.Report.Level || r.Together(0).Report.Level != 0.95 || r.Together(5).Level() != 0.95 {
+		t.Error("a reading is of the level that was asked for last, and of 0.95 by itself")
+	}
+}
