@@ -3,7 +3,6 @@ package overhead
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"tare/record"
 	"tare/stats"
@@ -51,11 +50,16 @@ func (o Options) from(run record.Run) Options {
 // verdict is Inconclusive whatever they say. A pair of
 // which one side is missing (its trial failed) is dropped, and a warning on
 // the estimate counts them.
+//
+// Verdicts are not those of single comparisons: each holds together with all
+// others of its family.
 func Analyse(run record.Run, opt Options) Report {
 	opt = opt.from(run)
 	report := Report{SmallestEffect: opt.SmallestEffect, Level: opt.Level}
-	var all []comparison
-	for _, l := range layouts(run, opt) {
+	primary, secondary := family{opt: opt}, family{opt: opt}
+	all := layouts(run, opt)
+	of := make([][][]*comparison, len(all)) // by workload and metric
+	for i, l := range all {
 		group := Group{Workload: l.workload}
 		for i := range l.blocks {
 			switch b := &l.blocks[i]; {
@@ -76,28 +80,44 @@ func Analyse(run record.Run, opt Options) Report {
 		for _, m := range l.metrics {
 			metric, comparisons := l.metricReport(m, opt)
 			group.Metrics = append(group.Metrics, metric)
-			all = append(all, comparisons...)
+			of[i] = append(of[i], comparisons)
 		}
-		group.Warnings = append(l.warnings, l.cautions(group, opt)...)
+		for j := range group.Metrics {
+			in := &secondary
+			if group.carries(j) {
+				in = &primary
+			}
+			in.members = append(in.members, of[i][j]...)
+		}
 		report.Groups = append(report.Groups, group)
 	}
-	report.Warnings = append(Lacks(run), manyComparisons(all, opt.Level)...)
+	primary.judge()
+	secondary.judge()
+	for i, l := range all {
+		group := &report.Groups[i]
+		for j := range group.Metrics {
+			in, m := secondary, &group.Metrics[j]
+			if group.carries(j) {
+				in = primary
+			}
+			m.Comparisons = in.size()
+			if len(of[i][j]) > 0 {
+				m.NoiseFloor = floor(of[i][j], in.level())
+			}
+		}
+		group.Warnings = append(l.warnings, l.cautions(*group, opt)...)
+	}
+	report.Warnings = Lacks(run)
 	return report
 }
 
-// comparison is one primary comparison, for the note on their number.
-type comparison struct {
-	workload, metric, label string
-	verdict                 Verdict
-	p                       float64
-}
-
-func (l *layout) metricReport(m workload.Metric, opt Options) (MetricReport, []comparison) {
-	report := MetricReport{Name: m.Name, Unit: m.Unit, Primary: m.Primary, HigherIsBetter: m.Better == workload.Higher, NoiseFloor: math.NaN()}
-	var comparisons []comparison
+func (l *layout) metricReport(m workload.Metric, opt Options) (MetricReport, []*comparison) {
+	report := MetricReport{Name: m.Name, Unit: m.Unit, Primary: m.Primary, HigherIsBetter: m.Better == workload.Higher, NoiseFloor: math.NaN(), Rows: make([]Row, len(l.conditions))}
+	var comparisons []*comparison
 	disturbed := l.allTainted()
 	for i, c := range l.conditions {
-		row := Row{Condition: c.ID, Label: label(c), Platform: c.Platform, NotRepresentative: c.NotRepresentative}
+		row := &report.Rows[i]
+		*row = Row{Condition: c.ID, Label: label(c), Platform: c.Platform, NotRepresentative: c.NotRepresentative}
 		var own []figure
 		for j := range l.blocks {
 			if b := &l.blocks[j]; !b.tainted || disturbed {
@@ -111,9 +131,11 @@ func (l *layout) metricReport(m workload.Metric, opt Options) (MetricReport, []c
 		case i == l.baseline:
 			row.Baseline, row.Verdict = true, Baseline
 		case l.baseline < 0:
-			row.Verdict = Inconclusive
+			row.Verdict, row.Alone = Inconclusive, Inconclusive
 			row.Ratio, row.RatioAll, row.Difference = absent(opt), absent(opt), absent(opt)
+			row.Adjusted, row.AdjustedDifference = row.Ratio.Interval, row.Difference.Interval
 			row.Percent, row.PercentLow, row.PercentHigh = math.NaN(), math.NaN(), math.NaN()
+			row.AdjustedLow, row.AdjustedHigh = math.NaN(), math.NaN()
 		default:
 			p := l.pair(m, c.ID, disturbed)
 			row.Ratio, row.Difference = p.ratio(opt), p.difference(opt)
@@ -125,31 +147,13 @@ func (l *layout) metricReport(m workload.Metric, opt Options) (MetricReport, []c
 				row.Ratio.Warnings = append(row.Ratio.Warnings,
 					fmt.Sprintf("%d of %d blocks dropped: a trial failed or is missing", p.dropped, p.dropped+len(p.blocks)))
 			}
-			row.Percent, row.PercentLow, row.PercentHigh = percent(row.Ratio, m.Better)
-			row.Verdict = judge(row.Ratio, row.Difference, m.Better, opt.SmallestEffect)
-			sd := p.logSD()
 			if disturbed {
-				row.Verdict = Inconclusive
 				row.Ratio.Warnings = append(row.Ratio.Warnings, "every block is tainted")
 			}
-			if row.Verdict == Inconclusive {
-				row.Needs = needs(row.Ratio, sd, opt)
-				if l.unpaired {
-					row.Needs = strings.Replace(row.Needs, "blocks", "repetitions under each condition", 1)
-				}
-			}
-			if disturbed {
-				row.Needs = "a quieter host"
-			}
-			report.NoiseFloor = worst(report.NoiseFloor, stats.DetectableEffect(sd, len(p.blocks), opt.Level, power))
-			if m.Primary {
-				// The t test behind these p-values takes logarithms, which counts
-				// with zeros do not have: their p is NaN, and is no comparison.
-				comparisons = append(comparisons, comparison{l.workload, m.Name, row.Label, row.Verdict, p.pValue()})
-			}
+			row.Percent, row.PercentLow, row.PercentHigh = percent(row.Ratio, m.Better)
+			comparisons = append(comparisons, &comparison{row: row, metric: m, pairs: p, sd: p.logSD(), disturbed: disturbed})
 		}
 		row.Blocks = l.points(m, c.ID)
-		report.Rows = append(report.Rows, row)
 	}
 	if l.baseline >= 0 {
 		if p := l.pairAA(m); len(p.blocks) > 0 {

@@ -326,33 +326,6 @@ func TestDriftAndWarmUpAreReported(t *testing.T) {
 	}
 }
 
-func TestManyComparisons(t *testing.T) {
-	// 30 conditions without an effect: now and then one looks worse by itself.
-	random := rand.New(rand.NewPCG(5, 1))
-	run := record.Run{Seed: 1, Plan: record.Plan{SmallestEffect: 0.0001, Level: 0.95}}
-	const conditions = 30
-	for c := range conditions {
-		run.Conditions = append(run.Conditions, record.Condition{ID: string(rune('A' + c)), Workload: "w", Baseline: c == 0, Metrics: []workload.Metric{get}})
-	}
-	for b := 1; b <= 8; b++ {
-		for c := range conditions {
-			run.Trials = append(run.Trials, record.Trial{Condition: string(rune('A' + c)), Block: b, Attempt: 1,
-				Samples: []record.Sample{{Metric: "get", Value: math.Exp(0.01 * random.NormFloat64())}}})
-		}
-	}
-	report := overhead.Analyse(run, overhead.Options{})
-	alone := 0
-	for _, r := range report.Groups[0].Metrics[0].Rows {
-		if r.Verdict == overhead.Worse || r.Verdict == overhead.Better {
-			alone++
-		}
-	}
-	if alone == 0 || len(report.Warnings) != alone {
-		t.Errorf("%d verdicts of an effect, %d warnings: %q", alone, len(report.Warnings), report.Warnings)
-	}
-	wantWarning(t, report.Warnings, "by itself, but not among 29 comparisons")
-}
-
 func TestARunInItsMidst(t *testing.T) {
 	run := synthetic{seed: 12, blocks: 6, noise: 0.002, effects: map[string]float64{"docker": 1}}.run(t)
 	run.Status = record.Running

@@ -18,13 +18,19 @@ func (l *layout) cautions(group Group, opt Options) []string {
 	}
 	all = append(all, l.failures()...)
 	all = append(all, l.taintThatFollows()...)
+	primaries := 0
+	for _, m := range l.metrics {
+		if m.Primary {
+			primaries++
+		}
+	}
 	for i, m := range l.metrics {
 		if !m.Primary {
 			continue
 		}
-		all = append(all, taintThatMatters(group.Metrics[i], opt)...)
+		all = append(all, l.taintThatMatters(m, group.Metrics[i], opt)...)
 		if l.baseline >= 0 {
-			all = append(all, l.drift(m, opt)...)
+			all = append(all, l.drift(m, opt, primaries)...)
 		}
 		all = append(all, l.warmUpEffect(m, opt)...)
 	}
@@ -103,18 +109,16 @@ func (l *layout) taintThatFollows() []string {
 }
 
 // taintThatMatters names the conditions that would be judged otherwise with
-// the tainted blocks left in.
-func taintThatMatters(m MetricReport, opt Options) []string {
-	better := workload.Lower
-	if m.HigherIsBetter {
-		better = workload.Higher
-	}
+// the tainted blocks left in, at the level at which they were judged without.
+func (l *layout) taintThatMatters(m workload.Metric, report MetricReport, opt Options) []string {
 	var all []string
-	for _, row := range m.Rows {
+	for _, row := range report.Rows {
 		if row.Baseline || row.RatioAll.N == row.Ratio.N {
 			continue
 		}
-		if with := judge(row.RatioAll, absent(opt), better, opt.SmallestEffect); with != row.Verdict {
+		at := opt
+		at.Level = row.Adjusted.Level
+		if with := judge(l.pair(m, row.Condition, true).ratio(at), absent(at), m.Better, opt.SmallestEffect); with != row.Verdict {
 			all = append(all, fmt.Sprintf("%s, %s: %s without the tainted blocks, %s with them", row.Label, m.Name, row.Verdict, with))
 		}
 	}
@@ -123,8 +127,9 @@ func taintThatMatters(m MetricReport, opt Options) []string {
 
 // drift tells of a trend in the baseline's figures from block to block, where
 // it amounts to more than the smallest effect. Pairing within blocks takes it
-// out of the overheads; the levels themselves carry it.
-func (l *layout) drift(m workload.Metric, opt Options) []string {
+// out of the overheads; the levels themselves carry it. The metric is one of
+// several that are tested so, and each has its share of the significance (Bonferroni).
+func (l *layout) drift(m workload.Metric, opt Options, metrics int) []string {
 	var at, figures []float64
 	for i := range l.blocks {
 		b := &l.blocks[i]
@@ -133,7 +138,7 @@ func (l *layout) drift(m workload.Metric, opt Options) []string {
 			figures = append(figures, math.Log(f.value))
 		}
 	}
-	if len(at) < fewestBlocks || trendPValue(figures) >= significance {
+	if len(at) < fewestBlocks || trendPValue(figures) >= significance/float64(metrics) {
 		return nil
 	}
 	change := math.Expm1(slope(at, figures) * (at[len(at)-1] - at[0]))
@@ -189,28 +194,6 @@ func rose(change float64) string {
 		return "rose"
 	}
 	return "fell"
-}
-
-// manyComparisons names the verdicts of an effect that would not stand were
-// all primary comparisons of the run judged together (Holm 1979).
-func manyComparisons(all []comparison, level float64) []string {
-	p := make([]float64, len(all))
-	n := 0
-	for i, c := range all {
-		p[i] = c.p
-		if !math.IsNaN(c.p) {
-			n++
-		}
-	}
-	adjusted := stats.Holm(p)
-	var warnings []string
-	for i, c := range all {
-		if (c.verdict == Worse || c.verdict == Better) && adjusted[i] > 1-level && p[i] <= 1-level {
-			warnings = append(warnings, fmt.Sprintf("%s, %s of %s: %s by itself, but not among %d comparisons (p = %.2g, by Holm %.2g)",
-				c.label, c.metric, c.workload, c.verdict, n, p[i], adjusted[i]))
-		}
-	}
-	return warnings
 }
 
 // slope is the median of the slopes between all pairs of points (Theil 1950,

@@ -16,7 +16,7 @@ import (
 
 // SchemaID names the form of a [Document]. It changes when a field goes or
 // changes its meaning, not when one is added.
-const SchemaID = "urn:tare:run:1"
+const SchemaID = "urn:tare:run:2"
 
 // Schema is the JSON Schema (2020-12) of a [Document].
 //
@@ -56,6 +56,9 @@ type DocumentRun struct {
 type DocumentAnalysis struct {
 	SmallestEffect Number `json:"smallest_effect"`
 	Level          Number `json:"level"`
+	// Comparisons is how many are judged together: those of the metrics that carry
+	// the verdict, over all workloads.
+	Comparisons int `json:"comparisons"`
 }
 
 // DocumentCondition is one condition with its metrics and, but for those of no
@@ -116,11 +119,29 @@ type DocumentOverhead struct {
 	Percent     Number `json:"percent"`
 	PercentLow  Number `json:"percent_low"`
 	PercentHigh Number `json:"percent_high"`
+	// Adjusted is the interval by which the verdict holds together with all others
+	// of its family; null for the baseline.
+	Adjusted *DocumentAdjusted `json:"adjusted"`
 	// Difference is in the metric's unit.
 	Difference *DocumentEstimate `json:"difference"`
 	// WithTainted is the ratio with tainted blocks left in.
 	WithTainted *DocumentEstimate `json:"with_tainted"`
 	Needs       string            `json:"needs"`
+}
+
+// DocumentAdjusted is an overhead's interval at the level of its family.
+type DocumentAdjusted struct {
+	// Comparisons is how many are judged together.
+	Comparisons    int    `json:"comparisons"`
+	Level          Number `json:"level"`
+	Low            Number `json:"low"`
+	High           Number `json:"high"`
+	PercentLow     Number `json:"percent_low"`
+	PercentHigh    Number `json:"percent_high"`
+	DifferenceLow  Number `json:"difference_low"`
+	DifferenceHigh Number `json:"difference_high"`
+	// VerdictAlone is the verdict that the comparison would have by itself.
+	VerdictAlone Verdict `json:"verdict_alone"`
 }
 
 // DocumentWorkload is what holds for a workload's conditions together.
@@ -164,7 +185,7 @@ func NewDocument(run record.Run, rep Report) Document {
 			Started: run.Started, Status: run.Status, Reason: run.Reason, Plan: run.Plan,
 		},
 		Host:       run.Host,
-		Analysis:   DocumentAnalysis{SmallestEffect: Number(rep.SmallestEffect), Level: Number(rep.Level)},
+		Analysis:   DocumentAnalysis{SmallestEffect: Number(rep.SmallestEffect), Level: Number(rep.Level), Comparisons: rep.Comparisons()},
 		Conditions: []DocumentCondition{},
 		Workloads:  []DocumentWorkload{},
 		Warnings:   filled(rep.Warnings),
@@ -203,7 +224,7 @@ func NewDocument(run record.Run, rep Report) Document {
 				}
 				c := &d.Conditions[i]
 				c.Metrics[m.Name] = DocumentMetric{Unit: m.Unit, Better: better, Primary: m.Primary, DocumentEstimate: documentEstimate(r.Value)}
-				c.Overhead[m.Name] = documentOverhead(r)
+				c.Overhead[m.Name] = documentOverhead(r, m.Comparisons)
 			}
 		}
 		d.Workloads = append(d.Workloads, w)
@@ -239,7 +260,7 @@ func documentEstimate(e stats.Estimate) DocumentEstimate {
 	}
 }
 
-func documentOverhead(r Row) DocumentOverhead {
+func documentOverhead(r Row, comparisons int) DocumentOverhead {
 	if r.Baseline {
 		return DocumentOverhead{Ratio: 1, Low: 1, High: 1, Verdict: Baseline, N: r.Value.N, Method: "by definition", Warnings: []string{}}
 	}
@@ -248,6 +269,11 @@ func documentOverhead(r Row) DocumentOverhead {
 		Ratio: Number(r.Ratio.Value), Low: Number(r.Ratio.Interval.Low), High: Number(r.Ratio.Interval.High),
 		Verdict: r.Verdict, N: r.Ratio.N, Method: r.Ratio.Method, Warnings: filled(r.Ratio.Warnings),
 		Percent: Number(r.Percent), PercentLow: Number(r.PercentLow), PercentHigh: Number(r.PercentHigh),
+		Adjusted: &DocumentAdjusted{
+			Comparisons: comparisons, Level: Number(r.Adjusted.Level), Low: Number(r.Adjusted.Low), High: Number(r.Adjusted.High),
+			PercentLow: Number(r.AdjustedLow), PercentHigh: Number(r.AdjustedHigh),
+			DifferenceLow: Number(r.AdjustedDifference.Low), DifferenceHigh: Number(r.AdjustedDifference.High), VerdictAlone: r.Alone,
+		},
 		Difference: &difference, WithTainted: &all, Needs: r.Needs,
 	}
 }

@@ -82,7 +82,7 @@ func TestTheSchemaRefusesWhatIsNoDocument(t *testing.T) {
 	schema := schema(t)
 	good := document(t, synthetic{seed: 51, blocks: 6, noise: 0.003, effects: map[string]float64{"docker": 0.95}}.run(t))
 	for name, edit := range map[string][2]string{
-		"another schema":    {`"urn:tare:run:1"`, `"urn:tare:run:2"`},
+		"another schema":    {`"urn:tare:run:2"`, `"urn:tare:run:1"`},
 		"verdict":           {`"verdict": "worse"`, `"verdict": "bad"`},
 		"a text for figure": {`"ratio": 1,`, `"ratio": "1",`},
 		"an unknown field":  {`"noise_floor": 0`, `"noise": 1, "noise_floor": 0`},
@@ -145,7 +145,7 @@ func TestWhatADocumentHolds(t *testing.T) {
 	run.Conditions[1].InForce = &platform.InForce{CPUSet: "0-1", Seccomp: 2}
 	doc := gjson.ParseBytes(document(t, run))
 	for path, want := range map[string]any{
-		"schema":                               "urn:tare:run:1",
+		"schema":                               "urn:tare:run:2",
 		"run.id":                               run.ID,
 		"run.seed":                             7.0,
 		"host.kernel":                          "6.1.0",

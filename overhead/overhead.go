@@ -56,8 +56,11 @@ type MetricReport struct {
 	Primary        bool
 	HigherIsBetter bool
 	Rows           []Row
+	// Comparisons is how many comparisons, of this and other metrics, are judged
+	// together: the verdicts of Rows hold for all of them at Report.Level.
+	Comparisons int
 	// NoiseFloor is the smallest ratio-effect that this run could have
-	// resolved with 80 % power (0.012 is 1.2 %), whichever condition had it: the
+	// resolved with 80 % power, among as many comparisons (0.012 is 1.2 %), whichever condition had it: the
 	// worst over the rows, by the spread of their blocks' log ratios. NaN where
 	// it cannot be told, as for counts with zeros.
 	NoiseFloor float64
@@ -84,7 +87,17 @@ type Row struct {
 	// worse: for a lower-is-better metric 100 (ratio-1), for a higher-is-better
 	// one 100 (1-ratio), with the interval turned accordingly.
 	Percent, PercentLow, PercentHigh float64
-	Verdict                          Verdict
+	// Verdict holds together with those of all comparisons of the metric's family.
+	Verdict Verdict
+	// Alone is the verdict that Ratio would have by itself, were nothing else
+	// compared.
+	Alone Verdict
+	// Adjusted is the ratio's interval at the level at which the family decided the
+	// comparison, or left it undecided; AdjustedDifference is the difference's, and
+	// AdjustedLow and AdjustedHigh are the ratio's as Percent. It never contradicts
+	// Verdict, and is what a sentence says beside it.
+	Adjusted, AdjustedDifference stats.Interval
+	AdjustedLow, AdjustedHigh    float64
 	// Needs says, where the verdict is inconclusive, what more it would take:
 	// "about 34 blocks".
 	Needs             string

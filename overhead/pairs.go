@@ -127,13 +127,6 @@ func (p pairs) logSD() float64 {
 	return stats.LogSD(values(p.base), values(p.treatment))
 }
 
-func (p pairs) pValue() float64 {
-	if p.unpaired {
-		return stats.UnpairedPValue(values(p.base), values(p.treatment))
-	}
-	return stats.PValue(values(p.base), values(p.treatment))
-}
-
 // level estimates a metric's own level under a condition from its blocks.
 func level(metric workload.Metric, figures []figure, opt Options) stats.Estimate {
 	switch {

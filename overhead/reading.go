@@ -18,8 +18,25 @@ type Reading struct {
 }
 
 // Read analyses a run.
-func Read(run record.Run) Reading {
-	r := Reading{Run: run, Report: Analyse(run, Options{}), rows: map[string]map[string]Row{}}
+func Read(run record.Run) Reading { return readAt(run, Options{}.from(run).Level) }
+
+// Together is the run read by intervals of which n hold together with the chance
+// that one has by itself: each is of the level 1-alpha/n (Bonferroni). Whatever
+// follows from n such intervals holds, be it that all of them say something or that
+// any does: a judge, an answer or a list of advice that reads n of them asks for it.
+func (r Reading) Together(n int) Reading {
+	level := 1 - (1-r.Level())/float64(max(1, n))
+	if level == r.Report.Level {
+		return r
+	}
+	return readAt(r.Run, level)
+}
+
+// Level is that of a single interval, however many hold together here.
+func (r Reading) Level() float64 { return Options{}.from(r.Run).Level }
+
+func readAt(run record.Run, level float64) Reading {
+	r := Reading{Run: run, Report: Analyse(run, Options{Level: level}), rows: map[string]map[string]Row{}}
 	for _, g := range r.Report.Groups {
 		for _, m := range g.Metrics {
 			for _, row := range m.Rows {

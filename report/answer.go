@@ -33,12 +33,12 @@ func Answer(run record.Run, rep overhead.Report) string {
 }
 
 // dearestRung names the layer of a ladder that costs most, where one costs
-// anything.
+// anything among all rungs.
 func dearestRung(run record.Run, rep overhead.Report) string {
 	var most *Rung
-	for _, m := range primaries(rep.Groups[0]) {
-		for _, r := range Ladder(run, m, rep.Level) {
-			if r.PercentLow > 0 && (most == nil || r.Percent > most.Percent) {
+	for _, rungs := range Ladder(run, rep.Groups[0].Primaries(), rep.Level) {
+		for _, r := range rungs {
+			if r.AdjustedLow > 0 && (most == nil || r.Percent > most.Percent) {
 				most = &r
 			}
 		}
@@ -46,8 +46,39 @@ func dearestRung(run record.Run, rep overhead.Report) string {
 	if most == nil {
 		return ""
 	}
-	return "; the dearest rung is " + spoken(most.Row) + ", " + percentText(most.Percent, most.PercentLow, most.PercentHigh) +
-		" % (" + plainSpan(most.PercentLow, most.PercentHigh) + ") over the one before"
+	return "; the dearest rung is " + spoken(most.Row) + ", " + percentText(most.Percent, most.AdjustedLow, most.AdjustedHigh) +
+		" % (" + plainSpan(most.AdjustedLow, most.AdjustedHigh) + ") over the one before"
+}
+
+// secondaryText says what the verdicts on secondary metrics hold for, where they are
+// shown.
+func secondaryText(g overhead.Group) string {
+	carrying := map[string]bool{}
+	for _, m := range g.Primaries() {
+		carrying[m.Name] = true
+	}
+	for _, m := range g.Metrics {
+		if !carrying[m.Name] && m.Comparisons > 1 {
+			return fmt.Sprintf("Verdicts on secondary metrics hold for all %d comparisons of theirs together.", m.Comparisons)
+		}
+	}
+	return ""
+}
+
+// Together says what the verdicts hold for, and why the intervals of the
+// sentence are not those of the tables; empty where there is nothing else that a
+// comparison could be judged with.
+func Together(run record.Run, rep overhead.Report) string {
+	n := rep.Comparisons()
+	if n < 2 {
+		return ""
+	}
+	text := fmt.Sprintf("Verdicts and the intervals in sentences hold for all %d comparisons together (Holm). Tables show each comparison's own %s.",
+		n, levelText(rep.Level))
+	if run.Plan.Ladder {
+		text += " The rungs are judged together by themselves."
+	}
+	return text
 }
 
 // A finding is one condition's outcome over the primary metrics of a workload:
@@ -57,8 +88,8 @@ type finding struct {
 	metric  overhead.MetricReport
 	one     bool // of several primary metrics
 	verdict overhead.Verdict
-	// low and high hold the intervals of all primary metrics, in percent; NaN
-	// where one has none.
+	// low and high hold the adjusted intervals of all primary metrics, in percent;
+	// NaN where one has none.
 	low, high float64
 }
 
@@ -79,7 +110,7 @@ func severity(v overhead.Verdict) int {
 
 // findings gives one finding a condition, the costliest first.
 func findings(g overhead.Group) []finding {
-	metrics := primaries(g)
+	metrics := g.Primaries()
 	byCondition := map[string]*finding{}
 	var order []string
 	for _, m := range metrics {
@@ -87,7 +118,7 @@ func findings(g overhead.Group) []finding {
 			if r.Baseline {
 				continue
 			}
-			f := finding{row: r, metric: m, one: len(metrics) > 1, verdict: r.Verdict, low: r.PercentLow, high: r.PercentHigh}
+			f := finding{row: r, metric: m, one: len(metrics) > 1, verdict: r.Verdict, low: r.AdjustedLow, high: r.AdjustedHigh}
 			if severity(r.Verdict) == 0 || !finite(r.Percent) && !f.byDifference() {
 				f.verdict = ""
 			}
@@ -175,7 +206,7 @@ func groupAnswer(rep overhead.Report, g overhead.Group) string {
 
 // against names the baseline where it is not what everyone expects.
 func against(g overhead.Group) string {
-	for _, m := range primaries(g) {
+	for _, m := range g.Primaries() {
 		if b, ok := baselineOf(m); ok && (b.Platform != "bare" || label(b) != "bare") {
 			return "against " + spoken(b) + ", "
 		}
@@ -195,10 +226,10 @@ func (f finding) name() string {
 }
 
 // byDifference tells whether the finding rests on a difference, since no ratio
-// can be formed: a count whose baseline is zero.
+// can be formed (a count whose baseline is zero), or none that has an end.
 func (f finding) byDifference() bool {
-	d := f.row.Difference
-	return !finite(f.row.Percent) && present(d) && bounded(d.Value, d.Interval.Low, d.Interval.High)
+	d, in := f.row.Difference, f.row.AdjustedDifference
+	return !bounded(f.row.Percent, f.row.AdjustedLow, f.row.AdjustedHigh) && present(d) && bounded(d.Value, in.Low, in.High)
 }
 
 // cost writes "3.1 % of its get rate (2.2 to 4.0)"; noun is left out where
@@ -212,12 +243,12 @@ func (f finding) cost(noun string) string {
 }
 
 // size writes how much worse a condition is, or how much better for a sign of
-// -1, with its interval.
+// -1, with its adjusted interval.
 func (f finding) size(sign float64) (figure, span string) {
-	v, low, high, unit := f.row.Percent, f.row.PercentLow, f.row.PercentHigh, " %"
+	v, low, high, unit := f.row.Percent, f.row.AdjustedLow, f.row.AdjustedHigh, " %"
 	if f.byDifference() {
-		d := f.row.Difference
-		v, low, high, unit = d.Value, d.Interval.Low, d.Interval.High, ""
+		d := f.row.AdjustedDifference
+		v, low, high, unit = f.row.Difference.Value, d.Low, d.High, ""
 		if f.metric.HigherIsBetter {
 			v, low, high = -v, -high, -low
 		}
@@ -312,8 +343,8 @@ func undecidedClause(found []finding, workload string) string {
 	if len(found) == 1 {
 		f := found[0]
 		detail := []string{}
-		if bounded(f.row.Percent, f.row.PercentLow, f.row.PercentHigh) {
-			detail = append(detail, spanText(f.row.PercentLow, f.row.PercentHigh)+" %")
+		if bounded(f.row.Percent, f.row.AdjustedLow, f.row.AdjustedHigh) {
+			detail = append(detail, spanText(f.row.AdjustedLow, f.row.AdjustedHigh)+" %")
 		}
 		if f.row.Needs != "" {
 			detail = append(detail, clean(f.row.Needs)+" would decide")

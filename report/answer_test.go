@@ -12,7 +12,7 @@ func TestAnswer(t *testing.T) {
 	rate := overhead.MetricReport{Name: "get", Unit: "requests/s", Primary: true, HigherIsBetter: true}
 	elapsed := overhead.MetricReport{Name: "elapsed", Unit: "s", Primary: true}
 	row := func(platform string, v overhead.Verdict, percent, low, high float64) overhead.Row {
-		return overhead.Row{Condition: platform, Label: platform, Platform: platform, Verdict: v, Percent: percent, PercentLow: low, PercentHigh: high}
+		return overhead.Row{Condition: platform, Label: platform, Platform: platform, Verdict: v, Percent: percent, PercentLow: low, PercentHigh: high, AdjustedLow: low, AdjustedHigh: high}
 	}
 	bare := overhead.Row{Condition: "bare", Label: "bare", Platform: "bare", Baseline: true, Verdict: overhead.Baseline}
 	runc := row("oci:runc", overhead.Equivalent, 0.2, -0.4, 0.8)

@@ -34,6 +34,8 @@ type bench struct {
 	rep    overhead.Report
 	random *rand.Rand
 	blocks int
+	// together is how many comparisons carry the verdict.
+	together int
 }
 
 func newBench(blocks int) *bench {
@@ -85,6 +87,12 @@ func (b *bench) weigh(name string, gauges []gauge, shapes []shape) *overhead.Gro
 		}
 		b.run.Conditions = append(b.run.Conditions, c)
 	}
+	together := 0
+	for _, m := range gauges {
+		if m.primary {
+			together += len(shapes) - 1
+		}
+	}
 	for _, m := range gauges {
 		stress := m.stress
 		if stress == 0 {
@@ -106,15 +114,21 @@ func (b *bench) weigh(name string, gauges []gauge, shapes []shape) *overhead.Gro
 			if i == 0 {
 				base = values
 			}
-			report.Rows = append(report.Rows, row(b.run.Conditions[len(b.run.Conditions)-len(shapes)+i], m, s, base, values))
+			report.Rows = append(report.Rows, row(b.run.Conditions[len(b.run.Conditions)-len(shapes)+i], m, s, base, values, together))
 		}
 		g.Metrics = append(g.Metrics, report)
 	}
 	b.rep.Groups = append(b.rep.Groups, g)
+	b.together += together
+	for _, g := range b.rep.Groups {
+		for i := range g.Metrics {
+			g.Metrics[i].Comparisons = b.together
+		}
+	}
 	return &b.rep.Groups[len(b.rep.Groups)-1]
 }
 
-func row(c record.Condition, m gauge, s shape, base, values []float64) overhead.Row {
+func row(c record.Condition, m gauge, s shape, base, values []float64, together int) overhead.Row {
 	r := overhead.Row{Condition: c.ID, Label: c.Label, Platform: c.Platform, Baseline: c.Baseline, Verdict: s.verdict,
 		Needs: s.needs, NotRepresentative: s.marked, Value: stats.GeometricMean(values, 0.95, 1)}
 	for k, v := range values {
@@ -124,25 +138,34 @@ func row(c record.Condition, m gauge, s shape, base, values []float64) overhead.
 		r.Verdict = overhead.Baseline
 		return r
 	}
+	judge := func(low, high float64) overhead.Verdict {
+		switch {
+		case math.Max(-low, high) < 2:
+			return overhead.Equivalent
+		case low > 0:
+			return overhead.Worse
+		case high < 0:
+			return overhead.Better
+		}
+		return overhead.Inconclusive
+	}
+	percent := func(e stats.Estimate) (value, low, high float64) {
+		value, low, high = 100*(e.Value-1), 100*(e.Interval.Low-1), 100*(e.Interval.High-1)
+		if m.higher {
+			return -value, -high, -low
+		}
+		return value, low, high
+	}
 	r.Ratio = stats.PairedRatio(base, values, 0.95, 1)
 	r.RatioAll = r.Ratio
 	r.Difference = stats.PairedDifference(base, values, 0.95, 1)
-	r.Percent, r.PercentLow, r.PercentHigh = 100*(r.Ratio.Value-1), 100*(r.Ratio.Interval.Low-1), 100*(r.Ratio.Interval.High-1)
-	if m.higher {
-		r.Percent, r.PercentLow, r.PercentHigh = -r.Percent, -r.PercentHigh, -r.PercentLow
-	}
+	r.Percent, r.PercentLow, r.PercentHigh = percent(r.Ratio)
+	adjusted := stats.PairedRatio(base, values, 1-0.05/float64(max(1, together)), 1)
+	r.Adjusted, r.AdjustedDifference = adjusted.Interval, r.Difference.Interval
+	_, r.AdjustedLow, r.AdjustedHigh = percent(adjusted)
+	r.Alone = judge(r.PercentLow, r.PercentHigh)
 	if r.Verdict == "" {
-		switch {
-		case r.PercentLow > 0:
-			r.Verdict = overhead.Worse
-		case r.PercentHigh < 0:
-			r.Verdict = overhead.Better
-		default:
-			r.Verdict = overhead.Inconclusive
-		}
-		if math.Max(-r.PercentLow, r.PercentHigh) < 2 {
-			r.Verdict = overhead.Equivalent
-		}
+		r.Verdict = judge(r.AdjustedLow, r.AdjustedHigh)
 	}
 	return r
 }

@@ -53,7 +53,8 @@ func HTML(w io.Writer, run record.Run, rep overhead.Report, opt HTMLOptions) err
 type page struct {
 	Title     string
 	Answer    string
-	Long      bool // the answer is, and stands smaller
+	Together  string // what the verdicts hold for
+	Long      bool   // the answer is, and stands smaller
 	Study     string
 	RunID     string
 	Version   string
@@ -129,7 +130,7 @@ type rowPage struct {
 func newPage(run record.Run, rep overhead.Report, opt HTMLOptions) page {
 	answer := Answer(run, rep)
 	p := page{
-		Title: answer, Answer: typeset(answer), Long: len(answer) > 150, Study: clean(run.Study), RunID: clean(run.ID), Version: clean(run.Version),
+		Title: answer, Answer: typeset(answer), Together: typeset(Together(run, rep)), Long: len(answer) > 150, Study: clean(run.Study), RunID: clean(run.ID), Version: clean(run.Version),
 		Cautions: cautions(run, rep), Level: strings.TrimSuffix(levelText(rep.Level), " interval"), Smallest: ratioText(rep.SmallestEffect),
 		Reproduce: Reproduce(run), Next: opt.Next, Host: fingerprint(run.Host), Settings: settingsTables(run),
 		Around: surroundingsOf(run), Warnings: cleaned(rep.Warnings), Notes: cleaned(run.Plan.Notes), Failures: failures(run),
@@ -170,7 +171,7 @@ func newGroupPage(index int, run record.Run, rep overhead.Report, g overhead.Gro
 		p.Answer = typeset(strings.TrimSuffix(groupAnswer(rep, g), ".") + ".")
 	}
 	leading := map[string]bool{}
-	for _, m := range primaries(g) {
+	for _, m := range g.Primaries() {
 		leading[m.Name] = true
 	}
 	// Primary metrics first, so that the first one shown carries the verdict.
@@ -178,7 +179,11 @@ func newGroupPage(index int, run record.Run, rep overhead.Report, g overhead.Gro
 		for _, m := range g.Metrics {
 			if leading[m.Name] == first {
 				id := fmt.Sprintf("g%d-m%d", index, len(p.Metrics))
-				p.Metrics = append(p.Metrics, newMetricPage(id, run, rep, m, first))
+				page := newMetricPage(id, run, rep, m, first)
+				if text := secondaryText(g); !first && text != "" {
+					page.Notes = append(page.Notes, text)
+				}
+				p.Metrics = append(p.Metrics, page)
 			}
 		}
 	}
@@ -190,7 +195,7 @@ func newMetricPage(id string, run record.Run, rep overhead.Report, m overhead.Me
 	col := newColumn(m)
 	p := metricPage{
 		ID: id, Name: clean(m.Name), Direction: direction(m), Unit: clean(col.unit), Primary: primary, Doc: metricDoc(run, m.Name),
-		Notes: t.notes, Resolved: typeset(strings.TrimSpace(floorText([]overhead.MetricReport{m}) + " " + selfText([]overhead.MetricReport{m}))),
+		Notes: together(t.notes), Resolved: typeset(strings.TrimSpace(floorText([]overhead.MetricReport{m}) + " " + selfText([]overhead.MetricReport{m}))),
 	}
 	f := newForest(m, rep.SmallestEffect)
 	p.Axis = f.axis()
@@ -200,7 +205,7 @@ func newMetricPage(id string, run record.Run, rep overhead.Report, m overhead.Me
 	rows := worstFirst(m.Rows)
 	if run.Plan.Ladder {
 		rows = rungOrder(run, m.Rows)
-		for _, r := range Ladder(run, m, rep.Level) {
+		for _, r := range Ladder(run, []overhead.MetricReport{m}, rep.Level)[0] {
 			p.Rungs = append(p.Rungs, rungPage(r))
 		}
 	}

@@ -136,7 +136,7 @@ func TestPageAndTerminalAgree(t *testing.T) {
 			t.Errorf("%s: the page lacks %q", name, want)
 		}
 		for _, g := range b.rep.Groups {
-			for _, m := range primaries(g) {
+			for _, m := range g.Primaries() {
 				for _, r := range metricTable(b.run, m, b.rep.Level).rows {
 					for _, cell := range r.cells[1:] {
 						if !strings.Contains(page, cell) {

@@ -20,17 +20,37 @@ type Rung struct {
 	// [overhead.Row.Percent]; NaN where it cannot be told, with Reason.
 	Percent, PercentLow, PercentHigh float64
 	Reason                           string
+	// AdjustedLow and AdjustedHigh are the interval at the level at which the rung
+	// is decided among all rungs of the run, which are a family of their own.
+	AdjustedLow, AdjustedHigh float64
 }
 
 // Ladder compares each rung with the one before it, in the order of the run's
-// conditions. The first rung stands alone and is not returned.
-func Ladder(run record.Run, m overhead.MetricReport, level float64) []Rung {
-	rows := rungOrder(run, m.Rows)
-	var rungs []Rung
-	for i := 1; i < len(rows); i++ {
-		rungs = append(rungs, step(run, m, rows[i-1], rows[i], level))
+// conditions, for each of the metrics that are judged together. The first rung
+// stands alone and is not returned.
+func Ladder(run record.Run, metrics []overhead.MetricReport, level float64) [][]Rung {
+	all := make([][]Rung, len(metrics))
+	type place struct{ metric, rung int }
+	var family []place
+	for i, m := range metrics {
+		rows := rungOrder(run, m.Rows)
+		for j := 1; j < len(rows); j++ {
+			rung := step(run, m, rows[j-1], rows[j], level)
+			rung.AdjustedLow, rung.AdjustedHigh = rung.PercentLow, rung.PercentHigh
+			if rung.Reason == "" {
+				family = append(family, place{i, j})
+			}
+			all[i] = append(all[i], rung)
+		}
 	}
-	return rungs
+	stats.StepDown(len(family), 1-level, func(i int, level float64) bool {
+		at := family[i]
+		r := &all[at.metric][at.rung-1]
+		adjusted := step(run, metrics[at.metric], r.Before, r.Row, level)
+		r.AdjustedLow, r.AdjustedHigh = adjusted.PercentLow, adjusted.PercentHigh
+		return r.AdjustedLow > 0 || r.AdjustedHigh < 0
+	})
+	return all
 }
 
 func step(run record.Run, m overhead.MetricReport, before, row overhead.Row, level float64) Rung {

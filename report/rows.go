@@ -36,21 +36,6 @@ func worstFirst(rows []overhead.Row) []overhead.Row {
 	return sorted
 }
 
-// primaries gives the metrics that carry a workload's verdict: those marked,
-// or else the first.
-func primaries(g overhead.Group) []overhead.MetricReport {
-	var marked []overhead.MetricReport
-	for _, m := range g.Metrics {
-		if m.Primary {
-			marked = append(marked, m)
-		}
-	}
-	if len(marked) == 0 && len(g.Metrics) > 0 {
-		return g.Metrics[:1]
-	}
-	return marked
-}
-
 // direction says which way a metric is good.
 func direction(m overhead.MetricReport) string {
 	if m.HigherIsBetter {
@@ -246,7 +231,7 @@ func perMetric(metrics []overhead.MetricReport, opening string, say func(overhea
 // the best-measured condition has.
 func comparedBlocks(g overhead.Group) int {
 	n := g.Blocks
-	for _, m := range primaries(g) {
+	for _, m := range g.Primaries() {
 		for _, r := range m.Rows {
 			n = max(n, r.Ratio.N)
 		}

@@ -9,6 +9,9 @@ import "time"
 type Sheet struct {
 	Title  string // "tare startup: redis on docker, oci:runc"
 	Answer string // one sentence: what the reader came for
+	// Together says how many comparisons the sentences hold for; empty where they
+	// rest on one, or on none.
+	Together string
 	// Facts stand above the figures: workload, blocks, taint, host, time taken.
 	// "host: scales, 2 CPUs" is shown as a name and a value.
 	Facts []string
@@ -20,6 +23,10 @@ type Sheet struct {
 	Next    []string // commands to run next
 	Command string   // reproduces this run
 }
+
+// HoldTogether is what a page says whose sentences read several intervals, each list
+// of them at a level at which all hold together.
+const HoldTogether = "The intervals of this answer hold together (Bonferroni), and so do those of a claim and those of all advice. Tables show each comparison's own."
 
 // Part is one element of a Sheet: a [Table], [Chart], [Bars], [Heat], [Timeline],
 // [Flame], [Judgements] or [Prose]. [Tails] makes a chart of latencies.

@@ -42,6 +42,7 @@ func SheetHTML(w io.Writer, s Sheet, opt HTMLOptions) error {
 type sheetPage struct {
 	Title     string
 	Answer    string
+	Together  string
 	Long      bool
 	Study     string
 	RunID     string
@@ -80,7 +81,7 @@ func newSheetPage(s Sheet, opt HTMLOptions) sheetPage {
 		style += heatStyle
 	}
 	p := sheetPage{
-		Title: orElse(title, answer), Answer: typeset(answer), Long: len(answer) > 150,
+		Title: orElse(title, answer), Answer: typeset(answer), Together: typeset(clean(s.Together)), Long: len(answer) > 150,
 		Study:    strings.TrimSpace(strings.TrimPrefix(title, "tare")),
 		Cautions: bannersOf(s), Reproduce: clean(s.Command),
 		Style: template.CSS(style), Script: template.JS(pageScript + sheetScript),

@@ -18,6 +18,9 @@ func SheetTerminal(w io.Writer, sheet Sheet, opt TerminalOptions) error {
 		s.paragraph(faint, title)
 	}
 	s.paragraph(bold, orElse(clean(sheet.Answer), "Nothing was found that could be said in a sentence."))
+	if !opt.Interim {
+		s.together(clean(sheet.Together))
+	}
 	for _, b := range bannersOf(sheet) {
 		s.hang(yellow, strings.ToUpper(b.title)+":", b.text)
 	}

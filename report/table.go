@@ -44,6 +44,9 @@ func metricTable(run record.Run, m overhead.MetricReport, level float64) table {
 		if why != "" {
 			t.absences = append(t.absences, label(r)+": "+why+".")
 		}
+		if why := m.Overruled(r); why != "" {
+			t.notes = append(t.notes, label(r)+": "+clean(why)+".")
+		}
 		if r.Verdict == overhead.Inconclusive && r.Needs != "" && figure != "" {
 			t.notes = append(t.notes, label(r)+": "+clean(r.Needs)+" would decide.")
 		}

@@ -34,6 +34,7 @@ func Terminal(w io.Writer, run record.Run, rep overhead.Report, opt TerminalOpti
 		return s.flush(w)
 	}
 	s.paragraph(bold, Answer(run, rep))
+	s.together(Together(run, rep))
 	s.marks(run, rep)
 	s.blank()
 	s.header(run, rep)
@@ -43,6 +44,13 @@ func Terminal(w io.Writer, run record.Run, rep overhead.Report, opt TerminalOpti
 	s.warnings(rep.Warnings)
 	s.closing(run, opt)
 	return s.flush(w)
+}
+
+// together says below the sentence what it holds for.
+func (s *screen) together(text string) {
+	if text != "" {
+		s.paragraph(faint, text)
+	}
 }
 
 // marks puts what limits the figures directly below the sentence.
@@ -70,7 +78,7 @@ func (s *screen) group(run record.Run, rep overhead.Report, g overhead.Group, al
 		s.field("blocks", blocksText(run, g))
 		s.blank()
 	}
-	metrics := primaries(g)
+	metrics := g.Primaries()
 	if all {
 		metrics = g.Metrics
 	}
@@ -83,10 +91,13 @@ func (s *screen) group(run record.Run, rep overhead.Report, g overhead.Group, al
 		s.blank()
 	}
 	s.paragraph(faint, strings.TrimSpace(floorText(metrics)+" "+selfText(metrics)))
+	if all {
+		s.together(secondaryText(g))
+	}
 	if run.Plan.Ladder {
 		var rungs []table
-		for _, m := range metrics {
-			rungs = append(rungs, ladderTable(Ladder(run, m, rep.Level), m, rep.Level))
+		for i, of := range Ladder(run, metrics, rep.Level) {
+			rungs = append(rungs, ladderTable(of, metrics[i], rep.Level))
 		}
 		s.blank()
 		s.tables(rungs)
@@ -130,7 +141,7 @@ func (s *screen) interim(run record.Run, rep overhead.Report) {
 		}
 		s.paragraph(bold, fmt.Sprintf("%s: interim, %s", clean(g.Workload), plural(comparedBlocks(g), "block")))
 		var tables []table
-		for _, m := range primaries(g) {
+		for _, m := range g.Primaries() {
 			t := metricTable(run, m, rep.Level)
 			t.absences, t.notes = nil, nil
 			tables = append(tables, t)
@@ -146,7 +157,7 @@ func workloadText(run record.Run, g overhead.Group) string {
 	if params := sharedParams(run, g.Workload); params != "" {
 		parts[0] += " (" + params + ")"
 	}
-	for _, m := range primaries(g) {
+	for _, m := range g.Primaries() {
 		if b, ok := baselineOf(m); ok {
 			parts = append(parts, "against "+label(b))
 			break

@@ -228,7 +228,7 @@ func ladder() *bench {
 func TestLadderPairsNeighbours(t *testing.T) {
 	b := ladder()
 	g := b.rep.Groups[0]
-	rungs := Ladder(b.run, g.Metrics[0], 0.95)
+	rungs := Ladder(b.run, g.Metrics[:1], 0.95)[0]
 	if len(rungs) != 4 {
 		t.Fatalf("%d rungs, want 4", len(rungs))
 	}
@@ -244,7 +244,7 @@ func TestLadderPairsNeighbours(t *testing.T) {
 	for i := range g.Metrics[0].Rows[2].Blocks {
 		g.Metrics[0].Rows[2].Blocks[i].Tainted = true
 	}
-	if r := Ladder(b.run, g.Metrics[0], 0.95)[2]; !math.IsNaN(r.Percent) || r.Reason == "" {
+	if r := Ladder(b.run, g.Metrics[:1], 0.95)[0][2]; !math.IsNaN(r.Percent) || r.Reason == "" {
 		t.Errorf("with every block tainted there is still a figure: %+v", r)
 	}
 }

@@ -124,6 +124,10 @@ func quantileEffect(method Method, sides [][]*hdrhistogram.Histogram, q, level f
 		loc.warn("the quantile is the same whichever of the %d blocks is left out: its spread, and so an interval, cannot be told", n)
 		return loc
 	}
+	if method != MethodJackknifeT && (1-level)/2*(resamples+1) < 1 {
+		loc.warn("%d resamples do not reach a level of %.5g: no interval", resamples, level)
+		return loc
+	}
 	switch method {
 	case MethodJackknifeT:
 		half := tQuantile(1-(1-level)/2, float64(n-1)) * r.se

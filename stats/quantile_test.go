@@ -296,3 +296,19 @@ func histogram(values ...int64) *hdrhistogram.Histogram {
 	}
 	return h
 }
+
+// Beyond the level that its resamples reach a bootstrap has no interval, rather than
+// one that is too narrow.
+func TestBootstrapsEndWhereTheirResamplesDo(t *testing.T) {
+	blocks := latencies(rand.New(rand.NewPCG(5, 6)), 12, 500, 1)
+	for level, has := range map[float64]bool{0.95: true, 0.998: true, 0.9995: false} {
+		for _, method := range []Method{MethodBootstrapT, MethodBlockBootstrap} {
+			if e := QuantileBy(method, blocks, 0.5, level, 1); e.Known() != has || has == (len(e.Warnings) > 0) {
+				t.Errorf("%s at %v: %+v", method, level, e)
+			}
+		}
+		if e := QuantileBy(MethodJackknifeT, blocks, 0.5, level, 1); !e.Known() {
+			t.Errorf("the jackknife at %v: %+v", level, e)
+		}
+	}
+}

@@ -3,8 +3,6 @@ package stats
 import (
 	"fmt"
 	"math"
-
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // MethodWelch is Student's t on the difference of two means of which each spreads in
@@ -48,20 +46,6 @@ func UnpairedLogSD(base, treatment []float64) float64 {
 	_, sa := meanSD(a)
 	_, sb := meanSD(b)
 	return math.Hypot(sa, sb)
-}
-
-// UnpairedPValue is the two-sided p-value of Welch's test that the geometric means
-// are the same; NaN where [UnpairedRatio] has no interval.
-func UnpairedPValue(base, treatment []float64) float64 {
-	a, b, err := bothLogs(base, treatment)
-	if err != nil {
-		return math.NaN()
-	}
-	difference, se, degrees := welchTerms(a, b)
-	if len(a) < fewest || len(b) < fewest || !(se > rounding*max(1, largest(a), largest(b))) {
-		return math.NaN()
-	}
-	return 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: degrees}.CDF(-math.Abs(difference)/se)
 }
 
 // welch locates the difference of the means of b and a. Spreads that are no more than

@@ -35,21 +35,6 @@ func TestUnpairedAgainstAWorkedExample(t *testing.T) {
 	}
 }
 
-// The test rejects at a level just where the interval at that level leaves 1 out.
-func TestUnpairedPValueAgreesWithTheInterval(t *testing.T) {
-	a, b := []float64{10, 10.2, 9.9, 10.1}, []float64{10.3, 10.4, 10.2, 10.6, 10.3}
-	p := UnpairedPValue(a, b)
-	for _, c := range []struct {
-		level float64
-		holds bool
-	}{{1 - p*1.01, false}, {1 - p*0.99, true}} {
-		e := UnpairedRatio(a, b, c.level)
-		if holds := e.Interval.Low <= 1 && 1 <= e.Interval.High; holds != c.holds {
-			t.Errorf("p %v, level %v: %+v holds 1: %v", p, c.level, e.Interval, holds)
-		}
-	}
-}
-
 func TestUnpairedIntervalsCover(t *testing.T) {
 	random := rand.New(rand.NewPCG(41, 1))
 	draw := func(n int, mean, sd float64) []float64 {
@@ -95,13 +80,5 @@ func TestUnpairedWithoutEnough(t *testing.T) {
 	}
 	if e := UnpairedRatio([]float64{2}, []float64{3}, 0.95); e.Value != 1.5 && math.Abs(e.Value-1.5) > 1e-12 {
 		t.Errorf("one each: %v, want the factor alone", e.Value)
-	}
-	for name, p := range map[string]float64{
-		"one each": UnpairedPValue([]float64{1}, []float64{1}), "all equal": UnpairedPValue([]float64{3, 3, 3}, []float64{2, 2, 2}), "two each": UnpairedPValue([]float64{1, 2}, []float64{2, 3}),
-		"zero": UnpairedPValue([]float64{0, 1}, []float64{2, 2}),
-	} {
-		if !math.IsNaN(p) {
-			t.Errorf("%s: p %v", name, p)
-		}
 	}
 }

@@ -160,13 +160,13 @@ func (b *bench) same(ctx context.Context, name string) error {
 				if r.Baseline || !m.Primary {
 					continue
 				}
-				verdicts[r.Verdict]++
+				verdicts[r.Alone]++ // by the interval's own level, which is what is tested
 				intervals++
 				if r.Ratio.Interval.Low <= 1 && 1 <= r.Ratio.Interval.High {
 					covered++
 				}
 				widths = append(widths, (r.Ratio.Interval.High-r.Ratio.Interval.Low)/2)
-				fmt.Printf("A/A run %d of %s, %s: ratio %s: %s; %d blocks repeated for taint, %d tainted still\n", i+1, name, m.Name, ratioText(r.Ratio), r.Verdict, g.Repeated, g.Tainted)
+				fmt.Printf("A/A run %d of %s, %s: ratio %s: %s; %d blocks repeated for taint, %d tainted still\n", i+1, name, m.Name, ratioText(r.Ratio), r.Alone, g.Repeated, g.Tainted)
 			}
 		}
 	}

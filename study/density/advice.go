@@ -26,6 +26,11 @@ const (
 
 func (r reading) advice() []advise.Advice {
 	var all []advise.Advice
+	candidates := 0
+	for _, base := range r.bases() {
+		candidates += 1 + len(r.others(base))
+	}
+	r = r.together(candidates)
 	for _, base := range r.bases() {
 		if a, ok := r.stop(base); ok {
 			all = append(all, a)

@@ -33,6 +33,12 @@ type reading struct {
 	cliffs     map[string]cliff // that have been found
 }
 
+// together is the reading by n intervals that hold together.
+func (r reading) together(n int) reading {
+	r.Reading, r.cliffs = r.Reading.Together(n), map[string]cliff{}
+	return r
+}
+
 // arm is one policy under which neighbours were added, in one order.
 type arm struct {
 	policy, order, group string

@@ -28,7 +28,7 @@ type extension struct {
 // judgeExtended reaches a verdict on S3.2 from the arms of which one has the extension and
 // the other nothing at all.
 func (r reading) judgeExtended() []claim.Judgement {
-	var all []extension
+	var pairs [][2]arm
 	alone := false       // with the extension, and nothing to set it against
 	beside := []string{} // protections beside which alone there is something
 	for _, with := range r.arms {
@@ -48,16 +48,21 @@ func (r reading) judgeExtended() []claim.Judgement {
 			}
 			continue
 		}
-		all = append(all, r.extension(r.arms[i], with))
+		pairs = append(pairs, [2]arm{r.arms[i], with})
 	}
 	switch {
-	case len(all) > 0:
+	case len(pairs) > 0:
 	case len(beside) > 0:
 		return []claim.Judgement{{Claim: judgedExtended, Verdict: claim.Inconclusive, Rests: fmt.Sprintf("the extension was measured only beside --protect %s, and it is to be set against nothing at all (--protect none): tare density --extend none,annex", strings.Join(beside, ","))}}
 	case !alone:
 		return nil
 	default:
 		return []claim.Judgement{{Claim: judgedExtended, Verdict: claim.Inconclusive, Rests: "nothing without the extension was measured beside it: tare density --extend none,annex"}}
+	}
+	r = r.together(2 * len(pairs)) // the gain and the price of each
+	var all []extension
+	for _, p := range pairs {
+		all = append(all, r.extension(p[0], p[1]))
 	}
 	j := claim.Judgement{Claim: judgedExtended, Verdict: verdictOn(all)}
 	var why, ours []string

@@ -453,9 +453,10 @@ func (r reading) deviceTable() []report.Part {
 	t := report.Table{
 		Title: "Does the swap device matter?",
 		Note: "Ratios at the same number of neighbours and in the same blocks: at the first number for which the base's throughput is told to fall, and at the greatest that both have. " +
-			"Falls at is the memory asked for, in times the box's, where throughput begins to fall, of each by itself: places whose intervals do not meet differ.",
+			"What differs is judged for all rows together (Bonferroni). Falls at is the memory asked for, in times the box's, where throughput begins to fall, of each by itself: places whose intervals do not meet differ.",
 		Columns: []report.Column{{Head: "swap"}, {Head: "memory, times", Number: true}, {Head: "throughput", Number: true}, {Head: "p99", Number: true}, {Head: "what differs"}, {Head: "falls at", Number: true, Optional: true}, {Head: "the other", Number: true, Optional: true}},
 	}
+	decides := r.together(2 * 2 * len(r.devices())) // throughput and p99, at two numbers of neighbours
 	for _, d := range r.devices() {
 		of, with := r.throughputCliff(d.base), r.throughputCliff(d.other)
 		both := shared(d.base, d.other)
@@ -468,7 +469,7 @@ func (r reading) deviceTable() []report.Part {
 		}
 		for _, n := range at {
 			rate, tail := r.throughputAgainst(d.base, d.other, n), r.quantileAgainst(d.base, d.other, n, open, 0.99)
-			t.Rows = append(t.Rows, []report.Cell{{Text: d.other.factor(FactorSwap) + " against " + d.base.factor(FactorSwap)}, overcommitCell(r.overcommit(d.base, n).Value), ratioCell(rate), ratioCell(tail), {Text: r.matters(rate, tail)}, placeCell(with), placeCell(of)})
+			t.Rows = append(t.Rows, []report.Cell{{Text: d.other.factor(FactorSwap) + " against " + d.base.factor(FactorSwap)}, overcommitCell(r.overcommit(d.base, n).Value), ratioCell(rate), ratioCell(tail), {Text: matters(decides.throughputAgainst(d.base, d.other, n), decides.quantileAgainst(d.base, d.other, n, open, 0.99))}, placeCell(with), placeCell(of)})
 		}
 	}
 	if len(t.Rows) == 0 {
@@ -478,7 +479,7 @@ func (r reading) deviceTable() []report.Part {
 }
 
 // matters says in a word whether two ratios are told from 1.
-func (r reading) matters(rate, tail stats.Estimate) string {
+func matters(rate, tail stats.Estimate) string {
 	switch {
 	case apparent(rate) && apparent(tail):
 		return "both"

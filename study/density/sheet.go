@@ -18,7 +18,7 @@ import (
 func Sheet(run record.Run, attachments Attachments, judgements []claim.Judgement) report.Sheet {
 	r := read(run, attachments)
 	s := report.Sheet{
-		Title: r.title(), Answer: r.answer(), Facts: r.facts(), Banners: r.banners(),
+		Title: r.title(), Answer: r.answer(), Together: report.HoldTogether, Facts: r.facts(), Banners: r.banners(),
 		Parts: r.parts(), Weight: r.weight(), Command: strings.Join(run.Command, " "),
 	}
 	s.Parts = append(s.Parts, advise.Part(r.advice())...)
@@ -53,6 +53,7 @@ func (r reading) answer() string {
 	if len(bases) == 0 {
 		return "What idle neighbours cost cannot be told yet: no sweep has ended."
 	}
+	r = r.together(2 + 2*len(r.devices())) // throughput and tail, beside neighbours and on each device
 	a := bases[0]
 	text := r.said(r.lead(a))
 	if !a.measured() {

@@ -21,6 +21,7 @@ func (r reading) advice() []advise.Advice {
 	if r.emulated() {
 		return nil
 	}
+	r = r.together(3 + max(1, len(r.shared))) // each rule rests on one ratio, but for that of sharing
 	var all []advise.Advice
 	for _, rule := range []func() (advise.Advice, bool){r.buildForTheDevice, r.keepTheCache, r.pinWhatIsCopied, r.doNotShare} {
 		if a, ok := rule(); ok && a.Holds() {

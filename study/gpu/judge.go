@@ -88,6 +88,7 @@ func (r reading) kernels(on string) (claim.Judgement, bool) {
 	if !ok || len(subjects) == 0 {
 		return j, false
 	}
+	r = r.together(1 + len(subjects)) // all, and each by itself
 	smallest := claim.Threshold(j.Claim, "smallest effect")
 	all := r.slower(subjects, on, c, "kernels")
 	var off []string
@@ -203,6 +204,7 @@ func (r reading) compilation(on string) (claim.Judgement, bool) {
 	if len(subjects) == 0 {
 		return j, false
 	}
+	r = r.together(3) // compiling, exact code, and what lies between it and PTX
 	smallest := claim.Threshold(j.Claim, "smallest effect")
 	code, cold, warm := r.slower(subjects, on, exact, "wall"), r.slower(subjects, on, ptxCold, "wall"), r.slower(subjects, on, ptxWarm, "wall")
 	compile := r.slower(subjects, on, ptxCold, "module")

@@ -213,6 +213,12 @@ func percent(ratio stats.Estimate) stats.Estimate {
 	return ratio
 }
 
+// together is the reading by n intervals that hold together.
+func (r reading) together(n int) reading {
+	r.Reading = r.Reading.Together(n)
+	return r
+}
+
 // level is a metric's over subjects, with its interval over blocks.
 func (r reading) level(subjects []subject, p pick, metric string) stats.Estimate {
 	subjects = having(subjects, p)

@@ -21,7 +21,7 @@ type Attachments = func(trialID int64, name string) ([]byte, error)
 func Sheet(run record.Run, attached Attachments, judgements []claim.Judgement) report.Sheet {
 	r := readRun(run)
 	s := report.Sheet{
-		Title: "tare gpu", Answer: r.answer(), Facts: r.facts(attached), Banners: r.banners(), Parts: r.parts(),
+		Title: "tare gpu", Answer: r.answer(), Together: report.HoldTogether, Facts: r.facts(attached), Banners: r.banners(), Parts: r.parts(),
 		Command: strings.Join(run.Command, " "), Weight: r.weight(),
 	}
 	s.Parts = append(s.Parts, advise.Part(r.advice())...)
@@ -71,6 +71,7 @@ func (r reading) answer() string {
 		return fmt.Sprintf("No container ran beside %s: what containing a CUDA program costs cannot be told here.", r.base())
 	}
 	on := containers[0]
+	r = r.together(3)
 	all, inside, kernels := r.slower(r.subjects, on, c, "wall"), r.slower(r.subjects, on, c, "total"), r.slower(r.subjects, on, c, "kernels")
 	if !all.Known() {
 		return fmt.Sprintf("What %s costs a CUDA program cannot be told yet: an interval takes three blocks.", on)

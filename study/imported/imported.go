@@ -50,7 +50,7 @@ func Next(run record.Run) string {
 func Sheet(run record.Run, judgements []claim.Judgement) report.Sheet {
 	r := overhead.Read(run)
 	s := report.Sheet{
-		Title: "tare import: " + strings.Join(workloads(run), ", "), Answer: answer(r), Facts: facts(r),
+		Title: "tare import: " + strings.Join(workloads(run), ", "), Answer: answer(r), Together: report.Together(run, r.Report), Facts: facts(r),
 		Banners: banners(r), Parts: overview(r), Command: strings.Join(quoted(run.Command), " "),
 	}
 	found, tables := io.Found(run)
@@ -114,8 +114,7 @@ const mostBanners = 4
 // banners are what the design lacks, what its importer said, and what the figures
 // themselves warn of; of many cells the number.
 func banners(r overhead.Reading) []string {
-	lacks := overhead.Lacks(r.Run)
-	all := slices.Clone(lacks)
+	all := overhead.Lacks(r.Run)
 	for _, n := range r.Run.Plan.Notes {
 		all = append(all, "note: "+n)
 	}
@@ -133,12 +132,7 @@ func banners(r overhead.Reading) []string {
 	if len(warnings) > mostBanners {
 		warnings = []string{fmt.Sprintf("cautions: %d on single cells, such as %s; tare export has them all", len(warnings), warnings[0])}
 	}
-	all = append(all, warnings...)
-	alone := r.Report.Warnings[len(lacks):]
-	if len(alone) > mostBanners {
-		alone = []string{fmt.Sprintf("many comparisons: %d verdicts of an effect would not stand among all comparisons of the run (Holm), such as %s", len(alone), alone[0])}
-	}
-	return append(all, alone...)
+	return append(all, warnings...)
 }
 
 // fewRepetitions says what may have made cells of what are repetitions, where no
@@ -227,7 +221,7 @@ func answer(r overhead.Reading) string {
 	}
 	text := fmt.Sprintf("Of %d comparisons in %d cells: %s", len(all), len(r.Report.Groups), strings.Join(words, ", "))
 	if worst := all[0]; worst.row.Verdict == overhead.Worse {
-		text += fmt.Sprintf("; the worst is %s, which costs %s of %s %s %%", worst.row.Label, worst.metric.Name, worst.group.Workload, report.Said(percent(worst.row), 1))
+		text += fmt.Sprintf("; the worst is %s, which costs %s of %s %s %%", worst.row.Label, worst.metric.Name, worst.group.Workload, report.Said(adjusted(worst.row), 1))
 	}
 	return text + "."
 }

@@ -34,7 +34,7 @@ func overview(r overhead.Reading) []report.Part {
 	return []report.Part{counts(r), worst(r)}
 }
 
-const howRead = "Overhead is in percent of the baseline, positive where it is worse; in brackets or below, its 95 % interval."
+const howRead = "Overhead is in percent of the baseline, positive where it is worse; in brackets or below, its 95 % interval. The verdict is that among all comparisons of the run (Holm)."
 
 // cellTable is one cell whole: conditions and metrics, the worst first.
 func cellTable(r overhead.Reading, g overhead.Group) report.Table {
@@ -150,7 +150,7 @@ func cellByCell(r overhead.Reading) []report.Part {
 	for _, name := range metrics {
 		scale, in := scaled(r, name, unit[name])
 		t := report.Table{
-			Title: name + ", cell by cell", Note: "Of the baseline the value; of the others the overhead in percent, with its interval and the verdict on it by itself.",
+			Title: name + ", cell by cell", Note: "Of the baseline the value; of the others the overhead in percent, with its own interval, and the verdict among all comparisons of the run (Holm).",
 			Columns: []report.Column{{Head: head}, {Head: "baseline, " + in, Number: true}},
 		}
 		for _, l := range labels {
@@ -241,6 +241,11 @@ func note(r overhead.Reading) string {
 // percent is an overhead as an estimate.
 func percent(row overhead.Row) stats.Estimate {
 	return stats.Estimate{Value: row.Percent, Interval: stats.Interval{Low: row.PercentLow, High: row.PercentHigh, Level: row.Ratio.Interval.Level}, N: row.Ratio.N}
+}
+
+// adjusted is it with the interval at which its verdict holds among all others.
+func adjusted(row overhead.Row) stats.Estimate {
+	return stats.Estimate{Value: row.Percent, Interval: stats.Interval{Low: row.AdjustedLow, High: row.AdjustedHigh, Level: row.Adjusted.Level}, N: row.Ratio.N}
 }
 
 func value(m overhead.MetricReport, row overhead.Row) report.Cell {

@@ -80,7 +80,7 @@ func Sheet(run record.Run, judgements []claim.Judgement) report.Sheet {
 		Banners: report.RunBanners(r), Command: strings.Join(run.Command, " "), Weight: weight(r),
 	}
 	if k.parts != nil {
-		s.Answer, s.Parts = k.answer(run), k.parts(run)
+		s.Answer, s.Together, s.Parts = k.answer(run), report.HoldTogether, k.parts(run)
 	}
 	if k.advice != nil {
 		s.Parts = append(s.Parts, advise.Part(k.advice(run))...)

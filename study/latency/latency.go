@@ -142,7 +142,7 @@ func Sheet(run record.Run, judgements []claim.Judgement) report.Sheet {
 		return s
 	}
 	if k.parts != nil {
-		s.Answer, s.Parts = k.answer(run), k.parts(run)
+		s.Answer, s.Together, s.Parts = k.answer(run), report.HoldTogether, k.parts(run)
 	}
 	if k.more != nil {
 		s.Parts = append(s.Parts, k.more(run)...)

@@ -49,6 +49,12 @@ type court struct {
 	aslr string
 }
 
+// together is the court that reads n intervals which hold together.
+func (c court) together(n int) court {
+	c.Reading = c.Reading.Together(n)
+	return c
+}
+
 // published are S1's numbers of copies, and of the span of its recordings.
 const (
 	s1Copies = 4
@@ -180,6 +186,7 @@ func (c court) extreme(published, metric string, sign float64) (yes, no bool) {
 // start is S1.5: about half of all entries are groupable just after the start.
 func (c court) start() (claim.Judgement, bool) {
 	const id = "S1.5"
+	c = c.together(2 + len(c.of)) // the means, and one application against all others
 	j := claim.Judgement{Claim: id}
 	name := atMoment(start, asS1)
 	over, of := c.mean(c.of, c.metric(name))
@@ -223,6 +230,7 @@ func (c court) start() (claim.Judgement, bool) {
 // steady is S1.6: services have more groupable entries after two minutes.
 func (c court) steady() (claim.Judgement, bool) {
 	const id = "S1.6"
+	c = c.together(2)
 	j := claim.Judgement{Claim: id}
 	grown, of := c.mean(services(c.of), c.growth(asS1))
 	if len(of) == 0 {
@@ -257,6 +265,7 @@ func (c court) steady() (claim.Judgement, bool) {
 // active is S1.7: most active entries are groupable, and more are active later.
 func (c court) active() (claim.Judgement, bool) {
 	const id = "S1.7"
+	c = c.together(2)
 	j := claim.Judgement{Claim: id}
 	grown, of := c.mean(services(c.of), c.growth(active))
 	if len(of) == 0 {
@@ -289,6 +298,7 @@ func (c court) active() (claim.Judgement, bool) {
 // huge is S1.8: huge pages hardly occur, and never where pages are shared.
 func (c court) huge() (claim.Judgement, bool) {
 	const id = "S1.8"
+	c = c.together(len(c.of))
 	j := claim.Judgement{Claim: id}
 	most := claim.Threshold(id, "huge among active")
 	worst := stats.Estimate{Value: math.Inf(-1)}
@@ -347,6 +357,7 @@ func hugeSetting(h record.Host) string {
 // duplicated is S1.9: many faults are taken by several containers.
 func (c court) duplicated() (claim.Judgement, bool) {
 	const id = "S1.9"
+	c = c.together(1 + len(c.of))
 	j := claim.Judgement{Claim: id}
 	share, of := c.mean(c.of, c.metric(duplicated))
 	if len(of) == 0 {
@@ -396,6 +407,7 @@ func (c court) duplicated() (claim.Judgement, bool) {
 // perInstruction is S1.10: about fifteen faults in a million instructions.
 func (c court) perInstruction() (claim.Judgement, bool) {
 	const id = "S1.10"
+	c = c.together(1 + len(c.of))
 	j := claim.Judgement{Claim: id, Verdict: claim.Inconclusive}
 	if _, of := c.mean(c.of, c.metric(duplicated)); len(of) == 0 {
 		return j, false
@@ -519,6 +531,7 @@ func (c court) types() (claim.Judgement, bool) {
 // copying is S1.12: hardly any fault copies a page.
 func (c court) copying() (claim.Judgement, bool) {
 	const id = "S1.12"
+	c = c.together(2)
 	j := claim.Judgement{Claim: id}
 	alone, of := c.mean(c.of, c.metric(typeMetric(types[1])))
 	if len(of) == 0 {

@@ -223,6 +223,7 @@ func (r reading) guests(d *draft, all []seen) bool {
 // judgeComputing is S2.1.
 func (r reading) judgeComputing() (claim.Judgement, bool) {
 	const id = "S2.1"
+	r = r.together(4 * len(r.of(matrix, computing[0]))) // of a size a machine, a container, and what pinning makes of either
 	all := r.look(computing[0])
 	if len(all) == 0 {
 		return claim.Judgement{}, false
@@ -301,6 +302,11 @@ func (r reading) gain(s seen, kind Kind) stats.Estimate {
 // judgeCommunicating is S2.2.
 func (r reading) judgeCommunicating() (claim.Judgement, bool) {
 	const id = "S2.2"
+	sizes := 0
+	for _, name := range communicating {
+		sizes += len(r.of(matrix, name))
+	}
+	r = r.together(3 * sizes) // a machine, a container, and one in a machine
 	var all []seen
 	for _, name := range communicating {
 		all = append(all, r.look(name)...)
@@ -366,6 +372,8 @@ func (r reading) judgeCommunicating() (claim.Judgement, bool) {
 // judgeWeb is S2.3.
 func (r reading) judgeWeb() (claim.Judgement, bool) {
 	const id = "S2.3"
+	// On the smallest size every kind and preset, on the others the vanilla container.
+	r = r.together(len(marks) + max(0, len(r.of(matrix, serving[0]))-1))
 	all := r.look(serving[0])
 	if len(all) == 0 {
 		return claim.Judgement{}, false
@@ -422,6 +430,7 @@ func (r reading) judgeWeb() (claim.Judgement, bool) {
 // judgeDatabase is S2.4.
 func (r reading) judgeDatabase() (claim.Judgement, bool) {
 	const id = "S2.4"
+	r = r.together(1 + len(r.of(matrix, serving[1]))) // the pinned container of each size, and the smallest vanilla one
 	all := r.look(serving[1])
 	if len(all) == 0 {
 		return claim.Judgement{}, false

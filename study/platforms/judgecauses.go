@@ -11,6 +11,7 @@ import (
 // judgeCauses is S2.9.
 func (r reading) judgeCauses() (claim.Judgement, bool) {
 	const id = "S2.9"
+	r = r.together(3) // what is lost, what of it is explained, and the moves
 	if len(r.of(ofCauses, "")) == 0 {
 		return claim.Judgement{}, false
 	}
@@ -61,6 +62,7 @@ func (r reading) judgeCauses() (claim.Judgement, bool) {
 func (r reading) judgeInterrupts() (claim.Judgement, bool) {
 	const id = "S2.9b"
 	name := serving[0]
+	r = r.together(2 * len(r.of(ofCauses, name))) // interrupts and wakings elsewhere of each size
 	spots := r.of(ofCauses, name)
 	if len(spots) == 0 {
 		return claim.Judgement{}, false

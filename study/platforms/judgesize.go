@@ -15,6 +15,7 @@ import (
 // judgeParts is S2.5.
 func (r reading) judgeParts() (claim.Judgement, bool) {
 	const id = "S2.5"
+	r = r.together(3 * len(r.names(matrix))) // a term for size of vanilla and pinned containers, and of machines
 	all := r.parted()
 	if len(all) == 0 {
 		return claim.Judgement{}, false
@@ -204,6 +205,7 @@ func (r reading) hostCosts(s spot) (all []onHost) {
 // judgeHosts is S2.6.
 func (r reading) judgeHosts() (claim.Judgement, bool) {
 	const id = "S2.6"
+	r = r.together(2) // of the host's size, and of pinning there
 	spots := r.of(ofHosts, "")
 	if len(spots) == 0 {
 		return claim.Judgement{}, false

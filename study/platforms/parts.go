@@ -16,6 +16,7 @@ import (
 // Answer is what a run found, in a sentence: the worst that can be told, and the best.
 func Answer(run record.Run) string {
 	r := read(run)
+	r = r.together(len(r.cells())) // of which the worst and the best are named
 	cells := r.cells()
 	told := slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return !c.cost.Known() })
 	// What was emulated tells of the emulation.
@@ -137,11 +138,13 @@ func (r reading) matrixPart() []report.Part {
 	t := report.Table{
 		Title: "What each platform costs, the dearest first",
 		Note: "Times bare metal's time on as many CPUs, paired within blocks, with intervals. Vanilla: a quota of the CPUs; pinned: a cpuset. " +
-			"Vanilla = pinned: it is granted all CPUs that there are for it, so that the two coincide. With a part of a CPU: over the ideal, bare metal's time on the next whole number of CPUs, longer by what of the CPUs that it used there is not granted. CHR: granted CPUs over those that the kernel below has on line.",
+			"Vanilla = pinned: it is granted all CPUs that there are for it, so that the two coincide. Verdicts hold for all rows together (Bonferroni). With a part of a CPU: over the ideal, bare metal's time on the next whole number of CPUs, longer by what of the CPUs that it used there is not granted. CHR: granted CPUs over those that the kernel below has on line.",
 		Columns: []report.Column{{Head: "program"}, {Head: "size"}, {Head: "where"}, {Head: "x bare", Number: true}, {Head: "verdict"}, {Head: "CHR", Number: true, Optional: true}},
 	}
-	for _, c := range r.cells() {
-		t.Rows = append(t.Rows, []report.Cell{{Text: c.spot.workload}, {Text: sizeOf(c.spot)}, {Text: c.where()}, report.Estimated(c.cost, 1), r.verdictCell(c.cost, c.of), report.Measured(chr(c.of))})
+	cells := r.cells()
+	decides := r.together(len(cells))
+	for _, c := range cells {
+		t.Rows = append(t.Rows, []report.Cell{{Text: c.spot.workload}, {Text: sizeOf(c.spot)}, {Text: c.where()}, report.Estimated(c.cost, 1), decides.verdictCell(decides.cost(c.spot, c.of), c.of), report.Measured(chr(c.of))})
 	}
 	if len(t.Rows) == 0 {
 		return nil
@@ -183,9 +186,18 @@ func (r reading) heatParts() (parts []report.Part) {
 func (r reading) pinningPart() []report.Part {
 	t := report.Table{
 		Title:   "What pinning changes",
-		Note:    "Pinned against vanilla of the same platform, paired within blocks; below 1 pinning gains. Where the program is granted every CPU that there is for it, there is nothing to choose: that is inconclusive on this host, and no finding of equality.",
+		Note:    "Pinned against vanilla of the same platform, paired within blocks; below 1 pinning gains. Verdicts hold for all rows together (Bonferroni). Where the program is granted every CPU that there is for it, there is nothing to choose: that is inconclusive on this host, and no finding of equality.",
 		Columns: []report.Column{{Head: "program"}, {Head: "size"}, {Head: "platform"}, {Head: "pinned / vanilla", Number: true}, {Head: "verdict"}},
 	}
+	pairs := 0
+	for _, s := range r.of(matrix, "") {
+		for _, col := range s.columns() {
+			if col.preset == Pinned {
+				pairs++
+			}
+		}
+	}
+	decides := r.together(pairs)
 	for _, s := range r.of(matrix, "") {
 		for _, col := range s.columns() {
 			if col.preset != Vanilla || (Size{CPUs: s.size}).fractional() {
@@ -199,7 +211,7 @@ func (r reading) pinningPart() []report.Part {
 				e := r.against(s, vanilla, pinned)
 				ratio = report.Estimated(e, 1)
 				if !same(vanilla) {
-					verdict = r.verdictCell(e, pinned)
+					verdict = decides.verdictCell(decides.against(s, vanilla, pinned), pinned)
 				}
 			case !same(vanilla):
 				continue

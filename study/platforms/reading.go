@@ -52,6 +52,13 @@ func read(run record.Run) reading {
 	return r
 }
 
+// together is the reading by n intervals that hold together.
+func (r reading) together(n int) reading {
+	r.Reading = r.Reading.Together(n)
+	r.fits = sync.OnceValue(r.takeApart)
+	return r
+}
+
 // primary is the metric that carries a condition's verdict.
 func primary(c record.Condition) workload.Metric {
 	for _, m := range c.Metrics {

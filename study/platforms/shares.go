@@ -128,6 +128,11 @@ func (r reading) byTerm(workload string, fraction float64) float64 {
 // judgeShares is S2.7.
 func (r reading) judgeShares() (claim.Judgement, bool) {
 	const id = "S2.7"
+	tried := 0
+	for _, k := range kindsOfWork {
+		tried += len(r.of(matrix, k.workload))
+	}
+	r = r.together(tried)
 	all := r.kindBrackets()
 	if len(all) == 0 {
 		return claim.Judgement{}, false

@@ -19,7 +19,7 @@ type Attachments func(trialID int64, name string) ([]byte, error)
 func Sheet(run record.Run, attachments Attachments, judgements []claim.Judgement) report.Sheet {
 	r := read(run)
 	s := report.Sheet{
-		Title: title(r), Answer: Answer(run), Facts: facts(r), Banners: banners(r),
+		Title: title(r), Answer: Answer(run), Together: report.HoldTogether, Facts: facts(r), Banners: banners(r),
 		Parts: Parts(run), Weight: weight(r), Command: strings.Join(run.Command, " "),
 	}
 	flames, unreadable := r.flameParts(attachments)

@@ -87,8 +87,9 @@ func judgeRates(r reading) (claim.Judgement, bool) {
 	}
 	low, high := kept[0], kept[len(kept)-1]
 	meanLow, meanHigh := r.PerBlock(low, answer+"-mean"), r.PerBlock(high, answer+"-mean")
-	mean := r.Ratio(meanLow, meanHigh)
-	tail := r.tailGrowth(low, high, 0.95)
+	decides := r.together(2) // of the mean, and of the tail beyond it
+	mean := decides.Ratio(meanLow, meanHigh)
+	tail := decides.tailGrowth(low, high, 0.95)
 	if !mean.Known() || !tail.Known() {
 		j.Verdict = claim.Inconclusive
 		j.Rests = fmt.Sprintf("too few blocks for an interval: %d", mean.N)
@@ -169,13 +170,14 @@ func judgeApplications(r reading) (claim.Judgement, bool) {
 	}
 	alike := claim.Threshold(id, "alike") / 100
 	verdict := claim.Confirmed
+	decides := r.together(applications)
 	var told, outside []string
 	for _, w := range r.workloads() {
 		of, ok := perApplication[w]
 		if !ok {
 			continue
 		}
-		ratio := r.Ratio(medians, of)
+		ratio := decides.Ratio(medians, of)
 		if !ratio.Known() {
 			j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("too few blocks for an interval: %d", ratio.N)
 			return j, true

@@ -17,6 +17,9 @@ type reading struct{ overhead.Reading }
 
 func read(run record.Run) reading { return reading{overhead.Read(run)} }
 
+// together is the reading by n intervals that hold together.
+func (r reading) together(n int) reading { return reading{r.Reading.Together(n)} }
+
 // of gives the conditions of a kind, in the design's order.
 func (r reading) of(kind string) []record.Condition {
 	var of []record.Condition

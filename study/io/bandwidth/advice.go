@@ -11,7 +11,7 @@ import (
 
 // Advice is what a run recommends of memory bandwidth, with what it rests on.
 func Advice(run record.Run) []advise.Advice {
-	r := read(run)
+	r := read(run).together(len(kernels) + 2) // each kernel in containers, and processes twice
 	var all []advise.Advice
 	for _, rule := range []func() (advise.Advice, bool){r.contain, r.spread, r.apart} {
 		if a, ok := rule(); ok && a.Holds() {

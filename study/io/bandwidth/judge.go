@@ -32,6 +32,7 @@ func Judge(run record.Run) []claim.Judgement {
 	var ours, said []string
 	confirmed, refuted, separated, blocks := true, false, false, -1
 	engines := platforms(spots)
+	r = r.together((len(kernels) + 1) * len(engines)) // of each platform the kernels and the control
 	for _, engine := range engines {
 		f := r.find(on(engine, spots), percent)
 		name, suffix := "containers lose ", ""

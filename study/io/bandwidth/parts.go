@@ -18,7 +18,7 @@ const giga = 1e-9
 
 // Answer is what a run found, in a sentence.
 func Answer(run record.Run) string {
-	r := read(run)
+	r := read(run).together(len(kernels) + 1) // each, and all of them
 	spots := r.decisive()
 	var told []string
 	measured := false
@@ -254,6 +254,13 @@ func (r reading) peers() []report.Part {
 			"Its threads share one process and keep to a CPU each; our processes are MPI's, and the kernel places them.", peerName, peerEffect),
 		Columns: []report.Column{{Head: "cell"}, {Head: "kernel"}, {Head: "stream, GB/s", Number: true}, {Head: peerName + ", GB/s", Number: true}, {Head: "ratio", Number: true}, {Head: "verdict"}},
 	}
+	compared := 0
+	for _, s := range r.spots {
+		if peer, ok := s.peer(); ok {
+			compared += len(peer.Metrics)
+		}
+	}
+	decides := r.together(compared)
 	for _, s := range r.spots {
 		peer, ok := s.peer()
 		if !ok {
@@ -265,7 +272,7 @@ func (r reading) peers() []report.Part {
 				continue
 			}
 			t.Rows = append(t.Rows, []report.Cell{{Text: s.text()}, {Text: strings.TrimSuffix(m.Name, average)},
-				report.Estimated(r.Value(s.base, m.Name), giga), report.Estimated(r.Value(peer, m.Name), giga), report.Estimated(ratio, 1), besidePeer(ratio)})
+				report.Estimated(r.Value(s.base, m.Name), giga), report.Estimated(r.Value(peer, m.Name), giga), report.Estimated(ratio, 1), besidePeer(decides.against(peer, s.base, m.Name))})
 		}
 	}
 	if len(t.Rows) == 0 {

@@ -48,6 +48,12 @@ func read(run record.Run) reading {
 	return r
 }
 
+// together is the reading by n intervals that hold together.
+func (r reading) together(n int) reading {
+	r.Reading = r.Reading.Together(n)
+	return r
+}
+
 // crowded tells that a spot's processes have to take turns on the CPUs: what they
 // wait for one another is in its figures, and they are no memory's.
 func (r reading) crowded(s spot) bool {

@@ -15,6 +15,7 @@ func Advice(run record.Run) []advise.Advice {
 	if r.imported() {
 		return nil // nothing says that it holds here
 	}
+	r = r.together(2 * len(metrics) * len(r.modes()))
 	var all []advise.Advice
 	for _, rule := range []func() (advise.Advice, bool){r.outsideTheLayer, r.whichMount} {
 		if a, ok := rule(); ok && a.Holds() {

@@ -24,6 +24,11 @@ const peers = 5
 // Answer is what a run found, in a sentence.
 func Answer(run record.Run) string {
 	r := readRun(run)
+	compared := 0
+	for _, m := range r.modes() {
+		compared += len(metrics) * len(labels(r.of(m)))
+	}
+	r = r.together(compared) // of which the worst are named
 	var told []string
 	measured := false
 	for _, m := range r.modes() {
@@ -328,6 +333,7 @@ func (c measured) beside(f record.Condition) (record.Condition, bool) {
 // equivalence judges the program against fio on bare metal, which the quality of the
 // program rests on: what it loses itself, no platform can be said to.
 func (r reading) equivalence() string {
+	r = r.together(len(metrics) * len(r.modes()))
 	var told []string
 	for _, m := range r.modes() {
 		cells := having(r.of(m), below(bare))

@@ -330,12 +330,20 @@ func lost(ratio stats.Estimate) stats.Estimate {
 	return ratio
 }
 
+// together is the reading by n intervals that hold together.
+func (r reading) together(n int) reading {
+	r.Reading = r.Reading.Together(n)
+	return r
+}
+
 // scatter is how far a rate moves from block to block, over the cells that have it:
 // the standard deviation of its logarithm, in percent; and what that leaves uncertain of
-// its level, the half of the interval. Both are NaN where there are too few blocks.
+// its level, the half of the interval. Both are NaN where there are too few blocks. The
+// interval is that of a single figure: it takes verdicts back, and must not do so the
+// more often the more is compared.
 func (r reading) scatter(cells []measured, of pick, metric string) (deviation, uncertain float64) {
 	values := inOrder(r.levels(having(cells, of), of, metric))
-	return deviationOf(values), halfWidth(stats.GeometricMean(values, r.Report.Level, r.Run.Seed))
+	return deviationOf(values), halfWidth(stats.GeometricMean(values, r.Level(), r.Run.Seed))
 }
 
 func inOrder(blocks map[int]float64) []float64 {

@@ -13,6 +13,11 @@ import (
 // shows that it pays here.
 func Advice(run record.Run) []advise.Advice {
 	r := read(run)
+	candidates := 3 // networks, the proxy, pipelines
+	for _, c := range r.persistent {
+		candidates += len(c.places)
+	}
+	r = r.together(candidates)
 	var all []advise.Advice
 	for _, rule := range []func() (advise.Advice, bool){r.hostNetwork, r.noProxy, r.pipelines, r.fileInVolume} {
 		if a, ok := rule(); ok && a.Holds() {

@@ -113,6 +113,7 @@ func (r reading) costParts() []report.Part {
 	if r.Run.Plan.Unpaired() && len(spots(r.reference())) > 0 {
 		return []report.Part{r.unpairedPart()}
 	}
+	r = r.together(r.lossesRead())
 	all := r.models()
 	if len(all) == 0 {
 		return nil
@@ -121,7 +122,7 @@ func (r reading) costParts() []report.Part {
 	t := report.Table{
 		Title: "What a place adds to a request, as a model",
 		Note: fmt.Sprintf("Microseconds: a batch's part is shared by a pipeline's requests. Left out: of the cells, each predicted by a fit on the others alone, how many requests' times lie within %g %% of the prediction, with their intervals. "+
-			"One cost is that for all requests alike, S5's idea; the form shown is the simplest by which all cells hold, or that by which most do.", 100*smallest),
+			"One cost is that for all requests alike, S5's idea; the form shown is the simplest by which all cells hold, or that by which most do. Here and below intervals hold for all cells and places together (Bonferroni).", 100*smallest),
 		Columns: []report.Column{{Head: "place"}, {Head: "request", Number: true}, {Head: "batch", Number: true}, {Head: "kilobyte", Number: true, Optional: true},
 			{Head: "left out, hold", Number: true}, {Head: "by one cost", Number: true, Optional: true}, {Head: "so it is"}},
 	}

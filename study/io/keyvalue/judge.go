@@ -30,7 +30,10 @@ const (
 // Judge reaches a verdict on S5.3 from a run that has volume or bind mount against
 // bare metal at two rates or more, measured here or elsewhere. The rule and its
 // threshold are the claim's own (package claim).
-func Judge(run record.Run) []claim.Judgement { return read(run).judge() }
+func Judge(run record.Run) []claim.Judgement {
+	r := read(run)
+	return r.together(2*r.lossesRead() + len(engines(r.memory))).judge()
+}
 
 func (r reading) judge() []claim.Judgement {
 	var host, bridged side

@@ -32,6 +32,7 @@ func TestJudge(t *testing.T) {
 	hostOnly := func(o *Options) { o.Networks = []platform.Network{platform.NetworkHost} }
 	bridgeOnly := func(o *Options) { o.Networks = []platform.Network{platform.NetworkBridge} }
 	oneBlock := func(o *Options) { o.Plan.Blocks = 1 }
+	twelveBlocks := func(o *Options) { o.Plan.Blocks = 12 }
 	twoCells := func(o *Options) { o.Commands, o.Payloads = []string{"get"}, []int{3} }
 	one := cost{request: 0.5}
 	for _, c := range []struct {
@@ -47,7 +48,7 @@ func TestJudge(t *testing.T) {
 		{"the network's", truth{network: cost{batch: 3, request: 0.6}}, nil, claim.Qualified, "it is the network that accounts for it"},
 		{"the network's, for the most", truth{container: one, network: cost{request: 1.5}}, nil, claim.Qualified, "network that accounts for it, not storage for most"},
 		{"no loss at all", truth{}, nil, claim.Refuted, "does not grow"},
-		{"a loss that does not grow", truth{container: cost{bare.batch / 10, bare.request / 10, bare.byte / 10}}, nil, claim.Refuted, "does not grow"},
+		{"a loss that does not grow", truth{container: cost{bare.batch / 10, bare.request / 10, bare.byte / 10}}, twelveBlocks, claim.Refuted, "does not grow"},
 		{"shared by a batch", truth{container: cost{batch: 1, request: 0.3}}, hostOnly, claim.Qualified, "but one cost does not foretell"},
 		{"of bytes, not of requests", truth{container: cost{byte: 1e-3}}, nil, claim.Refuted, "does not"},
 		{"the bridge alone, growing", truth{network: one}, bridgeOnly, claim.Qualified, "not told apart"},

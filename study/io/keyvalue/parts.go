@@ -18,6 +18,7 @@ import (
 // lowest and at the highest rate, and whether that is the network's.
 func Answer(run record.Run) string {
 	r := read(run)
+	r = r.together(2*r.lossesRead() + len(engines(r.memory)))
 	var told []string
 	exception := ""
 	for _, s := range spots(r.reference()) {

@@ -69,6 +69,20 @@ func read(run record.Run) reading {
 	return r
 }
 
+// together is the reading by n intervals that hold together.
+func (r reading) together(n int) reading {
+	r.Reading = r.Reading.Together(n)
+	return r
+}
+
+// lossesRead is how many losses there are at the cells by which payloads, pipelines and
+// commands are compared: what is said of growth with the rate reads them all, and
+// as many predictions.
+func (r reading) lossesRead() int {
+	reference := r.reference()
+	return len(reference) * len(spots(reference))
+}
+
 // rate is how many requests a second a condition answers.
 func (r reading) rate(c cell, of record.Condition) stats.Estimate { return r.Value(of, c.metric) }
 

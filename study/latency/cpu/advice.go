@@ -11,6 +11,7 @@ import (
 // Advice is what a run recommends, with what it rests on.
 func Advice(run record.Run) []advise.Advice {
 	r := read(run)
+	r = r.together(r.compared())
 	var all []advise.Advice
 	for _, rule := range []func() []advise.Advice{r.sharesNotQuota, r.quotaAboveDemand, r.shortPeriods, r.ownCore, r.saveUp} {
 		all = append(all, rule()...)

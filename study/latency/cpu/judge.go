@@ -62,6 +62,7 @@ func judgeShares(r reading) (claim.Judgement, bool) {
 			claim.Ours("mean, "+of.name, r.Value(of.c, service.Mean), 1, "us"), claim.Ours("median, "+of.name, r.Value(of.c, service.P50), 1, "us"),
 			claim.Ours("p99, "+of.name, r.Value(of.c, service.P99), 1, "us"))...)
 	}
+	r = r.together(2) // the median's difference, and the tail's beyond it
 	median, tail := r.Row(contained, service.P50).Difference, r.Row(contained, service.P99).Difference
 	// How much more the tail loses than the median, paired within blocks.
 	beyond := r.minus(
@@ -124,6 +125,7 @@ func judgeQuota(r reading) (claim.Judgement, bool) {
 		return j, false // and of its stall
 	}
 	conditions := g.at(Period)
+	r = r.together(1 + len(conditions)) // the demand, and a product or a tail of each quota
 	demand := r.Value(g.base, service.Share)
 	each := r.Value(g.base, service.Demand)
 	j.Figures = append(j.Figures, claim.Measured(claim.Ours("CPU demand", demand, 1, "%"))...)
@@ -259,6 +261,7 @@ func judgeNeighbour(r reading) (claim.Judgement, bool) {
 	if len(groups) == 0 {
 		return j, false
 	}
+	r = r.together(3 * len(groups[0].quotas())) // either side's time, and the clock
 	all := r.sharings(groups[0])
 	if len(all) == 0 {
 		return j, false

@@ -14,7 +14,7 @@ import (
 
 // Answer is the sentence that the reader came for.
 func Answer(run record.Run) string {
-	r := read(run)
+	r := read(run).together(4) // the median and the p99 with shares, the demand, and the p99 under a quota
 	var told []string
 	for _, g := range r.groups(Shares) {
 		if len(g.conditions) < 2 {
@@ -51,6 +51,11 @@ func Answer(run record.Run) string {
 
 // others answers for a run of the experiments that are asked for by themselves.
 func (r reading) others() []string {
+	said := 2 * len(r.groups(Neighbour)) // p99 and median
+	for _, g := range r.groups(Burst) {
+		said += len(g.conditions)
+	}
+	r = r.together(said)
 	var told []string
 	for _, g := range r.groups(Neighbour) {
 		alone, ok := g.with(byShares, besideNothing, 0)

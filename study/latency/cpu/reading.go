@@ -16,6 +16,20 @@ type reading struct{ overhead.Reading }
 
 func read(run record.Run) reading { return reading{overhead.Read(run)} }
 
+// together is the reading by n intervals that hold together.
+func (r reading) together(n int) reading { return reading{r.Reading.Together(n)} }
+
+// compared is how many conditions are set against another.
+func (r reading) compared() int {
+	n := 0
+	for _, c := range r.Run.Conditions {
+		if !c.Baseline {
+			n++
+		}
+	}
+	return n
+}
+
 // group is one service in one experiment.
 type group struct {
 	name       string // "thrift[quota,server=python]"

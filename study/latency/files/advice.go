@@ -11,7 +11,7 @@ import (
 // Advice is what a run recommends of files, with what it rests on. The rules are
 // S4's; each is given where the run shows that it pays here.
 func Advice(run record.Run) []advise.Advice {
-	r := read(run)
+	r := read(run).together(4) // each rule rests on one ratio
 	var all []advise.Advice
 	for _, rule := range []func() (advise.Advice, bool){r.keepOpen, r.addNotModify, r.fewLayers, r.writeElsewhere} {
 		if a, ok := rule(); ok && a.Holds() {

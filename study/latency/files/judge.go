@@ -50,6 +50,7 @@ func judgeWrites(r reading) (claim.Judgement, bool) {
 	if !hasBind || !hasLayer {
 		return j, false
 	}
+	r = r.together(2)
 	flush, sync := r.against(bind, layer, flushed), r.against(bind, layer, synced)
 	if !flush.Known() || !sync.Known() {
 		j.Verdict, j.Rests = claim.Inconclusive, tooFew(min(flush.N, sync.N))
@@ -87,6 +88,7 @@ func judgeOpens(r reading) (claim.Judgement, bool) {
 	if !hasBind || len(inLayers) == 0 || !hasUp {
 		return j, false
 	}
+	r = r.together(len(inLayers) + 1) // each number of layers, and the growth with the file
 	limit := 1 + claim.Threshold(id, "slower")/100
 	above, below := 0, 0
 	var told []string
@@ -163,6 +165,7 @@ func judgeWalks(r reading) (claim.Judgement, bool) {
 	if len(walks) < 2 || layers(walks[0]) != 1 {
 		return j, false
 	}
+	r = r.together(3) // the slope, what a line leaves, and the ends
 	one, most := walks[0], walks[len(walks)-1]
 	line := r.line(walks)
 	ratio := r.against(one, most, walk)
@@ -210,6 +213,7 @@ func judgeFlattened(r reading) (claim.Judgement, bool) {
 	if len(walks) == 0 || len(flat) == 0 || layers(walks[0]) != 1 || layers(flat[len(flat)-1]) == 1 {
 		return j, false
 	}
+	r = r.together(2) // the walk, and the time to flatten
 	one, of := walks[0], flat[len(flat)-1]
 	ratio, took := r.against(one, of, walk), r.Value(of, flattening)
 	if !ratio.Known() || !took.Known() {

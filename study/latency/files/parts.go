@@ -15,7 +15,7 @@ import (
 
 // Answer is what a run found, in a sentence.
 func Answer(run record.Run) string {
-	r := read(run)
+	r := read(run).together(4) // writes, openings, walks, and walks of what was flattened
 	var told []string
 	say := func(e stats.Estimate, format string, args ...any) {
 		if e.Value == e.Value {

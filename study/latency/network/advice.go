@@ -14,7 +14,7 @@ const worthwhile = 1.02
 // Advice is what a run recommends, with what it rests on. Of the directions it
 // takes the first that a rule holds in.
 func Advice(run record.Run) []advise.Advice {
-	all := trips(overhead.Read(run))
+	all := together(trips(overhead.Read(run)), 3) // the fixed part, its excess over the bytes', and a small message
 	var given []advise.Advice
 	for _, rule := range []func([]trip) (advise.Advice, bool){batch, hostNetwork, notLoopback, keepConnections} {
 		if a, ok := rule(all); ok {

@@ -19,12 +19,8 @@ const judged = "S4.4"
 // host's, over connections that are kept. The rule and its thresholds are the
 // claim's own (package claim).
 func Judge(run record.Run) []claim.Judgement {
-	var of []trip
-	for _, t := range trips(overhead.Read(run)) {
-		if t.path == NAT && t.place == apart && t.connection == Kept {
-			of = append(of, t)
-		}
-	}
+	of := slices.DeleteFunc(trips(overhead.Read(run)), func(t trip) bool { return t.path != NAT || t.place != apart || t.connection != Kept })
+	of = together(of, 3) // the fixed part, its excess over the bytes', and a small message
 	if len(of) == 0 {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 func Answer(run record.Run) string {
 	var known []trip
 	kept := false
-	for _, t := range trips(overhead.Read(run)) {
+	for _, t := range together(trips(overhead.Read(run)), 2) { // the fixed part, and the bytes'
 		if !t.null && t.fit(median).Intercept.Known() {
 			known = append(known, t)
 			kept = kept || t.connection == Kept
@@ -112,7 +112,8 @@ func fits(all []trip) report.Table {
 		Columns: []report.Column{{Head: "way"}, {Head: "of"}, {Head: "fixed, us", Number: true}, {Head: "us a KB", Number: true, Optional: true},
 			{Head: "its bytes, us", Number: true}, {Head: "straight, p", Number: true, Optional: true}, {Head: "so it is"}},
 	}
-	for _, t := range all {
+	decides := together(slices.Clone(all), 2*3) // of median and mean the fixed part, the bytes', and which is more
+	for i, t := range all {
 		for _, s := range []statistic{median, mean} {
 			line := t.fit(s)
 			straight := report.Absent()
@@ -120,7 +121,7 @@ func fits(all []trip) report.Table {
 				straight = report.Cell{Text: fmt.Sprintf("%.2g", line.Bent)}
 			}
 			name := report.Cell{Text: t.name()}
-			word := report.Cell{Text: kind(line, float64(t.largest()))}
+			word := report.Cell{Text: kind(decides[i].fit(s), float64(t.largest()))}
 			if t.null {
 				name.Tone, word.Tone = report.Faint, report.Faint
 			}

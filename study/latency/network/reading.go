@@ -102,6 +102,15 @@ func trips(r overhead.Reading) (all []trip) {
 	return all
 }
 
+// together are trips of which n intervals hold together; the ways of the run are
+// compared with their baselines' in as many as each is read by.
+func together(all []trip, each int) []trip {
+	for i := range all {
+		all[i].Reading = all[i].Together(each * len(all))
+	}
+	return all
+}
+
 // both takes a baseline's two executions together.
 const both = -1
 

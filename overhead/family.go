@@ -1,0 +1,191 @@
+package overhead
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"tare/stats"
+	"tare/workload"
+)
+
+// A family is the comparisons whose verdicts hold together: the chance that any
+// of them is false is that which a single comparison would have by itself. All
+// comparisons of the metrics that carry a run's verdict form one, over all its
+// workloads; all others form a second. The baseline against itself is in neither.
+type family struct {
+	opt     Options
+	members []*comparison
+}
+
+// A comparison is a condition's row of a metric before its family has judged it.
+type comparison struct {
+	row    *Row
+	metric workload.Metric
+	pairs  pairs
+	sd     float64 // of the log ratios
+	// disturbed says that every block is tainted, so that nothing is decided.
+	disturbed bool
+}
+
+// decidable tells whether there is anything to decide: without an interval, and
+// where nothing was measured undisturbed, there is no test that could be false.
+func (c *comparison) decidable() bool {
+	return !c.disturbed && (c.row.Ratio.Known() || c.row.Difference.Known())
+}
+
+// size is the number of comparisons that are judged together.
+func (f family) size() int {
+	n := 0
+	for _, c := range f.members {
+		if c.decidable() {
+			n++
+		}
+	}
+	return n
+}
+
+// level is that at which one comparison would have to be decided were no other.
+func (f family) level() float64 { return 1 - (1-f.opt.Level)/float64(max(1, f.size())) }
+
+// judge gives each row its verdict, by intervals in the steps of Holm (1979): those
+// that are decided at the level 1-alpha/k, where k are undecided, leave fewer, which
+// the next step judges at a lower level. A comparison counts once, though it may
+// turn out different or equivalent: at most one of the two can be false of it
+// (Shaffer 1986).
+func (f family) judge() {
+	var open []*comparison
+	for _, c := range f.members {
+		c.row.Alone = Inconclusive
+		if c.decidable() {
+			c.row.Alone = judge(c.row.Ratio, c.row.Difference, c.metric.Better, f.opt.SmallestEffect)
+			open = append(open, c)
+		}
+		c.settle(Inconclusive, c.row.Ratio, c.row.Difference)
+	}
+	alpha := 1 - f.opt.Level
+	decided := stats.StepDown(len(open), alpha, func(i int, level float64) bool {
+		c := open[i]
+		if c.row.Alone == Inconclusive {
+			return false // nor does a wider interval decide it
+		}
+		ratio, difference := c.at(level, f.opt)
+		verdict := judge(ratio, difference, c.metric.Better, f.opt.SmallestEffect)
+		if verdict != Inconclusive {
+			c.settle(verdict, ratio, difference)
+		}
+		return verdict != Inconclusive
+	})
+	left := 0
+	for _, is := range decided {
+		if !is {
+			left++
+		}
+	}
+	at := f.opt
+	at.Level = 1 - alpha/float64(max(1, left))
+	for i, c := range open {
+		if !decided[i] {
+			ratio, difference := c.at(at.Level, f.opt)
+			c.settle(Inconclusive, ratio, difference)
+		}
+	}
+	for _, c := range f.members {
+		switch {
+		case c.disturbed:
+			c.row.Needs = "a quieter host"
+		case c.row.Verdict == Inconclusive:
+			c.row.Needs = needs(c.row.Ratio, c.sd, at)
+			if c.pairs.unpaired {
+				c.row.Needs = strings.Replace(c.row.Needs, "blocks", "repetitions under each condition", 1)
+			}
+		}
+	}
+}
+
+// at is a comparison at another level; the difference only where no ratio has an
+// interval at it.
+func (c *comparison) at(level float64, opt Options) (ratio, difference stats.Estimate) {
+	if level == opt.Level {
+		return c.row.Ratio, c.row.Difference
+	}
+	opt.Level = level
+	ratio, difference = c.pairs.ratio(opt), absent(opt)
+	if !ratio.Known() {
+		difference = c.pairs.difference(opt)
+	}
+	return ratio, difference
+}
+
+func (c *comparison) settle(verdict Verdict, ratio, difference stats.Estimate) {
+	row := c.row
+	row.Verdict, row.Adjusted, row.AdjustedDifference = verdict, ratio.Interval, difference.Interval
+	_, row.AdjustedLow, row.AdjustedHigh = percent(ratio, c.metric.Better)
+}
+
+// Primaries are the metrics that carry a workload's verdict: those marked, or else
+// the first.
+func (g Group) Primaries() []MetricReport {
+	var carrying []MetricReport
+	for i, m := range g.Metrics {
+		if g.carries(i) {
+			carrying = append(carrying, m)
+		}
+	}
+	return carrying
+}
+
+func (g Group) carries(i int) bool {
+	return g.Metrics[i].Primary ||
+		i == 0 && !slices.ContainsFunc(g.Metrics, func(m MetricReport) bool { return m.Primary })
+}
+
+// Comparisons is how many comparisons of the metrics that carry the verdict are
+// judged together.
+func (r Report) Comparisons() int {
+	n := 0
+	for _, g := range r.Groups {
+		for _, m := range g.Primaries() {
+			n = max(n, m.Comparisons)
+		}
+	}
+	return n
+}
+
+// Overruled says of a row whose own interval decides otherwise than its family does
+// what either finds; empty where they agree.
+func (m MetricReport) Overruled(r Row) string {
+	if r.Alone == "" || r.Alone == r.Verdict || r.Baseline {
+		return ""
+	}
+	is := string(r.Verdict)
+	if r.Verdict == Inconclusive {
+		is = "undecided"
+	}
+	return fmt.Sprintf("by itself %s; among %d comparisons %s", r.Alone, m.Comparisons, is)
+}
+
+// floor is the smallest ratio-effect that a run could have resolved, for the worst of
+// a metric's comparisons.
+func floor(of []*comparison, level float64) float64 {
+	// Of comparisons over as many blocks the noisiest resolves least.
+	noisiest := map[int]float64{}
+	for _, c := range of {
+		n := len(c.pairs.blocks)
+		noisiest[n] = max(noisiest[n], known(c.sd))
+	}
+	floor := math.NaN()
+	for n, sd := range noisiest {
+		floor = worst(floor, stats.DetectableEffect(sd, n, level, power))
+	}
+	return floor
+}
+
+// known is 0 for what is not.
+func known(v float64) float64 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return v
+}
