@@ -47,6 +47,27 @@ func Holm(p []float64) []float64 {
 	return adjusted
 }
 
+// StepDown decides n comparisons by their intervals, in the steps of Holm (1979):
+// decide reports whether the interval of comparison i at the level, 1-alpha/k,
+// decides it, where k comparisons are undecided; every decision makes the next
+// step's level lower, until a step decides nothing. The chance of any false
+// decision is at most alpha, whatever the dependence between the comparisons.
+// The result says which are decided.
+func StepDown(n int, alpha float64, decide func(i int, level float64) bool) []bool {
+	decided := make([]bool, n)
+	for undecided, before := n, n+1; undecided > 0 && undecided < before; {
+		level := 1 - alpha/float64(undecided)
+		before = undecided
+		for i := range decided {
+			if !decided[i] && decide(i, level) {
+				decided[i] = true
+				undecided--
+			}
+		}
+	}
+	return decided
+}
+
 // FisherExact is the two-sided p-value of Fisher's (1934) exact test of the
 // table with rows (a, b) and (c, d): the share of the tables with the same
 // margins that are no likelier than this one. NaN for a negative count.

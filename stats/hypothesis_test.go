@@ -1,7 +1,9 @@
 package stats
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -54,6 +56,30 @@ func TestHolm(t *testing.T) {
 				t.Errorf("Holm(%v) = %v, want %v", c.p, got, c.want)
 				break
 			}
+		}
+	}
+}
+
+// An interval decides at a level where its p-value is at most 1 - level: the steps
+// decide what Holm's adjusted p-values do.
+func TestStepDownAgreesWithHolm(t *testing.T) {
+	for _, p := range [][]float64{
+		{0.01, 0.04, 0.03, 0.005}, {0.01, 0.02, 0.04}, {0.049, 0.0001, 0.06, 0.024}, {0.04}, {0.2}, {0.3, 0.3}, {0.001, 0.001}, nil,
+	} {
+		adjusted := Holm(p)
+		var levels []float64
+		got := StepDown(len(p), 0.05, func(i int, level float64) bool {
+			levels = append(levels, level)
+			return p[i] <= 1-level+1e-12
+		})
+		for i := range p {
+			if got[i] != (adjusted[i] <= 0.05+1e-12) {
+				t.Errorf("p %v: decided %v, adjusted %v", p, got, adjusted)
+				break
+			}
+		}
+		if !slices.IsSortedFunc(levels, func(a, b float64) int { return cmp.Compare(b, a) }) {
+			t.Errorf("p %v: levels %v rise", p, levels)
 		}
 	}
 }
