@@ -55,7 +55,8 @@ func Analyse(run record.Run, opt Options) Report {
 	opt = opt.from(run)
 	report := Report{SmallestEffect: opt.SmallestEffect, Level: opt.Level}
 	var all []comparison
-	for _, l := range layouts(run, opt) {
+	ls := layouts(run, opt)
+	for _, l := range ls {
 		group := Group{Workload: l.workload}
 		for i := range l.blocks {
 			switch b := &l.blocks[i]; {
@@ -82,6 +83,7 @@ func Analyse(run record.Run, opt Options) Report {
 		report.Groups = append(report.Groups, group)
 	}
 	report.Warnings = append(Lacks(run), manyComparisons(all, opt.Level)...)
+	report.judgeThreshold(run, ls, opt)
 	return report
 }
 

@@ -56,6 +56,15 @@ type DocumentRun struct {
 type DocumentAnalysis struct {
 	SmallestEffect Number `json:"smallest_effect"`
 	Level          Number `json:"level"`
+	// Threshold is null where the run has none.
+	Threshold *DocumentThreshold `json:"threshold"`
+}
+
+// DocumentThreshold is the worsening that is not accepted (0.05 is 5 %), and how the
+// run stands against it.
+type DocumentThreshold struct {
+	FailAbove Number `json:"fail_above"`
+	Status    Status `json:"status"`
 }
 
 // DocumentCondition is one condition with its metrics and, but for those of no
@@ -121,6 +130,8 @@ type DocumentOverhead struct {
 	// WithTainted is the ratio with tainted blocks left in.
 	WithTainted *DocumentEstimate `json:"with_tainted"`
 	Needs       string            `json:"needs"`
+	// Threshold is its status against the run's, empty where that judges it not.
+	Threshold Status `json:"threshold"`
 }
 
 // DocumentWorkload is what holds for a workload's conditions together.
@@ -177,6 +188,9 @@ func NewDocument(run record.Run, rep Report) Document {
 	for _, c := range run.Conditions {
 		at[c.ID] = len(d.Conditions)
 		d.Conditions = append(d.Conditions, documentCondition(c))
+	}
+	if t := rep.Threshold; t.FailAbove > 0 {
+		d.Analysis.Threshold = &DocumentThreshold{FailAbove: Number(t.FailAbove), Status: t.Status}
 	}
 	floor := math.NaN()
 	for _, g := range rep.Groups {
@@ -248,7 +262,7 @@ func documentOverhead(r Row) DocumentOverhead {
 		Ratio: Number(r.Ratio.Value), Low: Number(r.Ratio.Interval.Low), High: Number(r.Ratio.Interval.High),
 		Verdict: r.Verdict, N: r.Ratio.N, Method: r.Ratio.Method, Warnings: filled(r.Ratio.Warnings),
 		Percent: Number(r.Percent), PercentLow: Number(r.PercentLow), PercentHigh: Number(r.PercentHigh),
-		Difference: &difference, WithTainted: &all, Needs: r.Needs,
+		Difference: &difference, WithTainted: &all, Needs: r.Needs, Threshold: r.Status,
 	}
 }
 

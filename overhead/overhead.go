@@ -37,6 +37,7 @@ type Report struct {
 	Level          float64
 	Groups         []Group // one a workload, in the order of the run
 	Warnings       []string
+	Threshold      Threshold // zero where the run has none
 }
 
 // Group is one workload: its conditions are compared with one another.
@@ -85,6 +86,8 @@ type Row struct {
 	// one 100 (1-ratio), with the interval turned accordingly.
 	Percent, PercentLow, PercentHigh float64
 	Verdict                          Verdict
+	// Status against the run's threshold: of primary metrics, but for the baseline.
+	Status Status
 	// Needs says, where the verdict is inconclusive, what more it would take:
 	// "about 34 blocks".
 	Needs             string
