@@ -353,7 +353,9 @@ func shortenLabels(g *lab.Group) {
 			shared = shared[:len(shared)-1]
 		}
 	}
-	shared = shared[:strings.LastIndexByte(shared, '/')+1]
+	if shared = shared[:strings.LastIndexByte(shared, '/')+1]; shared == "/" {
+		return
+	}
 	for i := range g.Conditions {
 		c := &g.Conditions[i]
 		c.Label = strings.Replace(c.Label, " "+imagePrefix+shared, " "+imagePrefix, 1)
