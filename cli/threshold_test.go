@@ -169,6 +169,9 @@ func TestTwoVersionsInOneRun(t *testing.T) {
 		if err := json.Unmarshal(text, &d); err != nil {
 			t.Fatal(err)
 		}
+		if d.Workloads[0].Tainted > 0 {
+			t.Skip("the host was disturbed from outside: nothing can be judged")
+		}
 		return code, out, d
 	}
 	code, out, d := weigh(before, again)
@@ -180,23 +183,23 @@ func TestTwoVersionsInOneRun(t *testing.T) {
 		t.Errorf("a slower version: %d, %+v\n%s", code, d.Analysis, out)
 	}
 	hasAll(t, "the screen", out, []string{"image=v2/root on count wall is worse by more than the 5 % allowed"})
-	if id := d.Run.ID; true {
-		if code, out, _ := tare(t, home, "show", id); code != exitSuccess || !strings.Contains(strings.Join(strings.Fields(out), " "), "worse by more than the 5 % allowed") {
-			t.Errorf("show: %d\n%s", code, out)
-		}
-		store, err := record.Open(filepath.Join(home, storeFile))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := store.Finish(id, record.Interrupted, "by this test"); err != nil {
-			t.Fatal(err)
-		}
-		store.Close()
-		if code, out, errOut := tare(t, home, "resume", id); code != exitThreshold || !strings.Contains(errOut, "worse by more than 5%") {
-			t.Errorf("resume: %d, %s\n%s", code, errOut, out)
-		}
+	shown, out, _ := tare(t, home, "show", d.Run.ID)
+	if shown != exitSuccess {
+		t.Errorf("show: %d", shown)
 	}
-	if code, out, errOut := tare(t, home, "weigh", "--rootfs", after, "--rootfs", before, "--platform", "bare", "--blocks", "6", "--fail-above", "5%", "--", "/bin/count"); code != exitSuccess {
-		t.Errorf("a faster version: %d, %s\n%s", code, errOut, out)
+	hasAll(t, "show", out, []string{"worse by more than the 5 % allowed"})
+	store, err := record.Open(filepath.Join(home, storeFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Finish(d.Run.ID, record.Interrupted, "by this test"); err != nil {
+		t.Fatal(err)
+	}
+	store.Close()
+	if code, out, errOut := tare(t, home, "resume", d.Run.ID); code != exitThreshold || !strings.Contains(errOut, "worse by more than 5%") {
+		t.Errorf("resume: %d, %s\n%s", code, errOut, out)
+	}
+	if code, out, _ := weigh(after, before); code != exitSuccess {
+		t.Errorf("a faster version: %d\n%s", code, out)
 	}
 }

@@ -47,8 +47,8 @@ type ComparisonRow struct {
 	// The value of the metric in each run, and the factor from the old to the new.
 	OldValue, NewValue, Change stats.Estimate
 	// Overhead is the factor from the old overhead to the new, each against the
-	// baseline of its own run: drift that strikes both alike cancels in it. It is
-	// zero for a baseline, decides nothing and is there to be read.
+	// baseline of its own run: drift that strikes both alike cancels in it. It is not a
+	// number for a baseline, decides nothing and is there to be read.
 	Overhead stats.Estimate
 	// Percent is the change in percent, positive where the new run is worse, with its
 	// interval; DriftLow and DriftHigh are that interval widened by the drift.
@@ -263,6 +263,7 @@ func compareMetric(then, now *layout, c *record.Condition, m workload.Metric, op
 	}
 	row.Percent, row.PercentLow, row.PercentHigh = percent(row.Change, m.Better)
 	row.DriftLow, row.DriftHigh = widened(opt.Level)
+	row.Overhead = absent(opt)
 	if then.hasOverhead(c.ID) && now.hasOverhead(c.ID) && then.baselineID() == now.baselineID() {
 		a, b := then.pair(m, c.ID, false), now.pair(m, c.ID, false)
 		if logarithmic(m) && a.positive() && b.positive() {
@@ -270,8 +271,8 @@ func compareMetric(then, now *layout, c *record.Condition, m workload.Metric, op
 		} else {
 			row.Overhead = mover(a.ratio(opt), b.ratio(opt), opt.Level)
 		}
-		row.OverheadPercent, row.OverheadLow, row.OverheadHigh = percent(row.Overhead, m.Better)
 	}
+	row.OverheadPercent, row.OverheadLow, row.OverheadHigh = percent(row.Overhead, m.Better)
 	return row, widened
 }
 

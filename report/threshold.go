@@ -2,6 +2,8 @@ package report
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -60,9 +62,12 @@ func thresholdAnswer(t overhead.Threshold, rows []outcome, allowance string) str
 	case len(undecided) > 0:
 		o := undecided[0]
 		text := "Whether " + o.name + " is " + allowed + " is inconclusive: "
-		if bounded(o.percent, o.judgedLow, o.judgedHigh) {
+		switch {
+		case o.judgedLow > 100*t.FailAbove:
+			text += fmt.Sprintf("it exceeds by itself, but not surely as one of %d rows (Holm)", len(rows))
+		case bounded(o.percent, o.judgedLow, o.judgedHigh):
 			text += with + "the change lies between " + strings.Replace(spanText(o.judgedLow, o.judgedHigh), " to ", " and ", 1) + " %"
-		} else {
+		default:
 			text += o.why
 		}
 		return text + more(len(undecided)-1, "inconclusive too") + "."
@@ -83,12 +88,17 @@ func RunThresholdAnswer(run record.Run, rep overhead.Report) string {
 	for _, g := range rep.Groups {
 		for _, m := range g.Metrics {
 			for _, r := range m.Rows {
-				if r.Status != "" {
-					rows = append(rows, outcome{
-						name: label(r) + " on " + clean(g.Workload) + " " + clean(m.Name), status: r.Status,
-						percent: r.Percent, low: r.PercentLow, high: r.PercentHigh, judgedLow: r.PercentLow, judgedHigh: r.PercentHigh, why: reason(r, run),
-					})
+				if r.Status == "" {
+					continue
 				}
+				o := outcome{
+					name: label(r) + " on " + clean(g.Workload) + " " + clean(m.Name), status: r.Status,
+					percent: r.Percent, low: r.PercentLow, high: r.PercentHigh, judgedLow: r.PercentLow, judgedHigh: r.PercentHigh, why: reason(r, run),
+				}
+				if g.Blocks == 0 && g.Tainted > 0 {
+					o.judgedLow, o.judgedHigh, o.why = math.NaN(), math.NaN(), "every block was disturbed from outside"
+				}
+				rows = append(rows, o)
 			}
 		}
 	}
