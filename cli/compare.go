@@ -73,19 +73,35 @@ tare weigh --image OLD --image NEW --platform docker --fail-above 2% -- COMMAND`
 			}
 		}
 		show := report.TerminalOptions{Width: terminalWidth(screen), Color: isTerminal(screen)}
-		instead := "weigh both versions in one run"
-		switch {
-		case len(c.Missing) > 0:
-			instead = c.Missing[0] + "; measure both runs with the same conditions"
-		case c.Threshold.Status == overhead.Undecided:
+		if c.Threshold.Status == overhead.Undecided {
 			show.Next = a.again("tare weigh --image OLD --image NEW --platform docker --fail-above " + failAbove + " -- COMMAND")
 		}
 		if err := report.ComparisonTerminal(screen, c, show); err != nil {
 			return err
 		}
-		return keptThreshold(c.Threshold, instead)
+		return keptThreshold(c.Threshold, decider(c))
 	}
 	return cmd
+}
+
+// decider says what would decide an inconclusive comparison.
+func decider(c overhead.Comparison) string {
+	if len(c.Missing) > 0 {
+		return c.Missing[0] + "; measure both runs with the same conditions"
+	}
+	judged := 0
+	for _, r := range c.Rows {
+		if r.Judged && !r.Change.Known() {
+			return fmt.Sprintf("%s of %s has no interval; measure it again, with more blocks", r.Metric, r.Condition)
+		}
+		if r.Judged {
+			judged++
+		}
+	}
+	if judged == 0 {
+		return "no primary metric is in both runs; measure both with the same workload"
+	}
+	return "weigh both versions in one run"
 }
 
 func twoRuns(cmd *cobra.Command, args []string) error {

@@ -72,6 +72,14 @@ func TestExitCodesOfCompare(t *testing.T) {
 			run.Conditions[i].Metrics[0].Name = "other"
 		}
 	})
+	none := func(run *record.Run) {
+		for i := range run.Conditions {
+			run.Conditions[i].Metrics[0].Primary = false
+		}
+	}
+	storedRun(t, home, "weigh-none", everywhere(1), none)
+	storedRun(t, home, "weigh-none-either", everywhere(1), none)
+	storedRun(t, home, "weigh-zero", map[string]float64{"bare": 1, "docker": 0}, nil)
 	first, second := imports(t, home), imports(t, home)
 	for _, c := range []struct {
 		args string
@@ -89,6 +97,8 @@ func TestExitCodesOfCompare(t *testing.T) {
 		{"weigh-old weigh-one-side --fail-above 20%", exitInconclusive, "app@docker is not in weigh-one-side; measure both runs with the same conditions"},
 		{"weigh-one-side weigh-old --fail-above 20%", exitInconclusive, "app@docker is not in weigh-one-side"},
 		{"weigh-old weigh-secondary --fail-above 20%", exitUsage, "no condition with a metric in common"},
+		{"weigh-none weigh-none-either --fail-above 20%", exitInconclusive, "no primary metric is in both runs; measure both with the same workload"},
+		{"weigh-old weigh-zero --fail-above 20%", exitInconclusive, "wall of app@docker has no interval; measure it again"},
 		{"weigh-old weigh-elsewhere", exitSuccess, ""},
 		{"weigh-old weigh-elsewhere --fail-above 20%", exitUsage, "different hosts"},
 		{first + " " + second + " --fail-above 20%", exitUsage, "measured elsewhere"},

@@ -246,8 +246,9 @@ func compareMetric(then, now *layout, c *record.Condition, m workload.Metric, op
 		if logarithmic(m) && positive(before) && positive(after) {
 			return stats.UnpairedRatio(values(before), values(after), at)
 		}
-		opt.Level = at
-		return mover(level(m, before, opt), level(m, after, opt), at)
+		leveled := opt
+		leveled.Level = at
+		return mover(level(m, before, leveled), level(m, after, leveled), at)
 	}
 	widened := func(at float64) (low, high float64) {
 		e := change(at)
