@@ -12,40 +12,37 @@ import (
 )
 
 func (a *app) compare() *cobra.Command {
-	var failAbove, smallest, jsonPath string
-	var raw bool
+	var failAbove, drift, jsonPath string
 	cmd := &cobra.Command{
 		Use:   "compare OLD NEW",
 		Short: "Judge a new run against an old one",
-		Long: `Compare sets two runs of the same conditions side by side. Each condition's
-overhead against the baseline of its own run is compared, so that what slowed the
-whole host between them cancels; --raw compares the values as measured.
+		Long: `Compare sets two runs side by side and judges the change of each primary metric
+under each condition, the baseline included. The host may have changed between the
+runs. --drift says by how much; each interval is widened by that before it is judged.
+To find the value for your host, compare runs of one and the same version that were
+made hours or days apart: the largest change is what the host alone does.
 
 With --fail-above the exit code tells a pipeline: 0 surely not worse than that,
-4 surely worse, 5 the interval holds the threshold.`,
-		Example:           "  tare compare weigh-20260102 latest --fail-above 5%",
+4 surely worse, 5 inconclusive. Below the drift only a clear improvement passes.
+It is better to weigh both versions in one run, where no drift lies between them:
+tare weigh --image OLD --image NEW --platform docker --fail-above 2% -- COMMAND`,
+		Example:           "  tare compare weigh-20260102 latest --fail-above 20%",
 		Args:              twoRuns,
 		ValidArgsFunction: a.completeRuns,
 	}
-	cmd.Flags().StringVar(&failAbove, "fail-above", "", "worsening that is not accepted, such as 5%")
-	cmd.Flags().StringVar(&smallest, "smallest-effect", "", "smallest effect of interest (default: the new run's)")
-	cmd.Flags().BoolVar(&raw, "raw", false, "compare the values as measured, not the overheads")
+	cmd.Flags().StringVar(&failAbove, "fail-above", "", "worsening that is not accepted, such as 20%")
+	cmd.Flags().StringVar(&drift, "drift", fmt.Sprintf("%.3g%%", 100*overhead.DefaultDrift), "change of the host between the runs that is allowed for")
 	cmd.Flags().StringVar(&jsonPath, "json", "", "write the comparison as JSON to this file (- for standard output)")
-	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		opt := overhead.CompareOptions{Raw: raw}
-		if failAbove != "" {
-			limit, err := percent("fail-above", failAbove)
-			if err != nil {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var opt overhead.CompareOptions
+		var err error
+		if cmd.Flags().Changed("fail-above") {
+			if opt.FailAbove, err = percent("fail-above", failAbove); err != nil {
 				return err
 			}
-			opt.FailAbove = &limit
 		}
-		if smallest != "" {
-			effect, err := percent("smallest-effect", smallest)
-			if err != nil {
-				return err
-			}
-			opt.SmallestEffect = effect
+		if opt.Drift, err = percent("drift", drift); err != nil {
+			return err
 		}
 		old, err := a.run(args[:1])
 		if err != nil {
@@ -63,6 +60,9 @@ With --fail-above the exit code tells a pipeline: 0 surely not worse than that,
 		if err != nil {
 			return err
 		}
+		if opt.FailAbove > 0 && c.Unjudged != "" {
+			return usageError("no verdict: %s", c.Unjudged)
+		}
 		screen := a.out
 		if jsonPath == "-" {
 			screen = a.err
@@ -72,18 +72,36 @@ With --fail-above the exit code tells a pipeline: 0 surely not worse than that,
 				return err
 			}
 		}
-		if err := report.ComparisonTerminal(screen, c, report.TerminalOptions{Width: terminalWidth(screen), Color: isTerminal(screen)}); err != nil {
+		show := report.TerminalOptions{Width: terminalWidth(screen), Color: isTerminal(screen)}
+		if c.Threshold.Status == overhead.Undecided {
+			show.Next = a.again("tare weigh --image OLD --image NEW --platform docker --fail-above " + failAbove + " -- COMMAND")
+		}
+		if err := report.ComparisonTerminal(screen, c, show); err != nil {
 			return err
 		}
-		switch c.Status {
-		case overhead.Exceeded:
-			return &codedError{exitThreshold, fmt.Errorf("worse by more than %s", failAbove)}
-		case overhead.Undecided:
-			return &codedError{exitInconclusive, fmt.Errorf("inconclusive against %s: more blocks would narrow the interval", failAbove)}
-		}
-		return nil
+		return keptThreshold(c.Threshold, decider(c))
 	}
 	return cmd
+}
+
+// decider says what would decide an inconclusive comparison.
+func decider(c overhead.Comparison) string {
+	if len(c.Missing) > 0 {
+		return c.Missing[0] + "; measure both runs with the same conditions"
+	}
+	judged := 0
+	for _, r := range c.Rows {
+		if r.Judged && !r.Change.Known() {
+			return fmt.Sprintf("%s of %s has no interval; measure it again, with more blocks", r.Metric, r.Condition)
+		}
+		if r.Judged {
+			judged++
+		}
+	}
+	if judged == 0 {
+		return "no primary metric is in both runs; measure both with the same workload"
+	}
+	return "weigh both versions in one run"
 }
 
 func twoRuns(cmd *cobra.Command, args []string) error {
@@ -93,32 +111,40 @@ func twoRuns(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// comparedRow is a row of `tare compare --json`. Ratios; null where there is none.
+// comparedRow is a row of `tare compare --json`. Percent, positive where the new run
+// is worse; null where there is none.
 type comparedRow struct {
 	Condition string           `json:"condition"`
 	Metric    string           `json:"metric"`
 	Unit      string           `json:"unit"`
-	Basis     overhead.Basis   `json:"basis"`
 	Percent   *float64         `json:"percent"`
 	Low       *float64         `json:"low"`
 	High      *float64         `json:"high"`
+	DriftLow  *float64         `json:"drift_low"` // the interval widened by the drift
+	DriftHigh *float64         `json:"drift_high"`
 	Verdict   overhead.Verdict `json:"verdict"`
-	Judged    bool             `json:"judged"`
+	Status    overhead.Status  `json:"status"`
 }
 
 type comparedRuns struct {
-	Schema   string        `json:"schema"`
-	Old      string        `json:"old"`
-	New      string        `json:"new"`
-	Status   int           `json:"status"`
-	Rows     []comparedRow `json:"rows"`
-	Warnings []string      `json:"warnings"`
+	Schema    string          `json:"schema"`
+	Old       string          `json:"old"`
+	New       string          `json:"new"`
+	Drift     float64         `json:"drift"`
+	FailAbove float64         `json:"fail_above"` // 0 where there is no threshold
+	Status    overhead.Status `json:"status"`
+	Unjudged  string          `json:"unjudged"` // why there is no verdict
+	Rows      []comparedRow   `json:"rows"`
+	Missing   []string        `json:"missing"`
+	Warnings  []string        `json:"warnings"`
 }
 
 func comparisonDocument(c overhead.Comparison) comparedRuns {
-	d := comparedRuns{Schema: "tare-comparison/1", Old: c.Old, New: c.New, Status: int(c.Status), Warnings: c.Warnings}
+	d := comparedRuns{Schema: "tare-comparison/2", Old: c.Old, New: c.New, Drift: c.Drift, FailAbove: c.Threshold.FailAbove,
+		Status: c.Threshold.Status, Unjudged: c.Unjudged, Missing: c.Missing, Warnings: c.Warnings}
 	for _, r := range c.Rows {
-		d.Rows = append(d.Rows, comparedRow{r.Condition, r.Metric, r.Unit, r.Basis, number(r.Percent), number(r.PercentLow), number(r.PercentHigh), r.Verdict, r.Judged})
+		d.Rows = append(d.Rows, comparedRow{r.Condition, r.Metric, r.Unit, number(r.Percent), number(r.PercentLow), number(r.PercentHigh),
+			number(r.DriftLow), number(r.DriftHigh), r.Verdict, r.Status})
 	}
 	return d
 }

@@ -64,6 +64,9 @@ func (a *app) printDesign(dir string, d lab.Design, takes time.Duration, platfor
 	default:
 		terminal.Fprintf(a.out, "Blocks until every half-width is %.2g %%: after %s the number is known.\n", 100*d.Plan.Precision, counted(d.Plan.PilotBlocks, "block"))
 	}
+	if limit := d.Plan.FailAbove; limit > 0 {
+		terminal.Fprintf(a.out, "Threshold: exit code 4 where a condition is surely more than %.3g %% worse than the baseline, 0 where surely none is, else 5.\n", 100*limit)
+	}
 	terminal.Fprintf(a.out, "Touched, and removed after: cgroups below %s, mounts and directories below %s", platform.CgroupParent, dir)
 	if engines {
 		terminal.Fprintf(a.out, ", containers and images labelled tare in the Docker engine")

@@ -247,6 +247,16 @@ func TestBadInput(t *testing.T) {
 		{"resume", exitUsage, []string{"RUN"}},
 		{"export", exitUsage, []string{"RUN"}},
 		{"compare a", exitUsage, []string{"OLD", "NEW"}},
+		{"compare a b --fail-above 0", exitUsage, []string{"--fail-above 0: want a percentage"}},
+		{"compare a b --fail-above=", exitUsage, []string{"--fail-above : want a percentage"}},
+		{"compare a b --fail-above 120%", exitUsage, []string{"--fail-above 120%"}},
+		{"compare a b --drift -1%", exitUsage, []string{"--drift -1%"}},
+		{"weigh redis --platform bare,cgroup --fail-above nan", exitUsage, []string{"--fail-above nan"}},
+		{"weigh redis --platform bare,cgroup --fail-above=", exitUsage, []string{"--fail-above : want a percentage"}},
+		{"weigh redis --platform bare,cgroup --fail-above -5%", exitUsage, []string{"--fail-above -5%"}},
+		{"weigh --rootfs /usr --rootfs /usr/../usr --platform bare -- /bin/true", exitUsage, []string{"named twice", "copy it under another name"}},
+		{"weigh --image a --vary image=b,a --platform docker -- /bin/true", exitUsage, []string{"a is named twice"}},
+		{"weigh --rootfs /usr --rootfs /etc --platform bare,cgroup --fail-above 5% -- /bin/true", exitUsage, []string{"name one --platform"}},
 		{"runs prune", exitUsage, []string{"--older-than"}},
 		{"claims S1.16", exitUsage, []string{"S1.16", "S1.1", "tare claims"}},
 		{"claims S1.1 startup", exitUsage, []string{"startup"}},
@@ -305,6 +315,13 @@ func TestDryRunTellsTheDesignAndTouchesNothing(t *testing.T) {
 	for _, word := range []string{"bare", "baseline", "cgroup", "seed 7", "3 blocks"} {
 		if !strings.Contains(stdout, word) {
 			t.Errorf("the design does not say %q:\n%s", word, stdout)
+		}
+	}
+	// The first image that is named is the baseline, whichever flag names it.
+	code, stdout, stderr = tare(t, home, "weigh", "--rootfs", "/usr", "--image-archive", "/etc/passwd", "--platform", "bare", "--fail-above", "1.5%", "--dry-run", "--", "/bin/true")
+	for _, word := range []string{"bare image=/usr  (baseline", "bare image=/etc/passwd\n", "surely more than 1.5 % worse", "every half-width is 0.75 %"} {
+		if code != exitSuccess || !strings.Contains(stdout, word) {
+			t.Errorf("code %d, the design does not say %q:\n%s%s", code, word, stdout, stderr)
 		}
 	}
 	code, stdout, stderr = tare(t, home, "startup", "--platform", "oci:runc", "--workload", "empty", "--rate", "2,4", "--blocks", "2", "--seed", "7", "--dry-run")

@@ -236,7 +236,22 @@ func (m *measuring) finish(run record.Run, err error) error {
 	if werr := present(run, m.out, m.json, m.app.again(nextCommand(run), "tare show "+run.ID)); werr != nil {
 		return werr
 	}
-	return interruptedHint(err)
+	if err != nil || run.Plan.FailAbove == 0 {
+		return interruptedHint(err)
+	}
+	return keptThreshold(overhead.Analyse(run, overhead.Options{}).Threshold, "more blocks (--budget) or a quieter host would narrow the interval")
+}
+
+// keptThreshold is the exit code of a threshold; instead says what would decide an
+// inconclusive one.
+func keptThreshold(t overhead.Threshold, instead string) error {
+	switch t.Status {
+	case overhead.Exceeded:
+		return &codedError{exitThreshold, fmt.Errorf("worse by more than %.3g%%", 100*t.FailAbove)}
+	case overhead.Undecided:
+		return &codedError{exitInconclusive, fmt.Errorf("inconclusive against %.3g%%: %s", 100*t.FailAbove, instead)}
+	}
+	return nil
 }
 
 // again gives commands the state directory that this one was given.

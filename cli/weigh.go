@@ -43,10 +43,9 @@ type weighFlags struct {
 	smallestEffect string
 	seed           int64
 	params         []string
-	images         []string
-	archives       []string
-	rootfs         []string
+	sources        []workload.Source // as they are named: the first is the baseline
 	files          []string
+	failAbove      string
 	loadCPUs       string
 	trialLimit     time.Duration
 	out, json      string
@@ -76,12 +75,17 @@ interval and a verdict.
 One factor is varied at a time around the base condition that the flags name;
 --cross takes the full product. ` + "`tare workloads`" + ` lists the workloads and their
 parameters. Any other program is weighed from its image or root file system, or
-as a service by a YAML file (docs/workloads.md).`,
+as a service by a YAML file (docs/workloads.md).
+
+With --fail-above every condition is judged against the baseline, of two images the
+first. The exit code tells a pipeline: 0 surely not worse than that, 4 surely worse,
+5 inconclusive.`,
 		Example: `  tare weigh redis --quick
   tare weigh redis --platform docker --vary network=host,bridge,bridge:proxy --baseline docker
   tare weigh ffmpeg --preset vanilla,pinned --cpus 1 --budget 10m
   tare weigh redis --ladder
-  tare weigh --image alpine:3.20 --image debian:12 --platform docker -- /bin/sh -c 'sort /etc/services'`,
+  tare weigh --image alpine:3.20 --image debian:12 --platform docker -- /bin/sh -c 'sort /etc/services'
+  tare weigh --image app:old --image app:new --platform docker --fail-above 2% -- /bin/app --once`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			var names []string
 			for _, w := range workload.All() {
@@ -102,15 +106,16 @@ as a service by a YAML file (docs/workloads.md).`,
 		f.settings[key] = flags.String(key, "", settingDoc(key))
 	}
 	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the workload")
-	flags.StringArrayVar(&f.images, "image", nil, "image known to the Docker engine, to weigh in place of the workload's own; may be repeated")
-	flags.StringArrayVar(&f.archives, "image-archive", nil, "OCI or docker archive; may be repeated")
-	flags.StringArrayVar(&f.rootfs, "rootfs", nil, "directory with a root file system; may be repeated")
+	flags.Var(sourceFlag{&f.sources, func(ref string) workload.Source { return workload.Source{Image: ref} }}, "image", "image known to the Docker engine, to weigh in place of the workload's own; may be repeated")
+	flags.Var(sourceFlag{&f.sources, func(path string) workload.Source { return workload.Source{Archive: path} }}, "image-archive", "OCI or docker archive; may be repeated")
+	flags.Var(sourceFlag{&f.sources, func(dir string) workload.Source { return workload.Source{Rootfs: dir} }}, "rootfs", "directory with a root file system; may be repeated")
 	flags.StringArrayVar(&f.files, "workload", nil, "YAML file that defines a workload; may be repeated")
 	flags.StringVar(&f.loadCPUs, "load-cpuset", "", "CPUs of the load programs (not of loads that tare makes itself, http and resp), the same under every condition (`LIST`; default: all)")
 	flags.IntVar(&f.blocks, "blocks", 0, "number of blocks (default: as many as --precision takes within --budget)")
-	flags.StringVar(&f.precision, "precision", "", "wanted half-width of the intervals (default half of --smallest-effect)")
+	flags.StringVar(&f.precision, "precision", "", "wanted half-width of the intervals (default half of --smallest-effect, or of --fail-above where that is less)")
 	flags.DurationVar(&f.budget, "budget", 0, "time for measuring (default 5m unless --blocks is given)")
 	flags.StringVar(&f.smallestEffect, "smallest-effect", "2%", "smallest effect of interest: what lies within it is equivalent")
+	flags.StringVar(&f.failAbove, "fail-above", "", "worsening against the baseline that is not accepted, such as 5%")
 	flags.DurationVar(&f.trialLimit, "trial-limit", lab.DefaultTrialLimit, "time after which a single execution counts as hung")
 	flags.Int64Var(&f.seed, "seed", 0, "seed of every order (default: drawn, and printed)")
 	flags.BoolVar(&f.quick, "quick", false, "about a minute: --budget 50s, and bare, oci:runc and docker where no platform is named")
@@ -120,6 +125,20 @@ as a service by a YAML file (docs/workloads.md).`,
 	flags.BoolVar(&f.yes, "yes", false, "go ahead where it takes more than 30 minutes")
 	must(cmd.RegisterFlagCompletionFunc("platform", completePlatforms))
 	return cmd, f
+}
+
+// sourceFlag is a flag that names an image. Three flags do, and share one list, which
+// keeps their order.
+type sourceFlag struct {
+	list   *[]workload.Source
+	source func(string) workload.Source
+}
+
+func (s sourceFlag) String() string { return "" }
+func (s sourceFlag) Type() string   { return "stringArray" }
+func (s sourceFlag) Set(text string) error {
+	*s.list = append(*s.list, s.source(text))
+	return nil
 }
 
 func must(err error) {
@@ -160,6 +179,11 @@ func (f *weighFlags) plan(changed func(string) bool) (record.Plan, error) {
 	if p.SmallestEffect, err = percent("smallest-effect", f.smallestEffect); err != nil {
 		return p, err
 	}
+	if changed("fail-above") {
+		if p.FailAbove, err = percent("fail-above", f.failAbove); err != nil {
+			return p, err
+		}
+	}
 	p.Level = weigh.DefaultLevel
 	if changed("blocks") && (f.blocks < 1 || f.blocks > 100000) {
 		return p, usageError("--blocks %d: want 1 to 100000", f.blocks)
@@ -197,6 +221,9 @@ func (f *weighFlags) plan(changed func(string) bool) (record.Plan, error) {
 		}
 	} else if p.Blocks == 0 {
 		p.Precision = p.SmallestEffect / 2
+		if p.FailAbove > 0 {
+			p.Precision = min(p.Precision, p.FailAbove/2)
+		}
 	}
 	p.PilotBlocks = lab.DefaultPilot
 	return p, nil
@@ -251,20 +278,26 @@ func (f *weighFlags) factors() (factors []weigh.Factor, images []string, err err
 
 // subjects finds the workloads and the images to run them in.
 func (f *weighFlags) subjects(names, command, images []string) ([]weigh.Subject, error) {
-	var sources []workload.Source
-	for _, ref := range append(slices.Clone(f.images), images...) {
+	sources := slices.Clone(f.sources)
+	for _, ref := range images {
 		sources = append(sources, workload.Source{Image: ref})
 	}
-	for _, path := range append(slices.Clone(f.archives), f.rootfs...) {
-		if _, err := os.Stat(path); err != nil {
-			return nil, usageError("%s: %v", path, errors.Unwrap(err))
+	named := map[string]bool{}
+	for _, s := range sources {
+		name := s.Image
+		if path := s.Archive + s.Rootfs; path != "" {
+			real, err := filepath.EvalSymlinks(path)
+			if err != nil {
+				return nil, usageError("%s: %v", path, errors.Unwrap(err))
+			}
+			if name, err = filepath.Abs(real); err != nil {
+				return nil, err
+			}
 		}
-	}
-	for _, path := range f.archives {
-		sources = append(sources, workload.Source{Archive: path})
-	}
-	for _, dir := range f.rootfs {
-		sources = append(sources, workload.Source{Rootfs: dir})
+		if named[name] {
+			return nil, usageError("%s is named twice: to weigh an image against itself, copy it under another name", s.Image+s.Archive+s.Rootfs)
+		}
+		named[name] = true
 	}
 	params := map[string]string{}
 	for _, text := range f.params {

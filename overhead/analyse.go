@@ -108,6 +108,7 @@ func Analyse(run record.Run, opt Options) Report {
 		group.Warnings = append(l.warnings, l.cautions(*group, opt)...)
 	}
 	report.Warnings = Lacks(run)
+	report.judgeThreshold(run, all, opt)
 	return report
 }
 

@@ -2,6 +2,7 @@ package overhead
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"tare/record"
@@ -11,72 +12,55 @@ import (
 
 // CompareOptions are what a comparison of two runs may decide.
 type CompareOptions struct {
-	Options // zero fields are the new run's
-	// FailAbove is the worsening that a pipeline does not accept, as a
-	// ratio-effect: 0.05 is 5 %. nil asks nothing.
-	FailAbove *float64
-	// Raw judges the values themselves instead of the overheads.
-	Raw bool
+	FailAbove float64 // worsening that a pipeline does not accept: 0.05 is 5 %; 0 asks nothing
+	Drift     float64 // change of the host between the runs that is allowed for; 0 is DefaultDrift
 }
 
-// Comparison is a new run against an old one.
+// DefaultDrift is the change of the host between two runs that is allowed for
+// where the user does not know it better.
+const DefaultDrift = 0.10
+
+// Comparison is a new run against an old one, value against value.
 //
-// The two were measured at different times, so nothing pairs their blocks: all
-// that changed on the host between them is in the difference. By default each
-// condition's overhead against the baseline of its own run is compared, in
-// which what slows both alike cancels. Comparing the values themselves is
-// weaker, and is shown beside it.
+// The two were measured at different times. What changed on the host in between is
+// in every difference, the intervals know nothing of it, and nothing in the two runs
+// measures it. So each interval is widened by a bound on that drift before it is
+// judged.
 type Comparison struct {
-	Old, New              string // run ids
-	SmallestEffect, Level float64
-	FailAbove             *float64
-	Rows                  []ComparisonRow // in the new run's order
-	Warnings              []string        // what else differs between the runs, first of all
-	Status                Status
+	Old, New     string // run ids
+	Level, Drift float64
+	Threshold    Threshold
+	Rows         []ComparisonRow // in the new run's order
+	// Missing names what carries a verdict and is in one of the runs alone: no
+	// threshold is kept with it.
+	Missing []string
+	// Unjudged says why these runs bear no verdict; empty where they do.
+	Unjudged string
+	Warnings []string // what else differs between the runs, first of all
 }
 
 // ComparisonRow is one metric of one condition that both runs have.
 type ComparisonRow struct {
 	Workload, Condition, Label, Platform string
 	Metric, Unit                         string
-	Primary, HigherIsBetter, Baseline    bool
-	// The value of the metric in each run.
-	OldValue, NewValue stats.Estimate
-	// The overhead (ratio to the own baseline) in each run; zero for the baseline.
-	OldOverhead, NewOverhead stats.Estimate
-	// Value is the factor from the old value to the new, Overhead that from
-	// the old overhead to the new (zero for the baseline).
-	Value, Overhead stats.Estimate
-	// Basis says which of the two is judged, and stands behind what follows.
-	Basis Basis
-	// Percent is the change in percent, positive where the new run is worse.
-	Percent, PercentLow, PercentHigh float64
-	Verdict                          Verdict
-	// Judged rows make the comparison's Status: the primary metrics of the
-	// conditions that the comparison is about.
-	Judged bool
-	Status Status
+	HigherIsBetter                       bool
+	// The value of the metric in each run, and the factor from the old to the new.
+	OldValue, NewValue, Change stats.Estimate
+	// Overhead is the factor from the old overhead to the new, each against the
+	// baseline of its own run: drift that strikes both alike cancels in it. It is not a
+	// number for a baseline, decides nothing and is there to be read.
+	Overhead stats.Estimate
+	// Percent is the change in percent, positive where the new run is worse, with its
+	// interval; DriftLow and DriftHigh are that interval widened by the drift.
+	Percent, PercentLow, PercentHigh, DriftLow, DriftHigh float64
+	// OverheadPercent is Overhead's change, likewise.
+	OverheadPercent, OverheadLow, OverheadHigh float64
+	// Judged rows, those of primary metrics, have a Verdict, against no change, and a
+	// Status against the threshold, where there is one.
+	Judged  bool
+	Verdict Verdict
+	Status  Status
 }
-
-// Basis is what of two runs is compared.
-type Basis string
-
-// The bases.
-const (
-	ByOverhead Basis = "overhead" // each against its own baseline
-	ByValue    Basis = "value"    // as measured, the host's drift included
-)
-
-// Status is the outcome against CompareOptions.FailAbove; its number is the
-// exit code that stands for it everywhere in tare.
-type Status int
-
-// The statuses.
-const (
-	Passed    Status = 0 // no threshold, or surely not worse than it
-	Exceeded  Status = 4 // surely worse than the threshold
-	Undecided Status = 5 // the interval holds the threshold
-)
 
 // NothingInCommon says that two runs cannot be compared.
 type NothingInCommon struct{ Old, New record.Run }
@@ -102,13 +86,12 @@ func (e *NothingInCommon) Error() string {
 // Compare compares two runs, condition by condition (by ID, or by the levels of
 // their factors where one was measured elsewhere) and metric by metric (by name). Its error is a *NothingInCommon.
 func Compare(was, is record.Run, opt CompareOptions) (Comparison, error) {
-	opt.Options = opt.Options.from(is)
-	c := Comparison{Old: was.ID, New: is.ID, SmallestEffect: opt.SmallestEffect, Level: opt.Level, FailAbove: opt.FailAbove}
-	warn := func(all ...string) { c.Warnings = append(c.Warnings, all...) }
-	alone := warn // what is in one of the runs alone
-	var left []string
+	if opt.Drift == 0 {
+		opt.Drift = DefaultDrift
+	}
+	analysis := Options{}.from(is)
+	c := Comparison{Old: was.ID, New: is.ID, Level: analysis.Level, Drift: opt.Drift, Threshold: Threshold{FailAbove: opt.FailAbove}, Unjudged: unjudged(was, is)}
 	if was.Status == record.Imported || is.Status == record.Imported {
-		alone = func(all ...string) { left = append(left, all...) }
 		var unclear []string
 		was, is, unclear = aligned(was, is)
 		c.Warnings = append(importedNotes(was, is), unclear...)
@@ -117,158 +100,213 @@ func Compare(was, is record.Run, opt CompareOptions) (Comparison, error) {
 		if was.Version != is.Version {
 			c.Warnings = append(c.Warnings, changed("tare", was.Version, is.Version))
 		}
+		if was.Started.After(is.Started) {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s, the old run, was measured after %s, the new one", was.ID, is.ID))
+		}
 	}
-	before := map[string]*layout{}
-	for _, l := range layouts(was, opt.Options) {
+	before, old := map[string]*layout{}, layouts(was, analysis)
+	for _, l := range old {
 		before[l.workload] = l
 	}
-	for _, now := range layouts(is, opt.Options) {
+	var judged []worsening
+	for _, now := range layouts(is, analysis) {
 		then := before[now.workload]
 		if then == nil {
-			alone(fmt.Sprintf("%s was not weighed in %s", now.workload, was.ID))
+			c.missing("%s was not weighed in %s", now.workload, was.ID)
 			continue
 		}
 		delete(before, now.workload)
-		c.Rows = append(c.Rows, compareWorkload(then, now, was.ID, is.ID, opt, warn, alone)...)
+		judged = append(judged, c.compareWorkload(then, now, analysis)...)
 	}
-	for _, l := range layouts(was, opt.Options) { // in order
+	for _, l := range old {
 		if before[l.workload] != nil {
-			alone(fmt.Sprintf("%s was not weighed in %s", l.workload, is.ID))
+			c.missing("%s was not weighed in %s", l.workload, is.ID)
 		}
 	}
-	warn(summed(left)...)
 	if len(c.Rows) == 0 {
 		return c, &NothingInCommon{Old: was, New: is}
 	}
-	c.judge()
+	if c.Unjudged == "" {
+		c.judge(judged)
+	}
 	return c, nil
 }
 
-// summed tells of many things that one of two runs has alone by their number: who
-// measured elsewhere measured other things too.
-func summed(left []string) []string {
-	const few = 3
-	if len(left) <= few {
-		return left
-	}
-	return []string{fmt.Sprintf("%d cells, conditions and metrics are in one of the runs alone, and are left out: %s, and others", len(left), left[0])}
+func (c *Comparison) missing(format string, args ...any) {
+	c.Missing = append(c.Missing, fmt.Sprintf(format, args...))
 }
 
-func compareWorkload(then, now *layout, was, is string, opt CompareOptions, warn, alone func(...string)) (rows []ComparisonRow) {
+func (c *Comparison) warn(format string, args ...any) {
+	c.Warnings = append(c.Warnings, fmt.Sprintf(format, args...))
+}
+
+// unjudged says why no verdict can rest on two runs, with what to do; empty where
+// one can.
+func unjudged(was, is record.Run) string {
+	const instead = "measure both on one host by tare weigh"
+	for _, run := range []record.Run{was, is} {
+		if run.Status == record.Imported {
+			return fmt.Sprintf("%s was measured elsewhere, and nothing says that its figures are independent repetitions: %s", run.ID, instead)
+		}
+	}
+	for _, d := range []struct{ what, was, is string }{
+		{"host name", was.Host.Hostname, is.Host.Hostname},
+		{"CPU", was.Host.CPUModel, is.Host.CPUModel},
+		{"number of CPUs", fmt.Sprint(was.Host.CPUs), fmt.Sprint(is.Host.CPUs)},
+		{"architecture", was.Host.Arch, is.Host.Arch},
+	} {
+		if d.was != d.is {
+			return fmt.Sprintf("the runs are of different hosts (%s), which no bound on drift covers: %s", changed(d.what, d.was, d.is), instead)
+		}
+	}
+	const same = "measure both with the same"
+	for _, now := range is.Conditions {
+		for _, then := range was.Conditions {
+			if then.ID != now.ID {
+				continue
+			}
+			if d := differences(then.Params, now.Params, nil); len(d) > 0 {
+				return fmt.Sprintf("the runs did different work (%s: parameter %s): %s parameters", now.ID, d[0], same)
+			}
+		}
+	}
+	if then, now := program(was), program(is); then != now {
+		return fmt.Sprintf("the runs did different work (%s): %s command", changed("command", then, now), same)
+	}
+	return ""
+}
+
+// program is what a run's command line weighs by a command of its own.
+func program(run record.Run) string {
+	if at := slices.Index(run.Command, "--"); at >= 0 {
+		return strings.Join(run.Command[at+1:], " ")
+	}
+	return ""
+}
+
+// compareWorkload adds a workload's rows, and gives what is judged of them.
+func (c *Comparison) compareWorkload(then, now *layout, opt Options) (judged []worsening) {
 	for _, side := range []struct {
 		run    string
 		layout *layout
-	}{{was, then}, {is, now}} {
+	}{{c.Old, then}, {c.New, now}} {
 		if side.layout.allTainted() {
-			warn(fmt.Sprintf("%s: every block of %s was disturbed from outside: nothing of it can be compared; measure it again on a quieter host", now.workload, side.run))
+			c.warn("%s: every block of %s was disturbed from outside: nothing of it can be compared; measure it again on a quieter host", now.workload, side.run)
 		}
-	}
-	overheads := !opt.Raw
-	if a, b := then.baselineID(), now.baselineID(); overheads && (a == "" || a != b) {
-		overheads = false
-		warn(fmt.Sprintf("%s: the runs have different baselines (%s, %s): values are compared instead of overheads", now.workload, orNone(a), orNone(b)))
-	}
-	// A workload of which only the baseline is in both runs has no overhead
-	// to compare.
-	onlyBaseline := true
-	for _, c := range now.conditions {
-		if !now.isBaseline(c.ID) && then.condition(c.ID) != nil {
-			onlyBaseline = false
-		}
-	}
-	if overheads && onlyBaseline && then.condition(now.baselineID()) != nil {
-		overheads = false
-		warn(fmt.Sprintf("%s: only the baseline is in both runs: its values are compared, which carry all that changed on the host", now.workload))
 	}
 	for i := range now.conditions {
 		condition := &now.conditions[i]
 		old := then.condition(condition.ID)
 		if old == nil {
-			alone(fmt.Sprintf("%s is not in %s", condition.ID, was))
+			c.missing("%s is not in %s", condition.ID, c.Old)
 			continue
 		}
 		if !then.imported && !now.imported {
-			warn(conditionDifferences(old, condition)...)
+			c.Warnings = append(c.Warnings, conditionDifferences(old, condition)...)
 		}
 		for _, m := range condition.Metrics {
-			if !hasMetric(old, m) {
-				alone(fmt.Sprintf("%s of %s is not in %s", m.Name, condition.ID, was))
+			counterpart, ok := metricOf(old, m)
+			if !ok {
+				c.alone(condition.ID, m, c.Old)
 				continue
 			}
-			rows = append(rows, compareMetric(then, now, condition, m, overheads, opt))
+			m.Primary = m.Primary || counterpart.Primary
+			row, at := compareMetric(then, now, condition, m, opt, c.Drift)
+			if c.Rows = append(c.Rows, row); row.Judged {
+				judged = append(judged, at)
+			}
+		}
+		for _, m := range old.Metrics {
+			if _, ok := metricOf(condition, m); !ok {
+				c.alone(condition.ID, m, c.New)
+			}
 		}
 	}
 	for i := range then.conditions {
 		if now.condition(then.conditions[i].ID) == nil {
-			alone(fmt.Sprintf("%s is not in %s", then.conditions[i].ID, is))
+			c.missing("%s is not in %s", then.conditions[i].ID, c.New)
 		}
 	}
-	return rows
+	return judged
 }
 
-func compareMetric(then, now *layout, c *record.Condition, m workload.Metric, overheads bool, opt CompareOptions) ComparisonRow {
+// alone tells of a metric that one of the runs has not.
+func (c *Comparison) alone(condition string, m workload.Metric, absent string) {
+	tell := c.warn
+	if m.Primary {
+		tell = c.missing
+	}
+	tell("%s of %s is not in %s", m.Name, condition, absent)
+}
+
+// compareMetric makes a row, and gives the change as it is judged, widened by the drift.
+func compareMetric(then, now *layout, c *record.Condition, m workload.Metric, opt Options, drift float64) (ComparisonRow, worsening) {
+	before, after := then.untainted(m, c.ID), now.untainted(m, c.ID)
+	change := func(at float64) stats.Estimate {
+		if logarithmic(m) && positive(before) && positive(after) {
+			return stats.UnpairedRatio(values(before), values(after), at)
+		}
+		leveled := opt
+		leveled.Level = at
+		return mover(level(m, before, leveled), level(m, after, leveled), at)
+	}
+	widened := func(at float64) (low, high float64) {
+		e := change(at)
+		e.Interval.Low /= 1 + drift
+		e.Interval.High *= 1 + drift
+		_, low, high = percent(e, m.Better)
+		return low, high
+	}
 	row := ComparisonRow{
 		Workload: now.workload, Condition: c.ID, Label: label(*c), Platform: c.Platform,
-		Metric: m.Name, Unit: m.Unit, Primary: m.Primary, HigherIsBetter: m.Better == workload.Higher,
-		Baseline: now.isBaseline(c.ID),
+		Metric: m.Name, Unit: m.Unit, HigherIsBetter: m.Better == workload.Higher, Judged: m.Primary,
+		OldValue: level(m, before, opt), NewValue: level(m, after, opt), Change: change(opt.Level),
 	}
-	before, after := then.untainted(m, c.ID), now.untainted(m, c.ID)
-	row.OldValue, row.NewValue = level(m, before, opt.Options), level(m, after, opt.Options)
-	if logarithmic(m) && positive(before) && positive(after) {
-		row.Value = stats.UnpairedRatio(values(before), values(after), opt.Level)
-	} else {
-		row.Value = mover(row.OldValue, row.NewValue, opt.Level)
-	}
-	if !row.Baseline && then.baseline >= 0 && now.baseline >= 0 && !then.isBaseline(c.ID) {
+	row.Percent, row.PercentLow, row.PercentHigh = percent(row.Change, m.Better)
+	row.DriftLow, row.DriftHigh = widened(opt.Level)
+	row.Overhead = absent(opt)
+	if then.hasOverhead(c.ID) && now.hasOverhead(c.ID) && then.baselineID() == now.baselineID() {
 		a, b := then.pair(m, c.ID, false), now.pair(m, c.ID, false)
-		row.OldOverhead, row.NewOverhead = a.ratio(opt.Options), b.ratio(opt.Options)
-		if logarithmic(m) && a.positive() && b.positive() && !a.unpaired && !b.unpaired {
+		if logarithmic(m) && a.positive() && b.positive() {
 			row.Overhead = stats.UnpairedRatio(a.ratios(), b.ratios(), opt.Level)
 		} else {
-			row.Overhead = mover(row.OldOverhead, row.NewOverhead, opt.Level)
+			row.Overhead = mover(a.ratio(opt), b.ratio(opt), opt.Level)
 		}
 	}
-	change := row.Value
-	row.Basis = ByValue
-	if overheads && !row.Baseline {
-		row.Basis, change = ByOverhead, row.Overhead
-	}
-	row.Judged = m.Primary && (row.Basis == ByOverhead || !overheads)
-	row.Percent, row.PercentLow, row.PercentHigh = percent(change, m.Better)
-	row.Verdict = judge(change, absent(opt.Options), m.Better, opt.SmallestEffect)
-	return row
+	row.OverheadPercent, row.OverheadLow, row.OverheadHigh = percent(row.Overhead, m.Better)
+	return row, widened
 }
 
-// judge gives each judged row, and from them the whole, its status: one row
-// surely beyond the threshold is enough, and short of that one row that might be.
-func (c *Comparison) judge() {
-	if c.FailAbove == nil {
+// judge gives the judged rows their verdicts and, where there is a threshold, them and
+// the whole their status.
+func (c *Comparison) judge(judged []worsening) {
+	var rows []*ComparisonRow
+	for i := range c.Rows {
+		if c.Rows[i].Judged {
+			rows = append(rows, &c.Rows[i])
+		}
+	}
+	for i, changed := range stats.StepDown(len(judged), 1-c.Level, func(i int, level float64) bool {
+		low, high := judged[i](level)
+		return low > 0 || high < 0
+	}) {
+		switch {
+		case !changed:
+			rows[i].Verdict = Inconclusive
+		case rows[i].Percent > 0:
+			rows[i].Verdict = Worse
+		default:
+			rows[i].Verdict = Better
+		}
+	}
+	if c.Threshold.FailAbove == 0 {
 		return
 	}
-	judged := 0
-	for i := range c.Rows {
-		row := &c.Rows[i]
-		if !row.Judged {
-			continue
-		}
-		judged++
-		row.Status = Undecided
-		switch limit := 100 * *c.FailAbove; {
-		case row.PercentLow > limit:
-			row.Status = Exceeded
-		case row.PercentHigh <= limit:
-			row.Status = Passed
-		}
-		switch {
-		case row.Status == Exceeded:
-			c.Status = Exceeded
-		case row.Status == Undecided && c.Status == Passed:
-			c.Status = Undecided
-		}
+	for i, status := range c.Threshold.judge(judged, c.Level) {
+		rows[i].Status = status
 	}
-	if judged == 0 {
-		c.Status = Undecided
-		c.Warnings = append(c.Warnings, "no primary metric is in both runs: the threshold cannot be judged")
+	if len(c.Missing) > 0 && c.Threshold.Status == Passed {
+		c.Threshold.Status = Undecided
 	}
 }
 
@@ -276,13 +314,19 @@ func (c *Comparison) judge() {
 // are those of merged histograms, and counts may be zero.
 func logarithmic(m workload.Metric) bool { return m.Quantile == 0 && !m.Count }
 
-func hasMetric(c *record.Condition, m workload.Metric) bool {
+// metricOf finds a condition's metric that is the same as m: by name, unit and direction.
+func metricOf(c *record.Condition, m workload.Metric) (workload.Metric, bool) {
 	for _, o := range c.Metrics {
-		if o.Name == m.Name {
-			return o.Unit == m.Unit && o.Better == m.Better
+		if o.Name == m.Name && o.Unit == m.Unit && o.Better == m.Better {
+			return o, true
 		}
 	}
-	return false
+	return workload.Metric{}, false
+}
+
+// hasOverhead tells whether a condition's trials are paired with a baseline's.
+func (l *layout) hasOverhead(condition string) bool {
+	return l.baseline >= 0 && !l.unpaired && !l.isBaseline(condition)
 }
 
 func (l *layout) condition(id string) *record.Condition {

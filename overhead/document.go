@@ -59,6 +59,15 @@ type DocumentAnalysis struct {
 	// Comparisons is how many are judged together: those of the metrics that carry
 	// the verdict, over all workloads.
 	Comparisons int `json:"comparisons"`
+	// Threshold is null where the run has none.
+	Threshold *DocumentThreshold `json:"threshold"`
+}
+
+// DocumentThreshold is the worsening that is not accepted (0.05 is 5 %), and how the
+// run stands against it.
+type DocumentThreshold struct {
+	FailAbove Number `json:"fail_above"`
+	Status    Status `json:"status"`
 }
 
 // DocumentCondition is one condition with its metrics and, but for those of no
@@ -127,6 +136,8 @@ type DocumentOverhead struct {
 	// WithTainted is the ratio with tainted blocks left in.
 	WithTainted *DocumentEstimate `json:"with_tainted"`
 	Needs       string            `json:"needs"`
+	// Threshold is its status against the run's, empty where that judges it not.
+	Threshold Status `json:"threshold"`
 }
 
 // DocumentAdjusted is an overhead's interval at the level of its family.
@@ -198,6 +209,9 @@ func NewDocument(run record.Run, rep Report) Document {
 	for _, c := range run.Conditions {
 		at[c.ID] = len(d.Conditions)
 		d.Conditions = append(d.Conditions, documentCondition(c))
+	}
+	if t := rep.Threshold; t.FailAbove > 0 {
+		d.Analysis.Threshold = &DocumentThreshold{FailAbove: Number(t.FailAbove), Status: t.Status}
 	}
 	floor := math.NaN()
 	for _, g := range rep.Groups {
@@ -274,7 +288,7 @@ func documentOverhead(r Row, comparisons int) DocumentOverhead {
 			PercentLow: Number(r.AdjustedLow), PercentHigh: Number(r.AdjustedHigh),
 			DifferenceLow: Number(r.AdjustedDifference.Low), DifferenceHigh: Number(r.AdjustedDifference.High), VerdictAlone: r.Alone,
 		},
-		Difference: &difference, WithTainted: &all, Needs: r.Needs,
+		Difference: &difference, WithTainted: &all, Needs: r.Needs, Threshold: r.Status,
 	}
 }
 

@@ -159,6 +159,7 @@ func TestRedactedRunsTellNoTales(t *testing.T) {
 	run.Conditions[0].Params = workload.Params{"data": "/srv/acme/data", "clients": "50"}
 	for i := range run.Conditions {
 		run.Conditions[i].ID += ",image=/srv/acme/app.tar"
+		run.Conditions[i].Label += " image=acme/app.tar"
 		run.Conditions[i].ImageRef = "/srv/acme/app.tar"
 	}
 	for i := range run.Trials {
@@ -194,7 +195,7 @@ func TestRedactedRunsTellNoTales(t *testing.T) {
 		t.Error("more is gone than need be")
 	}
 	was, is := overhead.Analyse(run, overhead.Options{}), overhead.Analyse(redacted, overhead.Options{})
-	if a, b := row(t, was, "get", "docker"), row(t, is, "get", "docker"); a.Ratio.Value != b.Ratio.Value || a.Ratio.N != b.Ratio.N || a.Ratio.N == 0 {
+	if a, b := row(t, was, "get", "docker image=acme/app.tar"), row(t, is, "get", redacted.Conditions[1].Label); a.Ratio.Value != b.Ratio.Value || a.Ratio.N != b.Ratio.N || a.Ratio.N == 0 {
 		t.Errorf("ratio %+v, redacted %+v", a.Ratio, b.Ratio)
 	}
 	if diff := cmp.Diff([]string{"tare", "weigh"}, redacted.Command[:2]); diff != "" {

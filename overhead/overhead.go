@@ -37,6 +37,7 @@ type Report struct {
 	Level          float64
 	Groups         []Group // one a workload, in the order of the run
 	Warnings       []string
+	Threshold      Threshold // zero where the run has none
 }
 
 // Group is one workload: its conditions are compared with one another.
@@ -98,6 +99,8 @@ type Row struct {
 	// Verdict, and is what a sentence says beside it.
 	Adjusted, AdjustedDifference stats.Interval
 	AdjustedLow, AdjustedHigh    float64
+	// Status against the run's threshold: of primary metrics, but for the baseline.
+	Status Status
 	// Needs says, where the verdict is inconclusive, what more it would take:
 	// "about 34 blocks".
 	Needs             string

@@ -45,6 +45,11 @@ func Redact(run record.Run) record.Run {
 	out.Conditions = slices.Clone(run.Conditions)
 	for i := range out.Conditions {
 		c := &out.Conditions[i]
+		// A label has the end of an image's path alone, which would not be seen to be one.
+		if label, _, ok := strings.Cut(c.Label, " image="); ok {
+			_, path, _ := strings.Cut(c.ID, ",image=")
+			c.Label = label + " image=" + path
+		}
 		c.ID, c.Label, c.Workload = r.text(c.ID), r.text(c.Label), r.text(c.Workload)
 		c.Params = workload.Params(r.values(c.Params))
 		c.ImageRef, c.Version, c.NotRepresentative = r.text(c.ImageRef), r.text(c.Version), r.text(c.NotRepresentative)

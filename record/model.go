@@ -60,6 +60,7 @@ type Plan struct {
 	Precision      float64       `json:"precision,omitempty"` // wanted half-width as a ratio (0.02), or 0
 	Budget         time.Duration `json:"budget_ns,omitempty"` // for measuring, or 0
 	PilotBlocks    int           `json:"pilot_blocks,omitempty"`
+	FailAbove      float64       `json:"fail_above,omitempty"`       // worsening against the baseline that is not accepted (0.05), or 0
 	StageTwoBlocks int           `json:"stage_two_blocks,omitempty"` // what Stein's second stage asked for
 	// Targets are the blocks that the second stage asked for, by workload.
 	Targets map[string]int `json:"targets,omitempty"`

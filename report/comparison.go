@@ -1,10 +1,10 @@
 package report
 
 import (
-	"fmt"
 	"io"
-	"sort"
+	"slices"
 	"strconv"
+	"strings"
 
 	"tare/overhead"
 	"tare/stats"
@@ -19,112 +19,101 @@ func ComparisonTerminal(w io.Writer, c overhead.Comparison, opt TerminalOptions)
 	s.blank()
 	s.field("old", clean(c.Old))
 	s.field("new", clean(c.New))
-	s.field("compared", basisText(c))
-	if c.FailAbove != nil {
-		s.field("allowed", ratioText(*c.FailAbove)+" % worse: "+statusText(c.Status))
+	drift := ratioText(c.Drift) + " %"
+	s.field("drift", drift+" allowed for: the host may have changed by that between the runs. Each interval is widened by it at both ends before it is judged.")
+	if limit := c.Threshold.FailAbove; limit > 0 {
+		text := ratioText(limit) + " % worse"
+		if c.Threshold.Status != "" {
+			text += ": " + string(c.Threshold.Status)
+		}
+		s.field("allowed", text)
+		if limit < c.Drift {
+			s.hang(yellow, "note:", "The threshold of "+ratioText(limit)+" % is less than the "+drift+" allowed for drift: only a clear improvement can pass. "+
+				"Weigh both versions in one run instead, where no drift lies between them.")
+		}
 	}
 	s.blank()
 	s.tables(comparisonTables(c))
-	for _, text := range c.Warnings {
-		s.hang(yellow, "warning:", clean(text))
+	if overheads := overheadTables(c); len(overheads) > 0 {
+		s.blank()
+		s.tables(overheads)
 	}
-	if len(opt.Next) > 0 || opt.Report != "" {
+	for i, text := range c.Missing {
+		if i == named && len(c.Missing) > named+1 {
+			s.hang(yellow, "missing:", "and "+strconv.Itoa(len(c.Missing)-named)+" more")
+			break
+		}
+		s.hang(yellow, "missing:", clean(text))
+	}
+	s.warnings(c.Warnings)
+	if len(opt.Next) > 0 {
 		s.blank()
 	}
 	for i, command := range opt.Next {
 		s.copyable(first(i, "next"), clean(command))
 	}
-	if opt.Report != "" {
-		s.copyable("report", clean(opt.Report))
-	}
 	return s.flush(w)
 }
 
 // ComparisonAnswer is the sentence that stands first in a comparison: judged
-// against what the user allows where a threshold was set, and against the
-// smallest effect of interest where none was.
+// against what the user allows where a threshold was set, and against no change
+// where none was.
 func ComparisonAnswer(c overhead.Comparison) string {
 	rows := judgedWorstFirst(c)
-	if len(rows) == 0 {
-		return "No primary metric is in both runs: nothing can be said of what changed."
-	}
-	if c.FailAbove != nil {
-		return thresholdAnswer(c, rows)
-	}
-	var worse, better, undecided []overhead.ComparisonRow
-	for _, r := range rows {
-		switch {
-		case !finite(r.Percent):
-			undecided = append(undecided, r)
-		case r.Verdict == overhead.Worse:
-			worse = append(worse, r)
-		case r.Verdict == overhead.Better:
-			better = append(better, r)
-		case r.Verdict != overhead.Equivalent:
-			undecided = append(undecided, r)
-		}
-	}
-	var text string
 	switch {
-	case len(worse) > 0:
-		text = changeClause(worse[0], "worse") + more(len(worse)-1, "got worse too")
-	case len(undecided) > 0:
-		text = fmt.Sprintf("Nothing surely got worse, but %d of %d changes are undecided", len(undecided), len(rows))
-		if len(rows) == 1 {
-			text = "Whether anything got worse is undecided"
+	case c.Unjudged != "":
+		return "No verdict: " + clean(c.Unjudged) + "."
+	case len(rows) == 0:
+		return "No primary metric is in both runs: nothing can be said of what changed."
+	case c.Threshold.FailAbove > 0:
+		return comparedWithThreshold(c, rows)
+	}
+	var worse, better []overhead.ComparisonRow
+	for _, r := range rows {
+		switch r.Verdict {
+		case overhead.Worse:
+			worse = append(worse, r)
+		case overhead.Better:
+			better = append(better, r)
 		}
-	default:
-		text = "Nothing got worse by " + ratioText(c.SmallestEffect) + " % or more"
 	}
-	if len(better) > 0 {
-		text += "; " + changeClause(better[len(better)-1], "better") + more(len(better)-1, "got better too")
+	drift := ratioText(c.Drift) + " %"
+	var clauses []string
+	if len(worse) > 0 {
+		clauses = append(clauses, changeClause(worse[0], 1)+more(len(worse)-1, "got worse too"))
 	}
-	return text + "."
+	if n := len(better); n > 0 {
+		clauses = append(clauses, changeClause(better[n-1], -1)+more(n-1, "got better too"))
+	}
+	if len(clauses) == 0 {
+		return "Whether anything got worse or better is inconclusive: no change is clear of the " + drift + " allowed for drift."
+	}
+	return strings.Join(clauses, "; ") + ". Drift of " + drift + " does not explain it."
 }
 
-func thresholdAnswer(c overhead.Comparison, rows []overhead.ComparisonRow) string {
-	allowed := ratioText(*c.FailAbove) + " %"
-	of := func(status overhead.Status) (found []overhead.ComparisonRow) {
-		for _, r := range rows {
-			if r.Status == status {
-				found = append(found, r)
-			}
-		}
-		return found
+func comparedWithThreshold(c overhead.Comparison, rows []overhead.ComparisonRow) string {
+	if c.Threshold.Status == overhead.Undecided && len(c.Missing) > 0 {
+		return "Whether anything is worse by more than the " + ratioText(c.Threshold.FailAbove) + " % allowed is inconclusive: " +
+			clean(c.Missing[0]) + more(len(c.Missing)-1, "missing too") + "."
 	}
-	switch exceeded, undecided := of(overhead.Exceeded), of(overhead.Undecided); {
-	case len(exceeded) > 0:
-		return changeClause(exceeded[0], "worse") + more(len(exceeded)-1, "did so too") + ": more than the " + allowed + " allowed."
-	case len(undecided) > 0:
-		r := undecided[0]
-		text := "Whether " + comparedName(r) + " got worse by more than the " + allowed + " allowed is undecided"
-		if bounded(r.Percent, r.PercentLow, r.PercentHigh) {
-			text += " (" + spanText(r.PercentLow, r.PercentHigh) + " %)"
-		} else {
-			text += " (" + comparisonReason(r) + ")"
-		}
-		return text + more(len(undecided)-1, "are undecided too") + "."
+	var all []outcome
+	for _, r := range rows {
+		all = append(all, outcome{
+			name: label(asRow(r)) + " on " + clean(r.Workload) + " " + clean(r.Metric), status: r.Status,
+			percent: r.Percent, low: r.PercentLow, high: r.PercentHigh, judgedLow: r.DriftLow, judgedHigh: r.DriftHigh, why: comparisonReason(r),
+		})
 	}
-	r := rows[0]
-	return "Nothing got worse by more than the " + allowed + " allowed: at most " + comparedName(r) + ", " +
-		spanText(r.PercentLow, r.PercentHigh) + " %."
+	return thresholdAnswer(c.Threshold, all, ratioText(c.Drift)+" % allowed for drift")
 }
 
-// changeClause writes "docker got 7.9 % worse on redis get (6.5 to 9.3)".
-func changeClause(r overhead.ComparisonRow, direction string) string {
-	v, low, high := r.Percent, r.PercentLow, r.PercentHigh
-	if direction == "better" {
-		v, low, high = -v, -high, -low
+// changeClause writes "docker got 7.9 % worse on redis get (6.5 to 9.3)", and
+// with sign -1 by how much it got better.
+func changeClause(r overhead.ComparisonRow, sign float64) string {
+	v, low, high, direction := r.Percent, r.PercentLow, r.PercentHigh, "worse"
+	if sign < 0 {
+		v, low, high, direction = -v, -high, -low, "better"
 	}
-	text := label(asRow(r)) + " got " + percentText(v, low, high) + " % " + direction + " on " + clean(r.Workload) + " " + clean(r.Metric)
-	if bounded(v, low, high) {
-		return text + " (" + plainSpan(low, high) + ")"
-	}
-	return text + " (no interval)"
-}
-
-func comparedName(r overhead.ComparisonRow) string {
-	return label(asRow(r)) + " on " + clean(r.Workload) + " " + clean(r.Metric)
+	return label(asRow(r)) + " got " + percentText(v, low, high) + " % " + direction + " on " + clean(r.Workload) + " " + clean(r.Metric) + " (" + plainSpan(low, high) + ")"
 }
 
 func more(n int, what string) string {
@@ -136,130 +125,102 @@ func more(n int, what string) string {
 
 // judgedWorstFirst gives the rows that make the outcome.
 func judgedWorstFirst(c overhead.Comparison) []overhead.ComparisonRow {
-	var rows []overhead.ComparisonRow
-	for _, r := range c.Rows {
-		if r.Judged {
-			rows = append(rows, r)
-		}
-	}
-	sort.SliceStable(rows, func(i, j int) bool {
-		a, b := rows[i], rows[j]
-		if finite(a.Percent) != finite(b.Percent) {
-			return finite(a.Percent)
-		}
-		return a.Percent > b.Percent
-	})
+	rows := slices.DeleteFunc(slices.Clone(c.Rows), func(r overhead.ComparisonRow) bool { return !r.Judged })
+	slices.SortStableFunc(rows, func(a, b overhead.ComparisonRow) int { return worseFirst(a.Percent, b.Percent) })
 	return rows
-}
-
-func basisText(c overhead.Comparison) string {
-	overheads, values := false, false
-	for _, r := range c.Rows {
-		if r.Judged {
-			overheads = overheads || r.Basis == overhead.ByOverhead
-			values = values || r.Basis == overhead.ByValue
-		}
-	}
-	switch {
-	case overheads && values:
-		return "overheads, each against its own run's baseline; where warned, values"
-	case overheads:
-		return "overheads, each against its own run's baseline: what slows both alike cancels"
-	case values:
-		return "values as measured: all that changed on the host is in them"
-	}
-	return "nothing"
-}
-
-func statusText(s overhead.Status) string {
-	switch s {
-	case overhead.Passed:
-		return "kept"
-	case overhead.Exceeded:
-		return "exceeded"
-	}
-	return "undecided"
 }
 
 // asRow gives the part of a comparison's row that is shown as any other row.
 func asRow(r overhead.ComparisonRow) overhead.Row {
 	return overhead.Row{Condition: r.Condition, Label: r.Label, Platform: r.Platform, Value: r.NewValue,
-		Percent: r.Percent, PercentLow: r.PercentLow, PercentHigh: r.PercentHigh, Verdict: r.Verdict}
+		Percent: r.Percent, PercentLow: r.PercentLow, PercentHigh: r.PercentHigh}
 }
 
 // comparisonTables makes a table for each primary metric of each workload, or
 // for every metric where none is primary.
 func comparisonTables(c overhead.Comparison) []table {
-	primary := false
-	for _, r := range c.Rows {
-		primary = primary || r.Primary
+	rows := judgedWorstFirst(c)
+	if len(rows) == 0 {
+		rows = c.Rows
 	}
+	return comparedTables(rows, func(rows []overhead.ComparisonRow) table { return comparisonTable(rows, c) })
+}
+
+// overheadTables show what became of the overheads, which the drift of the host
+// does not reach.
+func overheadTables(c overhead.Comparison) []table {
+	rows := slices.DeleteFunc(judgedWorstFirst(c), func(r overhead.ComparisonRow) bool {
+		return !bounded(r.OverheadPercent, r.OverheadLow, r.OverheadHigh)
+	})
+	return comparedTables(rows, func(rows []overhead.ComparisonRow) table {
+		t := table{head: []string{clean(rows[0].Workload) + " " + clean(rows[0].Metric) + ", overhead against the own run's baseline", "worse", levelText(c.Level), ""}}
+		for _, r := range rows {
+			d := decimals(r.OverheadLow, r.OverheadHigh)
+			t.rows = append(t.rows, tableRow{cells: []string{label(asRow(r)), signed(r.OverheadPercent, d) + " %", spanText(r.OverheadLow, r.OverheadHigh), ""}})
+		}
+		t.notes = []string{"Drift of the host cancels in overheads. They decide nothing here: a program that got slower everywhere has the same overhead."}
+		return t
+	})
+}
+
+// comparedTables makes a table of the rows of each metric of each workload.
+func comparedTables(all []overhead.ComparisonRow, make func([]overhead.ComparisonRow) table) (tables []table) {
 	type key struct{ workload, metric string }
 	var order []key
 	rows := map[key][]overhead.ComparisonRow{}
-	for _, r := range c.Rows {
-		if primary && !r.Primary {
-			continue
-		}
+	for _, r := range all {
 		k := key{r.Workload, r.Metric}
 		if rows[k] == nil {
 			order = append(order, k)
 		}
 		rows[k] = append(rows[k], r)
 	}
-	tables := make([]table, 0, len(order))
 	for _, k := range order {
-		tables = append(tables, comparisonTable(rows[k], c.Level))
+		tables = append(tables, make(rows[k]))
 	}
 	return tables
 }
 
-func comparisonTable(rows []overhead.ComparisonRow, level float64) table {
+func comparisonTable(rows []overhead.ComparisonRow, c overhead.Comparison) table {
 	m := overhead.MetricReport{Unit: rows[0].Unit, HigherIsBetter: rows[0].HigherIsBetter}
 	for _, r := range rows {
 		m.Rows = append(m.Rows, asRow(r))
 	}
 	col := newColumn(m)
-	unit := clean(col.unit)
-	t := table{head: []string{clean(rows[0].Workload) + " " + clean(rows[0].Metric) + ", " + unit, "old", "new", "worse", levelText(level), "verdict"}}
-	sort.SliceStable(rows, func(i, j int) bool {
-		a, b := rows[i], rows[j]
-		if a.Baseline != b.Baseline {
-			return b.Baseline
-		}
-		if finite(a.Percent) != finite(b.Percent) {
-			return finite(a.Percent)
-		}
-		return a.Percent > b.Percent
-	})
+	t := table{head: []string{clean(rows[0].Workload) + " " + clean(rows[0].Metric) + ", " + clean(col.unit), "old", "new", "worse", levelText(c.Level), "with drift", "verdict"}}
 	for _, r := range rows {
-		name, word := label(asRow(r)), string(r.Verdict)
-		cells := []string{name, col.value(r.OldValue), col.value(r.NewValue), "", "", clean(word)}
-		if !finite(r.Percent) {
-			cells[5] = "no figure"
+		name, row := label(asRow(r)), tableRow{verdict: r.Verdict}
+		word := string(r.Verdict)
+		if r.Status != "" {
+			word, row.verdict = string(r.Status), statusStyle[r.Status]
+		}
+		figure, span, widened := "", "", ""
+		switch {
+		case !finite(r.Percent):
+			word = "no figure"
 			t.notes = append(t.notes, name+": no figure: "+comparisonReason(r)+".")
-		} else {
-			figure, span := col.percent(r.Percent, r.PercentLow, r.PercentHigh)
-			cells[3], cells[4] = figure+" %", span
-			if span == "" {
-				t.notes = append(t.notes, name+": no interval: "+comparisonReason(r)+".")
+		case !bounded(r.Percent, r.PercentLow, r.PercentHigh):
+			figure, _ = col.percent(r.Percent, r.PercentLow, r.PercentHigh)
+			t.notes = append(t.notes, name+": no interval: "+comparisonReason(r)+".")
+		default:
+			figure, span = col.percent(r.Percent, r.PercentLow, r.PercentHigh)
+			widened = spanText(r.DriftLow, r.DriftHigh)
+			if r.Status == overhead.Undecided && r.DriftLow > 100*c.Threshold.FailAbove {
+				t.notes = append(t.notes, name+": exceeds by itself, but not surely as one of several rows (Holm).")
 			}
 		}
-		if r.Baseline && r.Basis == overhead.ByValue && !r.Judged {
-			cells[0] += " (baseline)"
+		if figure != "" {
+			figure += " %"
 		}
-		t.rows = append(t.rows, tableRow{cells, r.Verdict})
+		row.cells = []string{name, col.level(r.OldValue), col.level(r.NewValue), figure, span, widened, clean(word)}
+		t.rows = append(t.rows, row)
 	}
 	return t
 }
 
 // comparisonReason tells why a row has no figure or no interval.
 func comparisonReason(r overhead.ComparisonRow) string {
-	change := r.Value
-	if r.Basis == overhead.ByOverhead {
-		change = r.Overhead
-	}
-	for _, e := range []stats.Estimate{change, r.OldOverhead, r.NewOverhead, r.OldValue, r.NewValue} {
+	for _, e := range []stats.Estimate{r.Change, r.OldValue, r.NewValue} {
 		if len(e.Warnings) > 0 {
 			return clean(e.Warnings[0])
 		}

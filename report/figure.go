@@ -261,6 +261,13 @@ func (c column) value(e stats.Estimate) string {
 	return fixed(v, d) + " ±" + fixed(half, d)
 }
 
+// level writes an estimate to the digits that its interval supports, without the
+// interval; it is empty where there is no figure.
+func (c column) level(e stats.Estimate) string {
+	text, _, _ := strings.Cut(c.value(e), " ")
+	return text
+}
+
 // percent writes an overhead and its interval: "+3.1", "+2.2 to +4.0".
 func (c column) percent(v, low, high float64) (figure, span string) {
 	if !bounded(v, low, high) {

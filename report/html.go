@@ -152,6 +152,9 @@ func newPage(run record.Run, rep overhead.Report, opt HTMLOptions) page {
 
 func pageFacts(run record.Run, rep overhead.Report) []fact {
 	var facts []fact
+	if text := RunThresholdAnswer(run, rep); text != "" {
+		facts = append(facts, fact{"Threshold", typeset(text)})
+	}
 	if len(rep.Groups) == 1 {
 		g := rep.Groups[0]
 		facts = append(facts, fact{"Workload", workloadText(run, g)}, fact{"Blocks", blocksText(run, g)})

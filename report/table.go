@@ -50,6 +50,9 @@ func metricTable(run record.Run, m overhead.MetricReport, level float64) table {
 		if r.Verdict == overhead.Inconclusive && r.Needs != "" && figure != "" {
 			t.notes = append(t.notes, label(r)+": "+clean(r.Needs)+" would decide.")
 		}
+		if r.Status != "" {
+			t.notes = append(t.notes, label(r)+": threshold "+string(r.Status)+".")
+		}
 		name, word := label(r), string(r.Verdict)
 		if r.NotRepresentative != "" {
 			name += " [not representative]"

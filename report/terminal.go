@@ -33,6 +33,9 @@ func Terminal(w io.Writer, run record.Run, rep overhead.Report, opt TerminalOpti
 		s.interim(run, rep)
 		return s.flush(w)
 	}
+	if text := RunThresholdAnswer(run, rep); text != "" {
+		s.paragraph(bold, text)
+	}
 	s.paragraph(bold, Answer(run, rep))
 	s.together(Together(run, rep))
 	s.marks(run, rep)

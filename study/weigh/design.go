@@ -298,7 +298,7 @@ func (b *builder) group(s Subject, params workload.Params, variant string) (lab.
 	for _, src := range sources {
 		sourceLabel := ""
 		if len(sources) > 1 {
-			sourceLabel = "image=" + sourceName(src)
+			sourceLabel = imagePrefix + sourceName(src)
 		}
 		for _, p := range points {
 			if err := add(p, src, sourceLabel); err != nil {
@@ -312,6 +312,14 @@ func (b *builder) group(s Subject, params workload.Params, variant string) (lab.
 	if len(g.Conditions) < 2 {
 		return g, usage("%s: only one condition is left (%s): nothing to compare; name more with --platform or --vary%s",
 			name, g.Conditions[0].Label, because(b.noted))
+	}
+	if b.Plan.FailAbove > 0 && len(sources) > 1 {
+		for _, c := range g.Conditions {
+			if first := g.Conditions[0]; c.Platform != first.Platform || c.Setting != first.Setting {
+				return g, usage("a threshold judges images against the first of them, and so on one platform with one setting: " +
+					"name one --platform, vary nothing, and make a run for each")
+			}
+		}
 	}
 	shortenLabels(&g)
 	return g, nil
@@ -334,7 +342,28 @@ func shortenLabels(g *lab.Group) {
 			}
 		}
 	}
+	// The same of images: the directories that lead to all of them.
+	var shared string
+	for i, c := range g.Conditions {
+		_, name, _ := strings.Cut(c.Label, " "+imagePrefix)
+		if i == 0 {
+			shared = name
+		}
+		for !strings.HasPrefix(name, shared) {
+			shared = shared[:len(shared)-1]
+		}
+	}
+	if shared = shared[:strings.LastIndexByte(shared, '/')+1]; shared == "/" {
+		return
+	}
+	for i := range g.Conditions {
+		c := &g.Conditions[i]
+		c.Label = strings.Replace(c.Label, " "+imagePrefix+shared, " "+imagePrefix, 1)
+	}
 }
+
+// imagePrefix stands before an image's name in a label.
+const imagePrefix = "image="
 
 func because(notes []string) string {
 	if len(notes) == 0 {

@@ -192,6 +192,51 @@ func TestImagesAreCompared(t *testing.T) {
 	}
 }
 
+// A label has of an image's name what tells it from the others; the first image is the
+// baseline.
+func TestImagesInOtherDirectories(t *testing.T) {
+	for _, c := range []struct{ first, second, wants string }{
+		{"/srv/v1/root", "/srv/v2/root", "bare image=v1/root* | bare image=v2/root"},
+		{"/srv/old", "/srv/new", "bare image=old* | bare image=new"},
+		{"/srv/app", "/srv/app/sub", "bare image=app* | bare image=app/sub"},
+		{"old", "/srv/old", "bare image=old* | bare image=/srv/old"},
+	} {
+		s := Subject{Workload: service{}, Sources: []workload.Source{{Rootfs: c.first}, {Rootfs: c.second}}}
+		d, err := Design(options(Options{Subjects: []Subject{s}, Platforms: []string{"bare"}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := labels(d.Groups[0]); got != c.wants || d.Groups[0].Conditions[1].ID != "svc@bare,image="+c.second {
+			t.Errorf("got %s, %s; want %s", got, d.Groups[0].Conditions[1].ID, c.wants)
+		}
+	}
+}
+
+// Several images are judged against the first of them: all else must be the same.
+func TestThresholdOfImagesNeedsOneBaseline(t *testing.T) {
+	images := []Subject{{Workload: service{}, Sources: []workload.Source{{Image: "app:old"}, {Image: "app:new"}}}}
+	for name, c := range map[string]struct {
+		ask  Options
+		fine bool
+	}{
+		"one platform":               {Options{Subjects: images, Platforms: []string{"docker"}}, true},
+		"two platforms":              {Options{Subjects: images, Platforms: []string{"bare", "docker"}}, false},
+		"the default ones":           {Options{Subjects: images}, false},
+		"a setting varied":           {Options{Subjects: images, Platforms: []string{"docker"}, Vary: []Factor{{"network", []string{"bridge"}}}}, false},
+		"another baseline":           {Options{Subjects: images, Platforms: []string{"docker"}, Baseline: "bare"}, false},
+		"a parameter varied":         {Options{Subjects: images, Platforms: []string{"docker"}, Vary: []Factor{{"payload", []string{"3", "4"}}}}, true},
+		"two platforms of one image": {Options{Platforms: []string{"bare", "docker"}}, true},
+	} {
+		ask := options(c.ask)
+		ask.Plan.FailAbove = 0.05
+		_, err := Design(ask)
+		var u *Usage
+		if c.fine != (err == nil) || err != nil && (!errors.As(err, &u) || !strings.Contains(err.Error(), "name one --platform")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		name string
