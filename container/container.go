@@ -35,6 +35,9 @@ type Container struct {
 	// Cgroup is the directory, in whichever hierarchy serves, below which all its
 	// processes are: "/sys/fs/cgroup/memory/docker/3f2a...". Empty for a Process.
 	Cgroup string `json:"cgroup,omitempty"`
+	// Groups are the directories of its own group in version 2 and in the hierarchy with the
+	// memory controller, where it has one there; engines need not give both one path.
+	Groups []string `json:"-"`
 	// Unprivileged tells that its name, image and labels are such as an ordinary user may
 	// have chosen, and prove nothing: a user's engine told of it, or a directory above its
 	// group is not root's alone, so that a user may make groups there by any name.
@@ -42,4 +45,6 @@ type Container struct {
 	// Told tells that the engine told of it that its user gave it to. What its control group shows,
 	// and containerd of what Docker runs, has most often an id for a name, and not its labels.
 	Told bool `json:"-"`
+
+	inner []string // directories, below Cgroup, of others that an engine told of
 }

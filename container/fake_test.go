@@ -31,6 +31,9 @@ var (
 	}
 )
 
+// hybrid is version 2 without controllers beside version 1.
+var hybrid = []cgroup.Hierarchy{{Version: 1, Root: "/", Controllers: []string{"memory"}}, {Version: 2, Root: "/"}}
+
 // newHost makes one. groups are lines "PATH PID PID...": the first process of a
 // group began the others. Every hierarchy has all groups.
 func newHost(t *testing.T, hierarchies []cgroup.Hierarchy, groups string) host {
@@ -68,14 +71,32 @@ func (h host) process(t *testing.T, pid, parent, path string) {
 		fmt.Sprintf("%s (sleep) S %s 0 0 0 0 0 0 0 0 0 0 0 0 0 20 0 1 0 %s 0 0\n", pid, parent, pid))
 	var in strings.Builder
 	for i, one := range h.layout.Hierarchies {
-		id, controllers := i+1, strings.Join(one.Controllers, ",")
-		switch {
-		case one.Version == 2:
-			id, controllers = 0, ""
-		case one.Name != "":
-			controllers = "name=" + one.Name
-		}
-		fmt.Fprintf(&in, "%d:%s:%s\n", id, controllers, path)
+		fmt.Fprintf(&in, "%s%s\n", membership(i, one), path)
+	}
+	write(t, filepath.Join(string(h.proc), pid, "cgroup"), in.String())
+}
+
+// membership is what stands before the path in /proc/PID/cgroup.
+func membership(i int, h cgroup.Hierarchy) string {
+	switch {
+	case h.Version == 2:
+		return "0::"
+	case h.Name != "":
+		return fmt.Sprintf("%d:name=%s:", i+1, h.Name)
+	}
+	return fmt.Sprintf("%d:%s:", i+1, strings.Join(h.Controllers, ","))
+}
+
+// at runs a process, begun by the first one, in a group of its own choice in each hierarchy.
+func (h host) at(t *testing.T, pid string, paths ...string) {
+	t.Helper()
+	h.process(t, pid, "1", "/")
+	var in strings.Builder
+	for i, one := range h.layout.Hierarchies {
+		file := filepath.Join(one.Mount, paths[i], "cgroup.procs")
+		others, _ := os.ReadFile(file) // there are none in a new group
+		write(t, file, string(others)+pid+"\n")
+		fmt.Fprintf(&in, "%s%s\n", membership(i, one), paths[i])
 	}
 	write(t, filepath.Join(string(h.proc), pid, "cgroup"), in.String())
 }

@@ -137,9 +137,18 @@ func (f *Finder) All(ctx context.Context) ([]Container, []Note, error) {
 	groups := f.search(layout)
 	var all []Container
 	known := map[string]bool{} // ids, and groups' paths
-	pids := map[int]bool{}
+	firsts, pids := map[int]bool{}, map[int]bool{}
+	add := func(c Container) {
+		all = append(all, c)
+		firsts[c.PID], pids[c.PID] = true, true
+		// Where they cannot be listed, whoever lists them next says so.
+		its, _ := c.processes(f.proc)
+		for _, pid := range its {
+			pids[pid] = true
+		}
+	}
 	for _, c := range answers {
-		if known[c.ID] || c.PID != 0 && pids[c.PID] {
+		if known[c.ID] || c.PID != 0 && firsts[c.PID] {
 			continue // containerd shows what Docker runs
 		}
 		if c.PID == 0 {
@@ -151,21 +160,34 @@ func (f *Finder) All(ctx context.Context) ([]Container, []Note, error) {
 			}
 			c.PID = f.first(groups[i].processes)
 		}
-		var path string
-		if c.Cgroup, path = f.place(layout, c.PID, c.ID); c.Cgroup == "" && !f.lives(c.PID) {
+		dirs, path := f.own(layout, c.PID, func(name string) (string, bool) { return upTo(name, c.ID) })
+		if len(dirs) > 0 {
+			c.Cgroup, c.Groups = dirs[0], dirs
+		} else if !f.lives(c.PID) {
 			continue // it has ended meanwhile
 		}
 		c.Unprivileged = c.users || delegated(layout, c.Cgroup)
 		// A user may have given the id of another's container, which is not to be hidden.
-		known[c.ID], known[path], pids[c.PID] = !c.users, true, true
-		all = append(all, c.Container)
+		known[c.ID], known[path] = !c.users, true
+		add(c.Container)
 	}
 	for _, g := range groups {
-		if known[g.owner.ID] || known[g.owner.Path] {
+		// By ids that engines draw, one is known wherever its group lies; a chosen one may be
+		// another's too.
+		if isID(g.owner.ID) && known[g.owner.ID] || known[g.owner.Path] {
 			continue
 		}
-		if c := f.describe(layout, g); !pids[c.PID] {
-			all = append(all, c)
+		// The same processes may be found by another path in another hierarchy.
+		if slices.ContainsFunc(g.processes, func(pid int) bool { return pids[pid] }) {
+			continue
+		}
+		add(f.describe(layout, g))
+	}
+	for i, c := range all {
+		for _, o := range all {
+			if c.Cgroup != "" && strings.HasPrefix(o.Cgroup, c.Cgroup+"/") {
+				all[i].inner = append(all[i].inner, o.Cgroup)
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b Container) int {
@@ -224,7 +246,7 @@ func (f *Finder) ask(ctx context.Context) ([]told, []Note) {
 				a.containers, a.note = f.askContainerd(ctx, socket)
 			}
 			if users {
-				a.containers, a.users = f.own(uid, a.containers), true
+				a.containers, a.users = f.ofUser(uid, a.containers), true
 			}
 		})
 	}
@@ -327,7 +349,7 @@ func (f *Finder) unasked(name string) (Container, bool, error) {
 		return c, err == nil, err
 	}
 	if strings.HasPrefix(name, "/") {
-		return f.atPath(name)
+		return f.Group(name)
 	}
 	return Container{}, false, nil
 }
@@ -356,9 +378,10 @@ func pick(all []Container, notes []Note, name string) (Container, error) {
 	return Container{}, unknown
 }
 
-// atPath takes a control group by its path, or by its directory. A container
-// that lies there keeps its name and id; any other group is taken as it is.
-func (f *Finder) atPath(name string) (Container, bool, error) {
+// Group takes a control group by its path, or by its directory. A container
+// that lies there keeps its name and id; any other group is taken as it is. It is false where
+// nothing runs in it.
+func (f *Finder) Group(name string) (Container, bool, error) {
 	layout, err := f.hierarchies()
 	if err != nil {
 		return Container{}, false, err

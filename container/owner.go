@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"os/user"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -49,8 +50,8 @@ func (f *Finder) userOf(socket string) (uid int, ok bool) {
 }
 
 // userAt is the user in whose directory a path lies.
-func (f *Finder) userAt(path string) (uid int, ok bool) {
-	within, ok := strings.CutPrefix(filepath.Clean(path), f.users+"/")
+func (f *Finder) userAt(name string) (uid int, ok bool) {
+	within, ok := strings.CutPrefix(filepath.Clean(name), f.users+"/")
 	if !ok {
 		return 0, false
 	}
@@ -69,10 +70,10 @@ func (f *Finder) astray(socket string, uid int) bool {
 	return err != nil || !strings.HasPrefix(real, directory+"/")
 }
 
-// own leaves of what a user's socket tells what is of the user's own processes, by an id
+// ofUser leaves of what a user's socket tells what is of the user's own processes, by an id
 // as engines draw them: one that was chosen could be the name of a group that holds
 // others' as well. Of the others the control groups tell.
-func (f *Finder) own(uid int, told []Container) []Container {
+func (f *Finder) ofUser(uid int, told []Container) []Container {
 	ids := idsOf(f.subuid, uid)
 	return slices.DeleteFunc(told, func(c Container) bool {
 		return c.PID == 0 || !isID(c.ID) || !ids.has(uidsOf(f.proc, c.PID))
@@ -92,9 +93,24 @@ func delegated(l cgroup.Layout, dir string) bool {
 	if mount == "" {
 		return false
 	}
+	if below, ok := strings.CutPrefix(dir, mount+"/"); ok && ofUsersManager(below) {
+		return true
+	}
 	for above := filepath.Dir(dir); above != mount; above = filepath.Dir(above) {
 		info, err := os.Stat(above)
 		if err != nil || !rootsAlone(info) {
+			return true
+		}
+	}
+	return false
+}
+
+// ofUsersManager tells whether a path leads through the group that systemd hands to a user for the
+// user's own services and scopes, whoever owns it.
+func ofUsersManager(name string) bool {
+	for part := range strings.SplitSeq(path.Dir(name), "/") {
+		user, ok := strings.CutPrefix(part, "user@")
+		if uid, service := strings.CutSuffix(user, ".service"); ok && service && uid != "0" {
 			return true
 		}
 	}

@@ -75,6 +75,7 @@ var scopes = []struct {
 }{
 	{"docker-", Docker},
 	{"libpod-", Podman},
+	{"libpod-payload-", Podman},
 	{"cri-containerd-", Containerd},
 	{"nerdctl-", Containerd},
 	{"crio-", Kubernetes},

@@ -56,8 +56,8 @@ func leaderOf(proc procfs.FS, thread int) int {
 }
 
 // Processes lists the ids of its processes, the first process first and the
-// others ascending: all those in its control group and below, or, where
-// it has no group of its own, its first process with all that descends from it.
+// others ascending: all those in its control group and below, but for what is of another
+// container there, or, where it has no group of its own, its first process with all that descends from it.
 // Those that end meanwhile may be among them, those that begin may be missing.
 // It is empty where the container has ended.
 func (c Container) Processes() ([]int, error) { return c.processes(procfs.Host) }
@@ -66,7 +66,7 @@ func (c Container) processes(proc procfs.FS) ([]int, error) {
 	var pids []int
 	var err error
 	if c.Cgroup != "" {
-		pids, err = below(c.Cgroup)
+		pids, err = below(c.Cgroup, c.inner...)
 	} else {
 		pids, err = descendants(proc, c.PID)
 	}
@@ -81,8 +81,8 @@ func (c Container) processes(proc procfs.FS) ([]int, error) {
 	return pids, nil
 }
 
-// below lists the processes of a control group and of all groups in it.
-func below(dir string) ([]int, error) {
+// below lists the processes of a control group and of all groups in it but some.
+func below(dir string, but ...string) ([]int, error) {
 	var pids []int
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -92,6 +92,8 @@ func below(dir string) ([]int, error) {
 			return err
 		case !d.IsDir():
 			return nil
+		case slices.Contains(but, name):
+			return fs.SkipDir
 		}
 		in, err := members(name)
 		pids = append(pids, in...)

@@ -2,6 +2,7 @@ package container
 
 import (
 	"bytes"
+	"cmp"
 	"io/fs"
 	"os"
 	"path"
@@ -41,8 +42,9 @@ func preferred(l cgroup.Layout) []cgroup.Hierarchy {
 	return sorted
 }
 
-// search finds the groups of containers in all hierarchies, each once, in the best
-// hierarchy where it has processes.
+// search finds the groups of containers in all hierarchies, each path once, in the best
+// hierarchy where it has processes. One that holds another's processes, in whichever
+// hierarchy, comes before that.
 func (f *Finder) search(l cgroup.Layout) []group {
 	var found []group
 	seen := map[string]bool{}
@@ -70,6 +72,7 @@ func (f *Finder) search(l cgroup.Layout) []group {
 			return fs.SkipDir
 		})
 	}
+	slices.SortStableFunc(found, func(a, b group) int { return len(b.processes) - len(a.processes) })
 	return found
 }
 
@@ -79,6 +82,13 @@ func (f *Finder) describe(l cgroup.Layout, g group) Container {
 		Engine: g.owner.Engine, ID: g.owner.ID, Name: g.owner.Name, PID: f.first(g.processes),
 		Cgroup: g.dir, Unprivileged: delegated(l, g.dir),
 	}
+	c.Groups, _ = f.own(l, c.PID, func(name string) (string, bool) {
+		if name == g.owner.Path || strings.HasPrefix(name, g.owner.Path+"/") {
+			return g.owner.Path, true
+		}
+		owner, ok := ParsePath(name)
+		return owner.Path, ok && owner.ID == g.owner.ID
+	})
 	if g.owner.Pod != "" {
 		c.Labels = map[string]string{labelPodUID: g.owner.Pod}
 	}
@@ -111,39 +121,45 @@ func (f *Finder) lives(pid int) bool {
 	return err == nil && !stat.Zombie()
 }
 
-// place finds the container's own group, whose name holds its id: its directory
-// and its path. Its first process may be in a group below, made inside the
-// container. Where no group has the id in its name, the processes may be among
-// others (a login session, where a runtime makes no groups), and there is none.
-func (f *Finder) place(l cgroup.Layout, pid int, id string) (dir, within string) {
+// own finds the groups that are a container's own, in version 2 and in the hierarchy with the
+// memory controller, or in the best one that has any, and the path of the first. of cuts the path
+// of a group, in which its first process is, to that of the container's own: its first process may
+// be in a group below, made inside the container.
+func (f *Finder) own(l cgroup.Layout, pid int, of func(name string) (string, bool)) (dirs []string, within string) {
 	b, err := os.ReadFile(f.proc.Process(pid).Path("cgroup"))
 	if err != nil {
-		return "", ""
+		return nil, ""
 	}
 	members, err := cgroup.ParseMembership(bytes.NewReader(b))
 	if err != nil {
-		return "", ""
+		return nil, ""
 	}
 	in := l.In(members)
 	for _, h := range preferred(l) {
+		if len(dirs) > 0 && h.Version == 1 && !h.Has("memory") {
+			continue
+		}
 		for _, p := range in.Places {
 			if p.Mount != h.Mount {
 				continue
 			}
-			own, ok := upTo(p.Path, id)
+			name, ok := of(p.Path)
 			if !ok {
 				continue
 			}
-			p.Path = own
+			p.Path = name
 			if info, err := os.Stat(p.Dir()); err == nil && info.IsDir() {
-				return p.Dir(), own
+				dirs = append(dirs, p.Dir())
+				within = cmp.Or(within, name)
 			}
 		}
 	}
-	return "", ""
+	return dirs, within
 }
 
-// upTo cuts a group's path behind the part that names the container: the first
+// upTo cuts a group's path behind the part that names the container. Where none does, the
+// processes may be among others (a login session, where a runtime makes no groups), and the
+// container has no group of its own. It is the first
 // that holds a drawn id; of a chosen one, which may be the namespace's name as well,
 // the last that is it, alone or behind the prefix of systemd's driver.
 func upTo(name, id string) (string, bool) {

@@ -94,7 +94,7 @@ func TestStringSaysEverything(t *testing.T) {
 	c.Predictors.Stride = false
 	c.Control.Metrics = "[::1]:9464"
 	c.Log.File = ""
-	c.Rules = []config.Rule{{Class: annex.Critical, Name: `quo"te\d`, Cgroup: "/a/*"}}
+	c.Rules = []config.Rule{{Class: annex.Critical, Name: `quo"te\\d`, Cgroup: "/a/*"}}
 	c.Tiers = []config.Tier{{Area: "/dev/vdb", WriteRate: 10 << 20}, {Area: "/var/swap", WriteDaily: 3e9, Endurance: 150e12, Years: 2.5}}
 	if d := cmp.Diff(c, parse(t, c.String())); d != "" {
 		t.Error(d)

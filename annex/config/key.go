@@ -287,5 +287,3 @@ func address(s string) error {
 	}
 	return nil
 }
-
-func anything(string) error { return nil }

@@ -126,16 +126,16 @@ var sections = []section{
 	}},
 }
 
-const patterns = "a pattern: * is anything, ? one character"
+const patterns = "a [pattern](#patterns)"
 
 // ruleKeys are those of a [[rule]].
 var ruleKeys = []key[Rule]{
 	choiceKey("class", "What is done with the containers: nothing of a critical one moves, and its pressure stops all eviction; an elastic one is managed; an ignored one is neither.",
 		annex.Classes, func(r *Rule) *annex.Class { return &r.Class }),
-	patternKey("name", patterns, "The container's name.", "web-*", anything, func(r *Rule) *string { return &r.Name }),
-	patternKey("label", "a label's name, or name=pattern", "A label of the container.", "tier=idle", labelled, func(r *Rule) *string { return &r.Label }),
-	patternKey("image", patterns, "The image, as whoever started it wrote it.", "redis:*", anything, func(r *Rule) *string { return &r.Image }),
-	patternKey("cgroup", patterns+"; beginning with /", "The control group's path below its hierarchy's root, or its directory.", "/idle/*", rooted, func(r *Rule) *string { return &r.Cgroup }),
+	patternKey("name", patterns, "The container's name.", "web-*", patterned, func(r *Rule) *string { return &r.Name }),
+	patternKey("label", "a label's name, or name=[pattern](#patterns)", "A label of the container.", "tier=idle", labelled, func(r *Rule) *string { return &r.Label }),
+	patternKey("image", patterns, "The image, as whoever started it wrote it.", "redis:*", patterned, func(r *Rule) *string { return &r.Image }),
+	patternKey("cgroup", patterns+"; beginning with /", "The path of its control group, in any hierarchy, or the directory.", "/idle/*", rooted, func(r *Rule) *string { return &r.Cgroup }),
 }
 
 // tierKeys are those of a [[tier]].
@@ -187,17 +187,28 @@ func defended(s string) error {
 }
 
 func rooted(s string) error {
-	if !strings.HasPrefix(s, "/") {
+	if !strings.HasPrefix(s, "/") || s == "/" {
 		return fmt.Errorf("is %q: want a path from / on, as \"/idle/*\"", s)
+	}
+	if strings.HasSuffix(s, "/") {
+		return fmt.Errorf("is %q, and no group's path ends in /: want %q, or %q for what is in it", s, strings.TrimSuffix(s, "/"), s+"*")
+	}
+	return patterned(s)
+}
+
+func patterned(s string) error {
+	if _, err := parsePattern(s); err != nil {
+		return fmt.Errorf("is %q, with %w", s, err)
 	}
 	return nil
 }
 
 func labelled(s string) error {
-	if name, _, _ := strings.Cut(s, "="); name == "" {
+	name, value, _ := strings.Cut(s, "=")
+	if name == "" {
 		return fmt.Errorf("is %q: want a label's name, or name=pattern", s)
 	}
-	return nil
+	return patterned(value)
 }
 
 // loopback refuses addresses that others could reach: there is no asking who reads.

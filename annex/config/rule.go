@@ -8,14 +8,21 @@ import (
 	"tare/container"
 )
 
-// Class is a container's: that of the first rule that fits, and Ignored where none does.
+// Class is a container's: that of the rule that decides, and Ignored where none does.
 func (c Config) Class(of container.Container) annex.Class {
-	for _, r := range c.Rules {
-		if r.Fits(of) {
-			return r.Class
-		}
+	if i := c.Decides(of); i < len(c.Rules) {
+		return c.Rules[i].Class
 	}
 	return annex.Ignored
+}
+
+// Decides is which rule gives a container its class: the first that fits. Where none does it is
+// behind the last.
+func (c Config) Decides(of container.Container) (rule int) {
+	if i := slices.IndexFunc(c.Rules, func(r Rule) bool { return r.Fits(of) }); i >= 0 {
+		return i
+	}
+	return len(c.Rules)
 }
 
 // Fits tells whether every pattern that the rule has fits a container. One without any
@@ -29,16 +36,37 @@ func (r Rule) Fits(c container.Container) bool {
 	if c.Unprivileged && r.Cgroup == "" {
 		return false
 	}
-	return (r.Name == "" || glob(r.Name, strings.TrimPrefix(c.Name, "/"))) &&
-		(r.Image == "" || glob(r.Image, c.Image)) &&
+	return (r.Name == "" || fits(r.Name, strings.TrimPrefix(c.Name, "/"))) &&
+		(r.Image == "" || fits(r.Image, c.Image)) &&
 		(r.Label == "" || fitsLabel(r.Label, c.Labels)) &&
-		(r.Cgroup == "" || slices.ContainsFunc(groupNames(c.Cgroup), func(name string) bool { return glob(r.Cgroup, name) }))
+		(r.Cgroup == "" || r.FitsGroup(c.Cgroup) || slices.ContainsFunc(c.Groups, r.FitsGroup))
+}
+
+// FitsGroup tells whether the rule's cgroup fits a control group, by its directory.
+func (r Rule) FitsGroup(directory string) bool {
+	return slices.ContainsFunc(groupNames(directory), func(name string) bool { return fits(r.Cgroup, name) })
+}
+
+// MayFitBelow tells whether the rule's cgroup may fit a control group that lies below another.
+func (r Rule) MayFitBelow(directory string) bool {
+	return slices.ContainsFunc(groupNames(directory), func(name string) bool { return begins(r.Cgroup, name+"/") })
+}
+
+// Pattern is what has to fit, as a configuration has it: `name = "web-*", cgroup = "/batch/*"`.
+func (r Rule) Pattern() string {
+	var all []string
+	for _, k := range ruleKeys {
+		if v := k.get(&r); v != "" && k.name != "class" {
+			all = append(all, k.name+" = "+v)
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 func fitsLabel(pattern string, labels map[string]string) bool {
 	name, value, wants := strings.Cut(pattern, "=")
 	has, ok := labels[name]
-	return ok && (!wants || glob(value, has))
+	return ok && (!wants || fits(value, has))
 }
 
 // mount is where control groups are mounted, by common consent (file-hierarchy(7)).
@@ -63,32 +91,4 @@ func groupNames(directory string) []string {
 		return append(names, "/"+rest)
 	}
 	return append(names, "/"+below)
-}
-
-// glob tells whether a whole text fits a pattern, of which * stands for any characters,
-// slashes among them, and ? for one. It takes time in proportion to the product of the
-// lengths at most.
-func glob(pattern, text string) bool {
-	p, t := []rune(pattern), []rune(text)
-	i, j := 0, 0
-	star, from := -1, 0 // the last *, and up to where it reaches
-	for j < len(t) {
-		switch {
-		case i < len(p) && p[i] == '*':
-			star, from = i, j
-			i++
-		case i < len(p) && (p[i] == '?' || p[i] == t[j]):
-			i++
-			j++
-		case star >= 0:
-			from++
-			i, j = star+1, from
-		default:
-			return false
-		}
-	}
-	for i < len(p) && p[i] == '*' {
-		i++
-	}
-	return i == len(p)
 }

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"syscall"
 
-	"tare/annex"
 	"tare/annex/config"
 	"tare/container"
 	"tare/kernel/cgroup"
@@ -25,8 +24,9 @@ type Containers struct {
 	config func() config.Config
 	self   int // this program's id
 
-	mu   sync.Mutex
-	told map[string]told // by control group's directory: what was found last that an engine told of
+	mu      sync.Mutex
+	told    map[string]told // by control group's directory: what was found last that an engine told of
+	entered []string        // directories that were looked into for groups that rules name
 }
 
 // told is a container as an engine told of it.
@@ -45,7 +45,9 @@ func FindContainers(of func() config.Config) (*Containers, error) {
 }
 
 // Find finds them, but for the one that this program runs in: what moves pages does not move
-// its own, nor its guard's.
+// its own, nor its guard's. No process is in two of them: of all that hold it, by whichever
+// hierarchy or level, it is in the one that the earliest rule fits, and of what one rule fits, in
+// the container rather than in a plain control group, and in the one further up.
 func (c *Containers) Find(ctx context.Context) ([]container.Container, []string, error) {
 	// Anew each time: an engine that is started later has its socket from then on.
 	// Users' engines are not asked, as what answers at their sockets may be anything: what they
@@ -56,8 +58,9 @@ func (c *Containers) Find(ctx context.Context) ([]container.Container, []string,
 		return nil, nil, err
 	}
 	kept := c.remember(all)
+	conf := c.config()
 	var notes []string
-	if asksEngines(c.config().Rules) {
+	if asksEngines(conf.Rules) {
 		for _, n := range silent {
 			notes = append(notes, n.String())
 		}
@@ -67,23 +70,58 @@ func (c *Containers) Find(ctx context.Context) ([]container.Container, []string,
 	}
 	own := c.own()
 	all = slices.DeleteFunc(all, func(one container.Container) bool { return c.runsIn(one, own) })
-	for _, dir := range c.named(own) {
-		if slices.ContainsFunc(all, func(one container.Container) bool { return overlap(one.Cgroup, dir) }) {
+	slices.SortStableFunc(all, func(a, b container.Container) int {
+		return strings.Count(a.Cgroup, "/") - strings.Count(b.Cgroup, "/")
+	})
+	trees := c.trees()
+	d := &division{rules: conf.Rules, layout: c.layout, trees: cgroup.Layout{Hierarchies: trees}, of: map[int]int{}}
+	var entered []string
+	var failed error
+	for i := range len(conf.Rules) + 1 {
+		for _, one := range all {
+			if conf.Decides(one) == i {
+				d.add(one, i)
+			}
+		}
+		if i == len(conf.Rules) || conf.Rules[i].Cgroup == "" {
 			continue
 		}
-		one, err := finder.Find(ctx, dir)
-		if unknown := new(container.Unknown); errors.As(err, &unknown) {
-			continue // nothing runs in it
+		visit := func(dir string) (into bool) {
+			if d.in(dir, i) {
+				return false
+			}
+			if ctx.Err() != nil || len(exclude([]string{dir}, own)) == 0 {
+				return true
+			}
+			one, runs, err := finder.Group(dir)
+			failed = errors.Join(failed, err)
+			// Nothing runs in it, a name does not fit, or another container has what runs in it.
+			return !runs || conf.Decides(one) != i || !d.add(one, i)
 		}
-		if ended := new(container.Ended); errors.As(err, &ended) {
-			continue
+		for _, tree := range trees {
+			descend(tree.Mount, conf.Rules[i], func(dir string) { entered = append(entered, dir) }, visit)
 		}
-		if err != nil {
-			return nil, nil, err
-		}
-		all = append(all, one)
 	}
-	return all, notes, nil
+	if err := errors.Join(failed, ctx.Err()); err != nil {
+		return nil, nil, err
+	}
+	c.mu.Lock()
+	c.entered = entered
+	c.mu.Unlock()
+	all = all[:0]
+	for _, p := range d.parts {
+		all = append(all, p.Container)
+	}
+	return all, append(notes, few(d.notes)...), nil
+}
+
+// few keeps of notes of one kind as many as are read.
+func few(notes []string) []string {
+	const most = 8
+	if len(notes) <= most {
+		return notes
+	}
+	return append(notes[:most:most], fmt.Sprintf("%d more are kept from a rule by an earlier one", len(notes)-most))
 }
 
 // remember has what an engine once told of a container hold for as long as that runs: while the engine
@@ -123,50 +161,16 @@ func asksEngines(rules []config.Rule) bool {
 	return slices.ContainsFunc(rules, func(r config.Rule) bool { return r.Name != "" || r.Label != "" || r.Image != "" })
 }
 
-// overlap tells that one of two groups is the other, or in it: a process is to be managed
-// once.
-func overlap(a, b string) bool {
-	return a != "" && (a == b || strings.HasPrefix(a, b+"/") || strings.HasPrefix(b, a+"/"))
-}
-
-// mount is the hierarchy in which containers' groups are found.
-func (c *Containers) mount() string {
+// trees are the hierarchies in which containers' groups are looked for: that of the memory
+// controller and version 2.
+func (c *Containers) trees() (trees []cgroup.Hierarchy) {
 	if h, ok := c.layout.For("memory"); ok {
-		return h.Mount
+		trees = append(trees, h)
 	}
-	if h, ok := c.layout.Unified(); ok {
-		return h.Mount
+	if h, ok := c.layout.Unified(); ok && (len(trees) == 0 || trees[0].Version == 1) {
+		trees = append(trees, h)
 	}
-	return ""
-}
-
-// named are the directories of groups that rules name, those further up first.
-func (c *Containers) named(own []string) []string {
-	conf, mount := c.config(), c.mount()
-	if mount == "" {
-		return nil
-	}
-	var all []string
-	for _, r := range conf.Rules {
-		if r.Cgroup == "" || r.Class == annex.Ignored {
-			continue
-		}
-		below := strings.TrimPrefix(r.Cgroup, mount)
-		dirs, err := filepath.Glob(filepath.Join(mount, below))
-		if err != nil {
-			continue // the pattern is another kind's: what engines tell of is compared with it
-		}
-		for _, dir := range dirs {
-			if info, err := os.Stat(dir); err == nil && info.IsDir() && dir != mount {
-				all = append(all, dir)
-			}
-		}
-	}
-	slices.Sort(all)
-	for _, group := range own {
-		all = exclude(all, group)
-	}
-	return slices.Compact(all)
+	return trees
 }
 
 // own are the directories of this program's groups, in which its guard is too.
@@ -185,42 +189,37 @@ func (c *Containers) own() (dirs []string) {
 // container has none, by the container's processes.
 func (c *Containers) runsIn(one container.Container, own []string) bool {
 	if one.Cgroup != "" {
-		return slices.ContainsFunc(own, func(group string) bool { return len(exclude([]string{one.Cgroup}, group)) == 0 })
+		return len(exclude([]string{one.Cgroup}, own)) == 0
 	}
 	pids, err := one.Processes()
 	return err == nil && slices.Contains(pids, c.self)
 }
 
-// exclude leaves out the groups that one is in, or is.
-func exclude(dirs []string, one string) []string {
-	if one == "" {
-		return dirs
-	}
-	return slices.DeleteFunc(dirs, func(dir string) bool { return one == dir || strings.HasPrefix(one, dir+"/") })
+// exclude leaves out the groups that one of these is in, or is.
+func exclude(dirs []string, these []string) []string {
+	return slices.DeleteFunc(dirs, func(dir string) bool {
+		return slices.ContainsFunc(these, func(one string) bool { return one == dir || strings.HasPrefix(one, dir+"/") })
+	})
 }
 
 // Watched are the directories in which groups of containers come and go: of those that are
-// there, and of those that rules name, as far as they exist.
+// there, in plain groups that are managed, and of those that rules name, as far as they exist.
 func (c *Containers) Watched(found []container.Container) []string {
-	mount := c.mount()
-	if mount == "" {
-		return nil
+	c.mu.Lock()
+	all := slices.Clone(c.entered)
+	c.mu.Unlock()
+	trees := c.trees()
+	for _, tree := range trees {
+		all = append(all, tree.Mount)
 	}
-	all := []string{mount}
 	for _, one := range found {
-		if dir := filepath.Dir(one.Cgroup); strings.HasPrefix(dir, mount) {
-			all = append(all, dir)
-		}
-	}
-	for _, r := range c.config().Rules {
-		if r.Cgroup == "" {
+		if !slices.ContainsFunc(trees, func(h cgroup.Hierarchy) bool { return strings.HasPrefix(one.Cgroup, h.Mount+"/") }) {
 			continue
 		}
-		dirs, err := filepath.Glob(filepath.Dir(filepath.Join(mount, strings.TrimPrefix(r.Cgroup, mount))))
-		if err != nil {
-			continue
+		all = append(all, filepath.Dir(one.Cgroup))
+		if one.Engine == container.Cgroup {
+			all = append(all, one.Cgroup) // what is critical may begin in it
 		}
-		all = append(all, dirs...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

@@ -72,7 +72,7 @@ func doubts(c config.Config, found []container.Container, areas []string) (all [
 	// By the first rule that fits: one behind it that fits as well decides nothing.
 	used, critical := make([]bool, len(c.Rules)), false
 	for _, one := range found {
-		if i := slices.IndexFunc(c.Rules, func(r config.Rule) bool { return r.Fits(one) }); i >= 0 {
+		if i := c.Decides(one); i < len(c.Rules) {
 			used[i] = true
 			critical = critical || c.Rules[i].Class == annex.Critical
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -30,6 +31,7 @@ const (
 	configVariable = "TARE_DAEMON_TEST_CONFIG"
 	holderVariable = "TARE_DAEMON_TEST_HOLD"
 	socketVariable = "TARE_DAEMON_TEST_SOCKET"
+	sweepVariable  = "TARE_DAEMON_TEST_SWEEP"
 )
 
 func TestMain(m *testing.M) {
@@ -49,6 +51,9 @@ func TestMain(m *testing.M) {
 	if size := os.Getenv(holderVariable); size != "" {
 		act(holdMemory, size)
 	}
+	if os.Getenv(sweepVariable) != "" {
+		act(beSweeper, "")
+	}
 	os.Exit(m.Run())
 }
 
@@ -60,6 +65,10 @@ func beDaemon(path string) error {
 	claims = claimsOf(path)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	go func() { // a test that is killed leaves no daemon
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
 	h, err := Open(ctx, path, c, "test", func(string) {})
 	if err != nil {
 		return err
@@ -212,6 +221,9 @@ func start(t *testing.T, path, socket string) running {
 	p := running{Cmd: exec.Command("/proc/self/exe"), client: control.Dial(socket), said: &strings.Builder{}}
 	p.Env = append(os.Environ(), configVariable+"="+path)
 	p.Stderr = p.said
+	if _, err := p.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -269,27 +269,38 @@ func defended(c config.Config) string {
 	return c.Memory.Defend
 }
 
-// printClasses prints which containers would be what. An elastic one that lies outside of what is
-// defended is named with that, since nothing is freed there by what leaves of it.
+// printClasses prints which containers would be what, by which rule, and what has to fit for that.
+// An elastic one that lies outside of what is defended is named with that, since nothing is freed
+// there by what leaves of it. Names have no bound, and so end their lines.
 func printClasses(out io.Writer, c config.Config, all []container.Container, within func(container.Container) (bool, error)) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	count, outside := map[annex.Class]int{}, 0
-	terminal.Fprintf(w, "CLASS\tCONTAINER\tENGINE\tIMAGE\n")
+	decides := make([]int, len(c.Rules))
+	terminal.Fprintf(w, "CLASS\tRULE\tENGINE\tCONTAINER\n")
 	for _, one := range all {
-		class := c.Class(one)
+		class, rule := c.Class(one), c.Decides(one)
 		count[class]++
+		if rule < len(decides) {
+			decides[rule]++
+		}
 		if class == annex.Ignored {
 			continue
 		}
-		terminal.Fprintf(w, "%s\t%s\t%s\t%s", class, one.Name, one.Engine, one.Image)
+		terminal.Fprintf(w, "%s\t%d\t%s\t%s", class, rule+1, one.Engine, one.Name)
 		if class == annex.Elastic {
 			// Of one that has no place of its own the status tells why.
 			if inside, err := within(one); err == nil && !inside {
 				outside++
-				terminal.Fprintf(w, "\toutside of %s: not managed", c.Memory.Defend)
+				terminal.Fprintf(w, " (outside of %s: not managed)", c.Memory.Defend)
 			}
 		}
 		terminal.Fprintln(w)
+	}
+	if len(c.Rules) > 0 {
+		terminal.Fprintf(w, "\nRULE\tDECIDES\tCLASS\tWHERE ALL OF THIS FITS\n")
+	}
+	for i, r := range c.Rules {
+		terminal.Fprintf(w, "%d\t%d\t%s\t%s\n", i+1, decides[i], r.Class, r.Pattern())
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -298,7 +309,7 @@ func printClasses(out io.Writer, c config.Config, all []container.Container, wit
 	if outside > 0 {
 		elsewhere = fmt.Sprintf(" (%d of them not managed)", outside)
 	}
-	_, err := terminal.Fprintf(out, "%d critical, %d elastic%s, %d ignored\n", count[annex.Critical], count[annex.Elastic], elsewhere, count[annex.Ignored])
+	_, err := terminal.Fprintf(out, "\n%d critical, %d elastic%s, %d ignored\n", count[annex.Critical], count[annex.Elastic], elsewhere, count[annex.Ignored])
 	return err
 }
 

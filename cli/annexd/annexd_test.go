@@ -51,6 +51,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{"--check", "--config", t.TempDir()}, []string{"is a directory"}},
 		{[]string{"--check", "--config", write(t, "[control]\nsocket = \"/"+strings.Repeat("s", 107)+"\"\n")}, []string{"annex.toml:2: control.socket", "107"}},
 		{[]string{"--check", "--config", write(t, "version = 1\nmode = \"mange\"\n")}, []string{"annex.toml:2", "manage"}},
+		{[]string{"--check", "--config", write(t, "[[rule]]\nclass = \"elastic\"\ncgroup = '/batch/[a-'\n")}, []string{"annex.toml:3: rule[0].cgroup: is \"/batch/[a-\"", `want a set such as [a-z], or \[`}},
 	} {
 		code, stdout, stderr := annexd(t, c.args...)
 		if code != command.Usage || stdout != "" || strings.Count(stderr, "\n") != 1 {
@@ -122,9 +123,9 @@ func TestDecisionsArePrinted(t *testing.T) {
 func TestClassesArePrinted(t *testing.T) {
 	c := config.Default()
 	c.Memory.Defend = "/box"
-	c.Rules = []config.Rule{{Class: annex.Critical, Name: "db*"}, {Class: annex.Elastic, Name: "web*"}}
+	c.Rules = []config.Rule{{Class: annex.Critical, Name: "db*"}, {Class: annex.Elastic, Name: "web*", Image: "*"}}
 	all := []container.Container{
-		{Engine: container.Docker, Name: "db", Image: "x\x1b[2J", Cgroup: "/box/db"}, {Engine: container.Docker, Name: "db-out", Cgroup: "/db"},
+		{Engine: container.Docker, Name: "db\x1b[2J", Cgroup: "/box/db"}, {Engine: container.Docker, Name: "db-out", Cgroup: "/db"},
 		{Engine: container.Docker, Name: "web\x1b]0;\x07", Cgroup: "/box/web"}, {Engine: container.Docker, Name: "web-out", Image: "i", Cgroup: "/web"},
 		{Engine: container.Docker, Name: "web-gone"}, {Engine: container.Docker, Name: "other"},
 	}
@@ -135,19 +136,29 @@ func TestClassesArePrinted(t *testing.T) {
 		return strings.HasPrefix(one.Cgroup, "/box/"), nil
 	}
 	var out strings.Builder
-	want := `CLASS     CONTAINER           ENGINE  IMAGE
-critical  db                  docker  x\u001b[2J
-critical  db-out              docker  
-elastic   web\u001b]0;\u0007  docker  
-elastic   web-out             docker  i  outside of /box: not managed
-elastic   web-gone            docker  
+	want := `CLASS     RULE  ENGINE  CONTAINER
+critical  1     docker  db\u001b[2J
+critical  1     docker  db-out
+elastic   2     docker  web\u001b]0;\u0007
+elastic   2     docker  web-out (outside of /box: not managed)
+elastic   2     docker  web-gone
+
+RULE  DECIDES  CLASS     WHERE ALL OF THIS FITS
+1     2        critical  name = "db*"
+2     3        elastic   name = "web*", image = "*"
+
 2 critical, 3 elastic (1 of them not managed), 1 ignored
 `
+	for line := range strings.Lines(want) {
+		if len(line) > 80 {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
 	if err := printClasses(&out, c, all, within); err != nil || out.String() != want {
 		t.Errorf("%v, prints\n%swant\n%s", err, out.String(), want)
 	}
 	notes := unbraked(c, all, func(one container.Container) (annex.Pressure, error) {
-		if one.Name == "db" {
+		if one.Cgroup == "/box/db" {
 			return annex.Pressure{}, nil
 		}
 		return annex.Pressure{}, &bound.NoPressure{Name: one.Name, Why: "there is none", Mend: "make one"}

@@ -189,7 +189,7 @@ func TestCheckOfRealGroups(t *testing.T) {
 		}
 		path := write(t, fmt.Sprintf("[memory]\ndefend = %q\nheadroom = \"8MiB\"\n[[rule]]\nclass = %q\nname = \"%s*\"\n", defended.Path, class, name))
 		code, stdout, stderr := annexd(t, "--check", "--config", path)
-		if code != command.Success || !strings.Contains(stdout+stderr, says) || !strings.Contains(stdout, name+`-\u001b[2J `) || strings.Contains(stdout+stderr, "\x1b") {
+		if code != command.Success || !strings.Contains(stdout+stderr, says) || !strings.Contains(stdout, name+`-\u001b[2J`) || strings.Contains(stdout+stderr, "\x1b") {
 			t.Errorf("%s: code %d, want %q:\n%q\n%q", class, code, says, stdout, stderr)
 		}
 	}

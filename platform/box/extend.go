@@ -120,7 +120,7 @@ func configuration(s platform.BoxSpec, dir string) (config.Config, error) {
 	c.Memory.Headroom = Headroom(s.Memory)
 	c.Memory.High = c.Memory.Headroom * usual.High / usual.Headroom
 	c.Memory.Reserve = c.Memory.Headroom * usual.Reserve / usual.Headroom
-	below := func(c platform.Class) string { return path.Join(whole, string(c)) + "/*" }
+	below := func(c platform.Class) string { return config.Literal(path.Join(whole, string(c))) + "/*" }
 	c.Rules = []config.Rule{{Class: annex.Critical, Cgroup: below(platform.Critical)}, {Class: annex.Elastic, Cgroup: below(platform.Idle)}}
 	c.Control = config.Control{Socket: filepath.Join(dir, socketFile)}
 	c.Log.File = filepath.Join(dir, logFile)
