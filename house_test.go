@@ -76,6 +76,7 @@ var climbs = map[edge]string{
 	{"kernel/swap", "kernel/procfs"}:                 "mounts are found in mountinfo, which is parsed once, in procfs",
 	{"kernel/cgroup", "kernel/small"}:                "the kernel's short files are read in one way",
 	{"kernel/pressure", "kernel/small"}:              "the kernel's short files are read in one way",
+	{"kernel/process", "kernel/file"}:                "a path in a root that others fill is followed in one way",
 	{"kernel/process", "kernel/small"}:               "the kernel's short files are read in one way",
 	{"kernel/procfs", "kernel/small"}:                "the kernel's short files are read in one way",
 	{"kernel/swap", "kernel/small"}:                  "the kernel's short files are read in one way",
