@@ -47,6 +47,7 @@ type weighFlags struct {
 	archives       []string
 	rootfs         []string
 	files          []string
+	process        processFlags
 	loadCPUs       string
 	trialLimit     time.Duration
 	out, json      string
@@ -81,7 +82,8 @@ as a service by a YAML file (docs/workloads.md).`,
   tare weigh redis --platform docker --vary network=host,bridge,bridge:proxy --baseline docker
   tare weigh ffmpeg --preset vanilla,pinned --cpus 1 --budget 10m
   tare weigh redis --ladder
-  tare weigh --image alpine:3.20 --image debian:12 --platform docker -- /bin/sh -c 'sort /etc/services'`,
+  tare weigh --image alpine:3.20 --image debian:12 --platform docker -- /bin/sh -c 'sort /etc/services'
+  tare weigh --image shop:1 --env DEBUG=0 --user nobody --workdir /srv --entrypoint /bin/report -- --all`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			var names []string
 			for _, w := range workload.All() {
@@ -105,6 +107,7 @@ as a service by a YAML file (docs/workloads.md).`,
 	flags.StringArrayVar(&f.images, "image", nil, "image known to the Docker engine, to weigh in place of the workload's own; may be repeated")
 	flags.StringArrayVar(&f.archives, "image-archive", nil, "OCI or docker archive; may be repeated")
 	flags.StringArrayVar(&f.rootfs, "rootfs", nil, "directory with a root file system; may be repeated")
+	f.process.register(flags)
 	flags.StringArrayVar(&f.files, "workload", nil, "YAML file that defines a workload; may be repeated")
 	flags.StringVar(&f.loadCPUs, "load-cpuset", "", "CPUs of the load programs (not of loads that tare makes itself, http and resp), the same under every condition (`LIST`; default: all)")
 	flags.IntVar(&f.blocks, "blocks", 0, "number of blocks (default: as many as --precision takes within --budget)")
@@ -289,8 +292,12 @@ func (f *weighFlags) subjects(names, command, images []string) ([]weigh.Subject,
 		}
 		subjects = append(subjects, weigh.Subject{Workload: w, Sources: sources})
 	}
-	if len(command) > 0 && len(subjects) > 0 {
-		return nil, usageError("a COMMAND after -- goes with --image, --image-archive or --rootfs alone, not with a workload")
+	program, named, err := f.process.program(command)
+	if err != nil {
+		return nil, err
+	}
+	if named != "" && len(subjects) > 0 {
+		return nil, usageError("%s goes with --image, --image-archive or --rootfs alone, not with a workload, which says itself how it is run", named)
 	}
 	if len(subjects) == 0 {
 		if len(sources) == 0 {
@@ -300,7 +307,7 @@ func (f *weighFlags) subjects(names, command, images []string) ([]weigh.Subject,
 			}
 			return nil, usageError("nothing to weigh: name a workload (%s), or give --image, --image-archive, --rootfs or --workload", strings.Join(known, ", "))
 		}
-		subjects = append(subjects, weigh.Subject{Workload: workload.FromCommand(command, sources[0]), Sources: sources})
+		subjects = append(subjects, weigh.Subject{Workload: workload.FromCommand(program, sources[0]), Sources: sources})
 	}
 	return subjects, assignParams(subjects, params)
 }
@@ -458,7 +465,7 @@ func (a *app) runWeigh(cmd *cobra.Command, f *weighFlags, args []string) error {
 	m.lab.TrialLimit = f.trialLimit
 	run := record.Run{
 		ID:      record.NewID("weigh", time.Now(), uint16(drawSeed())),
-		Command: a.args,
+		Command: withValues(a.args),
 		Version: versionText(),
 		Started: time.Now(),
 		Status:  record.Running,
