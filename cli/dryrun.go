@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +23,7 @@ func (a *app) printDesign(dir string, d lab.Design, takes time.Duration, platfor
 	var notes []string
 	for _, g := range d.Groups {
 		terminal.Fprintf(a.out, "%s\n", g.Workload)
+		var programs []string
 		for _, c := range g.Conditions {
 			var marks []string
 			if c.Baseline && !g.Once {
@@ -44,9 +47,13 @@ func (a *app) printDesign(dir string, d lab.Design, takes time.Duration, platfor
 				mark = "  (" + strings.Join(marks, "; ") + ")"
 			}
 			terminal.Fprintf(a.out, "  %s%s\n", c.Label, mark)
+			programs = appendNew(programs, programText(c))
 			engines = engines || strings.HasPrefix(c.Platform, "docker")
 			containers = containers || c.Platform == "containerd"
 			bridges = bridges || (strings.HasPrefix(c.Platform, "oci") || c.Platform == "containerd") && c.Setting.Network == platform.NetworkBridge
+		}
+		for _, text := range programs {
+			fmt.Fprintf(a.out, "  %s\n", text)
 		}
 		trials += g.Executions()
 	}
@@ -80,6 +87,45 @@ func (a *app) printDesign(dir string, d lab.Design, takes time.Duration, platfor
 	terminal.Fprintf(a.out, "%s", machines.touched(dir))
 	terminal.Fprintf(a.out, ".\nKept: images and results below %s%s.\n", dir, machines.kept(dir))
 	return nil
+}
+
+// programText says how a condition's program is executed, as far as that does not depend on
+// its image, which a dry run does not open.
+func programText(c lab.Condition) string {
+	if c.Program == nil || c.Procedure != nil {
+		return ""
+	}
+	p, err := c.Program.Program(c.Params)
+	if err != nil {
+		return ""
+	}
+	command := "the image's entry point and command"
+	switch {
+	case len(p.Args) > 0:
+		command = quotedWords(p.Args)
+	case len(p.Command) > 0:
+		command = "the image's entry point, if it has one, with " + quotedWords(p.Command)
+	}
+	environment := "the image's"
+	if len(p.Env) > 0 {
+		environment += ", with " + quotedWords(p.Env)
+	}
+	return fmt.Sprintf("runs %s; directory: %s; user: %s; environment: %s", command, cmp.Or(p.Dir, "the image's"), cmp.Or(p.User, "the image's"), environment)
+}
+
+func quotedWords(words []string) string {
+	text := make([]string, len(words))
+	for i, w := range words {
+		text[i] = strconv.Quote(w)
+	}
+	return strings.Join(text, " ")
+}
+
+func appendNew(all []string, text string) []string {
+	if text == "" || slices.Contains(all, text) {
+		return all
+	}
+	return append(all, text)
 }
 
 // machinery tells what the virtual machines of a design touch.

@@ -46,6 +46,7 @@ type weighFlags struct {
 	sources        []workload.Source // as they are named: the first is the baseline
 	files          []string
 	failAbove      string
+	process        processFlags
 	loadCPUs       string
 	trialLimit     time.Duration
 	out, json      string
@@ -85,7 +86,8 @@ first. The exit code tells a pipeline: 0 surely not worse than that, 4 surely wo
   tare weigh ffmpeg --preset vanilla,pinned --cpus 1 --budget 10m
   tare weigh redis --ladder
   tare weigh --image alpine:3.20 --image debian:12 --platform docker -- /bin/sh -c 'sort /etc/services'
-  tare weigh --image app:old --image app:new --platform docker --fail-above 2% -- /bin/app --once`,
+  tare weigh --image app:old --image app:new --platform docker --fail-above 2% -- /bin/app --once
+  tare weigh --image shop:1 --env DEBUG=0 --user nobody --workdir /srv --entrypoint /bin/report -- --all`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			var names []string
 			for _, w := range workload.All() {
@@ -109,6 +111,7 @@ first. The exit code tells a pipeline: 0 surely not worse than that, 4 surely wo
 	flags.Var(sourceFlag{&f.sources, func(ref string) workload.Source { return workload.Source{Image: ref} }}, "image", "image known to the Docker engine, to weigh in place of the workload's own; may be repeated")
 	flags.Var(sourceFlag{&f.sources, func(path string) workload.Source { return workload.Source{Archive: path} }}, "image-archive", "OCI or docker archive; may be repeated")
 	flags.Var(sourceFlag{&f.sources, func(dir string) workload.Source { return workload.Source{Rootfs: dir} }}, "rootfs", "directory with a root file system; may be repeated")
+	f.process.register(flags)
 	flags.StringArrayVar(&f.files, "workload", nil, "YAML file that defines a workload; may be repeated")
 	flags.StringVar(&f.loadCPUs, "load-cpuset", "", "CPUs of the load programs (not of loads that tare makes itself, http and resp), the same under every condition (`LIST`; default: all)")
 	flags.IntVar(&f.blocks, "blocks", 0, "number of blocks (default: as many as --precision takes within --budget)")
@@ -282,7 +285,7 @@ func (f *weighFlags) subjects(names, command, images []string) ([]weigh.Subject,
 	for _, ref := range images {
 		sources = append(sources, workload.Source{Image: ref})
 	}
-	named := map[string]bool{}
+	seen := map[string]bool{}
 	for _, s := range sources {
 		name := s.Image
 		if path := s.Archive + s.Rootfs; path != "" {
@@ -294,10 +297,10 @@ func (f *weighFlags) subjects(names, command, images []string) ([]weigh.Subject,
 				return nil, err
 			}
 		}
-		if named[name] {
+		if seen[name] {
 			return nil, usageError("%s is named twice: to weigh an image against itself, copy it under another name", s.Image+s.Archive+s.Rootfs)
 		}
-		named[name] = true
+		seen[name] = true
 	}
 	params := map[string]string{}
 	for _, text := range f.params {
@@ -322,8 +325,12 @@ func (f *weighFlags) subjects(names, command, images []string) ([]weigh.Subject,
 		}
 		subjects = append(subjects, weigh.Subject{Workload: w, Sources: sources})
 	}
-	if len(command) > 0 && len(subjects) > 0 {
-		return nil, usageError("a COMMAND after -- goes with --image, --image-archive or --rootfs alone, not with a workload")
+	program, named, err := f.process.program(command)
+	if err != nil {
+		return nil, err
+	}
+	if named != "" && len(subjects) > 0 {
+		return nil, usageError("%s goes with --image, --image-archive or --rootfs alone, not with a workload, which says itself how it is run", named)
 	}
 	if len(subjects) == 0 {
 		if len(sources) == 0 {
@@ -333,7 +340,7 @@ func (f *weighFlags) subjects(names, command, images []string) ([]weigh.Subject,
 			}
 			return nil, usageError("nothing to weigh: name a workload (%s), or give --image, --image-archive, --rootfs or --workload", strings.Join(known, ", "))
 		}
-		subjects = append(subjects, weigh.Subject{Workload: workload.FromCommand(command, sources[0]), Sources: sources})
+		subjects = append(subjects, weigh.Subject{Workload: workload.FromCommand(program, sources[0]), Sources: sources})
 	}
 	return subjects, assignParams(subjects, params)
 }
@@ -491,7 +498,7 @@ func (a *app) runWeigh(cmd *cobra.Command, f *weighFlags, args []string) error {
 	m.lab.TrialLimit = f.trialLimit
 	run := record.Run{
 		ID:      record.NewID("weigh", time.Now(), uint16(drawSeed())),
-		Command: a.args,
+		Command: withValues(a.args),
 		Version: versionText(),
 		Started: time.Now(),
 		Status:  record.Running,

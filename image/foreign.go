@@ -195,7 +195,7 @@ func (s *Store) unbundle(ctx context.Context, w *work, source string, b bundle) 
 			return Image{}, err
 		}
 	}
-	return s.adopt(ctx, w, source, Image{Name: d.name, Config: d.config})
+	return s.adopt(ctx, w, source, Image{Name: d.name, Config: d.config, Warnings: d.warnings})
 }
 
 // adopt makes an image of a foreign root that stands in w.

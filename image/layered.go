@@ -42,6 +42,7 @@ func (s *Store) Layered(ctx context.Context, img Image, dir string, layers int) 
 	}
 	defer release()
 	if known, err := s.built(pointer); err == nil {
+		known.Config = img.Config
 		return known, nil
 	}
 	made, err := s.layer(ctx, img, top, layers)

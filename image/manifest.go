@@ -20,9 +20,10 @@ import (
 
 // description is what a foreign image's documents say of it.
 type description struct {
-	name   string
-	config Config
-	layers []layerPart
+	name     string
+	config   Config
+	warnings []string
+	layers   []layerPart
 }
 
 // layerPart is one layer, the lowest first.
@@ -286,13 +287,38 @@ func (r *reader) configured(name string, data []byte, parts []layerPart) (descri
 		}
 		parts[i].diffID = id.Hex
 	}
-	return description{layers: parts, config: importConfig(c.Config)}, nil
+	d := description{layers: parts, config: importConfig(c.Config)}
+	var warning string
+	if d.config.Env, warning = settable(c.Config.Env); warning != "" {
+		d.warnings = append(d.warnings, warning)
+	}
+	return d, nil
 }
 
-// importConfig keeps the part of a foreign configuration that tare honours.
+// settable leaves out of an environment the entries without a name, with which an engine
+// would not start a program, and warns of those and of the ones that set nothing.
+func settable(env []string) (kept []string, warning string) {
+	var odd []string
+	for _, entry := range env {
+		name, _, sets := strings.Cut(entry, "=")
+		if name == "" || !sets {
+			odd = append(odd, strconv.Quote(entry[:min(len(entry), 40)]))
+		}
+		if name != "" {
+			kept = append(kept, entry)
+		}
+	}
+	if len(odd) == 0 {
+		return kept, ""
+	}
+	return kept, fmt.Sprintf("%d entries of its environment are no NAME=VALUE and set nothing: %s", len(odd), strings.Join(odd[:min(len(odd), 3)], ", "))
+}
+
+// importConfig keeps the part of a foreign configuration that tare honours, besides the
+// environment.
 func importConfig(c v1.Config) Config {
 	out := Config{
-		Env: c.Env, Entrypoint: c.Entrypoint, Cmd: c.Cmd, WorkingDir: c.WorkingDir, User: c.User,
+		Entrypoint: c.Entrypoint, Cmd: c.Cmd, WorkingDir: c.WorkingDir, User: c.User,
 	}
 	for v := range c.Volumes {
 		out.Volumes = append(out.Volumes, v)

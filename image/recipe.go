@@ -142,7 +142,10 @@ func (s *Store) Recipe(ctx context.Context, name string) (Image, error) {
 		return Image{}, fmt.Errorf("no recipe %q: there are %s", name, strings.Join(s.Recipes(), ", "))
 	}
 	r, _ := findRecipe(name)
-	return s.recipe(ctx, r)
+	img, err := s.recipe(ctx, r)
+	// Beside the recipe, so that an image in which nothing else has changed is not made anew.
+	img.Config.Env = slices.Concat([]string{"LANG=C.UTF-8"}, img.Config.Env)
+	return img, err
 }
 
 func (s *Store) recipe(ctx context.Context, r recipe) (Image, error) {

@@ -337,6 +337,9 @@ func (r *runner) prepare(ctx context.Context) error {
 			if err := fit(*c, img, r.run.Host); err != nil {
 				return err
 			}
+			if c.Process, err = processOf(*c, img); err != nil {
+				return err
+			}
 			r.images[c.ID] = img
 			c.Image, c.ImageRef, c.Packages = img.Digest, img.Name, img.Packages
 			p, ok := asked[c.Platform]

@@ -202,33 +202,19 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 	if c.Procedure != nil {
 		return r.proceed(ctx, c, t, result)
 	}
-	args := program.Args
-	if len(args) == 0 {
-		args = append(append([]string{}, img.Config.Entrypoint...), img.Config.Cmd...)
-	}
-	if len(args) == 0 {
-		return fmt.Errorf("image %s names no command: give one after --", img.Name)
-	}
-
 	r.trials++
+	spec, err := SpecOf(fmt.Sprintf("%s-%d", r.name, r.trials), img, program, c.Condition)
+	if err != nil {
+		return err
+	}
+	spec.Stdout, spec.Stderr = &t.out, &t.err
 	watch := r.observer()
 	watch.meet(ctx, r.platforms)
 	if err := watch.begin(ctx); err != nil {
 		return err
 	}
 	launched := r.lab.now()
-	inst, err := p.Launch(ctx, platform.Spec{
-		Name:    fmt.Sprintf("%s-%d", r.name, r.trials),
-		Image:   img,
-		Args:    args,
-		Env:     program.Env,
-		Dir:     program.Dir,
-		Setting: c.Setting,
-		Ports:   program.Ports,
-		Data:    program.Data,
-		Stdout:  &t.out,
-		Stderr:  &t.err,
-	})
+	inst, err := p.Launch(ctx, spec)
 	if err != nil {
 		return fmt.Errorf("launch on %s: %w", c.Platform, err)
 	}

@@ -36,6 +36,11 @@ func conditionDifferences(was, is *record.Condition) []string {
 	for _, d := range differences(was.Params, is.Params, nil) {
 		all = append(all, is.ID+": parameter "+d)
 	}
+	if was.Process != nil && is.Process != nil {
+		for _, d := range differences(was.Process, is.Process, nil) {
+			all = append(all, is.ID+": program's "+d)
+		}
+	}
 	if was.InForce != nil && is.InForce != nil {
 		for _, d := range differences(was.InForce, is.InForce, passing) {
 			all = append(all, is.ID+": in force "+d)

@@ -85,6 +85,7 @@ type DocumentCondition struct {
 	Baseline          bool                        `json:"baseline"`
 	Image             DocumentImage               `json:"image"`
 	InForce           *platform.InForce           `json:"in_force"`
+	Process           *platform.Process           `json:"process"`
 	NotRepresentative string                      `json:"not_representative"`
 	Metrics           map[string]DocumentMetric   `json:"metrics"`
 	Overhead          map[string]DocumentOverhead `json:"overhead"`
@@ -252,7 +253,7 @@ func documentCondition(c record.Condition) DocumentCondition {
 		ID: c.ID, Label: label(c), Platform: c.Platform, PlatformVersion: c.Version, Setting: map[string]string{},
 		Workload: c.Workload, Params: c.Params, Baseline: c.Baseline,
 		Image:   DocumentImage{Digest: c.Image, Reference: c.ImageRef, Packages: filled(c.Packages)},
-		InForce: c.InForce, NotRepresentative: c.NotRepresentative,
+		InForce: c.InForce, Process: c.Process, NotRepresentative: c.NotRepresentative,
 		Metrics: map[string]DocumentMetric{}, Overhead: map[string]DocumentOverhead{},
 	}
 	for _, p := range c.Setting.Pairs() {

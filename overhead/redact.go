@@ -60,6 +60,7 @@ func Redact(run record.Run) record.Run {
 		for j := range c.Metrics {
 			c.Metrics[j].Doc = r.text(c.Metrics[j].Doc)
 		}
+		c.Process = nil // a command line may hold anything
 		if c.InForce == nil {
 			continue
 		}

@@ -99,7 +99,7 @@ func TestGrant(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	env := s.Environment()
+	env := environment(nil, s.Env, "/")
 	if !slices.Contains(env, "LD_LIBRARY_PATH=/mine") || !slices.Contains(env, "MORE=1") || len(s.Env) != 3 {
 		t.Errorf("environment %q of %q", env, s.Env)
 	}

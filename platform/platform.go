@@ -84,11 +84,14 @@ type Instance interface {
 // Spec is one program to launch.
 type Spec struct {
 	// Name is unique among running instances: lower-case letters, digits, '-'.
-	Name    string
-	Image   image.Image
-	Args    []string // the whole command; never a shell line
-	Env     []string // KEY=VALUE, besides [Surroundings]; later entries win
-	Dir     string   // working directory inside; "/" if empty
+	Name  string
+	Image image.Image
+	// Args is the whole command; never a shell line. What follows is of [Spec.Process],
+	// over what the image's configuration says.
+	Args    []string
+	Env     []string // NAME=VALUE; NAME alone takes the image's variable away
+	Dir     string   // working directory inside; the image's if empty
+	User    string   // USER or USER:GROUP, by name or id; the image's if empty
 	Setting Setting
 	// Group is the cgroup below [CgroupParent] in which the instance's own is made, as
 	// "box-1/idle"; empty is CgroupParent itself. It exists ([Box.Group]) and outlives
@@ -164,7 +167,7 @@ type InForce struct {
 // Surroundings are the same for every platform, bare metal included, so that
 // no difference between them is a difference of surroundings.
 var Surroundings = struct {
-	Env       []string
+	Env       []string // what an engine sets of its own accord; [Spec.Process] says what stands over it
 	Hostname  string
 	OpenFiles uint64 // RLIMIT_NOFILE, soft and hard
 	CoreSize  uint64 // RLIMIT_CORE, soft and hard
@@ -172,9 +175,7 @@ var Surroundings = struct {
 }{
 	Env: []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"HOME=/",
 		"HOSTNAME=tare",
-		"LANG=C.UTF-8",
 	},
 	Hostname:  "tare",
 	OpenFiles: 16384,

@@ -118,6 +118,8 @@ type Condition struct {
 	ImageRef string // name for people
 	Packages []string
 	Version  string // of the platform: "runc 1.1.5"
+	// Process is how the program is executed; nil where a study launches something else.
+	Process *platform.Process
 	// InForce is what the kernel reported in the first trial.
 	InForce *platform.InForce
 	// NotRepresentative says why figures of this condition do not carry over

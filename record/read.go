@@ -139,18 +139,18 @@ func selectRuns(tx *sql.Tx, id string) ([]Run, error) {
 		}
 		return nil
 	}, `SELECT run_id, id, label, workload, params_json, platform, platform_version, setting_json, baseline, metrics_json,
-		image, image_ref, packages_json, in_force_json, not_representative, factors_json
+		image, image_ref, packages_json, in_force_json, not_representative, factors_json, process_json
 		FROM conditions WHERE ?1 IN ('', run_id) ORDER BY run_id, position`, id)
 	return runs, err
 }
 
 func scanCondition(rows *sql.Rows) (runID string, c Condition, err error) {
 	var (
-		params, setting, metrics, packages, levels string
-		inForce                                    sql.NullString
+		params, setting, metrics, packages, levels, process string
+		inForce                                             sql.NullString
 	)
 	err = rows.Scan(&runID, &c.ID, &c.Label, &c.Workload, &params, &c.Platform, &c.Version, &setting, &c.Baseline, &metrics,
-		&c.Image, &c.ImageRef, &packages, &inForce, &c.NotRepresentative, &levels)
+		&c.Image, &c.ImageRef, &packages, &inForce, &c.NotRepresentative, &levels, &process)
 	if err != nil {
 		return "", c, err
 	}
@@ -161,6 +161,7 @@ func scanCondition(rows *sql.Rows) (runID string, c Condition, err error) {
 	dec.json("metrics_json", metrics, &c.Metrics)
 	dec.json("packages_json", packages, &c.Packages)
 	dec.json("factors_json", levels, &c.Factors)
+	dec.json("process_json", process, &c.Process)
 	if len(c.Factors) == 0 {
 		c.Factors = nil
 	}

@@ -108,14 +108,14 @@ func insertCondition(tx *sql.Tx, runID string, position int, c Condition) error 
 		runID, c.ID, position, c.Label, c.Workload, enc.json(what+": parameters", c.Params),
 		c.Platform, c.Version, enc.json(what+": setting", knobs), c.Baseline,
 		enc.json(what+": metrics", c.Metrics), c.Image, c.ImageRef, enc.json(what+": packages", c.Packages),
-		inForce, c.NotRepresentative, enc.json(what+": factors", factors(c.Factors)),
+		inForce, c.NotRepresentative, enc.json(what+": factors", factors(c.Factors)), enc.json(what+": process", c.Process),
 	}
 	if enc.err != nil {
 		return enc.err
 	}
 	_, err := tx.Exec(`INSERT INTO conditions (run_id, id, position, label, workload, params_json, platform, platform_version,
-		setting_json, baseline, metrics_json, image, image_ref, packages_json, in_force_json, not_representative, factors_json)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, values...)
+		setting_json, baseline, metrics_json, image, image_ref, packages_json, in_force_json, not_representative, factors_json, process_json)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, values...)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/google/go-cmp/cmp"
 
+	"tare/kernel/process"
 	"tare/platform"
 	"tare/workload"
 )
@@ -55,6 +56,7 @@ func example(id string) Run {
 					CPUs: 0.1 + 0.2, CPUPeriod: 10 * time.Millisecond, CPUBurst: 1500 * time.Microsecond, CPUShares: 2, CPUSet: "0-1",
 					Memory: 512<<20 + 1, Storage: platform.StorageTmpfs, Network: platform.NetworkNAT, Root: platform.RootOverlay,
 					Seccomp: "unconfined", LSM: "default", LogDriver: "local", Runtime: "crun"},
+				Process: &platform.Process{Args: []string{"serve"}, Env: []string{"B=1\n", "A="}, Dir: "/data", User: process.User{UID: 7, Groups: []int{0}}, Program: "/bin/serve"},
 				InForce: &platform.InForce{CPUQuota: time.Millisecond, CPUSet: "0-1", Namespaces: []string{"mnt"}}, Metrics: metrics, NotRepresentative: "emulated"},
 		},
 	}

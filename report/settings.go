@@ -83,6 +83,14 @@ func inForce(c record.Condition) []fact {
 		{"image", c.ImageRef},
 		{"image digest", c.Image},
 	}
+	if p := c.Process; p != nil {
+		facts = append(facts,
+			fact{"command", quoted(p.Args)},
+			fact{"working directory", p.Dir},
+			fact{"user and groups", p.User.String()},
+			fact{"environment given", quoted(p.Env)},
+		)
+	}
 	f := c.InForce
 	if f == nil {
 		return append(facts, fact{"in force", "not read: no trial came so far"})
@@ -114,6 +122,17 @@ func inForce(c record.Condition) []fact {
 		fact{"standard input", f.Stdin},
 		fact{"standard output", f.Stdout},
 	)
+}
+
+// quoted writes words as they would be typed in Go, where one needs it.
+func quoted(words []string) string {
+	text := make([]string, len(words))
+	for i, w := range words {
+		if text[i] = w; w == "" || strings.ContainsFunc(w, func(r rune) bool { return r == ' ' || r == '"' || !strconv.IsPrint(r) }) {
+			text[i] = strconv.Quote(w)
+		}
+	}
+	return strings.Join(text, " ")
 }
 
 func seccompText(mode int) string {

@@ -112,7 +112,7 @@ func FuzzParseFFmpeg(f *testing.F) {
 }
 
 func TestCommand(t *testing.T) {
-	w := FromCommand([]string{"/usr/bin/Sort_it", "-n"}, Source{Rootfs: "/srv/root"})
+	w := FromCommand(Program{Args: []string{"/usr/bin/Sort_it", "-n"}}, Source{Rootfs: "/srv/root"})
 	if w.Name() != "sort_it" || w.Source().Rootfs != "/srv/root" {
 		t.Errorf("name %q, source %+v", w.Name(), w.Source())
 	}
@@ -129,14 +129,14 @@ func TestCommand(t *testing.T) {
 		{Archive: "/tmp/a b.tar"}:                "a-b.tar",
 		{Rootfs: "/"}:                            "command",
 	} {
-		if got := FromCommand(nil, source).Name(); got != want {
+		if got := FromCommand(Program{}, source).Name(); got != want {
 			t.Errorf("%+v is named %q, want %q", source, got, want)
 		}
 	}
 }
 
 func TestBatchThatFails(t *testing.T) {
-	w := FromCommand([]string{"sort"}, Source{})
+	w := FromCommand(Program{Command: []string{"sort"}}, Source{})
 	for _, c := range []struct {
 		trial trial
 		want  string

@@ -7,23 +7,25 @@ import (
 	"strings"
 )
 
-// FromCommand makes a batch workload of a command: its whole time from launch
-// to end, and its CPU time. With no arguments the image's own entry point and
-// command run.
-func FromCommand(args []string, source Source) Workload {
-	return command{args: slices.Clone(args), source: source}
+// FromCommand makes a batch workload of a program: its whole time from launch
+// to end, and its CPU time. What the program leaves open is the image's own.
+func FromCommand(program Program, source Source) Workload {
+	return command{program: program, source: source}
 }
 
 type command struct {
-	args   []string
-	source Source
+	program Program
+	source  Source
 }
+
+// words are those of the command line that the program names itself.
+func (c command) words() []string { return slices.Concat(c.program.Args, c.program.Command) }
 
 // Name is the program's, or the image's, without what a name may not hold.
 func (c command) Name() string {
 	of := c.source.Recipe + c.source.Archive + c.source.Rootfs + c.source.Image
-	if len(c.args) > 0 {
-		of = c.args[0]
+	if words := c.words(); len(words) > 0 {
+		of = words[0]
 	}
 	of, _, _ = strings.Cut(path.Base(of), ":")
 	clean := strings.Map(func(r rune) rune {
@@ -43,15 +45,16 @@ func (c command) Name() string {
 }
 
 func (c command) Summary() string {
-	if len(c.args) == 0 {
+	words := c.words()
+	if len(words) == 0 {
 		return "the image's own command, from launch to end"
 	}
-	return strings.Join(c.args, " ") + ", from launch to end"
+	return strings.Join(words, " ") + ", from launch to end"
 }
 
 func (c command) Params() []Param                 { return nil }
 func (c command) Source() Source                  { return c.source }
-func (c command) Program(Params) (Program, error) { return Program{Args: slices.Clone(c.args)}, nil }
+func (c command) Program(Params) (Program, error) { return c.program, nil }
 func (c command) Metrics(Params) []Metric         { return []Metric{wallMetric(true), cpuMetric()} }
 func (c command) Drive(ctx context.Context, t Trial) error {
 	exit, err := finish(ctx, t)

@@ -35,7 +35,7 @@ func (empty) Drive(ctx context.Context, t Trial) error {
 	if t.Params()["until"] != untilExit {
 		return fmt.Errorf("empty waits for a signal and serves nothing, so that there is nothing to weigh: use --param until=exit, or `tare startup`")
 	}
-	return FromCommand(nil, Source{}).Drive(ctx, t)
+	return FromCommand(Program{}, Source{}).Drive(ctx, t)
 }
 
 var _ Sustainer = empty{}

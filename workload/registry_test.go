@@ -30,7 +30,7 @@ func TestResolve(t *testing.T) {
 	refusedAs[*UnknownParam](t, err, "did you mean payload?")
 	_, err = Resolve(w, map[string]string{"zzz": "3"})
 	refusedAs[*UnknownParam](t, err, "io-threads", "appendonly")
-	_, err = Resolve(FromCommand([]string{"true"}, Source{}), map[string]string{"n": "1"})
+	_, err = Resolve(FromCommand(Program{Args: []string{"true"}}, Source{}), map[string]string{"n": "1"})
 	refusedAs[*UnknownParam](t, err, "it has none")
 }
 

@@ -62,11 +62,14 @@ type Params map[string]string
 
 // Program is what a platform launches.
 type Program struct {
-	Args  []string // empty: the image's entry point and command
-	Env   []string
-	Dir   string
-	Ports []int
-	Data  []string // directories inside that it writes
+	Args []string // the whole command; empty: the image's entry point, and Command after it
+	// Command takes the place of the image's command; empty is the image's own.
+	Command []string
+	Env     []string // as platform.Spec's; over the image's, as the next two
+	Dir     string
+	User    string
+	Ports   []int
+	Data    []string // directories inside that it writes
 	// Service is true where the program runs until it is stopped; a batch
 	// program ends by itself.
 	Service bool

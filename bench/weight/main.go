@@ -251,8 +251,12 @@ type hand struct {
 
 func (h *hand) Launch(_ context.Context, spec platform.Spec) (platform.Instance, error) {
 	h.bench.byHand = true
-	cmd := exec.Command("chroot", append([]string{spec.Image.Root}, spec.Args...)...)
-	cmd.Env = append(append([]string{}, platform.Surroundings.Env...), spec.Env...)
+	program, err := spec.Process()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("chroot", append([]string{spec.Image.Root}, program.Args...)...)
+	cmd.Env = program.Env
 	cmd.Stdout, cmd.Stderr = spec.Stdout, spec.Stderr
 	began := time.Now()
 	if err := cmd.Start(); err != nil {

@@ -46,7 +46,7 @@ func PinBelow(dir, path string) (*Pinned, error) {
 	defer root.Close()
 	if path = strings.TrimLeft(path, "/"); path == "" {
 		path = "." // what is mounted may be a single file's
-		if !root.directory() {
+		if !root.IsDirectory() {
 			return Pin(dir)
 		}
 	}
@@ -62,6 +62,26 @@ func PinBelow(dir, path string) (*Pinned, error) {
 	return &Pinned{os.NewFile(uintptr(fd), dir+"/"+path)}, nil
 }
 
+// PinIn takes hold of what path leads to for a process whose root directory is root: links
+// are followed as that process would follow them, so that none leads out.
+func PinIn(root, path string) (*Pinned, error) {
+	dir, err := Pin(root)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	fd, err := retry(func() (int, error) {
+		return unix.Openat2(int(dir.handle.Fd()), path, &unix.OpenHow{
+			Flags:   unix.O_PATH | unix.O_CLOEXEC,
+			Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+		})
+	})
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return &Pinned{os.NewFile(uintptr(fd), path)}, nil
+}
+
 func retry(call func() (int, error)) (fd int, err error) {
 	for {
 		if fd, err = call(); err != unix.EINTR {
@@ -70,7 +90,8 @@ func retry(call func() (int, error)) (fd int, err error) {
 	}
 }
 
-func (p *Pinned) directory() bool {
+// IsDirectory reports whether it is a directory.
+func (p *Pinned) IsDirectory() bool {
 	info, err := p.handle.Stat()
 	return err == nil && info.IsDir()
 }

@@ -128,6 +128,38 @@ func TestPinBelow(t *testing.T) {
 	p.Close()
 }
 
+// A path is followed as a process with that root would follow it.
+func TestPinIn(t *testing.T) {
+	dir := t.TempDir()
+	inside := write(t, filepath.Join(dir, "root/etc/file"), "inside")
+	write(t, filepath.Join(dir, "etc/file"), "outside")
+	root := filepath.Join(dir, "root")
+	for name, to := range map[string]string{"absolute": "/etc/file", "climbing": "../../../etc/file", "out": filepath.Join(dir, "etc/file"), "magic": "/proc/self/exe"} {
+		if err := os.Symlink(to, filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.Stat(inside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, found := range map[string]bool{
+		"/etc/file": true, "etc/file": true, "/../etc/file": true, "absolute": true, "climbing": true, "out": false, "magic": false, "absent": false,
+	} {
+		p, err := file.PinIn(root, path)
+		if (err == nil) != found {
+			t.Errorf("%s: %v", path, err)
+		}
+		if p == nil {
+			continue
+		}
+		if got, err := p.Stat(); err != nil || !os.SameFile(got, want) {
+			t.Errorf("%s leads elsewhere: %v", path, err)
+		}
+		p.Close()
+	}
+}
+
 func TestMount(t *testing.T) {
 	p, err := file.Pin("/proc/self/status")
 	if err != nil {

@@ -213,6 +213,32 @@ func TestLookPath(t *testing.T) {
 	}
 }
 
+// An entry of the search path that is relative finds nothing, and what it would find by the
+// working directory is refused.
+func TestLookPathRelativeEntries(t *testing.T) {
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "app/bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"app/bin/tool", "app/here"} {
+		if err := os.WriteFile(filepath.Join(root, name), nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct{ name, path, want, refused string }{
+		{"tool", "bin:/app/bin", "", `"bin"`},
+		{"tool", "/app/bin:bin", "/app/bin/tool", ""},
+		{"tool", ".:/app/bin", "/app/bin/tool", ""},
+		{"here", ":/none", "", `""`},
+		{"here", "", "", "file does not exist"},
+	} {
+		got, err := process.LookPath(root, "/app", test.name, test.path)
+		if got != test.want || (err == nil) != (test.refused == "") || err != nil && !strings.Contains(err.Error(), test.refused) {
+			t.Errorf("%s by %q: %q, %v; want %q, %s", test.name, test.path, got, err, test.want, test.refused)
+		}
+	}
+}
+
 func TestAffinity(t *testing.T) {
 	cpus, err := process.Affinity()
 	if err != nil || len(cpus) == 0 {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/kernel/file"
 	"tare/kernel/procfs"
 	"tare/kernel/small"
 )
@@ -154,12 +155,20 @@ func SetOOMScore(score int) error {
 	return nil
 }
 
-// ChangeRoot makes dir the root directory and, inside it, inside the working one.
+// ChangeRoot makes dir the root directory and, inside it, inside the working one, which is
+// made where it is not there: what was mounted over it may have hidden it.
 func ChangeRoot(dir, inside string) error {
 	if err := unix.Chroot(dir); err != nil {
 		return &os.PathError{Op: "chroot", Path: dir, Err: err}
 	}
-	if err := unix.Chdir(inside); err != nil {
+	err := unix.Chdir(inside)
+	if err == unix.ENOENT {
+		if err := os.MkdirAll(inside, 0o755); err != nil {
+			return err
+		}
+		err = unix.Chdir(inside)
+	}
+	if err != nil {
 		return &os.PathError{Op: "chdir", Path: inside, Err: err}
 	}
 	return nil
@@ -172,6 +181,18 @@ type User struct {
 	Groups []int `json:"groups,omitempty"`
 }
 
+// Name is the user with its first group, by numbers: "1000:1000".
+func (u User) Name() string { return fmt.Sprintf("%d:%d", u.UID, u.GID) }
+
+// String is the user with all groups: "1000:1000, groups 1000 29".
+func (u User) String() string {
+	groups := strings.Trim(fmt.Sprint(u.Groups), "[]")
+	if groups == "" {
+		groups = "none"
+	}
+	return u.Name() + ", groups " + groups
+}
+
 // SetUser gives up the calling process' identity for that one, groups first.
 func SetUser(u User) error {
 	if err := unix.Setgroups(u.Groups); err != nil {
@@ -181,6 +202,21 @@ func SetUser(u User) error {
 		return os.NewSyscallError("setresgid", err)
 	}
 	return os.NewSyscallError("setresuid", unix.Setresuid(u.UID, u.UID, u.UID))
+}
+
+// GiveStreams gives those of the standard streams that are pipes to a user: what opens them by
+// their names, /dev/stdout and the like, needs the owner's leave.
+func GiveStreams(uid int) error {
+	for fd := range 3 {
+		var stat unix.Stat_t
+		if err := unix.Fstat(fd, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFIFO {
+			continue
+		}
+		if err := unix.Fchown(fd, uid, -1); err != nil {
+			return os.NewSyscallError("fchown", err)
+		}
+	}
+	return nil
 }
 
 // Execute replaces this program. It returns only when it fails.
@@ -202,28 +238,36 @@ func SearchPath(env []string) string {
 }
 
 // LookPath finds the file that executing name means, for a process whose root
-// directory is root, working directory dir and search path searchPath. Its
-// error names the program and where it was looked for.
+// directory is root, working directory dir and search path searchPath. One that an entry
+// of the search path finds relative to the working directory is refused. The error names
+// the program and where it was looked for.
 func LookPath(root, dir, name, searchPath string) (string, error) {
 	if name == "" {
 		return "", errors.New("no program was named")
 	}
 	if strings.Contains(name, "/") {
-		file := name
+		at := name
 		if !filepath.IsAbs(name) {
-			file = filepath.Join(dir, name)
+			at = filepath.Join(dir, name)
 		}
-		if err := executable(root, file); err != nil {
+		if err := executable(root, at); err != nil {
 			return "", fmt.Errorf("program %q: %w", name, err)
 		}
 		return name, nil
 	}
 	var denied error
 	for _, in := range filepath.SplitList(searchPath) {
-		file := filepath.Join("/", in, name)
-		err := executable(root, file)
-		if err == nil {
-			return file, nil
+		found := filepath.Join(in, name)
+		if !filepath.IsAbs(in) {
+			found = filepath.Join(dir, in, name)
+		}
+		err := executable(root, found)
+		switch {
+		case err == nil && !filepath.IsAbs(in):
+			// Runtimes differ: those written in Go refuse it, crun executes it.
+			return "", fmt.Errorf("program %q: PATH finds it by %q, relative to the working directory: name it by a path, such as ./%s", name, in, name)
+		case err == nil:
+			return found, nil
 		}
 		if errors.Is(err, fs.ErrPermission) {
 			denied = err
@@ -235,30 +279,20 @@ func LookPath(root, dir, name, searchPath string) (string, error) {
 	return "", fmt.Errorf("program %q: %w in %s", name, fs.ErrNotExist, searchPath)
 }
 
-func executable(root, file string) error {
-	dir, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return &os.PathError{Op: "open", Path: root, Err: err}
-	}
-	defer unix.Close(dir)
-	// Links are followed as the process would follow them.
-	fd, err := unix.Openat2(dir, file, &unix.OpenHow{
-		Flags:   unix.O_PATH | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
-	})
+func executable(root, name string) error {
+	pinned, err := file.PinIn(root, name)
 	if err != nil {
 		return err
 	}
-	f := os.NewFile(uintptr(fd), file)
-	defer f.Close()
-	info, err := f.Stat()
+	defer pinned.Close()
+	info, err := pinned.Stat()
 	switch {
+	case errors.Is(err, file.ErrNotRegular):
+		return fmt.Errorf("%w: %w", err, fs.ErrPermission)
 	case err != nil:
 		return err
-	case info.IsDir():
-		return fmt.Errorf("%s is a directory: %w", file, fs.ErrPermission)
 	case info.Mode()&0o111 == 0:
-		return fmt.Errorf("%s is not executable: %w", file, fs.ErrPermission)
+		return fmt.Errorf("%s is not executable: %w", name, fs.ErrPermission)
 	}
 	return nil
 }

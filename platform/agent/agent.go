@@ -25,7 +25,7 @@ import (
 // Protocol is the version of what is spoken. It changes whenever an older peer
 // would misunderstand; tare's own version must be equal besides, since figures of two
 // builds are not comparable.
-const Protocol = 2
+const Protocol = 3
 
 // Phase is one step of what it took until an agent was there to answer.
 type Phase struct {

@@ -37,6 +37,7 @@ type spec struct {
 	Args           [][]byte         `json:"args"`
 	Env            [][]byte         `json:"env,omitempty"`
 	Dir            string           `json:"dir,omitempty"`
+	User           string           `json:"user,omitempty"`
 	Setting        platform.Setting `json:"setting"`
 	Group          string           `json:"group,omitempty"`
 	Ports          []int            `json:"ports,omitempty"`
@@ -46,14 +47,14 @@ type spec struct {
 
 func specOf(s platform.Spec) spec {
 	return spec{
-		Name: s.Name, Image: imageOf(s.Image), Args: bytesOf(s.Args), Env: bytesOf(s.Env), Dir: s.Dir, Setting: s.Setting,
+		Name: s.Name, Image: imageOf(s.Image), Args: bytesOf(s.Args), Env: bytesOf(s.Env), Dir: s.Dir, User: s.User, Setting: s.Setting,
 		Group: s.Group, Ports: s.Ports, Data: s.Data, Stdout: s.Stdout != nil, Stderr: s.Stderr != nil,
 	}
 }
 
 func (s spec) spec() platform.Spec {
 	return platform.Spec{
-		Name: s.Name, Image: s.Image, Args: textOf(s.Args), Env: textOf(s.Env), Dir: s.Dir, Setting: s.Setting,
+		Name: s.Name, Image: s.Image, Args: textOf(s.Args), Env: textOf(s.Env), Dir: s.Dir, User: s.User, Setting: s.Setting,
 		Group: s.Group, Ports: s.Ports, Data: s.Data,
 	}
 }

@@ -210,8 +210,12 @@ func (h *host) Create(ctx context.Context, spec platform.Spec) (_ platform.Creat
 			err = errors.Join(err, c.things.Drop(context.WithoutCancel(ctx)))
 		}
 	}()
+	program, err := spec.Process()
+	if err != nil {
+		return nil, err
+	}
 	p := place{options: h.options, platform: h.name, things: c.things}
-	tree, err := p.lay(ctx, spec)
+	tree, err := p.lay(ctx, spec, program.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -225,9 +229,7 @@ func (h *host) Create(ctx context.Context, spec platform.Spec) (_ platform.Creat
 	if h.name == Cgroup {
 		cpus = nil // the cpuset holds them
 	}
-	if c.order, err = orderFor(spec, tree.Root); err != nil {
-		return nil, err
-	}
+	c.order = orderFor(program, tree.Root)
 	c.order.ASLR = spec.Setting.ASLR
 	c.order.CPUs, c.order.Join, c.order.OOMScore = cpus, c.group.processFiles(), platform.Surroundings.OOMScore
 	if err := ctx.Err(); err != nil {
@@ -282,13 +284,13 @@ type place struct {
 	things   *held.Things
 }
 
-// lay makes the program's file system.
-func (p place) lay(ctx context.Context, spec platform.Spec) (rootfs.Tree, error) {
+// lay makes the program's file system, with the directory that it starts in.
+func (p place) lay(ctx context.Context, spec platform.Spec, work string) (rootfs.Tree, error) {
 	trials, dir, err := rootfs.Place(p.options.StateDir, spec.Name)
 	if err != nil {
 		return rootfs.Tree{}, err
 	}
-	plan := rootfs.Plan{Dir: dir, Image: spec.Image, Kind: spec.Setting.Root, Storage: spec.Setting.Storage, Data: spec.Data, Points: rootfs.PointsOf(spec.Edits)}
+	plan := rootfs.Plan{Dir: dir, Image: spec.Image, Kind: spec.Setting.Root, Storage: spec.Setting.Storage, Data: spec.Data, Work: work, Points: rootfs.PointsOf(spec.Edits)}
 	var tree rootfs.Tree
 	err = p.things.Take(ctx, platform.Entry{Platform: p.platform, Kind: held.Directory, ID: dir}, func() error {
 		var err error
@@ -314,28 +316,12 @@ func limitsOf(s platform.Setting) cgroup.Limits {
 	return l
 }
 
-// orderFor finds the program and its user in the laid-out root.
-func orderFor(spec platform.Spec, root string) (order, error) {
-	if len(spec.Args) == 0 {
-		return order{}, errors.New("no program was named")
-	}
-	dir := spec.Dir
-	if dir == "" {
-		dir = "/"
-	}
-	env := spec.Environment()
-	program, err := process.LookPath(root, dir, spec.Args[0], process.SearchPath(env))
-	if err != nil {
-		return order{}, fmt.Errorf("image %s: %w", spec.Image.Name, err)
-	}
-	user, err := rootfs.UserOf(root, spec.Image.Config.User)
-	if err != nil {
-		return order{}, err
-	}
+// orderFor is the order to execute a program in the laid-out root.
+func orderFor(p platform.Process, root string) order {
 	return order{
-		Root: root, Dir: dir, Program: program, Args: spec.Args, Env: env, User: user,
+		Root: root, Dir: p.Dir, Program: p.Program, Args: p.Args, Env: p.Env, User: p.User,
 		OpenFiles: platform.Surroundings.OpenFiles, CoreSize: platform.Surroundings.CoreSize,
-	}, nil
+	}
 }
 
 // Remove removes what an entry of the ledger names.

@@ -47,7 +47,11 @@ func Generate(ctx context.Context, g GeneratorSpec) (stdout []byte, err error) {
 	defer func() { err = errors.Join(err, things.Drop(context.WithoutCancel(ctx))) }()
 
 	p := place{options: g.Options, platform: Bare, things: things}
-	tree, err := p.lay(ctx, spec)
+	program, err := spec.Process()
+	if err != nil {
+		return nil, err
+	}
+	tree, err := p.lay(ctx, spec, program.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -65,10 +69,7 @@ func Generate(ctx context.Context, g GeneratorSpec) (stdout []byte, err error) {
 		func(ctx context.Context) error { return held.EndGroup(ctx, group) }); err != nil {
 		return nil, err
 	}
-	o, err := orderFor(spec, tree.Root)
-	if err != nil {
-		return nil, err
-	}
+	o := orderFor(program, tree.Root)
 	o.Join, o.OOMScore, o.CPUs, o.NetNS = group.ProcessFiles(), generatorScore, g.CPUs, g.NetNS
 
 	var printed bytes.Buffer

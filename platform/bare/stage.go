@@ -119,6 +119,9 @@ func enter(orders io.Reader, reports io.Writer) error {
 		return err
 	}
 	process.SetUmask(0o022)
+	if err := process.GiveStreams(o.User.UID); err != nil {
+		return err
+	}
 	if err := process.SetUser(o.User); err != nil {
 		return err
 	}

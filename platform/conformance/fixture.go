@@ -2,6 +2,9 @@ package conformance
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -30,13 +33,27 @@ func Image(t testing.TB) image.Image {
 	dir := t.TempDir()
 	img := image.Image{
 		Name: "conformance", Root: filepath.Join(dir, "root"), Archive: filepath.Join(dir, "archive.tar"),
-		Config: image.Config{Env: []string{"TARE_IMAGE=conformance"}},
+		Config: image.Config{Env: []string{"TARE_IMAGE=conformance", "LANG=C.UTF-8"}},
 	}
 	if err := furnish(img.Root, busybox); err != nil {
 		t.Fatal(err)
 	}
 	if err := archive(&img); err != nil {
 		t.Fatal(err)
+	}
+	return img
+}
+
+// configured is the suite's image with another configuration, made ready.
+func (st *stage) configured(config image.Config) image.Image {
+	st.Helper()
+	img := st.image
+	img.Config, img.Archive = config, filepath.Join(st.TempDir(), "archive.tar")
+	if err := archive(&img); err != nil {
+		st.Fatal(err)
+	}
+	if err := st.platform.Prepare(st.ctx, img); err != nil {
+		st.Fatalf("Prepare: %v", err)
 	}
 	return img
 }
@@ -59,8 +76,8 @@ func staticBusybox(t testing.TB) string {
 
 // contents of the image's own files; the suite asserts them.
 var contents = map[string]string{
-	"etc/passwd":      "root:x:0:0:root:/:/bin/sh\n",
-	"etc/group":       "root:x:0:\n",
+	"etc/passwd":      "root:x:0:0:root:/root:/bin/sh\nweighed:x:1234:4321::/srv/seed:\n77:x:88:88::/by-name:\n",
+	"etc/group":       "root:x:0:root\naudio:x:29:root,weighed\nown:x:4321:weighed\nvideo:x:44:weighed\n",
 	"etc/hosts":       "127.0.0.1\tlocalhost tare\n",
 	"www/index.html":  page,
 	"srv/seed/inside": "from the image\n",
@@ -80,6 +97,9 @@ func furnish(root, busybox string) error {
 		if err := os.Chmod(full, mode); err != nil {
 			return err
 		}
+	}
+	if err := os.Symlink("/srv/seed", filepath.Join(root, "link")); err != nil {
+		return err
 	}
 	for file, text := range contents {
 		if err := os.WriteFile(filepath.Join(root, file), []byte(text), 0o644); err != nil {
@@ -137,8 +157,13 @@ func archive(img *image.Image) error {
 	if err != nil {
 		return err
 	}
+	config, err := json.Marshal(img.Config)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(config)
 	img.Digest = diff.String()
-	img.Reference = "tare.local/conformance:" + diff.Hex[:12]
+	img.Reference = "tare.local/conformance:" + diff.Hex[:12] + hex.EncodeToString(sum[:4])
 	built, err := mutate.AppendLayers(empty.Image, layer)
 	if err != nil {
 		return err
@@ -146,7 +171,10 @@ func archive(img *image.Image) error {
 	built, err = mutate.ConfigFile(built, &v1.ConfigFile{
 		OS: "linux", Architecture: runtime.GOARCH,
 		RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{diff}},
-		Config: v1.Config{Env: img.Config.Env},
+		Config: v1.Config{
+			Env: img.Config.Env, Entrypoint: img.Config.Entrypoint, Cmd: img.Config.Cmd,
+			WorkingDir: img.Config.WorkingDir, User: img.Config.User,
+		},
 	})
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ func testPrepareTwice(t *testing.T, s suite) {
 
 func testExitStatus(t *testing.T, s suite) {
 	st := s.set(t)
-	for script, want := range map[string]int{"exit 0": 0, "exit 3": 3, "exit 255": 255, "sh -c 'kill -TERM $$'; exit $?": 143} {
+	for script, want := range map[string]int{"exit 0": 0, "exit 3": 3, "exit 255": 255, "exit 137": 137, "sh -c 'kill -KILL $$'; exit $?": 137, "sh -c 'kill -TERM $$'; exit $?": 143} {
 		exit, _, _ := st.run(st.shell(script))
 		if exit.Code != want || exit.OOMKilled {
 			t.Errorf("%s: %+v, want code %d", script, exit, want)

@@ -16,7 +16,6 @@ import (
 
 	"tare/kernel/cgroup"
 	"tare/kernel/mount"
-	"tare/kernel/process"
 	"tare/platform"
 	"tare/platform/held"
 	"tare/platform/linked"
@@ -32,6 +31,7 @@ const kindContainer = "container" // ID: its id; Attrs[labelLedger]
 type launch struct {
 	p       *Platform
 	spec    platform.Spec
+	program platform.Process
 	runtime runtime
 	mark    string
 	things  *held.Things
@@ -55,9 +55,6 @@ type launch struct {
 
 // Create makes the files, the network, the snapshot and the container.
 func (p *Platform) Create(ctx context.Context, spec platform.Spec) (_ platform.Created, err error) {
-	if len(spec.Args) == 0 {
-		return nil, errors.New("create: no command given")
-	}
 	if err := p.Supports(spec.Setting); err != nil {
 		return nil, err
 	}
@@ -73,7 +70,11 @@ func (p *Platform) Create(ctx context.Context, spec platform.Spec) (_ platform.C
 			return nil, err
 		}
 	}
-	l := &launch{p: p, spec: spec, runtime: r, mark: newMark(), things: held.New(p.options.Ledger)}
+	program, err := spec.Process()
+	if err != nil {
+		return nil, err
+	}
+	l := &launch{p: p, spec: spec, program: program, runtime: r, mark: newMark(), things: held.New(p.options.Ledger)}
 	p.enter(spec.Name)
 	defer func() {
 		if err != nil {
@@ -94,7 +95,7 @@ func (l *launch) layFiles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.plan = rootfs.Plan{Dir: dir, Image: l.spec.Image, Kind: platform.RootOverlay, Storage: l.spec.Setting.Storage, Data: l.spec.Data}
+	l.plan = rootfs.Plan{Dir: dir, Image: l.spec.Image, Kind: platform.RootOverlay, Storage: l.spec.Setting.Storage, Data: l.spec.Data, Work: l.program.Dir}
 	return l.things.Take(ctx, platform.Entry{Platform: Name, Kind: held.Directory, ID: dir}, func() error {
 		l.tree, err = l.plan.BuildData()
 		return err
@@ -137,18 +138,9 @@ func (l *launch) enterGroup(ctx context.Context) (err error) {
 
 // config is the runtime's configuration. The shim mounts the root beside it.
 func (l *launch) config() (*specs.Spec, error) {
-	// The runtime words this differently; found here, the error is the same everywhere.
-	root, env := l.spec.Image.Root, l.spec.Environment()
-	if _, err := process.LookPath(root, l.spec.Dir, l.spec.Args[0], process.SearchPath(env)); err != nil {
-		return nil, fmt.Errorf("image %s: %w", l.spec.Image.Name, err)
-	}
-	user, err := rootfs.UserOf(root, l.spec.Image.Config.User)
-	if err != nil {
-		return nil, err
-	}
 	l.tree.Root = "rootfs"
 	return ocispec.Container{
-		Spec: l.spec, Tree: l.tree, User: user, NetNS: l.network.File,
+		Spec: l.spec, Process: l.program, Tree: l.tree, NetNS: l.network.File,
 		CgroupPath:  l.group.String(),
 		OwnCgroupNS: l.layout.Mode() == "v2",
 	}.Config()

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/moby/moby/api/types/container"
@@ -12,6 +13,7 @@ import (
 	"github.com/moby/moby/api/types/system"
 	"github.com/moby/moby/client"
 
+	"tare/kernel/process"
 	"tare/platform"
 )
 
@@ -32,6 +34,7 @@ var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 // plan is what a container is created from.
 type plan struct {
 	spec    platform.Spec
+	program platform.Process
 	info    *system.Info
 	name    string // of the container
 	mark    string // labelLedger
@@ -45,17 +48,15 @@ func (pl plan) options() (client.ContainerCreateOptions, error) {
 	config := &container.Config{
 		Image:      spec.Image.Reference,
 		Hostname:   platform.Surroundings.Hostname,
-		Env:        environment(spec.Image.Config.Env, platform.Surroundings.Env, spec.Env),
-		Entrypoint: spec.Args, // with Cmd empty: the image's own entry point and command take no part
-		WorkingDir: "/",
+		Env:        variables(spec, pl.program),
+		Entrypoint: pl.program.Args, // with Cmd empty: the image's own entry point and command take no part
+		WorkingDir: pl.program.Dir,
+		User:       pl.program.User.Name(), // by numbers: who that is was found already, as for every platform
 		Labels:     labels(pl.mark),
 		// An image's health check would run beside the program that is weighed.
 		Healthcheck:  &container.HealthConfig{Test: []string{"NONE"}},
 		AttachStdout: spec.Stdout != nil,
 		AttachStderr: spec.Stderr != nil,
-	}
-	if spec.Dir != "" {
-		config.WorkingDir = spec.Dir
 	}
 	noInit := false
 	host := &container.HostConfig{
@@ -66,6 +67,7 @@ func (pl plan) options() (client.ContainerCreateOptions, error) {
 		OomScoreAdj:   platform.Surroundings.OOMScore,
 		Runtime:       s.Runtime,
 		Mounts:        slices.Clone(pl.mounts),
+		GroupAdd:      supplementary(pl.program.User),
 		Resources: container.Resources{
 			CgroupParent: cgroupParent(spec, pl.info),
 			CPUShares:    int64(s.CPUShares),
@@ -150,19 +152,20 @@ func networkMode(n platform.Network) container.NetworkMode {
 	}
 }
 
-// environment joins lists of KEY=VALUE; later entries win, and each key stays
-// at its first place.
-func environment(lists ...[]string) []string {
-	var env []string
-	at := map[string]int{}
-	for _, entry := range slices.Concat(lists...) {
-		key, _, _ := strings.Cut(entry, "=")
-		if i, seen := at[key]; seen {
-			env[i] = entry
-			continue
+// variables are the program's environment as the engine is to be given it: whole, and with
+// what the engine or its image would add to it taken away.
+func variables(spec platform.Spec, program platform.Process) []string {
+	return slices.Concat(program.Env, spec.Withheld(program))
+}
+
+// supplementary are the groups that an engine does not find by [process.User.Name], which
+// names the first.
+func supplementary(user process.User) []string {
+	var groups []string
+	for _, g := range user.Groups {
+		if g != user.GID {
+			groups = append(groups, strconv.Itoa(g))
 		}
-		at[key] = len(env)
-		env = append(env, entry)
 	}
-	return env
+	return groups
 }

@@ -154,7 +154,7 @@ func TestOutputIsCompleteWhenWaitReturns(t *testing.T) {
 
 func TestSurroundingsAreTheProgramsWhole(t *testing.T) {
 	p, _, img := real(t)
-	img.Config.Env = nil
+	img.Config.Env, img.Config.WorkingDir = nil, ""
 	var stdout bytes.Buffer
 	inst := launch(t, p, platform.Spec{
 		Image: img, Stdout: &stdout, Dir: "/tmp",
@@ -207,7 +207,7 @@ func TestSettingsAreInForce(t *testing.T) {
 		if !slices.ContainsFunc(f.Cgroups, func(line string) bool { return strings.Contains(line, parent) }) {
 			t.Errorf("not below %s: %v", parent, f.Cgroups)
 		}
-		want := slices.Sorted(slices.Values(platform.Surroundings.Env))
+		want := slices.Sorted(slices.Values(append([]string{"HOME=/", "LANG=C.UTF-8"}, platform.Surroundings.Env...)))
 		if !slices.Equal(f.Env, want) {
 			t.Errorf("environment %q, want %q", f.Env, want)
 		}

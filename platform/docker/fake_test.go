@@ -193,7 +193,15 @@ func die(w http.ResponseWriter, _ *http.Request) {
 }
 
 func fakeSpec(t *testing.T) platform.Spec {
-	return platform.Spec{Name: "fake", Args: []string{"true"}, Image: image.Image{Name: "fake", Root: t.TempDir(), Reference: "tare.local/fake:1"}}
+	root := t.TempDir()
+	program := filepath.Join(root, "bin/true")
+	if err := os.MkdirAll(filepath.Dir(program), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(program, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return platform.Spec{Name: "fake", Args: []string{"true"}, Image: image.Image{Name: "fake", Root: root, Reference: "tare.local/fake:1"}}
 }
 
 func TestFakeEngineLaunches(t *testing.T) {

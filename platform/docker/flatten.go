@@ -131,8 +131,8 @@ func (p *Platform) atRest(ctx context.Context, img image.Image, mark string) (id
 		return "", nil, err
 	}
 	name := "tare-flatten-" + mark
-	spec := platform.Spec{Image: img, Args: []string{"/never"}}
-	options, err := plan{spec: spec, info: info, name: name, mark: mark}.options()
+	never := platform.Process{Args: []string{"/never"}, Dir: "/"}
+	options, err := plan{spec: platform.Spec{Image: img}, program: never, info: info, name: name, mark: mark}.options()
 	if err != nil {
 		return "", nil, err
 	}

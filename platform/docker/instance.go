@@ -27,11 +27,12 @@ import (
 // instance is one container, from its making to its end. It implements
 // [platform.Instance] from when it has been taken hold of.
 type instance struct {
-	p    *Platform
-	spec platform.Spec
-	info *system.Info
-	name string // of the container: "tare-" and the instance's own
-	mark string // labelLedger
+	p       *Platform
+	spec    platform.Spec
+	program platform.Process
+	info    *system.Info
+	name    string // of the container: "tare-" and the instance's own
+	mark    string // labelLedger
 
 	// Set by the steps from Create to Instance, one after the other.
 	id          string
@@ -60,9 +61,9 @@ type instance struct {
 	marks     []string        // words that name the instance in the engine's command lines
 }
 
-func newInstance(p *Platform, spec platform.Spec, info *system.Info) *instance {
+func newInstance(p *Platform, spec platform.Spec, program platform.Process, info *system.Info) *instance {
 	return &instance{
-		p: p, spec: spec, info: info,
+		p: p, spec: spec, program: program, info: info,
 		name: "tare-" + spec.Name, mark: newMark(),
 		over: make(chan struct{}), stopped: make(chan struct{}),
 	}

@@ -26,9 +26,6 @@ func (p *Platform) Launch(ctx context.Context, spec platform.Spec) (platform.Ins
 // connection to the engine, or two, and each request that meets no idle one
 // dials its own: none waits for another's.
 func (p *Platform) Create(ctx context.Context, spec platform.Spec) (_ platform.Created, err error) {
-	if len(spec.Args) == 0 {
-		return nil, errors.New("launch: no command given")
-	}
 	if err := p.Supports(spec.Setting); err != nil {
 		return nil, err
 	}
@@ -53,7 +50,11 @@ func (p *Platform) Create(ctx context.Context, spec platform.Spec) (_ platform.C
 		return nil, err
 	}
 
-	i := newInstance(p, spec, info)
+	program, err := spec.Process()
+	if err != nil {
+		return nil, err
+	}
+	i := newInstance(p, spec, program, info)
 	p.enter(i)
 	defer func() {
 		if err != nil {
@@ -65,7 +66,7 @@ func (p *Platform) Create(ctx context.Context, spec platform.Spec) (_ platform.C
 	if err != nil {
 		return nil, err
 	}
-	options, err := plan{spec: spec, info: info, name: i.name, mark: i.mark, mounts: mounts, publish: publish}.options()
+	options, err := plan{spec: spec, program: program, info: info, name: i.name, mark: i.mark, mounts: mounts, publish: publish}.options()
 	if err != nil {
 		return nil, err
 	}

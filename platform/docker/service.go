@@ -24,10 +24,12 @@ func (i *instance) service(imageID string, mounts []mount.Mount) (swarm.ServiceS
 	program := &swarm.ContainerSpec{
 		Image:    imageID,
 		Labels:   labels(i.mark),
-		Command:  spec.Args, // the entry point; with Args empty the image's own command takes no part
+		Command:  i.program.Args, // the entry point; with Args empty the image's own command takes no part
 		Hostname: platform.Surroundings.Hostname,
-		Env:      literally(environment(spec.Image.Config.Env, platform.Surroundings.Env, spec.Env)),
-		Dir:      "/",
+		Env:      literally(variables(spec, i.program)),
+		Dir:      i.program.Dir,
+		User:     i.program.User.Name(),
+		Groups:   supplementary(i.program.User),
 		Init:     &noInit,
 		Mounts:   mounts,
 		// An image's health check would run beside the program that is weighed, and
@@ -39,9 +41,6 @@ func (i *instance) service(imageID string, mounts []mount.Mount) (swarm.ServiceS
 			{Name: "nofile", Soft: int64(platform.Surroundings.OpenFiles), Hard: int64(platform.Surroundings.OpenFiles)},
 			{Name: "core", Soft: int64(platform.Surroundings.CoreSize), Hard: int64(platform.Surroundings.CoreSize)},
 		},
-	}
-	if spec.Dir != "" {
-		program.Dir = spec.Dir
 	}
 	service := swarm.ServiceSpec{
 		Annotations: swarm.Annotations{Name: i.name, Labels: labels(i.mark)},

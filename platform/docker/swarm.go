@@ -188,9 +188,6 @@ func (s *Swarm) Export(ctx context.Context, reference string) (io.ReadCloser, er
 
 // Launch implements [platform.Platform].
 func (s *Swarm) Launch(ctx context.Context, spec platform.Spec) (_ platform.Instance, err error) {
-	if len(spec.Args) == 0 {
-		return nil, errors.New("launch: no command given")
-	}
 	if err := s.Supports(spec.Setting); err != nil {
 		return nil, err
 	}
@@ -210,9 +207,13 @@ func (s *Swarm) Launch(ctx context.Context, spec platform.Spec) (_ platform.Inst
 	if err := s.engine.suits(spec.Setting, info); err != nil {
 		return nil, err
 	}
+	program, err := spec.Process()
+	if err != nil {
+		return nil, err
+	}
 	for range attempts {
 		var inst platform.Instance
-		if inst, err = s.engine.launchService(ctx, spec, info); !errors.Is(err, errLate) {
+		if inst, err = s.engine.launchService(ctx, spec, program, info); !errors.Is(err, errLate) {
 			return inst, err
 		}
 	}
@@ -225,8 +226,8 @@ func (s *Swarm) Launch(ctx context.Context, spec platform.Spec) (_ platform.Inst
 const attempts = 10
 
 // launchService launches once; the error wraps errLate where only that failed.
-func (p *Platform) launchService(ctx context.Context, spec platform.Spec, info *system.Info) (_ platform.Instance, err error) {
-	i := newInstance(p, spec, info)
+func (p *Platform) launchService(ctx context.Context, spec platform.Spec, program platform.Process, info *system.Info) (_ platform.Instance, err error) {
+	i := newInstance(p, spec, program, info)
 	p.enter(i)
 	defer func() {
 		if err != nil {

@@ -167,7 +167,7 @@ func TestSwarmAttachesLate(t *testing.T) {
 	spec := fakeSpec(t)
 	var stdout strings.Builder
 	spec.Stdout = &stdout
-	i := newInstance(f.platform.engine, spec, &system.Info{})
+	i := newInstance(f.platform.engine, spec, platform.Process{}, &system.Info{})
 	i.id = f.id
 	a, err := i.attachToTask(t.Context())
 	if err != nil {
@@ -226,7 +226,13 @@ func TestServiceSpecification(t *testing.T) {
 	spec.Dir = "/srv"
 	spec.Setting = platform.Setting{CPUs: 0.5, Memory: 64 << 20, Network: platform.NetworkNAT, LogDriver: "local"}
 	spec.Ports = []int{80}
-	i := newInstance(New(Options{}), spec, &system.Info{Swarm: swarm.Info{NodeID: "node1"}})
+	spec.User = "7:8"
+	process, err := spec.Process()
+	if err != nil {
+		t.Fatal(err)
+	}
+	process.User.Groups = append(process.User.Groups, 9)
+	i := newInstance(New(Options{}), spec, process, &system.Info{Swarm: swarm.Info{NodeID: "node1"}})
 	mounts := []mount.Mount{{Type: mount.TypeTmpfs, Target: "/data"}}
 	s, err := i.service("sha256:abc", mounts)
 	if err != nil {
@@ -240,8 +246,8 @@ func TestServiceSpecification(t *testing.T) {
 		t.Errorf("placed by %v", task.Placement.Constraints)
 	case task.Resources.Limits.NanoCPUs != 5e8 || task.Resources.Limits.MemoryBytes != 64<<20 || task.Resources.Reservations != nil:
 		t.Errorf("resources %+v", task.Resources)
-	case program.Image != "sha256:abc" || !slices.Equal(program.Command, spec.Args) || len(program.Args) > 0 || program.Dir != "/srv":
-		t.Errorf("runs %v %v of %s in %s", program.Command, program.Args, program.Image, program.Dir)
+	case program.Image != "sha256:abc" || !slices.Equal(program.Command, spec.Args) || len(program.Args) > 0 || program.Dir != "/srv" || program.User != "7:8" || !slices.Equal(program.Groups, []string{"9"}):
+		t.Errorf("runs %v %v of %s in %s as %s %v", program.Command, program.Args, program.Image, program.Dir, program.User, program.Groups)
 	case !slices.Contains(program.Env, `A={{"{{"}}.Node.ID}}`) || !slices.Contains(program.Env, "HOME=/elsewhere"):
 		t.Errorf("environment %q", program.Env)
 	case program.Labels[labelLedger] != i.mark || s.Labels[labelLedger] != i.mark || s.Name != i.name:

@@ -23,8 +23,9 @@ import (
 // each step takes what it makes into things.
 type launch struct {
 	*oci
-	spec   platform.Spec
-	things *held.Things
+	spec    platform.Spec
+	program platform.Process
+	things  *held.Things
 
 	dir     string // the instance's, which is also the bundle
 	tree    rootfs.Tree
@@ -51,7 +52,7 @@ func (l *launch) layFiles(ctx context.Context) error {
 	if l.spec.Setting.Root == "" {
 		l.spec.Setting.Root = platform.RootOverlay
 	}
-	plan := rootfs.Plan{Dir: dir, Image: l.spec.Image, Kind: l.spec.Setting.Root, Storage: l.spec.Setting.Storage, Data: l.spec.Data}
+	plan := rootfs.Plan{Dir: dir, Image: l.spec.Image, Kind: l.spec.Setting.Root, Storage: l.spec.Setting.Storage, Data: l.spec.Data, Work: l.program.Dir}
 	return l.things.Take(ctx, platform.Entry{Platform: l.Name(), Kind: held.Directory, ID: dir}, func() error {
 		l.tree, err = plan.Build()
 		return err
@@ -81,19 +82,10 @@ func (l *launch) makeGroup(ctx context.Context) (err error) {
 	}, func(ctx context.Context) error { return held.EndGroup(ctx, l.group) })
 }
 
-// layBundle finds the program and its user, and writes the configuration.
+// layBundle writes the configuration.
 func (l *launch) layBundle(context.Context) error {
-	env := l.spec.Environment()
-	// Runtimes word this differently; found here, the error is the same everywhere.
-	if _, err := process.LookPath(l.tree.Root, l.spec.Dir, l.spec.Args[0], process.SearchPath(env)); err != nil && !l.inBind(l.spec.Args[0]) {
-		return fmt.Errorf("image %s: %w", l.spec.Image.Name, err)
-	}
-	user, err := rootfs.UserOf(l.tree.Root, l.spec.Image.Config.User)
-	if err != nil {
-		return err
-	}
 	config, err := ocispec.Container{
-		Spec: l.spec, Tree: l.tree, User: user, NetNS: l.netns,
+		Spec: l.spec, Process: l.program, Tree: l.tree, NetNS: l.netns,
 		CgroupPath:  l.group.String(),
 		OwnCgroupNS: l.layout.Mode() == "v2",
 	}.Config()
@@ -101,17 +93,6 @@ func (l *launch) layBundle(context.Context) error {
 		return err
 	}
 	return writeConfig(l.dir, config)
-}
-
-// inBind reports whether a program named by its path lies in a directory that
-// is bound only by the runtime.
-func (l *launch) inBind(program string) bool {
-	for _, b := range l.tree.Binds {
-		if strings.HasPrefix(program, b.Target+"/") {
-			return true
-		}
-	}
-	return false
 }
 
 // readyRuntime enters what the runtime will make, and readies what its call needs.

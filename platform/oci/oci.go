@@ -190,8 +190,9 @@ func (p *oci) Create(ctx context.Context, spec platform.Spec) (_ platform.Create
 	if err := p.probe(ctx); err != nil {
 		return nil, err
 	}
-	if len(spec.Args) == 0 {
-		return nil, errors.New("no program was named")
+	program, err := spec.Process()
+	if err != nil {
+		return nil, err
 	}
 	if n := spec.Setting.Network; n == "" || n == platform.NetworkHost {
 		if err := spec.CheckPorts(); err != nil {
@@ -202,7 +203,7 @@ func (p *oci) Create(ctx context.Context, spec platform.Spec) (_ platform.Create
 	if err := process.Adopt(); err != nil {
 		return nil, err
 	}
-	l := &launch{oci: p, spec: spec, things: held.New(p.options.Ledger)}
+	l := &launch{oci: p, spec: spec, program: program, things: held.New(p.options.Ledger)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, l.clear(context.WithoutCancel(ctx)))

@@ -9,13 +9,11 @@ package ocispec
 
 import (
 	"fmt"
-	"path"
 
 	"github.com/moby/profiles/seccomp"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"tare/kernel/cgroup"
-	"tare/kernel/process"
 	"tare/platform"
 	"tare/platform/rootfs"
 )
@@ -67,10 +65,11 @@ func Mounts() []specs.Mount {
 // Container is what a configuration is made of.
 type Container struct {
 	Spec platform.Spec
+	// Process is the spec's.
+	Process platform.Process
 	// Tree is the container's root, where the runtime finds it, and what is bound
 	// into it.
 	Tree rootfs.Tree
-	User process.User
 	// CgroupPath is the container's group, from the root of each hierarchy.
 	CgroupPath string
 	// OwnCgroupNS hides the rest of the host's groups, as engines do on version 2.
@@ -137,24 +136,23 @@ func (c Container) edit(config *specs.Spec) {
 }
 
 func (c Container) process() *specs.Process {
-	dir := c.Spec.Dir
-	if dir == "" {
-		dir = "/"
-	}
+	user := c.Process.User
 	umask, score := uint32(0o022), platform.Surroundings.OOMScore
-	groups := make([]uint32, len(c.User.Groups))
-	for i, g := range c.User.Groups {
+	groups := make([]uint32, len(user.Groups))
+	for i, g := range user.Groups {
 		groups[i] = uint32(g)
 	}
 	limit := func(kind string, v uint64) specs.POSIXRlimit { return specs.POSIXRlimit{Type: kind, Soft: v, Hard: v} }
+	may := &specs.LinuxCapabilities{Bounding: capabilities}
+	if user.UID == 0 { // no other user has any left after the program's execution
+		may.Effective, may.Permitted = capabilities, capabilities
+	}
 	return &specs.Process{
-		Args: c.Spec.Args,
-		Env:  c.Spec.Environment(),
-		Cwd:  path.Clean(dir),
-		User: specs.User{UID: uint32(c.User.UID), GID: uint32(c.User.GID), AdditionalGids: groups, Umask: &umask},
-		Capabilities: &specs.LinuxCapabilities{
-			Bounding: capabilities, Effective: capabilities, Permitted: capabilities,
-		},
+		Args:         c.Process.Args,
+		Env:          c.Process.Env,
+		Cwd:          c.Process.Dir,
+		User:         specs.User{UID: uint32(user.UID), GID: uint32(user.GID), AdditionalGids: groups, Umask: &umask},
+		Capabilities: may,
 		Rlimits: []specs.POSIXRlimit{
 			limit("RLIMIT_NOFILE", platform.Surroundings.OpenFiles),
 			limit("RLIMIT_CORE", platform.Surroundings.CoreSize),

@@ -8,7 +8,6 @@ import (
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
-	"tare/image"
 	"tare/kernel/process"
 	"tare/platform"
 	"tare/platform/rootfs"
@@ -17,11 +16,14 @@ import (
 func TestConfig(t *testing.T) {
 	b := Container{
 		Spec: platform.Spec{
-			Name: "x", Image: image.Image{Config: image.Config{Env: []string{"FROM=image"}}}, Args: []string{"redis-server"}, Dir: "/data/",
+			Name:    "x",
 			Setting: platform.Setting{CPUs: 1.5, CPUPeriod: 10 * time.Millisecond, CPUBurst: 2 * time.Millisecond, CPUShares: 512, CPUSet: "0-1", Memory: 64 << 20, Root: platform.RootDir},
 		},
-		Tree:       rootfs.Tree{Root: "/state/root", Binds: []rootfs.Bind{{Source: "/state/data/0", Target: "/data"}}},
-		User:       process.User{UID: 999, GID: 998, Groups: []int{29}},
+		Tree: rootfs.Tree{Root: "/state/root", Binds: []rootfs.Bind{{Source: "/state/data/0", Target: "/data"}}},
+		Process: platform.Process{
+			Args: []string{"redis-server"}, Env: []string{"B=1", "A=1"}, Dir: "/data",
+			User: process.User{UID: 999, GID: 998, Groups: []int{998, 29}},
+		},
 		CgroupPath: "/tare/x", OwnCgroupNS: true, NetNS: "/state/netns",
 	}
 	c, err := b.Config()
@@ -34,11 +36,18 @@ func TestConfig(t *testing.T) {
 	if m := c.Linux.Resources.Memory; *m.Limit != 64<<20 || *m.Swap != 128<<20 {
 		t.Errorf("memory %d, with swap %d", *m.Limit, *m.Swap)
 	}
-	if !c.Root.Readonly || c.Root.Path != "/state/root" || c.Process.Cwd != "/data" || c.Process.User.UID != 999 || !slices.Equal(c.Process.User.AdditionalGids, []uint32{29}) {
+	if !c.Root.Readonly || c.Root.Path != "/state/root" || c.Process.Cwd != "/data" || c.Process.User.UID != 999 || !slices.Equal(c.Process.User.AdditionalGids, []uint32{998, 29}) {
 		t.Errorf("root %+v, directory %s, user %+v", c.Root, c.Process.Cwd, c.Process.User)
 	}
-	if !slices.Contains(c.Process.Env, "FROM=image") || !slices.Contains(c.Process.Env, "HOSTNAME="+platform.Surroundings.Hostname) {
-		t.Errorf("environment %q", c.Process.Env)
+	if !slices.Equal(c.Process.Args, b.Process.Args) || !slices.Equal(c.Process.Env, b.Process.Env) {
+		t.Errorf("command %q, environment %q", c.Process.Args, c.Process.Env)
+	}
+	if may := c.Process.Capabilities; len(may.Effective) > 0 || len(may.Bounding) == 0 {
+		t.Errorf("another user than root has the capabilities %+v", may)
+	}
+	b.Process.User = process.User{}
+	if asRoot, err := b.Config(); err != nil || len(asRoot.Process.Capabilities.Effective) == 0 {
+		t.Errorf("root has no capabilities: %v", err)
 	}
 	if c.Process.NoNewPrivileges {
 		t.Error("no new privileges, which the engine does not set either")
@@ -90,7 +99,7 @@ func TestConfigGivesEdits(t *testing.T) {
 }
 
 func TestConfigOfNothing(t *testing.T) {
-	c, err := Container{Spec: platform.Spec{Args: []string{"true"}}}.Config()
+	c, err := Container{Process: platform.Process{Args: []string{"true"}, Dir: "/"}}.Config()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +119,7 @@ func TestConfigOfNothing(t *testing.T) {
 // The default filter must be one for these capabilities: it refuses what only
 // an administrator may do, and lets through what every program needs.
 func TestSeccompFilter(t *testing.T) {
-	c, err := Container{Spec: platform.Spec{Args: []string{"true"}}}.Config()
+	c, err := Container{Process: platform.Process{Args: []string{"true"}, Dir: "/"}}.Config()
 	if err != nil {
 		t.Fatal(err)
 	}

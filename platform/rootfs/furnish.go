@@ -50,7 +50,7 @@ func (p Plan) Lacks() (bool, error) {
 }
 
 // Furnish makes, in a root that may be written, the directories that the
-// program writes and the image lacks. What exists keeps its mode.
+// program writes or starts in and the image lacks. What exists keeps its mode.
 func (p Plan) Furnish(root string) error {
 	for _, dir := range p.written() {
 		target, err := image.Resolve(root, dir)
@@ -64,12 +64,13 @@ func (p Plan) Furnish(root string) error {
 	return nil
 }
 
-// written are the directories in the root itself that the program writes.
+// written are the directories in the root itself that the program writes, or starts in.
 func (p Plan) written() []string {
+	dirs := append(slices.Clone(scratch), p.work())
 	if p.inLayer() {
-		return slices.Concat(scratch, p.Data)
+		return append(dirs, p.Data...)
 	}
-	return scratch
+	return dirs
 }
 
 func (p Plan) inLayer() bool { return p.Storage == "" || p.Storage == platform.StorageLayer }

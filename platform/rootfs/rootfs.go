@@ -94,6 +94,7 @@ type Plan struct {
 	Kind    platform.Root    // RootDir or RootOverlay
 	Storage platform.Storage // behind Data; an empty one is a layer
 	Data    []string         // directories inside that the program writes
+	Work    string           // directory inside that the program starts in, made where the image has none; "/" if empty
 	Points  []string         // directories inside that are mounted on besides
 }
 
@@ -157,7 +158,7 @@ func (p Plan) buildOverlay(t Tree) (Tree, error) {
 	if err := mount.Overlay(p.Image.Root, upper, work, t.Root); err != nil {
 		return t, fmt.Errorf("%w: an overlay's upper layer cannot lie on another overlay or on a network file system: choose another state directory", err)
 	}
-	for _, dir := range slices.Concat(system, scratch, p.Data, p.Points) {
+	for _, dir := range slices.Concat(system, scratch, p.Data, p.Points, []string{p.work()}) {
 		target, err := image.Resolve(t.Root, dir)
 		if err != nil {
 			return t, err
@@ -173,7 +174,13 @@ func (p Plan) buildOverlay(t Tree) (Tree, error) {
 }
 
 func (p Plan) buildDir(t Tree) (Tree, error) {
-	t, err := p.addBinds(t, slices.Concat(scratch, p.Data))
+	dirs := slices.Concat(scratch, p.Data)
+	if made, err := p.makesWork(); err != nil {
+		return t, err
+	} else if made { // writable, as the layer is in which a container has it
+		dirs = append(dirs, p.work())
+	}
+	t, err := p.addBinds(t, dirs)
 	if err != nil {
 		return t, err
 	}
@@ -194,7 +201,7 @@ func (p Plan) buildDir(t Tree) (Tree, error) {
 // addBinds makes a writable directory for each of dirs, holding what the image
 // has there, and adds it to the tree's binds.
 func (p Plan) addBinds(t Tree, dirs []string) (Tree, error) {
-	var targets []string
+	var targets, stored []string
 	for _, dir := range dirs {
 		target, err := image.Resolve(p.Image.Root, dir)
 		if err != nil {
@@ -202,6 +209,9 @@ func (p Plan) addBinds(t Tree, dirs []string) (Tree, error) {
 		}
 		if !slices.Contains(targets, target) {
 			targets = append(targets, target)
+		}
+		if slices.Contains(p.Data, dir) && !slices.Contains(scratch, target) {
+			stored = append(stored, target)
 		}
 	}
 	slices.Sort(targets) // parents first
@@ -211,7 +221,7 @@ func (p Plan) addBinds(t Tree, dirs []string) (Tree, error) {
 			return t, err
 		}
 		// Scratch directories are plain ones, whatever holds the data.
-		if p.Storage == platform.StorageTmpfs && !slices.Contains(scratch, target) {
+		if p.Storage == platform.StorageTmpfs && slices.Contains(stored, target) {
 			if err := mount.New("tmpfs", source, mount.Options{NoDev: true, NoSUID: true, Data: "mode=755"}); err != nil {
 				return t, err
 			}
@@ -232,6 +242,14 @@ func (p Plan) addBinds(t Tree, dirs []string) (Tree, error) {
 		}
 	}
 	return t, nil
+}
+
+func (p Plan) work() string { return path.Clean("/" + p.Work) }
+
+// makesWork reports whether the image has no directory for the program to start in.
+func (p Plan) makesWork() (bool, error) {
+	target, err := image.Resolve(p.Image.Root, p.work())
+	return len(lacking(p.Image.Root, []string{target})) > 0, err
 }
 
 // modeOf is the mode of a directory that the image lacks.

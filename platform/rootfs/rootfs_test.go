@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,7 +13,6 @@ import (
 
 	"tare/image"
 	"tare/kernel/mount"
-	"tare/kernel/process"
 	"tare/platform"
 )
 
@@ -316,53 +314,26 @@ func TestTrialsThatAreALink(t *testing.T) {
 	}
 }
 
-const passwdText = "root:x:0:0:root:/root:/bin/sh\n# no account\nredis:x:999:998::/data:\nbroken:x:nine:9::\n"
-const groupText = "root:x:0:\nredis:x:998:\naudio:x:29:games,redis\ndaemon:x:1:\n"
-
-func TestUserOf(t *testing.T) {
-	img := makeImage(t, map[string]string{"etc/passwd": passwdText, "etc/group": groupText})
-	for user, want := range map[string]process.User{
-		"":              {},
-		"root":          {},
-		"redis":         {UID: 999, GID: 998, Groups: []int{29}},
-		"999":           {UID: 999, GID: 998, Groups: []int{29}},
-		"redis:daemon":  {UID: 999, GID: 1},
-		"1234":          {UID: 1234},
-		"1234:4321":     {UID: 1234, GID: 4321},
-		"redis:29":      {UID: 999, GID: 29},
-		"0:0":           {},
-		"root:redis":    {GID: 998},
-		"12345:unknown": {UID: -1},
-		"broken":        {UID: -1},
-		"-5":            {UID: -1},
-	} {
-		got, err := UserOf(img.Root, user)
-		if want.UID < 0 {
-			if err == nil {
-				t.Errorf("%q is %+v", user, got)
-			}
-			continue
-		}
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("%q: %v\n%s", user, err, diff)
-		}
-	}
-	if _, err := UserOf(makeImage(t, standard(nil)).Root, "redis"); err == nil || !strings.Contains(err.Error(), "/etc/passwd") {
-		t.Errorf("an unknown user: %v", err)
-	}
-}
-
-func FuzzParseAccounts(f *testing.F) {
-	f.Add(passwdText)
-	f.Add(groupText)
-	f.Fuzz(func(t *testing.T, s string) {
-		for _, fields := range []int{3, 4} {
-			all, err := parseAccounts(strings.NewReader(s), fields)
-			if err == nil && slices.ContainsFunc(all, func(a account) bool { return a.id < 0 || a.group < 0 || a.name == "" }) {
-				t.Errorf("accepted %+v", all)
+// The directory that a program starts in is made where the image has none, and can be
+// written there; one that the image has stays as it is.
+func TestWorkingDirectory(t *testing.T) {
+	for _, kind := range []platform.Root{platform.RootDir, platform.RootOverlay} {
+		for work, at := range map[string]string{"/app/deep": "/app/deep", "/link/made": "/srv/made", "/tmp/made": "/tmp/made", "/data/made": "/data/made"} {
+			img := makeImage(t, standard(map[string]string{"link": "-> /srv", "srv/": ""}))
+			tree := build(t, Plan{Image: img, Kind: kind, Data: []string{"/data"}, Storage: platform.StorageLayer, Work: work})
+			dir := filepath.Join(tree.Root, at)
+			if info, err := os.Stat(dir); err != nil || info.Mode() != fs.ModeDir|0o755 {
+				t.Errorf("%s of %s: %v", work, kind, err)
+			} else if err := os.WriteFile(filepath.Join(dir, "new"), nil, 0o644); err != nil {
+				t.Errorf("%s of %s cannot be written: %v", work, kind, err)
 			}
 		}
-	})
+	}
+	img := makeImage(t, standard(map[string]string{"app/file": "x"}))
+	tree := build(t, Plan{Image: img, Kind: platform.RootDir, Work: "/app"})
+	if err := os.WriteFile(filepath.Join(tree.Root, "app/new"), nil, 0o644); !errors.Is(err, syscall.EROFS) {
+		t.Errorf("the image's own directory can be written: %v", err)
+	}
 }
 
 // Whatever links an image holds, a path stays inside.

@@ -76,7 +76,7 @@ func (d direct) Launch(ctx context.Context, spec platform.Spec) (platform.Instan
 		cmd.Args[i] = outside(a, spec)
 	}
 	cmd.Env = append(cmd.Env, searched(d.libraries)...)
-	for _, kv := range append(slices.Clone(platform.Surroundings.Env), spec.Env...) {
+	for _, kv := range slices.Concat(platform.Surroundings.Env, []string{"HOME=/"}, spec.Env) {
 		key, value, _ := strings.Cut(kv, "=")
 		cmd.Env = append(cmd.Env, key+"="+outside(value, spec))
 	}

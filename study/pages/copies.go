@@ -40,12 +40,9 @@ func lay(ctx context.Context, b lab.Bench, w workload.Sustainer, count int) (_ *
 	if err != nil {
 		return nil, err
 	}
-	args := program.Args
-	if config := b.Image().Config; len(args) == 0 {
-		args = append(append([]string{}, config.Entrypoint...), config.Cmd...)
-	}
-	if len(args) == 0 {
-		return nil, fmt.Errorf("image %s names no command", b.Image().Name)
+	spec, err := lab.SpecOf("", b.Image(), program, c)
+	if err != nil {
+		return nil, err
 	}
 	of := &copies{workload: w}
 	defer func() {
@@ -55,10 +52,8 @@ func lay(ctx context.Context, b lab.Bench, w workload.Sustainer, count int) (_ *
 	}()
 	for range count {
 		r := &running{name: b.Name(), bench: b}
-		r.created, err = creator.Create(ctx, platform.Spec{
-			Name: r.name, Image: b.Image(), Args: args, Env: program.Env, Dir: program.Dir,
-			Setting: c.Setting, Ports: program.Ports, Data: program.Data, Stdout: &r.out, Stderr: &r.err,
-		})
+		spec.Name, spec.Stdout, spec.Stderr = r.name, &r.out, &r.err
+		r.created, err = creator.Create(ctx, spec)
 		if err != nil {
 			return nil, fmt.Errorf("create on %s: %w", c.Platform, err)
 		}

@@ -238,7 +238,15 @@ func (o Options) simulated(s workload.Subject) (func(ctx context.Context, b lab.
 		if executed > 0 {
 			return executed, nil
 		}
-		n, err := o.Watch.Simulates(ctx, program.Args, b.Image().Root, slices.Concat(platform.Surroundings.Env, program.Env))
+		spec, err := lab.SpecOf(b.Name(), b.Image(), program, b.Condition())
+		if err != nil {
+			return 0, err
+		}
+		process, err := spec.Process()
+		if err != nil {
+			return 0, err
+		}
+		n, err := o.Watch.Simulates(ctx, process.Args, b.Image().Root, process.Env)
 		executed = n
 		return n, err
 	}, nil

@@ -46,13 +46,11 @@ func lay(ctx context.Context, b lab.Bench, w workload.Workload, count int) (*fle
 	if err != nil {
 		return nil, err
 	}
-	f := &fleet{program: program, args: program.Args}
-	if config := b.Image().Config; len(f.args) == 0 {
-		f.args = append(append([]string{}, config.Entrypoint...), config.Cmd...)
+	spec, err := lab.SpecOf("", b.Image(), program, c)
+	if err != nil {
+		return nil, err
 	}
-	if len(f.args) == 0 {
-		return nil, fmt.Errorf("image %s names no command", b.Image().Name)
-	}
+	f := &fleet{program: program, args: spec.Args}
 	service, serves := workload.Serves(w, program)
 	specs := make([]platform.Spec, count)
 	f.containers = make([]*container, count)
@@ -61,10 +59,7 @@ func lay(ctx context.Context, b lab.Bench, w workload.Workload, count int) (*fle
 		if serves {
 			f.containers[i].service = service
 		}
-		specs[i] = platform.Spec{
-			Name: b.Name(), Image: b.Image(), Args: f.args, Env: program.Env, Dir: program.Dir,
-			Setting: c.Setting, Ports: program.Ports, Data: program.Data,
-		}
+		specs[i], specs[i].Name = spec, b.Name()
 		// Only a service that shows by its output that it is ready is listened
 		// to: an attached stream is a connection and two threads of the engine.
 		if l, ok := w.(workload.Listener); serves && ok && l.Listens() {

@@ -54,10 +54,12 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 	}
 	r := &running{bench: b, params: params}
 	launched := time.Now()
-	r.instance, err = b.Platform().Launch(ctx, platform.Spec{
-		Name: b.Name(), Image: b.Image(), Args: program.Args, Env: program.Env, Dir: program.Dir,
-		Setting: c.Setting, Ports: program.Ports, Data: program.Data, Stdout: &r.out, Stderr: &r.err,
-	})
+	spec, err := lab.SpecOf(b.Name(), b.Image(), program, c)
+	if err != nil {
+		return err
+	}
+	spec.Stdout, spec.Stderr = &r.out, &r.err
+	r.instance, err = b.Platform().Launch(ctx, spec)
 	if err != nil {
 		return fmt.Errorf("launch on %s: %w", c.Platform, err)
 	}

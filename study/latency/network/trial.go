@@ -90,13 +90,11 @@ func (t trial) second(ctx context.Context, b lab.Bench) (file string, end func()
 	if err != nil {
 		return "", nil, err
 	}
-	args := program.Args
-	if config := b.Image().Config; len(args) == 0 {
-		args = append(append([]string{}, config.Entrypoint...), config.Cmd...)
+	spec, err := lab.SpecOf(b.Name(), b.Image(), program, c)
+	if err != nil {
+		return "", nil, err
 	}
-	instance, err := b.Platform().Launch(ctx, platform.Spec{
-		Name: b.Name(), Image: b.Image(), Args: args, Env: program.Env, Dir: program.Dir, Setting: c.Setting, Ports: program.Ports, Data: program.Data,
-	})
+	instance, err := b.Platform().Launch(ctx, spec)
 	if err != nil {
 		return "", nil, err
 	}

@@ -149,15 +149,12 @@ func (t Trial) Run(ctx context.Context, b lab.Bench) (err error) {
 	if err != nil {
 		return err
 	}
-	args := program.Args
-	if config := b.Image().Config; len(args) == 0 {
-		args = append(append([]string{}, config.Entrypoint...), config.Cmd...)
+	spec, err := lab.SpecOf(b.Name(), b.Image(), program, c)
+	if err != nil {
+		return err
 	}
 	r := NewRunning(b, c.Params, t.Client)
-	spec := platform.Spec{
-		Name: b.Name(), Image: b.Image(), Args: args, Env: program.Env, Dir: program.Dir,
-		Setting: c.Setting, Ports: program.Ports, Data: program.Data, Stdout: &r.out, Stderr: &r.err,
-	}
+	spec.Stdout, spec.Stderr = &r.out, &r.err
 	// An engine lets a container in the host's network begin beside whoever serves
 	// its port, whom the load would reach.
 	if n := c.Setting.Network; n == "" || n == platform.NetworkHost {

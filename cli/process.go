@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"os"
+	"path"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"tare/workload"
+)
+
+// processFlags say how an image's program is executed, named as docker names them. What
+// they leave open is the image's own.
+type processFlags struct {
+	flags                     *pflag.FlagSet
+	env                       []string
+	workdir, user, entrypoint string
+}
+
+func (p *processFlags) register(flags *pflag.FlagSet) {
+	p.flags = flags
+	flags.StringArrayVar(&p.env, "env", nil, "`NAME=VALUE` for the image's program; NAME alone has the value that tare has, or takes the variable away; may be repeated")
+	flags.StringVar(&p.workdir, "workdir", "", "`DIR` inside that the image's program starts in, made where it is absent")
+	flags.StringVar(&p.user, "user", "", "`USER[:GROUP]` of the image, by name or id, that its program runs as")
+	flags.StringVar(&p.entrypoint, "entrypoint", "", "`PROGRAM` in place of the image's entry point and command; \"\" leaves the COMMAND alone")
+}
+
+// program is what the flags, and the command after --, say of the program. named is one of
+// these that was given; empty where none was.
+func (p *processFlags) program(command []string) (program workload.Program, named string, err error) {
+	for _, flag := range []string{"entrypoint", "user", "workdir", "env"} {
+		if p.flags.Changed(flag) {
+			named = "--" + flag
+		}
+	}
+	if len(command) > 0 {
+		named = "a COMMAND after --"
+	}
+	program = workload.Program{Command: command, Dir: p.workdir, User: p.user}
+	switch {
+	case p.entrypoint != "":
+		program.Args, program.Command = append([]string{p.entrypoint}, command...), nil
+	case p.flags.Changed("entrypoint") && len(command) == 0:
+		return program, named, usageError(`--entrypoint "": it takes the image's entry point and command away: give a COMMAND after --`)
+	case p.flags.Changed("entrypoint"):
+		program.Args, program.Command = command, nil
+	}
+	if p.flags.Changed("workdir") && !path.IsAbs(p.workdir) {
+		return program, named, usageError("--workdir %q: want an absolute path inside, such as /srv", p.workdir)
+	}
+	if p.flags.Changed("user") && (p.user == "" || strings.Count(p.user, ":") > 1) {
+		return program, named, usageError("--user %q: want USER or USER:GROUP, by name or id", p.user)
+	}
+	for _, entry := range p.env {
+		if name, _, _ := strings.Cut(entry, "="); name == "" {
+			return program, named, usageError("--env %q: want NAME=VALUE, or NAME alone for the value that it has here", entry)
+		}
+		program.Env = append(program.Env, valued(entry))
+	}
+	return program, named, nil
+}
+
+// valued gives a variable that is named alone the value that it has here, where it has one.
+func valued(entry string) string {
+	if strings.Contains(entry, "=") {
+		return entry
+	}
+	if value, set := os.LookupEnv(entry); set {
+		return entry + "=" + value
+	}
+	return entry
+}
+
+// withValues is a command line whose --env have their values, so that a run resumed
+// elsewhere goes on with them.
+func withValues(args []string) []string {
+	var all []string
+	for i := 0; i < len(args); i++ {
+		value, joined := strings.CutPrefix(args[i], "--env=")
+		switch {
+		case args[i] == "--":
+			return append(all, args[i:]...)
+		case joined:
+			all = append(all, "--env="+valued(value))
+		case args[i] == "--env" && i+1 < len(args):
+			i++
+			all = append(all, "--env", valued(args[i]))
+		default:
+			all = append(all, args[i])
+		}
+	}
+	return all
+}
