@@ -53,7 +53,7 @@ func (a *app) printDesign(dir string, d lab.Design, takes time.Duration, platfor
 			bridges = bridges || (strings.HasPrefix(c.Platform, "oci") || c.Platform == "containerd") && c.Setting.Network == platform.NetworkBridge
 		}
 		for _, text := range programs {
-			fmt.Fprintf(a.out, "  %s\n", text)
+			terminal.Fprintf(a.out, "  %s\n", text)
 		}
 		trials += g.Executions()
 	}

@@ -285,7 +285,7 @@ func (f *weighFlags) subjects(names, command, images []string) ([]weigh.Subject,
 	for _, ref := range images {
 		sources = append(sources, workload.Source{Image: ref})
 	}
-	seen := map[string]bool{}
+	named := map[string]bool{}
 	for _, s := range sources {
 		name := s.Image
 		if path := s.Archive + s.Rootfs; path != "" {
@@ -297,10 +297,10 @@ func (f *weighFlags) subjects(names, command, images []string) ([]weigh.Subject,
 				return nil, err
 			}
 		}
-		if seen[name] {
+		if named[name] {
 			return nil, usageError("%s is named twice: to weigh an image against itself, copy it under another name", s.Image+s.Archive+s.Rootfs)
 		}
-		seen[name] = true
+		named[name] = true
 	}
 	params := map[string]string{}
 	for _, text := range f.params {
@@ -325,12 +325,12 @@ func (f *weighFlags) subjects(names, command, images []string) ([]weigh.Subject,
 		}
 		subjects = append(subjects, weigh.Subject{Workload: w, Sources: sources})
 	}
-	program, named, err := f.process.program(command)
+	program, flag, err := f.process.program(command)
 	if err != nil {
 		return nil, err
 	}
-	if named != "" && len(subjects) > 0 {
-		return nil, usageError("%s goes with --image, --image-archive or --rootfs alone, not with a workload, which says itself how it is run", named)
+	if flag != "" && len(subjects) > 0 {
+		return nil, usageError("%s goes with --image, --image-archive or --rootfs alone, not with a workload, which says itself how it is run", flag)
 	}
 	if len(subjects) == 0 {
 		if len(sources) == 0 {

@@ -1,6 +1,7 @@
 package mount
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -183,6 +184,9 @@ func IgnoreSetUserID(dir string) error {
 	}
 	for _, point := range points {
 		flags, err := flagsOf(point)
+		if errors.Is(err, unix.ENOENT) {
+			continue // a later mount hides it from everybody
+		}
 		if err != nil {
 			return err
 		}

@@ -24,6 +24,7 @@ import (
 
 	"tare/image"
 	"tare/kernel/cgroup"
+	"tare/kernel/mount"
 	"tare/kernel/process"
 	"tare/platform"
 	"tare/platform/held"
@@ -303,7 +304,13 @@ func (p place) lay(ctx context.Context, spec platform.Spec, work string) (rootfs
 		if err := tree.MountSystem(); err != nil {
 			return err
 		}
-		return tree.Give(spec.Edits)
+		if err := tree.Give(spec.Edits); err != nil {
+			return err
+		}
+		// These mounts are the host's own. A user of the host whose id a program here has
+		// could otherwise reach them through it (/proc/PID/root), and be root by one of the
+		// image's set-user-ID programs. From a container's namespace the kernel heeds none.
+		return mount.IgnoreSetUserID(tree.Root)
 	}, func(context.Context) error { return rootfs.Remove(trials, dir) })
 	return tree, err
 }

@@ -74,6 +74,9 @@ func staticBusybox(t testing.TB) string {
 	return ""
 }
 
+// setUserID is a set-user-ID program of root's that prints ids.
+const setUserID = "bin/set-user-id"
+
 // contents of the image's own files; the suite asserts them.
 var contents = map[string]string{
 	"etc/passwd":      "root:x:0:0:root:/root:/bin/sh\nweighed:x:1234:4321::/srv/seed:\n77:x:88:88::/by-name:\n",
@@ -107,6 +110,17 @@ func furnish(root, busybox string) error {
 		}
 	}
 	if err := copyProgram(busybox, filepath.Join(root, "bin/busybox")); err != nil {
+		return err
+	}
+	// It is the host's, since it is run from outside, with the host's libraries.
+	id, err := exec.LookPath("id")
+	if err == nil {
+		err = copyProgram(id, filepath.Join(root, setUserID))
+	}
+	if err == nil {
+		err = os.Chmod(filepath.Join(root, setUserID), 0o755|fs.ModeSetuid)
+	}
+	if err != nil {
 		return err
 	}
 	applets, err := exec.Command(busybox, "--list").Output()

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -119,6 +120,34 @@ func testOthersKeptOut(t *testing.T, s suite) {
 			st.stop(inst, spec.Name)
 		})
 	}
+}
+
+// A user of the host whose id a program has gets no further by it than the program:
+// through the program's root (/proc/PID/root), a set-user-ID program does not make him root.
+func testSetUserIDFromOutside(t *testing.T, s suite) {
+	if os.Geteuid() != 0 || s.has(OtherKernel) {
+		t.Skip("needs root, and programs on this host's kernel")
+	}
+	st := s.set(t)
+	spec := st.shell("echo ready; sleep 3600")
+	spec.User = fmt.Sprintf("%d:%[1]d", stranger)
+	out := newLines()
+	spec.Stdout = out
+	inst := st.launch(spec)
+	out.await(st, "ready")
+	pids, err := inst.Processes()
+	if err != nil || len(pids) == 0 {
+		t.Fatalf("its processes: %v, %v", pids, err)
+	}
+	for _, pid := range pids {
+		id := exec.Command(fmt.Sprintf("/proc/%d/root/%s", pid, setUserID), "-u")
+		id.Dir = "/"
+		id.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: stranger, Gid: stranger}}
+		if uid, err := id.Output(); strings.TrimSpace(string(uid)) == "0" {
+			t.Errorf("through process %d user %d becomes root (%v)", pid, stranger, err)
+		}
+	}
+	st.stop(inst, spec.Name)
 }
 
 // mounted gives where something is mounted on this host.

@@ -114,6 +114,7 @@ func Run(t *testing.T, newPlatform func(t *testing.T, ledger platform.Ledger) pl
 		{"SettingsRefused", testSettingsRefused},
 		{"Data", testData},
 		{"OthersKeptOut", testOthersKeptOut},
+		{"SetUserIDFromOutside", testSetUserIDFromOutside},
 		{"ImageUntouched", testImageUntouched},
 		{"Usage", testUsage},
 		{"OutOfMemory", testOutOfMemory},
