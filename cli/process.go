@@ -20,7 +20,7 @@ type processFlags struct {
 
 func (p *processFlags) register(flags *pflag.FlagSet) {
 	p.flags = flags
-	flags.StringArrayVar(&p.env, "env", nil, "`NAME=VALUE` for the image's program; NAME alone has the value that tare has, or takes the variable away; may be repeated")
+	flags.StringArrayVar(&p.env, "env", nil, "`NAME=VALUE` for the image's program; NAME alone has the value that tare has, which is not recorded, or takes the variable away; may be repeated")
 	flags.StringVar(&p.workdir, "workdir", "", "`DIR` inside that the image's program starts in, made where it is absent")
 	flags.StringVar(&p.user, "user", "", "`USER[:GROUP]` of the image, by name or id, that its program runs as")
 	flags.StringVar(&p.entrypoint, "entrypoint", "", "`PROGRAM` in place of the image's entry point and command; \"\" leaves the COMMAND alone")
@@ -56,39 +56,11 @@ func (p *processFlags) program(command []string) (program workload.Program, name
 		if name, _, _ := strings.Cut(entry, "="); name == "" {
 			return program, named, usageError("--env %q: want NAME=VALUE, or NAME alone for the value that it has here", entry)
 		}
-		program.Env = append(program.Env, valued(entry))
+		if value, set := os.LookupEnv(entry); set && !strings.Contains(entry, "=") {
+			program.Unrecorded = append(program.Unrecorded, entry)
+			entry += "=" + value
+		}
+		program.Env = append(program.Env, entry)
 	}
 	return program, named, nil
-}
-
-// valued gives a variable that is named alone the value that it has here, where it has one.
-func valued(entry string) string {
-	if strings.Contains(entry, "=") {
-		return entry
-	}
-	if value, set := os.LookupEnv(entry); set {
-		return entry + "=" + value
-	}
-	return entry
-}
-
-// withValues is a command line whose --env have their values, so that a run resumed
-// elsewhere goes on with them.
-func withValues(args []string) []string {
-	var all []string
-	for i := 0; i < len(args); i++ {
-		value, joined := strings.CutPrefix(args[i], "--env=")
-		switch {
-		case args[i] == "--":
-			return append(all, args[i:]...)
-		case joined:
-			all = append(all, "--env="+valued(value))
-		case args[i] == "--env" && i+1 < len(args):
-			i++
-			all = append(all, "--env", valued(args[i]))
-		default:
-			all = append(all, args[i])
-		}
-	}
-	return all
 }

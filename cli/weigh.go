@@ -498,7 +498,7 @@ func (a *app) runWeigh(cmd *cobra.Command, f *weighFlags, args []string) error {
 	m.lab.TrialLimit = f.trialLimit
 	run := record.Run{
 		ID:      record.NewID("weigh", time.Now(), uint16(drawSeed())),
-		Command: withValues(a.args),
+		Command: a.args,
 		Version: versionText(),
 		Started: time.Now(),
 		Status:  record.Running,

@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"tare/image"
 	"tare/platform"
@@ -51,6 +52,11 @@ func processOf(c Condition, img image.Image) (*platform.Process, error) {
 	process, err := spec.Process()
 	if err != nil {
 		return nil, &Unfit{c.Workload, err.Error()}
+	}
+	for i, entry := range process.Env {
+		if name, _, _ := strings.Cut(entry, "="); slices.Contains(program.Unrecorded, name) {
+			process.Env[i] = name + "=(not recorded)"
+		}
 	}
 	return &process, nil
 }

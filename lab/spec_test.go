@@ -59,6 +59,14 @@ func TestProcessOf(t *testing.T) {
 	if err != nil || p == nil || p.Program != "/bin/serve" || p.Dir != "/srv" || p.User.UID != 7 || !slices.Contains(p.Env, "A=1") {
 		t.Errorf("%+v, %v", p, err)
 	}
+	// A secret is given to the program, and is in no record.
+	secret := workload.Program{Env: []string{"TOKEN=secret", "B=2"}, Unrecorded: []string{"TOKEN"}}
+	if p, err := processOf(condition(secret), img); err != nil || !slices.Contains(p.Env, "TOKEN=(not recorded)") || !slices.Contains(p.Env, "B=2") {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if spec, err := SpecOf("", img, secret, record.Condition{}); err != nil || !slices.Contains(spec.Env, "TOKEN=secret") {
+		t.Errorf("%+v, %v", spec, err)
+	}
 	for _, program := range []workload.Program{{User: "absent"}, {Dir: "relative"}, {Command: []string{"absent"}}} {
 		unfit := new(Unfit)
 		if p, err := processOf(condition(program), img); !errors.As(err, &unfit) {

@@ -66,6 +66,8 @@ type Program struct {
 	// Command takes the place of the image's command; empty is the image's own.
 	Command []string
 	Env     []string // as platform.Spec's; over the image's, as the next two
+	// Unrecorded names variables whose values are not written down, since they may be secrets.
+	Unrecorded []string
 	Dir     string
 	User    string
 	Ports   []int
