@@ -68,10 +68,10 @@ type Program struct {
 	Env     []string // as platform.Spec's; over the image's, as the next two
 	// Unrecorded names variables whose values are not written down, since they may be secrets.
 	Unrecorded []string
-	Dir     string
-	User    string
-	Ports   []int
-	Data    []string // directories inside that it writes
+	Dir        string
+	User       string
+	Ports      []int
+	Data       []string // directories inside that it writes
 	// Service is true where the program runs until it is stopped; a batch
 	// program ends by itself.
 	Service bool
