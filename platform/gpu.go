@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,18 @@ type Edits struct {
 	Env     []string // KEY=VALUE
 	Devices []DeviceNode
 	Mounts  []Mount
+}
+
+// show reports whether an absolute path leads into what the edits mount, so that the
+// image's own files say nothing of it.
+func (e Edits) show(name string) bool {
+	name = path.Clean(name)
+	for _, m := range e.Mounts {
+		if target := path.Clean(m.Target); name == target || strings.HasPrefix(name, target+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 // DeviceNode is a character device of the host, which the program sees at the same path.

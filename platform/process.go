@@ -57,6 +57,9 @@ func (s Spec) process() (Process, error) {
 			return Process{}, fmt.Errorf("%q holds a NUL byte, which no argument, variable or path can", text)
 		}
 	}
+	if p.Program = p.Args[0]; s.Edits.show(p.Program) {
+		return p, nil
+	}
 	p.Program, err = process.LookPath(s.Image.Root, p.Dir, p.Args[0], process.SearchPath(p.Env))
 	return p, err
 }

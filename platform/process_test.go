@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tare/image"
 )
 
 // The rules of `docker run`, observed of Docker 20.10 with runc 1.1, but for a name that stands
@@ -46,4 +48,19 @@ func FuzzEnvironment(f *testing.F) {
 			t.Error("no HOME")
 		}
 	})
+}
+
+// A program that an edit mounts is not in the image.
+func TestProgramInAMount(t *testing.T) {
+	s := Spec{Image: image.Image{Name: "x", Root: t.TempDir()}, Args: []string{"/opt/python/bin/python3"}}
+	if p, err := s.Process(); err == nil {
+		t.Errorf("found where it is not: %+v", p)
+	}
+	s.Edits.Mounts = []Mount{{Source: "/usr", Target: "/opt/python", Directory: true}}
+	if p, err := s.Process(); err != nil || p.Program != s.Args[0] {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if s.Args[0] = "/opt/python3"; s.Edits.show(s.Args[0]) {
+		t.Error("a name that only begins like a mount's lies in it")
+	}
 }

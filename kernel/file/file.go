@@ -82,9 +82,17 @@ func PinIn(root, path string) (*Pinned, error) {
 	return &Pinned{os.NewFile(uintptr(fd), path)}, nil
 }
 
+// retry repeats a call that a signal interrupted, and a look-up that stayed within a
+// directory while something was renamed or mounted on the host, by which the kernel could
+// not be sure that it did (EAGAIN, openat2(2)).
 func retry(call func() (int, error)) (fd int, err error) {
-	for {
-		if fd, err = call(); err != unix.EINTR {
+	const most = 1000 // of the latter
+	for again := 0; ; {
+		switch fd, err = call(); {
+		case err == unix.EINTR:
+		case err == unix.EAGAIN && again < most:
+			again++
+		default:
 			return fd, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -205,7 +206,7 @@ func SetUser(u User) error {
 }
 
 // GiveStreams gives those of the standard streams that are pipes to a user: what opens them by
-// their names, /dev/stdout and the like, needs the owner's leave.
+// their names, /dev/stdout and the like, needs the owner's permission.
 func GiveStreams(uid int) error {
 	for fd := range 3 {
 		var stat unix.Stat_t
@@ -269,8 +270,11 @@ func LookPath(root, dir, name, searchPath string) (string, error) {
 		case err == nil:
 			return found, nil
 		}
-		if errors.Is(err, fs.ErrPermission) {
+		switch {
+		case errors.Is(err, fs.ErrPermission):
 			denied = err
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.ELOOP):
+			return "", fmt.Errorf("program %q: %w", name, err) // nobody knows whether it is there
 		}
 	}
 	if denied != nil {
