@@ -129,6 +129,21 @@ func TestAgentPing(t *testing.T) {
 	}
 }
 
+// Nor is one in a state directory that is still to be made in another's.
+func TestAgentKeyBelowAnothers(t *testing.T) {
+	another := t.TempDir()
+	if err := os.Chown(another, 65534, 65534); err != nil {
+		t.Skip("needs root: ", err)
+	}
+	home := filepath.Join(another, "state")
+	if code, _, stderr := tare(t, home, "agent", "identity"); code != exitUsage || !strings.Contains(stderr, another+" belongs to user 65534") {
+		t.Errorf("%d %q", code, stderr)
+	}
+	if _, err := os.Stat(filepath.Join(home, "agent")); err == nil {
+		t.Error("a key was made there")
+	}
+}
+
 // A key in a state directory that others may write is nobody's.
 func TestAgentKeyAmongOthers(t *testing.T) {
 	home := t.TempDir()

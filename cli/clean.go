@@ -35,8 +35,10 @@ placement that was kept (tare place --undo).`,
 			if os.Geteuid() != 0 {
 				return &codedError{exitHost, fmt.Errorf("clean needs root: run it with sudo")}
 			}
-			if err := trustworthy(dir); err != nil {
-				return err
+			if _, err := os.Stat(dir); err == nil {
+				if err := trustworthy(dir); err != nil {
+					return err
+				}
 			}
 			done, err := lab.Clean(cmd.Context(), lab.LedgerDir(dir), lab.Remover(dir), dry)
 			verb := "removed"

@@ -110,6 +110,25 @@ func TestCleanAfterKill(t *testing.T) {
 	})
 }
 
+// closed checks what other users of the host find in a state directory: results that
+// they may read, and directories that they cannot enter.
+func closed(t *testing.T, home string) {
+	t.Helper()
+	open := []string{storeFile, storeFile + "-wal", storeFile + "-shm", "reports"}
+	entries, err := os.ReadDir(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Error(err)
+		} else if !slices.Contains(open, e.Name()) && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v: other users can look into it", e.Name(), info.Mode())
+		}
+	}
+}
+
 func cleanAfterKill(t *testing.T, home string, moments int, args ...string) {
 	// What others left (or another tare is using) is not this test's concern.
 	before := map[string]bool{}
@@ -156,6 +175,7 @@ func cleanAfterKill(t *testing.T, home string, moments int, args ...string) {
 	if things := left(); things != "" {
 		t.Fatalf("a run that ended left:\n%s", things)
 	}
+	closed(t, home)
 	for i := range moments {
 		cmd, _ := start()
 		ended := make(chan error, 1)

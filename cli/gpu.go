@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/image"
+	"tare/kernel/file"
 	"tare/kernel/nvidia"
 	"tare/lab"
 	"tare/platform"
@@ -216,7 +217,7 @@ func (f *gpuFlags) prepare(ctx context.Context, m *measuring, _ *studyHost) (fun
 		}
 	}
 	dir := filepath.Join(m.dir, gpu.Name)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := file.Private(dir); err != nil {
 		return nil, err
 	}
 	// Else each program would wait for the driver to initialize the device, and to let it go.

@@ -51,13 +51,11 @@ func (a *app) measuring(ctx context.Context, dir, study, out, json string) (*mea
 	if m.out == "" {
 		m.out = filepath.Join(dir, "reports")
 	}
-	// Results that cannot be written are found out now, not after the run.
-	for _, d := range []string{dir, m.out} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			return nil, err
-		}
-	}
 	if err := trustworthy(dir); err != nil {
+		return nil, err
+	}
+	// Results that cannot be written are found out now, not after the run.
+	if err := os.MkdirAll(m.out, 0o755); err != nil {
 		return nil, err
 	}
 	if err := writable(json); err != nil {
@@ -145,12 +143,13 @@ func needRootToLook() error {
 // trustworthy refuses a state directory in which others could write: what a
 // ledger there names, root removes.
 func trustworthy(dir string) error {
+	// It is looked at when it exists: else another user could make it meanwhile.
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
 	err := file.Guarded(dir)
 	var exposed *file.Exposed
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil
-	case errors.As(err, &exposed):
+	if errors.As(err, &exposed) {
 		return &codedError{exitUsage, fmt.Errorf("state directory %s: %w", dir, err)}
 	}
 	return err
@@ -239,12 +238,12 @@ func (m *measuring) finish(run record.Run, err error) error {
 	if err != nil || run.Plan.FailAbove == 0 {
 		return interruptedHint(err)
 	}
-	return keptThreshold(overhead.Analyse(run, overhead.Options{}).Threshold, "more blocks (--budget) or a quieter host would narrow the interval")
+	return thresholdError(overhead.Analyse(run, overhead.Options{}).Threshold, "more blocks (--budget) or a quieter host would narrow the interval")
 }
 
-// keptThreshold is the exit code of a threshold; instead says what would decide an
+// thresholdError is the exit code of a threshold; instead says what would decide an
 // inconclusive one.
-func keptThreshold(t overhead.Threshold, instead string) error {
+func thresholdError(t overhead.Threshold, instead string) error {
 	switch t.Status {
 	case overhead.Exceeded:
 		return &codedError{exitThreshold, fmt.Errorf("worse by more than %.3g%%", 100*t.FailAbove)}

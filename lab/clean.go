@@ -14,6 +14,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"tare/kernel/file"
 	"tare/platform"
 )
 
@@ -39,15 +40,22 @@ type CleanFailure struct {
 // cannot be removed keeps its ledger, so that Clean can be tried again.
 func Clean(ctx context.Context, dir string, platforms func(name string) (platform.Platform, error), dry bool) (Cleaned, error) {
 	var done Cleaned
-	files, err := os.ReadDir(dir) // sorted
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return done, nil
+	}
+	// What others could have written here is not carried out.
+	if err := file.Private(dir); err != nil {
 		return done, fmt.Errorf("clean: %w", err)
 	}
-	for _, file := range files {
-		if !strings.HasSuffix(file.Name(), ledgerSuffix) {
+	ledgers, err := os.ReadDir(dir) // sorted
+	if err != nil {
+		return done, fmt.Errorf("clean: %w", err)
+	}
+	for _, ledger := range ledgers {
+		if !strings.HasSuffix(ledger.Name(), ledgerSuffix) {
 			continue
 		}
-		if err := cleanOne(ctx, filepath.Join(dir, file.Name()), platforms, dry, &done); err != nil {
+		if err := cleanOne(ctx, filepath.Join(dir, ledger.Name()), platforms, dry, &done); err != nil {
 			return done, err
 		}
 	}

@@ -171,3 +171,18 @@ func TestOurCgroups(t *testing.T) {
 		}
 	}
 }
+
+// Root carries out what a ledger says: one that others could write is left alone.
+func TestCleanRefusesAnothersLedgers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "ledger")
+	platforms := func(string) (platform.Platform, error) { return nil, errors.New("nothing is to be removed") }
+	if done, err := Clean(context.Background(), dir, platforms, true); err != nil || len(done.Removed) > 0 {
+		t.Errorf("no ledgers: %+v, %v", done, err)
+	}
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Clean(context.Background(), dir, platforms, true); err == nil || !strings.Contains(err.Error(), "can be written by others") {
+		t.Errorf("one that others can write: %v", err)
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -63,29 +65,19 @@ type Exposed struct{ Path, Why, Mend string }
 
 func (e *Exposed) Error() string { return fmt.Sprintf("%s %s: %s", e.Path, e.Why, e.Mend) }
 
-// Guarded checks that no user but root and this one decides what lies at path, which
-// exists: neither it nor a directory above it belongs to another, or can be written by
-// others. Above it, a sticky directory such as /tmp is allowed, since nobody can replace
-// in it what is another's. The error is an [*Exposed] where the answer is no.
+// Guarded checks that no user but root and this one decides what lies at path, a
+// directory: neither it, nor a directory above it, nor a link on the way belongs to another,
+// and no directory can be written by others. Above it, a sticky directory such as /tmp
+// is allowed, since nobody can replace in it what is another's. The error is an [*Exposed]
+// where the answer is no.
 func Guarded(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return err
 	}
-	// Where a link lies on the way, who can write beside the link can replace it.
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return err
-	}
-	if err := guarded(path); err != nil || real == path {
-		return err
-	}
-	return guarded(real)
-}
-
-func guarded(path string) error {
-	for at := path; ; at = filepath.Dir(at) {
-		info, err := os.Stat(at)
+	at, rest, links := "/", split(path), 0
+	for {
+		info, err := os.Lstat(at)
 		if err != nil {
 			return err
 		}
@@ -93,11 +85,30 @@ func guarded(path string) error {
 		if st.Uid != 0 && st.Uid != uint32(os.Geteuid()) {
 			return &Exposed{at, fmt.Sprintf("belongs to user %d, who could replace what is in it", st.Uid), "choose another directory"}
 		}
-		if info.Mode().Perm()&0o022 != 0 && (at == path || info.Mode()&fs.ModeSticky == 0) {
-			return &Exposed{at, fmt.Sprintf("can be written by others (%v)", info.Mode().Perm()), "run chmod go-w " + at}
+		switch perm := info.Mode().Perm(); {
+		case info.Mode()&fs.ModeSymlink != 0:
+			target, err := os.Readlink(at)
+			if err != nil {
+				return err
+			}
+			if links++; links > 40 {
+				return &os.PathError{Op: "follow", Path: path, Err: syscall.ELOOP}
+			}
+			at, rest = filepath.Dir(at), append(split(target), rest...)
+			if filepath.IsAbs(target) {
+				at = "/"
+			}
+		case perm&0o022 != 0 && (len(rest) == 0 || info.Mode()&fs.ModeSticky == 0):
+			return &Exposed{at, fmt.Sprintf("can be written by others (%v)", perm), "run chmod go-w " + at}
 		}
-		if at == "/" {
+		if len(rest) == 0 {
 			return nil
 		}
+		at, rest = filepath.Join(at, rest[0]), rest[1:] // ".." leads to what was looked at
 	}
+}
+
+// split gives the names on a path.
+func split(path string) []string {
+	return slices.DeleteFunc(strings.Split(path, "/"), func(name string) bool { return name == "" })
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"tare/kernel/file"
@@ -103,6 +104,26 @@ func TestGuarded(t *testing.T) {
 	}
 	if err := file.Guarded(filepath.Join(in, "own", "link")); err == nil {
 		t.Error("a link into another's directory is guarded")
+	}
+	// A link that leads to a link of another's, which leads to what is guarded.
+	hop, link := filepath.Join(in, "another's", "hop"), filepath.Join(in, "own", "by-hop")
+	if err := errors.Join(os.Symlink(filepath.Join(in, "own", "below"), hop), os.Symlink(hop, link)); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Guarded(link); err == nil {
+		t.Error("a path by way of another's link is guarded")
+	}
+	if err := os.Symlink("../own/below", filepath.Join(in, "own", "relative")); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Guarded(filepath.Join(in, "own", "relative")); err != nil {
+		t.Errorf("a link of one's own: %v", err)
+	}
+	if err := os.Symlink("loop", filepath.Join(in, "own", "loop")); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Guarded(filepath.Join(in, "own", "loop")); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("a loop: %v", err)
 	}
 	if err := os.Symlink(filepath.Join(in, "own", "below"), filepath.Join(in, "open", "link")); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"tare/annex/control"
 	"tare/annex/guard"
 	"tare/kernel/cgroup"
+	"tare/kernel/file"
 	"tare/kernel/process"
 	"tare/platform"
 	"tare/platform/held"
@@ -155,8 +156,10 @@ func (b *madeBox) takeExtension(ctx context.Context, m *Maker) error {
 		return err
 	}
 	return b.take(ctx, kindExtension, dir, nil, func() error {
-		if err := os.MkdirAll(filepath.Join(dir, stateFiles), 0o700); err != nil {
-			return err
+		for _, d := range []string{filepath.Dir(dir), dir, filepath.Join(dir, stateFiles)} {
+			if err := file.Private(d); err != nil {
+				return err
+			}
 		}
 		if err := os.WriteFile(filepath.Join(dir, configFile), []byte(told.String()), 0o600); err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"tare/kernel/cgroup"
+	"tare/kernel/file"
 	"tare/kernel/swap"
 	"tare/platform"
 )
@@ -104,7 +105,7 @@ func (b *madeBox) take(ctx context.Context, kind, id string, attrs map[string]st
 // takeFile makes a swap file.
 func (b *madeBox) takeFile(ctx context.Context, dir string) error {
 	b.area.path = filepath.Join(dir, b.spec.Name)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := file.Private(dir); err != nil {
 		return err
 	}
 	if _, err := os.Lstat(b.area.path); err == nil {

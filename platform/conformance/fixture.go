@@ -74,7 +74,7 @@ func staticBusybox(t testing.TB) string {
 	return ""
 }
 
-// setUserID is a set-user-ID program of root's that prints ids.
+// setUserID is a set-user-ID program of root's that prints ids, where the host has one.
 const setUserID = "bin/set-user-id"
 
 // contents of the image's own files; the suite asserts them.
@@ -113,15 +113,11 @@ func furnish(root, busybox string) error {
 		return err
 	}
 	// It is the host's, since it is run from outside, with the host's libraries.
-	id, err := exec.LookPath("id")
-	if err == nil {
-		err = copyProgram(id, filepath.Join(root, setUserID))
-	}
-	if err == nil {
-		err = os.Chmod(filepath.Join(root, setUserID), 0o755|fs.ModeSetuid)
-	}
-	if err != nil {
-		return err
+	if id, err := exec.LookPath("id"); err == nil {
+		to := filepath.Join(root, setUserID)
+		if err := errors.Join(copyProgram(id, to), os.Chmod(to, 0o755|fs.ModeSetuid)); err != nil {
+			return err
+		}
 	}
 	applets, err := exec.Command(busybox, "--list").Output()
 	if err != nil {

@@ -72,21 +72,19 @@ func (i *instance) createVolume(ctx context.Context, name string) error {
 // directory, owners and modes kept.
 func (i *instance) bindDirectory(ctx context.Context, n int, inside string) (string, error) {
 	dir := filepath.Join(i.p.stateDir, i.name+"-"+i.mark)
-	target := filepath.Join(dir, strconv.Itoa(n))
+	target := filepath.Join(dir, strconv.Itoa(n), "data")
 	owners, err := i.p.owners(ctx)
 	if err != nil {
 		return "", err
 	}
 	fill := func(context.Context) error {
-		for _, d := range []string{i.p.stateDir, dir} {
-			if err := owners.reserve(d); err != nil {
-				return fmt.Errorf("make a directory to bind: %w", err)
-			}
+		if err := owners.makeWay(i.p.stateDir, dir, filepath.Dir(target)); err != nil {
+			return fmt.Errorf("make a directory to bind: %w", err)
 		}
 		if err := copyIn(i.spec.Image.Root, inside, target, owners); err != nil {
 			return fmt.Errorf("copy the image's %s into a directory to bind: %w", inside, err)
 		}
-		return nil
+		return owners.handOver(filepath.Dir(target))
 	}
 	if n > 0 && i.owns(kindDir, dir) {
 		return target, fill(ctx)

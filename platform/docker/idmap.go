@@ -86,17 +86,34 @@ func (m ids) given(err error) error {
 	return fmt.Errorf("%w: only root may give files to others; run tare as root, or use storage=volume", err)
 }
 
-// reserve makes a directory on the way to what is bound: only root can enter it and,
-// where the engine is not root's, the group of the engine's user.
-func (m ids) reserve(dir string) error {
-	if m.users == nil {
-		return file.Private(dir)
+// makeWay makes the directories on the way to what is bound. Nobody but root enters the
+// last, in which root writes. Where the engine is another user's, everybody may pass those
+// above it, and sees nothing there.
+func (m ids) makeWay(way ...string) error {
+	for i, dir := range way {
+		var err error
+		if i < len(way)-1 && m.users != nil {
+			err = file.Reserved(dir, os.Geteuid(), os.Getegid(), 0o711)
+		} else {
+			err = file.Private(dir)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	_, gid, err := m.owner(0, 0)
+	return nil
+}
+
+// handOver lets the engine's user, and nobody else, into a directory that root has filled.
+func (m ids) handOver(dir string) error {
+	if m.users == nil {
+		return nil
+	}
+	uid, gid, err := m.owner(0, 0)
 	if err != nil {
 		return err
 	}
-	return m.given(file.Reserved(dir, os.Geteuid(), gid, 0o710))
+	return m.given(os.Chown(dir, uid, gid))
 }
 
 // owners says whose the files are to be that are bound into the engine's

@@ -192,13 +192,13 @@ func (p *Platform) removeImage(ctx context.Context, reference string) error {
 
 // removeDir removes a directory of data, only below our own state directory.
 func (p *Platform) removeDir(dir string) error {
-	if filepath.Dir(filepath.Clean(dir)) != filepath.Clean(p.stateDir) {
+	// Versions before kept those of every engine in one place.
+	former := filepath.Join(filepath.Dir(p.stateDir), Name)
+	if parent := filepath.Dir(filepath.Clean(dir)); parent != filepath.Clean(p.stateDir) && parent != former {
 		return fmt.Errorf("directory %s is not in %s; left alone", dir, p.stateDir)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("remove the bound directory: %w", err)
 	}
-	// The parent is made on demand and goes with the last of its entries.
-	_ = os.Remove(p.stateDir)
 	return nil
 }
