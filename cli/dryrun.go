@@ -72,7 +72,7 @@ func (a *app) printDesign(dir string, d lab.Design, takes time.Duration, platfor
 		terminal.Fprintf(a.out, "Blocks until every half-width is %.2g %%: after %s the number is known.\n", 100*d.Plan.Precision, counted(d.Plan.PilotBlocks, "block"))
 	}
 	if limit := d.Plan.FailAbove; limit > 0 {
-		terminal.Fprintf(a.out, "Threshold: exit code 4 where a condition is surely more than %.3g %% worse than the baseline, 0 where surely none is, else 5.\n", 100*limit)
+		terminal.Fprintf(a.out, "Threshold: %.3g %% worse than the baseline. Exit code 0 if every interval lies at or below it, 4 if one lies above it, 5 otherwise.\n", 100*limit)
 	}
 	terminal.Fprintf(a.out, "Touched, and removed after: cgroups below %s, mounts and directories below %s", platform.CgroupParent, dir)
 	if engines {
@@ -108,7 +108,7 @@ func programText(c lab.Condition) string {
 	}
 	environment := "the image's"
 	if len(p.Env) > 0 {
-		environment += ", with " + quotedWords(p.Env)
+		environment += ", with " + quotedWords(p.Record(p.Env))
 	}
 	return fmt.Sprintf("runs %s; directory: %s; user: %s; environment: %s", command, cmp.Or(p.Dir, "the image's"), cmp.Or(p.User, "the image's"), environment)
 }

@@ -20,10 +20,10 @@ type processFlags struct {
 
 func (p *processFlags) register(flags *pflag.FlagSet) {
 	p.flags = flags
-	flags.StringArrayVar(&p.env, "env", nil, "`NAME=VALUE` for the image's program; NAME alone has the value that tare has, which is not recorded, or takes the variable away; may be repeated")
+	flags.StringArrayVar(&p.env, "env", nil, "`NAME=VALUE` for the image's program; NAME alone passes tare's own value, which is not recorded, or removes the image's variable where tare has none; may be repeated")
 	flags.StringVar(&p.workdir, "workdir", "", "`DIR` inside that the image's program starts in, made where it is absent")
 	flags.StringVar(&p.user, "user", "", "`USER[:GROUP]` of the image, by name or id, that its program runs as")
-	flags.StringVar(&p.entrypoint, "entrypoint", "", "`PROGRAM` in place of the image's entry point and command; \"\" leaves the COMMAND alone")
+	flags.StringVar(&p.entrypoint, "entrypoint", "", "`PROGRAM` in place of the image's entry point and command; \"\" runs COMMAND without it")
 }
 
 // program is what the flags, and the command after --, say of the program. named is one of

@@ -78,9 +78,9 @@ One factor is varied at a time around the base condition that the flags name;
 parameters. Any other program is weighed from its image or root file system, or
 as a service by a YAML file (docs/workloads.md).
 
-With --fail-above every condition is judged against the baseline, of two images the
-first. The exit code tells a pipeline: 0 surely not worse than that, 4 surely worse,
-5 inconclusive.`,
+With --fail-above every condition is judged against the baseline. With several images,
+the first is the baseline. The exit code is for a pipeline: 0 if every interval lies at
+or below that, 4 if one lies above it, 5 otherwise.`,
 		Example: `  tare weigh redis --quick
   tare weigh redis --platform docker --vary network=host,bridge,bridge:proxy --baseline docker
   tare weigh ffmpeg --preset vanilla,pinned --cpus 1 --budget 10m

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"sort"
 	"strings"
 	"time"
@@ -189,6 +190,9 @@ func sameThings(was, is []record.Condition) error {
 		}
 		if old.Version != "" && old.Version != c.Version {
 			return fmt.Errorf("%s was %s and is %s now", c.Platform, old.Version, c.Version)
+		}
+		if old.Process != nil && c.Process != nil && !reflect.DeepEqual(old.Process, c.Process) {
+			return fmt.Errorf("the program of %s was executed otherwise (arguments, environment, directory or user): give the environment that it had, or measure it anew", c.ID)
 		}
 	}
 	return nil

@@ -478,6 +478,15 @@ func TestResumeRefusesAnotherRuntime(t *testing.T) {
 	if err == nil {
 		t.Fatal("not interrupted")
 	}
+	others := []record.Condition{{ID: "a", Process: &platform.Process{Env: []string{"A=1"}}}}
+	same := []record.Condition{{ID: "a", Process: &platform.Process{Env: []string{"A=1"}}}}
+	if err := sameThings(others, same); err != nil {
+		t.Error(err)
+	}
+	same[0].Process.Env = nil
+	if err := sameThings(others, same); err == nil || !strings.Contains(err.Error(), "environment") {
+		t.Errorf("another environment: %v", err)
+	}
 	run.Conditions[1].Version = "fake 0.9"
 	if _, err := b.Resume(context.Background(), d, run); err == nil || !strings.Contains(err.Error(), "fake 0.9") {
 		t.Errorf("got %v, want a refusal that names both versions", err)

@@ -3,7 +3,6 @@ package lab
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"tare/image"
 	"tare/platform"
@@ -53,10 +52,6 @@ func processOf(c Condition, img image.Image) (*platform.Process, error) {
 	if err != nil {
 		return nil, &Unfit{c.Workload, err.Error()}
 	}
-	for i, entry := range process.Env {
-		if name, _, _ := strings.Cut(entry, "="); slices.Contains(program.Unrecorded, name) {
-			process.Env[i] = name + "=(not recorded)"
-		}
-	}
+	process.Env = program.Record(process.Env)
 	return &process, nil
 }

@@ -9,6 +9,8 @@ package workload
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -84,6 +86,17 @@ type Program struct {
 	// Needs are the programs, by their absolute paths inside, without which the image
 	// cannot run it: "/usr/bin/mpiexec". They are looked for before anything runs.
 	Needs []string
+}
+
+// Record is an environment as it may be written down or shown.
+func (p Program) Record(env []string) []string {
+	shown := slices.Clone(env)
+	for i, entry := range env {
+		if name, _, set := strings.Cut(entry, "="); set && slices.Contains(p.Unrecorded, name) {
+			shown[i] = name + "=(not recorded)"
+		}
+	}
+	return shown
 }
 
 // Better is the direction of a metric.
