@@ -141,7 +141,7 @@ func (f *Finder) All(ctx context.Context) ([]Container, []Note, error) {
 	add := func(c Container) {
 		all = append(all, c)
 		firsts[c.PID], pids[c.PID] = true, true
-		// Where they cannot be listed, whoever lists them next says so.
+		// Where they cannot be listed, the next caller that lists them reports it.
 		its, _ := c.processes(f.proc)
 		for _, pid := range its {
 			pids[pid] = true
@@ -320,7 +320,7 @@ func (f *Finder) FindEach(ctx context.Context, names []string) ([]Container, err
 }
 
 // apart refuses containers that have a process in common. One whose processes
-// cannot be listed is left to whoever lists them next.
+// cannot be listed is left to the next caller that lists them.
 func (f *Finder) apart(names []string, found []Container) error {
 	of := map[int]int{}
 	for i, c := range found {

@@ -3,7 +3,7 @@
 // containers, files and symbols, the errors of engines, and what programs print are words that
 // we did not write. It knows no command and no page.
 //
-// Three doors lead out, and each escapes. [Fprintf] and [Fprintln] escape their arguments, so
+// Output leaves in three ways, and each escapes. [Fprintf] and [Fprintln] escape their arguments, so
 // that a name is no second line. [Text] is where our own styling comes from. [Output] holds
 // the stream itself, and lets through no other control sequence.
 package terminal
