@@ -19,11 +19,11 @@ func (a *app) compare() *cobra.Command {
 		Long: `Compare sets two runs side by side and judges the change of each primary metric
 under each condition, the baseline included. The host may have changed between the
 runs. --drift says by how much; each interval is widened by that before it is judged.
-To find the value for your host, compare runs of one and the same version that were
-made hours or days apart: the largest change is what the host alone does.
+To find the value for your host, compare runs of the same version, made hours or days
+apart, and take the largest change.
 
-With --fail-above the exit code tells a pipeline: 0 surely not worse than that,
-4 surely worse, 5 inconclusive. Below the drift only a clear improvement passes.
+With --fail-above the exit code is for a pipeline: 0 if every interval lies at or below
+that, 4 if one lies above it, 5 otherwise. Below the drift only a clear improvement passes.
 It is better to weigh both versions in one run, where no drift lies between them:
 tare weigh --image OLD --image NEW --platform docker --fail-above 2% -- COMMAND`,
 		Example:           "  tare compare weigh-20260102 latest --fail-above 20%",
@@ -79,7 +79,7 @@ tare weigh --image OLD --image NEW --platform docker --fail-above 2% -- COMMAND`
 		if err := report.ComparisonTerminal(screen, c, show); err != nil {
 			return err
 		}
-		return keptThreshold(c.Threshold, decider(c))
+		return thresholdError(c.Threshold, decider(c))
 	}
 	return cmd
 }

@@ -137,7 +137,7 @@ type DocumentOverhead struct {
 	// WithTainted is the ratio with tainted blocks left in.
 	WithTainted *DocumentEstimate `json:"with_tainted"`
 	Needs       string            `json:"needs"`
-	// Threshold is its status against the run's, empty where that judges it not.
+	// Threshold is its status against the run's, empty where the threshold does not judge it.
 	Threshold Status `json:"threshold"`
 }
 

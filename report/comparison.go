@@ -20,7 +20,7 @@ func ComparisonTerminal(w io.Writer, c overhead.Comparison, opt TerminalOptions)
 	s.field("old", clean(c.Old))
 	s.field("new", clean(c.New))
 	drift := ratioText(c.Drift) + " %"
-	s.field("drift", drift+" allowed for: the host may have changed by that between the runs. Each interval is widened by it at both ends before it is judged.")
+	s.field("drift", drift+": the host may have changed by that much between the runs. Each interval is widened by it at both ends before it is judged.")
 	if limit := c.Threshold.FailAbove; limit > 0 {
 		text := ratioText(limit) + " % worse"
 		if c.Threshold.Status != "" {
