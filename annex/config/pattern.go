@@ -30,7 +30,7 @@ const escapable = `*?[]\-!^`
 
 var (
 	errOpen   = errors.New(`a [ that no ] ends: want a set such as [a-z], or \[ for the character`)
-	errNone   = errors.New(`a set of nothing, []: want a set such as [a-z], or \[\] for the two characters`)
+	errNone   = errors.New(`an empty set, []: want a set such as [a-z], or \[\] for the two characters`)
 	errNegate = errors.New(`a set that begins with ^: want [!...] for any other character, or [\^...] for that one`)
 	errLast   = errors.New(`a \ at its end: want \\ for a backslash`)
 )
@@ -71,7 +71,7 @@ func character(text []rune) (r rune, rest []rune, err error) {
 		return 0, nil, errLast
 	}
 	if !strings.ContainsRune(escapable, text[1]) {
-		return 0, nil, fmt.Errorf(`\%c, which stands for nothing: want \\ for a backslash`, text[1])
+		return 0, nil, fmt.Errorf(`\%c, which is no escape: want \\ for a backslash`, text[1])
 	}
 	return text[1], text[2:], nil
 }
@@ -98,7 +98,7 @@ func parseSet(text []rune) (set token, rest []rune, err error) {
 			}
 		}
 		if s.last < s.first {
-			return set, nil, fmt.Errorf(`a range of nothing, %c-%c: want %c-%c, or \- for the character`, s.first, s.last, s.last, s.first)
+			return set, nil, fmt.Errorf(`an empty range, %c-%c: want %c-%c, or \- for the character`, s.first, s.last, s.last, s.first)
 		}
 		set.ranges = append(set.ranges, s)
 	}

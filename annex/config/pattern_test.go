@@ -79,15 +79,15 @@ func TestPatternsThatAreRefused(t *testing.T) {
 		"web-[a-":       `a [ that no ] ends`,
 		"web-[a-z":      `a [ that no ] ends`,
 		"web-[!":        `a [ that no ] ends`,
-		"[]":            `a set of nothing, []`,
-		"[!]":           `a set of nothing, []`,
+		"[]":            `an empty set, []`,
+		"[!]":           `an empty set, []`,
 		"[^a]":          `a set that begins with ^: want [!...]`,
-		"[z-a]":         `a range of nothing, z-a: want a-z, or \- for the character`,
+		"[z-a]":         `an empty range, z-a: want a-z, or \- for the character`,
 		`web\`:          `a \ at its end: want \\ for a backslash`,
 		`[a\`:           `a \ at its end`,
-		`firefox\x2dw`:  `\x, which stands for nothing: want \\ for a backslash`,
-		`[a\d]`:         `\d, which stands for nothing`,
-		`C:\[0-9\\]\ x`: `\ , which stands for nothing`,
+		`firefox\x2dw`:  `\x, which is no escape: want \\ for a backslash`,
+		`[a\d]`:         `\d, which is no escape`,
+		`C:\[0-9\\]\ x`: `\ , which is no escape`,
 	} {
 		for key, text := range map[string]string{"name": pattern, "image": pattern, "label": "x=" + pattern, "cgroup": "/" + pattern} {
 			_, err := Parse("annex.toml", []byte("[[rule]]\nclass = \"elastic\"\n"+key+" = '"+text+"'\n"))

@@ -297,7 +297,7 @@ func printClasses(out io.Writer, c config.Config, all []container.Container, wit
 		terminal.Fprintln(w)
 	}
 	if len(c.Rules) > 0 {
-		terminal.Fprintf(w, "\nRULE\tDECIDES\tCLASS\tWHERE ALL OF THIS FITS\n")
+		terminal.Fprintf(w, "\nRULE\tCONTAINERS\tCLASS\tPATTERNS\n")
 	}
 	for i, r := range c.Rules {
 		terminal.Fprintf(w, "%d\t%d\t%s\t%s\n", i+1, decides[i], r.Class, r.Pattern())

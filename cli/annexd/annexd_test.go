@@ -143,9 +143,9 @@ elastic   2     docker  web\u001b]0;\u0007
 elastic   2     docker  web-out (outside of /box: not managed)
 elastic   2     docker  web-gone
 
-RULE  DECIDES  CLASS     WHERE ALL OF THIS FITS
-1     2        critical  name = "db*"
-2     3        elastic   name = "web*", image = "*"
+RULE  CONTAINERS  CLASS     PATTERNS
+1     2           critical  name = "db*"
+2     3           elastic   name = "web*", image = "*"
 
 2 critical, 3 elastic (1 of them not managed), 1 ignored
 `
