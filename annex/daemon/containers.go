@@ -68,19 +68,27 @@ func (c *Containers) Find(ctx context.Context) ([]container.Container, []string,
 			notes = append(notes, kept)
 		}
 	}
-	own := c.own()
-	all = slices.DeleteFunc(all, func(one container.Container) bool { return c.runsIn(one, own) })
+	own, err := c.own()
+	if err != nil {
+		return nil, nil, err
+	}
+	var failed error
+	all = slices.DeleteFunc(all, func(one container.Container) bool {
+		is, err := c.runsIn(one, own)
+		failed = errors.Join(failed, err)
+		return is
+	})
 	slices.SortStableFunc(all, func(a, b container.Container) int {
 		return strings.Count(a.Cgroup, "/") - strings.Count(b.Cgroup, "/")
 	})
 	trees := c.trees()
-	d := &division{rules: conf.Rules, layout: c.layout, trees: cgroup.Layout{Hierarchies: trees}, of: map[int]int{}}
+	d := &division{rules: conf.Rules, layout: c.layout, trees: cgroup.Layout{Hierarchies: trees}, partOf: map[int]int{}}
 	var entered []string
-	var failed error
 	for i := range len(conf.Rules) + 1 {
 		for _, one := range all {
 			if conf.Decides(one) == i {
-				d.add(one, i)
+				_, err := d.add(one, i)
+				failed = errors.Join(failed, err)
 			}
 		}
 		if i == len(conf.Rules) || conf.Rules[i].Cgroup == "" {
@@ -94,12 +102,17 @@ func (c *Containers) Find(ctx context.Context) ([]container.Container, []string,
 				return true
 			}
 			one, runs, err := finder.Group(dir)
+			added := false
+			if err == nil && runs && conf.Decides(one) == i {
+				added, err = d.add(one, i)
+			}
 			failed = errors.Join(failed, err)
 			// Nothing runs in it, a name does not fit, or another container has what runs in it.
-			return !runs || conf.Decides(one) != i || !d.add(one, i)
+			return !added
 		}
 		for _, tree := range trees {
-			descend(tree.Mount, conf.Rules[i], func(dir string) { entered = append(entered, dir) }, visit)
+			err := descend(tree.Mount, conf.Rules[i], func(dir string) { entered = append(entered, dir) }, visit)
+			failed = errors.Join(failed, err)
 		}
 	}
 	if err := errors.Join(failed, ctx.Err()); err != nil {
@@ -121,7 +134,7 @@ func few(notes []string) []string {
 	if len(notes) <= most {
 		return notes
 	}
-	return append(notes[:most:most], fmt.Sprintf("%d more are kept from a rule by an earlier one", len(notes)-most))
+	return append(notes[:most:most], fmt.Sprintf("%d more notes of this kind are left out", len(notes)-most))
 }
 
 // remember has what an engine once told of a container hold for as long as that runs: while the engine
@@ -174,25 +187,25 @@ func (c *Containers) trees() (trees []cgroup.Hierarchy) {
 }
 
 // own are the directories of this program's groups, in which its guard is too.
-func (c *Containers) own() (dirs []string) {
+func (c *Containers) own() (dirs []string, err error) {
 	own, _, err := c.layout.Of(c.self)
 	if err != nil {
-		return nil
+		return nil, fmt.Errorf("find the control groups of this program: %w", err)
 	}
 	for _, place := range own.Places {
 		dirs = append(dirs, place.Dir())
 	}
-	return dirs
+	return dirs, nil
 }
 
 // runsIn tells whether this program runs in a container, by its own groups or, where the
 // container has none, by the container's processes.
-func (c *Containers) runsIn(one container.Container, own []string) bool {
+func (c *Containers) runsIn(one container.Container, own []string) (bool, error) {
 	if one.Cgroup != "" {
-		return len(exclude([]string{one.Cgroup}, own)) == 0
+		return len(exclude([]string{one.Cgroup}, own)) == 0, nil
 	}
 	pids, err := one.Processes()
-	return err == nil && slices.Contains(pids, c.self)
+	return slices.Contains(pids, c.self), err
 }
 
 // exclude leaves out the groups that one of these is in, or is.

@@ -1,12 +1,17 @@
 package daemon
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
+	"tare/annex"
 	"tare/annex/config"
 	"tare/container"
 	"tare/kernel/cgroup"
@@ -20,7 +25,7 @@ type division struct {
 	layout cgroup.Layout
 	trees  cgroup.Layout // the hierarchies by which memory is accounted for and containers are found
 	parts  []part
-	of     map[int]int // the part that a process is in
+	partOf map[int]int // the part that a process is in
 	notes  []string    // what an earlier rule keeps from a later one
 }
 
@@ -31,39 +36,91 @@ type part struct {
 	paths []string // of its groups below their hierarchies' roots
 }
 
-// add gives a container its processes, unless one that was added before has any of them: then it
-// is false. Groups by one path in two hierarchies count as one, whatever is in them: what memory is
-// a container's is told by that path too.
-func (d *division) add(one container.Container, rule int) bool {
+// add gives a container its processes. Where one that was added before has any of them, or a group
+// of it, the container is left out: then it is false. A critical one is left out only where it has
+// no process besides, since its other processes are to stay protected. Groups by one path in two
+// hierarchies count as one, whatever is in them: what memory is a container's is found by that path
+// too.
+func (d *division) add(one container.Container, rule int) (added bool, err error) {
 	p := part{Container: one, rule: rule}
-	var groups cgroup.Group
 	for _, dir := range append([]string{one.Cgroup}, one.Groups...) {
 		if path, ok := d.pathOf(dir); ok && !slices.Contains(p.paths, path) {
 			p.paths = append(p.paths, path)
-			groups.Places = append(groups.Places, d.trees.At(path).Places...)
 		}
 	}
-	for _, other := range d.parts {
-		if how := related(p.paths, other.paths); how != "" {
+	pids, err := d.processes(p)
+	if err != nil {
+		return false, err
+	}
+	sharing := map[int]bool{}
+	for _, pid := range pids {
+		if i, is := d.partOf[pid]; is {
+			sharing[i] = true
+		}
+	}
+	critical := d.class(rule) == annex.Critical
+	first := ""
+	var earlier []part
+	for i, other := range d.parts {
+		how := related(p.paths, other.paths)
+		if how == "" && sharing[i] {
+			how = shares
+		}
+		switch {
+		case how == "":
+			continue
+		case !critical:
 			d.note(p, how, other)
-			return false
+			return false, nil
+		case how != shares:
+			// A process that began there since it was added is the other's too.
+			its, err := d.processes(other)
+			if err != nil {
+				return false, err
+			}
+			d.claim(its, i)
 		}
+		first = cmp.Or(first, how)
+		earlier = append(earlier, other)
 	}
-	// What cannot be listed has ended meanwhile, which whoever begins with it finds.
-	pids, _ := one.Processes()
-	others, _ := groups.Processes()
-	pids = append(pids, others...)
-	for _, pid := range pids {
-		if other, is := d.of[pid]; is {
-			d.note(p, shares, d.parts[other])
-			return false
-		}
+	if d.claim(pids, len(d.parts)) == 0 && len(earlier) > 0 {
+		d.note(p, first, earlier[0])
+		return false, nil
 	}
-	for _, pid := range pids {
-		d.of[pid] = len(d.parts)
-	}
+	d.noteWithout(p, earlier)
 	d.parts = append(d.parts, p)
-	return true
+	return true, nil
+}
+
+// claim gives a part those of the processes that no part has, and tells how many these are.
+func (d *division) claim(pids []int, part int) (claimed int) {
+	for _, pid := range pids {
+		if _, is := d.partOf[pid]; !is {
+			d.partOf[pid] = part
+			claimed++
+		}
+	}
+	return claimed
+}
+
+// processes lists a part's processes, and those in groups by its paths in every hierarchy. One that
+// has ended has none. An error says that they are not known: to take that for none would leave a
+// critical container's memory to a later rule.
+func (d *division) processes(p part) (all []int, err error) {
+	lists := []container.Container{p.Container}
+	for _, path := range p.paths {
+		for _, place := range d.trees.At(path).Places {
+			lists = append(lists, container.Container{Engine: container.Cgroup, Name: path, Cgroup: place.Dir()})
+		}
+	}
+	for _, one := range lists {
+		pids, err := one.Processes()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, pids...)
+	}
+	return all, nil
 }
 
 // in tells whether a directory is a group of a container that was added, or lies in one. A later
@@ -96,7 +153,7 @@ const (
 
 // related tells how groups of these paths stand to groups of those; empty where they have nothing
 // in common.
-func related(paths, others []string) string {
+func related(paths, others []string) (how string) {
 	for _, a := range paths {
 		for _, b := range others {
 			switch {
@@ -105,21 +162,47 @@ func related(paths, others []string) string {
 			case strings.HasPrefix(a, b+"/"):
 				return liesIn
 			case strings.HasPrefix(b, a+"/"):
-				return contains
+				how = contains // unless another of its groups lies in one of those
 			}
 		}
 	}
-	return ""
+	return how
+}
+
+// class is that which a rule gives; behind the last rule it is Ignored.
+func (d *division) class(rule int) annex.Class {
+	if rule >= len(d.rules) {
+		return annex.Ignored
+	}
+	return d.rules[rule].Class
 }
 
 // note says what a rule does not get, where an earlier one gives it another class.
 func (d *division) note(lost part, how string, has part) {
-	if lost.rule >= len(d.rules) || how == isSame {
+	class, by := d.class(lost.rule), d.class(has.rule)
+	if lost.rule >= len(d.rules) || how == isSame || class == by {
 		return
 	}
-	class, by := d.rules[lost.rule].Class, d.rules[has.rule].Class
-	note := fmt.Sprintf("rule %d (%s) does not have %s: it %s %s, which is %s by rule %d", lost.rule+1, class, lost.Name, how, has.Name, by, has.rule+1)
-	if class != by && !slices.Contains(d.notes, note) {
+	d.say("rule %d (%s) does not decide %s: it %s %s, which rule %d makes %s", lost.rule+1, class, lost.Name, how, has.Name, has.rule+1, by)
+}
+
+// noteWithout says which of a critical container's processes earlier rules give another class, and
+// what follows: the kernel protects a group, and counts its waits, with all that is in it.
+func (d *division) noteWithout(critical part, earlier []part) {
+	earlier = slices.DeleteFunc(earlier, func(p part) bool { return d.class(p.rule) == annex.Critical })
+	if len(earlier) == 0 {
+		return
+	}
+	first, more := earlier[0], ""
+	if len(earlier) > 1 {
+		more = fmt.Sprintf(", and without %d more", len(earlier)-1)
+	}
+	d.say("rule %d (critical) decides %s without %s, which rule %d makes %s%s: the kernel may protect these processes too, and count their waits for memory as those of %s",
+		critical.rule+1, critical.Name, first.Name, first.rule+1, d.class(first.rule), more, critical.Name)
+}
+
+func (d *division) say(format string, args ...any) {
+	if note := fmt.Sprintf(format, args...); !slices.Contains(d.notes, note) {
 		d.notes = append(d.notes, note)
 	}
 }
@@ -137,14 +220,18 @@ func (d *division) pathOf(dir string) (path string, ok bool) {
 	return path, true
 }
 
-// descend goes through the directories below one that a rule's cgroup fits, those further up
-// first, and into those of which visit says so and whose groups it may fit; entered is told of
-// each whose groups are gone through.
-func descend(dir string, rule config.Rule, entered func(dir string), visit func(dir string) bool) {
+// descend visits the directories below dir that the rule's cgroup fits, parents first. It enters
+// those for which visit returns true and below which the rule may fit. It calls entered for each
+// directory that it lists. The error is that one could not be listed; one that has gone meanwhile
+// has none in it.
+func descend(dir string, rule config.Rule, entered func(dir string), visit func(dir string) bool) error {
 	entered(dir)
 	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
+		return nil
+	}
 	if err != nil {
-		return // it has gone meanwhile
+		return fmt.Errorf("list control groups: %w", err)
 	}
 	for _, e := range entries {
 		if !e.IsDir() {
@@ -155,7 +242,10 @@ func descend(dir string, rule config.Rule, entered func(dir string), visit func(
 			continue
 		}
 		if rule.MayFitBelow(group) {
-			descend(group, rule, entered, visit)
+			if err := descend(group, rule, entered, visit); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }

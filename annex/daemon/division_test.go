@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"tare/annex"
 	"tare/annex/config"
 	"tare/annex/control"
+	"tare/container"
 	"tare/kernel/cgroup"
 	"tare/kernel/swap"
 	"tare/kernel/swap/swaptest"
@@ -222,6 +224,42 @@ func TestFirstRuleDecidesAcrossLevels(t *testing.T) {
 			[]string{"elastic m"}, 1,
 		},
 		{
+			"a critical one above a group of an earlier rule keeps its other processes from later ones",
+			[][2]string{{"u/batch", "u/batch"}, {"u/db", "u/db"}},
+			[]config.Rule{elastic("/u/batch"), critical("/u"), elastic("/u/*")},
+			[]string{"elastic u/batch", "critical u"}, 2,
+		},
+		{
+			"a critical container above groups of earlier rules",
+			[][2]string{{"docker/" + db + "/a", "docker/" + db + "/a"}, {"docker/" + db + "/b", "docker/" + db + "/b"}, {"docker/" + db + "/c", "docker/" + db + "/c"}},
+			[]config.Rule{{Class: annex.Ignored, Cgroup: "/docker/*/a"}, elastic("/docker/*/b"), named, elastic("/docker*")},
+			[]string{"ignored docker/" + db + "/a", "elastic docker/" + db + "/b", "critical " + db[:12]}, 2,
+		},
+		{
+			"two critical ones within each other",
+			[][2]string{{"v/db", "v/db"}, {"v/web", "v/web"}},
+			[]config.Rule{critical("/v/db"), critical("/v"), elastic("/v/*")},
+			[]string{"critical v/db", "critical v"}, 1,
+		},
+		{
+			"a critical one with no process besides those of an earlier rule",
+			[][2]string{{"w/batch", "w/batch"}},
+			[]config.Rule{elastic("/w/batch"), critical("/w")},
+			[]string{"elastic w/batch"}, 1,
+		},
+		{
+			"a critical one with a process of an earlier rule, by the other version",
+			[][2]string{{"x/batch", "t/db/1"}, {"x/db", "t/db/2"}},
+			[]config.Rule{elastic("/x/batch"), critical("/t/db"), elastic("/x/*")},
+			[]string{"elastic x/batch", "critical t/db"}, 2,
+		},
+		{
+			"a critical container that lies in an earlier rule's group by one version, and not by the other",
+			[][2]string{{"y/docker/" + db, "docker/" + db + "/1"}, {"y/other", "docker/" + db + "/2"}},
+			[]config.Rule{elastic("/y/docker"), named, elastic("/y/*")},
+			[]string{"elastic y/docker", "critical " + db[:12]}, 2,
+		},
+		{
 			"what one rule fits is the container, and not the directory above it",
 			[][2]string{{"m/docker/" + db, "m/docker/" + db}, {"m/docker/" + web, ""}},
 			[]config.Rule{elastic("/m*")},
@@ -282,7 +320,8 @@ func TestFirstRuleDecidesAcrossLevels(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, pid := range pids {
-					if of[pid] != "" {
+					// What is critical is listed with what lies in it, and no other has what that has.
+					if of[pid] != "" && conf.Class(one) != annex.Critical {
 						t.Errorf("process %d is of %s and of %s", pid, of[pid], one.Name)
 					}
 					of[pid] = one.Name
@@ -291,7 +330,9 @@ func TestFirstRuleDecidesAcrossLevels(t *testing.T) {
 			if !slices.Equal(got, c.want) {
 				t.Errorf("there are %q, want %q", got, c.want)
 			}
-			notes = slices.DeleteFunc(notes, func(n string) bool { return !strings.Contains(n, " does not have ") })
+			notes = slices.DeleteFunc(notes, func(n string) bool {
+				return !strings.Contains(n, " does not decide ") && !strings.Contains(n, " without ")
+			})
 			if len(notes) != c.notes {
 				t.Errorf("it notes %q, want %d notes", notes, c.notes)
 			}
@@ -300,6 +341,71 @@ func TestFirstRuleDecidesAcrossLevels(t *testing.T) {
 				t.Errorf("it watches %q", watched)
 			}
 		})
+	}
+}
+
+// What is in a container that cannot be listed is not known, and so nothing of it is left to a
+// later rule: the look fails.
+func TestUnlistedContainersFail(t *testing.T) {
+	top := t.TempDir()
+	memory := cgroup.Hierarchy{Version: 1, Controllers: []string{"memory"}, Mount: top + "/memory", Root: "/"}
+	two := cgroup.Hierarchy{Version: 2, Mount: top + "/unified", Root: "/"}
+	layout := cgroup.Layout{Hierarchies: []cgroup.Hierarchy{memory, two}}
+	for _, c := range []struct {
+		what, group string // of which the list of processes is a directory, and no file
+		fails       bool
+	}{
+		{"in its own group", "/memory/box/db", true},
+		{"in a group below it", "/memory/box/db/below", true},
+		{"in its group in the other hierarchy", "/unified/box/db", true},
+		{"in a group of another container", "/memory/box/web", false},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			for _, dir := range []string{"/memory/box/db", "/unified"} {
+				if err := os.MkdirAll(top+dir, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			unreadable := filepath.Join(top, c.group, "cgroup.procs")
+			if err := os.MkdirAll(unreadable, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			defer os.RemoveAll(filepath.Join(top, c.group))
+			d := division{rules: []config.Rule{{Class: annex.Critical, Name: "db"}}, layout: layout, trees: layout, partOf: map[int]int{}}
+			added, err := d.add(container.Container{Name: "db", Cgroup: top + "/memory/box/db"}, 0)
+			if added == c.fails || c.fails != errors.Is(err, syscall.EISDIR) {
+				t.Errorf("it is added %t: %v", added, err)
+			}
+		})
+	}
+	// The look that comes upon it, and upon directories that cannot be listed.
+	group := filepath.Join(top, "memory/batch/job")
+	if err := os.MkdirAll(filepath.Join(top, "unified/batch/job/cgroup.procs"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(group, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(group+"/cgroup.procs", []byte(strconv.Itoa(os.Getppid())+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	conf := config.Config{Rules: []config.Rule{{Class: annex.Critical, Cgroup: config.Literal(top) + "/memory/batch/*"}}}
+	containers := Containers{layout: layout, config: func() config.Config { return conf }, self: os.Getpid()}
+	if all, _, err := containers.Find(t.Context()); !errors.Is(err, syscall.EISDIR) {
+		t.Errorf("a look finds %v: %v", all, err)
+	}
+	file := filepath.Join(top, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]error{file: syscall.ENOTDIR, top + "/gone": nil} {
+		if err := descend(dir, conf.Rules[0], func(string) {}, nil); !errors.Is(err, want) {
+			t.Errorf("listing %s: %v, want %v", dir, err, want)
+		}
+	}
+	containers.self = 1 << 30
+	if _, _, err := containers.Find(t.Context()); err == nil {
+		t.Error("a look does not fail where it is not known which groups are this program's own")
 	}
 }
 
