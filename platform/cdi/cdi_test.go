@@ -120,7 +120,7 @@ func TestApply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := ocispec.Container{Spec: platform.Spec{Args: []string{"/lud"}, Env: []string{"LD_LIBRARY_PATH=/opt/lib:" + cdi.LibraryDir}}, Tree: rootfs.Tree{Root: "/r"}, CgroupPath: "/c"}.Config()
+	config, err := ocispec.Container{Process: platform.Process{Args: []string{"/lud"}, Env: []string{"LD_LIBRARY_PATH=/opt/lib:" + cdi.LibraryDir}}, Tree: rootfs.Tree{Root: "/r"}, CgroupPath: "/c"}.Config()
 	if err != nil {
 		t.Fatal(err)
 	}
