@@ -23,7 +23,8 @@ To find the value for your host, compare runs of the same version, made hours or
 apart, and take the largest change.
 
 With --fail-above the exit code is for a pipeline: 0 if every interval lies at or below
-that, 4 if one lies above it, 5 otherwise. Below the drift only a clear improvement passes.
+that, 4 if one lies above it, 5 otherwise. A condition that fails in a larger share of its
+trials than before does not pass. Below the drift only a clear improvement passes.
 It is better to weigh both versions in one run, where no drift lies between them:
 tare weigh --image OLD --image NEW --platform docker --fail-above 2% -- COMMAND`,
 		Example:           "  tare compare weigh-20260102 latest --fail-above 20%",
@@ -89,17 +90,13 @@ func decider(c overhead.Comparison) string {
 	if len(c.Missing) > 0 {
 		return c.Missing[0] + "; measure both runs with the same conditions"
 	}
-	judged := 0
 	for _, r := range c.Rows {
+		if r.Withheld != "" {
+			return fmt.Sprintf("%s of %s: %s; mend that and measure again", r.Metric, r.Condition, r.Withheld)
+		}
 		if r.Judged && !r.Change.Known() {
 			return fmt.Sprintf("%s of %s has no interval; measure it again, with more blocks", r.Metric, r.Condition)
 		}
-		if r.Judged {
-			judged++
-		}
-	}
-	if judged == 0 {
-		return "no primary metric is in both runs; measure both with the same workload"
 	}
 	return "weigh both versions in one run"
 }
@@ -124,6 +121,7 @@ type comparedRow struct {
 	DriftHigh *float64         `json:"drift_high"`
 	Verdict   overhead.Verdict `json:"verdict"`
 	Status    overhead.Status  `json:"status"`
+	Withheld  string           `json:"withheld"` // why the status is not passed though the interval is
 }
 
 type comparedRuns struct {
@@ -144,7 +142,7 @@ func comparisonDocument(c overhead.Comparison) comparedRuns {
 		Status: c.Threshold.Status, Unjudged: c.Unjudged, Missing: c.Missing, Warnings: c.Warnings}
 	for _, r := range c.Rows {
 		d.Rows = append(d.Rows, comparedRow{r.Condition, r.Metric, r.Unit, number(r.Percent), number(r.PercentLow), number(r.PercentHigh),
-			number(r.DriftLow), number(r.DriftHigh), r.Verdict, r.Status})
+			number(r.DriftLow), number(r.DriftHigh), r.Verdict, r.Status, r.Withheld})
 	}
 	return d
 }

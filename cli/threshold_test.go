@@ -2,7 +2,9 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -19,6 +21,12 @@ import (
 // storedRun puts a run into the store of home: two conditions, slower than a second by
 // the factors, in blocks with a noise of half a percent.
 func storedRun(t *testing.T, home, id string, factors map[string]float64, edit func(*record.Run)) {
+	t.Helper()
+	storedTrials(t, home, id, factors, edit, nil)
+}
+
+// storedTrials is storedRun, with trials that are edited.
+func storedTrials(t *testing.T, home, id string, factors map[string]float64, edit func(*record.Run), editTrial func(*record.Trial)) {
 	t.Helper()
 	store, err := record.Open(filepath.Join(home, storeFile))
 	if err != nil {
@@ -43,8 +51,12 @@ func storedRun(t *testing.T, home, id string, factors map[string]float64, edit f
 	for _, c := range run.Conditions {
 		for block := range 10 {
 			value := factors[c.Platform] * math.Exp(0.005*random.NormFloat64())
-			if _, err := store.AddTrial(id, record.Trial{Condition: c.ID, Workload: "app", Block: block + 1, Attempt: 1, Started: time.Now(),
-				Samples: []record.Sample{{Metric: "wall", Value: value}}}); err != nil {
+			trial := record.Trial{Condition: c.ID, Workload: "app", Block: block + 1, Attempt: 1, Started: time.Now(),
+				Samples: []record.Sample{{Metric: "wall", Value: value}}}
+			if editTrial != nil {
+				editTrial(&trial)
+			}
+			if _, err := store.AddTrial(id, trial); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -80,6 +92,13 @@ func TestExitCodesOfCompare(t *testing.T) {
 	storedRun(t, home, "weigh-none", everywhere(1), none)
 	storedRun(t, home, "weigh-none-either", everywhere(1), none)
 	storedRun(t, home, "weigh-zero", map[string]float64{"bare": 1, "docker": 0}, nil)
+	storedRun(t, home, "weigh-none-20-slower", everywhere(1.20), none)
+	storedTrials(t, home, "weigh-fails", everywhere(1), nil, failsInDocker)
+	storedTrials(t, home, "weigh-tainted", everywhere(1), nil, func(trial *record.Trial) {
+		if trial.Condition == "app@docker" && trial.Block > 7 {
+			trial.Taint, trial.Samples[0].Value = []string{"tasks waited for memory 30 % of the time"}, 4
+		}
+	})
 	first, second := imports(t, home), imports(t, home)
 	for _, c := range []struct {
 		args string
@@ -97,7 +116,11 @@ func TestExitCodesOfCompare(t *testing.T) {
 		{"weigh-old weigh-one-side --fail-above 20%", exitInconclusive, "app@docker is not in weigh-one-side; measure both runs with the same conditions"},
 		{"weigh-one-side weigh-old --fail-above 20%", exitInconclusive, "app@docker is not in weigh-one-side"},
 		{"weigh-old weigh-secondary --fail-above 20%", exitUsage, "no condition with a metric in common"},
-		{"weigh-none weigh-none-either --fail-above 20%", exitInconclusive, "no primary metric is in both runs; measure both with the same workload"},
+		{"weigh-none weigh-none-either --fail-above 20%", exitSuccess, ""},
+		{"weigh-none weigh-none-20-slower --fail-above 5%", exitThreshold, "worse by more than 5%"},
+		{"weigh-old weigh-fails --fail-above 20%", exitInconclusive, "wall of app@docker: 5 of its 10 trials yielded nothing, against 0 of 10 of the old run"},
+		{"weigh-fails weigh-old --fail-above 20%", exitSuccess, ""},
+		{"weigh-old weigh-tainted --fail-above 20%", exitInconclusive, "wall of app@docker: it passes only without the tainted blocks"},
 		{"weigh-old weigh-zero --fail-above 20%", exitInconclusive, "wall of app@docker has no interval; measure it again"},
 		{"weigh-old weigh-elsewhere", exitSuccess, ""},
 		{"weigh-old weigh-elsewhere --fail-above 20%", exitUsage, "different hosts"},
@@ -120,6 +143,8 @@ func TestExitCodesOfCompare(t *testing.T) {
 	}
 	_, out, _ := tare(t, home, "compare", "weigh-old", "weigh-elsewhere")
 	hasAll(t, "compare", out, []string{"no verdict: the runs are of different hosts"})
+	_, out, _ = tare(t, home, "compare", "weigh-old", "weigh-fails", "--fail-above", "20%")
+	hasAll(t, "compare", out, []string{"is inconclusive: 5 of its 10 trials yielded nothing, against 0 of 10 of the old run.", "docker: 5 of its 10"})
 	_, out, _ = tare(t, home, "compare", "weigh-old", "weigh-same", "--fail-above", "2%")
 	hasAll(t, "compare", out, []string{"only a clear improvement can pass", "tare --home"})
 
@@ -131,6 +156,35 @@ func TestExitCodesOfCompare(t *testing.T) {
 	}
 	if d.Status != overhead.Exceeded || d.FailAbove != 0.05 || d.Drift != 0.1 || len(d.Rows) != 2 || d.Rows[0].Condition != "app@bare" || d.Rows[0].Status != overhead.Exceeded {
 		t.Errorf("%+v", d)
+	}
+}
+
+func failsInDocker(trial *record.Trial) {
+	if trial.Condition == "app@docker" && trial.Block%2 == 0 {
+		trial.Error, trial.Samples = "exit status 1", nil
+	}
+}
+
+// A run whose new version fails in part of its trials does not pass, and says so.
+func TestAVersionThatFailsInPart(t *testing.T) {
+	home := t.TempDir()
+	storedTrials(t, home, "weigh-fails", map[string]float64{"bare": 1, "docker": 1}, func(run *record.Run) { run.Plan.FailAbove = 0.05 }, failsInDocker)
+	_, out, _ := tare(t, home, "show", "weigh-fails")
+	hasAll(t, "show", out, []string{
+		"whether docker on app wall is worse by more than the 5 % allowed is inconclusive: 5 of its 10 trials yielded nothing, against 0 of 10 of the baseline."})
+	store, err := record.Open(filepath.Join(home, storeFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	run, err := store.Run("weigh-fails")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &measuring{app: &app{out: io.Discard, err: io.Discard, home: home}, out: t.TempDir(), store: store, progress: newProgress(io.Discard)}
+	err = m.finish(run, nil)
+	if code, ok := errors.AsType[*codedError](err); !ok || code.code != exitInconclusive {
+		t.Errorf("got %v, want the exit code %d", err, exitInconclusive)
 	}
 }
 

@@ -86,7 +86,7 @@ func counterpart(c record.Condition, others []record.Condition, told []map[strin
 	at, clear = -1, true
 	var least [2]int
 	for i, o := range others {
-		if !agree(c, told[i], known) || !slices.ContainsFunc(c.Metrics, func(m workload.Metric) bool { _, same := metricOf(&o, m); return same }) {
+		if !agree(c, told[i], known) || !slices.ContainsFunc(c.Metrics, func(m workload.Metric) bool { return hasMetric(&o, m) }) {
 			continue
 		}
 		var untold [2]int // factors first: a setting that nobody tells of is the usual one

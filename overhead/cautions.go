@@ -20,12 +20,12 @@ func (l *layout) cautions(group Group, opt Options) []string {
 	all = append(all, l.taintThatFollows()...)
 	primaries := 0
 	for _, m := range l.metrics {
-		if m.Primary {
+		if l.carries(m.Name) {
 			primaries++
 		}
 	}
 	for i, m := range l.metrics {
-		if !m.Primary {
+		if !l.carries(m.Name) {
 			continue
 		}
 		all = append(all, l.taintThatMatters(m, group.Metrics[i], opt)...)
@@ -65,24 +65,30 @@ func (l *layout) failures() []string {
 // each for a whole workload.
 const significance = 0.05
 
-// taintThatFollows compares each condition's share of tainted trials with that
-// of all others (Fisher's exact test, adjusted by Holm): a cause that follows
-// a condition is an effect of it and no accident.
-func (l *layout) taintThatFollows() []string {
-	// A trial that was made again follows upon itself, into what disturbed it: the tries of one
-	// are one.
-	type once struct {
-		condition        string
-		block, replicate int
-	}
+// once is a place in a block, however often a trial was made there.
+type once struct {
+	condition        string
+	block, replicate int
+}
+
+// disturbed tells of each place whether any trial made there was tainted. A trial that
+// was made again follows upon itself, into what disturbed it: the tries of one are one.
+func (l *layout) disturbed() map[once]bool {
 	disturbed := map[once]bool{}
 	for _, t := range l.trials {
 		one := once{t.Condition, t.Block, t.Replicate}
 		disturbed[one] = disturbed[one] || len(t.Taint) > 0
 	}
+	return disturbed
+}
+
+// taintThatFollows compares each condition's share of tainted trials with that
+// of all others (Fisher's exact test, adjusted by Holm): a cause that follows
+// a condition is an effect of it and no accident.
+func (l *layout) taintThatFollows() []string {
 	tainted, trials := map[string]int{}, map[string]int{}
 	var allTainted, allTrials int
-	for one, is := range disturbed {
+	for one, is := range l.disturbed() {
 		trials[one.condition]++
 		allTrials++
 		if is {

@@ -55,11 +55,13 @@ type ComparisonRow struct {
 	Percent, PercentLow, PercentHigh, DriftLow, DriftHigh float64
 	// OverheadPercent is Overhead's change, likewise.
 	OverheadPercent, OverheadLow, OverheadHigh float64
-	// Judged rows, those of primary metrics, have a Verdict, against no change, and a
-	// Status against the threshold, where there is one.
-	Judged  bool
-	Verdict Verdict
-	Status  Status
+	// Judged rows, those of metrics that carry a verdict in either run, have a Verdict,
+	// against no change, and a Status against the threshold, where there is one. Withheld
+	// says why that is not passed though the interval is.
+	Judged   bool
+	Verdict  Verdict
+	Status   Status
+	Withheld string
 }
 
 // NothingInCommon says that two runs cannot be compared.
@@ -108,7 +110,7 @@ func Compare(was, is record.Run, opt CompareOptions) (Comparison, error) {
 	for _, l := range old {
 		before[l.workload] = l
 	}
-	var judged []worsening
+	var rows []judged
 	for _, now := range layouts(is, analysis) {
 		then := before[now.workload]
 		if then == nil {
@@ -116,7 +118,7 @@ func Compare(was, is record.Run, opt CompareOptions) (Comparison, error) {
 			continue
 		}
 		delete(before, now.workload)
-		judged = append(judged, c.compareWorkload(then, now, analysis)...)
+		rows = append(rows, c.compareWorkload(then, now, analysis)...)
 	}
 	for _, l := range old {
 		if before[l.workload] != nil {
@@ -127,7 +129,7 @@ func Compare(was, is record.Run, opt CompareOptions) (Comparison, error) {
 		return c, &NothingInCommon{Old: was, New: is}
 	}
 	if c.Unjudged == "" {
-		c.judge(judged)
+		c.judge(rows)
 	}
 	return c, nil
 }
@@ -185,13 +187,16 @@ func program(run record.Run) string {
 }
 
 // compareWorkload adds a workload's rows, and gives what is judged of them.
-func (c *Comparison) compareWorkload(then, now *layout, opt Options) (judged []worsening) {
+func (c *Comparison) compareWorkload(then, now *layout, opt Options) (rows []judged) {
 	for _, side := range []struct {
 		run    string
 		layout *layout
 	}{{c.Old, then}, {c.New, now}} {
 		if side.layout.allTainted() {
 			c.warn("%s: every block of %s was disturbed from outside: nothing of it can be compared; measure it again on a quieter host", now.workload, side.run)
+		}
+		for _, text := range side.layout.failures() {
+			c.warn("%s: %s", side.run, text)
 		}
 	}
 	for i := range now.conditions {
@@ -205,20 +210,18 @@ func (c *Comparison) compareWorkload(then, now *layout, opt Options) (judged []w
 			c.Warnings = append(c.Warnings, conditionDifferences(old, condition)...)
 		}
 		for _, m := range condition.Metrics {
-			counterpart, ok := metricOf(old, m)
-			if !ok {
-				c.alone(condition.ID, m, c.Old)
+			if !hasMetric(old, m) {
+				c.alone(condition.ID, m, now, c.Old)
 				continue
 			}
-			m.Primary = m.Primary || counterpart.Primary
 			row, at := compareMetric(then, now, condition, m, opt, c.Drift)
 			if c.Rows = append(c.Rows, row); row.Judged {
-				judged = append(judged, at)
+				rows = append(rows, at)
 			}
 		}
 		for _, m := range old.Metrics {
-			if _, ok := metricOf(condition, m); !ok {
-				c.alone(condition.ID, m, c.New)
+			if !hasMetric(condition, m) {
+				c.alone(condition.ID, m, then, c.New)
 			}
 		}
 	}
@@ -227,22 +230,22 @@ func (c *Comparison) compareWorkload(then, now *layout, opt Options) (judged []w
 			c.missing("%s is not in %s", then.conditions[i].ID, c.New)
 		}
 	}
-	return judged
+	return rows
 }
 
-// alone tells of a metric that one of the runs has not.
-func (c *Comparison) alone(condition string, m workload.Metric, absent string) {
+// alone tells of a metric that one of the runs has not, and the other in a layout.
+func (c *Comparison) alone(condition string, m workload.Metric, in *layout, absent string) {
 	tell := c.warn
-	if m.Primary {
+	if in.carries(m.Name) {
 		tell = c.missing
 	}
 	tell("%s of %s is not in %s", m.Name, condition, absent)
 }
 
-// compareMetric makes a row, and gives the change as it is judged, widened by the drift.
-func compareMetric(then, now *layout, c *record.Condition, m workload.Metric, opt Options, drift float64) (ComparisonRow, worsening) {
-	before, after := then.untainted(m, c.ID), now.untainted(m, c.ID)
-	change := func(at float64) stats.Estimate {
+// compareMetric makes a row, and gives it as it is judged: its change is widened by the drift.
+func compareMetric(then, now *layout, c *record.Condition, m workload.Metric, opt Options, drift float64) (ComparisonRow, judged) {
+	before, after := then.figures(m, c.ID, false), now.figures(m, c.ID, false)
+	change := func(before, after []figure, at float64) stats.Estimate {
 		if logarithmic(m) && positive(before) && positive(after) {
 			return stats.UnpairedRatio(values(before), values(after), at)
 		}
@@ -250,20 +253,26 @@ func compareMetric(then, now *layout, c *record.Condition, m workload.Metric, op
 		leveled.Level = at
 		return mover(level(m, before, leveled), level(m, after, leveled), at)
 	}
-	widened := func(at float64) (low, high float64) {
-		e := change(at)
-		e.Interval.Low /= 1 + drift
-		e.Interval.High *= 1 + drift
-		_, low, high = percent(e, m.Better)
-		return low, high
+	widened := func(before, after []figure) worsening {
+		return func(at float64) (low, high float64) {
+			e := change(before, after, at)
+			e.Interval.Low /= 1 + drift
+			e.Interval.High *= 1 + drift
+			_, low, high = percent(e, m.Better)
+			return low, high
+		}
+	}
+	at := judged{change: widened(before, after), withheld: now.tally(m, c.ID).withheld(then.tally(m, c.ID), "the old run")}
+	if then.anyTainted() || now.anyTainted() {
+		at.withTainted = widened(then.figures(m, c.ID, true), now.figures(m, c.ID, true))
 	}
 	row := ComparisonRow{
 		Workload: now.workload, Condition: c.ID, Label: label(*c), Platform: c.Platform,
-		Metric: m.Name, Unit: m.Unit, HigherIsBetter: m.Better == workload.Higher, Judged: m.Primary,
-		OldValue: level(m, before, opt), NewValue: level(m, after, opt), Change: change(opt.Level),
+		Metric: m.Name, Unit: m.Unit, HigherIsBetter: m.Better == workload.Higher, Judged: then.carries(m.Name) || now.carries(m.Name),
+		OldValue: level(m, before, opt), NewValue: level(m, after, opt), Change: change(before, after, opt.Level),
 	}
 	row.Percent, row.PercentLow, row.PercentHigh = percent(row.Change, m.Better)
-	row.DriftLow, row.DriftHigh = widened(opt.Level)
+	row.DriftLow, row.DriftHigh = at.change(opt.Level)
 	row.Overhead = absent(opt)
 	if then.hasOverhead(c.ID) && now.hasOverhead(c.ID) && then.baselineID() == now.baselineID() {
 		a, b := then.pair(m, c.ID, false), now.pair(m, c.ID, false)
@@ -274,12 +283,12 @@ func compareMetric(then, now *layout, c *record.Condition, m workload.Metric, op
 		}
 	}
 	row.OverheadPercent, row.OverheadLow, row.OverheadHigh = percent(row.Overhead, m.Better)
-	return row, widened
+	return row, at
 }
 
 // judge gives the judged rows their verdicts and, where there is a threshold, them and
 // the whole their status.
-func (c *Comparison) judge(judged []worsening) {
+func (c *Comparison) judge(judged []judged) {
 	var rows []*ComparisonRow
 	for i := range c.Rows {
 		if c.Rows[i].Judged {
@@ -287,7 +296,7 @@ func (c *Comparison) judge(judged []worsening) {
 		}
 	}
 	for i, changed := range stats.StepDown(len(judged), 1-c.Level, func(i int, level float64) bool {
-		low, high := judged[i](level)
+		low, high := judged[i].change(level)
 		return low > 0 || high < 0
 	}) {
 		switch {
@@ -302,8 +311,8 @@ func (c *Comparison) judge(judged []worsening) {
 	if c.Threshold.FailAbove == 0 {
 		return
 	}
-	for i, status := range c.Threshold.judge(judged, c.Level) {
-		rows[i].Status = status
+	for i, o := range c.Threshold.judge(judged, c.Level) {
+		rows[i].Status, rows[i].Withheld = o.status, o.withheld
 	}
 	if len(c.Missing) > 0 && c.Threshold.Status == Passed {
 		c.Threshold.Status = Undecided
@@ -314,14 +323,11 @@ func (c *Comparison) judge(judged []worsening) {
 // are those of merged histograms, and counts may be zero.
 func logarithmic(m workload.Metric) bool { return m.Quantile == 0 && !m.Count }
 
-// metricOf finds a condition's metric that is the same as m: by name, unit and direction.
-func metricOf(c *record.Condition, m workload.Metric) (workload.Metric, bool) {
-	for _, o := range c.Metrics {
-		if o.Name == m.Name && o.Unit == m.Unit && o.Better == m.Better {
-			return o, true
-		}
-	}
-	return workload.Metric{}, false
+// hasMetric tells whether a condition has the metric m: by name, unit and direction.
+func hasMetric(c *record.Condition, m workload.Metric) bool {
+	return slices.ContainsFunc(c.Metrics, func(o workload.Metric) bool {
+		return o.Name == m.Name && o.Unit == m.Unit && o.Better == m.Better
+	})
 }
 
 // hasOverhead tells whether a condition's trials are paired with a baseline's.
@@ -345,11 +351,11 @@ func (l *layout) baselineID() string {
 	return l.conditions[l.baseline].ID
 }
 
-// untainted gives a condition's figures in the untainted blocks.
-func (l *layout) untainted(m workload.Metric, condition string) []figure {
+// figures gives a condition's figures in the untainted blocks, or in all.
+func (l *layout) figures(m workload.Metric, condition string, all bool) []figure {
 	var figures []figure
 	for i := range l.blocks {
-		if b := &l.blocks[i]; !b.tainted {
+		if b := &l.blocks[i]; all || !b.tainted {
 			if f, ok := b.figure(condition, m); ok {
 				figures = append(figures, f)
 			}

@@ -105,6 +105,7 @@ func TestAConditionThatNoLongerWorksIsUndecided(t *testing.T) {
 	if err != nil || c.Threshold.Status != overhead.Undecided {
 		t.Errorf("%+v, %v", c.Threshold, err)
 	}
+	wantWarning(t, c.Warnings, is.ID+": docker: 15 of 15 trials yielded nothing: refused")
 }
 
 func TestNoiseIsUndecided(t *testing.T) {

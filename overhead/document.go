@@ -220,9 +220,9 @@ func NewDocument(run record.Run, rep Report) Document {
 			Workload: g.Workload, Blocks: g.Blocks, Repeated: g.Repeated, Tainted: g.Tainted, Failed: g.Failed,
 			NoiseFloor: map[string]Number{}, AA: map[string]DocumentEstimate{}, Warnings: filled(g.Warnings),
 		}
-		for _, m := range g.Metrics {
+		for i, m := range g.Metrics {
 			w.NoiseFloor[m.Name] = Number(m.NoiseFloor)
-			if m.Primary {
+			if g.carries(i) {
 				floor = worst(floor, m.NoiseFloor)
 			}
 			if m.AA != nil {

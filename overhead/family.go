@@ -137,8 +137,20 @@ func (g Group) Primaries() []MetricReport {
 }
 
 func (g Group) carries(i int) bool {
-	return g.Metrics[i].Primary ||
-		i == 0 && !slices.ContainsFunc(g.Metrics, func(m MetricReport) bool { return m.Primary })
+	return carries(g.Metrics, i, func(m MetricReport) bool { return m.Primary })
+}
+
+// carries tells whether a metric of a layout carries its workload's verdict.
+func (l *layout) carries(name string) bool {
+	i := slices.IndexFunc(l.metrics, func(m workload.Metric) bool { return m.Name == name })
+	return i >= 0 && carries(l.metrics, i, func(m workload.Metric) bool { return m.Primary })
+}
+
+// carries tells whether the i-th metric of a workload carries its verdict: it is
+// primary, or none is and it is the first. Verdicts, thresholds and stopping rest on
+// the same metrics.
+func carries[M any](metrics []M, i int, primary func(M) bool) bool {
+	return primary(metrics[i]) || i == 0 && !slices.ContainsFunc(metrics, primary)
 }
 
 // Comparisons is how many comparisons of the metrics that carry the verdict are

@@ -99,8 +99,10 @@ type Row struct {
 	// Verdict, and is what a sentence says beside it.
 	Adjusted, AdjustedDifference stats.Interval
 	AdjustedLow, AdjustedHigh    float64
-	// Status against the run's threshold: of primary metrics, but for the baseline.
-	Status Status
+	// Status against the run's threshold: of metrics that carry the verdict, but for
+	// the baseline. Withheld says why it is not passed though the interval is.
+	Status   Status
+	Withheld string
 	// Needs says, where the verdict is inconclusive, what more it would take:
 	// "about 34 blocks".
 	Needs             string

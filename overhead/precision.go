@@ -62,7 +62,7 @@ func eachPrimary(run record.Run, opt Options, visit func(pairs, Options)) {
 			continue
 		}
 		for _, m := range l.metrics {
-			if !m.Primary {
+			if !l.carries(m.Name) {
 				continue
 			}
 			if len(l.conditions) == 1 {

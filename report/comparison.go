@@ -100,7 +100,7 @@ func comparedWithThreshold(c overhead.Comparison, rows []overhead.ComparisonRow)
 	for _, r := range rows {
 		all = append(all, outcome{
 			name: label(asRow(r)) + " on " + clean(r.Workload) + " " + clean(r.Metric), status: r.Status,
-			percent: r.Percent, low: r.PercentLow, high: r.PercentHigh, judgedLow: r.DriftLow, judgedHigh: r.DriftHigh, why: comparisonReason(r),
+			percent: r.Percent, low: r.PercentLow, high: r.PercentHigh, judgedLow: r.DriftLow, judgedHigh: r.DriftHigh, why: comparisonReason(r), withheld: r.Withheld,
 		})
 	}
 	return thresholdAnswer(c.Threshold, all, ratioText(c.Drift)+" % allowed for drift")
@@ -207,6 +207,9 @@ func comparisonTable(rows []overhead.ComparisonRow, c overhead.Comparison) table
 			widened = spanText(r.DriftLow, r.DriftHigh)
 			if r.Status == overhead.Undecided && r.DriftLow > 100*c.Threshold.FailAbove {
 				t.notes = append(t.notes, name+": exceeds by itself, but not surely as one of several rows (Holm).")
+			}
+			if r.Withheld != "" {
+				t.notes = append(t.notes, name+": "+clean(r.Withheld)+".")
 			}
 		}
 		if figure != "" {

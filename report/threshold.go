@@ -19,6 +19,7 @@ type outcome struct {
 	percent, low, high    float64
 	judgedLow, judgedHigh float64
 	why                   string // there is no interval
+	withheld              string // it does not pass though its interval does
 }
 
 // statusStyle gives a status the colour of the verdict that is like it.
@@ -63,6 +64,8 @@ func thresholdAnswer(t overhead.Threshold, rows []outcome, allowance string) str
 		o := undecided[0]
 		text := "Whether " + o.name + " is " + allowed + " is inconclusive: "
 		switch {
+		case o.withheld != "":
+			text += clean(o.withheld)
 		case o.judgedLow > 100*t.FailAbove:
 			text += fmt.Sprintf("it exceeds by itself, but not surely as one of %d rows (Holm)", len(rows))
 		case bounded(o.percent, o.judgedLow, o.judgedHigh):
@@ -93,7 +96,7 @@ func RunThresholdAnswer(run record.Run, rep overhead.Report) string {
 				}
 				o := outcome{
 					name: label(r) + " on " + clean(g.Workload) + " " + clean(m.Name), status: r.Status,
-					percent: r.Percent, low: r.PercentLow, high: r.PercentHigh, judgedLow: r.PercentLow, judgedHigh: r.PercentHigh, why: reason(r, run),
+					percent: r.Percent, low: r.PercentLow, high: r.PercentHigh, judgedLow: r.PercentLow, judgedHigh: r.PercentHigh, why: reason(r, run), withheld: r.Withheld,
 				}
 				if g.Blocks == 0 && g.Tainted > 0 {
 					o.judgedLow, o.judgedHigh, o.why = math.NaN(), math.NaN(), "every block was disturbed from outside"
