@@ -49,7 +49,10 @@ func OthersKeptOut(t testing.TB, state string) int {
 	}
 	var paths []string
 	err := filepath.WalkDir(state, func(path string, d fs.DirEntry, err error) error {
-		if inside, err := filepath.Rel(state, path); err == nil && strings.Contains(inside, "/") && !onTheWay(d) {
+		if inside, err := filepath.Rel(state, path); err == nil && d != nil && strings.Contains(inside, "/") && !onTheWay(d) {
+			if d.IsDir() {
+				path += "/." // to be entered, not only seen
+			}
 			paths = append(paths, path)
 		}
 		if d != nil && d.IsDir() && (err != nil || slices.Contains([]string{"proc", "sys"}, d.Name())) {
@@ -69,7 +72,7 @@ func OthersKeptOut(t testing.TB, state string) int {
 // onTheWay is a directory of root's that everybody may pass, and sees nothing in: the way to
 // what a rootless engine's user enters.
 func onTheWay(d fs.DirEntry) bool {
-	if d == nil || !d.IsDir() {
+	if !d.IsDir() {
 		return false
 	}
 	info, err := d.Info()
