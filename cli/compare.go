@@ -92,7 +92,7 @@ func decider(c overhead.Comparison) string {
 	}
 	for _, r := range c.Rows {
 		if r.Withheld != "" {
-			return fmt.Sprintf("%s of %s: %s; mend that and measure again", r.Metric, r.Condition, r.Withheld)
+			return withheld(r.Metric, r.Condition, r.Withheld)
 		}
 		if r.Judged && !r.Change.Known() {
 			return fmt.Sprintf("%s of %s has no interval; measure it again, with more blocks", r.Metric, r.Condition)

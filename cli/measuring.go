@@ -238,7 +238,27 @@ func (m *measuring) finish(run record.Run, err error) error {
 	if err != nil || run.Plan.FailAbove == 0 {
 		return interruptedHint(err)
 	}
-	return thresholdError(overhead.Analyse(run, overhead.Options{}).Threshold, "more blocks (--budget) or a quieter host would narrow the interval")
+	rep := overhead.Analyse(run, overhead.Options{})
+	return thresholdError(rep.Threshold, decidesRun(rep))
+}
+
+// decidesRun says what would decide a run that is inconclusive against its threshold.
+func decidesRun(rep overhead.Report) string {
+	for _, g := range rep.Groups {
+		for _, m := range g.Metrics {
+			for _, r := range m.Rows {
+				if r.Withheld != "" {
+					return withheld(m.Name, r.Condition, r.Withheld)
+				}
+			}
+		}
+	}
+	return "more blocks (--budget) or a quieter host would narrow the interval"
+}
+
+// withheld says of a row why it does not pass though its interval does.
+func withheld(metric, condition, why string) string {
+	return fmt.Sprintf("%s of %s: %s; mend that and measure again", metric, condition, why)
 }
 
 // thresholdError is the exit code of a threshold; instead says what would decide an
