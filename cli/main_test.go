@@ -254,6 +254,8 @@ func TestBadInput(t *testing.T) {
 		{"weigh redis --platform bare,cgroup --fail-above nan", exitUsage, []string{"--fail-above nan"}},
 		{"weigh redis --platform bare,cgroup --fail-above=", exitUsage, []string{"--fail-above : want a percentage"}},
 		{"weigh redis --platform bare,cgroup --fail-above -5%", exitUsage, []string{"--fail-above -5%"}},
+		{"weigh --rootfs= --platform bare,cgroup -- /bin/true", exitUsage, []string{"--rootfs", "names nothing"}},
+		{"weigh --rootfs /etc/passwd --platform bare,cgroup -- /bin/true", exitUsage, []string{"--rootfs /etc/passwd: it is no directory"}},
 		{"weigh --rootfs /usr --rootfs /usr/../usr --platform bare -- /bin/true", exitUsage, []string{"named twice", "copy it under another name"}},
 		{"weigh --image a --vary image=b,a --platform docker -- /bin/true", exitUsage, []string{"a is named twice"}},
 		{"weigh --rootfs /usr --rootfs /etc --platform bare,cgroup --fail-above 5% -- /bin/true", exitUsage, []string{"name one --platform"}},

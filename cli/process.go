@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -25,6 +26,9 @@ func (p *processFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&p.user, "user", "", "`USER[:GROUP]` of the image, by name or id, that its program runs as")
 	flags.StringVar(&p.entrypoint, "entrypoint", "", "`PROGRAM` in place of the image's entry point and command; \"\" runs COMMAND without it")
 }
+
+// userShape is USER or USER:GROUP; whom the image knows is its own to say.
+var userShape = regexp.MustCompile(`^[^:\s-][^:\s]*(:[^:\s-][^:\s]*)?$`)
 
 // program is what the flags, and the command after --, say of the program. named is one of
 // these that was given; empty where none was.
@@ -49,7 +53,7 @@ func (p *processFlags) program(command []string) (program workload.Program, name
 	if p.flags.Changed("workdir") && !path.IsAbs(p.workdir) {
 		return program, named, usageError("--workdir %q: want an absolute path inside, such as /srv", p.workdir)
 	}
-	if p.flags.Changed("user") && (p.user == "" || strings.Count(p.user, ":") > 1) {
+	if p.flags.Changed("user") && !userShape.MatchString(p.user) {
 		return program, named, usageError("--user %q: want USER or USER:GROUP, by name or id", p.user)
 	}
 	for _, entry := range p.env {

@@ -32,6 +32,10 @@ func TestProcessFlags(t *testing.T) {
 		{line: "--workdir|w", named: "--workdir", refused: "absolute path"},
 		{line: "--workdir=", named: "--workdir", refused: "absolute path"},
 		{line: "--user=", named: "--user", refused: "USER or USER:GROUP"},
+		{line: "--user|:", named: "--user", refused: "USER or USER:GROUP"},
+		{line: "--user|a:", named: "--user", refused: "USER or USER:GROUP"},
+		{line: "--user|-1", named: "--user", refused: "USER or USER:GROUP"},
+		{line: "--user|no body", named: "--user", refused: "USER or USER:GROUP"},
 		{line: "--user|a:b:c", named: "--user", refused: "USER or USER:GROUP"},
 	} {
 		var p processFlags

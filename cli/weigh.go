@@ -140,6 +140,9 @@ type sourceFlag struct {
 func (s sourceFlag) String() string { return "" }
 func (s sourceFlag) Type() string   { return "stringArray" }
 func (s sourceFlag) Set(text string) error {
+	if text == "" {
+		return errors.New("it names nothing")
+	}
 	*s.list = append(*s.list, s.source(text))
 	return nil
 }
@@ -289,6 +292,9 @@ func (f *weighFlags) subjects(names, command, images []string) ([]weigh.Subject,
 	for _, s := range sources {
 		name := s.Image
 		if path := s.Archive + s.Rootfs; path != "" {
+			if info, err := os.Stat(path); err == nil && s.Rootfs != "" && !info.IsDir() {
+				return nil, usageError("--rootfs %s: it is no directory; an archive goes with --image-archive", path)
+			}
 			real, err := filepath.EvalSymlinks(path)
 			if err != nil {
 				return nil, usageError("%s: %v", path, errors.Unwrap(err))
