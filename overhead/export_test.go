@@ -167,6 +167,9 @@ func TestRedactedRunsTellNoTales(t *testing.T) {
 	}
 	run.Trials[3].Error = `open "/srv/acme/key": permission denied for alice`
 	run.Trials[4].Taint = []string{"CPU of /opt/acme/agent 12 %"}
+	run.Trials[5].Slices = []record.Slice{{Previous: run.Conditions[0].ID, Taint: []string{"foreign CPU 12 % (rocket most)", "CPU of /opt/acme/agent 12 %"}}}
+	run.Plan.Rounds = map[string]record.RoundPlan{"/srv/acme/app.yaml": {Strips: 20}}
+	run.Plan.Blocked = map[string]string{"/srv/acme/other.yaml": "/srv/acme/other: no freezer"}
 	before, err := json.Marshal(run)
 	if err != nil {
 		t.Fatal(err)

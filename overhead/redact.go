@@ -41,6 +41,18 @@ func Redact(run record.Run) record.Run {
 			out.Plan.Targets[r.text(workload)] = blocks
 		}
 	}
+	if run.Plan.Rounds != nil {
+		out.Plan.Rounds = map[string]record.RoundPlan{}
+		for workload, rounds := range run.Plan.Rounds {
+			out.Plan.Rounds[r.text(workload)] = rounds
+		}
+	}
+	if run.Plan.Blocked != nil {
+		out.Plan.Blocked = map[string]string{}
+		for workload, reason := range run.Plan.Blocked {
+			out.Plan.Blocked[r.text(workload)] = r.text(reason)
+		}
+	}
 
 	out.Conditions = slices.Clone(run.Conditions)
 	for i := range out.Conditions {
@@ -74,9 +86,11 @@ func Redact(run record.Run) record.Run {
 		t := &out.Trials[i]
 		t.Condition, t.Workload = r.text(t.Condition), r.text(t.Workload)
 		t.Error = r.text(t.Error)
-		t.Taint = r.texts(t.Taint)
-		for j := range t.Taint { // a copy by now
-			t.Taint[j] = loudest.ReplaceAllString(t.Taint[j], "")
+		t.Taint = r.taint(t.Taint)
+		t.Slices = slices.Clone(t.Slices)
+		for j := range t.Slices {
+			slice := &t.Slices[j]
+			slice.Previous, slice.Taint = r.text(slice.Previous), r.taint(slice.Taint)
 		}
 	}
 	return out
@@ -177,6 +191,15 @@ func (r *redactor) texts(list []string) []string {
 	out := make([]string, len(list))
 	for i, s := range list {
 		out[i] = r.text(s)
+	}
+	return out
+}
+
+// taint keeps the causes without the names of other people's programs.
+func (r *redactor) taint(causes []string) []string {
+	out := r.texts(causes)
+	for i := range out {
+		out[i] = loudest.ReplaceAllString(out[i], "")
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 )
 
 // What is imported is there whole or not at all, and counts as imported.
@@ -12,7 +13,8 @@ func TestImport(t *testing.T) {
 	run := example("import-1")
 	run.Plan.Imported = &Import{Format: "csv", Sources: []Source{{Name: "a.csv", SHA256: "00"}}, Order: "one after the other"}
 	for block := range 3 {
-		run.Trials = append(run.Trials, Trial{Condition: "redis@bare", Block: block + 1, Attempt: 1, Started: epoch, Samples: []Sample{{"get", 70_000}}})
+		run.Trials = append(run.Trials, Trial{Condition: "redis@bare", Block: block + 1, Attempt: 1, Started: epoch, Samples: []Sample{{"get", 70_000}},
+			Slices: []Slice{{Strip: 1, Part: "get", Started: epoch, Window: time.Second, Amount: 70_000}}})
 	}
 	if err := s.Import(t.Context(), run); err != nil {
 		t.Fatal(err)
@@ -21,7 +23,7 @@ func TestImport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Status != Imported || len(got.Trials) != 3 || got.Plan.Imported == nil || got.Plan.Imported.Order != "one after the other" || !got.Plan.Unpaired() {
+	if got.Status != Imported || len(got.Trials) != 3 || len(got.Trials[2].Slices) != 1 || got.Plan.Imported == nil || got.Plan.Imported.Order != "one after the other" || !got.Plan.Unpaired() {
 		t.Errorf("status %s, %d trials, %+v", got.Status, len(got.Trials), got.Plan.Imported)
 	}
 

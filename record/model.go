@@ -74,6 +74,32 @@ type Plan struct {
 	// Imported says where the figures are from that were measured elsewhere; nil
 	// where tare measured them.
 	Imported *Import `json:"imported,omitempty"`
+	// Rounds are the plans of the workloads that are measured by rounds of slices.
+	Rounds map[string]RoundPlan `json:"rounds,omitempty"`
+	// Blocked are the workloads that are measured by blocks, each with the reason why they
+	// could not be measured by slices.
+	Blocked map[string]string `json:"blocked,omitempty"`
+}
+
+// RoundPlan is how the rounds of one workload proceed. The pilot decides it for all
+// conditions, before the first slice that counts.
+type RoundPlan struct {
+	Slice  time.Duration `json:"slice_ns,omitempty"`  // length of a slice; 0 where a slice is one execution
+	Settle time.Duration `json:"settle_ns,omitempty"` // after thawing, left out of the window
+	Strips int           `json:"strips,omitempty"`    // in a round, of each part
+	Pilot  int           `json:"pilot,omitempty"`     // rounds of the pilot
+	Long   time.Duration `json:"long_ns,omitempty"`   // length of the slices that are controls "long"
+	// VarianceOfStrips is that of the log ratio of one strip, its correlation with its
+	// neighbours included; VarianceOfRounds is what rounds add to it, and may be negative.
+	// Both are the pilot's; nil: unknown.
+	VarianceOfStrips *float64 `json:"variance_of_strips,omitempty"`
+	VarianceOfRounds *float64 `json:"variance_of_rounds,omitempty"`
+	// CostOfStrip is the time that one more strip takes; CostOfRound that of a round
+	// without its strips: launches, warm-up, stops.
+	CostOfStrip time.Duration `json:"cost_of_strip_ns,omitempty"`
+	CostOfRound time.Duration `json:"cost_of_round_ns,omitempty"`
+	// Rate is the baseline's rate at saturation, per second, by part.
+	Rate map[string]float64 `json:"rate,omitempty"`
 }
 
 // Import is what is told of figures that were measured elsewhere.
@@ -154,6 +180,45 @@ type Trial struct {
 	// Attachments are what the trial yielded besides numbers. Store.Run gives
 	// their names and types alone; Store.Attachment gives one whole.
 	Attachments []Attachment
+	// Slices are what was measured on the instance, where a round launched it: in the
+	// order in which they were kept.
+	Slices []Slice
+}
+
+// Slice is one stretch of load on a trial's program, or the one execution of a program
+// that runs to its end. A trial with slices is an instance: its Block is the round, its
+// Position the place in the order of launch.
+type Slice struct {
+	Strip    int           // within the round, from 1
+	Position int           // within the strip, from 0
+	Previous string        // the condition that was measured just before; empty for none
+	Part     string        // what it measured: "get"
+	Control  string        // empty; or ControlAlone or ControlLong: in no estimate
+	Started  time.Time     // of the window
+	Window   time.Duration // in which Amount was counted; above 0
+	Amount   float64       // operations, bytes or executions within Window
+	CPU      time.Duration // of the program and its attendants, for Worked; negative: unknown
+	Worked   float64       // operations that CPU paid for: with those of the ramp and the drain
+	Load     time.Duration // CPU time of the load generator, for Worked; negative: unknown
+	// Steal and Foreign are shares of the host's CPU time, 0 to 1: what the hypervisor
+	// withheld, and what other programs used. Not a number: unknown.
+	Steal, Foreign float64
+	Taint          []string // causes outside the experiment
+	// Histogram holds latencies from the intended start, in microseconds; empty where the
+	// part has none.
+	Histogram Histogram
+}
+
+// The controls: slices that are measured apart, to find what slicing itself changes.
+const (
+	ControlAlone = "alone" // the baseline with no other instance up
+	ControlLong  = "long"  // the baseline with longer slices
+)
+
+// TrialSlice is a slice with the trial that it belongs to.
+type TrialSlice struct {
+	Trial int64
+	Slice Slice
 }
 
 // Attachment is a profile, a time line, or the like: bytes for another program

@@ -218,7 +218,7 @@ func selectTrials(tx *sql.Tx, runID string) ([]Trial, error) {
 		// A run has a handful of names and a hundred thousand samples.
 		names = map[string]string{}
 	)
-	intern := func() string {
+	intern := func(name sql.RawBytes) string {
 		known, ok := names[string(name)]
 		if !ok {
 			known = string(name)
@@ -237,7 +237,7 @@ func selectTrials(tx *sql.Tx, runID string) ([]Trial, error) {
 			return err
 		}
 		seek()
-		trials[to].Samples = append(trials[to].Samples, Sample{Metric: intern(), Value: value})
+		trials[to].Samples = append(trials[to].Samples, Sample{Metric: intern(name), Value: value})
 		return nil
 	}, "SELECT trial_id, metric, value FROM samples WHERE trial_id IN (SELECT id FROM trials WHERE run_id = ?) ORDER BY trial_id, seq", runID)
 	if err != nil {
@@ -252,7 +252,7 @@ func selectTrials(tx *sql.Tx, runID string) ([]Trial, error) {
 		if trials[to].Histograms == nil {
 			trials[to].Histograms = map[string]Histogram{}
 		}
-		trials[to].Histograms[intern()] = Histogram(data)
+		trials[to].Histograms[intern(name)] = Histogram(data)
 		return nil
 	}, "SELECT trial_id, name, data FROM histograms WHERE trial_id IN (SELECT id FROM trials WHERE run_id = ?) ORDER BY trial_id", runID)
 	if err != nil {
@@ -267,7 +267,7 @@ func selectTrials(tx *sql.Tx, runID string) ([]Trial, error) {
 		if trials[to].Covariates == nil {
 			trials[to].Covariates = map[string]float64{}
 		}
-		trials[to].Covariates[intern()] = value
+		trials[to].Covariates[intern(name)] = value
 		return nil
 	}, "SELECT trial_id, name, value FROM covariates WHERE trial_id IN (SELECT id FROM trials WHERE run_id = ?) ORDER BY trial_id", runID)
 	if err != nil {
@@ -282,6 +282,20 @@ func selectTrials(tx *sql.Tx, runID string) ([]Trial, error) {
 		trials[to].Attachments = append(trials[to].Attachments, a)
 		return nil
 	}, "SELECT trial_id, name, media_type FROM attachments WHERE trial_id IN (SELECT id FROM trials WHERE run_id = ?) ORDER BY trial_id, name", runID)
+	if err != nil {
+		return nil, err
+	}
+	err = each(tx, func(rows *sql.Rows) error {
+		var slice Slice
+		var err error
+		if id, slice, err = scanSlice(rows, intern); err != nil {
+			return err
+		}
+		seek()
+		trials[to].Slices = append(trials[to].Slices, slice)
+		return nil
+	}, `SELECT trial_id, strip, position, previous, part, control, started, window, amount, cpu, worked, load, steal, "foreign", taint_json, histogram
+		FROM slices WHERE trial_id IN (SELECT id FROM trials WHERE run_id = ?) ORDER BY trial_id, seq`, runID)
 	return trials, err
 }
 

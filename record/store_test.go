@@ -46,7 +46,10 @@ func example(id string) Run {
 		ID: id, Study: "weigh", Command: []string{"tare", "weigh", "redis"}, Version: "0.1", Seed: -7,
 		Started: epoch, Finished: epoch.Add(time.Hour), Status: Complete, Reason: "as planned",
 		Plan: Plan{SmallestEffect: 0.02, Level: 0.95, Blocks: 5, Precision: 0.01, Budget: time.Minute, PilotBlocks: 5,
-			StageTwoBlocks: 9, Notes: []string{"docker left out: no engine"}, Ladder: true},
+			StageTwoBlocks: 9, Notes: []string{"docker left out: no engine"}, Ladder: true,
+			Rounds: map[string]RoundPlan{"redis": {Slice: 50 * time.Millisecond, Settle: 5 * time.Millisecond, Strips: 20, Pilot: 3, Long: time.Second,
+				VarianceOfStrips: new(1e-4), VarianceOfRounds: new(-1e-7), CostOfStrip: time.Second, CostOfRound: 3 * time.Second, Rate: map[string]float64{"get": 120_000}}},
+			Blocked: map[string]string{"matrix": "its program cannot wait between passes"}},
 		Host: Host{Hostname: "h", Kernel: "6.1", CPUs: 2, Mitigated: map[string]string{"meltdown": "PTI"}, Versions: map[string]string{"runc": "1.1.5"}},
 		Conditions: []Condition{
 			{ID: "redis@bare", Label: "bare", Workload: "redis", Params: workload.Params{"clients": "50"}, Factors: map[string]string{"rate": "4"}, Platform: "bare",
@@ -80,6 +83,12 @@ func exampleTrial(t testing.TB, condition string, block int) Trial {
 		Samples:    []Sample{{"get", 69000.5}, {"get", 0}, {"throttled", -1e-300}},
 		Histograms: map[string]Histogram{"get": encoded},
 		Covariates: map[string]float64{"steal": 0.071},
+		Slices: []Slice{
+			{Strip: 1, Part: "get", Started: epoch.Add(time.Second), Window: 40 * time.Millisecond, Amount: 4800, CPU: 38 * time.Millisecond,
+				Worked: 5600, Load: 20 * time.Millisecond, Steal: 0.01, Foreign: 0.02, Histogram: encoded},
+			{Strip: 2, Position: 1, Previous: "redis@bare", Part: "set", Control: ControlLong, Started: epoch.Add(2 * time.Second), Window: time.Second,
+				Amount: 1, CPU: -1, Load: -1, Taint: []string{"steal 7.1 %"}},
+		},
 	}
 }
 
@@ -142,15 +151,16 @@ func TestTrialInSteps(t *testing.T) {
 	must(t, err)
 	must(t, s.AddSamples(id, whole.Samples[:1]))
 	must(t, s.AddSamples(id, nil))
+	must(t, s.AddStrip([]TrialSlice{{Trial: id, Slice: whole.Slices[0]}}))
 
 	got, err := s.Run(run.ID)
 	must(t, err)
-	if got.Trials[0].Error != NotEnded || len(got.Trials[0].Samples) != 1 {
-		t.Errorf("in its midst: error %q, samples %v", got.Trials[0].Error, got.Trials[0].Samples)
+	if got.Trials[0].Error != NotEnded || len(got.Trials[0].Samples) != 1 || len(got.Trials[0].Slices) != 1 {
+		t.Errorf("in its midst: error %q, samples %v, slices %v", got.Trials[0].Error, got.Trials[0].Samples, got.Trials[0].Slices)
 	}
 
 	rest := whole
-	rest.Samples = whole.Samples[1:]
+	rest.Samples, rest.Slices = whole.Samples[1:], whole.Slices[1:]
 	must(t, s.EndTrial(id, rest))
 	got, err = s.Run(run.ID)
 	must(t, err)
@@ -208,6 +218,11 @@ func TestMistakesAreRefusedAndChangeNothing(t *testing.T) {
 	nan.Samples = append(nan.Samples, Sample{"get", math.NaN()})
 	_, err = s.AddTrial(run.ID, nan)
 	wantInvalid(t, err, "NaN is not a measurement")
+
+	bad := exampleTrial(t, "redis@bare", 2)
+	bad.Slices[1].Window = 0
+	_, err = s.AddTrial(run.ID, bad)
+	wantInvalid(t, err, `slice of "set" in strip 2 of trial 2: a window of 0s holds nothing`)
 
 	_, err = s.AddTrial(run.ID, exampleTrial(t, "redis@moon", 2))
 	wantInvalid(t, err, "no such condition")
@@ -373,7 +388,7 @@ func TestPrune(t *testing.T) {
 			if len(runs) != 5-len(c.want) {
 				t.Errorf("%d runs remain, want %d", len(runs), 5-len(c.want))
 			}
-			for _, table := range []string{"conditions", "trials", "samples", "histograms", "covariates"} {
+			for _, table := range []string{"conditions", "trials", "samples", "histograms", "covariates", "slices"} {
 				var orphans int
 				column, parent := "trial_id", "trials"
 				if table == "conditions" || table == "trials" {

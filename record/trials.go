@@ -28,7 +28,8 @@ func (s *Store) AddTrial(runID string, t Trial) (int64, error) {
 }
 
 // BeginTrial enters a trial at its start: condition, place in the run, and
-// start. What [Store.AddSamples] adds until [Store.EndTrial] survives a crash.
+// start. What [Store.AddSamples] and [Store.AddStrip] add until
+// [Store.EndTrial] survives a crash.
 func (s *Store) BeginTrial(runID string, t Trial) (int64, error) {
 	var id int64
 	err := s.change("begin a trial of "+t.Condition, func(tx *sql.Tx) (err error) {
@@ -46,7 +47,7 @@ func (s *Store) AddSamples(trialID int64, samples []Sample) error {
 }
 
 // EndTrial keeps how a trial ended: elapsed time, taint, error, histograms,
-// covariates, attachments, and t.Samples besides those that were added before.
+// covariates, attachments, and t.Samples and t.Slices besides those that were added before.
 func (s *Store) EndTrial(trialID int64, t Trial) error {
 	return s.change("end a trial", func(tx *sql.Tx) error {
 		return endTrial(tx, trialID, t)
@@ -95,6 +96,9 @@ func endTrial(tx *sql.Tx, trialID int64, t Trial) error {
 		return err
 	}
 	if err := addSamples(tx, trialID, t.Samples); err != nil {
+		return err
+	}
+	if err := addSlices(tx, trialID, t.Slices...); err != nil {
 		return err
 	}
 	for _, name := range sortedKeys(t.Histograms) {

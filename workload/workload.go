@@ -108,7 +108,18 @@ const (
 	Lower  Better = "lower"
 )
 
-// Metric is something a trial yields: a value each trial, or a histogram.
+// Figure is what of a slice a metric is.
+type Figure string
+
+// The figures. Where a metric has none, its values are samples.
+const (
+	FigureRate    Figure = "rate"    // amount over window; the unit ends in "/s"
+	FigureTime    Figure = "time"    // window over amount: of an execution; in "s"
+	FigureCPU     Figure = "cpu"     // CPU time of an operation, or of an execution; in "us" or "s"
+	FigureLatency Figure = "latency" // a quantile of the slices' histograms, from the intended start; in "us"
+)
+
+// Metric is something a trial yields: a value each trial, a histogram, or a figure of its slices.
 type Metric struct {
 	Name   string `json:"name"` // "get", "get-p99", "elapsed"
 	Unit   string `json:"unit"` // "requests/s", "s", "B/s", "us": SI, spelled as golang.org/x/perf/benchunit does
@@ -122,6 +133,10 @@ type Metric struct {
 	Histogram string  `json:"histogram,omitempty"`
 	// Count metrics may be zero and are compared as counts.
 	Count bool `json:"count,omitempty"`
+	// Part is which of the parts that slices measure it is of ("get"), and Figure is what of
+	// a slice. Both are empty where it is not measured by slices.
+	Part   string `json:"part,omitempty"`
+	Figure Figure `json:"figure,omitempty"`
 }
 
 // Exit is how a batch program ended.
