@@ -234,7 +234,7 @@ func TestSharesAndWeight(t *testing.T) {
 
 // own makes a real group below the test's own, in the hierarchies that can
 // follow processes.
-func own(t *testing.T, layout Layout) Group {
+func own(t testing.TB, layout Layout) Group {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("making cgroups needs root")
@@ -264,21 +264,26 @@ func own(t *testing.T, layout Layout) Group {
 	return group
 }
 
-func TestKillReachesEveryDescendant(t *testing.T) {
+// ways are the host's hierarchies that can follow processes, each alone.
+func ways(t *testing.T) (all []Layout) {
+	t.Helper()
 	layout, err := Host()
 	if err != nil {
 		t.Skip(err)
 	}
-	var ways []Layout
 	for _, keep := range []func(Hierarchy) bool{
 		func(h Hierarchy) bool { return h.Version == 2 },
 		func(h Hierarchy) bool { return h.Has("freezer") && h.Version == 1 },
 	} {
 		if l := (Layout{slices.DeleteFunc(slices.Clone(layout.Hierarchies), func(h Hierarchy) bool { return !keep(h) })}); len(l.Hierarchies) > 0 {
-			ways = append(ways, l)
+			all = append(all, l)
 		}
 	}
-	for _, way := range ways {
+	return all
+}
+
+func TestKillReachesEveryDescendant(t *testing.T) {
+	for _, way := range ways(t) {
 		t.Run(strings.Fields(way.Mode())[0], func(t *testing.T) {
 			group := own(t, way)
 			// The shell joins, then leaves a daemon in a session of its own.

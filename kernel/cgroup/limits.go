@@ -116,13 +116,16 @@ func (l Layout) HasBurst() bool {
 	return unix.Uname(&name) == nil && savesBurst(unix.ByteSliceToString(name.Release[:]))
 }
 
-// savesBurst tells it by a kernel's release, "6.1.0-18-amd64".
-func savesBurst(release string) bool {
-	var major, minor int
-	if n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor); n != 2 {
+// savesBurst tells it by a kernel's release.
+func savesBurst(release string) bool { return since(release, 5, 14) }
+
+// since reports whether a kernel's release, "6.1.0-18-amd64", is of that version or later.
+func since(release string, major, minor int) bool {
+	var a, b int
+	if n, _ := fmt.Sscanf(release, "%d.%d", &a, &b); n != 2 {
 		return false
 	}
-	return major > 5 || major == 5 && minor >= 14
+	return a > major || a == major && b >= minor
 }
 
 // write sets one of the group's files. Only files that exist are written: a
