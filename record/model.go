@@ -189,12 +189,12 @@ type Trial struct {
 // that runs to its end. A trial with slices is an instance: its Block is the round, its
 // Position the place in the order of launch.
 type Slice struct {
-	Strip    int           // within the round, from 1
-	Position int           // within the strip, from 0
-	Previous string        // the condition that was measured just before; empty for none
-	Part     string        // what it measured: "get"
-	Control  string        // empty; or ControlAlone or ControlLong: in no estimate
-	Started  time.Time     // of the window
+	Strip    int    // within the round, from 1
+	Position int    // within the strip, from 0
+	Previous string // the condition that was measured just before; empty for none
+	Part     string // what it measured: "get"
+	Control  string // empty; or ControlAlone or ControlLong: in no estimate
+	Started  time.Time
 	Window   time.Duration // in which Amount was counted; above 0
 	Amount   float64       // operations, bytes or executions within Window
 	CPU      time.Duration // of the program and its attendants, for Worked; negative: unknown

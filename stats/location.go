@@ -14,15 +14,26 @@ type location struct {
 	warnings         []string
 }
 
+// Of what values are, for warnings.
+const (
+	ofBlocks = "blocks"
+	ofRounds = "rounds"
+)
+
 // locate estimates the centre of x by method. It answers the same for any order
 // of x, and the mirror image for -x, to the last digit that floating point
 // allows. Values that differ by no more than resolution count as equal: it is
 // the rounding in the arithmetic that led to x.
 func locate(method Method, x []float64, resolution, level float64, seed int64) location {
+	return locateIn(ofBlocks, method, x, resolution, level, seed)
+}
+
+// locateIn is locate for values of other things than blocks.
+func locateIn(things string, method Method, x []float64, resolution, level float64, seed int64) location {
 	loc := location{value: math.NaN(), low: math.NaN(), high: math.NaN(), method: method}
 	n := len(x)
 	if n == 0 {
-		loc.warn("no blocks: nothing to estimate from")
+		loc.warn("no %s: nothing to estimate from", things)
 		return loc
 	}
 
@@ -37,7 +48,7 @@ func locate(method Method, x []float64, resolution, level float64, seed int64) l
 		loc.warn("level %v is not between 0 and 1: no interval", level)
 		return loc
 	case n < fewest:
-		loc.warn("need at least %d blocks for an interval, have %d", fewest, n)
+		loc.warn("need at least %d %s for an interval, have %d", fewest, things, n)
 		return loc
 	case s.x[n-1]-s.x[0] <= resolution:
 		loc.warn("all %d values are equal: their spread, and so an interval, cannot be told", n)
@@ -56,21 +67,21 @@ func locate(method Method, x []float64, resolution, level float64, seed int64) l
 		var reached float64
 		low, high, reached = s.hodgesLehmann(level)
 		if reached < level {
-			loc.warn("%d blocks reach at most %.1f %% by Hodges-Lehmann, less than the %g %% asked for", n, 100*reached, 100*level)
+			loc.warn("%d %s reach at most %.1f %% by Hodges-Lehmann, less than the %g %% asked for", n, things, 100*reached, 100*level)
 		}
 	default:
 		loc.warn("method %q is not one for paired values or means", method)
 		return loc
 	}
 	if math.IsInf(low, 0) || math.IsInf(high, 0) || math.IsNaN(low) || math.IsNaN(high) {
-		loc.warn("%d blocks are too few for an interval by %s", n, loc.method)
+		loc.warn("%d %s are too few for an interval by %s", n, things, loc.method)
 		return loc
 	}
 	loc.low, loc.high = s.restore(low), s.restore(high)
 	if s.flipped {
 		loc.low, loc.high = loc.high, loc.low
 	}
-	loc.warnings = append(loc.warnings, s.warnings(loc.method)...)
+	loc.warnings = append(loc.warnings, s.warnings(things, loc.method)...)
 	return loc
 }
 

@@ -133,21 +133,39 @@ func SerialQuantile(batches []*hdrhistogram.Histogram, q, level float64) Estimat
 
 // serial gives the mean of a series of batches, its standard error and the degrees of
 // freedom of that, by the number of independent values that so many correlated ones
-// amount to (Zwiers and von Storch 1995). The correlation of a batch with the next is
-// freed of its bias in short series (Kendall 1954), and never taken for less than none.
+// amount to (Zwiers and von Storch 1995).
 func serial(batches []float64) (mean, se, degrees float64) {
 	n := float64(len(batches))
 	mean, sd := meanSD(batches)
 	if len(batches) <= fewest || sd == 0 {
 		return mean, sd / math.Sqrt(n), n - 1
 	}
-	var product float64
-	for i, v := range batches[1:] {
-		product += (v - mean) * (batches[i] - mean)
-	}
-	correlation := product / (sd * sd * (n - 1))
-	correlation = min(max((correlation+1/n)/(1-3/n), 0), tightest)
-	inflation := (1 + correlation) / (1 - correlation)
+	inflation := inflation(0, batches)
 	independent := math.Max(n/inflation, 2.5) // below, t has no use
 	return mean, sd * math.Sqrt(inflation/n), independent - 1
+}
+
+// inflation is the factor by which the correlation of batches with the next raises the
+// variance of their mean. It pools series that each have a mean of their own. The
+// correlation is freed of its bias in short series (Kendall 1954), and never taken for
+// less than least: 0 where an interval must not gain by it. Series have more than fewest
+// batches in the mean.
+func inflation(least float64, series ...[]float64) float64 {
+	var product, squares, n float64
+	for _, batches := range series {
+		mean, _ := meanSD(batches)
+		for i, v := range batches {
+			squares += (v - mean) * (v - mean)
+			if i > 0 {
+				product += (v - mean) * (batches[i-1] - mean)
+			}
+		}
+		n += float64(len(batches))
+	}
+	n /= float64(len(series))
+	if squares == 0 {
+		return 1
+	}
+	correlation := min(max((product/squares+1/n)/(1-3/n), least), tightest)
+	return (1 + correlation) / (1 - correlation)
 }

@@ -15,11 +15,11 @@ const (
 	outliersTell = 10
 )
 
-// warnings says what in the sample puts the method's coverage in doubt.
-func (s *sample) warnings(method Method) []string {
+// warnings says what in the sample, of values of things, puts the method's coverage in doubt.
+func (s *sample) warnings(things string, method Method) []string {
 	n := len(s.x)
 	if n < shown {
-		return []string{fmt.Sprintf("need at least %d blocks, have %d: coverage is not shown below", shown, n)}
+		return []string{fmt.Sprintf("need at least %d %s, have %d: coverage is not shown below", shown, things, n)}
 	}
 	if method == MethodHodgesLehmann || n < outliersTell {
 		return nil
@@ -30,12 +30,12 @@ func (s *sample) warnings(method Method) []string {
 	}
 	// What is seen widens an interval by t enough to hold, or nearly so; it is BCa
 	// that does not make up for it (docs/statistics.md).
-	compare := "they pull the mean and widen its interval"
+	consequence := "they pull the mean and widen its interval"
 	if method == MethodBCa {
-		compare = "BCa covers too little with such tails, t does not where they are on both sides"
+		consequence = "BCa covers too little with such tails, t does not where they are on both sides"
 	}
-	return []string{fmt.Sprintf("outlying blocks: %d of %d lie beyond %d robust standard deviations; %s: compare %s",
-		outliers, n, outlying, compare, MethodHodgesLehmann)}
+	return []string{fmt.Sprintf("outlying %s: %d of %d lie beyond %d robust standard deviations; %s",
+		things, outliers, n, outlying, consequence)}
 }
 
 // outliers counts the values further from the median than outlying robust

@@ -90,8 +90,19 @@ func TestPublishedTablesAreCurrent(t *testing.T) {
 	for _, n := range []int{30, 50} {
 		check(warned(), n, len(warned().columns))
 	}
+	noise, err := recordings(recorded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, simulated := range []*table{roundMeans(noise), roundStops(noise)} {
+		check(simulated, simulated.sizes[0], len(simulated.columns))
+	}
 	// Every table is there, with its every line.
-	for _, simulated := range tables() {
+	all, err := tables()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, simulated := range all {
 		for _, r := range simulated.rows {
 			for _, n := range simulated.sizes {
 				publishedLine(t, string(text), len(simulated.columns), simulated.title, r.name, n)

@@ -45,7 +45,11 @@ func run(args []string, out, progress io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
-	chosen := slices.DeleteFunc(tables(), func(t *table) bool { return !wanted.MatchString(t.title) })
+	all, err := tables()
+	if err != nil {
+		return err
+	}
+	chosen := slices.DeleteFunc(all, func(t *table) bool { return !wanted.MatchString(t.title) })
 	if len(chosen) == 0 {
 		return fmt.Errorf("-only %q: no table has such a title", *only)
 	}

@@ -26,12 +26,17 @@ var quantileMethods = []stats.Method{
 	stats.MethodJackknifeT, stats.MethodBootstrapT, stats.MethodBlockBootstrap, stats.MethodDefault,
 }
 
-func tables() []*table {
+func tables() ([]*table, error) {
+	noise, err := recordings(recorded)
+	if err != nil {
+		return nil, err
+	}
 	return []*table{
 		pairedRatioByTrial(meanMethods), pairedRatioByRatio(meanMethods), widths(),
 		differences(meanMethods), geometricMeans(meanMethods), means(meanMethods),
 		warned(), counts(), countRatios(), quantileRatios(), quantileLevels(), changePoints(), stein(),
-	}
+		roundMeans(noise), roundStops(noise),
+	}, nil
 }
 
 // trueRatio is the effect that the simulated blocks have.

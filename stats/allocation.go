@@ -1,0 +1,57 @@
+package stats
+
+import (
+	"math"
+	"time"
+)
+
+// StopFrom is the number of rounds from which a run may stop because its intervals are
+// narrow enough. Earlier, the rounds that happen to agree stop it too often.
+const StopFrom = 8
+
+// StripsPerRound is the number of strips in a round that makes the interval narrowest in a
+// given time, within least and most: the square root of costRound/costStrip times
+// varStrips/varRounds, rounded up (Kalibera and Jones, ISMM 2013). costRound is the time
+// of a round without its strips, costStrip that of one strip; the variances are those of
+// [Components]. It is most where rounds are not seen to differ, and least where strips are
+// not, or a cost is not positive.
+func StripsPerRound(costRound, costStrip time.Duration, varStrips, varRounds float64, least, most int) int {
+	switch {
+	case !(varStrips > 0) || costRound <= 0 || costStrip <= 0:
+		return least
+	case !(varRounds > 0):
+		return max(least, most)
+	}
+	best := math.Ceil(math.Sqrt(float64(costRound) / float64(costStrip) * varStrips / varRounds))
+	return int(max(float64(least), min(best, float64(most))))
+}
+
+// RoundsWithin is the number of whole rounds that a budget of time holds. strips are all
+// those of a round, of every part.
+func RoundsWithin(budget, costRound, costStrip time.Duration, strips int) int {
+	round := costRound + time.Duration(strips)*costStrip
+	if budget < 0 || round <= 0 {
+		return 0
+	}
+	return int(budget / round)
+}
+
+// HalfWidthExpected is the half-width that the interval of [RoundMean] will have, as a
+// ratio-effect (0.01 is 1 %), with so many rounds of so many strips: Student's quantile
+// times the root of (varRounds + varStrips/strips) / rounds. Rounds that are not seen to
+// differ, varRounds at or below zero, add nothing. NaN where it cannot be told: fewer than
+// two rounds, or an argument out of range.
+func HalfWidthExpected(varStrips, varRounds float64, strips, rounds int, level float64) float64 {
+	if rounds < 2 || strips < 1 || !(varStrips >= 0) || math.IsNaN(varRounds) || !(level > 0 && level < 1) {
+		return math.NaN()
+	}
+	se := math.Sqrt((max(0, varRounds) + varStrips/float64(strips)) / float64(rounds))
+	return math.Expm1(tQuantile(1-(1-level)/2, float64(rounds-1)) * se)
+}
+
+// PreciseWithin is the stop rule for a wanted precision: whether an estimate of
+// [RoundMean] rests on [StopFrom] rounds or more and its interval is at most halfWidth
+// wide to either side, as a ratio-effect. It never looks at the value.
+func PreciseWithin(e Estimate, halfWidth float64) bool {
+	return e.N >= StopFrom && e.Interval.High/e.Interval.Low <= (1+halfWidth)*(1+halfWidth)
+}

@@ -1,0 +1,154 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Five rounds of slices, two conditions side by side: in each, the trimmed mean of the
+// strips' log ratios; over rounds, the mean and its interval.
+func ExampleRoundMean() {
+	rounds := [][]float64{
+		{-0.011, -0.009, -0.010, -0.012, 0.300}, // a stall struck the baseline
+		{-0.013, -0.012, -0.011, -0.010, -0.012},
+		{-0.009, -0.010, -0.008, -0.250, -0.009}, // and here the condition
+		{-0.010, -0.012, -0.011, -0.011, -0.013},
+		{-0.012, -0.010, -0.010, -0.009, -0.011},
+	}
+	var typical []float64
+	for _, strips := range rounds {
+		typical = append(typical, TrimmedMean(strips, Trim))
+	}
+	e := RoundMean(typical, 0.95)
+	fmt.Printf("%+.2f %% (%+.2f to %+.2f), %d rounds\n",
+		100*(e.Value-1), 100*(e.Interval.Low-1), 100*(e.Interval.High-1), e.N)
+	// Output: -1.05 % (-1.17 to -0.93), 5 rounds
+}
+
+func TestTrimmedMeanByHand(t *testing.T) {
+	for _, c := range []struct {
+		x     []float64
+		share float64
+		want  float64
+	}{
+		{[]float64{7}, 0.2, 7},
+		{[]float64{100, 1, 4, 2}, 0.2, 26.75}, // 0.8 of a value: none is left out
+		{[]float64{100, 1, 4, 2, 3}, 0.2, 3},
+		{[]float64{100, 1, 4, 2, 3, 5, 6, 7, 8}, 0.2, 5}, // 1.8: one at each end
+		{[]float64{1, 2, 3, 4, 5, 6, 7, 8, 90, 100}, 0.2, 5.5},
+		{[]float64{1, 2, 9}, 0, 4},
+		{nil, 0.2, math.NaN()},
+		{[]float64{1, 2, 3}, 0.5, math.NaN()},
+		{[]float64{1, 2, math.Inf(1)}, 0.4, math.NaN()},
+	} {
+		if got := TrimmedMean(c.x, c.share); !(math.Abs(got-c.want) < 1e-12) && !(math.IsNaN(got) && math.IsNaN(c.want)) {
+			t.Errorf("%v trimmed by %v: %v, want %v", c.x, c.share, got, c.want)
+		}
+	}
+	hundred := make([]float64, 100)
+	if got := trimmed(len(hundred), 0.29); got != 29 {
+		t.Errorf("29 %% of 100 are %d", got)
+	}
+}
+
+// What holds of every estimate from rounds: it is blind to order, and mirrored values
+// mirror it.
+func TestRoundEstimatesAreEvenHanded(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-12 }
+	for n := 1; n < 30; n++ {
+		total, typical := make([]float64, n), make([]float64, n)
+		for i := range total {
+			typical[i] = 0.01 * rng.NormFloat64()
+			total[i] = typical[i] + 0.005*math.Abs(rng.NormFloat64())
+		}
+		order := rng.Perm(n)
+		pick := func(x []float64, sign float64) []float64 {
+			y := make([]float64, n)
+			for i, from := range order {
+				y[i] = sign * x[from]
+			}
+			return y
+		}
+		if a := TrimmedMean(total, Trim); !near(a, TrimmedMean(pick(total, 1), Trim)) || !near(a, -TrimmedMean(pick(total, -1), Trim)) {
+			t.Errorf("n = %d: the trimmed mean goes by the order or the sign", n)
+		}
+		stalls, most := Stalls(total, typical, 0.95)
+		again, mostAgain := Stalls(pick(total, 1), pick(typical, 1), 0.95)
+		mirrored, mostMirrored := Stalls(pick(total, -1), pick(typical, -1), 0.95)
+		for name, e := range map[string][3]Estimate{
+			"mean":   {RoundMean(total, 0.95), RoundMean(pick(total, 1), 0.95), RoundMean(pick(total, -1), 0.95)},
+			"stalls": {stalls, again, mirrored},
+		} {
+			if n < fewest {
+				if e[0].Known() {
+					t.Errorf("n = %d, %s: an interval from too few rounds", n, name)
+				}
+				continue
+			}
+			if !near(e[0].Value, e[1].Value) || !near(e[0].Interval.Low, e[1].Interval.Low) || !slices.Equal(e[0].Warnings, e[1].Warnings) {
+				t.Errorf("n = %d, %s: in another order %+v, was %+v", n, name, e[1], e[0])
+			}
+			if !near(e[0].Value, 1/e[2].Value) || !near(e[0].Interval.Low, 1/e[2].Interval.High) {
+				t.Errorf("n = %d, %s: mirrored %+v, was %+v", n, name, e[2], e[0])
+			}
+		}
+		if n >= fewest && (!near(most, mostAgain) || !near(most, mostMirrored)) {
+			t.Errorf("n = %d: not excluded are %v, %v and %v", n, most, mostAgain, mostMirrored)
+		}
+	}
+}
+
+// Student's t by hand: mean 0.02, standard deviation 0.01, 4.3027 at two degrees of freedom.
+func TestRoundMeanByHand(t *testing.T) {
+	e := RoundMean([]float64{0.01, 0.02, 0.03}, 0.95)
+	half := 4.302653 * 0.01 / math.Sqrt(3)
+	if math.Abs(math.Log(e.Value)-0.02) > 1e-9 || math.Abs(math.Log(e.Interval.High)-0.02-half) > 1e-7 || e.Method != string(MethodT) || e.N != 3 {
+		t.Errorf("%+v", e)
+	}
+	wantWarning(t, e.Warnings, "need at least 5 rounds, have 3")
+}
+
+func TestRoundsThatDoNotTell(t *testing.T) {
+	for _, c := range []struct {
+		x    []float64
+		want string
+	}{
+		{nil, "no rounds: nothing to estimate from"},
+		{[]float64{0.01, 0.02}, "need at least 3 rounds for an interval, have 2"},
+		{[]float64{0.01, 0.01, 0.01}, "all 3 values are equal"},
+		{[]float64{0.01, math.NaN(), 0.01}, "value 2 of 3: NaN is not a finite number"},
+	} {
+		e := RoundMean(c.x, 0.95)
+		if e.Known() {
+			t.Errorf("%v: %+v", c.x, e)
+		}
+		wantWarning(t, e.Warnings, c.want)
+	}
+	e, most := Stalls([]float64{1, 2}, []float64{1}, 0.95)
+	if e.Known() || !math.IsNaN(most) {
+		t.Errorf("unequal numbers of rounds: %+v, %v", e, most)
+	}
+}
+
+// Totals that lose 1 % more than is typical, in every round alike but for noise.
+func TestStallsByHand(t *testing.T) {
+	typical := []float64{-0.02, -0.01, -0.03}
+	total := []float64{-0.04, -0.02, -0.03} // differences -0.02, -0.01, 0
+	e, most := Stalls(total, typical, 0.95)
+	half := 4.302653 * 0.01 / math.Sqrt(3)
+	if math.Abs(math.Log(e.Value)+0.01) > 1e-9 || math.Abs(math.Log1p(most)-0.01-half) > 1e-7 {
+		t.Errorf("%+v, not excluded %v", e, most)
+	}
+}
+
+func wantWarning(t *testing.T, warnings []string, want string) {
+	t.Helper()
+	if !slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, want) }) {
+		t.Errorf("warnings %q, want one with %q", warnings, want)
+	}
+}
