@@ -30,7 +30,8 @@ func (a *app) printDesign(dir string, d lab.Design, takes time.Duration, platfor
 				marks = append(marks, "baseline, twice in each block")
 			}
 			// What was left open in a name is settled: a machine's engine.
-			if p, err := platforms(c.Platform); err == nil {
+			p, err := platforms(c.Platform)
+			if err == nil {
 				if p.Name() != c.Platform {
 					marks = append(marks, p.Name())
 				}
@@ -47,7 +48,7 @@ func (a *app) printDesign(dir string, d lab.Design, takes time.Duration, platfor
 				mark = "  (" + strings.Join(marks, "; ") + ")"
 			}
 			terminal.Fprintf(a.out, "  %s%s\n", c.Label, mark)
-			programs = appendNew(programs, programText(c))
+			programs = appendNew(programs, programText(c, p))
 			engines = engines || strings.HasPrefix(c.Platform, "docker")
 			containers = containers || c.Platform == "containerd"
 			bridges = bridges || (strings.HasPrefix(c.Platform, "oci") || c.Platform == "containerd") && c.Setting.Network == platform.NetworkBridge
@@ -91,11 +92,11 @@ func (a *app) printDesign(dir string, d lab.Design, takes time.Duration, platfor
 
 // programText says how a condition's program is executed, as far as that does not depend on
 // its image, which a dry run does not open.
-func programText(c lab.Condition) string {
+func programText(c lab.Condition, on platform.Platform) string {
 	if c.Program == nil || c.Procedure != nil {
 		return ""
 	}
-	p, err := c.Program.Program(c.Params)
+	p, _, err := lab.ProgramOf(c, on)
 	if err != nil {
 		return ""
 	}

@@ -341,9 +341,6 @@ func (r *runner) prepare(ctx context.Context) error {
 			if err := fit(*c, img, r.run.Host); err != nil {
 				return err
 			}
-			if c.Process, err = processOf(*c, img); err != nil {
-				return err
-			}
 			r.images[c.ID] = img
 			c.Image, c.ImageRef, c.Packages = img.Digest, img.Name, img.Packages
 			p, ok := asked[c.Platform]
@@ -361,6 +358,9 @@ func (r *runner) prepare(ctx context.Context) error {
 			// engine of "vm/bare".
 			c.Platform = p.Name()
 			r.platforms[c.Platform] = p
+			if c.Process, err = processOf(*c, p, img); err != nil {
+				return err
+			}
 			if err := room(ctx, *c, p, filesystem.At); err != nil {
 				return err
 			}

@@ -33,11 +33,11 @@ func SpecOf(name string, img image.Image, program workload.Program, c record.Con
 // processOf is how a condition's program will be executed; nil where a procedure launches
 // something of its own. What cannot be executed at all, such as for a user whom the image
 // does not know, is an [*Unfit].
-func processOf(c Condition, img image.Image) (*platform.Process, error) {
+func processOf(c Condition, on platform.Platform, img image.Image) (*platform.Process, error) {
 	if c.Procedure != nil || c.Program == nil || img.Root == "" {
 		return nil, nil
 	}
-	program, err := c.Program.Program(c.Params)
+	program, _, err := ProgramOf(c, on)
 	if err != nil {
 		return nil, nil // as in [fit]
 	}

@@ -55,13 +55,13 @@ func TestProcessOf(t *testing.T) {
 	condition := func(p workload.Program) Condition {
 		return Condition{Condition: record.Condition{Workload: "w"}, Program: workload.FromCommand(p, workload.Source{})}
 	}
-	p, err := processOf(condition(workload.Program{}), img)
+	p, err := processOf(condition(workload.Program{}), nil, img)
 	if err != nil || p == nil || p.Program != "/bin/serve" || p.Dir != "/srv" || p.User.UID != 7 || !slices.Contains(p.Env, "A=1") {
 		t.Errorf("%+v, %v", p, err)
 	}
 	// A secret is given to the program, and is in no record.
 	secret := workload.Program{Env: []string{"TOKEN=secret", "B=2"}, Unrecorded: []string{"TOKEN"}}
-	if p, err := processOf(condition(secret), img); err != nil || !slices.Contains(p.Env, "TOKEN=(not recorded)") || !slices.Contains(p.Env, "B=2") {
+	if p, err := processOf(condition(secret), nil, img); err != nil || !slices.Contains(p.Env, "TOKEN=(not recorded)") || !slices.Contains(p.Env, "B=2") {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if spec, err := SpecOf("", img, secret, record.Condition{}); err != nil || !slices.Contains(spec.Env, "TOKEN=secret") {
@@ -69,7 +69,7 @@ func TestProcessOf(t *testing.T) {
 	}
 	for _, program := range []workload.Program{{User: "absent"}, {Dir: "relative"}, {Command: []string{"absent"}}} {
 		unfit := new(Unfit)
-		if p, err := processOf(condition(program), img); !errors.As(err, &unfit) {
+		if p, err := processOf(condition(program), nil, img); !errors.As(err, &unfit) {
 			t.Errorf("%+v: %+v, %v, want an *Unfit", program, p, err)
 		}
 	}

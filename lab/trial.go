@@ -171,12 +171,12 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 	defer cancel()
 	p := r.platforms[c.Platform]
 	img := r.images[c.ID]
-	program, err := c.Program.Program(c.Params)
+	program, params, err := ProgramOf(c, p)
 	if err != nil {
 		return err
 	}
 	t := &trial{
-		params:     c.Params,
+		params:     params,
 		declared:   map[string]bool{},
 		histograms: map[string]*hdrhistogram.Histogram{},
 		generate: func(ctx context.Context, args []string) ([]byte, error) {

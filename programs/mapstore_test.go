@@ -69,7 +69,7 @@ func serveMapstore(t *testing.T, program string, args ...string) (cmd *exec.Cmd,
 	}
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	listener.Close()
-	cmd, lines := begin(t, program, append([]string{"serve", "--port", port}, args...)...)
+	cmd, lines := begin(t, program, append([]string{"serve", "--address", "127.0.0.1", "--port", port}, args...)...)
 	line, err := lines.ReadBytes('\n')
 	if err != nil {
 		t.Fatal(err)
@@ -257,6 +257,7 @@ func TestMapstoreRefuses(t *testing.T) {
 		{[]string{"generate", store}, 2, "usage"},
 		{[]string{"generate", "--data", "4097", store}, 2, "usage"},
 		{[]string{"serve", "--port", "0", store}, 2, "usage"},
+		{[]string{"serve", "--address", "localhost", store}, 2, "usage"},
 		{[]string{"serve", store + "-not"}, 1, "No such file"},
 		{[]string{"serve", text}, 1, text},
 		{[]string{"serve", "--data", "2", store}, 1, "scratch"},

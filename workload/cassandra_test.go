@@ -97,7 +97,7 @@ func TestRealCassandra(t *testing.T) {
 	port := needPort(t, image.CassandraPort)
 	w := cassandra{}
 	pairs := []string{"records", "1000", "warmup", "200ms"}
-	tr := serveAlone(t, w, resolve(t, w, pairs...), img, port, func([]string) {})
+	tr := serveAlone(t, w, resolve(t, w, pairs...), img, port)
 	if err := w.Drive(t.Context(), tr); err != nil {
 		t.Fatalf("%v; it printed %s", err, lastWords(tr))
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"regexp"
 	"strconv"
 
@@ -20,6 +21,8 @@ func (httpd) Summary() string { return "Apache httpd serving files, loaded over 
 func (httpd) Source() Source  { return Source{Recipe: "httpd"} }
 
 const httpdPort = 80
+
+func (httpd) placed(p Params, at Place) (Params, error) { return p.at(at), nil }
 
 // httpdData is the size of all files in MiB.
 const httpdData = image.HTTPDFiles * image.HTTPDFileSize >> 20
@@ -42,7 +45,8 @@ func (httpd) Program(p Params) (Program, error) {
 	if _, err := loadOptions(p); err != nil {
 		return Program{}, err
 	}
-	args := []string{"/usr/sbin/apache2", "-D", "FOREGROUND", "-f", "/etc/httpd.conf", "-c", "Listen " + strconv.Itoa(httpdPort)}
+	port := p.portOr(httpdPort)
+	args := []string{"/usr/sbin/apache2", "-D", "FOREGROUND", "-f", "/etc/httpd.conf", "-c", "Listen " + net.JoinHostPort(p.listenAddress(), strconv.Itoa(port))}
 	log, err := p.oneOf("access-log", "off", "on")
 	if err != nil {
 		return Program{}, err
@@ -51,7 +55,7 @@ func (httpd) Program(p Params) (Program, error) {
 		args = append(args, "-D", "ACCESS_LOG")
 	}
 	// Some 10 MiB for each of its processes, of which there may be several.
-	return Program{Args: args, Ports: []int{httpdPort}, Data: []string{"/data"}, Service: true, MemoryNeed: 48 << 20}, nil
+	return Program{Args: args, Ports: []int{port}, Data: []string{"/data"}, Service: true, MemoryNeed: 48 << 20}, nil
 }
 
 func (httpd) Metrics(p Params) []Metric { return loadMetrics(p) }
@@ -59,7 +63,7 @@ func (httpd) Metrics(p Params) []Metric { return loadMetrics(p) }
 // Ready waits for the page at /, whole.
 func (httpd) Ready(ctx context.Context, t Trial) error {
 	target := load.HTTP{
-		Address: t.Address(httpdPort), Status: 200, NewConnections: true, Dial: dialOf(t),
+		Address: t.Address(t.Params().portOr(httpdPort)), Status: 200, NewConnections: true, Dial: dialOf(t),
 		BodyPattern: regexp.MustCompile("^" + regexp.QuoteMeta(image.HTTPDIndex) + "$"),
 	}
 	return awaitReady(ctx, readyWithin, "httpd gives its page at http://"+target.Address+"/", func(ctx context.Context) error {
@@ -89,7 +93,7 @@ func httpdTarget(t Trial, seed uint64) (load.HTTP, error) {
 	}
 	files := newYCSB(data<<20/image.HTTPDFileSize, 100, seed)
 	return load.HTTP{
-		Address: t.Address(httpdPort), NewConnections: p["connection"] == "new", Status: 200, Dial: dialOf(t),
+		Address: t.Address(p.portOr(httpdPort)), NewConnections: p["connection"] == "new", Status: 200, Dial: dialOf(t),
 		Next: func() load.HTTPRequest {
 			path := image.HTTPDFile(int(files.next().record))
 			return load.HTTPRequest{Path: path, Check: func(body []byte) error { return checkFile(path, body) }}

@@ -29,7 +29,7 @@ func startIdler(t *testing.T, w Idling, bytes int64, pairs ...string) *dialled {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &dialled{realTrial: serveAlone(t, w, p, img, port, func([]string) {})}
+	return &dialled{realTrial: serveAlone(t, w, p, img, port)}
 }
 
 // ask sends so many requests to one, one after the other.

@@ -28,17 +28,7 @@ func TestRealServicesAreLoaded(t *testing.T) {
 		t.Run(strings.Join(append([]string{c.w.Name()}, c.pairs...), " "), func(t *testing.T) {
 			img := realImage(t, c.w.Source().Recipe)
 			p := resolve(t, c.w, append(c.pairs, "warmup", "0s", "count", "200", "connections", "2")...)
-			port := freePort(t)
-			tr := &dialled{realTrial: serveAlone(t, c.w, p, img, port, func(args []string) {
-				for i, arg := range args {
-					switch arg {
-					case "6379":
-						args[i] = port
-					case "Listen 80":
-						args[i] = "Listen 127.0.0.1:" + port
-					}
-				}
-			})}
+			tr := &dialled{realTrial: serveAlone(t, c.w, p, img, freePort(t))}
 			if err := c.w.Ready(t.Context(), tr); err != nil {
 				t.Fatalf("%v; it printed %s", err, lastWords(tr))
 			}

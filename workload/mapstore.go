@@ -49,6 +49,8 @@ func planMapstore(p Params) (plan mapstorePlan, err error) {
 // nor ever written to.
 func (p mapstorePlan) own() bool { return p.data > image.MapstoreData || p.reads < 100 }
 
+func (mapstore) placed(p Params, at Place) (Params, error) { return p.at(at), nil }
+
 func (mapstore) Program(p Params) (Program, error) {
 	plan, err := planMapstore(p)
 	if err != nil {
@@ -57,7 +59,8 @@ func (mapstore) Program(p Params) (Program, error) {
 	if _, err := loadOptions(p); err != nil {
 		return Program{}, err
 	}
-	args := []string{"/usr/bin/mapstore", "serve", "--port", strconv.Itoa(mapstorePort)}
+	port := p.portOr(mapstorePort)
+	args := []string{"/usr/bin/mapstore", "serve", "--address", p.listenAddress(), "--port", strconv.Itoa(port)}
 	if plan.own() {
 		args = append(args, "--data", strconv.FormatInt(plan.data, 10), "--scratch", "/data/store.mdb")
 	}
@@ -67,7 +70,7 @@ func (mapstore) Program(p Params) (Program, error) {
 	// What is mapped is page cache, which the kernel can take back. In making a store
 	// some of it waits to be written.
 	return Program{
-		Args: append(args, image.MapstoreFile), Ports: []int{mapstorePort}, Data: []string{"/data"},
+		Args: append(args, image.MapstoreFile), Ports: []int{port}, Data: []string{"/data"},
 		Service: true, MemoryNeed: 32 << 20,
 	}, nil
 }
@@ -87,7 +90,7 @@ func (mapstore) Ready(ctx context.Context, t Trial) error {
 	if err != nil {
 		return err
 	}
-	address, limit := t.Address(mapstorePort), readyWithin
+	address, limit := t.Address(t.Params().portOr(mapstorePort)), readyWithin
 	if plan.own() {
 		limit = workWithin
 	}
@@ -131,7 +134,7 @@ type mapstoreInfo struct {
 
 // askMapstore sends one command, and has its answer checked.
 func askMapstore(ctx context.Context, t Trial, command string, check func(answer string) error) error {
-	return askOnce(ctx, load.RESP{Address: t.Address(mapstorePort), Dial: dialOf(t), Next: func() ([]string, func(load.Reply) error) {
+	return askOnce(ctx, load.RESP{Address: t.Address(t.Params().portOr(mapstorePort)), Dial: dialOf(t), Next: func() ([]string, func(load.Reply) error) {
 		return []string{command}, func(r load.Reply) error { return check(string(r.Text)) }
 	}})
 }
@@ -151,7 +154,7 @@ func (w mapstore) Drive(ctx context.Context, t Trial) error {
 
 // target is the mix, a seed's always the same.
 func (p mapstorePlan) target(t Trial, seed uint64) load.RESP {
-	return load.RESP{Address: t.Address(mapstorePort), Dial: dialOf(t), Next: newYCSB(recordsIn(p.data), p.reads, seed).resp()}
+	return load.RESP{Address: t.Address(t.Params().portOr(mapstorePort)), Dial: dialOf(t), Next: newYCSB(recordsIn(p.data), p.reads, seed).resp()}
 }
 
 func (mapstore) Offered(p Params) (Offered, error) {

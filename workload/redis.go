@@ -174,12 +174,14 @@ func (p redisPlan) wholePipelines(requests int64) int64 {
 	return (requests + p.pipeline - 1) / p.pipeline * p.pipeline
 }
 
+func (redis) placed(p Params, at Place) (Params, error) { return p.at(at), nil }
+
 func (redis) Program(p Params) (Program, error) {
 	plan, err := planRedis(p)
 	if err != nil {
 		return Program{}, err
 	}
-	args := []string{"/usr/bin/redis-server", "--bind", "0.0.0.0", "--port", strconv.FormatInt(plan.port, 10),
+	args := []string{"/usr/bin/redis-server", "--bind", p.listenAddress(), "--port", strconv.FormatInt(plan.port, 10),
 		"--protected-mode", "no", "--dir", "/data", "--save", "", "--io-threads", strconv.FormatInt(plan.ioThreads, 10)}
 	if plan.appendOnly == "no" {
 		args = append(args, "--appendonly", "no")

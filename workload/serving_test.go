@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -51,10 +50,19 @@ func scratchRoot(t *testing.T, img image.Image) image.Image {
 }
 
 // serveAlone launches a service in a process namespace of its own, so that all its
-// processes end with the first.
-func serveAlone(t *testing.T, w Workload, p Params, img image.Image, port string, edit func(args []string)) *realTrial {
+// processes end with the first. It listens at the port on loopback, if it can be told to.
+func serveAlone(t *testing.T, w Workload, p Params, img image.Image, port string) *realTrial {
 	t.Helper()
-	tr := launch(t, w, p, scratchRoot(t, img), edit, syscall.CLONE_NEWPID)
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if Places(w) {
+		if _, p, err = At(w, p, Place{Port: number, Listen: "127.0.0.1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tr := launch(t, w, p, scratchRoot(t, img), func([]string) {}, syscall.CLONE_NEWPID)
 	tr.address = "127.0.0.1:" + port
 	return tr
 }
@@ -68,8 +76,7 @@ func TestRealHTTPD(t *testing.T) {
 		{"connection", "new", "rate", "200", "connections", "4"},
 	} {
 		p := resolve(t, w, append(pairs, "duration", "200ms", "warmup", "50ms")...)
-		port := freePort(t)
-		tr := serveAlone(t, w, p, img, port, func(args []string) { args[slices.Index(args, "Listen 80")] = "Listen 127.0.0.1:" + port })
+		tr := serveAlone(t, w, p, img, freePort(t))
 		if err := w.Drive(t.Context(), tr); err != nil {
 			t.Fatalf("%v; it printed %s", err, lastWords(tr))
 		}
@@ -102,7 +109,7 @@ func TestRealDocstore(t *testing.T) {
 	w := docstore{}
 	for _, pairs := range [][]string{{"heap", "64"}, {"storage", "file", "reads", "95", "rate", "200"}, {"storage", "memory", "data", "1"}} {
 		p := resolve(t, w, append(pairs, "documents", "1500", "duration", "300ms", "warmup", "50ms")...)
-		tr := serveAlone(t, w, p, img, port, func([]string) {})
+		tr := serveAlone(t, w, p, img, port)
 		if err := w.Drive(t.Context(), tr); err != nil {
 			t.Fatalf("%v; it printed %s", err, lastWords(tr))
 		}
@@ -128,7 +135,7 @@ func TestRealMultimodel(t *testing.T) {
 	port := needPort(t, multimodelPort)
 	w := multimodel{}
 	p := resolve(t, w, "heap", "256", "duration", "300ms", "warmup", "50ms")
-	tr := serveAlone(t, w, p, img, port, func([]string) {})
+	tr := serveAlone(t, w, p, img, port)
 	if err := w.Drive(t.Context(), tr); err != nil {
 		t.Fatalf("%v; it printed %s", err, lastWords(tr))
 	}
@@ -146,7 +153,7 @@ func TestRealMapstore(t *testing.T) {
 	for _, pairs := range [][]string{{}, {"data", "1", "reads", "50"}, {"data", strconv.Itoa(image.MapstoreData + 1), "rate", "500"}} {
 		p := resolve(t, w, append(pairs, "duration", "300ms", "warmup", "50ms")...)
 		port := freePort(t)
-		tr := serveAlone(t, w, p, img, port, func(args []string) { args[slices.Index(args, "6379")] = port })
+		tr := serveAlone(t, w, p, img, port)
 		if err := w.Drive(t.Context(), tr); err != nil {
 			t.Fatalf("%q: %v; it printed %s", pairs, err, lastWords(tr))
 		}
@@ -204,16 +211,7 @@ func TestRealServicesAreSustained(t *testing.T) {
 			if err != nil || !steady {
 				t.Fatal(err, steady)
 			}
-			tr := serveAlone(t, c.w, p, img, port, func(args []string) {
-				for i, arg := range args {
-					switch {
-					case arg == "6379":
-						args[i] = port
-					case arg == "Listen 80":
-						args[i] = "Listen 127.0.0.1:" + port
-					}
-				}
-			})
+			tr := serveAlone(t, c.w, p, img, port)
 			if err := c.w.Ready(t.Context(), tr); err != nil {
 				t.Fatalf("%v; it printed %s", err, lastWords(tr))
 			}

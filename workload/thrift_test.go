@@ -70,7 +70,7 @@ func serveThrift(t *testing.T, pairs ...string) *realTrial {
 	t.Helper()
 	img := realImage(t, "thrift")
 	port := freePort(t)
-	return serveAlone(t, thrift{}, resolve(t, thrift{}, append(slices.Clip(pairs), "port", port)...), img, port, func([]string) {})
+	return serveAlone(t, thrift{}, resolve(t, thrift{}, append(slices.Clip(pairs), "port", port)...), img, port)
 }
 
 // Each server answers each client, in each call, right to the byte.
@@ -235,7 +235,7 @@ func TestRealThriftPortTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 		port := first.params["port"]
-		second := serveAlone(t, thrift{}, first.params, realImage(t, "thrift"), port, func([]string) {})
+		second := serveAlone(t, thrift{}, first.params, realImage(t, "thrift"), port)
 		<-second.ended
 		_, err := thrift{}.Load(t.Context(), second, 1)
 		refusedAs[*Ended](t, err, "ended by itself, with status 1", port, "in use")

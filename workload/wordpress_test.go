@@ -168,7 +168,7 @@ func TestRealWordPress(t *testing.T) {
 	img := realImage(t, "wordpress")
 	port := needPort(t, image.WordPressPort)
 	w := wordpress{}
-	tr := serveAlone(t, w, resolve(t, w, "workers", "8"), img, port, func([]string) {})
+	tr := serveAlone(t, w, resolve(t, w, "workers", "8"), img, port)
 	for _, pairs := range [][]string{
 		{"requests", "120", "warmup", "20"},
 		{"requests", "20", "warmup", "0", "rate", "20", "arrival", "poisson"}, // installed before

@@ -5,7 +5,9 @@
  * containers", Illinois 2018: MongoDB's and ArangoDB's engines of that time).
  *
  *     mapstore generate --data MEBIBYTES FILE
- *     mapstore serve [--port N] [--data MEBIBYTES] [--writable] [--scratch FILE] FILE
+ *     mapstore serve [--address A] [--port N] [--data MEBIBYTES] [--writable] [--scratch FILE] FILE
+ *
+ * It listens on every address of IPv4, or on that of --address.
  *
  * FILE is mapped read-only and shared. Where it has less than --data, or is to be
  * written, the store is made anew in the scratch file, and that is served.
@@ -17,6 +19,7 @@
 #include "serve.h"
 #include "store.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -31,6 +34,7 @@
 struct options {
 	bool generate, writable;
 	uint64_t records; /* 0: as many as the file has */
+	struct in_addr address;
 	unsigned short port;
 	const char *scratch, *file;
 };
@@ -38,7 +42,7 @@ struct options {
 static void usage(void)
 {
 	fputs("usage: mapstore generate --data MEBIBYTES FILE\n"
-	      "       mapstore serve [--port N] [--data MEBIBYTES] [--writable] [--scratch FILE] FILE\n", stderr);
+	      "       mapstore serve [--address A] [--port N] [--data MEBIBYTES] [--writable] [--scratch FILE] FILE\n", stderr);
 	exit(2);
 }
 
@@ -63,6 +67,7 @@ static unsigned long number(const char *text, unsigned long least, unsigned long
 static struct options parse(int argc, char **argv)
 {
 	static const struct option names[] = {
+		{ "address", required_argument, NULL, 'a' },
 		{ "data", required_argument, NULL, 'd' },
 		{ "port", required_argument, NULL, 'p' },
 		{ "scratch", required_argument, NULL, 's' },
@@ -81,6 +86,10 @@ static struct options parse(int argc, char **argv)
 	argv++;
 	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
 		switch (c) {
+		case 'a':
+			if (inet_pton(AF_INET, optarg, &o.address) != 1)
+				usage();
+			break;
 		case 'd':
 			o.records = number(optarg, 1, MOST_MEBIBYTES) * MEBIBYTE / FIELD;
 			break;
@@ -164,7 +173,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	store = choose(&o, &generated);
-	listening = serve_listen(o.port);
+	listening = serve_listen(o.address, o.port);
 	if (listening < 0)
 		fail("listen", strerror(errno));
 	snprintf(info, sizeof(info), "{\"port\":%u,\"records\":%llu,\"writable\":%s,\"generated_seconds\":%.9f}", o.port,

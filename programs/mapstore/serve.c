@@ -43,23 +43,15 @@ static void stop(int signal)
 	stopped = 1;
 }
 
-int serve_listen(unsigned short port)
+int serve_listen(struct in_addr address, unsigned short port)
 {
-	struct sockaddr_in6 address = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
-	struct sockaddr_in old = { .sin_family = AF_INET, .sin_port = htons(port) };
-	int one = 1, fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct sockaddr *at = (struct sockaddr *)&address;
-	socklen_t size = sizeof(address);
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = address, .sin_port = htons(port) };
+	int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	if (fd < 0) { /* a host without IPv6 */
-		fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		at = (struct sockaddr *)&old;
-		size = sizeof(old);
-	}
 	if (fd < 0)
 		return -1;
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) != 0 || bind(fd, at, size) != 0 ||
-	    listen(fd, SOMAXCONN) != 0) {
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) != 0 ||
+	    bind(fd, (struct sockaddr *)&at, sizeof(at)) != 0 || listen(fd, SOMAXCONN) != 0) {
 		int cause = errno;
 
 		close(fd);

@@ -7,8 +7,10 @@
 
 #include "store.h"
 
-/* serve_listen listens on a TCP port of all addresses, or gives -1 and errno. */
-int serve_listen(unsigned short port);
+#include <netinet/in.h>
+
+/* serve_listen listens on a TCP port of an address, INADDR_ANY for all, or gives -1 and errno. */
+int serve_listen(struct in_addr address, unsigned short port);
 
 /*
  * serve goes on until SIGTERM or SIGINT, or gives -1 and errno. INFO is answered by
