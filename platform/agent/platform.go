@@ -116,6 +116,11 @@ func (r *remote) Supports(s platform.Setting) error {
 	return r.told(err)
 }
 
+// Freezes implements [platform.Freezer]: the agent is asked for no such thing.
+func (r *remote) Freezes(context.Context, platform.Setting) error {
+	return &platform.Unsupported{Platform: r.shown, Key: "freezing", Reason: "the program's processes are behind an agent, out of reach of this host's freezer"}
+}
+
 func (r *remote) Version(ctx context.Context) string {
 	version, err := call[text](ctx, r.client, "version", named{r.name})
 	if err != nil {

@@ -51,7 +51,10 @@ type host struct {
 	options Options
 }
 
-var _ platform.Creator = (*host)(nil)
+var (
+	_ platform.Creator = (*host)(nil)
+	_ platform.Freezer = (*host)(nil)
+)
 
 // New gives the platform "bare".
 func New(o Options) platform.Platform { return &host{Bare, o} }
@@ -148,6 +151,9 @@ func (h *host) Supports(s platform.Setting) error {
 	_, err := h.affinity(s)
 	return err
 }
+
+// Freezes implements [platform.Freezer].
+func (h *host) Freezes(context.Context, platform.Setting) error { return platform.CheckFreezer() }
 
 // affinity gives the CPUs that the setting restricts the program to, by what
 // tare may use itself; empty is no restriction.

@@ -28,7 +28,7 @@ type instance struct {
 	stopping sync.Mutex
 }
 
-var _ platform.Instance = (*instance)(nil)
+var _ platform.Freezing = (*instance)(nil)
 
 // follow makes an instance of a program that was executed at the moment began.
 // Its time counts from there: what was mounted before is tare's work, which a
@@ -84,6 +84,32 @@ func (i *instance) Signal(sig int) error {
 		return fmt.Errorf("signal %d to process %d: %w (%w)", sig, i.pid(), platform.ErrGone, err)
 	}
 	return nil
+}
+
+// Freeze implements [platform.Freezing].
+func (i *instance) Freeze(ctx context.Context) error {
+	if err := i.over(); err != nil {
+		return err
+	}
+	return platform.FreezeGroup(ctx, i.group.own)
+}
+
+// Thaw implements [platform.Freezing].
+func (i *instance) Thaw(ctx context.Context) error {
+	if err := i.over(); err != nil {
+		return err
+	}
+	return i.group.own.Thaw(ctx)
+}
+
+// over tells that the first process has ended.
+func (i *instance) over() error {
+	select {
+	case <-i.ended:
+		return fmt.Errorf("process %d has ended: %w", i.pid(), platform.ErrGone)
+	default:
+		return nil
+	}
 }
 
 func (i *instance) Stop(ctx context.Context) error {

@@ -155,29 +155,34 @@ func testCrash(t *testing.T, s suite) {
 					entries[i], entries[j] = entries[j], entries[i]
 				}
 			}
-			next := s.newPlatform(t, &book{t: t})
-			for range 2 {
-				for _, e := range entries {
-					if e.Platform != next.Name() {
-						t.Errorf("the %s %s is entered for platform %q, which cannot be found", e.Kind, e.ID, e.Platform)
-					}
-					if e.Kind == "image" {
-						continue // in use by the platform that is still there, and Release's
-					}
-					if err := next.Remove(st.ctx, e); err != nil {
-						t.Errorf("Remove %s %s: %v", e.Kind, e.ID, err)
-					}
-				}
-			}
+			st.removeTwice(s.newPlatform(t, &book{t: t}), entries)
 			st.noTraces(spec.Name)
-			for _, e := range entries {
-				if leftOver(e) {
-					t.Errorf("the %s %s survived Remove", e.Kind, e.ID)
-				}
-			}
 			// What the abandoned side does when it finds everything gone.
 			st.stop(inst, spec.Name)
 		})
+	}
+}
+
+// removeTwice lets the next platform remove what the entries name, and again.
+func (st *stage) removeTwice(next platform.Platform, entries []platform.Entry) {
+	st.Helper()
+	for range 2 {
+		for _, e := range entries {
+			if e.Platform != next.Name() {
+				st.Errorf("the %s %s is entered for platform %q, which cannot be found", e.Kind, e.ID, e.Platform)
+			}
+			if e.Kind == "image" {
+				continue // in use by the platform that is still there, and Release's
+			}
+			if err := next.Remove(st.ctx, e); err != nil {
+				st.Errorf("Remove %s %s: %v", e.Kind, e.ID, err)
+			}
+		}
+	}
+	for _, e := range entries {
+		if leftOver(e) {
+			st.Errorf("the %s %s survived Remove", e.Kind, e.ID)
+		}
 	}
 }
 

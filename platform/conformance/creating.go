@@ -458,23 +458,8 @@ func testCreatedCrash(t *testing.T, s suite) {
 	spec := st.full(st.spec("sleep", "3600"))
 	c := st.create(spec)
 	entries := st.book.left()
-	next := s.newPlatform(t, &book{t: t})
-	for range 2 {
-		for _, e := range entries {
-			if e.Kind == "image" {
-				continue // in use by the platform that is still there, and Release's
-			}
-			if err := next.Remove(st.ctx, e); err != nil {
-				t.Errorf("Remove %s %s: %v", e.Kind, e.ID, err)
-			}
-		}
-	}
+	st.removeTwice(s.newPlatform(t, &book{t: t}), entries)
 	st.noTraces(spec.Name)
-	for _, e := range entries {
-		if leftOver(e) {
-			t.Errorf("the %s %s survived Remove", e.Kind, e.ID)
-		}
-	}
 	// The abandoned side has nothing to start any more.
 	if err := c.Start(st.ctx); err == nil {
 		t.Error("started what had been removed")

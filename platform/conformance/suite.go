@@ -129,6 +129,11 @@ func Run(t *testing.T, newPlatform func(t *testing.T, ledger platform.Ledger) pl
 	if _, ok := newPlatform(t, &book{t: t}).(platform.Creator); ok {
 		tests = append(tests, creating...)
 	}
+	if _, ok := newPlatform(t, &book{t: t}).(platform.Freezer); ok {
+		tests = append(tests, freezing...)
+	} else {
+		t.Error("it is no platform.Freezer, which says at least why it does not freeze")
+	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, s) })
 	}

@@ -43,6 +43,9 @@ type instance struct {
 	mu        sync.Mutex
 	last      *platform.Usage // read when the program ended, its cgroup still being there
 	oomKilled bool            // likewise
+
+	attending  sync.Mutex
+	attendants *process.Meter // nil until somebody asks
 }
 
 // hold takes hold of the started program.
@@ -228,6 +231,10 @@ func (i *instance) Stop(ctx context.Context) error {
 	if err := i.kill(syscall.SIGKILL); err != nil {
 		return fmt.Errorf("kill %s in container %s: %w", i.l.spec.Args[0], i.l.spec.Name, err)
 	}
+	// Version 1's freezer keeps what was killed from dying.
+	if err := i.group.Thaw(ctx); err != nil {
+		return fmt.Errorf("stop container %s: %w", i.l.spec.Name, err)
+	}
 	// Before the task is deleted, since its exit is told only while it is there.
 	select {
 	case <-i.over:
@@ -248,6 +255,11 @@ func (i *instance) hangUp() {
 	}
 	if i.process != nil {
 		_ = i.process.Close()
+	}
+	i.attending.Lock()
+	defer i.attending.Unlock()
+	if i.attendants != nil {
+		i.attendants.Close()
 	}
 }
 

@@ -3,6 +3,8 @@ package containerd
 import (
 	"context"
 	"fmt"
+	"path"
+	"slices"
 	"syscall"
 
 	"github.com/containerd/containerd/v2/client"
@@ -10,6 +12,9 @@ import (
 	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/errdefs"
 	"github.com/containerd/errdefs/pkg/errgrpc"
+
+	"tare/kernel/cgroup"
+	"tare/platform"
 )
 
 // removeContainer removes what the entry of a container stands for: its task,
@@ -79,7 +84,22 @@ func kill(ctx context.Context, task client.Task) error {
 	if err := task.Kill(ctx, syscall.SIGKILL); err != nil && !gone(err) && !errdefs.IsFailedPrecondition(err) {
 		return err
 	}
+	if err := thaw(ctx, task); err != nil {
+		return err
+	}
 	return errgrpc.ToNative((<-exited).Error()) // which ends with its context, too
+}
+
+// thaw lets a task run that was frozen behind containerd's back: version 1's freezer would
+// keep it from dying.
+func thaw(ctx context.Context, task client.Task) error {
+	group, err := platform.OwnGroup(int(task.Pid()))
+	if err != nil {
+		return nil // it has ended
+	}
+	// The process' id may have gone to another by now.
+	group.Places = slices.DeleteFunc(group.Places, func(p cgroup.Place) bool { return path.Base(p.Path) != task.ID() })
+	return group.Thaw(ctx)
 }
 
 func (p *Platform) removeSnapshot(ctx context.Context, key, mark string) error {

@@ -41,6 +41,12 @@ func (p *Platform) EnginePIDs(ctx context.Context) []int {
 		ours = append(ours, i.told()...)
 	}
 	p.mu.Unlock()
+	return p.servants(ctx, all, ours)
+}
+
+// servants lists, of all processes, the engine's daemons and those that keep a container
+// which one of the words names.
+func (p *Platform) servants(ctx context.Context, all accounting.Snapshot, ours []string) []int {
 	served := func(int) bool { return true }
 	common := daemons
 	if p.name == NameRootless {

@@ -59,6 +59,9 @@ type instance struct {
 	last      *platform.Usage // read when the first process ended, its cgroup still being there
 	oomKilled bool            // likewise
 	marks     []string        // words that name the instance in the engine's command lines
+
+	attending  sync.Mutex
+	attendants *process.Meter // nil until somebody asks
 }
 
 func newInstance(p *Platform, spec platform.Spec, program platform.Process, info *system.Info) *instance {
@@ -328,7 +331,7 @@ func (i *instance) endProgram(ctx context.Context) error {
 		if errors.Is(err, process.ErrGone) || errors.Is(err, os.ErrClosed) {
 			return nil
 		}
-		return err
+		return errors.Join(err, i.group.Thaw(ctx))
 	}
 	if i.id == "" {
 		return nil
@@ -379,6 +382,11 @@ func (i *instance) hangUp() {
 	}
 	if i.process != nil {
 		i.process.Close()
+	}
+	i.attending.Lock()
+	defer i.attending.Unlock()
+	if i.attendants != nil {
+		i.attendants.Close()
 	}
 }
 

@@ -92,6 +92,9 @@ func (p *Platform) removeContainer(ctx context.Context, name, mark string) error
 	if mark == "" || found.Config == nil || found.Config.Labels[labelLedger] != mark {
 		return nil
 	}
+	if err := thaw(ctx, found); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
 	err = p.call(ctx, doing, func(ctx context.Context) error {
 		_, err := p.client.ContainerRemove(ctx, found.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 		return err

@@ -26,6 +26,7 @@ type instance struct {
 	address string // without a port; empty where clients on the host do not reach it
 	data    []string
 	flush   func() error
+	refuses error // to be frozen
 
 	ended chan struct{} // closed when the program has ended and is reaped
 	exit  platform.Exit // to be read after ended
@@ -34,7 +35,7 @@ type instance struct {
 	stopping sync.Mutex
 }
 
-var _ platform.Instance = (*instance)(nil)
+var _ platform.Freezing = (*instance)(nil)
 
 // follow makes an instance of a program that runs. Its time counts from the
 // runtime's call: what was laid out before is tare's work, not the runtime's.
@@ -42,8 +43,9 @@ func (l *launch) follow() *instance {
 	stdout, stderr := l.stdout, l.stderr
 	i := &instance{
 		name: l.spec.Name, init: l.init.Identity, handle: l.init, group: l.group, things: l.things, data: l.visibleData(),
-		flush: func() error { return errors.Join(stdout.Flush(), stderr.Flush()) },
-		ended: make(chan struct{}),
+		refuses: platform.CheckRuntimeFreezes(l.Name(), l.runtime),
+		flush:   func() error { return errors.Join(stdout.Flush(), stderr.Flush()) },
+		ended:   make(chan struct{}),
 	}
 	if l.address.IsValid() {
 		i.address = l.address.String()
@@ -99,16 +101,51 @@ func (i *instance) Wait(ctx context.Context) (platform.Exit, error) {
 }
 
 func (i *instance) Signal(sig int) error {
-	select {
-	case <-i.ended:
-		return fmt.Errorf("signal %d to %s: %w", sig, i.name, platform.ErrGone)
-	default:
+	if err := i.over(); err != nil {
+		return fmt.Errorf("signal %d to %s: %w", sig, i.name, err)
 	}
 	err := i.handle.Signal(sig)
 	if errors.Is(err, process.ErrGone) || errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("signal %d to %s: %w", sig, i.name, platform.ErrGone)
 	}
 	return err
+}
+
+// Freeze implements [platform.Freezing].
+func (i *instance) Freeze(ctx context.Context) error {
+	if err := i.freezes(); err != nil {
+		return err
+	}
+	return platform.FreezeGroup(ctx, i.group)
+}
+
+// Thaw implements [platform.Freezing].
+func (i *instance) Thaw(ctx context.Context) error {
+	if err := i.freezes(); err != nil {
+		return err
+	}
+	return i.group.Thaw(ctx)
+}
+
+// freezes refuses where nothing of it can be frozen.
+func (i *instance) freezes() error {
+	if err := i.refuses; err != nil {
+		return err
+	}
+	if err := i.over(); err != nil {
+		return fmt.Errorf("%s has ended: %w", i.name, err)
+	}
+	return nil
+}
+
+// over is ErrGone where the program has ended.
+func (i *instance) over() error {
+	select {
+	case <-i.ended:
+		return platform.ErrGone
+	default:
+		return nil
+	}
 }
 
 func (i *instance) Stop(ctx context.Context) error {

@@ -51,7 +51,10 @@ type oci struct {
 	hidden []string
 }
 
-var _ platform.Creator = (*oci)(nil)
+var (
+	_ platform.Creator = (*oci)(nil)
+	_ platform.Freezer = (*oci)(nil)
+)
 
 // New gives the platform "oci:RUNTIME" for a runtime on PATH.
 func New(runtime string, o Options) platform.Platform { return &oci{runtime: runtime, options: o} }
@@ -131,6 +134,14 @@ func (p *oci) Supports(s platform.Setting) error {
 		}
 	}
 	return p.supportsCPUs(s)
+}
+
+// Freezes implements [platform.Freezer].
+func (p *oci) Freezes(context.Context, platform.Setting) error {
+	if err := platform.CheckRuntimeFreezes(p.Name(), p.runtime); err != nil {
+		return err
+	}
+	return platform.CheckFreezer()
 }
 
 // supportsCPUs refuses a cpuset beyond the host's CPUs.

@@ -22,7 +22,10 @@ type Platform struct {
 	pool *Pool
 }
 
-var _ platform.Creator = (*Platform)(nil)
+var (
+	_ platform.Creator = (*Platform)(nil)
+	_ platform.Freezer = (*Platform)(nil)
+)
 
 // New gives the platform of that path. Where the path names no engine, one is chosen
 // ([Pool.Resolve]), and is part of the platform's name.
@@ -133,6 +136,11 @@ func (p *Platform) Reaches(s platform.Setting) error {
 		return &platform.Unsupported{Platform: p.Name(), Key: "network=none", Reason: "a namespace with loopback alone is reached by nobody"}
 	}
 	return nil
+}
+
+// Freezes implements [platform.Freezer].
+func (p *Platform) Freezes(context.Context, platform.Setting) error {
+	return &platform.Unsupported{Platform: p.Name(), Key: "freezing", Reason: "the program's processes are another kernel's, out of reach of this one's freezer"}
 }
 
 // Prepare makes a disk of the image, once for all machines.

@@ -1,0 +1,121 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+
+	"tare/kernel/accounting"
+	"tare/kernel/cgroup"
+	"tare/kernel/process"
+	"tare/platform"
+)
+
+var (
+	_ platform.Freezer   = (*Platform)(nil)
+	_ platform.Freezer   = (*Swarm)(nil)
+	_ platform.Freezing  = (*instance)(nil)
+	_ platform.Attending = (*instance)(nil)
+)
+
+// Freezes implements [platform.Freezer].
+func (p *Platform) Freezes(ctx context.Context, s platform.Setting) error {
+	if p.clientErr != nil {
+		return p.Check(ctx)
+	}
+	info, err := p.engine(ctx)
+	if err != nil {
+		return p.missing(err)
+	}
+	if groupless(info) {
+		return p.freezesNothing()
+	}
+	runtime := s.Runtime
+	if runtime == "" {
+		runtime = info.DefaultRuntime
+	}
+	for _, name := range []string{runtime, info.Runtimes[runtime].Path} {
+		if err := platform.CheckRuntimeFreezes(p.name, name); err != nil {
+			return err
+		}
+	}
+	return platform.CheckFreezer()
+}
+
+func (p *Platform) freezesNothing() error {
+	return p.unsupported("freezing", "the engine has no control groups (cgroup driver none), by which programs are frozen")
+}
+
+// Freezes implements [platform.Freezer].
+func (s *Swarm) Freezes(context.Context, platform.Setting) error {
+	return s.engine.unsupported("freezing", "the swarm keeps a service's tasks, and may put another container in the place of one at any time; docker has it")
+}
+
+// Freeze implements [platform.Freezing]. The engine is not asked (docker pause takes some
+// hundredths of a second) and does not know of it.
+func (i *instance) Freeze(ctx context.Context) error {
+	if err := i.freezes(); err != nil {
+		return err
+	}
+	if err := platform.FreezeGroup(ctx, i.group); err != nil {
+		return fmt.Errorf("freeze container %s: %w", i.name, err)
+	}
+	return nil
+}
+
+// Thaw implements [platform.Freezing].
+func (i *instance) Thaw(ctx context.Context) error {
+	if err := i.freezes(); err != nil {
+		return err
+	}
+	return i.group.Thaw(ctx)
+}
+
+// freezes refuses where nothing of the container can be frozen.
+func (i *instance) freezes() error {
+	switch {
+	case i.p.name == NameSwarm:
+		return (&Swarm{i.p}).Freezes(context.Background(), i.spec.Setting)
+	case groupless(i.info):
+		return i.p.freezesNothing()
+	case i.process == nil || !alive(i.process.Identity):
+		return i.ended()
+	}
+	return nil
+}
+
+// thaw lets a container run that was frozen behind the engine's back: version 1's freezer
+// would keep its processes from dying.
+func thaw(ctx context.Context, c container.InspectResponse) error {
+	if c.State == nil || c.State.Pid <= 0 {
+		return nil
+	}
+	group, err := platform.OwnGroup(c.State.Pid)
+	if err != nil {
+		return nil // it has ended
+	}
+	// The id may have gone to another process by now.
+	group.Places = slices.DeleteFunc(group.Places, func(p cgroup.Place) bool { return !strings.Contains(p.Path, c.ID) })
+	return group.Thaw(ctx)
+}
+
+// Attendants implements [platform.Attending]: the engine's daemons, the container's shim and
+// the proxies of its ports. They are looked for once. Daemons serve all containers.
+func (i *instance) Attendants() (time.Duration, error) {
+	i.attending.Lock()
+	defer i.attending.Unlock()
+	if i.attendants == nil {
+		all, err := accounting.Take("/proc")
+		if err != nil {
+			return 0, err
+		}
+		if i.attendants, err = process.NewMeter(i.p.servants(context.Background(), all, i.told())); err != nil {
+			return 0, fmt.Errorf("find the processes that serve container %s: %w", i.name, err)
+		}
+	}
+	return i.attendants.Read()
+}
