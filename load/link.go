@@ -83,6 +83,18 @@ func (l *link) get() net.Conn {
 	return l.conn
 }
 
+// detach gives the connection away, as it was dialled; nil where there is none.
+func (l *link) detach() net.Conn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	conn := l.conn
+	l.conn = nil
+	if noted, ok := conn.(*noting); ok {
+		return noted.Conn
+	}
+	return conn
+}
+
 // drop closes the connection, to make room for another.
 func (l *link) drop() {
 	l.mu.Lock()

@@ -48,9 +48,19 @@ func seldom(usual int, live uint64) int {
 	return max(usual, int(100*between/max(live, 1<<20)))
 }
 
+// tidy collects the garbage between two bursts of a load that goes on, where half of what
+// may lie is there: so that it is not collected within a burst.
+func tidy() {
+	if inUse, live := heapBytes("/memory/classes/heap/objects:bytes"), live(); inUse > live+between/2 {
+		runtime.GC()
+	}
+}
+
 // live is how much was found in use when garbage was last collected.
-func live() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+func live() uint64 { return heapBytes("/gc/heap/live:bytes") }
+
+func heapBytes(metric string) uint64 {
+	sample := []metrics.Sample{{Name: metric}}
 	metrics.Read(sample)
 	if sample[0].Value.Kind() != metrics.KindUint64 {
 		return between // unknown to this runtime

@@ -74,7 +74,7 @@ func TestLookingLeavesLittleGarbage(t *testing.T) {
 	conn := &respConn{client: &RESPClient{reader: bufio.NewReaderSize(&again{all: wire}, 16<<10)}}
 	seen := 0
 	look := func() {
-		wrong, err := conn.answer(func(r Reply) error {
+		wrong, err := conn.reply(conn.client.reader, func(r Reply) error {
 			if bytes.Equal(r.Text, value) {
 				seen++
 			}

@@ -59,7 +59,7 @@ func ReadReply(r *bufio.Reader) (Reply, error) {
 
 // skipReply reads one reply and keeps nothing of it but the text of an error:
 // the one that it is, or the first inside.
-func skipReply(r *bufio.Reader) (errorText string, err error) {
+func skipReply(r input) (errorText string, err error) {
 	reply, err := readReply(r, maxReplyDepth, keeping{})
 	return string(reply.Text), err
 }
@@ -90,7 +90,7 @@ func (k keeping) copy(text []byte) []byte {
 
 // readReply reads one reply. Where nothing is kept it discards all strings and elements,
 // save that Text is the first error's.
-func readReply(r *bufio.Reader, depth int, keep keeping) (Reply, error) {
+func readReply(r input, depth int, keep keeping) (Reply, error) {
 	line, err := readLine(r)
 	if err != nil {
 		return Reply{}, err
@@ -150,7 +150,7 @@ func readReply(r *bufio.Reader, depth int, keep keeping) (Reply, error) {
 }
 
 // readLine gives a line without its end, valid until the next read.
-func readLine(r *bufio.Reader) ([]byte, error) {
+func readLine(r input) ([]byte, error) {
 	line, err := r.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
 		// Rare: only an error text or a simple string can be so long.
@@ -176,7 +176,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	return line[:len(line)-2], nil
 }
 
-func readBulk(r *bufio.Reader, n int64, keep keeping) (text []byte, err error) {
+func readBulk(r input, n int64, keep keeping) (text []byte, err error) {
 	switch {
 	case keep.most == 0:
 		if _, err := r.Discard(int(n)); err != nil {

@@ -53,6 +53,9 @@ type respConn struct {
 	buffer []byte
 	checks []func(Reply) error // of the commands that were sent last
 	kept   []byte              // the strings of the reply that is checked
+
+	answered int   // of those commands
+	refused  error // the first reply that was not the right one
 }
 
 func (c *respConn) Close() error { return c.client.Close() }
@@ -65,26 +68,44 @@ func (c *respConn) Do(deadline time.Time) (reusable bool, err error) {
 	if err := conn.SetDeadline(deadline); err != nil {
 		return false, err
 	}
+	raw, err := c.request()
+	if err != nil {
+		return false, err
+	}
+	if _, err := conn.Write(raw); err != nil {
+		return false, err
+	}
+	return whole(c, c.client.reader)
+}
+
+func (c *respConn) request() ([]byte, error) {
 	c.buffer, c.checks = c.buffer[:0], c.checks[:0]
+	c.answered, c.refused = 0, nil
 	for range c.want.Pipeline {
 		command, check := c.command()
 		c.buffer, c.checks = AppendCommand(c.buffer, command...), append(c.checks, check)
 	}
-	if _, err := conn.Write(c.buffer); err != nil {
-		return false, err
-	}
-	var refused error
-	for _, check := range c.checks {
-		wrong, err := c.answer(check)
-		if err != nil {
-			return false, err
-		}
-		if refused == nil {
-			refused = wrong
-		}
-	}
-	return true, refused
+	return c.buffer, nil
 }
+
+// answer reads the reply to one command.
+func (c *respConn) answer(r input) (progress, error) {
+	wrong, err := c.reply(r, c.checks[c.answered])
+	if err != nil {
+		return partial, err
+	}
+	if c.refused == nil {
+		c.refused = wrong
+	}
+	if c.answered++; c.answered < len(c.checks) {
+		return partial, nil
+	}
+	return complete, c.refused
+}
+
+func (c *respConn) settle(error) {}
+
+func (c *respConn) detach() net.Conn { return c.client.link.detach() }
 
 // command gives the next command.
 func (c *respConn) command() ([]string, func(Reply) error) {
@@ -96,11 +117,11 @@ func (c *respConn) command() ([]string, func(Reply) error) {
 	return command, nil
 }
 
-// answer reads a reply; wrong says why it is not the right one. What nobody looks
+// reply reads a reply; wrong says why it is not the right one. What nobody looks
 // at is not kept.
-func (c *respConn) answer(check func(Reply) error) (wrong, err error) {
+func (c *respConn) reply(r input, check func(Reply) error) (wrong, err error) {
 	if check == nil {
-		text, err := skipReply(c.client.reader)
+		text, err := skipReply(r)
 		if err != nil || text == "" {
 			return nil, err
 		}
@@ -109,7 +130,7 @@ func (c *respConn) answer(check func(Reply) error) (wrong, err error) {
 	// Memory of its own for each would have the collector of garbage run beside the load,
 	// tens of times a second where replies are large.
 	c.kept = c.kept[:0]
-	reply, err := readReply(c.client.reader, maxReplyDepth, keeping{most: maxReplyKept, room: &c.kept})
+	reply, err := readReply(r, maxReplyDepth, keeping{most: maxReplyKept, room: &c.kept})
 	if err != nil {
 		return nil, err
 	}

@@ -48,9 +48,10 @@ type Result struct {
 }
 
 // Failed is the number of requests that were not answered rightly.
-func (r Result) Failed() int64 {
-	var n int64
-	for _, of := range r.Errors {
+func (r Result) Failed() int64 { return sum(r.Errors) }
+
+func sum(errors map[string]int64) (n int64) {
+	for _, of := range errors {
 		n += of
 	}
 	return n

@@ -1,6 +1,7 @@
 package clock
 
 import (
+	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,4 +16,20 @@ func Thread() time.Duration {
 		panic("clock_gettime(CLOCK_THREAD_CPUTIME_ID): " + err.Error())
 	}
 	return time.Duration(used.Nano())
+}
+
+// Exact has the calling thread's timeouts end when they are due. Otherwise the kernel may
+// delay them by 50 us to let several end together (PR_SET_TIMERSLACK, prctl(2)). The caller
+// holds on to its thread until restore, which sets the slack that the thread began with.
+func Exact() (restore func() error, err error) {
+	set := func(nanoseconds uintptr) error {
+		if err := unix.Prctl(unix.PR_SET_TIMERSLACK, nanoseconds, 0, 0, 0); err != nil {
+			return fmt.Errorf("prctl(PR_SET_TIMERSLACK): %w", err)
+		}
+		return nil
+	}
+	if err := set(1); err != nil {
+		return nil, err
+	}
+	return func() error { return set(0) }, nil
 }

@@ -1,7 +1,8 @@
-// Package socket reads from connections by asking the kernel again and again,
-// instead of sleeping until it tells.
+// Package socket uses connections in ways that package net does not offer: it polls
+// them ([Poll]), makes pairs of them ([Pair]), and takes them out of the Go runtime's
+// poller ([Detach]).
 //
-// Who sleeps for an answer learns of it late: the CPU leaves its idle state, the
+// To poll is to ask the kernel again and again, instead of sleeping until it tells. Who sleeps for an answer learns of it late: the CPU leaves its idle state, the
 // kernel schedules a thread, the Go runtime a goroutine, some tens of
 // microseconds together, which then stand in every latency. Who polls learns of
 // it within a microsecond, and keeps a CPU busy for that.
