@@ -126,6 +126,31 @@ func (httpd) Load(ctx context.Context, t Trial, seed uint64) (load.Result, error
 	return loadTargetOnce(ctx, t, target, options, seed)
 }
 
+func (httpd) Drives(p Params) ([]Drive, error) {
+	o, err := loadOptions(p)
+	return drivesFor(o), err
+}
+
+func (httpd) SliceMetrics(p Params) []Metric {
+	o, err := loadOptions(p)
+	if err != nil {
+		return nil // Program has refused the parameters
+	}
+	return sliceMetrics(o)
+}
+
+func (httpd) Slices(ctx context.Context, t Trial, seed uint64) (Slicer, error) {
+	target, err := httpdTarget(t, seed)
+	if err != nil {
+		return nil, err
+	}
+	options, err := loadOptions(t.Params())
+	if err != nil {
+		return nil, err
+	}
+	return openStanding(ctx, map[string]load.Target{requests: target}, options, 1, 0)
+}
+
 // Sustained asks for all that the image has.
 func (httpd) Sustained() (p Params, steady bool) {
 	return Params{"data": strconv.Itoa(httpdData)}, true
@@ -146,4 +171,5 @@ func (httpd) Sustain(ctx context.Context, t Trial, seed uint64) error {
 var (
 	_ Sustainer = httpd{}
 	_ Loader    = httpd{}
+	_ Sliced    = httpd{}
 )

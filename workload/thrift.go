@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"strconv"
 
 	"tare/image"
@@ -175,6 +176,33 @@ func (thrift) Load(ctx context.Context, t Trial, seed uint64) (load.Result, erro
 	return loadOnce(ctx, t, func(ctx context.Context) (load.Result, error) { return plan.load(ctx, t, plan.options) })
 }
 
+func (thrift) Drives(p Params) ([]Drive, error) {
+	plan, err := planThrift(p)
+	switch {
+	case err != nil:
+		return nil, err
+	case plan.client == inPython:
+		return nil, errors.New("the client in Python makes connections of its own, which cannot stay open between slices: take client=go, or --design blocks")
+	}
+	return drivesFor(plan.options), nil
+}
+
+func (thrift) SliceMetrics(p Params) []Metric {
+	plan, err := planThrift(p)
+	if err != nil {
+		return nil // Program has refused the parameters
+	}
+	return sliceMetrics(plan.options)
+}
+
+func (thrift) Slices(ctx context.Context, t Trial, _ uint64) (Slicer, error) {
+	plan, err := planThrift(t.Params())
+	if err != nil {
+		return nil, err
+	}
+	return openStanding(ctx, map[string]load.Target{requests: plan.target(t)}, plan.options, 1, 0)
+}
+
 func (thrift) Sustained() (p Params, steady bool) { return nil, true }
 
 func (thrift) Sustain(ctx context.Context, t Trial, seed uint64) error {
@@ -192,6 +220,7 @@ func (thrift) Sustain(ctx context.Context, t Trial, seed uint64) error {
 var (
 	_ Sustainer = thrift{}
 	_ Loader    = thrift{}
+	_ Sliced    = thrift{}
 )
 
 // pythonArgs is the command of S4's client.
