@@ -60,6 +60,8 @@ type Plan struct {
 	Precision      float64       `json:"precision,omitempty"` // wanted half-width as a ratio (0.02), or 0
 	Budget         time.Duration `json:"budget_ns,omitempty"` // for measuring, or 0
 	PilotBlocks    int           `json:"pilot_blocks,omitempty"`
+	// Design is how trials are laid out: [DesignRounds]; empty is [DesignBlocks].
+	Design         string        `json:"design,omitempty"`
 	FailAbove      float64       `json:"fail_above,omitempty"`       // worsening against the baseline that is not accepted (0.05), or 0
 	StageTwoBlocks int           `json:"stage_two_blocks,omitempty"` // what Stein's second stage asked for
 	// Targets are the blocks that the second stage asked for, by workload.
@@ -81,11 +83,27 @@ type Plan struct {
 	Blocked map[string]string `json:"blocked,omitempty"`
 }
 
+// The designs.
+const (
+	// DesignRounds keeps the instances of all conditions up side by side, and loads them in
+	// short slices, in turn.
+	DesignRounds = "rounds"
+	// DesignBlocks launches a fresh program for each trial.
+	DesignBlocks = "blocks"
+)
+
+// InRounds tells whether a workload is measured by rounds of slices.
+func (p Plan) InRounds(workload string) bool {
+	_, blocked := p.Blocked[workload]
+	return p.Design == DesignRounds && !blocked
+}
+
 // RoundPlan is how the rounds of one workload proceed. The pilot decides it for all
 // conditions, before the first slice that counts.
 type RoundPlan struct {
 	Slice  time.Duration `json:"slice_ns,omitempty"`  // length of a slice; 0 where a slice is one execution
-	Settle time.Duration `json:"settle_ns,omitempty"` // after thawing, left out of the window
+	Settle time.Duration `json:"settle_ns,omitempty"` // load after a thaw that is left out of the slice
+	Warm   time.Duration `json:"warm_ns,omitempty"`   // load of each part after a launch, before anything counts
 	Strips int           `json:"strips,omitempty"`    // in a round, of each part
 	Pilot  int           `json:"pilot,omitempty"`     // rounds of the pilot
 	Long   time.Duration `json:"long_ns,omitempty"`   // length of the slices that are controls "long"

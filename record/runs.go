@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"tare/platform"
+	"tare/workload"
 )
 
 // Begin enters a run and its conditions, before its first trial. Trials in run
@@ -148,6 +149,21 @@ func (s *Store) SetInForce(runID, conditionID string, f platform.InForce) error 
 	return s.change("keep what is in force for "+conditionID, func(tx *sql.Tx) error {
 		return one(&Invalid{What: what, Why: "the store has no such condition"})(
 			tx.Exec("UPDATE conditions SET in_force_json = ? WHERE run_id = ? AND id = ?", data, runID, conditionID))
+	})
+}
+
+// SetMetrics replaces what a condition yields, as when its workload turns out to be
+// measured by another design.
+func (s *Store) SetMetrics(runID, conditionID string, metrics []workload.Metric) error {
+	what := fmt.Sprintf("condition %q of run %q", conditionID, runID)
+	var enc encoder
+	data := enc.json(what, metrics)
+	if enc.err != nil {
+		return enc.err
+	}
+	return s.change("replace the metrics of "+conditionID, func(tx *sql.Tx) error {
+		return one(&Invalid{What: what, Why: "the store has no such condition"})(
+			tx.Exec("UPDATE conditions SET metrics_json = ? WHERE run_id = ? AND id = ?", data, runID, conditionID))
 	})
 }
 
