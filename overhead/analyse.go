@@ -72,8 +72,13 @@ func Analyse(run record.Run, opt Options) Report {
 				group.Repeated++
 			}
 		}
+		if l.rounds {
+			group.Rounds = true
+			group.Strips, group.StripsTainted = l.strips()
+			group.Effects = l.effects(opt)
+		}
 		for _, t := range l.trials {
-			if t.Error != "" {
+			if t.Error != "" && !(l.rounds && t.Error == record.NotEnded) {
 				group.Failed++
 			}
 		}
@@ -113,7 +118,7 @@ func Analyse(run record.Run, opt Options) Report {
 }
 
 func (l *layout) metricReport(m workload.Metric, opt Options) (MetricReport, []*comparison) {
-	report := MetricReport{Name: m.Name, Unit: m.Unit, Primary: m.Primary, HigherIsBetter: m.Better == workload.Higher, NoiseFloor: math.NaN(), Rows: make([]Row, len(l.conditions))}
+	report := MetricReport{Name: m.Name, Unit: m.Unit, Primary: m.Primary, HigherIsBetter: m.Better == workload.Higher, Totals: byTotals(m), NoiseFloor: math.NaN(), Rows: make([]Row, len(l.conditions))}
 	var comparisons []*comparison
 	disturbed := l.allTainted()
 	for i, c := range l.conditions {
@@ -140,8 +145,9 @@ func (l *layout) metricReport(m workload.Metric, opt Options) (MetricReport, []*
 		default:
 			p := l.pair(m, c.ID, disturbed)
 			row.Ratio, row.Difference = p.ratio(opt), p.difference(opt)
+			p.describe(row, opt)
 			row.RatioAll = row.Ratio
-			if all := l.pair(m, c.ID, true); len(all.blocks) > len(p.blocks) {
+			if all := l.pair(m, c.ID, true); l.rounds || len(all.blocks) > len(p.blocks) {
 				row.RatioAll = all.ratio(opt)
 			}
 			if p.dropped > 0 {
@@ -170,6 +176,10 @@ func (l *layout) metricReport(m workload.Metric, opt Options) (MetricReport, []*
 
 // allTainted says that nothing was measured undisturbed.
 func (l *layout) allTainted() bool {
+	if l.rounds {
+		all, tainted := l.strips()
+		return all > 0 && tainted == all
+	}
 	for i := range l.blocks {
 		if !l.blocks[i].tainted {
 			return false

@@ -17,7 +17,9 @@ func (l *layout) cautions(group Group, opt Options) []string {
 		all = append(all, "no block is both complete and untainted")
 	}
 	all = append(all, l.failures()...)
-	all = append(all, l.taintThatFollows()...)
+	if !l.rounds { // of a strip all conditions are tainted, or none
+		all = append(all, l.taintThatFollows()...)
+	}
 	primaries := 0
 	for _, m := range l.metrics {
 		if l.carries(m.Name) {
@@ -119,7 +121,7 @@ func (l *layout) taintThatFollows() []string {
 func (l *layout) taintThatMatters(m workload.Metric, report MetricReport, opt Options) []string {
 	var all []string
 	for _, row := range report.Rows {
-		if row.Baseline || row.RatioAll.N == row.Ratio.N {
+		if row.Baseline || row.RatioAll.N == row.Ratio.N && !l.rounds || math.IsNaN(row.Ratio.Value) {
 			continue
 		}
 		at := opt

@@ -32,6 +32,9 @@ type comparison struct {
 // decidable tells whether there is anything to decide: without an interval, and
 // where nothing was measured undisturbed, there is no test that could be false.
 func (c *comparison) decidable() bool {
+	if c.pairs.rounds && len(c.pairs.blocks) < fewestBlocks {
+		return false // an interval of so few rounds is shown, and decides nothing
+	}
 	return !c.disturbed && (c.row.Ratio.Known() || c.row.Difference.Known())
 }
 

@@ -22,6 +22,8 @@ type layout struct {
 	warmUp     map[place]*measured // block 0
 	trials     []*record.Trial     // all but the warm-up, every attempt
 	warnings   []string
+	// rounds says that it is measured by rounds of slices: its blocks are rounds.
+	rounds bool
 	// unpaired says that nothing pairs the conditions' figures of a block.
 	unpaired bool
 	imported bool // its trials were measured elsewhere
@@ -35,7 +37,10 @@ type block struct {
 	repeated bool // some trial was tainted and made again, or with it, in older runs, the block
 	complete bool // every condition was measured, the baseline twice
 	cells    map[place]*measured
-	merged   map[mergedKey]*hdrhistogram.Histogram // see merge
+	// instances are those of a round, in place of cells.
+	instances map[place]*instance
+	disturbed bool                                  // every strip of the workload is tainted: they are shown for want of others
+	merged    map[mergedKey]*hdrhistogram.Histogram // see merge
 }
 
 // place is a trial's place within a block.
@@ -62,7 +67,7 @@ func layouts(run record.Run, opt Options) []*layout {
 		}
 		l := byName[c.Workload]
 		if l == nil {
-			l = &layout{workload: c.Workload, baseline: -1, warmUp: map[place]*measured{}, unpaired: run.Plan.Unpaired(), imported: run.Status == record.Imported}
+			l = &layout{workload: c.Workload, baseline: -1, warmUp: map[place]*measured{}, rounds: run.Plan.InRounds(c.Workload), unpaired: run.Plan.Unpaired(), imported: run.Status == record.Imported}
 			byName[c.Workload] = l
 			all = append(all, l)
 		}
@@ -81,13 +86,14 @@ func layouts(run record.Run, opt Options) []*layout {
 		}
 	}
 	attempts := map[*layout]map[int][]*record.Trial{} // of the last attempt, by block
+	slots := map[*layout][]*record.Trial{}            // of rounds
 	for i := range run.Trials {
 		t := &run.Trials[i]
 		l := home[t.Condition]
 		if l == nil {
 			continue
 		}
-		if t.Error == record.NotEnded && run.Status == record.Running {
+		if t.Error == record.NotEnded && run.Status == record.Running && !l.rounds {
 			continue // it runs now
 		}
 		if t.Block > 0 {
@@ -95,6 +101,10 @@ func layouts(run record.Run, opt Options) []*layout {
 			if t.Attempt == record.MadeAgain {
 				continue // it counts for nothing, also where the other was not made any more
 			}
+		}
+		if l.rounds {
+			slots[l] = append(slots[l], t)
+			continue
 		}
 		if attempts[l] == nil {
 			attempts[l] = map[int][]*record.Trial{}
@@ -109,6 +119,7 @@ func layouts(run record.Run, opt Options) []*layout {
 	}
 	for _, l := range all {
 		l.place(attempts[l])
+		l.placeRounds(slots[l])
 		if l.baseline < 0 {
 			l.warnings = append(l.warnings, "no condition is the baseline: there is nothing to compare with")
 		}
@@ -234,6 +245,9 @@ type figure struct {
 // both halves the variance that the baseline brings into every ratio of the
 // block. Where one of the two failed the other stands alone.
 func (b *block) figure(condition string, metric workload.Metric) (f figure, ok bool) {
+	if b.instances != nil {
+		return b.roundFigure(condition, metric, []int{0, 1}, b.disturbed)
+	}
 	var values []float64
 	var merged []*hdrhistogram.Histogram
 	for replicate := range 2 {

@@ -48,7 +48,12 @@ type Group struct {
 	Repeated int            // blocks of which something was repeated for taint
 	Tainted  int            // blocks still tainted when the bound was reached
 	Failed   int            // trials that yielded nothing
-	Warnings []string       // among them taint rates that differ across conditions, drift, warm-up
+	// Rounds tells that its blocks are rounds of slices, in so many strips, of which so many
+	// are left out as tainted. Effects are what within rounds moves the figures.
+	Rounds                bool
+	Strips, StripsTainted int
+	Effects               []Effect
+	Warnings              []string // among them taint rates that differ across conditions, drift, warm-up
 }
 
 // MetricReport is one metric over all conditions of a workload.
@@ -65,6 +70,8 @@ type MetricReport struct {
 	// worst over the rows, by the spread of their blocks' log ratios. NaN where
 	// it cannot be told, as for counts with zeros.
 	NoiseFloor float64
+	// Totals tells that Ratio is that of totals, where rows have both.
+	Totals bool
 	// AA is the baseline's second execution against its first.
 	AA *stats.Estimate
 }
@@ -82,6 +89,15 @@ type Row struct {
 	Ratio stats.Estimate
 	// RatioAll is the same with tainted blocks left in.
 	RatioAll stats.Estimate
+	// Typical and Total are the two effects that rounds of slices know: that of a typical
+	// slice, stalls left out, and that of totals. Ratio is one of them. Stalls is by what
+	// factor the total exceeds the typical one. All are zero elsewhere.
+	Typical, Total, Stalls stats.Estimate
+	// StallsNotExcluded is the largest change by stalls that the interval leaves possible.
+	StallsNotExcluded float64
+	// Load is the ratio of the load generator's CPU time for an operation; zero where
+	// there is none.
+	Load stats.Estimate
 	// Difference against the baseline, in the metric's unit.
 	Difference stats.Estimate
 	// Percent is the overhead in percent, positive where the condition is

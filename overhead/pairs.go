@@ -1,6 +1,8 @@
 package overhead
 
 import (
+	"math"
+
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"tare/stats"
@@ -15,6 +17,10 @@ type pairs struct {
 	base, treatment []figure
 	dropped         int // blocks in which one of the two is missing
 	unpaired        bool
+	// rounds tells that each element is a round; its log ratios are then by strips: the
+	// typical one, and that of totals. A quantile has none.
+	rounds         bool
+	typical, total []float64
 }
 
 func (p *pairs) add(number int, base, treatment figure) {
@@ -30,6 +36,9 @@ func (l *layout) pair(metric workload.Metric, condition string, all bool) pairs 
 	baseline := l.conditions[l.baseline].ID
 	if l.unpaired {
 		return l.samples(metric, baseline, condition, all)
+	}
+	if l.rounds {
+		return l.pairRounds(metric, []place{{baseline, 0}, {baseline, 1}}, place{condition, 0}, all)
 	}
 	for i := range l.blocks {
 		b := &l.blocks[i]
@@ -73,6 +82,9 @@ func (l *layout) samples(metric workload.Metric, baseline, condition string, all
 func (l *layout) pairAA(metric workload.Metric) pairs {
 	p := pairs{metric: metric}
 	baseline := l.conditions[l.baseline].ID
+	if l.rounds {
+		return l.pairRounds(metric, []place{{baseline, 0}}, place{baseline, 1}, l.allTainted())
+	}
 	for i := range l.blocks {
 		b := &l.blocks[i]
 		if b.tainted {
@@ -91,6 +103,8 @@ func (l *layout) pairAA(metric workload.Metric) pairs {
 
 func (p pairs) ratio(opt Options) stats.Estimate {
 	switch {
+	case p.rounds && p.metric.Quantile == 0:
+		return stats.RoundMean(p.headline(), opt.Level)
 	case p.unpaired && logarithmic(p.metric):
 		return stats.UnpairedRatio(values(p.base), values(p.treatment), opt.Level)
 	case p.unpaired:
@@ -121,6 +135,9 @@ func (p pairs) difference(opt Options) stats.Estimate {
 // blocks' own quantiles stand in: their spread says how many blocks it takes,
 // though the effect itself is that of the merged histograms.
 func (p pairs) logSD() float64 {
+	if p.rounds && p.metric.Quantile == 0 {
+		return sd(p.headline())
+	}
 	if p.unpaired {
 		return stats.UnpairedLogSD(values(p.base), values(p.treatment))
 	}
@@ -161,4 +178,16 @@ func histograms(figures []figure) []*hdrhistogram.Histogram {
 		h[i] = f.histogram
 	}
 	return h
+}
+
+// sd is the standard deviation; NaN below two values.
+func sd(x []float64) float64 {
+	if len(x) < 2 {
+		return math.NaN()
+	}
+	var squares float64
+	for _, v := range x {
+		squares += (v - mean(x)) * (v - mean(x))
+	}
+	return math.Sqrt(squares / float64(len(x)-1))
 }

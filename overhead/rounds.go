@@ -1,0 +1,497 @@
+package overhead
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/record"
+	"tare/stats"
+	"tare/workload"
+)
+
+// instance is what one place of a round measured, strip by strip: one launch of a
+// program, or all executions of one that runs to its end.
+type instance struct {
+	slices   map[string]map[int]*record.Slice // by part and strip
+	samples  map[string]map[int]float64       // of executions, by metric and strip
+	controls []*record.Slice
+	// merged are the latencies of a part, of untainted slices and of all.
+	merged map[mergedSlices]*hdrhistogram.Histogram
+}
+
+type mergedSlices struct {
+	part string
+	all  bool
+}
+
+// placeRounds fills the blocks of a workload that is measured by rounds.
+func (l *layout) placeRounds(trials []*record.Trial) {
+	if !l.rounds {
+		return
+	}
+	rounds := map[int]*block{}
+	for _, t := range trials {
+		b := rounds[t.Block]
+		if b == nil {
+			b = &block{number: t.Block, attempt: 1, instances: map[place]*instance{}}
+			rounds[t.Block] = b
+		}
+		if t.Error != "" && t.Error != record.NotEnded {
+			continue
+		}
+		at := place{t.Condition, t.Replicate}
+		i := b.instances[at]
+		if i == nil {
+			i = &instance{slices: map[string]map[int]*record.Slice{}, samples: map[string]map[int]float64{}, merged: map[mergedSlices]*hdrhistogram.Histogram{}}
+			b.instances[at] = i
+		}
+		l.addSlices(i, t)
+	}
+	for _, number := range slices.Sorted(maps.Keys(rounds)) {
+		b := rounds[number]
+		if number > 0 {
+			b.complete = len(b.instances) > 1
+			l.blocks = append(l.blocks, *b)
+		}
+	}
+	disturbed := l.allTainted()
+	for i := range l.blocks {
+		l.blocks[i].disturbed = disturbed
+	}
+}
+
+func (l *layout) addSlices(i *instance, t *record.Trial) {
+	for n := range t.Slices {
+		s := &t.Slices[n]
+		if s.Control != "" {
+			i.controls = append(i.controls, s)
+			continue
+		}
+		if i.slices[s.Part] == nil {
+			i.slices[s.Part] = map[int]*record.Slice{}
+		}
+		i.slices[s.Part][s.Strip] = s
+		if s.Histogram == "" {
+			continue
+		}
+		h, err := s.Histogram.Decode()
+		if err != nil {
+			l.warnings = append(l.warnings, fmt.Sprintf("latencies of strip %d of trial %d (%s, round %d) are left out: %v", s.Strip, t.ID, t.Condition, t.Block, err))
+			continue
+		}
+		for _, all := range []bool{true, false} {
+			if !all && len(s.Taint) > 0 {
+				continue
+			}
+			key := mergedSlices{s.Part, all}
+			if known := i.merged[key]; known != nil {
+				known.Merge(h)
+			} else {
+				i.merged[key] = hdrhistogram.Import(h.Export())
+			}
+		}
+	}
+	if len(t.Samples) == 0 || len(t.Slices) != 1 {
+		return
+	}
+	of := map[string][]float64{}
+	for _, s := range t.Samples {
+		of[s.Metric] = append(of[s.Metric], s.Value)
+	}
+	for name, values := range of {
+		if i.samples[name] == nil {
+			i.samples[name] = map[int]float64{}
+		}
+		i.samples[name][t.Slices[0].Strip] = centre(values)
+	}
+}
+
+// sums are what a figure of slices is a quotient of.
+type sums struct{ over, under float64 }
+
+func (s sums) ratio() float64 { return s.over / s.under }
+
+// strip gives a metric of one strip. ok is false where it was not measured, or is tainted
+// and all is not set.
+func (i *instance) strip(m workload.Metric, number int, all bool) (s sums, ok bool) {
+	if i == nil {
+		return s, false
+	}
+	if m.Figure == "" {
+		v, measured := i.samples[m.Name][number]
+		slice := i.slices[""][number]
+		return sums{v, 1}, measured && slice != nil && (all || len(slice.Taint) == 0)
+	}
+	slice := i.slices[m.Part][number]
+	if slice == nil || !all && len(slice.Taint) > 0 {
+		return s, false
+	}
+	switch m.Figure {
+	case workload.FigureRate:
+		s = sums{slice.Amount, slice.Window.Seconds()}
+	case workload.FigureTime:
+		s = sums{slice.Window.Seconds(), slice.Amount}
+	case workload.FigureCPU:
+		if slice.CPU < 0 {
+			return s, false
+		}
+		s = sums{slice.CPU.Seconds(), slice.Worked}
+		if m.Unit == "us" {
+			s.over *= 1e6
+		}
+	}
+	return s, s.over > 0 && s.under > 0
+}
+
+// numbers are the strips of a metric, in order.
+func (i *instance) numbers(m workload.Metric) []int {
+	if i == nil {
+		return nil
+	}
+	if m.Figure == "" {
+		return slices.Sorted(maps.Keys(i.samples[m.Name]))
+	}
+	return slices.Sorted(maps.Keys(i.slices[m.Part]))
+}
+
+// byTotals tells whether a metric's effect is headlined by totals: operators pay for CPU
+// time in total, while stalls of the host hide what is typical of a rate.
+func byTotals(m workload.Metric) bool { return m.Figure == workload.FigureCPU }
+
+// summary is what a round says of one place, or of several together, for a metric.
+type summary struct{ typical, total float64 }
+
+// roundValue gives the level of a metric in a round, over all replicates.
+func (b *block) roundValue(condition string, m workload.Metric, all bool) (s summary, ok bool) {
+	var logs []float64
+	var over, under float64
+	for replicate := range 2 {
+		i := b.instances[place{condition, replicate}]
+		for _, n := range i.numbers(m) {
+			if v, ok := i.strip(m, n, all); ok {
+				logs = append(logs, math.Log(v.ratio()))
+				over += v.over
+				under += v.under
+			}
+		}
+	}
+	if len(logs) == 0 {
+		return s, false
+	}
+	return summary{math.Exp(stats.TrimmedMean(logs, stats.Trim)), over / under}, true
+}
+
+// roundFigure is [block.figure] of a round.
+func (b *block) roundFigure(condition string, m workload.Metric, replicates []int, all bool) (f figure, ok bool) {
+	if m.Quantile != 0 {
+		var merged []*hdrhistogram.Histogram
+		for _, replicate := range replicates {
+			if i := b.instances[place{condition, replicate}]; i != nil && i.merged[mergedSlices{m.Part, all}] != nil {
+				merged = append(merged, i.merged[mergedSlices{m.Part, all}])
+			}
+		}
+		if len(merged) == 0 {
+			return f, false
+		}
+		f.histogram = hdrhistogram.Import(merged[0].Export())
+		for _, h := range merged[1:] {
+			f.histogram.Merge(h)
+		}
+		f.value = float64(f.histogram.ValueAtQuantile(100 * m.Quantile))
+		return f, f.histogram.TotalCount() > 0
+	}
+	s, ok := b.roundValue(condition, m, all)
+	if f.value = s.typical; byTotals(m) {
+		f.value = s.total
+	}
+	return f, ok
+}
+
+// against gives the log ratios of a round: the trimmed mean of those of its strips, and
+// that of totals over the same strips. Of each strip the base is the mean of its places.
+func (b *block) against(m workload.Metric, base []place, other place, all bool) (s summary, ok bool) {
+	o := b.instances[other]
+	var logs []float64
+	var treatment, baseline sums
+	for _, n := range o.numbers(m) {
+		v, ok := o.strip(m, n, all)
+		if !ok {
+			continue
+		}
+		var level float64
+		var of sums
+		places := 0
+		for _, at := range base {
+			if w, ok := b.instances[at].strip(m, n, all); ok {
+				level += math.Log(w.ratio())
+				of.over += w.over
+				of.under += w.under
+				places++
+			}
+		}
+		if places == 0 {
+			continue
+		}
+		logs = append(logs, math.Log(v.ratio())-level/float64(places))
+		treatment.over, treatment.under = treatment.over+v.over, treatment.under+v.under
+		baseline.over, baseline.under = baseline.over+of.over, baseline.under+of.under
+	}
+	if len(logs) == 0 {
+		return s, false
+	}
+	return summary{stats.TrimmedMean(logs, stats.Trim), math.Log(treatment.ratio() / baseline.ratio())}, true
+}
+
+// pairRounds gathers a condition's log ratios to the baseline, round by round.
+func (l *layout) pairRounds(m workload.Metric, base []place, other place, all bool) pairs {
+	p := pairs{metric: m, rounds: true}
+	replicates := func(condition string) []int {
+		if condition != base[0].condition || other.condition != condition {
+			return []int{0, 1}
+		}
+		return nil
+	}
+	for i := range l.blocks {
+		b := &l.blocks[i]
+		of, to := replicates(base[0].condition), replicates(other.condition)
+		if of == nil { // the baseline against itself
+			of, to = []int{base[0].replicate}, []int{other.replicate}
+		}
+		x, ok := b.roundFigure(base[0].condition, m, of, all)
+		y, also := b.roundFigure(other.condition, m, to, all)
+		if !ok || !also {
+			continue // not every round has every condition, and what failed is told apart
+		}
+		if m.Quantile == 0 {
+			s, ok := b.against(m, base, other, all)
+			if !ok {
+				continue
+			}
+			p.typical, p.total = append(p.typical, s.typical), append(p.total, s.total)
+		}
+		p.add(b.number, x, y)
+	}
+	return p
+}
+
+// headline are the log ratios that a metric's verdict rests on.
+func (p pairs) headline() []float64 {
+	if byTotals(p.metric) {
+		return p.total
+	}
+	return p.typical
+}
+
+// describe fills in what rounds tell of a row besides its ratio.
+func (p pairs) describe(row *Row, opt Options) {
+	if !p.rounds || p.metric.Quantile != 0 {
+		return
+	}
+	row.Typical, row.Total = stats.RoundMean(p.typical, opt.Level), stats.RoundMean(p.total, opt.Level)
+	row.Stalls, row.StallsNotExcluded = stats.Stalls(p.total, p.typical, opt.Level)
+}
+
+// Effect is something within rounds that moves a metric though no condition does: where a
+// slice stands in its strip, what was measured before it, which half of a round it is in;
+// or what the controls found.
+type Effect struct {
+	Name   string // "position"
+	Metric string
+	Ratio  stats.Estimate // over rounds; 1 is none
+	Counts bool           // its interval, adjusted for all of the workload's, excludes 1
+}
+
+// effects finds them for a workload's primary metrics.
+func (l *layout) effects(opt Options) []Effect {
+	var all []Effect
+	var found [][]float64
+	for _, m := range l.metrics {
+		if !l.carries(m.Name) || m.Quantile != 0 || l.baseline < 0 {
+			continue
+		}
+		for _, e := range []struct {
+			name string
+			of   func(*block) (float64, bool)
+		}{
+			{"position", func(b *block) (float64, bool) { return l.positionEffect(b, m) }},
+			{"predecessor", func(b *block) (float64, bool) { return l.predecessorEffect(b, m) }},
+			{"half of the round", func(b *block) (float64, bool) { return l.halfEffect(b, m) }},
+			{"alone", func(b *block) (float64, bool) { return l.controlEffect(b, m, record.ControlAlone) }},
+			{"slices of 1 s", func(b *block) (float64, bool) { return l.controlEffect(b, m, record.ControlLong) }},
+		} {
+			var rounds []float64
+			for i := range l.blocks {
+				if v, ok := e.of(&l.blocks[i]); ok {
+					rounds = append(rounds, v)
+				}
+			}
+			if len(rounds) > 0 {
+				all = append(all, Effect{Name: e.name, Metric: m.Name, Ratio: stats.RoundMean(rounds, opt.Level)})
+				found = append(found, rounds)
+			}
+		}
+	}
+	for i := range all {
+		adjusted := stats.RoundMean(found[i], 1-(1-opt.Level)/float64(len(all))) // Bonferroni
+		all[i].Counts = adjusted.N >= fewestBlocks && (adjusted.Interval.Low > 1 || adjusted.Interval.High < 1)
+	}
+	return all
+}
+
+// residuals are the log values of a round's slices, each less the mean of its strip and
+// the mean of its place over all strips: what neither the moment nor the condition explains.
+func (l *layout) residuals(b *block, m workload.Metric) map[*record.Slice]float64 {
+	values, strips := map[*record.Slice]float64{}, map[int][]*record.Slice{}
+	var places [][]*record.Slice
+	for _, i := range b.instances {
+		var mine []*record.Slice
+		for _, n := range i.numbers(m) {
+			v, ok := i.strip(m, n, false)
+			slice := i.slices[m.Part][n]
+			if !ok || slice == nil {
+				continue
+			}
+			values[slice] = math.Log(v.ratio())
+			strips[n] = append(strips[n], slice)
+			mine = append(mine, slice)
+		}
+		places = append(places, mine)
+	}
+	centred := func(group []*record.Slice) {
+		var level float64
+		for _, s := range group {
+			level += values[s] / float64(len(group))
+		}
+		for _, s := range group {
+			values[s] -= level
+		}
+	}
+	for _, group := range strips {
+		if len(group) == len(b.instances) {
+			centred(group)
+			continue
+		}
+		for _, s := range group {
+			delete(values, s) // of a strip in which somebody is missing
+		}
+	}
+	for _, group := range places {
+		var kept []*record.Slice
+		for _, s := range group {
+			if _, ok := values[s]; ok {
+				kept = append(kept, s)
+			}
+		}
+		if len(kept) > 0 {
+			centred(kept)
+		}
+	}
+	return values
+}
+
+// contrast is by how much the residuals of some slices exceed those of the others.
+func (l *layout) contrast(b *block, m workload.Metric, in func(*record.Slice) bool) (float64, bool) {
+	var with, without []float64
+	for s, v := range l.residuals(b, m) {
+		if in(s) {
+			with = append(with, v)
+		} else {
+			without = append(without, v)
+		}
+	}
+	if len(with) < 2 || len(without) < 2 {
+		return 0, false
+	}
+	return stats.TrimmedMean(with, stats.Trim) - stats.TrimmedMean(without, stats.Trim), true
+}
+
+func (l *layout) positionEffect(b *block, m workload.Metric) (float64, bool) {
+	return l.contrast(b, m, func(s *record.Slice) bool { return 2*s.Position >= len(b.instances) })
+}
+
+func (l *layout) predecessorEffect(b *block, m workload.Metric) (float64, bool) {
+	baseline := l.baselineID()
+	return l.contrast(b, m, func(s *record.Slice) bool { return s.Previous == baseline })
+}
+
+// halfEffect is by how much the baseline's second instance is off its first in the second
+// half of a round, and was not in the first.
+func (l *layout) halfEffect(b *block, m workload.Metric) (float64, bool) {
+	last := 0
+	for _, i := range b.instances {
+		for _, n := range i.numbers(m) {
+			last = max(last, n)
+		}
+	}
+	first, second := b.instances[place{l.baselineID(), 0}], b.instances[place{l.baselineID(), 1}]
+	var early, late []float64
+	for _, n := range first.numbers(m) {
+		v, ok := first.strip(m, n, false)
+		w, also := second.strip(m, n, false)
+		if !ok || !also {
+			continue
+		}
+		if d := math.Log(w.ratio() / v.ratio()); 2*n > last {
+			late = append(late, d)
+		} else {
+			early = append(early, d)
+		}
+	}
+	if len(early) < 2 || len(late) < 2 {
+		return 0, false
+	}
+	return stats.TrimmedMean(late, stats.Trim) - stats.TrimmedMean(early, stats.Trim), true
+}
+
+// controlEffect is what the baseline's slices among the others are off those of a control.
+func (l *layout) controlEffect(b *block, m workload.Metric, control string) (float64, bool) {
+	i := b.instances[place{l.baselineID(), 0}]
+	if i == nil {
+		return 0, false
+	}
+	var apart, among []float64
+	for _, s := range i.controls {
+		if s.Control != control || s.Part != m.Part {
+			continue
+		}
+		one := &instance{slices: map[string]map[int]*record.Slice{m.Part: {s.Strip: s}}}
+		if v, ok := one.strip(m, s.Strip, true); ok {
+			apart = append(apart, math.Log(v.ratio()))
+		}
+	}
+	for _, n := range i.numbers(m) {
+		if v, ok := i.strip(m, n, false); ok {
+			among = append(among, math.Log(v.ratio()))
+		}
+	}
+	if len(apart) == 0 || len(among) == 0 {
+		return 0, false
+	}
+	return stats.TrimmedMean(among, stats.Trim) - stats.TrimmedMean(apart, stats.Trim), true
+}
+
+// strips counts the strips of a workload, and those that are tainted.
+func (l *layout) strips() (all, tainted int) {
+	for i := range l.blocks {
+		disturbed := map[int]bool{}
+		for _, at := range slices.SortedFunc(maps.Keys(l.blocks[i].instances), func(a, b place) int { return cmp.Compare(a.condition, b.condition) }) {
+			for _, of := range l.blocks[i].instances[at].slices {
+				for n, s := range of {
+					disturbed[n] = disturbed[n] || len(s.Taint) > 0
+				}
+			}
+		}
+		all += len(disturbed)
+		for _, is := range disturbed {
+			if is {
+				tainted++
+			}
+		}
+	}
+	return all, tainted
+}
