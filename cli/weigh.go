@@ -40,6 +40,7 @@ type weighFlags struct {
 	blocks         int
 	precision      string
 	budget         time.Duration
+	designName     string
 	smallestEffect string
 	seed           int64
 	params         []string
@@ -117,6 +118,7 @@ or below that, 4 if one lies above it, 5 otherwise.`,
 	flags.IntVar(&f.blocks, "blocks", 0, "number of blocks (default: as many as --precision takes within --budget)")
 	flags.StringVar(&f.precision, "precision", "", "wanted half-width of the intervals (default half of --smallest-effect, or of --fail-above where that is less)")
 	flags.DurationVar(&f.budget, "budget", 0, "time for measuring (default 5m unless --blocks is given)")
+	flags.StringVar(&f.designName, "design", record.DesignBlocks, "rounds (all instances side by side, loaded in short slices) or blocks (a fresh program for each trial)")
 	flags.StringVar(&f.smallestEffect, "smallest-effect", "2%", "smallest effect of interest: what lies within it is equivalent")
 	flags.StringVar(&f.failAbove, "fail-above", "", "worsening against the baseline that is not accepted, such as 5%")
 	flags.DurationVar(&f.trialLimit, "trial-limit", lab.DefaultTrialLimit, "time after which a single execution counts as hung")
@@ -191,6 +193,13 @@ func (f *weighFlags) plan(changed func(string) bool) (record.Plan, error) {
 		}
 	}
 	p.Level = weigh.DefaultLevel
+	switch f.designName {
+	case record.DesignRounds:
+		p.Design = record.DesignRounds
+	case record.DesignBlocks:
+	default:
+		return p, usageError("--design %s: want rounds or blocks", f.designName)
+	}
 	if changed("blocks") && (f.blocks < 1 || f.blocks > 100000) {
 		return p, usageError("--blocks %d: want 1 to 100000", f.blocks)
 	}

@@ -98,11 +98,17 @@ type runner struct {
 	failures  map[string]int  // in a row, by condition
 	trials    int
 	groups    map[string]*progress
+	strips    strips
 	began     time.Time
 }
 
 // progress is how far one group is.
 type progress struct {
+	// rounds tells that it is measured by rounds, which blocks then counts, and executions
+	// that each slice of them is an execution. inPairs tells that a round has the baseline
+	// and one condition, for want of memory.
+	rounds, executions, inPairs bool
+
 	blocks  int           // complete
 	tainted int           // of them, those that stayed so
 	attempt map[int]int   // attempts made, by block
@@ -241,6 +247,9 @@ func (r *runner) recover() {
 	r.trials = len(r.run.Trials) + 1
 	for _, g := range r.design.Groups {
 		p := r.groups[g.Workload]
+		if r.recoverRounds(g, p) {
+			continue
+		}
 		p.warm = false // caches have gone cold since
 		p.target = max(p.target, r.run.Plan.Targets[g.Workload])
 		tainted := map[int]map[int]bool{}
@@ -382,7 +391,11 @@ func (r *runner) prepare(ctx context.Context) error {
 			}
 		}
 	}
+	for gi := range r.design.Groups {
+		r.chooseDesign(ctx, &r.design.Groups[gi])
+	}
 	r.run.Conditions = r.design.conditions()
+	r.run.Plan = r.design.Plan
 	return nil
 }
 
@@ -429,6 +442,12 @@ func (r *runner) measure(ctx context.Context) error {
 				continue
 			}
 			active = true
+			if p.rounds {
+				if err := r.advance(ctx, g, p); err != nil {
+					return err
+				}
+				continue
+			}
 			if !p.warm {
 				if err := r.warmUp(ctx, g); err != nil {
 					return err
@@ -448,6 +467,9 @@ func (r *runner) measure(ctx context.Context) error {
 // enough is the stop rule for one group, asked between blocks.
 func (r *runner) enough(g Group) bool {
 	p, plan := r.groups[g.Workload], r.design.Plan
+	if p.rounds {
+		return r.enoughRounds(g, p)
+	}
 	// Blocks that stayed tainted tell nothing, and there is a bound to waiting
 	// for a quieter host.
 	if p.target > 0 && (p.blocks-p.tainted >= p.target || p.blocks >= 2*p.target) {

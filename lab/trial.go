@@ -61,6 +61,9 @@ type trial struct {
 	inst     platform.Instance
 	generate func(ctx context.Context, args []string) ([]byte, error)
 	declared map[string]bool
+	// started is when a program that was created ahead was started; zero where its
+	// platform says itself what its execution took.
+	started  time.Time
 	out, err tail
 
 	mu         sync.Mutex
@@ -79,6 +82,9 @@ func (t *trial) Wait(ctx context.Context) (workload.Exit, error) {
 		return workload.Exit{}, err
 	}
 	// What it used is known as long as Stop has not been called.
+	if !t.started.IsZero() {
+		exit.Elapsed = time.Since(t.started)
+	}
 	usage, err := t.inst.Usage()
 	if err != nil || usage.CPU == 0 {
 		// An engine may be faster than the reading; a program that ran has used
@@ -165,6 +171,22 @@ func also(err, more error) error {
 	return fmt.Errorf("%w; %w", err, more)
 }
 
+// newTrial is what the workload of a condition drives.
+func (r *runner) newTrial(c Condition, params workload.Params) *trial {
+	t := &trial{
+		params:     params,
+		declared:   map[string]bool{},
+		histograms: map[string]*hdrhistogram.Histogram{},
+		generate: func(ctx context.Context, args []string) ([]byte, error) {
+			return r.lab.Generate(ctx, r.images[c.ID], "", args)
+		},
+	}
+	for _, m := range c.Metrics {
+		t.declared[m.Name] = true
+	}
+	return t
+}
+
 func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial) (err error) {
 	limit := r.limit(c)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not finished after %v (--trial-limit)", limit))
@@ -175,17 +197,7 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 	if err != nil {
 		return err
 	}
-	t := &trial{
-		params:     params,
-		declared:   map[string]bool{},
-		histograms: map[string]*hdrhistogram.Histogram{},
-		generate: func(ctx context.Context, args []string) ([]byte, error) {
-			return r.lab.Generate(ctx, img, "", args)
-		},
-	}
-	for _, m := range c.Metrics {
-		t.declared[m.Name] = true
-	}
+	t := r.newTrial(c, params)
 	if c.Around != nil {
 		restore, aerr := c.Around(ctx)
 		if aerr != nil {

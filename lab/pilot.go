@@ -1,0 +1,429 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"time"
+
+	"tare/record"
+	"tare/stats"
+	"tare/workload"
+)
+
+const (
+	// shortestSlice is what a slice lasts where nothing asks for more.
+	shortestSlice = 40 * time.Millisecond
+	// longestSlice bounds what a slow service asks for.
+	longestSlice = 2 * time.Second
+	// longSlice is the length of the controls that are compared with it.
+	longSlice = time.Second
+	// quotaPeriods are how many periods of a CPU quota a slice holds: its own place in
+	// them then changes what it may use by a tenth at most.
+	quotaPeriods = 10
+	// pilotShare is how much of a group's time the pilot may take beyond its first round,
+	// and mostPilot how many rounds it has.
+	pilotShare, mostPilot = 0.08, 3
+	// pilotStrips are the strips of each drive in a round of the pilot.
+	pilotStrips = 6
+	// warmStep is a burst of the warm-up; it is warm where two of them in turn differ by
+	// less than warmWithin, or after warmMost.
+	warmStep, warmMost, warmWithin = 100 * time.Millisecond, 3 * time.Second, 0.03
+	// settleSteps bursts of settleStep follow a thaw, settleRepeats times, to find how long
+	// the program takes until it is as fast as before.
+	settleStep, settleSteps, settleRepeats = 4 * time.Millisecond, 12, 3
+	leastSettle                            = settleStep
+	// settled is the part by which the rate may still be off.
+	settled = 0.005
+	// stillness is how long a program stands frozen in the trial of whether it bears it.
+	stillness = 30 * time.Millisecond
+)
+
+// pilotOf runs a group's pilot and settles by it how its rounds proceed. Its slices are
+// kept, as those of round 0, and count for nothing.
+func (r *runner) pilotOf(ctx context.Context, g Group, p *progress) error {
+	began := r.lab.now()
+	defer func() { p.spent += r.lab.now().Sub(began) }()
+	if p.executions {
+		return r.pilotOfExecutions(ctx, g, p)
+	}
+	if _, available, err := hostMemory(); err == nil {
+		p.inPairs = tooLarge(g, available)
+	}
+	drives, err := drivesOf(g)
+	if err != nil {
+		return err
+	}
+	plan := record.RoundPlan{Rate: map[string]float64{}, Long: longSlice}
+	var seen pilotSlices
+	for plan.Pilot < mostPilot {
+		if err := r.pilotRound(ctx, g, drives, &plan, &seen); err != nil {
+			return err
+		}
+		plan.Pilot++
+		if share := r.shareOf(); share > 0 && r.lab.now().Sub(began) > time.Duration(pilotShare*float64(share)) {
+			break
+		}
+	}
+	closed := 0
+	for _, d := range drives {
+		if d.HalfOf == "" {
+			closed++
+		}
+	}
+	r.allocate(&plan, &seen, closed, r.lab.now().Sub(began))
+	return r.settleOn(g.Workload, plan)
+}
+
+// settleOn writes down how a group's rounds proceed, before the first slice that counts.
+func (r *runner) settleOn(group string, plan record.RoundPlan) error {
+	rounds := maps.Clone(r.design.Plan.Rounds)
+	if rounds == nil {
+		rounds = map[string]record.RoundPlan{}
+	}
+	rounds[group] = plan
+	r.design.Plan.Rounds = rounds
+	r.run.Plan = r.design.Plan
+	return r.lab.Store.SetPlan(r.run.ID, r.run.Plan)
+}
+
+// pilotSlices are what a pilot has seen.
+type pilotSlices struct {
+	// ratios are the log ratios of a strip's slices to those of the baseline, by part and
+	// condition, in each round.
+	ratios map[string][][]float64
+	strips []time.Duration // what each took
+	rounds []time.Duration // what each took but for its strips
+}
+
+// pilotRound is one round of the pilot. The first one finds, besides, how long programs
+// take to warm up and to settle, and how long a slice has to be.
+func (r *runner) pilotRound(ctx context.Context, g Group, drives []workload.Drive, plan *record.RoundPlan, seen *pilotSlices) (err error) {
+	first := plan.Pilot == 0
+	began := r.lab.now()
+	draw := draws(r.design.Seed, g.Workload, -plan.Pilot)
+	seats, err := r.openRound(ctx, g, 0, draw, func(ctx context.Context, s *seat) error {
+		if !first {
+			return s.warmUp(ctx, drives, *plan)
+		}
+		for _, d := range drives {
+			if d.HalfOf != "" || d.Whole {
+				continue
+			}
+			warm, rate, err := s.warmsUp(ctx, d)
+			if err != nil {
+				return err
+			}
+			plan.Warm = max(plan.Warm, warm)
+			if known, ok := plan.Rate[d.Name]; !ok || rate < known {
+				plan.Rate[d.Name] = rate
+			}
+		}
+		return s.bearsFreezing(ctx, drives[0])
+	})
+	var stripped time.Duration
+	defer func() {
+		err = errors.Join(err, r.closeRound(ctx, seats))
+		seen.rounds = append(seen.rounds, r.lab.now().Sub(began)-stripped)
+	}()
+	if err != nil {
+		return err
+	}
+	if first {
+		if err := r.chooseSlices(ctx, g, drives, seats, plan); err != nil {
+			return err
+		}
+		// What it took to find all this is no cost of a round.
+		began = r.lab.now().Add(-r.opening(seats))
+	}
+	var all []record.TrialSlice
+	for i := range pilotStrips {
+		for _, d := range drives {
+			if d.HalfOf != "" && (i > 0 || first) {
+				continue
+			}
+			start := r.lab.now()
+			kept, err := r.strip(ctx, seats, i+1, stretchOf(d, *plan), draw)
+			if err != nil {
+				return err
+			}
+			took := r.lab.now().Sub(start)
+			stripped += took
+			seen.strips = append(seen.strips, took)
+			all = append(all, kept...)
+		}
+	}
+	for _, s := range seats {
+		if s.dropped != nil {
+			return fmt.Errorf("%s: %w", s.condition.ID, s.dropped)
+		}
+	}
+	seen.add(seats, all)
+	if first {
+		plan.Rate = saturated(seats, all)
+	}
+	return nil
+}
+
+// opening is for how long the instances of a round have been launched and warmed up.
+func (r *runner) opening(seats []*seat) time.Duration {
+	var sum float64
+	for _, s := range seats {
+		sum += s.result.Covariates["launch_s"]
+	}
+	return time.Duration(sum * float64(time.Second))
+}
+
+// warmsUp loads an instance until its rate stands still, and tells for how long, and the
+// rate in operations per second.
+func (s *seat) warmsUp(ctx context.Context, d workload.Drive) (warm time.Duration, rate float64, err error) {
+	for began := time.Now(); ; {
+		step := time.Now()
+		all, err := s.slicer.Load(ctx, workload.Stretch{Drive: d.Name, Duration: warmStep})
+		if err != nil {
+			return 0, 0, withOutput(fmt.Errorf("warm up %s: %w", d.Name, err), s.trial)
+		}
+		now := all[0].Worked / time.Since(step).Seconds()
+		change := math.Abs(now/rate - 1)
+		rate = now
+		if took := time.Since(began); change < warmWithin || took > warmMost {
+			return took.Truncate(warmStep), rate, nil
+		}
+	}
+}
+
+// bearsFreezing finds out whether a program goes on after it stood still.
+func (s *seat) bearsFreezing(ctx context.Context, d workload.Drive) error {
+	if err := s.freeze(ctx); err != nil {
+		return err
+	}
+	time.Sleep(stillness)
+	if err := s.thaw(ctx); err != nil {
+		return err
+	}
+	if _, err := s.slicer.Load(ctx, workload.Stretch{Drive: d.Name, Duration: settleStep}); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return &cannotSlice{fmt.Sprintf("%s does not go on after it was frozen on %s: %s", s.condition.Workload, s.condition.Platform, firstLine(err.Error()))}
+	}
+	return nil
+}
+
+// chooseSlices settles how long a slice lasts, and what of it is left out after a thaw.
+func (r *runner) chooseSlices(ctx context.Context, g Group, drives []workload.Drive, seats []*seat, plan *record.RoundPlan) error {
+	plan.Slice = shortestSlice
+	slow := false
+	for _, d := range drives {
+		rate, ok := plan.Rate[d.Name]
+		if !ok || rate <= 0 {
+			continue
+		}
+		plan.Slice = max(plan.Slice, min(longestSlice, time.Duration(d.Least/rate*float64(time.Second))))
+		slow = slow || rate*settleStep.Seconds() < 10
+	}
+	for _, c := range g.Conditions {
+		if c.Setting.CPUs > 0 {
+			period := c.Setting.CPUPeriod
+			if period == 0 {
+				period = 100 * time.Millisecond // the kernel's
+			}
+			plan.Slice = max(plan.Slice, quotaPeriods*period)
+		}
+	}
+	plan.Slice = plan.Slice.Round(time.Millisecond)
+	plan.Settle = leastSettle
+	if slow {
+		return nil // a few operations in each step would tell nothing
+	}
+	var rates [][]float64
+	for _, s := range seats {
+		for _, d := range drives {
+			if d.HalfOf != "" || d.Whole {
+				continue
+			}
+			for range settleRepeats {
+				steps, err := s.settling(ctx, d)
+				if err != nil {
+					return err
+				}
+				rates = append(rates, steps)
+			}
+		}
+	}
+	plan.Settle = settlingTime(rates)
+	return nil
+}
+
+// settling gives the rates of steps that follow upon a thaw.
+func (s *seat) settling(ctx context.Context, d workload.Drive) ([]float64, error) {
+	if err := s.thaw(ctx); err != nil {
+		return nil, err
+	}
+	rates := make([]float64, settleSteps)
+	for i := range rates {
+		all, err := s.slicer.Load(ctx, workload.Stretch{Drive: d.Name, Duration: settleStep})
+		if err != nil {
+			return nil, withOutput(err, s.trial)
+		}
+		rates[i] = all[0].Amount / all[0].Window.Seconds()
+	}
+	return rates, s.freeze(ctx)
+}
+
+// settlingTime is after how many steps the rates are, on the mean, within [settled] of
+// those of the last half of the steps, or cannot be told from them.
+func settlingTime(rates [][]float64) time.Duration {
+	var logs [settleSteps][]float64
+	for _, of := range rates {
+		var plateau float64
+		const half = settleSteps / 2
+		for _, v := range of[half:] {
+			plateau += math.Log(v) / (settleSteps - half)
+		}
+		for i, v := range of {
+			if d := math.Log(v) - plateau; !math.IsInf(d, 0) && !math.IsNaN(d) {
+				logs[i] = append(logs[i], d)
+			}
+		}
+	}
+	for i := range settleSteps / 2 {
+		mean, sd := meanSD(logs[i])
+		if math.Abs(mean) < max(settled, 2*sd/math.Sqrt(float64(max(1, len(logs[i]))))) {
+			return max(leastSettle, time.Duration(i)*settleStep)
+		}
+	}
+	return settleSteps / 2 * settleStep
+}
+
+func meanSD(x []float64) (mean, sd float64) {
+	for _, v := range x {
+		mean += v / float64(len(x))
+	}
+	for _, v := range x {
+		sd += (v - mean) * (v - mean)
+	}
+	return mean, math.Sqrt(sd / float64(max(1, len(x)-1)))
+}
+
+// saturated are the baseline's rates, by part.
+func saturated(seats []*seat, all []record.TrialSlice) map[string]float64 {
+	amount, window := map[string]float64{}, map[string]float64{}
+	for _, t := range all {
+		for _, s := range seats {
+			if s.id == t.Trial && s.condition.Baseline {
+				amount[t.Slice.Part] += t.Slice.Amount
+				window[t.Slice.Part] += t.Slice.Window.Seconds()
+			}
+		}
+	}
+	rates := map[string]float64{}
+	for part, of := range amount {
+		rates[part] = of / window[part]
+	}
+	return rates
+}
+
+// add gathers a round's log ratios.
+func (seen *pilotSlices) add(seats []*seat, all []record.TrialSlice) {
+	type cell struct {
+		part  string
+		strip int
+	}
+	base, others := map[cell][]float64{}, map[cell]map[string]float64{}
+	parts := map[string]bool{}
+	most := 0
+	for _, t := range all {
+		for _, s := range seats {
+			if s.id != t.Trial || t.Slice.Window <= 0 || t.Slice.Amount <= 0 {
+				continue
+			}
+			at, v := cell{t.Slice.Part, t.Slice.Strip}, math.Log(t.Slice.Amount/t.Slice.Window.Seconds())
+			parts[at.part], most = true, max(most, at.strip)
+			if s.condition.Baseline {
+				base[at] = append(base[at], v)
+				continue
+			}
+			if others[at] == nil {
+				others[at] = map[string]float64{}
+			}
+			others[at][s.condition.ID] = v
+		}
+	}
+	if seen.ratios == nil {
+		seen.ratios = map[string][][]float64{}
+	}
+	for part := range parts {
+		of := map[string][]float64{}
+		for strip := 1; strip <= most; strip++ {
+			at := cell{part, strip}
+			if len(base[at]) == 0 {
+				continue
+			}
+			level, _ := meanSD(base[at])
+			for id, v := range others[at] {
+				of[id] = append(of[id], v-level)
+			}
+			if len(base[at]) == 2 && len(others[at]) == 0 {
+				of["A/A"] = append(of["A/A"], base[at][1]-base[at][0])
+			}
+		}
+		for id, x := range of {
+			key := part + " " + id
+			seen.ratios[key] = append(seen.ratios[key], x)
+		}
+	}
+}
+
+// allocate settles how many strips a round has: the time of a strip against that of a
+// round, as their variances ask for (Kalibera and Jones, ISMM 2013), within what leaves
+// enough rounds in the budget.
+func (r *runner) allocate(plan *record.RoundPlan, seen *pilotSlices, closed int, spent time.Duration) {
+	plan.CostOfStrip, plan.CostOfRound = average(seen.strips), average(seen.rounds)
+	perStrip := plan.CostOfStrip * time.Duration(closed) // one of each part
+	most := maxStrips
+	if share := r.shareOf(); share > 0 {
+		most = leastStrips
+		for _, rounds := range []int{wantedRounds, leastRounds} {
+			if fit := int(((share-spent)/time.Duration(rounds) - plan.CostOfRound) / max(1, perStrip)); fit >= leastStrips {
+				most = min(fit, maxStrips)
+				break
+			}
+		}
+	}
+	plan.Strips = most
+	var strips, rounds float64
+	told := false
+	for _, of := range seen.ratios {
+		c := stats.VarianceComponents(of, stats.Trim, r.design.Plan.Level)
+		if math.IsNaN(c.Strips) {
+			continue
+		}
+		strips = max(strips, c.Strips)
+		if !math.IsNaN(c.Rounds) {
+			rounds, told = max(rounds, c.Rounds), true
+		}
+	}
+	if strips > 0 {
+		plan.VarianceOfStrips = &strips
+	}
+	if told {
+		plan.VarianceOfRounds = &rounds
+	}
+	if strips > 0 && rounds > 0 {
+		plan.Strips = stats.StripsPerRound(plan.CostOfRound, perStrip, strips, rounds, leastStrips, most)
+	}
+}
+
+// maxStrips bounds a round where there is no budget, or all of the variance is that of strips.
+const maxStrips = 60
+
+func average(of []time.Duration) time.Duration {
+	var sum time.Duration
+	for _, d := range of {
+		sum += d
+	}
+	return sum / time.Duration(max(1, len(of)))
+}

@@ -1,0 +1,186 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"tare/overhead"
+	"tare/platform"
+	"tare/stats"
+	"tare/workload"
+)
+
+// chooseDesign settles whether a group is measured by rounds: where the plan asks for them,
+// and each of its conditions can be sliced. What cannot be is measured by blocks, and the
+// plan says why.
+func (r *runner) chooseDesign(ctx context.Context, g *Group) {
+	p := r.groups[g.Workload]
+	p.rounds = false
+	if !r.design.Plan.InRounds(g.Workload) {
+		return
+	}
+	executions, why := r.sliceable(ctx, *g)
+	if why != "" {
+		r.block(g.Workload, why)
+		return
+	}
+	p.rounds, p.executions = true, executions
+	if executions {
+		return
+	}
+	for i := range g.Conditions {
+		c := &g.Conditions[i]
+		c.Metrics = c.Program.(workload.Sliced).SliceMetrics(c.Params)
+	}
+}
+
+// sliceable says why a group cannot be measured by rounds; empty where it can, and then
+// whether a slice is an execution.
+func (r *runner) sliceable(ctx context.Context, g Group) (executions bool, why string) {
+	for _, c := range g.Conditions {
+		if c.Procedure != nil || c.Watch != nil || c.Around != nil {
+			return false, "its study has trials of its own"
+		}
+		program, err := c.Program.Program(c.Params)
+		if err != nil {
+			return false, firstLine(err.Error())
+		}
+		if !program.Service {
+			executions = true
+			continue
+		}
+		sliced, ok := c.Program.(workload.Sliced)
+		if !ok {
+			return false, fmt.Sprintf("the load of %s cannot be cut into slices", c.Program.Name())
+		}
+		if _, err := sliced.Drives(c.Params); err != nil {
+			return false, firstLine(err.Error())
+		}
+		freezer, ok := r.platforms[c.Platform].(platform.Freezer)
+		if !ok {
+			return false, fmt.Sprintf("%s cannot freeze a program", c.Platform)
+		}
+		if err := freezer.Freezes(ctx, c.Setting); err != nil {
+			return false, firstLine(err.Error())
+		}
+		if !workload.Places(c.Program) {
+			return false, fmt.Sprintf("%s has a port of its own, so that no two can run side by side on one network", c.Program.Name())
+		}
+	}
+	return executions, ""
+}
+
+// block has a group measured by blocks.
+func (r *runner) block(group, why string) {
+	blocked := maps.Clone(r.design.Plan.Blocked)
+	if blocked == nil {
+		blocked = map[string]string{}
+	}
+	blocked[group] = why
+	r.design.Plan.Blocked = blocked
+	r.lab.tell(Event{Kind: Warned, Group: group, Text: fmt.Sprintf("%s is measured in blocks: %s", group, why)})
+}
+
+// advance runs a group's pilot, or its next round.
+func (r *runner) advance(ctx context.Context, g Group, p *progress) error {
+	if r.waits(p) {
+		return nil
+	}
+	if p.warm {
+		return r.completeRound(ctx, g, p)
+	}
+	r.lab.tell(Event{Kind: Started, Group: g.Workload, Text: "pilot", Left: r.left()})
+	err := r.pilotOf(ctx, g, p)
+	var cannot *cannotSlice
+	if errors.As(err, &cannot) {
+		return r.fallBack(g, p, cannot.Why)
+	}
+	if err != nil {
+		return fmt.Errorf("%s, pilot: %w", g.Workload, err)
+	}
+	p.warm = true
+	r.interim(g.Workload)
+	return nil
+}
+
+// waits tells that a group has had more of the budget than another that goes on.
+func (r *runner) waits(p *progress) bool {
+	for _, o := range r.groups {
+		if o != p && o.rounds && !o.done && o.spent < p.spent {
+			return true
+		}
+	}
+	return false
+}
+
+// fallBack has a group measured by blocks whose pilot has found that it cannot be sliced.
+func (r *runner) fallBack(g Group, p *progress, why string) error {
+	p.rounds = false
+	r.block(g.Workload, why)
+	for i := range g.Conditions {
+		c := &g.Conditions[i]
+		c.Metrics = c.Program.Metrics(c.Params)
+		if err := r.lab.Store.SetMetrics(r.run.ID, c.ID, c.Metrics); err != nil {
+			return err
+		}
+	}
+	r.run.Plan = r.design.Plan
+	return r.lab.Store.SetPlan(r.run.ID, r.run.Plan)
+}
+
+// enoughRounds is the stop rule for a group: the number of rounds that was asked for, the
+// budget, or the wanted precision. It looks at no verdict.
+func (r *runner) enoughRounds(g Group, p *progress) bool {
+	plan := r.design.Plan
+	if plan.Blocks > 0 && p.blocks >= plan.Blocks {
+		return true
+	}
+	if plan.Budget > 0 && p.blocks > 0 && r.outOfTime(r.costOf(g.Workload, p)) {
+		return true
+	}
+	if plan.Precision == 0 || p.blocks < stats.StopFrom {
+		return false
+	}
+	run, err := r.lab.Store.Run(r.run.ID)
+	return err == nil && overhead.HalfWidth(run, overhead.Options{Workload: g.Workload}) <= plan.Precision
+}
+
+// costOf is how long a group's next round will take.
+func (r *runner) costOf(group string, p *progress) time.Duration {
+	plan := r.design.Plan.Rounds[group]
+	if p.executions {
+		return plan.CostOfStrip * time.Duration(min(plan.Strips, leastStrips))
+	}
+	return p.spent / time.Duration(max(1, p.blocks+plan.Pilot))
+}
+
+// recoverRounds takes up a group that was measured by rounds. Its instances are gone: a
+// round that was cut short stands as it is, and the next one follows.
+func (r *runner) recoverRounds(g Group, p *progress) bool {
+	if !r.run.Plan.InRounds(g.Workload) {
+		return false
+	}
+	_, p.warm = r.run.Plan.Rounds[g.Workload]
+	ends := map[int][2]time.Time{} // of rounds
+	for _, t := range r.run.Trials {
+		if t.Workload != g.Workload {
+			continue
+		}
+		p.blocks = max(p.blocks, t.Block)
+		span := ends[t.Block]
+		if span[0].IsZero() || t.Started.Before(span[0]) {
+			span[0] = t.Started
+		}
+		if end := t.Started.Add(t.Elapsed); end.After(span[1]) {
+			span[1] = end
+		}
+		ends[t.Block] = span
+	}
+	for _, span := range ends {
+		p.spent += span[1].Sub(span[0])
+	}
+	return true
+}
