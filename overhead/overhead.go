@@ -57,8 +57,8 @@ type Group struct {
 	Strips, StripsTainted int
 	Effects               []Effect
 	// Pilot tells that there is no round but those of the pilot, which decide nothing.
-	Pilot bool
-	Warnings              []string // among them taint rates that differ across conditions, drift, warm-up
+	Pilot    bool
+	Warnings []string // among them taint rates that differ across conditions, drift, warm-up
 }
 
 // MetricReport is one metric over all conditions of a workload.

@@ -215,13 +215,13 @@ func perMetric(metrics []overhead.MetricReport, opening string, say func(overhea
 			continue
 		}
 		same = same && (len(said) == 0 || strings.HasSuffix(said[0], text))
-		said = append(said, clean(m.Name)+" "+text)
+		said = append(said, title(m)+" "+text)
 	}
 	switch {
 	case len(said) == 0:
 		return ""
 	case len(metrics) == 1 || same && len(said) == len(metrics):
-		return opening + strings.TrimPrefix(said[0], clean(metrics[0].Name)) + "."
+		return opening + strings.TrimPrefix(said[0], title(metrics[0])) + "."
 	}
 	return opening + " " + strings.Join(said, ", ") + "."
 }
