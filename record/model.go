@@ -61,9 +61,9 @@ type Plan struct {
 	Budget         time.Duration `json:"budget_ns,omitempty"` // for measuring, or 0
 	PilotBlocks    int           `json:"pilot_blocks,omitempty"`
 	// Design is how trials are laid out: [DesignRounds]; empty is [DesignBlocks].
-	Design         string        `json:"design,omitempty"`
-	FailAbove      float64       `json:"fail_above,omitempty"`       // worsening against the baseline that is not accepted (0.05), or 0
-	StageTwoBlocks int           `json:"stage_two_blocks,omitempty"` // what Stein's second stage asked for
+	Design         string  `json:"design,omitempty"`
+	FailAbove      float64 `json:"fail_above,omitempty"`       // worsening against the baseline that is not accepted (0.05), or 0
+	StageTwoBlocks int     `json:"stage_two_blocks,omitempty"` // what Stein's second stage asked for
 	// Targets are the blocks that the second stage asked for, by workload.
 	Targets map[string]int `json:"targets,omitempty"`
 	Notes   []string       `json:"notes,omitempty"` // conditions left out and why, and the like
