@@ -597,7 +597,7 @@ func (l *layout) roundCautions(group Group, opt Options) []string {
 	}
 	for _, m := range group.Metrics {
 		for _, r := range m.Rows {
-			if in := r.Load.Interval; differs(in, in) && math.Abs(r.Load.Value-1) > opt.SmallestEffect {
+			if in := r.Load.Interval; r.Load.N > 0 && differs(in, in) && math.Abs(r.Load.Value-1) > opt.SmallestEffect {
 				all = append(all, fmt.Sprintf("%s, %s: the load generator's own CPU time for an operation changes by %s: the load itself is another", r.Label, m.Name, percentOf(r.Load)))
 			}
 		}

@@ -141,7 +141,7 @@ func findings(g overhead.Group) []finding {
 			if r.Baseline {
 				continue
 			}
-			f := finding{row: r, metric: m, one: len(metrics) > 1, verdict: r.Verdict, low: r.AdjustedLow, high: r.AdjustedHigh, reserve: reserveText(m, r)}
+			f := finding{row: r, metric: m, one: len(metrics) > 1 && !m.Rounds, verdict: r.Verdict, low: r.AdjustedLow, high: r.AdjustedHigh, reserve: reserveText(m, r)}
 			if r.Verdict == overhead.Inconclusive {
 				f.needs, f.needsBlocks = r.Needs, r.NeedsBlocks
 			}

@@ -153,9 +153,9 @@ func stallsText(r overhead.Row, higherIsBetter, all bool) string {
 	if all && finite(r.StallsNotExcluded) {
 		not := 100 * r.StallsNotExcluded
 		if text != "" {
-			text += " "
+			text = strings.TrimSuffix(text, ".") + "; "
 		}
-		text += "A change by stalls of up to " + fixed(not, clamp(significant(not)-1, 0, 3)) + " % is not excluded."
+		text += "up to " + fixed(not, clamp(significant(not)-1, 0, 3)) + " % by stalls is not excluded."
 	}
 	return text
 }

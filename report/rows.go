@@ -172,7 +172,11 @@ func commonError(condition string, run record.Run) string {
 
 // floorText writes the noise floors of metrics as a sentence.
 func floorText(metrics []overhead.MetricReport) string {
-	return perMetric(metrics, "This run could have seen", func(m overhead.MetricReport) string {
+	opening := "This run could have seen"
+	if len(metrics) > 1 && metrics[0].Rounds {
+		opening = "The smallest effects that this run could have seen:"
+	}
+	return perMetric(metrics, opening, func(m overhead.MetricReport) string {
 		if !finite(m.NoiseFloor) {
 			return "an effect of unknown size"
 		}

@@ -153,7 +153,12 @@ func (s *screen) beside(tables []table, widths []int) {
 		if i > 0 {
 			s.blank()
 		}
-		s.head(t.head, widths)
+		head := t.head
+		if len(wrap(head[0], widths[0])) > 2 {
+			s.paragraph(bold, head[0])
+			head = append([]string{""}, head[1:]...)
+		}
+		s.head(head, widths)
 		for _, r := range t.rows {
 			names := wrap(r.cells[0], widths[0])
 			for j, name := range names {
