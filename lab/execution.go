@@ -38,6 +38,7 @@ func (r *runner) pilotOfExecutions(ctx context.Context, g Group, p *progress) er
 		if failed != nil {
 			return failed
 		}
+		r.provisional(g.Workload)
 		took = r.lab.now().Sub(start)
 	}
 	plan := record.RoundPlan{Pilot: 1, CostOfStrip: took, Strips: leastStrips}
@@ -61,6 +62,7 @@ func (r *runner) executeRound(ctx context.Context, g Group, round int, plan reco
 		if failed != nil {
 			return failed
 		}
+		r.provisional(g.Workload)
 		if r.outOfTime(plan.CostOfStrip) && strip < plan.Strips {
 			break // what is left of the round would exceed the budget
 		}
@@ -97,7 +99,7 @@ func (r *runner) executeStrip(ctx context.Context, g Group, round, strip int, dr
 	began := r.lab.now()
 	for position, i := range order {
 		e := all[i]
-		label := Event{Group: g.Workload, Condition: e.condition.ID, Label: e.condition.Label, Block: round, Left: r.left()}
+		label := Event{Group: g.Workload, Condition: e.condition.ID, Label: e.condition.Label, Block: round, Rounds: true, Left: r.left()}
 		label.Kind = Started
 		r.lab.tell(label)
 		if e.dropped == nil {
@@ -129,7 +131,7 @@ func (r *runner) executeStrip(ctx context.Context, g Group, round, strip int, dr
 		if _, err := r.lab.Store.AddTrial(r.run.ID, e.result); err != nil {
 			return nil, err
 		}
-		r.lab.tell(Event{Kind: Ended, Group: g.Workload, Condition: c.ID, Label: c.Label, Block: round, Text: e.result.Error})
+		r.lab.tell(Event{Kind: Ended, Group: g.Workload, Condition: c.ID, Label: c.Label, Block: round, Rounds: true, Text: e.result.Error})
 		if e.dropped == nil {
 			r.failures[c.ID] = 0
 			continue

@@ -49,7 +49,7 @@ func (r *runner) openRound(ctx context.Context, g Group, round int, draw *rand.R
 	}
 	r.strips = strips{watch: r.observer()}
 	for position, s := range seats {
-		r.lab.tell(Event{Kind: Started, Group: g.Workload, Condition: s.condition.ID, Label: s.condition.Label, Block: round, Text: "launch", Left: r.left()})
+		r.lab.tell(Event{Kind: Started, Group: g.Workload, Condition: s.condition.ID, Label: s.condition.Label, Block: round, Rounds: true, Text: "launch", Left: r.left()})
 		err := r.launch(ctx, s, round, position)
 		if err == nil {
 			err = after(ctx, s)
@@ -75,7 +75,7 @@ func (r *runner) openRound(ctx context.Context, g Group, round int, draw *rand.R
 		if r.failures[s.condition.ID]++; r.failures[s.condition.ID] >= maxFailures {
 			return seats, fmt.Errorf("%s failed %d times in a row: %w", s.condition.ID, maxFailures, err)
 		}
-		r.lab.tell(Event{Kind: Ended, Group: g.Workload, Condition: s.condition.ID, Label: s.condition.Label, Block: round, Text: firstLine(err.Error())})
+		r.lab.tell(Event{Kind: Ended, Group: g.Workload, Condition: s.condition.ID, Label: s.condition.Label, Block: round, Rounds: true, Text: firstLine(err.Error())})
 	}
 	r.strips.watch.meet(ctx, r.platforms)
 	return seats, nil
@@ -116,7 +116,7 @@ func (r *runner) completeRound(ctx context.Context, g Group, p *progress) (err e
 		return fmt.Errorf("%s, round %d: %w", g.Workload, round, err)
 	}
 	p.blocks++
-	r.lab.tell(Event{Kind: Blocked, Group: g.Workload, Block: round, Left: r.left()})
+	r.lab.tell(Event{Kind: Blocked, Group: g.Workload, Block: round, Rounds: true, Left: r.left()})
 	r.interim(g.Workload)
 	return nil
 }
@@ -129,6 +129,30 @@ func (r *runner) interim(group string) {
 	if run, err := r.lab.Store.Run(r.run.ID); err == nil {
 		r.lab.Interim(run, group)
 	}
+}
+
+// provisionalEvery is how often a group is shown that has no complete round so far.
+const provisionalEvery = 10 * time.Second
+
+// provisional shows the run so far between two strips, as long as a group has no complete
+// round.
+func (r *runner) provisional(group string) {
+	if r.groups[group].blocks > 0 {
+		return
+	}
+	last, ok := r.shown[group]
+	if !ok {
+		last = r.began
+	}
+	now := r.lab.now()
+	if now.Sub(last) < provisionalEvery {
+		return
+	}
+	if r.shown == nil {
+		r.shown = map[string]time.Time{}
+	}
+	r.shown[group] = now
+	r.interim(group)
 }
 
 // sliceRound launches the group's instances, measures its strips, and stops them.
@@ -159,10 +183,11 @@ func (r *runner) sliceRound(ctx context.Context, g Group, round int, plan record
 				continue
 			}
 			number++
-			r.lab.tell(Event{Kind: Told, Group: g.Workload, Block: round, Text: fmt.Sprintf("round %d, strip %d: %s", round, number, d.Name), Left: r.left()})
+			r.lab.tell(Event{Kind: Stripped, Group: g.Workload, Block: round, Rounds: true, Text: fmt.Sprintf("strip %d: %s", number, d.Name), Left: r.left()})
 			if _, err := r.strip(ctx, seats, number, stretchOf(d, plan), draw); err != nil {
 				return err
 			}
+			r.provisional(g.Workload)
 		}
 	}
 	return r.dropouts(g, round, seats)
@@ -174,7 +199,7 @@ func (r *runner) dropouts(g Group, round int, seats []*seat) error {
 		if s.dropped == nil || s.id == 0 {
 			continue
 		}
-		r.lab.tell(Event{Kind: Ended, Group: g.Workload, Condition: s.condition.ID, Label: s.condition.Label, Block: round, Text: firstLine(s.dropped.Error())})
+		r.lab.tell(Event{Kind: Ended, Group: g.Workload, Condition: s.condition.ID, Label: s.condition.Label, Block: round, Rounds: true, Text: firstLine(s.dropped.Error())})
 		if r.failures[s.condition.ID]++; r.failures[s.condition.ID] >= maxFailures {
 			return fmt.Errorf("%s failed %d times in a row: %w", s.condition.ID, maxFailures, s.dropped)
 		}
