@@ -27,6 +27,11 @@ type Design struct {
 	Groups []Group
 	Seed   int64
 	Plan   record.Plan
+	// Explain, where not nil, is asked once most of the budget has been spent whether what
+	// was found is to be explained: by further groups, which the rest is then for. plan
+	// is the run's, with what it has to keep of them. Asked about a run whose plan has
+	// that already, it gives the same groups.
+	Explain func(run record.Run) (groups []Group, plan record.Plan, err error)
 }
 
 // Group is one workload's conditions, which are compared with one another.

@@ -36,6 +36,7 @@ type Report struct {
 	SmallestEffect float64
 	Level          float64
 	Groups         []Group // one a workload, in the order of the run
+	Layers         []Layers
 	Warnings       []string
 	Threshold      Threshold // zero where the run has none
 }
