@@ -37,9 +37,9 @@ type renewing interface {
 type progress int
 
 const (
-	partial progress = iota // parts are to come; with an error, it is no answer
-	complete                   // another request may follow
-	final                      // no other request may follow on this connection
+	partial  progress = iota // parts are to come; with an error, it is no answer
+	complete                 // another request may follow
+	final                    // no other request may follow on this connection
 )
 
 // input is what answers are read from: a bufio.Reader, which waits for what is not there,
