@@ -153,8 +153,10 @@ func (c *thriftConn) request() ([]byte, error) {
 // answer reads the answer and checks it.
 func (c *thriftConn) answer(r input) (progress, error) {
 	size, err := readThriftReply(r, c.want.Call, c.sequence)
-	if known := (*Error)(nil); err != nil && !errors.As(err, &known) {
-		return partial, err
+	if err != nil {
+		if known := (*Error)(nil); !errors.As(err, &known) {
+			return partial, err
+		}
 	}
 	if err == nil && c.want.Call == ThriftSend && size != c.want.Size {
 		err = &Error{Kind: "size", Err: fmt.Errorf("%d bytes, want %d", size, c.want.Size)}
