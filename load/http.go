@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"regexp"
 	"strconv"
 	"strings"
@@ -270,6 +271,8 @@ func (c *httpConn) renews() bool { return c.want.NewConnections }
 func (c *httpConn) dial(ctx context.Context) (net.Conn, error) {
 	return dialing(c.want.Dial).connect(ctx, c.want.Address)
 }
+
+func (c *httpConn) direct() netip.AddrPort { return dialing(c.want.Dial).direct(c.want.Address) }
 
 // check compares an answer with what is wanted.
 func (h HTTP) check(status int, size int64, body []byte) error {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"regexp"
@@ -389,33 +388,4 @@ func FuzzHTTPAnswer(f *testing.F) {
 			t.Errorf("%q: %+v; in pieces %+v", answer, got, pieces)
 		}
 	})
-}
-
-// inPieces reads an answer from an inbox, which gets it in pieces that a seed determines.
-func inPieces(e exchange, in *inbox, answer []byte, seed uint64) (reusable bool, err error) {
-	random := rand.New(rand.NewPCG(seed, 0))
-	source := bytes.NewReader(answer)
-	for {
-		if in.ready() {
-			reached, err := e.answer(in)
-			switch {
-			case reached != partial:
-				for in.end == nil { // the rest
-					if _, in.end = in.fill(source); in.end == nil {
-						continue
-					}
-				}
-				return reached == complete, err
-			case err == nil:
-				in.advance()
-				continue
-			case !in.rewind():
-				return false, err
-			}
-		}
-		most := 1 + random.IntN(1+random.IntN(1+len(answer)))
-		if _, err := in.fill(io.LimitReader(source, int64(most))); err == io.EOF && source.Len() == 0 {
-			in.end = io.EOF
-		}
-	}
 }

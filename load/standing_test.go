@@ -359,6 +359,19 @@ func TestBurstOnAServiceThatIsGone(t *testing.T) {
 			t.Errorf("rate %v: %+v", rate, b)
 		}
 	}
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.Close()
+	s = openStanding(t, HTTP{Address: listener.Addr().String(), NewConnections: true}, 2)
+	for _, rate := range []float64{0, 100} {
+		b := burstOf(t, s, BurstOptions{Duration: 100 * time.Millisecond, Rate: rate})
+		if b.Worked != 0 || b.Errors[KindConnect] == 0 || b.Errors[KindConnect] > 100 || len(b.Errors) != 1 || !errors.Is(b.FirstError, syscall.ECONNREFUSED) {
+			t.Errorf("new connections, rate %v: %+v", rate, b)
+		}
+	}
 }
 
 // Cancelling ends a burst with what was counted, and the next one is as any other.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/apache/thrift/lib/go/thrift"
@@ -176,3 +177,5 @@ func (c *thriftConn) renews() bool { return c.want.NewConnections }
 func (c *thriftConn) dial(ctx context.Context) (net.Conn, error) {
 	return dialing(c.want.Dial).connect(ctx, c.want.Address)
 }
+
+func (c *thriftConn) direct() netip.AddrPort { return dialing(c.want.Dial).direct(c.want.Address) }
