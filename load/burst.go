@@ -299,7 +299,7 @@ func (b *burst) send(place int) {
 	s := &b.slots[place]
 	raw, err := s.exchange.request()
 	if err != nil {
-		b.finish(place, err)
+		b.finish(place, b.now(), err)
 		return
 	}
 	s.unsent, s.had = raw, s.in.received
@@ -360,12 +360,13 @@ func (b *burst) receive(place int) {
 		case err != nil:
 			s.in.end = err
 		}
-		b.read(place)
+		b.read(place, b.now())
 	}
 }
 
-// read reads the answer as far as it has come.
-func (b *burst) read(place int) {
+// read reads the answer as far as it had come at a moment. Looking into it takes none of
+// its latency.
+func (b *burst) read(place int, arrived time.Duration) {
 	s := &b.slots[place]
 	for s.busy && s.in.ready() {
 		reached, err := s.exchange.answer(&s.in)
@@ -376,7 +377,7 @@ func (b *burst) read(place int) {
 			if reached == final || len(s.unsent) > 0 || s.in.left() > 0 {
 				b.drop(s)
 			}
-			b.finish(place, err)
+			b.finish(place, arrived, err)
 		case err == nil:
 			s.in.advance()
 		case s.in.rewind():
@@ -391,24 +392,23 @@ func (b *burst) read(place int) {
 	}
 }
 
-// finish ends a request that was answered, or could not be sent.
-func (b *burst) finish(place int, err error) {
+// finish ends a request that was answered at a moment, or could not be sent.
+func (b *burst) finish(place int, at time.Duration, err error) {
 	s := &b.slots[place]
-	now := b.now()
 	s.exchange.settle(err)
 	if err != nil {
 		b.count(err)
 	} else {
 		b.result.Worked++
-		if now >= b.options.Ramp && now < b.options.Duration {
+		if at >= b.options.Ramp && at < b.options.Duration {
 			b.result.Answered++
 		}
 		if b.result.Latencies != nil && s.intended >= b.options.Ramp {
-			record(b.result.Latencies, now-s.intended)
+			record(b.result.Latencies, at-s.intended)
 		}
 	}
 	s.rested = false
-	b.release(place, now)
+	b.release(place, at)
 }
 
 // release makes a slot idle.
