@@ -236,14 +236,14 @@ func (f *weighFlags) plan(changed func(string) bool) (record.Plan, error) {
 				p.Budget = 0
 			}
 		}
-	} else if p.Blocks == 0 && p.Design == record.DesignRounds {
-		// A budget that somebody named is for all that it can resolve.
-		if !changed("budget") && !f.quick {
-			p.Precision = p.SmallestEffect / 4
-		}
 	} else if p.Blocks == 0 {
-		p.Precision = p.SmallestEffect / 2
-		if p.FailAbove > 0 {
+		switch {
+		case p.Design == "":
+			p.Precision = p.SmallestEffect / 2
+		case !changed("budget") && !f.quick:
+			p.Precision = p.SmallestEffect / 4 // a budget that is named is for all that it can resolve
+		}
+		if p.FailAbove > 0 && p.Precision > 0 {
 			p.Precision = min(p.Precision, p.FailAbove/2)
 		}
 	}

@@ -70,9 +70,9 @@ func TestAtRefuses(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", place, err, want)
 		}
 	}
-	_, _, err := At(stream{}, resolve(t, stream{}), Place{Port: 7})
-	refusedAs[*Unplaceable](t, err, "workload stream", "cannot be told where to listen")
-	if _, _, err := At(stream{}, resolve(t, stream{}), Place{}); err != nil {
+	_, _, err := At(ffmpeg{}, resolve(t, ffmpeg{}), Place{Port: 7})
+	refusedAs[*Unplaceable](t, err, "workload ffmpeg", "cannot be told where to listen")
+	if _, _, err := At(ffmpeg{}, resolve(t, ffmpeg{}), Place{}); err != nil {
 		t.Error(err)
 	}
 }
