@@ -243,6 +243,7 @@ func (r *runner) control(ctx context.Context, s *seat, drives []workload.Drive, 
 				return err
 			}
 			for _, one := range slices {
+				one.Strip = i + 1
 				kept = append(kept, record.TrialSlice{Trial: s.id, Slice: one})
 			}
 		}
