@@ -108,7 +108,7 @@ type figuresPage struct {
 }
 
 func newFiguresPage(t table) figuresPage {
-	p := figuresPage{Head: t.head, Notes: t.notes}
+	p := figuresPage{Head: t.head, Notes: together(t.notes)}
 	for _, r := range t.rows {
 		cells := make([]string, len(r.cells))
 		for i, c := range r.cells {
@@ -235,6 +235,9 @@ func newMetricPage(id string, run record.Run, rep overhead.Report, m overhead.Me
 		Notes: together(t.notes), Resolved: typeset(strings.TrimSpace(floorText([]overhead.MetricReport{m}) + " " + selfText([]overhead.MetricReport{m}))),
 	}
 	p.Rounds = m.Rounds
+	for i, note := range p.Notes {
+		p.Notes[i] = typeset(note)
+	}
 	f := newForest(m, rep.SmallestEffect)
 	p.Axis = f.axis()
 	if len(f.beyond) > 0 {
