@@ -160,6 +160,9 @@ func (l *layout) metricReport(m workload.Metric, opt Options) (MetricReport, []*
 			if all := l.pair(m, c.ID, true); l.rounds || len(all.blocks) > len(p.blocks) {
 				row.RatioAll = all.ratio(opt)
 			}
+			if l.rounds && row.Ratio.N == 0 && row.RatioAll.N > 0 {
+				row.Ratio.Warnings = []string{"each of its strips is tainted"}
+			}
 			if p.dropped > 0 {
 				row.Ratio.Warnings = append(row.Ratio.Warnings,
 					fmt.Sprintf("%d of %d blocks dropped: a trial failed or is missing", p.dropped, p.dropped+len(p.blocks)))

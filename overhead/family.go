@@ -100,6 +100,8 @@ func (f family) judge() {
 		case c.row.Verdict == Inconclusive:
 			unit := "blocks"
 			switch {
+			case c.pairs.rounds && c.row.RatioAll.N > c.row.Ratio.N:
+				unit = "undisturbed rounds"
 			case c.pairs.rounds:
 				unit = "rounds"
 			case c.pairs.unpaired:

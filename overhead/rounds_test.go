@@ -189,3 +189,19 @@ func TestRunsOfTwoDesignsBearNoVerdict(t *testing.T) {
 		t.Errorf("two of rounds: %q, %v", c.Unjudged, err)
 	}
 }
+
+// Where only the strips of one part are disturbed, the reason is said of that part.
+func TestAPartOfWhichEveryStripIsTaintedSaysSo(t *testing.T) {
+	run := planted().Run()
+	for i := range run.Trials {
+		for j := range run.Trials[i].Slices {
+			if s := &run.Trials[i].Slices[j]; s.Part == "get" {
+				s.Taint = []string{"steal"}
+			}
+		}
+	}
+	r := row(t, overhead.Analyse(run, overhead.Options{}), "get", "docker")
+	if len(r.Ratio.Warnings) != 1 || r.Ratio.Warnings[0] != "each of its strips is tainted" {
+		t.Errorf("%q", r.Ratio.Warnings)
+	}
+}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 	"sort"
 	"strings"
 
@@ -173,7 +174,8 @@ func commonError(condition string, run record.Run) string {
 // floorText writes the noise floors of metrics as a sentence.
 func floorText(metrics []overhead.MetricReport) string {
 	opening := "This run could have seen"
-	if len(metrics) > 1 && metrics[0].Rounds {
+	known := slices.ContainsFunc(metrics, func(m overhead.MetricReport) bool { return finite(m.NoiseFloor) })
+	if len(metrics) > 1 && metrics[0].Rounds && known {
 		opening = "The smallest effects that this run could have seen:"
 	}
 	return perMetric(metrics, opening, func(m overhead.MetricReport) string {
