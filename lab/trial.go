@@ -61,6 +61,7 @@ type trial struct {
 	inst     platform.Instance
 	generate func(ctx context.Context, args []string) ([]byte, error)
 	declared map[string]bool
+	now      func() time.Time
 	// started is when a program that was created ahead was started; zero where its
 	// platform says itself what its execution took.
 	started  time.Time
@@ -83,7 +84,7 @@ func (t *trial) Wait(ctx context.Context) (workload.Exit, error) {
 	}
 	// What it used is known as long as Stop has not been called.
 	if !t.started.IsZero() {
-		exit.Elapsed = time.Since(t.started)
+		exit.Elapsed = t.now().Sub(t.started)
 	}
 	usage, err := t.inst.Usage()
 	if err != nil || usage.CPU == 0 {
@@ -175,6 +176,7 @@ func also(err, more error) error {
 func (r *runner) newTrial(c Condition, params workload.Params) *trial {
 	t := &trial{
 		params:     params,
+		now:        r.lab.now,
 		declared:   map[string]bool{},
 		histograms: map[string]*hdrhistogram.Histogram{},
 		generate: func(ctx context.Context, args []string) ([]byte, error) {

@@ -61,9 +61,9 @@ type Plan struct {
 	Budget         time.Duration `json:"budget_ns,omitempty"` // for measuring, or 0
 	PilotBlocks    int           `json:"pilot_blocks,omitempty"`
 	// Design is how trials are laid out: [DesignRounds]; empty is [DesignBlocks].
-	Design         string        `json:"design,omitempty"`
-	FailAbove      float64       `json:"fail_above,omitempty"`       // worsening against the baseline that is not accepted (0.05), or 0
-	StageTwoBlocks int           `json:"stage_two_blocks,omitempty"` // what Stein's second stage asked for
+	Design         string  `json:"design,omitempty"`
+	FailAbove      float64 `json:"fail_above,omitempty"`       // worsening against the baseline that is not accepted (0.05), or 0
+	StageTwoBlocks int     `json:"stage_two_blocks,omitempty"` // what Stein's second stage asked for
 	// Targets are the blocks that the second stage asked for, by workload.
 	Targets map[string]int `json:"targets,omitempty"`
 	Notes   []string       `json:"notes,omitempty"` // conditions left out and why, and the like
@@ -106,7 +106,10 @@ type RoundPlan struct {
 	Warm   time.Duration `json:"warm_ns,omitempty"`   // load of each part after a launch, before anything counts
 	Strips int           `json:"strips,omitempty"`    // in a round, of each part
 	Pilot  int           `json:"pilot,omitempty"`     // rounds of the pilot
-	Long   time.Duration `json:"long_ns,omitempty"`   // length of the slices that are controls "long"
+	// InPairs tells that a round has the baseline and one other condition, which take
+	// turns: all together need too much memory.
+	InPairs bool          `json:"in_pairs,omitempty"`
+	Long    time.Duration `json:"long_ns,omitempty"` // length of the slices that are controls "long"
 	// VarianceOfStrips is that of the log ratio of one strip, its correlation with its
 	// neighbours included; VarianceOfRounds is what rounds add to it, and may be negative.
 	// Both are the pilot's; nil: unknown.
