@@ -24,14 +24,17 @@ func TestARunInRounds(t *testing.T) {
 	b := newBench(t, "bare", "box", "jar")
 	s := newStage(t, b)
 	w := sliced(s, getDrives)
-	planned := false
-	w.factor = func(of *standIn, _ workload.Stretch) float64 {
-		if stored, err := b.Store.Run("r"); err == nil && len(stored.Plan.Rounds) > 0 {
-			planned = true
-		} else if planned || s.count["launch"] > 4*mostPilot {
-			t.Error("a slice of a round came before the plan was written")
+	s.fail = func(step string, n int, _ *standIn) error {
+		if step == "launch" {
+			stored, err := b.Store.Run("r")
+			if err != nil {
+				return err
+			}
+			if _, planned := stored.Plan.Rounds["w"]; planned != (n > 4*mostPilot) {
+				t.Errorf("before launch %d: planned %v", n, planned)
+			}
 		}
-		return map[string]float64{"bare": 1, "box": 0.98, "jar": 0.9}[of.platform]
+		return nil
 	}
 	run, err := b.Run(t.Context(), inRounds(w, record.Plan{Blocks: 5}, "bare", "box", "jar"), newRun("r"))
 	if err != nil || run.Status != record.Complete {
@@ -61,7 +64,7 @@ func TestARunInRounds(t *testing.T) {
 	}
 	at := places(run)
 	strips := run.Plan.Rounds["w"].Strips
-	if want := 5 * (strips + strips/openEvery); len(at) != want {
+	if want := 5 * (strips + max(1, strips/openEvery)); len(at) != want {
 		t.Errorf("%d strips, want %d", len(at), want)
 	}
 	for strip, order := range at {
@@ -70,7 +73,7 @@ func TestARunInRounds(t *testing.T) {
 		}
 		orders[fmt.Sprint(order)] = true
 	}
-	if len(orders) < 12 {
+	if len(orders) < 10 {
 		t.Errorf("%d strips were in %d of 24 orders", len(at), len(orders))
 	}
 	for _, c := range run.Conditions {
@@ -108,7 +111,7 @@ func TestTheOrderOfARoundIsTheSeeds(t *testing.T) {
 	}
 	none := func(int) bool { return false }
 	strips, launches := measure(7, none, false)
-	again, launchedAgain := measure(7, func(port int) bool { return port%5 != 0 }, false)
+	again, launchedAgain := measure(7, func(port int) bool { return port < 26000 }, false)
 	if !reflect.DeepEqual(strips, again) || !slices.Equal(launches, launchedAgain) {
 		t.Error("other ports, another order")
 	}
@@ -130,7 +133,7 @@ func TestTheOrderOfARoundIsTheSeeds(t *testing.T) {
 // bench and the stage see what is left.
 func TestARoundLeavesNothingWhereAStepFails(t *testing.T) {
 	for _, step := range []string{"launch", "ready", "slices", "load", "freeze", "thaw", "usage", "stop"} {
-		for _, nth := range []int{1, 2, 4, 12, 13, 15, 40, 300} {
+		for _, nth := range []int{1, 2, 4, 13, 40} {
 			t.Run(fmt.Sprint(step, nth), func(t *testing.T) {
 				b := newBench(t, "bare", "box")
 				s := newStage(t, b)
@@ -142,7 +145,7 @@ func TestARoundLeavesNothingWhereAStepFails(t *testing.T) {
 					}
 					return nil
 				}
-				run, err := b.Run(t.Context(), inRounds(sliced(s, getDrives), record.Plan{Blocks: 5}, "bare", "box"), newRun("r"))
+				run, err := b.Run(t.Context(), inRounds(sliced(s, getDrives), record.Plan{Blocks: 2}, "bare", "box"), newRun("r"))
 				if err != nil && !strings.Contains(err.Error(), "it broke") || !broke && err != nil {
 					t.Errorf("%s %d: %v", step, nth, err)
 				}
@@ -163,7 +166,7 @@ func TestARunInRoundsIsStoppedAndResumed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, step := range []string{"launch", "ready", "slices", "load", "freeze", "thaw"} {
-		for moment := 1; moment <= sw.count[step]; moment += max(1, sw.count[step]/9) {
+		for moment := 1; moment <= sw.count[step]; moment += 1 + sw.count[step]/4 {
 			t.Run(fmt.Sprint(step, moment), func(t *testing.T) {
 				b := newBench(t, "bare", "box")
 				s := newStage(t, b)
@@ -230,7 +233,7 @@ func TestWhatFailsInARoundIsLeftOut(t *testing.T) {
 	s := newStage(t, b)
 	s.fail = func(step string, _ int, of *standIn) error {
 		// In the first round after the pilot, after five loads.
-		if step == "load" && of.platform == "box" && s.count["launch"] == 4*(mostPilot+1) && of.loads >= 8 {
+		if step == "load" && of.platform == "box" && s.count["launch"] == 4*(mostPilot+1) && of.loads >= 5 {
 			return errors.New("no answer")
 		}
 		return nil
@@ -367,7 +370,7 @@ func TestEachRoundHasAnOpenLoop(t *testing.T) {
 		for _, slice := range trial.Slices {
 			if trial.Block == 1 && slice.Part == "get@half" {
 				open++
-				if rate := slice.Amount / slice.Window.Seconds(); math.Abs(rate-fakeRate/2) > 1 {
+				if rate := slice.Amount / slice.Window.Seconds(); math.Abs(rate-fakeRate/2) > fakeRate/20 {
 					t.Errorf("an open loop of %v requests a second, half of the baseline's are %v", rate, fakeRate/2)
 				}
 			}
@@ -579,15 +582,14 @@ func TestABudgetOfRounds(t *testing.T) {
 		short       bool
 	}{
 		{time.Second, 1, 1, true},
-		{12 * time.Second, leastRounds, 2 * wantedRounds, false},
+		{18 * time.Second, leastRounds, 2 * wantedRounds, false},
 		{40 * time.Second, leastRounds, 3 * wantedRounds, false},
-		{5 * time.Minute, wantedRounds, 20 * wantedRounds, false},
+		{time.Minute, wantedRounds, 6 * wantedRounds, false},
 	} {
 		b := newBench(t, "bare", "box")
 		s := newStage(t, b)
 		w := sliced(s, getDrives)
-		random := rand.New(rand.NewPCG(1, 2))
-		w.factor = func(*standIn, workload.Stretch) float64 { return math.Exp(0.01 * random.NormFloat64()) }
+		w.factor = nil // no variance: as many strips as the budget holds
 		began := b.clock.now()
 		run, err := b.Run(t.Context(), inRounds(w, record.Plan{Budget: c.budget}, "bare", "box"), newRun("r"))
 		if err != nil {
@@ -671,15 +673,15 @@ func TestGroupsShareABudgetByTime(t *testing.T) {
 	s := newStage(t, b)
 	quick, slow := sliced(s, getDrive), sliced(s, getDrive)
 	slow.fakeWorkload = &fakeWorkload{name: "v", value: constant(1)}
-	slow.factor = func(*standIn, workload.Stretch) float64 { return 0.02 } // 100 requests take 0.5 s
-	d := inRounds(quick, record.Plan{Budget: 4 * time.Minute}, "bare", "box")
+	slow.factor = func(*standIn, workload.Stretch) float64 { return 0.1 } // 100 requests take 0.1 s
+	d := inRounds(quick, record.Plan{Budget: 2 * time.Minute}, "bare", "box")
 	d.Groups = append(d.Groups, inRounds(slow, record.Plan{}, "bare", "box").Groups...)
 	began := b.clock.now()
 	run, err := b.Run(t.Context(), d, newRun("r"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if took := b.clock.now().Sub(began); took > 4*time.Minute+10*time.Second {
+	if took := b.clock.now().Sub(began); took > 2*time.Minute+10*time.Second {
 		t.Errorf("it took %v", took)
 	}
 	r := newRunner(b.Lab, d, run)

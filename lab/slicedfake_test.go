@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -301,7 +303,15 @@ var (
 )
 
 func sliced(s *stage, drives []workload.Drive) *slicedFake {
-	return &slicedFake{fakeWorkload: &fakeWorkload{name: "w", value: constant(1)}, stage: s, drives: drives}
+	random := rand.New(rand.NewPCG(1, 2))
+	levels := map[*standIn]float64{}
+	// Launches differ by more than strips do, so that a round has few strips.
+	return &slicedFake{fakeWorkload: &fakeWorkload{name: "w", value: constant(1)}, stage: s, drives: drives, factor: func(of *standIn, _ workload.Stretch) float64 {
+		if levels[of] == 0 {
+			levels[of] = math.Exp(0.01 * random.NormFloat64())
+		}
+		return levels[of] * math.Exp(0.0001*random.NormFloat64())
+	}}
 }
 
 // warned gives what was told as a warning and holds a text.
@@ -332,5 +342,3 @@ func places(run record.Run) map[string][]string {
 	}
 	return at
 }
-
-
