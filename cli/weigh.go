@@ -41,6 +41,7 @@ type weighFlags struct {
 	precision      string
 	budget         time.Duration
 	designName     string
+	explain        bool
 	smallestEffect string
 	seed           int64
 	params         []string
@@ -119,6 +120,7 @@ or below that, 4 if one lies above it, 5 otherwise.`,
 	flags.StringVar(&f.precision, "precision", "", "wanted half-width of the intervals (default half of --smallest-effect, or of --fail-above where that is less)")
 	flags.DurationVar(&f.budget, "budget", 0, "time for measuring (default 5m unless --blocks is given)")
 	flags.StringVar(&f.designName, "design", record.DesignBlocks, "rounds (all instances side by side, loaded in short slices) or blocks (a fresh program for each trial)")
+	flags.BoolVar(&f.explain, "explain", true, "where a cost is established, find with the rest of the time which layer of the container it is")
 	flags.StringVar(&f.smallestEffect, "smallest-effect", "2%", "smallest effect of interest: what lies within it is equivalent")
 	flags.StringVar(&f.failAbove, "fail-above", "", "worsening against the baseline that is not accepted, such as 5%")
 	flags.DurationVar(&f.trialLimit, "trial-limit", lab.DefaultTrialLimit, "time after which a single execution counts as hung")
@@ -235,8 +237,13 @@ func (f *weighFlags) plan(changed func(string) bool) (record.Plan, error) {
 			}
 		}
 	} else if p.Blocks == 0 {
-		p.Precision = p.SmallestEffect / 2
-		if p.FailAbove > 0 {
+		switch {
+		case p.Design == "":
+			p.Precision = p.SmallestEffect / 2
+		case !changed("budget") && !f.quick:
+			p.Precision = p.SmallestEffect / 4 // a budget that is named is for all that it can resolve
+		}
+		if p.FailAbove > 0 && p.Precision > 0 {
 			p.Precision = min(p.Precision, p.FailAbove/2)
 		}
 	}
@@ -440,7 +447,7 @@ func (f *weighFlags) design(cmd *cobra.Command, args []string, platforms func(st
 	}
 	return weigh.Design(weigh.Options{
 		Subjects: subjects, Platforms: canonical, Base: base, Vary: factors, Cross: f.cross, Ladder: f.ladder, Quick: f.quick,
-		Baseline: f.baseline, Plan: plan, Seed: seed,
+		Baseline: f.baseline, Explain: f.explain, Plan: plan, Seed: seed,
 		Host: weigh.Host{
 			CPUs:     cpus,
 			Memory:   host.Read("/").Memory,

@@ -19,7 +19,7 @@ const (
 	BookingApplication = bookingPrograms + "/app.js"
 	BookingAuth        = bookingPrograms + "/auth.js"
 	// BookingJava runs the database, whose class path and class BookingDatabase holds;
-	// what follows is its port, and its file.
+	// what follows is its address, its port, and its file.
 	BookingJava     = "/usr/bin/java"
 	BookingDatabase = "/etc/booking.args"
 	// BookingData is where the database has its file.
@@ -38,8 +38,8 @@ const (
 var bookingRecipe = recipe{
 	name:     "booking",
 	summary:  "booking site of three programs: application and authentication service on Node.js, and docstore's database",
-	packages: append([]string{"nodejs"}, docstoreRecipe.packages...),
-	programs: append([]string{BookingNode}, docstoreRecipe.programs...),
+	packages: append([]string{"nodejs"}, javaPackages...),
+	programs: append([]string{BookingNode}, javaPrograms...),
 	// JavaScript that the distribution's Node.js has beside it and not within.
 	keep:        []string{"node-acorn", "node-cjs-module-lexer", "node-undici", "node-busboy"},
 	directories: []string{BookingData[1:]},
@@ -47,9 +47,9 @@ var bookingRecipe = recipe{
 	modules:     []string{"express@4.21.2", "mongodb@6.8.0"},
 	config: Config{
 		Cmd: []string{
-			Supervise, BookingJava, "-Xmx64m", "@" + BookingDatabase, fmt.Sprint(BookingDatabasePort), BookingData + "/booking.mv",
-			"--", BookingNode, BookingAuth, "--port", fmt.Sprint(BookingAuthPort), "--database", fmt.Sprintf("127.0.0.1:%d", BookingDatabasePort),
-			"--", BookingNode, BookingApplication, "--port", fmt.Sprint(BookingPort),
+			Supervise, BookingJava, "-Xmx64m", "@" + BookingDatabase, "127.0.0.1", fmt.Sprint(BookingDatabasePort), BookingData + "/booking.mv",
+			"--", BookingNode, BookingAuth, "--address", "127.0.0.1", "--port", fmt.Sprint(BookingAuthPort), "--database", fmt.Sprintf("127.0.0.1:%d", BookingDatabasePort),
+			"--", BookingNode, BookingApplication, "--address", "0.0.0.0", "--port", fmt.Sprint(BookingPort),
 			"--auth", fmt.Sprintf("127.0.0.1:%d", BookingAuthPort), "--database", fmt.Sprintf("127.0.0.1:%d", BookingDatabasePort),
 		},
 		WorkingDir: BookingData,
@@ -62,18 +62,15 @@ var bookingRecipe = recipe{
 		if err != nil {
 			return nil, err
 		}
-		return sourcesOf(programs.Booking, append(programs.BookingJavaFlags, bookingClass, bookingPrograms), supervise)
+		return sourcesOf(programs.Booking, append(programs.BookingJavaFlags, databaseClass, bookingPrograms), supervise)
 	},
 }
-
-// bookingClass has the database started by our own class, which is no archive's.
-const bookingClass = "Database\n"
 
 // javaCompilerRecipe is the compiler with Java's beside it.
 var javaCompilerRecipe = recipe{
 	name:     "compiler-java",
 	packages: append([]string{"openjdk-17-jdk-headless"}, compilerRecipe.packages...),
-	programs: slices.Concat([]string{"/usr/lib/jvm/java-17-openjdk-*/bin/javac"}, docstoreRecipe.programs, compilerRecipe.programs),
+	programs: slices.Concat([]string{"/usr/lib/jvm/java-17-openjdk-*/bin/javac"}, javaPrograms, compilerRecipe.programs),
 	keep:     compilerRecipe.keep,
 }
 
@@ -94,17 +91,13 @@ func addBooking(ctx context.Context, b *build) error {
 			placed[path.Join(bookingPrograms[1:], name)] = text
 		}
 	}
-	classes, err := b.compileJava(ctx, programs.BookingJava, sources[programs.BookingJava], programs.BookingJavaFlags)
-	if err != nil {
-		return fmt.Errorf("the database's start: %w", err)
-	}
-	for name, class := range classes {
-		placed[path.Join(bookingPrograms[1:], name)] = class
+	if err := b.addDatabase(ctx, bookingPrograms); err != nil {
+		return err
 	}
 	if err := b.writeFiles(placed); err != nil {
 		return err
 	}
-	return b.addJava(BookingDatabase, bookingClass, bookingPrograms)
+	return b.addJava(BookingDatabase, databaseClass, bookingPrograms)
 }
 
 // compileJava compiles one source against the image's archives, inside the tools' root,

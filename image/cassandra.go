@@ -12,6 +12,8 @@ const (
 	CassandraArguments = "/etc/cassandra/java.args"
 	CassandraData      = "/data"
 	CassandraPort      = 9042
+	// CassandraStoragePort is at which nodes speak to one another, on loopback.
+	CassandraStoragePort = 7000
 )
 
 // cassandraRecipe holds a Cassandra node, from the archives of its project, on the
@@ -19,9 +21,9 @@ const (
 var cassandraRecipe = recipe{
 	name:     "cassandra",
 	summary:  "Cassandra node, and Java to run it",
-	packages: docstoreRecipe.packages,
+	packages: javaPackages,
 	// Cassandra measures objects by an agent, and looks at the machine that it runs on.
-	programs: slices.Concat(docstoreRecipe.programs, []string{
+	programs: slices.Concat(javaPrograms, []string{
 		"/usr/lib/jvm/java-17-openjdk-*/lib/libinstrument.so", "/usr/lib/jvm/java-17-openjdk-*/lib/libmanagement_ext.so",
 		"/usr/lib/jvm/java-17-openjdk-*/lib/librmi.so",
 	}),
@@ -98,7 +100,7 @@ endpoint_snitch: SimpleSnitch
 seed_provider:
   - class_name: org.apache.cassandra.locator.SimpleSeedProvider
     parameters:
-      - seeds: "127.0.0.1:7000"
+      - seeds: "127.0.0.1"
 listen_address: 127.0.0.1
 storage_port: 7000
 rpc_address: 0.0.0.0

@@ -1,47 +1,66 @@
 package image
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"path"
+
+	"tare/programs"
+)
 
 // docstoreRecipe holds a document database that speaks MongoDB's wire protocol:
 // mongo-java-server with its H2 backend, on the distribution's Java. It is not
 // MongoDB, which no package archive here has; what is alike is the protocol, a
 // server that maps its data file into memory, and a run-time of its own to start.
 var docstoreRecipe = recipe{
-	name:     "docstore",
-	summary:  "document database with MongoDB's wire protocol: mongo-java-server on H2, and Java to run it",
-	packages: []string{"openjdk-17-jre-headless"},
-	programs: []string{
-		"/usr/lib/jvm/java-17-openjdk-*/bin/java", "/usr/lib/jvm/java-17-openjdk-*/lib/server/libjvm.so",
-		"/usr/lib/jvm/java-17-openjdk-*/lib/libnet.so", "/usr/lib/jvm/java-17-openjdk-*/lib/libnio.so",
-		"/usr/lib/jvm/java-17-openjdk-*/lib/libjimage.so", "/usr/lib/jvm/java-17-openjdk-*/lib/libverify.so",
-		"/usr/lib/jvm/java-17-openjdk-*/lib/libzip.so", "/usr/lib/jvm/java-17-openjdk-*/lib/libmanagement.so",
-		"/usr/lib/jvm/java-17-openjdk-*/lib/libextnet.so",
-	},
+	name:        "docstore",
+	summary:     "document database with MongoDB's wire protocol: mongo-java-server on H2, and Java to run it",
+	packages:    javaPackages,
+	programs:    javaPrograms,
 	directories: []string{"data"},
 	jars:        []string{"de.bwaldvogel:mongo-java-server-h2-backend:1.45.0"},
 	config: Config{
-		Cmd:        []string{"/usr/bin/java", "@" + docstoreArguments, "/data/docs.mv"},
+		Cmd:        []string{"/usr/bin/java", "@" + DocstoreArguments, "0.0.0.0", "27017", "/data/docs.mv"},
 		WorkingDir: "/data",
 		Ports:      []int{27017},
 	},
-	add: addDocstore,
+	tools: javaCompilerRecipe.name,
+	add: func(ctx context.Context, b *build) error {
+		if err := b.addDatabase(ctx, docstoreClasses); err != nil {
+			return err
+		}
+		return b.addJava(DocstoreArguments, databaseClass, docstoreClasses)
+	},
 	sources: func() ([]byte, error) {
-		return []byte(docstoreHosts + docstoreOptions), nil
+		database, err := programs.Booking.ReadFile("booking/" + programs.BookingJava)
+		return source(append(programs.BookingJavaFlags, databaseClass, docstoreClasses), database), err
 	},
 }
 
 const (
-	docstoreArguments = "/etc/docstore.args"
-	docstoreOptions   = "-Djdk.net.hosts.file=/etc/docstore.hosts\n" + "de.bwaldvogel.mongo.H2MongoServer\n"
-	// docstoreHosts makes the server reachable. Its main program listens at the
-	// address that Java has for "localhost" and can be told no other; Java can be
-	// told, by this file, that the name stands for every address.
-	docstoreHosts = "0.0.0.0 localhost\n"
+	// DocstoreArguments are the arguments of Java that start the server; its address, its
+	// port, and its file follow.
+	DocstoreArguments = "/etc/docstore.args"
+
+	docstoreClasses = "/usr/lib/tare-docstore"
+	// databaseClass has the server started by a class of our own: its own main program
+	// can be told neither address nor port.
+	databaseClass = "Database\n"
 )
 
-func addDocstore(_ context.Context, b *build) error {
-	if err := b.writeFiles(map[string][]byte{"etc/docstore.hosts": []byte(docstoreHosts)}); err != nil {
+// addDatabase compiles that class.
+func (b *build) addDatabase(ctx context.Context, to string) error {
+	text, err := programs.Booking.ReadFile("booking/" + programs.BookingJava)
+	if err != nil {
 		return err
 	}
-	return b.addJava(docstoreArguments, docstoreOptions)
+	classes, err := b.compileJava(ctx, programs.BookingJava, text, programs.BookingJavaFlags)
+	if err != nil {
+		return fmt.Errorf("the database's start: %w", err)
+	}
+	placed := map[string][]byte{}
+	for name, class := range classes {
+		placed[path.Join(to[1:], name)] = class
+	}
+	return b.writeFiles(placed)
 }

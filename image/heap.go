@@ -10,8 +10,8 @@ import (
 // What heap's image holds.
 const (
 	HeapJava = "/usr/bin/java"
-	// HeapArguments are the arguments of Java that start the server; its port, and the
-	// KiB of garbage that a request makes, follow.
+	// HeapArguments are the arguments of Java that start the server; its address and port, and
+	// the KiB of garbage that a request makes, follow.
 	HeapArguments = "/etc/heap.args"
 
 	heapClasses = "/usr/lib/tare-heap"
@@ -21,10 +21,10 @@ const (
 var heapRecipe = recipe{
 	name:     "heap",
 	summary:  "web server that keeps its objects on Java's heap, and Java to run it",
-	packages: docstoreRecipe.packages,
-	programs: docstoreRecipe.programs,
+	packages: javaPackages,
+	programs: javaPrograms,
 	config: Config{
-		Cmd:        []string{HeapJava, "-Xmx128m", "@" + HeapArguments, "8090", "1024"},
+		Cmd:        []string{HeapJava, "-Xmx128m", "@" + HeapArguments, "0.0.0.0", "8090", "1024"},
 		WorkingDir: "/",
 		Ports:      []int{8090},
 	},

@@ -8,6 +8,18 @@ import (
 	"strings"
 )
 
+// javaPackages and javaPrograms are Java, with what of it servers need.
+var (
+	javaPackages = []string{"openjdk-17-jre-headless"}
+	javaPrograms = []string{
+		"/usr/lib/jvm/java-17-openjdk-*/bin/java", "/usr/lib/jvm/java-17-openjdk-*/lib/server/libjvm.so",
+		"/usr/lib/jvm/java-17-openjdk-*/lib/libnet.so", "/usr/lib/jvm/java-17-openjdk-*/lib/libnio.so",
+		"/usr/lib/jvm/java-17-openjdk-*/lib/libjimage.so", "/usr/lib/jvm/java-17-openjdk-*/lib/libverify.so",
+		"/usr/lib/jvm/java-17-openjdk-*/lib/libzip.so", "/usr/lib/jvm/java-17-openjdk-*/lib/libmanagement.so",
+		"/usr/lib/jvm/java-17-openjdk-*/lib/libextnet.so",
+	}
+)
+
 // addJava writes how Java is called, the recipe's archives first, with directories of
 // more classes, and then its options with the main class, and gives Java its usual name, which the package
 // leaves to a script.

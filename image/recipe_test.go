@@ -176,7 +176,7 @@ func TestRecipesRun(t *testing.T) {
 		{"static", true, tryStatic},
 		{"heap", true, func(t *testing.T, img Image) {
 			// Java has no archives here, and says how it is called.
-			if got, err := runInside(img, []string{HeapJava, "-Xmx16m", "@" + HeapArguments}); err == nil || !strings.Contains(got, "usage: Heap PORT GARBAGE") {
+			if got, err := runInside(img, []string{HeapJava, "-Xmx16m", "@" + HeapArguments}); err == nil || !strings.Contains(got, "usage: Heap ADDRESS PORT GARBAGE") {
 				t.Errorf("%v, %s", err, got)
 			}
 		}},
@@ -219,12 +219,12 @@ func TestRecipesRun(t *testing.T) {
 		}},
 		{"booking", true, func(t *testing.T, img Image) {
 			tryJava(t, img, BookingDatabase[1:], "de.bwaldvogel:")
-			if got := misused(t, img, BookingJava, "@"+BookingDatabase); got != "usage: Database PORT [FILE]\n" {
+			if got := misused(t, img, BookingJava, "@"+BookingDatabase); got != "usage: Database ADDRESS PORT [FILE]\n" {
 				t.Errorf("the database says %q", got)
 			}
 			// All that they are made of is there: they complain of their options alone.
 			for program, want := range map[string]string{BookingApplication: "--auth HOST:PORT --database HOST:PORT", BookingAuth: "--database HOST:PORT"} {
-				if got := misused(t, img, BookingNode, program); !strings.Contains(got, "--port is missing") || !strings.Contains(got, "--port PORT "+want+"\n") {
+				if got := misused(t, img, BookingNode, program); !strings.Contains(got, "--address is missing") || !strings.Contains(got, "--address ADDRESS --port PORT "+want+"\n") {
 					t.Errorf("%s says %q", program, got)
 				}
 			}
@@ -259,7 +259,7 @@ func TestRecipesRun(t *testing.T) {
 				t.Errorf("the client says %s", got)
 			}
 			out := misused(t, img, ThriftServer, "--port", "0")
-			if !strings.HasPrefix(out, "usage: thrift-server --port PORT") {
+			if !strings.HasPrefix(out, "usage: thrift-server [--address ADDRESS] --port PORT") {
 				t.Errorf("the service in Go says %s", out)
 			}
 			// All that the programs import is there as bytecode.

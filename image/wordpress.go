@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +18,7 @@ const (
 	// Supervise runs several programs as one (programs/supervise).
 	Supervise = "/usr/bin/supervise"
 	// WordPressServer is Apache's server, WordPressServerConfig its configuration,
-	// which leaves to the command line how many workers it has.
+	// which leaves to the command line where it listens, and how many workers it has.
 	WordPressServer       = "/usr/sbin/apache2"
 	WordPressServerConfig = "/etc/wordpress/httpd.conf"
 	// WordPressDatabase is MariaDB's server, WordPressDatabaseConfig its configuration.
@@ -63,7 +64,7 @@ var wordpressRecipe = recipe{
 	},
 	directories: []string{WordPressData[1:]},
 	config: Config{
-		Cmd:        WordPressCommand(wordpressWorkers),
+		Cmd:        WordPressCommand(wordpressWorkers, "0.0.0.0", WordPressPort),
 		WorkingDir: WordPressData,
 		Ports:      []int{WordPressPort},
 	},
@@ -81,8 +82,8 @@ var wordpressRecipe = recipe{
 }
 
 // WordPressCommand makes the database's tables, and then runs the database and the
-// server with so many workers, all of them from the start.
-func WordPressCommand(workers int) []string {
+// server at an address and a port, with so many workers, all of them from the start.
+func WordPressCommand(workers int, address string, port int) []string {
 	n := strconv.Itoa(workers)
 	return []string{
 		Supervise, "--first", WordPressTables,
@@ -90,6 +91,7 @@ func WordPressCommand(workers int) []string {
 		WordPressDatabase, "--defaults-file=" + WordPressDatabaseConfig, "--bootstrap", "--innodb-flush-method=nosync", "--debug-no-sync",
 		"--", WordPressDatabase, "--defaults-file=" + WordPressDatabaseConfig,
 		"--", WordPressServer, "-C", "Define WORKERS " + n, "-D", "FOREGROUND", "-f", WordPressServerConfig,
+		"-c", "Listen " + net.JoinHostPort(address, strconv.Itoa(port)),
 	}
 }
 
@@ -189,7 +191,6 @@ opcache.memory_consumption=64
 
 func wordpressServerConfiguration() string {
 	return loadModules(wordpressModules) + fmt.Sprintf(`LoadModule php_module /%s
-Listen %d
 ListenBacklog %d
 ServerLimit ${WORKERS}
 MaxRequestWorkers ${WORKERS}
@@ -218,7 +219,7 @@ DirectoryIndex index.php
 	Options FollowSymLinks
 	Require all granted
 </Directory>
-`, wordpressPHP, WordPressPort, WordPressBacklog, WordPressHost)
+`, wordpressPHP, WordPressBacklog, WordPressHost)
 }
 
 func addWordPress(ctx context.Context, b *build) error {

@@ -7,10 +7,23 @@
 // platform beyond their list (platforms.go). It prints nothing: what happens is
 // told as [Event]s, what was measured goes to package record at once.
 //
-// Design: randomised complete blocks (Montgomery, Design and Analysis of
-// Experiments, ch. 4): every condition once in each block, the baseline twice,
-// in an order drawn for that block. The number of blocks is fixed, or comes
-// from Stein's second stage (Stein 1945) after a pilot, or from a time budget.
+// # Two designs
+//
+// Rounds of slices (record.DesignRounds) answer small questions. An instance is one launch
+// of a program under one condition. A round launches one instance of every condition, the
+// baseline's twice, and keeps all of them up, frozen by the cgroup freezer but for the one
+// that is loaded. A slice is a short stretch of load on one instance, or the one execution
+// of a program that runs to its end. A strip is one slice of every instance, in an order
+// that is drawn. What disturbs a strip disturbs all its slices, and what one launch happens
+// to get (its memory, its ports) differs from round to round. A pilot settles how long
+// slices are and how many strips a round has; the plan keeps that before anything counts.
+//
+// Blocks (record.DesignBlocks) are for what cannot be sliced: randomised complete blocks
+// (Montgomery, Design and Analysis of Experiments, ch. 4). Every condition is launched and
+// measured once in each block, the baseline twice, in an order drawn for that block.
+//
+// A run ends after a number of rounds or blocks, by its budget, or when its intervals are
+// as narrow as was asked for: never by a verdict. docs/statistics.md has the model.
 package lab
 
 import (
@@ -27,6 +40,11 @@ type Design struct {
 	Groups []Group
 	Seed   int64
 	Plan   record.Plan
+	// Explain, where not nil, is asked once most of the budget has been spent whether what
+	// was found is to be explained: by further groups, which the rest is then for. plan
+	// is the run's, with what it has to keep of them. Asked about a run whose plan has
+	// that already, it gives the same groups.
+	Explain func(run record.Run) (groups []Group, plan record.Plan, err error)
 }
 
 // Group is one workload's conditions, which are compared with one another.

@@ -435,7 +435,10 @@ func stripsWithin(left, round, strip time.Duration) int {
 
 // tooShort tells that a budget does not hold the rounds that a verdict takes.
 func (r *runner) tooShort(g Group, needs time.Duration) {
-	needs = time.Duration(float64(needs) / (1 - reserve) * float64(len(r.design.Groups)))
+	needs = r.phase.began + time.Duration(float64(needs)/(1-reserve)*float64(max(1, r.phase.groups)))
+	if r.budget() < r.design.Plan.Budget {
+		needs = time.Duration(float64(needs) / explainFrom)
+	}
 	r.lab.tell(Event{Kind: Warned, Group: g.Workload, Text: fmt.Sprintf("%s: %v holds fewer than %d rounds, and fewer tell nothing for certain: give it %v",
 		g.Workload, r.design.Plan.Budget, leastRounds, (needs + time.Second).Truncate(time.Second))})
 }

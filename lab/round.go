@@ -290,7 +290,7 @@ func (r *runner) turns(g Group) int {
 func (r *runner) pairUp(g Group) {
 	p := r.groups[g.Workload]
 	p.inPairs = true
-	p.target = r.design.Plan.Blocks * r.turns(g)
+	p.target *= r.turns(g)
 }
 
 // others are the group's conditions beside the baseline.
@@ -321,10 +321,12 @@ func tooLarge(g Group, available int64) bool {
 	return available > 0 && need > available/2
 }
 
-// shareOf is how long a group may take of the run's budget; 0 is without end.
+// shareOf is how long a group may take of what the budget leaves to the phase; 0 is
+// without end.
 func (r *runner) shareOf() time.Duration {
-	if r.design.Plan.Budget == 0 {
+	budget := r.budget()
+	if budget == 0 {
 		return 0
 	}
-	return r.design.Plan.Budget / time.Duration(len(r.design.Groups))
+	return max(1, budget-r.phase.began) / time.Duration(max(1, r.phase.groups))
 }

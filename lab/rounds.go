@@ -132,8 +132,8 @@ func (r *runner) waits(p *progress) bool {
 
 // fallBack has a group measured by blocks whose pilot has found that it cannot be sliced.
 func (r *runner) fallBack(g Group, p *progress, why string) error {
-	p.rounds, p.inPairs = false, false
-	p.spent, p.target = 0, r.design.Plan.Blocks
+	p.target /= r.turns(g)
+	p.rounds, p.inPairs, p.spent = false, false, 0
 	r.block(g.Workload, why)
 	for i := range g.Conditions {
 		c := &g.Conditions[i]

@@ -125,6 +125,8 @@ type runner struct {
 	groups    map[string]*progress
 	strips    strips
 	began     time.Time
+	// phase is the part of the budget that is being spent.
+	phase phase
 }
 
 // progress is how far one group is.
@@ -172,10 +174,15 @@ func (l *Lab) Resume(ctx context.Context, d Design, run record.Run) (record.Run,
 	if err := d.Validate(); err != nil {
 		return run, err
 	}
+	explained, err := explainedBefore(&d, run)
+	if err != nil {
+		return run, err
+	}
 	if err := sameConditions(run.Conditions, d.conditions()); err != nil {
 		return run, fmt.Errorf("run %s cannot be resumed: %w", run.ID, err)
 	}
 	r := newRunner(l, d, run)
+	r.phase.explaining = explained
 	r.recover()
 	return r.carryOut(ctx, func() error {
 		if err := sameThings(run.Conditions, r.design.conditions()); err != nil {
@@ -323,7 +330,7 @@ func (r *runner) carryOut(ctx context.Context, begin func() error) (record.Run, 
 	every := time.NewTicker(time.Second)
 	defer every.Stop()
 	go guard(guarded, every.C, hostMemory, cancel)
-	err := r.measure(guarded)
+	err := r.measureAll(guarded)
 	status, reason := record.Complete, ""
 	if err != nil {
 		reason = firstLine(err.Error())
@@ -362,10 +369,18 @@ func (r *runner) measuredAnything() bool {
 // prepare makes images and platforms ready. Nothing is recorded before it has
 // succeeded: what cannot run is no run.
 func (r *runner) prepare(ctx context.Context) error {
+	if err := r.prepareGroups(ctx, r.design.Groups); err != nil {
+		return err
+	}
+	r.run.Conditions, r.run.Plan = r.design.conditions(), r.design.Plan
+	return nil
+}
+
+func (r *runner) prepareGroups(ctx context.Context, groups []Group) error {
 	images := map[workload.Source]image.Image{}
 	asked := map[string]platform.Platform{}
-	for gi := range r.design.Groups {
-		g := &r.design.Groups[gi]
+	for gi := range groups {
+		g := &groups[gi]
 		for ci := range g.Conditions {
 			c := &g.Conditions[ci]
 			img, err := r.provide(ctx, images, g.Workload, c.Source)
@@ -416,13 +431,11 @@ func (r *runner) prepare(ctx context.Context) error {
 			}
 		}
 	}
-	for gi := range r.design.Groups {
-		if err := r.chooseDesign(ctx, &r.design.Groups[gi]); err != nil {
+	for gi := range groups {
+		if err := r.chooseDesign(ctx, &groups[gi]); err != nil {
 			return err
 		}
 	}
-	r.run.Conditions = r.design.conditions()
-	r.run.Plan = r.design.Plan
 	return nil
 }
 
@@ -614,7 +627,7 @@ func (r *runner) executeBlock(ctx context.Context, g Group, block, attempt int) 
 
 // outOfTime says that what takes so long would exceed the budget.
 func (r *runner) outOfTime(takes time.Duration) bool {
-	budget := r.design.Plan.Budget
+	budget := r.budget()
 	return budget > 0 && r.lab.now().Sub(r.began)+takes > budget
 }
 

@@ -86,15 +86,16 @@ func (o BurstOptions) withDefaults() (BurstOptions, error) {
 
 // connection is what is under way in a slot.
 type connection struct {
-	busy     bool          // with a request, opening a connection for it included
-	opening  bool          // a connection for it
-	rested   bool          // no answer has come in this burst
-	intended time.Duration // when the request was due
-	sent     time.Duration // when it was begun
-	free     time.Duration // since when it is idle
-	unsent   []byte        // of the request
-	had      int64         // bytes that had come before it was sent
-	pause    time.Duration // before the next try to connect
+	busy       bool          // with a request, opening a connection for it included
+	opening    bool          // a connection for it is made by another goroutine
+	connecting bool          // on this one, and nothing has been sent
+	rested     bool          // no answer has come in this burst
+	intended   time.Duration // when the request was due
+	sent       time.Duration // when it was begun
+	free       time.Duration // since when it is idle
+	unsent     []byte        // of the request
+	had        int64         // bytes that had come before it was sent
+	pause      time.Duration // before the next try to connect
 }
 
 // Burst loads the connections. Those that the service has closed meanwhile are opened
@@ -222,7 +223,7 @@ func (b *burst) run() error {
 		if b.busy == 0 && !b.pending(now) {
 			return nil
 		}
-		events, err := b.set.Wait(b.until() - now)
+		events, err := b.set.Wait(b.until(now) - now)
 		if err != nil {
 			return err
 		}
@@ -251,10 +252,12 @@ func (b *burst) pending(now time.Duration) bool {
 }
 
 // until is when something is to be done though nothing comes.
-func (b *burst) until() time.Duration {
+func (b *burst) until(now time.Duration) time.Duration {
 	switch {
 	case b.more && b.idle.size > 0:
 		return min(b.due, b.overdue)
+	case b.idle.size > 0 && b.pending(now): // one failed before it was sent
+		return now
 	case b.more:
 		return min(b.options.Duration+b.options.Timeout+1, b.overdue)
 	default:
@@ -282,10 +285,11 @@ func (b *burst) begin() {
 		s := &b.slots[place]
 		s.busy, s.intended, s.sent = true, intended, now
 		b.busy++
-		if s.socket == nil {
-			b.connect(place)
-		} else {
+		switch {
+		case s.socket != nil || b.connectDirectly(place):
 			b.send(place)
+		default:
+			b.connect(place)
 		}
 	}
 }
@@ -295,7 +299,7 @@ func (b *burst) send(place int) {
 	s := &b.slots[place]
 	raw, err := s.exchange.request()
 	if err != nil {
-		b.finish(place, err)
+		b.finish(place, b.now(), err)
 		return
 	}
 	s.unsent, s.had = raw, s.in.received
@@ -308,6 +312,9 @@ func (b *burst) push(place int) {
 	all := len(s.unsent)
 	n, err := s.socket.Write(s.unsent)
 	s.unsent = s.unsent[n:]
+	if n > 0 {
+		s.connecting = false
+	}
 	switch {
 	case err == socket.ErrWait:
 		err = b.set.Writable(s.socket.Descriptor(), s.token(place), true)
@@ -315,6 +322,10 @@ func (b *burst) push(place int) {
 		err = b.set.Writable(s.socket.Descriptor(), s.token(place), false)
 	}
 	if err == nil {
+		return
+	}
+	if s.connecting {
+		b.broke(place, err)
 		return
 	}
 	// A service may refuse a request before it has read it all. Its answer says more
@@ -349,12 +360,13 @@ func (b *burst) receive(place int) {
 		case err != nil:
 			s.in.end = err
 		}
-		b.read(place)
+		b.read(place, b.now())
 	}
 }
 
-// read reads the answer as far as it has come.
-func (b *burst) read(place int) {
+// read reads the answer as far as it had come at a moment. Looking into it takes none of
+// its latency.
+func (b *burst) read(place int, arrived time.Duration) {
 	s := &b.slots[place]
 	for s.busy && s.in.ready() {
 		reached, err := s.exchange.answer(&s.in)
@@ -365,7 +377,7 @@ func (b *burst) read(place int) {
 			if reached == final || len(s.unsent) > 0 || s.in.left() > 0 {
 				b.drop(s)
 			}
-			b.finish(place, err)
+			b.finish(place, arrived, err)
 		case err == nil:
 			s.in.advance()
 		case s.in.rewind():
@@ -380,30 +392,29 @@ func (b *burst) read(place int) {
 	}
 }
 
-// finish ends a request that was answered, or could not be sent.
-func (b *burst) finish(place int, err error) {
+// finish ends a request that was answered at a moment, or could not be sent.
+func (b *burst) finish(place int, at time.Duration, err error) {
 	s := &b.slots[place]
-	now := b.now()
 	s.exchange.settle(err)
 	if err != nil {
 		b.count(err)
 	} else {
 		b.result.Worked++
-		if now >= b.options.Ramp && now < b.options.Duration {
+		if at >= b.options.Ramp && at < b.options.Duration {
 			b.result.Answered++
 		}
 		if b.result.Latencies != nil && s.intended >= b.options.Ramp {
-			record(b.result.Latencies, now-s.intended)
+			record(b.result.Latencies, at-s.intended)
 		}
 	}
 	s.rested = false
-	b.release(place, now)
+	b.release(place, at)
 }
 
 // release makes a slot idle.
 func (b *burst) release(place int, now time.Duration) {
 	s := &b.slots[place]
-	s.busy, s.unsent, s.free = false, nil, now
+	s.busy, s.connecting, s.unsent, s.free = false, false, nil, now
 	b.busy--
 	b.idle.push(place)
 }
@@ -411,6 +422,10 @@ func (b *burst) release(place int, now time.Duration) {
 // broke ends a request whose connection is of no more use.
 func (b *burst) broke(place int, err error) {
 	s := &b.slots[place]
+	if s.connecting {
+		err = &Error{Kind: KindConnect, Err: err}
+		s.pause = least
+	}
 	s.exchange.settle(err)
 	unanswered := s.in.received == s.had
 	b.drop(s)
@@ -430,6 +445,24 @@ func (b *burst) count(err error) {
 		b.result.FirstError = err
 	}
 	b.result.Errors[kindOf(err)]++
+}
+
+// connectDirectly begins a connection on this thread, where the request needs one of its own
+// and nothing but an address. It is false where the connection has to be opened beside.
+func (b *burst) connectDirectly(place int) bool {
+	s := &b.slots[place]
+	if !s.direct.IsValid() || s.pause > 0 {
+		return false
+	}
+	fresh, err := socket.Connect(s.direct)
+	if err != nil {
+		return false // it will be reported from there
+	}
+	if err := b.take(opening{place: place, exchange: s.exchange, socket: fresh}); err != nil {
+		return false
+	}
+	s.connecting = true
+	return true
 }
 
 // connect opens a connection for a request that has begun, beside the others.
@@ -468,7 +501,7 @@ func (b *burst) connected(o opening) {
 	switch {
 	case err != nil:
 		// A closed loop against a service that is gone must not spin.
-		s.pause = min(max(2*s.pause, time.Millisecond), 100*time.Millisecond)
+		s.pause = min(max(2*s.pause, least), most)
 		b.count(&Error{Kind: KindConnect, Err: err})
 		b.release(o.place, now)
 	case b.schedule == nil && now >= b.options.Duration:
@@ -497,6 +530,12 @@ func (b *burst) expire(now time.Duration) {
 		b.broke(i, errExpired)
 	}
 }
+
+// Bounds of a pause before the next try to connect.
+const (
+	least = time.Millisecond
+	most  = 100 * time.Millisecond
+)
 
 var errExpired = &Error{Kind: KindTimeout, Err: errors.New("no answer in time")}
 

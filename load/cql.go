@@ -63,6 +63,7 @@ type cqlConn struct {
 	next     func() CQLRequest
 	client   *CQLClient
 	prepared [][]byte
+	check    func(rows []CQLRow) error // of the request that was sent last
 }
 
 func (c *cqlConn) Close() error { return c.client.Close() }
@@ -75,22 +76,42 @@ func (c *cqlConn) Do(deadline time.Time) (reusable bool, err error) {
 	if err := conn.SetDeadline(deadline); err != nil {
 		return false, err
 	}
+	raw, err := c.request()
+	if err == nil {
+		_, err = conn.Write(raw)
+	}
+	if err != nil {
+		return false, err
+	}
+	return whole(c, c.client.reader)
+}
+
+func (c *cqlConn) request() ([]byte, error) {
 	next := c.next()
-	answer, err := c.client.exchange(conn, func(b []byte) []byte { return appendExecute(b, c.prepared[next.Statement], next.Values) })
+	c.check = next.Check
+	return c.client.request(func(b []byte) []byte { return appendExecute(b, c.prepared[next.Statement], next.Values) }), nil
+}
+
+func (c *cqlConn) answer(r input) (progress, error) {
+	answer, err := c.client.answer(r)
 	var refused *CQLError
 	switch {
 	case errors.As(err, &refused):
-		return true, &Error{Kind: fmt.Sprintf("error %#04x", refused.Code), Err: err}
+		return complete, &Error{Kind: fmt.Sprintf("error %#04x", refused.Code), Err: err}
 	case err != nil:
-		return false, err
-	case next.Check == nil:
-		return true, nil
+		return partial, err
+	case c.check == nil:
+		return complete, nil
 	}
-	if err := next.Check(answer.rows); err != nil {
-		return true, &Error{Kind: "rows", Err: err}
+	if err := c.check(answer.rows); err != nil {
+		return complete, &Error{Kind: "rows", Err: err}
 	}
-	return true, nil
+	return complete, nil
 }
+
+func (c *cqlConn) settle(error) {}
+
+func (c *cqlConn) detach() net.Conn { return c.client.link.detach() }
 
 // CQLError is an answer by which the service refuses a request.
 type CQLError struct {
@@ -153,16 +174,26 @@ func (c *CQLClient) do(ctx context.Context, request func([]byte) []byte) (cqlAns
 	return answer, err
 }
 
-// exchange sends a request, whose frame is appended to what it is handed, and reads
-// its answer.
+// exchange sends a request and reads its answer.
 func (c *CQLClient) exchange(conn net.Conn, request func([]byte) []byte) (cqlAnswer, error) {
+	if _, err := conn.Write(c.request(request)); err != nil {
+		return cqlAnswer{}, err
+	}
+	return c.answer(c.reader)
+}
+
+// request gives a request's bytes, until the next one. Its frame is appended to what the
+// function is handed.
+func (c *CQLClient) request(request func([]byte) []byte) []byte {
 	c.sent = (c.sent + 1) & cqlStreams
 	c.buffer = request(c.buffer[:0])
 	finishFrame(c.buffer, c.sent)
-	if _, err := conn.Write(c.buffer); err != nil {
-		return cqlAnswer{}, err
-	}
-	stream, answer, err := readCQL(c.reader)
+	return c.buffer
+}
+
+// answer reads the answer to the last request.
+func (c *CQLClient) answer(r io.Reader) (cqlAnswer, error) {
+	stream, answer, err := readCQL(r)
 	switch {
 	case err != nil:
 		return cqlAnswer{}, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"net/netip"
 )
 
 // exchange is a Conn whose requests and answers can be had without the waiting between
@@ -31,15 +32,18 @@ type renewing interface {
 	renews() bool
 	// dial makes one.
 	dial(ctx context.Context) (net.Conn, error)
+	// direct is the address to which dial connects by plain TCP; not valid where it
+	// does otherwise, or has to look up a name.
+	direct() netip.AddrPort
 }
 
 // progress is how far an answer has been read.
 type progress int
 
 const (
-	partial progress = iota // parts are to come; with an error, it is no answer
-	complete                   // another request may follow
-	final                      // no other request may follow on this connection
+	partial  progress = iota // parts are to come; with an error, it is no answer
+	complete                 // another request may follow
+	final                    // no other request may follow on this connection
 )
 
 // input is what answers are read from: a bufio.Reader, which waits for what is not there,

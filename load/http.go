@@ -6,9 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"regexp"
 	"strconv"
 	"strings"
@@ -68,7 +68,7 @@ func (h HTTP) Open(ctx context.Context) (Conn, error) {
 	paths := h.Paths
 	switch {
 	case h.Next != nil:
-		_, raw, err := h.request(HTTPRequest{})
+		raw, err := h.request(HTTPRequest{})
 		if err != nil {
 			return nil, err
 		}
@@ -78,11 +78,11 @@ func (h HTTP) Open(ctx context.Context) (Conn, error) {
 		paths = []string{h.Path}
 	}
 	for _, path := range paths {
-		request, raw, err := h.request(HTTPRequest{Method: h.Method, Path: path, Body: h.Body})
+		raw, err := h.request(HTTPRequest{Method: h.Method, Path: path, Body: h.Body})
 		if err != nil {
 			return nil, err
 		}
-		c.sequence = append(c.sequence, prepared{request: request, raw: raw})
+		c.sequence = append(c.sequence, prepared{head: h.Method == http.MethodHead, raw: raw})
 	}
 	if h.NewConnections {
 		return c, nil
@@ -91,7 +91,7 @@ func (h HTTP) Open(ctx context.Context) (Conn, error) {
 }
 
 // request builds a request; every send of it writes the same bytes.
-func (h HTTP) request(of HTTPRequest) (*http.Request, []byte, error) {
+func (h HTTP) request(of HTTPRequest) ([]byte, error) {
 	method, path := of.Method, of.Path
 	if method == "" {
 		method = http.MethodGet
@@ -100,11 +100,11 @@ func (h HTTP) request(of HTTPRequest) (*http.Request, []byte, error) {
 		path = "/"
 	}
 	if !strings.HasPrefix(path, "/") {
-		return nil, nil, fmt.Errorf("http path %q: want one that begins with /", path)
+		return nil, fmt.Errorf("http path %q: want one that begins with /", path)
 	}
 	request, err := http.NewRequest(method, "http://"+h.Address+path, bytes.NewReader(of.Body))
 	if err != nil {
-		return nil, nil, fmt.Errorf("http request: %w", err)
+		return nil, fmt.Errorf("http request: %w", err)
 	}
 	if len(of.Body) == 0 {
 		request.Body, request.ContentLength = nil, 0
@@ -117,9 +117,9 @@ func (h HTTP) request(of HTTPRequest) (*http.Request, []byte, error) {
 	request.Close = h.NewConnections
 	var raw bytes.Buffer
 	if err := request.Write(&raw); err != nil {
-		return nil, nil, fmt.Errorf("http request: %w", err)
+		return nil, fmt.Errorf("http request: %w", err)
 	}
-	return request, raw.Bytes(), nil
+	return raw.Bytes(), nil
 }
 
 type httpConn struct {
@@ -132,16 +132,17 @@ type httpConn struct {
 
 	link   link
 	reader *bufio.Reader
-	body   bytes.Buffer // of the answer, where a check wants it
-	chunk  []byte       // by which a body is read
+
+	current prepared   // the request that was sent last
+	reading httpAnswer // the answer to it
 }
 
 // prepared is a request with the bytes that are sent for it.
 type prepared struct {
-	request *http.Request // answers are read by its method
-	raw     []byte
-	check   func(body []byte) error
-	done    func(err error)
+	head  bool // its answer has no body
+	raw   []byte
+	check func(body []byte) error
+	done  func(err error)
 }
 
 // take gives the next request.
@@ -181,7 +182,7 @@ func (c *httpConn) build(of HTTPRequest) (prepared, error) {
 		raw = append(strconv.AppendInt(append(raw, "Content-Length: "...), int64(len(of.Body)), 10), "\r\n"...)
 	}
 	c.drawn = append(append(raw, "\r\n"...), of.Body...)
-	return prepared{&http.Request{Method: of.Method}, c.drawn, of.Check, of.Done}, nil
+	return prepared{of.Method == http.MethodHead, c.drawn, of.Check, of.Done}, nil
 }
 
 func (c *httpConn) connect(ctx context.Context) error {
@@ -199,13 +200,11 @@ func (c *httpConn) connect(ctx context.Context) error {
 func (c *httpConn) Close() error { return c.link.close() }
 
 func (c *httpConn) Do(deadline time.Time) (reusable bool, err error) {
-	next, err := c.take()
+	raw, err := c.request()
 	if err != nil {
 		return true, err
 	}
-	if next.done != nil {
-		defer func() { next.done(err) }()
-	}
+	defer func() { c.settle(err) }()
 	if c.want.NewConnections {
 		ctx, cancel := context.WithDeadline(context.Background(), deadline)
 		defer cancel()
@@ -221,58 +220,59 @@ func (c *httpConn) Do(deadline time.Time) (reusable bool, err error) {
 	if err := conn.SetDeadline(deadline); err != nil {
 		return c.want.NewConnections, err
 	}
-	_, sendErr := conn.Write(next.raw)
+	_, sendErr := conn.Write(raw)
 	// A service may refuse a request before it has read it all; its answer
 	// tells more than the failed write.
-	persistent, err := c.answer(next)
+	reusable, err = whole(c, c.reader)
 	if sendErr != nil && err != nil {
 		err = sendErr
 	}
-	return c.want.NewConnections || persistent && sendErr == nil, err
+	return c.want.NewConnections || reusable && sendErr == nil, err
 }
 
-// answer reads one answer and checks it.
-func (c *httpConn) answer(to prepared) (persistent bool, err error) {
-	response, err := readResponse(c.reader, to.request)
-	if err != nil {
-		return false, err
+func (c *httpConn) request() (raw []byte, err error) {
+	c.current.done = nil // of one that was not sent
+	if c.current, err = c.take(); err != nil {
+		return nil, err
 	}
-	defer response.Body.Close()
-	c.body.Reset()
-	var sink io.Writer = io.Discard
-	if c.want.BodyPattern != nil || to.check != nil {
-		sink = &prefixWriter{buffer: &c.body, left: maxKeptBody}
+	c.reading.begin(c.current.head, c.want.BodyPattern != nil || c.current.check != nil)
+	return c.current.raw, nil
+}
+
+// answer reads some of the answer, and checks it at its end.
+func (c *httpConn) answer(r input) (progress, error) {
+	if whole, err := c.reading.some(r); err != nil || !whole {
+		return partial, err
 	}
-	if c.chunk == nil {
-		c.chunk = make([]byte, 32<<10) // once, and not for each answer as io.Copy would
-	}
-	size, err := io.CopyBuffer(sink, response.Body, c.chunk)
-	if err != nil {
-		return false, fmt.Errorf("body after %d bytes: %w", size, err)
-	}
-	err = c.want.check(response.StatusCode, size, c.body.Bytes())
-	if err == nil && to.check != nil {
-		if wrong := to.check(c.body.Bytes()); wrong != nil {
+	a := &c.reading
+	err := c.want.check(a.status, a.size, a.body.Bytes())
+	if err == nil && c.current.check != nil {
+		if wrong := c.current.check(a.body.Bytes()); wrong != nil {
 			err = &Error{Kind: "body", Err: wrong}
 		}
 	}
-	return !response.Close, err
+	if a.last || c.want.NewConnections {
+		return final, err
+	}
+	return complete, err
 }
 
-// readResponse reads a final response's head, past the interim ones.
-func readResponse(r *bufio.Reader, request *http.Request) (*http.Response, error) {
-	for range 16 {
-		response, err := http.ReadResponse(r, request)
-		if err != nil {
-			return nil, err
-		}
-		if response.StatusCode >= 200 || response.StatusCode == http.StatusSwitchingProtocols {
-			return response, nil
-		}
-		response.Body.Close()
+func (c *httpConn) settle(err error) {
+	if done := c.current.done; done != nil {
+		c.current.done = nil
+		done(err)
 	}
-	return nil, errors.New("interim responses without end")
 }
+
+func (c *httpConn) detach() net.Conn { return c.link.detach() }
+
+func (c *httpConn) renews() bool { return c.want.NewConnections }
+
+func (c *httpConn) dial(ctx context.Context) (net.Conn, error) {
+	return dialing(c.want.Dial).connect(ctx, c.want.Address)
+}
+
+func (c *httpConn) direct() netip.AddrPort { return dialing(c.want.Dial).direct(c.want.Address) }
 
 // check compares an answer with what is wanted.
 func (h HTTP) check(status int, size int64, body []byte) error {
@@ -287,17 +287,4 @@ func (h HTTP) check(status int, size int64, body []byte) error {
 		return &Error{Kind: "body", Err: fmt.Errorf("does not match %q", h.BodyPattern)}
 	}
 	return nil
-}
-
-// prefixWriter keeps what comes first and takes the rest.
-type prefixWriter struct {
-	buffer *bytes.Buffer
-	left   int
-}
-
-func (w *prefixWriter) Write(p []byte) (int, error) {
-	n := min(len(p), w.left)
-	w.left -= n
-	w.buffer.Write(p[:n])
-	return len(p), nil
 }

@@ -292,34 +292,100 @@ func TestHTTPRequestRefused(t *testing.T) {
 	}
 }
 
+// referred is an answer as net/http reads it.
+type referred struct {
+	Status int
+	Size   int64
+	Body   string
+	Last   bool
+	Rest   int // bytes behind it
+}
+
+// refer reads an answer by net/http, past interim ones.
+func refer(answer []byte, method string) (r referred, err error) {
+	source := bytes.NewReader(answer)
+	reader := bufio.NewReader(source)
+	for range maxInterim {
+		response, err := http.ReadResponse(reader, &http.Request{Method: method})
+		if err != nil {
+			return r, err
+		}
+		if response.StatusCode < 200 && response.StatusCode != http.StatusSwitchingProtocols {
+			if response.StatusCode < 100 {
+				return r, errors.New("no status")
+			}
+			continue
+		}
+		body, err := io.ReadAll(response.Body)
+		r = referred{response.StatusCode, int64(len(body)), string(body), response.Close, reader.Buffered() + source.Len()}
+		return r, err
+	}
+	return r, errors.New("interim responses without end")
+}
+
+// refused are answers that net/http takes and we do not.
+var refused = regexp.MustCompile(`(?is)^HTTP/[^1]|\n[ \t]|content-length.*content-length|\d{17}|trailer`)
+
 // Whatever a service answers, the generator neither fails nor hangs, and does
-// not take what is cut short for an answer.
+// not take what is cut short for an answer. It finds what net/http finds, in whichever
+// pieces the answer comes.
 func FuzzHTTPAnswer(f *testing.F) {
 	for _, seed := range []string{
 		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
 		"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nok",
+		"HTTP/1.1 200 OK\r\nConnection: Keep-Alive, Close\r\nContent-Length: 1\r\n\r\nokHTTP/1.1",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n3;a=b\r\nabc\r\nA \r\n0123456789\r\n0\r\nX: y\r\n\r\n",
 		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+		"HTTP/1.1 101 Switching Protocols\r\nContent-Length: 5\r\n\r\n",
 		"HTTP/1.0 200 OK\r\n\r\nuntil the end",
+		"HTTP/1.0 200 OK\nTransfer-Encoding: chunked\nconnection: keep-alive\nContent-Length:3\n\nabcd",
+		"HTTP/1.1 304  Not Modified\r\nContent-Length: 9\r\nName : value\r\n\r\n",
 		"HTTP/1.1 999\r\n",
 		strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 30),
 	} {
-		f.Add([]byte(seed))
+		f.Add([]byte(seed), uint64(1), false)
+		f.Add([]byte(seed), uint64(2), true)
 	}
 	h := HTTP{Address: "a:1", BodyPattern: regexp.MustCompile("o")}
-	request, _, err := h.request(HTTPRequest{})
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Fuzz(func(t *testing.T, answer []byte) {
-		c := &httpConn{want: h, reader: bufio.NewReader(bytes.NewReader(answer))}
-		_, err := c.answer(prepared{request: request})
-		if len(answer) < len("HTTP/1.1 200") && err == nil {
-			t.Errorf("%q passed for an answer", answer)
+	f.Fuzz(func(t *testing.T, answer []byte, seed uint64, headless bool) {
+		method := http.MethodGet
+		if headless {
+			method = http.MethodHead
 		}
+		want, wrong := refer(answer, method)
+		found := func(c *httpConn, reusable bool, rest int) referred {
+			a := &c.reading
+			return referred{a.status, a.size, a.body.String(), !reusable, rest}
+		}
+		c := &httpConn{want: h}
+		c.reading.begin(headless, true)
+		source := bytes.NewReader(answer)
+		reader := bufio.NewReader(source)
+		reusable, err := whole(c, reader)
+		got := found(c, reusable, reader.Buffered()+source.Len())
 		var known *Error
 		if errors.As(err, &known) && known.Kind == "" {
 			t.Errorf("%q: an error without a kind", answer)
+		}
+		read := err == nil || known != nil
+		switch {
+		case read && wrong != nil:
+			t.Errorf("%q passed for an answer; net/http says %v", answer, wrong)
+		case !read && wrong == nil && !refused.Match(answer):
+			t.Errorf("%q: %v; net/http takes it", answer, err)
+		case read && got != want && !refused.Match(answer):
+			t.Errorf("%q: %+v, by net/http %+v", answer, got, want)
+		}
+
+		again := &httpConn{want: h}
+		again.reading.begin(headless, true)
+		in := new(inbox)
+		reusable, inPieces := inPieces(again, in, answer, seed)
+		if fmt.Sprint(err) != fmt.Sprint(inPieces) {
+			t.Errorf("%q: %v; in pieces %v", answer, err, inPieces)
+		} else if pieces := found(again, reusable, in.left()); read && pieces != got {
+			t.Errorf("%q: %+v; in pieces %+v", answer, got, pieces)
 		}
 	})
 }

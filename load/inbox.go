@@ -5,8 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-
-	"tare/kernel/socket"
+	"io"
 )
 
 const (
@@ -42,8 +41,8 @@ type skip struct {
 	missing  int // of it are to come
 }
 
-// fill takes in what has come. full tells that there may be more.
-func (b *inbox) fill(from *socket.Detached) (full bool, err error) {
+// fill takes in what has come, by one Read. full tells that there may be more.
+func (b *inbox) fill(from io.Reader) (full bool, err error) {
 	if err := b.makeRoom(); err != nil {
 		return false, err
 	}

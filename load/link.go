@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -20,6 +21,15 @@ func (by dialing) connect(ctx context.Context, address string) (net.Conn, error)
 		_ = tcp.SetNoDelay(true) // as Go has it by itself
 	}
 	return conn, err
+}
+
+// direct is the address to which connect connects by plain TCP; not valid where it does
+// otherwise, or has to look up a name.
+func (by dialing) direct(address string) (to netip.AddrPort) {
+	if by == nil {
+		to, _ = netip.ParseAddrPort(address)
+	}
+	return to
 }
 
 // dial connects by a target's own function, or TCP, and notes when answers come.

@@ -39,6 +39,32 @@
 // then. There a schedule has a moment for each burst of requests, which goes to one of
 // the services; how the moments lie does not depend on how many services there are.
 //
+// # Standing connections and bursts
+//
+// [Standing] is for load in slices of some 40 ms, between which the service may be frozen
+// for minutes. Its connections stay open, and [Standing.Burst] loads them for a while:
+//
+//	|-- Ramp --|------- Window -------|-- drain --|
+//	0                                 Duration    the last answer
+//
+//	Answered   requests whose right answers came within the window
+//	Worked     all requests that were answered rightly, ramp and drain included
+//	Errors     all others, ramp and drain included
+//	CPU        of the generator's thread, for Worked and Errors
+//	Latencies  of requests that were due after the ramp, in microseconds from their intended start
+//
+// A request of [RESP] is its whole pipeline. In a closed loop every connection sends at 0,
+// and none at Duration or later. In an open loop the schedule has moments up to
+// Duration. What is overdue then is still sent, for Timeout at most, so that Latencies
+// leave out nothing.
+//
+// One thread sends and receives, and waits for all connections by epoll(7). So a request
+// costs the generator less than most services, and the threads of the Go runtime have no
+// part in it. Nothing is allocated for a request of fixed content, and the garbage of
+// others is collected between bursts. Two things happen beside that thread: a broken
+// connection is opened anew, and a connection for a single request is opened where the
+// target has a Dial function or the name of a host. CPU does not hold these.
+//
 // The package speaks HTTP/1.1, RESP (Redis' protocol), OP_MSG (MongoDB's), Thrift's
 // binary protocol and CQL's (Cassandra's), starts no program and computes no statistics but the histograms.
 package load

@@ -39,6 +39,7 @@ func (o OpMsg) Open(ctx context.Context) (Conn, error) {
 
 type opMsgConn struct {
 	next   func() (Document, func(Document) error)
+	check  func(Document) error // of the command that was sent last
 	client *OpMsgClient
 }
 
@@ -52,22 +53,42 @@ func (c *opMsgConn) Do(deadline time.Time) (reusable bool, err error) {
 	if err := conn.SetDeadline(deadline); err != nil {
 		return false, err
 	}
-	command, check := c.next()
-	reply, err := c.client.exchange(conn, command)
+	raw, err := c.request()
+	if err == nil {
+		_, err = conn.Write(raw)
+	}
+	if err != nil {
+		return false, err
+	}
+	return whole(c, c.client.reader)
+}
+
+func (c *opMsgConn) request() (raw []byte, err error) {
+	var command Document
+	command, c.check = c.next()
+	return c.client.request(command)
+}
+
+func (c *opMsgConn) answer(r input) (progress, error) {
+	reply, err := c.client.reply(r)
 	var failed *CommandError
 	switch {
 	case errors.As(err, &failed):
-		return true, &Error{Kind: fmt.Sprintf("reply %d", failed.Code), Err: err}
+		return complete, &Error{Kind: fmt.Sprintf("reply %d", failed.Code), Err: err}
 	case err != nil:
-		return false, err
-	case check == nil:
-		return true, nil
+		return partial, err
+	case c.check == nil:
+		return complete, nil
 	}
-	if err := check(reply); err != nil {
-		return true, &Error{Kind: "reply", Err: err}
+	if err := c.check(reply); err != nil {
+		return complete, &Error{Kind: "reply", Err: err}
 	}
-	return true, nil
+	return complete, nil
 }
+
+func (c *opMsgConn) settle(error) {}
+
+func (c *opMsgConn) detach() net.Conn { return c.client.link.detach() }
 
 // CommandError is a reply by which the service calls a command a failure.
 type CommandError struct {
@@ -122,15 +143,26 @@ func (c *OpMsgClient) Do(ctx context.Context, command Document) (Document, error
 }
 
 func (c *OpMsgClient) exchange(conn net.Conn, command Document) (Document, error) {
+	raw, err := c.request(command)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.Write(raw); err != nil {
+		return nil, err
+	}
+	return c.reply(c.reader)
+}
+
+// request gives the bytes of a command, until the next one.
+func (c *OpMsgClient) request(command Document) (raw []byte, err error) {
 	c.sent++
-	var err error
-	if c.buffer, err = appendOpMsg(c.buffer[:0], c.sent, command); err != nil {
-		return nil, err
-	}
-	if _, err := conn.Write(c.buffer); err != nil {
-		return nil, err
-	}
-	to, reply, err := readOpMsg(c.reader)
+	c.buffer, err = appendOpMsg(c.buffer[:0], c.sent, command)
+	return c.buffer, err
+}
+
+// reply reads the reply to the last command.
+func (c *OpMsgClient) reply(r io.Reader) (Document, error) {
+	to, reply, err := readOpMsg(r)
 	switch {
 	case err != nil:
 		return nil, err

@@ -140,3 +140,17 @@ func FuzzReply(f *testing.F) {
 		}
 	})
 }
+
+// Replies that come in pieces are what they are in one, looked at or not.
+func FuzzRepliesInPieces(f *testing.F) {
+	for _, seed := range []string{"+OK\r\n-ERR x\r\n", "$2\r\nhi\r\n:3\r\n", "*2\r\n$-1\r\n*1\r\n+a\r\n", "-\r\n+\r\n", "$30000\r\n"} {
+		f.Add([]byte(seed), uint64(1))
+	}
+	f.Fuzz(func(t *testing.T, wire []byte, seed uint64) {
+		sameInPieces(t, wire, seed, func() (exchange, func() string) {
+			var seen []string
+			check := func(r Reply) error { seen = append(seen, encode(r)); return nil }
+			return &respConn{checks: []func(Reply) error{nil, check}}, func() string { return strings.Join(seen, " ") }
+		})
+	})
+}

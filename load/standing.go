@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"sync"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -39,7 +40,8 @@ type slot struct {
 	socket     *socket.Detached // nil where there is no connection
 	generation int32            // of the socket
 	in         inbox
-	connection // what is under way on it
+	direct     netip.AddrPort // to which each request connects; not valid where none does
+	connection                // what is under way on it
 }
 
 // opening is what came of opening a slot's connection.
@@ -150,6 +152,9 @@ func (s *Standing) take(o opening) error {
 	slot := &s.slots[o.place]
 	slot.exchange, slot.socket = o.exchange, o.socket
 	slot.in.clear()
+	if r, ok := o.exchange.(renewing); ok && r.renews() {
+		slot.direct = r.direct()
+	}
 	if o.socket == nil {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/apache/thrift/lib/go/thrift"
@@ -132,24 +133,49 @@ func (c *thriftConn) Do(deadline time.Time) (reusable bool, err error) {
 	if err := conn.SetDeadline(deadline); err != nil {
 		return c.want.NewConnections, err
 	}
+	raw, err := c.request()
+	if err == nil {
+		_, err = conn.Write(raw)
+	}
+	if err != nil {
+		return c.want.NewConnections, err
+	}
+	reusable, err = whole(c, c.reader)
+	return c.want.NewConnections || reusable, err
+}
+
+func (c *thriftConn) request() ([]byte, error) {
 	c.sequence++
 	// Behind the version and the name, which its length precedes.
 	binary.BigEndian.PutUint32(c.raw[8+len(c.want.Call):], c.sequence)
-	if _, err = conn.Write(c.raw); err != nil {
-		return c.want.NewConnections, err
-	}
-	if err = c.answer(); err == nil {
-		return true, nil
-	}
-	var known *Error // the answer was read to its end
-	return c.want.NewConnections || errors.As(err, &known), err
+	return c.raw, nil
 }
 
 // answer reads the answer and checks it.
-func (c *thriftConn) answer() error {
-	size, err := readThriftReply(c.reader, c.want.Call, c.sequence)
-	if err == nil && c.want.Call == ThriftSend && size != c.want.Size {
-		return &Error{Kind: "size", Err: fmt.Errorf("%d bytes, want %d", size, c.want.Size)}
+func (c *thriftConn) answer(r input) (progress, error) {
+	size, err := readThriftReply(r, c.want.Call, c.sequence)
+	if err != nil {
+		if known := (*Error)(nil); !errors.As(err, &known) {
+			return partial, err
+		}
 	}
-	return err
+	if err == nil && c.want.Call == ThriftSend && size != c.want.Size {
+		err = &Error{Kind: "size", Err: fmt.Errorf("%d bytes, want %d", size, c.want.Size)}
+	}
+	if c.want.NewConnections {
+		return final, err
+	}
+	return complete, err
 }
+
+func (c *thriftConn) settle(error) {}
+
+func (c *thriftConn) detach() net.Conn { return c.link.detach() }
+
+func (c *thriftConn) renews() bool { return c.want.NewConnections }
+
+func (c *thriftConn) dial(ctx context.Context) (net.Conn, error) {
+	return dialing(c.want.Dial).connect(ctx, c.want.Address)
+}
+
+func (c *thriftConn) direct() netip.AddrPort { return dialing(c.want.Dial).direct(c.want.Address) }

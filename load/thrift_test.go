@@ -321,6 +321,9 @@ func FuzzThriftReply(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, wire []byte) {
+		sameInPieces(t, wire, uint64(len(wire)), func() (exchange, func() string) {
+			return &thriftConn{want: Thrift{Call: ThriftSend, Size: 3}, sequence: 1}, func() string { return "" }
+		})
 		source := bytes.NewReader(wire)
 		r := bufio.NewReader(source)
 		size, err := readThriftReply(r, ThriftSend, 1)

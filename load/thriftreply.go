@@ -1,13 +1,13 @@
 package load
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/apache/thrift/lib/go/thrift"
 )
@@ -19,7 +19,7 @@ const thriftVersion = 0x8001
 // readThriftReply reads the answer to a call of service.thrift, and gives the size
 // of what it carries. It keeps nothing of that: what is read is discarded where it
 // lies. An error that is no *Error leaves the stream at an unknown place.
-func readThriftReply(r *bufio.Reader, call string, sequence uint32) (size int, err error) {
+func readThriftReply(r input, call string, sequence uint32) (size int, err error) {
 	kind, err := readThriftHeader(r, call, sequence)
 	if err != nil {
 		return 0, err
@@ -35,7 +35,7 @@ func readThriftReply(r *bufio.Reader, call string, sequence uint32) (size int, e
 }
 
 // readThriftHeader reads what precedes each message.
-func readThriftHeader(r *bufio.Reader, call string, sequence uint32) (kind thrift.TMessageType, err error) {
+func readThriftHeader(r input, call string, sequence uint32) (kind thrift.TMessageType, err error) {
 	head, err := r.Peek(8)
 	if err != nil {
 		return 0, cutOff(err, len(head))
@@ -61,7 +61,7 @@ func readThriftHeader(r *bufio.Reader, call string, sequence uint32) (kind thrif
 
 // readThriftResult reads a result: a struct whose field 0 is what the call gives,
 // and whose others are the exceptions that it may throw.
-func readThriftResult(r *bufio.Reader, call string) (size int, err error) {
+func readThriftResult(r input, call string) (size int, err error) {
 	var thrown error
 	given := false
 	for fields := 0; ; fields++ {
@@ -102,7 +102,7 @@ func readThriftResult(r *bufio.Reader, call string) (size int, err error) {
 }
 
 // skipThriftBytes reads past bytes that their length precedes.
-func skipThriftBytes(r *bufio.Reader) (int, error) {
+func skipThriftBytes(r input) (int, error) {
 	head, err := r.Peek(4)
 	if err != nil {
 		return 0, cutOff(err, 1)
@@ -121,18 +121,27 @@ func skipThriftBytes(r *bufio.Reader) (int, error) {
 
 // readThriftException reads the reason from an exception: the library's own, and
 // service.thrift's, which has its text in the same field.
-func readThriftException(r *bufio.Reader) error {
+func readThriftException(r input) error {
 	exception := thrift.NewTApplicationException(thrift.UNKNOWN_APPLICATION_EXCEPTION, "")
 	config := &thrift.TConfiguration{MaxMessageSize: maxKeptBody}
-	// The transport takes a reader that is buffered already as it is: it does not read
-	// ahead, past the exception's end.
-	p := thrift.NewTBinaryProtocolConf(thrift.NewStreamTransportR(r), config)
+	p := thrift.NewTBinaryProtocolConf(thriftInput{input: r}, config)
 	if err := exception.Read(context.Background(), p); err != nil {
 		return fmt.Errorf("thrift: an exception: %w", err)
 	}
 	text := exception.Error()
 	return &Error{Kind: KindException, Err: errors.New(text[:min(len(text), 500)])}
 }
+
+// thriftInput is an input as the library reads it. The library's own transport would read
+// ahead, past the exception's end.
+type thriftInput struct {
+	thrift.TTransport // for what is not called in reading
+	input
+}
+
+func (t thriftInput) Read(p []byte) (int, error)               { return t.input.Read(p) }
+func (t thriftInput) RemainingBytes() uint64                   { return math.MaxUint64 } // unknown
+func (t thriftInput) SetTConfiguration(*thrift.TConfiguration) {}
 
 // cutOff makes an end of the stream in the midst of an answer an unexpected one.
 func cutOff(err error, read int) error {

@@ -3,6 +3,7 @@ package overhead
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"tare/record"
 	"tare/stats"
@@ -57,7 +58,11 @@ func Analyse(run record.Run, opt Options) Report {
 	opt = opt.from(run)
 	report := Report{SmallestEffect: opt.SmallestEffect, Level: opt.Level}
 	primary, secondary := family{opt: opt}, family{opt: opt}
-	all := layouts(run, opt)
+	all := slices.DeleteFunc(layouts(run, opt), func(l *layout) bool {
+		_, explains := run.Plan.Layers[l.workload]
+		return explains
+	})
+	report.Layers = layersOf(run, opt)
 	of := make([][][]*comparison, len(all)) // by workload and metric
 	for i, l := range all {
 		group := Group{Workload: l.workload}

@@ -10,7 +10,11 @@
 // [NewDocument], [CSV] and [Benchfmt] give a run to other programs, after
 // [Redact] where strangers will read it.
 //
-// The design is that of randomised complete blocks: every condition once in
+// Of rounds of slices (see package lab) each round gives two log ratios: the trimmed mean
+// of those of its strips, which is typical, and that of totals. Rounds are the independent
+// units, and take the place of blocks wherever a field says block.
+//
+// The other design is that of randomised complete blocks: every condition once in
 // each block and the baseline twice, so that what disturbs a block disturbs all
 // its conditions and cancels in their ratios. The baseline's two executions
 // are used together for every effect, and against each other for A/A.
@@ -36,6 +40,7 @@ type Report struct {
 	SmallestEffect float64
 	Level          float64
 	Groups         []Group // one a workload, in the order of the run
+	Layers         []Layers
 	Warnings       []string
 	Threshold      Threshold // zero where the run has none
 }

@@ -71,9 +71,8 @@ func CheckFreezer() error {
 	return nil
 }
 
-// CheckRuntimeFreezes refuses a runtime, by its name or path, whose container is a kernel of
-// its own: gVisor's sandbox, or a virtual machine. Frozen from outside, its clock and its
-// timers are not what those of a frozen program are.
+// CheckRuntimeFreezes refuses a runtime, by its name or path, whose container has a kernel of
+// its own: gVisor's sandbox, or a virtual machine.
 func CheckRuntimeFreezes(platform, runtime string) error {
 	own := []string{"runsc", "gvisor", "kata", "krun", "firecracker"}
 	base := strings.ToLower(filepath.Base(runtime))

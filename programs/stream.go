@@ -17,7 +17,7 @@ var StreamFlags = []string{
 }
 
 // StreamSources names what it is compiled from.
-var StreamSources = []string{"stream.c", "kernels.c", "streaming.c", "cache.c", "result.c"}
+var StreamSources = []string{"stream.c", "serve.c", "kernels.c", "streaming.c", "cache.c", "result.c"}
 
 // StreamMPIFlags are those for the program on ranks. No MPI library is to be had for
 // static programs.

@@ -64,7 +64,7 @@ func TestThriftServerSurvivesItsClients(t *testing.T) {
 	address := listener.Addr().String()
 	_, port, _ := net.SplitHostPort(address)
 	listener.Close()
-	cmd := exec.CommandContext(t.Context(), program, "--port", port)
+	cmd := exec.CommandContext(t.Context(), program, "--address", "127.0.0.1", "--port", port)
 	var printed bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &printed, &printed
 	if err := cmd.Start(); err != nil {
@@ -123,7 +123,7 @@ func TestThriftServerRefuses(t *testing.T) {
 	program := buildThriftServer(t)
 	for _, args := range [][]string{
 		{}, {"--port", "0"}, {"--port", "65536"}, {"--port", "x"}, {"--port", "9", "--work", "-1"}, {"--port", "9", "--work", "1000001"},
-		{"--port", "9", "more"}, {"--fly"},
+		{"--port", "9", "--address", "localhost"}, {"--port", "9", "more"}, {"--fly"},
 	} {
 		checkUsage(t, exec.CommandContext(t.Context(), program, args...), "usage: thrift-server ")
 	}

@@ -81,6 +81,35 @@ type Plan struct {
 	// Blocked are the workloads that are measured by blocks, each with the reason why they
 	// could not be measured by slices.
 	Blocked map[string]string `json:"blocked,omitempty"`
+	// Layers are the groups that were measured to find which layer of a container costs
+	// what another group had found, by the name that they have as a workload.
+	Layers map[string]LayerPlan `json:"layers,omitempty"`
+}
+
+// LayerPlan is how the cost of one condition is divided among layers, on rounds that had
+// no part in finding it.
+type LayerPlan struct {
+	Of        string `json:"of"`        // workload whose condition costs something
+	Condition string `json:"condition"` // that condition
+	Metric    string `json:"metric"`    // in which it costs most
+	// Whole and Bare are the same condition and its baseline, in this group.
+	Whole string `json:"whole"`
+	Bare  string `json:"bare"`
+	// Margin is the ratio-effect within which a remainder counts as nothing.
+	Margin float64     `json:"margin"`
+	Steps  []LayerStep `json:"steps"`
+	// Absent are the layers that were not looked at, each with the reason.
+	Absent []string `json:"absent,omitempty"`
+}
+
+// LayerStep compares two conditions that differ by one layer.
+type LayerStep struct {
+	Layer string `json:"layer"` // "the seccomp filter"
+	// Without and With are the conditions.
+	Without string `json:"without"`
+	With    string `json:"with"`
+	// Removed tells that With is the whole; else the layer is added to less than that.
+	Removed bool `json:"removed,omitempty"`
 }
 
 // The designs.

@@ -152,6 +152,27 @@ func (s *Store) SetInForce(runID, conditionID string, f platform.InForce) error 
 	})
 }
 
+// AddConditions gives a run further conditions, after those that it has.
+func (s *Store) AddConditions(runID string, conditions []Condition) error {
+	return s.change("add conditions to run "+runID, func(tx *sql.Tx) error {
+		var known, position int
+		err := tx.QueryRow("SELECT (SELECT count(*) FROM runs WHERE id = ?1), (SELECT coalesce(max(position) + 1, 0) FROM conditions WHERE run_id = ?1)", runID).
+			Scan(&known, &position)
+		if err != nil {
+			return err
+		}
+		if known == 0 {
+			return &Invalid{What: fmt.Sprintf("run %q", runID), Why: "the store has no such run"}
+		}
+		for i, c := range conditions {
+			if err := insertCondition(tx, runID, position+i, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // SetMetrics replaces what a condition yields, as when its workload turns out to be
 // measured by another design.
 func (s *Store) SetMetrics(runID, conditionID string, metrics []workload.Metric) error {

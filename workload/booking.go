@@ -75,6 +75,7 @@ const (
 type bookingPlan struct {
 	customers, users, bookings   int64
 	port, authPort, databasePort int
+	listen                       string // the address of all three
 	storage, database            string
 	heap, oldSpace               int64
 	options                      load.Options
@@ -94,6 +95,7 @@ func planBooking(p Params) (plan bookingPlan, err error) {
 	if plan.bookings, err = p.whole("bookings", 0, 100); err != nil {
 		return plan, err
 	}
+	plan.listen = p.listenAddress()
 	var ports []int
 	for _, port := range []struct {
 		name string
@@ -133,14 +135,14 @@ const (
 func (plan bookingPlan) databaseArgs() []string {
 	port := strconv.Itoa(plan.databasePort)
 	if plan.database == databaseMongoDB {
-		return []string{"/usr/bin/mongod", "--bind_ip_all", "--port", port, "--dbpath", image.BookingData}
+		return []string{"/usr/bin/mongod", "--bind_ip", plan.listen, "--port", port, "--dbpath", image.BookingData}
 	}
 	args := []string{
 		image.BookingJava, "-Xmx" + strconv.FormatInt(plan.heap, 10) + "m",
 		// Else Java would choose its collector by the CPUs and the memory that it sees; and
 		// with one compiler it is warm soon.
 		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-		"@" + image.BookingDatabase, port,
+		"@" + image.BookingDatabase, plan.listen, port,
 	}
 	const file = image.BookingData + "/booking.mv"
 	switch plan.storage {
@@ -156,7 +158,7 @@ func (plan bookingPlan) databaseArgs() []string {
 func (plan bookingPlan) nodeArgs(program string, port int, needs ...string) []string {
 	args := []string{
 		image.BookingNode, "--max-old-space-size=" + strconv.FormatInt(plan.oldSpace, 10), "--max-semi-space-size=" + strconv.Itoa(bookingYoung),
-		program, "--port", strconv.Itoa(port),
+		program, "--address", plan.listen, "--port", strconv.Itoa(port),
 	}
 	return append(args, needs...)
 }
@@ -186,13 +188,25 @@ func (plan bookingPlan) nodeNeed() int64 { return bookingNodeNeed + plan.oldSpac
 // bookingEnv has Express answer as it does in earnest.
 var bookingEnv = []string{"NODE_ENV=production"}
 
+// placed gives the authentication service and the database the next ports.
+func (booking) Placed(p Params, at Place) (Params, error) {
+	p = p.at(at)
+	if at.Port > 0 {
+		p["auth-port"], p["db-port"] = strconv.Itoa(at.Port+1), strconv.Itoa(at.Port+2)
+	}
+	return p, nil
+}
+
 func (booking) Program(p Params) (Program, error) {
 	plan, err := planBooking(p)
 	if err != nil {
 		return Program{}, err
 	}
-	args := append([]string{image.Supervise}, plan.databaseArgs()...)
-	for _, part := range plan.parts()[1:] {
+	// Only the application is reached from outside.
+	inner := plan
+	inner.listen = "127.0.0.1"
+	args := append([]string{image.Supervise}, inner.databaseArgs()...)
+	for _, part := range []Part{inner.parts()[1], plan.parts()[2]} {
 		program := part.Program(func(_ string, port int) string { return "127.0.0.1:" + strconv.Itoa(port) })
 		args = append(append(args, "--"), program.Args...)
 	}

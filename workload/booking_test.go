@@ -23,9 +23,9 @@ func TestBookingProgram(t *testing.T) {
 	}
 	command := strings.Join(program.Args, " ")
 	for _, want := range []string{
-		image.Supervise + " " + image.BookingJava + " -Xmx33m ", "@" + image.BookingDatabase + " 1003 nioMapped:/data/booking.mv -- ",
-		"-- " + image.BookingNode + " --max-old-space-size=49 ", image.BookingAuth + " --port 1002 --database 127.0.0.1:1003 -- ",
-		image.BookingApplication + " --port 1001 --auth 127.0.0.1:1002 --database 127.0.0.1:1003",
+		image.Supervise + " " + image.BookingJava + " -Xmx33m ", "@" + image.BookingDatabase + " 127.0.0.1 1003 nioMapped:/data/booking.mv -- ",
+		"-- " + image.BookingNode + " --max-old-space-size=49 ", image.BookingAuth + " --address 127.0.0.1 --port 1002 --database 127.0.0.1:1003 -- ",
+		image.BookingApplication + " --address 0.0.0.0 --port 1001 --auth 127.0.0.1:1002 --database 127.0.0.1:1003",
 	} {
 		if !strings.Contains(command, want) {
 			t.Errorf("%q is not in %s", want, command)
@@ -33,6 +33,21 @@ func TestBookingProgram(t *testing.T) {
 	}
 	if !slices.Equal(program.Ports, []int{1001}) || !program.Service {
 		t.Errorf("%+v", program)
+	}
+
+	// The other two are nobody's but the application's, wherever that listens.
+	placed, params, err := At(w, p, Place{Port: 2001, Listen: "127.0.0.2"})
+	command = strings.Join(placed.Args, " ")
+	for _, want := range []string{
+		" 127.0.0.1 2003 ", "auth.js --address 127.0.0.1 --port 2002 ", "app.js --address 127.0.0.2 --port 2001 --auth 127.0.0.1:2002 --database 127.0.0.1:2003",
+	} {
+		if err != nil || !strings.Contains(command, want) {
+			t.Errorf("%q is not in %s (%v)", want, command, err)
+		}
+	}
+	// With a container each they listen where the others reach them.
+	if parts, err := w.Parts(params); err != nil || !strings.Contains(strings.Join(parts[0].Program(nil).Args, " "), " 127.0.0.2 2003 ") {
+		t.Errorf("%v, %v", parts, err)
 	}
 
 	parts, err := w.Parts(p)

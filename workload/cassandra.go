@@ -95,6 +95,9 @@ func planCassandra(p Params) (plan cassandraPlan, err error) {
 	return plan, err
 }
 
+// placed gives the port at which nodes speak to one another the next one.
+func (cassandra) Placed(p Params, at Place) (Params, error) { return p.at(at), nil }
+
 func (cassandra) Program(p Params) (Program, error) {
 	plan, err := planCassandra(p)
 	if err != nil {
@@ -105,9 +108,17 @@ func (cassandra) Program(p Params) (Program, error) {
 	if plan.compiler == quickCompiler {
 		args = append(args, "-XX:TieredStopAtLevel=1")
 	}
+	port, storage := p.portOr(image.CassandraPort), image.CassandraStoragePort
+	if port != image.CassandraPort {
+		storage = port + 1
+	}
+	// They stand over the configuration's.
+	const setting = "-Dcassandra.settings."
+	args = append(args, "-Dcassandra.config.allow_system_properties=true", setting+"rpc_address="+p.listenAddress(),
+		setting+"native_transport_port="+strconv.Itoa(port), setting+"storage_port="+strconv.Itoa(storage))
 	return Program{
 		Args:  append(args, "@"+image.CassandraArguments),
-		Ports: []int{image.CassandraPort}, Data: []string{image.CassandraData}, Service: true,
+		Ports: []int{port}, Data: []string{image.CassandraData}, Service: true,
 		// The heap, and Java's own code, threads and buffers, as measured at work.
 		MemoryNeed: plan.heap<<20 + 448<<20,
 		// The log of commits at its most, and each record a few times over until it is
@@ -139,7 +150,7 @@ func (cassandra) Ready(ctx context.Context, t Trial) error {
 	if err != nil {
 		return err
 	}
-	address := t.Address(image.CassandraPort)
+	address := t.Address(t.Params().portOr(image.CassandraPort))
 	err = awaitReady(ctx, cassandraReadyWithin, "Cassandra answers a query at "+address, func(ctx context.Context) error {
 		return withCassandra(ctx, t, func(client *load.CQLClient) error {
 			rows, err := client.Do(ctx, "SELECT key FROM system.local")
@@ -156,7 +167,7 @@ func (cassandra) Ready(ctx context.Context, t Trial) error {
 }
 
 func withCassandra(ctx context.Context, t Trial, do func(client *load.CQLClient) error) error {
-	client, err := load.DialCQL(ctx, dialOf(t), t.Address(image.CassandraPort))
+	client, err := load.DialCQL(ctx, dialOf(t), t.Address(t.Params().portOr(image.CassandraPort)))
 	if err != nil {
 		return err
 	}
@@ -188,7 +199,7 @@ func (p cassandraPlan) fill(ctx context.Context, t Trial) error {
 // target sends operations.
 func (p cassandraPlan) target(t Trial, next func() operation) load.CQL {
 	return load.CQL{
-		Address: t.Address(image.CassandraPort), Dial: dialOf(t),
+		Address: t.Address(t.Params().portOr(image.CassandraPort)), Dial: dialOf(t),
 		Statements: []string{cassandraRead, cassandraWrite},
 		Next: func() load.CQLRequest {
 			o := next()

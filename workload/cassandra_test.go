@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"tare/image"
 	"tare/load"
 )
 
@@ -94,7 +93,7 @@ func TestCassandraChecks(t *testing.T) {
 func TestRealCassandra(t *testing.T) {
 	t.Parallel()
 	img := realImage(t, "cassandra")
-	port := needPort(t, image.CassandraPort)
+	port := freePort(t)
 	w := cassandra{}
 	pairs := []string{"records", "1000", "warmup", "200ms"}
 	tr := serveAlone(t, w, resolve(t, w, pairs...), img, port)

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tare/load"
@@ -117,7 +119,7 @@ func beside(dir string, s Source) Source {
 
 // custom is a workload from a file.
 type custom struct {
-	at            place
+	at            position
 	name, summary string
 	source        Source
 	params        []Param
@@ -360,8 +362,13 @@ func (c *custom) Source() Source  { return c.source }
 func (c *custom) Params() []Param { return slices.Clone(c.params) }
 
 func (c *custom) Program(p Params) (program Program, err error) {
-	inside := scope{params: p}
-	program = Program{Ports: slices.Clone(c.ports), Service: c.service}
+	inside := scope{params: p, addresses: func(port int) string {
+		return net.JoinHostPort(p.listenAddress(), strconv.Itoa(c.portAt(p, port)))
+	}, names: listenNames, ports: c.ports}
+	program = Program{Service: c.service}
+	for _, port := range c.ports {
+		program.Ports = append(program.Ports, c.portAt(p, port))
+	}
 	if program.Args, err = inside.expandAll(c.command); err != nil {
 		return Program{}, err
 	}
@@ -410,7 +417,39 @@ func nowhere(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
 // outside is the scope of what meets the service from outside.
 func (c *custom) outside(p Params, addresses func(port int) string) scope {
-	return scope{params: p, addresses: addresses, ports: c.ports}
+	return scope{params: p, addresses: func(port int) string { return addresses(c.portAt(p, port)) }, names: addressNames, ports: c.ports}
+}
+
+// portAt is at which port the program serves what the file has as one of its ports.
+func (c *custom) portAt(p Params, port int) int {
+	if first := p.portOr(0); first > 0 {
+		return first + slices.Index(c.ports, port)
+	}
+	return port
+}
+
+// placed takes a program for told where its command or its environment says so.
+func (c *custom) Placed(p Params, at Place) (Params, error) {
+	cannot := func(format string, args ...any) error { return &Unplaceable{c.name, fmt.Sprintf(format, args...)} }
+	if len(c.ports) == 0 || len(c.ports) > PlacePorts {
+		return nil, cannot("its file lists %d ports, want 1 to %d", len(c.ports), PlacePorts)
+	}
+	if _, own := p["listen"]; at.Listen != "" && (own || !c.tells("listen")) {
+		return nil, cannot("neither command nor env of its file has ${listen}")
+	}
+	for i, port := range c.ports {
+		name := fmt.Sprintf("port:%d", port)
+		if at.Port > 0 && !c.tells(name) && !(i == 0 && c.tells("port")) {
+			return nil, cannot("neither command nor env of its file has ${%s}", name)
+		}
+	}
+	return p.at(at), nil
+}
+
+// tells tells whether the program is told what a name stands for.
+func (c *custom) tells(name string) bool {
+	return slices.ContainsFunc(c.command, func(v value) bool { return v.refersTo(name) }) ||
+		slices.ContainsFunc(c.env, func(v variable) bool { return v.refersTo(name) })
 }
 
 func (c *custom) Metrics(Params) []Metric {

@@ -348,6 +348,7 @@ func TestExamplesLoad(t *testing.T) {
 func FuzzYAML(f *testing.F) {
 	f.Add([]byte(batchFile))
 	f.Add([]byte(serviceFile))
+	f.Add([]byte(placedFile))
 	for _, name := range []string{"sort", "httpd"} {
 		data, err := os.ReadFile("../docs/examples/" + name + ".yaml")
 		if err != nil {
@@ -366,6 +367,13 @@ func FuzzYAML(f *testing.F) {
 		p, err := Resolve(w, nil)
 		if err != nil {
 			t.Fatalf("accepted, but its defaults are refused: %v", err)
+		}
+		if _, placed, err := At(w, p, Place{Port: 7000, Listen: "127.0.0.1"}); err == nil {
+			if _, err = w.Program(placed); err != nil {
+				t.Fatalf("placed, but its parameters are refused: %v", err)
+			}
+		} else if unplaceable := (*Unplaceable)(nil); !errors.As(err, &unplaceable) {
+			t.Fatalf("accepted, but where it can be placed it is refused: %v", err)
 		}
 		metrics := w.Metrics(p)
 		if len(metrics) == 0 || !metrics[0].Primary || w.Name() == "" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"tare/image"
 	"tare/load"
 )
 
@@ -69,6 +70,14 @@ func planDocstore(p Params) (plan docstorePlan, err error) {
 	return plan, err
 }
 
+// placed cannot tell an image's own command where to listen.
+func (w docstore) Placed(p Params, at Place) (Params, error) {
+	if p["server"] == serverImage {
+		return nil, &Unplaceable{w.Name(), "server=" + serverImage + ": the image's own command listens where it does by itself"}
+	}
+	return p.at(at), nil
+}
+
 func (docstore) Program(p Params) (Program, error) {
 	plan, err := planDocstore(p)
 	if err != nil {
@@ -81,14 +90,15 @@ func (docstore) Program(p Params) (Program, error) {
 		// What it needs is not known; MongoDB's own image has its data there.
 		return Program{Ports: []int{docstorePort}, Data: []string{"/data/db"}, Service: true}, nil
 	}
+	port := p.portOr(docstorePort)
 	program := Program{
-		Args: []string{"/usr/bin/java"}, Ports: []int{docstorePort}, Data: []string{"/data"},
+		Args: []string{"/usr/bin/java"}, Ports: []int{port}, Data: []string{"/data"},
 		Service: true, MemoryNeed: plan.memory(),
 	}
 	if plan.heap > 0 {
 		program.Args = append(program.Args, "-Xmx"+strconv.FormatInt(plan.heap, 10)+"m")
 	}
-	program.Args = append(program.Args, "@/etc/docstore.args")
+	program.Args = append(program.Args, "@"+image.DocstoreArguments, p.listenAddress(), strconv.Itoa(port))
 	const file = "/data/docs.mv"
 	switch plan.storage {
 	case "mapped":
@@ -126,7 +136,7 @@ func (docstore) Ready(ctx context.Context, t Trial) error {
 	if err != nil {
 		return err
 	}
-	address := t.Address(docstorePort)
+	address := t.Address(t.Params().portOr(docstorePort))
 	if err := awaitDocuments(ctx, address); err != nil || plan.data == 0 {
 		return err
 	}
@@ -156,7 +166,7 @@ func (w docstore) Drive(ctx context.Context, t Trial) error {
 			return err
 		}
 		if plan.data == 0 {
-			if err := plan.fill(ctx, t.Address(docstorePort)); err != nil {
+			if err := plan.fill(ctx, t.Address(t.Params().portOr(docstorePort))); err != nil {
 				return fmt.Errorf("insert the documents: %w", err)
 			}
 		}
@@ -210,7 +220,7 @@ func (p docstorePlan) fill(ctx context.Context, address string) error {
 // target is the mix on the documents, a seed's always the same.
 func (p docstorePlan) target(t Trial, seed uint64) load.OpMsg {
 	operations := newYCSB(p.documents, p.reads, seed)
-	return load.OpMsg{Address: t.Address(docstorePort), Next: func() (load.Document, func(load.Document) error) {
+	return load.OpMsg{Address: t.Address(t.Params().portOr(docstorePort)), Next: func() (load.Document, func(load.Document) error) {
 		o := operations.next()
 		id := load.Document{{Name: "_id", Value: recordKey(o.record)}}
 		if o.read {

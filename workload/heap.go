@@ -54,7 +54,7 @@ func heapProgram(p Params, plan objectPlan) (Program, error) {
 		args = append(args, "-XX:+UseTransparentHugePages")
 	}
 	return Program{
-		Args:  append(args, "@"+image.HeapArguments, strconv.Itoa(plan.port), strconv.FormatInt(garbage, 10)),
+		Args:  append(args, "@"+image.HeapArguments, p.listenAddress(), strconv.Itoa(plan.port), strconv.FormatInt(garbage, 10)),
 		Ports: []int{plan.port}, Service: true,
 		MemoryNeed: old + young + heapMachine, Needs: []string{image.HeapJava},
 	}, nil

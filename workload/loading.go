@@ -16,7 +16,7 @@ import (
 // loadSpec says how a service from a file is loaded.
 type loadSpec struct {
 	kind string // "http", "resp", "command"
-	at   place
+	at   position
 	port int
 
 	// Of http and resp: how often and how long.

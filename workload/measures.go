@@ -16,7 +16,7 @@ import (
 // customMetric is a metric of a file, and where its values come from.
 type customMetric struct {
 	Metric
-	at      place
+	at      position
 	builtin string
 	pattern *regexp.Regexp // with one group
 	json    string         // gjson path

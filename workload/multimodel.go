@@ -52,6 +52,8 @@ func planMultimodel(p Params) (plan multimodelPlan, err error) {
 	return plan, err
 }
 
+func (multimodel) Placed(p Params, at Place) (Params, error) { return p.at(at), nil }
+
 func (multimodel) Program(p Params) (Program, error) {
 	plan, err := planMultimodel(p)
 	if err != nil {
@@ -60,10 +62,10 @@ func (multimodel) Program(p Params) (Program, error) {
 	if _, err := loadOptions(p); err != nil {
 		return Program{}, err
 	}
-	heap := strconv.FormatInt(plan.heap, 10)
+	port := p.portOr(multimodelPort)
 	return Program{
-		Args:  []string{"/usr/bin/java", "-Xmx" + heap + "m", "@/etc/multimodel.args"},
-		Ports: []int{multimodelPort}, Data: []string{"/data"}, Service: true,
+		Args:  image.MultimodelCommand(strconv.FormatInt(plan.heap, 10), p.listenAddress(), port),
+		Ports: []int{port}, Data: []string{"/data"}, Service: true,
 		// Java's own code and tables, and the heap.
 		MemoryNeed: 192<<20 + plan.heap<<20,
 	}, nil
@@ -78,7 +80,7 @@ func (multimodel) Ready(ctx context.Context, t Trial) error {
 	if err != nil {
 		return err
 	}
-	address := t.Address(multimodelPort)
+	address := t.Address(t.Params().portOr(multimodelPort))
 	query := statement("query", "sql", "SELECT 1 AS one", nil, func(body []byte) error {
 		var answer struct{ Result []struct{ One int } }
 		if err := json.Unmarshal(body, &answer); err != nil || len(answer.Result) != 1 || answer.Result[0].One != 1 {
@@ -221,7 +223,7 @@ func (w multimodel) Drive(ctx context.Context, t Trial) error {
 		if err := w.Ready(ctx, t); err != nil {
 			return err
 		}
-		return measure(ctx, t, multimodelTarget(t.Address(multimodelPort), plan.next(1)))
+		return measure(ctx, t, multimodelTarget(t.Address(t.Params().portOr(multimodelPort)), plan.next(1)))
 	})
 }
 
@@ -238,7 +240,7 @@ func (multimodel) Sustain(ctx context.Context, t Trial, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	return sustain(ctx, t, multimodelTarget(t.Address(multimodelPort), plan.next(seed)), options)
+	return sustain(ctx, t, multimodelTarget(t.Address(t.Params().portOr(multimodelPort)), plan.next(seed)), options)
 }
 
 var _ Sustainer = multimodel{}

@@ -2,7 +2,6 @@ package workload
 
 import (
 	"context"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,21 +90,10 @@ func TestRealHTTPD(t *testing.T) {
 	}
 }
 
-// needPort skips where somebody has the one port that a server can have.
-func needPort(t *testing.T, port int) string {
-	t.Helper()
-	taken, err := net.Listen("tcp", ":"+strconv.Itoa(port))
-	if err != nil {
-		t.Skip("needs the port to itself: ", err)
-	}
-	taken.Close()
-	return strconv.Itoa(port)
-}
-
 func TestRealDocstore(t *testing.T) {
 	t.Parallel()
 	img := realImage(t, "docstore")
-	port := needPort(t, docstorePort)
+	port := freePort(t)
 	w := docstore{}
 	for _, pairs := range [][]string{{"heap", "64"}, {"storage", "file", "reads", "95", "rate", "200"}, {"storage", "memory", "data", "1"}} {
 		p := resolve(t, w, append(pairs, "documents", "1500", "duration", "300ms", "warmup", "50ms")...)
@@ -132,7 +120,7 @@ func TestRealDocstore(t *testing.T) {
 func TestRealMultimodel(t *testing.T) {
 	t.Parallel()
 	img := realImage(t, "multimodel")
-	port := needPort(t, multimodelPort)
+	port := freePort(t)
 	w := multimodel{}
 	p := resolve(t, w, "heap", "256", "duration", "300ms", "warmup", "50ms")
 	tr := serveAlone(t, w, p, img, port)
@@ -177,29 +165,23 @@ func TestRealMapstore(t *testing.T) {
 func TestRealServicesAreSustained(t *testing.T) {
 	for _, c := range []struct {
 		w     Sustainer
-		port  int // 0: can be chosen
 		pairs []string
 		// spoil changes the data behind the load's back; nil where nobody can.
 		spoil func(ctx context.Context, address string) error
 	}{
-		{redis{}, 0, []string{"data", "4", "reads", "50"}, spoilRedis},
-		{httpd{}, 0, nil, nil},
-		{mapstore{}, 0, nil, nil},
-		{mapstore{}, 0, []string{"data", "4", "reads", "95"}, nil},
-		{docstore{}, docstorePort, []string{"data", "1"}, spoilDocstore},
-		{docstore{}, docstorePort, []string{"data", "1", "storage", "memory"}, spoilDocstore},
-		{multimodel{}, multimodelPort, []string{"data", "1"}, spoilMultimodel},
-		{wordpress{}, image.WordPressPort, nil, nil},
-		{cassandra{}, image.CassandraPort, []string{"records", "1000"}, spoilCassandra},
+		{redis{}, []string{"data", "4", "reads", "50"}, spoilRedis},
+		{httpd{}, nil, nil},
+		{mapstore{}, nil, nil},
+		{mapstore{}, []string{"data", "4", "reads", "95"}, nil},
+		{docstore{}, []string{"data", "1"}, spoilDocstore},
+		{docstore{}, []string{"data", "1", "storage", "memory"}, spoilDocstore},
+		{multimodel{}, []string{"data", "1"}, spoilMultimodel},
+		{wordpress{}, nil, nil},
+		{cassandra{}, []string{"records", "1000"}, spoilCassandra},
 	} {
 		t.Run(c.w.Name()+strings.Join(c.pairs, ""), func(t *testing.T) {
 			img := realImage(t, c.w.Source().Recipe)
-			port := ""
-			if c.port != 0 {
-				port = needPort(t, c.port)
-			} else {
-				port = freePort(t)
-			}
+			port := freePort(t)
 			overrides, steady := c.w.Sustained()
 			if overrides == nil {
 				overrides = Params{}

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"strconv"
 
@@ -32,7 +33,7 @@ func staticProgram(p Params, plan objectPlan) (Program, error) {
 	workspace := 2*header + 64<<10
 	kept := "1,10,1" // of requests' memory: at least, at most, for so many seconds
 	args := []string{image.StaticProgram, "-F", "-n", "/data", "-j", "none", "-T", "none",
-		"-a", "0.0.0.0:" + strconv.Itoa(plan.port), "-f", image.StaticRules, "-s", "malloc", "-l", "1m"}
+		"-a", net.JoinHostPort(p.listenAddress(), strconv.Itoa(plan.port)), "-f", image.StaticRules, "-s", "malloc", "-l", "1m"}
 	for _, set := range []struct{ name, value string }{
 		{"cc_command", image.StaticCompiler},
 		{"http_req_hdr_len", strconv.FormatInt(header, 10)},

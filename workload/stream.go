@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"net"
 	"strconv"
 )
 
@@ -33,8 +35,8 @@ func (stream) Params() []Param {
 // leastElements is what the program takes at least where elements is auto.
 const leastElements = 10_000_000
 
-// streamArguments reads what both forms of the program take. The elements are those
-// that it takes at least.
+// streamArguments reads what both forms of the program take, the repetitions first. The
+// elements are those that it takes at least.
 func (p Params) streamArguments() (elements int64, args []string, err error) {
 	if elements, err = p.wholeOrAuto("elements", 1, 1e12); err != nil {
 		return 0, nil, err
@@ -54,8 +56,19 @@ func (p Params) streamArguments() (elements int64, args []string, err error) {
 	return elements, append(args, "--elements", strconv.FormatInt(elements, 10)), nil
 }
 
+// streamRepetitions is how many of the arguments tell the repetitions.
+const streamRepetitions = 2
+
 // streamArrays is what three arrays of 8 bytes an element take.
 func streamArrays(elements int64) int64 { return 3 * 8 * elements }
+
+// placed has the program serve passes at a port. Without one it listens nowhere.
+func (stream) Placed(p Params, at Place) (Params, error) {
+	if at.Port == 0 {
+		return p, nil
+	}
+	return p.at(at), nil
+}
 
 func (stream) Program(p Params) (Program, error) {
 	elements, args, err := p.streamArguments()
@@ -70,7 +83,13 @@ func (stream) Program(p Params) (Program, error) {
 		args = append(args, "--threads", strconv.FormatInt(threads, 10))
 	}
 	// The arrays, and a little for the program itself.
-	return Program{Args: append([]string{"/usr/bin/stream"}, args...), MemoryNeed: streamArrays(elements) + 8<<20}, nil
+	program := Program{MemoryNeed: streamArrays(elements) + 8<<20}
+	if port := p.portOr(0); port > 0 {
+		program.Ports, program.Service = []int{port}, true
+		args = append([]string{"--serve", net.JoinHostPort(p.listenAddress(), strconv.Itoa(port))}, args[streamRepetitions:]...)
+	}
+	program.Args = append([]string{"/usr/bin/stream"}, args...)
+	return program, nil
 }
 
 // streamKernels names the kernels in the order of their lines.
@@ -104,7 +123,12 @@ func streamMetrics(pass string) []Metric {
 		Doc: "1 where an array is smaller than four times the caches reached, so that caches and not memory were measured"})
 }
 
-func (stream) Drive(ctx context.Context, t Trial) error { return driveStream(ctx, t) }
+func (stream) Drive(ctx context.Context, t Trial) error {
+	if t.Params().portOr(0) > 0 {
+		return errors.New("stream serves passes on demand: it does not end by itself, and is not measured as a whole")
+	}
+	return driveStream(ctx, t)
+}
 
 // driveStream waits for either form to end and records what it printed.
 func driveStream(ctx context.Context, t Trial) error {

@@ -11,7 +11,7 @@ import (
 // ${name}. It knows where it stands.
 type value struct {
 	text string
-	at   place
+	at   position
 }
 
 // variables gives what a name stands for.
@@ -47,17 +47,31 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// scope is what values are expanded in: the parameters and, for what meets the
-// service from outside, its addresses.
+// scope is what values are expanded in: the parameters, and addresses. For what meets
+// the service from outside they are where it answers, for its program where it listens.
 type scope struct {
 	params    Params
 	addresses func(port int) string // nil where there are none
+	names     []string              // that refer to them
 	ports     []int
 }
 
 // addressNames are the references to where a service answers: of its first
-// port, or with ":PORT" of any.
-var addressNames = []string{"address", "host", "port"}
+// port, or with ":PORT" of any. listenNames are those to where its program is to listen.
+var (
+	addressNames = []string{"address", "host", "port"}
+	listenNames  = []string{"listen", "port"}
+)
+
+// refersTo tells whether a value has the reference.
+func (v value) refersTo(name string) bool {
+	for _, match := range reference.FindAllStringSubmatch(v.text, -1) {
+		if match[1] == name {
+			return true
+		}
+	}
+	return false
+}
 
 func (s scope) known() []string {
 	var names []string
@@ -65,9 +79,9 @@ func (s scope) known() []string {
 		names = append(names, name)
 	}
 	if s.addresses != nil && len(s.ports) > 0 {
-		names = append(names, addressNames...)
+		names = append(names, s.names...)
 		for _, port := range s.ports {
-			for _, name := range addressNames {
+			for _, name := range s.names {
 				names = append(names, fmt.Sprintf("%s:%d", name, port))
 			}
 		}
@@ -84,6 +98,9 @@ func (s scope) lookup(name string) (string, bool) {
 		return "", false
 	}
 	kind, of, chosen := strings.Cut(name, ":")
+	if !slices.Contains(s.names, kind) {
+		return "", false
+	}
 	port := s.ports[0]
 	if chosen {
 		i := slices.IndexFunc(s.ports, func(p int) bool { return fmt.Sprint(p) == of })
@@ -104,7 +121,7 @@ func addressPart(kind, address string) (string, bool) {
 	switch kind {
 	case "address":
 		return address, true
-	case "host":
+	case "host", "listen":
 		return strings.Trim(address[:colon], "[]"), true
 	case "port":
 		return address[colon+1:], true

@@ -97,6 +97,8 @@ func (plan thriftPlan) refuse(p Params) error {
 	return nil
 }
 
+func (thrift) Placed(p Params, at Place) (Params, error) { return p.at(at), nil }
+
 func (thrift) Program(p Params) (Program, error) {
 	plan, err := planThrift(p)
 	if err != nil {
@@ -106,7 +108,7 @@ func (thrift) Program(p Params) (Program, error) {
 	if plan.server == inPython {
 		args = []string{image.ThriftPython, "-B", image.ThriftPythonServer}
 	}
-	args = append(args, "--port", strconv.Itoa(plan.port), "--work", strconv.FormatInt(plan.work, 10))
+	args = append(args, "--address", p.listenAddress(), "--port", strconv.Itoa(plan.port), "--work", strconv.FormatInt(plan.work, 10))
 	// What is carried exists several times on its way through the library, and in Go
 	// until it is collected.
 	return Program{Args: args, Ports: []int{plan.port}, Data: []string{"/data"}, Service: true, MemoryNeed: 32<<20 + 8*int64(plan.size)}, nil

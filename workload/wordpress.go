@@ -83,13 +83,16 @@ func planWordPress(p Params) (plan wordpressPlan, err error) {
 	return plan, err
 }
 
+func (wordpress) Placed(p Params, at Place) (Params, error) { return p.at(at), nil }
+
 func (wordpress) Program(p Params) (Program, error) {
 	plan, err := planWordPress(p)
 	if err != nil {
 		return Program{}, err
 	}
+	port := p.portOr(image.WordPressPort)
 	return Program{
-		Args: image.WordPressCommand(int(plan.workers)), Ports: []int{image.WordPressPort}, Data: []string{image.WordPressData},
+		Args: image.WordPressCommand(int(plan.workers), p.listenAddress(), port), Ports: []int{port}, Data: []string{image.WordPressData},
 		Service: true,
 		// The database with its buffers, what the workers share, and what each has for
 		// itself and its connection: as measured at work.
@@ -119,7 +122,7 @@ const wordpressReadyWithin = 5 * time.Minute
 func (wordpress) Ready(ctx context.Context, t Trial) error {
 	ask := func(ctx context.Context) error { return askHTTP(ctx, wordpressTarget(t)) }
 	var fresh bool
-	err := awaitReady(ctx, wordpressReadyWithin, "WordPress answers at http://"+t.Address(image.WordPressPort)+"/", func(ctx context.Context) error {
+	err := awaitReady(ctx, wordpressReadyWithin, "WordPress answers at http://"+t.Address(t.Params().portOr(image.WordPressPort))+"/", func(ctx context.Context) error {
 		err := ask(ctx)
 		fresh = isStatus(err, http.StatusFound) // to the page that installs it
 		if fresh {
@@ -148,7 +151,7 @@ func isStatus(err error, status int) bool {
 func wordpressTarget(t Trial) load.HTTP {
 	request := load.HTTPRequest{Path: "/", Check: checkFrontPage}
 	return load.HTTP{
-		Address: t.Address(image.WordPressPort), Host: image.WordPressHost, NewConnections: true, Status: http.StatusOK, Dial: dialOf(t),
+		Address: t.Address(t.Params().portOr(image.WordPressPort)), Host: image.WordPressHost, NewConnections: true, Status: http.StatusOK, Dial: dialOf(t),
 		Next: func() load.HTTPRequest { return request },
 	}
 }

@@ -166,7 +166,7 @@ func TestWordPressParameters(t *testing.T) {
 func TestRealWordPress(t *testing.T) {
 	t.Parallel()
 	img := realImage(t, "wordpress")
-	port := needPort(t, image.WordPressPort)
+	port := freePort(t)
 	w := wordpress{}
 	tr := serveAlone(t, w, resolve(t, w, "workers", "8"), img, port)
 	for _, pairs := range [][]string{

@@ -31,14 +31,14 @@ func (m *Malformed) Error() string {
 	return at + ": " + m.Problem
 }
 
-// place is where something stands in a file.
-type place struct {
+// position is where something stands in a file.
+type position struct {
 	file         string
 	line, column int
 	key          string
 }
 
-func (p place) wrong(format string, args ...any) error {
+func (p position) wrong(format string, args ...any) error {
 	return &Malformed{File: p.file, Line: p.line, Column: p.column, Key: p.key, Problem: fmt.Sprintf(format, args...)}
 }
 
@@ -47,7 +47,7 @@ const maxFile = 1 << 20
 
 // parseYAML gives a file's one document.
 func parseYAML(file string, data []byte) (node, error) {
-	whole := place{file: file}
+	whole := position{file: file}
 	if len(data) > maxFile {
 		return node{}, whole.wrong("larger than %d bytes: not a workload", maxFile)
 	}
@@ -55,7 +55,7 @@ func parseYAML(file string, data []byte) (node, error) {
 	if err != nil {
 		var syntax yaml.Error
 		if errors.As(err, &syntax) && syntax.GetToken() != nil {
-			return node{}, placeOf(file, "", syntax.GetToken()).wrong("%s", syntax.GetMessage())
+			return node{}, positionOf(file, "", syntax.GetToken()).wrong("%s", syntax.GetMessage())
 		}
 		return node{}, whole.wrong("%s", strings.SplitN(err.Error(), "\n", 2)[0])
 	}
@@ -68,11 +68,11 @@ func parseYAML(file string, data []byte) (node, error) {
 	if len(documents) != 1 {
 		return node{}, whole.wrong("holds %d documents, want one", len(documents))
 	}
-	return node{documents[0], placeOf(file, "", documents[0].GetToken())}, nil
+	return node{documents[0], positionOf(file, "", documents[0].GetToken())}, nil
 }
 
-func placeOf(file, key string, t *token.Token) place {
-	p := place{file: file, key: key}
+func positionOf(file, key string, t *token.Token) position {
+	p := position{file: file, key: key}
 	if t != nil && t.Position != nil {
 		p.line, p.column = t.Position.Line, t.Position.Column
 	}
@@ -83,7 +83,7 @@ func placeOf(file, key string, t *token.Token) place {
 // asked for is refused, with what is allowed.
 type node struct {
 	ast ast.Node
-	at  place
+	at  position
 }
 
 // fields are the keys of a mapping.
@@ -115,7 +115,7 @@ func (n node) pairs(want string, refuse func(key string) string) (fields, error)
 	}
 	found := fields{}
 	for _, pair := range values {
-		at := placeOf(n.at.file, "", pair.Key.GetToken())
+		at := positionOf(n.at.file, "", pair.Key.GetToken())
 		key, ok := scalar(pair.Key)
 		if !ok {
 			return nil, at.wrong("want a plain word as key")
@@ -132,7 +132,7 @@ func (n node) pairs(want string, refuse func(key string) string) (fields, error)
 		child := node{pair.Value, at}
 		// Where a value stands on a line of its own its place says more than the key's.
 		if t := pair.Value.GetToken(); t != nil && t.Position != nil {
-			child.at = placeOf(n.at.file, at.key, t)
+			child.at = positionOf(n.at.file, at.key, t)
 		}
 		if _, empty := pair.Value.(*ast.NullNode); empty {
 			return nil, at.wrong("has no value")
@@ -153,7 +153,7 @@ func (n node) list(want string) ([]node, error) {
 	}
 	var all []node
 	for i, v := range s.Values {
-		at := placeOf(n.at.file, fmt.Sprintf("%s[%d]", n.at.key, i), v.GetToken())
+		at := positionOf(n.at.file, fmt.Sprintf("%s[%d]", n.at.key, i), v.GetToken())
 		child := node{v, at}
 		if err := child.plain(); err != nil {
 			return nil, err

@@ -7,9 +7,16 @@ import (
 	"testing"
 	"time"
 
-	"tare/kernel/clock"
+	"golang.org/x/sys/unix"
+
 	"tare/kernel/process"
 )
+
+func ofThread() time.Duration {
+	var used unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &used)
+	return time.Duration(used.Nano())
+}
 
 // spin uses that much CPU time on a thread that then ends, if it is to.
 func spin(much time.Duration, ends bool) {
@@ -20,7 +27,7 @@ func spin(much time.Duration, ends bool) {
 		if !ends {
 			defer runtime.UnlockOSThread()
 		}
-		for began := clock.Thread(); clock.Thread()-began < much; {
+		for began := ofThread(); ofThread()-began < much; {
 		}
 	}()
 	<-done

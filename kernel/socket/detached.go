@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"syscall"
 	"unsafe"
@@ -46,6 +47,35 @@ func Detach(conn net.Conn) (*Detached, error) {
 		return nil, errors.Join(fmt.Errorf("detach: %w", os.NewSyscallError("fcntl", err)), unix.Close(again))
 	}
 	return &Detached{again}, nil
+}
+
+// Connect begins a TCP connection, whose small messages are sent at once (TCP_NODELAY).
+// Write reports ErrWait until it is made, or why it could not be made.
+func Connect(to netip.AddrPort) (*Detached, error) {
+	family, port := unix.AF_INET, int(to.Port())
+	var address unix.Sockaddr
+	switch ip := to.Addr().Unmap(); {
+	case ip.Is4():
+		address = &unix.SockaddrInet4{Port: port, Addr: ip.As4()}
+	case ip.Is6() && ip.Zone() == "":
+		family, address = unix.AF_INET6, &unix.SockaddrInet6{Port: port, Addr: ip.As16()}
+	default:
+		return nil, fmt.Errorf("connect to %s: want an IP address without a zone", to)
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	if err = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
+		err = os.NewSyscallError("setsockopt(TCP_NODELAY)", err)
+	} else if err = unix.Connect(fd, address); err == unix.EINPROGRESS {
+		err = nil
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return nil, fmt.Errorf("connect to %s: %w", to, err)
+	}
+	return &Detached{fd}, nil
 }
 
 // Descriptor is the socket's number, for package poll.

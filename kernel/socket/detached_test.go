@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"syscall"
 	"testing"
 	"time"
@@ -104,5 +105,46 @@ func TestDetachedAllocatesNothing(t *testing.T) {
 		}
 	}); n >= 1 {
 		t.Errorf("%v allocations a round trip", n)
+	}
+}
+
+func TestConnect(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Log(err) // a host without IPv6
+			continue
+		}
+		go func() {
+			if conn, err := l.Accept(); err == nil {
+				io.Copy(conn, conn)
+			}
+		}()
+		to := l.Addr().(*net.TCPAddr).AddrPort()
+		d, err := socket.Connect(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write := func(d *socket.Detached) (err error) {
+			for err = socket.ErrWait; err == socket.ErrWait; _, err = d.Write([]byte("x")) {
+			}
+			return err
+		}
+		if err := write(d); err != nil {
+			t.Error(err)
+		}
+		d.Close()
+		l.Close()
+		refused, err := socket.Connect(to)
+		if err == nil {
+			err = write(refused)
+			refused.Close()
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("nobody there: %v", err)
+		}
+	}
+	if _, err := socket.Connect(netip.AddrPort{}); err == nil {
+		t.Error("connects to no address")
 	}
 }

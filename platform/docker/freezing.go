@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/system"
 
 	"tare/kernel/accounting"
 	"tare/kernel/cgroup"
@@ -31,6 +32,14 @@ func (p *Platform) Freezes(ctx context.Context, s platform.Setting) error {
 	if err != nil {
 		return p.missing(err)
 	}
+	if err := p.freezesBy(info, s); err != nil {
+		return err
+	}
+	return platform.CheckFreezer()
+}
+
+// freezesBy refuses what an engine has that cannot be frozen.
+func (p *Platform) freezesBy(info *system.Info, s platform.Setting) error {
 	if groupless(info) {
 		return p.freezesNothing()
 	}
@@ -43,7 +52,7 @@ func (p *Platform) Freezes(ctx context.Context, s platform.Setting) error {
 			return err
 		}
 	}
-	return platform.CheckFreezer()
+	return nil
 }
 
 func (p *Platform) freezesNothing() error {
@@ -77,12 +86,13 @@ func (i *instance) Thaw(ctx context.Context) error {
 
 // freezes refuses where nothing of the container can be frozen.
 func (i *instance) freezes() error {
-	switch {
-	case i.p.name == NameSwarm:
+	if i.p.name == NameSwarm {
 		return (&Swarm{i.p}).Freezes(context.Background(), i.spec.Setting)
-	case groupless(i.info):
-		return i.p.freezesNothing()
-	case i.process == nil || !alive(i.process.Identity):
+	}
+	if err := i.p.freezesBy(i.info, i.spec.Setting); err != nil {
+		return err
+	}
+	if i.process == nil || !alive(i.process.Identity) {
 		return i.ended()
 	}
 	return nil

@@ -1,7 +1,10 @@
 package oci
 
 import (
+	"context"
+	"errors"
 	"slices"
+	"syscall"
 
 	"tare/kernel/cgroup"
 )
@@ -19,9 +22,48 @@ func (l *launch) takeHidden() error {
 			return err
 		}
 	}
-	unseen := slices.DeleteFunc(slices.Clone(l.group.Places), func(p cgroup.Place) bool { return !slices.Contains(l.hidden, p.Mount) })
 	// By another thread: this one sees what the runtime sees.
 	added := make(chan error)
-	go func() { added <- cgroup.Group{Places: unseen}.Add(l.init.PID) }()
+	go func() { added <- l.unseen().Add(l.init.PID) }()
 	return <-added
+}
+
+// unseen is the container's group in the hierarchies that the runtime was not shown.
+func (l *launch) unseen() (g cgroup.Group) {
+	for _, p := range l.group.Places {
+		if slices.Contains(l.hidden, p.Mount) {
+			g.Places = append(g.Places, p)
+		}
+	}
+	return g
+}
+
+// gather moves the program's processes into its group of the hierarchies that the runtime
+// was not shown. All programs are then frozen by the same freezer, that of version 2.
+func (i *instance) gather(ctx context.Context) error {
+	if len(i.unseen.Places) == 0 {
+		return nil
+	}
+	moved := i.unseen
+	for ctx.Err() == nil {
+		pids, err := i.group.Processes()
+		if err != nil {
+			return err
+		}
+		there, err := moved.Processes()
+		if err != nil {
+			return err
+		}
+		left := slices.DeleteFunc(pids, func(pid int) bool { return slices.Contains(there, pid) })
+		if len(left) == 0 {
+			i.unseen = cgroup.Group{} // what they start is born there
+			return nil
+		}
+		for _, pid := range left {
+			if err := moved.Add(pid); err != nil && !errors.Is(err, syscall.ESRCH) { // it has ended
+				return err
+			}
+		}
+	}
+	return context.Cause(ctx)
 }

@@ -28,6 +28,9 @@ type instance struct {
 	flush   func() error
 	refuses error // to be frozen
 
+	freezing sync.Mutex
+	unseen   cgroup.Group // where its processes are not, as the runtime was not shown it
+
 	ended chan struct{} // closed when the program has ended and is reaped
 	exit  platform.Exit // to be read after ended
 	err   error
@@ -43,6 +46,7 @@ func (l *launch) follow() *instance {
 	stdout, stderr := l.stdout, l.stderr
 	i := &instance{
 		name: l.spec.Name, init: l.init.Identity, handle: l.init, group: l.group, things: l.things, data: l.visibleData(),
+		unseen:  l.unseen(),
 		refuses: platform.CheckRuntimeFreezes(l.Name(), l.runtime),
 		flush:   func() error { return errors.Join(stdout.Flush(), stderr.Flush()) },
 		ended:   make(chan struct{}),
@@ -115,6 +119,11 @@ func (i *instance) Signal(sig int) error {
 func (i *instance) Freeze(ctx context.Context) error {
 	if err := i.freezes(); err != nil {
 		return err
+	}
+	i.freezing.Lock()
+	defer i.freezing.Unlock()
+	if err := i.gather(ctx); err != nil {
+		return fmt.Errorf("freeze %s: %w", i.name, err)
 	}
 	return platform.FreezeGroup(ctx, i.group)
 }

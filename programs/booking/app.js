@@ -278,9 +278,9 @@ function site(database, sessions) {
 }
 
 async function main() {
-  const options = read('app.js', ['port', 'auth', 'database']);
+  const options = read('app.js', ['address', 'port', 'auth', 'database']);
   const database = await connect(options.database);
-  serve('app.js', site(database, new Sessions(options.auth)), options.port);
+  serve('app.js', site(database, new Sessions(options.auth)), options);
 }
 
 main().catch((error) => {

@@ -14,7 +14,7 @@ const { read, connect, serve } = require('./options.js');
 const SESSION_MILLISECONDS = 24 * 60 * 60 * 1000;
 
 async function main() {
-  const options = read('auth.js', ['port', 'database']);
+  const options = read('auth.js', ['address', 'port', 'database']);
   const database = await connect(options.database);
   const sessions = database.collection('customerSession');
 
@@ -64,7 +64,7 @@ async function main() {
     }
   });
 
-  serve('auth.js', application, options.port);
+  serve('auth.js', application, options);
 }
 
 main().catch((error) => {

@@ -28,7 +28,7 @@ function read(program, names) {
 }
 
 function usage(program, names, wrong) {
-  const told = names.map((name) => `--${name} ${name === 'port' ? 'PORT' : 'HOST:PORT'}`).join(' ');
+  const told = names.map((name) => `--${name} ${{ address: 'ADDRESS', port: 'PORT' }[name] ?? 'HOST:PORT'}`).join(' ');
   process.stderr.write(`${wrong}\nusage: ${program} ${told}\n`);
   process.exit(2);
 }
@@ -52,9 +52,9 @@ async function connect(address) {
   }
 }
 
-// serve listens, and ends with the signal that says so.
-function serve(program, application, port) {
-  const server = application.listen(port, () => process.stdout.write(`${program} listens at ${port}\n`));
+// serve listens at the address and port of the options, and ends with the signal that says so.
+function serve(program, application, { address, port }) {
+  const server = application.listen(port, address, () => process.stdout.write(`${program} listens at ${address}:${port}\n`));
   server.keepAliveTimeout = 0; // clients keep their connections for as long as they like
   server.on('error', (error) => {
     process.stderr.write(`${program}: ${error.message}\n`);

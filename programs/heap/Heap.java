@@ -16,9 +16,9 @@ import java.util.concurrent.Executors;
  * A web server that holds its objects on Java's heap, in many small pieces, as programs
  * in Java hold theirs: whoever marks what lives comes by all of their pages.
  *
- *     Heap PORT GARBAGE
+ *     Heap ADDRESS PORT GARBAGE
  *
- * PUT lays an object there, and is answered by it. GET gives it, after GARBAGE KiB have
+ * It listens at ADDRESS, 0.0.0.0 for all. PUT lays an object there, and is answered by it. GET gives it, after GARBAGE KiB have
  * been allocated, and forgotten when it is answered, so that a collector has its work
  * now and then. GET / tells that it serves, GET /collections how many collections there
  * were and for how many milliseconds. It runs until it is told to terminate.
@@ -38,12 +38,12 @@ final class Heap {
     }
 
     public static void main(String[] arguments) throws IOException {
-        if (arguments.length != 2 || !arguments[0].matches("[0-9]{1,5}") || !arguments[1].matches("[0-9]{1,7}")) {
-            System.err.println("usage: Heap PORT GARBAGE");
+        if (arguments.length != 3 || !arguments[0].matches("[0-9.]{7,15}") || !arguments[1].matches("[0-9]{1,5}") || !arguments[2].matches("[0-9]{1,7}")) {
+            System.err.println("usage: Heap ADDRESS PORT GARBAGE");
             System.exit(2);
         }
-        Heap heap = new Heap(Integer.parseInt(arguments[1]));
-        HttpServer server = HttpServer.create(new InetSocketAddress("0.0.0.0", Integer.parseInt(arguments[0])), 1024);
+        Heap heap = new Heap(Integer.parseInt(arguments[2]));
+        HttpServer server = HttpServer.create(new InetSocketAddress(arguments[0], Integer.parseInt(arguments[1])), 1024);
         server.setExecutor(Executors.newFixedThreadPool(Math.max(2, Runtime.getRuntime().availableProcessors())));
         server.createContext("/", exchange -> answer(exchange, 200, "heap\n".getBytes(StandardCharsets.US_ASCII)));
         server.createContext("/collections", exchange -> answer(exchange, 200, collections()));

@@ -38,7 +38,9 @@ for array in a b c; do
 	echo "$out" | grep -q '"valid":true' && fail "an error in array $array counts as valid"
 done
 
-for wrong in "--elements 0" "--elements x" "--repetitions 1" "--repetitions 251" "--threads 0" "--stores best" "extra" "--no"; do
+for wrong in "--elements 0" "--elements x" "--repetitions 1" "--repetitions 251" "--threads 0" "--stores best" "extra" "--no" \
+	"--serve 9095" "--serve localhost:9095" "--serve 127.0.0.1:0" "--serve 127.0.0.1:65536" "--serve 127.0.0.1:9x" \
+	"--serve 127.0.0.1:9095 --repetitions 3"; do
 	# shellcheck disable=SC2086 # several words are several arguments
 	./stream $wrong >/dev/null 2>&1
 	[ $? = 2 ] || fail "$wrong: not refused as wrong usage"

@@ -23,7 +23,6 @@ type critical struct {
 	loader  workload.Loader // nil where the service asks for its own objects
 	idling  workload.Idling // nil where a loader loads it
 	rate    float64         // of the open loop
-	parts   []workload.Part
 	ports   []int
 	need    int64 // bytes of memory
 }
@@ -91,19 +90,23 @@ func readCritical(o Options) (c critical, err error) {
 	if err != nil {
 		return c, usage("--critical %s: %v", c.name(), err)
 	}
-	c.need, c.ports = max(c.need, program.MemoryNeed), program.Ports
-	if divided, ok := w.(workload.Divided); ok {
-		if c.parts, err = divided.Parts(c.params); err != nil {
-			return c, usage("--critical %s: %v", c.name(), err)
-		}
-		c.ports = nil
-		for _, part := range c.parts {
-			c.ports = append(c.ports, part.Program(func(string, int) string { return "" }).Ports...)
-		}
-	} else {
-		c.parts = []workload.Part{{Name: c.name(), Program: func(func(string, int) string) workload.Program { return program }}}
+	c.need = max(c.need, program.MemoryNeed)
+	parts, err := c.parts(program, c.params)
+	if err != nil {
+		return c, usage("--critical %s: %v", c.name(), err)
+	}
+	for _, part := range parts {
+		c.ports = append(c.ports, part.Program(func(string, int) string { return "" }).Ports...)
 	}
 	return c, nil
+}
+
+// parts are the programs of the service, each of which has an instance of its own.
+func (c critical) parts(whole workload.Program, params workload.Params) ([]workload.Part, error) {
+	if divided, ok := c.subject.Workload.(workload.Divided); ok {
+		return divided.Parts(params)
+	}
+	return []workload.Part{{Name: c.name(), Program: func(func(string, int) string) workload.Program { return whole }}}, nil
 }
 
 // A critical service that holds what it is told to holds so much of the box, as the one of
@@ -132,10 +135,19 @@ type served struct {
 // launch starts the parts, each in an instance of its own, and leaves the service ready.
 // What was started is handed to ends, whatever the error.
 func (c critical) launch(ctx context.Context, b lab.Bench, group string, ends *endings) (*served, error) {
-	s := &served{critical: c, running: service.NewRunning(b, c.params, service.Client{Batches: batches}), seed: b.Seed()}
+	at := workload.Place{Listen: lab.ListensAt(b.Platform(), b.Condition().Setting)}
+	whole, params, err := lab.ProgramAt(c.subject.Workload, c.params, at)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := c.parts(whole, params)
+	if err != nil {
+		return nil, err
+	}
+	s := &served{critical: c, running: service.NewRunning(b, params, service.Client{Batches: batches}), seed: b.Seed()}
 	stdout, stderr := s.running.Outputs()
 	all := &ensemble{}
-	for _, part := range c.parts {
+	for _, part := range parts {
 		program := part.Program(all.address)
 		spec := platform.Spec{
 			Name: b.Name(), Image: b.Image(), Args: program.Args, Env: program.Env, Dir: program.Dir, Setting: b.Condition().Setting,

@@ -78,11 +78,12 @@ func (h *herd) grow(ctx context.Context, to int) error {
 
 // launch starts one neighbour and has it hold its objects.
 func (h *herd) launch(ctx context.Context, number int) (*load.Kept, error) {
-	program, err := h.program(number)
+	at := workload.Place{Listen: lab.ListensAt(h.bench.Platform(), h.bench.Condition().Setting)}
+	program, params, err := lab.ProgramAt(h.workload, h.of(number), at)
 	if err != nil {
 		return nil, err
 	}
-	trial := &idler{Running: service.NewRunning(h.bench, h.of(number), service.Client{})}
+	trial := &idler{Running: service.NewRunning(h.bench, params, service.Client{})}
 	stdout, stderr := trial.Outputs()
 	spec := platform.Spec{
 		Name: h.bench.Name(), Image: h.image, Args: program.Args, Env: program.Env, Dir: program.Dir, Setting: h.bench.Condition().Setting,

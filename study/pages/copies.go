@@ -23,6 +23,7 @@ type copies struct {
 // running is one copy, from its making to its removal.
 type running struct {
 	name     string
+	params   workload.Params
 	created  platform.Created
 	instance platform.Instance
 	bench    lab.Bench
@@ -36,7 +37,7 @@ func lay(ctx context.Context, b lab.Bench, w workload.Sustainer, count int) (_ *
 		return nil, fmt.Errorf("%s cannot create a program without starting it", b.Platform().Name())
 	}
 	c := b.Condition()
-	program, err := w.Program(c.Params)
+	program, params, err := lab.ProgramAt(w, c.Params, workload.Place{Listen: lab.ListensAt(b.Platform(), c.Setting)})
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +52,7 @@ func lay(ctx context.Context, b lab.Bench, w workload.Sustainer, count int) (_ *
 		}
 	}()
 	for range count {
-		r := &running{name: b.Name(), bench: b}
+		r := &running{name: b.Name(), params: params, bench: b}
 		spec.Name, spec.Stdout, spec.Stderr = r.name, &r.out, &r.err
 		r.created, err = creator.Create(ctx, spec)
 		if err != nil {
@@ -129,7 +130,7 @@ func (c *copies) stop(ctx context.Context) error {
 // workload would record of its load goes nowhere.
 var _ workload.Trial = (*running)(nil)
 
-func (r *running) Params() workload.Params { return r.bench.Condition().Params }
+func (r *running) Params() workload.Params { return r.params }
 
 func (r *running) Address(port int) string { return r.instance.Address(port) }
 

@@ -44,6 +44,7 @@ type Options struct {
 	Ladder    bool
 	Quick     bool   // fewer conditions where the user names none
 	Baseline  string // a condition, such as "docker,network=bridge"; "" is bare metal
+	Explain   bool   // divide an established cost among the layers of its container
 
 	Plan record.Plan
 	Seed int64
@@ -118,7 +119,26 @@ func Design(o Options) (lab.Design, error) {
 	if err := d.Validate(); err != nil {
 		return d, &Usage{err.Error() + ": name each workload once"}
 	}
+	if o.explains() {
+		d.Explain = Explain(o, d)
+	}
 	return d, nil
+}
+
+// shortestExplained is the budget below which all of it goes into the question that was
+// asked.
+const shortestExplained = 90 * time.Second
+
+// explains tells whether a cost is to be divided. A ladder is that by itself, and of
+// images, or against a threshold, the question is another.
+func (o Options) explains() bool {
+	for _, s := range o.Subjects {
+		if len(s.Sources) > 1 {
+			return false
+		}
+	}
+	return o.Explain && o.Plan.Design == record.DesignRounds && !o.Ladder && o.Baseline == "" && o.Plan.FailAbove == 0 &&
+		(o.Plan.Budget == 0 || o.Plan.Budget >= shortestExplained)
 }
 
 type builder struct {

@@ -3,7 +3,7 @@ has it and S4 used it: the binary protocol in plain Python over a buffered
 transport, and the simple server, one thread that serves one connection after the
 other.
 
-    server.py --port PORT [--work MICROS]
+    server.py [--address ADDRESS] --port PORT [--work MICROS]
 """
 
 import argparse
@@ -22,7 +22,7 @@ from latency import Latency
 from latency.ttypes import Refused
 
 MOST_BYTES = 16 << 20  # that a request carries, either way
-USAGE = "usage: server.py --port PORT [--work MICROS], with MICROS of CPU time for each request, 0 to 1000000"
+USAGE = "usage: server.py [--address ADDRESS] --port PORT [--work MICROS], with MICROS of CPU time for each request, 0 to 1000000"
 
 
 class Handler:
@@ -68,6 +68,7 @@ class Listener(TSocket.TServerSocket):
 def parse(arguments):
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.error = lambda message: usage()
+    parser.add_argument("--address", default="0.0.0.0")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--work", type=int, default=0)
     options = parser.parse_args(arguments)
@@ -89,7 +90,7 @@ def main():
     logging.disable()  # a client that disappears is nothing to tell of
     server = TServer.TSimpleServer(
         Latency.Processor(Handler(options.work)),
-        Listener(host="0.0.0.0", port=options.port, socket_family=socket.AF_INET),
+        Listener(host=options.address, port=options.port, socket_family=socket.AF_INET),
         TTransport.TBufferedTransportFactory(),
         TBinaryProtocol.TBinaryProtocolFactory(string_length_limit=MOST_BYTES),
     )

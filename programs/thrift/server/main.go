@@ -3,7 +3,7 @@
 // each connection. Beside the same in Python it tells what the interpreter costs. In
 // the image it is called thrift-server:
 //
-//	thrift-server --port PORT [--work MICROS]
+//	thrift-server [--address ADDRESS] --port PORT [--work MICROS]
 //
 // It is compiled by the distribution's Go, in the image's tools: its code keeps
 // to what Go 1.19 knows, and to nothing but the standard library and Thrift's.
@@ -14,9 +14,11 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -37,12 +39,13 @@ const (
 func main() {
 	flags := flag.NewFlagSet("thrift-server", flag.ContinueOnError)
 	flags.SetOutput(new(bytes.Buffer)) // what is wrong is told in one line, below
+	address := flags.String("address", "0.0.0.0", "")
 	port := flags.Int("port", 0, "")
 	micros := flags.Int64("work", 0, "")
 	err := flags.Parse(os.Args[1:])
 	work := time.Duration(*micros) * time.Microsecond
-	if err != nil || flags.NArg() > 0 || *port < 1 || *port > 65535 || *micros < 0 || *micros > mostWork.Microseconds() {
-		fmt.Fprintln(os.Stderr, "usage: thrift-server --port PORT [--work MICROS], with MICROS of CPU time for each request, 0 to 1000000")
+	if err != nil || flags.NArg() > 0 || net.ParseIP(*address) == nil || *port < 1 || *port > 65535 || *micros < 0 || *micros > mostWork.Microseconds() {
+		fmt.Fprintln(os.Stderr, "usage: thrift-server [--address ADDRESS] --port PORT [--work MICROS], with MICROS of CPU time for each request, 0 to 1000000")
 		os.Exit(2)
 	}
 	// The first process of a container gets no signal that it does not ask for.
@@ -52,17 +55,17 @@ func main() {
 		<-stop
 		os.Exit(0)
 	}()
-	if err := serve(*port, &handler{work: work}); err != nil {
+	if err := serve(net.JoinHostPort(*address, strconv.Itoa(*port)), &handler{work: work}); err != nil {
 		fmt.Fprintln(os.Stderr, "thrift-server:", err)
 		os.Exit(1)
 	}
 }
 
-func serve(port int, h *handler) error {
+func serve(address string, h *handler) error {
 	// Else each request has a goroutine of its own that looks after the connection
 	// while the request is handled, for handlers that can be interrupted: ours cannot.
 	thrift.ServerConnectivityCheckInterval = 0
-	socket, err := thrift.NewTServerSocket(fmt.Sprintf(":%d", port))
+	socket, err := thrift.NewTServerSocket(address)
 	if err != nil {
 		return err
 	}

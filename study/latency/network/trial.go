@@ -33,6 +33,9 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 			return errors.New("the client has no place apart: it is made before the run")
 		}
 		s.Client = service.Client{NetNS: t.client.NetNS, Dial: t.client.Dial, Address: t.address()}
+		if t.path == Host {
+			s.Client.Listen = t.client.Host.String()
+		}
 		seen.client = t.client.NetNS
 	case t.path == Container:
 		second, end, failed := t.second(ctx, b)

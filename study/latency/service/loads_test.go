@@ -60,6 +60,7 @@ type fakeLoader struct {
 	waits             bool     // it is never ready
 }
 
+func (w *fakeLoader) Name() string { return "fake" }
 func (w *fakeLoader) Program(workload.Params) (workload.Program, error) {
 	return workload.Program{Args: []string{"/bin/fake"}, Ports: w.ports}, nil
 }

@@ -72,6 +72,9 @@ type Client struct {
 	// Address gives where the client reaches the service's port; nil is the
 	// instance's own address.
 	Address func(service platform.Instance, port int) string
+	// Listen is the address at which the service listens for a client that dials by Dial;
+	// empty is every address. For one on the host's network it follows from the setting.
+	Listen string
 	// Batches is how many spans of time a load is told in, too; 0 is none.
 	Batches int
 }
@@ -145,7 +148,11 @@ func LoadMetrics(loads []Load) []workload.Metric {
 // Run is one trial.
 func (t Trial) Run(ctx context.Context, b lab.Bench) (err error) {
 	c := b.Condition()
-	program, err := t.Workload.Program(c.Params)
+	listen := t.Client.Listen
+	if t.Client.Dial == nil {
+		listen = lab.ListensAt(b.Platform(), c.Setting)
+	}
+	program, params, err := lab.ProgramAt(t.Workload, c.Params, workload.Place{Listen: listen})
 	if err != nil {
 		return err
 	}
@@ -153,7 +160,7 @@ func (t Trial) Run(ctx context.Context, b lab.Bench) (err error) {
 	if err != nil {
 		return err
 	}
-	r := NewRunning(b, c.Params, t.Client)
+	r := NewRunning(b, params, t.Client)
 	spec.Stdout, spec.Stderr = &r.out, &r.err
 	// An engine lets a container in the host's network begin beside whoever serves
 	// its port, whom the load would reach.

@@ -1,0 +1,107 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"tare/record"
+)
+
+// explainFrom is the share of the budget after which a design is asked whether what it has
+// found is to be explained. The question is asked at a moment that no result chooses.
+const explainFrom = 0.6
+
+// phase is a part of a run that has a part of its budget.
+type phase struct {
+	explaining bool
+	whole      bool // nothing is to be explained: the rest of the budget is the design's own
+	began      time.Duration
+	groups     int // among which the budget is shared
+}
+
+// budget is when, after the run began, the phase is over; 0 is never.
+func (r *runner) budget() time.Duration {
+	budget := r.design.Plan.Budget
+	if r.design.Explain == nil || r.phase.explaining || r.phase.whole {
+		return budget
+	}
+	return time.Duration(explainFrom * float64(budget))
+}
+
+// measureAll measures the design, and what explains it.
+func (r *runner) measureAll(ctx context.Context) error {
+	r.phase.groups = len(r.design.Groups)
+	if r.phase.explaining { // before the run was interrupted
+		for _, g := range r.design.Groups {
+			_, explains := r.run.Plan.Layers[g.Workload]
+			r.groups[g.Workload].done = !explains
+		}
+	}
+	if err := r.measure(ctx); err != nil || r.design.Explain == nil || r.phase.explaining {
+		return err
+	}
+	run, err := r.lab.Store.Run(r.run.ID)
+	if err != nil {
+		return err
+	}
+	groups, plan, err := r.design.Explain(run)
+	if err != nil {
+		return err
+	}
+	if len(groups) == 0 {
+		r.phase.whole = true
+		for _, p := range r.groups {
+			p.done = false
+		}
+		return r.measure(ctx)
+	}
+	return r.explain(ctx, groups, plan)
+}
+
+// explain measures further groups with what is left of the budget.
+func (r *runner) explain(ctx context.Context, groups []Group, plan record.Plan) error {
+	r.phase = phase{explaining: true, began: r.lab.now().Sub(r.began), groups: len(groups)}
+	r.design.Plan = plan
+	for _, g := range groups {
+		p := &progress{attempt: map[int]int{}, target: plan.Blocks}
+		if plan.Budget == 0 && p.target == 0 {
+			p.target = wantedRounds
+		}
+		r.groups[g.Workload] = p
+	}
+	if err := r.prepareGroups(ctx, groups); err != nil {
+		// What was found stands without its explanation.
+		r.lab.tell(Event{Kind: Warned, Text: "the cost is not explained: " + firstLine(err.Error())})
+		return nil
+	}
+	before := len(r.run.Conditions)
+	r.design.Groups = append(r.design.Groups, groups...)
+	r.run.Conditions, r.run.Plan = r.design.conditions(), r.design.Plan
+	if err := r.lab.Store.AddConditions(r.run.ID, r.run.Conditions[before:]); err != nil {
+		return err
+	}
+	if err := r.lab.Store.SetPlan(r.run.ID, r.run.Plan); err != nil {
+		return err
+	}
+	if err := r.measure(ctx); err != nil {
+		return fmt.Errorf("explain the cost: %w", err)
+	}
+	return nil
+}
+
+// explainedBefore gives the design of a run that was interrupted the groups that explained
+// what it had found.
+func explainedBefore(d *Design, run record.Run) (bool, error) {
+	if len(run.Plan.Layers) == 0 || d.Explain == nil {
+		return false, nil
+	}
+	groups, _, err := d.Explain(run)
+	if err != nil {
+		return false, err
+	}
+	d.Groups = append(d.Groups, groups...)
+	d.Plan.Layers = maps.Clone(run.Plan.Layers)
+	return true, nil
+}

@@ -1,0 +1,72 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"tare/overhead"
+)
+
+// layersAnswer says what of a workload's dearest condition costs what it costs, as an end
+// of the sentence that names the cost; empty where nobody has asked.
+func layersAnswer(rep overhead.Report, workload string) string {
+	for _, f := range rep.Layers {
+		if f.Plan.Of == workload {
+			return "; " + layerClause(f)
+		}
+	}
+	return ""
+}
+
+func layerClause(f overhead.Layers) string {
+	margin := fixed(100*f.Plan.Margin, 1)
+	c := f.Cause
+	if c == nil {
+		return fmt.Sprintf("no single layer of %s could be shown to be the cause in %s", clean(f.Condition), plural(f.Rounds, "round"))
+	}
+	size := percentText(c.Percent, c.AdjustedLow, c.AdjustedHigh) + " % (" + plainSpan(c.AdjustedLow, c.AdjustedHigh) + ")"
+	if f.All {
+		return fmt.Sprintf("%s is all of that: it costs %s, and without it %s is within %s %% of bare metal", c.Layer, size, clean(f.Condition), margin)
+	}
+	return fmt.Sprintf("%s costs %s of that", c.Layer, size)
+}
+
+// layersTitle stands above a table of layers.
+func layersTitle(f overhead.Layers) string {
+	return fmt.Sprintf("Which layer of %s costs %s, on %s of their own", clean(f.Condition), clean(f.Metric.Name), plural(f.Rounds, "round"))
+}
+
+// layersTable shows each step of a cost, with its interval.
+func layersTable(f overhead.Layers, level float64) table {
+	t := table{head: []string{"layer", "it costs", levelText(level), ""}}
+	row := func(name string, s overhead.Step) {
+		cells := []string{name, "", "", ""}
+		if bounded(s.Percent, s.Low, s.High) {
+			cells[1] = signed(s.Percent, decimals(s.Low, s.High)) + " %"
+			cells[2] = spanText(s.Low, s.High)
+		}
+		if s.Decided {
+			cells[3] = "established"
+		}
+		t.rows = append(t.rows, tableRow{cells: cells})
+	}
+	row("all of "+clean(f.Condition), f.Whole)
+	for _, removed := range []bool{true, false} {
+		for _, s := range f.Steps {
+			switch {
+			case s.Removed != removed:
+			case removed:
+				row(s.Layer+", removed from "+clean(s.With), s)
+			default:
+				row(s.Layer+", added to "+clean(s.Without), s)
+			}
+		}
+	}
+	if f.Rest != nil {
+		row("what is left without "+f.Cause.Layer, *f.Rest)
+	}
+	if len(f.Plan.Absent) > 0 {
+		t.notes = append(t.notes, "Not looked at: "+strings.Join(f.Plan.Absent, "; ")+".")
+	}
+	return t
+}
