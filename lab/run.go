@@ -52,6 +52,8 @@ type Lab struct {
 	// Now is the clock, and Rest waits; nil are the host's.
 	Now  func() time.Time
 	Rest func(time.Duration)
+	// Proc is where the host's accounts are read; empty is /proc.
+	Proc string
 	// PortFree tells whether nobody on the host listens at a TCP port; nil tries to.
 	PortFree func(port int) bool
 	// Judge gives the causes of taint, of a condition that was seen with so much steal before;

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,6 +38,10 @@ func newStage(t *testing.T, b *bench) *stage {
 	s := &stage{t: t, clock: b.clock, count: map[string]int{}, alive: map[*standIn]bool{}, ports: map[int]int{}}
 	b.Rest = func(d time.Duration) { s.rests++; b.clock.pass(d) }
 	b.PortFree = func(int) bool { return true }
+	b.Proc = t.TempDir() // of a host on which nothing runs: there are many strips
+	if err := os.WriteFile(filepath.Join(b.Proc, "stat"), []byte("cpu 1 0 1 9 0 0 0 0 0 0\ncpu0 1 0 1 9 0 0 0 0 0 0\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	lookUp := b.Platforms
 	b.Platforms = func(name string) (platform.Platform, error) {
 		p, err := lookUp(name)

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -290,7 +291,7 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 }
 
 func (r *runner) observer() observer {
-	return observer{proc: "/proc", self: os.Getpid(), engine: map[int]bool{}}
+	return observer{proc: cmp.Or(r.lab.Proc, "/proc"), self: os.Getpid(), engine: map[int]bool{}}
 }
 
 // taint gives the causes of taint in what happened on the host beside a trial, or beside
