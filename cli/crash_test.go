@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sort"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"tare/platform/docker"
+	"tare/record"
 )
 
 // actAsTare makes this test binary act as tare (TestMain).
@@ -98,6 +100,10 @@ func TestCleanAfterKill(t *testing.T) {
 		platforms := some(usable(t, "weigh", "redis", "--vary", "payload=3"))
 		cleanAfterKill(t, home, moments, "weigh", "redis", "--blocks", "1", "--param", "requests=5000", "--platform", strings.Join(platforms, ","))
 	})
+	t.Run("rounds", func(t *testing.T) {
+		platforms := some(usable(t, "weigh", "redis"))
+		roundsAfterKill(t, home, "weigh", "redis", "--design", "rounds", "--blocks", "2", "--budget", "15s", "--platform", strings.Join(platforms, ","))
+	})
 	t.Run("startup", func(t *testing.T) {
 		if !all {
 			t.Skip("set TARE_TEST_ALL=1")
@@ -129,13 +135,14 @@ func closed(t *testing.T, home string) {
 	}
 }
 
-func cleanAfterKill(t *testing.T, home string, moments int, args ...string) {
-	// What others left (or another tare is using) is not this test's concern.
+// leftBy lists what a test leaves on the host, from now on: what others left, or another
+// tare is using, is not its concern.
+func leftBy(t *testing.T, home string) func() string {
 	before := map[string]bool{}
 	for _, thing := range leftovers(t, home) {
 		before[thing] = true
 	}
-	left := func() string {
+	return func() string {
 		var ours []string
 		for _, thing := range leftovers(t, home) {
 			if !before[thing] {
@@ -144,20 +151,134 @@ func cleanAfterKill(t *testing.T, home string, moments int, args ...string) {
 		}
 		return strings.Join(ours, "\n")
 	}
+}
+
+// start runs tare as a process of its own.
+func start(t *testing.T, home string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := func() (*exec.Cmd, *bytes.Buffer) {
-		cmd := exec.Command(self, append([]string{"--home", home}, args...)...)
-		cmd.Env = append(os.Environ(), actAsTare+"=1")
-		var out bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &out
-		if err := cmd.Start(); err != nil {
+	cmd := exec.Command(self, append([]string{"--home", home}, args...)...)
+	cmd.Env = append(os.Environ(), actAsTare+"=1")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, &out
+}
+
+// frozen counts the groups of ours whose processes stand still.
+func frozen() (count int) {
+	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.IsDir() || !strings.Contains(path, "/tare") {
+			return nil // a group that is gone meanwhile
+		}
+		events, _ := os.ReadFile(filepath.Join(path, "cgroup.events"))
+		state, _ := os.ReadFile(filepath.Join(path, "freezer.state"))
+		if bytes.Contains(events, []byte("frozen 1")) || bytes.HasPrefix(state, []byte("FROZEN")) {
+			count++
+		}
+		return nil
+	})
+	return count
+}
+
+// killWhen kills a tare as soon as something has come true.
+func killWhen(t *testing.T, cmd *exec.Cmd, out *bytes.Buffer, what string, is func() bool) {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for !is() {
+		select {
+		case err := <-ended:
+			t.Fatalf("it ended before %s: %v\n%s", what, err, out)
+		case <-look.C:
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+}
+
+// roundsAfterKill kills a run in rounds: while instances are frozen, of which clean leaves
+// nothing; and after strips have been kept, with which it is resumed.
+func roundsAfterKill(t *testing.T, home string, args ...string) {
+	left := leftBy(t, home)
+	others := frozen()
+	cmd, out := start(t, home, args...)
+	killWhen(t, cmd, out, "two instances were frozen", func() bool { return frozen() >= others+2 })
+	if frozen() <= others {
+		t.Error("nothing is frozen any more")
+	}
+	if code, _, stderr := tare(t, home, "clean"); code != exitSuccess {
+		t.Errorf("clean: code %d: %s", code, stderr)
+	}
+	if things := left(); things != "" {
+		t.Fatalf("clean left:\n%s", things)
+	}
+
+	latest := func() (last record.Run, slices int) {
+		store, err := record.Open(filepath.Join(home, storeFile))
+		if err != nil {
 			t.Fatal(err)
 		}
-		return cmd, &out
+		defer store.Close()
+		runs, err := store.Runs()
+		if err != nil || len(runs) == 0 {
+			t.Fatalf("%d runs: %v", len(runs), err)
+		}
+		newest := runs[0]
+		for _, r := range runs {
+			if r.Started.After(newest.Started) {
+				newest = r
+			}
+		}
+		if last, err = store.Run(newest.ID); err != nil {
+			t.Fatal(err)
+		}
+		for _, trial := range last.Trials {
+			if trial.Block > 0 {
+				slices += len(trial.Slices)
+			}
+		}
+		return last, slices
 	}
+	first, _ := latest()
+	cmd, out = start(t, home, args...)
+	killWhen(t, cmd, out, "a strip was kept", func() bool {
+		run, slices := latest()
+		return run.ID != first.ID && slices > 0
+	})
+	killed, kept := latest()
+	code, stdout, stderr := tare(t, home, "resume", killed.ID)
+	if code != exitSuccess {
+		t.Fatalf("resume: code %d\n%s%s", code, stdout, stderr)
+	}
+	resumed, all := latest()
+	if resumed.ID != killed.ID || resumed.Status != record.Complete || all <= kept {
+		t.Errorf("run %s, resumed as %s (%s): %d slices after %d", killed.ID, resumed.ID, resumed.Status, all, kept)
+	}
+	if !reflect.DeepEqual(resumed.Plan.Rounds, killed.Plan.Rounds) {
+		t.Errorf("the pilot's choices were %+v and are %+v", killed.Plan.Rounds, resumed.Plan.Rounds)
+	}
+	for i, trial := range killed.Trials {
+		if again := resumed.Trials[i]; again.ID != trial.ID || len(again.Slices) != len(trial.Slices) {
+			t.Errorf("trial %d had %d slices and has %d", trial.ID, len(trial.Slices), len(again.Slices))
+		}
+	}
+	if things := left(); things != "" {
+		t.Errorf("resume left:\n%s", things)
+	}
+}
+
+func cleanAfterKill(t *testing.T, home string, moments int, args ...string) {
+	left := leftBy(t, home)
 	// The images are made first, so that the moments below fall into the run.
 	runs := 1
 	if made, _ := filepath.Glob(filepath.Join(home, "images", "index", "*")); len(made) == 0 {
@@ -165,7 +286,7 @@ func cleanAfterKill(t *testing.T, home string, moments int, args ...string) {
 	}
 	var took time.Duration
 	for range runs {
-		whole, out := start()
+		whole, out := start(t, home, args...)
 		began := time.Now()
 		if err := whole.Wait(); err != nil {
 			t.Fatalf("the run that is not killed: %v\n%s", err, out)
@@ -177,7 +298,7 @@ func cleanAfterKill(t *testing.T, home string, moments int, args ...string) {
 	}
 	closed(t, home)
 	for i := range moments {
-		cmd, _ := start()
+		cmd, _ := start(t, home, args...)
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
 		select {

@@ -20,7 +20,6 @@ type execution struct {
 	*seat
 	created platform.Created // nil where the platform cannot create ahead
 	spec    platform.Spec
-	tells   *observer
 }
 
 // pilotOfExecutions runs the first two strips: one in which caches are cold, and one that
@@ -28,15 +27,12 @@ type execution struct {
 func (r *runner) pilotOfExecutions(ctx context.Context, g Group, p *progress) error {
 	began := r.lab.now()
 	draw := draws(r.design.Seed, g.Workload, 0)
+	r.strips = strips{}
 	var took time.Duration
 	for strip := 1; strip <= 2; strip++ {
 		start := r.lab.now()
-		failed, err := r.executeStrip(ctx, g, 0, strip, draw)
-		if err != nil {
+		if err := r.executeStrip(ctx, g, 0, strip, draw); err != nil {
 			return err
-		}
-		if failed != nil {
-			return failed
 		}
 		r.provisional(g.Workload)
 		took = r.lab.now().Sub(start)
@@ -45,8 +41,13 @@ func (r *runner) pilotOfExecutions(ctx context.Context, g Group, p *progress) er
 	if share := r.shareOf(); share > 0 {
 		left := share - r.lab.now().Sub(began)
 		// A launch is a strip's own, so that rounds cost nothing besides.
-		fit := int(left / max(1, took))
-		plan.Strips = min(max(fit/wantedRounds, min(leastStrips, fit/leastRounds), 1), maxStrips)
+		if plan.Strips = stripsWithin(left, 0, took); plan.Strips == 0 {
+			plan.Strips = int(left / max(1, took) / leastRounds)
+		}
+		if plan.Strips <= 0 {
+			plan.Strips = 1
+			r.tooShort(g, share-left+leastRounds*took)
+		}
 	}
 	return r.settleOn(g.Workload, plan)
 }
@@ -54,13 +55,10 @@ func (r *runner) pilotOfExecutions(ctx context.Context, g Group, p *progress) er
 // executeRound executes a round's strips.
 func (r *runner) executeRound(ctx context.Context, g Group, round int, plan record.RoundPlan) error {
 	draw := draws(r.design.Seed, g.Workload, round)
+	r.strips = strips{}
 	for strip := 1; strip <= plan.Strips; strip++ {
-		failed, err := r.executeStrip(ctx, g, round, strip, draw)
-		if err != nil {
+		if err := r.executeStrip(ctx, g, round, strip, draw); err != nil {
 			return err
-		}
-		if failed != nil {
-			return failed
 		}
 		r.provisional(g.Workload)
 		if r.outOfTime(plan.CostOfStrip) && strip < plan.Strips {
@@ -70,53 +68,66 @@ func (r *runner) executeRound(ctx context.Context, g Group, round int, plan reco
 	return nil
 }
 
-// executeStrip executes every condition once, in an order that is drawn. failed is a
-// condition that has failed too often to go on.
-func (r *runner) executeStrip(ctx context.Context, g Group, round, strip int, draw *rand.Rand) (failed, err error) {
+// executeStrip executes every condition once, in an order that is drawn. What fails is
+// kept with its cause; in the pilot, round 0, it is an error.
+func (r *runner) executeStrip(ctx context.Context, g Group, round, strip int, draw *rand.Rand) (err error) {
 	seats := r.seats(g, nil, draw)
+	order := draw.Perm(len(seats))
 	all := make([]*execution, len(seats))
 	for i, s := range seats {
 		all[i] = &execution{seat: s}
 	}
 	defer func() {
 		for _, e := range all {
-			err = errors.Join(err, r.remove(ctx, e))
+			err = errors.Join(err, e.remove(ctx))
 		}
 	}()
 	for position, e := range all {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		e.result = record.Trial{Condition: e.condition.ID, Workload: e.condition.Workload, Block: round, Attempt: 1, Position: position, Replicate: e.replicate,
 			Started: r.lab.now(), Covariates: map[string]float64{"padding_bytes": float64(e.padding)}}
-		if e.dropped = r.create(ctx, e); e.dropped != nil && ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
+		e.dropped = r.create(ctx, e)
 	}
-	order := draw.Perm(len(all))
 	watch := r.observer()
 	watch.meet(ctx, r.platforms)
 	if err := watch.begin(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	began := r.lab.now()
-	for position, i := range order {
+	position := 0
+	for _, i := range order {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		e := all[i]
-		label := Event{Group: g.Workload, Condition: e.condition.ID, Label: e.condition.Label, Block: round, Rounds: true, Left: r.left()}
-		label.Kind = Started
-		r.lab.tell(label)
+		c := e.condition
+		r.lab.tell(Event{Kind: Started, Group: g.Workload, Condition: c.ID, Label: c.Label, Block: round, Rounds: true, Left: r.left()})
 		if e.dropped == nil {
 			e.dropped = r.perform(ctx, e, strip, position)
 		}
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
+		if e.dropped != nil {
+			// It may run still, beside the others.
+			if err := e.remove(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		position++
+		r.strips.previous = c.ID
 	}
 	watch.meet(ctx, r.platforms)
 	beside, err := watch.end(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	taint := r.taintOfStrip(&beside, r.lab.now().Sub(began), seats)
 	for _, e := range all {
 		c := e.condition
-		taint := r.lab.judge(overTicks(beside, r.lab.now().Sub(began), r.run.Host.CPUs), 0, c.Setting.Memory != 0)
 		e.result.Taint = taint
 		for i := range e.result.Slices {
 			e.result.Slices[i].Steal, e.result.Slices[i].Foreign, e.result.Slices[i].Taint = beside.Steal, beside.Foreign, taint
@@ -126,24 +137,19 @@ func (r *runner) executeStrip(ctx context.Context, g Group, round, strip int, dr
 		}
 		if e.dropped != nil {
 			e.result.Error = firstLine(e.dropped.Error())
-			e.result.Samples, e.result.Slices = nil, nil
+			e.result.Samples, e.result.Slices, e.result.Histograms = nil, nil, nil
 		}
 		if _, err := r.lab.Store.AddTrial(r.run.ID, e.result); err != nil {
-			return nil, err
+			return err
 		}
 		r.lab.tell(Event{Kind: Ended, Group: g.Workload, Condition: c.ID, Label: c.Label, Block: round, Rounds: true, Text: e.result.Error})
-		if e.dropped == nil {
-			r.failures[c.ID] = 0
-			continue
-		}
-		if errors.Is(e.dropped, platform.ErrGone) || round == 0 {
-			return fmt.Errorf("%s: %w", c.ID, e.dropped), nil
-		}
-		if r.failures[c.ID]++; r.failures[c.ID] >= maxFailures {
-			return fmt.Errorf("%s failed %d times in a row: %w", c.ID, maxFailures, e.dropped), nil
+	}
+	for _, e := range all {
+		if e.dropped != nil && (round == 0 || errors.Is(e.dropped, platform.ErrGone)) {
+			return fmt.Errorf("%s: %w", e.condition.ID, e.dropped)
 		}
 	}
-	return nil, nil
+	return r.countFailures(seats)
 }
 
 // create lays an execution out, as far as the platform can ahead of its start.
@@ -170,7 +176,6 @@ func (r *runner) perform(ctx context.Context, e *execution, strip, position int)
 	defer cancel()
 	p := r.platforms[c.Platform]
 	e.began = r.lab.now()
-	e.trial.started = e.began
 	if e.created == nil {
 		if e.inst, err = p.Launch(ctx, e.spec); err != nil {
 			e.inst = nil
@@ -178,6 +183,7 @@ func (r *runner) perform(ctx context.Context, e *execution, strip, position int)
 		}
 		r.booted(p, c, &e.result)
 	} else {
+		e.trial.started = e.began
 		if err := e.created.Start(ctx); err != nil {
 			return fmt.Errorf("start on %s: %w", c.Platform, err)
 		}
@@ -203,12 +209,12 @@ func (r *runner) perform(ctx context.Context, e *execution, strip, position int)
 	if usage, err := e.inst.Usage(); err == nil {
 		cpu = usage.CPU
 	}
-	e.result.Slices = []record.Slice{{Strip: strip, Position: position, Started: e.began, Window: max(1, e.result.Elapsed), Amount: 1, CPU: cpu, Worked: 1, Load: -1}}
+	e.result.Slices = []record.Slice{{Strip: strip, Position: position, Previous: r.strips.previous, Started: e.began, Window: max(1, e.result.Elapsed), Amount: 1, CPU: cpu, Worked: 1, Load: -1}}
 	return encodeHistograms(&e.result, e.trial.histograms)
 }
 
-// remove removes what is left of an execution.
-func (r *runner) remove(ctx context.Context, e *execution) error {
+// remove removes what is left of an execution. It may be called again.
+func (e *execution) remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
 	defer cancel()
 	switch {

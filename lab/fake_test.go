@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -133,9 +134,20 @@ type bench struct {
 	judged    int
 }
 
+// inMemory is a directory for a store: rounds write often, and a test need not wait until
+// that is on a disk.
+func inMemory(t *testing.T) string {
+	dir, err := os.MkdirTemp("/dev/shm", "tare-lab-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 func newBench(t *testing.T, names ...string) *bench {
 	t.Helper()
-	store, err := record.Open(filepath.Join(t.TempDir(), "tare.db"))
+	store, err := record.Open(filepath.Join(inMemory(t), "tare.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

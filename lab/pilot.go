@@ -23,9 +23,9 @@ const (
 	// quotaPeriods are how many periods of a CPU quota a slice holds: its own place in
 	// them then changes what it may use by a tenth at most.
 	quotaPeriods = 10
-	// pilotShare is how much of a group's time the pilot may take beyond its first round,
-	// and mostPilot how many rounds it has.
-	pilotShare, mostPilot = 0.08, 3
+	// leastPilot and mostPilot are how many rounds the pilot has. From leastPilot on, no
+	// further one begins once they have taken pilotShare of the group's time.
+	leastPilot, mostPilot, pilotShare = 1, 3, 0.08
 	// pilotStrips are the strips of each drive in a round of the pilot.
 	pilotStrips = 6
 	// warmStep is a burst of the warm-up; it is warm where two of them in turn differ by
@@ -49,31 +49,26 @@ func (r *runner) pilotOf(ctx context.Context, g Group, p *progress) error {
 	if p.executions {
 		return r.pilotOfExecutions(ctx, g, p)
 	}
-	if _, available, err := hostMemory(); err == nil {
-		p.inPairs = tooLarge(g, available)
+	if _, available, err := hostMemory(); err == nil && tooLarge(g, available) {
+		r.pairUp(g)
 	}
 	drives, err := drivesOf(g)
 	if err != nil {
 		return err
 	}
-	plan := record.RoundPlan{Rate: map[string]float64{}, Long: longSlice}
+	plan := record.RoundPlan{Rate: map[string]float64{}, Long: longSlice, InPairs: p.inPairs}
 	var seen pilotSlices
-	for plan.Pilot < mostPilot {
+	for plan.Pilot < max(mostPilot, r.turns(g)) {
 		if err := r.pilotRound(ctx, g, drives, &plan, &seen); err != nil {
 			return err
 		}
 		plan.Pilot++
-		if share := r.shareOf(); share > 0 && r.lab.now().Sub(began) > time.Duration(pilotShare*float64(share)) {
+		share := time.Duration(pilotShare * float64(r.shareOf()))
+		if share > 0 && plan.Pilot >= max(leastPilot, r.turns(g)) && r.lab.now().Sub(began) > share {
 			break
 		}
 	}
-	closed := 0
-	for _, d := range drives {
-		if d.HalfOf == "" {
-			closed++
-		}
-	}
-	r.allocate(&plan, &seen, closed, r.lab.now().Sub(began))
+	r.allocate(g, &plan, &seen, drives, r.lab.now().Sub(began))
 	return r.settleOn(g.Workload, plan)
 }
 
@@ -104,15 +99,18 @@ func (r *runner) pilotRound(ctx context.Context, g Group, drives []workload.Driv
 	first := plan.Pilot == 0
 	began := r.lab.now()
 	draw := draws(r.design.Seed, g.Workload, -plan.Pilot)
-	seats, err := r.openRound(ctx, g, 0, draw, func(ctx context.Context, s *seat) error {
+	seats, err := r.openRound(ctx, g, 0, plan.Pilot, draw, func(ctx context.Context, s *seat) error {
 		if !first {
-			return s.warmUp(ctx, drives, *plan)
+			if err := r.warmSeat(ctx, s, drives, *plan); err != nil {
+				return err
+			}
+			return r.bearsFreezing(ctx, s, drives[0])
 		}
 		for _, d := range drives {
 			if d.HalfOf != "" || d.Whole {
 				continue
 			}
-			warm, rate, err := s.warmsUp(ctx, d)
+			warm, rate, err := r.warmsUp(ctx, s, d)
 			if err != nil {
 				return err
 			}
@@ -121,7 +119,7 @@ func (r *runner) pilotRound(ctx context.Context, g Group, drives []workload.Driv
 				plan.Rate[d.Name] = rate
 			}
 		}
-		return s.bearsFreezing(ctx, drives[0])
+		return r.bearsFreezing(ctx, s, drives[0])
 	})
 	var stripped time.Duration
 	defer func() {
@@ -132,11 +130,11 @@ func (r *runner) pilotRound(ctx context.Context, g Group, drives []workload.Driv
 		return err
 	}
 	if first {
+		opening := r.lab.now().Sub(began)
 		if err := r.chooseSlices(ctx, g, drives, seats, plan); err != nil {
 			return err
 		}
-		// What it took to find all this is no cost of a round.
-		began = r.lab.now().Add(-r.opening(seats))
+		began = r.lab.now().Add(-opening) // what it took to choose is no cost of a round
 	}
 	var all []record.TrialSlice
 	for i := range pilotStrips {
@@ -158,7 +156,7 @@ func (r *runner) pilotRound(ctx context.Context, g Group, drives []workload.Driv
 	}
 	for _, s := range seats {
 		if s.dropped != nil {
-			return fmt.Errorf("%s: %w", s.condition.ID, s.dropped)
+			return s.unfit(s.dropped)
 		}
 	}
 	seen.add(seats, all)
@@ -168,49 +166,42 @@ func (r *runner) pilotRound(ctx context.Context, g Group, drives []workload.Driv
 	return nil
 }
 
-// opening is for how long the instances of a round have been launched and warmed up.
-func (r *runner) opening(seats []*seat) time.Duration {
-	var sum float64
-	for _, s := range seats {
-		sum += s.result.Covariates["launch_s"]
-	}
-	return time.Duration(sum * float64(time.Second))
-}
-
 // warmsUp loads an instance until its rate stands still, and tells for how long, and the
 // rate in operations per second.
-func (s *seat) warmsUp(ctx context.Context, d workload.Drive) (warm time.Duration, rate float64, err error) {
-	for began := time.Now(); ; {
-		step := time.Now()
-		all, err := s.slicer.Load(ctx, workload.Stretch{Drive: d.Name, Duration: warmStep})
+func (r *runner) warmsUp(ctx context.Context, s *seat, d workload.Drive) (warm time.Duration, rate float64, err error) {
+	for began := r.lab.now(); ; {
+		step := r.lab.now()
+		all, err := r.load(ctx, s, d, workload.Stretch{Duration: warmStep})
 		if err != nil {
-			return 0, 0, withOutput(fmt.Errorf("warm up %s: %w", d.Name, err), s.trial)
+			return 0, 0, fmt.Errorf("warm up %s: %w", d.Name, err)
 		}
-		now := all[0].Worked / time.Since(step).Seconds()
+		now := all[0].Worked / r.lab.now().Sub(step).Seconds()
 		change := math.Abs(now/rate - 1)
 		rate = now
-		if took := time.Since(began); change < warmWithin || took > warmMost {
+		if took := r.lab.now().Sub(began); change < warmWithin || took > warmMost {
 			return took.Truncate(warmStep), rate, nil
 		}
 	}
 }
 
 // bearsFreezing finds out whether a program goes on after it stood still.
-func (s *seat) bearsFreezing(ctx context.Context, d workload.Drive) error {
+func (r *runner) bearsFreezing(ctx context.Context, s *seat, d workload.Drive) error {
 	if err := s.freeze(ctx); err != nil {
 		return err
 	}
-	time.Sleep(stillness)
+	r.lab.rest(stillness)
 	if err := s.thaw(ctx); err != nil {
 		return err
 	}
-	if _, err := s.slicer.Load(ctx, workload.Stretch{Drive: d.Name, Duration: settleStep}); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return &cannotSlice{fmt.Sprintf("%s does not go on after it was frozen on %s: %s", s.condition.Workload, s.condition.Platform, firstLine(err.Error()))}
+	if _, err := r.load(ctx, s, d, workload.Stretch{Duration: settleStep}); err != nil {
+		return s.unfit(err)
 	}
 	return nil
+}
+
+// unfit says that a program fails where it is frozen in between, though it went before.
+func (s *seat) unfit(err error) error {
+	return &cannotSlice{fmt.Sprintf("%s does not go on after it was frozen on %s: %s", s.condition.Workload, s.condition.Platform, firstLine(err.Error()))}
 }
 
 // chooseSlices settles how long a slice lasts, and what of it is left out after a thaw.
@@ -246,7 +237,7 @@ func (r *runner) chooseSlices(ctx context.Context, g Group, drives []workload.Dr
 				continue
 			}
 			for range settleRepeats {
-				steps, err := s.settling(ctx, d)
+				steps, err := r.settling(ctx, s, d)
 				if err != nil {
 					return err
 				}
@@ -259,15 +250,15 @@ func (r *runner) chooseSlices(ctx context.Context, g Group, drives []workload.Dr
 }
 
 // settling gives the rates of steps that follow upon a thaw.
-func (s *seat) settling(ctx context.Context, d workload.Drive) ([]float64, error) {
+func (r *runner) settling(ctx context.Context, s *seat, d workload.Drive) ([]float64, error) {
 	if err := s.thaw(ctx); err != nil {
 		return nil, err
 	}
 	rates := make([]float64, settleSteps)
 	for i := range rates {
-		all, err := s.slicer.Load(ctx, workload.Stretch{Drive: d.Name, Duration: settleStep})
+		all, err := r.load(ctx, s, d, workload.Stretch{Duration: settleStep})
 		if err != nil {
-			return nil, withOutput(err, s.trial)
+			return nil, s.unfit(err)
 		}
 		rates[i] = all[0].Amount / all[0].Window.Seconds()
 	}
@@ -381,17 +372,26 @@ func (seen *pilotSlices) add(seats []*seat, all []record.TrialSlice) {
 // allocate settles how many strips a round has: the time of a strip against that of a
 // round, as their variances ask for (Kalibera and Jones, ISMM 2013), within what leaves
 // enough rounds in the budget.
-func (r *runner) allocate(plan *record.RoundPlan, seen *pilotSlices, closed int, spent time.Duration) {
+func (r *runner) allocate(g Group, plan *record.RoundPlan, seen *pilotSlices, drives []workload.Drive, spent time.Duration) {
 	plan.CostOfStrip, plan.CostOfRound = average(seen.strips), average(seen.rounds)
-	perStrip := plan.CostOfStrip * time.Duration(closed) // one of each part
+	// A strip of each part, with its share of what is measured more seldom.
+	perStrip, perRound := time.Duration(0), plan.CostOfRound
+	for _, d := range drives {
+		if d.HalfOf != "" {
+			perStrip += plan.CostOfStrip / openEvery
+			continue
+		}
+		perStrip += plan.CostOfStrip
+		if !d.Whole {
+			perRound += (aloneSlices*(plan.Settle+plan.Slice) + longSlices*(plan.Settle+longOf(*plan))) / controlEvery
+		}
+	}
 	most := maxStrips
 	if share := r.shareOf(); share > 0 {
-		most = leastStrips
-		for _, rounds := range []int{wantedRounds, leastRounds} {
-			if fit := int(((share-spent)/time.Duration(rounds) - plan.CostOfRound) / max(1, perStrip)); fit >= leastStrips {
-				most = min(fit, maxStrips)
-				break
-			}
+		turns := time.Duration(r.turns(g))
+		if most = stripsWithin((share-spent)/turns, perRound, perStrip); most == 0 {
+			most = leastStrips
+			r.tooShort(g, spent+leastRounds*turns*(perRound+leastStrips*perStrip))
 		}
 	}
 	plan.Strips = most
@@ -414,8 +414,34 @@ func (r *runner) allocate(plan *record.RoundPlan, seen *pilotSlices, closed int,
 		plan.VarianceOfRounds = &rounds
 	}
 	if strips > 0 && rounds > 0 {
-		plan.Strips = stats.StripsPerRound(plan.CostOfRound, perStrip, strips, rounds, leastStrips, most)
+		plan.Strips = stats.StripsPerRound(perRound, perStrip, strips, rounds, leastStrips, most)
 	}
+}
+
+// reserve is the share of a budget that is not planned with: no round begins that is
+// expected to exceed it, and rounds differ in length.
+const reserve = 0.1
+
+// stripsWithin is how many strips a round may have for [wantedRounds] to fit into a time,
+// or else as many from [leastRounds] on as do; 0 where those do not.
+func stripsWithin(left, round, strip time.Duration) int {
+	left = time.Duration((1 - reserve) * float64(left))
+	for rounds := time.Duration(wantedRounds); rounds >= leastRounds; rounds-- {
+		if fit := int((left/rounds - round) / max(1, strip)); fit >= leastStrips {
+			return min(fit, maxStrips)
+		}
+	}
+	return 0
+}
+
+// tooShort tells that a budget does not hold the rounds that a verdict takes.
+func (r *runner) tooShort(g Group, needs time.Duration) {
+	needs = r.phase.began + time.Duration(float64(needs)/(1-reserve)*float64(max(1, r.phase.groups)))
+	if r.budget() < r.design.Plan.Budget {
+		needs = time.Duration(float64(needs) / explainFrom)
+	}
+	r.lab.tell(Event{Kind: Warned, Group: g.Workload, Text: fmt.Sprintf("%s: %v holds fewer than %d rounds, and fewer tell nothing for certain: give it %v",
+		g.Workload, r.design.Plan.Budget, leastRounds, (needs + time.Second).Truncate(time.Second))})
 }
 
 // maxStrips bounds a round where there is no budget, or all of the variance is that of strips.

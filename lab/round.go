@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"tare/platform"
@@ -40,15 +42,19 @@ func draws(seed int64, group string, round int) *rand.Rand {
 	return rand.New(rand.NewPCG(mixed(seed, group), 0x726f756e64<<24|uint64(round)))
 }
 
-// openRound launches the instances of a round, one after the other, and warms each up
-// before it freezes. What fails takes no part.
-func (r *runner) openRound(ctx context.Context, g Group, round int, draw *rand.Rand, after func(context.Context, *seat) error) ([]*seat, error) {
-	seats := r.seats(g, r.cohort(g, round), draw)
-	if round > 0 && round%controlEvery == 0 {
+// openRound launches the instances of a round, one after the other, and has each warmed up
+// before it freezes. What fails takes no part; in the pilot, round 0, that is an error.
+// The seats are to be closed whatever the error.
+func (r *runner) openRound(ctx context.Context, g Group, round, turn int, draw *rand.Rand, after func(context.Context, *seat) error) ([]*seat, error) {
+	seats := r.seats(g, r.cohort(g, turn), draw)
+	if hasControls(round) {
 		aheadOfAll(seats)
 	}
 	r.strips = strips{watch: r.observer()}
 	for position, s := range seats {
+		if ctx.Err() != nil {
+			return seats, context.Cause(ctx)
+		}
 		r.lab.tell(Event{Kind: Started, Group: g.Workload, Condition: s.condition.ID, Label: s.condition.Label, Block: round, Rounds: true, Text: "launch", Left: r.left()})
 		err := r.launch(ctx, s, round, position)
 		if err == nil {
@@ -58,27 +64,55 @@ func (r *runner) openRound(ctx context.Context, g Group, round int, draw *rand.R
 			err = s.freeze(ctx)
 		}
 		if err == nil {
-			r.failures[s.condition.ID] = 0
 			continue
 		}
 		if ctx.Err() != nil {
 			return seats, context.Cause(ctx)
 		}
-		s.dropped = err
-		var cannot *cannotSlice
-		if errors.As(err, &cannot) || errors.Is(err, platform.ErrGone) && round == 0 {
-			return seats, err
+		// Of a launch it is the engine that is gone, and of a program the program.
+		engineGone := s.inst == nil && errors.Is(err, platform.ErrGone)
+		if derr := r.drop(ctx, s, err); derr != nil || round == 0 || engineGone {
+			return seats, errors.Join(fmt.Errorf("%s: %w", s.condition.ID, err), derr)
 		}
-		if round == 0 {
-			return seats, fmt.Errorf("%s: %w", s.condition.ID, err)
-		}
-		if r.failures[s.condition.ID]++; r.failures[s.condition.ID] >= maxFailures {
-			return seats, fmt.Errorf("%s failed %d times in a row: %w", s.condition.ID, maxFailures, err)
-		}
-		r.lab.tell(Event{Kind: Ended, Group: g.Workload, Condition: s.condition.ID, Label: s.condition.Label, Block: round, Rounds: true, Text: firstLine(err.Error())})
 	}
 	r.strips.watch.meet(ctx, r.platforms)
 	return seats, nil
+}
+
+// hasControls tells whether a round measures the baseline apart, too.
+func hasControls(round int) bool { return round > 0 && round%controlEvery == 0 }
+
+// drop ends a seat's part in its round, and its program at once: it would take CPU time
+// from the others.
+func (r *runner) drop(ctx context.Context, s *seat, why error) error {
+	if s.dropped != nil {
+		return nil
+	}
+	s.dropped = why
+	r.lab.tell(Event{Kind: Ended, Group: s.condition.Workload, Condition: s.condition.ID, Label: s.condition.Label, Block: s.result.Block, Rounds: true, Text: firstLine(why.Error())})
+	return r.stop(ctx, s)
+}
+
+// countFailures counts, for each condition, the rounds or executions in a row that failed.
+// The error is of one that has failed too often to go on.
+func (r *runner) countFailures(seats []*seat) error {
+	failed := map[string]error{}
+	for _, s := range seats {
+		if s.dropped != nil {
+			failed[s.condition.ID] = s.dropped
+		}
+	}
+	for _, s := range seats {
+		if failed[s.condition.ID] == nil {
+			r.failures[s.condition.ID] = 0
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(failed)) {
+		if r.failures[id]++; r.failures[id] >= maxFailures {
+			return fmt.Errorf("%s failed %d times in a row: %w", id, maxFailures, failed[id])
+		}
+	}
+	return nil
 }
 
 // aheadOfAll has one instance of the baseline launched first, to be measured alone.
@@ -162,13 +196,12 @@ func (r *runner) sliceRound(ctx context.Context, g Group, round int, plan record
 	if err != nil {
 		return err
 	}
-	controls := round%controlEvery == 0
-	seats, err := r.openRound(ctx, g, round, draw, func(ctx context.Context, s *seat) error {
-		if err := s.warmUp(ctx, drives, plan); err != nil {
+	seats, err := r.openRound(ctx, g, round, round-1, draw, func(ctx context.Context, s *seat) error {
+		if err := r.warmSeat(ctx, s, drives, plan); err != nil {
 			return err
 		}
-		if first := controls && s.condition.Baseline && s.replicate == 0; first {
-			return r.control(ctx, s, drives, plan)
+		if hasControls(round) && s.condition.Baseline && s.replicate == 0 {
+			return r.control(ctx, s, drives, plan, draw)
 		}
 		return nil
 	})
@@ -176,10 +209,10 @@ func (r *runner) sliceRound(ctx context.Context, g Group, round int, plan record
 	if err != nil {
 		return err
 	}
-	number := 0
+	number, every := 0, min(openEvery, plan.Strips)
 	for i := range plan.Strips {
 		for _, d := range drives {
-			if d.HalfOf != "" && i%openEvery != openEvery-1 {
+			if d.HalfOf != "" && i%every != every-1 {
 				continue
 			}
 			number++
@@ -190,21 +223,7 @@ func (r *runner) sliceRound(ctx context.Context, g Group, round int, plan record
 			r.provisional(g.Workload)
 		}
 	}
-	return r.dropouts(g, round, seats)
-}
-
-// dropouts tells of what has failed in the midst of a round.
-func (r *runner) dropouts(g Group, round int, seats []*seat) error {
-	for _, s := range seats {
-		if s.dropped == nil || s.id == 0 {
-			continue
-		}
-		r.lab.tell(Event{Kind: Ended, Group: g.Workload, Condition: s.condition.ID, Label: s.condition.Label, Block: round, Rounds: true, Text: firstLine(s.dropped.Error())})
-		if r.failures[s.condition.ID]++; r.failures[s.condition.ID] >= maxFailures {
-			return fmt.Errorf("%s failed %d times in a row: %w", s.condition.ID, maxFailures, s.dropped)
-		}
-	}
-	return nil
+	return r.countFailures(seats)
 }
 
 // stretchOf is a slice of a drive, as the pilot has settled it.
@@ -216,57 +235,49 @@ func stretchOf(d workload.Drive, plan record.RoundPlan) stretch {
 	return w
 }
 
-// warmUp loads an instance as long as the pilot has found that it takes.
-func (s *seat) warmUp(ctx context.Context, drives []workload.Drive, plan record.RoundPlan) error {
+// warmSeat loads an instance as long as the pilot has found that it takes.
+func (r *runner) warmSeat(ctx context.Context, s *seat, drives []workload.Drive, plan record.RoundPlan) error {
 	for _, d := range drives {
 		if d.HalfOf != "" || plan.Warm == 0 {
 			continue
 		}
-		if _, err := s.slicer.Load(ctx, workload.Stretch{Drive: d.Name, Duration: plan.Warm}); err != nil {
-			return withOutput(fmt.Errorf("warm up %s: %w", d.Name, err), s.trial)
+		if _, err := r.load(ctx, s, d, workload.Stretch{Duration: plan.Warm}); err != nil {
+			return fmt.Errorf("warm up %s: %w", d.Name, err)
 		}
 	}
 	return nil
 }
 
-// control measures the baseline apart from the strips: beside no other instance, if it is
+// control measures the baseline apart from the strips: beside no other instance, as it is
 // launched first, and by long slices. What differs tells what slicing hides.
-func (r *runner) control(ctx context.Context, s *seat, drives []workload.Drive, plan record.RoundPlan) error {
-	var kept []record.TrialSlice
-	make := func(w stretch, n int) error {
-		for i := range n {
-			if err := s.freeze(ctx); err != nil {
-				return err
-			}
-			slices, err := s.measure(ctx, w, uint64(i))
-			if err != nil {
-				return err
-			}
-			for _, one := range slices {
-				one.Strip = i + 1
-				kept = append(kept, record.TrialSlice{Trial: s.id, Slice: one})
-			}
-		}
-		return nil
+func (r *runner) control(ctx context.Context, s *seat, drives []workload.Drive, plan record.RoundPlan, draw *rand.Rand) error {
+	if err := s.freeze(ctx); err != nil {
+		return err
 	}
+	r.strips.watch.meet(ctx, r.platforms)
 	for _, d := range drives {
 		if d.HalfOf != "" || d.Whole {
 			continue
 		}
 		alone, long := stretchOf(d, plan), stretchOf(d, plan)
-		alone.control, long.control, long.length = record.ControlAlone, record.ControlLong, max(plan.Long, 2*plan.Slice)
-		if err := make(alone, aloneSlices); err != nil {
-			return err
-		}
-		if err := make(long, longSlices); err != nil {
-			return err
+		alone.control = record.ControlAlone
+		long.control, long.length = record.ControlLong, longOf(plan)
+		for i := range aloneSlices + longSlices {
+			w, number := alone, i+1
+			if i >= aloneSlices {
+				w, number = long, i+1-aloneSlices
+			}
+			if _, err := r.strip(ctx, []*seat{s}, number, w, draw); err != nil {
+				return err
+			}
 		}
 	}
-	if len(kept) == 0 {
-		return nil
-	}
-	return r.lab.Store.AddStrip(kept)
+	r.strips.previous = ""
+	return s.dropped
 }
+
+// longOf is how long the slices last that are compared with the usual ones.
+func longOf(plan record.RoundPlan) time.Duration { return max(plan.Long, 2*plan.Slice) }
 
 // drivesOf are the drives of a group: its conditions differ in setting and image alone.
 func drivesOf(g Group) ([]workload.Drive, error) {
@@ -282,23 +293,40 @@ func drivesOf(g Group) ([]workload.Drive, error) {
 	return drives, nil
 }
 
-// cohort are the conditions of a round besides the baseline; nil is all. Where all
-// instances together need more than half of the memory that is free, each round has one,
-// in turn.
-func (r *runner) cohort(g Group, round int) map[string]bool {
-	if !r.groups[g.Workload].inPairs {
+// cohort are the conditions that take part beside the baseline; nil is all. Where each
+// round has one, they take turns.
+func (r *runner) cohort(g Group, turn int) map[string]bool {
+	others := g.others()
+	if !r.groups[g.Workload].inPairs || len(others) == 0 {
 		return nil
 	}
-	var others []string
+	return map[string]bool{others[turn%len(others)]: true}
+}
+
+// turns is after how many rounds each condition has taken part.
+func (r *runner) turns(g Group) int {
+	if !r.groups[g.Workload].inPairs {
+		return 1
+	}
+	return max(1, len(g.others()))
+}
+
+// pairUp has each round hold the baseline and one other condition.
+func (r *runner) pairUp(g Group) {
+	p := r.groups[g.Workload]
+	p.inPairs = true
+	p.target *= r.turns(g)
+}
+
+// others are the group's conditions beside the baseline.
+func (g Group) others() []string {
+	var ids []string
 	for _, c := range g.Conditions {
 		if !c.Baseline {
-			others = append(others, c.ID)
+			ids = append(ids, c.ID)
 		}
 	}
-	if len(others) == 0 {
-		return nil
-	}
-	return map[string]bool{others[max(round-1, 0)%len(others)]: true}
+	return ids
 }
 
 // tooLarge tells whether all instances of a group together need more than half of the
@@ -311,17 +339,19 @@ func tooLarge(g Group, available int64) bool {
 			return false // the design has refused it, or it is the trial's to say
 		}
 		need += program.MemoryNeed
-		if c.Baseline {
+		if c.Baseline && !g.Once {
 			need += program.MemoryNeed
 		}
 	}
 	return available > 0 && need > available/2
 }
 
-// shareOf is how long a group may take of the run's budget; 0 is without end.
+// shareOf is how long a group may take of what the budget leaves to the phase; 0 is
+// without end.
 func (r *runner) shareOf() time.Duration {
-	if r.design.Plan.Budget == 0 {
+	budget := r.budget()
+	if budget == 0 {
 		return 0
 	}
-	return r.design.Plan.Budget / time.Duration(len(r.design.Groups))
+	return max(1, budget-r.phase.began) / time.Duration(max(1, r.phase.groups))
 }

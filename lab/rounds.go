@@ -5,41 +5,48 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"tare/overhead"
 	"tare/platform"
+	"tare/record"
 	"tare/stats"
 	"tare/workload"
 )
 
 // chooseDesign settles whether a group is measured by rounds: where the plan asks for them,
 // and each of its conditions can be sliced. What cannot be is measured by blocks, and the
-// plan says why.
-func (r *runner) chooseDesign(ctx context.Context, g *Group) {
+// plan says why. A run that is resumed keeps its design.
+func (r *runner) chooseDesign(ctx context.Context, g *Group) error {
 	p := r.groups[g.Workload]
 	p.rounds = false
 	if !r.design.Plan.InRounds(g.Workload) {
-		return
+		return nil
 	}
 	executions, why := r.sliceable(ctx, *g)
+	if why != "" && p.warm {
+		return fmt.Errorf("run %s cannot be resumed: %s was measured in rounds, and now %s", r.run.ID, g.Workload, why)
+	}
 	if why != "" {
 		r.block(g.Workload, why)
-		return
+		return nil
 	}
 	p.rounds, p.executions = true, executions
 	if executions {
-		return
+		return nil
 	}
 	for i := range g.Conditions {
 		c := &g.Conditions[i]
 		c.Metrics = c.Program.(workload.Sliced).SliceMetrics(c.Params)
 	}
+	return nil
 }
 
 // sliceable says why a group cannot be measured by rounds; empty where it can, and then
 // whether a slice is an execution.
 func (r *runner) sliceable(ctx context.Context, g Group) (executions bool, why string) {
+	var drives []workload.Drive
 	for _, c := range g.Conditions {
 		if c.Procedure != nil || c.Watch != nil || c.Around != nil {
 			return false, "its study has trials of its own"
@@ -48,16 +55,23 @@ func (r *runner) sliceable(ctx context.Context, g Group) (executions bool, why s
 		if err != nil {
 			return false, firstLine(err.Error())
 		}
-		if !program.Service {
-			executions = true
+		sliced, ok := c.Program.(workload.Sliced)
+		if !program.Service && (!ok || c.Setting.Network == platform.NetworkNone) {
+			executions = true // it runs to its end, and nobody asks it anything
 			continue
 		}
-		sliced, ok := c.Program.(workload.Sliced)
 		if !ok {
 			return false, fmt.Sprintf("the load of %s cannot be cut into slices", c.Program.Name())
 		}
-		if _, err := sliced.Drives(c.Params); err != nil {
+		own, err := sliced.Drives(c.Params)
+		if err != nil {
 			return false, firstLine(err.Error())
+		}
+		if drives == nil {
+			drives = own
+		}
+		if !slices.Equal(own, drives) {
+			return false, fmt.Sprintf("the conditions of %s are loaded in different ways", c.Program.Name())
 		}
 		freezer, ok := r.platforms[c.Platform].(platform.Freezer)
 		if !ok {
@@ -95,7 +109,7 @@ func (r *runner) advance(ctx context.Context, g Group, p *progress) error {
 	r.lab.tell(Event{Kind: Started, Group: g.Workload, Rounds: true, Text: "pilot", Left: r.left()})
 	err := r.pilotOf(ctx, g, p)
 	var cannot *cannotSlice
-	if errors.As(err, &cannot) {
+	if ctx.Err() == nil && errors.As(err, &cannot) {
 		return r.fallBack(g, p, cannot.Why)
 	}
 	if err != nil {
@@ -118,7 +132,8 @@ func (r *runner) waits(p *progress) bool {
 
 // fallBack has a group measured by blocks whose pilot has found that it cannot be sliced.
 func (r *runner) fallBack(g Group, p *progress, why string) error {
-	p.rounds = false
+	p.target /= r.turns(g)
+	p.rounds, p.inPairs, p.spent = false, false, 0
 	r.block(g.Workload, why)
 	for i := range g.Conditions {
 		c := &g.Conditions[i]
@@ -135,7 +150,7 @@ func (r *runner) fallBack(g Group, p *progress, why string) error {
 // budget, or the wanted precision. It looks at no verdict.
 func (r *runner) enoughRounds(g Group, p *progress) bool {
 	plan := r.design.Plan
-	if plan.Blocks > 0 && p.blocks >= plan.Blocks {
+	if p.target > 0 && p.blocks >= p.target {
 		return true
 	}
 	if plan.Budget > 0 && p.blocks > 0 && r.outOfTime(r.costOf(g.Workload, p)) {
@@ -163,24 +178,37 @@ func (r *runner) recoverRounds(g Group, p *progress) bool {
 	if !r.run.Plan.InRounds(g.Workload) {
 		return false
 	}
-	_, p.warm = r.run.Plan.Rounds[g.Workload]
-	ends := map[int][2]time.Time{} // of rounds
+	var plan record.RoundPlan
+	if plan, p.warm = r.run.Plan.Rounds[g.Workload]; plan.InPairs {
+		r.pairUp(g)
+	}
+	var trials []record.Trial
 	for _, t := range r.run.Trials {
 		if t.Workload != g.Workload {
 			continue
 		}
-		p.blocks = max(p.blocks, t.Block)
-		span := ends[t.Block]
-		if span[0].IsZero() || t.Started.Before(span[0]) {
-			span[0] = t.Started
+		trials = append(trials, t)
+		if len(t.Slices) > 0 { // one that was cut short before is made again
+			p.blocks = max(p.blocks, t.Block)
 		}
-		if end := t.Started.Add(t.Elapsed); end.After(span[1]) {
-			span[1] = end
-		}
-		ends[t.Block] = span
 	}
-	for _, span := range ends {
-		p.spent += span[1].Sub(span[0])
-	}
+	p.spent = covered(trials)
 	return true
+}
+
+// covered is the time in which some of the trials ran.
+func covered(trials []record.Trial) (sum time.Duration) {
+	slices.SortFunc(trials, func(a, b record.Trial) int { return a.Started.Compare(b.Started) })
+	var until time.Time
+	for _, t := range trials {
+		end := t.Started.Add(t.Elapsed)
+		if t.Started.After(until) {
+			until = t.Started
+		}
+		if end.After(until) {
+			sum += end.Sub(until)
+			until = end
+		}
+	}
+	return sum
 }

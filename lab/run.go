@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"reflect"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,8 +50,13 @@ type Lab struct {
 	Interim func(run record.Run, group string)
 	// TrialLimit bounds one trial; 0 is DefaultTrialLimit.
 	TrialLimit time.Duration
-	// Now is the clock; nil is the host's.
-	Now func() time.Time
+	// Now is the clock, and Rest waits; nil are the host's.
+	Now  func() time.Time
+	Rest func(time.Duration)
+	// Proc is where the host's accounts are read; empty is /proc.
+	Proc string
+	// PortFree tells whether nobody on the host listens at a TCP port; nil tries to.
+	PortFree func(port int) bool
 	// Judge gives the causes of taint, of a condition that was seen with so much steal before;
 	// nil judges by the thresholds of this package.
 	Judge func(beside accounting.Interval, ownSteal float64, memoryLimited bool) []string
@@ -60,6 +67,26 @@ func (l *Lab) now() time.Time {
 		return l.Now()
 	}
 	return time.Now()
+}
+
+func (l *Lab) rest(d time.Duration) {
+	if l.Rest != nil {
+		l.Rest(d)
+		return
+	}
+	time.Sleep(d)
+}
+
+func (l *Lab) portFree(port int) bool {
+	if l.PortFree != nil {
+		return l.PortFree(port)
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort("", strconv.Itoa(port)))
+	if err != nil {
+		return false
+	}
+	_ = listener.Close() // nothing was accepted
+	return true
 }
 
 func (l *Lab) judge(beside accounting.Interval, ownSteal float64, memoryLimited bool) []string {
@@ -409,7 +436,9 @@ func (r *runner) prepareGroups(ctx context.Context, groups []Group) error {
 		}
 	}
 	for gi := range groups {
-		r.chooseDesign(ctx, &groups[gi])
+		if err := r.chooseDesign(ctx, &groups[gi]); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
-	"strconv"
 	"strings"
 	"time"
 
@@ -30,6 +28,7 @@ type seat struct {
 	result  record.Trial
 	began   time.Time
 	frozen  bool
+	stopped bool
 	dropped error // why it takes no part any more
 }
 
@@ -49,7 +48,8 @@ const mostPadding = 4096
 const paddingVariable = "TARE_PADDING"
 
 // seats draws the places of a round: who takes part, in which order they are launched,
-// and what each finds. Ports are those that are free now.
+// and what each finds. Ports are those that are free now: they are drawn apart, so that
+// all else depends on the seed alone.
 func (r *runner) seats(g Group, present map[string]bool, draw *rand.Rand) []*seat {
 	served := !r.groups[g.Workload].executions
 	var all []*seat
@@ -67,9 +67,10 @@ func (r *runner) seats(g Group, present map[string]bool, draw *rand.Rand) []*sea
 		}
 	}
 	draw.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	portDraw := rand.New(rand.NewPCG(draw.Uint64(), draw.Uint64()))
 	for _, s := range all {
 		if served {
-			s.port = freePort(draw, taken)
+			s.port = r.freePort(portDraw, taken)
 		}
 		s.padding = draw.IntN(mostPadding)
 		s.seed = draw.Uint64()
@@ -77,20 +78,19 @@ func (r *runner) seats(g Group, present map[string]bool, draw *rand.Rand) []*sea
 	return all
 }
 
-// freePort draws a port at which nobody listens, and that none of the round has.
-func freePort(draw *rand.Rand, taken map[int]bool) int {
+// freePort draws the first of the ports of an instance, at which nobody listens and that
+// no other of the round has.
+func (r *runner) freePort(draw *rand.Rand, taken map[int]bool) int {
 	for range 100 {
 		port := lowestPort + workload.PlacePorts*draw.IntN(ports/workload.PlacePorts)
-		if taken[port] {
-			continue
+		free := !taken[port]
+		for i := 0; i < workload.PlacePorts && free; i++ {
+			free = r.lab.portFree(port + i)
 		}
-		l, err := net.Listen("tcp", net.JoinHostPort("", strconv.Itoa(port)))
-		if err != nil {
-			continue
+		if free {
+			taken[port] = true
+			return port
 		}
-		_ = l.Close() // nothing was accepted
-		taken[port] = true
-		return port
 	}
 	return 0 // the workload's own: its launch will say that it is taken
 }
@@ -187,7 +187,7 @@ func (s *seat) freeze(ctx context.Context) error {
 		return &cannotSlice{fmt.Sprintf("%s cannot be frozen on %s", s.condition.Workload, s.condition.Platform)}
 	}
 	if err := freezing.Freeze(ctx); err != nil {
-		return fmt.Errorf("freeze on %s: %w", s.condition.Platform, err)
+		return &cannotSlice{fmt.Sprintf("%s cannot be frozen on %s: %v", s.condition.Workload, s.condition.Platform, err)}
 	}
 	s.frozen = true
 	return nil
@@ -198,14 +198,18 @@ func (s *seat) thaw(ctx context.Context) error {
 		return nil
 	}
 	if err := s.inst.(platform.Freezing).Thaw(ctx); err != nil {
-		return fmt.Errorf("thaw on %s: %w", s.condition.Platform, err)
+		return &cannotSlice{fmt.Sprintf("%s cannot be thawed on %s: %v", s.condition.Workload, s.condition.Platform, err)}
 	}
 	s.frozen = false
 	return nil
 }
 
-// stop ends the seat's program, and keeps how its trial ended.
+// stop ends the seat's program, frozen or not, and keeps how its trial ended.
 func (r *runner) stop(ctx context.Context, s *seat) error {
+	if s.stopped {
+		return nil
+	}
+	s.stopped = true
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
 	defer cancel()
 	var errs []error
@@ -213,7 +217,6 @@ func (r *runner) stop(ctx context.Context, s *seat) error {
 		_ = s.slicer.Close() // its program is ended next
 	}
 	if s.inst != nil {
-		errs = append(errs, s.thaw(ctx))
 		if usage, err := s.inst.Usage(); err == nil {
 			s.result.Covariates["throttled_s"] = usage.ThrottledTime.Seconds()
 			s.result.Covariates["throttled_periods"] = float64(usage.Throttled)

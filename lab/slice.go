@@ -28,34 +28,48 @@ type stretch struct {
 // in which the connections fall into step.
 const rampShare = 0.05
 
-// measure makes one slice: the program thaws, settles under load, rests for its CPU time
+// load has an instance loaded, and bounds for how long.
+func (r *runner) load(ctx context.Context, s *seat, d workload.Drive, w workload.Stretch) ([]workload.Measured, error) {
+	limit := w.Duration + slack
+	if d.Whole {
+		limit = r.limit(s.condition)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("a load of %s did not end within %v", d.Name, limit))
+	defer cancel()
+	w.Drive = d.Name
+	all, err := s.slicer.Load(ctx, w)
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("a load of %s yielded nothing", d.Name)
+	}
+	if err != nil {
+		return nil, withOutput(causeOf(ctx, err), s.trial)
+	}
+	return all, nil
+}
+
+// slice makes one slice: the program thaws, settles under load, rests for its CPU time
 // to be read, is loaded, rests again, and freezes.
 //
 // The counters of a running task lag by up to a tick of the scheduler (4 ms): they are
 // read while everything that was asked has been answered. So CPU time is that of all
 // requests of the slice, and the rate that of its inner window.
-func (s *seat) measure(ctx context.Context, w stretch, seed uint64) ([]record.Slice, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, w.length+w.settle+slack, fmt.Errorf("a slice of %s did not end within %v", w.drive.Name, slack))
-	defer cancel()
-	if w.drive.Whole {
-		ctx = context.WithoutCancel(ctx)
-	}
+func (r *runner) slice(ctx context.Context, s *seat, w stretch, seed uint64) ([]record.Slice, error) {
 	if err := s.thaw(ctx); err != nil {
 		return nil, err
 	}
 	if w.settle > 0 && !w.drive.Whole {
-		if _, err := s.slicer.Load(ctx, workload.Stretch{Drive: w.drive.Name, Duration: w.settle, Rate: w.rate, Seed: seed ^ 1}); err != nil {
-			return nil, causeOf(ctx, err)
+		if _, err := r.load(ctx, s, w.drive, workload.Stretch{Duration: w.settle, Rate: w.rate, Seed: seed ^ 1}); err != nil {
+			return nil, err
 		}
 	}
 	before, err := s.used()
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
-	all, err := s.slicer.Load(ctx, workload.Stretch{Drive: w.drive.Name, Duration: w.length, Ramp: time.Duration(rampShare * float64(w.length)), Rate: w.rate, Seed: seed})
+	began := r.lab.now()
+	all, err := r.load(ctx, s, w.drive, workload.Stretch{Duration: w.length, Ramp: time.Duration(rampShare * float64(w.length)), Rate: w.rate, Seed: seed})
 	if err != nil {
-		return nil, causeOf(ctx, err)
+		return nil, err
 	}
 	after, err := s.used()
 	if err != nil {
@@ -80,7 +94,8 @@ func (s *seat) measure(ctx context.Context, w stretch, seed uint64) ([]record.Sl
 	return slices, nil
 }
 
-// strip measures one slice of every seat, in an order that is drawn, and keeps them.
+// strip measures one slice of every seat, in an order that is drawn, and keeps them. A
+// seat whose slice fails takes no further part; a strip that is cut short is not kept.
 func (r *runner) strip(ctx context.Context, seats []*seat, number int, w stretch, draw *rand.Rand) ([]record.TrialSlice, error) {
 	order := draw.Perm(len(seats))
 	seed := draw.Uint64() // the same moments for all of a strip
@@ -89,17 +104,20 @@ func (r *runner) strip(ctx context.Context, seats []*seat, number int, w stretch
 	}
 	began := r.lab.now()
 	var kept []record.TrialSlice
-	for position, i := range order {
+	position := 0
+	for _, i := range order {
 		s := seats[i]
 		if s.dropped != nil {
 			continue
 		}
-		slices, err := s.measure(ctx, w, seed)
+		slices, err := r.slice(ctx, s, w, seed)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		if err != nil {
-			if ctx.Err() != nil {
-				return nil, context.Cause(ctx)
+			if err := r.drop(ctx, s, fmt.Errorf("strip %d: %w", number, err)); err != nil {
+				return nil, err
 			}
-			s.dropped = fmt.Errorf("strip %d: %w", number, withOutput(err, s.trial))
 			continue
 		}
 		for _, one := range slices {
@@ -107,16 +125,13 @@ func (r *runner) strip(ctx context.Context, seats []*seat, number int, w stretch
 			kept = append(kept, record.TrialSlice{Trial: s.id, Slice: one})
 		}
 		r.strips.previous = s.condition.ID
+		position++
 	}
 	beside, err := r.strips.watch.end(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var limited bool
-	for _, s := range seats {
-		limited = limited || s.condition.Setting.Memory != 0
-	}
-	taint := r.lab.judge(overTicks(beside, r.lab.now().Sub(began), r.run.Host.CPUs), 0, limited)
+	taint := r.taintOfStrip(&beside, r.lab.now().Sub(began), seats)
 	for i := range kept {
 		kept[i].Slice.Steal, kept[i].Slice.Foreign, kept[i].Slice.Taint = beside.Steal, beside.Foreign, taint
 	}
@@ -124,6 +139,17 @@ func (r *runner) strip(ctx context.Context, seats []*seat, number int, w stretch
 		return nil, nil
 	}
 	return kept, r.lab.Store.AddStrip(kept)
+}
+
+// taintOfStrip gives the causes of taint in what happened on the host beside a strip, for
+// all of it, and leaves out of that what cannot be told.
+func (r *runner) taintOfStrip(beside *accounting.Interval, elapsed time.Duration, seats []*seat) []string {
+	memoryLimited := false
+	for _, s := range seats {
+		memoryLimited = memoryLimited || s.condition.Setting.Memory != 0
+	}
+	*beside = overTicks(*beside, elapsed, r.run.Host.CPUs)
+	return r.lab.judge(*beside, 0, memoryLimited)
 }
 
 // leastTicks is the CPU time below which steal and foreign load cannot be told within a

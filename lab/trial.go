@@ -2,6 +2,7 @@ package lab
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,6 +62,7 @@ type trial struct {
 	inst     platform.Instance
 	generate func(ctx context.Context, args []string) ([]byte, error)
 	declared map[string]bool
+	now      func() time.Time
 	// started is when a program that was created ahead was started; zero where its
 	// platform says itself what its execution took.
 	started  time.Time
@@ -83,7 +85,7 @@ func (t *trial) Wait(ctx context.Context) (workload.Exit, error) {
 	}
 	// What it used is known as long as Stop has not been called.
 	if !t.started.IsZero() {
-		exit.Elapsed = time.Since(t.started)
+		exit.Elapsed = t.now().Sub(t.started)
 	}
 	usage, err := t.inst.Usage()
 	if err != nil || usage.CPU == 0 {
@@ -175,6 +177,7 @@ func also(err, more error) error {
 func (r *runner) newTrial(c Condition, params workload.Params) *trial {
 	t := &trial{
 		params:     params,
+		now:        r.lab.now,
 		declared:   map[string]bool{},
 		histograms: map[string]*hdrhistogram.Histogram{},
 		generate: func(ctx context.Context, args []string) ([]byte, error) {
@@ -288,7 +291,7 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 }
 
 func (r *runner) observer() observer {
-	return observer{proc: "/proc", self: os.Getpid(), engine: map[int]bool{}}
+	return observer{proc: cmp.Or(r.lab.Proc, "/proc"), self: os.Getpid(), engine: map[int]bool{}}
 }
 
 // taint gives the causes of taint in what happened on the host beside a trial, or beside

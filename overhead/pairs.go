@@ -103,7 +103,7 @@ func (l *layout) pairAA(metric workload.Metric) pairs {
 
 func (p pairs) ratio(opt Options) stats.Estimate {
 	switch {
-	case p.rounds && p.metric.Quantile == 0:
+	case p.byStrips():
 		return stats.RoundMean(p.headline(), opt.Level)
 	case p.unpaired && logarithmic(p.metric):
 		return stats.UnpairedRatio(values(p.base), values(p.treatment), opt.Level)
@@ -135,7 +135,7 @@ func (p pairs) difference(opt Options) stats.Estimate {
 // blocks' own quantiles stand in: their spread says how many blocks it takes,
 // though the effect itself is that of the merged histograms.
 func (p pairs) logSD() float64 {
-	if p.rounds && p.metric.Quantile == 0 {
+	if p.byStrips() {
 		return sd(p.headline())
 	}
 	if p.unpaired {

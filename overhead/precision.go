@@ -10,14 +10,14 @@ import (
 // HalfWidth is the precision reached so far, for a stop rule: the widest of
 // the primary overheads' intervals, as a ratio-effect to either side (0.02 is
 // 2 %, and is half the interval's width on the log scale). It is +Inf while
-// some interval cannot be told. A condition of which no trial was valid is left
+// some interval cannot be told, or rests on fewer than [stats.StopFrom] rounds. A condition of which no trial was valid is left
 // out: more blocks would not mend it.
 func HalfWidth(run record.Run, opt Options) float64 {
 	widest := math.Inf(-1)
 	eachPrimary(run, opt, func(p pairs, opt Options) {
 		e := p.ratio(opt)
 		half := (math.Log(e.Interval.High) - math.Log(e.Interval.Low)) / 2
-		if math.IsNaN(half) {
+		if math.IsNaN(half) || p.rounds && len(p.blocks) < stats.StopFrom {
 			half = math.Inf(1)
 		}
 		widest = max(widest, half)

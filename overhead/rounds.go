@@ -1,7 +1,6 @@
 package overhead
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -20,13 +19,36 @@ type instance struct {
 	slices   map[string]map[int]*record.Slice // by part and strip
 	samples  map[string]map[int]float64       // of executions, by metric and strip
 	controls []*record.Slice
-	// merged are the latencies of a part, of untainted slices and of all.
+	// merged are the latencies of a part, or an execution's histograms of one name, of
+	// untainted slices and of all.
 	merged map[mergedSlices]*hdrhistogram.Histogram
 }
 
 type mergedSlices struct {
-	part string
+	name string
 	all  bool
+}
+
+// merge adds a histogram to those of its name.
+func (i *instance) merge(name string, tainted bool, h *hdrhistogram.Histogram) {
+	for _, all := range []bool{true, false} {
+		key := mergedSlices{name, all}
+		switch known := i.merged[key]; {
+		case tainted && !all:
+		case known != nil:
+			known.Merge(h)
+		default:
+			i.merged[key] = hdrhistogram.Import(h.Export())
+		}
+	}
+}
+
+// histogram names that which a quantile is of.
+func histogram(m workload.Metric) string {
+	if m.Figure == "" {
+		return m.Histogram
+	}
+	return m.Part
 }
 
 // placeRounds fills the blocks of a workload that is measured by rounds. The pilot's take
@@ -87,26 +109,16 @@ func (l *layout) addSlices(i *instance, t *record.Trial) {
 			l.warnings = append(l.warnings, fmt.Sprintf("latencies of strip %d of trial %d (%s, round %d) are left out: %v", s.Strip, t.ID, t.Condition, t.Block, err))
 			continue
 		}
-		for _, all := range []bool{true, false} {
-			if !all && len(s.Taint) > 0 {
-				continue
-			}
-			key := mergedSlices{s.Part, all}
-			if known := i.merged[key]; known != nil {
-				known.Merge(h)
-			} else {
-				i.merged[key] = hdrhistogram.Import(h.Export())
-			}
-		}
+		i.merge(s.Part, len(s.Taint) > 0, h)
 	}
-	if len(t.Samples) == 0 || len(t.Slices) != 1 {
+	if len(t.Slices) != 1 {
 		return
 	}
-	of := map[string][]float64{}
-	for _, s := range t.Samples {
-		of[s.Metric] = append(of[s.Metric], s.Value)
+	execution := l.measure(t)
+	for name, h := range execution.histograms {
+		i.merge(name, len(t.Slices[0].Taint) > 0, h)
 	}
-	for name, values := range of {
+	for name, values := range execution.samples {
 		if i.samples[name] == nil {
 			i.samples[name] = map[int]float64{}
 		}
@@ -119,8 +131,8 @@ type sums struct{ over, under float64 }
 
 func (s sums) ratio() float64 { return s.over / s.under }
 
-// strip gives a metric of one strip. ok is false where it was not measured, or is tainted
-// and all is not set.
+// strip gives a metric of one strip. ok is false where it was not measured, is tainted and
+// all is not set, or has no logarithm and is no count.
 func (i *instance) strip(m workload.Metric, number int, all bool) (s sums, ok bool) {
 	if i == nil {
 		return s, false
@@ -128,7 +140,7 @@ func (i *instance) strip(m workload.Metric, number int, all bool) (s sums, ok bo
 	if m.Figure == "" {
 		v, measured := i.samples[m.Name][number]
 		slice := i.slices[""][number]
-		return sums{v, 1}, measured && slice != nil && (all || len(slice.Taint) == 0)
+		return sums{v, 1}, measured && (v > 0 || m.Count) && slice != nil && (all || len(slice.Taint) == 0)
 	}
 	slice := i.slices[m.Part][number]
 	if slice == nil || !all && len(slice.Taint) > 0 {
@@ -253,8 +265,8 @@ func (b *block) roundFigure(condition string, m workload.Metric, replicates []in
 	if m.Quantile != 0 {
 		var merged []*hdrhistogram.Histogram
 		for _, replicate := range replicates {
-			if i := b.instances[place{condition, replicate}]; i != nil && i.merged[mergedSlices{m.Part, all}] != nil {
-				merged = append(merged, i.merged[mergedSlices{m.Part, all}])
+			if i := b.instances[place{condition, replicate}]; i != nil && i.merged[mergedSlices{histogram(m), all}] != nil {
+				merged = append(merged, i.merged[mergedSlices{histogram(m), all}])
 			}
 		}
 		if len(merged) == 0 {
@@ -268,7 +280,7 @@ func (b *block) roundFigure(condition string, m workload.Metric, replicates []in
 		return f, f.histogram.TotalCount() > 0
 	}
 	s, ok := b.roundValue(condition, m, all)
-	if f.value = s.typical; byTotals(m) {
+	if f.value = s.typical; byTotals(m) || m.Count { // the mean of a count, which may be zero
 		f.value = s.total
 	}
 	return f, ok
@@ -329,7 +341,7 @@ func (l *layout) pairRounds(m workload.Metric, base []place, other place, all bo
 		if !ok || !also {
 			continue // not every round has every condition, and what failed is told apart
 		}
-		if m.Quantile == 0 {
+		if !m.Count && m.Quantile == 0 {
 			s, ok := b.against(m, base, other, all)
 			if !ok {
 				continue
@@ -341,6 +353,10 @@ func (l *layout) pairRounds(m workload.Metric, base []place, other place, all bo
 	return p
 }
 
+// byStrips tells whether a metric's ratio is found strip by strip: not where it is a count,
+// or a quantile of what all strips of a round have.
+func (p pairs) byStrips() bool { return p.rounds && !p.metric.Count && p.metric.Quantile == 0 }
+
 // headline are the log ratios that a metric's verdict rests on.
 func (p pairs) headline() []float64 {
 	if byTotals(p.metric) {
@@ -351,7 +367,7 @@ func (p pairs) headline() []float64 {
 
 // describe fills in what rounds tell of a row besides its ratio.
 func (p pairs) describe(row *Row, opt Options) {
-	if !p.rounds || p.metric.Quantile != 0 {
+	if !p.byStrips() {
 		return
 	}
 	row.Typical, row.Total = stats.RoundMean(p.typical, opt.Level), stats.RoundMean(p.total, opt.Level)
@@ -402,7 +418,7 @@ func (l *layout) effects(opt Options) []Effect {
 	var all []Effect
 	var found [][]float64
 	for _, m := range l.metrics {
-		if !l.carries(m.Name) || m.Quantile != 0 || l.baseline < 0 {
+		if !l.carries(m.Name) || m.Quantile != 0 || m.Count || l.baseline < 0 {
 			continue
 		}
 		for _, e := range []struct {
@@ -550,7 +566,7 @@ func (l *layout) controlEffect(b *block, m workload.Metric, control string) (flo
 		if s.Control != control || s.Part != m.Part {
 			continue
 		}
-		if v, ok := sumsOf(s, m); ok {
+		if v, ok := sumsOf(s, m); ok && len(s.Taint) == 0 {
 			apart = append(apart, math.Log(v.ratio()))
 		}
 	}
@@ -569,8 +585,8 @@ func (l *layout) controlEffect(b *block, m workload.Metric, control string) (flo
 func (l *layout) strips() (all, tainted int) {
 	for i := range l.blocks {
 		disturbed := map[int]bool{}
-		for _, at := range slices.SortedFunc(maps.Keys(l.blocks[i].instances), func(a, b place) int { return cmp.Compare(a.condition, b.condition) }) {
-			for _, of := range l.blocks[i].instances[at].slices {
+		for _, at := range l.blocks[i].instances {
+			for _, of := range at.slices {
 				for n, s := range of {
 					disturbed[n] = disturbed[n] || len(s.Taint) > 0
 				}

@@ -135,7 +135,10 @@ type RoundPlan struct {
 	Warm   time.Duration `json:"warm_ns,omitempty"`   // load of each part after a launch, before anything counts
 	Strips int           `json:"strips,omitempty"`    // in a round, of each part
 	Pilot  int           `json:"pilot,omitempty"`     // rounds of the pilot
-	Long   time.Duration `json:"long_ns,omitempty"`   // length of the slices that are controls "long"
+	// InPairs tells that a round has the baseline and one other condition, which take
+	// turns: all together need too much memory.
+	InPairs bool          `json:"in_pairs,omitempty"`
+	Long    time.Duration `json:"long_ns,omitempty"` // length of the slices that are controls "long"
 	// VarianceOfStrips is that of the log ratio of one strip, its correlation with its
 	// neighbours included; VarianceOfRounds is what rounds add to it, and may be negative.
 	// Both are the pilot's; nil: unknown.

@@ -23,7 +23,7 @@ func Answer(run record.Run, rep overhead.Report) string {
 			answer += ": " + clean(run.Reason)
 		}
 	case 1:
-		answer = groupAnswer(rep, rep.Groups[0])
+		answer = groupAnswer(rep, rep.Groups[0]) + layersAnswer(rep, rep.Groups[0].Workload)
 		if run.Plan.Ladder {
 			answer += dearestRung(run, rep)
 		}

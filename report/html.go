@@ -95,6 +95,7 @@ type groupPage struct {
 	Metrics  []metricPage
 	Curves   []percentilePlot
 	Effects  figuresPage
+	Layers   []figuresPage // by which the cost of a condition is divided
 	Loads    []figuresPage
 	Rounds   bool
 	Warnings []string
@@ -201,11 +202,14 @@ func newGroupPage(index int, run record.Run, rep overhead.Report, g overhead.Gro
 	if t, any := effectsTable(g, rep.Level); any {
 		p.Effects = newFiguresPage(t)
 	}
+	for _, t := range layersTables(rep, g.Workload) {
+		p.Layers = append(p.Layers, newFiguresPage(t))
+	}
 	for _, t := range loadTables(g, rep.Level) {
 		p.Loads = append(p.Loads, newFiguresPage(t))
 	}
 	if len(rep.Groups) > 1 {
-		p.Answer = typeset(strings.TrimSuffix(groupAnswer(rep, g), ".") + ".")
+		p.Answer = typeset(strings.TrimSuffix(groupAnswer(rep, g), ".") + layersAnswer(rep, g.Workload) + ".")
 	}
 	leading := map[string]bool{}
 	for _, m := range g.Primaries() {

@@ -31,9 +31,15 @@ func layerClause(f overhead.Layers) string {
 	return fmt.Sprintf("%s costs %s of that", c.Layer, size)
 }
 
-// layersTitle stands above a table of layers.
-func layersTitle(f overhead.Layers) string {
-	return fmt.Sprintf("Which layer of %s costs %s, on %s of their own", clean(f.Condition), layersMetric(f), plural(f.Rounds, "round"))
+// layersTables are those of a workload's costs that were divided.
+func layersTables(rep overhead.Report, workload string) []table {
+	var tables []table
+	for _, f := range rep.Layers {
+		if f.Plan.Of == workload {
+			tables = append(tables, layersTable(f, rep.Level))
+		}
+	}
+	return tables
 }
 
 // layersMetric is the title of the metric that is divided.
@@ -44,7 +50,7 @@ func layersMetric(f overhead.Layers) string {
 
 // layersTable shows each step of a cost, with its interval.
 func layersTable(f overhead.Layers, level float64) table {
-	t := table{head: []string{"layer", "it costs, %", levelText(level), ""}}
+	t := table{head: []string{layersMetric(f) + ", by layer, on " + plural(f.Rounds, "round") + " of their own", "it costs, %", levelText(level), ""}}
 	row := func(name string, s overhead.Step) {
 		cells := []string{name, "", "", ""}
 		if bounded(s.Percent, s.Low, s.High) {

@@ -76,7 +76,7 @@ func (s *screen) group(run record.Run, rep overhead.Report, g overhead.Group, al
 	s.blank()
 	if len(rep.Groups) > 1 {
 		s.rule(clean(g.Workload))
-		s.paragraph(bold, strings.TrimSuffix(groupAnswer(rep, g), ".")+".")
+		s.paragraph(bold, strings.TrimSuffix(groupAnswer(rep, g), ".")+layersAnswer(rep, g.Workload)+".")
 		s.field("workload", workloadText(run, g))
 		s.field(unitOf(g)+"s", blocksText(run, g))
 		s.blank()
@@ -112,6 +112,10 @@ func (s *screen) group(run record.Run, rep overhead.Report, g overhead.Group, al
 		}
 		s.blank()
 		s.tables(rungs)
+	}
+	for _, t := range layersTables(rep, g.Workload) {
+		s.blank()
+		s.tables([]table{t})
 	}
 	s.warnings(g.Warnings)
 }

@@ -189,7 +189,7 @@ func (plan bookingPlan) nodeNeed() int64 { return bookingNodeNeed + plan.oldSpac
 var bookingEnv = []string{"NODE_ENV=production"}
 
 // placed gives the authentication service and the database the next ports.
-func (booking) placed(p Params, at Place) (Params, error) {
+func (booking) Placed(p Params, at Place) (Params, error) {
 	p = p.at(at)
 	if at.Port > 0 {
 		p["auth-port"], p["db-port"] = strconv.Itoa(at.Port+1), strconv.Itoa(at.Port+2)

@@ -96,7 +96,7 @@ func planCassandra(p Params) (plan cassandraPlan, err error) {
 }
 
 // placed gives the port at which nodes speak to one another the next one.
-func (cassandra) placed(p Params, at Place) (Params, error) { return p.at(at), nil }
+func (cassandra) Placed(p Params, at Place) (Params, error) { return p.at(at), nil }
 
 func (cassandra) Program(p Params) (Program, error) {
 	plan, err := planCassandra(p)

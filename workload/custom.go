@@ -429,7 +429,7 @@ func (c *custom) portAt(p Params, port int) int {
 }
 
 // placed takes a program for told where its command or its environment says so.
-func (c *custom) placed(p Params, at Place) (Params, error) {
+func (c *custom) Placed(p Params, at Place) (Params, error) {
 	cannot := func(format string, args ...any) error { return &Unplaceable{c.name, fmt.Sprintf(format, args...)} }
 	if len(c.ports) == 0 || len(c.ports) > PlacePorts {
 		return nil, cannot("its file lists %d ports, want 1 to %d", len(c.ports), PlacePorts)

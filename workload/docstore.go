@@ -71,7 +71,7 @@ func planDocstore(p Params) (plan docstorePlan, err error) {
 }
 
 // placed cannot tell an image's own command where to listen.
-func (w docstore) placed(p Params, at Place) (Params, error) {
+func (w docstore) Placed(p Params, at Place) (Params, error) {
 	if p["server"] == serverImage {
 		return nil, &Unplaceable{w.Name(), "server=" + serverImage + ": the image's own command listens where it does by itself"}
 	}

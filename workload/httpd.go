@@ -22,7 +22,7 @@ func (httpd) Source() Source  { return Source{Recipe: "httpd"} }
 
 const httpdPort = 80
 
-func (httpd) placed(p Params, at Place) (Params, error) { return p.at(at), nil }
+func (httpd) Placed(p Params, at Place) (Params, error) { return p.at(at), nil }
 
 // httpdData is the size of all files in MiB.
 const httpdData = image.HTTPDFiles * image.HTTPDFileSize >> 20

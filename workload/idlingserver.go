@@ -73,7 +73,7 @@ func planObjects(p Params) (plan objectPlan, err error) {
 	return plan, err
 }
 
-func (s *objectServer) placed(p Params, at Place) (Params, error) { return p.at(at), nil }
+func (s *objectServer) Placed(p Params, at Place) (Params, error) { return p.at(at), nil }
 
 func (s *objectServer) Program(p Params) (Program, error) {
 	plan, err := planObjects(p)

@@ -49,7 +49,7 @@ func planMapstore(p Params) (plan mapstorePlan, err error) {
 // nor ever written to.
 func (p mapstorePlan) own() bool { return p.data > image.MapstoreData || p.reads < 100 }
 
-func (mapstore) placed(p Params, at Place) (Params, error) { return p.at(at), nil }
+func (mapstore) Placed(p Params, at Place) (Params, error) { return p.at(at), nil }
 
 func (mapstore) Program(p Params) (Program, error) {
 	plan, err := planMapstore(p)

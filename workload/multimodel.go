@@ -52,7 +52,7 @@ func planMultimodel(p Params) (plan multimodelPlan, err error) {
 	return plan, err
 }
 
-func (multimodel) placed(p Params, at Place) (Params, error) { return p.at(at), nil }
+func (multimodel) Placed(p Params, at Place) (Params, error) { return p.at(at), nil }
 
 func (multimodel) Program(p Params) (Program, error) {
 	plan, err := planMultimodel(p)

@@ -31,12 +31,12 @@ func (u *Unplaceable) Error() string {
 	return "workload " + u.Workload + " has no other place: " + u.Reason
 }
 
-// placeable is a workload whose program can be told where to listen.
-type placeable interface {
+// Placeable is a workload whose program can be told where to listen.
+type Placeable interface {
 	Workload
-	// placed gives the parameters with which Program has it listen there, and with which
+	// Placed gives the parameters with which Program has it listen there, and with which
 	// the workload looks for it there. The error is an *Unplaceable.
-	placed(p Params, at Place) (Params, error)
+	Placed(p Params, at Place) (Params, error)
 }
 
 // At is a workload's program, listening at a place, and the parameters with which the
@@ -51,12 +51,12 @@ func At(w Workload, p Params, place Place) (Program, Params, error) {
 		if a, err := netip.ParseAddr(place.Listen); place.Listen != "" && (err != nil || !a.Is4()) {
 			return Program{}, nil, fmt.Errorf("address %q of an instance: want one of IPv4, such as 127.0.0.1", place.Listen)
 		}
-		told, ok := w.(placeable)
+		told, ok := w.(Placeable)
 		if !ok {
 			return Program{}, nil, &Unplaceable{w.Name(), "its program cannot be told where to listen"}
 		}
 		var err error
-		if p, err = told.placed(p, place); err != nil {
+		if p, err = told.Placed(p, place); err != nil {
 			return Program{}, nil, err
 		}
 	}

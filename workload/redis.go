@@ -174,7 +174,7 @@ func (p redisPlan) wholePipelines(requests int64) int64 {
 	return (requests + p.pipeline - 1) / p.pipeline * p.pipeline
 }
 
-func (redis) placed(p Params, at Place) (Params, error) { return p.at(at), nil }
+func (redis) Placed(p Params, at Place) (Params, error) { return p.at(at), nil }
 
 func (redis) Program(p Params) (Program, error) {
 	plan, err := planRedis(p)

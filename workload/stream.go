@@ -63,7 +63,7 @@ const streamRepetitions = 2
 func streamArrays(elements int64) int64 { return 3 * 8 * elements }
 
 // placed has the program serve passes at a port. Without one it listens nowhere.
-func (stream) placed(p Params, at Place) (Params, error) {
+func (stream) Placed(p Params, at Place) (Params, error) {
 	if at.Port == 0 {
 		return p, nil
 	}

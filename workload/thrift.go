@@ -97,7 +97,7 @@ func (plan thriftPlan) refuse(p Params) error {
 	return nil
 }
 
-func (thrift) placed(p Params, at Place) (Params, error) { return p.at(at), nil }
+func (thrift) Placed(p Params, at Place) (Params, error) { return p.at(at), nil }
 
 func (thrift) Program(p Params) (Program, error) {
 	plan, err := planThrift(p)

@@ -83,7 +83,7 @@ func planWordPress(p Params) (plan wordpressPlan, err error) {
 	return plan, err
 }
 
-func (wordpress) placed(p Params, at Place) (Params, error) { return p.at(at), nil }
+func (wordpress) Placed(p Params, at Place) (Params, error) { return p.at(at), nil }
 
 func (wordpress) Program(p Params) (Program, error) {
 	plan, err := planWordPress(p)
