@@ -199,6 +199,10 @@ func (m *measuring) close() {
 
 // interim shows the first table within a minute and the next ones now and then.
 func (m *measuring) interim(run record.Run, group string) {
+	if run.Plan.InRounds(group) {
+		m.interimRounds(run, group)
+		return
+	}
 	if !m.progress.due() {
 		return
 	}
@@ -214,6 +218,23 @@ func (m *measuring) interim(run record.Run, group string) {
 	if err := report.Terminal(m.app.err, run, rep, report.TerminalOptions{Width: terminalWidth(m.app.err), Color: isTerminal(m.app.err), Interim: true}); err != nil {
 		m.progress.note("interim table: " + err.Error())
 	}
+}
+
+// interimRounds shows what is known of a group that is measured by rounds: a table as soon as
+// there is a figure, and again with the first that count; then a line a condition.
+func (m *measuring) interimRounds(run record.Run, group string) {
+	rep := overhead.Analyse(run, overhead.Options{Workload: group, Pilot: true})
+	if len(rep.Groups) != 1 || rep.Groups[0].Strips == 0 {
+		return
+	}
+	g := rep.Groups[0]
+	if m.progress.table(group, g.Pilot) {
+		m.progress.clear()
+		if err := report.Terminal(m.app.err, run, rep, report.TerminalOptions{Width: terminalWidth(m.app.err), Color: isTerminal(m.app.err), Interim: true}); err != nil {
+			m.progress.note("interim table: " + err.Error())
+		}
+	}
+	m.progress.know(report.LiveRows(g))
 }
 
 // finish shows and writes what a run came to. err is the run's own.
@@ -253,7 +274,7 @@ func decidesRun(rep overhead.Report) string {
 			}
 		}
 	}
-	return "more blocks (--budget) or a quieter host would narrow the interval"
+	return "more blocks or rounds (--budget) or a quieter host would narrow the interval"
 }
 
 // withheld says of a row why it does not pass though its interval does.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,11 +13,12 @@ import (
 	"golang.org/x/term"
 
 	"tare/lab"
+	"tare/report"
 	"tare/terminal"
 )
 
 // progress tells what happens: one line that is written over on a terminal,
-// and a line for each block elsewhere.
+// and a line for each block or round elsewhere.
 type progress struct {
 	mu     sync.Mutex
 	out    io.Writer
@@ -25,6 +27,57 @@ type progress struct {
 	began  time.Time
 	shown  time.Time // when an interim table was shown last
 	tables int
+	// Of groups that are measured by rounds: the table that was shown last, and what is known
+	// of each condition, with the half-width at which that was last said in a line.
+	tabled map[string]string
+	live   []report.Live
+	said   map[string]float64
+	lines  int // of live that stand above the line that is written over
+}
+
+// narrowed is to what part of what was last said a half-width has to shrink to be said again.
+const narrowed = 0.8
+
+// table tells whether a table of a group is due, which is of its pilot or of its rounds: the
+// first of each is.
+func (p *progress) table(group string, pilot bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of := "rounds"
+	if pilot {
+		of = "pilot"
+	}
+	if p.tabled[group] == of {
+		return false
+	}
+	if p.tabled == nil {
+		p.tabled = map[string]string{}
+	}
+	p.tabled[group] = of
+	return true
+}
+
+// know shows what is known so far of conditions: on a terminal in lines that are written
+// over, elsewhere in a line where an interval has narrowed noticeably.
+func (p *progress) know(rows []report.Live) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.erase()
+	if p.said == nil {
+		p.said = map[string]float64{}
+	}
+	for _, row := range rows {
+		if last, ok := p.said[row.Condition]; !p.tty && (!ok || row.HalfWidth <= narrowed*last) {
+			p.said[row.Condition] = row.HalfWidth
+			terminal.Fprintln(p.out, row.Text)
+		}
+		i := slices.IndexFunc(p.live, func(l report.Live) bool { return l.Condition == row.Condition })
+		if i < 0 {
+			p.live = append(p.live, row)
+		} else {
+			p.live[i] = row
+		}
+	}
 }
 
 func newProgress(out io.Writer) *progress {
@@ -64,6 +117,10 @@ func (p *progress) erase() {
 		terminal.Overwrite(p.out, "", 0)
 		p.drawn = false
 	}
+	for ; p.lines > 0; p.lines-- {
+		terminal.LineUp.Print(p.out)
+		terminal.Overwrite(p.out, "", 0)
+	}
 }
 
 func (p *progress) event(e lab.Event) {
@@ -76,15 +133,13 @@ func (p *progress) event(e lab.Event) {
 		terminal.Fprintln(p.out, "warning: "+e.Text)
 	case lab.Tainted:
 		p.erase()
-		terminal.Fprintf(p.out, "%s in block %d is made again at its end: %s\n", cmp.Or(e.Label, conditionName(e.Condition)), e.Block, e.Text)
+		terminal.Fprintf(p.out, "%s in %s is made again at its end: %s\n", cmp.Or(e.Label, conditionName(e.Condition)), where(e), e.Text)
 	case lab.Preparing:
 		p.line("preparing " + e.Text)
 	case lab.Started:
-		what := fmt.Sprintf("block %d", e.Block)
-		if e.Block == 0 {
-			what = "warm-up"
-		}
-		p.line(fmt.Sprintf("%s: %s %s%s", what, e.Group, cmp.Or(e.Label, conditionName(e.Condition)), leftText(e.Left)))
+		p.line(fmt.Sprintf("%s: %s %s%s", where(e), e.Group, cmp.Or(e.Label, conditionName(e.Condition)), leftText(e.Left)))
+	case lab.Stripped:
+		p.line(fmt.Sprintf("%s: %s %s%s", where(e), e.Group, e.Text, leftText(e.Left)))
 	case lab.Told:
 		p.line(fmt.Sprintf("%s: %s", cmp.Or(e.Label, conditionName(e.Condition)), e.Text))
 		if !p.tty {
@@ -93,11 +148,11 @@ func (p *progress) event(e lab.Event) {
 	case lab.Ended:
 		if e.Text != "" {
 			p.erase()
-			terminal.Fprintf(p.out, "%s in block %d yielded nothing: %s\n", e.Condition, e.Block, e.Text)
+			terminal.Fprintf(p.out, "%s in %s yielded nothing: %s\n", e.Condition, where(e), e.Text)
 		}
 	case lab.Blocked:
 		if !p.tty {
-			terminal.Fprintf(p.out, "%s: block %d done%s\n", e.Group, e.Block, leftText(e.Left))
+			terminal.Fprintf(p.out, "%s: %s done%s\n", e.Group, where(e), leftText(e.Left))
 		}
 	}
 }
@@ -107,8 +162,29 @@ func (p *progress) line(text string) {
 	if !p.tty {
 		return
 	}
-	terminal.Overwrite(p.out, text, terminalWidth(p.out))
+	width := terminalWidth(p.out)
+	if p.lines == 0 && len(p.live) > 0 {
+		p.erase()
+		for _, row := range p.live {
+			terminal.Overwrite(p.out, row.Text, width)
+			terminal.Fprintln(p.out)
+			p.lines++
+		}
+	}
+	terminal.Overwrite(p.out, text, width)
 	p.drawn = true
+}
+
+// where is the place of an event in a run: "round 3".
+func where(e lab.Event) string {
+	block, first := "block", "warm-up"
+	if e.Rounds {
+		block, first = "round", "pilot"
+	}
+	if e.Block == 0 {
+		return first
+	}
+	return fmt.Sprintf("%s %d", block, e.Block)
 }
 
 func leftText(left time.Duration) string {

@@ -13,6 +13,7 @@ import (
 
 func (a *app) show() *cobra.Command {
 	var html string
+	var all bool
 	cmd := &cobra.Command{
 		Use:               "show [RUN]",
 		Short:             "Show what a run came to",
@@ -22,6 +23,7 @@ func (a *app) show() *cobra.Command {
 		ValidArgsFunction: a.completeRuns,
 	}
 	cmd.Flags().StringVar(&html, "html", "", "write the HTML report to this file (- for standard output) instead")
+	cmd.Flags().BoolVar(&all, "all", false, "show every metric, and what moves figures within rounds")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		run, err := a.run(args)
 		if err != nil {
@@ -37,7 +39,7 @@ func (a *app) show() *cobra.Command {
 		switch html {
 		case "":
 			return report.Terminal(a.out, run, rep, report.TerminalOptions{
-				Width: terminalWidth(a.out), Color: isTerminal(a.out), Weight: weightOf(run), Next: a.again(nextCommand(run)),
+				Width: terminalWidth(a.out), Color: isTerminal(a.out), Weight: weightOf(run), Next: a.again(nextCommand(run)), All: all,
 			})
 		case "-":
 			return page(terminal.Document(a.out))

@@ -34,6 +34,7 @@ func (r *runner) pilotOfExecutions(ctx context.Context, g Group, p *progress) er
 		if err := r.executeStrip(ctx, g, 0, strip, draw); err != nil {
 			return err
 		}
+		r.provisional(g.Workload)
 		took = r.lab.now().Sub(start)
 	}
 	plan := record.RoundPlan{Pilot: 1, CostOfStrip: took, Strips: leastStrips}
@@ -59,6 +60,7 @@ func (r *runner) executeRound(ctx context.Context, g Group, round int, plan reco
 		if err := r.executeStrip(ctx, g, round, strip, draw); err != nil {
 			return err
 		}
+		r.provisional(g.Workload)
 		if r.outOfTime(plan.CostOfStrip) && strip < plan.Strips {
 			break // what is left of the round would exceed the budget
 		}
@@ -101,7 +103,7 @@ func (r *runner) executeStrip(ctx context.Context, g Group, round, strip int, dr
 		}
 		e := all[i]
 		c := e.condition
-		r.lab.tell(Event{Kind: Started, Group: g.Workload, Condition: c.ID, Label: c.Label, Block: round, Left: r.left()})
+		r.lab.tell(Event{Kind: Started, Group: g.Workload, Condition: c.ID, Label: c.Label, Block: round, Rounds: true, Left: r.left()})
 		if e.dropped == nil {
 			e.dropped = r.perform(ctx, e, strip, position)
 		}
@@ -140,7 +142,7 @@ func (r *runner) executeStrip(ctx context.Context, g Group, round, strip int, dr
 		if _, err := r.lab.Store.AddTrial(r.run.ID, e.result); err != nil {
 			return err
 		}
-		r.lab.tell(Event{Kind: Ended, Group: g.Workload, Condition: c.ID, Label: c.Label, Block: round, Text: e.result.Error})
+		r.lab.tell(Event{Kind: Ended, Group: g.Workload, Condition: c.ID, Label: c.Label, Block: round, Rounds: true, Text: e.result.Error})
 	}
 	for _, e := range all {
 		if e.dropped != nil && (round == 0 || errors.Is(e.dropped, platform.ErrGone)) {

@@ -134,6 +134,7 @@ type Event struct {
 	Condition string // ID
 	Label     string // of the condition, as pages have it; empty where there is none
 	Block     int
+	Rounds    bool   // Block is a round, and 0 the pilot
 	Text      string // one line
 	Elapsed   time.Duration
 	Left      time.Duration // estimate; 0 where there is none
@@ -147,8 +148,9 @@ const (
 	Preparing EventKind = "preparing" // an image or a platform
 	Started   EventKind = "started"   // a trial
 	Told      EventKind = "told"      // how far a long trial is ([Bench.Tell])
+	Stripped  EventKind = "strip"     // a strip begins, which Text names
 	Ended     EventKind = "ended"     // a trial
 	Tainted   EventKind = "tainted"   // a trial, which will be made again
-	Blocked   EventKind = "block"     // a block is complete
+	Blocked   EventKind = "block"     // a block or round is complete
 	Warned    EventKind = "warning"
 )

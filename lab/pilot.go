@@ -151,6 +151,7 @@ func (r *runner) pilotRound(ctx context.Context, g Group, drives []workload.Driv
 			stripped += took
 			seen.strips = append(seen.strips, took)
 			all = append(all, kept...)
+			r.provisional(g.Workload)
 		}
 	}
 	for _, s := range seats {

@@ -55,7 +55,7 @@ func (r *runner) openRound(ctx context.Context, g Group, round, turn int, draw *
 		if ctx.Err() != nil {
 			return seats, context.Cause(ctx)
 		}
-		r.lab.tell(Event{Kind: Started, Group: g.Workload, Condition: s.condition.ID, Label: s.condition.Label, Block: round, Text: "launch", Left: r.left()})
+		r.lab.tell(Event{Kind: Started, Group: g.Workload, Condition: s.condition.ID, Label: s.condition.Label, Block: round, Rounds: true, Text: "launch", Left: r.left()})
 		err := r.launch(ctx, s, round, position)
 		if err == nil {
 			err = after(ctx, s)
@@ -89,7 +89,7 @@ func (r *runner) drop(ctx context.Context, s *seat, why error) error {
 		return nil
 	}
 	s.dropped = why
-	r.lab.tell(Event{Kind: Ended, Group: s.condition.Workload, Condition: s.condition.ID, Label: s.condition.Label, Block: s.result.Block, Text: firstLine(why.Error())})
+	r.lab.tell(Event{Kind: Ended, Group: s.condition.Workload, Condition: s.condition.ID, Label: s.condition.Label, Block: s.result.Block, Rounds: true, Text: firstLine(why.Error())})
 	return r.stop(ctx, s)
 }
 
@@ -150,7 +150,7 @@ func (r *runner) completeRound(ctx context.Context, g Group, p *progress) (err e
 		return fmt.Errorf("%s, round %d: %w", g.Workload, round, err)
 	}
 	p.blocks++
-	r.lab.tell(Event{Kind: Blocked, Group: g.Workload, Block: round, Left: r.left()})
+	r.lab.tell(Event{Kind: Blocked, Group: g.Workload, Block: round, Rounds: true, Left: r.left()})
 	r.interim(g.Workload)
 	return nil
 }
@@ -163,6 +163,30 @@ func (r *runner) interim(group string) {
 	if run, err := r.lab.Store.Run(r.run.ID); err == nil {
 		r.lab.Interim(run, group)
 	}
+}
+
+// provisionalEvery is how often a group is shown that has no complete round so far.
+const provisionalEvery = 10 * time.Second
+
+// provisional shows the run so far between two strips, as long as a group has no complete
+// round.
+func (r *runner) provisional(group string) {
+	if r.groups[group].blocks > 0 {
+		return
+	}
+	last, ok := r.shown[group]
+	if !ok {
+		last = r.began
+	}
+	now := r.lab.now()
+	if now.Sub(last) < provisionalEvery {
+		return
+	}
+	if r.shown == nil {
+		r.shown = map[string]time.Time{}
+	}
+	r.shown[group] = now
+	r.interim(group)
 }
 
 // sliceRound launches the group's instances, measures its strips, and stops them.
@@ -192,10 +216,11 @@ func (r *runner) sliceRound(ctx context.Context, g Group, round int, plan record
 				continue
 			}
 			number++
-			r.lab.tell(Event{Kind: Told, Group: g.Workload, Block: round, Text: fmt.Sprintf("round %d, strip %d: %s", round, number, d.Name), Left: r.left()})
+			r.lab.tell(Event{Kind: Stripped, Group: g.Workload, Block: round, Rounds: true, Text: fmt.Sprintf("strip %d: %s", number, d.Name), Left: r.left()})
 			if _, err := r.strip(ctx, seats, number, stretchOf(d, plan), draw); err != nil {
 				return err
 			}
+			r.provisional(g.Workload)
 		}
 	}
 	return r.countFailures(seats)

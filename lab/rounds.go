@@ -106,7 +106,7 @@ func (r *runner) advance(ctx context.Context, g Group, p *progress) error {
 	if p.warm {
 		return r.completeRound(ctx, g, p)
 	}
-	r.lab.tell(Event{Kind: Started, Group: g.Workload, Text: "pilot", Left: r.left()})
+	r.lab.tell(Event{Kind: Started, Group: g.Workload, Rounds: true, Text: "pilot", Left: r.left()})
 	err := r.pilotOf(ctx, g, p)
 	var cannot *cannotSlice
 	if ctx.Err() == nil && errors.As(err, &cannot) {

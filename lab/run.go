@@ -44,7 +44,8 @@ type Lab struct {
 	Generate func(ctx context.Context, img image.Image, netns string, args []string) ([]byte, error)
 	// Boxes makes a bound around programs of this host's kernel; nil makes none.
 	Boxes func(ctx context.Context, spec platform.BoxSpec) (platform.Box, error)
-	// Watch is told what happens; Interim is given the run so far after each block.
+	// Watch is told what happens; Interim is given the run so far after each block or round,
+	// and every few seconds as long as a group has no complete round.
 	Watch   func(Event)
 	Interim func(run record.Run, group string)
 	// TrialLimit bounds one trial; 0 is DefaultTrialLimit.
@@ -126,6 +127,7 @@ type runner struct {
 	trials    int
 	groups    map[string]*progress
 	strips    strips
+	shown     map[string]time.Time // when a group without a complete round was last shown
 	began     time.Time
 	// phase is the part of the budget that is being spent.
 	phase phase

@@ -17,6 +17,9 @@ type Options struct {
 	Level          float64 // of intervals; 0 is the plan's
 	Seed           int64   // of resampling; 0 is the run's
 	Workload       string  // the only one to analyse; empty is all
+	// Pilot shows the rounds of the pilot, of which nothing is decided, of a workload that
+	// has no other round so far.
+	Pilot bool
 }
 
 func (o Options) from(run record.Run) Options {
@@ -78,7 +81,7 @@ func Analyse(run record.Run, opt Options) Report {
 			}
 		}
 		if l.rounds {
-			group.Rounds = true
+			group.Rounds, group.Pilot = true, l.pilot
 			group.Strips, group.StripsTainted = l.strips()
 			group.Effects = l.effects(opt)
 		}
@@ -111,6 +114,7 @@ func Analyse(run record.Run, opt Options) Report {
 				in = primary
 			}
 			m.Comparisons = in.size()
+			l.judgeWithTainted(l.metrics[j], m, opt)
 			if len(of[i][j]) > 0 {
 				m.NoiseFloor = floor(of[i][j], in.level())
 			}
@@ -123,7 +127,7 @@ func Analyse(run record.Run, opt Options) Report {
 }
 
 func (l *layout) metricReport(m workload.Metric, opt Options) (MetricReport, []*comparison) {
-	report := MetricReport{Name: m.Name, Unit: m.Unit, Primary: m.Primary, HigherIsBetter: m.Better == workload.Higher, Totals: byTotals(m), NoiseFloor: math.NaN(), Rows: make([]Row, len(l.conditions))}
+	report := MetricReport{Name: m.Name, Unit: m.Unit, Primary: m.Primary, HigherIsBetter: m.Better == workload.Higher, Quantile: m.Quantile, Part: m.Part, Figure: m.Figure, Rounds: l.rounds, NoiseFloor: math.NaN(), Rows: make([]Row, len(l.conditions))}
 	var comparisons []*comparison
 	disturbed := l.allTainted()
 	for i, c := range l.conditions {
@@ -138,6 +142,7 @@ func (l *layout) metricReport(m workload.Metric, opt Options) (MetricReport, []*
 			}
 		}
 		row.Value = level(m, own, opt)
+		l.describeLoad(row, m, opt)
 		switch {
 		case i == l.baseline:
 			row.Baseline, row.Verdict = true, Baseline
@@ -155,12 +160,15 @@ func (l *layout) metricReport(m workload.Metric, opt Options) (MetricReport, []*
 			if all := l.pair(m, c.ID, true); l.rounds || len(all.blocks) > len(p.blocks) {
 				row.RatioAll = all.ratio(opt)
 			}
+			if l.rounds && row.Ratio.N == 0 && row.RatioAll.N > 0 {
+				row.Ratio.Warnings = []string{"each of its strips is tainted"}
+			}
 			if p.dropped > 0 {
 				row.Ratio.Warnings = append(row.Ratio.Warnings,
 					fmt.Sprintf("%d of %d blocks dropped: a trial failed or is missing", p.dropped, p.dropped+len(p.blocks)))
 			}
 			if disturbed {
-				row.Ratio.Warnings = append(row.Ratio.Warnings, "every block is tainted")
+				row.Ratio.Warnings = append(row.Ratio.Warnings, l.everything()+" is tainted")
 			}
 			row.Percent, row.PercentLow, row.PercentHigh = percent(row.Ratio, m.Better)
 			comparisons = append(comparisons, &comparison{row: row, metric: m, pairs: p, sd: p.logSD(), disturbed: disturbed})
@@ -191,6 +199,14 @@ func (l *layout) allTainted() bool {
 		}
 	}
 	return len(l.blocks) > 0
+}
+
+// everything is what is left out where it is tainted.
+func (l *layout) everything() string {
+	if l.rounds {
+		return "every strip"
+	}
+	return "every block"
 }
 
 // points gives a condition's value in each block where it was measured, and

@@ -21,7 +21,8 @@ import (
 //
 // One line stands for one valid trial and metric of the last attempt at a
 // block; tainted blocks and the warm-up are left out, since the format has no
-// place for them that every reader heeds. benchstat takes the trials for
+// place for them that every reader heeds. In a run of rounds of slices a line stands for one
+// round, condition and metric, over the untainted strips of its instances. benchstat takes the trials for
 // independent: it sees neither pairs nor blocks, so its intervals are wider
 // than tare's.
 func Benchfmt(w io.Writer, run record.Run) error {
@@ -61,6 +62,14 @@ func Benchfmt(w io.Writer, run record.Run) error {
 				continue
 			}
 			for _, c := range l.conditions {
+				for _, m := range c.Metrics {
+					if !l.rounds {
+						break
+					}
+					if f, ok := b.figure(c.ID, m); ok && !b.disturbed {
+						fmt.Fprintf(out, "%s/metric=%s 1 %s %s\n", names[c.ID], lastPart(m.Name), strconv.FormatFloat(f.value, 'g', -1, 64), unit(m))
+					}
+				}
 				for replicate := range 2 {
 					for _, m := range c.Metrics {
 						if value, ok := b.cells[place{c.ID, replicate}].value(m); ok {

@@ -13,7 +13,10 @@ import (
 // believing its figures.
 func (l *layout) cautions(group Group, opt Options) []string {
 	var all []string
-	if group.Blocks == 0 && len(l.blocks) > 0 {
+	switch {
+	case l.rounds:
+		all = append(all, l.roundCautions(group, opt)...)
+	case group.Blocks == 0 && len(l.blocks) > 0:
 		all = append(all, "no block is both complete and untainted")
 	}
 	all = append(all, l.failures()...)
@@ -30,7 +33,7 @@ func (l *layout) cautions(group Group, opt Options) []string {
 		if !l.carries(m.Name) {
 			continue
 		}
-		all = append(all, l.taintThatMatters(m, group.Metrics[i], opt)...)
+		all = append(all, l.taintThatMatters(group.Metrics[i])...)
 		if l.baseline >= 0 {
 			all = append(all, l.drift(m, opt, primaries)...)
 		}
@@ -116,18 +119,38 @@ func (l *layout) taintThatFollows() []string {
 	return all
 }
 
-// taintThatMatters names the conditions that would be judged otherwise with
-// the tainted blocks left in, at the level at which they were judged without.
-func (l *layout) taintThatMatters(m workload.Metric, report MetricReport, opt Options) []string {
-	var all []string
-	for _, row := range report.Rows {
+// judgeWithTainted gives rows the verdict that they would have with all that is tainted left
+// in, at the level at which they were judged without.
+func (l *layout) judgeWithTainted(m workload.Metric, report *MetricReport, opt Options) {
+	if l.rounds && !l.anyTainted() {
+		return
+	}
+	for i := range report.Rows {
+		row := &report.Rows[i]
 		if row.Baseline || row.RatioAll.N == row.Ratio.N && !l.rounds || math.IsNaN(row.Ratio.Value) {
 			continue
 		}
 		at := opt
 		at.Level = row.Adjusted.Level
-		if with := judge(l.pair(m, row.Condition, true).ratio(at), absent(at), m.Better, opt.SmallestEffect); with != row.Verdict {
-			all = append(all, fmt.Sprintf("%s, %s: %s without the tainted blocks, %s with them", row.Label, m.Name, row.Verdict, with))
+		with := l.pair(m, row.Condition, true)
+		row.WithTainted = Inconclusive
+		if !l.rounds || len(with.blocks) >= fewestBlocks {
+			row.WithTainted = judge(with.ratio(at), absent(at), m.Better, opt.SmallestEffect)
+		}
+	}
+}
+
+// taintThatMatters names the conditions that would be judged otherwise with the tainted
+// blocks or strips left in.
+func (l *layout) taintThatMatters(report MetricReport) []string {
+	unit := "blocks"
+	if l.rounds {
+		unit = "strips"
+	}
+	var all []string
+	for _, row := range report.Rows {
+		if row.WithTainted != "" && row.WithTainted != row.Verdict {
+			all = append(all, fmt.Sprintf("%s, %s: %s without the tainted %s, %s with them", row.Label, report.Name, row.Verdict, unit, row.WithTainted))
 		}
 	}
 	return all
@@ -157,8 +180,13 @@ func (l *layout) drift(m workload.Metric, opt Options, metrics int) []string {
 	if l.unpaired {
 		carried = "what is compared with it carries that, for nothing pairs the blocks"
 	}
-	return []string{fmt.Sprintf("drift: %s of the baseline %s by %.1f %% from block %.0f to block %.0f; %s",
-		m.Name, rose(change), 100*math.Abs(change), at[0], at[len(at)-1], carried)}
+	unit := "block"
+	if l.rounds {
+		unit = "round"
+		carried = "ratios within rounds do not carry it"
+	}
+	return []string{fmt.Sprintf("drift: %s of the baseline %s by %.1f %% from %s %.0f to %s %.0f; %s",
+		m.Name, rose(change), 100*math.Abs(change), unit, at[0], unit, at[len(at)-1], carried)}
 }
 
 // warmUpEffect tells by how much block 0, which is not used, differed from

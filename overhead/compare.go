@@ -172,10 +172,25 @@ func unjudged(was, is record.Run) string {
 			}
 		}
 	}
+	for _, now := range is.Conditions {
+		for _, then := range was.Conditions {
+			if d := [2]string{designOf(was, then.Workload), designOf(is, now.Workload)}; then.Workload == now.Workload && d[0] != d[1] {
+				return fmt.Sprintf("%s was measured in %s in %s, and in %s in %s: measure both by the same design (--design)", now.Workload, d[0], was.ID, d[1], is.ID)
+			}
+		}
+	}
 	if then, now := program(was), program(is); then != now {
 		return fmt.Sprintf("the runs did different work (%s): %s command", changed("command", then, now), same)
 	}
 	return ""
+}
+
+// designOf is by what design a workload of a run was measured.
+func designOf(run record.Run, workload string) string {
+	if run.Plan.InRounds(workload) {
+		return record.DesignRounds
+	}
+	return record.DesignBlocks
 }
 
 // program is what a run's command line weighs by a command of its own.
@@ -193,7 +208,7 @@ func (c *Comparison) compareWorkload(then, now *layout, opt Options) (rows []jud
 		layout *layout
 	}{{c.Old, then}, {c.New, now}} {
 		if side.layout.allTainted() {
-			c.warn("%s: every block of %s was disturbed from outside: nothing of it can be compared; measure it again on a quieter host", now.workload, side.run)
+			c.warn("%s: %s of %s was disturbed from outside: nothing of it can be compared; measure it again on a quieter host", now.workload, side.layout.everything(), side.run)
 		}
 		for _, text := range side.layout.failures() {
 			c.warn("%s: %s", side.run, text)

@@ -103,6 +103,12 @@ type DocumentMetric struct {
 	Unit    string          `json:"unit"`
 	Better  workload.Better `json:"better"`
 	Primary bool            `json:"primary"`
+	// Figure and Part say which figure of slices it is, and of what; empty elsewhere.
+	Figure workload.Figure `json:"figure,omitempty"`
+	Part   string          `json:"part,omitempty"`
+	// Load is the load generator's CPU time for an operation, in microseconds, beside a
+	// metric of CPU time; null elsewhere.
+	Load *DocumentEstimate `json:"load,omitempty"`
 	DocumentEstimate
 }
 
@@ -137,8 +143,37 @@ type DocumentOverhead struct {
 	// WithTainted is the ratio with tainted blocks left in.
 	WithTainted *DocumentEstimate `json:"with_tainted"`
 	Needs       string            `json:"needs"`
+	// Differs tells that the adjusted interval excludes no effect, also where the verdict is
+	// equivalent.
+	Differs bool `json:"differs"`
+	// VerdictWithTainted is the verdict with all that is tainted left in; empty where nothing is.
+	VerdictWithTainted Verdict `json:"verdict_with_tainted,omitempty"`
+	// Typical and Total are the two effects that rounds of slices know, of which Ratio is
+	// one, and Stalls is the factor from the typical to the total. Load is the ratio of the
+	// load generator's CPU time for an operation. All are null elsewhere.
+	Typical *DocumentEstimate `json:"typical,omitempty"`
+	Total   *DocumentEstimate `json:"total,omitempty"`
+	Stalls  *DocumentStalls   `json:"stalls,omitempty"`
+	Load    *DocumentEstimate `json:"load,omitempty"`
 	// Threshold is its status against the run's, empty where the threshold does not judge it.
 	Threshold Status `json:"threshold"`
+}
+
+// DocumentStalls is by what factor the ratio of totals exceeds the typical ratio.
+type DocumentStalls struct {
+	DocumentEstimate
+	// NotExcluded is the largest such change that the interval leaves possible, as a
+	// ratio-effect.
+	NotExcluded Number `json:"not_excluded"`
+}
+
+// DocumentEffect is something within rounds that moves a metric though no condition does.
+type DocumentEffect struct {
+	Name   EffectName `json:"name"`
+	Metric string     `json:"metric"`
+	// Counts tells that its interval, adjusted for all effects of the workload, excludes 1.
+	Counts bool `json:"counts"`
+	DocumentEstimate
 }
 
 // DocumentAdjusted is an overhead's interval at the level of its family.
@@ -158,7 +193,9 @@ type DocumentAdjusted struct {
 
 // DocumentWorkload is what holds for a workload's conditions together.
 type DocumentWorkload struct {
-	Workload   string                      `json:"workload"`
+	Workload string `json:"workload"`
+	// Design is "rounds" or "blocks"; Blocks counts either.
+	Design     string                      `json:"design"`
 	Blocks     int                         `json:"blocks"`
 	Repeated   int                         `json:"repeated"`
 	Tainted    int                         `json:"tainted"`
@@ -166,6 +203,11 @@ type DocumentWorkload struct {
 	NoiseFloor map[string]Number           `json:"noise_floor"`
 	AA         map[string]DocumentEstimate `json:"aa"`
 	Warnings   []string                    `json:"warnings"`
+	// Strips of all rounds, those of them that are left out as tainted, and what moves
+	// figures within rounds. All are absent where the design is blocks.
+	Strips        int              `json:"strips,omitempty"`
+	StripsTainted int              `json:"strips_tainted,omitempty"`
+	Effects       []DocumentEffect `json:"effects,omitempty"`
 }
 
 // Number is a float64 of which JSON has null where it is no finite number.
@@ -219,6 +261,13 @@ func NewDocument(run record.Run, rep Report) Document {
 		w := DocumentWorkload{
 			Workload: g.Workload, Blocks: g.Blocks, Repeated: g.Repeated, Tainted: g.Tainted, Failed: g.Failed,
 			NoiseFloor: map[string]Number{}, AA: map[string]DocumentEstimate{}, Warnings: filled(g.Warnings),
+			Design: record.DesignBlocks, Strips: g.Strips, StripsTainted: g.StripsTainted,
+		}
+		if g.Rounds {
+			w.Design = record.DesignRounds
+		}
+		for _, e := range g.Effects {
+			w.Effects = append(w.Effects, DocumentEffect{e.Name, e.Metric, e.Counts, documentEstimate(e.Ratio)})
 		}
 		for i, m := range g.Metrics {
 			w.NoiseFloor[m.Name] = Number(m.NoiseFloor)
@@ -238,7 +287,8 @@ func NewDocument(run record.Run, rep Report) Document {
 					continue
 				}
 				c := &d.Conditions[i]
-				c.Metrics[m.Name] = DocumentMetric{Unit: m.Unit, Better: better, Primary: m.Primary, DocumentEstimate: documentEstimate(r.Value)}
+				c.Metrics[m.Name] = DocumentMetric{Unit: m.Unit, Better: better, Primary: m.Primary, Figure: m.Figure, Part: m.Part,
+					Load: optionalEstimate(r.LoadLevel), DocumentEstimate: documentEstimate(r.Value)}
 				c.Overhead[m.Name] = documentOverhead(r, m.Comparisons)
 			}
 		}
@@ -275,12 +325,27 @@ func documentEstimate(e stats.Estimate) DocumentEstimate {
 	}
 }
 
+// optionalEstimate is nil for what has no estimate at all.
+func optionalEstimate(e stats.Estimate) *DocumentEstimate {
+	if e.N == 0 {
+		return nil
+	}
+	d := documentEstimate(e)
+	return &d
+}
+
 func documentOverhead(r Row, comparisons int) DocumentOverhead {
 	if r.Baseline {
 		return DocumentOverhead{Ratio: 1, Low: 1, High: 1, Verdict: Baseline, N: r.Value.N, Method: "by definition", Warnings: []string{}}
 	}
 	difference, all := documentEstimate(r.Difference), documentEstimate(r.RatioAll)
+	var stalls *DocumentStalls
+	if e := optionalEstimate(r.Stalls); e != nil {
+		stalls = &DocumentStalls{*e, Number(r.StallsNotExcluded)}
+	}
 	return DocumentOverhead{
+		Differs: r.Differs, VerdictWithTainted: r.WithTainted,
+		Typical: optionalEstimate(r.Typical), Total: optionalEstimate(r.Total), Stalls: stalls, Load: optionalEstimate(r.Load),
 		Ratio: Number(r.Ratio.Value), Low: Number(r.Ratio.Interval.Low), High: Number(r.Ratio.Interval.High),
 		Verdict: r.Verdict, N: r.Ratio.N, Method: r.Ratio.Method, Warnings: filled(r.Ratio.Warnings),
 		Percent: Number(r.Percent), PercentLow: Number(r.PercentLow), PercentHigh: Number(r.PercentHigh),

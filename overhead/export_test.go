@@ -34,7 +34,7 @@ func TestCSVHasARowASample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"run", "block", "attempt", "position", "condition", "metric", "unit", "value", "taint"}, rows[0]); diff != "" {
+	if diff := cmp.Diff([]string{"run", "block", "attempt", "position", "condition", "metric", "unit", "value", "taint", "strip"}, rows[0]); diff != "" {
 		t.Error(diff)
 	}
 	// 3 blocks of 3 trials, one of which failed; get, throttled and get-p99 of each.
@@ -42,7 +42,7 @@ func TestCSVHasARowASample(t *testing.T) {
 		t.Errorf("%d rows, want %d", len(rows), want)
 	}
 	first := run.Trials[0]
-	want := []string{run.ID, "0", "1", "0", "redis@bare", "get", "requests/s", fmt.Sprint(first.Samples[0].Value), ""}
+	want := []string{run.ID, "0", "1", "0", "redis@bare", "get", "requests/s", fmt.Sprint(first.Samples[0].Value), "", "0"}
 	if diff := cmp.Diff(want, rows[1]); diff != "" {
 		t.Error(diff)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"tare/stats"
 	"tare/workload"
@@ -99,10 +98,16 @@ func (f family) judge() {
 		case c.disturbed:
 			c.row.Needs = "a quieter host"
 		case c.row.Verdict == Inconclusive:
-			c.row.Needs = needs(c.row.Ratio, c.sd, at)
-			if c.pairs.unpaired {
-				c.row.Needs = strings.Replace(c.row.Needs, "blocks", "repetitions under each condition", 1)
+			unit := "blocks"
+			switch {
+			case c.pairs.rounds && c.row.RatioAll.N > c.row.Ratio.N:
+				unit = "undisturbed rounds"
+			case c.pairs.rounds:
+				unit = "rounds"
+			case c.pairs.unpaired:
+				unit = "repetitions under each condition"
 			}
+			c.row.Needs, c.row.NeedsBlocks = needs(c.row.Ratio, c.sd, at, unit)
 		}
 	}
 }
@@ -125,6 +130,7 @@ func (c *comparison) settle(verdict Verdict, ratio, difference stats.Estimate) {
 	row := c.row
 	row.Verdict, row.Adjusted, row.AdjustedDifference = verdict, ratio.Interval, difference.Interval
 	_, row.AdjustedLow, row.AdjustedHigh = percent(ratio, c.metric.Better)
+	row.Differs = c.decidable() && differs(ratio.Interval, difference.Interval)
 }
 
 // Primaries are the metrics that carry a workload's verdict: those marked, or else

@@ -24,6 +24,7 @@ type layout struct {
 	warnings   []string
 	// rounds says that it is measured by rounds of slices: its blocks are rounds.
 	rounds bool
+	pilot  bool // its blocks are the pilot's, for want of others
 	// unpaired says that nothing pairs the conditions' figures of a block.
 	unpaired bool
 	imported bool // its trials were measured elsewhere
@@ -119,7 +120,7 @@ func layouts(run record.Run, opt Options) []*layout {
 	}
 	for _, l := range all {
 		l.place(attempts[l])
-		l.placeRounds(slots[l])
+		l.placeRounds(slots[l], opt.Pilot)
 		if l.baseline < 0 {
 			l.warnings = append(l.warnings, "no condition is the baseline: there is nothing to compare with")
 		}

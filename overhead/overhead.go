@@ -20,7 +20,10 @@
 // are used together for every effect, and against each other for A/A.
 package overhead
 
-import "tare/stats"
+import (
+	"tare/stats"
+	"tare/workload"
+)
 
 // Verdict is what an overhead means to its reader.
 type Verdict string
@@ -58,7 +61,9 @@ type Group struct {
 	Rounds                bool
 	Strips, StripsTainted int
 	Effects               []Effect
-	Warnings              []string // among them taint rates that differ across conditions, drift, warm-up
+	// Pilot tells that there is no round but those of the pilot, which decide nothing.
+	Pilot    bool
+	Warnings []string // among them taint rates that differ across conditions, drift, warm-up
 }
 
 // MetricReport is one metric over all conditions of a workload.
@@ -75,8 +80,12 @@ type MetricReport struct {
 	// worst over the rows, by the spread of their blocks' log ratios. NaN where
 	// it cannot be told, as for counts with zeros.
 	NoiseFloor float64
-	// Totals tells that Ratio is that of totals, where rows have both.
-	Totals bool
+	// Quantile, Part and Figure are the metric's own: what it is the figure of.
+	Quantile float64
+	Part     string
+	Figure   workload.Figure
+	// Rounds tells that its blocks are rounds of slices.
+	Rounds bool
 	// AA is the baseline's second execution against its first.
 	AA *stats.Estimate
 }
@@ -100,9 +109,10 @@ type Row struct {
 	Typical, Total, Stalls stats.Estimate
 	// StallsNotExcluded is the largest change by stalls that the interval leaves possible.
 	StallsNotExcluded float64
-	// Load is the ratio of the load generator's CPU time for an operation; zero where
-	// there is none.
-	Load stats.Estimate
+	// LoadLevel is the load generator's own CPU time for an operation, in microseconds, and
+	// Load its ratio to that under the baseline: of metrics of CPU time. Both are zero
+	// where there is none.
+	LoadLevel, Load stats.Estimate
 	// Difference against the baseline, in the metric's unit.
 	Difference stats.Estimate
 	// Percent is the overhead in percent, positive where the condition is
@@ -111,6 +121,12 @@ type Row struct {
 	Percent, PercentLow, PercentHigh float64
 	// Verdict holds together with those of all comparisons of the metric's family.
 	Verdict Verdict
+	// Differs tells that the adjusted interval excludes no effect. An effect that is
+	// Equivalent may differ: it is real, and within the smallest effect of interest.
+	Differs bool
+	// WithTainted is the verdict with all that is tainted left in, at the same level;
+	// empty where nothing is.
+	WithTainted Verdict
 	// Alone is the verdict that Ratio would have by itself, were nothing else
 	// compared.
 	Alone Verdict
@@ -125,8 +141,10 @@ type Row struct {
 	Status   Status
 	Withheld string
 	// Needs says, where the verdict is inconclusive, what more it would take:
-	// "about 34 blocks".
+	// "about 34 blocks", and NeedsBlocks how many blocks or rounds that are; 0 where the
+	// number is unknown.
 	Needs             string
+	NeedsBlocks       int
 	NotRepresentative string
 	// Blocks are the condition's blocks, tainted ones too, for plots of drift.
 	Blocks []BlockPoint

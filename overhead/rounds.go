@@ -51,8 +51,9 @@ func histogram(m workload.Metric) string {
 	return m.Part
 }
 
-// placeRounds fills the blocks of a workload that is measured by rounds.
-func (l *layout) placeRounds(trials []*record.Trial) {
+// placeRounds fills the blocks of a workload that is measured by rounds. The pilot's take
+// part where it is asked for and there are no others.
+func (l *layout) placeRounds(trials []*record.Trial, pilot bool) {
 	if !l.rounds {
 		return
 	}
@@ -74,9 +75,11 @@ func (l *layout) placeRounds(trials []*record.Trial) {
 		}
 		l.addSlices(i, t)
 	}
+	_, l.pilot = rounds[0]
+	l.pilot = l.pilot && pilot && len(rounds) == 1
 	for _, number := range slices.Sorted(maps.Keys(rounds)) {
 		b := rounds[number]
-		if number > 0 {
+		if number > 0 || l.pilot {
 			b.complete = len(b.instances) > 1
 			l.blocks = append(l.blocks, *b)
 		}
@@ -143,6 +146,11 @@ func (i *instance) strip(m workload.Metric, number int, all bool) (s sums, ok bo
 	if slice == nil || !all && len(slice.Taint) > 0 {
 		return s, false
 	}
+	return sumsOf(slice, m)
+}
+
+// sumsOf gives a figure of a slice.
+func sumsOf(slice *record.Slice, m workload.Metric) (s sums, ok bool) {
 	switch m.Figure {
 	case workload.FigureRate:
 		s = sums{slice.Amount, slice.Window.Seconds()}
@@ -156,8 +164,32 @@ func (i *instance) strip(m workload.Metric, number int, all bool) (s sums, ok bo
 		if m.Unit == "us" {
 			s.over *= 1e6
 		}
+	case figureLoad:
+		if slice.Load < 0 {
+			return s, false
+		}
+		s = sums{1e6 * slice.Load.Seconds(), slice.Worked}
 	}
 	return s, s.over > 0 && s.under > 0
+}
+
+// figureOf is a metric's value of one slice; a quantile's is that of the slice's own histogram.
+func figureOf(slice *record.Slice, m workload.Metric) (float64, bool) {
+	if m.Figure == "" || slice.Part != m.Part {
+		return 0, false
+	}
+	if m.Quantile == 0 {
+		s, ok := sumsOf(slice, m)
+		return s.ratio(), ok
+	}
+	if slice.Histogram == "" {
+		return 0, false
+	}
+	h, err := slice.Histogram.Decode()
+	if err != nil || h.TotalCount() == 0 {
+		return 0, false
+	}
+	return float64(h.ValueAtQuantile(100 * m.Quantile)), true
 }
 
 // numbers are the strips of a metric, in order.
@@ -173,7 +205,37 @@ func (i *instance) numbers(m workload.Metric) []int {
 
 // byTotals tells whether a metric's effect is headlined by totals: operators pay for CPU
 // time in total, while stalls of the host hide what is typical of a rate.
-func byTotals(m workload.Metric) bool { return m.Figure == workload.FigureCPU }
+func byTotals(m workload.Metric) bool {
+	return m.Figure == workload.FigureCPU || m.Figure == figureLoad
+}
+
+// ByTotals tells whether the effects of a metric of rounds are those of totals, and not the
+// typical ones.
+func (m MetricReport) ByTotals() bool { return byTotals(workload.Metric{Figure: m.Figure}) }
+
+// figureLoad is the load generator's CPU time for an operation: no metric of a workload.
+const figureLoad workload.Figure = "load"
+
+// describeLoad fills in what a metric of CPU time tells of the load generator.
+func (l *layout) describeLoad(row *Row, m workload.Metric, opt Options) {
+	if !l.rounds || m.Figure != workload.FigureCPU {
+		return
+	}
+	load := workload.Metric{Name: "load", Unit: "us", Better: workload.Lower, Part: m.Part, Figure: figureLoad}
+	var own []figure
+	for i := range l.blocks {
+		if f, ok := l.blocks[i].figure(row.Condition, load); ok {
+			own = append(own, f)
+		}
+	}
+	if len(own) == 0 {
+		return
+	}
+	row.LoadLevel = level(load, own, opt)
+	if l.baseline >= 0 && !l.isBaseline(row.Condition) {
+		row.Load = l.pair(load, row.Condition, l.allTainted()).ratio(opt)
+	}
+}
 
 // summary is what a round says of one place, or of several together, for a metric.
 type summary struct{ typical, total float64 }
@@ -316,10 +378,39 @@ func (p pairs) describe(row *Row, opt Options) {
 // slice stands in its strip, what was measured before it, which half of a round it is in;
 // or what the controls found.
 type Effect struct {
-	Name   string // "position"
+	Name   EffectName
 	Metric string
 	Ratio  stats.Estimate // over rounds; 1 is none
 	Counts bool           // its interval, adjusted for all of the workload's, excludes 1
+}
+
+// EffectName says what moves a metric within rounds.
+type EffectName string
+
+// The effects.
+const (
+	ByPosition    EffectName = "position in the strip"
+	ByPredecessor EffectName = "predecessor"
+	ByHalf        EffectName = "half of the round"
+	ByCompany     EffectName = "company"
+	ByLength      EffectName = "length of slices"
+)
+
+// Meaning says what the ratio of an effect compares.
+func (n EffectName) Meaning() string {
+	switch n {
+	case ByPosition:
+		return "second half of a strip against its first half"
+	case ByPredecessor:
+		return "slices that follow one of the baseline against all others"
+	case ByHalf:
+		return "second half of a round against its first half, the baseline's second instance against its first"
+	case ByCompany:
+		return "the baseline among the other instances against the baseline alone"
+	case ByLength:
+		return "the baseline's short slices against its long ones"
+	}
+	return ""
 }
 
 // effects finds them for a workload's primary metrics.
@@ -331,14 +422,14 @@ func (l *layout) effects(opt Options) []Effect {
 			continue
 		}
 		for _, e := range []struct {
-			name string
+			name EffectName
 			of   func(*block) (float64, bool)
 		}{
-			{"position", func(b *block) (float64, bool) { return l.positionEffect(b, m) }},
-			{"predecessor", func(b *block) (float64, bool) { return l.predecessorEffect(b, m) }},
-			{"half of the round", func(b *block) (float64, bool) { return l.halfEffect(b, m) }},
-			{"alone", func(b *block) (float64, bool) { return l.controlEffect(b, m, record.ControlAlone) }},
-			{"slices of 1 s", func(b *block) (float64, bool) { return l.controlEffect(b, m, record.ControlLong) }},
+			{ByPosition, func(b *block) (float64, bool) { return l.positionEffect(b, m) }},
+			{ByPredecessor, func(b *block) (float64, bool) { return l.predecessorEffect(b, m) }},
+			{ByHalf, func(b *block) (float64, bool) { return l.halfEffect(b, m) }},
+			{ByCompany, func(b *block) (float64, bool) { return l.controlEffect(b, m, record.ControlAlone) }},
+			{ByLength, func(b *block) (float64, bool) { return l.controlEffect(b, m, record.ControlLong) }},
 		} {
 			var rounds []float64
 			for i := range l.blocks {
@@ -475,8 +566,7 @@ func (l *layout) controlEffect(b *block, m workload.Metric, control string) (flo
 		if s.Control != control || s.Part != m.Part {
 			continue
 		}
-		one := &instance{slices: map[string]map[int]*record.Slice{m.Part: {s.Strip: s}}}
-		if v, ok := one.strip(m, s.Strip, false); ok {
+		if v, ok := sumsOf(s, m); ok && len(s.Taint) == 0 {
 			apart = append(apart, math.Log(v.ratio()))
 		}
 	}
@@ -510,4 +600,28 @@ func (l *layout) strips() (all, tainted int) {
 		}
 	}
 	return all, tainted
+}
+
+// roundCautions are what a reader should know of the rounds themselves: what moves figures
+// within them though no condition does, and where the load is not the same.
+func (l *layout) roundCautions(group Group, opt Options) []string {
+	var all []string
+	for _, e := range group.Effects {
+		if e.Counts {
+			all = append(all, fmt.Sprintf("%s changes %s by %s: %s", e.Name, e.Metric, percentOf(e.Ratio), e.Name.Meaning()))
+		}
+	}
+	for _, m := range group.Metrics {
+		for _, r := range m.Rows {
+			if in := r.Load.Interval; r.Load.N > 0 && differs(in, in) && math.Abs(r.Load.Value-1) > opt.SmallestEffect {
+				all = append(all, fmt.Sprintf("%s, %s: the load generator's own CPU time for an operation changes by %s: the load itself is another", r.Label, m.Name, percentOf(r.Load)))
+			}
+		}
+	}
+	return all
+}
+
+// percentOf writes a ratio as a change: "0.4 % (0.1 to 0.7)".
+func percentOf(e stats.Estimate) string {
+	return fmt.Sprintf("%+.2g %% (%+.2g to %+.2g)", 100*(e.Value-1), 100*(e.Interval.Low-1), 100*(e.Interval.High-1))
 }

@@ -128,6 +128,9 @@ func (l *layout) tally(m workload.Metric, condition string) tally {
 
 // yielded tells whether a trial has a value of a metric.
 func yielded(t *record.Trial, m workload.Metric) bool {
+	if m.Figure != "" {
+		return slices.ContainsFunc(t.Slices, func(s record.Slice) bool { return s.Control == "" && s.Part == m.Part })
+	}
 	if m.Quantile != 0 {
 		return t.Histograms[m.Histogram] != ""
 	}
@@ -197,5 +200,9 @@ func (l *layout) judged(m workload.Metric, condition string, opt Options) judged
 }
 
 func (l *layout) anyTainted() bool {
+	if l.rounds {
+		_, tainted := l.strips()
+		return tainted > 0
+	}
 	return slices.ContainsFunc(l.blocks, func(b block) bool { return b.tainted })
 }

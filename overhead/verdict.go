@@ -15,6 +15,16 @@ const power = 0.8
 // fewestBlocks are those below which stats shows no coverage.
 const fewestBlocks = 5
 
+// differs tells whether an interval excludes no effect: that of the ratio or, where it has
+// none, that of the difference.
+func differs(ratio, difference stats.Interval) bool {
+	in, none := ratio, 1.0
+	if math.IsNaN(in.Low) || math.IsNaN(in.High) {
+		in, none = difference, 0
+	}
+	return in.Low > none || in.High < none
+}
+
 // judge gives the verdict on a ratio and, where the ratio has no interval (a
 // count that is zero on the baseline), on the difference.
 //
@@ -50,11 +60,12 @@ func percent(ratio stats.Estimate, better workload.Better) (value, low, high flo
 
 // needs says what it would take to reach a verdict: enough blocks, with 80 %
 // power, to tell the effect from none if it is as large as it looks, or to fit
-// its interval into the band if it is as small as it looks, whichever is easier.
-func needs(ratio stats.Estimate, sd float64, opt Options) string {
+// its interval into the band if it is as small as it looks, whichever is easier. unit is
+// what is counted: "blocks".
+func needs(ratio stats.Estimate, sd float64, opt Options, unit string) (text string, number int) {
 	n := ratio.N
 	if n < fewestBlocks {
-		return fmt.Sprintf("at least %d blocks", fewestBlocks)
+		return fmt.Sprintf("at least %d %s", fewestBlocks, unit), fewestBlocks
 	}
 	low, high := math.Log(ratio.Interval.Low), math.Log(ratio.Interval.High)
 	if math.IsNaN(sd) {
@@ -65,9 +76,9 @@ func needs(ratio stats.Estimate, sd float64, opt Options) string {
 	blocks := stats.BlocksNeeded(sd, math.Expm1(max(apparent, room)), opt.Level, power)
 	switch {
 	case math.IsNaN(apparent) || blocks == 0:
-		return ""
-	case blocks > 10_000:
-		return "more than 10000 blocks"
+		return "", 0
+	case blocks > mostNeeded:
+		return fmt.Sprintf("more than %d %s", mostNeeded, unit), mostNeeded + 1
 	case blocks <= n:
 		// Some verdicts' methods (jackknife-t, Fieller) ask for a little more
 		// than the t test that the number rests on.
@@ -75,5 +86,8 @@ func needs(ratio stats.Estimate, sd float64, opt Options) string {
 	case blocks >= 100:
 		blocks = (blocks + 9) / 10 * 10
 	}
-	return fmt.Sprintf("about %d blocks", blocks)
+	return fmt.Sprintf("about %d %s", blocks, unit), blocks
 }
+
+// mostNeeded is beyond what anybody measures.
+const mostNeeded = 10_000

@@ -9,6 +9,7 @@ import (
 
 	"tare/overhead"
 	"tare/record"
+	"tare/workload"
 )
 
 // Answer is the sentence that stands first: what each condition costs. A run
@@ -88,6 +89,12 @@ type finding struct {
 	metric  overhead.MetricReport
 	one     bool // of several primary metrics
 	verdict overhead.Verdict
+	// needs is how much more would decide all primary metrics that are undecided, in words,
+	// and needsBlocks as a number.
+	needs       string
+	needsBlocks int
+	// reserve is a verdict of it that is another with what was disturbed left in, in words.
+	reserve string
 	// low and high hold the adjusted intervals of all primary metrics, in percent;
 	// NaN where one has none.
 	low, high float64
@@ -108,6 +115,22 @@ func severity(v overhead.Verdict) int {
 	return 0
 }
 
+// reserveText says of a verdict that it is another with what was disturbed left in; empty
+// where it is not.
+func reserveText(m overhead.MetricReport, r overhead.Row) string {
+	if r.WithTainted == "" || r.WithTainted == r.Verdict {
+		return ""
+	}
+	word, what := string(r.WithTainted), "blocks"
+	if r.WithTainted == overhead.Inconclusive {
+		word = "undecided"
+	}
+	if m.Rounds {
+		what = "strips"
+	}
+	return word + " with the disturbed " + what + " left in"
+}
+
 // findings gives one finding a condition, the costliest first.
 func findings(g overhead.Group) []finding {
 	metrics := g.Primaries()
@@ -118,7 +141,10 @@ func findings(g overhead.Group) []finding {
 			if r.Baseline {
 				continue
 			}
-			f := finding{row: r, metric: m, one: len(metrics) > 1, verdict: r.Verdict, low: r.AdjustedLow, high: r.AdjustedHigh}
+			f := finding{row: r, metric: m, one: len(metrics) > 1 && !m.Rounds, verdict: r.Verdict, low: r.AdjustedLow, high: r.AdjustedHigh, reserve: reserveText(m, r)}
+			if r.Verdict == overhead.Inconclusive {
+				f.needs, f.needsBlocks = r.Needs, r.NeedsBlocks
+			}
 			if severity(r.Verdict) == 0 || !finite(r.Percent) && !f.byDifference() {
 				f.verdict = ""
 			}
@@ -129,10 +155,20 @@ func findings(g overhead.Group) []finding {
 				continue
 			}
 			low, high := math.Min(old.low, f.low), math.Max(old.high, f.high)
+			needs, needsBlocks, reserve := old.needs, old.needsBlocks, old.reserve
+			if f.needs != "" && (needs == "" || f.needsBlocks > needsBlocks) {
+				needs, needsBlocks = f.needs, f.needsBlocks
+			}
+			switch {
+			case severity(f.verdict) > severity(old.verdict):
+				reserve = f.reserve
+			case severity(f.verdict) == severity(old.verdict) && reserve == "":
+				reserve = f.reserve
+			}
 			if graver(f, *old) {
 				*old = f
 			}
-			old.low, old.high = low, high
+			old.low, old.high, old.needs, old.needsBlocks, old.reserve = low, high, needs, needsBlocks, reserve
 		}
 	}
 	found := make([]finding, len(order))
@@ -154,6 +190,9 @@ func graver(a, b finding) bool {
 	}
 	if a.verdict == overhead.Better {
 		return a.row.Percent < b.row.Percent
+	}
+	if minor(a.row) != minor(b.row) {
+		return minor(a.row)
 	}
 	return !math.IsNaN(a.row.Percent) && (math.IsNaN(b.row.Percent) || a.row.Percent > b.row.Percent)
 }
@@ -219,10 +258,14 @@ func against(g overhead.Group) string {
 func (f finding) marked() bool { return f.row.NotRepresentative != "" }
 
 func (f finding) name() string {
+	name := spoken(f.row)
 	if f.marked() {
-		return spoken(f.row) + " (not representative)"
+		name += " (not representative)"
 	}
-	return spoken(f.row)
+	if f.reserve != "" {
+		name += " (" + f.reserve + ")"
+	}
+	return name
 }
 
 // byDifference tells whether the finding rests on a difference, since no ratio
@@ -321,6 +364,40 @@ func equivalentClause(found []finding, workload string, smallest float64) string
 	if len(found) == 0 {
 		return ""
 	}
+	var parts []string
+	differing := 0
+	for _, f := range found {
+		if !minor(f.row) {
+			continue
+		}
+		differing++
+		if differing <= named {
+			parts = append(parts, minorClause(f, workload))
+			workload = "it"
+		}
+	}
+	if rest := differing - named; rest > 0 {
+		parts = append(parts, fmt.Sprintf("%d more by less", rest))
+	}
+	if differing > 0 {
+		parts[len(parts)-1] += ", within your " + ratioText(smallest) + " %"
+	}
+	found = slices.DeleteFunc(slices.Clone(found), func(f finding) bool { return minor(f.row) })
+	if len(found) > 0 {
+		parts = append(parts, nothingClause(found, workload, smallest))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// minorClause says by how much a condition differs whose effect is smaller than is of interest.
+func minorClause(f finding, workload string) string {
+	if f.row.Percent > 0 {
+		return worseClause([]finding{f}, workload)
+	}
+	return betterClause([]finding{f}, workload)
+}
+
+func nothingClause(found []finding, workload string, smallest float64) string {
 	object := ""
 	if workload != "it" {
 		object = " " + workload
@@ -346,8 +423,8 @@ func undecidedClause(found []finding, workload string) string {
 		if bounded(f.row.Percent, f.row.AdjustedLow, f.row.AdjustedHigh) {
 			detail = append(detail, spanText(f.row.AdjustedLow, f.row.AdjustedHigh)+" %")
 		}
-		if f.row.Needs != "" {
-			detail = append(detail, clean(f.row.Needs)+" would decide")
+		if f.needs != "" {
+			detail = append(detail, clean(f.needs)+" would decide")
 		}
 		text := f.name() + " is undecided" + of
 		if len(detail) > 0 {
@@ -437,6 +514,12 @@ func verb(n int, one, many string) string {
 // quantity is a metric as a sentence says it: "get rate", "elapsed time".
 func quantity(m overhead.MetricReport) string {
 	name := clean(m.Name)
+	if operation, _ := workload.Operation(m.Name, m.Part); m.Figure == workload.FigureRate && operation != "" && operation != workload.OneRequest {
+		return clean(operation + " throughput")
+	}
+	if m.Figure != "" {
+		return title(m)
+	}
 	lower := strings.ToLower(name)
 	has := func(words ...string) bool {
 		for _, w := range words {

@@ -35,6 +35,13 @@ func cautions(run record.Run, rep overhead.Report) []caution {
 		found = append(found, caution{"imported", "measured elsewhere, not by tare on this host" + because + "."})
 	}
 	for _, g := range rep.Groups {
+		if n := g.StripsTainted; g.Rounds && n > 0 && float64(n) > manyStrips*float64(g.Strips) {
+			text := "and are left out"
+			if n == g.Strips {
+				text = "and the figures are of them all the same: nothing is decided"
+			}
+			found = append(found, caution{"tainted", fmt.Sprintf("%s: %d of %d strips were disturbed from outside%s, %s.", clean(g.Workload), n, g.Strips, taintText(run, g.Workload), text)})
+		}
 		if g.Tainted > 0 {
 			found = append(found, caution{"tainted", fmt.Sprintf("%s: %d of %d blocks were disturbed from outside and repeating them did not help%s.",
 				clean(g.Workload), g.Tainted, comparedBlocks(g)+g.Tainted, taintText(run, g.Workload))})
@@ -42,6 +49,9 @@ func cautions(run record.Run, rep overhead.Report) []caution {
 	}
 	return append(found, unrepresentative(rep)...)
 }
+
+// manyStrips is the share of disturbed strips beyond which a reader is told above the figures.
+const manyStrips = 0.25
 
 // unrepresentative names conditions by their reason, each reason once.
 func unrepresentative(rep overhead.Report) []caution {
@@ -80,7 +90,11 @@ func taintText(run record.Run, workload string) string {
 		if t.Workload != workload {
 			continue
 		}
-		for _, cause := range t.Taint {
+		causes := slices.Clone(t.Taint)
+		for _, s := range t.Slices {
+			causes = append(causes, s.Taint...)
+		}
+		for _, cause := range causes {
 			// "steal 7.1 %" and "steal 6.4 %" are one cause.
 			cause, _, _ = strings.Cut(clean(cause), " ")
 			counts[cause]++

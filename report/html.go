@@ -60,6 +60,8 @@ type page struct {
 	Version   string
 	Started   string
 	Cautions  []caution
+	InRounds  bool // a workload is measured by rounds of slices
+	InBlocks  bool // a workload is not
 	Facts     []fact
 	Groups    []groupPage
 	Level     string
@@ -92,12 +94,36 @@ type groupPage struct {
 	Blocks   string
 	Metrics  []metricPage
 	Curves   []percentilePlot
+	Effects  figuresPage
+	Loads    []figuresPage
+	Rounds   bool
 	Warnings []string
+}
+
+// figuresPage is a table of figures, the last column of which is words.
+type figuresPage struct {
+	Head  []string
+	Rows  [][]string
+	Notes []string
+}
+
+func newFiguresPage(t table) figuresPage {
+	p := figuresPage{Head: t.head, Notes: together(t.notes)}
+	for _, r := range t.rows {
+		cells := make([]string, len(r.cells))
+		for i, c := range r.cells {
+			cells[i] = typeset(c)
+		}
+		p.Rows = append(p.Rows, cells)
+	}
+	return p
 }
 
 type metricPage struct {
 	ID        string
 	Name      string
+	Exported  string // its name in exports, where that is another
+	Rounds    bool   // its blocks are rounds
 	Direction string
 	Unit      string
 	Primary   bool
@@ -146,6 +172,7 @@ func newPage(run record.Run, rep overhead.Report, opt HTMLOptions) page {
 	p.Facts = pageFacts(run, rep)
 	for i, g := range rep.Groups {
 		p.Groups = append(p.Groups, newGroupPage(i, run, rep, g))
+		p.InRounds, p.InBlocks = p.InRounds || g.Rounds, p.InBlocks || !g.Rounds
 	}
 	return p
 }
@@ -157,7 +184,7 @@ func pageFacts(run record.Run, rep overhead.Report) []fact {
 	}
 	if len(rep.Groups) == 1 {
 		g := rep.Groups[0]
-		facts = append(facts, fact{"Workload", workloadText(run, g)}, fact{"Blocks", blocksText(run, g)})
+		facts = append(facts, fact{"Workload", workloadText(run, g)}, fact{sentenceStart(unitOf(g)) + "s", blocksText(run, g)})
 	}
 	if took := elapsed(run); took > 0 {
 		facts = append(facts, fact{"Time taken", durationText(took)})
@@ -169,6 +196,13 @@ func newGroupPage(index int, run record.Run, rep overhead.Report, g overhead.Gro
 	p := groupPage{
 		Index: index, Workload: clean(g.Workload), Params: sharedParams(run, g.Workload), Blocks: blocksText(run, g),
 		Curves: percentilePlots(run, g.Workload), Warnings: cleaned(g.Warnings),
+	}
+	p.Rounds = g.Rounds
+	if t, any := effectsTable(g, rep.Level); any {
+		p.Effects = newFiguresPage(t)
+	}
+	for _, t := range loadTables(g, rep.Level) {
+		p.Loads = append(p.Loads, newFiguresPage(t))
 	}
 	if len(rep.Groups) > 1 {
 		p.Answer = typeset(strings.TrimSuffix(groupAnswer(rep, g), ".") + ".")
@@ -194,11 +228,15 @@ func newGroupPage(index int, run record.Run, rep overhead.Report, g overhead.Gro
 }
 
 func newMetricPage(id string, run record.Run, rep overhead.Report, m overhead.MetricReport, primary bool) metricPage {
-	t := metricTable(run, m, rep.Level)
+	t := metricTable(run, m, rep, true)
 	col := newColumn(m)
 	p := metricPage{
-		ID: id, Name: clean(m.Name), Direction: direction(m), Unit: clean(col.unit), Primary: primary, Doc: metricDoc(run, m.Name),
+		ID: id, Name: title(m), Exported: exportedName(m), Direction: direction(m), Unit: clean(col.unit), Primary: primary, Doc: metricDoc(run, m.Name),
 		Notes: together(t.notes), Resolved: typeset(strings.TrimSpace(floorText([]overhead.MetricReport{m}) + " " + selfText([]overhead.MetricReport{m}))),
+	}
+	p.Rounds = m.Rounds
+	for i, note := range p.Notes {
+		p.Notes[i] = typeset(note)
 	}
 	f := newForest(m, rep.SmallestEffect)
 	p.Axis = f.axis()
@@ -213,7 +251,7 @@ func newMetricPage(id string, run record.Run, rep overhead.Report, m overhead.Me
 		}
 	}
 	for _, r := range rows {
-		p.Rows = append(p.Rows, newRowPage(run, r, col, f))
+		p.Rows = append(p.Rows, newRowPage(run, r, col, f, rep.SmallestEffect))
 	}
 	var reach float64
 	p.Drift, reach = drift(rows)
@@ -222,10 +260,10 @@ func newMetricPage(id string, run record.Run, rep overhead.Report, m overhead.Me
 	return p
 }
 
-func newRowPage(run record.Run, r overhead.Row, col column, f forest) rowPage {
+func newRowPage(run record.Run, r overhead.Row, col column, f forest, smallest float64) rowPage {
 	figure, span, unit, why := overheadText(r, col, run)
 	p := rowPage{
-		Label: label(r), Value: typeset(col.value(r.Value)), Interval: typeset(span), Verdict: clean(string(r.Verdict)), Class: verdictClass(r.Verdict),
+		Label: label(r), Value: typeset(col.value(r.Value)), Interval: typeset(span), Verdict: typeset(verdictText(r, smallest)), Class: verdictClass(r.Verdict),
 		Drawing: f.row(r), Marked: clean(r.NotRepresentative), Baseline: r.Baseline, Method: methodText(r),
 	}
 	switch {
@@ -255,6 +293,17 @@ func rungPage(r Rung) rowPage {
 	}
 	return p
 }
+
+// exportedName is a metric's name where its title is another.
+func exportedName(m overhead.MetricReport) string {
+	if name := clean(m.Name); name != title(m) {
+		return name
+	}
+	return ""
+}
+
+// sentenceStart raises the first letter.
+func sentenceStart(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // methodText says how a row's ratio and interval were found.
 func methodText(r overhead.Row) string {

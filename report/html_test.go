@@ -137,7 +137,7 @@ func TestPageAndTerminalAgree(t *testing.T) {
 		}
 		for _, g := range b.rep.Groups {
 			for _, m := range g.Primaries() {
-				for _, r := range metricTable(b.run, m, b.rep.Level).rows {
+				for _, r := range metricTable(b.run, m, b.rep, true).rows {
 					for _, cell := range r.cells[1:] {
 						if !strings.Contains(page, cell) {
 							t.Errorf("%s: the page lacks %q of %s", name, cell, r.cells[0])

@@ -119,11 +119,11 @@ func isQuantile(run record.Run, condition, metric string) bool {
 
 // ladderTable shows what each rung adds.
 func ladderTable(rungs []Rung, m overhead.MetricReport, level float64) table {
-	t := table{head: []string{clean(m.Name) + ", each rung against the one before", "it adds", levelText(level), ""}}
+	t := table{head: []string{title(m) + ", each rung against the one before", "it adds, %", levelText(level), ""}}
 	for _, r := range rungs {
 		cells := []string{label(r.Row), "", "", ""}
 		if bounded(r.Percent, r.PercentLow, r.PercentHigh) {
-			cells[1] = signed(r.Percent, decimals(r.PercentLow, r.PercentHigh)) + " %"
+			cells[1] = signed(r.Percent, decimals(r.PercentLow, r.PercentHigh))
 			cells[2] = spanText(r.PercentLow, r.PercentHigh)
 		} else {
 			t.notes = append(t.notes, label(r.Row)+": no figure: "+r.Reason+".")

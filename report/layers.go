@@ -33,16 +33,22 @@ func layerClause(f overhead.Layers) string {
 
 // layersTitle stands above a table of layers.
 func layersTitle(f overhead.Layers) string {
-	return fmt.Sprintf("Which layer of %s costs %s, on %s of their own", clean(f.Condition), clean(f.Metric.Name), plural(f.Rounds, "round"))
+	return fmt.Sprintf("Which layer of %s costs %s, on %s of their own", clean(f.Condition), layersMetric(f), plural(f.Rounds, "round"))
+}
+
+// layersMetric is the title of the metric that is divided.
+func layersMetric(f overhead.Layers) string {
+	m := f.Metric
+	return title(overhead.MetricReport{Name: m.Name, Unit: m.Unit, Quantile: m.Quantile, Part: m.Part, Figure: m.Figure})
 }
 
 // layersTable shows each step of a cost, with its interval.
 func layersTable(f overhead.Layers, level float64) table {
-	t := table{head: []string{"layer", "it costs", levelText(level), ""}}
+	t := table{head: []string{"layer", "it costs, %", levelText(level), ""}}
 	row := func(name string, s overhead.Step) {
 		cells := []string{name, "", "", ""}
 		if bounded(s.Percent, s.Low, s.High) {
-			cells[1] = signed(s.Percent, decimals(s.Low, s.High)) + " %"
+			cells[1] = signed(s.Percent, decimals(s.Low, s.High))
 			cells[2] = spanText(s.Low, s.High)
 		}
 		if s.Decided {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 	"sort"
 	"strings"
 
@@ -172,7 +173,12 @@ func commonError(condition string, run record.Run) string {
 
 // floorText writes the noise floors of metrics as a sentence.
 func floorText(metrics []overhead.MetricReport) string {
-	return perMetric(metrics, "This run could have seen", func(m overhead.MetricReport) string {
+	opening := "This run could have seen"
+	known := slices.ContainsFunc(metrics, func(m overhead.MetricReport) bool { return finite(m.NoiseFloor) })
+	if len(metrics) > 1 && metrics[0].Rounds && known {
+		opening = "The smallest effects that this run could have seen:"
+	}
+	return perMetric(metrics, opening, func(m overhead.MetricReport) string {
 		if !finite(m.NoiseFloor) {
 			return "an effect of unknown size"
 		}
@@ -215,13 +221,13 @@ func perMetric(metrics []overhead.MetricReport, opening string, say func(overhea
 			continue
 		}
 		same = same && (len(said) == 0 || strings.HasSuffix(said[0], text))
-		said = append(said, clean(m.Name)+" "+text)
+		said = append(said, title(m)+" "+text)
 	}
 	switch {
 	case len(said) == 0:
 		return ""
 	case len(metrics) == 1 || same && len(said) == len(metrics):
-		return opening + strings.TrimPrefix(said[0], clean(metrics[0].Name)) + "."
+		return opening + strings.TrimPrefix(said[0], title(metrics[0])) + "."
 	}
 	return opening + " " + strings.Join(said, ", ") + "."
 }

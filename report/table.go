@@ -25,10 +25,10 @@ type tableRow struct {
 const gap = 2
 
 // metricTable makes the table of one metric, worst first; a ladder keeps the
-// order of its rungs.
-func metricTable(run record.Run, m overhead.MetricReport, level float64) table {
+// order of its rungs. With all it says, too, what is not excluded.
+func metricTable(run record.Run, m overhead.MetricReport, rep overhead.Report, all bool) table {
 	col := newColumn(m)
-	t := table{head: []string{clean(m.Name) + ", " + direction(m), clean(col.unit), "overhead", levelText(level), "verdict"}}
+	t := table{head: []string{heading(m, all) + ", " + direction(m), clean(col.unit), "overhead, %", levelText(rep.Level), "verdict"}}
 	rows := worstFirst(m.Rows)
 	if run.Plan.Ladder {
 		rows = rungOrder(run, m.Rows)
@@ -38,8 +38,7 @@ func metricTable(run record.Run, m overhead.MetricReport, level float64) table {
 		switch {
 		case unit != "":
 			t.notes = append(t.notes, label(r)+": the difference in "+clean(unit)+", for no ratio can be formed.")
-		case figure != "":
-			figure += " %"
+			figure += " " + clean(unit)
 		}
 		if why != "" {
 			t.absences = append(t.absences, label(r)+": "+why+".")
@@ -53,7 +52,7 @@ func metricTable(run record.Run, m overhead.MetricReport, level float64) table {
 		if r.Status != "" {
 			t.notes = append(t.notes, label(r)+": threshold "+string(r.Status)+".")
 		}
-		name, word := label(r), string(r.Verdict)
+		name, word := label(r), verdictText(r, rep.SmallestEffect)
 		if r.NotRepresentative != "" {
 			name += " [not representative]"
 		}
@@ -63,7 +62,21 @@ func metricTable(run record.Run, m overhead.MetricReport, level float64) table {
 		}
 		t.rows = append(t.rows, tableRow{[]string{name, value, figure, span, clean(word)}, r.Verdict})
 	}
+	t.notes = append(t.notes, roundNotes(m, all)...)
 	return t
+}
+
+// withoutVerdicts leaves of a table's last column what is no verdict.
+func (t *table) withoutVerdicts() {
+	last := len(t.head) - 1
+	t.head[last] = ""
+	for i := range t.rows {
+		switch r := &t.rows[i]; r.cells[last] {
+		case string(overhead.Baseline), "no figure":
+		default:
+			r.cells[last], r.verdict = "", ""
+		}
+	}
 }
 
 // levelText heads the column of intervals.
@@ -140,7 +153,12 @@ func (s *screen) beside(tables []table, widths []int) {
 		if i > 0 {
 			s.blank()
 		}
-		s.head(t.head, widths)
+		head := t.head
+		if len(wrap(head[0], widths[0])) > 2 {
+			s.paragraph(bold, head[0])
+			head = append([]string{""}, head[1:]...)
+		}
+		s.head(head, widths)
 		for _, r := range t.rows {
 			names := wrap(r.cells[0], widths[0])
 			for j, name := range names {

@@ -66,7 +66,7 @@ func (s *screen) marks(run record.Run, rep overhead.Report) {
 func (s *screen) header(run record.Run, rep overhead.Report) {
 	if len(rep.Groups) == 1 {
 		s.field("workload", workloadText(run, rep.Groups[0]))
-		s.field("blocks", blocksText(run, rep.Groups[0]))
+		s.field(unitOf(rep.Groups[0])+"s", blocksText(run, rep.Groups[0]))
 	}
 	s.field("host", hostText(run.Host))
 	s.field("time", timeText(run))
@@ -78,7 +78,7 @@ func (s *screen) group(run record.Run, rep overhead.Report, g overhead.Group, al
 		s.rule(clean(g.Workload))
 		s.paragraph(bold, strings.TrimSuffix(groupAnswer(rep, g), ".")+".")
 		s.field("workload", workloadText(run, g))
-		s.field("blocks", blocksText(run, g))
+		s.field(unitOf(g)+"s", blocksText(run, g))
 		s.blank()
 	}
 	metrics := g.Primaries()
@@ -87,7 +87,7 @@ func (s *screen) group(run record.Run, rep overhead.Report, g overhead.Group, al
 	}
 	tables := make([]table, len(metrics))
 	for i, m := range metrics {
-		tables[i] = metricTable(run, m, rep.Level)
+		tables[i] = metricTable(run, m, rep, all)
 	}
 	s.tables(tables)
 	if len(metrics) > 1 {
@@ -96,6 +96,14 @@ func (s *screen) group(run record.Run, rep overhead.Report, g overhead.Group, al
 	s.paragraph(faint, strings.TrimSpace(floorText(metrics)+" "+selfText(metrics)))
 	if all {
 		s.together(secondaryText(g))
+		for _, t := range loadTables(g, rep.Level) {
+			s.blank()
+			s.tables([]table{t})
+		}
+		if t, any := effectsTable(g, rep.Level); any {
+			s.blank()
+			s.tables([]table{t})
+		}
 	}
 	if run.Plan.Ladder {
 		var rungs []table
@@ -142,11 +150,16 @@ func (s *screen) interim(run record.Run, rep overhead.Report) {
 		if i > 0 {
 			s.blank()
 		}
-		s.paragraph(bold, fmt.Sprintf("%s: interim, %s", clean(g.Workload), plural(comparedBlocks(g), "block")))
+		so := "interim, " + plural(comparedBlocks(g), unitOf(g))
+		if g.Pilot {
+			so = "provisional, from the pilot alone"
+		}
+		s.paragraph(bold, clean(g.Workload)+": "+so)
 		var tables []table
 		for _, m := range g.Primaries() {
-			t := metricTable(run, m, rep.Level)
+			t := metricTable(run, m, rep, false)
 			t.absences, t.notes = nil, nil
+			t.withoutVerdicts()
 			tables = append(tables, t)
 		}
 		s.tables(tables)
@@ -182,6 +195,12 @@ func blocksText(run record.Run, g overhead.Group) string {
 	}
 	if g.Failed > 0 {
 		text += ", " + plural(g.Failed, "trial") + " failed"
+	}
+	if g.Rounds {
+		text = roundsText(run, g)
+	}
+	if why, ok := run.Plan.Blocked[g.Workload]; ok && run.Plan.Design == record.DesignRounds {
+		text += "; not in rounds of slices: " + clean(why)
 	}
 	if wanted := run.Plan.Precision; wanted > 0 {
 		reached := overhead.HalfWidth(run, overhead.Options{Workload: g.Workload})

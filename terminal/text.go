@@ -20,6 +20,7 @@ const (
 	EnterScreen // the alternate screen, without a cursor
 	LeaveScreen
 	Home
+	LineUp
 	NextLine // where the terminal was made raw
 	ClearRight
 	ClearBelow
@@ -29,7 +30,7 @@ const (
 var sequences = [...]string{
 	Bold: "\x1b[1m", Faint: "\x1b[2m", Red: "\x1b[31m", Green: "\x1b[32m", Yellow: "\x1b[33m", Cyan: "\x1b[36m",
 	EnterScreen: "\x1b[?1049h\x1b[?25l", LeaveScreen: "\x1b[?25h\x1b[?1049l",
-	Home: "\x1b[H", NextLine: "\r\n", ClearRight: "\x1b[K", ClearBelow: "\x1b[J", eraseLine: "\r\x1b[K",
+	Home: "\x1b[H", LineUp: "\x1b[A", NextLine: "\r\n", ClearRight: "\x1b[K", ClearBelow: "\x1b[J", eraseLine: "\r\x1b[K",
 }
 
 const reset = "\x1b[0m"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"tare/load"
@@ -155,4 +156,21 @@ func (e executed) Load(ctx context.Context, w Stretch) ([]Measured, error) {
 		all = append(all, Measured{Part: part, Window: time.Second, Amount: v, Worked: 1, Load: -1})
 	}
 	return all, nil
+}
+
+// OneRequest is what an operation is called where all are requests of one kind.
+const OneRequest = "request"
+
+// Operation is what one operation is called that a metric of slices, of a part, is about:
+// "GET", or [OneRequest]; empty where it has no name. half tells that it is measured at half
+// of the saturated rate.
+func Operation(metric, part string) (name string, half bool) {
+	part, half = strings.CutSuffix(part, halfRate)
+	switch {
+	case part == requests:
+		return OneRequest, half
+	case part != "" && (metric == part || strings.HasPrefix(metric, part+"-")):
+		return strings.ToUpper(part), half
+	}
+	return "", half
 }
