@@ -82,7 +82,7 @@ func TestThePilotChoosesByWhatItSees(t *testing.T) {
 			b.Interim = func(run record.Run, _ string) {
 				plan, settled := run.Plan.Rounds["w"]
 				if !settled {
-					return // it shows the pilot so far
+					return // in the midst of the pilot
 				}
 				if plan.Slice != c.slice || plan.Warm != c.warm || plan.Settle < leastSettle {
 					t.Errorf("slices of %v after %v, and %v after a thaw; want %v, %v", plan.Slice, plan.Warm, plan.Settle, c.slice, c.warm)
