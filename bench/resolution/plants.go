@@ -49,7 +49,8 @@ const (
 	plantControl = "/data/tare-plant"
 )
 
-// planted is redis as the plant slows it down: one command, so that all strips are of it.
+// planted are the parameters of redis as the plant slows it down: one command, so that all
+// strips are of it.
 var planted = map[string]string{"commands": plantedCommand}
 
 const (
@@ -97,8 +98,8 @@ func (p *place) plantOf(ctx context.Context) (*plant, error) {
 		of.img.Name, of.img.Root, of.img.Digest = "plant-"+of.name, root, img.Digest+"-plant-"+of.name
 		of.img.Config.Env = append(of.img.Config.Env[:len(of.img.Config.Env):len(of.img.Config.Env)], "LD_PRELOAD="+plantLibrary)
 	}
-	// So many that its cost is far above the noise, and far below that of a request.
-	const probe = 2000
+	// About what a stall takes: the service alone bounds the rate then, as it does there.
+	const probe = 8000
 	cpu, rate, err := p.truth(ctx, made, control{Iterations: probe}, p.bench.lasting(10*time.Second, 4*time.Second), 0)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(made.dir))
@@ -233,6 +234,7 @@ func (p *place) planting(ctx context.Context, d dose, seed int64) ([]string, res
 }
 
 const (
+	truthBatches = 10
 	// truthSlice is loaded with the plant on, and off; truthSettle before it is left out.
 	truthSlice, truthSettle = 40 * time.Millisecond, 4 * time.Millisecond
 	truthRamp               = truthSlice / 20
@@ -240,7 +242,9 @@ const (
 
 // truth measures what the plant does within one process: slices with it and without it in
 // turn, by the client's own count and the kernel's account of CPU time. Ratios are with the
-// plant to without it; their intervals are over pairs of slices.
+// plant to without it: the trimmed mean over pairs of slices in each of truthBatches
+// batches, with an interval over these. What a loop adds is the same in every slice, so that
+// the typical ratio is that of totals, and stalls of the host are not in it.
 func (p *place) truth(ctx context.Context, made *plant, c control, lasting time.Duration, seed int64) (cpu, rate stats.Estimate, err error) {
 	s, err := p.serve(ctx, made.off, planted)
 	if err != nil {
@@ -276,7 +280,7 @@ func (p *place) truth(ctx context.Context, made *plant, c control, lasting time.
 	}
 	draw := rand.New(rand.NewPCG(uint64(seed), 0x7472757468))
 	var cpus, rates []float64
-	for end := time.Now().Add(lasting); time.Now().Before(end) || len(cpus) < 10; {
+	for end := time.Now().Add(lasting); time.Now().Before(end) || len(cpus) < truthBatches; {
 		var logs [2][2]float64 // off and on
 		for _, on := range draw.Perm(2) {
 			if logs[on][0], logs[on][1], err = measure(on == 1); err != nil {
@@ -285,7 +289,16 @@ func (p *place) truth(ctx context.Context, made *plant, c control, lasting time.
 		}
 		cpus, rates = append(cpus, logs[1][0]-logs[0][0]), append(rates, logs[1][1]-logs[0][1])
 	}
-	return stats.RoundMean(cpus, level), stats.RoundMean(rates, level), nil
+	return stats.RoundMean(batched(cpus, truthBatches), level), stats.RoundMean(batched(rates, truthBatches), level), nil
+}
+
+// batched gives the trimmed means of so many stretches of x, of about equal length.
+func batched(x []float64, batches int) []float64 {
+	means := make([]float64, batches)
+	for i := range means {
+		means[i] = stats.TrimmedMean(x[i*len(x)/batches:(i+1)*len(x)/batches], stats.Trim)
+	}
+	return means
 }
 
 // slice loads the service once: the logarithms of its CPU time for an operation, and of
@@ -303,8 +316,6 @@ func (s *service) slice(ctx context.Context, slicer workload.Slicer) (logCPU, lo
 	if err != nil {
 		return 0, 0, err
 	}
-	s.load += all[0].Load
-	s.worked += all[0].Worked
 	return math.Log((after.CPU - before.CPU).Seconds() / all[0].Worked), math.Log(all[0].Amount / all[0].Window.Seconds()), nil
 }
 
@@ -312,11 +323,7 @@ func (s *service) slice(ctx context.Context, slicer workload.Slicer) (logCPU, lo
 type service struct {
 	program workload.Sliced
 	params  workload.Params
-	img     image.Image
 	inst    platform.Instance
-
-	load   time.Duration // of the generator, for
-	worked float64       // operations
 }
 
 // serve launches redis on bare metal, and waits until it is ready.
@@ -329,7 +336,7 @@ func (p *place) serve(ctx context.Context, img image.Image, params map[string]st
 	if !ok {
 		return nil, errors.New("redis cannot be sliced")
 	}
-	s := &service{program: sliced, img: img}
+	s := &service{program: sliced}
 	if s.params, err = workload.Resolve(w, params); err != nil {
 		return nil, err
 	}
