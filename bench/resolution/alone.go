@@ -205,7 +205,7 @@ func (b *bench) recordingJobs() []job {
 				}
 				for _, r := range of.kept {
 					path := filepath.Join(dir, "slices-"+r.name+".csv")
-					n, err := writeRecording(path, ratiosOf(run, r.value))
+					n, err := writeRecording(path, ratiosOf(run, r.value, b.short))
 					if err != nil {
 						return err
 					}
@@ -225,8 +225,8 @@ type stripRatio struct {
 	log          float64
 }
 
-// ratiosOf gives those of all strips of a run that are not tainted.
-func ratiosOf(run record.Run, value func(record.Trial, record.Slice) float64) []stripRatio {
+// ratiosOf gives those of all strips of a run; of tainted ones only where they are asked for.
+func ratiosOf(run record.Run, value func(record.Trial, record.Slice) float64, tainted bool) []stripRatio {
 	type at struct{ round, strip int }
 	pairs := map[at][2]float64{}
 	for _, t := range run.Trials {
@@ -235,7 +235,7 @@ func ratiosOf(run record.Run, value func(record.Trial, record.Slice) float64) []
 		}
 		for _, s := range t.Slices {
 			v := value(t, s)
-			if s.Control != "" || len(s.Taint) > 0 || !(v > 0) {
+			if s.Control != "" || len(s.Taint) > 0 && !tainted || !(v > 0) {
 				continue
 			}
 			pair := pairs[at{t.Block, s.Strip}]
@@ -255,7 +255,7 @@ func ratiosOf(run record.Run, value func(record.Trial, record.Slice) float64) []
 // writeRecording writes them in the form that stats/coverage/testdata/README.md describes.
 func writeRecording(path string, ratios []stripRatio) (n int, err error) {
 	if len(ratios) == 0 {
-		return 0, fmt.Errorf("%s: no strip has both instances", path)
+		return 0, fmt.Errorf("%s: no strip that is untainted has both instances: a quieter host would give some", path)
 	}
 	f, err := os.Create(path)
 	if err != nil {

@@ -130,8 +130,9 @@ func figuresOf(rep overhead.Report) []figure {
 	return all
 }
 
-// timesOf tells how the time of a run by rounds went: rounds, strips, and the seconds of
-// the pilot, of a round without its strips, and of a strip, as the plan has them.
+// timesOf tells how the time of a run by rounds went: rounds, strips of each part in one,
+// all strips and those that are tainted; and seconds: of the pilot, and, as the plan has
+// them, of a round without its strips, of warming up to a part, and of a strip.
 func timesOf(run record.Run, rep overhead.Report) map[string]overhead.Number {
 	values := map[string]overhead.Number{}
 	for _, g := range rep.Groups {
@@ -142,6 +143,9 @@ func timesOf(run record.Run, rep overhead.Report) map[string]overhead.Number {
 			continue
 		}
 		set("strips", float64(plan.Strips))
+		set("strips_all", float64(g.Strips))
+		set("strips_tainted", float64(g.StripsTainted))
+		set("warm_s", plan.Warm.Seconds())
 		set("strip_s", plan.CostOfStrip.Seconds())
 		set("round_s", plan.CostOfRound.Seconds())
 		var began, first time.Time

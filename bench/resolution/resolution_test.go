@@ -213,8 +213,11 @@ func TestRatiosOfStrips(t *testing.T) {
 		{Block: 1, Replicate: 1, Slices: []record.Slice{slice(1, math.E), slice(2, 5), slice(4, 2)}},
 		{Block: 1, Replicate: 0, Slices: []record.Slice{slice(1, 1), slice(2, 5, "steal"), alone}},
 	}}
-	if all := ratiosOf(run, rateOf("get")); len(all) != 1 || all[0].round != 1 || all[0].strip != 1 || !near(all[0].log, 1, 1e-12) {
+	if all := ratiosOf(run, rateOf("get"), false); len(all) != 1 || all[0].round != 1 || all[0].strip != 1 || !near(all[0].log, 1, 1e-12) {
 		t.Errorf("%v", all)
+	}
+	if all := ratiosOf(run, rateOf("get"), true); len(all) != 2 || all[1].strip != 2 {
+		t.Errorf("with tainted ones: %v", all)
 	}
 	path := filepath.Join(t.TempDir(), "slices.csv")
 	if n, err := writeRecording(path, []stripRatio{{1, 1, 0.25}, {2, 3, -1e-3}}); n != 2 || err != nil {
