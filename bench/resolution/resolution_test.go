@@ -200,6 +200,14 @@ func TestDesignsAreComparedByHalfWidths(t *testing.T) {
 	if is := stateOf(t, judge(lines), "3. rounds against blocks, redis"); is != met {
 		t.Errorf("a tenth: %s", is)
 	}
+	for i := range lines {
+		if f := &lines[i].Figures[0]; strings.HasSuffix(lines[i].Name, record.DesignBlocks) {
+			f.Low, f.High = overhead.Number(math.NaN()), overhead.Number(math.NaN())
+		}
+	}
+	if is := stateOf(t, judge(lines), "3. rounds against blocks, redis"); is == met {
+		t.Error("blocks without an interval are a gain of rounds")
+	}
 }
 
 func TestRatiosOfStrips(t *testing.T) {

@@ -208,7 +208,11 @@ func judgeDesigns(lines []line) []target {
 				if of.workload == "redis" && primaryKind(f.Metric) == kindTotal {
 					continue // in blocks no primary metric
 				}
-				logs[design] = append(logs[design], math.Log(f.halfWidth()))
+				width := f.halfWidth()
+				if design == record.DesignBlocks && math.IsInf(width, 1) {
+					continue // too few blocks for an interval are no gain of rounds
+				}
+				logs[design] = append(logs[design], math.Log(width))
 			}
 		}
 		blocks, rounds := logs[record.DesignBlocks], logs[record.DesignRounds]
@@ -232,14 +236,16 @@ func mean(x []float64) float64 {
 func judgeAA(workload string, lines []line) []target {
 	const fewestRounds, off = 5, 0.2
 	enough := map[string]int{"redis": 60, "ffmpeg": 40}[workload]
-	fitted, pilot, round, strip := 0, []float64{}, []float64{}, []float64{}
+	fitted := 0
+	var pilot, warm, round, strip []float64
 	estimates, errors, excluded := map[string][]float64{}, map[string][]float64{}, map[string]int{}
 	for _, l := range lines {
 		value := func(name string) float64 { return float64(l.Values[workload+" "+name]) }
 		if value("rounds") >= fewestRounds {
 			fitted++
 		}
-		pilot, round, strip = append(pilot, value("pilot_s")), append(round, value("round_s")), append(strip, value("strip_s"))
+		pilot, warm = append(pilot, value("pilot_s")), append(warm, value("warm_s"))
+		round, strip = append(round, value("round_s")), append(strip, value("strip_s"))
 		for _, f := range pick(l, workload, "", kindAA) {
 			v, se := f.logError()
 			if math.IsNaN(v) || math.IsNaN(se) {
@@ -253,7 +259,7 @@ func judgeAA(workload string, lines []line) []target {
 	}
 	name := "4. A/A, " + workload
 	all := []target{{name: name + ", rounds", wanted: fmt.Sprintf("at least %d rounds in 20 s", fewestRounds), n: len(lines), state: state(len(lines), enough, fitted == len(lines)),
-		found: fmt.Sprintf("in %d of %d; pilot %.1f s, round %.2f s and strip %.2f s on the mean", fitted, len(lines), mean(pilot), mean(round), mean(strip))}}
+		found: fmt.Sprintf("in %d of %d; on the mean: pilot %.1f s, warm-up %.2f s, round besides strips %.2f s, strip %.2f s", fitted, len(lines), mean(pilot), mean(warm), mean(round), mean(strip))}}
 	for _, metric := range slices.Sorted(maps.Keys(estimates)) {
 		n := len(estimates[metric])
 		p := binomialTail(excluded[metric], n, 1-level)
