@@ -121,6 +121,10 @@ func TestNineOfTen(t *testing.T) {
 	if is := stateOf(t, judge(lines[:9]), "1. redis, 2 min, get"); is != tooFew {
 		t.Errorf("nine runs: %s", is)
 	}
+	lines[3].Short = true
+	if is := stateOf(t, judge(lines), "1. redis, 2 min, get"); is != shortOnly {
+		t.Errorf("a short one among them: %s", is)
+	}
 }
 
 func TestAADependsOnErrorsBeingRight(t *testing.T) {

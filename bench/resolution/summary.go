@@ -30,6 +30,7 @@ const (
 	notMet    = "not met"
 	notRun    = "not run yet"
 	tooFew    = "too few runs"
+	shortOnly = "short runs"
 	forReport = "" // no target: a figure beside one
 )
 
@@ -52,15 +53,27 @@ func judge(lines []line) []target {
 	for _, l := range lines {
 		of[l.Part] = append(of[l.Part], l)
 	}
-	return slices.Concat(
-		judgeRedis(of["redis2m"]),
-		judgeWeigh(of["weigh"]),
-		judgeDesigns(of["designs"]),
-		judgeAA("redis", of["aa-redis"]),
-		judgeAA("ffmpeg", of["aa-ffmpeg"]),
-		judgePlants(of["plants"]),
-		judgeOverhead(of["overhead"]),
-	)
+	var all []target
+	add := func(part string, targets []target) {
+		for _, t := range targets {
+			// Short runs decide nothing, and what lacks its figures was run all the same.
+			switch lines := of[part]; {
+			case slices.ContainsFunc(lines, func(l line) bool { return l.Short }):
+				t.state = shortOnly
+			case len(lines) > 0 && t.state == notRun:
+				t.state = tooFew
+			}
+			all = append(all, t)
+		}
+	}
+	add("redis2m", judgeRedis(of["redis2m"]))
+	add("weigh", judgeWeigh(of["weigh"]))
+	add("designs", judgeDesigns(of["designs"]))
+	add("aa-redis", judgeAA("redis", of["aa-redis"]))
+	add("aa-ffmpeg", judgeAA("ffmpeg", of["aa-ffmpeg"]))
+	add("plants", judgePlants(of["plants"]))
+	add("overhead", judgeOverhead(of["overhead"]))
+	return all
 }
 
 // mostAt is how many of n may fail where nine of ten are to pass.
