@@ -16,9 +16,11 @@ import (
 	"tare/workload"
 )
 
-// The values of lines of the part overhead. A share is of one CPU.
+// The values of lines of the part overhead. A share is of one CPU. By rounds the generator
+// is tare itself, and how much it used is known within bounds.
 const (
-	valueShareRounds = "tare_share_rounds"
+	valueShareLeast  = "tare_share_rounds_least"
+	valueShareMost   = "tare_share_rounds_most"
 	valueShareBlocks = "tare_share_blocks"
 )
 
@@ -48,11 +50,15 @@ func (b *bench) overheadJobs() []job {
 					return nil, found, err
 				}
 				elapsed := time.Since(began)
-				name := valueShareBlocks
-				if design == record.DesignRounds {
-					name, used = valueShareRounds, used-generatorTime(run)
+				share := func(of time.Duration) overhead.Number {
+					return overhead.Number(max(0, of).Seconds() / elapsed.Seconds())
 				}
-				found.Values[name] = overhead.Number(used.Seconds() / elapsed.Seconds())
+				if design == record.DesignRounds {
+					least, most := generatorTime(run)
+					found.Values[valueShareLeast], found.Values[valueShareMost] = share(used-most), share(used-least)
+				} else {
+					found.Values[valueShareBlocks] = share(used)
+				}
 				runs = append(runs, run.ID)
 			}
 			return runs, found, nil
@@ -61,10 +67,11 @@ func (b *bench) overheadJobs() []job {
 	return jobs
 }
 
-// generatorTime is the CPU time of tare's load generator in a run by rounds: that of the
-// slices, and by their rate that of settling and of warming up. How long the pilot loads
-// programs to find these times is not recorded: what is beyond them counts as tare's own.
-func generatorTime(run record.Run) (total time.Duration) {
+// generatorTime bounds the CPU time of tare's load generator in a run by rounds. The least
+// is that of the slices, and by their rate that of settling and of warming up in rounds that
+// count. The most has every instance of the pilot warmed up as long as the slowest.
+func generatorTime(run record.Run) (least, most time.Duration) {
+	var pilot time.Duration
 	for _, c := range run.Conditions {
 		plan, ok := run.Plan.Rounds[c.Workload]
 		if !ok {
@@ -80,19 +87,23 @@ func generatorTime(run record.Run) (total time.Duration) {
 					continue
 				}
 				a := s.Load.Seconds() / s.Window.Seconds()
-				total += s.Load + time.Duration(a*float64(plan.Settle))
+				least += s.Load + time.Duration(a*float64(plan.Settle))
 				if s.Control == "" {
 					parts[s.Part] = a
 				}
 			}
 			for part, a := range parts {
-				if _, closed := plan.Rate[part]; closed {
-					total += time.Duration(a * float64(plan.Warm))
+				_, closed := plan.Rate[part]
+				switch warm := time.Duration(a * float64(plan.Warm)); {
+				case closed && t.Block > 0:
+					least += warm
+				case closed:
+					pilot += warm
 				}
 			}
 		}
 	}
-	return total
+	return least, least + pilot
 }
 
 // generators loads one server by tare's generator and by redis-benchmark, by which it is

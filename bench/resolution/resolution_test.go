@@ -182,6 +182,15 @@ func TestPlantsThatAreFound(t *testing.T) {
 	}
 }
 
+func TestBoundsOfOwnWeightDecide(t *testing.T) {
+	for want, share := range map[string][2]overhead.Number{met: {0, 0.01}, undecided: {0, 0.05}, notMet: {0.03, 0.05}} {
+		l := line{Part: "overhead", result: result{Values: map[string]overhead.Number{valueShareLeast: share[0], valueShareMost: share[1], valueShareBlocks: 0.02}}}
+		if is := stateOf(t, judge([]line{l, l, l}), "6. own weight, tare itself"); is != want {
+			t.Errorf("%v: %s, want %s", share, is, want)
+		}
+	}
+}
+
 func TestDosesTakeTurns(t *testing.T) {
 	names := map[string]int{}
 	for _, j := range (&bench{}).plantJobs() {
