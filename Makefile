@@ -235,6 +235,13 @@ bench-aa: setup ## 20 runs of the same against the same (about 8 minutes)
 	$(GO) build -o bin/weight ./bench/weight
 	bin/weight -param requests=20000 aa:redis
 
+# RESOLUTION_ARGS go to the command: -part redis2m,weigh names parts, -short shows that it works,
+# -report prints what was found. What has been measured stays in bench/resolution/out.
+.PHONY: bench-resolution
+bench-resolution: setup build ## how finely rounds of slices resolve, in parts that can be interrupted (about 2.5 hours; nothing else should run)
+	$(GO) build -o bin/resolution ./bench/resolution
+	bin/resolution $(RESOLUTION_ARGS)
+
 .PHONY: bench-report
 bench-report: go ## a report, a store and an analysis of 100,000 samples
 	$(GO) test -run '^$$' -bench 'HTML|Terminal|Run$$|Analyse' ./report ./record ./overhead

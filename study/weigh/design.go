@@ -45,6 +45,10 @@ type Options struct {
 	Quick     bool   // fewer conditions where the user names none
 	Baseline  string // a condition, such as "docker,network=bridge"; "" is bare metal
 	Explain   bool   // divide an established cost among the layers of its container
+	// Alone allows a baseline without anything to compare it with: its two instances are
+	// compared with each other, which shows how often the procedure finds an effect where
+	// there is none.
+	Alone bool
 
 	Plan record.Plan
 	Seed int64
@@ -329,7 +333,7 @@ func (b *builder) group(s Subject, params workload.Params, variant string) (lab.
 	if err := b.markBaseline(&g, program); err != nil {
 		return g, err
 	}
-	if len(g.Conditions) < 2 {
+	if len(g.Conditions) < 2 && !b.Alone {
 		return g, usage("%s: only one condition is left (%s): nothing to compare; name more with --platform or --vary%s",
 			name, g.Conditions[0].Label, because(b.noted))
 	}

@@ -237,6 +237,16 @@ func TestThresholdOfImagesNeedsOneBaseline(t *testing.T) {
 	}
 }
 
+func TestABaselineAlone(t *testing.T) {
+	d, err := Design(options(Options{Platforms: []string{"bare"}, Alone: true}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := d.Groups[0]; len(g.Conditions) != 1 || !g.Conditions[0].Baseline || g.Executions() != 2 {
+		t.Errorf("%v", g)
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		name string

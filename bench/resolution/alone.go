@@ -1,0 +1,271 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"tare/image"
+	"tare/kernel/host"
+	"tare/kernel/process"
+	"tare/lab"
+	"tare/overhead"
+	"tare/platform"
+	"tare/platform/bare"
+	"tare/record"
+	"tare/study/weigh"
+	"tare/terminal"
+	"tare/workload"
+)
+
+// place is where runs go that no command line can ask for.
+type place struct {
+	bench   *bench
+	session *lab.Session
+	store   *record.Store
+	images  *image.Store
+	made    int // instances and load programs
+}
+
+// opened has f work with the host's lock held.
+func (b *bench) opened(ctx context.Context, f func(*place) error) (err error) {
+	p := &place{bench: b}
+	if p.session, _, err = lab.OpenSession(ctx, lab.LockPath, b.home, "resolution"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.session.Close()) }()
+	if p.store, err = record.Open(filepath.Join(b.home, storeFile)); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.store.Close()) }()
+	if p.images, err = image.OpenStore(filepath.Join(b.home, "images"), func(line string) { terminal.Fprintln(os.Stderr, " ", line) }); err != nil {
+		return err
+	}
+	return f(p)
+}
+
+// run weighs a subject on bare metal by rounds. roots are the images of its sources; a
+// source that is none of them is a recipe's.
+func (p *place) run(ctx context.Context, s weigh.Subject, alone bool, budget time.Duration, seed int64, roots map[workload.Source]image.Image) (record.Run, overhead.Report, error) {
+	var run record.Run
+	cpus, err := process.Affinity()
+	if err != nil {
+		return run, overhead.Report{}, err
+	}
+	facts := host.Read("/")
+	d, err := weigh.Design(weigh.Options{
+		Subjects: []weigh.Subject{s}, Platforms: []string{bare.Bare}, Alone: alone, Seed: seed,
+		Plan: record.Plan{Design: record.DesignRounds, Budget: budget, SmallestEffect: weigh.DefaultSmallestEffect, Level: level},
+		Host: weigh.Host{CPUs: cpus, Memory: facts.Memory, Platform: p.session.Platforms, Check: func(of platform.Platform) error { return of.Check(ctx) }},
+	})
+	if err != nil {
+		return run, overhead.Report{}, err
+	}
+	l := lab.Lab{
+		Store: p.store, Platforms: p.session.Platforms,
+		Image: func(ctx context.Context, src workload.Source) (image.Image, error) {
+			if img, ok := roots[src]; ok {
+				return img, nil
+			}
+			return p.images.Recipe(ctx, src.Recipe)
+		},
+		Generate: func(ctx context.Context, img image.Image, netns string, args []string) ([]byte, error) {
+			return bare.Generate(ctx, bare.GeneratorSpec{Options: bare.Options{StateDir: p.bench.home, Ledger: p.session.Ledger},
+				Name: p.name("load"), Image: img, Args: args, NetNS: netns})
+		},
+		Watch: func(e lab.Event) {
+			if e.Kind == lab.Warned || e.Kind == lab.Blocked {
+				terminal.Fprintf(os.Stderr, "  %s %d %s\n", e.Group, e.Block, e.Text)
+			}
+		},
+	}
+	run, err = l.Run(ctx, d, record.Run{
+		ID: record.NewID("weigh", time.Now(), uint16(seed)), Command: os.Args, Version: p.bench.commit, Started: time.Now(), Status: record.Running,
+		Host: record.Host{Hostname: facts.Hostname, Kernel: facts.Kernel, OS: facts.OS, Arch: facts.Arch, CPUModel: facts.CPUModel, CPUs: facts.CPUs,
+			SMT: facts.SMT, Governor: facts.Governor, Memory: facts.Memory, Swap: facts.Swap, Cgroup: facts.Cgroup, Virtual: facts.Virtual, LSM: facts.LSM},
+	})
+	if err != nil {
+		return run, overhead.Report{}, err
+	}
+	rep := overhead.Analyse(run, overhead.Options{})
+	if len(rep.Groups) == 0 || rep.Groups[0].Blocks == 0 {
+		return run, rep, errNoRun
+	}
+	return run, rep, nil
+}
+
+func (p *place) name(of string) string {
+	p.made++
+	return fmt.Sprintf("%s-%d-%d", of, os.Getpid(), p.made)
+}
+
+// aaJobs measure bare metal against itself, with no third instance beside it. Redis has one
+// command: warming up to two takes so long that five rounds do not fit into the time.
+func (b *bench) aaJobs(name string, n int) []job {
+	jobs := make([]job, b.times(n))
+	for i := range jobs {
+		jobs[i] = job{name + " against itself", func(ctx context.Context, seed int64) (runs []string, found result, err error) {
+			err = b.opened(ctx, func(p *place) error {
+				var params map[string]string
+				if name == "redis" {
+					params = planted
+				}
+				run, rep, err := p.against(ctx, name, params, 20*time.Second, seed)
+				if err != nil {
+					return err
+				}
+				runs, found = []string{run.ID}, resultOf(run, rep)
+				return nil
+			})
+			return runs, found, err
+		}}
+	}
+	return jobs
+}
+
+// against measures a workload against itself.
+func (p *place) against(ctx context.Context, name string, params map[string]string, budget time.Duration, seed int64) (record.Run, overhead.Report, error) {
+	w, err := workload.Lookup(name)
+	if err != nil {
+		return record.Run{}, overhead.Report{}, err
+	}
+	return p.run(ctx, weigh.Subject{Workload: w, Params: params}, true, budget, seed, nil)
+}
+
+// recordingsDir is where the simulation of coverage looks for recordings.
+var recordingsDir = filepath.Join("stats", "coverage", "testdata")
+
+// recording is what a run is recorded for.
+type recording struct {
+	name  string
+	value func(record.Trial, record.Slice) float64 // NaN: not measured
+}
+
+func rateOf(part string) func(record.Trial, record.Slice) float64 {
+	return func(_ record.Trial, s record.Slice) float64 {
+		if s.Part != part || s.Window <= 0 {
+			return math.NaN()
+		}
+		return s.Amount / s.Window.Seconds()
+	}
+}
+
+func cpuOf(part string) func(record.Trial, record.Slice) float64 {
+	return func(_ record.Trial, s record.Slice) float64 {
+		if s.Part != part || s.CPU < 0 || s.Worked <= 0 {
+			return math.NaN()
+		}
+		return s.CPU.Seconds() / s.Worked
+	}
+}
+
+// sampleOf is the mean of a metric's samples in an execution.
+func sampleOf(metric string) func(record.Trial, record.Slice) float64 {
+	return func(t record.Trial, _ record.Slice) float64 {
+		var sum, n float64
+		for _, s := range t.Samples {
+			if s.Metric == metric {
+				sum, n = sum+s.Value, n+1
+			}
+		}
+		return sum / n
+	}
+}
+
+func (b *bench) recordingJobs() []job {
+	var jobs []job
+	for _, of := range []struct {
+		workload string
+		params   map[string]string
+		kept     []recording
+	}{
+		{"redis", planted, []recording{{name: "redis-get", value: rateOf("get")}, {name: "redis-get-cpu", value: cpuOf("get")}}},
+		{"ffmpeg", nil, []recording{{name: "ffmpeg-elapsed", value: sampleOf("elapsed")}}},
+		{"stream", nil, []recording{{name: "stream-triad", value: sampleOf("triad")}}},
+	} {
+		jobs = append(jobs, job{of.workload + " against itself", func(ctx context.Context, seed int64) (runs []string, found result, err error) {
+			err = b.opened(ctx, func(p *place) error {
+				run, rep, err := p.against(ctx, of.workload, of.params, b.lasting(time.Minute, 20*time.Second), seed)
+				if err != nil {
+					return err
+				}
+				runs, found = []string{run.ID}, resultOf(run, rep)
+				dir := recordingsDir
+				if b.short {
+					dir = filepath.Dir(b.results.path)
+				}
+				for _, r := range of.kept {
+					path := filepath.Join(dir, "slices-"+r.name+".csv")
+					n, err := writeRecording(path, ratiosOf(run, r.value, b.short))
+					if err != nil {
+						return err
+					}
+					found.Notes = append(found.Notes, fmt.Sprintf("%s: %d strips", path, n))
+				}
+				return nil
+			})
+			return runs, found, err
+		}})
+	}
+	return jobs
+}
+
+// stripRatio is the logarithm of the second instance's figure over the first one's.
+type stripRatio struct {
+	round, strip int
+	log          float64
+}
+
+// ratiosOf gives those of all strips of a run; of tainted ones only where they are asked for.
+func ratiosOf(run record.Run, value func(record.Trial, record.Slice) float64, tainted bool) []stripRatio {
+	type at struct{ round, strip int }
+	pairs := map[at][2]float64{}
+	for _, t := range run.Trials {
+		if t.Block < 1 || t.Replicate > 1 {
+			continue
+		}
+		for _, s := range t.Slices {
+			v := value(t, s)
+			if s.Control != "" || len(s.Taint) > 0 && !tainted || !(v > 0) {
+				continue
+			}
+			pair := pairs[at{t.Block, s.Strip}]
+			pair[t.Replicate] = v
+			pairs[at{t.Block, s.Strip}] = pair
+		}
+	}
+	var all []stripRatio
+	for _, k := range slices.SortedFunc(maps.Keys(pairs), func(a, b at) int { return cmp.Or(cmp.Compare(a.round, b.round), cmp.Compare(a.strip, b.strip)) }) {
+		if pair := pairs[k]; pair[0] > 0 && pair[1] > 0 {
+			all = append(all, stripRatio{k.round, k.strip, math.Log(pair[1] / pair[0])})
+		}
+	}
+	return all
+}
+
+// writeRecording writes them in the form that stats/coverage/testdata/README.md describes.
+func writeRecording(path string, ratios []stripRatio) (n int, err error) {
+	if len(ratios) == 0 {
+		return 0, fmt.Errorf("%s: no strip that is untainted has both instances: a quieter host would give some", path)
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	w := csv.NewWriter(f)
+	rows := [][]string{{"round", "strip", "log_ratio"}}
+	for _, r := range ratios {
+		rows = append(rows, []string{strconv.Itoa(r.round), strconv.Itoa(r.strip), strconv.FormatFloat(r.log, 'g', 6, 64)})
+	}
+	return len(ratios), w.WriteAll(rows)
+}
