@@ -119,7 +119,7 @@ or below that, 4 if one lies above it, 5 otherwise.`,
 	flags.IntVar(&f.blocks, "blocks", 0, "number of blocks (default: as many as --precision takes within --budget)")
 	flags.StringVar(&f.precision, "precision", "", "wanted half-width of the intervals (default half of --smallest-effect, or of --fail-above where that is less)")
 	flags.DurationVar(&f.budget, "budget", 0, "time for measuring (default 5m unless --blocks is given)")
-	flags.StringVar(&f.designName, "design", record.DesignBlocks, "rounds (all instances side by side, loaded in short slices) or blocks (a fresh program for each trial)")
+	flags.StringVar(&f.designName, "design", record.DesignRounds, "rounds (all instances side by side, loaded in short slices) or blocks (a fresh program for each trial)")
 	flags.BoolVar(&f.explain, "explain", true, "where a cost is established, find with the rest of the time which layer of the container it is")
 	flags.StringVar(&f.smallestEffect, "smallest-effect", "2%", "smallest effect of interest: what lies within it is equivalent")
 	flags.StringVar(&f.failAbove, "fail-above", "", "worsening against the baseline that is not accepted, such as 5%")

@@ -14,8 +14,10 @@ import (
 )
 
 const (
-	// shortestSlice is what a slice lasts where nothing asks for more.
-	shortestSlice = 40 * time.Millisecond
+	// shortestSlice is what a slice lasts where nothing asks for more. What disturbs a host
+	// strikes a short slice more seldom, and leaves more others to compare with: on two shared
+	// CPUs slices of 10 ms resolve the same in a tenth of the time that slices of 40 ms take.
+	shortestSlice = 10 * time.Millisecond
 	// longestSlice bounds what a slow service asks for.
 	longestSlice = 2 * time.Second
 	// longSlice is the length of the controls that are compared with it.
@@ -27,10 +29,12 @@ const (
 	// further one begins once they have taken pilotShare of the group's time.
 	leastPilot, mostPilot, pilotShare = 1, 3, 0.08
 	// pilotStrips are the strips of each drive in a round of the pilot.
-	pilotStrips = 6
-	// warmStep is a burst of the warm-up; it is warm where two of them in turn differ by
-	// less than warmWithin, or after warmMost.
-	warmStep, warmMost, warmWithin = 100 * time.Millisecond, 3 * time.Second, 0.03
+	pilotStrips = 12
+	// warmStep is a burst of the warm-up. An instance is warm where warmIdle of them in turn
+	// bring no rate that exceeds the best by warmWithin, or after warmMost. A disturbance can
+	// slow a burst, and does not make the warm-up longer.
+	warmStep, warmMost, warmWithin = 50 * time.Millisecond, 3 * time.Second, 0.03
+	warmIdle                       = 2
 	// settleSteps bursts of settleStep follow a thaw, settleRepeats times, to find how long
 	// the program takes until it is as fast as before.
 	settleStep, settleSteps, settleRepeats = 4 * time.Millisecond, 12, 3
@@ -169,6 +173,7 @@ func (r *runner) pilotRound(ctx context.Context, g Group, drives []workload.Driv
 // warmsUp loads an instance until its rate stands still, and tells for how long, and the
 // rate in operations per second.
 func (r *runner) warmsUp(ctx context.Context, s *seat, d workload.Drive) (warm time.Duration, rate float64, err error) {
+	idle := 0
 	for began := r.lab.now(); ; {
 		step := r.lab.now()
 		all, err := r.load(ctx, s, d, workload.Stretch{Duration: warmStep})
@@ -176,9 +181,11 @@ func (r *runner) warmsUp(ctx context.Context, s *seat, d workload.Drive) (warm t
 			return 0, 0, fmt.Errorf("warm up %s: %w", d.Name, err)
 		}
 		now := all[0].Worked / r.lab.now().Sub(step).Seconds()
-		change := math.Abs(now/rate - 1)
-		rate = now
-		if took := r.lab.now().Sub(began); change < warmWithin || took > warmMost {
+		if idle++; now > rate*(1+warmWithin) {
+			idle = 0
+		}
+		rate = max(rate, now)
+		if took := r.lab.now().Sub(began); idle == warmIdle || took > warmMost {
 			return took.Truncate(warmStep), rate, nil
 		}
 	}
@@ -445,7 +452,7 @@ func (r *runner) tooShort(g Group, needs time.Duration) {
 }
 
 // maxStrips bounds a round where there is no budget, or all of the variance is that of strips.
-const maxStrips = 60
+const maxStrips = 400
 
 func average(of []time.Duration) time.Duration {
 	var sum time.Duration

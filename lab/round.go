@@ -27,13 +27,15 @@ const (
 	// controlEvery is how often a round measures the baseline alone and by long slices, too.
 	controlEvery = 5
 	// aloneSlices and longSlices are how many of each it then makes.
-	aloneSlices, longSlices = 8, 2
+	aloneSlices, longSlices = 20, 2
 )
 
 // strips is what one strip leaves to the next.
 type strips struct {
 	watch    observer
-	previous string // condition that was measured last
+	previous string    // condition that was measured last
+	span     time.Time // when the watch began; zero where it does not watch
+	measured []record.TrialSlice
 }
 
 // draws are all random choices of a round.
@@ -126,7 +128,8 @@ func aheadOfAll(seats []*seat) {
 
 // closeRound stops what a round launched.
 func (r *runner) closeRound(ctx context.Context, seats []*seat) error {
-	var errs []error
+	// A run that ends keeps what it has measured.
+	errs := []error{r.keep(context.WithoutCancel(ctx), seats)}
 	for _, s := range seats {
 		if err := r.stop(ctx, s); err != nil {
 			errs = append(errs, fmt.Errorf("stop %s: %w", s.condition.ID, err))
@@ -273,6 +276,9 @@ func (r *runner) control(ctx context.Context, s *seat, drives []workload.Drive, 
 		}
 	}
 	r.strips.previous = ""
+	if err := r.keep(ctx, []*seat{s}); err != nil {
+		return err
+	}
 	return s.dropped
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"tare/kernel/accounting"
 	"tare/platform"
 	"tare/record"
 	"tare/workload"
@@ -304,24 +305,46 @@ func TestAnEngineThatIsGoneEndsARunInRounds(t *testing.T) {
 	}
 }
 
-// What disturbs a strip taints all of it, and no other.
-func TestTaintIsPerStrip(t *testing.T) {
-	b := newBench(t, "bare", "box")
-	s := newStage(t, b)
-	b.taints = make([]string, mostPilot*pilotStrips+3)
-	b.taints[mostPilot*pilotStrips+1] = "steal 9 %"
-	run, err := b.Run(t.Context(), inRounds(sliced(s, getDrive), record.Plan{Blocks: 1}, "bare", "box"), newRun("r"))
-	if err != nil {
-		t.Fatal(err)
+// What disturbs a span taints all of its strips, and no others.
+func TestTaintIsPerSpan(t *testing.T) {
+	measure := func(disturbed int) (run record.Run, spans int) {
+		b := newBench(t, "bare", "box")
+		b.Judge = func(accounting.Interval, float64, bool) []string {
+			if spans++; spans == disturbed {
+				return []string{"steal 9 %"}
+			}
+			return nil
+		}
+		run, err := b.Run(t.Context(), inRounds(sliced(newStage(t, b), getDrive), record.Plan{Blocks: 1}, "bare", "box"), newRun("r"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run, spans
 	}
+	_, spans := measure(0)
+	run, _ := measure(spans - 1)
+	tainted := map[int]int{} // slices, by strip
 	for _, trial := range run.Trials {
 		for _, slice := range trial.Slices {
-			if want := trial.Block == 1 && slice.Strip == 2; want != (len(slice.Taint) > 0) {
-				t.Errorf("round %d, strip %d of %s: taint %v", trial.Block, slice.Strip, trial.Condition, slice.Taint)
+			if len(slice.Taint) == 0 {
+				continue
 			}
+			if trial.Block != 1 {
+				t.Errorf("round %d, strip %d is tainted", trial.Block, slice.Strip)
+			}
+			tainted[slice.Strip]++
 		}
 		if len(trial.Taint) > 0 {
 			t.Error("a strip taints its trial")
+		}
+	}
+	strips := slices.Sorted(maps.Keys(tainted))
+	if len(strips) < 2 || strips[len(strips)-1]-strips[0] != len(strips)-1 {
+		t.Fatalf("strips %v are tainted, want those of one span", strips)
+	}
+	for strip, n := range tainted {
+		if n != 3 {
+			t.Errorf("%d slices of strip %d are tainted, want all three", n, strip)
 		}
 	}
 }

@@ -94,16 +94,19 @@ func (r *runner) slice(ctx context.Context, s *seat, w stretch, seed uint64) ([]
 	return slices, nil
 }
 
-// strip measures one slice of every seat, in an order that is drawn, and keeps them. A
-// seat whose slice fails takes no further part; a strip that is cut short is not kept.
+// strip measures one slice of every seat, in an order that is drawn. A seat whose slice
+// fails takes no further part; a strip that is cut short is not kept. The slices that it
+// gives are in the record once their span is ([runner.keep]).
 func (r *runner) strip(ctx context.Context, seats []*seat, number int, w stretch, draw *rand.Rand) ([]record.TrialSlice, error) {
 	order := draw.Perm(len(seats))
 	seed := draw.Uint64() // the same moments for all of a strip
-	if err := r.strips.watch.begin(ctx); err != nil {
-		return nil, err
+	if r.strips.span.IsZero() {
+		r.strips.span = r.lab.now()
+		if err := r.strips.watch.begin(ctx); err != nil {
+			return nil, err
+		}
 	}
-	began := r.lab.now()
-	var kept []record.TrialSlice
+	var measured []record.TrialSlice
 	position := 0
 	for _, i := range order {
 		s := seats[i]
@@ -122,27 +125,46 @@ func (r *runner) strip(ctx context.Context, seats []*seat, number int, w stretch
 		}
 		for _, one := range slices {
 			one.Strip, one.Position, one.Previous = number, position, r.strips.previous
-			kept = append(kept, record.TrialSlice{Trial: s.id, Slice: one})
+			measured = append(measured, record.TrialSlice{Trial: s.id, Slice: one})
 		}
 		r.strips.previous = s.condition.ID
 		position++
 	}
-	beside, err := r.strips.watch.end(ctx)
-	if err != nil {
-		return nil, err
+	r.strips.measured = append(r.strips.measured, measured...)
+	if r.lab.now().Sub(r.strips.span) < leastSpan {
+		return measured, nil
 	}
-	taint := r.taintOfStrip(&beside, r.lab.now().Sub(began), seats)
-	for i := range kept {
-		kept[i].Slice.Steal, kept[i].Slice.Foreign, kept[i].Slice.Taint = beside.Steal, beside.Foreign, taint
-	}
-	if len(kept) == 0 {
-		return nil, nil
-	}
-	return kept, r.lab.Store.AddStrip(kept)
+	return measured, r.keep(ctx, seats)
 }
 
-// taintOfStrip gives the causes of taint in what happened on the host beside a strip, for
-// all of it, and leaves out of that what cannot be told.
+// leastSpan is for how long strips are watched together. Within less, the kernel's ticks
+// tell nothing of what disturbed them, and to write each strip down by itself would take
+// as long as to measure it. A crash loses what was measured in a span.
+const leastSpan = 250 * time.Millisecond
+
+// keep ends a span: what disturbed it taints all of its strips, which go into the record.
+func (r *runner) keep(ctx context.Context, seats []*seat) error {
+	if r.strips.span.IsZero() {
+		return nil
+	}
+	beside, err := r.strips.watch.end(ctx)
+	if err != nil {
+		return err
+	}
+	taint := r.taintOfStrip(&beside, r.lab.now().Sub(r.strips.span), seats)
+	measured := r.strips.measured
+	r.strips.span, r.strips.measured = time.Time{}, nil
+	for i := range measured {
+		measured[i].Slice.Steal, measured[i].Slice.Foreign, measured[i].Slice.Taint = beside.Steal, beside.Foreign, taint
+	}
+	if len(measured) == 0 {
+		return nil
+	}
+	return r.lab.Store.AddStrip(measured)
+}
+
+// taintOfStrip gives the causes of taint in what happened on the host beside strips, for
+// all of them, and leaves out of that what cannot be told.
 func (r *runner) taintOfStrip(beside *accounting.Interval, elapsed time.Duration, seats []*seat) []string {
 	memoryLimited := false
 	for _, s := range seats {
