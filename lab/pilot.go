@@ -90,8 +90,8 @@ func (r *runner) settleOn(group string, plan record.RoundPlan) error {
 
 // pilotSlices are what a pilot has seen.
 type pilotSlices struct {
-	// ratios are the log ratios of a strip's slices to those of the baseline, by part and
-	// condition, in each round.
+	// ratios are what each strip contributes to the typical log ratio, by part and condition,
+	// in each round.
 	ratios map[string][][]float64
 	strips []time.Duration // what each took
 	rounds []time.Duration // what each took but for its strips
@@ -325,53 +325,52 @@ func saturated(seats []*seat, all []record.TrialSlice) map[string]float64 {
 	return rates
 }
 
-// add gathers a round's log ratios.
+// add gathers what each strip of a round contributes to its typical log ratios.
 func (seen *pilotSlices) add(seats []*seat, all []record.TrialSlice) {
-	type cell struct {
-		part  string
-		strip int
-	}
-	base, others := map[cell][]float64{}, map[cell]map[string]float64{}
-	parts := map[string]bool{}
-	most := 0
+	speeds := map[string]map[*seat][]float64{} // logarithms, by part
 	for _, t := range all {
 		for _, s := range seats {
 			if s.id != t.Trial || t.Slice.Window <= 0 || t.Slice.Amount <= 0 {
 				continue
 			}
-			at, v := cell{t.Slice.Part, t.Slice.Strip}, math.Log(t.Slice.Amount/t.Slice.Window.Seconds())
-			parts[at.part], most = true, max(most, at.strip)
-			if s.condition.Baseline {
-				base[at] = append(base[at], v)
-				continue
+			if speeds[t.Slice.Part] == nil {
+				speeds[t.Slice.Part] = map[*seat][]float64{}
 			}
-			if others[at] == nil {
-				others[at] = map[string]float64{}
-			}
-			others[at][s.condition.ID] = v
+			speeds[t.Slice.Part][s] = append(speeds[t.Slice.Part][s], math.Log(t.Slice.Amount/t.Slice.Window.Seconds()))
 		}
 	}
 	if seen.ratios == nil {
 		seen.ratios = map[string][][]float64{}
 	}
-	for part := range parts {
-		of := map[string][]float64{}
-		for strip := 1; strip <= most; strip++ {
-			at := cell{part, strip}
-			if len(base[at]) == 0 {
-				continue
-			}
-			level, _ := meanSD(base[at])
-			for id, v := range others[at] {
-				of[id] = append(of[id], v-level)
-			}
-			if len(base[at]) == 2 && len(others[at]) == 0 {
-				of["A/A"] = append(of["A/A"], base[at][1]-base[at][0])
+	for part, of := range speeds {
+		var baselines, others []*seat
+		for _, s := range seats {
+			switch {
+			case s.condition.Baseline:
+				baselines = append(baselines, s)
+			default:
+				others = append(others, s)
 			}
 		}
-		for id, x := range of {
-			key := part + " " + id
-			seen.ratios[key] = append(seen.ratios[key], x)
+		if len(others) == 0 && len(baselines) == 2 {
+			others, baselines = baselines[1:], baselines[:1]
+		}
+		for _, o := range others {
+			ratios := stats.TypicalParts(of[o])
+			for _, base := range baselines {
+				parts := stats.TypicalParts(of[base])
+				if len(parts) != len(ratios) {
+					ratios = nil // somebody has dropped out
+					break
+				}
+				for i, v := range parts {
+					ratios[i] -= v / float64(len(baselines))
+				}
+			}
+			if len(ratios) > 0 {
+				key := part + " " + o.condition.ID
+				seen.ratios[key] = append(seen.ratios[key], ratios)
+			}
 		}
 	}
 }
@@ -405,7 +404,7 @@ func (r *runner) allocate(g Group, plan *record.RoundPlan, seen *pilotSlices, dr
 	var strips, rounds float64
 	told := false
 	for _, of := range seen.ratios {
-		c := stats.VarianceComponents(of, stats.Trim, r.design.Plan.Level)
+		c := stats.VarianceComponents(of, 0, r.design.Plan.Level)
 		if math.IsNaN(c.Strips) {
 			continue
 		}

@@ -315,21 +315,21 @@ func TestTaintIsPerSpan(t *testing.T) {
 			}
 			return nil
 		}
-		run, err := b.Run(t.Context(), inRounds(sliced(newStage(t, b), getDrive), record.Plan{Blocks: 1}, "bare", "box"), newRun("r"))
+		run, err := b.Run(t.Context(), inRounds(sliced(newStage(t, b), getDrive), record.Plan{Blocks: 2}, "bare", "box"), newRun("r"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return run, spans
 	}
 	_, spans := measure(0)
-	run, _ := measure(spans - 1)
+	run, _ := measure(spans)
 	tainted := map[int]int{} // slices, by strip
 	for _, trial := range run.Trials {
 		for _, slice := range trial.Slices {
 			if len(slice.Taint) == 0 {
 				continue
 			}
-			if trial.Block != 1 {
+			if trial.Block != 2 {
 				t.Errorf("round %d, strip %d is tainted", trial.Block, slice.Strip)
 			}
 			tainted[slice.Strip]++

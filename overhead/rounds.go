@@ -257,7 +257,7 @@ func (b *block) roundValue(condition string, m workload.Metric, all bool) (s sum
 	if len(logs) == 0 {
 		return s, false
 	}
-	return summary{math.Exp(stats.TrimmedMean(logs, stats.Trim)), over / under}, true
+	return summary{math.Exp(typical(m, logs)), over / under}, true
 }
 
 // roundFigure is [block.figure] of a round.
@@ -286,39 +286,51 @@ func (b *block) roundFigure(condition string, m workload.Metric, replicates []in
 	return f, ok
 }
 
-// against gives the log ratios of a round: the trimmed mean of those of its strips, and
-// that of totals over the same strips. Of each strip the base is the mean of its places.
+// typical is the typical level of a metric's log values: see [stats.Typical], whose speeds
+// are the inverse of what is better when it is low.
+func typical(m workload.Metric, logs []float64) float64 {
+	if m.Better == workload.Higher {
+		return stats.Typical(logs)
+	}
+	speeds := make([]float64, len(logs))
+	for i, v := range logs {
+		speeds[i] = -v
+	}
+	return -stats.Typical(speeds)
+}
+
+// against gives the log ratios of a round: that of typical levels, and that of totals. They
+// are those to each place of the base by itself, on the strips that both have, and the mean
+// of these: a strip's ratio to the mean of two would be biased, since the one of two that is
+// disturbed makes their mean so.
 func (b *block) against(m workload.Metric, base []place, other place, all bool) (s summary, ok bool) {
 	o := b.instances[other]
-	var logs []float64
-	var treatment, baseline sums
-	for _, n := range o.numbers(m) {
-		v, ok := o.strip(m, n, all)
-		if !ok {
-			continue
-		}
-		var level float64
-		var of sums
-		places := 0
-		for _, at := range base {
-			if w, ok := b.instances[at].strip(m, n, all); ok {
-				level += math.Log(w.ratio())
-				of.over += w.over
-				of.under += w.under
-				places++
+	places := 0.0
+	for _, at := range base {
+		i := b.instances[at]
+		var mine, its []float64
+		var treatment, baseline sums
+		for _, n := range o.numbers(m) {
+			v, measured := o.strip(m, n, all)
+			w, also := i.strip(m, n, all)
+			if !measured || !also {
+				continue
 			}
+			mine, its = append(mine, math.Log(v.ratio())), append(its, math.Log(w.ratio()))
+			treatment.over, treatment.under = treatment.over+v.over, treatment.under+v.under
+			baseline.over, baseline.under = baseline.over+w.over, baseline.under+w.under
 		}
-		if places == 0 {
+		if len(mine) == 0 {
 			continue
 		}
-		logs = append(logs, math.Log(v.ratio())-level/float64(places))
-		treatment.over, treatment.under = treatment.over+v.over, treatment.under+v.under
-		baseline.over, baseline.under = baseline.over+of.over, baseline.under+of.under
+		s.typical += typical(m, mine) - typical(m, its)
+		s.total += math.Log(treatment.ratio() / baseline.ratio())
+		places++
 	}
-	if len(logs) == 0 {
+	if places == 0 {
 		return s, false
 	}
-	return summary{stats.TrimmedMean(logs, stats.Trim), math.Log(treatment.ratio() / baseline.ratio())}, true
+	return summary{s.typical / places, s.total / places}, true
 }
 
 // pairRounds gathers a condition's log ratios to the baseline, round by round.
