@@ -147,7 +147,7 @@ var recordingsDir = filepath.Join("stats", "coverage", "testdata")
 // recording is what a run is recorded for.
 type recording struct {
 	name  string
-	value func(record.Trial, record.Slice) float64 // NaN: not measured
+	speed func(record.Trial, record.Slice) float64 // of a time or a cost, its inverse; NaN: not measured
 }
 
 func rateOf(part string) func(record.Trial, record.Slice) float64 {
@@ -159,12 +159,12 @@ func rateOf(part string) func(record.Trial, record.Slice) float64 {
 	}
 }
 
-func cpuOf(part string) func(record.Trial, record.Slice) float64 {
+func perCPUSecond(part string) func(record.Trial, record.Slice) float64 {
 	return func(_ record.Trial, s record.Slice) float64 {
-		if s.Part != part || s.CPU < 0 || s.Worked <= 0 {
+		if s.Part != part || s.CPU <= 0 {
 			return math.NaN()
 		}
-		return s.CPU.Seconds() / s.Worked
+		return s.Worked / s.CPU.Seconds()
 	}
 }
 
@@ -181,6 +181,10 @@ func sampleOf(metric string) func(record.Trial, record.Slice) float64 {
 	}
 }
 
+func inverse(of func(record.Trial, record.Slice) float64) func(record.Trial, record.Slice) float64 {
+	return func(t record.Trial, s record.Slice) float64 { return 1 / of(t, s) }
+}
+
 func (b *bench) recordingJobs() []job {
 	var jobs []job
 	for _, of := range []struct {
@@ -188,9 +192,9 @@ func (b *bench) recordingJobs() []job {
 		params   map[string]string
 		kept     []recording
 	}{
-		{"redis", planted, []recording{{name: "redis-get", value: rateOf("get")}, {name: "redis-get-cpu", value: cpuOf("get")}}},
-		{"ffmpeg", nil, []recording{{name: "ffmpeg-elapsed", value: sampleOf("elapsed")}}},
-		{"stream", nil, []recording{{name: "stream-triad", value: sampleOf("triad")}}},
+		{"redis", planted, []recording{{"redis-get", rateOf("get")}, {"redis-get-cpu", perCPUSecond("get")}}},
+		{"ffmpeg", nil, []recording{{"ffmpeg-elapsed", inverse(sampleOf("elapsed"))}}},
+		{"stream", nil, []recording{{"stream-triad", sampleOf("triad")}}},
 	} {
 		jobs = append(jobs, job{of.workload + " against itself", func(ctx context.Context, seed int64) (runs []string, found result, err error) {
 			err = b.opened(ctx, func(p *place) error {
@@ -205,7 +209,7 @@ func (b *bench) recordingJobs() []job {
 				}
 				for _, r := range of.kept {
 					path := filepath.Join(dir, "slices-"+r.name+".csv")
-					n, err := writeRecording(path, ratiosOf(run, r.value, b.short))
+					n, err := writeRecording(path, speedsOf(run, r.speed, b.short))
 					if err != nil {
 						return err
 					}
@@ -219,14 +223,14 @@ func (b *bench) recordingJobs() []job {
 	return jobs
 }
 
-// stripRatio is the logarithm of the second instance's figure over the first one's.
-type stripRatio struct {
-	round, strip int
-	log          float64
+// stripSpeeds holds the logarithms of the speeds of the baseline's instances in a strip.
+type stripSpeeds struct {
+	round, strip  int
+	first, second float64
 }
 
-// ratiosOf gives those of all strips of a run; of tainted ones only where they are asked for.
-func ratiosOf(run record.Run, value func(record.Trial, record.Slice) float64, tainted bool) []stripRatio {
+// speedsOf gives those of all strips of a run; of tainted ones only where they are asked for.
+func speedsOf(run record.Run, speed func(record.Trial, record.Slice) float64, tainted bool) []stripSpeeds {
 	type at struct{ round, strip int }
 	pairs := map[at][2]float64{}
 	for _, t := range run.Trials {
@@ -234,8 +238,8 @@ func ratiosOf(run record.Run, value func(record.Trial, record.Slice) float64, ta
 			continue
 		}
 		for _, s := range t.Slices {
-			v := value(t, s)
-			if s.Control != "" || len(s.Taint) > 0 && !tainted || !(v > 0) {
+			v := speed(t, s)
+			if s.Control != "" || len(s.Taint) > 0 && !tainted || !(v > 0) || math.IsInf(v, 1) {
 				continue
 			}
 			pair := pairs[at{t.Block, s.Strip}]
@@ -243,18 +247,18 @@ func ratiosOf(run record.Run, value func(record.Trial, record.Slice) float64, ta
 			pairs[at{t.Block, s.Strip}] = pair
 		}
 	}
-	var all []stripRatio
+	var all []stripSpeeds
 	for _, k := range slices.SortedFunc(maps.Keys(pairs), func(a, b at) int { return cmp.Or(cmp.Compare(a.round, b.round), cmp.Compare(a.strip, b.strip)) }) {
 		if pair := pairs[k]; pair[0] > 0 && pair[1] > 0 {
-			all = append(all, stripRatio{k.round, k.strip, math.Log(pair[1] / pair[0])})
+			all = append(all, stripSpeeds{k.round, k.strip, math.Log(pair[0]), math.Log(pair[1])})
 		}
 	}
 	return all
 }
 
 // writeRecording writes them in the form that stats/coverage/testdata/README.md describes.
-func writeRecording(path string, ratios []stripRatio) (n int, err error) {
-	if len(ratios) == 0 {
+func writeRecording(path string, strips []stripSpeeds) (n int, err error) {
+	if len(strips) == 0 {
 		return 0, fmt.Errorf("%s: no strip that is untainted has both instances: a quieter host would give some", path)
 	}
 	f, err := os.Create(path)
@@ -263,9 +267,11 @@ func writeRecording(path string, ratios []stripRatio) (n int, err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	w := csv.NewWriter(f)
-	rows := [][]string{{"round", "strip", "log_ratio"}}
-	for _, r := range ratios {
-		rows = append(rows, []string{strconv.Itoa(r.round), strconv.Itoa(r.strip), strconv.FormatFloat(r.log, 'g', 6, 64)})
+	rows := [][]string{{"round", "strip", "first", "second"}}
+	// Six decimals tell speeds apart that differ by a millionth.
+	written := func(log float64) string { return strconv.FormatFloat(log, 'f', 6, 64) }
+	for _, s := range strips {
+		rows = append(rows, []string{strconv.Itoa(s.round), strconv.Itoa(s.strip), written(s.first), written(s.second)})
 	}
-	return len(ratios), w.WriteAll(rows)
+	return len(strips), w.WriteAll(rows)
 }

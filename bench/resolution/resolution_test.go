@@ -223,7 +223,7 @@ func TestDesignsAreComparedByHalfWidths(t *testing.T) {
 	}
 }
 
-func TestRatiosOfStrips(t *testing.T) {
+func TestSpeedsOfStrips(t *testing.T) {
 	slice := func(strip int, amount float64, taint ...string) record.Slice {
 		return record.Slice{Strip: strip, Part: "get", Window: 1e9, Amount: amount, Taint: taint}
 	}
@@ -234,18 +234,28 @@ func TestRatiosOfStrips(t *testing.T) {
 		{Block: 1, Replicate: 1, Slices: []record.Slice{slice(1, math.E), slice(2, 5), slice(4, 2)}},
 		{Block: 1, Replicate: 0, Slices: []record.Slice{slice(1, 1), slice(2, 5, "steal"), alone}},
 	}}
-	if all := ratiosOf(run, rateOf("get"), false); len(all) != 1 || all[0].round != 1 || all[0].strip != 1 || !near(all[0].log, 1, 1e-12) {
+	if all := speedsOf(run, rateOf("get"), false); len(all) != 1 || all[0] != (stripSpeeds{1, 1, 0, 1}) {
 		t.Errorf("%v", all)
 	}
-	if all := ratiosOf(run, rateOf("get"), true); len(all) != 2 || all[1].strip != 2 {
+	if all := speedsOf(run, rateOf("get"), true); len(all) != 2 || all[1].strip != 2 {
 		t.Errorf("with tainted ones: %v", all)
 	}
+	// Of a time the speed is its inverse, and no time at all has none.
+	run.Trials = []record.Trial{
+		{Block: 1, Replicate: 0, Slices: []record.Slice{{Strip: 1}}, Samples: []record.Sample{{Metric: "elapsed", Value: 1}}},
+		{Block: 1, Replicate: 1, Slices: []record.Slice{{Strip: 1}}, Samples: []record.Sample{{Metric: "elapsed", Value: math.E}}},
+		{Block: 2, Replicate: 0, Slices: []record.Slice{{Strip: 1}}, Samples: []record.Sample{{Metric: "elapsed"}}},
+		{Block: 2, Replicate: 1, Slices: []record.Slice{{Strip: 1}}, Samples: []record.Sample{{Metric: "elapsed", Value: 1}}},
+	}
+	if all := speedsOf(run, inverse(sampleOf("elapsed")), false); len(all) != 1 || all[0] != (stripSpeeds{1, 1, 0, -1}) {
+		t.Errorf("of times: %v", all)
+	}
 	path := filepath.Join(t.TempDir(), "slices.csv")
-	if n, err := writeRecording(path, []stripRatio{{1, 1, 0.25}, {2, 3, -1e-3}}); n != 2 || err != nil {
+	if n, err := writeRecording(path, []stripSpeeds{{1, 1, 11.25, 11.5}, {2, 3, -1e-3, 0}}); n != 2 || err != nil {
 		t.Fatal(n, err)
 	}
 	text, err := os.ReadFile(path)
-	if want := "round,strip,log_ratio\n1,1,0.25\n2,3,-0.001\n"; string(text) != want || err != nil {
+	if want := "round,strip,first,second\n1,1,11.250000,11.500000\n2,3,-0.001000,0.000000\n"; string(text) != want || err != nil {
 		t.Errorf("%q, %v", text, err)
 	}
 	if _, err := writeRecording(path, nil); err == nil {

@@ -15,12 +15,16 @@ import (
 	"strings"
 )
 
-// recording is the noise of one run of rounds of slices: the log ratios of the baseline's
-// second instance against the first, by round and strip.
+// recording is the noise of one run of rounds of slices: the strips of the baseline's two
+// instances, by round.
 type recording struct {
 	name   string
-	rounds [][]float64
+	rounds [][]strip
 }
+
+// strip holds the logarithms of the speeds of the baseline's two instances in one strip. Of
+// a time or a cost they are those of its inverse.
+type strip struct{ first, second float64 }
 
 //go:embed testdata
 var recorded embed.FS
@@ -50,10 +54,10 @@ func recordings(files fs.FS) ([]recording, error) {
 	return all, nil
 }
 
-var recordingHeader = []string{"round", "strip", "log_ratio"}
+var recordingHeader = []string{"round", "strip", "first", "second"}
 
 // readRounds reads a recording, whose form testdata/README.md describes.
-func readRounds(r io.Reader) ([][]float64, error) {
+func readRounds(r io.Reader) ([][]strip, error) {
 	in := csv.NewReader(r)
 	in.FieldsPerRecord = len(recordingHeader)
 	in.ReuseRecord = true
@@ -64,7 +68,7 @@ func readRounds(r io.Reader) ([][]float64, error) {
 	if !slices.Equal(header, recordingHeader) {
 		return nil, fmt.Errorf("header %q: want %q", header, recordingHeader)
 	}
-	var rounds [][]float64
+	var rounds [][]strip
 	lastRound, lastStrip := 0, 0
 	for {
 		row, err := in.Read()
@@ -76,23 +80,26 @@ func readRounds(r io.Reader) ([][]float64, error) {
 		}
 		line, _ := in.FieldPos(0)
 		round, errRound := strconv.Atoi(row[0])
-		strip, errStrip := strconv.Atoi(row[1])
-		ratio, errRatio := strconv.ParseFloat(row[2], 64)
-		if err := errors.Join(errRound, errStrip, errRatio); err != nil {
-			return nil, fmt.Errorf("line %d: want two whole numbers and a log ratio, have %q", line, row)
+		number, errNumber := strconv.Atoi(row[1])
+		first, errFirst := strconv.ParseFloat(row[2], 64)
+		second, errSecond := strconv.ParseFloat(row[3], 64)
+		if err := errors.Join(errRound, errNumber, errFirst, errSecond); err != nil {
+			return nil, fmt.Errorf("line %d: want two whole numbers and two logarithms of speeds, have %q", line, row)
 		}
-		if math.IsNaN(ratio) || math.IsInf(ratio, 0) {
-			return nil, fmt.Errorf("line %d: %v is not a log ratio", line, ratio)
+		for _, v := range []float64{first, second} {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return nil, fmt.Errorf("line %d: %v is not the logarithm of a speed", line, v)
+			}
 		}
 		if round > lastRound {
 			rounds = append(rounds, nil)
 			lastRound, lastStrip = round, 0
 		}
-		if round < 1 || round != lastRound || strip <= lastStrip {
-			return nil, fmt.Errorf("line %d: round %d, strip %d comes after round %d, strip %d: want rising numbers from 1", line, round, strip, lastRound, lastStrip)
+		if round < 1 || round != lastRound || number <= lastStrip {
+			return nil, fmt.Errorf("line %d: round %d, strip %d comes after round %d, strip %d: want rising numbers from 1", line, round, number, lastRound, lastStrip)
 		}
-		lastStrip = strip
-		rounds[len(rounds)-1] = append(rounds[len(rounds)-1], ratio)
+		lastStrip = number
+		rounds[len(rounds)-1] = append(rounds[len(rounds)-1], strip{first, second})
 	}
 	if len(rounds) < 2 {
 		return nil, fmt.Errorf("need at least 2 rounds, have %d", len(rounds))
@@ -100,31 +107,50 @@ func readRounds(r io.Reader) ([][]float64, error) {
 	return rounds, nil
 }
 
-// synthetic stands for recordings while there are none: strips whose noise fades slowly and
-// has heavy tails, rare stalls of one side that outlast a strip, and rounds that differ a
-// little. Its figures are made up, of the size that a service on a shared host shows.
+// synthetic stands for recordings while there are none. The noise of both instances fades
+// slowly. A fifth of all slices is disturbed, and only ever slowed: half of these in strips
+// that are disturbed as a whole, several in a row. Rounds differ a little. Its figures are
+// made up, of the size that a service on a shared host shows.
 func synthetic() recording {
 	const (
 		rounds, strips = 10, 60
 		roundSD        = 0.0005
-		stripSD        = 0.005
-		fades          = 0.4  // correlation of a strip with the next
-		stalls         = 0.02 // share of strips in which one begins
+		sliceSD        = 0.005
+		fades          = 0.4       // correlation of a slice's noise with that of the next strip
+		lasts          = 0.5       // probability that a disturbance of both lasts for another strip
+		begins         = 1. / 18   // probability that one begins: it takes begins / (begins + 1 - lasts) = 0.1 of strips
+		alone          = 1. / 9    // probability that a slice of another strip is disturbed alone: 0.9 of strips give 0.1
+		least, most    = 0.05, 0.6 // by how much a disturbed slice is slower
 	)
 	rng := rand.New(rand.NewPCG(publishedSeed, 0))
+	disturbance := func() float64 { return math.Log1p(-least - (most-least)*rng.Float64()) }
 	r := recording{name: "synthetic, made up"}
 	for range rounds {
-		level, state, stall := roundSD*rng.NormFloat64(), 0.0, 0.0
-		var round []float64
+		level := roundSD * rng.NormFloat64()
+		var round []strip
+		var noise [2]float64
+		both := rng.Float64() < 0.1
 		for range strips {
-			// Student's t with two degrees of freedom: its tails are as heavy as can be.
-			shock := rng.NormFloat64() / math.Sqrt(rng.ExpFloat64())
-			state = fades*state + math.Sqrt(1-fades*fades)*shock
-			stall /= 2
-			if rng.Float64() < stalls {
-				stall = 0.2 * rng.NormFloat64()
+			var slowed [2]float64
+			if both {
+				slowed[0] = disturbance()
+				slowed[1] = slowed[0]
+			} else {
+				for i := range slowed {
+					if rng.Float64() < alone {
+						slowed[i] = disturbance()
+					}
+				}
 			}
-			round = append(round, level+stripSD*state+stall)
+			for i := range noise {
+				noise[i] = fades*noise[i] + math.Sqrt(1-fades*fades)*rng.NormFloat64()
+			}
+			round = append(round, strip{sliceSD*noise[0] + slowed[0], level + sliceSD*noise[1] + slowed[1]})
+			next := begins
+			if both {
+				next = lasts
+			}
+			both = rng.Float64() < next
 		}
 		r.rounds = append(r.rounds, round)
 	}
@@ -132,18 +158,18 @@ func synthetic() recording {
 }
 
 // together is how many consecutive strips are resampled as one, so that what is correlated
-// stays so.
+// stays so. A strip keeps both of its instances.
 const together = 10
 
 // round draws a round of a recording, and makes another like it of blocks of its strips
 // (the moving-block bootstrap of H. R. Künsch, Annals of Statistics 17, 1989).
-func (r recording) round(rng *rand.Rand) []float64 {
+func (r recording) round(rng *rand.Rand) []strip {
 	return another(rng, r.rounds[rng.IntN(len(r.rounds))])
 }
 
-func another(rng *rand.Rand, round []float64) []float64 {
+func another(rng *rand.Rand, round []strip) []strip {
 	size := min(together, len(round))
-	made := make([]float64, 0, len(round)+size)
+	made := make([]strip, 0, len(round)+size)
 	for len(made) < len(round) {
 		from := rng.IntN(len(round) - size + 1)
 		made = append(made, round[from:from+size]...)
@@ -153,7 +179,7 @@ func another(rng *rand.Rand, round []float64) []float64 {
 
 // expected is the true value of a figure of rounds: its mean over rounds that are made
 // from all recorded ones alike.
-func (r recording) expected(figure func(strips []float64) float64) float64 {
+func (r recording) expected(figure func(round []strip) float64) float64 {
 	const each = 4000
 	rng := rand.New(rand.NewPCG(streamOf("expected", r.name, each), publishedSeed))
 	var sum float64

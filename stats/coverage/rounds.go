@@ -11,16 +11,38 @@ import (
 // roundSizes are the numbers of rounds that the tables show.
 var roundSizes = []int{5, 8, 10, 20}
 
-func typicalOf(strips []float64) float64 { return stats.TrimmedMean(strips, stats.Trim) }
+// speeds gives the logarithms of the speeds of both instances.
+func speeds(round []strip) (first, second []float64) {
+	for _, s := range round {
+		first, second = append(first, s.first), append(second, s.second)
+	}
+	return first, second
+}
 
-func meanOf(strips []float64) float64 { return stats.TrimmedMean(strips, 0) }
+// typicalOf is the typical log ratio of the second instance to the first.
+func typicalOf(round []strip) float64 {
+	first, second := speeds(round)
+	return stats.Typical(second) - stats.Typical(first)
+}
+
+// meanOf is the log ratio of their mean speeds, which is that of totals where all slices
+// last equally long.
+func meanOf(round []strip) float64 {
+	var first, second float64
+	for _, s := range round {
+		first += math.Exp(s.first)
+		second += math.Exp(s.second)
+	}
+	return math.Log(second / first)
+}
 
 // roundMeans shows whether the interval over rounds holds, on noise that was recorded.
 func roundMeans(all []recording) *table {
 	t := &table{
 		title: "Means over rounds of slices",
 		text: "Rounds are drawn from recordings of the baseline against itself, and within a round blocks of ten consecutive strips. " +
-			"*Typical* is the 20 % trimmed mean of a round's log ratios, *mean* their plain mean, which stalls move as they do totals. " +
+			"A strip keeps both instances. *Typical* is the difference of the two instances' typical levels. " +
+			"*Mean* is the log ratio of their mean speeds, as totals of slices of equal length have it. " +
 			"The true value is the mean over all rounds that can be drawn.",
 		rowName: "recording", columns: []string{"typical", "mean"}, sizes: roundSizes, replications: 4000, kind: coverage,
 	}
@@ -30,8 +52,8 @@ func roundMeans(all []recording) *table {
 		t.rows = append(t.rows, row{r.name, func(rng *rand.Rand, n int) []float64 {
 			ofTypical, ofMean := make([]float64, n), make([]float64, n)
 			for i := range n {
-				strips := r.round(rng)
-				ofTypical[i], ofMean[i] = typicalOf(strips), meanOf(strips)
+				round := r.round(rng)
+				ofTypical[i], ofMean[i] = typicalOf(round), meanOf(round)
 			}
 			return []float64{holds(stats.RoundMean(ofTypical, level), typical()), holds(stats.RoundMean(ofMean, level), mean())}
 		}})
@@ -55,7 +77,7 @@ func roundStops(all []recording) *table {
 		truth := sync.OnceValue(func() float64 { return math.Exp(r.expected(typicalOf)) })
 		spread := sync.OnceValue(func() float64 {
 			center := math.Log(truth())
-			return r.expected(func(strips []float64) float64 { return math.Pow(typicalOf(strips)-center, 2) })
+			return r.expected(func(round []strip) float64 { return math.Pow(typicalOf(round)-center, 2) })
 		})
 		t.rows = append(t.rows, row{r.name, func(rng *rand.Rand, n int) []float64 {
 			var held []float64
