@@ -11,7 +11,7 @@ import (
 // Components are the two variances that the log ratios of rounds of strips consist of: the
 // log ratio of strip j in round i is effect + round_i + strip_ij.
 type Components struct {
-	// Strips is the variance of one strip: that of a round's trimmed mean of m strips is
+	// Strips is the variance of one strip: that of a round's mean of m strips is
 	// Strips / m, beside Rounds. The correlation of strips with their neighbours is within
 	// it. NaN: unknown.
 	Strips float64

@@ -152,9 +152,9 @@ func TestAADependsOnErrorsBeingRight(t *testing.T) {
 }
 
 func TestPlantsThatAreFound(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
 	const se = 0.002
 	planting := func(bias float64) (lines []line) {
+		random := rand.New(rand.NewPCG(3, 4))
 		for _, d := range doses {
 			for range d.runs {
 				l := line{Part: "plants", result: result{Values: map[string]overhead.Number{valueDose: overhead.Number(d.percent)}}}
