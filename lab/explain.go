@@ -37,6 +37,9 @@ func (r *runner) measureAll(ctx context.Context) error {
 		for _, g := range r.design.Groups {
 			_, explains := r.run.Plan.Layers[g.Workload]
 			r.groups[g.Workload].done = !explains
+			if explains {
+				r.bound(r.groups[g.Workload])
+			}
 		}
 	}
 	if err := r.measure(ctx); err != nil || r.design.Explain == nil || r.phase.explaining {
@@ -65,11 +68,8 @@ func (r *runner) explain(ctx context.Context, groups []Group, plan record.Plan) 
 	r.phase = phase{explaining: true, began: r.lab.now().Sub(r.began), groups: len(groups)}
 	r.design.Plan = plan
 	for _, g := range groups {
-		p := &progress{attempt: map[int]int{}, target: plan.Blocks}
-		if plan.Budget == 0 && p.target == 0 {
-			p.target = wantedRounds
-		}
-		r.groups[g.Workload] = p
+		r.groups[g.Workload] = &progress{attempt: map[int]int{}, target: plan.Blocks}
+		r.bound(r.groups[g.Workload])
 	}
 	if err := r.prepareGroups(ctx, groups); err != nil {
 		// What was found stands without its explanation.
@@ -89,6 +89,13 @@ func (r *runner) explain(ctx context.Context, groups []Group, plan record.Plan) 
 		return fmt.Errorf("explain the cost: %w", err)
 	}
 	return nil
+}
+
+// bound gives a group that explains an end where neither a budget nor a number of rounds does.
+func (r *runner) bound(p *progress) {
+	if r.design.Plan.Budget == 0 && p.target == 0 {
+		p.target = wantedRounds
+	}
 }
 
 // explainedBefore gives the design of a run that was interrupted the groups that explained
