@@ -12,12 +12,16 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/platform/vm"
+	"tare/record"
 	"tare/terminal"
 )
 
 // printDesign is --dry-run.
 func (a *app) printDesign(dir string, d lab.Design, takes time.Duration, platforms func(string) (platform.Platform, error)) error {
-	trials := 0
+	trials, unit := 0, "block"
+	if d.Plan.Design == record.DesignRounds {
+		unit = "round"
+	}
 	engines, bridges, containers := false, false, false
 	machines := machinery{}
 	var notes []string
@@ -27,7 +31,7 @@ func (a *app) printDesign(dir string, d lab.Design, takes time.Duration, platfor
 		for _, c := range g.Conditions {
 			var marks []string
 			if c.Baseline && !g.Once {
-				marks = append(marks, "baseline, twice in each block")
+				marks = append(marks, "baseline, twice in each "+unit)
 			}
 			// What was left open in a name is settled: a machine's engine.
 			p, err := platforms(c.Platform)
@@ -61,16 +65,26 @@ func (a *app) printDesign(dir string, d lab.Design, takes time.Duration, platfor
 	for _, n := range append(notes, d.Plan.Notes...) {
 		terminal.Fprintf(a.out, "note: %s\n", n)
 	}
-	terminal.Fprintf(a.out, "\nOne block is %s, in an order drawn from seed %d.\n", counted(trials, "trial"), d.Seed)
+	plural := strings.ToUpper(unit[:1]) + unit[1:] + "s"
+	if unit == "round" {
+		terminal.Fprintf(a.out, "\nOne round launches %s side by side, in an order drawn from seed %d, and loads them in short slices, in turn.\n", counted(trials, "instance"), d.Seed)
+	} else {
+		terminal.Fprintf(a.out, "\nOne block is %s, in an order drawn from seed %d.\n", counted(trials, "trial"), d.Seed)
+	}
 	switch {
 	case d.Plan.Blocks > 0:
-		terminal.Fprintf(a.out, "%s and a warm-up: about %v.\n", counted(d.Plan.Blocks, "block"), takes.Round(time.Second))
+		terminal.Fprintf(a.out, "%s and a warm-up: about %v.\n", counted(d.Plan.Blocks, unit), takes.Round(time.Second))
 	case d.Plan.Budget > 0 && d.Plan.Precision == 0:
-		terminal.Fprintf(a.out, "Blocks for %v.\n", d.Plan.Budget)
+		terminal.Fprintf(a.out, "%s for %v.\n", plural, d.Plan.Budget)
 	case d.Plan.Budget > 0:
-		terminal.Fprintf(a.out, "Blocks until every half-width is %.2g %%, for at most %v.\n", 100*d.Plan.Precision, d.Plan.Budget)
+		terminal.Fprintf(a.out, "%s until every half-width is %.2g %%, for at most %v.\n", plural, 100*d.Plan.Precision, d.Plan.Budget)
+	case unit == "round":
+		terminal.Fprintf(a.out, "Rounds until every half-width is %.2g %%: eight at least.\n", 100*d.Plan.Precision)
 	default:
 		terminal.Fprintf(a.out, "Blocks until every half-width is %.2g %%: after %s the number is known.\n", 100*d.Plan.Precision, counted(d.Plan.PilotBlocks, "block"))
+	}
+	if d.Explain != nil {
+		terminal.Fprintf(a.out, "Where a cost of 1 %% or more is established by then, the last two fifths of the time find its layer (--explain=false leaves that out).\n")
 	}
 	if limit := d.Plan.FailAbove; limit > 0 {
 		terminal.Fprintf(a.out, "Threshold: %.3g %% worse than the baseline. Exit code 0 if every interval lies at or below it, 4 if one lies above it, 5 otherwise.\n", 100*limit)

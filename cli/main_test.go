@@ -314,14 +314,14 @@ func TestDryRunTellsTheDesignAndTouchesNothing(t *testing.T) {
 	if code != exitSuccess {
 		t.Fatalf("code %d: %s", code, stderr)
 	}
-	for _, word := range []string{"bare", "baseline", "cgroup", "seed 7", "3 blocks"} {
+	for _, word := range []string{"bare", "baseline", "cgroup", "seed 7", "3 rounds"} {
 		if !strings.Contains(stdout, word) {
 			t.Errorf("the design does not say %q:\n%s", word, stdout)
 		}
 	}
 	// The first image that is named is the baseline, whichever flag names it.
 	code, stdout, stderr = tare(t, home, "weigh", "--rootfs", "/usr", "--image-archive", "/etc/passwd", "--platform", "bare", "--fail-above", "1.5%", "--dry-run", "--", "/bin/true")
-	for _, word := range []string{"bare image=/usr  (baseline", "bare image=/etc/passwd\n", "Threshold: 1.5 % worse", "every half-width is 0.75 %"} {
+	for _, word := range []string{"bare image=/usr  (baseline", "bare image=/etc/passwd\n", "Threshold: 1.5 % worse", "every half-width is 0.5 %"} {
 		if code != exitSuccess || !strings.Contains(stdout, word) {
 			t.Errorf("code %d, the design does not say %q:\n%s%s", code, word, stdout, stderr)
 		}

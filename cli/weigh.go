@@ -116,7 +116,7 @@ or below that, 4 if one lies above it, 5 otherwise.`,
 	f.process.register(flags)
 	flags.StringArrayVar(&f.files, "workload", nil, "YAML file that defines a workload; may be repeated")
 	flags.StringVar(&f.loadCPUs, "load-cpuset", "", "CPUs of the load programs (not of loads that tare makes itself, http and resp), the same under every condition (`LIST`; default: all)")
-	flags.IntVar(&f.blocks, "blocks", 0, "number of blocks (default: as many as --precision takes within --budget)")
+	flags.IntVar(&f.blocks, "blocks", 0, "number of rounds, or of blocks (default: as many as --precision takes within --budget)")
 	flags.StringVar(&f.precision, "precision", "", "wanted half-width of the intervals (default half of --smallest-effect, or of --fail-above where that is less)")
 	flags.DurationVar(&f.budget, "budget", 0, "time for measuring (default 5m unless --blocks is given)")
 	flags.StringVar(&f.designName, "design", record.DesignRounds, "rounds (all instances side by side, loaded in short slices) or blocks (a fresh program for each trial)")

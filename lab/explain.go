@@ -2,10 +2,11 @@ package lab
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"maps"
 	"time"
 
+	"tare/platform"
 	"tare/record"
 )
 
@@ -34,6 +35,7 @@ func (r *runner) budget() time.Duration {
 func (r *runner) measureAll(ctx context.Context) error {
 	r.phase.groups = len(r.design.Groups)
 	if r.phase.explaining { // before the run was interrupted
+		r.phase.groups = len(r.run.Plan.Layers)
 		for _, g := range r.design.Groups {
 			_, explains := r.run.Plan.Layers[g.Workload]
 			r.groups[g.Workload].done = !explains
@@ -42,7 +44,10 @@ func (r *runner) measureAll(ctx context.Context) error {
 			}
 		}
 	}
-	if err := r.measure(ctx); err != nil || r.design.Explain == nil || r.phase.explaining {
+	if r.phase.explaining {
+		return r.measureExplanation(ctx)
+	}
+	if err := r.measure(ctx); err != nil || r.design.Explain == nil {
 		return err
 	}
 	run, err := r.lab.Store.Run(r.run.ID)
@@ -85,9 +90,17 @@ func (r *runner) explain(ctx context.Context, groups []Group, plan record.Plan) 
 	if err := r.lab.Store.SetPlan(r.run.ID, r.run.Plan); err != nil {
 		return err
 	}
-	if err := r.measure(ctx); err != nil {
-		return fmt.Errorf("explain the cost: %w", err)
+	return r.measureExplanation(ctx)
+}
+
+// measureExplanation measures what explains a cost. What fails of it takes nothing from the
+// answer that the run has.
+func (r *runner) measureExplanation(ctx context.Context) error {
+	err := r.measure(ctx)
+	if err == nil || ctx.Err() != nil || errors.Is(err, platform.ErrGone) {
+		return err
 	}
+	r.lab.tell(Event{Kind: Warned, Text: "the cost is not explained: " + firstLine(err.Error())})
 	return nil
 }
 

@@ -2,7 +2,6 @@ package lab
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -29,7 +28,8 @@ const (
 	// further one begins once they have taken pilotShare of the group's time.
 	leastPilot, mostPilot, pilotShare = 1, 3, 0.08
 	// pilotStrips are the strips of each drive in a round of the pilot.
-	pilotStrips = 12
+	// At least leastPilotStrips are measured, however long they take.
+	pilotStrips, leastPilotStrips = 12, 2
 	// warmStep is a burst of the warm-up. An instance is warm where warmIdle of them in turn
 	// bring no rate that exceeds the best by warmWithin, or after warmMost. A disturbance can
 	// slow a burst, and does not make the warm-up longer.
@@ -118,7 +118,9 @@ func (r *runner) pilotRound(ctx context.Context, g Group, drives []workload.Driv
 			if err != nil {
 				return err
 			}
-			plan.Warm = max(plan.Warm, warm)
+			if plan.Warm = max(plan.Warm, warm); d.Rate > 0 {
+				rate = d.Rate // that is due, whatever came of it in so short a time
+			}
 			if known, ok := plan.Rate[d.Name]; !ok || rate < known {
 				plan.Rate[d.Name] = rate
 			}
@@ -127,7 +129,10 @@ func (r *runner) pilotRound(ctx context.Context, g Group, drives []workload.Driv
 	})
 	var stripped time.Duration
 	defer func() {
-		err = errors.Join(err, r.closeRound(ctx, seats))
+		if cerr := r.closeRound(ctx, seats); cerr != nil {
+			// What could not be stopped would run beside whatever is measured next.
+			err = fmt.Errorf("%w (%v)", cerr, err)
+		}
 		seen.rounds = append(seen.rounds, r.lab.now().Sub(began)-stripped)
 	}()
 	if err != nil {
@@ -142,6 +147,9 @@ func (r *runner) pilotRound(ctx context.Context, g Group, drives []workload.Driv
 	}
 	var all []record.TrialSlice
 	for i := range pilotStrips {
+		if share := r.shareOf(); i >= leastPilotStrips && share > 0 && stripped > time.Duration(pilotShare*float64(share)) {
+			break
+		}
 		for _, d := range drives {
 			if d.HalfOf != "" && (i > 0 || first) {
 				continue
@@ -176,7 +184,7 @@ func (r *runner) warmsUp(ctx context.Context, s *seat, d workload.Drive) (warm t
 	idle := 0
 	for began := r.lab.now(); ; {
 		step := r.lab.now()
-		all, err := r.load(ctx, s, d, workload.Stretch{Duration: warmStep})
+		all, err := r.load(ctx, s, d, workload.Stretch{Duration: warmStep, Rate: d.Rate})
 		if err != nil {
 			return 0, 0, fmt.Errorf("warm up %s: %w", d.Name, err)
 		}
@@ -200,7 +208,7 @@ func (r *runner) bearsFreezing(ctx context.Context, s *seat, d workload.Drive) e
 	if err := s.thaw(ctx); err != nil {
 		return err
 	}
-	if _, err := r.load(ctx, s, d, workload.Stretch{Duration: settleStep}); err != nil {
+	if _, err := r.load(ctx, s, d, workload.Stretch{Duration: settleStep, Rate: d.Rate}); err != nil {
 		return s.unfit(err)
 	}
 	return nil
@@ -240,7 +248,7 @@ func (r *runner) chooseSlices(ctx context.Context, g Group, drives []workload.Dr
 	var rates [][]float64
 	for _, s := range seats {
 		for _, d := range drives {
-			if d.HalfOf != "" || d.Whole {
+			if d.HalfOf != "" || d.Whole || d.Rate > 0 {
 				continue
 			}
 			for range settleRepeats {
@@ -307,20 +315,22 @@ func meanSD(x []float64) (mean, sd float64) {
 	return mean, math.Sqrt(sd / float64(max(1, len(x)-1)))
 }
 
-// saturated are the baseline's rates, by part.
+// saturated are the rates of the slowest condition, by part: at half of them all can serve.
 func saturated(seats []*seat, all []record.TrialSlice) map[string]float64 {
-	amount, window := map[string]float64{}, map[string]float64{}
-	for _, t := range all {
-		for _, s := range seats {
-			if s.id == t.Trial && s.condition.Baseline {
+	rates := map[string]float64{}
+	for _, s := range seats {
+		amount, window := map[string]float64{}, map[string]float64{}
+		for _, t := range all {
+			if s.id == t.Trial {
 				amount[t.Slice.Part] += t.Slice.Amount
 				window[t.Slice.Part] += t.Slice.Window.Seconds()
 			}
 		}
-	}
-	rates := map[string]float64{}
-	for part, of := range amount {
-		rates[part] = of / window[part]
+		for part, of := range amount {
+			if rate := of / window[part]; rate > 0 && (rates[part] == 0 || rate < rates[part]) {
+				rates[part] = rate
+			}
+		}
 	}
 	return rates
 }

@@ -244,7 +244,7 @@ func (r *runner) warmSeat(ctx context.Context, s *seat, drives []workload.Drive,
 		if d.HalfOf != "" || plan.Warm == 0 {
 			continue
 		}
-		if _, err := r.load(ctx, s, d, workload.Stretch{Duration: plan.Warm}); err != nil {
+		if _, err := r.load(ctx, s, d, workload.Stretch{Duration: plan.Warm, Rate: d.Rate}); err != nil {
 			return fmt.Errorf("warm up %s: %w", d.Name, err)
 		}
 	}

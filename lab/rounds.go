@@ -110,12 +110,15 @@ func (r *runner) advance(ctx context.Context, g Group, p *progress) error {
 	err := r.pilotOf(ctx, g, p)
 	var cannot *cannotSlice
 	if ctx.Err() == nil && errors.As(err, &cannot) {
+		if _, explains := r.design.Plan.Layers[g.Workload]; explains {
+			return cannot // blocks of what is left of the time would explain nothing
+		}
 		return r.fallBack(g, p, cannot.Why)
 	}
 	if err != nil {
 		return fmt.Errorf("%s, pilot: %w", g.Workload, err)
 	}
-	p.warm = true
+	p.warm, p.piloted = true, p.spent
 	r.interim(g.Workload)
 	return nil
 }
@@ -146,6 +149,10 @@ func (r *runner) fallBack(g Group, p *progress, why string) error {
 	return r.lab.Store.SetPlan(r.run.ID, r.run.Plan)
 }
 
+// mostRounds bounds a group that has neither a budget nor a number of rounds, and whose
+// intervals do not become as narrow as was asked for.
+const mostRounds = 200
+
 // enoughRounds is the stop rule for a group: the number of rounds that was asked for, the
 // budget, or the wanted precision. It looks at no verdict.
 func (r *runner) enoughRounds(g Group, p *progress) bool {
@@ -154,6 +161,9 @@ func (r *runner) enoughRounds(g Group, p *progress) bool {
 		return true
 	}
 	if plan.Budget > 0 && p.blocks > 0 && r.outOfTime(r.costOf(g.Workload, p)) {
+		return true
+	}
+	if plan.Budget == 0 && p.blocks >= mostRounds {
 		return true
 	}
 	if plan.Precision == 0 || p.blocks < stats.StopFrom {
@@ -168,6 +178,9 @@ func (r *runner) costOf(group string, p *progress) time.Duration {
 	plan := r.design.Plan.Rounds[group]
 	if p.executions {
 		return plan.CostOfStrip * time.Duration(min(plan.Strips, leastStrips))
+	}
+	if p.blocks > 0 && p.piloted > 0 {
+		return (p.spent - p.piloted) / time.Duration(p.blocks)
 	}
 	return p.spent / time.Duration(max(1, p.blocks+plan.Pilot))
 }

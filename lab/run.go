@@ -144,6 +144,7 @@ type progress struct {
 	tainted int           // of them, those that stayed so
 	attempt map[int]int   // attempts made, by block
 	spent   time.Duration // on all its blocks
+	piloted time.Duration // of that, by the pilot of its rounds
 	target  int           // blocks wanted; 0 while not known
 	warm    bool
 	done    bool
@@ -521,7 +522,7 @@ func (r *runner) enough(g Group) bool {
 	}
 	if plan.Budget > 0 && p.blocks > 0 {
 		next := p.spent / time.Duration(p.blocks)
-		if r.lab.now().Sub(r.began)+next > plan.Budget {
+		if r.outOfTime(next) {
 			return true
 		}
 	}

@@ -178,6 +178,10 @@ func (s *seat) used() (time.Duration, error) {
 	return cpu, nil
 }
 
+// freezeLimit bounds a freeze: a process that waits for a device which does not answer
+// cannot be frozen.
+const freezeLimit = 10 * time.Second
+
 func (s *seat) freeze(ctx context.Context) error {
 	if s.frozen {
 		return nil
@@ -186,6 +190,8 @@ func (s *seat) freeze(ctx context.Context) error {
 	if !ok {
 		return &cannotSlice{fmt.Sprintf("%s cannot be frozen on %s", s.condition.Workload, s.condition.Platform)}
 	}
+	ctx, cancel := context.WithTimeout(ctx, freezeLimit)
+	defer cancel()
 	if err := freezing.Freeze(ctx); err != nil {
 		return &cannotSlice{fmt.Sprintf("%s cannot be frozen on %s: %v", s.condition.Workload, s.condition.Platform, err)}
 	}
@@ -197,6 +203,8 @@ func (s *seat) thaw(ctx context.Context) error {
 	if !s.frozen {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, freezeLimit)
+	defer cancel()
 	if err := s.inst.(platform.Freezing).Thaw(ctx); err != nil {
 		return &cannotSlice{fmt.Sprintf("%s cannot be thawed on %s: %v", s.condition.Workload, s.condition.Platform, err)}
 	}

@@ -171,15 +171,16 @@ func (r *runner) taintOfStrip(beside *accounting.Interval, elapsed time.Duration
 		memoryLimited = memoryLimited || s.condition.Setting.Memory != 0
 	}
 	*beside = overTicks(*beside, elapsed, r.run.Host.CPUs)
-	return r.lab.judge(*beside, 0, memoryLimited)
+	own := r.ownSteal.before(seats[0].condition.Workload+" strips", beside.Steal)
+	return r.lab.judge(*beside, own, memoryLimited)
 }
 
 // leastTicks is the CPU time below which steal and foreign load cannot be told within a
-// strip: the kernel counts them in ticks of 10 ms, and a tick goes to whoever happens to
+// span: the kernel counts them in ticks of 10 ms, and a tick goes to whoever happens to
 // run as it ends.
 const leastTicks = 30 * time.Millisecond
 
-// overTicks leaves out of a strip's account what is within the kernel's resolution.
+// overTicks leaves out of a span's account what is within the kernel's resolution.
 func overTicks(iv accounting.Interval, elapsed time.Duration, cpus int) accounting.Interval {
 	least := leastTicks.Seconds() / (elapsed.Seconds() * float64(max(1, cpus)))
 	if iv.Steal < least {

@@ -24,7 +24,10 @@ type layout struct {
 	warnings   []string
 	// rounds says that it is measured by rounds of slices: its blocks are rounds.
 	rounds bool
-	pilot  bool // its blocks are the pilot's, for want of others
+	// least is how many strips of a round have to be there for it to count: what was cut
+	// short, or is tainted but for a little, has not the weight of a round.
+	least int
+	pilot bool // its blocks are the pilot's, for want of others
 	// unpaired says that nothing pairs the conditions' figures of a block.
 	unpaired bool
 	imported bool // its trials were measured elsewhere
@@ -40,6 +43,7 @@ type block struct {
 	cells    map[place]*measured
 	// instances are those of a round, in place of cells.
 	instances map[place]*instance
+	least     int                                   // strips that two places have to have in common for the round to count
 	disturbed bool                                  // every strip of the workload is tainted: they are shown for want of others
 	merged    map[mergedKey]*hdrhistogram.Histogram // see merge
 }
@@ -68,7 +72,7 @@ func layouts(run record.Run, opt Options) []*layout {
 		}
 		l := byName[c.Workload]
 		if l == nil {
-			l = &layout{workload: c.Workload, baseline: -1, warmUp: map[place]*measured{}, rounds: run.Plan.InRounds(c.Workload), unpaired: run.Plan.Unpaired(), imported: run.Status == record.Imported}
+			l = &layout{workload: c.Workload, baseline: -1, warmUp: map[place]*measured{}, rounds: run.Plan.InRounds(c.Workload), least: min(fewestStrips, run.Plan.Rounds[c.Workload].Strips), unpaired: run.Plan.Unpaired(), imported: run.Status == record.Imported}
 			byName[c.Workload] = l
 			all = append(all, l)
 		}

@@ -61,7 +61,7 @@ func (l *layout) placeRounds(trials []*record.Trial, pilot bool) {
 	for _, t := range trials {
 		b := rounds[t.Block]
 		if b == nil {
-			b = &block{number: t.Block, attempt: 1, instances: map[place]*instance{}}
+			b = &block{number: t.Block, attempt: 1, least: l.least, instances: map[place]*instance{}}
 			rounds[t.Block] = b
 		}
 		if t.Error != "" && t.Error != record.NotEnded {
@@ -242,10 +242,11 @@ type summary struct{ typical, total float64 }
 
 // roundValue gives the level of a metric in a round, over all replicates.
 func (b *block) roundValue(condition string, m workload.Metric, all bool) (s summary, ok bool) {
-	var logs []float64
-	var over, under float64
+	var level, over, under float64
+	places := 0.0
 	for replicate := range 2 {
 		i := b.instances[place{condition, replicate}]
+		var logs []float64
 		for _, n := range i.numbers(m) {
 			if v, ok := i.strip(m, n, all); ok {
 				logs = append(logs, math.Log(v.ratio()))
@@ -253,11 +254,15 @@ func (b *block) roundValue(condition string, m workload.Metric, all bool) (s sum
 				under += v.under
 			}
 		}
+		if len(logs) > 0 { // of each instance by itself: the slower of two is no disturbance
+			level += typical(m, logs)
+			places++
+		}
 	}
-	if len(logs) == 0 {
+	if places == 0 {
 		return s, false
 	}
-	return summary{math.Exp(typical(m, logs)), over / under}, true
+	return summary{math.Exp(level / places), over / under}, true
 }
 
 // roundFigure is [block.figure] of a round.
@@ -286,6 +291,9 @@ func (b *block) roundFigure(condition string, m workload.Metric, replicates []in
 	return f, ok
 }
 
+// fewestStrips are those of which the typical level leaves the slowest out, and keeps more.
+const fewestStrips = 5
+
 // typical is the typical level of a metric's log values: see [stats.Typical], whose speeds
 // are the inverse of what is better when it is low.
 func typical(m workload.Metric, logs []float64) float64 {
@@ -305,9 +313,15 @@ func typical(m workload.Metric, logs []float64) float64 {
 // disturbed makes their mean so.
 func (b *block) against(m workload.Metric, base []place, other place, all bool) (s summary, ok bool) {
 	o := b.instances[other]
+	if o == nil || len(o.controls) > 0 {
+		return s, false
+	}
 	places := 0.0
 	for _, at := range base {
 		i := b.instances[at]
+		if i == nil || len(i.controls) > 0 {
+			continue // it had a load that no other had, and stands for nothing but the controls
+		}
 		var mine, its []float64
 		var treatment, baseline sums
 		for _, n := range o.numbers(m) {
@@ -320,7 +334,7 @@ func (b *block) against(m workload.Metric, base []place, other place, all bool) 
 			treatment.over, treatment.under = treatment.over+v.over, treatment.under+v.under
 			baseline.over, baseline.under = baseline.over+w.over, baseline.under+w.under
 		}
-		if len(mine) == 0 {
+		if len(mine) < max(1, b.least) {
 			continue
 		}
 		s.typical += typical(m, mine) - typical(m, its)

@@ -322,7 +322,8 @@ func TestControlsOfRounds(t *testing.T) {
 		}
 	}
 	report := overhead.Analyse(run, overhead.Options{})
-	if after := row(t, report, "throughput", "docker").Ratio; after.Value != before.Value {
+	// The instance that had them stands for nothing else: the baseline's other one remains.
+	if after := row(t, report, "throughput", "docker").Ratio; !near(after.Value, before.Value, 0.002) {
 		t.Errorf("controls move the estimate from %v to %v", before.Value, after.Value)
 	}
 	for _, e := range report.Groups[0].Effects {

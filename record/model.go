@@ -148,7 +148,7 @@ type RoundPlan struct {
 	// without its strips: launches, warm-up, stops.
 	CostOfStrip time.Duration `json:"cost_of_strip_ns,omitempty"`
 	CostOfRound time.Duration `json:"cost_of_round_ns,omitempty"`
-	// Rate is the baseline's rate at saturation, per second, by part.
+	// Rate is the slowest condition's rate at saturation, per second, by part.
 	Rate map[string]float64 `json:"rate,omitempty"`
 }
 

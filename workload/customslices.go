@@ -35,7 +35,7 @@ func (c customService) SliceMetrics(p Params) []Metric {
 			m.Metric.Part, m.Metric.Figure = m.Name, FigureRate
 			all = append(all, m.Metric)
 		}
-		return append(all, cpuOfRequest(loadProgram, "", ""))
+		return all // how many requests the load program made is not known, nor the CPU time of one
 	}
 	all := sliceMetrics(loading.options)
 	for i := range all {
@@ -62,7 +62,7 @@ func (c customService) Slices(ctx context.Context, t Trial, seed uint64) (Slicer
 		if err != nil {
 			return nil, err
 		}
-		values := map[string]float64{loadProgram: 1}
+		values := map[string]float64{}
 		printed := outputs(t, o)
 		for _, m := range c.metrics {
 			if m.builtin != "" {

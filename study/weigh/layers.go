@@ -140,7 +140,7 @@ func (o Options) layers(g lab.Group, plan record.LayerPlan, host record.Host) (g
 	below := plan.Bare
 	for _, v := range rungsTo(whole) {
 		if !can(v) {
-			continue
+			break // what comes next would be compared without it
 		}
 		with := add(v.platform, v.setting, false)
 		if with != below {
@@ -196,13 +196,21 @@ func rungsTo(c lab.Condition) []variant {
 		change(&s)
 		return s
 	}
+	group := variant{"the control group", "cgroup", with(func(s *platform.Setting) { s.Root, s.Seccomp, s.LSM = "", "", "" })}
+	if c.Platform == "cgroup" {
+		return []variant{group}
+	}
 	all := []variant{
-		{"the control group", "cgroup", with(func(s *platform.Setting) { s.Root, s.Seccomp, s.LSM = "", "", "" })},
+		group,
 		{"namespaces and capabilities", "oci:runc", with(func(s *platform.Setting) { s.Root, s.Seccomp = platform.RootDir, "unconfined" })},
 		{"the seccomp filter", "oci:runc", with(func(s *platform.Setting) { s.Root = platform.RootDir })},
 		{"the overlay file system", "oci:runc", with(func(*platform.Setting) {})},
 	}
-	if c.Platform != "oci:runc" && c.Platform != "cgroup" {
+	switch {
+	case c.Platform == "oci:runc":
+	case strings.HasPrefix(c.Platform, "oci:"):
+		all = append(all, variant{"the runtime", c.Platform, with(func(*platform.Setting) {})})
+	default:
 		all = append(all, variant{"the engine", c.Platform, with(func(*platform.Setting) {})})
 	}
 	return all
