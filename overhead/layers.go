@@ -34,8 +34,9 @@ type Step struct {
 	Ratio         stats.Estimate
 	// Percent is positive where the layer costs something, with its own interval.
 	Percent, Low, High float64
-	// AdjustedLow and AdjustedHigh hold together with all steps; Decided tells that they
-	// exclude 0.
+	// AdjustedLow and AdjustedHigh hold together with all steps, and with what the whole
+	// costs without each layer. Decided tells that they exclude 0; of what is left, that they
+	// lie within the margin.
 	AdjustedLow, AdjustedHigh float64
 	Decided                   bool
 	pairs                     pairs
@@ -70,24 +71,39 @@ func layersOf(run record.Run, opt Options) []Layers {
 }
 
 func (f *Layers) judge(l *layout, opt Options) {
-	steps := []*Step{f.step(l, record.LayerStep{Without: f.Plan.Bare, With: f.Plan.Whole}, opt)}
+	whole := f.step(l, record.LayerStep{Without: f.Plan.Bare, With: f.Plan.Whole}, opt)
+	family := []*Step{whole}
+	rests := map[string]*Step{} // by layer: what the whole costs without it
 	for _, s := range f.Plan.Steps {
-		steps = append(steps, f.step(l, s, opt))
+		family = append(family, f.step(l, s, opt))
+		if s.Removed {
+			rests[s.Layer] = f.step(l, record.LayerStep{Without: f.Plan.Bare, With: s.Without}, opt)
+		}
 	}
-	for i, decided := range stats.StepDown(len(steps), 1-opt.Level, func(i int, level float64) bool {
-		s := steps[i]
+	differing := len(family)
+	for _, s := range f.Plan.Steps {
+		if s.Removed {
+			family = append(family, rests[s.Layer])
+		}
+	}
+	margin := 100 * f.Plan.Margin
+	for i, decided := range stats.StepDown(len(family), 1-opt.Level, func(i int, level float64) bool {
+		s := family[i]
 		if len(s.pairs.blocks) < fewestBlocks {
 			return false
 		}
 		at := opt
 		at.Level = level
 		_, s.AdjustedLow, s.AdjustedHigh = percent(s.pairs.ratio(at), f.Metric.Better)
-		return s.AdjustedLow > 0 || s.AdjustedHigh < 0
+		if i < differing {
+			return s.AdjustedLow > 0 || s.AdjustedHigh < 0
+		}
+		return s.AdjustedLow > -margin && s.AdjustedHigh < margin // it costs nothing
 	}) {
-		steps[i].Decided = decided
+		family[i].Decided = decided
 	}
-	f.Whole = *steps[0]
-	for _, s := range steps[1:] {
+	f.Whole = *whole
+	for _, s := range family[1:differing] {
 		f.Steps = append(f.Steps, *s)
 	}
 	for i := range f.Steps {
@@ -99,12 +115,8 @@ func (f *Layers) judge(l *layout, opt Options) {
 	if f.Cause == nil {
 		return
 	}
-	for _, s := range f.Plan.Steps {
-		if s.Removed && s.Layer == f.Cause.Layer {
-			f.Rest = f.step(l, record.LayerStep{Without: f.Plan.Bare, With: s.Without}, opt)
-		}
-	}
-	f.All = f.Rest != nil && f.Rest.Low > -100*f.Plan.Margin && f.Rest.High < 100*f.Plan.Margin
+	f.Rest = rests[f.Cause.Layer]
+	f.All = f.Rest.Decided
 }
 
 // step compares two conditions of the group, slice beside slice.

@@ -75,7 +75,9 @@ func layersTable(f overhead.Layers, level float64) table {
 		}
 	}
 	if f.Rest != nil {
-		row("what is left without "+f.Cause.Layer, *f.Rest)
+		rest := *f.Rest
+		rest.Decided = false // that it costs nothing is no cost
+		row("what is left without "+f.Cause.Layer, rest)
 	}
 	if len(f.Plan.Absent) > 0 {
 		t.notes = append(t.notes, "Not looked at: "+strings.Join(f.Plan.Absent, "; ")+".")
