@@ -163,7 +163,7 @@ func removable(c lab.Condition, host record.Host, absent func(layer, why string)
 		return nil
 	}
 	if c.Setting.Network != "" && c.Setting.Network != platform.NetworkHost {
-		without("the network path", func(s *platform.Setting) { s.Network = platform.NetworkHost })
+		without("the network path", func(s *platform.Setting) { s.Network = "" }) // the host's
 	}
 	if c.Setting.Seccomp != "unconfined" {
 		without("the seccomp filter", func(s *platform.Setting) { s.Seccomp = "unconfined" })
