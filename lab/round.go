@@ -18,9 +18,9 @@ const (
 	// leastRounds are those below which an interval over rounds covers too seldom.
 	leastRounds = 5
 	// wantedRounds are those beyond which more strips in each do as well as more rounds:
-	// Student's quantile is then within 15 % of the normal one.
+	// Student's quantile is then within a sixth of the normal one.
 	wantedRounds = 10
-	// leastStrips are those of which a trim of 20 % leaves out the extremes.
+	// leastStrips are those of which the typical level leaves the slowest out, and keeps more.
 	leastStrips = 5
 	// openEvery is how many strips of each closed loop go with one of each open loop.
 	openEvery = 6

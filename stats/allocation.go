@@ -26,16 +26,6 @@ func StripsPerRound(costRound, costStrip time.Duration, varStrips, varRounds flo
 	return int(max(float64(least), min(best, float64(most))))
 }
 
-// RoundsWithin is the number of whole rounds that a budget of time holds. strips are all
-// those of a round, of every part.
-func RoundsWithin(budget, costRound, costStrip time.Duration, strips int) int {
-	round := costRound + time.Duration(strips)*costStrip
-	if budget < 0 || round <= 0 {
-		return 0
-	}
-	return int(budget / round)
-}
-
 // HalfWidthExpected is the half-width that the interval of [RoundMean] will have, as a
 // ratio-effect (0.01 is 1 %), with so many rounds of so many strips: Student's quantile
 // times the root of (varRounds + varStrips/strips) / rounds. Rounds that are not seen to
@@ -47,11 +37,4 @@ func HalfWidthExpected(varStrips, varRounds float64, strips, rounds int, level f
 	}
 	se := math.Sqrt((max(0, varRounds) + varStrips/float64(strips)) / float64(rounds))
 	return math.Expm1(tQuantile(1-(1-level)/2, float64(rounds-1)) * se)
-}
-
-// PreciseWithin is the stop rule for a wanted precision: whether an estimate of
-// [RoundMean] rests on [StopFrom] rounds or more and its interval is at most halfWidth
-// wide to either side, as a ratio-effect. It never looks at the value.
-func PreciseWithin(e Estimate, halfWidth float64) bool {
-	return e.N >= StopFrom && e.Interval.High/e.Interval.Low <= (1+halfWidth)*(1+halfWidth)
 }
