@@ -74,4 +74,3 @@ func TestHalfWidthExpectedByHand(t *testing.T) {
 		}
 	}
 }
-
