@@ -56,6 +56,8 @@ type Group struct {
 	// findings are levels (a share of something counted) and no effects: nothing
 	// there rests on what the procedure finds between equals.
 	Once bool
+	// Drive is the only kind of load that its slices have; empty is all of its workload's.
+	Drive string
 }
 
 // Executions is how many trials a block of the group has.

@@ -419,7 +419,9 @@ func (r *runner) allocate(g Group, plan *record.RoundPlan, seen *pilotSlices, dr
 			continue
 		}
 		strips = max(strips, c.Strips)
-		if !math.IsNaN(c.Rounds) {
+		// Few rounds of few strips scatter by themselves: what is not certain must not take
+		// the strips from the rounds.
+		if c.RoundsLeast > 0 {
 			rounds, told = max(rounds, c.Rounds), true
 		}
 	}

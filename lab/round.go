@@ -296,6 +296,9 @@ func drivesOf(g Group) ([]workload.Drive, error) {
 	if err != nil {
 		return nil, &cannotSlice{err.Error()}
 	}
+	if g.Drive != "" {
+		drives = slices.DeleteFunc(drives, func(d workload.Drive) bool { return d.Name != g.Drive })
+	}
 	return drives, nil
 }
 

@@ -18,8 +18,9 @@ type Components struct {
 	// Rounds is what rounds differ by beyond their strips: launches, memory layout, the
 	// state of the host. At or below zero no such difference is seen. NaN: unknown.
 	Rounds float64
-	// RoundsMost is the upper limit of Rounds, one-sided, at the level that was asked for.
-	RoundsMost float64
+	// RoundsLeast and RoundsMost are the limits of Rounds, each one-sided, at the level that
+	// was asked for. Above 0, the lower one tells that rounds do differ.
+	RoundsLeast, RoundsMost float64
 	// Inflation is the factor by which the correlation of strips raises Strips; 1 is none,
 	// and below it the next tends to the other side.
 	Inflation float64
@@ -38,11 +39,11 @@ func (c Components) Seen() bool { return c.Rounds > 0 }
 // McLaughlin 1963) with the divisor of Yuen (1974). Their correlation raises it: it is
 // found from batch means, ten or more a round, and the correlation of each with the next,
 // pooled over rounds, as in [SerialMean]. What the variance of rounds exceeds it by is
-// Rounds, by the method of moments (Kalibera and Jones 2013). RoundsMost is the limit of
-// Tukey (1951) and Williams (1962), whose level is at least the one asked for.
+// Rounds, by the method of moments (Kalibera and Jones 2013). RoundsLeast and RoundsMost are
+// the limits of Tukey (1951) and Williams (1962), whose level is at least the one asked for.
 func VarianceComponents(rounds [][]float64, share, level float64) Components {
 	unknown := math.NaN()
-	c := Components{Strips: unknown, Rounds: unknown, RoundsMost: unknown, Inflation: unknown}
+	c := Components{Strips: unknown, Rounds: unknown, RoundsLeast: unknown, RoundsMost: unknown, Inflation: unknown}
 	refuse := func(why string) Components {
 		c.Warnings = append(c.Warnings, "no variance components: "+why)
 		return c
@@ -101,9 +102,12 @@ func VarianceComponents(rounds [][]float64, share, level float64) Components {
 		return c
 	}
 	independent := max(within/c.Inflation-float64(len(series)), 1)
-	chi := distuv.ChiSquared{K: n - 1}.Quantile(1 - level)
-	f := distuv.F{D1: n - 1, D2: independent}.Quantile(1 - level)
-	c.RoundsMost = max(0, (n-1)/chi*(sd*sd-f*ofRound))
+	limit := func(p float64) float64 {
+		chi := distuv.ChiSquared{K: n - 1}.Quantile(p)
+		f := distuv.F{D1: n - 1, D2: independent}.Quantile(p)
+		return max(0, (n-1)/chi*(sd*sd-f*ofRound))
+	}
+	c.RoundsLeast, c.RoundsMost = limit(level), limit(1-level)
 	return c
 }
 

@@ -11,6 +11,7 @@ import (
 	"tare/overhead"
 	"tare/platform"
 	"tare/record"
+	"tare/workload"
 )
 
 const (
@@ -97,6 +98,13 @@ func (o Options) layers(g lab.Group, plan record.LayerPlan, host record.Host) (g
 	}
 	whole := g.Conditions[at]
 	group = lab.Group{Workload: layersName(g.Workload)}
+	if sliced, ok := whole.Program.(workload.Sliced); ok {
+		for _, m := range sliced.SliceMetrics(whole.Params) {
+			if m.Name == plan.Metric {
+				group.Drive = driveOf(sliced, whole.Params, m.Part)
+			}
+		}
+	}
 	plan.Steps, plan.Absent, plan.Margin = nil, nil, layerMargin
 	add := func(name string, s platform.Setting, baseline bool) string {
 		c := whole
@@ -149,6 +157,20 @@ func (o Options) layers(g lab.Group, plan record.LayerPlan, host record.Host) (g
 		below = with
 	}
 	return group, plan, len(plan.Steps) > 0
+}
+
+// driveOf is the drive by which a part is measured; empty where that is several parts' one.
+func driveOf(w workload.Sliced, p workload.Params, part string) string {
+	drives, err := w.Drives(p)
+	if err != nil {
+		return "" // the group has been measured by others
+	}
+	for _, d := range drives {
+		if d.Name == part && d.HalfOf == "" {
+			return part
+		}
+	}
+	return ""
 }
 
 // removable are the layers that one setting takes away from a condition.
