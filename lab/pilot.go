@@ -90,8 +90,7 @@ func (r *runner) settleOn(group string, plan record.RoundPlan) error {
 
 // pilotSlices are what a pilot has seen.
 type pilotSlices struct {
-	// ratios are what each strip contributes to the typical log ratio, by part and condition,
-	// in each round.
+	// ratios are the log ratios of strips, by part and condition, in each round.
 	ratios map[string][][]float64
 	strips []time.Duration // what each took
 	rounds []time.Duration // what each took but for its strips
@@ -335,7 +334,7 @@ func saturated(seats []*seat, all []record.TrialSlice) map[string]float64 {
 	return rates
 }
 
-// add gathers what each strip of a round contributes to its typical log ratios.
+// add gathers the log ratios of a round's strips.
 func (seen *pilotSlices) add(seats []*seat, all []record.TrialSlice) {
 	speeds := map[string]map[*seat][]float64{} // logarithms, by part
 	for _, t := range all {
@@ -366,16 +365,14 @@ func (seen *pilotSlices) add(seats []*seat, all []record.TrialSlice) {
 			others, baselines = baselines[1:], baselines[:1]
 		}
 		for _, o := range others {
-			ratios := stats.TypicalParts(of[o])
-			for _, base := range baselines {
-				parts := stats.TypicalParts(of[base])
-				if len(parts) != len(ratios) {
-					ratios = nil // somebody has dropped out
-					break
-				}
-				for i, v := range parts {
-					ratios[i] -= v / float64(len(baselines))
-				}
+			// One of the baseline's instances is enough to see how strips scatter.
+			base, own := of[baselines[0]], of[o]
+			if len(base) != len(own) {
+				continue // somebody has dropped out
+			}
+			ratios := make([]float64, len(own))
+			for i, v := range own {
+				ratios[i] = v - base[i]
 			}
 			if len(ratios) > 0 {
 				key := part + " " + o.condition.ID
@@ -414,7 +411,7 @@ func (r *runner) allocate(g Group, plan *record.RoundPlan, seen *pilotSlices, dr
 	var strips, rounds float64
 	told := false
 	for _, of := range seen.ratios {
-		c := stats.VarianceComponents(of, 0, r.design.Plan.Level)
+		c := stats.VarianceComponents(of, stats.Trim, r.design.Plan.Level)
 		if math.IsNaN(c.Strips) {
 			continue
 		}

@@ -10,8 +10,8 @@
 // [NewDocument], [CSV] and [Benchfmt] give a run to other programs, after
 // [Redact] where strangers will read it.
 //
-// Of rounds of slices (see package lab) each round gives two log ratios: that of typical
-// levels, which leave out what was disturbed, and that of totals. Rounds are the independent
+// Of rounds of slices (see package lab) each round gives two log ratios: the typical one of
+// its slices, which leaves out what was disturbed, and that of totals. Rounds are the independent
 // units, and take the place of blocks wherever a field says block.
 //
 // The other design is that of randomised complete blocks: every condition once in

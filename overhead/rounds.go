@@ -255,7 +255,7 @@ func (b *block) roundValue(condition string, m workload.Metric, all bool) (s sum
 			}
 		}
 		if len(logs) > 0 { // of each instance by itself: the slower of two is no disturbance
-			level += typical(m, logs)
+			level += stats.TrimmedMean(logs, stats.Trim)
 			places++
 		}
 	}
@@ -291,38 +291,26 @@ func (b *block) roundFigure(condition string, m workload.Metric, replicates []in
 	return f, ok
 }
 
-// fewestStrips are those of which the typical level leaves the slowest out, and keeps more.
+// fewestStrips are those of which a trim leaves the extremes out, and keeps some.
 const fewestStrips = 5
 
-// typical is the typical level of a metric's log values: see [stats.Typical], whose speeds
-// are the inverse of what is better when it is low.
-func typical(m workload.Metric, logs []float64) float64 {
-	if m.Better == workload.Higher {
-		return stats.Typical(logs)
-	}
-	speeds := make([]float64, len(logs))
-	for i, v := range logs {
-		speeds[i] = -v
-	}
-	return -stats.Typical(speeds)
-}
-
-// against gives the log ratios of a round: that of typical levels, and that of totals. They
-// are those to each place of the base by itself, on the strips that both have, and the mean
-// of these: a strip's ratio to the mean of two would be biased, since the one of two that is
-// disturbed makes their mean so.
+// against gives the log ratios of a round: the trimmed mean of its slices' ratios to the
+// slices of the base in the same strip, each to each, and that of totals. A ratio to the mean
+// of two slices would be biased: one of two is disturbed more often than one, and makes
+// their mean so.
 func (b *block) against(m workload.Metric, base []place, other place, all bool) (s summary, ok bool) {
 	o := b.instances[other]
 	if o == nil || len(o.controls) > 0 {
 		return s, false
 	}
+	var ratios []float64
 	places := 0.0
 	for _, at := range base {
 		i := b.instances[at]
 		if i == nil || len(i.controls) > 0 {
 			continue // it had a load that no other had, and stands for nothing but the controls
 		}
-		var mine, its []float64
+		var own []float64
 		var treatment, baseline sums
 		for _, n := range o.numbers(m) {
 			v, measured := o.strip(m, n, all)
@@ -330,21 +318,21 @@ func (b *block) against(m workload.Metric, base []place, other place, all bool) 
 			if !measured || !also {
 				continue
 			}
-			mine, its = append(mine, math.Log(v.ratio())), append(its, math.Log(w.ratio()))
+			own = append(own, math.Log(v.ratio()/w.ratio()))
 			treatment.over, treatment.under = treatment.over+v.over, treatment.under+v.under
 			baseline.over, baseline.under = baseline.over+w.over, baseline.under+w.under
 		}
-		if len(mine) < max(1, b.least) {
+		if len(own) < max(1, b.least) {
 			continue
 		}
-		s.typical += typical(m, mine) - typical(m, its)
+		ratios = append(ratios, own...)
 		s.total += math.Log(treatment.ratio() / baseline.ratio())
 		places++
 	}
 	if places == 0 {
 		return s, false
 	}
-	return summary{s.typical / places, s.total / places}, true
+	return summary{stats.TrimmedMean(ratios, stats.Trim), s.total / places}, true
 }
 
 // pairRounds gathers a condition's log ratios to the baseline, round by round.

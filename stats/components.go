@@ -32,8 +32,7 @@ func (c Components) Seen() bool { return c.Rounds > 0 }
 
 // VarianceComponents estimates the components from the log ratios of the strips of each
 // round, in the order in which they were measured. share is the trim at each end, as in
-// [TrimmedMean]; 0 asks for the components of plain means, such as ratios of totals. Those of
-// differences of typical levels are the components, at 0, of differences of [TypicalParts].
+// [TrimmedMean]; 0 asks for the components of plain means, such as ratios of totals.
 //
 // The variance of a round's trimmed mean is that of its winsorised strips (Tukey and
 // McLaughlin 1963) with the divisor of Yuen (1974). Their correlation raises it: it is

@@ -11,7 +11,7 @@ import (
 // three strips remain, so that its trimmed mean, 3, has the variance 4/(3*2). So has the
 // second, whose trimmed mean is 5. The trimmed means have the variance 2.
 func TestVarianceComponentsByHand(t *testing.T) {
-	c := VarianceComponents([][]float64{{100, 1, 3, 4, 2}, {7, -50, 5, 6, 4}}, Trim, 0.95)
+	c := VarianceComponents([][]float64{{100, 1, 3, 4, 2}, {7, -50, 5, 6, 4}}, 0.2, 0.95)
 	if math.Abs(c.Strips-5*4./6) > 1e-12 || math.Abs(c.Rounds-(2-4./6)) > 1e-12 || !c.Seen() {
 		t.Errorf("%+v, want strips %v and rounds %v", c, 5*4./6, 2-4./6)
 	}
@@ -38,7 +38,7 @@ func TestVarianceComponentsThatCannotBeTold(t *testing.T) {
 		"not a finite number":     {{1, 2}, {1, math.NaN()}},
 		"no round has two strips": {{1}, {2}},
 	} {
-		c := VarianceComponents(rounds, Trim, 0.95)
+		c := VarianceComponents(rounds, 0.2, 0.95)
 		if !math.IsNaN(c.Strips) || c.Seen() {
 			t.Errorf("%v: %+v", rounds, c)
 		}
@@ -80,7 +80,7 @@ func TestVarianceComponentsOverManyPilots(t *testing.T) {
 		var strips, rounds float64
 		held := 0
 		for range pilots {
-			got := VarianceComponents(stripNoise(rng, c.rounds, c.strips, c.roundSD, 1, c.by), Trim, 0.95)
+			got := VarianceComponents(stripNoise(rng, c.rounds, c.strips, c.roundSD, 1, c.by), 0.2, 0.95)
 			strips += got.Strips / pilots
 			rounds += got.Rounds / pilots
 			if got.RoundsMost >= c.roundSD*c.roundSD {
@@ -104,7 +104,7 @@ func TestVarianceComponentsOverManyPilots(t *testing.T) {
 func TestVarianceComponentsAreEvenHanded(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	drawn := stripNoise(rng, 6, 30, 0.5, 1, 0.3)
-	want := VarianceComponents(drawn, Trim, 0.95)
+	want := VarianceComponents(drawn, 0.2, 0.95)
 	shuffled := slices.Clone(drawn)
 	slices.Reverse(shuffled)
 	mirrored := make([][]float64, len(drawn))
@@ -114,7 +114,7 @@ func TestVarianceComponentsAreEvenHanded(t *testing.T) {
 		}
 	}
 	for name, rounds := range map[string][][]float64{"rounds in another order": shuffled, "mirrored and moved": mirrored} {
-		got := VarianceComponents(rounds, Trim, 0.95)
+		got := VarianceComponents(rounds, 0.2, 0.95)
 		for what, pair := range map[string][2]float64{"strips": {got.Strips, want.Strips}, "rounds": {got.Rounds, want.Rounds}, "most": {got.RoundsMost, want.RoundsMost}} {
 			if math.Abs(pair[0]-pair[1]) > 1e-9 {
 				t.Errorf("%s: %s %v, was %v", name, what, pair[0], pair[1])

@@ -11,18 +11,13 @@ import (
 // roundSizes are the numbers of rounds that the tables show.
 var roundSizes = []int{5, 8, 10, 20}
 
-// speeds gives the logarithms of the speeds of both instances.
-func speeds(round []strip) (first, second []float64) {
-	for _, s := range round {
-		first, second = append(first, s.first), append(second, s.second)
-	}
-	return first, second
-}
-
 // typicalOf is the typical log ratio of the second instance to the first.
 func typicalOf(round []strip) float64 {
-	first, second := speeds(round)
-	return stats.Typical(second) - stats.Typical(first)
+	ratios := make([]float64, len(round))
+	for i, s := range round {
+		ratios[i] = s.second - s.first
+	}
+	return stats.TrimmedMean(ratios, stats.Trim)
 }
 
 // meanOf is the log ratio of their mean speeds, which is that of totals where all slices
@@ -41,7 +36,7 @@ func roundMeans(all []recording) *table {
 	t := &table{
 		title: "Means over rounds of slices",
 		text: "Rounds are drawn from recordings of the baseline against itself, and within a round blocks of ten consecutive strips. " +
-			"A strip keeps both instances. *Typical* is the difference of the two instances' typical levels. " +
+			"A strip keeps both instances. *Typical* is the mean of the strips' log ratios, trimmed by 40 % at either end. " +
 			"*Mean* is the log ratio of their mean speeds, as totals of slices of equal length have it. " +
 			"The true value is the mean over all rounds that can be drawn.",
 		rowName: "recording", columns: []string{"typical", "mean"}, sizes: roundSizes, replications: 4000, kind: coverage,
