@@ -20,7 +20,7 @@ const (
 	// wantedRounds are those beyond which more strips in each do as well as more rounds:
 	// Student's quantile is then within a sixth of the normal one.
 	wantedRounds = 10
-	// leastStrips are those of which the typical level leaves the slowest out, and keeps more.
+	// leastStrips are those of which a trim leaves the extremes out, and keeps some.
 	leastStrips = 5
 	// openEvery is how many strips of each closed loop go with one of each open loop.
 	openEvery = 6

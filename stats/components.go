@@ -39,7 +39,7 @@ func (c Components) Seen() bool { return c.Rounds > 0 }
 // found from batch means, ten or more a round, and the correlation of each with the next,
 // pooled over rounds, as in [SerialMean]. What the variance of rounds exceeds it by is
 // Rounds, by the method of moments (Kalibera and Jones 2013). RoundsLeast and RoundsMost are
-// the limits of Tukey (1951) and Williams (1962), whose level is at least the one asked for.
+// the limits of Tukey (1951) and Williams (1962), whose level is near the one asked for.
 func VarianceComponents(rounds [][]float64, share, level float64) Components {
 	unknown := math.NaN()
 	c := Components{Strips: unknown, Rounds: unknown, RoundsLeast: unknown, RoundsMost: unknown, Inflation: unknown}
