@@ -28,7 +28,7 @@ func layerClause(f overhead.Layers) string {
 	if f.All {
 		return fmt.Sprintf("%s is all of that: it costs %s, and without it %s is within %s %% of bare metal", c.Layer, size, clean(f.Condition), margin)
 	}
-	return fmt.Sprintf("%s costs %s of that", c.Layer, size)
+	return fmt.Sprintf("of that, %s takes %s", c.Layer, size)
 }
 
 // layersTables are those of a workload's costs that were divided.
