@@ -102,7 +102,7 @@ func TestCleanAfterKill(t *testing.T) {
 	})
 	t.Run("rounds", func(t *testing.T) {
 		platforms := some(usable(t, "weigh", "redis"))
-		roundsAfterKill(t, home, "weigh", "redis", "--design", "rounds", "--blocks", "2", "--budget", "15s", "--platform", strings.Join(platforms, ","))
+		roundsAfterKill(t, home, "weigh", "redis", "--design", "rounds", "--blocks", "2", "--budget", "10s", "--param", "commands=get", "--platform", strings.Join(platforms, ","))
 	})
 	t.Run("startup", func(t *testing.T) {
 		if !all {

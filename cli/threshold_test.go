@@ -224,7 +224,7 @@ func TestTwoVersionsInOneRun(t *testing.T) {
 	weigh := func(first, second string) (int, string, overhead.Document) {
 		t.Helper()
 		result := filepath.Join(home, "result.json")
-		code, out, errOut := tare(t, home, "weigh", "--rootfs", first, "--rootfs", second, "--platform", "bare", "--blocks", "6", "--fail-above", "5%", "--json", result, "--", "/bin/count")
+		code, out, errOut := tare(t, home, "weigh", "--rootfs", first, "--rootfs", second, "--platform", "bare", "--design", "blocks", "--blocks", "6", "--fail-above", "5%", "--json", result, "--", "/bin/count")
 		text, err := os.ReadFile(result)
 		if err != nil {
 			t.Fatalf("%d, %v: %s", code, err, errOut)
