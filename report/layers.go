@@ -21,6 +21,10 @@ func layersAnswer(rep overhead.Report, workload string) string {
 func layerClause(f overhead.Layers) string {
 	margin := fixed(100*f.Plan.Margin, 1)
 	c := f.Cause
+	if s := dearestAdded(f); c == nil && s != nil {
+		return fmt.Sprintf("no layer that can be removed is the cause; %s, added to %s, costs %s %% (%s)",
+			s.Layer, clean(s.Without), percentText(s.Percent, s.AdjustedLow, s.AdjustedHigh), plainSpan(s.AdjustedLow, s.AdjustedHigh))
+	}
 	if c == nil {
 		return fmt.Sprintf("no single layer of %s could be shown to be the cause in %s", clean(f.Condition), plural(f.Rounds, "round"))
 	}
@@ -29,6 +33,17 @@ func layerClause(f overhead.Layers) string {
 		return fmt.Sprintf("%s is all of that: it costs %s, and without it %s is within %s %% of bare metal", c.Layer, size, clean(f.Condition), margin)
 	}
 	return fmt.Sprintf("of that, %s takes %s", c.Layer, size)
+}
+
+// dearestAdded is the layer that costs most where it is added, of those that are
+// established; nil where none is.
+func dearestAdded(f overhead.Layers) (most *overhead.Step) {
+	for i := range f.Steps {
+		if s := &f.Steps[i]; !s.Removed && s.Decided && s.Percent > 0 && (most == nil || s.Percent > most.Percent) {
+			most = s
+		}
+	}
+	return most
 }
 
 // layersTables are those of a workload's costs that were divided.
