@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"tare/image"
+	"tare/kernel/socket"
 	"tare/platform"
 	"tare/platform/bare"
 	"tare/record"
@@ -22,30 +24,6 @@ import (
 func TestMain(m *testing.M) {
 	bare.Reexec()
 	os.Exit(m.Run())
-}
-
-// freePorts gives the first of so many successive ports that nobody serves.
-func freePorts(t *testing.T, count int) int {
-	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp", ":0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		first := l.Addr().(*net.TCPAddr).Port
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-		spec := platform.Spec{}
-		for i := range count {
-			spec.Ports = append(spec.Ports, first+i)
-		}
-		if first+count <= 65536 && spec.CheckPorts() == nil {
-			return first
-		}
-	}
-	t.Fatal("no successive ports are free")
-	return 0
 }
 
 // Two instances of a service share the host's network, each answers at its own port, and
@@ -84,7 +62,7 @@ func TestInstancesBesideOneAnother(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			first := freePorts(t, 2*workload.PlacePorts)
+			first := socket.DrawPorts(2*workload.PlacePorts, rand.IntN, socket.PortFree)
 			for _, port := range []int{first, first + workload.PlacePorts} {
 				place := workload.Place{Port: port, Listen: ListensAt(on, platform.Setting{})}
 				program, placed, err := ProgramAt(w, params, place)

@@ -5,16 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"reflect"
 	"sort"
-	"strconv"
 	"strings"
 	"time"
 
 	"tare/image"
 	"tare/kernel/accounting"
 	"tare/kernel/filesystem"
+	"tare/kernel/socket"
 	"tare/overhead"
 	"tare/platform"
 	"tare/record"
@@ -81,12 +80,7 @@ func (l *Lab) portFree(port int) bool {
 	if l.PortFree != nil {
 		return l.PortFree(port)
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort("", strconv.Itoa(port)))
-	if err != nil {
-		return false
-	}
-	_ = listener.Close() // nothing was accepted
-	return true
+	return socket.PortFree(port)
 }
 
 func (l *Lab) judge(beside accounting.Interval, ownSteal float64, memoryLimited bool) []string {
@@ -214,6 +208,11 @@ func leftOff(run record.Run) time.Time {
 	for _, t := range run.Trials {
 		if end := t.Started.Add(t.Elapsed); end.After(at) {
 			at = end
+		}
+		for _, s := range t.Slices { // of a trial that was killed, the last that is known
+			if end := s.Started.Add(s.Window); end.After(at) {
+				at = end
+			}
 		}
 	}
 	return at

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"tare/kernel/socket"
 	"tare/platform"
 	"tare/record"
 	"tare/workload"
@@ -31,13 +32,6 @@ type seat struct {
 	stopped bool
 	dropped error // why it takes no part any more
 }
-
-// Ports are drawn below those that the kernel gives to clients
-// (net.ipv4.ip_local_port_range begins at 32768), and above the well-known ones.
-const (
-	lowestPort = 20000
-	ports      = 12000
-)
 
 // mostPadding bounds the bytes by which an environment is made longer. What a program
 // finds there moves its stack, and by that alone a program may run faster or slower by
@@ -70,29 +64,16 @@ func (r *runner) seats(g Group, present map[string]bool, draw *rand.Rand) []*sea
 	portDraw := rand.New(rand.NewPCG(draw.Uint64(), draw.Uint64()))
 	for _, s := range all {
 		if served {
-			s.port = r.freePort(portDraw, taken)
+			// 0 is the workload's own: its launch will say that it is taken.
+			s.port = socket.DrawPorts(workload.PlacePorts, portDraw.IntN, func(port int) bool {
+				return !taken[port] && r.lab.portFree(port)
+			})
+			taken[s.port] = true
 		}
 		s.padding = draw.IntN(mostPadding)
 		s.seed = draw.Uint64()
 	}
 	return all
-}
-
-// freePort draws the first of the ports of an instance, at which nobody listens and that
-// no other of the round has.
-func (r *runner) freePort(draw *rand.Rand, taken map[int]bool) int {
-	for range 100 {
-		port := lowestPort + workload.PlacePorts*draw.IntN(ports/workload.PlacePorts)
-		free := !taken[port]
-		for i := 0; i < workload.PlacePorts && free; i++ {
-			free = r.lab.portFree(port + i)
-		}
-		if free {
-			taken[port] = true
-			return port
-		}
-	}
-	return 0 // the workload's own: its launch will say that it is taken
 }
 
 // spec is what the seat launches.

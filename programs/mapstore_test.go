@@ -63,12 +63,7 @@ func buildMapstore(t *testing.T) string {
 // and what it says of itself.
 func serveMapstore(t *testing.T, program string, args ...string) (cmd *exec.Cmd, address string, said map[string]any) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	listener.Close()
+	port := freePort(t)
 	cmd, lines := begin(t, program, append([]string{"serve", "--address", "127.0.0.1", "--port", port}, args...)...)
 	line, err := lines.ReadBytes('\n')
 	if err != nil {

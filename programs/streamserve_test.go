@@ -4,23 +4,35 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"math/rand/v2"
 	"net"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
+// freePort is a port that nobody on this host uses at the moment, below those that the
+// kernel gives to clients.
+func freePort(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		port := strconv.Itoa(20000 + rand.IntN(12000))
+		if listener, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			listener.Close()
+			return port
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
 // servePasses starts a build of stream that serves, and gives it when it listens.
 func servePasses(t *testing.T, program string) (address string, end func() error) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address = listener.Addr().String()
-	listener.Close()
+	address = "127.0.0.1:" + freePort(t)
 	cmd, printed := begin(t, program, "--elements", "5000", "--threads", "2", "--serve", address)
 	for until := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		conn, err := net.Dial("tcp", address)

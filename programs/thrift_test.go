@@ -57,13 +57,8 @@ const (
 
 func TestThriftServerSurvivesItsClients(t *testing.T) {
 	program := buildThriftServer(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	_, port, _ := net.SplitHostPort(address)
-	listener.Close()
+	port := freePort(t)
+	address := "127.0.0.1:" + port
 	cmd := exec.CommandContext(t.Context(), program, "--address", "127.0.0.1", "--port", port)
 	var printed bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &printed, &printed

@@ -21,7 +21,7 @@ type Place struct {
 // PlacePorts is how many successive ports an instance takes at most, from Place.Port on.
 const PlacePorts = 3
 
-// Unplaceable says that a workload's program cannot be told where to listen.
+// Unplaceable says that it cannot be set where a workload's program listens.
 type Unplaceable struct {
 	Workload string
 	Reason   string
@@ -31,7 +31,7 @@ func (u *Unplaceable) Error() string {
 	return "workload " + u.Workload + " has no other place: " + u.Reason
 }
 
-// Placeable is a workload whose program can be told where to listen.
+// Placeable is a workload of which it can be set where its program listens.
 type Placeable interface {
 	Workload
 	// Placed gives the parameters with which Program has it listen there, and with which
@@ -51,12 +51,12 @@ func At(w Workload, p Params, place Place) (Program, Params, error) {
 		if a, err := netip.ParseAddr(place.Listen); place.Listen != "" && (err != nil || !a.Is4()) {
 			return Program{}, nil, fmt.Errorf("address %q of an instance: want one of IPv4, such as 127.0.0.1", place.Listen)
 		}
-		told, ok := w.(Placeable)
+		placeable, ok := w.(Placeable)
 		if !ok {
 			return Program{}, nil, &Unplaceable{w.Name(), "its program cannot be told where to listen"}
 		}
 		var err error
-		if p, err = told.Placed(p, place); err != nil {
+		if p, err = placeable.Placed(p, place); err != nil {
 			return Program{}, nil, err
 		}
 	}
@@ -64,8 +64,8 @@ func At(w Workload, p Params, place Place) (Program, Params, error) {
 	return program, p, err
 }
 
-// Places tells whether a workload's program, with its default parameters, can be told both
-// the port and the address.
+// Places tells whether both port and address can be set of a workload's program, with its
+// default parameters.
 func Places(w Workload) bool {
 	p, err := Resolve(w, nil)
 	if err != nil {

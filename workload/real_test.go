@@ -5,18 +5,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"tare/image"
+	"tare/kernel/socket"
 )
 
 // realImage is a recipe's image from the store that the tests share. It skips
@@ -127,15 +129,25 @@ func launch(t *testing.T, w Workload, p Params, img image.Image, edit func(args 
 	return tr
 }
 
-// freePort is a port of loopback that nobody uses at the moment.
+var (
+	portsLock  sync.Mutex
+	portsDrawn = map[int]bool{}
+)
+
+// freePort is a port that nobody on this host uses at the moment, and no other test of this
+// process: a service may take those after it for itself, as many as a place has.
 func freePort(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	portsLock.Lock()
+	defer portsLock.Unlock()
+	port := socket.DrawPorts(PlacePorts, rand.IntN, func(port int) bool {
+		return !portsDrawn[port] && socket.PortFree(port)
+	})
+	if port == 0 {
+		t.Fatal("no port is free")
 	}
-	defer listener.Close()
-	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+	portsDrawn[port] = true
+	return strconv.Itoa(port)
 }
 
 func TestRealRedis(t *testing.T) {

@@ -1,11 +1,11 @@
 // Package socket uses connections in ways that package net does not offer: it polls
 // them ([Poll]), makes pairs of them ([Pair]), and takes them out of the Go runtime's
-// poller ([Detach]).
+// poller ([Detach]). It also finds ports for programs to listen at ([DrawPorts]).
 //
-// To poll is to ask the kernel again and again, instead of sleeping until it tells. Who sleeps for an answer learns of it late: the CPU leaves its idle state, the
-// kernel schedules a thread, the Go runtime a goroutine, some tens of
-// microseconds together, which then stand in every latency. Who polls learns of
-// it within a microsecond, and keeps a CPU busy for that.
+// To poll is to ask the kernel again and again, instead of sleeping until it answers. A
+// sleeper learns of an answer late. The CPU leaves its idle state, the kernel schedules a
+// thread, and the Go runtime a goroutine: some tens of microseconds, in every latency. A
+// poller learns of it within a microsecond, and keeps a CPU busy for that.
 package socket
 
 import (

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"net"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"tare/kernel/procfs"
+	"tare/kernel/socket"
 	"tare/platform"
 )
 
@@ -213,12 +214,11 @@ func (st *stage) refuses(spec platform.Spec) {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	port := socket.DrawPorts(1, rand.IntN, socket.PortFree)
+	if port == 0 {
+		t.Fatal("no port is free")
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	return port
 }
 
 // fetch asks until the server is up.
