@@ -170,8 +170,8 @@ func (a *app) root() *cobra.Command {
 		Use:   "tare",
 		Short: "Weigh what a container costs the program inside it",
 		Long: `tare weighs a container: what this configuration costs this program on this
-machine, and what to set instead. It runs the program under each condition in
-randomised blocks and gives each overhead with an interval and a verdict.`,
+machine, and what to set instead. It runs the program under each condition, in
+an order that is drawn, and gives each overhead with an interval and a verdict.`,
 		Example:       "  tare weigh redis --quick\n  tare weigh --rootfs /srv/app --platform bare,docker -- /bin/app --once",
 		SilenceUsage:  true,
 		SilenceErrors: true,

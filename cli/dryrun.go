@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -17,14 +18,27 @@ import (
 )
 
 // printDesign is --dry-run.
-func (a *app) printDesign(dir string, d lab.Design, takes time.Duration, platforms func(string) (platform.Platform, error)) error {
-	trials, unit := 0, "block"
-	if d.Plan.Design == record.DesignRounds {
-		unit = "round"
+func (a *app) printDesign(ctx context.Context, dir string, d lab.Design, takes time.Duration, platforms func(string) (platform.Platform, error)) error {
+	usable := func(name string) platform.Platform {
+		p, err := platforms(name)
+		if err != nil {
+			return nil
+		}
+		return p
 	}
 	engines, bridges, containers := false, false, false
 	machines := machinery{}
 	var notes []string
+	trials, unit := 0, "block"
+	if d.Plan.Design == record.DesignRounds {
+		for _, g := range d.Groups {
+			if _, why := lab.Sliceable(ctx, g, usable); why != "" {
+				notes = append(notes, fmt.Sprintf("%s is measured in blocks: %s", g.Workload, why))
+			} else {
+				unit = "round"
+			}
+		}
+	}
 	for _, g := range d.Groups {
 		terminal.Fprintf(a.out, "%s\n", g.Workload)
 		var programs []string
@@ -83,8 +97,8 @@ func (a *app) printDesign(dir string, d lab.Design, takes time.Duration, platfor
 	default:
 		terminal.Fprintf(a.out, "Blocks until every half-width is %.2g %%: after %s the number is known.\n", 100*d.Plan.Precision, counted(d.Plan.PilotBlocks, "block"))
 	}
-	if d.Explain != nil {
-		terminal.Fprintf(a.out, "Where a cost of 1 %% or more is established by then, the last two fifths of the time find its layer (--explain=false leaves that out).\n")
+	if d.Explain != nil && unit == "round" {
+		terminal.Fprintf(a.out, "Where a cost of 1 %% or more is established by then, the last two fifths of the time look for its layer (--explain=false leaves that out).\n")
 	}
 	if limit := d.Plan.FailAbove; limit > 0 {
 		terminal.Fprintf(a.out, "Threshold: %.3g %% worse than the baseline. Exit code 0 if every interval lies at or below it, 4 if one lies above it, 5 otherwise.\n", 100*limit)

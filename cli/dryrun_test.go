@@ -20,7 +20,7 @@ func TestDryRunTellsOfMachines(t *testing.T) {
 			g.Conditions = append(g.Conditions, lab.Condition{Condition: record.Condition{Label: name, Platform: name, Baseline: i == 0}})
 		}
 		d := lab.Design{Groups: []lab.Group{g}, Plan: record.Plan{Blocks: 1}}
-		if err := (&app{out: &out}).printDesign(dir, d, 0, lab.Remover(dir)); err != nil {
+		if err := (&app{out: &out}).printDesign(t.Context(), dir, d, 0, lab.Remover(dir)); err != nil {
 			t.Fatal(err)
 		}
 		return strings.ReplaceAll(out.String(), dir, "STATE")

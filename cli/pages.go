@@ -489,7 +489,7 @@ func (a *app) runPagesExperiment(cmd *cobra.Command, f *pagesFlags, look looked)
 		takes = pass * time.Duration(d.Plan.Blocks)
 	}
 	if f.dryRun {
-		return a.printDesign(dir, d, takes, lab.Remover(dir))
+		return a.printDesign(cmd.Context(), dir, d, takes, lab.Remover(dir))
 	}
 	if takes > longRun && !f.yes {
 		return usageError("this takes about %v: give --yes to go ahead, or name fewer workloads, a shorter --steady, or one level of --aslr", takes.Round(time.Minute))

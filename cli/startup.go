@@ -313,7 +313,7 @@ func (a *app) runStartup(cmd *cobra.Command, f *startupFlags, args []string) err
 		takes = pass * time.Duration(d.Plan.Blocks)
 	}
 	if f.dryRun {
-		if err := a.printDesign(dir, d, takes, lab.Remover(dir)); err != nil {
+		if err := a.printDesign(cmd.Context(), dir, d, takes, lab.Remover(dir)); err != nil {
 			return err
 		}
 		terminal.Fprintf(a.out, "One block of everything takes about %v; an interval needs three blocks.\n", pass.Round(time.Second))

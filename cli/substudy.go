@@ -200,7 +200,7 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 		takes = pass * time.Duration(d.Plan.Blocks)
 	}
 	if s.flags.dryRun {
-		if err := a.printDesign(dir, d, takes, host.platforms); err != nil {
+		if err := a.printDesign(cmd.Context(), dir, d, takes, host.platforms); err != nil {
 			return err
 		}
 		terminal.Fprintf(a.out, "One block of everything takes about %v; an interval takes three blocks.\n", pass.Round(time.Second))

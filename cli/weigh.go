@@ -71,9 +71,14 @@ func weighCommand() (*cobra.Command, *weighFlags) {
 	cmd := &cobra.Command{
 		Use:   "weigh [WORKLOAD...] [flags] [-- COMMAND...]",
 		Short: "Weigh programs under several conditions against a baseline",
-		Long: `Weigh runs programs under each condition (platform + setting) in randomised
-blocks, the baseline twice in each, and gives each condition's overhead with its
-interval and a verdict.
+		Long: `Weigh runs programs under each condition (platform + setting), and gives each
+condition's overhead with its interval and a verdict.
+
+Programs are launched in rounds: one instance of each condition, two of the baseline.
+All but one are frozen, and each is loaded for some milliseconds in turn. Of a program
+that runs to its end each execution takes the place of such a slice. What cannot be
+sliced is measured in blocks: a fresh program for each trial. Where a container costs
+1 % or more, the last two fifths of the budget look for the layer that does.
 
 One factor is varied at a time around the base condition that the flags name;
 --cross takes the full product. ` + "`tare workloads`" + ` lists the workloads and their
@@ -117,10 +122,10 @@ or below that, 4 if one lies above it, 5 otherwise.`,
 	flags.StringArrayVar(&f.files, "workload", nil, "YAML file that defines a workload; may be repeated")
 	flags.StringVar(&f.loadCPUs, "load-cpuset", "", "CPUs of the load programs (not of loads that tare makes itself, http and resp), the same under every condition (`LIST`; default: all)")
 	flags.IntVar(&f.blocks, "blocks", 0, "number of rounds, or of blocks (default: as many as --precision takes within --budget)")
-	flags.StringVar(&f.precision, "precision", "", "wanted half-width of the intervals (default half of --smallest-effect, or of --fail-above where that is less)")
+	flags.StringVar(&f.precision, "precision", "", "wanted half-width of each interval, from round 8 on (default where no budget is named: a quarter of --smallest-effect; in blocks half; half of --fail-above where that is less)")
 	flags.DurationVar(&f.budget, "budget", 0, "time for measuring (default 5m unless --blocks is given)")
 	flags.StringVar(&f.designName, "design", record.DesignRounds, "rounds (all instances side by side, loaded in short slices) or blocks (a fresh program for each trial)")
-	flags.BoolVar(&f.explain, "explain", true, "where a cost is established, find with the rest of the time which layer of the container it is")
+	flags.BoolVar(&f.explain, "explain", true, "where a cost is established, look with the rest of the time for the layer of the container that it is")
 	flags.StringVar(&f.smallestEffect, "smallest-effect", "2%", "smallest effect of interest: what lies within it is equivalent")
 	flags.StringVar(&f.failAbove, "fail-above", "", "worsening against the baseline that is not accepted, such as 5%")
 	flags.DurationVar(&f.trialLimit, "trial-limit", lab.DefaultTrialLimit, "time after which a single execution counts as hung")
@@ -447,7 +452,7 @@ func (f *weighFlags) design(cmd *cobra.Command, args []string, platforms func(st
 	}
 	return weigh.Design(weigh.Options{
 		Subjects: subjects, Platforms: canonical, Base: base, Vary: factors, Cross: f.cross, Ladder: f.ladder, Quick: f.quick,
-		Baseline: f.baseline, Explain: f.explain, Plan: plan, Seed: seed,
+		Baseline: f.baseline, Explain: f.explain, ExplainAsked: cmd.Flags().Changed("explain"), Plan: plan, Seed: seed,
 		Host: weigh.Host{
 			CPUs:     cpus,
 			Memory:   host.Read("/").Memory,
@@ -504,7 +509,7 @@ func (a *app) runWeigh(cmd *cobra.Command, f *weighFlags, args []string) error {
 	}
 	takes := a.estimate(dir, d)
 	if f.dryRun {
-		return a.printDesign(dir, d, takes, platforms)
+		return a.printDesign(cmd.Context(), dir, d, takes, platforms)
 	}
 	if takes > longRun && !f.yes {
 		return usageError("this takes about %v: give --yes to go ahead, or --budget %v to bound it", takes.Round(time.Minute), longRun)

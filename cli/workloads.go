@@ -43,13 +43,11 @@ func (a *app) workloads() *cobra.Command {
 				for _, p := range d.Params {
 					terminal.Fprintf(a.out, "  %-12s %-22s %s\n", p.Name, p.Default, p.Doc)
 				}
-				terminal.Fprintf(a.out, "\nmetrics (with the default parameters):\n")
-				for _, m := range d.Metrics {
-					primary := ""
-					if m.Primary {
-						primary = ", primary"
-					}
-					terminal.Fprintf(a.out, "  %-12s %-12s %s is better%s: %s\n", m.Name, m.Unit, m.Better, primary, m.Doc)
+				if len(d.RoundMetrics) > 0 {
+					a.listMetrics("metrics in rounds of slices", d.RoundMetrics)
+					a.listMetrics("metrics in blocks", d.Metrics)
+				} else {
+					a.listMetrics("metrics", d.Metrics)
 				}
 			}
 			return nil
@@ -59,12 +57,25 @@ func (a *app) workloads() *cobra.Command {
 	return cmd
 }
 
+func (a *app) listMetrics(title string, metrics []workload.Metric) {
+	terminal.Fprintf(a.out, "\n%s (with the default parameters):\n", title)
+	for _, m := range metrics {
+		primary := ""
+		if m.Primary {
+			primary = ", primary"
+		}
+		terminal.Fprintf(a.out, "  %-12s %-12s %s is better%s: %s\n", m.Name, m.Unit, m.Better, primary, m.Doc)
+	}
+}
+
 // workloadDoc is a workload in `tare workloads --json`.
 type workloadDoc struct {
 	Name    string            `json:"name"`
 	Summary string            `json:"summary"`
 	Params  []workload.Param  `json:"params"`
 	Metrics []workload.Metric `json:"metrics"`
+	// RoundMetrics are those of rounds of slices, where its load can be sliced.
+	RoundMetrics []workload.Metric `json:"round_metrics,omitempty"`
 }
 
 func describe(w workload.Workload) (workloadDoc, error) {
@@ -72,5 +83,9 @@ func describe(w workload.Workload) (workloadDoc, error) {
 	if err != nil {
 		return workloadDoc{}, err
 	}
-	return workloadDoc{w.Name(), w.Summary(), w.Params(), w.Metrics(p)}, nil
+	doc := workloadDoc{Name: w.Name(), Summary: w.Summary(), Params: w.Params(), Metrics: w.Metrics(p)}
+	if sliced, ok := w.(workload.Sliced); ok {
+		doc.RoundMetrics = sliced.SliceMetrics(p)
+	}
+	return doc, nil
 }

@@ -59,38 +59,59 @@ func (r *runner) measureAll(ctx context.Context) error {
 		return err
 	}
 	if len(groups) == 0 {
-		r.phase.whole = true
-		for _, p := range r.groups {
-			p.done = false
-		}
-		return r.measure(ctx)
+		return r.goOn(ctx)
 	}
 	return r.explain(ctx, groups, plan)
 }
 
+// goOn spends the rest of the budget on the design's own question.
+func (r *runner) goOn(ctx context.Context) error {
+	r.phase = phase{whole: true, groups: len(r.design.Groups)}
+	for _, p := range r.groups {
+		p.done = false
+	}
+	return r.measure(ctx)
+}
+
 // explain measures further groups with what is left of the budget.
 func (r *runner) explain(ctx context.Context, groups []Group, plan record.Plan) error {
-	r.phase = phase{explaining: true, began: r.lab.now().Sub(r.began), groups: len(groups)}
-	r.design.Plan = plan
 	for _, g := range groups {
 		r.groups[g.Workload] = &progress{attempt: map[int]int{}, target: plan.Blocks}
 		r.bound(r.groups[g.Workload])
 	}
-	if err := r.prepareGroups(ctx, groups); err != nil {
-		// What was found stands without its explanation.
-		r.lab.tell(Event{Kind: Warned, Text: "the cost is not explained: " + firstLine(err.Error())})
-		return nil
+	if why := r.unexplainable(ctx, groups); why != "" {
+		r.lab.tell(Event{Kind: Warned, Text: "the cost is not explained: " + why})
+		for _, g := range groups {
+			delete(r.groups, g.Workload)
+		}
+		return r.goOn(ctx)
 	}
+	r.phase = phase{explaining: true, began: r.lab.now().Sub(r.began), groups: len(groups)}
 	before := len(r.run.Conditions)
-	r.design.Groups = append(r.design.Groups, groups...)
-	r.run.Conditions, r.run.Plan = r.design.conditions(), r.design.Plan
-	if err := r.lab.Store.AddConditions(r.run.ID, r.run.Conditions[before:]); err != nil {
-		return err
-	}
-	if err := r.lab.Store.SetPlan(r.run.ID, r.run.Plan); err != nil {
+	r.design.Plan, r.design.Groups = plan, append(r.design.Groups, groups...)
+	r.run.Conditions, r.run.Plan = r.design.conditions(), plan
+	if err := r.lab.Store.Extend(r.run.ID, r.run.Conditions[before:], plan); err != nil {
 		return err
 	}
 	return r.measureExplanation(ctx)
+}
+
+// unexplainable makes groups ready that are to explain a cost, and says why they cannot;
+// empty where they can. Blocks of the time that is left would explain nothing.
+func (r *runner) unexplainable(ctx context.Context, groups []Group) string {
+	before := r.design.Plan.Blocked
+	err := r.prepareGroups(ctx, groups)
+	blocked := r.design.Plan.Blocked
+	r.design.Plan.Blocked = before
+	if err != nil {
+		return firstLine(err.Error())
+	}
+	for _, g := range groups {
+		if why, is := blocked[g.Workload]; is {
+			return why
+		}
+	}
+	return ""
 }
 
 // measureExplanation measures what explains a cost. What fails of it takes nothing from the

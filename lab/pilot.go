@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -128,9 +129,10 @@ func (r *runner) pilotRound(ctx context.Context, g Group, drives []workload.Driv
 	})
 	var stripped time.Duration
 	defer func() {
-		if cerr := r.closeRound(ctx, seats); cerr != nil {
-			// What could not be stopped would run beside whatever is measured next.
-			err = fmt.Errorf("%w (%v)", cerr, err)
+		if left := r.closeRound(ctx, seats); left != nil {
+			// It would run beside what is measured next, so that nothing is: no cause of err's
+			// own is wrapped, on which somebody would go on with blocks.
+			err = also(left, flattened(err))
 		}
 		seen.rounds = append(seen.rounds, r.lab.now().Sub(began)-stripped)
 	}()
@@ -175,6 +177,14 @@ func (r *runner) pilotRound(ctx context.Context, g Group, drives []workload.Driv
 		plan.Rate = saturated(seats, all)
 	}
 	return nil
+}
+
+// flattened is an error's text alone; nil stays nil.
+func flattened(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(err.Error())
 }
 
 // warmsUp loads an instance until its rate stands still, and tells for how long, and the
@@ -280,7 +290,7 @@ func (r *runner) settling(ctx context.Context, s *seat, d workload.Drive) ([]flo
 }
 
 // settlingTime is after how many steps the rates are, on the mean, within [settled] of
-// those of the last half of the steps, or cannot be told from them.
+// those of the last half of the steps, or do not differ significantly.
 func settlingTime(rates [][]float64) time.Duration {
 	var logs [settleSteps][]float64
 	for _, of := range rates {
@@ -409,7 +419,7 @@ func (r *runner) allocate(g Group, plan *record.RoundPlan, seen *pilotSlices, dr
 	}
 	plan.Strips = most
 	var strips, rounds float64
-	told := false
+	known := false
 	for _, of := range seen.ratios {
 		c := stats.VarianceComponents(of, stats.Trim, r.design.Plan.Level)
 		if math.IsNaN(c.Strips) {
@@ -419,13 +429,13 @@ func (r *runner) allocate(g Group, plan *record.RoundPlan, seen *pilotSlices, dr
 		// Few rounds of few strips scatter by themselves: what is not certain must not take
 		// the strips from the rounds.
 		if c.RoundsLeast > 0 {
-			rounds, told = max(rounds, c.Rounds), true
+			rounds, known = max(rounds, c.Rounds), true
 		}
 	}
 	if strips > 0 {
 		plan.VarianceOfStrips = &strips
 	}
-	if told {
+	if known {
 		plan.VarianceOfRounds = &rounds
 	}
 	if strips > 0 && rounds > 0 {

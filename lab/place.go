@@ -24,8 +24,8 @@ func ListensAt(on platform.Platform, s platform.Setting) string {
 	return loopback
 }
 
-// ProgramAt is [workload.At], and for a program that cannot be told the address it is what
-// the workload has by itself. A port that it cannot be told is an error.
+// ProgramAt is [workload.At]. A program whose address cannot be set listens where the workload
+// has it by itself. A port that cannot be set is an error.
 func ProgramAt(w workload.Workload, p workload.Params, at workload.Place) (workload.Program, workload.Params, error) {
 	program, placed, err := workload.At(w, p, at)
 	if unplaceable := (*workload.Unplaceable)(nil); !errors.As(err, &unplaceable) || at.Listen == "" {

@@ -24,7 +24,7 @@ func (r *runner) chooseDesign(ctx context.Context, g *Group) error {
 	if !r.design.Plan.InRounds(g.Workload) {
 		return nil
 	}
-	executions, why := r.sliceable(ctx, *g)
+	executions, why := Sliceable(ctx, *g, func(name string) platform.Platform { return r.platforms[name] })
 	if why != "" && p.warm {
 		return fmt.Errorf("run %s cannot be resumed: %s was measured in rounds, and now %s", r.run.ID, g.Workload, why)
 	}
@@ -43,9 +43,10 @@ func (r *runner) chooseDesign(ctx context.Context, g *Group) error {
 	return nil
 }
 
-// sliceable says why a group cannot be measured by rounds; empty where it can, and then
-// whether a slice is an execution.
-func (r *runner) sliceable(ctx context.Context, g Group) (executions bool, why string) {
+// Sliceable says why a group cannot be measured by rounds; empty where it can, and then
+// whether a slice is an execution. What only a pilot finds out it does not know: whether the
+// program bears to be frozen.
+func Sliceable(ctx context.Context, g Group, platforms func(name string) platform.Platform) (executions bool, why string) {
 	var drives []workload.Drive
 	for _, c := range g.Conditions {
 		if c.Procedure != nil || c.Watch != nil || c.Around != nil {
@@ -73,7 +74,7 @@ func (r *runner) sliceable(ctx context.Context, g Group) (executions bool, why s
 		if !slices.Equal(own, drives) {
 			return false, fmt.Sprintf("the conditions of %s are loaded in different ways", c.Program.Name())
 		}
-		freezer, ok := r.platforms[c.Platform].(platform.Freezer)
+		freezer, ok := platforms(c.Platform).(platform.Freezer)
 		if !ok {
 			return false, fmt.Sprintf("%s cannot freeze a program", c.Platform)
 		}

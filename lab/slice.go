@@ -83,7 +83,7 @@ func (r *runner) slice(ctx context.Context, s *seat, w stretch, seed uint64) ([]
 		slices[i] = record.Slice{Part: m.Part, Control: w.control, Started: began, Window: m.Window, Amount: m.Amount,
 			CPU: after - before, Worked: m.Worked, Load: m.Load}
 		if len(all) > 1 && m.Part != w.drive.Name {
-			slices[i].CPU = -1 // of all parts together: it is nobody's alone
+			slices[i].CPU = -1 // it is that of all parts together
 		}
 		if m.Latencies != nil {
 			if slices[i].Histogram, err = record.EncodeHistogram(m.Latencies); err != nil {
@@ -164,7 +164,7 @@ func (r *runner) keep(ctx context.Context, seats []*seat) error {
 }
 
 // taintOfStrip gives the causes of taint in what happened on the host beside strips, for
-// all of them, and leaves out of that what cannot be told.
+// all of them, and leaves out what is below the kernel's resolution.
 func (r *runner) taintOfStrip(beside *accounting.Interval, elapsed time.Duration, seats []*seat) []string {
 	memoryLimited := false
 	for _, s := range seats {
@@ -175,8 +175,8 @@ func (r *runner) taintOfStrip(beside *accounting.Interval, elapsed time.Duration
 	return r.lab.judge(*beside, own, memoryLimited)
 }
 
-// leastTicks is the CPU time below which steal and foreign load cannot be told within a
-// span: the kernel counts them in ticks of 10 ms, and a tick goes to whoever happens to
+// leastTicks is the CPU time below which steal and foreign load are noise within a span: the
+// kernel counts them in ticks of 10 ms, and a tick goes to whoever happens to
 // run as it ends.
 const leastTicks = 30 * time.Millisecond
 

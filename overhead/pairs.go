@@ -1,9 +1,8 @@
 package overhead
 
 import (
-	"math"
-
 	"github.com/HdrHistogram/hdrhistogram-go"
+	"gonum.org/v1/gonum/stat"
 
 	"tare/stats"
 	"tare/workload"
@@ -136,7 +135,7 @@ func (p pairs) difference(opt Options) stats.Estimate {
 // though the effect itself is that of the merged histograms.
 func (p pairs) logSD() float64 {
 	if p.byStrips() {
-		return sd(p.headline())
+		return stat.StdDev(p.headline(), nil)
 	}
 	if p.unpaired {
 		return stats.UnpairedLogSD(values(p.base), values(p.treatment))
@@ -178,16 +177,4 @@ func histograms(figures []figure) []*hdrhistogram.Histogram {
 		h[i] = f.histogram
 	}
 	return h
-}
-
-// sd is the standard deviation; NaN below two values.
-func sd(x []float64) float64 {
-	if len(x) < 2 {
-		return math.NaN()
-	}
-	var squares float64
-	for _, v := range x {
-		squares += (v - mean(x)) * (v - mean(x))
-	}
-	return math.Sqrt(squares / float64(len(x)-1))
 }

@@ -152,17 +152,16 @@ func (s *Store) SetInForce(runID, conditionID string, f platform.InForce) error 
 	})
 }
 
-// AddConditions gives a run further conditions, after those that it has.
-func (s *Store) AddConditions(runID string, conditions []Condition) error {
-	return s.change("add conditions to run "+runID, func(tx *sql.Tx) error {
-		var known, position int
-		err := tx.QueryRow("SELECT (SELECT count(*) FROM runs WHERE id = ?1), (SELECT coalesce(max(position) + 1, 0) FROM conditions WHERE run_id = ?1)", runID).
-			Scan(&known, &position)
-		if err != nil {
+// Extend gives a run further conditions, after those that it has, and the plan that they are
+// part of, in one transaction.
+func (s *Store) Extend(runID string, conditions []Condition, p Plan) error {
+	return s.change("extend run "+runID, func(tx *sql.Tx) error {
+		if err := setPlan(tx, runID, p); err != nil {
 			return err
 		}
-		if known == 0 {
-			return &Invalid{What: fmt.Sprintf("run %q", runID), Why: "the store has no such run"}
+		var position int
+		if err := tx.QueryRow("SELECT coalesce(max(position) + 1, 0) FROM conditions WHERE run_id = ?", runID).Scan(&position); err != nil {
+			return err
 		}
 		for i, c := range conditions {
 			if err := insertCondition(tx, runID, position+i, c); err != nil {
@@ -190,15 +189,16 @@ func (s *Store) SetMetrics(runID, conditionID string, metrics []workload.Metric)
 
 // SetPlan replaces a run's plan, as when a pilot has told how many blocks it takes.
 func (s *Store) SetPlan(runID string, p Plan) error {
+	return s.change("keep the plan of "+runID, func(tx *sql.Tx) error { return setPlan(tx, runID, p) })
+}
+
+func setPlan(tx *sql.Tx, runID string, p Plan) error {
 	var enc encoder
 	data := enc.json(fmt.Sprintf("plan of run %q", runID), p)
 	if enc.err != nil {
 		return enc.err
 	}
-	return s.change("keep the plan of "+runID, func(tx *sql.Tx) error {
-		return one(&NotFound{ID: runID})(
-			tx.Exec("UPDATE runs SET plan_json = ? WHERE id = ?", data, runID))
-	})
+	return one(&NotFound{ID: runID})(tx.Exec("UPDATE runs SET plan_json = ? WHERE id = ?", data, runID))
 }
 
 // Finish says how a run ended, and when: now.

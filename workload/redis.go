@@ -14,15 +14,17 @@ import (
 	"tare/load"
 )
 
-// redis is S5's service: Redis, loaded by its own redis-benchmark, in a closed
-// loop as there. Each command is measured by a redis-benchmark of its own, in
+// redis is S5's service: Redis. In blocks it is loaded by its own redis-benchmark, in a closed
+// loop as there, and in slices by tare (redisslices.go). Each command is measured by a redis-benchmark of its own, in
 // the order of the parameter, after all keys that it reads have been written
 // and all commands have run for a discarded warm-up.
 type redis struct{}
 
-func (redis) Name() string    { return "redis" }
-func (redis) Summary() string { return "in-memory key-value store, loaded by redis-benchmark" }
-func (redis) Source() Source  { return Source{Recipe: "redis"} }
+func (redis) Name() string { return "redis" }
+func (redis) Summary() string {
+	return "in-memory key-value store, loaded by tare (in blocks by redis-benchmark)"
+}
+func (redis) Source() Source { return Source{Recipe: "redis"} }
 
 const redisPort = 6379
 

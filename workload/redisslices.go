@@ -48,12 +48,12 @@ func (redis) Drives(p Params) ([]Drive, error) {
 		return nil, err
 	}
 	if plan.threads > 0 || plan.requests > 0 {
-		return nil, errors.New("threads and requests are of redis-benchmark, which loads redis in blocks alone (--design blocks)")
+		return nil, errors.New("threads and requests are of redis-benchmark, which loads redis in blocks alone")
 	}
 	var drives []Drive
 	for _, c := range plan.commands {
 		if sliceCommands[c.name] == nil {
-			return nil, fmt.Errorf("%s changes what later slices find, or is of redis-benchmark alone: measure it in blocks (--design blocks)", c.name)
+			return nil, fmt.Errorf("%s changes what later slices find, or is of redis-benchmark alone", c.name)
 		}
 		drives = append(drives, closedAndHalf(c.name)...)
 	}

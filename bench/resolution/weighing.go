@@ -63,12 +63,12 @@ func (b *bench) weigh(ctx context.Context, seed int64, args ...string) (run reco
 	if err != nil {
 		return run, rep, 0, err
 	}
-	var told struct {
+	var saved struct {
 		Run struct {
 			ID string `json:"id"`
 		} `json:"run"`
 	}
-	if err := json.Unmarshal(text, &told); err != nil {
+	if err := json.Unmarshal(text, &saved); err != nil {
 		return run, rep, 0, fmt.Errorf("%s: %w", document, err)
 	}
 	store, err := record.OpenReadOnly(filepath.Join(b.home, storeFile))
@@ -76,7 +76,7 @@ func (b *bench) weigh(ctx context.Context, seed int64, args ...string) (run reco
 		return run, rep, 0, err
 	}
 	defer store.Close()
-	if run, err = store.Run(told.Run.ID); err != nil {
+	if run, err = store.Run(saved.Run.ID); err != nil {
 		return run, rep, 0, err
 	}
 	return run, overhead.Analyse(run, overhead.Options{}), itself.Own, nil

@@ -118,7 +118,7 @@ func TestSyntheticDisturbancesAreOneSided(t *testing.T) {
 	}
 }
 
-// Where all slices are alike but one, which stalls, totals show it and typical levels do not.
+// Where all slices are alike but one, which stalls, totals show it and typical ratios do not.
 func TestFiguresOfARound(t *testing.T) {
 	round := make([]strip, 10)
 	for i := range round {

@@ -44,7 +44,9 @@ type Options struct {
 	Ladder    bool
 	Quick     bool   // fewer conditions where the user names none
 	Baseline  string // a condition, such as "docker,network=bridge"; "" is bare metal
-	Explain   bool   // divide an established cost among the layers of its container
+	// Explain has an established cost divided among the layers of its container, where that
+	// can be; ExplainAsked makes it an error that it cannot.
+	Explain, ExplainAsked bool
 	// Alone allows a baseline without anything to compare it with: its two instances are
 	// compared with each other, which shows how often the procedure finds an effect where
 	// there is none.
@@ -125,6 +127,8 @@ func Design(o Options) (lab.Design, error) {
 	}
 	if o.explains() {
 		d.Explain = Explain(o, d)
+	} else if o.Explain && o.ExplainAsked {
+		return d, usage("--explain takes rounds, one image, bare metal as the baseline, %v or more of --budget, and neither --ladder nor --fail-above", shortestExplained)
 	}
 	return d, nil
 }

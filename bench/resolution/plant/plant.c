@@ -3,7 +3,7 @@
 // time in a loop whose iterations are counted, and no clock read.
 //
 // What it burns is in a file that it maps, /data/tare-plant, so that one process can be
-// measured with and without it: whoever writes to the file changes the next read.
+// measured with and without it: a write to the file changes the next read.
 //
 // Stalls are for whole stretches of load: one stretch in each twenty, drawn from the seed
 // and the process's identity. A stretch begins where no request came for GAP milliseconds,
