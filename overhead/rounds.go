@@ -238,7 +238,10 @@ func (l *layout) describeLoad(row *Row, m workload.Metric, opt Options) {
 }
 
 // summary is what a round says of one place, or of several together, for a metric.
-type summary struct{ typical, total float64 }
+type summary struct {
+	typical, total float64
+	error          float64 // of typical, where it is a ratio
+}
 
 // roundValue gives the level of a metric in a round, over all replicates.
 func (b *block) roundValue(condition string, m workload.Metric, all bool) (s summary, ok bool) {
@@ -262,7 +265,7 @@ func (b *block) roundValue(condition string, m workload.Metric, all bool) (s sum
 	if places == 0 {
 		return s, false
 	}
-	return summary{math.Exp(level / places), over / under}, true
+	return summary{typical: math.Exp(level / places), total: over / under}, true
 }
 
 // roundFigure is [block.figure] of a round.
@@ -304,7 +307,7 @@ func (b *block) against(m workload.Metric, base []place, other place, all bool) 
 		return s, false
 	}
 	var ratios []float64
-	places := 0.0
+	places, strips := 0.0, 0
 	for _, at := range base {
 		i := b.instances[at]
 		if i == nil || len(i.controls) > 0 {
@@ -328,11 +331,12 @@ func (b *block) against(m workload.Metric, base []place, other place, all bool) 
 		ratios = append(ratios, own...)
 		s.total += math.Log(treatment.ratio() / baseline.ratio())
 		places++
+		strips = max(strips, len(own))
 	}
 	if places == 0 {
 		return s, false
 	}
-	return summary{stats.TrimmedMean(ratios, stats.Trim), s.total / places}, true
+	return summary{stats.TrimmedMean(ratios, stats.Trim), s.total / places, stats.RoundError(ratios, strips)}, true
 }
 
 // pairRounds gathers a condition's log ratios to the baseline, round by round.
@@ -360,7 +364,7 @@ func (l *layout) pairRounds(m workload.Metric, base []place, other place, all bo
 			if !ok {
 				continue
 			}
-			p.typical, p.total = append(p.typical, s.typical), append(p.total, s.total)
+			p.typical, p.total, p.errors = append(p.typical, s.typical), append(p.total, s.total), append(p.errors, s.error)
 		}
 		p.add(b.number, x, y)
 	}
@@ -379,13 +383,18 @@ func (p pairs) headline() []float64 {
 	return p.typical
 }
 
+// weights says how much each round counts, in the typical ratio and in that of totals: by how
+// quiet the round was. What a total has of its own, stalls, must not decide it.
+func (p pairs) weights() []float64 { return stats.RoundWeights(p.typical, p.errors) }
+
 // describe fills in what rounds tell of a row besides its ratio.
 func (p pairs) describe(row *Row, opt Options) {
 	if !p.byStrips() {
 		return
 	}
-	row.Typical, row.Total = stats.RoundMean(p.typical, opt.Level), stats.RoundMean(p.total, opt.Level)
-	row.Stalls, row.StallsNotExcluded = stats.Stalls(p.total, p.typical, opt.Level)
+	weights := p.weights()
+	row.Typical, row.Total = stats.RoundMean(p.typical, weights, opt.Level), stats.RoundMean(p.total, weights, opt.Level)
+	row.Stalls, row.StallsNotExcluded = stats.Stalls(p.total, p.typical, weights, opt.Level)
 }
 
 // Effect is something within rounds that moves a metric though no condition does: where a
@@ -452,13 +461,13 @@ func (l *layout) effects(opt Options) []Effect {
 				}
 			}
 			if len(rounds) > 0 {
-				all = append(all, Effect{Name: e.name, Metric: m.Name, Ratio: stats.RoundMean(rounds, opt.Level)})
+				all = append(all, Effect{Name: e.name, Metric: m.Name, Ratio: stats.RoundMean(rounds, nil, opt.Level)})
 				found = append(found, rounds)
 			}
 		}
 	}
 	for i := range all {
-		adjusted := stats.RoundMean(found[i], 1-(1-opt.Level)/float64(len(all))) // Bonferroni
+		adjusted := stats.RoundMean(found[i], nil, 1-(1-opt.Level)/float64(len(all))) // Bonferroni
 		all[i].Counts = adjusted.N >= fewestBlocks && (adjusted.Interval.Low > 1 || adjusted.Interval.High < 1)
 	}
 	return all

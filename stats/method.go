@@ -12,6 +12,9 @@ const (
 	MethodDefault Method = ""
 	// MethodT is Student's t on the mean.
 	MethodT Method = "t"
+	// MethodWeightedT is Student's t on a weighted mean, with a variance that does not rest on
+	// the weights ([RoundMean]).
+	MethodWeightedT Method = "weighted t"
 	// MethodBootstrapT resamples the t statistic instead of reading it from a table.
 	MethodBootstrapT Method = "bootstrap-t"
 	// MethodBCa is the bias-corrected and accelerated bootstrap percentile.

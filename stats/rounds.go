@@ -33,23 +33,151 @@ func trimmed(n int, share float64) int {
 	return max(0, min(int(share*float64(n)+slack), (n-2)/2))
 }
 
+// RoundError is the standard error that a round's own strips give of its typical ratio: that
+// of a median of normal values, whose standard deviation is found from the quartiles of the
+// strips' log ratios. strips is how many of them are independent: ratios of one slice to
+// several others are not. NaN where there are fewer than two ratios.
+func RoundError(logRatios []float64, strips int) float64 {
+	if len(logRatios) < 2 || strips < 1 || each(logRatios, finite) != nil {
+		return math.NaN()
+	}
+	const quartiles = 1.349 // apart, in standard deviations
+	sorted := slices.Sorted(slices.Values(logRatios))
+	sd := (ranked(sorted, 0.75) - ranked(sorted, 0.25)) / quartiles
+	return sd * math.Sqrt(math.Pi/2/float64(strips))
+}
+
+// leastError is the part of the median error of all rounds below which no round's own is
+// taken: a few strips may agree by chance.
+const leastError = 0.1
+
+// RoundWeights says how much each round counts in [RoundMean], from the typical log ratio
+// that each found and its standard error ([RoundError]): the inverse of the standard
+// deviation that it has with what rounds differ by (DerSimonian and Laird 1986). A round on
+// a quiet host so counts for more than one that was disturbed.
+//
+// The inverse of the variance would be the best weight if the errors were known. They are
+// estimates from few strips: in simulation with recorded noise that weight covers too
+// seldom, and this one holds the level at nearly the same width (docs/statistics.md).
+// nil, all alike, where an error is unknown, or most are zero.
+func RoundWeights(logRatios, errors []float64) []float64 {
+	if len(logRatios) < fewest || paired(logRatios, errors, finite) != nil {
+		return nil
+	}
+	least := leastError * middle(slices.Sorted(slices.Values(errors)))
+	if least <= 0 {
+		return nil
+	}
+	variances := make([]float64, len(errors))
+	for i, e := range errors {
+		variances[i] = max(e, least) * max(e, least)
+	}
+	between := derSimonianLaird(logRatios, variances)
+	weights := make([]float64, len(variances))
+	for i, v := range variances {
+		weights[i] = 1 / math.Sqrt(v+between)
+	}
+	return weights
+}
+
+// derSimonianLaird estimates the variance of what is measured, beyond the variances of its
+// measurements (DerSimonian and Laird, Controlled Clinical Trials 7, 1986); at least 0.
+func derSimonianLaird(x, variances []float64) float64 {
+	var sum, squares, mean float64
+	for i, v := range variances {
+		sum += 1 / v
+		squares += 1 / (v * v)
+		mean += x[i] / v
+	}
+	mean /= sum
+	var q float64
+	for i, v := range variances {
+		q += (x[i] - mean) * (x[i] - mean) / v
+	}
+	return max(0, (q-float64(len(x)-1))/(sum-squares/sum))
+}
+
 // RoundMean estimates an effect from the log ratio that each round found: the exponential
-// of their mean, with Student's t over rounds. Rounds are the independent units: strips of
+// of their mean, with an interval over rounds. Rounds are the independent units: strips of
 // one round share its launches.
-func RoundMean(logRatios []float64, level float64) Estimate {
+//
+// weights are those of [RoundWeights]. nil weighs all alike, and the interval is Student's t.
+// The interval with weights holds whether or not they fit the rounds' true errors (see [robust]).
+func RoundMean(logRatios, weights []float64, level float64) Estimate {
 	n := len(logRatios)
 	if err := each(logRatios, finite); err != nil {
 		return undefined(n, level, MethodT, "no ratio: %v", err)
 	}
-	return locateIn(ofRounds, MethodT, logRatios, rounding*max(1, largest(logRatios)), level, 0).exponential(n, level)
+	return locateRounds(logRatios, weights, rounding*max(1, largest(logRatios)), level).exponential(n, level)
+}
+
+// RoundSD is the standard deviation of rounds that would give the same interval as these with
+// their weights, if all counted alike: what one more round is worth.
+func RoundSD(logRatios, weights []float64) float64 {
+	if weights == nil || paired(logRatios, weights, finite) != nil {
+		_, sd := meanSD(logRatios)
+		return sd
+	}
+	const level = 0.95
+	n := float64(len(logRatios))
+	_, half := robust(logRatios, weights, level)
+	return half / tQuantile(1-(1-level)/2, n-1) * math.Sqrt(n)
+}
+
+func locateRounds(x, weights []float64, resolution, level float64) location {
+	l := locateIn(ofRounds, MethodT, x, resolution, level, 0)
+	if weights == nil || math.IsNaN(l.low) {
+		return l
+	}
+	mean, half := robust(x, weights, level)
+	l.method, l.value, l.low, l.high = MethodWeightedT, mean, mean-half, mean+half
+	if len(x) >= shown {
+		l.warnings = nil // that a round lies far off, which may count for little
+	}
+	return l
+}
+
+// robust gives a weighted mean and half of its interval. The variance is found from the
+// deviations, each raised by its leverage (CR2 of Bell and McCaffrey 2002), and the degrees of
+// freedom by Satterthwaite's approximation (Tipton, Psychological Methods 20, 2015) under the
+// standard deviations that the weights are the inverse of. With equal weights it is
+// Student's t.
+func robust(x, weights []float64, level float64) (mean, half float64) {
+	var sum float64
+	for _, w := range weights {
+		sum += w
+	}
+	shares, variances := make([]float64, len(x)), make([]float64, len(x))
+	var ofMean float64 // its variance, to a factor
+	for i, w := range weights {
+		shares[i], variances[i] = w/sum, sum*sum/(w*w)
+		mean += shares[i] * x[i]
+		ofMean += shares[i] * shares[i] * variances[i]
+	}
+	var variance, trace, squares float64
+	for i, h := range shares {
+		a := h * h / (1 - h)
+		variance += a * (x[i] - mean) * (x[i] - mean)
+		for j, g := range shares {
+			covariance := ofMean - h*variances[i] - g*variances[j] // of two deviations
+			if i == j {
+				covariance += variances[i]
+				trace += a * covariance
+			}
+			squares += a * g * g / (1 - g) * covariance * covariance
+		}
+	}
+	degrees := max(1, trace*trace/squares)
+	return mean, tQuantile(1-(1-level)/2, degrees) * math.Sqrt(variance)
 }
 
 // Stalls estimates by what factor the ratio of totals exceeds the typical ratio, from the
-// log ratios that each round found of either. It differs from 1 where a condition changes
-// how often the program stalls, or for how long: the typical ratio leaves stalls out, and
-// totals hold them. notExcluded is the largest such change, in either direction, that the
-// interval leaves possible, as a ratio-effect (0.01 is 1 %); NaN where there is no interval.
-func Stalls(total, typical []float64, level float64) (difference Estimate, notExcluded float64) {
+// log ratios that each round found of either, with the weights of [RoundMean]. It differs from
+// 1 where a condition changes how often the program stalls, or for how long: the typical ratio
+// leaves stalls out, and totals hold them. notExcluded is the largest such change, in either
+// direction, that the interval leaves possible, as a ratio-effect (0.01 is 1 %); NaN where
+// there is no interval.
+func Stalls(total, typical, weights []float64, level float64) (difference Estimate, notExcluded float64) {
 	n := min(len(total), len(typical))
 	if err := paired(typical, total, finite); err != nil {
 		return undefined(n, level, MethodT, "no difference: %v", err), math.NaN()
@@ -59,6 +187,6 @@ func Stalls(total, typical []float64, level float64) (difference Estimate, notEx
 		differences[i] = total[i] - typical[i]
 	}
 	resolution := rounding * max(1, largest(total), largest(typical))
-	l := locateIn(ofRounds, MethodT, differences, resolution, level, 0)
+	l := locateRounds(differences, weights, resolution, level)
 	return l.exponential(n, level), math.Expm1(max(math.Abs(l.low), math.Abs(l.high)))
 }

@@ -23,7 +23,7 @@ func ExampleRoundMean() {
 	for _, strips := range rounds {
 		typical = append(typical, TrimmedMean(strips, 0.2))
 	}
-	e := RoundMean(typical, 0.95)
+	e := RoundMean(typical, nil, 0.95)
 	fmt.Printf("%+.2f %% (%+.2f to %+.2f), %d rounds\n",
 		100*(e.Value-1), 100*(e.Interval.Low-1), 100*(e.Interval.High-1), e.N)
 	// Output: -1.05 % (-1.17 to -0.93), 5 rounds
@@ -61,8 +61,9 @@ func TestRoundEstimatesAreEvenHanded(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-12 }
 	for n := 1; n < 30; n++ {
-		total, typical := make([]float64, n), make([]float64, n)
+		total, typical, errors := make([]float64, n), make([]float64, n), make([]float64, n)
 		for i := range total {
+			errors[i] = 0.01 * rng.ExpFloat64()
 			typical[i] = 0.01 * rng.NormFloat64()
 			total[i] = typical[i] + 0.005*math.Abs(rng.NormFloat64())
 		}
@@ -74,15 +75,20 @@ func TestRoundEstimatesAreEvenHanded(t *testing.T) {
 			}
 			return y
 		}
+		of := func(x []float64) []float64 { return pick(x, 1) }
 		if a := TrimmedMean(total, 0.2); !near(a, TrimmedMean(pick(total, 1), 0.2)) || !near(a, -TrimmedMean(pick(total, -1), 0.2)) {
 			t.Errorf("n = %d: the trimmed mean goes by the order or the sign", n)
 		}
-		stalls, most := Stalls(total, typical, 0.95)
-		again, mostAgain := Stalls(pick(total, 1), pick(typical, 1), 0.95)
-		mirrored, mostMirrored := Stalls(pick(total, -1), pick(typical, -1), 0.95)
+		stalls, most := Stalls(total, typical, nil, 0.95)
+		again, mostAgain := Stalls(pick(total, 1), pick(typical, 1), nil, 0.95)
+		mirrored, mostMirrored := Stalls(pick(total, -1), pick(typical, -1), nil, 0.95)
 		for name, e := range map[string][3]Estimate{
-			"mean":   {RoundMean(total, 0.95), RoundMean(pick(total, 1), 0.95), RoundMean(pick(total, -1), 0.95)},
+			"mean":   {RoundMean(total, nil, 0.95), RoundMean(pick(total, 1), nil, 0.95), RoundMean(pick(total, -1), nil, 0.95)},
 			"stalls": {stalls, again, mirrored},
+			"weighted mean": {
+				RoundMean(total, RoundWeights(typical, errors), 0.95), RoundMean(pick(total, 1), RoundWeights(pick(typical, 1), of(errors)), 0.95),
+				RoundMean(pick(total, -1), RoundWeights(pick(typical, -1), of(errors)), 0.95),
+			},
 		} {
 			if n < fewest {
 				if e[0].Known() {
@@ -105,12 +111,60 @@ func TestRoundEstimatesAreEvenHanded(t *testing.T) {
 
 // Student's t by hand: mean 0.02, standard deviation 0.01, 4.3027 at two degrees of freedom.
 func TestRoundMeanByHand(t *testing.T) {
-	e := RoundMean([]float64{0.01, 0.02, 0.03}, 0.95)
+	e := RoundMean([]float64{0.01, 0.02, 0.03}, nil, 0.95)
 	half := 4.302653 * 0.01 / math.Sqrt(3)
 	if math.Abs(math.Log(e.Value)-0.02) > 1e-9 || math.Abs(math.Log(e.Interval.High)-0.02-half) > 1e-7 || e.Method != string(MethodT) || e.N != 3 {
 		t.Errorf("%+v", e)
 	}
 	wantWarning(t, e.Warnings, "need at least 5 rounds, have 3")
+}
+
+// With equal weights the robust interval is Student's t; a round that counts for little
+// moves the estimate little, and does not widen it.
+func TestWeightsOfRounds(t *testing.T) {
+	x := []float64{0.011, 0.009, 0.012, 0.008, 0.010, 0.2}
+	alike := RoundMean(x, []float64{3, 3, 3, 3, 3, 3}, 0.95)
+	plain := RoundMean(x, nil, 0.95)
+	if math.Abs(alike.Value-plain.Value) > 1e-12 || math.Abs(alike.Interval.High-plain.Interval.High) > 1e-9 {
+		t.Errorf("equal weights give %+v, Student's t %+v", alike, plain)
+	}
+	errors := []float64{0.001, 0.001, 0.001, 0.001, 0.001, 0.1}
+	weighted := RoundMean(x, RoundWeights(x, errors), 0.95)
+	if math.Abs(math.Log(weighted.Value)-0.010) > 0.001 || !(weighted.Interval.High-weighted.Interval.Low < 0.1*(plain.Interval.High-plain.Interval.Low)) {
+		t.Errorf("weighted %+v, alike %+v", weighted, plain)
+	}
+	if weighted.Method != string(MethodWeightedT) || len(weighted.Warnings) != 0 {
+		t.Errorf("%+v", weighted)
+	}
+	if sd := RoundSD(x, []float64{1, 1, 1, 1, 1, 1}); math.Abs(sd-RoundSD(x, nil)) > 1e-9 {
+		t.Errorf("equal weights give a standard deviation of %v, want %v", sd, RoundSD(x, nil))
+	}
+	for _, unknown := range [][]float64{nil, {1, 2}, {1, 1, 1, 1, 1, math.NaN()}, make([]float64, 6)} {
+		if w := RoundWeights(x, unknown); w != nil {
+			t.Errorf("errors %v give weights %v", unknown, w)
+		}
+	}
+}
+
+// Variances of 1 and 4 at 0 and 3: the mean is 0.6, Q = 0.36 + 5.76/4 = 1.8, and C = 1.25 - 1.0625/1.25.
+func TestDerSimonianLairdByHand(t *testing.T) {
+	if got, want := derSimonianLaird([]float64{0, 3}, []float64{1, 4}), (1.8-1)/(1.25-1.0625/1.25); math.Abs(got-want) > 1e-12 {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := derSimonianLaird([]float64{1, 1.1, 0.9}, []float64{1, 1, 1}); got != 0 {
+		t.Errorf("rounds that agree within their errors differ by %v", got)
+	}
+}
+
+func TestRoundErrorByHand(t *testing.T) {
+	x := []float64{-1, -0.5, 0, 0.5, 1}
+	// Ranks (n+1)p of 1.5 and 4.5: -0.75 and 0.75.
+	if got, want := RoundError(x, 5), 1.5/1.349*math.Sqrt(math.Pi/2/5); math.Abs(got-want) > 1e-12 {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if !math.IsNaN(RoundError(x[:1], 1)) || !math.IsNaN(RoundError(x, 0)) {
+		t.Error("an error of one strip")
+	}
 }
 
 func TestRoundsThatDoNotTell(t *testing.T) {
@@ -123,13 +177,13 @@ func TestRoundsThatDoNotTell(t *testing.T) {
 		{[]float64{0.01, 0.01, 0.01}, "all 3 values are equal"},
 		{[]float64{0.01, math.NaN(), 0.01}, "value 2 of 3: NaN is not a finite number"},
 	} {
-		e := RoundMean(c.x, 0.95)
+		e := RoundMean(c.x, nil, 0.95)
 		if e.Known() {
 			t.Errorf("%v: %+v", c.x, e)
 		}
 		wantWarning(t, e.Warnings, c.want)
 	}
-	e, most := Stalls([]float64{1, 2}, []float64{1}, 0.95)
+	e, most := Stalls([]float64{1, 2}, []float64{1}, nil, 0.95)
 	if e.Known() || !math.IsNaN(most) {
 		t.Errorf("unequal numbers of rounds: %+v, %v", e, most)
 	}
@@ -139,7 +193,7 @@ func TestRoundsThatDoNotTell(t *testing.T) {
 func TestStallsByHand(t *testing.T) {
 	typical := []float64{-0.02, -0.01, -0.03}
 	total := []float64{-0.04, -0.02, -0.03} // differences -0.02, -0.01, 0
-	e, most := Stalls(total, typical, 0.95)
+	e, most := Stalls(total, typical, nil, 0.95)
 	half := 4.302653 * 0.01 / math.Sqrt(3)
 	if math.Abs(math.Log(e.Value)+0.01) > 1e-9 || math.Abs(math.Log1p(most)-0.01-half) > 1e-7 {
 		t.Errorf("%+v, not excluded %v", e, most)

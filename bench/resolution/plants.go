@@ -289,7 +289,7 @@ func (p *place) truth(ctx context.Context, made *plant, c control, lasting time.
 		}
 		cpus, rates = append(cpus, logs[1][0]-logs[0][0]), append(rates, logs[1][1]-logs[0][1])
 	}
-	return stats.RoundMean(batched(cpus, truthBatches), level), stats.RoundMean(batched(rates, truthBatches), level), nil
+	return stats.RoundMean(batched(cpus, truthBatches), nil, level), stats.RoundMean(batched(rates, truthBatches), nil, level), nil
 }
 
 // batched gives the trimmed means of so many stretches of x, of about equal length.

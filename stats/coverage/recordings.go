@@ -162,9 +162,16 @@ func synthetic() recording {
 const together = 10
 
 // round draws a round of a recording, and makes another like it of blocks of its strips
-// (the moving-block bootstrap of H. R. Künsch, Annals of Statistics 17, 1989).
+// (the moving-block bootstrap of H. R. Künsch, Annals of Statistics 17, 1989). Both instances
+// are of the baseline: which is the first is drawn, so that they do not differ on the mean.
 func (r recording) round(rng *rand.Rand) []strip {
-	return another(rng, r.rounds[rng.IntN(len(r.rounds))])
+	made := another(rng, r.rounds[rng.IntN(len(r.rounds))])
+	if rng.IntN(2) == 0 {
+		for i, s := range made {
+			made[i] = strip{s.second, s.first}
+		}
+	}
+	return made
 }
 
 func another(rng *rand.Rand, round []strip) []strip {
@@ -175,18 +182,4 @@ func another(rng *rand.Rand, round []strip) []strip {
 		made = append(made, round[from:from+size]...)
 	}
 	return made[:len(round)]
-}
-
-// expected is the true value of a figure of rounds: its mean over rounds that are made
-// from all recorded ones alike.
-func (r recording) expected(figure func(round []strip) float64) float64 {
-	const each = 4000
-	rng := rand.New(rand.NewPCG(streamOf("expected", r.name, each), publishedSeed))
-	var sum float64
-	for _, round := range r.rounds {
-		for range each {
-			sum += figure(another(rng, round))
-		}
-	}
-	return sum / float64(each*len(r.rounds))
 }

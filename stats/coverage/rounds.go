@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 
 	"tare/stats"
@@ -11,13 +12,13 @@ import (
 // roundSizes are the numbers of rounds that the tables show.
 var roundSizes = []int{5, 8, 10, 20}
 
-// typicalOf is the typical log ratio of the second instance to the first.
-func typicalOf(round []strip) float64 {
+// typicalOf is the typical log ratio of the second instance to the first, with its standard error.
+func typicalOf(round []strip) (ratio, err float64) {
 	ratios := make([]float64, len(round))
 	for i, s := range round {
 		ratios[i] = s.second - s.first
 	}
-	return stats.TrimmedMean(ratios, stats.Trim)
+	return stats.TrimmedMean(ratios, stats.Trim), stats.RoundError(ratios, len(ratios))
 }
 
 // meanOf is the log ratio of their mean speeds, which is that of totals where all slices
@@ -36,24 +37,62 @@ func roundMeans(all []recording) *table {
 	t := &table{
 		title: "Means over rounds of slices",
 		text: "Rounds are drawn from recordings of the baseline against itself, and within a round blocks of ten consecutive strips. " +
-			"A strip keeps both instances. *Typical* is the mean of the strips' log ratios, trimmed by 40 % at either end. " +
+			"A strip keeps both instances; which of them is the baseline is drawn for each round, so that the true ratio is 1. " +
+			"*Typical* is the mean of the strips' log ratios, trimmed by 40 % at either end. " +
 			"*Mean* is the log ratio of their mean speeds, as totals of slices of equal length have it. " +
-			"The true value is the mean over all rounds that can be drawn.",
-		rowName: "recording", columns: []string{"typical", "mean"}, sizes: roundSizes, replications: 4000, kind: coverage,
+			"*Equal* weighs all rounds alike, by Student's t. The others weigh them by how quiet they were.",
+		rowName: "recording", columns: []string{"typical, equal", "typical", "mean"}, sizes: roundSizes, replications: 4000, kind: coverage,
 	}
 	for _, r := range all {
-		typical := sync.OnceValue(func() float64 { return math.Exp(r.expected(typicalOf)) })
-		mean := sync.OnceValue(func() float64 { return math.Exp(r.expected(meanOf)) })
 		t.rows = append(t.rows, row{r.name, func(rng *rand.Rand, n int) []float64 {
-			ofTypical, ofMean := make([]float64, n), make([]float64, n)
-			for i := range n {
-				round := r.round(rng)
-				ofTypical[i], ofMean[i] = typicalOf(round), meanOf(round)
+			drawn := r.draw(rng, n)
+			return []float64{
+				holds(stats.RoundMean(drawn.typical, nil, level), 1),
+				holds(stats.RoundMean(drawn.typical, drawn.weights(), level), 1),
+				holds(stats.RoundMean(drawn.mean, drawn.weights(), level), 1),
 			}
-			return []float64{holds(stats.RoundMean(ofTypical, level), typical()), holds(stats.RoundMean(ofMean, level), mean())}
 		}})
 	}
 	return t
+}
+
+// roundWidths shows what the weights are for.
+func roundWidths(all []recording) *table {
+	t := &table{
+		title:   "What the weights of rounds gain",
+		text:    "Rounds as above.",
+		rowName: "recording", columns: []string{"typical", "mean"}, sizes: roundSizes, replications: 1000, kind: width,
+	}
+	for _, r := range all {
+		t.rows = append(t.rows, row{r.name, func(rng *rand.Rand, n int) []float64 {
+			drawn := r.draw(rng, n)
+			narrower := func(of []float64) float64 {
+				return math.Log(widthOf(stats.RoundMean(of, drawn.weights(), level)) / widthOf(stats.RoundMean(of, nil, level)))
+			}
+			return []float64{narrower(drawn.typical), narrower(drawn.mean)}
+		}})
+	}
+	return t
+}
+
+// widthOf is the width of an interval, on the log scale.
+func widthOf(e stats.Estimate) float64 { return math.Log(e.Interval.High / e.Interval.Low) }
+
+// drawnRounds are what some rounds found.
+type drawnRounds struct{ typical, errors, mean []float64 }
+
+func (d drawnRounds) weights() []float64 { return stats.RoundWeights(d.typical, d.errors) }
+
+func (d *drawnRounds) add(round []strip) {
+	typical, err := typicalOf(round)
+	d.typical, d.errors, d.mean = append(d.typical, typical), append(d.errors, err), append(d.mean, meanOf(round))
+}
+
+func (r recording) draw(rng *rand.Rand, n int) (d drawnRounds) {
+	for range n {
+		d.add(r.round(rng))
+	}
+	return d
 }
 
 // roundStops shows what stopping by precision does to the interval, by the round from
@@ -63,31 +102,36 @@ func roundStops(all []recording) *table {
 	wanted := []int{8, 12}
 	t := &table{
 		title: "Rounds that stop by precision",
-		text: "Typical ratios as above. A run goes on until its interval is as narrow as it is in the mean after 8 or 12 rounds; n is the round " +
+		text: "Typical ratios as above, weighted. A run goes on until its interval is as narrow as it is in the median after 8 or 12 rounds; n is the round " +
 			"from which that is checked.",
 		rowName: "recording", columns: []string{"as narrow as after 8", "as narrow as after 12"},
 		sizes: []int{5, stats.StopFrom}, replications: 4000, kind: coverage,
 	}
 	for _, r := range all {
-		truth := sync.OnceValue(func() float64 { return math.Exp(r.expected(typicalOf)) })
-		spread := sync.OnceValue(func() float64 {
-			center := math.Log(truth())
-			return r.expected(func(round []strip) float64 { return math.Pow(typicalOf(round)-center, 2) })
+		goals := sync.OnceValue(func() (goals []float64) {
+			const runs = 1000
+			rng := rand.New(rand.NewPCG(streamOf("goals", r.name, runs), publishedSeed))
+			for _, after := range wanted {
+				var widths []float64
+				for range runs {
+					drawn := r.draw(rng, after)
+					widths = append(widths, widthOf(stats.RoundMean(drawn.typical, drawn.weights(), level)))
+				}
+				slices.Sort(widths)
+				goals = append(goals, widths[runs/2])
+			}
+			return goals
 		})
 		t.rows = append(t.rows, row{r.name, func(rng *rand.Rand, n int) []float64 {
 			var held []float64
-			for _, after := range wanted {
-				halfWidth := stats.HalfWidthExpected(0, spread(), 1, after, level)
-				var found []float64
-				for len(found) < n {
-					found = append(found, typicalOf(r.round(rng)))
+			for _, goal := range goals() {
+				drawn := r.draw(rng, n)
+				e := stats.RoundMean(drawn.typical, drawn.weights(), level)
+				for widthOf(e) > goal && len(drawn.typical) < most {
+					drawn.add(r.round(rng))
+					e = stats.RoundMean(drawn.typical, drawn.weights(), level)
 				}
-				e := stats.RoundMean(found, level)
-				for e.Interval.High/e.Interval.Low > (1+halfWidth)*(1+halfWidth) && len(found) < most {
-					found = append(found, typicalOf(r.round(rng)))
-					e = stats.RoundMean(found, level)
-				}
-				held = append(held, holds(e, truth()))
+				held = append(held, holds(e, 1))
 			}
 			return held
 		}})

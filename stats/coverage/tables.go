@@ -35,7 +35,7 @@ func tables() ([]*table, error) {
 		pairedRatioByTrial(meanMethods), pairedRatioByRatio(meanMethods), widths(),
 		differences(meanMethods), geometricMeans(meanMethods), means(meanMethods),
 		warned(), counts(), countRatios(), quantileRatios(), quantileLevels(), changePoints(), stein(),
-		roundMeans(noise), roundStops(noise),
+		roundMeans(noise), roundWidths(noise), roundStops(noise),
 	}, nil
 }
 
