@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"tare/record"
@@ -31,9 +32,9 @@ const (
 	// pilotStrips are the strips of each drive in a round of the pilot.
 	// At least leastPilotStrips are measured, however long they take.
 	pilotStrips, leastPilotStrips = 12, 2
-	// warmStep is a burst of the warm-up. An instance is warm where warmIdle of them in turn
-	// bring no rate that exceeds the best by warmWithin, or after warmMost. A disturbance can
-	// slow a burst, and does not make the warm-up longer.
+	// warmStep is a burst of the warm-up. An instance was warm before warmIdle of them in turn
+	// that bring no rate which exceeds the best by warmWithin, or is after warmMost. A
+	// disturbance can slow a burst, and does not make the warm-up longer.
 	warmStep, warmMost, warmWithin = 50 * time.Millisecond, 3 * time.Second, 0.03
 	warmIdle                       = 2
 	// settleSteps bursts of settleStep follow a thaw, settleRepeats times, to find how long
@@ -101,6 +102,7 @@ type pilotSlices struct {
 // take to warm up and to settle, and how long a slice has to be.
 func (r *runner) pilotRound(ctx context.Context, g Group, drives []workload.Drive, plan *record.RoundPlan, seen *pilotSlices) (err error) {
 	first := plan.Pilot == 0
+	warm := map[string][]time.Duration{} // of each instance, by drive
 	began := r.lab.now()
 	draw := draws(r.design.Seed, g.Workload, -plan.Pilot)
 	seats, err := r.openRound(ctx, g, 0, plan.Pilot, draw, func(ctx context.Context, s *seat) error {
@@ -114,11 +116,11 @@ func (r *runner) pilotRound(ctx context.Context, g Group, drives []workload.Driv
 			if d.HalfOf != "" || d.Whole {
 				continue
 			}
-			warm, rate, err := r.warmsUp(ctx, s, d)
+			took, rate, err := r.warmsUp(ctx, s, d)
 			if err != nil {
 				return err
 			}
-			if plan.Warm = max(plan.Warm, warm); d.Rate > 0 {
+			if warm[d.Name] = append(warm[d.Name], took); d.Rate > 0 {
 				rate = d.Rate // that is due, whatever came of it in so short a time
 			}
 			if known, ok := plan.Rate[d.Name]; !ok || rate < known {
@@ -140,6 +142,10 @@ func (r *runner) pilotRound(ctx context.Context, g Group, drives []workload.Driv
 		return err
 	}
 	if first {
+		for _, of := range warm {
+			slices.Sort(of)
+			plan.Warm = max(plan.Warm, of[len(of)/2]) // the host's own changes make single ones longer
+		}
 		opening := r.lab.now().Sub(began)
 		if err := r.chooseSlices(ctx, g, drives, seats, plan); err != nil {
 			return err
@@ -187,8 +193,8 @@ func flattened(err error) error {
 	return errors.New(err.Error())
 }
 
-// warmsUp loads an instance until its rate stands still, and tells for how long, and the
-// rate in operations per second.
+// warmsUp loads an instance until its rate stands still, and gives after how long that was so,
+// and the rate in operations per second.
 func (r *runner) warmsUp(ctx context.Context, s *seat, d workload.Drive) (warm time.Duration, rate float64, err error) {
 	idle := 0
 	for began := r.lab.now(); ; {
@@ -203,7 +209,7 @@ func (r *runner) warmsUp(ctx context.Context, s *seat, d workload.Drive) (warm t
 		}
 		rate = max(rate, now)
 		if took := r.lab.now().Sub(began); idle == warmIdle || took > warmMost {
-			return took.Truncate(warmStep), rate, nil
+			return max(warmStep, (took - time.Duration(idle)*warmStep).Truncate(warmStep)), rate, nil
 		}
 	}
 }
@@ -405,9 +411,9 @@ func (r *runner) allocate(g Group, plan *record.RoundPlan, seen *pilotSlices, dr
 			continue
 		}
 		perStrip += plan.CostOfStrip
-		if !d.Whole {
-			perRound += (aloneSlices*(plan.Settle+plan.Slice) + longSlices*(plan.Settle+longOf(*plan))) / controlEvery
-		}
+	}
+	if len(controlled(drives)) > 0 {
+		perRound += controlTime(*plan) / controlEvery
 	}
 	most := maxStrips
 	if share := r.shareOf(); share > 0 {

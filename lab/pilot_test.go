@@ -63,12 +63,12 @@ func TestThePilotChoosesByWhatItSees(t *testing.T) {
 		slice, warm time.Duration
 		settled     bool // by rates: several operations are in a step
 	}{
-		"quick":                        {func(*standIn) float64 { return 1 }, 0, 0, shortestSlice, 3 * warmStep, true},
-		"a slow condition":             {func(of *standIn) float64 { return map[string]float64{"bare": 1, "box": 0.1}[of.platform] }, 0, 0, 100 * time.Millisecond, 3 * warmStep, false},
-		"very slow":                    {func(*standIn) float64 { return 0.001 }, 0, 0, longestSlice, 3 * warmStep, false},
-		"a quota":                      {func(*standIn) float64 { return 1 }, 0.5, 0, time.Second, 3 * warmStep, true},
-		"a quota of short periods":     {func(*standIn) float64 { return 1 }, 0.5, 10 * time.Millisecond, 100 * time.Millisecond, 3 * warmStep, true},
-		"a program that takes to warm": {func(of *standIn) float64 { return min(1, 0.1*float64(of.loads)) }, 0, 0, shortestSlice, 12 * warmStep, true},
+		"quick":                        {func(*standIn) float64 { return 1 }, 0, 0, shortestSlice, warmStep, true},
+		"a slow condition":             {func(of *standIn) float64 { return map[string]float64{"bare": 1, "box": 0.1}[of.platform] }, 0, 0, 100 * time.Millisecond, warmStep, false},
+		"very slow":                    {func(*standIn) float64 { return 0.001 }, 0, 0, longestSlice, warmStep, false},
+		"a quota":                      {func(*standIn) float64 { return 1 }, 0.5, 0, time.Second, warmStep, true},
+		"a quota of short periods":     {func(*standIn) float64 { return 1 }, 0.5, 10 * time.Millisecond, 100 * time.Millisecond, warmStep, true},
+		"a program that takes to warm": {func(of *standIn) float64 { return min(1, 0.1*float64(of.loads)) }, 0, 0, shortestSlice, 10 * warmStep, true},
 		"one that never does":          {func(of *standIn) float64 { return math.Pow(1.1, float64(of.loads)) }, 0, 0, shortestSlice, warmMost + warmStep, true},
 	} {
 		t.Run(name, func(t *testing.T) {

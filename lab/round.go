@@ -24,10 +24,11 @@ const (
 	leastStrips = 5
 	// openEvery is how many strips of each closed loop go with one of each open loop.
 	openEvery = 6
-	// controlEvery is how often a round measures the baseline alone and by long slices, too.
+	// controlEvery is how often a round measures the baseline alone and by long slices, too:
+	// under one drive, which take turns.
 	controlEvery = 5
 	// aloneSlices and longSlices are how many of each it then makes.
-	aloneSlices, longSlices = 20, 2
+	aloneSlices, longSlices = 20, 1
 )
 
 // strips is what one strip leaves to the next.
@@ -204,7 +205,7 @@ func (r *runner) sliceRound(ctx context.Context, g Group, round int, plan record
 			return err
 		}
 		if hasControls(round) && s.condition.Baseline && s.replicate == 0 {
-			return r.control(ctx, s, drives, plan, draw)
+			return r.control(ctx, s, drives, plan, round/controlEvery, draw)
 		}
 		return nil
 	})
@@ -253,17 +254,15 @@ func (r *runner) warmSeat(ctx context.Context, s *seat, drives []workload.Drive,
 
 // control measures the baseline apart from the strips: beside no other instance, as it is
 // launched first, and by long slices. What differs tells what slicing hides.
-func (r *runner) control(ctx context.Context, s *seat, drives []workload.Drive, plan record.RoundPlan, draw *rand.Rand) error {
+func (r *runner) control(ctx context.Context, s *seat, drives []workload.Drive, plan record.RoundPlan, turn int, draw *rand.Rand) error {
 	if err := s.freeze(ctx); err != nil {
 		return err
 	}
 	r.strips.watch.meet(ctx, r.platforms)
-	for _, d := range drives {
-		if d.HalfOf != "" || d.Whole {
-			continue
-		}
-		alone, long := stretchOf(d, plan), stretchOf(d, plan)
+	if drives = controlled(drives); len(drives) > 0 {
+		alone := stretchOf(drives[turn%len(drives)], plan)
 		alone.control = record.ControlAlone
+		long := alone
 		long.control, long.length = record.ControlLong, longOf(plan)
 		for i := range aloneSlices + longSlices {
 			w, number := alone, i+1
@@ -280,6 +279,16 @@ func (r *runner) control(ctx context.Context, s *seat, drives []workload.Drive, 
 		return err
 	}
 	return s.dropped
+}
+
+// controlTime is how long a round's controls take.
+func controlTime(plan record.RoundPlan) time.Duration {
+	return aloneSlices*(plan.Settle+plan.Slice) + longSlices*(plan.Settle+longOf(plan))
+}
+
+// controlled are the drives whose slices could be longer.
+func controlled(drives []workload.Drive) []workload.Drive {
+	return slices.DeleteFunc(slices.Clone(drives), func(d workload.Drive) bool { return d.HalfOf != "" || d.Whole })
 }
 
 // longOf is how long the slices last that are compared with the usual ones.

@@ -180,10 +180,14 @@ func (r *runner) costOf(group string, p *progress) time.Duration {
 	if p.executions {
 		return plan.CostOfStrip * time.Duration(min(plan.Strips, leastStrips))
 	}
-	if p.blocks > 0 && p.piloted > 0 {
-		return (p.spent - p.piloted) / time.Duration(p.blocks)
+	var controls time.Duration
+	if hasControls(p.blocks + 1) {
+		controls = controlTime(plan)
 	}
-	return p.spent / time.Duration(max(1, p.blocks+plan.Pilot))
+	if p.blocks > 0 && p.piloted > 0 {
+		return (p.spent-p.piloted)/time.Duration(p.blocks) + controls
+	}
+	return p.spent/time.Duration(max(1, p.blocks+plan.Pilot)) + controls
 }
 
 // recoverRounds takes up a group that was measured by rounds. Its instances are gone: a
