@@ -194,7 +194,7 @@ func (b *bench) recordingJobs() []job {
 	}{
 		{"redis", planted, []recording{{"redis-get", rateOf("get")}, {"redis-get-cpu", perCPUSecond("get")}}},
 		{"ffmpeg", nil, []recording{{"ffmpeg-elapsed", inverse(sampleOf("elapsed"))}}},
-		{"stream", nil, []recording{{"stream-triad", sampleOf("triad")}}},
+		{"stream", nil, []recording{{"stream-triad", rateOf("triad")}}},
 	} {
 		jobs = append(jobs, job{of.workload + " against itself", func(ctx context.Context, seed int64) (runs []string, found result, err error) {
 			err = b.opened(ctx, func(p *place) error {

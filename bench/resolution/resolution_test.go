@@ -325,3 +325,27 @@ func TestControlHasThePlantsForm(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// Ten rounds of 10 s with a standard deviation of 1 %: two minutes hold ten, ten hold 51.
+func TestPowerByHand(t *testing.T) {
+	half := 2.262157 * 0.01 / math.Sqrt(10) // Student's quantile at 9 degrees
+	l := line{Part: "redis2m", Seconds: 120, result: result{Values: map[string]overhead.Number{
+		"redis rounds": 10, "redis strips_all": 100, "redis strip_s": 0.8, "redis round_s": 2,
+	}, Figures: []figure{{
+		Workload: "redis", Metric: "get", Kind: kindTypical, Primary: true, Value: 1,
+		Low: overhead.Number(math.Exp(-half)), High: overhead.Number(math.Exp(half)), N: 10,
+	}, {Workload: "redis", Metric: "get", Kind: kindAA, Primary: true, Value: 1, Low: 0.9, High: 1.1, N: 10}}}}
+	got := powers([]line{l})
+	if len(got) != 1 || len(got[0].expected) != len(powerBudgets) {
+		t.Fatalf("%+v", got)
+	}
+	if want := 100 * math.Expm1(half); math.Abs(got[0].expected[1]-want) > 1e-4 {
+		t.Errorf("expected in two minutes %v, want %v", got[0].expected[1], want)
+	}
+	if want := 100 * math.Expm1(2.008559*0.01/math.Sqrt(51)); math.Abs(got[0].expected[3]-want) > 1e-4 {
+		t.Errorf("expected in ten minutes %v, want %v", got[0].expected[3], want)
+	}
+	if !math.IsInf(expectedHalfWidth(0.01, 1), 1) {
+		t.Error("one round gives an interval")
+	}
+}

@@ -410,6 +410,12 @@ func asMarkdown(targets []target, lines []line) string {
 		row(t.cells())
 	}
 	fmt.Fprintf(&text, "\n%s\n\n", evidence(lines))
+	row(powerColumns())
+	row(slices.Repeat([]string{"---"}, len(powerColumns())))
+	for _, p := range powers(lines) {
+		row(p.cells())
+	}
+	text.WriteByte('\n')
 	row([]string{"part", "number", "job", "started", "seed", "runs", "notes"})
 	row(slices.Repeat([]string{"---"}, 7))
 	for _, l := range lines {
