@@ -342,6 +342,7 @@ func (b *block) against(m workload.Metric, base []place, other place, all bool) 
 // pairRounds gathers a condition's log ratios to the baseline, round by round.
 func (l *layout) pairRounds(m workload.Metric, base []place, other place, all bool) pairs {
 	p := pairs{metric: m, rounds: true}
+	var errors []float64 // of the typical ratios
 	replicates := func(condition string) []int {
 		if condition != base[0].condition || other.condition != condition {
 			return []int{0, 1}
@@ -364,10 +365,12 @@ func (l *layout) pairRounds(m workload.Metric, base []place, other place, all bo
 			if !ok {
 				continue
 			}
-			p.typical, p.total, p.errors = append(p.typical, s.typical), append(p.total, s.total), append(p.errors, s.error)
+			p.typical, p.total, errors = append(p.typical, s.typical), append(p.total, s.total), append(errors, s.error)
 		}
 		p.add(b.number, x, y)
 	}
+	// By how quiet each round was. What totals have of their own, stalls, must not decide it.
+	p.weights = stats.RoundWeights(p.typical, errors)
 	return p
 }
 
@@ -383,18 +386,13 @@ func (p pairs) headline() []float64 {
 	return p.typical
 }
 
-// weights says how much each round counts, in the typical ratio and in that of totals: by how
-// quiet the round was. What a total has of its own, stalls, must not decide it.
-func (p pairs) weights() []float64 { return stats.RoundWeights(p.typical, p.errors) }
-
 // describe fills in what rounds tell of a row besides its ratio.
 func (p pairs) describe(row *Row, opt Options) {
 	if !p.byStrips() {
 		return
 	}
-	weights := p.weights()
-	row.Typical, row.Total = stats.RoundMean(p.typical, weights, opt.Level), stats.RoundMean(p.total, weights, opt.Level)
-	row.Stalls, row.StallsNotExcluded = stats.Stalls(p.total, p.typical, weights, opt.Level)
+	row.Typical, row.Total = stats.RoundMean(p.typical, p.weights, opt.Level), stats.RoundMean(p.total, p.weights, opt.Level)
+	row.Stalls, row.StallsNotExcluded = stats.Stalls(p.total, p.typical, p.weights, opt.Level)
 }
 
 // Effect is something within rounds that moves a metric though no condition does: where a

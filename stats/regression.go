@@ -224,6 +224,19 @@ func (m *weighted) between(squares float64) (variance float64, err error) {
 	return variance, nil
 }
 
+// spreadBetween is the variance of points around their mean beyond their own errors.
+func spreadBetween(y, se []float64) (float64, error) {
+	ones := make([][]float64, len(y))
+	for i := range ones {
+		ones[i] = []float64{1}
+	}
+	m, err := newWeighted(ones, y, se)
+	if err != nil {
+		return 0, err
+	}
+	return m.between(float64(m.n - m.p))
+}
+
 // solve fits with a variance beside the points' own.
 func (m *weighted) solve(between float64) error {
 	scaled := mat.NewDense(m.n, m.p, nil)

@@ -53,8 +53,8 @@ const leastError = 0.1
 
 // RoundWeights says how much each round counts in [RoundMean], from the typical log ratio
 // that each found and its standard error ([RoundError]): the inverse of the standard
-// deviation that it has with what rounds differ by (DerSimonian and Laird 1986). A round on
-// a quiet host so counts for more than one that was disturbed.
+// deviation that it has with what rounds differ by (as in [Regress]). A round on a quiet host
+// so counts for more than one that was disturbed.
 //
 // The inverse of the variance would be the best weight if the errors were known. They are
 // estimates from few strips: in simulation with recorded noise that weight covers too
@@ -68,33 +68,18 @@ func RoundWeights(logRatios, errors []float64) []float64 {
 	if least <= 0 {
 		return nil
 	}
-	variances := make([]float64, len(errors))
-	for i, e := range errors {
-		variances[i] = max(e, least) * max(e, least)
+	weights := slices.Clone(errors)
+	for i := range weights {
+		weights[i] = max(weights[i], least)
 	}
-	between := derSimonianLaird(logRatios, variances)
-	weights := make([]float64, len(variances))
-	for i, v := range variances {
-		weights[i] = 1 / math.Sqrt(v+between)
+	between, err := spreadBetween(logRatios, weights)
+	if err != nil {
+		return nil
+	}
+	for i, e := range weights {
+		weights[i] = 1 / math.Sqrt(e*e+between)
 	}
 	return weights
-}
-
-// derSimonianLaird estimates the variance of what is measured, beyond the variances of its
-// measurements (DerSimonian and Laird, Controlled Clinical Trials 7, 1986); at least 0.
-func derSimonianLaird(x, variances []float64) float64 {
-	var sum, squares, mean float64
-	for i, v := range variances {
-		sum += 1 / v
-		squares += 1 / (v * v)
-		mean += x[i] / v
-	}
-	mean /= sum
-	var q float64
-	for i, v := range variances {
-		q += (x[i] - mean) * (x[i] - mean) / v
-	}
-	return max(0, (q-float64(len(x)-1))/(sum-squares/sum))
 }
 
 // RoundMean estimates an effect from the log ratio that each round found: the exponential

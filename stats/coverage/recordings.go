@@ -29,15 +29,14 @@ type strip struct{ first, second float64 }
 //go:embed testdata
 var recorded embed.FS
 
-// recordings reads all that lie in testdata; where there are none, a synthetic one takes
-// their place.
+// recordings reads all that lie in testdata.
 func recordings(files fs.FS) ([]recording, error) {
 	names, err := fs.Glob(files, "testdata/slices-*.csv") // sorted
 	if err != nil {
 		return nil, err
 	}
 	if len(names) == 0 {
-		return []recording{synthetic()}, nil
+		return nil, errors.New("no recordings in stats/coverage/testdata: make them (its README)")
 	}
 	all := make([]recording, len(names))
 	for i, name := range names {
@@ -105,56 +104,6 @@ func readRounds(r io.Reader) ([][]strip, error) {
 		return nil, fmt.Errorf("need at least 2 rounds, have %d", len(rounds))
 	}
 	return rounds, nil
-}
-
-// synthetic stands for recordings while there are none. The noise of both instances fades
-// slowly. A fifth of all slices is disturbed, and only ever slowed: half of these in strips
-// that are disturbed as a whole, several in a row. Rounds differ a little. Its figures are
-// made up, of the size that a service on a shared host shows.
-func synthetic() recording {
-	const (
-		rounds, strips = 10, 60
-		roundSD        = 0.0005
-		sliceSD        = 0.005
-		fades          = 0.4       // correlation of a slice's noise with that of the next strip
-		lasts          = 0.5       // probability that a disturbance of both lasts for another strip
-		begins         = 1. / 18   // probability that one begins: it takes begins / (begins + 1 - lasts) = 0.1 of strips
-		alone          = 1. / 9    // probability that a slice of another strip is disturbed alone: 0.9 of strips give 0.1
-		least, most    = 0.05, 0.6 // by how much a disturbed slice is slower
-	)
-	rng := rand.New(rand.NewPCG(publishedSeed, 0))
-	disturbance := func() float64 { return math.Log1p(-least - (most-least)*rng.Float64()) }
-	r := recording{name: "synthetic, made up"}
-	for range rounds {
-		level := roundSD * rng.NormFloat64()
-		var round []strip
-		var noise [2]float64
-		both := rng.Float64() < 0.1
-		for range strips {
-			var slowed [2]float64
-			if both {
-				slowed[0] = disturbance()
-				slowed[1] = slowed[0]
-			} else {
-				for i := range slowed {
-					if rng.Float64() < alone {
-						slowed[i] = disturbance()
-					}
-				}
-			}
-			for i := range noise {
-				noise[i] = fades*noise[i] + math.Sqrt(1-fades*fades)*rng.NormFloat64()
-			}
-			round = append(round, strip{sliceSD*noise[0] + slowed[0], level + sliceSD*noise[1] + slowed[1]})
-			next := begins
-			if both {
-				next = lasts
-			}
-			both = rng.Float64() < next
-		}
-		r.rounds = append(r.rounds, round)
-	}
-	return r
 }
 
 // together is how many consecutive strips are resampled as one, so that what is correlated

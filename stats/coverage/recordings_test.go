@@ -22,7 +22,7 @@ func TestRecordingsAreTakenAsTheyLieThere(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	delete(files, "testdata/slices-redis-set.csv")
-	if got, err = recordings(files); err != nil || len(got) != 1 || !strings.HasPrefix(got[0].name, "synthetic") {
+	if got, err = recordings(files); err == nil || !strings.Contains(err.Error(), "no recordings") {
 		t.Errorf("where nothing is recorded: %+v, %v", got, err)
 	}
 	files["testdata/slices-bad.csv"] = &fstest.MapFile{Data: []byte("round,strip,log_ratio\n")}
@@ -89,32 +89,6 @@ func TestAnotherRoundKeepsStripsTogether(t *testing.T) {
 		if made[i].second != -made[i].first {
 			t.Errorf("%v joins instances of two strips", made[i])
 		}
-	}
-}
-
-// What is disturbed is slowed, and no slice is fast by as much: a fifth of the slices of
-// either instance, and half of these together with the other one's.
-func TestSyntheticDisturbancesAreOneSided(t *testing.T) {
-	var slices, slow, both float64
-	for _, round := range synthetic().rounds {
-		for _, s := range round {
-			const far = 0.03 // six standard deviations of undisturbed noise
-			for _, v := range []float64{s.first, s.second} {
-				slices++
-				if v < -far {
-					slow++
-				}
-				if v > far {
-					t.Errorf("a slice is faster by %v", v)
-				}
-			}
-			if s.first < -far && s.second < -far {
-				both += 2
-			}
-		}
-	}
-	if slow/slices < 0.15 || slow/slices > 0.25 || both/slow < 0.4 || both/slow > 0.7 {
-		t.Errorf("%.3f of the slices are disturbed, and %.3f of these together with the other instance's", slow/slices, both/slow)
 	}
 }
 
