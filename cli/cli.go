@@ -27,17 +27,7 @@ import (
 	"tare/probe"
 	"tare/record"
 	"tare/record/foreign"
-	"tare/study/density"
-	"tare/study/gpu"
-	ioplace "tare/study/io/place"
-	"tare/study/latency/cpu"
-	"tare/study/latency/files"
-	"tare/study/latency/network"
-	"tare/study/pages"
-	"tare/study/place"
-	"tare/study/platforms"
-	"tare/study/startup"
-	"tare/study/weigh"
+	"tare/study/kit"
 	"tare/terminal"
 	"tare/workload"
 )
@@ -109,17 +99,7 @@ func exitCode(err error) int {
 		is   bool
 		code int
 	}{
-		{is[*weigh.Usage](err), exitUsage},
-		{is[*startup.Usage](err), exitUsage},
-		{is[*pages.Usage](err), exitUsage},
-		{is[*cpu.Usage](err), exitUsage},
-		{is[*network.Usage](err), exitUsage},
-		{is[*files.Usage](err), exitUsage},
-		{is[*place.Usage](err), exitUsage},
-		{is[*ioplace.Usage](err), exitUsage},
-		{is[*platforms.Usage](err), exitUsage},
-		{is[*density.Usage](err), exitUsage},
-		{is[*gpu.Usage](err), exitUsage},
+		{is[*kit.Usage](err), exitUsage},
 		{is[*probe.Missing](err), exitHost},
 		{is[*workload.Unknown](err), exitUsage},
 		{is[*lab.UnknownPlatform](err), exitUsage},

@@ -124,7 +124,7 @@ conditions of the same run.`,
 	f.register(cmd, "about a minute: three numbers of neighbours", "S3's: 1:49:2, one client that waits for its answers, longer loads, 10 blocks", []string{"network", "storage", "seccomp"})
 	must(cmd.RegisterFlagCompletionFunc("critical", completeWorkloads))
 	must(cmd.RegisterFlagCompletionFunc("noise", cobra.FixedCompletions(density.Noises(), cobra.ShellCompDirectiveNoFileComp)))
-	return cmd, &subStudy{flags: &f.studyFlags, design: f.design, pass: density.Pass, prepare: f.prepare, outline: f.outline}
+	return cmd, &subStudy{flags: &f.studyFlags, design: f.design, prepare: f.prepare, outline: f.outline}
 }
 
 func (f *densityFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.Design, error) {
@@ -328,7 +328,7 @@ func (f *densityFlags) host(on studyHost) density.Host {
 		boxes = box.New(box.Options{StateDir: on.dir, Disruptive: f.disruptive})
 	}
 	h := density.Host{
-		Memory: on.memory, CPUs: len(on.cpus), Platform: on.platforms, Check: on.check, Look: box.FindProgram,
+		Host: on.Host, Look: box.FindProgram,
 		Ahead: lab.Ahead, DropCaches: pagecache.Drop,
 		Cluster: func() string {
 			text, _ := swap.Host{}.PageCluster().Read() // unread, it is taken for another value

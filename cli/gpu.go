@@ -18,6 +18,7 @@ import (
 	"tare/platform/rootfs"
 	programs "tare/programs/gpu"
 	"tare/study/gpu"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -102,7 +103,7 @@ brought (--programs), as make gpu-programs builds them.`,
 	flags.StringVar(&f.programs, "programs", "", "directory with the programs, built elsewhere (default: built here, by nvcc)")
 	f.register(cmd, "a minute or two: stencil and LeNet, exact code and PTX with a cold cache, no probe", "all programs and combinations, oci:crun besides, PyTorch where it is, ten blocks", nil)
 	must(cmd.RegisterFlagCompletionFunc("program", cobra.FixedCompletions(gpu.Subjects, cobra.ShellCompDirectiveNoFileComp)))
-	return cmd, &subStudy{flags: &f.studyFlags, design: f.design, pass: gpu.Pass, prepare: f.prepare}
+	return cmd, &subStudy{flags: &f.studyFlags, design: f.design, prepare: f.prepare}
 }
 
 // options reads a whole command line.
@@ -163,7 +164,7 @@ func (f *gpuFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.D
 		return lab.Design{}, err
 	}
 	f.asked = o
-	o.Host = gpu.Host{Platform: f.withDirect(host.platforms), Check: host.check, Scratch: f.scratch, Found: f.found}
+	o.Host = gpu.Host{Host: kit.Host{Platform: f.withDirect(host.Platform), Check: host.Check}, Scratch: f.scratch, Found: f.found}
 	if f.found != nil {
 		return gpu.Design(o)
 	}

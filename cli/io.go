@@ -44,5 +44,5 @@ func ioStudies() []subStudied {
 
 // ioHost is what a design of these studies must know of the machine.
 func ioHost(on studyHost) place.Host {
-	return place.Host{CPUs: on.cpus, Server: on.server, Load: on.load, Memory: on.memory, Platform: on.platforms, Check: on.check}
+	return place.Host{Host: on.Host, Server: on.server, Load: on.load}
 }

@@ -69,7 +69,7 @@ file, fio shows beside each place what the disk itself gives.`,
 	flags.IntVar(&f.syncs, "syncs", byDefault.Syncs, "writes of the disk floor")
 	flags.BoolVar(&f.cross, "cross", false, "every combination of the levels (default: payloads and pipelines crossed, the others one at a time)")
 	f.register(cmd, "about a minute: GET at two rates, volume and bind, host and bridge", "S5's grid, with 1,000,000 requests of each command: days", []string{"cpuset-cpus"})
-	return cmd, &subStudy{name: place.Redis, flags: &f.studyFlags, design: f.design, pass: keyvalue.Pass}
+	return cmd, &subStudy{name: place.Redis, flags: &f.studyFlags, design: f.design}
 }
 
 func (f *redisFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.Design, error) {
@@ -135,8 +135,8 @@ func (f *redisFlags) serverCPUs(o keyvalue.Options, host studyHost) {
 	for _, n := range o.IOThreads {
 		most = max(most, n)
 	}
-	n := max(1, min(most, len(host.cpus)/2))
-	*set = platform.FormatCPUList(host.cpus[len(host.cpus)-n:])
+	n := max(1, min(most, len(host.CPUs)/2))
+	*set = platform.FormatCPUList(host.CPUs[len(host.CPUs)-n:])
 }
 
 // levelsOf are those that the user gave of a setting that is compared, or the default

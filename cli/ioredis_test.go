@@ -9,7 +9,7 @@ import (
 
 	"tare/lab"
 	"tare/platform"
-	"tare/study/io/place"
+	"tare/study/kit"
 )
 
 // willing is a platform that supports everything and launches nothing.
@@ -29,10 +29,12 @@ func designOfRedis(t *testing.T, cpus int, args ...string) (lab.Design, error) {
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
-	host := studyHost{memory: 8 << 30, check: func(p platform.Platform) error { return p.Check(t.Context()) },
-		platforms: func(name string) (platform.Platform, error) { return willing{name: name}, nil }}
+	host := studyHost{Host: kit.Host{
+		Memory: 8 << 30, Check: func(p platform.Platform) error { return p.Check(t.Context()) },
+		Platform: func(name string) (platform.Platform, error) { return willing{name: name}, nil },
+	}}
 	for cpu := range cpus {
-		host.cpus = append(host.cpus, cpu)
+		host.CPUs = append(host.CPUs, cpu)
 	}
 	return s.design(cmd, nil, host)
 }
@@ -85,7 +87,7 @@ func TestRedisFlags(t *testing.T) {
 		{"--requests", "0"}, {"--clients", "0"}, {"--platform", "bare"}, {"--blocks", "0"}, {"--quick", "--budget", "1m"}, {"--cpuset-cpus", "9"}, {"--io-threads", "65"},
 	} {
 		_, err := designOfRedis(t, 2, args...)
-		var asked *place.Usage
+		var asked *kit.Usage
 		if err == nil || strings.Contains(err.Error(), "\n") || !errors.As(err, &asked) && exitCode(err) != exitUsage {
 			t.Errorf("%q: %v, want one line on how to use it", args, err)
 		}

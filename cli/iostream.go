@@ -56,7 +56,7 @@ time, or with --cross in all combinations.`,
 	flags.BoolVar(&f.cross, "cross", false, "all combinations, instead of one factor at a time around the base")
 	flags.BoolVar(&f.peer, "peer", false, "measure the same by likwid-bench beside it")
 	f.register(cmd, "about a minute: 50 million elements, volume and bind mount", "S5's grid: 1 to 8 processes, 1 to 500 million elements, ten blocks; what memory does not hold is left out", []string{"cpuset-cpus"})
-	return cmd, &subStudy{name: place.Stream, flags: &f.studyFlags, design: f.design, pass: bandwidth.Pass}
+	return cmd, &subStudy{name: place.Stream, flags: &f.studyFlags, design: f.design}
 }
 
 func (f *streamFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.Design, error) {
@@ -96,7 +96,7 @@ func (f *streamFlags) design(cmd *cobra.Command, _ []string, host studyHost) (la
 	if o.Base, err = readSettings(f.settings); err != nil {
 		return lab.Design{}, err
 	}
-	if why := o.Base.Contradiction(host.cpus); why != "" {
+	if why := o.Base.Contradiction(host.CPUs); why != "" {
 		return lab.Design{}, usageError("%s", why)
 	}
 	o.Host = ioHost(host)

@@ -68,7 +68,7 @@ default thrift, S4's service in Python with its client in Python.`,
 	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the service's own")
 	f.register(cmd, "about a minute: shares and four quotas, loads of half a second", "S4's size: a million requests each, ten blocks, all quotas beside the neighbour; takes hours",
 		[]string{"cpuset-cpus", "memory", "network", "seccomp", "lsm", "log-driver", "runtime"})
-	return cmd, &subStudy{name: latency.CPU, flags: &f.studyFlags, design: f.design, pass: cpu.Pass}
+	return cmd, &subStudy{name: latency.CPU, flags: &f.studyFlags, design: f.design}
 }
 
 func (f *cpuFlags) design(cmd *cobra.Command, args []string, host studyHost) (lab.Design, error) {
@@ -116,7 +116,7 @@ func (f *cpuFlags) options(cmd *cobra.Command, args []string, host studyHost) (o
 	}
 	kernel, _ := predict.HostKernel("/")
 	o.Slice, o.Tick = kernel.Slice, kernel.Tick
-	o.Host = cpu.Host{CPUs: host.cpus, Platform: host.platforms, Check: host.check}
+	o.Host = host.Host
 	return o, nil
 }
 

@@ -3,7 +3,6 @@ package cli
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -61,7 +60,7 @@ after the image is flattened.`,
 	flags.IntVar(&f.walks, "walks", byDefault.Walks, "of one layer, in each trial; of more layers so much fewer")
 	flags.BoolVar(&f.flatten, "flatten", true, "flatten the image of the most layers, and walk that")
 	f.register(cmd, "about a minute: three sizes, at most 8 layers", "S4's size: 10,000 writes of each size, a million openings, ten blocks", nil)
-	return cmd, &subStudy{name: latency.Files, flags: &f.studyFlags, design: f.design, pass: func(d lab.Design) time.Duration { return files.Pass(d) + files.Preparing(d) }}
+	return cmd, &subStudy{name: latency.Files, flags: &f.studyFlags, design: f.design, preparing: files.Preparing}
 }
 
 func (f *filesFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.Design, error) {
@@ -103,7 +102,7 @@ func (f *filesFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab
 		}
 	}
 	o.Flatten = f.flatten
-	o.Host = files.Host{Platform: host.platforms, Check: host.check}
+	o.Host = host.Host
 	d, err := files.Design(o)
 	return latency.Of(latency.Files, d), err
 }

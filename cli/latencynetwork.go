@@ -62,7 +62,7 @@ S4's, both in Python.`,
 	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the service's own")
 	f.register(cmd, "about a minute: sizes 1, 30 and 100 KB, loads of 0.2 seconds", "S4's size: a million requests each, ten blocks; takes hours",
 		[]string{"cpus", "cpu-shares", "cpuset-cpus", "memory", "seccomp", "lsm", "log-driver", "runtime"})
-	return cmd, &subStudy{name: latency.Network, flags: &f.studyFlags, design: f.design, pass: network.Pass, prepare: clientApart}
+	return cmd, &subStudy{name: latency.Network, flags: &f.studyFlags, design: f.design, prepare: clientApart}
 }
 
 // clientApart makes the place where a network's client stands.
@@ -133,7 +133,7 @@ func (f *networkFlags) design(cmd *cobra.Command, args []string, host studyHost)
 		return lab.Design{}, err
 	}
 	o.Service = services[0]
-	o.Host = network.Machine{CPUs: host.cpus, Platform: host.platforms, Check: host.check}
+	o.Host = host.Host
 	d, err := network.Design(o)
 	return latency.Of(latency.Network, d), err
 }

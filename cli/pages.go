@@ -21,6 +21,7 @@ import (
 	"tare/probe/pagetable"
 	"tare/record"
 	"tare/report"
+	"tare/study/kit"
 	"tare/study/pages"
 	"tare/terminal"
 	"tare/workload"
@@ -429,7 +430,7 @@ func (f *pagesFlags) options(cmd *cobra.Command, look looked, platforms func(str
 	if o.Platform, err = f.platformOf(platforms, check); err != nil {
 		return o, err
 	}
-	o.Host = pages.Host{CPUs: cpus, Platform: platforms, Check: check}
+	o.Host = kit.Host{CPUs: cpus, Platform: platforms, Check: check}
 	return o, nil
 }
 
@@ -483,7 +484,7 @@ func (a *app) runPagesExperiment(cmd *cobra.Command, f *pagesFlags, look looked)
 	if err != nil {
 		return err
 	}
-	pass := pages.Pass(d)
+	pass := d.Pass()
 	takes := max(d.Plan.Budget, pass)
 	if d.Plan.Blocks > 0 {
 		takes = pass * time.Duration(d.Plan.Blocks)

@@ -87,7 +87,7 @@ a larger host costs the same container, and what many processes cost against one
 	must(cmd.RegisterFlagCompletionFunc("workload", completeWorkloads))
 	must(cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(platforms.Presets, cobra.ShellCompDirectiveNoFileComp)))
 	must(cmd.RegisterFlagCompletionFunc("instance", cobra.FixedCompletions(platforms.InstanceNames(), cobra.ShellCompDirectiveNoFileComp)))
-	return cmd, &subStudy{flags: &f.studyFlags, design: f.design, pass: platforms.Pass, prepare: f.prepare}
+	return cmd, &subStudy{flags: &f.studyFlags, design: f.design, prepare: f.prepare}
 }
 
 // repeatsFull are S2's.
@@ -122,7 +122,7 @@ func (f *platformsFlags) options(cmd *cobra.Command, host studyHost) (platforms.
 	if f.full && f.blocks == 0 && f.budget == 0 {
 		f.blocks = repeatsFull
 	}
-	cpus := len(host.cpus)
+	cpus := len(host.CPUs)
 	whole := func() platforms.Options { return platforms.Default(cpus) }
 	o, plan, err := begin(&f.studyFlags, changed, whole, func() platforms.Options { return platforms.Quick(cpus) }, func() platforms.Options { return platforms.Full(cpus) })
 	if err != nil {
@@ -195,8 +195,8 @@ func (f *platformsFlags) readSizes(o *platforms.Options, changed func(string) bo
 			}
 			o.Sizes = append(o.Sizes, platforms.Size{CPUs: n})
 		}
-		if !slices.ContainsFunc(o.Sizes, func(s platforms.Size) bool { return s.CPUs <= float64(len(host.cpus)) }) {
-			return usageError("--cpus %s: this host has %d", strings.Join(f.cpus, ","), len(host.cpus))
+		if !slices.ContainsFunc(o.Sizes, func(s platforms.Size) bool { return s.CPUs <= float64(len(host.CPUs)) }) {
+			return usageError("--cpus %s: this host has %d", strings.Join(f.cpus, ","), len(host.CPUs))
 		}
 	}
 	return nil
@@ -228,9 +228,9 @@ func addMachines(o *platforms.Options, host studyHost) {
 		if err != nil {
 			continue // this tare has none
 		}
-		p, err := host.platforms(canonical)
+		p, err := host.Platform(canonical)
 		switch {
-		case err != nil || host.check(p) != nil:
+		case err != nil || host.Check(p) != nil:
 		case emulatedPlatform(p) != "":
 			o.Plan.Notes = append(o.Plan.Notes, name+" is left out where it is emulated; to have it all the same: --platform "+name)
 		default:
@@ -312,15 +312,15 @@ func (f *platformsFlags) subjects() ([]workload.Subject, error) {
 // host is what a design of this study must know of the machine.
 func (f *platformsFlags) host(on studyHost) platforms.Host {
 	return platforms.Host{
-		CPUs: on.cpus, Online: on.online, Memory: on.memory, Platform: on.platforms, Check: on.check,
-		Confine: process.Confine, Watch: watchCauses, Keep: f.hot, Fixed: lab.Hotplug(on.cpus),
+		Host: on.Host, Online: on.online,
+		Confine: process.Confine, Watch: watchCauses, Keep: f.hot, Fixed: lab.Hotplug(on.CPUs),
 	}
 }
 
 // prepare gives the run what it changes of the host: the ledger has it first. Load
 // programs keep to the CPU that services leave them.
 func (f *platformsFlags) prepare(_ context.Context, m *measuring, on *studyHost) (func() error, error) {
-	cpus := slices.Clone(on.cpus)
+	cpus := slices.Clone(on.CPUs)
 	f.hot = func(count int) (func() error, error) { return lab.KeepOnline(m.session.Ledger, cpus, count) }
 	m.loadCPUs = cpus[:1]
 	return nil, nil

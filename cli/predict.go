@@ -75,7 +75,7 @@ default thrift with server and client in Python, in a closed and an open loop.`,
 	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the service's own")
 	f.register(cmd, "about a minute: loads of half a second", "a million requests each, ten blocks",
 		[]string{"cpuset-cpus", "memory", "network", "seccomp", "lsm", "log-driver", "runtime"})
-	return cmd, &subStudy{name: latency.Predict, flags: &f.studyFlags, design: f.design, pass: cpu.Pass}
+	return cmd, &subStudy{name: latency.Predict, flags: &f.studyFlags, design: f.design}
 }
 
 func (f *predictFlags) design(cmd *cobra.Command, args []string, host studyHost) (lab.Design, error) {
@@ -136,8 +136,8 @@ func (f *predictFlags) design(cmd *cobra.Command, args []string, host studyHost)
 // names none: an engine may not have the knob.
 func firstWithBurst(host studyHost, o cpu.Options) string {
 	for _, name := range []string{o.Platform, "oci:runc", "cgroup"} {
-		p, err := host.platforms(name)
-		if err == nil && host.check(p) == nil && p.Supports(platform.Setting{CPUs: 0.5, CPUBurst: time.Millisecond}) == nil {
+		p, err := host.Platform(name)
+		if err == nil && host.Check(p) == nil && p.Supports(platform.Setting{CPUs: 0.5, CPUBurst: time.Millisecond}) == nil {
 			return name
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"tare/load"
 	"tare/platform"
 	"tare/record"
+	"tare/study/kit"
 	"tare/study/startup"
 	"tare/terminal"
 	"tare/workload"
@@ -195,7 +196,7 @@ func (f *startupFlags) options(cmd *cobra.Command, args []string, platforms func
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	o.Host = startup.Host{CPUs: cpus, Platform: platforms, Check: func(p platform.Platform) error { return p.Check(ctx) }}
+	o.Host = kit.Host{CPUs: cpus, Platform: platforms, Check: func(p platform.Platform) error { return p.Check(ctx) }}
 	return o, nil
 }
 
@@ -307,7 +308,7 @@ func (a *app) runStartup(cmd *cobra.Command, f *startupFlags, args []string) err
 	if err != nil {
 		return err
 	}
-	pass := startup.Pass(d)
+	pass := d.Pass()
 	takes := max(d.Plan.Budget, pass)
 	if d.Plan.Blocks > 0 {
 		takes = pass * time.Duration(d.Plan.Blocks)

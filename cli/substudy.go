@@ -15,6 +15,7 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/record"
+	"tare/study/kit"
 	"tare/study/latency/network"
 	"tare/terminal"
 )
@@ -43,8 +44,8 @@ type subStudy struct {
 	flags *studyFlags
 	// design makes the design from the command line.
 	design func(cmd *cobra.Command, args []string, on studyHost) (lab.Design, error)
-	// pass estimates the time of one block of everything.
-	pass func(d lab.Design) time.Duration
+	// preparing, where there is one, estimates how long the host takes to be made ready.
+	preparing func(d lab.Design) time.Duration
 	// prepare, where there is one, makes what the design needs of the host before it
 	// can be run, and gives back what undoes that.
 	prepare func(ctx context.Context, m *measuring, on *studyHost) (undo func() error, err error)
@@ -55,13 +56,10 @@ type subStudy struct {
 
 // studyHost is what a design must know of the machine.
 type studyHost struct {
-	dir          string // of tare's state
-	cpus         []int  // that tare may use
-	online       int    // how many CPUs the kernel has on line
-	server, load []int  // where the program runs, and everything of tare's
-	memory       int64  // bytes
-	platforms    func(string) (platform.Platform, error)
-	check        func(platform.Platform) error
+	kit.Host
+	dir          string         // of tare's state
+	online       int            // how many CPUs the kernel has on line
+	server, load []int          // where the program runs, and everything of tare's
 	client       network.Client // the zero value until it is made
 }
 
@@ -149,9 +147,9 @@ func (f *studyFlags) places(host *studyHost) (base platform.Setting, err error) 
 		return base, err
 	}
 	if base.CPUSet == "" {
-		base.CPUSet = platform.FormatCPUList(host.cpus[len(host.cpus)-1:])
+		base.CPUSet = platform.FormatCPUList(host.CPUs[len(host.CPUs)-1:])
 	}
-	if why := base.Contradiction(host.cpus); why != "" {
+	if why := base.Contradiction(host.CPUs); why != "" {
 		return base, usageError("%s", why)
 	}
 	if host.server, err = platform.ParseCPUList(base.CPUSet); err != nil {
@@ -163,10 +161,10 @@ func (f *studyFlags) places(host *studyHost) (base platform.Setting, err error) 
 			return base, err
 		}
 	} else {
-		host.load = slices.DeleteFunc(slices.Clone(host.cpus), func(cpu int) bool { return slices.Contains(host.server, cpu) })
+		host.load = slices.DeleteFunc(slices.Clone(host.CPUs), func(cpu int) bool { return slices.Contains(host.server, cpu) })
 	}
 	if len(host.load) == 0 {
-		host.load = host.cpus
+		host.load = host.CPUs
 	}
 	return base, nil
 }
@@ -194,13 +192,16 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 	if err != nil {
 		return err
 	}
-	pass := s.pass(d)
+	pass := d.Pass()
+	if s.preparing != nil {
+		pass += s.preparing(d)
+	}
 	takes := max(d.Plan.Budget, pass)
 	if d.Plan.Blocks > 0 {
 		takes = pass * time.Duration(d.Plan.Blocks)
 	}
 	if s.flags.dryRun {
-		if err := a.printDesign(cmd.Context(), dir, d, takes, host.platforms); err != nil {
+		if err := a.printDesign(cmd.Context(), dir, d, takes, host.Platform); err != nil {
 			return err
 		}
 		terminal.Fprintf(a.out, "One block of everything takes about %v; an interval takes three blocks.\n", pass.Round(time.Second))
@@ -298,7 +299,9 @@ func studyHostFor(ctx context.Context, platforms func(string) (platform.Platform
 		ctx = context.Background()
 	}
 	facts := hostfacts.Read("/")
-	return studyHost{cpus: cpus, online: facts.CPUs, memory: facts.Memory, platforms: platforms, check: func(p platform.Platform) error { return p.Check(ctx) }}, nil
+	return studyHost{online: facts.CPUs, Host: kit.Host{
+		CPUs: cpus, Memory: facts.Memory, Platform: platforms, Check: func(p platform.Platform) error { return p.Check(ctx) },
+	}}, nil
 }
 
 // resumeSub goes on with a run of a family's studies.

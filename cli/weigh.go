@@ -21,6 +21,7 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/record"
+	"tare/study/kit"
 	"tare/study/weigh"
 	"tare/workload"
 )
@@ -453,7 +454,7 @@ func (f *weighFlags) design(cmd *cobra.Command, args []string, platforms func(st
 	return weigh.Design(weigh.Options{
 		Subjects: subjects, Platforms: canonical, Base: base, Vary: factors, Cross: f.cross, Ladder: f.ladder, Quick: f.quick,
 		Baseline: f.baseline, Explain: f.explain, ExplainAsked: cmd.Flags().Changed("explain"), Plan: plan, Seed: seed,
-		Host: weigh.Host{
+		Host: kit.Host{
 			CPUs:     cpus,
 			Memory:   host.Read("/").Memory,
 			Platform: platforms,

@@ -198,7 +198,7 @@ func (r *runner) perform(ctx context.Context, e *execution, strip, position int)
 		return err
 	}
 	if err := c.Program.Drive(ctx, e.trial); err != nil {
-		return withOutput(causeOf(ctx, err), e.trial)
+		return e.trial.err.WithLastLine(causeOf(ctx, err))
 	}
 	if e.trial.invalid != nil {
 		return e.trial.invalid

@@ -89,6 +89,27 @@ type Condition struct {
 	Around Around
 	// Limit bounds one trial; 0 is the lab's.
 	Limit time.Duration
+	// Takes is how long a trial is expected to take.
+	Takes time.Duration
+}
+
+// Pass is how long one block of each of a design's groups is expected to take.
+func (d Design) Pass() (all time.Duration) {
+	for _, g := range d.Groups {
+		all += g.Pass()
+	}
+	return all
+}
+
+// Pass is how long one block is expected to take.
+func (g Group) Pass() (all time.Duration) {
+	for _, c := range g.Conditions {
+		all += c.Takes
+		if c.Baseline && !g.Once {
+			all += c.Takes
+		}
+	}
+	return all
 }
 
 // Validate refuses a design that cannot be run, before anything is started.

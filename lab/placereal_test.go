@@ -84,7 +84,7 @@ func TestInstancesBesideOneAnother(t *testing.T) {
 					}
 				}()
 				if err := w.(workload.Readier).Ready(t.Context(), tr); err != nil {
-					t.Fatalf("%v; it printed %s", err, lastLine(tr.err.bytes()))
+					t.Fatalf("%v; it printed %s", err, tr.err.LastLine())
 				}
 			}
 			for _, port := range []int{first, first + workload.PlacePorts} {

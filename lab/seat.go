@@ -125,10 +125,10 @@ func (r *runner) launch(ctx context.Context, s *seat, round, position int) error
 	}
 	sliced := c.Program.(workload.Sliced)
 	if err := sliced.Ready(ctx, s.trial); err != nil {
-		return withOutput(causeOf(ctx, err), s.trial)
+		return s.trial.err.WithLastLine(causeOf(ctx, err))
 	}
 	if s.slicer, err = sliced.Slices(ctx, s.trial, s.seed); err != nil {
-		return withOutput(causeOf(ctx, err), s.trial)
+		return s.trial.err.WithLastLine(causeOf(ctx, err))
 	}
 	s.id, err = r.lab.Store.BeginTrial(r.run.ID, s.result)
 	return err

@@ -42,7 +42,7 @@ func (r *runner) load(ctx context.Context, s *seat, d workload.Drive, w workload
 		err = fmt.Errorf("a load of %s yielded nothing", d.Name)
 	}
 	if err != nil {
-		return nil, withOutput(causeOf(ctx, err), s.trial)
+		return nil, s.trial.err.WithLastLine(causeOf(ctx, err))
 	}
 	return all, nil
 }

@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -28,34 +27,6 @@ const DefaultTrialLimit = 10 * time.Minute
 // interrupted.
 const stopLimit = time.Minute
 
-// tail keeps the end of what a program prints.
-type tail struct {
-	mu   sync.Mutex
-	kept []byte
-}
-
-// tailSize is how much of each output stream a trial keeps.
-const tailSize = 1 << 20
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.kept = append(t.kept, p...)
-	if len(t.kept) > 2*tailSize {
-		t.kept = append([]byte(nil), t.kept[len(t.kept)-tailSize:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) bytes() []byte {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.kept) > tailSize {
-		return bytes.Clone(t.kept[len(t.kept)-tailSize:])
-	}
-	return bytes.Clone(t.kept)
-}
-
 // trial is one execution, as its workload drives it.
 type trial struct {
 	params   workload.Params
@@ -66,7 +37,7 @@ type trial struct {
 	// started is when a program that was created ahead was started; zero where its
 	// platform says itself what its execution took.
 	started  time.Time
-	out, err tail
+	out, err Output
 
 	mu         sync.Mutex
 	samples    []record.Sample
@@ -96,7 +67,7 @@ func (t *trial) Wait(ctx context.Context) (workload.Exit, error) {
 	return workload.Exit{Code: exit.Code, OOMKilled: exit.OOMKilled, Elapsed: exit.Elapsed, CPU: usage.CPU}, nil
 }
 
-func (t *trial) Output() (stdout, stderr []byte) { return t.out.bytes(), t.err.bytes() }
+func (t *trial) Output() (stdout, stderr []byte) { return t.out.Bytes(), t.err.Bytes() }
 
 func (t *trial) Generate(ctx context.Context, args []string) ([]byte, error) {
 	return t.generate(ctx, args)
@@ -264,7 +235,7 @@ func (r *runner) execute(ctx context.Context, c Condition, result *record.Trial)
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
-		return also(withOutput(err, t), ended)
+		return also(t.err.WithLastLine(err), ended)
 	}
 	if ended != nil {
 		return ended
@@ -359,26 +330,6 @@ func (r *runner) checkInForce(c Condition, inst platform.Instance) error {
 type NotInForce struct{ Differences []string }
 
 func (n *NotInForce) Error() string { return strings.Join(n.Differences, "; ") }
-
-// withOutput adds the end of what the program itself complained about.
-func withOutput(err error, t *trial) error {
-	complaint := lastLine(t.err.bytes())
-	if complaint == "" || strings.Contains(err.Error(), complaint) {
-		return err
-	}
-	return fmt.Errorf("%w (the program's last line: %s)", err, complaint)
-}
-
-func lastLine(text []byte) string {
-	text = bytes.TrimSpace(text)
-	if i := bytes.LastIndexByte(text, '\n'); i >= 0 {
-		text = text[i+1:]
-	}
-	if len(text) > 200 {
-		text = text[:200]
-	}
-	return string(bytes.ToValidUTF8(text, []byte("?")))
-}
 
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")

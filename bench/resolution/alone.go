@@ -22,6 +22,7 @@ import (
 	"tare/platform"
 	"tare/platform/bare"
 	"tare/record"
+	"tare/study/kit"
 	"tare/study/weigh"
 	"tare/terminal"
 	"tare/workload"
@@ -65,7 +66,7 @@ func (p *place) run(ctx context.Context, s weigh.Subject, alone bool, budget tim
 	d, err := weigh.Design(weigh.Options{
 		Subjects: []weigh.Subject{s}, Platforms: []string{bare.Bare}, Alone: alone, Seed: seed,
 		Plan: record.Plan{Design: record.DesignRounds, Budget: budget, SmallestEffect: weigh.DefaultSmallestEffect, Level: level},
-		Host: weigh.Host{CPUs: cpus, Memory: facts.Memory, Platform: p.session.Platforms, Check: func(of platform.Platform) error { return of.Check(ctx) }},
+		Host: kit.Host{CPUs: cpus, Memory: facts.Memory, Platform: p.session.Platforms, Check: func(of platform.Platform) error { return of.Check(ctx) }},
 	})
 	if err != nil {
 		return run, overhead.Report{}, err

@@ -107,7 +107,7 @@ func killAt(t *testing.T, engine *client.Client, state, moment string) (entries 
 	t.Helper()
 	before := strconv.FormatInt(time.Now().Unix(), 10)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestLaunchAndBeKilled$")
-	cmd.Env = append(os.Environ(), killedState+"="+state)
+	cmd.Env = append(os.Environ(), killedState+"="+state, "TMPDIR="+t.TempDir())
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

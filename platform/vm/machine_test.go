@@ -443,7 +443,7 @@ func TestWhatAKilledTareLeavesIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$")
-	cmd.Env = append(os.Environ(), victimVar+"="+string(order))
+	cmd.Env = append(os.Environ(), victimVar+"="+string(order), "TMPDIR="+t.TempDir())
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

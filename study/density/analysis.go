@@ -19,10 +19,8 @@ import (
 	"tare/platform"
 	"tare/record"
 	"tare/stats"
+	"tare/study/kit"
 )
-
-// Attachments gives an attachment of one of a run's trials.
-type Attachments func(trialID int64, name string) ([]byte, error)
 
 // reading is a run as this study reads it.
 type reading struct {
@@ -73,7 +71,7 @@ func (s sweep) at(neighbours int) (Step, bool) {
 }
 
 // read reads a run; the texts of its steps too, where attachments are given.
-func read(run record.Run, attachments Attachments) reading {
+func read(run record.Run, attachments kit.Attachments) reading {
 	r := reading{Reading: overhead.Read(run), cliffs: map[string]cliff{}}
 	type key struct{ group, policy, order string }
 	at := map[key]int{}
@@ -119,7 +117,7 @@ func rankOf(later bool) int {
 }
 
 // add reads a condition's trials into an arm.
-func (r *reading) add(a *arm, c record.Condition, attachments Attachments) {
+func (r *reading) add(a *arm, c record.Condition, attachments kit.Attachments) {
 	for _, t := range r.Trials(c) {
 		steps, err := stepsOf(t)
 		if err == nil && attachments != nil {
@@ -294,7 +292,7 @@ func merged(all ...*hdrhistogram.Histogram) *hdrhistogram.Histogram {
 
 // texts puts into steps what only the attachment has: why a sweep ended, what the kernel
 // does not tell, and what is to be known of the box.
-func texts(t record.Trial, steps []Step, attachments Attachments) error {
+func texts(t record.Trial, steps []Step, attachments kit.Attachments) error {
 	if !slices.ContainsFunc(t.Attachments, func(a record.Attachment) bool { return a.Name == AttachmentSteps }) {
 		return nil
 	}

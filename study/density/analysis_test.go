@@ -15,6 +15,7 @@ import (
 	"tare/platform"
 	"tare/record"
 	"tare/stats"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -178,7 +179,7 @@ func (p madePolicy) sweep(random *rand.Rand, m made, level float64, numbers []in
 }
 
 // attachmentsOf gives those of a run that is made up.
-func attachmentsOf(run record.Run) Attachments {
+func attachmentsOf(run record.Run) kit.Attachments {
 	return func(id int64, name string) ([]byte, error) {
 		for _, t := range run.Trials {
 			for _, a := range t.Attachments {

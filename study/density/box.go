@@ -7,6 +7,7 @@ import (
 	"github.com/docker/go-units"
 
 	"tare/platform"
+	"tare/study/kit"
 )
 
 // Box is what stands for the machine whose memory runs out.
@@ -30,12 +31,12 @@ func ParseBox(text string) (Box, error) {
 	if i := strings.LastIndexByte(text, ':'); i >= 0 {
 		engine, size = text[:i], text[i+1:]
 		if head, _, _ := strings.Cut(engine, ":"); head != "vm" {
-			return Box{}, usage("--box %s: want a size such as 1g, vm:1g, or host", text)
+			return Box{}, kit.Usagef("--box %s: want a size such as 1g, vm:1g, or host", text)
 		}
 	}
 	bytes, err := units.RAMInBytes(size)
 	if err != nil || bytes < leastBox {
-		return Box{}, usage("--box %s: want a size of %s or more, such as 1g, vm:1g, or host", text, sizeText(leastBox))
+		return Box{}, kit.Usagef("--box %s: want a size of %s or more, such as 1g, vm:1g, or host", text, sizeText(leastBox))
 	}
 	if engine == "" {
 		return Box{Kind: platform.BoxGroup, Memory: bytes}, nil

@@ -12,6 +12,7 @@ import (
 	"tare/lab"
 	"tare/load"
 	"tare/platform"
+	"tare/study/kit"
 	"tare/study/latency/service"
 	"tare/workload"
 )
@@ -45,12 +46,12 @@ const (
 // readCritical reads what was asked for.
 func readCritical(o Options) (c critical, err error) {
 	if o.Critical.Workload == nil {
-		return c, usage("--critical: want a service")
+		return c, kit.Usagef("--critical: want a service")
 	}
 	c = critical{subject: o.Critical, rate: o.Rate}
 	w := o.Critical.Workload
 	if c.params, err = workload.Resolve(w, o.Critical.Params); err != nil {
-		return c, usage("%v", err)
+		return c, kit.Usagef("%v", err)
 	}
 	var isLoader, isIdling bool
 	c.loader, isLoader = w.(workload.Loader)
@@ -59,14 +60,14 @@ func readCritical(o Options) (c critical, err error) {
 	case isLoader:
 		c.idling = nil
 		if o.CriticalMemory > 0 {
-			return c, usage("--critical-memory %s: %s holds what it holds, and cannot be told how much: leave it out, or take one of %s by --critical", sizeText(o.CriticalMemory), c.name(), strings.Join(Noises(), ", "))
+			return c, kit.Usagef("--critical-memory %s: %s holds what it holds, and cannot be told how much: leave it out, or take one of %s by --critical", sizeText(o.CriticalMemory), c.name(), strings.Join(Noises(), ", "))
 		}
 		offered, err := c.loader.Offered(c.params)
 		if err != nil {
-			return c, usage("%v", err)
+			return c, kit.Usagef("%v", err)
 		}
 		if _, ok := c.params[paramRate]; !ok {
-			return c, usage("--critical %s: it has no parameter %s, so that it cannot be loaded by a schedule", c.name(), paramRate)
+			return c, kit.Usagef("--critical %s: it has no parameter %s, so that it cannot be loaded by a schedule", c.name(), paramRate)
 		}
 		if c.rate == 0 {
 			c.rate = offered.Rate
@@ -81,19 +82,19 @@ func readCritical(o Options) (c critical, err error) {
 		}
 		c.need = bytes
 	default:
-		return c, usage("--critical %s: it is no service that tare can load and account apart from its start: `tare workloads` says which are", c.name())
+		return c, kit.Usagef("--critical %s: it is no service that tare can load and account apart from its start: `tare workloads` says which are", c.name())
 	}
 	if c.rate == 0 {
 		c.rate = DefaultRate
 	}
 	program, err := w.Program(c.params)
 	if err != nil {
-		return c, usage("--critical %s: %v", c.name(), err)
+		return c, kit.Usagef("--critical %s: %v", c.name(), err)
 	}
 	c.need = max(c.need, program.MemoryNeed)
 	parts, err := c.parts(program, c.params)
 	if err != nil {
-		return c, usage("--critical %s: %v", c.name(), err)
+		return c, kit.Usagef("--critical %s: %v", c.name(), err)
 	}
 	for _, part := range parts {
 		c.ports = append(c.ports, part.Program(func(string, int) string { return "" }).Ports...)
@@ -167,14 +168,14 @@ func (c critical) launch(ctx context.Context, b lab.Bench, group string, ends *e
 			continue
 		}
 		if err := part.Ready(ctx, inst.Address); err != nil {
-			return nil, s.running.Complaint(fmt.Errorf("readiness of %s: %w", part.Name, err))
+			return nil, s.running.Err.WithLastLine(fmt.Errorf("readiness of %s: %w", part.Name, err))
 		}
 	}
 	if err := b.InForce(all.Instance); err != nil {
 		return nil, err
 	}
 	if err := s.ready(ctx); err != nil {
-		return nil, s.running.Complaint(fmt.Errorf("readiness of %s: %w", c.name(), err))
+		return nil, s.running.Err.WithLastLine(fmt.Errorf("readiness of %s: %w", c.name(), err))
 	}
 	if s.target != nil {
 		ends.add(func(context.Context) error { return s.target.Close() })

@@ -1,17 +1,8 @@
 package density
 
 import (
-	"fmt"
-
 	"tare/workload"
 )
-
-// Usage is an error in what the user asked for.
-type Usage struct{ Text string }
-
-func (u *Usage) Error() string { return u.Text }
-
-func usage(format string, args ...any) error { return &Usage{fmt.Sprintf(format, args...)} }
 
 // DefaultCritical and DefaultNoise are S3's services, in our own words: a booking site of
 // three programs, and a web server with large objects in its memory.

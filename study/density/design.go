@@ -14,6 +14,7 @@ import (
 	"tare/platform"
 	"tare/platform/vm"
 	"tare/record"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -68,7 +69,7 @@ func Design(o Options) (lab.Design, error) {
 	}
 	d.Plan.Notes = append(slices.Clone(d.Plan.Notes), b.notes...)
 	if err := d.Validate(); err != nil {
-		return d, usage("%v", err)
+		return d, kit.Usagef("%v", err)
 	}
 	return d, nil
 }
@@ -151,13 +152,7 @@ type builder struct {
 	Options
 	on       platform.Platform
 	critical critical
-	notes    []string
-}
-
-func (b *builder) note(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !slices.Contains(b.notes, text) {
-		b.notes = append(b.notes, text)
-	}
+	notes    kit.Notes
 }
 
 // daemon is the program of our memory extension.
@@ -172,10 +167,10 @@ func (b *builder) findExtends() error {
 		return nil
 	}
 	if slices.ContainsFunc(b.policies(), func(a levels) bool { return extends(a.extend) && a.swap == platform.SwapNone }) {
-		return usage("--extend %s: it moves pages to swap, of which --swap %s has none", ExtendAnnex, platform.SwapNone)
+		return kit.Usagef("--extend %s: it moves pages to swap, of which --swap %s has none", ExtendAnnex, platform.SwapNone)
 	}
 	if vm.Is(b.Platform) {
-		return usage("--extend %s: the virtual machines that tare starts have no %s in them: take a box of this host's, such as --box 1g", ExtendAnnex, daemon)
+		return kit.Usagef("--extend %s: the virtual machines that tare starts have no %s in them: take a box of this host's, such as --box 1g", ExtendAnnex, daemon)
 	}
 	if _, err := b.Host.Look(daemon); err != nil {
 		return &platform.Missing{What: fmt.Sprintf("--extend %s: %v", ExtendAnnex, err), Mend: fmt.Sprintf("install %s (`make build` makes bin/%s), or leave --extend out", daemon, daemon)}
@@ -185,14 +180,8 @@ func (b *builder) findExtends() error {
 
 // findPlatform refuses a platform that this host lacks, or that has no groups.
 func (b *builder) findPlatform() error {
-	p, err := b.Host.Platform(b.Platform)
+	p, err := b.Host.FindFor(b.Platform, b.Base)
 	if err != nil {
-		return err
-	}
-	if err := b.Host.Check(p); err != nil {
-		return fmt.Errorf("platform %s: %w", b.Platform, err)
-	}
-	if err := p.Supports(b.Base); err != nil {
 		return err
 	}
 	if g, ok := p.(platform.Grouping); ok {
@@ -206,7 +195,7 @@ func (b *builder) findPlatform() error {
 	}
 	if b.BoxKind == platform.BoxMachine {
 		if !b.Disruptive {
-			return usage("--box host: all memory of this host would be used up, everyone's programs with it: allow that by --disruptive, or take --box vm:1g, a virtual machine of its own")
+			return kit.Usagef("--box host: all memory of this host would be used up, everyone's programs with it: allow that by --disruptive, or take --box vm:1g, a virtual machine of its own")
 		}
 		b.Box = b.Host.Memory
 	}
@@ -221,7 +210,7 @@ func (b *builder) findCritical() error {
 	}
 	b.critical = c
 	if c.need > b.Box {
-		return usage("--box %s: %s alone needs %s", sizeText(b.Box), c.name(), sizeText(c.need))
+		return kit.Usagef("--box %s: %s alone needs %s", sizeText(b.Box), c.name(), sizeText(c.need))
 	}
 	return nil
 }
@@ -230,12 +219,12 @@ func (b *builder) findCritical() error {
 func (b *builder) findNoise(s workload.Subject) (noise, error) {
 	idling, ok := s.Workload.(workload.Idling)
 	if !ok {
-		return noise{}, usage("--noise %s: it is no service that can lie idle: want some of %s", s.Workload.Name(), strings.Join(Noises(), ", "))
+		return noise{}, kit.Usagef("--noise %s: it is no service that can lie idle: want some of %s", s.Workload.Name(), strings.Join(Noises(), ", "))
 	}
 	n := noise{workload: idling, subject: s, bytes: b.neighbourMemory(), firstPort: b.FirstPort}
 	n.params = defaults(s)
 	if _, ok := n.params[paramPort]; !ok {
-		return noise{}, usage("--noise %s: it has no parameter %s, so that only one of it could run", s.Workload.Name(), paramPort)
+		return noise{}, kit.Usagef("--noise %s: it has no parameter %s, so that only one of it could run", s.Workload.Name(), paramPort)
 	}
 	var err error
 	if n.params, err = idling.Sized(n.params, n.bytes); err != nil {
@@ -245,7 +234,7 @@ func (b *builder) findNoise(s workload.Subject) (noise, error) {
 	for i := range b.most() {
 		program, err := n.program(i)
 		if err != nil {
-			return noise{}, usage("--noise %s: %v", s.Workload.Name(), err)
+			return noise{}, kit.Usagef("--noise %s: %v", s.Workload.Name(), err)
 		}
 		if i == 0 {
 			n.need = max(program.MemoryNeed, n.bytes)
@@ -253,7 +242,7 @@ func (b *builder) findNoise(s workload.Subject) (noise, error) {
 		if b.sharesPorts() {
 			for _, port := range program.Ports {
 				if slices.Contains(b.critical.ports, port) {
-					return noise{}, usage("--first-port %d: neighbour %d would have port %d, which is %s's", b.FirstPort, i+1, port, b.critical.name())
+					return noise{}, kit.Usagef("--first-port %d: neighbour %d would have port %d, which is %s's", b.FirstPort, i+1, port, b.critical.name())
 				}
 			}
 		}
@@ -265,7 +254,7 @@ func (b *builder) findNoise(s workload.Subject) (noise, error) {
 		}
 	}
 	if fits := b.critical.need + int64(b.Neighbours[0])*n.need; fits > b.Box {
-		b.note("%s and %d of %s take %s by themselves, which %s does not hold: what all else is set against is under pressure already",
+		b.notes.Add("%s and %d of %s take %s by themselves, which %s does not hold: what all else is set against is under pressure already",
 			b.critical.name(), b.Neighbours[0], s.Workload.Name(), sizeText(fits), sizeText(b.Box))
 	}
 	return n, nil
@@ -449,7 +438,7 @@ func (b *builder) condition(group string, a levels, n noise, pattern load.Patter
 	if limited, ok := b.on.(interface{ NotRepresentative() string }); ok {
 		emulated = limited.NotRepresentative()
 	}
-	return lab.Condition{
+	c := lab.Condition{
 		Condition: record.Condition{
 			ID: group + "@" + strings.ReplaceAll(label, ", ", ","), Label: label, Workload: group, Params: b.critical.params,
 			Platform: b.Platform, Setting: b.Base, Factors: factors, Metrics: metrics, NotRepresentative: emulated,
@@ -457,6 +446,8 @@ func (b *builder) condition(group string, a levels, n noise, pattern load.Patter
 		Program: b.critical.subject.Workload, Source: b.critical.subject.Image(), Further: []workload.Source{n.subject.Image()},
 		Procedure: t.run, Limit: b.limit(len(t.neighbours)),
 	}
+	c.Takes = takes(c)
+	return c
 }
 
 // limit bounds a trial by what its steps may take: each is grown once, and its loads are
@@ -521,21 +512,6 @@ const (
 	assumedNeighbour = 700 * time.Millisecond // launched and filled, those beside one another
 	assumedEmulated  = 5                      // times as long
 )
-
-// Pass estimates how long one block of each of a design's groups takes.
-func Pass(d lab.Design) time.Duration {
-	var all time.Duration
-	for _, g := range d.Groups {
-		for _, c := range g.Conditions {
-			took := takes(c)
-			all += took
-			if c.Baseline && !g.Once {
-				all += took
-			}
-		}
-	}
-	return all
-}
 
 // warmingOf is how long a condition's service is warmed at most.
 func warmingOf(c lab.Condition) time.Duration {

@@ -10,6 +10,7 @@ import (
 
 	"tare/lab"
 	"tare/platform"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -127,7 +128,7 @@ func TestPrimaryMetrics(t *testing.T) {
 	if want := []string{"p99-n1", "throughput-n1", "p99-n20", "throughput-n20"}; !slices.Equal(primary, want) {
 		t.Errorf("primary are %q, want %q", primary, want)
 	}
-	if Pass(d) <= 0 {
+	if d.Pass() <= 0 {
 		t.Error("a block takes no time")
 	}
 }
@@ -161,7 +162,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("want %q, got %v", says, err)
 			continue
 		}
-		if lacks := new(platform.Missing); !errors.As(err, &lacks) && !errors.As(err, new(*Usage)) {
+		if lacks := new(platform.Missing); !errors.As(err, &lacks) && !errors.As(err, new(*kit.Usage)) {
 			t.Errorf("%q is neither the user's to mend nor the host's", says)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"tare/claim"
 	"tare/record"
+	"tare/study/kit"
 )
 
 // remade makes a run of the same steps, edited.
@@ -54,7 +55,7 @@ func TestStoppedBeforeClosedIsNoFall(t *testing.T) {
 			}
 			return steps
 		})
-		for _, attachments := range []Attachments{nil, attachmentsOf(run)} {
+		for _, attachments := range []kit.Attachments{nil, attachmentsOf(run)} {
 			r := read(run, attachments)
 			a := r.arms[0]
 			if n, ok := r.falls(a, 0.25); ok || r.throughputCliff(a).found() || a.greatest() != 21 || a.settled() != 21 {
@@ -120,7 +121,7 @@ func TestUnansweredIsAFigure(t *testing.T) {
 		}
 		return steps
 	})
-	for _, attachments := range []Attachments{nil, attachmentsOf(run)} {
+	for _, attachments := range []kit.Attachments{nil, attachmentsOf(run)} {
 		r := read(run, attachments)
 		if n, ok := r.falls(r.arms[0], 0.25); !ok || n != 25 {
 			t.Errorf("throughput falls at %d, %v", n, ok)

@@ -14,6 +14,7 @@ import (
 	"tare/load"
 	"tare/platform"
 	"tare/record"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -280,10 +281,12 @@ func newFixture(neighbours ...int) *fixture {
 	f.o.WarmRounds = 1
 	f.o.Plan = record.Plan{Blocks: 1}
 	f.o.Host = Host{
-		Memory: 1 << 30, CPUs: 2,
-		Platform: func(string) (platform.Platform, error) { return w, nil },
-		Check:    func(p platform.Platform) error { return p.Check(context.Background()) },
-		Look:     func(string) (string, error) { return "", errors.New("annexd is not on PATH") },
+		Host: kit.Host{
+			Memory: 1 << 30, CPUs: []int{0, 1},
+			Platform: func(string) (platform.Platform, error) { return w, nil },
+			Check:    func(p platform.Platform) error { return p.Check(context.Background()) },
+		},
+		Look: func(string) (string, error) { return "", errors.New("annexd is not on PATH") },
 	}
 	return f
 }

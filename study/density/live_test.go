@@ -16,6 +16,7 @@ import (
 	"tare/platform"
 	"tare/platform/bare"
 	"tare/platform/box"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -90,8 +91,10 @@ func TestLiveSweep(t *testing.T) {
 	o.Warm, o.Settle, o.Open, o.Closed, o.Think = time.Second, leastLoad, time.Second, time.Second, 10*time.Millisecond
 	o.Platform, o.Plan.Blocks = "oci:crun", 1
 	o.Host = Host{
-		CPUs: 2, Platform: func(string) (platform.Platform, error) { return on, nil },
-		Check:    func(platform.Platform) error { return nil },
+		Host: kit.Host{
+			CPUs: []int{0, 1}, Platform: func(string) (platform.Platform, error) { return on, nil },
+			Check: func(platform.Platform) error { return nil },
+		},
 		CheckBox: func(s platform.BoxSpec) error { return boxes.Check(t.Context(), s) },
 	}
 	d, err := Design(o)

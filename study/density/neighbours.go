@@ -101,12 +101,12 @@ func (h *herd) launch(ctx context.Context, number int) (*load.Kept, error) {
 	h.mu.Unlock()
 	trial.Launched(inst)
 	if err := trial.AwaitReady(ctx, h.workload); err != nil {
-		return nil, trial.Complaint(fmt.Errorf("readiness: %w", err))
+		return nil, trial.Err.WithLastLine(fmt.Errorf("readiness: %w", err))
 	}
 	// What they hold differs, so that nothing can keep it but once.
 	seed := h.bench.Seed() + uint64(number) + 1
 	if err := h.workload.Fill(ctx, trial, seed); err != nil {
-		return nil, trial.Complaint(fmt.Errorf("fill it: %w", err))
+		return nil, trial.Err.WithLastLine(fmt.Errorf("fill it: %w", err))
 	}
 	target, err := h.workload.Asks(trial, seed, seed)
 	if err != nil {

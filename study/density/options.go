@@ -12,6 +12,7 @@ import (
 	"tare/load"
 	"tare/platform"
 	"tare/record"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -84,12 +85,7 @@ type Options struct {
 
 // Host is what the design must know of the machine, and what trials need of it.
 type Host struct {
-	Memory int64 // bytes
-	// CPUs bound how many neighbours are launched at a time.
-	CPUs int
-	// Platform resolves a name, Check reports whether a platform can be used.
-	Platform func(name string) (platform.Platform, error)
-	Check    func(p platform.Platform) error
+	kit.Host // as many neighbours are launched at a time as there are CPUs
 	// CheckBox refuses a box that this host cannot make; nil refuses none.
 	CheckBox func(spec platform.BoxSpec) error
 	// CheckPorts refuses ports of this host that are served; nil refuses none.
@@ -180,7 +176,7 @@ func ParseNeighbours(text string) ([]int, error) {
 		for field := range strings.SplitSeq(strings.TrimSpace(part), ":") {
 			n, err := strconv.Atoi(field)
 			if err != nil || n < 0 || n > mostNeighbours {
-				return nil, usage("--neighbours %s: want numbers of 0 to %d, such as 1:49:2 (from, to, step) or 0,5,10", text, mostNeighbours)
+				return nil, kit.Usagef("--neighbours %s: want numbers of 0 to %d, such as 1:49:2 (from, to, step) or 0,5,10", text, mostNeighbours)
 			}
 			bounds = append(bounds, n)
 		}
@@ -192,10 +188,10 @@ func ParseNeighbours(text string) ([]int, error) {
 		case 3:
 			to, step = bounds[1], bounds[2]
 		default:
-			return nil, usage("--neighbours %s: %q is not FROM:TO:STEP", text, part)
+			return nil, kit.Usagef("--neighbours %s: %q is not FROM:TO:STEP", text, part)
 		}
 		if step < 1 || to < from {
-			return nil, usage("--neighbours %s: %q does not rise", text, part)
+			return nil, kit.Usagef("--neighbours %s: %q does not rise", text, part)
 		}
 		for n := from; n <= to; n += step {
 			all = append(all, n)
@@ -203,7 +199,7 @@ func ParseNeighbours(text string) ([]int, error) {
 	}
 	slices.Sort(all)
 	if unique := slices.Compact(slices.Clone(all)); len(unique) != len(all) {
-		return nil, usage("--neighbours %s: name each number once", text)
+		return nil, kit.Usagef("--neighbours %s: name each number once", text)
 	}
 	return all, nil
 }
@@ -211,13 +207,13 @@ func ParseNeighbours(text string) ([]int, error) {
 // check refuses what cannot be measured, in the words of the command's flags.
 func (o Options) check() error {
 	if len(o.Neighbours) == 0 {
-		return usage("--neighbours: want at least one number")
+		return kit.Usagef("--neighbours: want at least one number")
 	}
 	if o.most() == 0 {
-		return usage("--neighbours 0: want at least one number above 0: without neighbours there is nothing to set against the service alone")
+		return kit.Usagef("--neighbours 0: want at least one number above 0: without neighbours there is nothing to set against the service alone")
 	}
 	if len(o.Noises) == 0 {
-		return usage("--noise: want some of %s", strings.Join(Noises(), ", "))
+		return kit.Usagef("--noise: want some of %s", strings.Join(Noises(), ", "))
 	}
 	for _, list := range []struct {
 		flag string
@@ -229,32 +225,32 @@ func (o Options) check() error {
 		{"--protect", len(o.Protects), listed(platform.Protections)}, {"--extend", len(o.Extends), strings.Join(Extends, ", ")},
 	} {
 		if list.has == 0 {
-			return usage("%s: want some of %s", list.flag, list.want)
+			return kit.Usagef("%s: want some of %s", list.flag, list.want)
 		}
 	}
 	for _, p := range o.Patterns {
 		if !slices.Contains(load.Patterns, p) {
-			return usage("--pattern %s: want some of %s", p, listed(load.Patterns))
+			return kit.Usagef("--pattern %s: want some of %s", p, listed(load.Patterns))
 		}
 	}
 	for _, s := range o.Swaps {
 		if !slices.Contains(platform.SwapKinds, s) {
-			return usage("--swap %s: want some of %s", s, listed(platform.SwapKinds))
+			return kit.Usagef("--swap %s: want some of %s", s, listed(platform.SwapKinds))
 		}
 	}
 	for _, p := range o.Protects {
 		if !slices.Contains(platform.Protections, p) {
-			return usage("--protect %s: want some of %s", p, listed(platform.Protections))
+			return kit.Usagef("--protect %s: want some of %s", p, listed(platform.Protections))
 		}
 	}
 	for _, n := range o.Clusters {
 		if n > mostCluster {
-			return usage("--page-cluster %d: want 0 to %d (2^n pages are read for one)", n, mostCluster)
+			return kit.Usagef("--page-cluster %d: want 0 to %d (2^n pages are read for one)", n, mostCluster)
 		}
 	}
 	for _, e := range o.Extends {
 		if _, configured := o.ExtendConfigs[e]; !slices.Contains(Extends, e) && !configured {
-			return usage("--extend %s: want some of %s, %s:FILE", e, strings.Join(Extends, ", "), ExtendAnnex)
+			return kit.Usagef("--extend %s: want some of %s, %s:FILE", e, strings.Join(Extends, ", "), ExtendAnnex)
 		}
 	}
 	if err := firstError(twice("--noise", names(o.Noises)), twice("--pattern", o.Patterns), twice("--swap", o.Swaps),
@@ -263,29 +259,29 @@ func (o Options) check() error {
 	}
 	switch {
 	case o.Order != Continuous && o.Order != Interleaved:
-		return usage("--order %s: want %s or %s", o.Order, Continuous, Interleaved)
+		return kit.Usagef("--order %s: want %s or %s", o.Order, Continuous, Interleaved)
 	case o.Think < time.Microsecond || o.Think > time.Minute:
-		return usage("--think %v: want 1us to 1m", o.Think)
+		return kit.Usagef("--think %v: want 1us to 1m", o.Think)
 	case o.Burst < 1 || o.Burst > 1000:
-		return usage("--burst %d: want 1 to 1000 requests", o.Burst)
+		return kit.Usagef("--burst %d: want 1 to 1000 requests", o.Burst)
 	case o.Open < leastLoad || o.Closed < leastLoad || o.Open > time.Hour || o.Closed > time.Hour:
-		return usage("--step %v+%v: want %v to 1h for each of the two loads", o.Open, o.Closed, leastLoad)
+		return kit.Usagef("--step %v+%v: want %v to 1h for each of the two loads", o.Open, o.Closed, leastLoad)
 	case o.Settle < 0 || o.Settle > time.Hour || o.Settle > 0 && o.Settle < leastLoad:
-		return usage("--settle %v: want 0, or %v to 1h", o.Settle, leastLoad)
+		return kit.Usagef("--settle %v: want 0, or %v to 1h", o.Settle, leastLoad)
 	case o.StepLimit < o.Open+o.Closed:
-		return usage("--step-limit %v: the loads of a step alone take %v", o.StepLimit, o.Open+o.Closed)
+		return kit.Usagef("--step-limit %v: the loads of a step alone take %v", o.StepLimit, o.Open+o.Closed)
 	case o.Settle >= o.StepLimit:
-		return usage("--settle %v: a step is ended after %v: take less, or a longer --step-limit", o.Settle, o.StepLimit)
+		return kit.Usagef("--settle %v: a step is ended after %v: take less, or a longer --step-limit", o.Settle, o.StepLimit)
 	case o.Rate < 0 || o.Rate > 1e6:
-		return usage("--rate %g: want up to 1e6 requests a second", o.Rate)
+		return kit.Usagef("--rate %g: want up to 1e6 requests a second", o.Rate)
 	case o.FirstPort < 1 || o.FirstPort+o.most() > 65536:
-		return usage("--first-port %d: %d neighbours have no ports from there on", o.FirstPort, o.most())
+		return kit.Usagef("--first-port %d: %d neighbours have no ports from there on", o.FirstPort, o.most())
 	case o.DropCaches && !o.Disruptive:
-		return usage("--drop-caches empties the page cache of the whole host: allow that by --disruptive")
+		return kit.Usagef("--drop-caches empties the page cache of the whole host: allow that by --disruptive")
 	case o.Base.Memory != 0:
-		return usage("--memory: the programs' bound is the box's: --box")
+		return kit.Usagef("--memory: the programs' bound is the box's: --box")
 	case o.Base.Network == platform.NetworkNone:
-		return usage("--network none: no client could reach the services")
+		return kit.Usagef("--network none: no client could reach the services")
 	}
 	return nil
 }
@@ -297,9 +293,9 @@ func (o Options) missized(flag string, bytes int64, err error) error {
 		what = fmt.Sprintf("--box %s: by it --%s is %s", sizeFlag(o.Box), flag, sizeFlag(bytes))
 	}
 	if wrong := (*workload.WrongSize)(nil); errors.As(err, &wrong) {
-		return usage("%s: want %s to %s", what, sizeFlag(wrong.Least), sizeFlag(wrong.Most))
+		return kit.Usagef("%s: want %s to %s", what, sizeFlag(wrong.Least), sizeFlag(wrong.Most))
 	}
-	return usage("%s: %v", what, err)
+	return kit.Usagef("%s: %v", what, err)
 }
 
 // sizeFlag writes bytes as a flag takes them: "136m", "680k".
@@ -332,7 +328,7 @@ const mostCluster = 31
 func twice[T comparable](flag string, values []T) error {
 	for i, v := range values {
 		if slices.Contains(values[:i], v) {
-			return usage("%s %v is there twice", flag, v)
+			return kit.Usagef("%s %v is there twice", flag, v)
 		}
 	}
 	return nil

@@ -11,11 +11,12 @@ import (
 	"tare/record"
 	"tare/report"
 	"tare/stats"
+	"tare/study/kit"
 )
 
 // Sheet composes a run's page. With attachments it says why sweeps ended and what the
 // kernel did not tell; those that cannot be read are told as a banner.
-func Sheet(run record.Run, attachments Attachments, judgements []claim.Judgement) report.Sheet {
+func Sheet(run record.Run, attachments kit.Attachments, judgements []claim.Judgement) report.Sheet {
 	r := read(run, attachments)
 	s := report.Sheet{
 		Title: r.title(), Answer: r.answer(), Together: report.HoldTogether, Facts: r.facts(), Banners: r.banners(),

@@ -273,7 +273,7 @@ func (s *ascent) serve(ctx context.Context, step *Step, first bool) error {
 			l.to.Elapsed = time.Since(began) // it ran, and was ended before it told how long
 		}
 		if err != nil {
-			return s.service.running.Complaint(err)
+			return s.service.running.Err.WithLastLine(err)
 		}
 		if first && result.Failed() > 0 {
 			return fmt.Errorf("%d of %d requests to %s failed, the first by: %w", result.Failed(), result.Failed()+result.Requests, s.service.name(), result.FirstError)

@@ -52,7 +52,7 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 	if err != nil {
 		return err
 	}
-	h := &herd{noise: t.noise, bench: b, image: img, group: box.Group(platform.Idle), width: t.Host.CPUs}
+	h := &herd{noise: t.noise, bench: b, image: img, group: box.Group(platform.Idle), width: len(t.Host.CPUs)}
 	ends.add(h.stop)
 	s := &ascent{trial: t, bench: b, in: box, memory: spec.Memory, service: service, herd: h}
 	warmed, err := s.warm(ctx)

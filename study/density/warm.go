@@ -58,7 +58,7 @@ func (s *ascent) warm(ctx context.Context) (warmth, error) {
 			return err
 		})
 		if err != nil {
-			return w, s.service.running.Complaint(fmt.Errorf("warm %s up: %w", s.critical.name(), err))
+			return w, s.service.running.Err.WithLastLine(fmt.Errorf("warm %s up: %w", s.critical.name(), err))
 		}
 		w.rounds++
 		closed := Step{Closed: answers(now)}

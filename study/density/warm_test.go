@@ -112,7 +112,7 @@ func TestWarmingIsCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if more := Pass(with) - Pass(without); more != 12*time.Second {
+	if more := with.Pass() - without.Pass(); more != 12*time.Second {
 		t.Errorf("an estimate is longer by %v, want 12s", more)
 	}
 }

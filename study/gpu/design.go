@@ -11,6 +11,7 @@ import (
 	"tare/platform"
 	programs "tare/programs/gpu"
 	"tare/record"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -58,26 +59,9 @@ func Design(o Options) (lab.Design, error) {
 	}
 	d.Plan.Notes = append(slices.Clone(d.Plan.Notes), b.notes...)
 	if err := d.Validate(); err != nil {
-		return d, usage("%v", err)
+		return d, kit.Usagef("%v", err)
 	}
 	return d, nil
-}
-
-// Pass estimates how long one block of each of a design's groups takes.
-func Pass(d lab.Design) time.Duration {
-	var all time.Duration
-	for _, g := range d.Groups {
-		for _, c := range g.Conditions {
-			took, err := time.ParseDuration(c.Factors[factorTakes])
-			if err != nil {
-				took = assumedTrial
-			}
-			if all += took; c.Baseline && !g.Once {
-				all += took
-			}
-		}
-	}
-	return all
 }
 
 // builder makes the groups.
@@ -86,13 +70,7 @@ type builder struct {
 	names   []string // of the platforms that take part, the baseline first
 	program workload.Workload
 	probe   bool
-	notes   []string
-}
-
-func (b *builder) note(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !slices.Contains(b.notes, text) {
-		b.notes = append(b.notes, text)
-	}
+	notes   kit.Notes
 }
 
 // find settles what takes part: what the host cannot give is left out, and noted.
@@ -101,12 +79,12 @@ func (b *builder) find() error {
 	root := ""
 	if found != nil {
 		root = found.Root
-		b.note("device: %s, compute capability %s, CUDA %s of the driver, %s of the programs",
+		b.notes.Add("device: %s, compute capability %s, CUDA %s of the driver, %s of the programs",
 			found.Device.Name, found.Device.ComputeCapability, found.Versions.Driver, found.Versions.Runtime)
 		b.Builds = slices.DeleteFunc(slices.Clone(b.Builds), func(build string) bool {
 			why := found.NoKind[programs.Kind(build)]
 			if why != "" {
-				b.note("programs built %s are left out: %s", build, why)
+				b.notes.Add("programs built %s are left out: %s", build, why)
 			}
 			return why != ""
 		})
@@ -122,7 +100,7 @@ func (b *builder) find() error {
 	}
 	if b.probe = b.Probe; b.probe && found != nil && found.Library == "" {
 		b.probe = false
-		b.note("the activity probe is left out: %s", found.NoProbe)
+		b.notes.Add("the activity probe is left out: %s", found.NoProbe)
 	}
 	return nil
 }
@@ -147,7 +125,7 @@ func (b *builder) findPlatforms() error {
 	base := Bare
 	if found != nil && found.Direct {
 		base = Direct
-		b.note("bare metal as the containers have it cannot be had here, and programs are started directly: %s", found.Unusable[Bare])
+		b.notes.Add("bare metal as the containers have it cannot be had here, and programs are started directly: %s", found.Unusable[Bare])
 	}
 	b.names = []string{base}
 	for _, name := range wanted {
@@ -158,7 +136,7 @@ func (b *builder) findPlatforms() error {
 		if why == "" {
 			p, err := b.Host.Platform(name)
 			if err != nil {
-				return usage("%v", err)
+				return kit.Usagef("%v", err)
 			}
 			if err = b.Host.Check(p); err == nil {
 				err = p.Supports(setting)
@@ -172,13 +150,13 @@ func (b *builder) findPlatforms() error {
 			why = "nothing that it could be set against"
 			fallthrough
 		case why != "":
-			b.note("%s is left out: %s", name, why)
+			b.notes.Add("%s is left out: %s", name, why)
 		default:
 			b.names = append(b.names, name)
 		}
 	}
 	if len(b.names) == 1 {
-		b.note("no container can be set against %s here: kernels, calls and compilation are measured, and the comparison of platforms is inconclusive", base)
+		b.notes.Add("no container can be set against %s here: kernels, calls and compilation are measured, and the comparison of platforms is inconclusive", base)
 	}
 	return nil
 }
@@ -227,7 +205,7 @@ func (b *builder) params(subject string, c cell) (workload.Params, error) {
 		"size": asked(b.Sizes, subject), "iterations": asked(b.Iterations, subject),
 	})
 	if err != nil {
-		return nil, usage("%v", err)
+		return nil, kit.Usagef("%v", err)
 	}
 	return p, nil
 }
@@ -263,19 +241,18 @@ func (b *builder) condition(subject string, c cell, name string, probed bool) (l
 		label += " probed"
 		t.probe = true
 	}
-	of[factorTakes] = takes.String()
-	return b.made(groupName(subject), label, name, params, of, metrics, t.run), nil
+	return b.made(groupName(subject), label, name, params, of, metrics, t.run, takes), nil
 }
 
 // made is a condition with what all have.
-func (b *builder) made(group, label, on string, params workload.Params, of map[string]string, metrics []workload.Metric, run lab.Procedure) lab.Condition {
+func (b *builder) made(group, label, on string, params workload.Params, of map[string]string, metrics []workload.Metric, run lab.Procedure, takes time.Duration) lab.Condition {
 	setting := platform.Setting{GPU: b.GPU}
 	return lab.Condition{
 		Condition: record.Condition{
 			ID: group + "@" + strings.ReplaceAll(label, " ", ","), Label: label, Workload: group, Params: params,
 			Platform: on, Setting: setting.Normal(), Factors: of, Metrics: metrics,
 		},
-		Program: b.program, Source: b.program.Source(), Procedure: run, Limit: limit,
+		Program: b.program, Source: b.program.Source(), Procedure: run, Limit: limit, Takes: takes,
 	}
 }
 
@@ -290,9 +267,8 @@ func (b *builder) limitsGroup() ([]lab.Group, error) {
 		return nil, err
 	}
 	of := factors(KindLimits, programs.DeviceLimits, c)
-	of[factorTakes] = assumedTrial.String()
 	t := trial{host: b.Host, program: b.program, limits: true}
-	condition := b.made(groupName(programs.DeviceLimits), b.names[0], b.names[0], params, of, limitMetrics(), t.run)
+	condition := b.made(groupName(programs.DeviceLimits), b.names[0], b.names[0], params, of, limitMetrics(), t.run, assumedTrial)
 	condition.Baseline = true
 	return []lab.Group{{Workload: groupName(programs.DeviceLimits), Conditions: []lab.Condition{condition}, Once: true}}, nil
 }
@@ -325,9 +301,8 @@ func (b *builder) sharedGroups() ([]lab.Group, error) {
 			for _, n := range counts {
 				of := factors(KindShared, subject, c)
 				of[FactorShare] = number(n)
-				of[factorTakes] = (assumedTrial + assumedTimed*time.Duration(n)).String()
 				t := sharing{trial: trial{host: b.Host, program: b.program}, count: n}
-				condition := b.made(g.Workload, fmt.Sprintf("%s x %d", name, n), name, maps.Clone(params), of, sharedMetrics(), t.run)
+				condition := b.made(g.Workload, fmt.Sprintf("%s x %d", name, n), name, maps.Clone(params), of, sharedMetrics(), t.run, assumedTrial+assumedTimed*time.Duration(n))
 				condition.Baseline = len(g.Conditions) == 0
 				g.Conditions = append(g.Conditions, condition)
 			}
@@ -344,11 +319,11 @@ func (b *builder) torchGroups() ([]lab.Group, error) {
 	}
 	found := b.Host.Found
 	if found == nil {
-		b.note("PyTorch is looked for when the run begins")
+		b.notes.Add("PyTorch is looked for when the run begins")
 		return nil, nil
 	}
 	if found.Torch == nil {
-		b.note("PyTorch is left out: %s", found.NoTorch)
+		b.notes.Add("PyTorch is left out: %s", found.NoTorch)
 		return nil, nil
 	}
 	var groups []lab.Group
@@ -356,13 +331,13 @@ func (b *builder) torchGroups() ([]lab.Group, error) {
 		w := workload.FromTorch(found.Torch.Root, found.Torch.Python)
 		params, err := workload.Resolve(w, map[string]string{"task": task})
 		if err != nil {
-			return nil, usage("%v", err)
+			return nil, kit.Usagef("%v", err)
 		}
 		g := lab.Group{Workload: "torch[task=" + task + "]"}
 		for i, name := range b.names {
-			of := map[string]string{FactorKind: KindTorch, FactorProgram: "torch", FactorTask: task, factorTakes: assumedTorch.String()}
+			of := map[string]string{FactorKind: KindTorch, FactorProgram: "torch", FactorTask: task}
 			t := trial{host: b.Host, program: w, torch: found.Torch}
-			condition := b.made(g.Workload, name, name, params, of, w.Metrics(params), t.run)
+			condition := b.made(g.Workload, name, name, params, of, w.Metrics(params), t.run, assumedTorch)
 			condition.Program, condition.Source, condition.Baseline = w, w.Source(), i == 0
 			g.Conditions = append(g.Conditions, condition)
 		}

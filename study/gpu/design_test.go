@@ -8,6 +8,7 @@ import (
 	"tare/lab"
 	"tare/platform"
 	programs "tare/programs/gpu"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -71,7 +72,7 @@ func TestDefaultDesign(t *testing.T) {
 	}) {
 		t.Errorf("notes %q", d.Plan.Notes)
 	}
-	if Pass(d) <= 0 {
+	if d.Pass() <= 0 {
 		t.Error("a pass takes no time")
 	}
 }
@@ -232,7 +233,7 @@ func TestDesignRefuses(t *testing.T) {
 		o := planned(Default(), h)
 		c.change(&o)
 		_, err := Design(o)
-		var wrong *Usage
+		var wrong *kit.Usage
 		t.Run(name, func(t *testing.T) { fails(t, err, &wrong, c.says) })
 	}
 	h.Found = found()

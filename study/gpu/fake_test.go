@@ -19,6 +19,7 @@ import (
 	"tare/platform"
 	programs "tare/programs/gpu"
 	"tare/record"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -157,13 +158,15 @@ func fakeHost(t *testing.T, names ...string) (Host, map[string]*fakePlatform) {
 	}
 	dir := t.TempDir()
 	return Host{
-		Platform: func(name string) (platform.Platform, error) {
-			if p, ok := all[name]; ok {
-				return p, nil
-			}
-			return &fakePlatform{name: name, missing: &platform.Missing{What: "no " + name, Mend: "install it"}}, nil
+		Host: kit.Host{
+			Platform: func(name string) (platform.Platform, error) {
+				if p, ok := all[name]; ok {
+					return p, nil
+				}
+				return &fakePlatform{name: name, missing: &platform.Missing{What: "no " + name, Mend: "install it"}}, nil
+			},
+			Check: func(p platform.Platform) error { return p.Check(context.Background()) },
 		},
-		Check: func(p platform.Platform) error { return p.Check(context.Background()) },
 		Scratch: func(_ context.Context, name string) (string, func() error, error) {
 			at := filepath.Join(dir, name)
 			return at, func() error { return os.RemoveAll(at) }, os.Mkdir(at, 0o755)

@@ -15,6 +15,7 @@ import (
 
 	"tare/image"
 	"tare/kernel/nvidia"
+	"tare/lab"
 	"tare/platform"
 	activity "tare/probe/gpu"
 	programs "tare/programs/gpu"
@@ -329,7 +330,7 @@ func (f *Found) try(ctx context.Context, p platform.Platform, gpu string, img im
 	if err := p.Prepare(ctx, img); err != nil {
 		return err
 	}
-	var out, said output
+	out, said := lab.Output{Most: outputKept}, lab.Output{}
 	inst, err := p.Launch(ctx, platform.Spec{
 		Name: name, Image: img, Args: append([]string{path.Join("/gpu", string(f.Kinds[0]), programs.DeviceLimits)}, small()...), Setting: setting, Stdout: &out, Stderr: &said,
 	})
@@ -345,7 +346,7 @@ func (f *Found) try(ctx context.Context, p platform.Platform, gpu string, img im
 	if err != nil {
 		return err
 	}
-	result, err := programs.Read(programs.DeviceLimits, exit.Code, out.text(), said.text())
+	result, err := programs.Read(programs.DeviceLimits, exit.Code, out.Bytes(), said.Bytes())
 	if err != nil {
 		return err
 	}

@@ -24,21 +24,12 @@
 package gpu
 
 import (
-	"fmt"
-
 	"tare/programs/gpu"
 	"tare/workload"
 )
 
 // Name is the study's, in the store.
 const Name = "gpu"
-
-// Usage is an error in what the user asked for.
-type Usage struct{ Text string }
-
-func (u *Usage) Error() string { return u.Text }
-
-func usage(format string, args ...any) error { return &Usage{fmt.Sprintf(format, args...)} }
 
 // Factors of a condition.
 const (
@@ -50,7 +41,6 @@ const (
 	FactorMemory  = "memory"  // Pageable, Pinned
 	FactorProbe   = "probe"   // On, or empty
 	FactorShare   = "share"   // how many at once
-	factorTakes   = "takes"   // what a trial is thought to take: "3s"
 )
 
 // The kinds of trials.

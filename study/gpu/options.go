@@ -9,6 +9,7 @@ import (
 	"tare/platform"
 	programs "tare/programs/gpu"
 	"tare/record"
+	"tare/study/kit"
 )
 
 // Options are what the user asked for. Of builds, caches and memories the first is the
@@ -41,9 +42,7 @@ type Options struct {
 
 // Host is what the design must know of the machine.
 type Host struct {
-	// Platform resolves a name, and Check reports whether it can be used.
-	Platform func(name string) (platform.Platform, error)
-	Check    func(p platform.Platform) error
+	kit.Host
 	// Scratch makes an empty directory of the host for one trial, by a name that is
 	// unique; remove takes it away.
 	Scratch func(ctx context.Context, name string) (dir string, remove func() error, err error)
@@ -116,40 +115,40 @@ func (o Options) check() error {
 		asked, levels []string
 	}{{"program", o.Subjects, Subjects}, {"build", o.Builds, append(slices.Clone(Builds), string(programs.Emulated))}, {"cache", o.Caches, Caches}, {"memory", o.Memories, Memories}} {
 		if len(f.asked) == 0 {
-			return usage("--%s: want at least one of %s", f.flag, strings.Join(f.levels, ", "))
+			return kit.Usagef("--%s: want at least one of %s", f.flag, strings.Join(f.levels, ", "))
 		}
 		for i, level := range f.asked {
 			if !slices.Contains(f.levels, level) {
-				return usage("--%s %s: want %s", f.flag, level, strings.Join(f.levels, ", "))
+				return kit.Usagef("--%s %s: want %s", f.flag, level, strings.Join(f.levels, ", "))
 			}
 			if slices.Contains(f.asked[:i], level) {
-				return usage("--%s %s is there twice", f.flag, level)
+				return kit.Usagef("--%s %s is there twice", f.flag, level)
 			}
 		}
 	}
 	if len(o.Platforms) == 0 {
-		return usage("--platform: want at least one")
+		return kit.Usagef("--platform: want at least one")
 	}
 	for i, n := range o.Share {
 		if n < 1 || n > MostShare {
-			return usage("--share %d: want 1 to %d", n, MostShare)
+			return kit.Usagef("--share %d: want 1 to %d", n, MostShare)
 		}
 		if slices.Contains(o.Share[:i], n) {
-			return usage("--share %d is there twice", n)
+			return kit.Usagef("--share %d is there twice", n)
 		}
 	}
 	for flag, of := range map[string]map[string]string{"size": o.Sizes, "iterations": o.Iterations} {
 		for name := range of {
 			if name != programs.DeviceLimits && !slices.ContainsFunc(Subjects, func(s string) bool { return s == name || programOf(s) == name }) {
-				return usage("--%s %s: want PROGRAM=N of %s or %s", flag, name, strings.Join(Subjects, ", "), programs.DeviceLimits)
+				return kit.Usagef("--%s %s: want PROGRAM=N of %s or %s", flag, name, strings.Join(Subjects, ", "), programs.DeviceLimits)
 			}
 		}
 	}
 	if err := new(platform.Setting).Set("gpu", o.GPU); err != nil {
-		return usage("--%v", err)
+		return kit.Usagef("--%v", err)
 	}
 	if o.GPU == platform.NoGPU {
-		return usage("--gpu none: the programs need one: want all, or a list such as 0")
+		return kit.Usagef("--gpu none: the programs need one: want all, or a list such as 0")
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"tare/lab"
 	"tare/platform"
 	programs "tare/programs/gpu"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -78,8 +79,8 @@ func (s sharing) one(ctx context.Context, b lab.Bench, params workload.Params, e
 	if err != nil {
 		return ended{err: err}
 	}
-	r := &running{bench: b, params: params}
-	if r.instance, err = s.launch(ctx, b, program, edits, env, r); err != nil {
+	r := &running{Running: kit.Running{Bench: b, Parameters: params, Out: lab.Output{Most: outputKept}}}
+	if r.Instance, err = s.launch(ctx, b, program, edits, env, r); err != nil {
 		return ended{err: err}
 	}
 	defer func() { e.err = errors.Join(e.err, r.stop(ctx, b)) }()

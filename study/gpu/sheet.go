@@ -12,13 +12,11 @@ import (
 	"tare/record"
 	"tare/report"
 	"tare/stats"
+	"tare/study/kit"
 )
 
-// Attachments gives an attachment of one of a run's trials.
-type Attachments = func(trialID int64, name string) ([]byte, error)
-
 // Sheet composes a run's page. With attachments it names the device as the programs saw it.
-func Sheet(run record.Run, attached Attachments, judgements []claim.Judgement) report.Sheet {
+func Sheet(run record.Run, attached kit.Attachments, judgements []claim.Judgement) report.Sheet {
 	r := readRun(run)
 	s := report.Sheet{
 		Title: "tare gpu", Answer: r.answer(), Together: report.HoldTogether, Facts: r.facts(attached), Banners: r.banners(), Parts: r.parts(),
@@ -101,7 +99,7 @@ func (r reading) sharedAnswer() string {
 }
 
 // device is the one that the programs ran on, by the first result that can be read.
-func (r reading) device(attached Attachments) (programs.Result, bool) {
+func (r reading) device(attached kit.Attachments) (programs.Result, bool) {
 	if attached == nil {
 		return programs.Result{}, false
 	}
@@ -121,7 +119,7 @@ func (r reading) device(attached Attachments) (programs.Result, bool) {
 	return programs.Result{}, false
 }
 
-func (r reading) facts(attached Attachments) []string {
+func (r reading) facts(attached kit.Attachments) []string {
 	all := []string{"workload: " + strings.Join(r.names(), ", "), report.BlocksFact(r.Reading), report.PlatformsFact(r.Run)}
 	if of, ok := r.device(attached); ok {
 		d := of.Device

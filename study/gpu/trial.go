@@ -12,16 +12,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"tare/lab"
 	"tare/platform"
 	activity "tare/probe/gpu"
 	programs "tare/programs/gpu"
 	"tare/record"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -187,16 +185,16 @@ func (t trial) execute(ctx context.Context, b lab.Bench, params workload.Params,
 	if err != nil {
 		return nil, err
 	}
-	r = &running{bench: b, params: params, metrics: metrics}
+	r = &running{metrics: metrics, Running: kit.Running{Bench: b, Parameters: params, Out: lab.Output{Most: outputKept}}}
 	launched := time.Now()
-	if r.instance, err = t.launch(ctx, b, program, edits, env, r); err != nil {
+	if r.Instance, err = t.launch(ctx, b, program, edits, env, r); err != nil {
 		return r, err
 	}
 	if metrics != nil {
 		b.Covariate("launch_s", time.Since(launched).Seconds())
 	}
 	defer func() { err = errors.Join(err, r.stop(ctx, b)) }()
-	if err := b.InForce(r.instance); err != nil {
+	if err := b.InForce(r.Instance); err != nil {
 		return r, err
 	}
 	return r, t.program.Drive(ctx, r)
@@ -206,7 +204,7 @@ func (t trial) launch(ctx context.Context, b lab.Bench, program workload.Program
 	c := b.Condition()
 	inst, err := b.Platform().Launch(ctx, platform.Spec{
 		Name: b.Name(), Image: b.Image(), Args: program.Args, Env: append(slices.Clone(program.Env), env...), Dir: program.Dir,
-		Setting: c.Setting, Data: program.Data, Edits: edits, Stdout: &r.out, Stderr: &r.err,
+		Setting: c.Setting, Data: program.Data, Edits: edits, Stdout: &r.Out, Stderr: &r.Err,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("launch on %s: %w", c.Platform, err)
@@ -233,50 +231,21 @@ func (t trial) recordLimits(b lab.Bench, stdout []byte) error {
 
 // running is a program as its workload sees it.
 type running struct {
-	bench    lab.Bench
-	params   workload.Params
-	metrics  map[string]bool // that are recorded
-	instance platform.Instance
-	out, err output
-}
-
-var _ workload.Trial = (*running)(nil)
-
-func (r *running) Params() workload.Params { return r.params }
-
-func (r *running) Address(port int) string { return r.instance.Address(port) }
-
-func (r *running) Wait(ctx context.Context) (workload.Exit, error) {
-	exit, err := r.instance.Wait(ctx)
-	if err != nil {
-		return workload.Exit{}, err
-	}
-	usage, err := r.instance.Usage()
-	if err != nil || usage.CPU == 0 {
-		usage.CPU = -1 // an engine may be faster than the reading
-	}
-	return workload.Exit{Code: exit.Code, OOMKilled: exit.OOMKilled, Elapsed: exit.Elapsed, CPU: usage.CPU}, nil
-}
-
-func (r *running) Output() (stdout, stderr []byte) { return r.out.text(), r.err.text() }
-
-func (r *running) Generate(ctx context.Context, args []string) ([]byte, error) {
-	return r.bench.Generate(ctx, args)
+	kit.Running
+	metrics map[string]bool // that are recorded
 }
 
 func (r *running) Record(metric string, value float64) {
 	if r.metrics[metric] && !math.IsNaN(value) {
-		r.bench.Record(metric, value)
+		r.Bench.Record(metric, value)
 	}
 }
-
-func (r *running) RecordHistogram(string, *hdrhistogram.Histogram) {}
 
 // stop removes what was launched, whatever became of the run.
 func (r *running) stop(ctx context.Context, b lab.Bench) error {
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
 	defer cancel()
-	if err := r.instance.Stop(stopping); err != nil {
+	if err := r.Instance.Stop(stopping); err != nil {
 		return fmt.Errorf("stop on %s: %w", b.Condition().Platform, err)
 	}
 	return nil
@@ -285,24 +254,3 @@ func (r *running) stop(ctx context.Context, b lab.Bench) error {
 // outputKept is how much of what a program prints is kept, its end: a result has a number
 // for each of 100,000 repetitions at the most.
 const outputKept = 4 << 20
-
-type output struct {
-	mu   sync.Mutex
-	kept []byte
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.kept = append(o.kept, p...)
-	if extra := len(o.kept) - outputKept; extra > 0 {
-		o.kept = append(o.kept[:0], o.kept[extra:]...)
-	}
-	return len(p), nil
-}
-
-func (o *output) text() []byte {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return bytes.Clone(o.kept)
-}

@@ -7,10 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"tare/lab"
 	"tare/platform"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -22,12 +21,9 @@ type copies struct {
 
 // running is one copy, from its making to its removal.
 type running struct {
-	name     string
-	params   workload.Params
-	created  platform.Created
-	instance platform.Instance
-	bench    lab.Bench
-	out, err output
+	kit.Running
+	name    string
+	created platform.Created
 }
 
 // lay creates count copies at rest. When it returns an error nothing is left.
@@ -52,8 +48,8 @@ func lay(ctx context.Context, b lab.Bench, w workload.Sustainer, count int) (_ *
 		}
 	}()
 	for range count {
-		r := &running{name: b.Name(), params: params, bench: b}
-		spec.Name, spec.Stdout, spec.Stderr = r.name, &r.out, &r.err
+		r := &running{name: b.Name(), Running: kit.Running{Bench: b, Parameters: params}}
+		spec.Name, spec.Stdout, spec.Stderr = r.name, &r.Out, &r.Err
 		r.created, err = creator.Create(ctx, spec)
 		if err != nil {
 			return nil, fmt.Errorf("create on %s: %w", c.Platform, err)
@@ -69,11 +65,11 @@ func (c *copies) start(ctx context.Context) (err error) {
 		if err := r.created.Start(ctx); err != nil {
 			return fmt.Errorf("start %s: %w", r.name, err)
 		}
-		if r.instance, err = r.created.Instance(ctx); err != nil {
+		if r.Instance, err = r.created.Instance(ctx); err != nil {
 			return fmt.Errorf("take hold of %s: %w", r.name, err)
 		}
 	}
-	if err := c.all[0].bench.InForce(c.all[0].instance); err != nil {
+	if err := c.all[0].Bench.InForce(c.all[0].Instance); err != nil {
 		return err
 	}
 	for _, r := range c.all {
@@ -124,52 +120,4 @@ func (c *copies) stop(ctx context.Context) error {
 		errs[i] = r.created.Stop(ctx)
 	}
 	return errors.Join(errs...)
-}
-
-// running is what its workload sees of a copy. Nothing is timed, so what a
-// workload would record of its load goes nowhere.
-var _ workload.Trial = (*running)(nil)
-
-func (r *running) Params() workload.Params { return r.params }
-
-func (r *running) Address(port int) string { return r.instance.Address(port) }
-
-func (r *running) Wait(ctx context.Context) (workload.Exit, error) {
-	exit, err := r.instance.Wait(ctx)
-	return workload.Exit{Code: exit.Code, OOMKilled: exit.OOMKilled, Elapsed: exit.Elapsed, CPU: -1}, err
-}
-
-func (r *running) Output() (stdout, stderr []byte) { return r.out.text(), r.err.text() }
-
-func (r *running) Generate(ctx context.Context, args []string) ([]byte, error) {
-	return r.bench.Generate(ctx, args)
-}
-
-func (r *running) Record(string, float64) {}
-
-func (r *running) RecordHistogram(string, *hdrhistogram.Histogram) {}
-
-// output keeps the end of what a program prints.
-type output struct {
-	mu   sync.Mutex
-	kept []byte
-}
-
-// outputKept is how much of a program's output is kept.
-const outputKept = 1 << 20
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.kept = append(o.kept, p...)
-	if extra := len(o.kept) - outputKept; extra > 0 {
-		o.kept = append(o.kept[:0], o.kept[extra:]...)
-	}
-	return len(p), nil
-}
-
-func (o *output) text() []byte {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return append([]byte(nil), o.kept...)
 }

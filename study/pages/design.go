@@ -12,6 +12,7 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/record"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -35,17 +36,8 @@ type Options struct {
 	Plan record.Plan
 	Seed int64
 
-	Host  Host
+	Host  kit.Host
 	Watch Watching
-}
-
-// Host is what the design must know of the machine.
-type Host struct {
-	CPUs []int
-	// Platform resolves a name.
-	Platform func(name string) (platform.Platform, error)
-	// Check reports whether a platform can be used.
-	Check func(p platform.Platform) error
 }
 
 // factors of this study's conditions.
@@ -91,22 +83,16 @@ func S1() ([]workload.Subject, error) {
 	return all, nil
 }
 
-// Design makes the design. Errors of what was asked are *Usage; a platform that
+// Design makes the design. Errors of what was asked are *kit.Usage; a platform that
 // the host lacks is a *platform.Missing.
 func Design(o Options) (lab.Design, error) {
 	d := lab.Design{Study: Name, Seed: o.Seed, Plan: o.Plan}
 	if err := o.check(); err != nil {
 		return d, err
 	}
-	on, err := o.Host.Platform(o.Platform)
+	on, err := o.Host.FindFor(o.Platform, o.Base)
 	if err != nil {
-		return d, &Usage{err.Error()}
-	}
-	if err := o.Host.Check(on); err != nil {
-		return d, fmt.Errorf("platform %s: %w", o.Platform, err)
-	}
-	if err := on.Supports(o.Base); err != nil {
-		return d, fmt.Errorf("platform %s: %w", o.Platform, err)
+		return d, err
 	}
 	d.Plan.Notes = append(d.Plan.Notes, o.Watch.Notes...)
 	for _, s := range o.Subjects {
@@ -117,7 +103,7 @@ func Design(o Options) (lab.Design, error) {
 		d.Groups = append(d.Groups, g)
 	}
 	if err := d.Validate(); err != nil {
-		return d, &Usage{err.Error() + ": name each workload once, with the same parameters"}
+		return d, &kit.Usage{Text: err.Error() + ": name each workload once, with the same parameters"}
 	}
 	return d, nil
 }
@@ -126,29 +112,29 @@ func Design(o Options) (lab.Design, error) {
 func (o Options) check() error {
 	switch {
 	case len(o.Subjects) == 0:
-		return usage("no workload: name one, or a running container, or --all")
+		return kit.Usagef("no workload: name one, or a running container, or --all")
 	case o.Copies < 1 || o.Copies > MostCopies:
-		return usage("--copies %d: want 1 to %d", o.Copies, MostCopies)
+		return kit.Usagef("--copies %d: want 1 to %d", o.Copies, MostCopies)
 	case o.Steady < 0 || o.Steady > LongSteady:
-		return usage("--steady %v: want 0 to %v", o.Steady, LongSteady)
+		return kit.Usagef("--steady %v: want 0 to %v", o.Steady, LongSteady)
 	case o.Steady == 0 && !o.Census:
-		return usage("--steady 0: a service's faults are recorded while it works: give it a time")
+		return kit.Usagef("--steady 0: a service's faults are recorded while it works: give it a time")
 	case o.Window < 100*time.Millisecond || o.Window > LongSteady:
-		return usage("--for %v: want 100ms to %v", o.Window, LongSteady)
+		return kit.Usagef("--for %v: want 100ms to %v", o.Window, LongSteady)
 	case o.Faults && o.Steady > 0 && o.Window > o.Steady:
-		return usage("--for %v is longer than the work itself: want at most --steady %v", o.Window, o.Steady)
+		return kit.Usagef("--for %v is longer than the work itself: want at most --steady %v", o.Window, o.Steady)
 	case len(o.ASLR) == 0:
-		return usage("--aslr: want on, off, or both")
+		return kit.Usagef("--aslr: want on, off, or both")
 	case !o.Census && !o.Faults:
-		return usage("nothing to look at")
+		return kit.Usagef("nothing to look at")
 	}
 	for _, level := range o.ASLR {
 		if level != aslrOn && level != aslrOff {
-			return usage("--aslr %s: want on, off, or on,off", level)
+			return kit.Usagef("--aslr %s: want on, off, or on,off", level)
 		}
 	}
 	if why := o.Base.Contradiction(o.Host.CPUs); why != "" {
-		return usage("%s", why)
+		return kit.Usagef("%s", why)
 	}
 	return nil
 }
@@ -157,7 +143,7 @@ func (o Options) check() error {
 func (o Options) group(s workload.Subject, on platform.Platform) (g lab.Group, err error) {
 	sustainer, ok := s.Workload.(workload.Sustainer)
 	if !ok {
-		return g, usage("%s cannot be kept at work for as long as one looks: `tare workloads` says which can", s.Workload.Name())
+		return g, kit.Usagef("%s cannot be kept at work for as long as one looks: `tare workloads` says which can", s.Workload.Name())
 	}
 	sustained, hasSteady := sustainer.Sustained()
 	wanted := maps.Clone(map[string]string(sustained))
@@ -167,14 +153,14 @@ func (o Options) group(s workload.Subject, on platform.Platform) (g lab.Group, e
 	maps.Copy(wanted, s.Params)
 	params, err := workload.Resolve(s.Workload, wanted)
 	if err != nil {
-		return g, &Usage{err.Error()}
+		return g, &kit.Usage{Text: err.Error()}
 	}
 	program, err := s.Workload.Program(params)
 	if err != nil {
-		return g, &Usage{err.Error()}
+		return g, &kit.Usage{Text: err.Error()}
 	}
 	if n := o.Base.Network; len(program.Ports) > 0 && o.Copies > 1 && (n == "" || n == platform.NetworkHost) {
-		return g, usage("%s serves a port, and in the host's network only one of its copies could: give --network bridge", s.Workload.Name())
+		return g, kit.Usagef("%s serves a port, and in the host's network only one of its copies could: give --network bridge", s.Workload.Name())
 	}
 	t := trial{workload: sustainer, copies: o.Copies, window: o.Window, flags: true, life: !hasSteady}
 	if hasSteady {
@@ -210,7 +196,7 @@ func (o Options) group(s workload.Subject, on platform.Platform) (g lab.Group, e
 				Platform: o.Platform, Setting: setting, Baseline: i == 0, Metrics: metrics,
 				Factors: map[string]string{factorASLR: level, factorCopies: strconv.Itoa(o.Copies), factorSteady: t.steady.String(), factorWindow: t.window.String()},
 			},
-			Program: s.Workload, Source: s.Image(), Procedure: t.run, Limit: 10*time.Minute + 2*t.steady + time.Duration(o.Copies)*5*time.Second,
+			Program: s.Workload, Source: s.Image(), Procedure: t.run, Limit: 10*time.Minute + 2*t.steady + time.Duration(o.Copies)*5*time.Second, Takes: t.steady + time.Duration(o.Copies)*assumedEach,
 		})
 	}
 	return g, nil
@@ -227,11 +213,11 @@ func (o Options) simulated(s workload.Subject) (func(ctx context.Context, b lab.
 	}
 	params, err := workload.Resolve(s.Workload, s.Params)
 	if err != nil {
-		return nil, &Usage{err.Error()}
+		return nil, &kit.Usage{Text: err.Error()}
 	}
 	program, err := s.Workload.Program(params)
 	if err != nil {
-		return nil, &Usage{err.Error()}
+		return nil, &kit.Usage{Text: err.Error()}
 	}
 	var executed uint64
 	return func(ctx context.Context, b lab.Bench) (uint64, error) {
@@ -283,19 +269,3 @@ func groupName(s workload.Subject) string {
 // What a copy costs besides what is watched, to be launched, made ready and
 // removed: an assumption by which a pass is estimated, from runc on two CPUs.
 const assumedEach = 800 * time.Millisecond
-
-// Pass estimates how long one block of each of a design's groups takes.
-func Pass(d lab.Design) time.Duration {
-	var all time.Duration
-	for _, g := range d.Groups {
-		for _, c := range g.Conditions {
-			steady, err := time.ParseDuration(c.Factors[factorSteady])
-			copies, cerr := strconv.Atoi(c.Factors[factorCopies])
-			if err != nil || cerr != nil {
-				continue
-			}
-			all += steady + time.Duration(copies)*assumedEach
-		}
-	}
-	return all
-}

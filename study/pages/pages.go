@@ -20,7 +20,6 @@
 package pages
 
 import (
-	"fmt"
 	"time"
 
 	"tare/probe/faults"
@@ -159,10 +158,3 @@ const (
 
 // readyLimit is how long a copy may take to be ready, unless the user says.
 const readyLimit = 2 * time.Minute
-
-// Usage is an error in what the user asked for.
-type Usage struct{ Text string }
-
-func (u *Usage) Error() string { return u.Text }
-
-func usage(format string, args ...any) error { return &Usage{fmt.Sprintf(format, args...)} }

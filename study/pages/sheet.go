@@ -13,14 +13,12 @@ import (
 	"tare/record"
 	"tare/report"
 	"tare/stats"
+	"tare/study/kit"
 )
-
-// Attachments gives an attachment of one of a run's trials.
-type Attachments func(trialID int64, name string) ([]byte, error)
 
 // Sheet composes a run's page. Attachments that cannot be read are told as a
 // banner, and what they would show is left out.
-func Sheet(run record.Run, attachments Attachments, judgements []claim.Judgement) report.Sheet {
+func Sheet(run record.Run, attachments kit.Attachments, judgements []claim.Judgement) report.Sheet {
 	p := page{reading: read(run), attachments: attachments}
 	s := report.Sheet{
 		Title:   title(run),
@@ -74,7 +72,7 @@ func Next(run record.Run) string {
 // page is a sheet being composed.
 type page struct {
 	reading
-	attachments Attachments
+	attachments kit.Attachments
 	unreadable  []string
 }
 

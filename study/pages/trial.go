@@ -313,7 +313,7 @@ func (c counters) close() (executed uint64, err error) {
 // processes lists the processes of all copies, each copy a group of its own.
 func (c *copies) processes() (asked []pagetable.Process, names []string, err error) {
 	for i, r := range c.all {
-		pids, err := r.instance.Processes()
+		pids, err := r.Instance.Processes()
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", r.name, err)
 		}
@@ -337,7 +337,7 @@ func (c *copies) targets() ([]faults.Target, error) {
 	}
 	var targets []faults.Target
 	for _, r := range c.all {
-		pids, err := r.instance.Processes()
+		pids, err := r.Instance.Processes()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.name, err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"tare/kernel/cgroup"
 	"tare/probe/bursts"
+	"tare/study/kit"
 )
 
 // ApplyOptions say how changes are tried.
@@ -79,11 +80,11 @@ func (o ApplyOptions) Duration() time.Duration {
 func (o ApplyOptions) Check() error {
 	switch {
 	case o.Pairs < FewestPairs:
-		return usage("%d pairs of windows: want at least %d, by which an effect can be told from chance", o.Pairs, FewestPairs)
+		return kit.Usagef("%d pairs of windows: want at least %d, by which an effect can be told from chance", o.Pairs, FewestPairs)
 	case o.Window < Shortest:
-		return usage("windows of %v: want at least %v", o.Window, Shortest)
+		return kit.Usagef("windows of %v: want at least %v", o.Window, Shortest)
 	case o.Settle < 0:
-		return usage("settling for %v: want 0 or more", o.Settle)
+		return kit.Usagef("settling for %v: want 0 or more", o.Settle)
 	case o.Journal == nil:
 		return errors.New("no journal to write changes down in")
 	}

@@ -16,16 +16,8 @@ package place
 
 import (
 	"errors"
-	"fmt"
 	"time"
 )
-
-// Usage says what is wrong with what was asked for.
-type Usage struct{ Text string }
-
-func (u *Usage) Error() string { return u.Text }
-
-func usage(format string, args ...any) error { return &Usage{fmt.Sprintf(format, args...)} }
 
 // ErrStopped says that a trial of a change was ended before its time; what was
 // changed has been given back.

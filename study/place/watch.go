@@ -9,6 +9,7 @@ import (
 
 	"tare/container"
 	"tare/probe/bursts"
+	"tare/study/kit"
 )
 
 // Watched is what was seen of containers.
@@ -34,7 +35,7 @@ const (
 // error once something was seen. It changes nothing.
 func Watch(ctx context.Context, containers []container.Container, span time.Duration, t Thresholds, notes []string) (*Watched, error) {
 	if span < Shortest {
-		return nil, usage("watching for %v: want at least %v", span, Shortest)
+		return nil, kit.Usagef("watching for %v: want at least %v", span, Shortest)
 	}
 	m, err := readMachine()
 	if err != nil {

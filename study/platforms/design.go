@@ -10,6 +10,7 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/record"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -25,7 +26,7 @@ func Design(o Options) (lab.Design, error) {
 		return d, err
 	}
 	if b.Host.narrow() {
-		b.note("tare may use CPUs %s alone, of %d: a share of the host (CHR) is of all of them, since an engine's vanilla container runs on any", platform.FormatCPUList(b.Host.CPUs), b.Host.online())
+		b.notes.Add("tare may use CPUs %s alone, of %d: a share of the host (CHR) is of all of them, since an engine's vanilla container runs on any", platform.FormatCPUList(b.Host.CPUs), b.Host.online())
 	}
 	for _, s := range o.Subjects {
 		groups, err := b.groups(s)
@@ -36,18 +37,18 @@ func Design(o Options) (lab.Design, error) {
 	}
 	if len(d.Groups) == 0 {
 		if len(b.notes) == 0 {
-			return d, usage("nothing is left to measure")
+			return d, kit.Usagef("nothing is left to measure")
 		}
 		if needs := b.beyond(); needs != "" {
-			return d, usage("no program fits: %s", needs)
+			return d, kit.Usagef("no program fits: %s", needs)
 		}
-		return d, usage("nothing is left to measure: %s", strings.Join(b.notes, "; "))
+		return d, kit.Usagef("nothing is left to measure: %s", strings.Join(b.notes, "; "))
 	}
 	// One block of each group of a workload after the other: what a run that is cut
 	// short has of all of them is then about the same.
 	d.Plan.Notes = append(slices.Clone(d.Plan.Notes), b.notes...)
 	if err := d.Validate(); err != nil {
-		return d, usage("%v", err)
+		return d, kit.Usagef("%v", err)
 	}
 	return d, nil
 }
@@ -57,7 +58,7 @@ type builder struct {
 	Options
 	usable []candidate // bare metal first
 	held   candidate   // what holds it to fewer CPUs than there are; nil platform where nothing does
-	notes  []string
+	notes  kit.Notes
 }
 
 // candidate is a platform that this host has.
@@ -65,12 +66,6 @@ type candidate struct {
 	name     string
 	on       platform.Platform
 	emulated string // why its figures do not carry over
-}
-
-func (b *builder) note(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !slices.Contains(b.notes, text) {
-		b.notes = append(b.notes, text)
-	}
 }
 
 // findPlatforms leaves out what this host lacks, where it was not asked for.
@@ -90,7 +85,7 @@ func (b *builder) findPlatforms() error {
 			if b.Chosen || name == Bare {
 				return err
 			}
-			b.note("%s is left out: %v", name, err)
+			b.notes.Add("%s is left out: %v", name, err)
 			continue
 		}
 		c := candidate{name: p.Name(), on: p}
@@ -101,7 +96,7 @@ func (b *builder) findPlatforms() error {
 	}
 	if len(b.usable) < 2 && len(b.Hosts) == 0 {
 		if b.Chosen {
-			return usage("--platform bare: it is the baseline; name another to set against it")
+			return kit.Usagef("--platform bare: it is the baseline; name another to set against it")
 		}
 		return &platform.Missing{What: "there is nothing to compare: " + strings.Join(b.notes, "; "), Mend: "`tare doctor` says what is missing"}
 	}
@@ -123,11 +118,11 @@ type subject struct {
 func (b *builder) subject(s workload.Subject) (subject, error) {
 	params, err := workload.Resolve(s.Workload, s.Params)
 	if err != nil {
-		return subject{}, usage("%v", err)
+		return subject{}, kit.Usagef("%v", err)
 	}
 	program, err := s.Workload.Program(params)
 	if err != nil {
-		return subject{}, usage("%v", err)
+		return subject{}, kit.Usagef("%v", err)
 	}
 	all := subject{Subject: s, service: program.Service, needs: program.MemoryNeed, cpus: b.Host.CPUs, load: b.Host.CPUs}
 	if !all.service {
@@ -135,7 +130,7 @@ func (b *builder) subject(s workload.Subject) (subject, error) {
 		return all, nil
 	}
 	if len(b.Host.CPUs) < 2 {
-		b.note("%s shares the only CPU with its load: what it waits for is the load's too", s.Workload.Name())
+		b.notes.Add("%s shares the only CPU with its load: what it waits for is the load's too", s.Workload.Name())
 		return all, nil
 	}
 	all.load, all.cpus = b.Host.CPUs[:1], b.Host.CPUs[1:]
@@ -149,7 +144,7 @@ func (b *builder) sized(s subject, size Size) subject {
 	s.Subject = given(s.Subject, paramRanks, strconv.Itoa(size.whole()))
 	s.Subject = given(s.Subject, paramClip, usualClip)
 	if asked := given(s.Subject, paramRequests, strconv.Itoa(b.Requests)); b.Requests > 0 && s.Workload.Name() == site && asked.Params[paramRequests] != s.Params[paramRequests] {
-		b.note("%s is asked %d times at once, which S2 did 1,000 times: --full, or --param %s=1000", s.Workload.Name(), b.Requests, paramRequests)
+		b.notes.Add("%s is asked %d times at once, which S2 did 1,000 times: --full, or --param %s=1000", s.Workload.Name(), b.Requests, paramRequests)
 		s.Subject = asked
 	}
 	return s
@@ -197,7 +192,7 @@ func (b *builder) groups(of workload.Subject) (groups []lab.Group, err error) {
 	for _, size := range sizes {
 		if len(b.Hosts) > 0 || len(b.Tasks) > 0 {
 			if size.fractional() {
-				b.note("%s is left out of what is asked of hosts and tasks: its bare metal would be another size", size)
+				b.notes.Add("%s is left out of what is asked of hosts and tasks: its bare metal would be another size", size)
 				continue
 			}
 			g, err := b.asked(s, size)
@@ -246,13 +241,13 @@ func (b *builder) fitting(s subject) ([]Size, error) {
 		case size.whole() > len(s.cpus):
 			beyond = append(beyond, formatNumber(size.CPUs))
 		case b.Host.Memory > 0 && memory > b.Host.Memory:
-			b.note("%s is left out: this host has %.0f GiB of memory", size, float64(b.Host.Memory)/(1<<30))
+			b.notes.Add("%s is left out: this host has %.0f GiB of memory", size, float64(b.Host.Memory)/(1<<30))
 		case memory > 0 && s.needs > memory:
-			return nil, usage("%s needs %d MiB of memory: %s is too little", s.Workload.Name(), s.needs>>20, size)
+			return nil, kit.Usagef("%s needs %d MiB of memory: %s is too little", s.Workload.Name(), s.needs>>20, size)
 		case s.ranked() && size.whole() < 2:
-			b.note("%s is left out at %s: two ranks on one CPU take turns, and what they wait for one another there is no platform's cost; to have it all the same: --param %s=2", s.Workload.Name(), size, paramRanks)
+			b.notes.Add("%s is left out at %s: two ranks on one CPU take turns, and what they wait for one another there is no platform's cost; to have it all the same: --param %s=2", s.Workload.Name(), size, paramRanks)
 		case s.service && size.fractional():
-			b.note("%s is left out at %s: how long a load waits does not go with the share of a CPU, so that no bare metal is its measure", s.Workload.Name(), size)
+			b.notes.Add("%s is left out at %s: how long a load waits does not go with the share of a CPU, so that no bare metal is its measure", s.Workload.Name(), size)
 		default:
 			sizes = append(sizes, size)
 		}
@@ -263,7 +258,7 @@ func (b *builder) fitting(s subject) ([]Size, error) {
 		if s.service && len(b.Host.CPUs) > 1 {
 			what += ", of which the load keeps one"
 		}
-		b.note("%s at %s CPUs is left out: %s; on a larger host: tare platforms --workload %s --cpus %s", name, strings.Join(beyond, ","), what, name, strings.Join(beyond, ","))
+		b.notes.Add("%s at %s CPUs is left out: %s; on a larger host: tare platforms --workload %s --cpus %s", name, strings.Join(beyond, ","), what, name, strings.Join(beyond, ","))
 	}
 	return sizes, nil
 }
@@ -372,6 +367,7 @@ func (b *builder) condition(s subject, size Size, group, question string, c cand
 	if c.emulated != "" {
 		made.Limit = emulatedLimit
 	}
+	made.Takes = takes(made)
 	return made
 }
 
@@ -452,15 +448,15 @@ func (b *builder) group(s subject, size Size, question string, on []candidate) l
 		for _, preset := range b.presets(s, size, c) {
 			made := b.condition(s, size, g.Workload, question, c, preset)
 			if why := b.beside(s, c); why != "" {
-				b.note("%s is left out of %s at %s: %s", made.Label, s.Workload.Name(), size, why)
+				b.notes.Add("%s is left out of %s at %s: %s", made.Label, s.Workload.Name(), size, why)
 				continue
 			}
 			if err := c.on.Supports(made.Setting); err != nil {
 				if KindOf(c.name) == BM {
-					b.note("%s at %s is left out: %v", s.Workload.Name(), size, err)
+					b.notes.Add("%s at %s is left out: %v", s.Workload.Name(), size, err)
 					return lab.Group{}
 				}
-				b.note("%s is left out at %s: %v", made.Label, size, err)
+				b.notes.Add("%s is left out at %s: %v", made.Label, size, err)
 				continue
 			}
 			made.Baseline = KindOf(c.name) == BM
@@ -476,7 +472,7 @@ func (b *builder) metal(size Size, of int) candidate {
 		return b.usable[0]
 	}
 	if b.held.on == nil {
-		b.note("bare metal is kept to its CPUs by an affinity alone, which a program may undo: then it has more, and every cost is overstated; `tare doctor` says why there is no cgroup")
+		b.notes.Add("bare metal is kept to its CPUs by an affinity alone, which a program may undo: then it has more, and every cost is overstated; `tare doctor` says why there is no cgroup")
 		return b.usable[0]
 	}
 	return b.held
@@ -491,7 +487,7 @@ func (b *builder) presets(s subject, size Size, c candidate) []string {
 	if size.fractional() {
 		presets = slices.DeleteFunc(presets, func(p string) bool { return p == Pinned })
 		if len(presets) == 0 {
-			b.note("%s at %s is left out: a cpuset holds whole CPUs", s.Workload.Name(), size)
+			b.notes.Add("%s at %s is left out: a cpuset holds whole CPUs", s.Workload.Name(), size)
 		}
 	}
 	if s.on(c).same(size) && !b.Both && len(presets) > 1 {
@@ -507,7 +503,7 @@ func (b *builder) watched(s subject, size Size, of lab.Group) lab.Group {
 		return lab.Group{}
 	}
 	if !b.Chosen && s.service && s.same(size) {
-		b.note("what explains the cost of %s is not asked: vanilla and pinned coincide where it has %s", s.Workload.Name(), size)
+		b.notes.Add("what explains the cost of %s is not asked: vanilla and pinned coincide where it has %s", s.Workload.Name(), size)
 		return lab.Group{}
 	}
 	on := b.usable[:1:1]
@@ -525,21 +521,6 @@ func (b *builder) watched(s subject, size Size, of lab.Group) lab.Group {
 		g.Conditions[i].Watch = both(g.Conditions[i].Watch, watching(b.Host.Watch))
 	}
 	return g
-}
-
-// Pass estimates how long one block of each of a design's groups takes.
-func Pass(d lab.Design) time.Duration {
-	var all time.Duration
-	for _, g := range d.Groups {
-		for _, c := range g.Conditions {
-			took := takes(c)
-			all += took
-			if c.Baseline && !g.Once {
-				all += took
-			}
-		}
-	}
-	return all
 }
 
 // What a trial takes: assumptions by which a pass is estimated.

@@ -8,6 +8,7 @@ import (
 
 	"tare/lab"
 	"tare/platform"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -244,7 +245,7 @@ func TestRefused(t *testing.T) {
 		}, "leave cpus= out"},
 	} {
 		_, err := Design(options(c.change))
-		if refused := (*Usage)(nil); !errors.As(err, &refused) || !strings.Contains(err.Error(), c.says) {
+		if refused := (*kit.Usage)(nil); !errors.As(err, &refused) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
 		}
 	}
@@ -317,7 +318,7 @@ func TestASizeBeyondTheHostIsToldOnce(t *testing.T) {
 		"several":     {[]Size{{8, 0}, {4, 0}}, "no program fits: this host has 2 CPUs, and 4 or more are asked for"},
 	} {
 		_, err := Design(options(onPlatforms("docker"), ofWorkloads("ffmpeg", "wordpress", "mpi-search"), withCPUs(2), func(o *Options) { o.Sizes = c.sizes }))
-		if asked := (*Usage)(nil); !errors.As(err, &asked) || err.Error() != c.says {
+		if asked := (*kit.Usage)(nil); !errors.As(err, &asked) || err.Error() != c.says {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

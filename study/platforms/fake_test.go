@@ -15,6 +15,7 @@ import (
 	"tare/platform"
 	"tare/probe/causes"
 	"tare/record"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -96,7 +97,7 @@ func usual() []*fakePlatform {
 
 func hosted(cpus int, on ...*fakePlatform) Host {
 	h := Host{
-		Platform: func(name string) (platform.Platform, error) {
+		Host: kit.Host{Platform: func(name string) (platform.Platform, error) {
 			for _, p := range on {
 				if p.name == name {
 					return p, nil
@@ -111,8 +112,7 @@ func hosted(cpus int, on ...*fakePlatform) Host {
 				}
 			}
 			return nil, fmt.Errorf("unknown platform %q", name)
-		},
-		Check:   func(p platform.Platform) error { return p.Check(context.Background()) },
+		}, Check: func(p platform.Platform) error { return p.Check(context.Background()) }},
 		Confine: func([]int) (func() error, error) { return func() error { return nil }, nil },
 		Watch: func(causes.Target, causes.Options) (Watcher, error) {
 			return nil, fmt.Errorf("nothing is watched in a test's design")

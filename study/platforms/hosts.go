@@ -9,6 +9,7 @@ import (
 
 	"tare/lab"
 	"tare/platform"
+	"tare/study/kit"
 )
 
 // hosts sets the same container against itself on hosts of several sizes (S2.6): a
@@ -18,10 +19,10 @@ func (b *builder) hosts(s subject, size Size) ([]lab.Group, error) {
 	counts := slices.Sorted(slices.Values(b.Hosts))
 	if s.service {
 		// A machine of a size of its own roams over the load's CPU too.
-		return nil, usage("--host-cpus goes with programs that compute: the load of %s would have no CPU of its own", s.Workload.Name())
+		return nil, kit.Usagef("--host-cpus goes with programs that compute: the load of %s would have no CPU of its own", s.Workload.Name())
 	}
 	if size.whole() > counts[0] {
-		return nil, usage("--host-cpus %d: a container of %s does not fit on it; name fewer by --cpus", counts[0], size)
+		return nil, kit.Usagef("--host-cpus %d: a container of %s does not fit on it; name fewer by --cpus", counts[0], size)
 	}
 	var groups []lab.Group
 	if g, err := b.hotplugged(s, size, counts); err != nil {
@@ -53,11 +54,11 @@ func (b *builder) hotplugged(s subject, size Size, counts []int) (lab.Group, err
 	}
 	switch most := counts[len(counts)-1]; {
 	case most > b.Host.online():
-		return lab.Group{}, usage("--host-cpus %d: this host has %s; a virtual machine can have more: --platform vm/oci", most, cpusText(float64(b.Host.online())))
+		return lab.Group{}, kit.Usagef("--host-cpus %d: this host has %s; a virtual machine can have more: --platform vm/oci", most, cpusText(float64(b.Host.online())))
 	case b.Host.narrow():
-		return lab.Group{}, usage("--host-cpus: tare may use CPUs %s alone, and this host has %s: the others would stay on line; run it without that affinity, or have virtual machines of these sizes by --platform vm/oci", platform.FormatCPUList(b.Host.CPUs), cpusText(float64(b.Host.online())))
+		return lab.Group{}, kit.Usagef("--host-cpus: tare may use CPUs %s alone, and this host has %s: the others would stay on line; run it without that affinity, or have virtual machines of these sizes by --platform vm/oci", platform.FormatCPUList(b.Host.CPUs), cpusText(float64(b.Host.online())))
 	case !b.Disruptive:
-		return lab.Group{}, usage("--host-cpus takes CPUs of this host off line, which reaches every program on it: allow that by --disruptive, or have virtual machines of these sizes by --platform vm/oci")
+		return lab.Group{}, kit.Usagef("--host-cpus takes CPUs of this host off line, which reaches every program on it: allow that by --disruptive, or have virtual machines of these sizes by --platform vm/oci")
 	case b.Host.Fixed != nil:
 		return lab.Group{}, b.Host.Fixed
 	}
@@ -67,7 +68,7 @@ func (b *builder) hotplugged(s subject, size Size, counts []int) (lab.Group, err
 			for _, preset := range b.presets(s, size, c) {
 				made := b.onHost(b.condition(s, size, g.Workload, ofHosts, c, preset), n)
 				if err := c.on.Supports(made.Setting); err != nil {
-					b.note("%s is left out at %s: %v", made.Label, size, err)
+					b.notes.Add("%s is left out at %s: %v", made.Label, size, err)
 					continue
 				}
 				made.Baseline = KindOf(c.name) == BM && n == counts[0]
@@ -116,7 +117,7 @@ func (b *builder) machines() (heads []string) {
 // inMachines has virtual machines be as large as is asked for.
 func (b *builder) inMachines(s subject, size Size, counts []int, head string) (lab.Group, error) {
 	if strings.Contains(head, "+cpus=") {
-		return lab.Group{}, usage("--host-cpus says how large the machines are: leave cpus= out of --platform %s", head)
+		return lab.Group{}, kit.Usagef("--host-cpus says how large the machines are: leave cpus= out of --platform %s", head)
 	}
 	var inner string
 	for _, c := range b.usable {
@@ -134,7 +135,7 @@ func (b *builder) inMachines(s subject, size Size, counts []int, head string) (l
 		for _, in := range []string{own, inner} {
 			p, err := b.Host.Platform(fmt.Sprintf("%s+cpus=%d/%s", head, n, in))
 			if err != nil && in == Held {
-				b.note("in a machine bare metal is kept to its CPUs by an affinity alone, which a program may undo: %v", err)
+				b.notes.Add("in a machine bare metal is kept to its CPUs by an affinity alone, which a program may undo: %v", err)
 				p, err = b.Host.Platform(fmt.Sprintf("%s+cpus=%d/%s", head, n, Bare))
 			}
 			if err != nil {
@@ -151,7 +152,7 @@ func (b *builder) inMachines(s subject, size Size, counts []int, head string) (l
 			for _, preset := range presets {
 				made := b.condition(s, size, g.Workload, ofHosts, c, preset)
 				if err := c.on.Supports(made.Setting); err != nil {
-					b.note("%s is left out at %s: %v", made.Label, size, err)
+					b.notes.Add("%s is left out at %s: %v", made.Label, size, err)
 					continue
 				}
 				made.Baseline = in == own && n == counts[0]

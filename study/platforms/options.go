@@ -10,6 +10,7 @@ import (
 	"tare/platform"
 	"tare/probe/causes"
 	"tare/record"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -45,15 +46,10 @@ type Options struct {
 
 // Host is what a design must know of the machine.
 type Host struct {
-	CPUs []int // that tare may use
+	kit.Host
 	// Online is how many CPUs its kernel has on line: more, where tare is kept to some of
 	// them. 0 is as many as those.
 	Online int
-	Memory int64 // bytes
-	// Platform resolves a name.
-	Platform func(name string) (platform.Platform, error)
-	// Check reports whether a platform can be used.
-	Check func(p platform.Platform) error
 	// Confine keeps tare, and the load that it makes, to CPUs.
 	Confine func(cpus []int) (restore func() error, err error)
 	// Watch begins to watch a program of this kernel; nil where nothing can.
@@ -128,50 +124,48 @@ const (
 	mostCPUs  = 4096
 )
 
-func usage(format string, args ...any) error { return &Usage{fmt.Sprintf(format, args...)} }
-
 // check refuses what cannot be measured, in the words of the command's flags.
 func (o Options) check() error {
 	if len(o.Subjects) == 0 {
-		return usage("--workload: want at least one of %s", strings.Join(Workloads(), ", "))
+		return kit.Usagef("--workload: want at least one of %s", strings.Join(Workloads(), ", "))
 	}
 	for i, s := range o.Subjects {
 		if slices.ContainsFunc(o.Subjects[:i], func(t workload.Subject) bool { return t.Workload.Name() == s.Workload.Name() }) {
-			return usage("--workload %s is there twice", s.Workload.Name())
+			return kit.Usagef("--workload %s is there twice", s.Workload.Name())
 		}
 	}
 	if len(o.Platforms) == 0 {
-		return usage("--platform: want at least one, to set against bare metal")
+		return kit.Usagef("--platform: want at least one, to set against bare metal")
 	}
 	for i, name := range o.Platforms {
 		if slices.Contains(o.Platforms[:i], name) {
-			return usage("--platform %s is there twice", name)
+			return kit.Usagef("--platform %s is there twice", name)
 		}
 	}
 	if len(o.Presets) == 0 {
-		return usage("--preset: want vanilla, pinned or both")
+		return kit.Usagef("--preset: want vanilla, pinned or both")
 	}
 	for i, p := range o.Presets {
 		if !slices.Contains(Presets, p) {
-			return usage("--preset %s: want vanilla (a quota) or pinned (a cpuset)", p)
+			return kit.Usagef("--preset %s: want vanilla (a quota) or pinned (a cpuset)", p)
 		}
 		if slices.Contains(o.Presets[:i], p) {
-			return usage("--preset %s is there twice", p)
+			return kit.Usagef("--preset %s is there twice", p)
 		}
 	}
 	if len(o.Sizes) == 0 {
-		return usage("--cpus: want at least one size")
+		return kit.Usagef("--cpus: want at least one size")
 	}
 	for i, s := range o.Sizes {
 		if !(s.CPUs >= leastCPUs && s.CPUs <= mostCPUs) {
-			return usage("--cpus %g: want %g to %d", s.CPUs, leastCPUs, mostCPUs)
+			return kit.Usagef("--cpus %g: want %g to %d", s.CPUs, leastCPUs, mostCPUs)
 		}
 		if slices.Contains(o.Sizes[:i], s) {
-			return usage("--cpus %g is there twice", s.CPUs)
+			return kit.Usagef("--cpus %g is there twice", s.CPUs)
 		}
 	}
 	if o.Base.CPUs != 0 || o.Base.CPUSet != "" {
-		return usage("the CPUs are the presets' to grant: say how many by --cpus")
+		return kit.Usagef("the CPUs are the presets' to grant: say how many by --cpus")
 	}
 	return o.checkHosts()
 }
@@ -180,24 +174,24 @@ func (o Options) check() error {
 func (o Options) checkHosts() error {
 	for i, n := range o.Hosts {
 		if n < 1 || n > mostCPUs {
-			return usage("--host-cpus %d: want 1 to %d", n, mostCPUs)
+			return kit.Usagef("--host-cpus %d: want 1 to %d", n, mostCPUs)
 		}
 		if slices.Contains(o.Hosts[:i], n) {
-			return usage("--host-cpus %d is there twice", n)
+			return kit.Usagef("--host-cpus %d is there twice", n)
 		}
 	}
 	if len(o.Hosts) == 1 {
-		return usage("--host-cpus %d: want at least two sizes of host, to set one against another", o.Hosts[0])
+		return kit.Usagef("--host-cpus %d: want at least two sizes of host, to set one against another", o.Hosts[0])
 	}
 	if err := o.checkTasks(); err != nil {
 		return err
 	}
 	if len(o.Tasks) == 1 {
-		return usage("--tasks: want one and many, to set the one against the other")
+		return kit.Usagef("--tasks: want one and many, to set the one against the other")
 	}
 	for i, n := range o.Tasks {
 		if slices.Contains(o.Tasks[:i], n) {
-			return usage("--tasks %d is there twice", n)
+			return kit.Usagef("--tasks %d is there twice", n)
 		}
 	}
 	for _, s := range o.Subjects {
@@ -205,7 +199,7 @@ func (o Options) checkHosts() error {
 			break
 		}
 		if _, taken := s.With(paramTasks, ""); !taken {
-			return usage("--tasks: %s cannot be cut into parts: it has no parameter %s", s.Workload.Name(), paramTasks)
+			return kit.Usagef("--tasks: %s cannot be cut into parts: it has no parameter %s", s.Workload.Name(), paramTasks)
 		}
 	}
 	return nil
@@ -230,7 +224,7 @@ func (o Options) checkTasks() error {
 		}
 		last := len(counts) - 1
 		first := strings.Trim(strings.ReplaceAll(fmt.Sprint(counts[:last]), " ", ", "), "[]")
-		return usage("--tasks %d: want %s or %d (the clips are cut in as many parts)", n, first, counts[last])
+		return kit.Usagef("--tasks %d: want %s or %d (the clips are cut in as many parts)", n, first, counts[last])
 	}
 	return nil
 }

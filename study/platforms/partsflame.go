@@ -8,12 +8,13 @@ import (
 	"tare/probe/causes"
 	"tare/record"
 	"tare/report"
+	"tare/study/kit"
 	"tare/study/offcpu"
 )
 
 // flameParts are the flame graphs of the time off the CPU, one a watched condition; and
 // what could not be read of them.
-func (r reading) flameParts(attachments Attachments) (parts []report.Part, unreadable []string) {
+func (r reading) flameParts(attachments kit.Attachments) (parts []report.Part, unreadable []string) {
 	if attachments == nil {
 		return nil, nil
 	}
@@ -39,7 +40,7 @@ func (r reading) flameParts(attachments Attachments) (parts []report.Part, unrea
 
 // seen is all that was seen in a condition's warm-up, of which a resumed run has several;
 // what can be read of it stands beside an error.
-func (r reading) seen(c record.Condition, attachments Attachments) (sum causes.Reading, err error) {
+func (r reading) seen(c record.Condition, attachments kit.Attachments) (sum causes.Reading, err error) {
 	for _, t := range r.Run.Trials {
 		if t.Condition != c.ID || t.Block != 0 || t.Error != "" {
 			continue

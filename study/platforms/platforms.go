@@ -166,8 +166,3 @@ func number(c record.Condition, factor string) float64 {
 // chr is the container-to-host core ratio: what is granted, of the CPUs that the
 // kernel below has on line.
 func chr(c record.Condition) float64 { return number(c, factorSize) / number(c, factorHost) }
-
-// Usage is an error in what the user asked for.
-type Usage struct{ Text string }
-
-func (u *Usage) Error() string { return u.Text }

@@ -10,13 +10,11 @@ import (
 	"tare/record"
 	"tare/report"
 	"tare/stats"
+	"tare/study/kit"
 )
 
-// Attachments gives an attachment of one of a run's trials.
-type Attachments func(trialID int64, name string) ([]byte, error)
-
 // Sheet composes a run's page. Attachments that cannot be read are told as a banner.
-func Sheet(run record.Run, attachments Attachments, judgements []claim.Judgement) report.Sheet {
+func Sheet(run record.Run, attachments kit.Attachments, judgements []claim.Judgement) report.Sheet {
 	r := read(run)
 	s := report.Sheet{
 		Title: title(r), Answer: Answer(run), Together: report.HoldTogether, Facts: facts(r), Banners: banners(r),

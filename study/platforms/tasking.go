@@ -37,7 +37,7 @@ func (b *builder) tasking(s subject, size Size) (lab.Group, error) {
 				made.Label += ", " + tasksText(n)
 				made.ID = g.Workload + "@" + made.Label
 				if err := c.on.Supports(made.Setting); err != nil {
-					b.note("%s is left out at %s: %v", made.Label, size, err)
+					b.notes.Add("%s is left out at %s: %v", made.Label, size, err)
 					continue
 				}
 				made.Baseline = KindOf(c.name) == BM && n == counts[0]

@@ -12,6 +12,7 @@ import (
 	"tare/load"
 	"tare/platform"
 	"tare/record"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -33,17 +34,8 @@ type Options struct {
 	Plan record.Plan
 	Seed int64
 
-	Host  Host
+	Host  kit.Host
 	Watch Watching
-}
-
-// Host is what the design must know of the machine.
-type Host struct {
-	CPUs []int
-	// Platform resolves a name.
-	Platform func(name string) (platform.Platform, error)
-	// Check reports whether a platform can be used.
-	Check func(p platform.Platform) error
 }
 
 // Watching is what looks on while containers start. Its fields are nil where
@@ -92,7 +84,7 @@ const (
 	burstCount  = 24 // starts of a burst
 )
 
-// Design makes the design. Errors of what was asked are *Usage; a platform that
+// Design makes the design. Errors of what was asked are *kit.Usage; a platform that
 // the user named and the host lacks is a *platform.Missing.
 func Design(o Options) (lab.Design, error) {
 	d := lab.Design{Study: Name, Seed: o.Seed, Plan: o.Plan}
@@ -119,10 +111,10 @@ func Design(o Options) (lab.Design, error) {
 		d.Plan.Notes = append(d.Plan.Notes, notes...)
 	}
 	if len(d.Groups) == 0 {
-		return d, usage("nothing to measure: give --rate, --knee, --single or --profile")
+		return d, kit.Usagef("nothing to measure: give --rate, --knee, --single or --profile")
 	}
 	if err := d.Validate(); err != nil {
-		return d, &Usage{err.Error() + ": name each workload and rate once"}
+		return d, &kit.Usage{Text: err.Error() + ": name each workload and rate once"}
 	}
 	return d, nil
 }
@@ -131,17 +123,17 @@ func Design(o Options) (lab.Design, error) {
 func (o Options) check() error {
 	for _, r := range o.Rates {
 		if math.IsNaN(r) || r < MinRate || r > MaxRate {
-			return usage("--rate %g: want %g to %g starts a second", r, float64(MinRate), float64(MaxRate))
+			return kit.Usagef("--rate %g: want %g to %g starts a second", r, float64(MinRate), float64(MaxRate))
 		}
 	}
 	if o.Count < 0 || o.Count > MaxCount {
-		return usage("--count %d: want 1 to %d containers", o.Count, MaxCount)
+		return kit.Usagef("--count %d: want 1 to %d containers", o.Count, MaxCount)
 	}
 	if o.Count > 0 && o.Count < fewestForGrowth && len(o.Rates) > 0 {
-		return usage("--count %d: want at least %d, or nobody could tell whether the platform keeps up", o.Count, fewestForGrowth)
+		return kit.Usagef("--count %d: want at least %d, or nobody could tell whether the platform keeps up", o.Count, fewestForGrowth)
 	}
 	if why := o.Base.Contradiction(o.Host.CPUs); why != "" {
-		return usage("%s", why)
+		return kit.Usagef("%s", why)
 	}
 	return nil
 }
@@ -155,11 +147,11 @@ func (o Options) platforms() (names, notes []string, err error) {
 	for _, name := range wanted {
 		p, err := o.Host.Platform(name)
 		if err != nil {
-			return nil, nil, &Usage{err.Error()}
+			return nil, nil, &kit.Usage{Text: err.Error()}
 		}
 		err = o.Host.Check(p)
 		if _, ok := p.(platform.Creator); err == nil && !ok {
-			err = usage("%s cannot create a program without starting it", name)
+			err = kit.Usagef("%s cannot create a program without starting it", name)
 		}
 		if err == nil {
 			err = p.Supports(o.Base)
@@ -183,18 +175,18 @@ func (o Options) platforms() (names, notes []string, err error) {
 func (o Options) groups(s workload.Subject, platforms []string) (groups []lab.Group, notes []string, err error) {
 	params, err := workload.Resolve(s.Workload, s.Params)
 	if err != nil {
-		return nil, nil, &Usage{err.Error()}
+		return nil, nil, &kit.Usage{Text: err.Error()}
 	}
 	program, err := s.Workload.Program(params)
 	if err != nil {
-		return nil, nil, &Usage{err.Error()}
+		return nil, nil, &kit.Usage{Text: err.Error()}
 	}
 	_, asked := workload.Serves(s.Workload, program)
 	if program.Service && !asked && len(program.Ports) > 0 {
 		notes = append(notes, s.Workload.Name()+" declares no check of readiness: only the answer and the first instruction are timed")
 	}
 	if n := o.Base.Network; len(program.Ports) > 0 && (n == "" || n == platform.NetworkHost) {
-		return nil, nil, usage("%s serves a port, and in the host's network only one of its containers could: give --network bridge", s.Workload.Name())
+		return nil, nil, kit.Usagef("%s serves a port, and in the host's network only one of its containers could: give --network bridge", s.Workload.Name())
 	}
 	b := groupBuilder{Options: o, subject: s, params: params, service: asked}
 	base := func(rate float64, count int) ramp {
@@ -321,7 +313,7 @@ func (b groupBuilder) condition(group, on, label string, factors map[string]stri
 			ID: group + "@" + strings.ReplaceAll(label, " ", ","), Label: label, Workload: group, Params: b.params,
 			Platform: on, Setting: b.Base, Factors: factors, Baseline: baseline, Metrics: metrics,
 		},
-		Program: b.subject.Workload, Source: b.subject.Image(), Procedure: procedure, Limit: b.limit(factors),
+		Program: b.subject.Workload, Source: b.subject.Image(), Procedure: procedure, Limit: b.limit(factors), Takes: trialTime(factors),
 	}
 }
 

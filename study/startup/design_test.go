@@ -10,6 +10,7 @@ import (
 
 	"tare/platform"
 	"tare/record"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -48,7 +49,7 @@ func options() Options {
 		Subjects: []workload.Subject{{Workload: fakeWorkload{ready: readyAtOnce}}},
 		Rates:    []float64{1, 8}, Knee: true, Base: platform.Setting{Network: platform.NetworkBridge},
 		Plan: record.Plan{Blocks: 2, Level: 0.95},
-		Host: Host{CPUs: []int{0, 1}, Platform: func(name string) (platform.Platform, error) {
+		Host: kit.Host{CPUs: []int{0, 1}, Platform: func(name string) (platform.Platform, error) {
 			if p, ok := known[name]; ok {
 				return p, nil
 			}
@@ -116,7 +117,7 @@ func TestDesignWithoutProbesHasNoneOfTheirGroups(t *testing.T) {
 func TestDesignRefuses(t *testing.T) {
 	var missing *platform.Missing
 	var unsupported *platform.Unsupported
-	var usage *Usage
+	var usage *kit.Usage
 	for name, c := range map[string]struct {
 		change func(*Options)
 		as     any

@@ -3,8 +3,6 @@ package startup
 import (
 	"strconv"
 	"time"
-
-	"tare/lab"
 )
 
 // What a container costs outside of its start, to be made and removed, by two at
@@ -16,18 +14,6 @@ const (
 	assumedSingle = 900 * time.Millisecond
 	assumedBurst  = 4 * time.Second
 )
-
-// Pass estimates how long one block of each of a design's groups takes, the
-// baseline twice, with a part of it for the warm-up: the least that a run takes,
-// whatever its budget.
-func Pass(d lab.Design) time.Duration {
-	var all time.Duration
-	for _, g := range d.Groups {
-		trial := trialTime(g.Conditions[0].Factors)
-		all += trial*time.Duration(len(g.Conditions)+1) + trial/4*time.Duration(len(g.Conditions))
-	}
-	return all
-}
 
 func trialTime(factors map[string]string) time.Duration {
 	switch factors[factorKind] {

@@ -23,7 +23,7 @@ type fleet struct {
 // container is one of a fleet, from its making to its removal.
 type container struct {
 	created platform.Created
-	out     output
+	out     lab.Output
 	args    []string
 	service workload.Readier // nil where there is nothing to ask
 
@@ -147,31 +147,6 @@ func (c *container) hold(ctx context.Context) (platform.Instance, error) {
 	c.instance = instance
 	c.mu.Unlock()
 	return instance, nil
-}
-
-// output keeps the end of what a program prints.
-type output struct {
-	mu   sync.Mutex
-	kept []byte
-}
-
-// outputKept is how much of a program's output is kept.
-const outputKept = 64 << 10
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.kept = append(o.kept, p...)
-	if extra := len(o.kept) - outputKept; extra > 0 {
-		o.kept = append(o.kept[:0], o.kept[extra:]...)
-	}
-	return len(p), nil
-}
-
-func (o *output) text() []byte {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return append([]byte(nil), o.kept...)
 }
 
 // living is a container's program that runs, nil where none does.

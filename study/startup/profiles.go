@@ -12,6 +12,7 @@ import (
 	"tare/probe"
 	"tare/record"
 	"tare/report"
+	"tare/study/kit"
 )
 
 // The attachments that hold profiles, in pprof's format.
@@ -32,7 +33,7 @@ type Profile struct {
 func (p Profile) Write(w io.Writer) error { return p.merged.Write(w) }
 
 // Profiles gives a run's profiles, one for each workload, platform and kind.
-func Profiles(run record.Run, attachments Attachments) ([]Profile, error) {
+func Profiles(run record.Run, attachments kit.Attachments) ([]Profile, error) {
 	r := read(run)
 	var all []Profile
 	for _, kind := range []struct{ of, attachment, name string }{
@@ -55,7 +56,7 @@ func Profiles(run record.Run, attachments Attachments) ([]Profile, error) {
 }
 
 // merged joins the profiles of a condition's trials; nil where there is none.
-func (r reading) merged(c record.Condition, name string, attachments Attachments) (*profile.Profile, error) {
+func (r reading) merged(c record.Condition, name string, attachments kit.Attachments) (*profile.Profile, error) {
 	var parts []*profile.Profile
 	for _, t := range r.Trials(c) {
 		if !slices.ContainsFunc(t.Attachments, func(a record.Attachment) bool { return a.Name == name }) {

@@ -209,7 +209,7 @@ func (v view) Wait(ctx context.Context) (workload.Exit, error) {
 }
 
 // Output gives both streams as one: what is looked for stands in either.
-func (v view) Output() (stdout, stderr []byte) { return v.c.out.text(), nil }
+func (v view) Output() (stdout, stderr []byte) { return v.c.out.Bytes(), nil }
 
 func (v view) Generate(context.Context, []string) ([]byte, error) {
 	return nil, errors.New("a check of readiness has no load program")

@@ -21,7 +21,6 @@
 package startup
 
 import (
-	"fmt"
 	"time"
 
 	"tare/workload"
@@ -95,10 +94,3 @@ const (
 	answerLimit = 60 * time.Second
 	readyLimit  = 60 * time.Second
 )
-
-// Usage is an error in what the user asked for.
-type Usage struct{ Text string }
-
-func (u *Usage) Error() string { return u.Text }
-
-func usage(format string, args ...any) error { return &Usage{fmt.Sprintf(format, args...)} }

@@ -16,6 +16,7 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/record"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -55,25 +56,8 @@ type Options struct {
 	Plan record.Plan
 	Seed int64
 
-	Host Host
+	Host kit.Host
 }
-
-// Host is what the design must know of the machine.
-type Host struct {
-	CPUs   []int
-	Memory int64
-	// Platform resolves a name.
-	Platform func(name string) (platform.Platform, error)
-	// Check reports whether a platform can be used, and is asked once for each.
-	Check func(p platform.Platform) error
-}
-
-// Usage is an error in what the user asked for.
-type Usage struct{ Text string }
-
-func (u *Usage) Error() string { return u.Text }
-
-func usage(format string, args ...any) error { return &Usage{fmt.Sprintf(format, args...)} }
 
 // defaultPlatforms are tried where the user names none, quickPlatforms where
 // there is a minute for all.
@@ -98,19 +82,19 @@ var ladder = []rung{
 	{"docker", platform.Setting{}},
 }
 
-// Design makes the design. Errors of what was asked are *Usage; a platform
+// Design makes the design. Errors of what was asked are *kit.Usage; a platform
 // that the user named and the host lacks is a *platform.Missing. What was left
 // out, and why, stands in the plan's notes.
 func Design(o Options) (lab.Design, error) {
 	d := lab.Design{Study: "weigh", Seed: o.Seed, Plan: o.Plan}
 	d.Plan.Ladder = o.Ladder
 	if o.Ladder && (len(o.Platforms) > 0 || len(o.Vary) > 0 || o.Cross) {
-		return d, usage("--ladder is a list of conditions of its own: it goes without --platform, --vary, --preset and --cross")
+		return d, kit.Usagef("--ladder is a list of conditions of its own: it goes without --platform, --vary, --preset and --cross")
 	}
 	if why := o.Base.Contradiction(o.Host.CPUs); why != "" {
-		return d, usage("%s", why)
+		return d, kit.Usagef("%s", why)
 	}
-	b := builder{Options: o, notes: map[string]bool{}}
+	b := builder{Options: o}
 	if err := b.findPlatforms(); err != nil {
 		return d, err
 	}
@@ -121,14 +105,14 @@ func Design(o Options) (lab.Design, error) {
 		}
 		d.Groups = append(d.Groups, groups...)
 	}
-	d.Plan.Notes = append(d.Plan.Notes, b.noted...)
+	d.Plan.Notes = append(d.Plan.Notes, b.notes...)
 	if err := d.Validate(); err != nil {
-		return d, &Usage{err.Error() + ": name each workload once"}
+		return d, &kit.Usage{Text: err.Error() + ": name each workload once"}
 	}
 	if o.explains() {
 		d.Explain = Explain(o, d)
 	} else if o.Explain && o.ExplainAsked {
-		return d, usage("--explain takes rounds, one image, bare metal as the baseline, %v or more of --budget, and neither --ladder nor --fail-above", shortestExplained)
+		return d, kit.Usagef("--explain takes rounds, one image, bare metal as the baseline, %v or more of --budget, and neither --ladder nor --fail-above", shortestExplained)
 	}
 	return d, nil
 }
@@ -152,17 +136,8 @@ func (o Options) explains() bool {
 type builder struct {
 	Options
 	rungs  []rung // platforms at the base setting, or the ladder
-	notes  map[string]bool
-	noted  []string
+	notes  kit.Notes
 	varied []Factor // of settings; workload parameters apart
-}
-
-func (b *builder) note(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if !b.notes[text] {
-		b.notes[text] = true
-		b.noted = append(b.noted, text)
-	}
 }
 
 // findPlatforms settles which platforms take part.
@@ -170,7 +145,7 @@ func (b *builder) findPlatforms() error {
 	if b.Ladder {
 		for _, r := range ladder {
 			if err := b.check(r.platform); err != nil {
-				b.note("rung %s left out: %v", r.platform, err)
+				b.notes.Add("rung %s left out: %v", r.platform, err)
 				continue
 			}
 			b.rungs = append(b.rungs, r)
@@ -200,13 +175,13 @@ func (b *builder) findPlatforms() error {
 			return fmt.Errorf("platform %s: %w", name, err)
 		}
 		if err != nil {
-			b.note("%s left out: %v", name, err)
+			b.notes.Add("%s left out: %v", name, err)
 			continue
 		}
 		b.rungs = append(b.rungs, rung{platform: name})
 	}
 	if len(b.rungs) == 0 {
-		return &platform.Missing{What: "no platform can be used here: " + strings.Join(b.noted, "; "), Mend: "`tare doctor` says what is missing"}
+		return &platform.Missing{What: "no platform can be used here: " + strings.Join(b.notes, "; "), Mend: "`tare doctor` says what is missing"}
 	}
 	return nil
 }
@@ -214,7 +189,7 @@ func (b *builder) findPlatforms() error {
 func (b *builder) check(name string) error {
 	p, err := b.Host.Platform(name)
 	if err != nil {
-		return &Usage{err.Error()}
+		return &kit.Usage{Text: err.Error()}
 	}
 	return b.Host.Check(p)
 }
@@ -251,7 +226,7 @@ func (b *builder) groups(s Subject) ([]lab.Group, error) {
 	for _, c := range combinations {
 		p, err := workload.Resolve(s.Workload, c)
 		if err != nil {
-			return nil, &Usage{err.Error() + settingsHint(params)}
+			return nil, &kit.Usage{Text: err.Error() + settingsHint(params)}
 		}
 		g, err := b.group(s, p, label(params, c))
 		if err != nil {
@@ -286,7 +261,7 @@ func (b *builder) group(s Subject, params workload.Params, variant string) (lab.
 	}
 	program, err := s.Workload.Program(params)
 	if err != nil {
-		return lab.Group{}, &Usage{err.Error()}
+		return lab.Group{}, &kit.Usage{Text: err.Error()}
 	}
 	g := lab.Group{Workload: name}
 	sources := s.Sources
@@ -338,13 +313,13 @@ func (b *builder) group(s Subject, params workload.Params, variant string) (lab.
 		return g, err
 	}
 	if len(g.Conditions) < 2 && !b.Alone {
-		return g, usage("%s: only one condition is left (%s): nothing to compare; name more with --platform or --vary%s",
-			name, g.Conditions[0].Label, because(b.noted))
+		return g, kit.Usagef("%s: only one condition is left (%s): nothing to compare; name more with --platform or --vary%s",
+			name, g.Conditions[0].Label, because(b.notes))
 	}
 	if b.Plan.FailAbove > 0 && len(sources) > 1 {
 		for _, c := range g.Conditions {
 			if first := g.Conditions[0]; c.Platform != first.Platform || c.Setting != first.Setting {
-				return g, usage("a threshold judges images against the first of them, and so on one platform with one setting: " +
+				return g, kit.Usagef("a threshold judges images against the first of them, and so on one platform with one setting: " +
 					"name one --platform, vary nothing, and make a run for each")
 			}
 		}
@@ -493,7 +468,7 @@ func merge(base, over platform.Setting) (platform.Setting, error) {
 func (b *builder) with(s platform.Setting, key, value string) (platform.Setting, error) {
 	if key != "preset" {
 		if err := s.Set(key, value); err != nil {
-			return s, &Usage{err.Error()}
+			return s, &kit.Usage{Text: err.Error()}
 		}
 	} else {
 		// The papers' two ways of granting n CPUs (S2).
@@ -506,15 +481,15 @@ func (b *builder) with(s platform.Setting, key, value string) (platform.Setting,
 			s.CPUs, s.CPUSet = n, ""
 		case "pinned":
 			if n != math.Trunc(n) || int(n) > len(b.Host.CPUs) {
-				return s, usage("preset=pinned: a cpuset holds whole CPUs, and cpus=%g is not one of 1 to %d", n, len(b.Host.CPUs))
+				return s, kit.Usagef("preset=pinned: a cpuset holds whole CPUs, and cpus=%g is not one of 1 to %d", n, len(b.Host.CPUs))
 			}
 			s.CPUs, s.CPUSet = 0, platform.FormatCPUList(b.Host.CPUs[:int(n)])
 		default:
-			return s, usage("preset=%s: want vanilla (a quota) or pinned (a cpuset)", value)
+			return s, kit.Usagef("preset=%s: want vanilla (a quota) or pinned (a cpuset)", value)
 		}
 	}
 	if why := s.Contradiction(b.Host.CPUs); why != "" {
-		return s, usage("%s", why)
+		return s, kit.Usagef("%s", why)
 	}
 	return s, nil
 }
@@ -526,14 +501,14 @@ func (b *builder) with(s platform.Setting, key, value string) (platform.Setting,
 func (b *builder) reconcile(r rung, program workload.Program) (*rung, error) {
 	p, err := b.Host.Platform(r.platform)
 	if err != nil {
-		return nil, &Usage{err.Error()}
+		return nil, &kit.Usage{Text: err.Error()}
 	}
 	s := r.setting.Normal()
 	if s.Memory != 0 && program.MemoryNeed > s.Memory {
-		return nil, usage("memory=%s is under the %d MiB that the program needs", pairValue(s, "memory"), program.MemoryNeed>>20)
+		return nil, kit.Usagef("memory=%s is under the %d MiB that the program needs", pairValue(s, "memory"), program.MemoryNeed>>20)
 	}
 	if len(program.Ports) > 0 && s.Network == platform.NetworkNone {
-		b.note("network=none left out: the load reaches the program over the network")
+		b.notes.Add("network=none left out: the load reaches the program over the network")
 		return nil, nil
 	}
 	for {
@@ -547,10 +522,10 @@ func (b *builder) reconcile(r rung, program workload.Program) (*rung, error) {
 		}
 		key, _, _ := strings.Cut(no.Key, "=") // a platform may name the value too
 		if pairValue(b.Base, key) != pairValue(s, key) {
-			b.note("%s left out: %s", conditionLabel(r.platform, s), no.Reason)
+			b.notes.Add("%s left out: %s", conditionLabel(r.platform, s), no.Reason)
 			return nil, nil
 		}
-		b.note("%s goes without %s=%s: %s", r.platform, key, pairValue(s, key), no.Reason)
+		b.notes.Add("%s goes without %s=%s: %s", r.platform, key, pairValue(s, key), no.Reason)
 		before := s
 		s.Clear(key)
 		if s == before {
@@ -573,16 +548,16 @@ func pairValue(s platform.Setting, key string) string {
 func ParseCondition(text string) (name string, s platform.Setting, err error) {
 	fields := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 	if len(fields) == 0 {
-		return "", s, usage("an empty condition: write a platform and settings, such as docker,network=bridge")
+		return "", s, kit.Usagef("an empty condition: write a platform and settings, such as docker,network=bridge")
 	}
 	name, err = lab.CanonicalPlatform(fields[0])
 	if err != nil {
-		return "", s, &Usage{err.Error()}
+		return "", s, &kit.Usage{Text: err.Error()}
 	}
 	for i := 1; i < len(fields); i++ {
 		key, value, ok := strings.Cut(fields[i], "=")
 		if !ok {
-			return "", s, usage("condition %q: %q is not KEY=VALUE", text, fields[i])
+			return "", s, kit.Usagef("condition %q: %q is not KEY=VALUE", text, fields[i])
 		}
 		// A CPU list has commas of its own.
 		for key == "cpuset-cpus" && i+1 < len(fields) && !strings.Contains(fields[i+1], "=") {
@@ -590,7 +565,7 @@ func ParseCondition(text string) (name string, s platform.Setting, err error) {
 			value += "," + fields[i]
 		}
 		if err := s.Set(key, value); err != nil {
-			return "", s, usage("condition %q: %v", text, err)
+			return "", s, kit.Usagef("condition %q: %v", text, err)
 		}
 	}
 	return name, s, nil
@@ -600,7 +575,7 @@ func ParseCondition(text string) (name string, s platform.Setting, err error) {
 // one of them.
 func (b *builder) markBaseline(g *lab.Group, program workload.Program) error {
 	if len(g.Conditions) == 0 {
-		return usage("%s: no condition is left%s", g.Workload, because(b.noted))
+		return kit.Usagef("%s: no condition is left%s", g.Workload, because(b.notes))
 	}
 	if b.Baseline == "" {
 		at := 0
@@ -619,10 +594,10 @@ func (b *builder) markBaseline(g *lab.Group, program workload.Program) error {
 	}
 	merged, err := merge(b.Base, s)
 	if err != nil {
-		return &Usage{err.Error()}
+		return &kit.Usage{Text: err.Error()}
 	}
 	if why := merged.Contradiction(b.Host.CPUs); why != "" {
-		return usage("baseline %s: %s", b.Baseline, why)
+		return kit.Usagef("baseline %s: %s", b.Baseline, why)
 	}
 	// What the base setting asks for and the baseline's platform has not is left
 	// out there, as it is in any condition.
@@ -631,7 +606,7 @@ func (b *builder) markBaseline(g *lab.Group, program workload.Program) error {
 		return err
 	}
 	if kept == nil {
-		return usage("baseline %s is not possible%s", b.Baseline, because(b.noted))
+		return kit.Usagef("baseline %s is not possible%s", b.Baseline, because(b.notes))
 	}
 	name, merged = kept.platform, kept.setting
 	want := conditionLabel(name, merged)

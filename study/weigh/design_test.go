@@ -12,6 +12,7 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/record"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -63,7 +64,7 @@ func options(o Options) Options {
 		"oci:crun": stand{name: "oci:crun", missing: &platform.Missing{What: "no crun on PATH", Mend: "apt-get install crun"}},
 		"docker":   stand{name: "docker", lacks: []string{"root"}},
 	}
-	o.Host = Host{
+	o.Host = kit.Host{
 		CPUs: []int{0, 1},
 		Platform: func(name string) (platform.Platform, error) {
 			if p, ok := stands[name]; ok {
@@ -230,7 +231,7 @@ func TestThresholdOfImagesNeedsOneBaseline(t *testing.T) {
 		ask := options(c.ask)
 		ask.Plan.FailAbove = 0.05
 		_, err := Design(ask)
-		var u *Usage
+		var u *kit.Usage
 		if c.fine != (err == nil) || err != nil && (!errors.As(err, &u) || !strings.Contains(err.Error(), "name one --platform")) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -265,7 +266,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Design(options(c.ask))
-			var u *Usage
+			var u *kit.Usage
 			if !errors.As(err, &u) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v, want a usage error that says %q", err, c.says)
 			}

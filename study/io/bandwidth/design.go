@@ -1,7 +1,6 @@
 package bandwidth
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,10 +11,11 @@ import (
 	"tare/platform"
 	"tare/record"
 	"tare/study/io/place"
+	"tare/study/kit"
 	"tare/workload"
 )
 
-// Design makes the design. Errors of what was asked are *[place.Usage]; a host that
+// Design makes the design. Errors of what was asked are *[kit.Usage]; a host that
 // has nothing to compare is told by a *[platform.Missing].
 func Design(o Options) (lab.Design, error) {
 	d := lab.Design{Seed: o.Seed, Plan: o.Plan}
@@ -34,22 +34,22 @@ func Design(o Options) (lab.Design, error) {
 	for _, c := range o.cells() {
 		switch need, err := b.need(c); {
 		case err != nil:
-			return d, usage("%v", err)
+			return d, kit.Usagef("%v", err)
 		case o.Host.Memory > 0 && need > o.room() && !o.Fitting:
-			return d, usage("--elements %d: its arrays take %s of memory, and this host has %s; name fewer", c.elements, gigabytes(need), gigabytes(o.Host.Memory))
+			return d, kit.Usagef("--elements %d: its arrays take %s of memory, and this host has %s; name fewer", c.elements, gigabytes(need), gigabytes(o.Host.Memory))
 		case o.Host.Memory > 0 && need > o.room():
-			b.note("%s is left out: its arrays take %s of memory, and this host has %s", c.text(), gigabytes(need), gigabytes(o.Host.Memory))
+			b.notes.Add("%s is left out: its arrays take %s of memory, and this host has %s", c.text(), gigabytes(need), gigabytes(o.Host.Memory))
 			continue
 		}
 		d.Groups = append(d.Groups, b.group(c, places))
 	}
 	if most := slices.Max(o.processes()); most > o.cpus() {
-		b.note("%d processes on %d CPUs take turns: what they wait for one another is in their figures", most, o.cpus())
+		b.notes.Add("%d processes on %d CPUs take turns: what they wait for one another is in their figures", most, o.cpus())
 	}
 	d.Plan.Notes = append(slices.Clone(d.Plan.Notes), b.notes...)
 	d = place.Mark(place.Stream, d)
 	if err := d.Validate(); err != nil {
-		return d, usage("%v", err)
+		return d, kit.Usagef("%v", err)
 	}
 	return d, nil
 }
@@ -75,11 +75,7 @@ func (o Options) places() []place.Place {
 type builder struct {
 	Options
 	program, peer workload.Workload
-	notes         []string
-}
-
-func (b *builder) note(format string, args ...any) {
-	b.notes = append(b.notes, fmt.Sprintf(format, args...))
+	notes         kit.Notes
 }
 
 func (o Options) builder() (*builder, error) {
@@ -122,9 +118,9 @@ func (b *builder) group(c cell, places []place.Place) lab.Group {
 	switch {
 	case !b.Peer:
 	case c.processes > b.cpus():
-		b.note("%s has no peer: %s has a CPU for each thread, or none", c.text(), peerName)
+		b.notes.Add("%s has no peer: %s has a CPU for each thread, or none", c.text(), peerName)
 	case c.elements < leastElements:
-		b.note("%s has no peer: %s writes past the caches, which hold these arrays", c.text(), peerName)
+		b.notes.Add("%s has no peer: %s writes past the caches, which hold these arrays", c.text(), peerName)
 	default:
 		p := b.condition(c, place.Metal, b.peer)
 		p.Label = "bare, peer"
@@ -150,7 +146,7 @@ func (b *builder) condition(c cell, p place.Place, w workload.Workload) lab.Cond
 			ID: c.group() + "@" + p.Label(), Label: p.Label(), Workload: c.group(), Params: params,
 			Platform: p.Platform, Setting: p.Setting(b.Base), Factors: factors, Metrics: metrics(w, params),
 		},
-		Program: w, Source: w.Source(), Limit: max(lab.DefaultTrialLimit, 20*b.takes(c)),
+		Program: w, Source: w.Source(), Limit: max(lab.DefaultTrialLimit, 20*b.takes(c)), Takes: b.takes(c),
 	}
 }
 
@@ -172,27 +168,8 @@ const (
 )
 
 // takes is how long a trial of a cell is thought to take.
-func (b *builder) takes(c cell) time.Duration { return trialTime(c.elements, b.Repetitions) }
-
-func trialTime(elements int64, repetitions int) time.Duration {
+func (b *builder) takes(c cell) time.Duration {
 	const moved = 2*16 + 2*24 // bytes an element, by all kernels
-	seconds := float64(elements) * (3*8/assumedFaults + float64(repetitions)*moved/assumedBandwidth)
+	seconds := float64(c.elements) * (3*8/assumedFaults + float64(b.Repetitions)*moved/assumedBandwidth)
 	return assumedLaunch + time.Duration(min(seconds, 1e8)*1e9)
-}
-
-// Pass estimates how long one block of each of a design's groups takes, the baseline
-// twice.
-func Pass(d lab.Design) time.Duration {
-	var all time.Duration
-	for _, g := range d.Groups {
-		for _, c := range g.Conditions {
-			repetitions, _ := strconv.Atoi(c.Params["repetitions"])
-			took := trialTime(place.Number(c.Condition, factorElements), repetitions)
-			all += took
-			if c.Baseline {
-				all += took
-			}
-		}
-	}
-	return all
 }

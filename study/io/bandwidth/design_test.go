@@ -9,6 +9,7 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/study/io/place"
+	"tare/study/kit"
 )
 
 func groups(d lab.Design) []string {
@@ -46,7 +47,7 @@ func TestDesignByDefault(t *testing.T) {
 	if primary != len(kernels) {
 		t.Errorf("%d metrics carry the verdict, want the four kernels", primary)
 	}
-	if took := Pass(d); took <= 0 || took*3 > d.Plan.Budget && d.Plan.Budget > 0 {
+	if took := d.Pass(); took <= 0 || took*3 > d.Plan.Budget && d.Plan.Budget > 0 {
 		t.Errorf("one block takes %v", took)
 	}
 }
@@ -73,7 +74,7 @@ func TestDesignInFull(t *testing.T) {
 			t.Errorf("the notes do not say %q: %s", want, notes)
 		}
 	}
-	if Pass(small) >= Pass(full(64<<30)) {
+	if small.Pass() >= full(64<<30).Pass() {
 		t.Error("fewer cells take no less time")
 	}
 }
@@ -126,7 +127,7 @@ func TestDesignRefuses(t *testing.T) {
 		"nothing that fits":    {func(o *Options) { o.Elements = []int64{1e9} }, "nothing to weigh"},
 		"no end to the blocks": {func(o *Options) { o.Plan.Blocks = 0 }, "how many blocks"},
 	} {
-		var wrong *place.Usage
+		var wrong *kit.Usage
 		if _, err := Design(options(c.change)); !errors.As(err, &wrong) || !strings.Contains(wrong.Text, c.want) || strings.Contains(wrong.Text, "\n") {
 			t.Errorf("%s: %v, want a usage error that says %q", name, err, c.want)
 		}

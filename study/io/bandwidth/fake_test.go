@@ -14,6 +14,7 @@ import (
 	"tare/platform"
 	"tare/record"
 	"tare/study/io/place"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -38,7 +39,7 @@ func (p *fakePlatform) Supports(s platform.Setting) error {
 
 // hosted is a machine with two CPUs and some platforms.
 func hosted(memory int64, on ...*fakePlatform) place.Host {
-	return place.Host{
+	return place.Host{Host: kit.Host{
 		CPUs: []int{0, 1}, Memory: memory,
 		Platform: func(name string) (platform.Platform, error) {
 			for _, p := range on {
@@ -49,7 +50,7 @@ func hosted(memory int64, on ...*fakePlatform) place.Host {
 			return nil, fmt.Errorf("unknown platform %q", name)
 		},
 		Check: func(p platform.Platform) error { return p.Check(context.Background()) },
-	}
+	}}
 }
 
 func usual() place.Host {

@@ -1,12 +1,12 @@
 package bandwidth
 
 import (
-	"fmt"
 	"slices"
 
 	"tare/platform"
 	"tare/record"
 	"tare/study/io/place"
+	"tare/study/kit"
 )
 
 // Options are what the user asked for. Of each factor's levels the first is the
@@ -66,56 +66,54 @@ const (
 	MostRepetitions = 250
 )
 
-func usage(format string, args ...any) error { return &place.Usage{Text: fmt.Sprintf(format, args...)} }
-
 // check refuses what cannot be measured, in the words of the command's flags.
 func (o Options) check() error {
 	if len(o.Platforms) == 0 {
-		return usage("--platform: want at least one, to set against bare metal")
+		return kit.Usagef("--platform: want at least one, to set against bare metal")
 	}
 	if len(o.Storages) == 0 {
-		return usage("--storage: want at least one of layer, volume, bind, tmpfs")
+		return kit.Usagef("--storage: want at least one of layer, volume, bind, tmpfs")
 	}
 	for i, s := range o.Storages {
 		if err := new(platform.Setting).Set("storage", string(s)); err != nil {
-			return usage("--%v", err)
+			return kit.Usagef("--%v", err)
 		}
 		if slices.Contains(o.Storages[:i], s) {
-			return usage("--storage %s is there twice", s)
+			return kit.Usagef("--storage %s is there twice", s)
 		}
 	}
 	for i, name := range o.Platforms {
 		if name == place.Bare {
-			return usage("--platform bare: it is the baseline already; want those of containers")
+			return kit.Usagef("--platform bare: it is the baseline already; want those of containers")
 		}
 		if slices.Contains(o.Platforms[:i], name) {
-			return usage("--platform %s is there twice", name)
+			return kit.Usagef("--platform %s is there twice", name)
 		}
 	}
 	if len(o.Elements) == 0 {
-		return usage("--elements: want at least one number")
+		return kit.Usagef("--elements: want at least one number")
 	}
 	for i, n := range o.Elements {
 		if n < 1 || n > MostElements {
-			return usage("--elements %d: want 1 to 10^12", n)
+			return kit.Usagef("--elements %d: want 1 to 10^12", n)
 		}
 		if slices.Contains(o.Elements[:i], n) {
-			return usage("--elements %d is there twice", n)
+			return kit.Usagef("--elements %d is there twice", n)
 		}
 	}
 	for i, n := range o.Processes {
 		if n < 1 || n > MostProcesses {
-			return usage("--processes %d: want 1 to %d", n, MostProcesses)
+			return kit.Usagef("--processes %d: want 1 to %d", n, MostProcesses)
 		}
 		if slices.Contains(o.Processes[:i], n) {
-			return usage("--processes %d is there twice", n)
+			return kit.Usagef("--processes %d is there twice", n)
 		}
 		if i := slices.IndexFunc(o.Elements, func(elements int64) bool { return elements < int64(n) }); i >= 0 {
-			return usage("--elements %d --processes %d: want an element for each process", o.Elements[i], n)
+			return kit.Usagef("--elements %d --processes %d: want an element for each process", o.Elements[i], n)
 		}
 	}
 	if o.Repetitions < 2 || o.Repetitions > MostRepetitions {
-		return usage("--repetitions %d: want 2 to %d, for the first does not count", o.Repetitions, MostRepetitions)
+		return kit.Usagef("--repetitions %d: want 2 to %d, for the first does not count", o.Repetitions, MostRepetitions)
 	}
 	return nil
 }

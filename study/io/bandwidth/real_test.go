@@ -15,6 +15,7 @@ import (
 	metal "tare/platform/bare"
 	"tare/record"
 	"tare/study/io/place"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -82,7 +83,7 @@ func TestOnThisHost(t *testing.T) {
 	o.Elements, o.Processes, o.Repetitions = []int64{leastElements}, []int{2, 17}, 2
 	o.Peer = len(recipes) > 1
 	o.Plan = record.Plan{Blocks: 1, Level: 0.95, SmallestEffect: 0.02}
-	o.Host = place.Host{CPUs: []int{0, 1}, Platform: session.Platforms, Check: func(p platform.Platform) error { return p.Check(t.Context()) }}
+	o.Host = place.Host{Host: kit.Host{CPUs: []int{0, 1}, Platform: session.Platforms, Check: func(p platform.Platform) error { return p.Check(t.Context()) }}}
 	d := designed(t, o)
 	for i := range d.Groups {
 		d.Groups[i].Once = true // bare metal too

@@ -21,11 +21,7 @@
 // with files in memory: a disk is not what they are to be compared with.
 package checkpoint
 
-import (
-	"fmt"
-
-	"tare/study/io/place"
-)
+import ()
 
 // The workloads: S5's program, and what shows what the disk gives. Their parameters
 // have the same names.
@@ -46,8 +42,6 @@ const (
 	// factorDisk is the file system that a condition's data lie on: its device's
 	// number, or inMemory; absent where it is not known.
 	factorDisk = "disk"
-	// factorTakes is what a trial is thought to take: "400ms".
-	factorTakes = "takes"
 )
 
 // Levels of the factors. S5's are the first of each.
@@ -118,5 +112,3 @@ const (
 	dirtyLimit      = "dirty_limit_bytes"      // from where on writers wait
 	dirtyBackground = "dirty_background_bytes" // from where on the kernel writes back beside them
 )
-
-func usage(format string, args ...any) error { return &place.Usage{Text: fmt.Sprintf(format, args...)} }

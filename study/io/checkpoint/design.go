@@ -13,10 +13,11 @@ import (
 	"tare/platform"
 	"tare/record"
 	"tare/study/io/place"
+	"tare/study/kit"
 	"tare/workload"
 )
 
-// Design makes the design. Errors of what was asked are *[place.Usage]; a platform
+// Design makes the design. Errors of what was asked are *[kit.Usage]; a platform
 // that the host lacks is a *[platform.Missing].
 func Design(o Options) (lab.Design, error) {
 	d := lab.Design{Seed: o.Seed, Plan: o.Plan}
@@ -39,7 +40,7 @@ func Design(o Options) (lab.Design, error) {
 	d.Plan.Notes = append(slices.Clone(d.Plan.Notes), b.notes...)
 	d = place.Mark(place.Haccio, d)
 	if err := d.Validate(); err != nil {
-		return d, usage("%v", err)
+		return d, kit.Usagef("%v", err)
 	}
 	return d, nil
 }
@@ -50,11 +51,7 @@ type builder struct {
 	program, floor workload.Workload
 	disks          disks
 	onDisk, memory []place.Place // of the containers and of bare metal, that first
-	notes          []string
-}
-
-func (b *builder) note(format string, args ...any) {
-	b.notes = append(b.notes, fmt.Sprintf(format, args...))
+	notes          kit.Notes
 }
 
 func (o Options) builder() (*builder, error) {
@@ -77,17 +74,13 @@ func (o Options) builder() (*builder, error) {
 		return nil, err
 	}
 	for _, name := range []string{place.Bare, o.Platform} {
-		on, err := b.Host.Platform(name)
-		if err != nil {
-			return nil, usage("%v", err)
-		}
-		if err := b.Host.Check(on); err != nil {
-			return nil, fmt.Errorf("platform %s: %w", name, err)
+		if _, err := b.Host.Find(name); err != nil {
+			return nil, err
 		}
 	}
 	b.onDisk, b.memory = b.places()
 	if len(b.onDisk) < 2 && len(b.memory) < 2 {
-		return nil, usage("--platform %s --storage: nothing is left to set against bare metal: %s", o.Platform, b.notes[0])
+		return nil, kit.Usagef("--platform %s --storage: nothing is left to set against bare metal: %s", o.Platform, b.notes[0])
 	}
 	return b, nil
 }
@@ -154,9 +147,9 @@ func (b *builder) groups(cells []cell) ([]lab.Group, error) {
 			left = append(left, c.text()+": "+err.Error()) // of all combinations some mean nothing
 			continue
 		case err != nil:
-			return nil, usage("%s: %v", c.text(), err)
+			return nil, kit.Usagef("%s: %v", c.text(), err)
 		case why != "" && !b.Fitting:
-			return nil, usage("%s: %s", c.text(), why)
+			return nil, kit.Usagef("%s: %s", c.text(), why)
 		case why != "":
 			left = append(left, c.text()+": "+why)
 			continue
@@ -169,11 +162,11 @@ func (b *builder) groups(cells []cell) ([]lab.Group, error) {
 	}
 	switch {
 	case len(groups) == 0 && len(left) > 0:
-		return nil, usage("nothing fits: %s", left[0])
+		return nil, kit.Usagef("nothing fits: %s", left[0])
 	case len(left) == 1:
-		b.note("left out: %s", left[0])
+		b.notes.Add("left out: %s", left[0])
 	case len(left) > 1:
-		b.note("%d cells are left out, the first: %s", len(left), left[0])
+		b.notes.Add("%d cells are left out, the first: %s", len(left), left[0])
 	}
 	return groups, nil
 }
@@ -185,10 +178,10 @@ func (b *builder) within(budget time.Duration, groups []lab.Group) []lab.Group {
 		return groups
 	}
 	var left []string
-	for len(groups) > 1 && 3*Pass(lab.Design{Groups: groups}) > budget {
+	for len(groups) > 1 && 3*(lab.Design{Groups: groups}).Pass() > budget {
 		costliest := 1
 		for i := range groups[1:] {
-			if blockTime(groups[1+i]) > blockTime(groups[costliest]) {
+			if groups[1+i].Pass() > groups[costliest].Pass() {
 				costliest = 1 + i
 			}
 		}
@@ -196,7 +189,7 @@ func (b *builder) within(budget time.Duration, groups []lab.Group) []lab.Group {
 		groups = slices.Delete(slices.Clone(groups), costliest, costliest+1)
 	}
 	if len(left) > 0 {
-		b.note("%d of the costliest cells are left out, so that three blocks fit into %v, the first: %s; give more --budget, or name what you want", len(left), budget, left[0])
+		b.notes.Add("%d of the costliest cells are left out, so that three blocks fit into %v, the first: %s; give more --budget, or name what you want", len(left), budget, left[0])
 	}
 	return groups
 }
@@ -206,11 +199,11 @@ func (b *builder) group(c cell, places []place.Place) (lab.Group, error) {
 	g := lab.Group{Workload: c.group()}
 	params, err := c.params(b.program)
 	if err != nil {
-		return g, usage("%s: %v", c.text(), err)
+		return g, kit.Usagef("%s: %v", c.text(), err)
 	}
 	floorParams, err := c.params(b.floor)
 	if err != nil {
-		return g, usage("%s: %v", c.text(), err)
+		return g, kit.Usagef("%s: %v", c.text(), err)
 	}
 	flush := b.disks.directories(places)
 	for i, p := range places {
@@ -229,7 +222,6 @@ func (b *builder) group(c cell, places []place.Place) (lab.Group, error) {
 func (b *builder) condition(c cell, p place.Place, w workload.Workload, params workload.Params, label string, flush []string) lab.Condition {
 	factors := p.Factors(place.Haccio)
 	maps.Copy(factors, c.factors())
-	factors[factorTakes] = c.takes().Round(time.Millisecond).String()
 	if d, err := b.disks.of(p); err == nil {
 		factors[factorDisk] = d.id
 	}
@@ -238,7 +230,7 @@ func (b *builder) condition(c cell, p place.Place, w workload.Workload, params w
 			ID: c.group() + "@" + label, Label: label, Workload: c.group(), Params: params, Platform: p.Platform,
 			Setting: p.Setting(platform.Setting{}), Factors: factors, Metrics: w.Metrics(params),
 		},
-		Program: w, Source: w.Source(), Procedure: trial{program: w, flush: flush}.run, Limit: c.limit(),
+		Program: w, Source: w.Source(), Procedure: trial{program: w, flush: flush}.run, Limit: c.limit(), Takes: c.takes(),
 	}
 }
 
@@ -287,10 +279,10 @@ func (b *builder) remark(d lab.Design) {
 		}
 	}
 	if len(beyond) > 0 {
-		b.note("%s ranks share %s: they wait for one another's CPU time, on bare metal as in containers", joined(beyond), plural(len(b.Host.CPUs), "CPU"))
+		b.notes.Add("%s ranks share %s: they wait for one another's CPU time, on bare metal as in containers", joined(beyond), plural(len(b.Host.CPUs), "CPU"))
 	}
 	if len(cached) > 0 {
-		b.note("%s: more is written than the kernel lets wait in memory (%s, vm.dirty_ratio): writers are held back to what the disk takes", joined(cached), bytesText(limit))
+		b.notes.Add("%s: more is written than the kernel lets wait in memory (%s, vm.dirty_ratio): writers are held back to what the disk takes", joined(cached), bytesText(limit))
 	}
 	b.notes = append(b.notes, b.disks.elsewhere(b.onDisk)...)
 	b.notes = append(b.notes, b.disks.unknown(append(slices.Clone(b.onDisk), b.memory...))...)

@@ -11,6 +11,7 @@ import (
 	"tare/platform"
 	"tare/record"
 	"tare/study/io/place"
+	"tare/study/kit"
 )
 
 func groupsOf(d lab.Design) (names []string) {
@@ -130,7 +131,7 @@ func TestWhatNoProgramHas(t *testing.T) {
 	}
 	o.APIs, o.Cross = []string{MPIIO}, false
 	_, err := Design(o)
-	fails(t, err, new(*place.Usage), "no way past the page cache")
+	fails(t, err, new(*kit.Usage), "no way past the page cache")
 }
 
 // Every disk has a floor of its own: where bare metal cannot reach one, it is found with
@@ -213,11 +214,11 @@ func TestWhatDoesNotFit(t *testing.T) {
 		o := large(h)
 		o.Fitting = false
 		_, err := Design(o)
-		fails(t, err, new(*place.Usage), c.says)
+		fails(t, err, new(*kit.Usage), c.says)
 		o = large(h)
 		o.Particles = o.Particles[1:]
 		_, err = Design(o)
-		fails(t, err, new(*place.Usage), "nothing fits: ")
+		fails(t, err, new(*kit.Usage), "nothing fits: ")
 	}
 	// In memory the checkpoint needs the memory twice, and a tmpfs half of it.
 	h := oneDisk()
@@ -237,14 +238,14 @@ func TestWhatDoesNotFit(t *testing.T) {
 func TestWithinTheBudget(t *testing.T) {
 	o := asked(Default(), oneDisk())
 	whole := design(t, o)
-	o.Plan = record.Plan{Budget: 3 * Pass(whole), Level: 0.95}
+	o.Plan = record.Plan{Budget: 3 * whole.Pass(), Level: 0.95}
 	if d := design(t, o); len(d.Groups) != len(whole.Groups) {
 		t.Errorf("what fits is left out: %q", d.Plan.Notes)
 	}
-	o.Plan.Budget = 2 * Pass(whole)
+	o.Plan.Budget = 2 * whole.Pass()
 	d := design(t, o)
-	if 3*Pass(d) > o.Plan.Budget || len(d.Groups) < 2 || d.Groups[0].Workload != whole.Groups[0].Workload {
-		t.Errorf("%v for three blocks of %q", 3*Pass(d), groupsOf(d))
+	if 3*d.Pass() > o.Plan.Budget || len(d.Groups) < 2 || d.Groups[0].Workload != whole.Groups[0].Workload {
+		t.Errorf("%v for three blocks of %q", 3*d.Pass(), groupsOf(d))
 	}
 	if !slices.ContainsFunc(d.Plan.Notes, func(n string) bool { return strings.Contains(n, "costliest cells are left out") }) {
 		t.Errorf("notes %q", d.Plan.Notes)
@@ -262,7 +263,7 @@ func TestWithinTheBudget(t *testing.T) {
 // A block has the baseline twice, and what goes to a disk takes longer than what does not.
 func TestPass(t *testing.T) {
 	d := design(t, asked(Quick(), oneDisk()))
-	if got, want := Pass(d), 5*(base.takes()+dropped.takes()); got < want-time.Second/100 || got > want+time.Second/100 {
+	if got, want := d.Pass(), 5*(base.takes()+dropped.takes()); got < want-time.Second/100 || got > want+time.Second/100 {
 		t.Errorf("%v for a block of two cells, want %v", got, want)
 	}
 	inRAM, large := with(func(c *cell) { c.memory = true }), with(func(c *cell) { c.particles = 1_000_000_000 })
@@ -309,7 +310,7 @@ func TestWhatTheHostLacks(t *testing.T) {
 	o := asked(Quick(), h)
 	o.Storages = []platform.Storage{platform.StorageVolume}
 	_, err = Design(o)
-	fails(t, err, new(*place.Usage), "nothing is left to set against bare metal")
+	fails(t, err, new(*kit.Usage), "nothing is left to set against bare metal")
 }
 
 // Bare metal's own memory is what a container's tmpfs is compared with.
@@ -347,7 +348,7 @@ func TestUsage(t *testing.T) {
 		o := asked(Quick(), oneDisk())
 		c.change(&o)
 		_, err := Design(o)
-		fails(t, err, new(*place.Usage), c.says)
+		fails(t, err, new(*kit.Usage), c.says)
 	}
 }
 

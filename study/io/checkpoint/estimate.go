@@ -32,28 +32,3 @@ func (c cell) takes() time.Duration {
 
 // limit bounds a trial: ten times what it is thought to take.
 func (c cell) limit() time.Duration { return max(lab.DefaultTrialLimit, 10*c.takes()) }
-
-// Pass estimates how long one block of each of a design's groups takes.
-func Pass(d lab.Design) time.Duration {
-	var all time.Duration
-	for _, g := range d.Groups {
-		all += blockTime(g)
-	}
-	return all
-}
-
-// blockTime is that of one block of a group, the baseline twice.
-func blockTime(g lab.Group) time.Duration {
-	var all time.Duration
-	for _, c := range g.Conditions {
-		took, err := time.ParseDuration(c.Factors[factorTakes])
-		if err != nil {
-			took = assumedLaunch
-		}
-		all += took
-		if c.Baseline {
-			all += took
-		}
-	}
-	return all
-}

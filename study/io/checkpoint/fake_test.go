@@ -15,6 +15,7 @@ import (
 	"tare/platform"
 	"tare/record"
 	"tare/study/io/place"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -142,7 +143,7 @@ func twoDisks() *host {
 
 func (h *host) host() Host {
 	return Host{
-		Host: place.Host{
+		Host: place.Host{Host: kit.Host{
 			CPUs: make([]int, h.cpus), Memory: h.memory,
 			Platform: func(name string) (platform.Platform, error) {
 				switch name {
@@ -154,7 +155,7 @@ func (h *host) host() Host {
 				return nil, fmt.Errorf("unknown platform %q", name)
 			},
 			Check: func(p platform.Platform) error { return p.Check(context.Background()) },
-		},
+		}},
 		Workload: func(name string) (workload.Workload, error) {
 			if name != program && name != floor {
 				return nil, fmt.Errorf("no workload %q", name)

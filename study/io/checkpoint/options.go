@@ -8,6 +8,7 @@ import (
 	"tare/platform"
 	"tare/record"
 	"tare/study/io/place"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -84,17 +85,17 @@ const (
 // check refuses what cannot be measured, in the words of the command's flags.
 func (o Options) check() error {
 	if o.Platform == place.Bare {
-		return usage("--platform bare: bare metal is what the other is set against, and is always measured; want that of the containers")
+		return kit.Usagef("--platform bare: bare metal is what the other is set against, and is always measured; want that of the containers")
 	}
 	if len(o.Storages) == 0 {
-		return usage("--storage: want at least one of layer, bind, volume, tmpfs")
+		return kit.Usagef("--storage: want at least one of layer, bind, volume, tmpfs")
 	}
 	for i, s := range o.Storages {
 		if err := new(platform.Setting).Set("storage", string(s)); err != nil {
-			return usage("--%v", err)
+			return kit.Usagef("--%v", err)
 		}
 		if slices.Contains(o.Storages[:i], s) {
-			return usage("--storage %s is there twice", s)
+			return kit.Usagef("--storage %s is there twice", s)
 		}
 	}
 	if err := checkNumbers("particles", o.Particles, MostParticles); err != nil {
@@ -108,14 +109,14 @@ func (o Options) check() error {
 		asked, levels []string
 	}{{"api", o.APIs, APIs}, {"layout", o.Layouts, Layouts}, {"cache", o.Caches, Caches}, {"sync", o.Syncs, Syncs}} {
 		if len(f.asked) == 0 {
-			return usage("--%s: want at least one of %s", f.flag, strings.Join(f.levels, ", "))
+			return kit.Usagef("--%s: want at least one of %s", f.flag, strings.Join(f.levels, ", "))
 		}
 		for i, level := range f.asked {
 			if !slices.Contains(f.levels, level) {
-				return usage("--%s %s: want %s", f.flag, level, strings.Join(f.levels, ", "))
+				return kit.Usagef("--%s %s: want %s", f.flag, level, strings.Join(f.levels, ", "))
 			}
 			if slices.Contains(f.asked[:i], level) {
-				return usage("--%s %s is there twice", f.flag, level)
+				return kit.Usagef("--%s %s is there twice", f.flag, level)
 			}
 		}
 	}
@@ -124,14 +125,14 @@ func (o Options) check() error {
 
 func checkNumbers[N int | int64](flag string, asked []N, most N) error {
 	if len(asked) == 0 {
-		return usage("--%s: want at least one", flag)
+		return kit.Usagef("--%s: want at least one", flag)
 	}
 	for i, n := range asked {
 		if n < 1 || n > most {
-			return usage("--%s %d: want 1 to %d", flag, n, most)
+			return kit.Usagef("--%s %d: want 1 to %d", flag, n, most)
 		}
 		if slices.Contains(asked[:i], n) {
-			return usage("--%s %d is there twice", flag, n)
+			return kit.Usagef("--%s %d is there twice", flag, n)
 		}
 	}
 	return nil

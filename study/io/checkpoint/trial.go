@@ -1,21 +1,18 @@
 package checkpoint
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"tare/kernel/filesystem"
 	"tare/lab"
-	"tare/platform"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -52,14 +49,14 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 	if err := b.Measuring(); err != nil {
 		return err
 	}
-	r := &running{bench: b, params: params}
+	r := &running{kit.Running{Bench: b, Parameters: params}}
 	launched := time.Now()
 	spec, err := lab.SpecOf(b.Name(), b.Image(), program, c)
 	if err != nil {
 		return err
 	}
-	spec.Stdout, spec.Stderr = &r.out, &r.err
-	r.instance, err = b.Platform().Launch(ctx, spec)
+	spec.Stdout, spec.Stderr = &r.Out, &r.Err
+	r.Instance, err = b.Platform().Launch(ctx, spec)
 	if err != nil {
 		return fmt.Errorf("launch on %s: %w", c.Platform, err)
 	}
@@ -67,15 +64,15 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 	defer func() {
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
 		defer cancel()
-		if stopped := r.instance.Stop(stopping); stopped != nil {
+		if stopped := r.Instance.Stop(stopping); stopped != nil {
 			err = errors.Join(err, fmt.Errorf("stop on %s: %w", c.Platform, stopped))
 		}
 	}()
-	if err := b.InForce(r.instance); err != nil {
+	if err := b.InForce(r.Instance); err != nil {
 		return err
 	}
 	if err := t.program.Drive(ctx, r); err != nil {
-		return r.complaint(err)
+		return r.Err.WithLastLine(err)
 	}
 	return b.Measured()
 }
@@ -110,78 +107,18 @@ func fewer(particles string) string {
 }
 
 // running is the program as its workload sees it.
-type running struct {
-	bench    lab.Bench
-	params   workload.Params
-	instance platform.Instance
-	out, err output
-}
-
-var _ workload.Trial = (*running)(nil)
-
-func (r *running) Params() workload.Params { return r.params }
-
-func (r *running) Address(port int) string { return r.instance.Address(port) }
+type running struct{ kit.Running }
 
 func (r *running) Wait(ctx context.Context) (workload.Exit, error) {
-	exit, err := r.instance.Wait(ctx)
-	if err != nil {
-		return workload.Exit{}, err
+	exit, err := r.Running.Wait(ctx)
+	if err == nil && exit.CPU > 0 {
+		r.Bench.Covariate("cpu_s", exit.CPU.Seconds())
 	}
-	usage, err := r.instance.Usage()
-	if err != nil || usage.CPU == 0 {
-		usage.CPU = -1 // an engine may be faster than the reading
-	} else {
-		r.bench.Covariate("cpu_s", usage.CPU.Seconds())
-	}
-	return workload.Exit{Code: exit.Code, OOMKilled: exit.OOMKilled, Elapsed: exit.Elapsed, CPU: usage.CPU}, nil
+	return exit, err
 }
 
-func (r *running) Output() (stdout, stderr []byte) { return r.out.text(), r.err.text() }
-
-func (r *running) Generate(ctx context.Context, args []string) ([]byte, error) {
-	return r.bench.Generate(ctx, args)
-}
-
-func (r *running) Record(metric string, value float64) { r.bench.Record(metric, value) }
+func (r *running) Record(metric string, value float64) { r.Bench.Record(metric, value) }
 
 func (r *running) RecordHistogram(name string, h *hdrhistogram.Histogram) {
-	r.bench.RecordHistogram(name, h)
-}
-
-// complaint adds the program's own last line, where the error does not hold it.
-func (r *running) complaint(err error) error {
-	text := bytes.TrimSpace(r.err.text())
-	if i := bytes.LastIndexByte(text, '\n'); i >= 0 {
-		text = text[i+1:]
-	}
-	line := string(bytes.ToValidUTF8(text[:min(len(text), 200)], []byte("?")))
-	if line == "" || strings.Contains(err.Error(), line) {
-		return err
-	}
-	return fmt.Errorf("%w (the program's last line: %s)", err, line)
-}
-
-// outputKept is how much of what a program prints is kept: its end.
-const outputKept = 1 << 20
-
-type output struct {
-	mu   sync.Mutex
-	kept []byte
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.kept = append(o.kept, p...)
-	if extra := len(o.kept) - outputKept; extra > 0 {
-		o.kept = append(o.kept[:0], o.kept[extra:]...)
-	}
-	return len(p), nil
-}
-
-func (o *output) text() []byte {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return bytes.Clone(o.kept)
+	r.Bench.RecordHistogram(name, h)
 }

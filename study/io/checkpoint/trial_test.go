@@ -123,18 +123,3 @@ func TestAnInterruptedTrialDoesNotWaitForDisks(t *testing.T) {
 		t.Errorf("%v, %d launches", err, len(on.specs))
 	}
 }
-
-func TestOutputKeepsItsEnd(t *testing.T) {
-	var o output
-	for range 3 {
-		if n, err := o.Write([]byte(strings.Repeat("x", outputKept/2))); n != outputKept/2 || err != nil {
-			t.Fatal(n, err)
-		}
-	}
-	if n, err := o.Write([]byte("end")); n != 3 || err != nil {
-		t.Fatal(n, err)
-	}
-	if text := o.text(); len(text) != outputKept || !strings.HasSuffix(string(text), "xend") {
-		t.Errorf("%d bytes", len(text))
-	}
-}

@@ -12,10 +12,11 @@ import (
 	"tare/platform"
 	"tare/record"
 	"tare/study/io/place"
+	"tare/study/kit"
 	"tare/workload"
 )
 
-// Design makes the design. Errors of what was asked are *place.Usage; a host that has
+// Design makes the design. Errors of what was asked are *kit.Usage; a host that has
 // nothing to compare is told by a *platform.Missing.
 func Design(o Options) (lab.Design, error) {
 	d := lab.Design{Study: place.Study, Seed: o.Seed, Plan: o.Plan}
@@ -56,11 +57,11 @@ func Design(o Options) (lab.Design, error) {
 		return d, nothing()
 	}
 	if len(d.Groups) == 0 {
-		return d, usage("--storage tmpfs alone: without persistence files in memory decide nothing, so that no cell is left; add --appendonly always, or another storage")
+		return d, kit.Usagef("--storage tmpfs alone: without persistence files in memory decide nothing, so that no cell is left; add --appendonly always, or another storage")
 	}
 	d.Plan.Notes = append(append(slices.Clone(d.Plan.Notes), notes...), o.notes()...)
 	if err := d.Validate(); err != nil {
-		return d, &place.Usage{Text: err.Error()}
+		return d, &kit.Usage{Text: err.Error()}
 	}
 	return place.Mark(place.Redis, d), nil
 }
@@ -156,6 +157,7 @@ func (b builder) group(c grid, places []place.Place) lab.Group {
 			f.Label = floor + " on " + f.Label
 			f.ID = g.Workload + "@" + f.Label
 			f.Factors[place.FactorFloor] = floor
+			f.Takes = assumedLaunch + time.Duration(b.Syncs)*assumedSync
 			for i := range f.Metrics {
 				f.Metrics[i].Primary = false // it is there to be looked at beside the others
 			}
@@ -183,7 +185,7 @@ func (b builder) condition(c grid, p place.Place, w workload.Workload, wanted ma
 			ID: c.group() + "@" + p.Label(), Label: p.Label(), Workload: c.group(), Params: params,
 			Platform: p.Platform, Setting: p.Setting(b.setting()), Factors: factors, Metrics: w.Metrics(params),
 		},
-		Program: w, Source: w.Source(), Limit: max(lab.DefaultTrialLimit, 20*c.takes(b.Options)),
+		Program: w, Source: w.Source(), Limit: max(lab.DefaultTrialLimit, 20*c.takes(b.Options)), Takes: c.takes(b.Options),
 	}
 }
 
@@ -266,30 +268,4 @@ func (c grid) takes(o Options) time.Duration {
 		seconds += n * (assumedBatch/float64(c.pipeline) + assumedRequest + assumedByte*float64(c.payload)*float64(values(command)))
 	}
 	return assumedLaunch + time.Duration(math.Min(seconds, 1e9)*1e9)
-}
-
-// Pass estimates how long one block of each of a design's groups takes.
-func Pass(d lab.Design) time.Duration {
-	var all time.Duration
-	number := func(c lab.Condition, name string) int {
-		n, _ := strconv.Atoi(c.Params[name])
-		return n
-	}
-	for _, g := range d.Groups {
-		for _, c := range g.Conditions {
-			if c.Factors[place.FactorOf] != place.Redis {
-				continue
-			}
-			one := assumedLaunch + time.Duration(number(c, "syncs"))*assumedSync
-			if c.Factors[place.FactorFloor] == "" {
-				cell := grid{payload: number(c, "payload"), pipeline: max(1, number(c, "pipeline")), appendOnly: appendNo}
-				one = cell.takes(Options{Requests: number(c, "requests"), Commands: strings.Split(c.Params["commands"], ",")})
-			}
-			if c.Baseline && !g.Once {
-				one *= 2
-			}
-			all += one
-		}
-	}
-	return all
 }

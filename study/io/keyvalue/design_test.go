@@ -10,6 +10,7 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/study/io/place"
+	"tare/study/kit"
 )
 
 func grouped(d lab.Design) (groups []string) {
@@ -65,7 +66,7 @@ func TestDesign(t *testing.T) {
 	if !slices.ContainsFunc(threaded.Plan.Notes, func(n string) bool { return strings.Contains(n, "tick of 250ms") }) {
 		t.Errorf("notes %q do not tell of the tick", threaded.Plan.Notes)
 	}
-	if pass := Pass(d); pass < 30*time.Second || pass > 5*time.Minute {
+	if pass := d.Pass(); pass < 30*time.Second || pass > 5*time.Minute {
 		t.Errorf("a pass is thought to take %v", pass)
 	}
 }
@@ -91,7 +92,7 @@ func TestFullDesign(t *testing.T) {
 func TestQuickFits(t *testing.T) {
 	o := Quick()
 	o.Plan, o.Host = options().Plan, usual()
-	if pass := Pass(designed(t, o)); 3*pass > time.Minute {
+	if pass := designed(t, o).Pass(); 3*pass > time.Minute {
 		t.Errorf("three blocks take %v", 3*pass)
 	}
 }
@@ -180,7 +181,7 @@ func TestDesignRefuses(t *testing.T) {
 		}, "--storage tmpfs alone"},
 	} {
 		_, err := Design(options(c.change))
-		if wrong := (*place.Usage)(nil); !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if wrong := (*kit.Usage)(nil); !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want one about %q", name, err, c.want)
 		}
 	}

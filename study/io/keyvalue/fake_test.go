@@ -11,6 +11,7 @@ import (
 	"tare/platform"
 	"tare/record"
 	"tare/study/io/place"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -48,8 +49,8 @@ func (p *fakePlatform) Reaches(s platform.Setting) error {
 
 // hosted is a machine with some platforms.
 func hosted(on ...*fakePlatform) place.Host {
-	return place.Host{
-		CPUs: []int{0, 1}, Server: []int{1}, Load: []int{0}, Memory: 16 << 30,
+	return place.Host{Server: []int{1}, Load: []int{0}, Host: kit.Host{
+		CPUs: []int{0, 1}, Memory: 16 << 30,
 		Platform: func(name string) (platform.Platform, error) {
 			for _, p := range on {
 				if p.name == name {
@@ -59,7 +60,7 @@ func hosted(on ...*fakePlatform) place.Host {
 			return nil, fmt.Errorf("unknown platform %q", name)
 		},
 		Check: func(p platform.Platform) error { return p.(*fakePlatform).Check(context.Background()) },
-	}
+	}}
 }
 
 func usual() place.Host {

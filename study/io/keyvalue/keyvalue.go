@@ -23,7 +23,6 @@
 package keyvalue
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -92,8 +91,6 @@ func throughputs(c record.Condition) []string {
 	}
 	return names
 }
-
-func usage(format string, args ...any) error { return &place.Usage{Text: fmt.Sprintf(format, args...)} }
 
 // persists tells whether a condition writes an append-only file; what does not say
 // so does not.

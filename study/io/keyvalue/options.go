@@ -7,6 +7,7 @@ import (
 	"tare/platform"
 	"tare/record"
 	"tare/study/io/place"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -89,7 +90,7 @@ func (o Options) check(redis workload.Workload) error {
 	}{{"platform", len(o.Platforms)}, {"command", len(o.Commands)}, {"payload", len(o.Payloads)}, {"pipeline", len(o.Pipelines)}, {"threads", len(o.Threads)},
 		{"io-threads", len(o.IOThreads)}, {"appendonly", len(o.AppendOnly)}, {"storage", len(o.Storages)}, {"network", len(o.Networks)}} {
 		if of.given == 0 {
-			return usage("--%s: want at least one", of.flag)
+			return kit.Usagef("--%s: want at least one", of.flag)
 		}
 	}
 	for _, flag := range []struct {
@@ -97,34 +98,34 @@ func (o Options) check(redis workload.Workload) error {
 		levels []int
 	}{{"payload", o.Payloads}, {"pipeline", o.Pipelines}, {"threads", o.Threads}, {"io-threads", o.IOThreads}} {
 		if twice(flag.levels) {
-			return usage("--%s: name each once", flag.name)
+			return kit.Usagef("--%s: name each once", flag.name)
 		}
 	}
 	if twice(o.Commands) || twice(o.AppendOnly) || twice(o.Storages) || twice(o.Networks) || twice(o.Platforms) {
-		return usage("--platform, --command, --appendonly, --storage, --network: name each once")
+		return kit.Usagef("--platform, --command, --appendonly, --storage, --network: name each once")
 	}
 	for _, s := range o.Storages {
 		if !slices.Contains([]platform.Storage{platform.StorageLayer, platform.StorageVolume, platform.StorageBind, platform.StorageTmpfs}, s) {
-			return usage("--storage %s: want layer, volume, bind or tmpfs", s)
+			return kit.Usagef("--storage %s: want layer, volume, bind or tmpfs", s)
 		}
 	}
 	for _, n := range o.Networks {
 		if !slices.Contains([]platform.Network{platform.NetworkHost, platform.NetworkBridge, platform.NetworkProxy, platform.NetworkNAT}, n) {
-			return usage("--network %s: want host, bridge, bridge:proxy or bridge:nat", n)
+			return kit.Usagef("--network %s: want host, bridge, bridge:proxy or bridge:nat", n)
 		}
 	}
 	switch {
 	case slices.Contains(o.Platforms, place.Bare):
-		return usage("--platform bare: bare metal is what the others are set against, and is always measured")
+		return kit.Usagef("--platform bare: bare metal is what the others are set against, and is always measured")
 	case o.Base.Storage != "" || o.Base.Network != "":
-		return usage("storage and network are what is compared: choose with --storage and --network")
+		return kit.Usagef("storage and network are what is compared: choose with --storage and --network")
 	case o.Requests == 0 && o.Scaled < leastScaled:
-		return usage("%d requests of a command: want at least %d", o.Scaled, leastScaled)
+		return kit.Usagef("%d requests of a command: want at least %d", o.Scaled, leastScaled)
 	case o.Syncs < leastSyncs:
-		return usage("--syncs %d: want at least %d writes of the disk floor", o.Syncs, leastSyncs)
+		return kit.Usagef("--syncs %d: want at least %d writes of the disk floor", o.Syncs, leastSyncs)
 	}
 	if why := o.setting().Contradiction(o.Host.CPUs); why != "" {
-		return usage("%s", why)
+		return kit.Usagef("%s", why)
 	}
 	// What the number of requests is found by must be sound before it is; the workload
 	// knows the rest of its parameters' ranges: ask it of every level.
@@ -133,7 +134,7 @@ func (o Options) check(redis workload.Workload) error {
 		given int
 	}{{"payload", slices.Min(o.Payloads)}, {"pipeline", slices.Min(o.Pipelines)}, {"clients", o.Clients}} {
 		if least.given < 1 {
-			return usage("--%s %d: want 1 or more", least.flag, least.given)
+			return kit.Usagef("--%s %d: want 1 or more", least.flag, least.given)
 		}
 	}
 	for _, c := range append(o.cells(), o.persistent()...) {
@@ -141,11 +142,11 @@ func (o Options) check(redis workload.Workload) error {
 		if err == nil {
 			var program workload.Program
 			if program, err = redis.Program(p); err == nil && o.Host.Memory > 0 && program.MemoryNeed > o.Host.Memory {
-				return usage("%s needs %d MiB of memory, and this host has %d: name a smaller --payload, or fewer --requests", c.group(), program.MemoryNeed>>20, o.Host.Memory>>20)
+				return kit.Usagef("%s needs %d MiB of memory, and this host has %d: name a smaller --payload, or fewer --requests", c.group(), program.MemoryNeed>>20, o.Host.Memory>>20)
 			}
 		}
 		if err != nil {
-			return &place.Usage{Text: strings.TrimPrefix(err.Error(), "redis: ")}
+			return &kit.Usage{Text: strings.TrimPrefix(err.Error(), "redis: ")}
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	metal "tare/platform/bare"
 	"tare/record"
 	"tare/study/io/place"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -80,7 +81,7 @@ func TestOnAnEngine(t *testing.T) {
 	o.Commands, o.Pipelines, o.Clients, o.Requests, o.Syncs = []string{"get"}, []int{1}, 20, 1000, leastSyncs
 	o.Storages, o.AppendOnly = []platform.Storage{platform.StorageVolume}, []string{appendNo, appendAlways}
 	o.Plan = record.Plan{Blocks: 1, Level: 0.95, SmallestEffect: 0.02}
-	o.Host = place.Host{Platform: session.Platforms, Check: func(p platform.Platform) error { return p.Check(t.Context()) }}
+	o.Host = place.Host{Host: kit.Host{Platform: session.Platforms, Check: func(p platform.Platform) error { return p.Check(t.Context()) }}}
 	generated := 0
 	bench := &lab.Lab{
 		Store: store, Platforms: session.Platforms,

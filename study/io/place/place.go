@@ -18,6 +18,7 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/record"
+	"tare/study/kit"
 )
 
 // Study is the studies' name, in the store.
@@ -133,20 +134,10 @@ func Repeats(run record.Run) string {
 
 // Host is what a design must know of the machine.
 type Host struct {
-	CPUs []int // that tare may use
+	kit.Host
 	// Server and Load are where a service runs, and where its load and tare do.
 	Server, Load []int
-	Memory       int64 // bytes
-	// Platform resolves a name.
-	Platform func(name string) (platform.Platform, error)
-	// Check reports whether a platform can be used.
-	Check func(p platform.Platform) error
 }
-
-// Usage is an error in what the user asked for.
-type Usage struct{ Text string }
-
-func (u *Usage) Error() string { return u.Text }
 
 // Mark marks a design as one of these studies'.
 func Mark(of string, d lab.Design) lab.Design {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tare/platform"
+	"tare/study/kit"
 )
 
 // fakePlatform stands where nothing is launched.
@@ -71,7 +72,7 @@ func TestUsable(t *testing.T) {
 		docker := c.docker
 		docker.name = "docker"
 		on := map[string]*fakePlatform{Bare: {name: Bare}, "docker": &docker}
-		host := Host{
+		host := Host{Host: kit.Host{
 			Platform: func(name string) (platform.Platform, error) {
 				if p := on[name]; p != nil {
 					return p, nil
@@ -79,7 +80,7 @@ func TestUsable(t *testing.T) {
 				return nil, errors.New("unknown platform " + name)
 			},
 			Check: func(p platform.Platform) error { return p.Check(t.Context()) },
-		}
+		}}
 		places, notes := host.Usable(wanted, c.asked)
 		var labels []string
 		for _, p := range places {

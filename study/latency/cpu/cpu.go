@@ -20,7 +20,6 @@
 package cpu
 
 import (
-	"fmt"
 	"time"
 
 	"tare/study/latency/service"
@@ -108,10 +107,3 @@ func metrics(neighbour bool) []workload.Metric {
 	}
 	return m
 }
-
-// Usage is an error in what the user asked for.
-type Usage struct{ Text string }
-
-func (u *Usage) Error() string { return u.Text }
-
-func usage(format string, args ...any) error { return &Usage{fmt.Sprintf(format, args...)} }

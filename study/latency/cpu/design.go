@@ -11,6 +11,7 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/record"
+	"tare/study/kit"
 	"tare/study/latency/service"
 	"tare/workload"
 )
@@ -41,16 +42,7 @@ type Options struct {
 
 	Plan record.Plan
 	Seed int64
-	Host Host
-}
-
-// Host is what the design must know of the machine.
-type Host struct {
-	CPUs []int
-	// Platform resolves a name.
-	Platform func(name string) (platform.Platform, error)
-	// Check reports whether a platform can be used.
-	Check func(p platform.Platform) error
+	Host kit.Host
 }
 
 // granted is a quota with its period and burst; the zero value is no limit.
@@ -90,14 +82,14 @@ func (g granted) factors() map[string]string {
 // short writes a duration as people write quotas: "1.5ms".
 func short(d time.Duration) string { return strings.TrimSuffix(d.String(), "0s") }
 
-// Design makes the design. Errors of what was asked are *Usage; a platform that
+// Design makes the design. Errors of what was asked are *kit.Usage; a platform that
 // the host lacks is a *platform.Missing.
 func Design(o Options) (lab.Design, error) {
 	d := lab.Design{Study: service.Study, Seed: o.Seed, Plan: o.Plan}
 	if err := o.check(); err != nil {
 		return d, err
 	}
-	if _, err := o.platform(o.Platform, o.Base); err != nil {
+	if _, err := o.Host.FindFor(o.Platform, o.Base); err != nil {
 		return d, err
 	}
 	for _, s := range o.Services {
@@ -109,10 +101,10 @@ func Design(o Options) (lab.Design, error) {
 		d.Plan.Notes = append(d.Plan.Notes, notes...)
 	}
 	if len(d.Groups) == 0 {
-		return d, usage("nothing to measure: --experiment takes %s", strings.Join(Experiments, ", "))
+		return d, kit.Usagef("nothing to measure: --experiment takes %s", strings.Join(Experiments, ", "))
 	}
 	if err := d.Validate(); err != nil {
-		return d, &Usage{err.Error() + ": name each quota, period and service once"}
+		return d, &kit.Usage{Text: err.Error() + ": name each quota, period and service once"}
 	}
 	return d, nil
 }
@@ -121,21 +113,21 @@ func Design(o Options) (lab.Design, error) {
 func (o Options) check() error {
 	for _, e := range o.Experiments {
 		if !slices.Contains(Experiments, e) {
-			return usage("--experiment %s: want some of %s", e, strings.Join(Experiments, ", "))
+			return kit.Usagef("--experiment %s: want some of %s", e, strings.Join(Experiments, ", "))
 		}
 	}
 	for i, p := range o.Periods {
 		for _, q := range o.further() {
 			if share := scaled(q, o.Periods[0], p); i > 0 && share < LeastQuota {
-				return usage("--period %s: the share of --quota %s would be %s there, and the kernel takes at least %s", short(p), short(q), short(share), short(LeastQuota))
+				return kit.Usagef("--period %s: the share of --quota %s would be %s there, and the kernel takes at least %s", short(p), short(q), short(share), short(LeastQuota))
 			}
 		}
 		if p < LeastPeriod || p > GreatestPeriod {
-			return usage("--period %s: the kernel takes %s to %s", short(p), short(LeastPeriod), short(GreatestPeriod))
+			return kit.Usagef("--period %s: the kernel takes %s to %s", short(p), short(LeastPeriod), short(GreatestPeriod))
 		}
 	}
 	if len(o.Periods) == 0 {
-		return usage("--period: want at least one")
+		return kit.Usagef("--period: want at least one")
 	}
 	for _, of := range []struct {
 		flag   string
@@ -143,47 +135,32 @@ func (o Options) check() error {
 	}{{"--quota", o.Quotas}, {"--neighbour-quota", o.Neighbours}} {
 		for _, q := range of.quotas {
 			if q < LeastQuota || q > time.Duration(len(o.Host.CPUs))*o.Periods[0] {
-				return usage("%s %s: want %s, the kernel's least, to %s, which is all %d CPUs for a period of %s", of.flag, short(q), short(LeastQuota), short(time.Duration(len(o.Host.CPUs))*o.Periods[0]), len(o.Host.CPUs), short(o.Periods[0]))
+				return kit.Usagef("%s %s: want %s, the kernel's least, to %s, which is all %d CPUs for a period of %s", of.flag, short(q), short(LeastQuota), short(time.Duration(len(o.Host.CPUs))*o.Periods[0]), len(o.Host.CPUs), short(o.Periods[0]))
 			}
 		}
 	}
 	for _, q := range o.Neighbours {
 		if rest := o.Periods[0] - q; rest < LeastQuota {
-			return usage("--neighbour-quota %s leaves %s of a period of %s to the neighbour: want at least %s", short(q), short(rest), short(o.Periods[0]), short(LeastQuota))
+			return kit.Usagef("--neighbour-quota %s leaves %s of a period of %s to the neighbour: want at least %s", short(q), short(rest), short(o.Periods[0]), short(LeastQuota))
 		}
 	}
 	if n := o.Base.Network; n == platform.NetworkNone {
-		return usage("--network none: no client could reach the service")
+		return kit.Usagef("--network none: no client could reach the service")
 	}
 	if !(o.Rate >= 1 && o.Rate <= 1e6) {
-		return usage("--rate %g: want 1 to 1e6 requests a second", o.Rate)
+		return kit.Usagef("--rate %g: want 1 to 1e6 requests a second", o.Rate)
 	}
 	if why := o.Base.Contradiction(o.Host.CPUs); why != "" {
-		return usage("%s", why)
+		return kit.Usagef("%s", why)
 	}
 	return nil
-}
-
-// platform resolves one that can be used under a setting.
-func (o Options) platform(name string, s platform.Setting) (platform.Platform, error) {
-	p, err := o.Host.Platform(name)
-	if err != nil {
-		return nil, &Usage{err.Error()}
-	}
-	if err := o.Host.Check(p); err != nil {
-		return nil, fmt.Errorf("platform %s: %w", name, err)
-	}
-	if err := p.Supports(s); err != nil {
-		return nil, fmt.Errorf("platform %s: %w", name, err)
-	}
-	return p, nil
 }
 
 // service lists a service's groups.
 func (o Options) service(s workload.Subject) (groups []lab.Group, notes []string, err error) {
 	loader, ok := s.Workload.(workload.Loader)
 	if !ok {
-		return nil, nil, usage("%s is no service that tare can load and account apart from its start: `tare workloads` says which are", s.Workload.Name())
+		return nil, nil, kit.Usagef("%s is no service that tare can load and account apart from its start: `tare workloads` says which are", s.Workload.Name())
 	}
 	for _, e := range o.Experiments {
 		b := builder{Options: o, subject: s, loader: loader, experiment: e}
@@ -194,7 +171,7 @@ func (o Options) service(s workload.Subject) (groups []lab.Group, notes []string
 			}
 		}
 		if b.params, err = workload.Resolve(s.Workload, b.subject.Params); err != nil {
-			return nil, nil, &Usage{err.Error()}
+			return nil, nil, &kit.Usage{Text: err.Error()}
 		}
 		b.name = nameOf(b.subject, e)
 		var g lab.Group
@@ -286,7 +263,7 @@ func (b builder) condition(on, label string, s platform.Setting, factors map[str
 			ID: b.name + "@" + strings.ReplaceAll(label, " ", "-"), Label: label, Workload: b.name, Params: b.params,
 			Platform: on, Setting: s, Factors: all, Baseline: baseline, Metrics: metrics,
 		},
-		Program: b.subject.Workload, Source: b.subject.Image(), Procedure: p, Limit: trialLimit,
+		Program: b.subject.Workload, Source: b.subject.Image(), Procedure: p, Limit: trialLimit, Takes: (assumedAround + span(b.params)) * 5 / 4, // with the warm-up
 	}
 }
 
@@ -332,7 +309,7 @@ func (b builder) burst() (lab.Group, string) {
 	on := ""
 	var why error
 	for _, name := range []string{b.Platform, "oci:runc", "cgroup"} {
-		if _, err := b.platform(name, first.set(b.Base)); err != nil {
+		if _, err := b.Host.FindFor(name, first.set(b.Base)); err != nil {
 			why = err
 			continue
 		}
@@ -471,11 +448,11 @@ func Unlimited(o Options, asked []Bandwidth, wanted time.Duration, validate bool
 		}
 		var ok bool
 		if b.loader, ok = s.Workload.(workload.Loader); !ok {
-			return d, usage("%s is no service that tare can load and account apart from its start: `tare workloads` says which are", s.Workload.Name())
+			return d, kit.Usagef("%s is no service that tare can load and account apart from its start: `tare workloads` says which are", s.Workload.Name())
 		}
 		var err error
 		if b.params, err = workload.Resolve(s.Workload, s.Params); err != nil {
-			return d, &Usage{err.Error()}
+			return d, &kit.Usage{Text: err.Error()}
 		}
 		b.name = nameOf(s, b.experiment)
 		levels := []granted{{}}
@@ -491,7 +468,7 @@ func Unlimited(o Options, asked []Bandwidth, wanted time.Duration, validate bool
 		g := lab.Group{Workload: b.name, Once: !validate}
 		for i, l := range levels {
 			on := b.Platform
-			if _, err := b.platform(on, l.set(b.Base)); err != nil {
+			if _, err := b.Host.FindFor(on, l.set(b.Base)); err != nil {
 				return d, err
 			}
 			c := b.condition(on, l.label(), l.set(b.Base), l.factors(), i == 0, b.trial().Run, metrics(false))
@@ -506,7 +483,7 @@ func Unlimited(o Options, asked []Bandwidth, wanted time.Duration, validate bool
 		d.Groups = append(d.Groups, g)
 	}
 	if err := d.Validate(); err != nil {
-		return d, &Usage{err.Error() + ": name each quota, period and service once"}
+		return d, &kit.Usage{Text: err.Error() + ": name each quota, period and service once"}
 	}
 	return d, nil
 }

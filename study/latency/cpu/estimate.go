@@ -3,8 +3,6 @@ package cpu
 import (
 	"strconv"
 	"time"
-
-	"tare/lab"
 )
 
 // What a trial takes beside its load: to launch, warm up, and remove; and what
@@ -14,22 +12,6 @@ const (
 	assumedAround  = 1500 * time.Millisecond
 	assumedRequest = 200 * time.Microsecond
 )
-
-// Pass estimates how long one block of everything takes, with a part of it for
-// the warm-up: the least that a run takes, whatever its budget.
-func Pass(d lab.Design) time.Duration {
-	var all time.Duration
-	for _, g := range d.Groups {
-		for _, c := range g.Conditions {
-			one := assumedAround + span(c.Params)
-			all += one + one/4
-			if c.Baseline && !g.Once {
-				all += one
-			}
-		}
-	}
-	return all
-}
 
 // span is how long a load takes.
 func span(params map[string]string) time.Duration {

@@ -12,6 +12,7 @@ import (
 	"tare/load"
 	"tare/platform"
 	"tare/record"
+	"tare/study/kit"
 	"tare/study/latency/service"
 	"tare/workload"
 )
@@ -311,7 +312,7 @@ func options() Options {
 		Services: []workload.Subject{{Workload: still{}}}, Experiments: Experiments, Platform: "docker", Base: platform.Setting{CPUSet: "1"},
 		Quotas: Quotas, Periods: []time.Duration{Period, 100 * time.Millisecond}, Rate: 1000, Neighbours: NeighbourQuotas, Matrix: 512,
 		Plan: record.Plan{Blocks: 3, Level: 0.95, SmallestEffect: 0.02}, Seed: 1,
-		Host: Host{CPUs: []int{0, 1}, Platform: func(name string) (platform.Platform, error) {
+		Host: kit.Host{CPUs: []int{0, 1}, Platform: func(name string) (platform.Platform, error) {
 			if name == "docker" {
 				return nothing{refuse: "no burst"}, nil
 			}
@@ -367,7 +368,7 @@ func TestDesignRefuses(t *testing.T) {
 		o := options()
 		change(&o)
 		_, err := Design(o)
-		usage := new(Usage)
+		usage := new(kit.Usage)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v", want, err)
 		} else if !asUsage(err, &usage) {
@@ -376,8 +377,8 @@ func TestDesignRefuses(t *testing.T) {
 	}
 }
 
-func asUsage(err error, to **Usage) bool {
-	u, ok := err.(*Usage)
+func asUsage(err error, to **kit.Usage) bool {
+	u, ok := err.(*kit.Usage)
 	if ok {
 		*to = u
 	}

@@ -12,11 +12,12 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/record"
+	"tare/study/kit"
 	"tare/study/latency/service"
 	"tare/workload"
 )
 
-// Design makes the design. Errors of what was asked are *Usage; a platform that
+// Design makes the design. Errors of what was asked are *kit.Usage; a platform that
 // the host lacks is a *platform.Missing.
 func Design(o Options) (lab.Design, error) {
 	d := lab.Design{Study: service.Study, Seed: o.Seed, Plan: o.Plan}
@@ -33,14 +34,14 @@ func Design(o Options) (lab.Design, error) {
 		}
 		g := b.group(experiment)
 		if len(g.Conditions) < 2 {
-			b.note("%s is left out: there is nothing to set it against", experiment)
+			b.notes.Add("%s is left out: there is nothing to set it against", experiment)
 			continue
 		}
 		d.Groups = append(d.Groups, g)
 	}
 	d.Plan.Notes = append(slices.Clone(d.Plan.Notes), b.notes...)
 	if err := d.Validate(); err != nil {
-		return d, &Usage{err.Error()}
+		return d, &kit.Usage{Text: err.Error()}
 	}
 	return d, nil
 }
@@ -54,11 +55,7 @@ type builder struct {
 	bare     bool // bare metal can be used
 	program  workload.Workload
 	params   workload.Params
-	notes    []string
-}
-
-func (b *builder) note(format string, args ...any) {
-	b.notes = append(b.notes, fmt.Sprintf(format, args...))
+	notes    kit.Notes
 }
 
 func (o Options) builder() (*builder, error) {
@@ -71,11 +68,8 @@ func (o Options) builder() (*builder, error) {
 	if b.params, err = workload.Resolve(b.program, nil); err != nil {
 		return nil, err
 	}
-	if b.on, err = o.Host.Platform(o.Platform); err != nil {
-		return nil, &Usage{err.Error()}
-	}
-	if err := o.Host.Check(b.on); err != nil {
-		return nil, fmt.Errorf("platform %s: %w", o.Platform, err)
+	if b.on, err = o.Host.Find(o.Platform); err != nil {
+		return nil, err
 	}
 	if layerer, ok := b.on.(platform.Layerer); ok {
 		if b.layering, err = layerer.Layering(context.Background()); err != nil {
@@ -83,16 +77,16 @@ func (o Options) builder() (*builder, error) {
 		}
 		b.layered = true
 		if most := b.layering.MostLayers; most > 0 && slices.Max(append(slices.Clone(b.Layers), 0)) > most {
-			return nil, usage("--layers %d: %s takes at most %d", slices.Max(b.Layers), o.Platform, most)
+			return nil, kit.Usagef("--layers %d: %s takes at most %d", slices.Max(b.Layers), o.Platform, most)
 		}
 	} else {
-		b.note("%s keeps no layers that could be counted: neither walks nor openings by layers, and no flattening", o.Platform)
+		b.notes.Add("%s keeps no layers that could be counted: neither walks nor openings by layers, and no flattening", o.Platform)
 		b.Layers = []int{1}
 	}
-	if metal, err := o.Host.Platform(bare); err == nil && o.Host.Check(metal) == nil {
+	if _, err := o.Host.Find(bare); err == nil {
 		b.bare = true
 	} else {
-		b.note("bare metal cannot be used here, and is left out")
+		b.notes.Add("bare metal cannot be used here, and is left out")
 	}
 	return b, nil
 }
@@ -150,7 +144,7 @@ func (b *builder) supports(s platform.Storage) bool {
 	if err == nil {
 		return true
 	}
-	b.note("storage=%s is left out: %v", s, err)
+	b.notes.Add("storage=%s is left out: %v", s, err)
 	return false
 }
 
@@ -222,7 +216,7 @@ func (b *builder) condition(experiment string, p place, t trial) lab.Condition {
 			ID: group + "@" + label, Label: label, Workload: group, Params: b.params, Platform: on,
 			Setting: platform.Setting{Storage: p.storage}, Factors: factors, Metrics: b.metrics(experiment, p.flattened),
 		},
-		Program: b.program, Source: source, Procedure: t.run, Limit: b.limit(experiment),
+		Program: b.program, Source: source, Procedure: t.run, Limit: b.limit(experiment), Takes: trialTime(factors),
 	}
 }
 

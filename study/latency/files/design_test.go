@@ -8,6 +8,7 @@ import (
 	"tare/image"
 	"tare/lab"
 	"tare/platform"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -58,8 +59,8 @@ func TestDesign(t *testing.T) {
 			}
 		}
 	}
-	if Pass(d) <= 0 || Preparing(d) != 8*assumedLayer {
-		t.Errorf("a pass takes %v, preparing %v", Pass(d), Preparing(d))
+	if d.Pass() <= 0 || Preparing(d) != 8*assumedLayer {
+		t.Errorf("a pass takes %v, preparing %v", d.Pass(), Preparing(d))
 	}
 }
 
@@ -93,7 +94,7 @@ func TestDesignOfLess(t *testing.T) {
 }
 
 func TestDesignRefuses(t *testing.T) {
-	var bad *Usage
+	var bad *kit.Usage
 	var missing *platform.Missing
 	few := docker()
 	few.layering.MostLayers = 4

@@ -15,22 +15,6 @@ const (
 	assumedLayer   = 1500 * time.Millisecond // to load one, and to remove it in the end
 )
 
-// Pass estimates how long one block of each of a design's groups takes, the
-// baseline twice.
-func Pass(d lab.Design) time.Duration {
-	var all time.Duration
-	for _, g := range d.Groups {
-		for _, c := range g.Conditions {
-			took := trialTime(c.Factors)
-			all += took
-			if c.Baseline {
-				all += took
-			}
-		}
-	}
-	return all
-}
-
 // Preparing estimates how long images in layers take to be loaded before the first
 // block, and removed after the last.
 func Preparing(d lab.Design) time.Duration {

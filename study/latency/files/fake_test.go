@@ -14,6 +14,7 @@ import (
 	"tare/image"
 	"tare/platform"
 	"tare/record"
+	"tare/study/kit"
 	"tare/study/latency/service"
 	"tare/workload"
 )
@@ -143,7 +144,7 @@ func options(on platform.Platform) Options {
 	o := Quick()
 	o.Plan = record.Plan{Blocks: 2, Level: 0.95, SmallestEffect: 0.02}
 	metal := &fakeEngine{name: bare, play: plays}
-	o.Host = Host{Platform: func(name string) (platform.Platform, error) {
+	o.Host = kit.Host{Platform: func(name string) (platform.Platform, error) {
 		switch name {
 		case bare:
 			return metal, nil

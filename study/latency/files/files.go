@@ -23,7 +23,6 @@
 package files
 
 import (
-	"fmt"
 	"strconv"
 
 	"tare/image"
@@ -143,10 +142,3 @@ func (o Options) metrics(experiment string, flat bool) []workload.Metric {
 	}
 	return all
 }
-
-// Usage is an error in what the user asked for.
-type Usage struct{ Text string }
-
-func (u *Usage) Error() string { return u.Text }
-
-func usage(format string, args ...any) error { return &Usage{fmt.Sprintf(format, args...)} }

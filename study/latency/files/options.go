@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"tare/image"
-	"tare/platform"
 	"tare/record"
+	"tare/study/kit"
 )
 
 // Options are what the user asked for.
@@ -25,15 +25,7 @@ type Options struct {
 
 	Plan record.Plan
 	Seed int64
-	Host Host
-}
-
-// Host is what the design must know of the machine.
-type Host struct {
-	// Platform resolves a name.
-	Platform func(name string) (platform.Platform, error)
-	// Check reports whether a platform can be used.
-	Check func(p platform.Platform) error
+	Host kit.Host
 }
 
 // Default are the options of a run of some minutes: S4's sizes and layers.
@@ -84,21 +76,21 @@ func (o Options) walks(layers int) int { return max(min(fewestWalks, o.Walks), o
 func (o Options) check() error {
 	for _, e := range o.Experiments {
 		if !slices.Contains(Experiments, e) {
-			return usage("--experiment %s: want %s", e, strings.Join(Experiments, ", "))
+			return kit.Usagef("--experiment %s: want %s", e, strings.Join(Experiments, ", "))
 		}
 	}
 	if len(o.Experiments) == 0 {
-		return usage("--experiment: want at least one of %s", strings.Join(Experiments, ", "))
+		return kit.Usagef("--experiment: want at least one of %s", strings.Join(Experiments, ", "))
 	}
 	if len(o.Sizes) == 0 && slices.Contains(o.Experiments, Write) {
-		return usage("--size: want at least one")
+		return kit.Usagef("--size: want at least one")
 	}
 	for i, size := range o.Sizes {
 		if size < LeastSize || size > GreatestSize {
-			return usage("--size %d: want %d to %d bytes", size, LeastSize, GreatestSize)
+			return kit.Usagef("--size %d: want %d to %d bytes", size, LeastSize, GreatestSize)
 		}
 		if slices.Contains(o.Sizes[:i], size) {
-			return usage("--size %d is there twice", size)
+			return kit.Usagef("--size %d is there twice", size)
 		}
 	}
 	for _, c := range []struct {
@@ -106,19 +98,19 @@ func (o Options) check() error {
 		count int
 	}{{"writes", o.Writes}, {"syncs", o.Syncs}, {"opens", o.Opens}, {"creates", o.Creates}, {"walks", o.Walks}} {
 		if c.count < 1 || c.count > GreatestCount {
-			return usage("--%s %d: want 1 to %d", c.flag, c.count, GreatestCount)
+			return kit.Usagef("--%s %d: want 1 to %d", c.flag, c.count, GreatestCount)
 		}
 	}
 	for i, layers := range o.Layers {
 		if layers < 1 || layers > image.MostLayers {
-			return usage("--layers %d: want 1 to %d, which is what Docker takes", layers, image.MostLayers)
+			return kit.Usagef("--layers %d: want 1 to %d, which is what Docker takes", layers, image.MostLayers)
 		}
 		if slices.Contains(o.Layers[:i], layers) {
-			return usage("--layers %d is there twice", layers)
+			return kit.Usagef("--layers %d is there twice", layers)
 		}
 	}
 	if slices.Contains(o.Experiments, Walk) && !slices.Contains(o.Layers, 1) {
-		return usage("--layers: want 1 among them, which the others are set against")
+		return kit.Usagef("--layers: want 1 among them, which the others are set against")
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"tare/platform"
 	metal "tare/platform/bare"
 	engines "tare/platform/docker"
+	"tare/study/kit"
 )
 
 func TestMain(m *testing.M) {
@@ -85,7 +86,7 @@ func TestOnAnEngine(t *testing.T) {
 	o := Quick()
 	o.Layers, o.Sizes, o.Writes, o.Syncs, o.Opens, o.Creates, o.Walks = []int{1, 3}, []int64{1 << 10, 100 << 10}, 20, 3, 20, 20, 10
 	o.Plan.Blocks = 1
-	o.Host = Host{Platform: func(name string) (platform.Platform, error) { return on[name], nil }, Check: func(p platform.Platform) error { return p.Check(t.Context()) }}
+	o.Host = kit.Host{Platform: func(name string) (platform.Platform, error) { return on[name], nil }, Check: func(p platform.Platform) error { return p.Check(t.Context()) }}
 	d, err := Design(o)
 	if err != nil {
 		t.Fatal(err)

@@ -1,13 +1,11 @@
 package files
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"strconv"
-	"sync"
 	"time"
 
 	"tare/image"
@@ -95,7 +93,7 @@ func flattened(ctx context.Context, b lab.Bench, img image.Image) (flat image.Im
 
 // measure launches the program and reads what it printed.
 func (t trial) measure(ctx context.Context, b lab.Bench, img image.Image) (times workload.FileTimes, err error) {
-	var stdout, stderr output
+	stdout, stderr := lab.Output{Most: outputKept}, lab.Output{}
 	if err := b.Measuring(); err != nil {
 		return times, err
 	}
@@ -123,18 +121,13 @@ func (t trial) measure(ctx context.Context, b lab.Bench, img image.Image) (times
 		return times, err
 	}
 	if exit.Code != 0 || exit.OOMKilled {
-		return times, ended(exit, stderr.text())
+		return times, ended(exit, stderr.LastLine())
 	}
-	return workload.ParseFileTimes(stdout.text())
+	return workload.ParseFileTimes(stdout.Bytes())
 }
 
 // ended is the error of a program that failed.
-func ended(exit platform.Exit, complaint []byte) error {
-	complaint = bytes.TrimSpace(complaint)
-	if i := bytes.LastIndexByte(complaint, '\n'); i >= 0 {
-		complaint = complaint[i+1:]
-	}
-	words := string(bytes.ToValidUTF8(complaint[:min(len(complaint), 200)], []byte("?")))
+func ended(exit platform.Exit, words string) error {
 	switch {
 	case exit.OOMKilled:
 		return errors.New("the kernel ended the program for its memory limit")
@@ -147,27 +140,6 @@ func ended(exit platform.Exit, complaint []byte) error {
 // outputKept is the most that a program may print: its bars are some tens of
 // thousands at worst.
 const outputKept = 16 << 20
-
-// output keeps what a program prints, whole or not at all.
-type output struct {
-	mu   sync.Mutex
-	kept []byte
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.kept)+len(p) <= outputKept {
-		o.kept = append(o.kept, p...)
-	}
-	return len(p), nil
-}
-
-func (o *output) text() []byte {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.kept
-}
 
 // Trials of the warm-up do so much less.
 const warmShare = 10

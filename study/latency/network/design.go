@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/record"
+	"tare/study/kit"
 	"tare/study/latency/service"
 	"tare/workload"
 )
@@ -38,7 +38,7 @@ type Options struct {
 
 	Plan record.Plan
 	Seed int64
-	Host Machine
+	Host kit.Host
 }
 
 // Client is a place apart, made before the run; the zero Client is none yet, with
@@ -51,15 +51,6 @@ type Client struct {
 	Host netip.Addr
 }
 
-// Machine is what the design must know of the host.
-type Machine struct {
-	CPUs []int
-	// Platform resolves a name.
-	Platform func(name string) (platform.Platform, error)
-	// Check reports whether a platform can be used.
-	Check func(p platform.Platform) error
-}
-
 // The shortest load of which a median is worth having, and the longest that is not
 // a mistake.
 const (
@@ -67,7 +58,7 @@ const (
 	GreatestDuration = time.Hour
 )
 
-// Design makes the design. Errors of what was asked are *Usage; a platform that
+// Design makes the design. Errors of what was asked are *kit.Usage; a platform that
 // the host lacks is a *platform.Missing.
 func Design(o Options) (lab.Design, error) {
 	d := lab.Design{Study: service.Study, Seed: o.Seed, Plan: o.Plan}
@@ -77,7 +68,7 @@ func Design(o Options) (lab.Design, error) {
 	}
 	on, err := o.Host.Platform(engine)
 	if err != nil {
-		return d, &Usage{err.Error()}
+		return d, &kit.Usage{Text: err.Error()}
 	}
 	if err := o.Host.Check(on); err != nil {
 		return d, fmt.Errorf("publishing ports takes an engine: %w", err)
@@ -97,7 +88,7 @@ func Design(o Options) (lab.Design, error) {
 		}
 	}
 	if err := d.Validate(); err != nil {
-		return d, &Usage{err.Error()}
+		return d, &kit.Usage{Text: err.Error()}
 	}
 	return d, nil
 }
@@ -106,21 +97,21 @@ func Design(o Options) (lab.Design, error) {
 func (o Options) check() (workload.Loader, error) {
 	switch {
 	case o.Service.Workload == nil:
-		return nil, usage("no service: name one")
+		return nil, kit.Usagef("no service: name one")
 	case len(o.Sizes) == 0:
-		return nil, usage("--size: want at least one")
+		return nil, kit.Usagef("--size: want at least one")
 	case o.Duration < LeastDuration || o.Duration > GreatestDuration:
-		return nil, usage("--duration %v: want %v to %v", o.Duration, LeastDuration, GreatestDuration)
+		return nil, kit.Usagef("--duration %v: want %v to %v", o.Duration, LeastDuration, GreatestDuration)
 	case o.Count < 0:
-		return nil, usage("--count %d: want 0, for as many as there is time for, or more", o.Count)
+		return nil, kit.Usagef("--count %d: want 0, for as many as there is time for, or more", o.Count)
 	}
 	loader, ok := o.Service.Workload.(workload.Loader)
 	if !ok {
-		return nil, usage("%s is no service that tare can load apart from its start: `tare workloads` says which are", o.Service.Workload.Name())
+		return nil, kit.Usagef("%s is no service that tare can load apart from its start: `tare workloads` says which are", o.Service.Workload.Name())
 	}
 	for _, s := range o.Sizes {
 		if s < LeastSize || s > GreatestSize {
-			return nil, usage("--size of %d bytes: want %d to %d", s, LeastSize, GreatestSize)
+			return nil, kit.Usagef("--size of %d bytes: want %d to %d", s, LeastSize, GreatestSize)
 		}
 	}
 	for _, of := range []struct {
@@ -128,25 +119,25 @@ func (o Options) check() (workload.Loader, error) {
 		given, all []string
 	}{{"--path", o.Paths, Paths}, {"--direction", o.Directions, Directions}, {"--connection", o.Connections, Connections}} {
 		if len(of.given) == 0 {
-			return nil, usage("%s: want some of %s", of.flag, strings.Join(of.all, ", "))
+			return nil, kit.Usagef("%s: want some of %s", of.flag, strings.Join(of.all, ", "))
 		}
 		for i, v := range of.given {
 			if !slices.Contains(of.all, v) {
-				return nil, usage("%s %s: want some of %s", of.flag, v, strings.Join(of.all, ", "))
+				return nil, kit.Usagef("%s %s: want some of %s", of.flag, v, strings.Join(of.all, ", "))
 			}
 			if slices.Contains(of.given[:i], v) {
-				return nil, usage("%s %s stands twice", of.flag, v)
+				return nil, kit.Usagef("%s %s stands twice", of.flag, v)
 			}
 		}
 	}
 	if seen := slices.Sorted(slices.Values(o.Sizes)); len(slices.Compact(seen)) != len(o.Sizes) {
-		return nil, usage("--size: name each once")
+		return nil, kit.Usagef("--size: name each once")
 	}
 	if o.Base.Network != "" {
-		return nil, usage("--network %s: the network is what is compared; choose with --path", o.Base.Network)
+		return nil, kit.Usagef("--network %s: the network is what is compared; choose with --path", o.Base.Network)
 	}
 	if why := o.Base.Contradiction(o.Host.CPUs); why != "" {
-		return nil, usage("%s", why)
+		return nil, kit.Usagef("%s", why)
 	}
 	return loader, o.separate()
 }
@@ -157,7 +148,7 @@ func (o Options) separate() error {
 	if len(both) == 0 || len(o.Host.CPUs) < 2 {
 		return nil
 	}
-	return usage("cpuset-cpus=%s: the load runs on CPU %s too, and would take the service's time: leave it one of its own (this host has %s)",
+	return kit.Usagef("cpuset-cpus=%s: the load runs on CPU %s too, and would take the service's time: leave it one of its own (this host has %s)",
 		o.Base.CPUSet, platform.FormatCPUList(both), platform.FormatCPUList(o.Host.CPUs))
 }
 
@@ -221,10 +212,10 @@ func (o Options) group(loader workload.Loader, on platform.Platform, of group) (
 		one[paramSize] = strconv.Itoa(size)
 		resolved, err := workload.Resolve(subject.Workload, one)
 		if err != nil {
-			return g, &Usage{err.Error()}
+			return g, &kit.Usage{Text: err.Error()}
 		}
 		if _, err := subject.Workload.Program(resolved); err != nil {
-			return g, &Usage{err.Error()}
+			return g, &kit.Usage{Text: err.Error()}
 		}
 		if i == 0 {
 			params = resolved
@@ -253,6 +244,7 @@ func (o Options) group(loader workload.Loader, on platform.Platform, of group) (
 			},
 			Program: subject.Workload, Source: subject.Image(), Procedure: t.run,
 			Limit: time.Minute + time.Duration(len(loads))*(2*o.longest()+patience),
+			Takes: assumedTrial + time.Duration(len(loads))*(o.expected()+assumedLoad),
 		})
 	}
 	return g, nil
@@ -295,32 +287,18 @@ const (
 // spanOf is how long so many requests take, by S4's own round trip and some.
 func spanOf(requests int) time.Duration { return time.Duration(requests) * 300 * time.Microsecond }
 
+// expected is how long a load is expected to take.
+func (o Options) expected() time.Duration {
+	if o.Count > 0 {
+		return min(o.Duration, spanOf(o.Count))
+	}
+	return o.Duration
+}
+
 // longest is how long a load may take.
 func (o Options) longest() time.Duration {
 	if o.Count > 0 {
 		return min(o.Duration, max(10*spanOf(o.Count), time.Second))
 	}
 	return o.Duration
-}
-
-// Pass estimates how long one block of each of a design's groups takes.
-func Pass(d lab.Design) time.Duration {
-	var all time.Duration
-	for _, g := range d.Groups {
-		for _, c := range g.Conditions {
-			duration, err := time.ParseDuration(c.Params["duration"])
-			if err != nil || c.Factors[factorExperiment] != Experiment {
-				continue
-			}
-			if n, err := strconv.ParseInt(c.Params["count"], 10, 64); err == nil && n > 0 {
-				duration = min(duration, spanOf(int(min(n, math.MaxInt32))))
-			}
-			one := assumedTrial + time.Duration(len(parseSizes(c.Factors[factorSizes])))*(duration+assumedLoad)
-			if c.Baseline && !g.Once {
-				one *= 2
-			}
-			all += one
-		}
-	}
-	return all
 }

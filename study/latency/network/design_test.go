@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"tare/lab"
 	"tare/platform"
 	"tare/record"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -18,7 +18,7 @@ func options(change ...func(*Options)) Options {
 	o := Options{
 		Service: workload.Subject{Workload: &pages{}}, Sizes: Sizes(), Directions: Directions, Connections: []string{Kept}, Paths: []string{NAT},
 		Duration: 500 * time.Millisecond, Base: platform.Setting{CPUSet: "1"}, ClientCPUs: []int{0}, Plan: record.Plan{Blocks: 3, Level: 0.95},
-		Host: Machine{
+		Host: kit.Host{
 			CPUs:     []int{0, 1},
 			Platform: func(string) (platform.Platform, error) { return &fakePlatform{}, nil },
 			Check:    func(platform.Platform) error { return nil },
@@ -53,7 +53,7 @@ func TestDesign(t *testing.T) {
 			}
 		}
 	}
-	if pass, fewer := Pass(d), Pass(lab.Design{Groups: d.Groups[:1]}); pass != 2*fewer || fewer <= 0 {
+	if pass, fewer := d.Pass(), d.Groups[0].Pass(); pass != 2*fewer || fewer <= 0 {
 		t.Errorf("a block takes %v, one of two like groups %v", pass, fewer)
 	}
 }
@@ -110,7 +110,7 @@ func TestDesignRefuses(t *testing.T) {
 		{func(o *Options) { o.Service.Params = map[string]string{"colour": "red"} }, "colour"},
 	} {
 		_, err := Design(options(c.change))
-		var wrong *Usage
+		var wrong *kit.Usage
 		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v, want a line of usage with %q", err, c.says)
 		}

@@ -24,8 +24,6 @@
 // host, whose kernel does the client's half of the work on the same CPUs.
 package network
 
-import "fmt"
-
 // The ways to a service.
 const (
 	Host      = "host"      // the host's own network: the baseline
@@ -99,10 +97,3 @@ const (
 	LeastSize    = 1
 	GreatestSize = 16 << 20
 )
-
-// Usage is an error in what the user asked for.
-type Usage struct{ Text string }
-
-func (u *Usage) Error() string { return u.Text }
-
-func usage(format string, args ...any) error { return &Usage{fmt.Sprintf(format, args...)} }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"tare/study/kit"
 )
 
 // kilobyte is a thousand bytes.
@@ -34,7 +36,7 @@ func ParseSize(text string) (int, error) {
 		}
 		return int(bytes), nil
 	}
-	return 0, usage("--size %s: want 1B to %s, as 1, 10KB or 64B (a number alone is in KB, of 1000 bytes)", text, sizeText(GreatestSize))
+	return 0, kit.Usagef("--size %s: want 1B to %s, as 1, 10KB or 64B (a number alone is in KB, of 1000 bytes)", text, sizeText(GreatestSize))
 }
 
 // sizeText writes a size as people do: "10 KB".

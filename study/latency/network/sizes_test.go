@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"tare/study/kit"
 )
 
 func TestParseSize(t *testing.T) {
@@ -15,7 +17,7 @@ func TestParseSize(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "0", "-1", "0.0001", "17000KB", "ten", "KB", "1e300", "NaN", "1 GB"} {
-		var wrong *Usage
+		var wrong *kit.Usage
 		if got, err := ParseSize(text); !errors.As(err, &wrong) {
 			t.Errorf("%q was read as %d bytes (%v)", text, got, err)
 		}

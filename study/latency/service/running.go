@@ -1,13 +1,10 @@
 package service
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"maps"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +12,7 @@ import (
 
 	"tare/lab"
 	"tare/platform"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -24,11 +22,8 @@ const stopLimit = time.Minute
 
 // Running is a launched service as its workload sees it.
 type Running struct {
-	bench    lab.Bench
-	params   workload.Params
-	client   Client
-	instance platform.Instance
-	out, err output
+	kit.Running
+	client Client
 
 	remembering sync.Mutex
 	remembered  any
@@ -37,22 +32,24 @@ type Running struct {
 // NewRunning gives what the workload of a service that is about to be launched sees of it. The
 // program's output goes to [Running.Outputs], and the instance is told by [Running.Launched].
 func NewRunning(b lab.Bench, params workload.Params, client Client) *Running {
-	return &Running{bench: b, params: params, client: client}
+	return &Running{client: client, Running: kit.Running{
+		Bench: b, Parameters: params, Out: lab.Output{Most: outputKept}, Err: lab.Output{Most: outputKept},
+	}}
 }
 
 // Outputs are where the program's standard output and error go.
-func (r *Running) Outputs() (stdout, stderr io.Writer) { return &r.out, &r.err }
+func (r *Running) Outputs() (stdout, stderr io.Writer) { return &r.Out, &r.Err }
 
 // Batches is how many spans of time a load is told in.
 func (r *Running) Batches() int { return r.client.Batches }
 
 // Launched tells of the instance.
-func (r *Running) Launched(inst platform.Instance) { r.instance = inst }
+func (r *Running) Launched(inst platform.Instance) { r.Instance = inst }
 
 // With is the same service, loaded with other parameters: those of them that the
 // workload has.
 func (r *Running) With(pairs ...string) workload.Trial {
-	params := maps.Clone(r.params)
+	params := maps.Clone(r.Parameters)
 	for i := 0; i < len(pairs); i += 2 {
 		if _, has := params[pairs[i]]; has {
 			params[pairs[i]] = pairs[i+1]
@@ -72,7 +69,7 @@ func (r *Running) AwaitReady(ctx context.Context, w workload.Readier) error {
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		if exit, err := r.instance.Wait(serving); err == nil {
+		if exit, err := r.Instance.Wait(serving); err == nil {
 			cancel(&workload.Ended{Exit: workload.Exit{Code: exit.Code, OOMKilled: exit.OOMKilled, Elapsed: exit.Elapsed, CPU: -1}, Service: true})
 		}
 	}()
@@ -96,46 +93,15 @@ func (r *Running) Remembered(make func() any) any {
 	return r.remembered
 }
 
-func (r *Running) Params() workload.Params { return r.params }
-
 func (r *Running) Address(port int) string {
 	if r.client.Address != nil {
-		return r.client.Address(r.instance, port)
+		return r.client.Address(r.Instance, port)
 	}
-	return r.instance.Address(port)
+	return r.Instance.Address(port)
 }
-
-func (r *Running) Wait(ctx context.Context) (workload.Exit, error) {
-	exit, err := r.instance.Wait(ctx)
-	return workload.Exit{Code: exit.Code, OOMKilled: exit.OOMKilled, Elapsed: exit.Elapsed, CPU: -1}, err
-}
-
-func (r *Running) Output() (stdout, stderr []byte) { return r.out.text(), r.err.text() }
 
 func (r *Running) Generate(ctx context.Context, args []string) ([]byte, error) {
-	return r.bench.GenerateIn(ctx, r.client.NetNS, args)
-}
-
-// Record and RecordHistogram are for workloads that drive themselves: here the
-// study records.
-func (r *Running) Record(string, float64) {}
-
-func (r *Running) RecordHistogram(string, *hdrhistogram.Histogram) {}
-
-// Complaint adds the end of what the service itself complained of.
-func (r *Running) Complaint(err error) error {
-	if err == nil {
-		return nil
-	}
-	text := bytes.TrimSpace(r.err.text())
-	if i := bytes.LastIndexByte(text, '\n'); i >= 0 {
-		text = text[i+1:]
-	}
-	line := string(bytes.ToValidUTF8(text[:min(len(text), 200)], []byte("?")))
-	if line == "" || strings.Contains(err.Error(), line) {
-		return err
-	}
-	return fmt.Errorf("%w (the service's last line: %s)", err, line)
+	return r.Bench.GenerateIn(ctx, r.client.NetNS, args)
 }
 
 // loaded is a running service under parameters of one load.
@@ -171,27 +137,5 @@ func above(h *hdrhistogram.Histogram, limit time.Duration) int64 {
 	return n
 }
 
-// outputKept is how much of a program's output is kept.
+// outputKept is how much of a program's output is kept: there may be many programs.
 const outputKept = 64 << 10
-
-// output keeps the end of what a program prints.
-type output struct {
-	mu   sync.Mutex
-	kept []byte
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.kept = append(o.kept, p...)
-	if extra := len(o.kept) - outputKept; extra > 0 {
-		o.kept = append(o.kept[:0], o.kept[extra:]...)
-	}
-	return len(p), nil
-}
-
-func (o *output) text() []byte {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return append([]byte(nil), o.kept...)
-}

@@ -161,7 +161,7 @@ func (t Trial) Run(ctx context.Context, b lab.Bench) (err error) {
 		return err
 	}
 	r := NewRunning(b, params, t.Client)
-	spec.Stdout, spec.Stderr = &r.out, &r.err
+	spec.Stdout, spec.Stderr = &r.Out, &r.Err
 	// An engine lets a container in the host's network begin beside whoever serves
 	// its port, whom the load would reach.
 	if n := c.Setting.Network; n == "" || n == platform.NetworkHost {
@@ -169,23 +169,23 @@ func (t Trial) Run(ctx context.Context, b lab.Bench) (err error) {
 			return err
 		}
 	}
-	if r.instance, err = b.Platform().Launch(ctx, spec); err != nil {
+	if r.Instance, err = b.Platform().Launch(ctx, spec); err != nil {
 		return fmt.Errorf("launch on %s: %w", c.Platform, err)
 	}
 	defer func() {
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
 		defer cancel()
-		err = errors.Join(err, r.instance.Stop(stopping))
+		err = errors.Join(err, r.Instance.Stop(stopping))
 	}()
-	if err := b.InForce(r.instance); err != nil {
+	if err := b.InForce(r.Instance); err != nil {
 		return err
 	}
 	if err := r.AwaitReady(ctx, t.Workload); err != nil {
-		return r.Complaint(fmt.Errorf("readiness: %w", err))
+		return r.Err.WithLastLine(fmt.Errorf("readiness: %w", err))
 	}
 	if t.Beside != nil {
 		var end func() error
-		end, err = t.Beside(ctx, b, r.instance)
+		end, err = t.Beside(ctx, b, r.Instance)
 		if end != nil {
 			defer func() { err = errors.Join(err, end()) }()
 		}
@@ -194,9 +194,9 @@ func (t Trial) Run(ctx context.Context, b lab.Bench) (err error) {
 		}
 	}
 	if _, err := t.Workload.Load(ctx, r.With("warmup", "0s", "count", "0", "duration", warmUp.String()), b.Seed()); err != nil {
-		return r.Complaint(fmt.Errorf("warm-up: %w", err))
+		return r.Err.WithLastLine(fmt.Errorf("warm-up: %w", err))
 	}
-	return r.Complaint(t.measure(ctx, b, r))
+	return r.Err.WithLastLine(t.measure(ctx, b, r))
 }
 
 // measure is what counts: each load, with the accounts before and after it.
@@ -249,7 +249,7 @@ func (t Trial) load(ctx context.Context, b lab.Bench, r *Running, l Load) error 
 			return err
 		}
 	}
-	before, err := r.instance.Usage()
+	before, err := r.Instance.Usage()
 	if err != nil {
 		return fmt.Errorf("the service's CPU time: %w", err)
 	}
@@ -259,7 +259,7 @@ func (t Trial) load(ctx context.Context, b lab.Bench, r *Running, l Load) error 
 	if err != nil {
 		return err
 	}
-	after, err := r.instance.Usage()
+	after, err := r.Instance.Usage()
 	if err != nil {
 		return fmt.Errorf("the service's CPU time: %w", err)
 	}
