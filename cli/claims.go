@@ -26,7 +26,7 @@ import (
 
 // judges are the studies that judge claims, by name. A claim whose study has
 // none is told as one that this tare cannot judge yet.
-var judges = map[string]claim.Judge{startup.Name: startup.Judge, pages.Name: pages.Judge, latency.Name: latency.Judge, io.Name: io.Judge, platforms.Name: platforms.Judge, density.Name: density.Judge, gpu.Name: gpu.Judge, imported.Name: imported.Judge}
+var judges = map[string]claim.Judge{startup.Name: startup.Judge, pages.Name: pages.Judge, latency.Name: latency.Studies.Judge, io.Name: io.Studies.Judge, platforms.Name: platforms.Judge, density.Name: density.Judge, gpu.Name: gpu.Judge, imported.Name: imported.Judge}
 
 func (a *app) claims() *cobra.Command {
 	var jsonPath string

@@ -62,7 +62,7 @@ func TestGPUUsage(t *testing.T) {
 		{"gpu --dry-run --size 512", "--size 512: want PROGRAM=N"},
 		{"gpu --dry-run --share 0", "--share 0"},
 		{"gpu --dry-run --gpu none", "--gpu none"},
-		{"gpu --dry-run --quick --blocks 3", "--quick is a budget of its own"},
+		{"gpu --dry-run --quick --blocks 3", "--quick is a plan of its own"},
 	} {
 		code, _, stderr := tare(t, t.TempDir(), strings.Fields(c.line)...)
 		if code != exitUsage || !strings.Contains(stderr, c.says) || strings.Count(stderr, "\n") != 1 {

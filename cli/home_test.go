@@ -19,7 +19,7 @@ func TestStoredCommandLinesLeaveTheStateDirectoryOut(t *testing.T) {
 		if want := []string{"--workload", "httpd"}; !slices.Equal(line, want) {
 			t.Errorf("%q is %q, want %q", stored, line, want)
 		}
-		again, f := pagesCommand()
+		again, f, _ := pagesCommand()
 		if err := again.ParseFlags(line); err != nil || !slices.Equal(f.workloads, []string{"httpd"}) {
 			t.Errorf("%q: %v, %v", stored, f.workloads, err)
 		}

@@ -15,13 +15,11 @@ import (
 
 	"tare/container"
 	"tare/kernel/host"
-	"tare/kernel/process"
 	"tare/lab"
 	"tare/platform"
 	"tare/probe/pagetable"
 	"tare/record"
 	"tare/report"
-	"tare/study/kit"
 	"tare/study/pages"
 	"tare/terminal"
 	"tare/workload"
@@ -29,6 +27,11 @@ import (
 
 // pagesFlags are what the user asked for, of `tare pages` and `tare faults`.
 type pagesFlags struct {
+	studyFlags
+
+	look  looked
+	watch *pages.Watching // nil until the run is made ready
+
 	// Of what runs already.
 	pids     []int
 	all      bool
@@ -38,20 +41,18 @@ type pagesFlags struct {
 	workloads []string
 	image     string
 	params    []string
-	platform  string
 	copies    int
 	aslr      []string
-	settings  map[string]*string
-	blocks    int
-	budget    time.Duration
-	seed      int64
-	dryRun    bool
-	yes       bool
 
-	steady    time.Duration
-	window    time.Duration
-	quick     bool
-	out, json string
+	steady time.Duration
+	window time.Duration
+}
+
+// newPagesFlags are those of a command that looks at so much.
+func newPagesFlags(look looked) *pagesFlags {
+	f := &pagesFlags{look: look}
+	f.whole, f.planning = true, planning{smallest: 0.05, usual: extent{blocks: 3}, quick: extent{blocks: 1}}
+	return f
 }
 
 // pagesSettings are the knobs that these commands have: address-space
@@ -61,14 +62,14 @@ func pagesSettings() []string {
 }
 
 func (a *app) pages() *cobra.Command {
-	cmd, f := pagesCommand()
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runPages(cmd, f, args, censusAndFaults) }
+	cmd, f, s := pagesCommand()
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runPages(cmd, f, s, args) }
 	return cmd
 }
 
 func (a *app) faults() *cobra.Command {
-	cmd, f := faultsCommand()
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runPages(cmd, f, args, faultsAlone) }
+	cmd, f, s := faultsCommand()
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runPages(cmd, f, s, args) }
 	return cmd
 }
 
@@ -80,8 +81,21 @@ var (
 	faultsAlone     = looked{faults: true}
 )
 
-func pagesCommand() (*cobra.Command, *pagesFlags) {
-	f := &pagesFlags{settings: map[string]*string{}}
+// pageStudies are the two commands' experiments, to be resumed.
+func pageStudies() []subStudied {
+	return []subStudied{
+		func() (*cobra.Command, *subStudy) { cmd, _, s := pagesCommand(); return cmd, s },
+		func() (*cobra.Command, *subStudy) { cmd, _, s := faultsCommand(); return cmd, s },
+	}
+}
+
+// experiment is the study of copies that tare starts.
+func (f *pagesFlags) experiment(id string) *subStudy {
+	return &subStudy{id: id, flags: &f.studyFlags, design: f.design, prepare: f.prepare}
+}
+
+func pagesCommand() (*cobra.Command, *pagesFlags, *subStudy) {
+	f := newPagesFlags(censusAndFaults)
 	cmd := &cobra.Command{
 		Use:   "pages [CONTAINER...] [flags]",
 		Short: "Count what the page tables of containers have in common",
@@ -101,14 +115,14 @@ first work (of a function: of its whole life).`,
   tare pages --quick`,
 		ValidArgsFunction: completeContainers,
 	}
-	f.register(cmd, 2*time.Minute)
+	f.flagsOf(cmd, 2*time.Minute)
 	cmd.Flags().BoolVar(&f.all, "all", false, "every container on this host, grouped by image, and what could be saved")
 	cmd.Flags().BoolVar(&f.contents, "contents", false, "with --all: also read a sample of anonymous pages, and files that several images bring, and compare their bytes; this marks those pages as used")
-	return cmd, f
+	return cmd, f, f.experiment(cmd.Name())
 }
 
-func faultsCommand() (*cobra.Command, *pagesFlags) {
-	f := &pagesFlags{settings: map[string]*string{}}
+func faultsCommand() (*cobra.Command, *pagesFlags, *subStudy) {
+	f := newPagesFlags(faultsAlone)
 	cmd := &cobra.Command{
 		Use:   "faults [CONTAINER...] [flags]",
 		Short: "Record the page faults of containers, by type, and those they take twice",
@@ -124,12 +138,12 @@ through their whole life.`,
   tare faults --workload hashing --param access=sparse --copies 4`,
 		ValidArgsFunction: completeContainers,
 	}
-	f.register(cmd, 0)
-	return cmd, f
+	f.flagsOf(cmd, 0)
+	return cmd, f, f.experiment(cmd.Name())
 }
 
-// register makes the flags that both commands have.
-func (f *pagesFlags) register(cmd *cobra.Command, steady time.Duration) {
+// flagsOf makes the flags that both commands have.
+func (f *pagesFlags) flagsOf(cmd *cobra.Command, steady time.Duration) {
 	steadyDoc := "time of work after which a service is in its steady state; of running containers: count again after this time"
 	if steady == 0 {
 		steadyDoc = "time of work (default: as long as --for)"
@@ -145,18 +159,8 @@ func (f *pagesFlags) register(cmd *cobra.Command, steady time.Duration) {
 	flags.StringVar(&f.platform, "platform", "", "platform of the copies (default: oci:runc or oci:crun, which this host has; docker cannot turn --aslr off)")
 	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the workload's own")
 	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the workload")
-	for _, key := range pagesSettings() {
-		f.settings[key] = flags.String(key, "", settingDoc(key))
-	}
-	flags.IntVar(&f.blocks, "blocks", 0, "number of blocks (default 3 unless --budget is given)")
-	flags.DurationVar(&f.budget, "budget", 0, "time for measuring, in place of a number of blocks")
-	flags.Int64Var(&f.seed, "seed", 0, "seed of every order and load (default: drawn, and printed)")
-	flags.BoolVar(&f.quick, "quick", false, "about a minute: httpd and hashing, a block each, five seconds of work")
-	flags.StringVar(&f.out, "out", "", "directory for the HTML report (default: reports/ in the state directory; none for running containers)")
-	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file (- for standard output)")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "print the conditions, the time and what would be touched, and run nothing")
-	flags.BoolVar(&f.yes, "yes", false, "go ahead where it takes more than 30 minutes")
-	must(cmd.RegisterFlagCompletionFunc("platform", completePlatforms))
+	f.register(cmd, "about a minute: httpd and hashing, a block each, five seconds of work", "", pagesSettings())
+	flags.Lookup("out").Usage += "; none for running containers"
 	must(cmd.RegisterFlagCompletionFunc("workload", completeWorkloads))
 }
 
@@ -176,17 +180,17 @@ func completeContainers(cmd *cobra.Command, _ []string, _ string) ([]string, cob
 // experimental are the flags that mean nothing for what runs already.
 var experimental = []string{"workload", "copies", "aslr", "platform", "image", "param", "blocks", "budget", "seed", "quick", "dry-run", "yes"}
 
-func (a *app) runPages(cmd *cobra.Command, f *pagesFlags, args []string, look looked) error {
+func (a *app) runPages(cmd *cobra.Command, f *pagesFlags, s *subStudy, args []string) error {
 	changed := cmd.Flags().Changed
 	if len(args) == 0 && len(f.pids) == 0 && !f.all {
-		return a.runPagesExperiment(cmd, f, look)
+		return a.runSub(cmd, pages.Name, s, args)
 	}
 	for _, flag := range append(slices.Clone(experimental), pagesSettings()...) {
 		if changed(flag) {
 			return usageError("--%s is for copies that tare starts: it goes without CONTAINER, --pid and --all", flag)
 		}
 	}
-	if look == faultsAlone && changed("steady") {
+	if f.look == faultsAlone && changed("steady") {
 		return usageError("--steady is for copies that tare starts: say --for how long to record")
 	}
 	if f.steady < 0 || f.steady > pages.LongSteady {
@@ -203,13 +207,13 @@ func (a *app) runPages(cmd *cobra.Command, f *pagesFlags, args []string, look lo
 	if !f.all && changed("contents") {
 		return usageError("--contents is of --all")
 	}
-	if look != faultsAlone && changed("for") {
+	if f.look != faultsAlone && changed("for") {
 		return usageError("--for is of page faults: tare faults %s", strings.Join(args, " "))
 	}
 	if f.all && (len(args) > 0 || len(f.pids) > 0) {
 		return usageError("--all is every container: name none beside it")
 	}
-	return a.runLive(cmd, f, args, look)
+	return a.runLive(cmd, f, args)
 }
 
 // found finds what runs: the containers named, processes by id, or all.
@@ -241,7 +245,7 @@ func (f *pagesFlags) found(ctx context.Context, args []string) (all []container.
 
 // runLive looks at what runs already. Nothing is stored, and no lock is held:
 // nothing is changed.
-func (a *app) runLive(cmd *cobra.Command, f *pagesFlags, args []string, look looked) error {
+func (a *app) runLive(cmd *cobra.Command, f *pagesFlags, args []string) error {
 	if err := needRootToLook(); err != nil {
 		return err
 	}
@@ -262,7 +266,7 @@ func (a *app) runLive(cmd *cobra.Command, f *pagesFlags, args []string, look loo
 	var sheet report.Sheet
 	var document any
 	here := hostRecord(host.Read("/"))
-	if look == faultsAlone {
+	if f.look == faultsAlone {
 		sheet, document, err = a.liveFaults(ctx, f, containers, notes, here)
 	} else {
 		sheet, document, err = a.liveCensus(cmd, f, containers, notes, here)
@@ -349,19 +353,18 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// options reads a whole command line of an experiment.
-func (f *pagesFlags) options(cmd *cobra.Command, look looked, platforms func(string) (platform.Platform, error)) (pages.Options, error) {
+// design reads a whole command line of an experiment.
+func (f *pagesFlags) design(cmd *cobra.Command, _ []string, host studyHost) (d lab.Design, err error) {
 	changed := cmd.Flags().Changed
-	o := pages.Options{Copies: f.copies, Steady: f.steady, Window: f.window, ASLR: f.aslr, Census: look.census, Faults: look.faults, Seed: f.seed}
-	if !changed("seed") {
+	o := pages.Options{Copies: f.copies, Steady: f.steady, Window: f.window, ASLR: f.aslr, Census: f.look.census, Faults: f.look.faults, Host: host.Host}
+	if o.Plan, err = f.plan(changed); err != nil {
+		return d, err
+	}
+	if o.Seed = f.seed; !changed("seed") {
 		o.Seed = drawSeed()
 	}
-	var err error
-	if o.Plan, err = f.plan(changed); err != nil {
-		return o, err
-	}
 	switch {
-	case look == faultsAlone && !changed("steady"):
+	case f.look == faultsAlone && !changed("steady"):
 		if o.Window = f.window; f.quick && !changed("for") {
 			o.Window = 5 * time.Second
 		}
@@ -379,7 +382,7 @@ func (f *pagesFlags) options(cmd *cobra.Command, look looked, platforms func(str
 	}
 	for i, level := range o.ASLR {
 		if slices.Contains(o.ASLR[:i], level) {
-			return o, usageError("--aslr %s: name each level once", strings.Join(o.ASLR, ","))
+			return d, usageError("--aslr %s: name each level once", strings.Join(o.ASLR, ","))
 		}
 	}
 	switch {
@@ -387,10 +390,10 @@ func (f *pagesFlags) options(cmd *cobra.Command, look looked, platforms func(str
 		o.Subjects, err = readSubjects(separated(f.workloads), f.params, f.image)
 	case f.quick:
 		o.Subjects, err = readSubjects([]string{"httpd", "hashing"}, f.params, f.image)
-	case look == faultsAlone:
-		return o, usageError("name a running container, or a workload to start copies of: tare faults web-1, tare faults --workload httpd")
+	case f.look == faultsAlone:
+		return d, usageError("name a running container, or a workload to start copies of: tare faults web-1, tare faults --workload httpd")
 	case f.image != "":
-		return o, usageError("--image %s: name the workload that it is for: --workload", f.image)
+		return d, usageError("--image %s: name the workload that it is for: --workload", f.image)
 	default:
 		var subjects []workload.Subject
 		if subjects, err = pages.S1(); err == nil {
@@ -398,168 +401,46 @@ func (f *pagesFlags) options(cmd *cobra.Command, look looked, platforms func(str
 		}
 	}
 	if err != nil {
-		return o, err
+		return d, err
 	}
-	settings := map[string]*string{}
-	for _, key := range settingFlags {
-		value := ""
-		if of, ok := f.settings[key]; ok {
-			value = *of
-		}
-		settings[key] = &value
-	}
-	if o.Base, err = readSettings(settings); err != nil {
-		return o, err
-	}
-	cpus, err := process.Affinity()
-	if err != nil {
-		return o, err
+	if o.Base, err = readSettings(f.settings); err != nil {
+		return d, err
 	}
 	// All copies share one CPU, as S1's four shared a core; the load has the others.
-	if o.Base.CPUSet == "" && len(cpus) > 0 {
-		o.Base.CPUSet = fmt.Sprint(slices.Max(cpus))
+	if o.Base.CPUSet == "" && len(host.CPUs) > 0 {
+		o.Base.CPUSet = fmt.Sprint(slices.Max(host.CPUs))
 	}
 	if o.Base.Network == "" && needsNetwork(o.Subjects) {
 		o.Base.Network = platform.NetworkBridge
 	}
-	ctx := cmd.Context()
-	if ctx == nil {
-		ctx = context.Background()
+	if o.Platform, err = f.platformOf(host); err != nil {
+		return d, err
 	}
-	check := func(p platform.Platform) error { return p.Check(ctx) }
-	if o.Platform, err = f.platformOf(platforms, check); err != nil {
-		return o, err
+	// As on a host that lacks no probe: what is wrong with the rest is reported before
+	// anything is touched.
+	if o.Watch = pages.Planned(); f.watch != nil {
+		o.Watch = *f.watch
 	}
-	o.Host = kit.Host{CPUs: cpus, Platform: platforms, Check: check}
-	return o, nil
+	return pages.Design(o)
+}
+
+// prepare makes the probes that this host has.
+func (f *pagesFlags) prepare(context.Context, *measuring, *studyHost) (undo func() error, err error) {
+	watch, stop := pages.Watch(f.look.census, f.look.faults)
+	f.watch = &watch
+	return func() error { stop(); return nil }, nil
 }
 
 // platformOf is the platform asked for, or the first runtime that this host has.
-func (f *pagesFlags) platformOf(platforms func(string) (platform.Platform, error), check func(platform.Platform) error) (string, error) {
+func (f *pagesFlags) platformOf(host studyHost) (string, error) {
 	if f.platform != "" {
 		return lab.OwnPlatform(f.platform)
 	}
 	runtimes := []string{"oci:runc", "oci:crun"}
 	for _, name := range runtimes {
-		if p, err := platforms(name); err == nil && check(p) == nil {
+		if _, err := host.Find(name); err == nil {
 			return name, nil
 		}
 	}
 	return runtimes[0], nil // whose check says what is missing
-}
-
-func (f *pagesFlags) plan(changed func(string) bool) (record.Plan, error) {
-	p := record.Plan{SmallestEffect: 0.05, Level: 0.95, Blocks: f.blocks, Budget: f.budget}
-	switch {
-	case changed("blocks") && (f.blocks < 1 || f.blocks > 10000):
-		return p, usageError("--blocks %d: want 1 to 10000", f.blocks)
-	case changed("budget") && f.budget < time.Second:
-		return p, usageError("--budget %v: want at least 1s", f.budget)
-	case f.quick && (changed("blocks") || changed("budget")):
-		return p, usageError("--quick is a plan of its own: it goes without --blocks and --budget")
-	case f.quick:
-		p.Blocks = 1
-	case f.blocks == 0 && f.budget == 0:
-		p.Blocks = 3
-	}
-	return p, nil
-}
-
-func (a *app) runPagesExperiment(cmd *cobra.Command, f *pagesFlags, look looked) error {
-	dir, err := a.stateDir()
-	if err != nil {
-		return err
-	}
-	if err := needRoot(); err != nil && !f.dryRun {
-		return err
-	}
-	o, err := f.options(cmd, look, lab.Remover(dir))
-	if err != nil {
-		return err
-	}
-	// As on a host that lacks no probe: what is wrong with the rest is told
-	// before anything is touched.
-	o.Watch = pages.Planned()
-	d, err := pages.Design(o)
-	if err != nil {
-		return err
-	}
-	pass := d.Pass()
-	takes := max(d.Plan.Budget, pass)
-	if d.Plan.Blocks > 0 {
-		takes = pass * time.Duration(d.Plan.Blocks)
-	}
-	if f.dryRun {
-		return a.printDesign(cmd.Context(), dir, d, takes, lab.Remover(dir))
-	}
-	if takes > longRun && !f.yes {
-		return usageError("this takes about %v: give --yes to go ahead, or name fewer workloads, a shorter --steady, or one level of --aslr", takes.Round(time.Minute))
-	}
-	m, err := a.measuring(cmd.Context(), dir, pages.Name, f.out, f.json)
-	if err != nil {
-		return err
-	}
-	defer m.close()
-	d, stop, err := m.watched(o)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	run := record.Run{
-		ID:      record.NewID(cmd.Name(), time.Now(), uint16(drawSeed())),
-		Command: a.args,
-		Version: versionText(),
-		Started: time.Now(),
-		Status:  record.Running,
-		Host:    m.fingerprint(d),
-	}
-	run, err = m.lab.Run(cmd.Context(), d, run)
-	return m.finish(run, err)
-}
-
-// watched makes the design with the probes that this host has.
-func (m *measuring) watched(o pages.Options) (lab.Design, func(), error) {
-	o.Host.Platform = m.session.Platforms
-	watch, stop := pages.Watch(o.Census, o.Faults)
-	o.Watch = watch
-	d, err := pages.Design(o)
-	if err != nil {
-		stop()
-	}
-	return d, stop, err
-}
-
-// resumePages goes on with a run of this study.
-func (a *app) resumePages(ctx context.Context, dir string, run record.Run, out, json string) error {
-	name, again, f, look := "pages", (*cobra.Command)(nil), (*pagesFlags)(nil), censusAndFaults
-	again, f = pagesCommand()
-	line, err := storedArguments(a, run.Command, name)
-	if err != nil {
-		again, f = faultsCommand()
-		look = faultsAlone
-		line, err = storedArguments(a, run.Command, "faults")
-	}
-	if err == nil {
-		err = again.ParseFlags(line)
-	}
-	if err != nil {
-		return fmt.Errorf("run %s: its command line cannot be read again: %w", run.ID, err)
-	}
-	m, err := a.measuring(ctx, dir, pages.Name, out, json)
-	if err != nil {
-		return err
-	}
-	defer m.close()
-	again.SetContext(ctx)
-	o, err := f.options(again, look, m.session.Platforms)
-	if err != nil {
-		return err
-	}
-	d, stop, err := m.watched(o)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	run, err = m.lab.Resume(ctx, d, run)
-	return m.finish(run, err)
 }

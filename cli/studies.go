@@ -11,6 +11,7 @@ import (
 	"tare/study/gpu"
 	"tare/study/imported"
 	ioStudy "tare/study/io"
+	"tare/study/kit"
 	"tare/study/latency"
 	"tare/study/pages"
 	"tare/study/platforms"
@@ -46,16 +47,16 @@ func studies() map[string]studied {
 				return startup.Sheet(run, at, j)
 			},
 			interim: startup.Interim, next: startup.Next,
-			files: startupProfiles, resume: (*app).resumeStartup,
+			files: startupProfiles, resume: resumeFamily(startup.Name, startupStudies),
 		},
 		pages.Name: {
 			sheet:   func(run record.Run, at attachments, j []claim.Judgement) report.Sheet { return pages.Sheet(run, at, j) },
 			interim: pages.Interim, next: pages.Next,
-			resume: (*app).resumePages,
+			resume: resumeFamily(pages.Name, pageStudies),
 		},
 		latency.Name: {
-			sheet:   func(run record.Run, _ attachments, j []claim.Judgement) report.Sheet { return latency.Sheet(run, j) },
-			interim: latency.Interim, next: latency.Next,
+			sheet:   ofFamily(latency.Studies),
+			interim: latency.Studies.Interim, next: latency.Next,
 			resume: resumeFamily(latency.Name, latencyStudies),
 		},
 		platforms.Name: {
@@ -85,11 +86,16 @@ func studies() map[string]studied {
 			resume: resumeImported,
 		},
 		ioStudy.Name: {
-			sheet:   func(run record.Run, _ attachments, j []claim.Judgement) report.Sheet { return ioStudy.Sheet(run, j) },
-			interim: ioStudy.Interim, next: ioStudy.Next,
+			sheet:   ofFamily(ioStudy.Studies),
+			interim: ioStudy.Studies.Interim, next: ioStudy.Studies.NextOf,
 			resume: resumeFamily(ioStudy.Name, ioStudies),
 		},
 	}
+}
+
+// ofFamily composes the page of a run of a family's.
+func ofFamily(f kit.Family) func(record.Run, attachments, []claim.Judgement) report.Sheet {
+	return func(run record.Run, _ attachments, j []claim.Judgement) report.Sheet { return f.Sheet(run, j) }
 }
 
 // resumeFamily resumes a run of a family of studies.

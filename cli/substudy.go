@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,12 +37,36 @@ type studyFlags struct {
 	yes       bool
 	// whole tells that the program has the whole machine: nothing of tare's keeps
 	// off its CPUs while it runs.
-	whole bool
+	whole    bool
+	planning planning // the zero value is usualPlanning
 }
+
+// planning is what a study's plan is where the user says nothing of it.
+type planning struct {
+	smallest     float64 // effect of interest
+	usual, quick extent
+}
+
+// extent is how long a run goes on: a number of blocks, or a time.
+type extent struct {
+	blocks int
+	budget time.Duration
+}
+
+func (e extent) String() string {
+	if e.blocks > 0 {
+		return strconv.Itoa(e.blocks)
+	}
+	return strings.TrimSuffix(e.budget.String(), "0s")
+}
+
+// usualPlanning is that of most studies.
+var usualPlanning = planning{smallest: 0.02, usual: extent{budget: 10 * time.Minute}, quick: extent{budget: quickTime}}
 
 // subStudy is one study of a family, as its command has it.
 type subStudy struct {
 	name  string // empty where the family has one study alone, and goes by its name
+	id    string // the beginning of its runs' ids, where that is not the family's and the study's name
 	flags *studyFlags
 	// design makes the design from the command line.
 	design func(cmd *cobra.Command, args []string, on studyHost) (lab.Design, error)
@@ -66,9 +92,12 @@ type studyHost struct {
 // subStudied makes a study's command and the places of its flags.
 type subStudied func() (*cobra.Command, *subStudy)
 
-// register makes the flags that all studies of a family have. full says what
-// --full is of this one.
+// register makes the flags that all studies have. full says what --full is of this one;
+// empty where it has none.
 func (f *studyFlags) register(cmd *cobra.Command, quick, full string, knobs []string) {
+	if f.planning == (planning{}) {
+		f.planning = usualPlanning
+	}
 	f.settings = map[string]*string{}
 	flags := cmd.Flags()
 	for _, key := range settingFlags {
@@ -81,11 +110,18 @@ func (f *studyFlags) register(cmd *cobra.Command, quick, full string, knobs []st
 	if !f.whole {
 		flags.StringVar(&f.loadCPUs, "load-cpuset", "", "CPUs of the client, and of everything that tare does meanwhile (`LIST`; default: those that --cpuset-cpus leaves)")
 	}
-	flags.IntVar(&f.blocks, "blocks", 0, "number of blocks (default: as many as fit into --budget)")
-	flags.DurationVar(&f.budget, "budget", 0, "time for measuring (default 10m unless --blocks is given)")
+	if usual := f.planning.usual; usual.blocks > 0 {
+		flags.IntVar(&f.blocks, "blocks", 0, "number of blocks (default "+usual.String()+" unless --budget is given)")
+		flags.DurationVar(&f.budget, "budget", 0, "time for measuring, in place of a number of blocks")
+	} else {
+		flags.IntVar(&f.blocks, "blocks", 0, "number of blocks (default: as many as fit into --budget)")
+		flags.DurationVar(&f.budget, "budget", 0, "time for measuring (default "+usual.String()+" unless --blocks is given)")
+	}
 	flags.Int64Var(&f.seed, "seed", 0, "seed of every order and schedule (default: drawn, and printed)")
 	flags.BoolVar(&f.quick, "quick", false, quick)
-	flags.BoolVar(&f.full, "full", false, full)
+	if full != "" {
+		flags.BoolVar(&f.full, "full", false, full)
+	}
 	flags.StringVar(&f.out, "out", "", "directory for the HTML report (default: reports/ in the state directory)")
 	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file (- for standard output)")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print the conditions, the time and what would be touched, and run nothing")
@@ -99,7 +135,7 @@ func (f *studyFlags) register(cmd *cobra.Command, quick, full string, knobs []st
 const quickTime = 50 * time.Second
 
 func (f *studyFlags) plan(changed func(string) bool) (record.Plan, error) {
-	p := record.Plan{SmallestEffect: 0.02, Level: 0.95, Blocks: f.blocks, Budget: f.budget}
+	p := record.Plan{SmallestEffect: f.planning.smallest, Level: 0.95, Blocks: f.blocks, Budget: f.budget}
 	switch {
 	case changed("blocks") && (f.blocks < 1 || f.blocks > 10000):
 		return p, usageError("--blocks %d: want 1 to 10000", f.blocks)
@@ -108,13 +144,13 @@ func (f *studyFlags) plan(changed func(string) bool) (record.Plan, error) {
 	case f.quick && f.full:
 		return p, usageError("--quick and --full: want one of them")
 	case f.quick && (changed("blocks") || changed("budget")):
-		return p, usageError("--quick is a budget of its own: it goes without --blocks and --budget")
+		return p, usageError("--quick is a plan of its own: it goes without --blocks and --budget")
 	case f.full && f.blocks == 0 && f.budget == 0:
 		p.Blocks = fullBlocks
 	case f.quick:
-		p.Budget = quickTime
+		p.Blocks, p.Budget = f.planning.quick.blocks, f.planning.quick.budget
 	case f.blocks == 0 && f.budget == 0:
-		p.Budget = 10 * time.Minute
+		p.Blocks, p.Budget = f.planning.usual.blocks, f.planning.usual.budget
 	}
 	return p, nil
 }
@@ -225,7 +261,7 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 	}
 	return a.measureSub(cmd.Context(), family, s, cmd, args, dir, s.flags.out, s.flags.json, func(m *measuring, d lab.Design) (record.Run, error) {
 		run := record.Run{
-			ID:      record.NewID(strings.TrimSuffix(family+"-"+s.name, "-"), time.Now(), uint16(drawSeed())),
+			ID:      record.NewID(cmp.Or(s.id, strings.TrimSuffix(family+"-"+s.name, "-")), time.Now(), uint16(drawSeed())),
 			Command: a.args,
 			Version: versionText(),
 			Started: time.Now(),

@@ -27,7 +27,7 @@ func Judge(run record.Run) []claim.Judgement {
 	if place.Of(run) == "" {
 		return nil
 	}
-	judgements := io.Judge(run)
+	judgements := io.Studies.Judge(run)
 	for i := range judgements {
 		const why = "measured elsewhere, and imported"
 		if judgements[i].NotRepresentative == "" {
@@ -53,7 +53,7 @@ func Sheet(run record.Run, judgements []claim.Judgement) report.Sheet {
 		Title: "tare import: " + strings.Join(workloads(run), ", "), Answer: answer(r), Together: report.Together(run, r.Report), Facts: facts(r),
 		Banners: banners(r), Parts: overview(r), Command: strings.Join(quoted(run.Command), " "),
 	}
-	found, tables := io.Found(run)
+	found, tables := io.Studies.Found(run)
 	if found != "" {
 		s.Answer = found + " " + s.Answer
 	}

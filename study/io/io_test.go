@@ -23,20 +23,20 @@ func runOf(name string) record.Run {
 // Every study has a page, a claim or a reason for none, and a next command, however
 // little was measured.
 func TestEveryStudyHasItsPage(t *testing.T) {
-	for _, k := range kinds {
-		run := runOf(k.name)
-		s := Sheet(run, nil)
-		if s.Title != k.title || s.Answer == "" || Next(run) != k.next || k.next == "" {
-			t.Errorf("%s: title %q, answer %q, next %q", k.name, s.Title, s.Answer, Next(run))
+	for _, k := range Studies.Members {
+		run := runOf(k.Name)
+		s := Studies.Sheet(run, nil)
+		if s.Title != k.Title || s.Answer == "" || Studies.NextOf(run) != k.Next || k.Next == "" {
+			t.Errorf("%s: title %q, answer %q, next %q", k.Name, s.Title, s.Answer, Studies.NextOf(run))
 		}
-		if i := Interim(run); i.Title != k.title+", so far" || i.Answer == "" {
-			t.Errorf("%s so far: title %q, answer %q", k.name, i.Title, i.Answer)
+		if i := Studies.Interim(run); i.Title != k.Title+", so far" || i.Answer == "" {
+			t.Errorf("%s so far: title %q, answer %q", k.Name, i.Title, i.Answer)
 		}
-		if _, err := claim.Settle(run, Judge(run)); err != nil {
-			t.Errorf("%s: %v", k.name, err)
+		if _, err := claim.Settle(run, Studies.Judge(run)); err != nil {
+			t.Errorf("%s: %v", k.Name, err)
 		}
 	}
-	if s := Sheet(record.Run{}, nil); s.Answer == "" {
+	if s := Studies.Sheet(record.Run{}, nil); s.Answer == "" {
 		t.Error("a run of nothing has no answer")
 	}
 }
@@ -44,8 +44,8 @@ func TestEveryStudyHasItsPage(t *testing.T) {
 // Each claim of S5 is judged by one of the studies' commands.
 func TestClaimsNameTheirStudy(t *testing.T) {
 	named := map[string]bool{}
-	for _, k := range kinds {
-		named[k.title] = true
+	for _, k := range Studies.Members {
+		named[k.Title] = true
 	}
 	for _, c := range claim.Of(Name) {
 		if len(c.Command) < 3 || !named["tare "+c.Command[1]+" "+c.Command[2]] {

@@ -77,6 +77,3 @@ func predictedParts(run record.Run) []report.Part {
 	}
 	return r.Parts()
 }
-
-// measuredDemand is the answer while a prediction's run goes on.
-func measuredDemand(run record.Run) string { return cpu.Demanded(run) }

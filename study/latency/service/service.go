@@ -18,6 +18,7 @@ import (
 	"tare/lab"
 	"tare/load"
 	"tare/platform"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -102,7 +103,7 @@ const (
 
 // Covariates of a trial.
 const (
-	LatenessP99 = "lateness_p99_us" // of an open loop, the generator's own
+	LatenessP99 = kit.LatenessP99
 	Requests    = "requests"
 )
 
