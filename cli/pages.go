@@ -91,7 +91,7 @@ func pageStudies() []subStudied {
 
 // experiment is the study of copies that tare starts.
 func (f *pagesFlags) experiment(id string) *subStudy {
-	return &subStudy{id: id, flags: &f.studyFlags, design: f.design, prepare: f.prepare}
+	return &subStudy{id: id, less: "name fewer workloads, a shorter --steady, or one level of --aslr", flags: &f.studyFlags, design: f.design, prepare: f.prepare}
 }
 
 func pagesCommand() (*cobra.Command, *pagesFlags, *subStudy) {

@@ -84,7 +84,7 @@ reported as such. --profile adds the time line of single starts, what the CPUs d
 	flags.DurationVar(&f.readyIn, "ready-limit", 0, "time after its answer in which a container must be ready (default 1m)")
 	f.register(cmd, "about a minute: rates 2 and 8, no knee, docker and oci:runc where no platform is named", "", settingFlags)
 	must(cmd.RegisterFlagCompletionFunc("workload", completeWorkloads))
-	return cmd, &subStudy{flags: &f.studyFlags, design: f.design, prepare: f.prepare}
+	return cmd, &subStudy{less: "name fewer rates, workloads or platforms, or a smaller --budget", flags: &f.studyFlags, design: f.design, prepare: f.prepare}
 }
 
 // completeWorkloads offers the workloads that we ship, and files.

@@ -57,7 +57,7 @@ func (e extent) String() string {
 	if e.blocks > 0 {
 		return strconv.Itoa(e.blocks)
 	}
-	return strings.TrimSuffix(e.budget.String(), "0s")
+	return strings.Replace(e.budget.String(), "m0s", "m", 1)
 }
 
 // usualPlanning is that of most studies.
@@ -66,6 +66,7 @@ var usualPlanning = planning{smallest: 0.02, usual: extent{budget: 10 * time.Min
 // subStudy is one study of a family, as its command has it.
 type subStudy struct {
 	name  string // empty where the family has one study alone, and goes by its name
+	less  string // what to ask for less of, where it takes too long; empty is usual
 	id    string // the beginning of its runs' ids, where that is not the family's and the study's name
 	flags *studyFlags
 	// design makes the design from the command line.
@@ -257,7 +258,7 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 		terminal.Fprintln(a.err, note)
 	}
 	if takes > longRun && !s.flags.yes {
-		return usageError("this takes about %v: give --yes to go ahead, or name fewer conditions, or a smaller --budget", takes.Round(time.Minute))
+		return usageError("this takes about %v: give --yes to go ahead, or %s", takes.Round(time.Minute), cmp.Or(s.less, "name fewer conditions, or a smaller --budget"))
 	}
 	return a.measureSub(cmd.Context(), family, s, cmd, args, dir, s.flags.out, s.flags.json, func(m *measuring, d lab.Design) (record.Run, error) {
 		run := record.Run{

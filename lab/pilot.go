@@ -32,9 +32,9 @@ const (
 	// pilotStrips are the strips of each drive in a round of the pilot.
 	// At least leastPilotStrips are measured, however long they take.
 	pilotStrips, leastPilotStrips = 12, 2
-	// warmStep is a burst of the warm-up. An instance was warm before warmIdle of them in turn
-	// that bring no rate which exceeds the best by warmWithin, or is after warmMost. A
-	// disturbance can slow a burst, and does not make the warm-up longer.
+	// warmStep is a burst of the warm-up. Its rate rises where it exceeds the best one by
+	// warmWithin. After warmIdle bursts in turn without a rise, or after warmMost, an instance is
+	// warm: those bursts do not count. A disturbance slows a burst, and adds nothing.
 	warmStep, warmMost, warmWithin = 50 * time.Millisecond, 3 * time.Second, 0.03
 	warmIdle                       = 2
 	// settleSteps bursts of settleStep follow a thaw, settleRepeats times, to find how long
@@ -102,7 +102,7 @@ type pilotSlices struct {
 // take to warm up and to settle, and how long a slice has to be.
 func (r *runner) pilotRound(ctx context.Context, g Group, drives []workload.Drive, plan *record.RoundPlan, seen *pilotSlices) (err error) {
 	first := plan.Pilot == 0
-	warm := map[string][]time.Duration{} // of each instance, by drive
+	warm := map[warming][]time.Duration{} // of each instance
 	began := r.lab.now()
 	draw := draws(r.design.Seed, g.Workload, -plan.Pilot)
 	seats, err := r.openRound(ctx, g, 0, plan.Pilot, draw, func(ctx context.Context, s *seat) error {
@@ -120,7 +120,8 @@ func (r *runner) pilotRound(ctx context.Context, g Group, drives []workload.Driv
 			if err != nil {
 				return err
 			}
-			if warm[d.Name] = append(warm[d.Name], took); d.Rate > 0 {
+			of := warming{d.Name, s.condition.ID}
+			if warm[of] = append(warm[of], took); d.Rate > 0 {
 				rate = d.Rate // that is due, whatever came of it in so short a time
 			}
 			if known, ok := plan.Rate[d.Name]; !ok || rate < known {
@@ -132,8 +133,8 @@ func (r *runner) pilotRound(ctx context.Context, g Group, drives []workload.Driv
 	var stripped time.Duration
 	defer func() {
 		if left := r.closeRound(ctx, seats); left != nil {
-			// It would run beside what is measured next, so that nothing is: no cause of err's
-			// own is wrapped, on which somebody would go on with blocks.
+			// What is left would run beside what is measured next. So err is passed on as text:
+			// as a cannotSlice, it would have the group measured by blocks.
 			err = also(left, flattened(err))
 		}
 		seen.rounds = append(seen.rounds, r.lab.now().Sub(began)-stripped)
@@ -143,8 +144,7 @@ func (r *runner) pilotRound(ctx context.Context, g Group, drives []workload.Driv
 	}
 	if first {
 		for _, of := range warm {
-			slices.Sort(of)
-			plan.Warm = max(plan.Warm, of[len(of)/2]) // the host's own changes make single ones longer
+			plan.Warm = max(plan.Warm, slices.Min(of)) // the host's own changes make single ones longer
 		}
 		opening := r.lab.now().Sub(began)
 		if err := r.chooseSlices(ctx, g, drives, seats, plan); err != nil {
@@ -193,11 +193,15 @@ func flattened(err error) error {
 	return errors.New(err.Error())
 }
 
+// warming is what warms up: the instances of a condition, under a drive.
+type warming struct{ drive, condition string }
+
 // warmsUp loads an instance until its rate stands still, and gives after how long that was so,
 // and the rate in operations per second.
 func (r *runner) warmsUp(ctx context.Context, s *seat, d workload.Drive) (warm time.Duration, rate float64, err error) {
 	idle := 0
-	for began := r.lab.now(); ; {
+	began := r.lab.now()
+	for rose := began; ; {
 		step := r.lab.now()
 		all, err := r.load(ctx, s, d, workload.Stretch{Duration: warmStep, Rate: d.Rate})
 		if err != nil {
@@ -205,11 +209,11 @@ func (r *runner) warmsUp(ctx context.Context, s *seat, d workload.Drive) (warm t
 		}
 		now := all[0].Worked / r.lab.now().Sub(step).Seconds()
 		if idle++; now > rate*(1+warmWithin) {
-			idle = 0
+			idle, rose = 0, r.lab.now()
 		}
 		rate = max(rate, now)
 		if took := r.lab.now().Sub(began); idle == warmIdle || took > warmMost {
-			return max(warmStep, (took - time.Duration(idle)*warmStep).Truncate(warmStep)), rate, nil
+			return max(warmStep, rose.Sub(began).Truncate(warmStep)), rate, nil
 		}
 	}
 }
@@ -412,9 +416,7 @@ func (r *runner) allocate(g Group, plan *record.RoundPlan, seen *pilotSlices, dr
 		}
 		perStrip += plan.CostOfStrip
 	}
-	if len(controlled(drives)) > 0 {
-		perRound += controlTime(*plan) / controlEvery
-	}
+	perRound += time.Duration(len(controlled(drives))) * controlTime(*plan) / controlEvery
 	most := maxStrips
 	if share := r.shareOf(); share > 0 {
 		turns := time.Duration(r.turns(g))

@@ -69,7 +69,10 @@ func TestThePilotChoosesByWhatItSees(t *testing.T) {
 		"a quota":                      {func(*standIn) float64 { return 1 }, 0.5, 0, time.Second, warmStep, true},
 		"a quota of short periods":     {func(*standIn) float64 { return 1 }, 0.5, 10 * time.Millisecond, 100 * time.Millisecond, warmStep, true},
 		"a program that takes to warm": {func(of *standIn) float64 { return min(1, 0.1*float64(of.loads)) }, 0, 0, shortestSlice, 10 * warmStep, true},
-		"one that never does":          {func(of *standIn) float64 { return math.Pow(1.1, float64(of.loads)) }, 0, 0, shortestSlice, warmMost + warmStep, true},
+		"one of two that takes longer": {func(of *standIn) float64 {
+			return map[string]float64{"bare": 1, "box": min(1, 0.1*float64(of.loads))}[of.platform]
+		}, 0, 0, shortestSlice, 10 * warmStep, true},
+		"one that never does": {func(of *standIn) float64 { return math.Pow(1.1, float64(of.loads)) }, 0, 0, shortestSlice, warmMost + warmStep, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, "bare", "box")
@@ -130,5 +133,17 @@ func TestStripsWithin(t *testing.T) {
 		if got := stripsWithin(c.left, c.round, c.strip); got != c.want {
 			t.Errorf("%v of rounds of %v and strips of %v: %d, want %d", c.left, c.round, c.strip, got, c.want)
 		}
+	}
+}
+
+// Of a round that was killed, the time counts until the end of its last slice.
+func TestTimeOfAKilledRoundCounts(t *testing.T) {
+	at := func(s float64) time.Time { return time.Unix(1000, 0).Add(time.Duration(s * float64(time.Second))) }
+	trials := []record.Trial{
+		{Started: at(0), Elapsed: 8 * time.Second},
+		{Started: at(9), Slices: []record.Slice{{Started: at(10), Window: time.Second}, {Started: at(14), Window: time.Second}}},
+	}
+	if got := covered(trials); got != 14*time.Second {
+		t.Errorf("%v, want 8 s and 6 s", got)
 	}
 }

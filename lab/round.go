@@ -24,8 +24,7 @@ const (
 	leastStrips = 5
 	// openEvery is how many strips of each closed loop go with one of each open loop.
 	openEvery = 6
-	// controlEvery is how often a round measures the baseline alone and by long slices, too:
-	// under one drive, which take turns.
+	// controlEvery is how often a round measures the baseline alone and by long slices, too.
 	controlEvery = 5
 	// aloneSlices and longSlices are how many of each it then makes.
 	aloneSlices, longSlices = 20, 1
@@ -205,7 +204,7 @@ func (r *runner) sliceRound(ctx context.Context, g Group, round int, plan record
 			return err
 		}
 		if hasControls(round) && s.condition.Baseline && s.replicate == 0 {
-			return r.control(ctx, s, drives, plan, round/controlEvery, draw)
+			return r.control(ctx, s, drives, plan, draw)
 		}
 		return nil
 	})
@@ -254,13 +253,13 @@ func (r *runner) warmSeat(ctx context.Context, s *seat, drives []workload.Drive,
 
 // control measures the baseline apart from the strips: beside no other instance, as it is
 // launched first, and by long slices. What differs tells what slicing hides.
-func (r *runner) control(ctx context.Context, s *seat, drives []workload.Drive, plan record.RoundPlan, turn int, draw *rand.Rand) error {
+func (r *runner) control(ctx context.Context, s *seat, drives []workload.Drive, plan record.RoundPlan, draw *rand.Rand) error {
 	if err := s.freeze(ctx); err != nil {
 		return err
 	}
 	r.strips.watch.meet(ctx, r.platforms)
-	if drives = controlled(drives); len(drives) > 0 {
-		alone := stretchOf(drives[turn%len(drives)], plan)
+	for _, d := range controlled(drives) {
+		alone := stretchOf(d, plan)
 		alone.control = record.ControlAlone
 		long := alone
 		long.control, long.length = record.ControlLong, longOf(plan)
@@ -281,7 +280,7 @@ func (r *runner) control(ctx context.Context, s *seat, drives []workload.Drive, 
 	return s.dropped
 }
 
-// controlTime is how long a round's controls take.
+// controlTime is how long a round's controls take under one drive.
 func controlTime(plan record.RoundPlan) time.Duration {
 	return aloneSlices*(plan.Settle+plan.Slice) + longSlices*(plan.Settle+longOf(plan))
 }

@@ -44,8 +44,8 @@ func (r *runner) chooseDesign(ctx context.Context, g *Group) error {
 }
 
 // Sliceable says why a group cannot be measured by rounds; empty where it can, and then
-// whether a slice is an execution. What only a pilot finds out it does not know: whether the
-// program bears to be frozen.
+// whether a slice is an execution. Only a pilot finds out
+// whether the program still works after it was frozen.
 func Sliceable(ctx context.Context, g Group, platforms func(name string) platform.Platform) (executions bool, why string) {
 	var drives []workload.Drive
 	for _, c := range g.Conditions {
@@ -161,7 +161,7 @@ func (r *runner) enoughRounds(g Group, p *progress) bool {
 	if p.target > 0 && p.blocks >= p.target {
 		return true
 	}
-	if plan.Budget > 0 && p.blocks > 0 && r.outOfTime(r.costOf(g.Workload, p)) {
+	if plan.Budget > 0 && p.blocks > 0 && r.outOfTime(r.costOf(g, p)) {
 		return true
 	}
 	if plan.Budget == 0 && p.blocks >= mostRounds {
@@ -175,14 +175,16 @@ func (r *runner) enoughRounds(g Group, p *progress) bool {
 }
 
 // costOf is how long a group's next round will take.
-func (r *runner) costOf(group string, p *progress) time.Duration {
-	plan := r.design.Plan.Rounds[group]
+func (r *runner) costOf(g Group, p *progress) time.Duration {
+	plan := r.design.Plan.Rounds[g.Workload]
 	if p.executions {
 		return plan.CostOfStrip * time.Duration(min(plan.Strips, leastStrips))
 	}
 	var controls time.Duration
 	if hasControls(p.blocks + 1) {
-		controls = controlTime(plan)
+		if drives, err := drivesOf(g); err == nil {
+			controls = time.Duration(len(controlled(drives))) * controlTime(plan)
+		}
 	}
 	if p.blocks > 0 && p.piloted > 0 {
 		return (p.spent-p.piloted)/time.Duration(p.blocks) + controls
@@ -219,7 +221,7 @@ func covered(trials []record.Trial) (sum time.Duration) {
 	slices.SortFunc(trials, func(a, b record.Trial) int { return a.Started.Compare(b.Started) })
 	var until time.Time
 	for _, t := range trials {
-		end := t.Started.Add(t.Elapsed)
+		end := endOf(t)
 		if t.Started.After(until) {
 			until = t.Started
 		}

@@ -206,16 +206,22 @@ func leftOff(run record.Run) time.Time {
 		at = run.Plan.Resumed
 	}
 	for _, t := range run.Trials {
-		if end := t.Started.Add(t.Elapsed); end.After(at) {
+		if end := endOf(t); end.After(at) {
 			at = end
-		}
-		for _, s := range t.Slices { // of a trial that was killed, the last that is known
-			if end := s.Started.Add(s.Window); end.After(at) {
-				at = end
-			}
 		}
 	}
 	return at
+}
+
+// endOf is when a trial ended; of one that was killed, the end of its last slice.
+func endOf(t record.Trial) time.Time {
+	end := t.Started.Add(t.Elapsed)
+	for _, s := range t.Slices {
+		if at := s.Started.Add(s.Window); at.After(end) {
+			end = at
+		}
+	}
+	return end
 }
 
 // sameThings refuses to go on with another program or another runtime under the

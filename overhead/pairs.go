@@ -16,7 +16,7 @@ type pairs struct {
 	dropped         int // blocks in which one of the two is missing
 	unpaired        bool
 	// rounds tells that each element is a round; its log ratios are then by strips: the
-	// typical one, and that of totals, both with the same weights. A quantile has none.
+	// typical one, with the weights of the rounds, and that of totals. A quantile has none.
 	rounds                  bool
 	typical, total, weights []float64
 }
@@ -102,7 +102,8 @@ func (l *layout) pairAA(metric workload.Metric) pairs {
 func (p pairs) ratio(opt Options) stats.Estimate {
 	switch {
 	case p.byStrips():
-		return stats.RoundMean(p.headline(), p.weights, opt.Level)
+		ratios, weights := p.headline()
+		return stats.RoundMean(ratios, weights, opt.Level)
 	case p.unpaired && logarithmic(p.metric):
 		return stats.UnpairedRatio(values(p.base), values(p.treatment), opt.Level)
 	case p.unpaired:
@@ -134,7 +135,7 @@ func (p pairs) difference(opt Options) stats.Estimate {
 // though the effect itself is that of the merged histograms.
 func (p pairs) logSD() float64 {
 	if p.byStrips() {
-		return stats.RoundSD(p.headline(), p.weights)
+		return stats.RoundSD(p.headline())
 	}
 	if p.unpaired {
 		return stats.UnpairedLogSD(values(p.base), values(p.treatment))

@@ -307,7 +307,7 @@ func (b *block) against(m workload.Metric, base []place, other place, all bool) 
 		return s, false
 	}
 	var ratios []float64
-	places, strips := 0.0, 0
+	places := 0.0
 	for _, at := range base {
 		i := b.instances[at]
 		if i == nil || len(i.controls) > 0 {
@@ -330,13 +330,13 @@ func (b *block) against(m workload.Metric, base []place, other place, all bool) 
 		}
 		ratios = append(ratios, own...)
 		s.total += math.Log(treatment.ratio() / baseline.ratio())
+		s.error += stats.RoundError(own) // to each by itself: how two of the baseline differ is no noise of strips
 		places++
-		strips = max(strips, len(own))
 	}
 	if places == 0 {
 		return s, false
 	}
-	return summary{stats.TrimmedMean(ratios, stats.Trim), s.total / places, stats.RoundError(ratios, strips)}, true
+	return summary{stats.TrimmedMean(ratios, stats.Trim), s.total / places, s.error / places}, true
 }
 
 // pairRounds gathers a condition's log ratios to the baseline, round by round.
@@ -369,7 +369,7 @@ func (l *layout) pairRounds(m workload.Metric, base []place, other place, all bo
 		}
 		p.add(b.number, x, y)
 	}
-	// By how quiet each round was. What totals have of their own, stalls, must not decide it.
+	// By how quiet each round was. Totals have none: stalls come with busy rounds.
 	p.weights = stats.RoundWeights(p.typical, errors)
 	return p
 }
@@ -378,12 +378,12 @@ func (l *layout) pairRounds(m workload.Metric, base []place, other place, all bo
 // or a quantile of what all strips of a round have.
 func (p pairs) byStrips() bool { return p.rounds && !p.metric.Count && p.metric.Quantile == 0 }
 
-// headline are the log ratios that a metric's verdict rests on.
-func (p pairs) headline() []float64 {
+// headline are the log ratios that a metric's verdict rests on, with their weights.
+func (p pairs) headline() (logRatios, weights []float64) {
 	if byTotals(p.metric) {
-		return p.total
+		return p.total, nil
 	}
-	return p.typical
+	return p.typical, p.weights
 }
 
 // describe fills in what rounds tell of a row besides its ratio.
@@ -391,8 +391,8 @@ func (p pairs) describe(row *Row, opt Options) {
 	if !p.byStrips() {
 		return
 	}
-	row.Typical, row.Total = stats.RoundMean(p.typical, p.weights, opt.Level), stats.RoundMean(p.total, p.weights, opt.Level)
-	row.Stalls, row.StallsNotExcluded = stats.Stalls(p.total, p.typical, p.weights, opt.Level)
+	row.Typical, row.Total = stats.RoundMean(p.typical, p.weights, opt.Level), stats.RoundMean(p.total, nil, opt.Level)
+	row.Stalls, row.StallsNotExcluded = stats.Stalls(p.total, p.typical, opt.Level)
 }
 
 // Effect is something within rounds that moves a metric though no condition does: where a

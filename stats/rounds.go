@@ -35,16 +35,15 @@ func trimmed(n int, share float64) int {
 
 // RoundError is the standard error that a round's own strips give of its typical ratio: that
 // of a median of normal values, whose standard deviation is found from the quartiles of the
-// strips' log ratios. strips is how many of them are independent: ratios of one slice to
-// several others are not. NaN where there are fewer than two ratios.
-func RoundError(logRatios []float64, strips int) float64 {
-	if len(logRatios) < 2 || strips < 1 || each(logRatios, finite) != nil {
+// strips' log ratios. NaN where there are fewer than two.
+func RoundError(logRatios []float64) float64 {
+	if len(logRatios) < 2 || each(logRatios, finite) != nil {
 		return math.NaN()
 	}
 	const quartiles = 1.349 // apart, in standard deviations
 	sorted := slices.Sorted(slices.Values(logRatios))
 	sd := (ranked(sorted, 0.75) - ranked(sorted, 0.25)) / quartiles
-	return sd * math.Sqrt(math.Pi/2/float64(strips))
+	return sd * math.Sqrt(math.Pi/2/float64(len(logRatios)))
 }
 
 // leastError is the part of the median error of all rounds below which no round's own is
@@ -87,26 +86,31 @@ func RoundWeights(logRatios, errors []float64) []float64 {
 // one round share its launches.
 //
 // weights are those of [RoundWeights]. nil weighs all alike, and the interval is Student's t.
-// The interval with weights holds whether or not they fit the rounds' true errors (see [robust]).
+// Weights have to be independent of the ratios: where a ratio differs in busy rounds, a weighted
+// mean leaves much of that out. The interval does not need weights that fit the rounds' true
+// errors.
 func RoundMean(logRatios, weights []float64, level float64) Estimate {
 	n := len(logRatios)
 	if err := each(logRatios, finite); err != nil {
 		return undefined(n, level, MethodT, "no ratio: %v", err)
 	}
+	if weights != nil {
+		if err := each(weights, positive); err != nil || len(weights) != n {
+			return undefined(n, level, MethodWeightedT, "%d weights for %d ratios: want as many, each above 0", len(weights), n)
+		}
+	}
 	return locateRounds(logRatios, weights, rounding*max(1, largest(logRatios)), level).exponential(n, level)
 }
 
-// RoundSD is the standard deviation of rounds that would give the same interval as these with
-// their weights, if all counted alike: what one more round is worth.
+// RoundSD is the standard deviation of rounds that would give the same standard error as these
+// with their weights, if all counted alike: what one more round is worth.
 func RoundSD(logRatios, weights []float64) float64 {
 	if weights == nil || paired(logRatios, weights, finite) != nil {
 		_, sd := meanSD(logRatios)
 		return sd
 	}
-	const level = 0.95
-	n := float64(len(logRatios))
-	_, half := robust(logRatios, weights, level)
-	return half / tQuantile(1-(1-level)/2, n-1) * math.Sqrt(n)
+	_, se, _ := robust(logRatios, weights)
+	return se * math.Sqrt(float64(len(logRatios)))
 }
 
 func locateRounds(x, weights []float64, resolution, level float64) location {
@@ -114,7 +118,8 @@ func locateRounds(x, weights []float64, resolution, level float64) location {
 	if weights == nil || math.IsNaN(l.low) {
 		return l
 	}
-	mean, half := robust(x, weights, level)
+	mean, se, degrees := robust(x, weights)
+	half := tQuantile(1-(1-level)/2, degrees) * se
 	l.method, l.value, l.low, l.high = MethodWeightedT, mean, mean-half, mean+half
 	if len(x) >= shown {
 		l.warnings = nil // that a round lies far off, which may count for little
@@ -122,12 +127,14 @@ func locateRounds(x, weights []float64, resolution, level float64) location {
 	return l
 }
 
-// robust gives a weighted mean and half of its interval. The variance is found from the
-// deviations, each raised by its leverage (CR2 of Bell and McCaffrey 2002), and the degrees of
-// freedom by Satterthwaite's approximation (Tipton, Psychological Methods 20, 2015) under the
-// standard deviations that the weights are the inverse of. With equal weights it is
-// Student's t.
-func robust(x, weights []float64, level float64) (mean, half float64) {
+// robust gives a weighted mean, its standard error and the degrees of freedom of that.
+//
+// The variance is found from the deviations, each raised by its leverage: CR2 of Bell and
+// McCaffrey (2002) for variances that are the inverse of the weights. The degrees are
+// Satterthwaite's (Tipton, Psychological Methods 20, 2015) for standard deviations that are the
+// inverse of the weights. With equal weights both are Student's. With unequal ones the variance
+// is rather too large if the standard deviations are right.
+func robust(x, weights []float64) (mean, se, degrees float64) {
 	var sum float64
 	for _, w := range weights {
 		sum += w
@@ -152,17 +159,17 @@ func robust(x, weights []float64, level float64) (mean, half float64) {
 			squares += a * g * g / (1 - g) * covariance * covariance
 		}
 	}
-	degrees := max(1, trace*trace/squares)
-	return mean, tQuantile(1-(1-level)/2, degrees) * math.Sqrt(variance)
+	return mean, math.Sqrt(variance), max(1, trace*trace/squares)
 }
 
 // Stalls estimates by what factor the ratio of totals exceeds the typical ratio, from the
-// log ratios that each round found of either, with the weights of [RoundMean]. It differs from
-// 1 where a condition changes how often the program stalls, or for how long: the typical ratio
-// leaves stalls out, and totals hold them. notExcluded is the largest such change, in either
-// direction, that the interval leaves possible, as a ratio-effect (0.01 is 1 %); NaN where
-// there is no interval.
-func Stalls(total, typical, weights []float64, level float64) (difference Estimate, notExcluded float64) {
+// log ratios that each round found of either. It differs from 1 where a condition changes how
+// often the program stalls, or for how long: the typical ratio leaves stalls out, and totals
+// hold them. notExcluded is the largest such change, in either direction, that the interval
+// leaves possible, as a ratio-effect (0.01 is 1 %); NaN where there is no interval.
+//
+// All rounds count alike: stalls come with busy rounds, which weights would leave out.
+func Stalls(total, typical []float64, level float64) (difference Estimate, notExcluded float64) {
 	n := min(len(total), len(typical))
 	if err := paired(typical, total, finite); err != nil {
 		return undefined(n, level, MethodT, "no difference: %v", err), math.NaN()
@@ -172,6 +179,6 @@ func Stalls(total, typical, weights []float64, level float64) (difference Estima
 		differences[i] = total[i] - typical[i]
 	}
 	resolution := rounding * max(1, largest(total), largest(typical))
-	l := locateRounds(differences, weights, resolution, level)
+	l := locateRounds(differences, nil, resolution, level)
 	return l.exponential(n, level), math.Expm1(max(math.Abs(l.low), math.Abs(l.high)))
 }

@@ -79,9 +79,9 @@ func TestRoundEstimatesAreEvenHanded(t *testing.T) {
 		if a := TrimmedMean(total, 0.2); !near(a, TrimmedMean(pick(total, 1), 0.2)) || !near(a, -TrimmedMean(pick(total, -1), 0.2)) {
 			t.Errorf("n = %d: the trimmed mean goes by the order or the sign", n)
 		}
-		stalls, most := Stalls(total, typical, nil, 0.95)
-		again, mostAgain := Stalls(pick(total, 1), pick(typical, 1), nil, 0.95)
-		mirrored, mostMirrored := Stalls(pick(total, -1), pick(typical, -1), nil, 0.95)
+		stalls, most := Stalls(total, typical, 0.95)
+		again, mostAgain := Stalls(pick(total, 1), pick(typical, 1), 0.95)
+		mirrored, mostMirrored := Stalls(pick(total, -1), pick(typical, -1), 0.95)
 		for name, e := range map[string][3]Estimate{
 			"mean":   {RoundMean(total, nil, 0.95), RoundMean(pick(total, 1), nil, 0.95), RoundMean(pick(total, -1), nil, 0.95)},
 			"stalls": {stalls, again, mirrored},
@@ -139,6 +139,11 @@ func TestWeightsOfRounds(t *testing.T) {
 	if sd := RoundSD(x, []float64{1, 1, 1, 1, 1, 1}); math.Abs(sd-RoundSD(x, nil)) > 1e-9 {
 		t.Errorf("equal weights give a standard deviation of %v, want %v", sd, RoundSD(x, nil))
 	}
+	for _, weights := range [][]float64{{1, 1, 1}, {1, 1, 1, 1, 1, 0}, {1, 1, 1, 1, 1, math.NaN()}, {1, 1, 1, 1, 1, -1}} {
+		if e := RoundMean(x, weights, 0.95); e.Known() || len(e.Warnings) != 1 {
+			t.Errorf("weights %v give %+v", weights, e)
+		}
+	}
 	for _, unknown := range [][]float64{nil, {1, 2}, {1, 1, 1, 1, 1, math.NaN()}, make([]float64, 6)} {
 		if w := RoundWeights(x, unknown); w != nil {
 			t.Errorf("errors %v give weights %v", unknown, w)
@@ -160,10 +165,10 @@ func TestSpreadBetweenByHand(t *testing.T) {
 func TestRoundErrorByHand(t *testing.T) {
 	x := []float64{-1, -0.5, 0, 0.5, 1}
 	// Ranks (n+1)p of 1.5 and 4.5: -0.75 and 0.75.
-	if got, want := RoundError(x, 5), 1.5/1.349*math.Sqrt(math.Pi/2/5); math.Abs(got-want) > 1e-12 {
+	if got, want := RoundError(x), 1.5/1.349*math.Sqrt(math.Pi/2/5); math.Abs(got-want) > 1e-12 {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if !math.IsNaN(RoundError(x[:1], 1)) || !math.IsNaN(RoundError(x, 0)) {
+	if !math.IsNaN(RoundError(x[:1])) || !math.IsNaN(RoundError(nil)) {
 		t.Error("an error of one strip")
 	}
 }
@@ -184,7 +189,7 @@ func TestRoundsThatDoNotTell(t *testing.T) {
 		}
 		wantWarning(t, e.Warnings, c.want)
 	}
-	e, most := Stalls([]float64{1, 2}, []float64{1}, nil, 0.95)
+	e, most := Stalls([]float64{1, 2}, []float64{1}, 0.95)
 	if e.Known() || !math.IsNaN(most) {
 		t.Errorf("unequal numbers of rounds: %+v, %v", e, most)
 	}
@@ -194,7 +199,7 @@ func TestRoundsThatDoNotTell(t *testing.T) {
 func TestStallsByHand(t *testing.T) {
 	typical := []float64{-0.02, -0.01, -0.03}
 	total := []float64{-0.04, -0.02, -0.03} // differences -0.02, -0.01, 0
-	e, most := Stalls(total, typical, nil, 0.95)
+	e, most := Stalls(total, typical, 0.95)
 	half := 4.302653 * 0.01 / math.Sqrt(3)
 	if math.Abs(math.Log(e.Value)+0.01) > 1e-9 || math.Abs(math.Log1p(most)-0.01-half) > 1e-7 {
 		t.Errorf("%+v, not excluded %v", e, most)

@@ -14,10 +14,10 @@ import (
 	"tare/load"
 )
 
-// redis is S5's service: Redis. In blocks it is loaded by its own redis-benchmark, in a closed
-// loop as there, and in slices by tare (redisslices.go). Each command is measured by a redis-benchmark of its own, in
-// the order of the parameter, after all keys that it reads have been written
-// and all commands have run for a discarded warm-up.
+// redis is S5's service: Redis. In slices tare loads it (redisslices.go). In blocks its own
+// redis-benchmark does, in a closed loop, as in S5: one for each command, in the order of the
+// parameter. Before, all keys that it reads are written, and all commands run for a warm-up that
+// does not count.
 type redis struct{}
 
 func (redis) Name() string { return "redis" }

@@ -18,7 +18,7 @@ func typicalOf(round []strip) (ratio, err float64) {
 	for i, s := range round {
 		ratios[i] = s.second - s.first
 	}
-	return stats.TrimmedMean(ratios, stats.Trim), stats.RoundError(ratios, len(ratios))
+	return stats.TrimmedMean(ratios, stats.Trim), stats.RoundError(ratios)
 }
 
 // meanOf is the log ratio of their mean speeds, which is that of totals where all slices
@@ -40,7 +40,7 @@ func roundMeans(all []recording) *table {
 			"A strip keeps both instances; which of them is the baseline is drawn for each round, so that the true ratio is 1. " +
 			"*Typical* is the mean of the strips' log ratios, trimmed by 40 % at either end. " +
 			"*Mean* is the log ratio of their mean speeds, as totals of slices of equal length have it. " +
-			"*Equal* weighs all rounds alike, by Student's t. The others weigh them by how quiet they were.",
+			"*Typical* weighs rounds by how quiet they were. The others weigh all alike, by Student's t.",
 		rowName: "recording", columns: []string{"typical, equal", "typical", "mean"}, sizes: roundSizes, replications: 4000, kind: coverage,
 	}
 	for _, r := range all {
@@ -49,7 +49,7 @@ func roundMeans(all []recording) *table {
 			return []float64{
 				holds(stats.RoundMean(drawn.typical, nil, level), 1),
 				holds(stats.RoundMean(drawn.typical, drawn.weights(), level), 1),
-				holds(stats.RoundMean(drawn.mean, drawn.weights(), level), 1),
+				holds(stats.RoundMean(drawn.mean, nil, level), 1),
 			}
 		}})
 	}
@@ -61,15 +61,13 @@ func roundWidths(all []recording) *table {
 	t := &table{
 		title:   "What the weights of rounds gain",
 		text:    "Rounds as above.",
-		rowName: "recording", columns: []string{"typical", "mean"}, sizes: roundSizes, replications: 1000, kind: width,
+		rowName: "recording", columns: []string{"typical"}, sizes: roundSizes, replications: 1000, kind: width,
 	}
 	for _, r := range all {
 		t.rows = append(t.rows, row{r.name, func(rng *rand.Rand, n int) []float64 {
 			drawn := r.draw(rng, n)
-			narrower := func(of []float64) float64 {
-				return math.Log(widthOf(stats.RoundMean(of, drawn.weights(), level)) / widthOf(stats.RoundMean(of, nil, level)))
-			}
-			return []float64{narrower(drawn.typical), narrower(drawn.mean)}
+			weighted, equal := stats.RoundMean(drawn.typical, drawn.weights(), level), stats.RoundMean(drawn.typical, nil, level)
+			return []float64{math.Log(widthOf(weighted) / widthOf(equal))}
 		}})
 	}
 	return t

@@ -313,7 +313,7 @@ func (b groupBuilder) condition(group, on, label string, factors map[string]stri
 			ID: group + "@" + strings.ReplaceAll(label, " ", ","), Label: label, Workload: group, Params: b.params,
 			Platform: on, Setting: b.Base, Factors: factors, Baseline: baseline, Metrics: metrics,
 		},
-		Program: b.subject.Workload, Source: b.subject.Image(), Procedure: procedure, Limit: b.limit(factors), Takes: trialTime(factors),
+		Program: b.subject.Workload, Source: b.subject.Image(), Procedure: procedure, Limit: b.limit(factors), Takes: trialTime(factors) * 5 / 4, // with the warm-up
 	}
 }
 

@@ -55,7 +55,7 @@ func lay(ctx context.Context, b lab.Bench, w workload.Workload, count int) (*fle
 	specs := make([]platform.Spec, count)
 	f.containers = make([]*container, count)
 	for i := range specs {
-		f.containers[i] = &container{args: f.args}
+		f.containers[i] = &container{args: f.args, out: lab.Output{Most: outputKept}}
 		if serves {
 			f.containers[i].service = service
 		}
@@ -164,3 +164,6 @@ func (f *fleet) living() platform.Instance {
 	}
 	return nil
 }
+
+// outputKept is how much of a container's output is kept: there may be a thousand.
+const outputKept = 64 << 10

@@ -21,8 +21,6 @@
 // with files in memory: a disk is not what they are to be compared with.
 package checkpoint
 
-import ()
-
 // The workloads: S5's program, and what shows what the disk gives. Their parameters
 // have the same names.
 const (
