@@ -15,7 +15,7 @@ import (
 	"tare/workload"
 )
 
-// This file is a study in full: what does a memory limit cost a program? docs/architecture.md
+// This file is a study but for its command: what does a memory limit cost a program? docs/architecture.md
 // explains its parts.
 
 const factorLimit = "limit"
@@ -89,8 +89,8 @@ func parts(run record.Run) []report.Part {
 	return []report.Part{t}
 }
 
-// Of a run of the design the page is composed. (The lab carries out a design; here its
-// trials are made up.)
+// The page is made from a run of the design. The lab carries out a design; here its trials are
+// made up. A block holds the baseline twice: four trials of 3 s.
 func ExampleFamily() {
 	program, err := workload.Lookup("hashing")
 	if err != nil {
