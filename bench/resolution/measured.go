@@ -82,8 +82,9 @@ func (f figure) halfWidth() float64 {
 // excludesOne tells whether the interval does.
 func (f figure) excludesOne() bool { return f.Low > 1 || f.High < 1 }
 
-// logError gives the estimate's logarithm, and its standard error by the interval, which
-// is Student's t on the log scale over N rounds at the level.
+// logError gives the estimate's logarithm, and its standard error by the interval, as if that
+// were Student's t on the log scale over N rounds. Of a weighted estimate it is rather too
+// large: its degrees of freedom are fewer, and are not kept.
 func (f figure) logError() (value, se float64) {
 	if f.N < 2 {
 		return math.Log(float64(f.Value)), math.NaN()

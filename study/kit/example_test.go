@@ -15,8 +15,8 @@ import (
 	"tare/workload"
 )
 
-// This file is a study but for its command: what does a memory limit cost a program? docs/architecture.md
-// explains its parts.
+// This file is a study but for its command: what does a memory limit cost a program?
+// docs/architecture.md explains its parts.
 
 const factorLimit = "limit"
 
