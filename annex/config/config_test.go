@@ -105,7 +105,7 @@ func TestStringSaysEverything(t *testing.T) {
 // without a file.
 func TestDefaultsAreThoseOfTheParts(t *testing.T) {
 	c := config.Default()
-	p := data.Policy{Low: c.Memory.Headroom, High: c.Memory.High, Reserve: c.Memory.Reserve}
+	p := data.Headroom{Low: c.Memory.Headroom, High: c.Memory.High, Reserve: c.Memory.Reserve}
 	if p.High != p.Low+p.Low/2 || p.Reserve != p.Low/4 {
 		t.Errorf("marks of %d, %d, reserve %d: want data's proportions", p.Low, p.High, p.Reserve)
 	}

@@ -412,7 +412,7 @@ func (h *host) tell(b monitor.Batch) { h.events <- b }
 func (h *host) settings(mode config.Mode) Settings {
 	return Settings{
 		Mode: mode, Classes: h.class, Doubts: h.doubts, Protect: true, CriticalLimit: 0.01, Defended: "host",
-		Policy: data.Policy{Low: 16 * mebibyte, High: 24 * mebibyte, WarmUp: time.Nanosecond},
+		Policy: data.Policy{Headroom: data.Headroom{Low: 16 * mebibyte, High: 24 * mebibyte}, Ages: data.Ages{WarmUp: time.Nanosecond}},
 	}
 }
 

@@ -16,13 +16,15 @@ func policy(c config.Config) data.Policy {
 	const leastShare = 1e-9
 	options := predict.Options{Threshold: cmp.Or(c.Predictors.Threshold, leastShare), Margin: min(0.1, 1-c.Predictors.Threshold)}
 	p := data.Policy{
-		Low: c.Memory.Headroom, High: c.Memory.High, Reserve: cmp.Or(c.Memory.Reserve, 1),
-		SwapReserve:   cmp.Or(c.Memory.SwapReserve, -1),
-		PromotionRate: c.Cold.PromotionRate, Working: c.Cold.Working, ColdLeast: c.Cold.After,
-		ElasticLimit: c.Pressure.Elastic, CriticalLimit: c.Pressure.Critical, Window: c.Pressure.Window,
-		ProbeCPU: cmp.Or(c.Activity.ProbeCPU, 1), ProbePages: c.Activity.ProbePages,
-		Lead: cmp.Or(c.Prefetch.Lead, time.Millisecond), MapPrecision: c.Prefetch.MapPrecision,
-		Predict: options,
+		Headroom: data.Headroom{
+			Low: c.Memory.Headroom, High: c.Memory.High, Reserve: cmp.Or(c.Memory.Reserve, 1),
+			SwapReserve: cmp.Or(c.Memory.SwapReserve, -1),
+		},
+		Ages:     data.Ages{PromotionRate: c.Cold.PromotionRate, Working: c.Cold.Working, ColdLeast: c.Cold.After},
+		Brake:    data.Brake{ElasticLimit: c.Pressure.Elastic, CriticalLimit: c.Pressure.Critical, Window: c.Pressure.Window},
+		Probes:   data.Probes{ProbeCPU: cmp.Or(c.Activity.ProbeCPU, 1), ProbePages: c.Activity.ProbePages},
+		Prefetch: data.Prefetch{Lead: cmp.Or(c.Prefetch.Lead, time.Millisecond), MapPrecision: c.Prefetch.MapPrecision},
+		Predict:  options,
 	}
 	if c.Predictors != (config.Predictors{Record: true, Intervals: true, Stride: true, Extents: true, Followers: true, Threshold: c.Predictors.Threshold}) {
 		p.Predictor = func() data.Predictor { return &switched{predict.New(options), c.Predictors} }

@@ -9,17 +9,17 @@ import (
 
 // gauge is the share of time in which tasks wait for memory.
 type gauge struct {
-	last  annex.Pressure
-	told  bool
-	short float64 // in the last reading
-	long  float64 // averaged over the window
+	last    annex.Pressure
+	isKnown bool
+	short   float64 // in the last reading
+	long    float64 // averaged over the window
 }
 
 // read takes the pressure up to a moment. Between two readings there must be some time:
 // the kernel counts a stall in steps.
 func (g *gauge) read(p annex.Pressure, window time.Duration) {
-	if !g.told {
-		g.last, g.told = p, true
+	if !g.isKnown {
+		g.last, g.isKnown = p, true
 		return
 	}
 	took := p.At.Since(g.last.At)
@@ -33,7 +33,7 @@ func (g *gauge) read(p annex.Pressure, window time.Duration) {
 	g.last = p
 }
 
-// shortestReading is the time over which pressure is told at least.
+// shortestReading is the time over which pressure is measured at least.
 const shortestReading = 10 * time.Millisecond
 
 // brake is what of an amount may be done under a limit: one less the pressure over the
@@ -45,7 +45,7 @@ func (g *gauge) brake(limit float64) float64 {
 	return max(0, 1-max(g.long, g.short)/limit)
 }
 
-// Pressure tells for how long a container's tasks have waited.
+// Pressure reports for how long a container's tasks have waited.
 func (m *Manager) Pressure(id annex.ID, p annex.Pressure) {
 	m.see(p.At)
 	if c := m.byID[id]; c != nil {
@@ -53,7 +53,7 @@ func (m *Manager) Pressure(id annex.ID, p annex.Pressure) {
 	}
 }
 
-// NoPressure tells that nothing is known of a container's pressure any more: what was known last
+// NoPressure reports that nothing is known of a container's pressure any more: what was known last
 // neither stops nor allows anything from then on.
 func (m *Manager) NoPressure(id annex.ID) {
 	if c := m.byID[id]; c != nil {
@@ -61,7 +61,7 @@ func (m *Manager) NoPressure(id annex.ID) {
 	}
 }
 
-// ClassPressure tells it of all containers of a class together, where they have a control
+// ClassPressure reports it of all containers of a class together, where they have a control
 // group in common.
 func (m *Manager) ClassPressure(class annex.Class, p annex.Pressure) {
 	m.see(p.At)

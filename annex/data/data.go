@@ -1,7 +1,7 @@
 // Package data decides which pages of the managed containers leave memory, when and in
 // which order, and which come back before they are missed.
 //
-// It is told what was seen (scans of page tables, faults, activity, pressure, free memory)
+// It takes what was seen (scans of page tables, faults, activity, pressure, free memory)
 // and what became of what it asked for, and gives requests. It does not act, reads no
 // clock, starts nothing and draws no random numbers: the same calls give the same
 // requests, so that what a host did can be replayed and a policy be simulated. A Manager
@@ -67,7 +67,6 @@ package data
 import (
 	"cmp"
 	"slices"
-	"time"
 	"unsafe"
 
 	"tare/annex"
@@ -98,92 +97,36 @@ type Manager struct {
 	byID     map[annex.ID]*context
 
 	now    annex.Moment
-	memory annex.Memory
-	// unseen are pages that were freed (positive) or taken since memory was looked at.
-	unseen []unseen
+	memory freeMemory
 
-	number    uint64
-	underWay  map[uint64]*underWay
-	leaving   int // pages of evictions under way
-	coming    int // pages of fetches under way
-	evictCost cost
-	fetchCost cost
+	lastNumber uint64
+	underWay   map[uint64]*request
+	leaving    int // pages of evictions under way
+	coming     int // pages of fetches under way
+	evictCost  cost
+	fetchCost  cost
 
-	evicting bool // between the low mark and the high
-	draining bool
-	errors   errorRate
-	classes  map[annex.Class]*gauge
-	roomAt   annex.Moment // before which spare room is not looked at again
-	lookFrom int          // the context with which such a look begins
-	scarceAt annex.Moment // before which awake containers are not looked at for what they could spare
-	asked    map[annex.Reason]Tally
-	chain    Chain
-	ranked   struct { // the record of which pages leave
-		of              *context
-		started, spaces int
-		pages           []predict.Ranked
-	}
-}
+	isEvicting bool // between the low mark and the high
+	isDraining bool
+	errors     errorRate
+	classes    map[annex.Class]*gauge
+	asked      tallies
+	chain      Chain
 
-// unseen is what has changed of free memory that a reading of it has not shown yet.
-type unseen struct {
-	at    annex.Moment
-	pages int
-}
-
-// underWay is a request that media have not answered yet.
-type underWay struct {
-	context *context
-	op      annex.Op
-	why     annex.Reason
-	runs    []annex.Run
-	pages   int
-	asked   annex.Moment
-	// unmapped is how many it is to free that it does not name.
-	unmapped int
-	decided  uint64 // the number of the decision that it is part of
-	// back are pages of an eviction that left and were missed before its result was told:
-	// that it moved them is no longer so.
-	back map[pageOf]bool
-}
-
-// pageOf names a page of a context.
-type pageOf struct {
-	space annex.Space
-	page  annex.Page
-}
-
-// returned notes that a page of an eviction under way was missed already.
-func (m *Manager) returned(c *context, f annex.Fault) {
-	for _, u := range m.underWay {
-		if u.context != c || u.op != annex.Evict || !u.has(f) {
-			continue
-		}
-		if u.back == nil {
-			u.back = map[pageOf]bool{}
-		}
-		u.back[pageOf{f.Space, f.Page}] = true
-		return // a page is in one request at a time
-	}
-}
-
-func (u *underWay) has(f annex.Fault) bool {
-	for _, r := range u.runs {
-		if r.Space == f.Space && r.First <= f.Page && f.Page < r.End() {
-			return true
-		}
-	}
-	return false
+	nextFill  annex.Moment // before which room to spare is not looked for again
+	nextSpare annex.Moment // before which awake containers are not looked at for what they could spare
+	spareFrom int          // the context with which such a look begins
+	ranked    ranked       // the record of which pages leave
 }
 
 // New makes a manager of no containers.
 func New(p Policy) *Manager {
 	p = p.withDefaults()
 	return &Manager{
-		policy: p, byID: map[annex.ID]*context{}, underWay: map[uint64]*underWay{},
+		policy: p, byID: map[annex.ID]*context{}, underWay: map[uint64]*request{},
 		evictCost: cost{each: p.EvictCost}, fetchCost: cost{each: p.FetchCost},
 		errors:  errorRate{halfLife: p.ErrorHalfLife},
-		classes: map[annex.Class]*gauge{}, asked: map[annex.Reason]Tally{}, chain: p.chain(),
+		classes: map[annex.Class]*gauge{}, asked: tallies{}, chain: p.chain(),
 	}
 }
 
@@ -198,13 +141,13 @@ func (m *Manager) SetPolicy(p Policy) {
 }
 
 // Add has a container managed by its class. One that is known gets the class and the rest
-// that are told now, and keeps what is known of it. Until it is told to have woken it
+// that are given now, and keeps what is known of it. Until it is reported to have woken it
 // counts as sleeping since At.
 func (m *Manager) Add(info ContextInfo) {
 	m.see(info.At)
 	if c := m.byID[info.ID]; c != nil {
 		info.At = c.info.At
-		c.info, c.grown = info, 0
+		c.info, c.fetch.taken = info, 0
 		if !c.managed() {
 			c.stale()
 		}
@@ -225,24 +168,24 @@ func (m *Manager) Remove(id annex.ID) {
 	}
 	delete(m.byID, id)
 	m.contexts = slices.DeleteFunc(m.contexts, func(o *context) bool { return o == c })
-	c.gone = true
+	c.isRemoved = true
 	if m.ranked.of == c {
-		m.ranked.of, m.ranked.pages = nil, nil
+		m.ranked = ranked{}
 	}
 	m.chain.Forget(id)
 }
 
-// Forget tells that a process of a container has ended.
+// Forget reports that a process of a container has ended.
 func (m *Manager) Forget(id annex.ID, s annex.Space) {
 	if c := m.byID[id]; c != nil {
 		c.forget(s)
 	}
 }
 
-// Scan tells what one look at the page tables of a container of one process found.
+// Scan reports what one look at the page tables of a container of one process found.
 func (m *Manager) Scan(s annex.Scan) { m.Look(s.ID, []annex.Scan{s}) }
 
-// Look tells what one look at the page tables of all of a container's processes found. Those
+// Look reports what one look at the page tables of all of a container's processes found. Those
 // that are not among them have ended, or are in another container by now.
 func (m *Manager) Look(id annex.ID, spaces []annex.Scan) {
 	for _, s := range spaces {
@@ -253,102 +196,20 @@ func (m *Manager) Look(id annex.ID, spaces []annex.Scan) {
 		return
 	}
 	c.scan(spaces, m.policy)
-	for _, u := range m.underWay {
-		if u.context.info.ID == id {
-			c.each(u.runs, func(_ *space, _ *area, _ annex.Page, cell *cell) { c.put(cell, cell.flags|moving) })
+	for _, r := range m.underWay {
+		if r.context.info.ID == id {
+			c.pages.each(r.runs, func(_ *space, _ *area, _ annex.Page, cell *cell) { c.pages.put(cell, cell.flags|moving) })
 		}
 	}
 }
 
-// Memory tells the state of what is defended.
+// Memory reports the state of what is defended.
 func (m *Manager) Memory(mem annex.Memory) {
 	m.see(mem.At)
-	if mem.At < m.memory.At {
-		return
-	}
-	m.memory = mem
-	m.unseen = slices.DeleteFunc(m.unseen, func(u unseen) bool { return u.at <= mem.At })
+	m.memory.reads(mem)
 }
 
-// Done tells what became of a request.
-func (m *Manager) Done(r annex.Result) {
-	m.see(r.Ended)
-	u := m.underWay[r.Number]
-	if u == nil {
-		return
-	}
-	delete(m.underWay, r.Number)
-	if u.unmapped > 0 {
-		m.released(u, r)
-		return
-	}
-	if u.op == annex.Evict {
-		m.leaving -= u.pages
-		m.evictCost.saw(r)
-	} else {
-		m.coming -= u.pages
-		m.fetchCost.saw(r)
-	}
-	moved := u.context.done(u, r, m.policy)
-	if c := m.byID[u.context.info.ID]; c != nil && c != u.context { // removed, and added anew
-		c.moved = max(c.moved, r.Ended)
-		all := r.Moved == u.pages
-		c.each(u.runs, func(s *space, _ *area, page annex.Page, cell *cell) {
-			f := cell.flags &^ moving
-			switch {
-			case !all || u.back[pageOf{s.name, page}]:
-			case u.op == annex.Evict:
-				f = f&^(present|incore|young) | swapped
-			case u.op == annex.Map:
-				f = f&^(swapped|incore) | present | young
-			}
-			c.put(cell, f)
-		})
-	}
-	for _, p := range r.Parts {
-		if p.Gone {
-			m.Forget(u.context.info.ID, p.Space)
-		}
-	}
-	if u.op == annex.Evict {
-		m.changed(r.Ended, min(r.Freed, moved+max(r.Cached, 0)))
-		m.errors.evicted(r.Ended, moved)
-	} else {
-		m.changed(r.Ended, -moved)
-	}
-}
-
-// changed notes that pages were freed, or with a negative number taken.
-func (m *Manager) changed(at annex.Moment, pages int) {
-	if pages == 0 || at <= m.memory.At {
-		return
-	}
-	if n := len(m.unseen); n > 0 && m.unseen[n-1].at == at {
-		m.unseen[n-1].pages += pages
-		return
-	}
-	// Without readings of memory this would grow without end: what is oldest becomes one.
-	if n := len(m.unseen); n >= mostUnseen {
-		m.unseen[1].pages += m.unseen[0].pages
-		m.unseen = slices.Delete(m.unseen, 0, 1)
-	}
-	m.unseen = append(m.unseen, unseen{at, pages})
-}
-
-// mostUnseen bounds how many changes are kept apart.
-const mostUnseen = 256
-
-// free is how many pages are free as far as is known: as last read, with what has been
-// done since.
-func (m *Manager) free() int {
-	n := int(m.memory.Free / annex.PageSize)
-	for _, u := range m.unseen {
-		n += u.pages
-	}
-	return n
-}
-
-// see moves the present on; what is told late does not move it back.
+// see moves the present on; what is reported late does not move it back.
 func (m *Manager) see(at annex.Moment) { m.now = max(m.now, at) }
 
 // Size is how many bytes it keeps of all containers, predictors included.
@@ -359,24 +220,3 @@ func (m *Manager) Size() int64 {
 	}
 	return n
 }
-
-// cost is what moving one page takes, as measured.
-type cost struct{ each time.Duration }
-
-// Of what is measured now an eighth counts; and what moved little tells more of the way
-// to the medium than of the medium.
-const (
-	costWeight = 8
-	costPages  = 32
-)
-
-func (c *cost) saw(r annex.Result) {
-	took := r.Ended.Since(r.Began)
-	if r.Moved < costPages || took <= 0 {
-		return
-	}
-	c.each += (took/time.Duration(r.Moved) - c.each) / costWeight
-	c.each = max(c.each, 1)
-}
-
-func (c cost) of(pages int) time.Duration { return c.each * time.Duration(pages) }

@@ -13,7 +13,7 @@ import (
 // edge is a manager of one container of 100 pages, all in memory, and with nothing free.
 func edge(info ContextInfo) (*Manager, *told) {
 	d := &told{}
-	m := New(Policy{Low: 200 * annex.PageSize, Predictor: func() Predictor { return d }, Chain: chained{}})
+	m := New(Policy{Headroom: Headroom{Low: 200 * annex.PageSize}, Predictor: func() Predictor { return d }, Chain: chained{}})
 	info.ID, info.Class = "a", annex.Elastic
 	m.Add(info)
 	m.Scan(annex.Scan{ID: "a", Began: second, Ended: second, KnowsAccess: true, Stretches: []annex.Stretch{{States: states(100, annex.Present|annex.Accessed)}}})
@@ -40,9 +40,9 @@ func pages(requests []annex.Request) (n int) {
 
 // away has all pages of a context leave memory.
 func away(c *context) {
-	cells := c.spaces[0].areas[0].cells
+	cells := c.pages.spaces[0].areas[0].cells
 	for i := range cells {
-		c.put(&cells[i], cells[i].flags&^(incore|present)|swapped)
+		c.pages.put(&cells[i], cells[i].flags&^(incore|present)|swapped)
 	}
 }
 
@@ -107,13 +107,13 @@ func TestARareLookKeepsAges(t *testing.T) {
 	for _, ticks := range []time.Duration{oldest - 8, 257, 300, 500} {
 		at := annex.Moment(time.Duration(second) + ticks*m.policy.Tick)
 		m.Scan(annex.Scan{ID: "a", Began: at, Ended: at, KnowsAccess: true, Stretches: []annex.Stretch{{States: states(100, annex.Present|annex.Accessed)}}})
-		for i, c := range m.byID["a"].spaces[0].areas[0].cells {
+		for i, c := range m.byID["a"].pages.spaces[0].areas[0].cells {
 			if age := c.age(tickOf(at, m.policy)); int(age) < oldest-16 {
 				t.Fatalf("after %d ticks page %d is %d old", ticks, i, age)
 			}
 		}
 		// It ran again right after that look, and then slept.
-		m.byID["a"].lastRan, m.byID["a"].lastScan = 3*second, 3*second
+		m.byID["a"].activity.lastWork, m.byID["a"].scans.lastBegan = 3*second, 3*second
 	}
 }
 
@@ -160,19 +160,19 @@ func TestFetchedPagesLeaveUnused(t *testing.T) {
 	for _, freed := range []int{100, 0} {
 		m, _ := edge(ContextInfo{})
 		c := m.byID["a"]
-		a := c.spaces[0].area(0)
+		a := c.pages.spaces[0].area(0)
 		for i := range a.cells {
-			c.put(&a.cells[i], swapped|incore)
+			c.pages.put(&a.cells[i], swapped|incore)
 		}
 		r, _ := m.Plan(10 * second)
 		if pages(r) != 100 {
 			t.Fatalf("%+v, want all", r)
 		}
-		free := m.free()
+		free := m.memory.pages()
 		m.Done(annex.Result{Number: r[0].Number, ID: "a", Op: annex.Evict, Began: 10 * second, Ended: 10*second + 1, Asked: 100, Skipped: 100, Cached: 100, Freed: freed})
 		e, _ := m.Explain("a")
-		if e.ResidentBytes != int64(100-freed)*annex.PageSize || e.ExtendedBytes != int64(freed)*annex.PageSize || e.Use.Wasted != freed || m.free() != free+freed {
-			t.Errorf("of 100 pages %d were reclaimed: %+v, %d and %d pages free", freed, e, free, m.free())
+		if e.ResidentBytes != int64(100-freed)*annex.PageSize || e.ExtendedBytes != int64(freed)*annex.PageSize || e.Use.Wasted != freed || m.memory.pages() != free+freed {
+			t.Errorf("of 100 pages %d were reclaimed: %+v, %d and %d pages free", freed, e, free, m.memory.pages())
 		}
 		if r, _ := m.Plan(10*second + 2); pages(r) > 0 {
 			t.Errorf("what was passed by is asked for again: %+v", r)
@@ -197,9 +197,9 @@ func TestShortEvictions(t *testing.T) {
 	c := m.byID["a"]
 	at := 10 * second
 	for i, moved := range []int{40, 50} {
-		u := &underWay{context: c, op: annex.Evict, pages: 50, runs: []annex.Run{{First: annex.Page(50 * i), Pages: 50}}}
-		u.decided = c.note(at, u.op, annex.Cold, u.pages, "")
-		c.done(u, annex.Result{Op: annex.Evict, Ended: at, Asked: 50, Moved: moved, Skipped: 50 - moved}, m.policy)
+		u := &request{context: c, op: annex.Evict, pages: 50, runs: []annex.Run{{First: annex.Page(50 * i), Pages: 50}}}
+		u.decision = c.account.note(at, u.op, annex.Cold, u.pages, "")
+		c.done(u, annex.Result{Op: annex.Evict, Ended: at, Asked: 50, Moved: moved, Skipped: 50 - moved})
 	}
 	now := states(100, annex.Swapped)
 	for i := range 10 {
@@ -207,11 +207,11 @@ func TestShortEvictions(t *testing.T) {
 	}
 	m.Scan(annex.Scan{ID: "a", Began: at + 2, Ended: at + 2, Stretches: []annex.Stretch{{States: now}}})
 	for i := range 10 {
-		if cell := c.spaces[0].area(0).cells[i]; cell.flags&pinned == 0 {
+		if cell := c.pages.spaces[0].area(0).cells[i]; cell.flags&pinned == 0 {
 			t.Fatalf("page %d was passed by, and counts as used: %08b", i, cell.flags)
 		}
 	}
-	if c.short {
+	if c.scans.passedBy {
 		t.Error("of the next look it would be said too")
 	}
 }
@@ -273,8 +273,8 @@ func TestVainForecasts(t *testing.T) {
 			away(m.byID["a"])
 		}
 	}
-	if times != 1+mostVain {
-		t.Errorf("fetched %d times: want %d", times, 1+mostVain)
+	if times != 1+mostUnused {
+		t.Errorf("fetched %d times: want %d", times, 1+mostUnused)
 	}
 }
 
@@ -284,7 +284,7 @@ func TestLostObservations(t *testing.T) {
 	m.Activity(annex.Activity{ID: "a", What: annex.Woke, At: 8 * second})
 	m.Lost()
 	if d.lost != 1 {
-		t.Errorf("told %d times: want once, while it was awake", d.lost)
+		t.Errorf("reported %d times: want once, while it was awake", d.lost)
 	}
 }
 
@@ -292,10 +292,10 @@ func TestHistoryKeepsTheLast(t *testing.T) {
 	c := newContext(ContextInfo{}, New(Policy{}).policy)
 	for i := range 100 {
 		at := annex.Moment(i) * 2 * second
-		c.note(at, annex.Op(i%2), annex.Cold, i+1, "")
-		c.note(at+1, annex.Op(i%2), annex.Cold, 1, "")
+		c.account.note(at, annex.Op(i%2), annex.Cold, i+1, "")
+		c.account.note(at+1, annex.Op(i%2), annex.Cold, 1, "")
 	}
-	all := c.history.all()
+	all := c.account.history.all()
 	if len(all) != remembered {
 		t.Fatalf("%d decisions, want %d", len(all), remembered)
 	}
@@ -330,14 +330,14 @@ func TestDecisionTellsWhatMoved(t *testing.T) {
 		t.Errorf("%+v, want one of which %d moved, with what failed", e.Decisions, want)
 	}
 	c := m.byID["a"]
-	old := c.note(12*second, annex.Evict, annex.Cold, 1, "")
+	old := c.account.note(12*second, annex.Evict, annex.Cold, 1, "")
 	for i := range annex.Moment(remembered) {
-		c.note((20+2*i)*second, annex.Evict, annex.Cold, 1, "")
+		c.account.note((20+2*i)*second, annex.Evict, annex.Cold, 1, "")
 	}
-	c.history.came(old, 1, nil)
-	for _, d := range c.history.all() {
+	c.account.history.came(old, 1, nil)
+	for _, d := range c.account.history.all() {
 		if d.Moved != 0 {
-			t.Errorf("%+v is told what became of one that is forgotten", d)
+			t.Errorf("%+v has what became of one that is forgotten", d)
 		}
 	}
 }
@@ -361,13 +361,13 @@ func TestMissedBeforeItsEvictionIsDone(t *testing.T) {
 func TestEvictionThatFreesNothingMakesNoRoom(t *testing.T) {
 	m, _ := edge(ContextInfo{})
 	r, _ := m.Plan(10 * second)
-	before := m.free()
+	before := m.memory.pages()
 	for _, q := range r {
 		n := annex.Count(q.Runs)
 		m.Done(annex.Result{Number: q.Number, ID: "a", Op: q.Op, Began: 10 * second, Ended: 10*second + 1, Asked: n, Moved: n})
 	}
-	if len(r) == 0 || m.free() != before {
-		t.Errorf("%d requests that freed nothing made %d pages of room", len(r), m.free()-before)
+	if len(r) == 0 || m.memory.pages() != before {
+		t.Errorf("%d requests that freed nothing made %d pages of room", len(r), m.memory.pages()-before)
 	}
 }
 
@@ -419,7 +419,7 @@ func TestDrainWaitsForCriticalContainers(t *testing.T) {
 
 func TestSwapReserveIsAShare(t *testing.T) {
 	for share, none := range map[float64]bool{0.6: true, 0.4: false, -1: false} {
-		m := New(Policy{SwapReserve: share})
+		m := New(Policy{Headroom: Headroom{SwapReserve: share}})
 		m.Memory(annex.Memory{At: second, SwapSize: 1 << 30, SwapFree: 1 << 29})
 		if (m.swapRoom() <= 0) != none {
 			t.Errorf("a reserve of %v with half of swap free: room for %d pages", share, m.swapRoom())
@@ -429,7 +429,7 @@ func TestSwapReserveIsAShare(t *testing.T) {
 
 // page is what is known of a page.
 func (c *context) page(s annex.Space, p annex.Page) cell {
-	a := c.find(s).area(p)
+	a := c.pages.find(s).area(p)
 	return a.cells[p-a.first]
 }
 
@@ -452,7 +452,7 @@ func TestProcessesOfOneContainerAreJudgedAlike(t *testing.T) {
 		t.Errorf("of two processes of which as much is known the pages of one are %d ticks old, of the other %d", first, second)
 	}
 	n := 0
-	for _, k := range c.cold {
+	for _, k := range c.coldness.histogram {
 		n += int(k)
 	}
 	if n != 200 {
@@ -498,7 +498,7 @@ func TestSpaceThatIsGoneDoesNotStandForOthers(t *testing.T) {
 }
 
 // TestRecordOfWhatIsGone has pages of the record given back, and unmapped with all around them: a look
-// tells nothing of them, and the predictor is told so.
+// tells nothing of them, and the predictor learns that they are gone.
 func TestRecordOfWhatIsGone(t *testing.T) {
 	m, d := edge(ContextInfo{})
 	d.record = []predict.Ranked{{Run: annex.Run{First: 10, Pages: 20}, Certain: true}, {Run: annex.Run{First: 80, Pages: 10}}}
@@ -509,17 +509,17 @@ func TestRecordOfWhatIsGone(t *testing.T) {
 	}
 	look(4*second, states(50, annex.Present), states(50, annex.Swapped))
 	if len(d.gone) > 0 {
-		t.Fatalf("all is there, and %+v is told to be gone", d.gone)
+		t.Fatalf("all is there, and %+v is reported as gone", d.gone)
 	}
 	there := states(50, annex.Present)
 	there[12], there[13], there[40] = 0, 0, 0
 	look(5*second, there, states(35, annex.Swapped))
 	if want := []annex.Run{{First: 12, Pages: 2}, {First: 85, Pages: 5}}; !slices.Equal(d.gone, want) {
-		t.Errorf("%+v is told to be gone, want %+v", d.gone, want)
+		t.Errorf("%+v is reported as gone, want %+v", d.gone, want)
 	}
 	look(6*second, there, states(35, annex.Swapped))
 	if len(d.gone) != 2 {
-		t.Errorf("it is told again: %+v", d.gone)
+		t.Errorf("it is reported again: %+v", d.gone)
 	}
 }
 
@@ -539,9 +539,9 @@ func TestSpacesThatEnd(t *testing.T) {
 	} {
 		m, _ := edge(ContextInfo{})
 		ctx := m.byID["a"]
-		u := &underWay{context: ctx, op: annex.Evict, pages: 8, runs: runs, decided: ctx.note(second, annex.Evict, annex.Cold, 8, "")}
-		ctx.done(u, annex.Result{Op: annex.Evict, Ended: 10 * second, Asked: 8, Err: errors.New("failed"), Parts: c.parts}, m.policy)
-		if paused := ctx.paused > 10*second; paused != c.paused {
+		u := &request{context: ctx, op: annex.Evict, pages: 8, runs: runs, decision: ctx.account.note(second, annex.Evict, annex.Cold, 8, "")}
+		ctx.done(u, annex.Result{Op: annex.Evict, Ended: 10 * second, Asked: 8, Err: errors.New("failed"), Parts: c.parts})
+		if paused := ctx.pausedUntil > 10*second; paused != c.paused {
 			t.Errorf("%+v: paused %v, want %v", c.parts, paused, c.paused)
 		}
 	}

@@ -16,8 +16,8 @@ type room struct {
 	// after is the moment that the next activation of whose pages leave must be later than; 0
 	// is any.
 	after annex.Moment
-	// headroom tells that it is memory itself that is short, and not room for what comes.
-	headroom bool
+	// isHeadroom tells that it is memory itself that is short, and not room for what comes.
+	isHeadroom bool
 }
 
 // eviction is one plan of what leaves.
@@ -34,27 +34,27 @@ func (m *Manager) needs(brings []*context) []room {
 	p, available := m.policy, m.available()
 	switch {
 	case available < p.low():
-		m.evicting = true
+		m.isEvicting = true
 	case available >= p.high():
-		m.evicting = false
+		m.isEvicting = false
 	}
 	var needs []room
 	spare := available - p.low()
-	if m.evicting {
+	if m.isEvicting {
 		// While some is on its way out it is not topped up page by page.
 		if short := p.high() - available; available < p.low() || short >= p.Piece || m.leaving == 0 {
-			needs = append(needs, room{pages: short, headroom: true})
+			needs = append(needs, room{pages: short, isHeadroom: true})
 		}
 		spare = p.high() - p.low()
 	}
 	for _, c := range brings {
-		b := c.bring
-		want := max(0, min(c.count().recordAway, c.room(p)))
-		if b == nil || b.spare || m.errors.over {
+		plan := c.fetch.plan
+		if plan == nil || plan.onlySpare || m.errors.over {
 			continue
 		}
+		want := max(0, min(c.pages.count().recordAway, c.room(p)))
 		if short := want - spare; short > 0 {
-			needs = append(needs, room{pages: short, after: b.expected})
+			needs = append(needs, room{pages: short, after: plan.expected})
 		}
 		spare = max(0, spare-want)
 	}
@@ -70,7 +70,7 @@ func (m *Manager) evict(brings []*context) []annex.Request {
 	brake := m.critical()
 	e := eviction{m: m, left: min(m.policy.MostLeaving-m.leaving, m.swapRoom())}
 	// As long as there is room for what an awake container waits for, the device is its.
-	if len(brings) > 0 && brings[0].bring != nil && brings[0].bring.why == annex.Awake && m.ready() > m.policy.reserve()+pieces*m.policy.Piece {
+	if len(brings) > 0 && brings[0].fetch.plan != nil && brings[0].fetch.plan.why == annex.Awake && m.ready() > m.policy.reserve()+pieces*m.policy.Piece {
 		e.left = min(e.left, m.policy.Piece-m.leaving)
 	}
 	if brake == 0 || e.left <= 0 || m.leaving > 0 && e.left < m.policy.Piece {
@@ -85,17 +85,14 @@ func (m *Manager) evict(brings []*context) []annex.Request {
 }
 
 // swapRoom is how many pages swap may still take.
-func (m *Manager) swapRoom() int {
-	keep := int64(max(0, m.policy.SwapReserve) * float64(m.memory.SwapSize))
-	return int((m.memory.SwapFree-keep)/annex.PageSize) - m.leaving
-}
+func (m *Manager) swapRoom() int { return m.memory.swapRoom(m.policy.SwapReserve) - m.leaving }
 
 // swapRoom is how many more pages of one context may be in swap.
 func (c *context) swapRoom() int {
 	if c.info.SwapMost == 0 {
 		return 1 << 30
 	}
-	return int(c.info.SwapMost/annex.PageSize) - c.count().swapped - c.leaving
+	return int(c.info.SwapMost/annex.PageSize) - c.pages.count().swapped - c.evict.leaving
 }
 
 // make finds room, in the order of the package's documentation.
@@ -105,10 +102,10 @@ func (e *eviction) make(n room) {
 	e.loose(&n)
 	e.records(&n)
 	m := e.m
-	if !n.headroom || n.pages <= 0 || e.left <= 0 || m.now < m.scarceAt {
+	if !n.isHeadroom || n.pages <= 0 || e.left <= 0 || m.now < m.nextSpare {
 		return
 	}
-	m.scarceAt = m.now.After(scarceEvery)
+	m.nextSpare = m.now.After(spareEvery)
 	e.overShare(&n)
 	if short := m.policy.reserve() - m.available(); short > 0 {
 		n.pages = min(n.pages, short+m.policy.Piece)
@@ -116,9 +113,9 @@ func (e *eviction) make(n room) {
 	}
 }
 
-// scarceEvery is how far apart the looks are at what awake containers could spare: in so short a
+// spareEvery is how far apart the looks are at what awake containers could spare: in so short a
 // time next to nothing of it grows old.
-const scarceEvery = 50 * time.Millisecond
+const spareEvery = 50 * time.Millisecond
 
 // most is how many pages may be had of a context.
 func (e *eviction) most(c *context, n *room) int {
@@ -141,33 +138,33 @@ func (e *eviction) cold(n *room) {
 	now := tickOf(m.now, m.policy)
 	for _, c := range m.contexts {
 		most := int(float64(e.most(c, n)) * c.pressure.brake(m.policy.ElasticLimit))
-		if most == 0 || c.ages.threshold == none || !m.warm(c) || c.coldPages(m.now, m.policy) == 0 {
+		if most == 0 || c.coldness.threshold == none || !m.isWarm(c) || c.coldPages(m.now, m.policy) == 0 {
 			continue
 		}
 		var g collect
 		// Pages grow old besides.
-		if c.from[ofCold].at != now {
-			c.from[ofCold] = cursor{at: now}
+		if c.pages.cursors[ofCold].at != now {
+			c.pages.cursors[ofCold] = cursor{at: now}
 		}
-		c.walk(&c.from[ofCold], func(s *space, a *area, i int) bool {
-			if cell := a.cells[i]; cell.movable() && cell.flags&(recorded|probed) == 0 && cell.age(now) >= c.ages.threshold {
+		c.pages.walk(&c.pages.cursors[ofCold], func(s *space, a *area, i int) bool {
+			if cell := a.cells[i]; cell.movable() && cell.flags&(recorded|probed) == 0 && cell.age(now) >= c.coldness.threshold {
 				g.add(s.name, a.first+annex.Page(i))
 			}
 			return g.pages < most
 		})
 		if g.pages < most {
-			c.cold = [oldest + 1]uint32{} // there is no more until the next scan
+			c.coldness.histogram = [oldest + 1]uint32{} // there is no more until the next scan
 		}
-		threshold := time.Duration(c.ages.threshold) * m.policy.Tick
+		threshold := time.Duration(c.coldness.threshold) * m.policy.Tick
 		e.take(c, n, annex.Cold, g, fmt.Sprintf("not used for %v, from which age few of its pages are used again", threshold))
 	}
 }
 
 // coldPages is how many pages may be cold by now, as far as the last scan tells.
 func (c *context) coldPages(now annex.Moment, p Policy) int {
-	since := int(tickOf(now, p) - tickOf(c.lastScan, p))
+	since := int(tickOf(now, p) - tickOf(c.scans.lastBegan, p))
 	n := 0
-	for _, k := range c.cold[min(max(int(c.ages.threshold)-since-1, 0), oldest):] {
+	for _, k := range c.coldness.histogram[min(max(int(c.coldness.threshold)-since-1, 0), oldest):] {
 		n += int(k)
 	}
 	return n
@@ -177,27 +174,27 @@ func (c *context) coldPages(now annex.Moment, p Policy) int {
 func (e *eviction) loose(n *room) {
 	for _, c := range e.asleep {
 		most := e.most(c, n)
-		if most == 0 || !c.learned || c.tight || c.count().loose == 0 {
+		if most == 0 || !c.record.exists || c.evict.isTight || c.pages.count().loose == 0 {
 			continue
 		}
-		g := c.unrecorded(most, false)
-		c.tight = g.pages < most
+		g := c.pages.unrecorded(most, false)
+		c.evict.isTight = g.pages < most
 		e.take(c, n, annex.Dormant, g, "sleeps, and its last activations did not touch these")
 	}
 }
 
 // unrecorded are pages of no record and no health probe: those that are written or new, or the others.
 // What is written is kept, and so is in no record, as that is made of what had to come back.
-func (c *context) unrecorded(most int, written bool) (g collect) {
-	from := &c.from[ofLoose]
-	if written {
-		from = &c.from[ofWritten]
+func (t *pageTable) unrecorded(most int, isWritten bool) (g collect) {
+	from := &t.cursors[ofLoose]
+	if isWritten {
+		from = &t.cursors[ofWritten]
 	}
-	c.walk(from, func(s *space, a *area, i int) bool {
+	t.walk(from, func(s *space, a *area, i int) bool {
 		if g.pages >= most {
 			return false
 		}
-		if cell := a.cells[i]; cell.movable() && cell.flags&(recorded|probed) == 0 && a.wears(i) == written {
+		if cell := a.cells[i]; cell.movable() && cell.flags&(recorded|probed) == 0 && a.wears(i) == isWritten {
 			g.add(s.name, a.first+annex.Page(i))
 		}
 		return true
@@ -208,33 +205,33 @@ func (c *context) unrecorded(most int, written bool) (g collect) {
 // records takes the records of sleeping containers, and all of one that has none yet.
 func (e *eviction) records(n *room) {
 	m := e.m
-	var soon []leaver
+	var early []leaver
 	for _, l := range m.leavers(e.asleep) {
 		c := l.context
-		if e.most(c, n) == 0 || m.awaited(c) || n.after != 0 && l.at <= n.after {
+		if e.most(c, n) == 0 || m.isAwaited(c) || n.after != 0 && l.at <= n.after {
 			continue
 		}
-		if m.early(c) {
-			if n.headroom && !l.written {
-				soon = append(soon, l)
+		if m.isEarly(c) {
+			if n.isHeadroom && !l.isWritten {
+				early = append(early, l)
 			}
 			continue
 		}
-		if l.written && len(soon) > 0 && !c.dry[1] {
+		if l.isWritten && len(early) > 0 && !c.pages.isExhausted[1] {
 			// Each of these costs a write besides: rather others that wake sooner than pays, as far
 			// as that is worth what is written.
-			worn := c.worn(e.most(c, n))
-			if worn == 0 {
-				c.dry[1] = true
+			written := c.pages.written(e.most(c, n))
+			if written == 0 {
+				c.pages.isExhausted[1] = true
 				continue
 			}
-			rather := *n
-			rather.pages = min(n.pages, writeWeight*worn)
-			n.pages -= rather.pages
-			for _, s := range soon {
-				e.record(s, &rather)
+			instead := *n
+			instead.pages = min(n.pages, writeWeight*written)
+			n.pages -= instead.pages
+			for _, s := range early {
+				e.record(s, &instead)
 			}
-			n.pages += rather.pages
+			n.pages += instead.pages
 		}
 		e.record(l, n)
 	}
@@ -243,94 +240,62 @@ func (e *eviction) records(n *room) {
 // record takes of one of them, or of the part that is written.
 func (e *eviction) record(l leaver, n *room) {
 	m, c := e.m, l.context
-	if e.most(c, n) == 0 || c.dry[l.part()] || c.learned && c.count().recordHere == 0 && !l.written {
+	isExhausted := &c.pages.isExhausted[l.part()]
+	if e.most(c, n) == 0 || *isExhausted || c.record.exists && c.pages.count().recordHere == 0 && !l.isWritten {
 		return
 	}
-	says := fmt.Sprintf("memory is short, and it last worked %v ago", c.idle(m.now).Round(time.Millisecond))
-	if c.expects {
-		says = fmt.Sprintf("memory is short, and it is likely to wake in %v, later than others", c.forecast.Likely.Since(m.now).Round(time.Millisecond))
+	says := fmt.Sprintf("memory is short, and it last worked %v ago", c.activity.idle(m.now).Round(time.Millisecond))
+	if c.expected.isKnown {
+		says = fmt.Sprintf("memory is short, and it is likely to wake in %v, later than others", c.expected.Likely.Since(m.now).Round(time.Millisecond))
 	}
-	if !c.learned {
-		e.take(c, n, annex.Dormant, c.unrecorded(e.most(c, n), l.written), says)
-		c.dry[l.part()] = e.most(c, n) > 0
+	if !c.record.exists {
+		e.take(c, n, annex.Dormant, c.pages.unrecorded(e.most(c, n), l.isWritten), says)
+		*isExhausted = e.most(c, n) > 0
 		return
 	}
-	ranked := m.ranking(c)
-	for _, certain := range []bool{false, true} {
-		e.take(c, n, annex.Headroom, c.tail(ranked, certain, l.written, e.most(c, n)), says)
+	record := m.ranking(c)
+	for _, isCertain := range []bool{false, true} {
+		e.take(c, n, annex.Headroom, c.pages.tail(record, isCertain, l.isWritten, e.most(c, n)), says)
 	}
-	if l.written {
-		e.take(c, n, annex.Headroom, c.unrecorded(e.most(c, n), true), says)
+	if l.isWritten {
+		e.take(c, n, annex.Headroom, c.pages.unrecorded(e.most(c, n), true), says)
 	}
-	c.dry[l.part()] = e.most(c, n) > 0
+	*isExhausted = e.most(c, n) > 0
 }
 
-// worn is how many pages may leave that are written, or new; no more than so many are counted.
-func (c *context) worn(most int) (pages int) {
-	for _, s := range c.spaces {
-		for i := range s.areas {
-			a := &s.areas[i]
-			if !a.marked() {
-				continue
+// written is how many pages may leave that are written, or new; no more than so many are counted.
+func (t *pageTable) written(most int) (pages int) {
+	for a := range t.areas() {
+		if !a.marked() {
+			continue
+		}
+		for j, cell := range a.cells {
+			if pages >= most {
+				return pages
 			}
-			for j, cell := range a.cells {
-				if pages >= most {
-					return pages
-				}
-				if cell.movable() && cell.flags&probed == 0 && a.wears(j) {
-					pages++
-				}
+			if cell.movable() && cell.flags&probed == 0 && a.wears(j) {
+				pages++
 			}
 		}
 	}
 	return pages
 }
 
-// wanted tells that a sleeping container's record had better stay.
-func (m *Manager) wanted(c *context) bool { return m.awaited(c) || m.early(c) }
-
-// awaited tells that it was fetched for a moment that may still come.
-func (m *Manager) awaited(c *context) bool { return m.now < c.waitUntil || c.bring != nil }
-
-// early tells that it would have to come back before its leaving had paid.
-func (m *Manager) early(c *context) bool {
-	sleeps := c.idle(m.now)
-	if c.expects {
-		sleeps = c.forecast.Earliest.Since(m.now)
-	}
-	if at, stirs := c.stirs(m.now); stirs {
-		sleeps = min(sleeps, at.Since(m.now))
-	}
-	pages := c.count().movable
-	takes := m.evictCost.of(pages) + m.fetchCost.of(pages)
-	return float64(sleeps) < m.policy.BreakEven*float64(takes)
-}
-
-// ranking is a sleeping context's record. A record leaves over several plans, so that of the
-// context that was last asked about is kept until that has been awake.
-func (m *Manager) ranking(c *context) []predict.Ranked {
-	if m.ranked.of != c || m.ranked.started != c.started || m.ranked.spaces != len(c.spaces) {
-		m.ranked.of, m.ranked.started, m.ranked.spaces = c, c.started, len(c.spaces)
-		m.ranked.pages = c.predictor.Pages()
-	}
-	return m.ranked.pages
-}
-
 // tail takes pages from the end of the record, in the order of first touch: those of which each
 // of the last activations made use, or the others; and of these those that are written, or the
 // others.
-func (c *context) tail(ranked []predict.Ranked, certain, written bool, most int) collect {
+func (t *pageTable) tail(record []predict.Ranked, isCertain, isWritten bool, most int) collect {
 	var back []annex.Run // from the last on
 	pages := 0
 	var s *space
 	var a *area // the last that was found: runs lie together
-	for i := len(ranked) - 1; i >= 0 && pages < most; i-- {
-		r := ranked[i]
-		if r.Certain != certain {
+	for i := len(record) - 1; i >= 0 && pages < most; i-- {
+		r := record[i]
+		if r.Certain != isCertain {
 			continue
 		}
 		if s == nil || s.name != r.Run.Space {
-			if s, a = c.find(r.Run.Space), nil; s == nil {
+			if s, a = t.find(r.Run.Space), nil; s == nil {
 				continue
 			}
 		}
@@ -340,7 +305,7 @@ func (c *context) tail(ranked []predict.Ranked, certain, written bool, most int)
 					continue
 				}
 			}
-			if cell := a.cells[p-1-a.first]; !cell.movable() || cell.flags&probed != 0 || a.wears(int(p-1-a.first)) != written {
+			if cell := a.cells[p-1-a.first]; !cell.movable() || cell.flags&probed != 0 || a.wears(int(p-1-a.first)) != isWritten {
 				continue
 			}
 			pages++
@@ -366,17 +331,17 @@ func (e *eviction) overShare(n *room) {
 	m.divide()
 	var awake []*context
 	for _, c := range m.contexts {
-		if c.awake && m.warm(c) && c.count().resident > c.share {
+		if c.activity.isAwake() && m.isWarm(c) && c.pages.count().resident > c.share {
 			awake = append(awake, c)
 		}
 	}
 	slices.SortStableFunc(awake, func(a, b *context) int {
-		return cmp.Compare(b.count().resident-b.share, a.count().resident-a.share)
+		return cmp.Compare(b.pages.count().resident-b.share, a.pages.count().resident-a.share)
 	})
 	for _, c := range awake {
-		most := min(e.most(c, n), c.count().resident-c.share)
+		most := min(e.most(c, n), c.pages.count().resident-c.share)
 		most = int(float64(most) * c.pressure.brake(m.policy.ElasticLimit))
-		e.take(c, n, annex.Share, e.lowest(c, most, keepRecent), fmt.Sprintf("has %d pages in memory, and its share is %d", c.count().resident, c.share))
+		e.take(c, n, annex.Share, e.lowest(c, most, keepRecent), fmt.Sprintf("has %d pages in memory, and its share is %d", c.pages.count().resident, c.share))
 	}
 }
 
@@ -386,28 +351,28 @@ func (e *eviction) last(n *room) {
 	if m.errors.over {
 		return // the kernel's choice is no worse than one that has proved wrong
 	}
-	// What murmurs and health probes need comes back within a second or so: it leaves last of all,
-	// and not where that was seen of late.
+	// What health probes need comes back within a second or so: it leaves last of all, and not
+	// where that was seen of late.
 	for _, all := range []bool{false, true} {
 		for _, c := range e.asleep {
-			k := keepProbed
-			if all && m.now >= c.murmurs {
-				k = keepNone
+			kept := keepProbed
+			if all && m.now >= c.probed.keptUntil {
+				kept = keepNone
 			}
-			if c.bring == nil && (all || !m.wanted(c)) {
-				e.take(c, n, annex.Headroom, e.lowest(c, e.most(c, n), k), "next to nothing is free")
+			if c.fetch.plan == nil && (all || !m.isAwaited(c) && !m.isEarly(c)) {
+				e.take(c, n, annex.Headroom, e.lowest(c, e.most(c, n), kept), "next to nothing is free")
 			}
 		}
 	}
 	// Of who is awake nothing that was used just now: it would be back within milliseconds.
 	// The look goes on where the last one had to end, so that all have their turn.
 	for i := range m.contexts {
-		at := (m.lookFrom + i) % len(m.contexts)
+		at := (m.spareFrom + i) % len(m.contexts)
 		if e.looked >= mostLooked {
-			m.lookFrom = at
+			m.spareFrom = at
 			return
 		}
-		if c := m.contexts[at]; c.awake && m.warm(c) {
+		if c := m.contexts[at]; c.activity.isAwake() && m.isWarm(c) {
 			most := int(float64(e.most(c, n)) * c.pressure.brake(m.policy.ElasticLimit))
 			e.take(c, n, annex.Headroom, e.lowest(c, most, keepRecent), "next to nothing is free, and nothing else to be had")
 		}
@@ -424,16 +389,25 @@ const (
 	keeps
 )
 
-// spent is until when a context has nothing more to give: a look at it orders all its extents, and
-// where everybody is awake on less than they need there are many of them, in vain.
-type spent struct {
+// evicting is what looking for pages of a context to evict has come to.
+type evicting struct {
+	leaving int // pages under way
+	// isTight tells that nothing is left that no record has and nobody writes, until the context
+	// is scanned again, or sleeps.
+	isTight   bool
+	exhausted [keeps]exhausted
+}
+
+// exhausted is until when a context has nothing more to give: a look at it orders all its extents,
+// and where everybody is awake on less than they need there are many of them, in vain.
+type exhausted struct {
 	until   annex.Moment
 	movable int // pages that it had
 }
 
-// spentFor is short beside the policy's Recent, by which what awake containers have comes to be
+// exhaustedFor is short beside the policy's Recent, by which what awake containers have comes to be
 // had. What a sleeping one may give else are pages that came.
-const spentFor = time.Second
+const exhaustedFor = time.Second
 
 // mostLooked is how many extents one plan orders at most, but for those of one context: that takes
 // some milliseconds at most, in which nothing else is decided and who waits for the processor
@@ -442,77 +416,78 @@ const mostLooked = 4096
 
 // lowest takes pages of a context, where it may have any.
 func (e *eviction) lowest(c *context, most int, kept keep) collect {
-	s, movable := &c.spent[kept], c.count().movable
-	if most <= 0 || movable == 0 || e.looked >= mostLooked || e.m.now < s.until && (kept == keepRecent || movable <= s.movable) {
+	x, movable := &c.evict.exhausted[kept], c.pages.count().movable
+	if most <= 0 || movable == 0 || e.looked >= mostLooked || e.m.now < x.until && (kept == keepRecent || movable <= x.movable) {
 		return collect{}
 	}
-	for _, s := range c.spaces {
-		for i := range s.areas {
-			e.looked += len(s.areas[i].extents)
-		}
+	for a := range c.pages.areas() {
+		e.looked += len(a.extents)
 	}
 	g := c.lowest(most, e.m.now, e.m.policy, kept)
 	if g.pages < most {
-		*s = spent{e.m.now.After(spentFor), movable - g.pages}
+		*x = exhausted{e.m.now.After(exhaustedFor), movable - g.pages}
 	}
 	return g
 }
 
+// placed is an extent in the order of the multi-queue.
+type placed struct {
+	space *space
+	area  *area
+	first annex.Page // of the extent
+	level int
+	used  stamp
+	at    int // where it comes by its address
+}
+
 // lowest takes pages of the extents of the lowest levels, of these the least recently used.
 func (c *context) lowest(most int, now annex.Moment, p Policy, kept keep) (g collect) {
-	if most <= 0 || c.count().movable == 0 {
+	if most <= 0 || c.pages.count().movable == 0 {
 		return g
 	}
-	type place struct {
-		space  *space
-		area   *area
-		extent int
-		level  int
-		used   stamp
-		at     int // where it comes by its address
-	}
-	var order []place
-	at, recent := stampOf(now), stamp(p.Recent/stampStep)
 	// What was brought is in no extent's uses before it is touched.
-	awaits := kept == keepRecent && !c.wrong && now < max(c.brought, c.woke).After(p.Recent)
-	for _, s := range c.spaces {
-		for i := range s.areas {
-			a := &s.areas[i]
-			for j := range a.extents {
-				x := &a.extents[j]
-				if kept == keepRecent && x.uses > 0 && at-min(x.used, at) <= recent {
-					continue
-				}
-				order = append(order, place{s, a, j, x.level(at, p.lifetime()), x.used, len(order)})
-			}
-		}
-	}
-	slices.SortFunc(order, func(a, b place) int {
-		return cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.used, b.used), cmp.Compare(a.at, b.at))
-	})
+	isAwaited := kept == keepRecent && !c.record.isWrong && now < max(c.fetch.lastArrival, c.activity.wokeAt).After(p.Recent)
+	order := c.pages.byLevel(now, p, kept)
 	// What they write goes after what they only read.
-	for _, written := range []bool{false, true} {
+	for _, isWritten := range []bool{false, true} {
 		for _, o := range order {
 			if g.pages >= most {
 				return g
 			}
 			a := o.area
-			from := max((a.first>>a.shift+annex.Page(o.extent))<<a.shift, a.first)
-			to := min((a.first>>a.shift+annex.Page(o.extent)+1)<<a.shift, a.end())
-			for p := from; p < to && g.pages < most; p++ {
-				cell := a.cells[p-a.first]
+			for page := max(o.first, a.first); page < min(o.first+1<<a.shift, a.end()) && g.pages < most; page++ {
+				cell := a.cells[page-a.first]
 				switch {
-				case !cell.movable() || a.wears(int(p-a.first)) != written:
+				case !cell.movable() || a.wears(int(page-a.first)) != isWritten:
 				case kept != keepNone && cell.flags&probed != 0:
-				case awaits && cell.flags&recorded != 0 && (c.mapped || cell.flags&incore != 0):
+				case isAwaited && cell.flags&recorded != 0 && (c.fetch.isMapped || cell.flags&incore != 0):
 				default:
-					g.add(o.space.name, p)
+					g.add(o.space.name, page)
 				}
 			}
 		}
-		if !c.writes {
+		if !c.pages.hasWritten {
 			return g
 		}
 	}
 	return g
+}
+
+// byLevel are the extents, the lowest levels first; without those that are kept.
+func (t *pageTable) byLevel(now annex.Moment, p Policy, kept keep) (order []placed) {
+	at, recent := stampOf(now), stamp(p.Recent/stampStep)
+	for a, s := range t.areas() {
+		for j := range a.extents {
+			x := &a.extents[j]
+			if kept == keepRecent && x.uses > 0 && at-min(x.used, at) <= recent {
+				continue
+			}
+			first := (a.first>>a.shift + annex.Page(j)) << a.shift
+			order = append(order, placed{s, a, first, x.level(at, p.lifetime()), x.used, len(order)})
+		}
+	}
+	slices.SortFunc(order, func(a, b placed) int {
+		return cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.used, b.used), cmp.Compare(a.at, b.at))
+	})
+	return order
 }

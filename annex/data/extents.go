@@ -83,28 +83,23 @@ func shiftFor(pages int) uint8 {
 
 // resize has larger extents where the context has grown, or smaller ones where it has become a
 // quarter; not at each step, since joining them forgets.
-func (c *context) resize() {
+func (t *pageTable) resize() {
 	pages := 0
-	for _, s := range c.spaces {
-		for i := range s.areas {
-			pages += len(s.areas[i].cells)
-		}
+	for a := range t.areas() {
+		pages += len(a.cells)
 	}
-	if want := shiftFor(pages); want <= c.shift && want+2 > c.shift {
+	want := shiftFor(pages)
+	if want <= t.shift && want+2 > t.shift {
 		return
-	} else {
-		c.shift = want
 	}
-	for _, s := range c.spaces {
-		for i := range s.areas {
-			o := &s.areas[i]
-			a := area{first: o.first, cells: o.cells, shift: c.shift, left: o.left, written: o.written, born: o.born}
-			a.extents = make([]extent, (o.end()-1)>>c.shift-o.first>>c.shift+1)
-			step := min(o.shift, c.shift)
-			for p := o.first; p < o.end(); p = (p>>step + 1) << step {
-				a.extent(p).merge(*o.extent(p))
-			}
-			s.areas[i] = a
+	t.shift = want
+	for a := range t.areas() {
+		old := *a
+		a.shift = t.shift
+		a.extents = make([]extent, (old.end()-1)>>t.shift-old.first>>t.shift+1)
+		step := min(old.shift, t.shift)
+		for p := old.first; p < old.end(); p = (p>>step + 1) << step {
+			a.extent(p).merge(*old.extent(p))
 		}
 	}
 }

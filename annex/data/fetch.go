@@ -10,27 +10,52 @@ import (
 	"tare/annex/predict"
 )
 
-// bringing is a record on its way back.
-type bringing struct {
+// recordFetch is a record on its way back.
+type recordFetch struct {
 	why  annex.Reason
 	by   annex.Moment
 	rest []predict.Ranked // what has not been asked for
 	// expected is when its container is expected to wake: pages of those that wake later may
 	// make room for it. 0 is of anyone, since it is awake.
 	expected annex.Moment
-	// spare is that it comes since there is room, which nobody has to make.
-	spare bool
-	// mapping has pages that are certain mapped.
-	mapping bool
-	// sure is that it comes though nothing is free.
-	sure bool
-	says string
+	// onlySpare is that it comes since there is room, which nobody has to make.
+	onlySpare bool
+	// maps has pages that are certain mapped.
+	maps bool
+	// isSure is that it comes though nothing is free.
+	isSure bool
+	says   string
 }
 
-// lead is what another container's waking tells.
-type lead struct {
-	after annex.ID
-	by    annex.Moment
+// fetching is what comes back of a context.
+type fetching struct {
+	plan        *recordFetch // nil: its record does not come
+	requests    int          // of the plan, under way
+	coming      int          // pages under way
+	taken       int          // pages that the context took since its room was reported
+	lastArrival annex.Moment // when pages of its record came last
+	isMapped    bool         // its record was mapped, and not only fetched, since it slept
+
+	isOffered bool         // its record was fetched since it slept
+	unused    int          // how often in a row it was fetched and did not wake
+	keepUntil annex.Moment // what was fetched for it stays until then
+	forecasts int          // how often it was fetched for a forecast
+	leader    *leader      // the container after which this one wakes has woken
+
+	following []annex.Run // pages that follow its last faults
+	followed  int         // those that were fetched since it woke
+}
+
+// slept resets it when an activation has ended.
+func (f *fetching) slept() {
+	f.plan, f.leader, f.isMapped = nil, nil, false
+	f.isOffered, f.unused, f.keepUntil = false, 0, 0
+}
+
+// leader is another container whose waking announces this one's.
+type leader struct {
+	id annex.ID
+	by annex.Moment // it wakes until then, if it does
 }
 
 // expect begins to bring the records of those that are about to wake.
@@ -39,89 +64,88 @@ func (m *Manager) expect() {
 		return
 	}
 	for _, c := range m.contexts {
-		if c.atWork() || c.bring != nil || !c.managed() {
+		f := &c.fetch
+		if c.activity.state == active || f.plan != nil || !c.managed() {
 			continue
 		}
-		if c.offered {
+		if f.isOffered {
 			// It may come the next time that it is expected; but not time after time.
-			if m.now < c.waitUntil || c.vain >= mostVain {
+			if m.now < f.keepUntil || f.unused >= mostUnused {
 				continue
 			}
-			c.offered, c.look = false, m.now
-			c.vain++
+			f.isOffered, c.expected.lookAt = false, m.now
+			f.unused++
 		}
-		if l := c.lead; l != nil {
-			c.lead = nil
-			m.foretell(c)
-			// A narrow forecast of its own says it more exactly.
-			own := c.expects && (m.policy.narrow(c.forecast) || c.forecast.Earliest > l.by)
-			if !own && m.now <= l.by && c.count().recordAway > 0 {
-				c.offered, c.waitUntil = true, l.by.After(m.policy.Hold/followHold)
-				c.bring = &bringing{why: annex.Following, by: c.waitUntil, rest: c.predictor.Pages(), expected: l.by,
-					says: fmt.Sprintf("wakes after %s, which woke", l.after)}
-			}
-			continue
-		}
-		if m.now >= c.look {
+		if f.leader != nil {
+			m.followLeader(c)
+		} else if m.now >= c.expected.lookAt {
 			m.due(c)
 		}
 	}
 	m.fill()
 }
 
+// followLeader brings the record of a container after whose leader it is likely to wake.
+func (m *Manager) followLeader(c *context) {
+	l := c.fetch.leader
+	c.fetch.leader = nil
+	m.foretell(c)
+	// A narrow forecast of its own says it more exactly.
+	hasOwn := c.expected.isKnown && (m.policy.isNarrow(c.expected.Forecast) || c.expected.Earliest > l.by)
+	if hasOwn || m.now > l.by || c.pages.count().recordAway == 0 {
+		return
+	}
+	c.fetch.isOffered, c.fetch.keepUntil = true, l.by.After(m.policy.Hold/followHold)
+	c.fetch.plan = &recordFetch{why: annex.Following, by: c.fetch.keepUntil, rest: c.predictor.Pages(), expected: l.by,
+		says: fmt.Sprintf("wakes after %s, which woke", l.id)}
+}
+
 // followHold is by how much shorter than for its own forecast a record is waited for that was
 // fetched since another container woke: several are fetched at a time, and hold memory.
 const followHold = 5
 
-// narrow tells whether a moment is known closely enough for others to make room for it. That a
-// beat may be missed makes the end late, and not the moment doubtful.
-func (p Policy) narrow(f predict.Forecast) bool {
-	return f.Latest.Since(f.Earliest) <= p.Hold || f.Likely.Since(f.Earliest) <= p.Hold/4
-}
-
-// mostVain is how often a record is fetched again for a container that did not wake when it was
+// mostUnused is how often a record is fetched again for a container that did not wake when it was
 // expected.
-const mostVain = 2
+const mostUnused = 2
 
 // due looks whether a record is to come now, or else when.
 func (m *Manager) due(c *context) {
-	p := m.policy
-	c.look = never
-	c.told = 0
+	p, e := m.policy, &c.expected
+	e.lookAt, e.askedAt = never, 0
 	m.foretell(c)
-	away := c.count().recordAway
-	if !c.expects || away == 0 {
+	away := c.pages.count().recordAway
+	if !e.isKnown || away == 0 {
 		return // until it has slept again, or some of it has left
 	}
-	f := c.forecast
 	lead := p.Lead + m.fetchCost.of(away)
-	narrow := p.narrow(f)
-	if narrow {
+	isNarrow := p.isNarrow(e.Forecast)
+	if isNarrow {
 		// One in twenty comes before the earliest: half as much again is waited for, which
 		// costs little.
-		lead += f.Likely.Since(f.Earliest) / 2
+		lead += e.Likely.Since(e.Earliest) / 2
 	}
-	if at := f.Earliest - annex.Moment(lead); m.now < at {
+	if at := e.Earliest - annex.Moment(lead); m.now < at {
 		// What is known only widely is ahead by as much each time that it is looked at.
-		c.look = max(at, m.now.After(p.Lead/2))
+		e.lookAt = max(at, m.now.After(p.Lead/2))
 		return
 	}
-	c.offered = true
-	c.waitUntil = min(f.Latest, max(f.Earliest, m.now).After(p.Hold))
-	c.verify++
-	c.bring = &bringing{
-		why: annex.Expected, by: f.Latest, rest: c.predictor.Pages(), expected: f.Likely,
-		spare:   !narrow,
-		mapping: c.verify%p.Verify != 0 && c.precise(p.MapPrecision, 0),
-		says:    fmt.Sprintf("expected to wake in %v to %v", f.Earliest.Since(m.now).Round(time.Millisecond), f.Latest.Since(m.now).Round(time.Millisecond)),
+	f := &c.fetch
+	f.isOffered = true
+	f.keepUntil = min(e.Latest, max(e.Earliest, m.now).After(p.Hold))
+	f.forecasts++
+	f.plan = &recordFetch{
+		why: annex.Expected, by: e.Latest, rest: c.predictor.Pages(), expected: e.Likely,
+		onlySpare: !isNarrow,
+		maps:      f.forecasts%p.Verify != 0 && c.precise(p.MapPrecision, 0),
+		says:      fmt.Sprintf("expected to wake in %v to %v", e.Earliest.Since(m.now).Round(time.Millisecond), e.Latest.Since(m.now).Round(time.Millisecond)),
 	}
 }
 
 // precise tells whether the record is as precise as that, by so many pages of which it is known.
-func (c *context) precise(atLeast float64, told int) bool {
+func (c *context) precise(atLeast float64, judged int) bool {
 	for _, s := range c.predictor.Scores() {
 		if s.Kind == predict.Record {
-			return s.On && s.Precision >= atLeast && s.Told >= told
+			return s.On && s.Precision >= atLeast && s.Told >= judged
 		}
 	}
 	return false
@@ -131,25 +155,27 @@ func (c *context) precise(atLeast float64, told int) bool {
 func (m *Manager) fill() {
 	p := m.policy
 	spare := m.available() - 2*p.high()
-	if spare <= 0 || m.now < m.roomAt {
+	if spare <= 0 || m.now < m.nextFill {
 		return
 	}
-	m.roomAt = m.now.After(time.Second)
+	m.nextFill = m.now.After(time.Second)
 	var best *context
 	for _, c := range m.contexts {
-		away := c.count().recordAway
-		if c.atWork() || c.bring != nil || !c.managed() || away == 0 || away > spare {
+		away := c.pages.count().recordAway
+		if c.activity.state == active || c.fetch.plan != nil || !c.managed() || away == 0 || away > spare {
 			continue
 		}
 		m.foretell(c)
-		if c.expects && c.forecast.Likely <= m.now.After(p.Horizon) && (best == nil || c.forecast.Likely < best.forecast.Likely) {
+		if c.expected.isKnown && c.expected.Forecast.Likely <= m.now.After(p.Horizon) && (best == nil || c.expected.Forecast.Likely < best.expected.Forecast.Likely) {
 			best = c
 		}
 	}
-	if best != nil {
-		best.bring = &bringing{why: annex.Expected, by: best.forecast.Latest, rest: best.predictor.Pages(), expected: best.forecast.Likely, spare: true,
-			says: fmt.Sprintf("there is room, and it is likely to wake in %v", best.forecast.Likely.Since(m.now).Round(time.Millisecond))}
+	if best == nil {
+		return
 	}
+	e := best.expected
+	best.fetch.plan = &recordFetch{why: annex.Expected, by: e.Latest, rest: best.predictor.Pages(), expected: e.Likely, onlySpare: true,
+		says: fmt.Sprintf("there is room, and it is likely to wake in %v", e.Likely.Since(m.now).Round(time.Millisecond))}
 }
 
 // brings are the contexts whose records come back, the awake ones first, then by when they
@@ -157,30 +183,30 @@ func (m *Manager) fill() {
 func (m *Manager) brings() []*context {
 	var order []*context
 	for _, c := range m.contexts {
-		b := c.bring
+		f := &c.fetch
 		switch {
-		case b == nil || !c.managed():
-		case b.by != 0 && m.now > b.by:
-			c.bring = nil // too late
-		case b.spare && m.evicting: // the room is gone
-			c.bring = nil
-			if c.offered {
-				c.offered, c.waitUntil, c.look = false, 0, m.now.After(retry)
+		case f.plan == nil || !c.managed():
+		case f.plan.by != 0 && m.now > f.plan.by:
+			f.plan = nil // too late
+		case f.plan.onlySpare && m.isEvicting: // the room is gone
+			f.plan = nil
+			if f.isOffered {
+				f.isOffered, f.keepUntil, c.expected.lookAt = false, 0, m.now.After(retry)
 			}
 		default:
 			order = append(order, c)
 		}
 	}
-	late := func(c *context) annex.Moment {
+	rank := func(c *context) annex.Moment {
 		switch {
-		case c.bring.why == annex.Awake:
-			return c.woke - never
-		case c.bring.spare:
+		case c.fetch.plan.why == annex.Awake:
+			return c.activity.wokeAt - never
+		case c.fetch.plan.onlySpare:
 			return never
 		}
-		return c.bring.expected
+		return c.fetch.plan.expected
 	}
-	slices.SortStableFunc(order, func(a, b *context) int { return cmp.Compare(late(a), late(b)) })
+	slices.SortStableFunc(order, func(a, b *context) int { return cmp.Compare(rank(a), rank(b)) })
 	return order
 }
 
@@ -190,96 +216,111 @@ const pieces = 2
 
 // fetch asks for what is to come.
 func (m *Manager) fetch(brings []*context) (requests []annex.Request) {
-	p := m.policy
-	held := m.critical() == 0
+	isHeld := m.critical() == 0
 	for _, c := range m.contexts {
-		if len(c.following) == 0 {
-			continue
-		}
-		held := held || m.now < c.paused
-		n := min(p.Piece, m.ready()-p.reserve(), p.MostComing-m.coming, c.ahead(), c.room(p))
-		if !held && n > 0 && c.awake {
-			var g collect
-			c.each(c.following, func(s *space, _ *area, page annex.Page, cell *cell) {
-				if cell.away() && g.pages < n {
-					c.put(cell, cell.flags|moving) // it may be named again
-					g.add(s.name, page)
-				}
-			})
-			c.strided += g.pages
-			requests = append(requests, m.ask(c, annex.Fetch, annex.Striding, g.runs, 0, "follows its last faults")...)
-		}
-		c.following = c.following[:0]
+		requests = append(requests, m.fetchFollowing(c, isHeld)...)
 	}
 	hanging := 0
 	if len(brings) > 0 {
-		hanging = min(m.hanging(), mostHanging*p.Piece)
+		hanging = min(m.hanging(), mostHanging*m.policy.Piece)
 	}
 	for _, c := range brings {
-		floor, scant := p.low(), 0
-		if c.bring.sure && !m.errors.over {
-			// It touches these next whether they are fetched or not, and with nothing free the
-			// kernel has to make room for each of them alone. How much is free is not asked for
-			// that: of what others took since that was read more is missing than there is.
-			scant = pieces*p.Piece + hanging
-		}
-		switch {
-		case c.bring.why == annex.Awake && !held && !m.errors.over:
-			floor = p.reserve()
-		case c.bring.spare:
-			floor = p.high()
-		}
-		for c.bring != nil && c.requests < pieces && m.now >= c.paused {
-			n := min(p.Piece, max(m.ready()-floor, scant-m.coming), p.MostComing+hanging-m.coming, c.room(p))
-			if n <= 0 {
-				break
-			}
-			b := c.bring
-			mapped, fetched := c.piece(n, !b.spare || m.ready() >= p.high())
-			if len(mapped) == 0 && len(fetched) == 0 {
-				c.bring = nil
-				break
-			}
-			requests = append(requests, m.ask(c, annex.Map, b.why, mapped, b.by, b.says)...)
-			requests = append(requests, m.ask(c, annex.Fetch, b.why, fetched, b.by, b.says)...)
-		}
+		requests = append(requests, m.fetchRecord(c, isHeld, hanging)...)
 	}
 	return requests
 }
 
-// sure is the precision from which the record of an awake container is fetched though nothing is
+// fetchFollowing asks for what follows the last faults of a context.
+func (m *Manager) fetchFollowing(c *context, isHeld bool) []annex.Request {
+	p, f := m.policy, &c.fetch
+	if len(f.following) == 0 {
+		return nil
+	}
+	following := f.following
+	f.following = following[:0]
+	n := min(p.Piece, m.ready()-p.reserve(), p.MostComing-m.coming, c.ahead(), c.room(p))
+	if isHeld || m.now < c.pausedUntil || n <= 0 || !c.activity.isAwake() {
+		return nil
+	}
+	var g collect
+	c.pages.each(following, func(s *space, _ *area, page annex.Page, cell *cell) {
+		if cell.away() && g.pages < n {
+			c.pages.put(cell, cell.flags|moving) // it may be named again
+			g.add(s.name, page)
+		}
+	})
+	f.followed += g.pages
+	return m.ask(c, annex.Fetch, annex.Striding, g.runs, 0, "follows its last faults")
+}
+
+// fetchRecord asks for the next pieces of a record that is on its way back.
+func (m *Manager) fetchRecord(c *context, isHeld bool, hanging int) (requests []annex.Request) {
+	p, f := m.policy, &c.fetch
+	keepFree, regardless := p.low(), 0
+	if f.plan.isSure && !m.errors.over {
+		// It touches these next whether they are fetched or not, and with nothing free the
+		// kernel has to make room for each of them alone. How much is free is not asked for
+		// that: of what others took since that was read more is missing than there is.
+		regardless = pieces*p.Piece + hanging
+	}
+	switch {
+	case f.plan.why == annex.Awake && !isHeld && !m.errors.over:
+		keepFree = p.reserve()
+	case f.plan.onlySpare:
+		keepFree = p.high()
+	}
+	for f.plan != nil && f.requests < pieces && m.now >= c.pausedUntil {
+		n := min(p.Piece, max(m.ready()-keepFree, regardless-m.coming), p.MostComing+hanging-m.coming, c.room(p))
+		if n <= 0 {
+			break
+		}
+		plan := f.plan
+		mapped, fetched := c.piece(n, !plan.onlySpare || m.ready() >= p.high())
+		if len(mapped) == 0 && len(fetched) == 0 {
+			f.plan = nil
+			break
+		}
+		requests = append(requests, m.ask(c, annex.Map, plan.why, mapped, plan.by, plan.says)...)
+		requests = append(requests, m.ask(c, annex.Fetch, plan.why, fetched, plan.by, plan.says)...)
+	}
+	return requests
+}
+
+// surePrecision is that from which the record of an awake container is fetched though nothing is
 // free.
-const sure = 0.75
+const surePrecision = 0.75
 
 // room is how many pages may be fetched before a context comes close to its own limit, where
 // the kernel would take others of its pages for them. A piece is left for what it takes
-// itself until its room is told again.
+// itself until its room is reported again.
 func (c *context) room(p Policy) int {
 	if !c.info.Limited {
 		return 1 << 30
 	}
-	return int(c.info.Room/annex.PageSize) - c.grown - c.coming - p.Piece
+	return int(c.info.Room/annex.PageSize) - c.fetch.taken - c.fetch.coming - p.Piece
 }
 
 // ahead is how many pages that follow its faults a context may have fetched: a quarter more
 // than it has touched since it woke, so that what was ahead when it sleeps is little.
-func (c *context) ahead() int { return c.faults + max(c.faults/4, leastAhead) - c.strided }
+func (c *context) ahead() int {
+	return c.record.missed + max(c.record.missed/4, leastAhead) - c.fetch.followed
+}
 
 const leastAhead = 8
 
 // piece takes the next pages of what is on its way back; those of which only some activations
 // made use come where there is room.
 func (c *context) piece(most int, all bool) (mapped, fetched []annex.Run) {
-	b := c.bring
+	b := c.fetch.plan
 	var to [2]collect
 	for len(b.rest) > 0 && to[0].pages+to[1].pages < most {
 		r := &b.rest[0]
 		if r.Certain || all {
 			g := &to[0]
-			if r.Certain && b.mapping {
+			if r.Certain && b.maps {
 				g = &to[1]
 			}
-			s := c.find(r.Run.Space)
+			s := c.pages.find(r.Run.Space)
 			for s != nil && r.Run.Pages > 0 && to[0].pages+to[1].pages < most {
 				if a := s.area(r.Run.First); a != nil && a.cells[r.Run.First-a.first].away() {
 					g.add(s.name, r.Run.First)
@@ -299,18 +340,18 @@ func (c *context) piece(most int, all bool) (mapped, fetched []annex.Run) {
 // drain asks for everything that is away, as far as it fits, and for nothing while critical
 // containers wait for memory.
 func (m *Manager) drain() (requests []annex.Request, next annex.Moment) {
-	p, left, held := m.policy, false, m.critical() == 0
+	p, left, isHeld := m.policy, false, m.critical() == 0
 	for _, c := range m.contexts {
-		if !c.managed() || c.count().away == 0 {
+		if !c.managed() || c.pages.count().away == 0 {
 			continue
 		}
 		left = true
 		n := min(m.ready()-p.low(), p.MostComing-m.coming, c.room(p))
-		if n <= 0 || held || m.now < c.paused {
+		if n <= 0 || isHeld || m.now < c.pausedUntil {
 			continue
 		}
 		var g collect
-		c.walk(new(cursor), func(s *space, a *area, i int) bool {
+		c.pages.walk(new(cursor), func(s *space, a *area, i int) bool {
 			if a.cells[i].away() {
 				g.add(s.name, a.first+annex.Page(i))
 			}

@@ -10,21 +10,28 @@ import (
 // is not touched stays in memory, mapped by nobody, where no request for pages finds it: it takes
 // the kernel's own reclaim. So does what was brought for a container that did not use it.
 //
-// Only as much of it as is told is known of, and not which pages they are.
+// Only how much of it there is is known, and not which pages they are.
+
+// unmappedPages are those of a context that are in memory and mapped by nobody.
+type unmappedPages struct {
+	pages       int          // as last reported
+	isReleasing bool         // they are being freed
+	retryAt     annex.Moment // until then they are left: the kernel did not free them
+}
 
 const (
 	// leftoverKept is what reclaim leaves of each container in any case, in pages; leftoverLeast
 	// is what asking for it is worth.
 	leftoverKept  = 256
 	leftoverLeast = 256
-	// vainRelease is for how long nothing is asked for after the kernel did not give it.
-	vainRelease = 30 * time.Second
+	// retryRelease is for how long nothing is asked for after the kernel did not give it.
+	retryRelease = 30 * time.Second
 )
 
-// Unmapped tells how much of a container is in memory and mapped by nobody, in bytes.
+// Unmapped reports how much of a container is in memory and mapped by nobody, in bytes.
 func (m *Manager) Unmapped(id annex.ID, bytes int64) {
-	if c := m.byID[id]; c != nil && c.managed() && m.now >= c.stays {
-		c.unmapped = int(bytes / annex.PageSize)
+	if c := m.byID[id]; c != nil && c.managed() && m.now >= c.unmapped.retryAt {
+		c.unmapped.pages = int(bytes / annex.PageSize)
 	}
 }
 
@@ -33,8 +40,8 @@ func (m *Manager) Unmapped(id annex.ID, bytes int64) {
 func (e *eviction) leftover(n *room) {
 	m := e.m
 	for _, c := range m.contexts {
-		spare := c.unmapped - leftoverKept
-		if n.pages <= 0 || spare < leftoverLeast || c.awake || c.releasing || c.bring != nil || m.now < c.waitUntil || !m.warm(c) {
+		spare := c.unmapped.pages - leftoverKept
+		if n.pages <= 0 || spare < leftoverLeast || c.activity.isAwake() || c.unmapped.isReleasing || c.fetch.plan != nil || m.now < c.fetch.keepUntil || !m.isWarm(c) {
 			continue
 		}
 		n.pages -= spare
@@ -44,46 +51,43 @@ func (e *eviction) leftover(n *room) {
 
 // release asks for so many.
 func (m *Manager) release(c *context, pages int) annex.Request {
-	m.number++
-	decided := c.note(m.now, annex.Evict, annex.Leftover, pages, "read ahead or brought in vain: nobody maps these")
-	m.underWay[m.number] = &underWay{context: c, op: annex.Evict, why: annex.Leftover, unmapped: pages, decided: decided}
+	m.lastNumber++
+	decision := c.account.note(m.now, annex.Evict, annex.Leftover, pages, "read ahead or brought in vain: nobody maps these")
+	m.underWay[m.lastNumber] = &request{context: c, op: annex.Evict, why: annex.Leftover, unmapped: pages, decision: decision}
 	m.leaving += pages
-	c.releasing = true
-	count(m.asked, annex.Leftover, pages)
-	count(c.asked, annex.Leftover, pages)
-	return annex.Request{Number: m.number, ID: c.info.ID, Op: annex.Evict, Why: annex.Leftover, Unmapped: pages}
+	c.unmapped.isReleasing = true
+	m.asked.add(annex.Leftover, pages)
+	c.account.asked.add(annex.Leftover, pages)
+	return annex.Request{Number: m.lastNumber, ID: c.info.ID, Op: annex.Evict, Why: annex.Leftover, Unmapped: pages}
 }
 
 // released takes what became of that.
-func (m *Manager) released(u *underWay, r annex.Result) {
+func (m *Manager) released(u *request, r annex.Result) {
 	c := u.context
 	freed := min(max(r.Freed, 0), u.unmapped)
 	m.leaving -= u.unmapped
-	m.changed(r.Ended, freed)
-	c.releasing, c.unmapped = false, 0 // what is left is told with the next look
-	c.history.came(u.decided, freed, r.Err)
+	m.memory.changed(r.Ended, freed)
+	c.unmapped.isReleasing, c.unmapped.pages = false, 0 // the next look says what is left
+	c.account.history.came(u.decision, freed, r.Err)
 	if r.Err != nil {
-		c.paused = r.Ended.After(pauseFailed)
+		c.pausedUntil = r.Ended.After(pauseFailed)
 	}
 	if !r.Stopped && freed < u.unmapped/4 {
-		c.stays = r.Ended.After(vainRelease)
+		c.unmapped.retryAt = r.Ended.After(retryRelease)
 	}
-	c.grown -= freed
-	// Which pages they were is not told: of most of them, those that were brought are among them.
-	if freed < u.unmapped-u.unmapped/4 || c.awake {
+	c.fetch.taken -= freed
+	// Which pages they were is not known: of most of them, those that were brought are among them.
+	if freed < u.unmapped-u.unmapped/4 || c.activity.isAwake() {
 		return
 	}
 	wasted := 0
-	for _, s := range c.spaces {
-		for i := range s.areas {
-			cells := s.areas[i].cells
-			for j := range cells {
-				if f := cells[j].flags; f&incore != 0 && f&moving == 0 {
-					wasted++
-					c.put(&cells[j], f&^incore)
-				}
+	for a := range c.pages.areas() {
+		for j := range a.cells {
+			if f := a.cells[j].flags; f&incore != 0 && f&moving == 0 {
+				wasted++
+				c.pages.put(&a.cells[j], f&^incore)
 			}
 		}
 	}
-	c.use.Wasted += min(wasted, freed)
+	c.account.use.Wasted += min(wasted, freed)
 }

@@ -20,7 +20,7 @@ func TestLeftoverGoesFirst(t *testing.T) {
 		{"awake", func(m *Manager, _ *context) {
 			m.Activity(annex.Activity{ID: "a", What: annex.Woke, At: 9 * second})
 		}, false},
-		{"expected", func(_ *Manager, c *context) { c.waitUntil = 11 * second }, false},
+		{"expected", func(_ *Manager, c *context) { c.fetch.keepUntil = 11 * second }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m, _ := edge(ContextInfo{})
@@ -41,14 +41,14 @@ func TestLeftoverGoesFirst(t *testing.T) {
 			if again, _ := m.Plan(10*second + 1); len(again) > 0 {
 				t.Errorf("while it is under way: %+v", again)
 			}
-			cell := &m.byID["a"].spaces[0].areas[0].cells[3]
-			m.byID["a"].put(cell, swapped|incore)
+			cell := &m.byID["a"].pages.spaces[0].areas[0].cells[3]
+			m.byID["a"].pages.put(cell, swapped|incore)
 			m.Done(annex.Result{Number: r[0].Number, ID: "a", Op: annex.Evict, Began: 10 * second, Ended: 10*second + 2, Asked: spare, Freed: spare})
-			if free := m.free(); free != 60+spare || m.leaving != 0 {
+			if free := m.memory.pages(); free != 60+spare || m.leaving != 0 {
 				t.Errorf("%d pages are free and %d leaving, want %d and none", free, m.leaving, 60+spare)
 			}
 			if e, _ := m.Explain("a"); cell.flags&incore != 0 || e.Use.Wasted != 1 {
-				t.Errorf("what was brought and not used is in memory yet, or not told as wasted: %+v", e.Use)
+				t.Errorf("what was brought and not used is in memory yet, or not counted as wasted: %+v", e.Use)
 			}
 		})
 	}
@@ -77,7 +77,7 @@ func TestLeftoverThatStays(t *testing.T) {
 	if n := ask(); n > 0 {
 		t.Errorf("%d pages are asked for a second after none were given", n)
 	}
-	at = at.After(vainRelease)
+	at = at.After(retryRelease)
 	if ask() == 0 {
 		t.Error("nothing is asked for any more")
 	}

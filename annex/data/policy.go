@@ -9,21 +9,47 @@ import (
 
 // Policy is what is decided by. A zero value of any part stands for its default.
 type Policy struct {
-	// Low and High are the marks of free memory, in bytes: below Low eviction begins, at
-	// High it ends. Low is the headroom: with it free nobody has to reclaim. Defaults
-	// 64 MiB, and a quarter more than Low.
+	Headroom
+	Flow
+	Ages
+	Errors
+	Brake
+	Probes
+	Prefetch
+
+	// Predict says how containers are predicted. Predictor makes what predicts one container, and
+	// Chain predicts which wakes after which; nil is those of package predict.
+	Predict   predict.Options
+	Predictor func() Predictor
+	Chain     Chain
+}
+
+// Headroom is what memory and swap are kept free, in bytes.
+type Headroom struct {
+	// Low and High are the marks of free memory: below Low eviction begins, at High it ends. Low
+	// is the headroom: with it free nobody has to reclaim. Defaults 64 MiB, and a quarter more
+	// than Low.
 	Low, High int64
 	// Reserve is free memory that pages coming back leave alone, even those of a container
 	// that is awake, but where its record has proved precise; default a quarter of Low.
 	Reserve int64
 	// SwapReserve is the share of all swap that is left free; default 1/64, below 0 none.
 	SwapReserve float64
+}
 
+// Flow is how many pages are under way at once, and what moving one costs.
+type Flow struct {
 	// MostLeaving bounds how many pages may be on their way out at once, and with it how long
 	// an eviction takes to stop; default 2048. MostComing bounds those on their way in;
 	// default 8192. A request has at most Piece; default 512.
 	MostLeaving, MostComing, Piece int
+	// EvictCost and FetchCost are the times for a page that are assumed until they are
+	// measured; defaults 5 and 3 us.
+	EvictCost, FetchCost time.Duration
+}
 
+// Ages say from when on pages are cold.
+type Ages struct {
 	// Tick is the unit of the age of pages, which is kept up to 240 ticks; default 5 s.
 	Tick time.Duration
 	// WarmUp is how long after a container was found none of its pages leaves; default 5 s.
@@ -40,9 +66,12 @@ type Policy struct {
 	History       int
 	// Recent is the age up to which pages of an awake container stay; default 10 s.
 	Recent time.Duration
-
 	// Lifetime is how long an extent keeps its level without being used; default 1 min.
 	Lifetime time.Duration
+}
+
+// Errors says when too much of what leaves is missed.
+type Errors struct {
 	// Quick is how soon after eviction a page is missed if that was an error; default 2 s.
 	// Errors above ErrorLimit of what is evicted (default one half), of at least ErrorLeast
 	// pages (default 1024), have less evicted and fetched, until they are half as many.
@@ -51,7 +80,10 @@ type Policy struct {
 	ErrorLimit    float64
 	ErrorLeast    int
 	ErrorHalfLife time.Duration
+}
 
+// Brake is how much pressure stops eviction.
+type Brake struct {
 	// ElasticLimit and CriticalLimit are the shares of time that tasks may wait for memory;
 	// eviction is scaled down towards them, from the container itself or, with critical
 	// pressure, from everyone. Defaults 0.1 and 0.01. Over Window pressure is averaged;
@@ -59,13 +91,20 @@ type Policy struct {
 	// with that reading.
 	ElasticLimit, CriticalLimit float64
 	Window                      time.Duration
+}
 
+// Probes tell work from health probes.
+type Probes struct {
 	// A container that woke did work, and was not only asked whether it is well, if it took
 	// at least ProbeCPU (default 20 ms), or as many as ProbePages of its pages had to be
 	// brought in (default 128), or it is awake for ProbeTime (default 2 s).
 	ProbeCPU   time.Duration
 	ProbePages int
 	ProbeTime  time.Duration
+}
+
+// Prefetch says when records are fetched.
+type Prefetch struct {
 	// First is how many faults have to fall into the record of a container that woke before
 	// it is fetched (default 2), where they are half of all that it misses; otherwise eight times
 	// as many. After Judged faults (default 32) fetching stops where fewer
@@ -93,17 +132,11 @@ type Policy struct {
 	// FollowProbability is how probable it must be that one container wakes after another
 	// for its record to be fetched; default 0.5.
 	FollowProbability float64
-
-	// EvictCost and FetchCost are the times for a page that are assumed until they are
-	// measured; defaults 5 and 3 us.
-	EvictCost, FetchCost time.Duration
-
-	// Predict says how it is predicted. Predictor makes what predicts one container, and Chain
-	// predicts which wakes after which; nil is those of package predict.
-	Predict   predict.Options
-	Predictor func() Predictor
-	Chain     Chain
 }
+
+func (h Headroom) low() int     { return int(h.Low / annex.PageSize) }
+func (h Headroom) high() int    { return int(h.High / annex.PageSize) }
+func (h Headroom) reserve() int { return int(h.Reserve / annex.PageSize) }
 
 // Predictor tells when a container wakes and what it then touches: [predict.Context].
 type Predictor interface {

@@ -28,7 +28,7 @@ type where map[annex.Run]*struct{ in, out, shared bool }
 
 func whatever(t *testing.T, seed uint64) (log []string) {
 	r := rand.New(rand.NewPCG(seed, 2))
-	p := Policy{Low: 200 * annex.PageSize, MostLeaving: 128, MostComing: 128, Piece: 32, ProbePages: 8}
+	p := Policy{Headroom: Headroom{Low: 200 * annex.PageSize}, Flow: Flow{MostLeaving: 128, MostComing: 128, Piece: 32}, Probes: Probes{ProbePages: 8}}
 	m := New(p)
 	p = m.policy
 	now := annex.Moment(time.Second)
@@ -217,15 +217,15 @@ func whatever(t *testing.T, seed uint64) (log []string) {
 func check(t *testing.T, c *context) {
 	t.Helper()
 	var tally [256]int32
-	for _, s := range c.spaces {
+	for _, s := range c.pages.spaces {
 		for i := range s.areas {
 			for _, cell := range s.areas[i].cells {
 				tally[cell.flags]++
 			}
 		}
 	}
-	if tally != c.tally {
-		t.Fatalf("%s: its pages are %v, and it counts %v", c.info.ID, tally, c.tally)
+	if tally != c.pages.tally {
+		t.Fatalf("%s: its pages are %v, and it counts %v", c.info.ID, tally, c.pages.tally)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestNothingOfCriticalOnes(t *testing.T) {
 	w.until(annex.Moment(2 * time.Minute))
 	for id, c := range w.m.byID {
 		moved := 0
-		for _, n := range c.asked {
+		for _, n := range c.account.asked {
 			moved += n.Pages
 		}
 		if c.info.Class != annex.Elastic && moved > 0 {

@@ -123,8 +123,8 @@ func TestMurmurs(t *testing.T) {
 		t.Errorf("%d demand faults in %d wakes: want next to none in murmurs", s.demand, murmurs)
 	}
 	for _, c := range w.m.contexts {
-		if worked := c.started * each; worked > 2*w.box(c.info.ID).bursts {
-			t.Errorf("%s did work %d times as far as is known, in %d wakes of which one in %d does", c.info.ID, c.started, w.box(c.info.ID).bursts, each)
+		if worked := c.activity.count * each; worked > 2*w.box(c.info.ID).bursts {
+			t.Errorf("%s did work %d times as far as is known, in %d wakes of which one in %d does", c.info.ID, c.activity.count, w.box(c.info.ID).bursts, each)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 // expected to wake. So a share shrinks to nothing with sleep where memory is short, and is
 // whole again at the moment of waking. What is left over goes to those who have it.
 func (m *Manager) divide() {
-	left := m.free() - m.policy.high()
+	left := m.memory.pages() - m.policy.high()
 	type claim struct {
 		*context
 		at annex.Moment
@@ -24,8 +24,8 @@ func (m *Manager) divide() {
 		if !c.managed() {
 			continue
 		}
-		left += c.count().resident
-		if c.awake {
+		left += c.pages.count().resident
+		if c.activity.isAwake() {
 			awake = append(awake, claim{c, 0})
 			wanted += c.wants(m.now, m.policy)
 		} else {
@@ -44,11 +44,11 @@ func (m *Manager) divide() {
 		left -= want
 	}
 	for _, c := range asleep {
-		c.share = min(c.count().record, left)
+		c.share = min(c.pages.count().record, left)
 		left -= c.share
 	}
 	for _, c := range append(awake, asleep...) {
-		more := min(max(c.count().resident-c.share, 0), left)
+		more := min(max(c.pages.count().resident-c.share, 0), left)
 		c.share += more
 		left -= more
 	}
@@ -58,16 +58,13 @@ func (m *Manager) divide() {
 // to be used, whichever is more.
 func (c *context) wants(now annex.Moment, p Policy) int {
 	at, window, used := stampOf(now), stamp(p.Working/stampStep), 0
-	for _, s := range c.spaces {
-		for i := range s.areas {
-			a := &s.areas[i]
-			for j := range a.extents {
-				if x := &a.extents[j]; x.uses > 0 && at-min(x.used, at) <= window {
-					used += 1 << a.shift
-				}
+	for a := range c.pages.areas() {
+		for j := range a.extents {
+			if x := &a.extents[j]; x.uses > 0 && at-min(x.used, at) <= window {
+				used += 1 << a.shift
 			}
 		}
 	}
-	n := c.count()
+	n := c.pages.count()
 	return max(n.record, min(used, n.resident+n.away))
 }

@@ -13,7 +13,7 @@ import (
 func TestShares(t *testing.T) {
 	predictors := map[annex.ID]*told{}
 	var next *told
-	m := New(Policy{Low: 64 * annex.PageSize, High: 64 * annex.PageSize, Predictor: func() Predictor { return next }, Chain: chained{}})
+	m := New(Policy{Headroom: Headroom{Low: 64 * annex.PageSize, High: 64 * annex.PageSize}, Predictor: func() Predictor { return next }, Chain: chained{}})
 	for i, id := range []annex.ID{"awake", "last", "soon", "unknown"} {
 		next = &told{record: []predict.Ranked{{Run: annex.Run{Space: annex.Space{PID: int32(i)}, Pages: 80}, Certain: true}}}
 		predictors[id] = next
@@ -38,7 +38,7 @@ func TestShares(t *testing.T) {
 		{-600, 40, 0, 0, 0},
 		{-900, 0, 0, 0, 0},
 	} {
-		m.memory = annex.Memory{At: 100 * second, Limit: 1 << 30, Free: int64(64+step.free) * annex.PageSize}
+		m.memory.read = annex.Memory{At: 100 * second, Limit: 1 << 30, Free: int64(64+step.free) * annex.PageSize}
 		got := map[annex.ID]int64{}
 		for _, c := range m.Status().Contexts {
 			got[c.ID] = c.ShareBytes / annex.PageSize

@@ -10,15 +10,15 @@ import (
 // crowd is a manager of so many awake containers of 64 extents each, all in memory and used just
 // now, with nothing free.
 func crowd(n int, now annex.Moment) *Manager {
-	m := New(Policy{Low: 200 * annex.PageSize, Predictor: func() Predictor { return &told{} }, Chain: chained{}})
+	m := New(Policy{Headroom: Headroom{Low: 200 * annex.PageSize}, Predictor: func() Predictor { return &told{} }, Chain: chained{}})
 	for i := range n {
 		id := annex.ID(rune('a' + i))
 		m.Add(ContextInfo{ID: id, Class: annex.Elastic})
 		m.Scan(annex.Scan{ID: id, Began: now, Ended: now, KnowsAccess: true, Stretches: []annex.Stretch{{States: states(64<<leastShift, annex.Present|annex.Accessed)}}})
 		c := m.byID[id]
-		c.awake = true
-		for j := range c.spaces[0].areas[0].extents {
-			c.spaces[0].areas[0].extents[j].use(stampOf(now), m.policy)
+		c.activity.state = woken
+		for j := range c.pages.spaces[0].areas[0].extents {
+			c.pages.spaces[0].areas[0].extents[j].use(stampOf(now), m.policy)
 		}
 	}
 	m.Memory(annex.Memory{At: now, Limit: 1 << 30, SwapSize: 1 << 30, SwapFree: 1 << 30})
@@ -30,7 +30,7 @@ func crowd(n int, now annex.Moment) *Manager {
 func (m *Manager) lookAt(now annex.Moment) (pages, looked int) {
 	m.now = now
 	e := eviction{m: m, left: 1 << 20, asleep: m.asleep()}
-	e.last(&room{pages: 1 << 20, headroom: true})
+	e.last(&room{pages: 1 << 20, isHeadroom: true})
 	for _, r := range e.requests {
 		pages += annex.Count(r.Runs)
 	}
@@ -43,16 +43,16 @@ func TestALookInVainIsNotRepeatedAtOnce(t *testing.T) {
 	if pages, looked := m.lookAt(now); pages != 0 || looked != 3*64 {
 		t.Fatalf("all was used just now: %d pages leave, %d extents were looked at; want 0 and %d", pages, looked, 3*64)
 	}
-	for _, after := range []time.Duration{1, spentFor / 2, spentFor - 1} {
+	for _, after := range []time.Duration{1, exhaustedFor / 2, exhaustedFor - 1} {
 		if _, looked := m.lookAt(now.After(after)); looked != 0 {
 			t.Errorf("%v later %d extents are looked at again", after, looked)
 		}
 	}
-	if _, looked := m.lookAt(now.After(spentFor)); looked != 3*64 {
-		t.Errorf("%v later %d extents are looked at, want all", spentFor, looked)
+	if _, looked := m.lookAt(now.After(exhaustedFor)); looked != 3*64 {
+		t.Errorf("%v later %d extents are looked at, want all", exhaustedFor, looked)
 	}
 	// What has grown old is had, late by no more than that.
-	if pages, _ := m.lookAt(now.After(m.policy.Recent + 2*spentFor)); pages != 3*64<<leastShift {
+	if pages, _ := m.lookAt(now.After(m.policy.Recent + 2*exhaustedFor)); pages != 3*64<<leastShift {
 		t.Errorf("%d pages leave that have grown old, want all %d", pages, 3*64<<leastShift)
 	}
 }
@@ -61,11 +61,11 @@ func TestPagesThatCameToASleepingContainerAreSeenAtOnce(t *testing.T) {
 	now := 100 * second
 	m := crowd(1, now)
 	c := m.byID["a"]
-	c.awake = false
-	cells := c.spaces[0].areas[0].cells
+	c.activity.state = asleep
+	cells := c.pages.spaces[0].areas[0].cells
 	away(c)
 	for i := range 5 {
-		c.put(&cells[i], cells[i].flags&^swapped|present)
+		c.pages.put(&cells[i], cells[i].flags&^swapped|present)
 	}
 	if pages, _ := m.lookAt(now); pages != 5 {
 		t.Fatalf("%d pages leave, want 5", pages)
@@ -74,7 +74,7 @@ func TestPagesThatCameToASleepingContainerAreSeenAtOnce(t *testing.T) {
 		t.Errorf("nothing else is there, and %d extents are looked at", looked)
 	}
 	for i := 10; i < 13; i++ {
-		c.put(&cells[i], cells[i].flags&^swapped|present)
+		c.pages.put(&cells[i], cells[i].flags&^swapped|present)
 	}
 	if pages, _ := m.lookAt(now + 2); pages != 3 {
 		t.Errorf("%d pages leave of 3 that came", pages)
@@ -88,7 +88,7 @@ func TestALookIsBounded(t *testing.T) {
 	m := crowd(n, now)
 	all := 0
 	for i := range 3 {
-		_, looked := m.lookAt(now.After(time.Duration(i) * scarceEvery))
+		_, looked := m.lookAt(now.After(time.Duration(i) * spareEvery))
 		if looked > mostLooked {
 			t.Fatalf("%d extents in one plan, want at most %d", looked, mostLooked)
 		}
@@ -101,10 +101,10 @@ func TestALookIsBounded(t *testing.T) {
 	n = 30 * mostLooked / 64
 	m = crowd(n, now)
 	for i := range 30 {
-		m.lookAt(now.After(time.Duration(i) * scarceEvery))
+		m.lookAt(now.After(time.Duration(i) * spareEvery))
 	}
 	for i, c := range m.contexts {
-		if c.spent[keepRecent].until == 0 {
+		if c.evict.exhausted[keepRecent].until == 0 {
 			t.Fatalf("the container %d of %d was not looked at in 30 plans", i, n)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"time"
-	"unsafe"
 
 	"tare/annex"
 	"tare/annex/predict"
@@ -64,7 +63,7 @@ type ContextStatus struct {
 func (m *Manager) Status() Status {
 	m.divide()
 	s := Status{
-		At: m.now, Memory: m.memory, Evicting: m.evicting, Brake: m.critical(), Errors: m.errors.share(), Draining: m.draining,
+		At: m.now, Memory: m.memory.read, Evicting: m.isEvicting, Brake: m.critical(), Errors: m.errors.share(), Draining: m.isDraining,
 		LeavingBytes: int64(m.leaving) * annex.PageSize, ComingBytes: int64(m.coming) * annex.PageSize,
 		EvictCost: m.evictCost.each, FetchCost: m.fetchCost.each, Asked: maps.Clone(m.asked), SizeBytes: m.Size(),
 	}
@@ -82,37 +81,37 @@ func (m *Manager) degraded() string {
 		return "critical containers wait for memory longer than their limit: nothing leaves"
 	case m.errors.over:
 		return fmt.Sprintf("%.0f %% of what leaves is missed within %v: the working sets are larger than memory, so only what sleeps or is cold leaves, and nothing is fetched ahead", 100*m.errors.share(), m.policy.Quick)
-	case m.memory.SwapSize > 0 && m.swapRoom() <= 0:
+	case m.memory.read.SwapSize > 0 && m.swapRoom() <= 0:
 		return "swap is full: nothing can leave"
-	case m.memory.At > 0 && m.memory.SwapSize == 0:
+	case m.memory.read.At > 0 && m.memory.read.SwapSize == 0:
 		return "there is no swap: nothing can leave"
 	}
 	return ""
 }
 
 func (m *Manager) status(c *context) ContextStatus {
-	n := c.count()
+	n := c.pages.count()
 	s := ContextStatus{
-		ContextInfo: c.info, Awake: c.awake, Since: c.lastRan,
+		ContextInfo: c.info, Awake: c.activity.isAwake(), Since: c.activity.lastWork,
 		ResidentBytes: int64(n.resident) * annex.PageSize, ExtendedBytes: int64(n.away) * annex.PageSize,
 		ShareBytes: int64(c.share) * annex.PageSize, RecordBytes: int64(n.record) * annex.PageSize,
-		Use: c.use, Pressure: c.pressure.long, Activations: c.started, Probes: c.blips,
-		Scores: slices.Clone(c.predictor.Scores()), Asked: maps.Clone(c.asked), SizeBytes: c.size(),
+		Use: c.account.use, Pressure: c.pressure.long, Activations: c.activity.count, Probes: c.activity.probeCount,
+		Scores: slices.Clone(c.predictor.Scores()), Asked: maps.Clone(c.account.asked), SizeBytes: c.size(),
 	}
-	if c.awake {
-		s.Since = c.woke
+	if c.activity.isAwake() {
+		s.Since = c.activity.wokeAt
 	} else if c.managed() {
 		m.foretell(c)
-		s.Next, s.Expected = c.forecast, c.expects
+		s.Next, s.Expected = c.expected.Forecast, c.expected.isKnown
 	}
-	if c.ages.threshold != none {
-		s.ColdAfter = time.Duration(c.ages.threshold) * m.policy.Tick
+	if c.coldness.threshold != none {
+		s.ColdAfter = time.Duration(c.coldness.threshold) * m.policy.Tick
 	}
-	if touched := c.use.Hits + c.use.Misses; touched > 0 {
-		s.HitRate = float64(c.use.Hits) / float64(touched)
+	if touched := c.account.use.Hits + c.account.use.Misses; touched > 0 {
+		s.HitRate = float64(c.account.use.Hits) / float64(touched)
 	}
-	if judged := c.use.Hits + c.use.Wasted; judged > 0 {
-		s.WasteRate = float64(c.use.Wasted) / float64(judged)
+	if judged := c.account.use.Hits + c.account.use.Wasted; judged > 0 {
+		s.WasteRate = float64(c.account.use.Wasted) / float64(judged)
 	}
 	return s
 }
@@ -126,17 +125,6 @@ type Explanation struct {
 	Held string
 }
 
-// Decision is something that was asked for, or left off. Like ones that follow each other are one.
-type Decision struct {
-	First, Last annex.Moment
-	Op          annex.Op
-	Why         annex.Reason
-	Pages       int // 0 is that something was left off
-	Moved       int // of them, as far as media have answered
-	Says        string
-	Problem     string // why some did not move; empty where nothing failed
-}
-
 // Explain tells it; false where there is no such container.
 func (m *Manager) Explain(id annex.ID) (Explanation, bool) {
 	c := m.byID[id]
@@ -144,7 +132,7 @@ func (m *Manager) Explain(id annex.ID) (Explanation, bool) {
 		return Explanation{}, false
 	}
 	m.divide()
-	e := Explanation{ContextStatus: m.status(c), Decisions: c.history.all(), Held: m.degraded()}
+	e := Explanation{ContextStatus: m.status(c), Decisions: c.account.history.all(), Held: m.degraded()}
 	switch {
 	case c.info.Class != annex.Elastic:
 		e.Held = fmt.Sprintf("it is %s: nothing of it is moved", c.info.Class)
@@ -156,57 +144,4 @@ func (m *Manager) Explain(id annex.ID) (Explanation, bool) {
 		e.Held = "it has as much in swap as it may have"
 	}
 	return e, true
-}
-
-// history is the last decisions on a context.
-type history struct {
-	ring []Decision
-	next int
-	made uint64 // how many there ever were: one's number is its place among them
-}
-
-const remembered = 32
-
-// note adds one, or adds to the last, and gives its number.
-func (c *context) note(at annex.Moment, op annex.Op, why annex.Reason, pages int, says string) uint64 {
-	h := &c.history
-	if n := len(h.ring); n > 0 {
-		last := &h.ring[(h.next+n-1)%n]
-		if last.Op == op && last.Why == why && pages > 0 && last.Pages > 0 && at.Since(last.Last) < time.Second {
-			last.Last, last.Pages = at, last.Pages+pages
-			return h.made - 1
-		}
-	}
-	d := Decision{First: at, Last: at, Op: op, Why: why, Pages: pages, Says: says}
-	if len(h.ring) < remembered {
-		h.ring = append(h.ring, d)
-	} else {
-		h.ring[h.next] = d
-		h.next = (h.next + 1) % remembered
-	}
-	h.made++
-	return h.made - 1
-}
-
-// came adds what became of a part of a decision, where that is remembered still.
-func (h *history) came(number uint64, moved int, why error) {
-	if h.made-number > uint64(len(h.ring)) {
-		return
-	}
-	d := &h.ring[number%remembered]
-	if d.Moved += moved; why != nil {
-		d.Problem = why.Error()
-	}
-}
-
-func (h *history) all() []Decision {
-	return append(slices.Clone(h.ring[h.next:]), h.ring[:h.next]...)
-}
-
-func (h *history) size() int64 {
-	n := int64(cap(h.ring)) * int64(unsafe.Sizeof(Decision{}))
-	for _, d := range h.ring {
-		n += int64(len(d.Says) + len(d.Problem))
-	}
-	return n
 }

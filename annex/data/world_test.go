@@ -107,7 +107,7 @@ func newWorld(t *testing.T, limit int, managed bool, seed uint64) *world {
 	w := &world{t: t, limit: limit, swap: 1 << 30, lru: list.New(), random: rand.New(rand.NewPCG(seed, 1)), busy: map[annex.Run]uint64{}, requests: map[annex.Reason]int{}}
 	if managed {
 		low := int64(limit) / 16 * annex.PageSize
-		w.m = New(Policy{Low: low, MostLeaving: limit / 16, MostComing: limit / 8, Piece: 64, ProbePages: 32})
+		w.m = New(Policy{Headroom: Headroom{Low: low}, Flow: Flow{MostLeaving: limit / 16, MostComing: limit / 8, Piece: 64}, Probes: Probes{ProbePages: 32}})
 	}
 	w.at(0, w.scanAll)
 	return w
@@ -375,7 +375,7 @@ func (w *world) forget() {
 	}
 	if w.m != nil {
 		for _, c := range w.m.contexts {
-			c.use = Use{}
+			c.account.use = Use{}
 		}
 	}
 }
@@ -401,7 +401,7 @@ func (w *world) sum() sum {
 	s.wait /= time.Duration(max(n, 1))
 	if w.m != nil {
 		for _, c := range w.m.contexts {
-			u := c.use
+			u := c.account.use
 			s.use = Use{s.use.Hits + u.Hits, s.use.Misses + u.Misses, s.use.Wasted + u.Wasted, s.use.Fetched + u.Fetched, s.use.Mapped + u.Mapped, s.use.Evicted + u.Evicted, s.use.Errors + u.Errors}
 		}
 	}

@@ -1,11 +1,6 @@
 package data
 
-import (
-	"cmp"
-	"slices"
-
-	"tare/annex"
-)
+import "tare/annex"
 
 // marks is a bit for each page of an area; empty is none.
 type marks []uint64
@@ -24,12 +19,6 @@ func (b marks) drop(i int) {
 		b[i>>6] &^= 1 << (i & 63)
 	}
 }
-
-// writeWeight is how many times sooner a page that its container writes when awake counts
-// as wanted. One that is only read keeps its place in swap when it comes back, and leaves
-// by being forgotten; one that was written has to be written there first, which wears the
-// device and takes from it what others read. 1 would have writes cost nothing.
-const writeWeight = 16
 
 // bornFor is for how many activations at least, and twice as many at most, a page counts as
 // written that came into being in one. Much of that is what a program takes for the moment: it is
@@ -91,34 +80,4 @@ func (a *area) inherit(i int, of *area, j int) {
 // markBytes is what the marks take.
 func (a *area) markBytes() int64 {
 	return 8 * int64(cap(a.left)+cap(a.written)+cap(a.born[0])+cap(a.born[1]))
-}
-
-// leaver is a sleeping context's record, or the part of it that is written or new.
-type leaver struct {
-	*context
-	written bool
-	at      annex.Moment // when it counts as wanted
-}
-
-// part is which of the two.
-func (l leaver) part() int {
-	if l.written {
-		return 1
-	}
-	return 0
-}
-
-// leavers are the parts of the records of sleeping contexts in the order in which they leave:
-// what counts as wanted last goes first.
-func (m *Manager) leavers(asleep []*context) []leaver {
-	order := make([]leaver, 0, 2*len(asleep))
-	for _, c := range asleep {
-		at := m.wakes(c)
-		order = append(order, leaver{c, false, at})
-		if c.writes {
-			order = append(order, leaver{c, true, m.now.After(max(at.Since(m.now), 0) / writeWeight)})
-		}
-	}
-	slices.SortStableFunc(order, func(a, b leaver) int { return cmp.Compare(b.at, a.at) })
-	return order
 }

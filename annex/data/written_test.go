@@ -13,15 +13,15 @@ func TestWrittenIsForgotten(t *testing.T) {
 	p := Policy{}.withDefaults()
 	c := newContext(ContextInfo{ID: "a", Class: annex.Elastic}, p)
 	s := &space{areas: []area{newArea(0, 10, leastShift)}}
-	c.spaces, c.named[s.name] = []*space{s}, s
+	c.pages.spaces, c.pages.byName[s.name] = []*space{s}, s
 	a := &s.areas[0]
 	a.written.set(3, len(a.cells))
 	a.born[0].set(5, len(a.cells))
-	c.writes = true
+	c.pages.hasWritten = true
 	mark := func(started int, at time.Duration) (written, writes bool) {
-		c.started = started
+		c.activity.count = started
 		c.mark(annex.Moment(at))
-		return a.wears(3), c.writes
+		return a.wears(3), c.pages.hasWritten
 	}
 	for _, step := range []struct {
 		started         int

@@ -112,7 +112,7 @@ func Policies(memory int64) []Policy {
 		{Name: "protected", Kernel: protected},
 		{Name: "headroom", Kernel: headroom},
 		{Name: "annex", Kernel: protected, Manage: func() Manager {
-			p := data.Policy{Low: low}
+			p := data.Policy{Headroom: data.Headroom{Low: low}}
 			// What is under way at once is no more than the headroom bears.
 			pages := int(low / annex.PageSize)
 			p.MostLeaving, p.MostComing = min(2048, max(pages, 1)), min(8192, max(2*pages, 1))

@@ -276,7 +276,7 @@ func TestAnOracleHasHardlyAnyDemandFaults(t *testing.T) {
 	started := -1
 	order := startOrder(t, m)
 	p := Policy{Name: "oracle", Kernel: Kernel{Protected: true}, Manage: func() Manager {
-		return data.New(data.Policy{Low: h.Memory / 16, Predictor: func() data.Predictor {
+		return data.New(data.Policy{Headroom: data.Headroom{Low: h.Memory / 16}, Predictor: func() data.Predictor {
 			started++
 			i := order[started]
 			return &oracle{predict.New(predict.Options{}), wakes[i], annex.Run{Space: annex.Space{PID: int32(i + 1), Started: 1}, First: 1 << 20, Pages: pages}}

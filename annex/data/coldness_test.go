@@ -13,9 +13,9 @@ func aged(p Policy, used ...tick) *context {
 	a := newArea(0, len(used), leastShift)
 	for i, u := range used {
 		a.cells[i] = cell{used: uint8(u), flags: present}
-		c.tally[present]++
+		c.pages.tally[present]++
 	}
-	c.spaces = []*space{{areas: []area{a}}}
+	c.pages.spaces = []*space{{areas: []area{a}}}
 	return c
 }
 
@@ -24,7 +24,7 @@ func TestAgesStandStillAtTheOldest(t *testing.T) {
 	// Over a day, swept in uneven steps: the first page is never used, the second at once
 	// before each sweep, the third once on the way.
 	c := aged(p, 0, 0, 0)
-	cells := c.spaces[0].areas[0].cells
+	cells := c.pages.spaces[0].areas[0].cells
 	once := tick(7000)
 	now := tick(0)
 	for now < 17280 {
@@ -33,7 +33,7 @@ func TestAgesStandStillAtTheOldest(t *testing.T) {
 			step = 400 // nobody planned for half an hour
 		}
 		now += step
-		c.sweep(now)
+		c.pages.sweep(now)
 		cells[1].used = uint8(now)
 		if now >= once {
 			cells[2].used = uint8(now)
@@ -53,11 +53,11 @@ func TestSweepKeepsAges(t *testing.T) {
 	for behind := tick(sweepEach); behind < 600; behind++ {
 		// The last two were used after the last sweep, which was at 1000.
 		c := aged(p, 1000, 990, 1000-oldest, 1003, 1000+sweepEach)
-		c.swept = 1000
+		c.pages.sweptAt = 1000
 		now := 1000 + behind
-		c.sweep(now)
+		c.pages.sweep(now)
 		for i, used := range []tick{1000, 990, 1000 - oldest, 1003, 1000 + sweepEach} {
-			if got, want := c.spaces[0].areas[0].cells[i].age(now), uint8(min(now-used, oldest)); got != want {
+			if got, want := c.pages.spaces[0].areas[0].cells[i].age(now), uint8(min(now-used, oldest)); got != want {
 				t.Fatalf("%d ticks after the last sweep, used at %d: age %d, want %d", behind, used, got, want)
 			}
 		}
@@ -68,7 +68,7 @@ func TestThreshold(t *testing.T) {
 	p := New(Policy{}).policy
 	minute := annex.Moment(time.Minute)
 	const working = 10000 // of which 0.2 % are 20
-	var g ages
+	var g coldness
 	g.threshold = none
 	g.closed(minute/2, working, p)
 	if g.threshold != none {
@@ -105,7 +105,7 @@ func TestThreshold(t *testing.T) {
 }
 
 func TestExtents(t *testing.T) {
-	p := New(Policy{Lifetime: 10 * time.Second, Quick: 2 * time.Second}).policy
+	p := New(Policy{Ages: Ages{Lifetime: 10 * time.Second}, Errors: Errors{Quick: 2 * time.Second}}).policy
 	life := p.lifetime()
 	var e extent
 	if e.level(0, life) != 0 {
@@ -245,8 +245,8 @@ func TestAreasMove(t *testing.T) {
 	scan(1000, 1500)
 	marked := []annex.Page{1005, 1100, 1490}
 	for _, page := range marked {
-		a := c.spaces[0].area(page)
-		c.put(&a.cells[page-a.first], present|probed)
+		a := c.pages.spaces[0].area(page)
+		c.pages.put(&a.cells[page-a.first], present|probed)
 		a.extent(page).uses = 5
 	}
 	for _, step := range []func(){
@@ -258,7 +258,7 @@ func TestAreasMove(t *testing.T) {
 	} {
 		step()
 		n := 0
-		for _, s := range c.spaces {
+		for _, s := range c.pages.spaces {
 			for i := range s.areas {
 				for _, cell := range s.areas[i].cells {
 					if cell.flags&probed != 0 {
@@ -271,7 +271,7 @@ func TestAreasMove(t *testing.T) {
 			t.Fatalf("%d pages are marked, want %d", n, len(marked))
 		}
 		for _, page := range marked {
-			a := c.spaces[0].area(page)
+			a := c.pages.spaces[0].area(page)
 			if a == nil || a.cells[page-a.first].flags&probed == 0 || a.extent(page).uses != 5 {
 				t.Fatalf("of page %d is not known any more what was", page)
 			}

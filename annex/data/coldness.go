@@ -8,10 +8,13 @@ import (
 	"tare/annex"
 )
 
-// ages finds the age from which pages of a context count as cold: the lowest threshold
+// coldness finds the age from which pages of a context count as cold: the lowest threshold
 // under which no more pages would have been wanted back in a minute than the policy's share
 // of the working set (Software-Defined Far Memory, sections 4.2 and 4.3).
-type ages struct {
+type coldness struct {
+	// histogram are the ages of pages in memory that are in no record, at the last scan.
+	histogram [oldest + 1]uint32
+
 	promoted [oldest + 1]uint32 // uses in this minute, by the age that the page had
 	from     annex.Moment       // when this minute began
 	best     []uint8            // thresholds that would have been best, of the last minutes
@@ -23,7 +26,7 @@ type ages struct {
 const none = math.MaxUint8
 
 // promote notes the use of a page of an age.
-func (g *ages) promote(age uint8) {
+func (g *coldness) promote(age uint8) {
 	if age > 0 {
 		g.promoted[age]++
 	}
@@ -32,7 +35,7 @@ func (g *ages) promote(age uint8) {
 // closed ends a minute that has passed, and chooses the threshold for the next: the
 // percentile of the best ones so far, or the last one where that is higher, so that a
 // container that changed is not taken for what it was.
-func (g *ages) closed(now annex.Moment, working int, p Policy) {
+func (g *coldness) closed(now annex.Moment, working int, p Policy) {
 	if now.Since(g.from) < time.Minute {
 		return
 	}
