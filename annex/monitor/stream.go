@@ -9,18 +9,18 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 
 	"tare/annex"
 	"tare/kernel/descriptor"
+	"tare/probe/bpf"
 )
 
 // stream is the BPF programs, and the one goroutine that reads what they tell.
 type stream struct {
 	m          *Monitor
 	collection *ebpf.Collection
-	links      []link.Link
+	links      bpf.Links
 	ring       *ringbuf.Reader
 	waiting    *descriptor.Awaited // for the ring
 	done       chan struct{}
@@ -99,7 +99,7 @@ func openStream(m *Monitor) (_ *stream, err error) {
 			err = errors.Join(err, s.waiting.Close())
 		}
 	}()
-	if s.links, err = attach(s.collection); err != nil {
+	if s.links, err = needs.Attach(s.collection, attached); err != nil {
 		return nil, err
 	}
 	go s.run()
@@ -336,7 +336,7 @@ func (s *stream) tellLost() error {
 
 // close ends the reading before it takes the ring away, into which the reader looks.
 func (s *stream) close() error {
-	err := errors.Join(detach(s.links), s.waiting.Close())
+	err := errors.Join(s.links.Close(), s.waiting.Close())
 	<-s.done
 	err = errors.Join(err, s.ring.Close())
 	s.collection.Close()

@@ -1,17 +1,13 @@
 package bursts
 
 import (
-	"errors"
-	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"unsafe"
 
-	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 
-	"tare/probe"
+	"tare/probe/bpf"
 )
 
 // What is read from the kernel's tables has the layout that the programs give it.
@@ -37,7 +33,7 @@ func TestLayoutsAgree(t *testing.T) {
 		{objectMapStacks, true, unsafe.Sizeof([frameRoom]uint64{}), "stack"},
 		{objectMapBehinds, false, unsafe.Sizeof(kernelPair{}), "pair"},
 		{objectMapBehinds, true, unsafe.Sizeof(kernelBehind{}), "behind"},
-		{objectMapRoots, false, unsafe.Sizeof(directory{}), "directory"},
+		{objectMapRoots, false, unsafe.Sizeof(bpf.Group{}), "directory"},
 	} {
 		m := spec.Maps[c.mapName]
 		size := m.KeySize
@@ -69,28 +65,9 @@ func TestLayoutsAgree(t *testing.T) {
 	}
 }
 
-func TestRefusal(t *testing.T) {
-	for _, c := range []struct {
-		err     error
-		missing bool
-		says    string
-	}{
-		{fmt.Errorf("load program: %w (MEMLOCK may be too low, consider rlimit.RemoveMemlock)", syscall.EPERM), true, "CAP_BPF"},
-		{fmt.Errorf("map create: %w", ebpf.ErrNotSupported), true, "Linux 5.11"},
-		{fmt.Errorf("program on_switch: %w", &ebpf.VerifierError{Cause: syscall.EACCES, Log: []string{"R1 is bad"}}), false, "R1 is bad"},
-		{fmt.Errorf("map create: %w (MEMLOCK may be too low)", syscall.ENOMEM), false, "cannot allocate memory"},
-	} {
-		err := refusal("load", c.err)
-		var missing *probe.Missing
-		if errors.As(err, &missing) != c.missing || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "MEMLOCK") {
-			t.Errorf("%v is told as %v", c.err, err)
-		}
-	}
-}
-
 func TestTargetsThatAreNone(t *testing.T) {
-	if lacks() != nil {
-		t.Skip(lacks())
+	if _, err := needs.Check(); err != nil {
+		t.Skip(err)
 	}
 	for _, target := range []Target{{Name: "nothing"}, {Name: "file", Cgroup: "/etc/passwd"}, {Name: "pid", PIDs: []int{-1}}, {Name: "gone", Cgroup: "/sys/fs/cgroup/tare-is-not-here"}} {
 		r, err := Start([]Target{target}, Options{})

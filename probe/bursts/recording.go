@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 
 	"tare/kernel/cgroup"
 	"tare/kernel/clock"
 	"tare/kernel/perfevent"
 	"tare/kernel/process"
+	"tare/probe/bpf"
 )
 
 const (
@@ -45,7 +45,7 @@ type Recording struct {
 	ticks      *perfevent.Ticks // nil where nothing is sampled
 
 	mu    sync.Mutex
-	links []link.Link
+	links bpf.Links
 	last  *Reading // once stopped
 }
 
@@ -55,22 +55,23 @@ type Recording struct {
 // above it. The error is a [*tare/probe.Missing] where this host lacks what it
 // needs.
 func Start(targets []Target, o Options) (_ *Recording, err error) {
-	if err := lacks(); err != nil {
+	kernel, err := needs.Check()
+	if err != nil {
 		return nil, err
 	}
-	places, err := newHierarchies()
+	places, err := bpf.NewHierarchies(kernel)
 	if err != nil {
 		return nil, err
 	}
 	r := &Recording{}
-	roots, followed := map[directory]int32{}, map[int32]int32{}
+	roots, followed := map[bpf.Group]int32{}, map[int32]int32{}
 	room := len(targets)
 	if len(targets) == 0 {
 		room = cmp.Or(o.Groups, defaultGroups)
-		if r.whole, err = places.whole(o.Controller); err != nil {
+		if r.whole, err = whole(places.Layout, o.Controller); err != nil {
 			return nil, err
 		}
-		if _, err := places.use(r.whole); err != nil {
+		if _, err := places.Use(r.whole); err != nil {
 			return nil, err
 		}
 	}
@@ -80,7 +81,7 @@ func Start(targets []Target, o Options) (_ *Recording, err error) {
 		}
 		r.names = append(r.names, t.Name)
 	}
-	hasState, err := switchHasState(places.kernel)
+	hasState, err := needs.SwitchHasState(kernel)
 	if err != nil {
 		return nil, err
 	}
@@ -95,8 +96,8 @@ func Start(targets []Target, o Options) (_ *Recording, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("count the CPUs: %w", err)
 	}
-	var subsystems [maxHierarchies]int32
-	copy(subsystems[:], places.subsystems)
+	var subsystems [bpf.MostHierarchies]int32
+	copy(subsystems[:], places.Subsystems)
 	loaded := programs
 	if o.Hertz > 0 {
 		loaded = append(slices.Clone(programs), objectProgOnSample)
@@ -118,7 +119,7 @@ func Start(targets []Target, o Options) (_ *Recording, err error) {
 		spec.Maps[objectMapLines].MaxEntries = uint32(cpus)
 		spec.Maps[objectMapRoots].MaxEntries = uint32(max(1, len(roots)))
 		return errors.Join(
-			spec.Variables[objectVarHierarchies].Set(uint32(len(places.subsystems))),
+			spec.Variables[objectVarHierarchies].Set(uint32(len(places.Subsystems))),
 			spec.Variables[objectVarSubsystem].Set(subsystems),
 			spec.Variables[objectVarByPid].Set(len(followed) > 0),
 			spec.Variables[objectVarEveryGroup].Set(r.whole != nil),
@@ -159,17 +160,17 @@ func Start(targets []Target, o Options) (_ *Recording, err error) {
 			r.untime()
 		}
 	}()
-	if r.links, err = attach(r.collection, programs); err != nil {
+	if r.links, err = needs.Attach(r.collection, programs); err != nil {
 		return nil, err
 	}
 	if o.Hertz > 0 {
 		if err := r.sample(o.Hertz); err != nil {
-			return nil, errors.Join(err, detach(r.links))
+			return nil, errors.Join(err, r.links.Close())
 		}
 	}
 	r.began = clock.Monotonic()
 	if err := r.collection.Variables[objectVarBegan].Set(uint64(r.began)); err != nil {
-		return nil, errors.Join(fmt.Errorf("tell the BPF programs when to begin: %w", err), detach(r.links), r.unsample())
+		return nil, errors.Join(fmt.Errorf("tell the BPF programs when to begin: %w", err), r.links.Close(), r.unsample())
 	}
 	// A CPU that one thread has to itself may see no switch at all. Where a CPU
 	// may not be visited, its first switch tells who had it.
@@ -191,7 +192,7 @@ func (r *Recording) untime() {
 	}
 }
 
-func (t Target) locate(number int32, places *hierarchies, roots map[directory]int32, followed map[int32]int32) error {
+func (t Target) locate(number int32, places *bpf.Hierarchies, roots map[bpf.Group]int32, followed map[int32]int32) error {
 	if t.Cgroup == "" && len(t.PIDs) == 0 {
 		return fmt.Errorf("target %q names neither a control group nor processes", t.Name)
 	}
@@ -206,7 +207,7 @@ func (t Target) locate(number int32, places *hierarchies, roots map[directory]in
 	if t.Cgroup == "" {
 		return nil
 	}
-	d, err := places.locate(t.Cgroup)
+	d, err := places.Locate(t.Cgroup)
 	if err != nil {
 		return fmt.Errorf("target %q: %w", t.Name, err)
 	}
@@ -455,7 +456,7 @@ func (r *Recording) Stop() (*Reading, error) {
 	}
 	// Read first: what goes on would look longer with each moment after.
 	reading, err := r.read()
-	err = errors.Join(err, detach(r.links), r.unsample())
+	err = errors.Join(err, r.links.Close(), r.unsample())
 	r.links = nil
 	r.untime()
 	r.collection.Close()

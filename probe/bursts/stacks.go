@@ -55,7 +55,7 @@ func (r *Recording) sample(hertz int) (err error) {
 	for _, fd := range r.ticks.Descriptors() {
 		l, err := link.AttachRawLink(link.RawLinkOptions{Target: fd, Program: r.collection.Programs[objectProgOnSample], Attach: ebpf.AttachPerfEvent})
 		if err != nil {
-			return errors.Join(refusal("attach "+objectProgOnSample, err), r.unsample())
+			return errors.Join(needs.Refusal("attach "+objectProgOnSample, err), r.unsample())
 		}
 		r.links = append(r.links, l)
 	}

@@ -12,12 +12,11 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 
-	"tare/kernel/cgroup"
 	"tare/kernel/clock"
 	"tare/kernel/process"
+	"tare/probe/bpf"
 	"tare/probe/pagetable"
 )
 
@@ -68,7 +67,7 @@ type Recorder struct {
 	given      []Target
 	below      string
 	collection *ebpf.Collection
-	links      []link.Link
+	links      bpf.Links
 	rings      *rings
 	counts     *ebpf.Memory
 	raw        int // targets that the programs have room for
@@ -98,11 +97,11 @@ func Start(targets []Target, o Options) (_ *Recorder, err error) {
 	if most := maxTargets - o.appearing(); len(targets) > most {
 		return nil, fmt.Errorf("record page faults: %d targets and %d that may appear, %d at most in all", len(targets), o.appearing(), maxTargets)
 	}
-	kernel, err := check()
+	kernel, err := needs.Check()
 	if err != nil {
 		return nil, err
 	}
-	layout, err := cgroup.Host()
+	hierarchies, err := bpf.NewHierarchies(kernel)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +117,7 @@ func Start(targets []Target, o Options) (_ *Recorder, err error) {
 	if most := math.MaxUint32 / (r.cpus * factCount * 8); r.raw > most {
 		return nil, fmt.Errorf("record page faults: %d targets, %d at most with %d CPUs", len(targets), most-r.raw+len(targets), r.cpus)
 	}
-	w := &watch{hierarchies: hierarchies{layout: layout, kernel: kernel, known: map[int32]uint32{}}}
+	w := &watch{hierarchies: hierarchies}
 	if err := w.locate(targets, o.Below); err != nil {
 		return nil, err
 	}
@@ -139,7 +138,7 @@ func Start(targets []Target, o Options) (_ *Recorder, err error) {
 		spec.Maps[objectMapAppeared].MaxEntries = uint32(max(o.appearing(), 1))
 		return errors.Join(w.set(spec),
 			spec.Variables[objectVarSlots].Set(slots),
-			spec.Variables[objectVarCasts].Set(casts(kernel) && !o.calls),
+			spec.Variables[objectVarCasts].Set(bpf.Casts(kernel) && !o.calls),
 			spec.Variables[objectVarTargets].Set(uint32(r.raw)),
 			spec.Variables[objectVarGiven].Set(uint32(len(targets))),
 			spec.Variables[objectVarDirectMap].Set(base),
@@ -152,7 +151,7 @@ func Start(targets []Target, o Options) (_ *Recorder, err error) {
 	}
 	defer func() {
 		if err != nil {
-			detach(r.links)
+			_ = r.links.Close()
 			r.collection.Close()
 		}
 	}()
@@ -169,7 +168,7 @@ func Start(targets []Target, o Options) (_ *Recorder, err error) {
 		return nil, fmt.Errorf("read the ring of events: %w", err)
 	}
 	r.from = clock.Monotonic()
-	if r.links, err = attach(r.collection, programs); err != nil {
+	if r.links, err = needs.Attach(r.collection, programs); err != nil {
 		r.events.Close()
 		return nil, err
 	}
@@ -338,7 +337,7 @@ func (r *Recorder) Stop() (*Recording, error) {
 		return nil, errors.New("the recording of page faults has been stopped already")
 	}
 	r.stopped = true
-	err := detach(r.links)
+	err := r.links.Close()
 	to := clock.Monotonic()
 	close(r.stopping)
 	<-r.read

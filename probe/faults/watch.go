@@ -5,19 +5,21 @@ import (
 	"fmt"
 
 	"github.com/cilium/ebpf"
+
+	"tare/probe/bpf"
 )
 
 // watch is what of the targets the programs need to know.
 type watch struct {
-	hierarchies hierarchies
-	roots       map[directory]int32
+	hierarchies *bpf.Hierarchies
+	roots       map[bpf.Group]int32
 	followed    map[uint32]int32
-	below       directory
+	below       bpf.Group
 	hasBelow    bool
 }
 
 func (w *watch) locate(targets []Target, below string) error {
-	w.roots, w.followed = map[directory]int32{}, map[uint32]int32{}
+	w.roots, w.followed = map[bpf.Group]int32{}, map[uint32]int32{}
 	for i, t := range targets {
 		if t.Cgroup == "" && len(t.PIDs) == 0 {
 			return fmt.Errorf("target %q names neither a control group nor processes", t.Name)
@@ -33,7 +35,7 @@ func (w *watch) locate(targets []Target, below string) error {
 		if t.Cgroup == "" {
 			continue
 		}
-		d, err := w.hierarchies.locate(t.Cgroup)
+		d, err := w.hierarchies.Locate(t.Cgroup)
 		if err != nil {
 			return fmt.Errorf("target %q: %w", t.Name, err)
 		}
@@ -45,17 +47,17 @@ func (w *watch) locate(targets []Target, below string) error {
 		return nil
 	}
 	var err error
-	w.below, err = w.hierarchies.locate(below)
+	w.below, err = w.hierarchies.Locate(below)
 	w.hasBelow = true
 	return err
 }
 
 // set tells the programs what stays the same.
 func (w *watch) set(spec *ebpf.CollectionSpec) error {
-	var subsystems [maxHierarchies]int32
-	copy(subsystems[:], w.hierarchies.subsystems)
+	var subsystems [bpf.MostHierarchies]int32
+	copy(subsystems[:], w.hierarchies.Subsystems)
 	err := errors.Join(
-		spec.Variables[objectVarHierarchies].Set(uint32(len(w.hierarchies.subsystems))),
+		spec.Variables[objectVarHierarchies].Set(uint32(len(w.hierarchies.Subsystems))),
 		spec.Variables[objectVarSubsystem].Set(subsystems),
 		spec.Variables[objectVarByPid].Set(len(w.followed) > 0),
 	)

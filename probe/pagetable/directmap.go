@@ -8,7 +8,6 @@ import (
 
 	"tare/kernel/memory"
 	"tare/kernel/pagemap"
-	"tare/probe"
 )
 
 // layout is where the kernel keeps what.
@@ -72,7 +71,7 @@ var encrypted = []uint64{0, 1 << 51, 1 << 47}
 func (w *walker) layout() (layout, error) {
 	flags, err := pagemap.Open("/proc/kpageflags")
 	if err != nil {
-		return layout{}, &probe.Missing{Probe: probeName, What: err.Error(), Mend: "run as root, on a kernel with CONFIG_PROC_PAGE_MONITOR"}
+		return layout{}, needs.Missing(err.Error(), "run as root, on a kernel with CONFIG_PROC_PAGE_MONITOR")
 	}
 	defer flags.Close()
 	frames, err := pagemap.MaxFrame(flags)
@@ -93,7 +92,7 @@ func (w *walker) layout() (layout, error) {
 	}
 	pgd := w.request.PGD
 	if w.request.Outcome != outcomeDone || pgd == 0 {
-		return layout{}, &probe.Missing{Probe: probeName, What: fmt.Sprintf("our own page table is not found (outcome %d)", w.request.Outcome)}
+		return layout{}, needs.Missing(fmt.Sprintf("our own page table is not found (outcome %d)", w.request.Outcome), "")
 	}
 	l := layout{levels: 4, limit: frames * PageSize}
 	lowest := uint64(lowestBase4)
@@ -119,7 +118,7 @@ func (w *walker) layout() (layout, error) {
 			}
 		}
 	}
-	return layout{}, &probe.Missing{Probe: probeName, What: fmt.Sprintf("the kernel's map of all memory is not found below %#x", pgd), Mend: "the census by pagemap tells the same"}
+	return layout{}, needs.Missing(fmt.Sprintf("the kernel's map of all memory is not found below %#x", pgd), "the census by pagemap tells the same")
 }
 
 // leads tells whether a layout leads to the frames that pages of ours have.
@@ -145,7 +144,7 @@ func (w *walker) leads(l layout, pages []uint64) (bool, error) {
 		}
 		own, err := pagemap.Own(page)
 		if errors.Is(err, pagemap.ErrHidden) || errors.Is(err, os.ErrPermission) {
-			return false, &probe.Missing{Probe: probeName, What: err.Error()}
+			return false, needs.Missing(err.Error(), "")
 		}
 		if err != nil {
 			return false, err

@@ -12,15 +12,15 @@ import (
 // identity tells a file from others.
 type identity struct{ device, inode uint64 }
 
-// program is a process' own executable.
-type program struct {
+// executable is a process' own executable.
+type executable struct {
 	path string
 	identity
 }
 
-// programOf tells a process' executable; the zero program where it cannot be read.
-func programOf(p procfs.Process) program {
-	var own program
+// programOf tells a process' executable; the zero value where it cannot be read.
+func programOf(p procfs.Process) executable {
+	var own executable
 	own.path, _ = os.Readlink(p.Path("exe"))
 	if info, err := os.Stat(p.Path("exe")); err == nil {
 		if st, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -33,7 +33,7 @@ func programOf(p procfs.Process) program {
 // is tells whether a mapping is of the executable. A file system of layers may tell
 // a mapping's device and inode otherwise than stat does: so the same path is
 // enough.
-func (p program) is(m *procfs.Mapping) bool {
+func (p executable) is(m *procfs.Mapping) bool {
 	return p.inode != 0 && p.identity == identityOf(m) || p.path != "" && p.path == fileOf(m)
 }
 
@@ -59,7 +59,7 @@ type atlas struct {
 // layoutText is what mappings are told from.
 type layoutText struct {
 	text string // of /proc/PID/maps
-	own  program
+	own  executable
 }
 
 func newAtlas() *atlas {
@@ -67,7 +67,7 @@ func newAtlas() *atlas {
 }
 
 // mappings describes what a process maps, from the text that tells it.
-func (a *atlas) mappings(text []byte, own program) ([]Mapping, error) {
+func (a *atlas) mappings(text []byte, own executable) ([]Mapping, error) {
 	key := layoutText{string(text), own}
 	if all, known := a.texts[key]; known {
 		return all, nil
@@ -90,7 +90,7 @@ func (a *atlas) mappings(text []byte, own program) ([]Mapping, error) {
 }
 
 // mappingsOf describes what a process maps.
-func mappingsOf(maps []procfs.Mapping, own program) []Mapping {
+func mappingsOf(maps []procfs.Mapping, own executable) []Mapping {
 	executed := map[identity]bool{}
 	for i := range maps {
 		if m := &maps[i]; m.Execute && m.Inode != 0 {
@@ -115,7 +115,7 @@ func mappingsOf(maps []procfs.Mapping, own program) []Mapping {
 
 // kindOf tells what a mapping holds; executed, whether its file is mapped
 // executable anywhere in the process.
-func kindOf(m *procfs.Mapping, own program, executed bool) Kind {
+func kindOf(m *procfs.Mapping, own executable, executed bool) Kind {
 	switch {
 	case m.Path == "":
 		return Anonymous

@@ -8,7 +8,7 @@ import (
 )
 
 func TestKinds(t *testing.T) {
-	own := program{"/usr/bin/server", identity{0xfe00, 7}}
+	own := executable{"/usr/bin/server", identity{0xfe00, 7}}
 	for _, c := range []struct {
 		line string
 		kind Kind

@@ -30,7 +30,7 @@ type subject struct {
 	// the process itself shows no memory.
 	thread procfs.Process
 	text   []byte // of its mappings
-	own    program
+	own    executable
 	maps   []Mapping
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"tare/kernel/pagemap"
-	"tare/probe"
 )
 
 // Walk is the back end that reads the page tables themselves.
@@ -43,14 +42,14 @@ func NewWalk() (_ *Walk, err error) {
 		}
 	}()
 	if !w.finds {
-		return nil, &probe.Missing{Probe: probeName, What: "the kernel lets no BPF program find a process by its id (bpf_task_from_pid)", Mend: "Linux 6.2 or later"}
+		return nil, needs.Missing("the kernel lets no BPF program find a process by its id (bpf_task_from_pid)", "Linux 6.2 or later")
 	}
 	if t.layout, err = hostLayout(); err != nil {
 		return nil, err
 	}
 	zero, err := pagemap.ZeroFrame()
 	if err != nil {
-		return nil, &probe.Missing{Probe: probeName, What: "the page of zeros is not found (" + err.Error() + ")"}
+		return nil, needs.Missing("the page of zeros is not found ("+err.Error()+")", "")
 	}
 	t.format = t.layout.format(zero)
 	if t.flags, err = newFlagger(); err != nil {

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cilium/ebpf"
-
 	"tare/probe"
 )
 
@@ -50,13 +48,7 @@ type Absence struct {
 // StartOffCPU attaches, until Stop. Its error is a [*probe.Missing] where this
 // host lacks what it needs.
 func StartOffCPU() (*OffCPU, error) {
-	hasState, err := switchHasState()
-	if err != nil {
-		return nil, err
-	}
-	a, err := attach([]string{objectProgOffWaking, objectProgOffSwitch}, func(spec *ebpf.CollectionSpec) error {
-		return spec.Variables[objectVarSwitchHasState].Set(hasState)
-	})
+	a, err := attach([]string{objectProgOffWaking, objectProgOffSwitch}, setState)
 	if err != nil {
 		return nil, err
 	}

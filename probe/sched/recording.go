@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/ringbuf"
 
 	"tare/kernel/procfs"
@@ -65,15 +66,11 @@ type Recording struct {
 // StartRecording attaches a recorder, until its Stop. Its error is a
 // [*tare/probe.Missing] where this host lacks what it needs.
 func StartRecording() (*Recorder, error) {
-	hasState, err := switchHasState()
-	if err != nil {
-		return nil, err
-	}
-	a, err := attach(recordingPrograms, func(spec *ebpf.CollectionSpec) error {
+	a, err := attach(recordingPrograms, func(spec *ebpf.CollectionSpec, kernel *btf.Spec) error {
 		spec.Maps[objectMapEvents].MaxEntries = recordingRing
 		return errors.Join(
 			spec.Variables[objectVarEveryThread].Set(true),
-			spec.Variables[objectVarSwitchHasState].Set(hasState),
+			setState(spec, kernel),
 			spec.Variables[objectVarWakeReaderAt].Set(uint64(readAt)),
 		)
 	})

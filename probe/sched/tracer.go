@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/ringbuf"
 
 	"tare/kernel/procfs"
@@ -36,7 +37,7 @@ type Tracer struct {
 // Start attaches a tracer, until its Stop. Its error is a [*probe.Missing]
 // where this host lacks what it needs.
 func Start() (*Tracer, error) {
-	a, err := attach([]string{objectProgProcessFork, objectProgProcessExec, objectProgProcessExit}, func(spec *ebpf.CollectionSpec) error {
+	a, err := attach([]string{objectProgProcessFork, objectProgProcessExec, objectProgProcessExit}, func(spec *ebpf.CollectionSpec, _ *btf.Spec) error {
 		spec.Maps[objectMapEvents].MaxEntries = tracerRing
 		// Who waits, waits for an exec. Forks and ends may come with the next.
 		return errors.Join(

@@ -1,0 +1,180 @@
+// Package bpf loads BPF programs and attaches them to the kernel's events: what they need of a
+// host, why the kernel refuses them, and how they find control groups. What a host lacks is a
+// [*probe.Missing], with what mends it. It knows no probe: the objects and what they find are the
+// probes' own.
+//
+// What the kernel says of its own types (BTF) tells what its version has: see the kernel's
+// Documentation/bpf/btf.rst.
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/rlimit"
+
+	"tare/probe"
+)
+
+const (
+	// kernelBTF is where the kernel describes its own types.
+	kernelBTF = "/sys/kernel/btf/vmlinux"
+	// hostPIDs is the host's own pid namespace, whose number the kernel fixes
+	// (PROC_PID_INIT_INO).
+	hostPIDs = "pid:[4026531836]"
+)
+
+// Needs is what the programs of a probe need of a host.
+type Needs struct {
+	Probe string // what is missing where a host lacks something
+	Linux string // the first version that has all that they need: "6.1"
+	Types []Type
+}
+
+// Type is one of the kernel's without which programs cannot work, and what mends it.
+type Type struct{ Name, Mend string }
+
+// Missing is what a host lacks of them.
+func (n Needs) Missing(what, mend string) error {
+	return &probe.Missing{Probe: n.Probe, What: what, Mend: mend}
+}
+
+// Check says what this host lacks before anything is loaded; otherwise it gives the kernel's types.
+func (n Needs) Check() (*btf.Spec, error) {
+	if _, err := os.Stat(kernelBTF); err != nil {
+		return nil, n.Missing("the kernel does not describe its types ("+err.Error()+")", "a kernel with CONFIG_DEBUG_INFO_BTF")
+	}
+	if namespace, err := os.Readlink("/proc/self/ns/pid"); err == nil && namespace != hostPIDs {
+		return nil, n.Missing("this is a pid namespace, and the kernel names processes by the host's ids", "run in the host's (docker run --pid host)")
+	}
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", kernelBTF, err)
+	}
+	for _, t := range n.Types {
+		if types, err := kernel.AnyTypesByName(t.Name); err != nil || len(types) == 0 {
+			return nil, n.Missing("the kernel has no "+t.Name, t.Mend)
+		}
+	}
+	return kernel, nil
+}
+
+// Load gives the kernel the programs of a specification.
+func (n Needs) Load(spec *ebpf.CollectionSpec) (*ebpf.Collection, error) {
+	unlockMemory()
+	collection, err := ebpf.NewCollection(spec)
+	if err != nil {
+		return nil, n.Refusal("load", err)
+	}
+	return collection, nil
+}
+
+// LoadInto does so, and gives them to the fields of a struct of generated code.
+func (n Needs) LoadInto(objects any, spec *ebpf.CollectionSpec) error {
+	unlockMemory()
+	if err := spec.LoadAndAssign(objects, nil); err != nil {
+		return n.Refusal("load", err)
+	}
+	return nil
+}
+
+// unlockMemory is needed before Linux 5.11 alone, where BPF counts as locked memory. Whether it is
+// allowed shows when programs are loaded.
+func unlockMemory() { _ = rlimit.RemoveMemlock() }
+
+// Keep leaves in a specification the programs named and the maps they use.
+func Keep(spec *ebpf.CollectionSpec, programs []string) {
+	kept, maps := map[string]*ebpf.ProgramSpec{}, map[string]*ebpf.MapSpec{}
+	for _, name := range programs {
+		kept[name] = spec.Programs[name]
+		for _, ins := range spec.Programs[name].Instructions {
+			if m, ok := spec.Maps[ins.Reference()]; ok && ins.IsLoadFromMap() {
+				maps[ins.Reference()] = m
+			}
+		}
+	}
+	spec.Programs, spec.Maps = kept, maps
+	for name, v := range spec.Variables {
+		if maps[v.SectionName] == nil {
+			delete(spec.Variables, name)
+		}
+	}
+}
+
+// Links are programs that see events.
+type Links []link.Link
+
+// Attach lets programs see events, in the order given.
+func (n Needs) Attach(c *ebpf.Collection, programs []string) (links Links, err error) {
+	for _, name := range programs {
+		l, err := link.AttachTracing(link.TracingOptions{Program: c.Programs[name]})
+		if err != nil {
+			return nil, errors.Join(n.Refusal("attach "+name, err), links.Close())
+		}
+		links = append(links, l)
+	}
+	return links, nil
+}
+
+// Close ends what they see, the last that was attached first: each may take milliseconds, and what
+// one sees is explained by those before it. Their maps can still be read.
+func (l Links) Close() error {
+	var all []error
+	for _, one := range slices.Backward(l) {
+		all = append(all, one.Close())
+	}
+	return errors.Join(all...)
+}
+
+// Refusal says why the kernel does not take the programs. The library's own words end in a guess at
+// the limit on locked memory, which has not bounded BPF since Linux 5.11.
+func (n Needs) Refusal(doing string, err error) error {
+	text, _, _ := strings.Cut(err.Error(), " (MEMLOCK")
+	var verifier *ebpf.VerifierError
+	switch {
+	// Not os.ErrPermission: the verifier says EACCES for what it finds wrong.
+	case errors.Is(err, syscall.EPERM):
+		return n.Missing("the kernel refuses to "+doing+" BPF programs", "run as root, or with CAP_BPF and CAP_PERFMON; under lockdown=confidentiality nothing helps")
+	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, btf.ErrNotFound):
+		return n.Missing(fmt.Sprintf("the kernel cannot %s the BPF programs (%s)", doing, text), "Linux "+n.Linux+" or later, with CONFIG_DEBUG_INFO_BTF")
+	case errors.As(err, &verifier):
+		return fmt.Errorf("%s the BPF programs: the kernel's verifier: %w", doing, err)
+	}
+	return fmt.Errorf("%s the BPF programs: %s", doing, text)
+}
+
+// Offers tells whether the kernel offers programs a function of its own.
+func Offers(kernel *btf.Spec, function string) bool {
+	var f *btf.Func
+	return kernel.TypeByName(function, &f) == nil
+}
+
+// Casts tells whether programs may declare a pointer one to a type of the kernel's, which makes
+// them several times faster: since Linux 6.2.
+func Casts(kernel *btf.Spec) bool { return Offers(kernel, "bpf_rdonly_cast") }
+
+// SwitchHasState tells whether sched_switch hands over the state of the one switched out, as it
+// does since Linux 5.18.
+func (n Needs) SwitchHasState(kernel *btf.Spec) (bool, error) {
+	var def *btf.Typedef
+	if err := kernel.TypeByName("btf_trace_sched_switch", &def); err != nil {
+		return false, n.Missing("the kernel has no tracepoint sched_switch", "a kernel with CONFIG_TRACEPOINTS")
+	}
+	pointer, ok := def.Type.(*btf.Pointer)
+	if !ok {
+		return false, fmt.Errorf("%s: btf_trace_sched_switch is %v, want a pointer", kernelBTF, def.Type)
+	}
+	proto, ok := pointer.Target.(*btf.FuncProto)
+	if !ok {
+		return false, fmt.Errorf("%s: btf_trace_sched_switch points at %v, want a function", kernelBTF, pointer.Target)
+	}
+	// The first is the tracepoint's own.
+	return len(proto.Params) > 4, nil
+}
