@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"math"
 	"slices"
 
 	"tare/stats"
@@ -31,5 +32,5 @@ func Ours(name string, e stats.Estimate, scale float64, unit string) Figure {
 
 // Measured are those of figures that have a value.
 func Measured(all ...Figure) []Figure {
-	return slices.DeleteFunc(all, func(f Figure) bool { return f.Value != f.Value })
+	return slices.DeleteFunc(all, func(f Figure) bool { return math.IsNaN(f.Value) })
 }

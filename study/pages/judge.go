@@ -283,15 +283,7 @@ func (c court) active() (claim.Judgement, bool) {
 		claim.Ours("active and groupable, of all entries", both, 1, "%"), claim.Ours("groupable among active", among, 1, "%"), claim.Ours("growth, services", grown, 1, "points"))
 	j.Ours = fmt.Sprintf("active %s %% at the start (functions among them), %s %% in the steady state, in services %s points more than at their start; %s %% of active entries are groupable",
 		said(before), said(after), said(grown), said(among))
-	most := claim.Threshold(id, "groupable among active")
-	switch {
-	case grown.Interval.High < 0 || among.Known() && among.Interval.High < most:
-		j.Verdict = claim.Refuted
-	case grown.Interval.Low > 0 && among.Known() && among.Interval.Low > most:
-		j.Verdict = claim.Confirmed
-	default:
-		j.Verdict = claim.Inconclusive
-	}
+	j.Verdict = claim.Every(claim.Above(grown, 0), claim.Above(among, claim.Threshold(id, "groupable among active"))).Verdict()
 	return c.over(j, of, grown.N, isService, sooner, c.generations), true
 }
 

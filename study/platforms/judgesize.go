@@ -27,7 +27,7 @@ func (r reading) judgeParts() (claim.Judgement, bool) {
 	slices.SortFunc(d.Figures, func(a, b claim.Figure) int { return strings.Compare(a.Name, b.Name) })
 	smallest := claim.Threshold(id, "no effect of size") / 100
 	var ours []string
-	shrinks, none, flat, sized := true, true, true, true
+	shrinks, none, flat, sized := claim.True, claim.True, claim.True, claim.True
 	fitted := map[mark][]string{} // the workloads of each
 	for _, p := range r.deciding(all) {
 		m := mark{p.kind(), p.column.preset}
@@ -41,13 +41,13 @@ func (r reading) judgeParts() (claim.Judgement, bool) {
 		fitted[m] = append(fitted[m], p.workload)
 		switch m {
 		case mark{CN, Vanilla}:
-			shrinks = shrinks && p.compared.Shrinks()
-			none = none && r.costless(p, smallest)
+			shrinks = claim.Every(shrinks, claim.Needs(p.compared.Shrinks()))
+			none = claim.Every(none, r.costless(p, smallest))
 		case mark{CN, Pinned}:
-			flat = flat && p.compared.None()
-			sized = sized && p.compared.Shrinks()
+			flat = claim.Every(flat, claim.Needs(p.compared.None()))
+			sized = claim.Every(sized, claim.Needs(p.compared.Shrinks()))
 		case mark{VM, Vanilla}:
-			flat = flat && p.compared.None()
+			flat = claim.Every(flat, claim.Needs(p.compared.None()))
 		}
 	}
 	d.Ours = strings.Join(ours, "; ")
@@ -64,29 +64,26 @@ func (r reading) judgeParts() (claim.Judgement, bool) {
 		d.rests("none in %s, measured at too few sizes for it: %s", strings.Join(others, ", "), larger(others[0], "--cpus "+r.fourSizes()))
 	}
 	pinned, machines := len(fitted[mark{CN, Pinned}]) == len(vanilla), len(fitted[mark{VM, Vanilla}]) == len(vanilla)
-	switch {
-	case none && every:
-		d.Verdict = claim.Refuted
-		d.rests("what size costs the smallest vanilla container is wholly less than %g %% in every workload", 100*smallest)
-	case none:
-		d.rests("what size costs the smallest vanilla container is wholly less than %g %% in those that were fitted", 100*smallest)
-	case pinned && sized && every:
-		d.Verdict = claim.Refuted
-		d.rests("pinned containers have a cost of size in every workload")
-	case pinned && sized:
-		d.rests("pinned containers have a cost of size in those that were fitted")
-	case shrinks && flat && pinned && machines && every:
-		d.Verdict = claim.Confirmed
-	case shrinks && flat:
-		d.Verdict = claim.Qualified
-		if !pinned {
-			d.rests("whole sizes are too few here for a term of pinned containers in each: %s", larger(vanilla[0], "--cpus 1,2,4,8"))
-		}
-		if !machines {
-			d.rests("of virtual machines with hardware support there is no term in each")
-		}
-	default:
-		d.rests("intervals do not decide, or not for every workload alike")
+	costless := fmt.Sprintf("what size costs the smallest vanilla container is wholly less than %g %% in ", 100*smallest)
+	const costly, everywhere, fittedAlone = "pinned containers have a cost of size in ", "every workload", "those that were fitted"
+	var but []string
+	if !pinned {
+		but = append(but, "whole sizes are too few here for a term of pinned containers in each: "+larger(vanilla[0], "--cpus 1,2,4,8"))
+	}
+	if !machines {
+		but = append(but, "of virtual machines with hardware support there is no term in each")
+	}
+	sized = claim.Every(sized, claim.Needs(pinned))
+	verdict, why := claim.Decide(
+		claim.When(claim.Every(none, claim.Needs(every)), claim.Refuted, costless+everywhere),
+		claim.When(none, claim.Inconclusive, costless+fittedAlone),
+		claim.When(claim.Every(sized, claim.Needs(every)), claim.Refuted, costly+everywhere),
+		claim.When(sized, claim.Inconclusive, costly+fittedAlone),
+		claim.When(claim.Every(shrinks, flat, claim.Needs(pinned && machines && every)), claim.Confirmed, ""),
+		claim.When(claim.Every(shrinks, flat), claim.Qualified, strings.Join(but, "; ")),
+		claim.When(claim.True, claim.Inconclusive, "intervals do not decide, or not for every workload alike"))
+	if d.Verdict = verdict; why != "" {
+		d.rests("%s", why)
 	}
 	return d.done()
 }
@@ -108,13 +105,16 @@ func (r reading) deciding(all []parted) (kept []parted) {
 
 // costless tells that the smallest container loses wholly less than a fraction to its
 // size.
-func (r reading) costless(p parted, fraction float64) bool {
+func (r reading) costless(p parted, fraction float64) claim.Truth {
 	least := 1.0
 	for _, at := range p.points {
 		least = min(least, at.CHR())
 	}
 	e, err := p.compared.With.SizeAt(least)
-	return err == nil && below(size.Ratio(e), 1+fraction)
+	if err != nil {
+		return claim.Open
+	}
+	return claim.Below(size.Ratio(e), 1+fraction)
 }
 
 // overMachine are the figures of a vanilla container against a vanilla machine on 2 CPUs.

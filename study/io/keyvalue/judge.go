@@ -54,8 +54,9 @@ func (r reading) judge() []claim.Judgement {
 		return nil
 	}
 	j := claim.Judgement{Claim: judged}
-	var why []string
+	var why string
 	j.Verdict, why = r.verdict(host, bridged)
+	rests := []string{why}
 	var ours []string
 	for _, g := range slices.Concat(host, bridged) {
 		ours = append(ours, fmt.Sprintf("%s: %s %% of %s requests a second, %s %% of %s", named(g.spot, r.memory),
@@ -65,15 +66,15 @@ func (r reading) judge() []claim.Judgement {
 	j.Figures = r.figures()
 	// What S5's cells were is more than a run need have.
 	if lacking := r.lacking(); len(lacking) > 0 {
-		why = append(why, "this run has no "+strings.Join(lacking, ", no "))
+		rests = append(rests, "this run has no "+strings.Join(lacking, ", no "))
 		if j.Verdict == claim.Confirmed {
 			j.Verdict = claim.Qualified
 		}
 	}
 	if idle := r.idle(); len(idle) > 0 {
-		why = append(why, "on bare metal the server was not busy throughout ("+strings.Join(idle, ", ")+"), so that the load hides a part of the cost")
+		rests = append(rests, "on bare metal the server was not busy throughout ("+strings.Join(idle, ", ")+"), so that the load hides a part of the cost")
 	}
-	j.Rests = strings.Join(append([]string{fmt.Sprintf("%d kinds of requests in %s, without persistence", len(r.reference()), r.blocksText(slices.Concat(host, bridged)[0].fastLoss.N))}, why...), "; ")
+	j.Rests = strings.Join(append([]string{fmt.Sprintf("%d kinds of requests in %s, without persistence", len(r.reference()), r.blocksText(slices.Concat(host, bridged)[0].fastLoss.N))}, rests...), "; ")
 	return []claim.Judgement{j}
 }
 
@@ -117,15 +118,15 @@ type growth struct {
 	spot               spot
 	slow, fast         cell
 	slowLoss, fastLoss stats.Estimate
-	grows, flat        bool // told that it grows; told that it does not
-	same, differs      bool // one cost foretells every cell; fails on one
-	untested           bool // the cells are too few to test that, or nothing pairs their values
+	grows, flat        claim.Truth // the loss grows with the rate; it does not
+	oneCost            claim.Truth // one cost predicts every cell
+	untested           claim.Truth // the cells are too few to test that, or nothing pairs their values
 	// worse is the cell that loses most of those which are slower than the fastest and
 	// lose more, intervals apart; against is true where there is one: the loss does not
 	// go by the rate then.
 	worse     cell
 	worseLoss stats.Estimate
-	against   bool
+	against   claim.Truth
 }
 
 // slower is by how much a cell's rate must be below the highest to count as lower, in
@@ -146,26 +147,24 @@ func (r reading) growth(s spot) (growth, bool) {
 	g := growth{spot: s, slow: cells[0], fast: cells[len(cells)-1]}
 	at := func(c cell) stats.Estimate { p, _ := c.at(s); return r.loss(c, p) }
 	g.slowLoss, g.fastLoss = at(g.slow), at(g.fast)
-	if g.slowLoss.Known() && g.fastLoss.Known() {
-		g.grows = g.fastLoss.Interval.Low > g.slowLoss.Interval.High && g.fastLoss.Interval.Low > 0
-		g.flat = furthest(g.slowLoss, g.fastLoss) < limit || g.fastLoss.Interval.High < limit
-	}
+	g.grows = claim.Every(claim.More(g.fastLoss, g.slowLoss), claim.Above(g.fastLoss, 0))
+	g.flat = claim.Any(claim.Is(furthest(g.slowLoss, g.fastLoss) < limit), claim.Below(g.fastLoss, limit))
 	for _, c := range cells {
 		loss := at(c)
-		if r.rate(c, c.base).Value < (1-slower)*r.rate(g.fast, g.fast.base).Value && loss.Known() && loss.Interval.Low > g.fastLoss.Interval.High &&
-			(!g.against || loss.Value > g.worseLoss.Value) {
-			g.worse, g.worseLoss, g.against = c, loss, true
+		if r.rate(c, c.base).Value < (1-slower)*r.rate(g.fast, g.fast.base).Value && claim.More(loss, g.fastLoss) == claim.True &&
+			(g.against != claim.True || loss.Value > g.worseLoss.Value) {
+			g.worse, g.worseLoss, g.against = c, loss, claim.True
 		}
 	}
 	m, ok := r.model(s)
 	tests := m.tests[request.Fixed]
 	switch {
 	case !ok || len(tests) == 0:
-		g.untested = true
+		g.untested = claim.True
 	case m.missed(request.Fixed, limit) > 0:
-		g.differs = true
+		g.oneCost = claim.False
 	case m.held(request.Fixed, limit) == len(tests):
-		g.same = true
+		g.oneCost = claim.True
 	}
 	return g, true
 }
@@ -179,75 +178,79 @@ func furthest(a, b stats.Estimate) float64 {
 // side are the places of one kind of network.
 type side []growth
 
-func (s side) all(of func(growth) bool) bool {
-	return len(s) > 0 && !slices.ContainsFunc(s, func(g growth) bool { return !of(g) })
+// all states that something holds of every place; of none nothing is known.
+func (s side) all(of func(growth) claim.Truth) claim.Truth {
+	holds := claim.Needs(len(s) > 0)
+	for _, g := range s {
+		holds = claim.Every(holds, of(g))
+	}
+	return holds
 }
-func (s side) any(of func(growth) bool) bool { return slices.ContainsFunc(s, of) }
 
-func grows(g growth) bool    { return g.grows }
-func flat(g growth) bool     { return g.flat }
-func same(g growth) bool     { return g.same }
-func differs(g growth) bool  { return g.differs }
-func untested(g growth) bool { return g.untested }
-func against(g growth) bool  { return g.against }
+// some states that it holds of one.
+func (s side) some(of func(growth) claim.Truth) claim.Truth {
+	holds := claim.False
+	for _, g := range s {
+		holds = claim.Any(holds, of(g))
+	}
+	return holds
+}
+
+func grows(g growth) claim.Truth    { return g.grows }
+func flat(g growth) claim.Truth     { return g.flat }
+func oneCost(g growth) claim.Truth  { return g.oneCost }
+func untested(g growth) claim.Truth { return g.untested }
+func against(g growth) claim.Truth  { return g.against }
 
 // told is where the loss does not go by the rate.
 func (s side) told() string {
 	for _, g := range s {
-		if g.against {
+		if g.against == claim.True {
 			return fmt.Sprintf("%s loses %s %%, more than the fastest does", g.worse.name(), report.Said(g.worseLoss, 100))
 		}
 	}
 	return ""
 }
 
-// verdict decides by the places on the host's network (or on one that is not told, of
+// verdict decides by the places on the host's network (or on one that is not named, of
 // what was measured elsewhere), and by those on the engine's where they say more.
-func (r reading) verdict(host, bridged side) (claim.Verdict, []string) {
+func (r reading) verdict(host, bridged side) (claim.Verdict, string) {
 	const network = "it is the network that accounts for it, not storage"
+	const flatly, grown = "the loss does not grow with the rate", "it grows with the rate; "
 	if len(host) == 0 {
-		why := []string{"no container had the host's network, so that storage and network are not told apart"}
-		switch {
-		case bridged.all(grows):
-			return claim.Qualified, why
-		case bridged.all(flat):
-			return claim.Refuted, append(why, "the loss does not grow with the rate")
-		}
-		return claim.Inconclusive, append(why, "whether the loss grows with the rate cannot be told")
+		const why = "no container had the host's network, so that storage and network are not separated"
+		return claim.Decide(
+			claim.When(bridged.all(grows), claim.Qualified, why),
+			claim.When(bridged.all(flat), claim.Refuted, why+"; "+flatly),
+			claim.When(claim.True, claim.Inconclusive, why+"; whether the loss grows with the rate cannot be told"))
 	}
-	mostly := r.networksOwn()
-	switch {
-	case host.all(flat) && bridged.all(grows):
-		return claim.Qualified, []string{network + ": on the host's network the loss does not grow with the rate, on the engine's it does"}
-	case host.all(flat) && (len(bridged) == 0 || bridged.all(flat)):
-		return claim.Refuted, []string{"the loss does not grow with the rate"}
-	case host.all(against) && !host.any(grows):
-		return claim.Refuted, []string{"the loss does not go by the rate: " + host.told()}
-	case host.all(grows) && host.any(differs):
-		why := []string{"it grows with the rate, but one cost does not foretell every kind of request" + r.instead(host)}
-		if exception := host.told(); exception != "" {
-			why = append(why, exception)
-		}
-		if mostly {
-			why = append(why, "of what a container on the bridge loses, most is the network's, not storage's")
-		}
-		return claim.Qualified, why
-	case host.all(grows) && host.all(same) && host.any(func(g growth) bool { return g.spot.network == "" }):
-		return claim.Qualified, []string{"one cost foretells every kind of request; of which network it was is not told"}
-	case host.all(grows) && host.all(same) && mostly:
-		return claim.Qualified, []string{network + " for most of what a container on the bridge loses"}
-	case host.all(grows) && host.all(same):
-		return claim.Confirmed, []string{"one cost foretells every kind of request"}
-	case bridged.all(grows) && mostly:
-		return claim.Qualified, []string{network + ": the bridge takes more than all the rest, and what the host's network leaves cannot be told"}
-	case host.all(grows) && r.Run.Plan.Unpaired():
-		return claim.Inconclusive, []string{"it grows with the rate; whether one cost makes it so is not tested, as nothing pairs the repetitions"}
-	case host.all(grows) && host.any(untested):
-		return claim.Inconclusive, []string{"it grows with the rate; too few kinds of requests to test whether one cost makes it so"}
-	case host.all(grows):
-		return claim.Inconclusive, []string{"it grows with the rate; whether one cost makes it so cannot be told"}
+	mostly, isUnnamed := claim.Is(r.networksOwn()), func(g growth) claim.Truth { return claim.Is(g.spot.network == "") }
+	both := claim.Every(host.all(grows), host.all(oneCost))
+	return claim.Decide(
+		claim.When(claim.Every(host.all(flat), bridged.all(grows)), claim.Qualified, network+": on the host's network the loss does not grow with the rate, on the engine's it does"),
+		claim.When(claim.Every(host.all(flat), claim.Any(claim.Is(len(bridged) == 0), bridged.all(flat))), claim.Refuted, flatly),
+		claim.When(claim.Every(host.all(against), claim.Is(host.some(grows) != claim.True)), claim.Refuted, "the loss does not go by the rate: "+host.told()),
+		claim.When(claim.Every(host.all(grows), claim.Not(host.all(oneCost))), claim.Qualified, r.severalCosts(host, mostly)),
+		claim.When(claim.Every(both, host.some(isUnnamed)), claim.Qualified, "one cost foretells every kind of request; of which network it was is not told"),
+		claim.When(claim.Every(both, mostly), claim.Qualified, network+" for most of what a container on the bridge loses"),
+		claim.When(both, claim.Confirmed, "one cost foretells every kind of request"),
+		claim.When(claim.Every(bridged.all(grows), mostly), claim.Qualified, network+": the bridge takes more than all the rest, and what the host's network leaves cannot be told"),
+		claim.When(claim.Every(host.all(grows), claim.Is(r.Run.Plan.Unpaired())), claim.Inconclusive, grown+"whether one cost makes it so is not tested, as nothing pairs the repetitions"),
+		claim.When(claim.Every(host.all(grows), host.some(untested)), claim.Inconclusive, grown+"too few kinds of requests to test whether one cost makes it so"),
+		claim.When(host.all(grows), claim.Inconclusive, grown+"whether one cost makes it so cannot be told"),
+		claim.When(claim.True, claim.Inconclusive, "whether the loss grows with the rate cannot be told"))
+}
+
+// severalCosts says how one cost fails.
+func (r reading) severalCosts(host side, mostly claim.Truth) string {
+	why := "it grows with the rate, but one cost does not foretell every kind of request" + r.instead(host)
+	if exception := host.told(); exception != "" {
+		why += "; " + exception
 	}
-	return claim.Inconclusive, []string{"whether the loss grows with the rate cannot be told"}
+	if mostly == claim.True {
+		why += "; of what a container on the bridge loses, most is the network's, not storage's"
+	}
+	return why
 }
 
 // networksOwn tells whether, at the highest rate, the bridge takes more than container

@@ -51,8 +51,8 @@ func TestJudge(t *testing.T) {
 		{"a loss that does not grow", truth{container: cost{bare.batch / 10, bare.request / 10, bare.byte / 10}}, twelveBlocks, claim.Refuted, "does not grow"},
 		{"shared by a batch", truth{container: cost{batch: 1, request: 0.3}}, hostOnly, claim.Qualified, "but one cost does not foretell"},
 		{"of bytes, not of requests", truth{container: cost{byte: 1e-3}}, nil, claim.Refuted, "does not"},
-		{"the bridge alone, growing", truth{network: one}, bridgeOnly, claim.Qualified, "not told apart"},
-		{"the bridge alone, of nothing", truth{}, bridgeOnly, claim.Refuted, "not told apart"},
+		{"the bridge alone, growing", truth{network: one}, bridgeOnly, claim.Qualified, "not separated"},
+		{"the bridge alone, of nothing", truth{}, bridgeOnly, claim.Refuted, "not separated"},
 		{"one block", truth{container: one}, oneBlock, claim.Inconclusive, "cannot be told"},
 		{"noise", truth{container: cost{request: 0.05}, noise: 0.1}, nil, claim.Inconclusive, "cannot be told"},
 		{"two cells", truth{container: one}, twoCells, claim.Inconclusive, "too few kinds of requests"},
@@ -225,13 +225,13 @@ func TestJudgeWhatWasMeasuredElsewhere(t *testing.T) {
 
 // The rule by itself, of places as they may be found.
 func TestVerdict(t *testing.T) {
-	up, down, noise := growth{grows: true, same: true, spot: spot{network: onHost}}, growth{flat: true, same: true, spot: spot{network: onHost}}, growth{spot: spot{network: onHost}}
+	up, down, noise := growth{grows: claim.True, oneCost: claim.True, spot: spot{network: onHost}}, growth{flat: claim.True, oneCost: claim.True, spot: spot{network: onHost}}, growth{spot: spot{network: onHost}}
 	unlike, unsure := up, up
-	unlike.same, unlike.differs = false, true
-	unsure.same = false
+	unlike.oneCost = claim.False
+	unsure.oneCost = claim.Open
 	worse, exception := noise, unlike
-	worse.against, worse.worse = true, cell{command: "lrange_100", payload: 3, pipeline: 10}
-	exception.against, exception.worse = true, worse.worse
+	worse.against, worse.worse = claim.True, cell{command: "lrange_100", payload: 3, pipeline: 10}
+	exception.against, exception.worse = claim.True, worse.worse
 	for _, c := range []struct {
 		name          string
 		host, bridged side
@@ -249,11 +249,11 @@ func TestVerdict(t *testing.T) {
 		{"the network perhaps", side{down}, side{noise}, claim.Inconclusive, "cannot be told"},
 		{"by the kind, not the rate", side{worse, worse}, nil, claim.Refuted, "does not go by the rate: LRANGE_100"},
 		{"noise", side{noise}, side{noise}, claim.Inconclusive, "cannot be told"},
-		{"no host's network, noise", nil, side{noise}, claim.Inconclusive, "not told apart"},
+		{"no host's network, noise", nil, side{noise}, claim.Inconclusive, "not separated"},
 	} {
 		got, why := reading{}.verdict(c.host, c.bridged)
-		if text := strings.Join(why, "; "); got != c.want || !strings.Contains(text, c.why) {
-			t.Errorf("%s: %s (%s), want %s, %q", c.name, got, text, c.want, c.why)
+		if got != c.want || !strings.Contains(why, c.why) {
+			t.Errorf("%s: %s (%s), want %s, %q", c.name, got, why, c.want, c.why)
 		}
 	}
 }

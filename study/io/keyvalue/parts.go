@@ -23,7 +23,7 @@ func Answer(run record.Run) string {
 	exception := ""
 	for _, s := range spots(r.reference()) {
 		g, ok := r.growth(s)
-		if ok && g.against && exception == "" {
+		if ok && g.against == claim.True && exception == "" {
 			exception = "It does not go by the rate: " + side{g}.told() + "."
 		}
 		if ok && g.fastLoss.Known() && g.slowLoss.Known() && s.storage != string(platform.StorageTmpfs) {

@@ -78,17 +78,14 @@ func judgeShares(r reading) (claim.Judgement, bool) {
 	small, most := claim.Threshold(id, "smallest effect")/100, claim.Threshold(id, "overhead")/100
 	j.Rests = fmt.Sprintf("%d blocks: the median's difference is %s %% of the native median, the p99 loses %s us more than the median does", median.N,
 		report.Said(median, 100/nativeMedian), report.Said(beyond, 1))
-	switch {
-	case within(median, small*nativeMedian):
+	if claim.Inside(median, -small*nativeMedian, small*nativeMedian) == claim.True {
 		j.Verdict = claim.Refuted
 		j.Rests += "; the container costs nothing to be seen"
-	case median.Interval.Low > most*nativeMedian || beyond.Interval.Low > small*nativeTail:
-		j.Verdict = claim.Refuted
-	case median.Interval.Low > 0 && median.Interval.High < most*nativeMedian && within(beyond, small*nativeTail):
-		j.Verdict = claim.Confirmed
-	default:
-		j.Verdict = claim.Inconclusive
+		return j, true
 	}
+	j.Verdict, _ = claim.Decide(
+		claim.When(claim.Any(claim.Above(median, most*nativeMedian), claim.Above(beyond, small*nativeTail)), claim.Refuted, ""),
+		claim.When(claim.Every(claim.Inside(median, 0, most*nativeMedian), claim.Inside(beyond, -small*nativeTail, small*nativeTail)), claim.Confirmed, ""))
 	return j, true
 }
 
@@ -101,11 +98,6 @@ func paired(a, b map[int]float64) map[int]float64 {
 		}
 	}
 	return d
-}
-
-// within tells whether a whole interval lies inside plus or minus a bound.
-func within(e stats.Estimate, bound float64) bool {
-	return e.Interval.Low > -bound && e.Interval.High < bound
 }
 
 // judgeQuota is S4.2: stalled requests times quota are constant below the
@@ -148,7 +140,6 @@ func judgeQuota(r reading) (claim.Judgement, bool) {
 		j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("too few blocks for an interval: %d", demand.N)
 		return j, true
 	}
-	demanded := fmt.Sprintf("the service's demand is %s %% of the core", report.Said(demand, 1))
 	var products []stats.Estimate
 	sum := 0.
 	for _, c := range low {
@@ -161,64 +152,32 @@ func judgeQuota(r reading) (claim.Judgement, bool) {
 		j.Figures = append(j.Figures, claim.Figure{Name: "stalled times quota", Value: mean, Unit: "us", N: len(products)})
 	}
 	bound := claim.Threshold(id, "constancy") / 100 * mean
-	constant, broken := true, ""
+	parts := []string{fmt.Sprintf("the service's demand is %s %% of the core", report.Said(demand, 1)), fmt.Sprintf("%d quotas below 0.9 times it, %d above 1.1 times", len(low), len(high))}
+	constant := claim.Needs(len(low) > 1)
 	for i, p := range products {
-		switch {
-		case p.Interval.Low > mean+bound || p.Interval.High < mean-bound:
-			broken = fmt.Sprintf("at %s it is %s x 10^6 us", low[i].Label, report.Said(p, 1e-6))
-			constant = false
-		case !within(shifted(p, mean), bound):
-			constant = false
+		as := claim.Inside(p, mean-bound, mean+bound)
+		if constant = claim.Every(constant, as); as == claim.False {
+			parts = append(parts, fmt.Sprintf("at %s it is %s x 10^6 us", low[i].Label, report.Said(p, 1e-6)))
 		}
 	}
-	tailGone, tailThere := true, ""
-	limit := 1 + claim.Threshold(id, "tail as without a quota")/100
+	tailGone := claim.Needs(len(high) > 0)
 	for _, c := range high {
 		ratio := r.Row(c, service.P99).Ratio
-		switch {
-		case !ratio.Known() || ratio.Interval.High > limit && ratio.Interval.Low <= limit:
-			tailGone = false
-		case ratio.Interval.Low > limit:
-			tailGone, tailThere = false, fmt.Sprintf("at %s the p99 is %s times that without a quota", c.Label, report.Said(ratio, 1))
+		gone := claim.Below(ratio, 1+claim.Threshold(id, "tail as without a quota")/100)
+		if tailGone = claim.Every(tailGone, gone); gone == claim.False {
+			parts = append(parts, fmt.Sprintf("at %s the p99 is %s times that without a quota", c.Label, report.Said(ratio, 1)))
 		}
 	}
 	j.Ours = fmt.Sprintf("%s: demand %s %% (%s us a request)", nameShort(g.name), report.Said(demand, 1), report.Said(each, 1))
 	if len(products) > 0 {
 		j.Ours += fmt.Sprintf("; stalled times quota %.3g us on average over %d quotas below it", mean, len(products))
 	}
-	parts := []string{demanded, fmt.Sprintf("%d quotas below 0.9 times it, %d above 1.1 times", len(low), len(high))}
-	switch {
-	case broken != "" || tailThere != "":
-		j.Verdict = claim.Refuted
-		parts = append(parts, broken, tailThere)
-	case constant && tailGone && len(low) > 1 && len(high) > 0:
-		j.Verdict = claim.Confirmed
-	default:
-		j.Verdict = claim.Inconclusive
-		if len(low) < 2 || len(high) == 0 {
-			parts = append(parts, "too few to compare")
-		}
+	j.Verdict = claim.Every(constant, tailGone).Verdict()
+	if j.Verdict == claim.Inconclusive && (len(low) < 2 || len(high) == 0) {
+		parts = append(parts, "too few to compare")
 	}
-	j.Rests = strings.Join(nonEmpty(parts), "; ")
+	j.Rests = strings.Join(parts, "; ")
 	return j, true
-}
-
-func nonEmpty(all []string) []string {
-	var some []string
-	for _, s := range all {
-		if s != "" {
-			some = append(some, s)
-		}
-	}
-	return some
-}
-
-// shifted is an estimate less a constant.
-func shifted(e stats.Estimate, by float64) stats.Estimate {
-	e.Value -= by
-	e.Interval.Low -= by
-	e.Interval.High -= by
-	return e
 }
 
 // sharing is what one quota does to both sides of a core.
