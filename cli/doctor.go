@@ -9,6 +9,7 @@ import (
 
 	"tare/kernel/host"
 	"tare/lab"
+	"tare/platform"
 	"tare/platform/box"
 	"tare/terminal"
 )
@@ -106,7 +107,7 @@ func examinePlatforms(ctx context.Context, dir string) []answer {
 		}
 		// A look is enough, where a check would make what a machine boots from.
 		check := func() error { return p.Check(ctx) }
-		if l, ok := p.(interface{ Look() error }); ok {
+		if l, ok := p.(platform.Looking); ok {
 			check = l.Look
 		}
 		if err := check(); err != nil {

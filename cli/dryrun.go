@@ -53,7 +53,7 @@ func (a *app) printDesign(ctx context.Context, dir string, d lab.Design, takes t
 				if p.Name() != c.Platform {
 					marks = append(marks, p.Name())
 				}
-				if why := emulatedPlatform(p); why != "" {
+				if why := platform.NotRepresentative(p); why != "" {
 					marks = append(marks, "not representative")
 					if note := p.Name() + " is not representative: " + why; !slices.Contains(notes, note) {
 						notes = append(notes, note)

@@ -231,19 +231,12 @@ func addMachines(o *platforms.Options, host studyHost) {
 		p, err := host.Platform(canonical)
 		switch {
 		case err != nil || host.Check(p) != nil:
-		case emulatedPlatform(p) != "":
+		case platform.NotRepresentative(p) != "":
 			o.Plan.Notes = append(o.Plan.Notes, name+" is left out where it is emulated; to have it all the same: --platform "+name)
 		default:
 			o.Platforms = append(o.Platforms, canonical)
 		}
 	}
-}
-
-func emulatedPlatform(p platform.Platform) string {
-	if limited, ok := p.(interface{ NotRepresentative() string }); ok {
-		return limited.NotRepresentative()
-	}
-	return ""
 }
 
 // readQuestions reads what is asked besides the matrix.

@@ -424,9 +424,7 @@ func (r *runner) prepareGroups(ctx context.Context, groups []Group) error {
 				return err
 			}
 			c.Version = p.Version(ctx)
-			if limited, ok := p.(interface{ NotRepresentative() string }); ok {
-				c.NotRepresentative = limited.NotRepresentative()
-			}
+			c.NotRepresentative = platform.NotRepresentative(p)
 			r.lab.tell(Event{Kind: Preparing, Group: g.Workload, Condition: c.ID, Text: g.Workload + " for " + c.Platform})
 			if err := p.Prepare(ctx, img); err != nil {
 				return fmt.Errorf("platform %s: image of %s: %w", c.Platform, g.Workload, err)

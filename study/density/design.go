@@ -12,7 +12,6 @@ import (
 	"tare/lab"
 	"tare/load"
 	"tare/platform"
-	"tare/platform/vm"
 	"tare/record"
 	"tare/study/kit"
 	"tare/workload"
@@ -76,7 +75,7 @@ func Design(o Options) (lab.Design, error) {
 
 // find reads what all groups share.
 func (b *builder) find() error {
-	for _, step := range []func() error{b.findExtends, b.findPlatform, b.findCritical} {
+	for _, step := range []func() error{b.findPlatform, b.findExtends, b.findCritical} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -169,7 +168,7 @@ func (b *builder) findExtends() error {
 	if slices.ContainsFunc(b.policies(), func(a levels) bool { return extends(a.extend) && a.swap == platform.SwapNone }) {
 		return kit.Usagef("--extend %s: it moves pages to swap, of which --swap %s has none", ExtendAnnex, platform.SwapNone)
 	}
-	if vm.Is(b.Platform) {
+	if _, inside := b.on.(platform.Boxing); inside {
 		return kit.Usagef("--extend %s: the virtual machines that tare starts have no %s in them: take a box of this host's, such as --box 1g", ExtendAnnex, daemon)
 	}
 	if _, err := b.Host.Look(daemon); err != nil {
@@ -434,14 +433,10 @@ func (b *builder) condition(group string, a levels, n noise, pattern load.Patter
 		label = fmt.Sprintf("%s, %d", label, t.neighbours[0])
 		metrics = stepMetrics("", histogramOpen, true)
 	}
-	emulated := ""
-	if limited, ok := b.on.(interface{ NotRepresentative() string }); ok {
-		emulated = limited.NotRepresentative()
-	}
 	c := lab.Condition{
 		Condition: record.Condition{
 			ID: group + "@" + strings.ReplaceAll(label, ", ", ","), Label: label, Workload: group, Params: b.critical.params,
-			Platform: b.Platform, Setting: b.Base, Factors: factors, Metrics: metrics, NotRepresentative: emulated,
+			Platform: b.Platform, Setting: b.Base, Factors: factors, Metrics: metrics, NotRepresentative: platform.NotRepresentative(b.on),
 		},
 		Program: b.critical.subject.Workload, Source: b.critical.subject.Image(), Further: []workload.Source{n.subject.Image()},
 		Procedure: t.run, Limit: b.limit(len(t.neighbours)),

@@ -141,7 +141,7 @@ func TestRefused(t *testing.T) {
 		"--neighbour-memory":                    func(o *Options) { o.NeighbourMemory = 1 },
 		"--box host":                            func(o *Options) { o.BoxKind = platform.BoxMachine },
 		"annexd is not on PATH":                 func(o *Options) { o.Extends = []string{ExtendAnnex} },
-		"have no annexd in them":                func(o *Options) { o.Extends, o.Platform = []string{ExtendAnnex}, "vm:tcg+memory=1024m/oci" },
+		"have no annexd in them":                func(o *Options) { o.Extends = []string{ExtendAnnex}; inMachine(o) },
 		"annex:mine.toml: want some of":         func(o *Options) { o.Extends = []string{"annex:mine.toml"} }, // nobody read it
 		"--swap none has none": func(o *Options) {
 			o.Extends, o.Swaps = []string{ExtendNone, ExtendAnnex}, []platform.SwapKind{platform.SwapNone}

@@ -309,3 +309,17 @@ func (f *fixture) runCondition(t *testing.T, i int) error {
 	f.bench.Of = c.Condition
 	return c.Procedure(t.Context(), f.bench)
 }
+
+// boxing is a platform whose programs run under another kernel.
+type boxing struct{ platform.Platform }
+
+func (boxing) Box(context.Context, platform.BoxSpec) (platform.Box, error) { return nil, nil }
+
+// inMachine has a virtual machine of its own be the platform.
+func inMachine(o *Options) {
+	on := o.Host.Platform
+	o.Platform, o.Host.Platform = "vm:tcg+memory=1024m/oci", func(name string) (platform.Platform, error) {
+		p, err := on(name)
+		return boxing{p}, err
+	}
+}

@@ -115,8 +115,6 @@ var Extends = []string{ExtendNone, ExtendAnnex}
 const (
 	DefaultBox   = 1 << 30
 	DefaultThink = 150 * time.Millisecond
-	// ScriptThink is the pause of S3's published script, where its text has DefaultThink.
-	ScriptThink = 150 * time.Microsecond
 	// DefaultRate is for a critical service whose parameters name no rate of an open loop.
 	DefaultRate = 300
 	// DefaultFirstPort is below the ports that the kernel hands out by itself, and above

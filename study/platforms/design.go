@@ -88,11 +88,7 @@ func (b *builder) findPlatforms() error {
 			b.notes.Add("%s is left out: %v", name, err)
 			continue
 		}
-		c := candidate{name: p.Name(), on: p}
-		if limited, ok := p.(interface{ NotRepresentative() string }); ok {
-			c.emulated = limited.NotRepresentative()
-		}
-		b.usable = append(b.usable, c)
+		b.usable = append(b.usable, candidate{name: p.Name(), on: p, emulated: platform.NotRepresentative(p)})
 	}
 	if len(b.usable) < 2 && len(b.Hosts) == 0 {
 		if b.Chosen {

@@ -141,10 +141,7 @@ func (b *builder) inMachines(s subject, size Size, counts []int, head string) (l
 			if err != nil {
 				return g, err
 			}
-			c := candidate{name: p.Name(), on: p}
-			if limited, ok := p.(interface{ NotRepresentative() string }); ok {
-				c.emulated = limited.NotRepresentative()
-			}
+			c := candidate{name: p.Name(), on: p, emulated: platform.NotRepresentative(p)}
 			presets := b.presets(s, size, c)
 			if in == own {
 				presets = []string{""} // the machine's own bare metal
