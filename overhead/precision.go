@@ -28,19 +28,6 @@ func HalfWidth(run record.Run, opt Options) float64 {
 	return math.Expm1(widest)
 }
 
-// PilotSD is the spread by which a second stage is planned: the largest
-// standard deviation of the primary overheads' log ratios, with the number of
-// blocks that it rests on. It is NaN and 0 where fewer than two blocks tell.
-func PilotSD(run record.Run, opt Options) (sd float64, blocks int) {
-	sd = math.NaN()
-	eachPrimary(run, opt, func(p pairs, _ Options) {
-		if own := p.logSD(); !math.IsNaN(own) && !(own < sd) {
-			sd, blocks = own, len(p.blocks)
-		}
-	})
-	return sd, blocks
-}
-
 // SteinBlocks is how many blocks of a workload Stein's second stage asks for,
 // after a pilot, so that every primary overhead's half-width is at most
 // precision (0.02 is 2 %); 0 where the pilot does not tell.
