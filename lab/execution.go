@@ -37,22 +37,16 @@ func (r *runner) pilotOfExecutions(ctx context.Context, g Group, p *progress) er
 		r.provisional(g.Workload)
 		took = r.lab.now().Sub(start)
 	}
-	plan := record.RoundPlan{Pilot: 1, CostOfStrip: took, Strips: leastStrips}
+	// Launches are a strip's own. So strips share nothing, and each is a round by itself.
 	if share := r.shareOf(); share > 0 {
-		left := share - r.lab.now().Sub(began)
-		// A launch is a strip's own, so that rounds cost nothing besides.
-		if plan.Strips = stripsWithin(left, 0, took); plan.Strips == 0 {
-			plan.Strips = int(left / max(1, took) / leastRounds)
-		}
-		if plan.Strips <= 0 {
-			plan.Strips = 1
-			r.tooShort(g, share-left+leastRounds*took)
+		if spent := r.lab.now().Sub(began); share-spent < leastRounds*took {
+			r.tooShort(g, spent+leastRounds*took)
 		}
 	}
-	return r.settleOn(g.Workload, plan)
+	return r.settleOn(g.Workload, record.RoundPlan{Pilot: 1, CostOfStrip: took, Strips: 1})
 }
 
-// executeRound executes a round's strips.
+// executeRound executes a round's strips: one, but in runs that were begun by an older tare.
 func (r *runner) executeRound(ctx context.Context, g Group, round int, plan record.RoundPlan) error {
 	draw := draws(r.design.Seed, g.Workload, round)
 	r.strips = strips{}
@@ -61,7 +55,7 @@ func (r *runner) executeRound(ctx context.Context, g Group, round int, plan reco
 			return err
 		}
 		r.provisional(g.Workload)
-		if r.outOfTime(plan.CostOfStrip) && strip < plan.Strips {
+		if r.outOfTime(plan.CostOfStrip) {
 			break // what is left of the round would exceed the budget
 		}
 	}

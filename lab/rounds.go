@@ -34,6 +34,9 @@ func (r *runner) chooseDesign(ctx context.Context, g *Group) error {
 	}
 	p.rounds, p.executions = true, executions
 	if executions {
+		if p.isBounded {
+			p.target *= leastStrips // a round is one strip
+		}
 		return nil
 	}
 	for i := range g.Conditions {
@@ -178,7 +181,7 @@ func (r *runner) enoughRounds(g Group, p *progress) bool {
 func (r *runner) costOf(g Group, p *progress) time.Duration {
 	plan := r.design.Plan.Rounds[g.Workload]
 	if p.executions {
-		return plan.CostOfStrip * time.Duration(min(plan.Strips, leastStrips))
+		return plan.CostOfStrip * time.Duration(max(1, plan.Strips))
 	}
 	var controls time.Duration
 	if hasControls(p.blocks + 1) {

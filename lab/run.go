@@ -140,8 +140,10 @@ type progress struct {
 	spent   time.Duration // on all its blocks
 	piloted time.Duration // of that, by the pilot of its rounds
 	target  int           // blocks wanted; 0 while not known
-	warm    bool
-	done    bool
+	// isBounded tells that target is no wish of the user: it ends what has no end otherwise.
+	isBounded bool
+	warm      bool
+	done      bool
 }
 
 // Run carries out a design and returns the run as recorded. The error is nil

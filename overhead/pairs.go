@@ -18,6 +18,7 @@ type pairs struct {
 	// rounds tells that each element is a round; its log ratios are then by strips: the
 	// typical one, with the weights of the rounds, and that of totals. A quantile has none.
 	rounds                  bool
+	single                  bool // a round is one strip
 	typical, total, weights []float64
 }
 

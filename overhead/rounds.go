@@ -341,7 +341,7 @@ func (b *block) against(m workload.Metric, base []place, other place, all bool) 
 
 // pairRounds gathers a condition's log ratios to the baseline, round by round.
 func (l *layout) pairRounds(m workload.Metric, base []place, other place, all bool) pairs {
-	p := pairs{metric: m, rounds: true}
+	p := pairs{metric: m, rounds: true, single: l.least == 1}
 	var errors []float64 // of the typical ratios
 	replicates := func(condition string) []int {
 		if condition != base[0].condition || other.condition != condition {
@@ -375,8 +375,11 @@ func (l *layout) pairRounds(m workload.Metric, base []place, other place, all bo
 }
 
 // byStrips tells whether a metric's ratio is found strip by strip: not where it is a count,
-// or a quantile of what all strips of a round have.
-func (p pairs) byStrips() bool { return p.rounds && !p.metric.Count && p.metric.Quantile == 0 }
+// or a quantile of what all strips of a round have; nor where a round is one strip, as of
+// programs that run to their end, whose rounds are estimated as blocks are.
+func (p pairs) byStrips() bool {
+	return p.rounds && !p.single && !p.metric.Count && p.metric.Quantile == 0
+}
 
 // headline are the log ratios that a metric's verdict rests on, with their weights.
 func (p pairs) headline() (logRatios, weights []float64) {
