@@ -163,7 +163,7 @@ bench-platforms: setup build ## S2 as far as this host's CPUs allow: docs/result
 	bin/tare platforms --workload mpi-search,mpi-primes --cpus 2 --platform docker --budget 5m
 	bin/tare platforms --workload wordpress,cassandra --cpus 1 --platform docker --budget 7m
 	bin/tare platforms --workload ffmpeg --cpus 2 --platform docker --tasks one,many --budget 4m
-	bin/tare platforms --workload ffmpeg --cpus 1 --platform docker,vm:tcg/bare,vm:tcg/oci,vm:uml/bare --param clip=/clips/720p-1s.mp4 --causes off --budget 7m
+	bin/tare platforms --workload ffmpeg --cpus 1 --platform docker,vm:tcg/bare,vm:tcg/oci --param clip=/clips/720p-1s.mp4 --causes off --budget 7m
 	bin/tare platforms --workload ffmpeg --cpus 1 --platform vm:tcg/oci --host-cpus 1,2 --param clip=/clips/720p-1s.mp4 --causes off --budget 4m
 
 # Where the programs for a device lie: scripts/bench-gpu.sh says how a machine is measured that

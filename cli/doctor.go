@@ -99,7 +99,7 @@ func describeNoise(n host.Noise) *noise {
 func examinePlatforms(ctx context.Context, dir string) []answer {
 	platforms := lab.Remover(dir)
 	var answers []answer
-	for _, name := range []string{"bare", "cgroup", "oci:runc", "oci:crun", "oci:runsc", "containerd", "docker", "docker:rootless", "docker:swarm", "vm:kvm/bare", "vm:tcg/bare", "vm:uml/bare"} {
+	for _, name := range []string{"bare", "cgroup", "oci:runc", "oci:crun", "oci:runsc", "containerd", "docker", "docker:rootless", "docker:swarm", "vm:kvm/bare", "vm:tcg/bare"} {
 		p, err := platforms(name)
 		if err != nil {
 			answers = append(answers, answer{Name: name, Mend: err.Error()})

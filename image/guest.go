@@ -28,13 +28,11 @@ const (
 	// GuestKernel is the distribution's kernel for virtual machines, at GuestKernelFile,
 	// and of its modules those that tare's machines load, all in GuestModules.
 	GuestKernel GuestPart = "guest-kernel"
-	// GuestUML is user-mode Linux, a program that is a kernel, laid out likewise.
-	GuestUML GuestPart = "guest-uml"
 	// GuestTools are the OCI runtimes, with the libraries that they need.
 	GuestTools GuestPart = "guest-tools"
 )
 
-// Where the recipes of kernels put things.
+// Where the kernel's recipe puts things.
 const (
 	GuestKernelFile = "boot/kernel"
 	GuestModules    = "usr/lib/modules" // in a directory named by the kernel's release
@@ -44,10 +42,8 @@ var guestKernelRecipe = recipe{
 	name:     string(GuestKernel),
 	packages: []string{"linux-image-cloud-amd64"},
 	programs: []string{"/boot/vmlinuz-*"},
-	sources:  moduleNames(cloudModules),
-	add: func(ctx context.Context, b *build) error {
-		return b.layKernel(ctx, "boot/vmlinuz-*", "usr/lib/modules/*", cloudModules)
-	},
+	sources:  func() ([]byte, error) { return []byte("layout 1\n" + strings.Join(cloudModules, "\n")), nil },
+	add:      func(ctx context.Context, b *build) error { return b.layKernel(ctx) },
 }
 
 // cloudModules are the disks, the channel and the network of a machine, what containers
@@ -58,18 +54,6 @@ var cloudModules = []string{
 	"overlay", "veth", "bridge",
 	"zram", "lzo", "lzo_rle", "lz4", "lz4hc", "zstd",
 }
-
-var guestUMLRecipe = recipe{
-	name:     string(GuestUML),
-	packages: []string{"user-mode-linux"},
-	programs: []string{"/usr/bin/linux.uml"},
-	sources:  moduleNames(umlModules),
-	add: func(ctx context.Context, b *build) error {
-		return b.layKernel(ctx, "usr/bin/linux.uml", "usr/lib/uml/modules/*", umlModules)
-	},
-}
-
-var umlModules = []string{"overlay", "veth", "bridge"}
 
 var guestToolsRecipe = recipe{
 	name:     string(GuestTools),
@@ -90,18 +74,14 @@ func (s *Store) Guest(ctx context.Context, part GuestPart) (Image, error) {
 	return s.recipe(ctx, r)
 }
 
-func moduleNames(names []string) func() ([]byte, error) {
-	return func() ([]byte, error) { return []byte("layout 1\n" + strings.Join(names, "\n")), nil }
-}
-
-// layKernel leaves of a kernel's packages the kernel itself and the wanted modules with
-// all that those need.
-func (b *build) layKernel(ctx context.Context, kernel, modules string, wanted []string) error {
-	file, err := onlyMatch(b.root, kernel)
+// layKernel leaves of the kernel's packages the kernel itself and [cloudModules] with all
+// that those need.
+func (b *build) layKernel(ctx context.Context) error {
+	file, err := onlyMatch(b.root, "boot/vmlinuz-*")
 	if err != nil {
 		return err
 	}
-	from, err := onlyMatch(b.root, modules)
+	from, err := onlyMatch(b.root, "usr/lib/modules/*")
 	if err != nil {
 		return err
 	}
@@ -116,7 +96,7 @@ func (b *build) layKernel(ctx context.Context, kernel, modules string, wanted []
 	if err := copyProgram(file, filepath.Join(kept, GuestKernelFile)); err != nil {
 		return err
 	}
-	if err := layModules(ctx, from, filepath.Join(kept, GuestModules, release), wanted); err != nil {
+	if err := layModules(ctx, from, filepath.Join(kept, GuestModules, release), cloudModules); err != nil {
 		return err
 	}
 	return replaceRoot(b.root, kept)

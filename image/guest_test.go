@@ -21,7 +21,7 @@ func TestGuestPartsAreNoWorkloads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []GuestPart{GuestKernel, GuestUML, GuestTools} {
+	for _, part := range []GuestPart{GuestKernel, GuestTools} {
 		if slices.Contains(s.Recipes(), string(part)) {
 			t.Errorf("%s is offered as a recipe", part)
 		}

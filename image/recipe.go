@@ -58,7 +58,7 @@ var recipes = []recipe{
 
 // toolRecipes are those that are no workload's: other recipes use them, or virtual
 // machines ([Store.Guest]).
-var toolRecipes = []recipe{compilerRecipe, lmdbCompilerRecipe, goCompilerRecipe, javaCompilerRecipe, mpiCompilerRecipe, openMPICompilerRecipe, guestKernelRecipe, guestUMLRecipe, guestToolsRecipe}
+var toolRecipes = []recipe{compilerRecipe, lmdbCompilerRecipe, goCompilerRecipe, javaCompilerRecipe, mpiCompilerRecipe, openMPICompilerRecipe, guestKernelRecipe, guestToolsRecipe}
 
 // Recipes describes every recipe.
 func Recipes() []RecipeInfo {

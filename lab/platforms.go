@@ -22,7 +22,7 @@ var PlatformNames = []struct{ Name, Doc string }{
 	{"docker", "the Docker Engine API at DOCKER_HOST or its usual socket"},
 	{"docker:rootless", "a rootless Docker engine, at DOCKER_ROOTLESS_HOST or its user's socket"},
 	{"docker:swarm", "a service of one replica in the swarm of the engine at DOCKER_HOST, which is in one already"},
-	{"vm:ENGINE/PLATFORM", "bare, cgroup or oci in a virtual machine by kvm, tcg or uml: vm:tcg/bare, vm:kvm+cpus=4+memory=2g/oci:crun; vm alone is vm:kvm where that boots a guest, else vm:tcg"},
+	{"vm:ENGINE/PLATFORM", "bare, cgroup or oci in a virtual machine by kvm or tcg: vm:tcg/bare, vm:kvm+cpus=4+memory=2g/oci:crun; vm alone is vm:kvm where that boots a guest, else vm:tcg"},
 }
 
 // UnknownPlatform says that no platform has that name.

@@ -18,7 +18,7 @@ const tunDevice = "/dev/net/tun"
 // machine's network card is joined to.
 type Tap struct {
 	Link Link
-	// File is the program's end, to be inherited; nil once [Tap.Keep] has let go.
+	// File is the program's end, to be inherited; nil once [Tap.Close] has let go.
 	File *os.File
 }
 
@@ -63,15 +63,6 @@ func MakeTap(l Link, host netip.Prefix) (_ *Tap, err error) {
 		return nil, fmt.Errorf("setting it up: %w", err)
 	}
 	return t, nil
-}
-
-// Keep lets go of the program's end and has the device stay without it, for a
-// program that opens it by its name. It is then to be removed by [Link.Delete].
-func (t *Tap) Keep() error {
-	if err := unix.IoctlSetInt(int(t.File.Fd()), unix.TUNSETPERSIST, 1); err != nil {
-		return fmt.Errorf("keeping tap %s: %w", t.Link.Name, os.NewSyscallError("ioctl(TUNSETPERSIST)", err))
-	}
-	return t.Close()
 }
 
 // Close lets go of the program's end. It may be called again.

@@ -117,7 +117,7 @@ func (p *Pool) boxed(ctx context.Context, box string) (*lease, error) {
 	p.mu.Lock()
 	var found *machine
 	for _, m := range p.all {
-		if m.box == box && !m.engine.process().over() {
+		if m.box == box && !m.engine.child.over() {
 			found = m
 			m.users++
 			m.used = time.Now()

@@ -17,7 +17,7 @@ func TestConformance(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		full bool
-	}{{"vm:tcg/bare", false}, {"vm:tcg/oci:runc", true}, {"vm:tcg/cgroup", true}, {"vm:tcg/oci:crun", true}, {"vm:uml/bare", true}} {
+	}{{"vm:tcg/bare", false}, {"vm:tcg/oci:runc", true}, {"vm:tcg/cgroup", true}, {"vm:tcg/oci:crun", true}} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.full && os.Getenv(fullVar) == "" {
 				t.Skip("takes minutes: " + fullVar + "=1 runs it")

@@ -29,14 +29,3 @@ func TestAConsolesEndIsOneLineOfText(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
-
-func FuzzParseMconsole(f *testing.F) {
-	f.Add([]byte("\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00OK"))
-	f.Add([]byte("\x01\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xffno"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		reply, err := parseMconsole(b)
-		if err == nil && len(reply.text) > mconsoleData {
-			t.Errorf("%d bytes of text", len(reply.text))
-		}
-	})
-}

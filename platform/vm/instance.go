@@ -59,7 +59,7 @@ func (r *resting) clear(ctx context.Context) error {
 // too: what is left to wait for is that nothing of the machine is left.
 func stopInside(ctx context.Context, l *lease, stop func(context.Context) error) error {
 	err := l.machine.ended(stop(ctx))
-	if err == nil || !l.engine.process().over() {
+	if err == nil || !l.engine.child.over() {
 		return err
 	}
 	select {

@@ -47,7 +47,7 @@ type machine struct {
 	pool    *Pool
 	shape   shape
 	things  *held.Things
-	engine  running
+	engine  *qemuRunning // nil until it has started
 	console *console
 	client  *agent.Client
 	address netip.Addr // of the guest, where the host reaches it; zero where it does not
@@ -86,8 +86,7 @@ func (p *Pool) bootMachine(ctx context.Context, s shape) (_ *machine, err error)
 	began := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, p.bound(s.engine), fmt.Errorf("its agent did not answer within %v", p.bound(s.engine)))
 	defer cancel()
-	e := p.engine(s.engine)
-	files, err := p.files(ctx, e.kernel())
+	files, err := p.bootFiles(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +114,8 @@ func (p *Pool) bootMachine(ctx context.Context, s shape) (_ *machine, err error)
 		}
 	}
 	order := guest.Order{
-		Channel: e.channel(), Hostname: platform.Surroundings.Hostname, Version: p.options.Version,
-		Scratch: guest.Device(e.kernel(), guest.ScratchSerial, 1),
+		Channel: "virtio:" + channelPort, Hostname: platform.Surroundings.Hostname, Version: p.options.Version,
+		Scratch: guest.Device(guest.ScratchSerial),
 	}
 	if o.tap != nil {
 		defer o.tap.Close()
@@ -127,7 +126,7 @@ func (p *Pool) bootMachine(ctx context.Context, s shape) (_ *machine, err error)
 		return nil, err
 	}
 	laid := time.Now()
-	if m.engine, err = e.start(ctx, o); err != nil {
+	if m.engine, err = s.engine.start(ctx, o); err != nil {
 		return nil, err
 	}
 	if o.tap != nil {
@@ -139,7 +138,7 @@ func (p *Pool) bootMachine(ctx context.Context, s shape) (_ *machine, err error)
 	}
 	hello := m.client.Hello()
 	m.boot = Boot{
-		Machine: s.String(), Engine: e.version(ctx), Kernel: hello.Kernel, CPUs: hello.CPUs, Memory: hello.Memory, Started: laid,
+		Machine: s.String(), Engine: s.engine.version(ctx), Kernel: hello.Kernel, CPUs: hello.CPUs, Memory: hello.Memory, Started: laid,
 		Phases: append([]agent.Phase{{Name: "disks and devices", Took: laid.Sub(began)}, {Name: "engine", Took: answered.Sub(laid)}}, hello.Phases...),
 		Ready:  time.Since(laid), Notes: slices.Concat(m.boot.Notes, files.Warnings, m.warnings(hello)),
 	}
@@ -174,16 +173,16 @@ func (m *machine) greet(ctx context.Context) error {
 	defer close(over)
 	go func() {
 		select {
-		case <-m.engine.process().ended:
+		case <-m.engine.child.ended:
 			cancel(errEngineEnded)
 		case <-over:
 		}
 	}()
-	client, err := agent.Connect(ctx, m.engine.stream(), m.pool.options.Version)
+	client, err := agent.Connect(ctx, m.engine.conn, m.pool.options.Version)
 	if err != nil {
 		// The stream's end comes with the engine's, and may be seen first.
 		select {
-		case <-m.engine.process().ended:
+		case <-m.engine.child.ended:
 			return errEngineEnded
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -263,8 +262,8 @@ func (m *machine) makeGroup(ctx context.Context, o *startOrder) error {
 func (m *machine) endGroup(ctx context.Context, g cgroup.Group) error {
 	first := 0
 	if m.engine != nil {
-		first = m.engine.process().PID
-		if err := m.engine.process().kill(ctx); err != nil {
+		first = m.engine.child.PID
+		if err := m.engine.child.kill(ctx); err != nil {
 			return err
 		}
 	}
@@ -296,9 +295,6 @@ func (m *machine) makeTap(ctx context.Context, o *startOrder) error {
 			}
 			o.hostAddress, o.guestAddress = host.Addr(), other
 			o.mac = netns.NewLink("").MAC
-			if m.pool.engine(m.shape.engine).byName() {
-				return o.tap.Keep()
-			}
 			return nil
 		}, func(context.Context) error { return link.Delete() })
 	})
@@ -336,7 +332,7 @@ func (m *machine) take(ctx context.Context, kind, id string, attrs map[string]st
 
 // watch clears the machine away when it ends, by whosever hand.
 func (m *machine) watch() {
-	<-m.engine.process().ended
+	<-m.engine.child.ended
 	m.pool.forget(m)
 	ctx, cancel := context.WithTimeout(context.Background(), removeBound)
 	defer cancel()
@@ -358,7 +354,7 @@ func (m *machine) drop(ctx context.Context) error {
 
 // end ends the machine and waits until nothing is left of it.
 func (m *machine) end(ctx context.Context) error {
-	if err := m.engine.process().kill(ctx); err != nil {
+	if err := m.engine.child.kill(ctx); err != nil {
 		return err
 	}
 	select {
@@ -376,7 +372,7 @@ func (m *machine) enter(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-m.engine.process().ended:
+	case <-m.engine.child.ended:
 		return m.ended(platform.ErrGone)
 	}
 }
@@ -440,7 +436,7 @@ func (m *machine) hold(ctx context.Context, pin []int) error {
 		}
 		everywhere = all
 	}
-	all, err := process.Threads(m.engine.process().PID)
+	all, err := process.Threads(m.engine.child.PID)
 	if err != nil {
 		return err
 	}
@@ -503,11 +499,11 @@ func (m *machine) prepare(ctx context.Context, inside platform.Platform, img ima
 		if err != nil {
 			return err
 		}
-		device, err := m.engine.attach(ctx, disk, guest.SerialOf(img.Digest))
-		if err != nil {
+		serial := guest.SerialOf(img.Digest)
+		if err := m.engine.attach(ctx, disk, serial); err != nil {
 			return m.ended(fmt.Errorf("giving the machine the disk of image %s: %w", img.Name, err))
 		}
-		if err := m.client.Attach(ctx, img.Digest, device); err != nil {
+		if err := m.client.Attach(ctx, img.Digest, guest.Device(serial)); err != nil {
 			return m.ended(err)
 		}
 	}
@@ -526,14 +522,14 @@ func (m *machine) ended(err error) error {
 	if err == nil {
 		return nil
 	}
-	over := m.engine.process().over()
+	over := m.engine.child.over()
 	if !over && errors.Is(err, platform.ErrGone) {
 		// An instance may be gone of a machine that goes on; only the stream's end
 		// is a sign of the machine's.
 		select {
 		case <-m.client.Done():
 			select {
-			case <-m.engine.process().ended:
+			case <-m.engine.child.ended:
 				over = true
 			case <-time.After(endGrace):
 			}

@@ -134,7 +134,7 @@ func engineProcess(t *testing.T, p *Pool) *child {
 	if len(p.all) != 1 {
 		t.Fatalf("%d machines, want one", len(p.all))
 	}
-	return p.all[0].engine.process()
+	return p.all[0].engine.child
 }
 
 func TestAMachineKilledFromOutside(t *testing.T) {
@@ -247,7 +247,7 @@ func TestAMachineIsPinnedAndPaused(t *testing.T) {
 	}
 	m := v.pool.all[0]
 	var status struct{ Status string }
-	if err := m.engine.(*qemuRunning).monitor.Execute(t.Context(), "query-status", nil, &status); err != nil || status.Status != "paused" {
+	if err := m.engine.monitor.Execute(t.Context(), "query-status", nil, &status); err != nil || status.Status != "paused" {
 		t.Errorf("unused, the machine is %q (%v), want paused", status.Status, err)
 	}
 	if want := "an emulated virtual machine"; !strings.Contains(v.NotRepresentative(), want) {
@@ -311,7 +311,7 @@ func TestAGuestThatDoesNotAnswer(t *testing.T) {
 	}{
 		"silent": {func(_ *testing.T, p *Pool) { p.options.Bound = 300 * time.Millisecond }, []string{"did not answer within 300ms"}},
 		"panics": {func(t *testing.T, p *Pool) {
-			b, err := p.files(t.Context(), "cloud")
+			b, err := p.bootFiles(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -320,7 +320,7 @@ func TestAGuestThatDoesNotAnswer(t *testing.T) {
 				t.Fatal(err)
 			}
 			b.Initrd = empty
-			p.booted["cloud"] = b
+			p.files = &b
 		}, []string{"its engine ended", "console's end", "Kernel panic"}},
 	} {
 		t.Run(name, func(t *testing.T) {

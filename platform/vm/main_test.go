@@ -28,7 +28,7 @@ func options(t *testing.T, e Engine) PoolOptions {
 	if os.Geteuid() != 0 {
 		t.Skip("machines need root")
 	}
-	if err := engineOf(e).check(); err != nil {
+	if err := e.check(); err != nil {
 		t.Skip(err)
 	}
 	cache, err := os.UserCacheDir()

@@ -10,17 +10,16 @@ import (
 	"github.com/docker/go-units"
 )
 
-// Engine runs virtual machines.
+// Engine is what runs the code of virtual machines: QEMU, by the accelerator of that name.
 type Engine string
 
 // The engines.
 const (
-	KVM Engine = "kvm" // QEMU, the guest's code run by the processor itself
-	TCG Engine = "tcg" // QEMU, the guest's code translated: slow, and it runs anywhere
-	UML Engine = "uml" // a kernel as an ordinary program: one CPU, slow system calls
+	KVM Engine = "kvm" // the processor itself runs the guest's code
+	TCG Engine = "tcg" // the guest's code is translated: slow, and it runs anywhere
 )
 
-var engines = []Engine{KVM, TCG, UML}
+var engines = []Engine{KVM, TCG}
 
 // The guest's CPU models that have a name of our own; others are QEMU's names.
 const (
@@ -88,7 +87,7 @@ func ParseName(name string) (Name, error) {
 	}
 	if hasEngine {
 		if n.Engine = Engine(engine); !slices.Contains(engines, n.Engine) {
-			return bad(engine, "an engine: kvm, tcg or uml")
+			return bad(engine, "an engine: kvm or tcg")
 		}
 	}
 	seen := map[string]bool{}
@@ -119,12 +118,6 @@ func ParseName(name string) (Name, error) {
 		default:
 			return bad(word, "one of cpus=NUMBER, memory=SIZE, cpu=MODEL")
 		}
-	}
-	if n.Engine == UML && n.CPU != "" {
-		return bad("cpu="+n.CPU, "for uml, whose guest has the host's own CPU")
-	}
-	if n.Engine == UML && n.CPUs > 1 {
-		return bad(fmt.Sprintf("cpus=%d", n.CPUs), "for uml, whose kernel knows one CPU")
 	}
 	if n.CPU == CPUHost {
 		n.CPU = ""

@@ -58,7 +58,7 @@ func (p *Platform) Check(ctx context.Context) error {
 	if err := p.present(); err != nil {
 		return err
 	}
-	if _, err := p.pool.files(ctx, p.pool.engine(p.name.Engine).kernel()); err != nil {
+	if _, err := p.pool.bootFiles(ctx); err != nil {
 		return missing(err)
 	}
 	if p.name.Engine == KVM {
@@ -81,7 +81,7 @@ func (p *Platform) present() error {
 	if os.Geteuid() != 0 {
 		return &platform.Missing{What: p.Name() + " needs root, to make disks, control groups and network devices", Mend: "sudo tare ..."}
 	}
-	if err := p.pool.engine(p.name.Engine).check(); err != nil {
+	if err := p.name.Engine.check(); err != nil {
 		return err
 	}
 	if _, err := parentGroup(); err != nil {
@@ -101,12 +101,11 @@ func missing(err error) error {
 // Version implements [platform.Platform]: "QEMU 7.2.22 tcg, Linux 6.1.0-56-cloud-amd64,
 // runc 1.1.5". What is in the machine is known once one has booted.
 func (p *Platform) Version(ctx context.Context) string {
-	e := p.pool.engine(p.name.Engine)
-	parts := []string{e.version(ctx)}
+	parts := []string{p.name.Engine.version(ctx)}
 	p.pool.making.Lock()
-	files, made := p.pool.booted[e.kernel()]
+	files := p.pool.files
 	p.pool.making.Unlock()
-	if made && files.Release != "" {
+	if files != nil && files.Release != "" {
 		parts = append(parts, "Linux "+files.Release)
 	}
 	if inside := p.pool.versionInside(p.name); inside != "" {

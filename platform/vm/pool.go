@@ -43,14 +43,13 @@ type Pool struct {
 	serial  atomic.Int64
 
 	// What tests put in the place of this host's.
-	engines map[Engine]engine
 	host    func() (machineHost, error)
 	makeTap func(netns.Link, netip.Prefix) (*netns.Tap, error)
 
 	making  sync.Mutex // of what machines boot from
 	store   *image.Store
-	booted  map[guest.Kernel]guest.Boot
-	trying  sync.Mutex // of KVM
+	files   *guest.Boot // what machines boot from; nil until it is made
+	trying  sync.Mutex  // of KVM
 	tried   *trial
 	booting chan struct{} // one machine boots at a time: taken by who makes it
 
@@ -67,16 +66,9 @@ type Pool struct {
 // NewPool makes a pool without machines.
 func NewPool(o PoolOptions) *Pool {
 	return &Pool{
-		options: o, host: thisHost, makeTap: netns.MakeTap, store: o.Store, booted: map[guest.Kernel]guest.Boot{}, booting: make(chan struct{}, 1),
+		options: o, host: thisHost, makeTap: netns.MakeTap, store: o.Store, booting: make(chan struct{}, 1),
 		users: map[*Platform]bool{}, disks: map[string]*imageDisk{}, wanted: map[*Platform][]string{}, versions: map[string]string{},
 	}
-}
-
-func (p *Pool) engine(e Engine) engine {
-	if own, ok := p.engines[e]; ok {
-		return own
-	}
-	return engineOf(e)
 }
 
 // Bounds of a boot. Ordinary machines answer within a few seconds, emulated ones on a
@@ -113,12 +105,12 @@ func machinesIn(stateDir string) (string, error) {
 	return filepath.Abs(filepath.Join(stateDir, "vm"))
 }
 
-// files gives what machines boot from, made at most once.
-func (p *Pool) files(ctx context.Context, k guest.Kernel) (guest.Boot, error) {
+// bootFiles gives what machines boot from, made at most once.
+func (p *Pool) bootFiles(ctx context.Context) (guest.Boot, error) {
 	p.making.Lock()
 	defer p.making.Unlock()
-	if b, ok := p.booted[k]; ok {
-		return b, nil
+	if p.files != nil {
+		return *p.files, nil
 	}
 	if p.store == nil {
 		store, err := image.OpenStore(filepath.Join(p.options.StateDir, "images"), nil)
@@ -131,11 +123,11 @@ func (p *Pool) files(ctx context.Context, k guest.Kernel) (guest.Boot, error) {
 	if err != nil {
 		return guest.Boot{}, err
 	}
-	b, err := guest.Build(ctx, guest.BuildOptions{Store: p.store, Kernel: k, Agent: p.options.Agent, Dir: filepath.Join(dir, "boot")})
+	b, err := guest.Build(ctx, guest.BuildOptions{Store: p.store, Agent: p.options.Agent, Dir: filepath.Join(dir, "boot")})
 	if err != nil {
 		return guest.Boot{}, err
 	}
-	p.booted[k] = b
+	p.files = &b
 	return b, nil
 }
 
@@ -171,7 +163,7 @@ func (p *Pool) acquire(ctx context.Context, w wanted) (*lease, error) {
 			p.unbox(m)
 		}
 		l.release(context.WithoutCancel(ctx))
-		if m.engine.process().over() && ctx.Err() == nil {
+		if m.engine.child.over() && ctx.Err() == nil {
 			continue // it ended while it was idle: nothing was lost
 		}
 		return nil, err
@@ -216,7 +208,7 @@ func (p *Pool) free(w wanted) (*machine, error) {
 		return nil, errClosed
 	}
 	for _, m := range p.all {
-		if m.shape != w.shape || m.engine.process().over() || !m.serves(w) {
+		if m.shape != w.shape || m.engine.child.over() || !m.serves(w) {
 			continue
 		}
 		m.users++

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"strconv"
@@ -17,24 +16,21 @@ import (
 	"tare/platform/vm/qmp"
 )
 
-// qemu is QEMU, by one of its accelerators.
-type qemu struct{ accelerator string }
-
 // qemuProgram is the emulator of the machines that guests are built for.
 const qemuProgram = "qemu-system-x86_64"
 
 // kvmDevice is the kernel's hypervisor.
 const kvmDevice = "/dev/kvm"
 
-func (q qemu) kernel() guest.Kernel { return guest.Cloud }
-func (q qemu) channel() string      { return "virtio:tare" }
-func (q qemu) byName() bool         { return false }
+// channelPort names the machine's virtio-serial port that host and agent talk through.
+const channelPort = "tare"
 
-func (q qemu) check() error {
+// check reports what this host lacks, by a [*platform.Missing]. Nothing is started.
+func (e Engine) check() error {
 	if err := missingProgram(qemuProgram, "apt-get install --no-install-recommends qemu-system-x86"); err != nil {
 		return err
 	}
-	if q.accelerator != "kvm" {
+	if e != KVM {
 		return nil
 	}
 	f, err := os.OpenFile(kvmDevice, os.O_RDWR, 0)
@@ -47,25 +43,26 @@ func (q qemu) check() error {
 	return f.Close()
 }
 
-func (q qemu) version(ctx context.Context) string {
+// version is QEMU's own, and the accelerator: "QEMU 7.2.22 tcg".
+func (e Engine) version(ctx context.Context) string {
 	line := firstLine(ctx, qemuProgram, "--version") // "QEMU emulator version 7.2.22 (Debian ...)"
 	_, rest, found := strings.Cut(line, "version ")
 	if !found {
 		return line
 	}
 	number, _, _ := strings.Cut(rest, " ")
-	return "QEMU " + number + " " + q.accelerator
+	return "QEMU " + number + " " + string(e)
 }
 
 // model is the guest's CPU as QEMU is told: TCG has no host's CPU to give, and "max" is
 // all that it can translate.
-func (q qemu) model(wanted string) string {
+func (e Engine) model(wanted string) string {
 	switch {
 	case wanted == CPUDefault:
 		return ""
 	case wanted != "":
 		return wanted
-	case q.accelerator == "kvm":
+	case e == KVM:
 		return "host"
 	}
 	return "max"
@@ -76,12 +73,13 @@ type qemuRunning struct {
 	child   *child
 	monitor *qmp.Client
 	conn    net.Conn
-	kvm     bool
 	cpus    int
 }
 
-func (q qemu) start(ctx context.Context, o startOrder) (_ running, err error) {
-	r := &qemuRunning{kvm: q.accelerator == "kvm", cpus: o.shape.cpus}
+// start starts a machine, and returns when QEMU answers. Whatever is started is in the
+// order's group. The kernel then has just begun to boot.
+func (e Engine) start(ctx context.Context, o startOrder) (_ *qemuRunning, err error) {
+	r := &qemuRunning{cpus: o.shape.cpus}
 	conn, monitorEnd, err := socket.Pair()
 	if err != nil {
 		return nil, err
@@ -106,7 +104,7 @@ func (q qemu) start(ctx context.Context, o startOrder) (_ running, err error) {
 	if o.tap != nil {
 		files = append(files, o.tap.File)
 	}
-	if r.child, err = startChild(o.group, o.dir, o.console, files, qemuProgram, q.arguments(o)); err != nil {
+	if r.child, err = startChild(o.group, o.dir, o.console, files, qemuProgram, e.arguments(o)); err != nil {
 		return nil, err
 	}
 	// Ours now: the stream ends when QEMU does, not when we let go.
@@ -126,9 +124,9 @@ const (
 
 // arguments are the command line of one machine: nothing that it does not need, and
 // nothing of the user's own configuration.
-func (q qemu) arguments(o startOrder) []string {
-	accelerator := q.accelerator
-	if accelerator == "tcg" {
+func (e Engine) arguments(o startOrder) []string {
+	accelerator := string(e)
+	if e == TCG {
 		accelerator += ",thread=multi" // a thread for each CPU, as KVM has them
 	}
 	args := []string{
@@ -140,10 +138,10 @@ func (q qemu) arguments(o startOrder) []string {
 		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
 		"-chardev", fmt.Sprintf("socket,id=monitor,fd=%d", monitorFD), "-mon", "chardev=monitor,mode=control",
 		"-chardev", fmt.Sprintf("socket,id=agent,fd=%d", channelFD),
-		"-device", "virtio-serial-pci", "-device", "virtserialport,chardev=agent,name=tare",
+		"-device", "virtio-serial-pci", "-device", "virtserialport,chardev=agent,name=" + channelPort,
 		"-device", "virtio-rng-pci",
 	}
-	if model := q.model(o.shape.cpu); model != "" {
+	if model := e.model(o.shape.cpu); model != "" {
 		args = append(args, "-cpu", model)
 	}
 	for _, disk := range []struct {
@@ -166,8 +164,7 @@ func (q qemu) arguments(o startOrder) []string {
 // escaped writes a path as QEMU's options want it, where a comma ends a value.
 func escaped(path string) string { return strings.ReplaceAll(path, ",", ",,") }
 
-func (r *qemuRunning) process() *child            { return r.child }
-func (r *qemuRunning) stream() io.ReadWriteCloser { return r.conn }
+// close lets go of what leads to QEMU, which has ended.
 func (r *qemuRunning) close() error {
 	return errors.Join(r.monitor.Close(), ignoreClosed(r.conn.Close()))
 }
@@ -195,28 +192,33 @@ func (r *qemuRunning) tell(ctx context.Context, command string, arguments, resul
 	return r.monitor.Execute(ctx, command, arguments, result)
 }
 
-func (r *qemuRunning) attach(ctx context.Context, path, serial string) (string, error) {
+// attach adds a read-only disk. The guest finds it by its serial ([guest.Device]).
+func (r *qemuRunning) attach(ctx context.Context, path, serial string) error {
 	node := "image-" + serial
 	err := r.tell(ctx, "blockdev-add", map[string]any{
 		"driver": "raw", "node-name": node, "read-only": true,
 		"file": map[string]any{"driver": "file", "filename": path, "read-only": true},
 	}, nil)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if err := r.tell(ctx, "device_add", map[string]any{"driver": "virtio-blk-pci", "id": "disk-" + serial, "drive": node, "serial": serial}, nil); err != nil {
-		return "", errors.Join(err, r.tell(ctx, "blockdev-del", map[string]any{"node-name": node}, nil))
+		return errors.Join(err, r.tell(ctx, "blockdev-del", map[string]any{"node-name": node}, nil))
 	}
-	return guest.Device(guest.Cloud, serial, 0), nil
+	return nil
 }
 
+// pause stops the machine's time.
 func (r *qemuRunning) pause(ctx context.Context) error {
 	return r.tell(ctx, "stop", nil, nil)
 }
+
+// resume lets the machine's time go on.
 func (r *qemuRunning) resume(ctx context.Context) error {
 	return r.tell(ctx, "cont", nil, nil)
 }
 
+// threads lists the threads that run the machine's CPUs, in order.
 func (r *qemuRunning) threads(ctx context.Context) ([]int, error) {
 	var cpus []struct {
 		Index  int `json:"cpu-index"`

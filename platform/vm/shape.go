@@ -75,9 +75,6 @@ func (n Name) plan(s platform.Setting, h machineHost) (plan, error) {
 		return n.planSized(p, h)
 	}
 	p.shape.cpus = len(h.cpus)
-	if n.Engine == UML {
-		p.shape.cpus = 1
-	}
 	if s.CPUs > float64(len(h.cpus)) {
 		return refuse(fmt.Sprintf("cpus=%g", s.CPUs), fmt.Sprintf("this host has %d, and a machine with more is asked for in the path: vm:%s+cpus=%.0f/%s", len(h.cpus), n.Engine, math.Ceil(s.CPUs), n.Inner))
 	}
@@ -103,13 +100,6 @@ func (n Name) plan(s platform.Setting, h machineHost) (plan, error) {
 			p.shape.cpus, p.inner.CPUSet = len(list), allOf(len(list))
 		}
 	}
-	if n.Engine == UML && p.shape.cpus > 1 {
-		key := fmt.Sprintf("cpus=%g", s.CPUs)
-		if s.CPUSet != "" {
-			key = "cpuset-cpus=" + s.CPUSet
-		}
-		return refuse(key, "user-mode Linux knows one CPU")
-	}
 	p.shape.memory = h.ordinary()
 	switch {
 	case s.Memory == 0:
@@ -127,9 +117,6 @@ func (n Name) plan(s platform.Setting, h machineHost) (plan, error) {
 func (n Name) planSized(p plan, h machineHost) (plan, error) {
 	if p.shape.cpus == 0 {
 		p.shape.cpus = len(h.cpus)
-		if n.Engine == UML {
-			p.shape.cpus = 1
-		}
 	}
 	if p.shape.memory == 0 {
 		p.shape.memory = h.ordinary()

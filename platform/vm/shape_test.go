@@ -30,7 +30,7 @@ func TestWhatASettingComesTo(t *testing.T) {
 		// Both: as large as is asked for, roaming over more.
 		{"vm:kvm/oci", "cpus=1.5,cpuset-cpus=1-3", "vm:kvm+cpus=2+memory=2g", []int{1, 2, 3}, "cpus=1.5", 0},
 		{"vm:kvm/bare", "cpus=3,cpuset-cpus=1-3", "vm:kvm+cpus=3+memory=2g", []int{1, 2, 3}, "cpus=3,cpuset-cpus=0-2", 0},
-		{"vm:uml/bare", "cpus=1,cpuset-cpus=1-3", "vm:uml+cpus=1+memory=2g", []int{1, 2, 3}, "cpus=1", 0},
+		{"vm:tcg/bare", "cpus=1,cpuset-cpus=1-3", "vm:tcg+cpus=1+memory=2g", []int{1, 2, 3}, "cpus=1", 0},
 		// Memory is the inner platform's limit where it has one, else the machine's size.
 		{"vm:tcg/oci", "memory=1g", "vm:tcg+cpus=4+memory=1408m", nil, "memory=1g", 0},
 		{"vm:tcg/bare", "memory=1g", "vm:tcg+cpus=4+memory=1g", nil, "", 1 << 30},
@@ -39,7 +39,6 @@ func TestWhatASettingComesTo(t *testing.T) {
 		{"vm:kvm+cpus=3/oci", "cpuset-cpus=1-2", "vm:kvm+cpus=3+memory=2g", nil, "cpuset-cpus=1-2", 0},
 		{"vm:kvm+cpus=8/bare", "", "vm:kvm+cpus=8+memory=2g", nil, "", 0},
 		{"vm:kvm+cpu=qemu64/oci", "cpus=1", "vm:kvm+cpus=1+memory=2g+cpu=qemu64", nil, "cpus=1", 0},
-		{"vm:uml/bare", "", "vm:uml+cpus=1+memory=2g", nil, "", 0},
 		{"vm:tcg/oci", "network=bridge,storage=tmpfs,seccomp=unconfined", "vm:tcg+cpus=4+memory=2g", nil, "storage=tmpfs,network=bridge,seccomp=unconfined", 0},
 	} {
 		got, err := parse(t, c.name).plan(setting(t, c.setting), fourCPUs)
@@ -63,8 +62,6 @@ func TestSettingsThatMeanNothingInAMachine(t *testing.T) {
 		{"vm:tcg/bare", "cpus=0.5", "cpus", "whole CPUs"},
 		{"vm:tcg/bare", "network=bridge", "network=bridge", "host's network"},
 		{"vm:tcg/oci", "network=bridge:nat", "network=bridge:nat", "engine's"},
-		{"vm:uml/bare", "cpus=2", "cpus=2", "one CPU"},
-		{"vm:uml/bare", "cpuset-cpus=0-1", "cpuset-cpus=0-1", "one CPU"},
 		{"vm:kvm+cpus=2/oci", "cpus=3", "cpus=3", "machine has 2"},
 		{"vm:kvm+cpus=2/oci", "cpuset-cpus=2", "cpuset-cpus=2", "CPUs 0-1"},
 		{"vm:kvm+memory=1g/oci", "memory=2g", "memory=2g", "machine has 1g"},

@@ -37,7 +37,7 @@ func hostBoot() string {
 func (p *Pool) tryKVM(ctx context.Context) error {
 	p.trying.Lock()
 	defer p.trying.Unlock()
-	if err := p.engine(KVM).check(); err != nil {
+	if err := KVM.check(); err != nil {
 		return err
 	}
 	if p.tried == nil {

@@ -2,8 +2,8 @@
 // machine, "vm:kvm/oci:runc" a container in one. What runs in the machine is not written
 // again: a machine boots with tare's agent in it (package guest), and the platform is
 // the agent's own, reached through a stream (package agent). What this package has is
-// the machines ([Pool]): how they are sized, started, kept, paused, pinned and removed,
-// by the engines KVM and TCG (QEMU both) and UML (user-mode Linux).
+// the machines ([Pool]): how they are sized, started, kept, paused, pinned and removed.
+// QEMU runs them, by either of two engines: KVM and TCG.
 //
 // # What a setting means
 //
@@ -24,5 +24,5 @@
 // reports [platform.ErrGone].
 //
 // The package measures nothing of programs. See QEMU's "Invocation" and "QMP
-// reference", and Documentation/virt/uml/user_mode_linux_howto_v2.rst of Linux.
+// reference".
 package vm

@@ -25,10 +25,9 @@ import (
 // Boot is what a machine boots from. Its files are shared by all machines and are
 // never written.
 type Boot struct {
-	// Kernel is the file to boot: a bzImage, or user-mode Linux' program, which is
-	// linked against this host's C library.
+	// Kernel is the file to boot, a bzImage.
 	Kernel string `json:"-"`
-	// Initrd is the initial root, a cpio archive; empty for [UML], which mounts Root.
+	// Initrd is the initial root, a cpio archive.
 	Initrd string `json:"-"`
 	// Root is the machine's root disk, read-only: to be attached as the first disk,
 	// with serial [RootSerial].
@@ -46,8 +45,7 @@ type Boot struct {
 
 // BuildOptions say what to make.
 type BuildOptions struct {
-	Store  *image.Store
-	Kernel Kernel
+	Store *image.Store
 	// Agent is the path of a static tare; empty is this program.
 	Agent string
 	// Dir keeps what was made, for the next time.
@@ -56,6 +54,10 @@ type BuildOptions struct {
 
 // buildFormat is raised when the way of building changes what is built.
 const buildFormat = 2
+
+// buildName begins the names of builds' directories and of their lock. The distribution
+// calls its kernel for virtual machines so.
+const buildName = "cloud"
 
 // description is the file that tells a whole build from a torn one.
 const description = "boot.json"
@@ -71,13 +73,6 @@ func Build(ctx context.Context, o BuildOptions) (Boot, error) {
 }
 
 func build(ctx context.Context, o BuildOptions) (Boot, error) {
-	part, ok := parts[o.Kernel]
-	if !ok {
-		return Boot{}, fmt.Errorf("there is no kernel %q", o.Kernel)
-	}
-	if err := o.Kernel.Check(); err != nil {
-		return Boot{}, err
-	}
 	if o.Agent == "" {
 		own, err := os.Executable()
 		if err != nil {
@@ -88,7 +83,7 @@ func build(ctx context.Context, o BuildOptions) (Boot, error) {
 	if err := checkAgent(o.Agent); err != nil {
 		return Boot{}, err
 	}
-	kernel, err := o.Store.Guest(ctx, part)
+	kernel, err := o.Store.Guest(ctx, image.GuestKernel)
 	if err != nil {
 		return Boot{}, err
 	}
@@ -99,7 +94,7 @@ func build(ctx context.Context, o BuildOptions) (Boot, error) {
 	if err := file.Private(o.Dir); err != nil {
 		return Boot{}, err
 	}
-	release, err := hold(ctx, filepath.Join(o.Dir, string(o.Kernel)+".lock"))
+	release, err := hold(ctx, filepath.Join(o.Dir, buildName+".lock"))
 	if err != nil {
 		return Boot{}, err
 	}
@@ -108,13 +103,13 @@ func build(ctx context.Context, o BuildOptions) (Boot, error) {
 	if err != nil {
 		return Boot{}, err
 	}
-	digest := sha256.Sum256(fmt.Appendf(nil, "%d %s %s %s %s", buildFormat, o.Kernel, kernel.Digest, tools.Digest, sum))
+	digest := sha256.Sum256(fmt.Appendf(nil, "%d %s %s %s %s", buildFormat, buildName, kernel.Digest, tools.Digest, sum))
 	b := builder{
-		kernel: o.Kernel, agent: o.Agent, kernelRoot: kernel.Root, toolsRoot: tools.Root,
+		agent: o.Agent, kernelRoot: kernel.Root, toolsRoot: tools.Root,
 		boot: Boot{Digest: "sha256:" + hex.EncodeToString(digest[:]), Warnings: slices.Concat(kernel.Warnings, tools.Warnings)},
 	}
-	dir := filepath.Join(o.Dir, string(o.Kernel)+"-"+hex.EncodeToString(digest[:8]))
-	if boot, err := load(dir, o.Kernel); err == nil {
+	dir := filepath.Join(o.Dir, buildName+"-"+hex.EncodeToString(digest[:8]))
+	if boot, err := load(dir); err == nil {
 		now := time.Now()
 		_ = os.Chtimes(dir, now, now) // which were used last is what is kept
 		return boot, nil
@@ -122,11 +117,9 @@ func build(ctx context.Context, o BuildOptions) (Boot, error) {
 	if err := b.make(ctx, o.Dir, dir); err != nil {
 		return Boot{}, err
 	}
-	prune(o.Dir, o.Kernel)
-	return load(dir, o.Kernel)
+	prune(o.Dir)
+	return load(dir)
 }
-
-var parts = map[Kernel]image.GuestPart{Cloud: image.GuestKernel, UML: image.GuestUML}
 
 // hold waits for a lock that goes with the process.
 func hold(ctx context.Context, name string) (release func(), err error) {
@@ -138,7 +131,7 @@ func hold(ctx context.Context, name string) (release func(), err error) {
 }
 
 // load gives a build that is there, whole.
-func load(dir string, kernel Kernel) (Boot, error) {
+func load(dir string) (Boot, error) {
 	text, err := os.ReadFile(filepath.Join(dir, description))
 	if err != nil {
 		return Boot{}, err
@@ -147,13 +140,8 @@ func load(dir string, kernel Kernel) (Boot, error) {
 	if err := json.Unmarshal(text, &boot); err != nil {
 		return Boot{}, fmt.Errorf("%s: %w", dir, err)
 	}
-	boot.Kernel, boot.Root = filepath.Join(dir, "kernel"), filepath.Join(dir, "root.ext4")
-	files := []string{boot.Kernel, boot.Root}
-	if kernel != UML {
-		boot.Initrd = filepath.Join(dir, "initrd")
-		files = append(files, boot.Initrd)
-	}
-	for _, f := range files {
+	boot.Kernel, boot.Initrd, boot.Root = filepath.Join(dir, "kernel"), filepath.Join(dir, "initrd"), filepath.Join(dir, "root.ext4")
+	for _, f := range []string{boot.Kernel, boot.Initrd, boot.Root} {
 		if _, err := os.Stat(f); err != nil {
 			return Boot{}, err
 		}
@@ -161,13 +149,13 @@ func load(dir string, kernel Kernel) (Boot, error) {
 	return boot, nil
 }
 
-// keptBuilds is how many builds of a kernel stay: each new tare makes one.
+// keptBuilds is how many builds stay: each new tare makes one.
 const keptBuilds = 3
 
 // prune removes the builds that were not used for longest. A machine that runs keeps
 // the files that it has open.
-func prune(dir string, kernel Kernel) {
-	found, err := filepath.Glob(filepath.Join(dir, string(kernel)+"-*"))
+func prune(dir string) {
+	found, err := filepath.Glob(filepath.Join(dir, buildName+"-*"))
 	if err != nil {
 		return
 	}
@@ -189,11 +177,11 @@ func prune(dir string, kernel Kernel) {
 // checkAgent refuses a program that needs a loader: the machine has no libraries for
 // it. `go test` and `go run` make such ones where cgo is on.
 func checkAgent(name string) error {
-	loader, err := loaderOf(name)
+	dynamic, err := needsLoader(name)
 	if err != nil {
 		return fmt.Errorf("the agent's program: %w", err)
 	}
-	if loader == "" {
+	if !dynamic {
 		return nil
 	}
 	return &image.Missing{
@@ -202,35 +190,14 @@ func checkAgent(name string) error {
 	}
 }
 
-// checkLoader refuses user-mode Linux where this host has not what loads it. The host is
-// of the distribution that it comes from, or there were no recipe, so its C library is
-// the one that it is linked against.
-func checkLoader(name string) error {
-	loader, err := loaderOf(name)
-	if err != nil || loader == "" {
-		return err
-	}
-	if _, err := os.Stat(loader); err != nil {
-		return &image.Missing{What: "user-mode Linux is loaded by " + loader + ", which is not on this host", Mend: "apt-get install libc6"}
-	}
-	return nil
-}
-
-// loaderOf is the loader that a program names; empty where it is static.
-func loaderOf(name string) (string, error) {
+// needsLoader reports whether a program names a loader: a static one does not.
+func needsLoader(name string) (bool, error) {
 	f, err := elf.Open(name)
 	if err != nil {
-		return "", err
+		return false, err
 	}
 	defer f.Close()
-	for _, p := range f.Progs {
-		if p.Type != elf.PT_INTERP {
-			continue
-		}
-		text, err := io.ReadAll(io.LimitReader(p.Open(), 4096))
-		return strings.TrimRight(string(text), "\x00"), err
-	}
-	return "", nil
+	return slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }), nil
 }
 
 func sumOf(name string) (string, error) {
@@ -248,7 +215,6 @@ func sumOf(name string) (string, error) {
 
 // builder makes one build.
 type builder struct {
-	kernel                       Kernel
 	agent, kernelRoot, toolsRoot string
 	boot                         Boot
 }
@@ -269,30 +235,19 @@ func (b *builder) make(ctx context.Context, parent, dir string) (err error) {
 	if err := os.Mkdir(made, 0o755); err != nil {
 		return err
 	}
-	if b.kernel == UML {
-		if err := checkLoader(kernel); err != nil {
-			return err
-		}
-	}
 	if err := copyFile(kernel, filepath.Join(made, "kernel"), 0o755); err != nil {
 		return err
 	}
 	b.boot.Release = m.release
-	early, late, err := m.split(b.kernel)
+	early, late, err := m.split()
 	if err != nil {
 		return err
 	}
-	switch b.kernel {
-	case Cloud:
-		// A CPU that is stuck in the kernel for 20 seconds, as emulation once in a while
-		// brings about, ends the machine with a trace on its console: better than a
-		// program that never ends.
-		b.boot.Cmdline = []string{"rdinit=" + Program, "quiet", "panic=-1", "softlockup_panic=1"}
-		err = b.writeInitrd(filepath.Join(made, "initrd"), m, early)
-	case UML:
-		b.boot.Cmdline = []string{"root=/dev/ubda", "ro", "rootfstype=ext4", "init=" + Program, "quiet", "panic=-1"}
-	}
-	if err != nil {
+	// A CPU that is stuck in the kernel for 20 seconds, as emulation once in a while
+	// brings about, ends the machine with a trace on its console: better than a
+	// program that never ends.
+	b.boot.Cmdline = []string{"rdinit=" + Program, "quiet", "panic=-1", "softlockup_panic=1"}
+	if err := b.writeInitrd(filepath.Join(made, "initrd"), m, early); err != nil {
 		return err
 	}
 	root := filepath.Join(work, "root")

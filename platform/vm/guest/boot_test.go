@@ -19,12 +19,8 @@ import (
 )
 
 // A machine runs a program of a disk, tells its exit status and ends with it.
-func TestRunTCG(t *testing.T) { testRun(t, guest.Cloud) }
-
-func TestRunUML(t *testing.T) { testRun(t, guest.UML) }
-
-func testRun(t *testing.T, k guest.Kernel) {
-	boot := built(t, k)
+func TestRun(t *testing.T) {
+	boot := built(t)
 	root := t.TempDir()
 	install(t, staticBusybox(t), filepath.Join(root, "busybox"))
 	if err := os.WriteFile(filepath.Join(root, "script"), []byte(script), 0o644); err != nil {
@@ -38,25 +34,21 @@ func testRun(t *testing.T, k guest.Kernel) {
 	serial := guest.SerialOf(digest)
 	order := guest.Order{
 		Hostname: "weighed",
+		Address:  netip.MustParsePrefix("10.0.2.15/24"), Gateway: netip.MustParseAddr("10.0.2.2"), MAC: "52:54:00:12:34:56",
 		Run: &guest.Run{
-			Device: guest.Device(k, serial, 2),
+			Device: guest.Device(serial),
 			Args:   []string{guest.RunDirectory + "/busybox", "sh", guest.RunDirectory + "/script"},
 		},
 	}
-	if k == guest.Cloud {
-		order.Address, order.Gateway = netip.MustParsePrefix("10.0.2.15/24"), netip.MustParseAddr("10.0.2.2")
-		order.MAC = "52:54:00:12:34:56"
-	}
-	m := start(t, k, boot, order, [2]string{serial, disk})
+	m := start(t, boot, order, [2]string{serial, disk})
 	m.end(bound)
 	text := m.console.String()
-	if order.Address.IsValid() && (!strings.Contains(text, "address 10.0.2.15/24") || !strings.Contains(text, "route 10.0.2.2")) {
-		t.Error("the machine's interface has not its address, or the route is not there")
-	}
 	for _, want := range []string{
 		guest.ExitLine + "7",
 		"release " + boot.Release,
 		"host weighed",
+		"address 10.0.2.15/24",
+		"route 10.0.2.2",
 		"files 1048576",
 		"runc version",
 		"crun version",
@@ -70,11 +62,7 @@ func testRun(t *testing.T, k guest.Kernel) {
 	}
 	_, handed, _ := strings.Cut(text, "controllers ")
 	handed, _, _ = strings.Cut(handed, "\n")
-	wanted := []string{"cpu", "cpuset", "io", "memory", "pids"}
-	if k == guest.UML {
-		wanted = []string{"cpu", "io", "memory", "pids"} // a kernel of one CPU has no cpuset
-	}
-	for _, c := range wanted {
+	for _, c := range []string{"cpu", "cpuset", "io", "memory", "pids"} {
 		if !slices.Contains(strings.Fields(handed), c) {
 			t.Errorf("controllers handed down: %q, without %s", handed, c)
 		}
@@ -100,19 +88,15 @@ $B mkdir /tmp/u /tmp/w /tmp/m && $B mount -t overlay -o lowerdir=/usr,upperdir=/
 exit 7`
 
 // A machine boots to its agent, which answers for platforms, and is switched off.
-func TestAgentTCG(t *testing.T) { testAgent(t, guest.Cloud) }
-
-func TestAgentUML(t *testing.T) { testAgent(t, guest.UML) }
-
-func testAgent(t *testing.T, k guest.Kernel) {
-	boot := built(t, k)
+func TestAgent(t *testing.T) {
+	boot := built(t)
 	img := conformance.Image(t)
 	disk := filepath.Join(t.TempDir(), "image")
 	if err := guest.ImageDisk(t.Context(), img, disk); err != nil {
 		t.Fatal(err)
 	}
 	serial := guest.SerialOf(img.Digest)
-	m := start(t, k, boot, guest.Order{Version: "test"}, [2]string{serial, disk})
+	m := start(t, boot, guest.Order{Version: "test"}, [2]string{serial, disk})
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
 	client, err := agent.Connect(ctx, m.conn, "test")
@@ -133,17 +117,14 @@ func testAgent(t *testing.T, k guest.Kernel) {
 		}
 	}
 	want := []string{"kernel", "root", "file systems", "modules", "disks", "network", "agent"}
-	if k == guest.UML {
-		want = slices.Delete(want, 1, 2) // its kernel mounts the root itself
-	}
 	if !slices.Equal(names, want) {
 		t.Errorf("phases %v, want %v", names, want)
 	}
-	if err := client.Attach(ctx, img.Digest, guest.Device(k, serial, 2)); err != nil {
+	if err := client.Attach(ctx, img.Digest, guest.Device(serial)); err != nil {
 		t.Fatal(err)
 	}
 	// The disk is held to the digest that it is said to be of.
-	if err := client.Attach(ctx, "sha256:"+strings.Repeat("0", 64), guest.Device(k, serial, 2)); err == nil {
+	if err := client.Attach(ctx, "sha256:"+strings.Repeat("0", 64), guest.Device(serial)); err == nil {
 		t.Error("a disk was taken for another image's")
 	}
 	for _, name := range []string{"bare", "cgroup", "oci:runc", "oci:crun"} {
@@ -186,8 +167,8 @@ func weigh(t *testing.T, p platform.Platform, img image.Image) {
 
 // A machine that cannot be what it is told to be switches itself off, and says why.
 func TestMachineSaysWhyItEnds(t *testing.T) {
-	boot := built(t, guest.UML)
-	lost, err := guest.Order{Channel: "tty:/dev/none"}.Argument()
+	boot := built(t)
+	lost, err := guest.Order{Channel: "virtio:none"}.Argument()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,11 +179,11 @@ func TestMachineSaysWhyItEnds(t *testing.T) {
 		"an order that asks nothing": {"tare.order=e30", []string{"tare: the machine's channel"}},
 		"no order":                   {"quiet", []string{"tare: the kernel's command line holds no order"}},
 		// The agent is another process than the one that switches the machine off.
-		"a channel that is not there": {lost, []string{"tare: the channel to the host: open /dev/none", "tare: the agent ended with exit status 1"}},
+		"a channel that is not there": {lost, []string{"tare: the channel to the host: no virtio-serial port is named none", "tare: the agent ended with exit status 1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd, _ := startUML(t, boot, &guest.Order{Run: &guest.Run{}}, [][2]string{{guest.RootSerial, boot.Root}})
-			cmd.Args = append(cmd.Args, c.word)
+			cmd, _ := emulate(t, 2, boot, &guest.Order{Run: &guest.Run{}}, [][2]string{{guest.RootSerial, boot.Root}}, "")
+			tell(cmd, c.word)
 			said := newConsole(t)
 			cmd.Stdout, cmd.Stderr = said.File, said.File
 			ctx, cancel := context.WithTimeout(t.Context(), bound)
@@ -225,24 +206,14 @@ func TestMachineSaysWhyItEnds(t *testing.T) {
 }
 
 // A machine whose host goes away without a word, as one that crashed, ends by itself.
-func TestHostGoesAwayTCG(t *testing.T) { testHostGoesAway(t, guest.Cloud) }
-
-func TestHostGoesAwayUML(t *testing.T) { testHostGoesAway(t, guest.UML) }
-
-func connected(t *testing.T, m *machine, within time.Duration) (*agent.Client, error) {
-	ctx, cancel := context.WithTimeout(t.Context(), within)
-	defer cancel()
-	return agent.Connect(ctx, m.conn, "test")
-}
-
-func testHostGoesAway(t *testing.T, k guest.Kernel) {
-	m := start(t, k, built(t, k), guest.Order{Version: "test"})
+func TestHostGoesAway(t *testing.T) {
+	m := start(t, built(t), guest.Order{Version: "test"})
 	client, err := connected(t, m, bound/2)
 	if err != nil && m.console.String() == "" {
 		// An emulator that never began: seen once, on a host that was short of CPU time. What
 		// a machine does that boots is what is asked here.
 		t.Logf("begun anew: %v", err)
-		m = start(t, k, built(t, k), guest.Order{Version: "test"})
+		m = start(t, built(t), guest.Order{Version: "test"})
 		client, err = connected(t, m, bound)
 	}
 	if err != nil {
@@ -251,4 +222,10 @@ func testHostGoesAway(t *testing.T, k guest.Kernel) {
 	_ = m.conn.Close()
 	m.end(bound)
 	_ = client.Close()
+}
+
+func connected(t *testing.T, m *machine, within time.Duration) (*agent.Client, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	return agent.Connect(ctx, m.conn, "test")
 }

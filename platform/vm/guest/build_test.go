@@ -22,7 +22,7 @@ func TestBuildRefusesDynamicAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = guest.Build(t.Context(), guest.BuildOptions{Store: store, Kernel: guest.Cloud, Agent: sh, Dir: t.TempDir()})
+	_, err = guest.Build(t.Context(), guest.BuildOptions{Store: store, Agent: sh, Dir: t.TempDir()})
 	var missing *image.Missing
 	if !errors.As(err, &missing) || !strings.Contains(missing.What, sh) || !strings.Contains(missing.Mend, "make build") {
 		t.Errorf("%v, want an *image.Missing with the mend", err)
@@ -31,24 +31,19 @@ func TestBuildRefusesDynamicAgent(t *testing.T) {
 	if err := os.WriteFile(text, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range []guest.BuildOptions{
-		{Store: store, Kernel: guest.Cloud, Agent: text, Dir: t.TempDir()},
-		{Store: store, Kernel: "hurd", Dir: t.TempDir()},
-	} {
-		if boot, err := guest.Build(t.Context(), o); err == nil {
-			t.Errorf("%+v gave %+v", o, boot)
-		}
+	if boot, err := guest.Build(t.Context(), guest.BuildOptions{Store: store, Agent: text, Dir: t.TempDir()}); err == nil {
+		t.Errorf("an agent that is no program gave %+v", boot)
 	}
 }
 
 // What is made once is found, and the initial root is the same bytes each time.
 func TestBuildOnce(t *testing.T) {
-	first := built(t, guest.Cloud)
+	first := built(t)
 	store, err := image.OpenStore(filepath.Join(cache(t), "images"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := guest.BuildOptions{Store: store, Kernel: guest.Cloud, Dir: filepath.Dir(filepath.Dir(first.Kernel))}
+	options := guest.BuildOptions{Store: store, Dir: filepath.Dir(filepath.Dir(first.Kernel))}
 	before, err := os.Stat(first.Root)
 	if err != nil {
 		t.Fatal(err)

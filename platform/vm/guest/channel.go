@@ -10,50 +10,23 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"golang.org/x/term"
 )
 
 // hostBound is how long the host may leave an agent that is there without a word.
 const hostBound = 2 * time.Minute
 
-// openChannel opens what the host and the agent talk through.
+// openChannel opens what the host and the agent talk through, by its name in the order
+// ([Order.Channel]).
 func openChannel(ctx context.Context, name string) (io.ReadWriteCloser, error) {
-	kind, rest, _ := strings.Cut(name, ":")
-	switch kind {
-	case "virtio":
-		file, err := awaitPort(ctx, rest)
-		if err != nil {
-			return nil, err
-		}
-		f, err := os.OpenFile(file, os.O_RDWR, 0)
-		if err != nil {
-			return nil, err
-		}
-		return &port{File: f, until: time.Now().Add(hostBound)}, nil
-	case "tty":
-		f, err := os.OpenFile(rest, os.O_RDWR, 0)
-		if err != nil {
-			return nil, err
-		}
-		if err := makeRaw(f); err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", rest, err), f.Close())
-		}
-		return f, nil
-	}
-	return nil, fmt.Errorf("no channel %q", name)
-}
-
-// makeRaw makes bytes of what begins as a terminal, which edits, echoes and translates.
-// File.Fd would make reading from it block a thread, which closing it does not end.
-func makeRaw(f *os.File) error {
-	line, err := f.SyscallConn()
+	file, err := awaitPort(ctx, strings.TrimPrefix(name, virtioChannel))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var making error
-	err = line.Control(func(fd uintptr) { _, making = term.MakeRaw(int(fd)) })
-	return errors.Join(err, making)
+	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &port{File: f, until: time.Now().Add(hostBound)}, nil
 }
 
 // awaitPort finds the virtio-serial port of that name: its device is the kernel's

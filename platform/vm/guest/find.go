@@ -20,11 +20,6 @@ const diskBound = 20 * time.Second
 
 // find looks for the disk; fs.ErrNotExist where it is not there.
 func (d device) find() (string, error) {
-	if d.serial == "" {
-		name := "/dev/ubd" + string(rune('a'+d.index))
-		_, err := os.Stat(name)
-		return name, err
-	}
 	found, err := filepath.Glob("/sys/block/vd*/serial")
 	if err != nil {
 		return "", err
@@ -49,13 +44,6 @@ func openable(name string) (string, error) {
 		return "", err
 	}
 	return name, f.Close()
-}
-
-func (d device) String() string {
-	if d.serial == "" {
-		return fmt.Sprintf("ubd:%d", d.index)
-	}
-	return "virtio:" + d.serial
 }
 
 // await waits for a disk. The kernel tells of one by an event that needs a listener of

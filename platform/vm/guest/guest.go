@@ -1,8 +1,8 @@
 // Package guest is the inside of a virtual machine: what it boots from, and tare as its
 // first process.
 //
-// On the host, [Build] makes what a machine boots from (a kernel of the
-// distribution's, an initial root, a read-only disk with this very program and the
+// On the host, [Build] makes what a machine boots from (the distribution's kernel for
+// virtual machines, an initial root, a read-only disk with this very program and the
 // OCI runtimes), [ImageDisk] makes a disk of an image's root, by which images cross
 // into machines quickly, and [ScratchDisk] one for what programs write. An [Order]
 // tells the machine what it is to be.
@@ -16,23 +16,11 @@
 // general-purpose init: a machine lives as long as its agent.
 package guest
 
-// Kernel names a kernel that machines boot.
-type Kernel string
-
-const (
-	// Cloud is the distribution's kernel for virtual machines, for engines that
-	// emulate a computer.
-	Cloud Kernel = "cloud"
-	// UML is user-mode Linux: a kernel that is itself a process of the host.
-	UML Kernel = "uml"
-)
-
-// Program is the name under which this program is a machine's first process; a
-// kernel is told it by init= and rdinit=.
+// Program is the name under which this program is a machine's first process; the kernel
+// is told it by rdinit=.
 const Program = "/tare-guest"
 
-// Serials of the disks that every machine of kernel [Cloud] has. For [UML], which
-// has no serials, the root is disk 0 and the scratch disk is disk 1.
+// Serials of the disks that every machine has.
 const (
 	RootSerial    = "tare-root"
 	ScratchSerial = "tare-scratch"

@@ -37,14 +37,14 @@ type machine struct {
 // slow, and a passing step takes a small part of it.
 const bound = 2 * time.Minute
 
-// built gives what machines of that kernel boot from, or skips.
-func built(t *testing.T, k guest.Kernel) guest.Boot {
+// emulator is the program that runs the machines.
+const emulator = "qemu-system-x86_64"
+
+// built gives what machines boot from, or skips.
+func built(t *testing.T) guest.Boot {
 	t.Helper()
-	engine := map[guest.Kernel]string{guest.Cloud: "qemu-system-x86_64"}[k]
-	if engine != "" {
-		if _, err := exec.LookPath(engine); err != nil {
-			t.Skip("no " + engine + " here: apt-get install --no-install-recommends qemu-system-x86")
-		}
+	if _, err := exec.LookPath(emulator); err != nil {
+		t.Skip("no " + emulator + " here: apt-get install --no-install-recommends qemu-system-x86")
 	}
 	if os.Geteuid() != 0 {
 		t.Skip("making images needs root")
@@ -53,7 +53,7 @@ func built(t *testing.T, k guest.Kernel) guest.Boot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	boot, err := guest.Build(t.Context(), guest.BuildOptions{Store: store, Kernel: k, Dir: t.TempDir()})
+	boot, err := guest.Build(t.Context(), guest.BuildOptions{Store: store, Dir: t.TempDir()})
 	var missing *image.Missing
 	if errors.As(err, &missing) {
 		t.Skip(err)
@@ -74,38 +74,27 @@ func cache(t *testing.T) string {
 }
 
 // start boots a machine of two CPUs. disks are further ones, by serial.
-func start(t *testing.T, k guest.Kernel, boot guest.Boot, order guest.Order, disks ...[2]string) *machine {
+func start(t *testing.T, boot guest.Boot, order guest.Order, disks ...[2]string) *machine {
 	t.Helper()
-	return startOn(t, k, 2, boot, order, disks...)
+	return startOn(t, 2, boot, order, disks...)
 }
 
-func startOn(t *testing.T, k guest.Kernel, cpus int, boot guest.Boot, order guest.Order, disks ...[2]string) *machine {
+func startOn(t *testing.T, cpus int, boot guest.Boot, order guest.Order, disks ...[2]string) *machine {
 	t.Helper()
 	dir := t.TempDir()
 	scratch := filepath.Join(dir, "scratch")
 	if err := guest.ScratchDisk(t.Context(), scratch, 4<<30); err != nil {
 		t.Fatal(err)
 	}
-	order.Scratch = guest.Device(k, guest.ScratchSerial, 1)
+	order.Scratch = guest.Device(guest.ScratchSerial)
 	disks = append([][2]string{{guest.RootSerial, boot.Root}, {guest.ScratchSerial, scratch}}, disks...)
 	m := &machine{t: t, console: newConsole(t), ended: make(chan error, 1)}
-	var cmd *exec.Cmd
-	var accept func() net.Conn
-	if k == guest.UML {
-		cmd, accept = startUML(t, boot, &order, disks)
-	} else {
-		cmd, accept = startQEMU(t, cpus, boot, &order, disks, filepath.Join(dir, "channel"))
-	}
+	cmd, accept := emulate(t, cpus, boot, &order, disks, filepath.Join(dir, "channel"))
 	word, err := order.Argument()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if k == guest.UML {
-		cmd.Args = append(cmd.Args, word)
-	} else {
-		last := len(cmd.Args) - 1
-		cmd.Args[last] += " " + word
-	}
+	tell(cmd, word)
 	cmd.Stdout, cmd.Stderr = m.console.File, m.console.File
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -126,7 +115,12 @@ func startOn(t *testing.T, k guest.Kernel, cpus int, boot guest.Boot, order gues
 	return m
 }
 
-func startQEMU(t *testing.T, cpus int, boot guest.Boot, order *guest.Order, disks [][2]string, socket string) (*exec.Cmd, func() net.Conn) {
+// tell adds a word to the kernel's command line, which is the emulator's last argument.
+func tell(cmd *exec.Cmd, word string) { cmd.Args[len(cmd.Args)-1] += " " + word }
+
+// emulate gives the emulator's command, which is not started, and what waits until it has
+// connected the agent's channel. The channel becomes part of the order.
+func emulate(t *testing.T, cpus int, boot guest.Boot, order *guest.Order, disks [][2]string, socket string) (*exec.Cmd, func() net.Conn) {
 	t.Helper()
 	args := []string{
 		"-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", strconv.Itoa(cpus), "-m", "1024", "-display", "none", "-nodefaults", "-no-reboot",
@@ -155,7 +149,7 @@ func startQEMU(t *testing.T, cpus int, boot guest.Boot, order *guest.Order, disk
 		args = append(args, "-device", "virtio-serial-pci", "-chardev", "socket,id=tare,path="+socket, "-device", "virtserialport,chardev=tare,name=tare")
 	}
 	args = append(args, "-append", "console=ttyS0 "+strings.Join(boot.Cmdline, " "))
-	return exec.Command("qemu-system-x86_64", args...), func() net.Conn {
+	return exec.Command(emulator, args...), func() net.Conn {
 		conn, err := listener.Accept()
 		if err != nil {
 			t.Fatal(err)
@@ -164,8 +158,8 @@ func startQEMU(t *testing.T, cpus int, boot guest.Boot, order *guest.Order, disk
 	}
 }
 
-// console is what a machine has said. It is a file, since user-mode Linux drops what a
-// pipe has no room for.
+// console is what a machine has said. It is a file, which can be read while the machine
+// goes on.
 type console struct{ *os.File }
 
 func newConsole(t *testing.T) console {

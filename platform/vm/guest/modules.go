@@ -16,7 +16,7 @@ import (
 const orderFile = "order"
 
 // rootModules are what the root disk is reached by.
-var rootModules = map[Kernel][]string{Cloud: {"virtio_pci", "virtio_blk"}}
+var rootModules = []string{"virtio_pci", "virtio_blk"}
 
 // modules are the modules of one kernel, in one directory.
 type modules struct {
@@ -57,8 +57,8 @@ func findModules(dir string) (modules, error) {
 }
 
 // split gives what is to be loaded before the root is there, and what after it.
-func (m modules) split(k Kernel) (early, late []string, err error) {
-	if early, err = module.Order(m.all, rootModules[k]); err != nil {
+func (m modules) split() (early, late []string, err error) {
+	if early, err = module.Order(m.all, rootModules); err != nil {
 		return nil, nil, err
 	}
 	var names []string

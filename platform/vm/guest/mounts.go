@@ -1,12 +1,10 @@
 package guest
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"tare/kernel/mount"
 )
@@ -59,11 +57,7 @@ func mountOne(fsType, at, data string) error {
 	if _, err := os.Stat(at); err != nil {
 		return err
 	}
-	err := mount.New(fsType, at, mount.Options{Data: data})
-	if errors.Is(err, syscall.EBUSY) {
-		return nil // this kernel has mounted it itself (CONFIG_DEVTMPFS_MOUNT)
-	}
-	return err
+	return mount.New(fsType, at, mount.Options{Data: data})
 }
 
 // enableControllers hands every controller of version 2 down from the root, as service

@@ -8,16 +8,14 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"path"
 	"regexp"
 	"strings"
 )
 
-// Order tells a machine what it is to be. It travels on the kernel's command line,
-// which is the one way that every engine has.
+// Order tells a machine what it is to be. It travels on the kernel's command line.
 type Order struct {
 	// Channel is what the agent answers on: "virtio:NAME", the virtio-serial port of
-	// that name, or "tty:/dev/ttyS0", a serial line.
+	// that name.
 	Channel string `json:"channel,omitempty"`
 	// Address and Gateway of the one network interface; none where the address is
 	// not valid. MAC tells it from others; empty is the only one there is.
@@ -45,6 +43,9 @@ type Run struct {
 
 // RunDirectory is where the disk of a [Run] is mounted.
 const RunDirectory = "/run/tare/program"
+
+// virtioChannel begins the name of a channel.
+const virtioChannel = "virtio:"
 
 // argument is the word of the kernel's command line that carries the order.
 const argument = "tare.order="
@@ -142,13 +143,11 @@ func (o Order) check() error {
 }
 
 func (o Order) checkChannel() error {
-	kind, name, _ := strings.Cut(o.Channel, ":")
-	switch {
-	case o.Channel == "" && o.Run != nil:
-	case kind == "virtio" && portName.MatchString(name):
-	case kind == "tty" && path.Clean(name) == name && path.Dir(name) == "/dev":
-	default:
-		return fmt.Errorf("the machine's channel %q is neither virtio:NAME nor tty:/dev/NAME", o.Channel)
+	if o.Channel == "" && o.Run != nil {
+		return nil
+	}
+	if name, ok := strings.CutPrefix(o.Channel, virtioChannel); !ok || !portName.MatchString(name) {
+		return fmt.Errorf("the machine's channel %q is not virtio:NAME", o.Channel)
 	}
 	return nil
 }

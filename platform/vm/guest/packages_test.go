@@ -23,7 +23,7 @@ import (
 // the suite of package vm holds bare metal and runc to the same in a machine, but for
 // what it cannot see from outside.
 func TestPackagesInGuest(t *testing.T) {
-	boot := built(t, guest.Cloud)
+	boot := built(t)
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("no go on PATH")
 	}
@@ -48,7 +48,7 @@ func TestPackagesInGuest(t *testing.T) {
 // runIn runs packages' tests in a machine.
 func runIn(t *testing.T, boot guest.Boot, cpus int, suites []suite, whole bool) {
 	disk, device := programs(t, suites)
-	m := startOn(t, guest.Cloud, cpus, boot, guest.Order{Run: &guest.Run{
+	m := startOn(t, cpus, boot, guest.Order{Run: &guest.Run{
 		Device: device,
 		Args:   []string{guest.RunDirectory + "/bin/busybox", "sh", guest.RunDirectory + "/run"},
 		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:" + guest.RunDirectory + "/bin",
@@ -133,7 +133,7 @@ func programs(t *testing.T, suites []suite) (disk [2]string, device string) {
 		t.Fatal(err)
 	}
 	serial := guest.SerialOf(digest)
-	return [2]string{serial, path}, guest.Device(guest.Cloud, serial, 2)
+	return [2]string{serial, path}, guest.Device(serial)
 }
 
 // surround lays beside a package's tests what they read of its directory, and makes of each C
