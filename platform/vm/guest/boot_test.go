@@ -26,21 +26,16 @@ func TestRun(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "script"), []byte(script), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	const digest = "sha256:program"
-	disk := filepath.Join(t.TempDir(), "program")
-	if err := guest.ImageDisk(t.Context(), image.Image{Name: "program", Root: root, Digest: digest}, disk); err != nil {
-		t.Fatal(err)
-	}
-	serial := guest.SerialOf(digest)
+	disk, device := programDisk(t, root)
 	order := guest.Order{
 		Hostname: "weighed",
 		Address:  netip.MustParsePrefix("10.0.2.15/24"), Gateway: netip.MustParseAddr("10.0.2.2"), MAC: "52:54:00:12:34:56",
 		Run: &guest.Run{
-			Device: guest.Device(serial),
+			Device: device,
 			Args:   []string{guest.RunDirectory + "/busybox", "sh", guest.RunDirectory + "/script"},
 		},
 	}
-	m := start(t, boot, order, [2]string{serial, disk})
+	m := start(t, boot, order, disk)
 	m.end(bound)
 	text := m.console.String()
 	for _, want := range []string{

@@ -115,6 +115,19 @@ func startOn(t *testing.T, cpus int, boot guest.Boot, order guest.Order, disks .
 	return m
 }
 
+// programDisk makes a disk of what is below root, to start a machine with, and gives its
+// name for a [guest.Run].
+func programDisk(t *testing.T, root string) (disk [2]string, device string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "disk")
+	const digest = "sha256:program"
+	if err := guest.ImageDisk(t.Context(), image.Image{Name: "program", Root: root, Digest: digest}, path); err != nil {
+		t.Fatal(err)
+	}
+	serial := guest.SerialOf(digest)
+	return [2]string{serial, path}, guest.Device(serial)
+}
+
 // tell adds a word to the kernel's command line, which is the emulator's last argument.
 func tell(cmd *exec.Cmd, word string) { cmd.Args[len(cmd.Args)-1] += " " + word }
 

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"tare/image"
 	"tare/platform/vm/guest"
 )
 
@@ -127,13 +126,7 @@ func programs(t *testing.T, suites []suite) (disk [2]string, device string) {
 	if err := os.WriteFile(filepath.Join(root, "run"), []byte(script.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "disk")
-	const digest = "sha256:programs"
-	if err := guest.ImageDisk(t.Context(), image.Image{Name: "programs", Root: root, Digest: digest}, path); err != nil {
-		t.Fatal(err)
-	}
-	serial := guest.SerialOf(digest)
-	return [2]string{serial, path}, guest.Device(serial)
+	return programDisk(t, root)
 }
 
 // surround lays beside a package's tests what they read of its directory, and makes of each C
