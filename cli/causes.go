@@ -163,7 +163,7 @@ func (a *app) showCauses(f *causesFlags, watched *offcpu.Watched) error {
 	}
 	if f.out != "" {
 		page := filepath.Join(f.out, "causes-"+time.Now().UTC().Format("20060102-150405")+".html")
-		if err := writeFile(page, func(w io.Writer) error { return report.SheetHTML(w, sheet, report.HTMLOptions{}) }); err != nil {
+		if err := writeFile(page, func(w io.Writer) error { return report.SheetHTML(w, sheet) }); err != nil {
 			return err
 		}
 		options.Report = page

@@ -145,7 +145,7 @@ func (a *app) runImport(ctx context.Context, f *importFlags, names []string) err
 	if ctx.Err() != nil {
 		return fmt.Errorf("import: %w; the run is kept: tare show %s", context.Cause(ctx), run.ID)
 	}
-	return a.presentSheet(studies()[imported.Name], run, store, out, f.json, a.again(nextCommand(run), "tare show "+run.ID))
+	return a.presentSheet(run, store, out, f.json, a.again(nextCommand(run), "tare show "+run.ID))
 }
 
 // settle completes the options by what does not concern the files.

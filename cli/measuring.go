@@ -207,17 +207,10 @@ func (m *measuring) interim(run record.Run, group string) {
 		return
 	}
 	if s, ok := studies()[run.Study]; ok {
-		m.progress.clear()
-		if err := report.SheetTerminal(m.app.err, s.interim(run), report.TerminalOptions{Width: terminalWidth(m.app.err), Color: isTerminal(m.app.err)}); err != nil {
-			m.progress.note("interim table: " + err.Error())
-		}
+		m.showInterim(s.interim(run), false)
 		return
 	}
-	rep := overhead.Analyse(run, overhead.Options{})
-	m.progress.clear()
-	if err := report.Terminal(m.app.err, run, rep, report.TerminalOptions{Width: terminalWidth(m.app.err), Color: isTerminal(m.app.err), Interim: true}); err != nil {
-		m.progress.note("interim table: " + err.Error())
-	}
+	m.showInterim(report.InterimSheet(run, overhead.Analyse(run, overhead.Options{})), true)
 }
 
 // interimRounds shows what is known of a group that is measured by rounds: a table as soon as
@@ -229,12 +222,20 @@ func (m *measuring) interimRounds(run record.Run, group string) {
 	}
 	g := rep.Groups[0]
 	if m.progress.table(group, g.Pilot) {
-		m.progress.clear()
-		if err := report.Terminal(m.app.err, run, rep, report.TerminalOptions{Width: terminalWidth(m.app.err), Color: isTerminal(m.app.err), Interim: true}); err != nil {
-			m.progress.note("interim table: " + err.Error())
-		}
+		m.showInterim(report.InterimSheet(run, rep), true)
 	}
 	m.progress.know(report.LiveRows(g))
+}
+
+// showInterim shows a sheet of a run that goes on, or in short its tables alone.
+func (m *measuring) showInterim(sheet report.Sheet, short bool) {
+	m.progress.clear()
+	if short && len(sheet.Parts) == 0 {
+		return
+	}
+	if err := report.SheetTerminal(m.app.err, sheet, report.TerminalOptions{Width: terminalWidth(m.app.err), Color: isTerminal(m.app.err), Interim: short}); err != nil {
+		m.progress.note("interim table: " + err.Error())
+	}
 }
 
 // finish shows and writes what a run came to. err is the run's own.
@@ -247,13 +248,7 @@ func (m *measuring) finish(run record.Run, err error) error {
 	case err != nil && !errors.As(err, &interrupted):
 		return err
 	}
-	present := m.app.present
-	if s, ok := studies()[run.Study]; ok {
-		present = func(run record.Run, out, json string, next []string) error {
-			return m.app.presentSheet(s, run, m.store, out, json, next)
-		}
-	}
-	if werr := present(run, m.out, m.json, m.app.again(nextCommand(run), "tare show "+run.ID)); werr != nil {
+	if werr := m.app.presentSheet(run, m.store, m.out, m.json, m.app.again(nextCommand(run), "tare show "+run.ID)); werr != nil {
 		return werr
 	}
 	if err != nil || run.Plan.FailAbove == 0 {
@@ -329,31 +324,6 @@ func nextCommand(run record.Run) string {
 		}
 	}
 	return "tare export " + run.ID + " --format csv"
-}
-
-// present writes a run's HTML and JSON, and its first screen.
-func (a *app) present(run record.Run, out, jsonPath string, next []string) error {
-	rep := overhead.Analyse(run, overhead.Options{})
-	page := filepath.Join(out, run.ID+".html")
-	if err := writeFile(page, func(w io.Writer) error {
-		return report.HTML(w, run, rep, report.HTMLOptions{Weight: weightOf(run), Next: a.again(nextCommand(run))})
-	}); err != nil {
-		return err
-	}
-	screen := a.out
-	if jsonPath == "-" {
-		screen = a.err
-		if err := overhead.JSON(a.out, overhead.NewDocument(run, rep)); err != nil {
-			return err
-		}
-	} else if jsonPath != "" {
-		if err := writeFile(jsonPath, func(w io.Writer) error { return overhead.JSON(w, overhead.NewDocument(run, rep)) }); err != nil {
-			return err
-		}
-	}
-	return report.Terminal(screen, run, rep, report.TerminalOptions{
-		Width: terminalWidth(screen), Color: isTerminal(screen), Next: next, Report: page, Weight: weightOf(run),
-	})
 }
 
 // writeFile writes a file whole or not at all.

@@ -286,7 +286,7 @@ func (a *app) runLive(cmd *cobra.Command, f *pagesFlags, args []string) error {
 	}
 	if f.out != "" {
 		page := filepath.Join(f.out, cmd.Name()+"-"+time.Now().UTC().Format("20060102-150405")+".html")
-		if err := writeFile(page, func(w io.Writer) error { return report.SheetHTML(w, sheet, report.HTMLOptions{}) }); err != nil {
+		if err := writeFile(page, func(w io.Writer) error { return report.SheetHTML(w, sheet) }); err != nil {
 			return err
 		}
 		options.Report = page

@@ -289,7 +289,7 @@ func (a *app) showPlace(f *placeFlags, watched *place.Watched, proposal *place.P
 	}
 	if f.out != "" {
 		page := filepath.Join(f.out, "place-"+time.Now().UTC().Format("20060102-150405")+".html")
-		if err := writeFile(page, func(w io.Writer) error { return report.SheetHTML(w, sheet, report.HTMLOptions{}) }); err != nil {
+		if err := writeFile(page, func(w io.Writer) error { return report.SheetHTML(w, sheet) }); err != nil {
 			return err
 		}
 		options.Report = page

@@ -11,14 +11,20 @@ import (
 	"tare/terminal"
 )
 
-// sheetOf composes the page of a run whose study has one.
-func sheetOf(s studied, run record.Run, store *record.Store, next []string) (report.Sheet, error) {
+// sheetOf composes the page of a run.
+func sheetOf(run record.Run, store *record.Store, next []string) (report.Sheet, error) {
+	s, ok := studies()[run.Study]
+	if !ok {
+		sheet := report.WeighSheet(run, overhead.Analyse(run, overhead.Options{}))
+		sheet.Weight, sheet.Next = weightOf(run), next
+		return sheet, nil
+	}
 	judgements, err := claim.Settle(run, judges[run.Study](run))
 	if err != nil {
 		return report.Sheet{}, err
 	}
 	sheet := s.sheet(run, attachedTo(store), judgements)
-	sheet.Next = next
+	sheet.Next, sheet.Version = next, run.Version
 	if killed(run) {
 		sheet.Banners = append([]string{"killed: tare resume " + run.ID + " finishes it"}, sheet.Banners...)
 	}
@@ -36,13 +42,13 @@ func attachedTo(store *record.Store) attachments {
 }
 
 // presentSheet writes a run's HTML, JSON and further files, and shows its screen.
-func (a *app) presentSheet(s studied, run record.Run, store *record.Store, out, jsonPath string, next []string) error {
-	sheet, err := sheetOf(s, run, store, next)
+func (a *app) presentSheet(run record.Run, store *record.Store, out, jsonPath string, next []string) error {
+	sheet, err := sheetOf(run, store, next)
 	if err != nil {
 		return err
 	}
 	page := filepath.Join(out, run.ID+".html")
-	if err := writeFile(page, func(w io.Writer) error { return report.SheetHTML(w, sheet, report.HTMLOptions{}) }); err != nil {
+	if err := writeFile(page, func(w io.Writer) error { return report.SheetHTML(w, sheet) }); err != nil {
 		return err
 	}
 	screen := a.out
@@ -62,7 +68,7 @@ func (a *app) presentSheet(s studied, run record.Run, store *record.Store, out, 
 		}
 	}
 	var opens []string
-	if s.files != nil {
+	if s := studies()[run.Study]; s.files != nil {
 		files, err := s.files(run, attachedTo(store))
 		if err != nil {
 			return err
@@ -84,26 +90,21 @@ func (a *app) presentSheet(s studied, run record.Run, store *record.Store, out, 
 	return nil
 }
 
-// showSheet shows a stored run again.
-func (a *app) showSheet(s studied, run record.Run, html string) error {
+// showSheet shows a stored run again, or writes its page to a file (- for standard output).
+func (a *app) showSheet(run record.Run, html string, all bool) error {
 	store, err := a.openStore()
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	sheet, err := sheetOf(s, run, store, a.again(nextCommand(run)))
+	sheet, err := sheetOf(run, store, a.again(nextCommand(run)))
 	if err != nil {
 		return err
 	}
-	return a.printSheet(sheet, html)
-}
-
-// printSheet prints a sheet, or writes it as HTML to a file (- for standard output).
-func (a *app) printSheet(sheet report.Sheet, html string) error {
-	page := func(w io.Writer) error { return report.SheetHTML(w, sheet, report.HTMLOptions{}) }
+	page := func(w io.Writer) error { return report.SheetHTML(w, sheet) }
 	switch html {
 	case "":
-		return report.SheetTerminal(a.out, sheet, report.TerminalOptions{Width: terminalWidth(a.out), Color: isTerminal(a.out)})
+		return report.SheetTerminal(a.out, sheet, report.TerminalOptions{Width: terminalWidth(a.out), Color: isTerminal(a.out), All: all})
 	case "-":
 		return page(terminal.Document(a.out))
 	}

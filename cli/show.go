@@ -1,14 +1,9 @@
 package cli
 
 import (
-	"io"
-
 	"github.com/spf13/cobra"
 
-	"tare/overhead"
 	"tare/record"
-	"tare/report"
-	"tare/terminal"
 )
 
 func (a *app) show() *cobra.Command {
@@ -29,22 +24,7 @@ func (a *app) show() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if s, ok := studies()[run.Study]; ok {
-			return a.showSheet(s, run, html)
-		}
-		rep := overhead.Analyse(run, overhead.Options{})
-		page := func(w io.Writer) error {
-			return report.HTML(w, run, rep, report.HTMLOptions{Weight: weightOf(run), Next: a.again(nextCommand(run))})
-		}
-		switch html {
-		case "":
-			return report.Terminal(a.out, run, rep, report.TerminalOptions{
-				Width: terminalWidth(a.out), Color: isTerminal(a.out), Weight: weightOf(run), Next: a.again(nextCommand(run)), All: all,
-			})
-		case "-":
-			return page(terminal.Document(a.out))
-		}
-		return writeFile(html, page)
+		return a.showSheet(run, html, all)
 	}
 	return cmd
 }

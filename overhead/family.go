@@ -1,7 +1,6 @@
 package overhead
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -174,17 +173,9 @@ func (r Report) Comparisons() int {
 	return n
 }
 
-// Overruled says of a row whose own interval decides otherwise than its family does
-// what either finds; empty where they agree.
-func (m MetricReport) Overruled(r Row) string {
-	if r.Alone == "" || r.Alone == r.Verdict || r.Baseline {
-		return ""
-	}
-	is := string(r.Verdict)
-	if r.Verdict == Inconclusive {
-		is = "undecided"
-	}
-	return fmt.Sprintf("by itself %s; among %d comparisons %s", r.Alone, m.Comparisons, is)
+// Overruled tells whether a row's own interval decides otherwise than its family does.
+func (r Row) Overruled() bool {
+	return r.Alone != "" && r.Alone != r.Verdict && !r.Baseline
 }
 
 // floor is the smallest ratio-effect that a run could have resolved, for the worst of

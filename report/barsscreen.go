@@ -68,7 +68,7 @@ func (s *screen) bars(b Bars) {
 		s.manyBars(b, names, faintNames, common)
 	} else {
 		s.strokes(cols, b, names, widest)
-		s.columnTable(cols, len(t.Rows))
+		s.columnTable(cols, stretch{rows: len(t.Rows)})
 	}
 	if half > 0 {
 		s.paragraph(faint, strings.TrimSpace("Intervals reach at most "+fixed(half, min(decimals(0, 2*half), 3))+" "+unit)+" to either side; the report has each.")
@@ -79,7 +79,7 @@ func (s *screen) bars(b Bars) {
 func (s *screen) holds(cols []sheetColumn) bool {
 	width := -gap
 	for _, c := range cols {
-		widest := longestWord(c.head)
+		widest := longestWord(c.heads[0])
 		for _, text := range c.texts {
 			widest = max(widest, columns(text))
 		}
@@ -113,7 +113,7 @@ func (s *screen) manyBars(b Bars, names []string, faintNames map[string]bool, co
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	s.columnTable(sheetColumns(t), len(t.Rows))
+	s.rowTable(t)
 }
 
 // strokes puts strokes behind the figures where there is room for them.
@@ -125,7 +125,7 @@ func (s *screen) strokes(cols []sheetColumn, b Bars, names []string, widest floa
 	share := (s.width-label)/(len(cols)-1) - gap // of a column
 	figures := 0
 	for _, c := range cols[1:] {
-		if longestWord(c.head) > share {
+		if longestWord(c.heads[0]) > share {
 			return
 		}
 		for _, text := range c.texts {

@@ -9,30 +9,24 @@ import (
 	"tare/record"
 )
 
-// A caution limits what the figures may be used for. It stands above them.
-type caution struct {
-	title string
-	text  string
-}
-
 // cautions gathers what a reader must know before the figures: that the run is
 // not whole, that its host was disturbed, that a condition does not stand for
 // what it is named after.
-func cautions(run record.Run, rep overhead.Report) []caution {
-	var found []caution
+func cautions(run record.Run, rep overhead.Report) []string {
+	var banners []string
 	because := ""
 	if run.Reason != "" {
 		because = ": " + clean(run.Reason)
 	}
 	switch run.Status {
 	case record.Interrupted:
-		found = append(found, caution{"interrupted", "the run did not finish" + because + ". What was measured stands; \"tare resume " + clean(run.ID) + "\" finishes it."})
+		banners = append(banners, "interrupted: the run did not finish"+because+". What was measured stands; \"tare resume "+clean(run.ID)+"\" finishes it.")
 	case record.Failed:
-		found = append(found, caution{"failed", "nothing comparable was measured" + because + "."})
+		banners = append(banners, "failed: nothing comparable was measured"+because+".")
 	case record.Running:
-		found = append(found, caution{"not finished", "the run goes on, or was killed" + because + "."})
+		banners = append(banners, "not finished: the run goes on, or was killed"+because+".")
 	case record.Imported:
-		found = append(found, caution{"imported", "measured elsewhere, not by tare on this host" + because + "."})
+		banners = append(banners, "imported: measured elsewhere, not by tare on this host"+because+".")
 	}
 	for _, g := range rep.Groups {
 		if n := g.StripsTainted; g.Rounds && n > 0 && float64(n) > manyStrips*float64(g.Strips) {
@@ -40,21 +34,21 @@ func cautions(run record.Run, rep overhead.Report) []caution {
 			if n == g.Strips {
 				text = "and the figures are of them all the same: nothing is decided"
 			}
-			found = append(found, caution{"tainted", fmt.Sprintf("%s: %d of %d strips were disturbed from outside%s, %s.", clean(g.Workload), n, g.Strips, taintText(run, g.Workload), text)})
+			banners = append(banners, fmt.Sprintf("tainted: %s: %d of %d strips were disturbed from outside%s, %s.", clean(g.Workload), n, g.Strips, taintText(run, g.Workload), text))
 		}
 		if g.Tainted > 0 {
-			found = append(found, caution{"tainted", fmt.Sprintf("%s: %d of %d blocks were disturbed from outside and repeating them did not help%s.",
-				clean(g.Workload), g.Tainted, comparedBlocks(g)+g.Tainted, taintText(run, g.Workload))})
+			banners = append(banners, fmt.Sprintf("tainted: %s: %d of %d blocks were disturbed from outside and repeating them did not help%s.",
+				clean(g.Workload), g.Tainted, comparedBlocks(g)+g.Tainted, taintText(run, g.Workload)))
 		}
 	}
-	return append(found, unrepresentative(rep)...)
+	return append(banners, unrepresentative(rep)...)
 }
 
 // manyStrips is the share of disturbed strips beyond which a reader is told above the figures.
 const manyStrips = 0.25
 
 // unrepresentative names conditions by their reason, each reason once.
-func unrepresentative(rep overhead.Report) []caution {
+func unrepresentative(rep overhead.Report) []string {
 	byReason := map[string][]string{}
 	var reasons []string
 	named := map[string]bool{}
@@ -75,11 +69,11 @@ func unrepresentative(rep overhead.Report) []caution {
 			}
 		}
 	}
-	var found []caution
+	var banners []string
 	for _, reason := range reasons {
-		found = append(found, caution{"not representative", list(byReason[reason]) + ": " + strings.TrimSuffix(reason, ".") + "."})
+		banners = append(banners, "not representative: "+list(byReason[reason])+": "+strings.TrimSuffix(reason, ".")+".")
 	}
-	return found
+	return banners
 }
 
 // taintText names the most frequent cause of taint of a workload's trials.

@@ -241,9 +241,9 @@ func (s *screen) claimText(r claim.Row) {
 		s.field("at odds", r.Inconsistency)
 	}
 	s.field("judged", r.HowJudged)
-	if t := figuresTable(r.Published, j.Figures); len(t.rows) > 0 {
+	if t := figuresTable(r.Published, j.Figures); len(t.Rows) > 0 {
 		s.blank()
-		s.tables([]table{t})
+		s.rowTable(t)
 	}
 	if r.Remark != "" {
 		s.paragraph(faint, r.Remark)
@@ -273,21 +273,17 @@ func (s *screen) claimJudgement(j claim.Judgement) {
 
 // figuresTable sets ours beside the published figures of the same name; ours
 // that have none stand below.
-func figuresTable(published, ours []claim.Figure) table {
-	t := table{head: []string{"figure", "published", ""}}
+func figuresTable(published, ours []claim.Figure) Table {
+	t := Table{Columns: []Column{{Head: "figure"}, {Head: "published", Number: true}}}
 	if len(ours) > 0 {
-		t.head = []string{"figure", "published", "ours", "interval", "n"}
+		t.Columns = append(t.Columns, Column{Head: "ours", Number: true}, Column{Head: "interval", Number: true}, Column{Head: "n", Number: true})
 	}
 	row := func(name, there string, f *claim.Figure) {
-		cells := []string{name, there}
-		if len(ours) == 0 {
-			cells = append(cells, "")
-		} else if f == nil {
-			cells = append(cells, "", "", "")
-		} else {
+		cells := []Cell{{Text: name}, {Text: there}}
+		if f != nil {
 			cells = append(cells, ownFigure(*f)...)
 		}
-		t.rows = append(t.rows, tableRow{cells: cells})
+		t.Rows = append(t.Rows, cells)
 	}
 	taken := map[string]bool{}
 	for _, p := range published {
@@ -307,7 +303,7 @@ func figuresTable(published, ours []claim.Figure) table {
 }
 
 // ownFigure writes a figure of ours to the digits that its interval supports.
-func ownFigure(f claim.Figure) []string {
+func ownFigure(f claim.Figure) []Cell {
 	value, span, n := "", "", ""
 	unit := ""
 	if f.Unit != "" {
@@ -321,5 +317,5 @@ func ownFigure(f claim.Figure) []string {
 	if f.N > 0 {
 		n = fmt.Sprint(f.N)
 	}
-	return []string{value, span, n}
+	return []Cell{{Text: value}, {Text: span}, {Text: n}}
 }

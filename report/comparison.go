@@ -33,10 +33,10 @@ func ComparisonTerminal(w io.Writer, c overhead.Comparison, opt TerminalOptions)
 		}
 	}
 	s.blank()
-	s.tables(comparisonTables(c))
+	s.tables(comparisonTables(c)...)
 	if overheads := overheadTables(c); len(overheads) > 0 {
 		s.blank()
-		s.tables(overheads)
+		s.tables(overheads...)
 	}
 	for i, text := range c.Missing {
 		if i == named && len(c.Missing) > named+1 {
@@ -45,7 +45,7 @@ func ComparisonTerminal(w io.Writer, c overhead.Comparison, opt TerminalOptions)
 		}
 		s.hang(yellow, "missing:", clean(text))
 	}
-	s.warnings(c.Warnings)
+	s.warn(c.Warnings)
 	if len(opt.Next) > 0 {
 		s.blank()
 	}
@@ -138,33 +138,34 @@ func asRow(r overhead.ComparisonRow) overhead.Row {
 
 // comparisonTables makes a table for each primary metric of each workload, or
 // for every metric where none is primary.
-func comparisonTables(c overhead.Comparison) []table {
+func comparisonTables(c overhead.Comparison) []Table {
 	rows := judgedWorstFirst(c)
 	if len(rows) == 0 {
 		rows = c.Rows
 	}
-	return comparedTables(rows, func(rows []overhead.ComparisonRow) table { return comparisonTable(rows, c) })
+	return comparedTables(rows, func(rows []overhead.ComparisonRow) Table { return comparisonTable(rows, c) })
 }
 
 // overheadTables show what became of the overheads, which the drift of the host
 // does not reach.
-func overheadTables(c overhead.Comparison) []table {
+func overheadTables(c overhead.Comparison) []Table {
 	rows := slices.DeleteFunc(judgedWorstFirst(c), func(r overhead.ComparisonRow) bool {
 		return !bounded(r.OverheadPercent, r.OverheadLow, r.OverheadHigh)
 	})
-	return comparedTables(rows, func(rows []overhead.ComparisonRow) table {
-		t := table{head: []string{clean(rows[0].Workload) + " " + clean(rows[0].Metric) + ", overhead against the own run's baseline", "worse", levelText(c.Level), ""}}
+	return comparedTables(rows, func(rows []overhead.ComparisonRow) Table {
+		t := Table{Title: clean(rows[0].Workload) + " " + clean(rows[0].Metric) + ", overhead against the own run's baseline",
+			Columns: []Column{{Head: "condition"}, {Head: "worse", Number: true}, {Head: levelText(c.Level), Number: true}}}
 		for _, r := range rows {
 			d := decimals(r.OverheadLow, r.OverheadHigh)
-			t.rows = append(t.rows, tableRow{cells: []string{label(asRow(r)), signed(r.OverheadPercent, d) + " %", spanText(r.OverheadLow, r.OverheadHigh), ""}})
+			t.Rows = append(t.Rows, []Cell{{Text: label(asRow(r))}, {Text: signed(r.OverheadPercent, d) + " %"}, {Text: spanText(r.OverheadLow, r.OverheadHigh)}})
 		}
-		t.notes = []string{"Drift of the host cancels in overheads. They decide nothing here: a program that got slower everywhere has the same overhead."}
+		t.Note = "Drift of the host cancels in overheads. They decide nothing here: a program that got slower everywhere has the same overhead."
 		return t
 	})
 }
 
 // comparedTables makes a table of the rows of each metric of each workload.
-func comparedTables(all []overhead.ComparisonRow, make func([]overhead.ComparisonRow) table) (tables []table) {
+func comparedTables(all []overhead.ComparisonRow, make func([]overhead.ComparisonRow) Table) (tables []Table) {
 	type key struct{ workload, metric string }
 	var order []key
 	rows := map[key][]overhead.ComparisonRow{}
@@ -181,43 +182,44 @@ func comparedTables(all []overhead.ComparisonRow, make func([]overhead.Compariso
 	return tables
 }
 
-func comparisonTable(rows []overhead.ComparisonRow, c overhead.Comparison) table {
+func comparisonTable(rows []overhead.ComparisonRow, c overhead.Comparison) Table {
 	m := overhead.MetricReport{Unit: rows[0].Unit, HigherIsBetter: rows[0].HigherIsBetter}
 	for _, r := range rows {
 		m.Rows = append(m.Rows, asRow(r))
 	}
 	col := newColumn(m)
-	t := table{head: []string{clean(rows[0].Workload) + " " + clean(rows[0].Metric) + ", " + clean(col.unit), "old", "new", "worse", levelText(c.Level), "with drift", "verdict"}}
+	t := Table{Title: withUnit(clean(rows[0].Workload)+" "+clean(rows[0].Metric), col.unit), Columns: []Column{{Head: "condition"}, {Head: "old", Number: true},
+		{Head: "new", Number: true}, {Head: "worse", Number: true}, {Head: levelText(c.Level), Number: true}, {Head: "with drift", Number: true}, {Head: "verdict"}}}
+	var notes []string
 	for _, r := range rows {
-		name, row := label(asRow(r)), tableRow{verdict: r.Verdict}
-		word := string(r.Verdict)
+		name, word, tone := label(asRow(r)), string(r.Verdict), verdictTone(r.Verdict)
 		if r.Status != "" {
-			word, row.verdict = string(r.Status), statusStyle[r.Status]
+			word, tone = string(r.Status), statusTone[r.Status]
 		}
 		figure, span, widened := "", "", ""
 		switch {
 		case !finite(r.Percent):
 			word = "no figure"
-			t.notes = append(t.notes, name+": no figure: "+comparisonReason(r)+".")
+			notes = append(notes, name+": no figure: "+comparisonReason(r)+".")
 		case !bounded(r.Percent, r.PercentLow, r.PercentHigh):
 			figure, _ = col.percent(r.Percent, r.PercentLow, r.PercentHigh)
-			t.notes = append(t.notes, name+": no interval: "+comparisonReason(r)+".")
+			notes = append(notes, name+": no interval: "+comparisonReason(r)+".")
 		default:
 			figure, span = col.percent(r.Percent, r.PercentLow, r.PercentHigh)
 			widened = spanText(r.DriftLow, r.DriftHigh)
 			if r.Status == overhead.Undecided && r.DriftLow > 100*c.Threshold.FailAbove {
-				t.notes = append(t.notes, name+": exceeds by itself, but not surely as one of several rows (Holm).")
+				notes = append(notes, name+": exceeds by itself, but not surely as one of several rows (Holm).")
 			}
 			if r.Withheld != "" {
-				t.notes = append(t.notes, name+": "+clean(r.Withheld)+".")
+				notes = append(notes, name+": "+clean(r.Withheld)+".")
 			}
 		}
 		if figure != "" {
 			figure += " %"
 		}
-		row.cells = []string{name, col.level(r.OldValue), col.level(r.NewValue), figure, span, widened, clean(word)}
-		t.rows = append(t.rows, row)
+		t.Rows = append(t.Rows, []Cell{{Text: name}, {Text: col.level(r.OldValue)}, {Text: col.level(r.NewValue)}, {Text: figure}, {Text: span}, {Text: widened}, {Text: word, Tone: tone}})
 	}
+	t.Note = inCommon(notes)
 	return t
 }
 

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -84,27 +83,22 @@ func TestTheFirstScreenIsAtOneWithItself(t *testing.T) {
 		if dear == "" {
 			continue
 		}
-		var screen bytes.Buffer
-		if err := Terminal(&screen, run, rep, TerminalOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		text := strings.Join(strings.Fields(screen.String()), " ")
+		sheet := WeighSheet(run, rep)
+		screen := sheetScreen(t, sheet, TerminalOptions{})
+		text := strings.Join(strings.Fields(screen), " ")
 		for _, want := range []string{
-			"hold for all 17 comparisons together (Holm)", "by itself worse; among 17 comparisons undecided.",
+			"hold for all 17 comparisons together (Holm)", "A verdict must hold together with those of all 17 comparisons.",
 		} {
 			if strings.Count(text, want) != 1 {
-				t.Errorf("the screen says %q %d times:\n%s", want, strings.Count(text, want), screen.String())
+				t.Errorf("the screen says %q %d times:\n%s", want, strings.Count(text, want), screen)
 			}
 		}
 		if answer := Answer(run, rep); strings.Contains(answer, "costs") || strings.Contains(text, "warning:") {
-			t.Errorf("%s\n%s", answer, screen.String())
+			t.Errorf("%s\n%s", answer, screen)
 		}
-		var page bytes.Buffer
-		if err := HTML(&page, run, rep, HTMLOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range []string{"hold for all 17 comparisons together (Holm)", "by itself worse; among 17 comparisons undecided."} {
-			if !strings.Contains(page.String(), want) {
+		page := sheetOf(t, sheet)
+		for _, want := range []string{"hold for all 17 comparisons together (Holm)", "A verdict must hold together with those of all 17 comparisons."} {
+			if !strings.Contains(page, want) {
 				t.Errorf("the page does not say %q", want)
 			}
 		}

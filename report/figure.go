@@ -100,17 +100,26 @@ func signed(v float64, d int) string {
 func percentText(v, low, high float64) string { return fixed(v, decimals(low, high)) }
 
 // spanText writes an interval as "+2.2 to +4.0".
-func spanText(low, high float64) string {
-	d := decimals(low, high)
-	return signed(low, d) + " to " + signed(high, d)
+func spanText(low, high float64) string { return spanWith(signed, low, high, decimals(low, high)) }
+
+// spanWith writes the ends of an interval with d decimals, and with more those that would
+// else be rounded to nothing: on which side of it they lie is seen.
+func spanWith(write func(float64, int) string, low, high float64, d int) string {
+	end := func(v float64) string {
+		const most = 3
+		for more := range most {
+			if text := write(v, d+more); strings.Trim(text, "-+0.") != "" {
+				return text
+			}
+		}
+		return write(v, d)
+	}
+	return end(low) + " to " + end(high)
 }
 
 // plainSpan writes an interval in the running text, where both ends have the
 // sign that the sentence gives them: "2.2 to 4.0".
-func plainSpan(low, high float64) string {
-	d := decimals(low, high)
-	return fixed(low, d) + " to " + fixed(high, d)
-}
+func plainSpan(low, high float64) string { return spanWith(fixed, low, high, decimals(low, high)) }
 
 // ratioText writes a share that has no interval of its own, such as the
 // smallest effect of interest, to three digits at most: 0.02 is "2".
@@ -274,7 +283,7 @@ func (c column) percent(v, low, high float64) (figure, span string) {
 		return signed(v, significant(v)), ""
 	}
 	d := agree(decimals(low, high), c.percentDecimals, (high-low)/2)
-	return signed(v, d), signed(low, d) + " to " + signed(high, d)
+	return signed(v, d), spanWith(signed, low, high, d)
 }
 
 // durationText writes a duration in at most two units.

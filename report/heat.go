@@ -145,23 +145,3 @@ func (p Heat) table() Table {
 	}
 	return t
 }
-
-// heatStyle shades fields by mixing the sheet's own colours, so that it is legible light
-// and dark.
-const heatStyle = `
-.heat { border-collapse: separate; border-spacing: 3px; }
-.heat th { font-weight: 500; text-align: left; padding: 2px 10px 2px 0; white-space: nowrap; }
-.heat thead th { text-align: right; padding: 2px 8px; color: var(--quiet); }
-.heat thead th:first-child { text-align: left; padding-left: 0; }
-.heat td { text-align: right; padding: 6px 10px; min-width: 4rem; font-variant-numeric: tabular-nums; border-radius: 3px; }
-.h-none { color: var(--quiet); }
-.h-even { background: var(--hair); }
-.h-less { background: color-mix(in srgb, var(--better) 28%, var(--sheet)); }
-.h1 { background: color-mix(in srgb, var(--worse) 10%, var(--sheet)); }
-.h2 { background: color-mix(in srgb, var(--worse) 20%, var(--sheet)); }
-.h3 { background: color-mix(in srgb, var(--worse) 30%, var(--sheet)); }
-.h4 { background: color-mix(in srgb, var(--worse) 40%, var(--sheet)); }
-.h5 { background: color-mix(in srgb, var(--worse) 52%, var(--sheet)); }
-.h-faint { outline: 1px dashed var(--rule); outline-offset: -1px; }
-.heat-key i { display: inline-block; width: 1rem; height: .8rem; border-radius: 2px; margin-right: .35rem; vertical-align: -1px; }
-`

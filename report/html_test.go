@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -15,16 +14,13 @@ import (
 
 	"tare/overhead"
 	"tare/record"
-	"tare/stats"
 )
 
 func pageOf(t testing.TB, b *bench) string {
 	t.Helper()
-	var out bytes.Buffer
-	if err := HTML(&out, b.run, b.rep, HTMLOptions{Weight: weighed(), Next: ordinary.Next}); err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
+	s := b.sheet()
+	s.Next = ordinary.Next
+	return sheetOf(t, s)
 }
 
 // parse walks the page's elements. A page that is not well formed, as far as
@@ -94,38 +90,6 @@ func TestPageHoldsNothingForeign(t *testing.T) {
 	}
 }
 
-// The page's own policy admits its style and its script by their digests; an
-// edit that broke either would show as an unstyled page.
-func TestPolicyMatchesWhatIsInThePage(t *testing.T) {
-	page := pageOf(t, redis())
-	for element, source := range map[string]string{"style": "style-src", "script": "script-src"} {
-		body := regexp.MustCompile(`(?s)<` + element + `>(.*?)</` + element + `>`).FindStringSubmatch(page)
-		if body == nil {
-			t.Fatalf("no <%s>", element)
-		}
-		var policy string
-		parse(t, page, func(e xml.StartElement) {
-			for _, a := range e.Attr {
-				if a.Name.Local == "content" && strings.Contains(a.Value, "default-src") {
-					policy = a.Value
-				}
-			}
-		}, func(string) {})
-		if want := source + " '" + digest(body[1]) + "'"; !strings.Contains(policy, want) {
-			t.Errorf("the policy is %q, want it to hold %q", policy, want)
-		}
-	}
-}
-
-func TestPageFetchesNothing(t *testing.T) {
-	page := pageOf(t, suite())
-	for _, bad := range []string{"http:", "https:", "@import", "url(", "@font-face"} {
-		if strings.Contains(page, bad) {
-			t.Errorf("the page holds %q", bad)
-		}
-	}
-}
-
 // The page says what the terminal says.
 func TestPageAndTerminalAgree(t *testing.T) {
 	for name, b := range map[string]*bench{"redis": redis(), "suite": suite(), "ladder": ladder()} {
@@ -137,10 +101,10 @@ func TestPageAndTerminalAgree(t *testing.T) {
 		}
 		for _, g := range b.rep.Groups {
 			for _, m := range g.Primaries() {
-				for _, r := range metricTable(b.run, m, b.rep, true).rows {
-					for _, cell := range r.cells[1:] {
-						if !strings.Contains(page, cell) {
-							t.Errorf("%s: the page lacks %q of %s", name, cell, r.cells[0])
+				for _, row := range newMetricTable(b.run, m, b.rep).Rows {
+					for _, cell := range row[1:] {
+						if !strings.Contains(page, cell.Text) || !strings.Contains(page, cell.Detail) {
+							t.Errorf("%s: the page lacks %q of %s", name, cell, row[0].Text)
 						}
 					}
 				}
@@ -353,11 +317,7 @@ func BenchmarkHTML(b *testing.B) {
 	b.ResetTimer()
 	size := 0
 	for range b.N {
-		var out bytes.Buffer
-		if err := HTML(&out, bench.run, bench.rep, HTMLOptions{Weight: Weight{{What: "w", Unit: "%", Difference: true, Estimate: stats.Estimate{Value: 1, N: 1}}}}); err != nil {
-			b.Fatal(err)
-		}
-		size = out.Len()
+		size = len(pageOf(b, bench))
 	}
 	b.ReportMetric(float64(samples), "samples")
 	b.ReportMetric(float64(size), "bytes")
@@ -367,7 +327,7 @@ func BenchmarkTerminal(b *testing.B) {
 	bench := long(b)
 	b.ResetTimer()
 	for range b.N {
-		if err := Terminal(io.Discard, bench.run, bench.rep, ordinary); err != nil {
+		if err := SheetTerminal(io.Discard, bench.sheet(), ordinary); err != nil {
 			b.Fatal(err)
 		}
 	}

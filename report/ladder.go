@@ -118,17 +118,18 @@ func isQuantile(run record.Run, condition, metric string) bool {
 }
 
 // ladderTable shows what each rung adds.
-func ladderTable(rungs []Rung, m overhead.MetricReport, level float64) table {
-	t := table{head: []string{title(m) + ", each rung against the one before", "it adds, %", levelText(level), ""}}
+func ladderTable(rungs []Rung, of string, m overhead.MetricReport, level float64) Table {
+	t := Table{Title: of + title(m) + ", each rung against the one before",
+		Columns: []Column{{Head: "rung"}, {Head: "adds, %", Number: true}, {Head: levelText(level), Number: true}, {Head: "against", Optional: true}}}
+	var notes []string
 	for _, r := range rungs {
-		cells := []string{label(r.Row), "", "", ""}
-		if bounded(r.Percent, r.PercentLow, r.PercentHigh) {
-			cells[1] = signed(r.Percent, decimals(r.PercentLow, r.PercentHigh))
-			cells[2] = spanText(r.PercentLow, r.PercentHigh)
-		} else {
-			t.notes = append(t.notes, label(r.Row)+": no figure: "+r.Reason+".")
+		figure, span := changeCells(r.Percent, r.PercentLow, r.PercentHigh)
+		if span.Text == "" {
+			figure = Cell{}
+			notes = append(notes, label(r.Row)+": no figure: "+r.Reason+".")
 		}
-		t.rows = append(t.rows, tableRow{cells: cells})
+		t.Rows = append(t.Rows, []Cell{{Text: label(r.Row)}, figure, span, {Text: label(r.Before)}})
 	}
+	t.Note = inCommon(notes)
 	return t
 }

@@ -47,11 +47,11 @@ func dearestAdded(f overhead.Layers) (most *overhead.Step) {
 }
 
 // layersTables are those of a workload's costs that were divided.
-func layersTables(rep overhead.Report, workload string) []table {
-	var tables []table
+func layersTables(rep overhead.Report, of, workload string) []Part {
+	var tables []Part
 	for _, f := range rep.Layers {
 		if f.Plan.Of == workload {
-			tables = append(tables, layersTable(f, rep.Level))
+			tables = append(tables, layersTable(f, of, rep.Level))
 		}
 	}
 	return tables
@@ -64,18 +64,19 @@ func layersMetric(f overhead.Layers) string {
 }
 
 // layersTable shows each step of a cost, with its interval.
-func layersTable(f overhead.Layers, level float64) table {
-	t := table{head: []string{layersMetric(f) + ", by layer, on " + plural(f.Rounds, "round") + " of their own", "it costs, %", levelText(level), ""}}
+func layersTable(f overhead.Layers, of string, level float64) Table {
+	t := Table{Title: of + layersMetric(f) + ", by layer, on " + plural(f.Rounds, "round") + " of their own",
+		Columns: []Column{{Head: "step"}, {Head: "it costs, %", Number: true}, {Head: levelText(level), Number: true}, {}}}
 	row := func(name string, s overhead.Step) {
-		cells := []string{name, "", "", ""}
-		if bounded(s.Percent, s.Low, s.High) {
-			cells[1] = signed(s.Percent, decimals(s.Low, s.High))
-			cells[2] = spanText(s.Low, s.High)
+		figure, span := changeCells(s.Percent, s.Low, s.High)
+		if span.Text == "" {
+			figure = Cell{}
 		}
+		decided := Cell{}
 		if s.Decided {
-			cells[3] = "established"
+			decided.Text = "established"
 		}
-		t.rows = append(t.rows, tableRow{cells: cells})
+		t.Rows = append(t.Rows, []Cell{{Text: name}, figure, span, decided})
 	}
 	row("all of "+clean(f.Condition), f.Whole)
 	for _, removed := range []bool{true, false} {
@@ -95,7 +96,7 @@ func layersTable(f overhead.Layers, level float64) table {
 		row("what is left without "+f.Cause.Layer, rest)
 	}
 	if len(f.Plan.Absent) > 0 {
-		t.notes = append(t.notes, "Not looked at: "+strings.Join(f.Plan.Absent, "; ")+".")
+		t.Note = "Not looked at: " + strings.Join(f.Plan.Absent, "; ") + "."
 	}
 	return t
 }

@@ -2,71 +2,49 @@ package report
 
 import (
 	"fmt"
-	"html/template"
+	"maps"
 	"math"
-	"sort"
+	"slices"
+	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"tare/record"
 )
 
-// A percentilePlot is the latency distribution of one histogram, a curve a
-// condition, with the tail stretched: each step to the right is ten times
-// rarer.
-type percentilePlot struct {
-	Name    string
-	Drawing template.HTML
-	Legend  []curveName
-	Left    int // conditions that have a histogram but no curve here
-	Broken  []string
-}
-
-type curveName struct {
-	Index int
-	Label string
-	Count int64
-}
-
-// most curves in a plot; more cannot be told apart.
+// mostCurves are as many as can be told apart in one drawing.
 const mostCurves = 8
 
-// percentilePlots draws each histogram of a workload.
-func percentilePlots(run record.Run, workload string) []percentilePlot {
+// percentileCharts draw each histogram of a workload, a curve a condition.
+func percentileCharts(run record.Run, of, workload string) []Part {
 	merged, broken := mergedHistograms(run, workload)
-	names := make([]string, 0, len(merged))
-	for name := range merged {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	var plots []percentilePlot
-	for _, name := range names {
-		plot := percentilePlot{Name: clean(name), Broken: broken[name]}
-		var curves []*hdrhistogram.Histogram
+	var charts []Part
+	for _, name := range slices.Sorted(maps.Keys(merged)) {
+		var curves []Tail
+		var counts []string
+		left := 0
 		for _, c := range run.Conditions {
 			h := merged[name][c.ID]
-			if h == nil || h.TotalCount() == 0 {
-				continue
+			switch {
+			case h == nil || h.TotalCount() == 0:
+			case len(curves) == mostCurves:
+				left++
+			default:
+				condition := orElse(clean(c.Label), clean(c.ID))
+				curves = append(curves, Tail{Name: condition, H: h})
+				counts = append(counts, fmt.Sprintf("%s %d", condition, h.TotalCount()))
 			}
-			if len(curves) == mostCurves {
-				plot.Left++
-				continue
-			}
-			text := clean(c.Label)
-			if text == "" {
-				text = clean(c.ID)
-			}
-			plot.Legend = append(plot.Legend, curveName{len(curves), text, h.TotalCount()})
-			curves = append(curves, h)
 		}
-		if len(curves) > 0 {
-			plot.Drawing = curvesDrawing(plot.Name, curves)
+		if len(curves) == 0 && len(broken[name]) == 0 {
+			continue
 		}
-		if len(curves) > 0 || len(plot.Broken) > 0 {
-			plots = append(plots, plot)
+		notes := []string{"The trials that count, merged. Each step to the right is ten times rarer. Requests: " + strings.Join(counts, ", ") + "."}
+		if left > 0 {
+			notes = append(notes, plural(left, "more condition")+" in the export of the run; more curves could not be told apart.")
 		}
+		charts = append(charts, Tails(of+"Latency by percentile: "+clean(name), strings.Join(append(notes, broken[name]...), "\n\n"), curves))
 	}
-	return plots
+	return charts
 }
 
 // mergedHistograms adds up, for each histogram name and condition, the trials
@@ -129,77 +107,3 @@ func decodeHistogram(encoded record.Histogram) (h *hdrhistogram.Histogram, err e
 
 // rarity places a quantile: 0.9 is 1, 0.99 is 2, 0.999 is 3.
 func rarity(q float64) float64 { return -math.Log10(1 - q) }
-
-// curvesDrawing draws curves as far into the tail as ten values lie beyond.
-func curvesDrawing(name string, curves []*hdrhistogram.Histogram) template.HTML {
-	deepest, least, most := 1.0, math.Inf(1), 0.0
-	reach := make([]float64, len(curves))
-	for i, h := range curves {
-		reach[i] = max(0.5, min(6, math.Log10(float64(h.TotalCount())/10)))
-		deepest = max(deepest, reach[i])
-		least = min(least, max(1, float64(h.ValueAtQuantile(1))))
-		most = max(most, float64(h.ValueAtQuantile(100*(1-math.Pow(10, -reach[i])))))
-	}
-	horizontal := axis{0, deepest}
-	vertical := axis{math.Log10(least), math.Log10(max(most, least*1.05))}.widened(0.06)
-	s := newSVG("curves", "latency of "+name+" by percentile, both axes logarithmic")
-	const leftEdge, bottom = 11.0, 90.0 // percent kept for the labels
-	x := func(q float64) float64 { return leftEdge + (100-leftEdge)*horizontal.at(rarity(q))/100 }
-	y := func(us float64) float64 { return bottom - bottom*vertical.at(math.Log10(max(us, 1)))/100 }
-	for _, q := range []struct {
-		quantile float64
-		label    string
-	}{{0, "min"}, {0.5, "50 %"}, {0.9, "90 %"}, {0.99, "99 %"}, {0.999, "99.9 %"}, {0.9999, "99.99 %"}, {0.99999, "99.999 %"}} {
-		if rarity(q.quantile) > deepest*1.001 {
-			break
-		}
-		s.line("grid", x(q.quantile), 0, x(q.quantile), bottom)
-		if q.quantile == 0 || rarity(q.quantile) < 0.06*deepest {
-			continue
-		}
-		class := "tick"
-		if x(q.quantile) > 95 {
-			class = "tick end"
-		}
-		s.text(class, x(q.quantile), bottom, 0, 16, q.label)
-	}
-	for _, t := range latencyTicks(vertical) {
-		s.line("grid", leftEdge, y(t.at), 100, y(t.at))
-		s.text("tick end", leftEdge, y(t.at), -6, 4, t.label)
-	}
-	// The curves share the field's coordinates with the grid.
-	paths := make([]fieldPath, len(curves))
-	for i, h := range curves {
-		paths[i] = newPath(fmt.Sprintf("curve s%d", i))
-		const steps = 90
-		quantiles := make([]float64, steps+1)
-		for k := range quantiles {
-			quantiles[k] = 1 - math.Pow(10, -reach[i]*float64(k)/steps)
-		}
-		percentiles := make([]float64, len(quantiles))
-		for k, q := range quantiles {
-			percentiles[k] = 100 * q
-		}
-		for k, v := range h.ValueAtPercentilesSlice(percentiles) {
-			paths[i].point(x(quantiles[k]), y(float64(v)))
-		}
-	}
-	s.field(paths...)
-	return s.html()
-}
-
-// latencyTicks labels microseconds at 1, 2 and 5 of each power of ten; at gives
-// microseconds, not the axis' logarithm.
-func latencyTicks(vertical axis) []tick {
-	var ticks []tick
-	for power := 0; power < 10; power++ {
-		for _, m := range []float64{1, 2, 5} {
-			us := m * math.Pow(10, float64(power))
-			if vertical.holds(math.Log10(us)) {
-				sc := scaleFor("us", us)
-				ticks = append(ticks, tick{us, fixed(us/sc.divisor, 0) + " " + sc.unit})
-			}
-		}
-	}
-	return thinned(ticks, 8)
-}

@@ -36,9 +36,9 @@ func title(m overhead.MetricReport) string {
 	return clean(m.Name)
 }
 
-// heading is a metric's title, with the name that exports have where all metrics are shown.
-func heading(m overhead.MetricReport, all bool) string {
-	if name := clean(m.Name); all && title(m) != name {
+// heading is a metric's title with the name that exports have, where that is another.
+func heading(m overhead.MetricReport) string {
+	if name := exportedName(m); name != "" {
 		return title(m) + " (" + name + ")"
 	}
 	return title(m)
@@ -160,52 +160,65 @@ func stallsText(r overhead.Row, higherIsBetter, all bool) string {
 	return text
 }
 
-// effectsTable shows what moves metrics within rounds; false where nothing was looked for.
-func effectsTable(g overhead.Group, level float64) (table, bool) {
-	t := table{head: []string{"Effects within rounds, of no condition", "metric", "change, %", levelText(level), ""}}
+// changeCells are a change in percent and its interval; the interval's cell is empty where
+// there is none, and both where there is no figure.
+func changeCells(v, low, high float64) (figure, span Cell) {
+	switch {
+	case bounded(v, low, high):
+		return Cell{Text: signed(v, decimals(low, high))}, Cell{Text: spanText(low, high)}
+	case finite(v):
+		return Cell{Text: signed(v, significant(v))}, Cell{}
+	}
+	return Cell{}, Cell{}
+}
+
+// effectsTable shows what moves metrics within rounds.
+func effectsTable(g overhead.Group, of string, level float64) Table {
+	t := Table{Title: of + "Effects within rounds, of no condition",
+		Columns: []Column{{Head: "effect"}, {Head: "metric"}, {Head: "change, %", Number: true}, {Head: levelText(level), Number: true}, {}}}
 	names := map[string]string{}
 	for _, m := range g.Metrics {
 		names[m.Name] = title(m)
 	}
+	var notes []string
 	seen := map[overhead.EffectName]bool{}
 	for _, e := range g.Effects {
-		v, low, high := changed(e.Ratio, false)
-		row := tableRow{cells: []string{string(e.Name), orElse(names[e.Metric], clean(e.Metric)), signed(v, significant(v)), "", ""}}
-		if bounded(v, low, high) {
-			row.cells[2], row.cells[3] = signed(v, decimals(low, high)), spanText(low, high)
-		}
+		figure, span := changeCells(changed(e.Ratio, false))
+		counts := Cell{}
 		if e.Counts {
-			row.cells[4], row.verdict = "counts", overhead.Inconclusive
+			counts = Cell{Text: "counts", Tone: Unsure}
 		}
 		if !seen[e.Name] {
 			seen[e.Name] = true
-			t.notes = append(t.notes, string(e.Name)+": "+e.Name.Meaning()+".")
+			notes = append(notes, string(e.Name)+": "+e.Name.Meaning()+".")
 		}
-		t.rows = append(t.rows, row)
+		t.Rows = append(t.Rows, []Cell{{Text: string(e.Name)}, {Text: orElse(names[e.Metric], e.Metric)}, figure, span, counts})
 	}
-	return t, len(t.rows) > 0
+	t.Note = inCommon(notes)
+	return t
 }
 
 // loadTables show the load generator's own CPU time for an operation.
-func loadTables(g overhead.Group, level float64) []table {
-	var all []table
+func loadTables(g overhead.Group, of string, level float64) []Table {
+	var all []Table
 	for _, m := range g.Metrics {
-		t := table{head: []string{"Load generator, " + title(m), "µs", "change, %", levelText(level), ""}}
+		t := Table{Title: of + "Load generator, " + title(m),
+			Columns: []Column{{Head: "condition"}, {Head: "µs", Number: true}, {Head: "change, %", Number: true}, {Head: levelText(level), Number: true}, {}}}
 		for _, r := range m.Rows {
 			if r.LoadLevel.N == 0 {
 				continue
 			}
-			cells := []string{label(r), fixed(r.LoadLevel.Value, significant(r.LoadLevel.Value)), "", "", ""}
-			if v, low, high := changed(r.Load, false); r.Baseline {
-				cells[4] = "baseline"
-			} else if bounded(v, low, high) {
-				cells[2], cells[3] = signed(v, decimals(low, high)), spanText(low, high)
-			} else if r.Load.N > 0 {
-				cells[2] = signed(v, significant(v))
+			cells := []Cell{{Text: label(r)}, Measured(r.LoadLevel.Value)}
+			switch {
+			case r.Baseline:
+				cells = append(cells, Cell{}, Cell{}, Cell{Text: "baseline", Tone: Faint})
+			case r.Load.N > 0:
+				figure, span := changeCells(changed(r.Load, false))
+				cells = append(cells, figure, span)
 			}
-			t.rows = append(t.rows, tableRow{cells: cells})
+			t.Rows = append(t.Rows, cells)
 		}
-		if len(t.rows) > 0 {
+		if len(t.Rows) > 0 {
 			all = append(all, t)
 		}
 	}

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
@@ -115,12 +114,8 @@ func TestLiveRows(t *testing.T) {
 // The width is kept by rounds, too, with all that there is to say.
 func TestRoundsKeepTheWidth(t *testing.T) {
 	for _, width := range []int{60, 80, 120} {
-		var out bytes.Buffer
-		b := ofRounds(nil)
-		if err := Terminal(&out, b.run, b.rep, TerminalOptions{Width: width, All: true}); err != nil {
-			t.Fatal(err)
-		}
-		for _, l := range strings.Split(out.String(), "\n") {
+		out := screenOf(t, ofRounds(nil), TerminalOptions{Width: width, All: true})
+		for _, l := range strings.Split(out, "\n") {
 			if columns(l) > width {
 				t.Errorf("%d columns of %d: %q", columns(l), width, l)
 			}

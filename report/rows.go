@@ -2,7 +2,6 @@ package report
 
 import (
 	"math"
-	"slices"
 	"sort"
 	"strings"
 
@@ -171,65 +170,32 @@ func commonError(condition string, run record.Run) string {
 	return best
 }
 
-// floorText writes the noise floors of metrics as a sentence.
-func floorText(metrics []overhead.MetricReport) string {
-	opening := "This run could have seen"
-	known := slices.ContainsFunc(metrics, func(m overhead.MetricReport) bool { return finite(m.NoiseFloor) })
-	if len(metrics) > 1 && metrics[0].Rounds && known {
-		opening = "The smallest effects that this run could have seen:"
+// floorText says how small an effect a run would have found.
+func floorText(m overhead.MetricReport) string {
+	switch floor := 100 * m.NoiseFloor; {
+	case !finite(floor):
+		return "How small an effect would be found is unknown."
+	case floor > 100:
+		return "Only effects above 100 % would be found in four runs of five."
+	default:
+		return "An effect of " + fixed(floor, clamp(significant(floor)-1, 0, 3)) + " % would be found in four runs of five."
 	}
-	return perMetric(metrics, opening, func(m overhead.MetricReport) string {
-		if !finite(m.NoiseFloor) {
-			return "an effect of unknown size"
-		}
-		if m.NoiseFloor > 1 {
-			return "only effects above 100 %"
-		}
-		return fixed(100*m.NoiseFloor, clamp(significant(100*m.NoiseFloor)-1, 0, 3)) + " %"
-	})
 }
 
-// selfText writes what the baseline's second execution says, or "".
-func selfText(metrics []overhead.MetricReport) string {
-	name := "the baseline"
-	for _, m := range metrics {
-		if b, ok := baselineOf(m); ok {
-			name = label(b)
-			break
-		}
-	}
-	return perMetric(metrics, "A/A, "+name+" against itself:", func(m overhead.MetricReport) string {
-		if m.AA == nil || !present(*m.AA) || m.AA.Interval == (stats.Interval{}) {
-			return ""
-		}
-		v, low, high := 100*(m.AA.Value-1), 100*(m.AA.Interval.Low-1), 100*(m.AA.Interval.High-1)
-		if !bounded(v, low, high) {
-			return ""
-		}
-		return signed(v, decimals(low, high)) + " % (" + spanText(low, high) + ")"
-	})
-}
-
-// perMetric says something of each metric in one sentence, and once where it
-// is the same for all.
-func perMetric(metrics []overhead.MetricReport, opening string, say func(overhead.MetricReport) string) string {
-	var said []string
-	same := true
-	for _, m := range metrics {
-		text := say(m)
-		if text == "" {
-			continue
-		}
-		same = same && (len(said) == 0 || strings.HasSuffix(said[0], text))
-		said = append(said, title(m)+" "+text)
-	}
-	switch {
-	case len(said) == 0:
+// selfText says what the baseline's second execution says, or "".
+func selfText(m overhead.MetricReport) string {
+	if m.AA == nil || !present(*m.AA) || m.AA.Interval == (stats.Interval{}) {
 		return ""
-	case len(metrics) == 1 || same && len(said) == len(metrics):
-		return opening + strings.TrimPrefix(said[0], title(metrics[0])) + "."
 	}
-	return opening + " " + strings.Join(said, ", ") + "."
+	v, low, high := 100*(m.AA.Value-1), 100*(m.AA.Interval.Low-1), 100*(m.AA.Interval.High-1)
+	if !bounded(v, low, high) {
+		return ""
+	}
+	name := "the baseline"
+	if b, ok := baselineOf(m); ok {
+		name = label(b)
+	}
+	return "A/A, " + name + " against itself: " + changeText(v, low, high) + "."
 }
 
 // comparedBlocks counts the blocks that the effects rest on: the whole ones,

@@ -8,10 +8,11 @@ import (
 	"tare/terminal"
 )
 
-// A sheetColumn is one column of a table, its cells aligned among themselves.
+// A sheetColumn is one column of a table, or of several whose columns stand in the same
+// places. Its cells are aligned among those of their table.
 type sheetColumn struct {
-	head             string
-	number, optional bool
+	heads                   []string // of each table
+	first, number, optional bool
 	// verbatim text is padded already, and not wrapped.
 	verbatim       bool
 	texts, details []string
@@ -19,24 +20,36 @@ type sheetColumn struct {
 	width          int // as it is drawn
 }
 
-// sheetColumns lays the columns of a table out, each for itself.
-func sheetColumns(t Table) []sheetColumn {
-	cols := make([]sheetColumn, len(t.Columns))
-	for i, c := range t.Columns {
-		col := sheetColumn{head: clean(c.Head), number: c.Number, optional: c.Optional}
-		cells := make([]Cell, len(t.Rows))
-		for k, row := range t.Rows {
-			if i < len(row) {
-				cells[k] = row[i]
+// A stretch is one of the tables that share their columns: what stands above and below it,
+// and how many rows it has.
+type stretch struct {
+	title, note string
+	rows        int
+}
+
+// sheetColumns lays out the columns of tables that have as many.
+func sheetColumns(tables ...Table) []sheetColumn {
+	cols := make([]sheetColumn, len(tables[0].Columns))
+	for i := range cols {
+		col := &cols[i]
+		col.first = i == 0
+		for _, t := range tables {
+			c := t.Columns[i]
+			col.heads, col.number, col.optional = append(col.heads, clean(c.Head)), c.Number, c.Optional
+			cells, texts := make([]Cell, len(t.Rows)), make([]string, len(t.Rows))
+			for k, row := range t.Rows {
+				if i < len(row) {
+					cells[k] = row[i]
+				}
+				texts[k] = clean(cells[k].Text)
+				col.styles = append(col.styles, toneStyle(cells[k].Tone))
+				col.details = append(col.details, clean(cells[k].Detail))
 			}
-			col.styles = append(col.styles, toneStyle(cells[k].Tone))
-			col.texts = append(col.texts, clean(cells[k].Text))
-			col.details = append(col.details, clean(cells[k].Detail))
+			if c.Number {
+				texts = alignCells(cells)
+			}
+			col.texts = append(col.texts, texts...)
 		}
-		if c.Number {
-			col.texts = alignCells(cells)
-		}
-		cols[i] = col
 	}
 	return cols
 }
@@ -82,34 +95,89 @@ func (c sheetColumn) natural(below bool) int {
 	}
 	width := texts + details
 	switch {
-	case below:
+	case below && c.number:
 		width = max(texts, details)
+	case below && details > 0:
+		width = max(texts, details+2) // the brackets
 	case details > 0 && c.number:
 		width++
 	case details > 0:
 		width += 3 // a space and the brackets
 	}
-	return max(width, longestWord(c.head), 1)
+	for _, h := range c.heads {
+		width = max(width, longestWord(h))
+	}
+	return max(width, 1)
 }
 
-// rowTable writes a table. Where it is too wide, optional columns go first,
-// from the right; then details go below their figures, and text is wrapped;
+// least is how narrow a column of text may become: no word of ordinary length is broken,
+// and of names more is left on one line.
+func (c sheetColumn) least() int {
+	const name, letters, most = 18, 8, 14
+	least, longest := letters, 0
+	for _, text := range c.texts {
+		least, longest = max(least, min(longestWord(text), most)), max(longest, columns(text))
+	}
+	if c.first {
+		least = max(least, min(longest, name))
+	}
+	return least
+}
+
+// rowTable writes a table without its title and note. Where it is too wide, optional columns
+// go first, from the right; then details go below their figures, and text is wrapped;
 // then details are written shorter, and the first column above the rest; and
 // where nothing helps, rows become text.
 func (s *screen) rowTable(t Table) {
-	if len(t.Columns) == 0 || len(t.Rows) == 0 {
+	t.Title, t.Note = "", ""
+	s.tables(t)
+}
+
+// tables writes tables with as many columns below one another, so that the eye finds each
+// column in the same place.
+func (s *screen) tables(tables ...Table) {
+	rows := 0
+	of := make([]stretch, len(tables))
+	for i, t := range tables {
+		of[i] = stretch{title: clean(t.Title), note: t.Note, rows: len(t.Rows)}
+		rows += len(t.Rows)
+	}
+	if rows == 0 || len(tables[0].Columns) == 0 {
 		s.paragraph(faint, "No rows.")
 		return
 	}
-	s.columnTable(sheetColumns(t), len(t.Rows))
+	s.columnTable(sheetColumns(tables...), of...)
 }
 
-// columnTable writes rows of columns that have been laid out.
-func (s *screen) columnTable(all []sheetColumn, rows int) {
+// each calls draw for every stretch with its place and its rows, between its title and note.
+func (s *screen) each(of []stretch, draw func(k, from, to int)) {
+	from := 0
+	for k, one := range of {
+		if k > 0 {
+			s.blank()
+		}
+		if one.title != "" {
+			s.paragraph(bold, one.title)
+		}
+		draw(k, from, from+one.rows)
+		from += one.rows
+		s.notes(one.note)
+	}
+}
+
+// notes writes the paragraphs of a note.
+func (s *screen) notes(note string) {
+	for _, text := range paragraphs(note) {
+		s.paragraph(faint, text)
+	}
+}
+
+// columnTable writes the rows of columns that have been laid out.
+func (s *screen) columnTable(all []sheetColumn, of ...stretch) {
 	for _, below := range []bool{false, true} {
 		for cols := bracketed(all, " to "); ; {
 			if s.total(cols, below) <= s.width {
-				s.drawTable(cols, rows, below)
+				s.drawTable(cols, of, below)
 				s.leftOut(all, cols)
 				return
 			}
@@ -124,16 +192,16 @@ func (s *screen) columnTable(all []sheetColumn, rows int) {
 	wide := slices.DeleteFunc(slices.Clone(all), isOptional)
 	for _, to := range []string{" to ", ".."} {
 		if cols := bracketed(wide, to); s.shrink(cols, s.width) {
-			s.drawTable(cols, rows, true)
+			s.drawTable(cols, of, true)
 			return
 		}
 	}
 	const indent = 2
 	if cols := bracketed(wide, "..")[1:]; len(cols) > 0 && s.shrink(cols, s.width-indent) {
-		s.groupedTable(wide[0], cols, rows, indent)
+		s.groupedTable(wide[0], cols, of, indent)
 		return
 	}
-	s.looseTable(wide, rows)
+	s.looseTable(wide, of)
 }
 
 func isOptional(c sheetColumn) bool { return c.optional }
@@ -164,19 +232,22 @@ func bracketed(cols []sheetColumn, to string) []sheetColumn {
 
 // groupedTable writes the first column above the rest, once for rows that share
 // it.
-func (s *screen) groupedTable(first sheetColumn, cols []sheetColumn, rows, indent int) {
+func (s *screen) groupedTable(first sheetColumn, cols []sheetColumn, of []stretch, indent int) {
 	inner := &screen{text: s.text, width: s.width - indent, indent: s.indent + indent, color: s.color}
-	inner.drawTable(cols, 0, true)
-	for r := range rows {
-		if r == 0 || first.texts[r] != first.texts[r-1] {
-			name := strings.TrimSpace(first.texts[r])
-			if d := first.details[r]; d != "" {
-				name += " (" + d + ")"
+	inner.widen(cols)
+	s.each(of, func(k, from, to int) {
+		inner.head(cols, k)
+		for r := from; r < to; r++ {
+			if r == from || first.texts[r] != first.texts[r-1] {
+				name := strings.TrimSpace(first.texts[r])
+				if d := first.details[r]; d != "" {
+					name += " (" + d + ")"
+				}
+				s.paragraph(first.styles[r], name)
 			}
-			s.paragraph(first.styles[r], name)
+			inner.tableRow(cols, r, true)
 		}
-		inner.tableRow(cols, r, true)
-	}
+	})
 }
 
 func lastOptional(cols []sheetColumn) int {
@@ -201,11 +272,10 @@ func (s *screen) total(cols []sheetColumn, below bool) int {
 // shrink narrows the columns of text until all fit, always the widest and of
 // equal ones the rightmost, and tells whether they do.
 func (s *screen) shrink(cols []sheetColumn, width int) bool {
-	const least = 8
 	for excess := s.total(cols, true) - width; excess > 0; excess-- {
 		widest := -1
 		for i, c := range cols {
-			if !c.number && !c.verbatim && c.width > least && (widest < 0 || c.width >= cols[widest].width) {
+			if !c.number && !c.verbatim && c.width > c.least() && (widest < 0 || c.width >= cols[widest].width) {
 				widest = i
 			}
 		}
@@ -221,8 +291,9 @@ func (s *screen) shrink(cols []sheetColumn, width int) bool {
 func (s *screen) leftOut(all, shown []sheetColumn) {
 	var names []string
 	for _, c := range all {
-		if c.optional && c.head != "" && !slices.ContainsFunc(shown, func(o sheetColumn) bool { return o.head == c.head }) {
-			names = append(names, c.head)
+		head := c.heads[0]
+		if c.optional && head != "" && !slices.ContainsFunc(shown, func(o sheetColumn) bool { return o.heads[0] == head }) {
+			names = append(names, head)
 		}
 	}
 	if len(names) > 0 {
@@ -230,21 +301,39 @@ func (s *screen) leftOut(all, shown []sheetColumn) {
 	}
 }
 
-func (s *screen) drawTable(cols []sheetColumn, rows int, below bool) {
+func (s *screen) drawTable(cols []sheetColumn, of []stretch, below bool) {
+	s.widen(cols)
+	s.each(of, func(k, from, to int) {
+		s.head(cols, k)
+		for r := from; r < to; r++ {
+			s.tableRow(cols, r, below)
+		}
+	})
+}
+
+// widen gives spare room to headings that would else be broken.
+func (s *screen) widen(cols []sheetColumn) {
 	spare := s.width - gap*(len(cols)-1)
 	for _, c := range cols {
 		spare -= c.width
 	}
-	for i := len(cols) - 1; i >= 0; i-- { // headings that would else be broken
-		if more := columns(cols[i].head) - cols[i].width; more > 0 && more <= spare {
-			cols[i].width += more
-			spare -= more
+	for i := len(cols) - 1; i >= 0; i-- {
+		for _, h := range cols[i].heads {
+			if more := columns(h) - cols[i].width; more > 0 && more <= spare {
+				cols[i].width += more
+				spare -= more
+			}
 		}
 	}
+}
+
+// head writes the headings of the k-th table, the last line of each on the line above the
+// rows.
+func (s *screen) head(cols []sheetColumn, k int) {
 	heads := make([][]string, len(cols))
 	height := 0
 	for i, c := range cols {
-		heads[i] = wrap(c.head, c.width)
+		heads[i] = wrap(c.heads[k], c.width)
 		height = max(height, len(heads[i]))
 	}
 	for l := range height {
@@ -254,9 +343,6 @@ func (s *screen) drawTable(cols []sheetColumn, rows int, below bool) {
 			}
 			return "", plain
 		})
-	}
-	for r := range rows {
-		s.tableRow(cols, r, below)
 	}
 }
 
@@ -317,20 +403,60 @@ func (s *screen) row(cols []sheetColumn, cell func(int) (string, terminal.Sequen
 }
 
 // looseTable writes rows as text, for what no columns hold.
-func (s *screen) looseTable(cols []sheetColumn, rows int) {
+func (s *screen) looseTable(cols []sheetColumn, of []stretch) {
 	squeeze := func(text string) string { return strings.Join(strings.Fields(text), " ") }
-	for r := range rows {
-		var parts []string
-		for _, c := range cols[1:] {
-			text := squeeze(c.texts[r])
-			if text == "" {
-				continue
+	s.each(of, func(k, from, to int) {
+		for r := from; r < to; r++ {
+			var parts []string
+			for _, c := range cols[1:] {
+				text := squeeze(c.texts[r])
+				if text == "" {
+					continue
+				}
+				if d := c.details[r]; d != "" {
+					text += " (" + d + ")"
+				}
+				parts = append(parts, strings.TrimSpace(c.heads[k]+" "+text))
 			}
-			if d := c.details[r]; d != "" {
-				text += " (" + d + ")"
-			}
-			parts = append(parts, strings.TrimSpace(c.head+" "+text))
+			s.hang(plain, squeeze(cols[0].texts[r])+":", strings.Join(parts, "; "))
 		}
-		s.hang(plain, squeeze(cols[0].texts[r])+":", strings.Join(parts, "; "))
+	})
+}
+
+func longestWord(text string) int {
+	longest := 0
+	for _, w := range strings.Fields(text) {
+		longest = max(longest, columns(w))
 	}
+	return longest
+}
+
+// alignPoints pads the numbers of cells that have the same number of words
+// ("66.1 ±0.4", "+2.2 to +4.0"), word by word.
+func alignPoints(cells []string) []string {
+	whole, part := map[[2]int]int{}, map[[2]int]int{}
+	each := func(visit func(i int, key [2]int, before, after string)) {
+		for i, cell := range cells {
+			words := strings.Fields(cell)
+			for j, w := range words {
+				before, after, found := strings.Cut(w, ".")
+				if found {
+					after = "." + after
+				}
+				visit(i, [2]int{len(words), j}, before, after)
+			}
+		}
+	}
+	each(func(_ int, key [2]int, before, after string) {
+		whole[key] = max(whole[key], columns(before))
+		part[key] = max(part[key], columns(after))
+	})
+	aligned := make([]string, len(cells))
+	each(func(i int, key [2]int, before, after string) {
+		if key[1] > 0 {
+			aligned[i] += " "
+		}
+		aligned[i] += right(before, whole[key]) + left(after, part[key])
+	})
+	return aligned
 }

@@ -111,7 +111,7 @@ func cellText(c Cell, of Column) string {
 // toneClass names a tone for the style sheet; what is none of ours is plain.
 func toneClass(t Tone) string {
 	switch t {
-	case Good, Bad, Faint:
+	case Good, Bad, Unsure, Faint:
 		return "tone-" + string(t)
 	}
 	return ""

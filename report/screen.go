@@ -4,7 +4,6 @@ import (
 	"io"
 	"strings"
 
-	"tare/overhead"
 	"tare/terminal"
 )
 
@@ -13,6 +12,7 @@ const (
 	defaultWidth = 80
 	leastWidth   = 60
 	fieldWidth   = 10 // of the names at the left: "workload  "
+	gap          = 2  // between columns
 )
 
 // The styles of a screen.
@@ -159,23 +159,15 @@ func (s *screen) copyable(name, text string) {
 	put(true)
 }
 
-// rule divides the workloads of a run.
+// warn writes what is warned of.
+func (s *screen) warn(texts []string) {
+	for _, text := range texts {
+		s.hang(yellow, "warning:", clean(text))
+	}
+}
+
+// rule divides the parts of a sheet.
 func (s *screen) rule(title string) {
 	title = wrap(title, s.width-6)[0]
 	s.line(piece{bold, "── " + title + " " + strings.Repeat("─", max(0, s.width-4-columns(title)))})
-}
-
-// verdictStyle colours a verdict; the word beside it says the same.
-func verdictStyle(v overhead.Verdict) terminal.Sequence {
-	switch v {
-	case overhead.Worse:
-		return red
-	case overhead.Better:
-		return cyan
-	case overhead.Equivalent:
-		return green
-	case overhead.Inconclusive:
-		return yellow
-	}
-	return faint
 }

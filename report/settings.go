@@ -1,6 +1,8 @@
 package report
 
 import (
+	"maps"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -169,40 +171,30 @@ func durationExact(d time.Duration) string {
 	return strconv.FormatInt(d.Microseconds(), 10) + " µs"
 }
 
-// A settingsTable tells apart what the conditions have in common and what they
-// have not: only the second explains an overhead.
-type settingsTable struct {
-	Workload string
-	Head     []string // names of what differs
-	Rows     []settingsRow
-	Shared   []fact
-}
-
-type settingsRow struct {
-	Label string
-	Cells []string
-}
-
-func settingsTables(run record.Run) []settingsTable {
-	var tables []settingsTable
-	index := map[string]int{}
+// settingsParts tell apart what the conditions of each workload have in common and what
+// they have not: only the second explains an overhead.
+func settingsParts(run record.Run) []Part {
+	var order []string
 	members := map[string][]record.Condition{}
 	for _, c := range run.Conditions {
-		if _, ok := index[c.Workload]; !ok {
-			index[c.Workload] = len(tables)
-			tables = append(tables, settingsTable{Workload: clean(c.Workload)})
+		if members[c.Workload] == nil {
+			order = append(order, c.Workload)
 		}
 		members[c.Workload] = append(members[c.Workload], c)
 	}
-	for workload, i := range index {
-		tables[i].fill(members[workload])
+	var parts []Part
+	for _, workload := range order {
+		parts = append(parts, settingsOf(clean(workload), members[workload])...)
 	}
-	return tables
+	return parts
 }
 
-func (t *settingsTable) fill(conditions []record.Condition) {
+// settingsOf are a table of what differs and a list of what does not.
+func settingsOf(workload string, conditions []record.Condition) []Part {
 	values := map[string][]string{}
 	var names []string
+	t := Table{Title: "Settings in force that differ: " + workload, Columns: []Column{{Head: "condition"}},
+		Note: "As the kernel reported them for the first process of each condition. What differs is what an overhead can come from."}
 	for i, c := range conditions {
 		for _, f := range inForce(c) {
 			if _, ok := values[f.Name]; !ok {
@@ -211,19 +203,28 @@ func (t *settingsTable) fill(conditions []record.Condition) {
 			}
 			values[f.Name][i] = clean(f.Value)
 		}
-		t.Rows = append(t.Rows, settingsRow{Label: orElse(clean(c.Label), clean(c.ID))})
+		t.Rows = append(t.Rows, []Cell{{Text: orElse(c.Label, c.ID)}})
 	}
+	shared := factList{title: "Settings in force, the same in all conditions: " + workload, Folded: true}
 	for _, name := range names {
 		column := values[name]
 		if differs(column) {
-			t.Head = append(t.Head, name)
+			t.Columns = append(t.Columns, Column{Head: name})
 			for i := range t.Rows {
-				t.Rows[i].Cells = append(t.Rows[i].Cells, orElse(column[i], "–"))
+				t.Rows[i] = append(t.Rows[i], Cell{Text: orElse(column[i], "–")})
 			}
 		} else if column[0] != "" {
-			t.Shared = append(t.Shared, fact{name, column[0]})
+			shared.Facts = append(shared.Facts, fact{name, column[0]})
 		}
 	}
+	var parts []Part
+	if len(t.Columns) > 1 {
+		parts = append(parts, t)
+	}
+	if len(shared.Facts) > 0 {
+		parts = append(parts, shared)
+	}
+	return parts
 }
 
 func differs(values []string) bool {
@@ -237,12 +238,7 @@ func differs(values []string) bool {
 
 // surroundings gives, for each condition, the median and the range of what was
 // seen around its trials.
-type surroundings struct {
-	Head []string
-	Rows []settingsRow
-}
-
-func surroundingsOf(run record.Run) surroundings {
+func surroundings(run record.Run) Table {
 	values := map[string]map[string][]float64{} // covariate, condition
 	for _, t := range run.Trials {
 		if t.Block < 1 || t.Error != "" {
@@ -258,37 +254,28 @@ func surroundingsOf(run record.Run) surroundings {
 			values[name][t.Condition] = append(values[name][t.Condition], v)
 		}
 	}
-	var s surroundings
-	names := make([]string, 0, len(values))
-	for name := range values {
-		names = append(names, name)
-	}
-	sort.Strings(names)
+	t := Table{Title: "Surroundings of the trials", Note: "Median, and in small letters the least and the most.", Columns: []Column{{Head: "condition"}}}
+	names := slices.Sorted(maps.Keys(values))
 	for _, name := range names {
-		s.Head = append(s.Head, clean(name))
+		t.Columns = append(t.Columns, Column{Head: name, Number: true})
 	}
-	if len(names) == 0 {
-		return s
-	}
+	short := func(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
 	for _, c := range run.Conditions {
-		row := settingsRow{Label: clean(c.ID)}
-		seen := false
+		row, seen := []Cell{{Text: c.ID}}, false
 		for _, name := range names {
 			v := values[name][c.ID]
-			sort.Float64s(v)
 			if len(v) == 0 {
-				row.Cells = append(row.Cells, "–")
+				row = append(row, Absent())
 				continue
 			}
-			seen = true
-			short := func(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
-			row.Cells = append(row.Cells, short(at(v, 0.5))+" ("+short(v[0])+" to "+short(v[len(v)-1])+")")
+			sort.Float64s(v)
+			row, seen = append(row, Cell{Text: short(at(v, 0.5)), Detail: short(v[0]) + " to " + short(v[len(v)-1])}), true
 		}
 		if seen {
-			s.Rows = append(s.Rows, row)
+			t.Rows = append(t.Rows, row)
 		}
 	}
-	return s
+	return t
 }
 
 // fingerprint lists what is known of the host.

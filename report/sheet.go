@@ -3,9 +3,8 @@ package report
 import "time"
 
 // Sheet is a study's result, composed of parts, for the terminal or as one HTML
-// file. What weigh shows is a page of its own ([Terminal], [HTML]); every other
-// study says what it found as a Sheet. It holds figures that have been computed
-// and words that have been chosen: rendering computes nothing but places.
+// file. It holds figures that have been computed and words that have been chosen:
+// rendering computes nothing but places.
 type Sheet struct {
 	Title  string // "tare startup: redis on docker, oci:runc"
 	Answer string // one sentence: what the reader came for
@@ -22,6 +21,8 @@ type Sheet struct {
 	Weight  Weight   // what the instrument itself cost
 	Next    []string // commands to run next
 	Command string   // reproduces this run
+	Foot    []Part   // on the page alone, below all else
+	Version string   // of the tare that measured
 }
 
 // HoldTogether is what a page says whose sentences read several intervals, each list
@@ -29,15 +30,19 @@ type Sheet struct {
 const HoldTogether = "The intervals of this answer hold together (Bonferroni), and so do those of a claim and those of all advice. Tables show each comparison's own."
 
 // Part is one element of a Sheet: a [Table], [Chart], [Bars], [Heat], [Timeline],
-// [Flame], [Judgements] or [Prose]. [Tails] makes a chart of latencies.
+// [Flame], [Judgements] or [Prose], or one of them as [Long]. [Tails] makes a chart of
+// latencies. [WeighSheet] has parts of its own besides.
 type Part interface{ heading() string }
+
+// Long is a part that is left to the page; a screen shows it where all is asked for.
+type Long struct{ Part }
 
 // Table is rows of text. In a terminal, where columns do not fit, those marked
 // Optional go first, from the right; then details go below their figures, and
 // then text is wrapped. The first column names the row, and stays.
 type Table struct {
 	Title   string
-	Note    string // below the table: what the columns mean, how intervals were made
+	Note    string // below the table, paragraphs parted by an empty line: what the columns mean, how intervals were made
 	Columns []Column
 	Rows    [][]Cell
 }
@@ -63,10 +68,11 @@ type Tone string
 
 // The tones.
 const (
-	Plain Tone = ""
-	Good  Tone = "good"
-	Bad   Tone = "bad"
-	Faint Tone = "faint" // absent, not applicable, not representative
+	Plain  Tone = ""
+	Good   Tone = "good"
+	Bad    Tone = "bad"
+	Unsure Tone = "unsure" // inconclusive
+	Faint  Tone = "faint"  // absent, not applicable, not representative
 )
 
 // Chart is lines over a common axis.
@@ -182,8 +188,6 @@ type Flame struct {
 	Title, Note string
 	Unit        string // of values: "samples", "ms"
 	Root        *Frame
-	// Long leaves it to the page: a screen shows it where all is asked for alone.
-	Long bool
 }
 
 // Frame is one box of a flame graph. Value holds its children's.
@@ -217,6 +221,16 @@ type Prose struct {
 	Text  string // paragraphs parted by an empty line
 }
 
+// factList is a list of names and values, for the page.
+type factList struct {
+	title  string
+	Facts  []fact
+	Folded bool // shown on request
+}
+
+// warnings stand where what they are about stands.
+type warnings []string
+
 func (p Table) heading() string      { return p.Title }
 func (p Chart) heading() string      { return p.Title }
 func (p Bars) heading() string       { return p.Title }
@@ -224,3 +238,5 @@ func (p Timeline) heading() string   { return p.Title }
 func (p Flame) heading() string      { return p.Title }
 func (p Judgements) heading() string { return p.Title }
 func (p Prose) heading() string      { return p.Title }
+func (p factList) heading() string   { return p.title }
+func (p warnings) heading() string   { return "" }

@@ -7,11 +7,22 @@ import (
 	"tare/terminal"
 )
 
-// SheetTerminal writes a sheet as a screen, by the rules of [Terminal]: figures
-// first, no line longer than the width, colours that repeat the words. Of opt,
-// Next and Weight are added to the sheet's own; Interim leaves the head, the
-// tables and the bars; All adds the parts that are long in a terminal: flame graphs
-// that are left to the page, and every path of one that counts.
+// TerminalOptions say how a screen is shown.
+type TerminalOptions struct {
+	Width  int      // columns; 80 where 0, never under 60
+	Color  bool     // colours repeat what the words say, and say nothing else
+	Next   []string // commands to run next, besides a sheet's own
+	Report string   // path of the HTML report; empty where there is none
+	// All shows what else is left to the page: metrics that carry no verdict, parts that
+	// are [Long], and every path of a flame graph that counts.
+	All bool
+	// Interim leaves the answer, the tables and the bars: the run is not over.
+	Interim bool
+}
+
+// SheetTerminal writes a sheet as a screen: figures first, colours that repeat the words,
+// and no line longer than the width but for a path or a command that has no place to
+// break. It stands there to be copied.
 func SheetTerminal(w io.Writer, sheet Sheet, opt TerminalOptions) error {
 	s := newScreen(opt.Width, opt.Color)
 	if title := clean(sheet.Title); title != "" && !opt.Interim {
@@ -19,10 +30,12 @@ func SheetTerminal(w io.Writer, sheet Sheet, opt TerminalOptions) error {
 	}
 	s.paragraph(bold, orElse(clean(sheet.Answer), "Nothing was found that could be said in a sentence."))
 	if !opt.Interim {
-		s.together(clean(sheet.Together))
+		if text := clean(sheet.Together); text != "" {
+			s.paragraph(faint, text)
+		}
 	}
 	for _, b := range bannersOf(sheet) {
-		s.hang(yellow, strings.ToUpper(b.title)+":", b.text)
+		s.hang(yellow, strings.ToUpper(b.Name)+":", b.Value)
 	}
 	if len(sheet.Facts) > 0 && !opt.Interim {
 		s.blank()
@@ -30,8 +43,13 @@ func SheetTerminal(w io.Writer, sheet Sheet, opt TerminalOptions) error {
 			s.fact(f)
 		}
 	}
-	for _, part := range partsOf(sheet) {
-		if opt.Interim && !interim(part) || !opt.All && pageOnly(part) {
+	for _, part := range partsOf(sheet.Parts) {
+		if long, ok := part.(Long); ok && opt.All {
+			part = long.Part
+		} else if ok {
+			continue
+		}
+		if opt.Interim && !interim(part) {
 			continue
 		}
 		s.blank()
@@ -46,16 +64,10 @@ func SheetTerminal(w io.Writer, sheet Sheet, opt TerminalOptions) error {
 // interim tells whether a part says something before a run is over.
 func interim(p Part) bool {
 	switch p.(type) {
-	case Table, Bars, Heat:
+	case Table, Bars, Heat, metricTables:
 		return true
 	}
 	return false
-}
-
-// pageOnly tells whether a part is the page's alone.
-func pageOnly(p Part) bool {
-	f, ok := p.(Flame)
-	return ok && f.Long
 }
 
 // fact writes "host: scales, 2 CPUs" as a field, what has no short name as a
@@ -82,6 +94,10 @@ func (s *screen) part(p Part, opt TerminalOptions) {
 	case Table:
 		s.rowTable(p)
 		note = p.Note
+	case metricTables:
+		s.metricTables(p, opt.All)
+	case warnings:
+		s.warn(p)
 	case Chart:
 		s.chart(p)
 		note = p.Note
@@ -108,19 +124,16 @@ func (s *screen) part(p Part, opt TerminalOptions) {
 			s.paragraph(plain, text)
 		}
 	}
-	if note = clean(note); note != "" {
-		s.paragraph(faint, note)
-	}
+	s.notes(note)
 }
 
 // sheetClosing is the foot: what measuring cost, and what to do next.
 func (s *screen) sheetClosing(sheet Sheet, opt TerminalOptions) {
 	s.blank()
-	weight := append(append(Weight(nil), sheet.Weight...), opt.Weight...)
-	if len(weight) == 0 {
+	if len(sheet.Weight) == 0 {
 		s.field("weight", "of the instrument itself: not measured with this run")
 	}
-	for i, item := range weight {
+	for i, item := range sheet.Weight {
 		s.field(first(i, "weight"), item.text())
 	}
 	for i, command := range append(cleaned(sheet.Next), cleaned(opt.Next)...) {
@@ -181,6 +194,8 @@ func toneStyle(t Tone) terminal.Sequence {
 		return green
 	case Bad:
 		return red
+	case Unsure:
+		return yellow
 	case Faint:
 		return faint
 	}

@@ -176,9 +176,9 @@ func TestFlamePathsJoinWhatHandsItsTimeOn(t *testing.T) {
 	}
 }
 
-// A graph that is left to the page takes no room on a screen, unless all is asked for.
-func TestLongFlamesAreThePagesAlone(t *testing.T) {
-	s := Sheet{Parts: []Part{Flame{Title: "Where it waited", Unit: "ms", Long: true, Root: &Frame{Name: "waited", Value: 5}}}}
+// A part that is left to the page takes no room on a screen, unless all is asked for.
+func TestLongPartsAreThePagesAlone(t *testing.T) {
+	s := Sheet{Parts: []Part{Long{Flame{Title: "Where it waited", Unit: "ms", Root: &Frame{Name: "waited", Value: 5}}}}}
 	if out := sheetScreen(t, s, TerminalOptions{}); strings.Contains(out, "waited") {
 		t.Errorf("the screen shows it:\n%s", out)
 	}
@@ -186,7 +186,7 @@ func TestLongFlamesAreThePagesAlone(t *testing.T) {
 		t.Errorf("the screen does not show all:\n%s", out)
 	}
 	var page bytes.Buffer
-	if err := SheetHTML(&page, s, HTMLOptions{}); err != nil || !strings.Contains(page.String(), "waited") {
+	if err := SheetHTML(&page, s); err != nil || !strings.Contains(page.String(), "waited") {
 		t.Errorf("the page does not show it: %v", err)
 	}
 }

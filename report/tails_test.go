@@ -61,7 +61,7 @@ func TestTailsGolden(t *testing.T) {
 	}
 	t.Run("tails.html", func(t *testing.T) {
 		var out bytes.Buffer
-		if err := SheetHTML(&out, quotas(), HTMLOptions{}); err != nil {
+		if err := SheetHTML(&out, quotas()); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, "tails.html", out.String())
@@ -151,7 +151,7 @@ func TestAxisLabels(t *testing.T) {
 		c := Chart{Title: "t", X: Axis{Label: "at", Ticks: []float64{1, 2}, Labels: labels}, Y: Axis{Label: "y"},
 			Series: []Series{{Name: "s", Points: []Point{{X: 1, Y: 3}, {X: 2, Y: 5}}}}}
 		var page bytes.Buffer
-		if err := SheetHTML(&page, Sheet{Title: "t", Parts: []Part{c}}, HTMLOptions{}); err != nil {
+		if err := SheetHTML(&page, Sheet{Title: "t", Parts: []Part{c}}); err != nil {
 			t.Fatal(err)
 		}
 		return page.String() + sheetScreen(t, Sheet{Title: "t", Parts: []Part{c}}, TerminalOptions{})

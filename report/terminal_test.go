@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"flag"
 	"math"
 	"os"
@@ -42,15 +41,21 @@ func golden(t *testing.T, name, got string) {
 
 func screenOf(t *testing.T, b *bench, opt TerminalOptions) string {
 	t.Helper()
-	var out bytes.Buffer
-	if err := Terminal(&out, b.run, b.rep, opt); err != nil {
-		t.Fatal(err)
+	s := b.sheet()
+	if opt.Interim {
+		s = InterimSheet(b.run, b.rep)
 	}
-	return out.String()
+	return sheetScreen(t, s, opt)
+}
+
+// sheet is what the run came to, with what measuring cost.
+func (b *bench) sheet() Sheet {
+	s := WeighSheet(b.run, b.rep)
+	s.Weight = weighed()
+	return s
 }
 
 var ordinary = TerminalOptions{
-	Weight: weighed(),
 	Next:   []string{"tare weigh redis --precision 1% --seed 7 --platform bare,docker --vary network=host,bridge,none"},
 	Report: "tare-out/weigh-20260102-150405-7f3a/report.html",
 }
@@ -80,6 +85,7 @@ func withWidth(o TerminalOptions, width int) TerminalOptions {
 // Every line keeps the width, whatever stands in it.
 func TestTerminalKeepsTheWidth(t *testing.T) {
 	for name, b := range map[string]*bench{"redis": redis(), "suite": suite(), "ladder": ladder(), "hostile": hostile()} {
+		b.run.Command = nil // a command stands whole, to be copied
 		for _, width := range []int{0, 20, 60, 61, 72, 80, 100, 120, 200} {
 			want := width
 			if want == 0 {
@@ -87,7 +93,7 @@ func TestTerminalKeepsTheWidth(t *testing.T) {
 			}
 			want = max(want, 60)
 			for _, interim := range []bool{false, true} {
-				out := screenOf(t, b, TerminalOptions{Width: width, Interim: interim, Weight: weighed(), Next: ordinary.Next, Report: "out/report.html"})
+				out := screenOf(t, b, TerminalOptions{Width: width, Interim: interim, Next: ordinary.Next, Report: "out/report.html"})
 				for i, l := range strings.Split(out, "\n") {
 					if n := columns(l); n > want {
 						t.Fatalf("%s at width %d: line %d has %d columns: %q", name, width, i+1, n, l)
@@ -144,7 +150,10 @@ func hostile() *bench {
 }
 
 func TestTerminalHoldsNoForeignControl(t *testing.T) {
-	out := screenOf(t, hostile(), TerminalOptions{Weight: Weight{{What: "\x1b[31m", Reason: "\u202e"}}, Next: []string{"tare \x1b"}, Report: "\a"})
+	b := hostile()
+	sheet := WeighSheet(b.run, b.rep)
+	sheet.Weight = Weight{{What: "\x1b[31m", Reason: "\u202e"}}
+	out := sheetScreen(t, sheet, TerminalOptions{Next: []string{"tare \x1b"}, Report: "\a", All: true})
 	for _, r := range out {
 		if r != '\n' && !unicode.IsGraphic(r) {
 			t.Fatalf("the screen holds %U", r)
@@ -195,7 +204,7 @@ func TestCautionsStandAboveTheFigures(t *testing.T) {
 
 func TestEmptyRunIsAnAnswer(t *testing.T) {
 	out := screenOf(t, &bench{run: record.Run{Status: record.Failed, Reason: "no trial ended"}}, TerminalOptions{})
-	if !strings.HasPrefix(out, "Nothing was measured that could be compared: no trial ended.") {
+	if !strings.HasPrefix(out, "tare weigh\nNothing was measured that could be compared: no trial ended.") {
 		t.Errorf("got:\n%s", out)
 	}
 }

@@ -22,10 +22,8 @@ type outcome struct {
 	withheld              string // it does not pass though its interval does
 }
 
-// statusStyle gives a status the colour of the verdict that is like it.
-var statusStyle = map[overhead.Status]overhead.Verdict{
-	overhead.Passed: overhead.Equivalent, overhead.Exceeded: overhead.Worse, overhead.Undecided: overhead.Inconclusive,
-}
+// statusTone gives a status the tone of the verdict that is like it.
+var statusTone = map[overhead.Status]Tone{overhead.Passed: Good, overhead.Exceeded: Bad, overhead.Undecided: Unsure}
 
 // worseFirst orders outcomes by their change; those without a figure come last.
 func worseFirst(a, b float64) int {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"math"
 	"strings"
 	"testing"
@@ -28,20 +27,15 @@ func TestRunWithAThreshold(t *testing.T) {
 				rows[i].Status = status
 			}
 		}
-		var screen, page bytes.Buffer
-		if err := Terminal(&screen, run, rep, TerminalOptions{}); err != nil {
-			t.Fatal(err)
+		sheet := WeighSheet(run, rep)
+		screen, page := sheetScreen(t, sheet, TerminalOptions{}), sheetOf(t, sheet)
+		if text := strings.Join(strings.Fields(screen), " "); !strings.HasPrefix(text, "tare weigh: redis "+want) || !strings.Contains(text, "threshold "+string(status)) {
+			t.Errorf("%s: the screen is\n%s", status, screen)
 		}
-		if err := HTML(&page, run, rep, HTMLOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if text := strings.Join(strings.Fields(screen.String()), " "); !strings.HasPrefix(text, want) || !strings.Contains(text, "threshold "+string(status)) {
-			t.Errorf("%s: the screen is\n%s", status, screen.String())
-		}
-		if text := strings.ReplaceAll(page.String(), "\u00a0", " "); !strings.Contains(text, want) {
+		if text := strings.ReplaceAll(page, "\u00a0", " "); !strings.Contains(text, want) {
 			t.Errorf("%s: the page does not say %q", status, want)
 		}
-		for _, l := range strings.Split(screen.String(), "\n") {
+		for _, l := range strings.Split(screen, "\n") {
 			if columns(l) > defaultWidth {
 				t.Errorf("longer than the screen: %q", l)
 			}

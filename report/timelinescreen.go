@@ -48,14 +48,14 @@ func (s *screen) drawn(t Table, head string, draw func(row, cells int) string) {
 	cols := sheetColumns(t)
 	const least, most = 20, 80
 	if cells := min(s.width-s.total(cols, true)-gap, most); cells >= least {
-		col := sheetColumn{head: head, verbatim: true, width: cells}
+		col := sheetColumn{heads: []string{head}, verbatim: true, width: cells}
 		for i := range t.Rows {
 			col.texts = append(col.texts, draw(i, cells))
 			col.details, col.styles = append(col.details, ""), append(col.styles, plain)
 		}
 		cols = append(cols, col)
 	}
-	s.columnTable(cols, len(t.Rows))
+	s.columnTable(cols, stretch{rows: len(t.Rows)})
 }
 
 // signs are the letters of the kinds, by rising right of way: where several

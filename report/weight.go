@@ -25,10 +25,7 @@ func (i WeightItem) text() string {
 	e := i.Estimate
 	sc := scaleFor(i.Unit, e.Value)
 	v, low, high := e.Value/sc.divisor, e.Interval.Low/sc.divisor, e.Interval.High/sc.divisor
-	write := fixed
-	span := func(low, high float64) string {
-		return fixed(low, decimals(low, high)) + " to " + fixed(high, decimals(low, high))
-	}
+	write, span := fixed, plainSpan
 	if i.Difference {
 		write, span = signed, spanText
 	}

@@ -100,7 +100,7 @@ func TestSheet(t *testing.T) {
 		}
 	}
 	var page bytes.Buffer
-	if err := report.SheetHTML(&page, s, report.HTMLOptions{}); err != nil || page.Len() == 0 {
+	if err := report.SheetHTML(&page, s); err != nil || page.Len() == 0 {
 		t.Errorf("%d bytes of HTML, %v", page.Len(), err)
 	}
 	for title, table := range tables(s.Parts) {

@@ -19,7 +19,7 @@ func rendered(t *testing.T, s report.Sheet) (screen, html string) {
 	if err := report.SheetTerminal(&a, s, report.TerminalOptions{Width: 120}); err != nil {
 		t.Fatal(err)
 	}
-	if err := report.SheetHTML(&b, s, report.HTMLOptions{}); err != nil {
+	if err := report.SheetHTML(&b, s); err != nil {
 		t.Fatal(err)
 	}
 	return a.String(), b.String()

@@ -54,5 +54,5 @@ func Flame(title string, stacks []causes.Stack) (report.Flame, bool) {
 		only := root.Children[0]
 		root = &report.Frame{Name: root.Name + ", " + only.Name, Value: only.Value, Kind: only.Kind, Children: only.Children}
 	}
-	return report.Flame{Title: title, Note: flameNote, Unit: "ms", Root: root, Long: true}, root.Value > 0
+	return report.Flame{Title: title, Note: flameNote, Unit: "ms", Root: root}, root.Value > 0
 }

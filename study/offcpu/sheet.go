@@ -34,7 +34,7 @@ func (w *Watched) Sheet(on record.Host) report.Sheet {
 		s.Parts = append(s.Parts, t)
 	}
 	if f, ok := Flame("Flame graph of the time off the CPU", w.Reading.Off); ok {
-		s.Parts = append(s.Parts, w.longest(f.Root.Value), f)
+		s.Parts = append(s.Parts, w.longest(f.Root.Value), report.Long{Part: f})
 	}
 	if t := w.absent(); len(t.Rows) > 0 {
 		s.Parts = append(s.Parts, t)

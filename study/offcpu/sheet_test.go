@@ -59,7 +59,7 @@ func rendered(t *testing.T, w *Watched) (screen, page string) {
 			t.Errorf("a line of %d columns: %s", n, line)
 		}
 	}
-	if err := report.SheetHTML(&html, sheet, report.HTMLOptions{}); err != nil {
+	if err := report.SheetHTML(&html, sheet); err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{"NaN", "Inf", "%!"} {

@@ -97,7 +97,7 @@ func rendered(t *testing.T, s report.Sheet) string {
 		}
 	}
 	var page bytes.Buffer
-	if err := report.SheetHTML(&page, s, report.HTMLOptions{}); err != nil {
+	if err := report.SheetHTML(&page, s); err != nil {
 		t.Fatal(err)
 	}
 	return at80

@@ -30,7 +30,7 @@ func rendered(t *testing.T, w *Watched, p *Proposal, a *Applied) (screen, page s
 	if err := report.SheetTerminal(&text, sheet, report.TerminalOptions{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
-	if err := report.SheetHTML(&html, sheet, report.HTMLOptions{}); err != nil {
+	if err := report.SheetHTML(&html, sheet); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := json.Marshal(NewDocument(w, p, a, record.Host{})); err != nil {

@@ -28,7 +28,7 @@ func shown(t *testing.T, run record.Run) string {
 			t.Errorf("a line of %d columns: %s", n, line)
 		}
 	}
-	if err := report.SheetHTML(&page, sheet, report.HTMLOptions{}); err != nil {
+	if err := report.SheetHTML(&page, sheet); err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{"NaN", "+Inf", "%!"} {

@@ -32,7 +32,7 @@ func (r reading) flameParts(attachments kit.Attachments) (parts []report.Part, u
 			if len(parts) > 0 {
 				f.Note = "" // the first says how they are read
 			}
-			parts = append(parts, f)
+			parts = append(parts, report.Long{Part: f})
 		}
 	}
 	return parts, unreadable

@@ -48,14 +48,14 @@ func TestFlamesOfWatchedConditions(t *testing.T) {
 		t.Fatalf("%d graphs of %d watched conditions; %v", len(flames), len(watched), unreadable)
 	}
 	for _, n := range watched {
-		if f := flames[0].(report.Flame); f.Root.Value != 3000*float64(n) || !strings.Contains(f.Note, "warm-up") || !strings.HasPrefix(f.Title, "Off the CPU: ") {
+		if f := flames[0].(report.Long).Part.(report.Flame); f.Root.Value != 3000*float64(n) || !strings.Contains(f.Note, "warm-up") || !strings.HasPrefix(f.Title, "Off the CPU: ") {
 			t.Errorf("%s holds %g of %d trials: %s", f.Title, f.Root.Value, n, f.Note)
 		}
 		break // as many trials each
 	}
 	sheet := Sheet(run, stored, nil)
 	var screen, page bytes.Buffer
-	if err := errors.Join(report.SheetTerminal(&screen, sheet, report.TerminalOptions{Width: 80}), report.SheetHTML(&page, sheet, report.HTMLOptions{})); err != nil {
+	if err := errors.Join(report.SheetTerminal(&screen, sheet, report.TerminalOptions{Width: 80}), report.SheetHTML(&page, sheet)); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Count(page.String(), `class="flame"`); got != len(watched) || strings.Contains(screen.String(), "Off the CPU") {

@@ -26,7 +26,7 @@ func shown(t *testing.T, run record.Run) string {
 	t.Helper()
 	var page bytes.Buffer
 	sheet := report.Sheet{Title: "tare io haccio", Answer: Answer(run), Parts: Parts(run)}
-	if err := report.SheetHTML(&page, sheet, report.HTMLOptions{}); err != nil {
+	if err := report.SheetHTML(&page, sheet); err != nil {
 		t.Fatal(err)
 	}
 	var screen bytes.Buffer
