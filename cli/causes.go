@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +14,6 @@ import (
 	"tare/container"
 	"tare/kernel/host"
 	"tare/probe/causes"
-	"tare/report"
 	"tare/study/offcpu"
 )
 
@@ -152,22 +149,5 @@ func (a *app) showCauses(f *causesFlags, watched *offcpu.Watched) error {
 	for i, command := range sheet.Next {
 		sheet.Next[i] = a.again(command)[0]
 	}
-	if f.json != "" {
-		if err := a.emitJSON(f.json, watched.Document(here)); err != nil {
-			return err
-		}
-	}
-	screen, options := a.out, report.TerminalOptions{}
-	if f.json == "-" {
-		screen = a.err
-	}
-	if f.out != "" {
-		page := filepath.Join(f.out, "causes-"+time.Now().UTC().Format("20060102-150405")+".html")
-		if err := writeFile(page, func(w io.Writer) error { return report.SheetHTML(w, sheet) }); err != nil {
-			return err
-		}
-		options.Report = page
-	}
-	options.Width, options.Color = terminalWidth(screen), isTerminal(screen)
-	return report.SheetTerminal(screen, sheet, options)
+	return a.presentLive("causes", sheet, watched.Document(here), f.out, f.json)
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -275,24 +273,7 @@ func (a *app) runLive(cmd *cobra.Command, f *pagesFlags, args []string) error {
 		return err
 	}
 	sheet.Command = strings.Join(a.args, " ")
-	if f.json != "" {
-		if err := a.emitJSON(f.json, document); err != nil {
-			return err
-		}
-	}
-	screen, options := a.out, report.TerminalOptions{}
-	if f.json == "-" {
-		screen = a.err
-	}
-	if f.out != "" {
-		page := filepath.Join(f.out, cmd.Name()+"-"+time.Now().UTC().Format("20060102-150405")+".html")
-		if err := writeFile(page, func(w io.Writer) error { return report.SheetHTML(w, sheet) }); err != nil {
-			return err
-		}
-		options.Report = page
-	}
-	options.Width, options.Color = terminalWidth(screen), isTerminal(screen)
-	return report.SheetTerminal(screen, sheet, options)
+	return a.presentLive(cmd.Name(), sheet, document, f.out, f.json)
 }
 
 // liveCensus counts the page tables of what runs, and once more after --steady.

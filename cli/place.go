@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +15,6 @@ import (
 	"tare/kernel/cgroup"
 	"tare/kernel/host"
 	"tare/lab"
-	"tare/report"
 	"tare/study/pages"
 	"tare/study/place"
 	"tare/terminal"
@@ -278,24 +275,7 @@ func (a *app) showPlace(f *placeFlags, watched *place.Watched, proposal *place.P
 			sheet.Next[i] = a.again(command)[0]
 		}
 	}
-	if f.json != "" {
-		if err := a.emitJSON(f.json, place.NewDocument(watched, proposal, applied, here)); err != nil {
-			return err
-		}
-	}
-	screen, options := a.out, report.TerminalOptions{}
-	if f.json == "-" {
-		screen = a.err
-	}
-	if f.out != "" {
-		page := filepath.Join(f.out, "place-"+time.Now().UTC().Format("20060102-150405")+".html")
-		if err := writeFile(page, func(w io.Writer) error { return report.SheetHTML(w, sheet) }); err != nil {
-			return err
-		}
-		options.Report = page
-	}
-	options.Width, options.Color = terminalWidth(screen), isTerminal(screen)
-	return report.SheetTerminal(screen, sheet, options)
+	return a.presentLive("place", sheet, place.NewDocument(watched, proposal, applied, here), f.out, f.json)
 }
 
 // undoPlace gives back what an earlier tare left set.

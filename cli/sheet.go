@@ -3,6 +3,7 @@ package cli
 import (
 	"io"
 	"path/filepath"
+	"time"
 
 	"tare/claim"
 	"tare/overhead"
@@ -109,4 +110,25 @@ func (a *app) showSheet(run record.Run, html string, all bool) error {
 		return page(terminal.Document(a.out))
 	}
 	return writeFile(html, page)
+}
+
+// presentLive shows what was seen of the host as it is, and writes its JSON, and its page
+// into a directory where one was named.
+func (a *app) presentLive(name string, sheet report.Sheet, document any, dir, jsonPath string) error {
+	if jsonPath != "" {
+		if err := a.emitJSON(jsonPath, document); err != nil {
+			return err
+		}
+	}
+	screen, page := a.out, ""
+	if jsonPath == "-" {
+		screen = a.err
+	}
+	if dir != "" {
+		page = filepath.Join(dir, name+"-"+time.Now().UTC().Format("20060102-150405")+".html")
+		if err := writeFile(page, func(w io.Writer) error { return report.SheetHTML(w, sheet) }); err != nil {
+			return err
+		}
+	}
+	return report.SheetTerminal(screen, sheet, report.TerminalOptions{Width: terminalWidth(screen), Color: isTerminal(screen), Report: page})
 }

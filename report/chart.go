@@ -448,9 +448,9 @@ func labelExtent(class string, x float64, letters int) (from, to float64) {
 // tickClass keeps a label at either end within the drawing.
 func tickClass(x float64) string {
 	switch {
-	case x < 3:
+	case x < 4:
 		return "tick start"
-	case x > 97:
+	case x > 96:
 		return "tick end"
 	}
 	return "tick"

@@ -1,15 +1,15 @@
 // Package report shows a run: as a screen for the terminal, as one HTML file
 // that opens without a network, and as the comparison of two runs.
 //
-// Both begin with the same sentence of answer ([Answer]) and both show every
-// condition against the baseline, worst first, with value, overhead, interval
-// and a verdict in a word. A figure stands with its interval; where there is
-// none, the reason stands in its place.
-//
-// Any other study says what it found as a [Sheet]: tables, charts, bars, time
+// What a study found is a [Sheet]: a sentence of answer, and tables, charts, bars, time
 // lines, flame graphs and judgements, which [SheetTerminal] and [SheetHTML] show
 // in the same manner. A sheet holds figures that are computed and words that
 // are chosen; what is derived from them here is places.
+//
+// [WeighSheet] makes the sheet of programs that were weighed. It begins with [Answer] and
+// shows every condition against the baseline, worst first, with value, overhead, interval
+// and a verdict in a word. A figure stands with its interval; where there is
+// none, the reason stands below the table.
 //
 // Effects, intervals and verdicts come from package overhead; trials, settings
 // in force and the host from package record. Two things are derived here: what

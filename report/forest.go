@@ -85,16 +85,9 @@ func (f forest) axis() template.HTML {
 	s := newSVG("axis", "axis of overhead on a logarithmic scale of the ratio; worse lies to the right")
 	low, high := f.effect.x(-f.smallest), f.effect.x(f.smallest)
 	s.rect("band", low, 0, high-low, 100)
-	ticks := f.effect.ticks()
-	for _, t := range ticks {
+	for _, t := range f.effect.ticks() {
 		x := f.effect.at(t.at)
-		class := "tick"
-		if x < 6 {
-			class = "tick start"
-		} else if x > 94 {
-			class = "tick end"
-		}
-		s.text(class, x, 100, 0, -8, t.label)
+		s.text(tickClass(x), x, 100, 0, -8, t.label)
 	}
 	return s.html()
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"tare/overhead"
 	"tare/record"
@@ -43,16 +42,26 @@ func PlatformsFact(run record.Run) string {
 	return "platforms: " + strings.Join(versions, "; ")
 }
 
-// TimeFact says when a run was and how long it took; empty while it goes on.
+// TimeFact says how long a run took, when it began and which it is; empty where nothing of
+// it is known.
 func TimeFact(run record.Run) string {
-	if run.Finished.IsZero() {
+	var parts []string
+	if took := run.Took(); took > 0 {
+		parts = append(parts, durationText(took))
+		if run.Plan.Paused > 0 {
+			parts = append(parts, "paused for "+durationText(run.Plan.Paused))
+		}
+	}
+	if !run.Started.IsZero() {
+		parts = append(parts, run.Started.UTC().Format("2006-01-02 15:04 UTC"))
+	}
+	if run.ID != "" {
+		parts = append(parts, run.ID)
+	}
+	if len(parts) == 0 {
 		return ""
 	}
-	paused := ""
-	if run.Plan.Paused > 0 {
-		paused = fmt.Sprintf(", paused for %v", run.Plan.Paused.Round(time.Second))
-	}
-	return fmt.Sprintf("time: %v%s, from %s, run %s", run.Took().Round(time.Second), paused, run.Started.UTC().Format("2006-01-02 15:04 UTC"), run.ID)
+	return "time: " + strings.Join(parts, ", ")
 }
 
 // RunBanners are what must be known before any figure of a run is believed, with

@@ -24,12 +24,6 @@ func sheetOf(t testing.TB, s Sheet) string {
 	return out.String()
 }
 
-// parseSheet walks the elements of a sheet's page.
-func parseSheet(t *testing.T, page string, visit func(xml.StartElement), text func(string)) {
-	t.Helper()
-	parse(t, page, visit, text)
-}
-
 // hostileTexts try to leave their place in an element, an attribute, a
 // drawing, a script, a style, a terminal.
 var hostileTexts = []string{
@@ -115,7 +109,7 @@ func hostileSheet(text string) Sheet {
 func marks(t *testing.T, page string) map[string]int {
 	t.Helper()
 	counts := map[string]int{}
-	parseSheet(t, page, func(e xml.StartElement) {
+	parse(t, page, func(e xml.StartElement) {
 		counts[e.Name.Local]++
 		for _, a := range e.Attr {
 			name := strings.ToLower(a.Name.Local)
@@ -214,7 +208,7 @@ var svgNumber = regexp.MustCompile(`^-?\d+(\.\d+)?%?$`)
 // numbersOnly fails where a coordinate is none.
 func numbersOnly(t *testing.T, page string) {
 	t.Helper()
-	parseSheet(t, page, func(e xml.StartElement) {
+	parse(t, page, func(e xml.StartElement) {
 		for _, a := range e.Attr {
 			switch a.Name.Local {
 			case "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "dx", "dy", "width", "height":
@@ -281,7 +275,7 @@ func TestSheetDrawingsHoldNumbersOnly(t *testing.T) {
 	for name, s := range map[string]Sheet{"startup": startup(), "edges": edges()} {
 		page := sheetOf(t, s)
 		numbersOnly(t, page)
-		parseSheet(t, page, func(xml.StartElement) {}, func(s string) {
+		parse(t, page, func(xml.StartElement) {}, func(s string) {
 			if strings.Contains(s, "NaN") || strings.Contains(s, "Inf") {
 				t.Errorf("%s: text %q", name, s)
 			}
@@ -328,7 +322,7 @@ func TestSheetFetchesNothing(t *testing.T) {
 func TestDrawingsAreAccessible(t *testing.T) {
 	page := sheetOf(t, startup())
 	images, titled := 0, 0
-	parseSheet(t, page, func(e xml.StartElement) {
+	parse(t, page, func(e xml.StartElement) {
 		for _, a := range e.Attr {
 			if a.Name.Local == "role" && a.Value == "img" {
 				images++
@@ -351,7 +345,7 @@ func TestDrawingsAreAccessible(t *testing.T) {
 func TestSheetPageAndTerminalAgree(t *testing.T) {
 	s := startup()
 	var text strings.Builder
-	parseSheet(t, sheetOf(t, s), func(xml.StartElement) {}, func(s string) { text.WriteString(s + " ") })
+	parse(t, sheetOf(t, s), func(xml.StartElement) {}, func(s string) { text.WriteString(s + " ") })
 	plain := func(s string) string {
 		return strings.NewReplacer("\u00a0", " ", minus, "-").Replace(strings.Join(strings.Fields(s), " "))
 	}

@@ -187,13 +187,7 @@ func strips(rows []overhead.Row, sc scale) (drawn []strip, foot template.HTML) {
 	s := newSVG("axis", "axis of "+clean(sc.unit))
 	for _, t := range ticks {
 		x := horizontal.at(t.at)
-		class := "tick"
-		if x < 4 {
-			class = "tick start"
-		} else if x > 96 {
-			class = "tick end"
-		}
-		s.text(class, x, 0, 0, 14, t.label)
+		s.text(tickClass(x), x, 0, 0, 14, t.label)
 	}
 	return drawn, s.html()
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"tare/overhead"
 	"tare/record"
@@ -29,7 +28,7 @@ func WeighSheet(run record.Run, rep overhead.Report) Sheet {
 	if len(rep.Groups) == 1 {
 		s.Facts = groupFacts(run, rep.Groups[0])
 	}
-	s.Facts = append(s.Facts, HostFact(run.Host), "time: "+timeText(run))
+	s.Facts = append(s.Facts, HostFact(run.Host), fmt.Sprintf("%s, seed %d", orElse(TimeFact(run), "time: not recorded"), run.Seed))
 	for _, n := range run.Plan.Notes {
 		s.Facts = append(s.Facts, "note: "+n)
 	}
@@ -242,29 +241,6 @@ func hostText(h record.Host) string {
 		return "not recorded"
 	}
 	return strings.Join(parts, ", ")
-}
-
-func timeText(run record.Run) string {
-	parts := []string{}
-	if !run.Started.IsZero() {
-		if took := elapsed(run); took > 0 {
-			parts = append(parts, durationText(took))
-		}
-		parts = append(parts, run.Started.UTC().Format("2006-01-02 15:04 ")+"UTC")
-	}
-	parts = append(parts, fmt.Sprintf("seed %d", run.Seed))
-	if run.ID != "" {
-		parts = append(parts, clean(run.ID))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// elapsed is the time that a run took, or 0 where it is not over.
-func elapsed(run record.Run) time.Duration {
-	if run.Finished.After(run.Started) {
-		return run.Took()
-	}
-	return 0
 }
 
 // first gives the name of a field for the first of its lines alone.
