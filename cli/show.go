@@ -18,7 +18,7 @@ func (a *app) show() *cobra.Command {
 		ValidArgsFunction: a.completeRuns,
 	}
 	cmd.Flags().StringVar(&html, "html", "", "write the HTML report to this file (- for standard output) instead")
-	cmd.Flags().BoolVar(&all, "all", false, "show every metric, and what moves figures within rounds")
+	cmd.Flags().BoolVar(&all, "all", false, "show what else is left to the page: every metric, latencies, flame graphs, what moves figures within rounds")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		run, err := a.run(args)
 		if err != nil {

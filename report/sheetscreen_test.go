@@ -40,7 +40,11 @@ func TestSheetGolden(t *testing.T) {
 // Every line keeps the width, whatever stands in it; a command or a path stands
 // whole, to be copied.
 func TestSheetKeepsTheWidth(t *testing.T) {
-	for name, sheet := range map[string]Sheet{"startup": startup(), "edges": edges(), "hostile": hostileSheet(hostileTexts[0])} {
+	sheets := map[string]Sheet{"startup": startup(), "edges": edges(), "hostile": hostileSheet(hostileTexts[0])}
+	for name, b := range map[string]*bench{"redis": redis(), "suite": suite(), "ladder": ladder(), "hostile weigh": hostile()} {
+		sheets[name], sheets[name+", interim"] = b.sheet(), InterimSheet(b.run, b.rep)
+	}
+	for name, sheet := range sheets {
 		sheet.Command, sheet.Next = "", nil
 		for _, width := range []int{0, 20, 60, 61, 67, 72, 80, 93, 100, 120, 200} {
 			want := max(width, leastWidth)
@@ -58,15 +62,18 @@ func TestSheetKeepsTheWidth(t *testing.T) {
 	}
 }
 
+// Colours repeat the words: without them the same screen remains.
 func TestSheetColourAddsNothing(t *testing.T) {
-	with := sheetScreen(t, startup(), TerminalOptions{Color: true})
-	if !sgr.MatchString(with) {
-		t.Fatal("no colour where it was asked for")
-	}
-	trailing := regexp.MustCompile(`(?m) +$`)
-	got := trailing.ReplaceAllString(sgr.ReplaceAllString(with, ""), "")
-	if diff := cmp.Diff(sheetScreen(t, startup(), TerminalOptions{}), got); diff != "" {
-		t.Errorf("without its colours the screen differs (-plain +stripped):\n%s", diff)
+	for _, sheet := range []Sheet{startup(), suite().sheet()} {
+		with := sheetScreen(t, sheet, TerminalOptions{Color: true})
+		if !sgr.MatchString(with) {
+			t.Fatal("no colour where it was asked for")
+		}
+		trailing := regexp.MustCompile(`(?m) +$`)
+		got := trailing.ReplaceAllString(sgr.ReplaceAllString(with, ""), "")
+		if diff := cmp.Diff(sheetScreen(t, sheet, TerminalOptions{}), got); diff != "" {
+			t.Errorf("without its colours the screen differs (-plain +stripped):\n%s", diff)
+		}
 	}
 }
 

@@ -82,44 +82,7 @@ func withWidth(o TerminalOptions, width int) TerminalOptions {
 	return o
 }
 
-// Every line keeps the width, whatever stands in it.
-func TestTerminalKeepsTheWidth(t *testing.T) {
-	for name, b := range map[string]*bench{"redis": redis(), "suite": suite(), "ladder": ladder(), "hostile": hostile()} {
-		b.run.Command = nil // a command stands whole, to be copied
-		for _, width := range []int{0, 20, 60, 61, 72, 80, 100, 120, 200} {
-			want := width
-			if want == 0 {
-				want = 80
-			}
-			want = max(want, 60)
-			for _, interim := range []bool{false, true} {
-				out := screenOf(t, b, TerminalOptions{Width: width, Interim: interim, Next: ordinary.Next, Report: "out/report.html"})
-				for i, l := range strings.Split(out, "\n") {
-					if n := columns(l); n > want {
-						t.Fatalf("%s at width %d: line %d has %d columns: %q", name, width, i+1, n, l)
-					}
-				}
-			}
-		}
-	}
-}
-
 var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
-
-// Colours repeat the words: without them the same screen remains.
-func TestColourAddsNothing(t *testing.T) {
-	plain, coloured := ordinary, ordinary
-	coloured.Color = true
-	with := screenOf(t, suite(), coloured)
-	if !sgr.MatchString(with) {
-		t.Fatal("no colour where it was asked for")
-	}
-	trailing := regexp.MustCompile(`(?m) +$`)
-	got := trailing.ReplaceAllString(sgr.ReplaceAllString(with, ""), "")
-	if diff := cmp.Diff(screenOf(t, suite(), plain), got); diff != "" {
-		t.Errorf("without its colours the screen differs (-plain +stripped):\n%s", diff)
-	}
-}
 
 // hostile is a run whose every text tries to leave its place.
 func hostile() *bench {
