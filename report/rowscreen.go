@@ -111,15 +111,16 @@ func (c sheetColumn) natural(below bool) int {
 }
 
 // least is how narrow a column of text may become: no word of ordinary length is broken,
-// and of names more is left on one line.
+// nor a name that is no longer.
 func (c sheetColumn) least() int {
-	const name, letters, most = 18, 8, 14
-	least, longest := letters, 0
+	const letters, ordinary = 8, 14
+	least := letters
 	for _, text := range c.texts {
-		least, longest = max(least, min(longestWord(text), most)), max(longest, columns(text))
-	}
-	if c.first {
-		least = max(least, min(longest, name))
+		width := longestWord(text)
+		if c.first {
+			width = columns(text)
+		}
+		least = max(least, min(width, ordinary))
 	}
 	return least
 }
