@@ -14,19 +14,7 @@ import (
 	"tare/kernel/host"
 	"tare/record"
 	"tare/report"
-	"tare/study/density"
-	"tare/study/gpu"
-	"tare/study/imported"
-	"tare/study/io"
-	"tare/study/latency"
-	"tare/study/pages"
-	"tare/study/platforms"
-	"tare/study/startup"
 )
-
-// judges are the studies that judge claims, by name. A claim whose study has
-// none is told as one that this tare cannot judge yet.
-var judges = map[string]claim.Judge{startup.Name: startup.Judge, pages.Name: pages.Judge, latency.Name: latency.Studies.Judge, io.Name: io.Studies.Judge, platforms.Name: platforms.Judge, density.Name: density.Judge, gpu.Name: gpu.Judge, imported.Name: imported.Judge}
 
 func (a *app) claims() *cobra.Command {
 	var jsonPath string

@@ -27,7 +27,13 @@ import (
 	"tare/probe"
 	"tare/record"
 	"tare/record/foreign"
+	"tare/study/density"
+	"tare/study/gpu"
 	"tare/study/kit"
+	"tare/study/pages"
+	"tare/study/platforms"
+	"tare/study/startup"
+	"tare/study/weigh"
 	"tare/terminal"
 	"tare/workload"
 )
@@ -163,7 +169,7 @@ an order that is drawn, and gives each overhead with an interval and a verdict.`
 	root.SetVersionTemplate("tare {{.Version}}\n")
 	root.PersistentFlags().StringVar(&a.home, "home", "", "state directory (default $TARE_HOME, else /var/lib/tare for root, ~/.local/share/tare for others, who read root's where they have none)")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(a.agent(), a.weigh(), a.startup(), a.pages(), a.faults(), a.latency(), a.io(), a.platforms(), a.density(), a.gpu(), a.predict(), a.resume(), a.show(), a.runs(), a.export(), a.importing(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims(), a.place(), a.causes())
+	root.AddCommand(a.agent(), a.study(weigh.Name, weighCommand), a.study(startup.Name, startupCommand), a.study(pages.Name, pagesCommand), a.study(pages.Name, faultsCommand), a.latency(), a.io(), a.study(platforms.Name, platformsCommand), a.study(density.Name, densityCommand), a.study(gpu.Name, gpuCommand), a.predict(), a.resume(), a.show(), a.runs(), a.export(), a.importing(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims(), a.place(), a.causes())
 	return root
 }
 

@@ -54,15 +54,6 @@ type densityFlags struct {
 	made  density.Options
 }
 
-func (a *app) density() *cobra.Command {
-	cmd, s := densityCommand()
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runSub(cmd, density.Name, s, args) }
-	return cmd
-}
-
-// densityStudies is the only one of its family.
-func densityStudies() []subStudied { return []subStudied{densityCommand} }
-
 func densityCommand() (*cobra.Command, *subStudy) {
 	f := &densityFlags{studyFlags: studyFlags{whole: true}}
 	cmd := &cobra.Command{
@@ -83,12 +74,7 @@ conditions of the same run.`,
   tare density --critical redis --noise redis --neighbours 0:24:4 --box 512m
   tare density --box vm:1g --platform oci
   tare density --full --think 150us --drop-caches --disruptive --yes`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError("density takes no arguments: name the critical service by --critical %s", strings.Join(args, ","))
-			}
-			return nil
-		},
+		Args: noArguments("name the critical service by --critical"),
 	}
 	o := density.Default()
 	flags := cmd.Flags()

@@ -46,15 +46,6 @@ type gpuFlags struct {
 	scratch func(ctx context.Context, name string) (string, func() error, error)
 }
 
-func (a *app) gpu() *cobra.Command {
-	cmd, s := gpuCommand()
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runSub(cmd, gpu.Name, s, args) }
-	return cmd
-}
-
-// gpuStudies is the only one of its family.
-func gpuStudies() []subStudied { return []subStudied{gpuCommand} }
-
 func gpuCommand() (*cobra.Command, *subStudy) { return gpuCommandOn(nvidia.Host{}) }
 
 // gpuCommandOn is the command on a host whose files are read elsewhere, for tests.
@@ -78,12 +69,7 @@ brought (--programs), as make gpu-programs builds them.`,
   tare gpu --programs /srv/gpu-programs --build exact,ptx --cache cold,warm
   tare gpu --share 1,2,4,8 --program stencil
   tare gpu --dry-run`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError("gpu takes no arguments: name programs by --program %s", strings.Join(args, ","))
-			}
-			return nil
-		},
+		Args: noArguments("name programs by --program"),
 	}
 	f.cmd = cmd
 	flags := cmd.Flags()

@@ -222,8 +222,3 @@ func regular(name string) error {
 	}
 	return nil
 }
-
-// resumeImported refuses: what was measured elsewhere cannot be gone on with here.
-func resumeImported(_ *app, _ context.Context, _ string, run record.Run, _, _ string) error {
-	return usageError("run %s was imported: it was measured elsewhere and cannot be resumed; import more files of it as a run of its own", run.ID)
-}

@@ -43,12 +43,7 @@ brought to their disks, that of other programs too.`,
 		Example: `  tare io haccio --quick
   tare io haccio --particles 1e6 --ranks 1,2 --cache dropped
   tare io haccio --storage bind,volume --particles 1e6,1e7 --layout shared,file-per-rank`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError("io haccio takes no arguments: %s", cmd.UseLine())
-			}
-			return nil
-		},
+		Args: noArguments(""),
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false

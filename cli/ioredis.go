@@ -46,12 +46,7 @@ file, fio shows beside each place what the disk itself gives.`,
   tare io redis --command get,set,mset --pipeline 1,3,10
   tare io redis --appendonly always --storage volume,bind
   tare io redis --io-threads 1,2 --threads 0,24`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError("io redis takes no arguments: %s", cmd.UseLine())
-			}
-			return nil
-		},
+		Args: noArguments(""),
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false

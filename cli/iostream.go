@@ -39,12 +39,7 @@ time, or with --cross in all combinations.`,
 		Example: `  tare io stream --quick
   tare io stream --elements 50e6,1e6 --processes 1,2
   tare io stream --quick --peer`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError("io stream takes no arguments: %s", cmd.UseLine())
-			}
-			return nil
-		},
+		Args: noArguments(""),
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false

@@ -10,7 +10,7 @@ import (
 )
 
 func (a *app) latency() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := grouped(&cobra.Command{
 		Use:   "latency",
 		Short: "Find why a service answers later in a container, and which knob does it",
 		Long: `Latency measures a service in a container against what it would do without one:
@@ -19,32 +19,16 @@ network costs (network), and what the layers of its image cost (files).`,
 		Example: `  tare latency cpu --quick
   tare latency network
   tare latency files`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError("unknown study %q: tare latency takes cpu, network or files", args[0])
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usageError("which? tare latency takes cpu, network or files")
-		},
-	}
-	for _, study := range latencyStudies() {
-		sub, s := study()
-		if s.name == latency.Predict {
-			continue // a command of `tare predict`
-		}
-		sub.RunE = func(cmd *cobra.Command, args []string) error { return a.runSub(cmd, latency.Name, s, args) }
-		cmd.AddCommand(sub)
+	}, "study", "cpu, network or files")
+	for _, study := range latencyStudies[:3] {
+		cmd.AddCommand(a.study(latency.Name, study))
 	}
 	return cmd
 }
 
 // latencyStudies make the commands and the places of their flags; resume reads a
-// stored command line with other ones.
-func latencyStudies() []subStudied {
-	return []subStudied{latencyCPU, latencyNetwork, latencyFiles, predictQuota}
-}
+// stored command line with other ones. The last is a command of `tare predict`.
+var latencyStudies = []subStudied{latencyCPU, latencyNetwork, latencyFiles, predictQuota}
 
 // S4 repeated its first experiment ten times, with a million requests each.
 const (

@@ -40,12 +40,7 @@ after the image is flattened.`,
 		Example: `  tare latency files --quick
   tare latency files --experiment walk --layers 1,8,64
   tare latency files --experiment write --size 4k,1m`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError("latency files takes no arguments: %s", cmd.UseLine())
-			}
-			return nil
-		},
+		Args: noArguments(""),
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false

@@ -207,7 +207,7 @@ func (m *measuring) interim(run record.Run, group string) {
 		return
 	}
 	if s, ok := studies()[run.Study]; ok {
-		m.showInterim(s.interim(run), false)
+		m.showInterim(s.Interim(run), false)
 		return
 	}
 	m.showInterim(report.InterimSheet(run, overhead.Analyse(run, overhead.Options{})), true)
@@ -315,7 +315,7 @@ func nextCommand(run record.Run) string {
 		return "tare resume " + run.ID
 	}
 	if s, ok := studies()[run.Study]; ok {
-		return s.next(run)
+		return s.NextOf(run)
 	}
 	for _, c := range run.Conditions {
 		name := workloadName(c.Workload)

@@ -59,18 +59,6 @@ func pagesSettings() []string {
 	return slices.DeleteFunc(slices.Clone(settingFlags), func(key string) bool { return key == "aslr" })
 }
 
-func (a *app) pages() *cobra.Command {
-	cmd, f, s := pagesCommand()
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runPages(cmd, f, s, args) }
-	return cmd
-}
-
-func (a *app) faults() *cobra.Command {
-	cmd, f, s := faultsCommand()
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runPages(cmd, f, s, args) }
-	return cmd
-}
-
 // looked is what is looked at.
 type looked struct{ census, faults bool }
 
@@ -79,20 +67,12 @@ var (
 	faultsAlone     = looked{faults: true}
 )
 
-// pageStudies are the two commands' experiments, to be resumed.
-func pageStudies() []subStudied {
-	return []subStudied{
-		func() (*cobra.Command, *subStudy) { cmd, _, s := pagesCommand(); return cmd, s },
-		func() (*cobra.Command, *subStudy) { cmd, _, s := faultsCommand(); return cmd, s },
-	}
+// study is of copies that tare starts, or of what runs.
+func (f *pagesFlags) study(id string) *subStudy {
+	return &subStudy{id: id, less: "name fewer workloads, a shorter --steady, or one level of --aslr", flags: &f.studyFlags, design: f.design, prepare: f.prepare, instead: f.live}
 }
 
-// experiment is the study of copies that tare starts.
-func (f *pagesFlags) experiment(id string) *subStudy {
-	return &subStudy{id: id, less: "name fewer workloads, a shorter --steady, or one level of --aslr", flags: &f.studyFlags, design: f.design, prepare: f.prepare}
-}
-
-func pagesCommand() (*cobra.Command, *pagesFlags, *subStudy) {
+func pagesCommand() (*cobra.Command, *subStudy) {
 	f := newPagesFlags(censusAndFaults)
 	cmd := &cobra.Command{
 		Use:   "pages [CONTAINER...] [flags]",
@@ -116,10 +96,10 @@ first work (of a function: of its whole life).`,
 	f.flagsOf(cmd, 2*time.Minute)
 	cmd.Flags().BoolVar(&f.all, "all", false, "every container on this host, grouped by image, and what could be saved")
 	cmd.Flags().BoolVar(&f.contents, "contents", false, "with --all: also read a sample of anonymous pages, and files that several images bring, and compare their bytes; this marks those pages as used")
-	return cmd, f, f.experiment(cmd.Name())
+	return cmd, f.study(cmd.Name())
 }
 
-func faultsCommand() (*cobra.Command, *pagesFlags, *subStudy) {
+func faultsCommand() (*cobra.Command, *subStudy) {
 	f := newPagesFlags(faultsAlone)
 	cmd := &cobra.Command{
 		Use:   "faults [CONTAINER...] [flags]",
@@ -137,7 +117,7 @@ through their whole life.`,
 		ValidArgsFunction: completeContainers,
 	}
 	f.flagsOf(cmd, 0)
-	return cmd, f, f.experiment(cmd.Name())
+	return cmd, f.study(cmd.Name())
 }
 
 // flagsOf makes the flags that both commands have.
@@ -178,11 +158,19 @@ func completeContainers(cmd *cobra.Command, _ []string, _ string) ([]string, cob
 // experimental are the flags that mean nothing for what runs already.
 var experimental = []string{"workload", "copies", "aslr", "platform", "image", "param", "blocks", "budget", "seed", "quick", "dry-run", "yes"}
 
-func (a *app) runPages(cmd *cobra.Command, f *pagesFlags, s *subStudy, args []string) error {
-	changed := cmd.Flags().Changed
+// live looks at what runs, where the command line names any of it.
+func (f *pagesFlags) live(a *app, cmd *cobra.Command, args []string) (done bool, err error) {
 	if len(args) == 0 && len(f.pids) == 0 && !f.all {
-		return a.runSub(cmd, pages.Name, s, args)
+		return false, nil
 	}
+	if err := f.checkLive(cmd.Flags().Changed, args); err != nil {
+		return false, err
+	}
+	return true, a.runLive(cmd, f, args)
+}
+
+// checkLive refuses what a look at what runs cannot have.
+func (f *pagesFlags) checkLive(changed func(string) bool, args []string) error {
 	for _, flag := range append(slices.Clone(experimental), pagesSettings()...) {
 		if changed(flag) {
 			return usageError("--%s is for copies that tare starts: it goes without CONTAINER, --pid and --all", flag)
@@ -211,7 +199,7 @@ func (a *app) runPages(cmd *cobra.Command, f *pagesFlags, s *subStudy, args []st
 	if f.all && (len(args) > 0 || len(f.pids) > 0) {
 		return usageError("--all is every container: name none beside it")
 	}
-	return a.runLive(cmd, f, args)
+	return nil
 }
 
 // found finds what runs: the containers named, processes by id, or all.

@@ -35,15 +35,6 @@ type platformsFlags struct {
 	hot        func(cpus int) (func() error, error) // set where a run may take CPUs off line
 }
 
-func (a *app) platforms() *cobra.Command {
-	cmd, s := platformsCommand()
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runSub(cmd, platforms.Name, s, args) }
-	return cmd
-}
-
-// platformStudies is the only one of its family.
-func platformStudies() []subStudied { return []subStudied{platformsCommand} }
-
 func platformsCommand() (*cobra.Command, *subStudy) {
 	f := &platformsFlags{studyFlags: studyFlags{whole: true}}
 	cmd := &cobra.Command{
@@ -62,12 +53,7 @@ a larger host costs the same container, and what many processes cost against one
   tare platforms --workload ffmpeg --platform docker,vm/bare,vm/oci --cpus 1
   tare platforms --workload ffmpeg --tasks one,many
   tare platforms --instance large,xlarge,2xlarge --full --yes`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError("platforms takes no arguments: name programs by --workload %s", strings.Join(args, ","))
-			}
-			return nil
-		},
+		Args: noArguments("name programs by --workload"),
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false

@@ -24,21 +24,12 @@ type predictFlags struct {
 }
 
 func (a *app) predict() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := grouped(&cobra.Command{
 		Use:     "predict",
 		Short:   "Predict what a setting will do to a service, before it is set",
 		Example: "  tare predict quota thrift --p99 5ms",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError("unknown prediction %q: tare predict takes quota", args[0])
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return usageError("which? tare predict takes quota") },
-	}
-	sub, s := predictQuota()
-	sub.RunE = func(cmd *cobra.Command, args []string) error { return a.runSub(cmd, latency.Name, s, args) }
-	cmd.AddCommand(sub)
+	}, "prediction", "quota")
+	cmd.AddCommand(a.study(latency.Name, predictQuota))
 	return cmd
 }
 

@@ -5,6 +5,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"tare/study/imported"
+	"tare/study/weigh"
 )
 
 func (a *app) resume() *cobra.Command {
@@ -28,36 +31,17 @@ func (a *app) resume() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if s, ok := studies()[run.Study]; ok && len(run.Command) > 0 {
-			return s.resume(a, cmd.Context(), dir, run, out, json)
+		commands := studies()[run.Study].commands
+		switch run.Study {
+		case imported.Name:
+			return usageError("run %s was imported: it was measured elsewhere and cannot be resumed; import more files of it as a run of its own", run.ID)
+		case weigh.Name:
+			commands = []subStudied{weighCommand}
 		}
-		if run.Study != "weigh" || len(run.Command) == 0 {
+		if len(commands) == 0 || len(run.Command) == 0 {
 			return usageError("run %s is not one that can be resumed (study %s)", run.ID, run.Study)
 		}
-		again, flags := weighCommand()
-		line, err := storedArguments(a, run.Command, "weigh")
-		if err != nil {
-			return fmt.Errorf("run %s: its command line cannot be read again: %w", run.ID, err)
-		}
-		if err := again.ParseFlags(line); err != nil {
-			return fmt.Errorf("run %s: its command line cannot be read again: %w", run.ID, err)
-		}
-		m, err := a.measuring(cmd.Context(), dir, "weigh", out, json)
-		if err != nil {
-			return err
-		}
-		defer m.close()
-		again.SetContext(cmd.Context())
-		if m.loadCPUs, err = flags.loadPlace(); err != nil {
-			return err
-		}
-		d, err := flags.design(again, again.Flags().Args(), m.session.Platforms)
-		if err != nil {
-			return err
-		}
-		m.lab.TrialLimit = flags.trialLimit
-		run, err = m.lab.Resume(cmd.Context(), d, run)
-		return m.finish(run, err)
+		return a.resumeSub(cmd.Context(), commands, dir, run, out, json)
 	}
 	return cmd
 }

@@ -9,6 +9,7 @@ import (
 	"tare/overhead"
 	"tare/record"
 	"tare/report"
+	"tare/study/kit"
 	"tare/terminal"
 )
 
@@ -24,7 +25,7 @@ func sheetOf(run record.Run, store *record.Store, next []string) (report.Sheet, 
 	if err != nil {
 		return report.Sheet{}, err
 	}
-	sheet := s.sheet(run, attachedTo(store), judgements)
+	sheet := s.Sheet(run, attachedTo(store), judgements)
 	sheet.Next, sheet.Version = next, run.Version
 	if killed(run) {
 		sheet.Banners = append([]string{"killed: tare resume " + run.ID + " finishes it"}, sheet.Banners...)
@@ -35,7 +36,7 @@ func sheetOf(run record.Run, store *record.Store, next []string) (report.Sheet, 
 	return sheet, nil
 }
 
-func attachedTo(store *record.Store) attachments {
+func attachedTo(store *record.Store) kit.Attachments {
 	return func(trialID int64, name string) ([]byte, error) {
 		a, err := store.Attachment(trialID, name)
 		return a.Data, err

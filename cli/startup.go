@@ -38,14 +38,6 @@ type startupFlags struct {
 	readyIn    time.Duration
 }
 
-func (a *app) startup() *cobra.Command {
-	cmd, s := startupCommand()
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runSub(cmd, startup.Name, s, args) }
-	return cmd
-}
-
-func startupStudies() []subStudied { return []subStudied{startupCommand} }
-
 // startupCommand makes the command and the place of its flags; resume reads a
 // stored command line with another one.
 func startupCommand() (*cobra.Command, *subStudy) {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"io"
 
 	"tare/claim"
@@ -18,18 +17,21 @@ import (
 	"tare/study/startup"
 )
 
-// attachments gives an attachment of one of a run's trials.
-type attachments = func(trialID int64, name string) ([]byte, error)
+// pageOf is what the commands need of a study whose result is a sheet: a [kit.Family], or
+// [imported.Study].
+type pageOf interface {
+	Sheet(run record.Run, attached kit.Attachments, judgements []claim.Judgement) report.Sheet
+	Interim(record.Run) report.Sheet
+	NextOf(record.Run) string
+	Judge(record.Run) []claim.Judgement
+}
 
-// studied is what the commands need of a study whose result is a sheet. What
-// weigh finds has a screen and a page of its own.
+// studied is a study as the commands have it.
 type studied struct {
-	sheet   func(run record.Run, attached attachments, judgements []claim.Judgement) report.Sheet
-	interim func(record.Run) report.Sheet
-	next    func(record.Run) string
+	pageOf
+	commands []subStudied // whose runs can be resumed
 	// files, where there are any, are written beside the page.
-	files  func(run record.Run, attached attachments) ([]resultFile, error)
-	resume func(a *app, ctx context.Context, dir string, run record.Run, out, json string) error
+	files func(run record.Run, attached kit.Attachments) ([]resultFile, error)
 }
 
 // resultFile is a file that belongs to a run's result.
@@ -39,74 +41,35 @@ type resultFile struct {
 	write  func(io.Writer) error
 }
 
-// studies by the name that a run has of its study.
+// studies are those whose result is a sheet, by the name that a run has of its study. What
+// weigh finds has a screen and a page of its own.
 func studies() map[string]studied {
 	return map[string]studied{
-		startup.Name: {
-			sheet: func(run record.Run, at attachments, j []claim.Judgement) report.Sheet {
-				return startup.Sheet(run, at, j)
-			},
-			interim: startup.Interim, next: startup.Next,
-			files: startupProfiles, resume: resumeFamily(startup.Name, startupStudies),
-		},
-		pages.Name: {
-			sheet:   func(run record.Run, at attachments, j []claim.Judgement) report.Sheet { return pages.Sheet(run, at, j) },
-			interim: pages.Interim, next: pages.Next,
-			resume: resumeFamily(pages.Name, pageStudies),
-		},
-		latency.Name: {
-			sheet:   ofFamily(latency.Studies),
-			interim: latency.Studies.Interim, next: latency.Next,
-			resume: resumeFamily(latency.Name, latencyStudies),
-		},
-		platforms.Name: {
-			sheet: func(run record.Run, at attachments, j []claim.Judgement) report.Sheet {
-				return platforms.Sheet(run, at, j)
-			},
-			interim: platforms.Interim, next: platforms.Next,
-			resume: resumeFamily(platforms.Name, platformStudies),
-		},
-		density.Name: {
-			sheet: func(run record.Run, at attachments, j []claim.Judgement) report.Sheet {
-				return density.Sheet(run, at, j)
-			},
-			interim: density.Interim, next: density.Next,
-			resume: resumeFamily(density.Name, densityStudies),
-		},
-		gpu.Name: {
-			sheet: func(run record.Run, at attachments, j []claim.Judgement) report.Sheet {
-				return gpu.Sheet(run, at, j)
-			},
-			interim: gpu.Interim, next: gpu.Next,
-			resume: resumeFamily(gpu.Name, gpuStudies),
-		},
-		imported.Name: {
-			sheet:   func(run record.Run, _ attachments, j []claim.Judgement) report.Sheet { return imported.Sheet(run, j) },
-			interim: func(run record.Run) report.Sheet { return imported.Sheet(run, nil) }, next: imported.Next,
-			resume: resumeImported,
-		},
-		ioStudy.Name: {
-			sheet:   ofFamily(ioStudy.Studies),
-			interim: ioStudy.Studies.Interim, next: ioStudy.Studies.NextOf,
-			resume: resumeFamily(ioStudy.Name, ioStudies),
-		},
+		startup.Name:   {pageOf: startup.Study, commands: []subStudied{startupCommand}, files: startupProfiles},
+		pages.Name:     {pageOf: pages.Study, commands: []subStudied{pagesCommand, faultsCommand}},
+		latency.Name:   {pageOf: latency.Studies, commands: latencyStudies},
+		platforms.Name: {pageOf: platforms.Study, commands: []subStudied{platformsCommand}},
+		density.Name:   {pageOf: density.Study, commands: []subStudied{densityCommand}},
+		gpu.Name:       {pageOf: gpu.Study, commands: []subStudied{gpuCommand}},
+		imported.Name:  {pageOf: imported.Study{}},
+		ioStudy.Name:   {pageOf: ioStudy.Studies, commands: ioStudies},
 	}
 }
 
-// ofFamily composes the page of a run of a family's.
-func ofFamily(f kit.Family) func(record.Run, attachments, []claim.Judgement) report.Sheet {
-	return func(run record.Run, _ attachments, j []claim.Judgement) report.Sheet { return f.Sheet(run, j) }
-}
+// judges are the studies that judge claims, by name. A claim whose study has
+// none is told as one that this tare cannot judge yet.
+var judges = judgesOf(studies())
 
-// resumeFamily resumes a run of a family of studies.
-func resumeFamily(family string, studies func() []subStudied) func(a *app, ctx context.Context, dir string, run record.Run, out, json string) error {
-	return func(a *app, ctx context.Context, dir string, run record.Run, out, json string) error {
-		return a.resumeSub(ctx, family, studies(), dir, run, out, json)
+func judgesOf(all map[string]studied) map[string]claim.Judge {
+	judges := map[string]claim.Judge{}
+	for name, s := range all {
+		judges[name] = s.Judge
 	}
+	return judges
 }
 
 // startupProfiles are a run's merged profiles, one a platform and kind.
-func startupProfiles(run record.Run, attached attachments) ([]resultFile, error) {
+func startupProfiles(run record.Run, attached kit.Attachments) ([]resultFile, error) {
 	profiles, err := startup.Profiles(run, attached)
 	if err != nil {
 		return nil, err

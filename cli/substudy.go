@@ -29,6 +29,7 @@ type studyFlags struct {
 	loadCPUs  string
 	blocks    int
 	budget    time.Duration
+	precision string // where the study registers it
 	seed      int64
 	quick     bool
 	full      bool
@@ -45,6 +46,7 @@ type studyFlags struct {
 type planning struct {
 	smallest     float64 // effect of interest
 	usual, quick extent
+	most         int // blocks; 0 is 10000
 }
 
 // extent is how long a run goes on: a number of blocks, or a time.
@@ -76,6 +78,12 @@ type subStudy struct {
 	// prepare, where there is one, makes what the design needs of the host before it
 	// can be run, and gives back what undoes that.
 	prepare func(ctx context.Context, m *measuring, on *studyHost) (undo func() error, err error)
+	// takes, where there is one, estimates the time of a design whose conditions do not say
+	// theirs.
+	takes func(d lab.Design, on studyHost) time.Duration
+	// instead, where there is one, does what certain command lines ask for that is no run of a
+	// design: done tells that it did.
+	instead func(a *app, cmd *cobra.Command, args []string) (done bool, err error)
 	// outline, where there is one, says more of the design that was made: what --dry-run
 	// is asked for.
 	outline func() ([]string, error)
@@ -138,8 +146,8 @@ const quickTime = 50 * time.Second
 func (f *studyFlags) plan(changed func(string) bool) (record.Plan, error) {
 	p := record.Plan{SmallestEffect: f.planning.smallest, Level: 0.95, Blocks: f.blocks, Budget: f.budget}
 	switch {
-	case changed("blocks") && (f.blocks < 1 || f.blocks > 10000):
-		return p, usageError("--blocks %d: want 1 to 10000", f.blocks)
+	case changed("blocks") && (f.blocks < 1 || f.blocks > cmp.Or(f.planning.most, 10000)):
+		return p, usageError("--blocks %d: want 1 to %d", f.blocks, cmp.Or(f.planning.most, 10000))
 	case changed("budget") && f.budget < time.Second:
 		return p, usageError("--budget %v: want at least 1s", f.budget)
 	case f.quick && f.full:
@@ -154,6 +162,19 @@ func (f *studyFlags) plan(changed func(string) bool) (record.Plan, error) {
 		p.Blocks, p.Budget = f.planning.usual.blocks, f.planning.usual.budget
 	}
 	return p, nil
+}
+
+// sharpen reads --precision into a plan.
+func (f *studyFlags) sharpen(p *record.Plan) (err error) {
+	if f.precision == "" {
+		return nil
+	}
+	if f.blocks > 0 {
+		return usageError("--precision and --blocks contradict: the one draws the number of blocks, the other fixes it")
+	}
+	p.Precision, err = percent("precision", f.precision)
+	p.PilotBlocks = lab.DefaultPilot
+	return err
 }
 
 // begin gives what a study's options are before any flag of its own is read: by
@@ -193,8 +214,7 @@ func (f *studyFlags) places(host *studyHost) (base platform.Setting, err error) 
 		return base, usageError("--cpuset-cpus %s: want a list of CPUs, such as 0-1,3", base.CPUSet)
 	}
 	if f.loadCPUs != "" {
-		of := weighFlags{loadCPUs: f.loadCPUs}
-		if host.load, err = of.loadPlace(); err != nil {
+		if host.load, err = f.loadPlace(); err != nil {
 			return base, err
 		}
 	} else {
@@ -211,8 +231,68 @@ func (h *studyHost) shared() bool {
 	return slices.ContainsFunc(h.load, func(cpu int) bool { return slices.Contains(h.server, cpu) })
 }
 
+// study makes the command of a study.
+func (a *app) study(family string, study subStudied) *cobra.Command {
+	cmd, s := study()
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runSub(cmd, family, s, args) }
+	return cmd
+}
+
+// grouped makes a command that has nothing but commands. takes lists them in words, and noun
+// says what they are.
+func grouped(cmd *cobra.Command, noun, takes string) *cobra.Command {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usageError("unknown %s %q: tare %s takes %s", noun, args[0], cmd.Name(), takes)
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return usageError("which? tare %s takes %s", cmd.Name(), takes)
+	}
+	return cmd
+}
+
+// noArguments refuses arguments of a command that has none; meant, where it is not empty, is
+// what they would be given by.
+func noArguments(meant string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		instead := cmd.UseLine()
+		if meant != "" {
+			instead = meant + " " + strings.Join(args, ",")
+		}
+		return usageError("%s takes no arguments: %s", strings.TrimPrefix(cmd.CommandPath(), "tare "), instead)
+	}
+}
+
+// given takes what a flag was given, and leaves the default where it was not.
+func given[T any](changed func(string) bool, flag string, from T, to *T) {
+	if changed(flag) {
+		*to = from
+	}
+}
+
+// fullNames are platforms by their full names, each once: of resolve, which may refuse one.
+func fullNames(names []string, resolve func(string) (string, error)) (full []string, err error) {
+	for _, name := range names {
+		if name, err = resolve(name); err != nil {
+			return nil, err
+		}
+		full = append(full, name)
+	}
+	return kit.Once(full), nil
+}
+
 // runSub runs one study of a family, from its command line.
 func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []string) (err error) {
+	if s.instead != nil {
+		if done, err := s.instead(a, cmd, args); done || err != nil {
+			return err
+		}
+	}
 	dir, err := a.stateDir()
 	if err != nil {
 		return err
@@ -237,8 +317,11 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 	if d.Plan.Blocks > 0 {
 		takes = pass * time.Duration(d.Plan.Blocks)
 	}
+	if s.takes != nil {
+		takes = s.takes(d, host)
+	}
 	if s.flags.dryRun {
-		if err := a.printDesign(cmd.Context(), dir, d, takes, host.Platform); err != nil {
+		if err := a.printDesign(cmd.Context(), dir, d, takes, host.Platform); err != nil || s.takes != nil {
 			return err
 		}
 		terminal.Fprintf(a.out, "One block of everything takes about %v; an interval takes three blocks.\n", pass.Round(time.Second))
@@ -342,9 +425,9 @@ func studyHostFor(ctx context.Context, platforms func(string) (platform.Platform
 }
 
 // resumeSub goes on with a run of a family's studies.
-func (a *app) resumeSub(ctx context.Context, family string, studies []subStudied, dir string, run record.Run, out, json string) error {
-	for _, study := range studies {
-		cmd, s := study()
+func (a *app) resumeSub(ctx context.Context, commands []subStudied, dir string, run record.Run, out, json string) error {
+	for _, command := range commands {
+		cmd, s := command()
 		line, err := storedArguments(a, run.Command, cmd.Name())
 		if err != nil {
 			continue
@@ -353,7 +436,7 @@ func (a *app) resumeSub(ctx context.Context, family string, studies []subStudied
 			return fmt.Errorf("run %s: its command line cannot be read again: %w", run.ID, err)
 		}
 		cmd.SetContext(ctx)
-		return a.measureSub(ctx, family, s, cmd, cmd.Flags().Args(), dir, out, json, func(m *measuring, d lab.Design) (record.Run, error) {
+		return a.measureSub(ctx, run.Study, s, cmd, cmd.Flags().Args(), dir, out, json, func(m *measuring, d lab.Design) (record.Run, error) {
 			return m.lab.Resume(ctx, d, run)
 		})
 	}

@@ -16,12 +16,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tare/kernel/host"
 	"tare/kernel/process"
 	"tare/lab"
 	"tare/platform"
 	"tare/record"
-	"tare/study/kit"
 	"tare/study/weigh"
 	"tare/workload"
 )
@@ -32,43 +30,27 @@ var settingFlags = []string{"cpus", "cpu-period", "cpu-burst", "cpu-shares", "cp
 
 // weighFlags are what the user asked for.
 type weighFlags struct {
+	studyFlags
 	platforms      []string
 	vary           []string
 	presets        []string
 	cross, ladder  bool
 	baseline       string
-	settings       map[string]*string
-	blocks         int
-	precision      string
-	budget         time.Duration
 	designName     string
 	explain        bool
 	smallestEffect string
-	seed           int64
 	params         []string
 	sources        []workload.Source // as they are named: the first is the baseline
 	files          []string
 	failAbove      string
 	process        processFlags
-	loadCPUs       string
 	trialLimit     time.Duration
-	out, json      string
-	dryRun, yes    bool
-	quick          bool
-}
-
-func (a *app) weigh() *cobra.Command {
-	cmd, flags := weighCommand()
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.runWeigh(cmd, flags, args)
-	}
-	return cmd
 }
 
 // weighCommand makes the command and the place of its flags; resume reads a
 // stored command line with another one.
-func weighCommand() (*cobra.Command, *weighFlags) {
-	f := &weighFlags{settings: map[string]*string{}}
+func weighCommand() (*cobra.Command, *subStudy) {
+	f := &weighFlags{studyFlags: studyFlags{whole: true, planning: planning{usual: extent{budget: weigh.DefaultBudget}, quick: extent{budget: quickTime}, most: 100000}}}
 	cmd := &cobra.Command{
 		Use:   "weigh [WORKLOAD...] [flags] [-- COMMAND...]",
 		Short: "Weigh programs under several conditions against a baseline",
@@ -112,9 +94,6 @@ or below that, 4 if one lies above it, 5 otherwise.`,
 	flags.BoolVar(&f.cross, "cross", false, "weigh the full product of what is varied")
 	flags.BoolVar(&f.ladder, "ladder", false, "weigh bare, + cgroup, + namespaces, + seccomp, + overlay, + engine")
 	flags.StringVar(&f.baseline, "baseline", "", "condition to compare with, such as docker,network=bridge (default bare)")
-	for _, key := range settingFlags {
-		f.settings[key] = flags.String(key, "", settingDoc(key))
-	}
 	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the workload")
 	flags.Var(sourceFlag{&f.sources, func(ref string) workload.Source { return workload.Source{Image: ref} }}, "image", "image known to the Docker engine, to weigh in place of the workload's own; may be repeated")
 	flags.Var(sourceFlag{&f.sources, func(path string) workload.Source { return workload.Source{Archive: path} }}, "image-archive", "OCI or docker archive; may be repeated")
@@ -122,22 +101,17 @@ or below that, 4 if one lies above it, 5 otherwise.`,
 	f.process.register(flags)
 	flags.StringArrayVar(&f.files, "workload", nil, "YAML file that defines a workload; may be repeated")
 	flags.StringVar(&f.loadCPUs, "load-cpuset", "", "CPUs of the load programs (not of loads that tare makes itself, http and resp), the same under every condition (`LIST`; default: all)")
-	flags.IntVar(&f.blocks, "blocks", 0, "number of rounds, or of blocks (default: as many as --precision takes within --budget)")
 	flags.StringVar(&f.precision, "precision", "", "wanted half-width of each interval, from round 8 on (default where no budget is named: a quarter of --smallest-effect; in blocks half; half of --fail-above where that is less)")
-	flags.DurationVar(&f.budget, "budget", 0, "time for measuring (default 5m unless --blocks is given)")
 	flags.StringVar(&f.designName, "design", record.DesignRounds, "rounds (all instances side by side, loaded in short slices) or blocks (a fresh program for each trial)")
 	flags.BoolVar(&f.explain, "explain", true, "where a cost is established, look with the rest of the time for the layer of the container that it is")
 	flags.StringVar(&f.smallestEffect, "smallest-effect", "2%", "smallest effect of interest: what lies within it is equivalent")
 	flags.StringVar(&f.failAbove, "fail-above", "", "worsening against the baseline that is not accepted, such as 5%")
 	flags.DurationVar(&f.trialLimit, "trial-limit", lab.DefaultTrialLimit, "time after which a single execution counts as hung")
-	flags.Int64Var(&f.seed, "seed", 0, "seed of every order (default: drawn, and printed)")
-	flags.BoolVar(&f.quick, "quick", false, "about a minute: --budget 50s, and bare, oci:runc and docker where no platform is named")
-	flags.StringVar(&f.out, "out", "", "directory for the HTML report (default: reports/ in the state directory)")
-	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file (- for standard output)")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "print the conditions, the time and what would be touched, and run nothing")
-	flags.BoolVar(&f.yes, "yes", false, "go ahead where it takes more than 30 minutes")
-	must(cmd.RegisterFlagCompletionFunc("platform", completePlatforms))
-	return cmd, f
+	f.register(cmd, "about a minute: --budget 50s, and bare, oci:runc and docker where no platform is named", "", settingFlags)
+	flags.Lookup("blocks").Usage = "number of rounds, or of blocks (default: as many as --precision takes within --budget)"
+	return cmd, &subStudy{
+		flags: &f.studyFlags, design: f.design, prepare: f.prepare, takes: estimate, less: fmt.Sprintf("--budget %v to bound it", longRun),
+	}
 }
 
 // sourceFlag is a flag that names an image. Three flags do, and share one list, which
@@ -190,8 +164,10 @@ func percent(flag, text string) (float64, error) {
 
 // plan reads the flags that say how long and how sharp.
 func (f *weighFlags) plan(changed func(string) bool) (record.Plan, error) {
-	var p record.Plan
-	var err error
+	p, err := f.studyFlags.plan(changed)
+	if err != nil {
+		return p, err
+	}
 	if p.SmallestEffect, err = percent("smallest-effect", f.smallestEffect); err != nil {
 		return p, err
 	}
@@ -200,7 +176,6 @@ func (f *weighFlags) plan(changed func(string) bool) (record.Plan, error) {
 			return p, err
 		}
 	}
-	p.Level = weigh.DefaultLevel
 	switch f.designName {
 	case record.DesignRounds:
 		p.Design = record.DesignRounds
@@ -208,32 +183,13 @@ func (f *weighFlags) plan(changed func(string) bool) (record.Plan, error) {
 	default:
 		return p, usageError("--design %s: want rounds or blocks", f.designName)
 	}
-	if changed("blocks") && (f.blocks < 1 || f.blocks > 100000) {
-		return p, usageError("--blocks %d: want 1 to 100000", f.blocks)
-	}
 	if f.trialLimit < time.Second {
 		return p, usageError("--trial-limit %v: want at least 1s", f.trialLimit)
 	}
-	if changed("budget") && f.budget < time.Second {
-		return p, usageError("--budget %v: want at least 1s", f.budget)
-	}
-	if f.quick && (changed("blocks") || changed("budget")) {
-		return p, usageError("--quick is a budget of its own: it goes without --blocks and --budget")
-	}
-	p.Blocks, p.Budget = f.blocks, f.budget
-	switch {
-	case f.quick:
-		p.Budget = 50 * time.Second
-	case f.blocks == 0 && f.budget == 0:
-		p.Budget = weigh.DefaultBudget
+	if err := f.sharpen(&p); err != nil {
+		return p, err
 	}
 	if f.precision != "" {
-		if f.blocks > 0 {
-			return p, usageError("--precision and --blocks contradict: the one draws the number of blocks, the other fixes it")
-		}
-		if p.Precision, err = percent("precision", f.precision); err != nil {
-			return p, err
-		}
 		if !changed("budget") && !f.quick {
 			// Nobody knows before the pilot how long it takes: what is allowed
 			// without being asked bounds it, and --yes lifts the bound.
@@ -405,7 +361,7 @@ func assignParams(subjects []weigh.Subject, params map[string]string) error {
 }
 
 // design reads a whole weigh command line.
-func (f *weighFlags) design(cmd *cobra.Command, args []string, platforms func(string) (platform.Platform, error)) (lab.Design, error) {
+func (f *weighFlags) design(cmd *cobra.Command, args []string, host studyHost) (lab.Design, error) {
 	if _, err := f.loadPlace(); err != nil {
 		return lab.Design{}, err
 	}
@@ -429,42 +385,30 @@ func (f *weighFlags) design(cmd *cobra.Command, args []string, platforms func(st
 	if err != nil {
 		return lab.Design{}, err
 	}
-	var canonical []string
-	for _, name := range f.platforms {
-		name, err := lab.CanonicalPlatform(name)
-		if err != nil {
-			return lab.Design{}, err
-		}
-		if !slices.Contains(canonical, name) {
-			canonical = append(canonical, name)
-		}
+	canonical, err := fullNames(f.platforms, lab.CanonicalPlatform)
+	if err != nil {
+		return lab.Design{}, err
 	}
 	seed := f.seed
 	if !cmd.Flags().Changed("seed") {
 		seed = drawSeed()
 	}
-	cpus, err := process.Affinity()
-	if err != nil {
-		return lab.Design{}, err
-	}
-	ctx := cmd.Context()
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	return weigh.Design(weigh.Options{
 		Subjects: subjects, Platforms: canonical, Base: base, Vary: factors, Cross: f.cross, Ladder: f.ladder, Quick: f.quick,
 		Baseline: f.baseline, Explain: f.explain, ExplainAsked: cmd.Flags().Changed("explain"), Plan: plan, Seed: seed,
-		Host: kit.Host{
-			CPUs:     cpus,
-			Memory:   host.Read("/").Memory,
-			Platform: platforms,
-			Check:    func(p platform.Platform) error { return p.Check(ctx) },
-		},
+		Host: host.Host,
 	})
 }
 
+// prepare tells the run where load programs run, and what it takes for hung.
+func (f *weighFlags) prepare(_ context.Context, m *measuring, _ *studyHost) (undo func() error, err error) {
+	m.lab.TrialLimit = f.trialLimit
+	m.loadCPUs, err = f.loadPlace()
+	return nil, err
+}
+
 // loadPlace reads where load programs run.
-func (f *weighFlags) loadPlace() ([]int, error) {
+func (f *studyFlags) loadPlace() ([]int, error) {
 	if f.loadCPUs == "" {
 		return nil, nil
 	}
@@ -495,54 +439,13 @@ func drawSeed() int64 {
 // longRun is the time above which --yes is needed.
 const longRun = 30 * time.Minute
 
-func (a *app) runWeigh(cmd *cobra.Command, f *weighFlags, args []string) error {
-	dir, err := a.stateDir()
-	if err != nil {
-		return err
-	}
-	if err := needRoot(); err != nil && !f.dryRun {
-		return err
-	}
-	platforms := lab.Remover(dir)
-	d, err := f.design(cmd, args, platforms)
-	if err != nil {
-		return err
-	}
-	takes := a.estimate(dir, d)
-	if f.dryRun {
-		return a.printDesign(cmd.Context(), dir, d, takes, platforms)
-	}
-	if takes > longRun && !f.yes {
-		return usageError("this takes about %v: give --yes to go ahead, or --budget %v to bound it", takes.Round(time.Minute), longRun)
-	}
-	m, err := a.measuring(cmd.Context(), dir, "weigh", f.out, f.json)
-	if err != nil {
-		return err
-	}
-	defer m.close()
-	if m.loadCPUs, err = f.loadPlace(); err != nil {
-		return err
-	}
-	m.lab.TrialLimit = f.trialLimit
-	run := record.Run{
-		ID:      record.NewID("weigh", time.Now(), uint16(drawSeed())),
-		Command: a.args,
-		Version: versionText(),
-		Started: time.Now(),
-		Status:  record.Running,
-		Host:    m.fingerprint(d),
-	}
-	run, err = m.lab.Run(cmd.Context(), d, run)
-	return m.finish(run, err)
-}
-
 // estimate tells how long a design takes: its budget, or its trials by what
 // earlier ones of the workload took.
-func (a *app) estimate(dir string, d lab.Design) time.Duration {
+func estimate(d lab.Design, on studyHost) time.Duration {
 	if d.Plan.Budget > 0 {
 		return d.Plan.Budget
 	}
-	known := trialTimes(dir)
+	known := trialTimes(on.dir)
 	var block time.Duration
 	for _, g := range d.Groups {
 		one, ok := known[g.Workload]

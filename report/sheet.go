@@ -1,6 +1,8 @@
 package report
 
-import "time"
+import (
+	"time"
+)
 
 // Sheet is a study's result, composed of parts, for the terminal or as one HTML
 // file. It holds figures that have been computed and words that have been chosen:
@@ -36,6 +38,25 @@ type Part interface{ heading() string }
 
 // Long is a part that is left to the page; a screen shows it where all is asked for.
 type Long struct{ Part }
+
+// Filled are those of some parts that hold anything: tables, bars and charts may hold nothing.
+func Filled(parts ...Part) (filled []Part) {
+	for _, p := range parts {
+		empty := false
+		switch p := p.(type) {
+		case Table:
+			empty = len(p.Rows) == 0
+		case Bars:
+			empty = len(p.Rows) == 0
+		case Chart:
+			empty = len(p.Series) == 0
+		}
+		if !empty {
+			filled = append(filled, p)
+		}
+	}
+	return filled
+}
 
 // Table is rows of text. In a terminal, where columns do not fit, those marked
 // Optional go first, from the right; then details go below their figures, and

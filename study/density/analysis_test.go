@@ -364,8 +364,8 @@ func TestRunsOfLittle(t *testing.T) {
 		run := whole
 		run.Trials = slices.Clone(whole.Trials)
 		edit(&run)
-		sheet := Sheet(run, attachmentsOf(run), nil)
-		if sheet.Answer == "" || Next(run) == "" || Interim(run).Title == "" {
+		sheet := Study.Sheet(run, attachmentsOf(run), nil)
+		if sheet.Answer == "" || Study.NextOf(run) == "" || Study.Interim(run).Title == "" {
 			t.Errorf("%s: %+v", name, sheet)
 		}
 		Judge(run)

@@ -472,10 +472,7 @@ func (r reading) deviceTable() []report.Part {
 			t.Rows = append(t.Rows, []report.Cell{{Text: d.other.factor(FactorSwap) + " against " + d.base.factor(FactorSwap)}, overcommitCell(r.overcommit(d.base, n).Value), ratioCell(rate), ratioCell(tail), {Text: matters(decides.throughputAgainst(d.base, d.other, n), decides.quantileAgainst(d.base, d.other, n, open, 0.99))}, placeCell(with), placeCell(of)})
 		}
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }
 
 // matters says in a word whether two ratios are told from 1.

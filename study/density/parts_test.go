@@ -70,7 +70,7 @@ func TestSheet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Sheet(run, attachmentsOf(run), judgements)
+	s := Study.Sheet(run, attachmentsOf(run), judgements)
 	var charts []string
 	for _, p := range s.Parts {
 		if c, ok := p.(report.Chart); ok {
@@ -111,7 +111,7 @@ func TestSheet(t *testing.T) {
 		}
 	}
 	// Without the attachment its texts are missing, and nothing else is.
-	bare := Sheet(run, nil, nil)
+	bare := Study.Sheet(run, nil, nil)
 	if got := text(t, bare); !strings.Contains(got, "its reason is in the attachment steps.json") {
 		t.Error("the page without attachments says nothing of why sweeps ended")
 	}
@@ -119,7 +119,7 @@ func TestSheet(t *testing.T) {
 		t.Error("the page without attachments lacks tables")
 	}
 	lost := func(int64, string) ([]byte, error) { return []byte("{"), nil }
-	if s := Sheet(run, lost, nil); !slices.ContainsFunc(s.Banners, func(b string) bool { return strings.Contains(b, "could not be read whole") }) {
+	if s := Study.Sheet(run, lost, nil); !slices.ContainsFunc(s.Banners, func(b string) bool { return strings.Contains(b, "could not be read whole") }) {
 		t.Errorf("banners %v", s.Banners)
 	}
 }
@@ -135,10 +135,10 @@ func TestAbsentIsNoZero(t *testing.T) {
 		}
 		return table.Rows[len(table.Rows)-1][i]
 	}
-	if got := at(Sheet(run, attachmentsOf(run), nil), "read, MB/s"); got != report.Absent() {
+	if got := at(Study.Sheet(run, attachmentsOf(run), nil), "read, MB/s"); got != report.Absent() {
 		t.Errorf("what is not told reads %+v", got)
 	}
-	if got := at(Sheet(run, attachmentsOf(run), nil), "written, MB/s"); got.Text == "0" || got == report.Absent() {
+	if got := at(Study.Sheet(run, attachmentsOf(run), nil), "written, MB/s"); got.Text == "0" || got == report.Absent() {
 		t.Errorf("what is told reads %+v", got)
 	}
 }
@@ -177,7 +177,7 @@ func TestNext(t *testing.T) {
 		"tare density --swap file,zram":                         withOrder(Interleaved, 5, file(s3)),
 		"tare density --protect none,swappiness,limit,headroom": withOrder(Interleaved, 5, file(s3), zram(s3)),
 	} {
-		if got := Next(m.run(t)); got != want {
+		if got := Study.NextOf(m.run(t)); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
@@ -197,7 +197,7 @@ func TestBoxIsTold(t *testing.T) {
 		steps[6].Notes = []string{"rule 3 decides of nothing"}
 		return steps
 	})
-	s := Sheet(run, attachmentsOf(run), nil)
+	s := Study.Sheet(run, attachmentsOf(run), nil)
 	for _, want := range []string{
 		note + " (6 of 78 steps)",
 		"swap is full (1 of 64 MiB) (6 of 78 steps, with these figures or others)",

@@ -7,41 +7,33 @@ import (
 	"strings"
 
 	"tare/advise"
-	"tare/claim"
 	"tare/record"
 	"tare/report"
 	"tare/stats"
 	"tare/study/kit"
 )
 
-// Sheet composes a run's page. With attachments it says why sweeps ended and what the
-// kernel did not tell; those that cannot be read are told as a banner.
-func Sheet(run record.Run, attachments kit.Attachments, judgements []claim.Judgement) report.Sheet {
-	r := read(run, attachments)
-	s := report.Sheet{
+// Study is what the command and the page need of it. With attachments a page says why sweeps
+// ended and what the kernel did not tell; those that cannot be read are told as a banner.
+var Study = kit.Alone(kit.Member{
+	Judge: Judge, Page: page, SoFar: soFar, NextOf: next,
+	Note: "S3 had 256 GiB, neighbours of 34 GiB and a disk of its own to swap to; here all is smaller in proportion. Places are judged by memory asked for over memory granted, not by numbers of neighbours.",
+})
+
+func page(run record.Run, attached kit.Attachments) report.Sheet {
+	r := read(run, attached)
+	return report.Sheet{
 		Title: r.title(), Answer: r.answer(), Together: report.HoldTogether, Facts: r.facts(), Banners: r.banners(),
-		Parts: r.parts(), Weight: r.weight(), Command: strings.Join(run.Command, " "),
+		Parts: slices.Concat(r.parts(), advise.Part(r.advice()), r.untested()), Weight: kit.OwnTime(r.Reading, ", both loads included"),
 	}
-	s.Parts = append(s.Parts, advise.Part(r.advice())...)
-	s.Parts = append(s.Parts, r.untested()...)
-	if len(judgements) > 0 {
-		s.Parts = append(s.Parts, report.Judgements{
-			Title: "What was published, and what is so here",
-			Note:  "S3 had 256 GiB, neighbours of 34 GiB and a disk of its own to swap to; here all is smaller in proportion. Places are judged by memory asked for over memory granted, not by numbers of neighbours.",
-			Rows:  report.JudgedClaims(judgements),
-		})
-	}
-	return s
 }
 
-// Interim is the page of a run that is under way: the table of the first policy as far
-// as it has come.
-func Interim(run record.Run) report.Sheet {
+// soFar has the table of the first policy as far as it has come.
+func soFar(run record.Run) report.Sheet {
 	r := read(run, nil)
-	s := report.Sheet{Title: r.title() + ", so far", Answer: r.answer()}
-	for _, base := range r.bases() {
-		s.Parts = append(s.Parts, r.sweepTable(r.lead(base)))
-		break
+	s := report.Sheet{Title: r.title(), Answer: r.answer()}
+	if bases := r.bases(); len(bases) > 0 {
+		s.Parts = []report.Part{r.sweepTable(r.lead(bases[0]))}
 	}
 	return s
 }
@@ -176,8 +168,8 @@ func (r reading) deviceSaid(d compared) string {
 	return fmt.Sprintf("That %s differs from %s could not be told %s.", name, d.base.factor(FactorSwap), at)
 }
 
-// Next proposes what to run after a run.
-func Next(run record.Run) string {
+// next proposes what to run after a run.
+func next(run record.Run) string {
 	r := read(run, nil)
 	bases := r.bases()
 	if len(bases) == 0 {
@@ -211,31 +203,19 @@ func (r reading) title() string {
 }
 
 func (r reading) facts() []string {
-	all := []string{report.BlocksFact(r.Reading), report.PlatformsFact(r.Run)}
-	var boxes, orders, policies []string
-	add := func(to *[]string, text string) {
-		if text != "" && !slices.Contains(*to, text) {
-			*to = append(*to, text)
-		}
-	}
+	var boxes, orders, policies, own []string
 	for _, a := range r.arms {
-		add(&boxes, a.factor(FactorBox))
-		add(&orders, a.order)
-		add(&policies, a.policy)
+		boxes, orders, policies = append(boxes, a.factor(FactorBox)), append(orders, a.order), append(policies, a.policy)
 	}
 	for _, f := range []struct {
 		name string
 		of   []string
 	}{{"box", boxes}, {"order", orders}, {"policies", policies}} {
-		if len(f.of) > 0 {
-			all = append(all, f.name+": "+strings.Join(f.of, "; "))
+		if text := strings.Join(kit.Once(f.of), "; "); text != "" {
+			own = append(own, f.name+": "+text)
 		}
 	}
-	all = append(all, report.HostFact(r.Run.Host))
-	if when := report.TimeFact(r.Run); when != "" {
-		all = append(all, when)
-	}
-	return all
+	return kit.Facts(r.Reading, "", own...)
 }
 
 func (r reading) banners() []string {
@@ -365,18 +345,4 @@ func (a arm) untold() []string {
 		all = append(all, fmt.Sprintf("not told: %s: %s", strings.Join(names, ", "), why))
 	}
 	return all
-}
-
-// weight is what the instrument itself cost.
-func (r reading) weight() report.Weight {
-	var own []float64
-	for _, t := range r.Run.Trials {
-		if v := t.Covariates["tare_cpu_share"]; v > 0 && t.Error == "" && t.Block > 0 {
-			own = append(own, 100*v)
-		}
-	}
-	if len(own) == 0 {
-		return nil
-	}
-	return report.Weight{{What: "tare itself, both loads included, while a trial ran, used of one CPU", Unit: "%", Estimate: stats.GeometricMean(own, r.Report.Level, r.Run.Seed)}}
 }

@@ -17,7 +17,7 @@ func TestBaseNotMeasured(t *testing.T) {
 	run.Trials = slices.DeleteFunc(run.Trials, func(trial record.Trial) bool {
 		return strings.Contains(trial.Condition, "@"+base+",")
 	})
-	s := Sheet(run, attachmentsOf(run), nil)
+	s := Study.Sheet(run, attachmentsOf(run), nil)
 	if !strings.HasPrefix(s.Answer, "The base, file, was not measured, so that nothing is set against it. Under zram: Idle neighbours cost") {
 		t.Errorf("the answer is %q", s.Answer)
 	}
@@ -35,12 +35,12 @@ func TestBaseNotMeasured(t *testing.T) {
 			t.Errorf("a table of %q", title)
 		}
 	}
-	if got := Interim(run).Parts[0].(report.Table).Title; !strings.HasSuffix(got, ": zram") {
+	if got := Study.Interim(run).Parts[0].(report.Table).Title; !strings.HasSuffix(got, ": zram") {
 		t.Errorf("meanwhile there is %q", got)
 	}
 	Judge(run)
 	Advice(run)
-	Next(run)
+	Study.NextOf(run)
 }
 
 // Where the kernel ended the service before anything of its box was read, what was asked
@@ -49,7 +49,7 @@ func TestEndedBeforeAnyReading(t *testing.T) {
 	run := remade(t, withOrder(Continuous, 3, file(truth{noise: 0.004})), func(_ int, steps []Step) []Step {
 		return []Step{steps[0], {Neighbours: steps[1].Neighbours, Stop: "killed"}}
 	})
-	s := Sheet(run, attachmentsOf(run), nil)
+	s := Study.Sheet(run, attachmentsOf(run), nil)
 	rows := tables(s.Parts)["What so many idle neighbours do"].Rows
 	if last := rows[len(rows)-1]; len(rows) != 2 || last[1].Text != report.Absent().Text || last[len(last)-1].Text != "6 of 6 ended" {
 		t.Errorf("rows: %v", rows)

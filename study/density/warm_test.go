@@ -74,7 +74,7 @@ func TestRoundsThatScatterAreSteadyWithinTheirIntervals(t *testing.T) {
 // again.
 func TestThePageTellsOfTheWarmingAndOfRepeats(t *testing.T) {
 	run := withOrder(Continuous, 3, file(s3)).run(t)
-	if page := text(t, Sheet(run, attachmentsOf(run), nil)); strings.Contains(page, "in rounds") || strings.Contains(page, "made again") {
+	if page := text(t, Study.Sheet(run, attachmentsOf(run), nil)); strings.Contains(page, "in rounds") || strings.Contains(page, "made again") {
 		t.Errorf("the page tells of what did not come to pass:\n%s", page)
 	}
 	for i := range run.Conditions {
@@ -85,7 +85,7 @@ func TestThePageTellsOfTheWarmingAndOfRepeats(t *testing.T) {
 	}
 	last := run.Trials[len(run.Trials)-1].Covariates
 	last[covariateRounds], last[covariateSteady], last[lab.StepsRepeated] = 6, 0, 7
-	page := text(t, Sheet(run, attachmentsOf(run), nil))
+	page := text(t, Study.Sheet(run, attachmentsOf(run), nil))
 	for _, want := range []string{"(at most 6 of 3s) until 3 after one another had the same throughput, within their intervals or 5 %, and the last none that was more than 2 % above the others: that took 2 to 6 rounds, and in 1 of", "in file the loads of a step were made again 7 times"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)

@@ -150,7 +150,7 @@ func TestEmulatedIsNotJudged(t *testing.T) {
 	if a := Advice(m.run); len(a) != 0 {
 		t.Errorf("%v", a)
 	}
-	if s := Sheet(m.run, nil, nil); !strings.Contains(s.Answer, "for a test") || !strings.Contains(strings.Join(s.Banners, " "), "emulated:") {
+	if s := Study.Sheet(m.run, nil, nil); !strings.Contains(s.Answer, "for a test") || !strings.Contains(strings.Join(s.Banners, " "), "emulated:") {
 		t.Errorf("%s; %q", s.Answer, s.Banners)
 	}
 }

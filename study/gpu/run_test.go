@@ -109,7 +109,7 @@ func TestRunFromEndToEnd(t *testing.T) {
 		a, err := store.Attachment(id, name)
 		return a.Data, err
 	}
-	s := Sheet(got, attached, nil)
+	s := Study.Sheet(got, attached, nil)
 	screen, _ := rendered(t, s)
 	if !strings.Contains(s.Answer, "for a test") || !strings.Contains(screen, "stencil: emulated") || !strings.Contains(screen, "Several with one device") {
 		t.Errorf("%s", screen)

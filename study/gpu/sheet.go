@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"tare/advise"
-	"tare/claim"
 	programs "tare/programs/gpu"
 	"tare/record"
 	"tare/report"
@@ -15,37 +14,30 @@ import (
 	"tare/study/kit"
 )
 
-// Sheet composes a run's page. With attachments it names the device as the programs saw it.
-func Sheet(run record.Run, attached kit.Attachments, judgements []claim.Judgement) report.Sheet {
+// Study is what the command and the page need of it. With attachments a page names the device
+// as the programs saw it.
+var Study = kit.Alone(kit.Member{
+	Title: "tare gpu", Judge: Judge, Page: page, SoFar: soFar, NextOf: next,
+	Note: "S1 had a GTX 1050, CUDA 8 and Docker 18.06, and programs of Rodinia and Parboil; ours are of the same kinds. Shares and ratios are judged, not times.",
+})
+
+func page(run record.Run, attached kit.Attachments) report.Sheet {
 	r := readRun(run)
-	s := report.Sheet{
-		Title: "tare gpu", Answer: r.answer(), Together: report.HoldTogether, Facts: r.facts(attached), Banners: r.banners(), Parts: r.parts(),
-		Command: strings.Join(run.Command, " "), Weight: r.weight(),
+	return report.Sheet{
+		Answer: r.answer(), Together: report.HoldTogether, Facts: r.facts(attached), Banners: r.banners(),
+		Parts: append(r.parts(), advise.Part(r.advice())...), Weight: kit.OwnTime(r.Reading, ""),
 	}
-	s.Parts = append(s.Parts, advise.Part(r.advice())...)
-	if len(judgements) > 0 {
-		s.Parts = append(s.Parts, report.Judgements{
-			Title: "What was published, and what is so here",
-			Note:  "S1 had a GTX 1050, CUDA 8 and Docker 18.06, and programs of Rodinia and Parboil; ours are of the same kinds. Shares and ratios are judged, not times.",
-			Rows:  report.JudgedClaims(judgements),
-		})
-	}
-	return s
 }
 
-// Interim is the page of a run that is under way.
-func Interim(run record.Run) report.Sheet {
+func soFar(run record.Run) report.Sheet {
 	r := readRun(only(run, "wall", "total", "kernels"))
-	s := report.Sheet{Title: "tare gpu, so far", Answer: r.answer()}
-	s.Parts = append(s.Parts, r.endToEndTable()...)
-	return s
+	return report.Sheet{Answer: r.answer(), Parts: r.endToEndTable()}
 }
 
-// Next proposes what to run after a run.
-func Next(run record.Run) string {
+// next proposes what to run after a run.
+func next(run record.Run) string {
 	r := readRun(only(run))
-	switch {
-	case len(r.subjects) > 0 && len(r.containers()) > 0 && len(r.shared) == 0:
+	if len(r.subjects) > 0 && len(r.containers()) > 0 && len(r.shared) == 0 {
 		return "tare gpu --share 1,2,4,8"
 	}
 	return "tare claims S1"
@@ -99,20 +91,13 @@ func (r reading) sharedAnswer() string {
 }
 
 // device is the one that the programs ran on, by the first result that can be read.
-func (r reading) device(attached kit.Attachments) (programs.Result, bool) {
-	if attached == nil {
-		return programs.Result{}, false
-	}
+func (r reading) device(attached kit.Attachments) (result programs.Result, ok bool) {
 	for _, t := range r.Run.Trials {
-		if t.Error != "" || !slices.ContainsFunc(t.Attachments, func(a record.Attachment) bool { return a.Name == AttachmentResult }) {
+		if t.Error != "" {
 			continue
 		}
-		text, err := attached(t.ID, AttachmentResult)
-		if err != nil {
-			continue
-		}
-		var result programs.Result
-		if json.Unmarshal(text, &result) == nil && result.Device.Name != "" {
+		text, err := attached.Of(t, AttachmentResult)
+		if err == nil && json.Unmarshal(text, &result) == nil && result.Device.Name != "" {
 			return result, true
 		}
 	}
@@ -120,7 +105,7 @@ func (r reading) device(attached kit.Attachments) (programs.Result, bool) {
 }
 
 func (r reading) facts(attached kit.Attachments) []string {
-	all := []string{"workload: " + strings.Join(r.names(), ", "), report.BlocksFact(r.Reading), report.PlatformsFact(r.Run)}
+	var own []string
 	if of, ok := r.device(attached); ok {
 		d := of.Device
 		text := fmt.Sprintf("device: %s, compute capability %s, %d multiprocessors, %.0f GiB", d.Name, d.ComputeCapability, d.Multiprocessors, float64(d.MemoryBytes)/(1<<30))
@@ -130,24 +115,13 @@ func (r reading) facts(attached kit.Attachments) []string {
 		if d.ComputeMode != "" && d.ComputeMode != "default" {
 			text += ", compute mode " + d.ComputeMode
 		}
-		all = append(all, text, fmt.Sprintf("CUDA: %s of the driver, %s of the programs", of.Versions.Driver, of.Versions.Runtime))
+		own = []string{text, fmt.Sprintf("CUDA: %s of the driver, %s of the programs", of.Versions.Driver, of.Versions.Runtime)}
 	}
-	all = append(all, report.HostFact(r.Run.Host))
-	if when := report.TimeFact(r.Run); when != "" {
-		all = append(all, when)
-	}
-	return all
-}
-
-// names are those of all subjects.
-func (r reading) names() []string {
 	var names []string
 	for _, s := range slices.Concat(r.subjects, r.shared, r.torch) {
-		if !slices.Contains(names, s.name) {
-			names = append(names, s.name)
-		}
+		names = append(names, s.name)
 	}
-	return names
+	return kit.Facts(r.Reading, "workload: "+strings.Join(kit.Once(names), ", "), own...)
 }
 
 func (r reading) banners() []string {
@@ -167,14 +141,6 @@ func (r reading) parts() []report.Part {
 		parts = append(parts, r.about())
 	}
 	return parts
-}
-
-// table gives a table that has any rows.
-func table(t report.Table) []report.Part {
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
 }
 
 // rowName names a subject in a cell.
@@ -208,7 +174,7 @@ func (r reading) endToEndTable() []report.Part {
 			}
 		}
 	}
-	return table(t)
+	return report.Filled(t)
 }
 
 // phases are what a bar is made of.
@@ -242,10 +208,7 @@ func (r reading) phaseBars() []report.Part {
 			}
 		}
 	}
-	if len(b.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{b}
+	return report.Filled(b)
 }
 
 // callTable sets the calls of a container against those of the baseline.
@@ -271,7 +234,7 @@ func (r reading) callTable() []report.Part {
 			}
 		}
 	}
-	return table(t)
+	return report.Filled(t)
 }
 
 // splitTable shows the parts of kernels and calls, by the probe.
@@ -299,7 +262,7 @@ func (r reading) splitTable() []report.Part {
 			}
 		}
 	}
-	return table(t)
+	return report.Filled(t)
 }
 
 // buildTable sets the builds and caches against exact code, on every platform.
@@ -327,7 +290,7 @@ func (r reading) buildTable() []report.Part {
 			t.Rows = append(t.Rows, row)
 		}
 	}
-	return table(t)
+	return report.Filled(t)
 }
 
 // limitTable shows how near kernels are to what the device does.
@@ -352,7 +315,7 @@ func (r reading) limitTable() []report.Part {
 		}
 		t.Rows = append(t.Rows, []report.Cell{{Text: s.name}, report.Estimated(r.level([]subject{s}, p, "bandwidth"), 1e-9), report.Estimated(r.level([]subject{s}, p, "flops"), 1e-9), report.Estimated(share, 100), {Text: name}})
 	}
-	return table(t)
+	return report.Filled(t)
 }
 
 // memoryTable sets pinned memory against pageable.
@@ -377,7 +340,7 @@ func (r reading) memoryTable() []report.Part {
 			}
 		}
 	}
-	return table(t)
+	return report.Filled(t)
 }
 
 // sharedTable shows what several at once do to each.
@@ -410,7 +373,7 @@ func (r reading) sharedTable() []report.Part {
 			}
 		}
 	}
-	return table(t)
+	return report.Filled(t)
 }
 
 // torchTable sets PyTorch's steps in containers against the baseline's.
@@ -434,7 +397,7 @@ func (r reading) torchTable() []report.Part {
 			t.Rows = append(t.Rows, row)
 		}
 	}
-	return table(t)
+	return report.Filled(t)
 }
 
 // probeTable shows what looking costs.
@@ -453,7 +416,7 @@ func (r reading) probeTable() []report.Part {
 			}
 		}
 	}
-	return table(t)
+	return report.Filled(t)
 }
 
 func (r reading) about() report.Prose {
@@ -463,18 +426,4 @@ func (r reading) about() report.Prose {
 		text += "\n\nHere programs were started directly, by this host's own files, since neither roots nor groups can be made: nothing is set against that."
 	}
 	return report.Prose{Title: "What is measured", Text: text}
-}
-
-// weight is what the instrument itself cost.
-func (r reading) weight() report.Weight {
-	var own []float64
-	for _, t := range r.Run.Trials {
-		if v := t.Covariates["tare_cpu_share"]; v > 0 && t.Error == "" && t.Block > 0 {
-			own = append(own, 100*v)
-		}
-	}
-	if len(own) == 0 {
-		return nil
-	}
-	return report.Weight{{What: "tare itself, while a trial ran, used of one CPU", Unit: "%", Estimate: stats.GeometricMean(own, r.Report.Level, r.Run.Seed)}}
 }

@@ -52,7 +52,7 @@ func TestSheet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Sheet(m.run, attached, judgements)
+	s := Study.Sheet(m.run, attached, judgements)
 	screen, html := rendered(t, s)
 	for _, want := range []string{
 		"In docker a CUDA program takes 7.", "From launch to end", "Where the time goes", "Compilation, allocation, copies", "Kernels and calls of the API", "What the build costs",
@@ -72,26 +72,26 @@ func TestSheet(t *testing.T) {
 	if t.Failed() {
 		t.Log(screen)
 	}
-	if next := Next(m.run); next != "tare claims S1" {
+	if next := Study.NextOf(m.run); next != "tare claims S1" {
 		t.Errorf("next %s", next)
 	}
-	rendered(t, Interim(m.run))
+	rendered(t, Study.Interim(m.run))
 }
 
 // Nothing is shown of what was not measured, and an attachment that cannot be read costs
 // its line alone.
 func TestSheetOfLittle(t *testing.T) {
 	m := makeRun(t, 0, nil, "docker").fill(everything)
-	s := Sheet(m.run, func(int64, string) ([]byte, error) { return nil, errors.New("gone") }, nil)
+	s := Study.Sheet(m.run, func(int64, string) ([]byte, error) { return nil, errors.New("gone") }, nil)
 	rendered(t, s)
 	if !strings.Contains(s.Answer, "cannot be told yet") || len(s.Parts) != 0 {
 		t.Errorf("%s; %d parts", s.Answer, len(s.Parts))
 	}
-	if s := Sheet(record.Run{Study: Name}, nil, nil); s.Answer != "Nothing was measured." {
+	if s := Study.Sheet(record.Run{Study: Name}, nil, nil); s.Answer != "Nothing was measured." {
 		t.Errorf("%s", s.Answer)
 	}
 	alone := makeRun(t, 3, func(o *Options) { o.Platforms = []string{Bare}; o.Subjects = o.Subjects[1:2] }).fill(everything)
-	s = Sheet(alone.run, nil, nil)
+	s = Study.Sheet(alone.run, nil, nil)
 	screen, _ := rendered(t, s)
 	if !strings.Contains(s.Answer, "No container ran beside bare; there PTX with a cold cache takes 2.0") || strings.Contains(screen, "longer, %") {
 		t.Errorf("%s\n%s", s.Answer, screen)

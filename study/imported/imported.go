@@ -16,14 +16,19 @@ import (
 	"tare/report"
 	"tare/study/io"
 	"tare/study/io/place"
+	"tare/study/kit"
 )
 
 // Name is the study of such runs, in the store.
 const Name = "import"
 
+// Study is what the commands need of imported runs. Their pages have a form of their own: what
+// a design lacks goes before every figure.
+type Study struct{}
+
 // Judge has the claim judged for which a run was imported, by the judge of our own
 // runs, and says beside the verdict that the figures are not this host's.
-func Judge(run record.Run) []claim.Judgement {
+func (Study) Judge(run record.Run) []claim.Judgement {
 	if place.Of(run) == "" {
 		return nil
 	}
@@ -37,17 +42,20 @@ func Judge(run record.Run) []claim.Judgement {
 	return judgements
 }
 
-// Next proposes what to do with an imported run: to measure the same here, where it
+// NextOf proposes what to do with an imported run: to measure the same here, where it
 // was imported for a claim, or to take it elsewhere.
-func Next(run record.Run) string {
+func (Study) NextOf(run record.Run) string {
 	if of := place.Of(run); of != "" {
 		return "tare io " + of
 	}
 	return "tare export " + run.ID + " --format csv"
 }
 
+// Interim is Sheet: nothing of such a run is under way.
+func (s Study) Interim(run record.Run) report.Sheet { return s.Sheet(run, nil, nil) }
+
 // Sheet composes a run's page.
-func Sheet(run record.Run, judgements []claim.Judgement) report.Sheet {
+func (Study) Sheet(run record.Run, _ kit.Attachments, judgements []claim.Judgement) report.Sheet {
 	r := overhead.Read(run)
 	s := report.Sheet{
 		Title: "tare import: " + strings.Join(workloads(run), ", "), Answer: answer(r), Together: report.Together(run, r.Report), Facts: facts(r),

@@ -15,6 +15,8 @@ import (
 	"tare/study/imported"
 )
 
+var study imported.Study
+
 // figures are repetitions of a metric in cells, by condition.
 func figures(t *testing.T, cells int, factors []string, repetitions map[string][]float64) record.Run {
 	t.Helper()
@@ -65,7 +67,7 @@ func tables(s report.Sheet) []report.Table {
 
 // Few cells have a table each, the worst condition below the baseline.
 func TestFewCells(t *testing.T) {
-	s := imported.Sheet(figures(t, 2, nil, map[string][]float64{"bare": bare, "volume": same, "bind": slower}), nil)
+	s := study.Sheet(figures(t, 2, nil, map[string][]float64{"bare": bare, "volume": same, "bind": slower}), nil, nil)
 	all := tables(s)
 	if len(all) != 2 {
 		t.Fatalf("%d tables of 2 cells", len(all))
@@ -91,7 +93,7 @@ func TestFewCells(t *testing.T) {
 // cells; a page never grows beyond reading.
 func TestManyCells(t *testing.T) {
 	run := figures(t, 40, nil, map[string][]float64{"bare": bare, "volume": same, "bind": slower})
-	s := imported.Sheet(run, nil)
+	s := study.Sheet(run, nil, nil)
 	all := tables(s)
 	if len(all) != 3 {
 		t.Fatalf("%d tables", len(all))
@@ -108,14 +110,14 @@ func TestManyCells(t *testing.T) {
 	if !strings.Contains(s.Answer, "40 worse") || !strings.Contains(s.Answer, "40 equivalent") {
 		t.Errorf("answer %q", s.Answer)
 	}
-	if text := screen(t, imported.Sheet(figures(t, 100, nil, map[string][]float64{"bare": bare, "bind": slower}), nil)); !strings.Contains(text, "100 cells are more than a page shows") {
+	if text := screen(t, study.Sheet(figures(t, 100, nil, map[string][]float64{"bare": bare, "bind": slower}), nil, nil)); !strings.Contains(text, "100 cells are more than a page shows") {
 		t.Errorf("a hundred cells:\n%s", text)
 	}
 }
 
 // One run a cell decides nothing, and says what would.
 func TestOneRunACell(t *testing.T) {
-	s := imported.Sheet(figures(t, 1, nil, map[string][]float64{"bare": bare[:1], "bind": slower[:1]}), nil)
+	s := study.Sheet(figures(t, 1, nil, map[string][]float64{"bare": bare[:1], "bind": slower[:1]}), nil, nil)
 	text := screen(t, s)
 	for _, want := range []string{"one run a cell", "--block", "inconclusive", "at least 5 repetitions under each condition"} {
 		if !strings.Contains(text, want) {
@@ -127,14 +129,14 @@ func TestOneRunACell(t *testing.T) {
 // What an interval takes are repetitions, of which no block is known; who has them needs
 // no hint.
 func TestTooFewRepetitions(t *testing.T) {
-	two := imported.Sheet(figures(t, 1, []string{"io=redis", "payload=3", "pipeline=1"}, map[string][]float64{"bare": bare[:2], "bind": slower[:2]}), nil)
+	two := study.Sheet(figures(t, 1, []string{"io=redis", "payload=3", "pipeline=1"}, map[string][]float64{"bare": bare[:2], "bind": slower[:2]}), nil, nil)
 	if !strings.Contains(two.Answer, "takes three repetitions") {
 		t.Errorf("answer %q", two.Answer)
 	}
 	if !slices.ContainsFunc(two.Banners, func(b string) bool { return strings.Contains(b, "--block") }) {
 		t.Errorf("no hint among %q", two.Banners)
 	}
-	three := imported.Sheet(figures(t, 1, nil, map[string][]float64{"bare": bare[:3], "bind": slower[:3]}), nil)
+	three := study.Sheet(figures(t, 1, nil, map[string][]float64{"bare": bare[:3], "bind": slower[:3]}), nil, nil)
 	if slices.ContainsFunc(three.Banners, func(b string) bool { return strings.Contains(b, "--block") }) {
 		t.Errorf("a hint to who needs none: %q", three.Banners)
 	}
@@ -142,7 +144,7 @@ func TestTooFewRepetitions(t *testing.T) {
 
 // Without a baseline there is nothing to judge, and what there is is shown.
 func TestNothingToCompare(t *testing.T) {
-	s := imported.Sheet(figures(t, 1, nil, map[string][]float64{"bare": bare}), nil)
+	s := study.Sheet(figures(t, 1, nil, map[string][]float64{"bare": bare}), nil, nil)
 	if !strings.Contains(s.Answer, "tare compare") || len(tables(s)[0].Rows) != 1 {
 		t.Errorf("answer %q, tables %+v", s.Answer, tables(s))
 	}
@@ -161,7 +163,7 @@ func TestWhyNothingIsCompared(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := imported.Sheet(run, nil); !strings.HasPrefix(strings.ToLower(s.Answer), want) {
+		if s := study.Sheet(run, nil, nil); !strings.HasPrefix(strings.ToLower(s.Answer), want) {
 			t.Errorf("answer %q, want %q", s.Answer, want)
 		}
 	}
@@ -171,23 +173,23 @@ func TestWhyNothingIsCompared(t *testing.T) {
 // on.
 func TestClaims(t *testing.T) {
 	plain := figures(t, 1, nil, map[string][]float64{"bare": bare, "bind": slower})
-	if j := imported.Judge(plain); j != nil || imported.Next(plain) != "tare export import-1 --format csv" {
-		t.Errorf("no claim was named: %+v, next %s", j, imported.Next(plain))
+	if j := study.Judge(plain); j != nil || study.NextOf(plain) != "tare export import-1 --format csv" {
+		t.Errorf("no claim was named: %+v, next %s", j, study.NextOf(plain))
 	}
 	named := figures(t, 1, []string{"io=stream"}, map[string][]float64{"bare": bare, "bind": slower})
-	if next := imported.Next(named); next != "tare io stream" {
+	if next := study.NextOf(named); next != "tare io stream" {
 		t.Errorf("next %s", next)
 	}
-	for _, j := range imported.Judge(named) {
+	for _, j := range study.Judge(named) {
 		if j.NotRepresentative == "" {
 			t.Errorf("%s is judged as if it were ours", j.Claim)
 		}
 	}
-	if text := screen(t, imported.Sheet(named, nil)); !strings.Contains(text, "do not hold what decides the claim") {
+	if text := screen(t, study.Sheet(named, nil, nil)); !strings.Contains(text, "do not hold what decides the claim") {
 		t.Errorf("nothing says that there is no verdict:\n%s", text)
 	}
 	verdict := []claim.Judgement{{Claim: "S5.1", Verdict: claim.Qualified, Ours: "copy 0.2 %", Rests: "3 cells", NotRepresentative: "measured elsewhere, and imported"}}
-	if text := screen(t, imported.Sheet(named, verdict)); !strings.Contains(text, "qualified") || !strings.Contains(text, "measured elsewhere") {
+	if text := screen(t, study.Sheet(named, nil, verdict)); !strings.Contains(text, "qualified") || !strings.Contains(text, "measured elsewhere") {
 		t.Errorf("the verdict is not shown:\n%s", text)
 	}
 }

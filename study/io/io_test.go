@@ -25,7 +25,7 @@ func runOf(name string) record.Run {
 func TestEveryStudyHasItsPage(t *testing.T) {
 	for _, k := range Studies.Members {
 		run := runOf(k.Name)
-		s := Studies.Sheet(run, nil)
+		s := Studies.Sheet(run, nil, nil)
 		if s.Title != k.Title || s.Answer == "" || Studies.NextOf(run) != k.Next || k.Next == "" {
 			t.Errorf("%s: title %q, answer %q, next %q", k.Name, s.Title, s.Answer, Studies.NextOf(run))
 		}
@@ -36,7 +36,7 @@ func TestEveryStudyHasItsPage(t *testing.T) {
 			t.Errorf("%s: %v", k.Name, err)
 		}
 	}
-	if s := Studies.Sheet(record.Run{}, nil); s.Answer == "" {
+	if s := Studies.Sheet(record.Run{}, nil, nil); s.Answer == "" {
 		t.Error("a run of nothing has no answer")
 	}
 }

@@ -117,7 +117,7 @@ func ExampleFamily() {
 			run.Trials = append(run.Trials, record.Trial{Condition: c.ID, Workload: c.Workload, Block: block + 1, Attempt: 1, Samples: []record.Sample{{Metric: "elapsed", Value: took}}})
 		}
 	}
-	fmt.Println(limits.Sheet(run, nil).Answer)
+	fmt.Println(limits.Sheet(run, nil, nil).Answer)
 	fmt.Println("One block takes about", d.Pass())
 	// Output:
 	// Under a limit of 256 MiB the program takes 1.0999 (1.0991 to 1.1007) times as long.

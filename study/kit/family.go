@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -15,14 +16,16 @@ import (
 // Family is studies that have one name in the store: each is a command, and a run of its own.
 type Family struct {
 	Members []Member
-	Of      func(record.Run) string // the name of the member that a run is of
+	Of      func(record.Run) string // the name of the member that a run is of; nil where there is one alone
 	// Title and Next are those of a run that is of no member.
 	Title, Next string
 	// Facts, where there are any, stand with those that every page has.
 	Facts func(record.Run) []string
 }
 
-// Member is one study of a family: what it has to say of a run of its own.
+// Member is one study of a family: what it has to say of a run of its own. It says what it
+// found by Answer, Parts and Advice, each of which reads the run; or by Page, which reads it
+// once.
 type Member struct {
 	Name   string
 	Title  string // the command
@@ -33,13 +36,24 @@ type Member struct {
 	// alone.
 	More   func(record.Run) []report.Part
 	Advice func(record.Run) []advise.Advice
-	// Page, where there is one, is all that a finished page says, in the place of the above.
-	Page func(record.Run) (answer string, parts []report.Part)
-	Next string // the command to run after it
-	Note string // how the published measurement differs
+	// Page, where there is one, is a finished page without verdicts, in the place of the
+	// above. Where it leaves out the title, the answer or the facts, they are every page's.
+	Page func(run record.Run, attached Attachments) report.Sheet
+	// SoFar, where there is one, is the same of a run that is under way, of which only tables
+	// are shown.
+	SoFar  func(record.Run) report.Sheet
+	Next   string                  // the command to run after it
+	NextOf func(record.Run) string // where that depends on the run
+	Note   string                  // how the published measurement differs
 }
 
+// Alone is a study that shares its name in the store with no other.
+func Alone(m Member) Family { return Family{Members: []Member{m}} }
+
 func (f Family) of(run record.Run) Member {
+	if f.Of == nil {
+		return f.Members[0]
+	}
 	name := f.Of(run)
 	if i := slices.IndexFunc(f.Members, func(m Member) bool { return m.Name == name }); i >= 0 {
 		return f.Members[i]
@@ -57,19 +71,36 @@ func (f Family) Judge(run record.Run) []claim.Judgement {
 }
 
 // NextOf proposes what to run after a run.
-func (f Family) NextOf(run record.Run) string { return f.of(run).Next }
+func (f Family) NextOf(run record.Run) string {
+	m := f.of(run)
+	if m.NextOf != nil {
+		return cmp.Or(m.NextOf(run), m.Next)
+	}
+	return m.Next
+}
 
-// Sheet composes a run's page.
-func (f Family) Sheet(run record.Run, judgements []claim.Judgement) report.Sheet {
-	m, r := f.of(run), overhead.Read(run)
-	s := report.Sheet{
-		Title: m.Title, Answer: "Nothing was measured.", Facts: f.facts(r),
-		Banners: report.RunBanners(r), Command: strings.Join(run.Command, " "), Weight: weight(r),
-	}
+// Sheet composes a run's page. What attachments hold is missing without them.
+func (f Family) Sheet(run record.Run, attached Attachments, judgements []claim.Judgement) report.Sheet {
+	m := f.of(run)
+	var s report.Sheet
 	if m.Page != nil {
-		s.Answer, s.Parts = m.Page(run)
-		return s
+		s = m.Page(run, attached)
+	} else {
+		s = f.found(run, m)
 	}
+	s.Title, s.Answer, s.Command = cmp.Or(s.Title, m.Title), cmp.Or(s.Answer, "Nothing was measured."), strings.Join(run.Command, " ")
+	if s.Facts == nil {
+		r := overhead.Read(run)
+		s.Facts, s.Banners, s.Weight = f.facts(r), report.RunBanners(r), weight(r)
+	}
+	if len(judgements) > 0 {
+		s.Parts = append(s.Parts, report.Judgements{Title: "What was published, and what is so here", Note: m.Note, Rows: report.JudgedClaims(judgements)})
+	}
+	return s
+}
+
+// found is what a member says that has no page of its own.
+func (f Family) found(run record.Run, m Member) (s report.Sheet) {
 	if m.Parts != nil {
 		s.Together = report.HoldTogether
 		s.Answer, s.Parts = f.Found(run)
@@ -80,25 +111,20 @@ func (f Family) Sheet(run record.Run, judgements []claim.Judgement) report.Sheet
 	if m.Advice != nil {
 		s.Parts = append(s.Parts, advise.Part(m.Advice(run))...)
 	}
-	if len(judgements) > 0 {
-		s.Parts = append(s.Parts, report.Judgements{Title: "What was published, and what is so here", Note: m.Note, Rows: report.JudgedClaims(judgements)})
-	}
 	return s
 }
 
 // Interim is the page of a run that is under way.
 func (f Family) Interim(run record.Run) report.Sheet {
 	m := f.of(run)
-	s := report.Sheet{Title: m.Title + ", so far", Answer: "Nothing was measured yet."}
-	answer, parts := f.Found(run)
-	if answer != "" {
-		s.Answer = answer
+	var s report.Sheet
+	if m.SoFar != nil {
+		s = m.SoFar(run)
+	} else {
+		s.Answer, s.Parts = f.Found(run)
 	}
-	for _, p := range parts {
-		if t, ok := p.(report.Table); ok {
-			s.Parts = append(s.Parts, t)
-		}
-	}
+	s.Title, s.Answer = cmp.Or(s.Title, m.Title)+", so far", cmp.Or(s.Answer, "Nothing was measured yet.")
+	s.Parts = slices.DeleteFunc(s.Parts, func(p report.Part) bool { _, table := p.(report.Table); return !table })
 	return s
 }
 
@@ -113,28 +139,30 @@ func (f Family) Found(run record.Run) (answer string, parts []report.Part) {
 }
 
 func (f Family) facts(r overhead.Reading) []string {
-	var workloads []string
-	place := ""
+	var workloads, place, ofHost []string
 	for _, c := range r.Run.Conditions {
 		if name, _, _ := strings.Cut(c.Workload, "["); !slices.Contains(workloads, name) {
 			workloads = append(workloads, name)
 		}
-		if place == "" {
-			place = c.Setting.CPUSet
+		if place == nil && c.Setting.CPUSet != "" {
+			place = []string{"place: the program on CPU " + c.Setting.CPUSet}
 		}
 	}
-	all := []string{"workload: " + strings.Join(workloads, ", "), report.BlocksFact(r), report.PlatformsFact(r.Run)}
-	if place != "" {
-		all = append(all, "place: the program on CPU "+place)
-	}
-	all = append(all, report.HostFact(r.Run.Host))
 	if f.Facts != nil {
-		all = append(all, f.Facts(r.Run)...)
+		ofHost = f.Facts(r.Run)
 	}
-	if when := report.TimeFact(r.Run); when != "" {
-		all = append(all, when)
-	}
-	return all
+	return facts(r, []string{"workload: " + strings.Join(workloads, ", ")}, place, ofHost)
+}
+
+// Facts are how a run was measured: ran says what did, own is what the study says besides.
+// What is empty is left out.
+func Facts(r overhead.Reading, ran string, own ...string) []string {
+	return facts(r, []string{ran}, own, nil)
+}
+
+func facts(r overhead.Reading, ran, own, ofHost []string) []string {
+	all := slices.Concat(ran, []string{report.BlocksFact(r), report.PlatformsFact(r.Run)}, own, []string{report.HostFact(r.Run.Host)}, ofHost, []string{report.TimeFact(r.Run)})
+	return slices.DeleteFunc(all, func(fact string) bool { return fact == "" })
 }
 
 // LatenessP99 is the covariate of an open loop that says how late its generator sent.
@@ -142,25 +170,31 @@ const LatenessP99 = "lateness_p99_us"
 
 // weight is what the instrument itself cost: its CPU time, and how late its generator sent
 // what was due.
-func weight(r overhead.Reading) (w report.Weight) {
-	var own, late []float64
+func weight(r overhead.Reading) report.Weight {
+	return append(OwnTime(r, ", the load included"), Weigh(r, Covariates(r, LatenessP99, 1), "of an open loop, requests were sent late at the p99 by", "us")...)
+}
+
+// OwnTime is the CPU time that tare itself took; with says what that holds besides, after a
+// comma.
+func OwnTime(r overhead.Reading, with string) report.Weight {
+	return Weigh(r, Covariates(r, "tare_cpu_share", 100), "tare itself"+with+", while a trial ran, used of one CPU", "%")
+}
+
+// Weigh is the mean of values as a page's weight; nothing where there are none.
+func Weigh(r overhead.Reading, values []float64, what, unit string) report.Weight {
+	if len(values) == 0 {
+		return nil
+	}
+	return report.Weight{{What: what, Unit: unit, Estimate: stats.GeometricMean(values, r.Report.Level, r.Run.Seed)}}
+}
+
+// Covariates are the values above zero of a covariate, times scale, of the trials that count.
+func Covariates(r overhead.Reading, name string, scale float64) []float64 {
+	var values []float64
 	for _, t := range r.Run.Trials {
-		if t.Block == 0 || t.Error != "" {
-			continue
-		}
-		if v := t.Covariates["tare_cpu_share"]; v > 0 {
-			own = append(own, 100*v)
-		}
-		if v := t.Covariates[LatenessP99]; v > 0 {
-			late = append(late, v)
+		if v := t.Covariates[name]; v > 0 && t.Block > 0 && t.Error == "" {
+			values = append(values, scale*v)
 		}
 	}
-	add := func(values []float64, what, unit string) {
-		if len(values) > 0 {
-			w = append(w, report.WeightItem{What: what, Unit: unit, Estimate: stats.GeometricMean(values, r.Report.Level, r.Run.Seed)})
-		}
-	}
-	add(own, "tare itself, the load included, while a trial ran, used of one CPU", "%")
-	add(late, "of an open loop, requests were sent late at the p99 by", "us")
-	return w
+	return values
 }

@@ -14,3 +14,14 @@ func (n *Notes) Add(format string, args ...any) {
 		*n = append(*n, text)
 	}
 }
+
+// Once is each of some texts once, in the order in which they come first; empty ones are left out.
+func Once(texts []string) []string {
+	var once []string
+	for _, text := range texts {
+		if text != "" && !slices.Contains(once, text) {
+			once = append(once, text)
+		}
+	}
+	return once
+}

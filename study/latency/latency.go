@@ -49,7 +49,7 @@ var Studies = kit.Family{
 			Note: "S4 had AUFS and Docker of 2016; times are of operations inside the container, on a warm page cache.",
 		},
 		{
-			Name: Predict, Title: "tare predict quota", Answer: cpu.Demanded, Parts: cpu.Demands, Page: predictedPage, Next: "tare claims S4.2",
+			Name: Predict, Title: "tare predict quota", Answer: cpu.Demanded, Parts: cpu.Demands, Page: predictedPage, NextOf: validated, Next: "tare claims S4.2",
 		},
 	},
 }
@@ -79,13 +79,12 @@ func Of(name string, d lab.Design) lab.Design {
 	return d
 }
 
-// Next proposes what to run after a run: of a prediction, the same again with the
-// quotas measured.
-func Next(run record.Run) string {
-	if nameOf(run) == Predict && len(run.Command) > 1 && !slices.Contains(run.Command, "--validate") {
+// validated is the command of a prediction with the quotas measured, where they were not.
+func validated(run record.Run) string {
+	if len(run.Command) > 1 && !slices.Contains(run.Command, "--validate") {
 		return "tare " + strings.Join(append(withoutHome(run.Command[1:]), "--validate"), " ")
 	}
-	return Studies.NextOf(run)
+	return ""
 }
 
 // withoutHome leaves out the state directory, which whoever shows the command adds.

@@ -25,9 +25,9 @@ func runOf(name string) record.Run {
 func TestEveryStudyHasItsPage(t *testing.T) {
 	for _, k := range Studies.Members {
 		run := runOf(k.Name)
-		s := Studies.Sheet(run, nil)
-		if s.Title != k.Title || s.Answer == "" || Next(run) != k.Next || k.Next == "" {
-			t.Errorf("%s: title %q, answer %q, next %q", k.Name, s.Title, s.Answer, Next(run))
+		s := Studies.Sheet(run, nil, nil)
+		if s.Title != k.Title || s.Answer == "" || Studies.NextOf(run) != k.Next || k.Next == "" {
+			t.Errorf("%s: title %q, answer %q, next %q", k.Name, s.Title, s.Answer, Studies.NextOf(run))
 		}
 		if i := Studies.Interim(run); i.Title != k.Title+", so far" || i.Answer == "" {
 			t.Errorf("%s so far: title %q, answer %q", k.Name, i.Title, i.Answer)
@@ -36,7 +36,7 @@ func TestEveryStudyHasItsPage(t *testing.T) {
 			t.Errorf("%s: %v", k.Name, err)
 		}
 	}
-	if s := Studies.Sheet(record.Run{}, nil); s.Answer == "" {
+	if s := Studies.Sheet(record.Run{}, nil, nil); s.Answer == "" {
 		t.Error("a run of nothing has no answer")
 	}
 }
@@ -56,7 +56,7 @@ func TestClaimsNameTheirStudy(t *testing.T) {
 
 // What a prediction lacks is said in a sentence, in place of figures.
 func TestAPredictionFromNothingSaysWhy(t *testing.T) {
-	answer, _ := predictedPage(runOf(Predict))
+	answer := predictedPage(runOf(Predict), nil).Answer
 	if answer == "" || answer[len(answer)-1] != '.' {
 		t.Errorf("answer %q", answer)
 	}

@@ -8,6 +8,7 @@ import (
 	"tare/model/quota"
 	"tare/record"
 	"tare/report"
+	"tare/study/kit"
 	"tare/study/latency/cpu"
 	"tare/study/predict"
 )
@@ -48,13 +49,13 @@ func predicted(run record.Run) (predict.Result, error) {
 	return predict.From(run, o)
 }
 
-// predictedPage is what a page says whose run was made for a prediction.
-func predictedPage(run record.Run) (answer string, parts []report.Part) {
+// predictedPage is that of a run that was made for a prediction.
+func predictedPage(run record.Run, _ kit.Attachments) report.Sheet {
 	r, err := predicted(run)
 	if err != nil {
-		return capitalised(err.Error()), cpu.Demands(run)
+		return report.Sheet{Answer: capitalised(err.Error()), Parts: cpu.Demands(run)}
 	}
-	return r.Answer(), append(r.Parts(), cpu.Demands(run)...)
+	return report.Sheet{Answer: r.Answer(), Parts: append(r.Parts(), cpu.Demands(run)...)}
 }
 
 // capitalised makes a sentence of an error.

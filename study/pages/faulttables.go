@@ -141,8 +141,5 @@ func (p *page) faultPlaces() []report.Part {
 			name = ""
 		}
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }

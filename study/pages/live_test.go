@@ -239,14 +239,14 @@ func TestRecordRunningProcesses(t *testing.T) {
 // What a run's page says, of made-up figures.
 func TestSheetOfARun(t *testing.T) {
 	run := madeRun(typical(), s1Steady)
-	text := rendered(t, Sheet(run, nil, Judge(run)))
+	text := rendered(t, Study.Sheet(run, nil, Judge(run)))
 	for _, want := range []string{"Entries that another has the same", "Page faults by type", "ArangoDB", "48.2", "What was published", "S1.11", "address randomisation off"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the screen does not say %q", want)
 		}
 	}
-	if Next(run) == "" {
+	if Study.NextOf(run) == "" {
 		t.Error("nothing is proposed")
 	}
-	rendered(t, Interim(run))
+	rendered(t, Study.Interim(run))
 }

@@ -12,34 +12,29 @@ import (
 	"tare/probe/pagetable"
 	"tare/record"
 	"tare/report"
-	"tare/stats"
 	"tare/study/kit"
 )
 
-// Sheet composes a run's page. Attachments that cannot be read are told as a
-// banner, and what they would show is left out.
-func Sheet(run record.Run, attachments kit.Attachments, judgements []claim.Judgement) report.Sheet {
-	p := page{reading: read(run), attachments: attachments}
-	s := report.Sheet{
-		Title:   title(run),
-		Answer:  p.answer(),
-		Facts:   p.facts(),
-		Banners: p.banners(),
-		Command: strings.Join(run.Command, " "),
-	}
+// Study is what the commands and the page need of it. Attachments that cannot be read are told
+// as a banner, and what they would show is left out.
+var Study = kit.Alone(kit.Member{
+	Judge: Judge, Page: finished, SoFar: soFar, NextOf: next,
+	Note: "S1 had data of 500 MB, Linux 4.4, Docker 17.06 and AUFS, and assumed no address randomisation within a tenant; shares are judged.",
+})
+
+func finished(run record.Run, attached kit.Attachments) report.Sheet {
+	p := page{reading: read(run), attachments: attached}
+	s := report.Sheet{Title: title(run), Answer: p.answer(), Facts: p.facts(), Weight: p.weight()}
 	for _, part := range []func() []report.Part{p.groupability, p.classes, p.activity, p.sizes, p.kinds, p.files, p.faultTypes, p.faultRates, p.faultPlaces} {
 		s.Parts = append(s.Parts, part()...)
 	}
-	if len(judgements) > 0 {
-		s.Parts = append(s.Parts, report.Judgements{
-			Title: "What was published, and what is so here",
-			Note:  "S1 had data of 500 MB, Linux 4.4, Docker 17.06 and AUFS, and assumed no address randomisation within a tenant; shares are judged.",
-			Rows:  report.JudgedClaims(judgements),
-		})
-	}
-	s.Weight = p.weight()
-	s.Banners = append(s.Banners, p.unreadable...)
+	s.Banners = append(p.banners(), p.unreadable...)
 	return s
+}
+
+func soFar(run record.Run) report.Sheet {
+	p := page{reading: read(run)}
+	return report.Sheet{Title: title(run), Answer: p.answer(), Parts: append(p.groupability(), p.faultRates()...)}
 }
 
 // title is the command that made the run.
@@ -50,16 +45,8 @@ func title(run record.Run) string {
 	return "tare pages"
 }
 
-// Interim is the page of a run that is under way.
-func Interim(run record.Run) report.Sheet {
-	p := page{reading: read(run)}
-	s := report.Sheet{Title: title(run) + ", so far", Answer: p.answer()}
-	s.Parts = append(p.groupability(), p.faultRates()...)
-	return s
-}
-
-// Next proposes what to run after a run.
-func Next(run record.Run) string {
+// next proposes what to run after a run.
+func next(run record.Run) string {
 	for _, c := range run.Conditions {
 		if c.Workload != "" {
 			name, _, _ := strings.Cut(c.Workload, "[")
@@ -78,17 +65,14 @@ type page struct {
 
 // last reads an attachment of a condition's last trial that has it.
 func (p *page) last(c record.Condition, name string) ([]byte, bool) {
-	trials := p.Trials(c)
-	for _, t := range slices.Backward(trials) {
-		if p.attachments == nil || !slices.ContainsFunc(t.Attachments, func(a record.Attachment) bool { return a.Name == name }) {
-			continue
-		}
-		data, err := p.attachments(t.ID, name)
+	for _, t := range slices.Backward(p.Trials(c)) {
+		data, err := p.attachments.Of(t, name)
 		if err != nil {
-			p.unreadable = append(p.unreadable, fmt.Sprintf("%s of trial %d cannot be read: %v", name, t.ID, err))
-			return nil, false
+			p.unreadable = append(p.unreadable, err.Error())
 		}
-		return data, true
+		if err != nil || data != nil {
+			return data, data != nil
+		}
 	}
 	return nil, false
 }
@@ -215,7 +199,7 @@ func (p *page) facts() []string {
 		slices.Sort(of)
 		return strings.Join(slices.Compact(of), ", ")
 	}
-	facts := []string{"workloads: " + compact(workloads), report.BlocksFact(p.Reading), report.PlatformsFact(p.Run)}
+	var own []string
 	if len(p.Run.Conditions) > 0 {
 		c := p.Run.Conditions[0]
 		text := fmt.Sprintf("copies: %s of each", c.Factors[factorCopies])
@@ -225,13 +209,9 @@ func (p *page) facts() []string {
 		if len(steadies) > 0 {
 			text += "; services counted at their start and after " + compact(steadies)
 		}
-		facts = append(facts, text)
+		own = []string{text}
 	}
-	facts = append(facts, report.HostFact(p.Run.Host))
-	if when := report.TimeFact(p.Run); when != "" {
-		facts = append(facts, when)
-	}
-	return facts
+	return kit.Facts(p.Reading, "workloads: "+compact(workloads), own...)
 }
 
 func (p *page) banners() []string {
@@ -266,10 +246,7 @@ func (p *page) groupability() []report.Part {
 			shareCell(p.Value(c, atMoment(start, groupable))), shareCell(p.Value(c, atMoment(start, across))),
 			shareCell(p.Value(c, atMoment(steady, groupable))), shareCell(p.Value(c, atMoment(steady, across))), shareCell(grown)))
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }
 
 // classes are the entries of each condition, parted.
@@ -300,10 +277,7 @@ func (p *page) classes() []report.Part {
 			b.Rows = append(b.Rows, bar)
 		}
 	}
-	if len(b.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{b}
+	return report.Filled(b)
 }
 
 // activity is what the kernel holds for active.
@@ -326,10 +300,7 @@ func (p *page) activity() []report.Part {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }
 
 // sizes are memory and page tables.
@@ -351,10 +322,7 @@ func (p *page) sizes() []report.Part {
 		}
 		t.Rows = append(t.Rows, append(p.named(c), of(entries, 1), of(mapped, 1./mebibyte), of(resident, 1./mebibyte), of(tables, 1./1024), of(tablesSaved, 1./1024)))
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }
 
 // kinds says what is mapped, from the last block of each condition.
@@ -439,10 +407,7 @@ func (p *page) files() []report.Part {
 			name = ""
 		}
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }
 
 // faultTypes is S1's table of types with ours beside it.
@@ -485,9 +450,7 @@ func (p *page) faultTypes() []report.Part {
 			}
 			t.Rows = append(t.Rows, theirs)
 		}
-		if len(t.Rows) > 0 {
-			parts = append(parts, t)
-		}
+		parts = append(parts, report.Filled(t)...)
 	}
 	return parts
 }
@@ -519,34 +482,11 @@ func (p *page) faultRates() []report.Part {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }
 
 // weight is what the instrument itself cost.
 func (p *page) weight() report.Weight {
-	var own, census []float64
-	for _, t := range p.Run.Trials {
-		if t.Block == 0 || t.Error != "" {
-			continue
-		}
-		if v := t.Covariates["tare_cpu_share"]; v > 0 {
-			own = append(own, 100*v)
-		}
-		for _, at := range []moment{start, steady} {
-			if v, ok := t.Covariates["census_"+string(at)+"_s"]; ok {
-				census = append(census, 1e3*v)
-			}
-		}
-	}
-	var w report.Weight
-	if len(own) > 0 {
-		w = append(w, report.WeightItem{What: "tare itself, the load included, while a trial ran, used of one CPU", Unit: "%", Estimate: stats.GeometricMean(own, p.Report.Level, p.Run.Seed)})
-	}
-	if len(census) > 0 {
-		w = append(w, report.WeightItem{What: "a census took", Unit: "ms", Estimate: stats.GeometricMean(census, p.Report.Level, p.Run.Seed)})
-	}
-	return w
+	censuses := append(kit.Covariates(p.Reading, censusSeconds(start), 1e3), kit.Covariates(p.Reading, censusSeconds(steady), 1e3)...)
+	return append(kit.OwnTime(p.Reading, ", the load included"), kit.Weigh(p.Reading, censuses, "a census took", "ms")...)
 }

@@ -243,7 +243,7 @@ func (t trial) count(ctx context.Context, b lab.Bench, all *copies, at moment) e
 	for name, value := range censusValues(counted) {
 		b.Record(string(at)+"-"+name, value)
 	}
-	b.Covariate("census_"+string(at)+"_s", found.Elapsed.Seconds())
+	b.Covariate(censusSeconds(at), found.Elapsed.Seconds())
 	b.Covariate("census_"+string(at)+"_gone", float64(len(found.Gone)))
 	b.Covariate("census_"+string(at)+"_processes", float64(len(found.Spaces)))
 	attachment, err := censusAttachment(at, counted)
@@ -358,3 +358,6 @@ func (c *copies) targets() ([]faults.Target, error) {
 	}
 	return targets, nil
 }
+
+// censusSeconds is the covariate of how long a census took.
+func censusSeconds(at moment) string { return "census_" + string(at) + "_s" }

@@ -29,10 +29,7 @@ func (r reading) machinesPart() []report.Part {
 		}
 		t.Rows = append(t.Rows, []report.Cell{{Text: labels[trial.Condition]}, report.Measured(ready), {Text: phasesOf(trial)}, report.Measured(1000 * trial.Covariates[lab.BootClock])})
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }
 
 // phasesOf lists the phases of a boot in their order: "engine 0.11, kernel 1.98".

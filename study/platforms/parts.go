@@ -146,10 +146,7 @@ func (r reading) matrixPart() []report.Part {
 	for _, c := range cells {
 		t.Rows = append(t.Rows, []report.Cell{{Text: c.spot.workload}, {Text: sizeOf(c.spot)}, {Text: c.where()}, report.Estimated(c.cost, 1), decides.verdictCell(decides.cost(c.spot, c.of), c.of), report.Measured(chr(c.of))})
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }
 
 // heatParts are a matrix a workload: platforms by sizes.
@@ -219,10 +216,7 @@ func (r reading) pinningPart() []report.Part {
 			t.Rows = append(t.Rows, []report.Cell{{Text: s.workload}, {Text: sizeOf(s)}, {Text: col.platform}, ratio, verdict})
 		}
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }
 
 // partedPart is what a platform's type costs, and what its size.
@@ -280,10 +274,7 @@ func (r reading) residualPart() []report.Part {
 			t.Rows = append(t.Rows, row)
 		}
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }
 
 // againstItself is bare metal's second execution against its first.
@@ -304,10 +295,7 @@ func (r reading) againstItself() []report.Part {
 			}
 		}
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }
 
 // hostPart is the same container on hosts of several sizes.
@@ -326,10 +314,7 @@ func (r reading) hostPart() []report.Part {
 			t.Rows = append(t.Rows, row)
 		}
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }
 
 func (r reading) estimatedBlocks(blocks map[int]float64) report.Cell {
@@ -350,8 +335,5 @@ func (r reading) tasksPart() []report.Part {
 		t.Rows = append(t.Rows, []report.Cell{{Text: one.workload + " " + sizeOf(one.spot)}, {Text: column{one.of.Platform, preset(one.of)}.label() + ", " + tasksText(one.tasks)},
 			report.Estimated(one.one, 1), report.Estimated(one.many, 1), report.Estimated(one.more, 1)})
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }

@@ -18,7 +18,7 @@ func shown(t *testing.T, run record.Run) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sheet := Sheet(run, nil, settled)
+	sheet := Study.Sheet(run, nil, settled)
 	var screen, page bytes.Buffer
 	if err := report.SheetTerminal(&screen, sheet, report.TerminalOptions{Width: 80}); err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestPage(t *testing.T) {
 	if t.Failed() {
 		t.Log(text)
 	}
-	if next := Next(run); next != "tare platforms --workload ffmpeg --tasks one,many" {
+	if next := Study.NextOf(run); next != "tare platforms --workload ffmpeg --tasks one,many" {
 		t.Errorf("next: %s", next)
 	}
 }
@@ -83,8 +83,8 @@ func TestPageOfAnyRun(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 		shown(t, c.run)
-		Interim(c.run)
-		if Next(c.run) == "" {
+		Study.Interim(c.run)
+		if Study.NextOf(c.run) == "" {
 			t.Errorf("%s: nothing is next", name)
 		}
 	}

@@ -39,10 +39,7 @@ func (r reading) causesPart() []report.Part {
 			t.Rows = append(t.Rows, row)
 		}
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }
 
 // correlationPart says which figures go with the cost, over all watched conditions.
@@ -97,10 +94,7 @@ func (r reading) explainedPart() []report.Part {
 			t.Rows = append(t.Rows, []report.Cell{{Text: name + " " + sizeOf(e.spot)}, report.Estimated(e.lost, 1), report.Estimated(e.worked, 1), report.Estimated(e.part, 100), report.Estimated(e.moves, 1)})
 		}
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }
 
 // leftOut is what the other sizes predict of one.

@@ -53,7 +53,7 @@ func TestFlamesOfWatchedConditions(t *testing.T) {
 		}
 		break // as many trials each
 	}
-	sheet := Sheet(run, stored, nil)
+	sheet := Study.Sheet(run, stored, nil)
 	var screen, page bytes.Buffer
 	if err := errors.Join(report.SheetTerminal(&screen, sheet, report.TerminalOptions{Width: 80}), report.SheetHTML(&page, sheet)); err != nil {
 		t.Fatal(err)

@@ -212,8 +212,5 @@ func (r reading) sharesPart() []report.Part {
 			t.Rows = append(t.Rows, []report.Cell{{Text: name}, {Text: col.label()}, {Text: strings.Join(tried, ", ")}, {Text: b.String()}, term})
 		}
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }

@@ -6,49 +6,39 @@ import (
 	"strings"
 
 	"tare/advise"
-	"tare/claim"
 	"tare/record"
 	"tare/report"
-	"tare/stats"
 	"tare/study/kit"
 )
 
-// Sheet composes a run's page. Attachments that cannot be read are told as a banner.
-func Sheet(run record.Run, attachments kit.Attachments, judgements []claim.Judgement) report.Sheet {
+// Study is what the command and the page need of it.
+var Study = kit.Alone(kit.Member{
+	Judge: Judge, Page: page, SoFar: soFar, NextOf: next,
+	Note: "S2 had 112 CPUs and KVM, and gave bare metal its size by booting with fewer CPUs; here it is kept to them. Ratios are judged, not times.",
+})
+
+// page says of attachments that cannot be read as a banner.
+func page(run record.Run, attached kit.Attachments) report.Sheet {
 	r := read(run)
-	s := report.Sheet{
-		Title: title(r), Answer: Answer(run), Together: report.HoldTogether, Facts: facts(r), Banners: banners(r),
-		Parts: Parts(run), Weight: weight(r), Command: strings.Join(run.Command, " "),
+	flames, unreadable := r.flameParts(attached)
+	return report.Sheet{
+		Title: title(r), Answer: Answer(run), Together: report.HoldTogether, Facts: facts(r), Banners: append(banners(r), unreadable...),
+		Parts: slices.Concat(Parts(run), flames, practicesPart(r), advise.Part(Advice(run))), Weight: weight(r),
 	}
-	flames, unreadable := r.flameParts(attachments)
-	s.Parts = append(s.Parts, flames...)
-	s.Banners = append(s.Banners, unreadable...)
-	s.Parts = append(s.Parts, practicesPart(r)...)
-	s.Parts = append(s.Parts, advise.Part(Advice(run))...)
-	if len(judgements) > 0 {
-		s.Parts = append(s.Parts, report.Judgements{
-			Title: "What was published, and what is so here",
-			Note:  "S2 had 112 CPUs and KVM, and gave bare metal its size by booting with fewer CPUs; here it is kept to them. Ratios are judged, not times.",
-			Rows:  report.JudgedClaims(judgements),
-		})
+}
+
+// soFar has the first table, which says what each platform costs; the rest takes more blocks.
+func soFar(run record.Run) report.Sheet {
+	s := report.Sheet{Title: title(read(run)), Answer: Answer(run)}
+	parts := Parts(run)
+	if i := slices.IndexFunc(parts, func(p report.Part) bool { _, table := p.(report.Table); return table }); i >= 0 {
+		s.Parts = parts[i : i+1]
 	}
 	return s
 }
 
-// Interim is the page of a run that is under way.
-func Interim(run record.Run) report.Sheet {
-	s := report.Sheet{Title: title(read(run)) + ", so far", Answer: Answer(run)}
-	for _, p := range Parts(run) {
-		if t, ok := p.(report.Table); ok {
-			s.Parts = append(s.Parts, t)
-			break // the first says what each costs; the rest takes more blocks
-		}
-	}
-	return s
-}
-
-// Next proposes what to run after a run.
-func Next(run record.Run) string {
+// next proposes what to run after a run.
+func next(run record.Run) string {
 	r := read(run)
 	if len(r.of(ofTasking, "")) == 0 && slices.Contains(r.names(matrix), computing[0]) {
 		for _, p := range r.parted() {
@@ -64,29 +54,20 @@ func Next(run record.Run) string {
 func title(r reading) string {
 	var names []string
 	for _, s := range r.spots {
-		if !slices.Contains(names, s.workload) {
-			names = append(names, s.workload)
-		}
+		names = append(names, s.workload)
 	}
 	if len(names) == 0 {
 		return "tare platforms"
 	}
-	return "tare platforms: " + strings.Join(names, ", ")
+	return "tare platforms: " + strings.Join(kit.Once(names), ", ")
 }
 
 func facts(r reading) []string {
-	all := []string{report.BlocksFact(r.Reading), report.PlatformsFact(r.Run)}
 	var sizes []string
 	for _, s := range r.spots {
-		if text := sizeOf(s); !slices.Contains(sizes, text) {
-			sizes = append(sizes, text)
-		}
+		sizes = append(sizes, sizeOf(s))
 	}
-	all = append(all, "sizes: "+strings.Join(sizes, ", "), report.HostFact(r.Run.Host))
-	if when := report.TimeFact(r.Run); when != "" {
-		all = append(all, when)
-	}
-	return all
+	return kit.Facts(r.Reading, "", "sizes: "+strings.Join(kit.Once(sizes), ", "))
 }
 
 // banners say once what would else be said of each group.
@@ -107,20 +88,7 @@ func banners(r reading) []string {
 
 // weight is what the instrument itself cost.
 func weight(r reading) report.Weight {
-	var own []float64
-	for _, t := range r.Run.Trials {
-		if v := t.Covariates["tare_cpu_share"]; v > 0 && t.Error == "" && t.Block > 0 {
-			own = append(own, 100*v)
-		}
-	}
-	var w report.Weight
-	if len(own) > 0 {
-		w = append(w, report.WeightItem{What: "tare itself, the load included, while a trial ran, used of one CPU", Unit: "%", Estimate: stats.GeometricMean(own, r.Report.Level, r.Run.Seed)})
-	}
-	if probe := r.watchedWeight(); len(probe) > 0 {
-		w = append(w, report.WeightItem{What: "the probe, where it watched, of the program's CPU time", Unit: "%", Estimate: stats.GeometricMean(probe, r.Report.Level, r.Run.Seed)})
-	}
-	return w
+	return append(kit.OwnTime(r.Reading, ", the load included"), kit.Weigh(r.Reading, r.watchedWeight(), "the probe, where it watched, of the program's CPU time", "%")...)
 }
 
 // practicesPart is S2's five practices, each with what this run says of it.

@@ -194,12 +194,12 @@ func TestSheetOfAnyRun(t *testing.T) {
 	empty := full.run
 	empty.Trials = nil
 	for name, run := range map[string]record.Run{"full": full.run, "without trials": empty, "without conditions": {ID: "x"}} {
-		s := Sheet(run, nil, nil)
+		s := Study.Sheet(run, nil, nil)
 		if s.Title == "" || s.Answer == "" || len(s.Facts) == 0 {
 			t.Errorf("%s: a page without a head: %+v", name, s)
 		}
 	}
-	s := Sheet(full.run, nil, Judge(full.run))
+	s := Study.Sheet(full.run, nil, Judge(full.run))
 	if !strings.Contains(s.Answer, "docker answers a start in 110 ms at 1/s") && !strings.Contains(s.Answer, "at 1/s") {
 		t.Errorf("the answer does not say what holds at the highest rate that is kept up with: %s", s.Answer)
 	}

@@ -6,35 +6,35 @@ import (
 	"slices"
 	"strings"
 
-	"tare/claim"
 	"tare/record"
 	"tare/report"
 	"tare/stats"
 	"tare/study/kit"
 )
 
-// Sheet composes a run's page. Attachments that cannot be read are told as a
-// banner, and what they would show is left out.
-func Sheet(run record.Run, attachments kit.Attachments, judgements []claim.Judgement) report.Sheet {
-	p := page{reading: read(run), attachments: attachments}
-	s := report.Sheet{
-		Title:   "tare startup",
-		Answer:  p.answer(),
-		Facts:   p.facts(),
-		Banners: report.RunBanners(p.Reading),
-		Command: strings.Join(run.Command, " "),
-	}
+// Study is what the command and the page need of it. Attachments that cannot be read are told
+// as a banner, and what they would show is left out.
+var Study = kit.Alone(kit.Member{
+	Title: "tare startup", Judge: Judge, Page: finished, SoFar: soFar, NextOf: next,
+	Note: "S1 had 24 cores, Docker 17.06 and Linux 4.4; seconds are shown and not judged, shapes are.",
+})
+
+func finished(run record.Run, attached kit.Attachments) report.Sheet {
+	p := page{reading: read(run), attachments: attached}
+	s := report.Sheet{Answer: p.answer(), Facts: p.facts(), Weight: p.weight()}
 	for _, part := range []func() []report.Part{
 		p.knees, p.ramps, p.applications, p.singles, p.timelines, p.breakdowns, p.waits,
 	} {
 		s.Parts = append(s.Parts, part()...)
 	}
-	if j := verdicts(judgements); len(j.Rows) > 0 {
-		s.Parts = append(s.Parts, j)
-	}
-	s.Weight = p.weight()
-	s.Banners = append(s.Banners, p.unreadable...)
+	s.Banners = append(report.RunBanners(p.Reading), p.unreadable...)
 	return s
+}
+
+// soFar has the tables of knees and ramps.
+func soFar(run record.Run) report.Sheet {
+	p := page{reading: read(run)}
+	return report.Sheet{Answer: p.answer(), Facts: p.facts(), Weight: p.weight(), Parts: append(p.knees(), p.ramps()...)}
 }
 
 // page is a sheet being composed.
@@ -46,15 +46,11 @@ type page struct {
 
 // attachment reads one, and notes where it cannot be read.
 func (p *page) attachment(t record.Trial, name string) ([]byte, bool) {
-	if !slices.ContainsFunc(t.Attachments, func(a record.Attachment) bool { return a.Name == name }) || p.attachments == nil {
-		return nil, false
-	}
-	data, err := p.attachments(t.ID, name)
+	data, err := p.attachments.Of(t, name)
 	if err != nil {
-		p.unreadable = append(p.unreadable, fmt.Sprintf("%s of trial %d cannot be read: %v", name, t.ID, err))
-		return nil, false
+		p.unreadable = append(p.unreadable, err.Error())
 	}
-	return data, true
+	return data, data != nil
 }
 
 // answer is the sentence that the reader came for: per platform the knee, and a
@@ -113,14 +109,7 @@ func (p *page) one(workload, on string) (record.Condition, bool) {
 }
 
 func (p *page) facts() []string {
-	facts := []string{
-		"workload: " + strings.Join(p.workloads(), ", "),
-		report.BlocksFact(p.Reading), report.PlatformsFact(p.Run), report.HostFact(p.Run.Host),
-	}
-	if when := report.TimeFact(p.Run); when != "" {
-		facts = append(facts, when)
-	}
-	return facts
+	return kit.Facts(p.Reading, "workload: "+strings.Join(p.workloads(), ", "))
 }
 
 // knees is the table of the highest rates.
@@ -147,10 +136,7 @@ func (p *page) knees() []report.Part {
 		}
 		t.Rows = append(t.Rows, []report.Cell{{Text: workloadOf(c)}, {Text: c.Platform}, at, against, {Text: fmt.Sprint(e.N)}})
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }
 
 // holds says what a start has in it, which is not the same everywhere.
@@ -206,9 +192,7 @@ func (p *page) rampTables(w string) []report.Part {
 				t.Rows = append(t.Rows, row)
 			}
 		}
-		if len(t.Rows) > 0 {
-			parts = append(parts, t)
-		}
+		parts = append(parts, report.Filled(t)...)
 	}
 	return parts
 }
@@ -321,9 +305,7 @@ func (p *page) rampCharts(w string) []report.Part {
 	if len(latency.Series) > 0 && len(latency.X.Ticks) > 1 {
 		parts = append(parts, latency)
 	}
-	if len(backlog.Series) > 0 {
-		parts = append(parts, backlog)
-	}
+	parts = append(parts, report.Filled(backlog)...)
 	return parts
 }
 
@@ -424,17 +406,5 @@ func (p *page) singles() []report.Part {
 		}
 		t.Rows = append(t.Rows, append(row, against))
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
-}
-
-// verdicts is the table of judgements.
-func verdicts(judgements []claim.Judgement) report.Judgements {
-	return report.Judgements{
-		Title: "What was published, and what is so here",
-		Note:  "S1 had 24 cores, Docker 17.06 and Linux 4.4; seconds are shown and not judged, shapes are.",
-		Rows:  report.JudgedClaims(judgements),
-	}
+	return report.Filled(t)
 }

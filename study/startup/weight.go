@@ -6,6 +6,7 @@ import (
 	"tare/record"
 	"tare/report"
 	"tare/stats"
+	"tare/study/kit"
 )
 
 // looks names what looked on in a burst.
@@ -59,13 +60,7 @@ func (p *page) weight() report.Weight {
 			w = append(w, report.WeightItem{What: of.what, Unit: of.unit, Estimate: counted(sum, n, p.Report.Level)})
 		}
 	}
-	var own []float64
-	for _, t := range p.Run.Trials {
-		if v, ok := t.Covariates["tare_cpu_share"]; ok && t.Block > 0 && t.Error == "" {
-			own = append(own, 100*v)
-		}
-	}
-	if len(own) > 0 {
+	if own := kit.Covariates(p.Reading, "tare_cpu_share", 100); len(own) > 0 {
 		w = append(w, report.WeightItem{What: "tare itself, while a trial ran, used of one CPU", Unit: "%", Estimate: stats.Mean(own, p.Report.Level, p.Run.Seed)})
 	}
 	return w
@@ -89,20 +84,8 @@ func (p *page) sum(c record.Condition, metric string) (sum float64, n int) {
 	return sum, n
 }
 
-// Interim is a run's page in its midst: its tables alone.
-func Interim(run record.Run) report.Sheet {
-	p := page{reading: read(run)}
-	s := report.Sheet{Title: "tare startup, so far", Answer: p.answer(), Facts: p.facts(), Weight: p.weight()}
-	for _, part := range append(p.knees(), p.ramps()...) {
-		if t, ok := part.(report.Table); ok {
-			s.Parts = append(s.Parts, t)
-		}
-	}
-	return s
-}
-
-// Next is the command to run after a run.
-func Next(run record.Run) string {
+// next is the command to run after a run.
+func next(run record.Run) string {
 	r := read(run)
 	switch {
 	case len(r.of(kindProfile)) == 0 && len(r.platforms()) > 0:

@@ -86,7 +86,7 @@ var ladder = []rung{
 // that the user named and the host lacks is a *platform.Missing. What was left
 // out, and why, stands in the plan's notes.
 func Design(o Options) (lab.Design, error) {
-	d := lab.Design{Study: "weigh", Seed: o.Seed, Plan: o.Plan}
+	d := lab.Design{Study: Name, Seed: o.Seed, Plan: o.Plan}
 	d.Plan.Ladder = o.Ladder
 	if o.Ladder && (len(o.Platforms) > 0 || len(o.Vary) > 0 || o.Cross) {
 		return d, kit.Usagef("--ladder is a list of conditions of its own: it goes without --platform, --vary, --preset and --cross")
@@ -622,6 +622,9 @@ func (b *builder) markBaseline(g *lab.Group, program workload.Program) error {
 	g.Conditions = append(g.Conditions, first)
 	return nil
 }
+
+// Name is the study's, in the store.
+const Name = "weigh"
 
 // Defaults of the plan.
 const (

@@ -229,10 +229,7 @@ func (r reading) published() []report.Part {
 		}
 		t.Rows = append(t.Rows, append(row, report.Estimated(lost(r.pooled(spots, stored(storage), kernels...)), 1)))
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }
 
 // storageText names a storage as S5 does.
@@ -275,10 +272,7 @@ func (r reading) peers() []report.Part {
 				report.Estimated(r.Value(s.base, m.Name), giga), report.Estimated(r.Value(peer, m.Name), giga), report.Estimated(ratio, 1), besidePeer(decides.against(peer, s.base, m.Name))})
 		}
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }
 
 // besidePeer is a verdict on the ratio of our rate to the peer's.
@@ -314,8 +308,5 @@ func (r reading) iterations() []report.Part {
 				report.Estimated(lost(r.pooled([]spot{s}, spot.contained, kernel+average)), 1)})
 		}
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }

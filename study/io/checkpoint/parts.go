@@ -158,10 +158,7 @@ func (r reading) summary() []report.Part {
 			}
 		}
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }
 
 // floored tells whether there is a floor below any cell.
@@ -213,10 +210,7 @@ func (r reading) published() []report.Part {
 			}
 		}
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }
 
 // otherDisks names the places whose disk is not bare metal's.
@@ -270,9 +264,7 @@ func (r reading) sizes() []report.Part {
 				t.Rows = append(t.Rows, append(row, report.Cell{Text: bytesText(c.bytes())}))
 			}
 		}
-		if len(t.Rows) > 0 {
-			parts = append(parts, t)
-		}
+		parts = append(parts, report.Filled(t)...)
 	}
 	return parts
 }
@@ -313,10 +305,7 @@ func (r reading) floors() []report.Part {
 			t.Rows = append(t.Rows, row)
 		}
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }
 
 // beside finds the program's condition in a floor's own place.

@@ -67,8 +67,5 @@ func (r reading) busyPart() []report.Part {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }

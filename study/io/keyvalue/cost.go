@@ -282,10 +282,7 @@ func (r reading) ratesTable(all []modelled) []report.Part {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }
 
 func thousands(rate float64) string { return fmt.Sprintf("%.3gk", rate/1000) }

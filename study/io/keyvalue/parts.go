@@ -187,8 +187,5 @@ func (r reading) published() []report.Part {
 		}
 		t.Rows = append(t.Rows, []report.Cell{{Text: p.Name}, {Text: p.Text()}, report.Estimated(e, 1)})
 	}
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	return []report.Part{t}
+	return report.Filled(t)
 }

@@ -264,9 +264,7 @@ func (p page) bursts() []report.Part {
 			}
 			t.Rows = append(t.Rows, row)
 		}
-		if len(t.Rows) > 0 {
-			all = append(all, t)
-		}
+		all = append(all, report.Filled(t)...)
 	}
 	return all
 }
@@ -309,9 +307,7 @@ func (p page) neighbours() []report.Part {
 				add(short(q)+" and "+short(periodOf(both)-q), alone, both, matrix)
 			}
 		}
-		if len(t.Rows) > 0 {
-			all = append(all, t)
-		}
+		all = append(all, report.Filled(t)...)
 	}
 	return all
 }
