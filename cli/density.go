@@ -48,7 +48,6 @@ type densityFlags struct {
 	step                     string
 	settle, stepLimit        time.Duration
 	dropCaches, disruptive   bool
-	precision                string
 
 	boxes *box.Maker // the run's own, once there is one
 	made  density.Options
@@ -132,14 +131,8 @@ func (f *densityFlags) options(cmd *cobra.Command, host studyHost) (density.Opti
 		return o, err
 	}
 	o.Plan, o.Seed = plan, f.seed
-	if f.precision != "" {
-		if f.blocks > 0 {
-			return o, usageError("--precision and --blocks contradict: the one draws the number of blocks, the other fixes it")
-		}
-		if o.Plan.Precision, err = percent("precision", f.precision); err != nil {
-			return o, err
-		}
-		o.Plan.PilotBlocks = lab.DefaultPilot
+	if err := f.sharpen(&o.Plan); err != nil {
+		return o, err
 	}
 	if o.Base, err = readSettings(f.settings); err != nil {
 		return o, err
@@ -270,9 +263,7 @@ func (f *densityFlags) readSteps(o *density.Options, changed func(string) bool) 
 		}
 	}
 	o.Settle = f.settle
-	if changed("step-limit") {
-		o.StepLimit = f.stepLimit
-	}
+	given(changed, "step-limit", f.stepLimit, &o.StepLimit)
 	if o.DropCaches = f.dropCaches; !f.dropCaches || !f.disruptive {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"tare/platform"
 	"tare/platform/vm"
 	"tare/record"
+	"tare/report"
 	"tare/terminal"
 )
 
@@ -81,13 +82,13 @@ func (a *app) printDesign(ctx context.Context, dir string, d lab.Design, takes t
 	}
 	plural := strings.ToUpper(unit[:1]) + unit[1:] + "s"
 	if unit == "round" {
-		terminal.Fprintf(a.out, "\nOne round launches %s side by side, in an order drawn from seed %d, and loads them in short slices, in turn.\n", counted(trials, "instance"), d.Seed)
+		terminal.Fprintf(a.out, "\nOne round launches %s side by side, in an order drawn from seed %d, and loads them in short slices, in turn.\n", report.Counted(trials, "instance"), d.Seed)
 	} else {
-		terminal.Fprintf(a.out, "\nOne block is %s, in an order drawn from seed %d.\n", counted(trials, "trial"), d.Seed)
+		terminal.Fprintf(a.out, "\nOne block is %s, in an order drawn from seed %d.\n", report.Counted(trials, "trial"), d.Seed)
 	}
 	switch {
 	case d.Plan.Blocks > 0:
-		terminal.Fprintf(a.out, "%s and a warm-up: about %v.\n", counted(d.Plan.Blocks, unit), takes.Round(time.Second))
+		terminal.Fprintf(a.out, "%s and a warm-up: about %v.\n", report.Counted(d.Plan.Blocks, unit), takes.Round(time.Second))
 	case d.Plan.Budget > 0 && d.Plan.Precision == 0:
 		terminal.Fprintf(a.out, "%s for %v.\n", plural, d.Plan.Budget)
 	case d.Plan.Budget > 0:
@@ -95,7 +96,7 @@ func (a *app) printDesign(ctx context.Context, dir string, d lab.Design, takes t
 	case unit == "round":
 		terminal.Fprintf(a.out, "Rounds until every half-width is %.2g %%: eight at least.\n", 100*d.Plan.Precision)
 	default:
-		terminal.Fprintf(a.out, "Blocks until every half-width is %.2g %%: after %s the number is known.\n", 100*d.Plan.Precision, counted(d.Plan.PilotBlocks, "block"))
+		terminal.Fprintf(a.out, "Blocks until every half-width is %.2g %%: after %s the number is known.\n", 100*d.Plan.Precision, report.Counted(d.Plan.PilotBlocks, "block"))
 	}
 	if d.Explain != nil && unit == "round" {
 		terminal.Fprintf(a.out, "Where a cost of 1 %% or more is established by then, the last two fifths of the time look for its layer (--explain=false leaves that out).\n")
@@ -174,12 +175,4 @@ func (m *machinery) kept(dir string) string {
 		return ""
 	}
 	return fmt.Sprintf(", and below %s what machines boot from (its packages are fetched the first time)", filepath.Join(dir, "vm", "boot"))
-}
-
-// counted writes "1 block", "2 blocks".
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -100,28 +100,17 @@ func (f *gpuFlags) options(cmd *cobra.Command) (gpu.Options, error) {
 		return o, err
 	}
 	o.Plan, o.Seed, o.GPU, o.Share = plan, f.seed, f.gpu, f.share
-	for _, of := range []struct {
-		flag string
-		from []string
-		to   *[]string
-	}{{"program", f.subjects, &o.Subjects}, {"platform", f.platforms, &o.Platforms}, {"build", f.builds, &o.Builds}, {"cache", f.caches, &o.Caches}, {"memory", f.memories, &o.Memories}} {
-		if changed(of.flag) {
-			*of.to = of.from
-		}
+	given(changed, "program", f.subjects, &o.Subjects)
+	given(changed, "platform", f.platforms, &o.Platforms)
+	given(changed, "build", f.builds, &o.Builds)
+	given(changed, "cache", f.caches, &o.Caches)
+	given(changed, "memory", f.memories, &o.Memories)
+	if o.Platforms, err = fullNames(o.Platforms, lab.OwnPlatform); err != nil {
+		return o, err
 	}
-	for i, name := range o.Platforms {
-		if o.Platforms[i], err = lab.OwnPlatform(name); err != nil {
-			return o, err
-		}
-	}
-	for flag, to := range map[string]*bool{"cross": &o.Cross, "probe": &o.Probe, "torch": &o.Torch} {
-		if changed(flag) {
-			*to, err = cmd.Flags().GetBool(flag)
-			if err != nil {
-				return o, err
-			}
-		}
-	}
+	given(changed, "cross", f.cross, &o.Cross)
+	given(changed, "probe", f.probe, &o.Probe)
+	given(changed, "torch", f.torch, &o.Torch)
 	if o.Sizes, err = assigned("size", f.sizes); err != nil {
 		return o, err
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/lab"
-	"tare/platform"
 	"tare/study/io/checkpoint"
 	"tare/study/io/place"
 )
@@ -70,32 +69,18 @@ func (f *haccioFlags) design(cmd *cobra.Command, _ []string, host studyHost) (la
 	if o.Platform, err = lab.CanonicalPlatform(f.platform); err != nil {
 		return lab.Design{}, err
 	}
-	if changed("storage") {
-		o.Storages = nil
-		for _, s := range f.storages {
-			o.Storages = append(o.Storages, platform.Storage(s))
-		}
-	}
+	o.Storages = levelsOf(changed("storage"), f.storages, o.Storages)
 	if changed("particles") {
 		if o.Particles, err = readParticles(f.particles); err != nil {
 			return lab.Design{}, err
 		}
 	}
-	if changed("ranks") {
-		o.Ranks = f.ranks
-	}
-	for _, of := range []struct {
-		flag string
-		from []string
-		to   *[]string
-	}{{"api", f.apis, &o.APIs}, {"layout", f.layouts, &o.Layouts}, {"cache", f.caches, &o.Caches}, {"sync", f.syncs, &o.Syncs}} {
-		if changed(of.flag) {
-			*of.to = of.from
-		}
-	}
-	if changed("cross") {
-		o.Cross = f.cross
-	}
+	given(changed, "ranks", f.ranks, &o.Ranks)
+	given(changed, "api", f.apis, &o.APIs)
+	given(changed, "layout", f.layouts, &o.Layouts)
+	given(changed, "cache", f.caches, &o.Caches)
+	given(changed, "sync", f.syncs, &o.Syncs)
+	given(changed, "cross", f.cross, &o.Cross)
 	// What is asked for by name is refused where it does not fit, and not left out.
 	if changed("particles") || changed("ranks") {
 		o.Fitting = false

@@ -74,42 +74,22 @@ func (f *redisFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab
 		return lab.Design{}, err
 	}
 	o.Plan, o.Seed = plan, f.seed
-	for _, of := range []struct {
-		flag string
-		from []int
-		to   *[]int
-	}{{"payload", f.payloads, &o.Payloads}, {"pipeline", f.pipelines, &o.Pipelines}, {"threads", f.threads, &o.Threads}, {"io-threads", f.ioThreads, &o.IOThreads}} {
-		if changed(of.flag) {
-			*of.to = of.from
-		}
-	}
-	for _, of := range []struct {
-		flag string
-		from int
-		to   *int
-	}{{"clients", f.clients, &o.Clients}, {"requests", f.requests, &o.Requests}, {"syncs", f.syncs, &o.Syncs}} {
-		if changed(of.flag) {
-			*of.to = of.from
-		}
-	}
+	given(changed, "payload", f.payloads, &o.Payloads)
+	given(changed, "pipeline", f.pipelines, &o.Pipelines)
+	given(changed, "threads", f.threads, &o.Threads)
+	given(changed, "io-threads", f.ioThreads, &o.IOThreads)
+	given(changed, "clients", f.clients, &o.Clients)
+	given(changed, "requests", f.requests, &o.Requests)
+	given(changed, "syncs", f.syncs, &o.Syncs)
 	if changed("requests") && f.requests < 1 {
 		return lab.Design{}, usageError("--requests %d: want 1 or more", f.requests)
 	}
-	if changed("command") {
-		o.Commands = f.commands
-	}
-	if changed("appendonly") {
-		o.AppendOnly = f.appendOnly
-	}
+	given(changed, "command", f.commands, &o.Commands)
+	given(changed, "appendonly", f.appendOnly, &o.AppendOnly)
 	o.Storages, o.Networks = levelsOf(changed("storage"), f.storages, o.Storages), levelsOf(changed("network"), f.networks, o.Networks)
 	o.Cross = o.Cross || f.cross
-	o.Platforms = nil
-	for _, name := range f.platforms {
-		canonical, err := lab.CanonicalPlatform(name)
-		if err != nil {
-			return lab.Design{}, err
-		}
-		o.Platforms = append(o.Platforms, canonical)
+	if o.Platforms, err = fullNames(f.platforms, lab.CanonicalPlatform); err != nil {
+		return lab.Design{}, err
 	}
 	f.serverCPUs(o, host)
 	if o.Base, err = f.places(&host); err != nil {

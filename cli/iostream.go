@@ -61,15 +61,8 @@ func (f *streamFlags) design(cmd *cobra.Command, _ []string, host studyHost) (la
 		return lab.Design{}, err
 	}
 	o.Plan, o.Seed = plan, f.seed
-	if changed("platform") {
-		o.Platforms = nil
-		for _, name := range f.platforms {
-			canonical, err := lab.CanonicalPlatform(name)
-			if err != nil {
-				return lab.Design{}, err
-			}
-			o.Platforms = append(o.Platforms, canonical)
-		}
+	if o.Platforms, err = fullNames(f.platforms, lab.CanonicalPlatform); err != nil {
+		return lab.Design{}, err
 	}
 	o.Storages = levelsOf(changed("storage"), f.storages, o.Storages)
 	if changed("elements") {
@@ -78,15 +71,9 @@ func (f *streamFlags) design(cmd *cobra.Command, _ []string, host studyHost) (la
 		}
 		o.Fitting = false // what is asked for is not left out in silence
 	}
-	if changed("processes") {
-		o.Processes = f.processes
-	}
-	if changed("repetitions") {
-		o.Repetitions = f.repetitions
-	}
-	if changed("cross") {
-		o.Cross = f.cross
-	}
+	given(changed, "processes", f.processes, &o.Processes)
+	given(changed, "repetitions", f.repetitions, &o.Repetitions)
+	given(changed, "cross", f.cross, &o.Cross)
 	o.Peer = f.peer
 	if o.Base, err = readSettings(f.settings); err != nil {
 		return lab.Design{}, err

@@ -87,15 +87,11 @@ func (f *filesFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab
 	if len(f.layers) > 0 {
 		o.Layers = f.layers
 	}
-	for _, of := range []struct {
-		flag string
-		from int
-		to   *int
-	}{{"writes", f.writes, &o.Writes}, {"syncs", f.syncs, &o.Syncs}, {"opens", f.opens, &o.Opens}, {"creates", f.creates, &o.Creates}, {"walks", f.walks, &o.Walks}} {
-		if changed(of.flag) {
-			*of.to = of.from
-		}
-	}
+	given(changed, "writes", f.writes, &o.Writes)
+	given(changed, "syncs", f.syncs, &o.Syncs)
+	given(changed, "opens", f.opens, &o.Opens)
+	given(changed, "creates", f.creates, &o.Creates)
+	given(changed, "walks", f.walks, &o.Walks)
 	o.Flatten = f.flatten
 	o.Host = host.Host
 	d, err := files.Design(o)

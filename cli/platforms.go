@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -31,7 +30,6 @@ type platformsFlags struct {
 	causes     string
 	disruptive bool
 	repeats    int
-	precision  string
 	hot        func(cpus int) (func() error, error) // set where a run may take CPUs off line
 }
 
@@ -64,7 +62,7 @@ a larger host costs the same container, and what many processes cost against one
 	flags.StringSliceVar(&f.cpus, "cpus", nil, "sizes, such as 0.5,1,2 (default half a CPU, and powers of two up to all)")
 	flags.StringSliceVar(&f.instances, "instance", nil, "sizes as S2's types, with their memory: "+strings.Join(platforms.InstanceNames(), ", "))
 	flags.StringSliceVar(&f.hosts, "host-cpus", nil, "the same container on hosts of these sizes: virtual machines, or this host with CPUs off line (--disruptive)")
-	flags.StringSliceVar(&f.tasks, "tasks", nil, "the same work cut into so many processes: one,many, or some of "+listOf(platforms.Tasks())+", as the clips are cut")
+	flags.StringSliceVar(&f.tasks, "tasks", nil, "the same work cut into so many processes: one,many, or some of "+joinNumbers(platforms.Tasks())+", as the clips are cut")
 	flags.StringVar(&f.causes, "causes", "on", "on or off: watch where the time goes, in trials of its own")
 	flags.BoolVar(&f.disruptive, "disruptive", false, "allow what reaches beyond the containers: taking CPUs of this host off line")
 	flags.IntVar(&f.repeats, "repeats", 0, "the same as --blocks: S2 repeated 20 times")
@@ -115,14 +113,8 @@ func (f *platformsFlags) options(cmd *cobra.Command, host studyHost) (platforms.
 		return o, err
 	}
 	o.Plan, o.Seed = plan, f.seed
-	if f.precision != "" {
-		if f.blocks > 0 {
-			return o, usageError("--precision and --blocks contradict: the one draws the number of blocks, the other fixes it")
-		}
-		if o.Plan.Precision, err = percent("precision", f.precision); err != nil {
-			return o, err
-		}
-		o.Plan.PilotBlocks = lab.DefaultPilot
+	if err := f.sharpen(&o.Plan); err != nil {
+		return o, err
 	}
 	if o.Base, err = readSettings(f.settings); err != nil {
 		return o, err
@@ -189,18 +181,14 @@ func (f *platformsFlags) readSizes(o *platforms.Options, changed func(string) bo
 }
 
 // readPlatforms reads --platform and --preset.
-func (f *platformsFlags) readPlatforms(o *platforms.Options, changed func(string) bool, _ studyHost) error {
+func (f *platformsFlags) readPlatforms(o *platforms.Options, changed func(string) bool, _ studyHost) (err error) {
 	if changed("preset") {
 		o.Presets, o.Both = f.presets, true
 	}
 	if changed("platform") {
-		o.Platforms, o.Chosen = nil, true
-		for _, name := range separated(f.platforms) {
-			canonical, err := lab.CanonicalPlatform(name)
-			if err != nil {
-				return err
-			}
-			o.Platforms = append(o.Platforms, canonical)
+		o.Chosen = true
+		if o.Platforms, err = fullNames(separated(f.platforms), lab.CanonicalPlatform); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -250,7 +238,7 @@ func (f *platformsFlags) readQuestions(o *platforms.Options, changed func(string
 		default:
 			n, err := strconv.Atoi(text)
 			if err != nil {
-				return usageError("--tasks %s: want one,many, or some of %s", text, listOf(platforms.Tasks()))
+				return usageError("--tasks %s: want one,many, or some of %s", text, joinNumbers(platforms.Tasks()))
 			}
 			o.Tasks = append(o.Tasks, n)
 		}
@@ -269,11 +257,6 @@ func (f *platformsFlags) readQuestions(o *platforms.Options, changed func(string
 		o.Sizes = []platforms.Size{{CPUs: 1}}
 	}
 	return nil
-}
-
-// listOf writes numbers as a flag takes them.
-func listOf(numbers []int) string {
-	return strings.ReplaceAll(strings.Trim(fmt.Sprint(numbers), "[]"), " ", ",")
 }
 
 // subjects are the programs, with what was set of them.

@@ -13,6 +13,7 @@ import (
 	"tare/lab"
 	"tare/load"
 	"tare/platform"
+	"tare/study/kit"
 	"tare/study/startup"
 	"tare/workload"
 )
@@ -149,15 +150,10 @@ func (f *startupFlags) design(cmd *cobra.Command, args []string, host studyHost)
 			f.platforms = f.quickPlatforms(host)
 		}
 	}
-	for _, name := range f.platforms {
-		name, err := lab.OwnPlatform(name)
-		if err != nil {
-			return d, err
-		}
-		if !slices.Contains(o.Platforms, name) {
-			o.Platforms = append(o.Platforms, name)
-		}
+	if o.Platforms, err = fullNames(f.platforms, lab.OwnPlatform); err != nil {
+		return d, err
 	}
+	o.Platforms = kit.Once(o.Platforms)
 	// What serves a port needs a network of its own, or there could be only one.
 	if o.Base.Network == "" && needsNetwork(o.Subjects) {
 		o.Base.Network = platform.NetworkBridge

@@ -17,6 +17,7 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/record"
+	"tare/report"
 	"tare/study/kit"
 	"tare/study/latency/network"
 	"tare/terminal"
@@ -275,7 +276,7 @@ func given[T any](changed func(string) bool, flag string, from T, to *T) {
 	}
 }
 
-// fullNames are platforms by their full names, each once: of resolve, which may refuse one.
+// fullNames are platforms by their full names: those of resolve, which may refuse one.
 func fullNames(names []string, resolve func(string) (string, error)) (full []string, err error) {
 	for _, name := range names {
 		if name, err = resolve(name); err != nil {
@@ -283,7 +284,7 @@ func fullNames(names []string, resolve func(string) (string, error)) (full []str
 		}
 		full = append(full, name)
 	}
-	return kit.Once(full), nil
+	return full, nil
 }
 
 // runSub runs one study of a family, from its command line.
@@ -364,7 +365,7 @@ func fewBlocks(budget, pass time.Duration) string {
 		return ""
 	}
 	minutes := (few*pass + time.Minute - 1) / time.Minute
-	return fmt.Sprintf("%s of about %v fit into %v, and an interval takes three: --budget %dm, or name fewer conditions", counted(max(1, int(budget/pass)), "block"), pass.Round(time.Second), budget, minutes)
+	return fmt.Sprintf("%s of about %v fit into %v, and an interval takes three: --budget %dm, or name fewer conditions", report.Counted(max(1, int(budget/pass)), "block"), pass.Round(time.Second), budget, minutes)
 }
 
 // measureSub makes everything ready, runs, and shows what came of it.

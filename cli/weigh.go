@@ -20,6 +20,7 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/record"
+	"tare/study/kit"
 	"tare/study/weigh"
 	"tare/workload"
 )
@@ -394,7 +395,7 @@ func (f *weighFlags) design(cmd *cobra.Command, args []string, host studyHost) (
 		seed = drawSeed()
 	}
 	return weigh.Design(weigh.Options{
-		Subjects: subjects, Platforms: canonical, Base: base, Vary: factors, Cross: f.cross, Ladder: f.ladder, Quick: f.quick,
+		Subjects: subjects, Platforms: kit.Once(canonical), Base: base, Vary: factors, Cross: f.cross, Ladder: f.ladder, Quick: f.quick,
 		Baseline: f.baseline, Explain: f.explain, ExplainAsked: cmd.Flags().Changed("explain"), Plan: plan, Seed: seed,
 		Host: host.Host,
 	})

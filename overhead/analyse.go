@@ -240,7 +240,7 @@ func label(c record.Condition) string {
 
 // absent is the estimate of what was not measured.
 func absent(opt Options) stats.Estimate {
-	return stats.Estimate{Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN(), Level: opt.Level}}
+	return stats.Absent(opt.Level)
 }
 
 // worst is the larger of two figures of which either may be unknown.

@@ -60,7 +60,7 @@ func (r Reading) Row(c record.Condition, metric string) Row { return r.rows[c.ID
 func (r Reading) Value(c record.Condition, metric string) stats.Estimate {
 	row, ok := r.rows[c.ID][metric]
 	if !ok || len(row.Blocks) == 0 {
-		return stats.Estimate{Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN(), Level: r.Report.Level}}
+		return stats.Absent(r.Report.Level)
 	}
 	for _, m := range c.Metrics {
 		if m.Name == metric && m.Count {
@@ -72,16 +72,27 @@ func (r Reading) Value(c record.Condition, metric string) stats.Estimate {
 
 // Mean is the mean of values that blocks have, with Student's t.
 func (r Reading) Mean(blocks map[int]float64) stats.Estimate {
-	return stats.MeanBy(stats.MethodT, inOrder(blocks), r.Report.Level, r.Run.Seed)
+	return stats.MeanBy(stats.MethodT, InOrder(blocks), r.Report.Level, r.Run.Seed)
 }
 
-// inOrder gives values in order of their blocks.
-func inOrder(blocks map[int]float64) []float64 {
+// InOrder gives values in order of their blocks.
+func InOrder(blocks map[int]float64) []float64 {
 	values := make([]float64, 0, len(blocks))
 	for _, block := range slices.Sorted(maps.Keys(blocks)) {
 		values = append(values, blocks[block])
 	}
 	return values
+}
+
+// Difference is b less a, in blocks that both have.
+func Difference(a, b map[int]float64) map[int]float64 {
+	all := map[int]float64{}
+	for block, v := range b {
+		if base, ok := a[block]; ok {
+			all[block] = v - base
+		}
+	}
+	return all
 }
 
 // PerBlock gives a condition's values by block; tainted blocks only where there
@@ -107,7 +118,7 @@ func (r Reading) PerBlock(c record.Condition, metric string) map[int]float64 {
 // two samples.
 func (r Reading) Ratio(a, b map[int]float64) stats.Estimate {
 	if r.Run.Plan.Unpaired() {
-		return stats.UnpairedRatio(inOrder(a), inOrder(b), r.Report.Level)
+		return stats.UnpairedRatio(InOrder(a), InOrder(b), r.Report.Level)
 	}
 	var base, treatment []float64
 	for _, block := range slices.Sorted(maps.Keys(a)) {

@@ -489,7 +489,7 @@ func overallAnswer(rep overhead.Report) string {
 		clauses = append(clauses, worseClause([]finding{f}, workload[f.row.Condition]))
 	}
 	if rest := len(pay) - named; rest > 0 {
-		clauses = append(clauses, plural(rest, "more workload")+" less than that")
+		clauses = append(clauses, Counted(rest, "more workload")+" less than that")
 	}
 	if len(free) > 0 {
 		clauses = append(clauses, "nothing costs "+list(free)+" more than "+ratioText(rep.SmallestEffect)+" %")

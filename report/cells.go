@@ -51,3 +51,21 @@ func Said(e stats.Estimate, scale float64) string {
 
 // HostFact is a machine in one line, as a [Sheet]'s fact.
 func HostFact(h record.Host) string { return "host: " + hostText(h) }
+
+// At is a point of a chart: an estimate times scale, with its interval.
+func At(x float64, e stats.Estimate, scale float64) Point {
+	p := Point{X: x, Y: e.Value * scale}
+	if e.Known() {
+		p.Low, p.High = e.Interval.Low*scale, e.Interval.High*scale
+	}
+	return p
+}
+
+// ToldFrom is [Estimated], faint where the estimate cannot be told from a value.
+func ToldFrom(v float64, e stats.Estimate) Cell {
+	c := Estimated(e, 1)
+	if !e.ToldFrom(v) {
+		c.Tone = Faint
+	}
+	return c
+}

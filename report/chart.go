@@ -200,7 +200,7 @@ func (p plot) remarks() []string {
 		said = append(said, "Bands and whiskers are intervals.")
 	}
 	if lost > 0 {
-		said = append(said, plural(lost, "point")+" without a place on these axes (no figure, or not above zero where the axis is logarithmic).")
+		said = append(said, Counted(lost, "point")+" without a place on these axes (no figure, or not above zero where the axis is logarithmic).")
 	}
 	return said
 }

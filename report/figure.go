@@ -320,12 +320,16 @@ func bytesText(n int64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") + " " + units[i]
 }
 
-// plural writes "1 block", "2 blocks".
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+// Counted is a number of things: "1 block", "2 blocks", "2 processes".
+func Counted(n int, noun string) string {
+	switch {
+	case n == 1:
+	case strings.HasSuffix(noun, "s"):
+		noun += "es"
+	default:
+		noun += "s"
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return strconv.Itoa(n) + " " + noun
 }
 
 // list joins words as a sentence does: "a, b and c".

@@ -170,10 +170,10 @@ func newFlamePage(f Flame, colours *palette) *flamePage {
 		page.Legend = append(page.Legend, segmentPage{Sample: swatch.html(), Name: k, Cells: []cellPage{{Text: shareText(own[k], total), Number: true}}})
 	}
 	if pruned > 0 {
-		page.Remarks = append(page.Remarks, fmt.Sprintf("%s narrower than %s %% of the whole are gathered in grey boxes, or left out where these would be as narrow.", plural(pruned, "frame"), strconv.FormatFloat(least, 'g', 2, 64)))
+		page.Remarks = append(page.Remarks, fmt.Sprintf("%s narrower than %s %% of the whole are gathered in grey boxes, or left out where these would be as narrow.", Counted(pruned, "frame"), strconv.FormatFloat(least, 'g', 2, 64)))
 	}
 	if cut > 0 {
-		page.Remarks = append(page.Remarks, plural(cut, "frame")+fmt.Sprintf(" deeper than %d calls are left out.", mostDeep))
+		page.Remarks = append(page.Remarks, Counted(cut, "frame")+fmt.Sprintf(" deeper than %d calls are left out.", mostDeep))
 	}
 	page.Data = heaviest(f, total, unit)
 	return page
@@ -219,7 +219,7 @@ func (s *svg) box(b box, total float64, unit, colour string) {
 	name, told := "", ""
 	if b.frame == nil {
 		name = "…"
-		told = plural(b.gathered, "frame") + " too small to be drawn"
+		told = Counted(b.gathered, "frame") + " too small to be drawn"
 	} else {
 		name = orElse(clean(b.frame.Name), "unnamed")
 		told = name + ": " + strings.TrimSpace(reading(b.frame.weight())+" "+unit) + ", " + shareText(b.frame.weight(), total)

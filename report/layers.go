@@ -26,7 +26,7 @@ func layerClause(f overhead.Layers) string {
 			s.Layer, clean(s.Without), percentText(s.Percent, s.AdjustedLow, s.AdjustedHigh), plainSpan(s.AdjustedLow, s.AdjustedHigh))
 	}
 	if c == nil {
-		return fmt.Sprintf("no single layer of %s could be shown to be the cause in %s", clean(f.Condition), plural(f.Rounds, "round"))
+		return fmt.Sprintf("no single layer of %s could be shown to be the cause in %s", clean(f.Condition), Counted(f.Rounds, "round"))
 	}
 	size := percentText(c.Percent, c.AdjustedLow, c.AdjustedHigh) + " % (" + plainSpan(c.AdjustedLow, c.AdjustedHigh) + ")"
 	if f.All {
@@ -65,7 +65,7 @@ func layersMetric(f overhead.Layers) string {
 
 // layersTable shows each step of a cost, with its interval.
 func layersTable(f overhead.Layers, of string, level float64) Table {
-	t := Table{Title: of + layersMetric(f) + ", by layer, on " + plural(f.Rounds, "round") + " of their own",
+	t := Table{Title: of + layersMetric(f) + ", by layer, on " + Counted(f.Rounds, "round") + " of their own",
 		Columns: []Column{{Head: "step"}, {Head: "it costs, %", Number: true}, {Head: levelText(level), Number: true}, {}}}
 	row := func(name string, s overhead.Step) {
 		figure, span := changeCells(s.Percent, s.Low, s.High)

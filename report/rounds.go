@@ -76,9 +76,9 @@ func roundsText(run record.Run, g overhead.Group) string {
 		if g.Strips%compared != 0 {
 			about = "about "
 		}
-		what := plural(per, "strip") + " each"
+		what := Counted(per, "strip") + " each"
 		if plan, ok := run.Plan.Rounds[g.Workload]; ok && plan.Slice == 0 {
-			what = plural(per, "execution") + " of each condition"
+			what = Counted(per, "execution") + " of each condition"
 		}
 		text += ", of " + about + what
 	}
@@ -89,7 +89,7 @@ func roundsText(run record.Run, g overhead.Group) string {
 		}
 	}
 	if g.Failed > 0 {
-		text += ", " + plural(g.Failed, "launch") + " failed"
+		text += ", " + Counted(g.Failed, "launch") + " failed"
 	}
 	return text
 }
@@ -263,7 +263,7 @@ func LiveRows(g overhead.Group) []Live {
 	var known []Live
 	for _, row := range rows {
 		if !missing[row.Condition] {
-			row.Text += " after " + plural(comparedBlocks(g), unitOf(g))
+			row.Text += " after " + Counted(comparedBlocks(g), unitOf(g))
 			known = append(known, row)
 		}
 	}

@@ -142,7 +142,7 @@ func reason(r overhead.Row, run record.Run) string {
 		}
 	}
 	if len(r.Blocks) < 2 {
-		return "too few blocks (" + plural(len(r.Blocks), "block") + ")"
+		return "too few blocks (" + Counted(len(r.Blocks), "block") + ")"
 	}
 	return "its blocks could not be paired with the baseline's"
 }

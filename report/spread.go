@@ -124,7 +124,7 @@ func driftOf(r overhead.Row, points []overhead.BlockPoint, deviations []float64,
 			dots.dot(x, y(some[len(some)/2]))
 		}
 	}
-	s := newSVG("drift", plot.Label+": "+plural(len(points), "block")+" in the order in which they ran, as deviations from their mean")
+	s := newSVG("drift", plot.Label+": "+Counted(len(points), "block")+" in the order in which they ran, as deviations from their mean")
 	s.line("zero", 0, y(0), 100, y(0))
 	s.field(spans, dots, tainted)
 	plot.Drawing = s.html()
@@ -163,7 +163,7 @@ func strips(rows []overhead.Row, sc scale) (drawn []strip, foot template.HTML) {
 			continue
 		}
 		median := at(values[i], 0.5)
-		s := newSVG("strip", label(r)+": "+plural(len(values[i]), "block value")+", median "+fixed(median, significant(median))+" "+clean(sc.unit))
+		s := newSVG("strip", label(r)+": "+Counted(len(values[i]), "block value")+", median "+fixed(median, significant(median))+" "+clean(sc.unit))
 		for _, t := range ticks {
 			s.line("grid", horizontal.at(t.at), 0, horizontal.at(t.at), 100)
 		}

@@ -78,7 +78,7 @@ func newTimelinePage(t Timeline) *timelinePage {
 		hidden += left
 	}
 	if hidden > 0 {
-		page.Remarks = append(page.Remarks, plural(hidden, "span")+" too short to be seen here, each beside another of its kind.")
+		page.Remarks = append(page.Remarks, Counted(hidden, "span")+" too short to be seen here, each beside another of its kind.")
 	}
 	if len(t.Lanes) == 0 && len(t.Phases) == 0 {
 		page.Remarks = append(page.Remarks, "There is nothing to draw.")

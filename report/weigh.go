@@ -53,7 +53,7 @@ func InterimSheet(run record.Run, rep overhead.Report) Sheet {
 			p.metrics[i] = m.interim()
 		}
 		s.Parts = append(s.Parts, p)
-		base := plural(comparedBlocks(g), unitOf(g))
+		base := Counted(comparedBlocks(g), unitOf(g))
 		if g.Pilot {
 			base = "the pilot alone, provisional"
 		}
@@ -192,7 +192,7 @@ func blocksText(run record.Run, g overhead.Group) string {
 		text += fmt.Sprintf(", %d tainted still", g.Tainted)
 	}
 	if g.Failed > 0 {
-		text += ", " + plural(g.Failed, "trial") + " failed"
+		text += ", " + Counted(g.Failed, "trial") + " failed"
 	}
 	if g.Rounds {
 		text = roundsText(run, g)
@@ -218,7 +218,7 @@ func hostText(h record.Host) string {
 	}
 	cpus := h.CPUModel
 	if h.CPUs > 0 {
-		cpus = plural(h.CPUs, "CPU")
+		cpus = Counted(h.CPUs, "CPU")
 		if h.CPUModel != "" {
 			cpus += " (" + h.CPUModel + ")"
 		}
@@ -289,10 +289,10 @@ func failures(run record.Run) []fact {
 	facts := make([]fact, 0, min(len(order), most))
 	for i, key := range order {
 		if i == most {
-			facts = append(facts, fact{plural(len(order)-most, "other error"), "in the export of the run"})
+			facts = append(facts, fact{Counted(len(order)-most, "other error"), "in the export of the run"})
 			break
 		}
-		facts = append(facts, fact{plural(counts[key], "trial"), key})
+		facts = append(facts, fact{Counted(counts[key], "trial"), key})
 	}
 	return facts
 }

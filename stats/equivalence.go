@@ -7,3 +7,14 @@ package stats
 func EquivalentWithin(e Estimate, smallest float64) bool {
 	return e.Interval.Low >= 1/(1+smallest) && e.Interval.High <= 1+smallest
 }
+
+// Within tells that the whole interval of a ratio lies within so many percent of 1.
+func Within(ratio Estimate, percent float64) bool {
+	return ratio.Known() && ratio.Interval.Low >= 1-percent/100 && ratio.Interval.High <= 1+percent/100
+}
+
+// Beyond tells that the whole interval of a ratio lies more than so many percent above 1 or
+// below.
+func Beyond(ratio Estimate, percent float64) bool {
+	return ratio.Known() && (ratio.Interval.Low > 1+percent/100 || ratio.Interval.High < 1-percent/100)
+}

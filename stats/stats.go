@@ -10,6 +10,8 @@
 // simulation in stats/coverage, how often its intervals hold the true value.
 package stats
 
+import "math"
+
 // Interval is a confidence interval at Level (0.95).
 type Interval struct {
 	Low, High, Level float64
@@ -28,4 +30,21 @@ type Estimate struct {
 // where there was too little to make them.
 func (e Estimate) Known() bool {
 	return e.Value == e.Value && e.Interval.Low == e.Interval.Low && e.Interval.High == e.Interval.High
+}
+
+// ToldFrom tells that the whole interval lies beside a value.
+func (e Estimate) ToldFrom(v float64) bool {
+	return e.Known() && (e.Interval.Low > v || e.Interval.High < v)
+}
+
+// PercentMore is how much more than 1 a ratio is, in percent.
+func (e Estimate) PercentMore() Estimate {
+	e.Value = 100 * (e.Value - 1)
+	e.Interval.Low, e.Interval.High = 100*(e.Interval.Low-1), 100*(e.Interval.High-1)
+	return e
+}
+
+// Absent is the estimate of what was not measured.
+func Absent(level float64) Estimate {
+	return Estimate{Value: math.NaN(), Interval: Interval{Low: math.NaN(), High: math.NaN(), Level: level}}
 }

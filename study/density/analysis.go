@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -473,7 +472,7 @@ func (r reading) overcommit(a arm, n int) stats.Estimate {
 // mean is that of sweeps, with Student's t.
 func (r reading) mean(of []float64) stats.Estimate {
 	if len(of) == 0 {
-		return r.absent()
+		return stats.Absent(r.Report.Level)
 	}
 	return stats.MeanBy(stats.MethodT, of, r.Report.Level, r.Run.Seed)
 }
@@ -481,7 +480,7 @@ func (r reading) mean(of []float64) stats.Estimate {
 // geometric is the geometric mean of sweeps, of what is above zero.
 func (r reading) geometric(of []float64) stats.Estimate {
 	if len(of) == 0 {
-		return r.absent()
+		return stats.Absent(r.Report.Level)
 	}
 	if slices.Min(of) <= 0 {
 		return r.mean(of)
@@ -500,7 +499,7 @@ func (r reading) quantile(a arm, n int, of loadOf, q float64) stats.Estimate {
 	steps, _ := withTurns(of, a.has(n), nil)
 	all, ok := answered(steps, of)
 	if !ok || !told(steps, of, q) {
-		return r.absent()
+		return stats.Absent(r.Report.Level)
 	}
 	return stats.Quantile(all, q, r.Report.Level, r.Run.Seed)
 }
@@ -511,7 +510,7 @@ func (r reading) moment(a arm, n int, of loadOf, figure func(*hdrhistogram.Histo
 	steps, _ := withTurns(of, a.has(n), nil)
 	all, ok := answered(steps, of)
 	if !ok {
-		return r.absent()
+		return stats.Absent(r.Report.Level)
 	}
 	var own []float64
 	for _, h := range all {
@@ -532,7 +531,7 @@ func (r reading) throughputRatio(a arm, n int) stats.Estimate {
 
 func (r reading) ratio(base, other []float64) stats.Estimate {
 	if len(base) == 0 {
-		return r.absent()
+		return stats.Absent(r.Report.Level)
 	}
 	return stats.PairedRatio(base, other, r.Report.Level, r.Run.Seed)
 }
@@ -544,7 +543,7 @@ func (r reading) quantileRatio(a arm, n int, of loadOf, q float64) stats.Estimat
 	base, has := answered(first, of)
 	treatment, ok := answered(other, of)
 	if !has || !ok || !told(first, of, q) || !told(other, of, q) {
-		return r.absent()
+		return stats.Absent(r.Report.Level)
 	}
 	return stats.QuantileRatio(base, treatment, q, r.Report.Level, r.Run.Seed)
 }
@@ -556,7 +555,7 @@ func (r reading) momentRatio(a arm, n int, of loadOf, figure func(*hdrhistogram.
 	base, has := answered(first, of)
 	treatment, ok := answered(other, of)
 	if !has || !ok {
-		return r.absent()
+		return stats.Absent(r.Report.Level)
 	}
 	var x, y []float64
 	for i := range base {
@@ -585,10 +584,6 @@ func (s Step) lacks(name string) bool {
 		}
 	}
 	return false
-}
-
-func (r reading) absent() stats.Estimate {
-	return stats.Estimate{Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN(), Level: r.Report.Level}}
 }
 
 // halt is where sweeps ended before their last number.
@@ -689,7 +684,7 @@ func (r reading) quantileAgainst(base, other arm, n int, of loadOf, q float64) s
 	a, has := answered(x, of)
 	b, ok := answered(y, of)
 	if !has || !ok || !told(x, of, q) || !told(y, of, q) {
-		return r.absent()
+		return stats.Absent(r.Report.Level)
 	}
 	return stats.QuantileRatio(a, b, q, r.Report.Level, r.Run.Seed)
 }
@@ -734,16 +729,4 @@ func (r reading) name(a arm) string {
 		text = a.group + ", " + text
 	}
 	return text
-}
-
-// apparent tells whether a ratio is told from 1.
-func apparent(e stats.Estimate) bool {
-	return e.Known() && (e.Interval.Low > 1 || e.Interval.High < 1)
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
 }

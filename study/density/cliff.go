@@ -160,7 +160,7 @@ type densityOf struct {
 }
 
 func (r reading) density(a arm, within float64) densityOf {
-	d := densityOf{Density: Density{Policy: a.policy, Order: a.order, Workload: a.group, Base: a.base, Sweeps: len(a.sweeps), Gained: r.absent()}}
+	d := densityOf{Density: Density{Policy: a.policy, Order: a.order, Workload: a.group, Base: a.base, Sweeps: len(a.sweeps), Gained: stats.Absent(r.Report.Level)}}
 	var last, next, numbers []float64
 	lasts, nexts := map[int][]float64{}, map[int][]float64{}
 	for _, s := range a.sweeps {
@@ -241,7 +241,7 @@ func (r reading) gained(base, other densityOf) stats.Estimate {
 		}
 	}
 	if len(last) == 0 {
-		return r.absent()
+		return stats.Absent(r.Report.Level)
 	}
 	return between(r.ratio(last, otherLast), r.ratio(next, otherLast), r.ratio(last, otherNext))
 }

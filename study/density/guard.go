@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tare/platform"
+	"tare/report"
 )
 
 // watchEvery is how often a box is looked after while a step goes on: a box that fills
@@ -107,7 +108,7 @@ func thrashes(first, now Step) string {
 	if now.Closed.Rate >= thrashShare*first.Closed.Rate {
 		return ""
 	}
-	return fmt.Sprintf("it thrashes: %.3g requests/s, under a tenth of the %.0f with %s", now.Closed.Rate, first.Closed.Rate, counted(first.Neighbours))
+	return fmt.Sprintf("it thrashes: %.3g requests/s, under a tenth of the %.0f with %s", now.Closed.Rate, first.Closed.Rate, report.Counted(first.Neighbours, "neighbour"))
 }
 
 // kills counts the programs that the kernel killed in the box.

@@ -88,7 +88,7 @@ func (r reading) judge() []claim.Judgement {
 	}
 	j.Ours, j.Figures = strings.Join(ours, "; "), r.judgedFigures(findings)
 	a := findings[0].arm
-	rests := []string{fmt.Sprintf("%s beside %s, %s of %d to %d neighbours, %s", a.critical(), a.noise(), plural(len(a.sweeps), "sweep"), a.first(), a.greatest(), a.order)}
+	rests := []string{fmt.Sprintf("%s beside %s, %s of %d to %d neighbours, %s", a.critical(), a.noise(), report.Counted(len(a.sweeps), "sweep"), a.first(), a.greatest(), a.order)}
 	if a.tainted > 0 {
 		rests = append(rests, fmt.Sprintf("%d tainted left out", a.tainted))
 	}
@@ -103,7 +103,7 @@ func (r reading) judge() []claim.Judgement {
 
 // find applies the claim's rule to one arm.
 func (r reading) find(a arm) finding {
-	f := finding{arm: a, device: a.factor(FactorSwap), representative: a.condition.NotRepresentative, loss: r.absent(), tail: r.absent(), usual: r.absent()}
+	f := finding{arm: a, device: a.factor(FactorSwap), representative: a.condition.NotRepresentative, loss: stats.Absent(r.Report.Level), tail: stats.Absent(r.Report.Level), usual: stats.Absent(r.Report.Level)}
 	lost, smallest := claim.Threshold(judged, "throughput lost")/100, claim.Threshold(judged, "smallest effect")/100
 	atFall, atEnd := claim.Threshold(judged, "overcommitted at the fall"), claim.Threshold(judged, "overcommitted at the end")
 	if first := r.overcommit(a, a.first()).Value; !(first < 1) {

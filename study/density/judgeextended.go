@@ -85,14 +85,14 @@ func (r reading) judgeExtended() []claim.Judgement {
 		why = append(why, r.largerExtended(all))
 	}
 	a := all[0].with
-	rests := fmt.Sprintf("%s beside %s, %s of %d to %d neighbours, %s", a.critical(), a.noise(), plural(len(a.sweeps), "sweep"), a.first(), a.greatest(), a.order)
+	rests := fmt.Sprintf("%s beside %s, %s of %d to %d neighbours, %s", a.critical(), a.noise(), report.Counted(len(a.sweeps), "sweep"), a.first(), a.greatest(), a.order)
 	j.Ours, j.Rests, j.Figures = strings.Join(ours, "; "), strings.Join(append([]string{rests}, why...), "; "), r.extendedFigures(all)
 	return []claim.Judgement{j}
 }
 
 // extension applies the claim's rule to a pair of arms.
 func (r reading) extension(without, with arm) extension {
-	e := extension{without: without, with: with, verdict: claim.Inconclusive, price: r.absent()}
+	e := extension{without: without, with: with, verdict: claim.Inconclusive, price: stats.Absent(r.Report.Level)}
 	e.before, e.after = r.density(without, unharmedWithin()), r.density(with, unharmedWithin())
 	e.gained = r.gained(e.before, e.after)
 	if both := shared(without, with); len(both) > 0 {
@@ -101,7 +101,7 @@ func (r reading) extension(without, with arm) extension {
 	wanted, most := claim.Threshold(judgedExtended, "density gained"), claim.Threshold(judgedExtended, "throughput lost to the extension")
 	first := r.overcommit(without, without.first()).Value
 	if first >= 1 {
-		e.gained, e.price = r.absent(), r.absent()
+		e.gained, e.price = stats.Absent(r.Report.Level), stats.Absent(r.Report.Level)
 	}
 	gained, isCheap := claim.Above(e.gained, wanted), claim.Below(e.price, most/100)
 	twice, price := fmt.Sprintf("at least %g times the density without harm", wanted), fmt.Sprintf("%g %% of the throughput", most)

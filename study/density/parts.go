@@ -83,7 +83,7 @@ func (r reading) sweepTable(a arm) report.Table {
 		Title: r.titled("What so many idle neighbours do", a),
 		Note: fmt.Sprintf("Memory is what everything in the box asks for, resident and swapped, over the box's. Throughput is of clients that wait for their answers; latency is from the intended start, under a schedule, in milliseconds, over %s merged. "+
 			"A request that failed counts as the slowest: a percentile that lies among those is a dash. "+
-			"All neighbours together are asked for the same at every number. A change is marked at the first number that it is told for.", plural(len(a.sweeps), "sweep")),
+			"All neighbours together are asked for the same at every number. A change is marked at the first number that it is told for.", report.Counted(len(a.sweeps), "sweep")),
 		Columns: []report.Column{
 			{Head: "idle", Number: true}, {Head: "memory, times", Number: true}, {Head: "per second", Number: true}, {Head: "mean", Number: true, Optional: true}, {Head: "p50", Number: true},
 			{Head: "p95", Number: true}, {Head: "p99, ms", Number: true}, {Head: "max", Number: true, Optional: true}, {Head: "idle p99", Number: true, Optional: true}, {Head: ""},
@@ -336,16 +336,7 @@ func (r reading) timesCell(a arm, n int, e stats.Estimate) report.Cell {
 	if n == a.first() {
 		return report.Cell{Text: "1", Tone: report.Faint}
 	}
-	return ratioCell(e)
-}
-
-// ratioCell is faint where a ratio is not told from 1.
-func ratioCell(e stats.Estimate) report.Cell {
-	c := report.Estimated(e, 1)
-	if !apparent(e) {
-		c.Tone = report.Faint
-	}
-	return c
+	return report.ToldFrom(1, e)
 }
 
 // idleTable is how the neighbours themselves answered.
@@ -376,7 +367,7 @@ func (r reading) idleTable(a arm) report.Table {
 		})
 	}
 	if quiet > 0 && quiet < all {
-		t.Note += fmt.Sprintf(" In %s no neighbour had its turn while it was measured: that counts for nothing here.", plural(quiet, "step"))
+		t.Note += fmt.Sprintf(" In %s no neighbour had its turn while it was measured: that counts for nothing here.", report.Counted(quiet, "step"))
 	}
 	return t
 }
@@ -414,9 +405,9 @@ func (r reading) againstTable(base, other arm) report.Table {
 	}
 	for _, n := range shared(base, other) {
 		t.Rows = append(t.Rows, []report.Cell{
-			{Text: fmt.Sprint(n)}, overcommitCell(r.overcommit(other, n).Value), ratioCell(r.throughputAgainst(base, other, n)),
-			ratioCell(r.quantileAgainst(base, other, n, open, 0.99)), ratioCell(r.quantileAgainst(base, other, n, open, 0.5)),
-			ratioCell(r.quantileAgainst(base, other, n, idle, 0.5)), ratioCell(r.quantileAgainst(base, other, n, idle, 0.99)),
+			{Text: fmt.Sprint(n)}, overcommitCell(r.overcommit(other, n).Value), report.ToldFrom(1, r.throughputAgainst(base, other, n)),
+			report.ToldFrom(1, r.quantileAgainst(base, other, n, open, 0.99)), report.ToldFrom(1, r.quantileAgainst(base, other, n, open, 0.5)),
+			report.ToldFrom(1, r.quantileAgainst(base, other, n, idle, 0.5)), report.ToldFrom(1, r.quantileAgainst(base, other, n, idle, 0.99)),
 		})
 	}
 	return t
@@ -469,7 +460,7 @@ func (r reading) deviceTable() []report.Part {
 		}
 		for _, n := range at {
 			rate, tail := r.throughputAgainst(d.base, d.other, n), r.quantileAgainst(d.base, d.other, n, open, 0.99)
-			t.Rows = append(t.Rows, []report.Cell{{Text: d.other.factor(FactorSwap) + " against " + d.base.factor(FactorSwap)}, overcommitCell(r.overcommit(d.base, n).Value), ratioCell(rate), ratioCell(tail), {Text: matters(decides.throughputAgainst(d.base, d.other, n), decides.quantileAgainst(d.base, d.other, n, open, 0.99))}, placeCell(with), placeCell(of)})
+			t.Rows = append(t.Rows, []report.Cell{{Text: d.other.factor(FactorSwap) + " against " + d.base.factor(FactorSwap)}, overcommitCell(r.overcommit(d.base, n).Value), report.ToldFrom(1, rate), report.ToldFrom(1, tail), {Text: matters(decides.throughputAgainst(d.base, d.other, n), decides.quantileAgainst(d.base, d.other, n, open, 0.99))}, placeCell(with), placeCell(of)})
 		}
 	}
 	return report.Filled(t)
@@ -478,11 +469,11 @@ func (r reading) deviceTable() []report.Part {
 // matters says in a word whether two ratios are told from 1.
 func matters(rate, tail stats.Estimate) string {
 	switch {
-	case apparent(rate) && apparent(tail):
+	case rate.ToldFrom(1) && tail.ToldFrom(1):
 		return "both"
-	case apparent(rate):
+	case rate.ToldFrom(1):
 		return "throughput"
-	case apparent(tail):
+	case tail.ToldFrom(1):
 		return "the p99"
 	case rate.Known() && tail.Known():
 		return "nothing that is told"

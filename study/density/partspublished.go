@@ -46,7 +46,7 @@ func (r reading) thrash(a arm) stats.Estimate {
 		all = append(all, h.overcommit)
 	}
 	if len(all) < len(a.sweeps) {
-		return r.absent() // where some went on, a mean of the others would say too little
+		return stats.Absent(r.Report.Level) // where some went on, a mean of the others would say too little
 	}
 	return r.geometric(all)
 }

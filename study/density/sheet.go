@@ -84,7 +84,7 @@ func (r reading) said(a arm) string {
 		text = fmt.Sprintf("What idle neighbours cost %s up to %s cannot be told yet: an interval takes three sweeps, and there %s", name, reach, isAre(len(a.sweeps)))
 		if rate, tail := r.throughputRatio(a, a.settled()).Value, r.quantileRatio(a, a.settled(), open, 0.99).Value; rate == rate && tail == tail && a.settled() != a.first() {
 			text = fmt.Sprintf("In %s %s had %.2f times the throughput, and %.2g times the p99, with %d idle neighbours (%.1f times the memory) as with %d; an interval takes three sweeps",
-				plural(len(a.sweeps), "sweep"), name, rate, tail, a.settled(), r.overcommit(a, a.settled()).Value, a.first())
+				report.Counted(len(a.sweeps), "sweep"), name, rate, tail, a.settled(), r.overcommit(a, a.settled()).Value, a.first())
 		}
 	case r.worse(a) != "":
 		text = fmt.Sprintf("With %s %s has %s; where it begins takes more numbers of neighbours, or more sweeps, to tell", reach, name, r.worse(a))
@@ -160,9 +160,9 @@ func (r reading) deviceSaid(d compared) string {
 	rate, tail := r.throughputAgainst(d.base, d.other, n), r.quantileAgainst(d.base, d.other, n, open, 0.99)
 	at := fmt.Sprintf("with %.1f times the memory asked for", r.overcommit(d.base, n).Value)
 	switch {
-	case apparent(tail):
+	case tail.ToldFrom(1):
 		return fmt.Sprintf("On %s the p99 is %s times that on %s %s.", name, report.Said(tail, 1), d.base.factor(FactorSwap), at)
-	case apparent(rate):
+	case rate.ToldFrom(1):
 		return fmt.Sprintf("On %s throughput is %s times that on %s %s.", name, report.Said(rate, 1), d.base.factor(FactorSwap), at)
 	}
 	return fmt.Sprintf("That %s differs from %s could not be told %s.", name, d.base.factor(FactorSwap), at)
@@ -230,7 +230,7 @@ func (r reading) banners() []string {
 			whys[why]++
 		}
 		for why, n := range whys {
-			more = append(more, fmt.Sprintf("ended early: %s of %s: %s", plural(n, "sweep"), r.name(a), why))
+			more = append(more, fmt.Sprintf("ended early: %s of %s: %s", report.Counted(n, "sweep"), r.name(a), why))
 		}
 		if a.order == Continuous && (r.throughputCliff(a).found() || r.tailCliff(a).found()) {
 			more = append(more, "order: neighbours were added one after another, so that what drifts with time looks as they do; --order interleaved tells the two apart")
@@ -240,7 +240,7 @@ func (r reading) banners() []string {
 			more = append(more, fmt.Sprintf("disturbed: in %s the loads of a step were made again %s, for something foreign to them: what came before is not kept", r.name(a), timesText(n)))
 		}
 		if n, steps := a.overHalf(); n > 0 {
-			more = append(more, fmt.Sprintf("swap of %s was more than half full at the end of %d of %s: above half (of all the host's swap) the kernel gives up the place there of each page that is used again, so that all that leaves is written: give a larger --swap-size", r.name(a), n, plural(steps, "step")))
+			more = append(more, fmt.Sprintf("swap of %s was more than half full at the end of %d of %s: above half (of all the host's swap) the kernel gives up the place there of each page that is used again, so that all that leaves is written: give a larger --swap-size", r.name(a), n, report.Counted(steps, "step")))
 		}
 		for _, note := range a.notes() {
 			more = append(more, fmt.Sprintf("box of %s: %s", r.name(a), note))
@@ -248,7 +248,7 @@ func (r reading) banners() []string {
 	}
 	for _, a := range r.arms {
 		if n := len(slices.DeleteFunc(slices.Clone(a.sweeps), func(s sweep) bool { return !s.tainted })); n > 0 {
-			more = append(more, fmt.Sprintf("%s: its figures rest on %s, %d of which tainted: none was undisturbed", r.name(a), plural(len(a.sweeps), "sweep"), n))
+			more = append(more, fmt.Sprintf("%s: its figures rest on %s, %d of which tainted: none was undisturbed", r.name(a), report.Counted(len(a.sweeps), "sweep"), n))
 		}
 	}
 	return report.RunBanners(r.Reading, more...)
@@ -289,7 +289,7 @@ func (a arm) notes() []string {
 		if n.alike {
 			with = ", with these figures or others"
 		}
-		told = append(told, fmt.Sprintf("%s (%d of %s%s)", n.text, n.steps, plural(steps, "step"), with))
+		told = append(told, fmt.Sprintf("%s (%d of %s%s)", n.text, n.steps, report.Counted(steps, "step"), with))
 	}
 	return told
 }

@@ -11,6 +11,7 @@ import (
 	"tare/lab"
 	"tare/load"
 	"tare/platform"
+	"tare/report"
 )
 
 // ascent is what a trial does once its critical service is warm: step by step there are
@@ -57,7 +58,7 @@ func (s *ascent) isFirst(n int) bool { return n == s.Options.Neighbours[0] || s.
 
 // line tells of a step in a few words.
 func line(s Step) string {
-	text := counted(s.Neighbours)
+	text := report.Counted(s.Neighbours, "neighbour")
 	if s.Overcommit > 0 { // it was read before the step ended
 		text += fmt.Sprintf(", %.2f times the box", s.Overcommit)
 	}
@@ -68,14 +69,6 @@ func line(s Step) string {
 		text += "; the sweep stops here: " + s.Stop
 	}
 	return text
-}
-
-// counted is "1 neighbour", "7 neighbours".
-func counted(n int) string {
-	if n == 1 {
-		return "1 neighbour"
-	}
-	return fmt.Sprintf("%d neighbours", n)
 }
 
 // step makes one. A step that is ended by what it looks for, too little memory, says so

@@ -11,6 +11,7 @@ import (
 	"tare/lab"
 	"tare/load"
 	"tare/record"
+	"tare/report"
 	"tare/stats"
 )
 
@@ -133,13 +134,13 @@ func (r reading) warmed() string {
 		return ""
 	}
 	least, most := slices.Min(rounds), slices.Max(rounds)
-	took := plural(most, "round")
+	took := report.Counted(most, "round")
 	if least != most {
 		took = fmt.Sprintf("%d to %s", least, took)
 	}
 	text := fmt.Sprintf(" Before a trial's first step the service was loaded in rounds (at most %s) until %d after one another had the same throughput, within their intervals or %g %%, and the last none that was more than %g %% above the others: that took %s", bound, steadyRounds, 100*steadyWithin, 100*steadyRise, took)
 	if unsteady > 0 {
-		text += fmt.Sprintf(", and in %d of %s it did not come to that: there the first steps may be the least warm", unsteady, plural(len(rounds), "trial"))
+		text += fmt.Sprintf(", and in %d of %s it did not come to that: there the first steps may be the least warm", unsteady, report.Counted(len(rounds), "trial"))
 	}
 	return text + "."
 }

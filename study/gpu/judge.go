@@ -114,7 +114,7 @@ func (r reading) kernels(on string) (claim.Judgement, bool) {
 		j.Verdict, why = claim.Inconclusive, fmt.Sprintf("the interval reaches across %g %%", smallest)
 	}
 	j.Ours = fmt.Sprintf("kernels take %s %% longer in %s", report.Said(all, 1), on)
-	j.Rests = fmt.Sprintf("%s, %s built %s, kernels by the device's events", plural(all.N, "block"), listed(subjects), c.text())
+	j.Rests = fmt.Sprintf("%s, %s built %s, kernels by the device's events", report.Counted(all.N, "block"), listed(subjects), c.text())
 	if why != "" {
 		j.Rests += ": " + why
 	}
@@ -183,7 +183,7 @@ func (r reading) endToEnd(on string) (claim.Judgement, bool) {
 		j.Verdict, why = claim.Inconclusive, fmt.Sprintf("the interval reaches across %s", bounds.Text())
 	}
 	j.Ours = fmt.Sprintf("%s %% longer in %s from launch to end, %s %% from main on", report.Said(all, 1), on, report.Said(inside, 1))
-	j.Rests = fmt.Sprintf("%s, %s built %s", plural(all.N, "block"), listed(subjects), c.text())
+	j.Rests = fmt.Sprintf("%s, %s built %s", report.Counted(all.N, "block"), listed(subjects), c.text())
 	if why != "" {
 		j.Rests += ": " + why
 	}
@@ -208,7 +208,7 @@ func (r reading) compilation(on string) (claim.Judgement, bool) {
 	smallest := claim.Threshold(j.Claim, "smallest effect")
 	code, cold, warm := r.slower(subjects, on, exact, "wall"), r.slower(subjects, on, ptxCold, "wall"), r.slower(subjects, on, ptxWarm, "wall")
 	compile := r.slower(subjects, on, ptxCold, "module")
-	more := percent(r.excess(subjects, on))
+	more := r.excess(subjects, on).PercentMore()
 	j.Figures = append(j.Figures,
 		claim.Ours("compilation, overhead, mean", compile, 1, "%"),
 		claim.Ours("end to end, exact code", code, 1, "%"), claim.Ours("end to end, PTX, cold cache", cold, 1, "%"),
@@ -244,7 +244,7 @@ func (r reading) compilation(on string) (claim.Judgement, bool) {
 	if known(warm) {
 		j.Ours += fmt.Sprintf(", with a warm one %s %%", report.Said(warm, 1))
 	}
-	j.Rests = fmt.Sprintf("%s, %s; compiling is what loading all kernels takes, by the program's own clock", plural(cold.N, "block"), listed(subjects))
+	j.Rests = fmt.Sprintf("%s, %s; compiling is what loading all kernels takes, by the program's own clock", report.Counted(cold.N, "block"), listed(subjects))
 	if why != "" {
 		j.Rests += ": " + why
 	}
@@ -281,7 +281,7 @@ func (r reading) copies(subjects []subject, on string) stats.Estimate {
 		}
 		return all
 	}
-	return percent(r.Ratio(both(pick{platform: r.base(), cell: exact}), both(pick{platform: on, cell: exact})))
+	return r.Ratio(both(pick{platform: r.base(), cell: exact}), both(pick{platform: on, cell: exact})).PercentMore()
 }
 
 // part is a phase's of the whole run.
@@ -295,11 +295,4 @@ func listed(subjects []subject) string {
 		names[i] = s.name
 	}
 	return strings.Join(names, ", ")
-}
-
-func plural(n int, of string) string {
-	if n == 1 {
-		return "1 " + of
-	}
-	return fmt.Sprintf("%d %ss", n, of)
 }

@@ -2,7 +2,6 @@ package gpu
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -198,19 +197,12 @@ func having(subjects []subject, all ...pick) []subject {
 // slower is how much longer something takes in a container than on the baseline, in
 // percent, in one cell.
 func (r reading) slower(subjects []subject, container string, c cell, metric string) stats.Estimate {
-	return percent(r.ratio(subjects, pick{platform: r.base(), cell: c}, pick{platform: container, cell: c}, metric))
+	return r.ratio(subjects, pick{platform: r.base(), cell: c}, pick{platform: container, cell: c}, metric).PercentMore()
 }
 
 // probedSlower is the same under the probe on both sides.
 func (r reading) probedSlower(subjects []subject, container string, c cell, metric string) stats.Estimate {
-	return percent(r.ratio(subjects, pick{r.base(), c, true}, pick{container, c, true}, metric))
-}
-
-// percent turns a ratio into how much more, in percent.
-func percent(ratio stats.Estimate) stats.Estimate {
-	ratio.Value = 100 * (ratio.Value - 1)
-	ratio.Interval.Low, ratio.Interval.High = 100*(ratio.Interval.Low-1), 100*(ratio.Interval.High-1)
-	return ratio
+	return r.ratio(subjects, pick{r.base(), c, true}, pick{container, c, true}, metric).PercentMore()
 }
 
 // together is the reading by n intervals that hold together.
@@ -225,7 +217,7 @@ func (r reading) level(subjects []subject, p pick, metric string) stats.Estimate
 	if len(subjects) == 0 {
 		return untold
 	}
-	return stats.GeometricMean(inOrder(r.blocks(subjects, p, metric)), r.Report.Level, r.Run.Seed)
+	return stats.GeometricMean(overhead.InOrder(r.blocks(subjects, p, metric)), r.Report.Level, r.Run.Seed)
 }
 
 // meanLevel is the arithmetic mean over subjects, as S1 has it of shares in percent.
@@ -249,14 +241,6 @@ func (r reading) meanLevel(subjects []subject, p pick, metric string) stats.Esti
 		return untold
 	}
 	return r.Mean(all)
-}
-
-func inOrder(blocks map[int]float64) []float64 {
-	var values []float64
-	for _, block := range slices.Sorted(maps.Keys(blocks)) {
-		values = append(values, blocks[block])
-	}
-	return values
 }
 
 // bounds are what the kernels of a program come near to, as the programs themselves say.

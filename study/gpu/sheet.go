@@ -391,8 +391,8 @@ func (r reading) torchTable() []report.Part {
 			}
 			row := []report.Cell{{Text: s.name + ", " + c.Platform}, report.Estimated(step, 1e3), {Text: "baseline", Tone: report.Faint}, report.Estimated(wall, 1), {Text: "baseline", Tone: report.Faint}, report.Estimated(r.Value(c, "import"), 1)}
 			if i := slices.IndexFunc(s.all, func(b record.Condition) bool { return b.Baseline }); i >= 0 && !c.Baseline {
-				row[2] = report.Estimated(percent(r.Ratio(r.PerBlock(s.all[i], "step"), r.PerBlock(c, "step"))), 1)
-				row[4] = report.Estimated(percent(r.Ratio(r.PerBlock(s.all[i], "wall"), r.PerBlock(c, "wall"))), 1)
+				row[2] = report.Estimated(r.Ratio(r.PerBlock(s.all[i], "step"), r.PerBlock(c, "step")).PercentMore(), 1)
+				row[4] = report.Estimated(r.Ratio(r.PerBlock(s.all[i], "wall"), r.PerBlock(c, "wall")).PercentMore(), 1)
 			}
 			t.Rows = append(t.Rows, row)
 		}

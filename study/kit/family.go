@@ -50,6 +50,19 @@ type Member struct {
 // Alone is a study that shares its name in the store with no other.
 func Alone(m Member) Family { return Family{Members: []Member{m}} }
 
+// NamedBy gives the study that a run is of where a factor of its conditions names it; empty
+// where none does.
+func NamedBy(factor string) func(record.Run) string {
+	return func(run record.Run) string {
+		for _, c := range run.Conditions {
+			if name := c.Factors[factor]; name != "" {
+				return name
+			}
+		}
+		return ""
+	}
+}
+
 func (f Family) of(run record.Run) Member {
 	if f.Of == nil {
 		return f.Members[0]

@@ -34,7 +34,7 @@ const (
 
 // Studies are these.
 var Studies = kit.Family{
-	Of: nameOf, Title: "tare latency", Next: "tare claims S4",
+	Of: kit.NamedBy(factorOf), Title: "tare latency", Next: "tare claims S4",
 	Members: []kit.Member{
 		{
 			Name: CPU, Title: "tare latency cpu", Judge: cpu.Judge, Answer: cpu.Answer, Parts: cpu.Parts, More: predictedParts, Advice: cpu.Advice, Next: "tare latency network",
@@ -52,16 +52,6 @@ var Studies = kit.Family{
 			Name: Predict, Title: "tare predict quota", Answer: cpu.Demanded, Parts: cpu.Demands, Page: predictedPage, NextOf: validated, Next: "tare claims S4.2",
 		},
 	},
-}
-
-// nameOf gives the study that a run is of.
-func nameOf(run record.Run) string {
-	for _, c := range run.Conditions {
-		if name := c.Factors[factorOf]; name != "" {
-			return name
-		}
-	}
-	return ""
 }
 
 // Of marks a design as one of these studies'.

@@ -53,17 +53,9 @@ func predicted(run record.Run) (predict.Result, error) {
 func predictedPage(run record.Run, _ kit.Attachments) report.Sheet {
 	r, err := predicted(run)
 	if err != nil {
-		return report.Sheet{Answer: capitalised(err.Error()), Parts: cpu.Demands(run)}
+		return report.Sheet{Answer: kit.Sentence(err.Error()), Parts: cpu.Demands(run)}
 	}
 	return report.Sheet{Answer: r.Answer(), Parts: append(r.Parts(), cpu.Demands(run)...)}
-}
-
-// capitalised makes a sentence of an error.
-func capitalised(text string) string {
-	if text == "" {
-		return ""
-	}
-	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
 // predictedParts set what the model says beside what was measured; none where the

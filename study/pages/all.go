@@ -124,7 +124,7 @@ func (w *Whole) ways() []way {
 		ways = append(ways, of)
 	}
 	if b := w.Machine.Base; b != nil {
-		ways = append(ways, way{name: "one base image", bytes: float64(b.Saved), basis: fmt.Sprintf("counted: %s that several images bring, the same by %s", counted(len(b.Files), "file", "files"), b.Basis)})
+		ways = append(ways, way{name: "one base image", bytes: float64(b.Saved), basis: fmt.Sprintf("counted: %s that several images bring, the same by %s", report.Counted(len(b.Files), "file"), b.Basis)})
 	}
 	slices.SortStableFunc(ways, func(a, b way) int {
 		if a.already != b.already {
@@ -141,8 +141,8 @@ func (w *Whole) ways() []way {
 // Answer is the sentence that the reader came for.
 func (w *Whole) Answer() string {
 	all := &w.Machine.All
-	text := fmt.Sprintf("%s of %s map %s on %s of memory, with %s of page tables", counted(all.Containers, "container", "containers"),
-		counted(len(w.Machine.Images), "image", "images"), size(float64(all.Mapped)), size(float64(all.Resident)), size(float64(all.Tables.Bytes())))
+	text := fmt.Sprintf("%s of %s map %s on %s of memory, with %s of page tables", report.Counted(all.Containers, "container"),
+		report.Counted(len(w.Machine.Images), "image"), size(float64(all.Mapped)), size(float64(all.Resident)), size(float64(all.Tables.Bytes())))
 	for _, most := range w.ways() {
 		if !most.already && most.bytes > 0 {
 			return text + fmt.Sprintf(". Most could be saved by %s: %s.", most.name, size(most.bytes))
@@ -159,7 +159,7 @@ func (w *Whole) Sheet(host string) report.Sheet {
 	s := report.Sheet{
 		Title: "tare pages --all", Answer: w.Answer(),
 		Facts: []string{
-			fmt.Sprintf("census: %d entries of %s by %s; with the reading of contents %v, at %s", w.Machine.All.Entries.Entries, counted(w.Machine.All.Processes, "process", "processes"),
+			fmt.Sprintf("census: %d entries of %s by %s; with the reading of contents %v, at %s", w.Machine.All.Entries.Entries, report.Counted(w.Machine.All.Processes, "process"),
 				w.Backend, rounded(w.Elapsed), w.Taken.UTC().Format("2006-01-02 15:04:05 UTC")),
 			host,
 		},
@@ -168,10 +168,10 @@ func (w *Whole) Sheet(host string) report.Sheet {
 		s.Banners = append(s.Banners, "note: "+n)
 	}
 	if n := len(w.Gone); n > 0 {
-		s.Banners = append(s.Banners, fmt.Sprintf("gone: %s ended before being read", counted(n, "process", "processes")))
+		s.Banners = append(s.Banners, fmt.Sprintf("gone: %s ended before being read", report.Counted(n, "process")))
 	}
 	if n := len(w.Refused); n > 0 {
-		s.Banners = append(s.Banners, fmt.Sprintf("refused: %s may not be looked into, not even by root here: they are in no figure", counted(n, "process", "processes")))
+		s.Banners = append(s.Banners, fmt.Sprintf("refused: %s may not be looked into, not even by root here: they are in no figure", report.Counted(n, "process")))
 	}
 	s.Parts = []report.Part{w.images(), w.savings()}
 	if t, ok := w.base(); ok {
@@ -245,7 +245,7 @@ func (w *Whole) base() (report.Table, bool) {
 	}
 	t.Note = "The same by " + b.Basis + "."
 	if b.Unknown > 0 {
-		t.Note += fmt.Sprintf(" %s could not be read, and are not among them.", counted(b.Unknown, "file", "files"))
+		t.Note += fmt.Sprintf(" %s could not be read, and are not among them.", report.Counted(b.Unknown, "file"))
 	}
 	for _, f := range b.Files[:min(filesShown, len(b.Files))] {
 		t.Rows = append(t.Rows, []report.Cell{{Text: f.Path}, {Text: fmt.Sprint(len(f.Images))}, {Text: fmt.Sprint(f.Copies)}, mib(f.Saved)})

@@ -115,21 +115,14 @@ func (l *Live) Answer() string {
 	}
 	if len(l.Containers) == 1 {
 		return fmt.Sprintf("%s maps %s on %s of memory: %s %% of its page-table entries are the same page and frame in two or more of its %s.",
-			l.Containers[0].Name, mapped, memory, percentText(float64(c.All.Groupable), float64(w)), counted(len(c.Processes), "process", "processes"))
+			l.Containers[0].Name, mapped, memory, percentText(float64(c.All.Groupable), float64(w)), report.Counted(len(c.Processes), "process"))
 	}
 	text := fmt.Sprintf("%s map %s on %s of memory: of their page-table entries %s %% are the same page and frame in two or more containers",
-		counted(len(l.Containers), "container", "containers"), mapped, memory, percentText(float64(c.All.Across.Groupable), float64(w)))
+		report.Counted(len(l.Containers), "container"), mapped, memory, percentText(float64(c.All.Across.Groupable), float64(w)))
 	if s := c.All.Across.SharedFrame; s > 0 {
 		text += fmt.Sprintf(", %s %% more the same frame at other addresses (address randomisation)", percentText(float64(s), float64(w)))
 	}
 	return text + fmt.Sprintf("; %s %% are the same page and frame in two or more processes.", percentText(float64(c.All.Groupable), float64(w)))
-}
-
-func counted(n int, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, more)
 }
 
 // Facts stand above the figures.
@@ -144,7 +137,7 @@ func (l *Live) facts(host string) []string {
 	}
 	return []string{
 		"containers: " + strings.Join(names, ", "),
-		fmt.Sprintf("census: %d entries of %s by %s in %v, at %s", l.Count.All.Entries, counted(len(l.Count.Processes), "process", "processes"), l.Backend, rounded(l.Elapsed), l.Taken.UTC().Format("2006-01-02 15:04:05 UTC")),
+		fmt.Sprintf("census: %d entries of %s by %s in %v, at %s", l.Count.All.Entries, report.Counted(len(l.Count.Processes), "process"), l.Backend, rounded(l.Elapsed), l.Taken.UTC().Format("2006-01-02 15:04:05 UTC")),
 		host,
 	}
 }
@@ -166,16 +159,20 @@ func (l *Live) banners() []string {
 		banners = append(banners, "note: "+n)
 	}
 	if n := len(l.Changed); n > 0 {
-		banners = append(banners, fmt.Sprintf("moving: %s mapped or unmapped memory while being read: those figures are of no single moment", counted(n, "process", "processes")))
+		banners = append(banners, fmt.Sprintf("moving: %s mapped or unmapped memory while being read: those figures are of no single moment", report.Counted(n, "process")))
 	}
 	if n := len(l.Gone); n > 0 {
-		banners = append(banners, fmt.Sprintf("gone: %s ended before being read", counted(n, "process", "processes")))
+		banners = append(banners, fmt.Sprintf("gone: %s ended before being read", report.Counted(n, "process")))
 	}
 	if n := len(l.Twins); n > 0 {
-		banners = append(banners, fmt.Sprintf("twins: %s the memory of another that is counted, and not counted again", counted(n, "process shares", "processes share")))
+		share := "processes share"
+		if n == 1 {
+			share = "process shares"
+		}
+		banners = append(banners, fmt.Sprintf("twins: %d %s the memory of another that is counted, and not counted again", n, share))
 	}
 	if n := len(l.Refused); n > 0 {
-		banners = append(banners, fmt.Sprintf("refused: %s may not be looked into, not even by root here: they are in no figure", counted(n, "process", "processes")))
+		banners = append(banners, fmt.Sprintf("refused: %s may not be looked into, not even by root here: they are in no figure", report.Counted(n, "process")))
 	}
 	if l.Generations {
 		banners = append(banners, generationsNote)

@@ -114,7 +114,7 @@ func startFaults(targets []faults.Target) (stop func() (*faults.Recording, error
 // Answer is the sentence that the reader came for.
 func (r *Recorded) Answer() string {
 	c := r.Count
-	who := counted(len(r.Containers), "container", "containers")
+	who := report.Counted(len(r.Containers), "container")
 	if len(r.Containers) == 1 {
 		who = r.Containers[0].Name
 	}

@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"math"
 	"slices"
 	"strings"
 
@@ -106,7 +105,7 @@ func (r reading) mean(over []found, value func(found) map[int]float64) (e stats.
 		}
 	}
 	if len(means) == 0 {
-		return stats.Estimate{Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN(), Level: r.Report.Level}}, of
+		return stats.Absent(r.Report.Level), of
 	}
 	return settled(r.Mean(means)), of
 }

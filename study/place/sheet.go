@@ -51,7 +51,7 @@ func answer(w *Watched, p *Proposal, a *Applied) string {
 			kinds = append(kinds, fmt.Sprintf("%d %s", n, b))
 		}
 	}
-	seen := fmt.Sprintf("Of %s, %s.", counted(len(w.Subjects), "container", "containers"), strings.Join(kinds, ", "))
+	seen := fmt.Sprintf("Of %s, %s.", report.Counted(len(w.Subjects), "container"), strings.Join(kinds, ", "))
 	switch {
 	case p.Healthy():
 		return seen + " None that answers waits for a CPU because of one that computes" + w.elsewhere() + ": nothing is proposed."
@@ -77,13 +77,6 @@ func (w *Watched) elsewhere() string {
 		}
 	}
 	return ""
-}
-
-func counted(n int, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, more)
 }
 
 func (w *Watched) facts(on record.Host) []string {

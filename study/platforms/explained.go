@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 
+	"tare/overhead"
 	"tare/record"
 	"tare/stats"
 )
@@ -73,7 +74,7 @@ func (r reading) perTrial(c record.Condition, of func(record.Condition, map[stri
 func (r reading) watchedFigure(c record.Condition, of func(record.Condition, map[string]float64) float64) stats.Estimate {
 	blocks := r.perTrial(c, of)
 	if len(blocks) == 0 {
-		return r.absent()
+		return stats.Absent(r.Report.Level)
 	}
 	return r.Mean(blocks)
 }
@@ -132,14 +133,14 @@ func (r reading) explain(name string) (all []explanation) {
 			continue
 		}
 		e := explanation{spot: s, vanilla: vanilla, pinned: pinned}
-		lost := difference(r.PerBlock(pinned, s.metric.Name), r.PerBlock(vanilla, s.metric.Name))
+		lost := overhead.Difference(r.PerBlock(pinned, s.metric.Name), r.PerBlock(vanilla, s.metric.Name))
 		cpu := func(_ record.Condition, cov map[string]float64) float64 { return orNaN(cov, covCPU) }
-		worked := scaled(difference(r.perTrial(pinned, cpu), r.perTrial(vanilla, cpu)), 1/s.size)
+		worked := scaled(overhead.Difference(r.perTrial(pinned, cpu), r.perTrial(vanilla, cpu)), 1/s.size)
 		moved := func(_ record.Condition, cov map[string]float64) float64 { return orNaN(cov, covMigrations) }
 		e.lost, e.worked = r.meanOf(lost), r.meanOf(worked)
-		e.moves = r.meanOf(difference(r.perTrial(pinned, moved), r.perTrial(vanilla, moved)))
+		e.moves = r.meanOf(overhead.Difference(r.perTrial(pinned, moved), r.perTrial(vanilla, moved)))
 		whole, part := together(lost, worked)
-		e.part = r.absent()
+		e.part = stats.Absent(r.Report.Level)
 		if len(whole) > 0 {
 			// Of single blocks either difference may be negative: they are no counts.
 			e.part = stats.MeanRatio(whole, part, r.Report.Level, r.Run.Seed)
@@ -151,20 +152,9 @@ func (r reading) explain(name string) (all []explanation) {
 
 func (r reading) meanOf(blocks map[int]float64) stats.Estimate {
 	if len(blocks) == 0 {
-		return r.absent()
+		return stats.Absent(r.Report.Level)
 	}
 	return r.Mean(blocks)
-}
-
-// difference is b less a, in blocks that both have.
-func difference(a, b map[int]float64) map[int]float64 {
-	all := map[int]float64{}
-	for block, v := range b {
-		if base, ok := a[block]; ok {
-			all[block] = v - base
-		}
-	}
-	return all
 }
 
 // together are two figures' values, in order, of blocks that both have.

@@ -61,7 +61,7 @@ func (r reading) look(name string) (all []seen) {
 		}
 		at := seen{spot: s, cost: map[mark]stats.Estimate{}, of: map[mark]record.Condition{}}
 		for _, m := range marks {
-			at.cost[m] = r.absent()
+			at.cost[m] = stats.Absent(r.Report.Level)
 			if c, ok := s.one(m.kind, m.preset); ok {
 				at.cost[m], at.of[m] = r.cost(s, c), c
 			}
@@ -132,7 +132,7 @@ func (r reading) blocks(all []seen) string {
 	case least == 1:
 		return "1 block"
 	}
-	return blocksText(least)
+	return report.Counted(least, "block")
 }
 
 // larger is what to run where a host has what this one lacks.
@@ -294,7 +294,7 @@ func (r reading) gain(s seen, kind Kind) stats.Estimate {
 	vanilla, ok := s.of[mark{kind, Vanilla}]
 	pinned, had := s.of[mark{kind, Pinned}]
 	if !ok || !had {
-		return r.absent()
+		return stats.Absent(r.Report.Level)
 	}
 	return r.against(s.spot, vanilla, pinned)
 }
@@ -469,12 +469,4 @@ func (r reading) judgeDatabase() (claim.Judgement, bool) {
 		d.rests("intervals do not decide on %s", sizeOf(first.spot))
 	}
 	return d.done()
-}
-
-// blocksText writes "1 block", "2 blocks".
-func blocksText(n int) string {
-	if n == 1 {
-		return "1 block"
-	}
-	return fmt.Sprintf("%d blocks", n)
 }

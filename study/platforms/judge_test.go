@@ -7,6 +7,7 @@ import (
 
 	"tare/claim"
 	"tare/record"
+	"tare/report"
 )
 
 // verdictOn settles a run's judgements, and gives that of a claim.
@@ -394,7 +395,7 @@ func TestRules(t *testing.T) {
 
 func TestBlocksText(t *testing.T) {
 	for n, want := range map[int]string{1: "1 block", 2: "2 blocks"} {
-		if got := blocksText(n); got != want {
+		if got := report.Counted(n, "block"); got != want {
 			t.Errorf("%d: %q", n, got)
 		}
 	}

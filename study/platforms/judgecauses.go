@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tare/claim"
+	"tare/overhead"
 	"tare/report"
 )
 
@@ -40,7 +41,7 @@ func (r reading) judgeCauses() (claim.Judgement, bool) {
 			d.Ours += fmt.Sprintf(", with %s moves more", report.Said(e.moves, 1))
 		}
 	}
-	d.rests("%s on %s, watched, %s: what is lost in CPU time holds cold caches after moves, and accounting; the rest was waited for", e.spot.workload, sizeOf(e.spot), blocksText(e.lost.N))
+	d.rests("%s on %s, watched, %s: what is lost in CPU time holds cold caches after moves, and accounting; the rest was waited for", e.spot.workload, sizeOf(e.spot), report.Counted(e.lost.N, "block"))
 	switch {
 	case !above(e.lost, 0):
 		d.rests("vanilla loses nothing against pinned here that could be explained")
@@ -86,7 +87,7 @@ func (r reading) judgeInterrupts() (claim.Judgement, bool) {
 		if !had || same(vanilla) {
 			continue
 		}
-		moved := r.meanOf(difference(r.perTrial(pinned, elsewhereEach), r.perTrial(vanilla, elsewhereEach)))
+		moved := r.meanOf(overhead.Difference(r.perTrial(pinned, elsewhereEach), r.perTrial(vanilla, elsewhereEach)))
 		if !moved.Known() {
 			continue
 		}

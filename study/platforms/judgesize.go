@@ -7,6 +7,7 @@ import (
 
 	"tare/claim"
 	"tare/model/size"
+	"tare/overhead"
 	"tare/record"
 	"tare/report"
 	"tare/stats"
@@ -232,7 +233,7 @@ func (r reading) judgeHosts() (claim.Judgement, bool) {
 	if pinning.Value > 0 {
 		d.Ours += fmt.Sprintf(", pinned against vanilla there %s times", report.Said(pinning, 1))
 	}
-	d.rests("%s, its container's share %.2g and %.2g of the CPUs, %s", s.workload, s.size/float64(small.cpus), s.size/float64(large.cpus), blocksText(more.N))
+	d.rests("%s, its container's share %.2g and %.2g of the CPUs, %s", s.workload, s.size/float64(small.cpus), s.size/float64(large.cpus), report.Counted(more.N, "block"))
 	switch why := emulated(s.all...); {
 	case why != "":
 		d.NotRepresentative = why
@@ -291,7 +292,7 @@ func (r reading) tasks() (all []tasked) {
 				continue
 			}
 			t := tasked{spot: s, tasks: most, of: conditions[most], one: r.geometric(byTasks[least]), many: r.geometric(byTasks[most])}
-			t.more = r.meanOf(scaled(difference(byTasks[least], byTasks[most]), 100))
+			t.more = r.meanOf(scaled(overhead.Difference(byTasks[least], byTasks[most]), 100))
 			all = append(all, t)
 		}
 	}
@@ -337,7 +338,7 @@ func (r reading) judgeTasks() (claim.Judgement, bool) {
 	if t.more.Value == t.more.Value {
 		d.Ours = fmt.Sprintf("%s, %s: one process %s times bare metal, %d %s times, %s points more", t.of.Platform, sizeOf(t.spot), report.Said(t.one, 1), t.tasks, report.Said(t.many, 1), report.Said(t.more, 1))
 	}
-	d.rests("%s cut in %d, %s, %s; S2 had thirty on 16 cores", t.workload, t.tasks, sizeOf(t.spot), blocksText(t.more.N))
+	d.rests("%s cut in %d, %s, %s; S2 had thirty on 16 cores", t.workload, t.tasks, sizeOf(t.spot), report.Counted(t.more.N, "block"))
 	switch {
 	case above(t.more, points):
 		d.Verdict = claim.Confirmed

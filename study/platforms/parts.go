@@ -161,7 +161,7 @@ func (r reading) heatParts() (parts []report.Part) {
 			row := report.HeatRow{Name: col.label()}
 			any := false
 			for _, s := range spots {
-				field := report.HeatField{Ratio: r.absent()}
+				field := report.HeatField{Ratio: stats.Absent(r.Report.Level)}
 				if c, ok := s.at(col); ok {
 					field.Ratio, field.Faint = r.cost(s, c), emulated(c) != ""
 					any = any || field.Ratio.Value > 0

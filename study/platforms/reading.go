@@ -299,11 +299,6 @@ func (r reading) hostCPUs() int {
 // sizeOf is a spot's size in words.
 func sizeOf(s spot) string { return Size{CPUs: s.size, Memory: s.memory}.String() }
 
-// absent is the estimate of what was not measured.
-func (r reading) absent() stats.Estimate {
-	return stats.Estimate{Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN(), Level: r.Report.Level}}
-}
-
 // measured tells that a spot's baseline has a figure.
 func (r reading) measured(s spot) bool {
 	return len(r.PerBlock(s.base, s.metric.Name)) > 0

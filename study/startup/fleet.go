@@ -10,6 +10,7 @@ import (
 
 	"tare/lab"
 	"tare/platform"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -23,7 +24,7 @@ type fleet struct {
 // container is one of a fleet, from its making to its removal.
 type container struct {
 	created platform.Created
-	out     lab.Output
+	running kit.Running // as its readiness is asked of, both streams in one
 	args    []string
 	service workload.Readier // nil where there is nothing to ask
 
@@ -55,7 +56,7 @@ func lay(ctx context.Context, b lab.Bench, w workload.Workload, count int) (*fle
 	specs := make([]platform.Spec, count)
 	f.containers = make([]*container, count)
 	for i := range specs {
-		f.containers[i] = &container{args: f.args, out: lab.Output{Most: outputKept}}
+		f.containers[i] = &container{args: f.args, running: kit.Running{Bench: b, Parameters: c.Params, Out: lab.Output{Most: outputKept}}}
 		if serves {
 			f.containers[i].service = service
 		}
@@ -63,7 +64,7 @@ func lay(ctx context.Context, b lab.Bench, w workload.Workload, count int) (*fle
 		// Only a service that shows by its output that it is ready is listened
 		// to: an attached stream is a connection and two threads of the engine.
 		if l, ok := w.(workload.Listener); serves && ok && l.Listens() {
-			specs[i].Stdout, specs[i].Stderr = &f.containers[i].out, &f.containers[i].out
+			specs[i].Stdout, specs[i].Stderr = &f.containers[i].running.Out, &f.containers[i].running.Out
 		}
 	}
 	var failing atomic.Bool

@@ -10,12 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"tare/kernel/clock"
 	"tare/kernel/process"
 	"tare/lab"
-	"tare/platform"
 	"tare/workload"
 )
 
@@ -167,7 +164,8 @@ func (s starter) start(ctx context.Context, c *container, watch look, origin tim
 		seen <- moment.Sub(origin)
 	}()
 	if c.service != nil {
-		err = c.service.Ready(workload.WithReadyLimit(getting, s.readyIn), view{c: c, instance: instance, params: s.bench.Condition().Params})
+		c.running.Instance = instance
+		err = c.service.Ready(workload.WithReadyLimit(getting, s.readyIn), &c.running)
 		t.Ready = time.Since(origin)
 	}
 	t.First = <-seen
@@ -189,32 +187,3 @@ func failure(ctx context.Context, doing string, err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return doing + ": " + line
 }
-
-// view is a started container as its workload's readiness check sees it.
-type view struct {
-	c        *container
-	instance platform.Instance
-	params   workload.Params
-}
-
-var _ workload.Trial = view{}
-
-func (v view) Params() workload.Params { return v.params }
-
-func (v view) Address(port int) string { return v.instance.Address(port) }
-
-func (v view) Wait(ctx context.Context) (workload.Exit, error) {
-	exit, err := v.instance.Wait(ctx)
-	return workload.Exit{Code: exit.Code, OOMKilled: exit.OOMKilled, Elapsed: exit.Elapsed, CPU: -1}, err
-}
-
-// Output gives both streams as one: what is looked for stands in either.
-func (v view) Output() (stdout, stderr []byte) { return v.c.out.Bytes(), nil }
-
-func (v view) Generate(context.Context, []string) ([]byte, error) {
-	return nil, errors.New("a check of readiness has no load program")
-}
-
-func (v view) Record(string, float64) {}
-
-func (v view) RecordHistogram(string, *hdrhistogram.Histogram) {}

@@ -310,10 +310,8 @@ func (p *page) rampCharts(w string) []report.Part {
 }
 
 func point(x float64, e stats.Estimate, scale float64, past bool) report.Point {
-	p := report.Point{X: x, Y: e.Value * scale, Past: past}
-	if e.Known() {
-		p.Low, p.High = e.Interval.Low*scale, e.Interval.High*scale
-	}
+	p := report.At(x, e, scale)
+	p.Past = past
 	return p
 }
 

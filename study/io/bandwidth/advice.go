@@ -6,7 +6,8 @@ import (
 	"tare/advise"
 	"tare/claim"
 	"tare/record"
-	"tare/stats"
+	"tare/report"
+	"tare/study/kit"
 )
 
 // Advice is what a run recommends of memory bandwidth, with what it rests on.
@@ -27,14 +28,6 @@ const worthIt = 1.1
 // decider is the kernel by which processes are compared.
 const decider = "triad"
 
-func (r reading) evidence(says, unit string, figure stats.Estimate, conditions ...record.Condition) advise.Evidence {
-	e := advise.Evidence{Run: r.Run.ID, Says: says, Figure: figure, Unit: unit}
-	for _, c := range conditions {
-		e.Conditions = append(e.Conditions, c.ID)
-	}
-	return e
-}
-
 // contain: a container takes no bandwidth, wherever its data lie.
 func (r reading) contain() (advise.Advice, bool) {
 	a := advise.Advice{
@@ -52,7 +45,7 @@ func (r reading) contain() (advise.Advice, bool) {
 		for _, s := range spots {
 			conditions = append(append(conditions, s.base), s.contained()...)
 		}
-		a.Evidence = append(a.Evidence, r.evidence(kernel+" against bare metal", "times", ratio, conditions...))
+		a.Evidence = append(a.Evidence, kit.Evidence(r.Run, kernel+" against bare metal", "times", ratio, conditions...))
 	}
 	return a, len(a.Evidence) > 0
 }
@@ -68,8 +61,8 @@ func (r reading) spread() (advise.Advice, bool) {
 		return advise.Advice{}, false
 	}
 	return advise.Advice{
-		Rule: "processes-for-bandwidth", Source: "tare", Set: "give it " + processesText(most.processes) + " rather than " + processesText(one.processes), For: "programs that memory bandwidth bounds",
-		Evidence: []advise.Evidence{r.evidence(decider+", "+processesText(most.processes)+" against "+processesText(one.processes), "times", ratio, one.base, most.base)},
+		Rule: "processes-for-bandwidth", Source: "tare", Set: "give it " + report.Counted(most.processes, "process") + " rather than " + report.Counted(one.processes, "process"), For: "programs that memory bandwidth bounds",
+		Evidence: []advise.Evidence{kit.Evidence(r.Run, decider+", "+report.Counted(most.processes, "process")+" against "+report.Counted(one.processes, "process"), "times", ratio, one.base, most.base)},
 	}, true
 }
 
@@ -86,7 +79,7 @@ func (r reading) apart() (advise.Advice, bool) {
 	}
 	return advise.Advice{
 		Rule: "no-more-ranks-than-cpus", Source: "tare", Set: "start no more MPI processes than the container has CPUs", For: "MPI programs",
-		Evidence: []advise.Evidence{r.evidence(decider+", "+processesText(fitting.processes)+" against "+processesText(most.processes), "times", ratio, most.base, fitting.base)},
+		Evidence: []advise.Evidence{kit.Evidence(r.Run, decider+", "+report.Counted(fitting.processes, "process")+" against "+report.Counted(most.processes, "process"), "times", ratio, most.base, fitting.base)},
 	}, true
 }
 

@@ -14,7 +14,6 @@
 package bandwidth
 
 import (
-	"fmt"
 	"strconv"
 
 	"tare/study/io/place"
@@ -78,11 +77,4 @@ func millions(n int64) string {
 		return strconv.FormatFloat(float64(n)/1e6, 'f', -1, 64) + " M"
 	}
 	return strconv.FormatInt(n, 10)
-}
-
-func processesText(n int) string {
-	if n == 1 {
-		return "1 process"
-	}
-	return fmt.Sprintf("%d processes", n)
 }

@@ -9,7 +9,6 @@ import (
 	"tare/platform"
 	"tare/record"
 	"tare/report"
-	"tare/stats"
 	"tare/study/io/place"
 )
 
@@ -63,7 +62,7 @@ func Judge(run record.Run) []claim.Judgement {
 	default:
 		j.Verdict = claim.Inconclusive
 	}
-	why := []string{fmt.Sprintf("%s beyond the caches, %s, %s", cellsText(spots), strings.Join(r.storages(), ", "), r.blocksText(blocks))}
+	why := []string{fmt.Sprintf("%s beyond the caches, %s, %s", cellsText(spots), strings.Join(r.storages(), ", "), place.Blocks(r.Run, blocks))}
 	if !spots[0].told {
 		why = append(why, fmt.Sprintf("nobody tells of its caches: sizes from %s elements on are taken to be beyond them", millions(leastElements)))
 	}
@@ -132,31 +131,6 @@ func on(engine string, spots []spot) (all []spot) {
 		}
 	}
 	return all
-}
-
-// blocksText is a number of blocks, or of what stands for them in a run that was
-// measured elsewhere.
-func (r reading) blocksText(n int) string {
-	noun := "block"
-	if r.Run.Plan.Imported != nil {
-		noun = "repetition" // nothing says that they were made together
-	}
-	switch n {
-	case 0:
-		return "no " + noun + " that all have"
-	case 1:
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// within and beyond tell where an interval lies beside the smallest effect, in percent.
-func within(ratio stats.Estimate, percent float64) bool {
-	return ratio.Known() && ratio.Interval.Low >= 1-percent/100 && ratio.Interval.High <= 1+percent/100
-}
-
-func beyond(ratio stats.Estimate, percent float64) bool {
-	return ratio.Known() && (ratio.Interval.Low > 1+percent/100 || ratio.Interval.High < 1-percent/100)
 }
 
 // figures are ours: of each storage at S5's size, named as the published ones, and of

@@ -163,10 +163,10 @@ func (r reading) sizes() []report.Part {
 	slices.Sort(counts)
 	labels := r.labels()
 	for _, n := range counts {
-		bare := report.Series{Name: processesText(n) + ", bare", Group: processesText(n)}
-		contained := report.Series{Name: processesText(n) + ", container", Group: processesText(n), Dashed: true}
+		bare := report.Series{Name: report.Counted(n, "process") + ", bare", Group: report.Counted(n, "process")}
+		contained := report.Series{Name: report.Counted(n, "process") + ", container", Group: report.Counted(n, "process"), Dashed: true}
 		if len(labels) > 0 {
-			contained.Name = processesText(n) + ", " + labels[len(labels)-1]
+			contained.Name = report.Counted(n, "process") + ", " + labels[len(labels)-1]
 		}
 		for _, s := range r.shown() {
 			if s.processes != n {

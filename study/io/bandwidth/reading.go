@@ -12,6 +12,9 @@ import (
 	"tare/study/io/place"
 )
 
+// within and beyond tell where an interval lies beside the smallest effect, in percent.
+var within, beyond = stats.Within, stats.Beyond
+
 // reading is a run as the judge and the page of this study read it. The run may be
 // one that was measured elsewhere: it has then no more than the kernels' rates.
 type reading struct {

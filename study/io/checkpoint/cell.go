@@ -1,10 +1,10 @@
 package checkpoint
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 
+	"tare/report"
 	"tare/study/io/place"
 	"tare/workload"
 )
@@ -85,7 +85,7 @@ func (c cell) factors() map[string]string {
 // text names the cell for people: "2.5 M x 2 ranks, dropped". What is as S5 had it is
 // left out.
 func (c cell) text() string {
-	text := millions(c.particles) + " x " + plural(c.ranks, "rank")
+	text := millions(c.particles) + " x " + report.Counted(c.ranks, "rank")
 	for _, f := range []struct{ level, published string }{{c.api, POSIX}, {c.layout, FilePerRank}, {c.cache, Kept}, {c.sync, NoSync}} {
 		if f.level != f.published {
 			text += ", " + f.level
@@ -103,13 +103,6 @@ func millions(n int64) string {
 		return strconv.FormatInt(n, 10)
 	}
 	return strconv.FormatFloat(float64(n)/1e6, 'f', -1, 64) + " M"
-}
-
-func plural(n int, of string) string {
-	if n == 1 {
-		return "1 " + of
-	}
-	return fmt.Sprintf("%d %ss", n, of)
 }
 
 // bytesText writes a size as S5 counts it, in powers of ten.

@@ -12,6 +12,7 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/record"
+	"tare/report"
 	"tare/study/io/place"
 	"tare/study/kit"
 	"tare/workload"
@@ -279,7 +280,7 @@ func (b *builder) remark(d lab.Design) {
 		}
 	}
 	if len(beyond) > 0 {
-		b.notes.Add("%s ranks share %s: they wait for one another's CPU time, on bare metal as in containers", joined(beyond), plural(len(b.Host.CPUs), "CPU"))
+		b.notes.Add("%s ranks share %s: they wait for one another's CPU time, on bare metal as in containers", joined(beyond), report.Counted(len(b.Host.CPUs), "CPU"))
 	}
 	if len(cached) > 0 {
 		b.notes.Add("%s: more is written than the kernel lets wait in memory (%s, vm.dirty_ratio): writers are held back to what the disk takes", joined(cached), bytesText(limit))

@@ -105,7 +105,7 @@ func (r reading) leftOut() string {
 	if n == 0 {
 		return ""
 	}
-	return plural(n, "cell") + " with more ranks than CPUs decide nothing: a rate is by the slowest rank's own time, in which the waiting for a CPU to begin on is not"
+	return report.Counted(n, "cell") + " with more ranks than CPUs decide nothing: a rate is by the slowest rank's own time, in which the waiting for a CPU to begin on is not"
 }
 
 // judged are the modes that the claim is judged in: from the page cache, as S5 read,
@@ -204,7 +204,7 @@ func (f finding) judge() (claim.Verdict, string) {
 	for _, metric := range metrics {
 		volume, bind, between := f.volume[metric], f.bind[metric], f.between[metric]
 		if !volume.Known() || !bind.Known() || !between.Known() {
-			return claim.Inconclusive, plural(min(volume.N, bind.N), f.counted) + " are too few for an interval"
+			return claim.Inconclusive, report.Counted(min(volume.N, bind.N), f.counted) + " are too few for an interval"
 		}
 		for _, loss := range []stats.Estimate{volume, bind} {
 			if loss.Interval.Low > most {
@@ -311,7 +311,7 @@ func (f finding) says() string {
 }
 
 func (f finding) rests() string {
-	text := fmt.Sprintf("%s: %s, %s", f.mode.text(), plural(f.cells, "cell"), plural(f.volume[write].N, f.counted))
+	text := fmt.Sprintf("%s: %s, %s", f.mode.text(), report.Counted(f.cells, "cell"), report.Counted(f.volume[write].N, f.counted))
 	if f.cells > 1 {
 		text += fmt.Sprintf(", of whose intervals %d tell a loss, %d a gain and %d neither", f.losing, f.gaining, f.open)
 	}
@@ -356,5 +356,5 @@ func (r reading) fromMemory() string {
 	if above == 0 {
 		return ""
 	}
-	return fmt.Sprintf("in %d of %s bare metal reads faster than %s: if that is what the device gives, as S5's does, those reads are from the page cache, which is taken as kept", above, plural(len(kept), "cell"), device.Text())
+	return fmt.Sprintf("in %d of %s bare metal reads faster than %s: if that is what the device gives, as S5's does, those reads are from the page cache, which is taken as kept", above, report.Counted(len(kept), "cell"), device.Text())
 }

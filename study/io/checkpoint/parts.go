@@ -8,11 +8,13 @@ import (
 	"strings"
 
 	"tare/claim"
+	"tare/overhead"
 	"tare/platform"
 	"tare/record"
 	"tare/report"
 	"tare/stats"
 	"tare/study/io/place"
+	"tare/study/kit"
 )
 
 const perMega = 1e-6 // bytes a second to MB/s
@@ -295,7 +297,7 @@ func (r reading) floors() []report.Part {
 			}
 			row := []report.Cell{{Text: name}}
 			for _, metric := range metrics {
-				moves := deviationOf(inOrder(r.PerBlock(f, metric)))
+				moves := deviationOf(overhead.InOrder(r.PerBlock(f, metric)))
 				beside := report.Absent()
 				if of, ok := c.beside(f); ok {
 					beside = report.Estimated(r.Ratio(r.PerBlock(f, metric), r.PerBlock(of, metric)), 100)
@@ -392,7 +394,7 @@ func (r reading) chart(m mode, metric, axis string, x, other func(measured) floa
 		return report.Chart{}, false
 	}
 	slices.SortFunc(cells, func(a, b measured) int { return cmp.Compare(x(a), x(b)) })
-	at := plural(cells[0].ranks, "rank")
+	at := report.Counted(cells[0].ranks, "rank")
 	if axis == ranks {
 		at = millions(cells[0].particles) + " particles a rank"
 	}
@@ -411,7 +413,7 @@ func (r reading) chart(m mode, metric, axis string, x, other func(measured) floa
 		for _, c := range having(cells, at) {
 			of, _ := at(c)
 			if v := r.Value(of, metric); known(v) {
-				s.Points = append(s.Points, point(x(c), v))
+				s.Points = append(s.Points, report.At(x(c), v, perMega))
 			}
 		}
 		if len(s.Points) > 0 {
@@ -438,14 +440,6 @@ func inOrderOf(m map[float64][]measured) []float64 {
 	return keys
 }
 
-func point(x float64, e stats.Estimate) report.Point {
-	p := report.Point{X: x, Y: e.Value * perMega}
-	if e.Known() {
-		p.Low, p.High = e.Interval.Low*perMega, e.Interval.High*perMega
-	}
-	return p
-}
-
 // about says what the figures are of.
 func (r reading) about() report.Prose {
 	text := []string{"A checkpoint that the page cache takes is not on a disk when its write ends, and one that is still there when it is read does not come from one. With the page cache kept, as S5 had it, memory is measured. A write is the disk's where the page cache is bypassed or fsync ends it, a read where the cache was bypassed or dropped; dropping lies between the two, and outside of their times."}
@@ -456,7 +450,7 @@ func (r reading) about() report.Prose {
 		}
 		return report.Prose{Title: "What is measured", Text: strings.Join(text, "\n\n")}
 	}
-	for _, more := range []string{r.notDropped(), sentence(r.inVain()), sentence(r.leftOut()), r.spans()} {
+	for _, more := range []string{r.notDropped(), kit.Sentence(r.inVain()), kit.Sentence(r.leftOut()), r.spans()} {
 		if more != "" {
 			text = append(text, more)
 		}
@@ -494,14 +488,6 @@ func (r reading) notDropped() string {
 		return "Where the page cache was dropped, none of the files' pages was in memory when reading began (mincore): what was read came from the disk, or from what stands behind it."
 	}
 	return fmt.Sprintf("Where the page cache was dropped, up to %.2g %% of a file's pages were in memory all the same when reading began (mincore), and were not read from the disk.", 100*most)
-}
-
-// sentence makes one of a clause.
-func sentence(clause string) string {
-	if clause == "" {
-		return ""
-	}
-	return strings.ToUpper(clause[:1]) + clause[1:] + "."
 }
 
 // muchLonger is how many times a write's time its span is to be for saying so.

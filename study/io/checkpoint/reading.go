@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 
@@ -342,16 +341,8 @@ func (r reading) together(n int) reading {
 // interval is that of a single figure: it takes verdicts back, and must not do so the
 // more often the more is compared.
 func (r reading) scatter(cells []measured, of pick, metric string) (deviation, uncertain float64) {
-	values := inOrder(r.levels(having(cells, of), of, metric))
+	values := overhead.InOrder(r.levels(having(cells, of), of, metric))
 	return deviationOf(values), halfWidth(stats.GeometricMean(values, r.Level(), r.Run.Seed))
-}
-
-func inOrder(blocks map[int]float64) []float64 {
-	var values []float64
-	for _, block := range slices.Sorted(maps.Keys(blocks)) {
-		values = append(values, blocks[block])
-	}
-	return values
 }
 
 func deviationOf(values []float64) float64 {
@@ -378,7 +369,7 @@ func halfWidth(e stats.Estimate) float64 {
 
 // level is a rate over cells, with its interval over blocks.
 func (r reading) level(cells []measured, of pick, metric string) stats.Estimate {
-	return stats.GeometricMean(inOrder(r.levels(having(cells, of), of, metric)), r.Report.Level, r.Run.Seed)
+	return stats.GeometricMean(overhead.InOrder(r.levels(having(cells, of), of, metric)), r.Report.Level, r.Run.Seed)
 }
 
 // covariate is the mean of what the trials of a cell have of it; NaN where none has.

@@ -7,6 +7,7 @@ import (
 	"tare/platform"
 	"tare/record"
 	"tare/stats"
+	"tare/study/kit"
 )
 
 // Advice is what a run recommends, with what it rests on. Each is given where the run
@@ -33,14 +34,6 @@ const (
 	worthASetting = 1.05
 	worthAChange  = 1.2
 )
-
-func (r reading) evidence(says, unit string, figure stats.Estimate, conditions ...record.Condition) advise.Evidence {
-	e := advise.Evidence{Run: r.Run.ID, Says: says, Figure: figure, Unit: unit}
-	for _, c := range conditions {
-		e.Conditions = append(e.Conditions, c.ID)
-	}
-	return e
-}
 
 // against is the rate in b against that in a.
 func (r reading) against(c cell, a, b record.Condition) stats.Estimate {
@@ -81,8 +74,8 @@ func (r reading) hostNetwork() (advise.Advice, bool) {
 	return advise.Advice{
 		Rule: "host-network", Source: "tare", Set: "give it the host's network (--network host)",
 		For: "services that answer many small requests", Unless: "its ports must be kept from the host's, or apart from another's",
-		Evidence: []advise.Evidence{r.evidence("requests a second on the host's network against the bridge, "+c.name(), "times", ratio, bridged, host),
-			r.evidence("what the bridge adds to one", "us", more, bridged, host)},
+		Evidence: []advise.Evidence{kit.Evidence(r.Run, "requests a second on the host's network against the bridge, "+c.name(), "times", ratio, bridged, host),
+			kit.Evidence(r.Run, "what the bridge adds to one", "us", more, bridged, host)},
 	}, true
 }
 
@@ -99,7 +92,7 @@ func (r reading) noProxy() (advise.Advice, bool) {
 	return advise.Advice{
 		Rule: "no-userland-proxy", Source: "tare", Set: "reach it at the container's own address, or by another than loopback; or start the engine with --userland-proxy=false",
 		For:      "clients on the host that reach a published port at 127.0.0.1",
-		Evidence: []advise.Evidence{r.evidence("requests a second at the container's own address against the userland proxy, "+c.name(), "times", ratio, proxied, direct)},
+		Evidence: []advise.Evidence{kit.Evidence(r.Run, "requests a second at the container's own address against the userland proxy, "+c.name(), "times", ratio, proxied, direct)},
 	}, true
 }
 
@@ -128,7 +121,7 @@ func (r reading) pipelines() (advise.Advice, bool) {
 		return advise.Advice{
 			Rule: "pipeline", Source: "S5", Set: "send requests in pipelines",
 			For:      "clients that have several to ask at once",
-			Evidence: []advise.Evidence{r.evidence(many.name()+" against "+one.name()+", in a container", "times", ratio, p, other)},
+			Evidence: []advise.Evidence{kit.Evidence(r.Run, many.name()+" against "+one.name()+", in a container", "times", ratio, p, other)},
 		}, true
 	}
 	return advise.Advice{}, false
@@ -154,7 +147,7 @@ func (r reading) fileInVolume() (advise.Advice, bool) {
 			return advise.Advice{
 				Rule: "file-in-volume", Source: "tare", Set: "lay the append-only file in a volume (--volume)",
 				For:      "databases that bring what they write to the disk",
-				Evidence: []advise.Evidence{r.evidence("requests a second with the file in a volume against the layer, appendonly="+c.appendOnly, "times", ratio, p, volume)},
+				Evidence: []advise.Evidence{kit.Evidence(r.Run, "requests a second with the file in a volume against the layer, appendonly="+c.appendOnly, "times", ratio, p, volume)},
 			}, true
 		}
 	}

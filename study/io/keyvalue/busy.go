@@ -63,7 +63,7 @@ func (r reading) busyPart() []report.Part {
 				row = append(row, report.Absent())
 				continue
 			}
-			row = append(row, told(r.difference(base, r.cpu(c, p))))
+			row = append(row, report.ToldFrom(0, r.difference(base, r.cpu(c, p))))
 		}
 		t.Rows = append(t.Rows, row)
 	}

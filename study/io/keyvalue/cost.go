@@ -132,7 +132,7 @@ func (r reading) costParts() []report.Part {
 				return report.Absent()
 			}
 			e.Value, e.Interval.Low, e.Interval.High = e.Value*scale, e.Interval.Low*scale, e.Interval.High*scale
-			return told(e)
+			return report.ToldFrom(0, e)
 		}
 		of := func(form request.Form) report.Cell {
 			if m.tests[form] == nil {
@@ -176,7 +176,7 @@ func (r reading) unpairedPart() report.Table {
 				row = append(row, report.Absent())
 				continue
 			}
-			row = append(row, told(r.cost(c, p)))
+			row = append(row, report.ToldFrom(0, r.cost(c, p)))
 		}
 		t.Rows = append(t.Rows, row)
 	}

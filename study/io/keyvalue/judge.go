@@ -12,6 +12,7 @@ import (
 	"tare/record"
 	"tare/report"
 	"tare/stats"
+	"tare/study/io/place"
 )
 
 // judged is the claim that this study decides.
@@ -74,24 +75,8 @@ func (r reading) judge() []claim.Judgement {
 	if idle := r.idle(); len(idle) > 0 {
 		rests = append(rests, "on bare metal the server was not busy throughout ("+strings.Join(idle, ", ")+"), so that the load hides a part of the cost")
 	}
-	j.Rests = strings.Join(append([]string{fmt.Sprintf("%d kinds of requests in %s, without persistence", len(r.reference()), r.blocksText(slices.Concat(host, bridged)[0].fastLoss.N))}, rests...), "; ")
+	j.Rests = strings.Join(append([]string{fmt.Sprintf("%d kinds of requests in %s, without persistence", len(r.reference()), place.Blocks(r.Run, slices.Concat(host, bridged)[0].fastLoss.N))}, rests...), "; ")
 	return []claim.Judgement{j}
-}
-
-// blocksText is a number of blocks, or of what stands for them in a run that was
-// measured elsewhere.
-func (r reading) blocksText(n int) string {
-	noun := "block"
-	if r.Run.Plan.Imported != nil {
-		noun = "repetition"
-	}
-	switch n {
-	case 0:
-		return "no " + noun + " that all have"
-	case 1:
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // lacking names what of S5's cells a run has not.
@@ -287,7 +272,7 @@ func (r reading) figures() []claim.Figure {
 				return r.loss(c, p)
 			}
 		}
-		return absent(r.Report.Level)
+		return stats.Absent(r.Report.Level)
 	}
 	storages := []struct{ storage, name string }{{string(platform.StorageVolume), "volume"}, {string(platform.StorageBind), "bind mount"}}
 	if c, ok := find(reference, figureCommand, smallValue, longPipeline); ok {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tare/claim"
+	"tare/overhead"
 	"tare/platform"
 	"tare/record"
 	"tare/stats"
@@ -167,7 +168,7 @@ func TestUnpairedCosts(t *testing.T) {
 	apart, pairs := read(run), read(paired(run))
 	c := apart.reference()[0]
 	by := map[bool]stats.Estimate{false: apart.cost(c, c.places[0]), true: pairs.cost(c, c.places[0])}
-	want := stats.UnpairedDifference(apart.times(c, c.base).inOrder(), apart.times(c, c.places[0]).inOrder(), 0.95)
+	want := stats.UnpairedDifference(overhead.InOrder(apart.times(c, c.base)), overhead.InOrder(apart.times(c, c.places[0])), 0.95)
 	if by[false].Method != string(stats.MethodWelch) || by[false].Interval != want.Interval || by[true].Method == string(stats.MethodWelch) {
 		t.Errorf("apart %+v, want %+v; in pairs %+v", by[false], want, by[true])
 	}

@@ -106,7 +106,7 @@ func (r reading) losses(title string, cells []cell) report.Table {
 			}
 			loss := r.loss(c, p)
 			shown := report.Estimated(loss, 100)
-			if !apparent(loss) {
+			if !loss.ToldFrom(0) {
 				shown.Tone = report.Faint
 			}
 			row = append(row, shown)

@@ -39,7 +39,7 @@ func (r reading) persistence() []report.Part {
 			if p.ID == c.base.ID {
 				row = append(row, report.Cell{Text: "baseline", Tone: report.Faint}, report.Absent())
 			} else {
-				row = append(row, toldIn(r.loss(c, p), 100), told(r.cost(c, p)))
+				row = append(row, toldIn(r.loss(c, p), 100), report.ToldFrom(0, r.cost(c, p)))
 			}
 			f, ok := c.floorOf(p)
 			if !ok {
@@ -61,7 +61,7 @@ func (r reading) persistence() []report.Part {
 
 func toldIn(e stats.Estimate, scale float64) report.Cell {
 	c := report.Estimated(e, scale)
-	if !apparent(e) {
+	if !e.ToldFrom(0) {
 		c.Tone = report.Faint
 	}
 	return c

@@ -3,7 +3,6 @@ package keyvalue
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -122,18 +121,9 @@ func (r reading) cost(c cell, at record.Condition) stats.Estimate {
 // both, and of two samples where nothing pairs the run's repetitions.
 func (r reading) difference(base, of blocks) stats.Estimate {
 	if r.Run.Plan.Unpaired() {
-		return stats.UnpairedDifference(base.inOrder(), of.inOrder(), r.Report.Level)
+		return stats.UnpairedDifference(overhead.InOrder(base), overhead.InOrder(of), r.Report.Level)
 	}
 	return r.Mean(combine(func(v []float64) float64 { return v[1] - v[0] }, base, of))
-}
-
-// inOrder gives values in order of their blocks.
-func (b blocks) inOrder() []float64 {
-	values := make([]float64, 0, len(b))
-	for _, block := range slices.Sorted(maps.Keys(b)) {
-		values = append(values, b[block])
-	}
-	return values
 }
 
 // combine computes from several values of each block that has all.
@@ -296,14 +286,4 @@ func (r reading) controls() []place.Control {
 		return slices.ContainsFunc(g.All, persists)
 	})
 	return place.Controls(r.Reading, groups, throughputs)
-}
-
-// apparent tells whether an estimate is told from nothing.
-func apparent(e stats.Estimate) bool {
-	return e.Known() && (e.Interval.Low > 0 || e.Interval.High < 0)
-}
-
-// absent is an estimate of what was not measured.
-func absent(level float64) stats.Estimate {
-	return stats.Estimate{Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN(), Level: level}}
 }

@@ -107,7 +107,7 @@ func (r reading) separation(c cell, engine string) (separation, bool) {
 			return (host(v)[i+1] - host(v)[0] + bridge(v)[i+1] - bridge(v)[0]) / 2
 		})
 	}
-	s.interaction = absent(r.Report.Level)
+	s.interaction = stats.Absent(r.Report.Level)
 	if n > 1 {
 		s.interaction = effect(func(v []float64) float64 {
 			return mean(bridge(v)[1:]) - mean(host(v)[1:]) - (bridge(v)[0] - host(v)[0])
@@ -129,7 +129,7 @@ func (r reading) separation(c cell, engine string) (separation, bool) {
 func (r reading) shareOf(part, whole blocks) stats.Estimate {
 	for block := range whole {
 		if !(whole[block] > 0) || !(part[block] > 0) {
-			return absent(r.Report.Level)
+			return stats.Absent(r.Report.Level)
 		}
 	}
 	return r.Ratio(whole, part)
@@ -181,15 +181,15 @@ func (r reading) separationPart(engine string) []report.Part {
 	column("together", true)
 	column("share, %", false)
 	for _, s := range all {
-		row := []report.Cell{{Text: s.cell.name()}, report.Estimated(s.rate, 1e-3), told(s.container)}
+		row := []report.Cell{{Text: s.cell.name()}, report.Estimated(s.rate, 1e-3), report.ToldFrom(0, s.container)}
 		for _, storage := range storages {
 			row = append(row, toldOf(s.storage, storage))
 		}
-		row = append(row, told(s.network))
+		row = append(row, report.ToldFrom(0, s.network))
 		for _, network := range more {
 			row = append(row, toldOf(s.more, network))
 		}
-		t.Rows = append(t.Rows, append(row, told(s.interaction), report.Estimated(s.share, 100)))
+		t.Rows = append(t.Rows, append(row, report.ToldFrom(0, s.interaction), report.Estimated(s.share, 100)))
 	}
 	if len(engines(r.memory)) > 1 {
 		t.Title += ", " + engine
@@ -197,18 +197,9 @@ func (r reading) separationPart(engine string) []report.Part {
 	return []report.Part{t}
 }
 
-// told is a cell that is faint where the estimate is not told from nothing.
-func told(e stats.Estimate) report.Cell {
-	c := report.Estimated(e, 1)
-	if !apparent(e) {
-		c.Tone = report.Faint
-	}
-	return c
-}
-
 func toldOf(of map[string]stats.Estimate, name string) report.Cell {
 	if e, ok := of[name]; ok {
-		return told(e)
+		return report.ToldFrom(0, e)
 	}
 	return report.Absent()
 }
@@ -232,7 +223,7 @@ func accounted(all []separation) string {
 		e, ok := s.storage[string(storage)]
 		switch {
 		case !ok:
-		case apparent(e):
+		case e.ToldFrom(0):
 			text += fmt.Sprintf(", a %s against the %s %s us", storage, s.reference, report.Said(e, 1))
 		default:
 			text += fmt.Sprintf(", a %s against the %s nothing that could be told", storage, s.reference)

@@ -18,6 +18,7 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/record"
+	"tare/report"
 	"tare/study/kit"
 )
 
@@ -115,14 +116,7 @@ func Number(c record.Condition, factor string) int64 {
 }
 
 // Of tells which of these studies a run is of; empty where it is of none.
-func Of(run record.Run) string {
-	for _, c := range run.Conditions {
-		if of := c.Factors[FactorOf]; of != "" {
-			return of
-		}
-	}
-	return ""
-}
+var Of = kit.NamedBy(FactorOf)
 
 // Repeats is what a run's cells are repeated in, in words.
 func Repeats(run record.Run) string {
@@ -130,6 +124,16 @@ func Repeats(run record.Run) string {
 		return "repetitions"
 	}
 	return "blocks"
+}
+
+// Blocks is so many blocks of a run's in words: of an imported run they are repetitions, for
+// nothing says that they were made together.
+func Blocks(run record.Run, n int) string {
+	noun := strings.TrimSuffix(Repeats(run), "s")
+	if n == 0 {
+		return "no " + noun + " that all have"
+	}
+	return report.Counted(n, noun)
 }
 
 // Host is what a design must know of the machine.

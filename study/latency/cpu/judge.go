@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tare/claim"
+	"tare/overhead"
 	"tare/platform"
 	"tare/record"
 	"tare/report"
@@ -66,8 +67,8 @@ func judgeShares(r reading) (claim.Judgement, bool) {
 	median, tail := r.Row(contained, service.P50).Difference, r.Row(contained, service.P99).Difference
 	// How much more the tail loses than the median, paired within blocks.
 	beyond := r.minus(
-		paired(r.PerBlock(contained, service.P99), r.PerBlock(bare, service.P99)),
-		paired(r.PerBlock(contained, service.P50), r.PerBlock(bare, service.P50)))
+		overhead.Difference(r.PerBlock(bare, service.P99), r.PerBlock(contained, service.P99)),
+		overhead.Difference(r.PerBlock(bare, service.P50), r.PerBlock(contained, service.P50)))
 	nativeMedian, nativeTail := r.Value(bare, service.P50).Value, r.Value(bare, service.P99).Value
 	if !median.Known() || !tail.Known() || !beyond.Known() {
 		j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("too few blocks for an interval: %d", median.N)
@@ -87,17 +88,6 @@ func judgeShares(r reading) (claim.Judgement, bool) {
 		claim.When(claim.Any(claim.Above(median, most*nativeMedian), claim.Above(beyond, small*nativeTail)), claim.Refuted, ""),
 		claim.When(claim.Every(claim.Inside(median, 0, most*nativeMedian), claim.Inside(beyond, -small*nativeTail, small*nativeTail)), claim.Confirmed, ""))
 	return j, true
-}
-
-// paired is a - b by block.
-func paired(a, b map[int]float64) map[int]float64 {
-	d := map[int]float64{}
-	for block, v := range a {
-		if w, ok := b[block]; ok {
-			d[block] = v - w
-		}
-	}
-	return d
 }
 
 // judgeQuota is S4.2: stalled requests times quota are constant below the

@@ -5,7 +5,9 @@ import (
 
 	"tare/advise"
 	"tare/record"
+	"tare/report"
 	"tare/stats"
+	"tare/study/kit"
 )
 
 // Advice is what a run recommends of files, with what it rests on. The rules are
@@ -24,14 +26,6 @@ func Advice(run record.Run) []advise.Advice {
 // worthIt is the least that advice must change: a fifth, S4's own measure.
 const worthIt = 1.2
 
-func (r reading) evidence(says, unit string, figure stats.Estimate, conditions ...record.Condition) advise.Evidence {
-	e := advise.Evidence{Run: r.Run.ID, Says: says, Figure: figure, Unit: unit}
-	for _, c := range conditions {
-		e.Conditions = append(e.Conditions, c.ID)
-	}
-	return e
-}
-
 // keepOpen: an opening costs more in the layer than a write does.
 func (r reading) keepOpen() (advise.Advice, bool) {
 	bind, layer, ok := r.pair(Open)
@@ -45,8 +39,8 @@ func (r reading) keepOpen() (advise.Advice, bool) {
 	return advise.Advice{
 		Rule: "keep-files-open", Source: "S4", Set: "keep files open, or lay them in a mounted directory (--volume)",
 		For: "programs that open files of the image often",
-		Evidence: []advise.Evidence{r.evidence("an opening in the layer against a mounted directory", "times", ratio, bind, layer),
-			r.evidence("one opening in the layer", "us", scaled(r.Value(layer, open), perMicro), layer)},
+		Evidence: []advise.Evidence{kit.Evidence(r.Run, "an opening in the layer against a mounted directory", "times", ratio, bind, layer),
+			kit.Evidence(r.Run, "one opening in the layer", "us", scaled(r.Value(layer, open), perMicro), layer)},
 	}, true
 }
 
@@ -65,8 +59,8 @@ func (r reading) addNotModify() (advise.Advice, bool) {
 	return advise.Advice{
 		Rule: "add-not-modify", Source: "S4", Set: "add files rather than modify those of the image; lay what is modified in a volume",
 		For: "programs that write to large files which their image brings",
-		Evidence: []advise.Evidence{r.evidence("the first opening for writing of "+bytesText(largest), "ms", scaled(r.Value(layer, first), perMilli), layer),
-			r.evidence("that against the second", "times", ratio, layer)},
+		Evidence: []advise.Evidence{kit.Evidence(r.Run, "the first opening for writing of "+bytesText(largest), "ms", scaled(r.Value(layer, first), perMilli), layer),
+			kit.Evidence(r.Run, "that against the second", "times", ratio, layer)},
 	}, true
 }
 
@@ -84,12 +78,12 @@ func (r reading) fewLayers() (advise.Advice, bool) {
 	a := advise.Advice{
 		Rule: "few-layers", Source: "S4", Set: "have one layer only bring each directory; flatten an image that has many (docker export, docker import)",
 		For: "programs that walk directories of the image", Unless: "images share their layers with others",
-		Evidence: []advise.Evidence{r.evidence(fmt.Sprintf("a walk over %s of one tree against one", layersText(layers(most))), "times", ratio, one, most)},
+		Evidence: []advise.Evidence{kit.Evidence(r.Run, fmt.Sprintf("a walk over %s of one tree against one", report.Counted(layers(most), "layer")), "times", ratio, one, most)},
 	}
 	if flat := r.byLayers(Walk, true); len(flat) > 0 {
 		of := flat[len(flat)-1]
 		if back := r.against(one, of, walk); back.Known() {
-			a.Evidence = append(a.Evidence, r.evidence("flattened against one layer", "times", back, one, of))
+			a.Evidence = append(a.Evidence, kit.Evidence(r.Run, "flattened against one layer", "times", back, one, of))
 		}
 	}
 	return a, true
@@ -110,7 +104,7 @@ func (r reading) writeElsewhere() (advise.Advice, bool) {
 	return advise.Advice{
 		Rule: "batch-writes", Source: "tare", Set: "write more at a time, or to a volume",
 		For:      "programs that write little at a time to files in the layer",
-		Evidence: []advise.Evidence{r.evidence("a write of "+bytesText(sizes[0])+" in the layer against a mounted directory", "times", ratio, bind, layer)},
+		Evidence: []advise.Evidence{kit.Evidence(r.Run, "a write of "+bytesText(sizes[0])+" in the layer against a mounted directory", "times", ratio, bind, layer)},
 	}, true
 }
 

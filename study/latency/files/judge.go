@@ -10,7 +10,6 @@ import (
 	"tare/platform"
 	"tare/record"
 	"tare/report"
-	"tare/stats"
 )
 
 // Judge reaches verdicts on S4.5 to S4.8 from a run, as far as it holds what
@@ -32,15 +31,6 @@ const (
 	perSecond = 1e-9
 )
 
-// within and outside tell where an interval lies beside the smallest effect, in percent.
-func within(ratio stats.Estimate, percent float64) bool {
-	return ratio.Known() && ratio.Interval.Low >= 1-percent/100 && ratio.Interval.High <= 1+percent/100
-}
-
-func outside(ratio stats.Estimate, percent float64) bool {
-	return ratio.Known() && (ratio.Interval.Low > 1+percent/100 || ratio.Interval.High < 1-percent/100)
-}
-
 // judgeWrites is S4.5: as fast in the layer as in the mounted directory.
 func judgeWrites(r reading) (claim.Judgement, bool) {
 	const id = "S4.5"
@@ -58,8 +48,8 @@ func judgeWrites(r reading) (claim.Judgement, bool) {
 	}
 	percent := claim.Threshold(id, "smallest effect")
 	j.Figures = []claim.Figure{
-		claim.Ours("difference", slower(flush), 1, "%"),
-		claim.Ours("difference, synced", slower(sync), 1, "%"),
+		claim.Ours("difference", flush.PercentMore(), 1, "%"),
+		claim.Ours("difference, synced", sync.PercentMore(), 1, "%"),
 	}
 	j.Ours = fmt.Sprintf("in the layer a write takes %s times what it takes in the mounted directory, synced %s times", report.Said(flush, 1), report.Said(sync, 1))
 	j.Rests = fmt.Sprintf("the geometric mean over %s, %s, %d blocks", sizesText(r.sizes(flushed)), r.kept(), flush.N)
@@ -102,8 +92,8 @@ func judgeOpens(r reading) (claim.Judgement, bool) {
 		if i > 0 {
 			name += fmt.Sprintf(", %d layers", layers(c))
 		}
-		j.Figures = append(j.Figures, claim.Ours(name, slower(ratio), 1, "%"))
-		told = append(told, fmt.Sprintf("%s %% at %s", report.Said(slower(ratio), 1), layersText(layers(c))))
+		j.Figures = append(j.Figures, claim.Ours(name, ratio.PercentMore(), 1, "%"))
+		told = append(told, fmt.Sprintf("%s %% at %s", report.Said(ratio.PercentMore(), 1), report.Counted(layers(c), "layer")))
 		switch {
 		case ratio.Interval.Low > limit:
 			above++
@@ -228,12 +218,12 @@ func judgeFlattened(r reading) (claim.Judgement, bool) {
 	before, after := r.covariate(of, bytesBefore), r.covariate(of, bytesAfter)
 	j.Figures = claim.Measured(
 		claim.Ours("walk, flattened against one layer", ratio, 1, "times"),
-		claim.Figure{Name: "size, " + layersText(layers(of)), Value: before / 1e9, Unit: "GB"},
+		claim.Figure{Name: "size, " + report.Counted(layers(of), "layer"), Value: before / 1e9, Unit: "GB"},
 		claim.Figure{Name: "size, flattened", Value: after / 1e6, Unit: "MB"},
 		claim.Figure{Name: "size, one layer", Value: single / 1e6, Unit: "MB"},
 		claim.Ours("time to flatten", took, 1, "s"),
 	)
-	j.Ours = fmt.Sprintf("flattened from %s it is walked in %s times one layer's time, and has %.4g MB of %.4g, in %s s", layersText(layers(of)), report.Said(ratio, 1), after/1e6, before/1e6, report.Said(took, 1))
+	j.Ours = fmt.Sprintf("flattened from %s it is walked in %s times one layer's time, and has %.4g MB of %.4g, in %s s", report.Counted(layers(of), "layer"), report.Said(ratio, 1), after/1e6, before/1e6, report.Said(took, 1))
 	j.Rests = fmt.Sprintf("walks paired within %d blocks, sizes by the engine's account, %s", ratio.N, r.kept())
 	small := math.Abs(after/single-1) <= percent/100
 	switch {
@@ -259,13 +249,6 @@ func (r reading) kept() string {
 		return "storage driver " + d + " (there AUFS)"
 	}
 	return "storage driver not told (there AUFS)"
-}
-
-func layersText(n int) string {
-	if n == 1 {
-		return "1 layer"
-	}
-	return fmt.Sprintf("%d layers", n)
 }
 
 func sizesText(sizes []int64) string {

@@ -81,7 +81,7 @@ func placeText(c record.Condition) string {
 		return "volume"
 	}
 	if n := layers(c); n > 0 {
-		return "layer, " + layersText(n)
+		return "layer, " + report.Counted(n, "layer")
 	}
 	return "layer"
 }
@@ -196,20 +196,12 @@ func (r reading) copyUps() []report.Part {
 		chart.X.Ticks = append(chart.X.Ticks, at)
 		for i, e := range []stats.Estimate{first, second, there} {
 			if e.Value == e.Value {
-				lines[i].Points = append(lines[i].Points, point(at, e, perMicro))
+				lines[i].Points = append(lines[i].Points, report.At(at, e, perMicro))
 			}
 		}
 	}
 	chart.Series = lines
 	return []report.Part{t, chart}
-}
-
-func point(x float64, e stats.Estimate, scale float64) report.Point {
-	p := report.Point{X: x, Y: e.Value * scale}
-	if e.Known() {
-		p.Low, p.High = e.Interval.Low*scale, e.Interval.High*scale
-	}
-	return p
 }
 
 // walks is S4.7's.
@@ -237,9 +229,9 @@ func (r reading) walks() []report.Part {
 	chart := report.Chart{Title: "A walk against the number of layers", X: report.Axis{Label: "layers with the tree"}, Y: report.Axis{Label: "walk", Unit: "ms"}}
 	layered := report.Series{Name: "walk", Group: "layers"}
 	for _, c := range walks {
-		row(layersText(layers(c)), c, layers(c))
+		row(report.Counted(layers(c), "layer"), c, layers(c))
 		if v := r.Value(c, walk); v.Value == v.Value {
-			layered.Points = append(layered.Points, point(float64(layers(c)), v, perMilli))
+			layered.Points = append(layered.Points, report.At(float64(layers(c)), v, perMilli))
 		}
 	}
 	chart.Series = append(chart.Series, layered)
@@ -255,9 +247,9 @@ func (r reading) walks() []report.Part {
 	}
 	flattened := report.Series{Name: "flattened", Group: "flattened"}
 	for _, c := range flat {
-		row("flattened from "+layersText(layers(c)), c, 1)
+		row("flattened from "+report.Counted(layers(c), "layer"), c, 1)
 		if v := r.Value(c, walk); v.Value == v.Value {
-			flattened.Points = append(flattened.Points, point(float64(layers(c)), v, perMilli))
+			flattened.Points = append(flattened.Points, report.At(float64(layers(c)), v, perMilli))
 		}
 	}
 	if len(flattened.Points) > 0 {
@@ -302,7 +294,7 @@ func (r reading) flattenings() []report.Part {
 		Columns: []report.Column{{Head: "image"}, {Head: "layers before", Number: true, Optional: true}, {Head: "size before", Number: true}, {Head: "size after", Number: true}, {Head: "layers after", Number: true, Optional: true}, {Head: "time, s", Number: true}},
 	}
 	for _, c := range flat {
-		t.Rows = append(t.Rows, []report.Cell{{Text: layersText(layers(c))}, report.Measured(r.covariate(c, layersBefore)), bytes(r.covariate(c, bytesBefore)), bytes(r.covariate(c, bytesAfter)),
+		t.Rows = append(t.Rows, []report.Cell{{Text: report.Counted(layers(c), "layer")}, report.Measured(r.covariate(c, layersBefore)), bytes(r.covariate(c, bytesBefore)), bytes(r.covariate(c, bytesAfter)),
 			report.Measured(r.covariate(c, layersAfter)), report.Estimated(r.Value(c, flattening), 1)})
 	}
 	t.Rows = append(t.Rows,

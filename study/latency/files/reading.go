@@ -12,6 +12,9 @@ import (
 	"tare/stats"
 )
 
+// within and outside tell where an interval lies beside the smallest effect, in percent.
+var within, outside = stats.Within, stats.Beyond
+
 // reading is a run as the judge and the page of this study read it.
 type reading struct{ overhead.Reading }
 
@@ -171,11 +174,4 @@ func sorted[V any](m map[int]V) []int {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-// slower is a ratio as what it is above one, in percent.
-func slower(ratio stats.Estimate) stats.Estimate {
-	ratio.Value = 100 * (ratio.Value - 1)
-	ratio.Interval.Low, ratio.Interval.High = 100*(ratio.Interval.Low-1), 100*(ratio.Interval.High-1)
-	return ratio
 }

@@ -11,6 +11,7 @@ import (
 	"tare/image"
 	"tare/lab"
 	"tare/platform"
+	"tare/report"
 	"tare/workload"
 )
 
@@ -56,7 +57,7 @@ func inLayers(img image.Image, want int) error {
 	}
 	have, err := image.Layers(img)
 	if err == nil && have != want {
-		err = fmt.Errorf("image %s has %s where %d are to be weighed", img.Name, layersText(have), want)
+		err = fmt.Errorf("image %s has %s where %d are to be weighed", img.Name, report.Counted(have, "layer"), want)
 	}
 	return err
 }

@@ -33,11 +33,11 @@ func Answer(run record.Run) string {
 		}
 		line := t.fit(median)
 		cost := report.Said(line.Intercept, 1) + " us"
-		if !apparent(line.Intercept) {
+		if !line.Intercept.ToldFrom(0) {
 			cost = "nothing that could be told (" + cost + ")"
 		}
 		told = append(told, t.name()+" "+cost)
-		if e := line.Combination(0, float64(t.largest())); apparent(e) && e.Value > bytes.Value {
+		if e := line.Combination(0, float64(t.largest())); e.ToldFrom(0) && e.Value > bytes.Value {
 			bytes, most = e, t
 		}
 	}
@@ -49,11 +49,6 @@ func Answer(run record.Run) string {
 		return text + fmt.Sprintf("The bytes of %s add at most %s us (%s).", sizeText(most.largest()), report.Said(bytes, 1), most.name())
 	}
 	return text + "What bytes add cannot be told from nothing."
-}
-
-// apparent tells whether an estimate is told from nothing.
-func apparent(e stats.Estimate) bool {
-	return e.Known() && (e.Interval.Low > 0 || e.Interval.High < 0)
 }
 
 // Parts are the run's tables and charts.
@@ -91,7 +86,7 @@ func (t trip) table() report.Table {
 	}
 	for _, l := range t.levels {
 		difference := report.Estimated(t.difference(l, median), 1)
-		if !apparent(t.difference(l, median)) {
+		if !t.difference(l, median).ToldFrom(0) {
 			difference.Tone = report.Faint // not to be told from nothing
 		}
 		table.Rows = append(table.Rows, []report.Cell{{Text: sizeText(l.bytes)},
@@ -139,19 +134,19 @@ func kind(line stats.Lines, far float64) string {
 		return "not known"
 	}
 	switch {
-	case !apparent(line.Intercept) && !apparent(bytes):
+	case !line.Intercept.ToldFrom(0) && !bytes.ToldFrom(0):
 		return "nothing to be told"
 	case line.Intercept.Interval.High < 0 || bytes.Interval.High < 0:
 		return "faster in part"
-	case excess.Interval.Low > 0 && !apparent(bytes):
+	case excess.Interval.Low > 0 && !bytes.ToldFrom(0):
 		return "fixed"
 	case excess.Interval.Low > 0:
 		return "mostly fixed"
 	case excess.Interval.High < 0:
 		return "mostly its bytes"
-	case !apparent(bytes):
+	case !bytes.ToldFrom(0):
 		return "fixed; bytes unsure"
-	case !apparent(line.Intercept):
+	case !line.Intercept.ToldFrom(0):
 		return "bytes; fixed unsure"
 	}
 	return "both"
