@@ -9,6 +9,7 @@ import (
 	"tare/platform"
 	programs "tare/programs/gpu"
 	"tare/study/kit"
+	"tare/study/kit/kittest"
 	"tare/workload"
 )
 
@@ -26,14 +27,7 @@ func groupsOf(d lab.Design) (names []string) {
 	return names
 }
 
-func design(t *testing.T, o Options) lab.Design {
-	t.Helper()
-	d, err := Design(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
+func design(t *testing.T, o Options) lab.Design { return kittest.Designed(t, Design, o) }
 
 // A factor at a time on every platform, and two cells under the probe.
 func TestDefaultDesign(t *testing.T) {
@@ -207,7 +201,7 @@ func TestShareTakesAComputeMode(t *testing.T) {
 	o.Share = []int{1, 2}
 	_, err := Design(o)
 	var lacks *platform.Missing
-	fails(t, err, &lacks, "--share 2: the compute mode of synthetic device is exclusive-process")
+	kittest.Refused(t, err, &lacks, "--share 2: the compute mode of synthetic device is exclusive-process")
 	o.Share = []int{1}
 	design(t, o)
 }
@@ -234,13 +228,13 @@ func TestDesignRefuses(t *testing.T) {
 		c.change(&o)
 		_, err := Design(o)
 		var wrong *kit.Usage
-		t.Run(name, func(t *testing.T) { fails(t, err, &wrong, c.says) })
+		t.Run(name, func(t *testing.T) { kittest.Refused(t, err, &wrong, c.says) })
 	}
 	h.Found = found()
 	h.Found.Kinds = []programs.Kind{programs.PTX}
 	_, err := Design(planned(Default(), h))
 	var lacks *platform.Missing
-	fails(t, err, &lacks, "no programs built exact, but ptx")
+	kittest.Refused(t, err, &lacks, "no programs built exact, but ptx")
 }
 
 // Sizes and iterations are a subject's, or its program's.

@@ -3,7 +3,6 @@ package gpu
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -279,13 +278,6 @@ func (l loses) level(c record.Condition, metric string) float64 {
 		return 1
 	}
 	return 0 // it is not recorded: each estimate takes its time
-}
-
-func fails(t *testing.T, err error, as any, says string) {
-	t.Helper()
-	if err == nil || !errors.As(err, as) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
-		t.Errorf("%v (%T), want a %T that says %q", err, err, as, says)
-	}
 }
 
 var _ workload.Trial = (*running)(nil)

@@ -14,6 +14,7 @@ import (
 	"tare/kernel/nvidia"
 	"tare/platform"
 	programs "tare/programs/gpu"
+	"tare/study/kit/kittest"
 )
 
 // A host without a device says so in one line, whoever asks.
@@ -23,9 +24,9 @@ func TestLacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lacks *platform.Missing
-	fails(t, Lacks(nvidia.Host{Root: root}), &lacks, "no GPU for CUDA: there is no device of NVIDIA's on the PCI bus: run on a host that has one")
+	kittest.Refused(t, Lacks(nvidia.Host{Root: root}), &lacks, "no GPU for CUDA: there is no device of NVIDIA's on the PCI bus: run on a host that has one")
 	_, err := Look(t.Context(), Looking{Host: nvidia.Host{Root: root}, Dir: t.TempDir()})
-	fails(t, err, &lacks, "no GPU for CUDA")
+	kittest.Refused(t, err, &lacks, "no GPU for CUDA")
 }
 
 // Each cause that the programs know is the host's to mend, or not, and stays one line.
@@ -42,7 +43,7 @@ func TestLacking(t *testing.T) {
 		t.Error("nothing is lacking")
 	}
 	var lacks *platform.Missing
-	fails(t, lacking(fmt.Errorf("no nvcc: %w", programs.ErrMissing)), &lacks, "no nvcc")
+	kittest.Refused(t, lacking(fmt.Errorf("no nvcc: %w", programs.ErrMissing)), &lacks, "no nvcc")
 }
 
 // scripted is a directory of programs that are scripts: each prints a synthetic result, or
@@ -99,9 +100,9 @@ func TestProgramsThatAreBrought(t *testing.T) {
 	l.Names = []string{programs.LU}
 	_, err = l.programs(t.Context(), &Found{})
 	var lacks *platform.Missing
-	fails(t, err, &lacks, "holds not all of the CUDA programs devicelimits, lu")
+	kittest.Refused(t, err, &lacks, "holds not all of the CUDA programs devicelimits, lu")
 	failing := scripted(t, []programs.Kind{programs.Exact}, names, 11, "devicelimits: the driver serves CUDA 11.4, the program needs 12.8: install a newer driver")
-	fails(t, lacking(f.preflight(t.Context(), failing)), &lacks, "the driver serves CUDA 11.4")
+	kittest.Refused(t, lacking(f.preflight(t.Context(), failing)), &lacks, "the driver serves CUDA 11.4")
 }
 
 // A probe that sees nothing of a program is left out before anything is measured.

@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"tare/claim"
 	"tare/lab"
 	"tare/record"
 	"tare/study/io/place"
+	"tare/study/kit/kittest"
 )
 
 // runOf is a run of one of the studies that has measured nothing yet.
@@ -22,34 +22,7 @@ func runOf(name string) record.Run {
 
 // Every study has a page, a claim or a reason for none, and a next command, however
 // little was measured.
-func TestEveryStudyHasItsPage(t *testing.T) {
-	for _, k := range Studies.Members {
-		run := runOf(k.Name)
-		s := Studies.Sheet(run, nil, nil)
-		if s.Title != k.Title || s.Answer == "" || Studies.NextOf(run) != k.Next || k.Next == "" {
-			t.Errorf("%s: title %q, answer %q, next %q", k.Name, s.Title, s.Answer, Studies.NextOf(run))
-		}
-		if i := Studies.Interim(run); i.Title != k.Title+", so far" || i.Answer == "" {
-			t.Errorf("%s so far: title %q, answer %q", k.Name, i.Title, i.Answer)
-		}
-		if _, err := claim.Settle(run, Studies.Judge(run)); err != nil {
-			t.Errorf("%s: %v", k.Name, err)
-		}
-	}
-	if s := Studies.Sheet(record.Run{}, nil, nil); s.Answer == "" {
-		t.Error("a run of nothing has no answer")
-	}
-}
+func TestEveryStudyHasItsPage(t *testing.T) { kittest.Pages(t, Studies, runOf) }
 
 // Each claim of S5 is judged by one of the studies' commands.
-func TestClaimsNameTheirStudy(t *testing.T) {
-	named := map[string]bool{}
-	for _, k := range Studies.Members {
-		named[k.Title] = true
-	}
-	for _, c := range claim.Of(Name) {
-		if len(c.Command) < 3 || !named["tare "+c.Command[1]+" "+c.Command[2]] {
-			t.Errorf("%s is judged by %v, which is none of these studies", c.ID, c.Command)
-		}
-	}
-}
+func TestClaimsNameTheirStudy(t *testing.T) { kittest.Claims(t, Studies, Name) }

@@ -8,21 +8,12 @@ import (
 	"tare/claim"
 	"tare/record"
 	"tare/report"
+	"tare/study/kit/kittest"
 )
 
 // verdictOn settles a run's judgements, and gives that of a claim.
 func verdictOn(t *testing.T, run record.Run, id string) claim.Judgement {
-	t.Helper()
-	settled, err := claim.Settle(run, Judge(run))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, j := range settled {
-		if j.Claim == id {
-			return j
-		}
-	}
-	return claim.Judgement{Verdict: claim.NotYetRun}
+	return kittest.Verdict(t, Judge, run, id)
 }
 
 // judged is a row: a world on a design, and what comes of a claim.

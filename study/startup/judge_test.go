@@ -9,6 +9,7 @@ import (
 
 	"tare/claim"
 	"tare/record"
+	"tare/study/kit/kittest"
 )
 
 // made is a run whose figures are made up: what the judge must say of it is
@@ -85,17 +86,7 @@ func (m *made) profile(kernel, memory, heap, unassigned float64) {
 }
 
 func verdictOf(t *testing.T, run record.Run, id string) claim.Judgement {
-	t.Helper()
-	settled, err := claim.Settle(run, Judge(run))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, j := range settled {
-		if j.Claim == id {
-			return j
-		}
-	}
-	return claim.Judgement{Verdict: claim.NotYetRun}
+	return kittest.Verdict(t, Judge, run, id)
 }
 
 func TestJudgeRates(t *testing.T) {

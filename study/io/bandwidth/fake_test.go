@@ -15,6 +15,7 @@ import (
 	"tare/record"
 	"tare/study/io/place"
 	"tare/study/kit"
+	"tare/study/kit/kittest"
 	"tare/workload"
 )
 
@@ -68,14 +69,7 @@ func options(change ...func(*Options)) Options {
 	return o
 }
 
-func designed(t *testing.T, o Options) lab.Design {
-	t.Helper()
-	d, err := Design(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
+func designed(t *testing.T, o Options) lab.Design { return kittest.Designed(t, Design, o) }
 
 // world says what is so of a made-up machine: the rate that a condition has of a
 // metric, in bytes a second.

@@ -8,19 +8,10 @@ import (
 	"tare/record"
 	"tare/report"
 	"tare/study/io/place"
+	"tare/study/kit/kittest"
 )
 
-func verdict(t *testing.T, run record.Run) claim.Judgement {
-	t.Helper()
-	settled, err := claim.Settle(run, Judge(run))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(settled) == 0 {
-		return claim.Judgement{Verdict: claim.NotYetRun}
-	}
-	return settled[0]
-}
+func verdict(t *testing.T, run record.Run) claim.Judgement { return kittest.Verdict(t, Judge, run, "") }
 
 func TestJudge(t *testing.T) {
 	inCaches := func(c record.Condition) bool {

@@ -12,6 +12,7 @@ import (
 	"tare/record"
 	"tare/study/io/place"
 	"tare/study/kit"
+	"tare/study/kit/kittest"
 )
 
 func groupsOf(d lab.Design) (names []string) {
@@ -28,14 +29,7 @@ func labelsOf(g lab.Group) (labels []string) {
 	return labels
 }
 
-func design(t *testing.T, o Options) lab.Design {
-	t.Helper()
-	d, err := Design(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
+func design(t *testing.T, o Options) lab.Design { return kittest.Designed(t, Design, o) }
 
 // One factor at a time: each level but the first is tried with all else as in the base.
 func TestDefaultVariesOneFactorAtATime(t *testing.T) {
@@ -131,7 +125,7 @@ func TestWhatNoProgramHas(t *testing.T) {
 	}
 	o.APIs, o.Cross = []string{MPIIO}, false
 	_, err := Design(o)
-	fails(t, err, new(*kit.Usage), "no way past the page cache")
+	kittest.Refused(t, err, new(*kit.Usage), "no way past the page cache")
 }
 
 // Every disk has a floor of its own: where bare metal cannot reach one, it is found with
@@ -214,11 +208,11 @@ func TestWhatDoesNotFit(t *testing.T) {
 		o := large(h)
 		o.Fitting = false
 		_, err := Design(o)
-		fails(t, err, new(*kit.Usage), c.says)
+		kittest.Refused(t, err, new(*kit.Usage), c.says)
 		o = large(h)
 		o.Particles = o.Particles[1:]
 		_, err = Design(o)
-		fails(t, err, new(*kit.Usage), "nothing fits: ")
+		kittest.Refused(t, err, new(*kit.Usage), "nothing fits: ")
 	}
 	// In memory the checkpoint needs the memory twice, and a tmpfs half of it.
 	h := oneDisk()
@@ -294,12 +288,12 @@ func TestWhatTheHostLacks(t *testing.T) {
 	h := oneDisk()
 	h.engine.missing = &platform.Missing{What: "no engine answers"}
 	_, err := Design(asked(Quick(), h))
-	fails(t, err, new(*platform.Missing), "platform docker: no engine answers")
+	kittest.Refused(t, err, new(*platform.Missing), "platform docker: no engine answers")
 
 	h = oneDisk()
 	h.metal.missing = &platform.Missing{What: "bare needs root"}
 	_, err = Design(asked(Quick(), h))
-	fails(t, err, new(*platform.Missing), "bare needs root")
+	kittest.Refused(t, err, new(*platform.Missing), "bare needs root")
 
 	h = oneDisk()
 	h.engine.refuses = platform.StorageVolume
@@ -310,7 +304,7 @@ func TestWhatTheHostLacks(t *testing.T) {
 	o := asked(Quick(), h)
 	o.Storages = []platform.Storage{platform.StorageVolume}
 	_, err = Design(o)
-	fails(t, err, new(*kit.Usage), "nothing is left to set against bare metal")
+	kittest.Refused(t, err, new(*kit.Usage), "nothing is left to set against bare metal")
 }
 
 // Bare metal's own memory is what a container's tmpfs is compared with.
@@ -348,7 +342,7 @@ func TestUsage(t *testing.T) {
 		o := asked(Quick(), oneDisk())
 		c.change(&o)
 		_, err := Design(o)
-		fails(t, err, new(*kit.Usage), c.says)
+		kittest.Refused(t, err, new(*kit.Usage), c.says)
 	}
 }
 

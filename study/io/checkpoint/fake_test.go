@@ -7,8 +7,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
-	"testing"
 	"time"
 
 	"tare/kernel/filesystem"
@@ -253,12 +251,5 @@ func (m *made) condition(c cell, p place.Place, label string, isFloor bool, writ
 				Covariates: map[string]float64{flushSeconds: 0.25, dirtyBefore: 3e6, dirtyLimit: 1e9, dirtyBackground: 5e7},
 			})
 		}
-	}
-}
-
-func fails(t *testing.T, err error, as any, says string) {
-	t.Helper()
-	if err == nil || !errors.As(err, as) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
-		t.Errorf("%v (%T), want a %T that says %q", err, err, as, says)
 	}
 }

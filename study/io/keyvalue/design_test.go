@@ -11,22 +11,8 @@ import (
 	"tare/platform"
 	"tare/study/io/place"
 	"tare/study/kit"
+	"tare/study/kit/kittest"
 )
-
-func grouped(d lab.Design) (groups []string) {
-	for _, g := range d.Groups {
-		var of []string
-		for _, c := range g.Conditions {
-			label := c.Label
-			if c.Baseline {
-				label += "*"
-			}
-			of = append(of, label)
-		}
-		groups = append(groups, g.Workload+": "+strings.Join(of, " | "))
-	}
-	return groups
-}
 
 func TestDesign(t *testing.T) {
 	d := designed(t, options(func(o *Options) {
@@ -42,7 +28,7 @@ func TestDesign(t *testing.T) {
 		"redis[payload=3,pipeline=1,appendonly=always]: bare* | docker layer | docker volume | docker bind | docker tmpfs | " +
 			"fio on bare | fio on docker layer | fio on docker volume | fio on docker bind | fio on docker tmpfs",
 	}
-	if got := grouped(d); !slices.Equal(got, want) {
+	if got := kittest.Groups(d); !slices.Equal(got, want) {
 		t.Errorf("groups\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	for _, g := range d.Groups {

@@ -12,6 +12,7 @@ import (
 	"tare/record"
 	"tare/study/io/place"
 	"tare/study/kit"
+	"tare/study/kit/kittest"
 	"tare/workload"
 )
 
@@ -79,14 +80,7 @@ func options(change ...func(*Options)) Options {
 	return o
 }
 
-func designed(t *testing.T, o Options) lab.Design {
-	t.Helper()
-	d, err := Design(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
+func designed(t *testing.T, o Options) lab.Design { return kittest.Designed(t, Design, o) }
 
 // cost is microseconds that a place adds: to a batch, to a request, and to a byte.
 type cost struct{ batch, request, byte float64 }

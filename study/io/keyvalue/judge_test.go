@@ -14,19 +14,12 @@ import (
 	"tare/record"
 	"tare/stats"
 	"tare/study/io/place"
+	"tare/study/kit/kittest"
 	"tare/workload"
 )
 
 func verdictOf(t *testing.T, run record.Run) claim.Judgement {
-	t.Helper()
-	settled, err := claim.Settle(run, Judge(run))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(settled) == 0 {
-		return claim.Judgement{Verdict: claim.NotYetRun}
-	}
-	return settled[0]
+	return kittest.Verdict(t, Judge, run, "")
 }
 
 func TestJudge(t *testing.T) {

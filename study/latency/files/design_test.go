@@ -6,26 +6,11 @@ import (
 	"testing"
 
 	"tare/image"
-	"tare/lab"
 	"tare/platform"
 	"tare/study/kit"
+	"tare/study/kit/kittest"
 	"tare/workload"
 )
-
-func grouped(d lab.Design) (groups []string) {
-	for _, g := range d.Groups {
-		var of []string
-		for _, c := range g.Conditions {
-			label := c.Label
-			if c.Baseline {
-				label += "*"
-			}
-			of = append(of, label)
-		}
-		groups = append(groups, g.Workload+": "+strings.Join(of, " | "))
-	}
-	return groups
-}
 
 func TestDesign(t *testing.T) {
 	d, err := Design(options(docker()))
@@ -38,7 +23,7 @@ func TestDesign(t *testing.T) {
 		"files[copyup]: docker bind* | docker layer",
 		"files[walk]: docker 1 layer* | docker 4 layers | docker 8 layers | docker 1 layer, flattened | docker 8 layers, flattened | bare",
 	}
-	if got := grouped(d); !slices.Equal(got, want) {
+	if got := kittest.Groups(d); !slices.Equal(got, want) {
 		t.Errorf("groups\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	for _, g := range d.Groups {
@@ -77,7 +62,7 @@ func TestDesignOfLess(t *testing.T) {
 		"files[copyup]: docker bind* | docker layer",
 		"files[walk]: docker 1 layer* | bare",
 	}
-	if got := grouped(d); !slices.Equal(got, want) {
+	if got := kittest.Groups(d); !slices.Equal(got, want) {
 		t.Errorf("groups\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	notes := strings.Join(d.Plan.Notes, "\n")
@@ -89,7 +74,7 @@ func TestDesignOfLess(t *testing.T) {
 	o := options(docker())
 	o.Experiments, o.Flatten = []string{Walk, CopyUp}, false
 	if d, err = Design(o); err != nil || len(d.Groups) != 2 || len(d.Groups[1].Conditions) != 4 {
-		t.Errorf("two experiments without flattening: %q, %v", grouped(d), err)
+		t.Errorf("two experiments without flattening: %q, %v", kittest.Groups(d), err)
 	}
 }
 
@@ -125,7 +110,7 @@ func TestDesignRefuses(t *testing.T) {
 		o := options(c.on)
 		c.change(&o)
 		_, err := Design(o)
-		fails(t, err, c.as, c.says)
+		kittest.Refused(t, err, c.as, c.says)
 	}
 }
 

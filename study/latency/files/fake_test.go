@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	"tare/image"
@@ -201,12 +200,5 @@ func (m *made) add(experiment string, p place, levels map[string]float64, covari
 			}
 			m.run.Trials = append(m.run.Trials, t)
 		}
-	}
-}
-
-func fails(t *testing.T, err error, as any, says string) {
-	t.Helper()
-	if err == nil || !errors.As(err, as) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
-		t.Errorf("%v (%T), want a %T that says %q", err, err, as, says)
 	}
 }

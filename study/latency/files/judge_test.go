@@ -9,20 +9,11 @@ import (
 	"tare/platform"
 	"tare/record"
 	"tare/report"
+	"tare/study/kit/kittest"
 )
 
 func verdictOf(t *testing.T, run record.Run, id string) claim.Judgement {
-	t.Helper()
-	settled, err := claim.Settle(run, Judge(run))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, j := range settled {
-		if j.Claim == id {
-			return j
-		}
-	}
-	return claim.Judgement{Verdict: claim.NotYetRun}
+	return kittest.Verdict(t, Judge, run, id)
 }
 
 var (

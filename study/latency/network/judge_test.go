@@ -12,6 +12,7 @@ import (
 	"tare/overhead"
 	"tare/record"
 	"tare/report"
+	"tare/study/kit/kittest"
 )
 
 // made is a run whose latencies are made up: what it must be judged to be is known.
@@ -77,15 +78,7 @@ func (m *made) group(t *testing.T, direction, path string, more cost, change ...
 }
 
 func verdictOf(t *testing.T, run record.Run) claim.Judgement {
-	t.Helper()
-	settled, err := claim.Settle(run, Judge(run))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(settled) == 0 {
-		return claim.Judgement{Verdict: claim.NotYetRun}
-	}
-	return settled[0]
+	return kittest.Verdict(t, Judge, run, "")
 }
 
 func TestJudge(t *testing.T) {
