@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/cli/command"
 	"tare/kernel/process"
 	"tare/lab"
 	"tare/platform"
@@ -38,7 +39,7 @@ root: over the network both ends show who they are by a key (tare agent identity
 an agent lets in only those whose fingerprints stand in its file of peers. Whom this
 host calls stands in its file of agents, which lets nobody in.`,
 		Example: "  tare agent identity\n  tare agent --listen 0.0.0.0:7070\n  tare agent --unix /run/tare-agent.sock\n  tare agent --channel /dev/virtio-ports/tare\n  tare agent ping node1:7070",
-		Args:    exactArgs(0),
+		Args:    command.ExactArgs(0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serveAgent(cmd.Context(), o) },
 	}
 	flags := cmd.Flags()
@@ -78,7 +79,7 @@ func (a *app) agentIdentity(o *agentOptions) *cobra.Command {
 		Short: "Print the fingerprint of this host's key, and make the key where there is none",
 		Example: "  tare agent identity\n" +
 			"  ssh node1 tare agent identity >> /var/lib/tare/agent/peers",
-		Args: exactArgs(0),
+		Args: command.ExactArgs(0),
 		RunE: func(*cobra.Command, []string) error {
 			dir, err := a.stateDir()
 			if err != nil {
@@ -109,14 +110,14 @@ func (a *app) agentPing(o *agentOptions) *cobra.Command {
 		Use:     "ping ADDRESS",
 		Short:   "Shake hands with an agent: its host, its clock, its round trips",
 		Example: "  tare agent ping node1:7070\n  tare agent ping unix:/run/tare-agent.sock --json -",
-		Args:    exactArgs(1),
+		Args:    command.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if trips < 1 || trips > 1_000_000 {
 				return usageError("--count %d: want 1 to 1000000 round trips", trips)
 			}
 			address, err := agent.ParseAddress(args[0])
 			if err != nil {
-				return &codedError{exitUsage, err}
+				return withCode(exitUsage, err)
 			}
 			p, err := a.pingAgent(cmd.Context(), address, *o, trips)
 			if err != nil {
@@ -224,7 +225,7 @@ func (a *app) serveAgent(ctx context.Context, o agentOptions) error {
 		return err
 	}
 	if os.Geteuid() != 0 {
-		return &codedError{exitHost, errors.New("agent needs root, to run programs as platforms do: run it with sudo")}
+		return withCode(exitHost, errors.New("agent needs root, to run programs as platforms do: run it with sudo"))
 	}
 	dir, err := a.stateDir()
 	if err != nil {
@@ -295,7 +296,7 @@ func (o agentOptions) listener(ctx context.Context) (net.Listener, error) {
 		}
 		l, err := agent.ListenVsock(port)
 		if err != nil {
-			return nil, &codedError{exitHost, fmt.Errorf("listening at vsock port %d: %w: is this a virtual machine with vsock?", port, err)}
+			return nil, withCode(exitHost, fmt.Errorf("listening at vsock port %d: %w: is this a virtual machine with vsock?", port, err))
 		}
 		return l, nil
 	}
@@ -333,7 +334,7 @@ func (a *app) serveChannel(ctx context.Context, path string, serve func(context.
 	for ctx.Err() == nil {
 		channel, err := agent.OpenChannel(path)
 		if err != nil {
-			return &codedError{exitHost, err}
+			return withCode(exitHost, err)
 		}
 		if err := serve(ctx, channel); err != nil && ctx.Err() == nil {
 			terminal.Fprintln(a.err, "tare agent:", err)

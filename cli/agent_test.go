@@ -31,7 +31,7 @@ func TestAgentBadInput(t *testing.T) {
 		{"agent --channel /etc/passwd", exitHost, []string{"/etc/passwd", "character device"}},
 		{"agent --listen 127.0.0.1:0", exitFailure, []string{"peers", "tare agent identity"}},
 		{"agent x", exitUsage, []string{"takes 0 arguments"}},
-		{"agent ping", exitUsage, []string{"takes 1 arguments"}},
+		{"agent ping", exitUsage, []string{"takes 1 argument,"}},
 		{"agent ping node1", exitUsage, []string{"node1", "HOST:PORT"}},
 		{"agent ping unix:/x --count 0", exitUsage, []string{"--count 0"}},
 		{"agent ping unix:" + socket, exitFailure, []string{socket}},

@@ -108,7 +108,7 @@ func (a *app) runCauses(cmd *cobra.Command, f *causesFlags, args []string) error
 		return usageError("--duration %v: want %v to %v", f.span, offcpu.Shortest, offcpu.Longest)
 	}
 	if os.Geteuid() != 0 {
-		return &codedError{exitHost, errors.New("what other processes do on the CPUs is for root alone (CAP_BPF, CAP_PERFMON): run it with sudo")}
+		return withCode(exitHost, errors.New("what other processes do on the CPUs is for root alone (CAP_BPF, CAP_PERFMON): run it with sudo"))
 	}
 	if err := writable(f.json); err != nil {
 		return err

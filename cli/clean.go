@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/cli/command"
 	"tare/lab"
 	"tare/study/place"
 	"tare/terminal"
@@ -26,14 +27,14 @@ removed, and settings of the kernel's (vm.page-cluster, zswap) are put back wher
 are still what tare set. A run that goes on is not touched, and neither is what was measured, nor a
 placement that was kept (tare place --undo).`,
 		Example: "  tare clean --dry-run\n  tare clean",
-		Args:    exactArgs(0),
+		Args:    command.ExactArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := a.stateDir()
 			if err != nil {
 				return err
 			}
 			if os.Geteuid() != 0 {
-				return &codedError{exitHost, fmt.Errorf("clean needs root: run it with sudo")}
+				return withCode(exitHost, fmt.Errorf("clean needs root: run it with sudo"))
 			}
 			if _, err := os.Stat(dir); err == nil {
 				if err := trustworthy(dir); err != nil {

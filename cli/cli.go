@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -51,17 +50,12 @@ const (
 func versionText() string { return command.Version() }
 
 // codedError is an error that knows its exit code.
-type codedError struct {
-	code int
-	err  error
-}
+type codedError = command.Coded
 
-func (c *codedError) Error() string { return c.err.Error() }
-func (c *codedError) Unwrap() error { return c.err }
+func withCode(code int, err error) error { return command.WithCode(code, err) }
 
-func usageError(format string, args ...any) error {
-	return &codedError{exitUsage, fmt.Errorf(format, args...)}
-}
+// usageError is of a command line that says what it cannot.
+func usageError(format string, args ...any) error { return command.UsageError(format, args...) }
 
 // Main runs one command line and returns the exit code.
 func Main(args []string) int {
@@ -74,22 +68,7 @@ func Main(args []string) int {
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	stdout, stderr := terminal.To(out), terminal.To(errOut)
 	app := &app{out: stdout, err: stderr, args: args}
-	root := app.root()
-	root.SetArgs(args[1:])
-	root.SetOut(app.out)
-	root.SetErr(app.err)
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		err = stdout.End()
-	}
-	if err != nil && strings.HasPrefix(err.Error(), "unknown command") {
-		err = &codedError{exitUsage, err} // cobra has no type for it
-	}
-	if err != nil {
-		terminal.Fprintf(stderr, "tare: %s\n", err)
-	}
-	_ = stderr.End()
-	return exitCode(err)
+	return command.RunTo(ctx, app.root(), args, stdout, stderr, exitCode)
 }
 
 // exitCode maps an error's type to the code that scripts read.
@@ -99,7 +78,7 @@ func exitCode(err error) int {
 	}
 	var coded *codedError
 	if errors.As(err, &coded) {
-		return coded.code
+		return coded.Code
 	}
 	for _, t := range []struct {
 		is   bool
@@ -158,30 +137,14 @@ func (a *app) root() *cobra.Command {
 		Long: `tare weighs a container: what this configuration costs this program on this
 machine, and what to set instead. It runs the program under each condition, in
 an order that is drawn, and gives each overhead with an interval and a verdict.`,
-		Example:       "  tare weigh redis --quick\n  tare weigh --rootfs /srv/app --platform bare,docker -- /bin/app --once",
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		Version:       versionText(),
+		Example: "  tare weigh redis --quick\n  tare weigh --rootfs /srv/app --platform bare,docker -- /bin/app --once",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},
 	}
-	root.SetVersionTemplate("tare {{.Version}}\n")
 	root.PersistentFlags().StringVar(&a.home, "home", "", "state directory (default $TARE_HOME, else /var/lib/tare for root, ~/.local/share/tare for others, who read root's where they have none)")
-	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(a.agent(), a.study(weigh.Name, weighCommand), a.study(startup.Name, startupCommand), a.study(pages.Name, pagesCommand), a.study(pages.Name, faultsCommand), a.latency(), a.io(), a.study(platforms.Name, platformsCommand), a.study(density.Name, densityCommand), a.study(gpu.Name, gpuCommand), a.predict(), a.resume(), a.show(), a.runs(), a.export(), a.importing(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims(), a.place(), a.causes())
 	return root
-}
-
-// exactArgs refuses a wrong number of arguments as a usage error, with the
-// command's own form.
-func exactArgs(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != n {
-			return usageError("%s takes %d arguments, not %d: %s", cmd.CommandPath(), n, len(args), cmd.UseLine())
-		}
-		return nil
-	}
 }
 
 // stateDir is where runs, images and ledgers lie.
@@ -219,7 +182,7 @@ func (a *app) openStore() (*record.Store, error) {
 	}
 	path := filepath.Join(dir, storeFile)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return nil, &codedError{exitFailure, fmt.Errorf("nothing has been measured yet (no store at %s): start with tare weigh redis --quick", path)}
+		return nil, withCode(exitFailure, fmt.Errorf("nothing has been measured yet (no store at %s): start with tare weigh redis --quick", path))
 	}
 	store, err := record.OpenReadOnly(path)
 	if is[*record.Older](err) || is[*record.Unsettled](err) {

@@ -56,7 +56,7 @@ tare weigh --image OLD --image NEW --platform docker --fail-above 2% -- COMMAND`
 		c, err := overhead.Compare(old, latest, opt)
 		var nothing *overhead.NothingInCommon
 		if errors.As(err, &nothing) {
-			return &codedError{exitUsage, err}
+			return withCode(exitUsage, err)
 		}
 		if err != nil {
 			return err

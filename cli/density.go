@@ -268,7 +268,7 @@ func (f *densityFlags) readSteps(o *density.Options, changed func(string) bool) 
 		return nil
 	}
 	if err := pagecache.Droppable(); err != nil {
-		return &codedError{exitHost, err}
+		return withCode(exitHost, err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/cli/command"
 	"tare/kernel/host"
 	"tare/lab"
 	"tare/platform"
@@ -25,7 +26,7 @@ command or capability that mends it; and it measures how quiet the host is: how
 late timers are, what the hypervisor takes, and how far a short loop is from
 taking as long as it took before.`,
 		Example: "  tare doctor\n  tare doctor --json -",
-		Args:    exactArgs(0),
+		Args:    command.ExactArgs(0),
 	}
 	cmd.Flags().StringVar(&jsonPath, "json", "", "write the answers as JSON to this file (- for standard output)")
 	cmd.Flags().BoolVar(&quick, "quick", false, "leave the noise out")

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/cli/command"
 	"tare/overhead"
 	"tare/record"
 	"tare/terminal"
@@ -20,7 +21,7 @@ func (a *app) export() *cobra.Command {
 overhead/schema), as CSV (a row a sample), or in the Go benchmark format (benchstat
 reads it). RUN is an id, its beginning, or latest.`,
 		Example:           "  tare export latest --format csv > samples.csv\n  tare export latest --format json --redact --out run.json",
-		Args:              exactArgs(1),
+		Args:              command.ExactArgs(1),
 		ValidArgsFunction: a.completeRuns,
 	}
 	cmd.Flags().StringVar(&format, "format", "json", "json, csv or benchfmt")

@@ -214,7 +214,7 @@ func regular(name string) error {
 	info, err := os.Stat(name)
 	switch {
 	case err != nil:
-		return &codedError{exitUsage, fmt.Errorf("import: %w", err)}
+		return withCode(exitUsage, fmt.Errorf("import: %w", err))
 	case info.IsDir():
 		return usageError("import: %s is a directory: name its files", name)
 	case !info.Mode().IsRegular():

@@ -1,21 +1,15 @@
 package cli
 
 import (
-	"encoding/json"
 	"io"
-)
 
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
+	"tare/cli/command"
+)
 
 // emitJSON writes v to a file, or to standard output for "-".
 func (a *app) emitJSON(path string, v any) error {
 	if path == "-" {
-		return writeJSON(a.out, v)
+		return command.WriteJSON(a.out, v)
 	}
-	return writeFile(path, func(w io.Writer) error { return writeJSON(w, v) })
+	return writeFile(path, func(w io.Writer) error { return command.WriteJSON(w, v) })
 }

@@ -124,10 +124,10 @@ func writable(json string) error {
 // platforms would inherit.
 func needRoot() error {
 	if os.Geteuid() != 0 {
-		return &codedError{exitHost, errors.New("measuring needs root (namespaces, cgroups, mounts): run it with sudo; help, show, compare and export do not need it")}
+		return withCode(exitHost, errors.New("measuring needs root (namespaces, cgroups, mounts): run it with sudo; help, show, compare and export do not need it"))
 	}
 	if nice, err := process.Nice(); err == nil && nice != 0 {
-		return &codedError{exitHost, fmt.Errorf("tare runs at nice %d, which programs on bare metal would inherit and an engine's would not: run it at nice 0", nice)}
+		return withCode(exitHost, fmt.Errorf("tare runs at nice %d, which programs on bare metal would inherit and an engine's would not: run it at nice 0", nice))
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func needRoot() error {
 // needRootToLook refuses to look into others' memory as anybody else.
 func needRootToLook() error {
 	if os.Geteuid() != 0 {
-		return &codedError{exitHost, errors.New("what other processes have in their page tables, and which faults they take, is for root alone (CAP_SYS_ADMIN): run it with sudo")}
+		return withCode(exitHost, errors.New("what other processes have in their page tables, and which faults they take, is for root alone (CAP_SYS_ADMIN): run it with sudo"))
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func trustworthy(dir string) error {
 	err := file.Guarded(dir)
 	var exposed *file.Exposed
 	if errors.As(err, &exposed) {
-		return &codedError{exitUsage, fmt.Errorf("state directory %s: %w", dir, err)}
+		return withCode(exitUsage, fmt.Errorf("state directory %s: %w", dir, err))
 	}
 	return err
 }
@@ -282,9 +282,9 @@ func withheld(metric, condition, why string) string {
 func thresholdError(t overhead.Threshold, instead string) error {
 	switch t.Status {
 	case overhead.Exceeded:
-		return &codedError{exitThreshold, fmt.Errorf("worse by more than %.3g%%", 100*t.FailAbove)}
+		return withCode(exitThreshold, fmt.Errorf("worse by more than %.3g%%", 100*t.FailAbove))
 	case overhead.Undecided:
-		return &codedError{exitInconclusive, fmt.Errorf("inconclusive against %.3g%%: %s", 100*t.FailAbove, instead)}
+		return withCode(exitInconclusive, fmt.Errorf("inconclusive against %.3g%%: %s", 100*t.FailAbove, instead))
 	}
 	return nil
 }

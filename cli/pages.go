@@ -217,7 +217,7 @@ func (f *pagesFlags) found(ctx context.Context, args []string) (all []container.
 			notes = append(notes, fmt.Sprintf("%d containers that tare is measuring are left out", measured))
 		}
 		if err == nil && len(all) == 0 {
-			err = &codedError{exitHost, errors.New("no container runs on this host: " + strings.Join(append(notes, "name processes with --pid"), "; "))}
+			err = withCode(exitHost, errors.New("no container runs on this host: " + strings.Join(append(notes, "name processes with --pid"), "; ")))
 		}
 		return all, notes, err
 	}

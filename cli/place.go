@@ -141,7 +141,7 @@ func (a *app) runPlace(cmd *cobra.Command, f *placeFlags, args []string) error {
 		return err
 	}
 	if os.Geteuid() != 0 {
-		return &codedError{exitHost, errors.New("what other processes do on the CPUs is for root alone (CAP_BPF, CAP_PERFMON): run it with sudo")}
+		return withCode(exitHost, errors.New("what other processes do on the CPUs is for root alone (CAP_BPF, CAP_PERFMON): run it with sudo"))
 	}
 	dir, err := a.stateDir()
 	if err != nil {
@@ -261,7 +261,7 @@ func (f *placeFlags) found(ctx context.Context, args []string) ([]container.Cont
 		notes = append(notes, fmt.Sprintf("%d containers that tare is measuring are left out", measured))
 	}
 	if len(all) == 0 {
-		return nil, nil, &codedError{exitHost, errors.New("no container runs on this host: " + strings.Join(append(notes, "name processes with --pid"), "; "))}
+		return nil, nil, withCode(exitHost, errors.New("no container runs on this host: " + strings.Join(append(notes, "name processes with --pid"), "; ")))
 	}
 	return all, notes, nil
 }

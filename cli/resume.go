@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/cli/command"
 	"tare/study/imported"
 	"tare/study/weigh"
 )
@@ -17,7 +18,7 @@ func (a *app) resume() *cobra.Command {
 		Short:             "Finish a run that was interrupted",
 		Long:              "Resume goes on with a run that was stopped, or killed, with the orders that its seed\ndetermines. A time budget counts anew. RUN is an id, its beginning, or latest.",
 		Example:           "  tare resume latest",
-		Args:              exactArgs(1),
+		Args:              command.ExactArgs(1),
 		ValidArgsFunction: a.completeRuns,
 	}
 	cmd.Flags().StringVar(&out, "out", "", "directory for the HTML report (default: reports/ in the state directory)")

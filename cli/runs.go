@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/cli/command"
 	"tare/lab"
 	"tare/record"
 	"tare/terminal"
@@ -22,7 +23,7 @@ func (a *app) runs() *cobra.Command {
 		Use:     "runs",
 		Short:   "List what has been measured",
 		Example: "  tare runs\n  tare runs prune --older-than 720h --keep 10",
-		Args:    exactArgs(0),
+		Args:    command.ExactArgs(0),
 		RunE: func(*cobra.Command, []string) error {
 			store, err := a.openStore()
 			if err != nil {
@@ -152,7 +153,7 @@ func (a *app) prune() *cobra.Command {
 		Use:     "prune",
 		Short:   "Delete old runs from the store",
 		Example: "  tare runs prune --older-than 720h --keep 10 --dry-run",
-		Args:    exactArgs(0),
+		Args:    command.ExactArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("older-than") && !cmd.Flags().Changed("keep") {
 				return usageError("runs prune: say which runs: --older-than DURATION, --keep N, or both")

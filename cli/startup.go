@@ -222,7 +222,7 @@ func (f *startupFlags) readCache(o *startup.Options) error {
 		return usageError("--cache cold drops the page cache of the whole host: give --disruptive to allow it")
 	}
 	if err := pagecache.Droppable(); err != nil {
-		return &codedError{exitHost, err}
+		return withCode(exitHost, err)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func readSubjects(names, params []string, image string) ([]workload.Subject, err
 		var err error
 		if strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") {
 			if w, err = workload.FromYAML(name); err != nil {
-				return nil, &codedError{exitUsage, err}
+				return nil, withCode(exitUsage, err)
 			}
 		} else if w, err = workload.Lookup(name); err != nil {
 			return nil, err

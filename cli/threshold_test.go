@@ -183,7 +183,7 @@ func TestAVersionThatFailsInPart(t *testing.T) {
 	}
 	m := &measuring{app: &app{out: io.Discard, err: io.Discard, home: home}, out: t.TempDir(), store: store, progress: newProgress(io.Discard)}
 	err = m.finish(run, nil)
-	if code, ok := errors.AsType[*codedError](err); !ok || code.code != exitInconclusive || !strings.Contains(err.Error(), "5 of its 10 trials yielded nothing") {
+	if code, ok := errors.AsType[*codedError](err); !ok || code.Code != exitInconclusive || !strings.Contains(err.Error(), "5 of its 10 trials yielded nothing") {
 		t.Errorf("got %v, want the exit code %d and why", err, exitInconclusive)
 	}
 }

@@ -306,7 +306,7 @@ func (f *weighFlags) subjects(names, command, images []string) ([]weigh.Subject,
 	for _, path := range f.files {
 		w, err := workload.FromYAML(path)
 		if err != nil {
-			return nil, &codedError{exitUsage, err}
+			return nil, withCode(exitUsage, err)
 		}
 		subjects = append(subjects, weigh.Subject{Workload: w, Sources: sources})
 	}
@@ -498,7 +498,7 @@ func trialTimes(dir string) map[string]time.Duration {
 func interruptedHint(err error) error {
 	var i *lab.Interrupted
 	if errors.As(err, &i) {
-		return &codedError{exitFailure, fmt.Errorf("%s: what was measured is kept; tare resume %s goes on", i.Reason, i.Run)}
+		return withCode(exitFailure, fmt.Errorf("%s: what was measured is kept; tare resume %s goes on", i.Reason, i.Run))
 	}
 	return err
 }

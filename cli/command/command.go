@@ -52,6 +52,9 @@ type Coded struct {
 func (c *Coded) Error() string { return c.Err.Error() }
 func (c *Coded) Unwrap() error { return c.Err }
 
+// WithCode is an error with an exit code.
+func WithCode(code int, err error) error { return &Coded{code, err} }
+
 // UsageError is of a command line that says what it cannot.
 func UsageError(format string, args ...any) error {
 	return &Coded{Usage, fmt.Errorf(format, args...)}
@@ -67,12 +70,16 @@ func Main(root *cobra.Command, args []string, code func(error) int) int {
 
 // Run is Main with its surroundings handed in.
 func Run(ctx context.Context, root *cobra.Command, args []string, out, errOut io.Writer, code func(error) int) int {
+	return RunTo(ctx, root, args, terminal.To(out), terminal.To(errOut), code)
+}
+
+// RunTo is Run with the outputs that the command itself prints to.
+func RunTo(ctx context.Context, root *cobra.Command, args []string, stdout, stderr *terminal.Output, code func(error) int) int {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.Version = Version()
 	root.SetVersionTemplate(root.Name() + " {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &Coded{Usage, FlagError(err)} })
 	root.SetArgs(args[1:])
-	stdout, stderr := terminal.To(out), terminal.To(errOut)
 	defer func() { _ = stderr.End() }()
 	root.SetOut(stdout)
 	root.SetErr(stderr)
