@@ -83,10 +83,6 @@ func (f *cpuFlags) design(cmd *cobra.Command, args []string, host studyHost) (la
 func (f *cpuFlags) options(cmd *cobra.Command, args []string, host studyHost) (o cpu.Options, err error) {
 	changed := cmd.Flags().Changed
 	o = cpu.Options{Rate: f.rate, Stall: f.stall, Matrix: f.matrix, Seed: f.seed}
-	if !changed("seed") {
-		o.Seed = drawSeed()
-		f.seed = o.Seed
-	}
 	if o.Plan, err = f.plan(changed); err != nil {
 		return o, err
 	}

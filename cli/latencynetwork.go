@@ -78,10 +78,6 @@ func clientApart(ctx context.Context, m *measuring, on *studyHost) (undo func() 
 func (f *networkFlags) design(cmd *cobra.Command, args []string, host studyHost) (lab.Design, error) {
 	changed := cmd.Flags().Changed
 	o := network.Options{Paths: f.paths, Directions: f.directions, Connections: f.connections, Duration: f.duration, Seed: f.seed, Client: host.client}
-	if !changed("seed") {
-		f.seed = drawSeed()
-		o.Seed = f.seed
-	}
 	var err error
 	if o.Plan, err = f.plan(changed); err != nil {
 		return lab.Design{}, err

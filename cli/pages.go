@@ -217,7 +217,7 @@ func (f *pagesFlags) found(ctx context.Context, args []string) (all []container.
 			notes = append(notes, fmt.Sprintf("%d containers that tare is measuring are left out", measured))
 		}
 		if err == nil && len(all) == 0 {
-			err = withCode(exitHost, errors.New("no container runs on this host: " + strings.Join(append(notes, "name processes with --pid"), "; ")))
+			err = withCode(exitHost, errors.New("no container runs on this host: "+strings.Join(append(notes, "name processes with --pid"), "; ")))
 		}
 		return all, notes, err
 	}
@@ -325,12 +325,9 @@ func wait(ctx context.Context, d time.Duration) error {
 // design reads a whole command line of an experiment.
 func (f *pagesFlags) design(cmd *cobra.Command, _ []string, host studyHost) (d lab.Design, err error) {
 	changed := cmd.Flags().Changed
-	o := pages.Options{Copies: f.copies, Steady: f.steady, Window: f.window, ASLR: f.aslr, Census: f.look.census, Faults: f.look.faults, Host: host.Host}
+	o := pages.Options{Copies: f.copies, Steady: f.steady, Window: f.window, ASLR: f.aslr, Seed: f.seed, Census: f.look.census, Faults: f.look.faults, Host: host.Host}
 	if o.Plan, err = f.plan(changed); err != nil {
 		return d, err
-	}
-	if o.Seed = f.seed; !changed("seed") {
-		o.Seed = drawSeed()
 	}
 	switch {
 	case f.look == faultsAlone && !changed("steady"):

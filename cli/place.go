@@ -261,7 +261,7 @@ func (f *placeFlags) found(ctx context.Context, args []string) ([]container.Cont
 		notes = append(notes, fmt.Sprintf("%d containers that tare is measuring are left out", measured))
 	}
 	if len(all) == 0 {
-		return nil, nil, withCode(exitHost, errors.New("no container runs on this host: " + strings.Join(append(notes, "name processes with --pid"), "; ")))
+		return nil, nil, withCode(exitHost, errors.New("no container runs on this host: "+strings.Join(append(notes, "name processes with --pid"), "; ")))
 	}
 	return all, notes, nil
 }

@@ -104,9 +104,6 @@ func (f *startupFlags) design(cmd *cobra.Command, args []string, host studyHost)
 		Count: f.count, Knee: f.knee, Single: f.single, Profile: f.profile,
 		AnswerLimit: f.answerIn, ReadyLimit: f.readyIn, Seed: f.seed, Host: host.Host,
 	}
-	if !changed("seed") {
-		o.Seed = drawSeed()
-	}
 	if o.Plan, err = f.plan(changed); err != nil {
 		return d, err
 	}

@@ -179,7 +179,7 @@ func (f *studyFlags) sharpen(p *record.Plan) (err error) {
 }
 
 // begin gives what a study's options are before any flag of its own is read: by
-// default, quick or full, with the plan. The seed is drawn where none was given.
+// default, quick or full, with the plan.
 func begin[Options any](f *studyFlags, changed func(string) bool, byDefault, quick, full func() Options) (o Options, plan record.Plan, err error) {
 	switch {
 	case f.quick:
@@ -191,9 +191,6 @@ func begin[Options any](f *studyFlags, changed func(string) bool, byDefault, qui
 	}
 	if plan, err = f.plan(changed); err != nil {
 		return o, plan, err
-	}
-	if !changed("seed") {
-		f.seed = drawSeed()
 	}
 	return o, plan, nil
 }
@@ -306,6 +303,9 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 		return err
 	}
 	host.dir = dir
+	if !cmd.Flags().Changed("seed") {
+		s.flags.seed = drawSeed()
+	}
 	d, err := s.design(cmd, args, host)
 	if err != nil {
 		return err

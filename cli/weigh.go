@@ -390,13 +390,9 @@ func (f *weighFlags) design(cmd *cobra.Command, args []string, host studyHost) (
 	if err != nil {
 		return lab.Design{}, err
 	}
-	seed := f.seed
-	if !cmd.Flags().Changed("seed") {
-		seed = drawSeed()
-	}
 	return weigh.Design(weigh.Options{
 		Subjects: subjects, Platforms: kit.Once(canonical), Base: base, Vary: factors, Cross: f.cross, Ladder: f.ladder, Quick: f.quick,
-		Baseline: f.baseline, Explain: f.explain, ExplainAsked: cmd.Flags().Changed("explain"), Plan: plan, Seed: seed,
+		Baseline: f.baseline, Explain: f.explain, ExplainAsked: cmd.Flags().Changed("explain"), Plan: plan, Seed: f.seed,
 		Host: host.Host,
 	})
 }

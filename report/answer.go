@@ -406,7 +406,7 @@ func nothingClause(found []finding, workload string, smallest float64) string {
 	if len(found) > named {
 		return fmt.Sprintf("%d conditions cost%s", len(found), object) + above
 	}
-	return list(names(found)) + verb(len(found), " costs", " cost") + object + above
+	return Listed(names(found)) + verb(len(found), " costs", " cost") + object + above
 }
 
 func undecidedClause(found []finding, workload string) string {
@@ -439,7 +439,7 @@ func undecidedClause(found []finding, workload string) string {
 	if len(found) > named {
 		return fmt.Sprintf("%d conditions are undecided%s", len(found), of) + bounds
 	}
-	return list(names(found)) + " are undecided" + of + bounds
+	return Listed(names(found)) + " are undecided" + of + bounds
 }
 
 func absentClause(found []finding) string {
@@ -449,7 +449,7 @@ func absentClause(found []finding) string {
 	case len(found) > named:
 		return fmt.Sprintf("%d conditions yielded no figure", len(found))
 	}
-	return list(names(found)) + " yielded no figure"
+	return Listed(names(found)) + " yielded no figure"
 }
 
 func names(found []finding) []string {
@@ -492,13 +492,13 @@ func overallAnswer(rep overhead.Report) string {
 		clauses = append(clauses, Counted(rest, "more workload")+" less than that")
 	}
 	if len(free) > 0 {
-		clauses = append(clauses, "nothing costs "+list(free)+" more than "+ratioText(rep.SmallestEffect)+" %")
+		clauses = append(clauses, "nothing costs "+Listed(free)+" more than "+ratioText(rep.SmallestEffect)+" %")
 	}
 	if len(undecided) > 0 {
-		clauses = append(clauses, list(undecided)+verb(len(undecided), " is", " are")+" undecided")
+		clauses = append(clauses, Listed(undecided)+verb(len(undecided), " is", " are")+" undecided")
 	}
 	if len(absent) > 0 {
-		clauses = append(clauses, list(absent)+" yielded nothing to compare")
+		clauses = append(clauses, Listed(absent)+" yielded nothing to compare")
 	}
 	return sentenceCase(against(rep.Groups[0]) + strings.Join(clauses, "; "))
 }

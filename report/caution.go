@@ -71,7 +71,7 @@ func unrepresentative(rep overhead.Report) []string {
 	}
 	var banners []string
 	for _, reason := range reasons {
-		banners = append(banners, "not representative: "+list(byReason[reason])+": "+strings.TrimSuffix(reason, ".")+".")
+		banners = append(banners, "not representative: "+Listed(byReason[reason])+": "+strings.TrimSuffix(reason, ".")+".")
 	}
 	return banners
 }

@@ -130,7 +130,7 @@ func claimsAnswer(rows []claim.Row) string {
 	if len(parts) == 0 {
 		return "No claim was asked for."
 	}
-	return fmt.Sprintf("Of %s on this host: %s.", Counted(len(rows), "published claim"), list(parts))
+	return fmt.Sprintf("Of %s on this host: %s.", Counted(len(rows), "published claim"), Listed(parts))
 }
 
 // The columns of a list of claims. The verdict's holds the longest of them.

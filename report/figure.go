@@ -332,8 +332,8 @@ func Counted(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
-// list joins words as a sentence does: "a, b and c".
-func list(words []string) string {
+// Listed joins words as a sentence does: "a, b and c".
+func Listed(words []string) string {
 	switch len(words) {
 	case 0:
 		return ""

@@ -256,7 +256,7 @@ func newMetricPage(t metricTable) metricPage {
 	}
 	notes := t.everything
 	if len(f.beyond) > 0 {
-		notes += "\n\n" + list(f.beyond) + ": beyond the plot; the figures are in the table."
+		notes += "\n\n" + Listed(f.beyond) + ": beyond the plot; the figures are in the table."
 	}
 	p.Notes = typesetAll(paragraphs(notes))
 	for i, r := range m.Rows {

@@ -1,8 +1,6 @@
 package kit
 
 import (
-	"strings"
-
 	"tare/advise"
 	"tare/record"
 	"tare/stats"
@@ -16,12 +14,4 @@ func Evidence(run record.Run, says, unit string, figure stats.Estimate, conditio
 		e.Conditions = append(e.Conditions, c.ID)
 	}
 	return e
-}
-
-// Sentence makes one of a clause; nothing of nothing.
-func Sentence(clause string) string {
-	if clause == "" {
-		return ""
-	}
-	return strings.ToUpper(clause[:1]) + clause[1:] + "."
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tare/probe/causes"
+	"tare/study/kit"
 )
 
 // The parts of a reading that this page knows by name.
@@ -37,14 +38,14 @@ func (w *Watched) Answer() string {
 	off := r.Blocked.Sum + r.Wait.Sum
 	switch {
 	case r.CPUTime == 0 && off == 0:
-		return fmt.Sprintf("%s did not run at all in %v: nothing woke it.", name, short(r.Span))
+		return fmt.Sprintf("%s did not run at all in %v: nothing woke it.", name, kit.Short(r.Span))
 	case r.Throttling.Throttled == 0 && (off+r.CPUTime).Seconds() < hardly*r.Span.Seconds():
 		// A sleep that outlasts the watching is no time that was counted.
-		return fmt.Sprintf("%s slept: it did not want to run for most of %v; its threads wanted a CPU for %v, and waited for one for %s of that.", name, short(r.Span), short(r.Wait.Sum+r.CPUTime), w.waited())
+		return fmt.Sprintf("%s slept: it did not want to run for most of %v; its threads wanted a CPU for %v, and waited for one for %s of that.", name, kit.Short(r.Span), kit.Short(r.Wait.Sum+r.CPUTime), w.waited())
 	case off.Seconds() < nearly*(off+r.CPUTime).Seconds():
 		return fmt.Sprintf("Nothing kept %s from running: its threads had a CPU for %s of their time.", name, percent(r.CPUTime, off+r.CPUTime))
 	case r.Wait.Sum > r.Blocked.Sum:
-		waited := fmt.Sprintf("its threads waited for a CPU for %s of the time in which they wanted one, %v in all", w.waited(), short(r.Wait.Sum))
+		waited := fmt.Sprintf("its threads waited for a CPU for %s of the time in which they wanted one, %v in all", w.waited(), kit.Short(r.Wait.Sum))
 		switch {
 		case throttled(r):
 			return fmt.Sprintf("What kept %s from running most is its own quota: it %s, and %s.", name, throttledText(r.Throttling), waited)
@@ -78,7 +79,7 @@ func throttled(r *causes.Reading) bool {
 }
 
 func throttledText(t causes.Throttling) string {
-	return fmt.Sprintf("was throttled in %d of %d periods, for %v", t.Throttled, t.Periods, short(t.Time))
+	return fmt.Sprintf("was throttled in %d of %d periods, for %v", t.Throttled, t.Periods, kit.Short(t.Time))
 }
 
 func percent(part, of time.Duration) string {
@@ -99,14 +100,4 @@ func digits(v float64) string {
 		return fmt.Sprintf("%.1f", v)
 	}
 	return fmt.Sprintf("%.2f", v)
-}
-
-// short keeps three digits or so.
-func short(d time.Duration) time.Duration {
-	for unit := time.Second; unit > time.Nanosecond; unit /= 10 {
-		if d >= unit {
-			return d.Round(unit / 100)
-		}
-	}
-	return d
 }

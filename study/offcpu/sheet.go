@@ -11,6 +11,7 @@ import (
 	"tare/record"
 	"tare/report"
 	"tare/stats"
+	"tare/study/kit"
 )
 
 // Sheet is the page of what was seen.
@@ -19,7 +20,7 @@ func (w *Watched) Sheet(on record.Host) report.Sheet {
 		Title: "tare causes: " + w.Container.Name, Answer: w.Answer(),
 		Facts: []string{
 			"watched: " + w.whom(),
-			fmt.Sprintf("for: %v from %s on, every switch and waking", short(w.Reading.Span), w.Began.UTC().Format("2006-01-02 15:04:05 UTC")),
+			fmt.Sprintf("for: %v from %s on, every switch and waking", kit.Short(w.Reading.Span), w.Began.UTC().Format("2006-01-02 15:04:05 UTC")),
 			report.HostFact(on),
 		},
 		Banners: w.banners(),
@@ -49,7 +50,7 @@ func (w *Watched) whom() string {
 		text += ", with what it starts"
 	}
 	if r := w.Reading; r.Used > 0 {
-		text += fmt.Sprintf("; it ran for %v of CPU time, on %d of %d CPUs", short(r.CPUTime), r.Used, r.CPUs)
+		text += fmt.Sprintf("; it ran for %v of CPU time, on %d of %d CPUs", kit.Short(r.CPUTime), r.Used, r.CPUs)
 	}
 	return text
 }
@@ -64,7 +65,7 @@ func (w *Watched) banners() []string {
 		banners = append(banners, fmt.Sprintf("lost: %d events found no room in the probe's tables: counts are too low by as much", r.Lost))
 	}
 	if s := r.Throttling.Stale; s > 0 {
-		banners = append(banners, fmt.Sprintf("note: its control group was removed before the end: what it had counted was last read at most %v before it went", short(s)))
+		banners = append(banners, fmt.Sprintf("note: its control group was removed before the end: what it had counted was last read at most %v before it went", kit.Short(s)))
 	}
 	return banners
 }
@@ -123,7 +124,7 @@ func (w *Watched) counts() report.Table {
 	add(partSwitches, "wake-ups", r.Wakeups, "")
 	add(partInterrupts, "wake-ups by interrupts", i.Wakeups, share(i.Wakeups, r.Wakeups))
 	add(partInterrupts, "after which elsewhere", i.Elsewhere, share(i.Elsewhere, i.Wakeups))
-	throttling := fmt.Sprintf("of %d periods; throttled for %v", r.Throttling.Periods, short(r.Throttling.Time))
+	throttling := fmt.Sprintf("of %d periods; throttled for %v", r.Throttling.Periods, kit.Short(r.Throttling.Time))
 	if r.Throttling.Periods == 0 {
 		throttling = "no quota was in force, or it was idle"
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tare/probe/bursts"
+	"tare/study/kit"
 )
 
 // Behaviour is how a container uses CPUs.
@@ -97,16 +98,16 @@ func Classify(e Evidence, cpus int, t Thresholds) (Behaviour, string) {
 	case e.Unhindered < t.Wakeups:
 		not = fmt.Sprintf("woken %s times a second, under %s", digits(e.Unhindered), digits(t.Wakeups))
 	case e.BurstMedian > t.BurstMedian:
-		not = fmt.Sprintf("bursts of %v in the middle, over %v", short(e.BurstMedian), t.BurstMedian)
+		not = fmt.Sprintf("bursts of %v in the middle, over %v", kit.Short(e.BurstMedian), t.BurstMedian)
 	case e.BurstP99 > t.BurstP99:
-		not = fmt.Sprintf("bursts of %v at the 99th percentile, over %v", short(e.BurstP99), t.BurstP99)
+		not = fmt.Sprintf("bursts of %v at the 99th percentile, over %v", kit.Short(e.BurstP99), t.BurstP99)
 	case demand > t.LowDemand:
 		not = fmt.Sprintf("uses %s of its CPUs, over %s", percent(demand), percent(t.LowDemand))
 	default:
 		if e.Unhindered > 2*e.Wakeups {
-			return Critical, fmt.Sprintf("would be woken %s times a second if it did not wait, bursts of %v in the middle, %s of a CPU", digits(e.Unhindered), short(e.BurstMedian), percent(e.Share))
+			return Critical, fmt.Sprintf("would be woken %s times a second if it did not wait, bursts of %v in the middle, %s of a CPU", digits(e.Unhindered), kit.Short(e.BurstMedian), percent(e.Share))
 		}
-		return Critical, fmt.Sprintf("woken %s times a second, bursts of %v in the middle, %s of a CPU", digits(e.Wakeups), short(e.BurstMedian), percent(e.Share))
+		return Critical, fmt.Sprintf("woken %s times a second, bursts of %v in the middle, %s of a CPU", digits(e.Wakeups), kit.Short(e.BurstMedian), percent(e.Share))
 	}
 	return Mixed, not
 }
@@ -122,14 +123,4 @@ func digits(v float64) string {
 		return fmt.Sprintf("%.1f", v)
 	}
 	return fmt.Sprintf("%.2f", v)
-}
-
-// short keeps three digits or so.
-func short(d time.Duration) time.Duration {
-	for unit := time.Second; unit > time.Nanosecond; unit /= 10 {
-		if d >= unit {
-			return d.Round(unit / 100)
-		}
-	}
-	return d
 }

@@ -13,6 +13,7 @@ import (
 	"tare/kernel/cgroup"
 	"tare/platform"
 	"tare/probe/bursts"
+	"tare/study/kit"
 )
 
 // Kind is a way to have those that answer wait less.
@@ -310,7 +311,7 @@ func (w *Watched) because(p *Proposal) string {
 				share += s.Behind[j]
 			}
 		}
-		all = append(all, fmt.Sprintf("%s waits up to %v (p99) for a CPU, %s of that time behind %s", s.Container.Name, short(s.Evidence.WaitP99), percent(min(1, share)), strings.Join(behind, ", ")))
+		all = append(all, fmt.Sprintf("%s waits up to %v (p99) for a CPU, %s of that time behind %s", s.Container.Name, kit.Short(s.Evidence.WaitP99), percent(min(1, share)), strings.Join(behind, ", ")))
 	}
 	return strings.Join(all, "; ")
 }

@@ -10,6 +10,7 @@ import (
 	"tare/record"
 	"tare/report"
 	"tare/stats"
+	"tare/study/kit"
 )
 
 // Sheet is the page of what was seen, of what could be done about it, and, where
@@ -73,7 +74,7 @@ func answer(w *Watched, p *Proposal, a *Applied) string {
 func (w *Watched) elsewhere() string {
 	for _, s := range w.Subjects {
 		if e := s.Evidence; s.Behaviour == Critical && e.Waits >= w.Thresholds.FewestWaits && e.WaitP99 > w.Thresholds.Wait {
-			return fmt.Sprintf(", though %s waits up to %v (p99), behind %s", s.Container.Name, short(e.WaitP99), w.behind(s))
+			return fmt.Sprintf(", though %s waits up to %v (p99), behind %s", s.Container.Name, kit.Short(e.WaitP99), w.behind(s))
 		}
 	}
 	return ""
@@ -90,7 +91,7 @@ func (w *Watched) facts(on record.Host) []string {
 	}
 	return []string{
 		"containers: " + strings.Join(names, ", "),
-		fmt.Sprintf("watched: %v from %s on, every switch and waking", short(w.Span), w.Began.UTC().Format("2006-01-02 15:04:05 UTC")),
+		fmt.Sprintf("watched: %v from %s on, every switch and waking", kit.Short(w.Span), w.Began.UTC().Format("2006-01-02 15:04:05 UTC")),
 		report.HostFact(on),
 	}
 }
@@ -130,7 +131,7 @@ func (w *Watched) behaviours() report.Table {
 		e := s.Evidence
 		t.Rows = append(t.Rows, []report.Cell{
 			{Text: s.Container.Name}, {Text: string(s.Behaviour)}, {Text: digits(100 * e.Share)}, {Text: digits(e.Wakeups)},
-			{Text: short(e.BurstMedian).String()}, {Text: short(e.BurstP99).String()}, {Text: digits(100 * e.LongShare)}, {Text: list(s.CPUs)}, {Text: s.Why},
+			{Text: kit.Short(e.BurstMedian).String()}, {Text: kit.Short(e.BurstP99).String()}, {Text: digits(100 * e.LongShare)}, {Text: list(s.CPUs)}, {Text: s.Why},
 		})
 	}
 	return t
@@ -145,14 +146,14 @@ func (w *Watched) waits() report.Table {
 	}
 	for _, s := range w.Subjects {
 		e := s.Evidence
-		p99 := report.Cell{Text: short(e.WaitP99).String()}
+		p99 := report.Cell{Text: kit.Short(e.WaitP99).String()}
 		if s.Behaviour == Critical && e.WaitP99 > w.Thresholds.Wait {
 			p99.Tone = report.Bad
 		}
 		if e.Waits < w.Thresholds.FewestWaits {
 			p99 = report.Absent()
 		}
-		t.Rows = append(t.Rows, []report.Cell{{Text: s.Container.Name}, {Text: fmt.Sprint(e.Waits)}, {Text: short(e.WaitMedian).String()}, p99, {Text: w.behind(s)}})
+		t.Rows = append(t.Rows, []report.Cell{{Text: s.Container.Name}, {Text: fmt.Sprint(e.Waits)}, {Text: kit.Short(e.WaitMedian).String()}, p99, {Text: w.behind(s)}})
 	}
 	return t
 }

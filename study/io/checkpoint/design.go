@@ -280,10 +280,10 @@ func (b *builder) remark(d lab.Design) {
 		}
 	}
 	if len(beyond) > 0 {
-		b.notes.Add("%s ranks share %s: they wait for one another's CPU time, on bare metal as in containers", joined(beyond), report.Counted(len(b.Host.CPUs), "CPU"))
+		b.notes.Add("%s ranks share %s: they wait for one another's CPU time, on bare metal as in containers", report.Listed(beyond), report.Counted(len(b.Host.CPUs), "CPU"))
 	}
 	if len(cached) > 0 {
-		b.notes.Add("%s: more is written than the kernel lets wait in memory (%s, vm.dirty_ratio): writers are held back to what the disk takes", joined(cached), bytesText(limit))
+		b.notes.Add("%s: more is written than the kernel lets wait in memory (%s, vm.dirty_ratio): writers are held back to what the disk takes", report.Listed(cached), bytesText(limit))
 	}
 	b.notes = append(b.notes, b.disks.elsewhere(b.onDisk)...)
 	b.notes = append(b.notes, b.disks.unknown(append(slices.Clone(b.onDisk), b.memory...))...)

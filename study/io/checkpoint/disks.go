@@ -3,7 +3,6 @@ package checkpoint
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"tare/platform"
 	"tare/study/io/place"
@@ -129,12 +128,4 @@ func (d disks) unknown(places []place.Place) (notes []string) {
 		}
 	}
 	return notes
-}
-
-// joined lists words: "a, b and c".
-func joined(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }

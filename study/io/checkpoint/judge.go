@@ -86,10 +86,10 @@ func (r reading) inVain() string {
 	}
 	var says []string
 	if len(all) > 0 {
-		says = append(says, fmt.Sprintf("in %s more than %g %% of the files' pages were in the page cache when reading began: taken for kept", joined(all), 100*mostCached))
+		says = append(says, fmt.Sprintf("in %s more than %g %% of the files' pages were in the page cache when reading began: taken for kept", report.Listed(all), 100*mostCached))
 	}
 	if len(some) > 0 {
-		says = append(says, fmt.Sprintf("in %s some places read from the page cache and others did not, which compares memory with a disk: left out", joined(some)))
+		says = append(says, fmt.Sprintf("in %s some places read from the page cache and others did not, which compares memory with a disk: left out", report.Listed(some)))
 	}
 	return strings.Join(says, "; ")
 }

@@ -228,7 +228,7 @@ func (r reading) otherDisks() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" Not on bare metal's disk: %s; what is lost there is the disks' difference too, and the share of the own floor is to be read.", joined(names))
+	return fmt.Sprintf(" Not on bare metal's disk: %s; what is lost there is the disks' difference too, and the share of the own floor is to be read.", report.Listed(names))
 }
 
 // sizes show every cell, a table a metric.
