@@ -96,10 +96,11 @@ cross: go ## the same for arm64: bin/tare-linux-arm64 and so on
 	done
 
 .PHONY: lint
-lint: go ## gofmt, go vet, staticcheck, shellcheck
+lint: go ## gofmt, go mod tidy, go vet, staticcheck, shellcheck
 	@scripts/setup.sh lint
 	@unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .); \
 	if [[ -n $$unformatted ]]; then echo "gofmt would change:" $$unformatted; exit 1; fi
+	$(GO) mod tidy -diff
 	$(GO) vet ./...
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 	@if command -v shellcheck >/dev/null; then shellcheck $(SHELL_SCRIPTS); fi
