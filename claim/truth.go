@@ -1,10 +1,6 @@
 package claim
 
-import (
-	"math"
-
-	"tare/stats"
-)
+import "tare/stats"
 
 // Truth is what figures say of a statement. The zero value is that they do not decide it.
 //
@@ -19,37 +15,51 @@ const (
 	False
 )
 
-// Above states that an estimate is more than a limit: its whole interval lies on one side.
-func Above(e stats.Estimate, limit float64) Truth { return Inside(e, limit, math.Inf(1)) }
+// Above is True where the whole interval lies above the limit, False where it lies below.
+func Above(e stats.Estimate, limit float64) Truth {
+	return decided(e.Interval.Low > limit, e.Interval.High < limit, e)
+}
 
-// Below states that an estimate is less than a limit.
-func Below(e stats.Estimate, limit float64) Truth { return Inside(e, math.Inf(-1), limit) }
+// Below is True where the whole interval lies below the limit, False where it lies above.
+func Below(e stats.Estimate, limit float64) Truth {
+	return decided(e.Interval.High < limit, e.Interval.Low > limit, e)
+}
 
-// Inside states that an estimate lies between two limits: its whole interval lies within, or
-// wholly beyond one of them.
+// NotBelow is Above, with the limit itself among what is True.
+func NotBelow(e stats.Estimate, limit float64) Truth {
+	return decided(e.Interval.Low >= limit, e.Interval.High < limit, e)
+}
+
+// NotAbove is Below, with the limit itself among what is True.
+func NotAbove(e stats.Estimate, limit float64) Truth {
+	return decided(e.Interval.High <= limit, e.Interval.Low > limit, e)
+}
+
+// Inside is True where the whole interval lies between the limits, False where it lies wholly
+// beyond one of them.
 func Inside(e stats.Estimate, low, high float64) Truth {
+	return decided(e.Interval.Low > low && e.Interval.High < high, e.Interval.High < low || e.Interval.Low > high, e)
+}
+
+// decided is Open where neither is so, or an estimate is not known.
+func decided(holds, fails bool, of ...stats.Estimate) Truth {
+	for _, e := range of {
+		if !e.Known() {
+			return Open
+		}
+	}
 	switch {
-	case !e.Known():
-		return Open
-	case e.Interval.Low > low && e.Interval.High < high:
+	case holds:
 		return True
-	case e.Interval.High < low || e.Interval.Low > high:
+	case fails:
 		return False
 	}
 	return Open
 }
 
-// More states that a is more than b: their intervals lie apart.
+// More is True where a is more than b and their intervals lie apart, False where it is less.
 func More(a, b stats.Estimate) Truth {
-	switch {
-	case !a.Known() || !b.Known():
-		return Open
-	case a.Interval.Low > b.Interval.High:
-		return True
-	case a.Interval.High < b.Interval.Low:
-		return False
-	}
-	return Open
+	return decided(a.Interval.Low > b.Interval.High, a.Interval.High < b.Interval.Low, a, b)
 }
 
 // Is is a statement that needs no estimate.

@@ -29,7 +29,11 @@ func Example() {
 }
 
 func between(low, high float64) stats.Estimate {
-	return stats.Estimate{Value: (low + high) / 2, Interval: stats.Interval{Low: low, High: high, Level: 0.95}, N: 10}
+	middle := (low + high) / 2
+	if math.IsInf(middle, 0) {
+		middle = min(max(low, -1e9), 1e9)
+	}
+	return stats.Estimate{Value: middle, Interval: stats.Interval{Low: low, High: high, Level: 0.95}, N: 10}
 }
 
 func TestTruth(t *testing.T) {
@@ -45,6 +49,13 @@ func TestTruth(t *testing.T) {
 		{"above what lies above", claim.Above(e, 2.1), claim.False},
 		{"below what lies above", claim.Below(e, 2.1), claim.True},
 		{"below what lies below", claim.Below(e, 0.9), claim.False},
+		{"at least what it ends on", claim.NotBelow(e, 1), claim.True},
+		{"above what it ends on", claim.Above(e, 1), claim.Open},
+		{"at least more", claim.NotBelow(e, 2.1), claim.False},
+		{"at most what it ends on", claim.NotAbove(e, 2), claim.True},
+		{"at most less", claim.NotAbove(e, 0.9), claim.False},
+		{"above, without an upper end", claim.Above(between(3, math.Inf(1)), 2), claim.True},
+		{"below, without a lower end", claim.Below(between(math.Inf(-1), 1), 2), claim.True},
 		{"inside", claim.Inside(e, 0.5, 2.5), claim.True},
 		{"inside of half", claim.Inside(e, 1.5, 2.5), claim.Open},
 		{"inside elsewhere", claim.Inside(e, 3, 4), claim.False},

@@ -41,8 +41,8 @@ type resultFile struct {
 	write  func(io.Writer) error
 }
 
-// studies are those whose result is a sheet, by the name that a run has of its study. What
-// weigh finds has a screen and a page of its own.
+// studies are those whose result is a sheet, by the name that a run has of its study. Weigh's
+// is composed in package report.
 func studies() map[string]studied {
 	return map[string]studied{
 		startup.Name:   {pageOf: startup.Study, commands: []subStudied{startupCommand}, files: startupProfiles},

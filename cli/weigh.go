@@ -109,7 +109,7 @@ or below that, 4 if one lies above it, 5 otherwise.`,
 	flags.StringVar(&f.failAbove, "fail-above", "", "worsening against the baseline that is not accepted, such as 5%")
 	flags.DurationVar(&f.trialLimit, "trial-limit", lab.DefaultTrialLimit, "time after which a single execution counts as hung")
 	f.register(cmd, "about a minute: --budget 50s, and bare, oci:runc and docker where no platform is named", "", settingFlags)
-	flags.Lookup("blocks").Usage = "number of rounds, or of blocks (default: as many as --precision takes within --budget)"
+	flags.Lookup("blocks").Usage = "number of rounds, or of blocks; of a program that runs to its end, executions (default: as many as --precision takes within --budget)"
 	return cmd, &subStudy{
 		flags: &f.studyFlags, design: f.design, prepare: f.prepare, takes: estimate, less: fmt.Sprintf("--budget %v to bound it", longRun),
 	}

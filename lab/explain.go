@@ -128,7 +128,7 @@ func (r *runner) measureExplanation(ctx context.Context) error {
 // bound gives a group that explains an end where neither a budget nor a number of rounds does.
 func (r *runner) bound(p *progress) {
 	if r.design.Plan.Budget == 0 && p.target == 0 {
-		p.target, p.isBounded = wantedRounds, true
+		p.target, p.targetIsLimit = wantedRounds, true
 	}
 }
 

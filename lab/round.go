@@ -154,7 +154,9 @@ func (r *runner) completeRound(ctx context.Context, g Group, p *progress) (err e
 	}
 	p.blocks++
 	r.lab.tell(Event{Kind: Blocked, Group: g.Workload, Block: round, Rounds: true, Left: r.left()})
-	r.interim(g.Workload)
+	if !p.executions || r.isDue(g.Workload, executionsEvery) {
+		r.interim(g.Workload)
+	}
 	return nil
 }
 
@@ -168,28 +170,37 @@ func (r *runner) interim(group string) {
 	}
 }
 
-// provisionalEvery is how often a group is shown that has no complete round so far.
-const provisionalEvery = 10 * time.Second
+// provisionalEvery is how often a group is shown that has no complete round so far, and
+// executionsEvery one whose rounds are single executions: to show it takes the more time the
+// longer it is.
+const (
+	provisionalEvery = 10 * time.Second
+	executionsEvery  = 2 * time.Second
+)
 
 // provisional shows the run so far between two strips, as long as a group has no complete
 // round.
 func (r *runner) provisional(group string) {
-	if r.groups[group].blocks > 0 {
-		return
+	if r.groups[group].blocks == 0 && r.isDue(group, provisionalEvery) {
+		r.interim(group)
 	}
+}
+
+// isDue tells whether a group was last shown so long ago, and notes that it is shown.
+func (r *runner) isDue(group string, every time.Duration) bool {
 	last, ok := r.shown[group]
 	if !ok {
 		last = r.began
 	}
 	now := r.lab.now()
-	if now.Sub(last) < provisionalEvery {
-		return
+	if now.Sub(last) < every {
+		return false
 	}
 	if r.shown == nil {
 		r.shown = map[string]time.Time{}
 	}
 	r.shown[group] = now
-	r.interim(group)
+	return true
 }
 
 // sliceRound launches the group's instances, measures its strips, and stops them.

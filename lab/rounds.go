@@ -34,9 +34,6 @@ func (r *runner) chooseDesign(ctx context.Context, g *Group) error {
 	}
 	p.rounds, p.executions = true, executions
 	if executions {
-		if p.isBounded {
-			p.target *= leastStrips // a round is one strip
-		}
 		return nil
 	}
 	for i := range g.Conditions {
@@ -160,17 +157,24 @@ const mostRounds = 200
 // enoughRounds is the stop rule for a group: the number of rounds that was asked for, the
 // budget, or the wanted precision. It looks at no verdict.
 func (r *runner) enoughRounds(g Group, p *progress) bool {
-	plan := r.design.Plan
-	if p.target > 0 && p.blocks >= p.target {
+	plan, single := r.design.Plan, 1
+	if p.executions && plan.Rounds[g.Workload].Strips == 1 {
+		single = leastStrips // what bounds rounds holds so many of one strip
+	}
+	target := p.target
+	if p.targetIsLimit {
+		target *= single
+	}
+	if target > 0 && p.blocks >= target {
 		return true
 	}
 	if plan.Budget > 0 && p.blocks > 0 && r.outOfTime(r.costOf(g, p)) {
 		return true
 	}
-	if plan.Budget == 0 && p.blocks >= mostRounds {
+	if plan.Budget == 0 && p.blocks >= mostRounds*single {
 		return true
 	}
-	if plan.Precision == 0 || p.blocks < stats.StopFrom {
+	if plan.Precision == 0 || p.blocks < stats.StopFrom || p.blocks%single != 0 {
 		return false
 	}
 	run, err := r.lab.Store.Run(r.run.ID)
@@ -181,7 +185,7 @@ func (r *runner) enoughRounds(g Group, p *progress) bool {
 func (r *runner) costOf(g Group, p *progress) time.Duration {
 	plan := r.design.Plan.Rounds[g.Workload]
 	if p.executions {
-		return plan.CostOfStrip * time.Duration(max(1, plan.Strips))
+		return plan.CostOfStrip * time.Duration(min(max(1, plan.Strips), leastStrips))
 	}
 	var controls time.Duration
 	if hasControls(p.blocks + 1) {

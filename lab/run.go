@@ -140,10 +140,10 @@ type progress struct {
 	spent   time.Duration // on all its blocks
 	piloted time.Duration // of that, by the pilot of its rounds
 	target  int           // blocks wanted; 0 while not known
-	// isBounded tells that target is no wish of the user: it ends what has no end otherwise.
-	isBounded bool
-	warm      bool
-	done      bool
+	// targetIsLimit tells that tare set the target, so that a group without a budget ends.
+	targetIsLimit bool
+	warm          bool
+	done          bool
 }
 
 // Run carries out a design and returns the run as recorded. The error is nil

@@ -150,7 +150,7 @@ type DocumentOverhead struct {
 	VerdictWithTainted Verdict `json:"verdict_with_tainted,omitempty"`
 	// Typical and Total are the two effects that rounds of slices know, of which Ratio is
 	// one, and Stalls is the factor from the typical to the total. Load is the ratio of the
-	// load generator's CPU time for an operation. All are null elsewhere.
+	// load generator's CPU time for an operation. All are null elsewhere, and where a round is one strip.
 	Typical *DocumentEstimate `json:"typical,omitempty"`
 	Total   *DocumentEstimate `json:"total,omitempty"`
 	Stalls  *DocumentStalls   `json:"stalls,omitempty"`

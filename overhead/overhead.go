@@ -12,7 +12,8 @@
 //
 // Of rounds of slices (see package lab) each round gives two log ratios: the typical one of
 // its slices, which leaves out what was disturbed, and that of totals. Rounds are the independent
-// units, and take the place of blocks wherever a field says block.
+// units, and take the place of blocks wherever a field says block. A round of a program that runs to
+// its end is one strip; such rounds are estimated as blocks are.
 //
 // The other design is that of randomised complete blocks: every condition once in
 // each block and the baseline twice, so that what disturbs a block disturbs all
@@ -105,7 +106,7 @@ type Row struct {
 	RatioAll stats.Estimate
 	// Typical and Total are the two effects that rounds of slices know: that of a typical
 	// slice, stalls left out, and that of totals. Ratio is one of them. Stalls is by what
-	// factor the total exceeds the typical one. All are zero elsewhere.
+	// factor the total exceeds the typical one. All are zero elsewhere, and where a round is one strip.
 	Typical, Total, Stalls stats.Estimate
 	// StallsNotExcluded is the largest change by stalls that the interval leaves possible.
 	StallsNotExcluded float64

@@ -134,6 +134,7 @@ func guide(rep overhead.Report) []Part {
 			"A strip is one slice of each, in an order drawn anew. An overhead compares slices of a condition with slices of the baseline in the same strip.",
 			"The typical effect of a round is the mean of these ratios without 40 % at either end, close to their median. "+
 				"The total effect is that of all that the slices did, stalls included; it headlines CPU time. The "+level+" interval is Student's, over rounds. "+
+				"A program that runs to its end is launched anew for each strip: there a round is one strip, and the effect is the mean over all of them. "+
 				"What holds for one boot and one day is all that a run can tell.")
 	}
 	if inBlocks || !inRounds {

@@ -84,7 +84,7 @@ func (h *Hierarchies) Use(in *cgroup.Hierarchy) (uint32, error) {
 	if in.Version == 1 {
 		var err error
 		if subsystem, err = Subsystem(h.kernel, in.Controllers...); err != nil {
-			return 0, err
+			return 0, fmt.Errorf("%w: name the group's directory in a hierarchy that has one, such as memory or pids", err)
 		}
 	}
 	at, ok := h.known[subsystem]
@@ -116,5 +116,5 @@ func Subsystem(kernel *btf.Spec, controllers ...string) (int32, error) {
 			}
 		}
 	}
-	return 0, fmt.Errorf("its hierarchy has no controller: name the group's directory in one that has, such as memory or pids")
+	return 0, fmt.Errorf("the kernel names no controller of %q", controllers)
 }

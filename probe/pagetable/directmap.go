@@ -118,7 +118,7 @@ func (w *walker) layout() (layout, error) {
 			}
 		}
 	}
-	return layout{}, needs.Missing(fmt.Sprintf("the kernel's map of all memory is not found below %#x", pgd), "the census by pagemap tells the same")
+	return layout{}, needs.Missing(fmt.Sprintf("the kernel's map of all memory is not found below %#x", pgd), "the census by pagemap shows the same")
 }
 
 // leads tells whether a layout leads to the frames that pages of ours have.

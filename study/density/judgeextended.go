@@ -103,17 +103,17 @@ func (r reading) extension(without, with arm) extension {
 	if first >= 1 {
 		e.gained, e.price = stats.Absent(r.Report.Level), stats.Absent(r.Report.Level)
 	}
-	gained, isCheap := claim.Above(e.gained, wanted), claim.Below(e.price, most/100)
-	twice, price := fmt.Sprintf("at least %g times the density without harm", wanted), fmt.Sprintf("%g %% of the throughput", most)
+	gained, isCheap := claim.NotBelow(e.gained, wanted), claim.NotAbove(e.price, most/100)
+	reached, price := fmt.Sprintf("at least %g times the density without harm", wanted), fmt.Sprintf("%g %% of the throughput", most)
 	e.verdict, e.why = claim.Decide(
 		claim.When(claim.Is(math.IsNaN(first)), claim.Inconclusive, "how much memory is asked for with fewest neighbours could not be read"),
 		claim.When(claim.Is(first >= 1), claim.Inconclusive, fmt.Sprintf("with fewest neighbours %.2f times the memory is asked for already, so that there is nothing to compare with", first)),
 		claim.When(claim.Is(!e.gained.Known() || !e.price.Known()), claim.Inconclusive, "how much the extension gains cannot be told"),
 		// A sweep without harm to its end is a bound, of the one upwards, of the other downwards.
 		claim.When(claim.Is(e.before.Reached > 0), claim.Inconclusive, fmt.Sprintf("without the extension %d of %d sweeps saw no harm to their end", e.before.Reached, e.before.Sweeps)),
-		claim.When(claim.Every(gained, isCheap), claim.Confirmed, twice),
-		claim.When(claim.Every(gained, claim.Not(isCheap)), claim.Qualified, twice+", but with fewest neighbours the extension costs more than "+price),
-		claim.When(gained, claim.Inconclusive, twice+", but whether the extension costs less than "+price+" cannot be told"),
+		claim.When(claim.Every(gained, isCheap), claim.Confirmed, reached),
+		claim.When(claim.Every(gained, claim.Not(isCheap)), claim.Qualified, reached+", but with fewest neighbours the extension costs more than "+price),
+		claim.When(gained, claim.Inconclusive, reached+", but whether the extension costs less than "+price+" cannot be told"),
 		claim.When(claim.Every(claim.Not(gained), claim.Is(e.after.Reached == 0)), claim.Refuted, fmt.Sprintf("less than %g times the density without harm", wanted)),
 		claim.When(claim.Is(e.after.Reached > 0), claim.Inconclusive, fmt.Sprintf("with the extension %d of %d sweeps saw no harm to their end, so that the density gained is a lower bound", e.after.Reached, e.after.Sweeps)),
 		claim.When(claim.True, claim.Inconclusive, fmt.Sprintf("whether it is %g times the density cannot be told", wanted)))

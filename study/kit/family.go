@@ -104,7 +104,13 @@ func (f Family) Sheet(run record.Run, attached Attachments, judgements []claim.J
 	s.Title, s.Answer, s.Command = cmp.Or(s.Title, m.Title), cmp.Or(s.Answer, "Nothing was measured."), strings.Join(run.Command, " ")
 	if s.Facts == nil {
 		r := overhead.Read(run)
-		s.Facts, s.Banners, s.Weight = f.facts(r), report.RunBanners(r), weight(r)
+		s.Facts = f.facts(r)
+		if s.Banners == nil {
+			s.Banners = report.RunBanners(r)
+		}
+		if s.Weight == nil {
+			s.Weight = weight(r)
+		}
 	}
 	if len(judgements) > 0 {
 		s.Parts = append(s.Parts, report.Judgements{Title: "What was published, and what is so here", Note: m.Note, Rows: report.JudgedClaims(judgements)})

@@ -133,7 +133,8 @@ func (r reading) growth(s spot) (growth, bool) {
 	at := func(c cell) stats.Estimate { p, _ := c.at(s); return r.loss(c, p) }
 	g.slowLoss, g.fastLoss = at(g.slow), at(g.fast)
 	g.grows = claim.Every(claim.More(g.fastLoss, g.slowLoss), claim.Above(g.fastLoss, 0))
-	g.flat = claim.Any(claim.Is(furthest(g.slowLoss, g.fastLoss) < limit), claim.Below(g.fastLoss, limit))
+	g.flat = claim.Every(claim.Needs(g.slowLoss.Known() && g.fastLoss.Known()),
+		claim.Any(claim.Is(furthest(g.slowLoss, g.fastLoss) < limit), claim.Below(g.fastLoss, limit)))
 	for _, c := range cells {
 		loss := at(c)
 		if r.rate(c, c.base).Value < (1-slower)*r.rate(g.fast, g.fast.base).Value && claim.More(loss, g.fastLoss) == claim.True &&
@@ -216,9 +217,9 @@ func (r reading) verdict(host, bridged side) (claim.Verdict, string) {
 		claim.When(claim.Every(host.all(flat), claim.Any(claim.Is(len(bridged) == 0), bridged.all(flat))), claim.Refuted, flatly),
 		claim.When(claim.Every(host.all(against), claim.Is(host.some(grows) != claim.True)), claim.Refuted, "the loss does not go by the rate: "+host.told()),
 		claim.When(claim.Every(host.all(grows), claim.Not(host.all(oneCost))), claim.Qualified, r.severalCosts(host, mostly)),
-		claim.When(claim.Every(both, host.some(isUnnamed)), claim.Qualified, "one cost foretells every kind of request; of which network it was is not told"),
+		claim.When(claim.Every(both, host.some(isUnnamed)), claim.Qualified, "one cost predicts every kind of request; the run does not say which network it was"),
 		claim.When(claim.Every(both, mostly), claim.Qualified, network+" for most of what a container on the bridge loses"),
-		claim.When(both, claim.Confirmed, "one cost foretells every kind of request"),
+		claim.When(both, claim.Confirmed, "one cost predicts every kind of request"),
 		claim.When(claim.Every(bridged.all(grows), mostly), claim.Qualified, network+": the bridge takes more than all the rest, and what the host's network leaves cannot be told"),
 		claim.When(claim.Every(host.all(grows), claim.Is(r.Run.Plan.Unpaired())), claim.Inconclusive, grown+"whether one cost makes it so is not tested, as nothing pairs the repetitions"),
 		claim.When(claim.Every(host.all(grows), host.some(untested)), claim.Inconclusive, grown+"too few kinds of requests to test whether one cost makes it so"),
@@ -228,7 +229,7 @@ func (r reading) verdict(host, bridged side) (claim.Verdict, string) {
 
 // severalCosts says how one cost fails.
 func (r reading) severalCosts(host side, mostly claim.Truth) string {
-	why := "it grows with the rate, but one cost does not foretell every kind of request" + r.instead(host)
+	why := "it grows with the rate, but one cost does not predict every kind of request" + r.instead(host)
 	if exception := host.told(); exception != "" {
 		why += "; " + exception
 	}

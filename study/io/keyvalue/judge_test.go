@@ -37,13 +37,13 @@ func TestJudge(t *testing.T) {
 		why    string
 	}{
 		// The paper is not at one with itself, so that nothing is confirmed outright.
-		{"as S5 has it", truth{container: one}, nil, claim.Qualified, "one cost foretells every kind of request; not confirmed outright"},
-		{"as S5 has it, without a bridge", truth{container: one}, hostOnly, claim.Qualified, "one cost foretells every kind of request; not confirmed outright"},
+		{"as S5 has it", truth{container: one}, nil, claim.Qualified, "one cost predicts every kind of request; not confirmed outright"},
+		{"as S5 has it, without a bridge", truth{container: one}, hostOnly, claim.Qualified, "one cost predicts every kind of request; not confirmed outright"},
 		{"the network's", truth{network: cost{batch: 3, request: 0.6}}, nil, claim.Qualified, "it is the network that accounts for it"},
 		{"the network's, for the most", truth{container: one, network: cost{request: 1.5}}, nil, claim.Qualified, "network that accounts for it, not storage for most"},
 		{"no loss at all", truth{}, nil, claim.Refuted, "does not grow"},
 		{"a loss that does not grow", truth{container: cost{bare.batch / 10, bare.request / 10, bare.byte / 10}}, twelveBlocks, claim.Refuted, "does not grow"},
-		{"shared by a batch", truth{container: cost{batch: 1, request: 0.3}}, hostOnly, claim.Qualified, "but one cost does not foretell"},
+		{"shared by a batch", truth{container: cost{batch: 1, request: 0.3}}, hostOnly, claim.Qualified, "but one cost does not predict"},
 		{"of bytes, not of requests", truth{container: cost{byte: 1e-3}}, nil, claim.Refuted, "does not"},
 		{"the bridge alone, growing", truth{network: one}, bridgeOnly, claim.Qualified, "not separated"},
 		{"the bridge alone, of nothing", truth{}, bridgeOnly, claim.Refuted, "not separated"},
@@ -199,7 +199,7 @@ func TestJudgeWhatWasMeasuredElsewhere(t *testing.T) {
 		"one run a cell":        {elsewhere(0.5, 1), claim.Inconclusive, "cannot be told"},
 		"threads as repetition": {elsewhere(0.5, 5), claim.Inconclusive, "it grows with the rate; whether one cost makes it so is not tested, as nothing pairs the repetitions"},
 		"and no loss":           {elsewhere(0, 5), claim.Refuted, "does not grow"},
-		"said to be pairs":      {paired(elsewhere(0.5, 5)), claim.Qualified, "of which network it was is not told"},
+		"said to be pairs":      {paired(elsewhere(0.5, 5)), claim.Qualified, "the run does not say which network it was"},
 	} {
 		got := verdictOf(t, c.run)
 		if got.Verdict != c.want || !strings.Contains(got.Rests, c.why) {
@@ -232,10 +232,10 @@ func TestVerdict(t *testing.T) {
 		want          claim.Verdict
 		why           string
 	}{
-		{"both grow by one cost", side{up, up}, nil, claim.Confirmed, "one cost foretells"},
-		{"on both networks", side{up, up}, side{up}, claim.Confirmed, "one cost foretells"},
+		{"both grow by one cost", side{up, up}, nil, claim.Confirmed, "one cost predicts"},
+		{"on both networks", side{up, up}, side{up}, claim.Confirmed, "one cost predicts"},
 		{"one storage alone", side{up, down}, nil, claim.Inconclusive, "cannot be told"},
-		{"by several costs", side{up, unlike}, nil, claim.Qualified, "one cost does not foretell"},
+		{"by several costs", side{up, unlike}, nil, claim.Qualified, "one cost does not predict"},
 		{"with an exception", side{exception}, nil, claim.Qualified, "LRANGE_100 of 3 B, pipeline 10 loses"},
 		{"a cost that is not known", side{up, unsure}, nil, claim.Inconclusive, "whether one cost makes it so"},
 		{"nothing grows", side{down, down}, side{down}, claim.Refuted, "does not grow"},

@@ -153,7 +153,7 @@ func judgeQuota(r reading) (claim.Judgement, bool) {
 	tailGone := claim.Needs(len(high) > 0)
 	for _, c := range high {
 		ratio := r.Row(c, service.P99).Ratio
-		gone := claim.Below(ratio, 1+claim.Threshold(id, "tail as without a quota")/100)
+		gone := claim.NotAbove(ratio, 1+claim.Threshold(id, "tail as without a quota")/100)
 		if tailGone = claim.Every(tailGone, gone); gone == claim.False {
 			parts = append(parts, fmt.Sprintf("at %s the p99 is %s times that without a quota", c.Label, report.Said(ratio, 1)))
 		}
