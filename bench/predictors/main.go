@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -74,7 +75,7 @@ func run(ctx context.Context, out io.Writer, traces string) error {
 	misses := map[predict.Kind][]string{}
 	fmt.Fprintf(out, "%-22s %9s %9s", "input", "waits", "p99, ms")
 	for _, k := range predict.Kinds {
-		fmt.Fprintf(out, "  %-17s", "without "+string(k))
+		fmt.Fprintf(out, "  %-24s", "without "+string(k))
 	}
 	fmt.Fprintln(out)
 	for _, in := range slices.Concat(recorded, inputs) {
@@ -90,7 +91,7 @@ func run(ctx context.Context, out io.Writer, traces string) error {
 				return fmt.Errorf("%s without %s: %w", in.name, k, err)
 			}
 			waits, tails, says := compare(with, without)
-			fmt.Fprintf(out, "  %-17s", fmt.Sprintf("%+.0f %% %+.0f %% %s", waits, tails, says))
+			fmt.Fprintf(out, "  %-24s", fmt.Sprintf("%+.0f %% %+.0f %% %s", waits, tails, says))
 			if says != "" {
 				misses[k] = append(misses[k], says+" "+in.name)
 			}
@@ -242,6 +243,9 @@ func recordings(dir string, medium simulate.Medium) (all []input, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("no traces (*.trace) in %s: run this in the repository's root, or name their directory by -traces", dir)
+	}
 	for _, file := range files {
 		in := input{name: strings.TrimSuffix(filepath.Base(file), ".trace"), isRecorded: true}
 		footprint, lasts, err := extent(file)
@@ -264,11 +268,14 @@ func open(file string) (trace.Source, io.Closer, error) {
 		return nil, nil, err
 	}
 	from, err := trace.NewReader(f)
-	return from, f, err
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return from, f, nil
 }
 
-// extent is how much memory the containers of a trace touch together, in bytes, and how long it
-// lasts.
+// extent is how much memory the containers of a trace have together, in bytes, as far as it was
+// touched or scanned, and how long the trace lasts.
 func extent(file string) (footprint int64, lasts time.Duration, err error) {
 	from, closer, err := open(file)
 	if err != nil {
@@ -281,17 +288,33 @@ func extent(file string) (footprint int64, lasts time.Duration, err error) {
 		page      annex.Page
 	}
 	pages := map[page]bool{}
+	var first, last annex.Moment
+	began := false
 	for {
 		e, err := from.Next()
 		if err == io.EOF {
-			return int64(len(pages)) * annex.PageSize, lasts, nil
+			return int64(len(pages)) * annex.PageSize, last.Since(first), nil
 		}
 		if err != nil {
 			return 0, 0, err
 		}
-		lasts = time.Duration(e.At)
+		if !began {
+			first, began = e.At, true
+		}
+		last = e.At
 		for _, p := range e.Pages {
 			pages[page{e.Container, e.Space, p}] = true
+		}
+		for _, s := range e.Stretches {
+			at := s.First
+			for _, r := range s.Runs {
+				for range r.Pages {
+					if r.State.Has(annex.Present) || r.State.Has(annex.Swapped) {
+						pages[page{e.Container, e.Space, at}] = true
+					}
+					at++
+				}
+			}
 		}
 	}
 }
