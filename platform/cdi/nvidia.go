@@ -1,7 +1,6 @@
 package cdi
 
 import (
-	"fmt"
 	"path"
 	"strconv"
 
@@ -22,8 +21,7 @@ const LibraryDir = "/usr/local/nvidia/lib64"
 // It takes no hook, and so no program on the host: the libraries are mounted file by file
 // under the names by which programs load them, into a directory of their own, and
 // LD_LIBRARY_PATH leads there, where NVIDIA's tool makes links and a cache of the dynamic
-// linker by hooks. What the image has in that variable is kept by [Edits.Apply]; other
-// runtimes replace it.
+// linker by hooks. Whoever carries the edits out keeps what the image has in that variable.
 //
 // The numbers of some nodes are given anew at each boot: it holds until then. The error
 // is the inventory's [nvidia.Unfit] where no CUDA program could run.
@@ -65,9 +63,6 @@ func NVIDIA(v *nvidia.Inventory) (*Spec, error) {
 		}
 	}
 	add([]string{"all"}, all)
-	if err := s.Validate(); err != nil {
-		return nil, fmt.Errorf("NVIDIA's devices: %w", err)
-	}
 	return s, nil
 }
 
