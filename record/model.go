@@ -7,7 +7,6 @@
 package record
 
 import (
-	"encoding/json"
 	"time"
 
 	"tare/platform"
@@ -314,6 +313,3 @@ type Host struct {
 	CmdLine     string            `json:"cmdline,omitempty"`
 	FS          string            `json:"fs"` // file system of the state directory
 }
-
-// MarshalHost gives the host as JSON, as it is stored.
-func MarshalHost(h Host) ([]byte, error) { return json.Marshal(h) }

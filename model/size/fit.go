@@ -132,9 +132,6 @@ func Ratio(e stats.Estimate) stats.Estimate {
 // Identifiable is nil where the points tell a term, and else a *[NotIdentifiable].
 func (f Fitted) Identifiable(t Term) error { return f.refused[t] }
 
-// Level is that of its intervals.
-func (f Fitted) Level() float64 { return f.options.Level }
-
 // Fit fits the model to the points of one platform, of one workload or several. Where
 // there are too few sizes for a term of size, Platform is told all the same if
 // the sizes agree. Errors are *[BadPoint], *[NotIdentifiable] where not even that can be
