@@ -28,7 +28,6 @@ const (
 	Share     Reason = "share"     // its container has more than its share
 	Expected  Reason = "expected"  // its container is expected to wake
 	Awake     Reason = "awake"     // its container woke, and uses it when it does
-	Striding  Reason = "stride"    // follows from the distance between the last faults
 	Following Reason = "following" // a container woke after which this one does
 	Drained   Reason = "drained"   // the operator wants everything back
 	Leftover  Reason = "leftover"  // in memory, and mapped by nobody that could use it

@@ -121,7 +121,7 @@ type Cold struct {
 
 // Predictors say which are listened to.
 type Predictors struct {
-	Record, Intervals, Stride, Extents, Followers bool
+	Record, Intervals, Followers bool
 	// Threshold is the precision below which each is silent.
 	Threshold float64
 }
@@ -133,10 +133,6 @@ func (p Predictors) On(k predict.Kind) bool {
 		return p.Record
 	case predict.Intervals:
 		return p.Intervals
-	case predict.Stride:
-		return p.Stride
-	case predict.Extents:
-		return p.Extents
 	case predict.Followers:
 		return p.Followers
 	}
@@ -221,7 +217,7 @@ func Default() Config {
 		Activity: Activity{Dormancy: 200 * time.Millisecond, ProbeCPU: 20 * time.Millisecond, ProbePages: 128},
 		Cold:     Cold{After: 30 * time.Second, PromotionRate: 0.002, Working: 2 * time.Minute},
 		Predictors: Predictors{
-			Record: true, Intervals: true, Stride: true, Extents: true, Followers: true,
+			Record: true, Intervals: true, Followers: true,
 			Threshold: 0.5,
 		},
 		Prefetch: Prefetch{Lead: 50 * time.Millisecond, Chunk: 32, MapPrecision: 0.9},

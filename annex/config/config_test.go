@@ -91,7 +91,7 @@ func TestStringSaysEverything(t *testing.T) {
 	c.Mode = config.Manage
 	c.Memory = config.Memory{Defend: "/machine.slice", Headroom: 100e6, High: 200e6, Reserve: 1 << 20, SwapReserve: 0.125}
 	c.Scan.Most = 90 * time.Second
-	c.Predictors.Stride = false
+	c.Predictors.Intervals = false
 	c.Control.Metrics = "[::1]:9464"
 	c.Log.File = ""
 	c.Rules = []config.Rule{{Class: annex.Critical, Name: `quo"te\\d`, Cgroup: "/a/*"}}

@@ -92,8 +92,6 @@ var sections = []section{
 	{"predictors", "What tells when a container wakes, and what it then touches. Each is scored while it runs.", []key[Config]{
 		restarts(switchKey("record", "Which pages an activation touches.", func(c *Config) *bool { return &c.Predictors.Record })),
 		restarts(switchKey("intervals", "When the next activation comes.", func(c *Config) *bool { return &c.Predictors.Intervals })),
-		restarts(switchKey("stride", "Which page follows the last ones, by the distance between them.", func(c *Config) *bool { return &c.Predictors.Stride })),
-		restarts(switchKey("extents", "Which stretch of memory follows one, where stride says nothing.", func(c *Config) *bool { return &c.Predictors.Extents })),
 		restarts(switchKey("followers", "Which container wakes after one.", func(c *Config) *bool { return &c.Predictors.Followers })),
 		restarts(shareKey("threshold", "The share of its predictions that has to come true for one to be listened to.",
 			0, 0.9, func(c *Config) *float64 { return &c.Predictors.Threshold })),

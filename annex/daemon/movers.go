@@ -71,7 +71,7 @@ func urgency(why annex.Reason) int {
 	switch why {
 	case annex.Awake:
 		return 0
-	case annex.Striding, annex.Following:
+	case annex.Following:
 		return 1
 	case annex.Drained:
 		return 3

@@ -26,7 +26,7 @@ func policy(c config.Config) data.Policy {
 		Prefetch: data.Prefetch{Lead: cmp.Or(c.Prefetch.Lead, time.Millisecond), MapPrecision: c.Prefetch.MapPrecision},
 		Predict:  options,
 	}
-	if c.Predictors != (config.Predictors{Record: true, Intervals: true, Stride: true, Extents: true, Followers: true, Threshold: c.Predictors.Threshold}) {
+	if c.Predictors != (config.Predictors{Record: true, Intervals: true, Followers: true, Threshold: c.Predictors.Threshold}) {
 		p.Predictor = func() data.Predictor { return &switched{predict.New(options), c.Predictors} }
 	}
 	if !c.Predictors.Followers {
@@ -54,10 +54,6 @@ func (s *switched) Pages() []predict.Ranked {
 		return nil
 	}
 	return s.Context.Pages()
-}
-
-func (s *switched) Following(f annex.Fault) []annex.Run {
-	return s.FollowingBy(f, s.on.Stride, s.on.Extents)
 }
 
 func (s *switched) Scores() []predict.Score {

@@ -13,18 +13,15 @@ import (
 // Each predictor is switched by itself: off, it says nothing, and goes on being scored.
 func TestPredictorsAreSwitchedApart(t *testing.T) {
 	on := config.Default().Predictors
-	type told struct{ next, pages, stride, extents bool }
+	type told struct{ next, pages bool }
 	for name, c := range map[string]struct {
 		change func(*config.Predictors)
 		off    predict.Kind
 		want   told
 	}{
-		"all":                  {func(*config.Predictors) {}, "", told{true, true, true, false}},
-		"no record":            {func(p *config.Predictors) { p.Record = false }, predict.Record, told{true, false, true, false}},
-		"no intervals":         {func(p *config.Predictors) { p.Intervals = false }, predict.Intervals, told{false, true, true, false}},
-		"no stride":            {func(p *config.Predictors) { p.Stride = false }, predict.Stride, told{true, true, false, true}},
-		"no extents":           {func(p *config.Predictors) { p.Extents = false }, predict.Extents, told{true, true, true, false}},
-		"no stride or extents": {func(p *config.Predictors) { p.Stride, p.Extents = false, false }, predict.Stride, told{true, true, false, false}},
+		"all":          {func(*config.Predictors) {}, "", told{true, true}},
+		"no record":    {func(p *config.Predictors) { p.Record = false }, predict.Record, told{true, false}},
+		"no intervals": {func(p *config.Predictors) { p.Intervals = false }, predict.Intervals, told{false, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conf := config.Default()
@@ -36,40 +33,25 @@ func TestPredictorsAreSwitchedApart(t *testing.T) {
 				t.Fatal("what is switched off is listened to")
 			}
 			got := told{}
-			const one, other, length = 1 << 20, 1 << 21, annex.Page(256) // two stretches of pages, far apart
-			fault := func(page annex.Page, at annex.Moment) annex.Fault {
-				return annex.Fault{ID: "a", Space: theSpace, Page: page, At: at, Swapped: true}
-			}
+			const first, length = 1 << 20, annex.Page(256)
 			const every = annex.Moment(10 * time.Second)
 			at := every
-			for range 8 { // the one is touched page by page, and then the other
+			for range 8 {
 				p.Began(at)
 				for i := range length {
-					p.Touched([]annex.Fault{fault(one+i, at+1+annex.Moment(i))})
-				}
-				for i := range length {
-					p.Touched([]annex.Fault{fault(other+i, at+1000+annex.Moment(i))})
+					p.Touched([]annex.Fault{{ID: "a", Space: theSpace, Page: first + i, At: at + 1 + annex.Moment(i), Swapped: true}})
 				}
 				p.Ended(at + annex.Moment(time.Second))
-				p.Left([]annex.Run{{Space: theSpace, First: one, Pages: int(length)}, {Space: theSpace, First: other, Pages: int(length)}})
+				p.Left([]annex.Run{{Space: theSpace, First: first, Pages: int(length)}})
 				at += every
 			}
 			_, got.next = p.Next(at - every/2)
 			got.pages = len(p.Pages()) > 0
-			p.Began(at)
-			const last = one + length - 4 // in the extent that the other stretch follows
-			for page := annex.Page(one); page <= last; page++ {
-				p.Touched([]annex.Fault{fault(page, at+1+annex.Moment(page-one))})
-			}
-			for _, r := range p.Following(fault(last, at+1000)) {
-				got.stride = got.stride || r.First == last+1
-				got.extents = got.extents || r.First == other
-			}
 			if got != c.want {
 				t.Errorf("it tells %+v, want %+v", got, c.want)
 			}
 			for _, s := range p.Scores() {
-				if s.Told == 0 && s.Kind != predict.Extents || s.On == (s.Kind == c.off || !conf.Predictors.On(s.Kind)) {
+				if s.Told == 0 || s.On == (s.Kind == c.off || !conf.Predictors.On(s.Kind)) {
 					t.Errorf("%s is scored %+v", s.Kind, s)
 				}
 			}

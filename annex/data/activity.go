@@ -175,7 +175,7 @@ func (m *Manager) begin(c *context) {
 
 // sleep ends a wake.
 func (m *Manager) sleep(c *context, a annex.Activity) {
-	defer func() { c.record.missed, c.record.inside, c.fetch.followed = 0, 0, 0 }()
+	defer func() { c.record.missed, c.record.inside = 0, 0 }()
 	if !c.activity.isAwake() {
 		c.activity.early = nil
 		return
@@ -183,7 +183,6 @@ func (m *Manager) sleep(c *context, a annex.Activity) {
 	if c.activity.state == woken && a.CPU >= m.policy.ProbeCPU {
 		m.begin(c)
 	}
-	c.fetch.following = nil
 	was, early := c.activity.sleep(a.At, a.CPU)
 	if was == activation {
 		c.predictor.Ended(a.At)

@@ -56,7 +56,7 @@ func (c *context) managed() bool {
 func (c *context) stale() {
 	c.pages.clear()
 	c.activity.state, c.activity.early = asleep, nil
-	c.fetch.plan, c.fetch.following, c.fetch.leader, c.fetch.isOffered = nil, nil, nil, false
+	c.fetch.plan, c.fetch.leader, c.fetch.isOffered = nil, nil, false
 	c.expected.lookAt, c.unmapped.pages = never, 0
 }
 
@@ -64,7 +64,6 @@ func (c *context) stale() {
 func (c *context) size() int64 {
 	n := int64(unsafe.Sizeof(*c)) + c.predictor.Size() + c.account.history.size() + c.pages.size()
 	n += int64(cap(c.activity.early)) * int64(unsafe.Sizeof(annex.Fault{}))
-	n += int64(cap(c.fetch.following)) * int64(unsafe.Sizeof(annex.Run{}))
 	if c.fetch.plan != nil {
 		n += int64(cap(c.fetch.plan.rest)) * int64(unsafe.Sizeof(predict.Ranked{}))
 	}

@@ -32,13 +32,12 @@
 // scales down 1, 4 and 5, since one that sleeps waits for nothing.
 //
 // What comes back is asked for before anything is to leave: the record of a container that
-// is awake and has begun to use it, from the moment of its second fault inside; that of one
-// that is expected, shortly before, for which those make room that wake later; and what
-// follows the last faults. With nothing free that of an awake container comes all the same, where
-// the record has proved precise: the pages are touched next in any case, and the kernel would have
-// to make room for each of them alone. A wake that did no work, as a health probe's, has nothing
-// fetched but what it shares with the record at its first time, teaches nothing, and the
-// pages that it touched stay.
+// is awake and has begun to use it, from the moment of its second fault inside; and that of one
+// that is expected, shortly before, for which those make room that wake later. With nothing
+// free that of an awake container comes all the same, where the record has proved precise: the
+// pages are touched next in any case, and the kernel would have to make room for each of them
+// alone. A wake that did no work, as a health probe's, has nothing fetched but what it shares
+// with the record at its first time, teaches nothing, and the pages that it touched stay.
 //
 // Where most of what leaves is missed at once the working sets are larger than memory.
 // Nothing helps then: nothing is fetched ahead, nobody who is awake has anything taken, and

@@ -405,13 +405,13 @@ type exhausted struct {
 	movable int // pages that it had
 }
 
-// exhaustedFor is short beside the policy's Recent, by which what awake containers have comes to be
-// had. What a sleeping one may give else are pages that came.
+// exhaustedFor is short compared with Recent, the time after which an awake container's pages may be
+// evicted. A sleeping container has more to give only when pages have arrived.
 const exhaustedFor = time.Second
 
-// mostLooked is how many extents one plan orders at most, but for those of one context: that takes
-// some milliseconds at most, in which nothing else is decided and who waits for the processor
-// waits. The next goes on with others.
+// mostLooked is how many extents one plan orders at most, but for those of one context. That takes
+// milliseconds, during which nothing else is decided. The next plan continues with the remaining
+// contexts.
 const mostLooked = 4096
 
 // lowest takes pages of a context, where it may have any.

@@ -11,7 +11,6 @@ type told struct {
 	forecast predict.Forecast
 	expects  bool
 	scores   []predict.Score
-	follows  []annex.Run
 
 	began, ended          []annex.Moment
 	touched               []annex.Fault
@@ -33,7 +32,6 @@ func (t *told) Forget(s annex.Space)                  { t.forgot = append(t.forg
 func (t *told) Lost()                                 { t.lost++ }
 func (t *told) Size() int64                           { return 0 }
 func (t *told) Brought(r []annex.Run, _ annex.Moment) { t.brought += annex.Count(r) }
-func (t *told) Following(annex.Fault) []annex.Run     { return t.follows }
 func (t *told) Next(now annex.Moment) (predict.Forecast, bool) {
 	f := t.forecast
 	return predict.Forecast{Earliest: max(f.Earliest, now), Likely: max(f.Likely, now), Latest: max(f.Latest, now)}, t.expects

@@ -41,9 +41,6 @@ type fetching struct {
 	keepUntil annex.Moment // what was fetched for it stays until then
 	forecasts int          // how often it was fetched for a forecast
 	leader    *leader      // the container after which this one wakes has woken
-
-	following []annex.Run // pages that follow its last faults
-	followed  int         // those that were fetched since it woke
 }
 
 // slept resets it when an activation has ended.
@@ -217,9 +214,6 @@ const pieces = 2
 // fetch asks for what is to come.
 func (m *Manager) fetch(brings []*context) (requests []annex.Request) {
 	isHeld := m.critical() == 0
-	for _, c := range m.contexts {
-		requests = append(requests, m.fetchFollowing(c, isHeld)...)
-	}
 	hanging := 0
 	if len(brings) > 0 {
 		hanging = min(m.hanging(), mostHanging*m.policy.Piece)
@@ -228,29 +222,6 @@ func (m *Manager) fetch(brings []*context) (requests []annex.Request) {
 		requests = append(requests, m.fetchRecord(c, isHeld, hanging)...)
 	}
 	return requests
-}
-
-// fetchFollowing asks for what follows the last faults of a context.
-func (m *Manager) fetchFollowing(c *context, isHeld bool) []annex.Request {
-	p, f := m.policy, &c.fetch
-	if len(f.following) == 0 {
-		return nil
-	}
-	following := f.following
-	f.following = following[:0]
-	n := min(p.Piece, m.ready()-p.reserve(), p.MostComing-m.coming, c.ahead(), c.room(p))
-	if isHeld || m.now < c.pausedUntil || n <= 0 || !c.activity.isAwake() {
-		return nil
-	}
-	var g collect
-	c.pages.each(following, func(s *space, _ *area, page annex.Page, cell *cell) {
-		if cell.away() && g.pages < n {
-			c.pages.put(cell, cell.flags|moving) // it may be named again
-			g.add(s.name, page)
-		}
-	})
-	f.followed += g.pages
-	return m.ask(c, annex.Fetch, annex.Striding, g.runs, 0, "follows its last faults")
 }
 
 // fetchRecord asks for the next pieces of a record that is on its way back.
@@ -299,14 +270,6 @@ func (c *context) room(p Policy) int {
 	}
 	return int(c.info.Room/annex.PageSize) - c.fetch.taken - c.fetch.coming - p.Piece
 }
-
-// ahead is how many pages that follow its faults a context may have fetched: a quarter more
-// than it has touched since it woke, so that what was ahead when it sleeps is little.
-func (c *context) ahead() int {
-	return c.record.missed + max(c.record.missed/4, leastAhead) - c.fetch.followed
-}
-
-const leastAhead = 8
 
 // piece takes the next pages of what is on its way back; those of which only some activations
 // made use come where there is room.

@@ -105,9 +105,10 @@ type pageTable struct {
 	// hasWritten tells that pages were written after they had come back.
 	hasWritten bool
 
-	// Up to where pages were gone through in vain, and what of the record, or of a container
-	// without one, has nothing more that may leave: of what is only read, and of what is written.
-	cursors     [walks]cursor
+	// cursors are where each search goes on: before it nothing was found.
+	cursors [walks]cursor
+	// isExhausted tells that nothing more of the record (or of a container without one) may leave:
+	// [0] pages that are only read, [1] pages that are written.
 	isExhausted [2]bool
 }
 

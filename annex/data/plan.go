@@ -36,7 +36,7 @@ func (m *Manager) Plan(now annex.Moment) (requests []annex.Request, next annex.M
 func (m *Manager) Drain(on bool) {
 	m.isDraining = on
 	for _, c := range m.contexts {
-		c.fetch.plan, c.fetch.following = nil, nil
+		c.fetch.plan = nil
 		if !on && !c.activity.isAwake() {
 			c.expected.lookAt = m.now
 		}
@@ -77,8 +77,8 @@ func (m *Manager) hanging() (pages int) {
 }
 
 // hangs is from how long on a fetch hangs: a piece takes milliseconds, and where the device is
-// overrun tens of them. That more of them does is the device, or stops whoever moves pages, and
-// mostHanging pieces are made up for at most.
+// overrun tens of them. If more fetches hang, the device is at fault, or whoever moves pages is
+// blocked. So at most mostHanging pieces are compensated for.
 const (
 	hangs       = time.Second
 	mostHanging = 4

@@ -145,7 +145,6 @@ type Predictor interface {
 	Ended(at annex.Moment)
 	Next(now annex.Moment) (predict.Forecast, bool)
 	Pages() []predict.Ranked
-	Following(f annex.Fault) []annex.Run
 	Scores() []predict.Score
 	Brought(runs []annex.Run, at annex.Moment) // and not mapped
 	Mapped(runs []annex.Run)

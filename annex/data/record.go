@@ -185,19 +185,4 @@ func (m *Manager) take(c *context, faults []annex.Fault) {
 		c.fetch.plan = &recordFetch{why: annex.Awake, rest: c.predictor.Pages(), isSure: c.precise(surePrecision, p.Judged),
 			says: "woke and used its record: the rest is wanted at once"}
 	}
-	if c.activity.state == active && !m.errors.over {
-		m.follow(c, faults)
-	}
-}
-
-// follow asks what comes after faults whose pages were away.
-func (m *Manager) follow(c *context, faults []annex.Fault) {
-	for _, f := range faults {
-		if cell, _ := c.cell(f); cell != nil && cell.flags&recorded != 0 && c.fetch.plan != nil {
-			continue // its record is on its way, and what follows in it too
-		}
-		if f.Swapped && len(c.fetch.following) < m.policy.Piece {
-			c.fetch.following = append(c.fetch.following, c.predictor.Following(f)...)
-		}
-	}
 }

@@ -54,9 +54,7 @@ func (m *Manager) ask(c *context, op annex.Op, why annex.Reason, runs []annex.Ru
 		} else {
 			m.coming += pages
 			c.fetch.coming += pages
-			if why != annex.Striding {
-				c.fetch.requests++
-			}
+			c.fetch.requests++
 		}
 		m.asked.add(why, pages)
 		c.account.asked.add(why, pages)
@@ -216,15 +214,11 @@ func (c *context) evicted(asked *request, r annex.Result, o outcome) {
 func (c *context) fetched(asked *request, r annex.Result, o outcome) {
 	c.fetch.coming -= asked.pages
 	c.fetch.taken += o.moved
-	if asked.why != annex.Striding {
-		c.fetch.requests--
-	}
+	c.fetch.requests--
 	if o.moved == 0 {
 		return
 	}
-	if asked.why != annex.Striding {
-		c.fetch.lastArrival = max(c.fetch.lastArrival, r.Ended)
-	}
+	c.fetch.lastArrival = max(c.fetch.lastArrival, r.Ended)
 	if asked.op == annex.Map {
 		c.account.use.Mapped += o.moved
 		c.record.isUnseen, c.fetch.isMapped = true, true

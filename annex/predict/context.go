@@ -9,7 +9,7 @@ import (
 
 // Context predicts one container. Its activations are told by Began, Touched and Ended, in
 // the order in which they were; between them, Left and the two that tell what was brought
-// back. The predictions are Next, Pages and Following.
+// back. The predictions are Next and Pages.
 type Context struct {
 	options Options
 	gate    gate
@@ -29,8 +29,6 @@ type Context struct {
 
 	record    record
 	intervals intervals
-	striding  meter
-	extents   extents
 }
 
 // space is what is known of an address space.
@@ -38,10 +36,6 @@ type space struct {
 	id     annex.Space
 	tables map[uint64]*table
 	last   *table // of the last fault
-	stride *stride
-	// at is the extent in which the last fault was.
-	at    extentID
-	atAny bool
 }
 
 // burst is an activation that goes on.
@@ -76,8 +70,6 @@ func New(o Options) *Context {
 	c := &Context{options: o, gate: gate{o.Threshold, o.Margin}, spaces: map[annex.Space]*space{}}
 	c.record.init()
 	c.intervals.init(o)
-	c.striding.enough = 32
-	c.extents.enough = 16
 	return c
 }
 
@@ -105,7 +97,6 @@ func (c *Context) Began(at annex.Moment) {
 func (c *Context) Touched(faults []annex.Fault) {
 	for i := range faults {
 		f := &faults[i]
-		c.stride(f)
 		if c.open {
 			c.touch(f)
 		} else if len(c.early) < earlyFaults {
@@ -286,9 +277,9 @@ func (c *Context) Forget(id annex.Space) {
 	}
 }
 
-// Scores are those of its four predictors.
+// Scores are those of its two predictors.
 func (c *Context) Scores() []Score {
-	return []Score{c.record.score(Record), c.intervals.score(Intervals), c.striding.score(Stride), c.extents.score(Extents)}
+	return []Score{c.record.score(Record), c.intervals.score(Intervals)}
 }
 
 // Size is how much memory it takes, in bytes.
@@ -300,9 +291,6 @@ func (c *Context) Size() int64 {
 	}
 	for _, s := range c.spaces {
 		n += int64(unsafe.Sizeof(*s)) + 64 // with its map, and its entry in one
-		if s.stride != nil {
-			n += int64(unsafe.Sizeof(*s.stride))
-		}
 		for _, t := range s.tables {
 			n += t.size()
 		}
@@ -354,11 +342,7 @@ func (c *Context) remove(t *table) {
 	if s.last == t {
 		s.last = nil
 	}
-	if s.atAny && s.at.table() == t.id {
-		s.atAny = false
-	}
 	c.members -= len(t.cells)
-	c.extents.kept -= len(t.nodes)
 	c.tables[t.id] = nil
 	c.free = append(c.free, t.id)
 }

@@ -84,7 +84,7 @@ func TestSizeOfTheRecord(t *testing.T) {
 	for _, c := range []struct {
 		every int
 		most  float64
-	}{{1, 3.7}, {2, 4.2}, {8, 7.5}} {
+	}{{1, 3.1}, {2, 3.6}, {8, 6.5}} {
 		w := newWorker()
 		var pages []annex.Page
 		for p := range 16384 {

@@ -15,7 +15,7 @@ import (
 
 // The files in testdata are histories and what is to be predicted from them, line by line:
 //
-//	options bursts=2 depth=8
+//	options bursts=2 pages=8
 //	began 10s / ended 10s20ms / lost
 //	touch 1 2 5..8 8..5          first touches, a millisecond apart, in the order written
 //	swapped 1 2                  likewise, of pages that had left memory
@@ -23,7 +23,6 @@ import (
 //	forget                       the space
 //	= pages 1..4! 9              what Pages gives: runs in order, ! is certain
 //	= next 19s: 19.9s 20s 20.1s  what Next gives at a moment, to the millisecond; none
-//	= following 8: 9..12         after the fault of page 8; none
 //	= score record on 0.95 0.80  precision and recall, to a hundredth
 //
 // Whole blocks are repeated by "repeat 3 10s" ... "end", the moments in them moved on by so much
@@ -99,12 +98,8 @@ func (h *history) line(n int, line string) int {
 			switch name {
 			case "bursts":
 				h.options.Bursts = h.number(value)
-			case "depth":
-				h.options.Depth = h.number(value)
 			case "pages":
 				h.options.Pages = h.number(value)
-			case "extent":
-				h.options.ExtentPages = h.number(value)
 			default:
 				h.t.Fatalf("line %d: no option %s", n, name)
 			}
@@ -171,16 +166,6 @@ func (h *history) answer(line string) string {
 		}
 		for _, m := range []annex.Moment{f.Earliest, f.Likely, f.Latest} {
 			fmt.Fprintf(&out, " %v", time.Duration(m-h.shift).Round(time.Millisecond))
-		}
-	case "following":
-		page := strings.TrimSuffix(words[1], ":")
-		fmt.Fprintf(&out, "following %s:", page)
-		runs := h.c.Following(annex.Fault{Space: h.space, Page: annex.Page(h.number(page))})
-		for _, r := range runs {
-			writeRun(&out, r, h.space)
-		}
-		if len(runs) == 0 {
-			out.WriteString(" none")
 		}
 	case "score":
 		for _, s := range h.c.Scores() {

@@ -50,7 +50,7 @@ func (m *meter) age(keep float64) {
 	m.leads.age(keep)
 }
 
-// halve ages once so much was told, for predictors that have no natural turns.
+// halve ages once so much was told, for a predictor that has no natural turns.
 func (m *meter) halve(above float64) {
 	if max(m.told, m.came) > above {
 		m.age(0.5)

@@ -9,8 +9,6 @@ import (
 type Options struct {
 	// Bursts is on how many of the last activations the record rests, up to 4; 0 is 4.
 	Bursts int
-	// ExtentPages is the size of an extent, a power of two from 16 to 512; 0 is 16: 64 KiB.
-	ExtentPages int
 	// Horizon is the longest time between activations that is told from longer ones; 0 is
 	// four hours, as in Serverless in the Wild.
 	Horizon time.Duration
@@ -19,8 +17,6 @@ type Options struct {
 	// Margin is by how much its precision has to exceed Threshold until it is listened to
 	// again; 0 is 0.1.
 	Margin float64
-	// Depth is the most pages that a stride reaches ahead, up to 512; 0 is 64.
-	Depth int
 	// Pages is the most pages of the record, which takes about three bytes of each; 0 is 4
 	// million: 16 GiB.
 	Pages int
@@ -33,14 +29,10 @@ func (o Options) Check() error {
 	switch {
 	case o.Bursts < 0 || o.Bursts > patternBits:
 		return fmt.Errorf("a record of %d bursts: want 1 to %d", o.Bursts, patternBits)
-	case o.ExtentPages != 0 && (o.ExtentPages < smallestExtent || o.ExtentPages > tablePages || o.ExtentPages&(o.ExtentPages-1) != 0):
-		return fmt.Errorf("extents of %d pages: want a power of two from %d to %d", o.ExtentPages, smallestExtent, tablePages)
 	case o.Horizon < 0:
 		return fmt.Errorf("a horizon of %v: want it above 0", o.Horizon)
 	case !(o.Threshold >= 0 && o.Margin >= 0 && o.Threshold+o.Margin <= 1):
 		return fmt.Errorf("a threshold of %g with a margin of %g: want both from 0, and 1 at most together", o.Threshold, o.Margin)
-	case o.Depth < 0 || o.Depth > tablePages:
-		return fmt.Errorf("a stride of %d pages ahead: want 1 to %d", o.Depth, tablePages)
 	case o.Pages < 0:
 		return fmt.Errorf("a record of %d pages: want 1 at least", o.Pages)
 	case o.Follow < 0:
@@ -55,11 +47,9 @@ func (o Options) complete() Options {
 		o = Options{}
 	}
 	or(&o.Bursts, patternBits)
-	or(&o.ExtentPages, smallestExtent)
 	or(&o.Horizon, 4*time.Hour)
 	or(&o.Threshold, 0.5)
 	or(&o.Margin, 0.1)
-	or(&o.Depth, 64)
 	or(&o.Pages, 1<<22)
 	or(&o.Follow, 5*time.Second)
 	return o

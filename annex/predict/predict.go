@@ -1,5 +1,5 @@
 // Package predict tells when a container will wake and which pages it will then touch,
-// from what it did before. Four predictors, each scored while it runs and silent while its
+// from what it did before. Three predictors, each scored while it runs and silent while its
 // score is low:
 //
 //  1. the record of activations: the pages that a burst touches, in the order of first
@@ -11,10 +11,8 @@
 //  2. the histogram of the times between activations (Serverless in the Wild, Shahrad et
 //     al., ATC 2020), and beside it the exponential law and exact periods; the interval
 //     score (Gneiting and Raftery, JASA 2007) of their last forecasts chooses among them;
-//  3. the majority of the distances between faults (Boyer and Moore, 1981, as Leap has it:
-//     Maruf and Chowdhury, ATC 2020);
-//  4. a Markov chain of order one between extents (Joseph and Grunwald, ISCA 1997), and
-//     between containers.
+//  3. a Markov chain of order one between containers (as Joseph and Grunwald have it between
+//     addresses, ISCA 1997).
 //
 // It sees what the program itself did, never what was brought in for it, and has no clock
 // of its own: the same observations give the same predictions. It moves nothing, and does
@@ -22,9 +20,9 @@
 // left, or that it came back unmapped, faults when it is touched, so that no fault says that
 // it was not; of any other page no fault says nothing.
 //
-// The record takes two bytes a page, half a byte for the chain, and a quarter of a kilobyte for
-// each two mebibytes of addresses in which any are: three to four bytes a page of a working
-// set that fills half of its addresses or more (the tests hold it to that).
+// The record takes two bytes a page, and a quarter of a kilobyte for each two mebibytes of
+// addresses in which any are: about three bytes a page of a working set that fills half of its
+// addresses or more (the tests hold it to that).
 //
 // One [Context] is of one container, and one [Chain] of all. Neither may be used by several
 // goroutines at once.
@@ -43,13 +41,11 @@ type Kind string
 const (
 	Record    Kind = "record"    // which pages an activation touches
 	Intervals Kind = "intervals" // when the next activation comes
-	Stride    Kind = "stride"    // what follows the last faults
-	Extents   Kind = "extents"   // which extent follows an extent
 	Followers Kind = "followers" // which container follows a container
 )
 
 // Kinds lists the predictors.
-var Kinds = []Kind{Record, Intervals, Stride, Extents, Followers}
+var Kinds = []Kind{Record, Intervals, Followers}
 
 // Score is how well a predictor has done lately.
 type Score struct {

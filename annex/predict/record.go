@@ -28,8 +28,10 @@ const (
 	// certainly is how often pages have to be touched that are called certain.
 	certainly = 0.9
 	// auditEvery is which part of the certain pages is not called so, in turn: a page that
-	// is mapped each time is never told of, and would stay in the record for ever.
+	// is mapped each time is never told of, and would stay in the record for ever. Pages take
+	// turns auditPages at a time.
 	auditEvery = 16
+	auditPages = 16
 )
 
 func (r *record) init() {
@@ -110,7 +112,6 @@ func (c *Context) touch(f *annex.Fault) {
 		}
 	}
 	c.burst.touches = append(c.burst.touches, touch{table: t.id, page: uint16(i), flags: flags})
-	c.entered(t, i, f)
 }
 
 // learn takes the burst into the record.
@@ -313,7 +314,7 @@ func (c *Context) Pages() []Ranked {
 	for n := range places {
 		at := &places[n]
 		page := tables[at.table].number*tablePages + uint64(at.page)
-		at.sure = certain[at.p] && (page/smallestExtent+uint64(c.bursts))%auditEvery != 0
+		at.sure = certain[at.p] && (page/auditPages+uint64(c.bursts))%auditEvery != 0
 		if n == 0 || !joins(places[n-1], *at) {
 			runs++
 		}

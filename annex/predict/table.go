@@ -65,9 +65,6 @@ type table struct {
 	tells  set    // those of them of which a touch would be a fault
 	cells  []cell // of the members, ascending
 	burst  *marks // nil where the open burst did not come here
-	// left are the extents that have nodes, and nodes theirs, ascending.
-	left  uint32
-	nodes []node
 }
 
 // marks are what an open burst did in a table.
@@ -120,7 +117,7 @@ func (t *table) fit() {
 // size is the bytes that it takes, with its entries in the map and the list.
 func (t *table) size() int64 {
 	const entries = 8 + 8 + 8 + 8 // key, pointer and the map's own share; the list's pointer
-	n := int64(unsafe.Sizeof(*t)) + entries + int64(cap(t.cells))*int64(unsafe.Sizeof(cell(0))) + int64(cap(t.nodes))*int64(unsafe.Sizeof(node{}))
+	n := int64(unsafe.Sizeof(*t)) + entries + int64(cap(t.cells))*int64(unsafe.Sizeof(cell(0)))
 	if t.burst != nil {
 		n += int64(unsafe.Sizeof(*t.burst))
 	}

@@ -191,66 +191,6 @@ func runsOf(pages []Ranked) []annex.Run {
 	return runs
 }
 
-// Faults at random have no stride, and extents at random no order: both go silent, and
-// neither is heard by accident.
-func TestRandomFaultsAreFollowedByNothing(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
-	w := newWorker()
-	for range 40 {
-		w.burst(shuffled(r, upTo(0, 2000)))
-	}
-	followed, asked := 0, 0
-	w.now = w.now.After(10 * time.Second)
-	w.Began(w.now)
-	for i, p := range shuffled(r, upTo(0, 2000)) {
-		f := annex.Fault{Space: w.space, Page: p, At: w.now.After(time.Duration(i) * time.Microsecond), Swapped: true}
-		w.Touched([]annex.Fault{f})
-		asked++
-		followed += annex.Count(w.Following(f))
-	}
-	if followed > asked/10 {
-		t.Errorf("after %d faults at random %d pages are said to follow: %+v", asked, followed, w.Scores()[2:])
-	}
-}
-
-// A scan is followed by what it comes to next, though a tenth of the faults are elsewhere.
-func TestScansAreFollowed(t *testing.T) {
-	for _, by := range []int{1, -1, 3, 64} {
-		r := rand.New(rand.NewPCG(7, 8))
-		c := New(Options{})
-		s := annex.Space{PID: 7}
-		at := annex.Moment(0)
-		ahead := map[annex.Page]bool{}
-		hits, all := 0, 0
-		for n := range 4000 {
-			at = at.After(50 * time.Microsecond)
-			page := annex.Page(1_000_000 + n*by)
-			if r.IntN(10) == 0 {
-				page = annex.Page(5_000_000 + r.IntN(100_000))
-			} else if n > 100 {
-				all++
-				if ahead[page] {
-					hits++
-				}
-			}
-			f := annex.Fault{Space: s, Page: page, At: at, Swapped: true}
-			c.Touched([]annex.Fault{f})
-			for _, run := range c.Following(f) {
-				for k := range run.Pages {
-					ahead[run.First+annex.Page(k)] = true
-				}
-			}
-		}
-		score := c.Scores()[2]
-		if part := float64(hits) / float64(all); part < 0.95 || !score.On || score.Recall < 0.8 {
-			t.Errorf("by %d: %.2f of the scan was ahead; %+v", by, part, score)
-		}
-		if score.Lead < time.Millisecond || score.Lead > 10*time.Millisecond {
-			t.Errorf("by %d: it is %v ahead, want about 64 faults of 50 us", by, score.Lead)
-		}
-	}
-}
-
 // benchmarkPages are 16384 pages of a working set of 64 MiB: half of each of 32768.
 func benchmarkPages(r *rand.Rand, order bool) []annex.Page {
 	var pages []annex.Page

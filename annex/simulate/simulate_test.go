@@ -247,8 +247,7 @@ func (o *oracle) Next(now annex.Moment) (predict.Forecast, bool) {
 	}
 	return predict.Forecast{}, false
 }
-func (o *oracle) Pages() []predict.Ranked                  { return []predict.Ranked{{Run: o.run, Certain: true}} }
-func (o *oracle) Following(annex.Fault) (none []annex.Run) { return nil }
+func (o *oracle) Pages() []predict.Ranked { return []predict.Ranked{{Run: o.run, Certain: true}} }
 
 // What is left is of an activation for which data finds no room: whoever could make it has
 // just been fetched itself.

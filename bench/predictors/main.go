@@ -169,10 +169,6 @@ func (p *partial) Pages() []predict.Ranked {
 	return p.Context.Pages()
 }
 
-func (p *partial) Following(f annex.Fault) []annex.Run {
-	return p.FollowingBy(f, p.without != predict.Stride, p.without != predict.Extents)
-}
-
 // alone is a chain in which no container follows another.
 type alone struct{}
 

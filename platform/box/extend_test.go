@@ -51,7 +51,7 @@ func (d *fakeDaemon) Status() control.Status {
 		Weight: control.Weight{CPUSeconds: float64(n) / 100, ResidentBytes: 20 << 20},
 		Contexts: []control.Context{
 			{Class: annex.Critical, Predictors: []control.Score{{Kind: "record", PrecisionShare: 0, Told: 100}}},
-			{Class: annex.Elastic, HitShare: &share, Predictors: []control.Score{{Kind: "record", PrecisionShare: 1, RecallShare: 0.5, LeadSeconds: 2, Told: 10}, {Kind: "stride"}}},
+			{Class: annex.Elastic, HitShare: &share, Predictors: []control.Score{{Kind: "record", PrecisionShare: 1, RecallShare: 0.5, LeadSeconds: 2, Told: 10}, {Kind: "intervals"}}},
 			{Class: annex.Elastic, Predictors: []control.Score{{Kind: "record", PrecisionShare: 0.5, RecallShare: 0.5, LeadSeconds: 1, Told: 30}}},
 		},
 		Warnings: []string{"swap is slow"},

@@ -196,7 +196,8 @@ func (r reading) predictorTable(a arm) (report.Table, bool) {
 	return t, len(names) > 0
 }
 
-// order is the predictors' own: from what is used most.
+// order is the predictors' own: from what is used most. Runs recorded before they were deleted
+// have stride and extents too.
 func order(name string) int {
 	known := []string{"record", "intervals", "stride", "extents", "followers"}
 	if i := slices.Index(known, name); i >= 0 {
