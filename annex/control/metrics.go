@@ -145,7 +145,7 @@ var metrics = []metric{
 	ofContainers("annex_container_error_ratio", "The share of what left that it wanted back at once.", func(c Context) *float64 { return c.ErrorShare }),
 	ofContainers("annex_container_pressure_ratio", "The share of time that its tasks wait for memory.", func(c Context) *float64 { return c.PressureShare }),
 	countOfContainers("annex_container_activations_total", "How often it woke.", func(c Context) int64 { return c.Activity.Activations }),
-	countOfContainers("annex_container_probes_total", "How often only to say that it is well.", func(c Context) int64 { return c.Activity.Probes }),
+	countOfContainers("annex_container_probes_total", "How often for less: a health probe, or brief work.", func(c Context) int64 { return c.Activity.Probes }),
 	countOfContainers("annex_container_demand_pages_total", "Pages for which it had to wait.", func(c Context) int64 { return c.Activity.DemandPages }),
 	countOfContainers("annex_container_evicted_bytes_total", "Memory of it that left.", func(c Context) int64 { return c.Moved.EvictedBytes }),
 	countOfContainers("annex_container_fetched_bytes_total", "Memory of it that was brought back, mapped or not.", func(c Context) int64 { return c.Moved.FetchedBytes + c.Moved.MappedBytes }),

@@ -149,7 +149,7 @@ type Context struct {
 // Activity is how often a container woke.
 type Activity struct {
 	Activations int64 `json:"activations"` // to work
-	Probes      int64 `json:"probes"`      // besides, taken for being asked whether it is well
+	Probes      int64 `json:"probes"`      // wakes for less: health probes and brief work
 	// Demand is how many pages it had to wait for.
 	DemandPages int64 `json:"demand_pages"`
 }

@@ -61,6 +61,13 @@
 // the promotion rate as objective and the percentile over the past: Software-Defined Far
 // Memory in Warehouse-Scale Computers (ASPLOS 2019). Pressure as brake, which scales what
 // is evicted by one less the pressure over its limit: TMO (ASPLOS 2022).
+//
+// # Where to read
+//
+// What is reported comes in by activity.go, faults.go, scan.go, brake.go, leftover.go and requests.go
+// (Done). Plan decides, in plan.go: first fetch.go, then evict.go in the order of leavers.go.
+// pages.go, extents.go, written.go and runs.go hold the pages, record.go, forecast.go and coldness.go
+// what is learned of them. policy.go has every threshold with its default.
 package data
 
 import (
