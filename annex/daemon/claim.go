@@ -8,7 +8,7 @@ import (
 	"tare/annex/bound"
 )
 
-// claims is where claims on what is defended lie: of tests, elsewhere.
+// claims is the directory of claims on what is defended. Tests have another.
 var claims = bound.ClaimDirectory
 
 // claimed is what a daemon that manages has to itself: two of them, with whatever state

@@ -21,12 +21,12 @@ func (h *Host) inForce() config.Config {
 
 // read reads the configuration anew, for a daemon that manages at present, or does not.
 func (h *Host) read(ctx context.Context, path string, managing bool) (Settings, []string, error) {
-	told, err := config.Load(path)
+	loaded, err := config.Load(path)
 	if err != nil {
 		return Settings{}, nil, err
 	}
-	restart := config.Restarts(h.config, told)
-	c := config.InForce(h.config, told)
+	restart := config.Restarts(h.config, loaded)
+	c := config.InForce(h.config, loaded)
 	begins := c.Mode == config.Manage && !managing
 	if begins && h.rebound == nil {
 		return Settings{}, nil, &Lacking{"there was no swap when this daemon was started", "put some to use, and start it again"}
@@ -36,7 +36,7 @@ func (h *Host) read(ctx context.Context, path string, managing bool) (Settings, 
 		return Settings{}, nil, err
 	}
 	notes, conflicts := check(ctx, c, all)
-	_, doubtful := Doubts(told, all)
+	_, doubtful := Doubts(loaded, all)
 	if refused := errors.Join(conflicts, doubtful); refused != nil && begins {
 		return Settings{}, nil, refused
 	}

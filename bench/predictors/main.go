@@ -8,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -42,6 +43,10 @@ const mebibyte = 1 << 20
 func main() {
 	traces := flag.String("traces", filepath.Join("bench", "predictors", "traces"), "directory of recorded traces (*.trace)")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		terminal.Fprintf(os.Stderr, "predictors: %q: the directory of traces is named by -traces\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := run(context.Background(), os.Stdout, *traces); err != nil {
 		terminal.Fprintln(os.Stderr, "predictors:", err)
 		os.Exit(1)
@@ -56,9 +61,8 @@ type variant struct {
 
 // input is a trace, or a kind of synthetic containers.
 type input struct {
-	name       string
-	isRecorded bool
-	variants   []variant
+	name     string
+	variants []variant
 }
 
 func run(ctx context.Context, out io.Writer, traces string) error {
@@ -100,7 +104,7 @@ func run(ctx context.Context, out io.Writer, traces string) error {
 	}
 	fmt.Fprintln(out)
 	for _, k := range predict.Kinds {
-		fmt.Fprintf(out, "%s: %s\n", k, strings.Join(append(misses[k], "-")[:max(1, len(misses[k]))], ", "))
+		fmt.Fprintf(out, "%s: %s\n", k, cmp.Or(strings.Join(misses[k], ", "), "nothing changes without it"))
 	}
 	return nil
 }
@@ -243,7 +247,7 @@ func recordings(dir string, medium simulate.Medium) (all []input, err error) {
 		return nil, fmt.Errorf("no traces (*.trace) in %s: run this in the repository's root, or name their directory by -traces", dir)
 	}
 	for _, file := range files {
-		in := input{name: strings.TrimSuffix(filepath.Base(file), ".trace"), isRecorded: true}
+		in := input{name: strings.TrimSuffix(filepath.Base(file), ".trace")}
 		footprint, lasts, err := extent(file)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
