@@ -207,7 +207,7 @@ func within(found []finding) string {
 	if !finite(low) || !finite(high) {
 		return ""
 	}
-	return "within " + spanText(low, high) + " %"
+	return worseText(low, high)
 }
 
 // named is how many conditions the sentence names one by one; beyond it, a
@@ -421,7 +421,7 @@ func undecidedClause(found []finding, workload string) string {
 		f := found[0]
 		detail := []string{}
 		if bounded(f.row.Percent, f.row.AdjustedLow, f.row.AdjustedHigh) {
-			detail = append(detail, spanText(f.row.AdjustedLow, f.row.AdjustedHigh)+" %")
+			detail = append(detail, worseText(f.row.AdjustedLow, f.row.AdjustedHigh))
 		}
 		if f.needs != "" {
 			detail = append(detail, clean(f.needs)+" would decide")

@@ -36,7 +36,7 @@ func TestAnswer(t *testing.T) {
 		{"a gain", elapsed, []overhead.Row{bare, row("oci:crun", overhead.Better, -2.5, -3.1, -1.9), runc},
 			"crun lowers redis's elapsed time by 2.5 % (1.9 to 3.1); runc costs nothing above 2 %."},
 		{"undecided", rate, []overhead.Row{bare, runsc},
-			"runsc is undecided for redis (-1 to +5 %; about 34 blocks would decide)."},
+			"runsc is undecided for redis (between 1 % better and 5 % worse; about 34 blocks would decide)."},
 		{"baseline other than bare metal", rate, []overhead.Row{
 			{Condition: "docker", Label: "docker network=bridge", Platform: "docker", Baseline: true}, runc},
 			"Against Docker with network=bridge, runc costs redis nothing above 2 %."},

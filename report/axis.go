@@ -3,6 +3,7 @@ package report
 import (
 	"math"
 	"strconv"
+	"strings"
 )
 
 // An axis places values from low to high on 0 to 100.
@@ -81,8 +82,8 @@ func (e effectAxis) percent(v float64) float64 {
 
 func (e effectAxis) x(percent float64) float64 { return e.at(e.place(percent)) }
 
-// ticks labels the overhead in percent where effects are small, and by the
-// factor where they are not.
+// ticks labels the change in percent where effects are small, and by the factor where they
+// are not.
 func (e effectAxis) ticks() []tick {
 	var ticks []tick
 	if e.high-e.low > 1 {
@@ -99,13 +100,14 @@ func (e effectAxis) ticks() []tick {
 	}
 	low, high := e.percent(e.low), e.percent(e.high)
 	for _, t := range linearTicks(axis{low, high}, 6) {
-		label := t.label
-		if t.at > 0 {
-			label = "+" + label
-		} else if t.at < 0 {
-			label = minus + label[1:]
+		size, sign := strings.TrimPrefix(t.label, "-"), ""
+		switch change, _, _ := natural(e.higherIsBetter, t.at, 0, 0); {
+		case change > 0:
+			sign = "+"
+		case change < 0:
+			sign = minus
 		}
-		ticks = append(ticks, tick{e.place(t.at), label + " %"})
+		ticks = append(ticks, tick{e.place(t.at), sign + size + " %"})
 	}
 	return ticks
 }

@@ -153,13 +153,14 @@ func overheadTables(c overhead.Comparison) []Table {
 		return !bounded(r.OverheadPercent, r.OverheadLow, r.OverheadHigh)
 	})
 	return comparedTables(rows, func(rows []overhead.ComparisonRow) Table {
-		t := Table{Title: clean(rows[0].Workload) + " " + clean(rows[0].Metric) + ", overhead against the own run's baseline",
-			Columns: []Column{{Head: "condition"}, {Head: "worse", Number: true}, {Head: levelText(c.Level), Number: true}}}
+		t := Table{Title: clean(rows[0].Workload) + " " + clean(rows[0].Metric) + ", change against the own run's baseline",
+			Columns: []Column{{Head: "condition"}, {Head: "change", Number: true}, {Head: levelText(c.Level), Number: true}}}
 		for _, r := range rows {
-			d := decimals(r.OverheadLow, r.OverheadHigh)
-			t.Rows = append(t.Rows, []Cell{{Text: label(asRow(r))}, {Text: signed(r.OverheadPercent, d) + " %"}, {Text: spanText(r.OverheadLow, r.OverheadHigh)}})
+			v, low, high := natural(r.HigherIsBetter, r.OverheadPercent, r.OverheadLow, r.OverheadHigh)
+			d := decimals(low, high)
+			t.Rows = append(t.Rows, []Cell{{Text: label(asRow(r))}, {Text: signed(v, d) + " %"}, {Text: spanText(low, high)}})
 		}
-		t.Note = "Drift of the host cancels in overheads. They decide nothing here: a program that got slower everywhere has the same overhead."
+		t.Note = "Drift of the host cancels in these. They decide nothing here: a program that got slower everywhere shows no change."
 		return t
 	})
 }
@@ -189,7 +190,7 @@ func comparisonTable(rows []overhead.ComparisonRow, c overhead.Comparison) Table
 	}
 	col := newColumn(m)
 	t := Table{Title: withUnit(clean(rows[0].Workload)+" "+clean(rows[0].Metric), col.unit), Columns: []Column{{Head: "condition"}, {Head: "old", Number: true},
-		{Head: "new", Number: true}, {Head: "worse", Number: true}, {Head: levelText(c.Level), Number: true}, {Head: "with drift", Number: true}, {Head: "verdict"}}}
+		{Head: "new", Number: true}, {Head: "change", Number: true}, {Head: levelText(c.Level), Number: true}, {Head: "with drift", Number: true}, {Head: "verdict"}}}
 	var notes []string
 	for _, r := range rows {
 		name, word, tone := label(asRow(r)), string(r.Verdict), verdictTone(r.Verdict)
@@ -206,7 +207,8 @@ func comparisonTable(rows []overhead.ComparisonRow, c overhead.Comparison) Table
 			notes = append(notes, name+": no interval: "+comparisonReason(r)+".")
 		default:
 			figure, span = col.percent(r.Percent, r.PercentLow, r.PercentHigh)
-			widened = spanText(r.DriftLow, r.DriftHigh)
+			_, low, high := natural(m.HigherIsBetter, r.Percent, r.DriftLow, r.DriftHigh)
+			widened = spanText(low, high)
 			if r.Status == overhead.Undecided && r.DriftLow > 100*c.Threshold.FailAbove {
 				notes = append(notes, name+": exceeds by itself, but not surely as one of several rows (Holm).")
 			}

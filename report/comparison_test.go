@@ -45,10 +45,10 @@ func TestComparisonAnswer(t *testing.T) {
 		{"worse", comparison(0, "", gain, worse), "docker got 20.3 % worse on redis get (18.9 to 21.7); oci:runsc got 22.2 % better on redis get (21.1 to 23.3). Drift of 10 % does not explain it."},
 		{"unsure", comparison(0, "", maybe), "Whether anything got worse or better is inconclusive: no change is clear of the 10 % allowed for drift."},
 		{"exceeded", comparison(0.05, overhead.Exceeded, maybe, worse, worse), "docker on redis get is worse by more than the 5 % allowed: by 20.3 % (18.9 to 21.7), and with 10 % allowed for drift, by 11 to 29 % (1 more exceeded it too)."},
-		{"undecided", comparison(0.05, overhead.Undecided, gain, maybe), "Whether oci:crun on redis get is worse by more than the 5 % allowed is inconclusive: with 10 % allowed for drift, the change lies between -9 and +15 %."},
+		{"undecided", comparison(0.05, overhead.Undecided, gain, maybe), "Whether oci:crun on redis get is worse by more than the 5 % allowed is inconclusive: with 10 % allowed for drift, it is between 9 % better and 15 % worse."},
 		{"without a figure", comparison(0.05, overhead.Undecided, gain, absent), "Whether oci:crun on redis get is worse by more than the 5 % allowed is inconclusive: need at least 2 blocks."},
 		{"missing", missing, "Whether anything is worse by more than the 5 % allowed is inconclusive: redis@docker is not in weigh-20260102-150405-7f3a (1 more missing too)."},
-		{"passed", comparison(0.05, overhead.Passed, gain), "Nothing is worse by more than the 5 % allowed: at most oci:runsc on redis get, with 10 % allowed for drift, by -36 to -10 %."},
+		{"passed", comparison(0.05, overhead.Passed, gain), "Nothing is worse by more than the 5 % allowed: at most oci:runsc on redis get, with 10 % allowed for drift, 10 to 36 % better."},
 		{"nothing", comparison(0, ""), "No primary metric is in both runs: nothing can be said of what changed."},
 		{"unjudged", unjudged, "No verdict: import-1 was measured elsewhere: measure both."},
 	} {

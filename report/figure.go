@@ -96,6 +96,28 @@ func signed(v float64, d int) string {
 	return text
 }
 
+// natural turns how much worse a metric is into how much it changes, both in percent: a rate
+// that is 2 % worse is 2 % less, a time that is 2 % worse is 2 % more.
+func natural(higherIsBetter bool, worse, low, high float64) (v, from, to float64) {
+	if higherIsBetter {
+		return -worse, -high, -low
+	}
+	return worse, low, high
+}
+
+// worseText writes an interval of how much worse something is: "between 1.2 % better and 3.4 %
+// worse".
+func worseText(low, high float64) string {
+	from, to := spanEnds(fixed, math.Abs(low), math.Abs(high), decimals(low, high))
+	switch {
+	case low >= 0:
+		return from + " to " + to + " % worse"
+	case high <= 0:
+		return to + " to " + from + " % better"
+	}
+	return "between " + from + " % better and " + to + " % worse"
+}
+
 // percentText writes a percentage without its sign character: "3.1".
 func percentText(v, low, high float64) string { return fixed(v, decimals(low, high)) }
 
@@ -105,6 +127,11 @@ func spanText(low, high float64) string { return spanWith(signed, low, high, dec
 // spanWith writes the ends of an interval with d decimals, and with more those that would
 // else be rounded to nothing: on which side of it they lie is seen.
 func spanWith(write func(float64, int) string, low, high float64, d int) string {
+	from, to := spanEnds(write, low, high, d)
+	return from + " to " + to
+}
+
+func spanEnds(write func(float64, int) string, low, high float64, d int) (from, to string) {
 	end := func(v float64) string {
 		const most = 3
 		for more := range most {
@@ -114,7 +141,7 @@ func spanWith(write func(float64, int) string, low, high float64, d int) string 
 		}
 		return write(v, d)
 	}
-	return end(low) + " to " + end(high)
+	return end(low), end(high)
 }
 
 // plainSpan writes an interval in the running text, where both ends have the
@@ -198,6 +225,7 @@ func scaleFor(unit string, typical float64) scale {
 type column struct {
 	scale
 	valueDecimals, percentDecimals int
+	higherIsBetter                 bool
 }
 
 func newColumn(m overhead.MetricReport) column {
@@ -208,7 +236,7 @@ func newColumn(m overhead.MetricReport) column {
 			typical = r.Value.Value
 		}
 	}
-	c := column{scale: scaleFor(m.Unit, typical)}
+	c := column{scale: scaleFor(m.Unit, typical), higherIsBetter: m.HigherIsBetter}
 	for _, r := range m.Rows {
 		if v, half, ok := c.half(r.Value); ok {
 			values = append(values, decimals(v-half, v+half))
@@ -277,8 +305,10 @@ func (c column) level(e stats.Estimate) string {
 	return text
 }
 
-// percent writes an overhead and its interval: "+3.1", "+2.2 to +4.0".
+// percent writes how much worse a row is as the metric's change and its interval: "+3.1",
+// "+2.2 to +4.0".
 func (c column) percent(v, low, high float64) (figure, span string) {
+	v, low, high = natural(c.higherIsBetter, v, low, high)
 	if !bounded(v, low, high) {
 		return signed(v, significant(v)), ""
 	}

@@ -27,7 +27,7 @@ func verdictClass(v overhead.Verdict) string {
 	return "none"
 }
 
-// A forest is the plot of one metric's overheads, a piece a row, all on one
+// A forest is the plot of one metric's changes, a piece a row, all on one
 // axis.
 type forest struct {
 	effect   effectAxis
@@ -82,7 +82,7 @@ func (f forest) ground(s *svg) {
 }
 
 func (f forest) axis() template.HTML {
-	s := newSVG("axis", "axis of overhead on a logarithmic scale of the ratio; worse lies to the right")
+	s := newSVG("axis", "axis of change on a logarithmic scale of the ratio; worse lies to the right")
 	low, high := f.effect.x(-f.smallest), f.effect.x(f.smallest)
 	s.rect("band", low, 0, high-low, 100)
 	for _, t := range f.effect.ticks() {
@@ -97,9 +97,10 @@ func (f forest) row(r overhead.Row) template.HTML {
 	if !r.Baseline {
 		figure = "no figure"
 		if finite(r.Percent) {
-			figure = signed(r.Percent, decimals(r.PercentLow, r.PercentHigh)) + " %"
+			v, low, high := natural(f.effect.higherIsBetter, r.Percent, r.PercentLow, r.PercentHigh)
+			figure = signed(v, decimals(low, high)) + " %"
 			if bounded(r.Percent, r.PercentLow, r.PercentHigh) {
-				figure += ", interval " + spanText(r.PercentLow, r.PercentHigh) + " %"
+				figure += ", interval " + spanText(low, high) + " %"
 			}
 			figure += ", " + clean(string(r.Verdict))
 		}

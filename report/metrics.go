@@ -23,7 +23,7 @@ type metricTables struct {
 
 func (p metricTables) heading() string { return p.workload }
 
-// metricTable is the table of one metric: condition, value, overhead, interval, verdict.
+// metricTable is the table of one metric: condition, value, change, interval, verdict.
 type metricTable struct {
 	Table
 	everything string // the table's note where there is room for all
@@ -67,7 +67,7 @@ func newMetricTable(run record.Run, m overhead.MetricReport, rep overhead.Report
 	t := metricTable{report: m, doc: metricDoc(run, m.Name), smallest: rep.SmallestEffect}
 	col := newColumn(m)
 	t.Title = title(m) + ", " + direction(m)
-	t.Columns = []Column{{Head: "condition"}, {Head: orElse(clean(col.unit), "value"), Number: true}, {Head: "overhead, %", Number: true}, {Head: levelText(rep.Level), Number: true}, {Head: "verdict"}}
+	t.Columns = []Column{{Head: "condition"}, {Head: orElse(clean(col.unit), "value"), Number: true}, {Head: "change, %", Number: true}, {Head: levelText(rep.Level), Number: true}, {Head: "verdict"}}
 	var absences, notes []string
 	overruled := false
 	for _, r := range m.Rows {
@@ -84,7 +84,8 @@ func newMetricTable(run record.Run, m overhead.MetricReport, rep overhead.Report
 			verdict = Cell{Text: "no verdict", Tone: Faint}
 		case r.Overruled() && bounded(r.Percent, r.AdjustedLow, r.AdjustedHigh):
 			overruled = true
-			verdict.Detail = spanText(r.AdjustedLow, r.AdjustedHigh) + " %"
+			_, low, high := natural(m.HigherIsBetter, r.Percent, r.AdjustedLow, r.AdjustedHigh)
+			verdict.Detail = spanText(low, high) + " %"
 		}
 		if unit != "" {
 			notes = append(notes, label(r)+": the difference in "+clean(unit)+", for no ratio can be formed.")

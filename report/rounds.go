@@ -94,14 +94,9 @@ func roundsText(run record.Run, g overhead.Group) string {
 	return text
 }
 
-// changed is a ratio as a change in percent, positive where it is worse, or where it is more
-// for better of Lower.
-func changed(e stats.Estimate, higherIsBetter bool) (v, low, high float64) {
-	v, low, high = 100*(e.Value-1), 100*(e.Interval.Low-1), 100*(e.Interval.High-1)
-	if higherIsBetter {
-		return -v, -high, -low
-	}
-	return v, low, high
+// changed is a ratio as a change in percent.
+func changed(e stats.Estimate) (v, low, high float64) {
+	return 100 * (e.Value - 1), 100 * (e.Interval.Low - 1), 100 * (e.Interval.High - 1)
 }
 
 // changeText writes a change with its interval: "+1.9 % (+1.2 to +2.6)".
@@ -122,7 +117,7 @@ func roundNotes(m overhead.MetricReport, all bool) []string {
 	}
 	for _, r := range worstFirst(m.Rows) {
 		if e := of(r); !r.Baseline && e.N > 0 && finite(e.Value) {
-			others = append(others, label(r)+" "+changeText(changed(e, m.HigherIsBetter)))
+			others = append(others, label(r)+" "+changeText(changed(e)))
 		}
 		if text := stallsText(r, m.HigherIsBetter, all); text != "" {
 			notes = append(notes, label(r)+": "+text)
@@ -144,7 +139,11 @@ func stallsText(r overhead.Row, higherIsBetter, all bool) string {
 		return ""
 	}
 	text := ""
-	switch v, low, high := changed(r.Stalls, higherIsBetter); {
+	v, low, high := changed(r.Stalls)
+	if higherIsBetter {
+		v, low, high = -v, -high, -low
+	}
+	switch {
 	case low > 0:
 		text = "stalls add " + percentText(v, low, high) + " % (" + plainSpan(low, high) + "): the total exceeds the typical."
 	case high < 0:
@@ -183,7 +182,7 @@ func effectsTable(g overhead.Group, of string, level float64) Table {
 	var notes []string
 	seen := map[overhead.EffectName]bool{}
 	for _, e := range g.Effects {
-		figure, span := changeCells(changed(e.Ratio, false))
+		figure, span := changeCells(changed(e.Ratio))
 		counts := Cell{}
 		if e.Counts {
 			counts = Cell{Text: "counts", Tone: Unsure}
@@ -213,7 +212,7 @@ func loadTables(g overhead.Group, of string, level float64) []Table {
 			case r.Baseline:
 				cells = append(cells, Cell{}, Cell{}, Cell{Text: "baseline", Tone: Faint})
 			case r.Load.N > 0:
-				figure, span := changeCells(changed(r.Load, false))
+				figure, span := changeCells(changed(r.Load))
 				cells = append(cells, figure, span)
 			}
 			t.Rows = append(t.Rows, cells)
@@ -228,7 +227,7 @@ func loadTables(g overhead.Group, of string, level float64) []Table {
 // Live is what a run that goes on knows of a condition by its primary metrics.
 type Live struct {
 	Condition string
-	Text      string  // "redis docker: get +1.9 % ±0.6, get-cpu +2.4 % ±0.3 after 5 rounds"
+	Text      string  // "redis docker: get -1.9 % ±0.6, get-cpu +2.4 % ±0.3 after 5 rounds"
 	HalfWidth float64 // the widest of its intervals, in percent
 }
 
@@ -255,8 +254,9 @@ func LiveRows(g overhead.Group) []Live {
 				rows[i].Text += ","
 			}
 			half := (r.PercentHigh - r.PercentLow) / 2
+			change, _, _ := natural(m.HigherIsBetter, r.Percent, 0, 0)
 			digits := clamp(decimals(r.PercentLow, r.PercentHigh), 0, 3)
-			rows[i].Text += fmt.Sprintf(" %s %s %% ±%s", clean(m.Name), signed(r.Percent, digits), fixed(half, digits))
+			rows[i].Text += fmt.Sprintf(" %s %s %% ±%s", clean(m.Name), signed(change, digits), fixed(half, digits))
 			rows[i].HalfWidth = math.Max(rows[i].HalfWidth, half)
 		}
 	}

@@ -103,7 +103,7 @@ func TestTheSentenceSaysTheMostThatIsNeeded(t *testing.T) {
 
 func TestLiveRows(t *testing.T) {
 	rows := LiveRows(ofRounds(nil).rep.Groups[0])
-	if len(rows) != 3 || !strings.HasPrefix(rows[0].Text, "redis docker: get +") || !strings.HasSuffix(rows[0].Text, " after 10 rounds") || !(rows[0].HalfWidth > 0) {
+	if len(rows) != 3 || !strings.HasPrefix(rows[0].Text, "redis docker: get -") || !strings.HasSuffix(rows[0].Text, " after 10 rounds") || !(rows[0].HalfWidth > 0) {
 		t.Errorf("%+v", rows)
 	}
 	if rows := LiveRows(ofRounds(func(r *recordtest.Rounds) { r.Rounds = 2 }).rep.Groups[0]); len(rows) > 0 {

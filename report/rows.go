@@ -99,7 +99,7 @@ func baselineOf(m overhead.MetricReport) (overhead.Row, bool) {
 	return overhead.Row{}, false
 }
 
-// overheadText gives the overhead and its interval for a table. Where only a
+// overheadText gives the change against the baseline and its interval for a table. Where only a
 // difference could be computed (a count whose baseline is zero) they are in
 // the column's unit, and unit is not empty. Where there is no figure at all
 // both are empty and why tells the reason.

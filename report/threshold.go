@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"tare/overhead"
 	"tare/record"
@@ -67,14 +66,14 @@ func thresholdAnswer(t overhead.Threshold, rows []outcome, allowance string) str
 		case o.judgedLow > 100*t.FailAbove:
 			text += fmt.Sprintf("it exceeds by itself, but not surely as one of %d rows (Holm)", len(rows))
 		case bounded(o.percent, o.judgedLow, o.judgedHigh):
-			text += with + "the change lies between " + strings.Replace(spanText(o.judgedLow, o.judgedHigh), " to ", " and ", 1) + " %"
+			text += with + "it is " + worseText(o.judgedLow, o.judgedHigh)
 		default:
 			text += o.why
 		}
 		return text + more(len(undecided)-1, "inconclusive too") + "."
 	case len(passed) > 0:
 		o := passed[0]
-		return "Nothing is " + allowed + ": at most " + o.name + ", " + with + "by " + spanText(o.judgedLow, o.judgedHigh) + " %."
+		return "Nothing is " + allowed + ": at most " + o.name + ", " + with + worseText(o.judgedLow, o.judgedHigh) + "."
 	}
 	return "No primary metric was measured: the threshold of " + ratioText(t.FailAbove) + " % cannot be judged."
 }

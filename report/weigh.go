@@ -29,6 +29,9 @@ func WeighSheet(run record.Run, rep overhead.Report) Sheet {
 		s.Facts = groupFacts(run, rep.Groups[0])
 	}
 	s.Facts = append(s.Facts, HostFact(run.Host), fmt.Sprintf("%s, seed %d", orElse(TimeFact(run), "time: not recorded"), run.Seed))
+	if undecided(rep) {
+		s.Facts = append(s.Facts, "undecided: nothing is decided yet. Name fewer conditions (--platform bare,docker), or give it more time (--budget 10m)")
+	}
 	for _, n := range run.Plan.Notes {
 		s.Facts = append(s.Facts, "note: "+n)
 	}
@@ -36,6 +39,24 @@ func WeighSheet(run record.Run, rep overhead.Report) Sheet {
 		s.Parts = append(s.Parts, warnings(rep.Warnings))
 	}
 	return s
+}
+
+// undecided tells whether there are verdicts, and all of them are inconclusive.
+func undecided(rep overhead.Report) bool {
+	any := false
+	for _, g := range rep.Groups {
+		for _, m := range g.Primaries() {
+			for _, r := range m.Rows {
+				switch r.Verdict {
+				case overhead.Worse, overhead.Better, overhead.Equivalent:
+					return false
+				case overhead.Inconclusive:
+					any = true
+				}
+			}
+		}
+	}
+	return any
 }
 
 // InterimSheet is a short sheet of a run that goes on, without verdicts; it has no parts
@@ -131,7 +152,7 @@ func guide(rep overhead.Report) []Part {
 		unit, again = "rounds", "block or round"
 		text = append(text, "A round launches every condition once, and the baseline twice, in an order drawn from the seed. "+
 			"All of them stay up side by side, all but one frozen. A slice is a short stretch of load on one of them, or one execution of a program that runs to its end. "+
-			"A strip is one slice of each, in an order drawn anew. An overhead compares slices of a condition with slices of the baseline in the same strip.",
+			"A strip is one slice of each, in an order drawn anew. A change compares slices of a condition with slices of the baseline in the same strip.",
 			"The typical effect of a round is the mean of these ratios without 40 % at either end, close to their median. "+
 				"The total effect is that of all that the slices did, stalls included; it headlines CPU time. The "+level+" interval is Student's, over rounds. "+
 				"A program that runs to its end is launched anew for each strip: there a round is one strip, and the effect is the mean over all of them. "+
@@ -139,13 +160,13 @@ func guide(rep overhead.Report) []Part {
 	}
 	if inBlocks || !inRounds {
 		text = append(text, "Every block runs every condition once, in an order drawn from the seed, and the baseline twice. "+
-			"An overhead compares a condition with the baseline within each block, so that what changes slowly on the host falls out of it. "+
-			"The "+level+" interval is the range of overheads that the blocks leave plausible. Were the run repeated many times, about "+level+" of such intervals would hold the true one.")
+			"A change compares a condition with the baseline within each block, so that what changes slowly on the host falls out of it. "+
+			"The "+level+" interval is the range of changes that the blocks leave plausible. Were the run repeated many times, about "+level+" of such intervals would hold the true one.")
 	}
 	text = append(text, "Percentiles are read off merged histograms, never averaged. The methods, and how often their intervals really hold the truth, are in docs/statistics.md.")
 	terms := []fact{
 		{"tare", "The weight of the container, subtracted to learn the weight of what is inside."},
-		{"overhead", "What a condition costs against the baseline, in percent of the baseline; positive is worse, whichever way the metric is good."},
+		{"change", "By how much a metric is more (+) or less (-) than under the baseline, in percent of the baseline. The verdict says whether that is worse."},
 		{"condition", "A platform, its settings and the workload's parameters."},
 		{"baseline", "The condition that the others are compared with; bare metal unless another was named."},
 	}

@@ -157,7 +157,7 @@ func TestCautionsStandAboveTheFigures(t *testing.T) {
 	b := suite()
 	b.run.Status, b.run.Reason = record.Interrupted, "stopped by the user"
 	out := screenOf(t, b, ordinary)
-	table := strings.Index(out, "overhead")
+	table := strings.Index(out, "change, %")
 	for _, want := range []string{"INTERRUPTED:", "stopped by the user", "TAINTED:", "by steal", "NOT REPRESENTATIVE: vm/bare"} {
 		if at := strings.Index(out, want); at < 0 || at > table {
 			t.Errorf("%q is not above the figures:\n%s", want, out)

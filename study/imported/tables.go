@@ -34,13 +34,13 @@ func overview(r overhead.Reading) []report.Part {
 	return []report.Part{counts(r), worst(r)}
 }
 
-const howRead = "Overhead is in percent of the baseline, positive where it is worse; in brackets or below, its 95 % interval. The verdict is that among all comparisons of the run (Holm)."
+const howRead = "Change is in percent of the baseline; in brackets or below, its 95 % interval. The verdict is that among all comparisons of the run (Holm)."
 
 // cellTable is one cell whole: conditions and metrics, the worst first.
 func cellTable(r overhead.Reading, g overhead.Group) report.Table {
 	t := report.Table{
 		Title: g.Workload, Note: note(r),
-		Columns: []report.Column{{Head: "condition"}, {Head: "metric"}, {Head: "value", Number: true}, {Head: "overhead, %", Number: true}, {Head: "verdict"}, {Head: "n", Number: true, Optional: true}, {Head: "would decide", Optional: true}},
+		Columns: []report.Column{{Head: "condition"}, {Head: "metric"}, {Head: "value", Number: true}, {Head: "change, %", Number: true}, {Head: "verdict"}, {Head: "n", Number: true, Optional: true}, {Head: "would decide", Optional: true}},
 	}
 	for _, m := range g.Metrics {
 		for _, row := range m.Rows {
@@ -52,7 +52,7 @@ func cellTable(r overhead.Reading, g overhead.Group) report.Table {
 	shown := map[string]bool{}
 	for _, o := range outcomes(overhead.Reading{Run: r.Run, Report: overhead.Report{Groups: []overhead.Group{g}}}) {
 		shown[o.row.Condition+"\x00"+o.metric.Name] = true
-		t.Rows = append(t.Rows, []report.Cell{{Text: o.row.Label}, {Text: o.metric.Name}, value(o.metric, o.row), report.Estimated(percent(o.row), 1), verdict(o.row.Verdict), {Text: fmt.Sprint(o.row.Ratio.N)}, {Text: o.row.Needs}})
+		t.Rows = append(t.Rows, []report.Cell{{Text: o.row.Label}, {Text: o.metric.Name}, value(o.metric, o.row), report.Estimated(percent(o.metric, o.row), 1), verdict(o.row.Verdict), {Text: fmt.Sprint(o.row.Ratio.N)}, {Text: o.row.Needs}})
 	}
 	for _, m := range g.Metrics { // what has no baseline beside it
 		for _, row := range m.Rows {
@@ -68,13 +68,16 @@ func cellTable(r overhead.Reading, g overhead.Group) report.Table {
 func counts(r overhead.Reading) report.Table {
 	t := report.Table{
 		Title:   "How the cells came out",
-		Note:    "Median, least and greatest are over cells, of the overheads as they were found: they show a spread and are no estimate of anything.",
+		Note:    "Median, least and greatest are over cells, of the changes as they were found: they show a spread and are no estimate of anything.",
 		Columns: []report.Column{{Head: "condition"}, {Head: "metric"}, {Head: "median, %", Number: true}, {Head: "least", Number: true, Optional: true}, {Head: "greatest", Number: true, Optional: true}},
 	}
 	for _, v := range verdicts {
 		t.Columns = append(t.Columns, report.Column{Head: string(v), Number: true})
 	}
-	type key struct{ label, metric string }
+	type key struct {
+		label, metric  string
+		higherIsBetter bool
+	}
 	var order []key
 	percents := map[key][]float64{}
 	count := map[key]map[overhead.Verdict]int{}
@@ -84,7 +87,7 @@ func counts(r overhead.Reading) report.Table {
 				if row.Baseline || math.IsNaN(row.Percent) {
 					continue
 				}
-				k := key{row.Label, m.Name}
+				k := key{row.Label, m.Name, m.HigherIsBetter}
 				if count[k] == nil {
 					count[k] = map[overhead.Verdict]int{}
 					order = append(order, k)
@@ -97,6 +100,11 @@ func counts(r overhead.Reading) report.Table {
 	slices.SortStableFunc(order, func(a, b key) int { return -compare(median(percents[a]), median(percents[b])) })
 	for _, k := range order {
 		p := percents[k]
+		if k.higherIsBetter {
+			for i := range p {
+				p[i] = -p[i]
+			}
+		}
 		row := []report.Cell{{Text: k.label}, {Text: k.metric}, tenth(median(p)), tenth(slices.Min(p)), tenth(slices.Max(p))}
 		for _, v := range verdicts {
 			row = append(row, report.Cell{Text: fmt.Sprint(count[k][v])})
@@ -111,10 +119,10 @@ func worst(r overhead.Reading) report.Table {
 	all := outcomes(r)
 	t := report.Table{
 		Title: "Worst first", Note: note(r),
-		Columns: []report.Column{{Head: "cell"}, {Head: "condition"}, {Head: "metric"}, {Head: "overhead, %", Number: true}, {Head: "verdict"}, {Head: "n", Number: true, Optional: true}, {Head: "would decide", Optional: true}},
+		Columns: []report.Column{{Head: "cell"}, {Head: "condition"}, {Head: "metric"}, {Head: "change, %", Number: true}, {Head: "verdict"}, {Head: "n", Number: true, Optional: true}, {Head: "would decide", Optional: true}},
 	}
 	for _, o := range all[:min(len(all), mostWorst)] {
-		t.Rows = append(t.Rows, []report.Cell{{Text: o.group.Workload}, {Text: o.row.Label}, {Text: o.metric.Name}, report.Estimated(percent(o.row), 1), verdict(o.row.Verdict), {Text: fmt.Sprint(o.row.Ratio.N)}, {Text: o.row.Needs}})
+		t.Rows = append(t.Rows, []report.Cell{{Text: o.group.Workload}, {Text: o.row.Label}, {Text: o.metric.Name}, report.Estimated(percent(o.metric, o.row), 1), verdict(o.row.Verdict), {Text: fmt.Sprint(o.row.Ratio.N)}, {Text: o.row.Needs}})
 	}
 	if rest := len(all) - mostWorst; rest > 0 {
 		t.Note += fmt.Sprintf(" %d more comparisons follow these; tare export %s --format json has them all.", rest, r.Run.ID)
@@ -150,7 +158,7 @@ func cellByCell(r overhead.Reading) []report.Part {
 	for _, name := range metrics {
 		scale, in := scaled(r, name, unit[name])
 		t := report.Table{
-			Title: name + ", cell by cell", Note: "Of the baseline the value; of the others the overhead in percent, with its own interval, and the verdict among all comparisons of the run (Holm).",
+			Title: name + ", cell by cell", Note: "Of the baseline the value; of the others the change in percent, with its own interval, and the verdict among all comparisons of the run (Holm).",
 			Columns: []report.Column{{Head: head}, {Head: "baseline, " + in, Number: true}},
 		}
 		for _, l := range labels {
@@ -173,7 +181,7 @@ func cellByCell(r overhead.Reading) []report.Part {
 				if is.Baseline {
 					row[1] = report.Measured(is.Value.Value * scale)
 				} else if at := slices.Index(labels, is.Label); at >= 0 && !math.IsNaN(is.Percent) {
-					row[2+at] = told(is)
+					row[2+at] = change(g.Metrics[i], is)
 				}
 			}
 			t.Rows = append(t.Rows, row)
@@ -183,9 +191,9 @@ func cellByCell(r overhead.Reading) []report.Part {
 	return all
 }
 
-// told is an overhead with the word for it.
-func told(row overhead.Row) report.Cell {
-	c := report.Estimated(percent(row), 1)
+// change is a row's change with its verdict.
+func change(m overhead.MetricReport, row overhead.Row) report.Cell {
+	c := report.Estimated(percent(m, row), 1)
 	if c.Detail != "" {
 		c.Detail += ", "
 	}
@@ -238,9 +246,13 @@ func note(r overhead.Reading) string {
 	return howRead + " Repetitions are compared as pairs, as the importer said they are."
 }
 
-// percent is an overhead as an estimate.
-func percent(row overhead.Row) stats.Estimate {
-	return stats.Estimate{Value: row.Percent, Interval: stats.Interval{Low: row.PercentLow, High: row.PercentHigh, Level: row.Ratio.Interval.Level}, N: row.Ratio.N}
+// percent is a row's change against the baseline, in percent.
+func percent(m overhead.MetricReport, row overhead.Row) stats.Estimate {
+	e := stats.Estimate{Value: row.Percent, Interval: stats.Interval{Low: row.PercentLow, High: row.PercentHigh, Level: row.Ratio.Interval.Level}, N: row.Ratio.N}
+	if m.HigherIsBetter {
+		e.Value, e.Interval.Low, e.Interval.High = -e.Value, -e.Interval.High, -e.Interval.Low
+	}
+	return e
 }
 
 // adjusted is it with the interval at which its verdict holds among all others.
