@@ -286,7 +286,7 @@ func judgeAA(workload string, lines []line) []target {
 }
 
 func judgePlants(lines []line) []target {
-	var truths, estimates, errors []float64
+	var doses, estimates, errors []float64
 	var excludes, ones, stalled int
 	reported := map[string]int{} // by metric
 	for _, l := range lines {
@@ -301,15 +301,17 @@ func judgePlants(lines []line) []target {
 			}
 			continue
 		}
-		truth, estimate := pick(l, "redis", plantedCPU, kindTruth), pick(l, "redis", plantedCPU, kindTotal)
-		if len(truth) != 1 || len(estimate) != 1 {
+		estimate := pick(l, "redis", plantedCPU, kindTotal)
+		if len(estimate) != 1 {
 			continue
 		}
 		v, se := estimate[0].logError()
 		if math.IsNaN(se) {
 			continue
 		}
-		truths = append(truths, 100*math.Log(float64(truth[0].Value)))
+		// Doses are regressed on as they were set, which is once for all runs. What a run's own
+		// truth came to scatters by more than a dose, and would bend the line (errors in variables).
+		doses = append(doses, float64(l.Values[valueDose]))
 		estimates, errors = append(estimates, 100*v), append(errors, 100*se)
 		if l.Values[valueDose] == 1 {
 			ones++
@@ -318,8 +320,8 @@ func judgePlants(lines []line) []target {
 			}
 		}
 	}
-	n := len(truths)
-	intercept, slope, err := doseResponse(truths, estimates, errors)
+	n := len(doses)
+	intercept, slope, err := doseResponse(doses, estimates, errors)
 	line := fmt.Sprintf("slope %.2f (%.2f to %.2f), intercept %.2f %% (%.2f to %.2f)",
 		slope.Value, slope.Interval.Low, slope.Interval.High, intercept.Value, intercept.Interval.Low, intercept.Interval.High)
 	if err != nil {
