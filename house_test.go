@@ -322,6 +322,7 @@ var streams = map[string]string{
 	"cli/annexd/annexd.go":   "hands them to the command line, which wraps them",
 	"cli/annex/top.go":       "reads keys",
 	"cli/agent.go":           "serves an agent's client, a program",
+	"cli/reference/main.go":  "prints why it failed: it has no command line of its own",
 	"cli/signals.go":         "ends the program beside a command that may be stuck",
 }
 

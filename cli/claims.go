@@ -21,7 +21,7 @@ func (a *app) claims() *cobra.Command {
 	var whole bool
 	cmd := &cobra.Command{
 		Use:   "claims [ID...]",
-		Short: "List what papers claim of containers, with the verdicts on this host",
+		Short: "List what papers claim of containers, and what this host shows",
 		Long: `Claims lists what five papers claim of containers, and what has come of each claim
 on this host: confirmed, refuted, qualified or inconclusive, by the newest complete
 run that judges it, or not yet run, with the command that runs it. ID names a claim

@@ -130,20 +130,22 @@ type app struct {
 	home     string // --home
 }
 
+// Command is the command line, for what is made from it.
+func Command() *cobra.Command { return (&app{}).root() }
+
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tare",
 		Short: "Weigh what a container costs the program inside it",
-		Long: `tare weighs a container: what this configuration costs this program on this
-machine, and what to set instead. It runs the program under each condition, in
-an order that is drawn, and gives each overhead with an interval and a verdict.`,
+		Long: `tare weighs what a container costs the program inside it: on this machine, against
+bare metal or another setting. It runs the program under each condition side by
+side, and gives each change with an interval and a verdict.`,
 		Example: "  tare weigh redis --quick\n  tare weigh --rootfs /srv/app --platform bare,docker -- /bin/app --once",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cmd.Help()
-		},
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.overview(cmd.Context()) },
 	}
-	root.PersistentFlags().StringVar(&a.home, "home", "", "state directory (default $TARE_HOME, else /var/lib/tare for root, ~/.local/share/tare for others, who read root's where they have none)")
+	root.PersistentFlags().StringVar(&a.home, "home", "", "state directory (default: $TARE_HOME, or /var/lib/tare for root, or ~/.local/share/tare; an ordinary user who has none reads root's)")
 	root.AddCommand(a.agent(), a.study(weigh.Name, weighCommand), a.study(startup.Name, startupCommand), a.study(pages.Name, pagesCommand), a.study(pages.Name, faultsCommand), a.latency(), a.io(), a.study(platforms.Name, platformsCommand), a.study(density.Name, densityCommand), a.study(gpu.Name, gpuCommand), a.predict(), a.resume(), a.show(), a.runs(), a.export(), a.importing(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims(), a.place(), a.causes())
+	arrange(root)
 	return root
 }
 

@@ -57,7 +57,7 @@ func densityCommand() (*cobra.Command, *subStudy) {
 	f := &densityFlags{studyFlags: studyFlags{whole: true}}
 	cmd := &cobra.Command{
 		Use:   "density [flags]",
-		Short: "Find what idle neighbours do to a critical service, by their memory alone",
+		Short: "Find what idle neighbours do to a service by their memory alone",
 		Long: `Density runs S3's benchmark: a critical service beside more and more neighbours that
 lie idle, all of which together are asked for the same however many they are. So it is
 their presence in memory that is weighed. What stands for the machine's memory is a box:
@@ -85,11 +85,11 @@ conditions of the same run.`,
 	flags.StringSliceVar(&f.noises, "noise", []string{density.DefaultNoise}, "kinds of neighbours: some of "+strings.Join(density.Noises(), ","))
 	flags.StringArrayVar(&f.noiseParams, "noise-param", nil, "NAME=VALUE: parameter of the neighbours")
 	flags.StringSliceVar(&f.patterns, "pattern", []string{string(load.RandomTarget)}, "how their one client turns to them: random, periodic, poisson, heavy-tailed, drifting")
-	flags.DurationVar(&f.think, "think", o.Think, "its pause between two requests; S3's script had 150us")
+	flags.DurationVar(&f.think, "think", o.Think, "its pause between two requests; the published study's script had 150us")
 	flags.IntVar(&f.burst, "burst", o.Burst, "requests to a neighbour at a turn, with as much longer pauses between turns")
-	flags.StringVar(&f.idleLoop, "idle-loop", "open", "open: its requests come by a schedule; closed: it waits for its answers, as S3's did (--full)")
+	flags.StringVar(&f.idleLoop, "idle-loop", "open", "open: its requests come by a schedule; closed: it waits for its answers, as the published study's did (--full)")
 	flags.StringVar(&f.neighbours, "neighbours", "", "their numbers: FROM:TO:STEP or a list, such as 1:49:2 or 0,5,10 (default up to 49)")
-	flags.StringVar(&f.neighbourMemory, "neighbour-memory", "", "what each holds (`SIZE`; default 34/256 of the box, S3's part)")
+	flags.StringVar(&f.neighbourMemory, "neighbour-memory", "", "what each holds (`SIZE`; default 34/256 of the box, as published)")
 	flags.IntVar(&f.firstPort, "first-port", o.FirstPort, "port of the first neighbour; the others have the next ones")
 	flags.StringVar(&f.box, "box", "1g", "memory of the box: a size, vm:SIZE for a virtual machine of its own, or host (--disruptive)")
 	flags.StringSliceVar(&f.swaps, "swap", []string{string(platform.SwapFile)}, "where pages go: file, zram, zswap, none; the first is the base condition's")
@@ -98,15 +98,15 @@ conditions of the same run.`,
 	flags.StringSliceVar(&f.protects, "protect", []string{string(platform.ProtectNone)}, "what is done for the critical service: none, swappiness, limit, headroom")
 	flags.StringSliceVar(&f.extends, "extend", []string{density.ExtendNone}, "memory extension: none, annex, annex:FILE (by that configuration)")
 	flags.BoolVar(&f.cross, "cross", false, "all of swap, page-cluster, protect and extend with all, instead of one at a time")
-	flags.StringVar(&f.order, "order", o.Order, "continuous: a trial adds neighbours step by step, as S3 did; interleaved: a trial is one number, in a box of its own")
+	flags.StringVar(&f.order, "order", o.Order, "continuous: a trial adds neighbours step by step, as the published study did; interleaved: a trial is one number, in a box of its own")
 	flags.StringVar(&f.step, "step", fmt.Sprintf("%v+%v", o.Open, o.Closed), "time of a step's two loads: by a schedule, and by clients that wait")
 	flags.DurationVar(&f.settle, "settle", o.Settle, "time for which the service is loaded, and they are asked, after neighbours have come, before a step's loads")
 	flags.DurationVar(&f.stepLimit, "step-limit", o.StepLimit, "a sweep ends at a step of which a part takes longer")
-	flags.BoolVar(&f.dropCaches, "drop-caches", false, "empty the host's page cache before each step, as S3's script did (--disruptive)")
+	flags.BoolVar(&f.dropCaches, "drop-caches", false, "empty the host's page cache before each step, as the published study's script did (--disruptive)")
 	flags.BoolVar(&f.disruptive, "disruptive", false, "allow what reaches beyond the box: page-cluster, zswap, the page cache, the host as box")
 	flags.StringVar(&f.platform, "platform", "oci", "platform of the containers")
 	flags.StringVar(&f.precision, "precision", "", "wanted half-width of the intervals, such as 5%, within --budget")
-	f.register(cmd, "about a minute: three numbers of neighbours", "S3's: 1:49:2, one client that waits for its answers, longer loads, 10 blocks", []string{"network", "storage", "seccomp"})
+	f.register(cmd, "about a minute: three numbers of neighbours", "the published study (S3): 1:49:2, one client that waits for its answers, longer loads, 10 blocks", []string{"network", "storage", "seccomp"})
 	must(cmd.RegisterFlagCompletionFunc("critical", completeWorkloads))
 	must(cmd.RegisterFlagCompletionFunc("noise", cobra.FixedCompletions(density.Noises(), cobra.ShellCompDirectiveNoFileComp)))
 	return cmd, &subStudy{flags: &f.studyFlags, design: f.design, prepare: f.prepare, outline: f.outline}

@@ -35,8 +35,12 @@ taking as long as it took before.`,
 		if err != nil {
 			return err
 		}
-		d := diagnosis{Schema: "tare-doctor/1", Host: hostRecord(host.Read("/"))}
-		d.Platforms = examinePlatforms(cmd.Context(), dir)
+		facts := host.Read("/")
+		d := diagnosis{Schema: "tare-doctor/1", Host: hostRecord(facts)}
+		for _, r := range requirements {
+			d.Commands = append(d.Commands, r.answer(facts))
+		}
+		d.Platforms = examinePlatforms(cmd.Context(), dir, doctored...)
 		for _, ability := range host.Abilities() {
 			d.Abilities = append(d.Abilities, answer{ability.Name, ability.OK, ability.Detail, ability.Mend})
 		}
@@ -62,6 +66,7 @@ taking as long as it took before.`,
 type diagnosis struct {
 	Schema    string   `json:"schema"`
 	Host      any      `json:"host"`
+	Commands  []answer `json:"commands"`
 	Platforms []answer `json:"platforms"`
 	Abilities []answer `json:"abilities"`
 	Noise     *noise   `json:"noise,omitempty"`
@@ -96,11 +101,14 @@ func describeNoise(n host.Noise) *noise {
 	}
 }
 
+// doctored are the platforms that doctor asks.
+var doctored = []string{"bare", "cgroup", "oci:runc", "oci:crun", "oci:runsc", "containerd", "docker", "docker:rootless", "docker:swarm", "vm:kvm/bare", "vm:tcg/bare"}
+
 // examinePlatforms asks each platform whether it can be used here.
-func examinePlatforms(ctx context.Context, dir string) []answer {
+func examinePlatforms(ctx context.Context, dir string, names ...string) []answer {
 	platforms := lab.Remover(dir)
 	var answers []answer
-	for _, name := range []string{"bare", "cgroup", "oci:runc", "oci:crun", "oci:runsc", "containerd", "docker", "docker:rootless", "docker:swarm", "vm:kvm/bare", "vm:tcg/bare"} {
+	for _, name := range names {
 		p, err := platforms(name)
 		if err != nil {
 			answers = append(answers, answer{Name: name, Mend: err.Error()})
@@ -147,6 +155,8 @@ func (a *app) printDiagnosis(d diagnosis) error {
 		}
 		return w.Flush()
 	}
+	a.printCommands(d.Commands)
+	terminal.Fprintln(a.out)
 	if err := section("Platforms", d.Platforms); err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ brought to their disks, that of other programs too.`,
 	flags.StringSliceVar(&f.caches, "cache", nil, "page cache between write and read, some of "+strings.Join(checkpoint.Caches, ", ")+" (default all)")
 	flags.StringSliceVar(&f.syncs, "sync", nil, "what ends a write, some of "+strings.Join(checkpoint.Syncs, ", ")+" (default all)")
 	flags.BoolVar(&f.cross, "cross", false, "all combinations, instead of one factor at a time around the base")
-	f.register(cmd, "about a minute: S5's smallest checkpoint, page cache kept and dropped", "S5's grid: 1 to 8 ranks, 1 to 50 million particles, page cache kept and dropped, ten blocks; what does not fit is left out", nil)
+	f.register(cmd, "about a minute: the smallest published checkpoint, page cache kept and dropped", "the published grid (S5): 1 to 8 ranks, 1 to 50 million particles, page cache kept and dropped, ten blocks; what does not fit is left out", nil)
 	return cmd, &subStudy{name: place.Haccio, flags: &f.studyFlags, design: f.design}
 }
 

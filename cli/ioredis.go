@@ -63,7 +63,7 @@ file, fio shows beside each place what the disk itself gives.`,
 	flags.StringSliceVar(&f.networks, "network", nil, "some of host, bridge, bridge:proxy, bridge:nat (default all)")
 	flags.IntVar(&f.syncs, "syncs", byDefault.Syncs, "writes of the disk floor")
 	flags.BoolVar(&f.cross, "cross", false, "every combination of the levels (default: payloads and pipelines crossed, the others one at a time)")
-	f.register(cmd, "about a minute: GET at two rates, volume and bind, host and bridge", "S5's grid, with 1,000,000 requests of each command: days", []string{"cpuset-cpus"})
+	f.register(cmd, "about a minute: GET at two rates, volume and bind, host and bridge", "the published grid (S5), with 1,000,000 requests of each command: days", []string{"cpuset-cpus"})
 	return cmd, &subStudy{name: place.Redis, flags: &f.studyFlags, design: f.design}
 }
 

@@ -50,7 +50,7 @@ time, or with --cross in all combinations.`,
 	flags.IntVar(&f.repetitions, "repetitions", byDefault.Repetitions, "of each kernel in a trial, the first of which does not count")
 	flags.BoolVar(&f.cross, "cross", false, "all combinations, instead of one factor at a time around the base")
 	flags.BoolVar(&f.peer, "peer", false, "measure the same by likwid-bench beside it")
-	f.register(cmd, "about a minute: 50 million elements, volume and bind mount", "S5's grid: 1 to 8 processes, 1 to 500 million elements, ten blocks; what memory does not hold is left out", []string{"cpuset-cpus"})
+	f.register(cmd, "about a minute: 50 million elements, volume and bind mount", "the published grid (S5): 1 to 8 processes, 1 to 500 million elements, ten blocks; what memory does not hold is left out", []string{"cpuset-cpus"})
 	return cmd, &subStudy{name: place.Stream, flags: &f.studyFlags, design: f.design}
 }
 

@@ -12,7 +12,7 @@ import (
 func (a *app) latency() *cobra.Command {
 	cmd := grouped(&cobra.Command{
 		Use:   "latency",
-		Short: "Find why a service answers later in a container, and which knob does it",
+		Short: "Find why a service is late in a container, and which setting does it",
 		Long: `Latency measures a service in a container against what it would do without one:
 what CPU quotas, shares and neighbours do to its tail (cpu), what the path of its
 network costs (network), and what the layers of its image cost (files).`,

@@ -54,11 +54,11 @@ default thrift, S4's service in Python with its client in Python.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringSliceVar(&f.experiments, "experiment", nil, "some of "+strings.Join(cpu.Experiments, ", ")+" (default shares, quota, neighbour: S4's)")
+	flags.StringSliceVar(&f.experiments, "experiment", nil, "some of "+strings.Join(cpu.Experiments, ", ")+" (default shares, quota, neighbour, as published)")
 	flags.StringVar(&f.platform, "platform", "docker", "platform of the containers")
-	flags.StringSliceVar(&f.quotas, "quota", nil, "CPU time in each period, 1ms or more (default S4's: 1ms to 10ms, nine of them)")
-	flags.StringSliceVar(&f.periods, "period", nil, "periods of the quotas, 1ms to 1s; --quota is in the first, and the same share in the others (default 10ms, S4's, and for some of the shares 100ms, today's default)")
-	flags.StringSliceVar(&f.neighbours, "neighbour-quota", nil, "the service's quotas beside a neighbour that has the rest of the period (default 5ms,7ms,9ms; S4's with --full)")
+	flags.StringSliceVar(&f.quotas, "quota", nil, "CPU time in each period, 1ms or more (default as published: 1ms to 10ms, nine of them)")
+	flags.StringSliceVar(&f.periods, "period", nil, "periods of the quotas, 1ms to 1s; --quota is in the first, and the same share in the others (default 10ms, as published, and for some of the shares 100ms, today's default)")
+	flags.StringSliceVar(&f.neighbours, "neighbour-quota", nil, "the service's quotas beside a neighbour that has the rest of the period (default 5ms,7ms,9ms; those published with --full)")
 	flags.Float64Var(&f.rate, "rate", 2000, "requests a second of the open loop, Poisson arrivals")
 	flags.DurationVar(&f.stall, "stall", service.DefaultStall, "latency above which a request counts as held up")
 	flags.IntVar(&f.matrix, "matrix", cpu.MatrixSize, "rows and columns of the neighbour's matrices, 64 to 2048")
@@ -66,7 +66,7 @@ default thrift, S4's service in Python with its client in Python.`,
 	flags.Int64Var(&f.requests, "requests", 0, "of each load, in place of --duration, where the service has a parameter count")
 	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the services")
 	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the service's own")
-	f.register(cmd, "about a minute: shares and four quotas, loads of half a second", "S4's size: a million requests each, ten blocks, all quotas beside the neighbour; takes hours",
+	f.register(cmd, "about a minute: shares and four quotas, loads of half a second", "the published size (S4): a million requests each, ten blocks, all quotas beside the neighbour; takes hours",
 		[]string{"cpuset-cpus", "memory", "network", "seccomp", "lsm", "log-driver", "runtime"})
 	return cmd, &subStudy{name: latency.CPU, flags: &f.studyFlags, design: f.design}
 }

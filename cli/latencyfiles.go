@@ -46,15 +46,15 @@ after the image is flattened.`,
 	flags.SortFlags = false
 	flags.StringSliceVar(&f.experiments, "experiment", nil, "some of "+strings.Join(files.Experiments, ", ")+" (default all)")
 	flags.StringVar(&f.platform, "platform", byDefault.Platform, "platform of the containers")
-	flags.StringSliceVar(&f.sizes, "size", nil, "of one write, such as 4k (1024 bytes each; default 1k to 100k, S4's)")
-	flags.IntSliceVar(&f.layers, "layers", nil, "layers that have the tree (default 1,2,4,8,16,32, as far as S4 went)")
+	flags.StringSliceVar(&f.sizes, "size", nil, "of one write, such as 4k (1024 bytes each; default 1k to 100k, as published)")
+	flags.IntSliceVar(&f.layers, "layers", nil, "layers that have the tree (default 1,2,4,8,16,32, as far as the published study went)")
 	flags.IntVar(&f.writes, "writes", byDefault.Writes, "of each size that end in the kernel")
 	flags.IntVar(&f.syncs, "syncs", byDefault.Syncs, "of each size that end on the disk")
 	flags.IntVar(&f.opens, "opens", byDefault.Opens, "of a file, in each trial")
 	flags.IntVar(&f.creates, "creates", byDefault.Creates, "new files, in each trial")
 	flags.IntVar(&f.walks, "walks", byDefault.Walks, "of one layer, in each trial; of more layers so much fewer")
 	flags.BoolVar(&f.flatten, "flatten", true, "flatten the image of the most layers, and walk that")
-	f.register(cmd, "about a minute: three sizes, at most 8 layers", "S4's size: 10,000 writes of each size, a million openings, ten blocks", nil)
+	f.register(cmd, "about a minute: three sizes, at most 8 layers", "the published size (S4): 10,000 writes of each size, a million openings, ten blocks", nil)
 	return cmd, &subStudy{name: latency.Files, flags: &f.studyFlags, design: f.design, preparing: files.Preparing}
 }
 

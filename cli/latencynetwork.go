@@ -53,14 +53,14 @@ S4's, both in Python.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringSliceVar(&f.paths, "path", []string{network.NAT}, "ways against the host's own network: some of "+strings.Join(network.Paths, ", "))
-	flags.StringSliceVar(&f.sizes, "size", nil, "of messages, 1B to 16MB; a number alone is in KB of 1000 bytes (default S4's: 1,10,30,50,70,100)")
+	flags.StringSliceVar(&f.sizes, "size", nil, "of messages, 1B to 16MB; a number alone is in KB of 1000 bytes (default as published: 1,10,30,50,70,100)")
 	flags.StringSliceVar(&f.directions, "direction", network.Directions, "what the service does: receive, send")
 	flags.StringSliceVar(&f.connections, "connection", []string{network.Kept}, "kept, new (one for each request), or both")
 	flags.DurationVar(&f.duration, "duration", 700*time.Millisecond, "of each size's load, 50ms to 1h")
 	flags.Int64Var(&f.requests, "requests", 0, "of each size's load, in place of --duration")
 	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the service")
 	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the service's own")
-	f.register(cmd, "about a minute: sizes 1, 30 and 100 KB, loads of 0.2 seconds", "S4's size: a million requests each, ten blocks; takes hours",
+	f.register(cmd, "about a minute: sizes 1, 30 and 100 KB, loads of 0.2 seconds", "the published size (S4): a million requests each, ten blocks; takes hours",
 		[]string{"cpus", "cpu-shares", "cpuset-cpus", "memory", "seccomp", "lsm", "log-driver", "runtime"})
 	return cmd, &subStudy{name: latency.Network, flags: &f.studyFlags, design: f.design, prepare: clientApart}
 }

@@ -103,7 +103,7 @@ func faultsCommand() (*cobra.Command, *subStudy) {
 	f := newPagesFlags(faultsAlone)
 	cmd := &cobra.Command{
 		Use:   "faults [CONTAINER...] [flags]",
-		Short: "Record the page faults of containers, by type, and those they take twice",
+		Short: "Record page faults of containers, by type, and those taken twice",
 		Long: `Faults records every page fault that running containers take in user mode, for a
 while: its type (by the page-table entry as it was before), what is mapped there,
 the code that took it, and whether another of the containers faulted on the same

@@ -43,7 +43,7 @@ func (a *app) place() *cobra.Command {
 	usual := place.Defaults()
 	cmd := &cobra.Command{
 		Use:   "place [CONTAINER...] [flags]",
-		Short: "Find containers that wait behind others for a CPU, and give them CPUs of their own",
+		Short: "Find containers that wait for a CPU, and give them CPUs of their own",
 		Long: `Place watches running containers: which are critical for latency (short bursts on
 a CPU, often woken, low demand), which compute (long bursts), how long each waits
 for a CPU, and behind whom. Where one that answers waits behind one that computes, it

@@ -37,7 +37,7 @@ func platformsCommand() (*cobra.Command, *subStudy) {
 	f := &platformsFlags{studyFlags: studyFlags{whole: true}}
 	cmd := &cobra.Command{
 		Use:   "platforms [flags]",
-		Short: "Set bare metal, containers and virtual machines side by side, by size and pinning",
+		Short: "Compare bare metal, containers and virtual machines, by size",
 		Long: `Platforms runs S2's programs on bare metal, in containers, in virtual machines and in
 containers in those, each granted its CPUs by a quota (vanilla) or by a cpuset
 (pinned), at each size: times bare metal's time on as many CPUs, with intervals. It
@@ -60,14 +60,14 @@ a larger host costs the same container, and what many processes cost against one
 	flags.StringSliceVar(&f.platforms, "platform", nil, "what bare metal is set against, such as oci,docker,vm/bare,vm/oci (default oci and docker, and virtual machines where they run without emulation)")
 	flags.StringSliceVar(&f.presets, "preset", nil, "vanilla (a quota), pinned (a cpuset) (default both, and one where the two coincide)")
 	flags.StringSliceVar(&f.cpus, "cpus", nil, "sizes, such as 0.5,1,2 (default half a CPU, and powers of two up to all)")
-	flags.StringSliceVar(&f.instances, "instance", nil, "sizes as S2's types, with their memory: "+strings.Join(platforms.InstanceNames(), ", "))
+	flags.StringSliceVar(&f.instances, "instance", nil, "sizes as the published study's types (S2), with their memory: "+strings.Join(platforms.InstanceNames(), ", "))
 	flags.StringSliceVar(&f.hosts, "host-cpus", nil, "the same container on hosts of these sizes: virtual machines, or this host with CPUs off line (--disruptive)")
 	flags.StringSliceVar(&f.tasks, "tasks", nil, "the same work cut into so many processes: one,many, or some of "+joinNumbers(platforms.Tasks())+", as the clips are cut")
 	flags.StringVar(&f.causes, "causes", "on", "on or off: watch where the time goes, in trials of its own")
 	flags.BoolVar(&f.disruptive, "disruptive", false, "allow what reaches beyond the containers: taking CPUs of this host off line")
-	flags.IntVar(&f.repeats, "repeats", 0, "the same as --blocks: S2 repeated 20 times")
+	flags.IntVar(&f.repeats, "repeats", 0, "the same as --blocks: the published study (S2) repeated 20 times")
 	flags.StringVar(&f.precision, "precision", "", "wanted half-width of the intervals, such as 2%, within --budget")
-	f.register(cmd, "about a minute: ffmpeg at one size, oci and docker", "S2's: 20 blocks", []string{"memory", "network", "storage", "seccomp"})
+	f.register(cmd, "about a minute: ffmpeg at one size, oci and docker", "as published (S2): 20 blocks", []string{"memory", "network", "storage", "seccomp"})
 	must(cmd.RegisterFlagCompletionFunc("workload", completeWorkloads))
 	must(cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(platforms.Presets, cobra.ShellCompDirectiveNoFileComp)))
 	must(cmd.RegisterFlagCompletionFunc("instance", cobra.FixedCompletions(platforms.InstanceNames(), cobra.ShellCompDirectiveNoFileComp)))

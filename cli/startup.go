@@ -46,7 +46,7 @@ func startupCommand() (*cobra.Command, *subStudy) {
 	f.whole, f.planning = true, planning{smallest: 0.05, usual: extent{budget: 20 * time.Minute}, quick: extent{budget: quickTime}}
 	cmd := &cobra.Command{
 		Use:   "startup [WORKLOAD...] [flags]",
-		Short: "Time how fast containers come up under load, and where the time goes",
+		Short: "Time how fast containers start under load, and where time goes",
 		Long: `Startup creates containers and starts them on a schedule that does not wait for
 answers. Every start is timed from its intended moment: to the platform's answer,
 to the application's first instruction, and to the first served request. It finds

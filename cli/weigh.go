@@ -55,8 +55,8 @@ func weighCommand() (*cobra.Command, *subStudy) {
 	cmd := &cobra.Command{
 		Use:   "weigh [WORKLOAD...] [flags] [-- COMMAND...]",
 		Short: "Weigh programs under several conditions against a baseline",
-		Long: `Weigh runs programs under each condition (platform + setting), and gives each
-condition's overhead with its interval and a verdict.
+		Long: `Weigh runs programs under each condition (platform + setting), and says how each
+metric changes against the baseline, with an interval and a verdict.
 
 Programs are launched in rounds: one instance of each condition, two of the baseline.
 All but one are frozen, and each is loaded for some milliseconds in turn. Of a program
@@ -73,12 +73,13 @@ With --fail-above every condition is judged against the baseline. With several i
 the first is the baseline. The exit code is for a pipeline: 0 if every interval lies at
 or below that, 4 if one lies above it, 5 otherwise.`,
 		Example: `  tare weigh redis --quick
-  tare weigh redis --platform docker --vary network=host,bridge,bridge:proxy --baseline docker
+  tare weigh redis --platform docker --vary network=host,bridge
   tare weigh ffmpeg --preset vanilla,pinned --cpus 1 --budget 10m
   tare weigh redis --ladder
-  tare weigh --image alpine:3.20 --image debian:12 --platform docker -- /bin/sh -c 'sort /etc/services'
-  tare weigh --image app:old --image app:new --platform docker --fail-above 2% -- /bin/app --once
-  tare weigh --image shop:1 --env DEBUG=0 --user nobody --workdir /srv --entrypoint /bin/report -- --all`,
+  tare weigh --workload service.yaml --memory 512m
+  tare weigh --image app:1 --platform bare,docker -- /bin/app --once
+  tare weigh --image app:old --image app:new --platform docker \
+    --fail-above 2% -- /bin/app --once`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			var names []string
 			for _, w := range workload.All() {
@@ -141,10 +142,11 @@ func must(err error) {
 func settingDoc(key string) string {
 	for _, k := range platform.Keys {
 		if k.Name == key {
-			if strings.HasPrefix(k.Values, "LIST") {
-				return k.Doc + " (a `LIST` such as 0-1,3)"
+			if strings.Contains(k.Values, "|") {
+				return k.Doc + " (`ONE` of " + strings.ReplaceAll(k.Values, "|", ", ") + ")"
 			}
-			return k.Doc + " (`" + k.Values + "`)"
+			kind, rest, _ := strings.Cut(k.Values, ", ")
+			return k.Doc + " (" + strings.TrimSuffix("`"+kind+"`, "+rest, ", ") + ")"
 		}
 	}
 	return ""

@@ -58,6 +58,9 @@ func is[T error](err error) bool {
 // socketFlag is --socket, of every command that asks the daemon.
 const socketFlag = "socket"
 
+// Command is the command line, for what is made from it.
+func Command() *cobra.Command { return root() }
+
 func root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "annex",

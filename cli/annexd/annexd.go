@@ -67,6 +67,9 @@ type flags struct {
 	check, once bool
 }
 
+// Command is the command line, for what is made from it.
+func Command() *cobra.Command { return (&flags{}).root() }
+
 func (f *flags) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "annexd",
