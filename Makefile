@@ -35,7 +35,7 @@ TOGETHER = ./platform/vm/... ./programs/... ./image/... ./annex/simulate ./annex
 	./annex/trace ./annex/synthetic ./stats/... ./model/... ./overhead ./report ./record/... ./claim
 BESIDE = ./workload ./platform/oci ./platform/bare ./platform/agent
 
-SHELL_SCRIPTS := scripts/setup.sh scripts/bench-gpu.sh .ci/run kernel/bpf/generate.sh $(wildcard programs/*/*.sh)
+SHELL_SCRIPTS := scripts/setup.sh scripts/bench-gpu.sh scripts/package.sh scripts/words.sh scripts/stale.sh .ci/run kernel/bpf/generate.sh $(wildcard programs/*/*.sh)
 
 .PHONY: help
 help: ## list the targets
@@ -89,11 +89,56 @@ hint: ## bin/libannexhint.so, by which programs that opt in have their memory re
 gpu-programs: ## bin/gpu/KIND/PROGRAM: the CUDA programs for the device here, as PTX, and as both; needs nvcc of CUDA 11.8 or newer
 	@programs/gpu/build.sh bin/gpu $(GPU_ARGS)
 
-.PHONY: cross
-cross: go ## the same for arm64: bin/tare-linux-arm64 and so on
-	for program in $(notdir $(wildcard cmd/*)); do \
-		GOOS=linux GOARCH=arm64 $(GO) $(BUILD) -o bin/$$program-linux-arm64 ./cmd/$$program; \
+# The site's programs are kept beside Go's.
+DOCS_ENV := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tare/docs
+
+.PHONY: docs
+docs: ## dist/docs: the documentation as a site, which needs no network (needs python3-venv)
+	test -x $(DOCS_ENV)/bin/mkdocs || { python3 -m venv $(DOCS_ENV) && $(DOCS_ENV)/bin/pip install --quiet -r docs/requirements.txt; }
+	$(DOCS_ENV)/bin/mkdocs build --strict --quiet --site-dir $(CURDIR)/dist/docs
+
+.PHONY: stale
+stale: ## pages of results that are older than the code that they measured
+	@scripts/stale.sh
+
+.PHONY: words
+words: ## words of documentation that are written by hand, by page
+	@scripts/words.sh
+
+# PREFIX is where programs are installed to; DESTDIR goes before it, for packages.
+PREFIX ?= /usr/local
+
+.PHONY: install
+install: build ## programs, manual pages, completions and annexd's unit into PREFIX (/usr/local)
+	$(GO) run ./cli/reference -version $(VERSION) -man bin/man -completions bin/completions
+	scripts/package.sh install "$(DESTDIR)" "$(PREFIX)" bin
+
+.PHONY: uninstall
+uninstall: ## take away what make install put there
+	scripts/package.sh uninstall "$(DESTDIR)" "$(PREFIX)"
+
+ARCHITECTURES := amd64 arm64
+
+# What packages are made of, for each architecture.
+.PHONY: dist
+dist: go
+	rm -rf dist
+	for arch in $(ARCHITECTURES); do \
+		GOOS=linux GOARCH=$$arch $(GO) $(BUILD) -o dist/$$arch/ ./cmd/...; \
+		$(GO) run ./cli/reference -version $(VERSION) -man dist/$$arch/man -completions dist/$$arch/completions; \
 	done
+
+.PHONY: deb
+deb: dist ## dist/tare_VERSION_ARCH.deb, for amd64 and arm64
+	for arch in $(ARCHITECTURES); do scripts/package.sh deb $(VERSION) $$arch dist/$$arch dist; done
+
+.PHONY: tarball
+tarball: dist ## dist/tare-VERSION-linux-ARCH.tar.gz, for amd64 and arm64
+	for arch in $(ARCHITECTURES); do scripts/package.sh tarball $(VERSION) $$arch dist/$$arch dist; done
+
+.PHONY: image
+image: dist ## dist/tare-VERSION-image-ARCH.tar, which docker load and podman load take
+	for arch in $(ARCHITECTURES); do $(GO) run scripts/image.go -version $(VERSION) -arch $$arch -binaries dist/$$arch -out dist; done
 
 .PHONY: lint
 lint: go ## gofmt, go mod tidy, go vet, staticcheck, shellcheck
@@ -253,4 +298,4 @@ bench-coverage: go ## the coverage of every interval, by simulation, into docs/s
 
 .PHONY: clean
 clean: ## remove what was built (what tare left on the host: bin/tare clean)
-	rm -rf bin
+	rm -rf bin dist

@@ -302,7 +302,7 @@ func TestHelpHasAnExampleEverywhere(t *testing.T) {
 			t.Errorf("%s has no example or no summary", cmd.Name())
 		}
 	}
-	code, stdout, _ := tare(t, t.TempDir(), "weigh", "--help")
+	code, stdout, _ := tare(t, t.TempDir(), "weigh", "--help", "--all")
 	if code != exitSuccess || !strings.Contains(stdout, "--smallest-effect") {
 		t.Errorf("weigh --help: code %d\n%s", code, stdout)
 	}

@@ -8,6 +8,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/tare
 engine_state=/run/tare
+installed=$cache/installed # the packages that were missing, a line each
 
 # What is fetched where no Go on PATH satisfies go.mod. Raise it with go.mod.
 go_release=1.26.8
@@ -83,6 +84,7 @@ usage: scripts/setup.sh STEP...
   all          packages, go, engine; what the host lacks is said and passed over
   which-go     print the path of the Go that the build uses
   engine-stop  stop the engine that `engine` started, and no other
+  undo         stop that engine, and say how to remove what was installed
 
 Status: 0 done, 1 failed, 3 the host lacks what the step needs.
 Environment: TARE_DOCKERD_FLAGS is added to dockerd's command line; DOCKER_HOST
@@ -132,6 +134,8 @@ install() {
 	fi
 	discard "$scratch"
 	hash -r
+	mkdir -p "$cache"
+	printf '%s\n' "$@" >>"$installed"
 }
 
 step_packages() {
@@ -317,6 +321,22 @@ step_lint() {
 	(cd "$root" && "$go" tool -modfile=tools/go.mod staticcheck -version)
 }
 
+# --- undo -------------------------------------------------------------------
+
+# Packages are named and not removed: others may have come to need them.
+step_undo() {
+	step_engine_stop
+	if [[ -s $installed ]]; then
+		say "packages that were installed: apt-get remove $(sort -u "$installed" | paste -s -d ' ' -)"
+	else
+		say "packages: none were installed from here"
+	fi
+	if [[ -d $cache ]]; then
+		say "what was fetched, Go among it: rm -rf $cache"
+	fi
+	say "what was measured, and images: rm -rf --one-file-system /var/lib/tare (bin/tare clean first)"
+}
+
 # --- all --------------------------------------------------------------------
 
 # optional runs a step whose lack leaves the rest usable.
@@ -347,6 +367,7 @@ for step; do
 	all) step_all ;;
 	which-go) step_which_go ;;
 	engine-stop) step_engine_stop ;;
+	undo) step_undo ;;
 	help | -h | --help) usage ;;
 	*)
 		usage >&2
