@@ -9,10 +9,10 @@ import (
 // Heat is a matrix of ratios: a row a condition, a column a size, each field shaded by
 // how far it lies from 1. The shade repeats what the figure says.
 type Heat struct {
-	Title, Note string
-	Corner      string // what the rows are
-	Columns     []string
-	Rows        []HeatRow
+	Title, Note, Method string
+	Corner              string // what the rows are
+	Columns             []string
+	Rows                []HeatRow
 	// Band is the smallest effect: 0.02 leaves what lies within 2 % of 1 without a shade.
 	Band float64
 }

@@ -64,6 +64,7 @@ type page struct {
 type partPage struct {
 	Title    string
 	Notes    []string
+	Method   []string
 	Table    *tablePage
 	Metrics  *metricsPage
 	Chart    *chartPage
@@ -128,24 +129,24 @@ func newPartPage(part Part, colours *colouring) partPage {
 		part = long.Part
 	}
 	p := partPage{Title: typeset(clean(part.heading()))}
-	note := ""
+	note, method := noteOf(part)
 	switch part := part.(type) {
 	case Table:
-		p.Table, note = newTablePage(part), part.Note
+		p.Table = newTablePage(part)
 	case metricTables:
 		p.Metrics = newMetricsPage(part)
 	case Chart:
-		p.Chart, note = newChartPage(part, &colours.lines), part.Note
+		p.Chart = newChartPage(part, &colours.lines)
 	case Bars:
-		p.Bars, note = newBarsPage(part, &colours.segments), part.Note
+		p.Bars = newBarsPage(part, &colours.segments)
 	case Heat:
-		p.Heat, note = newHeatPage(part), part.Note
+		p.Heat = newHeatPage(part)
 	case Timeline:
-		p.Timeline, note = newTimelinePage(part), part.Note
+		p.Timeline = newTimelinePage(part)
 	case Flame:
-		p.Flame, note = newFlamePage(part, &colours.kinds), part.Note
+		p.Flame = newFlamePage(part, &colours.kinds)
 	case Judgements:
-		p.Judged, note = newJudgedPages(part), part.Note
+		p.Judged = newJudgedPages(part)
 	case factList:
 		p.List = &part
 	case warnings:
@@ -153,7 +154,7 @@ func newPartPage(part Part, colours *colouring) partPage {
 	case Prose:
 		p.Prose = typesetAll(paragraphs(part.Text))
 	}
-	p.Notes = typesetAll(paragraphs(note))
+	p.Notes, p.Method = typesetAll(paragraphs(note)), typesetAll(paragraphs(method))
 	return p
 }
 

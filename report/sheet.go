@@ -39,6 +39,27 @@ type Part interface{ heading() string }
 // Long is a part that is left to the page; a screen shows it where all is asked for.
 type Long struct{ Part }
 
+// noteOf gives a part's note, and its method.
+func noteOf(p Part) (note, method string) {
+	switch p := p.(type) {
+	case Table:
+		return p.Note, p.Method
+	case Chart:
+		return p.Note, p.Method
+	case Bars:
+		return p.Note, p.Method
+	case Heat:
+		return p.Note, p.Method
+	case Timeline:
+		return p.Note, p.Method
+	case Flame:
+		return p.Note, p.Method
+	case Judgements:
+		return p.Note, p.Method
+	}
+	return "", ""
+}
+
 // Filled are those of some parts that hold anything: tables, bars and charts may hold nothing.
 func Filled(parts ...Part) (filled []Part) {
 	for _, p := range parts {
@@ -63,7 +84,8 @@ func Filled(parts ...Part) (filled []Part) {
 // then text is wrapped. The first column names the row, and stays.
 type Table struct {
 	Title   string
-	Note    string // below the table, paragraphs parted by an empty line: what the columns mean, how intervals were made
+	Note    string // below the table, paragraphs parted by an empty line: what the columns mean
+	Method  string // how it was measured and computed: folded on a page, on a screen where all is asked for
 	Columns []Column
 	Rows    [][]Cell
 }
@@ -98,10 +120,10 @@ const (
 
 // Chart is lines over a common axis.
 type Chart struct {
-	Title, Note string
-	X, Y        Axis
-	Series      []Series
-	Marks       []Mark // upright lines: a knee
+	Title, Note, Method string
+	X, Y                Axis
+	Series              []Series
+	Marks               []Mark // upright lines: a knee
 }
 
 // Axis is one axis of a chart.
@@ -146,9 +168,9 @@ type Mark struct {
 
 // Bars are stacked bars, one a row: a breakdown.
 type Bars struct {
-	Title, Note string
-	Unit        string // "%", "ms"
-	Rows        []Bar
+	Title, Note, Method string
+	Unit                string // "%", "ms"
+	Rows                []Bar
 }
 
 // Bar is one row of Bars.
@@ -168,9 +190,9 @@ type Segment struct {
 
 // Timeline is what happened when, in lanes.
 type Timeline struct {
-	Title, Note string
-	Length      time.Duration
-	Lanes       []Lane
+	Title, Note, Method string
+	Length              time.Duration
+	Lanes               []Lane
 	// Phases divide the whole length, in order.
 	Phases []Phase
 }
@@ -206,9 +228,9 @@ const (
 
 // Flame is a flame graph.
 type Flame struct {
-	Title, Note string
-	Unit        string // of values: "samples", "ms"
-	Root        *Frame
+	Title, Note, Method string
+	Unit                string // of values: "samples", "ms"
+	Root                *Frame
 }
 
 // Frame is one box of a flame graph. Value holds its children's.
@@ -221,8 +243,8 @@ type Frame struct {
 
 // Judgements are verdicts on published claims.
 type Judgements struct {
-	Title, Note string
-	Rows        []Judgement
+	Title, Note, Method string
+	Rows                []Judgement
 }
 
 // Judgement is the verdict on one claim.

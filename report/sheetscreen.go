@@ -89,33 +89,25 @@ func (s *screen) part(p Part, opt TerminalOptions) {
 			s.paragraph(bold, title)
 		}
 	}
-	note := ""
 	switch p := p.(type) {
 	case Table:
 		s.rowTable(p)
-		note = p.Note
 	case metricTables:
 		s.metricTables(p, opt.All)
 	case warnings:
 		s.warn(p)
 	case Chart:
 		s.chart(p)
-		note = p.Note
 	case Bars:
 		s.bars(p)
-		note = p.Note
 	case Heat:
 		s.rowTable(p.table())
-		note = p.Note
 	case Timeline:
 		s.timeline(p)
-		note = p.Note
 	case Flame:
 		s.flame(p, opt)
-		note = p.Note
 	case Judgements:
 		s.judgements(p)
-		note = p.Note
 	case Prose:
 		for i, text := range paragraphs(p.Text) {
 			if i > 0 {
@@ -124,7 +116,11 @@ func (s *screen) part(p Part, opt TerminalOptions) {
 			s.paragraph(plain, text)
 		}
 	}
+	note, method := noteOf(p)
 	s.notes(note)
+	if opt.All {
+		s.notes(method)
+	}
 }
 
 // sheetClosing is the foot: what measuring cost, and what to do next.
