@@ -1,0 +1,195 @@
+package tare_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"tare/cli"
+	"tare/cli/annex"
+	"tare/cli/annexd"
+)
+
+var (
+	// A link in Markdown, or the source of a picture in HTML.
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]+)"`)
+	heading = regexp.MustCompile(`(?m)^#+ +(.*?) *$`)
+	anchor  = regexp.MustCompile(`<a (?:id|name)="([^"]+)">`)
+	outside = regexp.MustCompile(`^(https?|mailto):`)
+	// What a heading's anchor leaves out.
+	unanchored = regexp.MustCompile(`[^\p{L}\p{N}\p{M}_ -]`)
+	linkText   = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+)
+
+// anchors are the places of a page that links can name, as forges derive them from headings.
+func anchors(markdown string) []string {
+	prose := codeBlock.ReplaceAllString(markdown, "")
+	var names []string
+	times := map[string]int{}
+	for _, m := range heading.FindAllStringSubmatch(prose, -1) {
+		text := linkText.ReplaceAllString(m[1], "$1")
+		name := strings.ReplaceAll(unanchored.ReplaceAllString(strings.ToLower(text), ""), " ", "-")
+		if n := times[name]; n > 0 {
+			names = append(names, fmt.Sprintf("%s-%d", name, n))
+		} else {
+			names = append(names, name)
+		}
+		times[name]++
+	}
+	for _, m := range anchor.FindAllStringSubmatch(prose, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+func TestAnchors(t *testing.T) {
+	got := anchors("# Where a `service` listens\n## [S1](x.md)'s: 2 \n## A\n## A\n```\n# no\n```\n<a id=\"here\">")
+	if want := []string{"where-a-service-listens", "s1s-2", "a", "a-1", "here"}; !slices.Equal(got, want) {
+		t.Errorf("anchors %q, want %q", got, want)
+	}
+}
+
+func TestDocumentsLinkToWhatIsThere(t *testing.T) {
+	for _, name := range documents(t) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prose := codeSpan.ReplaceAllString(codeBlock.ReplaceAllString(string(text), ""), "")
+		for _, m := range link.FindAllStringSubmatch(prose, -1) {
+			target := m[1] + m[2]
+			if outside.MatchString(target) {
+				continue
+			}
+			path, place, _ := strings.Cut(target, "#")
+			file := name
+			if path != "" {
+				file = filepath.Join(filepath.Dir(name), path)
+			}
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s: %s: there is no %s", name, target, file)
+				continue
+			}
+			if place == "" {
+				continue
+			}
+			page, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Contains(anchors(string(page)), place) {
+				t.Errorf("%s: %s: %s has no heading of that name", name, target, file)
+			}
+		}
+	}
+}
+
+var (
+	continued = regexp.MustCompile(`\\\n\s*`)
+	parted    = regexp.MustCompile(`&&|\|\||[|;]`)
+	argument  = regexp.MustCompile(`^[a-z][a-z-]*$|^--?[a-z]`) // and not a word of what is printed
+	quoted    = regexp.MustCompile(`'[^']*'|"[^"]*"`)
+)
+
+// printed are the command lines of our programs that a Markdown text shows, as words.
+func printed(markdown string) (lines [][]string) {
+	for _, line := range strings.Split(continued.ReplaceAllString(code(markdown), " "), "\n") {
+		line = quoted.ReplaceAllString(strings.Trim(strings.TrimSpace(line), "`"), "QUOTED")
+		line, _, _ = strings.Cut(line, " #")
+		for _, part := range parted.Split(line, -1) {
+			words := strings.Fields(part)
+			for len(words) > 0 && (words[0] == "sudo" || words[0] == "$" || strings.Contains(words[0], "=")) {
+				words = words[1:]
+			}
+			if len(words) == 0 {
+				continue
+			}
+			words[0] = strings.TrimPrefix(strings.TrimPrefix(words[0], "./"), "bin/")
+			if slices.Contains([]string{"tare", "annex", "annexd"}, words[0]) && (len(words) == 1 || argument.MatchString(words[1])) {
+				lines = append(lines, words)
+			}
+		}
+	}
+	return lines
+}
+
+func TestPrinted(t *testing.T) {
+	got := printed("`tare show`, and\n```\n$ sudo bin/tare weigh a \\\n  --quick  # why\nmkdir x && annex config --example > y\nout of tare\n```\n")
+	want := [][]string{{"tare", "weigh", "a", "--quick"}, {"annex", "config", "--example", ">", "y"}, {"tare", "show"}}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("printed %q, want %q", got, want)
+	}
+}
+
+// TestDocumentsShowCommandsThatParse reads each command line that the documents show as the program
+// would, as far as its flags.
+func TestDocumentsShowCommandsThatParse(t *testing.T) {
+	programs := map[string]func() *cobra.Command{"tare": cli.Command, "annex": annex.Command, "annexd": annexd.Command}
+	seen := 0
+	for _, name := range documents(t) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, words := range printed(string(text)) {
+			seen++
+			if err := parses(programs[words[0]](), words[1:]); err != nil {
+				t.Errorf("%s: %s: %v", name, strings.Join(words, " "), err)
+			}
+		}
+	}
+	if seen < 100 {
+		t.Errorf("%d command lines were read in all documents", seen)
+	}
+}
+
+// parses looks up the command that words name and has it read its flags.
+func parses(program *cobra.Command, words []string) error {
+	if i := slices.IndexFunc(words, func(w string) bool { return strings.ContainsAny(w[:1], "><") || w == "..." || w == "…" }); i >= 0 {
+		words = words[:i]
+	}
+	for i, w := range words {
+		words[i] = strings.TrimSuffix(strings.Trim(w, "[]"), "...")
+	}
+	words = slices.DeleteFunc(words, func(w string) bool { return w == "" || w == "--help" || w == "--all" || w == "flags" })
+	c, rest, err := program.Find(words)
+	if err != nil {
+		return err
+	}
+	c.InitDefaultVersionFlag()
+	if err := c.ParseFlags(rest); err != nil && !strings.Contains(err.Error(), "invalid argument") {
+		return err
+	}
+	return nil
+}
+
+// TestSentencesAreShort holds the pages that a new user reads to sentences of 30 words at most.
+func TestSentencesAreShort(t *testing.T) {
+	const longest = 30
+	end := regexp.MustCompile(`[.!?:](?:\s|$)|\n\s*\n|\n\s*(?:[-|#]|\d+\.)|\|`)
+	for _, name := range []string{"README.md", "docs/index.md", "docs/install.md", "docs/tutorial.md", "docs/reading-results.md", "docs/own-service.md", "docs/ci.md", "docs/troubleshooting.md"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prose := codeBlock.ReplaceAllString(string(text), "\n\n")
+		for _, sentence := range end.Split(linkText.ReplaceAllString(codeSpan.ReplaceAllString(prose, "CODE"), "$1"), -1) {
+			if n := len(strings.Fields(sentence)); n > longest {
+				t.Errorf("%s: a sentence of %d words: %s", name, n, strings.Join(strings.Fields(sentence), " "))
+			}
+		}
+	}
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(readme), "\n"); n > 115 {
+		t.Errorf("README.md has %d lines, want 115 at most", n)
+	}
+}
