@@ -8,7 +8,7 @@ import (
 )
 
 // A pattern is a sequence of tokens that a whole text fits. Rules compare everything by this one
-// language: names, images, labels' values and paths of control groups. docs/annex.md describes it.
+// language: names, images, labels' values and paths of control groups. docs/annex/configuration.md describes it.
 type pattern []token
 
 // token stands for one character of a set, or for any number of any characters.

@@ -106,7 +106,7 @@ func comment(b *strings.Builder, text string) {
 	b.WriteString(line + "\n")
 }
 
-// Reference is the keys as tables of Markdown, for docs/annex.md.
+// Reference is the keys as tables of Markdown, for docs/annex/configuration.md.
 func Reference() string {
 	var b strings.Builder
 	config := Default()

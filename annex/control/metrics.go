@@ -329,7 +329,7 @@ func ServeMetrics(ctx context.Context, l net.Listener, d Daemon) error {
 	return serve(ctx, l, s)
 }
 
-// MetricsReference is the metrics as a table of Markdown, for docs/annex.md.
+// MetricsReference is the metrics as a table of Markdown, for docs/annex/configuration.md.
 func MetricsReference() string {
 	var b strings.Builder
 	b.WriteString("| metric | kind | labels | meaning |\n|---|---|---|---|\n")

@@ -96,7 +96,7 @@ func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 
 func share(v float64) *float64 { return &v }
 
-// sample is what docs/annex.md shows.
+// sample is what docs/annex/configuration.md shows.
 func sample() control.Status {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	requests := map[annex.Reason]int64{annex.Headroom: 210, annex.Expected: 190, annex.Awake: 12}

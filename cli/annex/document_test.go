@@ -19,9 +19,14 @@ import (
 	"tare/cli/command"
 )
 
-var update = flag.Bool("update", false, "write the generated parts of docs/annex.md anew")
+var update = flag.Bool("update", false, "write the generated parts of docs/annex/configuration.md anew")
 
-const document = "../../docs/annex.md"
+// The pages that are held against the code.
+const (
+	configurationPage = "../../docs/annex/configuration.md"
+	operatingPage     = "../../docs/annex/operating.md"
+	quickStartPage    = "../../docs/annex/quick-start.md"
+)
 
 // generated are the parts of the document that come from the code.
 func generated(t *testing.T) map[string]string {
@@ -41,7 +46,7 @@ var part = regexp.MustCompile(`(?s)(<!-- generated: ([a-z]+) -->\n).*?(<!-- end 
 
 // The document's lists are the code's: go test ./cli/annex -run Document -update
 func TestDocumentIsCurrent(t *testing.T) {
-	old, err := os.ReadFile(document)
+	old, err := os.ReadFile(configurationPage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,28 +55,28 @@ func TestDocumentIsCurrent(t *testing.T) {
 		m := part.FindStringSubmatch(whole)
 		text, ok := parts[m[2]]
 		if !ok {
-			t.Errorf("%s has a part %q that nothing generates", document, m[2])
+			t.Errorf("%s has a part %q that nothing generates", configurationPage, m[2])
 		}
 		delete(parts, m[2])
 		return m[1] + "\n" + text + "\n" + m[3]
 	})
 	for name := range parts {
-		t.Errorf("%s has no part %q", document, name)
+		t.Errorf("%s has no part %q", configurationPage, name)
 	}
 	if current == string(old) {
 		return
 	}
 	if !*update {
-		t.Fatalf("%s is not current: go test ./cli/annex -run Document -update", document)
+		t.Fatalf("%s is not current: go test ./cli/annex -run Document -update", configurationPage)
 	}
-	if err := os.WriteFile(document, []byte(current), 0o644); err != nil {
+	if err := os.WriteFile(configurationPage, []byte(current), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // Every command that the document names is there, and every one that is there is named.
 func TestDocumentNamesCommands(t *testing.T) {
-	text, err := os.ReadFile(document)
+	text, err := os.ReadFile(operatingPage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,19 +90,19 @@ func TestDocumentNamesCommands(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)(?:`|^ +|&& )annex ([a-z]+)").FindAllStringSubmatch(string(text), -1) {
 		named[m[1]] = true
 		if !there[m[1]] {
-			t.Errorf("%s names annex %s, which there is not", document, m[1])
+			t.Errorf("%s names annex %s, which there is not", operatingPage, m[1])
 		}
 	}
 	for _, name := range []string{"status", "top", "explain", "drain", "off", "reload", "config"} {
 		if !named[name] {
-			t.Errorf("%s does not name annex %s", document, name)
+			t.Errorf("%s does not name annex %s", operatingPage, name)
 		}
 	}
 }
 
 // The section on commands names the flags by which they are asked for something else.
 func TestDocumentNamesFlags(t *testing.T) {
-	text, err := os.ReadFile(document)
+	text, err := os.ReadFile(operatingPage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,24 +115,24 @@ func TestDocumentNamesFlags(t *testing.T) {
 		}
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if !strings.Contains(section, "--"+f.Name) {
-				t.Errorf("%s does not name --%s of annex %s", document, f.Name, name)
+				t.Errorf("%s does not name --%s of annex %s", operatingPage, f.Name, name)
 			}
 		})
 	}
 	if !strings.Contains(section, "`--"+socketFlag+" ") {
-		t.Errorf("%s does not name --%s", document, socketFlag)
+		t.Errorf("%s does not name --%s", operatingPage, socketFlag)
 	}
 }
 
 // The configuration that the quick start shows is one.
 func TestDocumentsConfiguration(t *testing.T) {
-	text, err := os.ReadFile(document)
+	text, err := os.ReadFile(quickStartPage)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := regexp.MustCompile("(?s)```toml\n(.*?)```").FindSubmatch(text)
 	if m == nil {
-		t.Fatalf("%s shows no configuration", document)
+		t.Fatalf("%s shows no configuration", quickStartPage)
 	}
 	if c, err := config.Parse("annex.toml", m[1]); err != nil || len(c.Rules) == 0 {
 		t.Errorf("%d rules, %v", len(c.Rules), err)

@@ -102,7 +102,7 @@ var settings = []setting{
 	}, ""},
 	{FactorSwap, "swap-device", func(level string) string { return "swap to " + level }, ""},
 	{FactorExtend, "extend", func(string) string {
-		return "run annexd, with the service as critical and its idle neighbours as elastic (docs/annex.md)"
+		return "run annexd, with the service as critical and its idle neighbours as elastic (docs/annex/overview.md)"
 	}, "swap may not hold what leaves memory, or its device may not be written so much"},
 	{FactorCluster, "page-cluster", func(level string) string { return "set vm.page-cluster to " + level }, "swap is read in order, as a disk likes it"},
 }
