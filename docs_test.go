@@ -93,12 +93,15 @@ func TestDocumentsLinkToWhatIsThere(t *testing.T) {
 var (
 	continued = regexp.MustCompile(`\\\n\s*`)
 	parted    = regexp.MustCompile(`&&|\|\||[|;]`)
+	screens   = regexp.MustCompile("(?ms)^ *```text\n.*?^ *```")
 	argument  = regexp.MustCompile(`^[a-z][a-z-]*$|^--?[a-z]`) // and not a word of what is printed
 	quoted    = regexp.MustCompile(`'[^']*'|"[^"]*"`)
 )
 
-// printed are the command lines of our programs that a Markdown text shows, as words.
+// printed are the command lines of our programs that a Markdown text shows, as words. Blocks of
+// "text" show what was printed.
 func printed(markdown string) (lines [][]string) {
+	markdown = screens.ReplaceAllString(markdown, "")
 	for _, line := range strings.Split(continued.ReplaceAllString(code(markdown), " "), "\n") {
 		line = quoted.ReplaceAllString(strings.Trim(strings.TrimSpace(line), "`"), "QUOTED")
 		line, _, _ = strings.Cut(line, " #")
@@ -146,6 +149,25 @@ func TestDocumentsShowCommandsThatParse(t *testing.T) {
 	}
 	if seen < 100 {
 		t.Errorf("%d command lines were read in all documents", seen)
+	}
+}
+
+// TestExamplesParse does so with the examples of help.
+func TestExamplesParse(t *testing.T) {
+	programs := map[string]func() *cobra.Command{"tare": cli.Command, "annex": annex.Command, "annexd": annexd.Command}
+	var check func(c *cobra.Command)
+	check = func(c *cobra.Command) {
+		for _, words := range printed("```\n" + c.Example + "\n```\n") {
+			if err := parses(programs[words[0]](), words[1:]); err != nil {
+				t.Errorf("%s: %s: %v", c.CommandPath(), strings.Join(words, " "), err)
+			}
+		}
+		for _, sub := range c.Commands() {
+			check(sub)
+		}
+	}
+	for _, program := range programs {
+		check(program())
 	}
 }
 
