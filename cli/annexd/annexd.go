@@ -74,11 +74,11 @@ func (f *flags) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "annexd",
 		Short: "Let a host hold more containers than its memory does",
-		Long: `annexd moves the memory of containers that sleep to swap, and brings it back
-before they need it, so that those which are critical never wait for memory. It
-reads which is which from its configuration, and answers the annex command. SIGHUP
-has it read the configuration anew; SIGTERM has it end, with every setting as it
-was found. What is in swap then comes back as programs touch it.`,
+		Long: `annexd moves the memory of sleeping containers to swap, and brings it back before
+they wake. Critical containers keep theirs. The configuration says which are which,
+and the annex command asks what is done. SIGHUP has annexd read the configuration
+again. SIGTERM ends it with every setting as it was found; what is in swap then
+comes back as programs touch it.`,
 		Example: "  annexd --check\n  annexd --config /etc/annex/annex.toml",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
