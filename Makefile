@@ -35,7 +35,7 @@ TOGETHER = ./platform/vm/... ./programs/... ./image/... ./annex/simulate ./annex
 	./annex/trace ./annex/synthetic ./stats/... ./model/... ./overhead ./report ./record/... ./claim
 BESIDE = ./workload ./platform/oci ./platform/bare ./platform/agent
 
-SHELL_SCRIPTS := scripts/setup.sh scripts/bench-gpu.sh scripts/package.sh scripts/words.sh scripts/stale.sh .ci/run kernel/bpf/generate.sh $(wildcard programs/*/*.sh)
+SHELL_SCRIPTS := scripts/setup.sh scripts/bench-gpu.sh scripts/package.sh scripts/words.sh scripts/stale.sh scripts/picture.sh .ci/run kernel/bpf/generate.sh $(wildcard programs/*/*.sh)
 
 .PHONY: help
 help: ## list the targets
@@ -96,6 +96,10 @@ DOCS_ENV := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tare/docs
 docs: ## dist/docs: the documentation as a site, which needs no network (needs python3-venv)
 	test -x $(DOCS_ENV)/bin/mkdocs || { python3 -m venv $(DOCS_ENV) && $(DOCS_ENV)/bin/pip install --quiet -r docs/requirements.txt; }
 	$(DOCS_ENV)/bin/mkdocs build --strict --quiet --site-dir $(CURDIR)/dist/docs
+
+.PHONY: picture
+picture: build ## the pictures of the front page, from the run that is kept for them (needs chromium)
+	scripts/picture.sh
 
 .PHONY: stale
 stale: ## pages of results that are older than the code that they measured

@@ -1,7 +1,10 @@
 package tare_test
 
 import (
+	"compress/gzip"
+	"crypto/sha256"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -189,6 +192,45 @@ func parses(program *cobra.Command, words []string) error {
 		return err
 	}
 	return nil
+}
+
+// TestPictureIsCurrent tells whether the pictures of the front page show the report as it is made now.
+func TestPictureIsCurrent(t *testing.T) {
+	packed, err := os.Open("docs/pictures/run.db.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	reader, err := gzip.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	store, err := os.Create(filepath.Join(home, "tare.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(store, reader); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	page := filepath.Join(home, "report.html")
+	if code := cli.Main([]string{"tare", "show", "latest", "--home", home, "--html", page}); code != 0 {
+		t.Fatalf("tare show ended with %d", code)
+	}
+	report, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	photographed, err := os.ReadFile("docs/pictures/report.sha256")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("%x\n", sha256.Sum256(report)); got != string(photographed) {
+		t.Error("the report is not as it was photographed: make picture, and look at docs/pictures")
+	}
 }
 
 // TestSentencesAreShort holds the pages that a new user reads to sentences of 30 words at most.
