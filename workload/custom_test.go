@@ -317,9 +317,13 @@ func TestMalformedFiles(t *testing.T) {
 
 // The examples of the documentation load, and relative paths are the file's.
 func TestExamplesLoad(t *testing.T) {
-	files, err := filepath.Glob("../docs/examples/*.yaml")
-	if err != nil || len(files) < 2 {
-		t.Fatalf("examples %v, %v", files, err)
+	var files []string
+	for _, pattern := range []string{"../docs/examples/*.yaml", "../docs/examples/*/*.yaml"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("examples %s: %v, %v", pattern, found, err)
+		}
+		files = append(files, found...)
 	}
 	for _, file := range files {
 		w, err := FromYAML(file)
