@@ -299,6 +299,7 @@ func (b *burst) send(place int) {
 	s := &b.slots[place]
 	raw, err := s.exchange.request()
 	if err != nil {
+		s.exchange.settle(err)
 		b.finish(place, b.now(), err)
 		return
 	}
@@ -373,6 +374,7 @@ func (b *burst) read(place int, arrived time.Duration) {
 		switch {
 		case reached != partial:
 			s.in.advance()
+			s.exchange.settle(err) // which a connection that is dropped cannot do any more
 			// What nobody asked for would be taken for the next answer.
 			if reached == final || len(s.unsent) > 0 || s.in.left() > 0 {
 				b.drop(s)
@@ -395,7 +397,6 @@ func (b *burst) read(place int, arrived time.Duration) {
 // finish ends a request that was answered at a moment, or could not be sent.
 func (b *burst) finish(place int, at time.Duration, err error) {
 	s := &b.slots[place]
-	s.exchange.settle(err)
 	if err != nil {
 		b.count(err)
 	} else {

@@ -292,6 +292,27 @@ func TestBurstOpensBrokenConnectionsAnew(t *testing.T) {
 	}
 }
 
+// A service may end a kept connection with its answer, as small HTTP servers do: the answer counts,
+// and the next request opens another.
+func TestBurstWhereAnswersCloseTheConnection(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close")
+		_, _ = io.WriteString(w, "ok")
+	}))
+	t.Cleanup(web.Close)
+	var settled atomic.Int64
+	s := openStanding(t, HTTP{Address: web.Listener.Addr().String(), Next: func() HTTPRequest {
+		return HTTPRequest{Path: "/", Done: func(error) { settled.Add(1) }}
+	}}, 3)
+	for _, rate := range []float64{0, 500} {
+		before := settled.Load()
+		b := burstOf(t, s, BurstOptions{Duration: 50 * time.Millisecond, Rate: rate})
+		if b.Worked < 4 || len(b.Errors) > 0 || settled.Load()-before != b.Worked {
+			t.Errorf("rate %v: %d were settled of %+v", rate, settled.Load()-before, b)
+		}
+	}
+}
+
 // What a service closes while nothing is under way is no failure of it: before the burst,
 // or as its first request is on the way.
 func TestBurstForgivesWhatWasClosedIdle(t *testing.T) {
