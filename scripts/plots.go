@@ -229,7 +229,7 @@ func (p plot) ticks(low, high float64) (ticks []float64) {
 		}
 	}
 	for k := math.Ceil(low / step); k*step <= high; k++ {
-		ticks = append(ticks, math.Round(k)*step)
+		ticks = append(ticks, math.Round(k)*step+0) // + 0: no "-0"
 	}
 	return ticks
 }
