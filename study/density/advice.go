@@ -16,9 +16,9 @@ import (
 // shows that it pays here.
 func Advice(run record.Run) []advise.Advice { return read(run, nil).advice() }
 
-// worthIt is by what factor the critical p99 must come down, wholly, for a policy to be
-// advised; harms is by what factor the neighbours' own latency must rise, wholly, to be
-// told beside it.
+// worthIt is the factor by which the whole interval of the critical p99 must fall for a policy to be
+// advised. harms is the factor by which the neighbours' own latency must rise, interval and all, to be
+// reported beside it.
 const (
 	worthIt = 1.25
 	harms   = 1.1
@@ -61,23 +61,25 @@ func (r reading) evidence(says, unit string, figure stats.Estimate, arms ...arm)
 	return e
 }
 
-// stop: beyond the first cliff neighbours are not free.
+// stop: beyond the first change neighbours are not free.
 func (r reading) stop(a arm) (advise.Advice, bool) {
 	if !plain(a) {
 		return advise.Advice{}, false
 	}
-	first, what, then := r.throughputCliff(a), "memory asked for where throughput begins to fall", "throughput from there on, of what it was before"
+	first, what, then := r.throughputCliff(a), "memory demand where throughput falls", "throughput beyond, over that before"
 	if tail := r.tailCliff(a); tail.found() && (!first.found() || tail.Before < first.Before) {
-		first, what, then = tail, "memory asked for where the p99 begins to rise", "p99 from there on, of what it was before"
+		first, what, then = tail, "memory demand where the p99 rises", "p99 beyond, over that before"
 	}
 	if !first.found() {
 		return advise.Advice{}, false
 	}
 	return advise.Advice{
 		Rule: "stop-before-the-cliff", Source: "S3",
-		Set:      fmt.Sprintf("let what programs ask for, idle ones too, stay below %.1f times the memory", r.overcommitAt(a, first.Before)),
-		For:      "hosts where a service whose tail matters has neighbours with " + a.factor(FactorSwap) + " swap",
-		Evidence: []advise.Evidence{r.evidence(what, "times the box", first.overcommit, a), r.evidence(then, "times", first.Times, a)},
+		Set: fmt.Sprintf("keep the memory demand of all programs, idle ones included, below %.1f times the memory", r.overcommitAt(a, first.Before)),
+		For: "hosts where a latency-critical service has neighbours with " + a.factor(FactorSwap) + " swap",
+		Evidence: []advise.Evidence{
+			r.evidence(what, "times the box", first.overcommit, a), r.evidence(then, "times", first.Times, a),
+		},
 	}, true
 }
 
@@ -92,19 +94,19 @@ var settings = []setting{
 	{FactorProtect, "protect", func(level string) string {
 		switch platform.Protection(level) {
 		case platform.ProtectSwappiness:
-			return "keep the critical service's pages: memory.swappiness 0 of its group (cgroup v1), or memory.low above what it has (v2)"
+			return "keep the critical service in memory: memory.swappiness 0 on its group (cgroup v1), or memory.low above its memory (v2)"
 		case platform.ProtectLimit:
-			return "give the idle neighbours a memory limit of their own, together"
+			return "set one memory limit on the group of all idle neighbours"
 		case platform.ProtectHeadroom:
-			return "have pages of the idle neighbours reclaimed ahead of need"
+			return "reclaim pages of the idle neighbours before memory runs out"
 		}
 		return "protect the critical service by " + level
 	}, ""},
 	{FactorSwap, "swap-device", func(level string) string { return "swap to " + level }, ""},
 	{FactorExtend, "extend", func(string) string {
 		return "run annexd, with the service as critical and its idle neighbours as elastic (docs/annex/overview.md)"
-	}, "swap may not hold what leaves memory, or its device may not be written so much"},
-	{FactorCluster, "page-cluster", func(level string) string { return "set vm.page-cluster to " + level }, "swap is read in order, as a disk likes it"},
+	}, "swap cannot hold the evicted pages, or its device must not be written that much"},
+	{FactorCluster, "page-cluster", func(level string) string { return "set vm.page-cluster to " + level }, "swap is on a disk, which reads best in order"},
 }
 
 // policy: what differs from the base in one knob, and lowers the critical p99 at the
@@ -119,10 +121,10 @@ func (r reading) policy(base, other arm, of setting) (advise.Advice, bool) {
 	if !tail.Known() || tail.Interval.High > 1/worthIt {
 		return advise.Advice{}, false
 	}
-	at := fmt.Sprintf("at %.1f times the memory, against %s", r.overcommit(base, n).Value, base.policy)
+	at := fmt.Sprintf("at %.1f times the memory, compared with %s", r.overcommit(base, n).Value, base.policy)
 	a := advise.Advice{
 		Rule: of.rule, Source: "tare", Set: of.set(other.factor(of.factor)), Unless: of.unless,
-		For:      "services whose tail matters, beside neighbours that may wait",
+		For:      "latency-critical services beside neighbours that may wait",
 		Evidence: []advise.Evidence{r.evidence("p99 "+at, "times", tail, base, other)},
 	}
 	for _, q := range []struct {
@@ -130,15 +132,15 @@ func (r reading) policy(base, other arm, of setting) (advise.Advice, bool) {
 		name string
 	}{{0.5, "p50"}, {0.99, "p99"}} {
 		if idles := r.quantileAgainst(base, other, n, idle, q.q); idles.Known() && idles.Interval.Low > harms {
-			a.Unless = strings.TrimPrefix(a.Unless+"; the neighbours' own answers matter: they take longer", "; ")
-			a.Evidence = append(a.Evidence, r.evidence("the neighbours' own "+q.name, "times", idles, base, other))
+			a.Unless = strings.TrimPrefix(a.Unless+"; the latency of the neighbours matters: it rises", "; ")
+			a.Evidence = append(a.Evidence, r.evidence(q.name+" of the neighbours", "times", idles, base, other))
 			break
 		}
 	}
 	return a, true
 }
 
-// untested says what no advice can be given on.
+// untested lists the settings on which no advice can be given.
 func (r reading) untested() []report.Part {
 	if len(r.arms) == 0 {
 		return nil
@@ -166,5 +168,5 @@ func (r reading) untested() []report.Part {
 	if len(left) == 0 {
 		return nil
 	}
-	return []report.Part{report.Prose{Title: "What was not tested", Text: "Nothing is said of: " + strings.Join(left, ", ") + "."}}
+	return []report.Part{report.Prose{Title: "Not tested", Text: "This run has no figures on: " + strings.Join(left, ", ") + "."}}
 }

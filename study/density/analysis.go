@@ -52,11 +52,11 @@ type arm struct {
 type sweep struct {
 	block, replicate int
 	tainted          bool
-	warmed           []warmth // of its trials, those that tell of it
+	warmed           []warmth // of its trials, those that were warmed
 	repeated         int      // steps' loads that were made again for something foreign
 	steps            []Step   // by rising number: those that were loaded
-	// ended are steps that were stopped before they could tell anything of throughput, and
-	// are not among steps; end is the first of them, nil where there is none.
+	// ended are steps that were stopped before they had any figure of throughput. They are not
+	// among steps. end is the first of them, nil where there is none.
 	ended []Step
 	end   *halt
 }
@@ -95,7 +95,7 @@ func read(run record.Run, attachments kit.Attachments) reading {
 	for i := range r.arms {
 		r.arms[i].settle()
 	}
-	// A base that a run was stopped before stays what the others are set against.
+	// A base that was not measured before a run was stopped stays the base.
 	all := slices.Clone(r.arms)
 	r.arms = slices.DeleteFunc(r.arms, func(a arm) bool {
 		return !a.measured() && !(a.base && slices.ContainsFunc(all, func(b arm) bool {
@@ -133,7 +133,7 @@ func (r *reading) add(a *arm, c record.Condition, attachments kit.Attachments) {
 			s.warmed = append(s.warmed, w)
 		}
 		for _, step := range steps {
-			if step.tellsNothing() {
+			if step.isWithoutFigures() {
 				s.ended = append(s.ended, step)
 			} else {
 				s.steps = append(s.steps, step)
@@ -186,10 +186,10 @@ func (a *arm) settle() {
 	a.numbers, a.blocks = slices.Sorted(maps.Keys(numbers)), len(blocks)
 }
 
-// tellsNothing is of a step that was stopped before clients that wait were answered, or
-// turned away, at all: as its neighbours came, or in the load by a schedule. What had come
-// of that until then is no step's. Where a whole load was not answered, that is a figure.
-func (s *Step) tellsNothing() bool {
+// isWithoutFigures reports whether a step was stopped before any request of clients that wait was
+// answered or refused: while its neighbours started, or in the load by a schedule. Figures up to then
+// do not count. A whole load without an answer is a figure.
+func (s *Step) isWithoutFigures() bool {
 	switch {
 	case s.Stop == "":
 		return false
@@ -199,9 +199,8 @@ func (s *Step) tellsNothing() bool {
 	return s.Closed.Requests+s.Closed.Failed == 0
 }
 
-// halted makes the first of the steps that tell nothing the sweep's end. What its
-// neighbours would have asked for goes on as steadily as it did before; where there are not
-// two steps to tell that by, it is not known.
+// halted makes the first of the steps without figures the end of the sweep. The memory demand there is
+// extrapolated from the two steps before. Without two steps it is unknown.
 func (s *sweep) halted() {
 	if len(s.ended) == 0 {
 		return
@@ -289,8 +288,8 @@ func merged(all ...*hdrhistogram.Histogram) *hdrhistogram.Histogram {
 	return whole
 }
 
-// texts puts into steps what only the attachment has: why a sweep ended, what the kernel
-// does not tell, and what is to be known of the box.
+// texts puts into steps what only the attachment has: why a sweep ended, which figures the kernel
+// does not report, and notes on the box.
 func texts(t record.Trial, steps []Step, attachments kit.Attachments) error {
 	if !slices.ContainsFunc(t.Attachments, func(a record.Attachment) bool { return a.Name == AttachmentSteps }) {
 		return nil
@@ -313,8 +312,7 @@ func texts(t record.Trial, steps []Step, attachments kit.Attachments) error {
 	return nil
 }
 
-// measured tells whether there is anything of an arm: of a base there may be nothing yet,
-// where a run was stopped.
+// measured reports whether an arm has any step. A base may have none where a run was stopped.
 func (a arm) measured() bool { return len(a.numbers) > 0 }
 
 // first is the least number of neighbours, to which the others are compared.
@@ -415,9 +413,9 @@ func (s Served) whole() *hdrhistogram.Histogram {
 	return all
 }
 
-// told tells whether a percentile of a load lies among what was answered. Beyond that it
-// is only known to be no less.
-func told(steps []Step, of loadOf, q float64) bool {
+// isAnswered reports whether a percentile of a load lies among answered requests. Beyond them only
+// its lower bound is known.
+func isAnswered(steps []Step, of loadOf, q float64) bool {
 	var answered, failed int64
 	for _, s := range steps {
 		served := of(s)
@@ -445,7 +443,7 @@ func withTurns(of loadOf, first, other []Step) (x, y []Step) {
 	return x, y
 }
 
-// unasked tells whether there was no request at all.
+// unasked reports whether there was no request at all.
 func (s Served) unasked() bool {
 	return s.Failed <= 0 && (s.Latency == nil || s.Latency.TotalCount() == 0)
 }
@@ -498,7 +496,7 @@ func (r reading) throughput(a arm, n int) stats.Estimate {
 func (r reading) quantile(a arm, n int, of loadOf, q float64) stats.Estimate {
 	steps, _ := withTurns(of, a.has(n), nil)
 	all, ok := answered(steps, of)
-	if !ok || !told(steps, of, q) {
+	if !ok || !isAnswered(steps, of, q) {
 		return stats.Absent(r.Report.Level)
 	}
 	return stats.Quantile(all, q, r.Report.Level, r.Run.Seed)
@@ -542,7 +540,7 @@ func (r reading) quantileRatio(a arm, n int, of loadOf, q float64) stats.Estimat
 	first, other = withTurns(of, first, other)
 	base, has := answered(first, of)
 	treatment, ok := answered(other, of)
-	if !has || !ok || !told(first, of, q) || !told(other, of, q) {
+	if !has || !ok || !isAnswered(first, of, q) || !isAnswered(other, of, q) {
 		return stats.Absent(r.Report.Level)
 	}
 	return stats.QuantileRatio(base, treatment, q, r.Report.Level, r.Run.Seed)
@@ -565,7 +563,7 @@ func (r reading) momentRatio(a arm, n int, of loadOf, figure func(*hdrhistogram.
 }
 
 // perSecond is an amount of a step over its time, the mean of sweeps; absent where the
-// kernel does not tell it.
+// kernel does not report it.
 func (r reading) perSecond(a arm, n int, name string, of func(Step) float64) stats.Estimate {
 	var all []float64
 	for _, s := range a.has(n) {
@@ -576,7 +574,7 @@ func (r reading) perSecond(a arm, n int, name string, of func(Step) float64) sta
 	return r.mean(all)
 }
 
-// lacks tells whether the kernel did not tell a figure, by its JSON name.
+// lacks reports whether the kernel did not report a figure, by its JSON name.
 func (s Step) lacks(name string) bool {
 	for absent := range s.Absent {
 		if absent == name || strings.HasSuffix(absent, "."+name) {
@@ -611,7 +609,7 @@ func (a arm) halts() []halt {
 	return all
 }
 
-// others are the arms that are to be set against a base, of its group and order.
+// others are the arms that are compared with a base, of its group and order.
 func (r reading) others(base arm) []arm {
 	var all []arm
 	for _, a := range r.arms {
@@ -622,7 +620,7 @@ func (r reading) others(base arm) []arm {
 	return all
 }
 
-// bases are the arms that the others are set against: one of each group and order.
+// bases are the arms that the others are compared with: one of each group and order.
 func (r reading) bases() []arm {
 	var all []arm
 	for _, a := range r.arms {
@@ -634,8 +632,8 @@ func (r reading) bases() []arm {
 	return all
 }
 
-// lead is the arm that speaks for a base and what is set against it: the base, or the
-// first that was measured where it was not.
+// lead is the arm that stands for a base and those compared with it: the base, or, where it was not
+// measured, the first that was.
 func (r reading) lead(base arm) arm {
 	if others := r.others(base); !base.measured() && len(others) > 0 {
 		return others[0]
@@ -683,7 +681,7 @@ func (r reading) quantileAgainst(base, other arm, n int, of loadOf, q float64) s
 	x, y = withTurns(of, x, y)
 	a, has := answered(x, of)
 	b, ok := answered(y, of)
-	if !has || !ok || !told(x, of, q) || !told(y, of, q) {
+	if !has || !ok || !isAnswered(x, of, q) || !isAnswered(y, of, q) {
 		return stats.Absent(r.Report.Level)
 	}
 	return stats.QuantileRatio(a, b, q, r.Report.Level, r.Run.Seed)

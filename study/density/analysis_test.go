@@ -305,7 +305,7 @@ func TestRepeatsAgree(t *testing.T) {
 }
 
 // A step that ended while its neighbours came has no figures, and is none; that its sweep
-// ended there is told.
+// ended there is reported.
 func TestSweepsThatEndAsNeighboursCome(t *testing.T) {
 	m := withOrder(Continuous, 3, file(s3))
 	run := m.run(t)
@@ -375,7 +375,7 @@ func TestRunsOfLittle(t *testing.T) {
 }
 
 // Where gaps are long, no neighbour may have its turn within a step: that says nothing of how they
-// answer, and what the others say stands. Where the service did not answer either, nothing is told.
+// answer, and what the others say stands. Where the service did not answer either, no figure is given.
 func TestNobodyHadATurn(t *testing.T) {
 	run := withOrder(Interleaved, 3, file(s3), zram(s3)).run(t)
 	r := read(run, attachmentsOf(run))
@@ -396,7 +396,7 @@ func TestNobodyHadATurn(t *testing.T) {
 			t.Errorf("%s is %v of %d, want one of less than %d", what, e.Value, e.N, whole.N)
 		}
 	}
-	if note := r.idleTable(base).Note; !strings.Contains(note, "In 1 step no neighbour had its turn") {
+	if note := r.idleTable(base).Note; !strings.Contains(note, "In 1 step no neighbour received a request") {
 		t.Errorf("the table says %q", note)
 	}
 	last(base, 0).Open = Served{}

@@ -11,9 +11,8 @@ import (
 	"tare/stats"
 )
 
-// batches is how many spans of equal time a load is cut into. Ten to thirty tell a
-// series' own spread well: more are too short to be told apart from their neighbours,
-// fewer too few (Schmeiser 1982).
+// batches is how many spans of equal time a load is cut into. Ten to thirty estimate the spread of a
+// series well: more are too short to be independent of their neighbours, fewer too few (Schmeiser 1982).
 const batches = 16
 
 // mostSpans bounds what is believed of a stored run's number of spans, which grows for as
@@ -21,7 +20,7 @@ const batches = 16
 const mostSpans = 1 << 20
 
 // Batches are a load in spans of equal time. Requests that wait behind one stall are slow
-// together, and by how much spans differ tells what a step's own figures are worth. What
+// together: the differences of spans give the precision of a step's own figures. What
 // is absent from a map is 0.
 type Batches struct {
 	Length time.Duration `json:"length_ns"`
@@ -35,7 +34,7 @@ type Batches struct {
 	Latency map[int]*hdrhistogram.Histogram `json:"-"`
 }
 
-// batchesOf is a load's as a step has them; nil where it was not told in spans.
+// batchesOf is a load's as a step has them; nil where it was not recorded in spans.
 func batchesOf(r load.Result) *Batches {
 	of := r.Batches
 	if of == nil || len(of.Answered) == 0 {
@@ -136,8 +135,8 @@ func (b *Batches) latencies(failed int64) []*hdrhistogram.Histogram {
 	return all
 }
 
-// followed are the spans of one load and then of another; nil where either is not told in
-// spans, or in others. What an end has cut short of the first is left out.
+// followed are the spans of one load and then of another; nil where either has none, or spans of another
+// length. A last span of the first that was cut short is left out.
 func (b *Batches) followed(by *Batches) *Batches {
 	if b == nil || by == nil || b.Length != by.Length {
 		return nil
@@ -165,8 +164,8 @@ func (b *Batches) followed(by *Batches) *Batches {
 	return both
 }
 
-// ownThroughput is what a step's own requests tell of its throughput; unknown where it was
-// not told in spans.
+// ownThroughput estimates a step's throughput from its own requests; unknown where it was not recorded
+// in spans.
 func (s Step) ownThroughput(level float64) stats.Estimate {
 	if s.Closed.Batches == nil {
 		return stats.SerialMean(nil, level)

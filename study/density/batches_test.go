@@ -49,14 +49,14 @@ func TestSpansOfALoad(t *testing.T) {
 		t.Errorf("with those that failed: %+v", all)
 	}
 	if batchesOf(load.Result{}) != nil {
-		t.Error("a load that is not told in spans has some")
+		t.Error("a load that is not recorded in spans has some")
 	}
 	both := want.followed(want)
 	if both.Count != 5 || both.Answered[0] != 4 || both.Answered[2] != 4 || both.Answered[4] != 1 || both.Tail != want.Tail {
 		t.Errorf("one after the other: %+v", both)
 	}
 	if want.followed(nil) != nil || (*Batches)(nil).followed(want) != nil {
-		t.Error("a load that is not told in spans has some, by another that is")
+		t.Error("a load that is not recorded in spans has some, by another that is")
 	}
 }
 
@@ -119,7 +119,7 @@ func stalling(random *rand.Rand, neighbours int) Step {
 }
 
 // Repeats of the same whose requests are slow together agree by spans, and would not if
-// each request were taken for independent; so a run that was kept before there were spans
+// each request were independent; so a run that was kept before there were spans
 // is still read, and says so.
 func TestRepeatsOfStallsAgreeBySpans(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
@@ -151,7 +151,7 @@ func TestRepeatsOfStallsAgreeBySpans(t *testing.T) {
 	}
 	r := read(run, nil)
 	throughput, tail := r.agreements(r.arms[0])
-	const taken = "taken for independent"
+	const taken = "Their intervals take requests for independent"
 	if text := r.agreementTable()[0].(report.Table).Note; strings.Contains(text, taken) {
 		t.Errorf("by spans: %s", text)
 	}

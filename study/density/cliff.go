@@ -20,10 +20,11 @@ type cliff struct {
 	smallest   float64 // effect of interest
 }
 
-// found tells whether there is one that is worth the name: told from chance, with an
-// interval, and of more than the smallest effect of interest.
+// found reports whether there is a significant change, with an interval, and greater than the smallest
+// effect of interest.
 func (c cliff) found() bool {
-	return c.Shape != stats.NoChange && c.At.Known() && c.Times.Known() && (c.Times.Interval.High < 1-c.smallest || c.Times.Interval.Low > 1+c.smallest)
+	return c.Shape != stats.NoChange && c.At.Known() && c.Times.Known() &&
+		(c.Times.Interval.High < 1-c.smallest || c.Times.Interval.Low > 1+c.smallest)
 }
 
 // throughputCliff is where throughput begins to fall, tailCliff where the p99 begins to
@@ -160,7 +161,9 @@ type densityOf struct {
 }
 
 func (r reading) density(a arm, within float64) densityOf {
-	d := densityOf{Density: Density{Policy: a.policy, Order: a.order, Workload: a.group, Base: a.base, Sweeps: len(a.sweeps), Gained: stats.Absent(r.Report.Level)}}
+	d := densityOf{Density: Density{
+		Policy: a.policy, Order: a.order, Workload: a.group, Base: a.base, Sweeps: len(a.sweeps), Gained: stats.Absent(r.Report.Level),
+	}}
 	var last, next, numbers []float64
 	lasts, nexts := map[int][]float64{}, map[int][]float64{}
 	for _, s := range a.sweeps {
@@ -183,10 +186,9 @@ func (r reading) density(a arm, within float64) densityOf {
 	return d
 }
 
-// afterwards is the memory asked for at the next step after one, before which harm began
-// somewhere: a step that ended the sweep is one too, whatever it told. Where there is
-// none, or it is not known how much it asked for, there is no bound: it is the step's own
-// then, and false.
+// afterwards is the memory demand at the next step after one, before which harm began
+// somewhere. A step that ended the sweep counts, with figures or without. Where there is
+// none, or its demand is unknown, there is no bound: the result is the step's own, and false.
 func (s sweep) afterwards(i int) (float64, bool) {
 	at := s.steps[i]
 	switch {
@@ -282,8 +284,8 @@ func (s sweep) unharmed(within float64) int {
 	return best
 }
 
-// agreement tells whether repeats of the same step say the same: whether there is a
-// value that the interval of each repeat's own requests holds. Requests that wait behind
+// agreement counts the steps whose repeats agree: where one value lies in the interval
+// of each repeat's own requests. Requests that wait behind
 // one stall are slow together, which intervals over spans of time count
 // ([stats.SerialMean], [stats.SerialQuantile]). A step that was not kept in spans has the
 // interval of independent requests, which is too narrow: by rank (the binomial's, by its

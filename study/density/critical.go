@@ -60,14 +60,14 @@ func readCritical(o Options) (c critical, err error) {
 	case isLoader:
 		c.idling = nil
 		if o.CriticalMemory > 0 {
-			return c, kit.Usagef("--critical-memory %s: %s holds what it holds, and cannot be told how much: leave it out, or take one of %s by --critical", sizeText(o.CriticalMemory), c.name(), strings.Join(Noises(), ", "))
+			return c, kit.Usagef("--critical-memory %s: the memory of %s cannot be set: leave the flag out, or choose one of %s by --critical", sizeText(o.CriticalMemory), c.name(), strings.Join(Noises(), ", "))
 		}
 		offered, err := c.loader.Offered(c.params)
 		if err != nil {
 			return c, kit.Usagef("%v", err)
 		}
 		if _, ok := c.params[paramRate]; !ok {
-			return c, kit.Usagef("--critical %s: it has no parameter %s, so that it cannot be loaded by a schedule", c.name(), paramRate)
+			return c, kit.Usagef("--critical %s: it has no parameter %s, so it cannot be loaded by a schedule", c.name(), paramRate)
 		}
 		if c.rate == 0 {
 			c.rate = offered.Rate
@@ -110,7 +110,7 @@ func (c critical) parts(whole workload.Program, params workload.Params) ([]workl
 	return []workload.Part{{Name: c.name(), Program: func(func(string, int) string) workload.Program { return whole }}}, nil
 }
 
-// A critical service that holds what it is told to holds so much of the box, as the one of
+// A critical service whose memory can be set holds so much of the box, as the one of
 // docs/density.md's example: 320 MiB of 1 GiB.
 const (
 	criticalShare   = 5

@@ -43,7 +43,7 @@ const (
 const pressed = 1.5
 
 // Design makes the design. Errors of what was asked are *[Usage]; a host that lacks what
-// was asked is told by a *[platform.Missing] or *[platform.Unsupported].
+// was asked gives a *[platform.Missing] or *[platform.Unsupported].
 func Design(o Options) (lab.Design, error) {
 	d := lab.Design{Study: Name, Seed: o.Seed, Plan: o.Plan}
 	if err := o.check(); err != nil {
@@ -93,7 +93,7 @@ func Outline(o Options) ([]string, error) {
 	if err := b.find(); err != nil {
 		return nil, err
 	}
-	lines := []string{fmt.Sprintf("Each step: %v of %g requests a second to %s, by a schedule, then %v of clients that wait; meanwhile %s, whatever their number.",
+	lines := []string{fmt.Sprintf("Each step: %v of %g requests per second to %s, by a schedule, then %v of clients that wait for each answer; meanwhile %s, whatever their number.",
 		b.Open, b.critical.rate, b.critical.name(), b.Closed, b.asking())}
 	swaps := slices.ContainsFunc(b.Swaps, func(s platform.SwapKind) bool { return s != platform.SwapNone })
 	for _, s := range b.Noises {
@@ -102,10 +102,10 @@ func Outline(o Options) ([]string, error) {
 			return nil, err
 		}
 		asked := b.critical.need + int64(b.most())*n.bytes
-		text := fmt.Sprintf("Memory: %s (%s), in which up to %d of %s, %s each, and %s ask for about %.1f times that",
+		text := fmt.Sprintf("Memory: %s (%s). Up to %d of %s, %s each, and %s demand about %.1f times that",
 			sizeText(b.Box), b.BoxKind, b.most(), s.Workload.Name(), sizeText(n.bytes), b.critical.name(), float64(asked)/float64(b.Box))
 		if swaps {
-			text += fmt.Sprintf("; swap of %s (%s), made for each trial and removed after", sizeText(b.swapSize(n)), listed(b.Swaps))
+			text += fmt.Sprintf("; swap of %s (%s), made for each trial and removed afterwards", sizeText(b.swapSize(n)), listed(b.Swaps))
 		}
 		lines = append(lines, text+".")
 	}
@@ -117,16 +117,16 @@ func Outline(o Options) ([]string, error) {
 		touched = append(touched, "the parameters of zswap")
 	}
 	if len(touched) > 0 {
-		lines = append(lines, "Set while a trial runs, and put back as found: "+strings.Join(touched, ", ")+".")
+		lines = append(lines, "Set while a trial runs, and restored afterwards: "+strings.Join(touched, ", ")+".")
 	}
 	if b.DropCaches {
 		lines = append(lines, "The page cache of the whole host is dropped before each step.")
 	}
-	return append(lines, fmt.Sprintf("A sweep stops before its end where the box or the host is in danger, throughput falls under a tenth of the first step's, or a part of a step takes longer than %v.", b.StepLimit)), nil
+	return append(lines, fmt.Sprintf("A sweep ends early where the box or the host is in danger, throughput falls below a tenth of the first step's, or a part of a step takes longer than %v.", b.StepLimit)), nil
 }
 
-// setsCluster tells whether a level of vm.page-cluster is another than the kernel has: of a
-// machine's, it is not known before it has booted.
+// setsCluster reports whether a level of vm.page-cluster differs from the kernel's. That of a virtual
+// machine is unknown before it has booted.
 func (b *builder) setsCluster(n int) bool {
 	_, boxing := b.on.(platform.Boxing)
 	return n >= 0 && (boxing || b.Host.Cluster == nil || b.Host.Cluster() != strconv.Itoa(n))
@@ -157,7 +157,7 @@ type builder struct {
 // daemon is the program of our memory extension.
 const daemon = "annexd"
 
-// extends tells whether a level has our memory extension, by whatever configuration.
+// extends reports whether a level has our memory extension, by whatever configuration.
 func extends(level string) bool { return level != ExtendNone }
 
 // findExtends refuses a memory extension that cannot be had.
@@ -166,10 +166,10 @@ func (b *builder) findExtends() error {
 		return nil
 	}
 	if slices.ContainsFunc(b.policies(), func(a levels) bool { return extends(a.extend) && a.swap == platform.SwapNone }) {
-		return kit.Usagef("--extend %s: it moves pages to swap, of which --swap %s has none", ExtendAnnex, platform.SwapNone)
+		return kit.Usagef("--extend %s: it moves pages to swap, and --swap %s has none", ExtendAnnex, platform.SwapNone)
 	}
 	if _, inside := b.on.(platform.Boxing); inside {
-		return kit.Usagef("--extend %s: the virtual machines that tare starts have no %s in them: take a box of this host's, such as --box 1g", ExtendAnnex, daemon)
+		return kit.Usagef("--extend %s: the virtual machines that tare starts have no %s in them: choose a box on this host, such as --box 1g", ExtendAnnex, daemon)
 	}
 	if _, err := b.Host.Look(daemon); err != nil {
 		return &platform.Missing{What: fmt.Sprintf("--extend %s: %v", ExtendAnnex, err), Mend: fmt.Sprintf("install %s (`make build` makes bin/%s), or leave --extend out", daemon, daemon)}
@@ -194,7 +194,7 @@ func (b *builder) findPlatform() error {
 	}
 	if b.BoxKind == platform.BoxMachine {
 		if !b.Disruptive {
-			return kit.Usagef("--box host: all memory of this host would be used up, everyone's programs with it: allow that by --disruptive, or take --box vm:1g, a virtual machine of its own")
+			return kit.Usagef("--box host: all memory of this host would be used up, and all its programs would suffer: allow that by --disruptive, or choose --box vm:1g, a virtual machine of its own")
 		}
 		b.Box = b.Host.Memory
 	}
@@ -218,12 +218,12 @@ func (b *builder) findCritical() error {
 func (b *builder) findNoise(s workload.Subject) (noise, error) {
 	idling, ok := s.Workload.(workload.Idling)
 	if !ok {
-		return noise{}, kit.Usagef("--noise %s: it is no service that can lie idle: want some of %s", s.Workload.Name(), strings.Join(Noises(), ", "))
+		return noise{}, kit.Usagef("--noise %s: it is no service that can be an idle neighbour: want some of %s", s.Workload.Name(), strings.Join(Noises(), ", "))
 	}
 	n := noise{workload: idling, subject: s, bytes: b.neighbourMemory(), firstPort: b.FirstPort}
 	n.params = defaults(s)
 	if _, ok := n.params[paramPort]; !ok {
-		return noise{}, kit.Usagef("--noise %s: it has no parameter %s, so that only one of it could run", s.Workload.Name(), paramPort)
+		return noise{}, kit.Usagef("--noise %s: it has no parameter %s, so only one instance could run", s.Workload.Name(), paramPort)
 	}
 	var err error
 	if n.params, err = idling.Sized(n.params, n.bytes); err != nil {
@@ -241,7 +241,7 @@ func (b *builder) findNoise(s workload.Subject) (noise, error) {
 		if b.sharesPorts() {
 			for _, port := range program.Ports {
 				if slices.Contains(b.critical.ports, port) {
-					return noise{}, kit.Usagef("--first-port %d: neighbour %d would have port %d, which is %s's", b.FirstPort, i+1, port, b.critical.name())
+					return noise{}, kit.Usagef("--first-port %d: neighbour %d would have port %d, which belongs to %s", b.FirstPort, i+1, port, b.critical.name())
 				}
 			}
 		}
@@ -249,17 +249,17 @@ func (b *builder) findNoise(s workload.Subject) (noise, error) {
 	}
 	if b.sharesPorts() && b.Host.CheckPorts != nil {
 		if err := b.Host.CheckPorts(ports); err != nil {
-			return noise{}, &platform.Missing{What: err.Error(), Mend: fmt.Sprintf("neighbours have those from %d on (--first-port)", b.FirstPort)}
+			return noise{}, &platform.Missing{What: err.Error(), Mend: fmt.Sprintf("neighbours use the ports from %d on: choose others by --first-port", b.FirstPort)}
 		}
 	}
 	if fits := b.critical.need + int64(b.Neighbours[0])*n.need; fits > b.Box {
-		b.notes.Add("%s and %d of %s take %s by themselves, which %s does not hold: what all else is set against is under pressure already",
+		b.notes.Add("%s and %d of %s need %s, more than the box of %s: the first step, which all others are compared with, is under memory pressure already",
 			b.critical.name(), b.Neighbours[0], s.Workload.Name(), sizeText(fits), sizeText(b.Box))
 	}
 	return n, nil
 }
 
-// sharesPorts tells that all programs listen in one network.
+// sharesPorts reports whether all programs listen in one network.
 func (b *builder) sharesPorts() bool {
 	return b.Base.Network == "" || b.Base.Network == platform.NetworkHost
 }
@@ -342,11 +342,11 @@ func (o Options) policies() []levels {
 
 // group is the critical service beside one kind of neighbours.
 func (b *builder) group(n noise, pattern load.Pattern) (lab.Group, error) {
-	told := n.subject.Workload.Name()
+	neighbours := n.subject.Workload.Name()
 	if len(b.Patterns) > 1 {
-		told += " " + string(pattern)
+		neighbours += " " + string(pattern)
 	}
-	g := lab.Group{Workload: b.critical.name() + " beside " + told}
+	g := lab.Group{Workload: b.critical.name() + " beside " + neighbours}
 	counts := [][]int{b.Neighbours}
 	if b.Order == Interleaved {
 		counts = nil

@@ -248,7 +248,7 @@ func TestOutlineOfWhatIsSet(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(strings.Join(lines, "\n"), "vm.page-cluster"); got != c.set {
-			t.Errorf("found %q, levels %v: told to be set %v, want %v:\n%s", c.found, c.levels, got, c.set, strings.Join(lines, "\n"))
+			t.Errorf("found %q, levels %v: the outline says that it is set: %v, want %v:\n%s", c.found, c.levels, got, c.set, strings.Join(lines, "\n"))
 		}
 	}
 }

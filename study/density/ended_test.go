@@ -42,7 +42,7 @@ func interrupted(s Step, why string) Step {
 	return s
 }
 
-// What is stopped before clients that wait were answered tells nothing of throughput:
+// What is stopped before clients that wait were answered has no figure of throughput:
 // nothing falls, and nothing is decided, however many sweeps end so.
 func TestStoppedBeforeClosedIsNoFall(t *testing.T) {
 	for _, order := range []string{Continuous, Interleaved} {
@@ -188,7 +188,7 @@ func TestFailedRequestsAreTheSlowest(t *testing.T) {
 	}
 }
 
-// A density ends somewhere before the step that ended its sweep, whatever that told; where
+// A density ends somewhere before the step that ended its sweep, with figures or without; where
 // nobody knows how much that asked for, or a step was stopped that showed no harm, it has
 // no upper end, and refutes nothing.
 func TestDensityOfAStoppedSweep(t *testing.T) {

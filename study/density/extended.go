@@ -20,7 +20,7 @@ type Extended struct {
 	Evicted    int64                                `json:"evicted_pages"`
 	Fetched    int64                                `json:"fetched_pages"`
 	Mapped     int64                                `json:"mapped_pages"`
-	Untouched  int64                                `json:"untouched_pages"` // of those fetched, told to be so within the step
+	Untouched  int64                                `json:"untouched_pages"` // of those fetched, reported as such within the step
 	Errors     int64                                `json:"errors"`
 	Predictors map[string]platform.PredictorReading `json:"predictors,omitempty"` // at the end
 }
@@ -72,22 +72,22 @@ func (e *Extended) followed(by *Extended) *Extended {
 	return both
 }
 
-// pooled is two readings of a predictor as one, by what each rests on.
+// pooled is two readings of a predictor as one, weighted by their predictions.
 func pooled(x, y platform.PredictorReading) platform.PredictorReading {
-	told := x.Told + y.Told
-	if told == 0 {
+	predictions := x.Told + y.Told
+	if predictions == 0 {
 		return y
 	}
 	weight := func(a, b float64) float64 {
-		return (a*float64(x.Told) + b*float64(y.Told)) / float64(told)
+		return (a*float64(x.Told) + b*float64(y.Told)) / float64(predictions)
 	}
 	return platform.PredictorReading{
 		Precision: weight(x.Precision, y.Precision), Recall: weight(x.Recall, y.Recall),
-		Lead: time.Duration(weight(float64(x.Lead), float64(y.Lead))), Told: told,
+		Lead: time.Duration(weight(float64(x.Lead), float64(y.Lead))), Told: predictions,
 	}
 }
 
-// extended tells whether there is anything of an extension in an arm.
+// extended reports whether any step of an arm had an extension.
 func (a arm) extended() bool {
 	return slices.ContainsFunc(a.sweeps, func(s sweep) bool {
 		return slices.ContainsFunc(s.steps, func(s Step) bool { return s.Extension != nil })
@@ -114,15 +114,18 @@ func (r reading) extensionParts() []report.Part {
 	return parts
 }
 
-// extensionTable is what was moved, and what that cost.
+// extensionTable is the traffic of pages, and its cost.
 func (r reading) extensionTable(a arm) report.Table {
 	t := report.Table{
-		Title: "What the extension did: " + r.name(a),
-		Note: "Pages a second that it had leave memory, brought back, and brought back into the page table (mapped). Unused are those that left again without having been used: a lower bound, as it is known only then, and of pages brought back in earlier steps too, so that it is no share of fetched. " +
-			"Errors are requests that the kernel refused, of all sweeps. CPU is the daemon's own, in percent of one; memory is its own, at the end. All means of sweeps.",
+		Title: "Page traffic and cost of the memory extension: " + r.name(a),
+		Note: "Evicted pages left memory. Fetched pages came back, mapped ones into the page table as well. " +
+			"Unused pages left again without having been used: a lower bound, and no share of fetched.",
+		Method: "Figures are means of sweeps, rates in pages per second. That a page was unused is known only when it leaves, and it may have come back in an earlier step. " +
+			"Errors are requests that the kernel refused, over all sweeps. CPU (of one CPU) and memory (at the end of a step) are those of the daemon itself.",
 		Columns: []report.Column{
-			{Head: "idle", Number: true}, {Head: "contexts", Number: true, Optional: true}, {Head: "evicted/s", Number: true}, {Head: "fetched/s", Number: true}, {Head: "mapped/s", Number: true, Optional: true},
-			{Head: "unused/s", Number: true}, {Head: "errors", Number: true}, {Head: "CPU, %", Number: true}, {Head: "memory, MiB", Number: true, Optional: true},
+			{Head: neighboursHead, Number: true}, {Head: "contexts", Number: true, Optional: true},
+			{Head: "evicted, pages/s", Number: true}, {Head: "fetched, pages/s", Number: true}, {Head: "mapped, pages/s", Number: true, Optional: true},
+			{Head: "unused, pages/s", Number: true}, {Head: "errors", Number: true}, {Head: "CPU, %", Number: true}, {Head: "memory, MiB", Number: true, Optional: true},
 		},
 	}
 	for _, n := range a.numbers {
@@ -147,19 +150,21 @@ func (r reading) extensionTable(a arm) report.Table {
 		}
 		t.Rows = append(t.Rows, []report.Cell{
 			{Text: fmt.Sprint(n)}, mean(func(e Extended) float64 { return float64(e.Contexts) }, 1),
-			rate(func(e Extended) float64 { return float64(e.Evicted) }, 1), rate(func(e Extended) float64 { return float64(e.Fetched) }, 1), rate(func(e Extended) float64 { return float64(e.Mapped) }, 1),
-			rate(func(e Extended) float64 { return float64(e.Untouched) }, 1), errors, rate(func(e Extended) float64 { return e.CPU.Seconds() }, 100), mean(func(e Extended) float64 { return float64(e.Resident) }, 1.0/(1<<20)),
+			rate(func(e Extended) float64 { return float64(e.Evicted) }, 1), rate(func(e Extended) float64 { return float64(e.Fetched) }, 1),
+			rate(func(e Extended) float64 { return float64(e.Mapped) }, 1), rate(func(e Extended) float64 { return float64(e.Untouched) }, 1), errors,
+			rate(func(e Extended) float64 { return e.CPU.Seconds() }, 100), mean(func(e Extended) float64 { return float64(e.Resident) }, 1.0/(1<<20)),
 		})
 	}
 	return t
 }
 
-// predictorTable is how well each predictor did; false where none told anything.
+// predictorTable is the precision and recall of each predictor; false where none predicted anything.
 func (r reading) predictorTable(a arm) (report.Table, bool) {
 	t := report.Table{
-		Title:   "How well it predicted: " + r.name(a),
-		Note:    "Percent of what a predictor foretold that came true, and, in brackets, of what came true that it had foretold; as the daemon counts them at the end of each step, weighted by predictions. A dash where it foretold nothing.",
-		Columns: []report.Column{{Head: "idle", Number: true}},
+		Title:   "Precision and recall of the predictors: " + r.name(a),
+		Note:    "Precision is the share of predictions that came true, recall the share of events that were predicted. A dash: no predictions.",
+		Method:  "The daemon counts both up to the end of each step. Sweeps are weighted by their predictions.",
+		Columns: []report.Column{{Head: neighboursHead, Number: true}},
 	}
 	at := map[int]map[string]platform.PredictorReading{}
 	known := map[string]bool{}
@@ -176,7 +181,8 @@ func (r reading) predictorTable(a arm) (report.Table, bool) {
 	}
 	names := slices.SortedFunc(maps.Keys(known), func(x, y string) int { return cmp.Or(cmp.Compare(order(x), order(y)), strings.Compare(x, y)) })
 	for _, name := range names {
-		t.Columns = append(t.Columns, report.Column{Head: name, Number: true})
+		t.Columns = append(t.Columns,
+			report.Column{Head: name + " precision, %", Number: true}, report.Column{Head: name + " recall, %", Number: true, Optional: true})
 	}
 	for _, n := range a.numbers {
 		if len(at[n]) == 0 {
@@ -186,10 +192,10 @@ func (r reading) predictorTable(a arm) (report.Table, bool) {
 		for _, name := range names {
 			p, ok := at[n][name]
 			if !ok {
-				row = append(row, report.Absent())
+				row = append(row, report.Absent(), report.Absent())
 				continue
 			}
-			row = append(row, report.Cell{Text: fmt.Sprintf("%.0f", 100*p.Precision), Detail: fmt.Sprintf("%.0f", 100*p.Recall)})
+			row = append(row, report.Cell{Text: fmt.Sprintf("%.0f", 100*p.Precision)}, report.Cell{Text: fmt.Sprintf("%.0f", 100*p.Recall)})
 		}
 		t.Rows = append(t.Rows, row)
 	}

@@ -44,7 +44,7 @@ func (j *journal) add(format string, args ...any) {
 	}
 }
 
-// has tells that a line is there, to whoever holds the lock.
+// has reports whether a line is there; the caller holds the lock.
 func (j *journal) has(line string) bool { return line != "" && slices.Contains(j.lines, line) }
 
 // at is where a line stands; -1 is nowhere.

@@ -19,7 +19,7 @@ const (
 )
 
 // thrashShare is the share of the first step's throughput below which a service is said
-// to thrash: S3's stood still by then, and steps beyond take ever longer and tell nothing.
+// to thrash: S3's stood still by then, and steps beyond take ever longer and give no figures.
 const thrashShare = 0.1
 
 // overtime is the cause by which a step is ended that takes too long.
@@ -77,7 +77,7 @@ func endangered(ctx context.Context, box platform.Box) *platform.Endangered {
 }
 
 // errKilled is a program of the box that the OOM killer ended.
-var errKilled = errors.New("the kernel killed a program for want of memory")
+var errKilled = errors.New("the kernel killed a program because memory ran out (OOM)")
 
 // stopped says why what came of a part of a step ends the sweep and not the trial: because
 // there is not enough memory, which is what was looked for. It is empty where the error is
@@ -108,7 +108,8 @@ func thrashes(first, now Step) string {
 	if now.Closed.Rate >= thrashShare*first.Closed.Rate {
 		return ""
 	}
-	return fmt.Sprintf("it thrashes: %.3g requests/s, under a tenth of the %.0f with %s", now.Closed.Rate, first.Closed.Rate, report.Counted(first.Neighbours, "neighbour"))
+	return fmt.Sprintf("it thrashes: %.3g requests/s, under a tenth of the %.0f with %s",
+		now.Closed.Rate, first.Closed.Rate, report.Counted(first.Neighbours, "neighbour"))
 }
 
 // kills counts the programs that the kernel killed in the box.

@@ -16,23 +16,23 @@ import (
 // judged is the claim that stock policies decide.
 const judged = "S3.1"
 
-// Judge reaches a verdict on S3.1 from a run that has the critical service beside
-// neighbours with nothing done to protect it, on one swap device or on several. The rule
-// and its thresholds are the claim's own (package claim). From one with a memory
-// extension beside none it reaches one on S3.2, too.
+// Judge reaches a verdict on claim S3.1 (S3: published study of density). It takes a run that has the
+// critical service beside neighbours without protection, on one swap device or on several. The rule
+// and its thresholds are those of the claim (package claim). A run with and without a memory
+// extension gives a verdict on S3.2, too.
 func Judge(run record.Run) []claim.Judgement {
 	r := read(run, nil)
 	return append(r.judge(), r.judgeExtended()...)
 }
 
-// plain tells whether an arm is S3's: pages may leave, and nothing is done about it.
+// plain reports whether an arm is as in S3: pages may be swapped out, and nothing protects the service.
 func plain(a arm) bool {
 	swap := platform.SwapKind(a.factor(FactorSwap))
 	return swap != platform.SwapNone &&
 		slices.Contains([]string{"", string(platform.ProtectNone)}, a.factor(FactorProtect)) && slices.Contains([]string{"", "none"}, a.factor(FactorExtend))
 }
 
-// finding is what one arm says of the claim.
+// finding is the evidence of one arm on the claim.
 type finding struct {
 	arm    arm
 	device string
@@ -80,17 +80,17 @@ func (r reading) judge() []claim.Judgement {
 	}
 	if j.NotRepresentative != "" && j.Verdict != claim.Inconclusive {
 		j.Verdict = claim.Inconclusive
-		why = append(why, "what runs in an emulated machine decides nothing")
+		why = append(why, "figures of an emulated machine decide nothing")
 	}
 	var ours []string
 	for _, f := range findings {
-		ours = append(ours, r.told(f, len(findings) > 1))
+		ours = append(ours, r.describe(f, len(findings) > 1))
 	}
 	j.Ours, j.Figures = strings.Join(ours, "; "), r.judgedFigures(findings)
 	a := findings[0].arm
 	rests := []string{fmt.Sprintf("%s beside %s, %s of %d to %d neighbours, %s", a.critical(), a.noise(), report.Counted(len(a.sweeps), "sweep"), a.first(), a.greatest(), a.order)}
 	if a.tainted > 0 {
-		rests = append(rests, fmt.Sprintf("%d tainted left out", a.tainted))
+		rests = append(rests, fmt.Sprintf("%d tainted ones left out", a.tainted))
 	}
 	if j.Verdict == claim.Inconclusive {
 		if command := r.larger(findings); command != "" {
@@ -103,11 +103,15 @@ func (r reading) judge() []claim.Judgement {
 
 // find applies the claim's rule to one arm.
 func (r reading) find(a arm) finding {
-	f := finding{arm: a, device: a.factor(FactorSwap), representative: a.condition.NotRepresentative, loss: stats.Absent(r.Report.Level), tail: stats.Absent(r.Report.Level), usual: stats.Absent(r.Report.Level)}
+	absent := stats.Absent(r.Report.Level)
+	f := finding{
+		arm: a, device: a.factor(FactorSwap), representative: a.condition.NotRepresentative,
+		loss: absent, tail: absent, usual: absent,
+	}
 	lost, smallest := claim.Threshold(judged, "throughput lost")/100, claim.Threshold(judged, "smallest effect")/100
 	atFall, atEnd := claim.Threshold(judged, "overcommitted at the fall"), claim.Threshold(judged, "overcommitted at the end")
 	if first := r.overcommit(a, a.first()).Value; !(first < 1) {
-		f.why = fmt.Sprintf("with fewest neighbours %.2f times the memory is asked for already, so that there is nothing to compare with", first)
+		f.why = fmt.Sprintf("memory demand is %.2f times the memory with fewest neighbours already: there is nothing to compare with", first)
 		return f
 	}
 	if n, ok := r.falls(a, lost); ok {
@@ -116,21 +120,21 @@ func (r reading) find(a arm) finding {
 		f.tail, f.usual = r.quantileRatio(a, n, open, 0.99), r.quantileRatio(a, n, open, 0.95)
 		apart := f.tail.Known() && f.usual.Known() && f.tail.Interval.Low > f.usual.Interval.High
 		f.alike = f.overcommit <= atFall && f.tail.Known() && f.usual.Known() && f.usual.Interval.Low > f.tail.Interval.High
-		// That a loss is told at a number only says that it is by then: that it is no sooner
-		// takes a change whose whole interval lies beyond.
+		// A significant loss at one number shows that it happened by then. That it did not happen sooner
+		// requires a change whose whole interval lies beyond.
 		place := r.throughputCliff(a)
 		beyond := f.overcommit > atFall
 		f.late = beyond && place.found() && place.overcommit.Interval.Low > atFall
 		f.confirms = apart && !beyond
 		switch {
 		case beyond && !f.late:
-			f.why = fmt.Sprintf("that throughput loses so much is told at %.2f times the memory, and whether it does at %g cannot be", f.overcommit, atFall)
+			f.why = fmt.Sprintf("throughput has lost that much at %.2f times the memory; whether it has at %g is unknown", f.overcommit, atFall)
 		case f.late:
-			f.why = fmt.Sprintf("throughput loses that much only at %.2f times the memory, where S3's host had stopped working", f.overcommit)
+			f.why = fmt.Sprintf("throughput loses that much only at %.2f times the memory, where the host of S3 had stopped working", f.overcommit)
 		case f.alike:
-			f.why = "throughput falls so, but the p95 grows by more than the p99"
+			f.why = "throughput falls as claimed, but the p95 grows by more than the p99"
 		case !apart:
-			f.why = "throughput falls so, but whether the p99 grows by more than the p95 cannot be told"
+			f.why = "throughput falls as claimed; whether the p99 grows by more than the p95 is undecided"
 		}
 		return f
 	}
@@ -140,13 +144,13 @@ func (r reading) find(a arm) finding {
 	f.tail, f.usual = r.quantileRatio(a, a.settled(), open, 0.99), r.quantileRatio(a, a.settled(), open, 0.95)
 	switch {
 	case len(a.halts()) > 0:
-		f.why = fmt.Sprintf("%d of %d sweeps ended before a fall of throughput could be told", len(a.halts()), len(a.sweeps))
+		f.why = fmt.Sprintf("%d of %d sweeps ended before throughput fell significantly", len(a.halts()), len(a.sweeps))
 	case end < enough():
-		f.why = fmt.Sprintf("throughput is not told to fall by more than %g %%, and no more than %.2f times the memory was asked for, of %g", 100*lost, end, atEnd)
+		f.why = fmt.Sprintf("throughput does not fall significantly by more than %g %%, and memory demand reached only %.2f times the memory, of %g", 100*lost, end, atEnd)
 	case loss.Known() && loss.Interval.High < smallest:
 		f.refutes, f.why = true, fmt.Sprintf("throughput loses less than %g %% at %.2f times the memory", 100*smallest, end)
 	default:
-		f.why = fmt.Sprintf("whether throughput falls by more than %g %% cannot be told", 100*lost)
+		f.why = fmt.Sprintf("whether throughput falls by more than %g %% is undecided", 100*lost)
 	}
 	return f
 }
@@ -160,7 +164,7 @@ func enough() float64 {
 // falls gives the first number of neighbours at which throughput has wholly lost more
 // than a share, there and at the next, in the sweeps that have it. One step of two dozen
 // is beyond its interval by chance more often than not; two in a row are not. Only the
-// last that any sweep reached has none after it, and stands alone where a change was told.
+// last that any sweep reached has none after it, and stands alone where a change was found.
 func (r reading) falls(a arm, share float64) (int, bool) {
 	lost := func(n int) bool {
 		loss := lossOf(r.throughputRatio(a, n))
@@ -206,7 +210,7 @@ func verdict(findings []finding) (claim.Verdict, []string) {
 	}
 	switch {
 	case all(confirms):
-		return claim.Confirmed, append([]string{"throughput falls and the p99 grows by more than the p95" + onEach(findings)}, why...)
+		return claim.Confirmed, append([]string{"throughput falls, and the p99 grows by more than the p95" + onEach(findings)}, why...)
 	case all(refutes):
 		return claim.Refuted, why
 	case some(func(f finding) bool {
@@ -221,19 +225,19 @@ func verdict(findings []finding) (claim.Verdict, []string) {
 
 func onEach(findings []finding) string {
 	if len(findings) < 2 {
-		return "; one swap device was tried, so that nothing is said of whether it matters"
+		return "; only one swap device was measured, so whether it matters is unknown"
 	}
-	return " on each swap device tried"
+	return " on each swap device measured"
 }
 
-// told is a finding in words.
-func (r reading) told(f finding, named bool) string {
+// describe is a finding in words.
+func (r reading) describe(f finding, named bool) string {
 	text := ""
 	if named {
 		text = f.arm.policy + ": "
 	}
 	if math.IsNaN(f.loss.Value) {
-		return text + "nothing that could be compared"
+		return text + "no figures to compare"
 	}
 	text += fmt.Sprintf("throughput lost %s %% at %.2f times the memory", report.Said(f.loss, 100), f.overcommit)
 	if !math.IsNaN(f.tail.Value) {
@@ -283,20 +287,20 @@ func (r reading) judgedFigures(findings []finding) []claim.Figure {
 	return claim.Measured(all...)
 }
 
-// larger says what run would decide, where this one could not.
+// larger proposes a run that would decide, where this one could not.
 func (r reading) larger(findings []finding) string {
 	for _, f := range findings {
 		a := f.arm
 		switch {
 		case f.representative != "":
-			return "on a host with hardware virtualisation, or without a machine: tare density"
+			return "measure on a host with hardware virtualisation, or without a virtual machine: tare density"
 		case len(a.sweeps) < fewestSweeps:
-			return fmt.Sprintf("an interval takes 3 sweeps and is believed from %d: tare density --blocks %d", fewestSweeps, fewestSweeps)
+			return fmt.Sprintf("intervals are reliable from %d sweeps: tare density --blocks %d", fewestSweeps, fewestSweeps)
 		case r.overcommit(a, a.greatest()).Value < enough() && len(a.halts()) == 0 && f.fall == 0:
-			return "to 6.5 times the memory, as S3: tare density --full"
+			return "go to 6.5 times the memory, as S3 did: tare density --full"
 		}
 	}
-	return fmt.Sprintf("with more repeats: tare density --blocks %d", 2*len(findings[0].arm.sweeps))
+	return fmt.Sprintf("measure more repeats: tare density --blocks %d", 2*len(findings[0].arm.sweeps))
 }
 
 // fewestSweeps are those from which the coverage of an interval has been shown.

@@ -35,9 +35,9 @@ func TestJudge(t *testing.T) {
 		why  string
 	}{
 		// The paper is not at one with itself, so that nothing is confirmed outright.
-		{"as S3", withOrder(Interleaved, 5, file(s3)), claim.Qualified, "falls and the p99 grows by more than the p95; one swap device was tried"},
+		{"as S3", withOrder(Interleaved, 5, file(s3)), claim.Qualified, "falls, and the p99 grows by more than the p95; only one swap device was measured"},
 		{"as S3, continuous", withOrder(Continuous, 3, file(s3)), claim.Qualified, "not confirmed outright"},
-		{"as S3, on two devices", withOrder(Interleaved, 5, file(s3), zram(s3)), claim.Qualified, "on each swap device tried; not confirmed outright"},
+		{"as S3, on two devices", withOrder(Interleaved, 5, file(s3), zram(s3)), claim.Qualified, "on each swap device measured; not confirmed outright"},
 		{"the swap device decides", withOrder(Interleaved, 5, file(s3), zram(never)), claim.Qualified, "the swap device decides; zram: throughput loses less than 2 %"},
 		{"never", withOrder(Interleaved, 5, file(never)), claim.Refuted, "loses less than 2 %"},
 		{"never, on two devices", withOrder(Interleaved, 5, file(never), zram(never)), claim.Refuted, "zram: throughput loses less than 2 %"},
@@ -45,8 +45,8 @@ func TestJudge(t *testing.T) {
 		{"all requests take longer", withOrder(Interleaved, 5, file(all)), claim.Inconclusive, "whether the p99 grows by more than the p95"},
 		{"one sweep", withOrder(Interleaved, 1, file(s3)), claim.Inconclusive, "tare density --blocks 5"},
 		{"noise", withOrder(Interleaved, 3, file(noisy)), claim.Inconclusive, "tare density --blocks"},
-		{"too few neighbours", short, claim.Inconclusive, "to 6.5 times the memory, as S3: tare density --full"},
-		{"an emulated machine", emulated, claim.Inconclusive, "emulated machine decides nothing"},
+		{"too few neighbours", short, claim.Inconclusive, "to 6.5 times the memory, as S3 did: tare density --full"},
+		{"an emulated machine", emulated, claim.Inconclusive, "emulated machine decide nothing"},
 		{"memory was short from the first", full, claim.Inconclusive, "nothing to compare with"},
 		{"ended at once", withOrder(Continuous, 3, file(thrashes)), claim.Qualified, ""},
 	} {

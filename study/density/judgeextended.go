@@ -14,8 +14,8 @@ import (
 // judgedExtended is the claim that runs with and without a memory extension decide.
 const judgedExtended = "S3.2"
 
-// extension is what one arm with the extension says of the claim, beside the one that has
-// all else alike.
+// extension is the evidence on the claim of one arm with the extension and of the arm that differs
+// from it in nothing else.
 type extension struct {
 	without, with arm
 	before, after densityOf
@@ -53,11 +53,11 @@ func (r reading) judgeExtended() []claim.Judgement {
 	switch {
 	case len(pairs) > 0:
 	case len(beside) > 0:
-		return []claim.Judgement{{Claim: judgedExtended, Verdict: claim.Inconclusive, Rests: fmt.Sprintf("the extension was measured only beside --protect %s, and it is to be set against nothing at all (--protect none): tare density --extend none,annex", strings.Join(beside, ","))}}
+		return []claim.Judgement{{Claim: judgedExtended, Verdict: claim.Inconclusive, Rests: fmt.Sprintf("the extension was measured only beside --protect %s, and the claim compares it with no protection: tare density --extend none,annex", strings.Join(beside, ","))}}
 	case !alone:
 		return nil
 	default:
-		return []claim.Judgement{{Claim: judgedExtended, Verdict: claim.Inconclusive, Rests: "nothing without the extension was measured beside it: tare density --extend none,annex"}}
+		return []claim.Judgement{{Claim: judgedExtended, Verdict: claim.Inconclusive, Rests: "no condition without the extension was measured: tare density --extend none,annex"}}
 	}
 	r = r.together(2 * len(pairs)) // the gain and the price of each
 	var all []extension
@@ -72,14 +72,14 @@ func (r reading) judgeExtended() []claim.Judgement {
 			named = r.name(e.with) + ": "
 		}
 		why = append(why, named+e.why)
-		ours = append(ours, named+r.toldExtended(e))
+		ours = append(ours, named+r.describeExtended(e))
 		if text := e.with.condition.NotRepresentative; text != "" && !strings.Contains(j.NotRepresentative, text) {
 			j.NotRepresentative = strings.TrimPrefix(j.NotRepresentative+"; "+text, "; ")
 		}
 	}
 	if j.NotRepresentative != "" && j.Verdict != claim.Inconclusive {
 		j.Verdict = claim.Inconclusive
-		why = append(why, "what runs in an emulated machine decides nothing")
+		why = append(why, "figures of an emulated machine decide nothing")
 	}
 	if j.Verdict == claim.Inconclusive {
 		why = append(why, r.largerExtended(all))
@@ -106,17 +106,17 @@ func (r reading) extension(without, with arm) extension {
 	gained, isCheap := claim.NotBelow(e.gained, wanted), claim.NotAbove(e.price, most/100)
 	reached, price := fmt.Sprintf("at least %g times the density without harm", wanted), fmt.Sprintf("%g %% of the throughput", most)
 	e.verdict, e.why = claim.Decide(
-		claim.When(claim.Is(math.IsNaN(first)), claim.Inconclusive, "how much memory is asked for with fewest neighbours could not be read"),
-		claim.When(claim.Is(first >= 1), claim.Inconclusive, fmt.Sprintf("with fewest neighbours %.2f times the memory is asked for already, so that there is nothing to compare with", first)),
-		claim.When(claim.Is(!e.gained.Known() || !e.price.Known()), claim.Inconclusive, "how much the extension gains cannot be told"),
+		claim.When(claim.Is(math.IsNaN(first)), claim.Inconclusive, "memory demand with fewest neighbours could not be read"),
+		claim.When(claim.Is(first >= 1), claim.Inconclusive, fmt.Sprintf("memory demand is %.2f times the memory with fewest neighbours already: there is nothing to compare with", first)),
+		claim.When(claim.Is(!e.gained.Known() || !e.price.Known()), claim.Inconclusive, "the gain of the extension is unknown"),
 		// A sweep without harm to its end is a bound, of the one upwards, of the other downwards.
-		claim.When(claim.Is(e.before.Reached > 0), claim.Inconclusive, fmt.Sprintf("without the extension %d of %d sweeps saw no harm to their end", e.before.Reached, e.before.Sweeps)),
+		claim.When(claim.Is(e.before.Reached > 0), claim.Inconclusive, fmt.Sprintf("without the extension, %d of %d sweeps saw no harm up to their end", e.before.Reached, e.before.Sweeps)),
 		claim.When(claim.Every(gained, isCheap), claim.Confirmed, reached),
 		claim.When(claim.Every(gained, claim.Not(isCheap)), claim.Qualified, reached+", but with fewest neighbours the extension costs more than "+price),
-		claim.When(gained, claim.Inconclusive, reached+", but whether the extension costs less than "+price+" cannot be told"),
+		claim.When(gained, claim.Inconclusive, reached+"; whether the extension costs less than "+price+" is undecided"),
 		claim.When(claim.Every(claim.Not(gained), claim.Is(e.after.Reached == 0)), claim.Refuted, fmt.Sprintf("less than %g times the density without harm", wanted)),
-		claim.When(claim.Is(e.after.Reached > 0), claim.Inconclusive, fmt.Sprintf("with the extension %d of %d sweeps saw no harm to their end, so that the density gained is a lower bound", e.after.Reached, e.after.Sweeps)),
-		claim.When(claim.True, claim.Inconclusive, fmt.Sprintf("whether it is %g times the density cannot be told", wanted)))
+		claim.When(claim.Is(e.after.Reached > 0), claim.Inconclusive, fmt.Sprintf("with the extension, %d of %d sweeps saw no harm up to their end: the density gained is a lower bound", e.after.Reached, e.after.Sweeps)),
+		claim.When(claim.True, claim.Inconclusive, fmt.Sprintf("whether it reaches %g times the density is undecided", wanted)))
 	return e
 }
 
@@ -132,16 +132,16 @@ func verdictOn(all []extension) claim.Verdict {
 	return claim.Qualified // it holds of some
 }
 
-// toldExtended is a pair in words.
-func (r reading) toldExtended(e extension) string {
+// describeExtended is a pair in words.
+func (r reading) describeExtended(e extension) string {
 	if !e.gained.Known() {
-		return "nothing that could be compared"
+		return "no figures to compare"
 	}
 	bound := ""
 	if e.after.Reached > 0 {
 		bound = "at least "
 	}
-	text := fmt.Sprintf("unharmed to %s%.2f times the memory, without the extension to %.2f: %s%s times the density", bound, e.after.Overcommit.Value, e.before.Overcommit.Value, bound, report.Said(e.gained, 1))
+	text := fmt.Sprintf("unharmed up to %s%.2f times the memory, without the extension up to %.2f: %s%s times the density", bound, e.after.Overcommit.Value, e.before.Overcommit.Value, bound, report.Said(e.gained, 1))
 	if e.price.Known() {
 		text += fmt.Sprintf("; throughput lost to the extension %s %%", report.Said(e.price, 100))
 	}
@@ -167,7 +167,7 @@ func (r reading) extendedFigures(all []extension) []claim.Figure {
 	return claim.Measured(figures...)
 }
 
-// largerExtended says what run would decide, where this one could not.
+// largerExtended proposes a run that would decide, where this one could not.
 func (r reading) largerExtended(all []extension) string {
 	const again = "tare density --extend none,annex"
 	for _, e := range all {
@@ -177,13 +177,13 @@ func (r reading) largerExtended(all []extension) string {
 		first := r.overcommit(e.without, e.without.first()).Value
 		switch {
 		case e.with.condition.NotRepresentative != "":
-			return "on a host with hardware virtualisation, or without a machine: " + again
+			return "measure on a host with hardware virtualisation, or without a virtual machine: " + again
 		case math.IsNaN(first):
-			return "a run of which the box can be read: " + again
+			return "repeat the run where memory of the box can be read: " + again
 		case first >= 1:
-			return fmt.Sprintf("more repeats cannot: with room for the first neighbours, by a larger --box or a smaller --neighbour-memory than of this run, or fewer than %d --neighbours: %s", e.without.first(), again)
+			return fmt.Sprintf("leave room for the first neighbours, by a larger --box, a smaller --neighbour-memory, or fewer than %d --neighbours (more repeats do not help): %s", e.without.first(), again)
 		case min(len(e.with.sweeps), len(e.without.sweeps)) < fewestSweeps:
-			return fmt.Sprintf("an interval takes 3 sweeps and is believed from %d: %s --blocks %d", fewestSweeps, again, fewestSweeps)
+			return fmt.Sprintf("intervals are reliable from %d sweeps: %s --blocks %d", fewestSweeps, again, fewestSweeps)
 		}
 		for _, of := range []struct {
 			arm
@@ -194,13 +194,13 @@ func (r reading) largerExtended(all []extension) string {
 			}
 			switch reached := r.overcommit(of.arm, of.greatest()).Value; {
 			case len(of.halts()) > 0:
-				return fmt.Sprintf("what ended sweeps of %s (%s) is to be mended before more neighbours say more: %s", r.name(of.arm), of.halts()[0].why, again)
+				return fmt.Sprintf("first mend what ended sweeps of %s (%s): %s", r.name(of.arm), of.halts()[0].why, again)
 			case reached < enough():
-				return "to 6.5 times the memory, as S3: " + again + " --full"
+				return "go to 6.5 times the memory, as S3 did: " + again + " --full"
 			default:
-				return fmt.Sprintf("beyond %.1f times the memory, to which this run went: %s with --neighbours of more than %d, or a larger --neighbour-memory", reached, again, of.greatest())
+				return fmt.Sprintf("go beyond %.1f times the memory, where this run ended: %s with --neighbours of more than %d, or a larger --neighbour-memory", reached, again, of.greatest())
 			}
 		}
 	}
-	return fmt.Sprintf("with more repeats: %s --blocks %d", again, 2*len(all[0].with.sweeps))
+	return fmt.Sprintf("measure more repeats: %s --blocks %d", again, 2*len(all[0].with.sweeps))
 }

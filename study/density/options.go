@@ -208,7 +208,7 @@ func (o Options) check() error {
 		return kit.Usagef("--neighbours: want at least one number")
 	}
 	if o.most() == 0 {
-		return kit.Usagef("--neighbours 0: want at least one number above 0: without neighbours there is nothing to set against the service alone")
+		return kit.Usagef("--neighbours 0: want at least one number above 0, to compare the service alone with")
 	}
 	if len(o.Noises) == 0 {
 		return kit.Usagef("--noise: want some of %s", strings.Join(Noises(), ", "))
@@ -267,17 +267,17 @@ func (o Options) check() error {
 	case o.Settle < 0 || o.Settle > time.Hour || o.Settle > 0 && o.Settle < leastLoad:
 		return kit.Usagef("--settle %v: want 0, or %v to 1h", o.Settle, leastLoad)
 	case o.StepLimit < o.Open+o.Closed:
-		return kit.Usagef("--step-limit %v: the loads of a step alone take %v", o.StepLimit, o.Open+o.Closed)
+		return kit.Usagef("--step-limit %v: want at least %v, the time of the two loads of a step", o.StepLimit, o.Open+o.Closed)
 	case o.Settle >= o.StepLimit:
-		return kit.Usagef("--settle %v: a step is ended after %v: take less, or a longer --step-limit", o.Settle, o.StepLimit)
+		return kit.Usagef("--settle %v: a step is ended after %v: choose less, or a longer --step-limit", o.Settle, o.StepLimit)
 	case o.Rate < 0 || o.Rate > 1e6:
 		return kit.Usagef("--rate %g: want up to 1e6 requests a second", o.Rate)
 	case o.FirstPort < 1 || o.FirstPort+o.most() > 65536:
-		return kit.Usagef("--first-port %d: %d neighbours have no ports from there on", o.FirstPort, o.most())
+		return kit.Usagef("--first-port %d: %d neighbours do not fit between there and port 65535", o.FirstPort, o.most())
 	case o.DropCaches && !o.Disruptive:
 		return kit.Usagef("--drop-caches empties the page cache of the whole host: allow that by --disruptive")
 	case o.Base.Memory != 0:
-		return kit.Usagef("--memory: the programs' bound is the box's: --box")
+		return kit.Usagef("--memory: set the memory of all programs together by --box")
 	case o.Base.Network == platform.NetworkNone:
 		return kit.Usagef("--network none: no client could reach the services")
 	}
@@ -288,7 +288,7 @@ func (o Options) check() error {
 func (o Options) missized(flag string, bytes int64, err error) error {
 	what := fmt.Sprintf("--%s %s", flag, o.Typed[flag])
 	if o.Typed[flag] == "" {
-		what = fmt.Sprintf("--box %s: by it --%s is %s", sizeFlag(o.Box), flag, sizeFlag(bytes))
+		what = fmt.Sprintf("--box %s: it makes --%s %s", sizeFlag(o.Box), flag, sizeFlag(bytes))
 	}
 	if wrong := (*workload.WrongSize)(nil); errors.As(err, &wrong) {
 		return kit.Usagef("%s: want %s to %s", what, sizeFlag(wrong.Least), sizeFlag(wrong.Most))
@@ -326,7 +326,7 @@ const mostCluster = 31
 func twice[T comparable](flag string, values []T) error {
 	for i, v := range values {
 		if slices.Contains(values[:i], v) {
-			return kit.Usagef("%s %v is there twice", flag, v)
+			return kit.Usagef("%s: %v is listed twice", flag, v)
 		}
 	}
 	return nil

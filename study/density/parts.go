@@ -19,6 +19,7 @@ func Parts(run record.Run) []report.Part { return read(run, nil).parts() }
 func (r reading) parts() []report.Part {
 	var parts []report.Part
 	for _, base := range r.bases() {
+		parts = append(parts, r.panels(base)...)
 		parts = append(parts, r.sweepTable(r.lead(base)))
 	}
 	if len(r.arms) > 0 {
@@ -26,19 +27,20 @@ func (r reading) parts() []report.Part {
 	}
 	for _, base := range r.bases() {
 		lead := r.lead(base)
+		parts = append(parts, r.latencyPanels(base)...)
+		parts = append(parts, r.latencyTable(lead))
 		faults, device := r.swapTables(lead)
 		parts = append(parts, faults, device)
-		parts = append(parts, r.panels(base)...)
 		for _, other := range r.others(base) {
 			if base.measured() {
 				parts = append(parts, r.againstTable(base, other))
 			}
 			if other.policy != lead.policy {
 				faults, device := r.swapTables(other)
-				parts = append(parts, faults, device)
+				parts = append(parts, report.Long{Part: faults}, report.Long{Part: device})
 			}
 		}
-		parts = append(parts, r.latencyTable(lead), r.idleTable(lead))
+		parts = append(parts, r.idleTable(lead))
 		if others := r.others(base); len(others) > 0 {
 			parts = append(parts, r.idleByPolicyTable(append([]arm{lead}, others...)))
 		}
@@ -49,7 +51,10 @@ func (r reading) parts() []report.Part {
 	return append(parts, r.publishedTable()...)
 }
 
-const perMilli = 1e-3 // microseconds to milliseconds
+const (
+	perMilli       = 1e-3 // microseconds to milliseconds
+	neighboursHead = "neighbours"
+)
 
 // unharmedWithin is claim S3.2's.
 func unharmedWithin() float64 { return claim.Threshold("S3.2", "unharmed") / 100 }
@@ -69,7 +74,7 @@ func brief(e stats.Estimate, scale float64) report.Cell {
 	return c
 }
 
-// overcommitCell is a memory asked for over the box's.
+// overcommitCell is memory demand over the box's memory.
 func overcommitCell(v float64) report.Cell {
 	if math.IsNaN(v) {
 		return report.Absent()
@@ -77,16 +82,20 @@ func overcommitCell(v float64) report.Cell {
 	return report.Cell{Text: fmt.Sprintf("%.2f", v)}
 }
 
-// sweepTable has a row a number of neighbours, rising.
+// sweepTable has a row for each number of neighbours, rising.
 func (r reading) sweepTable(a arm) report.Table {
 	t := report.Table{
-		Title: r.titled("What so many idle neighbours do", a),
-		Note: fmt.Sprintf("Memory is what everything in the box asks for, resident and swapped, over the box's. Throughput is of clients that wait for their answers; latency is from the intended start, under a schedule, in milliseconds, over %s merged. "+
-			"A request that failed counts as the slowest: a percentile that lies among those is a dash. "+
-			"All neighbours together are asked for the same at every number. A change is marked at the first number that it is told for.", report.Counted(len(a.sweeps), "sweep")),
+		Title: r.titled("Latency and throughput, by number of neighbours", a),
+		Note: "Memory is the demand of all programs in the box, resident and swapped, over the memory of the box. Idle p99 is that of the neighbours. " +
+			"A dash is a percentile that lies among failed requests, or a figure that was not measured.",
+		Method: fmt.Sprintf("Throughput is that of clients that wait for each answer. Latency is that of a load by a schedule, from the intended start of each request, over %s merged. "+
+			"A failed request counts as the slowest. All neighbours together receive the same number of requests per second, whatever their number. "+
+			"A change stands beside the first number of neighbours at which it is significant.", report.Counted(len(a.sweeps), "sweep")),
 		Columns: []report.Column{
-			{Head: "idle", Number: true}, {Head: "memory, times", Number: true}, {Head: "per second", Number: true}, {Head: "mean", Number: true, Optional: true}, {Head: "p50", Number: true},
-			{Head: "p95", Number: true}, {Head: "p99, ms", Number: true}, {Head: "max", Number: true, Optional: true}, {Head: "idle p99", Number: true, Optional: true}, {Head: ""},
+			{Head: neighboursHead, Number: true}, {Head: "memory, times", Number: true}, {Head: "requests/s", Number: true},
+			{Head: "mean, ms", Number: true, Optional: true}, {Head: "p50, ms", Number: true}, {Head: "p95, ms", Number: true},
+			{Head: "p99, ms", Number: true}, {Head: "max, ms", Number: true, Optional: true},
+			{Head: "idle p99, ms", Number: true, Optional: true}, {Head: "change"},
 		},
 	}
 	marks := r.marks(a)
@@ -96,11 +105,13 @@ func (r reading) sweepTable(a arm) report.Table {
 			marked.Tone = report.Bad
 		}
 		t.Rows = append(t.Rows, []report.Cell{
-			{Text: fmt.Sprint(n)}, overcommitCell(r.overcommit(a, n).Value), report.Estimated(r.throughput(a, n), 1), brief(r.moment(a, n, open, meanOf), perMilli), brief(r.quantile(a, n, open, 0.5), perMilli),
-			brief(r.quantile(a, n, open, 0.95), perMilli), report.Estimated(r.quantile(a, n, open, 0.99), perMilli), report.Measured(r.extreme(a, n) * perMilli), brief(r.quantile(a, n, idle, 0.99), perMilli), marked,
+			{Text: fmt.Sprint(n)}, overcommitCell(r.overcommit(a, n).Value), report.Estimated(r.throughput(a, n), 1),
+			brief(r.moment(a, n, open, meanOf), perMilli), brief(r.quantile(a, n, open, 0.5), perMilli), brief(r.quantile(a, n, open, 0.95), perMilli),
+			report.Estimated(r.quantile(a, n, open, 0.99), perMilli), report.Measured(r.extreme(a, n) * perMilli),
+			brief(r.quantile(a, n, idle, 0.99), perMilli), marked,
 		})
 	}
-	// Where sweeps ended as neighbours came there is nothing but that.
+	// Where sweeps ended while neighbours started there are no figures.
 	for _, h := range a.halts() {
 		if text := strings.Join(marks[h.neighbours], ", "); text != "" && !slices.Contains(a.numbers, h.neighbours) {
 			row := []report.Cell{{Text: fmt.Sprint(h.neighbours)}, overcommitCell(h.overcommit)}
@@ -127,7 +138,7 @@ func (r reading) extreme(a arm, n int) float64 {
 	return greatest
 }
 
-// marks are what is said beside a number of neighbours.
+// marks are the changes that stand beside a number of neighbours.
 func (r reading) marks(a arm) map[int][]string {
 	marks := map[int][]string{}
 	if c := r.throughputCliff(a); c.found() {
@@ -146,15 +157,15 @@ func (r reading) marks(a arm) map[int][]string {
 	return marks
 }
 
-// placeCell is a cliff's place as memory asked for over the box's, with its interval.
+// placeCell is where a change begins, as memory demand over the box's, with its interval.
 func placeCell(c cliff) report.Cell {
 	if !c.found() {
-		return report.Cell{Text: "not told", Tone: report.Faint}
+		return report.Absent()
 	}
 	return placed(c.overcommit)
 }
 
-// placed writes a place and its interval in memory asked for over the box's.
+// placed writes a place and its interval, as memory demand over the box's.
 func placed(e stats.Estimate) report.Cell {
 	cell := overcommitCell(e.Value)
 	if e.Known() {
@@ -163,16 +174,19 @@ func placed(e stats.Estimate) report.Cell {
 	return cell
 }
 
-// armTable has a row a policy.
+// armTable has a row for each policy.
 func (r reading) armTable() report.Table {
 	within := unharmedWithin()
+	unsteady, warmUp := r.warmed()
 	t := report.Table{
-		Title: "By policy: where it begins, and what it comes to",
-		Note: fmt.Sprintf("All places are memory asked for over the box's. A fall is a single change in the logarithm of throughput, or of the p99, that a permutation test tells from chance; its interval is by resampling (docs/statistics.md). "+
-			"Unharmed is the greatest at which throughput and p99 are within %g %% of those with fewest neighbours; gained is that over the first row's, in the same blocks. Ended is where sweeps stopped before their last number.", 100*within) + r.warmed(),
+		Title: "Where throughput falls and latency rises, by policy",
+		Note:  fmt.Sprintf("Places are memory demand, in times the box's memory. Unharmed: throughput and p99 stay within %g %% of those with fewest neighbours up to there. A dash: no change was found.", 100*within) + unsteady,
+		Method: "A fall or rise is a single change in the logarithm of throughput or of the p99, which a permutation test finds significant. Its interval is by resampling (docs/statistics.md). " +
+			"Gained is unharmed memory over that of the first row, in the same blocks. Ended is where sweeps stopped before their last number of neighbours." + warmUp,
 		Columns: []report.Column{
-			{Head: "policy"}, {Head: "throughput falls", Number: true}, {Head: "times", Number: true}, {Head: "p99 rises", Number: true}, {Head: "times", Number: true},
-			{Head: "ended", Optional: true}, {Head: "unharmed", Number: true}, {Head: "gained", Number: true, Optional: true},
+			{Head: "policy"}, {Head: "throughput falls at", Number: true}, {Head: "throughput, ratio", Number: true},
+			{Head: "p99 rises at", Number: true}, {Head: "p99, ratio", Number: true},
+			{Head: "sweeps ended at", Optional: true}, {Head: "unharmed up to", Number: true}, {Head: "gained, ratio", Number: true, Optional: true},
 		},
 	}
 	densities := r.densities(within)
@@ -194,8 +208,10 @@ func (r reading) armTable() report.Table {
 			if d.Reached > 0 {
 				unharmed = report.Cell{Text: "at least " + unharmed.Text} // no upper end is known
 			}
-			gained := report.Estimated(d.Gained, 1)
-			t.Rows = append(t.Rows, []report.Cell{{Text: r.name(a)}, placeCell(throughput), report.Estimated(throughput.Times, 1), placeCell(tail), report.Estimated(tail.Times, 1), haltCell(a), unharmed, gained})
+			t.Rows = append(t.Rows, []report.Cell{
+				{Text: r.name(a)}, placeCell(throughput), report.Estimated(throughput.Times, 1), placeCell(tail), report.Estimated(tail.Times, 1),
+				haltCell(a), unharmed, report.Estimated(d.Gained, 1),
+			})
 		}
 	}
 	return t
@@ -217,7 +233,7 @@ func haltCell(a arm) report.Cell {
 	return report.Cell{Text: text, Detail: fmt.Sprintf("%d of %d sweeps", len(all), len(a.sweeps)), Tone: report.Bad}
 }
 
-// span is from where to where sweeps ended; false where no reading tells.
+// span is the range in which sweeps ended; false where it was not read.
 func span(all []halt) (least, greatest float64, ok bool) {
 	least = math.Inf(1)
 	for _, h := range all {
@@ -228,23 +244,28 @@ func span(all []halt) (least, greatest float64, ok bool) {
 	return least, greatest, ok
 }
 
-// swapTables are what memory's shortage did, of the critical service and its neighbours
-// apart, and what went to the device for it.
+// swapTables are page faults, swap traffic and pressure, of the critical service and its neighbours
+// apart, and the swap device's accounts.
 func (r reading) swapTables(a arm) (faults, device report.Table) {
 	faults = report.Table{
-		Title: r.titled("What the kernel did meanwhile", a),
-		Note:  "Pages a second read back and written out; major faults a second; pressure is the share of time in which some task of the class waited for memory (PSI), in percent, and full that in which all did. A dash is what the kernel does not tell.",
+		Title: r.titled("Swap traffic, page faults and memory pressure", a),
+		Note: "Pressure (PSI) is the share of time in which some, or all (full), tasks of the class waited for memory. " +
+			"Critical is the service under test, idle are all neighbours. A dash: the kernel reports no such figure.",
 		Columns: []report.Column{
-			{Head: "idle", Number: true}, {Head: "swap in/s", Number: true}, {Head: "out/s", Number: true}, {Head: "faults/s critical", Number: true}, {Head: "idle's", Number: true},
-			{Head: "some critical, %", Number: true}, {Head: "idle's", Number: true}, {Head: "full critical, %", Number: true, Optional: true}, {Head: "idle's", Number: true, Optional: true},
+			{Head: neighboursHead, Number: true}, {Head: "swapped in, pages/s", Number: true}, {Head: "swapped out, pages/s", Number: true},
+			{Head: "major faults/s, critical", Number: true}, {Head: "major faults/s, idle", Number: true},
+			{Head: "some, critical, %", Number: true}, {Head: "some, idle, %", Number: true},
+			{Head: "full, critical, %", Number: true, Optional: true}, {Head: "full, idle, %", Number: true, Optional: true},
 		},
 	}
 	device = report.Table{
-		Title: r.titled("What went to the device, and what kept the box", a),
-		Note:  "Written and read are of the device below the swap area, and used is how full that was at the end; pool is memory that compressed swap holds, and is taken from the box, whose limit at the end is beside it. Keeper is what tare itself used of one CPU to keep the box.",
+		Title: r.titled("Swap device and memory limit of the box", a),
+		Note: "Swap used, pool and limit are those at the end of a step. The pool is memory that compressed swap holds; it is taken from the box. " +
+			"Keeper is the CPU time that tare itself used to maintain the box, in percent of one CPU.",
 		Columns: []report.Column{
-			{Head: "idle", Number: true}, {Head: "written, MB/s", Number: true}, {Head: "read, MB/s", Number: true}, {Head: "used, %", Number: true}, {Head: "pool, MiB", Number: true},
-			{Head: "critical swapped, MiB", Number: true}, {Head: "limit, MiB", Number: true}, {Head: "keeper, %", Number: true, Optional: true},
+			{Head: neighboursHead, Number: true}, {Head: "written, MB/s", Number: true}, {Head: "read, MB/s", Number: true},
+			{Head: "swap used, %", Number: true}, {Head: "pool, MiB", Number: true}, {Head: "critical swapped, MiB", Number: true},
+			{Head: "limit, MiB", Number: true}, {Head: "keeper CPU, %", Number: true, Optional: true},
 		},
 	}
 	of := func(c platform.Class, f func(ClassAccounts) float64) func(Step) float64 {
@@ -283,14 +304,16 @@ func (r reading) swapTables(a arm) (faults, device report.Table) {
 		}
 		faults.Rows = append(faults.Rows, []report.Cell{
 			{Text: fmt.Sprint(n)},
-			rate("swap_in_pages", func(s Step) float64 { return float64(s.SwapIn) }, 1), rate("swap_out_pages", func(s Step) float64 { return float64(s.SwapOut) }, 1),
+			rate("swap_in_pages", func(s Step) float64 { return float64(s.SwapIn) }, 1),
+			rate("swap_out_pages", func(s Step) float64 { return float64(s.SwapOut) }, 1),
 			rate("major_faults", of(platform.Critical, major), 1), rate("major_faults", of(platform.Idle, major), 1),
 			rate("pressure_some_ns", of(platform.Critical, some), 100), rate("pressure_some_ns", of(platform.Idle, some), 100),
 			rate("pressure_full_ns", of(platform.Critical, full), 100), rate("pressure_full_ns", of(platform.Idle, full), 100),
 		})
 		device.Rows = append(device.Rows, []report.Cell{
 			{Text: fmt.Sprint(n)},
-			rate("device_written_bytes", func(s Step) float64 { return float64(s.DeviceWritten) }, 1e-6), rate("device_read_bytes", func(s Step) float64 { return float64(s.DeviceRead) }, 1e-6),
+			rate("device_written_bytes", func(s Step) float64 { return float64(s.DeviceWritten) }, 1e-6),
+			rate("device_read_bytes", func(s Step) float64 { return float64(s.DeviceRead) }, 1e-6),
 			used(a.has(n)), held("pool_bytes", func(s Step) float64 { return float64(s.Pool) }),
 			held("swapped_bytes", func(s Step) float64 { return float64(s.Classes[platform.Critical].Swapped) }),
 			limit(a.has(n)), rate("keeper_ns", func(s Step) float64 { return s.Keeper.Seconds() }, 100),
@@ -305,20 +328,28 @@ var percentiles = []struct {
 	name string
 }{{0.5, "p50"}, {0.9, "p90"}, {0.95, "p95"}, {0.99, "p99"}, {0.999, "p99.9"}}
 
-// latencyTable has every figure of latency with its interval.
+// latencyTable has all figures of latency with their intervals.
 func (r reading) latencyTable(a arm) report.Table {
 	t := report.Table{
-		Title: r.titled("The critical service's latency, whole", a),
-		Note: "Milliseconds from the intended start. Percentiles are of all sweeps' requests merged; mean, least and greatest are geometric means of the sweeps' own. " +
-			"The last two columns are against fewest neighbours, in the same sweeps.",
-		Columns: []report.Column{{Head: "idle", Number: true}, {Head: "min", Number: true, Optional: true}, {Head: "mean", Number: true, Optional: true}},
+		Title: r.titled("Percentiles of latency, of "+a.critical(), a),
+		Note:  "Ratios compare with the fewest neighbours. Faint ratios do not differ significantly from 1.",
+		Method: "Latency counts from the intended start of a request. Percentiles are over the requests of all sweeps, merged. " +
+			"Mean, min and max are geometric means over sweeps. Ratios are within the same sweeps.",
+		Columns: []report.Column{
+			{Head: neighboursHead, Number: true}, {Head: "min, ms", Number: true, Optional: true}, {Head: "mean, ms", Number: true, Optional: true},
+		},
 	}
 	for i, p := range percentiles {
-		t.Columns = append(t.Columns, report.Column{Head: p.name, Number: true, Optional: i != 0 && p.q != 0.99})
+		t.Columns = append(t.Columns, report.Column{Head: p.name + ", ms", Number: true, Optional: i != 0 && p.q != 0.99})
 	}
-	t.Columns = append(t.Columns, report.Column{Head: "max", Number: true, Optional: true}, report.Column{Head: "p95, times", Number: true}, report.Column{Head: "p99, times", Number: true})
+	t.Columns = append(t.Columns,
+		report.Column{Head: "max, ms", Number: true, Optional: true},
+		report.Column{Head: "p95, ratio", Number: true}, report.Column{Head: "p99, ratio", Number: true})
 	for _, n := range a.numbers {
-		row := []report.Cell{{Text: fmt.Sprint(n)}, report.Estimated(r.moment(a, n, open, leastOf), perMilli), report.Estimated(r.moment(a, n, open, meanOf), perMilli)}
+		row := []report.Cell{
+			{Text: fmt.Sprint(n)},
+			report.Estimated(r.moment(a, n, open, leastOf), perMilli), report.Estimated(r.moment(a, n, open, meanOf), perMilli),
+		}
 		for _, p := range percentiles {
 			row = append(row, report.Estimated(r.quantile(a, n, open, p.q), perMilli))
 		}
@@ -331,7 +362,7 @@ func (r reading) latencyTable(a arm) report.Table {
 	return t
 }
 
-// timesCell is a ratio against the first number, which has none.
+// timesCell is a ratio to the first number, which has none itself.
 func (r reading) timesCell(a arm, n int, e stats.Estimate) report.Cell {
 	if n == a.first() {
 		return report.Cell{Text: "1", Tone: report.Faint}
@@ -339,12 +370,16 @@ func (r reading) timesCell(a arm, n int, e stats.Estimate) report.Cell {
 	return report.ToldFrom(1, e)
 }
 
-// idleTable is how the neighbours themselves answered.
+// idleTable is the latency of the neighbours themselves.
 func (r reading) idleTable(a arm) report.Table {
 	t := report.Table{
-		Title:   r.titled("How the neighbours answered", a),
-		Note:    "All neighbours together. A burst is from its intended start to its last answer; a dash where a burst is one request. Failed requests are of all sweeps.",
-		Columns: []report.Column{{Head: "idle", Number: true}, {Head: "per second", Number: true}, {Head: "p50, ms", Number: true}, {Head: "p99, ms", Number: true}, {Head: "burst p50, ms", Number: true}, {Head: "failed", Number: true}, {Head: "critical failed", Number: true, Optional: true}},
+		Title:  r.titled("Throughput and latency of the neighbours", a),
+		Note:   "Figures are of all neighbours together. A dash under burst: a burst is one request.",
+		Method: "A burst lasts from its intended start to its last answer. Failed requests are those of all sweeps.",
+		Columns: []report.Column{
+			{Head: neighboursHead, Number: true}, {Head: "requests/s", Number: true}, {Head: "p50, ms", Number: true}, {Head: "p99, ms", Number: true},
+			{Head: "burst p50, ms", Number: true}, {Head: "failed", Number: true}, {Head: "failed, critical", Number: true, Optional: true},
+		},
 	}
 	quiet, all := 0, 0
 	for _, n := range a.numbers {
@@ -363,11 +398,12 @@ func (r reading) idleTable(a arm) report.Table {
 		}
 		t.Rows = append(t.Rows, []report.Cell{
 			{Text: fmt.Sprint(n)}, report.Estimated(r.geometric(values(a.has(n), func(s Step) float64 { return s.Idle.Rate })), 1),
-			report.Estimated(r.quantile(a, n, idle, 0.5), perMilli), report.Estimated(r.quantile(a, n, idle, 0.99), perMilli), report.Estimated(r.quantile(a, n, bursts, 0.5), perMilli), count(failed), count(critical),
+			report.Estimated(r.quantile(a, n, idle, 0.5), perMilli), report.Estimated(r.quantile(a, n, idle, 0.99), perMilli),
+			report.Estimated(r.quantile(a, n, bursts, 0.5), perMilli), count(failed), count(critical),
 		})
 	}
 	if quiet > 0 && quiet < all {
-		t.Note += fmt.Sprintf(" In %s no neighbour had its turn while it was measured: that counts for nothing here.", report.Counted(quiet, "step"))
+		t.Note += fmt.Sprintf(" In %s no neighbour received a request while it was measured. Those steps are left out here.", report.Counted(quiet, "step"))
 	}
 	return t
 }
@@ -375,9 +411,13 @@ func (r reading) idleTable(a arm) report.Table {
 // idleByPolicyTable is the same at the greatest number of neighbours of each policy.
 func (r reading) idleByPolicyTable(arms []arm) report.Table {
 	t := report.Table{
-		Title:   "How the neighbours answered, by policy",
-		Note:    "At each policy's greatest number of neighbours: what protecting the critical service leaves to those who lie idle. A burst is from its intended start to its last answer.",
-		Columns: []report.Column{{Head: "policy"}, {Head: "idle", Number: true}, {Head: "p50, ms", Number: true}, {Head: "p99, ms", Number: true}, {Head: "burst p50, ms", Number: true}, {Head: "burst p99, ms", Number: true, Optional: true}},
+		Title:  "Latency of the neighbours, by policy",
+		Note:   "At the greatest number of neighbours of each policy: what the idle neighbours pay for the protection of the critical service.",
+		Method: "A burst lasts from its intended start to its last answer.",
+		Columns: []report.Column{
+			{Head: "policy"}, {Head: neighboursHead, Number: true}, {Head: "p50, ms", Number: true}, {Head: "p99, ms", Number: true},
+			{Head: "burst p50, ms", Number: true}, {Head: "burst p99, ms", Number: true, Optional: true},
+		},
 	}
 	for _, a := range arms {
 		if len(a.numbers) == 0 {
@@ -393,19 +433,25 @@ func (r reading) idleByPolicyTable(arms []arm) report.Table {
 	return t
 }
 
-// againstTable sets another policy against the base at each number of neighbours.
+// againstTable compares another policy with the base at each number of neighbours.
 func (r reading) againstTable(base, other arm) report.Table {
 	t := report.Table{
-		Title:   fmt.Sprintf("%s, against %s", other.policy, base.policy),
-		Note:    "In times, at the same number of neighbours and in the same blocks: throughput above 1 and latencies below 1 are better. Faint is what is not told from 1.",
-		Columns: []report.Column{{Head: "idle", Number: true}, {Head: "memory, times", Number: true}, {Head: "throughput", Number: true}, {Head: "p99", Number: true}, {Head: "p50", Number: true, Optional: true}, {Head: "idle p50", Number: true}, {Head: "idle p99", Number: true, Optional: true}},
+		Title:  fmt.Sprintf("%s compared with %s", other.policy, base.policy),
+		Note:   "Idle is the latency of the neighbours. Throughput above 1 and latencies below 1 are better. Faint ratios do not differ significantly from 1.",
+		Method: "Ratios are at the same number of neighbours and in the same blocks.",
+		Columns: []report.Column{
+			{Head: neighboursHead, Number: true}, {Head: "memory, times", Number: true}, {Head: "throughput, ratio", Number: true},
+			{Head: "p99, ratio", Number: true}, {Head: "p50, ratio", Number: true, Optional: true},
+			{Head: "idle p50, ratio", Number: true}, {Head: "idle p99, ratio", Number: true, Optional: true},
+		},
 	}
 	if bases := r.bases(); len(bases) > 1 {
 		t.Title += " (" + base.group + ", " + base.order + ")"
 	}
 	for _, n := range shared(base, other) {
 		t.Rows = append(t.Rows, []report.Cell{
-			{Text: fmt.Sprint(n)}, overcommitCell(r.overcommit(other, n).Value), report.ToldFrom(1, r.throughputAgainst(base, other, n)),
+			{Text: fmt.Sprint(n)}, overcommitCell(r.overcommit(other, n).Value),
+			report.ToldFrom(1, r.throughputAgainst(base, other, n)),
 			report.ToldFrom(1, r.quantileAgainst(base, other, n, open, 0.99)), report.ToldFrom(1, r.quantileAgainst(base, other, n, open, 0.5)),
 			report.ToldFrom(1, r.quantileAgainst(base, other, n, idle, 0.5)), report.ToldFrom(1, r.quantileAgainst(base, other, n, idle, 0.99)),
 		})
@@ -416,7 +462,7 @@ func (r reading) againstTable(base, other arm) report.Table {
 // compared are two arms that differ in their swap alone.
 type compared struct{ base, other arm }
 
-// devices are the pairs of arms by which it is told whether the swap device matters.
+// devices are the pairs of arms that show whether the swap device matters.
 func (r reading) devices() []compared {
 	var all []compared
 	for _, base := range r.bases() {
@@ -429,7 +475,7 @@ func (r reading) devices() []compared {
 	return all
 }
 
-// differ tells whether two arms differ in one factor, and no other.
+// differ reports whether two arms differ in one factor, and no other.
 func differ(a, b arm, factor string) bool {
 	for _, f := range []string{FactorSwap, FactorProtect, FactorCluster, FactorExtend, FactorNoise, FactorBox} {
 		if (a.factor(f) != b.factor(f)) != (f == factor) {
@@ -439,13 +485,18 @@ func differ(a, b arm, factor string) bool {
 	return true
 }
 
-// deviceTable answers S3's remark that the swap device hardly matters.
+// deviceTable examines the remark of S3 (published study of density) that the swap device hardly matters.
 func (r reading) deviceTable() []report.Part {
 	t := report.Table{
-		Title: "Does the swap device matter?",
-		Note: "Ratios at the same number of neighbours and in the same blocks: at the first number for which the base's throughput is told to fall, and at the greatest that both have. " +
-			"What differs is judged for all rows together (Bonferroni). Falls at is the memory asked for, in times the box's, where throughput begins to fall, of each by itself: places whose intervals do not meet differ.",
-		Columns: []report.Column{{Head: "swap"}, {Head: "memory, times", Number: true}, {Head: "throughput", Number: true}, {Head: "p99", Number: true}, {Head: "what differs"}, {Head: "falls at", Number: true, Optional: true}, {Head: "the other", Number: true, Optional: true}},
+		Title: "Effect of the swap device",
+		Note: "Ratios compare two swap devices at the same number of neighbours. Faint ratios do not differ significantly from 1. " +
+			"A dash: not known.",
+		Method: "The first row is at the first number of neighbours at which throughput of the base is significantly lower, the last at the greatest that both have. Ratios are within blocks. " +
+			"Significance holds for all rows together (Bonferroni). Places where throughput falls are memory demand over the box's; they differ where their intervals do not meet.",
+		Columns: []report.Column{
+			{Head: "swap"}, {Head: "memory, times", Number: true}, {Head: "throughput, ratio", Number: true}, {Head: "p99, ratio", Number: true},
+			{Head: "significant"}, {Head: "falls at", Number: true, Optional: true}, {Head: "base falls at", Number: true, Optional: true},
+		},
 	}
 	decides := r.together(2 * 2 * len(r.devices())) // throughput and p99, at two numbers of neighbours
 	for _, d := range r.devices() {
@@ -460,35 +511,43 @@ func (r reading) deviceTable() []report.Part {
 		}
 		for _, n := range at {
 			rate, tail := r.throughputAgainst(d.base, d.other, n), r.quantileAgainst(d.base, d.other, n, open, 0.99)
-			t.Rows = append(t.Rows, []report.Cell{{Text: d.other.factor(FactorSwap) + " against " + d.base.factor(FactorSwap)}, overcommitCell(r.overcommit(d.base, n).Value), report.ToldFrom(1, rate), report.ToldFrom(1, tail), {Text: matters(decides.throughputAgainst(d.base, d.other, n), decides.quantileAgainst(d.base, d.other, n, open, 0.99))}, placeCell(with), placeCell(of)})
+			significant := matters(decides.throughputAgainst(d.base, d.other, n), decides.quantileAgainst(d.base, d.other, n, open, 0.99))
+			t.Rows = append(t.Rows, []report.Cell{
+				{Text: d.other.factor(FactorSwap) + " / " + d.base.factor(FactorSwap)}, overcommitCell(r.overcommit(d.base, n).Value),
+				report.ToldFrom(1, rate), report.ToldFrom(1, tail), significant, placeCell(with), placeCell(of),
+			})
 		}
 	}
 	return report.Filled(t)
 }
 
-// matters says in a word whether two ratios are told from 1.
-func matters(rate, tail stats.Estimate) string {
+// matters names the ratios that differ significantly from 1.
+func matters(rate, tail stats.Estimate) report.Cell {
 	switch {
 	case rate.ToldFrom(1) && tail.ToldFrom(1):
-		return "both"
+		return report.Cell{Text: "throughput, p99"}
 	case rate.ToldFrom(1):
-		return "throughput"
+		return report.Cell{Text: "throughput"}
 	case tail.ToldFrom(1):
-		return "the p99"
+		return report.Cell{Text: "p99"}
 	case rate.Known() && tail.Known():
-		return "nothing that is told"
+		return report.Cell{Text: "neither"}
 	}
-	return "not known"
+	return report.Absent()
 }
 
-// agreementTable tells whether repeats of the same step say the same.
+// agreementTable counts the steps whose repeats agree.
 func (r reading) agreementTable() []report.Part {
 	t := report.Table{
-		Title: "Do repeats of the same step agree?",
-		Note: "Steps of which some value lies in the interval of every repeat's own requests: that chance within a repeat accounts for their differing. Requests that wait behind one stall are slow together, which these intervals count: they are from how much spans of time within a load differ. " +
-			"A p99 without an upper end in any repeat, which so few or so clustered requests do not bound, could not disagree, and is counted apart. Spread is the greatest repeat over the least, where they differ most. " +
-			"Where few agree, what differs between sweeps (what was evicted, and when) is more than a step can tell; intervals in the other tables are over sweeps, and have it in them.",
-		Columns: []report.Column{{Head: "policy"}, {Head: "sweeps", Number: true}, {Head: "throughput agrees", Number: true}, {Head: "spread, times", Number: true}, {Head: "p99 agrees", Number: true}, {Head: "spread, times", Number: true}},
+		Title: "Agreement of repeats of the same step",
+		Note: "Repeats agree where chance within a step explains how they differ. Spread is the greatest repeat over the least, at the number of neighbours where they differ most. " +
+			"Where few agree, sweeps differ by more than chance: do not rely on a single sweep.",
+		Method: "Repeats of a step agree where one value lies in the interval of every repeat. An interval rests on how much 16 spans of time within a load differ, because requests that wait behind one stall are slow together. " +
+			"A p99 that has no upper bound in any repeat could not disagree, and is counted apart. Intervals in all other tables are over sweeps, and include how sweeps differ.",
+		Columns: []report.Column{
+			{Head: "policy"}, {Head: "sweeps", Number: true}, {Head: "throughput agrees", Number: true}, {Head: "spread, ratio", Number: true},
+			{Head: "p99 agrees", Number: true}, {Head: "spread, ratio", Number: true},
+		},
 	}
 	independent := false
 	for _, a := range r.arms {
@@ -520,7 +579,8 @@ func (r reading) agreementTable() []report.Part {
 		return nil
 	}
 	if independent {
-		t.Note += " Some repeats are not told in spans: they were kept before tare did that, or are too short, or loaded by a program of their own. Their requests are taken for independent, which makes their intervals too narrow."
+		t.Note += " Some repeats have no spans of time: they are of an earlier version of tare, too short, or loaded by a program of their own. " +
+			"Their intervals take requests for independent, and are too narrow."
 	}
 	return []report.Part{t}
 }

@@ -15,7 +15,7 @@ import (
 func text(t *testing.T, s report.Sheet) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := report.SheetTerminal(&b, s, report.TerminalOptions{Width: 200}); err != nil {
+	if err := report.SheetTerminal(&b, s, report.TerminalOptions{Width: 200, All: true}); err != nil {
 		t.Fatal(err)
 	}
 	return strings.Join(strings.Fields(b.String()), " ")
@@ -25,6 +25,9 @@ func text(t *testing.T, s report.Sheet) string {
 func tables(parts []report.Part) map[string]report.Table {
 	all := map[string]report.Table{}
 	for _, p := range parts {
+		if long, ok := p.(report.Long); ok {
+			p = long.Part
+		}
 		if table, ok := p.(report.Table); ok {
 			all[table.Title] = table
 		}
@@ -43,14 +46,14 @@ func TestAnswer(t *testing.T) {
 		run  made
 		want []string
 	}{
-		{"as S3", withOrder(Continuous, 3, file(s3)), []string{"Idle neighbours cost booking no throughput up to 2.0 times the memory (13 of them); from there on throughput halves and the p99 takes", "times as long."}},
-		{"until it thrashes", withOrder(Continuous, 3, file(thrashes)), []string{"up to 2.0 times the memory (13 of them); from there on throughput halves", "6 of 6 sweeps ended early, at 5.75 times"}},
-		{"the tail alone", withOrder(Continuous, 3, file(tailOnly)), []string{"no throughput that could be told up to 6.8 times", "but from 2.0 times the memory (13 of them) on the p99 takes"}},
-		{"nothing", withOrder(Continuous, 3, file(never)), []string{"cost booking nothing that could be told, up to 6.8 times the memory (49 of them)."}},
-		{"one sweep", withOrder(Interleaved, 1, file(never)), []string{"In 1 sweep booking had 1.0", "times the p99, with 49 idle neighbours (6.8 times the memory) as with 1; an interval takes three sweeps."}},
-		{"few numbers", few, []string{"With 3.6 times the memory (25 of them) booking has 0.49", "times the p99 that it has with 1; where it begins takes more"}},
-		{"two devices", withOrder(Continuous, 3, file(s3), zram(never)), []string{"On zram the p99 is 0.01"}},
-		{"two devices alike", withOrder(Continuous, 3, file(never), zram(never)), []string{"That zram differs from file could not be told with 6.8 times the memory asked for."}},
+		{"as S3", withOrder(Continuous, 3, file(s3)), []string{"Up to 13 idle neighbours (2.0 times the memory), booking keeps its throughput. Beyond that, throughput halves, and the p99 is ", " times as long."}},
+		{"until it thrashes", withOrder(Continuous, 3, file(thrashes)), []string{"Up to 13 idle neighbours (2.0 times the memory), booking keeps its throughput. Beyond that, throughput halves", "6 of 6 sweeps ended early, at 5.75 times the memory."}},
+		{"the tail alone", withOrder(Continuous, 3, file(tailOnly)), []string{"Beyond 13 idle neighbours (2.0 times the memory), booking's p99 is ", "No loss of throughput was found up to 49 idle neighbours (6.8 times the memory)."}},
+		{"nothing", withOrder(Continuous, 3, file(never)), []string{"No effect of idle neighbours on booking was found, up to 49 idle neighbours (6.8 times the memory)."}},
+		{"one sweep", withOrder(Interleaved, 1, file(never)), []string{"With 49 idle neighbours (6.8 times the memory), compared with 1, booking's p99 ", "Only 1 sweep: no intervals, which require 3."}},
+		{"few numbers", few, []string{"With 25 idle neighbours (3.6 times the memory), booking has 0.49", "times the p99 that it has with 1. Where the change begins is unknown"}},
+		{"two devices", withOrder(Continuous, 3, file(s3), zram(never)), []string{"the p99 on zram is 0.01"}},
+		{"two devices alike", withOrder(Continuous, 3, file(never), zram(never)), []string{"At 6.8 times the memory, no significant difference between zram and file was found."}},
 	} {
 		got := Answer(c.run.run(t))
 		for _, want := range c.want {
@@ -73,6 +76,9 @@ func TestSheet(t *testing.T) {
 	s := Study.Sheet(run, attachmentsOf(run), judgements)
 	var charts []string
 	for _, p := range s.Parts {
+		if long, ok := p.(report.Long); ok {
+			p = long.Part
+		}
 		if c, ok := p.(report.Chart); ok {
 			charts = append(charts, c.Title)
 			if len(c.Marks) == 0 || len(c.Series) == 0 || !slices.ContainsFunc(c.X.Labels, func(l string) bool { return strings.HasSuffix(l, "(6.8)") }) {
@@ -80,10 +86,10 @@ func TestSheet(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"Throughput", "Latency", "Latency, on a logarithmic axis", "Percentiles of latency", "The p99 by policy"}; !slices.Equal(charts, want) {
+	if want := []string{"Throughput", "Percentiles of latency", "p99 latency, by policy", "Mean and greatest latency", "Mean and greatest latency, on a logarithmic axis"}; !slices.Equal(charts, want) {
 		t.Errorf("charts %v, want %v", charts, want)
 	}
-	sweep := tables(s.Parts)["What so many idle neighbours do: file"]
+	sweep := tables(s.Parts)["Latency and throughput, by number of neighbours: file"]
 	if len(sweep.Rows) != 11 || sweep.Rows[4][len(sweep.Columns)-1].Text != "throughput falls, p99 rises" || sweep.Rows[10][len(sweep.Columns)-1].Text != "6 of 6 ended" {
 		t.Errorf("the sweep's table has %d rows: %+v", len(sweep.Rows), sweep.Rows)
 	}
@@ -91,8 +97,8 @@ func TestSheet(t *testing.T) {
 	for _, want := range []string{
 		"6 sweeps of file: throughput fell below a tenth of the first step's", // of the attachment
 		"device_read_bytes: zram has no device below it",
-		"--order interleaved tells the two apart",
-		"Does the swap device matter?", "zram, against file", "How the neighbours answered, by policy", "Do repeats of the same step agree?", "S3.1", "What to set",
+		"--order interleaved separates the two",
+		"Effect of the swap device", "zram compared with file", "Latency of the neighbours, by policy", "Agreement of repeats of the same step", "S3.1", "What to set",
 		"--protect swappiness",
 	} {
 		if !strings.Contains(all, want) {
@@ -124,11 +130,11 @@ func TestSheet(t *testing.T) {
 	}
 }
 
-// A column of what the kernel does not tell is a dash, not nothing.
+// A figure that the kernel does not report is a dash, not nothing.
 func TestAbsentIsNoZero(t *testing.T) {
 	run := withOrder(Continuous, 3, file(s3)).run(t)
 	at := func(s report.Sheet, head string) report.Cell {
-		table := tables(s.Parts)["What went to the device, and what kept the box"]
+		table := tables(s.Parts)["Swap device and memory limit of the box"]
 		i := slices.IndexFunc(table.Columns, func(c report.Column) bool { return c.Head == head })
 		if i < 0 || len(table.Rows) == 0 {
 			t.Fatalf("no column %q", head)
@@ -136,10 +142,10 @@ func TestAbsentIsNoZero(t *testing.T) {
 		return table.Rows[len(table.Rows)-1][i]
 	}
 	if got := at(Study.Sheet(run, attachmentsOf(run), nil), "read, MB/s"); got != report.Absent() {
-		t.Errorf("what is not told reads %+v", got)
+		t.Errorf("a figure that is not reported reads %+v", got)
 	}
 	if got := at(Study.Sheet(run, attachmentsOf(run), nil), "written, MB/s"); got.Text == "0" || got == report.Absent() {
-		t.Errorf("what is told reads %+v", got)
+		t.Errorf("a figure that is reported reads %+v", got)
 	}
 }
 
@@ -183,8 +189,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// What is to be known of a box is on the page: notes, its limit, and what keeping it cost.
-func TestBoxIsTold(t *testing.T) {
+// The page has what is known of a box: notes, its limit, and the cost of keeping it.
+func TestPageHasTheBox(t *testing.T) {
 	const note = "the box is not kept as it was asked for"
 	run := remade(t, withOrder(Continuous, 3, file(s3)), func(trial int, steps []Step) []Step {
 		for i := range steps {
@@ -200,8 +206,8 @@ func TestBoxIsTold(t *testing.T) {
 	s := Study.Sheet(run, attachmentsOf(run), nil)
 	for _, want := range []string{
 		note + " (6 of 78 steps)",
-		"swap is full (1 of 64 MiB) (6 of 78 steps, with these figures or others)",
-		"was ready to run for 1m1s together (6 of 78 steps, with these figures or others)",
+		"swap is full (1 of 64 MiB) (6 of 78 steps, some with other amounts)",
+		"was ready to run for 1m1s together (6 of 78 steps, some with other amounts)",
 		"rule 2 decides of nothing (6 of 78 steps)",
 		"rule 3 decides of nothing (6 of 78 steps)",
 	} {
@@ -214,8 +220,8 @@ func TestBoxIsTold(t *testing.T) {
 	}) {
 		t.Errorf("banners %q", s.Banners)
 	}
-	table := tables(s.Parts)["What went to the device, and what kept the box"]
-	for head, want := range map[string]string{"limit, MiB": "1000", "keeper, %": "2", "used, %": "25"} {
+	table := tables(s.Parts)["Swap device and memory limit of the box"]
+	for head, want := range map[string]string{"limit, MiB": "1000", "keeper CPU, %": "2", "swap used, %": "25"} {
 		i := slices.IndexFunc(table.Columns, func(c report.Column) bool { return c.Head == head })
 		if i < 0 || !strings.HasPrefix(strings.ReplaceAll(table.Rows[3][i].Text, ",", ""), want) {
 			t.Errorf("%s: column %d of %+v", head, i, table.Rows[3])

@@ -9,43 +9,84 @@ import (
 	"tare/stats"
 )
 
-// panels are S3's four: throughput, latency, latency on a logarithmic axis, and
-// percentiles, each by the number of neighbours.
+// panels are throughput and percentiles of latency by number of neighbours: two of the four that
+// S3 (published study of density) has. Where there are several policies, their p99s are a third.
 func (r reading) panels(base arm) []report.Part {
-	arms := slices.Concat([]arm{base}, r.others(base))
-	if base = r.lead(base); !arms[0].measured() {
-		arms = arms[1:]
-	}
-	falls, rises := r.cliffMarks(arms, r.throughputCliff, "throughput falls"), r.cliffMarks(arms, r.tailCliff, "p99 rises")
+	arms := r.drawn(base)
+	lead := r.lead(base)
 	x := r.neighbours(arms)
-	const brackets = "In brackets is the memory asked for over the box's."
-
-	throughput := report.Chart{Title: r.panel("Throughput", base), Note: brackets + " Upright lines are where throughput begins to fall, with their intervals.", X: x, Y: report.Axis{Label: "transactions", Unit: "per second"}, Marks: falls}
-	linear := report.Chart{Title: r.panel("Latency", base), Note: brackets + " The greatest and the mean, each the geometric mean of the sweeps' own.", X: x, Y: report.Axis{Label: "latency", Unit: "ms"}, Marks: rises}
-	log := linear
-	log.Title, log.Y.Log = r.panel("Latency, on a logarithmic axis", base), true
-	log.Note = brackets + " As above, and the least."
-	quantiles := report.Chart{Title: r.panel("Percentiles of latency", base), Note: brackets + " Of all sweeps' requests merged; where a run has several policies, of the first: the p99 of all is below.", X: x, Y: report.Axis{Label: "latency", Unit: "ms", Log: true}, Marks: r.cliffMarks(arms[:1], r.tailCliff, "p99 rises")}
-	tails := report.Chart{Title: r.panel("The p99 by policy", base), Note: brackets, X: x, Y: report.Axis{Label: "p99", Unit: "ms", Log: true}, Marks: rises}
+	throughput := report.Chart{
+		Title: r.panel("Throughput", lead), X: x, Y: report.Axis{Label: "throughput", Unit: "requests/s"},
+		Note:  r.shows(arms, "throughput", r.throughputCliff, fall),
+		Marks: r.cliffMarks(arms, r.throughputCliff, "throughput falls"),
+	}
+	quantiles := report.Chart{
+		Title: r.panel("Percentiles of latency", lead), X: x, Y: report.Axis{Label: "latency", Unit: "ms", Log: true},
+		Method: "Percentiles are over the requests of all sweeps, merged.",
+		Marks:  r.cliffMarks(arms[:1], r.tailCliff, "p99 rises"),
+	}
+	tails := report.Chart{
+		Title: r.panel("p99 latency, by policy", lead), X: x, Y: report.Axis{Label: "p99", Unit: "ms", Log: true},
+		Note:  r.shows(arms, "the p99", r.tailCliff, p99Rises),
+		Marks: r.cliffMarks(arms, r.tailCliff, "p99 rises"),
+	}
 	for _, a := range arms {
 		throughput.Series = append(throughput.Series, series(a, a.policy, "", 1, func(n int) stats.Estimate { return r.throughput(a, n) }))
+		tails.Series = append(tails.Series, series(a, a.policy, "", perMilli, func(n int) stats.Estimate { return r.quantile(a, n, open, 0.99) }))
+	}
+	for _, p := range slices.Backward(percentiles) {
+		quantiles.Series = append(quantiles.Series, series(lead, p.name, "", perMilli, func(n int) stats.Estimate { return r.quantile(lead, n, open, p.q) }))
+	}
+	if len(arms) == 1 {
+		quantiles.Note = r.shows(arms, "the p99", r.tailCliff, p99Rises)
+		return []report.Part{throughput, quantiles}
+	}
+	quantiles.Note = "Percentiles are those of " + lead.policy + "."
+	return []report.Part{throughput, quantiles, tails}
+}
+
+// latencyPanels are the other two of S3: mean and greatest latency, on both kinds of axis.
+func (r reading) latencyPanels(base arm) []report.Part {
+	arms, lead := r.drawn(base), r.lead(base)
+	linear := report.Chart{
+		Title: r.panel("Mean and greatest latency", lead), X: r.neighbours(arms), Y: report.Axis{Label: "latency", Unit: "ms"},
+		Method: "Mean, greatest and least latency are geometric means over sweeps.",
+		Marks:  r.cliffMarks(arms, r.tailCliff, "p99 rises"),
+	}
+	log := linear
+	log.Title, log.Y.Log = r.panel("Mean and greatest latency, on a logarithmic axis", lead), true
+	for _, a := range arms {
 		greatest := series(a, a.policy+", greatest", a.policy, perMilli, func(n int) stats.Estimate { return r.moment(a, n, open, greatestOf) })
 		greatest.Dashed = true
 		mean := series(a, a.policy+", mean", a.policy, perMilli, func(n int) stats.Estimate { return r.moment(a, n, open, meanOf) })
 		linear.Series = append(linear.Series, greatest, mean)
 		log.Series = append(log.Series, greatest, mean)
-		tails.Series = append(tails.Series, series(a, a.policy, "", perMilli, func(n int) stats.Estimate { return r.quantile(a, n, open, 0.99) }))
 	}
-	log.Series = append(log.Series, series(base, base.policy+", least", "least", perMilli, func(n int) stats.Estimate { return r.moment(base, n, open, leastOf) }))
-	for _, p := range slices.Backward(percentiles) {
-		quantiles.Series = append(quantiles.Series, series(base, p.name, "", perMilli, func(n int) stats.Estimate { return r.quantile(base, n, open, p.q) }))
-	}
-	parts := []report.Part{throughput, linear, log, quantiles}
-	if len(arms) > 1 {
-		parts = append(parts, tails)
-	}
-	return parts
+	log.Series = append(log.Series, series(lead, lead.policy+", least", "least", perMilli, func(n int) stats.Estimate { return r.moment(lead, n, open, leastOf) }))
+	return []report.Part{report.Long{Part: linear}, log} // a screen shows the same figures for both
 }
+
+// drawn are the arms of a chart: the base, if it was measured, and what is compared with it.
+func (r reading) drawn(base arm) []arm {
+	if !base.measured() {
+		return r.others(base)
+	}
+	return slices.Concat([]arm{base}, r.others(base))
+}
+
+// shows says in a sentence what the first line of a chart does. Upright lines mark the others.
+func (r reading) shows(arms []arm, figure string, of func(arm) cliff, change func(cliff) string) string {
+	text, on := "No change of "+figure+" was found", ""
+	if len(arms) > 1 {
+		on = " on " + arms[0].policy
+	}
+	if c := of(arms[0]); c.found() {
+		text = fmt.Sprintf("Beyond %s, %s", r.upTo(arms[0], c), change(c))
+	}
+	return text + on + "."
+}
+
+func p99Rises(c cliff) string { return "the p99 " + rise(c) }
 
 // panel titles a chart, with its group and order where the run has several.
 func (r reading) panel(text string, base arm) string {
@@ -55,7 +96,7 @@ func (r reading) panel(text string, base arm) string {
 	return text
 }
 
-// series is a line of an arm. Points from where a sweep ended on are of fewer sweeps, and
+// series is a line of an arm. Points beyond the end of a sweep rest on fewer sweeps, and are
 // hollow.
 func series(a arm, name, group string, scale float64, of func(n int) stats.Estimate) report.Series {
 	s := report.Series{Name: name, Group: group}
@@ -71,7 +112,7 @@ func series(a arm, name, group string, scale float64, of func(n int) stats.Estim
 	return s
 }
 
-// cliffMarks are upright lines where cliffs are.
+// cliffMarks are upright lines where figures begin to change.
 func (r reading) cliffMarks(arms []arm, of func(arm) cliff, what string) []report.Mark {
 	var marks []report.Mark
 	for _, a := range arms {
@@ -91,10 +132,9 @@ func (r reading) cliffMarks(arms []arm, of func(arm) cliff, what string) []repor
 	return marks
 }
 
-// neighbours is the horizontal axis, labelled by the number and by the memory that as
-// many ask for.
+// neighbours is the horizontal axis, labelled by the number and by the memory demand there.
 func (r reading) neighbours(arms []arm) report.Axis {
-	axis := report.Axis{Label: "idle neighbours"}
+	axis := report.Axis{Label: "idle neighbours (times the memory)"}
 	of := arms[0]
 	for _, a := range arms {
 		if a.greatest() > of.greatest() {

@@ -9,7 +9,7 @@ import (
 	"tare/stats"
 )
 
-// published is a figure of S3 and what stands for it in a run.
+// published is a figure of S3 (published study of density) and its counterpart in a run.
 type published struct {
 	name, of string // of is the published figure's, in words
 	unit     string
@@ -30,9 +30,9 @@ func figuresOfS3() []published {
 	}
 	text := func(name string) string { f, _ := c.Figure(name); return f.Text() }
 	return []published{
-		{"memory asked for, until throughput falls", times("neighbours until throughput falls"), "times", func(r reading, a arm) stats.Estimate { return r.throughputCliff(a).overcommit }, 1},
-		{"memory asked for, until it thrashes", times("neighbours until it thrashes"), "times", func(r reading, a arm) stats.Estimate { return r.thrash(a) }, 1},
-		{"memory asked for, at most", times("neighbours at most"), "times", func(r reading, a arm) stats.Estimate { return r.overcommit(a, a.greatest()) }, 1},
+		{"memory demand where throughput falls", times("neighbours until throughput falls"), "times", func(r reading, a arm) stats.Estimate { return r.throughputCliff(a).overcommit }, 1},
+		{"memory demand where it thrashes", times("neighbours until it thrashes"), "times", func(r reading, a arm) stats.Estimate { return r.thrash(a) }, 1},
+		{"greatest memory demand", times("neighbours at most"), "times", func(r reading, a arm) stats.Estimate { return r.overcommit(a, a.greatest()) }, 1},
 		{"throughput lost", text("throughput lost"), "%", func(r reading, a arm) stats.Estimate { return r.lost(a) }, 100},
 		{"mean latency", text("mean latency"), "times", func(r reading, a arm) stats.Estimate { return r.momentRatio(a, a.settled(), open, meanOf) }, 1},
 		{"greatest latency", text("greatest latency"), "times", func(r reading, a arm) stats.Estimate { return r.momentRatio(a, a.settled(), open, greatestOf) }, 1},
@@ -65,9 +65,10 @@ func lossOf(ratio stats.Estimate) stats.Estimate {
 // publishedTable sets S3's figures beside those of this run.
 func (r reading) publishedTable() []report.Part {
 	t := report.Table{
-		Title: "S3's figures and those of this run",
-		Note: "S3's are of its text: numbers of neighbours of 34 GiB on 256 GiB, as memory asked for over the host's, which is what carries over. " +
-			"What is lost, and latencies, are at the greatest number that every sweep went through, against the least; S3 gives no interval.",
+		Title: "Published figures and those of this run",
+		Note:  "S3 (published study of density) gives no intervals. A dash: not reached in this run.",
+		Method: "Figures of S3 are those of its text. Its numbers of neighbours, of 34 GiB each on 256 GiB, are given as memory demand over the host's memory, which carries over to other hosts. " +
+			"Lost throughput and latencies compare the greatest number of neighbours that every sweep completed with the least.",
 		Columns: []report.Column{{Head: "figure"}, {Head: "S3", Number: true}},
 	}
 	var arms []arm
@@ -85,7 +86,7 @@ func (r reading) publishedTable() []report.Part {
 		for _, a := range arms {
 			e := f.ours(r, a)
 			if math.IsNaN(e.Value) {
-				row = append(row, report.Cell{Text: "not reached", Tone: report.Faint})
+				row = append(row, report.Absent())
 				continue
 			}
 			row = append(row, report.Estimated(e, f.scale))

@@ -2,6 +2,7 @@ package density
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,17 +15,19 @@ import (
 )
 
 // Study is what the command and the page need of it. With attachments a page says why sweeps
-// ended and what the kernel did not tell; those that cannot be read are told as a banner.
+// ended and what the kernel did not report. A banner names attachments that cannot be read.
 var Study = kit.Alone(kit.Member{
 	Judge: Judge, Page: page, SoFar: soFar, NextOf: next,
-	Note: "S3 had 256 GiB, neighbours of 34 GiB and a disk of its own to swap to; here all is smaller in proportion. Places are judged by memory asked for over memory granted, not by numbers of neighbours.",
+	Note: "S3 (published study of density) had 256 GiB, neighbours of 34 GiB each, and a disk of its own for swap. " +
+		"Here all is smaller in proportion. Verdicts compare memory demand over memory granted, not numbers of neighbours.",
 })
 
 func page(run record.Run, attached kit.Attachments) report.Sheet {
 	r := read(run, attached)
 	return report.Sheet{
 		Title: r.title(), Answer: r.answer(), Together: report.HoldTogether, Facts: r.facts(), Banners: r.banners(),
-		Parts: slices.Concat(r.parts(), advise.Part(r.advice()), r.untested()), Weight: kit.OwnTime(r.Reading, ", both loads included"),
+		Parts:  slices.Concat(r.parts(), advise.Part(r.advice()), r.untested()),
+		Weight: kit.OwnTime(r.Reading, ", both loads included"),
 	}
 }
 
@@ -44,13 +47,13 @@ func Answer(run record.Run) string { return read(run, nil).answer() }
 func (r reading) answer() string {
 	bases := r.bases()
 	if len(bases) == 0 {
-		return "What idle neighbours cost cannot be told yet: no sweep has ended."
+		return "The effect of idle neighbours is unknown: no sweep has ended yet."
 	}
 	r = r.together(2 + 2*len(r.devices())) // throughput and tail, beside neighbours and on each device
 	a := bases[0]
 	text := r.said(r.lead(a))
 	if !a.measured() {
-		text = fmt.Sprintf("The base, %s, was not measured, so that nothing is set against it. Under %s: %s", r.name(a), r.name(r.lead(a)), text)
+		return fmt.Sprintf("The base, %s, was not measured, so that nothing is compared with it. Under %s: %s", r.name(a), r.name(r.lead(a)), text)
 	}
 	for _, d := range r.devices() {
 		if d.base.policy != a.policy || d.base.order != a.order || d.base.group != a.group {
@@ -65,107 +68,121 @@ func (r reading) answer() string {
 func (r reading) said(a arm) string {
 	throughput, tail := r.throughputCliff(a), r.tailCliff(a)
 	name := a.critical()
-	reach := fmt.Sprintf("%.1f times the memory (%d of them)", r.overcommit(a, a.settled()).Value, a.settled())
+	reach := demand(float64(a.settled()), r.overcommit(a, a.settled()).Value)
 	var text string
 	switch {
 	case throughput.found():
-		text = fmt.Sprintf("Idle neighbours cost %s no throughput up to %s; from there on %s", name, r.upTo(a, throughput), fall(throughput))
-		if tail.found() {
-			text += fmt.Sprintf(" and the p99 %s", rise(tail))
-			if tail.Before != throughput.Before {
-				text += fmt.Sprintf(", from %s on", r.upTo(a, tail))
-			}
+		text = fmt.Sprintf("Up to %s, %s keeps its throughput. Beyond that, %s", r.upTo(a, throughput), name, fall(throughput))
+		switch {
+		case tail.found() && tail.Before == throughput.Before:
+			text += fmt.Sprintf(", and the p99 %s", rise(tail))
+		case tail.found():
+			text += fmt.Sprintf(". Beyond %s, the p99 %s", r.upTo(a, tail), rise(tail))
 		}
 	case tail.found():
-		text = fmt.Sprintf("Idle neighbours cost %s no throughput that could be told up to %s, but from %s on the p99 %s", name, reach, r.upTo(a, tail), rise(tail))
+		text = fmt.Sprintf("Beyond %s, %s's p99 %s. No loss of throughput was found up to %s", r.upTo(a, tail), name, rise(tail), reach)
 	case len(a.numbers) < 2:
-		text = fmt.Sprintf("What %s loses to idle neighbours takes two numbers of them to tell, and there is one, %s: policies alone are compared", name, reach)
+		text = fmt.Sprintf("The effect of idle neighbours on %s is unknown: one number of them was measured, %d. Policies alone are compared", name, a.first())
 	case len(a.sweeps) < fewestForInterval:
-		text = fmt.Sprintf("What idle neighbours cost %s up to %s cannot be told yet: an interval takes three sweeps, and there %s", name, reach, isAre(len(a.sweeps)))
-		if rate, tail := r.throughputRatio(a, a.settled()).Value, r.quantileRatio(a, a.settled(), open, 0.99).Value; rate == rate && tail == tail && a.settled() != a.first() {
-			text = fmt.Sprintf("In %s %s had %.2f times the throughput, and %.2g times the p99, with %d idle neighbours (%.1f times the memory) as with %d; an interval takes three sweeps",
-				report.Counted(len(a.sweeps), "sweep"), name, rate, tail, a.settled(), r.overcommit(a, a.settled()).Value, a.first())
-		}
+		text = r.withoutIntervals(a, reach)
 	case r.worse(a) != "":
-		text = fmt.Sprintf("With %s %s has %s; where it begins takes more numbers of neighbours, or more sweeps, to tell", reach, name, r.worse(a))
+		text = fmt.Sprintf("With %s, %s has %s. Where the change begins is unknown: that requires more numbers of neighbours, or more sweeps", reach, name, r.worse(a))
 	default:
-		text = fmt.Sprintf("Idle neighbours cost %s nothing that could be told, up to %s", name, reach)
+		text = fmt.Sprintf("No effect of idle neighbours on %s was found, up to %s", name, reach)
 	}
 	if all := a.halts(); len(all) > 0 {
-		text += fmt.Sprintf("; %d of %d sweeps ended early", len(all), len(a.sweeps))
+		text += fmt.Sprintf(". %d of %d sweeps ended early", len(all), len(a.sweeps))
 		if _, _, ok := span(all); ok {
-			text += fmt.Sprintf(", at %s times", haltCell(a).Text)
+			text += fmt.Sprintf(", at %s times the memory", haltCell(a).Text)
 		}
 	}
 	return text + "."
 }
 
-// worse says what is told to be worse at the greatest number that every sweep went
-// through than at the least; empty where nothing is.
+// withoutIntervals is the answer of an arm with too few sweeps for an interval.
+func (r reading) withoutIntervals(a arm, reach string) string {
+	only := fmt.Sprintf("Only %s: no intervals, which require %d", report.Counted(len(a.sweeps), "sweep"), fewestForInterval)
+	rate, tail := r.throughputRatio(a, a.settled()).Value, r.quantileRatio(a, a.settled(), open, 0.99).Value
+	if math.IsNaN(rate) || math.IsNaN(tail) || a.settled() == a.first() {
+		return fmt.Sprintf("The effect of idle neighbours on %s is unknown up to %s. %s", a.critical(), reach, only)
+	}
+	same := func(ratio float64) bool { return math.Abs(ratio-1) <= r.Report.SmallestEffect }
+	p99, throughput := fmt.Sprintf("is %.2g times as long", tail), fmt.Sprintf("throughput is %.2f times as high", rate)
+	if same(tail) {
+		p99 = "does not change"
+	}
+	if same(rate) {
+		throughput = "throughput does not change"
+	}
+	return fmt.Sprintf("With %s, compared with %d, %s's p99 %s; %s. %s", reach, a.first(), a.critical(), p99, throughput, only)
+}
+
+// worse says which figures are significantly worse at the greatest number that every sweep
+// completed than at the least. It is empty where none is.
 func (r reading) worse(a arm) string {
-	var told []string
+	var worse []string
 	if e := r.throughputRatio(a, a.settled()); e.Known() && e.Interval.High < 1-r.Report.SmallestEffect {
-		told = append(told, report.Said(e, 1)+" times the throughput")
+		worse = append(worse, report.Said(e, 1)+" times the throughput")
 	}
 	if e := r.quantileRatio(a, a.settled(), open, 0.99); e.Known() && e.Interval.Low > 1+r.Report.SmallestEffect {
-		told = append(told, report.Said(e, 1)+" times the p99")
+		worse = append(worse, report.Said(e, 1)+" times the p99")
 	}
-	if len(told) == 0 {
+	if len(worse) == 0 {
 		return ""
 	}
-	return strings.Join(told, " and ") + fmt.Sprintf(" that it has with %d", a.first())
+	return strings.Join(worse, " and ") + fmt.Sprintf(" that it has with %d", a.first())
 }
 
-func isAre(n int) string {
-	if n == 1 {
-		return "is 1"
+// demand is a number of neighbours with the memory demand there.
+func demand(neighbours, overcommit float64) string {
+	noun := "neighbours"
+	if neighbours == 1 {
+		noun = "neighbour"
 	}
-	return fmt.Sprintf("are %d", n)
+	return fmt.Sprintf("%g idle %s (%.1f times the memory)", neighbours, noun, overcommit)
 }
 
-// upTo is the last place that is as before, and its number.
-func (r reading) upTo(a arm, c cliff) string {
-	return fmt.Sprintf("%.1f times the memory (%g of them)", r.overcommitAt(a, c.Before), c.Before)
-}
+// upTo is the last place before a change.
+func (r reading) upTo(a arm, c cliff) string { return demand(c.Before, r.overcommitAt(a, c.Before)) }
 
-// fall and rise say what happens past a cliff.
+// fall and rise say what happens beyond a change.
 func fall(c cliff) string {
 	times := c.Times.Value
 	switch {
 	case c.Shape == stats.RampChange:
-		return fmt.Sprintf("throughput falls steadily, to %.2g %% of what it was at the end", 100*times)
+		return fmt.Sprintf("throughput falls steadily, to %.2g %% at the end", 100*times)
 	case times < 0.1:
-		return fmt.Sprintf("throughput falls to %.2g %% of what it was", 100*times)
+		return fmt.Sprintf("throughput falls to %.2g %%", 100*times)
 	case times > 0.45 && times < 0.55:
 		return "throughput halves"
 	}
-	return fmt.Sprintf("%.0f %% of throughput is lost", 100*(1-times))
+	return fmt.Sprintf("throughput falls by %.0f %%", 100*(1-times))
 }
 
 func rise(c cliff) string {
 	if c.Shape == stats.RampChange {
-		return fmt.Sprintf("rises to %.2g times as long at the end", c.Times.Value)
+		return fmt.Sprintf("rises steadily, to %.2g times as long at the end", c.Times.Value)
 	}
-	return fmt.Sprintf("takes %.2g times as long", c.Times.Value)
+	return fmt.Sprintf("is %.2g times as long", c.Times.Value)
 }
 
-// deviceSaid says whether another swap device changes it, where both reached.
+// deviceSaid compares the base's swap device with another, at the greatest number of neighbours of both.
 func (r reading) deviceSaid(d compared) string {
 	both := shared(d.base, d.other)
-	name := d.other.factor(FactorSwap)
+	name, base := d.other.factor(FactorSwap), d.base.factor(FactorSwap)
 	if len(both) == 0 {
-		return fmt.Sprintf("Whether %s is better cannot be told.", name)
+		return fmt.Sprintf("%s cannot be compared with %s: they have no number of neighbours in common.", name, base)
 	}
 	n := both[len(both)-1]
 	rate, tail := r.throughputAgainst(d.base, d.other, n), r.quantileAgainst(d.base, d.other, n, open, 0.99)
-	at := fmt.Sprintf("with %.1f times the memory asked for", r.overcommit(d.base, n).Value)
+	at := fmt.Sprintf("At %.1f times the memory,", r.overcommit(d.base, n).Value)
 	switch {
 	case tail.ToldFrom(1):
-		return fmt.Sprintf("On %s the p99 is %s times that on %s %s.", name, report.Said(tail, 1), d.base.factor(FactorSwap), at)
+		return fmt.Sprintf("%s the p99 on %s is %s times that on %s.", at, name, report.Said(tail, 1), base)
 	case rate.ToldFrom(1):
-		return fmt.Sprintf("On %s throughput is %s times that on %s %s.", name, report.Said(rate, 1), d.base.factor(FactorSwap), at)
+		return fmt.Sprintf("%s throughput on %s is %s times that on %s.", at, name, report.Said(rate, 1), base)
 	}
-	return fmt.Sprintf("That %s differs from %s could not be told %s.", name, d.base.factor(FactorSwap), at)
+	return fmt.Sprintf("%s no significant difference between %s and %s was found.", at, name, base)
 }
 
 // next proposes what to run after a run.
@@ -233,14 +250,15 @@ func (r reading) banners() []string {
 			more = append(more, fmt.Sprintf("ended early: %s of %s: %s", report.Counted(n, "sweep"), r.name(a), why))
 		}
 		if a.order == Continuous && (r.throughputCliff(a).found() || r.tailCliff(a).found()) {
-			more = append(more, "order: neighbours were added one after another, so that what drifts with time looks as they do; --order interleaved tells the two apart")
+			more = append(more, "order: neighbours were added one after another, so drift over time looks like their effect. --order interleaved separates the two")
 		}
-		more = append(more, a.untold()...)
+		more = append(more, a.unreported()...)
 		if n := a.repeated(); n > 0 {
-			more = append(more, fmt.Sprintf("disturbed: in %s the loads of a step were made again %s, for something foreign to them: what came before is not kept", r.name(a), timesText(n)))
+			more = append(more, fmt.Sprintf("disturbed: %s: the loads of a step were repeated %s, because other programs disturbed them. The disturbed loads were discarded", r.name(a), timesText(n)))
 		}
 		if n, steps := a.overHalf(); n > 0 {
-			more = append(more, fmt.Sprintf("swap of %s was more than half full at the end of %d of %s: above half (of all the host's swap) the kernel gives up the place there of each page that is used again, so that all that leaves is written: give a larger --swap-size", r.name(a), n, report.Counted(steps, "step")))
+			more = append(more, fmt.Sprintf("swap of %s was more than half full at the end of %d of %s: above half of all the host's swap, the kernel gives up the slot of each page that is used again. "+
+				"Such a page is written once more when it leaves. Set a larger --swap-size", r.name(a), n, report.Counted(steps, "step")))
 		}
 		for _, note := range a.notes() {
 			more = append(more, fmt.Sprintf("box of %s: %s", r.name(a), note))
@@ -248,14 +266,14 @@ func (r reading) banners() []string {
 	}
 	for _, a := range r.arms {
 		if n := len(slices.DeleteFunc(slices.Clone(a.sweeps), func(s sweep) bool { return !s.tainted })); n > 0 {
-			more = append(more, fmt.Sprintf("%s: its figures rest on %s, %d of which tainted: none was undisturbed", r.name(a), report.Counted(len(a.sweeps), "sweep"), n))
+			more = append(more, fmt.Sprintf("tainted: no sweep of %s was undisturbed: its figures rest on %s that others disturbed", r.name(a), report.Counted(n, "sweep")))
 		}
 	}
 	return report.RunBanners(r.Reading, more...)
 }
 
-// notes are what is to be known of an arm's box, each with the steps that it is of. Those
-// that differ in amounts alone are one, and its amounts are those of the first.
+// notes are remarks on an arm's box, each with the number of steps that have it. Notes that
+// differ in amounts alone are merged, with the amounts of the first.
 func (a arm) notes() []string {
 	type note struct {
 		text  string
@@ -283,22 +301,22 @@ func (a arm) notes() []string {
 			}
 		}
 	}
-	var told []string
+	var texts []string
 	for _, n := range all {
 		with := ""
 		if n.alike {
-			with = ", with these figures or others"
+			with = ", some with other amounts"
 		}
-		told = append(told, fmt.Sprintf("%s (%d of %s%s)", n.text, n.steps, report.Counted(steps, "step"), with))
+		texts = append(texts, fmt.Sprintf("%s (%d of %s%s)", n.text, n.steps, report.Counted(steps, "step"), with))
 	}
-	return told
+	return texts
 }
 
 // amounts are what notes that are alike may differ in: numbers with a unit, durations, and how many
 // containers it is of and which is the first. Other numbers name things, such as a rule.
 var amounts = regexp.MustCompile(`\(containers: [^)]*\)|[0-9]+(\.[0-9]+)?( of [0-9]+(\.[0-9]+)?)? (%|[KMGT]iB\b|[mu]?s\b)|\b([0-9]+(\.[0-9]+)?(h|ms|m|us|µs|ns|s))+\b`)
 
-// overHalf is at the end of how many steps swap was more than half full.
+// overHalf counts the steps at whose end swap was more than half full.
 func (a arm) overHalf() (n, steps int) {
 	for _, s := range a.sweeps {
 		for _, step := range s.steps {
@@ -327,8 +345,8 @@ func timesText(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// untold are the figures that the kernel did not tell, by the reason.
-func (a arm) untold() []string {
+// unreported are the figures that the kernel did not report, by the reason.
+func (a arm) unreported() []string {
 	by := map[string][]string{}
 	for _, s := range a.sweeps {
 		for _, step := range s.steps {
@@ -342,7 +360,7 @@ func (a arm) untold() []string {
 	var all []string
 	for why, names := range by {
 		slices.Sort(names)
-		all = append(all, fmt.Sprintf("not told: %s: %s", strings.Join(names, ", "), why))
+		all = append(all, fmt.Sprintf("not reported: %s: %s", strings.Join(names, ", "), why))
 	}
 	return all
 }

@@ -86,7 +86,7 @@ type Step struct {
 	// Notes are what is to be known of the box: that it could not be kept as it was asked
 	// for, that the host has swap of its own.
 	Notes []string `json:"notes,omitempty"`
-	// Absent are figures above that the kernel does not tell, by JSON name, with the reason.
+	// Absent are figures above that the kernel does not report, by JSON name, with the reason.
 	Absent map[string]string `json:"absent,omitempty"`
 }
 
@@ -197,12 +197,12 @@ const stoppedText = "stopped"
 // load nothing was answered: such an end is a figure of throughput, as others are not.
 const unansweredText = "unanswered"
 
-// overHalf tells whether swap on a device was more than half full.
+// overHalf reports whether swap on a device was more than half full.
 func (s *Step) overHalf(kind string) bool {
 	return kind != string(platform.SwapZRAM) && 2*s.SwapUsed > s.SwapSize
 }
 
-// unanswered tells whether that is why a sweep ended at a step.
+// unanswered reports whether that is why a sweep ended at a step.
 func (s *Step) unanswered() bool {
 	return strings.HasPrefix(s.Stop, "it thrashes") && strings.Contains(s.Stop, errUnanswered.Error())
 }

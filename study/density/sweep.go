@@ -52,11 +52,11 @@ func (s *ascent) all(ctx context.Context) ([]Step, error) {
 	return steps, nil
 }
 
-// isFirst tells that all other steps are set against the one of this number: the least
-// that is asked for, in whichever trial. A trial of the lab's warm-up has no other.
+// isFirst reports whether all other steps are compared with the one of this number: the least number,
+// in whichever trial. A trial of the lab's warm-up has no other.
 func (s *ascent) isFirst(n int) bool { return n == s.Options.Neighbours[0] || s.bench.WarmUp() }
 
-// line tells of a step in a few words.
+// line is a step in a few words.
 func line(s Step) string {
 	text := report.Counted(s.Neighbours, "neighbour")
 	if s.Overcommit > 0 { // it was read before the step ended
@@ -103,7 +103,7 @@ type ended struct{ why string }
 func (e *ended) Error() string { return e.why }
 
 // within does a part of a step, guarded. The error is an [*ended] where that part was
-// ended by too little memory, but in the first step, which all else is set against: by a
+// ended by too little memory, but in the first step, which all others are compared with: by a
 // program, too, that was killed since there were killed of them, whether anything failed
 // by that or not. One that lies idle is missed by nobody.
 func (s *ascent) within(ctx context.Context, first bool, killed int64, do func(ctx context.Context) error) error {
@@ -113,7 +113,7 @@ func (s *ascent) within(ctx context.Context, first bool, killed int64, do func(c
 	if ctx.Err() != nil || errors.As(err, new(*lab.Unrestored)) {
 		return err
 	}
-	reading, unread := s.in.Read(ctx) // in danger, it tells all the same
+	reading, unread := s.in.Read(ctx) // a box in danger is read as well
 	if err == nil {
 		err = unread
 	}
@@ -162,7 +162,7 @@ func (s *ascent) grow(ctx context.Context, to int, first bool) error {
 // the first step alone.
 func troubled(noise load.ActivationResult, asking error, first bool) error {
 	if asking != nil {
-		return fmt.Errorf("ask the neighbours: %w", asking)
+		return fmt.Errorf("load the neighbours: %w", asking)
 	}
 	if first && noise.Failed() > 0 {
 		return fmt.Errorf("%d of the neighbours' requests failed, the first by: %w", noise.Failed(), noise.FirstError)
@@ -181,7 +181,7 @@ func (s *ascent) measure(ctx context.Context, step *Step, first bool) error {
 	loading := s.ahead(func() error { return s.loads(ctx, step, first) })
 	step.Elapsed = time.Since(began)
 	after, err := s.in.Read(context.WithoutCancel(ctx))
-	if !after.At.IsZero() { // in danger, it tells all the same
+	if !after.At.IsZero() { // a box in danger is read as well
 		step.account(before, after, s.memory)
 	}
 	return firstError(loading, err)
@@ -205,10 +205,12 @@ func (s *ascent) ahead(load func() error) error {
 // the turn after the last one's: what was learnt of the turns before is no answer to those
 // that count, and nobody who is asked by turns is left out, or asked again too soon.
 func (s *ascent) asked(end <-chan struct{}) load.ActivationOptions {
-	return load.ActivationOptions{Pattern: s.pattern, Think: s.Think, Open: !s.IdleClosed, Burst: s.Burst, Seed: s.bench.Seed(), After: s.turns, End: end}
+	return load.ActivationOptions{
+		Pattern: s.pattern, Think: s.Think, Open: !s.IdleClosed, Burst: s.Burst, Seed: s.bench.Seed(), After: s.turns, End: end,
+	}
 }
 
-// ask begins to ask the neighbours; stop ends it and tells what came of it.
+// ask begins to send requests to the neighbours; stop ends that and returns the result.
 func (s *ascent) ask(ctx context.Context) (stop func() (load.ActivationResult, error)) {
 	if len(s.herd.targets) == 0 {
 		return func() (load.ActivationResult, error) { return load.ActivationResult{}, nil }
@@ -263,7 +265,7 @@ func (s *ascent) serve(ctx context.Context, step *Step, first bool) error {
 		result, err := s.service.load(ctx, l.open, l.last)
 		*l.to = answers(result)
 		if l.to.Elapsed == 0 {
-			l.to.Elapsed = time.Since(began) // it ran, and was ended before it told how long
+			l.to.Elapsed = time.Since(began) // it ran, and was ended before it recorded how long
 		}
 		if err != nil {
 			return s.service.running.Err.WithLastLine(err)

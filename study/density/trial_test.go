@@ -95,7 +95,7 @@ func TestASweep(t *testing.T) {
 		t.Errorf("kept: %v, %v", f.bench.Histograms, f.bench.Samples)
 	}
 	if len(f.bench.Lines) != 2 || !strings.Contains(f.bench.Lines[0], "1 neighbour,") {
-		t.Errorf("told %q", f.bench.Lines)
+		t.Errorf("lines %q", f.bench.Lines)
 	}
 }
 
@@ -204,7 +204,7 @@ func TestTheNeighboursTurnsGoOn(t *testing.T) {
 	}
 }
 
-// Neighbours whose requests fail, be it while the box comes to rest, are told beside the
+// Neighbours whose requests fail, be it while the box comes to rest, are reported beside the
 // service's own failure, and end the first step alone.
 func TestTroubleWithTheNeighbours(t *testing.T) {
 	failed := load.ActivationResult{Result: load.Result{Errors: map[string]int64{load.KindConnect: 2}, FirstError: errUnanswered}}
@@ -265,7 +265,7 @@ func TestTheWarmUpIsShort(t *testing.T) {
 	}
 }
 
-// Interleaved, the step that all others are set against is another trial's: where memory
+// Interleaved, the step that all others are compared with is another trial's: where memory
 // ends, this one has found that, and stands.
 func TestWhatStopsAnInterleavedTrial(t *testing.T) {
 	for name, of := range map[string]func(*fixture){

@@ -18,10 +18,10 @@ func TestBaseNotMeasured(t *testing.T) {
 		return strings.Contains(trial.Condition, "@"+base+",")
 	})
 	s := Study.Sheet(run, attachmentsOf(run), nil)
-	if !strings.HasPrefix(s.Answer, "The base, file, was not measured, so that nothing is set against it. Under zram: Idle neighbours cost") {
+	if !strings.HasPrefix(s.Answer, "The base, file, was not measured, so that nothing is compared with it. Under zram: Up to 13 idle neighbours") {
 		t.Errorf("the answer is %q", s.Answer)
 	}
-	rows := tables(s.Parts)["By policy: where it begins, and what it comes to"].Rows
+	rows := tables(s.Parts)["Where throughput falls and latency rises, by policy"].Rows
 	if len(rows) != 2 || rows[0][0].Text != "file" || rows[1][0].Text != "zram" {
 		t.Fatalf("rows: %v", rows)
 	}
@@ -31,7 +31,7 @@ func TestBaseNotMeasured(t *testing.T) {
 		}
 	}
 	for title := range tables(s.Parts) {
-		if strings.Contains(title, "against") {
+		if strings.Contains(title, "compared with") {
 			t.Errorf("a table of %q", title)
 		}
 	}
@@ -50,7 +50,7 @@ func TestEndedBeforeAnyReading(t *testing.T) {
 		return []Step{steps[0], {Neighbours: steps[1].Neighbours, Stop: "killed"}}
 	})
 	s := Study.Sheet(run, attachmentsOf(run), nil)
-	rows := tables(s.Parts)["What so many idle neighbours do"].Rows
+	rows := tables(s.Parts)["Latency and throughput, by number of neighbours"].Rows
 	if last := rows[len(rows)-1]; len(rows) != 2 || last[1].Text != report.Absent().Text || last[len(last)-1].Text != "6 of 6 ended" {
 		t.Errorf("rows: %v", rows)
 	}
@@ -61,6 +61,6 @@ func TestEndedBeforeAnyReading(t *testing.T) {
 		t.Errorf("the answer is %q", s.Answer)
 	}
 	if got := line(Step{Neighbours: 5, Stop: "killed"}); got != "5 neighbours; the sweep stops here: killed" {
-		t.Errorf("told: %q", got)
+		t.Errorf("the line is %q", got)
 	}
 }

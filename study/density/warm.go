@@ -15,7 +15,7 @@ import (
 	"tare/stats"
 )
 
-// Covariates of a trial that tell how its critical service was warmed.
+// Covariates of a trial: how its critical service was warmed.
 const (
 	covariateRounds = "warm_rounds" // made before the first step
 	covariateSteady = "warm_steady" // 1 where throughput was steady after the last; else 0
@@ -71,8 +71,8 @@ func (s *ascent) warm(ctx context.Context) (warmth, error) {
 	return w, nil
 }
 
-// steady tells whether the last rounds came to the same throughput: within their intervals,
-// or closely, and without a gain in the last.
+// steady reports whether the last rounds had the same throughput, within their intervals or closely,
+// and without a gain in the last.
 func steady(rounds []stats.Estimate) bool {
 	if len(rounds) < steadyRounds {
 		return false
@@ -109,14 +109,15 @@ func (w warmth) keep(b lab.Bench) {
 	b.Covariate(covariateSteady, is)
 }
 
-// warmthOf reads it back; false where a trial tells of no round.
+// warmthOf reads it back; false where a trial has no round.
 func warmthOf(t record.Trial) (warmth, bool) {
 	w := warmth{int(t.Covariates[covariateRounds]), t.Covariates[covariateSteady] != 0}
 	return w, w.rounds > 0
 }
 
-// warmed says how a run's services were warmed; empty where nothing tells.
-func (r reading) warmed() string {
+// warmed says how a run's services were warmed, and, as a note, how many were not warm at the end.
+// Both are empty where no trial has it.
+func (r reading) warmed() (note, method string) {
 	var rounds []int
 	unsteady, bound := 0, ""
 	for _, a := range r.arms {
@@ -131,18 +132,21 @@ func (r reading) warmed() string {
 		}
 	}
 	if len(rounds) == 0 {
-		return ""
+		return "", ""
 	}
 	least, most := slices.Min(rounds), slices.Max(rounds)
 	took := report.Counted(most, "round")
 	if least != most {
 		took = fmt.Sprintf("%d to %s", least, took)
 	}
-	text := fmt.Sprintf(" Before a trial's first step the service was loaded in rounds (at most %s) until %d after one another had the same throughput, within their intervals or %g %%, and the last none that was more than %g %% above the others: that took %s", bound, steadyRounds, 100*steadyWithin, 100*steadyRise, took)
+	method = fmt.Sprintf(" Before the first step of a trial the service was loaded in rounds (at most %s), until %d successive rounds had the same throughput, "+
+		"within their intervals or %g %%, and the last was at most %g %% above the others. That took %s.",
+		bound, steadyRounds, 100*steadyWithin, 100*steadyRise, took)
 	if unsteady > 0 {
-		text += fmt.Sprintf(", and in %d of %s it did not come to that: there the first steps may be the least warm", unsteady, report.Counted(len(rounds), "trial"))
+		note = fmt.Sprintf(" In %d of %s throughput was not steady after the warm-up, so their first steps may be too slow.",
+			unsteady, report.Counted(len(rounds), "trial"))
 	}
-	return text + "."
+	return note, method
 }
 
 // warming is the most that all rounds take.

@@ -62,7 +62,7 @@ func TestRoundsThatScatterAreSteadyWithinTheirIntervals(t *testing.T) {
 		{"scattered, and known not to be", []stats.Estimate{round(100, 1), round(88, 1), round(95, 1)}, false},
 		{"scattered, and not known", []stats.Estimate{round(100, math.NaN()), round(88, 8), round(95, 8)}, false},
 		{"a gain within intervals", []stats.Estimate{round(88, 20), round(90, 20), round(95, 20)}, false},
-		{"close, and told apart", []stats.Estimate{round(100, 0.1), round(99, 0.1), round(98, 0.1)}, true},
+		{"close, and significantly different", []stats.Estimate{round(100, 0.1), round(99, 0.1), round(98, 0.1)}, true},
 	} {
 		if got := steady(c.rounds); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
@@ -70,12 +70,11 @@ func TestRoundsThatScatterAreSteadyWithinTheirIntervals(t *testing.T) {
 	}
 }
 
-// The page tells how services were warmed, and how often something foreign had a step made
-// again.
-func TestThePageTellsOfTheWarmingAndOfRepeats(t *testing.T) {
+// The page says how services were warmed, and how often disturbances had a step repeated.
+func TestPageHasTheWarmingAndRepeats(t *testing.T) {
 	run := withOrder(Continuous, 3, file(s3)).run(t)
-	if page := text(t, Study.Sheet(run, attachmentsOf(run), nil)); strings.Contains(page, "in rounds") || strings.Contains(page, "made again") {
-		t.Errorf("the page tells of what did not come to pass:\n%s", page)
+	if page := text(t, Study.Sheet(run, attachmentsOf(run), nil)); strings.Contains(page, "in rounds") || strings.Contains(page, "were repeated") {
+		t.Errorf("the page has what did not happen:\n%s", page)
 	}
 	for i := range run.Conditions {
 		run.Conditions[i].Factors[factorWarm] = "6 of 3s"
@@ -86,21 +85,21 @@ func TestThePageTellsOfTheWarmingAndOfRepeats(t *testing.T) {
 	last := run.Trials[len(run.Trials)-1].Covariates
 	last[covariateRounds], last[covariateSteady], last[lab.StepsRepeated] = 6, 0, 7
 	page := text(t, Study.Sheet(run, attachmentsOf(run), nil))
-	for _, want := range []string{"(at most 6 of 3s) until 3 after one another had the same throughput, within their intervals or 5 %, and the last none that was more than 2 % above the others: that took 2 to 6 rounds, and in 1 of", "in file the loads of a step were made again 7 times"} {
+	for _, want := range []string{"(at most 6 of 3s), until 3 successive rounds had the same throughput, within their intervals or 5 %, and the last was at most 2 % above the others. That took 2 to 6 rounds.", "In 1 of 6 trials throughput was not steady after the warm-up", "file: the loads of a step were repeated 7 times"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
 		}
 	}
 }
 
-// What is not warmed tells of no round, and what warming may take is in an estimate.
+// A service that is not warmed has no rounds, and the time of warming is in an estimate.
 func TestWarmingIsCounted(t *testing.T) {
 	f := newFixture(1)
 	f.o.Warm = 0
 	if err := f.run(t); err != nil {
 		t.Fatal(err)
 	}
-	if _, told := f.bench.Covariates[covariateSteady]; told || f.bench.Covariates[covariateRounds] != 0 {
+	if _, kept := f.bench.Covariates[covariateSteady]; kept || f.bench.Covariates[covariateRounds] != 0 {
 		t.Errorf("kept %v", f.bench.Covariates)
 	}
 	without, err := Design(f.o)
