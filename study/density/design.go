@@ -241,7 +241,7 @@ func (b *builder) findNoise(s workload.Subject) (noise, error) {
 		if b.sharesPorts() {
 			for _, port := range program.Ports {
 				if slices.Contains(b.critical.ports, port) {
-					return noise{}, kit.Usagef("--first-port %d: neighbour %d would have port %d, which belongs to %s", b.FirstPort, i+1, port, b.critical.name())
+					return noise{}, kit.Usagef("--first-port %d: neighbour %d would have port %d, which is %s's", b.FirstPort, i+1, port, b.critical.name())
 				}
 			}
 		}

@@ -21,7 +21,7 @@ type ApplyOptions struct {
 	Seed   int64         // of the order within each pair
 	// Journal is where changes are written down before they are made.
 	Journal *Journal
-	// Progress is told what is done, in a line each; it may be nil.
+	// Progress receives a line for each thing done; it may be nil.
 	Progress func(string)
 }
 
@@ -76,11 +76,11 @@ func (o ApplyOptions) Duration() time.Duration {
 	return time.Duration(2*o.Pairs) * (o.Window + o.Settle)
 }
 
-// Check refuses options by which nothing could be told.
+// Check refuses options that could not give a result.
 func (o ApplyOptions) Check() error {
 	switch {
 	case o.Pairs < FewestPairs:
-		return kit.Usagef("%d pairs of windows: want at least %d, by which an effect can be told from chance", o.Pairs, FewestPairs)
+		return kit.Usagef("%d pairs of windows: want at least %d, the fewest for a significant result", o.Pairs, FewestPairs)
 	case o.Window < Shortest:
 		return kit.Usagef("windows of %v: want at least %v", o.Window, Shortest)
 	case o.Settle < 0:
@@ -91,12 +91,11 @@ func (o ApplyOptions) Check() error {
 	return nil
 }
 
-// Apply tries a proposal's actions one after the other, until one helps: each
-// is made and taken back in turns, in an order drawn for each pair of windows, and what both
-// sides had, and whoever else is concerned, is compared. What helped is made once more and stays; see [judge] for the rule. What
-// did not is given back, and so is everything where ctx ends or somebody else
-// changes the same files. The error is of what could not be done or given back;
-// what had been tried until then is returned with it.
+// Apply tries a proposal's actions one after the other, until one helps. Each is applied and reverted in
+// turns, in an order drawn for each pair of windows, and all containers concerned are compared.
+// An action that helped is applied once more and stays; see [judge] for the rule. Any other is
+// reverted, and so is everything where ctx ends or another program changes the same files.
+// The error is what could not be applied or reverted; what was tried until then is returned with it.
 func Apply(ctx context.Context, w *Watched, p *Proposal, o ApplyOptions) (*Applied, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -116,7 +115,9 @@ func Apply(ctx context.Context, w *Watched, p *Proposal, o ApplyOptions) (*Appli
 		if err != nil {
 			return a, err
 		}
-		t := &trial{Trial: Trial{Action: action, Concerned: all}, watched: w, proposal: p, options: o, recording: recording, random: random}
+		t := &trial{
+			Trial: Trial{Action: action, Concerned: all}, watched: w, proposal: p, options: o, recording: recording, random: random,
+		}
 		err = t.run(ctx)
 		a.Trials = append(a.Trials, t.Trial)
 		if errors.Is(err, ErrStopped) {
@@ -164,9 +165,9 @@ func (t *trial) run(ctx context.Context) (err error) {
 			return
 		}
 		if undo := all.Undo(); undo != nil {
-			t.tell("%v", undo)
+			t.report("%v", undo)
 			var foreign *cgroup.Foreign
-			if !errors.As(err, &foreign) || !errors.As(undo, &foreign) { // or it is told by err already
+			if !errors.As(err, &foreign) || !errors.As(undo, &foreign) { // or err reports it already
 				err = errors.Join(err, undo)
 			}
 			if slices.ContainsFunc(all, cgroup.Change.Made) {
@@ -184,14 +185,14 @@ func (t *trial) run(ctx context.Context) (err error) {
 				return err
 			}
 		}
-		t.tell("%s: pair %d of %d", t.Kind, pair+1, t.options.Pairs)
+		t.report("%s: pair %d of %d", t.Kind, pair+1, t.options.Pairs)
 	}
 	t.Judged = judge(t.Windows, fairShare(t.watched.Subjects, t.proposal.Victims, t.proposal.Culprits), t.Concerned, t.options.Seed)
 	if !t.Kept {
 		return nil
 	}
 	if err := all.Make(); err != nil {
-		t.Kept, t.Why = false, "it helped, and could not be made again: "+err.Error()
+		t.Kept, t.Why = false, "it helped, but could not be applied again: "+err.Error()
 		return err
 	}
 	return t.options.Journal.end(len(entries), true)
@@ -244,7 +245,7 @@ func windowOf(r *bursts.Reading, pair int, with bool, p *Proposal, all []Concern
 	return w
 }
 
-func (t *trial) tell(format string, args ...any) {
+func (t *trial) report(format string, args ...any) {
 	if t.options.Progress != nil {
 		t.options.Progress(fmt.Sprintf(format, args...))
 	}

@@ -19,7 +19,7 @@ const (
 	Mixed    Behaviour = "mixed" // neither, or both
 )
 
-// Evidence is what a container's behaviour is told by.
+// Evidence holds the figures by which a container's behaviour is classified.
 type Evidence struct {
 	Span time.Duration
 	// Share is the CPU time, in CPUs; Wanted that with the time of waiting for one.
@@ -85,29 +85,30 @@ func longShare(h *bursts.Histogram, long time.Duration) float64 {
 	return longer / all
 }
 
-// Classify tells a behaviour, and by what. cpus is how many it may use.
+// Classify gives a behaviour, and the reason. cpus is how many the container may use.
 func Classify(e Evidence, cpus int, t Thresholds) (Behaviour, string) {
 	switch {
 	case e.Share < t.IdleShare && e.Wanted < t.HighDemand && e.Wakeups < t.IdleWakeups:
-		return Idle, fmt.Sprintf("%s of a CPU, woken %s times a second", percent(e.Share), digits(e.Wakeups))
+		return Idle, fmt.Sprintf("%s of a CPU, %s wake-ups/s", percent(e.Share), digits(e.Wakeups))
 	case e.LongShare >= t.LongShare && e.Wanted >= t.HighDemand:
-		return CPUBound, fmt.Sprintf("%s of its CPU time in bursts longer than %v, wants %s CPUs", percent(e.LongShare), t.LongBurst, digits(e.Wanted))
+		return CPUBound, fmt.Sprintf("%s of CPU time in bursts longer than %v, demand %s CPUs", percent(e.LongShare), t.LongBurst, digits(e.Wanted))
 	}
 	var not string
 	switch demand := e.Share / float64(max(1, cpus)); {
 	case e.Unhindered < t.Wakeups:
-		not = fmt.Sprintf("woken %s times a second, under %s", digits(e.Unhindered), digits(t.Wakeups))
+		not = fmt.Sprintf("%s wake-ups/s, under %s", digits(e.Unhindered), digits(t.Wakeups))
 	case e.BurstMedian > t.BurstMedian:
-		not = fmt.Sprintf("bursts of %v in the middle, over %v", kit.Short(e.BurstMedian), t.BurstMedian)
+		not = fmt.Sprintf("burst p50 %v, over %v", kit.Short(e.BurstMedian), t.BurstMedian)
 	case e.BurstP99 > t.BurstP99:
-		not = fmt.Sprintf("bursts of %v at the 99th percentile, over %v", kit.Short(e.BurstP99), t.BurstP99)
+		not = fmt.Sprintf("burst p99 %v, over %v", kit.Short(e.BurstP99), t.BurstP99)
 	case demand > t.LowDemand:
 		not = fmt.Sprintf("uses %s of its CPUs, over %s", percent(demand), percent(t.LowDemand))
 	default:
 		if e.Unhindered > 2*e.Wakeups {
-			return Critical, fmt.Sprintf("would be woken %s times a second if it did not wait, bursts of %v in the middle, %s of a CPU", digits(e.Unhindered), kit.Short(e.BurstMedian), percent(e.Share))
+			return Critical, fmt.Sprintf("%s wake-ups/s if it did not wait, burst p50 %v, %s of a CPU",
+				digits(e.Unhindered), kit.Short(e.BurstMedian), percent(e.Share))
 		}
-		return Critical, fmt.Sprintf("woken %s times a second, bursts of %v in the middle, %s of a CPU", digits(e.Wakeups), kit.Short(e.BurstMedian), percent(e.Share))
+		return Critical, fmt.Sprintf("%s wake-ups/s, burst p50 %v, %s of a CPU", digits(e.Wakeups), kit.Short(e.BurstMedian), percent(e.Share))
 	}
 	return Mixed, not
 }

@@ -51,7 +51,7 @@ func concerned(subjects []*Subject, victims []int, a Action) ([]Concerned, error
 			}
 			after, err := platform.ParseCPUList(one.New)
 			if err != nil {
-				return nil, fmt.Errorf("the CPUs that %s would have: %w", subjects[c.Subject].Container.Name, err)
+				return nil, fmt.Errorf("CPUs proposed for %s: %w", subjects[c.Subject].Container.Name, err)
 			}
 			touched[c.Subject] = union(touched[c.Subject], after)
 		}
@@ -101,9 +101,9 @@ func beside(windows []Window, all []Concerned, seed int64) []Beside {
 		}
 		switch theirs := min(b.Without, c.Fair); {
 		case c.Answers && b.Wait.Known() && b.Wait.Interval.Low > 1:
-			b.Harm = fmt.Sprintf("%s waits %s times as long (p99)", c.Name, digits(b.Wait.Value))
+			b.Harm = fmt.Sprintf("the p99 of waits of %s is %s times as long", c.Name, digits(b.Wait.Value))
 		case !c.Suffers && b.With < keepsOf*theirs:
-			b.Harm = fmt.Sprintf("%s has %s CPUs of the %s that are its own", c.Name, digits(b.With), digits(theirs))
+			b.Harm = fmt.Sprintf("%s has only %s CPUs, of the %s that are its own", c.Name, digits(b.With), digits(theirs))
 		}
 		each = append(each, b)
 	}

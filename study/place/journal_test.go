@@ -43,7 +43,7 @@ func TestJournal(t *testing.T) {
 	if open, err := j.Open(); err != nil || len(open) != 1 || !open[0].Kept {
 		t.Errorf("after one was crossed out %+v (%v)", open, err)
 	}
-	// A torn or foreign file is told, and not overwritten.
+	// A torn or foreign file is an error, and not overwritten.
 	path := filepath.Join(dir, journalFile)
 	for _, text := range []string{`{"schema":"tare-place-journal/1","entr`, `{"schema":"tare-place-journal/9"}`} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -85,7 +85,7 @@ func TestUndoRefusesOtherFiles(t *testing.T) {
 	}
 }
 
-// Of a container that has ended nothing is given back, which is told, and crossed out.
+// Of a container that has ended nothing is given back, which is reported, and crossed out.
 func TestUndoOfWhatIsGone(t *testing.T) {
 	layout := fakeTree(t, map[string]string{"web/cpuset.cpus": "1"})
 	mount := layout.Hierarchies[0].Mount

@@ -11,7 +11,7 @@ import (
 	"tare/stats"
 )
 
-// Judged is what came of a change.
+// Judged is the result of a change.
 type Judged struct {
 	// Wait is by what factor the p99 of the waits of those that answer changed, and
 	// Others by what the CPU time of those that compute did.
@@ -68,17 +68,18 @@ func judge(windows []Window, fair float64, all []Concerned, seed int64) Judged {
 	theirs := min(j.OthersWithout, fair)
 	switch {
 	case !j.Wait.Known():
-		j.Why = "what it did to the waits cannot be told: too few of them, or of windows"
+		j.Why = "its effect on waits is unknown: too few waits, or windows"
 	case j.Wait.Interval.Low > 1:
-		j.Why = "those that answer wait longer with it"
+		j.Why = "latency-critical containers wait longer with the change"
 	case j.Wait.Interval.High >= 1:
-		j.Why = "whether those that answer wait less cannot be told from chance"
+		j.Why = "waits of latency-critical containers do not change significantly"
 	case j.OthersWith < keepsOf*theirs:
-		j.Why = fmt.Sprintf("those that answer wait less, but at the cost of the others, who have %s CPUs of the %s that are theirs", digits(j.OthersWith), digits(theirs))
+		j.Why = fmt.Sprintf("latency-critical containers wait less, but CPU-bound ones have only %s CPUs, of the %s that are theirs",
+			digits(j.OthersWith), digits(theirs))
 	case harmed >= 0:
-		j.Why = "those that answer wait less, but at a neighbour's cost: " + j.Each[harmed].Harm
+		j.Why = "latency-critical containers wait less, but another container is harmed: " + j.Each[harmed].Harm
 	default:
-		j.Kept, j.Why = true, "those that answer wait less, and the others keep what is theirs"
+		j.Kept, j.Why = true, "latency-critical containers wait less, and the others keep their share"
 	}
 	return j
 }

@@ -35,11 +35,11 @@ func TestJudge(t *testing.T) {
 		says    string
 	}{
 		{"helps, and costs nothing", windows(8, time.Millisecond, 100*time.Microsecond, 0.9, 0.95), true, "wait less"},
-		{"helps, and leaves the others their share", windows(8, time.Millisecond, 100*time.Microsecond, 1.7, 0.9), true, "keep what is theirs"},
-		{"helps at the others' cost", windows(8, time.Millisecond, 100*time.Microsecond, 1.7, 0.4), false, "at the cost"},
-		{"does nothing", windows(8, time.Millisecond, time.Millisecond, 0.9, 0.9), false, "chance"},
+		{"helps, and leaves the others their share", windows(8, time.Millisecond, 100*time.Microsecond, 1.7, 0.9), true, "keep their share"},
+		{"helps at the others' cost", windows(8, time.Millisecond, 100*time.Microsecond, 1.7, 0.4), false, "have only 0.41 CPUs"},
+		{"does nothing", windows(8, time.Millisecond, time.Millisecond, 0.9, 0.9), false, "do not change significantly"},
 		{"harms", windows(8, 100*time.Microsecond, time.Millisecond, 0.9, 0.9), false, "longer"},
-		{"cannot be told from one pair", windows(1, time.Millisecond, 100*time.Microsecond, 0.9, 0.9), false, "too few"},
+		{"one pair is too few", windows(1, time.Millisecond, 100*time.Microsecond, 0.9, 0.9), false, "too few"},
 	} {
 		j := judge(c.windows, 0.8, nil, 1)
 		if j.Kept != c.kept || !strings.Contains(j.Why, c.says) {

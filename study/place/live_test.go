@@ -258,7 +258,7 @@ func TestPairOnOneCPUIsSeparated(t *testing.T) {
 		t.Skipf("with %.2f of two CPUs taken by others, it was not kept: %s", others, trial.Why)
 	}
 	if !open[0].Kept {
-		t.Error("the journal does not tell that it was kept")
+		t.Error("the journal does not say that it was kept")
 	}
 	done, err := Undo(journal, p.layout, All, false)
 	if err != nil || len(done) != 1 || done[0].Err != nil {

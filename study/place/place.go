@@ -2,8 +2,8 @@
 // compute, and does an answer wait for a CPU behind a computation?*, and gives
 // those that answer CPUs of their own where it does and that helps.
 //
-// It is S4's further work: containers that are critical for latency are told by
-// how they behave, and others share the rest of the CPUs. How they behave is
+// It is the further work of S4 (published study of service latency): latency-critical containers are
+// recognised by their behaviour, and others share the rest of the CPUs. How they behave is
 // what [tare/probe/bursts] adds up of the scheduler's events; what is in force is
 // read from the control groups. Watching changes nothing. [Apply] changes the
 // control groups of the containers that it was given and of no others, tries each change in
@@ -19,11 +19,11 @@ import (
 	"time"
 )
 
-// ErrStopped says that a trial of a change was ended before its time; what was
-// changed has been given back.
-var ErrStopped = errors.New("stopped before its time")
+// ErrStopped says that a trial of a change was ended early; what was
+// changed has been reverted.
+var ErrStopped = errors.New("stopped early")
 
-// Thresholds are by what behaviour is told, and when a wait is too long.
+// Thresholds decide which behaviour a container has, and when a wait is too long.
 type Thresholds struct {
 	// A container that had less of a CPU than this, and was woken less often a
 	// second, is idle.
@@ -54,7 +54,7 @@ type Thresholds struct {
 
 // Defaults are the thresholds where nothing else is asked for. S4's service was
 // woken some 4,000 times a second and answered within 100 us of CPU time; a
-// tenth of that rate, and ten times that burst, still leave room to tell it from a
+// tenth of that rate, and ten times that burst, still leave room to distinguish it from a
 // computation, which the kernel takes a CPU from after 3 ms at the earliest (its
 // base slice). An idle CPU is had within some 50 us.
 func Defaults() Thresholds {

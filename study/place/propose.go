@@ -56,7 +56,7 @@ type Proposal struct {
 	Apart string
 }
 
-// Healthy tells that nobody waits behind a neighbour.
+// Healthy reports whether no latency-critical container suffers.
 func (p *Proposal) Healthy() bool { return len(p.Victims) == 0 }
 
 // Propose says what could be done about what was seen.
@@ -153,7 +153,7 @@ func divideWithin(subjects []*Subject, victims, culprits []int, cores map[int][]
 		pool = union(pool, may(subjects[i]))
 	}
 	if len(pool) < 2 {
-		return nil, fmt.Sprintf("there is only CPU %s for them: with a single one nothing can be separated", platform.FormatCPUList(pool))
+		return nil, fmt.Sprintf("they have only CPU %s in common, which cannot be divided", platform.FormatCPUList(pool))
 	}
 	demand := 0.0
 	for _, s := range subjects {
@@ -163,7 +163,7 @@ func divideWithin(subjects []*Subject, victims, culprits []int, cores map[int][]
 	}
 	need := max(1, int(math.Ceil(demand/room)))
 	if need >= len(pool) {
-		return nil, fmt.Sprintf("those that answer want %s CPUs, which at %s busy takes all of the %d that there are for them", digits(demand), percent(room), len(pool))
+		return nil, fmt.Sprintf("the latency-critical containers need %s CPUs, which at %s utilisation takes all %d that they may use", digits(demand), percent(room), len(pool))
 	}
 	reserved := reserve(subjects, pool, need, cores, may)
 	sets := map[int][]int{}
@@ -187,9 +187,9 @@ func divideWithin(subjects []*Subject, victims, culprits []int, cores map[int][]
 		switch {
 		case slices.Equal(want, s.CPUs):
 		case s.Bound != "":
-			return nil, fmt.Sprintf("%s would have to change CPUs, but %s", s.Container.Name, s.Bound)
+			return nil, fmt.Sprintf("the CPUs of %s would have to change, but %s", s.Container.Name, s.Bound)
 		case len(want) == 0:
-			return nil, fmt.Sprintf("%s may use CPUs %s alone, and those are wanted for the other side: too few to separate them", s.Container.Name, platform.FormatCPUList(s.CPUs))
+			return nil, fmt.Sprintf("%s may use CPUs %s alone, and the other side needs those: too few to separate them", s.Container.Name, platform.FormatCPUList(s.CPUs))
 		default:
 			sets[i] = want
 		}
@@ -261,7 +261,7 @@ func (w *Watched) separate(sets map[int][]int, p *Proposal) (Action, error) {
 		a.Changes = append(a.Changes, Change{i, changes})
 		text := fmt.Sprintf("%s on CPU %s", s.Container.Name, list)
 		if len(without(cpus, s.CPUs)) > 0 {
-			text += fmt.Sprintf(" (outside the %s that it was given)", platform.FormatCPUList(s.CPUs))
+			text += fmt.Sprintf(" (outside its present CPUs %s)", platform.FormatCPUList(s.CPUs))
 		}
 		says = append(says, text)
 		a.Commands = append(a.Commands, permanent(s.Container, changes, "--cpuset-cpus "+list)...)
@@ -274,7 +274,7 @@ func (w *Watched) separate(sets map[int][]int, p *Proposal) (Action, error) {
 	return a, nil
 }
 
-// sharedCores tells where both sides still have a core in common.
+// sharedCores names CPUs of one core that both sides still share.
 func sharedCores(sets map[int][]int, subjects []*Subject, cores map[int][]int) string {
 	now := func(i int) []int {
 		if set, ok := sets[i]; ok {
@@ -293,7 +293,7 @@ func sharedCores(sets map[int][]int, subjects []*Subject, cores map[int][]int) s
 	}
 	for _, cpu := range critical {
 		if both := intersect(without(cores[cpu], []int{cpu}), others); len(both) > 0 {
-			return fmt.Sprintf("CPUs %d and %d are one core, which both sides still share: the effect is confounded by that", cpu, both[0])
+			return fmt.Sprintf("CPUs %d and %d are one core, which both sides still share: the effect may be smaller for it", cpu, both[0])
 		}
 	}
 	return ""
@@ -311,7 +311,8 @@ func (w *Watched) because(p *Proposal) string {
 				share += s.Behind[j]
 			}
 		}
-		all = append(all, fmt.Sprintf("%s waits up to %v (p99) for a CPU, %s of that time behind %s", s.Container.Name, kit.Short(s.Evidence.WaitP99), percent(min(1, share)), strings.Join(behind, ", ")))
+		all = append(all, fmt.Sprintf("%s waits up to %v (p99) for a CPU, %s of its waiting time behind %s",
+			s.Container.Name, kit.Short(s.Evidence.WaitP99), percent(min(1, share)), strings.Join(behind, ", ")))
 	}
 	return strings.Join(all, "; ")
 }
@@ -324,7 +325,7 @@ const (
 
 // periods has those that compute use their quotas in smaller pieces.
 func (w *Watched) periods(p *Proposal) (Action, bool, error) {
-	a := Action{Kind: Period, Reason: "what computes uses its quota up in one piece, behind which the other waits: a shorter period makes the pieces smaller, at the same share of CPU time"}
+	a := Action{Kind: Period, Reason: "CPU-bound containers use their quota in one piece, which others wait behind. A shorter period makes the pieces smaller, at the same share of CPU time"}
 	var says []string
 	for _, i := range p.Culprits {
 		s := w.Subjects[i]
@@ -364,7 +365,7 @@ const (
 
 // shares has those that answer go before those that compute.
 func (w *Watched) shares(p *Proposal) (Action, bool, error) {
-	a := Action{Kind: Shares, Reason: "they want little of the CPU and want it at once: a larger weight brings their turn sooner, and takes from the others no more than they use"}
+	a := Action{Kind: Shares, Reason: "latency-critical containers need little CPU time, and need it at once. A larger weight schedules them sooner, and takes from the others no more than they use"}
 	var says []string
 	for _, i := range p.Victims {
 		s := w.Subjects[i]
@@ -387,8 +388,8 @@ func (w *Watched) shares(p *Proposal) (Action, bool, error) {
 	return a, len(a.Changes) > 0, nil
 }
 
-// realTime is told and left to the user: a program of that class that does not
-// block keeps everybody else off its CPUs.
+// realTime is proposed and left to the user: a program of that class that does not
+// block keeps all others off its CPUs.
 func (w *Watched) realTime(p *Proposal) (Action, bool, error) {
 	var names []string
 	for _, i := range p.Victims {
@@ -396,8 +397,8 @@ func (w *Watched) realTime(p *Proposal) (Action, bool, error) {
 	}
 	return Action{
 		Kind: RealTime, Says: strings.Join(names, ", ") + ": SCHED_RR for its threads",
-		Reason: "a real-time thread runs as soon as it wakes, before every ordinary one",
-		Not:    "a fault in a real-time program stops everything else on its CPUs; where the kernel counts real-time threads by groups (CONFIG_RT_GROUP_SCHED), the engine's own group has to be granted time as well: tare latency cpu measures it on copies of tare's own",
+		Reason: "a real-time thread runs as soon as it wakes up, before every ordinary one",
+		Not:    "a faulty real-time program blocks all others on its CPUs. With CONFIG_RT_GROUP_SCHED the engine's own group needs a real-time budget as well. tare latency cpu measures the effect on copies",
 	}, true, nil
 }
 

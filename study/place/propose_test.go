@@ -40,7 +40,7 @@ func TestSuffering(t *testing.T) {
 	}{
 		"behind a computation":          {waiting(subject("web", Critical, "0", "0-1"), long, map[int]float64{1: 0.9}), subject("batch", CPUBound, "0", "0-1"), true},
 		"hardly":                        {waiting(subject("web", Critical, "0", "0-1"), 50*time.Microsecond, map[int]float64{1: 0.9}), subject("batch", CPUBound, "0", "0-1"), false},
-		"too seldom to tell":            {few, subject("batch", CPUBound, "0", "0-1"), false},
+		"too few waits":                 {few, subject("batch", CPUBound, "0", "0-1"), false},
 		"behind somebody else":          {waiting(subject("web", Critical, "0", "0-1"), long, map[int]float64{1: 0.1, bursts.Others: 0.9}), subject("batch", CPUBound, "0", "0-1"), false},
 		"of what is known, half":        {waiting(subject("web", Critical, "0", "0-1"), long, map[int]float64{1: 0.1, bursts.Others: 0.1, bursts.Unknown: 0.8}), subject("batch", CPUBound, "0", "0-1"), true},
 		"behind its own throttling":     {waiting(subject("web", Critical, "0", "0-1"), long, map[int]float64{bursts.Nobody: 1}), subject("batch", CPUBound, "0", "0-1"), false},

@@ -13,15 +13,14 @@ import (
 	"tare/study/kit"
 )
 
-// Sheet is the page of what was seen, of what could be done about it, and, where
-// that was tried, of what came of it.
+// Sheet is the page of what was seen, what is proposed, and, where it was tried, the result.
 func Sheet(w *Watched, p *Proposal, a *Applied, on record.Host) report.Sheet {
 	s := report.Sheet{
 		Title:   "tare place",
 		Answer:  answer(w, p, a),
 		Facts:   w.facts(on),
 		Banners: w.banners(p),
-		Parts:   []report.Part{w.behaviours(), w.waits()},
+		Parts:   []report.Part{w.waits(), w.behaviours()},
 	}
 	if len(p.Actions) > 0 {
 		s.Parts = append(s.Parts, actions(p))
@@ -33,8 +32,14 @@ func Sheet(w *Watched, p *Proposal, a *Applied, on record.Host) report.Sheet {
 	}
 	if w.Weight.Runs > 0 {
 		s.Weight = report.Weight{
-			{What: "the probe's programs, of one CPU", Unit: "%", Estimate: stats.Estimate{Value: 100 * w.Weight.Time.Seconds() / w.Span.Seconds(), N: 1}},
-			{What: "for each of the host's switches and wakings", Unit: "ns", Estimate: stats.Estimate{Value: float64(w.Weight.Time) / float64(w.Weight.Runs), N: 1}},
+			{
+				What: "CPU time of the probe, of one CPU", Unit: "%",
+				Estimate: stats.Estimate{Value: 100 * w.Weight.Time.Seconds() / w.Span.Seconds(), N: 1},
+			},
+			{
+				What: "for each context switch and wake-up of the host", Unit: "ns",
+				Estimate: stats.Estimate{Value: float64(w.Weight.Time) / float64(w.Weight.Runs), N: 1},
+			},
 		}
 	}
 	s.Next = next(w, p, a)
@@ -42,6 +47,35 @@ func Sheet(w *Watched, p *Proposal, a *Applied, on record.Host) report.Sheet {
 }
 
 func answer(w *Watched, p *Proposal, a *Applied) string {
+	switch {
+	case p.Healthy():
+		return "No latency-critical container waits long for a CPU behind a CPU-bound one: nothing is proposed." + w.elsewhere()
+	case a != nil:
+		if t, ok := a.Kept(); ok {
+			return fmt.Sprintf("Applied: %s. The p99 of waits for a CPU is %s times what it was. The change stays.", t.Says, report.Said(t.Wait, 1))
+		}
+		if a.Stopped != nil {
+			return "The trial was stopped early: all settings are as before."
+		}
+		return "No proposed change shortened waits for a CPU significantly and without harm: all settings are as before."
+	case len(p.Actions) > 0:
+		return fmt.Sprintf("%s. Proposed: %s.", w.because(p), p.Actions[0].Says)
+	}
+	return fmt.Sprintf("%s. No remedy is possible here: %s.", w.because(p), p.Apart)
+}
+
+// elsewhere names a container whose waits are long for another reason.
+func (w *Watched) elsewhere() string {
+	for _, s := range w.Subjects {
+		if e := s.Evidence; s.Behaviour == Critical && e.Waits >= w.Thresholds.FewestWaits && e.WaitP99 > w.Thresholds.Wait {
+			return fmt.Sprintf(" Yet %s waits up to %v (p99), behind %s.", s.Container.Name, kit.Short(e.WaitP99), w.behind(s))
+		}
+	}
+	return ""
+}
+
+// kinds counts the containers of each behaviour.
+func (w *Watched) kinds() string {
 	counts := map[Behaviour]int{}
 	for _, s := range w.Subjects {
 		counts[s.Behaviour]++
@@ -52,32 +86,7 @@ func answer(w *Watched, p *Proposal, a *Applied) string {
 			kinds = append(kinds, fmt.Sprintf("%d %s", n, b))
 		}
 	}
-	seen := fmt.Sprintf("Of %s, %s.", report.Counted(len(w.Subjects), "container"), strings.Join(kinds, ", "))
-	switch {
-	case p.Healthy():
-		return seen + " None that answers waits for a CPU because of one that computes" + w.elsewhere() + ": nothing is proposed."
-	case a != nil:
-		if t, ok := a.Kept(); ok {
-			return fmt.Sprintf("%s %s: the p99 of the waits for a CPU is %s times what it was (%s to %s); it stays.", seen, t.Says, digits(t.Wait.Value), digits(t.Wait.Interval.Low), digits(t.Wait.Interval.High))
-		}
-		if a.Stopped != nil {
-			return seen + " Stopped before its time: everything is as it was."
-		}
-		return seen + " Nothing that was tried helped beyond doubt: everything is as it was."
-	case len(p.Actions) > 0:
-		return fmt.Sprintf("%s %s. Proposed: %s.", seen, w.because(p), p.Actions[0].Says)
-	}
-	return fmt.Sprintf("%s %s. Nothing can be done about it here: %s.", seen, w.because(p), p.Apart)
-}
-
-// elsewhere tells of waits that are long for another reason.
-func (w *Watched) elsewhere() string {
-	for _, s := range w.Subjects {
-		if e := s.Evidence; s.Behaviour == Critical && e.Waits >= w.Thresholds.FewestWaits && e.WaitP99 > w.Thresholds.Wait {
-			return fmt.Sprintf(", though %s waits up to %v (p99), behind %s", s.Container.Name, kit.Short(e.WaitP99), w.behind(s))
-		}
-	}
-	return ""
+	return strings.Join(kinds, ", ")
 }
 
 func (w *Watched) facts(on record.Host) []string {
@@ -91,7 +100,8 @@ func (w *Watched) facts(on record.Host) []string {
 	}
 	return []string{
 		"containers: " + strings.Join(names, ", "),
-		fmt.Sprintf("watched: %v from %s on, every switch and waking", kit.Short(w.Span), w.Began.UTC().Format("2006-01-02 15:04:05 UTC")),
+		"behaviour: " + w.kinds(),
+		fmt.Sprintf("watched: %v from %s on, every context switch and wake-up", kit.Short(w.Span), w.Began.UTC().Format("2006-01-02 15:04:05 UTC")),
 		report.HostFact(on),
 	}
 }
@@ -102,47 +112,59 @@ func (w *Watched) banners(p *Proposal) []string {
 		banners = append(banners, "note: "+n)
 	}
 	if w.Lost > 0 {
-		banners = append(banners, fmt.Sprintf("lost: %d events of the scheduler found no room: counts are too low by as much", w.Lost))
+		banners = append(banners, fmt.Sprintf("lost: %d events of the scheduler did not fit into the buffer: counts are too low by as many", w.Lost))
 	}
 	if p.Apart != "" {
 		banners = append(banners, "not separable: "+p.Apart)
 	}
 	for _, s := range w.Subjects {
 		if s.Throttled > 0 && s.Behaviour == Critical {
-			banners = append(banners, fmt.Sprintf("throttled: %s uses its quota (%v) up in %s of the periods: those waits are behind nobody, and a larger quota mends them (tare predict quota)", s.Container.Name, s.Bandwidth, percent(s.Throttled)))
+			banners = append(banners, fmt.Sprintf("throttled: %s exhausts its quota (%v) in %s of the periods. A larger quota shortens those waits, which are behind no other program (tare predict quota)",
+				s.Container.Name, s.Bandwidth, percent(s.Throttled)))
 		}
 	}
 	return banners
 }
 
-// behaviours shows what each container was taken for, and by what.
+// behaviours is how each container was classified, and by which figures.
 func (w *Watched) behaviours() report.Table {
 	t := report.Table{
-		Title: "How the containers use the CPUs",
-		Note: fmt.Sprintf("Latency-critical: woken %s times a second or more, bursts up to %v in the middle and %v at the 99th percentile, up to %s of its CPUs. CPU-bound: %s or more of its CPU time in bursts longer than %v, and wants %s CPUs or more, running or waiting. Idle: under %s of a CPU and woken less than %s times a second. A burst is the time on a CPU until the thread blocks; long is the part of the CPU time in long ones.",
+		Title: "CPU use and behaviour of the containers",
+		Note:  "A burst is the time on a CPU until the thread blocks. Wake-ups are those of all its threads.",
+		Method: fmt.Sprintf("Latency-critical: %s or more wake-ups per second, bursts up to %v (p50) and %v (p99), and up to %s of its CPUs.\n\n"+
+			"CPU-bound: %s or more of its CPU time in bursts longer than %v (long), and a demand of %s CPUs or more, running or waiting.\n\n"+
+			"Idle: under %s of a CPU, and under %s wake-ups per second.",
 			digits(w.Thresholds.Wakeups), w.Thresholds.BurstMedian, w.Thresholds.BurstP99, percent(w.Thresholds.LowDemand),
-			percent(w.Thresholds.LongShare), w.Thresholds.LongBurst, digits(w.Thresholds.HighDemand), percent(w.Thresholds.IdleShare), digits(w.Thresholds.IdleWakeups)),
+			percent(w.Thresholds.LongShare), w.Thresholds.LongBurst, digits(w.Thresholds.HighDemand),
+			percent(w.Thresholds.IdleShare), digits(w.Thresholds.IdleWakeups)),
 		Columns: []report.Column{
-			{Head: "container"}, {Head: "behaviour"}, {Head: "CPU, %", Number: true}, {Head: "woken/s", Number: true},
-			{Head: "burst p50", Number: true}, {Head: "burst p99", Number: true}, {Head: "long, %", Number: true, Optional: true}, {Head: "CPUs"}, {Head: "because", Optional: true},
+			{Head: "container"}, {Head: "behaviour"}, {Head: "CPU, %", Number: true}, {Head: "wake-ups/s", Number: true},
+			{Head: "burst p50", Number: true}, {Head: "burst p99", Number: true}, {Head: "long, %", Number: true, Optional: true},
+			{Head: "CPUs"}, {Head: "reason", Optional: true},
 		},
 	}
 	for _, s := range w.Subjects {
 		e := s.Evidence
 		t.Rows = append(t.Rows, []report.Cell{
 			{Text: s.Container.Name}, {Text: string(s.Behaviour)}, {Text: digits(100 * e.Share)}, {Text: digits(e.Wakeups)},
-			{Text: kit.Short(e.BurstMedian).String()}, {Text: kit.Short(e.BurstP99).String()}, {Text: digits(100 * e.LongShare)}, {Text: list(s.CPUs)}, {Text: s.Why},
+			{Text: kit.Short(e.BurstMedian).String()}, {Text: kit.Short(e.BurstP99).String()}, {Text: digits(100 * e.LongShare)},
+			{Text: list(s.CPUs)}, {Text: s.Why},
 		})
 	}
 	return t
 }
 
-// waits shows for how long each waited for a CPU, and behind whom.
+// waits is how long each container waited for a CPU, and behind which programs.
 func (w *Watched) waits() report.Table {
 	t := report.Table{
-		Title:   "How long they wait for a CPU, and behind whom",
-		Note:    fmt.Sprintf("From being woken, or preempted, until on a CPU. One that answers suffers where the p99 is over %v and %s or more of its waiting is behind containers that compute.", w.Thresholds.Wait, percent(w.Thresholds.WaitShare)),
-		Columns: []report.Column{{Head: "container"}, {Head: "waits", Number: true}, {Head: "p50", Number: true}, {Head: "p99", Number: true}, {Head: "behind, of the time"}},
+		Title: "Waits for a CPU",
+		Note:  fmt.Sprintf("A wait lasts from wake-up or preemption until the thread is on a CPU. A dash: fewer than %d waits, too few for a p99.", w.Thresholds.FewestWaits),
+		Method: fmt.Sprintf("A latency-critical container suffers where its p99 exceeds %v and %s or more of its waiting time is behind CPU-bound containers.",
+			w.Thresholds.Wait, percent(w.Thresholds.WaitShare)),
+		Columns: []report.Column{
+			{Head: "container"}, {Head: "waits", Number: true}, {Head: "p50", Number: true}, {Head: "p99", Number: true},
+			{Head: "behind, share of waiting time"},
+		},
 	}
 	for _, s := range w.Subjects {
 		e := s.Evidence
@@ -153,12 +175,14 @@ func (w *Watched) waits() report.Table {
 		if e.Waits < w.Thresholds.FewestWaits {
 			p99 = report.Absent()
 		}
-		t.Rows = append(t.Rows, []report.Cell{{Text: s.Container.Name}, {Text: fmt.Sprint(e.Waits)}, {Text: kit.Short(e.WaitMedian).String()}, p99, {Text: w.behind(s)}})
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: s.Container.Name}, {Text: fmt.Sprint(e.Waits)}, {Text: kit.Short(e.WaitMedian).String()}, p99, {Text: w.behind(s)},
+		})
 	}
 	return t
 }
 
-// behind names whom a subject waited behind, the longest first.
+// behind names the programs that a subject waited behind, the longest first.
 func (w *Watched) behind(s *Subject) string {
 	type share struct {
 		who  string
@@ -169,11 +193,11 @@ func (w *Watched) behind(s *Subject) string {
 		who := ""
 		switch {
 		case i == bursts.Others:
-			who = "processes that were not asked about"
+			who = "unwatched processes"
 		case i == bursts.Kernel:
-			who = "the kernel's threads"
+			who = "kernel threads"
 		case i == bursts.Nobody:
-			who = "nobody (an idle CPU waking, or its own quota)"
+			who = "no other program (an idle CPU waking, or its own quota)"
 		case i < 0:
 			who = "unknown"
 		case w.Subjects[i] == s:
@@ -198,7 +222,7 @@ func (w *Watched) behind(s *Subject) string {
 		if len(texts) == most || a.part < least {
 			break
 		}
-		texts = append(texts, fmt.Sprintf("%s %s", percent(a.part), a.who))
+		texts = append(texts, fmt.Sprintf("%s %s", a.who, percent(a.part)))
 	}
 	if len(texts) == 0 {
 		return "–"
@@ -208,11 +232,11 @@ func (w *Watched) behind(s *Subject) string {
 
 func actions(p *Proposal) report.Table {
 	t := report.Table{
-		Title:   "What is proposed, in the order in which it is tried",
-		Columns: []report.Column{{Head: "what"}, {Head: "how"}, {Head: "why"}, {Head: "by tare"}},
+		Title:   "Proposed changes, in the order of trial",
+		Columns: []report.Column{{Head: "kind"}, {Head: "change"}, {Head: "reason"}, {Head: "applied by tare"}},
 	}
 	for _, a := range p.Actions {
-		by := report.Cell{Text: "--apply"}
+		by := report.Cell{Text: "with --apply"}
 		if a.Not != "" {
 			by = report.Cell{Text: "no: " + a.Not, Tone: report.Faint}
 		}
@@ -221,17 +245,19 @@ func actions(p *Proposal) report.Table {
 	return t
 }
 
-// table shows what came of a trial, for both sides.
+// table is the result of a trial, for both sides.
 func (t Trial) table() report.Table {
 	table := report.Table{
-		Title:   fmt.Sprintf("Tried: %s (%s)", t.Kind, t.Says),
-		Columns: []report.Column{{Head: ""}, {Head: "without", Number: true}, {Head: "with", Number: true}, {Head: "ratio", Number: true}, {Head: "verdict"}},
+		Title: fmt.Sprintf("Trial of %s (%s)", t.Kind, t.Says),
+		Columns: []report.Column{
+			{Head: "figure"}, {Head: "without", Number: true}, {Head: "with", Number: true}, {Head: "ratio", Number: true}, {Head: "result"},
+		},
 	}
 	if t.Why == "" {
-		table.Note = "It was not tried to its end."
+		table.Note = "The trial did not finish."
 		return table
 	}
-	verdict := report.Cell{Text: "given back", Tone: report.Bad}
+	verdict := report.Cell{Text: "reverted", Tone: report.Bad}
 	if t.Kept {
 		verdict = report.Cell{Text: "stays", Tone: report.Good}
 	}
@@ -246,42 +272,49 @@ func (t Trial) table() report.Table {
 	}
 	pairs := len(t.Windows) / 2
 	table.Rows = [][]report.Cell{
-		{{Text: "waits, p99, us"}, report.Estimated(t.Without, toMicros), report.Estimated(t.With, toMicros), report.Estimated(t.Wait, 1), verdict},
-		{{Text: "waited behind, ms/s"}, millis(before, pairs), millis(after, pairs), report.Absent(), {}},
-		{{Text: "others, CPUs"}, {Text: digits(t.OthersWithout)}, {Text: digits(t.OthersWith)}, report.Estimated(t.Others, 1), {Text: fmt.Sprintf("fair: %s", digits(t.Fair))}},
+		{{Text: "p99 of waits, us"}, report.Estimated(t.Without, toMicros), report.Estimated(t.With, toMicros), report.Estimated(t.Wait, 1), verdict},
+		{{Text: "waits behind CPU-bound containers, ms/s"}, millis(before, pairs), millis(after, pairs), report.Absent(), {}},
+		{
+			{Text: "CPU time of CPU-bound containers, CPUs"}, {Text: digits(t.OthersWithout)}, {Text: digits(t.OthersWith)},
+			report.Estimated(t.Others, 1), {Text: "fair: " + digits(t.Fair)},
+		},
 	}
 	for _, b := range t.Each {
 		table.Rows = append(table.Rows, b.row())
 	}
-	table.Note = fmt.Sprintf("%s. Waits are those of the containers that answer, for a CPU, in all and behind those that compute; the others are these. %d pairs of windows, with and without it, in an order drawn for each pair; 95 %% intervals over the pairs. It stays where the waits' ratio lies wholly below 1 and those that compute keep %s of the lesser of what they had and their fair share by weight, and nobody else whom it concerns, each in a row of their own, is harmed: none that answers waits longer beyond doubt, and none but those that suffered loses more than that of what is theirs.", strings.ToUpper(t.Why[:1])+t.Why[1:], pairs, percent(keepsOf))
+	table.Note = fmt.Sprintf("%s. %d pairs of windows, with and without the change.", strings.ToUpper(t.Why[:1])+t.Why[1:], pairs)
+	table.Method = fmt.Sprintf("Waits are those of the suffering latency-critical containers for a CPU. The order within each pair of windows is random. Intervals are at 95 %%, over the pairs.\n\n"+
+		"A change stays where three conditions hold: the whole interval of the ratio of waits lies below 1; CPU-bound containers keep %s of the lesser of what they had and their fair share by weight; "+
+		"no other container concerned is harmed. A latency-critical container is harmed where it waits significantly longer, any but the suffering ones where it loses more than that of its share.",
+		percent(keepsOf))
 	if t.Kept && len(t.Commands) > 0 {
-		table.Note += " " + keeping
+		table.Note += "\n\n" + keeping
 	}
 	return table
 }
 
-// row shows what came of it for one that it concerns: its CPU time, and, where it
-// answers, its waits.
+// row is the result for one container concerned: its CPU time, and, where it is latency-critical,
+// the ratio of its waits.
 func (b Beside) row() []report.Cell {
 	verdict := report.Cell{Text: "fair: " + digits(b.Fair)}
 	if b.Suffers {
-		verdict.Text = "it suffered"
+		verdict.Text = "suffered before"
 	}
 	if b.Harm != "" {
 		verdict = report.Cell{Text: "harmed", Tone: report.Bad}
 	}
 	ratio := report.Absent()
-	what := b.Name + ", CPUs"
+	what := "CPU time of " + b.Name + ", CPUs"
 	if b.Answers {
-		what += "; waits' ratio"
+		what += "; ratio of waits"
 		ratio = report.Estimated(b.Wait, 1)
 	}
 	return []report.Cell{{Text: what}, {Text: digits(b.Without)}, {Text: digits(b.With)}, ratio, verdict}
 }
 
-// keeping tells the two ways of having a change apart.
-const keeping = "What tare has set lasts until the container is started again, and tare place --undo gives it back. The commands below have the engine keep it, in its own settings, which --undo does not know: " +
-	"after them it would give back the control group alone, until the container is next started. To take back what the engine keeps, give its command what was there before."
+// keeping explains the two ways of having a change.
+const keeping = "tare's own change lasts until the container is restarted; tare place --undo reverts it. The commands below make the engine keep the change, in settings which --undo does not know. " +
+	"After them --undo would revert the control group alone, until the container is restarted. To revert what the engine keeps, give its command the values from before."
 
 func millis(sum time.Duration, windows int) report.Cell {
 	return report.Cell{Text: digits(sum.Seconds() * 1e3 / float64(max(1, windows)))}

@@ -60,7 +60,7 @@ func readMachine() (*machine, error) {
 		return nil, fmt.Errorf("the CPUs that are online: %w", err)
 	}
 	if len(m.online) == 0 {
-		return nil, errors.New("the kernel does not tell which CPUs are online: mount sysfs at /sys")
+		return nil, errors.New("the list of online CPUs cannot be read: mount sysfs at /sys")
 	}
 	for cpu, list := range topology.Siblings {
 		if m.cores[cpu], err = platform.ParseCPUList(list); err != nil {
@@ -224,8 +224,7 @@ func target(c container.Container) (bursts.Target, error) {
 	return bursts.Target{Name: c.Name, PIDs: pids}, nil
 }
 
-// describeAll reads what is in force for each container; those that have ended
-// are told.
+// describeAll reads what is in force for each container. A note names each that has ended.
 func (m *machine) describeAll(ctx context.Context, containers []container.Container) (subjects []*Subject, notes []string, err error) {
 	for _, c := range containers {
 		if err := ctx.Err(); err != nil {
@@ -234,7 +233,7 @@ func (m *machine) describeAll(ctx context.Context, containers []container.Contai
 		s, err := m.describe(c)
 		var ended *container.Ended
 		if errors.As(err, &ended) {
-			notes = append(notes, c.Name+" has ended: left out")
+			notes = append(notes, c.Name+" has ended and is left out")
 			continue
 		}
 		if err != nil {

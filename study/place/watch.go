@@ -42,11 +42,11 @@ func Watch(ctx context.Context, containers []container.Container, span time.Dura
 		return nil, err
 	}
 	w := &Watched{Began: time.Now(), Thresholds: t, Notes: slices.Clone(notes), machine: m}
-	var told []string
-	if w.Subjects, told, err = m.describeAll(ctx, containers); err != nil {
+	var ended []string
+	if w.Subjects, ended, err = m.describeAll(ctx, containers); err != nil {
 		return nil, err
 	}
-	w.Notes = append(w.Notes, told...)
+	w.Notes = append(w.Notes, ended...)
 	if len(w.Subjects) == 0 {
 		return nil, errors.New("nothing to watch: the containers have ended")
 	}
@@ -82,7 +82,7 @@ func Watch(ctx context.Context, containers []container.Container, span time.Dura
 	return w, nil
 }
 
-// judge tells what each did by what was recorded.
+// judge classifies each by what was recorded.
 func (w *Watched) judge(reading *bursts.Reading) {
 	for i, s := range w.Subjects {
 		g := &reading.Groups[i]
