@@ -57,15 +57,16 @@ func densityCommand() (*cobra.Command, *subStudy) {
 	f := &densityFlags{studyFlags: studyFlags{whole: true}}
 	cmd := &cobra.Command{
 		Use:   "density [flags]",
-		Short: "Find what idle neighbours do to a service by their memory alone",
-		Long: `Density runs S3's benchmark: a critical service beside more and more neighbours that
-lie idle, all of which together are asked for the same however many they are. So it is
-their presence in memory that is weighed. What stands for the machine's memory is a box:
-a cgroup with a limit around all of them, a virtual machine, or the whole host.
+		Short: "Measure what idle neighbours cost a service by their memory alone",
+		Long: `Density runs a critical service beside more and more idle neighbours, as S3 (published
+study of density) did. All neighbours together receive the same number of requests per
+second, whatever their number, so the effect measured is that of their memory. The box
+stands for the memory of a machine: a cgroup with a limit around all programs, a virtual
+machine, or the whole host.
 
-At each number of neighbours it gives the service's throughput and its latency, the
-swap traffic, the page faults and the pressure on either side, and it finds where
-throughput and tail break away. Other kinds of swap and ways to protect the service are
+At each number of neighbours it measures the service's throughput and latency, swap
+traffic, page faults and memory pressure. It finds the number at which throughput falls
+and tail latency rises. Other kinds of swap, and ways to protect the service, are further
 conditions of the same run.`,
 		Example: `  tare density --quick
   tare density --swap file,zram
@@ -78,35 +79,35 @@ conditions of the same run.`,
 	o := density.Default()
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.critical, "critical", density.DefaultCritical, "`WORKLOAD` whose latency is watched")
+	flags.StringVar(&f.critical, "critical", density.DefaultCritical, "critical `WORKLOAD`, whose latency is measured")
 	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the critical service")
-	flags.StringVar(&f.criticalMemory, "critical-memory", "", "what a critical service holds that holds what it is told to (`SIZE`; default 5/16 of the box)")
-	flags.Float64Var(&f.rate, "rate", 0, "requests a second to the critical service, by a schedule (default the workload's own)")
-	flags.StringSliceVar(&f.noises, "noise", []string{density.DefaultNoise}, "kinds of neighbours: some of "+strings.Join(density.Noises(), ","))
+	flags.StringVar(&f.criticalMemory, "critical-memory", "", "memory of the critical service, where it can be set (`SIZE`; default 5/16 of the box)")
+	flags.Float64Var(&f.rate, "rate", 0, "requests per second to the critical service, by a schedule (default: the workload's own)")
+	flags.StringSliceVar(&f.noises, "noise", []string{density.DefaultNoise}, "kinds of neighbours: one or more of "+strings.Join(density.Noises(), ","))
 	flags.StringArrayVar(&f.noiseParams, "noise-param", nil, "NAME=VALUE: parameter of the neighbours")
-	flags.StringSliceVar(&f.patterns, "pattern", []string{string(load.RandomTarget)}, "how their one client turns to them: random, periodic, poisson, heavy-tailed, drifting")
-	flags.DurationVar(&f.think, "think", o.Think, "its pause between two requests; the published study's script had 150us")
-	flags.IntVar(&f.burst, "burst", o.Burst, "requests to a neighbour at a turn, with as much longer pauses between turns")
-	flags.StringVar(&f.idleLoop, "idle-loop", "open", "open: its requests come by a schedule; closed: it waits for its answers, as the published study's did (--full)")
-	flags.StringVar(&f.neighbours, "neighbours", "", "their numbers: FROM:TO:STEP or a list, such as 1:49:2 or 0,5,10 (default up to 49)")
-	flags.StringVar(&f.neighbourMemory, "neighbour-memory", "", "what each holds (`SIZE`; default 34/256 of the box, as published)")
-	flags.IntVar(&f.firstPort, "first-port", o.FirstPort, "port of the first neighbour; the others have the next ones")
+	flags.StringSliceVar(&f.patterns, "pattern", []string{string(load.RandomTarget)}, "order and times of the requests to neighbours: random, periodic, poisson, heavy-tailed, drifting")
+	flags.DurationVar(&f.think, "think", o.Think, "pause between two requests to the neighbours; the published script had 150us")
+	flags.IntVar(&f.burst, "burst", o.Burst, "requests to a neighbour at once; pauses grow by the same factor")
+	flags.StringVar(&f.idleLoop, "idle-loop", "open", "load on the neighbours: open (by a schedule) or closed (waits for answers, as the published study and --full)")
+	flags.StringVar(&f.neighbours, "neighbours", "", "numbers of neighbours: FROM:TO:STEP or a list, such as 1:49:2 or 0,5,10 (default: up to 49)")
+	flags.StringVar(&f.neighbourMemory, "neighbour-memory", "", "memory of each neighbour (`SIZE`; default 34/256 of the box, as published)")
+	flags.IntVar(&f.firstPort, "first-port", o.FirstPort, "port of the first neighbour; the others use the next ones")
 	flags.StringVar(&f.box, "box", "1g", "memory of the box: a size, vm:SIZE for a virtual machine of its own, or host (--disruptive)")
-	flags.StringSliceVar(&f.swaps, "swap", []string{string(platform.SwapFile)}, "where pages go: file, zram, zswap, none; the first is the base condition's")
-	flags.StringVar(&f.swapSize, "swap-size", "", "how much may go there (`SIZE`; default all that the greatest number takes)")
-	flags.StringSliceVar(&f.clusters, "page-cluster", nil, "2^N pages are read back for one (default as found; --disruptive)")
-	flags.StringSliceVar(&f.protects, "protect", []string{string(platform.ProtectNone)}, "what is done for the critical service: none, swappiness, limit, headroom")
-	flags.StringSliceVar(&f.extends, "extend", []string{density.ExtendNone}, "memory extension: none, annex, annex:FILE (by that configuration)")
-	flags.BoolVar(&f.cross, "cross", false, "all of swap, page-cluster, protect and extend with all, instead of one at a time")
-	flags.StringVar(&f.order, "order", o.Order, "continuous: a trial adds neighbours step by step, as the published study did; interleaved: a trial is one number, in a box of its own")
-	flags.StringVar(&f.step, "step", fmt.Sprintf("%v+%v", o.Open, o.Closed), "time of a step's two loads: by a schedule, and by clients that wait")
-	flags.DurationVar(&f.settle, "settle", o.Settle, "time for which the service is loaded, and they are asked, after neighbours have come, before a step's loads")
-	flags.DurationVar(&f.stepLimit, "step-limit", o.StepLimit, "a sweep ends at a step of which a part takes longer")
-	flags.BoolVar(&f.dropCaches, "drop-caches", false, "empty the host's page cache before each step, as the published study's script did (--disruptive)")
-	flags.BoolVar(&f.disruptive, "disruptive", false, "allow what reaches beyond the box: page-cluster, zswap, the page cache, the host as box")
+	flags.StringSliceVar(&f.swaps, "swap", []string{string(platform.SwapFile)}, "swap: file, zram, zswap, none; the first is that of the base condition")
+	flags.StringVar(&f.swapSize, "swap-size", "", "size of swap (`SIZE`; default: what the greatest number of neighbours needs)")
+	flags.StringSliceVar(&f.clusters, "page-cluster", nil, "vm.page-cluster: 2^N pages are read for one (default: as found; requires --disruptive)")
+	flags.StringSliceVar(&f.protects, "protect", []string{string(platform.ProtectNone)}, "protection of the critical service: none, swappiness, limit, headroom")
+	flags.StringSliceVar(&f.extends, "extend", []string{density.ExtendNone}, "memory extension: none, annex, annex:FILE (a configuration file)")
+	flags.BoolVar(&f.cross, "cross", false, "combine all levels of swap, page-cluster, protect and extend, instead of varying one at a time")
+	flags.StringVar(&f.order, "order", o.Order, "continuous: a trial adds neighbours step by step, as published; interleaved: each trial is one number, in a new box")
+	flags.StringVar(&f.step, "step", fmt.Sprintf("%v+%v", o.Open, o.Closed), "time of the two loads of a step: by a schedule, and by clients that wait")
+	flags.DurationVar(&f.settle, "settle", o.Settle, "time under load after neighbours were added, before a step is measured")
+	flags.DurationVar(&f.stepLimit, "step-limit", o.StepLimit, "longest time of a part of a step: a sweep ends where one takes longer")
+	flags.BoolVar(&f.dropCaches, "drop-caches", false, "empty the host's page cache before each step, as the published script did (requires --disruptive)")
+	flags.BoolVar(&f.disruptive, "disruptive", false, "allow changes outside the box: page-cluster, zswap, the page cache, the host as box")
 	flags.StringVar(&f.platform, "platform", "oci", "platform of the containers")
-	flags.StringVar(&f.precision, "precision", "", "wanted half-width of the intervals, such as 5%, within --budget")
-	f.register(cmd, "about a minute: three numbers of neighbours", "the published study (S3): 1:49:2, one client that waits for its answers, longer loads, 10 blocks", []string{"network", "storage", "seccomp"})
+	flags.StringVar(&f.precision, "precision", "", "half-width of the intervals to reach, such as 5%, within --budget")
+	f.register(cmd, "about a minute: three numbers of neighbours", "as the published study (S3): 1:49:2, a closed loop on the neighbours, longer loads, 10 blocks", []string{"network", "storage", "seccomp"})
 	must(cmd.RegisterFlagCompletionFunc("critical", completeWorkloads))
 	must(cmd.RegisterFlagCompletionFunc("noise", cobra.FixedCompletions(density.Noises(), cobra.ShellCompDirectiveNoFileComp)))
 	return cmd, &subStudy{flags: &f.studyFlags, design: f.design, prepare: f.prepare, outline: f.outline}
@@ -162,7 +163,7 @@ func (f *densityFlags) readBox(o *density.Options, changed func(string) bool) er
 		return err
 	}
 	if !changed("box") && strings.HasPrefix(f.platform, "vm") {
-		return usageError("--platform %s: say how much memory the machine has by --box vm:SIZE, and the platform in it alone by --platform", f.platform)
+		return usageError("--platform %s: set the memory of the virtual machine by --box vm:SIZE, and only the platform inside it by --platform", f.platform)
 	}
 	o.BoxKind, o.Box, o.Disruptive, o.Typed = b.Kind, b.Memory, f.disruptive, map[string]string{}
 	if o.Platform, err = lab.CanonicalPlatform(b.On(f.platform)); err != nil {
@@ -200,7 +201,7 @@ func (f *densityFlags) readNeighbours(o *density.Options, changed func(string) b
 	o.Think, o.Burst, o.FirstPort, o.Rate = f.think, f.burst, f.firstPort, f.rate
 	switch {
 	case changed("rate") && !(f.rate > 0):
-		return usageError("--rate %g: want requests a second, above 0", f.rate)
+		return usageError("--rate %g: want requests per second, above 0", f.rate)
 	case f.idleLoop != "open" && f.idleLoop != "closed":
 		return usageError("--idle-loop %s: want open or closed", f.idleLoop)
 	case changed("idle-loop"):
@@ -291,7 +292,7 @@ func (f *densityFlags) subjects() (critical workload.Subject, noises []workload.
 			_, taken := s.With(name, "")
 			return taken
 		}) {
-			return critical, nil, usageError("--noise-param %s: no kind of neighbours here has such a parameter (`tare workloads`)", name)
+			return critical, nil, usageError("--noise-param %s: none of the kinds of neighbours has such a parameter (list them: `tare workloads`)", name)
 		}
 	}
 	noises, err = setSubjects(noises, f.noiseParams, "")
@@ -323,8 +324,7 @@ func (f *densityFlags) host(on studyHost) density.Host {
 // what the kernel and the containers' runtimes keep outside of it.
 const beside = 0.25
 
-// prepare tells those who make boxes what is allowed, and warms the memory that they are
-// made of.
+// prepare allows disruptive boxes where asked, and touches the memory that boxes are made of.
 func (f *densityFlags) prepare(ctx context.Context, m *measuring, _ *studyHost) (func() error, error) {
 	f.boxes = m.boxes
 	if f.disruptive {
@@ -339,10 +339,11 @@ func (f *densityFlags) prepare(ctx context.Context, m *measuring, _ *studyHost) 
 		return nil, err
 	}
 	if warmed.Bytes > 0 {
-		m.progress.note(fmt.Sprintf("memory made ready: %d MiB touched at %.2g GiB/s, and again at %.2g GiB/s", warmed.Bytes>>20, warmed.FirstRate()/(1<<30), warmed.AgainRate()/(1<<30)))
+		m.progress.note(fmt.Sprintf("memory prepared: %d MiB touched at %.2g GiB/s, and again at %.2g GiB/s",
+			warmed.Bytes>>20, warmed.FirstRate()/(1<<30), warmed.AgainRate()/(1<<30)))
 	}
 	if warmed.Less != "" {
-		m.progress.note("less memory was made ready than is used: " + warmed.Less)
+		m.progress.note("less memory was prepared than is used: " + warmed.Less)
 	}
 	return nil, nil
 }

@@ -44,20 +44,19 @@ func (a *app) place() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "place [CONTAINER...] [flags]",
 		Short: "Find containers that wait for a CPU, and give them CPUs of their own",
-		Long: `Place watches running containers: which are critical for latency (short bursts on
-a CPU, often woken, low demand), which compute (long bursts), how long each waits
-for a CPU, and behind whom. Where one that answers waits behind one that computes, it
-proposes CPUs of its own for it; where CPUs cannot be separated, shorter periods
-of the other's quota, shares, or the real-time class. On a healthy host it
-proposes nothing. Watching changes nothing.
+		Long: `Place watches running containers. It finds which are latency-critical (short bursts
+on a CPU, many wake-ups, low demand) and which are CPU-bound (long bursts), how long
+each waits for a CPU, and behind which. Where a latency-critical container waits behind a
+CPU-bound one, it proposes CPUs of its own for it. Where CPUs cannot be separated, it
+proposes a shorter period of the other's quota, shares, or the real-time class. On a
+healthy host it proposes nothing. Watching changes nothing.
 
-With --apply it sets what it proposes on the control groups of the containers named
-and of no others, with and without in turns, measures what both sides have, and
-leaves it set only where it helped the one and left the other what is theirs. What
-was there before is written down first: --undo gives it back, now or after a crash.
-An engine that restarts a container sets its own limits again; the commands printed
-make a change permanent, which --undo does not take back: that is between you and
-the engine.`,
+With --apply it tries its proposal on the control groups of the named containers, and of
+no others: with and without in turns, measuring both sides. The change stays only where
+it helped one side and left the other its share. The values from before are written to
+disk first: --undo restores them, now or after a crash. An engine that restarts a
+container sets its own limits again. The commands printed make a change permanent in the
+engine; --undo does not revert those.`,
 		Example: `  tare place --all
   tare place web batch --for 30s
   tare place web batch --apply
@@ -68,17 +67,17 @@ the engine.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.BoolVar(&f.all, "all", false, "every container on this host")
-	flags.IntSliceVar(&f.pids, "pid", nil, "processes, each with its descendants, as if it were a container; their CPUs are never changed")
-	flags.DurationVar(&f.span, "for", 10*time.Second, "how long they are watched")
-	flags.DurationVar(&f.wait, "wait", usual.Wait, "the 99th percentile of the waits for a CPU from which on a container that answers suffers")
-	flags.BoolVar(&f.apply, "apply", false, "try what is proposed, and leave set what helps")
-	flags.IntVar(&f.pairs, "pairs", 10, fmt.Sprintf("with --apply: pairs of windows, with and without, by which a change is judged (at least %d)", place.FewestPairs))
-	flags.DurationVar(&f.window, "window", 2*time.Second, "with --apply: how long each window is")
-	flags.DurationVar(&f.settle, "settle", 200*time.Millisecond, "with --apply: how long after each change a window begins")
-	flags.Int64Var(&f.seed, "seed", 0, "seed of the windows' order (default: drawn, and printed)")
-	flags.BoolVar(&f.undo, "undo", false, "give back what an earlier --apply left set")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "with --apply or --undo: say what would be changed, and change nothing")
-	flags.BoolVar(&f.quick, "quick", false, "three seconds of watching, eight pairs of windows of a second")
+	flags.IntSliceVar(&f.pids, "pid", nil, "processes, each with its descendants, watched like a container; their CPUs are never changed")
+	flags.DurationVar(&f.span, "for", 10*time.Second, "how long to watch")
+	flags.DurationVar(&f.wait, "wait", usual.Wait, "p99 of waits for a CPU above which a latency-critical container suffers")
+	flags.BoolVar(&f.apply, "apply", false, "try the proposed changes, and keep the one that helps")
+	flags.IntVar(&f.pairs, "pairs", 10, fmt.Sprintf("with --apply: pairs of windows, with and without the change (at least %d)", place.FewestPairs))
+	flags.DurationVar(&f.window, "window", 2*time.Second, "with --apply: length of a window")
+	flags.DurationVar(&f.settle, "settle", 200*time.Millisecond, "with --apply: time between a change and its window")
+	flags.Int64Var(&f.seed, "seed", 0, "seed of the order of windows (default: random, and printed)")
+	flags.BoolVar(&f.undo, "undo", false, "restore what an earlier --apply changed")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "with --apply or --undo: print the changes without making them")
+	flags.BoolVar(&f.quick, "quick", false, "watch for 3 s; with --apply, 8 pairs of windows of 1 s")
 	flags.StringVar(&f.out, "out", "", "directory for an HTML report (default: none)")
 	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file (- for standard output)")
 	return cmd
@@ -90,32 +89,32 @@ func (f *placeFlags) check(changed func(string) bool, args []string) error {
 	if f.undo {
 		for _, flag := range []string{"all", "pid", "for", "wait", "apply", "pairs", "window", "settle", "seed", "quick", "out", "json"} {
 			if changed(flag) {
-				return usageError("--undo gives back all that was left set: --%s is not for it", flag)
+				return usageError("--undo restores all that was changed: leave --%s out", flag)
 			}
 		}
 		if named {
-			return usageError("--undo gives back all that was left set: it takes no CONTAINER")
+			return usageError("--undo restores all that was changed: it takes no CONTAINER")
 		}
 		return nil
 	}
 	switch {
 	case f.all && named:
-		return usageError("--all is every container: name none beside it")
+		return usageError("--all watches every container: name none beside it")
 	case !f.all && !named:
 		return usageError("name the containers to watch, or --all: only those named are ever changed")
 	case f.wait <= 0:
-		return usageError("--wait %v: want more than nothing", f.wait)
+		return usageError("--wait %v: want a time above 0", f.wait)
 	case f.dryRun && !f.apply:
-		return usageError("--dry-run is of --apply and --undo: watching alone changes nothing")
+		return usageError("--dry-run requires --apply or --undo: watching alone changes nothing")
 	}
 	for _, flag := range []string{"pairs", "window", "settle", "seed"} {
 		if changed(flag) && !f.apply {
-			return usageError("--%s is of --apply", flag)
+			return usageError("--%s requires --apply", flag)
 		}
 	}
 	for _, pid := range f.pids {
 		if pid <= 0 {
-			return usageError("--pid %d: ids of processes begin with 1", pid)
+			return usageError("--pid %d: want a process ID, 1 or greater", pid)
 		}
 	}
 	if f.quick {
@@ -141,7 +140,7 @@ func (a *app) runPlace(cmd *cobra.Command, f *placeFlags, args []string) error {
 		return err
 	}
 	if os.Geteuid() != 0 {
-		return withCode(exitHost, errors.New("what other processes do on the CPUs is for root alone (CAP_BPF, CAP_PERFMON): run it with sudo"))
+		return withCode(exitHost, errors.New("watching the scheduler requires root (CAP_BPF, CAP_PERFMON): run it with sudo"))
 	}
 	dir, err := a.stateDir()
 	if err != nil {
@@ -195,7 +194,7 @@ func (a *app) settled(journal *place.Journal) error {
 		return err
 	}
 	if slices.ContainsFunc(open, func(e place.Entry) bool { return !e.Kept }) {
-		return errors.New("an earlier tare place --apply was killed in the middle of a trial: first give back what it had changed: tare place --undo")
+		return errors.New("an earlier tare place --apply was killed during a trial: first restore what it changed: tare place --undo")
 	}
 	return nil
 }
@@ -222,7 +221,7 @@ func (a *app) lookAndPlace(ctx context.Context, f *placeFlags, args []string, jo
 	var failed error
 	if f.apply && !f.dryRun && len(proposal.Actions) > 0 {
 		options := f.options(journal, func(line string) { terminal.Fprintln(a.err, line) })
-		terminal.Fprintf(a.err, "trying what is proposed, for up to %v each (seed %d)\n", options.Duration().Round(time.Second), f.seed)
+		terminal.Fprintf(a.err, "trying the proposed changes, for up to %v each (seed %d)\n", options.Duration().Round(time.Second), f.seed)
 		// What was tried until it failed is shown all the same.
 		if applied, failed = place.Apply(ctx, watched, proposal, options); applied == nil {
 			return failed
@@ -247,12 +246,12 @@ func (f *placeFlags) found(ctx context.Context, args []string) ([]container.Cont
 		all, err := finder.FindEach(ctx, names)
 		return all, nil, err
 	}
-	all, told, err := finder.All(ctx)
+	all, found, err := finder.All(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	var notes []string
-	for _, n := range told {
+	for _, n := range found {
 		notes = append(notes, n.String())
 	}
 	measured := len(all)
@@ -261,7 +260,7 @@ func (f *placeFlags) found(ctx context.Context, args []string) ([]container.Cont
 		notes = append(notes, fmt.Sprintf("%d containers that tare is measuring are left out", measured))
 	}
 	if len(all) == 0 {
-		return nil, nil, withCode(exitHost, errors.New("no container runs on this host: "+strings.Join(append(notes, "name processes with --pid"), "; ")))
+		return nil, nil, withCode(exitHost, errors.New("no container is running on this host: "+strings.Join(append(notes, "name processes with --pid"), "; ")))
 	}
 	return all, notes, nil
 }
@@ -278,7 +277,7 @@ func (a *app) showPlace(f *placeFlags, watched *place.Watched, proposal *place.P
 	return a.presentLive("place", sheet, place.NewDocument(watched, proposal, applied, here), f.out, f.json)
 }
 
-// undoPlace gives back what an earlier tare left set.
+// undoPlace restores what an earlier tare changed.
 func (a *app) undoPlace(ctx context.Context, dir string, dry bool) error {
 	if err := trustworthy(dir); err != nil {
 		return err
@@ -286,7 +285,7 @@ func (a *app) undoPlace(ctx context.Context, dir string, dry bool) error {
 	undo := func(*lab.Session) error {
 		n, err := a.giveBack(dir, place.All, dry)
 		if err == nil && n == 0 {
-			terminal.Fprintln(a.out, "nothing is set by tare place")
+			terminal.Fprintln(a.out, "tare place has changed nothing: nothing to restore")
 		}
 		return err
 	}
@@ -296,8 +295,8 @@ func (a *app) undoPlace(ctx context.Context, dir string, dry bool) error {
 	return alone(ctx, lab.LockPath, dir, undo)
 }
 
-// giveBack undoes what the journal holds, tells it, and counts it. Whoever calls
-// it with dry unset holds the host's lock: what is unfinished may be a live trial's.
+// giveBack reverts what the journal holds, reports it, and counts it. A caller
+// with dry unset holds the host's lock: what is unfinished may be a live trial's.
 func (a *app) giveBack(dir string, which place.Which, dry bool) (int, error) {
 	journal := place.OpenJournal(dir)
 	// Where nothing was ever set, hosts without a tree of control groups are as good as any.
@@ -324,14 +323,14 @@ func (a *app) giveBack(dir string, which place.Which, dry bool) (int, error) {
 		case dry:
 			terminal.Fprintf(a.out, "%s: would set %s to %q\n", u.Container, u.File, u.Old)
 		default:
-			terminal.Fprintf(a.out, "%s: %s is %q again\n", u.Container, u.File, u.Old)
+			terminal.Fprintf(a.out, "%s: %s restored to %q\n", u.Container, u.File, u.Old)
 		}
 	}
 	if err != nil {
 		return len(done), err
 	}
 	if failed > 0 {
-		return len(done), fmt.Errorf("%d settings could not be given back; they stay in the journal, so that tare place --undo can be tried again", failed)
+		return len(done), fmt.Errorf("%d settings could not be restored; they stay in the journal: try tare place --undo again", failed)
 	}
 	return len(done), nil
 }

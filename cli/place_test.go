@@ -24,10 +24,10 @@ func TestPlaceBadInput(t *testing.T) {
 		{"place --all --pid 1", exitUsage, []string{"--all", "name none"}},
 		{"place --pid 0", exitUsage, []string{"--pid 0"}},
 		{"place --undo web", exitUsage, []string{"no CONTAINER"}},
-		{"place --undo --all", exitUsage, []string{"--all is not for it"}},
-		{"place --undo --json x", exitUsage, []string{"--json is not for it"}},
+		{"place --undo --all", exitUsage, []string{"leave --all out"}},
+		{"place --undo --json x", exitUsage, []string{"leave --json out"}},
 		{"place web --dry-run", exitUsage, []string{"--dry-run", "--apply"}},
-		{"place web --pairs 8", exitUsage, []string{"--pairs is of --apply"}},
+		{"place web --pairs 8", exitUsage, []string{"--pairs requires --apply"}},
 		{"place web --wait 0s", exitUsage, []string{"--wait 0s"}},
 		{"place web --for tomorrow", exitUsage, []string{"tomorrow"}},
 	} {
@@ -75,7 +75,7 @@ func TestPlaceUndoOfNothing(t *testing.T) {
 		t.Skip("giving back needs root")
 	}
 	code, stdout, stderr := tare(t, t.TempDir(), "place", "--undo", "--dry-run")
-	if code != exitSuccess || !strings.Contains(stdout, "nothing is set") {
+	if code != exitSuccess || !strings.Contains(stdout, "nothing to restore") {
 		t.Errorf("ends with %d and says\n%s%s", code, stdout, stderr)
 	}
 }
