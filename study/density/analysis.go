@@ -236,7 +236,10 @@ func together(a, b Step) Step {
 		return (x + y) / 2
 	}
 	served := func(x, y Served) Served {
-		s := Served{Rate: weight(x.Rate, y.Rate), Requests: x.Requests + y.Requests, Failed: x.Failed + y.Failed, Elapsed: x.Elapsed + y.Elapsed}
+		s := Served{
+			Rate: weight(x.Rate, y.Rate), Requests: x.Requests + y.Requests, Failed: x.Failed + y.Failed,
+			Elapsed: x.Elapsed + y.Elapsed,
+		}
 		if s.Elapsed > 0 {
 			s.Rate = (x.Rate*x.Elapsed.Seconds() + y.Rate*y.Elapsed.Seconds()) / s.Elapsed.Seconds()
 		}
@@ -247,7 +250,8 @@ func together(a, b Step) Step {
 	s := a
 	s.Overcommit, s.Asked = (a.Overcommit+b.Overcommit)/2, (a.Asked+b.Asked)/2
 	s.Stop = cmp.Or(a.Stop, b.Stop)
-	s.Closed, s.Open, s.Idle, s.Bursts = served(a.Closed, b.Closed), served(a.Open, b.Open), served(a.Idle, b.Idle), served(a.Bursts, b.Bursts)
+	s.Closed, s.Open = served(a.Closed, b.Closed), served(a.Open, b.Open)
+	s.Idle, s.Bursts = served(a.Idle, b.Idle), served(a.Bursts, b.Bursts)
 	s.Elapsed = a.Elapsed + b.Elapsed
 	s.SwapIn, s.SwapOut = a.SwapIn+b.SwapIn, a.SwapOut+b.SwapOut
 	s.DeviceWritten, s.DeviceRead = a.DeviceWritten+b.DeviceWritten, a.DeviceRead+b.DeviceRead

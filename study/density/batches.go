@@ -145,7 +145,10 @@ func (b *Batches) followed(by *Batches) *Batches {
 	if b.Tail < b.Length {
 		keep--
 	}
-	both := &Batches{Length: b.Length, Count: keep + by.Count, Tail: by.Tail, Answered: map[int]int64{}, Failed: map[int]int64{}, Latency: map[int]*hdrhistogram.Histogram{}}
+	both := &Batches{
+		Length: b.Length, Count: keep + by.Count, Tail: by.Tail,
+		Answered: map[int]int64{}, Failed: map[int]int64{}, Latency: map[int]*hdrhistogram.Histogram{},
+	}
 	for i := range both.Count {
 		of, at := b, i
 		if i >= keep {

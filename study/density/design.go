@@ -436,7 +436,8 @@ func (b *builder) condition(group string, a levels, n noise, pattern load.Patter
 	c := lab.Condition{
 		Condition: record.Condition{
 			ID: group + "@" + strings.ReplaceAll(label, ", ", ","), Label: label, Workload: group, Params: b.critical.params,
-			Platform: b.Platform, Setting: b.Base, Factors: factors, Metrics: metrics, NotRepresentative: platform.NotRepresentative(b.on),
+			Platform: b.Platform, Setting: b.Base, Factors: factors, Metrics: metrics,
+			NotRepresentative: platform.NotRepresentative(b.on),
 		},
 		Program: b.critical.subject.Workload, Source: b.critical.subject.Image(), Further: []workload.Source{n.subject.Image()},
 		Procedure: t.run, Limit: b.limit(len(t.neighbours)),

@@ -182,7 +182,8 @@ func (r reading) predictorTable(a arm) (report.Table, bool) {
 	names := slices.SortedFunc(maps.Keys(known), func(x, y string) int { return cmp.Or(cmp.Compare(order(x), order(y)), strings.Compare(x, y)) })
 	for _, name := range names {
 		t.Columns = append(t.Columns,
-			report.Column{Head: name + " precision, %", Number: true}, report.Column{Head: name + " recall, %", Number: true, Optional: true})
+			report.Column{Head: name + " precision, %", Number: true},
+			report.Column{Head: name + " recall, %", Number: true, Optional: true})
 	}
 	for _, n := range a.numbers {
 		if len(at[n]) == 0 {

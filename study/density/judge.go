@@ -263,8 +263,10 @@ func (r reading) judgedFigures(findings []finding) []claim.Figure {
 		if place.found() {
 			before := place.At
 			before.Value = place.Before
-			before.Interval.Low, before.Interval.High = math.Min(before.Interval.Low, place.Before), math.Max(before.Interval.High, place.Before)
-			all = append(all, claim.Ours(prefix+"neighbours until throughput falls", before, 1, ""), claim.Ours(prefix+"memory asked for, until throughput falls", place.overcommit, 1, "times"))
+			before.Interval.Low = math.Min(before.Interval.Low, place.Before)
+			before.Interval.High = math.Max(before.Interval.High, place.Before)
+			all = append(all, claim.Ours(prefix+"neighbours until throughput falls", before, 1, ""),
+				claim.Ours(prefix+"memory asked for, until throughput falls", place.overcommit, 1, "times"))
 		}
 		if tail := r.tailCliff(a); tail.found() {
 			all = append(all, claim.Ours(prefix+"memory asked for, until the p99 rises", tail.overcommit, 1, "times"))
@@ -274,7 +276,8 @@ func (r reading) judgedFigures(findings []finding) []claim.Figure {
 			stopped = append(stopped, float64(h.neighbours))
 		}
 		if len(stopped) == len(a.sweeps) {
-			all = append(all, claim.Ours(prefix+"neighbours until it thrashes", r.mean(stopped), 1, ""), claim.Ours(prefix+"memory asked for, until it thrashes", r.thrash(a), 1, "times"))
+			all = append(all, claim.Ours(prefix+"neighbours until it thrashes", r.mean(stopped), 1, ""),
+				claim.Ours(prefix+"memory asked for, until it thrashes", r.thrash(a), 1, "times"))
 		}
 		all = append(all,
 			claim.Figure{Name: prefix + "neighbours at most", Value: float64(a.greatest()), N: len(a.sweeps)},

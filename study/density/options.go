@@ -136,8 +136,10 @@ func Default() Options {
 		Patterns: []load.Pattern{load.RandomTarget}, Think: DefaultThink, Burst: 1, FirstPort: DefaultFirstPort,
 		Neighbours: []int{1, 3, 5, 7, 9, 11, 13, 16, 19, 25, 33, 49},
 		BoxKind:    platform.BoxGroup, Box: DefaultBox,
-		Swaps: []platform.SwapKind{platform.SwapFile}, Clusters: []int{-1}, Protects: []platform.Protection{platform.ProtectNone}, Extends: []string{ExtendNone},
-		Order: Continuous, Warm: defaultWarm, WarmRounds: defaultRounds, Open: defaultOpen, Closed: defaultClosed, Settle: defaultSettle, StepLimit: defaultStepLimit,
+		Swaps: []platform.SwapKind{platform.SwapFile}, Clusters: []int{-1},
+		Protects: []platform.Protection{platform.ProtectNone}, Extends: []string{ExtendNone},
+		Order: Continuous, Warm: defaultWarm, WarmRounds: defaultRounds,
+		Open: defaultOpen, Closed: defaultClosed, Settle: defaultSettle, StepLimit: defaultStepLimit,
 	}
 }
 

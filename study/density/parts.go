@@ -106,7 +106,8 @@ func (r reading) sweepTable(a arm) report.Table {
 		}
 		t.Rows = append(t.Rows, []report.Cell{
 			{Text: fmt.Sprint(n)}, overcommitCell(r.overcommit(a, n).Value), report.Estimated(r.throughput(a, n), 1),
-			brief(r.moment(a, n, open, meanOf), perMilli), brief(r.quantile(a, n, open, 0.5), perMilli), brief(r.quantile(a, n, open, 0.95), perMilli),
+			brief(r.moment(a, n, open, meanOf), perMilli), brief(r.quantile(a, n, open, 0.5), perMilli),
+			brief(r.quantile(a, n, open, 0.95), perMilli),
 			report.Estimated(r.quantile(a, n, open, 0.99), perMilli), report.Measured(r.extreme(a, n) * perMilli),
 			brief(r.quantile(a, n, idle, 0.99), perMilli), marked,
 		})
@@ -209,7 +210,8 @@ func (r reading) armTable() report.Table {
 				unharmed = report.Cell{Text: "at least " + unharmed.Text} // no upper end is known
 			}
 			t.Rows = append(t.Rows, []report.Cell{
-				{Text: r.name(a)}, placeCell(throughput), report.Estimated(throughput.Times, 1), placeCell(tail), report.Estimated(tail.Times, 1),
+				{Text: r.name(a)}, placeCell(throughput), report.Estimated(throughput.Times, 1),
+				placeCell(tail), report.Estimated(tail.Times, 1),
 				haltCell(a), unharmed, report.Estimated(d.Gained, 1),
 			})
 		}
@@ -452,8 +454,10 @@ func (r reading) againstTable(base, other arm) report.Table {
 		t.Rows = append(t.Rows, []report.Cell{
 			{Text: fmt.Sprint(n)}, overcommitCell(r.overcommit(other, n).Value),
 			report.ToldFrom(1, r.throughputAgainst(base, other, n)),
-			report.ToldFrom(1, r.quantileAgainst(base, other, n, open, 0.99)), report.ToldFrom(1, r.quantileAgainst(base, other, n, open, 0.5)),
-			report.ToldFrom(1, r.quantileAgainst(base, other, n, idle, 0.5)), report.ToldFrom(1, r.quantileAgainst(base, other, n, idle, 0.99)),
+			report.ToldFrom(1, r.quantileAgainst(base, other, n, open, 0.99)),
+			report.ToldFrom(1, r.quantileAgainst(base, other, n, open, 0.5)),
+			report.ToldFrom(1, r.quantileAgainst(base, other, n, idle, 0.5)),
+			report.ToldFrom(1, r.quantileAgainst(base, other, n, idle, 0.99)),
 		})
 	}
 	return t

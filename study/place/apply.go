@@ -154,7 +154,8 @@ func (t *trial) changes() cgroup.Changes {
 func (t *trial) run(ctx context.Context) (err error) {
 	var entries []Entry
 	for _, c := range t.Changes {
-		entries = append(entries, Entry{Time: time.Now().UTC(), Container: t.watched.Subjects[c.Subject].Container.Name, Changes: c.Changes})
+		name := t.watched.Subjects[c.Subject].Container.Name
+		entries = append(entries, Entry{Time: time.Now().UTC(), Container: name, Changes: c.Changes})
 	}
 	if err := t.options.Journal.begin(entries); err != nil {
 		return err

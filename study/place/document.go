@@ -147,15 +147,21 @@ func NewDocument(w *Watched, p *Proposal, a *Applied, on record.Host) Document {
 	t := w.Thresholds
 	d := Document{
 		Schema: Schema, Host: on, Began: w.Began.UTC(), Seconds: w.Span.Seconds(),
-		Thresholds: ThresholdsDocument{t.IdleShare, t.IdleWakeups, t.Wakeups, micros(t.BurstMedian), micros(t.BurstP99), t.LowDemand, micros(t.LongBurst), t.LongShare, t.HighDemand, micros(t.Wait), t.WaitShare, t.FewestWaits},
-		Healthy:    p.Healthy(), Victims: w.names(p.Victims), Culprits: w.names(p.Culprits), Apart: p.Apart,
+		Thresholds: ThresholdsDocument{
+			t.IdleShare, t.IdleWakeups, t.Wakeups, micros(t.BurstMedian), micros(t.BurstP99), t.LowDemand,
+			micros(t.LongBurst), t.LongShare, t.HighDemand, micros(t.Wait), t.WaitShare, t.FewestWaits,
+		},
+		Healthy: p.Healthy(), Victims: w.names(p.Victims), Culprits: w.names(p.Culprits), Apart: p.Apart,
 		Actions: []ActionDocument{}, Lost: w.Lost, Weight: w.Weight.Time.Seconds() / w.Span.Seconds(), Notes: w.Notes,
 	}
 	for _, s := range w.Subjects {
 		d.Containers = append(d.Containers, w.document(s))
 	}
 	for _, action := range p.Actions {
-		ad := ActionDocument{Kind: action.Kind, Says: action.Says, Reason: action.Reason, Changes: []cgroup.Change{}, Commands: action.Commands, Not: action.Not}
+		ad := ActionDocument{
+			Kind: action.Kind, Says: action.Says, Reason: action.Reason, Not: action.Not,
+			Changes: []cgroup.Change{}, Commands: action.Commands,
+		}
 		for _, c := range action.Changes {
 			ad.Changes = append(ad.Changes, c.Changes...)
 		}

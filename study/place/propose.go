@@ -337,9 +337,11 @@ func (w *Watched) periods(p *Proposal) (Action, bool, error) {
 		if b.Quota == 0 || b.Period <= shortPeriod || b.Burst > 0 {
 			continue
 		}
-		shorter := cgroup.Bandwidth{Period: shortPeriod, Quota: time.Duration(float64(b.Quota) * float64(shortPeriod) / float64(b.Period)).Round(time.Microsecond)}
+		quota := time.Duration(float64(b.Quota) * float64(shortPeriod) / float64(b.Period))
+		shorter := cgroup.Bandwidth{Period: shortPeriod, Quota: quota.Round(time.Microsecond)}
 		if shorter.Quota < leastQuota {
-			shorter.Period, shorter.Quota = time.Duration(float64(leastQuota)*float64(b.Period)/float64(b.Quota)).Round(time.Microsecond), leastQuota
+			period := time.Duration(float64(leastQuota) * float64(b.Period) / float64(b.Quota))
+			shorter.Period, shorter.Quota = period.Round(time.Microsecond), leastQuota
 		}
 		if shorter.Period >= b.Period {
 			continue
