@@ -74,7 +74,7 @@ const (
 )
 
 // countFor is how many containers are started at a rate where the user does not
-// say: four seconds' worth, and not fewer than tell whether the backlog grows.
+// say: four seconds' worth, and enough to estimate the growth of the backlog.
 func countFor(rate float64) int {
 	return int(min(max(math.Ceil(4*rate), 10), 64))
 }
@@ -130,7 +130,7 @@ func (o Options) check() error {
 		return kit.Usagef("--count %d: want 1 to %d containers", o.Count, MaxCount)
 	}
 	if o.Count > 0 && o.Count < fewestForGrowth && len(o.Rates) > 0 {
-		return kit.Usagef("--count %d: want at least %d, or nobody could tell whether the platform keeps up", o.Count, fewestForGrowth)
+		return kit.Usagef("--count %d: want at least %d: with fewer starts it is unknown whether the platform keeps up", o.Count, fewestForGrowth)
 	}
 	if why := o.Base.Contradiction(o.Host.CPUs); why != "" {
 		return kit.Usagef("%s", why)
@@ -151,7 +151,7 @@ func (o Options) platforms() (names, notes []string, err error) {
 		}
 		err = o.Host.Check(p)
 		if _, ok := p.(platform.Creator); err == nil && !ok {
-			err = kit.Usagef("%s cannot create a program without starting it", name)
+			err = kit.Usagef("%s cannot create a container without starting it", name)
 		}
 		if err == nil {
 			err = p.Supports(o.Base)
@@ -186,7 +186,7 @@ func (o Options) groups(s workload.Subject, platforms []string) (groups []lab.Gr
 		notes = append(notes, s.Workload.Name()+" declares no check of readiness: only the answer and the first instruction are timed")
 	}
 	if n := o.Base.Network; len(program.Ports) > 0 && (n == "" || n == platform.NetworkHost) {
-		return nil, nil, kit.Usagef("%s serves a port, and in the host's network only one of its containers could: give --network bridge", s.Workload.Name())
+		return nil, nil, kit.Usagef("%s serves a port, which only one container can have in the host's network: give --network bridge", s.Workload.Name())
 	}
 	b := groupBuilder{Options: o, subject: s, params: params, service: asked}
 	base := func(rate float64, count int) ramp {

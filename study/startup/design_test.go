@@ -130,7 +130,7 @@ func TestDesignRefuses(t *testing.T) {
 		"nothing at all":      {func(o *Options) { o.Rates, o.Knee = nil, false }, &usage, "nothing to measure"},
 		"the host's network":  {func(o *Options) { o.Base.Network = "" }, &usage, "--network bridge"},
 		"a platform without creation": {func(o *Options) { o.Platforms = []string{"plain"} }, &usage,
-			"cannot create a program without starting it"},
+			"cannot create a container without starting it"},
 		"an unknown platform":           {func(o *Options) { o.Platforms = []string{"lxc"} }, &usage, "unknown platform"},
 		"a platform that is not there":  {func(o *Options) { o.Platforms = []string{"containerd"} }, &missing, "no containerd answers"},
 		"a network that it has not":     {func(o *Options) { o.Platforms = []string{"oci:crun"} }, &unsupported, "it has none"},

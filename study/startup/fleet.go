@@ -40,7 +40,7 @@ const makers = 2
 func lay(ctx context.Context, b lab.Bench, w workload.Workload, count int) (*fleet, error) {
 	creator, ok := b.Platform().(platform.Creator)
 	if !ok {
-		return nil, fmt.Errorf("%s cannot create a program without starting it", b.Platform().Name())
+		return nil, fmt.Errorf("%s cannot create a container without starting it", b.Platform().Name())
 	}
 	c := b.Condition()
 	program, err := w.Program(c.Params)
@@ -131,9 +131,9 @@ func eachOf(n, width int, do func(i int) error) error {
 	}
 	close(next)
 	wg.Wait()
-	const told = 3
-	if len(errs) > told {
-		errs = append(errs[:told], fmt.Errorf("and %d more", len(errs)-told))
+	const shown = 3
+	if len(errs) > shown {
+		errs = append(errs[:shown], fmt.Errorf("and %d more", len(errs)-shown))
 	}
 	return errors.Join(errs...)
 }

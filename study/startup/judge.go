@@ -13,12 +13,14 @@ import (
 // judged is the platform on which S1's claims are made.
 const judged = "docker"
 
-// Judge reaches verdicts on S1.1 to S1.4 from a run, as far as it holds what
-// decides them. The rules and thresholds are the claims' own (package claim).
+// Judge reaches verdicts on S1.1 to S1.4 (published study of container start-up)
+// from a run, as far as it holds what decides them. The rules and thresholds are the claims' own (package claim).
 func Judge(run record.Run) []claim.Judgement {
 	r := read(run)
 	var all []claim.Judgement
-	for _, judge := range []func(reading) (claim.Judgement, bool){judgeRates, judgeApplications, judgeKernel, judgeGroups} {
+	for _, judge := range []func(reading) (claim.Judgement, bool){
+		judgeRates, judgeApplications, judgeKernel, judgeGroups,
+	} {
 		if j, ok := judge(r); ok {
 			all = append(all, j)
 		}
@@ -48,7 +50,7 @@ func judgeRates(r reading) (claim.Judgement, bool) {
 	}
 	for _, c := range asked {
 		mean := r.Value(c, answer+"-mean")
-		at := fmt.Sprintf(", %g a second", rate(c))
+		at := fmt.Sprintf(", %g a second", rate(c)) // the name of a stored figure
 		if mean.Value == mean.Value {
 			j.Figures = append(j.Figures, claim.Measured(
 				claim.Ours("mean"+at, mean, perSecond, "s"),
@@ -59,9 +61,9 @@ func judgeRates(r reading) (claim.Judgement, bool) {
 	beyond := ""
 	for _, c := range asked {
 		if r.past(c) {
-			beyond = fmt.Sprintf("; at %g a second the engine does not keep up", rate(c))
+			beyond = fmt.Sprintf("; at %g/s the engine does not keep up", rate(c))
 		} else if r.failing(c) {
-			beyond = fmt.Sprintf("; at %g a second starts failed", rate(c))
+			beyond = fmt.Sprintf("; at %g/s starts failed", rate(c))
 		}
 		if beyond != "" {
 			break
@@ -69,20 +71,21 @@ func judgeRates(r reading) (claim.Judgement, bool) {
 		kept = append(kept, c)
 	}
 	workload := workloadOf(asked[0])
-	var told []string
+	var rates []string
 	for _, c := range asked {
-		text := fmt.Sprintf("%g/s %s ms mean, %s p95", rate(c), report.Said(r.Value(c, answer+"-mean"), perMilli), report.Said(r.Value(c, answer+"-p95"), perMilli))
+		text := fmt.Sprintf("at %g/s mean %s ms, p95 %s ms", rate(c),
+			report.Said(r.Value(c, answer+"-mean"), perMilli), report.Said(r.Value(c, answer+"-p95"), perMilli))
 		if r.past(c) {
 			text += " (past the knee)"
 		} else if r.failing(c) {
 			text += " (starts failed)"
 		}
-		told = append(told, text)
+		rates = append(rates, text)
 	}
-	j.Ours = workload + ": " + strings.Join(told, "; ")
+	j.Ours = workload + ": " + strings.Join(rates, "; ")
 	if len(kept) < 2 {
 		j.Verdict = claim.Inconclusive
-		j.Rests = fmt.Sprintf("%d of %d rates are kept up with here: too few to compare", len(kept), len(asked))
+		j.Rests = fmt.Sprintf("%d of %d rates are sustained here: too few to compare", len(kept), len(asked))
 		return j, true
 	}
 	low, high := kept[0], kept[len(kept)-1]
@@ -92,13 +95,15 @@ func judgeRates(r reading) (claim.Judgement, bool) {
 	tail := decides.tailGrowth(low, high, 0.95)
 	if !mean.Known() || !tail.Known() {
 		j.Verdict = claim.Inconclusive
-		j.Rests = fmt.Sprintf("too few blocks for an interval: %d", mean.N)
+		j.Rests = fmt.Sprintf("%d blocks are too few for an interval", mean.N)
 		return j, true
 	}
 	none, span := claim.Threshold(id, "no growth"), rate(high)/rate(low)
-	j.Figures = append(j.Figures, claim.Ours("growth of the mean", mean, 1, "times"), claim.Ours("growth of the p95 over that of the mean", tail, 1, "times"))
-	j.Rests = fmt.Sprintf("%s from %g to %g a second, %d blocks: the mean grows %s times, the p95 %s times as much as the mean", workload,
-		rate(low), rate(high), mean.N, report.Said(mean, 1), report.Said(tail, 1))
+	j.Figures = append(j.Figures,
+		claim.Ours("growth of the mean", mean, 1, "times"),
+		claim.Ours("growth of the p95 over that of the mean", tail, 1, "times"))
+	j.Rests = fmt.Sprintf("%s, %d blocks: from %g/s to %g/s the mean grows %s times, the p95 %s times as much as the mean",
+		workload, mean.N, rate(low), rate(high), report.Said(mean, 1), report.Said(tail, 1))
 	switch {
 	case mean.Interval.High < none || mean.Interval.Low > span || tail.Interval.High < none:
 		j.Verdict = claim.Refuted
@@ -148,7 +153,7 @@ func judgeApplications(r reading) (claim.Judgement, bool) {
 		}
 	}
 	if top == 0 {
-		j.Verdict, j.Rests = claim.Inconclusive, "no rate is kept up with by all applications in enough blocks"
+		j.Verdict, j.Rests = claim.Inconclusive, "no rate is sustained by all applications in enough blocks"
 		return j, true
 	}
 	medians := map[int]float64{}
@@ -171,7 +176,7 @@ func judgeApplications(r reading) (claim.Judgement, bool) {
 	alike := claim.Threshold(id, "alike") / 100
 	verdict := claim.Confirmed
 	decides := r.together(applications)
-	var told, outside []string
+	var ratios, outside []string
 	for _, w := range r.workloads() {
 		of, ok := perApplication[w]
 		if !ok {
@@ -179,11 +184,11 @@ func judgeApplications(r reading) (claim.Judgement, bool) {
 		}
 		ratio := decides.Ratio(medians, of)
 		if !ratio.Known() {
-			j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("too few blocks for an interval: %d", ratio.N)
+			j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("%d blocks are too few for an interval", ratio.N)
 			return j, true
 		}
 		j.Figures = append(j.Figures, claim.Ours(w+" against the median", ratio, 1, "times"))
-		told = append(told, fmt.Sprintf("%s %s", w, report.Said(ratio, 1)))
+		ratios = append(ratios, fmt.Sprintf("%s %s", w, report.Said(ratio, 1)))
 		within := ratio.Interval.Low >= 1-alike && ratio.Interval.High <= 1+alike
 		above, below := ratio.Interval.Low > 1+alike, ratio.Interval.High < 1-alike
 		switch {
@@ -195,8 +200,8 @@ func judgeApplications(r reading) (claim.Judgement, bool) {
 			verdict = claim.Inconclusive
 		}
 	}
-	j.Ours = fmt.Sprintf("answer at %g a second against the median of all: %s", top, strings.Join(told, ", "))
-	j.Rests = fmt.Sprintf("%d applications at %g a second, %d blocks", applications, top, len(medians))
+	j.Ours = fmt.Sprintf("time to the answer at %g/s, as a ratio to the median of all: %s", top, strings.Join(ratios, ", "))
+	j.Rests = fmt.Sprintf("%d applications at %g/s, %d blocks", applications, top, len(medians))
 	if _, ok := perApplication[database]; !ok {
 		verdict = claim.Inconclusive
 		j.Rests += "; the document database was not among them"
@@ -206,7 +211,7 @@ func judgeApplications(r reading) (claim.Judgement, bool) {
 		j.Rests += "; another document database stands in for MongoDB"
 	}
 	if len(outside) > 0 && verdict == claim.Refuted {
-		j.Rests += "; not as claimed: " + strings.Join(outside, ", ")
+		j.Rests += "; contrary to the claim: " + strings.Join(outside, ", ")
 	}
 	j.Verdict = verdict
 	return j, true
@@ -246,8 +251,8 @@ func judgeKernel(r reading) (claim.Judgement, bool) {
 	}
 	user := r.Value(c, userShare)
 	j.Figures = claim.Measured(claim.Ours("kernel", kernel, 1, "%"), claim.Ours("user", user, 1, "%"))
-	j.Ours = fmt.Sprintf("%s %% kernel, %s %% user", report.Said(kernel, 1), report.Said(user, 1))
-	j.Rests = fmt.Sprintf("%s at %g starts a second, %d profiled blocks", workloadOf(c), rate(c), kernel.N)
+	j.Ours = fmt.Sprintf("kernel %s %%, user %s %%", report.Said(kernel, 1), report.Said(user, 1))
+	j.Rests = fmt.Sprintf("%s at %g starts per second, %d profiled blocks", workloadOf(c), rate(c), kernel.N)
 	half := claim.Threshold(id, "half")
 	switch {
 	case kernel.Interval.Low > half:
@@ -291,9 +296,10 @@ func judgeGroups(r reading) (claim.Judgement, bool) {
 		claim.Ours("both groups", both, 1, "%"),
 		claim.Ours("unassigned", unassigned, 1, "%"),
 	)
-	j.Ours = fmt.Sprintf("%s %% memory and process start in the kernel, %s %% Go allocation and collection, together %s %%",
+	j.Ours = fmt.Sprintf("memory and process start in the kernel %s %%, Go allocation and collection %s %%, together %s %%",
 		report.Said(memory, 1), report.Said(heap, 1), report.Said(both, 1))
-	j.Rests = fmt.Sprintf("%s at %g starts a second, %d profiled blocks; %.1f %% of samples in no group", workloadOf(c), rate(c), both.N, unassigned.Value)
+	j.Rests = fmt.Sprintf("%s at %g starts per second, %d profiled blocks; %.1f %% of samples in no group",
+		workloadOf(c), rate(c), both.N, unassigned.Value)
 	distance, centre := claim.Threshold(id, "distance"), of("both groups")
 	within := both.Interval.Low >= centre-distance && both.Interval.High <= centre+distance
 	outside := both.Interval.High < centre-distance || both.Interval.Low > centre+distance
@@ -307,7 +313,7 @@ func judgeGroups(r reading) (claim.Judgement, bool) {
 		j.Verdict = claim.Confirmed
 	case within:
 		j.Verdict = claim.Qualified
-		j.Rests += "; only the sum is as published"
+		j.Rests += "; only the sum agrees with the published one"
 	default:
 		j.Verdict = claim.Inconclusive
 	}

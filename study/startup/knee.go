@@ -43,10 +43,9 @@ func kneeCount(rate float64) int {
 	return int(min(max(math.Ceil(rate*kneeSeconds), kneeFewest), kneeMost))
 }
 
-// searchKnee finds the highest rate that keeps says is kept up with, beginning
-// with from. bounded is
-// false where even the highest is: then knee is that. It is an error where not
-// even the lowest is.
+// searchKnee finds the highest rate that keeps reports as sustained, beginning
+// with from. bounded is false where even the highest is: knee is then that. It is
+// an error where not even the lowest is.
 func searchKnee(from float64, keeps func(rate float64) (bool, error)) (knee float64, bounded bool, err error) {
 	low, high := 0.0, math.Inf(1)
 	for rate := from; low == 0 || math.IsInf(high, 1); {
@@ -60,7 +59,7 @@ func searchKnee(from float64, keeps func(rate float64) (bool, error)) (knee floa
 			low = rate
 			rate = min(rate*kneeStride, highestKnee)
 		case rate <= lowestKnee:
-			return 0, false, fmt.Errorf("not even %g starts a second are kept up with", float64(lowestKnee))
+			return 0, false, fmt.Errorf("not even %g starts per second are sustained", float64(lowestKnee))
 		default:
 			high = rate
 			rate = max(rate/kneeStride, lowestKnee)
@@ -81,7 +80,7 @@ func searchKnee(from float64, keeps func(rate float64) (bool, error)) (knee floa
 	return math.Sqrt(low * high), true, nil
 }
 
-// decide tells whether a rate is kept up with, from as many tries of it as it
+// decide reports whether a rate is sustained, from as many tries of it as it
 // takes.
 func decide(try func() (stats.Estimate, error)) (bool, error) {
 	var sum float64

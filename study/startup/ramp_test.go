@@ -95,15 +95,15 @@ func TestRampCountsFailuresApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := 0
+	explained := 0
 	for _, start := range timings {
 		switch start.Failed {
 		case "start: no such file", "readiness: connection refused":
-			told++
+			explained++
 		}
 	}
-	if told != 5 {
-		t.Errorf("%d of 5 failures say why in one line: %+v", told, timings)
+	if explained != 5 {
+		t.Errorf("%d of 5 failures say why in one line: %+v", explained, timings)
 	}
 	if p.left() != 0 {
 		t.Errorf("%d containers are left", p.left())

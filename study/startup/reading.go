@@ -46,15 +46,15 @@ func workloadOf(c record.Condition) string {
 	return name
 }
 
-// past tells whether a rate was not kept up with: its backlog grew.
+// past reports whether a rate was not sustained: its backlog grew.
 func (r reading) past(c record.Condition) bool {
 	return r.Value(c, growth).Value > 100*kneeGrowth
 }
 
-// failing tells whether some starts failed.
+// failing reports whether some starts failed.
 func (r reading) failing(c record.Condition) bool { return r.Value(c, failed).Value > 0 }
 
-// unsure tells whether the blocks leave open on which side of the knee a rate
+// unsure reports whether the blocks leave open on which side of the knee a rate
 // lies.
 func (r reading) unsure(c record.Condition) bool {
 	g := r.Value(c, growth)

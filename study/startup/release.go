@@ -16,13 +16,13 @@ import (
 	"tare/workload"
 )
 
-// watcher tells when an application executed its first instruction. It is nil
+// watcher observes when an application executes its first instruction. It is nil
 // where the host cannot trace that.
 type watcher interface {
 	// expect announces a start, before it is sent: of the container that id
 	// names, with the application's whole command line. await gives the moment
-	// of the application's execve, with the process that instance has told where
-	// its ancestry did not; forget ends the watch.
+	// of the application's execve, with the process that the instance names where
+	// its ancestry does not; forget ends the watch.
 	expect(id string, args []string) (await func(ctx context.Context, pid int) (time.Time, error), forget func())
 	// settle is called when a trial is over: what was remembered of it may be
 	// forgotten. It gives how many events have been lost since the last call.
@@ -91,7 +91,7 @@ func (s starter) onTime(ctx context.Context, c *container, origin time.Time, int
 	}
 	// Where the platform keeps every CPU busy, an ordinary thread would wait in
 	// line behind what it measures. Not being allowed is no error: the lateness
-	// is told. The thread ends with the goroutine, unless it is given back.
+	// is recorded. The thread ends with the goroutine, unless it is given back.
 	runtime.LockOSThread()
 	restore, err := process.Punctual()
 	if err != nil {
@@ -102,7 +102,7 @@ func (s starter) onTime(ctx context.Context, c *container, origin time.Time, int
 			runtime.UnlockOSThread()
 		}
 	}
-	// What this misses is lateness, and told as such.
+	// What this misses is lateness, and recorded as such.
 	_ = clock.SleepUntil(monotonic(origin.Add(intended - early)))
 	for time.Since(origin) < intended {
 	}

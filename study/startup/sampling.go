@@ -34,7 +34,7 @@ const (
 	ofComponent = "component: "
 )
 
-// components are those of which a start's time is told, in the order of a start.
+// components are those whose share of a start's time is recorded, in the order of a start.
 var components = []probe.Component{
 	probe.Client, probe.Engine, probe.Containerd, probe.Network, probe.Shim, probe.Runtime, probe.Application, probe.Kernel,
 }
@@ -73,7 +73,7 @@ func profileMetrics() []workload.Metric {
 }
 
 // profiled is a ramp with something looking on, of which only what that saw is
-// recorded: what the starts took is a plain ramp's to tell.
+// recorded: how long starts take is measured in a plain ramp.
 type profiled struct{ ramp }
 
 func (p profiled) run(ctx context.Context, b lab.Bench) error {

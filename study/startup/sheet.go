@@ -12,18 +12,20 @@ import (
 	"tare/study/kit"
 )
 
-// Study is what the command and the page need of it. Attachments that cannot be read are told
-// as a banner, and what they would show is left out.
+// Study is what the command and the page need of it. A banner names each attachment that cannot be
+// read. What it would show is left out.
 var Study = kit.Alone(kit.Member{
 	Title: "tare startup", Judge: Judge, Page: finished, SoFar: soFar, NextOf: next,
-	Note: "S1 had 24 cores, Docker 17.06 and Linux 4.4; seconds are shown and not judged, shapes are.",
+	Note: "S1 (published study of container start-up and sharing) had 24 cores, Docker 17.06 and Linux 4.4. " +
+		"Verdicts rest on shapes and ratios; times in seconds are shown only.",
 })
 
 func finished(run record.Run, attached kit.Attachments) report.Sheet {
 	p := page{reading: read(run), attachments: attached}
 	s := report.Sheet{Answer: p.answer(), Facts: p.facts(), Weight: p.weight()}
 	for _, part := range []func() []report.Part{
-		p.knees, p.ramps, p.applications, p.singles, p.timelines, p.breakdowns, p.waits,
+		p.latencyCharts, p.knees, p.latencyTables, p.backlogCharts,
+		p.applications, p.singles, p.timelines, p.breakdowns, p.waits,
 	} {
 		s.Parts = append(s.Parts, part()...)
 	}
@@ -34,7 +36,9 @@ func finished(run record.Run, attached kit.Attachments) report.Sheet {
 // soFar has the tables of knees and ramps.
 func soFar(run record.Run) report.Sheet {
 	p := page{reading: read(run)}
-	return report.Sheet{Answer: p.answer(), Facts: p.facts(), Weight: p.weight(), Parts: append(p.knees(), p.ramps()...)}
+	return report.Sheet{
+		Answer: p.answer(), Facts: p.facts(), Weight: p.weight(), Parts: append(p.knees(), p.latencyTables()...),
+	}
 }
 
 // page is a sheet being composed.
@@ -53,39 +57,66 @@ func (p *page) attachment(t record.Trial, name string) ([]byte, bool) {
 	return data, data != nil
 }
 
-// answer is the sentence that the reader came for: per platform the knee, and a
-// start's time at the highest rate that is kept up with.
+// answer is what the reader came for: how long a start takes on each platform at the highest
+// sustained rate, and the knee.
 func (p *page) answer() string {
-	workloads, platforms := p.workloads(), p.platforms()
+	workloads := p.workloads()
 	if len(workloads) == 0 {
 		return "Nothing was measured."
 	}
-	workload := workloads[0]
-	var told []string
-	for _, on := range platforms {
-		var parts []string
-		if knee, beyond := p.knee(workload, on); knee.Value == knee.Value {
-			if beyond {
-				parts = append(parts, fmt.Sprintf("keeps up with %.3g starts a second and more", knee.Value))
-			} else {
-				parts = append(parts, "keeps up with "+report.Said(knee, 1)+" starts a second")
-			}
+	workload, withInterval := workloads[0], false
+	said := func(e stats.Estimate, scale float64, unit string) string {
+		withInterval = withInterval || e.Known()
+		cell := report.Estimated(e, scale)
+		if cell.Text += unit; cell.Detail != "" {
+			cell.Text += " (" + cell.Detail + ")"
 		}
-		if top, ok := p.top(workload, on); ok {
-			parts = append(parts, fmt.Sprintf("answers a start in %s ms at %g/s", report.Said(p.Value(top, answer+"-mean"), perMilli), rate(top)))
-		} else if s, ok := p.one(workload, on); ok {
-			parts = append(parts, fmt.Sprintf("answers a single start in %s ms", report.Said(p.Value(s, answer+"-mean"), perMilli)))
+		return cell.Text
+	}
+	var loads, knees, none []string
+	times := map[string][]string{} // by load
+	for _, on := range p.platforms() {
+		load, at, ok := "", record.Condition{}, false
+		if at, ok = p.top(workload, on); ok {
+			load = fmt.Sprintf("At %s per second", startsText(rate(at)))
+		} else if at, ok = p.one(workload, on); ok {
+			load = "Started one at a time"
 		} else if len(p.reading.ramps(workload, on)) > 0 {
-			parts = append(parts, "keeps up with none of the rates")
+			none = append(none, on)
 		}
-		if len(parts) > 0 {
-			told = append(told, on+" "+strings.Join(parts, " and "))
+		if ok {
+			took := said(p.Value(at, answer+"-mean"), perMilli, " ms")
+			if times[load] == nil {
+				loads = append(loads, load)
+				took += " to start"
+			}
+			times[load] = append(times[load], took+" on "+on)
+		}
+		switch knee, beyond := p.knee(workload, on); {
+		case knee.Value != knee.Value:
+		case beyond:
+			knees = append(knees, fmt.Sprintf("at least %.3g/s on %s", knee.Value, on))
+		default:
+			knees = append(knees, said(knee, 1, "/s")+" on "+on)
 		}
 	}
-	if len(told) == 0 {
+	var sentences []string
+	for _, load := range loads {
+		sentences = append(sentences, fmt.Sprintf("%s, %s takes %s.", load, workload, report.Listed(times[load])))
+	}
+	if len(none) > 0 {
+		sentences = append(sentences, "None of the measured rates is sustained on "+report.Listed(none)+".")
+	}
+	if len(knees) > 0 {
+		sentences = append(sentences, "The highest sustained rate is "+report.Listed(knees)+".")
+	}
+	switch {
+	case len(sentences) == 0:
 		return "No start was timed to its end."
+	case !withInterval && len(loads)+len(knees) > 0:
+		sentences = append(sentences, "Fewer than three blocks: no intervals.")
 	}
-	return workload + ": " + strings.Join(told, "; ") + "."
+	return strings.Join(sentences, " ")
 }
 
 // top is the ramp at the highest rate that is kept up with.
@@ -96,6 +127,14 @@ func (p *page) top(workload, on string) (top record.Condition, ok bool) {
 		}
 	}
 	return top, ok
+}
+
+// startsText writes a rate's number: "1 start", "8 starts".
+func startsText(rate float64) string {
+	if rate == 1 {
+		return "1 start"
+	}
+	return number(rate) + " starts"
 }
 
 // one is the condition of warm single starts.
@@ -109,16 +148,30 @@ func (p *page) one(workload, on string) (record.Condition, bool) {
 }
 
 func (p *page) facts() []string {
-	return kit.Facts(p.Reading, "workload: "+strings.Join(p.workloads(), ", "))
+	own := ""
+	if len(p.platforms()) > 1 {
+		own = "start: " + includes
+	}
+	return kit.Facts(p.Reading, "workload: "+strings.Join(p.workloads(), ", "), own)
 }
 
-// knees is the table of the highest rates.
+// includes says what a start consists of, which differs by platform.
+const includes = "on Docker it includes the container's network and mounts; " +
+	"on containerd, tare sets up the network before the start; on a runtime alone, network, root and cgroup"
+
+// knees is the table of the highest sustained rates.
 func (p *page) knees() []report.Part {
 	t := report.Table{
-		Title: "The knee: the highest rate at which the backlog does not grow",
-		Note: fmt.Sprintf("Searched anew in each block, until the highest rate that is kept up with and the lowest that is not are within %.0f %%; the interval is over the blocks. A rate is kept up with while at most %.0f %% of the arrivals pile up "+
-			"and no start fails; on simulated platforms of known capacity, without a delay of their own, nine searches of ten end at 0.97 to 1.2 times it. %s", 100*(kneeGap-1), 100*kneeGrowth, holds),
-		Columns: []report.Column{{Head: "workload"}, {Head: "platform"}, {Head: "starts a second", Number: true}, {Head: "against the baseline", Number: true}, {Head: "blocks", Number: true, Optional: true}},
+		Title: "Highest sustained rate (knee)",
+		Note:  "The knee is the highest rate at which the backlog of starts does not grow.",
+		Method: fmt.Sprintf("Each block searches anew, until the highest sustained rate and the lowest other one are within %.0f %%. "+
+			"The interval is over the blocks. A rate is sustained while at most %.0f %% of the arrivals pile up and no start fails. "+
+			"On simulated platforms of known capacity and no delay, nine of ten searches end at 0.97 to 1.2 times the capacity.",
+			100*(kneeGap-1), 100*kneeGrowth),
+		Columns: []report.Column{
+			{Head: "workload"}, {Head: "platform"}, {Head: "knee, starts/s", Number: true},
+			{Head: "ratio to baseline", Number: true}, {Head: "blocks", Number: true, Optional: true},
+		},
 	}
 	for _, c := range p.of(kindKnee) {
 		e, beyond := p.reading.knee(workloadOf(c), c.Platform)
@@ -132,69 +185,82 @@ func (p *page) knees() []report.Part {
 		against := report.Cell{Text: "baseline", Tone: report.Faint}
 		if row := p.Row(c, kneeRate); !row.Baseline {
 			against = report.Estimated(row.Ratio, 1)
-			against.Text += " times"
 		}
-		t.Rows = append(t.Rows, []report.Cell{{Text: workloadOf(c)}, {Text: c.Platform}, at, against, {Text: fmt.Sprint(e.N)}})
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: workloadOf(c)}, {Text: c.Platform}, at, against, {Text: fmt.Sprint(e.N)},
+		})
 	}
 	return report.Filled(t)
 }
 
-// holds says what a start has in it, which is not the same everywhere.
-const holds = "Docker's start makes the container's network and mounts; for containerd tare lays the network before the start, for a runtime alone network, root and cgroup, as they have none of their own."
-
-// ramps are the figures at each rate, and their pictures.
-func (p *page) ramps() []report.Part {
+// latencyTables are the figures at each rate, for each workload.
+func (p *page) latencyTables() []report.Part {
 	var parts []report.Part
 	for _, w := range p.workloads() {
-		parts = append(parts, p.rampTables(w)...)
-		parts = append(parts, p.rampCharts(w)...)
+		for _, l := range latencies {
+			parts = append(parts, report.Filled(p.latencyTable(w, l.name))...)
+		}
 	}
 	return parts
 }
 
-func (p *page) rampTables(w string) []report.Part {
-	var parts []report.Part
-	for _, l := range latencies {
-		t := report.Table{
-			Title: fmt.Sprintf("%s: time to %s, ms", w, map[string]string{answer: "the answer", first: "the first instruction", ready: "the first served request"}[l.name]),
-			Columns: []report.Column{{Head: "platform"}, {Head: "starts/s", Number: true}, {Head: "mean", Number: true}, {Head: "p50", Number: true, Optional: true},
-				{Head: "p95", Number: true}, {Head: "p99", Number: true, Optional: true}, {Head: "max", Number: true, Optional: true}},
-		}
-		if l.name == answer {
-			t.Columns = append(t.Columns, report.Column{Head: "failed", Number: true}, report.Column{Head: "in flight", Number: true, Optional: true}, report.Column{Head: "kept up with"})
-			t.Note = "From the intended moment of each start. Means are of the blocks' means (geometric), percentiles and max of all blocks' starts together. " +
-				"Past the knee latency grows for as long as one goes on starting, so those figures describe this number of starts and no rate. Failed starts are counted, and in no latency. " + holds
-		}
-		if l.name == ready {
-			t.Note = "Docker's has one request to the engine in it, by which the container's address is learnt. A service is asked again after a twentieth of the time so far, so it is up to 5 % late."
-		}
-		for _, on := range p.platforms() {
-			for _, c := range p.reading.ramps(w, on) {
-				if v := p.Value(c, l.name+"-mean"); v.Value != v.Value {
-					continue
-				}
-				row := []report.Cell{{Text: on}, p.rateCell(c)}
-				for _, of := range []string{"-mean", "-p50", "-p95", "-p99"} {
-					cell := report.Estimated(p.Value(c, l.name+of), perMilli)
-					if p.past(c) {
-						cell.Tone = report.Faint
-					}
-					row = append(row, cell)
-				}
-				most := report.Measured(p.largest(c, l.name+"-max") * perMilli)
-				if p.past(c) {
-					most.Tone = report.Faint
-				}
-				row = append(row, most)
-				if l.name == answer {
-					row = append(row, p.failures(c), report.Measured(p.Value(c, inFlight).Value), p.keptUp(c))
-				}
-				t.Rows = append(t.Rows, row)
+// latencyTable is one of the latencies of a workload, by platform and rate.
+func (p *page) latencyTable(w, latency string) report.Table {
+	t := report.Table{
+		Title: fmt.Sprintf("%s: time to %s, ms", w, latencyNames[latency]),
+		Columns: []report.Column{
+			{Head: "platform"}, {Head: "starts/s", Number: true}, {Head: "mean", Number: true},
+			{Head: "p50", Number: true, Optional: true}, {Head: "p95", Number: true},
+			{Head: "p99", Number: true, Optional: true}, {Head: "max", Number: true, Optional: true},
+		},
+	}
+	switch latency {
+	case answer:
+		t.Columns = append(t.Columns, report.Column{Head: "failed starts", Number: true},
+			report.Column{Head: "most in flight", Number: true, Optional: true}, report.Column{Head: "sustained"})
+		t.Note = fmt.Sprintf("Times count from the intended moment of each start. "+
+			"A rate is not sustained (past the knee) where more than %.0f %% of the arrivals pile up: their share stands beside it. "+
+			"Latency then grows for as long as the load lasts: the figures describe this number of starts, not the rate.", 100*kneeGrowth)
+		t.Method = "Means: geometric means of the blocks' means. Percentiles and maxima: of the starts of all blocks. " +
+			"Failed starts are counted, and are in no latency."
+	case ready:
+		t.Note = "Docker's time includes one request to the engine, for the container's address."
+		t.Method = "Readiness is polled. The pause is a twentieth of the time so far, so times are up to 5 % too long."
+	}
+	for _, on := range p.platforms() {
+		for _, c := range p.reading.ramps(w, on) {
+			if v := p.Value(c, latency+"-mean"); v.Value == v.Value {
+				t.Rows = append(t.Rows, p.latencyRow(c, latency))
 			}
 		}
-		parts = append(parts, report.Filled(t)...)
 	}
-	return parts
+	return t
+}
+
+// latencyNames name the ends of latencies in headings.
+var latencyNames = map[string]string{
+	answer: "the platform's answer", first: "the first instruction", ready: "the first served request",
+}
+
+func (p *page) latencyRow(c record.Condition, latency string) []report.Cell {
+	row := []report.Cell{{Text: c.Platform}, p.rateCell(c)}
+	for _, of := range []string{"-mean", "-p50", "-p95", "-p99"} {
+		row = append(row, p.toned(c, report.Estimated(p.Value(c, latency+of), perMilli)))
+	}
+	row = append(row, p.toned(c, report.Measured(p.largest(c, latency+"-max")*perMilli)))
+	if latency == answer {
+		row[1].Detail = "" // the last column has it
+		row = append(row, p.failures(c), report.Measured(p.Value(c, inFlight).Value), p.sustained(c))
+	}
+	return row
+}
+
+// toned is a cell, faint where the rate is past the knee.
+func (p *page) toned(c record.Condition, cell report.Cell) report.Cell {
+	if p.past(c) {
+		cell.Tone = report.Faint
+	}
+	return cell
 }
 
 // rateCell is a rate, and whether it is past the knee.
@@ -238,40 +304,47 @@ func (p *page) failures(c record.Condition) report.Cell {
 	return cell
 }
 
-func (p *page) keptUp(c record.Condition) report.Cell {
+// sustained says whether the platform keeps up with a rate.
+func (p *page) sustained(c record.Condition) report.Cell {
 	g := p.Value(c, growth)
 	switch {
 	case g.Value != g.Value && !p.past(c):
 		return report.Absent()
 	case p.past(c):
-		cell := report.Cell{Text: "past the knee", Tone: report.Bad}
-		cell.Detail = fmt.Sprintf("%.0f %% pile up", g.Value)
-		return cell
+		return report.Cell{Text: "no", Detail: fmt.Sprintf("%.0f %%", g.Value), Tone: report.Bad}
 	case p.failing(c):
-		return report.Cell{Text: "starts failed", Tone: report.Bad}
+		return report.Cell{Text: "no", Detail: "starts failed", Tone: report.Bad}
 	case p.unsure(c):
-		return report.Cell{Text: "unsure", Detail: fmt.Sprintf("%.0f to %.0f %% pile up", g.Interval.Low, g.Interval.High)}
+		growths := fmt.Sprintf("%.0f to %.0f %%", g.Interval.Low, g.Interval.High)
+		return report.Cell{Text: "undecided", Detail: growths, Tone: report.Unsure}
 	}
 	return report.Cell{Text: "yes", Tone: report.Good}
 }
 
-func (p *page) rampCharts(w string) []report.Part {
-	latency := report.Chart{
-		Title: w + ": time to the answer against the rate",
-		Note:  "Lines: p50, dashed p95; hollow points are past the knee; upright lines are the knees with their intervals.",
-		X:     report.Axis{Label: "starts a second", Log: true}, Y: report.Axis{Label: "time to the answer", Unit: "ms", Log: true},
+// latencyCharts draw the time to the answer against the rate, for each workload.
+func (p *page) latencyCharts() []report.Part {
+	var parts []report.Part
+	for _, w := range p.workloads() {
+		if chart := p.latencyChart(w); len(chart.Series) > 0 && len(chart.X.Ticks) > 1 {
+			parts = append(parts, chart)
+		}
 	}
-	backlog := report.Chart{
-		Title: w + ": starts due and not answered",
-		X:     report.Axis{Label: "time since the first start", Unit: "s"}, Y: report.Axis{Label: "starts"},
+	return parts
+}
+
+func (p *page) latencyChart(w string) report.Chart {
+	chart := report.Chart{
+		Title: w + ": time to the platform's answer, by rate",
+		Note:  "Solid lines: p50. Dashed lines: p95. Vertical lines: knees, with their intervals.",
+		X:     report.Axis{Label: "starts per second", Log: true},
+		Y:     report.Axis{Label: "time to the answer", Unit: "ms", Log: true},
 	}
 	for _, on := range p.platforms() {
 		p50 := report.Series{Name: on, Group: on}
 		p95 := report.Series{Name: on + " p95", Group: on, Dashed: true}
-		ramps := p.reading.ramps(w, on)
-		for _, c := range ramps {
-			if !slices.Contains(latency.X.Ticks, rate(c)) {
-				latency.X.Ticks = append(latency.X.Ticks, rate(c))
+		for _, c := range p.reading.ramps(w, on) {
+			if !slices.Contains(chart.X.Ticks, rate(c)) {
+				chart.X.Ticks = append(chart.X.Ticks, rate(c))
 			}
 			for _, line := range []struct {
 				to *report.Series
@@ -283,29 +356,43 @@ func (p *page) rampCharts(w string) []report.Part {
 			}
 		}
 		if len(p50.Points) > 0 {
-			latency.Series = append(latency.Series, p50, p95)
+			chart.Series = append(chart.Series, p50, p95)
 		}
 		if knee, beyond := p.reading.knee(w, on); knee.Value == knee.Value && !beyond {
 			m := report.Mark{X: knee.Value, Label: on + " knee", Group: on}
 			if knee.Known() {
 				m.Low, m.High = knee.Interval.Low, knee.Interval.High
 			}
-			latency.Marks = append(latency.Marks, m)
+			chart.Marks = append(chart.Marks, m)
 		}
-		if len(ramps) > 0 {
+	}
+	slices.Sort(chart.X.Ticks)
+	return chart
+}
+
+// backlogCharts draw how the backlog grows at the highest rate, for each workload.
+func (p *page) backlogCharts() []report.Part {
+	var parts []report.Part
+	for _, w := range p.workloads() {
+		chart := report.Chart{
+			Title: w + ": backlog over time",
+			X:     report.Axis{Label: "time since the first start", Unit: "s"},
+			Y:     report.Axis{Label: "starts due and not answered"},
+		}
+		for _, on := range p.platforms() {
+			ramps := p.reading.ramps(w, on)
+			if len(ramps) == 0 {
+				continue
+			}
 			top := ramps[len(ramps)-1]
 			if line, ok := p.backlogLine(top); ok {
-				backlog.Series = append(backlog.Series, line)
-				backlog.Note = fmt.Sprintf("One ramp at %g a second on each platform, that of the last block. What is due and not answered comes back to nothing where the platform keeps up.", rate(top))
+				chart.Series = append(chart.Series, line)
+				chart.Note = fmt.Sprintf("The last block's ramp at %s per second. "+
+					"Where the platform keeps up, the backlog returns to zero.", startsText(rate(top)))
 			}
 		}
+		parts = append(parts, report.Filled(chart)...)
 	}
-	slices.Sort(latency.X.Ticks)
-	var parts []report.Part
-	if len(latency.Series) > 0 && len(latency.X.Ticks) > 1 {
-		parts = append(parts, latency)
-	}
-	parts = append(parts, report.Filled(backlog)...)
 	return parts
 }
 
@@ -334,7 +421,8 @@ func (p *page) backlogLine(c record.Condition) (report.Series, bool) {
 	before := 0
 	for _, s := range backlogOf(timings) {
 		// A staircase: the old number until now, the new one from now.
-		line.Points = append(line.Points, report.Point{X: s.at.Seconds(), Y: float64(before)}, report.Point{X: s.at.Seconds(), Y: float64(s.waiting)})
+		at := s.at.Seconds()
+		line.Points = append(line.Points, report.Point{X: at, Y: float64(before)}, report.Point{X: at, Y: float64(s.waiting)})
 		before = s.waiting
 	}
 	return line, true
@@ -349,10 +437,14 @@ func (p *page) applications() []report.Part {
 	var parts []report.Part
 	for _, on := range p.platforms() {
 		t := report.Table{
-			Title: "Applications on " + on,
-			Note:  "At the highest rate that was asked; means. Size is the sum of the image's files, layers those of the archive that an engine loads. A function is no service: it has no readiness but its first instruction.",
-			Columns: []report.Column{{Head: "application"}, {Head: "image, MiB", Number: true}, {Head: "layers", Number: true, Optional: true}, {Head: "starts/s", Number: true, Optional: true},
-				{Head: "answer, ms", Number: true}, {Head: "first instruction", Number: true}, {Head: "ready", Number: true}},
+			Title:  "Mean time to start on " + on + ", by application",
+			Note:   "At the highest rate measured. A function serves no requests, so it has no time to readiness.",
+			Method: "Image size: sum of the image's files. Layers: those of the archive that an engine loads.",
+			Columns: []report.Column{
+				{Head: "application"}, {Head: "image, MiB", Number: true}, {Head: "layers", Number: true, Optional: true},
+				{Head: "starts/s", Number: true, Optional: true}, {Head: "answer, ms", Number: true},
+				{Head: "first instruction, ms", Number: true}, {Head: "ready, ms", Number: true},
+			},
 		}
 		for _, w := range workloads {
 			ramps := p.reading.ramps(w, on)
@@ -366,11 +458,7 @@ func (p *page) applications() []report.Part {
 			}
 			row := []report.Cell{{Text: w}, report.Measured(size), {Text: fmt.Sprintf("%g", layers)}, p.rateCell(c)}
 			for _, l := range latencies {
-				cell := report.Estimated(p.Value(c, l.name+"-mean"), perMilli)
-				if p.past(c) {
-					cell.Tone = report.Faint
-				}
-				row = append(row, cell)
+				row = append(row, p.toned(c, report.Estimated(p.Value(c, l.name+"-mean"), perMilli)))
 			}
 			t.Rows = append(t.Rows, row)
 		}
@@ -384,10 +472,14 @@ func (p *page) applications() []report.Part {
 // singles are the single starts, warm and cold.
 func (p *page) singles() []report.Part {
 	t := report.Table{
-		Title: "One start at a time",
-		Note:  "Means from the sending; a start begins when the one before is ready. " + holds + " Cold: the host's page cache, with its directory and inode caches, was dropped before each start.",
-		Columns: []report.Column{{Head: "workload", Optional: true}, {Head: "platform"}, {Head: "page cache"}, {Head: "answer, ms", Number: true},
-			{Head: "first instruction", Number: true}, {Head: "ready", Number: true}, {Head: "cold / warm", Number: true}},
+		Title: "Mean time of single starts",
+		Note: "Each start begins when the one before is ready. Cold: the host's page cache was dropped before each start. " +
+			"Cold / warm: ratio of the times to the answer.",
+		Method: "Times count from the sending of the start. Dropping the page cache also drops the directory and inode caches.",
+		Columns: []report.Column{
+			{Head: "workload", Optional: true}, {Head: "platform"}, {Head: "page cache"}, {Head: "answer, ms", Number: true},
+			{Head: "first instruction, ms", Number: true}, {Head: "ready, ms", Number: true}, {Head: "cold / warm", Number: true},
+		},
 	}
 	for _, c := range p.of(kindSingle) {
 		v := p.Value(c, answer+"-mean")

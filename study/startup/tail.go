@@ -11,7 +11,7 @@ import (
 	"tare/stats"
 )
 
-// tailGrowth tells how many times more a quantile of the answer grows from one
+// tailGrowth estimates how many times more a quantile of the answer grows from one
 // rate to another than the mean does, paired by block.
 //
 // The quantile of ten starts is not that of forty, even where all take equally
@@ -70,7 +70,7 @@ func (r reading) histograms(c record.Condition, name string) map[int]*hdrhistogr
 		}
 		h, err := encoded.Decode()
 		if err != nil {
-			continue // told where the run is read
+			continue // reported where the run is read
 		}
 		if of[t.Block] == nil {
 			of[t.Block] = h

@@ -84,27 +84,28 @@ func meanMicros(values []time.Duration) float64 {
 	return sum / float64(len(values))
 }
 
-// fewestForGrowth is the least number of starts of which it is told whether the
-// backlog grows.
+// fewestForGrowth is the least number of starts from which the growth of the
+// backlog is estimated.
 const fewestForGrowth = 8
 
-// growthOf tells which share of the arrivals piles up: the slope of the number
+// growthOf estimates which share of the arrivals piles up: the slope of the number
 // of starts that are due and not answered, seen at each arrival, over the
 // arrivals so far. Where the platform keeps up it is 0, whatever the length of
 // the queue; where it does not, at arrival rate r and capacity c, it is 1 - c/r
 // in the long run, and nearer to 1 as long as nothing has been finished. That
 // holds for every discipline, one after another or all at once, since it counts
-// and does not ask who waited: latencies tell of a queue that is served in turn,
+// and does not ask who waited: latencies show a queue that is served in turn,
 // and mislead where starts share the CPUs, because the last ones have the CPUs to
 // themselves. The first quarter is left out, and whatever was due before the
 // first answer: the queue fills then, however fast the platform is. Where starts
-// take so long that little is left after, only the quarter is: then what takes
-// its time and what is not kept up with cannot be told apart, and counts as the
-// latter.
+// take so long that little is left after, only the quarter is. Slow starts are
+// then indistinguishable from a rate that is not sustained, and count as that.
 func growthOf(timings []timing, level float64) stats.Estimate {
 	if len(timings) < fewestForGrowth {
-		return stats.Estimate{Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN(), Level: level}, N: len(timings),
-			Warnings: []string{fmt.Sprintf("need at least %d starts to tell whether the backlog grows, have %d", fewestForGrowth, len(timings))}}
+		return stats.Estimate{
+			Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN(), Level: level}, N: len(timings),
+			Warnings: []string{fmt.Sprintf("growth of the backlog: need at least %d starts, have %d", fewestForGrowth, len(timings))},
+		}
 	}
 	answered := slices.MinFunc(timings, func(a, b timing) int {
 		return cmp.Compare(cmp.Or(max(a.left(), 0), math.MaxInt64), cmp.Or(max(b.left(), 0), math.MaxInt64))
@@ -154,7 +155,7 @@ type step struct {
 	waiting int
 }
 
-// backlogOf tells how many starts were due and neither answered nor given up, at
+// backlogOf counts the starts that were due and neither answered nor given up, at
 // every moment at which that changed.
 func backlogOf(timings []timing) []step {
 	type change struct {

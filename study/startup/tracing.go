@@ -127,7 +127,7 @@ func (t *tracing) begin(context.Context, lab.Bench) (func(*container, time.Time,
 }
 
 // takeApart finds the critical path of a start. It is false where the start's
-// processes cannot be told (bare metal, where none names the container).
+// processes are not known (bare metal, where none names the container).
 func (t *tracing) takeApart(r *sched.Recording, c *container, origin time.Time, start timing) (traced, bool) {
 	marks, ok := r.Marks(c.created.ID(), c.args)
 	if !ok || marks.PID == 0 {
@@ -216,7 +216,7 @@ func (w *Watching) observe(watch *sched.Tracer) {
 	w.Sample = &sampling{tracer: watch}
 	kernel, err := kallsyms.Load()
 	if err != nil {
-		w.Notes = append(w.Notes, "what a start waits for has no names: "+err.Error())
+		w.Notes = append(w.Notes, "waits are shown without the names of kernel functions: "+err.Error())
 		kernel = nil
 	}
 	w.Trace = func() tracer { return &tracing{kernel: kernel} }

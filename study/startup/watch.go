@@ -9,14 +9,14 @@ import (
 )
 
 // Watch sets up what looks on: the first instructions always, the rest where a
-// profile is asked for. What this host lacks is told in the notes, and absent
-// from the result. The caller ends it with stop, after the run.
+// profile is asked for. The notes say what this host lacks; the result is
+// without it. The caller ends it with stop, after the run.
 func Watch(profile bool) (w Watching, stop func()) {
 	tracer, err := sched.Start()
 	if err != nil {
 		w.Notes = append(w.Notes, "first instructions are not timed: "+err.Error())
 		if profile {
-			w.Notes = append(w.Notes, "no time line and no profile: they need the same")
+			w.Notes = append(w.Notes, "no time line and no profile: they need the same tracer")
 		}
 		return w, func() {}
 	}
@@ -37,11 +37,11 @@ func Planned(profile bool) Watching {
 	return w
 }
 
-// firstInstructions tells when applications were executed, from the kernel's
+// firstInstructions observes when applications are executed, from the kernel's
 // own events.
 type firstInstructions struct {
-	tracer *sched.Tracer
-	told   uint64 // events lost, as told by settle
+	tracer       *sched.Tracer
+	reportedLost uint64 // events lost, as of the last settle
 }
 
 // unseenAfter is how long after the answer the first instruction is waited for:
@@ -78,10 +78,10 @@ func (f *firstInstructions) settle() uint64 {
 	f.tracer.Processes().Forget(clock.Monotonic())
 	lost, err := f.tracer.Lost()
 	if err != nil {
-		return 0 // the tracer has ended, and unseen first instructions tell of it
+		return 0 // the tracer has ended, and first instructions are missing
 	}
-	since := lost - f.told
-	f.told = lost
+	since := lost - f.reportedLost
+	f.reportedLost = lost
 	return since
 }
 

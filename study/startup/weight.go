@@ -9,7 +9,7 @@ import (
 	"tare/study/kit"
 )
 
-// looks names what looked on in a burst.
+// looks names the observers of a burst.
 var looks = map[string]string{"profile": "the CPU profile", "watch": "the watch for first instructions"}
 
 // weight is what the instrument itself cost.
@@ -18,7 +18,10 @@ func (p *page) weight() report.Weight {
 	var latest *report.WeightItem
 	for _, c := range p.of(kindRamp) {
 		if e := p.Value(c, late+"-p99"); e.Value == e.Value && (latest == nil || e.Value > latest.Estimate.Value) {
-			latest = &report.WeightItem{What: fmt.Sprintf("generator's own lateness to the call of the platform's client, p99, at its worst (%s on %s at %g/s)", workloadOf(c), c.Platform, rate(c)), Unit: "us", Estimate: e}
+			latest = &report.WeightItem{
+				What: fmt.Sprintf("lateness of the load generator, p99, worst case (%s on %s at %g/s)", workloadOf(c), c.Platform, rate(c)),
+				Unit: "us", Estimate: e,
+			}
 		}
 	}
 	if latest != nil {
@@ -32,22 +35,25 @@ func (p *page) weight() report.Weight {
 		cost := row.Ratio
 		cost.Value = 100 * (1 - cost.Value)
 		cost.Interval.Low, cost.Interval.High = 100*(1-row.Ratio.Interval.High), 100*(1-row.Ratio.Interval.Low)
-		w = append(w, report.WeightItem{What: fmt.Sprintf("%s takes of the start throughput of %s on %s", looks[c.Factors[factorProbe]], workloadOf(c), c.Platform), Unit: "%", Estimate: cost, Difference: true})
+		w = append(w, report.WeightItem{
+			What: fmt.Sprintf("throughput of starts lost to %s (%s on %s)", looks[c.Factors[factorProbe]], workloadOf(c), c.Platform),
+			Unit: "%", Estimate: cost, Difference: true,
+		})
 	}
 	for _, kind := range []string{kindProfile, kindBlocked, kindTrace} {
 		for _, c := range p.of(kind) {
 			if lost, n := p.sum(c, lostSamples); n > 0 {
 				w = append(w, report.WeightItem{
-					What: fmt.Sprintf("%s on %s: records lost", c.Factors[factorKind], c.Platform), Unit: "records",
+					What: fmt.Sprintf("lost records of the %s on %s", c.Factors[factorKind], c.Platform), Unit: "records",
 					Estimate: counted(lost, n, p.Report.Level),
 				})
 			}
 		}
 	}
 	for _, of := range []struct{ covariate, what, unit string }{
-		{lostExecs, "events of the watch for first instructions: lost", "events"},
+		{lostExecs, "lost events of the watch for first instructions", "events"},
 		{unseenFirsts, "answered starts whose first instruction was not seen", "starts"},
-		{"throttled_samples", "times that the kernel withheld samples", "times"},
+		{"throttled_samples", "samples withheld by the kernel", "times"},
 	} {
 		sum, n := 0.0, 0
 		for _, t := range p.Run.Trials {
@@ -61,12 +67,15 @@ func (p *page) weight() report.Weight {
 		}
 	}
 	if own := kit.Covariates(p.Reading, "tare_cpu_share", 100); len(own) > 0 {
-		w = append(w, report.WeightItem{What: "tare itself, while a trial ran, used of one CPU", Unit: "%", Estimate: stats.Mean(own, p.Report.Level, p.Run.Seed)})
+		w = append(w, report.WeightItem{
+			What: "CPU time of tare itself during a trial, of one CPU", Unit: "%",
+			Estimate: stats.Mean(own, p.Report.Level, p.Run.Seed),
+		})
 	}
 	return w
 }
 
-// counted is a number that was counted, of so many trials.
+// counted is a count over n trials.
 func counted(value float64, n int, level float64) stats.Estimate {
 	return stats.Estimate{Value: value, N: n, Method: "count", Interval: stats.Interval{Low: value, High: value, Level: level}}
 }

@@ -12,7 +12,7 @@ import (
 	"tare/stats"
 )
 
-// Where the time of a start goes: the page's parts on time lines and profiles.
+// The page's parts on time lines and profiles: where the time of a start goes.
 
 // timelines are the phases of single starts, and one start of each platform.
 func (p *page) timelines() []report.Part {
@@ -21,17 +21,24 @@ func (p *page) timelines() []report.Part {
 		return nil
 	}
 	table := report.Table{
-		Title: "Phases of one start, on its critical path, ms",
-		Note: "One start at a time, its every switch and waking recorded, which slows it a little. The path is what the end was waiting for: it stays with the thread that ran, goes to the one that woke it, " +
-			"and so adds up to the whole. Phases end with the marks that the platform's processes leave: the shim executed, the runtime executed, the init forked, the runtime told to start it, the application executed. " +
-			"A runtime alone has no engine and no shim, and its network is laid before the start.",
-		Columns: []report.Column{{Head: "workload", Optional: true}, {Head: "platform"}, {Head: "phase"}, {Head: "time", Number: true}, {Head: "on a CPU", Number: true},
-			{Head: "waiting for a CPU", Number: true, Optional: true}, {Head: "blocked", Number: true}},
+		Title: "Phases of a start on its critical path, by state, ms",
+		Note: "The critical path is what the end of the start waited for, so the phases add up to the whole. " +
+			"A runtime alone has no engine and no shim; its network is set up before the start.",
+		Method: "Starts run one at a time. Every switch and waking is recorded, which slows a start a little. " +
+			"The path stays with the thread that ran, and goes to the thread that woke it. " +
+			"Phases end with events of the platform's processes: the shim executed, the runtime executed, " +
+			"the init forked, the runtime called to start it, the application executed.",
+		Columns: []report.Column{
+			{Head: "workload", Optional: true}, {Head: "platform"}, {Head: "phase"}, {Head: "time", Number: true},
+			{Head: "on a CPU", Number: true}, {Head: "waiting for a CPU", Number: true, Optional: true},
+			{Head: "blocked", Number: true},
+		},
 	}
-	stacked := report.Bars{Title: "A start by phase", Unit: "ms"}
+	stacked := report.Bars{Title: "Phases of a start", Unit: "ms"}
 	waiting := report.Bars{
-		Title: "What a start waits for, on its critical path", Unit: "ms",
-		Note: "By the kernel's functions in which the thread waited. Time in which another program was waited for is that program's, and not here, but for what could not be followed.",
+		Title: "Waits on the critical path of a start, by cause", Unit: "ms",
+		Method: "Causes follow from the kernel function in which the thread waited. " +
+			"Time spent waiting for another program counts as that program's, unless it could not be followed.",
 	}
 	for _, c := range conditions {
 		phaseBar, causeBar := report.Bar{Label: p.where(c)}, report.Bar{Label: p.where(c)}
@@ -40,12 +47,13 @@ func (p *page) timelines() []report.Part {
 			if !(whole.Value > 0) {
 				continue
 			}
-			table.Rows = append(table.Rows, []report.Cell{
+			row := []report.Cell{
 				{Text: workloadOf(c)}, {Text: c.Platform}, {Text: string(name)}, report.Estimated(whole, perMilli),
-				report.Measured(p.Value(c, ofPhase+string(name)+onCPU).Value * perMilli),
-				report.Measured(p.Value(c, ofPhase+string(name)+forCPU).Value * perMilli),
-				report.Measured(p.Value(c, ofPhase+string(name)+isBlocked).Value * perMilli),
-			})
+			}
+			for _, state := range []string{onCPU, forCPU, isBlocked} {
+				row = append(row, report.Measured(p.Value(c, ofPhase+string(name)+state).Value*perMilli))
+			}
+			table.Rows = append(table.Rows, row)
 			phaseBar.Segments = append(phaseBar.Segments, segment(string(name), whole, perMilli))
 		}
 		for _, cause := range causes {
@@ -92,7 +100,7 @@ func segment(name string, e stats.Estimate, scale float64) report.Segment {
 	return s
 }
 
-// timeline is one start: that of middle length of the last block.
+// timeline is one start: the one of median length in the last block.
 func (p *page) timeline(c record.Condition) (report.Timeline, bool) {
 	trials := p.Trials(c)
 	if len(trials) == 0 {
@@ -108,8 +116,8 @@ func (p *page) timeline(c record.Condition) (report.Timeline, bool) {
 		return report.Timeline{}, false
 	}
 	t := report.Timeline{
-		Title:  "One start: " + p.where(c),
-		Note:   "The start of middle length of the last block, along its critical path.",
+		Title:  "Timeline of one start: " + p.where(c),
+		Note:   "The critical path of one start: the one of median length in the last block.",
 		Length: one.Length,
 	}
 	for _, phase := range one.Phases {
@@ -140,26 +148,32 @@ func (p *page) timeline(c record.Condition) (report.Timeline, bool) {
 	return t, true
 }
 
-// breakdowns say what the CPUs did while containers started.
+// breakdowns show what the CPUs did while containers started.
 func (p *page) breakdowns() []report.Part {
 	conditions := p.measured(kindProfile, cpuPerStart)
 	if len(conditions) == 0 {
 		return nil
 	}
-	at := fmt.Sprintf("at %g starts a second", rate(conditions[0]))
+	at := fmt.Sprintf("at %s per second", startsText(rate(conditions[0])))
 	component := report.Bars{
-		Title: "CPU time of a start, by component, " + at, Unit: "ms",
-		Note: "All CPUs sampled, idle time and programs that have no part in the starts left out. The client is tare: its schedule, its checks of readiness and its own probes.",
+		Title: "CPU time per start, by component, " + at, Unit: "ms",
+		Note:   "The client is tare: its schedule, its checks of readiness and its probes.",
+		Method: "All CPUs are sampled. Idle time and programs that take no part in the starts are left out.",
 	}
 	function := report.Bars{
-		Title: "CPU time by what it was for, " + at, Unit: "%",
-		Note: "Each sample's stack is sorted by the first rule that knows a function of it. The share that no rule knows is shown as unassigned.",
+		Title: "CPU time by kind of work, " + at, Unit: "%",
+		Note:   "Unassigned: samples that match no rule.",
+		Method: "Each sample is assigned by the first rule that matches a function on its stack.",
 	}
-	side := report.Bars{Title: "Kernel and user", Unit: "%"}
+	side := report.Bars{Title: "CPU time in kernel and user mode", Unit: "%"}
 	table := report.Table{
-		Title: "S1's split, " + at,
-		Columns: []report.Column{{Head: "workload", Optional: true}, {Head: "platform"}, {Head: "CPU time a start, ms", Number: true}, {Head: "kernel, %", Number: true},
-			{Head: "memory and process start, %", Number: true}, {Head: "Go heap, %", Number: true}, {Head: "both, %", Number: true}, {Head: "unassigned, %", Number: true}},
+		Title: "CPU time in the groups of S1, " + at,
+		Note:  "S1 is the published study of container start-up. Both: memory and process start, and Go heap.",
+		Columns: []report.Column{
+			{Head: "workload", Optional: true}, {Head: "platform"}, {Head: "CPU time per start, ms", Number: true},
+			{Head: "kernel, %", Number: true}, {Head: "memory and process start, %", Number: true},
+			{Head: "Go heap, %", Number: true}, {Head: "both, %", Number: true}, {Head: "unassigned, %", Number: true},
+		},
 	}
 	for _, c := range conditions {
 		parts := report.Bar{Label: p.where(c)}
@@ -189,10 +203,11 @@ func (p *page) breakdowns() []report.Part {
 			continue
 		}
 		parts = append(parts, report.Flame{
-			Title: "Flame graph: " + p.where(c) + ", " + at, Unit: "ms",
-			Note: "CPU time of all blocks together. Callers below, what they call above; kernel functions stand on the user functions that entered the kernel. " +
-				"C programs without frame pointers show the innermost function alone.",
-			Root: flame(merged, len(merged.SampleType)-1, 1e-6),
+			Title: "Flame graph of CPU time: " + p.where(c) + ", " + at, Unit: "ms",
+			Note: "Callees stand above their callers, kernel functions above the user functions that entered the kernel. " +
+				"Of C programs without frame pointers only the innermost function is known.",
+			Method: "CPU time of all blocks together.",
+			Root:   flame(merged, len(merged.SampleType)-1, 1e-6),
 		})
 	}
 	return parts
@@ -213,20 +228,21 @@ func (p *page) groups(c record.Condition) report.Bar {
 	return bar
 }
 
-// waits say what the programs of starts were blocked for under load.
+// waits show what blocked the programs of starts under load.
 func (p *page) waits() []report.Part {
 	conditions := p.measured(kindBlocked, blockedPerStart)
 	if len(conditions) == 0 {
 		return nil
 	}
-	at := fmt.Sprintf("at %g starts a second", rate(conditions[0]))
+	at := fmt.Sprintf("at %s per second", startsText(rate(conditions[0])))
 	bars := report.Bars{
-		Title: "What a start's programs wait for, " + at, Unit: "ms",
-		Note: "Blocked time of all threads that worked on starts, added up: more than the start takes. Threads that wait for work (in epoll, a futex, asleep) are left out, and with them the waits of goroutines. " +
-			"A CPU: able to run, and waiting for one.",
+		Title: "Waits per start, by cause, " + at, Unit: "ms",
+		Note: "The sum over all threads that worked on starts, which is longer than a start takes. A CPU: ready to run, and waiting for one.",
+		Method: "Threads that wait for work (in epoll, a futex, asleep) are left out. " +
+			"The waits of goroutines are therefore left out too.",
 	}
-	who := report.Bars{Title: "Blocked time of a start, by component, " + at, Unit: "ms"}
-	function := report.Bars{Title: "Blocked time by what it was for, " + at, Unit: "%"}
+	who := report.Bars{Title: "Blocked time per start, by component, " + at, Unit: "ms"}
+	function := report.Bars{Title: "Blocked time by kind of work, " + at, Unit: "%"}
 	for _, c := range conditions {
 		bar := report.Bar{Label: p.where(c)}
 		if e := p.Value(c, forCPUPerStart); e.Value > 0 {
