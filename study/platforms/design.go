@@ -15,7 +15,7 @@ import (
 )
 
 // Design makes the design. Errors of what was asked are *[Usage]; a host that has
-// nothing to compare is told by a *[platform.Missing].
+// nothing to compare gives a *[platform.Missing].
 func Design(o Options) (lab.Design, error) {
 	d := lab.Design{Study: Name, Seed: o.Seed, Plan: o.Plan}
 	if err := o.check(); err != nil {
@@ -26,7 +26,8 @@ func Design(o Options) (lab.Design, error) {
 		return d, err
 	}
 	if b.Host.narrow() {
-		b.notes.Add("tare may use CPUs %s alone, of %d: a share of the host (CHR) is of all of them, since an engine's vanilla container runs on any", platform.FormatCPUList(b.Host.CPUs), b.Host.online())
+		b.notes.Add("tare may use CPUs %s alone, of %d: shares of the host (CHR) count all, since an engine's vanilla container runs on any",
+			platform.FormatCPUList(b.Host.CPUs), b.Host.online())
 	}
 	for _, s := range o.Subjects {
 		groups, err := b.groups(s)
@@ -92,7 +93,7 @@ func (b *builder) findPlatforms() error {
 	}
 	if len(b.usable) < 2 && len(b.Hosts) == 0 {
 		if b.Chosen {
-			return kit.Usagef("--platform bare: it is the baseline; name another to set against it")
+			return kit.Usagef("--platform bare: it is the baseline; name another to compare with it")
 		}
 		return &platform.Missing{What: "there is nothing to compare: " + strings.Join(b.notes, "; "), Mend: "`tare doctor` says what is missing"}
 	}
@@ -107,7 +108,7 @@ type subject struct {
 	// cpus are those that the program may have, and load those of its load: all, where
 	// there is none or one CPU alone.
 	cpus, load []int
-	// roams tells that a quota leaves the program CPUs besides those.
+	// roams is set where a quota leaves the program CPUs besides those.
 	roams bool
 }
 
@@ -120,13 +121,15 @@ func (b *builder) subject(s workload.Subject) (subject, error) {
 	if err != nil {
 		return subject{}, kit.Usagef("%v", err)
 	}
-	all := subject{Subject: s, service: program.Service, needs: program.MemoryNeed, cpus: b.Host.CPUs, load: b.Host.CPUs}
+	all := subject{
+		Subject: s, service: program.Service, needs: program.MemoryNeed, cpus: b.Host.CPUs, load: b.Host.CPUs,
+	}
 	if !all.service {
 		all.roams = b.Host.narrow()
 		return all, nil
 	}
 	if len(b.Host.CPUs) < 2 {
-		b.notes.Add("%s shares the only CPU with its load: what it waits for is the load's too", s.Workload.Name())
+		b.notes.Add("%s shares the only CPU with its load, so it waits for the load too", s.Workload.Name())
 		return all, nil
 	}
 	all.load, all.cpus = b.Host.CPUs[:1], b.Host.CPUs[1:]
@@ -134,19 +137,21 @@ func (b *builder) subject(s workload.Subject) (subject, error) {
 }
 
 // sized gives a subject what its size makes of its parameters, where the user has not:
-// S2's ranks of MPI were as many as the CPUs; and a clip is taken that outlasts a quota's first and last periods, which are never
-// throttled whole.
+// S2's ranks of MPI were as many as the CPUs. The clip outlasts a quota's first and last
+// periods, which are never throttled whole.
 func (b *builder) sized(s subject, size Size) subject {
 	s.Subject = given(s.Subject, paramRanks, strconv.Itoa(size.whole()))
 	s.Subject = given(s.Subject, paramClip, usualClip)
-	if asked := given(s.Subject, paramRequests, strconv.Itoa(b.Requests)); b.Requests > 0 && s.Workload.Name() == site && asked.Params[paramRequests] != s.Params[paramRequests] {
-		b.notes.Add("%s is asked %d times at once, which S2 did 1,000 times: --full, or --param %s=1000", s.Workload.Name(), b.Requests, paramRequests)
+	asked := given(s.Subject, paramRequests, strconv.Itoa(b.Requests))
+	if b.Requests > 0 && s.Workload.Name() == site && asked.Params[paramRequests] != s.Params[paramRequests] {
+		b.notes.Add("%s receives %d requests at once; S2 (published comparison of platforms) sent 1,000: give --full, or --param %s=1000",
+			s.Workload.Name(), b.Requests, paramRequests)
 		s.Subject = asked
 	}
 	return s
 }
 
-// ranked tells that the program has as many ranks as CPUs, the user having said nothing
+// ranked reports whether the program has as many ranks as CPUs, the user having said nothing
 // else.
 func (s subject) ranked() bool {
 	_, set := s.Params[paramRanks]
@@ -188,7 +193,7 @@ func (b *builder) groups(of workload.Subject) (groups []lab.Group, err error) {
 	for _, size := range sizes {
 		if len(b.Hosts) > 0 || len(b.Tasks) > 0 {
 			if size.fractional() {
-				b.notes.Add("%s is left out of what is asked of hosts and tasks: its bare metal would be another size", size)
+				b.notes.Add("%s is left out with --host-cpus and --tasks: bare metal has no part of a CPU", size)
 				continue
 			}
 			g, err := b.asked(s, size)
@@ -241,9 +246,10 @@ func (b *builder) fitting(s subject) ([]Size, error) {
 		case memory > 0 && s.needs > memory:
 			return nil, kit.Usagef("%s needs %d MiB of memory: %s is too little", s.Workload.Name(), s.needs>>20, size)
 		case s.ranked() && size.whole() < 2:
-			b.notes.Add("%s is left out at %s: two ranks on one CPU take turns, and what they wait for one another there is no platform's cost; to have it all the same: --param %s=2", s.Workload.Name(), size, paramRanks)
+			b.notes.Add("%s is left out at %s: two ranks on one CPU take turns, which is no platform's cost; give --param %s=2 to measure it",
+				s.Workload.Name(), size, paramRanks)
 		case s.service && size.fractional():
-			b.notes.Add("%s is left out at %s: how long a load waits does not go with the share of a CPU, so that no bare metal is its measure", s.Workload.Name(), size)
+			b.notes.Add("%s is left out at %s: a service on a part of a CPU has no comparable bare metal", s.Workload.Name(), size)
 		default:
 			sizes = append(sizes, size)
 		}
@@ -254,7 +260,8 @@ func (b *builder) fitting(s subject) ([]Size, error) {
 		if s.service && len(b.Host.CPUs) > 1 {
 			what += ", of which the load keeps one"
 		}
-		b.notes.Add("%s at %s CPUs is left out: %s; on a larger host: tare platforms --workload %s --cpus %s", name, strings.Join(beyond, ","), what, name, strings.Join(beyond, ","))
+		b.notes.Add("%s at %s CPUs is left out: %s; on a larger host, run tare platforms --workload %s --cpus %s",
+			name, strings.Join(beyond, ","), what, name, strings.Join(beyond, ","))
 	}
 	return sizes, nil
 }
@@ -273,7 +280,7 @@ func (b *builder) beyond() string {
 	if i := slices.IndexFunc(Instances, func(i Instance) bool { return i.Size == least }); i >= 0 {
 		return fmt.Sprintf("%s, %s needs %d", has, Instances[i].Name, least.whole())
 	}
-	return fmt.Sprintf("%s, and %d or more are asked for", has, least.whole())
+	return fmt.Sprintf("%s, and at least %d are required", has, least.whole())
 }
 
 // groupName names a group.
@@ -319,12 +326,12 @@ func (b *builder) beside(s subject, c candidate) string {
 		return ""
 	}
 	if strings.Contains(head, "+cpus=") || strings.Contains(head, "+memory=") {
-		return "a machine whose size is in its path is held to no CPUs of this host: it would run on the load's too, which its bare metal does not"
+		return "a machine with its size in its path is confined to no CPUs of this host, so it would run on the load's CPU too"
 	}
 	return ""
 }
 
-// same tells that vanilla and pinned are granted the same CPUs: all that there are.
+// same reports whether vanilla and pinned are granted the same CPUs: all that there are.
 func (s subject) same(size Size) bool {
 	return !size.fractional() && size.whole() == len(s.cpus) && !s.roams
 }
@@ -352,7 +359,8 @@ func (b *builder) condition(s subject, size Size, group, question string, c cand
 	made := lab.Condition{
 		Condition: record.Condition{
 			ID: group + "@" + label, Label: label, Workload: group, Params: params, Platform: c.name,
-			Setting: b.granted(s, size, c, preset), Factors: factors, Metrics: s.Workload.Metrics(params), NotRepresentative: c.emulated,
+			Setting: b.granted(s, size, c, preset), Factors: factors, Metrics: s.Workload.Metrics(params),
+			NotRepresentative: c.emulated,
 		},
 		Program: s.Workload, Source: s.Image(),
 	}
@@ -418,7 +426,9 @@ func (b *builder) matrix(s subject, size Size) lab.Group {
 	if s.service && !b.Chosen {
 		// A trial of theirs takes many times one of the others: the engine's alone, as
 		// S2's containers were.
-		on = slices.DeleteFunc(slices.Clone(on), func(c candidate) bool { return KindOf(c.name) == CN && c.name != b.container().name })
+		on = slices.DeleteFunc(slices.Clone(on), func(c candidate) bool {
+			return KindOf(c.name) == CN && c.name != b.container().name
+		})
 	}
 	return b.group(s, size, matrix, on)
 }
@@ -468,7 +478,8 @@ func (b *builder) metal(size Size, of int) candidate {
 		return b.usable[0]
 	}
 	if b.held.on == nil {
-		b.notes.Add("bare metal is kept to its CPUs by an affinity alone, which a program may undo: then it has more, and every cost is overstated; `tare doctor` says why there is no cgroup")
+		b.notes.Add("bare metal is confined to its CPUs by an affinity alone; a program that undoes it has more, and costs are overstated; " +
+			"`tare doctor` says why there is no cgroup")
 		return b.usable[0]
 	}
 	return b.held
@@ -483,7 +494,7 @@ func (b *builder) presets(s subject, size Size, c candidate) []string {
 	if size.fractional() {
 		presets = slices.DeleteFunc(presets, func(p string) bool { return p == Pinned })
 		if len(presets) == 0 {
-			b.notes.Add("%s at %s is left out: a cpuset holds whole CPUs", s.Workload.Name(), size)
+			b.notes.Add("%s at %s is left out: pinned requires whole CPUs", s.Workload.Name(), size)
 		}
 	}
 	if s.on(c).same(size) && !b.Both && len(presets) > 1 {
@@ -499,7 +510,7 @@ func (b *builder) watched(s subject, size Size, of lab.Group) lab.Group {
 		return lab.Group{}
 	}
 	if !b.Chosen && s.service && s.same(size) {
-		b.notes.Add("what explains the cost of %s is not asked: vanilla and pinned coincide where it has %s", s.Workload.Name(), size)
+		b.notes.Add("%s at %s runs without the probe: vanilla and pinned have the same CPUs there", s.Workload.Name(), size)
 		return lab.Group{}
 	}
 	on := b.usable[:1:1]

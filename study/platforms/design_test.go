@@ -124,7 +124,7 @@ func TestWherePresetsCoincide(t *testing.T) {
 	if got := condition(t, service, "cassandra 1 CPU@docker vanilla"); !same(got.Condition) {
 		t.Error("a service that the load leaves one CPU is not said to have it alone")
 	}
-	if notes := strings.Join(service.Plan.Notes, "; "); !strings.Contains(notes, "of which the load keeps one; on a larger host: tare platforms --workload cassandra --cpus 2") {
+	if notes := strings.Join(service.Plan.Notes, "; "); !strings.Contains(notes, "of which the load keeps one; on a larger host, run tare platforms --workload cassandra --cpus 2") {
 		t.Errorf("notes: %s", notes)
 	}
 }
@@ -218,7 +218,7 @@ func TestRefused(t *testing.T) {
 		"no preset":        {func(o *Options) { o.Presets = nil }, "--preset"},
 		"unknown preset":   {func(o *Options) { o.Presets = []string{"sideways"} }, "vanilla (a quota) or pinned"},
 		"size 0":           {ofSizes(0), "--cpus 0"},
-		"size beyond all":  {ofSizes(32), "no program fits: this host has 16 CPUs, and 32 or more are asked for"},
+		"size beyond all":  {ofSizes(32), "no program fits: this host has 16 CPUs, and at least 32 are required"},
 		"sizes twice":      {ofSizes(1, 1), "twice"},
 		"CPUs set":         {func(o *Options) { o.Base.CPUs = 2 }, "--cpus"},
 		"too little memory": {func(o *Options) {
@@ -315,7 +315,7 @@ func TestASizeBeyondTheHostIsToldOnce(t *testing.T) {
 		says  string
 	}{
 		"an instance": {[]Size{{64, 256 << 30}}, "no program fits: this host has 2 CPUs, 16xlarge needs 64"},
-		"several":     {[]Size{{8, 0}, {4, 0}}, "no program fits: this host has 2 CPUs, and 4 or more are asked for"},
+		"several":     {[]Size{{8, 0}, {4, 0}}, "no program fits: this host has 2 CPUs, and at least 4 are required"},
 	} {
 		_, err := Design(options(onPlatforms("docker"), ofWorkloads("ffmpeg", "wordpress", "mpi-search"), withCPUs(2), func(o *Options) { o.Sizes = c.sizes }))
 		if asked := (*kit.Usage)(nil); !errors.As(err, &asked) || err.Error() != c.says {

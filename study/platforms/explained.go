@@ -10,12 +10,13 @@ import (
 )
 
 // A figure is one that a probe gives of a watched trial, from its covariates; NaN where
-// the probe had not what it takes.
+// the probe lacked what it requires.
 type figure struct {
-	head  string // of its column
-	doc   string
-	scale float64
-	of    func(c record.Condition, cov map[string]float64) float64
+	head     string // of its column
+	doc      string
+	optional bool // left out of a narrow screen
+	scale    float64
+	of       func(c record.Condition, cov map[string]float64) float64
 }
 
 // share is a part of a whole; NaN where either is not known.
@@ -30,26 +31,27 @@ func share(cov map[string]float64, part, whole string) float64 {
 
 // figures are those that stand beside the overhead.
 var figures = []figure{
-	{"burst, ms", "how long a thread ran until it left its CPU, in the mean", 1e3, func(_ record.Condition, cov map[string]float64) float64 {
-		return orNaN(cov, covBurst)
-	}},
-	{"waits, %", "of the time in which its threads could have run", 100, func(_ record.Condition, cov map[string]float64) float64 {
-		wait, ran := orNaN(cov, covWait), orNaN(cov, covCPU)
-		return wait / (wait + ran)
-	}},
-	{"moves/s", "migrations in a second of CPU time", 1, func(_ record.Condition, cov map[string]float64) float64 { return share(cov, covMigrations, covCPU) }},
-	{"cut, %", "of the quota's periods that ran out of it", 100, func(_ record.Condition, cov map[string]float64) float64 {
-		if n, ok := cov[covPeriods]; ok && n == 0 {
-			return 0 // no quota, or none that was ever counted
-		}
-		return share(cov, covCut, covPeriods)
-	}},
-	{"acct, %", "of its samples that the scheduler's accounting took", 100, func(_ record.Condition, cov map[string]float64) float64 {
-		return share(cov, covAccounting, covSamples)
-	}},
-	{"irq moves/s", "wakings by interrupt that went on on another CPU, in a second of CPU time", 1, func(_ record.Condition, cov map[string]float64) float64 {
-		return share(cov, covElsewhere, covCPU)
-	}},
+	{head: "burst, ms", doc: "mean time that a thread ran before it left its CPU", optional: true, scale: 1e3,
+		of: func(_ record.Condition, cov map[string]float64) float64 { return orNaN(cov, covBurst) }},
+	{head: "waits, %", doc: "share of the runnable time spent waiting for a CPU", scale: 100,
+		of: func(_ record.Condition, cov map[string]float64) float64 {
+			wait, ran := orNaN(cov, covWait), orNaN(cov, covCPU)
+			return wait / (wait + ran)
+		}},
+	{head: "migrations/s", doc: "per second of CPU time", scale: 1,
+		of: func(_ record.Condition, cov map[string]float64) float64 { return share(cov, covMigrations, covCPU) }},
+	{head: "throttled, %", doc: "share of the quota's periods in which it was used up", scale: 100,
+		of: func(_ record.Condition, cov map[string]float64) float64 {
+			if n, ok := cov[covPeriods]; ok && n == 0 {
+				return 0 // no quota, or none that was ever counted
+			}
+			return share(cov, covCut, covPeriods)
+		}},
+	{head: "accounting, %", doc: "share of samples in the scheduler's accounting", optional: true, scale: 100,
+		of: func(_ record.Condition, cov map[string]float64) float64 { return share(cov, covAccounting, covSamples) }},
+	{head: "IRQ migrations/s", doc: "wakings by an interrupt that continued on another CPU, per second of CPU time",
+		optional: true, scale: 1,
+		of: func(_ record.Condition, cov map[string]float64) float64 { return share(cov, covElsewhere, covCPU) }},
 }
 
 func orNaN(cov map[string]float64, name string) float64 {
@@ -79,7 +81,7 @@ func (r reading) watchedFigure(c record.Condition, of func(record.Condition, map
 	return r.Mean(blocks)
 }
 
-// requests are how many a service was asked in a trial; NaN where its workload has no
+// requests are how many a service received in a trial; NaN where its workload has no
 // such parameter.
 func requests(c record.Condition) float64 {
 	for _, name := range []string{"requests", "operations"} {
@@ -104,7 +106,9 @@ func elsewhereEach(c record.Condition, cov map[string]float64) float64 {
 // second of CPU time, in thousands, on bare metal; false where nothing watched.
 func (r reading) intensity(name string) (thousands float64, known bool) {
 	for _, s := range r.of(ofCauses, name) {
-		e := r.watchedFigure(s.base, func(_ record.Condition, cov map[string]float64) float64 { return share(cov, covWoken, covCPU) })
+		e := r.watchedFigure(s.base, func(_ record.Condition, cov map[string]float64) float64 {
+			return share(cov, covWoken, covCPU)
+		})
 		if e.Value >= 0 {
 			return e.Value / 1000, true
 		}
@@ -112,9 +116,9 @@ func (r reading) intensity(name string) (thousands float64, known bool) {
 	return 0, false
 }
 
-// explanation is what of the time that a vanilla container loses against the same one
-// pinned is CPU time: that is where cold caches after a move and the accounting are. What
-// is left was waited for, for quota or for a CPU.
+// explanation is how much of the time that a vanilla container loses against the same one
+// pinned is CPU time. Cold caches after a migration and the accounting are in that. The rest
+// was spent waiting, for quota or for a CPU.
 type explanation struct {
 	spot            spot
 	vanilla, pinned record.Condition

@@ -70,7 +70,7 @@ type parted struct {
 	points   []size.Point
 	fit      size.Fitted
 	compared size.Comparison
-	// err says why not even the platform's part is told, sizeErr why the size's is not.
+	// err is why the platform's part is unknown, sizeErr why the size's is.
 	err, sizeErr error
 	emulated     string
 }

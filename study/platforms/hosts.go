@@ -12,14 +12,14 @@ import (
 	"tare/study/kit"
 )
 
-// hosts sets the same container against itself on hosts of several sizes (S2.6): a
+// hosts compares the same container on hosts of several sizes (S2.6): a
 // virtual machine that is as large as that, or this host with its other CPUs off line.
 // The baseline is bare metal on the smallest.
 func (b *builder) hosts(s subject, size Size) ([]lab.Group, error) {
 	counts := slices.Sorted(slices.Values(b.Hosts))
 	if s.service {
 		// A machine of a size of its own roams over the load's CPU too.
-		return nil, kit.Usagef("--host-cpus goes with programs that compute: the load of %s would have no CPU of its own", s.Workload.Name())
+		return nil, kit.Usagef("--host-cpus: want programs that compute; the load of %s would have no CPU of its own", s.Workload.Name())
 	}
 	if size.whole() > counts[0] {
 		return nil, kit.Usagef("--host-cpus %d: a container of %s does not fit on it; name fewer by --cpus", counts[0], size)
@@ -54,11 +54,15 @@ func (b *builder) hotplugged(s subject, size Size, counts []int) (lab.Group, err
 	}
 	switch most := counts[len(counts)-1]; {
 	case most > b.Host.online():
-		return lab.Group{}, kit.Usagef("--host-cpus %d: this host has %s; a virtual machine can have more: --platform vm/oci", most, cpusText(float64(b.Host.online())))
+		return lab.Group{}, kit.Usagef("--host-cpus %d: this host has %s; a virtual machine can have more: --platform vm/oci",
+			most, cpusText(float64(b.Host.online())))
 	case b.Host.narrow():
-		return lab.Group{}, kit.Usagef("--host-cpus: tare may use CPUs %s alone, and this host has %s: the others would stay on line; run it without that affinity, or have virtual machines of these sizes by --platform vm/oci", platform.FormatCPUList(b.Host.CPUs), cpusText(float64(b.Host.online())))
+		return lab.Group{}, kit.Usagef("--host-cpus: tare may use CPUs %s alone, and this host has %s, which would stay online: "+
+			"run tare without that affinity, or use virtual machines of these sizes: --platform vm/oci",
+			platform.FormatCPUList(b.Host.CPUs), cpusText(float64(b.Host.online())))
 	case !b.Disruptive:
-		return lab.Group{}, kit.Usagef("--host-cpus takes CPUs of this host off line, which reaches every program on it: allow that by --disruptive, or have virtual machines of these sizes by --platform vm/oci")
+		return lab.Group{}, kit.Usagef("--host-cpus takes CPUs of this host offline, which affects every program on it: " +
+			"allow that by --disruptive, or use virtual machines of these sizes: --platform vm/oci")
 	case b.Host.Fixed != nil:
 		return lab.Group{}, b.Host.Fixed
 	}
@@ -98,7 +102,7 @@ func (b *builder) resized(cpus int) lab.Around {
 	return func(context.Context) (func(context.Context) error, error) {
 		restore, err := b.Host.Keep(cpus)
 		if err != nil {
-			return nil, fmt.Errorf("leave %s on line: %w", cpusText(float64(cpus)), err)
+			return nil, fmt.Errorf("leave %s online: %w", cpusText(float64(cpus)), err)
 		}
 		return func(context.Context) error { return restore() }, nil
 	}
@@ -117,7 +121,7 @@ func (b *builder) machines() (heads []string) {
 // inMachines has virtual machines be as large as is asked for.
 func (b *builder) inMachines(s subject, size Size, counts []int, head string) (lab.Group, error) {
 	if strings.Contains(head, "+cpus=") {
-		return lab.Group{}, kit.Usagef("--host-cpus says how large the machines are: leave cpus= out of --platform %s", head)
+		return lab.Group{}, kit.Usagef("--host-cpus sets the size of the machines: leave cpus= out of --platform %s", head)
 	}
 	var inner string
 	for _, c := range b.usable {
@@ -135,7 +139,7 @@ func (b *builder) inMachines(s subject, size Size, counts []int, head string) (l
 		for _, in := range []string{own, inner} {
 			p, err := b.Host.Platform(fmt.Sprintf("%s+cpus=%d/%s", head, n, in))
 			if err != nil && in == Held {
-				b.notes.Add("in a machine bare metal is kept to its CPUs by an affinity alone, which a program may undo: %v", err)
+				b.notes.Add("in a machine, bare metal is confined to its CPUs by an affinity alone, which a program may undo: %v", err)
 				p, err = b.Host.Platform(fmt.Sprintf("%s+cpus=%d/%s", head, n, Bare))
 			}
 			if err != nil {

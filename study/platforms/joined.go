@@ -1,7 +1,6 @@
 package platforms
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -11,11 +10,12 @@ import (
 	"tare/record"
 	"tare/report"
 	"tare/stats"
+	"tare/study/kit"
 )
 
 // tasksOf is how many tasks of a program could run at once, by what it recorded or by
 // the parameters that set it: x265's pool or a number of threads, times its parts; ranks;
-// a server's processes. False where neither tells, as with the threads of a database.
+// a server's processes. False where neither is known, as with the threads of a database.
 func (r reading) tasksOf(c record.Condition) (float64, bool) {
 	for _, name := range []string{paramRanks, paramWorkers} {
 		if n, err := strconv.ParseFloat(c.Params[name], 64); err == nil && n >= 1 {
@@ -37,15 +37,15 @@ func (r reading) tasksOf(c record.Condition) (float64, bool) {
 	return 0, false
 }
 
-// What tells of tasks.
+// What tasks are known by.
 const (
 	paramWorkers = "workers"
 	paramThreads = "threads"
 	metricPool   = "pool-threads"
 )
 
-// joined is one fit of a column over several workloads: what input, output and tasks add
-// to the cost of size, no workload alone can tell.
+// joined is one fit of a column over several workloads. What input, output and tasks add
+// to the cost of size is not identifiable from one workload alone.
 type joined struct {
 	column    column
 	workloads []string // that took part
@@ -61,7 +61,7 @@ func (r reading) joint() (all []joined) {
 	for _, col := range r.columns(matrix) {
 		j := joined{column: col}
 		var points []size.Point
-		var untold []string
+		var unknown []string
 		for _, name := range r.names(matrix) {
 			of := r.points(name, col)
 			if len(of) == 0 {
@@ -74,14 +74,14 @@ func (r reading) joint() (all []joined) {
 			j.workloads = append(j.workloads, name)
 			points = append(points, of...)
 			if !r.tasksKnown(name, col) {
-				untold = append(untold, name)
+				unknown = append(unknown, name)
 			}
 		}
 		if len(j.workloads) < 2 {
 			continue
 		}
-		if len(untold) > 0 {
-			j.tasksWhy = "how many tasks " + strings.Join(untold, ", ") + " has at once is not known"
+		if len(unknown) > 0 {
+			j.tasksWhy = "the number of tasks of " + report.Listed(unknown) + " is unknown"
 			for i := range points {
 				points[i].Tasks = 1 // no point then differs in them, and nothing is made of it
 			}
@@ -92,7 +92,7 @@ func (r reading) joint() (all []joined) {
 	return all
 }
 
-// tasksKnown tells that they are at every size.
+// tasksKnown reports whether the number of tasks is known at every size.
 func (r reading) tasksKnown(name string, col column) bool {
 	return !slices.ContainsFunc(r.of(matrix, name), func(s spot) bool {
 		c, ok := s.at(col)
@@ -128,12 +128,17 @@ func (r reading) jointPart() []report.Part {
 		return nil
 	}
 	t := report.Table{
-		Title: "What input, output and tasks add to the cost of size",
-		Note: "One fit of each platform over all programs that were watched: by how many times the cost grows for each unit of the form (S2's g of the CHR), with each thousand wakings by interrupt in a second of CPU time, and with each doubling of the tasks that a CPU has. " +
-			"It takes programs that differ in them at four sizes or more.",
-		Columns: []report.Column{{Head: "where"}, {Head: "programs", Number: true}, {Head: "in- and output, times", Number: true}, {Head: "tasks, times", Number: true}},
+		Title: "Effect of I/O and of tasks on the cost of size",
+		Note: "I/O: the factor for each thousand wakings by interrupt per second of CPU time. " +
+			"Tasks: the factor for each doubling of the tasks per CPU. –: not identifiable.",
+		Method: "One fit of each platform over all programs that were watched. The factors are for each unit of the form (g of the CHR in S2). " +
+			"The fit requires programs that differ in them, at four sizes or more.",
+		Columns: []report.Column{
+			{Head: "platform"}, {Head: "programs", Number: true}, {Head: "I/O, times", Number: true}, {Head: "tasks, times", Number: true},
+		},
 	}
-	var why []string
+	var reasons, left []string
+	columnsOf := map[string][]string{} // that a reason holds for
 	for _, j := range all {
 		row := []report.Cell{{Text: j.column.label()}, {Text: strconv.Itoa(len(j.workloads))}}
 		for _, term := range []size.Term{size.IO, size.Tasks} {
@@ -142,25 +147,27 @@ func (r reading) jointPart() []report.Part {
 				row = append(row, report.Estimated(size.Ratio(e), 1))
 				continue
 			}
-			row = append(row, report.Cell{Text: "not identifiable", Tone: report.Faint})
-			if text := fmt.Sprintf("%s: %s", j.column.label(), reason); !slices.Contains(why, text) {
-				why = append(why, text)
+			row = append(row, report.Absent())
+			if columnsOf[reason] == nil {
+				reasons = append(reasons, reason)
 			}
+			columnsOf[reason] = append(columnsOf[reason], j.column.label())
 		}
-		for _, left := range j.left {
-			if !slices.Contains(why, left) {
-				why = append(why, left)
-			}
-		}
+		left = append(left, j.left...)
 		t.Rows = append(t.Rows, row)
 	}
-	if len(why) > 0 {
-		t.Note += " Not told: " + strings.Join(why, "; ") + "."
+	for i, reason := range reasons {
+		if of := columnsOf[reason]; len(of) < len(all) {
+			reasons[i] = report.Listed(of) + ": " + reason
+		}
+	}
+	if reasons = append(reasons, kit.Once(left)...); len(reasons) > 0 {
+		t.Note += " Reasons: " + strings.Join(reasons, "; ") + "."
 	}
 	return []report.Part{t}
 }
 
-// oneTask is the tasks of a point where nothing tells them: they are then in its size
+// oneTask is the number of tasks of a point, 1 where it is unknown: they are then in its size
 // term, and no other is fitted to them.
 func oneTask(n float64, known bool) float64 {
 	if !known {

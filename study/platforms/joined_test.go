@@ -47,7 +47,7 @@ func vanillaJoint(t *testing.T, run record.Run) joined {
 	return joined{}
 }
 
-// What no workload alone can tell, several together do.
+// What is not identifiable from one workload is from several together.
 func TestJointFit(t *testing.T) {
 	run := measured(designed(t, options(cns, ranksOf)), costly, watchedWakings)
 	j := vanillaJoint(t, run)
@@ -62,25 +62,25 @@ func TestJointFit(t *testing.T) {
 			t.Errorf("%s at %g CPUs has %g tasks, want %g", p.Point.Workload, p.Point.CPUs, p.Point.Tasks, want)
 		}
 	}
-	if text := shown(t, run); !strings.Contains(text, "What input, output and tasks add") {
+	if text := shown(t, run); !strings.Contains(text, "Effect of I/O and of tasks") {
 		t.Error("the page does not show it")
 	}
 }
 
-// A number of tasks that nothing tells is not made up, and what was not watched takes no
+// An unknown number of tasks is not made up, and what was not watched takes no
 // part.
 func TestJointFitOfWhatIsNotKnown(t *testing.T) {
 	unknown := func(o *Options) { o.Causes, o.Subjects = true, subjectsOf("ffmpeg", "mpi-search", "mpi-primes") }
 	run := measured(designed(t, options(cns, unknown)), costly, watchedWakings)
 	j := vanillaJoint(t, run)
-	if _, why := j.term(size.Tasks); !strings.Contains(why, "how many tasks ffmpeg, mpi-search, mpi-primes has") {
+	if _, why := j.term(size.Tasks); !strings.Contains(why, "the number of tasks of ffmpeg, mpi-search and mpi-primes is unknown") {
 		t.Errorf("the term of tasks is refused for %q", why)
 	}
 	if io, why := j.term(size.IO); why != "" || math.Abs(io.Value-0.03) > 0.005 {
 		t.Errorf("input and output: %g (%s), want 0.03", io.Value, why)
 	}
-	if text := shown(t, run); !strings.Contains(text, "is not known") {
-		t.Error("the page does not say what is not known")
+	if text := shown(t, run); !strings.Contains(text, "is unknown") {
+		t.Error("the page does not say what is unknown")
 	}
 	partly := measured(designed(t, options(cns, unknown)), costly, func(c record.Condition) map[string]float64 {
 		if strings.HasPrefix(c.Workload, "mpi-primes") {

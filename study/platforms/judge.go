@@ -13,14 +13,15 @@ import (
 	"tare/stats"
 )
 
-// Judge reaches verdicts on S2.1 to S2.10 from a run, as far as it has what decides
-// them, and is silent on the rest. The rules and their limits are the claims' own (package
+// Judge reaches verdicts on S2.1 to S2.10 (published comparison of platforms) from a run, as
+// far as it has what decides them, and is silent on the rest. The rules and their limits are the claims' own (package
 // claim). What ran in an emulated machine neither confirms nor refutes.
 func Judge(run record.Run) []claim.Judgement {
 	r := read(run)
 	var all []claim.Judgement
 	for _, judge := range []func() (claim.Judgement, bool){
-		r.judgeComputing, r.judgeCommunicating, r.judgeWeb, r.judgeDatabase, r.judgeParts, r.judgeHosts, r.judgeShares, r.judgeTasks, r.judgeCauses, r.judgeInterrupts, r.judgeRules,
+		r.judgeComputing, r.judgeCommunicating, r.judgeWeb, r.judgeDatabase, r.judgeParts, r.judgeHosts,
+		r.judgeShares, r.judgeTasks, r.judgeCauses, r.judgeInterrupts, r.judgeRules,
 	} {
 		if j, ok := judge(); ok {
 			all = append(all, j)
@@ -50,7 +51,7 @@ func (s seen) has(kind Kind, with string) bool { return s.cost[mark{kind, with}]
 
 func (s seen) at(kind Kind, with string) stats.Estimate { return s.cost[mark{kind, with}] }
 
-// apart tells that vanilla and pinned containers can differ at all.
+// apart reports whether vanilla and pinned containers can differ at all.
 func (s seen) apart() bool { return !same(s.of[mark{CN, Vanilla}]) }
 
 // look reads the costs of a workload's sizes.
@@ -81,7 +82,7 @@ func (d *draft) rests(format string, args ...any) {
 	d.why = append(d.why, fmt.Sprintf(format, args...))
 }
 
-// done gives the judgement. What could not be told says what would tell it.
+// done gives the judgement. Where it is inconclusive, its reason names what to run.
 func (d *draft) done() (claim.Judgement, bool) {
 	d.Rests = strings.Join(d.why, "; ")
 	return d.Judgement, true
@@ -111,12 +112,12 @@ func (r reading) begin(id string, all []seen) *draft {
 	}
 	d.Ours = strings.Join(ours, "; ")
 	if len(all) > 0 {
-		d.rests("%s, times bare metal of the same CPUs, %s", all[0].workload, r.blocks(all))
+		d.rests("%s, relative to bare metal with as many CPUs, %s", all[0].workload, r.blocks(all))
 	}
 	return d
 }
 
-// blocks says how many blocks the least of what was seen has.
+// blocks is the least number of blocks of any cost.
 func (r reading) blocks(all []seen) string {
 	least := -1
 	for _, s := range all {
@@ -128,9 +129,7 @@ func (r reading) blocks(all []seen) string {
 	}
 	switch {
 	case least < 0:
-		return "no blocks that all have"
-	case least == 1:
-		return "1 block"
+		return "no common blocks"
 	}
 	return report.Counted(least, "block")
 }
@@ -142,7 +141,10 @@ func larger(name, flags string) string {
 
 const withMachines = "--platform docker,vm/bare,vm/oci"
 
-// machines tells whether a machine with hardware support was measured at every whole
+// sameForServices is why vanilla and pinned are not compared; it takes what to run.
+const sameForServices = "vanilla and pinned have the same CPUs beside the load here, or only one was measured: on a larger host, run %s"
+
+// machines reports whether a machine with hardware support was measured at every whole
 // size: a part of a CPU is not a machine's to have. Where not, the draft says so, and what
 // would show it.
 func (d *draft) machines(all []seen, name string) bool {
@@ -167,14 +169,14 @@ func (d *draft) machines(all []seen, name string) bool {
 	}
 	switch {
 	case !ran:
-		d.rests("no virtual machine ran: where one runs with the processor's support, %s", larger(name, withMachines))
+		d.rests("no virtual machine ran: on a host with KVM, run %s", larger(name, withMachines))
 		return false
 	case len(why) > 0:
 		d.NotRepresentative = strings.Join(why, "; ")
-		d.rests("the virtual machines were emulated, which neither confirms nor refutes: on a host with KVM, %s", larger(name, withMachines))
+		d.rests("the virtual machines were emulated, which neither confirms nor refutes: on a host with KVM, run %s", larger(name, withMachines))
 		return false
 	case !real:
-		d.rests("not every whole size had a virtual machine")
+		d.rests("a virtual machine is missing at some whole size")
 		return false
 	}
 	return true
@@ -197,11 +199,11 @@ func guestCPU(path string) string {
 	return "host"
 }
 
-// guests names the CPUs that the machines showed their guests, each with what a vanilla
-// machine costs then, and tells whether there were several: a model that lacks
-// instructions may make a factor by itself.
+// guests names the CPU models of the guests, each with what a vanilla machine costs then. It
+// reports whether there were several: a model that lacks instructions may make a factor by
+// itself.
 func (r reading) guests(d *draft, all []seen) bool {
-	told := map[string][]string{}
+	costs := map[string][]string{} // by model
 	for _, s := range all {
 		for _, c := range s.others() {
 			if KindOf(c.Platform) != VM || preset(c) != Vanilla {
@@ -209,21 +211,23 @@ func (r reading) guests(d *draft, all []seen) bool {
 			}
 			if cost := r.cost(s.spot, c); cost.Value > 0 {
 				model := guestCPU(c.Platform)
-				told[model] = append(told[model], report.Said(cost, 1)+" times on "+sizeOf(s.spot))
-				d.Figures = append(d.Figures, claim.Ours("VM over BM, "+sizeOf(s.spot)+", guest's CPU "+model, cost, 1, "times"))
+				costs[model] = append(costs[model], report.Said(cost, 1)+" times on "+sizeOf(s.spot))
+				name := "VM over BM, " + sizeOf(s.spot) + ", guest's CPU " + model
+				d.Figures = append(d.Figures, claim.Ours(name, cost, 1, "times"))
 			}
 		}
 	}
-	for _, model := range slices.Sorted(maps.Keys(told)) {
-		d.rests("a guest that was shown the CPU model %s: %s", model, strings.Join(told[model], ", "))
+	for _, model := range slices.Sorted(maps.Keys(costs)) {
+		d.rests("with a guest's CPU of model %s: %s", model, strings.Join(costs[model], ", "))
 	}
-	return len(told) > 1
+	return len(costs) > 1
 }
 
 // judgeComputing is S2.1.
 func (r reading) judgeComputing() (claim.Judgement, bool) {
 	const id = "S2.1"
-	r = r.together(4 * len(r.of(matrix, computing[0]))) // of a size a machine, a container, and what pinning makes of either
+	// At each size: a machine, a container, and the effect of pinning on either.
+	r = r.together(4 * len(r.of(matrix, computing[0])))
 	all := r.look(computing[0])
 	if len(all) == 0 {
 		return claim.Judgement{}, false
@@ -252,19 +256,20 @@ func (r reading) judgeComputing() (claim.Judgement, bool) {
 	switch {
 	case low:
 		d.Verdict = claim.Refuted
-		d.rests("a virtual machine costs wholly less than %g times", twice)
+		d.rests("the whole interval of a virtual machine's cost lies below %g times", twice)
 	case pinsVM:
 		d.Verdict = claim.Refuted
-		d.rests("pinning a virtual machine gains wholly more than %g %%", 100*nothing)
+		d.rests("pinning a virtual machine gains more than %g %%", 100*nothing)
 	case !tried:
-		d.rests("vanilla and pinned coincide at every size here, so that nothing tells what pinning does: on a larger host, %s", larger(computing[0], withMachines+" --cpus 2,4,8"))
+		d.rests("vanilla and pinned have the same CPUs at every size here: on a larger host, run %s",
+			larger(computing[0], withMachines+" --cpus 2,4,8"))
 	case high && pinned && models:
 		d.Verdict = claim.Confirmed
 	case high && pinned:
 		d.Verdict = claim.Qualified
-		d.rests("with one model of the guest's CPU alone: --platform docker,vm:kvm/bare,vm:kvm+cpu=default/bare tries another")
+		d.rests("only one model of the guest's CPU was measured: add one by --platform docker,vm:kvm/bare,vm:kvm+cpu=default/bare")
 	default:
-		d.rests("intervals do not lie apart at every size, or not every size had what is to be set against one another")
+		d.rests("the differences are not significant at every size, or a platform is missing at some size")
 	}
 	return d.done()
 }
@@ -333,7 +338,8 @@ func (r reading) judgeCommunicating() (claim.Judgement, bool) {
 	cores, par := claim.Threshold(id, "cores"), claim.Threshold(id, "on a par")/100
 	name := all[0].workload
 	if n := r.hostCPUs(); float64(n) < cores {
-		d.rests("this host has %s, and the claim is of %g: there, %s", cpusText(float64(n)), cores, larger(name, withMachines+" --cpus 2,4,8"))
+		d.rests("this host has %s, and the claim is about %g: there, run %s",
+			cpusText(float64(n)), cores, larger(name, withMachines+" --cpus 2,4,8"))
 		d.machines(all, name)
 		return d.done()
 	}
@@ -358,13 +364,13 @@ func (r reading) judgeCommunicating() (claim.Judgement, bool) {
 	switch {
 	case 2*under > len(all):
 		d.Verdict = claim.Refuted
-		d.rests("containers lie wholly below the virtual machine at %d of %d sizes", under, len(all))
+		d.rests("containers cost significantly less than the virtual machine at %d of %d sizes", under, len(all))
 	case above == len(all) && reached && onPar:
 		d.Verdict = claim.Confirmed
 	case !reached:
-		d.rests("no size of %g CPUs was measured: %s", cores, larger(name, withMachines+" --cpus 2,4,8"))
+		d.rests("%g CPUs were not measured: run %s", cores, larger(name, withMachines+" --cpus 2,4,8"))
 	default:
-		d.rests("containers lie wholly above the virtual machine at %d of %d sizes", above, len(all))
+		d.rests("containers cost significantly more than the virtual machine at %d of %d sizes", above, len(all))
 	}
 	return d.done()
 }
@@ -384,7 +390,7 @@ func (r reading) judgeWeb() (claim.Judgement, bool) {
 		d.Figures = append(d.Figures, claim.Measured(claim.Ours("vanilla CN over BM, 2 cores", all[i].at(CN, Vanilla), 1, "times"))...)
 	}
 	if !first.apart() || !first.has(CN, Pinned) {
-		d.rests("vanilla and pinned coincide on the CPUs that this host has for a service beside its load, or only one was measured: on a larger host, %s", larger(first.workload, withMachines+" --cpus 2,4,8"))
+		d.rests(sameForServices, larger(first.workload, withMachines+" --cpus 2,4,8"))
 		return d.done()
 	}
 	machines := d.machines(all, first.workload)
@@ -402,7 +408,9 @@ func (r reading) judgeWeb() (claim.Judgement, bool) {
 		}
 	}
 	least := claim.Threshold(id, "vanilla CN over BM, 2 cores")
-	small := slices.ContainsFunc(all, func(s seen) bool { return s.size == 2 && s.apart() && below(s.at(CN, Vanilla), least) })
+	small := slices.ContainsFunc(all, func(s seen) bool {
+		return s.size == 2 && s.apart() && below(s.at(CN, Vanilla), least)
+	})
 	if small || beaten || highest && lowest {
 		d.NotRepresentative = "" // the containers decide
 	}
@@ -410,19 +418,19 @@ func (r reading) judgeWeb() (claim.Judgement, bool) {
 	switch {
 	case small:
 		d.Verdict = claim.Refuted
-		d.rests("a vanilla container on 2 CPUs costs wholly less than %g times", least)
+		d.rests("the whole interval of a vanilla container's cost on 2 CPUs lies below %g times", least)
 	case beaten:
 		d.Verdict = claim.Refuted
-		d.rests("a pinned container is not the cheapest on %s", sizeOf(first.spot))
+		d.rests("a pinned container is significantly more costly than another platform on %s", sizeOf(first.spot))
 	case highest && lowest && falls && machines:
 		d.Verdict = claim.Confirmed
 	case highest && lowest:
 		d.Verdict = claim.Qualified
 		if !falls {
-			d.rests("that the cost falls with size is not shown")
+			d.rests("the cost does not fall significantly with size")
 		}
 	default:
-		d.rests("intervals do not lie apart on %s", sizeOf(first.spot))
+		d.rests("the differences are not significant on %s", sizeOf(first.spot))
 	}
 	return d.done()
 }
@@ -430,7 +438,8 @@ func (r reading) judgeWeb() (claim.Judgement, bool) {
 // judgeDatabase is S2.4.
 func (r reading) judgeDatabase() (claim.Judgement, bool) {
 	const id = "S2.4"
-	r = r.together(1 + len(r.of(matrix, serving[1]))) // the pinned container of each size, and the smallest vanilla one
+	// The pinned container of each size, and the smallest vanilla one.
+	r = r.together(1 + len(r.of(matrix, serving[1])))
 	all := r.look(serving[1])
 	if len(all) == 0 {
 		return claim.Judgement{}, false
@@ -439,10 +448,11 @@ func (r reading) judgeDatabase() (claim.Judgement, bool) {
 	first := all[0]
 	d.Figures = append(d.Figures, claim.Measured(claim.Ours("vanilla CN over BM", first.at(CN, Vanilla), 1, "times"))...)
 	if !first.apart() || !first.has(CN, Pinned) {
-		d.rests("vanilla and pinned coincide on the CPUs that this host has for a service beside its load, or only one was measured: on a larger host, %s", larger(first.workload, withMachines+" --cpus 4,8,16,32"))
+		d.rests(sameForServices, larger(first.workload, withMachines+" --cpus 4,8,16,32"))
 		return d.done()
 	}
-	most, least, cores := claim.Threshold(id, "vanilla CN over BM"), claim.Threshold(id, "vanilla CN over BM, at the least"), claim.Threshold(id, "cores")
+	most, least := claim.Threshold(id, "vanilla CN over BM"), claim.Threshold(id, "vanilla CN over BM, at the least")
+	cores := claim.Threshold(id, "cores")
 	gains, loses := true, false
 	for _, s := range all {
 		if s.size > cores || !s.apart() {
@@ -455,18 +465,18 @@ func (r reading) judgeDatabase() (claim.Judgement, bool) {
 	switch {
 	case loses:
 		d.Verdict = claim.Refuted
-		d.rests("a pinned container lies wholly above bare metal")
+		d.rests("a pinned container costs significantly more than bare metal")
 	case below(vanilla, least):
 		d.Verdict = claim.Refuted
-		d.rests("a vanilla container on %s costs wholly less than %g times", sizeOf(first.spot), least)
+		d.rests("the whole interval of a vanilla container's cost on %s lies below %g times", sizeOf(first.spot), least)
 	case gains && above(vanilla, most):
 		d.Verdict = claim.Confirmed
 		if all[len(all)-1].size < cores {
 			d.Verdict = claim.Qualified
-			d.rests("sizes to %s alone, of %g", sizeOf(all[len(all)-1].spot), cores)
+			d.rests("only sizes up to %s were measured, of %g", sizeOf(all[len(all)-1].spot), cores)
 		}
 	default:
-		d.rests("intervals do not decide on %s", sizeOf(first.spot))
+		d.rests("the intervals are inconclusive on %s", sizeOf(first.spot))
 	}
 	return d.done()
 }

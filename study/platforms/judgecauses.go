@@ -22,7 +22,7 @@ func (r reading) judgeCauses() (claim.Judgement, bool) {
 		all = append(all, r.explain(name)...)
 	}
 	if len(all) == 0 {
-		d.rests("no size was watched at which vanilla and pinned containers can differ: %s", larger(computing[0], "--cpus 1,2,4"))
+		d.rests("no size with the probe on has different CPUs for vanilla and pinned containers: run %s", larger(computing[0], "--cpus 1,2,4"))
 		return d.done()
 	}
 	e := all[0]
@@ -33,25 +33,26 @@ func (r reading) judgeCauses() (claim.Judgement, bool) {
 		claim.Ours("moves more than pinned", e.moves, 1, ""),
 	)
 	if e.lost.Value == e.lost.Value {
-		d.Ours = fmt.Sprintf("%s, %s: vanilla takes %s s more than pinned", e.spot.workload, sizeOf(e.spot), report.Said(e.lost, 1))
+		d.Ours = fmt.Sprintf("%s, %s: vanilla takes %s s longer than pinned", e.spot.workload, sizeOf(e.spot), report.Said(e.lost, 1))
 		if e.part.Known() {
 			d.Ours += fmt.Sprintf(", %s %% of it CPU time", report.Said(e.part, 100))
 		}
 		if e.moves.Known() {
-			d.Ours += fmt.Sprintf(", with %s moves more", report.Said(e.moves, 1))
+			d.Ours += fmt.Sprintf(", with %s more migrations", report.Said(e.moves, 1))
 		}
 	}
-	d.rests("%s on %s, watched, %s: what is lost in CPU time holds cold caches after moves, and accounting; the rest was waited for", e.spot.workload, sizeOf(e.spot), report.Counted(e.lost.N, "block"))
+	d.rests("%s on %s, with the probe on, %s", e.spot.workload, sizeOf(e.spot), report.Counted(e.lost.N, "block"))
+	d.rests("the additional CPU time is what cold caches and accounting cost; the rest was spent waiting")
 	switch {
 	case !above(e.lost, 0):
-		d.rests("vanilla loses nothing against pinned here that could be explained")
+		d.rests("vanilla takes no significantly longer than pinned here")
 	case above(e.part, explained) && above(e.moves, 0):
 		d.Verdict = claim.Confirmed
 	case below(e.part, explained):
 		d.Verdict = claim.Refuted
-		d.rests("most of it was waited for: throttling, not its accounting")
+		d.rests("most of it was spent waiting: the cause is throttling, not its accounting")
 	default:
-		d.rests("the interval of what is explained does not decide")
+		d.rests("the interval of the share in CPU time is inconclusive")
 	}
 	if why := emulated(e.vanilla, e.pinned); why != "" {
 		d.Verdict, d.NotRepresentative = claim.Inconclusive, why
@@ -80,8 +81,9 @@ func (r reading) judgeInterrupts() (claim.Judgement, bool) {
 		}
 		each := r.watchedFigure(vanilla, interruptsEach)
 		if each.Value == each.Value {
-			d.Figures = append(d.Figures, claim.Measured(claim.Ours("interrupts a web request, "+sizeOf(s), each, 1, ""))...)
-			ours = append(ours, fmt.Sprintf("%s: %s interrupts a request", sizeOf(s), report.Said(each, 1)))
+			name := "interrupts a web request, " + sizeOf(s)
+			d.Figures = append(d.Figures, claim.Measured(claim.Ours(name, each, 1, ""))...)
+			ours = append(ours, fmt.Sprintf("%s: %s interrupts per request", sizeOf(s), report.Said(each, 1)))
 		}
 		pinned, had := s.one(CN, Pinned)
 		if !had || same(vanilla) {
@@ -91,8 +93,9 @@ func (r reading) judgeInterrupts() (claim.Judgement, bool) {
 		if !moved.Known() {
 			continue
 		}
-		d.Figures = append(d.Figures, claim.Measured(claim.Ours("wakings elsewhere more than pinned, a request, "+sizeOf(s), moved, 1, ""))...)
-		ours = append(ours, fmt.Sprintf("vanilla goes on elsewhere %s times a request more than pinned", report.Said(moved, 1)))
+		name := "wakings elsewhere more than pinned, a request, " + sizeOf(s)
+		d.Figures = append(d.Figures, claim.Measured(claim.Ours(name, moved, 1, ""))...)
+		ours = append(ours, fmt.Sprintf("vanilla has %s more wakings on another CPU per request than pinned", report.Said(moved, 1)))
 		enough = enough && above(each, least)
 		switch {
 		case above(moved, 0):
@@ -104,29 +107,30 @@ func (r reading) judgeInterrupts() (claim.Judgement, bool) {
 		last = moved.Value
 	}
 	d.Ours = strings.Join(ours, "; ")
-	d.rests("%s, watched, at %d sizes", name, len(spots))
+	d.rests("%s with the probe on, at %d sizes", name, len(spots))
 	switch {
 	case more+notMore == 0:
-		d.rests("no size was watched at which vanilla and pinned containers can differ: on a host of more CPUs, %s", larger(name, "--cpus 1,2,4 --causes on"))
+		d.rests("no size with the probe on has different CPUs for vanilla and pinned containers: on a host with more CPUs, run %s",
+			larger(name, "--cpus 1,2,4 --causes on"))
 	case notMore > 0 && more == 0:
 		d.Verdict = claim.Refuted
-		d.rests("the vanilla container does not change CPUs more often")
+		d.rests("the vanilla container does not change CPUs more often than the pinned one")
 	case more > 0 && notMore == 0 && !enough:
-		d.rests("the vanilla container changes CPUs more often, but interrupts a request are not wholly %g or more", least)
+		d.rests("the vanilla container changes CPUs more often, but interrupts per request are not significantly above %g", least)
 	case more > 0 && notMore == 0:
 		// Never outright: a watch begins with the program, so that the interrupts of the
 		// service's own start and warm-up are counted among those of its requests. What
 		// vanilla has more than pinned is free of that.
 		d.Verdict = claim.Qualified
-		d.rests("interrupts of the service's start and warm-up are among those counted")
+		d.rests("interrupts of the service's start and warm-up are counted too")
 		if more > 1 && !grows {
-			d.rests("the difference does not grow as the share shrinks")
+			d.rests("the difference does not grow as the share falls")
 		}
 		if more == 1 {
-			d.rests("one size tells nothing of shares")
+			d.rests("one size shows nothing of shares")
 		}
 	default:
-		d.rests("sizes tell otherwise of one another")
+		d.rests("the sizes contradict one another")
 	}
 	return d.done()
 }

@@ -16,13 +16,16 @@ import (
 // judgeParts is S2.5.
 func (r reading) judgeParts() (claim.Judgement, bool) {
 	const id = "S2.5"
-	r = r.together(3 * len(r.names(matrix))) // a term for size of vanilla and pinned containers, and of machines
+	// A term for size of vanilla containers, of pinned ones, and of machines.
+	r = r.together(3 * len(r.names(matrix)))
 	all := r.parted()
 	if len(all) == 0 {
 		return claim.Judgement{}, false
 	}
 	d := &draft{Judgement: claim.Judgement{Claim: id, Verdict: claim.Inconclusive}}
-	for at, name := range map[string]string{"wordpress": "vanilla CN over VM, WordPress, 2 cores", "cassandra": "vanilla CN over VM, Cassandra, 2 cores"} {
+	for at, name := range map[string]string{
+		"wordpress": "vanilla CN over VM, WordPress, 2 cores", "cassandra": "vanilla CN over VM, Cassandra, 2 cores",
+	} {
 		d.Figures = append(d.Figures, claim.Measured(r.overMachine(name, at)...)...)
 	}
 	slices.SortFunc(d.Figures, func(a, b claim.Figure) int { return strings.Compare(a.Name, b.Name) })
@@ -60,19 +63,20 @@ func (r reading) judgeParts() (claim.Judgement, bool) {
 	// Every is said of all workloads of the run: those that had too few sizes are named.
 	others := slices.DeleteFunc(r.names(matrix), func(name string) bool { return slices.Contains(vanilla, name) })
 	every := len(others) == 0
-	d.rests("a term for size of vanilla containers fitted in %d of %d workloads: %s", len(vanilla), len(vanilla)+len(others), strings.Join(vanilla, ", "))
+	d.rests("size term of vanilla containers fitted in %d of %d workloads: %s",
+		len(vanilla), len(vanilla)+len(others), strings.Join(vanilla, ", "))
 	if !every {
-		d.rests("none in %s, measured at too few sizes for it: %s", strings.Join(others, ", "), larger(others[0], "--cpus "+r.fourSizes()))
+		d.rests("too few sizes in %s: run %s", strings.Join(others, ", "), larger(others[0], "--cpus "+r.fourSizes()))
 	}
 	pinned, machines := len(fitted[mark{CN, Pinned}]) == len(vanilla), len(fitted[mark{VM, Vanilla}]) == len(vanilla)
-	costless := fmt.Sprintf("what size costs the smallest vanilla container is wholly less than %g %% in ", 100*smallest)
-	const costly, everywhere, fittedAlone = "pinned containers have a cost of size in ", "every workload", "those that were fitted"
+	costless := fmt.Sprintf("the cost of size of the smallest vanilla container is significantly below %g %% in ", 100*smallest)
+	const costly, everywhere, fittedAlone = "pinned containers have a cost of size in ", "every workload", "the fitted workloads"
 	var but []string
 	if !pinned {
-		but = append(but, "whole sizes are too few here for a term of pinned containers in each: "+larger(vanilla[0], "--cpus 1,2,4,8"))
+		but = append(but, "too few whole sizes for a size term of pinned containers in each workload: run "+larger(vanilla[0], "--cpus 1,2,4,8"))
 	}
 	if !machines {
-		but = append(but, "of virtual machines with hardware support there is no term in each")
+		but = append(but, "no size term of virtual machines with hardware support in each workload")
 	}
 	sized = claim.Every(sized, claim.Needs(pinned))
 	verdict, why := claim.Decide(
@@ -82,7 +86,7 @@ func (r reading) judgeParts() (claim.Judgement, bool) {
 		claim.When(sized, claim.Inconclusive, costly+fittedAlone),
 		claim.When(claim.Every(shrinks, flat, claim.Needs(pinned && machines && every)), claim.Confirmed, ""),
 		claim.When(claim.Every(shrinks, flat), claim.Qualified, strings.Join(but, "; ")),
-		claim.When(claim.True, claim.Inconclusive, "intervals do not decide, or not for every workload alike"))
+		claim.When(claim.True, claim.Inconclusive, "the intervals are inconclusive, or differ between workloads"))
 	if d.Verdict = verdict; why != "" {
 		d.rests("%s", why)
 	}
@@ -104,8 +108,8 @@ func (r reading) deciding(all []parted) (kept []parted) {
 	return kept
 }
 
-// costless tells that the smallest container loses wholly less than a fraction to its
-// size.
+// costless reports whether the smallest container loses significantly less than a fraction to
+// its size.
 func (r reading) costless(p parted, fraction float64) claim.Truth {
 	least := 1.0
 	for _, at := range p.points {
@@ -136,12 +140,12 @@ func (r reading) unfitted(all []parted) string {
 		if p.kind() == CN && p.column.preset == Vanilla {
 			for _, err := range []error{p.err, p.sizeErr} {
 				if err != nil {
-					return fmt.Sprintf("%s: %v; give it four sizes: %s", p.workload, err, larger(p.workload, "--cpus "+r.fourSizes()))
+					return fmt.Sprintf("%s: %v; for four sizes, run %s", p.workload, err, larger(p.workload, "--cpus "+r.fourSizes()))
 				}
 			}
 		}
 	}
-	return "no vanilla container was measured at several sizes: " + larger(r.names(matrix)[0], "--cpus "+r.fourSizes())
+	return "no vanilla container was measured at several sizes: run " + larger(r.names(matrix)[0], "--cpus "+r.fourSizes())
 }
 
 // fourSizes are four that this host has, with quotas of parts of a CPU where it has few.
@@ -228,28 +232,31 @@ func (r reading) judgeHosts() (claim.Judgement, bool) {
 		claim.Ours("pinned over vanilla, larger host", pinning, 1, "times"),
 	)
 	if more.Value > 0 {
-		d.Ours = fmt.Sprintf("%s: overhead on %s %s times that on %s", sizeOf(s), cpusText(float64(large.cpus)), report.Said(more, 1), cpusText(float64(small.cpus)))
+		d.Ours = fmt.Sprintf("%s: overhead on %s is %s times that on %s",
+			sizeOf(s), cpusText(float64(large.cpus)), report.Said(more, 1), cpusText(float64(small.cpus)))
 	}
 	if pinning.Value > 0 {
-		d.Ours += fmt.Sprintf(", pinned against vanilla there %s times", report.Said(pinning, 1))
+		d.Ours += fmt.Sprintf(", pinned relative to vanilla there is %s times", report.Said(pinning, 1))
 	}
-	d.rests("%s, its container's share %.2g and %.2g of the CPUs, %s", s.workload, s.size/float64(small.cpus), s.size/float64(large.cpus), report.Counted(more.N, "block"))
+	d.rests("%s with %.2g and %.2g of the host's CPUs, %s",
+		s.workload, s.size/float64(small.cpus), s.size/float64(large.cpus), report.Counted(more.N, "block"))
 	switch why := emulated(s.all...); {
 	case why != "":
 		d.NotRepresentative = why
-		d.rests("the hosts were emulated machines, which neither confirm nor refute: on a host of one's own, %s", larger(s.workload, "--host-cpus 1,2 --disruptive"))
+		d.rests("the hosts were emulated machines, which neither confirm nor refute: on a host of your own, run %s",
+			larger(s.workload, "--host-cpus 1,2 --disruptive"))
 	case within(more, smallest):
 		d.Verdict = claim.Refuted
 	case above(more, 1) && within(pinning, smallest):
 		d.Verdict = claim.Confirmed
 	case above(more, 1) && (above(pinning, 1+smallest) || below(pinning, 1-smallest)):
 		d.Verdict = claim.Qualified
-		d.rests("pinning does make a difference there")
+		d.rests("pinning makes a significant difference there")
 	case above(more, 1):
 		d.Verdict = claim.Qualified
-		d.rests("whether pinning makes a difference there is not told")
+		d.rests("whether pinning makes a difference there is inconclusive")
 	default:
-		d.rests("the intervals do not decide")
+		d.rests("the intervals are inconclusive")
 	}
 	return d.done()
 }
@@ -291,7 +298,10 @@ func (r reading) tasks() (all []tasked) {
 			if least == most {
 				continue
 			}
-			t := tasked{spot: s, tasks: most, of: conditions[most], one: r.geometric(byTasks[least]), many: r.geometric(byTasks[most])}
+			t := tasked{
+				spot: s, tasks: most, of: conditions[most],
+				one: r.geometric(byTasks[least]), many: r.geometric(byTasks[most]),
+			}
 			t.more = r.meanOf(scaled(overhead.Difference(byTasks[least], byTasks[most]), 100))
 			all = append(all, t)
 		}
@@ -332,20 +342,23 @@ func (r reading) judgeTasks() (claim.Judgement, bool) {
 	t, points := all[i], claim.Threshold(id, "smallest effect")
 	d := &draft{Judgement: claim.Judgement{Claim: id, Verdict: claim.Inconclusive}}
 	d.Figures = claim.Measured(
-		claim.Ours("overhead, one process", t.one, 1, "times"), claim.Ours("overhead, many processes", t.many, 1, "times"),
+		claim.Ours("overhead, one process", t.one, 1, "times"),
+		claim.Ours("overhead, many processes", t.many, 1, "times"),
 		claim.Ours("difference", t.more, 1, "points"),
 	)
 	if t.more.Value == t.more.Value {
-		d.Ours = fmt.Sprintf("%s, %s: one process %s times bare metal, %d %s times, %s points more", t.of.Platform, sizeOf(t.spot), report.Said(t.one, 1), t.tasks, report.Said(t.many, 1), report.Said(t.more, 1))
+		d.Ours = fmt.Sprintf("%s, %s: one process takes %s times bare metal's time, %d take %s times; difference %s points",
+			t.of.Platform, sizeOf(t.spot), report.Said(t.one, 1), t.tasks, report.Said(t.many, 1), report.Said(t.more, 1))
 	}
-	d.rests("%s cut in %d, %s, %s; S2 had thirty on 16 cores", t.workload, t.tasks, sizeOf(t.spot), report.Counted(t.more.N, "block"))
+	d.rests("%s cut in %d, %s, %s; S2 had thirty on 16 cores",
+		t.workload, t.tasks, sizeOf(t.spot), report.Counted(t.more.N, "block"))
 	switch {
 	case above(t.more, points):
 		d.Verdict = claim.Confirmed
 	case below(t.more, points):
 		d.Verdict = claim.Refuted
 	default:
-		d.rests("the interval does not decide")
+		d.rests("the interval is inconclusive")
 	}
 	return d.done()
 }

@@ -10,13 +10,16 @@ import (
 	"tare/report"
 )
 
-// machinesPart is what the machines took to boot, until their agents answered: the trial
-// that a machine was booted for has it.
+// machinesPart is how long the machines took to boot, until their agents answered. The trial
+// that a machine was booted for has the figures.
 func (r reading) machinesPart() []report.Part {
 	t := report.Table{
-		Title:   "What booting a machine takes",
-		Note:    "Until its agent answers, once for each machine, and in no figure above: machines are kept from trial to trial, and paused between. Clock: by how much the guest's is ahead of the host's then.",
-		Columns: []report.Column{{Head: "for"}, {Head: "ready, s", Number: true}, {Head: "of it"}, {Head: "clock, ms", Number: true}},
+		Title: "Boot time of virtual machines",
+		Note: "Ready: when the agent answers. Machines are kept from trial to trial, so this is in no figure above. " +
+			"Clock: how far the guest's clock is ahead of the host's at that moment.",
+		Columns: []report.Column{
+			{Head: "booted for"}, {Head: "ready, s", Number: true}, {Head: "phases, s"}, {Head: "clock, ms", Number: true},
+		},
 	}
 	labels := map[string]string{}
 	for _, c := range r.Run.Conditions {
@@ -27,7 +30,10 @@ func (r reading) machinesPart() []report.Part {
 		if !booted {
 			continue
 		}
-		t.Rows = append(t.Rows, []report.Cell{{Text: labels[trial.Condition]}, report.Measured(ready), {Text: phasesOf(trial)}, report.Measured(1000 * trial.Covariates[lab.BootClock])})
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: labels[trial.Condition]}, report.Measured(ready), {Text: phasesOf(trial)},
+			report.Measured(1000 * trial.Covariates[lab.BootClock]),
+		})
 	}
 	return report.Filled(t)
 }

@@ -19,7 +19,7 @@ type Options struct {
 	Subjects []workload.Subject
 	// Platforms that bare metal is set against, by their canonical names.
 	Platforms []string
-	// Chosen tells that the user named the platforms: one that this host lacks is then
+	// Chosen is set where the user named the platforms: one that this host lacks is then
 	// refused, and not left out.
 	Chosen  bool
 	Presets []string
@@ -64,7 +64,7 @@ type Host struct {
 // online is how many CPUs the host has on line.
 func (h Host) online() int { return max(h.Online, len(h.CPUs)) }
 
-// narrow tells that tare is kept to some of the host's CPUs.
+// narrow reports whether tare is confined to some of the host's CPUs.
 func (h Host) narrow() bool { return h.online() > len(h.CPUs) }
 
 // Watcher watches a program until it is stopped.
@@ -131,15 +131,15 @@ func (o Options) check() error {
 	}
 	for i, s := range o.Subjects {
 		if slices.ContainsFunc(o.Subjects[:i], func(t workload.Subject) bool { return t.Workload.Name() == s.Workload.Name() }) {
-			return kit.Usagef("--workload %s is there twice", s.Workload.Name())
+			return kit.Usagef("--workload %s is given twice: name it once", s.Workload.Name())
 		}
 	}
 	if len(o.Platforms) == 0 {
-		return kit.Usagef("--platform: want at least one, to set against bare metal")
+		return kit.Usagef("--platform: want at least one, to compare with bare metal")
 	}
 	for i, name := range o.Platforms {
 		if slices.Contains(o.Platforms[:i], name) {
-			return kit.Usagef("--platform %s is there twice", name)
+			return kit.Usagef("--platform %s is given twice: name it once", name)
 		}
 	}
 	if len(o.Presets) == 0 {
@@ -150,7 +150,7 @@ func (o Options) check() error {
 			return kit.Usagef("--preset %s: want vanilla (a quota) or pinned (a cpuset)", p)
 		}
 		if slices.Contains(o.Presets[:i], p) {
-			return kit.Usagef("--preset %s is there twice", p)
+			return kit.Usagef("--preset %s is given twice: name it once", p)
 		}
 	}
 	if len(o.Sizes) == 0 {
@@ -161,11 +161,11 @@ func (o Options) check() error {
 			return kit.Usagef("--cpus %g: want %g to %d", s.CPUs, leastCPUs, mostCPUs)
 		}
 		if slices.Contains(o.Sizes[:i], s) {
-			return kit.Usagef("--cpus %g is there twice", s.CPUs)
+			return kit.Usagef("--cpus %g is given twice: name it once", s.CPUs)
 		}
 	}
 	if o.Base.CPUs != 0 || o.Base.CPUSet != "" {
-		return kit.Usagef("the CPUs are the presets' to grant: say how many by --cpus")
+		return kit.Usagef("the presets grant the CPUs: give their number by --cpus")
 	}
 	return o.checkHosts()
 }
@@ -177,21 +177,21 @@ func (o Options) checkHosts() error {
 			return kit.Usagef("--host-cpus %d: want 1 to %d", n, mostCPUs)
 		}
 		if slices.Contains(o.Hosts[:i], n) {
-			return kit.Usagef("--host-cpus %d is there twice", n)
+			return kit.Usagef("--host-cpus %d is given twice: name it once", n)
 		}
 	}
 	if len(o.Hosts) == 1 {
-		return kit.Usagef("--host-cpus %d: want at least two sizes of host, to set one against another", o.Hosts[0])
+		return kit.Usagef("--host-cpus %d: want at least two sizes of host, to compare them", o.Hosts[0])
 	}
 	if err := o.checkTasks(); err != nil {
 		return err
 	}
 	if len(o.Tasks) == 1 {
-		return kit.Usagef("--tasks: want one and many, to set the one against the other")
+		return kit.Usagef("--tasks: want one and many, to compare them")
 	}
 	for i, n := range o.Tasks {
 		if slices.Contains(o.Tasks[:i], n) {
-			return kit.Usagef("--tasks %d is there twice", n)
+			return kit.Usagef("--tasks %d is given twice: name it once", n)
 		}
 	}
 	for _, s := range o.Subjects {

@@ -28,9 +28,9 @@ func (r reading) flameParts(attachments kit.Attachments) (parts []report.Part, u
 			if !ok {
 				continue
 			}
-			f.Note += " Taken in the warm-up: walking the stacks has its weight, which the times that are compared are kept free of."
+			f.Note += " Recorded in the warm-up, since walking the stacks slows the program."
 			if len(parts) > 0 {
-				f.Note = "" // the first says how they are read
+				f.Note = "" // the first has it
 			}
 			parts = append(parts, report.Long{Part: f})
 		}

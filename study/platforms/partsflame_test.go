@@ -62,7 +62,7 @@ func TestFlamesOfWatchedConditions(t *testing.T) {
 		t.Errorf("%d graphs on the page; on the screen:\n%s", got, screen.String())
 	}
 
-	// What cannot be read is told, and takes nothing else with it.
+	// What cannot be read is named, and takes nothing else with it.
 	first := true
 	flames, unreadable = read(run).flameParts(func(int64, string) ([]byte, error) {
 		if first {

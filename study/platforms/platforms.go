@@ -79,7 +79,7 @@ const (
 	VMCN Kind = "VMCN" // a container in one
 )
 
-// KindOf tells what kind of platform a path names.
+// KindOf is the kind of platform that a path names.
 func KindOf(path string) Kind {
 	switch head, inner, machine := strings.Cut(path, "/"); {
 	case machine && (inner == Bare || inner == Held):

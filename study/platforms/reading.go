@@ -38,7 +38,10 @@ func read(run record.Run) reading {
 		if at < 0 {
 			name, _, _ := strings.Cut(c.Workload, " ")
 			at = len(r.spots)
-			r.spots = append(r.spots, spot{question: c.Factors[factorQuestion], workload: name, group: c.Workload, size: number(c, factorSize), metric: primary(c)})
+			r.spots = append(r.spots, spot{
+				question: c.Factors[factorQuestion], workload: name, group: c.Workload,
+				size: number(c, factorSize), metric: primary(c),
+			})
 		}
 		s := &r.spots[at]
 		s.all = append(s.all, c)
@@ -82,7 +85,10 @@ func (r reading) of(question, name string) []spot {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b spot) int {
-		return cmp.Or(cmp.Compare(place(a.workload), place(b.workload)), cmp.Compare(a.workload, b.workload), cmp.Compare(a.size, b.size), cmp.Compare(a.memory, b.memory))
+		return cmp.Or(
+			cmp.Compare(place(a.workload), place(b.workload)), cmp.Compare(a.workload, b.workload),
+			cmp.Compare(a.size, b.size), cmp.Compare(a.memory, b.memory),
+		)
 	})
 	return all
 }
@@ -153,7 +159,7 @@ func (r reading) costs(s spot, base, c record.Condition) (bases, times map[int]f
 // ideal is by how much a condition's time may exceed bare metal's on as many whole CPUs,
 // without having lost anything. A part of a CPU is missing only to a program that has use
 // for it: one that keeps 1.6 of two CPUs busy takes 1.6/1.5 times as long on one and a
-// half. Where nothing tells what it uses, it is taken to use all. Bare metal has whole
+// half. Where its use is unknown, it is taken to use all. Bare metal has whole
 // CPUs, whatever size its group is of.
 func (r reading) ideal(s spot, c record.Condition) float64 {
 	n := number(c, factorSize)
@@ -169,7 +175,7 @@ func (r reading) ideal(s spot, c record.Condition) float64 {
 }
 
 // used is how many CPUs the program keeps busy on bare metal, the median of the trials;
-// NaN where that, or its time, is not told.
+// NaN where that, or its time, is unknown.
 func (r reading) used(s spot) float64 {
 	if s.metric.Unit != "s" {
 		return math.NaN()
@@ -177,8 +183,8 @@ func (r reading) used(s spot) float64 {
 	var all []float64
 	elapsed := r.PerBlock(s.base, s.metric.Name)
 	for _, t := range r.Run.Trials {
-		cpu, told := t.Covariates["cpu_s"]
-		if took := elapsed[t.Block]; t.Condition == s.base.ID && t.Error == "" && told && took > 0 {
+		cpu, recorded := t.Covariates["cpu_s"]
+		if took := elapsed[t.Block]; t.Condition == s.base.ID && t.Error == "" && recorded && took > 0 {
 			all = append(all, cpu/took)
 		}
 	}
@@ -258,16 +264,16 @@ func (r reading) verdict(cost stats.Estimate) overhead.Verdict {
 	return overhead.Inconclusive
 }
 
-// above and below tell where a whole interval lies.
+// above and below report whether a whole interval lies there.
 func above(e stats.Estimate, limit float64) bool { return e.Known() && e.Interval.Low > limit }
 func below(e stats.Estimate, limit float64) bool { return e.Known() && e.Interval.High < limit }
 
-// apartFrom tells that a lies wholly below b.
+// apartFrom reports whether a lies wholly below b.
 func apartFrom(a, b stats.Estimate) bool {
 	return a.Known() && b.Known() && a.Interval.High < b.Interval.Low
 }
 
-// within tells that a ratio's interval lies inside a fraction of 1, either way.
+// within reports whether a ratio's interval lies inside a fraction of 1, either way.
 func within(e stats.Estimate, fraction float64) bool {
 	return e.Known() && stats.EquivalentWithin(e, fraction)
 }
@@ -299,7 +305,7 @@ func (r reading) hostCPUs() int {
 // sizeOf is a spot's size in words.
 func sizeOf(s spot) string { return Size{CPUs: s.size, Memory: s.memory}.String() }
 
-// measured tells that a spot's baseline has a figure.
+// measured reports whether a spot's baseline has a figure.
 func (r reading) measured(s spot) bool {
 	return len(r.PerBlock(s.base, s.metric.Name)) > 0
 }

@@ -11,17 +11,17 @@ import (
 	"tare/stats"
 )
 
-// Stand is what evidence of this host says of a rule.
+// stand is what evidence of this host shows of a rule.
 type stand string
 
 // The stands.
 const (
-	stands   stand = "stands here"
-	against  stand = "contradicted here"
-	notShown stand = "not shown here"
+	stands   stand = "supported"
+	against  stand = "contradicted"
+	notShown stand = "not shown"
 )
 
-// A practice is one of S2's five, with what this run says of it.
+// A practice is one of S2's five, with this run's evidence.
 type practice struct {
 	rule     string // a name that stays
 	set      string // what S2 says to do
@@ -77,7 +77,8 @@ func (r reading) noSmallVanilla() practice {
 			}
 			asked++
 			loss := flipped(gain)
-			p.evidence = append(p.evidence, r.evidence(fmt.Sprintf("vanilla against pinned, %s, %s", name, sizeOf(s.spot)), loss, s.of[mark{CN, Vanilla}], s.of[mark{CN, Pinned}]))
+			says := fmt.Sprintf("vanilla against pinned, %s, %s", name, sizeOf(s.spot))
+			p.evidence = append(p.evidence, r.evidence(says, loss, s.of[mark{CN, Vanilla}], s.of[mark{CN, Pinned}]))
 			switch {
 			case above(loss, 1+r.smallest()):
 				holds++
@@ -86,7 +87,7 @@ func (r reading) noSmallVanilla() practice {
 			}
 		}
 	}
-	return p.settle(holds, wrong, asked, "no size was measured at which vanilla and pinned can differ, or the intervals do not decide")
+	return p.settle(holds, wrong, asked, "vanilla and pinned have the same CPUs at every size, or the intervals are inconclusive")
 }
 
 func (s seen) fractional() bool { return Size{CPUs: s.size}.fractional() }
@@ -115,7 +116,8 @@ func (r reading) pinComputing() practice {
 			if other := s.cost[m]; m != (mark{CN, Pinned}) && other.Known() && emulated(s.of[m]) == "" {
 				compared = true
 				ratio := r.against(s.spot, s.of[mark{CN, Pinned}], s.of[m])
-				p.evidence = append(p.evidence, r.evidence(fmt.Sprintf("%s against pinned CN, %s", m, sizeOf(s.spot)), ratio, s.of[m], s.of[mark{CN, Pinned}]))
+				says := fmt.Sprintf("%s against pinned CN, %s", m, sizeOf(s.spot))
+				p.evidence = append(p.evidence, r.evidence(says, ratio, s.of[m], s.of[mark{CN, Pinned}]))
 				cheapest = cheapest && above(ratio, 1)
 				// No cheaper by more than what is of interest is no reason for it.
 				beaten = beaten || below(ratio, 1+r.smallest())
@@ -132,7 +134,7 @@ func (r reading) pinComputing() practice {
 			holds++
 		}
 	}
-	return p.settle(holds, wrong, asked, "no size was measured at which vanilla and pinned can differ, or the intervals do not decide")
+	return p.settle(holds, wrong, asked, "vanilla and pinned have the same CPUs at every size, or the intervals are inconclusive")
 }
 
 // noPinnedMachines: pinning a virtual machine that computes gains nothing.
@@ -149,7 +151,8 @@ func (r reading) noPinnedMachines() practice {
 			continue
 		}
 		asked++
-		p.evidence = append(p.evidence, r.evidence("pinned VM against vanilla VM, "+sizeOf(s.spot), gain, s.of[mark{VM, Vanilla}], s.of[mark{VM, Pinned}]))
+		says := "pinned VM against vanilla VM, " + sizeOf(s.spot)
+		p.evidence = append(p.evidence, r.evidence(says, gain, s.of[mark{VM, Vanilla}], s.of[mark{VM, Pinned}]))
 		switch {
 		case above(gain, 1-limit):
 			holds++
@@ -157,7 +160,7 @@ func (r reading) noPinnedMachines() practice {
 			wrong++
 		}
 	}
-	return p.settle(holds, wrong, asked, "no virtual machine with hardware support ran pinned and vanilla")
+	return p.settle(holds, wrong, asked, "no virtual machine with hardware support ran both pinned and vanilla")
 }
 
 // containersInMachines: what does input and output and cannot be pinned goes into a
@@ -176,7 +179,8 @@ func (r reading) containersInMachines() practice {
 			}
 			asked++
 			ratio := r.against(s.spot, cn, vmcn)
-			p.evidence = append(p.evidence, r.evidence(fmt.Sprintf("vanilla VMCN against vanilla CN, %s, %s", name, sizeOf(s.spot)), ratio, cn, vmcn))
+			says := fmt.Sprintf("vanilla VMCN against vanilla CN, %s, %s", name, sizeOf(s.spot))
+			p.evidence = append(p.evidence, r.evidence(says, ratio, cn, vmcn))
 			switch {
 			case below(ratio, 1):
 				holds++
@@ -188,10 +192,14 @@ func (r reading) containersInMachines() practice {
 	return p.settle(holds, wrong, asked, "no container in a virtual machine with hardware support served a load")
 }
 
-// shares: their order by kind of work, as S2.7 has it. That its bands are right, no run of
-// a few sizes tells.
+// shares: their order by kind of work, as S2.7 has it. A run of a few sizes does not show
+// whether its bands are right.
 func (r reading) shares() practice {
-	p := practice{rule: "share-of-the-host", whom: "vanilla containers", set: "give it the larger a share of the host's CPUs the more input and output it does", instead: "do not go by how much input and output it does for its share of the host's CPUs"}
+	p := practice{
+		rule: "share-of-the-host", whom: "vanilla containers",
+		set:     "give it a larger share of the host's CPUs the more input and output it does",
+		instead: "choose its share of the host's CPUs without regard to its input and output",
+	}
 	j, ok := r.judgeShares()
 	if !ok {
 		return p.settle(0, 0, 0, "no vanilla container was measured")
@@ -200,9 +208,10 @@ func (r reading) shares() practice {
 		for _, at := range []struct {
 			says string
 			shareCost
-		}{{"the largest share that costs more than 10 %", b.atOver}, {"the least from which on it costs less", b.atBelow}} {
+		}{{"largest share with a cost above 10 %", b.atOver}, {"smallest share with less from there on", b.atBelow}} {
 			if at.cost.Known() {
-				p.evidence = append(p.evidence, r.evidence(fmt.Sprintf("%s, %s, %.2g of the CPUs", b.workload, at.says, chr(at.of)), at.cost, at.of, at.base))
+				says := fmt.Sprintf("%s, %s, %.2g of the CPUs", b.workload, at.says, chr(at.of))
+				p.evidence = append(p.evidence, r.evidence(says, at.cost, at.of, at.base))
 			}
 		}
 	}
@@ -236,7 +245,9 @@ func (r reading) judgeRules() (claim.Judgement, bool) {
 		}
 	}
 	d.Ours = strings.Join(said, "; ")
-	d.Figures = []claim.Figure{{Name: "rules that stand", Value: float64(count[stands])}, {Name: "rules contradicted", Value: float64(count[against])}}
+	d.Figures = []claim.Figure{
+		{Name: "rules that stand", Value: float64(count[stands])}, {Name: "rules contradicted", Value: float64(count[against])},
+	}
 	d.why = slices.Insert(d.why, 0, fmt.Sprintf("%d of %d rules could be judged", len(all)-count[notShown], len(all)))
 	rules, majority := int(claim.Threshold(id, "rules")), int(claim.Threshold(id, "majority"))
 	switch {

@@ -12,8 +12,10 @@ import (
 	"tare/stats"
 )
 
-// kinds of workloads, as S2.7 speaks of them, with its bands.
-var kindsOfWork = []struct{ workload, name string }{{"ffmpeg", "computing"}, {"wordpress", "input and output"}, {"cassandra", "much input and output"}}
+// kindsOfWork are those of S2.7, in its order.
+var kindsOfWork = []struct{ workload, name string }{
+	{"ffmpeg", "computing"}, {"wordpress", "input and output"}, {"cassandra", "much input and output"},
+}
 
 // bracket holds the least share of the host at which a vanilla container is close to
 // bare metal, by the ratios that were measured, and by nothing between them.
@@ -33,10 +35,10 @@ type shareCost struct {
 	base record.Condition
 }
 
-// answers tells that something bounds the least share.
+// answers reports whether something bounds the least share.
 func (b bracket) answers() bool { return b.over > 0 || b.below > 0 }
 
-// before tells that b's least share lies wholly at or below c's.
+// before reports whether b's least share lies wholly at or below c's.
 func (b bracket) before(c bracket) bool { return b.below > 0 && c.over > 0 && b.below <= c.over }
 
 func (b bracket) String() string {
@@ -48,7 +50,7 @@ func (b bracket) String() string {
 	case b.below > 0:
 		return fmt.Sprintf("%.2g or less", b.below)
 	}
-	return "not told"
+	return "unknown"
 }
 
 // bracketed brackets the share of a column at which it costs no more than a fraction
@@ -112,7 +114,7 @@ func kindName(workload string) string {
 	return workload
 }
 
-// byTerm is the share that the size term gives. Its interval is left off: in the
+// byTerm is the share that the size term gives, without its interval: in the
 // simulator it held the truth in as few as none of the runs (docs/platforms-model.md).
 func (r reading) byTerm(workload string, fraction float64) float64 {
 	for _, p := range r.deciding(r.parted()) {
@@ -154,10 +156,11 @@ func (r reading) judgeShares() (claim.Judgement, bool) {
 	}
 	d.Ours = strings.Join(ours, "; ")
 	if n := r.hostCPUs(); float64(n) < cores {
-		d.rests("this host has %s, too few shares to try: on one of %g or more, tare platforms --cpus 1,2,4,8", cpusText(float64(n)), cores)
+		d.rests("this host has %s: on one with %g or more, run tare platforms --cpus 1,2,4,8", cpusText(float64(n)), cores)
 		return d.done()
 	}
-	d.rests("the shares at which a vanilla container costs wholly more, and wholly less, than %g %%; that of the size term decides nothing, for its interval seldom holds the truth", 100*vanished)
+	d.rests("shares at which the whole interval of a vanilla container's cost lies above, or below, %g %%", 100*vanished)
+	d.rests("the estimate by the size term decides nothing: its interval seldom holds the truth")
 	ordered, otherwise := len(answered) == len(kindsOfWork), false
 	for i, b := range answered {
 		for _, earlier := range answered[:i] {
@@ -168,14 +171,14 @@ func (r reading) judgeShares() (claim.Judgement, bool) {
 	switch {
 	case otherwise:
 		d.Verdict = claim.Refuted
-		d.rests("their order is otherwise")
+		d.rests("the order differs from the published one")
 	case len(answered) < len(kindsOfWork):
-		d.rests("%d of %d kinds of work have an answer", len(answered), len(kindsOfWork))
+		d.rests("%d of %d kinds of work have a known share", len(answered), len(kindsOfWork))
 	case ordered:
 		d.Verdict = claim.Qualified
-		d.rests("their order is as published; whether each lies in its band the shares that were measured do not tell")
+		d.rests("the order is as published; whether each lies in its band is unknown from the shares measured")
 	default:
-		d.rests("the shares that were measured do not tell their order")
+		d.rests("the order is unknown from the shares measured")
 	}
 	return d.done()
 }
@@ -184,9 +187,16 @@ func (r reading) judgeShares() (claim.Judgement, bool) {
 func (r reading) sharesPart() []report.Part {
 	const fraction = 0.1
 	t := report.Table{
-		Title:   "How large a share of the host a container needs",
-		Note:    "The container-to-host core ratios (CHR) at which a vanilla container costs wholly more, and from which on wholly less, than 10 % above bare metal; and by the size term, as a hint alone: that one's interval seldom holds the truth, and is not shown. S2's bands are of a host of 112 CPUs: computing 0.07 to 0.14, input and output 0.14 to 0.28, very much of it 0.28 to 0.57.",
-		Columns: []report.Column{{Head: "program"}, {Head: "where"}, {Head: "shares tried"}, {Head: "least share, measured"}, {Head: "by the size term", Number: true}},
+		Title: "Smallest share of the host at a cost of at most 10 %",
+		Note: "A share is the container's CPUs over the host's (CHR). Between: at the lower share the container costs more than 10 %, " +
+			"from the higher one on less. Size term: the share by the model, a hint only. –: not identifiable.",
+		Method: "More and less mean the whole interval. The interval of the size term is left out, since it seldom holds the truth. " +
+			"S2 (published comparison of platforms) gives, for a host with 112 CPUs: computing 0.07 to 0.14, " +
+			"input and output 0.14 to 0.28, very much of it 0.28 to 0.57.",
+		Columns: []report.Column{
+			{Head: "program"}, {Head: "platform"}, {Head: "shares measured"}, {Head: "smallest share"},
+			{Head: "size term", Number: true},
+		},
 	}
 	for _, name := range r.names(matrix) {
 		for _, col := range r.columns(matrix) {
@@ -201,7 +211,10 @@ func (r reading) sharesPart() []report.Part {
 			for _, share := range b.shares {
 				tried = append(tried, report.Measured(share).Text)
 			}
-			term := report.Cell{Text: "not identifiable", Tone: report.Faint}
+			term, least := report.Absent(), report.Absent()
+			if b.answers() {
+				least = report.Cell{Text: b.String()}
+			}
 			for _, p := range r.parted() {
 				if p.workload == name && p.column == col {
 					if e, err := p.least(fraction); err == nil {
@@ -209,7 +222,9 @@ func (r reading) sharesPart() []report.Part {
 					}
 				}
 			}
-			t.Rows = append(t.Rows, []report.Cell{{Text: name}, {Text: col.label()}, {Text: strings.Join(tried, ", ")}, {Text: b.String()}, term})
+			t.Rows = append(t.Rows, []report.Cell{
+				{Text: name}, {Text: col.label()}, {Text: strings.Join(tried, ", ")}, least, term,
+			})
 		}
 	}
 	return report.Filled(t)

@@ -14,20 +14,22 @@ import (
 // Study is what the command and the page need of it.
 var Study = kit.Alone(kit.Member{
 	Judge: Judge, Page: page, SoFar: soFar, NextOf: next,
-	Note: "S2 had 112 CPUs and KVM, and gave bare metal its size by booting with fewer CPUs; here it is kept to them. Ratios are judged, not times.",
+	Note: "S2 (published comparison of platforms) had 112 CPUs and KVM. It gave bare metal its size by booting with fewer CPUs; " +
+		"here bare metal is confined to them. Verdicts rest on ratios, not on times.",
 })
 
-// page says of attachments that cannot be read as a banner.
+// page is a run's page. A banner names each attachment that cannot be read.
 func page(run record.Run, attached kit.Attachments) report.Sheet {
 	r := read(run)
 	flames, unreadable := r.flameParts(attached)
 	return report.Sheet{
-		Title: title(r), Answer: Answer(run), Together: report.HoldTogether, Facts: facts(r), Banners: append(banners(r), unreadable...),
-		Parts: slices.Concat(Parts(run), flames, practicesPart(r), advise.Part(Advice(run))), Weight: weight(r),
+		Title: title(r), Answer: Answer(run), Together: report.HoldTogether, Facts: facts(r),
+		Banners: append(banners(r), unreadable...), Weight: weight(r),
+		Parts: slices.Concat(Parts(run), flames, practicesPart(r), advise.Part(Advice(run))),
 	}
 }
 
-// soFar has the first table, which says what each platform costs; the rest takes more blocks.
+// soFar has the table of what each platform costs; the rest requires more blocks.
 func soFar(run record.Run) report.Sheet {
 	s := report.Sheet{Title: title(read(run)), Answer: Answer(run)}
 	parts := Parts(run)
@@ -70,7 +72,7 @@ func facts(r reading) []string {
 	return kit.Facts(r.Reading, "", "sizes: "+strings.Join(kit.Once(sizes), ", "))
 }
 
-// banners say once what would else be said of each group.
+// banners are those of a run, without repeating one for each group.
 func banners(r reading) []string {
 	short := r
 	short.Run.Conditions = nil
@@ -88,17 +90,18 @@ func banners(r reading) []string {
 
 // weight is what the instrument itself cost.
 func weight(r reading) report.Weight {
-	return append(kit.OwnTime(r.Reading, ", the load included"), kit.Weigh(r.Reading, r.watchedWeight(), "the probe, where it watched, of the program's CPU time", "%")...)
+	probe := kit.Weigh(r.Reading, r.watchedWeight(), "CPU time of the probe, where it was on, relative to the program's", "%")
+	return append(kit.OwnTime(r.Reading, ", the load included"), probe...)
 }
 
-// practicesPart is S2's five practices, each with what this run says of it.
+// practicesPart is S2's five practices, each with this run's evidence.
 func practicesPart(r reading) []report.Part {
 	if len(r.of(matrix, "")) == 0 {
 		return nil
 	}
 	t := report.Table{
-		Title:   "S2's five practices, by this run's own evidence",
-		Columns: []report.Column{{Head: "practice"}, {Head: "for"}, {Head: "here"}, {Head: "since"}},
+		Title:   "Practices recommended by S2, and evidence of this run",
+		Columns: []report.Column{{Head: "practice"}, {Head: "for"}, {Head: "here"}, {Head: "evidence"}},
 	}
 	for i, p := range r.practices() {
 		here := report.Cell{Text: string(p.stand)}
@@ -112,11 +115,11 @@ func practicesPart(r reading) []report.Part {
 		}
 		since := p.why
 		if p.stand != notShown || since == "" {
-			var said []string
+			var figures []string
 			for _, e := range p.evidence {
-				said = append(said, fmt.Sprintf("%s: %s %s", e.Says, report.Said(e.Figure, 1), e.Unit))
+				figures = append(figures, fmt.Sprintf("%s: %s %s", e.Says, report.Said(e.Figure, 1), e.Unit))
 			}
-			since = strings.Join(said, "; ")
+			since = strings.Join(figures, "; ")
 		}
 		t.Rows = append(t.Rows, []report.Cell{{Text: fmt.Sprintf("%d. %s", i+1, p.set)}, {Text: p.whom}, here, {Text: since}})
 	}

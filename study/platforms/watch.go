@@ -45,7 +45,7 @@ const (
 // watchOptions are those of a watched trial. Stacks weigh about as much as a program that
 // switches often itself, and the times of watched trials are compared: they are taken in
 // the warm-up, of which nothing counts, for the flame graph. What the rest weighs is in
-// every trial's figures, and told (covWeight).
+// every trial's figures, and recorded (covWeight).
 func watchOptions(b lab.Bench) causes.Options {
 	return causes.Options{Accounting: true, Stacks: b.WarmUp(), Weigh: true}
 }

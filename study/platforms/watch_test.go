@@ -81,8 +81,8 @@ func TestWhatWasSeenIsKept(t *testing.T) {
 				t.Errorf("%s: %s is %g, want %g", name, cov, got, want)
 			}
 		}
-		if _, told := bench.Covariates[covSamples]; told {
-			t.Errorf("%s: what was absent is told", name)
+		if _, recorded := bench.Covariates[covSamples]; recorded {
+			t.Errorf("%s: what was absent is recorded", name)
 		}
 		var whole causes.Reading
 		if err := json.Unmarshal(bench.Attached[AttachmentCauses].Data, &whole); err != nil || whole.Migrations != 7 || len(whole.Absent) != 1 {
@@ -92,7 +92,7 @@ func TestWhatWasSeenIsKept(t *testing.T) {
 }
 
 // What a kernel cannot watch is absent, and no reason to give a run up; nor is a program
-// that has ended before it could be watched. What fails otherwise is told.
+// that has ended before it could be watched. What fails otherwise is an error.
 func TestWhatCannotBeWatched(t *testing.T) {
 	missing := &probe.Missing{Probe: "causes", What: "no BTF", Mend: "another kernel"}
 	failing := func(err error) func(causes.Target, causes.Options) (Watcher, error) {
