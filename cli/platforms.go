@@ -38,14 +38,15 @@ func platformsCommand() (*cobra.Command, *subStudy) {
 	cmd := &cobra.Command{
 		Use:   "platforms [flags]",
 		Short: "Compare bare metal, containers and virtual machines, by size",
-		Long: `Platforms runs S2's programs on bare metal, in containers, in virtual machines and in
-containers in those, each granted its CPUs by a quota (vanilla) or by a cpuset
-(pinned), at each size: times bare metal's time on as many CPUs, with intervals. It
-separates what a platform's type costs from what its size costs, watches where the
-time goes, and says what that makes of S2's claims and of its five practices.
+		Long: `Platforms runs the programs of S2 (published comparison of platforms) on bare metal, in
+containers, in virtual machines, and in containers in virtual machines. Each gets its
+CPUs by a quota (vanilla) or by a cpuset (pinned), at several sizes. The result is the
+time relative to bare metal with as many CPUs, with intervals. The report also
+separates the cost of a platform's type from that of its size, shows where the time
+goes, and has verdicts on S2's claims and practices.
 
---host-cpus and --tasks ask other questions than the matrix, and only those: what
-a larger host costs the same container, and what many processes cost against one.`,
+--host-cpus and --tasks replace this comparison by another: the same container on
+hosts of several sizes, or the same work by one process and by many.`,
 		Example: `  tare platforms --quick
   tare platforms --workload ffmpeg --cpus 0.5,1,1.5,2
   tare platforms --workload ffmpeg --platform docker,vm/bare,vm/oci --cpus 1
@@ -57,15 +58,15 @@ a larger host costs the same container, and what many processes cost against one
 	flags.SortFlags = false
 	flags.StringSliceVar(&f.workloads, "workload", nil, "programs (default "+strings.Join(platforms.Workloads(), ",")+")")
 	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the programs that have it")
-	flags.StringSliceVar(&f.platforms, "platform", nil, "what bare metal is set against, such as oci,docker,vm/bare,vm/oci (default oci and docker, and virtual machines where they run without emulation)")
-	flags.StringSliceVar(&f.presets, "preset", nil, "vanilla (a quota), pinned (a cpuset) (default both, and one where the two coincide)")
-	flags.StringSliceVar(&f.cpus, "cpus", nil, "sizes, such as 0.5,1,2 (default half a CPU, and powers of two up to all)")
-	flags.StringSliceVar(&f.instances, "instance", nil, "sizes as the published study's types (S2), with their memory: "+strings.Join(platforms.InstanceNames(), ", "))
-	flags.StringSliceVar(&f.hosts, "host-cpus", nil, "the same container on hosts of these sizes: virtual machines, or this host with CPUs off line (--disruptive)")
-	flags.StringSliceVar(&f.tasks, "tasks", nil, "the same work cut into so many processes: one,many, or some of "+joinNumbers(platforms.Tasks())+", as the clips are cut")
-	flags.StringVar(&f.causes, "causes", "on", "on or off: watch where the time goes, in trials of its own")
-	flags.BoolVar(&f.disruptive, "disruptive", false, "allow what reaches beyond the containers: taking CPUs of this host off line")
-	flags.IntVar(&f.repeats, "repeats", 0, "the same as --blocks: the published study (S2) repeated 20 times")
+	flags.StringSliceVar(&f.platforms, "platform", nil, "platforms to compare with bare metal, such as oci,docker,vm/bare,vm/oci (default oci and docker, and virtual machines where they run without emulation)")
+	flags.StringSliceVar(&f.presets, "preset", nil, "vanilla (a quota), pinned (a cpuset) (default both, or one where they grant the same CPUs)")
+	flags.StringSliceVar(&f.cpus, "cpus", nil, "sizes in CPUs, such as 0.5,1,2 (default half a CPU, and powers of two up to all)")
+	flags.StringSliceVar(&f.instances, "instance", nil, "sizes by S2's instance types, with their memory: "+strings.Join(platforms.InstanceNames(), ", "))
+	flags.StringSliceVar(&f.hosts, "host-cpus", nil, "compare the same container on hosts of these sizes: virtual machines, or this host with CPUs offline (--disruptive)")
+	flags.StringSliceVar(&f.tasks, "tasks", nil, "compare the same work cut into these numbers of processes: one,many, or some of "+joinNumbers(platforms.Tasks()))
+	flags.StringVar(&f.causes, "causes", "on", "on or off: trials with a probe that shows where the time goes")
+	flags.BoolVar(&f.disruptive, "disruptive", false, "allow what affects the whole host: taking CPUs offline")
+	flags.IntVar(&f.repeats, "repeats", 0, "the same as --blocks; S2 repeated 20 times")
 	flags.StringVar(&f.precision, "precision", "", "wanted half-width of the intervals, such as 2%, within --budget")
 	f.register(cmd, "about a minute: ffmpeg at one size, oci and docker", "as published (S2): 20 blocks", []string{"memory", "network", "storage", "seccomp"})
 	must(cmd.RegisterFlagCompletionFunc("workload", completeWorkloads))
@@ -93,13 +94,13 @@ func (f *platformsFlags) options(cmd *cobra.Command, host studyHost) (platforms.
 	changed := cmd.Flags().Changed
 	if changed("repeats") {
 		if changed("blocks") {
-			return platforms.Options{}, usageError("--repeats and --blocks are the same: want one of them")
+			return platforms.Options{}, usageError("--repeats and --blocks are the same: give one of them")
 		}
 		if f.repeats < 1 || f.repeats > 10000 {
 			return platforms.Options{}, usageError("--repeats %d: want 1 to 10000", f.repeats)
 		}
 		if f.quick {
-			return platforms.Options{}, usageError("--quick is a budget of its own: it goes without --repeats")
+			return platforms.Options{}, usageError("--quick has a budget of its own: leave out --repeats")
 		}
 		f.blocks = f.repeats
 	}
@@ -132,7 +133,7 @@ func (f *platformsFlags) options(cmd *cobra.Command, host studyHost) (platforms.
 		return o, nil
 	}
 	// Whether KVM runs a guest is tried by booting one: whatever is wrong with the rest
-	// is told before that.
+	// is reported before that.
 	if _, err := platforms.Design(o); err != nil {
 		return o, err
 	}
@@ -206,7 +207,7 @@ func addMachines(o *platforms.Options, host studyHost) {
 		switch {
 		case err != nil || host.Check(p) != nil:
 		case platform.NotRepresentative(p) != "":
-			o.Plan.Notes = append(o.Plan.Notes, name+" is left out where it is emulated; to have it all the same: --platform "+name)
+			o.Plan.Notes = append(o.Plan.Notes, name+" is left out, since it would be emulated; give --platform "+name+" to measure it")
 		default:
 			o.Platforms = append(o.Platforms, canonical)
 		}
@@ -227,7 +228,7 @@ func (f *platformsFlags) readQuestions(o *platforms.Options, changed func(string
 		return usageError("--host-cpus: want at least two sizes of host, such as 1,2")
 	}
 	if changed("tasks") && len(f.tasks) == 0 {
-		return usageError("--tasks: want one and many, to set the one against the other")
+		return usageError("--tasks: want one and many, to compare them")
 	}
 	for _, text := range f.tasks {
 		switch text = strings.TrimSpace(text); text {

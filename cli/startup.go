@@ -50,9 +50,9 @@ func startupCommand() (*cobra.Command, *subStudy) {
 		Long: `Startup creates containers and starts them on a schedule that does not wait for
 answers. Every start is timed from its intended moment: to the platform's answer,
 to the application's first instruction, and to the first served request. It finds
-the knee, the highest rate at which the backlog does not grow; a rate past it is
-reported as such. --profile adds the time line of single starts, what the CPUs did
-(by component and by function) and what was waited for.`,
+the knee, the highest rate at which the backlog does not grow, and marks rates past
+it. --profile adds the timeline of single starts, CPU time by component and by
+function, and the causes of waits.`,
 		Example: `  tare startup --quick
   tare startup redis --platform docker,oci:runc --rate 1,2,4,8
   tare startup --platform docker --rate 8 --profile --budget 5m
@@ -61,8 +61,8 @@ reported as such. --profile adds the time line of single starts, what the CPUs d
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringSliceVar(&f.platforms, "platform", nil, "platforms, the first being the baseline (default: those of docker, containerd, oci:runc, oci:crun that this host has)")
-	flags.StringSliceVar(&f.rates, "rate", nil, "starts a second, one ramp each, or none (default 1,2,4,8)")
+	flags.StringSliceVar(&f.platforms, "platform", nil, "platforms, the first being the baseline (default: docker, containerd, oci:runc, oci:crun, as far as this host has them)")
+	flags.StringSliceVar(&f.rates, "rate", nil, "starts per second, one ramp each, or none (default 1,2,4,8)")
 	flags.IntVar(&f.count, "count", 0, "containers of each ramp (default: four seconds' worth, 10 to 64)")
 	flags.StringVar(&f.arrivals, "arrivals", string(load.Uniform), "how starts are spaced: uniform or poisson")
 	flags.StringSliceVar(&f.workloads, "workload", nil, "the same as WORKLOAD: names of `tare workloads`, YAML files, or all (default redis)")
@@ -70,9 +70,9 @@ reported as such. --profile adds the time line of single starts, what the CPUs d
 	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the workload")
 	flags.BoolVar(&f.knee, "knee", true, "search the highest rate at which the backlog does not grow")
 	flags.BoolVar(&f.single, "single", false, "start containers one at a time as well")
-	flags.StringSliceVar(&f.cache, "cache", nil, "page cache of single starts: warm, cold; cold drops the host's before each start")
-	flags.BoolVar(&f.disruptive, "disruptive", false, "allow what reaches beyond the containers: dropping the host's page cache")
-	flags.BoolVar(&f.profile, "profile", false, "say where the time goes: time line, CPU profile, waits")
+	flags.StringSliceVar(&f.cache, "cache", nil, "page cache of single starts: warm, cold (drops the host's page cache before each start)")
+	flags.BoolVar(&f.disruptive, "disruptive", false, "allow what affects the whole host: dropping its page cache")
+	flags.BoolVar(&f.profile, "profile", false, "show where the time goes: timeline, CPU profile, waits")
 	flags.DurationVar(&f.answerIn, "start-limit", 0, "time after which an unanswered start has failed (default 1m, which is also the most that docker and containerd are given)")
 	flags.DurationVar(&f.readyIn, "ready-limit", 0, "time after its answer in which a container must be ready (default 1m)")
 	f.register(cmd, "about a minute: rates 2 and 8, no knee, docker and oci:runc where no platform is named", "", settingFlags)
@@ -229,7 +229,7 @@ func needsNetwork(subjects []workload.Subject) bool {
 	for _, s := range subjects {
 		params, err := workload.Resolve(s.Workload, s.Params)
 		if err != nil {
-			continue // told by the design
+			continue // reported by the design
 		}
 		if p, err := s.Workload.Program(params); err == nil && len(p.Ports) > 0 {
 			return true
