@@ -68,7 +68,8 @@ hosts of several sizes, or the same work by one process and by many.`,
 	flags.BoolVar(&f.disruptive, "disruptive", false, "allow what affects the whole host: taking CPUs offline")
 	flags.IntVar(&f.repeats, "repeats", 0, "the same as --blocks; S2 repeated 20 times")
 	flags.StringVar(&f.precision, "precision", "", "wanted half-width of the intervals, such as 2%, within --budget")
-	f.register(cmd, "about a minute: ffmpeg at one size, oci and docker", "as published (S2): 20 blocks", []string{"memory", "network", "storage", "seccomp"})
+	f.register(cmd, "about a minute: ffmpeg at one size, oci and docker", "as published (S2): 20 blocks",
+		[]string{"memory", "network", "storage", "seccomp"})
 	must(cmd.RegisterFlagCompletionFunc("workload", completeWorkloads))
 	must(cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(platforms.Presets, cobra.ShellCompDirectiveNoFileComp)))
 	must(cmd.RegisterFlagCompletionFunc("instance", cobra.FixedCompletions(platforms.InstanceNames(), cobra.ShellCompDirectiveNoFileComp)))
@@ -109,7 +110,9 @@ func (f *platformsFlags) options(cmd *cobra.Command, host studyHost) (platforms.
 	}
 	cpus := len(host.CPUs)
 	whole := func() platforms.Options { return platforms.Default(cpus) }
-	o, plan, err := begin(&f.studyFlags, changed, whole, func() platforms.Options { return platforms.Quick(cpus) }, func() platforms.Options { return platforms.Full(cpus) })
+	quick := func() platforms.Options { return platforms.Quick(cpus) }
+	full := func() platforms.Options { return platforms.Full(cpus) }
+	o, plan, err := begin(&f.studyFlags, changed, whole, quick, full)
 	if err != nil {
 		return o, err
 	}
@@ -120,7 +123,9 @@ func (f *platformsFlags) options(cmd *cobra.Command, host studyHost) (platforms.
 	if o.Base, err = readSettings(f.settings); err != nil {
 		return o, err
 	}
-	for _, read := range []func(*platforms.Options, func(string) bool, studyHost) error{f.readSizes, f.readPlatforms, f.readQuestions} {
+	for _, read := range []func(*platforms.Options, func(string) bool, studyHost) error{
+		f.readSizes, f.readPlatforms, f.readQuestions,
+	} {
 		if err := read(&o, changed, host); err != nil {
 			return o, err
 		}

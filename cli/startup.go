@@ -43,7 +43,8 @@ type startupFlags struct {
 // stored command line with another one.
 func startupCommand() (*cobra.Command, *subStudy) {
 	f := &startupFlags{}
-	f.whole, f.planning = true, planning{smallest: 0.05, usual: extent{budget: 20 * time.Minute}, quick: extent{budget: quickTime}}
+	f.whole = true
+	f.planning = planning{smallest: 0.05, usual: extent{budget: 20 * time.Minute}, quick: extent{budget: quickTime}}
 	cmd := &cobra.Command{
 		Use:   "startup [WORKLOAD...] [flags]",
 		Short: "Time how fast containers start under load, and where time goes",
@@ -77,7 +78,10 @@ function, and the causes of waits.`,
 	flags.DurationVar(&f.readyIn, "ready-limit", 0, "time after its answer in which a container must be ready (default 1m)")
 	f.register(cmd, "about a minute: rates 2 and 8, no knee, docker and oci:runc where no platform is named", "", settingFlags)
 	must(cmd.RegisterFlagCompletionFunc("workload", completeWorkloads))
-	return cmd, &subStudy{less: "name fewer rates, workloads or platforms, or a smaller --budget", flags: &f.studyFlags, design: f.design, prepare: f.prepare}
+	return cmd, &subStudy{
+		less: "name fewer rates, workloads or platforms, or a smaller --budget", flags: &f.studyFlags,
+		design: f.design, prepare: f.prepare,
+	}
 }
 
 // completeWorkloads offers the workloads that we ship, and files.

@@ -95,7 +95,9 @@ func (b *builder) findPlatforms() error {
 		if b.Chosen {
 			return kit.Usagef("--platform bare: it is the baseline; name another to compare with it")
 		}
-		return &platform.Missing{What: "there is nothing to compare: " + strings.Join(b.notes, "; "), Mend: "`tare doctor` says what is missing"}
+		return &platform.Missing{
+			What: "there is nothing to compare: " + strings.Join(b.notes, "; "), Mend: "`tare doctor` says what is missing",
+		}
 	}
 	return nil
 }

@@ -33,7 +33,9 @@ func (r reading) columns(question string) (all []column) {
 
 // at is a spot's condition in a column.
 func (s spot) at(col column) (record.Condition, bool) {
-	i := slices.IndexFunc(s.all, func(c record.Condition) bool { return c.Platform == col.platform && preset(c) == col.preset })
+	i := slices.IndexFunc(s.all, func(c record.Condition) bool {
+		return c.Platform == col.platform && preset(c) == col.preset
+	})
 	if i < 0 {
 		return record.Condition{}, false
 	}
@@ -56,7 +58,8 @@ func (r reading) points(name string, col column) (points []size.Point) {
 			continue
 		}
 		points = append(points, size.Point{
-			Workload: name, CPUs: s.size, HostCPUs: int(number(c, factorHost)), Intensity: intensity, Tasks: oneTask(r.tasksOf(c)),
+			Workload: name, CPUs: s.size, HostCPUs: int(number(c, factorHost)),
+			Intensity: intensity, Tasks: oneTask(r.tasksOf(c)),
 			Log: math.Log(cost.Value), SE: math.Max(se, 1e-6), N: n,
 		})
 	}

@@ -134,7 +134,8 @@ func (r reading) jointPart() []report.Part {
 		Method: "One fit of each platform over all programs that were watched. The factors are for each unit of the form (g of the CHR in S2). " +
 			"The fit requires programs that differ in them, at four sizes or more.",
 		Columns: []report.Column{
-			{Head: "platform"}, {Head: "programs", Number: true}, {Head: "I/O, times", Number: true}, {Head: "tasks, times", Number: true},
+			{Head: "platform"}, {Head: "programs", Number: true},
+			{Head: "I/O, times", Number: true}, {Head: "tasks, times", Number: true},
 		},
 	}
 	var reasons, left []string

@@ -387,7 +387,8 @@ func (r reading) judgeWeb() (claim.Judgement, bool) {
 	d := r.begin(id, all)
 	first := all[0]
 	if i := slices.IndexFunc(all, func(s seen) bool { return s.size == 2 }); i >= 0 && first.at(CN, Vanilla).Value > 0 {
-		d.Figures = append(d.Figures, claim.Measured(claim.Ours("vanilla CN over BM, 2 cores", all[i].at(CN, Vanilla), 1, "times"))...)
+		cost := all[i].at(CN, Vanilla)
+		d.Figures = append(d.Figures, claim.Measured(claim.Ours("vanilla CN over BM, 2 cores", cost, 1, "times"))...)
 	}
 	if !first.apart() || !first.has(CN, Pinned) {
 		d.rests(sameForServices, larger(first.workload, withMachines+" --cpus 2,4,8"))

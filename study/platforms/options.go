@@ -86,7 +86,10 @@ func Workloads() []string { return slices.Concat(computing, communicating, servi
 // containers, at each size that the host has. Virtual machines are added by whoever
 // knows that one runs here without emulation.
 func Default(cpus int) Options {
-	return Options{Platforms: []string{"oci:runc", "docker"}, Presets: slices.Clone(Presets), Sizes: Sizes(cpus), Requests: fewRequests, Causes: true}
+	return Options{
+		Platforms: []string{"oci:runc", "docker"}, Presets: slices.Clone(Presets), Sizes: Sizes(cpus),
+		Requests: fewRequests, Causes: true,
+	}
 }
 
 // fewRequests take a quarter of the time that S2's thousand take: 20 s and more on one
@@ -130,7 +133,8 @@ func (o Options) check() error {
 		return kit.Usagef("--workload: want at least one of %s", strings.Join(Workloads(), ", "))
 	}
 	for i, s := range o.Subjects {
-		if slices.ContainsFunc(o.Subjects[:i], func(t workload.Subject) bool { return t.Workload.Name() == s.Workload.Name() }) {
+		same := func(t workload.Subject) bool { return t.Workload.Name() == s.Workload.Name() }
+		if slices.ContainsFunc(o.Subjects[:i], same) {
 			return kit.Usagef("--workload %s is given twice: name it once", s.Workload.Name())
 		}
 	}

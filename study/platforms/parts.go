@@ -36,12 +36,14 @@ func Answer(run record.Run) string {
 		return fmt.Sprintf("Every program stays within %g %% of bare metal's time on every platform. The highest is %s, of %s on %s.",
 			100*r.smallest(), withUnit(worst.cost, " times"), worst.spot.workload, worst.placed())
 	}
-	text := fmt.Sprintf("The costliest is %s: %s takes %s bare metal's time", worst.placed(), worst.spot.workload, withUnit(worst.cost, " times"))
+	text := fmt.Sprintf("The costliest is %s: %s takes %s bare metal's time",
+		worst.placed(), worst.spot.workload, withUnit(worst.cost, " times"))
 	if emulated(worst.of) != "" {
 		text += " (emulated)"
 	}
 	if len(bounded) > 1 {
-		text += fmt.Sprintf(". The cheapest is %s: %s takes %s", best.placed(), best.spot.workload, withUnit(best.cost, " times"))
+		text += fmt.Sprintf(". The cheapest is %s: %s takes %s",
+			best.placed(), best.spot.workload, withUnit(best.cost, " times"))
 	}
 	return text + "."
 }
@@ -269,7 +271,8 @@ func (r reading) partedPart() []report.Part {
 	}
 	for _, p := range r.parted() {
 		row := []report.Cell{
-			{Text: p.workload}, {Text: p.column.label()}, {Text: strconv.Itoa(len(p.points))}, report.Absent(), report.Absent(), {},
+			{Text: p.workload}, {Text: p.column.label()}, {Text: strconv.Itoa(len(p.points))},
+			report.Absent(), report.Absent(), {},
 		}
 		if p.err == nil {
 			row[3] = report.Estimated(size.Ratio(p.fit.Platform), 1)
@@ -341,7 +344,8 @@ func (r reading) againstItself() []report.Part {
 		for _, m := range g.Metrics {
 			if m.Name == r.spots[i].metric.Name && m.AA != nil {
 				t.Rows = append(t.Rows, []report.Cell{
-					{Text: g.Workload}, report.Estimated(*m.AA, 1), report.Measured(100 * m.NoiseFloor), {Text: strconv.Itoa(g.Blocks)},
+					{Text: g.Workload}, report.Estimated(*m.AA, 1), report.Measured(100 * m.NoiseFloor),
+					{Text: strconv.Itoa(g.Blocks)},
 				})
 			}
 		}
@@ -363,8 +367,8 @@ func (r reading) hostPart() []report.Part {
 	for _, s := range r.of(ofHosts, "") {
 		for _, at := range r.hostCosts(s) {
 			row := []report.Cell{
-				{Text: s.workload + " " + sizeOf(s)}, {Text: cpusText(float64(at.cpus))}, report.Measured(s.size / float64(at.cpus)),
-				r.estimatedBlocks(at.vanilla), r.estimatedBlocks(at.pinned), {},
+				{Text: s.workload + " " + sizeOf(s)}, {Text: cpusText(float64(at.cpus))},
+				report.Measured(s.size / float64(at.cpus)), r.estimatedBlocks(at.vanilla), r.estimatedBlocks(at.pinned), {},
 			}
 			if at.emulated != "" {
 				row[5] = report.Cell{Text: "emulated", Tone: report.Faint}

@@ -48,6 +48,9 @@ func (r reading) evidence(says string, figure stats.Estimate, of ...record.Condi
 	return e
 }
 
+// sameOrInconclusive is why pinning is not shown to gain or lose.
+const sameOrInconclusive = "vanilla and pinned have the same CPUs at every size, or the intervals are inconclusive"
+
 // settle gives a practice its stand: one that holds anywhere and is nowhere wrong stands,
 // one that is wrong everywhere is contradicted.
 func (p practice) settle(holds, wrong, asked int, why string) practice {
@@ -66,7 +69,8 @@ func (p practice) settle(holds, wrong, asked int, why string) practice {
 func (r reading) noSmallVanilla() practice {
 	p := practice{
 		rule: "no-small-vanilla-containers", whom: "containers of one or two CPUs",
-		set: "pin it (--cpuset-cpus) instead of giving it a quota (--cpus)", instead: "give it a quota (--cpus) as is: pinning gains nothing",
+		set:     "pin it (--cpuset-cpus) instead of giving it a quota (--cpus)",
+		instead: "give it a quota (--cpus): pinning gains nothing",
 	}
 	holds, wrong, asked := 0, 0, 0
 	for _, name := range r.names(matrix) {
@@ -87,7 +91,7 @@ func (r reading) noSmallVanilla() practice {
 			}
 		}
 	}
-	return p.settle(holds, wrong, asked, "vanilla and pinned have the same CPUs at every size, or the intervals are inconclusive")
+	return p.settle(holds, wrong, asked, sameOrInconclusive)
 }
 
 func (s seen) fractional() bool { return Size{CPUs: s.size}.fractional() }
@@ -103,7 +107,8 @@ func flipped(e stats.Estimate) stats.Estimate {
 func (r reading) pinComputing() practice {
 	p := practice{
 		rule: "pinned-containers-for-computing", whom: "programs that compute",
-		set: "run it in a pinned container (--cpuset-cpus)", instead: "contain it in whatever suits: the pinned container is not the cheapest",
+		set:     "run it in a pinned container (--cpuset-cpus)",
+		instead: "choose any platform: the pinned container is not the cheapest",
 	}
 	holds, wrong, asked := 0, 0, 0
 	for _, s := range r.look(computing[0]) {
@@ -134,7 +139,7 @@ func (r reading) pinComputing() practice {
 			holds++
 		}
 	}
-	return p.settle(holds, wrong, asked, "vanilla and pinned have the same CPUs at every size, or the intervals are inconclusive")
+	return p.settle(holds, wrong, asked, sameOrInconclusive)
 }
 
 // noPinnedMachines: pinning a virtual machine that computes gains nothing.
@@ -246,7 +251,8 @@ func (r reading) judgeRules() (claim.Judgement, bool) {
 	}
 	d.Ours = strings.Join(said, "; ")
 	d.Figures = []claim.Figure{
-		{Name: "rules that stand", Value: float64(count[stands])}, {Name: "rules contradicted", Value: float64(count[against])},
+		{Name: "rules that stand", Value: float64(count[stands])},
+		{Name: "rules contradicted", Value: float64(count[against])},
 	}
 	d.why = slices.Insert(d.why, 0, fmt.Sprintf("%d of %d rules could be judged", len(all)-count[notShown], len(all)))
 	rules, majority := int(claim.Threshold(id, "rules")), int(claim.Threshold(id, "majority"))

@@ -147,7 +147,9 @@ func (r reading) judgeShares() (claim.Judgement, bool) {
 		text := kindName(b.workload) + " " + b.String()
 		d.Figures = append(d.Figures, claim.Measured(
 			claim.Figure{Name: kindName(b.workload) + ", below 10 % from", Value: b.below, Unit: "of the cores"},
-			claim.Figure{Name: kindName(b.workload) + ", by the size term", Value: r.byTerm(b.workload, vanished), Unit: "of the cores"},
+			claim.Figure{
+				Name: kindName(b.workload) + ", by the size term", Value: r.byTerm(b.workload, vanished), Unit: "of the cores",
+			},
 		)...)
 		if term := r.byTerm(b.workload, vanished); term == term {
 			text += fmt.Sprintf(" (%s by the size term)", report.Measured(term).Text)

@@ -26,11 +26,14 @@ const (
 // blockedMetrics are those of a trial whose waits were added up.
 func blockedMetrics() []workload.Metric {
 	m := []workload.Metric{
-		{Name: blockedPerStart, Unit: "us", Better: workload.Lower, Count: true, Primary: true, Doc: "time blocked, of all threads that worked on starts"},
-		{Name: forCPUPerStart, Unit: "us", Better: workload.Lower, Count: true, Doc: "time able to run and waiting for a CPU, of the same"},
+		{Name: blockedPerStart, Unit: "us", Better: workload.Lower, Count: true, Primary: true,
+			Doc: "time blocked, of all threads that worked on starts"},
+		{Name: forCPUPerStart, Unit: "us", Better: workload.Lower, Count: true,
+			Doc: "time able to run and waiting for a CPU, of the same"},
 	}
 	for _, c := range causes {
-		m = append(m, workload.Metric{Name: ofCause + string(c), Unit: "us", Better: workload.Lower, Count: true, Doc: "of it for " + string(c)})
+		m = append(m, workload.Metric{Name: ofCause + string(c), Unit: "us", Better: workload.Lower, Count: true,
+			Doc: "of it for " + string(c)})
 	}
 	return append(m, sharesOf("blocked time of a start")...)
 }
@@ -130,7 +133,9 @@ func profileOf(stacks []breakdown.Stack) (*profile.Profile, error) {
 			sample.Location = append(sample.Location, at)
 		}
 		cell := classify.Cell(s)
-		sample.Label = map[string][]string{"component": {string(cell.Component)}, "group": {string(cell.Group)}, "comm": {s.Process.Comm}}
+		sample.Label = map[string][]string{
+			"component": {string(cell.Component)}, "group": {string(cell.Group)}, "comm": {s.Process.Comm},
+		}
 		p.Sample = append(p.Sample, sample)
 	}
 	return p, p.CheckValid()

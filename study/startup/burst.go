@@ -28,7 +28,8 @@ func (r burst) run(ctx context.Context, b lab.Bench) error {
 
 func burstMetrics() []workload.Metric {
 	return []workload.Metric{
-		{Name: throughput, Unit: "starts/s", Better: workload.Higher, Primary: true, Doc: "starts answered, over the time from the first's moment to the last's answer"},
+		{Name: throughput, Unit: "starts/s", Better: workload.Higher, Primary: true,
+			Doc: "starts answered, over the time from the first's moment to the last's answer"},
 		{Name: failed, Unit: "starts", Better: workload.Lower, Count: true, Doc: "starts that failed"},
 	}
 }

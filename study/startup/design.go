@@ -2,6 +2,7 @@ package startup
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -166,7 +167,9 @@ func (o Options) platforms() (names, notes []string, err error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, nil, &platform.Missing{What: "no platform can be used here: " + strings.Join(notes, "; "), Mend: "`tare doctor` says what is missing"}
+		return nil, nil, &platform.Missing{
+			What: "no platform can be used here: " + strings.Join(notes, "; "), Mend: "`tare doctor` says what is missing",
+		}
 	}
 	return names, notes, nil
 }
@@ -190,7 +193,10 @@ func (o Options) groups(s workload.Subject, platforms []string) (groups []lab.Gr
 	}
 	b := groupBuilder{Options: o, subject: s, params: params, service: asked}
 	base := func(rate float64, count int) ramp {
-		return ramp{workload: s.Workload, rate: rate, count: count, arrival: o.Arrival, watch: o.Watch.First, answerIn: o.AnswerLimit, readyIn: o.ReadyLimit}
+		return ramp{
+			workload: s.Workload, rate: rate, count: count, arrival: o.Arrival,
+			watch: o.Watch.First, answerIn: o.AnswerLimit, readyIn: o.ReadyLimit,
+		}
 	}
 	for _, rate := range o.Rates {
 		count := o.Count
@@ -198,26 +204,29 @@ func (o Options) groups(s workload.Subject, platforms []string) (groups []lab.Gr
 			count = countFor(rate)
 		}
 		r := base(rate, count)
-		groups = append(groups, b.group("rate="+number(rate), platforms, rampMetrics(asked), func(string) (lab.Procedure, map[string]string) {
-			return r.run, map[string]string{factorKind: kindRamp, factorRate: number(rate), factorCount: strconv.Itoa(count), "arrivals": string(o.Arrival)}
+		groups = append(groups, b.group("rate="+number(rate), platforms, rampMetrics(asked), r.run, map[string]string{
+			factorKind: kindRamp, factorRate: number(rate), factorCount: strconv.Itoa(count), "arrivals": string(o.Arrival),
 		}))
 	}
 	if o.Knee {
-		groups = append(groups, b.group("knee", platforms, kneeMetrics(), func(string) (lab.Procedure, map[string]string) {
-			return knee{base(0, 0), firstGuess}.run, map[string]string{factorKind: kindKnee}
-		}))
+		search := knee{base(0, 0), firstGuess}
+		groups = append(groups, b.group("knee", platforms, kneeMetrics(), search.run, map[string]string{factorKind: kindKnee}))
 	}
-	one := single{workload: s.Workload, count: singleCount, watch: o.Watch.First, answerIn: o.AnswerLimit, readyIn: o.ReadyLimit}
+	one := single{
+		workload: s.Workload, count: singleCount,
+		watch: o.Watch.First, answerIn: o.AnswerLimit, readyIn: o.ReadyLimit,
+	}
 	if o.Single && !o.Cold {
-		groups = append(groups, b.group("single", platforms, singleMetrics(asked), func(string) (lab.Procedure, map[string]string) {
-			return one.run, map[string]string{factorKind: kindSingle, factorCache: "warm"}
+		groups = append(groups, b.group("single", platforms, singleMetrics(asked), one.run, map[string]string{
+			factorKind: kindSingle, factorCache: "warm",
 		}))
 	}
 	if o.Cold {
 		cold := one
 		cold.cold = true
 		for _, p := range platforms {
-			groups = append(groups, b.versus("single", p, singleMetrics(asked), kindSingle, factorCache, level{"warm", one.run}, level{"cold", cold.run}))
+			groups = append(groups, b.versus("single", p, singleMetrics(asked), kindSingle, factorCache,
+				level{"warm", one.run}, level{"cold", cold.run}))
 		}
 	}
 	if o.Profile {
@@ -240,23 +249,17 @@ func (b groupBuilder) profiled(platforms []string, base func(float64, int) ramp,
 	if b.Watch.Sample != nil {
 		r := base(rate, count)
 		r.observe = b.Watch.Sample
-		groups = append(groups, b.group("profile", platforms, profileMetrics(), func(string) (lab.Procedure, map[string]string) {
-			return profiled{r}.run, levels(kindProfile)
-		}))
+		groups = append(groups, b.group("profile", platforms, profileMetrics(), profiled{r}.run, levels(kindProfile)))
 	}
 	if b.Watch.Blocks != nil {
 		r := base(rate, count)
 		r.observe = b.Watch.Blocks
-		groups = append(groups, b.group("off-cpu", platforms, blockedMetrics(), func(string) (lab.Procedure, map[string]string) {
-			return profiled{r}.run, levels(kindBlocked)
-		}))
+		groups = append(groups, b.group("off-cpu", platforms, blockedMetrics(), profiled{r}.run, levels(kindBlocked)))
 	}
 	if b.Watch.Trace != nil {
 		one := one
 		one.trace = b.Watch.Trace
-		groups = append(groups, b.group("trace", platforms, traceMetrics(), func(string) (lab.Procedure, map[string]string) {
-			return one.run, map[string]string{factorKind: kindTrace}
-		}))
+		groups = append(groups, b.group("trace", platforms, traceMetrics(), one.run, map[string]string{factorKind: kindTrace}))
 	}
 	if b.Watch.Sample != nil {
 		looking := func(o observer) lab.Procedure {
@@ -266,7 +269,8 @@ func (b groupBuilder) profiled(platforms []string, base func(float64, int) ramp,
 		}
 		for _, p := range platforms {
 			groups = append(groups, b.versus("burst", p, burstMetrics(), kindBurst, factorProbe,
-				level{"none", looking(nil)}, level{"profile", looking(silent{b.Watch.Sample})}, level{"watch", looking(b.Watch.Watch)}))
+				level{"none", looking(nil)}, level{"profile", looking(silent{b.Watch.Sample})},
+				level{"watch", looking(b.Watch.Watch)}))
 		}
 	}
 	return groups
@@ -281,11 +285,12 @@ type groupBuilder struct {
 }
 
 // group has a condition for each platform, the first being the baseline.
-func (b groupBuilder) group(variant string, platforms []string, metrics []workload.Metric, trial func(platform string) (lab.Procedure, map[string]string)) lab.Group {
+func (b groupBuilder) group(
+	variant string, platforms []string, metrics []workload.Metric, run lab.Procedure, factors map[string]string,
+) lab.Group {
 	g := lab.Group{Workload: b.subject.Workload.Name() + "[" + variant + "]"}
 	for i, p := range platforms {
-		procedure, factors := trial(p)
-		g.Conditions = append(g.Conditions, b.condition(g.Workload, p, p, factors, metrics, i == 0, procedure))
+		g.Conditions = append(g.Conditions, b.condition(g.Workload, p, p, maps.Clone(factors), metrics, i == 0, run))
 	}
 	return g
 }
@@ -298,22 +303,28 @@ type level struct {
 
 // versus has the levels of one factor on one platform, the first being the
 // baseline.
-func (b groupBuilder) versus(variant, on string, metrics []workload.Metric, kind, factor string, levels ...level) lab.Group {
+func (b groupBuilder) versus(
+	variant, on string, metrics []workload.Metric, kind, factor string, levels ...level,
+) lab.Group {
 	g := lab.Group{Workload: fmt.Sprintf("%s[%s,%s]", b.subject.Workload.Name(), variant, on)}
 	for i, l := range levels {
 		factors := map[string]string{factorKind: kind, factor: l.name}
-		g.Conditions = append(g.Conditions, b.condition(g.Workload, on, on+" "+factor+"="+l.name, factors, metrics, i == 0, l.run))
+		label := on + " " + factor + "=" + l.name
+		g.Conditions = append(g.Conditions, b.condition(g.Workload, on, label, factors, metrics, i == 0, l.run))
 	}
 	return g
 }
 
-func (b groupBuilder) condition(group, on, label string, factors map[string]string, metrics []workload.Metric, baseline bool, procedure lab.Procedure) lab.Condition {
+func (b groupBuilder) condition(
+	group, on, label string, factors map[string]string, metrics []workload.Metric, baseline bool, procedure lab.Procedure,
+) lab.Condition {
 	return lab.Condition{
 		Condition: record.Condition{
 			ID: group + "@" + strings.ReplaceAll(label, " ", ","), Label: label, Workload: group, Params: b.params,
 			Platform: on, Setting: b.Base, Factors: factors, Baseline: baseline, Metrics: metrics,
 		},
-		Program: b.subject.Workload, Source: b.subject.Image(), Procedure: procedure, Limit: b.limit(factors), Takes: trialTime(factors) * 5 / 4, // with the warm-up
+		Program: b.subject.Workload, Source: b.subject.Image(), Procedure: procedure, Limit: b.limit(factors),
+		Takes: trialTime(factors) * 5 / 4, // with the warm-up
 	}
 }
 

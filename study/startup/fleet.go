@@ -56,7 +56,9 @@ func lay(ctx context.Context, b lab.Bench, w workload.Workload, count int) (*fle
 	specs := make([]platform.Spec, count)
 	f.containers = make([]*container, count)
 	for i := range specs {
-		f.containers[i] = &container{args: f.args, running: kit.Running{Bench: b, Parameters: c.Params, Out: lab.Output{Most: outputKept}}}
+		f.containers[i] = &container{
+			args: f.args, running: kit.Running{Bench: b, Parameters: c.Params, Out: lab.Output{Most: outputKept}},
+		}
 		if serves {
 			f.containers[i].service = service
 		}

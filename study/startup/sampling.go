@@ -36,7 +36,8 @@ const (
 
 // components are those whose share of a start's time is recorded, in the order of a start.
 var components = []probe.Component{
-	probe.Client, probe.Engine, probe.Containerd, probe.Network, probe.Shim, probe.Runtime, probe.Application, probe.Kernel,
+	probe.Client, probe.Engine, probe.Containerd, probe.Network, probe.Shim, probe.Runtime, probe.Application,
+	probe.Kernel,
 }
 
 // sharesOf declares the metrics of a breakdown. They may be zero, and so are
@@ -47,10 +48,12 @@ func sharesOf(perStart string) []workload.Metric {
 		{Name: failed, Unit: "starts", Better: workload.Lower, Count: true, Doc: "starts that failed"},
 	}
 	for _, c := range components {
-		m = append(m, workload.Metric{Name: ofComponent + string(c), Unit: "us", Better: workload.Lower, Count: true, Doc: perStart + " in " + string(c)})
+		m = append(m, workload.Metric{Name: ofComponent + string(c), Unit: "us", Better: workload.Lower, Count: true,
+			Doc: perStart + " in " + string(c)})
 	}
 	for _, g := range breakdown.Groups {
-		m = append(m, workload.Metric{Name: ofGroup + string(g), Unit: "%", Better: workload.Lower, Count: true, Doc: "share of " + string(g)})
+		m = append(m, workload.Metric{Name: ofGroup + string(g), Unit: "%", Better: workload.Lower, Count: true,
+			Doc: "share of " + string(g)})
 	}
 	return m
 }
@@ -61,7 +64,8 @@ func profileMetrics() []workload.Metric {
 		return workload.Metric{Name: name, Unit: "%", Better: workload.Lower, Count: true, Doc: doc}
 	}
 	m := []workload.Metric{
-		{Name: cpuPerStart, Unit: "us", Better: workload.Lower, Primary: true, Doc: "CPU time of a start, of all components but the client"},
+		{Name: cpuPerStart, Unit: "us", Better: workload.Lower, Primary: true,
+			Doc: "CPU time of a start, of all components but the client"},
 		share(kernelShare, "share of samples in the kernel (S1.3)"),
 		share(userShare, "share of samples in user mode"),
 		share(memoryShare, "kernel memory management and process start (S1.4)"),
@@ -89,7 +93,9 @@ func (p profiled) run(ctx context.Context, b lab.Bench) error {
 type sampling struct{ tracer *sched.Tracer }
 
 func (s *sampling) begin(ctx context.Context, b lab.Bench, _ *fleet) (func(time.Time, []timing) error, error) {
-	recorder, err := profile.Start(ctx, profile.Options{Roots: []string{b.Image().Root}, Processes: s.tracer.Processes().At})
+	recorder, err := profile.Start(ctx, profile.Options{
+		Roots: []string{b.Image().Root}, Processes: s.tracer.Processes().At,
+	})
 	if err != nil {
 		return nil, err
 	}

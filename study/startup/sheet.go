@@ -478,7 +478,8 @@ func (p *page) singles() []report.Part {
 		Method: "Times count from the sending of the start. Dropping the page cache also drops the directory and inode caches.",
 		Columns: []report.Column{
 			{Head: "workload", Optional: true}, {Head: "platform"}, {Head: "page cache"}, {Head: "answer, ms", Number: true},
-			{Head: "first instruction, ms", Number: true}, {Head: "ready, ms", Number: true}, {Head: "cold / warm", Number: true},
+			{Head: "first instruction, ms", Number: true}, {Head: "ready, ms", Number: true},
+			{Head: "cold / warm", Number: true},
 		},
 	}
 	for _, c := range p.of(kindSingle) {

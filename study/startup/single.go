@@ -140,9 +140,11 @@ func singleMetrics(service bool) []workload.Metric {
 			continue
 		}
 		m = append(m,
-			workload.Metric{Name: l.name + "-mean", Unit: "us", Better: workload.Lower, Doc: "mean time " + l.doc, Primary: l.name == answer},
+			workload.Metric{Name: l.name + "-mean", Unit: "us", Better: workload.Lower,
+				Doc: "mean time " + l.doc, Primary: l.name == answer},
 			workload.Metric{Name: l.name + "-p50", Unit: "us", Better: workload.Lower, Quantile: 0.50, Histogram: l.name},
 		)
 	}
-	return append(m, workload.Metric{Name: failed, Unit: "starts", Better: workload.Lower, Count: true, Doc: "starts that failed"})
+	return append(m, workload.Metric{Name: failed, Unit: "starts", Better: workload.Lower, Count: true,
+		Doc: "starts that failed"})
 }

@@ -58,7 +58,8 @@ func rampMetrics(service bool) []workload.Metric {
 			continue
 		}
 		m = append(m,
-			workload.Metric{Name: l.name + "-mean", Unit: "us", Better: workload.Lower, Doc: "mean time " + l.doc, Primary: l.name == answer},
+			workload.Metric{Name: l.name + "-mean", Unit: "us", Better: workload.Lower,
+				Doc: "mean time " + l.doc, Primary: l.name == answer},
 			workload.Metric{Name: l.name + "-p50", Unit: "us", Better: workload.Lower, Quantile: 0.50, Histogram: l.name},
 			workload.Metric{Name: l.name + "-p95", Unit: "us", Better: workload.Lower, Quantile: 0.95, Histogram: l.name, Primary: l.name == answer},
 			workload.Metric{Name: l.name + "-p99", Unit: "us", Better: workload.Lower, Quantile: 0.99, Histogram: l.name},
@@ -66,18 +67,24 @@ func rampMetrics(service bool) []workload.Metric {
 		)
 	}
 	return append(m,
-		workload.Metric{Name: failed, Unit: "starts", Better: workload.Lower, Count: true, Doc: "starts that failed, and are in no latency"},
-		workload.Metric{Name: growth, Unit: "%", Better: workload.Lower, Count: true, Doc: "share of the arrivals that pile up: above 0 where the platform does not keep up"},
-		workload.Metric{Name: throughput, Unit: "starts/s", Better: workload.Higher, Doc: "starts answered, over the time from the first's moment to the last's answer"},
-		workload.Metric{Name: inFlight, Unit: "starts", Better: workload.Lower, Doc: "most starts that were due and not answered at one moment"},
-		workload.Metric{Name: late + "-p99", Unit: "us", Better: workload.Lower, Quantile: 0.99, Histogram: late, Doc: "how late the generator called the platform's client"},
+		workload.Metric{Name: failed, Unit: "starts", Better: workload.Lower, Count: true,
+			Doc: "starts that failed, and are in no latency"},
+		workload.Metric{Name: growth, Unit: "%", Better: workload.Lower, Count: true,
+			Doc: "share of the arrivals that pile up: above 0 where the platform does not keep up"},
+		workload.Metric{Name: throughput, Unit: "starts/s", Better: workload.Higher,
+			Doc: "starts answered, over the time from the first's moment to the last's answer"},
+		workload.Metric{Name: inFlight, Unit: "starts", Better: workload.Lower,
+			Doc: "most starts that were due and not answered at one moment"},
+		workload.Metric{Name: late + "-p99", Unit: "us", Better: workload.Lower, Quantile: 0.99, Histogram: late,
+			Doc: "how late the generator called the platform's client"},
 	)
 }
 
 // kneeMetrics are those of a search for the knee.
 func kneeMetrics() []workload.Metric {
 	return []workload.Metric{
-		{Name: kneeRate, Unit: "starts/s", Better: workload.Higher, Primary: true, Doc: "highest rate at which the backlog does not grow"},
+		{Name: kneeRate, Unit: "starts/s", Better: workload.Higher, Primary: true,
+			Doc: "highest rate at which the backlog does not grow"},
 		{Name: failed, Unit: "starts", Better: workload.Lower, Count: true, Doc: "starts that failed"},
 	}
 }

@@ -18,9 +18,12 @@ import (
 // phases in their order, and causes of waiting: the levels of a trace's metrics.
 var (
 	phases = []sched.PhaseName{
-		sched.PhaseAccept, sched.PhasePrepare, sched.PhaseShim, sched.PhaseCreate, sched.PhaseInit, sched.PhaseExec, sched.PhaseApplication,
+		sched.PhaseAccept, sched.PhasePrepare, sched.PhaseShim, sched.PhaseCreate, sched.PhaseInit, sched.PhaseExec,
+		sched.PhaseApplication,
 	}
-	causes = []sched.Cause{sched.RCU, sched.Memory, sched.Child, sched.Disk, sched.Lock, sched.Worker, sched.IPC, sched.Sleep, sched.Other}
+	causes = []sched.Cause{
+		sched.RCU, sched.Memory, sched.Child, sched.Disk, sched.Lock, sched.Worker, sched.IPC, sched.Sleep, sched.Other,
+	}
 )
 
 const (
@@ -38,7 +41,8 @@ func traceMetrics() []workload.Metric {
 	micros := func(name, doc string) workload.Metric {
 		return workload.Metric{Name: name, Unit: "us", Better: workload.Lower, Count: true, Doc: doc}
 	}
-	m := []workload.Metric{{Name: pathTotal, Unit: "us", Better: workload.Lower, Primary: true, Doc: "from the sending to readiness, or to the first instruction of what is no service"}}
+	m := []workload.Metric{{Name: pathTotal, Unit: "us", Better: workload.Lower, Primary: true,
+		Doc: "from the sending to readiness, or to the first instruction of what is no service"}}
 	for _, p := range phases {
 		m = append(m,
 			micros(ofPhase+string(p), "time of the phase"),
@@ -53,7 +57,8 @@ func traceMetrics() []workload.Metric {
 	for _, l := range latencies {
 		m = append(m, micros(l.name+"-mean", "mean time "+l.doc+", while traced"))
 	}
-	return append(m, workload.Metric{Name: failed, Unit: "starts", Better: workload.Lower, Count: true, Doc: "starts that failed"})
+	return append(m, workload.Metric{Name: failed, Unit: "starts", Better: workload.Lower, Count: true,
+		Doc: "starts that failed"})
 }
 
 // tracing takes the single starts of one trial apart. They are traced one after
@@ -159,7 +164,8 @@ func (t *tracing) takeApart(r *sched.Recording, c *container, origin time.Time, 
 	}
 	for _, s := range path {
 		m := tracedMoment{
-			From: s.From - marks.Sent, To: s.To - marks.Sent, Component: string(component(s.PID, s.From)), PID: s.PID, TID: s.TID, State: string(s.State), Cause: string(s.Cause),
+			From: s.From - marks.Sent, To: s.To - marks.Sent, Component: string(component(s.PID, s.From)),
+			PID: s.PID, TID: s.TID, State: string(s.State), Cause: string(s.Cause),
 		}
 		if len(s.Stack) > 0 {
 			m.Function = s.Stack[0]

@@ -77,7 +77,9 @@ func (p *page) weight() report.Weight {
 
 // counted is a count over n trials.
 func counted(value float64, n int, level float64) stats.Estimate {
-	return stats.Estimate{Value: value, N: n, Method: "count", Interval: stats.Interval{Low: value, High: value, Level: level}}
+	return stats.Estimate{
+		Value: value, N: n, Method: "count", Interval: stats.Interval{Low: value, High: value, Level: level},
+	}
 }
 
 // sum adds a metric's samples over a condition's trials; n is how many there are.
