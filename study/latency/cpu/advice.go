@@ -8,7 +8,7 @@ import (
 	"tare/study/latency/service"
 )
 
-// Advice is what a run recommends, with what it rests on.
+// Advice is what a run recommends, with its evidence.
 func Advice(run record.Run) []advise.Advice {
 	r := read(run)
 	r = r.together(r.compared())
@@ -27,8 +27,8 @@ func (r reading) evidence(says string, conditions ...record.Condition) advise.Ev
 	return e
 }
 
-// sharesNotQuota is S4's first: a quota below the demand costs the tail, shares
-// cost next to nothing.
+// sharesNotQuota is S4's first advice: a quota below the demand makes the tail
+// longer, and shares hardly do.
 func (r reading) sharesNotQuota() []advise.Advice {
 	shares := r.groups(Shares)
 	for _, g := range r.groups(Quota) {
@@ -41,9 +41,11 @@ func (r reading) sharesNotQuota() []advise.Advice {
 		if !ok || !tail.Known() || tail.Interval.Low < 2 || !contained.Known() || contained.Interval.High > tail.Interval.Low {
 			continue
 		}
-		a := advise.Advice{Rule: "shares-not-quota", Source: "S4", Set: "grant shares (--cpu-shares) and no quota (--cpus)",
-			For: "services that somebody waits for", Unless: "more than its share must not be used even where the CPU is idle"}
-		e := r.evidence("p99 under "+worst.Label+" against none", g.base, worst)
+		a := advise.Advice{
+			Rule: "shares-not-quota", Source: "S4", Set: "set CPU shares (--cpu-shares) and no quota (--cpus)",
+			For: "interactive services", Unless: "the container must not use idle CPU time beyond its share",
+		}
+		e := r.evidence("p99 under a quota of "+worst.Label+" against no quota", g.base, worst)
 		e.Figure, e.Unit = tail, "times"
 		f := r.evidence("p99 with shares against bare metal", shares[0].conditions[:2]...)
 		f.Figure, f.Unit = contained, "times"
@@ -53,7 +55,7 @@ func (r reading) sharesNotQuota() []advise.Advice {
 	return nil
 }
 
-// quotaAboveDemand names the least quota that left the tail as it was.
+// quotaAboveDemand names the smallest quota under which the tail is as without one.
 func (r reading) quotaAboveDemand() []advise.Advice {
 	for _, g := range append(r.groups(Open), r.groups(Quota)...) {
 		if len(g.periods()) == 0 {
@@ -64,12 +66,15 @@ func (r reading) quotaAboveDemand() []advise.Advice {
 			if !ratio.Known() || ratio.Interval.High > 1.1 {
 				continue
 			}
-			e := r.evidence(fmt.Sprintf("p99 of %s under %s against none", nameShort(g.name), c.Label), g.base, c)
+			e := r.evidence(fmt.Sprintf("p99 of %s under a quota of %s against no quota", nameShort(g.name), c.Label), g.base, c)
 			e.Figure, e.Unit = ratio, "times"
-			d := r.evidence("its demand", g.base)
+			d := r.evidence("CPU demand without a quota", g.base)
 			d.Figure, d.Unit = r.Value(g.base, service.Share), "% of a CPU"
-			return []advise.Advice{{Rule: "quota-above-demand", Source: "S4", Set: fmt.Sprintf("where a quota must be, set no less than %s (`tare predict quota --p99 ...` finds it for a rate of yours)", c.Label),
-				For: "this service at this load", Evidence: []advise.Evidence{e, d}}}
+			return []advise.Advice{{
+				Rule: "quota-above-demand", Source: "S4", For: "this service at this load",
+				Set:      fmt.Sprintf("if you need a quota, set at least %s (`tare predict quota --p99 ...` finds the quota for another load)", c.Label),
+				Evidence: []advise.Evidence{e, d},
+			}}
 		}
 	}
 	return nil
@@ -97,16 +102,19 @@ func (r reading) shortPeriods() []advise.Advice {
 				}
 				e := r.evidence(fmt.Sprintf("p99 under %s against %s", short.Label, long.Label), long, short)
 				e.Figure, e.Unit = ratio, "times"
-				return []advise.Advice{{Rule: "short-periods", Source: "S4, further work", Set: "shorten the quota's period (--cpu-period, --cpu-quota with the same share)",
-					For: "services that somebody waits for, under a quota", Evidence: []advise.Evidence{e}}}
+				return []advise.Advice{{
+					Rule: "short-periods", Source: "S4, further work", For: "interactive services under a quota",
+					Set:      "shorten the quota's period (--cpu-period, and --cpu-quota for the same share)",
+					Evidence: []advise.Evidence{e},
+				}}
 			}
 		}
 	}
 	return nil
 }
 
-// ownCore says what a neighbour on the core does, and what a real-time class
-// does against it.
+// ownCore is for services that lose to a neighbour on their core: a core of their
+// own, or a real-time class.
 func (r reading) ownCore() []advise.Advice {
 	for _, g := range r.groups(Neighbour) {
 		alone, ok := g.with(byShares, besideNothing, 0)
@@ -120,14 +128,21 @@ func (r reading) ownCore() []advise.Advice {
 		}
 		e := r.evidence("p99 beside a CPU-bound neighbour with equal shares against alone", alone, shared)
 		e.Figure, e.Unit = cost, "times"
-		a := []advise.Advice{{Rule: "own-core", Source: "S4, further work", Set: "give it CPUs of its own (--cpuset-cpus; `tare place` proposes them)", For: "services that share a core with work that computes", Evidence: []advise.Evidence{e}}}
+		a := []advise.Advice{{
+			Rule: "own-core", Source: "S4, further work", For: "services that share a core with CPU-bound work",
+			Set:      "give the service CPUs of its own (--cpuset-cpus; `tare place` proposes them)",
+			Evidence: []advise.Evidence{e},
+		}}
 		if rt, ok := g.with(byRealTime, besideMatrix, 0); ok {
 			gain := r.Ratio(r.PerBlock(shared, service.P99), r.PerBlock(rt, service.P99))
 			if gain.Known() && gain.Interval.High < 0.8 {
-				e := r.evidence("p99 beside that neighbour in a real-time class against the ordinary one", shared, rt)
+				e := r.evidence("p99 beside that neighbour, in a real-time class against the default class", shared, rt)
 				e.Figure, e.Unit = gain, "times"
-				a = append(a, advise.Advice{Rule: "real-time", Source: "S4, further work", Set: "or a real-time class (SCHED_FIFO, with cpu.rt_runtime_us where the kernel asks for it)",
-					For: "services that must share a core", Unless: "it could run away with the core", Evidence: []advise.Evidence{e}})
+				a = append(a, advise.Advice{
+					Rule: "real-time", Source: "S4, further work", For: "services that must share a core",
+					Set:    "or set a real-time class (SCHED_FIFO, with cpu.rt_runtime_us where the kernel requires it)",
+					Unless: "the service might never yield the core", Evidence: []advise.Evidence{e},
+				})
 			}
 		}
 		return a
@@ -135,7 +150,7 @@ func (r reading) ownCore() []advise.Advice {
 	return nil
 }
 
-// saveUp says whether quota saved up helped.
+// saveUp is for quotas under which a burst made the tail shorter.
 func (r reading) saveUp() []advise.Advice {
 	for _, g := range r.groups(Burst) {
 		for _, b := range g.conditions {
@@ -152,7 +167,11 @@ func (r reading) saveUp() []advise.Advice {
 				}
 				e := r.evidence(fmt.Sprintf("p99 under %s against %s", b.Label, c.Label), c, b)
 				e.Figure, e.Unit = ratio, "times"
-				return []advise.Advice{{Rule: "burst", Source: "kernel documentation, sched-bwc", Set: "let unused quota be saved up (cpu.max.burst, cpu.cfs_burst_us)", For: "services under a quota whose requests come in bursts", Evidence: []advise.Evidence{e}}}
+				return []advise.Advice{{
+					Rule: "burst", Source: "kernel documentation, sched-bwc", For: "services under a quota whose requests come in bursts",
+					Set:      "allow a burst: unused quota is saved up (cpu.max.burst, cpu.cfs_burst_us)",
+					Evidence: []advise.Evidence{e},
+				}}
 			}
 		}
 	}

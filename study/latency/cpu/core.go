@@ -15,15 +15,15 @@ import (
 // beginning is what is done around a load that counts (service.Trial.Begin).
 type beginning = func(ctx context.Context, b lab.Bench) (end func(load.Result) error, err error)
 
-// core is the CPUs that the service has for itself, as far as the host allows.
+// core is the CPUs that only the service uses, as far as the host allows.
 type core struct{ cpuset string }
 
 // watch counts what came to the core while the service was loaded: interrupts,
-// and how busy it was with whatever; and its clock rate, where a driver tells it.
+// how busy it was, and its clock rate where a driver reports it.
 func (c core) watch(ctx context.Context, b lab.Bench) (func(load.Result) error, error) {
 	cpus, err := platform.ParseCPUList(c.cpuset)
 	if err != nil || len(cpus) == 0 {
-		return nil, fmt.Errorf("the service's CPUs %q: want a list", c.cpuset)
+		return nil, fmt.Errorf("the service's CPUs %q: want a list such as 1 or 2-3", c.cpuset)
 	}
 	before, err := readCPUs(cpus)
 	if err != nil {
@@ -31,7 +31,7 @@ func (c core) watch(ctx context.Context, b lab.Bench) (func(load.Result) error, 
 	}
 	clock := sampleClock(ctx, cpus[0])
 	return func(load.Result) error {
-		mhz, told := clock()
+		mhz, ok := clock()
 		after, err := readCPUs(cpus)
 		if err != nil {
 			return err
@@ -51,19 +51,19 @@ func (c core) watch(ctx context.Context, b lab.Bench) (func(load.Result) error, 
 		}
 		b.Covariate(interrupts, float64(taken)/elapsed)
 		b.Covariate(coreBusy, 100*busy/elapsed)
-		if told {
+		if ok {
 			b.Covariate(clockMHz, mhz)
 		}
 		return nil
 	}, nil
 }
 
-// clockEvery is how often a core's clock is read while the service is loaded: when
-// the load is over it says what an idle core does.
+// clockEvery is how often a core's clock is read while the service is loaded. After
+// the load it would be that of an idle core.
 const clockEvery = 50 * time.Millisecond
 
 // sampleClock reads a CPU's clock rate again and again until the mean is asked for,
-// or the trial is over; ok is false where no driver tells it.
+// or the trial is over; ok is false where no driver reports it.
 func sampleClock(ctx context.Context, cpu int) (mean func() (mhz float64, ok bool)) {
 	if _, ok := accounting.Frequency(cpu); !ok {
 		return func() (float64, bool) { return 0, false }
@@ -79,7 +79,7 @@ func sampleClock(ctx context.Context, cpu int) (mean func() (mhz float64, ok boo
 			select {
 			case <-stop:
 				return
-			case <-ctx.Done(): // the load failed, and nobody asks
+			case <-ctx.Done(): // the load failed: no mean is needed
 				return
 			case <-ticks.C:
 				if mhz, ok := accounting.Frequency(cpu); ok {

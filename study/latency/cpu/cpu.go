@@ -1,22 +1,23 @@
-// Package cpu asks what a service's latency owes to the CPU time that its
-// container is granted: S4's first three experiments (The Impact of Docker
-// Containers on Service Latency, section 3.4), and what S4 left for later.
+// Package cpu measures how the CPU time that a container is granted changes a
+// service's latency. It repeats the first three experiments of S4 (The Impact of
+// Docker Containers on Service Latency, section 3.4), and adds some that S4 left
+// for later.
 //
 //	shares     bare metal against a container with CPU shares, on a core of its own (S4.1)
 //	quota      a container under quotas, in a closed loop (S4.2)
-//	open       the same in an open loop: requests come whatever the service does
+//	open       the same in an open loop: requests come on a schedule
 //	burst      quotas with and without unused quota saved up, in the open loop
 //	neighbour  a second container on the core, multiplying matrices: the period
 //	           shared out by quotas (S4.3), by shares, and the service in a
 //	           real-time class
 //
-// The service has one core, and everything that tare runs another. What of the
-// host could not be moved from the service's core is counted: interrupts taken
-// there, and CPU time that was not the service's.
+// The service has one core. Everything that tare runs has another. What could not
+// be moved off the service's core is counted: interrupts taken there, and CPU time
+// of other programs.
 //
-// Where S4 and this study differ: S4 had the client on a second machine, at
-// 240 us a round trip; here it is on the same host, over loopback, so that the
-// CPU's part of a round trip is larger and a quota is reached earlier.
+// S4 had the client on a second machine, with a round trip of 240 us. Here it is on
+// the same host, over loopback. The CPU's part of a round trip is therefore larger,
+// and a quota is reached earlier.
 package cpu
 
 import (
@@ -60,13 +61,16 @@ const (
 var (
 	// Quotas are S4's, in a period of 10 ms.
 	Quotas = []time.Duration{
-		1000 * time.Microsecond, 1500 * time.Microsecond, 2000 * time.Microsecond, 2500 * time.Microsecond, 3000 * time.Microsecond,
+		1000 * time.Microsecond, 1500 * time.Microsecond, 2000 * time.Microsecond,
+		2500 * time.Microsecond, 3000 * time.Microsecond,
 		4000 * time.Microsecond, 5000 * time.Microsecond, 7000 * time.Microsecond, 10000 * time.Microsecond,
 	}
 	// Period is S4's.
 	Period = 10 * time.Millisecond
 	// NeighbourQuotas are S4's for the service, the neighbour having the rest.
-	NeighbourQuotas = []time.Duration{5 * time.Millisecond, 6 * time.Millisecond, 7 * time.Millisecond, 8 * time.Millisecond, 9 * time.Millisecond}
+	NeighbourQuotas = []time.Duration{
+		5 * time.Millisecond, 6 * time.Millisecond, 7 * time.Millisecond, 8 * time.Millisecond, 9 * time.Millisecond,
+	}
 )
 
 // MatrixSize is that of S4's matrices.
@@ -93,10 +97,10 @@ func matrixMetrics() []workload.Metric {
 	}
 }
 
-// Covariates: what the service's core was not left free of.
+// Covariates: other activity on the service's core.
 const (
 	interrupts = "interrupts_per_s"
-	coreBusy   = "core_busy_percent" // with the service, and with whatever else
+	coreBusy   = "core_busy_percent" // with the service and all other programs
 	clockMHz   = "cpu_mhz"
 )
 

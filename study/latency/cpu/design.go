@@ -82,8 +82,8 @@ func (g granted) factors() map[string]string {
 // short writes a duration as people write quotas: "1.5ms".
 func short(d time.Duration) string { return strings.TrimSuffix(d.String(), "0s") }
 
-// Design makes the design. Errors of what was asked are *kit.Usage; a platform that
-// the host lacks is a *platform.Missing.
+// Design makes the design. Usage errors are *kit.Usage; a platform that the host
+// lacks is a *platform.Missing.
 func Design(o Options) (lab.Design, error) {
 	d := lab.Design{Study: service.Study, Seed: o.Seed, Plan: o.Plan}
 	if err := o.check(); err != nil {
@@ -101,7 +101,7 @@ func Design(o Options) (lab.Design, error) {
 		d.Plan.Notes = append(d.Plan.Notes, notes...)
 	}
 	if len(d.Groups) == 0 {
-		return d, kit.Usagef("nothing to measure: --experiment takes %s", strings.Join(Experiments, ", "))
+		return d, kit.Usagef("nothing to measure: set --experiment to some of %s", strings.Join(Experiments, ", "))
 	}
 	if err := d.Validate(); err != nil {
 		return d, &kit.Usage{Text: err.Error() + ": name each quota, period and service once"}
@@ -119,11 +119,12 @@ func (o Options) check() error {
 	for i, p := range o.Periods {
 		for _, q := range o.further() {
 			if share := scaled(q, o.Periods[0], p); i > 0 && share < LeastQuota {
-				return kit.Usagef("--period %s: the share of --quota %s would be %s there, and the kernel takes at least %s", short(p), short(q), short(share), short(LeastQuota))
+				return kit.Usagef("--period %s: the share of --quota %s is %s there, and the kernel requires at least %s: set a longer period or a larger quota",
+					short(p), short(q), short(share), short(LeastQuota))
 			}
 		}
 		if p < LeastPeriod || p > GreatestPeriod {
-			return kit.Usagef("--period %s: the kernel takes %s to %s", short(p), short(LeastPeriod), short(GreatestPeriod))
+			return kit.Usagef("--period %s: want %s to %s, the kernel's bounds", short(p), short(LeastPeriod), short(GreatestPeriod))
 		}
 	}
 	if len(o.Periods) == 0 {
@@ -135,17 +136,19 @@ func (o Options) check() error {
 	}{{"--quota", o.Quotas}, {"--neighbour-quota", o.Neighbours}} {
 		for _, q := range of.quotas {
 			if q < LeastQuota || q > time.Duration(len(o.Host.CPUs))*o.Periods[0] {
-				return kit.Usagef("%s %s: want %s, the kernel's least, to %s, which is all %d CPUs for a period of %s", of.flag, short(q), short(LeastQuota), short(time.Duration(len(o.Host.CPUs))*o.Periods[0]), len(o.Host.CPUs), short(o.Periods[0]))
+				return kit.Usagef("%s %s: want %s (the kernel's minimum) to %s (all %d CPUs for a period of %s)", of.flag, short(q),
+					short(LeastQuota), short(time.Duration(len(o.Host.CPUs))*o.Periods[0]), len(o.Host.CPUs), short(o.Periods[0]))
 			}
 		}
 	}
 	for _, q := range o.Neighbours {
 		if rest := o.Periods[0] - q; rest < LeastQuota {
-			return kit.Usagef("--neighbour-quota %s leaves %s of a period of %s to the neighbour: want at least %s", short(q), short(rest), short(o.Periods[0]), short(LeastQuota))
+			return kit.Usagef("--neighbour-quota %s leaves %s of a period of %s to the neighbour, which requires at least %s: set a smaller one",
+				short(q), short(rest), short(o.Periods[0]), short(LeastQuota))
 		}
 	}
 	if n := o.Base.Network; n == platform.NetworkNone {
-		return kit.Usagef("--network none: no client could reach the service")
+		return kit.Usagef("--network none: no client can reach the service: set another network")
 	}
 	if !(o.Rate >= 1 && o.Rate <= 1e6) {
 		return kit.Usagef("--rate %g: want 1 to 1e6 requests a second", o.Rate)
@@ -160,13 +163,13 @@ func (o Options) check() error {
 func (o Options) service(s workload.Subject) (groups []lab.Group, notes []string, err error) {
 	loader, ok := s.Workload.(workload.Loader)
 	if !ok {
-		return nil, nil, kit.Usagef("%s is no service that tare can load and account apart from its start: `tare workloads` says which are", s.Workload.Name())
+		return nil, nil, kit.Usagef("tare cannot load %s after its start: choose a service that `tare workloads` lists", s.Workload.Name())
 	}
 	for _, e := range o.Experiments {
 		b := builder{Options: o, subject: s, loader: loader, experiment: e}
 		if e == Open || e == Burst {
 			if b.subject, ok = opened(s, o.Rate); !ok {
-				notes = append(notes, fmt.Sprintf("%s has no open loop: %s left out", s.Workload.Name(), e))
+				notes = append(notes, fmt.Sprintf("%s has no open loop: experiment %s is left out", s.Workload.Name(), e))
 				continue
 			}
 		}
@@ -229,13 +232,13 @@ func opened(s workload.Subject, rate float64) (workload.Subject, bool) {
 
 // nameOf is a group's name: the service with what was set of it, and the experiment.
 func nameOf(s workload.Subject, experiment string) string {
-	told := []string{experiment}
+	parts := []string{experiment}
 	for _, k := range slices.Sorted(maps.Keys(s.Params)) {
 		if k != "duration" && k != "count" {
-			told = append(told, k+"="+s.Params[k])
+			parts = append(parts, k+"="+s.Params[k])
 		}
 	}
-	return s.Workload.Name() + "[" + strings.Join(told, ",") + "]"
+	return s.Workload.Name() + "[" + strings.Join(parts, ",") + "]"
 }
 
 // builder makes one group.
@@ -248,7 +251,8 @@ type builder struct {
 	name       string
 }
 
-func (b builder) condition(on, label string, s platform.Setting, factors map[string]string, baseline bool, p lab.Procedure, metrics []workload.Metric) lab.Condition {
+func (b builder) condition(on, label string, s platform.Setting, factors map[string]string, baseline bool,
+	p lab.Procedure, metrics []workload.Metric) lab.Condition {
 	all := map[string]string{FactorExperiment: b.experiment}
 	maps.Copy(all, factors)
 	if baseline {
@@ -263,7 +267,8 @@ func (b builder) condition(on, label string, s platform.Setting, factors map[str
 			ID: b.name + "@" + strings.ReplaceAll(label, " ", "-"), Label: label, Workload: b.name, Params: b.params,
 			Platform: on, Setting: s, Factors: all, Baseline: baseline, Metrics: metrics,
 		},
-		Program: b.subject.Workload, Source: b.subject.Image(), Procedure: p, Limit: trialLimit, Takes: (assumedAround + span(b.params)) * 5 / 4, // with the warm-up
+		Program: b.subject.Workload, Source: b.subject.Image(), Procedure: p, Limit: trialLimit,
+		Takes: (assumedAround + span(b.params)) * 5 / 4, // with the warm-up
 	}
 }
 
@@ -301,8 +306,8 @@ func (b builder) sweep() lab.Group {
 	return g
 }
 
-// burst has quotas with and without what was not used saved up, where the kernel
-// and a platform have it.
+// burst has quotas with and without a burst, where the kernel and a platform
+// support it.
 func (b builder) burst() (lab.Group, string) {
 	g := lab.Group{Workload: b.name}
 	first := granted{quota: b.Periods[0] / 2, period: b.Periods[0], burst: b.Periods[0] / 2}
@@ -317,7 +322,7 @@ func (b builder) burst() (lab.Group, string) {
 		break
 	}
 	if on == "" {
-		return g, fmt.Sprintf("burst left out: %v", why)
+		return g, fmt.Sprintf("experiment burst is left out: %v", why)
 	}
 	levels := []granted{{}}
 	for _, q := range b.further() {
@@ -448,7 +453,7 @@ func Unlimited(o Options, asked []Bandwidth, wanted time.Duration, validate bool
 		}
 		var ok bool
 		if b.loader, ok = s.Workload.(workload.Loader); !ok {
-			return d, kit.Usagef("%s is no service that tare can load and account apart from its start: `tare workloads` says which are", s.Workload.Name())
+			return d, kit.Usagef("tare cannot load %s after its start: choose a service that `tare workloads` lists", s.Workload.Name())
 		}
 		var err error
 		if b.params, err = workload.Resolve(s.Workload, s.Params); err != nil {

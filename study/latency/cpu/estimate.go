@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// What a trial takes beside its load: to launch, warm up, and remove; and what
-// S4's service takes for a request. Assumptions by which a pass over a design is
-// estimated, from an engine on two CPUs.
+// Assumed times, by which a pass over a design is estimated: what a trial takes
+// beside its load (launch, warm-up, removal), and a request of S4's service. They
+// were measured with an engine on two CPUs.
 const (
 	assumedAround  = 1500 * time.Millisecond
 	assumedRequest = 200 * time.Microsecond

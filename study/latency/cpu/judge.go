@@ -28,7 +28,7 @@ func Judge(run record.Run) []claim.Judgement {
 	return all
 }
 
-// bounded takes back what another service than S4's cannot say of its claims.
+// bounded limits a verdict that rests on another service than S4's.
 func (r reading) bounded(j claim.Judgement) claim.Judgement {
 	c := r.Run.Conditions[0] // a judgement rests on some
 	name, _, _ := strings.Cut(c.Workload, "[")
@@ -41,11 +41,11 @@ func (r reading) bounded(j claim.Judgement) claim.Judgement {
 	case claim.Refuted:
 		j.Verdict = claim.Inconclusive
 	}
-	j.Rests += "; of another service than S4's"
+	j.Rests += "; measured with another service than S4's"
 	return j
 }
 
-// judgeShares is S4.1: a constant, and the tail as it was.
+// judgeShares is S4.1: the container adds a constant, and the tail stays as it was.
 func judgeShares(r reading) (claim.Judgement, bool) {
 	const id = "S4.1"
 	j := claim.Judgement{Claim: id}
@@ -74,14 +74,14 @@ func judgeShares(r reading) (claim.Judgement, bool) {
 		j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("too few blocks for an interval: %d", median.N)
 		return j, true
 	}
-	j.Ours = fmt.Sprintf("%s: median %s us, container %s us more; p99 %s us, %s us more", nameShort(g.name),
-		report.Said(r.Value(bare, service.P50), 1), report.Said(median, 1), report.Said(r.Value(bare, service.P99), 1), report.Said(tail, 1))
+	j.Ours = fmt.Sprintf("%s on bare metal: median %s us, p99 %s us; container: median %s us longer, p99 %s us longer", nameShort(g.name),
+		report.Said(r.Value(bare, service.P50), 1), report.Said(r.Value(bare, service.P99), 1), report.Said(median, 1), report.Said(tail, 1))
 	small, most := claim.Threshold(id, "smallest effect")/100, claim.Threshold(id, "overhead")/100
-	j.Rests = fmt.Sprintf("%d blocks: the median's difference is %s %% of the native median, the p99 loses %s us more than the median does", median.N,
+	j.Rests = fmt.Sprintf("%d blocks: the median's difference is %s %% of bare metal's median, and the p99's exceeds it by %s us", median.N,
 		report.Said(median, 100/nativeMedian), report.Said(beyond, 1))
 	if claim.Inside(median, -small*nativeMedian, small*nativeMedian) == claim.True {
 		j.Verdict = claim.Refuted
-		j.Rests += "; the container costs nothing to be seen"
+		j.Rests += "; no cost of the container was found"
 		return j, true
 	}
 	j.Verdict, _ = claim.Decide(
@@ -91,7 +91,7 @@ func judgeShares(r reading) (claim.Judgement, bool) {
 }
 
 // judgeQuota is S4.2: stalled requests times quota are constant below the
-// demand, and above it the tail is gone.
+// demand. Above the demand the tail is as without a quota.
 func judgeQuota(r reading) (claim.Judgement, bool) {
 	const id = "S4.2"
 	j := claim.Judgement{Claim: id}
@@ -142,12 +142,15 @@ func judgeQuota(r reading) (claim.Judgement, bool) {
 		j.Figures = append(j.Figures, claim.Figure{Name: "stalled times quota", Value: mean, Unit: "us", N: len(products)})
 	}
 	bound := claim.Threshold(id, "constancy") / 100 * mean
-	parts := []string{fmt.Sprintf("the service's demand is %s %% of the core", report.Said(demand, 1)), fmt.Sprintf("%d quotas below 0.9 times it, %d above 1.1 times", len(low), len(high))}
+	reasons := []string{
+		fmt.Sprintf("the service's demand is %s %% of the core", report.Said(demand, 1)),
+		fmt.Sprintf("%d quotas below %g times the demand, %d above %g times", len(low), below, len(high), above),
+	}
 	constant := claim.Needs(len(low) > 1)
 	for i, p := range products {
 		as := claim.Inside(p, mean-bound, mean+bound)
 		if constant = claim.Every(constant, as); as == claim.False {
-			parts = append(parts, fmt.Sprintf("at %s it is %s x 10^6 us", low[i].Label, report.Said(p, 1e-6)))
+			reasons = append(reasons, fmt.Sprintf("at %s the product is %s x 10^6 us", low[i].Label, report.Said(p, 1e-6)))
 		}
 	}
 	tailGone := claim.Needs(len(high) > 0)
@@ -155,18 +158,18 @@ func judgeQuota(r reading) (claim.Judgement, bool) {
 		ratio := r.Row(c, service.P99).Ratio
 		gone := claim.NotAbove(ratio, 1+claim.Threshold(id, "tail as without a quota")/100)
 		if tailGone = claim.Every(tailGone, gone); gone == claim.False {
-			parts = append(parts, fmt.Sprintf("at %s the p99 is %s times that without a quota", c.Label, report.Said(ratio, 1)))
+			reasons = append(reasons, fmt.Sprintf("at %s the p99 is %s times that without a quota", c.Label, report.Said(ratio, 1)))
 		}
 	}
-	j.Ours = fmt.Sprintf("%s: demand %s %% (%s us a request)", nameShort(g.name), report.Said(demand, 1), report.Said(each, 1))
+	j.Ours = fmt.Sprintf("%s: demand %s %% of a core (%s us per request)", nameShort(g.name), report.Said(demand, 1), report.Said(each, 1))
 	if len(products) > 0 {
-		j.Ours += fmt.Sprintf("; stalled times quota %.3g us on average over %d quotas below it", mean, len(products))
+		j.Ours += fmt.Sprintf("; stalled times quota is %.3g us on average, over %d quotas below the demand", mean, len(products))
 	}
 	j.Verdict = claim.Every(constant, tailGone).Verdict()
 	if j.Verdict == claim.Inconclusive && (len(low) < 2 || len(high) == 0) {
-		parts = append(parts, "too few to compare")
+		reasons = append(reasons, "too few quotas to compare")
 	}
-	j.Rests = strings.Join(parts, "; ")
+	j.Rests = strings.Join(reasons, "; ")
 	return j, true
 }
 
@@ -201,8 +204,8 @@ func (r reading) sharings(g group) []sharing {
 	return all
 }
 
-// judgeNeighbour is S4.3: harm where the core is lightly used, gain by clock
-// rate where it is busy.
+// judgeNeighbour is S4.3: a neighbour slows the service where the core is little
+// used. Where the core is busy, a higher clock rate makes both faster.
 func judgeNeighbour(r reading) (claim.Judgement, bool) {
 	const id = "S4.3"
 	j := claim.Judgement{Claim: id}
@@ -216,14 +219,14 @@ func judgeNeighbour(r reading) (claim.Judgement, bool) {
 		return j, false
 	}
 	small := claim.Threshold(id, "smallest effect") / 100
-	var told []string
+	var times []string
 	var loses, gains []side
 	known, clocked := true, true
 	for i, s := range all {
 		known = known && s.service.Known() && s.matrix.Known()
 		clocked = clocked && s.clocked
 		at := s.c.Factors[factorQuota]
-		told = append(told, fmt.Sprintf("%s: service %s times its time alone, multiplication %s", at, report.Said(s.service, 1), report.Said(s.matrix, 1)))
+		times = append(times, fmt.Sprintf("quota %s: service %s times as long as alone, multiplication %s times", at, report.Said(s.service, 1), report.Said(s.matrix, 1)))
 		for name, e := range map[string]stats.Estimate{"service": s.service, "multiplication": s.matrix} {
 			one := side{name: name + " at " + at, at: i, clock: s.rise}
 			if e.Interval.Low > 1+small {
@@ -237,10 +240,10 @@ func judgeNeighbour(r reading) (claim.Judgement, bool) {
 			j.Figures = append(j.Figures, claim.Measured(claim.Ours("clock with both against the service alone, "+at, s.rise, 1, "times"))...)
 		}
 	}
-	j.Ours = strings.Join(told, "; ")
-	sides := fmt.Sprintf("loses: %s; gains: %s", orNone(loses), orNone(gains))
-	// Where somebody gains, the clock has to be higher; somebody else loses at
-	// another quota.
+	j.Ours = strings.Join(times, "; ")
+	sides := fmt.Sprintf("slower: %s; faster: %s", orNone(loses), orNone(gains))
+	// Where a side is faster, the clock rate has to be higher. The other side has to
+	// be slower at another quota.
 	risen, apart, anyRise := false, false, false
 	for _, s := range all {
 		anyRise = anyRise || s.rise.Known() && s.rise.Interval.Low > 1+small
@@ -255,11 +258,11 @@ func judgeNeighbour(r reading) (claim.Judgement, bool) {
 	case !known:
 		j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("too few blocks for an interval: %d", all[0].service.N)
 	case !clocked:
-		j.Verdict, j.Rests = claim.Inconclusive, "this host does not tell its clock rate; "+sides
+		j.Verdict, j.Rests = claim.Inconclusive, "the clock rate of this host is unknown; "+sides
 	case risen && apart:
-		j.Verdict, j.Rests = claim.Confirmed, sides+"; the clock is higher where they gain"
+		j.Verdict, j.Rests = claim.Confirmed, sides+"; the clock rate is higher where a side is faster"
 	case len(gains) == 0 && anyRise:
-		j.Verdict, j.Rests = claim.Refuted, "the clock rises and neither side gains; "+sides
+		j.Verdict, j.Rests = claim.Refuted, "the clock rate rises, and neither side is faster; "+sides
 	default:
 		j.Verdict, j.Rests = claim.Inconclusive, sides
 	}
@@ -285,7 +288,7 @@ func orNone(all []side) string {
 	return strings.Join(names, ", ")
 }
 
-// nameShort is a group's service as it is told: "thrift[server=python]" of
+// nameShort is a group's service with its parameters: "thrift (server=python)" of
 // "thrift[quota,server=python]".
 func nameShort(name string) string {
 	head, rest, ok := strings.Cut(strings.TrimSuffix(name, "]"), "[")
@@ -296,5 +299,5 @@ func nameShort(name string) string {
 	if !ok {
 		return head
 	}
-	return head + " " + strings.ReplaceAll(params, ",", " ")
+	return head + " (" + strings.ReplaceAll(params, ",", ", ") + ")"
 }

@@ -114,7 +114,7 @@ func TestJudgeShares(t *testing.T) {
 		because, notYet string
 	}{
 		{name: "as S4 has it", more: 145, tailMore: 145, want: claim.Confirmed},
-		{name: "nothing", want: claim.Refuted, because: "costs nothing to be seen"},
+		{name: "nothing", want: claim.Refuted, because: "no cost of the container was found"},
 		{name: "more than a tenth", more: 400, tailMore: 400, want: claim.Refuted},
 		{name: "the tail loses more", more: 145, tailMore: 500, want: claim.Refuted},
 	} {
@@ -277,7 +277,7 @@ func TestPartsShowEveryQuota(t *testing.T) {
 			t.Errorf("S4's %s is not beside ours", published)
 		}
 	}
-	if a := Answer(m.run); !strings.Contains(a, "later at the median") || !strings.Contains(a, "uses 40") {
+	if a := Answer(m.run); !strings.Contains(a, "us later at the median") || !strings.Contains(a, "uses 40") {
 		t.Errorf("answer: %s", a)
 	}
 }
@@ -372,7 +372,7 @@ func TestDesignRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v", want, err)
 		} else if !asUsage(err, &usage) {
-			t.Errorf("%v is not told as the user's", err)
+			t.Errorf("%v is not an error of usage", err)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 type neighbour struct {
 	setting  platform.Setting
 	size     int
-	realTime bool // the service is in a real-time class meanwhile
+	realTime bool // the service runs in a real-time class
 
 	printed lines // of the trial under way
 }
@@ -86,8 +86,8 @@ func (n *neighbour) watching(also beginning) beginning {
 			if err := end(r); err != nil {
 				return err
 			}
-			// One that is under way began beside the load, and ends beside nothing
-			// else than the service at rest: it is not waited for unless it is the only one.
+			// The multiplication under way would end after the load. It is not waited for
+			// unless it is the only one.
 			if err := n.printed.await(ctx, before.count+1); err != nil {
 				return err
 			}
@@ -143,7 +143,7 @@ func (n *neighbour) record(b lab.Bench, before sums) error {
 	}
 	since := now.since(before)
 	if since.count == 0 {
-		return errors.New("the neighbour finished no multiplication: load for longer")
+		return errors.New("the neighbour finished no multiplication: set a longer --duration, or a smaller --matrix")
 	}
 	each := func(d time.Duration) float64 { return d.Seconds() * 1e6 / float64(since.count) }
 	b.Record(matrixTime, each(since.wall))
@@ -151,15 +151,15 @@ func (n *neighbour) record(b lab.Bench, before sums) error {
 	return nil
 }
 
-// realTime puts a service's threads into a real-time class, its group being
-// granted the time for it where the kernel asks for that.
+// realTime puts a service's threads into a real-time class. Its group is granted the
+// time where the kernel requires that.
 func realTime(service platform.Instance) (restore func() error, err error) {
 	pids, err := service.Processes()
 	if err != nil {
 		return nil, err
 	}
 	if len(pids) == 0 {
-		return nil, errors.New("the service has ended")
+		return nil, errors.New("the service has ended: it has no process")
 	}
 	group, err := platform.OwnGroup(pids[0])
 	if err != nil {
@@ -187,8 +187,8 @@ func realTime(service platform.Instance) (restore func() error, err error) {
 	return restore, nil
 }
 
-// realTimeShare is what a service in a real-time class may take of each period:
-// under the kernel's own bound of 95 % for all such classes together.
+// realTimeShare is the CPU time per period of a service in a real-time class. The
+// kernel allows 95 % for all such classes together.
 const realTimeShare = 9 * time.Millisecond
 
 // lines adds up what the neighbour prints, as it comes: a small matrix is
@@ -229,7 +229,7 @@ func (l *lines) Write(p []byte) (int, error) {
 		l.sums.cpu += t.CPU
 	}
 	if l.cut = append(l.cut[:0], l.cut[whole:]...); len(l.cut) > longestLine {
-		l.cut, l.err = nil, errors.New("it prints lines without an end")
+		l.cut, l.err = nil, errors.New("it prints a line without an end")
 	}
 	select {
 	case l.more <- struct{}{}:
@@ -255,13 +255,13 @@ func (l *lines) await(ctx context.Context, n int) error {
 		select {
 		case <-l.more:
 		case <-limit.C:
-			return fmt.Errorf("the neighbour has finished no further multiplication in %v", lineLimit)
+			return fmt.Errorf("the neighbour has finished no further multiplication in %v: set a smaller --matrix", lineLimit)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// lineLimit bounds one multiplication: at the least quota it takes some hundred
-// times its CPU time.
+// lineLimit bounds one multiplication: under the smallest quota it takes about a
+// hundred times its CPU time.
 const lineLimit = 2 * time.Minute

@@ -16,7 +16,7 @@ type reading struct{ overhead.Reading }
 
 func read(run record.Run) reading { return reading{overhead.Read(run)} }
 
-// together is the reading by n intervals that hold together.
+// together widens the intervals so that n of them hold together.
 func (r reading) together(n int) reading { return reading{r.Reading.Together(n)} }
 
 // compared is how many conditions are set against another.
@@ -58,7 +58,7 @@ func (r reading) groups(experiment string) []group {
 	return all
 }
 
-// measured tells whether a condition has a metric.
+// measured reports whether a condition has a metric.
 func (r reading) measured(c record.Condition, metric string) bool {
 	return len(r.Row(c, metric).Blocks) > 0
 }
@@ -94,7 +94,7 @@ func (g group) periods() []time.Duration {
 	return all
 }
 
-// has tells whether some condition has a quota in that period.
+// has reports whether some condition has a quota in that period.
 func (g group) has(period time.Duration) bool { return slices.Contains(g.periods(), period) }
 
 // at gives the conditions under a quota of one period, by quota.
@@ -130,8 +130,8 @@ func (g group) quotas() []time.Duration {
 	return all
 }
 
-// products are stalled requests of a million times the quota in microseconds:
-// the CPU time that a million requests take, where S4 is right.
+// products are stalled requests per million, times the quota in microseconds. By
+// S4 that is the CPU time that a million requests take.
 func (r reading) products(c record.Condition) stats.Estimate {
 	stalled := r.PerBlock(c, service.Stalled)
 	times := map[int]float64{}
