@@ -7,12 +7,12 @@ import (
 	"tare/stats"
 )
 
-// worthwhile is the least share of a small message's time by which a way is worth
-// being changed.
+// worthwhile is the ratio of a small message's latency above which changing the path
+// is worth it.
 const worthwhile = 1.02
 
-// Advice is what a run recommends, with what it rests on. Of the directions it
-// takes the first that a rule holds in.
+// Advice is what a run recommends, with its evidence. Each rule rests on the first
+// direction in which it holds.
 func Advice(run record.Run) []advise.Advice {
 	all := together(trips(overhead.Read(run)), 3) // the fixed part, its excess over the bytes', and a small message
 	var given []advise.Advice
@@ -28,7 +28,7 @@ func (t trip) evidence(says string, e stats.Estimate, unit string) advise.Eviden
 	return advise.Evidence{Run: t.Run.ID, Conditions: []string{t.base.ID, t.of.ID}, Says: says, Figure: e, Unit: unit}
 }
 
-// is tells whether a trip is of a path, over connections of a kind.
+// is reports whether a trip is of a path, over connections of a kind.
 func (t trip) is(path, connection string) bool {
 	return !t.null && t.path == path && t.connection == connection
 }
@@ -41,7 +41,7 @@ func (t trip) smallest() (level, bool) {
 	return t.levels[0], true
 }
 
-// batch is S4's: what is paid by the trip is paid less often by larger messages.
+// batch is S4's advice: larger messages pay the fixed cost less often.
 func batch(all []trip) (advise.Advice, bool) {
 	for _, t := range all {
 		line := t.fit(median)
@@ -50,18 +50,19 @@ func batch(all []trip) (advise.Advice, bool) {
 			continue
 		}
 		return advise.Advice{
-			Rule: "batch-messages", Source: "S4", Set: "gather small messages into larger ones", For: "services behind a published port that exchange many of them",
+			Rule: "batch-messages", Source: "S4", Set: "combine small messages into larger ones",
+			For: "services behind a published port that exchange many small messages",
 			Evidence: []advise.Evidence{
-				t.evidence("what a trip costs, whatever it carries ("+t.name()+")", line.Intercept, "us"),
-				t.evidence("what the bytes of "+sizeText(t.largest())+" cost besides", line.Combination(0, float64(t.largest())), "us"),
+				t.evidence("fixed cost of a request ("+t.name()+")", line.Intercept, "us"),
+				t.evidence("cost of the bytes of "+sizeText(t.largest()), line.Combination(0, float64(t.largest())), "us"),
 			},
 		}, true
 	}
 	return advise.Advice{}, false
 }
 
-// hostNetwork is for those whose messages are so small, and so soon answered, that
-// the way counts.
+// hostNetwork is for services whose messages are small and answered so fast that the
+// path matters.
 func hostNetwork(all []trip) (advise.Advice, bool) {
 	for _, t := range all {
 		small, ok := t.smallest()
@@ -70,9 +71,11 @@ func hostNetwork(all []trip) (advise.Advice, bool) {
 		}
 		if ratio := t.ratio(small, median); ratio.Known() && ratio.Interval.Low > worthwhile {
 			return advise.Advice{
-				Rule: "host-network", Source: "S4", Set: "give it the host's network (--network host)", For: "services whose answers are awaited by the microsecond",
-				Unless:   "its ports must not be the host's, or its network must be kept apart",
-				Evidence: []advise.Evidence{t.evidence("the median of "+sizeText(small.bytes)+" by a published port against the host's ("+t.name()+")", ratio, "times")},
+				Rule: "host-network", Source: "S4", Set: "use the host's network (--network host)", For: "services where microseconds of latency matter",
+				Unless: "its ports or its network must be isolated from the host's",
+				Evidence: []advise.Evidence{
+					t.evidence("median of "+sizeText(small.bytes)+" through a published port, against the host's network ("+t.name()+")", ratio, "times"),
+				},
 			}, true
 		}
 	}
@@ -88,17 +91,18 @@ func notLoopback(all []trip) (advise.Advice, bool) {
 		}
 		if ratio := t.ratio(small, median); ratio.Known() && ratio.Interval.Low > worthwhile {
 			return advise.Advice{
-				Rule: "not-by-the-proxy", Source: "S4", Set: "reach a published port at the bridge's address and not at 127.0.0.1, or turn the engine's userland proxy off (\"userland-proxy\": false)",
-				For:      "clients on the service's own host",
-				Evidence: []advise.Evidence{t.evidence("the median of "+sizeText(small.bytes)+" by the proxy against the host's loopback ("+t.name()+")", ratio, "times")},
+				Rule: "not-by-the-proxy", Source: "S4", For: "clients on the service's own host",
+				Set: "connect to a published port at the bridge's address instead of 127.0.0.1, or turn off the engine's userland proxy (\"userland-proxy\": false)",
+				Evidence: []advise.Evidence{
+					t.evidence("median of "+sizeText(small.bytes)+" through the proxy, against the host's loopback ("+t.name()+")", ratio, "times"),
+				},
 			}, true
 		}
 	}
 	return advise.Advice{}, false
 }
 
-// keepConnections sets connections made anew against one that is kept, by the same
-// way.
+// keepConnections compares new connections with kept ones, over the same path.
 func keepConnections(all []trip) (advise.Advice, bool) {
 	for _, kept := range all {
 		for _, anew := range all {
@@ -114,9 +118,12 @@ func keepConnections(all []trip) (advise.Advice, bool) {
 			if !ratio.Known() || !(ratio.Interval.Low > worthwhile) {
 				continue
 			}
-			e := anew.evidence("the median of "+sizeText(small.bytes)+" over a new connection each against one that is kept ("+kept.name()+")", ratio, "times")
+			e := anew.evidence("median of "+sizeText(small.bytes)+" over new connections, against a kept one ("+kept.name()+")", ratio, "times")
 			e.Conditions = []string{kept.of.ID, anew.of.ID}
-			return advise.Advice{Rule: "keep-connections", Source: "S4", Set: "keep connections open", For: "clients that ask more than once", Evidence: []advise.Evidence{e}}, true
+			return advise.Advice{
+				Rule: "keep-connections", Source: "S4", Set: "keep connections open", For: "clients that send more than one request",
+				Evidence: []advise.Evidence{e},
+			}, true
 		}
 	}
 	return advise.Advice{}, false

@@ -26,7 +26,7 @@ type Options struct {
 	Sizes       []int    // of messages, in bytes
 	Directions  []string // Receive, Send
 	Connections []string // Kept, New
-	// Paths are set against the host's own network, which is always measured.
+	// Paths are compared with the host's own network, which is always measured.
 	Paths    []string
 	Duration time.Duration // of each load
 	Count    int           // of requests in each load at most; 0: by Duration alone
@@ -58,8 +58,8 @@ const (
 	GreatestDuration = time.Hour
 )
 
-// Design makes the design. Errors of what was asked are *kit.Usage; a platform that
-// the host lacks is a *platform.Missing.
+// Design makes the design. Usage errors are *kit.Usage; a platform that the host
+// lacks is a *platform.Missing.
 func Design(o Options) (lab.Design, error) {
 	d := lab.Design{Study: service.Study, Seed: o.Seed, Plan: o.Plan}
 	loader, err := o.check()
@@ -71,7 +71,7 @@ func Design(o Options) (lab.Design, error) {
 		return d, &kit.Usage{Text: err.Error()}
 	}
 	if err := o.Host.Check(on); err != nil {
-		return d, fmt.Errorf("publishing ports takes an engine: %w", err)
+		return d, fmt.Errorf("publishing ports requires an engine: %w", err)
 	}
 	d.Plan.Notes = append(slices.Clone(d.Plan.Notes), o.notes()...)
 	for _, connection := range o.Connections {
@@ -97,17 +97,17 @@ func Design(o Options) (lab.Design, error) {
 func (o Options) check() (workload.Loader, error) {
 	switch {
 	case o.Service.Workload == nil:
-		return nil, kit.Usagef("no service: name one")
+		return nil, kit.Usagef("no service: name one, such as thrift")
 	case len(o.Sizes) == 0:
 		return nil, kit.Usagef("--size: want at least one")
 	case o.Duration < LeastDuration || o.Duration > GreatestDuration:
 		return nil, kit.Usagef("--duration %v: want %v to %v", o.Duration, LeastDuration, GreatestDuration)
 	case o.Count < 0:
-		return nil, kit.Usagef("--count %d: want 0, for as many as there is time for, or more", o.Count)
+		return nil, kit.Usagef("--count %d: want 0 (no limit) or more", o.Count)
 	}
 	loader, ok := o.Service.Workload.(workload.Loader)
 	if !ok {
-		return nil, kit.Usagef("%s is no service that tare can load apart from its start: `tare workloads` says which are", o.Service.Workload.Name())
+		return nil, kit.Usagef("tare cannot load %s after its start: choose a service that `tare workloads` lists", o.Service.Workload.Name())
 	}
 	for _, s := range o.Sizes {
 		if s < LeastSize || s > GreatestSize {
@@ -126,15 +126,15 @@ func (o Options) check() (workload.Loader, error) {
 				return nil, kit.Usagef("%s %s: want some of %s", of.flag, v, strings.Join(of.all, ", "))
 			}
 			if slices.Contains(of.given[:i], v) {
-				return nil, kit.Usagef("%s %s stands twice", of.flag, v)
+				return nil, kit.Usagef("%s %s is given twice: give it once", of.flag, v)
 			}
 		}
 	}
 	if seen := slices.Sorted(slices.Values(o.Sizes)); len(slices.Compact(seen)) != len(o.Sizes) {
-		return nil, kit.Usagef("--size: name each once")
+		return nil, kit.Usagef("--size: give each size once")
 	}
 	if o.Base.Network != "" {
-		return nil, kit.Usagef("--network %s: the network is what is compared; choose with --path", o.Base.Network)
+		return nil, kit.Usagef("--network %s: this study compares networks: choose them with --path", o.Base.Network)
 	}
 	if why := o.Base.Contradiction(o.Host.CPUs); why != "" {
 		return nil, kit.Usagef("%s", why)
@@ -148,7 +148,7 @@ func (o Options) separate() error {
 	if len(both) == 0 || len(o.Host.CPUs) < 2 {
 		return nil
 	}
-	return kit.Usagef("cpuset-cpus=%s: the load runs on CPU %s too, and would take the service's time: leave it one of its own (this host has %s)",
+	return kit.Usagef("cpuset-cpus=%s: the load runs on CPU %s too, and would take CPU time from the service: leave it a CPU of its own (this host has %s)",
 		o.Base.CPUSet, platform.FormatCPUList(both), platform.FormatCPUList(o.Host.CPUs))
 }
 
@@ -161,14 +161,14 @@ func (o Options) shared() []int {
 	return slices.DeleteFunc(set, func(c int) bool { return !slices.Contains(o.ClientCPUs, c) })
 }
 
-// notes say what is confounded.
+// notes state what is confounded.
 func (o Options) notes() []string {
-	notes := []string{"the client shares the host with the service: what the kernel does for it, the bridge's and the filter's work too, is done on the host's own CPUs, where S4 had a second machine"}
+	notes := []string{"the client shares the host with the service: the kernel's work for it, bridge and filter included, runs on the host's CPUs; S4 had a second machine"}
 	switch {
 	case len(o.Host.CPUs) < 2:
-		notes = append(notes, "one CPU: client and service take it from one another, and every way's cost holds what the switches between them cost")
+		notes = append(notes, "one CPU: client and service share it, and the cost of every path includes the switches between them")
 	case o.Base.CPUSet == "" || len(o.ClientCPUs) == 0:
-		notes = append(notes, "client and service were given no CPUs of their own: where the scheduler puts them is part of every figure")
+		notes = append(notes, "client and service have no CPUs of their own: where the scheduler puts them affects every figure")
 	}
 	return notes
 }
@@ -176,7 +176,7 @@ func (o Options) notes() []string {
 // group is what a group's conditions share.
 type group struct{ connection, direction, place string }
 
-// way is how a path is taken.
+// way is how a path is measured.
 type way struct {
 	path    string
 	place   string // of the client
@@ -187,7 +187,7 @@ type way struct {
 var ways = []way{
 	{Host, apart, platform.NetworkHost},
 	{NAT, apart, platform.NetworkNAT},
-	// Published too: what is not, the engine's filter keeps from other networks.
+	// Published too: the engine's filter blocks all other ports from other networks.
 	{Bridge, apart, platform.NetworkNAT},
 	{Host, here, platform.NetworkHost},
 	{Proxy, here, platform.NetworkProxy},
@@ -238,7 +238,8 @@ func (o Options) group(loader workload.Loader, on platform.Platform, of group) (
 				ID: g.Workload + "@" + w.path, Label: w.label(), Workload: g.Workload, Params: params,
 				Platform: engine, Setting: setting.Normal(), Baseline: w.path == Host, Metrics: service.LoadMetrics(loads),
 				Factors: map[string]string{
-					factorExperiment: Experiment, factorPath: w.path, factorDirection: of.direction, factorConnection: of.connection, factorClient: of.place,
+					factorExperiment: Experiment, factorPath: w.path, factorDirection: of.direction,
+					factorConnection: of.connection, factorClient: of.place,
 					factorSizes: formatSizes(o.Sizes), factorServer: params["server"], factorBy: params["client"],
 				},
 			},
@@ -250,7 +251,7 @@ func (o Options) group(loader workload.Loader, on platform.Platform, of group) (
 	return g, nil
 }
 
-// patience is how much longer than asked a load may take before it counts as hung.
+// patience is how much longer than planned a load may take before it counts as hung.
 const patience = 20 * time.Second
 
 func (w way) label() string {
@@ -269,16 +270,16 @@ func loadOf(size int) service.Load {
 // nameOf is a group's name: the service with what was set of it, and what the
 // group's conditions share.
 func nameOf(s workload.Subject, of group) string {
-	told := []string{Experiment, of.direction, of.connection, of.place}
+	parts := []string{Experiment, of.direction, of.connection, of.place}
 	for _, name := range slices.Sorted(maps.Keys(s.Params)) {
-		told = append(told, name+"="+s.Params[name])
+		parts = append(parts, name+"="+s.Params[name])
 	}
-	return s.Workload.Name() + "[" + strings.Join(told, ",") + "]"
+	return s.Workload.Name() + "[" + strings.Join(parts, ",") + "]"
 }
 
-// What a trial takes besides its loads, and a load besides its duration:
-// assumptions by which a pass is estimated, from Docker on two CPUs and a client in
-// Python.
+// Assumed times, by which a pass is estimated: what a trial takes besides its loads,
+// and a load besides its duration. They were measured with Docker on two CPUs and a
+// client in Python.
 const (
 	assumedTrial = 1200 * time.Millisecond
 	assumedLoad  = 120 * time.Millisecond

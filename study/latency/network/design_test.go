@@ -95,7 +95,7 @@ func TestDesignRefuses(t *testing.T) {
 		{func(o *Options) { o.Sizes = nil }, "--size"},
 		{func(o *Options) { o.Sizes = []int{0} }, "want 1 to 16777216"},
 		{func(o *Options) { o.Sizes = []int{GreatestSize + 1} }, "want 1 to 16777216"},
-		{func(o *Options) { o.Sizes = []int{5, 5} }, "each once"},
+		{func(o *Options) { o.Sizes = []int{5, 5} }, "each size once"},
 		{func(o *Options) { o.Sizes = []int{13} }, "size=13"},
 		{func(o *Options) { o.Paths = nil }, "--path"},
 		{func(o *Options) { o.Paths = []string{"wire"} }, "nat, bridge, proxy, container"},

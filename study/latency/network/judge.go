@@ -15,9 +15,9 @@ import (
 // judged is the claim that this study decides.
 const judged = "S4.4"
 
-// Judge reaches a verdict on S4.4 from a run that has a published port against the
-// host's, over connections that are kept. The rule and its thresholds are the
-// claim's own (package claim).
+// Judge reaches a verdict on S4.4 from a run that compares a published port with the
+// host's network, over kept connections. The rule and its thresholds are the claim's
+// own (package claim).
 func Judge(run record.Run) []claim.Judgement {
 	of := slices.DeleteFunc(trips(overhead.Read(run)), func(t trip) bool { return t.path != NAT || t.place != apart || t.connection != Kept })
 	of = together(of, 3) // the fixed part, its excess over the bytes', and a small message
@@ -30,16 +30,16 @@ func Judge(run record.Run) []claim.Judgement {
 // s4 is what S4's service and client were written in.
 const s4 = "python"
 
-// fixed judges that what a bridge costs is one length a trip.
+// fixed judges whether a bridge adds a fixed time to each request.
 func fixed(of []trip) claim.Judgement {
 	j := claim.Judgement{Claim: judged}
 	most, far := claim.Threshold(judged, "ratio at 1 KB"), claim.Threshold(judged, "largest message")*kilobyte
-	var told, rests, apartFrom []string
+	var costs, rests, departures []string
 	verdicts := map[claim.Verdict]int{}
 	for _, t := range of {
 		small, ok := t.at(kilobyte)
 		if !ok || float64(t.largest()) < far {
-			rests = append(rests, fmt.Sprintf("service %ss: judged by messages of %s to %s, which this run has not both of", t.direction, sizeText(kilobyte), sizeText(int(far))))
+			rests = append(rests, fmt.Sprintf("service %ss: the run lacks messages of %s or of %s", t.direction, sizeText(kilobyte), sizeText(int(far))))
 			verdicts[claim.Inconclusive]++
 			continue
 		}
@@ -50,7 +50,7 @@ func fixed(of []trip) claim.Judgement {
 			claim.Ours("part of the bytes at 100 KB, service "+t.direction+"s", line.Combination(0, far), 1, "us"),
 			claim.Ours("ratio at 1 KB, service "+t.direction+"s", ratio, 1, "times"),
 			claim.Ours("fixed part of the mean, service "+t.direction+"s", t.fit(mean).Intercept, 1, "us"))...)
-		told = append(told, fmt.Sprintf("service %ss: %s us a trip and %s us for the bytes of %s, %s times the host's at %s", t.direction,
+		costs = append(costs, fmt.Sprintf("service %ss: %s us per request and %s us for the bytes of %s; %s times the host's latency at %s", t.direction,
 			report.Said(line.Intercept, 1), report.Said(line.Combination(0, far), 1), sizeText(int(far)), report.Said(ratio, 1), sizeText(kilobyte)))
 		v, why := verdict(line, excess, ratio, most)
 		verdicts[v]++
@@ -58,15 +58,15 @@ func fixed(of []trip) claim.Judgement {
 			rests = append(rests, "service "+t.direction+"s: "+why)
 		}
 		if line.Bent < doubtful {
-			rests = append(rests, fmt.Sprintf("service %ss: the differences do not lie on a line (p %.2g), so that its fixed part is not quite what a small message costs", t.direction, line.Bent))
+			rests = append(rests, fmt.Sprintf("service %ss: the cost is not linear in size (p %.2g), so the fixed part is not quite the cost of a small message", t.direction, line.Bent))
 		}
 		for _, p := range []struct{ what, is string }{{"service", t.server}, {"client", t.by}} {
-			if text := fmt.Sprintf("a %s in %s, where S4's was in Python", p.what, p.is); p.is != s4 && p.is != "" && !slices.Contains(apartFrom, text) {
-				apartFrom = append(apartFrom, text)
+			if text := fmt.Sprintf("the %s is in %s, S4's was in Python", p.what, p.is); p.is != s4 && p.is != "" && !slices.Contains(departures, text) {
+				departures = append(departures, text)
 			}
 		}
 	}
-	j.Ours = strings.Join(told, "; ")
+	j.Ours = strings.Join(costs, "; ")
 	switch {
 	case verdicts[claim.Refuted] > 0:
 		j.Verdict = claim.Refuted
@@ -78,36 +78,36 @@ func fixed(of []trip) claim.Judgement {
 		j.Verdict = claim.Confirmed
 	}
 	if len(of) < len(Directions) {
-		apartFrom = append(apartFrom, "one direction of two")
+		departures = append(departures, "only one direction was measured")
 	}
-	if len(apartFrom) > 0 && j.Verdict == claim.Confirmed {
+	if len(departures) > 0 && j.Verdict == claim.Confirmed {
 		j.Verdict = claim.Qualified
 	}
 	blocks := of[0].fit(median).Intercept.N
-	rests = append(rests, apartFrom...)
-	j.Rests = strings.Join(append([]string{fmt.Sprintf("medians of %d sizes in %d blocks, client and service on one host", len(of[0].levels), blocks)}, rests...), "; ")
+	rests = append(rests, departures...)
+	j.Rests = strings.Join(append([]string{fmt.Sprintf("medians of %d sizes over %d blocks; client and service on one host", len(of[0].levels), blocks)}, rests...), "; ")
 	return j
 }
 
-// doubtful is the probability below which a run says that a line is not straight.
+// doubtful is the probability below which a cost counts as not linear.
 const doubtful = 0.01
 
-// verdict is that of one direction. excess is by how much the fixed part is more
-// than that of the bytes of the largest message.
+// verdict is that of one direction. excess is the fixed part less the bytes' part
+// of the largest message.
 func verdict(line stats.Lines, excess, ratio stats.Estimate, most float64) (v claim.Verdict, why string) {
 	switch {
 	case !excess.Known() || !ratio.Known():
 		return claim.Inconclusive, fmt.Sprintf("too few blocks for an interval: %d", excess.N)
 	case excess.Interval.High < 0:
-		return claim.Refuted, "the bytes of the largest message cost more than the trip"
+		return claim.Refuted, "the bytes of the largest message cost more than the fixed part"
 	case !(line.Intercept.Interval.Low > 0):
-		return claim.Inconclusive, "the fixed part cannot be told from nothing"
+		return claim.Inconclusive, "the fixed part is not significant"
 	case !(excess.Interval.Low > 0):
-		return claim.Inconclusive, "the fixed part cannot be told from that of the bytes"
+		return claim.Inconclusive, "the fixed part does not differ significantly from the bytes' part"
 	case ratio.Interval.High < most:
 		return claim.Confirmed, ""
 	case ratio.Interval.Low > most:
-		return claim.Qualified, fmt.Sprintf("fixed, but more than %.2g times the host's for a small message, as it is for a faster service", most)
+		return claim.Qualified, fmt.Sprintf("fixed, but a small message takes more than %.2g times the host's latency, as expected of a faster service", most)
 	}
-	return claim.Inconclusive, "the ratio of a small message cannot be told from the published one's bound"
+	return claim.Inconclusive, "the ratio of a small message does not differ significantly from the published bound"
 }

@@ -115,7 +115,7 @@ func TestJudge(t *testing.T) {
 		}
 	}
 	one := makeRun(6).group(t, Receive, NAT, cost{15, 0})
-	if got := verdictOf(t, one.run); got.Verdict != claim.Qualified || !strings.Contains(got.Rests, "one direction") {
+	if got := verdictOf(t, one.run); got.Verdict != claim.Qualified || !strings.Contains(got.Rests, "only one direction") {
 		t.Errorf("one direction alone: %+v", got)
 	}
 	mixed := makeRun(6).group(t, Receive, NAT, cost{15, 0}).group(t, Send, NAT, cost{5, 0.5})
@@ -148,7 +148,7 @@ func TestFit(t *testing.T) {
 	within("interval of the fixed part", 0, line.Intercept.Interval.High-line.Intercept.Interval.Low, 4)
 	null := all[0].fit(median)
 	within("the host against itself", null.Intercept.Interval.Low-1, 0, null.Intercept.Interval.High+1)
-	if word := kind(null, 1e5); word == "fixed" || word == "mostly fixed" || word == "mostly its bytes" {
+	if word := kind(null, 1e5); word == "fixed" || word == "mostly fixed" || word == "mostly per byte" {
 		t.Errorf("the host against itself is %s", word)
 	}
 	if word := kind(line, 1e5); word != "mostly fixed" {
@@ -196,7 +196,7 @@ func TestParts(t *testing.T) {
 		t.Errorf("%d tables and %d charts, want one table a way and the fits; a chart a place, and two of all latencies", tables, charts)
 	}
 	answer := Answer(m.run)
-	for _, want := range []string{"nat, service receives 1", "proxy, service receives ", "The bytes of 100 KB add at most ", " us (nat, service sends)"} {
+	for _, want := range []string{"nat adds 1", " us when the service receives and ", "proxy adds ", "The bytes of 100 KB add at most ", " us more (nat, service sends)"} {
 		if !strings.Contains(answer, want) {
 			t.Errorf("%q is not in: %s", want, answer)
 		}

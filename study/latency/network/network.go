@@ -1,30 +1,28 @@
-// Package network asks what the way to a container costs a service's latency:
-// S4's experiment on network isolation (The Impact of Docker Containers on
-// Service Latency, section 3.5), and the ways that S4 left out.
+// Package network measures what the network path to a container adds to a service's
+// latency. It repeats S4's experiment on network isolation (The Impact of Docker
+// Containers on Service Latency, section 3.5), and adds paths that S4 left out.
 //
-// A service receives or sends messages of several sizes. Its client stands in
-// one of two places, each with a baseline of its own in which the service's
-// container has the host's network:
+// A service receives or sends messages of several sizes. Its client runs in one of
+// two places. Each has its own baseline, in which the service's container has the
+// host's network:
 //
-//	apart   a network namespace behind a pair of devices, as another machine
-//	        would be but for the wire: host against nat (a published port) and
-//	        bridge (the container's own address)
+//	apart   a network namespace behind a veth pair, like another machine without
+//	        the wire: host against nat (a published port) and bridge (the
+//	        container's own address)
 //	here    on the host itself: host over loopback against proxy (a published port
-//	        through the engine's userland proxy, which loopback alone leads to)
-//	        and container (a client in a second container on the same bridge)
+//	        through the engine's userland proxy, which is reached over loopback
+//	        only) and container (a client in a second container on the same bridge)
 //
-// Every message size of a trial is asked for from one launch, in an order that a
-// block's seed draws, and set against the baseline's of the same size in the same
-// block. To the differences a line is fitted in each block, a fixed part and a
-// part for each byte: whether the cost is one of a trip or one of its bytes is
-// then a matter of intervals.
+// One launch answers all message sizes of a trial, in an order drawn from the
+// block's seed. Each size is compared with the baseline's in the same block. A line
+// is fitted to the differences in each block: a fixed part, and a part per byte.
 //
-// A kilobyte is 1000 bytes, as for a wire; S4 names SPECweb2009 for its sizes
-// and does not say. S4's client was on a second machine; here it shares the
-// host, whose kernel does the client's half of the work on the same CPUs.
+// A kilobyte is 1000 bytes, as for a wire. S4 refers to SPECweb2009 for its sizes
+// and does not define it. S4's client was on a second machine. Here it shares the
+// host, and the kernel does the client's half of the work on the same CPUs.
 package network
 
-// The ways to a service.
+// The paths to a service.
 const (
 	Host      = "host"      // the host's own network: the baseline
 	NAT       = "nat"       // a published port, by the host's address translation
@@ -33,8 +31,7 @@ const (
 	Container = "container" // from another container on the same bridge
 )
 
-// Paths lists those that are set against the baseline, in the order in which people
-// see them.
+// Paths lists those that are compared with the baseline, in the order of the page.
 var Paths = []string{NAT, Bridge, Proxy, Container}
 
 // Directions, by what the service does.
@@ -49,19 +46,19 @@ var Directions = []string{Receive, Send}
 // Connections.
 const (
 	Kept = "kept" // one for all requests
-	New  = "new"  // one for each request, whose making is part of its latency
+	New  = "new"  // one for each request; its set-up is part of the latency
 )
 
 // Connections lists them.
 var Connections = []string{Kept, New}
 
-// The places that a client stands in.
+// The places of a client.
 const (
 	apart = "apart"
 	here  = "here"
 )
 
-// Experiment is what the conditions of this study have for the factor of that name.
+// Experiment is the value of the factor of that name in this study.
 const Experiment = "network"
 
 // Factors of this study's conditions.
@@ -76,7 +73,7 @@ const (
 	factorBy         = "by" // the client's language
 )
 
-// Covariates: what the devices carried in a trial, of which the way is known.
+// Covariates: what the devices carried in a trial, as evidence of the path.
 const (
 	clientCarried  = "client_link_bytes"
 	serviceCarried = "service_link_bytes"

@@ -13,8 +13,8 @@ import (
 	"tare/study/latency/service"
 )
 
-// Answer is the sentence that the reader came for: what a trip costs by each way,
-// over connections that are kept where they were measured, and what bytes add.
+// Answer is the headline: what each path adds to a request by the median, over kept
+// connections where they were measured, and what the bytes add.
 func Answer(run record.Run) string {
 	var known []trip
 	kept := false
@@ -24,7 +24,8 @@ func Answer(run record.Run) string {
 			kept = kept || t.connection == Kept
 		}
 	}
-	var told []string
+	var paths []string
+	costs := map[string][]string{} // by path
 	var most trip
 	var bytes stats.Estimate
 	for _, t := range known {
@@ -32,67 +33,89 @@ func Answer(run record.Run) string {
 			continue
 		}
 		line := t.fit(median)
-		cost := report.Said(line.Intercept, 1) + " us"
-		if !line.Intercept.ToldFrom(0) {
-			cost = "nothing that could be told (" + cost + ")"
+		subject := "it"
+		if costs[t.path] == nil {
+			paths = append(paths, t.path)
+			subject = "the service"
 		}
-		told = append(told, t.name()+" "+cost)
+		costs[t.path] = append(costs[t.path], added(line.Intercept)+" when "+subject+" "+t.direction+"s")
 		if e := line.Combination(0, float64(t.largest())); e.ToldFrom(0) && e.Value > bytes.Value {
 			bytes, most = e, t
 		}
 	}
-	if len(told) == 0 {
-		return "Against the host's own network no way's cost can be told yet: it takes two sizes and three blocks."
+	if len(paths) == 0 {
+		return "No path can be compared with the host's network yet: that requires two sizes and three blocks."
 	}
-	text := "Against the host's own network a trip costs, by the median: " + strings.Join(told, "; ") + ". "
+	var clauses []string
+	for _, path := range paths {
+		clauses = append(clauses, path+" adds "+strings.Join(costs[path], " and "))
+	}
+	text := "Compared with the host's network, "
+	if !kept {
+		text = "With one connection per request, compared with the host's network, "
+	}
+	text += strings.Join(clauses, "; ") + ". "
 	if bytes.Value > 0 {
-		return text + fmt.Sprintf("The bytes of %s add at most %s us (%s).", sizeText(most.largest()), report.Said(bytes, 1), most.name())
+		return text + fmt.Sprintf("The bytes of %s add at most %s us more (%s).", sizeText(most.largest()), report.Said(bytes, 1), most.name())
 	}
-	return text + "What bytes add cannot be told from nothing."
+	return text + "No cost of the bytes was found."
 }
 
-// Parts are the run's tables and charts.
+// added writes what a path adds to a request, in microseconds.
+func added(e stats.Estimate) string {
+	if !e.ToldFrom(0) {
+		return "no significant time (" + report.Estimated(e, 1).Detail + " us)"
+	}
+	return report.Said(e, 1) + " us"
+}
+
+// Parts are the run's charts and tables.
 func Parts(run record.Run) []report.Part {
 	all := trips(overhead.Read(run))
 	if len(all) == 0 {
 		return nil
 	}
 	var parts []report.Part
-	for _, t := range all {
-		if !t.null {
-			parts = append(parts, t.table())
-		}
-	}
-	parts = append(parts, fits(all))
 	for _, place := range []string{apart, here} {
 		for _, connection := range Connections {
 			if c, ok := chart(all, place, connection); ok {
 				parts = append(parts, c)
 			}
+		}
+	}
+	parts = append(parts, fits(all))
+	for _, t := range all {
+		if !t.null {
+			parts = append(parts, t.table())
+		}
+	}
+	for _, place := range []string{apart, here} {
+		for _, connection := range Connections {
 			parts = append(parts, tails(all, place, connection)...)
 		}
 	}
-	return append(parts, report.Prose{Title: "What was crossed", Text: crossed(all)})
+	return append(parts, report.Prose{Title: "Network paths", Text: crossed(all)})
 }
 
 // table is a trip by size.
 func (t trip) table() report.Table {
 	table := report.Table{
-		Title: t.name(),
-		Note:  "In microseconds. Differences and ratios are paired by block, of the size's own baseline; intervals by Student's t over blocks.",
-		Columns: []report.Column{{Head: "message"}, {Head: "host, median", Number: true}, {Head: t.path + ", median", Number: true},
-			{Head: "difference", Number: true}, {Head: "ratio", Number: true},
-			{Head: "means differ", Number: true, Optional: true}, {Head: "p99s differ", Number: true, Optional: true}},
+		Title:  "Latency by message size: " + t.name(),
+		Note:   "Faint or in parentheses: the difference is not significant.",
+		Method: "Differences and ratios are paired by block, against the host's network at the same size. Intervals: Student's t over blocks.",
+		Columns: []report.Column{
+			{Head: "message"}, {Head: "host median, us", Number: true}, {Head: t.path + " median, us", Number: true},
+			{Head: "difference, us", Number: true}, {Head: "ratio", Number: true},
+			{Head: "difference of means, us", Number: true, Optional: true}, {Head: "difference of p99s, us", Number: true, Optional: true},
+		},
 	}
 	for _, l := range t.levels {
-		difference := report.Estimated(t.difference(l, median), 1)
-		if !t.difference(l, median).ToldFrom(0) {
-			difference.Tone = report.Faint // not to be told from nothing
-		}
-		table.Rows = append(table.Rows, []report.Cell{{Text: sizeText(l.bytes)},
+		table.Rows = append(table.Rows, []report.Cell{
+			{Text: sizeText(l.bytes)},
 			report.Estimated(t.Mean(l.base[median.name]), 1), report.Estimated(t.Mean(l.with[median.name]), 1),
-			difference, report.Estimated(t.ratio(l, median), 1),
-			report.Estimated(t.difference(l, mean), 1), report.Estimated(t.difference(l, p99), 1)})
+			report.ToldFrom(0, t.difference(l, median)), report.Estimated(t.ratio(l, median), 1),
+			report.Estimated(t.difference(l, mean), 1), report.Estimated(t.difference(l, p99), 1),
+		})
 	}
 	return table
 }
@@ -100,54 +123,58 @@ func (t trip) table() report.Table {
 // fits are the lines of all trips, of the median and of the mean.
 func fits(all []trip) report.Table {
 	table := report.Table{
-		Title: "A fixed part and a part a byte",
-		Note: "Lines fitted to the differences in each block, and estimated over blocks. The bytes' part is that of the run's largest message. " +
-			"Straight: how probable deviations from the line as large are by noise alone; below 0.01 it is no line. " +
-			"The host's second execution against its first is there to be nothing.",
-		Columns: []report.Column{{Head: "way"}, {Head: "of"}, {Head: "fixed, us", Number: true}, {Head: "us a KB", Number: true, Optional: true},
-			{Head: "its bytes, us", Number: true}, {Head: "straight, p", Number: true, Optional: true}, {Head: "so it is"}},
+		Title: "Added latency per request: fixed part and part per byte",
+		Note:  "Against itself: the host's network measured twice (A/A), where no difference is expected.",
+		Method: "In each block a line is fitted to the differences by size; estimates are over blocks. The bytes' part is that of the largest message. " +
+			"Linearity: the probability of deviations from the line as large as these by noise alone; below 0.01 the cost is not linear.",
+		Columns: []report.Column{
+			{Head: "path"}, {Head: "statistic"}, {Head: "fixed, us", Number: true}, {Head: "per KB, us", Number: true, Optional: true},
+			{Head: "all bytes, us", Number: true}, {Head: "linearity, p", Number: true, Optional: true}, {Head: "kind of cost"},
+		},
 	}
-	decides := together(slices.Clone(all), 2*3) // of median and mean the fixed part, the bytes', and which is more
+	decides := together(slices.Clone(all), 2*3) // for median and mean: the fixed part, the bytes', and which is larger
 	for i, t := range all {
 		for _, s := range []statistic{median, mean} {
 			line := t.fit(s)
-			straight := report.Absent()
+			linearity := report.Absent()
 			if !math.IsNaN(line.Bent) {
-				straight = report.Cell{Text: fmt.Sprintf("%.2g", line.Bent)}
+				linearity = report.Cell{Text: fmt.Sprintf("%.2g", line.Bent)}
 			}
 			name := report.Cell{Text: t.name()}
-			word := report.Cell{Text: kind(decides[i].fit(s), float64(t.largest()))}
+			cost := report.Cell{Text: kind(decides[i].fit(s), float64(t.largest()))}
 			if t.null {
-				name.Tone, word.Tone = report.Faint, report.Faint
+				name.Tone, cost.Tone = report.Faint, report.Faint
 			}
-			table.Rows = append(table.Rows, []report.Cell{name, {Text: s.name}, report.Estimated(line.Intercept, 1), report.Estimated(line.Slope, kilobyte),
-				report.Estimated(line.Combination(0, float64(t.largest())), 1), straight, word})
+			table.Rows = append(table.Rows, []report.Cell{
+				name, {Text: s.name}, report.Estimated(line.Intercept, 1), report.Estimated(line.Slope, kilobyte),
+				report.Estimated(line.Combination(0, float64(t.largest())), 1), linearity, cost,
+			})
 		}
 	}
 	return table
 }
 
-// kind says in a word what a line's parts, with their intervals, amount to.
+// kind names a line by its parts and their intervals.
 func kind(line stats.Lines, far float64) string {
 	bytes, excess := line.Combination(0, far), line.Combination(1, -far)
 	if !line.Intercept.Known() || !bytes.Known() {
-		return "not known"
+		return "–"
 	}
 	switch {
 	case !line.Intercept.ToldFrom(0) && !bytes.ToldFrom(0):
-		return "nothing to be told"
+		return "no difference found"
 	case line.Intercept.Interval.High < 0 || bytes.Interval.High < 0:
-		return "faster in part"
+		return "partly faster"
 	case excess.Interval.Low > 0 && !bytes.ToldFrom(0):
 		return "fixed"
 	case excess.Interval.Low > 0:
 		return "mostly fixed"
 	case excess.Interval.High < 0:
-		return "mostly its bytes"
+		return "mostly per byte"
 	case !bytes.ToldFrom(0):
-		return "fixed; bytes unsure"
+		return "fixed; bytes undecided"
 	case !line.Intercept.ToldFrom(0):
-		return "bytes; fixed unsure"
+		return "per byte; fixed undecided"
 	}
 	return "both"
 }
@@ -155,22 +182,22 @@ func kind(line stats.Lines, far float64) string {
 // chart shows the differences of one place against size, and the fitted lines.
 func chart(all []trip, place, connection string) (report.Chart, bool) {
 	c := report.Chart{
-		Title: "What the way costs by the size of a message",
-		Note:  "Differences of the medians with their intervals, and the fitted lines, dashed.",
-		X:     report.Axis{Label: "message", Unit: "KB"}, Y: report.Axis{Label: "difference from the host's network", Unit: "us"},
+		Title: "Added latency by message size",
+		Note:  "Difference of the medians from the host's network. A level line is a cost per request, a rising one a cost per byte. Dashed: fitted.",
+		X:     report.Axis{Label: "message", Unit: "KB"}, Y: report.Axis{Label: "added latency", Unit: "us"},
 	}
 	if place == here {
-		c.Title += ", on the host itself"
+		c.Title += ", client on the host"
 	}
 	if connection == New {
-		c.Title += ", a connection for each request"
+		c.Title += ", one connection per request"
 	}
 	for _, t := range all {
 		if t.null || t.place != place || t.connection != connection || len(t.levels) < 2 {
 			continue
 		}
 		measured := report.Series{Name: t.path + ", service " + t.direction + "s", Group: t.path + t.direction}
-		fitted := report.Series{Name: "its line", Group: measured.Group, Dashed: true}
+		fitted := report.Series{Name: "fitted", Group: measured.Group, Dashed: true}
 		line := t.fit(median)
 		for _, l := range t.levels {
 			e := t.difference(l, median)
@@ -196,26 +223,26 @@ func chart(all []trip, place, connection string) (report.Chart, bool) {
 	return c, len(c.Series) > 0
 }
 
-// trodden are the ways in words.
-var trodden = map[string]map[string]string{
+// routes describe the paths.
+var routes = map[string]map[string]string{
 	apart: {
-		Host:   "host: from a namespace of the client's own over a pair of devices and tare's bridge to the host's stack, where the service listens.",
-		NAT:    "nat: the same, and then on: the host rewrites the destination of the published port (DNAT), forwards through its filter to the engine's bridge, and over the container's pair of devices.",
-		Bridge: "bridge: the same as nat without the rewriting: the client asks for the container's own address. The port is published nevertheless, for the engine's filter forwards no other.",
+		Host:   "host: from the client's network namespace over a veth pair and tare's bridge to the host's network, where the service listens.",
+		NAT:    "nat: as host, and on to the container. The host rewrites the destination of the published port (DNAT), and forwards through its filter, the engine's bridge and the container's veth pair.",
+		Bridge: "bridge: as nat, without the rewriting: the client connects to the container's own address. The port is published too, because the engine's filter forwards no other.",
 	},
 	here: {
-		Host:      "host over loopback: client and service in the host's network; no device is crossed.",
-		Proxy:     "proxy: over loopback to the engine's userland proxy, a program that copies each byte, and from there over the engine's bridge and the container's pair of devices.",
-		Container: "container: from a second container's network, over its pair of devices, the engine's bridge, and the service's pair of devices.",
+		Host:      "host over loopback: client and service are in the host's network; no device is crossed.",
+		Proxy:     "proxy: over loopback to the engine's userland proxy, a program that copies each byte. From there over the engine's bridge and the container's veth pair.",
+		Container: "container: from a second container, over its veth pair, the engine's bridge and the service's veth pair.",
 	},
 }
 
-// crossed says what lies on the ways that were taken, and what the devices say of it.
+// crossed describes the paths of a run, with what their devices counted.
 func crossed(all []trip) string {
 	var paragraphs []string
 	seen := map[string]bool{}
 	for _, t := range all {
-		text := trodden[t.place][t.path]
+		text := routes[t.place][t.path]
 		if text == "" || seen[text] {
 			continue
 		}
@@ -225,7 +252,7 @@ func crossed(all []trip) string {
 	return strings.Join(paragraphs, "\n\n")
 }
 
-// carried is what the devices counted of the trip's trials, all together.
+// carried is what the devices counted in all trials of the trip.
 func (t trip) carried() string {
 	var client, service float64
 	for _, c := range t.Run.Conditions {
@@ -250,7 +277,7 @@ func (t trip) carried() string {
 }
 
 // tails are the distributions of the smallest and of the largest messages, of
-// one place: each way's, and dashed the host's.
+// one place: those of each path, and dashed the host's.
 func tails(all []trip, place, connection string) []report.Part {
 	var parts []report.Part
 	curves := map[int][]report.Tail{}
@@ -273,7 +300,7 @@ func tails(all []trip, place, connection string) []report.Part {
 				h, err := t.Merged(of.condition, name)
 				twice := slices.ContainsFunc(curves[bytes], func(c report.Tail) bool { return c.Name == curve.Name })
 				if err != nil || h == nil || twice {
-					continue // the report of the run tells of what cannot be read
+					continue // the report of the run lists what cannot be read
 				}
 				curve.H = h
 				curves[bytes] = append(curves[bytes], curve)
@@ -285,14 +312,14 @@ func tails(all []trip, place, connection string) []report.Part {
 	}
 	slices.Sort(sizes)
 	for _, bytes := range sizes {
-		title := "All latencies of messages of " + sizeText(bytes)
+		title := "Distribution of latency, messages of " + sizeText(bytes)
 		if place == here {
-			title += ", on the host itself"
+			title += ", client on the host"
 		}
 		if connection == New {
-			title += ", a connection for each"
+			title += ", one connection per request"
 		}
-		parts = append(parts, report.Tails(title, "Histograms of all blocks, merged; the host's own is dashed.", curves[bytes]))
+		parts = append(parts, report.Tails(title, "Each step to the right is ten times rarer. Dashed: the host's network.", curves[bytes]))
 	}
 	return parts
 }

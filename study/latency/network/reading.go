@@ -24,9 +24,8 @@ var (
 	p99    = statistic{"p99", func(h *hdrhistogram.Histogram) float64 { return quantile(h, 0.99) }}
 )
 
-// quantile is a histogram's, as that of grouped data: within the step that it
-// falls in, by the share of the step's count. A way's cost may be a few
-// microseconds, and a step is one.
+// quantile is a histogram's, interpolated within its step as for grouped data. A
+// path may cost a few microseconds, and a step is one.
 func quantile(h *hdrhistogram.Histogram, q float64) float64 {
 	wanted := q * float64(h.TotalCount())
 	var below float64
@@ -60,7 +59,7 @@ func (l level) difference(s statistic) blocks {
 	return d
 }
 
-// trip is a path set against its baseline, in one direction.
+// trip is a path compared with its baseline, in one direction.
 type trip struct {
 	overhead.Reading
 	of, base                           record.Condition
@@ -84,8 +83,10 @@ func trips(r overhead.Reading) (all []trip) {
 			continue
 		}
 		t := trip{
-			Reading: r, of: c, base: base, direction: c.Factors[factorDirection], connection: c.Factors[factorConnection], place: c.Factors[factorClient], path: c.Factors[factorPath],
-			server: c.Factors[factorServer], by: c.Factors[factorBy], null: c.Baseline,
+			Reading: r, of: c, base: base, null: c.Baseline,
+			direction: c.Factors[factorDirection], connection: c.Factors[factorConnection],
+			place: c.Factors[factorClient], path: c.Factors[factorPath],
+			server: c.Factors[factorServer], by: c.Factors[factorBy],
 		}
 		first, second := both, both
 		if c.Baseline {
@@ -102,8 +103,8 @@ func trips(r overhead.Reading) (all []trip) {
 	return all
 }
 
-// together are trips of which n intervals hold together; the ways of the run are
-// compared with their baselines' in as many as each is read by.
+// together widens the trips' intervals so that they hold together. Each trip is read
+// by so many intervals.
 func together(all []trip, each int) []trip {
 	for i := range all {
 		all[i].Reading = all[i].Together(each * len(all))
@@ -125,7 +126,7 @@ func latencies(r overhead.Reading, c record.Condition, replicate int) map[string
 		for name, text := range t.Histograms {
 			h, err := text.Decode()
 			if err != nil || h.TotalCount() == 0 {
-				continue // the report of the run tells of it
+				continue // the report of the run lists it
 			}
 			if merged[name] == nil {
 				merged[name] = map[int]*hdrhistogram.Histogram{}
@@ -216,14 +217,14 @@ func (t trip) fit(s statistic) stats.Lines {
 func (t trip) name() string {
 	name := t.path
 	if t.null {
-		name = "host again"
+		name = "host against itself"
 		if t.place == here {
-			name = "loopback again"
+			name = "loopback against itself"
 		}
 	}
 	name += ", service " + t.direction + "s"
 	if t.connection == New {
-		name += ", a new connection each"
+		name += ", one connection per request"
 	}
 	return name
 }

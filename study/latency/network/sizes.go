@@ -16,7 +16,7 @@ func Sizes() []int {
 	return []int{1 * kilobyte, 10 * kilobyte, 30 * kilobyte, 50 * kilobyte, 70 * kilobyte, 100 * kilobyte}
 }
 
-// units of a size, as people write it; none is the kilobyte, as S4 counts.
+// units of a size; without a unit it is in kilobytes, as in S4.
 var units = []struct {
 	suffix string
 	bytes  float64
@@ -36,7 +36,7 @@ func ParseSize(text string) (int, error) {
 		}
 		return int(bytes), nil
 	}
-	return 0, kit.Usagef("--size %s: want 1B to %s, as 1, 10KB or 64B (a number alone is in KB, of 1000 bytes)", text, sizeText(GreatestSize))
+	return 0, kit.Usagef("--size %s: want 1B to %s, such as 1, 10KB or 64B (a number alone is in KB of 1000 bytes)", text, sizeText(GreatestSize))
 }
 
 // sizeText writes a size as people do: "10 KB".
@@ -56,7 +56,7 @@ func formatSizes(sizes []int) string {
 	return strings.Join(all, ",")
 }
 
-// parseSizes passes over what is no size: a record that others have written.
+// parseSizes skips what is not a size, because others may have written the record.
 func parseSizes(text string) []int {
 	var sizes []int
 	for _, one := range strings.Split(text, ",") {

@@ -30,7 +30,7 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 	switch {
 	case t.place == apart:
 		if t.client.NetNS == "" || t.client.Dial == nil || !t.client.Host.IsValid() {
-			return errors.New("the client has no place apart: it is made before the run")
+			return errors.New("the client has no network namespace: it is made before the run")
 		}
 		s.Client = service.Client{NetNS: t.client.NetNS, Dial: t.client.Dial, Address: t.address()}
 		if t.path == Host {
@@ -58,7 +58,8 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 	return s.Run(ctx, b)
 }
 
-// address gives where a client apart reaches the service; nil is the instance's own word.
+// address gives where a client apart reaches the service; nil is the instance's own
+// address.
 func (t trial) address() func(platform.Instance, int) string {
 	switch t.path {
 	case Host:
@@ -67,7 +68,7 @@ func (t trial) address() func(platform.Instance, int) string {
 		return func(of platform.Instance, port int) string {
 			file, err := namespaceOf(of)
 			if err != nil {
-				return "" // which nobody connects to: the service has ended
+				return "" // no address to connect to: the service has ended
 			}
 			own, err := netns.Addresses(file)
 			if err != nil || len(own) == 0 {
@@ -85,8 +86,8 @@ func at(a netip.Addr, port int) string { return netip.AddrPortFrom(a, uint16(por
 // run is interrupted.
 const stopLimit = time.Minute
 
-// second starts a container whose network the client takes: the same program,
-// which nobody asks for anything. It gives the file of its network namespace.
+// second starts a container whose network the client uses. It runs the same program,
+// which receives no requests. It returns the file of its network namespace.
 func (t trial) second(ctx context.Context, b lab.Bench) (file string, end func() error, err error) {
 	c := b.Condition()
 	program, err := t.loader.Program(c.Params)
@@ -122,20 +123,20 @@ func namespaceOf(of platform.Instance) (string, error) {
 		return "", err
 	}
 	if len(processes) == 0 {
-		return "", errors.New("it has ended: there is no process whose network could be looked at")
+		return "", errors.New("it has ended: no process is left whose network could be read")
 	}
 	return fmt.Sprintf("/proc/%d/ns/net", processes[0]), nil
 }
 
-// crossing watches the devices that a load must pass; an empty file is for those
-// that it does not have.
+// crossing watches the devices that a load must pass. An empty file stands for a
+// device that the path lacks.
 type crossing struct {
 	client, service string // files of network namespaces
 	least           int    // bytes of each message
 }
 
-// watch counts what a load has the devices carry, and refuses one that went
-// another way: its latency would be somebody else's.
+// watch counts what the devices carry during a load. It refuses a load that took
+// another path: its latency would be that path's.
 func (c *crossing) watch(_ context.Context, b lab.Bench) (func(load.Result) error, error) {
 	type link struct{ whose, file, covariate string }
 	var links []link
@@ -160,7 +161,7 @@ func (c *crossing) watch(_ context.Context, b lab.Bench) (func(load.Result) erro
 			}
 			carried := after - before[i]
 			if wanted := uint64(r.Requests) * uint64(c.least); carried < wanted {
-				return fmt.Errorf("the load did not come by the %s's devices: they carried %d bytes, its %d requests have %d and more", l.whose, carried, r.Requests, wanted)
+				return fmt.Errorf("the load bypassed the %s's devices: they carried %d bytes, its %d requests have at least %d", l.whose, carried, r.Requests, wanted)
 			}
 			b.Tally(l.covariate, float64(carried))
 		}
