@@ -10,8 +10,8 @@ import (
 	"tare/study/kit"
 )
 
-// Advice is what a run recommends of files, with what it rests on. The rules are
-// S4's; each is given where the run shows that it pays here.
+// Advice is what a run recommends, with its evidence. The rules are S4's. Each is
+// given where the run shows that it helps on this host.
 func Advice(run record.Run) []advise.Advice {
 	r := read(run).together(4) // each rule rests on one ratio
 	var all []advise.Advice
@@ -37,10 +37,12 @@ func (r reading) keepOpen() (advise.Advice, bool) {
 		return advise.Advice{}, false
 	}
 	return advise.Advice{
-		Rule: "keep-files-open", Source: "S4", Set: "keep files open, or lay them in a mounted directory (--volume)",
+		Rule: "keep-files-open", Source: "S4", Set: "keep files open, or put them in a mounted directory (--volume)",
 		For: "programs that open files of the image often",
-		Evidence: []advise.Evidence{kit.Evidence(r.Run, "an opening in the layer against a mounted directory", "times", ratio, bind, layer),
-			kit.Evidence(r.Run, "one opening in the layer", "us", scaled(r.Value(layer, open), perMicro), layer)},
+		Evidence: []advise.Evidence{
+			kit.Evidence(r.Run, "opening in the layer, against a mounted directory", "times", ratio, bind, layer),
+			kit.Evidence(r.Run, "one opening in the layer", "us", scaled(r.Value(layer, open), perMicro), layer),
+		},
 	}, true
 }
 
@@ -57,14 +59,17 @@ func (r reading) addNotModify() (advise.Advice, bool) {
 		return advise.Advice{}, false
 	}
 	return advise.Advice{
-		Rule: "add-not-modify", Source: "S4", Set: "add files rather than modify those of the image; lay what is modified in a volume",
-		For: "programs that write to large files which their image brings",
-		Evidence: []advise.Evidence{kit.Evidence(r.Run, "the first opening for writing of "+bytesText(largest), "ms", scaled(r.Value(layer, first), perMilli), layer),
-			kit.Evidence(r.Run, "that against the second", "times", ratio, layer)},
+		Rule: "add-not-modify", Source: "S4", Set: "add files rather than modify those of the image; put modified files in a volume",
+		For: "programs that write to large files of their image",
+		Evidence: []advise.Evidence{
+			kit.Evidence(r.Run, "first opening of "+bytesText(largest)+" for writing", "ms", scaled(r.Value(layer, first), perMilli), layer),
+			kit.Evidence(r.Run, "first opening, against the second", "times", ratio, layer),
+		},
 	}, true
 }
 
-// fewLayers: walks over hidden copies take their share each, and flattening ends it.
+// fewLayers: each hidden copy of a directory makes a walk longer, and flattening
+// removes them.
 func (r reading) fewLayers() (advise.Advice, bool) {
 	walks := r.byLayers(Walk, false)
 	if len(walks) < 2 {
@@ -76,14 +81,14 @@ func (r reading) fewLayers() (advise.Advice, bool) {
 		return advise.Advice{}, false
 	}
 	a := advise.Advice{
-		Rule: "few-layers", Source: "S4", Set: "have one layer only bring each directory; flatten an image that has many (docker export, docker import)",
-		For: "programs that walk directories of the image", Unless: "images share their layers with others",
-		Evidence: []advise.Evidence{kit.Evidence(r.Run, fmt.Sprintf("a walk over %s of one tree against one", report.Counted(layers(most), "layer")), "times", ratio, one, most)},
+		Rule: "few-layers", Source: "S4", Set: "put each directory into one layer only; flatten an image with many layers (docker export, docker import)",
+		For: "programs that walk directories of the image", Unless: "images share layers with others",
+		Evidence: []advise.Evidence{kit.Evidence(r.Run, fmt.Sprintf("walk over a tree in %s, against one layer", report.Counted(layers(most), "layer")), "times", ratio, one, most)},
 	}
 	if flat := r.byLayers(Walk, true); len(flat) > 0 {
 		of := flat[len(flat)-1]
 		if back := r.against(one, of, walk); back.Known() {
-			a.Evidence = append(a.Evidence, kit.Evidence(r.Run, "flattened against one layer", "times", back, one, of))
+			a.Evidence = append(a.Evidence, kit.Evidence(r.Run, "walk after flattening, against one layer", "times", back, one, of))
 		}
 	}
 	return a, true
@@ -103,8 +108,10 @@ func (r reading) writeElsewhere() (advise.Advice, bool) {
 	}
 	return advise.Advice{
 		Rule: "batch-writes", Source: "tare", Set: "write more at a time, or to a volume",
-		For:      "programs that write little at a time to files in the layer",
-		Evidence: []advise.Evidence{kit.Evidence(r.Run, "a write of "+bytesText(sizes[0])+" in the layer against a mounted directory", "times", ratio, bind, layer)},
+		For: "programs that write little at a time to files in the layer",
+		Evidence: []advise.Evidence{
+			kit.Evidence(r.Run, "write of "+bytesText(sizes[0])+" in the layer, against a mounted directory", "times", ratio, bind, layer),
+		},
 	}, true
 }
 

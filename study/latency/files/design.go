@@ -17,8 +17,8 @@ import (
 	"tare/workload"
 )
 
-// Design makes the design. Errors of what was asked are *kit.Usage; a platform that
-// the host lacks is a *platform.Missing.
+// Design makes the design. Usage errors are *kit.Usage; a platform that the host
+// lacks is a *platform.Missing.
 func Design(o Options) (lab.Design, error) {
 	d := lab.Design{Study: service.Study, Seed: o.Seed, Plan: o.Plan}
 	if err := o.check(); err != nil {
@@ -34,7 +34,7 @@ func Design(o Options) (lab.Design, error) {
 		}
 		g := b.group(experiment)
 		if len(g.Conditions) < 2 {
-			b.notes.Add("%s is left out: there is nothing to set it against", experiment)
+			b.notes.Add("experiment %s is left out: it has no baseline here", experiment)
 			continue
 		}
 		d.Groups = append(d.Groups, g)
@@ -77,16 +77,16 @@ func (o Options) builder() (*builder, error) {
 		}
 		b.layered = true
 		if most := b.layering.MostLayers; most > 0 && slices.Max(append(slices.Clone(b.Layers), 0)) > most {
-			return nil, kit.Usagef("--layers %d: %s takes at most %d", slices.Max(b.Layers), o.Platform, most)
+			return nil, kit.Usagef("--layers %d: %s supports at most %d", slices.Max(b.Layers), o.Platform, most)
 		}
 	} else {
-		b.notes.Add("%s keeps no layers that could be counted: neither walks nor openings by layers, and no flattening", o.Platform)
+		b.notes.Add("%s has no image layers: no experiments by number of layers, and no flattening", o.Platform)
 		b.Layers = []int{1}
 	}
 	if _, err := o.Host.Find(bare); err == nil {
 		b.bare = true
 	} else {
-		b.notes.Add("bare metal cannot be used here, and is left out")
+		b.notes.Add("bare metal is left out: it cannot be used on this host")
 	}
 	return b, nil
 }
@@ -99,7 +99,8 @@ func (b *builder) group(experiment string) lab.Group {
 	case Write:
 		for _, s := range []platform.Storage{platform.StorageBind, platform.StorageLayer, platform.StorageVolume, platform.StorageTmpfs} {
 			if b.supports(s) {
-				add(b.condition(experiment, place{storage: s}, trial{data: image.FilesData, program: b.writes(), keep: b.keepWrites}))
+				add(b.condition(experiment, place{storage: s},
+					trial{data: image.FilesData, program: b.writes(), keep: b.keepWrites}))
 			}
 		}
 		if b.bare {
@@ -120,7 +121,8 @@ func (b *builder) group(experiment string) lab.Group {
 		add(b.condition(experiment, place{storage: platform.StorageLayer}, ups))
 	case Walk:
 		for _, layers := range b.Layers {
-			add(b.condition(experiment, place{storage: platform.StorageLayer, layers: layers}, trial{data: image.FilesData, program: b.walking(layers), keep: keepWalks}))
+			add(b.condition(experiment, place{storage: platform.StorageLayer, layers: layers},
+				trial{data: image.FilesData, program: b.walking(layers), keep: keepWalks}))
 		}
 		if b.Flatten && b.layered {
 			for _, layers := range b.ends() {
@@ -129,7 +131,8 @@ func (b *builder) group(experiment string) lab.Group {
 			}
 		}
 		if b.bare {
-			add(b.condition(experiment, place{metal: true}, trial{data: image.FilesData, program: b.walking(1), keep: keepWalks}))
+			add(b.condition(experiment, place{metal: true},
+				trial{data: image.FilesData, program: b.walking(1), keep: keepWalks}))
 		}
 	}
 	if len(g.Conditions) > 0 {
@@ -138,7 +141,7 @@ func (b *builder) group(experiment string) lab.Group {
 	return g
 }
 
-// supports tells whether the platform has a storage, and notes where it has not.
+// supports reports whether the platform has a storage, and notes where it has not.
 func (b *builder) supports(s platform.Storage) bool {
 	err := b.on.Supports(platform.Setting{Storage: s})
 	if err == nil {
@@ -148,8 +151,7 @@ func (b *builder) supports(s platform.Storage) bool {
 	return false
 }
 
-// few are the numbers of layers at which files are opened: one, and the most but
-// for what only the walk is about.
+// few are the numbers of layers at which files are opened: one, and the most.
 func (b *builder) few() []int {
 	ends := []int{1}
 	if most := slices.Max(append(slices.Clone(b.Layers), 1)); most > 1 {
@@ -165,11 +167,11 @@ func (b *builder) ends() []int { return b.few() }
 type place struct {
 	metal     bool
 	storage   platform.Storage
-	layers    int // of the image; 0 is one, and not told
+	layers    int // of the image; 0 is one that is not part of the label
 	flattened bool
 }
 
-// label tells conditions of one group apart.
+// label distinguishes the conditions of one group.
 func (p place) label(on string) string {
 	switch {
 	case p.metal:
@@ -189,12 +191,15 @@ func (p place) label(on string) string {
 	return text
 }
 
-// trialLimit is the least bound of a trial: a flattening of a hundred layers on a slow disk
+// trialLimit is the least bound of a trial: flattening a hundred layers on a slow disk
 // takes minutes.
 const trialLimit = 20 * time.Minute
 
 func (b *builder) condition(experiment string, p place, t trial) lab.Condition {
-	factors := map[string]string{factorExperiment: experiment, factorStorage: string(p.storage), factorOperations: b.operations(experiment).Round(time.Millisecond).String()}
+	factors := map[string]string{
+		factorExperiment: experiment, factorStorage: string(p.storage),
+		factorOperations: b.operations(experiment).Round(time.Millisecond).String(),
+	}
 	on, source := b.Platform, b.program.Source()
 	if p.metal {
 		on, factors[factorStorage] = bare, bare
@@ -220,7 +225,7 @@ func (b *builder) condition(experiment string, p place, t trial) lab.Condition {
 	}
 }
 
-// driver is how an engine keeps images, in words.
+// driver names an engine's storage driver and the file system below it.
 func driver(l platform.Layering) string {
 	if l.Backing == "" {
 		return l.Driver
@@ -228,4 +233,4 @@ func driver(l platform.Layering) string {
 	return l.Driver + " on " + l.Backing
 }
 
-var errNoLayers = errors.New("the platform keeps no layers, so that nothing can be flattened")
+var errNoLayers = errors.New("the platform has no image layers: nothing can be flattened")

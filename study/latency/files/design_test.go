@@ -49,7 +49,7 @@ func TestDesign(t *testing.T) {
 	}
 }
 
-// What the host lacks is left out, and told.
+// What the host lacks is left out, with a note.
 func TestDesignOfLess(t *testing.T) {
 	plain := &fakeEngine{name: engine, refuses: platform.StorageVolume, play: plays}
 	d, err := Design(options(plain))
@@ -66,7 +66,7 @@ func TestDesignOfLess(t *testing.T) {
 		t.Errorf("groups\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	notes := strings.Join(d.Plan.Notes, "\n")
-	for _, said := range []string{"docker keeps no layers", "storage=volume is left out"} {
+	for _, said := range []string{"docker has no image layers", "storage=volume is left out"} {
 		if !strings.Contains(notes, said) {
 			t.Errorf("the notes do not say %q:\n%s", said, notes)
 		}
@@ -95,11 +95,11 @@ func TestDesignRefuses(t *testing.T) {
 		{docker(), func(o *Options) { o.Sizes = []int64{GreatestSize + 1} }, &bad, "want 1 to"},
 		{docker(), func(o *Options) { o.Sizes = []int64{5, 5} }, &bad, "twice"},
 		{docker(), func(o *Options) { o.Sizes = nil }, &bad, "--size"},
-		{docker(), func(o *Options) { o.Layers = []int{1, image.MostLayers + 1} }, &bad, "--layers 126: want 1 to 125, which is what Docker takes"},
+		{docker(), func(o *Options) { o.Layers = []int{1, image.MostLayers + 1} }, &bad, "--layers 126: want 1 to 125, Docker's maximum"},
 		{docker(), func(o *Options) { o.Layers = []int{1, 0} }, &bad, "--layers 0"},
-		{docker(), func(o *Options) { o.Layers = []int{2, 4} }, &bad, "want 1 among them"},
+		{docker(), func(o *Options) { o.Layers = []int{2, 4} }, &bad, "--layers: include 1"},
 		{docker(), func(o *Options) { o.Layers = []int{1, 2, 2} }, &bad, "twice"},
-		{few, func(*Options) {}, &bad, "--layers 8: docker takes at most 4"},
+		{few, func(*Options) {}, &bad, "--layers 8: docker supports at most 4"},
 		{docker(), func(o *Options) { o.Syncs = 0 }, &bad, "--syncs 0"},
 		{docker(), func(o *Options) { o.Opens = GreatestCount + 1 }, &bad, "--opens"},
 		{docker(), func(o *Options) { o.Experiments = []string{"fly"} }, &bad, "--experiment fly: want write, open, copyup, walk"},
@@ -128,7 +128,7 @@ func TestWalksGoWithLayers(t *testing.T) {
 	}
 }
 
-// What a metric is called tells its size, and nothing else is taken for one.
+// A metric's name gives its size, and no other name is read as one.
 func TestSizesInNames(t *testing.T) {
 	for _, size := range []int64{1, 500, 1 << 10, 1025, 100 << 10, 1 << 20, GreatestSize} {
 		if got, ok := sizeOf(flushed+"-"+label(size), flushed); !ok || got != size {

@@ -7,8 +7,8 @@ import (
 	"tare/lab"
 )
 
-// What a trial takes, besides what is measured: assumptions by which a pass over a
-// design is estimated, from an engine on two CPUs.
+// Assumed times of a trial besides the operations, by which a pass over a design is
+// estimated. They were measured with an engine on two CPUs.
 const (
 	assumedLaunch  = 600 * time.Millisecond
 	assumedFlatten = 2500 * time.Millisecond
@@ -28,7 +28,8 @@ func Preparing(d lab.Design) time.Duration {
 	return time.Duration(most) * assumedLayer
 }
 
-// What an operation takes, so far above what it took that a limit can rest on it.
+// Assumed times of operations, far above those measured, so that limits can rest on
+// them.
 const (
 	assumedWrite  = 30 * time.Microsecond // of 100 KB, handed to the kernel
 	assumedSync   = time.Millisecond
@@ -55,8 +56,8 @@ func (o Options) operations(experiment string) time.Duration {
 	return 0
 }
 
-// limit bounds a trial: ten times what it is thought to take, and enough to flatten
-// a hundred layers on a slow disk.
+// limit bounds a trial: ten times its estimated time, and enough to flatten a hundred
+// layers on a slow disk.
 func (o Options) limit(experiment string) time.Duration {
 	return max(trialLimit, 10*o.operations(experiment))
 }
@@ -66,7 +67,8 @@ func trialTime(factors map[string]string) time.Duration {
 	if d, err := time.ParseDuration(factors[factorOperations]); err == nil {
 		took += d
 	}
-	if layers, err := strconv.Atoi(factors[factorLayers]); err == nil && factors[factorExperiment] == Walk && factors[factorFlattened] == "" {
+	walks := factors[factorExperiment] == Walk && factors[factorFlattened] == ""
+	if layers, err := strconv.Atoi(factors[factorLayers]); err == nil && walks {
 		took += time.Duration(layers) * 40 * time.Millisecond
 	}
 	if factors[factorFlattened] != "" {

@@ -1,25 +1,25 @@
-// Package files asks what a container's file system costs the operations on it:
-// S4's experiments on files (The Impact of Docker Containers on Service Latency,
-// section 3.6).
+// Package files measures what a container's file system costs the operations on it.
+// It repeats S4's experiments on files (The Impact of Docker Containers on Service
+// Latency, section 3.6).
 //
-//	write    to an open file, handed to the kernel (what flush() of Python does)
-//	         and brought to the disk (fsync), by size: in the container's layer, a
-//	         volume, memory, on bare metal, against a directory mounted into it
-//	open     a file that is there, and make one that is not: in the layer, by the
-//	         number of layers, against the mounted directory
+//	write    to an open file, without fsync (as flush() of Python) and with it, by
+//	         size: in the container's layer, a volume, memory and on bare metal,
+//	         against a directory mounted into the container
+//	open     an existing file, and create a new one: in the layer, by the number of
+//	         layers, against the mounted directory
 //	copyup   the first opening for writing of a file in a lower layer, by its size
-//	walk     a tree as ls -R does it, which every layer has once more and the
-//	         uppermost hides, by the number of layers; and after flattening
+//	walk     a tree as ls -R does, by the number of layers, and after flattening;
+//	         every layer has the tree, and the uppermost hides the others
 //
-// Every operation is timed by a program inside (programs/files), so that neither
-// launch nor pipe is in a figure. Each trial has a container of its own: nothing is
-// copied up when it begins. What is read is in the host's page cache, and what a
-// layered file system keeps of names is not: the first opening and the first walk
-// stand apart.
+// A program inside the container times each operation (programs/files), so launch
+// and pipes are in no figure. Each trial has its own container: nothing is copied up
+// when it begins. Files that are read are in the host's page cache. A layered file
+// system has no names cached at first, so the first opening and the first walk are
+// reported by themselves.
 //
-// A time is the mean of the middle half of a trial's, which neither an interrupt
-// nor the steps of the clock move; S4's means stand beside it. A kilobyte is 1024
-// bytes, as file systems count.
+// A time is the mean of the middle half of a trial's. Neither an interrupt nor the
+// steps of the clock move it. Plain means, as S4 has them, are reported too. A
+// kilobyte is 1024 bytes, as in file systems.
 package files
 
 import (
@@ -48,7 +48,7 @@ const (
 	factorFlattened  = "flattened" // "yes": walked in the image of one layer that was made of it
 	factorDriver     = "driver"    // the engine's storage driver: "overlay2 on extfs"
 
-	// factorOperations is what the operations are thought to take: "400ms".
+	// factorOperations is the estimated time of the operations: "400ms".
 	factorOperations = "operations"
 )
 
@@ -81,7 +81,7 @@ const (
 
 // Covariates.
 const (
-	bytesBefore  = "bytes_before" // of an image, by the engine's account, before and after flattening
+	bytesBefore  = "bytes_before" // of an image, as the engine reports them, before and after flattening
 	bytesAfter   = "bytes_after"
 	layersBefore = "layers_before"
 	layersAfter  = "layers_after"
@@ -115,8 +115,8 @@ func (o Options) metrics(experiment string, flat bool) []workload.Metric {
 	}
 	switch experiment {
 	case Write:
-		for _, how := range []struct{ name, doc string }{{flushed, "one write, handed to the kernel"}, {synced, "one write, brought to the disk by fsync"}} {
-			all = append(all, primary(timed(how.name, how.doc+": the geometric mean over sizes of the middle half's means")))
+		for _, how := range []struct{ name, doc string }{{flushed, "one write, without fsync"}, {synced, "one write, with fsync"}} {
+			all = append(all, primary(timed(how.name, how.doc+": geometric mean over sizes, of the means of the middle half")))
 		}
 		for _, how := range []string{flushed, synced} {
 			for _, size := range o.Sizes {
@@ -125,19 +125,23 @@ func (o Options) metrics(experiment string, flat bool) []workload.Metric {
 			}
 		}
 	case Open:
-		all = append(all, primary(timed(open, "one opening for reading: mean of the middle half")), timed(open+mean, "mean of all"), tail(open),
-			timed(openFirst, "the first opening of a container's life"), timed(create, "one new file, made and closed: mean of the middle half"),
-			timed(create+mean, "mean of all"), timed(openWrite, "one opening for writing, but for the first: mean of the middle half"))
+		all = append(all,
+			primary(timed(open, "one opening for reading: mean of the middle half")), timed(open+mean, "mean of all"), tail(open),
+			timed(openFirst, "the first opening in a container"),
+			timed(create, "one new file, created and closed: mean of the middle half"), timed(create+mean, "mean of all"),
+			timed(openWrite, "one opening for writing, the first excluded: mean of the middle half"))
 	case CopyUp:
 		for i, size := range image.FilesLowerSizes {
 			first := timed(firstOpen+"-"+label(size.Bytes), "first opening for writing")
 			first.Primary = i == len(image.FilesLowerSizes)-1
-			all = append(all, first, timed(firstWrite+"-"+label(size.Bytes), "first write of a byte, after it"), timed(secondOpen+"-"+label(size.Bytes), "second opening for writing"))
+			all = append(all, first, timed(firstWrite+"-"+label(size.Bytes), "first write of a byte, after it"),
+				timed(secondOpen+"-"+label(size.Bytes), "second opening for writing"))
 		}
 	case Walk:
-		all = append(all, primary(timed(walk, "one walk: mean of the middle half")), timed(walk+mean, "mean of all"), timed(walkFirst, "the first walk of a container's life"))
+		all = append(all, primary(timed(walk, "one walk: mean of the middle half")), timed(walk+mean, "mean of all"),
+			timed(walkFirst, "the first walk in a container"))
 		if flat {
-			all = append(all, workload.Metric{Name: flattening, Unit: "s", Better: workload.Lower, Doc: "export of a container and import of what came"})
+			all = append(all, workload.Metric{Name: flattening, Unit: "s", Better: workload.Lower, Doc: "export of a container, and import as an image"})
 		}
 	}
 	return all

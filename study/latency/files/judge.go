@@ -51,8 +51,9 @@ func judgeWrites(r reading) (claim.Judgement, bool) {
 		claim.Ours("difference", flush.PercentMore(), 1, "%"),
 		claim.Ours("difference, synced", sync.PercentMore(), 1, "%"),
 	}
-	j.Ours = fmt.Sprintf("in the layer a write takes %s times what it takes in the mounted directory, synced %s times", report.Said(flush, 1), report.Said(sync, 1))
-	j.Rests = fmt.Sprintf("the geometric mean over %s, %s, %d blocks", sizesText(r.sizes(flushed)), r.kept(), flush.N)
+	j.Ours = fmt.Sprintf("a write in the layer takes %s times as long as in the mounted directory; with fsync, %s times",
+		report.Said(flush, 1), report.Said(sync, 1))
+	j.Rests = fmt.Sprintf("geometric mean over %s; %s; %d blocks", sizesText(r.sizes(flushed)), r.kept(), flush.N)
 	switch {
 	case outside(flush, percent), outside(sync, percent):
 		j.Verdict = claim.Refuted
@@ -60,7 +61,7 @@ func judgeWrites(r reading) (claim.Judgement, bool) {
 		j.Verdict = claim.Confirmed
 	case within(flush, percent):
 		j.Verdict = claim.Qualified
-		j.Rests += "; only of writes that are not synced can it be said"
+		j.Rests += "; decided only for writes without fsync"
 	default:
 		j.Verdict = claim.Inconclusive
 	}
@@ -68,7 +69,7 @@ func judgeWrites(r reading) (claim.Judgement, bool) {
 }
 
 // judgeOpens is S4.6: opening is far slower in the layer, and the first opening for
-// writing the slower the larger the file.
+// writing takes longer for larger files.
 func judgeOpens(r reading) (claim.Judgement, bool) {
 	const id = "S4.6"
 	j := claim.Judgement{Claim: id}
@@ -81,7 +82,7 @@ func judgeOpens(r reading) (claim.Judgement, bool) {
 	r = r.together(len(inLayers) + 1) // each number of layers, and the growth with the file
 	limit := 1 + claim.Threshold(id, "slower")/100
 	above, below := 0, 0
-	var told []string
+	var slower []string
 	for i, c := range inLayers {
 		ratio := r.against(bind, c, open)
 		if !ratio.Known() {
@@ -93,7 +94,7 @@ func judgeOpens(r reading) (claim.Judgement, bool) {
 			name += fmt.Sprintf(", %d layers", layers(c))
 		}
 		j.Figures = append(j.Figures, claim.Ours(name, ratio.PercentMore(), 1, "%"))
-		told = append(told, fmt.Sprintf("%s %% at %s", report.Said(ratio.PercentMore(), 1), report.Counted(layers(c), "layer")))
+		slower = append(slower, fmt.Sprintf("%s %% at %s", report.Said(ratio.PercentMore(), 1), report.Counted(layers(c), "layer")))
 		switch {
 		case ratio.Interval.Low > limit:
 			above++
@@ -112,13 +113,14 @@ func judgeOpens(r reading) (claim.Judgement, bool) {
 		first := r.Value(up, firstOpen+"-"+label(size.Bytes))
 		j.Figures = append(j.Figures, claim.Measured(claim.Ours("first opening for writing, "+bytesText(size.Bytes), first, perMicro, "us"))...)
 	}
-	j.Ours = fmt.Sprintf("slower by %s; the first opening for writing of %s takes %s times that of %s", strings.Join(told, ", "), bytesText(largest), report.Said(grows, 1), bytesText(smallest))
-	j.Rests = fmt.Sprintf("openings for reading, the file being in a lower layer, %s, %d blocks", r.kept(), grows.N)
+	j.Ours = fmt.Sprintf("slower by %s; the first opening of %s for writing takes %s times as long as of %s",
+		strings.Join(slower, ", "), bytesText(largest), report.Said(grows, 1), bytesText(smallest))
+	j.Rests = fmt.Sprintf("openings for reading, with the file in a lower layer; %s; %d blocks", r.kept(), grows.N)
 	switch {
 	case below == len(inLayers), grows.Interval.High <= 1:
 		j.Verdict = claim.Refuted
 		if grows.Interval.Low > 1 {
-			j.Rests += fmt.Sprintf("; that the first opening for writing grows with the file is so, that opening is %g %% slower is not", 100*(limit-1))
+			j.Rests += fmt.Sprintf("; the first opening for writing grows with the file, but opening is not %g %% slower", 100*(limit-1))
 		}
 	case above == len(inLayers) && grows.Interval.Low > 1:
 		j.Verdict = claim.Confirmed
@@ -172,25 +174,25 @@ func judgeWalks(r reading) (claim.Judgement, bool) {
 	j.Figures = append(j.Figures, claim.Figure{Name: "layers at most", Value: float64(layers(most))})
 	j.Ours = fmt.Sprintf("each layer adds %s ms to a walk of %s ms; a line leaves %s %% of the variance", report.Said(line.Slope, perMilli),
 		report.Said(r.Value(one, walk), perMilli), report.Said(line.Left, 100))
-	j.Rests = fmt.Sprintf("1 to %d layers of a tree of %d files, %s, %d blocks", layers(most), image.FilesTreeFiles, r.kept(), ratio.N)
+	j.Rests = fmt.Sprintf("1 to %d layers with a tree of %d files; %s; %d blocks", layers(most), image.FilesTreeFiles, r.kept(), ratio.N)
 	grows := line.Slope.Interval.Low > 0
 	switch {
 	case within(ratio, percent):
 		j.Verdict = claim.Refuted
 	case !line.Left.Known():
 		j.Verdict = claim.Inconclusive
-		j.Rests += fmt.Sprintf("; %d numbers of layers do not tell a line from a curve", len(walks))
+		j.Rests += fmt.Sprintf("; %d numbers of layers are too few to distinguish a line from a curve", len(walks))
 	case grows && line.Left.Interval.High < left:
 		j.Verdict = claim.Confirmed
 	case grows && line.Left.Interval.Low > left:
 		j.Verdict = claim.Qualified
-		j.Rests += "; it grows, and not by a straight line"
+		j.Rests += "; it grows, but not in a straight line"
 	default:
 		j.Verdict = claim.Inconclusive
 	}
 	if most := layers(most); most < published() && (j.Verdict == claim.Confirmed || j.Verdict == claim.Refuted) {
 		j.Verdict = claim.Qualified
-		j.Rests += fmt.Sprintf("; there were up to %d layers", published())
+		j.Rests += fmt.Sprintf("; S4 had up to %d layers", published())
 	}
 	return j, true
 }
@@ -223,8 +225,9 @@ func judgeFlattened(r reading) (claim.Judgement, bool) {
 		claim.Figure{Name: "size, one layer", Value: single / 1e6, Unit: "MB"},
 		claim.Ours("time to flatten", took, 1, "s"),
 	)
-	j.Ours = fmt.Sprintf("flattened from %s it is walked in %s times one layer's time, and has %.4g MB of %.4g, in %s s", report.Counted(layers(of), "layer"), report.Said(ratio, 1), after/1e6, before/1e6, report.Said(took, 1))
-	j.Rests = fmt.Sprintf("walks paired within %d blocks, sizes by the engine's account, %s", ratio.N, r.kept())
+	j.Ours = fmt.Sprintf("flattened from %s, a walk takes %s times as long as in one layer; the size is %.4g MB, before %.4g MB; flattening takes %s s",
+		report.Counted(layers(of), "layer"), report.Said(ratio, 1), after/1e6, before/1e6, report.Said(took, 1))
+	j.Rests = fmt.Sprintf("walks paired within %d blocks; sizes as the engine reports them; %s", ratio.N, r.kept())
 	small := math.Abs(after/single-1) <= percent/100
 	switch {
 	case outside(ratio, percent):
@@ -237,18 +240,18 @@ func judgeFlattened(r reading) (claim.Judgement, bool) {
 	default:
 		j.Verdict = claim.Inconclusive
 		if !small {
-			j.Rests += "; its size is not that of one layer, or that is not known"
+			j.Rests += "; its size is not that of one layer, or is unknown"
 		}
 	}
 	return j, true
 }
 
-// kept says by what the engine keeps images.
+// kept names the engine's storage driver.
 func (r reading) kept() string {
 	if d := r.driver(); d != "" {
-		return "storage driver " + d + " (there AUFS)"
+		return "storage driver " + d + " (S4: AUFS)"
 	}
-	return "storage driver not told (there AUFS)"
+	return "storage driver unknown (S4: AUFS)"
 }
 
 func sizesText(sizes []int64) string {

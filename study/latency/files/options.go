@@ -11,15 +11,15 @@ import (
 
 // Options are what the user asked for.
 type Options struct {
-	Platform    string   // of the containers; an engine that has layers, or no layers are weighed
+	Platform    string   // of the containers; layers are measured on an engine that has them
 	Experiments []string // of [Experiments]
 	Sizes       []int64  // of one write, bytes
-	Writes      int      // of each size, handed to the kernel
-	Syncs       int      // of each size, brought to the disk
+	Writes      int      // of each size, without fsync
+	Syncs       int      // of each size, with fsync
 	Opens       int
 	Creates     int
-	Layers      []int // of which the tree is one each
-	Walks       int   // of one layer; of more so much fewer that a trial takes as long
+	Layers      []int // numbers of layers that have the tree
+	Walks       int   // of one layer; of n layers about an nth of them
 	// Flatten has the image of the most layers flattened, and that of one layer.
 	Flatten bool
 
@@ -38,8 +38,8 @@ func Default() Options {
 	}
 }
 
-// Quick are those of a run of about a minute: fewer sizes, and no more layers than
-// are loaded in some seconds.
+// Quick are those of a run of about a minute: fewer sizes, and few enough layers to
+// load in seconds.
 func Quick() Options {
 	o := Default()
 	o.Sizes = []int64{1 << 10, 10 << 10, 100 << 10}
@@ -57,10 +57,10 @@ func Full() Options {
 	return o
 }
 
-// engine is the platform that S4's claims are made of.
+// engine is the platform of S4's claims.
 const engine = "docker"
 
-// Bounds of what may be asked for.
+// Bounds of the options.
 const (
 	LeastSize     = 1
 	GreatestSize  = 16 << 20
@@ -72,7 +72,7 @@ const (
 // walks is how many a trial has at so many layers.
 func (o Options) walks(layers int) int { return max(min(fewestWalks, o.Walks), o.Walks/layers) }
 
-// check refuses what cannot be measured, in the words of the command's flags.
+// check refuses what cannot be measured; its errors name the command's flags.
 func (o Options) check() error {
 	for _, e := range o.Experiments {
 		if !slices.Contains(Experiments, e) {
@@ -83,14 +83,14 @@ func (o Options) check() error {
 		return kit.Usagef("--experiment: want at least one of %s", strings.Join(Experiments, ", "))
 	}
 	if len(o.Sizes) == 0 && slices.Contains(o.Experiments, Write) {
-		return kit.Usagef("--size: want at least one")
+		return kit.Usagef("--size: want at least one, such as 4k")
 	}
 	for i, size := range o.Sizes {
 		if size < LeastSize || size > GreatestSize {
 			return kit.Usagef("--size %d: want %d to %d bytes", size, LeastSize, GreatestSize)
 		}
 		if slices.Contains(o.Sizes[:i], size) {
-			return kit.Usagef("--size %d is there twice", size)
+			return kit.Usagef("--size %d is given twice: give it once", size)
 		}
 	}
 	for _, c := range []struct {
@@ -103,14 +103,14 @@ func (o Options) check() error {
 	}
 	for i, layers := range o.Layers {
 		if layers < 1 || layers > image.MostLayers {
-			return kit.Usagef("--layers %d: want 1 to %d, which is what Docker takes", layers, image.MostLayers)
+			return kit.Usagef("--layers %d: want 1 to %d, Docker's maximum", layers, image.MostLayers)
 		}
 		if slices.Contains(o.Layers[:i], layers) {
-			return kit.Usagef("--layers %d is there twice", layers)
+			return kit.Usagef("--layers %d is given twice: give it once", layers)
 		}
 	}
 	if slices.Contains(o.Experiments, Walk) && !slices.Contains(o.Layers, 1) {
-		return kit.Usagef("--layers: want 1 among them, which the others are set against")
+		return kit.Usagef("--layers: include 1, the baseline of the others")
 	}
 	return nil
 }

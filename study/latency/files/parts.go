@@ -13,39 +13,47 @@ import (
 	"tare/stats"
 )
 
-// Answer is what a run found, in a sentence.
+// Answer is the headline.
 func Answer(run record.Run) string {
 	r := read(run).together(4) // writes, openings, walks, and walks of what was flattened
-	var told []string
-	say := func(e stats.Estimate, format string, args ...any) {
+	var sentences, slower []string
+	ratio := func(e stats.Estimate, format string) {
 		if e.Value == e.Value {
-			told = append(told, fmt.Sprintf(format, append(args, report.Said(e, 1))...))
+			slower = append(slower, fmt.Sprintf(format, report.Said(e, 1)))
 		}
 	}
 	if bind, layer, ok := r.pair(Write); ok {
-		say(r.against(bind, layer, flushed), "a write to an open file takes %s times in the layer what it takes in a mounted directory")
+		ratio(r.against(bind, layer, flushed), "a write takes %s times as long")
 	}
 	if bind, layer, ok := r.pair(Open); ok {
-		say(r.against(bind, layer, open), "an opening %s times")
+		ratio(r.against(bind, layer, open), "an opening takes %s times as long")
+	}
+	if len(slower) > 0 {
+		sentences = append(sentences, "In the container's layer, compared with a mounted directory, "+strings.Join(slower, " and ")+".")
 	}
 	if _, layer, ok := r.pair(CopyUp); ok {
 		_, largest := copyUpEnds()
 		if v := r.Value(layer, firstOpen+"-"+label(largest)); v.Value == v.Value {
-			told = append(told, fmt.Sprintf("the first opening for writing of %s copies it, in %s ms", bytesText(largest), report.Said(v, perMilli)))
+			sentences = append(sentences, fmt.Sprintf("The first opening of a file of %s for writing copies it, and takes %s ms.",
+				bytesText(largest), report.Said(v, perMilli)))
 		}
 	}
 	if walks := r.byLayers(Walk, false); len(walks) > 1 {
 		most := walks[len(walks)-1]
-		say(r.against(walks[0], most, walk), "a walk over %d hidden layers takes %s times one's", layers(most)-1)
-		if flat := r.byLayers(Walk, true); len(flat) > 0 {
-			say(r.against(walks[0], flat[len(flat)-1], walk), "flattened %s times")
+		if e := r.against(walks[0], most, walk); e.Value == e.Value {
+			text := fmt.Sprintf("A walk over a tree in %d layers takes %s times as long as in one layer", layers(most), report.Said(e, 1))
+			if flat := r.byLayers(Walk, true); len(flat) > 0 {
+				if e := r.against(walks[0], flat[len(flat)-1], walk); e.Value == e.Value {
+					text += fmt.Sprintf("; after flattening, %s times", report.Said(e, 1))
+				}
+			}
+			sentences = append(sentences, text+".")
 		}
 	}
-	if len(told) == 0 {
+	if len(sentences) == 0 {
 		return "Nothing was measured."
 	}
-	text := strings.Join(told, "; ") + "."
-	return strings.ToUpper(text[:1]) + text[1:]
+	return strings.Join(sentences, " ")
 }
 
 // pair is an experiment's condition in the mounted directory, and that in the layer.
@@ -55,7 +63,7 @@ func (r reading) pair(experiment string) (bind, layer record.Condition, ok bool)
 	return bind, layer, hasBind && hasLayer
 }
 
-// Parts are the tables and charts of a run.
+// Parts are the charts and tables of a run.
 func Parts(run record.Run) []report.Part {
 	r := read(run)
 	var parts []report.Part
@@ -86,26 +94,31 @@ func placeText(c record.Condition) string {
 	return "layer"
 }
 
-// writes are S4.5's: a table for each way of flushing.
+// writes are S4.5's: a table without fsync, and one with it.
 func (r reading) writes() []report.Part {
 	conditions := r.of(Write)
 	var parts []report.Part
-	for _, way := range []struct{ how, title, note string }{
-		{flushed, "Writes to an open file, handed to the kernel", "What flush() of Python does, and S4 did. "},
-		{synced, "Writes to an open file, each brought to the disk by fsync", "What S4 said that it did. "},
+	for _, way := range []struct{ how, title, method string }{
+		{flushed, "Time of a write to an open file, without fsync, us", "The write ends in the kernel, as with flush() of Python, which S4 used. "},
+		{synced, "Time of a write to an open file, with fsync, us", "The write ends on the disk, as S4 says of its own. "},
 	} {
 		t := report.Table{
-			Title: way.title + ", us",
-			Note: way.note + "The mean of the middle half of a trial's writes, and its interval over blocks; ratio: the layer against the mounted directory. The file grows by each write, and is cut when it is large. " +
-				"S4 (figure 3.7, without figures): no difference at any size.",
+			Title: way.title,
+			Note:  "Ratio: the layer against the mounted directory. S4 (published study of service latency) shows no difference at any size (figure 3.7).",
+			Method: way.method + "A trial's value is the mean of the middle half of its writes; intervals are over blocks. " +
+				"The file grows by each write, and is truncated when it is large.",
 			Columns: []report.Column{{Head: "size"}},
 		}
 		for _, c := range conditions {
-			t.Columns = append(t.Columns, report.Column{Head: placeText(c), Number: true, Optional: c.Factors[factorStorage] != string(platform.StorageBind) && c.Factors[factorStorage] != string(platform.StorageLayer)})
+			storage := platform.Storage(c.Factors[factorStorage])
+			t.Columns = append(t.Columns, report.Column{
+				Head: placeText(c), Number: true, Optional: storage != platform.StorageBind && storage != platform.StorageLayer,
+			})
 		}
 		bind, layer, paired := r.pair(Write)
 		if paired {
-			t.Columns = append(t.Columns, report.Column{Head: "ratio", Number: true}, report.Column{Head: "of the p99", Number: true, Optional: true})
+			t.Columns = append(t.Columns,
+				report.Column{Head: "ratio", Number: true}, report.Column{Head: "ratio of p99s", Number: true, Optional: true})
 		}
 		row := func(name, metric string) {
 			cells := []report.Cell{{Text: name}}
@@ -131,7 +144,7 @@ func (r reading) writes() []report.Part {
 	return parts
 }
 
-// measured tells whether some condition has a figure.
+// measured reports whether some condition has a figure.
 func (r reading) measured(conditions []record.Condition, metric string) bool {
 	for _, c := range conditions {
 		if v := r.Value(c, metric); v.Value == v.Value {
@@ -149,20 +162,25 @@ func (r reading) opens() []report.Part {
 	}
 	bind, _ := r.stored(Open, string(platform.StorageBind))
 	t := report.Table{
-		Title: "Openings, us",
-		Note: "Of one file that is there before the container, for reading, again and again: the mean of the middle half, and ratio of the mounted directory's. First: the first opening of a container's life, in which the file is found. " +
-			"For writing: when the file is copied up already. New file: made and closed. S4 (figure 3.8, without figures): over 20 % slower in the layer.",
-		Columns: []report.Column{{Head: "where"}, {Head: "opening", Number: true}, {Head: "ratio", Number: true}, {Head: "mean", Number: true, Optional: true}, {Head: "p99", Number: true, Optional: true},
-			{Head: "first", Number: true}, {Head: "for writing", Number: true, Optional: true}, {Head: "new file", Number: true}},
+		Title: "Time to open a file, us",
+		Note:  "Ratio: against the mounted directory. First: the first opening in a container. S4 says over 20 % slower in the layer (figure 3.8).",
+		Method: "One file of the image is opened for reading, again and again; the value is the mean of the middle half. " +
+			"Openings for writing are of a file that is copied up already. A new file is created and closed.",
+		Columns: []report.Column{
+			{Head: "storage"}, {Head: "for reading", Number: true}, {Head: "ratio", Number: true},
+			{Head: "mean", Number: true, Optional: true}, {Head: "p99", Number: true, Optional: true}, {Head: "first", Number: true},
+			{Head: "for writing", Number: true, Optional: true}, {Head: "new file", Number: true},
+		},
 	}
 	for _, c := range conditions {
 		ratio := report.Cell{Text: "baseline", Tone: report.Faint}
 		if c.ID != bind.ID {
 			ratio = report.Estimated(r.against(bind, c, open), 1)
 		}
-		t.Rows = append(t.Rows, []report.Cell{{Text: placeText(c)}, report.Estimated(r.Value(c, open), perMicro), ratio,
-			report.Estimated(r.Value(c, open+mean), perMicro), report.Estimated(r.Value(c, open+p99), perMicro), report.Estimated(r.Value(c, openFirst), perMicro),
-			report.Estimated(r.Value(c, openWrite), perMicro), report.Estimated(r.Value(c, create), perMicro)})
+		micros := func(metric string) report.Cell { return report.Estimated(r.Value(c, metric), perMicro) }
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: placeText(c)}, micros(open), ratio, micros(open + mean), micros(open + p99), micros(openFirst), micros(openWrite), micros(create),
+		})
 	}
 	return []report.Part{t}
 }
@@ -175,23 +193,33 @@ func (r reading) copyUps() []report.Part {
 		return nil
 	}
 	t := report.Table{
-		Title: "The first opening for writing, us",
-		Note: "In the layer the whole file is copied to the uppermost layer before the opening returns; its first write finds it there, and so does the second opening. Geometric means over the files of a size, each opened once in a container's life. " +
-			"S4 says in words: the larger the file, the longer.",
-		Columns: []report.Column{{Head: "size"}, {Head: "layer", Number: true}, {Head: "mounted directory", Number: true}, {Head: "copied, MB/s", Number: true, Optional: true},
-			{Head: "first write", Number: true, Optional: true}, {Head: "second opening", Number: true}},
+		Title:  "Time of the first opening for writing (copy-up), us",
+		Method: "Geometric means over the files of a size, each opened once in a container. The first write and the second opening are in the layer, after the copy.",
+		Columns: []report.Column{
+			{Head: "size"}, {Head: "layer", Number: true}, {Head: "mounted directory", Number: true},
+			{Head: "copied, MB/s", Number: true, Optional: true}, {Head: "first write", Number: true, Optional: true},
+			{Head: "second opening", Number: true},
+		},
 	}
 	chart := report.Chart{
-		Title: "The first opening for writing against the file's size", X: report.Axis{Label: "file", Unit: "KB", Log: true}, Y: report.Axis{Label: "opening", Unit: "us", Log: true},
+		Title: "First opening for writing, by file size",
+		Note:  "In the layer, the whole file is copied before the first opening returns. S4 says: the larger the file, the longer.",
+		X:     report.Axis{Label: "file", Unit: "KB", Log: true}, Y: report.Axis{Label: "opening", Unit: "us", Log: true},
 	}
-	lines := []report.Series{{Name: "layer, first", Group: "layer"}, {Name: "layer, second", Group: "layer", Dashed: true}, {Name: "mounted directory, first", Group: "bind"}}
+	lines := []report.Series{
+		{Name: "layer, first", Group: "layer"}, {Name: "layer, second", Group: "layer", Dashed: true},
+		{Name: "mounted directory, first", Group: "bind"},
+	}
 	for _, size := range image.FilesLowerSizes {
 		name := label(size.Bytes)
-		first, there, second := r.Value(layer, firstOpen+"-"+name), r.Value(bind, firstOpen+"-"+name), r.Value(layer, secondOpen+"-"+name)
-		// What the opening of a copied file itself takes is no copying.
+		first, second := r.Value(layer, firstOpen+"-"+name), r.Value(layer, secondOpen+"-"+name)
+		there := r.Value(bind, firstOpen+"-"+name)
+		// The opening itself takes as long as that of a copied file.
 		speed := float64(size.Bytes) / (first.Value - second.Value) * 1e3
-		t.Rows = append(t.Rows, []report.Cell{{Text: bytesText(size.Bytes)}, report.Estimated(first, perMicro), report.Estimated(there, perMicro), report.Measured(speed),
-			report.Estimated(r.Value(layer, firstWrite+"-"+name), perMicro), report.Estimated(second, perMicro)})
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: bytesText(size.Bytes)}, report.Estimated(first, perMicro), report.Estimated(there, perMicro), report.Measured(speed),
+			report.Estimated(r.Value(layer, firstWrite+"-"+name), perMicro), report.Estimated(second, perMicro),
+		})
 		at := float64(size.Bytes) / (1 << 10)
 		chart.X.Ticks = append(chart.X.Ticks, at)
 		for i, e := range []stats.Estimate{first, second, there} {
@@ -201,7 +229,7 @@ func (r reading) copyUps() []report.Part {
 		}
 	}
 	chart.Series = lines
-	return []report.Part{t, chart}
+	return []report.Part{chart, t}
 }
 
 // walks is S4.7's.
@@ -212,21 +240,30 @@ func (r reading) walks() []report.Part {
 	}
 	one := walks[0]
 	t := report.Table{
-		Title: "Walks over a tree that every layer has, ms",
-		Note: fmt.Sprintf("As ls -R goes: %d directories opened and read, %d files, in the uppermost layer's copy; all below is hidden. The mean of the middle half of a trial's walks, and against one layer; the first walk, which stands apart, looks every directory up in all layers. "+
-			"S4 (figure 3.9, without figures): nearly a straight line from 1 to 32 layers, means of 100 walks.", image.FilesTreeDirectories+1, image.FilesTreeFiles),
-		Columns: []report.Column{{Head: "image"}, {Head: "walk", Number: true}, {Head: "ratio", Number: true}, {Head: "mean", Number: true, Optional: true}, {Head: "first", Number: true, Optional: true},
-			{Head: "us an entry and layer", Number: true, Optional: true}},
+		Title: "Time of a walk over a directory tree, ms",
+		Note:  "Ratio: against one layer. Every layer has the tree, and the uppermost hides the others. S4 shows nearly a straight line from 1 to 32 layers (figure 3.9).",
+		Method: fmt.Sprintf("As ls -R: %d directories are opened and read, with %d files. The value is the mean of the middle half of a trial's walks; S4 took means of 100 walks. "+
+			"The first walk looks up every directory in all layers, and is not in the other columns.", image.FilesTreeDirectories+1, image.FilesTreeFiles),
+		Columns: []report.Column{
+			{Head: "image"}, {Head: "walk", Number: true}, {Head: "ratio", Number: true}, {Head: "mean", Number: true, Optional: true},
+			{Head: "first", Number: true, Optional: true}, {Head: "per entry and layer, us", Number: true, Optional: true},
+		},
 	}
 	row := func(name string, c record.Condition, of int) {
 		ratio := report.Cell{Text: "baseline", Tone: report.Faint}
 		if c.ID != one.ID {
 			ratio = report.Estimated(r.against(one, c, walk), 1)
 		}
-		t.Rows = append(t.Rows, []report.Cell{{Text: name}, report.Estimated(r.Value(c, walk), perMilli), ratio, report.Estimated(r.Value(c, walk+mean), perMilli),
-			report.Estimated(r.Value(c, walkFirst), perMilli), report.Measured(r.Value(c, walk).Value * perMicro / float64(entries*of))})
+		millis := func(metric string) report.Cell { return report.Estimated(r.Value(c, metric), perMilli) }
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: name}, millis(walk), ratio, millis(walk + mean), millis(walkFirst),
+			report.Measured(r.Value(c, walk).Value * perMicro / float64(entries*of)),
+		})
 	}
-	chart := report.Chart{Title: "A walk against the number of layers", X: report.Axis{Label: "layers with the tree"}, Y: report.Axis{Label: "walk", Unit: "ms"}}
+	chart := report.Chart{
+		Title: "Time of a walk, by number of layers",
+		X:     report.Axis{Label: "layers with the tree"}, Y: report.Axis{Label: "walk", Unit: "ms"},
+	}
 	layered := report.Series{Name: "walk", Group: "layers"}
 	for _, c := range walks {
 		row(report.Counted(layers(c), "layer"), c, layers(c))
@@ -236,14 +273,15 @@ func (r reading) walks() []report.Part {
 	}
 	chart.Series = append(chart.Series, layered)
 	if line := r.line(walks); line.Slope.Value == line.Slope.Value {
-		fit := report.Series{Name: "line", Group: "layers", Dashed: true}
+		fit := report.Series{Name: "fitted", Group: "layers", Dashed: true}
 		for _, c := range []record.Condition{one, walks[len(walks)-1]} {
 			at := float64(layers(c))
 			fit.Points = append(fit.Points, report.Point{X: at, Y: (line.Intercept.Value + at*line.Slope.Value) * perMilli})
 		}
 		chart.Series = append(chart.Series, fit)
-		chart.Note = fmt.Sprintf("Fitted in each block: %s ms and %s ms a layer; the line leaves %s %% of the variance between numbers of layers.",
-			report.Said(line.Intercept, perMilli), report.Said(line.Slope, perMilli), report.Said(line.Left, 100))
+		chart.Note = fmt.Sprintf("Each layer adds %s ms.", report.Said(line.Slope, perMilli))
+		chart.Method = fmt.Sprintf("The line is fitted in each block; its intercept is %s ms. It leaves %s %% of the variance between numbers of layers.",
+			report.Said(line.Intercept, perMilli), report.Said(line.Left, 100))
 	}
 	flattened := report.Series{Name: "flattened", Group: "flattened"}
 	for _, c := range flat {
@@ -258,11 +296,10 @@ func (r reading) walks() []report.Part {
 	if c, ok := r.stored(Walk, bare); ok {
 		row("bare metal", c, 1)
 	}
-	parts := []report.Part{t}
 	if len(layered.Points) > 1 {
-		parts = append(parts, chart)
+		return []report.Part{chart, t}
 	}
-	return parts
+	return []report.Part{t}
 }
 
 // flattenings is S4.8's, with what was published beside it.
@@ -289,31 +326,46 @@ func (r reading) flattenings() []report.Part {
 		return report.Cell{Text: fmt.Sprintf("%.1f MB", v/1e6)}
 	}
 	t := report.Table{
-		Title:   "Flattening",
-		Note:    "A container's files, exported and imported as an image of one layer; sizes are the engine's own account. The making of the container is not in the time, nor is the loading of the image. S4's image was Ubuntu and a tree of Linux' sources.",
-		Columns: []report.Column{{Head: "image"}, {Head: "layers before", Number: true, Optional: true}, {Head: "size before", Number: true}, {Head: "size after", Number: true}, {Head: "layers after", Number: true, Optional: true}, {Head: "time, s", Number: true}},
+		Title:  "Size of an image before and after flattening, and time to flatten it",
+		Note:   "S4's image was Ubuntu and a tree of the sources of Linux.",
+		Method: "A container's files are exported, and imported as an image of one layer. Sizes are those that the engine reports. The time does not include creating the container or loading the image.",
+		Columns: []report.Column{
+			{Head: "image"}, {Head: "layers before", Number: true, Optional: true}, {Head: "size before", Number: true},
+			{Head: "size after", Number: true}, {Head: "layers after", Number: true, Optional: true}, {Head: "time, s", Number: true},
+		},
 	}
 	for _, c := range flat {
-		t.Rows = append(t.Rows, []report.Cell{{Text: report.Counted(layers(c), "layer")}, report.Measured(r.covariate(c, layersBefore)), bytes(r.covariate(c, bytesBefore)), bytes(r.covariate(c, bytesAfter)),
-			report.Measured(r.covariate(c, layersAfter)), report.Estimated(r.Value(c, flattening), 1)})
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: report.Counted(layers(c), "layer")}, report.Measured(r.covariate(c, layersBefore)),
+			bytes(r.covariate(c, bytesBefore)), bytes(r.covariate(c, bytesAfter)),
+			report.Measured(r.covariate(c, layersAfter)), report.Estimated(r.Value(c, flattening), 1),
+		})
 	}
-	t.Rows = append(t.Rows,
-		[]report.Cell{{Text: "S4, 32 layers", Tone: report.Faint}, report.Absent(), published("size, 32 layers"), published("size, flattened"), report.Absent(), published("time to flatten")},
-		[]report.Cell{{Text: "S4, 1 layer", Tone: report.Faint}, report.Absent(), published("size, one layer"), report.Absent(), report.Absent(), published("time to flatten")})
+	t.Rows = append(t.Rows, []report.Cell{
+		{Text: "S4, 32 layers", Tone: report.Faint}, report.Absent(), published("size, 32 layers"), published("size, flattened"),
+		report.Absent(), published("time to flatten"),
+	}, []report.Cell{
+		{Text: "S4, 1 layer", Tone: report.Faint}, report.Absent(), published("size, one layer"), report.Absent(),
+		report.Absent(), published("time to flatten"),
+	})
 	return []report.Part{t}
 }
 
-// since says what is other than where the claims were made.
+// since lists the differences from the published measurements.
 func (r reading) since() report.Prose {
-	layered := "The engine does not tell by what it keeps layers; S4's were AUFS. "
+	driver := "The engine does not report its storage driver; S4 had AUFS. "
 	if d := r.driver(); d != "" {
-		layered = "Layers are " + d + " here; S4's were AUFS, which the kernel never took in and Docker has given up. "
+		driver = "The storage driver is " + d + "; S4 had AUFS, which Linux never included and Docker has removed. "
 	}
 	return report.Prose{
-		Title: "What has changed since, and what is other here",
-		Text: layered + "Overlay finds a name once and keeps what it found, so that a second opening does not search the layers again; a directory that several layers have is merged anew each time that it is opened and read. " +
-			"A file is copied whole on its first opening for writing, as by AUFS; where the file system below can share blocks between files (reflinks of XFS and Btrfs) the kernel does that instead, and the time hardly grows.\n\n" +
-			"What is read is in the host's page cache, and each trial has a container of its own. The program is in C, where S4's was in Python, whose own time stood in each operation and made ratios smaller. " +
-			fmt.Sprintf("The tree has %d files in %d directories; S4's was of 53.9 MB. Python's flush() only hands what is written to the kernel; both that and fsync() are measured.", image.FilesTreeFiles, image.FilesTreeDirectories),
+		Title: "Differences from S4's measurements",
+		Text: driver + "Overlay caches the names that it has looked up, so a second opening does not search the layers again. " +
+			"A directory that is in several layers is merged again each time that it is opened and read. " +
+			"Both copy a file whole on its first opening for writing. Where the file system below can share blocks (reflinks of XFS and Btrfs), " +
+			"the kernel does that instead, and the time hardly grows with the size.\n\n" +
+			"Files that are read are in the host's page cache, and each trial has its own container. " +
+			"The program is in C. S4's was in Python, whose own time is in each operation and makes ratios smaller. " +
+			fmt.Sprintf("The tree has %d files in %d directories; S4's had 53.9 MB. ", image.FilesTreeFiles, image.FilesTreeDirectories) +
+			"Python's flush() only passes data to the kernel; writes without and with fsync() are both measured.",
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"tare/stats"
 )
 
-// within and outside tell where an interval lies beside the smallest effect, in percent.
+// within and outside compare an interval with the smallest effect, in percent.
 var within, outside = stats.Within, stats.Beyond
 
 // reading is a run as the judge and the page of this study read it.
@@ -20,7 +20,7 @@ type reading struct{ overhead.Reading }
 
 func read(run record.Run) reading { return reading{overhead.Read(run)} }
 
-// together is the reading by n intervals that hold together.
+// together widens the intervals so that n of them hold together.
 func (r reading) together(n int) reading { return reading{r.Reading.Together(n)} }
 
 // of gives an experiment's conditions, in the design's order.
@@ -34,8 +34,8 @@ func (r reading) of(experiment string) []record.Condition {
 	return of
 }
 
-// stored gives an experiment's condition on a storage; the first where layers tell
-// several apart.
+// stored gives an experiment's condition on a storage; the first where several differ
+// by their layers.
 func (r reading) stored(experiment, storage string) (record.Condition, bool) {
 	for _, c := range r.of(experiment) {
 		if c.Factors[factorStorage] == storage {
@@ -45,7 +45,7 @@ func (r reading) stored(experiment, storage string) (record.Condition, bool) {
 	return record.Condition{}, false
 }
 
-// layers is how many a condition's image has; 0 where that is not told.
+// layers is how many a condition's image has; 0 where that is unknown.
 func layers(c record.Condition) int {
 	n, err := strconv.Atoi(c.Factors[factorLayers])
 	if err != nil || n < 0 {
@@ -69,7 +69,7 @@ func (r reading) byLayers(experiment string, flat bool) []record.Condition {
 	return of
 }
 
-// driver is the engine's storage driver, as the design found it.
+// driver is the engine's storage driver; empty where it is unknown.
 func (r reading) driver() string {
 	for _, c := range r.Run.Conditions {
 		if d := c.Factors[factorDriver]; d != "" {
@@ -136,7 +136,7 @@ func (r reading) against(a, b record.Condition, metric string) stats.Estimate {
 	return r.Ratio(r.PerBlock(a, metric), r.PerBlock(b, metric))
 }
 
-// growth is how many times a metric of a condition another of the same exceeds.
+// growth is the ratio of one metric of a condition to another.
 func (r reading) growth(c record.Condition, from, to string) stats.Estimate {
 	return r.Ratio(r.PerBlock(c, from), r.PerBlock(c, to))
 }

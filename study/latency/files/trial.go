@@ -49,21 +49,21 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 	return t.keep(b, times)
 }
 
-// inLayers refuses an image of other layers than the condition names: a walk over
-// one layer would pass for that over many.
+// inLayers refuses an image whose number of layers is not the condition's: a walk over
+// one layer would pass for one over many.
 func inLayers(img image.Image, want int) error {
 	if want == 0 || img.Archive == "" {
 		return nil
 	}
 	have, err := image.Layers(img)
 	if err == nil && have != want {
-		err = fmt.Errorf("image %s has %s where %d are to be weighed", img.Name, report.Counted(have, "layer"), want)
+		err = fmt.Errorf("image %s has %s, want %d", img.Name, report.Counted(have, "layer"), want)
 	}
 	return err
 }
 
-// flattened makes one layer of the image, anew in each trial: its time is measured
-// as often as the walks are.
+// flattened makes one layer of the image, anew in each trial, so that its time is
+// measured as often as the walks.
 func flattened(ctx context.Context, b lab.Bench, img image.Image) (flat image.Image, discard func() error, err error) {
 	layerer, ok := b.Platform().(platform.Layerer)
 	if !ok {
@@ -133,16 +133,16 @@ func ended(exit platform.Exit, words string) error {
 	case exit.OOMKilled:
 		return errors.New("the kernel ended the program for its memory limit")
 	case words == "":
-		return fmt.Errorf("the program ended with status %d, and no word", exit.Code)
+		return fmt.Errorf("the program ended with status %d and without a message", exit.Code)
 	}
 	return errors.New(words)
 }
 
-// outputKept is the most that a program may print: its bars are some tens of
-// thousands at worst.
+// outputKept is the most that a program may print: its histograms have some tens of
+// thousands of bars at worst.
 const outputKept = 16 << 20
 
-// Trials of the warm-up do so much less.
+// warmShare is by how much trials of the warm-up are shorter.
 const warmShare = 10
 
 func count(n int, warm bool) string {
@@ -160,7 +160,7 @@ func joined(args []string, operation ...string) []string {
 	return append(args, operation...)
 }
 
-// ways are the two that S4's text does not tell apart.
+// ways are those of writing, which S4's text does not distinguish.
 var ways = []struct{ metric, sync string }{{flushed, "none"}, {synced, "fsync"}}
 
 func (b *builder) writes() func(bool) []string {
@@ -168,7 +168,8 @@ func (b *builder) writes() func(bool) []string {
 	return func(warm bool) (args []string) {
 		for _, way := range ways {
 			for _, size := range sizes {
-				args = joined(args, "write", "--dir", image.FilesData, "--size", strconv.FormatInt(size, 10), "--count", count(counts[way.metric], warm), "--sync", way.sync)
+				args = joined(args, "write", "--dir", image.FilesData, "--size", strconv.FormatInt(size, 10),
+					"--count", count(counts[way.metric], warm), "--sync", way.sync)
 			}
 		}
 		return args
@@ -186,7 +187,8 @@ func (b *builder) keepWrites(bench lab.Bench, t workload.FileTimes) error {
 			s := series[0]
 			series = series[1:]
 			if s.Operation != "write" || s.Sync != way.sync || s.Size != size {
-				return fmt.Errorf("the program measured %s of %d bytes with %q, want writes of %d with %q", s.Operation, s.Size, s.Sync, size, way.sync)
+				return fmt.Errorf("the program measured %s of %d bytes with %q, want writes of %d with %q",
+					s.Operation, s.Size, s.Sync, size, way.sync)
 			}
 			name := way.metric + "-" + label(size)
 			bench.Record(name, s.MiddleHalf())
@@ -199,8 +201,8 @@ func (b *builder) keepWrites(bench lab.Bench, t workload.FileTimes) error {
 	return nil
 }
 
-// opens has the file opened for reading before anything is made beside it, and for
-// writing last: that copies it up.
+// opens opens the file for reading before anything is created beside it, and for
+// writing last, which copies it up.
 func (b *builder) opens() func(bool) []string {
 	opens, creates := b.Opens, b.Creates
 	return func(warm bool) (args []string) {
@@ -212,7 +214,7 @@ func (b *builder) opens() func(bool) []string {
 
 func keepOpens(b lab.Bench, t workload.FileTimes) error {
 	if len(t.Series) != 3 || t.Series[0].Mode != "read" || t.Series[1].Operation != "create" || t.Series[2].Mode != "write" {
-		return fmt.Errorf("the program did not measure an opening, a making, and an opening for writing")
+		return fmt.Errorf("the program did not measure openings for reading, new files, and openings for writing")
 	}
 	reading, making, writing := t.Series[0], t.Series[1], t.Series[2]
 	b.Record(open, reading.MiddleHalf())
@@ -225,8 +227,8 @@ func keepOpens(b lab.Bench, t workload.FileTimes) error {
 	return nil
 }
 
-// copyUps opens each file once. Where nothing is copied that is over before the
-// kernel could be asked what is in force, so that walks follow, which do not count.
+// copyUps opens each file once. Where nothing is copied, that ends before the settings
+// in force can be read. Walks follow for that reason; they do not count.
 func copyUps() func(bool) []string {
 	return func(bool) []string {
 		args := []string{"copyup", "--files"}

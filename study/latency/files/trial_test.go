@@ -109,7 +109,7 @@ func TestWarmUpIsShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	if args := on.specs[0].Args; !slices.Contains(args, fmt.Sprint(o.Writes/warmShare)) || slices.Contains(args, fmt.Sprint(o.Writes)) {
-		t.Errorf("in the warm-up it is told %q", args)
+		t.Errorf("in the warm-up its arguments are %q", args)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestFlatteningThatFails(t *testing.T) {
 func TestEntriesAreTheImages(t *testing.T) {
 	args := (&builder{Options: Default()}).walking(1)(false)
 	if i := slices.Index(args, "--entries"); i < 0 || args[i+1] != fmt.Sprint(image.FilesTreeFiles+image.FilesTreeDirectories) {
-		t.Errorf("it is told %q", args)
+		t.Errorf("its arguments are %q", args)
 	}
 	if err := keepWalks(labtest.NewBench(nil), workload.FileTimes{Series: []workload.FileSeries{{Operation: "walk", Entries: 3}}}); err == nil {
 		t.Error("a walk of another tree is kept")
