@@ -13,20 +13,20 @@ import (
 	"tare/model/quota"
 )
 
-// HostKernel reads what the model must know of the kernel below a root ("/"): the
-// slice from the kernel's own setting, the tick from its configuration. notes say
-// what could not be read and is taken to be as most distributions have it.
+// HostKernel reads the settings of the kernel below a root ("/") that the model uses:
+// the slice from the kernel's own setting, the tick from its configuration. notes are
+// of what could not be read and is assumed to be as in most distributions.
 func HostKernel(root string) (k quota.Kernel, notes []string) {
 	k = quota.DefaultKernel
 	if slice, err := readSlice(filepath.Join(root, "proc/sys/kernel/sched_cfs_bandwidth_slice_us")); err == nil {
 		k.Slice = slice
 	} else {
-		notes = append(notes, fmt.Sprintf("the kernel's slice of bandwidth is taken to be %v: %v", k.Slice, err))
+		notes = append(notes, fmt.Sprintf("the kernel's slice of bandwidth is assumed to be %v: %v", k.Slice, err))
 	}
 	if tick, err := readTick(root); err == nil {
 		k.Tick = tick
 	} else {
-		notes = append(notes, fmt.Sprintf("the kernel's tick is taken to be %v: %v", k.Tick, err))
+		notes = append(notes, fmt.Sprintf("the kernel's tick is assumed to be %v: %v", k.Tick, err))
 	}
 	return k, notes
 }
@@ -38,16 +38,16 @@ func readSlice(file string) (time.Duration, error) {
 	}
 	micros, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil || micros < 1 || micros > 1_000_000 {
-		return 0, fmt.Errorf("%s: %q is no number of microseconds up to a second", file, strings.TrimSpace(string(text)))
+		return 0, fmt.Errorf("%s: %q: want 1 to 1000000 microseconds", file, strings.TrimSpace(string(text)))
 	}
 	return time.Duration(micros) * time.Microsecond, nil
 }
 
-// mostConfiguration is above what any kernel's takes.
+// mostConfiguration is more than the size of any kernel's.
 const mostConfiguration = 4 << 20
 
-// readTick reads the running kernel's configuration, which some kernels hold
-// themselves and most distributions put beside them.
+// readTick reads the running kernel's configuration. Some kernels hold it themselves,
+// and most distributions install it beside them.
 func readTick(root string) (time.Duration, error) {
 	file := filepath.Join(root, "proc/config.gz")
 	f, err := os.Open(file)

@@ -11,60 +11,62 @@ import (
 	"tare/report"
 )
 
-// Answer is the sentence that the reader came for.
+// Answer is the headline.
 func (r Result) Answer() string {
-	var told []string
+	var sentences []string
 	for _, s := range r.Services {
-		text := fmt.Sprintf("%s takes %.3g %% of a CPU, %.3g us a request", s.title(), 100*s.Load, s.Demand.Value)
-		if found := s.said(); found != "" {
-			text += "; " + found
+		subject := s.title()
+		if prediction := s.prediction(); prediction != "" {
+			sentences = append(sentences, prediction)
+			subject = "it"
 		}
-		told = append(told, text)
+		sentences = append(sentences, fmt.Sprintf("Without a quota, %s uses %.3g %% of a CPU, %.3g us per request.", subject, 100*s.Load, s.Demand.Value))
 	}
-	return strings.Join(told, ". ") + "."
+	return strings.Join(sentences, " ")
 }
 
-// said is a service's answer: the smallest quota where one was sought, else how
-// the model did.
-func (s Service) said() string {
+// prediction is a service's answer: the smallest quota where a p99 is wanted, else how
+// accurate the model was.
+func (s Service) prediction() string {
 	for _, m := range s.Smallest {
 		if m.Saving {
 			continue
 		}
 		if m.None != nil {
-			return m.None.Error()
+			return "For " + s.title() + ", " + m.None.Error() + "."
 		}
-		return fmt.Sprintf("a quota of %s each %s is predicted to keep its p99 at %s or less", m.Quota, m.Period, micros(m.Prediction.P99.High))
+		return fmt.Sprintf("A quota of %s per %s should keep the p99 of %s at %s or less.", m.Quota, m.Period, s.title(), micros(m.Prediction.P99.High))
 	}
 	kept, of := s.Tally()
 	if of == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d p99 away from the cliff are predicted within %.0f %% or %d us", kept, of, 100*Relative, Absolute.Microseconds())
+	return fmt.Sprintf("%s: %d of %d p99s away from the demand were predicted to within %.0f %% or %d us.",
+		s.title(), kept, of, 100*Relative, Absolute.Microseconds())
 }
 
-// title is a service with how its requests come.
+// title is a service with how its requests arrive.
 func (s Service) title() string {
 	name, _, _ := strings.Cut(s.Name, "[")
 	if a := s.Arrival; a.Rate > 0 {
-		spaced := "evenly"
+		arrivals := "evenly spaced"
 		if a.Poisson {
-			spaced = "Poisson"
+			arrivals = "Poisson arrivals"
 		}
-		return fmt.Sprintf("%s, open loop of %g/s (%s)", name, a.Rate, spaced)
+		return fmt.Sprintf("%s (open loop, %g requests/s, %s)", name, a.Rate, arrivals)
 	}
 	if n := s.Arrival.Connections; n > 1 {
-		return fmt.Sprintf("%s, closed loop of %d connections", name, n)
+		return fmt.Sprintf("%s (closed loop, %d connections)", name, n)
 	}
-	return name + ", closed loop"
+	return name + " (closed loop)"
 }
 
-// Parts are the tables and pictures of a prediction, for a study's page.
+// Parts are the charts and tables of a prediction, for a study's page.
 func (r Result) Parts() []report.Part {
 	var all []report.Part
 	for _, s := range r.Services {
 		if len(s.Rows) > 0 {
-			all = append(all, s.table(), s.chart())
+			all = append(all, s.chart(), s.table())
 		}
 		if t, ok := s.edges(); ok {
 			all = append(all, t)
@@ -79,27 +81,32 @@ func (r Result) Parts() []report.Part {
 // table sets the predicted figures beside the measured ones.
 func (s Service) table() report.Table {
 	t := report.Table{
-		Title: s.title() + ": predicted",
-		Note: fmt.Sprintf("Predicted from the condition without a quota alone: %s us of CPU time a request, %.3g %% of a CPU, p99 %s. Below a predicted figure stand the least and the greatest of several simulations, with other phases of the timers and at the ends of the demand's interval. "+
-			"Latency in microseconds; stalled: of a million requests; short: periods in which the quota ran out, in percent. Right: within %.0f %% or %d us of the measured p99; within %.0f %% of the demand nothing is promised, for there the least change of either decides. "+
-			"Not in the model: collections of garbage and other work that comes in runs, and what else takes the CPU.",
-			report.Said(s.Demand, 1), 100*s.Load, micros(s.Free.Value), 100*Relative, Absolute.Microseconds(), 100*Cliff),
-		Columns: []report.Column{{Head: "quota/period"}, {Head: "p99 predicted", Number: true}},
+		Title: s.title() + ": predicted latency by CPU quota",
+		Note: fmt.Sprintf("Ranges beside predictions are those of several simulations. Right: within %.0f %% or %d us of the measured p99. "+
+			"Near demand: the quota is within %.0f %% of the demand, where no prediction is promised.",
+			100*Relative, Absolute.Microseconds(), 100*Cliff),
+		Method: fmt.Sprintf("Predicted from the condition without a quota alone: %s us of CPU time per request, %.3g %% of a CPU, p99 %s. "+
+			"The simulations differ by the phases of the timers, and cover the demand's interval. "+
+			"Stalled: requests above the stall threshold. Throttled: periods in which the quota ran out. "+
+			"The model knows no garbage collection, no other work that comes in runs, and no other programs on the CPU.",
+			report.Said(s.Demand, 1), 100*s.Load, micros(s.Free.Value)),
+		Columns: []report.Column{{Head: "quota/period"}, {Head: "predicted p99, us", Number: true}},
 	}
 	found := slices.ContainsFunc(s.Rows, func(r Row) bool { return r.Found })
 	if found {
-		t.Columns = append(t.Columns, report.Column{Head: "measured", Number: true}, report.Column{Head: "off by", Number: true}, report.Column{Head: ""})
+		t.Columns = append(t.Columns, report.Column{Head: "measured p99, us", Number: true},
+			report.Column{Head: "error, %", Number: true}, report.Column{Head: "prediction"})
 	}
-	for _, head := range []string{"p99.9", "mean", "stalled", "short, %"} {
-		t.Columns = append(t.Columns, report.Column{Head: head + " predicted", Number: true, Optional: true})
+	for _, head := range []string{"p99.9, us", "mean, us", "stalled, per million", "periods throttled, %"} {
+		t.Columns = append(t.Columns, report.Column{Head: "predicted " + head, Number: true, Optional: true})
 		if found {
-			t.Columns = append(t.Columns, report.Column{Head: "measured", Number: true, Optional: true})
+			t.Columns = append(t.Columns, report.Column{Head: "measured " + head, Number: true, Optional: true})
 		}
 	}
 	for _, row := range s.Rows {
 		cells := []report.Cell{{Text: label(row.Bandwidth)}, figure(row.P99.Predicted)}
 		if row.Predicted.Overloaded {
-			cells[1].Detail += ", growing"
+			cells[1].Detail += ", overloaded"
 		}
 		if found {
 			cells = append(cells, report.Estimated(row.P99.Measured, 1), off(row.P99), row.verdict())
@@ -115,13 +122,13 @@ func (s Service) table() report.Table {
 	return t
 }
 
-// verdict is a row's word.
+// verdict says whether a row's prediction was right.
 func (r Row) verdict() report.Cell {
 	switch {
 	case !r.P99.Known():
 		return report.Absent()
 	case r.InCliff:
-		return report.Cell{Text: "cliff", Tone: report.Faint}
+		return report.Cell{Text: "near demand", Tone: report.Faint}
 	case r.P99.Kept():
 		return report.Cell{Text: "right", Tone: report.Good}
 	}
@@ -138,24 +145,26 @@ func figure(f quota.Figure) report.Cell {
 
 func off(c Comparison) report.Cell {
 	if e := c.Error(); !math.IsNaN(e) && !math.IsInf(e, 0) {
-		return report.Cell{Text: fmt.Sprintf("%+.0f %%", 100*e)}
+		return report.Cell{Text: fmt.Sprintf("%+.0f", 100*e)}
 	}
 	return report.Absent()
 }
 
-// chart is the p99 against the quota: lines as predicted, points as measured.
+// chart is the p99 by quota: solid as predicted, dashed as measured.
 func (s Service) chart() report.Chart {
 	c := report.Chart{
-		Title: s.title() + ": p99 against the quota, predicted and measured",
-		Note:  "Unbroken: predicted from the condition without a quota, with the range of the simulations. Broken: measured, with its interval. The upright band is where the quota is about the demand.",
+		Title: s.title() + ": p99 by CPU quota, predicted and measured",
+		Note:  "Solid: predicted, with the range of the simulations. Dashed: measured, with its interval. The vertical band is where the quota is near the demand.",
 		X:     report.Axis{Label: "quota, of one CPU", Unit: "%", Log: true},
 		Y:     report.Axis{Label: "p99", Unit: "ms", Log: true},
-		Marks: []report.Mark{{X: 100 * s.Load, Low: 100 * s.Load * (1 - Cliff), High: 100 * s.Load * (1 + Cliff), Label: "demand"}},
+		Marks: []report.Mark{{
+			X: 100 * s.Load, Low: 100 * s.Load * (1 - Cliff), High: 100 * s.Load * (1 + Cliff), Label: "demand",
+		}},
 	}
 	const perMilli = 1e-3
 	for _, period := range s.Periods() {
-		predicted := report.Series{Name: "each " + short(period), Group: short(period)}
-		measured := report.Series{Name: "each " + short(period) + ", measured", Group: short(period), Dashed: true}
+		predicted := report.Series{Name: "period " + short(period), Group: short(period)}
+		measured := report.Series{Name: "period " + short(period) + ", measured", Group: short(period), Dashed: true}
 		for _, row := range s.Sweep(period) {
 			x := 100 * float64(row.Bandwidth.Quota) / float64(period)
 			f := row.P99.Predicted
@@ -177,12 +186,13 @@ func (s Service) chart() report.Chart {
 	return c
 }
 
-// edges is where the cliff is.
+// edges is where the tail ends, by period.
 func (s Service) edges() (report.Table, bool) {
 	t := report.Table{
-		Title:   s.title() + ": where the tail is gone",
-		Note:    fmt.Sprintf("The first quota of the sweep whose p99 is within %.0f %% of that without one. Right: within one step of the sweep.", 100*Flat),
-		Columns: []report.Column{{Head: "period"}, {Head: "predicted", Number: true}, {Head: "measured", Number: true}, {Head: ""}},
+		Title: s.title() + ": smallest quota without a long tail",
+		Note: fmt.Sprintf("The smallest quota measured whose p99 is within %.0f %% of that without a quota. "+
+			"Right: the prediction is at most one quota off.", 100*Flat),
+		Columns: []report.Column{{Head: "period"}, {Head: "predicted", Number: true}, {Head: "measured", Number: true}, {Head: "prediction"}},
 	}
 	for _, period := range s.Periods() {
 		e, ok := s.Edge(period)
@@ -207,20 +217,28 @@ func (s Service) edges() (report.Table, bool) {
 // wanted are the smallest quotas for a p99.
 func (s Service) wanted(p99 time.Duration) (report.Table, bool) {
 	t := report.Table{
-		Title:   fmt.Sprintf("%s: the smallest quota for a p99 of %s", s.title(), short(p99)),
-		Note:    "Predicted, in steps of a hundredth of a CPU: the first at which every simulation keeps it. Saved up: with unused quota kept for later, as much as the kernel allows, which is the quota again (cpu.max.burst, cpu.cfs_burst_us).",
-		Columns: []report.Column{{Head: "period"}, {Head: "quota", Number: true}, {Head: "of a CPU", Number: true}, {Head: "p99, us", Number: true}, {Head: "saved up"}},
+		Title:  fmt.Sprintf("%s: smallest quota for a p99 of %s", s.title(), short(p99)),
+		Note:   "Burst: unused quota is saved up, at most as much as the quota (cpu.max.burst, cpu.cfs_burst_us).",
+		Method: "Predicted in steps of a hundredth of a CPU: the first quota at which every simulation keeps the p99.",
+		Columns: []report.Column{
+			{Head: "period"}, {Head: "quota", Number: true}, {Head: "quota, % of a CPU", Number: true}, {Head: "p99, us", Number: true}, {Head: "burst"},
+		},
 	}
 	for _, m := range s.Smallest {
-		saved := "no"
+		burst := "no"
 		if m.Saving {
-			saved = "yes"
+			burst = "yes"
 		}
 		if m.None != nil {
-			t.Rows = append(t.Rows, []report.Cell{{Text: short(m.Period)}, {Text: "none", Detail: m.None.Error(), Tone: report.Bad}, report.Absent(), report.Absent(), {Text: saved}})
+			t.Rows = append(t.Rows, []report.Cell{
+				{Text: short(m.Period)}, {Text: "none", Detail: m.None.Error(), Tone: report.Bad}, report.Absent(), report.Absent(), {Text: burst},
+			})
 			continue
 		}
-		t.Rows = append(t.Rows, []report.Cell{{Text: short(m.Period)}, {Text: short(m.Quota)}, {Text: fmt.Sprintf("%.3g %%", 100*float64(m.Quota)/float64(m.Period))}, figure(m.Prediction.P99), {Text: saved}})
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: short(m.Period)}, {Text: short(m.Quota)}, {Text: fmt.Sprintf("%.3g", 100*float64(m.Quota)/float64(m.Period))},
+			figure(m.Prediction.P99), {Text: burst},
+		})
 	}
 	return t, len(t.Rows) > 0
 }

@@ -1,15 +1,13 @@
-// Package predict sets what a model says of CPU quotas beside what was measured:
-// the latency of each service of a run under any quota, from that run's
-// conditions without one.
+// Package predict predicts the latency of each service of a run under any CPU quota,
+// from that run's conditions without one, and compares it with what was measured.
 //
-// From a condition without a quota it reads three things: the CPU time that the
-// service used for a request, its latencies, and how requests arrived; package
-// quota of model says the rest. Conditions with a quota are read for the
-// comparison alone: no prediction has seen one.
+// From a condition without a quota it reads three things: the CPU time per request,
+// the latencies, and how requests arrived. The model is package model/quota.
+// Conditions with a quota are read for the comparison only: no prediction uses them.
 //
 // A run may hold several services, in closed and in open loops. Each is predicted
-// from its own condition without a quota: the one that differs from the others by
-// nothing but cpus, cpu-period and cpu-burst.
+// from its own condition without a quota. Other conditions differ from it only by
+// cpus, cpu-period and cpu-burst.
 package predict
 
 import (
@@ -34,10 +32,10 @@ import (
 	"tare/workload"
 )
 
-// Options say what is to be predicted; the zero value predicts the conditions
-// that a run measured.
+// Options are what to predict; the zero value predicts the conditions that a run
+// measured.
 type Options struct {
-	// Asked are predicted besides.
+	// Asked are predicted too.
 	Asked []quota.Bandwidth
 	// Wanted is the p99 for which the smallest quota is sought; 0 is none.
 	Wanted time.Duration
@@ -47,16 +45,16 @@ type Options struct {
 	// Stall is the latency above which a request counted as stalled; 0 is
 	// [service.DefaultStall].
 	Stall time.Duration
-	// Offered says how a condition's requests arrived; nil asks the workload that
-	// tare ships under its name.
+	// Offered gives how a condition's requests arrived; nil is by the shipped workload
+	// of its name.
 	Offered func(c record.Condition) (workload.Offered, error)
 	// Threads of the service work in parallel; 0 is one for each connection.
 	Threads int
 }
 
-// What is promised of a prediction, outside the cliff: its p99 is within
-// Relative or Absolute of the measured one, whichever is more. Within the cliff,
-// where the quota is about the demand, the least change of either decides.
+// The accuracy promised of a prediction: its p99 is within Relative or Absolute of the
+// measured one, whichever is more. Nothing is promised within the cliff, where the
+// quota is near the demand: small changes of either decide there.
 const (
 	Relative = 0.15
 	Absolute = 200 * time.Microsecond
@@ -94,7 +92,7 @@ type Service struct {
 type Row struct {
 	Bandwidth quota.Bandwidth
 	Predicted quota.Prediction
-	// Measured is the condition that had it; Found tells whether there is one.
+	// Measured is the condition that had it; Found reports whether there is one.
 	Measured record.Condition
 	Found    bool
 	P99      Comparison
@@ -102,7 +100,7 @@ type Row struct {
 	Mean     Comparison
 	Stalled  Comparison
 	Short    Comparison // periods that ran out, in percent
-	// InCliff says that the quota is about the demand, where nothing is promised.
+	// InCliff means that the quota is near the demand, where nothing is promised.
 	InCliff bool
 }
 
@@ -115,29 +113,29 @@ type Comparison struct {
 // Error is the predicted figure's, as a share of the measured one.
 func (c Comparison) Error() float64 { return c.Predicted.Value/c.Measured.Value - 1 }
 
-// Kept tells whether a predicted p99 keeps what is promised.
+// Kept reports whether a predicted p99 is as accurate as promised.
 func (c Comparison) Kept() bool {
 	return math.Abs(c.Predicted.Value-c.Measured.Value) <= max(Relative*c.Measured.Value, float64(Absolute.Microseconds()))
 }
 
-// Known tells whether there is something to compare with.
+// Known reports whether there is a measured figure.
 func (c Comparison) Known() bool { return !math.IsNaN(c.Measured.Value) }
 
 // Smallest is the smallest quota of a period that keeps a wanted p99.
 type Smallest struct {
 	Period     time.Duration
-	Saving     bool // with as much saved up as the kernel allows: the quota itself
+	Saving     bool // with the largest burst that the kernel allows: the quota itself
 	Quota      time.Duration
 	Prediction quota.Prediction
 	// None is why there is none: a *[quota.Unreachable].
 	None error
 }
 
-// Nothing says why a run gives nothing to predict from.
+// Nothing is the error of a run from which nothing can be predicted.
 type Nothing struct{ Why string }
 
 func (n *Nothing) Error() string {
-	return "nothing to predict from: " + n.Why + "; `tare predict quota` measures what it takes"
+	return "nothing to predict from: " + n.Why + ": run `tare predict quota`"
 }
 
 // From predicts a run's services. The error is a *[Nothing] where the run has no
@@ -162,13 +160,13 @@ func From(run record.Run, o Options) (Result, error) {
 		r.Services = append(r.Services, s)
 	}
 	if len(r.Services) == 0 {
-		return Result{}, &Nothing{"no condition of the run measured a service without a quota, or nothing was asked for"}
+		return Result{}, &Nothing{"the run has no service without a quota, or no quota to predict"}
 	}
 	return r, nil
 }
 
-// bases are the conditions without a quota to predict from: those that others with
-// one stand beside, or else, where something was asked for, each group's baseline.
+// bases are the conditions without a quota to predict from: those that have siblings
+// with one. Without any, they are the baselines, if a prediction is asked for.
 func bases(r overhead.Reading, o Options) []record.Condition {
 	var beside, baselines []record.Condition
 	for _, c := range r.Run.Conditions {
@@ -188,7 +186,7 @@ func bases(r overhead.Reading, o Options) []record.Condition {
 	return baselines
 }
 
-// shipped asks the workload that tare ships under a condition's name.
+// shipped is how requests arrive by the shipped workload of a condition's name.
 func shipped(c record.Condition) (workload.Offered, error) {
 	name, _, _ := strings.Cut(c.Workload, "[")
 	w, err := workload.Lookup(name)
@@ -197,7 +195,7 @@ func shipped(c record.Condition) (workload.Offered, error) {
 	}
 	loader, ok := w.(workload.Loader)
 	if !ok {
-		return workload.Offered{}, fmt.Errorf("%s is no service: how its requests arrive is not known", name)
+		return workload.Offered{}, fmt.Errorf("%s is not a service: how its requests arrive is unknown", name)
 	}
 	return loader.Offered(c.Params)
 }
@@ -220,7 +218,7 @@ func unlimited(s platform.Setting) platform.Setting {
 	return s
 }
 
-// agree tells whether no factor that both have differs: a quota is a factor that
+// agree reports whether no factor that both have differs: a quota is a factor that
 // the condition without one lacks.
 func agree(a, b map[string]string) bool {
 	for name, level := range a {
@@ -297,7 +295,8 @@ func predict(r overhead.Reading, base record.Condition, limited []record.Conditi
 		}
 	}
 	slices.SortStableFunc(s.Rows, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(a.Bandwidth.Period, b.Bandwidth.Period), cmp.Compare(a.Bandwidth.Quota, b.Bandwidth.Quota), cmp.Compare(a.Bandwidth.Burst, b.Bandwidth.Burst))
+		return cmp.Or(cmp.Compare(a.Bandwidth.Period, b.Bandwidth.Period),
+			cmp.Compare(a.Bandwidth.Quota, b.Bandwidth.Quota), cmp.Compare(a.Bandwidth.Burst, b.Bandwidth.Burst))
 	})
 	if o.Wanted > 0 {
 		if s.Smallest, err = smallest(s, o.Wanted, options); err != nil {
@@ -307,7 +306,7 @@ func predict(r overhead.Reading, base record.Condition, limited []record.Conditi
 	return s, nil
 }
 
-// known is what the model is told of a service.
+// known is what the model knows of a service.
 func known(r overhead.Reading, s Service, latencies *hdrhistogram.Histogram, threads int) (quota.Service, error) {
 	micros := func(v float64) time.Duration { return time.Duration(v * float64(time.Microsecond)) }
 	k := quota.Service{Demand: quota.Demand{Mean: micros(s.Demand.Value)}, Base: latencies, Threads: threads, CPUs: 1}
@@ -327,14 +326,14 @@ func known(r overhead.Reading, s Service, latencies *hdrhistogram.Histogram, thr
 	return k, nil
 }
 
-// A simulation of enough requests settles the percentiles, and more are simulated
-// only where latency grows with their number. Phases matter little there.
+// A simulation of enough requests settles the percentiles. More are simulated only
+// where latency grows with their number; phases matter little there.
 const (
 	enough           = quota.DefaultRequests
 	overloadedReruns = 3
 )
 
-// requests is how many a trial had, within what a simulation takes.
+// requests is how many a trial had, within the bounds of a simulation.
 func requests(r overhead.Reading, c record.Condition) int {
 	trials := r.Trials(c)
 	var sum float64
@@ -405,7 +404,7 @@ type Edge struct {
 	Predicted, Measured int // positions in Quotas; their number where none is
 }
 
-// Kept tells whether the cliff is placed within one step of the sweep.
+// Kept reports whether the cliff is placed within one step of the sweep.
 func (e Edge) Kept() bool { return max(e.Predicted-e.Measured, e.Measured-e.Predicted) <= 1 }
 
 // Edge finds the cliff of a period; ok is false where nothing was measured there.
@@ -430,7 +429,7 @@ func (s Service) Edge(period time.Duration) (e Edge, ok bool) {
 	return e, len(e.Quotas) > 0
 }
 
-// Tally is how many predicted p99 keep what is promised, of those outside the
+// Tally is how many predicted p99s are as accurate as promised, of those outside the
 // cliff that were measured.
 func (s Service) Tally() (kept, of int) {
 	for _, row := range s.Rows {

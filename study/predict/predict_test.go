@@ -154,7 +154,7 @@ func TestEachServiceIsPredictedFromItsOwnCondition(t *testing.T) {
 			t.Errorf("%s: the cliff is at %+v", s.Name, e)
 		}
 	}
-	if text := r.Answer(); !strings.Contains(text, "thrift, open loop of 2000/s (Poisson)") {
+	if text := r.Answer(); !strings.Contains(text, "thrift (open loop, 2000 requests/s, Poisson arrivals)") {
 		t.Error(text)
 	}
 }
@@ -217,7 +217,7 @@ func TestWhatIsAskedIsPredictedWithoutMeasurement(t *testing.T) {
 	if len(s.Smallest) != 2 || s.Smallest[0].None != nil || s.Smallest[0].Quota < 3*time.Millisecond {
 		t.Errorf("%+v", s.Smallest)
 	}
-	if text := r.Answer(); !strings.Contains(text, "is predicted to keep its p99") {
+	if text := r.Answer(); !strings.Contains(text, "should keep the p99 of thrift (closed loop)") {
 		t.Error(text)
 	}
 	for _, part := range r.Parts() {
