@@ -13,14 +13,14 @@ import (
 // obstacle is something on which threads were blocked.
 type obstacle struct {
 	cause sched.Cause
-	// through is how they came there: a system call, or a fault of a page.
+	// through is how they entered the kernel: a system call, or a page fault.
 	through string
 	time    time.Duration
 	count   uint64
 }
 
-// obstacles take the stacks of blocked threads together by what they were blocked on,
-// the longest time first.
+// obstacles group the stacks of blocked threads by what they were blocked on, the longest
+// time first.
 func obstacles(stacks []causes.Stack) (all []obstacle, sum time.Duration) {
 	for _, s := range stacks {
 		if s.Waiting {
@@ -45,11 +45,11 @@ func obstacles(stacks []causes.Stack) (all []obstacle, sum time.Duration) {
 // calls are how the kernel begins the names of its system calls, on x86-64 and arm64.
 var calls = []string{"__x64_sys_", "__arm64_sys_", "__ia32_sys_", "__ia32_compat_sys_", "__se_sys_", "__do_sys_", "ksys_"}
 
-// faults are the functions through which programs fault.
+// faults are the kernel's functions that handle page faults.
 var faults = []string{"asm_exc_page_fault", "exc_page_fault", "do_user_addr_fault", "do_page_fault"}
 
-// entry names how a thread came into the kernel; where its stack does not tell, the
-// innermost function stands for it.
+// entry names how a thread entered the kernel; where its stack does not show that, it is
+// the innermost function.
 func entry(frames []string) string {
 	for _, frame := range frames {
 		for _, call := range calls {
@@ -67,15 +67,15 @@ func entry(frames []string) string {
 	return frames[0]
 }
 
-// words say in a sentence what a thread is blocked on.
+// words name in a sentence what a thread is blocked on.
 var words = map[sched.Cause]string{
-	sched.RCU:    "on a grace period of the kernel's (RCU)",
+	sched.RCU:    "on a grace period of the kernel (RCU)",
 	sched.Memory: "on memory to be reclaimed or read back",
 	sched.Child:  "on processes that it started",
 	sched.Disk:   "on the disk",
 	sched.Lock:   "on locks in the kernel",
 	sched.Worker: "on the kernel's workers",
-	sched.IPC:    "on what others send it or its own threads do (pipes, sockets, futexes, polls)",
+	sched.IPC:    "on other processes or its own threads (pipes, sockets, futexes, polls)",
 	sched.Sleep:  "on a timer, asleep",
-	sched.Other:  "on something that its stacks do not name",
+	sched.Other:  "on something that its stacks do not show",
 }

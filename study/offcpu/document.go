@@ -10,7 +10,7 @@ import (
 // Schema names the layout of what `tare causes --json` writes.
 const Schema = "tare-causes/1"
 
-// Document is what was seen of a program. Fields that end in _ns are nanoseconds.
+// Document is the result of watching a program. Fields that end in _ns are nanoseconds.
 type Document struct {
 	Schema  string          `json:"schema"`
 	Host    record.Host     `json:"host"`
@@ -40,7 +40,7 @@ type BlockDocument struct {
 	Count   uint64        `json:"count"`
 }
 
-// Document is what `tare causes --json` writes.
+// Document makes what `tare causes --json` writes.
 func (w *Watched) Document(on record.Host) Document {
 	c := w.Container
 	d := Document{

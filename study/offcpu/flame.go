@@ -13,14 +13,17 @@ const (
 	waitingKind = "waiting for a CPU"
 )
 
-// flameNote says how the graph is to be read.
-const flameNote = "The time of all threads added up, from leaving a CPU until they had one again. Callers above, what they call below; the kernel's functions stand below the program's that entered it. " +
-	"Blocked: it left of its own accord, so that the wait for a CPU after it was woken is in it. Waiting: it was preempted, or its quota was used up. A thread that left its CPU before the watch began, or had none again at its end, is not in it. " +
-	"C programs without frame pointers show the innermost function alone."
+const (
+	flameNote = "Width: the time of all threads together, from leaving a CPU until they had one again. Callers are above, what they call below. " +
+		"Waiting: preempted, or the quota was used up."
+	flameMethod = "A blocked thread's wait for a CPU after it was woken counts as blocked. " +
+		"A thread that left its CPU before the watch began, or had none again at its end, is left out. " +
+		"C programs without frame pointers show only the innermost function."
+)
 
-// Flame is the flame graph of the time off the CPU, in milliseconds of threads' time:
-// blocked and waiting side by side, in each the programs, and their calls, the outermost
-// first. It is false where there is nothing to be drawn.
+// Flame is the flame graph of the time off the CPU, in milliseconds of threads' time.
+// Blocked and waiting are side by side. Below each are the programs and their calls, the
+// outermost first. It is false where there is nothing to draw.
 func Flame(title string, stacks []causes.Stack) (report.Flame, bool) {
 	root := &report.Frame{Name: "off the CPU"}
 	children := map[*report.Frame]map[string]*report.Frame{}
@@ -50,9 +53,9 @@ func Flame(title string, stacks []causes.Stack) (report.Flame, bool) {
 		}
 	}
 	if len(root.Children) == 1 {
-		// One kind alone needs no box of its own.
+		// A single kind needs no box of its own.
 		only := root.Children[0]
 		root = &report.Frame{Name: root.Name + ", " + only.Name, Value: only.Value, Kind: only.Kind, Children: only.Children}
 	}
-	return report.Flame{Title: title, Note: flameNote, Unit: "ms", Root: root}, root.Value > 0
+	return report.Flame{Title: title, Note: flameNote, Method: flameMethod, Unit: "ms", Root: root}, root.Value > 0
 }

@@ -1,12 +1,11 @@
-// Package offcpu asks of one running program: *what kept it from running?* It
-// waited for a CPU behind others, its own quota held it back, or it was blocked, on
-// something that its stacks name.
+// Package offcpu finds what kept a running program from running. It waited for a CPU
+// behind other threads, its own quota held it back, or it was blocked on something that
+// its stacks show.
 //
-// What is counted is what [tare/probe/causes] adds up of the scheduler's events.
-// Watching changes nothing. It tells what a program did with its time in the while in
-// which it was watched, and compares it with nothing: what platforms cost it is
-// [tare/study/platforms]', behind whom it waits, and what can be done about that,
-// [tare/study/place]'s.
+// The counts are those that [tare/probe/causes] sums up from the scheduler's events.
+// Watching changes nothing. The result is of the time watched, and is compared with
+// nothing. The cost of platforms is studied by [tare/study/platforms]. [tare/study/place]
+// finds behind which threads a program waits, and what to do about it.
 package offcpu
 
 import (
@@ -22,40 +21,40 @@ import (
 	"tare/study/kit"
 )
 
-// Watching takes no less time, and no more.
+// The bounds of the time that a program is watched.
 const (
 	Shortest = 100 * time.Millisecond
 	Longest  = time.Hour
 )
 
-// lookEvery is how often it is looked whether the program is still there.
+// lookEvery is the interval between checks whether the program still runs.
 const lookEvery = 250 * time.Millisecond
 
-// Watched is what was seen of a program.
+// Watched is a program with what was counted of it.
 type Watched struct {
 	Container container.Container
 	Began     time.Time
-	// Asked is for how long it was to be watched, Reading.Span for how long it was.
+	// Asked is the time requested, Reading.Span the time watched.
 	Asked   time.Duration
-	Stacks  bool // they were asked for
+	Stacks  bool // they were requested
 	Reading causes.Reading
 	Notes   []string
 }
 
-// Watcher watches a program of this kernel, until it is stopped.
+// Watcher watches a program until it is stopped.
 type Watcher interface {
 	Stop() (causes.Reading, error)
 }
 
-// Start begins to watch as [causes.Start] does, which it is but in tests.
+// Start begins to watch. It is [causes.Start] except in tests.
 type Start func(causes.Target, causes.Options) (Watcher, error)
 
-// Watch watches a running program for a while, until it has ended, or until ctx
-// ends, which is no error once something was seen. The error is a [*container.Ended]
-// where the program had ended before.
+// Watch watches a running program for a time, until it has ended, or until ctx ends,
+// which is no error after [Shortest]. The error is a [*container.Ended] if the program had
+// ended before.
 func Watch(ctx context.Context, c container.Container, span time.Duration, stacks bool, start Start) (*Watched, error) {
 	if span < Shortest || span > Longest {
-		return nil, fmt.Errorf("watching for %v: want %v to %v", span, Shortest, Longest)
+		return nil, fmt.Errorf("watch for %v: want %v to %v", span, Shortest, Longest)
 	}
 	target, err := targetOf(c)
 	if err != nil {
@@ -83,8 +82,8 @@ func Watch(ctx context.Context, c container.Container, span time.Duration, stack
 	return w, nil
 }
 
-// targetOf is what the probe watches; tare itself is left out of processes that it
-// descends from.
+// targetOf is what the probe watches. tare itself is left out, in case the target is its
+// ancestor.
 func targetOf(c container.Container) (causes.Target, error) {
 	pids, err := c.Processes()
 	if err != nil {
@@ -100,7 +99,7 @@ func targetOf(c container.Container) (causes.Target, error) {
 	return causes.Target{PIDs: pids}, nil
 }
 
-// ending is how a watch came to its end.
+// ending is how a watch ended.
 type ending string
 
 const (
@@ -109,7 +108,7 @@ const (
 	stopped ending = "stopped"
 )
 
-// await lets time go by.
+// await waits for the end of the time, of ctx, or of the program.
 func await(ctx context.Context, c container.Container, span time.Duration) ending {
 	end := time.NewTimer(span)
 	defer end.Stop()
@@ -129,8 +128,8 @@ func await(ctx context.Context, c container.Container, span time.Duration) endin
 	}
 }
 
-// gone tells that there is nothing left to be watched. A control group may be empty
-// for a while, and is over when it is removed.
+// gone reports that nothing is left to watch. A control group may be empty for a while,
+// and is gone when it is removed.
 func gone(c container.Container) bool {
 	if c.Cgroup != "" {
 		_, err := os.Stat(c.Cgroup)

@@ -14,13 +14,13 @@ import (
 	"tare/study/kit"
 )
 
-// Sheet is the page of what was seen.
+// Sheet is the page of the result.
 func (w *Watched) Sheet(on record.Host) report.Sheet {
 	s := report.Sheet{
 		Title: "tare causes: " + w.Container.Name, Answer: w.Answer(),
 		Facts: []string{
-			"watched: " + w.whom(),
-			fmt.Sprintf("for: %v from %s on, every switch and waking", kit.Short(w.Reading.Span), w.Began.UTC().Format("2006-01-02 15:04:05 UTC")),
+			"watched: " + w.subject(),
+			fmt.Sprintf("time: %v from %s, every switch and wake-up counted", kit.Short(w.Reading.Span), w.Began.UTC().Format("2006-01-02 15:04:05 UTC")),
 			report.HostFact(on),
 		},
 		Banners: w.banners(),
@@ -34,8 +34,8 @@ func (w *Watched) Sheet(on record.Host) report.Sheet {
 	if t := w.blockedOn(); len(t.Rows) > 0 {
 		s.Parts = append(s.Parts, t)
 	}
-	if f, ok := Flame("Flame graph of the time off the CPU", w.Reading.Off); ok {
-		s.Parts = append(s.Parts, w.longest(f.Root.Value), report.Long{Part: f})
+	if f, ok := Flame("Time off the CPU, by stack", w.Reading.Off); ok {
+		s.Parts = append(s.Parts, report.Long{Part: f}, w.longest(f.Root.Value))
 	}
 	if t := w.absent(); len(t.Rows) > 0 {
 		s.Parts = append(s.Parts, t)
@@ -43,14 +43,14 @@ func (w *Watched) Sheet(on record.Host) report.Sheet {
 	return s
 }
 
-func (w *Watched) whom() string {
+func (w *Watched) subject() string {
 	c := w.Container
 	text := c.Name + " (" + string(c.Engine) + ")"
 	if c.Engine == container.Process {
-		text += ", with what it starts"
+		text += ", with its descendants"
 	}
 	if r := w.Reading; r.Used > 0 {
-		text += fmt.Sprintf("; it ran for %v of CPU time, on %d of %d CPUs", kit.Short(r.CPUTime), r.Used, r.CPUs)
+		text += fmt.Sprintf("; it used %v of CPU time, on %d of %d CPUs", kit.Short(r.CPUTime), r.Used, r.CPUs)
 	}
 	return text
 }
@@ -62,22 +62,25 @@ func (w *Watched) banners() []string {
 	}
 	r := &w.Reading
 	if r.Lost > 0 {
-		banners = append(banners, fmt.Sprintf("lost: %d events found no room in the probe's tables: counts are too low by as much", r.Lost))
+		banners = append(banners, fmt.Sprintf("lost: the probe's tables were full for %d events: the counts are too low by as many", r.Lost))
 	}
 	if s := r.Throttling.Stale; s > 0 {
-		banners = append(banners, fmt.Sprintf("note: its control group was removed before the end: what it had counted was last read at most %v before it went", kit.Short(s)))
+		banners = append(banners, fmt.Sprintf("note: its control group was removed before the end: its counts are from at most %v before that", kit.Short(s)))
 	}
 	return banners
 }
 
-// times are the four distributions of time.
+// times are the distributions of time.
 func (w *Watched) times() report.Table {
 	r := &w.Reading
 	t := report.Table{
-		Title: "What its threads did with their time",
-		Note:  "Run: on a CPU until it left it. Burst: on a CPU until it blocked, preemptions not counted. Wait: woken or preempted, until it had a CPU. Blocked: of its own accord, until it was woken. Quantiles are interpolated in steps of a histogram.",
+		Title: "Time of its threads, by state",
+		Note: "Run: on a CPU until it left it. Burst: on a CPU until it blocked, preemptions ignored. " +
+			"Wait: from being woken or preempted until it had a CPU. Blocked: until it was woken.",
+		Method: "Quantiles are interpolated in the steps of a histogram.",
 		Columns: []report.Column{
-			{Head: ""}, {Head: "count", Number: true}, {Head: "sum, ms", Number: true}, {Head: "mean, ms", Number: true, Optional: true}, {Head: "p50, ms", Number: true}, {Head: "p99, ms", Number: true},
+			{Head: "state"}, {Head: "count", Number: true}, {Head: "sum, ms", Number: true}, {Head: "mean, ms", Number: true, Optional: true},
+			{Head: "p50, ms", Number: true}, {Head: "p99, ms", Number: true},
 		},
 	}
 	for _, row := range []struct {
@@ -97,17 +100,21 @@ func (w *Watched) times() report.Table {
 	return t
 }
 
-// counts are what happened how often.
+// counts are the numbers of events.
 func (w *Watched) counts() report.Table {
 	r := &w.Reading
 	t := report.Table{
-		Title:   "How often",
-		Columns: []report.Column{{Head: ""}, {Head: "count", Number: true}, {Head: "a second", Number: true, Optional: true}, {Head: "which is"}},
+		Title: "Scheduler events",
+		Columns: []report.Column{
+			{Head: "event"}, {Head: "count", Number: true}, {Head: "per second", Number: true, Optional: true}, {Head: "meaning"},
+		},
 	}
-	add := func(part, name string, n uint64, which string) {
-		row := []report.Cell{{Text: name}, {Text: fmt.Sprint(n)}, {Text: digits(float64(n) / math.Max(r.Span.Seconds(), 1e-9))}, {Text: which}}
+	add := func(part, name string, n uint64, meaning string) {
+		row := []report.Cell{
+			{Text: name}, {Text: fmt.Sprint(n)}, {Text: digits(float64(n) / math.Max(r.Span.Seconds(), 1e-9))}, {Text: meaning},
+		}
 		if _, absent := r.Lacks(part); absent {
-			row = []report.Cell{{Text: name}, report.Absent(), report.Absent(), {Text: "absent", Tone: report.Faint}}
+			row = []report.Cell{{Text: name}, report.Absent(), report.Absent(), {Text: "not measured", Tone: report.Faint}}
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -115,29 +122,33 @@ func (w *Watched) counts() report.Table {
 		if whole == 0 {
 			return ""
 		}
-		return fmt.Sprintf("%s %% of the %d", digits(100*float64(part)/float64(whole)), whole)
+		return fmt.Sprintf("%s %% of %d", digits(100*float64(part)/float64(whole)), whole)
 	}
 	i := &r.Interrupts
-	add(partSwitches, "switches of its own", r.Voluntary, "it blocked or ended")
-	add(partSwitches, "switches forced", r.Involuntary, "it was preempted")
-	add(partSwitches, "migrations", r.Migrations, "to another CPU than its last")
+	add(partSwitches, "voluntary switches", r.Voluntary, "blocked or ended")
+	add(partSwitches, "involuntary switches", r.Involuntary, "preempted")
+	add(partSwitches, "migrations", r.Migrations, "moved to another CPU")
 	add(partSwitches, "wake-ups", r.Wakeups, "")
 	add(partInterrupts, "wake-ups by interrupts", i.Wakeups, share(i.Wakeups, r.Wakeups))
-	add(partInterrupts, "after which elsewhere", i.Elsewhere, share(i.Elsewhere, i.Wakeups))
-	throttling := fmt.Sprintf("of %d periods; throttled for %v", r.Throttling.Periods, kit.Short(r.Throttling.Time))
+	add(partInterrupts, "of these, to another CPU", i.Elsewhere, share(i.Elsewhere, i.Wakeups))
+	throttling := fmt.Sprintf("of %d periods, %v in all", r.Throttling.Periods, kit.Short(r.Throttling.Time))
 	if r.Throttling.Periods == 0 {
-		throttling = "no quota was in force, or it was idle"
+		throttling = "no quota, or idle"
 	}
 	add(partThrottling, "throttled periods", uint64(max(0, r.Throttling.Throttled)), throttling)
 	return t
 }
 
-// blockedOn says what the blocked time was for.
+// blockedOn is the blocked time by cause.
 func (w *Watched) blockedOn() report.Table {
 	t := report.Table{
-		Title:   "What it was blocked on",
-		Note:    "By the stacks of blocked threads. Threads that wait for the next thing to do (in a poll, a futex, asleep) are blocked too: that is no fault of the machine's. Until it had a CPU again.",
-		Columns: []report.Column{{Head: "on"}, {Head: "through"}, {Head: "times", Number: true, Optional: true}, {Head: "time, ms", Number: true}, {Head: "share, %", Number: true}},
+		Title:  "Blocked time, by cause",
+		Note:   "Threads that wait for work (in a poll, on a futex, asleep) count as blocked too.",
+		Method: "By the stacks of blocked threads. The time is until they had a CPU again.",
+		Columns: []report.Column{
+			{Head: "cause"}, {Head: "system call"}, {Head: "count", Number: true, Optional: true},
+			{Head: "time, ms", Number: true}, {Head: "share, %", Number: true},
+		},
 	}
 	const most, least = 6, 0.005
 	all, sum := obstacles(w.Reading.Off)
@@ -145,18 +156,23 @@ func (w *Watched) blockedOn() report.Table {
 		if i == most || o.time.Seconds() < least*sum.Seconds() {
 			break
 		}
-		t.Rows = append(t.Rows, []report.Cell{{Text: string(o.cause)}, {Text: o.through}, {Text: fmt.Sprint(o.count)}, report.Measured(millis(o.time)), {Text: digits(100 * o.time.Seconds() / sum.Seconds())}})
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: string(o.cause)}, {Text: o.through}, {Text: fmt.Sprint(o.count)},
+			report.Measured(millis(o.time)), {Text: digits(100 * o.time.Seconds() / sum.Seconds())},
+		})
 	}
 	return t
 }
 
-// longest are the stacks that kept threads off their CPUs for the longest, of so many
-// milliseconds in all.
+// longest are the stacks with the longest time off the CPU, of so many milliseconds in
+// all.
 func (w *Watched) longest(whole float64) report.Table {
 	t := report.Table{
-		Title:   "The stacks by which it was off its CPUs for the longest",
-		Note:    "The innermost function first. Blocked: until it had a CPU again. Preempted: it wanted the CPU, and others had it, or its quota was used up.",
-		Columns: []report.Column{{Head: "time, ms", Number: true}, {Head: "share, %", Number: true}, {Head: "times", Number: true}, {Head: "stack"}},
+		Title: "Stacks with the longest time off the CPU",
+		Note:  "The innermost function is first. Preempted: other threads had the CPU, or the quota was used up.",
+		Columns: []report.Column{
+			{Head: "time, ms", Number: true}, {Head: "share, %", Number: true}, {Head: "count", Number: true}, {Head: "stack"},
+		},
 	}
 	const most, deep = 5, 7
 	for i, s := range w.Reading.Off {
@@ -172,40 +188,46 @@ func (w *Watched) longest(whole float64) report.Table {
 		if more := len(s.Frames) - len(frames); more > 0 {
 			text += fmt.Sprintf(" ← %d more", more)
 		}
-		t.Rows = append(t.Rows, []report.Cell{report.Measured(millis(s.Time)), {Text: digits(100 * millis(s.Time) / whole)}, {Text: fmt.Sprint(s.Count)}, {Text: text}})
+		t.Rows = append(t.Rows, []report.Cell{
+			report.Measured(millis(s.Time)), {Text: digits(100 * millis(s.Time) / whole)}, {Text: fmt.Sprint(s.Count)}, {Text: text},
+		})
 	}
 	return t
 }
 
-// absent says what could not be had, and why.
+// absent lists what was not measured, and why.
 func (w *Watched) absent() report.Table {
-	t := report.Table{Title: "What is absent", Columns: []report.Column{{Head: "part"}, {Head: "because"}}}
+	t := report.Table{Title: "Not measured", Columns: []report.Column{{Head: "part"}, {Head: "reason"}}}
 	for _, a := range w.Reading.Absent {
 		t.Rows = append(t.Rows, []report.Cell{{Text: a.Part}, {Text: a.Reason, Tone: report.Faint}})
 	}
-	if _, told := w.Reading.Lacks(partStacks); !w.Stacks && !told {
-		t.Rows = append(t.Rows, []report.Cell{{Text: partStacks}, {Text: "not asked for (--no-stacks)", Tone: report.Faint}})
+	if _, listed := w.Reading.Lacks(partStacks); !w.Stacks && !listed {
+		t.Rows = append(t.Rows, []report.Cell{{Text: partStacks}, {Text: "turned off (--no-stacks)", Tone: report.Faint}})
 	}
 	return t
 }
 
-// weight is what the probe itself took. It is no estimate: the kernel timed all of it.
+// weight is the CPU time of the probe itself. It is not estimated: the kernel timed all
+// of it.
 func (w *Watched) weight() report.Weight {
 	r := &w.Reading
 	if r.Weight <= 0 || r.Span <= 0 {
 		return nil
 	}
 	item := func(what string, of time.Duration) report.WeightItem {
-		return report.WeightItem{What: what, Unit: "%", Estimate: stats.Estimate{Value: 100 * r.Weight.Seconds() / of.Seconds(), N: 1}, Reason: "the kernel timed each of their runs"}
+		return report.WeightItem{
+			What: what, Unit: "%", Reason: "the kernel timed each of their runs",
+			Estimate: stats.Estimate{Value: 100 * r.Weight.Seconds() / of.Seconds(), N: 1},
+		}
 	}
-	all := report.Weight{item("the probe's programs, of one CPU", r.Span)}
+	all := report.Weight{item("CPU time of the probe's programs, of one CPU", r.Span)}
 	if r.CPUTime > 0 {
-		all = append(all, item("against the CPU time of what was watched", r.CPUTime))
+		all = append(all, item("compared with the CPU time of the program", r.CPUTime))
 	}
 	return all
 }
 
-// next proposes what to run after it.
+// next proposes the next command.
 func (w *Watched) next() []string {
 	r := &w.Reading
 	name := w.Container.Name

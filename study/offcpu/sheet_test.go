@@ -70,36 +70,36 @@ func rendered(t *testing.T, w *Watched) (screen, page string) {
 	return strings.Join(strings.Fields(text.String()), " "), html.String()
 }
 
-// What is said first is what a program's time went into.
+// The headline is what a program's time went into.
 func TestAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		of   *Watched
 		says []string
 	}{
-		"blocked":               {web(), []string{"web was mostly blocked, 94.2 %", "chiefly on what others send it", "epoll_wait (94.4 % of that)", "waited for one for 9.09 %"}},
-		"without stacks":        {with(func(r *causes.Reading) { r.Off = nil }), []string{"web was mostly blocked, 94.2 % of its threads' time; of"}},
+		"blocked":               {web(), []string{"web was mostly blocked", "for 94.2 %", "chiefly on other processes or its own threads", "epoll_wait (94.4 % of that)", "waited for a CPU for 9.09 %"}},
+		"without stacks":        {with(func(r *causes.Reading) { r.Off = nil }), []string{"web was mostly blocked: for 94.2 % of its threads' time. Its"}},
 		"blocked, with a quota": {with(func(r *causes.Reading) { r.Throttling = causes.Throttling{Periods: 100, Throttled: 3, Time: 10 * ms} }), []string{"mostly blocked", "throttled in 3 of 100 periods, for 10ms"}},
-		"behind others":         {with(func(r *causes.Reading) { r.Blocked, r.Wait = distribution(1, ms), distribution(1000, 3*ms) }), []string{"most is waiting behind other threads", "75.0 %", "3s in all"}},
+		"behind others":         {with(func(r *causes.Reading) { r.Blocked, r.Wait = distribution(1, ms), distribution(1000, 3*ms) }), []string{"web was held back mostly by other threads. Its", "75.0 %", "3s in all"}},
 		"behind others, with a quota": {with(func(r *causes.Reading) {
 			r.Blocked, r.Wait = distribution(1, ms), distribution(1000, 3*ms)
 			r.Throttling = causes.Throttling{Periods: 100, Throttled: 1, Time: ms}
-		}), []string{"waiting, behind other threads and for its quota", "throttled in 1 of 100 periods, for 1ms"}},
+		}), []string{"held back mostly by other threads and its own CPU quota: it was", "throttled in 1 of 100 periods, for 1ms"}},
 		"throttled": {with(func(r *causes.Reading) {
 			r.Blocked, r.Wait = distribution(1, ms), distribution(1000, 3*ms)
 			r.Throttling = causes.Throttling{Periods: 100, Throttled: 90, Time: 2900 * ms}
-		}), []string{"its own quota", "throttled in 90 of 100 periods, for 2.9s", "75.0 %"}},
+		}), []string{"web was held back mostly by its own CPU quota", "throttled in 90 of 100 periods, for 2.9s", "75.0 %"}},
 		"throttled, many at a time": {with(func(r *causes.Reading) {
 			r.Blocked, r.Wait = distribution(1, ms), distribution(1000, 3*ms)
 			r.Throttling = causes.Throttling{Periods: 48, Throttled: 39, Time: 900 * ms}
-		}), []string{"its own quota", "throttled in 39 of 48 periods"}},
+		}), []string{"web was held back mostly by its own CPU quota", "throttled in 39 of 48 periods"}},
 		"unhindered": {with(func(r *causes.Reading) { r.Blocked, r.Wait = distribution(1, ms), distribution(1, ms) }), []string{"Nothing kept web from running", "99.8 %"}},
 		"asleep": {with(func(r *causes.Reading) {
 			r.CPUTime, r.Blocked, r.Wait = ms/10, distribution(0, 0), distribution(3, ms)
-		}), []string{"web slept: it did not want to run for most of 10s", "wanted a CPU for 3.1ms", "waited for one for 96.8 %"}},
+		}), []string{"web slept for most of 10s", "wanted a CPU for 3.1ms", "waited for one for 96.8 %"}},
 		"idle": {with(func(r *causes.Reading) { *r = causes.Reading{Span: time.Second} }), []string{"did not run at all in 1s"}},
 		"unknown": {with(func(r *causes.Reading) {
 			*r = causes.Reading{Span: time.Second, Absent: []causes.Absence{{Part: "switches", Reason: "the kernel has no BTF"}}}
-		}), []string{"cannot be told: the kernel has no BTF"}},
+		}), []string{"is unknown: the kernel has no BTF"}},
 		"unknown but for the quota": {with(func(r *causes.Reading) {
 			*r = causes.Reading{Span: time.Second, Throttling: causes.Throttling{Periods: 9, Throttled: 8, Time: ms}, Absent: []causes.Absence{{Part: "switches", Reason: "the kernel has no BTF"}}}
 		}), []string{"throttled in 8 of 9 periods", "the kernel has no BTF"}},
@@ -121,10 +121,10 @@ func TestSheet(t *testing.T) {
 	w.Reading.Absent = []causes.Absence{{Part: "interrupts", Reason: "no such tracepoint"}}
 	screen, page := rendered(t, w)
 	for _, words := range []string{
-		"it ended after 9s", "3 events found no room", "at most 90ms before it went", "web (docker); it ran for 1s of CPU time, on 2 of 2 CPUs",
-		"burst 900 900 1.00", "migrations 12 1.20", "throttled periods 3", "of 100 periods; throttled for 10ms", "IPC epoll_wait 800 17000 94.4", "disk pread64 100 1000 5.56",
+		"it ended after 9s", "full for 3 events", "at most 90ms before that", "web (docker); it used 1s of CPU time, on 2 of 2 CPUs",
+		"burst 900 900 1.00", "migrations 12 1.20", "throttled periods 3", "of 100 periods, 10ms in all", "IPC epoll_wait 800 17000 94.4", "disk pread64 100 1000 5.56",
 		"17000 93.9 800 httpd, blocked: ep_poll ← do_epoll_wait ← __x64_sys_epoll_wait ← do_syscall_64 ← epoll_wait ← main", "100 0.55 100 httpd, preempted: irqentry_exit ← main",
-		"interrupts no such tracepoint", "the probe's programs, of one CPU: 0.500 %", "against the CPU time of what was watched: 5.00 %", "the kernel timed each", "tare causes web --duration 60s",
+		"interrupts no such tracepoint", "CPU time of the probe's programs, of one CPU: 0.500 %", "compared with the CPU time of the program: 5.00 %", "the kernel timed each", "tare causes web --duration 60s",
 	} {
 		if !strings.Contains(screen, words) {
 			t.Errorf("the screen does not say %q:\n%s", words, screen)
@@ -138,7 +138,7 @@ func TestSheet(t *testing.T) {
 	w.Stacks, w.Reading.Off = false, nil
 	screen, page = rendered(t, w)
 	if !strings.Contains(screen, "--no-stacks") || strings.Contains(page, `class="flame"`) {
-		t.Errorf("what was not asked for is shown, or not told:\n%s", screen)
+		t.Errorf("stacks that were turned off are shown, or that they are is not said:\n%s", screen)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestFlameHoldsAllTime(t *testing.T) {
 		t.Errorf("one kind: %+v", f.Root)
 	}
 	if _, ok = Flame("off", nil); ok {
-		t.Error("there is something to be drawn of nothing")
+		t.Error("a graph of nothing")
 	}
 }
 
