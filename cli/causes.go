@@ -31,19 +31,18 @@ func (a *app) causes() *cobra.Command {
 	f := &causesFlags{}
 	cmd := &cobra.Command{
 		Use:   "causes CONTAINER [flags]",
-		Short: "Tell what kept a running program from running",
-		Long: `Causes watches a running container, or a process with what it starts, for a while
-and says what its threads did with their time: how long they ran until they
-blocked, waited for a CPU behind others, were held back by their quota, or were
-blocked, and by which stacks; how often they were switched away, moved to another
-CPU, and woken by an interrupt to go on elsewhere. Watching changes nothing.
-CONTAINER is a name or an id of Docker, containerd, podman or Kubernetes, a cgroup's
-path, or pid:N.
+		Short: "Find what keeps a running program from running",
+		Long: `Causes watches a running container, or a process with its descendants, and reports
+how its threads spent their time: running, waiting for a CPU behind other threads,
+throttled by the quota, or blocked, and by which stacks. It also counts switches,
+migrations to other CPUs, and wake-ups by interrupts. Watching changes nothing.
+CONTAINER is a name or an id of Docker, containerd, podman or Kubernetes, the path of
+a control group, or pid:N.
 
-Stacks are walked at every switch, which a program that switches hundreds of
-thousands of times a second feels: --no-stacks leaves them out. What the probe
-itself took is told with the result. With --out there is a page with the flame graph
-of the time off the CPU, blocked and waiting told apart.`,
+Stacks are walked at every switch. That slows down a program that switches hundreds of
+thousands of times per second: --no-stacks leaves them out. The result includes the
+CPU time of the probe itself. --out writes a page with a flame graph of the time off
+the CPU, blocked and waiting in different colours.`,
 		Example: `  tare causes pid:1 --duration 2s
   tare causes web --out reports
   tare causes --cgroup /sys/fs/cgroup/cpu/docker --no-stacks --json -`,
@@ -59,8 +58,8 @@ of the time off the CPU, blocked and waiting told apart.`,
 	flags.SortFlags = false
 	flags.IntVar(&f.pid, "pid", 0, "a process, with its descendants, in place of a container")
 	flags.StringVar(&f.cgroup, "cgroup", "", "a control group with all below it, by its directory or path, in place of a container")
-	flags.DurationVar(&f.span, "duration", 10*time.Second, "how long it is watched")
-	flags.BoolVar(&f.noStacks, "no-stacks", false, "leave out by which stacks it was off its CPUs")
+	flags.DurationVar(&f.span, "duration", 10*time.Second, "how long to watch")
+	flags.BoolVar(&f.noStacks, "no-stacks", false, "do not record stacks")
 	flags.StringVar(&f.out, "out", "", "directory for an HTML report with the flame graph (default: none)")
 	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file (- for standard output)")
 	must(cmd.MarkFlagDirname("cgroup"))
@@ -68,7 +67,7 @@ of the time off the CPU, blocked and waiting told apart.`,
 	return cmd
 }
 
-// target names what is asked about as [container.Finder] takes it.
+// target names what to watch, as [container.Finder] reads it.
 func (f *causesFlags) target(changed func(string) bool, args []string) (string, error) {
 	args = separated(args)
 	named := len(args)
@@ -81,9 +80,9 @@ func (f *causesFlags) target(changed func(string) bool, args []string) (string, 
 	case named == 0:
 		return "", usageError("name what to watch: a running container, --pid N or --cgroup PATH")
 	case named > 1:
-		return "", usageError("one container, process or control group is watched at a time: name one (tare place watches several)")
+		return "", usageError("too many targets: name one container, process or control group (tare place watches several)")
 	case changed("pid") && f.pid <= 0:
-		return "", usageError("--pid %d: ids of processes begin with 1", f.pid)
+		return "", usageError("--pid %d: want 1 or more", f.pid)
 	case changed("cgroup") && !strings.HasPrefix(f.cgroup, "/"):
 		return "", usageError("--cgroup %q: want a control group's directory, such as /sys/fs/cgroup/web, or its path from the hierarchy's root", f.cgroup)
 	case changed("pid"):
@@ -108,7 +107,7 @@ func (a *app) runCauses(cmd *cobra.Command, f *causesFlags, args []string) error
 		return usageError("--duration %v: want %v to %v", f.span, offcpu.Shortest, offcpu.Longest)
 	}
 	if os.Geteuid() != 0 {
-		return withCode(exitHost, errors.New("what other processes do on the CPUs is for root alone (CAP_BPF, CAP_PERFMON): run it with sudo"))
+		return withCode(exitHost, errors.New("watching other processes requires root (CAP_BPF, CAP_PERFMON): run it with sudo"))
 	}
 	if err := writable(f.json); err != nil {
 		return err
@@ -128,7 +127,7 @@ func (a *app) runCauses(cmd *cobra.Command, f *causesFlags, args []string) error
 func (f *causesFlags) watch(ctx context.Context, name string) (*offcpu.Watched, error) {
 	found, err := container.Open(container.Options{}).Find(ctx, name)
 	if unknown := (*container.Unknown)(nil); errors.As(err, &unknown) && f.cgroup != "" {
-		return nil, usageError("--cgroup %s: there is no such control group, or no process is in it", f.cgroup)
+		return nil, usageError("--cgroup %s: no such control group, or it has no process: check its path below /sys/fs/cgroup", f.cgroup)
 	}
 	if err != nil {
 		return nil, err

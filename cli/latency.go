@@ -12,10 +12,10 @@ import (
 func (a *app) latency() *cobra.Command {
 	cmd := grouped(&cobra.Command{
 		Use:   "latency",
-		Short: "Find why a service is late in a container, and which setting does it",
-		Long: `Latency measures a service in a container against what it would do without one:
-what CPU quotas, shares and neighbours do to its tail (cpu), what the path of its
-network costs (network), and what the layers of its image cost (files).`,
+		Short: "Find why a service answers later in a container, and which setting causes it",
+		Long: `Latency compares a service in a container with the same service without one. It
+measures the effect of CPU quotas, shares and neighbours on the tail (cpu), of the
+network path (network), and of the layers of the image (files).`,
 		Example: `  tare latency cpu --quick
   tare latency network
   tare latency files`,
@@ -26,8 +26,8 @@ network costs (network), and what the layers of its image cost (files).`,
 	return cmd
 }
 
-// latencyStudies make the commands and the places of their flags; resume reads a
-// stored command line with other ones. The last is a command of `tare predict`.
+// latencyStudies make the commands and their flags. resume reads a stored command
+// line with new ones. The last is a command of `tare predict`.
 var latencyStudies = []subStudied{latencyCPU, latencyNetwork, latencyFiles, predictQuota}
 
 // S4 repeated its first experiment ten times, with a million requests each.
@@ -36,8 +36,8 @@ const (
 	fullRequests = 1_000_000
 )
 
-// servicesOf reads services as the studies of latency name them, each with
-// parameters of its own: "thrift:server=go,client=go".
+// servicesOf reads services, each with its own parameters:
+// "thrift:server=go,client=go".
 func servicesOf(args, params []string, image string) ([]workload.Subject, error) {
 	var all []workload.Subject
 	for _, arg := range args {

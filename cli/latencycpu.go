@@ -38,14 +38,15 @@ func latencyCPU() (*cobra.Command, *subStudy) {
 	f := &cpuFlags{}
 	cmd := &cobra.Command{
 		Use:   "cpu [SERVICE...] [flags]",
-		Short: "Quotas, shares and neighbours: what CPU time does to a service's tail",
-		Long: `Cpu runs a service on a core of its own and loads it from another: on bare metal, in
-a container with CPU shares, under quotas (in a closed loop, in an open loop, with
-unused quota saved up), and beside a container that multiplies matrices. Beside each
-latency stand the requests that were held up, and what the kernel counted.
+		Short: "Measure the effect of CPU quotas, shares and neighbours on a service's tail",
+		Long: `Cpu runs a service on a core of its own and loads it from another core. It measures
+the service on bare metal, in a container with CPU shares, under quotas (closed loop,
+open loop, with a burst), and beside a container that multiplies matrices. The result
+has latencies, stalled requests and the kernel's counts of throttling.
 
-SERVICE is a workload that tare loads itself, with parameters after a colon; by
-default thrift, S4's service in Python with its client in Python.`,
+SERVICE is a workload that tare loads itself, with parameters after a colon. The
+default is thrift with server and client in Python, as in S4 (published study of
+service latency).`,
 		Example: `  tare latency cpu --quick
   tare latency cpu thrift:server=go,client=go --experiment quota,open --rate 5000
   tare latency cpu httpd --quota 1ms,2ms,5ms --period 10ms,100ms
@@ -57,13 +58,13 @@ default thrift, S4's service in Python with its client in Python.`,
 	flags.StringSliceVar(&f.experiments, "experiment", nil, "some of "+strings.Join(cpu.Experiments, ", ")+" (default shares, quota, neighbour, as published)")
 	flags.StringVar(&f.platform, "platform", "docker", "platform of the containers")
 	flags.StringSliceVar(&f.quotas, "quota", nil, "CPU time in each period, 1ms or more (default as published: 1ms to 10ms, nine of them)")
-	flags.StringSliceVar(&f.periods, "period", nil, "periods of the quotas, 1ms to 1s; --quota is in the first, and the same share in the others (default 10ms, as published, and for some of the shares 100ms, today's default)")
-	flags.StringSliceVar(&f.neighbours, "neighbour-quota", nil, "the service's quotas beside a neighbour that has the rest of the period (default 5ms,7ms,9ms; those published with --full)")
-	flags.Float64Var(&f.rate, "rate", 2000, "requests a second of the open loop, Poisson arrivals")
-	flags.DurationVar(&f.stall, "stall", service.DefaultStall, "latency above which a request counts as held up")
+	flags.StringSliceVar(&f.periods, "period", nil, "periods of the quotas, 1ms to 1s; --quota is for the first, the others get the same shares (default 10ms, as published, and 100ms, today's default, for some of the shares)")
+	flags.StringSliceVar(&f.neighbours, "neighbour-quota", nil, "the service's quotas beside a neighbour, which gets the rest of the period (default 5ms,7ms,9ms; with --full as published)")
+	flags.Float64Var(&f.rate, "rate", 2000, "requests per second of the open loop, Poisson arrivals")
+	flags.DurationVar(&f.stall, "stall", service.DefaultStall, "latency above which a request counts as stalled")
 	flags.IntVar(&f.matrix, "matrix", cpu.MatrixSize, "rows and columns of the neighbour's matrices, 64 to 2048")
-	flags.DurationVar(&f.duration, "duration", 2*time.Second, "of each load, 100ms to 1h")
-	flags.Int64Var(&f.requests, "requests", 0, "of each load, in place of --duration, where the service has a parameter count")
+	flags.DurationVar(&f.duration, "duration", 2*time.Second, "length of each load, 100ms to 1h")
+	flags.Int64Var(&f.requests, "requests", 0, "of each load, in place of --duration, if the service has a parameter count")
 	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the services")
 	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the service's own")
 	f.register(cmd, "about a minute: shares and four quotas, loads of half a second", "the published size (S4): a million requests each, ten blocks, all quotas beside the neighbour; takes hours",
@@ -90,7 +91,7 @@ func (f *cpuFlags) options(cmd *cobra.Command, args []string, host studyHost) (o
 		return o, err
 	}
 	if host.shared() {
-		o.Plan.Notes = append(o.Plan.Notes, fmt.Sprintf("too few cores to part client and service (load on CPU %s, service on %s): latencies hold the client's CPU time too, and a quota's stalls lend the client time",
+		o.Plan.Notes = append(o.Plan.Notes, fmt.Sprintf("too few cores to separate client and service (load on CPU %s, service on %s): latencies include the client's CPU time, and the client runs while a quota stalls the service",
 			platform.FormatCPUList(host.load), o.Base.CPUSet))
 	}
 	o.Plan.Notes = append(o.Plan.Notes, unmoved(host.server)...)
@@ -116,8 +117,8 @@ func (f *cpuFlags) options(cmd *cobra.Command, args []string, host studyHost) (o
 	return o, nil
 }
 
-// unmoved says what stays on the service's CPUs, whatever tare does: what the kernel
-// has bound to them, and whoever else the host lets run there.
+// unmoved notes what stays on the service's CPUs: what the kernel has bound to them,
+// and other programs of the host.
 func unmoved(cpus []int) []string {
 	var notes []string
 	for _, n := range cpus {
@@ -130,7 +131,7 @@ func unmoved(cpus []int) []string {
 		if len(bound) > len(named) {
 			more = fmt.Sprintf(" and %d more", len(bound)-len(named))
 		}
-		notes = append(notes, fmt.Sprintf("CPU %d keeps what the kernel has bound to it (%s%s); other programs are not moved off it", n, strings.Join(named, ", "), more))
+		notes = append(notes, fmt.Sprintf("the kernel has bound threads to CPU %d (%s%s); they and other programs stay on it", n, strings.Join(named, ", "), more))
 	}
 	return notes
 }
@@ -206,7 +207,7 @@ func (f *cpuFlags) services(args []string, changed func(string) bool) ([]workloa
 		if requests > 0 {
 			counted, ok := all[i].With("count", fmt.Sprint(requests))
 			if !ok {
-				return nil, usageError("--requests: %s has no parameter count; give --duration", all[i].Workload.Name())
+				return nil, usageError("--requests: %s has no parameter count; use --duration", all[i].Workload.Name())
 			}
 			all[i], duration = counted, time.Hour
 		}

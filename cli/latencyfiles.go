@@ -31,12 +31,11 @@ func latencyFiles() (*cobra.Command, *subStudy) {
 	byDefault := files.Default()
 	cmd := &cobra.Command{
 		Use:   "files [flags]",
-		Short: "Layers, copy-up, mounts: what a container's file system costs an operation",
-		Long: `Files times operations on files by a program inside the container: writes that end
-in the kernel and writes that end on the disk, openings in the container's layer and
-in a mounted directory, the first opening for writing of a file of the image (which
-copies it up), and walks over a directory tree that several layers hide, before and
-after the image is flattened.`,
+		Short: "Measure what layers, copy-up and mounts add to file operations",
+		Long: `Files times operations on files by a program inside the container: writes without and
+with fsync, openings in the container's layer and in a mounted directory, the first
+opening of a file of the image for writing (which copies it up), and walks over a
+directory tree in several layers, before and after the image is flattened.`,
 		Example: `  tare latency files --quick
   tare latency files --experiment walk --layers 1,8,64
   tare latency files --experiment write --size 4k,1m`,
@@ -46,14 +45,14 @@ after the image is flattened.`,
 	flags.SortFlags = false
 	flags.StringSliceVar(&f.experiments, "experiment", nil, "some of "+strings.Join(files.Experiments, ", ")+" (default all)")
 	flags.StringVar(&f.platform, "platform", byDefault.Platform, "platform of the containers")
-	flags.StringSliceVar(&f.sizes, "size", nil, "of one write, such as 4k (1024 bytes each; default 1k to 100k, as published)")
-	flags.IntSliceVar(&f.layers, "layers", nil, "layers that have the tree (default 1,2,4,8,16,32, as far as the published study went)")
-	flags.IntVar(&f.writes, "writes", byDefault.Writes, "of each size that end in the kernel")
-	flags.IntVar(&f.syncs, "syncs", byDefault.Syncs, "of each size that end on the disk")
-	flags.IntVar(&f.opens, "opens", byDefault.Opens, "of a file, in each trial")
-	flags.IntVar(&f.creates, "creates", byDefault.Creates, "new files, in each trial")
-	flags.IntVar(&f.walks, "walks", byDefault.Walks, "of one layer, in each trial; of more layers so much fewer")
-	flags.BoolVar(&f.flatten, "flatten", true, "flatten the image of the most layers, and walk that")
+	flags.StringSliceVar(&f.sizes, "size", nil, "sizes of one write, such as 4k (k is 1024 bytes; default 1k to 100k, as published)")
+	flags.IntSliceVar(&f.layers, "layers", nil, "numbers of layers with the tree (default 1,2,4,8,16,32, as published)")
+	flags.IntVar(&f.writes, "writes", byDefault.Writes, "writes of each size without fsync")
+	flags.IntVar(&f.syncs, "syncs", byDefault.Syncs, "writes of each size with fsync")
+	flags.IntVar(&f.opens, "opens", byDefault.Opens, "openings of a file in each trial")
+	flags.IntVar(&f.creates, "creates", byDefault.Creates, "new files in each trial")
+	flags.IntVar(&f.walks, "walks", byDefault.Walks, "walks over one layer in each trial; fewer over more layers")
+	flags.BoolVar(&f.flatten, "flatten", true, "also flatten the image with the most layers, and walk it")
 	f.register(cmd, "about a minute: three sizes, at most 8 layers", "the published size (S4): 10,000 writes of each size, a million openings, ten blocks", nil)
 	return cmd, &subStudy{name: latency.Files, flags: &f.studyFlags, design: f.design, preparing: files.Preparing}
 }

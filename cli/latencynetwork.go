@@ -36,15 +36,15 @@ func latencyNetwork() (*cobra.Command, *subStudy) {
 	f := &networkFlags{}
 	cmd := &cobra.Command{
 		Use:   "network [SERVICE] [flags]",
-		Short: "Bridge, address translation, proxy: what the way to a container costs a trip",
-		Long: `Network loads a service in a container over several ways, with messages of several
-sizes, against the same service in the host's network. The client stands in a network
-namespace of its own behind a pair of devices, so that bridge and address translation
-are really crossed; to the userland proxy, which only loopback leads to, it stands on
-the host. The cost is fitted as a fixed part and a part for each byte.
+		Short: "Measure what bridge, address translation and proxy add to a request",
+		Long: `Network loads a service in a container over several network paths, with messages of
+several sizes. It compares each path with the host's network. The client is in a
+network namespace of its own behind a veth pair, so requests cross the bridge and the
+address translation. The userland proxy is reached over loopback only: there the
+client is on the host. The cost is fitted as a fixed part and a part per byte.
 
-SERVICE is thrift, with parameters after a colon (server=go,client=go); by default
-S4's, both in Python.`,
+SERVICE is thrift, with parameters after a colon (server=go,client=go). The default is
+server and client in Python, as in S4 (published study of service latency).`,
 		Example: `  tare latency network --quick
   tare latency network thrift:server=go,client=go --path nat,bridge,proxy,container
   tare latency network --connection kept,new --size 64B,1KB,100KB`,
@@ -52,11 +52,11 @@ S4's, both in Python.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringSliceVar(&f.paths, "path", []string{network.NAT}, "ways against the host's own network: some of "+strings.Join(network.Paths, ", "))
+	flags.StringSliceVar(&f.paths, "path", []string{network.NAT}, "paths to compare with the host's network: some of "+strings.Join(network.Paths, ", "))
 	flags.StringSliceVar(&f.sizes, "size", nil, "of messages, 1B to 16MB; a number alone is in KB of 1000 bytes (default as published: 1,10,30,50,70,100)")
 	flags.StringSliceVar(&f.directions, "direction", network.Directions, "what the service does: receive, send")
 	flags.StringSliceVar(&f.connections, "connection", []string{network.Kept}, "kept, new (one for each request), or both")
-	flags.DurationVar(&f.duration, "duration", 700*time.Millisecond, "of each size's load, 50ms to 1h")
+	flags.DurationVar(&f.duration, "duration", 700*time.Millisecond, "length of each size's load, 50ms to 1h")
 	flags.Int64Var(&f.requests, "requests", 0, "of each size's load, in place of --duration")
 	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the service")
 	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the service's own")
@@ -65,9 +65,11 @@ S4's, both in Python.`,
 	return cmd, &subStudy{name: latency.Network, flags: &f.studyFlags, design: f.design, prepare: clientApart}
 }
 
-// clientApart makes the place where a network's client stands.
+// clientApart makes the network namespace of the client.
 func clientApart(ctx context.Context, m *measuring, on *studyHost) (undo func() error, err error) {
-	client, err := linked.NewClient(ctx, linked.ClientSpec{StateDir: m.dir, Ledger: m.session.Ledger, Platform: bare.Bare, Name: fmt.Sprintf("client-%d", os.Getpid())})
+	client, err := linked.NewClient(ctx, linked.ClientSpec{
+		StateDir: m.dir, Ledger: m.session.Ledger, Platform: bare.Bare, Name: fmt.Sprintf("client-%d", os.Getpid()),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("a network namespace for the client: %w", err)
 	}
@@ -77,7 +79,10 @@ func clientApart(ctx context.Context, m *measuring, on *studyHost) (undo func() 
 
 func (f *networkFlags) design(cmd *cobra.Command, args []string, host studyHost) (lab.Design, error) {
 	changed := cmd.Flags().Changed
-	o := network.Options{Paths: f.paths, Directions: f.directions, Connections: f.connections, Duration: f.duration, Seed: f.seed, Client: host.client}
+	o := network.Options{
+		Paths: f.paths, Directions: f.directions, Connections: f.connections,
+		Duration: f.duration, Seed: f.seed, Client: host.client,
+	}
 	var err error
 	if o.Plan, err = f.plan(changed); err != nil {
 		return lab.Design{}, err
@@ -117,11 +122,11 @@ func (f *networkFlags) design(cmd *cobra.Command, args []string, host studyHost)
 	case len(args) == 0:
 		args = []string{"thrift:server=python,client=python"}
 	case len(args) > 1:
-		return lab.Design{}, usageError("latency network takes one service, not %d: %s", len(args), cmd.UseLine())
+		return lab.Design{}, usageError("latency network requires one service, not %d: %s", len(args), cmd.UseLine())
 	}
 	if name, _, _ := strings.Cut(args[0], ":"); name != "thrift" && !strings.HasSuffix(name, ".yaml") && !strings.HasSuffix(name, ".yml") {
 		if w, err := workload.Lookup(name); err == nil && !slices.ContainsFunc(w.Params(), func(p workload.Param) bool { return p.Name == "call" }) {
-			return lab.Design{}, usageError("latency network takes a service whose calls carry messages of a size, which is thrift, not %s", name)
+			return lab.Design{}, usageError("latency network requires a service with messages of a given size: use thrift instead of %s", name)
 		}
 	}
 	services, err := servicesOf(args, f.params, f.image)

@@ -38,13 +38,13 @@ func predictQuota() (*cobra.Command, *subStudy) {
 	cmd := &cobra.Command{
 		Use:   "quota [SERVICE...] [flags]",
 		Short: "Predict a service's latency under CPU quotas from a measurement without one",
-		Long: `Quota measures a service without any CPU quota (its CPU time for a request, its
-latencies, how its requests come) and runs the kernel's bandwidth control as a model
-on that: mean, p99, p99.9 and stalled requests under each quota, and the smallest
+		Long: `Quota measures a service without a CPU quota: its CPU time per request, its latencies,
+and how its requests arrive. From that, a model of the kernel's bandwidth control
+predicts mean, p99, p99.9 and stalled requests under each quota, and the smallest
 quota that keeps a p99. --validate measures those quotas too and shows both.
 
-SERVICE is a workload that tare loads itself, with parameters after a colon; by
-default thrift with server and client in Python, in a closed and an open loop.`,
+SERVICE is a workload that tare loads itself, with parameters after a colon. The
+default is thrift with server and client in Python, in a closed and an open loop.`,
 		Example: `  tare predict quota --p99 5ms
   tare predict quota httpd --rate 3000 --p99 2ms --period 100ms --burst 20ms
   tare predict quota --validate --quota 2ms,4ms,6ms,8ms`,
@@ -52,16 +52,16 @@ default thrift with server and client in Python, in a closed and an open loop.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringSliceVar(&f.loops, "rate", []string{"closed", "2000"}, "requests a second (open loop, Poisson arrivals), or closed; each is measured apart")
+	flags.StringSliceVar(&f.loops, "rate", []string{"closed", "2000"}, "requests per second (open loop, Poisson arrivals), or closed (closed loop); each is measured separately")
 	flags.StringSliceVar(&f.quotas, "quota", nil, "CPU time in each period, 1ms or more (default 10 % to all of the period, nine steps)")
-	flags.StringSliceVar(&f.periods, "period", nil, "periods of the quotas, 1ms to 1s; --quota is in the first, and the same share in the others (default 10ms and 100ms)")
-	flags.DurationVar(&f.burst, "burst", 0, "unused quota that may be saved up, at most the quota: predicted beside each without")
+	flags.StringSliceVar(&f.periods, "period", nil, "periods of the quotas, 1ms to 1s; --quota is for the first, the others get the same shares (default 10ms and 100ms)")
+	flags.DurationVar(&f.burst, "burst", 0, "unused quota that may be saved up, at most the quota; each quota is predicted without and with it")
 	flags.DurationVar(&f.wanted, "p99", 0, "find the smallest quota that keeps this p99")
 	flags.BoolVar(&f.validate, "validate", false, "measure the quotas too, and show predicted and measured")
 	flags.StringVar(&f.platform, "platform", "docker", "platform of the container")
-	flags.DurationVar(&f.stall, "stall", service.DefaultStall, "latency above which a request counts as held up")
-	flags.DurationVar(&f.duration, "duration", 2*time.Second, "of each load, 100ms to 1h")
-	flags.Int64Var(&f.requests, "requests", 0, "of each load, in place of --duration, where the service has a parameter count")
+	flags.DurationVar(&f.stall, "stall", service.DefaultStall, "latency above which a request counts as stalled")
+	flags.DurationVar(&f.duration, "duration", 2*time.Second, "length of each load, 100ms to 1h")
+	flags.Int64Var(&f.requests, "requests", 0, "of each load, in place of --duration, if the service has a parameter count")
 	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the services")
 	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the service's own")
 	f.register(cmd, "about a minute: loads of half a second", "a million requests each, ten blocks",
@@ -70,7 +70,7 @@ default thrift with server and client in Python, in a closed and an open loop.`,
 }
 
 func (f *predictFlags) design(cmd *cobra.Command, args []string, host studyHost) (lab.Design, error) {
-	f.rate, f.matrix = 1, cpu.MatrixSize // of no concern here
+	f.rate, f.matrix = 1, cpu.MatrixSize // not used here, but checked
 	o, err := f.options(cmd, args, host)
 	if err != nil {
 		return lab.Design{}, err
@@ -89,13 +89,13 @@ func (f *predictFlags) design(cmd *cobra.Command, args []string, host studyHost)
 		}
 		if loop != "closed" {
 			if rate, err := strconv.ParseFloat(loop, 64); err != nil || !(rate >= 1 && rate <= 1e6) {
-				return lab.Design{}, usageError("--rate %s: want closed, or 1 to 1e6 requests a second", loop)
+				return lab.Design{}, usageError("--rate %s: want closed, or 1 to 1e6 requests per second", loop)
 			}
 		}
 		for _, s := range services {
 			s, ok := cpu.Looped(s, loop)
 			if !ok {
-				return lab.Design{}, usageError("--rate %s: %s has no such loop", loop, s.Workload.Name())
+				return lab.Design{}, usageError("--rate %s: %s does not support it: run `tare workloads` for its parameters", loop, s.Workload.Name())
 			}
 			o.Services = append(o.Services, s)
 		}
@@ -107,7 +107,7 @@ func (f *predictFlags) design(cmd *cobra.Command, args []string, host studyHost)
 			return lab.Design{}, usageError("--burst %v: want a time above 0", f.burst)
 		}
 		if !slices.ContainsFunc(asked, saving) {
-			return lab.Design{}, usageError("--burst %v: the kernel takes at most the quota, and none asked for is as large", f.burst)
+			return lab.Design{}, usageError("--burst %v: want at most the largest --quota", f.burst)
 		}
 		for _, b := range o.Bandwidths() {
 			if saving(b) {
@@ -124,7 +124,7 @@ func (f *predictFlags) design(cmd *cobra.Command, args []string, host studyHost)
 }
 
 // firstWithBurst is the platform on which a burst can be measured where the user
-// names none: an engine may not have the knob.
+// names none: an engine may not support it.
 func firstWithBurst(host studyHost, o cpu.Options) string {
 	for _, name := range []string{o.Platform, "oci:runc", "cgroup"} {
 		p, err := host.Platform(name)

@@ -1,8 +1,8 @@
-// Package latency puts together the studies of a service's latency in a
-// container, S4's (The Impact of Docker Containers on Service Latency): what CPU
-// time it is granted (package cpu), the path of its network (package network),
-// and the files of its image (package files). Each is a command and a run of its
-// own; what they share of a page and of the claims is here.
+// Package latency puts together the studies of a service's latency in a container.
+// They repeat S4 (The Impact of Docker Containers on Service Latency): CPU time
+// (package cpu), the network path (package network), and the files of an image
+// (package files). Each is a command and a run of its own. What their pages and
+// claims share is here.
 package latency
 
 import (
@@ -18,7 +18,7 @@ import (
 	"tare/study/latency/service"
 )
 
-// Name is the studies', in the store.
+// Name is the name of these studies in the store.
 const Name = service.Study
 
 // factorOf names the study of a run, in its conditions' factors.
@@ -32,24 +32,28 @@ const (
 	Predict = "predict"
 )
 
-// Studies are these.
+// Studies are the members.
 var Studies = kit.Family{
 	Of: kit.NamedBy(factorOf), Title: "tare latency", Next: "tare claims S4",
 	Members: []kit.Member{
 		{
-			Name: CPU, Title: "tare latency cpu", Judge: cpu.Judge, Answer: cpu.Answer, Parts: cpu.Parts, More: predictedParts, Advice: cpu.Advice, Next: "tare latency network",
-			Note: "S4 had the client on a second machine, Docker of 2016 and a service of some 240 us a round trip: what is judged is ratios and shapes, not microseconds.",
+			Name: CPU, Title: "tare latency cpu", Next: "tare latency network",
+			Judge: cpu.Judge, Answer: cpu.Answer, Parts: cpu.Parts, More: predictedParts, Advice: cpu.Advice,
+			Note: "S4 (published study of service latency) had the client on a second machine, Docker of 2016, and round trips of about 240 us. Verdicts rest on ratios and shapes, not on microseconds.",
 		},
 		{
-			Name: Network, Title: "tare latency network", Judge: network.Judge, Answer: network.Answer, Parts: network.Parts, Advice: network.Advice, Next: "tare latency files",
-			Note: "S4 had the client on a second machine, behind a wire, and Docker of 2016; what a way adds is judged, not how long a trip takes.",
+			Name: Network, Title: "tare latency network", Next: "tare latency files",
+			Judge: network.Judge, Answer: network.Answer, Parts: network.Parts, Advice: network.Advice,
+			Note: "S4 (published study of service latency) had the client on a second machine, and Docker of 2016. Verdicts rest on what a path adds, not on how long a request takes.",
 		},
 		{
-			Name: Files, Title: "tare latency files", Judge: files.Judge, Answer: files.Answer, Parts: files.Parts, Advice: files.Advice, Next: "tare claims S4",
-			Note: "S4 had AUFS and Docker of 2016; times are of operations inside the container, on a warm page cache.",
+			Name: Files, Title: "tare latency files", Next: "tare claims S4",
+			Judge: files.Judge, Answer: files.Answer, Parts: files.Parts, Advice: files.Advice,
+			Note: "S4 (published study of service latency) had AUFS and Docker of 2016. Times are of operations inside the container, on a warm page cache.",
 		},
 		{
-			Name: Predict, Title: "tare predict quota", Answer: cpu.Demanded, Parts: cpu.Demands, Page: predictedPage, NextOf: validated, Next: "tare claims S4.2",
+			Name: Predict, Title: "tare predict quota", Next: "tare claims S4.2", NextOf: validated,
+			Answer: cpu.Demanded, Parts: cpu.Demands, Page: predictedPage,
 		},
 	},
 }
@@ -69,7 +73,8 @@ func Of(name string, d lab.Design) lab.Design {
 	return d
 }
 
-// validated is the command of a prediction with the quotas measured, where they were not.
+// validated is the command that also measures the quotas of a prediction; empty where the
+// run did.
 func validated(run record.Run) string {
 	if len(run.Command) > 1 && !slices.Contains(run.Command, "--validate") {
 		return "tare " + strings.Join(append(withoutHome(run.Command[1:]), "--validate"), " ")
@@ -77,7 +82,7 @@ func validated(run record.Run) string {
 	return ""
 }
 
-// withoutHome leaves out the state directory, which whoever shows the command adds.
+// withoutHome leaves out the state directory, which the caller adds.
 func withoutHome(args []string) []string {
 	var rest []string
 	for i := 0; i < len(args); i++ {

@@ -27,7 +27,7 @@ func TestEveryStudyHasItsPage(t *testing.T) { kittest.Pages(t, Studies, runOf) }
 // Each claim of S4 is judged by one of the studies' commands.
 func TestClaimsNameTheirStudy(t *testing.T) { kittest.Claims(t, Studies, Name) }
 
-// What a prediction lacks is said in a sentence, in place of figures.
+// Where nothing can be predicted, the reason is a sentence in place of figures.
 func TestAPredictionFromNothingSaysWhy(t *testing.T) {
 	answer := predictedPage(runOf(Predict), nil).Answer
 	if answer == "" || answer[len(answer)-1] != '.' {

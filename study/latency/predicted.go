@@ -13,8 +13,8 @@ import (
 	"tare/study/predict"
 )
 
-// predicted says what the model makes of a run: of the quotas that it measured,
-// and of those that were asked for.
+// predicted is the prediction for a run: for the quotas that it measured, and those
+// that were requested.
 func predicted(run record.Run) (predict.Result, error) {
 	var o predict.Options
 	for _, c := range run.Conditions {
@@ -24,7 +24,10 @@ func predicted(run record.Run) (predict.Result, error) {
 		for _, f := range []struct {
 			name string
 			to   *time.Duration
-		}{{cpu.FactorWanted, &o.Wanted}, {cpu.FactorSlice, &o.Kernel.Slice}, {cpu.FactorTick, &o.Kernel.Tick}, {cpu.FactorStall, &o.Stall}} {
+		}{
+			{cpu.FactorWanted, &o.Wanted}, {cpu.FactorSlice, &o.Kernel.Slice},
+			{cpu.FactorTick, &o.Kernel.Tick}, {cpu.FactorStall, &o.Stall},
+		} {
 			if d, err := time.ParseDuration(c.Factors[f.name]); err == nil && d > 0 {
 				*f.to = d
 			}
@@ -58,15 +61,15 @@ func predictedPage(run record.Run, _ kit.Attachments) report.Sheet {
 	return report.Sheet{Answer: r.Answer(), Parts: append(r.Parts(), cpu.Demands(run)...)}
 }
 
-// predictedParts set what the model says beside what was measured; none where the
-// run has no service without a quota.
+// predictedParts compare the prediction with the measurement; none where the run has
+// no service without a quota.
 func predictedParts(run record.Run) []report.Part {
 	r, err := predicted(run)
 	if nothing := new(predict.Nothing); errors.As(err, &nothing) {
 		return nil
 	}
 	if err != nil {
-		return []report.Part{report.Prose{Title: "Predicted and measured", Text: "There is no prediction: " + err.Error()}}
+		return []report.Part{report.Prose{Title: "Prediction", Text: "There is no prediction: " + err.Error() + "."}}
 	}
 	return r.Parts()
 }

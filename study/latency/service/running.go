@@ -29,8 +29,8 @@ type Running struct {
 	remembered  any
 }
 
-// NewRunning gives what the workload of a service that is about to be launched sees of it. The
-// program's output goes to [Running.Outputs], and the instance is told by [Running.Launched].
+// NewRunning makes what a workload sees of a service that is about to be launched. The
+// program's output goes to [Running.Outputs]. [Running.Launched] sets the instance.
 func NewRunning(b lab.Bench, params workload.Params, client Client) *Running {
 	return &Running{client: client, Running: kit.Running{
 		Bench: b, Parameters: params, Out: lab.Output{Most: outputKept}, Err: lab.Output{Most: outputKept},
@@ -40,10 +40,10 @@ func NewRunning(b lab.Bench, params workload.Params, client Client) *Running {
 // Outputs are where the program's standard output and error go.
 func (r *Running) Outputs() (stdout, stderr io.Writer) { return &r.Out, &r.Err }
 
-// Batches is how many spans of time a load is told in.
+// Batches is how many spans of time a load is reported in.
 func (r *Running) Batches() int { return r.client.Batches }
 
-// Launched tells of the instance.
+// Launched sets the instance.
 func (r *Running) Launched(inst platform.Instance) { r.Instance = inst }
 
 // With is the same service, loaded with other parameters: those of them that the

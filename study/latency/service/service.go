@@ -1,7 +1,7 @@
-// Package service is one trial of a service under load, as the studies of
-// latency make it: launch, readiness, warm-up, the kernel's accounts, load, the
-// accounts again. What differs between their conditions (where the client
-// stands, what runs beside) is a field of [Trial].
+// Package service is one trial of a service under load, as in the studies of
+// latency: launch, readiness, warm-up, the kernel's accounts, load, the accounts
+// again. What differs between conditions is a field of [Trial]: where the client is,
+// and what runs beside the service.
 //
 // It decides no design and judges nothing.
 package service
@@ -22,7 +22,7 @@ import (
 	"tare/workload"
 )
 
-// Study is the name that a run has of the studies of latency.
+// Study is the name of the studies of latency in the store.
 const Study = "latency"
 
 // Trial is how one condition's trials go.
@@ -31,19 +31,18 @@ type Trial struct {
 	// Stall is the latency above which a request counts as stalled; 0 is
 	// [DefaultStall].
 	Stall time.Duration
-	// Client says where the load comes from; the zero Client is the host itself.
+	// Client is where the load comes from; the zero Client is the host itself.
 	Client Client
-	// Beside, where not nil, is called when the service is ready: it sets up what
-	// the condition has beside it (a neighbour, a scheduling class). What it
-	// returns ends that, and is called before the service is stopped; it may be nil.
+	// Beside, where not nil, is called when the service is ready. It sets up what the
+	// condition adds: a neighbour, a scheduling class. What it returns ends that, and
+	// is called before the service is stopped; it may be nil.
 	Beside func(ctx context.Context, b lab.Bench, service platform.Instance) (end func() error, err error)
-	// Begin, where not nil, is called just before each load that counts, and what it
-	// returns just after it, with the load's result: what else is to be recorded
-	// of that span.
+	// Begin, where not nil, is called just before each load that counts, to record more
+	// of it. What it returns is called just after the load, with its result.
 	Begin func(ctx context.Context, b lab.Bench) (end func(load.Result) error, err error)
-	// Loads, where not empty, are what one launch is loaded with, one after the other,
-	// instead of with what the condition's parameters say alone: in an order that
-	// the trial's seed draws, so that it is the same for all of a block.
+	// Loads, where not empty, are the loads of one launch, one after the other. Their
+	// order is drawn from the trial's seed, so it is the same for all of a block.
+	// Otherwise there is one load, by the condition's parameters.
 	Loads []Load
 }
 
@@ -76,11 +75,11 @@ type Client struct {
 	// Listen is the address at which the service listens for a client that dials by Dial;
 	// empty is every address. For one on the host's network it follows from the setting.
 	Listen string
-	// Batches is how many spans of time a load is told in, too; 0 is none.
+	// Batches is how many spans of time a load is reported in as well; 0 is none.
 	Batches int
 }
 
-// DefaultStall is S4's: a request above 1 ms has been held up.
+// DefaultStall is S4's: a request above 1 ms has stalled.
 const DefaultStall = time.Millisecond
 
 // warmUp is how long a service is loaded before the load that counts.
@@ -110,23 +109,29 @@ const (
 // Metrics is what a trial yields; the verdict is on the median and the p99.
 func Metrics() []workload.Metric {
 	quantile := func(name string, q float64, primary bool) workload.Metric {
-		return workload.Metric{Name: name, Unit: "us", Better: workload.Lower, Quantile: q, Histogram: Latency, Primary: primary, Doc: "latency from the intended moment"}
+		return workload.Metric{
+			Name: name, Unit: "us", Better: workload.Lower, Quantile: q, Histogram: Latency, Primary: primary,
+			Doc: "latency from the intended moment",
+		}
 	}
 	return []workload.Metric{
 		quantile(P99, 0.99, true), quantile(P50, 0.5, true), quantile(P999, 0.999, false),
 		{Name: Mean, Unit: "us", Better: workload.Lower, Doc: "mean latency from the intended moment"},
-		{Name: Stalled, Unit: "of 10^6", Better: workload.Lower, Count: true, Doc: "requests above the stall threshold, of a million"},
-		{Name: Throughput, Unit: "requests/s", Better: workload.Higher, Doc: "requests answered rightly"},
-		{Name: Demand, Unit: "us", Better: workload.Lower, Doc: "CPU time that the service used for each request, user and system"},
-		{Name: Share, Unit: "%", Better: workload.Lower, Doc: "CPU time that the service used, of one CPU"},
-		{Name: ThrottledShare, Unit: "%", Better: workload.Lower, Count: true, Doc: "periods of the quota in which it ran out, of those in which the service ran"},
-		{Name: ThrottledTime, Unit: "%", Better: workload.Lower, Count: true, Doc: "time for which the kernel held the service back for its quota, of the load's"},
+		{Name: Stalled, Unit: "of 10^6", Better: workload.Lower, Count: true, Doc: "requests above the stall threshold, per million"},
+		{Name: Throughput, Unit: "requests/s", Better: workload.Higher, Doc: "requests answered correctly"},
+		{Name: Demand, Unit: "us", Better: workload.Lower, Doc: "CPU time of the service per request, user and system"},
+		{Name: Share, Unit: "%", Better: workload.Lower, Doc: "CPU time of the service, of one CPU"},
+		{
+			Name: ThrottledShare, Unit: "%", Better: workload.Lower, Count: true,
+			Doc: "periods in which the quota ran out, of those in which the service ran",
+		},
+		{Name: ThrottledTime, Unit: "%", Better: workload.Lower, Count: true, Doc: "time for which the service was throttled, of the load's"},
 	}
 }
 
-// LoadMetrics is what a trial of several loads yields: of each its latencies and
-// its throughput; verdicts are on the medians. What the service used is known of
-// all together, and so of none.
+// LoadMetrics is what a trial of several loads yields: the latencies and throughput
+// of each; verdicts are on the medians. CPU time is known only of all loads together,
+// and is left out.
 func LoadMetrics(loads []Load) []workload.Metric {
 	var all []workload.Metric
 	for _, l := range loads {
@@ -163,8 +168,8 @@ func (t Trial) Run(ctx context.Context, b lab.Bench) (err error) {
 	}
 	r := NewRunning(b, params, t.Client)
 	spec.Stdout, spec.Stderr = &r.Out, &r.Err
-	// An engine lets a container in the host's network begin beside whoever serves
-	// its port, whom the load would reach.
+	// An engine starts a container in the host's network even if another program
+	// serves its port. The load would reach that program.
 	if n := c.Setting.Network; n == "" || n == platform.NetworkHost {
 		if err := spec.CheckPorts(); err != nil {
 			return err
@@ -270,10 +275,10 @@ func (t Trial) load(ctx context.Context, b lab.Bench, r *Running, l Load) error 
 		}
 	}
 	if n := result.Failed(); n > 0 {
-		return fmt.Errorf("%d of %d requests failed, the first by: %w", n, n+result.Requests, result.FirstError)
+		return fmt.Errorf("%d of %d requests failed; the first error: %w", n, n+result.Requests, result.FirstError)
 	}
 	if result.Requests == 0 {
-		return errors.New("not one request was answered: load for longer, or at a higher rate")
+		return errors.New("no request was answered: set a longer --duration or a higher --rate")
 	}
 	t.record(b, l, result)
 	if l.Name == "" {
@@ -293,7 +298,7 @@ func spent(before, after platform.Usage) platform.Usage {
 	}
 }
 
-// record keeps what a load came to.
+// record keeps the result of a load.
 func (t Trial) record(b lab.Bench, l Load, result load.Result) {
 	stall := t.Stall
 	if stall == 0 {
