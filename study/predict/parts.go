@@ -168,7 +168,9 @@ func (s Service) chart() report.Chart {
 		for _, row := range s.Sweep(period) {
 			x := 100 * float64(row.Bandwidth.Quota) / float64(period)
 			f := row.P99.Predicted
-			predicted.Points = append(predicted.Points, report.Point{X: x, Y: f.Value * perMilli, Low: f.Low * perMilli, High: f.High * perMilli})
+			predicted.Points = append(predicted.Points, report.Point{
+				X: x, Y: f.Value * perMilli, Low: f.Low * perMilli, High: f.High * perMilli,
+			})
 			if m := row.P99.Measured; row.P99.Known() {
 				p := report.Point{X: x, Y: m.Value * perMilli}
 				if m.Known() {
@@ -192,7 +194,9 @@ func (s Service) edges() (report.Table, bool) {
 		Title: s.title() + ": smallest quota without a long tail",
 		Note: fmt.Sprintf("The smallest quota measured whose p99 is within %.0f %% of that without a quota. "+
 			"Right: the prediction is at most one quota off.", 100*Flat),
-		Columns: []report.Column{{Head: "period"}, {Head: "predicted", Number: true}, {Head: "measured", Number: true}, {Head: "prediction"}},
+		Columns: []report.Column{
+			{Head: "period"}, {Head: "predicted", Number: true}, {Head: "measured", Number: true}, {Head: "prediction"},
+		},
 	}
 	for _, period := range s.Periods() {
 		e, ok := s.Edge(period)
@@ -221,7 +225,8 @@ func (s Service) wanted(p99 time.Duration) (report.Table, bool) {
 		Note:   "Burst: unused quota is saved up, at most as much as the quota (cpu.max.burst, cpu.cfs_burst_us).",
 		Method: "Predicted in steps of a hundredth of a CPU: the first quota at which every simulation keeps the p99.",
 		Columns: []report.Column{
-			{Head: "period"}, {Head: "quota", Number: true}, {Head: "quota, % of a CPU", Number: true}, {Head: "p99, us", Number: true}, {Head: "burst"},
+			{Head: "period"}, {Head: "quota", Number: true}, {Head: "quota, % of a CPU", Number: true},
+			{Head: "p99, us", Number: true}, {Head: "burst"},
 		},
 	}
 	for _, m := range s.Smallest {
@@ -231,7 +236,8 @@ func (s Service) wanted(p99 time.Duration) (report.Table, bool) {
 		}
 		if m.None != nil {
 			t.Rows = append(t.Rows, []report.Cell{
-				{Text: short(m.Period)}, {Text: "none", Detail: m.None.Error(), Tone: report.Bad}, report.Absent(), report.Absent(), {Text: burst},
+				{Text: short(m.Period)}, {Text: "none", Detail: m.None.Error(), Tone: report.Bad},
+				report.Absent(), report.Absent(), {Text: burst},
 			})
 			continue
 		}

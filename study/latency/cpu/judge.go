@@ -32,7 +32,8 @@ func Judge(run record.Run) []claim.Judgement {
 func (r reading) bounded(j claim.Judgement) claim.Judgement {
 	c := r.Run.Conditions[0] // a judgement rests on some
 	name, _, _ := strings.Cut(c.Workload, "[")
-	if n := c.Setting.Network; name == "thrift" && c.Params["server"] == "python" && c.Params["client"] == "python" && (n == "" || n == platform.NetworkHost) {
+	onHost := c.Setting.Network == "" || c.Setting.Network == platform.NetworkHost
+	if name == "thrift" && c.Params["server"] == "python" && c.Params["client"] == "python" && onHost {
 		return j
 	}
 	switch j.Verdict {
@@ -60,7 +61,8 @@ func judgeShares(r reading) (claim.Judgement, bool) {
 		c    record.Condition
 	}{{"native", bare}, {"container", contained}} {
 		j.Figures = append(j.Figures, claim.Measured(
-			claim.Ours("mean, "+of.name, r.Value(of.c, service.Mean), 1, "us"), claim.Ours("median, "+of.name, r.Value(of.c, service.P50), 1, "us"),
+			claim.Ours("mean, "+of.name, r.Value(of.c, service.Mean), 1, "us"),
+			claim.Ours("median, "+of.name, r.Value(of.c, service.P50), 1, "us"),
 			claim.Ours("p99, "+of.name, r.Value(of.c, service.P99), 1, "us"))...)
 	}
 	r = r.together(2) // the median's difference, and the tail's beyond it
@@ -85,8 +87,12 @@ func judgeShares(r reading) (claim.Judgement, bool) {
 		return j, true
 	}
 	j.Verdict, _ = claim.Decide(
-		claim.When(claim.Any(claim.Above(median, most*nativeMedian), claim.Above(beyond, small*nativeTail)), claim.Refuted, ""),
-		claim.When(claim.Every(claim.Inside(median, 0, most*nativeMedian), claim.Inside(beyond, -small*nativeTail, small*nativeTail)), claim.Confirmed, ""))
+		claim.When(claim.Any(
+			claim.Above(median, most*nativeMedian), claim.Above(beyond, small*nativeTail),
+		), claim.Refuted, ""),
+		claim.When(claim.Every(
+			claim.Inside(median, 0, most*nativeMedian), claim.Inside(beyond, -small*nativeTail, small*nativeTail),
+		), claim.Confirmed, ""))
 	return j, true
 }
 
@@ -116,8 +122,10 @@ func judgeQuota(r reading) (claim.Judgement, bool) {
 	for _, c := range conditions {
 		at := ", quota " + fmt.Sprint(quotaOf(c).Microseconds()) + " us"
 		j.Figures = append(j.Figures, claim.Measured(
-			claim.Ours("mean"+at, r.Value(c, service.Mean), 1, "us"), claim.Ours("median"+at, r.Value(c, service.P50), 1, "us"),
-			claim.Ours("p99"+at, r.Value(c, service.P99), 1, "us"), claim.Ours("over 1 ms"+at, r.Value(c, service.Stalled), 1, "of 10^6"))...)
+			claim.Ours("mean"+at, r.Value(c, service.Mean), 1, "us"),
+			claim.Ours("median"+at, r.Value(c, service.P50), 1, "us"),
+			claim.Ours("p99"+at, r.Value(c, service.P99), 1, "us"),
+			claim.Ours("over 1 ms"+at, r.Value(c, service.Stalled), 1, "of 10^6"))...)
 		switch {
 		case !demand.Known() || !r.measured(c, service.Stalled):
 		case share(c) < below*demand.Interval.Low:
@@ -237,7 +245,8 @@ func judgeNeighbour(r reading) (claim.Judgement, bool) {
 			}
 		}
 		if s.clocked {
-			j.Figures = append(j.Figures, claim.Measured(claim.Ours("clock with both against the service alone, "+at, s.rise, 1, "times"))...)
+			j.Figures = append(j.Figures,
+				claim.Measured(claim.Ours("clock with both against the service alone, "+at, s.rise, 1, "times"))...)
 		}
 	}
 	j.Ours = strings.Join(times, "; ")

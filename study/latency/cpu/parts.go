@@ -161,7 +161,8 @@ func (p page) shares() []report.Part {
 			t.Note += " S4 (published study of service latency) had the client on a second machine."
 			for _, of := range []string{"native", "container"} {
 				t.Rows = append(t.Rows, []report.Cell{
-					{Text: "S4, " + of, Tone: report.Faint}, theirs(published, "mean, "+of), theirs(published, "median, "+of), report.Absent(),
+					{Text: "S4, " + of, Tone: report.Faint},
+					theirs(published, "mean, "+of), theirs(published, "median, "+of), report.Absent(),
 					theirs(published, "p99, "+of), report.Absent(), report.Absent(), report.Absent(), report.Absent(),
 				})
 			}
@@ -218,8 +219,9 @@ func (p page) sweep(g group, s4 bool) []report.Part {
 			"Throttled: the kernel's own count of periods in which the quota ran out, of those in which the service ran, and the share of time that it held the service back.",
 		Columns: []report.Column{
 			{Head: "quota/period"}, {Head: "mean, us", Number: true, Optional: true}, {Head: "median, us", Number: true},
-			{Head: "p99, us", Number: true}, {Head: "p99.9, us", Number: true, Optional: true}, {Head: "stalled, per million", Number: true},
-			{Head: "stalled × quota, us", Number: true, Optional: true}, {Head: "periods throttled, %", Number: true, Optional: true},
+			{Head: "p99, us", Number: true}, {Head: "p99.9, us", Number: true, Optional: true},
+			{Head: "stalled, per million", Number: true}, {Head: "stalled × quota, us", Number: true, Optional: true},
+			{Head: "periods throttled, %", Number: true, Optional: true},
 			{Head: "time throttled, %", Number: true, Optional: true}, {Head: "CPU used, %", Number: true},
 		},
 	}
@@ -230,7 +232,8 @@ func (p page) sweep(g group, s4 bool) []report.Part {
 		}
 		t.Rows = append(t.Rows, []report.Cell{
 			{Text: c.Label}, p.cell(c, service.Mean), p.cell(c, service.P50), p.cell(c, service.P99), p.cell(c, service.P999),
-			p.cell(c, service.Stalled), product, p.cell(c, service.ThrottledShare), p.cell(c, service.ThrottledTime), p.cell(c, service.Share),
+			p.cell(c, service.Stalled), product,
+			p.cell(c, service.ThrottledShare), p.cell(c, service.ThrottledTime), p.cell(c, service.Share),
 		})
 	}
 	row(g.base)
@@ -243,7 +246,8 @@ func (p page) sweep(g group, s4 bool) []report.Part {
 			}
 			f, _ := published.Figure("over 1 ms" + at)
 			t.Rows = append(t.Rows, []report.Cell{
-				{Text: "S4", Tone: report.Faint}, theirs(published, "mean"+at), theirs(published, "median"+at), theirs(published, "p99"+at),
+				{Text: "S4", Tone: report.Faint},
+				theirs(published, "mean"+at), theirs(published, "median"+at), theirs(published, "p99"+at),
 				report.Absent(), theirs(published, "over 1 ms"+at),
 				{Text: fmt.Sprintf("%.3g", f.Value*float64(quotaOf(c).Microseconds())*1e-6), Tone: report.Faint},
 				report.Absent(), report.Absent(), report.Absent(),
@@ -338,7 +342,8 @@ func (p page) neighbours() []report.Part {
 				{Head: "core shared by"}, {Head: "alone: p50, us", Number: true, Optional: true}, {Head: "alone: p99, us", Number: true},
 				{Head: "shared: p50, us", Number: true, Optional: true}, {Head: "shared: p99, us", Number: true},
 				{Head: "p50, ratio", Number: true}, {Head: "p99, ratio", Number: true},
-				{Head: "matrix alone, ms", Number: true, Optional: true}, {Head: "matrix shared, ms", Number: true, Optional: true}, {Head: "matrix, ratio", Number: true},
+				{Head: "matrix alone, ms", Number: true, Optional: true}, {Head: "matrix shared, ms", Number: true, Optional: true},
+				{Head: "matrix, ratio", Number: true},
 			},
 		}
 		add := func(name string, alone, both, matrix record.Condition) {
@@ -349,9 +354,11 @@ func (p page) neighbours() []report.Part {
 				return report.Estimated(p.Ratio(p.PerBlock(alone, metric), p.PerBlock(both, metric)), 1)
 			}
 			t.Rows = append(t.Rows, []report.Cell{
-				{Text: name}, p.cell(alone, service.P50), p.cell(alone, service.P99), p.cell(both, service.P50), p.cell(both, service.P99),
+				{Text: name}, p.cell(alone, service.P50), p.cell(alone, service.P99),
+				p.cell(both, service.P50), p.cell(both, service.P99),
 				ratio(alone, service.P50), ratio(alone, service.P99),
-				report.Estimated(p.Value(matrix, matrixTime), 1e-3), report.Estimated(p.Value(both, matrixTime), 1e-3), ratio(matrix, matrixTime),
+				report.Estimated(p.Value(matrix, matrixTime), 1e-3), report.Estimated(p.Value(both, matrixTime), 1e-3),
+				ratio(matrix, matrixTime),
 			})
 		}
 		alone, _ := g.with(byShares, besideNothing, 0)
@@ -430,7 +437,9 @@ func Demands(run record.Run) []report.Part {
 			continue
 		}
 		row := []report.Cell{{Text: nameShort(g.name)}}
-		metrics := []string{service.Throughput, service.Mean, service.P50, service.P99, service.P999, service.Demand, service.Share}
+		metrics := []string{
+			service.Throughput, service.Mean, service.P50, service.P99, service.P999, service.Demand, service.Share,
+		}
 		for _, m := range metrics {
 			row = append(row, p.cell(g.base, m))
 		}

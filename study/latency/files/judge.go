@@ -108,10 +108,12 @@ func judgeOpens(r reading) (claim.Judgement, bool) {
 		j.Verdict, j.Rests = claim.Inconclusive, tooFew(grows.N)
 		return j, true
 	}
-	j.Figures = append(j.Figures, claim.Ours("first opening for writing, "+bytesText(largest)+" against "+bytesText(smallest), grows, 1, "times"))
+	j.Figures = append(j.Figures,
+		claim.Ours("first opening for writing, "+bytesText(largest)+" against "+bytesText(smallest), grows, 1, "times"))
 	for _, size := range image.FilesLowerSizes {
 		first := r.Value(up, firstOpen+"-"+label(size.Bytes))
-		j.Figures = append(j.Figures, claim.Measured(claim.Ours("first opening for writing, "+bytesText(size.Bytes), first, perMicro, "us"))...)
+		j.Figures = append(j.Figures,
+			claim.Measured(claim.Ours("first opening for writing, "+bytesText(size.Bytes), first, perMicro, "us"))...)
 	}
 	j.Ours = fmt.Sprintf("slower by %s; the first opening of %s for writing takes %s times as long as of %s",
 		strings.Join(slower, ", "), bytesText(largest), report.Said(grows, 1), bytesText(smallest))

@@ -126,7 +126,8 @@ func (r reading) writes() []report.Part {
 				cells = append(cells, report.Estimated(r.Value(c, metric), perMicro))
 			}
 			if paired {
-				cells = append(cells, report.Estimated(r.against(bind, layer, metric), 1), report.Estimated(r.Row(layer, metric+p99).Ratio, 1))
+				cells = append(cells,
+					report.Estimated(r.against(bind, layer, metric), 1), report.Estimated(r.Row(layer, metric+p99).Ratio, 1))
 			}
 			t.Rows = append(t.Rows, cells)
 		}
@@ -179,7 +180,8 @@ func (r reading) opens() []report.Part {
 		}
 		micros := func(metric string) report.Cell { return report.Estimated(r.Value(c, metric), perMicro) }
 		t.Rows = append(t.Rows, []report.Cell{
-			{Text: placeText(c)}, micros(open), ratio, micros(open + mean), micros(open + p99), micros(openFirst), micros(openWrite), micros(create),
+			{Text: placeText(c)}, micros(open), ratio, micros(open + mean), micros(open + p99),
+			micros(openFirst), micros(openWrite), micros(create),
 		})
 	}
 	return []report.Part{t}
@@ -217,8 +219,8 @@ func (r reading) copyUps() []report.Part {
 		// The opening itself takes as long as that of a copied file.
 		speed := float64(size.Bytes) / (first.Value - second.Value) * 1e3
 		t.Rows = append(t.Rows, []report.Cell{
-			{Text: bytesText(size.Bytes)}, report.Estimated(first, perMicro), report.Estimated(there, perMicro), report.Measured(speed),
-			report.Estimated(r.Value(layer, firstWrite+"-"+name), perMicro), report.Estimated(second, perMicro),
+			{Text: bytesText(size.Bytes)}, report.Estimated(first, perMicro), report.Estimated(there, perMicro),
+			report.Measured(speed), report.Estimated(r.Value(layer, firstWrite+"-"+name), perMicro), report.Estimated(second, perMicro),
 		})
 		at := float64(size.Bytes) / (1 << 10)
 		chart.X.Ticks = append(chart.X.Ticks, at)

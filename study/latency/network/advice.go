@@ -71,7 +71,8 @@ func hostNetwork(all []trip) (advise.Advice, bool) {
 		}
 		if ratio := t.ratio(small, median); ratio.Known() && ratio.Interval.Low > worthwhile {
 			return advise.Advice{
-				Rule: "host-network", Source: "S4", Set: "use the host's network (--network host)", For: "services where microseconds of latency matter",
+				Rule: "host-network", Source: "S4", Set: "use the host's network (--network host)",
+				For:    "services where microseconds of latency matter",
 				Unless: "its ports or its network must be isolated from the host's",
 				Evidence: []advise.Evidence{
 					t.evidence("median of "+sizeText(small.bytes)+" through a published port, against the host's network ("+t.name()+")", ratio, "times"),
@@ -107,7 +108,8 @@ func keepConnections(all []trip) (advise.Advice, bool) {
 	for _, kept := range all {
 		for _, anew := range all {
 			small, ok := kept.smallest()
-			if !ok || !kept.is(kept.path, Kept) || !anew.is(kept.path, New) || kept.direction != anew.direction || kept.place != anew.place {
+			if !ok || !kept.is(kept.path, Kept) || !anew.is(kept.path, New) ||
+				kept.direction != anew.direction || kept.place != anew.place {
 				continue
 			}
 			same, ok := anew.at(small.bytes)

@@ -19,7 +19,9 @@ const judged = "S4.4"
 // host's network, over kept connections. The rule and its thresholds are the claim's
 // own (package claim).
 func Judge(run record.Run) []claim.Judgement {
-	of := slices.DeleteFunc(trips(overhead.Read(run)), func(t trip) bool { return t.path != NAT || t.place != apart || t.connection != Kept })
+	of := slices.DeleteFunc(trips(overhead.Read(run)), func(t trip) bool {
+		return t.path != NAT || t.place != apart || t.connection != Kept
+	})
 	of = together(of, 3) // the fixed part, its excess over the bytes', and a small message
 	if len(of) == 0 {
 		return nil
@@ -51,7 +53,8 @@ func fixed(of []trip) claim.Judgement {
 			claim.Ours("ratio at 1 KB, service "+t.direction+"s", ratio, 1, "times"),
 			claim.Ours("fixed part of the mean, service "+t.direction+"s", t.fit(mean).Intercept, 1, "us"))...)
 		costs = append(costs, fmt.Sprintf("service %ss: %s us per request and %s us for the bytes of %s; %s times the host's latency at %s", t.direction,
-			report.Said(line.Intercept, 1), report.Said(line.Combination(0, far), 1), sizeText(int(far)), report.Said(ratio, 1), sizeText(kilobyte)))
+			report.Said(line.Intercept, 1), report.Said(line.Combination(0, far), 1), sizeText(int(far)),
+			report.Said(ratio, 1), sizeText(kilobyte)))
 		v, why := verdict(line, excess, ratio, most)
 		verdicts[v]++
 		if why != "" {
@@ -61,7 +64,8 @@ func fixed(of []trip) claim.Judgement {
 			rests = append(rests, fmt.Sprintf("service %ss: the cost is not linear in size (p %.2g), so the fixed part is not quite the cost of a small message", t.direction, line.Bent))
 		}
 		for _, p := range []struct{ what, is string }{{"service", t.server}, {"client", t.by}} {
-			if text := fmt.Sprintf("the %s is in %s, S4's was in Python", p.what, p.is); p.is != s4 && p.is != "" && !slices.Contains(departures, text) {
+			text := fmt.Sprintf("the %s is in %s, S4's was in Python", p.what, p.is)
+			if p.is != s4 && p.is != "" && !slices.Contains(departures, text) {
 				departures = append(departures, text)
 			}
 		}

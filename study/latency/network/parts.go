@@ -106,7 +106,8 @@ func (t trip) table() report.Table {
 		Columns: []report.Column{
 			{Head: "message"}, {Head: "host median, us", Number: true}, {Head: t.path + " median, us", Number: true},
 			{Head: "difference, us", Number: true}, {Head: "ratio", Number: true},
-			{Head: "difference of means, us", Number: true, Optional: true}, {Head: "difference of p99s, us", Number: true, Optional: true},
+			{Head: "difference of means, us", Number: true, Optional: true},
+			{Head: "difference of p99s, us", Number: true, Optional: true},
 		},
 	}
 	for _, l := range t.levels {
@@ -128,7 +129,8 @@ func fits(all []trip) report.Table {
 		Method: "In each block a line is fitted to the differences by size; estimates are over blocks. The bytes' part is that of the largest message. " +
 			"Linearity: the probability of deviations from the line as large as these by noise alone; below 0.01 the cost is not linear.",
 		Columns: []report.Column{
-			{Head: "path"}, {Head: "statistic"}, {Head: "fixed, us", Number: true}, {Head: "per KB, us", Number: true, Optional: true},
+			{Head: "path"}, {Head: "statistic"}, {Head: "fixed, us", Number: true},
+			{Head: "per KB, us", Number: true, Optional: true},
 			{Head: "all bytes, us", Number: true}, {Head: "linearity, p", Number: true, Optional: true}, {Head: "kind of cost"},
 		},
 	}
@@ -293,7 +295,9 @@ func tails(all []trip, place, connection string) []report.Part {
 				name      string
 				dashed    bool
 			}{{t.of, t.path, false}, {t.base, Host, true}} {
-				curve := report.Tail{Name: of.name + ", service " + t.direction + "s", Group: t.direction + t.path, Dashed: of.dashed}
+				curve := report.Tail{
+					Name: of.name + ", service " + t.direction + "s", Group: t.direction + t.path, Dashed: of.dashed,
+				}
 				if of.dashed {
 					curve.Group = t.direction
 				}
