@@ -27,16 +27,19 @@ var Studies = kit.Family{
 	},
 	Members: []kit.Member{
 		{
-			Name: place.Stream, Title: "tare io stream", Judge: bandwidth.Judge, Answer: bandwidth.Answer, Parts: bandwidth.Parts, Advice: bandwidth.Advice, Next: "tare io haccio",
-			Note: "S5 had six cores, and measured the places one after the other; ratios are judged, not rates.",
+			Name: place.Stream, Title: "tare io stream", Next: "tare io haccio",
+			Judge: bandwidth.Judge, Answer: bandwidth.Answer, Parts: bandwidth.Parts, Advice: bandwidth.Advice,
+			Note: place.Paper + " had six cores and measured the places one after the other. Ratios are judged, not rates.",
 		},
 		{
-			Name: place.Haccio, Title: "tare io haccio", Judge: checkpoint.Judge, Answer: checkpoint.Answer, Parts: checkpoint.Parts, Advice: checkpoint.Advice, Next: "tare io redis",
-			Note: "S5 had an NVMe disk of 3.5 and 3.3 GB/s, and read from the page cache; ratios are judged, not rates.",
+			Name: place.Haccio, Title: "tare io haccio", Next: "tare io redis",
+			Judge: checkpoint.Judge, Answer: checkpoint.Answer, Parts: checkpoint.Parts, Advice: checkpoint.Advice,
+			Note: place.Paper + " read from the page cache, above an NVMe disk of 3.5 GB/s (writes 3.3). Ratios are judged, not rates.",
 		},
 		{
-			Name: place.Redis, Title: "tare io redis", Judge: keyvalue.Judge, Answer: keyvalue.Answer, Parts: keyvalue.Parts, Advice: keyvalue.Advice, Next: "tare claims S5",
-			Note: "S5 had six cores, Redis 6, 512 clients by several threads and one run a cell.",
+			Name: place.Redis, Title: "tare io redis", Next: "tare claims S5",
+			Judge: keyvalue.Judge, Answer: keyvalue.Answer, Parts: keyvalue.Parts, Advice: keyvalue.Advice,
+			Note: place.Paper + " had six cores, Redis 6, 512 clients in several threads and one run per cell.",
 		},
 	},
 }

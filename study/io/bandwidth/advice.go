@@ -7,10 +7,11 @@ import (
 	"tare/claim"
 	"tare/record"
 	"tare/report"
+	"tare/stats"
 	"tare/study/kit"
 )
 
-// Advice is what a run recommends of memory bandwidth, with what it rests on.
+// Advice is what a run recommends for memory bandwidth, with its evidence.
 func Advice(run record.Run) []advise.Advice {
 	r := read(run).together(len(kernels) + 2) // each kernel in containers, and processes twice
 	var all []advise.Advice
@@ -31,8 +32,9 @@ const decider = "triad"
 // contain: a container takes no bandwidth, wherever its data lie.
 func (r reading) contain() (advise.Advice, bool) {
 	a := advise.Advice{
-		Rule: "memory-bound-in-containers", Source: "S5", Set: "run it in a container as it is; nothing is to be set for memory bandwidth, and no storage to be chosen",
-		For: "programs that memory bandwidth bounds",
+		Rule: "memory-bound-in-containers", Source: "S5",
+		Set: "run it in a container as it is; no setting and no storage changes its memory bandwidth",
+		For: "programs that are limited by memory bandwidth",
 	}
 	percent := claim.Threshold(judged, "smallest effect")
 	spots := r.decisive()
@@ -61,12 +63,14 @@ func (r reading) spread() (advise.Advice, bool) {
 		return advise.Advice{}, false
 	}
 	return advise.Advice{
-		Rule: "processes-for-bandwidth", Source: "tare", Set: "give it " + report.Counted(most.processes, "process") + " rather than " + report.Counted(one.processes, "process"), For: "programs that memory bandwidth bounds",
-		Evidence: []advise.Evidence{kit.Evidence(r.Run, decider+", "+report.Counted(most.processes, "process")+" against "+report.Counted(one.processes, "process"), "times", ratio, one.base, most.base)},
+		Rule: "processes-for-bandwidth", Source: "tare",
+		Set:      "give it " + processes(most) + " rather than " + processes(one),
+		For:      "programs that are limited by memory bandwidth",
+		Evidence: []advise.Evidence{r.compared(one, most, ratio)},
 	}, true
 }
 
-// apart: processes that take turns lose bandwidth.
+// apart: processes that share CPUs lose bandwidth.
 func (r reading) apart() (advise.Advice, bool) {
 	fitting, _, ok := r.ends(func(s spot) bool { return r.crowded(s) })
 	_, most, had := r.ends(func(s spot) bool { return !r.crowded(s) })
@@ -78,9 +82,17 @@ func (r reading) apart() (advise.Advice, bool) {
 		return advise.Advice{}, false
 	}
 	return advise.Advice{
-		Rule: "no-more-ranks-than-cpus", Source: "tare", Set: "start no more MPI processes than the container has CPUs", For: "MPI programs",
-		Evidence: []advise.Evidence{kit.Evidence(r.Run, decider+", "+report.Counted(fitting.processes, "process")+" against "+report.Counted(most.processes, "process"), "times", ratio, most.base, fitting.base)},
+		Rule: "no-more-ranks-than-cpus", Source: "tare",
+		Set: "start no more MPI processes than the container has CPUs", For: "MPI programs",
+		Evidence: []advise.Evidence{r.compared(most, fitting, ratio)},
 	}, true
+}
+
+func processes(s spot) string { return report.Counted(s.processes, "process") }
+
+// compared is the ratio of one spot's bandwidth to another's, as evidence.
+func (r reading) compared(base, with spot, ratio stats.Estimate) advise.Evidence {
+	return kit.Evidence(r.Run, decider+", "+processes(with)+" against "+processes(base), "times", ratio, base.base, with.base)
 }
 
 // ends are the spots of the fewest and the most processes at the largest size,

@@ -52,8 +52,8 @@ var (
 // publishedCell is how many elements S5's figures are of.
 const publishedCell = 50_000_000
 
-// leastElements is what an array has at least where nobody tells of the caches: the
-// benchmark's own default.
+// leastElements is the least size of an array that counts as larger than the caches where
+// their size is unknown: the benchmark's own default.
 const leastElements = 10_000_000
 
 // cell is a pair of levels.

@@ -15,8 +15,8 @@ import (
 	"tare/workload"
 )
 
-// Design makes the design. Errors of what was asked are *[kit.Usage]; a host that
-// has nothing to compare is told by a *[platform.Missing].
+// Design makes the design. Errors in the options are *[kit.Usage]; a host that has nothing
+// to compare is a *[platform.Missing].
 func Design(o Options) (lab.Design, error) {
 	d := lab.Design{Seed: o.Seed, Plan: o.Plan}
 	if err := o.check(); err != nil {
@@ -28,7 +28,9 @@ func Design(o Options) (lab.Design, error) {
 	}
 	places, notes := o.Host.Usable(o.places(), place.Asked{Base: o.Base})
 	if len(places) < 2 || places[0] != place.Metal {
-		return d, &platform.Missing{What: "there is nothing to compare: " + strings.Join(notes, "; "), Mend: "`tare doctor` says what is missing"}
+		return d, &platform.Missing{
+			What: "there is nothing to compare: " + strings.Join(notes, "; "), Mend: "`tare doctor` says what is missing",
+		}
 	}
 	b.notes = append(b.notes, notes...)
 	for _, c := range o.cells() {
@@ -36,15 +38,17 @@ func Design(o Options) (lab.Design, error) {
 		case err != nil:
 			return d, kit.Usagef("%v", err)
 		case o.Host.Memory > 0 && need > o.room() && !o.Fitting:
-			return d, kit.Usagef("--elements %d: its arrays take %s of memory, and this host has %s; name fewer", c.elements, gigabytes(need), gigabytes(o.Host.Memory))
+			return d, kit.Usagef("--elements %d: the arrays need %s of memory, and this host has %s; name fewer elements",
+				c.elements, gigabytes(need), gigabytes(o.Host.Memory))
 		case o.Host.Memory > 0 && need > o.room():
-			b.notes.Add("%s is left out: its arrays take %s of memory, and this host has %s", c.text(), gigabytes(need), gigabytes(o.Host.Memory))
+			b.notes.Add("%s is left out: its arrays need %s of memory, and this host has %s",
+				c.text(), gigabytes(need), gigabytes(o.Host.Memory))
 			continue
 		}
 		d.Groups = append(d.Groups, b.group(c, places))
 	}
 	if most := slices.Max(o.processes()); most > o.cpus() {
-		b.notes.Add("%d processes on %d CPUs take turns: what they wait for one another is in their figures", most, o.cpus())
+		b.notes.Add("%d processes share %d CPUs: their figures include the wait for a CPU", most, o.cpus())
 	}
 	d.Plan.Notes = append(slices.Clone(d.Plan.Notes), b.notes...)
 	d = place.Mark(place.Stream, d)
@@ -93,7 +97,9 @@ func (o Options) builder() (*builder, error) {
 // params are a cell's, for the program and the peer alike.
 func (b *builder) params(c cell) map[string]string {
 	return map[string]string{
-		factorElements: strconv.FormatInt(c.elements, 10), factorProcesses: strconv.Itoa(c.processes), "repetitions": strconv.Itoa(b.Repetitions),
+		factorElements:  strconv.FormatInt(c.elements, 10),
+		factorProcesses: strconv.Itoa(c.processes),
+		"repetitions":   strconv.Itoa(b.Repetitions),
 	}
 }
 
@@ -118,9 +124,9 @@ func (b *builder) group(c cell, places []place.Place) lab.Group {
 	switch {
 	case !b.Peer:
 	case c.processes > b.cpus():
-		b.notes.Add("%s has no peer: %s has a CPU for each thread, or none", c.text(), peerName)
+		b.notes.Add("%s has no peer: %s requires a CPU for each thread", c.text(), peerName)
 	case c.elements < leastElements:
-		b.notes.Add("%s has no peer: %s writes past the caches, which hold these arrays", c.text(), peerName)
+		b.notes.Add("%s has no peer: %s bypasses the caches, into which these arrays fit", c.text(), peerName)
 	default:
 		p := b.condition(c, place.Metal, b.peer)
 		p.Label = "bare, peer"
@@ -140,13 +146,16 @@ func (b *builder) condition(c cell, p place.Place, w workload.Workload) lab.Cond
 		panic(err) // the cell's need was asked of the same
 	}
 	factors := p.Factors(place.Stream)
-	maps.Copy(factors, map[string]string{factorElements: params[factorElements], factorProcesses: params[factorProcesses]})
+	maps.Copy(factors, map[string]string{
+		factorElements: params[factorElements], factorProcesses: params[factorProcesses],
+	})
 	return lab.Condition{
 		Condition: record.Condition{
 			ID: c.group() + "@" + p.Label(), Label: p.Label(), Workload: c.group(), Params: params,
 			Platform: p.Platform, Setting: p.Setting(b.Base), Factors: factors, Metrics: metrics(w, params),
 		},
-		Program: w, Source: w.Source(), Limit: max(lab.DefaultTrialLimit, 20*b.takes(c)), Takes: b.takes(c),
+		Program: w, Source: w.Source(),
+		Limit: max(lab.DefaultTrialLimit, 20*b.takes(c)), Takes: b.takes(c),
 	}
 }
 

@@ -52,7 +52,7 @@ func TestDesignByDefault(t *testing.T) {
 	}
 }
 
-// S5's grid is whole where memory holds it, and what it does not hold is told.
+// S5's grid is whole where memory holds it, and a note names what is left out.
 func TestDesignInFull(t *testing.T) {
 	full := func(memory int64) lab.Design {
 		o := Full()
@@ -69,7 +69,7 @@ func TestDesignInFull(t *testing.T) {
 		t.Errorf("%d cells within 8 GiB, want all but those of 500 million: %d", got, want)
 	}
 	notes := strings.Join(small.Plan.Notes, "\n")
-	for _, want := range []string{"500 M x 8 is left out: its arrays take 12.", "8 processes on 2 CPUs take turns"} {
+	for _, want := range []string{"500 M x 8 is left out: its arrays need 12.", "8 processes share 2 CPUs"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes do not say %q: %s", want, notes)
 		}
@@ -91,7 +91,7 @@ func TestDesignWithPeer(t *testing.T) {
 		}
 	}
 	if notes := strings.Join(d.Plan.Notes, "\n"); strings.Count(notes, "has no peer") != 2 {
-		t.Errorf("that there is no peer is not told twice: %s", notes)
+		t.Errorf("that there is no peer is not said twice: %s", notes)
 	}
 	for _, c := range d.Groups[0].Conditions {
 		if c.Label != "bare, peer" {
@@ -118,9 +118,9 @@ func TestDesignRefuses(t *testing.T) {
 		"elements twice":       {func(o *Options) { o.Elements = []int64{1e6, 1e6} }, "twice"},
 		"no process":           {func(o *Options) { o.Processes = []int{0} }, "--processes 0"},
 		"more than elements":   {func(o *Options) { o.Elements, o.Processes = []int64{3}, []int{4} }, "an element for each"},
-		"larger than memory":   {func(o *Options) { o.Fitting, o.Elements = false, []int64{1e9} }, "--elements 1000000000: its arrays take 24."},
+		"larger than memory":   {func(o *Options) { o.Fitting, o.Elements = false, []int64{1e9} }, "--elements 1000000000: the arrays need 24."},
 		"one repetition":       {func(o *Options) { o.Repetitions = 1 }, "--repetitions 1"},
-		"bare":                 {func(o *Options) { o.Platforms = []string{place.Bare} }, "baseline already"},
+		"bare":                 {func(o *Options) { o.Platforms = []string{place.Bare} }, "always the baseline"},
 		"no platform":          {func(o *Options) { o.Platforms = nil }, "--platform"},
 		"a storage unheard":    {func(o *Options) { o.Storages = []platform.Storage{"attic"} }, "storage"},
 		"a storage twice":      {func(o *Options) { o.Storages = []platform.Storage{"bind", "bind"} }, "twice"},

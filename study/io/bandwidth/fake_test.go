@@ -183,5 +183,5 @@ func ids(d lab.Design) []string {
 	return all
 }
 
-// has tells whether a design has a condition.
+// has is whether a design has a condition.
 func has(d lab.Design, id string) bool { return slices.Contains(ids(d), id) }

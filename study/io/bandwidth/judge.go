@@ -53,7 +53,7 @@ func Judge(run record.Run) []claim.Judgement {
 		}
 	}
 	switch {
-	case separated: // which tells nothing of containers, neither that they lose nor that they do not
+	case separated: // the method found a difference where there is none: it decides nothing
 		j.Verdict = claim.Inconclusive
 	case refuted:
 		j.Verdict = claim.Refuted
@@ -62,11 +62,13 @@ func Judge(run record.Run) []claim.Judgement {
 	default:
 		j.Verdict = claim.Inconclusive
 	}
-	why := []string{fmt.Sprintf("%s beyond the caches, %s, %s", cellsText(spots), strings.Join(r.storages(), ", "), place.Blocks(r.Run, blocks))}
-	if !spots[0].told {
-		why = append(why, fmt.Sprintf("nobody tells of its caches: sizes from %s elements on are taken to be beyond them", millions(leastElements)))
+	why := []string{fmt.Sprintf("%s beyond the caches, %s, %s",
+		cellsText(spots), strings.Join(r.storages(), ", "), place.Blocks(r.Run, blocks))}
+	if !spots[0].reported {
+		why = append(why, fmt.Sprintf("the size of the caches is unknown: arrays of %s elements or more count as larger", millions(leastElements)))
 	}
-	j.Figures, j.Ours, j.Rests = claim.Measured(figures...), strings.Join(ours, "; "), strings.Join(append(why, said...), "; ")
+	j.Figures, j.Ours = claim.Measured(figures...), strings.Join(ours, "; ")
+	j.Rests = strings.Join(append(why, said...), "; ")
 	return []claim.Judgement{j}
 }
 
@@ -75,7 +77,7 @@ type finding struct {
 	spots           []spot
 	inside, outside int // kernels
 	blocks          int
-	separated       bool     // by the negative control
+	separated       bool     // the negative control found a difference
 	lost, said      []string // of each kernel; and of what the verdict rests on
 }
 
@@ -87,7 +89,7 @@ func (r reading) find(spots []spot, percent float64) finding {
 			f.blocks = ratio.N
 		}
 		if ratio.Value == ratio.Value {
-			f.lost = append(f.lost, fmt.Sprintf("%s %s %%", kernel, report.Said(lost(ratio), 1)))
+			f.lost = append(f.lost, kernel+" "+place.Percent(lost(ratio), 1))
 		}
 		switch {
 		case within(ratio, percent):
@@ -134,7 +136,7 @@ func on(engine string, spots []spot) (all []spot) {
 }
 
 // figures are ours: of each storage at S5's size, named as the published ones, and of
-// each kernel over all sizes. What follows the names tells platforms apart.
+// each kernel over all sizes. The suffix names the platform where there are several.
 func (r reading) figures(spots []spot, suffix string) []claim.Figure {
 	var all []claim.Figure
 	at := slices.DeleteFunc(slices.Clone(spots), func(s spot) bool { return s.elements != publishedCell })
@@ -152,8 +154,8 @@ func (r reading) figures(spots []spot, suffix string) []claim.Figure {
 	return all
 }
 
-// control says what the negative control says of the procedure, and whether it
-// separates by more than the smallest effect what is equal.
+// control is the result of the negative control, and whether it found a difference larger
+// than the smallest effect.
 func (r reading) control(spots []spot, percent float64) (text string, separated bool) {
 	var volumes, binds []map[int]float64
 	for _, s := range spots {
@@ -169,9 +171,9 @@ func (r reading) control(spots []spot, percent float64) (text string, separated 
 	if !ratio.Known() {
 		return "", false
 	}
-	text = fmt.Sprintf("bind mount against volume, which the program touches neither of: %s times", report.Said(ratio, 1))
+	text = fmt.Sprintf("bind mount against volume, of which the program uses neither: %s times", report.Said(ratio, 1))
 	if beyond(ratio, percent) {
-		return text + ", so that this procedure finds differences of this size where there is none", true
+		return text + ", a difference of the method and not of the storage", true
 	}
 	return text, false
 }

@@ -69,7 +69,7 @@ const (
 // check refuses what cannot be measured, in the words of the command's flags.
 func (o Options) check() error {
 	if len(o.Platforms) == 0 {
-		return kit.Usagef("--platform: want at least one, to set against bare metal")
+		return kit.Usagef("--platform: want at least one, to compare with bare metal")
 	}
 	if len(o.Storages) == 0 {
 		return kit.Usagef("--storage: want at least one of layer, volume, bind, tmpfs")
@@ -79,15 +79,15 @@ func (o Options) check() error {
 			return kit.Usagef("--%v", err)
 		}
 		if slices.Contains(o.Storages[:i], s) {
-			return kit.Usagef("--storage %s is there twice", s)
+			return kit.Usagef("--storage %s: named twice; name it once", s)
 		}
 	}
 	for i, name := range o.Platforms {
 		if name == place.Bare {
-			return kit.Usagef("--platform bare: it is the baseline already; want those of containers")
+			return kit.Usagef("--platform bare: bare metal is always the baseline; name platforms of containers")
 		}
 		if slices.Contains(o.Platforms[:i], name) {
-			return kit.Usagef("--platform %s is there twice", name)
+			return kit.Usagef("--platform %s: named twice; name it once", name)
 		}
 	}
 	if len(o.Elements) == 0 {
@@ -98,7 +98,7 @@ func (o Options) check() error {
 			return kit.Usagef("--elements %d: want 1 to 10^12", n)
 		}
 		if slices.Contains(o.Elements[:i], n) {
-			return kit.Usagef("--elements %d is there twice", n)
+			return kit.Usagef("--elements %d: named twice; name it once", n)
 		}
 	}
 	for i, n := range o.Processes {
@@ -106,14 +106,14 @@ func (o Options) check() error {
 			return kit.Usagef("--processes %d: want 1 to %d", n, MostProcesses)
 		}
 		if slices.Contains(o.Processes[:i], n) {
-			return kit.Usagef("--processes %d is there twice", n)
+			return kit.Usagef("--processes %d: named twice; name it once", n)
 		}
 		if i := slices.IndexFunc(o.Elements, func(elements int64) bool { return elements < int64(n) }); i >= 0 {
 			return kit.Usagef("--elements %d --processes %d: want an element for each process", o.Elements[i], n)
 		}
 	}
 	if o.Repetitions < 2 || o.Repetitions > MostRepetitions {
-		return kit.Usagef("--repetitions %d: want 2 to %d, for the first does not count", o.Repetitions, MostRepetitions)
+		return kit.Usagef("--repetitions %d: want 2 to %d (the first does not count)", o.Repetitions, MostRepetitions)
 	}
 	return nil
 }

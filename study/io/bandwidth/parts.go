@@ -16,32 +16,47 @@ import (
 // giga turns bytes a second into GB/s.
 const giga = 1e-9
 
-// Answer is what a run found, in a sentence.
+// Answer is the headline: what containers lose of memory bandwidth, in all and by kernel.
 func Answer(run record.Run) string {
 	r := read(run).together(len(kernels) + 1) // each, and all of them
 	spots := r.decisive()
-	var told []string
+	var byKernel []string
 	measured := false
 	for _, kernel := range kernels {
 		ratio := r.pooled(spots, spot.contained, kernel)
 		measured = measured || ratio.Value == ratio.Value
 		if ratio.Known() {
-			told = append(told, kernel+" "+report.Said(lost(ratio), 1)+" %")
+			byKernel = append(byKernel, kernel+" "+place.Percent(lost(ratio), 1))
 		}
 	}
 	switch {
-	case measured && len(told) == 0:
-		return "What a container loses of memory bandwidth cannot be told yet: an interval takes three " + place.Repeats(run) + "."
-	case len(told) > 0:
-		text := "Beyond the caches a container loses of memory bandwidth: " + strings.Join(told, ", ") + "."
-		if all := r.pooled(spots, spot.contained, kernels...); within(all, claim.Threshold(judged, "smallest effect")) {
-			text += " That is as good as nothing."
-		}
-		return text
+	case measured && len(byKernel) == 0:
+		return place.Unknown("How much memory bandwidth containers lose", run)
+	case len(byKernel) > 0:
+		return lossOf(r.pooled(spots, spot.contained, kernels...)) + "Loss by kernel: " + strings.Join(byKernel, ", ") + "."
 	case len(r.spots) > 0 && len(spots) == 0 && len(r.shown()) > 0:
-		return "Every array was held by caches, or its processes took turns: nothing was learnt of memory's bandwidth."
+		return "No cell measured memory: every array fits into the caches, or has more processes than CPUs."
 	}
 	return "Nothing was measured."
+}
+
+// lossOf is a sentence on the loss over all kernels; empty where it has no interval.
+func lossOf(ratio stats.Estimate) string {
+	percent := claim.Threshold(judged, "smallest effect")
+	loss, gain := place.Percent(lost(ratio), 1), ratio.Value > 1
+	switch {
+	case !ratio.Known():
+		return ""
+	case within(ratio, percent) && gain:
+		return fmt.Sprintf("Containers reach bare metal's memory bandwidth within %g %%. ", percent)
+	case within(ratio, percent):
+		return fmt.Sprintf("Containers reach bare metal's memory bandwidth within %g %%: they lose %s. ", percent, loss)
+	case ratio.Interval.High < 1:
+		return "Containers lose " + loss + " of bare metal's memory bandwidth. "
+	case ratio.Interval.Low > 1:
+		return "Containers have more memory bandwidth than bare metal. "
+	}
+	return "Containers show no significant loss of memory bandwidth: " + loss + ". "
 }
 
 // shown are the spots that have a figure.
@@ -58,8 +73,7 @@ func Parts(run record.Run) []report.Part {
 	if len(r.shown()) == 0 {
 		return nil
 	}
-	parts := []report.Part{r.rates()}
-	parts = append(parts, r.sizes()...)
+	parts := append(r.sizes(), r.rates())
 	parts = append(parts, r.published()...)
 	parts = append(parts, r.peers()...)
 	parts = append(parts, r.iterations()...)
@@ -100,12 +114,12 @@ func (s spot) labelled(label string) (record.Condition, bool) {
 // where says what a spot's figures are of.
 func (r reading) where(s spot) string {
 	switch {
-	case !s.beyond && s.told:
+	case !s.beyond && s.reported:
 		return "caches"
 	case !s.beyond:
 		return "perhaps caches"
 	case r.crowded(s):
-		return "memory, in turns"
+		return "memory, CPUs shared"
 	}
 	return "memory"
 }
@@ -114,17 +128,23 @@ func (r reading) where(s spot) string {
 func (r reading) rates() report.Part {
 	labels := r.labels()
 	t := report.Table{
-		Title: "Memory bandwidth, best iteration",
-		Note: "Bytes that a kernel names over its best iteration, the first left out, of all processes together; and what the containers lose of bare metal's, in percent (below zero: gain), paired within blocks. " +
-			"A cell is elements of each of three arrays of 8 bytes, over all processes, x processes. In caches: an array is smaller than four times the caches that the processes reach, so that the benchmark's own rule does not take it for memory's.",
-		Columns: []report.Column{{Head: "cell"}, {Head: "in"}, {Head: "kernel"}, {Head: "bare, GB/s", Number: true}},
+		Title: "Memory bandwidth, and loss in containers",
+		Note: "A cell is elements x processes. A loss is in percent of bare metal's bandwidth; a negative loss is a gain. " +
+			"Rows with arrays in caches do not measure memory.",
+		Method: "Bandwidth: the bytes that a kernel moves over the time of its best iteration, all processes together. " +
+			"The first iteration does not count. Losses are paired within blocks. " +
+			"Elements: of each of three arrays of 8 bytes, over all processes. " +
+			"Caches: an array is smaller than four times the caches that the processes reach, which the benchmark's own rule excludes.",
+		Columns: []report.Column{{Head: "cell"}, {Head: "arrays in"}, {Head: "kernel"}, {Head: "bare, GB/s", Number: true}},
 	}
 	for _, label := range labels {
-		t.Columns = append(t.Columns, report.Column{Head: label + ", % lost", Number: true})
+		t.Columns = append(t.Columns, report.Column{Head: label + ", loss %", Number: true})
 	}
 	for _, s := range r.shown() {
 		for _, kernel := range kernels {
-			row := []report.Cell{{Text: s.text()}, {Text: r.where(s)}, {Text: kernel}, report.Estimated(r.Value(s.base, kernel), giga)}
+			row := []report.Cell{
+				{Text: s.text()}, {Text: r.where(s)}, {Text: kernel}, report.Estimated(r.Value(s.base, kernel), giga),
+			}
 			if !s.beyond {
 				row[1].Tone = report.Faint
 			}
@@ -144,8 +164,8 @@ func (r reading) rates() report.Part {
 // sizes is the chart of bandwidth over size, where there are several.
 func (r reading) sizes() []report.Part {
 	chart := report.Chart{
-		Title: "Bandwidth of " + decider + " against the arrays' size",
-		Note:  "Bare metal, and dashed the last of the containers' storages. Hollow: in caches.",
+		Title: "Bandwidth of " + decider + ", by array size",
+		Note:  "Solid: bare metal. Dashed: the container. Hollow: arrays that fit into the caches.",
 		X:     report.Axis{Label: "elements", Unit: "M", Log: true}, Y: report.Axis{Label: "bandwidth", Unit: "GB/s"},
 	}
 	var counts []int
@@ -199,7 +219,7 @@ func (r reading) point(s spot, c record.Condition) report.Point {
 	return p
 }
 
-// published sets S5's figures beside ours.
+// published compares S5's figures with ours.
 func (r reading) published() []report.Part {
 	of, err := claim.Lookup(judged)
 	if err != nil {
@@ -210,18 +230,20 @@ func (r reading) published() []report.Part {
 		return nil
 	}
 	t := report.Table{
-		Title:   "What a container loses at " + millions(publishedCell) + " elements, percent",
-		Note:    "The geometric mean over " + cellsText(spots) + ", paired within blocks. S5 published one range for all kernels, from five repetitions, one platform after the other.",
+		Title: "Loss of bandwidth at " + millions(publishedCell) + " elements, %: S5 and this run",
+		Note:  place.Paper + " gives one range for all kernels.",
+		Method: "Geometric means over " + cellsText(spots) + ", paired within blocks. " +
+			"S5 made five repetitions, one platform after the other.",
 		Columns: []report.Column{{Head: "data in"}, {Head: "S5", Number: true}},
 	}
 	for _, kernel := range kernels {
 		t.Columns = append(t.Columns, report.Column{Head: kernel, Number: true, Optional: true})
 	}
-	t.Columns = append(t.Columns, report.Column{Head: "all four", Number: true})
+	t.Columns = append(t.Columns, report.Column{Head: "all kernels", Number: true})
 	for _, storage := range r.storages() {
 		theirs := report.Absent()
 		if f, ok := of.Figure("overhead, " + storageText(storage) + ", " + millions(publishedCell) + " elements"); ok {
-			theirs = report.Cell{Text: f.Text()}
+			theirs = report.Cell{Text: strings.TrimSuffix(f.Text(), " "+f.Unit)}
 		}
 		row := []report.Cell{{Text: storageText(storage)}, theirs}
 		for _, kernel := range kernels {
@@ -240,16 +262,20 @@ func storageText(storage string) string {
 	return storage
 }
 
-// peerEffect is the difference from the peer that is looked for, in percent.
+// peerEffect is the difference from the peer that matters, in percent.
 const peerEffect = 3
 
-// peers sets the program beside the peer.
+// peers compares the program with the peer.
 func (r reading) peers() []report.Part {
 	t := report.Table{
-		Title: "Stream against " + peerName + ", on bare metal",
-		Note: fmt.Sprintf("Both move the same arrays in the same blocks: bytes over the time of all iterations, since that is the one figure that %s gives. Equivalent: the whole interval within %d %%. "+
-			"Its threads share one process and keep to a CPU each; our processes are MPI's, and the kernel places them.", peerName, peerEffect),
-		Columns: []report.Column{{Head: "cell"}, {Head: "kernel"}, {Head: "stream, GB/s", Number: true}, {Head: peerName + ", GB/s", Number: true}, {Head: "ratio", Number: true}, {Head: "verdict"}},
+		Title: "Stream and " + peerName + " on bare metal",
+		Note:  fmt.Sprintf("Equivalent: the whole interval of the ratio lies within %d %% of 1.", peerEffect),
+		Method: "Both move the same arrays in the same blocks. Bandwidth: bytes over the time of all iterations, the only figure that " +
+			peerName + " reports. Its threads share one process and have a CPU each. The processes of stream are MPI's, placed by the kernel.",
+		Columns: []report.Column{
+			{Head: "cell"}, {Head: "kernel"}, {Head: "stream, GB/s", Number: true}, {Head: peerName + ", GB/s", Number: true},
+			{Head: "ratio", Number: true}, {Head: "verdict"},
+		},
 	}
 	compared := 0
 	for _, s := range r.spots {
@@ -268,8 +294,11 @@ func (r reading) peers() []report.Part {
 			if ratio.Value != ratio.Value {
 				continue
 			}
-			t.Rows = append(t.Rows, []report.Cell{{Text: s.text()}, {Text: strings.TrimSuffix(m.Name, average)},
-				report.Estimated(r.Value(s.base, m.Name), giga), report.Estimated(r.Value(peer, m.Name), giga), report.Estimated(ratio, 1), besidePeer(decides.against(peer, s.base, m.Name))})
+			t.Rows = append(t.Rows, []report.Cell{
+				{Text: s.text()}, {Text: strings.TrimSuffix(m.Name, average)},
+				report.Estimated(r.Value(s.base, m.Name), giga), report.Estimated(r.Value(peer, m.Name), giga),
+				report.Estimated(ratio, 1), besidePeer(decides.against(peer, s.base, m.Name)),
+			})
 		}
 	}
 	return report.Filled(t)
@@ -290,13 +319,16 @@ func besidePeer(ratio stats.Estimate) report.Cell {
 	return report.Cell{Text: "inconclusive", Tone: report.Faint}
 }
 
-// iterations sets what all iterations have beside the best one.
+// iterations compares the average of all iterations with the best one.
 func (r reading) iterations() []report.Part {
 	t := report.Table{
-		Title: "All iterations beside the best one",
-		Note: "On bare metal and in the containers together: bytes over the time of all iterations but the first, in GB/s, and what the containers lose of that. The best iteration leaves out what disturbs the others; " +
-			"a program has them all.",
-		Columns: []report.Column{{Head: "cell"}, {Head: "kernel"}, {Head: "bare, best", Number: true}, {Head: "bare, average", Number: true}, {Head: "containers lose of the average, %", Number: true}},
+		Title:  "Best iteration and average of all",
+		Note:   "The best iteration leaves disturbances out. A program that runs all iterations gets the average.",
+		Method: "Average: bytes over the time of all iterations but the first. Loss: over all containers of the cell.",
+		Columns: []report.Column{
+			{Head: "cell"}, {Head: "kernel"}, {Head: "bare, best, GB/s", Number: true}, {Head: "bare, average, GB/s", Number: true},
+			{Head: "loss of average, %", Number: true},
+		},
 	}
 	for _, s := range r.shown() {
 		for _, kernel := range kernels {
@@ -304,8 +336,10 @@ func (r reading) iterations() []report.Part {
 			if whole.Value != whole.Value {
 				continue
 			}
-			t.Rows = append(t.Rows, []report.Cell{{Text: s.text()}, {Text: kernel}, report.Estimated(r.Value(s.base, kernel), giga), report.Estimated(whole, giga),
-				report.Estimated(lost(r.pooled([]spot{s}, spot.contained, kernel+average)), 1)})
+			t.Rows = append(t.Rows, []report.Cell{
+				{Text: s.text()}, {Text: kernel}, report.Estimated(r.Value(s.base, kernel), giga), report.Estimated(whole, giga),
+				report.Estimated(lost(r.pooled([]spot{s}, spot.contained, kernel+average)), 1),
+			})
 		}
 	}
 	return report.Filled(t)

@@ -12,7 +12,7 @@ import (
 	"tare/study/io/place"
 )
 
-// within and beyond tell where an interval lies beside the smallest effect, in percent.
+// within and beyond say whether an interval lies inside or outside the smallest effect, in percent.
 var within, beyond = stats.Within, stats.Beyond
 
 // reading is a run as the judge and the page of this study read it. The run may be
@@ -27,22 +27,23 @@ type spot struct {
 	cell
 	place.Conditions
 	base record.Condition
-	// beyond tells that the arrays are larger than the caches: by the program's word,
-	// or, where nobody tells, by the benchmark's least size.
-	beyond, told bool
+	// beyond is set where the arrays are larger than the caches. The program reports that;
+	// where it does not, the benchmark's least size decides.
+	beyond, reported bool
 }
 
 func read(run record.Run) reading {
 	r := reading{Reading: overhead.Read(run)}
 	for _, g := range place.Groups(run, place.Stream) {
 		base, ok := g.Baseline()
-		s := spot{Conditions: g, base: base, cell: cell{place.Number(base, factorElements), int(place.Number(base, factorProcesses))}}
+		of := cell{place.Number(base, factorElements), int(place.Number(base, factorProcesses))}
+		s := spot{Conditions: g, base: base, cell: of}
 		if !ok || s.elements < 1 || s.processes < 1 {
 			continue
 		}
 		resident := r.Value(base, cacheResident)
-		s.told = resident.Value == resident.Value
-		s.beyond = s.told && resident.Value == 0 || !s.told && s.elements >= leastElements
+		s.reported = resident.Value == resident.Value
+		s.beyond = s.reported && resident.Value == 0 || !s.reported && s.elements >= leastElements
 		r.spots = append(r.spots, s)
 	}
 	slices.SortStableFunc(r.spots, func(a, b spot) int {
@@ -57,8 +58,8 @@ func (r reading) together(n int) reading {
 	return r
 }
 
-// crowded tells that a spot's processes have to take turns on the CPUs: what they
-// wait for one another is in its figures, and they are no memory's.
+// crowded is whether a spot has more processes than CPUs. They wait for one another, so
+// that its figures do not measure memory.
 func (r reading) crowded(s spot) bool {
 	if r.Run.Plan.Imported != nil {
 		return false // the host of the run is not the one that it was measured on

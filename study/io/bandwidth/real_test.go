@@ -119,7 +119,7 @@ func TestOnThisHost(t *testing.T) {
 				}
 			}
 		}
-		if !s.told {
+		if !s.reported {
 			t.Errorf("%s: nobody says whether caches hold it", s.text())
 		}
 	}

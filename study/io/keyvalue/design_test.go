@@ -135,7 +135,7 @@ func TestDesignOnWhatIsNoOrdinaryEngine(t *testing.T) {
 	if missing := (*platform.Missing)(nil); !errors.As(err, &missing) || !strings.Contains(err.Error(), "nobody reaches it") {
 		t.Errorf("persistence alone, on no host network: %v", err)
 	}
-	for _, want := range []string{"does not keep the program to CPU 1", "nobody reaches it"} {
+	for _, want := range []string{"cannot pin the program to CPU 1", "nobody reaches it"} {
 		if notes := strings.Join(d.Plan.Notes, "\n"); strings.Count(notes, want) != 1 {
 			t.Errorf("the notes do not say once %q:\n%s", want, notes)
 		}

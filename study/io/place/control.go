@@ -13,7 +13,7 @@ import (
 )
 
 // Control is one comparison of a volume with a bind mount for a program that
-// touches neither: whatever differs is the procedure's.
+// uses neither: a difference comes from the method or from chance.
 type Control struct {
 	Workload     string
 	Volume, Bind record.Condition
@@ -39,7 +39,8 @@ func Controls(r overhead.Reading, groups []Conditions, metrics func(record.Condi
 	for _, g := range groups {
 		for _, volume := range g.Stored(string(platform.StorageVolume)) {
 			for _, bind := range g.Stored(string(platform.StorageBind)) {
-				if volume.Factors[FactorEngine] != bind.Factors[FactorEngine] || volume.Factors[FactorNetwork] != bind.Factors[FactorNetwork] {
+				if volume.Factors[FactorEngine] != bind.Factors[FactorEngine] ||
+					volume.Factors[FactorNetwork] != bind.Factors[FactorNetwork] {
 					continue
 				}
 				for _, m := range metrics(volume) {
@@ -54,33 +55,34 @@ func Controls(r overhead.Reading, groups []Conditions, metrics func(record.Condi
 	return all
 }
 
-// Verdict of the controls: how many have an interval, and how many of those do not
+// count gives the number of controls that have an interval, and how many of those do not
 // hold 1. Of intervals of 95 %, one in twenty misses.
-func Verdict(controls []Control) (told, missed int) {
+func count(controls []Control) (intervals, missed int) {
 	for _, c := range controls {
 		if !c.Ratio.Known() {
 			continue
 		}
-		told++
+		intervals++
 		if c.Ratio.Interval.Low > 1 || c.Ratio.Interval.High < 1 {
 			missed++
 		}
 	}
-	return told, missed
+	return intervals, missed
 }
 
-// Checked says in a sentence what the controls say of the procedure.
-func Checked(controls []Control) string {
-	told, missed := Verdict(controls)
-	switch {
-	case told == 0:
-		return "Volume and bind mount were not both measured three times: nothing checks the procedure."
+// checked says whether the controls found a difference where there is none.
+func checked(controls []Control) string {
+	const alike = "The program touches no storage, so volume and bind mount should not differ. "
+	intervals, missed := count(controls)
+	switch chance := 0.05 * float64(intervals); {
+	case intervals == 0:
+		return "Volume and bind mount were not both measured three times: nothing checks the method."
 	case missed == 0:
-		return fmt.Sprintf("The program touches no storage, so that volume and bind mount must not differ: none of %d intervals says that they do.", told)
-	case float64(missed) <= 0.05*float64(told)+2*math.Sqrt(0.05*0.95*float64(told)):
-		return fmt.Sprintf("The program touches no storage, so that volume and bind mount must not differ: %d of %d intervals say that they do, as many as chance has.", missed, told)
+		return alike + fmt.Sprintf("None of %d intervals shows a difference.", intervals)
+	case float64(missed) <= chance+2*math.Sqrt(0.95*chance):
+		return alike + fmt.Sprintf("%d of %d intervals show a difference, no more than chance explains.", missed, intervals)
 	}
-	return fmt.Sprintf("The program touches no storage, and yet %d of %d intervals say that volume and bind mount differ: the procedure or the host separates what is equal, and other differences of this size are to be doubted.", missed, told)
+	return alike + fmt.Sprintf("Yet %d of %d intervals show a difference: doubt other differences of this size.", missed, intervals)
 }
 
 // ControlPart is the table of the controls; nil where there are none.
@@ -90,11 +92,14 @@ func ControlPart(controls []Control) []report.Part {
 	}
 	t := report.Table{
 		Title:   "Negative control: bind mount against volume",
-		Note:    Checked(controls),
-		Columns: []report.Column{{Head: "cell"}, {Head: "where"}, {Head: "metric"}, {Head: "ratio", Number: true}},
+		Note:    checked(controls),
+		Method:  "Ratio: the bind mount's value divided by the volume's.",
+		Columns: []report.Column{{Head: "cell"}, {Head: "place"}, {Head: "metric"}, {Head: "ratio", Number: true}},
 	}
 	for _, c := range controls {
-		t.Rows = append(t.Rows, []report.Cell{{Text: c.Workload}, {Text: c.where()}, {Text: c.Metric}, report.Estimated(c.Ratio, 1)})
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: c.Workload}, {Text: c.where()}, {Text: c.Metric}, report.Estimated(c.Ratio, 1),
+		})
 	}
 	return []report.Part{t}
 }

@@ -19,11 +19,15 @@ import (
 	"tare/platform"
 	"tare/record"
 	"tare/report"
+	"tare/stats"
 	"tare/study/kit"
 )
 
 // Study is the studies' name, in the store.
 const Study = "io"
+
+// Paper is S5 at its first mention in a part of a page.
+const Paper = "S5 (published study of input and output)"
 
 // The studies.
 const (
@@ -37,8 +41,8 @@ const (
 const (
 	FactorOf      = "io"      // which of the studies
 	FactorStorage = "storage" // Bare, or a platform.Storage
-	FactorNetwork = "network" // a platform.Network, where it is told
-	FactorEngine  = "engine"  // the platform's name, where it is told
+	FactorNetwork = "network" // a platform.Network; absent where it is not known
+	FactorEngine  = "engine"  // the platform's name; absent where it is not known
 	FactorFloor   = "floor"   // the program that shows what the device gives: "fio"
 )
 
@@ -50,7 +54,7 @@ type Place struct {
 	Platform string
 	Storage  platform.Storage
 	Network  platform.Network
-	// AnyCPU tells that the platform cannot keep a program to CPUs: it has them all.
+	// AnyCPU is set where the platform cannot pin a program: it runs on all CPUs.
 	AnyCPU bool
 }
 
@@ -82,7 +86,10 @@ func (p Place) Label() string {
 
 // Factors are the place's, as these studies' conditions have them.
 func (p Place) Factors(of string) map[string]string {
-	f := map[string]string{FactorOf: of, FactorStorage: Bare, FactorEngine: p.Platform, FactorNetwork: string(cmp.Or(p.Network, platform.NetworkHost))}
+	f := map[string]string{
+		FactorOf: of, FactorStorage: Bare, FactorEngine: p.Platform,
+		FactorNetwork: string(cmp.Or(p.Network, platform.NetworkHost)),
+	}
 	if p.Platform != Bare {
 		f[FactorStorage] = string(cmp.Or(p.Storage, platform.StorageLayer))
 	} else if p.Storage == platform.StorageTmpfs {
@@ -115,10 +122,10 @@ func Number(c record.Condition, factor string) int64 {
 	return n
 }
 
-// Of tells which of these studies a run is of; empty where it is of none.
+// Of names the study of a run; empty where it is none of these.
 var Of = kit.NamedBy(FactorOf)
 
-// Repeats is what a run's cells are repeated in, in words.
+// Repeats is the word for the repetitions of a run.
 func Repeats(run record.Run) string {
 	if run.Plan.Imported != nil {
 		return "repetitions"
@@ -126,12 +133,31 @@ func Repeats(run record.Run) string {
 	return "blocks"
 }
 
-// Blocks is so many blocks of a run's in words: of an imported run they are repetitions, for
-// nothing says that they were made together.
+// Unknown is the answer of a run that has too few blocks: "what" is not known.
+func Unknown(what string, run record.Run) string {
+	return what + " is not known yet: an interval requires three " + Repeats(run) + "."
+}
+
+// Percent is an estimate in percent with its interval: "5.8 % (5.1 to 6.4)".
+func Percent(e stats.Estimate, scale float64) string { return withUnit(e, scale, " %") }
+
+// Micros is an estimate in microseconds with its interval.
+func Micros(e stats.Estimate) string { return withUnit(e, 1, " µs") }
+
+func withUnit(e stats.Estimate, scale float64, unit string) string {
+	value, interval, known := strings.Cut(report.Said(e, scale), " (")
+	if known {
+		unit += " ("
+	}
+	return value + unit + interval
+}
+
+// Blocks is a number of blocks in words. Those of an imported run are repetitions: nothing
+// says that they were made together.
 func Blocks(run record.Run, n int) string {
 	noun := strings.TrimSuffix(Repeats(run), "s")
 	if n == 0 {
-		return "no " + noun + " that all have"
+		return "no common " + noun
 	}
 	return report.Counted(n, noun)
 }

@@ -9,10 +9,10 @@ import (
 	"tare/platform"
 )
 
-// Asked is what a program is to have in every place.
+// Asked is what a program requires in every place.
 type Asked struct {
 	Base platform.Setting // besides storage and network
-	// Serves tells that the program has ports, which its load on the host must reach.
+	// Serves is set where the program has ports that its load on the host must reach.
 	Serves bool
 	// AnyCPU has a platform that cannot keep a program to the base's CPUs run it on all
 	// of them, instead of leaving the platform out.
@@ -103,7 +103,8 @@ func (c *candidate) supports(p Place, asked Asked) error {
 
 func (c *candidate) notes(asked Asked) (notes []string) {
 	if c.anyCPU != nil && c.given > 0 {
-		notes = append(notes, fmt.Sprintf("%s does not keep the program to CPU %s, as elsewhere (%v): there it runs on all CPUs, those of its load too, and what comes of that is in its figures",
+		notes = append(notes, fmt.Sprintf("%s cannot pin the program to CPU %s (%v): "+
+			"it runs on all CPUs there, those of its load included, which changes its figures",
 			c.name, asked.Base.CPUSet, c.anyCPU))
 	}
 	for _, r := range c.refused {

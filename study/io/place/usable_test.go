@@ -64,10 +64,10 @@ func TestUsable(t *testing.T) {
 		"no bridge":       {fakePlatform{refuses: "network=bridge"}, Asked{}, "bare, docker volume, docker bind", []string{"docker volume bridge, docker bind bridge are left out: docker has no network=bridge: a test's"}},
 		"no CPU set":      {fakePlatform{refuses: "cpuset-cpus"}, Asked{Base: kept}, "bare", []string{"docker is left out: docker has no cpuset-cpus: a test's"}},
 		"none asked for":  {fakePlatform{refuses: "cpuset-cpus"}, Asked{}, "bare, docker volume, docker bind, docker volume bridge, docker bind bridge", nil},
-		"any CPU":         {fakePlatform{refuses: "cpuset-cpus"}, Asked{Base: kept, AnyCPU: true}, "bare, docker volume anywhere, docker bind anywhere, docker volume bridge anywhere, docker bind bridge anywhere", []string{"docker does not keep the program to CPU 1"}},
+		"any CPU":         {fakePlatform{refuses: "cpuset-cpus"}, Asked{Base: kept, AnyCPU: true}, "bare, docker volume anywhere, docker bind anywhere, docker volume bridge anywhere, docker bind bridge anywhere", []string{"docker cannot pin the program to CPU 1"}},
 		"no host network": {fakePlatform{apart: true}, Asked{Serves: true}, "bare, docker volume bridge, docker bind bridge", []string{"docker volume, docker bind are left out: docker has no network=host: nobody reaches it"}},
 		"serving nothing": {fakePlatform{apart: true}, Asked{}, "bare, docker volume, docker bind, docker volume bridge, docker bind bridge", nil},
-		"both at once":    {fakePlatform{apart: true, refuses: "cpuset-cpus"}, Asked{Base: kept, Serves: true, AnyCPU: true}, "bare, docker volume bridge anywhere, docker bind bridge anywhere", []string{"docker does not keep", "docker volume, docker bind are left out"}},
+		"both at once":    {fakePlatform{apart: true, refuses: "cpuset-cpus"}, Asked{Base: kept, Serves: true, AnyCPU: true}, "bare, docker volume bridge anywhere, docker bind bridge anywhere", []string{"docker cannot pin", "docker volume, docker bind are left out"}},
 	} {
 		docker := c.docker
 		docker.name = "docker"
