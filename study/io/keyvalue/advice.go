@@ -10,8 +10,8 @@ import (
 	"tare/study/kit"
 )
 
-// Advice is what a run recommends, with what it rests on. Each is given where the run
-// shows that it pays here.
+// Advice is what a run recommends, with its evidence. Each is given only where the run shows
+// that it pays here.
 func Advice(run record.Run) []advise.Advice {
 	r := read(run)
 	candidates := 3 // networks, the proxy, pipelines
@@ -28,8 +28,8 @@ func Advice(run record.Run) []advise.Advice {
 	return all
 }
 
-// The least that advice must change: a twentieth of the rate for what costs nothing
-// but a setting, a fifth for what takes another client.
+// The least that advice must change: a twentieth of the rate for a setting, a fifth for
+// another client.
 const (
 	worthASetting = 1.05
 	worthAChange  = 1.2
@@ -73,9 +73,11 @@ func (r reading) hostNetwork() (advise.Advice, bool) {
 	more := r.difference(r.times(c, host), r.times(c, bridged))
 	return advise.Advice{
 		Rule: "host-network", Source: "tare", Set: "give it the host's network (--network host)",
-		For: "services that answer many small requests", Unless: "its ports must be kept from the host's, or apart from another's",
-		Evidence: []advise.Evidence{kit.Evidence(r.Run, "requests a second on the host's network against the bridge, "+c.name(), "times", ratio, bridged, host),
-			kit.Evidence(r.Run, "what the bridge adds to one", "us", more, bridged, host)},
+		For: "services that answer many small requests", Unless: "its ports must be separate from the host's or another container's",
+		Evidence: []advise.Evidence{
+			kit.Evidence(r.Run, "requests per second on the host's network against the bridge, "+c.name(), "times", ratio, bridged, host),
+			kit.Evidence(r.Run, "time that the bridge adds to a request", "us", more, bridged, host),
+		},
 	}, true
 }
 
@@ -90,9 +92,11 @@ func (r reading) noProxy() (advise.Advice, bool) {
 		return advise.Advice{}, false
 	}
 	return advise.Advice{
-		Rule: "no-userland-proxy", Source: "tare", Set: "reach it at the container's own address, or by another than loopback; or start the engine with --userland-proxy=false",
-		For:      "clients on the host that reach a published port at 127.0.0.1",
-		Evidence: []advise.Evidence{kit.Evidence(r.Run, "requests a second at the container's own address against the userland proxy, "+c.name(), "times", ratio, proxied, direct)},
+		Rule: "no-userland-proxy", Source: "tare",
+		Set: "reach it at the container's own address, or by another than loopback; or start the engine with --userland-proxy=false",
+		For: "clients on the host that reach a published port at 127.0.0.1",
+		Evidence: []advise.Evidence{kit.Evidence(r.Run,
+			"requests per second at the container's own address against the userland proxy, "+c.name(), "times", ratio, proxied, direct)},
 	}, true
 }
 
@@ -120,8 +124,9 @@ func (r reading) pipelines() (advise.Advice, bool) {
 		}
 		return advise.Advice{
 			Rule: "pipeline", Source: "S5", Set: "send requests in pipelines",
-			For:      "clients that have several to ask at once",
-			Evidence: []advise.Evidence{kit.Evidence(r.Run, many.name()+" against "+one.name()+", in a container", "times", ratio, p, other)},
+			For: "clients that have several requests at once",
+			Evidence: []advise.Evidence{kit.Evidence(r.Run,
+				many.name()+" against "+one.name()+", in a container", "times", ratio, p, other)},
 		}, true
 	}
 	return advise.Advice{}, false
@@ -145,9 +150,10 @@ func (r reading) fileInVolume() (advise.Advice, bool) {
 				continue
 			}
 			return advise.Advice{
-				Rule: "file-in-volume", Source: "tare", Set: "lay the append-only file in a volume (--volume)",
-				For:      "databases that bring what they write to the disk",
-				Evidence: []advise.Evidence{kit.Evidence(r.Run, "requests a second with the file in a volume against the layer, appendonly="+c.appendOnly, "times", ratio, p, volume)},
+				Rule: "file-in-volume", Source: "tare", Set: "put the append-only file into a volume (--volume)",
+				For: "databases that sync their writes to the disk",
+				Evidence: []advise.Evidence{kit.Evidence(r.Run,
+					"requests per second with the file in a volume against the layer, appendonly="+c.appendOnly, "times", ratio, p, volume)},
 			}, true
 		}
 	}

@@ -42,7 +42,9 @@ func (r reading) model(s spot) (m modelled, ok bool) {
 			continue
 		}
 		m.cells = append(m.cells, c)
-		m.asked = append(m.asked, request.Cell{Name: c.name(), Pipeline: float64(c.pipeline), Bytes: c.bytes(), Base: base, With: with})
+		m.asked = append(m.asked, request.Cell{
+			Name: c.name(), Pipeline: float64(c.pipeline), Bytes: c.bytes(), Base: base, With: with,
+		})
 	}
 	m.holds, m.tests = request.Simplest(m.asked, r.Report.SmallestEffect, r.Report.Level, r.Run.Seed)
 	if len(m.tests) == 0 {
@@ -67,8 +69,8 @@ func (r reading) model(s spot) (m modelled, ok bool) {
 // bytes are those that the values of a request, or of its answer, hold.
 func (c cell) bytes() float64 { return float64(c.payload * values(c.command)) }
 
-// better tells whether a form predicted more cells than another, or as many and failed
-// on fewer.
+// better is whether a form predicted more cells than another, or as many and failed on
+// fewer.
 func (m modelled) better(form, than request.Form, smallest float64) bool {
 	if a, b := m.held(form, smallest), m.held(than, smallest); a != b {
 		return a > b
@@ -86,7 +88,7 @@ func (m modelled) held(form request.Form, smallest float64) (n int) {
 	return n
 }
 
-// missed is how many a form did certainly not.
+// missed is how many a form certainly failed to predict.
 func (m modelled) missed(form request.Form, smallest float64) (n int) {
 	for _, p := range m.tests[form] {
 		if p.Missed(smallest) {
@@ -107,32 +109,37 @@ func (r reading) models() []modelled {
 	return all
 }
 
-// costParts show what a request costs more, by the models, and how they did on cells
-// that they had not seen.
-func (r reading) costParts() []report.Part {
+// costParts are a plot of losses by rate, and tables of the models: the time added to a
+// request, and how well each model predicts cells that it was not fitted on.
+func (r reading) costParts() (plot, tables []report.Part) {
 	if r.Run.Plan.Unpaired() && len(spots(r.reference())) > 0 {
-		return []report.Part{r.unpairedPart()}
+		return nil, []report.Part{r.unpairedPart()}
 	}
 	r = r.together(r.lossesRead())
 	all := r.models()
 	if len(all) == 0 {
-		return nil
+		return nil, nil
 	}
 	smallest := r.Report.SmallestEffect
 	t := report.Table{
-		Title: "What a place adds to a request, as a model",
-		Note: fmt.Sprintf("Microseconds: a batch's part is shared by a pipeline's requests. Left out: of the cells, each predicted by a fit on the others alone, how many requests' times lie within %g %% of the prediction, with their intervals. "+
-			"One cost is that for all requests alike, S5's idea; the form shown is the simplest by which all cells hold, or that by which most do. Here and below intervals hold for all cells and places together (Bonferroni).", 100*smallest),
-		Columns: []report.Column{{Head: "place"}, {Head: "request", Number: true}, {Head: "batch", Number: true}, {Head: "kilobyte", Number: true, Optional: true},
-			{Head: "left out, hold", Number: true}, {Head: "by one cost", Number: true, Optional: true}, {Head: "so it is"}},
+		Title: "Time added to a request, as a model, µs",
+		Note:  "The requests of a pipeline share the time per batch. One cost, the same for every request, is S5's idea.",
+		Method: fmt.Sprintf("Each cell is predicted by a fit on the other cells. "+
+			"Predicted: the cells whose time of a request lies within %g %% of the prediction, interval included. "+
+			"The form shown is the simplest that predicts all cells, or the one that predicts most. "+
+			"Here and below, intervals hold for all cells and places together (Bonferroni).", 100*smallest),
+		Columns: []report.Column{
+			{Head: "place"}, {Head: "per request", Number: true}, {Head: "per batch", Number: true},
+			{Head: "per kilobyte", Number: true, Optional: true}, {Head: "cells predicted", Number: true},
+			{Head: "by one cost", Number: true, Optional: true}, {Head: "form"},
+		},
 	}
 	for _, m := range all {
 		part := func(e stats.Estimate, scale float64, has bool) report.Cell {
 			if !has {
 				return report.Absent()
 			}
-			e.Value, e.Interval.Low, e.Interval.High = e.Value*scale, e.Interval.Low*scale, e.Interval.High*scale
-			return report.ToldFrom(0, e)
+			return effect(e, scale)
 		}
 		of := func(form request.Form) report.Cell {
 			if m.tests[form] == nil {
@@ -140,50 +147,46 @@ func (r reading) costParts() []report.Part {
 			}
 			return report.Cell{Text: fmt.Sprintf("%d of %d", m.held(form, smallest), len(m.tests[form]))}
 		}
-		t.Rows = append(t.Rows, []report.Cell{{Text: named(m.spot, r.memory)}, part(m.fitted.Request, 1, true), part(m.fitted.Batch, 1, m.shown != request.Fixed),
-			part(m.fitted.Byte, 1000, m.shown == request.Sized), of(m.shown), of(request.Fixed), {Text: m.word(smallest)}})
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: named(m.spot, r.memory)}, part(m.fitted.Request, 1, true), part(m.fitted.Batch, 1, m.shown != request.Fixed),
+			part(m.fitted.Byte, 1000, m.shown == request.Sized), of(m.shown), of(request.Fixed), {Text: m.word(smallest)},
+		})
 	}
-	parts := []report.Part{t}
+	tables = append(tables, t)
 	for _, m := range r.exhibits(all) {
-		parts = append(parts, r.predictedTable(m))
+		tables = append(tables, r.predictedTable(m))
 	}
-	parts = append(parts, r.ratesTable(all)...)
-	if c, ok := r.chart(all); ok {
-		parts = append(parts, c)
-	}
-	return parts
+	return report.Filled(r.chart(all)), append(tables, r.ratesTable(all)...)
 }
 
-// unpairedPart shows what a place adds where nothing pairs the run's repetitions: of
-// two samples, and without what takes blocks.
+// unpairedPart shows the time added by a place where the run's repetitions are not paired:
+// differences of two samples, and nothing that requires blocks.
 func (r reading) unpairedPart() report.Table {
 	t := report.Table{
-		Title: "What a place adds to a request",
-		Note: "Microseconds more than on bare metal, of two samples. Nothing pairs these repetitions, so that no model of the cost is fitted or tested, and storage and network are not separated: both take values that were measured together. " +
-			"Where they were, import them by --paired.",
+		Title: "Time added to a request by place, µs",
+		Note: "The repetitions are not paired. So no model of the cost is fitted or tested, and storage and network are not separated. " +
+			"If repetitions were measured together, import them with --paired.",
+		Method:  "Difference from bare metal, of two samples.",
 		Columns: []report.Column{{Head: "request"}},
 	}
 	reference := r.reference()
 	all := spots(reference)
-	for i, s := range all {
-		t.Columns = append(t.Columns, report.Column{Head: named(s, r.memory), Number: true, Optional: i > 0})
-	}
+	t.Columns = append(t.Columns, r.columns(all)...)
 	for _, c := range reference {
 		row := []report.Cell{{Text: c.name()}}
 		for _, s := range all {
-			p, ok := c.at(s)
-			if !ok {
+			if p, ok := c.at(s); ok {
+				row = append(row, effect(r.cost(c, p), 1))
+			} else {
 				row = append(row, report.Absent())
-				continue
 			}
-			row = append(row, report.ToldFrom(0, r.cost(c, p)))
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
 
-// word says what a model's test amounts to.
+// word names the form of the cost that predicts every cell.
 func (m modelled) word(smallest float64) string {
 	switch m.holds {
 	case request.Fixed:
@@ -194,9 +197,9 @@ func (m modelled) word(smallest float64) string {
 		return "shared, and of bytes"
 	}
 	if m.missed(m.shown, smallest) > 0 {
-		return "none of these"
+		return "none predicts all"
 	}
-	return "not known"
+	return "undecided"
 }
 
 // exhibits are the places whose predictions are shown cell by cell: the first on
@@ -212,17 +215,22 @@ func (r reading) exhibits(all []modelled) []modelled {
 	return shown
 }
 
-// predictedTable sets predictions beside what was measured.
+// predictedTable compares predictions with measurements.
 func (r reading) predictedTable(m modelled) report.Table {
 	t := report.Table{
 		Title: "Predicted and measured: " + named(m.spot, r.memory),
-		Note: fmt.Sprintf("Each cell is predicted by %s, fitted on the other cells. Loss is of bare metal's rate, in percent; off is the predicted time of a request against the measured, in percent; it holds where the interval lies within %g %%.",
-			m.shown, 100*r.Report.SmallestEffect),
-		Columns: []report.Column{{Head: "request"}, {Head: "bare, 1000/s", Number: true, Optional: true}, {Head: "predicted, us", Number: true, Optional: true}, {Head: "measured, us", Number: true, Optional: true},
-			{Head: "predicted loss", Number: true}, {Head: "measured loss", Number: true}, {Head: "off", Number: true}, {Head: "verdict"}},
+		Note:  fmt.Sprintf("A prediction holds where the interval of its error lies within %g %%.", 100*r.Report.SmallestEffect),
+		Method: fmt.Sprintf("Each cell is predicted by %s, fitted on the other cells. "+
+			"Error: the predicted time of a request against the measured time.", m.shown),
+		Columns: []report.Column{
+			{Head: "request"}, {Head: "bare, 1000/s", Number: true, Optional: true},
+			{Head: "predicted, µs", Number: true, Optional: true}, {Head: "measured, µs", Number: true, Optional: true},
+			{Head: "predicted loss, %", Number: true}, {Head: "measured loss, %", Number: true},
+			{Head: "error, %", Number: true}, {Head: "verdict"},
+		},
 	}
 	for i, p := range m.tests[m.shown] {
-		verdict := report.Cell{Text: "unsure", Tone: report.Faint}
+		verdict := report.Cell{Text: "undecided", Tone: report.Faint}
 		switch {
 		case p.Why != "":
 			verdict.Text = "not predicted"
@@ -231,8 +239,11 @@ func (r reading) predictedTable(m modelled) report.Table {
 		case p.Missed(r.Report.SmallestEffect):
 			verdict = report.Cell{Text: "missed", Tone: report.Bad}
 		}
-		t.Rows = append(t.Rows, []report.Cell{{Text: m.cells[i].name()}, report.Estimated(r.rate(m.cells[i], m.cells[i].base), 1e-3),
-			report.Estimated(p.Cost, 1), report.Estimated(p.Found, 1), report.Estimated(p.Loss, 100), report.Estimated(p.Lost, 100), report.Estimated(excess(p.Off), 100), verdict})
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: m.cells[i].name()}, report.Estimated(r.rate(m.cells[i], m.cells[i].base), 1e-3),
+			report.Estimated(p.Cost, 1), report.Estimated(p.Found, 1),
+			report.Estimated(p.Loss, 100), report.Estimated(p.Lost, 100), report.Estimated(excess(p.Off), 100), verdict,
+		})
 	}
 	return t
 }
@@ -243,11 +254,11 @@ func excess(e stats.Estimate) stats.Estimate {
 	return e
 }
 
-// roundRates are those for which a loss is foretold, in requests a second.
+// roundRates are those for which a loss is predicted, in requests per second.
 var roundRates = []float64{10_000, 30_000, 100_000, 300_000, 1_000_000}
 
-// ratesTable foretells the loss at rates that nobody measured, of small values without
-// a pipeline, where it is the batch whole that counts, and with the longest.
+// ratesTable predicts the loss of small values at rates that were not measured: without a
+// pipeline at low rates, and with the longest at high ones.
 func (r reading) ratesTable(all []modelled) []report.Part {
 	reference := r.reference()
 	var rates []float64
@@ -260,9 +271,11 @@ func (r reading) ratesTable(all []modelled) []report.Part {
 	}
 	longest := float64(pipelines[len(pipelines)-1])
 	t := report.Table{
-		Title: "What would be lost at other rates",
-		Note: fmt.Sprintf("Percent of bare metal's rate, for small values, by the models of the table above fitted to all cells; the pipeline is 1 up to 100,000 a second, and %g above. Measured were %s to %s requests a second: what lies outside is further than the model was tested.",
-			longest, thousands(slices.Min(rates)), thousands(slices.Max(rates))),
+		Title: "Predicted loss at other rates, %",
+		Note: fmt.Sprintf("Measured rates were %s to %s requests/s. Outside that range the model is not tested.",
+			thousands(slices.Min(rates)), thousands(slices.Max(rates))),
+		Method: fmt.Sprintf("The models above, fitted to all cells, for small values. "+
+			"The pipeline is 1 up to 100,000 requests/s, and %g above.", longest),
 		Columns: []report.Column{{Head: "place"}},
 	}
 	for _, rate := range roundRates {
@@ -270,7 +283,7 @@ func (r reading) ratesTable(all []modelled) []report.Part {
 	}
 	for _, m := range all {
 		if m.holds == "" {
-			continue // a model that does not hold foretells nothing
+			continue // a model that does not hold predicts nothing
 		}
 		row := []report.Cell{{Text: named(m.spot, r.memory)}}
 		for _, rate := range roundRates {
@@ -285,19 +298,26 @@ func (r reading) ratesTable(all []modelled) []report.Part {
 	return report.Filled(t)
 }
 
-func thousands(rate float64) string { return fmt.Sprintf("%.3gk", rate/1000) }
+// thousands writes a rate briefly: "533k", "1M".
+func thousands(rate float64) string {
+	if rate >= 999_500 {
+		return fmt.Sprintf("%.3gM", rate/1e6)
+	}
+	return fmt.Sprintf("%.3gk", rate/1000)
+}
 
-// chart shows measured losses over the rate, and the predictions of each cell by the
-// others.
-func (r reading) chart(all []modelled) (report.Chart, bool) {
+// chart shows measured losses by rate, and each cell's prediction from the other cells.
+func (r reading) chart(all []modelled) report.Chart {
 	c := report.Chart{
-		Title: "The loss grows with the rate?",
-		Note:  "Measured, with intervals; dashed: what the model predicted of each cell without having seen it.",
-		X:     report.Axis{Label: "bare metal's rate", Unit: "requests/s", Log: true}, Y: report.Axis{Label: "loss", Unit: "%"},
+		Title: "Loss of throughput, by bare metal's rate",
+		Note:  "Solid: measured. Dashed: the model's prediction of each cell, fitted on the other cells.",
+		X:     report.Axis{Label: "bare metal's rate", Unit: "requests/s", Log: true},
+		Y:     report.Axis{Label: "loss", Unit: "%"},
 	}
 	for _, m := range r.exhibits(all) {
 		name := named(m.spot, r.memory)
-		measured, predicted := report.Series{Name: name, Group: name}, report.Series{Name: name + ", predicted", Group: name, Dashed: true}
+		measured := report.Series{Name: name, Group: name}
+		predicted := report.Series{Name: name + ", predicted", Group: name, Dashed: true}
 		for i, p := range m.tests[m.shown] {
 			x := r.rate(m.cells[i], m.cells[i].base).Value
 			if math.IsNaN(p.Lost.Value) {
@@ -317,5 +337,5 @@ func (r reading) chart(all []modelled) (report.Chart, bool) {
 			c.Series = append(c.Series, predicted)
 		}
 	}
-	return c, len(c.Series) > 0
+	return c
 }

@@ -11,13 +11,14 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/record"
+	"tare/report"
 	"tare/study/io/place"
 	"tare/study/kit"
 	"tare/workload"
 )
 
-// Design makes the design. Errors of what was asked are *kit.Usage; a host that has
-// nothing to compare is told by a *platform.Missing.
+// Design makes the design. Errors in the options are *kit.Usage; a host that has nothing to
+// compare is a *platform.Missing.
 func Design(o Options) (lab.Design, error) {
 	d := lab.Design{Study: place.Study, Seed: o.Seed, Plan: o.Plan}
 	redis, err := workload.Lookup(place.Redis)
@@ -33,7 +34,9 @@ func Design(o Options) (lab.Design, error) {
 	}
 	usable, notes := o.Host.Usable(o.wanted(), place.Asked{Base: o.setting(), Serves: true, AnyCPU: true})
 	nothing := func() error {
-		return &platform.Missing{What: "there is nothing to compare: " + strings.Join(notes, "; "), Mend: "`tare doctor` says what is missing"}
+		return &platform.Missing{
+			What: "there is nothing to compare: " + strings.Join(notes, "; "), Mend: "`tare doctor` says what is missing",
+		}
 	}
 	if len(usable) < 2 || usable[0] != place.Metal {
 		return d, nothing()
@@ -57,7 +60,7 @@ func Design(o Options) (lab.Design, error) {
 		return d, nothing()
 	}
 	if len(d.Groups) == 0 {
-		return d, kit.Usagef("--storage tmpfs alone: without persistence files in memory decide nothing, so that no cell is left; add --appendonly always, or another storage")
+		return d, kit.Usagef("--storage tmpfs alone: without persistence Redis writes no files, so no cell is left; add --appendonly always, or another storage")
 	}
 	d.Plan.Notes = append(append(slices.Clone(d.Plan.Notes), notes...), o.notes()...)
 	if err := d.Validate(); err != nil {
@@ -124,17 +127,20 @@ func (o Options) notes() (notes []string) {
 		if len(load) == 0 {
 			load = o.Host.CPUs
 		}
-		notes = append(notes, fmt.Sprintf("the server and its load share CPUs (load on CPU %s, server on %s): what the load takes of them is in every figure, and a container's cost is a smaller part of the whole",
+		notes = append(notes, fmt.Sprintf("the server and its load share CPUs (load on CPU %s, server on %s): "+
+			"every figure includes the load's CPU time, of which a container's cost is a smaller part",
 			platform.FormatCPUList(load), platform.FormatCPUList(server)))
 	}
 	if slices.Max(o.Threads) > 0 {
 		fast := grid{slices.Min(o.Payloads), slices.Max(o.Pipelines), slices.Max(o.Threads), o.IOThreads[0], appendNo}
 		length := fast.takes(Options{Requests: fast.requests(o), Commands: []string{figureCommand}}) - assumedLaunch
-		notes = append(notes, fmt.Sprintf("with --threads redis-benchmark ends on a tick of %v and counts the wait: of the shortest trials, some %v long, that is %.2g %%; more --requests make it less",
-			tick, length.Round(100*time.Millisecond), 100*min(1, tick.Seconds()/length.Seconds())))
+		notes = append(notes, fmt.Sprintf("with --threads, redis-benchmark ends on a tick of %v and counts the wait: "+
+			"%[3]s %% of the shortest trials, of some %[2]v; more --requests reduce it",
+			tick, length.Round(100*time.Millisecond), fmt.Sprintf("%.2g", 100*min(1, tick.Seconds()/length.Seconds()))))
 	}
 	if most := slices.Max(o.IOThreads); most > len(server) {
-		notes = append(notes, fmt.Sprintf("%d io-threads on %d CPU of the server's: they take its time from one another, and more of them cannot be faster here", most, len(server)))
+		notes = append(notes, fmt.Sprintf("%d io-threads share %s of the server: more of them cannot be faster here",
+			most, report.Counted(len(server), "CPU")))
 	}
 	return notes
 }

@@ -45,12 +45,12 @@ func TestDesign(t *testing.T) {
 			}
 		}
 	}
-	if !slices.ContainsFunc(d.Plan.Notes, func(n string) bool { return strings.Contains(n, "2 io-threads on 1 CPU") }) {
-		t.Errorf("notes %q do not tell of more io-threads than CPUs", d.Plan.Notes)
+	if !slices.ContainsFunc(d.Plan.Notes, func(n string) bool { return strings.Contains(n, "2 io-threads share 1 CPU") }) {
+		t.Errorf("notes %q do not mention more io-threads than CPUs", d.Plan.Notes)
 	}
 	threaded := designed(t, options(func(o *Options) { o.Threads = []int{0, 24} }))
 	if !slices.ContainsFunc(threaded.Plan.Notes, func(n string) bool { return strings.Contains(n, "tick of 250ms") }) {
-		t.Errorf("notes %q do not tell of the tick", threaded.Plan.Notes)
+		t.Errorf("notes %q do not mention the tick", threaded.Plan.Notes)
 	}
 	if pass := d.Pass(); pass < 30*time.Second || pass > 5*time.Minute {
 		t.Errorf("a pass is thought to take %v", pass)
@@ -109,7 +109,7 @@ func TestDesignOnLessOfAHost(t *testing.T) {
 	shared.Load = shared.CPUs
 	d = designed(t, options(func(o *Options) { o.Host = shared }))
 	if !slices.ContainsFunc(d.Plan.Notes, func(n string) bool { return strings.Contains(n, "share CPUs") }) {
-		t.Errorf("notes %q do not tell of shared CPUs", d.Plan.Notes)
+		t.Errorf("notes %q do not mention shared CPUs", d.Plan.Notes)
 	}
 }
 

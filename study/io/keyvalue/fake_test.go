@@ -97,7 +97,7 @@ func (a cost) of(pipeline, bytes float64) float64 {
 type truth struct {
 	container, volume, bind, network cost
 	noise                            float64 // of a trial, in parts of a request's time
-	cpu                              bool    // the server's CPU time is told
+	cpu                              bool    // the server's CPU time is reported
 	idle                             float64 // the server's share of time in which it waits for the load
 	// disk is the writes a second that each storage brings to the disk.
 	disk map[string]float64

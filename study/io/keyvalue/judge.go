@@ -10,7 +10,6 @@ import (
 	"tare/model/request"
 	"tare/platform"
 	"tare/record"
-	"tare/report"
 	"tare/stats"
 	"tare/study/io/place"
 )
@@ -60,8 +59,7 @@ func (r reading) judge() []claim.Judgement {
 	rests := []string{why}
 	var ours []string
 	for _, g := range slices.Concat(host, bridged) {
-		ours = append(ours, fmt.Sprintf("%s: %s %% of %s requests a second, %s %% of %s", named(g.spot, r.memory),
-			report.Said(g.slowLoss, 100), thousands(r.rate(g.slow, g.slow.base).Value), report.Said(g.fastLoss, 100), thousands(r.rate(g.fast, g.fast.base).Value)))
+		ours = append(ours, r.losing(g))
 	}
 	j.Ours = strings.Join(ours, "; ")
 	j.Figures = r.figures()
@@ -73,13 +71,15 @@ func (r reading) judge() []claim.Judgement {
 		}
 	}
 	if idle := r.idle(); len(idle) > 0 {
-		rests = append(rests, "on bare metal the server was not busy throughout ("+strings.Join(idle, ", ")+"), so that the load hides a part of the cost")
+		rests = append(rests, "on bare metal the server was not busy throughout ("+strings.Join(idle, ", ")+"): the load hides a part of the cost")
 	}
-	j.Rests = strings.Join(append([]string{fmt.Sprintf("%d kinds of requests in %s, without persistence", len(r.reference()), place.Blocks(r.Run, slices.Concat(host, bridged)[0].fastLoss.N))}, rests...), "; ")
+	count := fmt.Sprintf("%d kinds of requests in %s, without persistence",
+		len(r.reference()), place.Blocks(r.Run, slices.Concat(host, bridged)[0].fastLoss.N))
+	j.Rests = strings.Join(append([]string{count}, rests...), "; ")
 	return []claim.Judgement{j}
 }
 
-// lacking names what of S5's cells a run has not.
+// lacking names the levels of S5 that a run does not have.
 func (r reading) lacking() []string {
 	var all []string
 	for _, of := range []struct {
@@ -87,8 +87,8 @@ func (r reading) lacking() []string {
 		what  string
 		level func(cell) int64
 	}{
-		{smallValue, "values of %d bytes", func(c cell) int64 { return c.payload }}, {largestValue, "values of %d bytes", func(c cell) int64 { return c.payload }},
-		{noPipeline, "pipeline of %d", func(c cell) int64 { return c.pipeline }}, {longPipeline, "pipeline of %d", func(c cell) int64 { return c.pipeline }},
+		{smallValue, "values of %d bytes", cell.ofPayload}, {largestValue, "values of %d bytes", cell.ofPayload},
+		{noPipeline, "pipeline of %d", cell.ofPipeline}, {longPipeline, "pipeline of %d", cell.ofPipeline},
 	} {
 		if !slices.Contains(levels(r.reference(), of.level), of.want) {
 			all = append(all, fmt.Sprintf(of.what, of.want))
@@ -105,17 +105,16 @@ type growth struct {
 	slowLoss, fastLoss stats.Estimate
 	grows, flat        claim.Truth // the loss grows with the rate; it does not
 	oneCost            claim.Truth // one cost predicts every cell
-	untested           claim.Truth // the cells are too few to test that, or nothing pairs their values
-	// worse is the cell that loses most of those which are slower than the fastest and
-	// lose more, intervals apart; against is true where there is one: the loss does not
-	// go by the rate then.
+	untested           claim.Truth // the cells are too few to test that, or their values are not paired
+	// worse is the cell with the largest loss, of those that are slower than the fastest
+	// and lose more, intervals apart. against is true where there is one: the loss does not
+	// follow the rate.
 	worse     cell
 	worseLoss stats.Estimate
 	against   claim.Truth
 }
 
-// slower is by how much a cell's rate must be below the highest to count as lower, in
-// parts of it.
+// slower is the part by which a cell's rate must be below the highest to count as lower.
 const slower = 0.1
 
 // growth compares the slowest of the reference cells that a place has with the
@@ -137,7 +136,8 @@ func (r reading) growth(s spot) (growth, bool) {
 		claim.Any(claim.Is(furthest(g.slowLoss, g.fastLoss) < limit), claim.Below(g.fastLoss, limit)))
 	for _, c := range cells {
 		loss := at(c)
-		if r.rate(c, c.base).Value < (1-slower)*r.rate(g.fast, g.fast.base).Value && claim.More(loss, g.fastLoss) == claim.True &&
+		if r.rate(c, c.base).Value < (1-slower)*r.rate(g.fast, g.fast.base).Value &&
+			claim.More(loss, g.fastLoss) == claim.True &&
 			(g.against != claim.True || loss.Value > g.worseLoss.Value) {
 			g.worse, g.worseLoss, g.against = c, loss, claim.True
 		}
@@ -188,59 +188,67 @@ func oneCost(g growth) claim.Truth  { return g.oneCost }
 func untested(g growth) claim.Truth { return g.untested }
 func against(g growth) claim.Truth  { return g.against }
 
-// told is where the loss does not go by the rate.
-func (s side) told() string {
+// exception is a cell that is slower than the fastest and loses more.
+func (s side) exception() string {
 	for _, g := range s {
 		if g.against == claim.True {
-			return fmt.Sprintf("%s loses %s %%, more than the fastest does", g.worse.name(), report.Said(g.worseLoss, 100))
+			return fmt.Sprintf("%s loses %s, more than the fastest does", g.worse.name(), place.Percent(g.worseLoss, 100))
 		}
 	}
 	return ""
 }
 
-// verdict decides by the places on the host's network (or on one that is not named, of
-// what was measured elsewhere), and by those on the engine's where they say more.
+// verdict decides by the places on the host's network, or on one that an imported run does
+// not name, and by those on the engine's network where they decide more.
 func (r reading) verdict(host, bridged side) (claim.Verdict, string) {
-	const network = "it is the network that accounts for it, not storage"
-	const flatly, grown = "the loss does not grow with the rate", "it grows with the rate; "
+	const network = "the network accounts for the loss, not storage"
+	const flatly, grown = "the loss does not grow with the rate", "the loss grows with the rate; "
+	const open = "whether the loss grows with the rate is undecided"
 	if len(host) == 0 {
-		const why = "no container had the host's network, so that storage and network are not separated"
+		const why = "no container used the host's network, so storage and network are not separated"
 		return claim.Decide(
 			claim.When(bridged.all(grows), claim.Qualified, why),
 			claim.When(bridged.all(flat), claim.Refuted, why+"; "+flatly),
-			claim.When(claim.True, claim.Inconclusive, why+"; whether the loss grows with the rate cannot be told"))
+			claim.When(claim.True, claim.Inconclusive, why+"; "+open))
 	}
-	mostly, isUnnamed := claim.Is(r.networksOwn()), func(g growth) claim.Truth { return claim.Is(g.spot.network == "") }
+	mostly := claim.Is(r.networksOwn())
+	isUnnamed := func(g growth) claim.Truth { return claim.Is(g.spot.network == "") }
 	both := claim.Every(host.all(grows), host.all(oneCost))
 	return claim.Decide(
-		claim.When(claim.Every(host.all(flat), bridged.all(grows)), claim.Qualified, network+": on the host's network the loss does not grow with the rate, on the engine's it does"),
+		claim.When(claim.Every(host.all(flat), bridged.all(grows)), claim.Qualified,
+			network+": on the host's network the loss does not grow with the rate, on the engine's it does"),
 		claim.When(claim.Every(host.all(flat), claim.Any(claim.Is(len(bridged) == 0), bridged.all(flat))), claim.Refuted, flatly),
-		claim.When(claim.Every(host.all(against), claim.Is(host.some(grows) != claim.True)), claim.Refuted, "the loss does not go by the rate: "+host.told()),
+		claim.When(claim.Every(host.all(against), claim.Is(host.some(grows) != claim.True)), claim.Refuted,
+			"the loss does not follow the rate: "+host.exception()),
 		claim.When(claim.Every(host.all(grows), claim.Not(host.all(oneCost))), claim.Qualified, r.severalCosts(host, mostly)),
-		claim.When(claim.Every(both, host.some(isUnnamed)), claim.Qualified, "one cost predicts every kind of request; the run does not say which network it was"),
-		claim.When(claim.Every(both, mostly), claim.Qualified, network+" for most of what a container on the bridge loses"),
+		claim.When(claim.Every(both, host.some(isUnnamed)), claim.Qualified,
+			"one cost predicts every kind of request; the run does not name its network"),
+		claim.When(claim.Every(both, mostly), claim.Qualified, network+", for most of what a container on the bridge loses"),
 		claim.When(both, claim.Confirmed, "one cost predicts every kind of request"),
-		claim.When(claim.Every(bridged.all(grows), mostly), claim.Qualified, network+": the bridge takes more than all the rest, and what the host's network leaves cannot be told"),
-		claim.When(claim.Every(host.all(grows), claim.Is(r.Run.Plan.Unpaired())), claim.Inconclusive, grown+"whether one cost makes it so is not tested, as nothing pairs the repetitions"),
-		claim.When(claim.Every(host.all(grows), host.some(untested)), claim.Inconclusive, grown+"too few kinds of requests to test whether one cost makes it so"),
-		claim.When(host.all(grows), claim.Inconclusive, grown+"whether one cost makes it so cannot be told"),
-		claim.When(claim.True, claim.Inconclusive, "whether the loss grows with the rate cannot be told"))
+		claim.When(claim.Every(bridged.all(grows), mostly), claim.Qualified,
+			network+": the bridge costs more than all the rest; on the host's network the loss is undecided"),
+		claim.When(claim.Every(host.all(grows), claim.Is(r.Run.Plan.Unpaired())), claim.Inconclusive,
+			grown+"whether one cost explains it is not tested, as the repetitions are not paired"),
+		claim.When(claim.Every(host.all(grows), host.some(untested)), claim.Inconclusive,
+			grown+"too few kinds of requests to test whether one cost explains it"),
+		claim.When(host.all(grows), claim.Inconclusive, grown+"whether one cost explains it is undecided"),
+		claim.When(claim.True, claim.Inconclusive, open))
 }
 
 // severalCosts says how one cost fails.
 func (r reading) severalCosts(host side, mostly claim.Truth) string {
-	why := "it grows with the rate, but one cost does not predict every kind of request" + r.instead(host)
-	if exception := host.told(); exception != "" {
+	why := "the loss grows with the rate, but one cost does not predict every kind of request" + r.instead(host)
+	if exception := host.exception(); exception != "" {
 		why += "; " + exception
 	}
 	if mostly == claim.True {
-		why += "; of what a container on the bridge loses, most is the network's, not storage's"
+		why += "; the network accounts for most of what a container on the bridge loses, not storage"
 	}
 	return why
 }
 
-// networksOwn tells whether, at the highest rate, the bridge takes more than container
-// and storage together, on some engine.
+// networksOwn is whether, at the highest rate, the bridge costs more than container and
+// storage together, on some engine.
 func (r reading) networksOwn() bool {
 	for _, engine := range engines(r.memory) {
 		if all := r.separate(engine); len(all) > 0 {
@@ -252,7 +260,7 @@ func (r reading) networksOwn() bool {
 	return false
 }
 
-// instead says which form foretells what one cost does not.
+// instead names the form that predicts what one cost does not.
 func (r reading) instead(of side) string {
 	for _, g := range of {
 		if m, ok := r.model(g.spot); ok && m.holds != "" && m.holds != request.Fixed {
@@ -262,8 +270,8 @@ func (r reading) instead(of side) string {
 	return ""
 }
 
-// figures are ours, under the names of the published ones where they are of the same
-// thing: on the host's network, or on one that is not told.
+// figures are ours, under the names of the published ones where they measure the same: on
+// the host's network, or on one that is not named.
 func (r reading) figures() []claim.Figure {
 	reference := r.reference()
 	var all []claim.Figure
@@ -275,7 +283,9 @@ func (r reading) figures() []claim.Figure {
 		}
 		return stats.Absent(r.Report.Level)
 	}
-	storages := []struct{ storage, name string }{{string(platform.StorageVolume), "volume"}, {string(platform.StorageBind), "bind mount"}}
+	storages := []struct{ storage, name string }{
+		{string(platform.StorageVolume), "volume"}, {string(platform.StorageBind), "bind mount"},
+	}
 	if c, ok := find(reference, figureCommand, smallValue, longPipeline); ok {
 		for _, s := range storages {
 			all = append(all, claim.Ours("overhead, GET of 3 bytes, "+s.name, at(c, s.storage), 100, "%"))
@@ -299,7 +309,10 @@ func (r reading) figures() []claim.Figure {
 	}{{longPipeline, "pipeline 10"}, {noPipeline, "no pipeline"}} {
 		for _, s := range storages {
 			for _, n := range []int64{1, 2, 4, 8} {
-				c, ok := find(slices.DeleteFunc(slices.Clone(r.memory), func(c cell) bool { return c.threads != threads || c.ioThreads != n }), figureCommand, smallValue, pipeline.of)
+				with := slices.DeleteFunc(slices.Clone(r.memory), func(c cell) bool {
+					return c.threads != threads || c.ioThreads != n
+				})
+				c, ok := find(with, figureCommand, smallValue, pipeline.of)
 				if !ok {
 					continue
 				}
@@ -320,10 +333,11 @@ func (r reading) figures() []claim.Figure {
 			if len(engines(r.memory)) > 1 {
 				prefix = engine + ", "
 			}
-			all = append(all, claim.Ours(prefix+"the bridge, "+s.cell.name(), s.network, 1, "us"), claim.Ours(prefix+"the container on the host's network, "+s.cell.name(), s.container, 1, "us"))
-			for name, e := range map[string]stats.Estimate{"volume": s.storage[string(platform.StorageVolume)], "bind mount": s.storage[string(platform.StorageBind)]} {
-				if e.N > 0 {
-					all = append(all, claim.Ours(prefix+name+" against the "+s.reference+", "+s.cell.name(), e, 1, "us"))
+			all = append(all, claim.Ours(prefix+"the bridge, "+s.cell.name(), s.network, 1, "us"),
+				claim.Ours(prefix+"the container on the host's network, "+s.cell.name(), s.container, 1, "us"))
+			for _, of := range storages {
+				if e := s.storage[of.storage]; e.N > 0 {
+					all = append(all, claim.Ours(prefix+of.name+" against the "+s.reference+", "+s.cell.name(), e, 1, "us"))
 				}
 			}
 		}

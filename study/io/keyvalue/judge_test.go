@@ -39,16 +39,16 @@ func TestJudge(t *testing.T) {
 		// The paper is not at one with itself, so that nothing is confirmed outright.
 		{"as S5 has it", truth{container: one}, nil, claim.Qualified, "one cost predicts every kind of request; not confirmed outright"},
 		{"as S5 has it, without a bridge", truth{container: one}, hostOnly, claim.Qualified, "one cost predicts every kind of request; not confirmed outright"},
-		{"the network's", truth{network: cost{batch: 3, request: 0.6}}, nil, claim.Qualified, "it is the network that accounts for it"},
-		{"the network's, for the most", truth{container: one, network: cost{request: 1.5}}, nil, claim.Qualified, "network that accounts for it, not storage for most"},
+		{"the network's", truth{network: cost{batch: 3, request: 0.6}}, nil, claim.Qualified, "the network accounts for the loss, not storage"},
+		{"the network's, for the most", truth{container: one, network: cost{request: 1.5}}, nil, claim.Qualified, "the network accounts for the loss, not storage, for most"},
 		{"no loss at all", truth{}, nil, claim.Refuted, "does not grow"},
 		{"a loss that does not grow", truth{container: cost{bare.batch / 10, bare.request / 10, bare.byte / 10}}, twelveBlocks, claim.Refuted, "does not grow"},
 		{"shared by a batch", truth{container: cost{batch: 1, request: 0.3}}, hostOnly, claim.Qualified, "but one cost does not predict"},
 		{"of bytes, not of requests", truth{container: cost{byte: 1e-3}}, nil, claim.Refuted, "does not"},
 		{"the bridge alone, growing", truth{network: one}, bridgeOnly, claim.Qualified, "not separated"},
 		{"the bridge alone, of nothing", truth{}, bridgeOnly, claim.Refuted, "not separated"},
-		{"one block", truth{container: one}, oneBlock, claim.Inconclusive, "cannot be told"},
-		{"noise", truth{container: cost{request: 0.05}, noise: 0.1}, nil, claim.Inconclusive, "cannot be told"},
+		{"one block", truth{container: one}, oneBlock, claim.Inconclusive, "is undecided"},
+		{"noise", truth{container: cost{request: 0.05}, noise: 0.1}, nil, claim.Inconclusive, "is undecided"},
 		{"two cells", truth{container: one}, twoCells, claim.Inconclusive, "too few kinds of requests"},
 	} {
 		o := options()
@@ -141,9 +141,9 @@ func elsewhere(cost float64, repetitions int) record.Run {
 
 // paired is a run whose importer says that its repetitions are pairs.
 func paired(run record.Run) record.Run {
-	told := *run.Plan.Imported
-	told.Paired = true
-	run.Plan.Imported = &told
+	imported := *run.Plan.Imported
+	imported.Paired = true
+	run.Plan.Imported = &imported
 	return run
 }
 
@@ -196,10 +196,10 @@ func TestJudgeWhatWasMeasuredElsewhere(t *testing.T) {
 		want claim.Verdict
 		why  string
 	}{
-		"one run a cell":        {elsewhere(0.5, 1), claim.Inconclusive, "cannot be told"},
-		"threads as repetition": {elsewhere(0.5, 5), claim.Inconclusive, "it grows with the rate; whether one cost makes it so is not tested, as nothing pairs the repetitions"},
+		"one run a cell":        {elsewhere(0.5, 1), claim.Inconclusive, "is undecided"},
+		"threads as repetition": {elsewhere(0.5, 5), claim.Inconclusive, "the loss grows with the rate; whether one cost explains it is not tested, as the repetitions are not paired"},
 		"and no loss":           {elsewhere(0, 5), claim.Refuted, "does not grow"},
-		"said to be pairs":      {paired(elsewhere(0.5, 5)), claim.Qualified, "the run does not say which network it was"},
+		"said to be pairs":      {paired(elsewhere(0.5, 5)), claim.Qualified, "the run does not name its network"},
 	} {
 		got := verdictOf(t, c.run)
 		if got.Verdict != c.want || !strings.Contains(got.Rests, c.why) {
@@ -234,15 +234,15 @@ func TestVerdict(t *testing.T) {
 	}{
 		{"both grow by one cost", side{up, up}, nil, claim.Confirmed, "one cost predicts"},
 		{"on both networks", side{up, up}, side{up}, claim.Confirmed, "one cost predicts"},
-		{"one storage alone", side{up, down}, nil, claim.Inconclusive, "cannot be told"},
+		{"one storage alone", side{up, down}, nil, claim.Inconclusive, "is undecided"},
 		{"by several costs", side{up, unlike}, nil, claim.Qualified, "one cost does not predict"},
 		{"with an exception", side{exception}, nil, claim.Qualified, "LRANGE_100 of 3 B, pipeline 10 loses"},
-		{"a cost that is not known", side{up, unsure}, nil, claim.Inconclusive, "whether one cost makes it so"},
+		{"a cost that is not known", side{up, unsure}, nil, claim.Inconclusive, "whether one cost explains it"},
 		{"nothing grows", side{down, down}, side{down}, claim.Refuted, "does not grow"},
-		{"the network alone", side{down, down}, side{up, up}, claim.Qualified, "it is the network"},
-		{"the network perhaps", side{down}, side{noise}, claim.Inconclusive, "cannot be told"},
-		{"by the kind, not the rate", side{worse, worse}, nil, claim.Refuted, "does not go by the rate: LRANGE_100"},
-		{"noise", side{noise}, side{noise}, claim.Inconclusive, "cannot be told"},
+		{"the network alone", side{down, down}, side{up, up}, claim.Qualified, "the network accounts for the loss"},
+		{"the network perhaps", side{down}, side{noise}, claim.Inconclusive, "is undecided"},
+		{"by the kind, not the rate", side{worse, worse}, nil, claim.Refuted, "does not follow the rate: LRANGE_100"},
+		{"noise", side{noise}, side{noise}, claim.Inconclusive, "is undecided"},
 		{"no host's network, noise", nil, side{noise}, claim.Inconclusive, "not separated"},
 	} {
 		got, why := reading{}.verdict(c.host, c.bridged)

@@ -1,7 +1,8 @@
-// Package keyvalue asks what a container takes from Redis: S5's experiment (Measuring
-// the IO Overhead of Container Technology, section 3, III), and the two questions that
-// it left open: is it the storage, which Redis without persistence does not touch, or
-// the network, of which the paper does not say what it was; and what is it a request.
+// Package keyvalue measures what a container costs Redis: S5's experiment (Measuring the
+// IO Overhead of Container Technology, section 3, III), and two questions that the paper
+// left open. Does storage or the network account for the loss? What is the cost of a
+// request in microseconds? Redis without persistence touches no storage, and the paper
+// does not name its network.
 //
 // A cell is a payload and a pipeline (and a number of threads of the load and of
 // io-threads of the server), measured on bare metal and in containers. Storage and
@@ -92,8 +93,7 @@ func throughputs(c record.Condition) []string {
 	return names
 }
 
-// persists tells whether a condition writes an append-only file; what does not say
-// so does not.
+// persists is whether a condition writes an append-only file.
 func persists(c record.Condition) bool {
 	return !slices.Contains([]string{"", appendNo}, c.Factors[factorAppendOnly])
 }

@@ -87,8 +87,11 @@ func (o Options) check(redis workload.Workload) error {
 	for _, of := range []struct {
 		flag  string
 		given int
-	}{{"platform", len(o.Platforms)}, {"command", len(o.Commands)}, {"payload", len(o.Payloads)}, {"pipeline", len(o.Pipelines)}, {"threads", len(o.Threads)},
-		{"io-threads", len(o.IOThreads)}, {"appendonly", len(o.AppendOnly)}, {"storage", len(o.Storages)}, {"network", len(o.Networks)}} {
+	}{
+		{"platform", len(o.Platforms)}, {"command", len(o.Commands)}, {"payload", len(o.Payloads)},
+		{"pipeline", len(o.Pipelines)}, {"threads", len(o.Threads)}, {"io-threads", len(o.IOThreads)},
+		{"appendonly", len(o.AppendOnly)}, {"storage", len(o.Storages)}, {"network", len(o.Networks)},
+	} {
 		if of.given == 0 {
 			return kit.Usagef("--%s: want at least one", of.flag)
 		}
@@ -116,9 +119,9 @@ func (o Options) check(redis workload.Workload) error {
 	}
 	switch {
 	case slices.Contains(o.Platforms, place.Bare):
-		return kit.Usagef("--platform bare: bare metal is what the others are set against, and is always measured")
+		return kit.Usagef("--platform bare: bare metal is always the baseline; name platforms of containers")
 	case o.Base.Storage != "" || o.Base.Network != "":
-		return kit.Usagef("storage and network are what is compared: choose with --storage and --network")
+		return kit.Usagef("storage and network are compared here: choose them with --storage and --network")
 	case o.Requests == 0 && o.Scaled < leastScaled:
 		return kit.Usagef("%d requests of a command: want at least %d", o.Scaled, leastScaled)
 	case o.Syncs < leastSyncs:
@@ -142,7 +145,8 @@ func (o Options) check(redis workload.Workload) error {
 		if err == nil {
 			var program workload.Program
 			if program, err = redis.Program(p); err == nil && o.Host.Memory > 0 && program.MemoryNeed > o.Host.Memory {
-				return kit.Usagef("%s needs %d MiB of memory, and this host has %d: name a smaller --payload, or fewer --requests", c.group(), program.MemoryNeed>>20, o.Host.Memory>>20)
+				return kit.Usagef("%s needs %d MiB of memory, and this host has %d: name a smaller --payload or fewer --requests",
+					c.group(), program.MemoryNeed>>20, o.Host.Memory>>20)
 			}
 		}
 		if err != nil {

@@ -14,33 +14,32 @@ import (
 	"tare/study/io/place"
 )
 
-// Answer is the sentence that the reader came for: what a container takes at the
-// lowest and at the highest rate, and whether that is the network's.
+// Answer is the headline: what a container loses at the lowest and at the highest rate, and
+// how much of that is the network's.
 func Answer(run record.Run) string {
 	r := read(run)
 	r = r.together(2*r.lossesRead() + len(engines(r.memory)))
-	var told []string
+	var shown side // the first place on each kind of network; the table has the others
 	exception := ""
 	for _, s := range spots(r.reference()) {
 		g, ok := r.growth(s)
 		if ok && g.against == claim.True && exception == "" {
-			exception = "It does not go by the rate: " + side{g}.told() + "."
+			exception = "The loss does not follow the rate: " + side{g}.exception() + "."
 		}
-		if ok && g.fastLoss.Known() && g.slowLoss.Known() && s.storage != string(platform.StorageTmpfs) {
-			told = append(told, fmt.Sprintf("%s %s %% of %s and %s %% of %s", named(s, r.memory), report.Said(g.slowLoss, 100), thousands(r.rate(g.slow, g.slow.base).Value),
-				report.Said(g.fastLoss, 100), thousands(r.rate(g.fast, g.fast.base).Value)))
+		if ok && g.fastLoss.Known() && g.slowLoss.Known() && s.storage != string(platform.StorageTmpfs) &&
+			!slices.ContainsFunc(shown, func(o growth) bool { return o.spot.bridged() == s.bridged() }) {
+			shown = append(shown, g)
 		}
 	}
 	var text []string
-	if len(told) > 0 {
-		// The whole is in the table: the first on each kind of network says it.
-		text = append(text, "Of bare metal's requests a second a container takes: "+strings.Join(r.firsts(told), "; ")+".")
+	if len(shown) > 0 {
+		text = append(text, r.lost(shown))
 	}
 	if exception != "" {
 		text = append(text, exception)
 	}
 	for _, engine := range engines(r.memory) {
-		if s := accounted(r.separate(engine)); s != "" {
+		if s := networkPart(r.separate(engine)); s != "" {
 			text = append(text, s)
 			break
 		}
@@ -49,18 +48,29 @@ func Answer(run record.Run) string {
 		text = append(text, s)
 	}
 	if len(text) == 0 {
-		return "What a container takes from Redis cannot be told yet: an interval takes three " + place.Repeats(run) + "."
+		return place.Unknown("What a container costs Redis", run)
 	}
 	return strings.Join(text, " ")
 }
 
-// firsts keeps an answer to two places; the others are in the table.
-func (r reading) firsts(told []string) []string {
-	const most = 2
-	if len(told) <= most {
-		return told
+// lost says what places lose, and whether that is significant.
+func (r reading) lost(places side) string {
+	text := "In a container Redis shows no significant loss of throughput: "
+	var losses []string
+	for _, g := range places {
+		if g.slowLoss.Interval.Low > 0 || g.fastLoss.Interval.Low > 0 {
+			text = "In a container Redis loses throughput: "
+		}
+		losses = append(losses, r.losing(g))
 	}
-	return append(slices.Clone(told[:most]), fmt.Sprintf("%d places more stand in the table", len(told)-most))
+	return text + strings.Join(losses, "; ") + "."
+}
+
+// losing says what a place loses at the lowest and at the highest rate.
+func (r reading) losing(g growth) string {
+	return fmt.Sprintf("%s %s at %s requests/s and %s at %s", named(g.spot, r.memory),
+		place.Percent(g.slowLoss, 100), thousands(r.rate(g.slow, g.slow.base).Value),
+		place.Percent(g.fastLoss, 100), thousands(r.rate(g.fast, g.fast.base).Value))
 }
 
 // Parts are the run's tables and charts.
@@ -69,16 +79,16 @@ func Parts(run record.Run) []report.Part {
 	if len(r.memory)+len(r.persistent) == 0 {
 		return nil
 	}
-	var parts []report.Part
+	parts, models := r.costParts()
 	reference := r.reference()
 	if len(reference) > 0 {
-		parts = append(parts, r.losses("Requests a second, and what of them a place takes", reference))
+		parts = append(parts, r.losses("Throughput on bare metal, and loss by place in %", reference))
 	}
 	for _, engine := range engines(r.memory) {
 		parts = append(parts, r.separationPart(engine)...)
 	}
 	parts = append(parts, r.busyPart()...)
-	parts = append(parts, r.costParts()...)
+	parts = append(parts, models...)
 	parts = append(parts, r.byThreads()...)
 	parts = append(parts, r.persistence()...)
 	parts = append(parts, r.published()...)
@@ -89,31 +99,42 @@ func Parts(run record.Run) []report.Part {
 func (r reading) losses(title string, cells []cell) report.Table {
 	t := report.Table{
 		Title:   title,
-		Note:    "Bare metal's rate in 1000 requests a second, and what each place takes of it in percent (below nothing it is faster), paired by block where the run has blocks.",
+		Note:    "A negative loss means more requests per second than on bare metal.",
+		Method:  "Losses are paired by block where the run has blocks.",
 		Columns: []report.Column{{Head: "request"}, {Head: "bare, 1000/s", Number: true}},
 	}
 	all := spots(cells)
-	for i, s := range all {
-		t.Columns = append(t.Columns, report.Column{Head: named(s, r.memory), Number: true, Optional: i > 0})
-	}
+	t.Columns = append(t.Columns, r.columns(all)...)
 	for _, c := range cells {
 		row := []report.Cell{{Text: c.name()}, report.Estimated(r.rate(c, c.base), 1e-3)}
 		for _, s := range all {
-			p, ok := c.at(s)
-			if !ok {
+			if p, ok := c.at(s); ok {
+				row = append(row, effect(r.loss(c, p), 100))
+			} else {
 				row = append(row, report.Absent())
-				continue
 			}
-			loss := r.loss(c, p)
-			shown := report.Estimated(loss, 100)
-			if !loss.ToldFrom(0) {
-				shown.Tone = report.Faint
-			}
-			row = append(row, shown)
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// columns are one for each place. A narrow screen keeps the first on each kind of network.
+func (r reading) columns(places []spot) (all []report.Column) {
+	for i, s := range places {
+		optional := slices.ContainsFunc(places[:i], func(o spot) bool { return o.bridged() == s.bridged() })
+		all = append(all, report.Column{Head: named(s, r.memory), Number: true, Optional: optional})
+	}
+	return all
+}
+
+// effect is the cell of an effect, faint where it does not differ significantly from zero.
+func effect(e stats.Estimate, scale float64) report.Cell {
+	c := report.Estimated(e, scale)
+	if !e.ToldFrom(0) {
+		c.Tone = report.Faint
+	}
+	return c
 }
 
 // byThreads are tables over the levels of io-threads and of the load's threads, at the
@@ -123,7 +144,10 @@ func (r reading) byThreads() []report.Part {
 	for _, by := range []struct {
 		title     string
 		of, other func(cell) int64
-	}{{"By io-threads of the server", cell.ofIOThreads, cell.ofThreads}, {"By threads of the load", cell.ofThreads, cell.ofIOThreads}} {
+	}{
+		{"Loss by io-threads of the server, %", cell.ofIOThreads, cell.ofThreads},
+		{"Loss by threads of the load generator, %", cell.ofThreads, cell.ofIOThreads},
+	} {
 		if len(r.memory) == 0 || len(levels(r.memory, by.of)) < 2 {
 			continue
 		}
@@ -132,8 +156,13 @@ func (r reading) byThreads() []report.Part {
 		// asked for at several levels.
 		small, large := least(r.memory, cell.ofPayload), slices.Max(levels(r.memory, cell.ofPayload))
 		several := r.ordered(func(c cell) bool {
-			return by.other(c) == fewest && (c.payload == small && c.command == r.simplest() || c.payload == large && c.command == "mset") && slices.ContainsFunc(r.memory, func(o cell) bool {
-				return o.command == c.command && o.payload == c.payload && o.pipeline == c.pipeline && by.other(o) == fewest && by.of(o) != by.of(c)
+			if by.other(c) != fewest ||
+				!(c.payload == small && c.command == r.simplest() || c.payload == large && c.command == "mset") {
+				return false
+			}
+			return slices.ContainsFunc(r.memory, func(o cell) bool {
+				return o.command == c.command && o.payload == c.payload && o.pipeline == c.pipeline &&
+					by.other(o) == fewest && by.of(o) != by.of(c)
 			})
 		})
 		slices.SortStableFunc(several, func(a, b cell) int {
@@ -162,7 +191,7 @@ func (r reading) simplest() string {
 	return r.memory[0].command
 }
 
-// published sets the paper's figures beside ours.
+// published compares the paper's figures with ours.
 func (r reading) published() []report.Part {
 	judgements := r.judge()
 	c, err := claim.Lookup(judged)
@@ -170,10 +199,12 @@ func (r reading) published() []report.Part {
 		return nil
 	}
 	t := report.Table{
-		Title: "S5's figures and those of this run",
-		Note: "Published ranges are the paper's, changes those of its data, one run a cell: below nothing the container is slower there. Ours are on the host's network, or on one that is not told. " +
-			"S5's load had threads, with which redis-benchmark ends on a tick of 250 ms: without a pipeline, more than nine tenths of its cells took a multiple of that, so that its smallest step there, of 4 to 7 s, is some 5 %.",
-		Columns: []report.Column{{Head: "figure"}, {Head: "published", Number: true}, {Head: "this run", Number: true}},
+		Title: "S5's figures and this run's",
+		Note: place.Paper + " has one run per cell. An overhead is a loss. A negative change is a slower container. " +
+			"This run's figures are on the host's network, or on one that is not named.",
+		Method: "Ranges are from the paper's text, changes from its data. S5's load had threads, with which redis-benchmark ends on a tick of 250 ms. " +
+			"Without a pipeline, over 90 % of its cells took a multiple of that. A step of one tick there is some 5 % of a cell of 4 to 7 s.",
+		Columns: []report.Column{{Head: "figure"}, {Head: "S5", Number: true}, {Head: "this run", Number: true}},
 	}
 	for _, p := range c.Published {
 		i := slices.IndexFunc(judgements[0].Figures, func(f claim.Figure) bool { return f.Name == p.Name })
@@ -185,7 +216,9 @@ func (r reading) published() []report.Part {
 		if f.Interval() {
 			e.Interval.Low, e.Interval.High = f.Low, f.High
 		}
-		t.Rows = append(t.Rows, []report.Cell{{Text: p.Name}, {Text: p.Text()}, report.Estimated(e, 1)})
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: p.Name + ", " + p.Unit}, {Text: strings.TrimSuffix(p.Text(), " "+p.Unit)}, report.Estimated(e, 1),
+		})
 	}
 	return report.Filled(t)
 }

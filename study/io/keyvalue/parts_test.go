@@ -49,8 +49,9 @@ func row(t *testing.T, of report.Table, first string) []report.Cell {
 func TestParts(t *testing.T) {
 	run := likeRun(t, func(o *Options) { o.IOThreads = []int{1, 4}; o.Threads = []int{0, 24} })
 	parts := Parts(run)
-	for _, title := range []string{"Requests a second", "Is it the network?", "What a place adds", "Predicted and measured: layer", "Predicted and measured: layer, bridge", "What would be lost",
-		"By io-threads", "By threads of the load", "With an append-only file (always)", "S5's figures", "Negative control"} {
+	for _, title := range []string{"Throughput on bare metal", "Time added to a request by container", "Time added to a request, as a model", "Predicted and measured: layer",
+		"Predicted and measured: layer, bridge", "Predicted loss at other rates", "Loss by io-threads", "Loss by threads of the load generator",
+		"Loss with an append-only file (always)", "S5's figures", "Negative control"} {
 		of := table(t, parts, title)
 		for _, r := range of.Rows {
 			if len(r) != len(of.Columns) {
@@ -58,10 +59,10 @@ func TestParts(t *testing.T) {
 			}
 		}
 	}
-	if n := len(table(t, parts, "By io-threads").Rows); n != 2 { // of GET of the smallest value
+	if n := len(table(t, parts, "Loss by io-threads").Rows); n != 2 { // of GET of the smallest value
 		t.Errorf("%d rows by io-threads, want 2", n)
 	}
-	models := table(t, parts, "What a place adds")
+	models := table(t, parts, "Time added to a request, as a model")
 	if word := row(t, models, "layer, bridge"); word[6].Text != "shared by a pipeline" || word[4].Text != "8 of 8" {
 		t.Errorf("the bridge is %+v", word)
 	}
@@ -97,7 +98,7 @@ func TestPersistence(t *testing.T) {
 			t.Errorf("%s: the disk gives %+v less, want %g", p.Label, got, want)
 		}
 	}
-	if text := Answer(r.Run); !strings.Contains(text, "With an append-only file, always") || !strings.Contains(text, "layer") || !strings.Contains(text, "the disk itself gives") {
+	if text := Answer(r.Run); !strings.Contains(text, "With an append-only file (always)") || !strings.Contains(text, "in layer") || !strings.Contains(text, "the disk itself loses") {
 		t.Errorf("%q", text)
 	}
 }
@@ -132,19 +133,19 @@ func TestModelsAreTestedOnWhatTheyHaveNotSeen(t *testing.T) {
 
 func TestAnswer(t *testing.T) {
 	text := Answer(likeRun(t))
-	for _, want := range []string{"Of bare metal's requests a second a container takes: layer ", "A container on the bridge adds", "the network"} {
+	for _, want := range []string{"In a container Redis loses throughput: layer ", "; layer, bridge ", "On the bridge the network accounts for ", "GET of 3 B, pipeline 10"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q does not say %q", text, want)
 		}
 	}
 	short := likeRun(t, func(o *Options) { o.Plan.Blocks = 1 })
-	if text := Answer(short); !strings.Contains(text, "cannot be told yet") {
+	if text := Answer(short); !strings.Contains(text, "is not known yet: an interval requires three blocks") {
 		t.Errorf("of one block: %q", text)
 	}
 }
 
-// A server that waits for its load is told of: the rate hides a part of the cost.
-func TestIdleServerIsTold(t *testing.T) {
+// A server that waits for its load is reported: the rate hides a part of the cost.
+func TestIdleServerIsReported(t *testing.T) {
 	is := truth{container: cost{request: 0.5}, noise: 0.002, cpu: true}
 	if idle := read(is.run(designed(t, options()))).idle(); len(idle) != 0 {
 		t.Errorf("a busy server counts as idle: %q", idle)
@@ -158,13 +159,13 @@ func TestIdleServerIsTold(t *testing.T) {
 	if got := verdictOf(t, run); !strings.Contains(got.Rests, "the load hides a part") {
 		t.Errorf("%q", got.Rests)
 	}
-	table(t, Parts(run), "What a request takes of the server's CPU")
+	table(t, Parts(run), "Server CPU time per request")
 	c := r.reference()[0]
 	if e := r.busy(c, c.base); math.Abs(e.Value-0.7) > 1e-9 {
 		t.Errorf("busy %+v", r.busy(c, c.base))
 	}
 	if r := read(elsewhere(0.5, 5)); len(r.idle()) != 0 || len(r.busyPart()) != 0 {
-		t.Error("of a run that does not tell of the server's CPU")
+		t.Error("a run without the server's CPU time has a table of it")
 	}
 }
 

@@ -21,17 +21,23 @@ func (c cell) floorOf(p record.Condition) (record.Condition, bool) {
 	return record.Condition{}, false
 }
 
-// persistence is what each place takes of requests that are written to an append-only
-// file, beside what the disk itself gives there: a table a cell.
+// persistence is a table per cell with an append-only file: what each place loses of
+// Redis's requests and of the disk's own writes.
 func (r reading) persistence() []report.Part {
 	var parts []report.Part
 	for _, c := range r.persistent {
 		t := report.Table{
-			Title: fmt.Sprintf("With an append-only file (%s): %s", c.appendOnly, c.name()),
-			Note: "Here storage matters. The disk is fio's: it appends what Redis appends at most at a time, and brings each write to the disk by the same call; its loss is against bare metal's disk. " +
-				"Requests a write: how many requests of Redis there were for each that the disk could have done; above the number of clients' requests, Redis does not wait for each.",
-			Columns: []report.Column{{Head: "place"}, {Head: "1000 requests/s", Number: true}, {Head: "loss, %", Number: true}, {Head: "cost, us", Number: true, Optional: true},
-				{Head: "disk, writes/s", Number: true}, {Head: "disk's loss, %", Number: true}, {Head: "requests a write", Number: true, Optional: true}},
+			Title: fmt.Sprintf("Loss with an append-only file (%s): %s", c.appendOnly, c.name()),
+			Note: "Where Redis and the disk lose the same, the loss is the storage's. " +
+				"The disk's figures are fio's, its loss is against bare metal's disk.",
+			Method: "Fio appends the most that Redis appends at a time, and syncs each write by the same call. " +
+				"Requests per write: Redis's requests for each write that the disk could have done. " +
+				"Above the number of the clients' requests in flight, Redis does not wait for each write.",
+			Columns: []report.Column{
+				{Head: "place"}, {Head: "1000 requests/s", Number: true}, {Head: "loss, %", Number: true},
+				{Head: "added time, µs", Number: true, Optional: true}, {Head: "disk, writes/s", Number: true},
+				{Head: "disk's loss, %", Number: true}, {Head: "requests per write", Number: true, Optional: true},
+			},
 		}
 		bareFloor, hasFloor := c.floorOf(c.base)
 		for _, p := range append([]record.Condition{c.base}, c.places...) {
@@ -39,7 +45,7 @@ func (r reading) persistence() []report.Part {
 			if p.ID == c.base.ID {
 				row = append(row, report.Cell{Text: "baseline", Tone: report.Faint}, report.Absent())
 			} else {
-				row = append(row, toldIn(r.loss(c, p), 100), report.ToldFrom(0, r.cost(c, p)))
+				row = append(row, effect(r.loss(c, p), 100), effect(r.cost(c, p), 1))
 			}
 			f, ok := c.floorOf(p)
 			if !ok {
@@ -48,7 +54,7 @@ func (r reading) persistence() []report.Part {
 			}
 			row = append(row, report.Estimated(r.Value(f, floorSyncs), 1))
 			if hasFloor && f.ID != bareFloor.ID {
-				row = append(row, toldIn(r.diskLoss(bareFloor, f), 100))
+				row = append(row, effect(r.diskLoss(bareFloor, f), 100))
 			} else {
 				row = append(row, report.Absent())
 			}
@@ -59,22 +65,13 @@ func (r reading) persistence() []report.Part {
 	return parts
 }
 
-func toldIn(e stats.Estimate, scale float64) report.Cell {
-	c := report.Estimated(e, scale)
-	if !e.ToldFrom(0) {
-		c.Tone = report.Faint
-	}
-	return c
-}
-
-// diskLoss is the part of the writes that the disk of one place gives which another's
-// does not.
+// diskLoss is the part of bare metal's disk writes that the disk of a place loses.
 func (r reading) diskLoss(bare, in record.Condition) stats.Estimate {
 	return lossOf(r.Ratio(r.PerBlock(bare, floorSyncs), r.PerBlock(in, floorSyncs)))
 }
 
-// stored says what storage takes where it matters, and whether that is the disk's
-// own.
+// stored says where the loss with an append-only file is largest, and what the disk itself
+// loses there.
 func (r reading) stored() string {
 	for _, c := range r.persistent {
 		bareFloor, hasFloor := c.floorOf(c.base)
@@ -85,15 +82,15 @@ func (r reading) stored() string {
 				continue
 			}
 			most = loss.Value
-			text = fmt.Sprintf("%s %s %%", named(spotOf(p), r.persistent), report.Said(loss, 100))
+			text = fmt.Sprintf("%s, in %s", place.Percent(loss, 100), named(spotOf(p), r.persistent))
 			if f, ok := c.floorOf(p); ok && hasFloor {
 				if d := r.diskLoss(bareFloor, f); d.Known() {
-					text += fmt.Sprintf(" (the disk itself gives %s %% less there)", report.Said(d, 100))
+					text += fmt.Sprintf("; the disk itself loses %s there", place.Percent(d, 100))
 				}
 			}
 		}
 		if text != "" {
-			return fmt.Sprintf("With an append-only file, %s, storage takes at most: %s.", c.appendOnly, text)
+			return fmt.Sprintf("With an append-only file (%s) the largest loss is %s.", c.appendOnly, text)
 		}
 	}
 	return ""

@@ -47,9 +47,13 @@ func read(run record.Run) reading {
 			continue
 		}
 		for _, metric := range throughputs(base) {
-			c := cell{command: commandOf(metric), metric: metric, base: base, appendOnly: cmp.Or(base.Factors[factorAppendOnly], appendNo),
-				payload: place.Number(base, factorPayload), pipeline: max(1, place.Number(base, factorPipeline)), clients: place.Number(base, factorClients),
-				threads: place.Number(base, factorThreads), ioThreads: max(1, place.Number(base, factorIOThreads))}
+			c := cell{
+				command: commandOf(metric), metric: metric, base: base,
+				appendOnly: cmp.Or(base.Factors[factorAppendOnly], appendNo),
+				payload:    place.Number(base, factorPayload), pipeline: max(1, place.Number(base, factorPipeline)),
+				clients: place.Number(base, factorClients),
+				threads: place.Number(base, factorThreads), ioThreads: max(1, place.Number(base, factorIOThreads)),
+			}
 			for _, other := range g.All {
 				switch {
 				case other.Factors[place.FactorFloor] != "":
@@ -74,9 +78,8 @@ func (r reading) together(n int) reading {
 	return r
 }
 
-// lossesRead is how many losses there are at the cells by which payloads, pipelines and
-// commands are compared: what is said of growth with the rate reads them all, and
-// as many predictions.
+// lossesRead is the number of losses in the reference cells. Statements on growth with the
+// rate read all of them, and as many predictions.
 func (r reading) lossesRead() int {
 	reference := r.reference()
 	return len(reference) * len(spots(reference))
@@ -96,8 +99,7 @@ func (r reading) times(c cell, of record.Condition) blocks {
 	return times
 }
 
-// loss is the part of the baseline's rate that a place takes: below nothing it is
-// faster.
+// loss is the part of the baseline's rate that a place loses; negative where it is faster.
 func (r reading) loss(c cell, at record.Condition) stats.Estimate {
 	return lossOf(r.Row(at, c.metric).Ratio)
 }
@@ -117,8 +119,8 @@ func (r reading) cost(c cell, at record.Condition) stats.Estimate {
 	return r.difference(r.times(c, c.base), r.times(c, at))
 }
 
-// difference is by how much values exceed a baseline's: over the blocks that have
-// both, and of two samples where nothing pairs the run's repetitions.
+// difference is by how much values exceed a baseline's: over the blocks that have both, or
+// of two samples where the run's repetitions are not paired.
 func (r reading) difference(base, of blocks) stats.Estimate {
 	if r.Run.Plan.Unpaired() {
 		return stats.UnpairedDifference(overhead.InOrder(base), overhead.InOrder(of), r.Report.Level)
@@ -171,7 +173,7 @@ func (s spot) String() string {
 	return strings.Join(words, ", ")
 }
 
-// bridged tells whether there is a network of the engine's between.
+// bridged is whether the place has a network of the engine's.
 func (s spot) bridged() bool { return s.network != "" && s.network != string(platform.NetworkHost) }
 
 // spots are the places of cells, in the run's order.
@@ -224,6 +226,7 @@ func (r reading) reference() []cell {
 }
 
 func (c cell) ofPayload() int64   { return c.payload }
+func (c cell) ofPipeline() int64  { return c.pipeline }
 func (c cell) ofThreads() int64   { return c.threads }
 func (c cell) ofIOThreads() int64 { return c.ioThreads }
 

@@ -120,7 +120,7 @@ func TestOnAnEngine(t *testing.T) {
 	if got := len(r.separate("docker")); got != 1 {
 		t.Errorf("%d cells are separated, want 1", got)
 	}
-	// What was written is in the append-only file: the server was told so, and fio's floor
+	// What was written is in the append-only file: the server was configured so, and fio's floor
 	// writes as much at a time.
 	c := r.persistent[0]
 	if size := c.floors[0].Params["size"]; size != "900" { // 20 clients' SET of three bytes

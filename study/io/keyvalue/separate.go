@@ -7,11 +7,12 @@ import (
 	"tare/platform"
 	"tare/report"
 	"tare/stats"
+	"tare/study/io/place"
 )
 
-// separation is what of a cell's loss is the container's, the storage's and the
-// network's, in microseconds a request. On one engine storages S are crossed with the
-// host's network and the bridge; the reference is the layer, or the first storage
+// separation splits the time that a container adds to a cell's request into the parts of
+// container, storage and network, in microseconds. On one engine, storages S are crossed
+// with the host's network and the bridge. The reference is the layer, or the first storage
 // where there is none. Over the blocks that have all of the square:
 //
 //	container    reference on the host's network - bare metal
@@ -45,9 +46,8 @@ const (
 	onBridge = string(platform.NetworkBridge)
 )
 
-// separate is the separation of every reference cell that has a square, on an
-// engine, the slowest first; none where nothing pairs the run's repetitions, as the
-// square is of blocks.
+// separate is the separation of every reference cell that has a square, on an engine, the
+// slowest first. It is empty where the run's repetitions are not paired.
 func (r reading) separate(engine string) []separation {
 	if r.Run.Plan.Unpaired() {
 		return nil
@@ -124,8 +124,8 @@ func (r reading) separation(c cell, engine string) (separation, bool) {
 	return s, true
 }
 
-// shareOf is a part of a whole, where both are above nothing in every block: else
-// there is no share.
+// shareOf is a part of a whole. There is no share unless both are above zero in every
+// block.
 func (r reading) shareOf(part, whole blocks) stats.Estimate {
 	for block := range whole {
 		if !(whole[block] > 0) || !(part[block] > 0) {
@@ -146,18 +146,23 @@ func networks(all []separation) []string {
 	return found
 }
 
-// separationPart answers S5's open question as a table.
+// separationPart is a table of what container, storage and network add to a request.
 func (r reading) separationPart(engine string) []report.Part {
 	all := r.separate(engine)
 	if len(all) == 0 {
 		return nil
 	}
 	t := report.Table{
-		Title: "Is it the network? What storage and network add to a request",
-		Note: "Microseconds a request, from the same blocks: storages crossed with the host's network and the engine's bridge. Container is the " + all[0].reference +
-			" on the host's network against bare metal; other storages are against the " + all[0].reference + ", averaged over both networks; bridge is against the host's network, averaged over storages; " +
-			"proxy and NAT are with the " + all[0].reference + " alone. Together is by how much the network's cost on one storage differs from that on another. Share is the bridge's of all that a container on it takes.",
-		Columns: []report.Column{{Head: "request"}, {Head: "bare, 1000/s", Number: true, Optional: true}, {Head: "container", Number: true}},
+		Title: "Time added to a request by container, storage and network, µs",
+		Note:  accounted(all),
+		Method: "Container: the " + all[0].reference + " on the host's network against bare metal. " +
+			"Other storages: against the " + all[0].reference + ", averaged over both networks. " +
+			"Bridge: against the host's network, averaged over storages. Proxy and NAT: with the " + all[0].reference + " alone. " +
+			"Interaction: by how much the bridge's cost on the other storages differs from that on the " + all[0].reference + ". " +
+			"Share: the bridge's part of all that a container on the bridge adds. All are from the same blocks.",
+		Columns: []report.Column{
+			{Head: "request"}, {Head: "bare, 1000/s", Number: true, Optional: true}, {Head: "container", Number: true},
+		},
 	}
 	var storages []string
 	for _, s := range all {
@@ -171,25 +176,25 @@ func (r reading) separationPart(engine string) []report.Part {
 		t.Columns = append(t.Columns, report.Column{Head: head, Number: true, Optional: optional})
 	}
 	for _, storage := range storages {
-		column(storage, false)
+		column(storage, true)
 	}
 	column("bridge", false)
 	more := networks(all)
 	for _, network := range more {
 		column(network, true)
 	}
-	column("together", true)
-	column("share, %", false)
+	column("interaction", true)
+	column("bridge's share, %", false)
 	for _, s := range all {
-		row := []report.Cell{{Text: s.cell.name()}, report.Estimated(s.rate, 1e-3), report.ToldFrom(0, s.container)}
+		row := []report.Cell{{Text: s.cell.name()}, report.Estimated(s.rate, 1e-3), effect(s.container, 1)}
 		for _, storage := range storages {
-			row = append(row, toldOf(s.storage, storage))
+			row = append(row, effectOf(s.storage, storage))
 		}
-		row = append(row, report.ToldFrom(0, s.network))
+		row = append(row, effect(s.network, 1))
 		for _, network := range more {
-			row = append(row, toldOf(s.more, network))
+			row = append(row, effectOf(s.more, network))
 		}
-		t.Rows = append(t.Rows, append(row, report.ToldFrom(0, s.interaction), report.Estimated(s.share, 100)))
+		t.Rows = append(t.Rows, append(row, effect(s.interaction, 1), report.Estimated(s.share, 100)))
 	}
 	if len(engines(r.memory)) > 1 {
 		t.Title += ", " + engine
@@ -197,15 +202,25 @@ func (r reading) separationPart(engine string) []report.Part {
 	return []report.Part{t}
 }
 
-func toldOf(of map[string]stats.Estimate, name string) report.Cell {
+func effectOf(of map[string]stats.Estimate, name string) report.Cell {
 	if e, ok := of[name]; ok {
-		return report.ToldFrom(0, e)
+		return effect(e, 1)
 	}
 	return report.Absent()
 }
 
-// accounted says in a sentence which of storage and network accounts for the loss at
-// the highest rate, and for how much of it.
+// networkPart says how much of the time that a container on the bridge adds to a request is
+// the network's, at the highest rate.
+func networkPart(all []separation) string {
+	if len(all) == 0 || !all[len(all)-1].share.Known() {
+		return ""
+	}
+	s := all[len(all)-1]
+	return fmt.Sprintf("On the bridge the network accounts for %s of the time added to a request (%s).",
+		place.Percent(s.share, 100), s.cell.name())
+}
+
+// accounted says what container, network and storage add to a request at the highest rate.
 func accounted(all []separation) string {
 	if len(all) == 0 {
 		return ""
@@ -214,20 +229,17 @@ func accounted(all []separation) string {
 	if !s.whole.Known() {
 		return ""
 	}
-	text := fmt.Sprintf("A container on the bridge adds %s us to a request (%s): the network %s us", report.Said(s.whole, 1), s.cell.name(), report.Said(s.network, 1))
-	if s.share.Known() {
-		text += fmt.Sprintf(", %s %% of it", report.Said(s.share, 100))
-	}
-	text += fmt.Sprintf(", the container itself %s us", report.Said(s.container, 1))
+	text := fmt.Sprintf("On the bridge, a request (%s) takes %s more than on bare metal. ", s.cell.name(), place.Micros(s.whole))
+	text += fmt.Sprintf("The network adds %s of that, the container %s.", place.Micros(s.network), place.Micros(s.container))
 	for _, storage := range []platform.Storage{platform.StorageVolume, platform.StorageBind} {
 		e, ok := s.storage[string(storage)]
 		switch {
 		case !ok:
 		case e.ToldFrom(0):
-			text += fmt.Sprintf(", a %s against the %s %s us", storage, s.reference, report.Said(e, 1))
+			text += fmt.Sprintf(" A %s adds %s to the %s.", storage, place.Micros(e), s.reference)
 		default:
-			text += fmt.Sprintf(", a %s against the %s nothing that could be told", storage, s.reference)
+			text += fmt.Sprintf(" A %s does not differ significantly from the %s.", storage, s.reference)
 		}
 	}
-	return text + "."
+	return text
 }

@@ -49,8 +49,11 @@ func TestSeparation(t *testing.T) {
 	if want := 0.7 / (0.3 + 0.2/3 + 0.7); !near(last.share, want, 0.05) || !(last.excess.Interval.Low > 0) {
 		t.Errorf("the network's share is %+v, want %g, and it exceeds the rest: %+v", last.share, want, last.excess)
 	}
+	if text := networkPart(all); !strings.Contains(text, "On the bridge the network accounts for ") || !strings.Contains(text, " % (") {
+		t.Errorf("%q does not give the network's share", text)
+	}
 	text := accounted(all)
-	for _, want := range []string{"GET of 3 B, pipeline 10", "the network 0.", "% of it", "a volume against the layer nothing that could be told", "a bind against the layer 0."} {
+	for _, want := range []string{"GET of 3 B, pipeline 10", "The network adds 0.", "A volume does not differ significantly from the layer", "A bind adds 0."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q does not say %q", text, want)
 		}
