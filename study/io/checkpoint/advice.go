@@ -9,7 +9,7 @@ import (
 	"tare/stats"
 )
 
-// Advice is what a run recommends of storage, with what it rests on.
+// Advice is what a run recommends for storage, with its evidence.
 func Advice(run record.Run) []advise.Advice {
 	r := readRun(run)
 	if r.imported() {
@@ -56,7 +56,8 @@ func (r reading) outsideTheLayer() (advise.Advice, bool) {
 			e := r.evidence(cells, fmt.Sprintf("%s in a volume against the layer, %s", metric, m.text()), layer, volume, metric)
 			if e.Figure.Known() && e.Figure.Interval.Low > worthIt {
 				return advise.Advice{
-					Rule: "checkpoints-outside-the-layer", Source: "tare", Set: "lay checkpoints in a volume or a mounted directory (--volume), not in the container's layer",
+					Rule: "checkpoints-outside-the-layer", Source: "tare",
+					Set: "put checkpoints into a volume or a mounted directory (--volume), not into the container's layer",
 					For: "programs that write and read large files", Evidence: []advise.Evidence{e},
 				}, true
 			}
@@ -69,7 +70,7 @@ func (r reading) outsideTheLayer() (advise.Advice, bool) {
 func (r reading) whichMount() (advise.Advice, bool) {
 	volume, bind := on(platform.StorageVolume), on(platform.StorageBind)
 	a := advise.Advice{
-		Rule: "volume-or-bind-alike", Source: "tare", Set: "choose between volume and bind mount by who looks after the data: neither is faster",
+		Rule: "volume-or-bind-alike", Source: "tare", Set: "choose between volume and bind mount by who manages the data: neither is faster",
 		For: "programs that write and read large files", Unless: "the two lie on different disks",
 	}
 	for _, m := range r.modes() {
@@ -81,7 +82,8 @@ func (r reading) whichMount() (advise.Advice, bool) {
 			e := r.evidence(cells, fmt.Sprintf("%s through a bind mount against a volume, %s", metric, m.text()), volume, bind, metric)
 			if stats.EquivalentWithin(e.Figure, r.Report.SmallestEffect) {
 				a.Evidence = append(a.Evidence, e)
-			} else if e.Figure.Known() && (e.Figure.Interval.Low > 1+r.Report.SmallestEffect || e.Figure.Interval.High < 1-r.Report.SmallestEffect) {
+			} else if smallest := r.Report.SmallestEffect; e.Figure.Known() &&
+				(e.Figure.Interval.Low > 1+smallest || e.Figure.Interval.High < 1-smallest) {
 				return a, false // somewhere one of them is
 			}
 		}

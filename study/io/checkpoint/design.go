@@ -18,8 +18,8 @@ import (
 	"tare/workload"
 )
 
-// Design makes the design. Errors of what was asked are *[kit.Usage]; a platform
-// that the host lacks is a *[platform.Missing].
+// Design makes the design. Errors in the options are *[kit.Usage]; a platform that the host
+// lacks is a *[platform.Missing].
 func Design(o Options) (lab.Design, error) {
 	d := lab.Design{Seed: o.Seed, Plan: o.Plan}
 	if err := o.check(); err != nil {
@@ -81,14 +81,15 @@ func (o Options) builder() (*builder, error) {
 	}
 	b.onDisk, b.memory = b.places()
 	if len(b.onDisk) < 2 && len(b.memory) < 2 {
-		return nil, kit.Usagef("--platform %s --storage: nothing is left to set against bare metal: %s", o.Platform, b.notes[0])
+		return nil, kit.Usagef("--platform %s --storage: nothing is left to compare with bare metal: %s", o.Platform, b.notes[0])
 	}
 	return b, nil
 }
 
 // places are those that the host can give, bare metal first, on disks and in memory.
 func (b *builder) places() (onDisk, memory []place.Place) {
-	wanted, tmpfs := []place.Place{place.Metal}, []place.Place{{Platform: place.Bare, Storage: platform.StorageTmpfs}}
+	wanted := []place.Place{place.Metal}
+	tmpfs := []place.Place{{Platform: place.Bare, Storage: platform.StorageTmpfs}}
 	for _, s := range b.Storages {
 		switch p := (place.Place{Platform: b.Platform, Storage: s}); {
 		case s == platform.StorageTmpfs && b.Platform != place.Bare:
@@ -190,7 +191,8 @@ func (b *builder) within(budget time.Duration, groups []lab.Group) []lab.Group {
 		groups = slices.Delete(slices.Clone(groups), costliest, costliest+1)
 	}
 	if len(left) > 0 {
-		b.notes.Add("%d of the costliest cells are left out, so that three blocks fit into %v, the first: %s; give more --budget, or name what you want", len(left), budget, left[0])
+		b.notes.Add("%d of the longest cells are left out, so that three blocks fit into %v, the first: %s; give more --budget, or name fewer levels",
+			len(left), budget, left[0])
 	}
 	return groups
 }
@@ -220,7 +222,9 @@ func (b *builder) group(c cell, places []place.Place) (lab.Group, error) {
 	return g, nil
 }
 
-func (b *builder) condition(c cell, p place.Place, w workload.Workload, params workload.Params, label string, flush []string) lab.Condition {
+func (b *builder) condition(
+	c cell, p place.Place, w workload.Workload, params workload.Params, label string, flush []string,
+) lab.Condition {
 	factors := p.Factors(place.Haccio)
 	maps.Copy(factors, c.factors())
 	if d, err := b.disks.of(p); err == nil {
@@ -231,7 +235,8 @@ func (b *builder) condition(c cell, p place.Place, w workload.Workload, params w
 			ID: c.group() + "@" + label, Label: label, Workload: c.group(), Params: params, Platform: p.Platform,
 			Setting: p.Setting(platform.Setting{}), Factors: factors, Metrics: w.Metrics(params),
 		},
-		Program: w, Source: w.Source(), Procedure: trial{program: w, flush: flush}.run, Limit: c.limit(), Takes: c.takes(),
+		Program: w, Source: w.Source(), Procedure: trial{program: w, flush: flush}.run,
+		Limit: c.limit(), Takes: c.takes(),
 	}
 }
 
@@ -251,14 +256,16 @@ func (b *builder) unfit(c cell, places []place.Place) (why string, err error) {
 		memory, written = max(memory, p.MemoryNeed), max(written, p.DiskNeed, c.bytes())
 	}
 	if c.memory {
-		// A tmpfs takes half of the host's memory at most, unless it is told otherwise.
+		// By default a tmpfs takes half of the host's memory at most.
 		if most := b.Host.Memory / 2; written > most {
-			return fmt.Sprintf("%s do not fit into a tmpfs of %s, half of this host's memory", bytesText(written), bytesText(most)), nil
+			return fmt.Sprintf("%s do not fit into a tmpfs of %s, half of this host's memory",
+				bytesText(written), bytesText(most)), nil
 		}
 		memory += written
 	}
 	if most := b.Host.Memory / 10 * 9; memory > most {
-		return fmt.Sprintf("it needs %s of memory, and this host has %s, of which a tenth is left to others", bytesText(memory), bytesText(b.Host.Memory)), nil
+		return fmt.Sprintf("it needs %s of memory, and this host has %s, of which a tenth is kept for others",
+			bytesText(memory), bytesText(b.Host.Memory)), nil
 	}
 	return b.disks.tooSmall(places, written), nil
 }
@@ -280,10 +287,12 @@ func (b *builder) remark(d lab.Design) {
 		}
 	}
 	if len(beyond) > 0 {
-		b.notes.Add("%s ranks share %s: they wait for one another's CPU time, on bare metal as in containers", report.Listed(beyond), report.Counted(len(b.Host.CPUs), "CPU"))
+		b.notes.Add("%s ranks share %s: they wait for CPU time, on bare metal as in containers",
+			report.Listed(beyond), report.Counted(len(b.Host.CPUs), "CPU"))
 	}
 	if len(cached) > 0 {
-		b.notes.Add("%s: more is written than the kernel lets wait in memory (%s, vm.dirty_ratio): writers are held back to what the disk takes", report.Listed(cached), bytesText(limit))
+		b.notes.Add("%s: more is written than the kernel lets wait in memory (%s, vm.dirty_ratio): writes slow down to the rate of the disk",
+			report.Listed(cached), bytesText(limit))
 	}
 	b.notes = append(b.notes, b.disks.elsewhere(b.onDisk)...)
 	b.notes = append(b.notes, b.disks.unknown(append(slices.Clone(b.onDisk), b.memory...))...)
@@ -296,7 +305,7 @@ func storedAt(on platform.Platform, s platform.Storage) (string, error) {
 		if s == platform.StorageTmpfs {
 			return "", nil
 		}
-		return "", fmt.Errorf("%s does not tell where its storage lies", on.Name())
+		return "", fmt.Errorf("%s does not report where its storage lies", on.Name())
 	}
 	return storing.StoredAt(context.Background(), s)
 }

@@ -75,7 +75,7 @@ func TestDefaultVariesOneFactorAtATime(t *testing.T) {
 		t.Errorf("study %q", d.Study)
 	}
 	if !slices.ContainsFunc(d.Plan.Notes, func(n string) bool { return strings.HasPrefix(n, "4 ranks share 2 CPUs") }) {
-		t.Errorf("ranks beyond the CPUs are not told: %q", d.Plan.Notes)
+		t.Errorf("ranks beyond the CPUs are not noted: %q", d.Plan.Notes)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestEachDiskHasAFloor(t *testing.T) {
 	}
 }
 
-// A platform that does not tell where its data lie is measured, and it is said what is
+// A platform that does not report where its data lie is measured, and it is said what is
 // lacking of that.
 func TestUnknownDisk(t *testing.T) {
 	h := oneDisk()
@@ -172,7 +172,7 @@ func TestUnknownDisk(t *testing.T) {
 		t.Errorf("its disk is said to be %q", c.Factors[factorDisk])
 	}
 	if !slices.ContainsFunc(d.Plan.Notes, func(n string) bool {
-		return strings.Contains(n, "docker bind: its disk is not known (it does not say)")
+		return strings.Contains(n, "docker bind: its disk is unknown (it does not say)")
 	}) {
 		t.Errorf("notes %q", d.Plan.Notes)
 	}
@@ -241,7 +241,7 @@ func TestWithinTheBudget(t *testing.T) {
 	if 3*d.Pass() > o.Plan.Budget || len(d.Groups) < 2 || d.Groups[0].Workload != whole.Groups[0].Workload {
 		t.Errorf("%v for three blocks of %q", 3*d.Pass(), groupsOf(d))
 	}
-	if !slices.ContainsFunc(d.Plan.Notes, func(n string) bool { return strings.Contains(n, "costliest cells are left out") }) {
+	if !slices.ContainsFunc(d.Plan.Notes, func(n string) bool { return strings.Contains(n, "longest cells are left out") }) {
 		t.Errorf("notes %q", d.Plan.Notes)
 	}
 	o.Plan.Budget = time.Second
@@ -266,20 +266,20 @@ func TestPass(t *testing.T) {
 	}
 }
 
-// A write that the kernel will not let wait in memory is told.
+// A note names a write that the kernel does not let wait in memory.
 func TestDirtyLimitIsTold(t *testing.T) {
 	h := oneDisk()
 	o := asked(Quick(), h)
 	o.Particles = []int64{50_000_000}
 	h.dirty.Limit = 50_000_000 * 2 * particleSize
-	told := func(d lab.Design) bool {
+	noted := func(d lab.Design) bool {
 		return slices.ContainsFunc(d.Plan.Notes, func(n string) bool { return strings.Contains(n, "vm.dirty_ratio") })
 	}
-	if d := design(t, asked(o, h)); told(d) {
+	if d := design(t, asked(o, h)); noted(d) {
 		t.Errorf("just within: %q", d.Plan.Notes)
 	}
 	h.dirty.Limit--
-	if d := design(t, asked(o, h)); !told(d) {
+	if d := design(t, asked(o, h)); !noted(d) {
 		t.Errorf("just beyond: %q", d.Plan.Notes)
 	}
 }
@@ -304,7 +304,7 @@ func TestWhatTheHostLacks(t *testing.T) {
 	o := asked(Quick(), h)
 	o.Storages = []platform.Storage{platform.StorageVolume}
 	_, err = Design(o)
-	kittest.Refused(t, err, new(*kit.Usage), "nothing is left to set against bare metal")
+	kittest.Refused(t, err, new(*kit.Usage), "nothing is left to compare with bare metal")
 }
 
 // Bare metal's own memory is what a container's tmpfs is compared with.
@@ -326,16 +326,16 @@ func TestUsage(t *testing.T) {
 	}{
 		{func(o *Options) { o.Particles = nil }, "--particles: want at least one"},
 		{func(o *Options) { o.Particles = []int64{0} }, "--particles 0: want 1 to"},
-		{func(o *Options) { o.Particles = []int64{7, 7} }, "--particles 7 is there twice"},
+		{func(o *Options) { o.Particles = []int64{7, 7} }, "--particles 7: named twice"},
 		{func(o *Options) { o.Ranks = []int{MostRanks + 1} }, "--ranks 1025: want 1 to 1024"},
 		{func(o *Options) { o.APIs = []string{"aio"} }, "--api aio: want posix, mpiio, mpiio-collective"},
 		{func(o *Options) { o.Layouts = nil }, "--layout: want at least one of file-per-rank, shared"},
-		{func(o *Options) { o.Caches = []string{Kept, Kept} }, "--cache kept is there twice"},
+		{func(o *Options) { o.Caches = []string{Kept, Kept} }, "--cache kept: named twice"},
 		{func(o *Options) { o.Syncs = []string{"sometimes"} }, "--sync sometimes: want none, fsync"},
 		{func(o *Options) { o.Storages = nil }, "--storage: want at least one"},
 		{func(o *Options) { o.Storages = []platform.Storage{"cloud"} }, "--storage=cloud: want layer"},
-		{func(o *Options) { o.Storages = append(o.Storages, o.Storages[0]) }, "--storage bind is there twice"},
-		{func(o *Options) { o.Platform = place.Bare }, "--platform bare: bare metal is what the other is set against"},
+		{func(o *Options) { o.Storages = append(o.Storages, o.Storages[0]) }, "--storage bind: named twice"},
+		{func(o *Options) { o.Platform = place.Bare }, "--platform bare: bare metal is always the baseline"},
 		{func(o *Options) { o.Platform = "elsewhere" }, `unknown platform "elsewhere"`},
 		{func(o *Options) { o.Plan = record.Plan{} }, "neither how many blocks"},
 	} {

@@ -114,17 +114,18 @@ func (d disks) elsewhere(places []place.Place) (notes []string) {
 	}
 	for _, p := range places[1:] {
 		if of, err := d.of(p); err == nil && of.id != metal.id {
-			notes = append(notes, fmt.Sprintf("%s lies on another disk (%s) than bare metal (%s): what it loses is the disks' difference too, and its share of its own floor is to be read; --home on the engine's disk makes them one", p.Label(), of.dir, metal.dir))
+			notes = append(notes, fmt.Sprintf("%s lies on another disk (%s) than bare metal (%s): its loss includes the disks' difference; "+
+				"read its share of fio instead, or put --home on the engine's disk", p.Label(), of.dir, metal.dir))
 		}
 	}
 	return notes
 }
 
-// unknown says of which places nobody knows the disk.
+// unknown names the places whose disk is unknown.
 func (d disks) unknown(places []place.Place) (notes []string) {
 	for _, p := range places {
 		if _, err := d.of(p); err != nil {
-			notes = append(notes, fmt.Sprintf("%s: its disk is not known (%v): what is free was not looked at, and its figures have no floor", p.Label(), err))
+			notes = append(notes, fmt.Sprintf("%s: its disk is unknown (%v): free space was not checked, and fio shows no rate of that disk", p.Label(), err))
 		}
 	}
 	return notes

@@ -65,7 +65,7 @@ type fakePlatform struct {
 	name    string
 	missing error
 	refuses platform.Storage
-	stored  map[platform.Storage]string // directories; nil does not tell
+	stored  map[platform.Storage]string // directories; nil does not report them
 	exit    platform.Exit
 	launch  error
 	specs   []platform.Spec

@@ -11,13 +11,14 @@ import (
 	"tare/record"
 	"tare/report"
 	"tare/stats"
+	"tare/study/io/place"
 )
 
 const claimed = "S5.2"
 
-// Judge reaches a verdict on S5.2 from a run, as far as it holds what decides it. The
-// rule and its thresholds are the claim's own (package claim). The run may be one that
-// was measured elsewhere, as S5's own.
+// Judge reaches a verdict on S5.2 from a run, as far as it has the cells that decide it. The
+// rule and its thresholds are the claim's own (package claim). The run may be one that was
+// measured elsewhere, as S5's own.
 func Judge(run record.Run) []claim.Judgement {
 	r := readRun(run)
 	// Of each mode a read and a write: what volume and bind mount lose, and between them.
@@ -52,8 +53,8 @@ func Judge(run record.Run) []claim.Judgement {
 	return []claim.Judgement{j}
 }
 
-// undecided is the judgement of a run that has what the claim is of, but nothing that
-// may decide it; none where it has not.
+// undecided is the judgement of a run whose cells the claim is on but none of which decides
+// it; empty where it has no such cells.
 func (r reading) undecided() []claim.Judgement {
 	volume, bind := on(platform.StorageVolume), on(platform.StorageBind)
 	of := having(r.cells, volume, bind)
@@ -72,7 +73,7 @@ func (r reading) undecided() []claim.Judgement {
 	return []claim.Judgement{{Claim: claimed, Verdict: claim.Inconclusive, Ours: "no cell decides", Rests: strings.Join(rests, "; ")}}
 }
 
-// inVain says which cells were to be read from the disk, and were not.
+// inVain names the cells that should have been read from the disk, and were not.
 func (r reading) inVain() string {
 	var all, some []string
 	for _, c := range r.cells {
@@ -86,15 +87,16 @@ func (r reading) inVain() string {
 	}
 	var says []string
 	if len(all) > 0 {
-		says = append(says, fmt.Sprintf("in %s more than %g %% of the files' pages were in the page cache when reading began: taken for kept", report.Listed(all), 100*mostCached))
+		says = append(says, fmt.Sprintf("in %s more than %g %% of the files' pages were in the page cache when reading began: counted as kept",
+			report.Listed(all), 100*mostCached))
 	}
 	if len(some) > 0 {
-		says = append(says, fmt.Sprintf("in %s some places read from the page cache and others did not, which compares memory with a disk: left out", report.Listed(some)))
+		says = append(says, fmt.Sprintf("in %s some places read from the page cache and others from the disk: left out", report.Listed(some)))
 	}
 	return strings.Join(says, "; ")
 }
 
-// leftOut says which cells decide nothing since their ranks take turns.
+// leftOut counts the cells that decide nothing because their ranks share CPUs.
 func (r reading) leftOut() string {
 	n := 0
 	for _, c := range r.cells {
@@ -105,21 +107,21 @@ func (r reading) leftOut() string {
 	if n == 0 {
 		return ""
 	}
-	return report.Counted(n, "cell") + " with more ranks than CPUs decide nothing: a rate is by the slowest rank's own time, in which the waiting for a CPU to begin on is not"
+	return report.Counted(n, "cell") + " with more ranks than CPUs decide nothing: the rate leaves out the wait for a CPU"
 }
 
-// judged are the modes that the claim is judged in: from the page cache, as S5 read,
-// and from the disk, which is with the cache dropped, or else bypassed.
+// judged are the modes in which the claim is judged: from the page cache, as S5 read, and
+// from the disk, with the cache dropped or else bypassed.
 func (r reading) judged() []mode {
-	kept, dropped, bypassed := mode{cache: Kept, sync: NoSync}, mode{cache: Dropped, sync: NoSync}, mode{cache: Bypassed, sync: NoSync}
-	modes := []mode{kept, dropped}
+	dropped, bypassed := mode{cache: Dropped, sync: NoSync}, mode{cache: Bypassed, sync: NoSync}
+	modes := []mode{{cache: Kept, sync: NoSync}, dropped}
 	if len(having(r.decisive(dropped), on(platform.StorageVolume), on(platform.StorageBind))) == 0 {
 		modes[1] = bypassed
 	}
 	return modes
 }
 
-// finding is what a mode says of the claim.
+// finding is what one mode contributes to the verdict.
 type finding struct {
 	mode    mode
 	cells   int
@@ -128,10 +130,10 @@ type finding struct {
 	volume  map[string]stats.Estimate // what is lost of bare metal's rate, in percent, by metric
 	bind    map[string]stats.Estimate
 	between map[string]stats.Estimate // the bind mount's rate in the volume's
-	shaky   map[string]float64        // what the floor's scatter leaves uncertain, in percent; NaN where there is no floor
-	moves   map[string]float64        // the floor's scatter
-	// losing, gaining and open are how many intervals of single cells lie above nothing
-	// lost, below, and across.
+	unsure  map[string]float64        // the uncertainty of the floor's level, in percent; NaN where there is no floor
+	scatter map[string]float64        // the floor's scatter from block to block, in percent
+	// losing, gaining and open count the intervals of single cells that are wholly a loss,
+	// wholly a gain, and neither.
 	losing, gaining, open int
 	verdict               claim.Verdict
 	why                   string
@@ -141,7 +143,11 @@ type finding struct {
 func (r reading) find(m mode) (finding, bool) {
 	volume, bind := on(platform.StorageVolume), on(platform.StorageBind)
 	cells := having(r.decisive(m), volume, bind)
-	f := finding{mode: m, cells: len(cells), floored: !r.imported(), counted: "block", volume: map[string]stats.Estimate{}, bind: map[string]stats.Estimate{}, between: map[string]stats.Estimate{}, shaky: map[string]float64{}, moves: map[string]float64{}}
+	f := finding{
+		mode: m, cells: len(cells), floored: !r.imported(), counted: "block",
+		volume: map[string]stats.Estimate{}, bind: map[string]stats.Estimate{}, between: map[string]stats.Estimate{},
+		unsure: map[string]float64{}, scatter: map[string]float64{},
+	}
 	if len(cells) == 0 {
 		return f, false
 	}
@@ -151,17 +157,18 @@ func (r reading) find(m mode) (finding, bool) {
 	for _, metric := range metrics {
 		f.volume[metric], f.bind[metric] = r.loss(cells, bare, volume, metric), r.loss(cells, bare, bind, metric)
 		f.between[metric] = r.ratio(cells, volume, bind, metric)
-		f.shaky[metric], f.moves[metric] = math.NaN(), math.NaN()
+		f.unsure[metric], f.scatter[metric] = math.NaN(), math.NaN()
 		if floored := having(cells, below(bare)); len(floored) == len(cells) {
-			f.moves[metric], f.shaky[metric] = r.scatter(cells, below(bare), metric)
+			f.scatter[metric], f.unsure[metric] = r.scatter(cells, below(bare), metric)
 		}
 	}
-	f.tell(r, cells)
+	f.count(r, cells)
 	f.verdict, f.why = f.judge()
 	for _, at := range []pick{volume, bind} {
-		if f.verdict != claim.Inconclusive && slices.ContainsFunc(cells, func(c measured) bool { of, _ := at(c); return elsewhere(c.base, of) }) {
+		onAnother := func(c measured) bool { of, _ := at(c); return elsewhere(c.base, of) }
+		if f.verdict != claim.Inconclusive && slices.ContainsFunc(cells, onAnother) {
 			of, _ := at(cells[0])
-			f.verdict, f.why = claim.Inconclusive, labelOf(of)+" lies on another disk than bare metal: the disks differ, whatever the platform does"
+			f.verdict, f.why = claim.Inconclusive, labelOf(of)+" lies on another disk than bare metal: the loss includes the disks' difference"
 		}
 	}
 	if r.disturbed(cells) && f.verdict != claim.Inconclusive {
@@ -170,9 +177,9 @@ func (r reading) find(m mode) (finding, bool) {
 	return f, true
 }
 
-// tell counts the cells that tell a loss, or a gain, by themselves: what a few that
-// scatter leave open, the others may show.
-func (f *finding) tell(r reading, cells []measured) {
+// count counts the single cells whose intervals show a loss, a gain or neither. It shows
+// what a few cells that scatter hide in the mean.
+func (f *finding) count(r reading, cells []measured) {
 	for _, c := range cells {
 		for _, at := range []pick{on(platform.StorageVolume), on(platform.StorageBind)} {
 			for _, metric := range metrics {
@@ -190,7 +197,7 @@ func (f *finding) tell(r reading, cells []measured) {
 	}
 }
 
-// elsewhere tells whether two conditions lie on disks that are known to be different.
+// elsewhere is whether two conditions lie on disks that are known to be different.
 func elsewhere(a, b record.Condition) bool {
 	one, other := a.Factors[factorDisk], b.Factors[factorDisk]
 	return one != "" && other != "" && one != other
@@ -208,7 +215,7 @@ func (f finding) judge() (claim.Verdict, string) {
 		}
 		for _, loss := range []stats.Estimate{volume, bind} {
 			if loss.Interval.Low > most {
-				return f.unlessShaky(claim.Refuted, metric, loss.Value, fmt.Sprintf("more than %g %% are lost of a %s", most, metric))
+				return f.unlessUnsure(claim.Refuted, metric, loss.Value, fmt.Sprintf("a %s loses more than %g %%", metric, most))
 			}
 			below = below && loss.Interval.High < most
 		}
@@ -223,21 +230,21 @@ func (f finding) judge() (claim.Verdict, string) {
 	}
 	switch {
 	case equal == len(metrics):
-		return f.unlessShaky(claim.Refuted, "", smallest, fmt.Sprintf("bind mount and volume are equivalent within %g %%", smallest))
+		return f.unlessUnsure(claim.Refuted, "", smallest, fmt.Sprintf("bind mount and volume are equivalent within %g %%", smallest))
 	case reversed != "":
-		return f.unlessShaky(claim.Refuted, reversed, f.gap(reversed), fmt.Sprintf("it is the volume that loses more of a %s", reversed))
+		return f.unlessUnsure(claim.Refuted, reversed, f.gap(reversed), fmt.Sprintf("a %s loses more through the volume", reversed))
 	case !below:
 		return claim.Inconclusive, fmt.Sprintf("an interval reaches beyond %g %%", most)
 	case apart == len(metrics):
-		return f.unlessShaky(claim.Confirmed, "", min(f.gap(write), f.gap(read)), "")
+		return f.unlessUnsure(claim.Confirmed, "", min(f.gap(write), f.gap(read)), "")
 	case apart > 0 && apart+equal == len(metrics):
 		of, other := read, write
 		if stats.EquivalentWithin(f.between[read], smallest/100) {
 			of, other = write, read
 		}
-		return f.unlessShaky(claim.Qualified, of, f.gap(of), fmt.Sprintf("of a %s alone; a %s loses as much through either", of, other))
+		return f.unlessUnsure(claim.Qualified, of, f.gap(of), fmt.Sprintf("true of a %s alone; a %s loses the same through both", of, other))
 	}
-	return claim.Inconclusive, "bind mount and volume can neither be told apart nor called equal"
+	return claim.Inconclusive, "bind mount and volume neither differ significantly nor are equivalent"
 }
 
 // gap is by how much more, in percent, the bind mount loses.
@@ -245,24 +252,25 @@ func (f finding) gap(metric string) float64 {
 	return math.Abs(f.bind[metric].Value - f.volume[metric].Value)
 }
 
-// unlessShaky takes a verdict back where the floor, on which no platform acts, moves so much
-// between blocks that its own level is not known to within the effect. metric is what
-// the effect is of; empty is both. Where nothing shows what the floor does, a run of our
-// own decides nothing; one that was measured elsewhere never had a floor.
-func (f finding) unlessShaky(v claim.Verdict, metric string, effect float64, why string) (claim.Verdict, string) {
+// unlessUnsure takes a verdict back where the floor's own level is known less well than the
+// effect: no platform acts on the floor. metric is that of the effect; empty is both. A run
+// of our own without a floor decides nothing. A run that was measured elsewhere never had
+// one.
+func (f finding) unlessUnsure(v claim.Verdict, metric string, effect float64, why string) (claim.Verdict, string) {
 	for _, m := range metrics {
 		switch {
 		case metric != "" && m != metric:
-		case math.IsNaN(f.shaky[m]) && f.floored:
-			return claim.Inconclusive, fmt.Sprintf("how much the disk itself moves is not known: fio's %s beside it is missing, or was measured in too few blocks", m)
-		case f.shaky[m] > effect:
-			return claim.Inconclusive, fmt.Sprintf("what the disk itself gives moves: fio's %s is known to %.1f %% only, more than the %.1f %% that are to be told (it scatters by %.0f %% from block to block)", m, f.shaky[m], effect, f.moves[m])
+		case math.IsNaN(f.unsure[m]) && f.floored:
+			return claim.Inconclusive, fmt.Sprintf("the disk's own scatter is unknown: fio's %s is missing, or was measured in too few blocks", m)
+		case f.unsure[m] > effect:
+			return claim.Inconclusive, fmt.Sprintf("the disk scatters too much: fio's %s is known to ±%.1f %%, and the effect is %.1f %% (scatter from block to block %.0f %%)",
+				m, f.unsure[m], effect, f.scatter[m])
 		}
 	}
 	return v, why
 }
 
-// together makes one verdict of the modes'.
+// together combines the verdicts of the modes.
 func together(found []finding) (claim.Verdict, string) {
 	var cached, disk claim.Verdict
 	for _, f := range found {
@@ -285,7 +293,7 @@ func together(found []finding) (claim.Verdict, string) {
 	case cached == claim.Refuted && disk == "":
 		return claim.Refuted, "from the page cache, as S5 read; from the disk nothing was measured"
 	case cached == claim.Refuted && disk == claim.Inconclusive:
-		return claim.Refuted, "from the page cache, as S5 read; from the disk it cannot be told"
+		return claim.Refuted, "from the page cache, as S5 read; from the disk it is undecided"
 	case cached == claim.Refuted || disk == claim.Refuted:
 		return claim.Refuted, ""
 	}
@@ -300,20 +308,22 @@ func (f finding) figures() []claim.Figure {
 	}
 	var all []claim.Figure
 	for _, metric := range []string{read, write} {
-		all = append(all, claim.Ours("overhead, "+metric+", volume"+suffix, f.volume[metric], 1, "%"), claim.Ours("overhead, "+metric+", bind mount"+suffix, f.bind[metric], 1, "%"))
+		all = append(all, claim.Ours("overhead, "+metric+", volume"+suffix, f.volume[metric], 1, "%"),
+			claim.Ours("overhead, "+metric+", bind mount"+suffix, f.bind[metric], 1, "%"))
 	}
 	return claim.Measured(all...)
 }
 
 func (f finding) says() string {
-	return fmt.Sprintf("%s, a read loses %s %% through the volume and %s %% through the bind mount, a write %s %% and %s %%", f.mode.text(),
-		report.Said(f.volume[read], 1), report.Said(f.bind[read], 1), report.Said(f.volume[write], 1), report.Said(f.bind[write], 1))
+	return fmt.Sprintf("%s, a read loses %s through the volume and %s through the bind mount, a write %s and %s", f.mode.text(),
+		place.Percent(f.volume[read], 1), place.Percent(f.bind[read], 1),
+		place.Percent(f.volume[write], 1), place.Percent(f.bind[write], 1))
 }
 
 func (f finding) rests() string {
 	text := fmt.Sprintf("%s: %s, %s", f.mode.text(), report.Counted(f.cells, "cell"), report.Counted(f.volume[write].N, f.counted))
 	if f.cells > 1 {
-		text += fmt.Sprintf(", of whose intervals %d tell a loss, %d a gain and %d neither", f.losing, f.gaining, f.open)
+		text += fmt.Sprintf("; of their intervals %d show a loss, %d a gain, %d neither", f.losing, f.gaining, f.open)
 	}
 	if f.verdict != claim.Inconclusive {
 		text += ", " + string(f.verdict)
@@ -324,9 +334,9 @@ func (f finding) rests() string {
 	return text
 }
 
-// fromMemory says how much of what was read from the page cache is above what the disk
-// gives: by the floor, or, of what was measured elsewhere, against what S5 says of its
-// disk. Whether that was the disk nobody tells, and so it is said as a condition.
+// fromMemory says where reads are faster than the disk: by the floor, or, in a run that was
+// measured elsewhere, by the rate that S5 gives for its disk. Such a run need not have S5's
+// disk, so the text says it as a condition.
 func (r reading) fromMemory() string {
 	kept := r.of(mode{cache: Kept, sync: NoSync})
 	if !r.imported() {
@@ -334,7 +344,8 @@ func (r reading) fromMemory() string {
 			disk := having(r.of(mode{cache: cache, sync: NoSync}), below(bare))
 			cached, given := r.level(kept, bare, read), r.level(disk, below(bare), read)
 			if cached.Value > given.Value {
-				return fmt.Sprintf("with the page cache kept bare metal reads at %.2g GB/s, where the disk gives %.2g: those reads are of memory", cached.Value/1e9, given.Value/1e9)
+				return fmt.Sprintf("with the page cache kept, bare metal reads at %.2g GB/s and the disk gives %.2g: those reads come from memory",
+					cached.Value/1e9, given.Value/1e9)
 			}
 		}
 		return ""
@@ -356,5 +367,6 @@ func (r reading) fromMemory() string {
 	if above == 0 {
 		return ""
 	}
-	return fmt.Sprintf("in %d of %s bare metal reads faster than %s: if that is what the device gives, as S5's does, those reads are from the page cache, which is taken as kept", above, report.Counted(len(kept), "cell"), device.Text())
+	return fmt.Sprintf("in %d of %s bare metal reads faster than %s: if the device is as fast as S5's, those reads come from the page cache",
+		above, report.Counted(len(kept), "cell"), device.Text())
 }

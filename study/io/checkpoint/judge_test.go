@@ -58,10 +58,10 @@ func TestVerdicts(t *testing.T) {
 		"cached as published, else alike":   {&of{slight, asPublished}, &of{asBare, asBare}, claim.Qualified, "from the page cache alone"},
 		"alike":                             {&of{asBare, asBare}, &of{asBare, asBare}, claim.Refuted, "equivalent within 2 %"},
 		"alike, cached alone":               {&of{slight, slight}, nil, claim.Refuted, "from the disk nothing was measured"},
-		"alike, and the disk cannot tell":   {&of{asBare, asBare}, &of{slight, atEdge}, claim.Refuted, "from the disk it cannot be told"},
-		"far more than a few percent":       {&of{slight, terrible}, &of{slight, terrible}, claim.Refuted, "more than 10 % are lost of a write"},
-		"the volume loses more":             {&of{asPublished, slight}, &of{asPublished, slight}, claim.Refuted, "it is the volume that loses more"},
-		"the volume loses more of a read":   {&of{rated{99, 92}, rated{95, 98}}, nil, claim.Refuted, "it is the volume that loses more of a read"},
+		"alike, the disk undecided":         {&of{asBare, asBare}, &of{slight, atEdge}, claim.Refuted, "from the disk it is undecided"},
+		"far more than a few percent":       {&of{slight, terrible}, &of{slight, terrible}, claim.Refuted, "a write loses more than 10 %"},
+		"the volume loses more":             {&of{asPublished, slight}, &of{asPublished, slight}, claim.Refuted, "loses more through the volume"},
+		"the volume loses more of a read":   {&of{rated{99, 92}, rated{95, 98}}, nil, claim.Refuted, "a read loses more through the volume"},
 		"reads as published, writes alike":  {&of{rated{99, 98}, rated{99, 92}}, nil, claim.Qualified, "of a read alone"},
 		"writes apart, reads alike":         {&of{rated{99, 98}, rated{94, 98}}, nil, claim.Qualified, "of a write alone"},
 		"across the limit":                  {&of{slight, atEdge}, nil, claim.Inconclusive, "reaches beyond 10 %"},
@@ -127,8 +127,8 @@ func TestAShakyFloorDecidesNothing(t *testing.T) {
 		if got.Verdict != c.want {
 			t.Errorf("%s: %s (%s), want %s", name, got.Verdict, got.Rests, c.want)
 		}
-		if c.want == claim.Inconclusive && !strings.Contains(got.Rests, "scatters by") {
-			t.Errorf("%s: the scatter is not told: %s", name, got.Rests)
+		if c.want == claim.Inconclusive && !strings.Contains(got.Rests, "scatter from block to block") {
+			t.Errorf("%s: the scatter is not reported: %s", name, got.Rests)
 		}
 	}
 }
@@ -167,7 +167,7 @@ func TestOtherDisksJudgeNothing(t *testing.T) {
 	if got := verdictOf(t, m.run); got.Verdict != claim.Inconclusive || !strings.Contains(got.Rests, "docker volume lies on another disk") {
 		t.Errorf("%s (%s)", got.Verdict, got.Rests)
 	}
-	if note := table(t, m.run, "What is lost").Note; !strings.Contains(note, "Not on bare metal's disk: docker volume") {
+	if note := table(t, m.run, "Loss of write and read rate").Note; !strings.Contains(note, "Not on bare metal's disk: docker volume") {
 		t.Errorf("the table says %q", note)
 	}
 }
@@ -214,7 +214,7 @@ func TestFiguresAreNamedAsPublished(t *testing.T) {
 	if f := ours["overhead, read, bind mount"]; f.Value < 7.5 || f.Value > 8.5 || !f.Interval() || f.N != 6 {
 		t.Errorf("of both sizes: %+v", f)
 	}
-	if ours["overhead, read, bind mount, page cache dropped"].Name == "" || !strings.Contains(got.Rests, "2 cells, 6 blocks, of whose intervals 8 tell a loss, 0 a gain and 0 neither") {
+	if ours["overhead, read, bind mount, page cache dropped"].Name == "" || !strings.Contains(got.Rests, "2 cells, 6 blocks; of their intervals 8 show a loss, 0 a gain, 0 neither") {
 		t.Errorf("figures %v; %s", ours, got.Rests)
 	}
 }
@@ -242,11 +242,11 @@ func TestImported(t *testing.T) {
 		return []rated{{w, r}, {w * 1.002, r * 0.999}, {w * 0.999, r * 1.001}, {w * 1.001, r * 1.002}, {w * 0.998, r * 0.998}}
 	}
 	got := verdictOf(t, imported(map[string][]rated{"bare": near(2600, 9500), "volume": near(2580, 9300), "bind": near(2500, 8900)}))
-	if got.Verdict != claim.Qualified || !strings.Contains(got.Rests, "1 cell, 5 repetitions") || !strings.Contains(got.Rests, "in 1 of 1 cell bare metal reads faster than 3.5 GB/s: if that is what the device gives, as S5's does") {
+	if got.Verdict != claim.Qualified || !strings.Contains(got.Rests, "1 cell, 5 repetitions") || !strings.Contains(got.Rests, "in 1 of 1 cell bare metal reads faster than 3.5 GB/s: if the device is as fast as S5's") {
 		t.Errorf("%s (%s; %s)", got.Verdict, got.Ours, got.Rests)
 	}
 	got = verdictOf(t, imported(map[string][]rated{"bare": near(2600, 3000), "volume": near(2600, 3000), "bind": near(2600, 3000)}))
-	if got.Verdict != claim.Refuted || strings.Contains(got.Rests, "the device gives") {
+	if got.Verdict != claim.Refuted || strings.Contains(got.Rests, "if the device") {
 		t.Errorf("alike, below the device: %s (%s)", got.Verdict, got.Rests)
 	}
 	wild := []rated{{2600, 9500}, {1800, 5000}, {2500, 9000}, {3000, 9900}, {1500, 4000}}
@@ -284,8 +284,8 @@ func TestDroppedInVain(t *testing.T) {
 		says     string
 	}{
 		"nearly all dropped": {map[string]float64{"bare": 0.001, "volume": 0.009, "bind": 0}, true, claim.Qualified, "it holds from the disk alone"},
-		"nothing dropped":    {map[string]float64{"bare": 1, "volume": 0.5, "bind": 0.02}, false, claim.Qualified, "in 1 M x 2 ranks, dropped more than 1 % of the files' pages were in the page cache when reading began: taken for kept"},
-		"dropped on bare":    {map[string]float64{"bare": 0, "volume": 1, "bind": 1}, false, claim.Inconclusive, "compares memory with a disk: left out"},
+		"nothing dropped":    {map[string]float64{"bare": 1, "volume": 0.5, "bind": 0.02}, false, claim.Qualified, "in 1 M x 2 ranks, dropped more than 1 % of the files' pages were in the page cache when reading began: counted as kept"},
+		"dropped on bare":    {map[string]float64{"bare": 0, "volume": 1, "bind": 1}, false, claim.Inconclusive, "from the page cache and others from the disk: left out"},
 	} {
 		m := makeRun(6)
 		m.cellWith(dropped, slight, asPublished)
@@ -349,7 +349,7 @@ func TestWithoutAFloorNothingIsDecided(t *testing.T) {
 	m.add(base, onMetal, 500, 800)
 	m.add(base, inVolume, 495, 784)
 	m.add(base, inBind, 480, 736)
-	if got := verdictOf(t, m.run); got.Verdict != claim.Inconclusive || !strings.Contains(got.Rests, "fio's read beside it is missing") && !strings.Contains(got.Rests, "fio's write beside it is missing") {
+	if got := verdictOf(t, m.run); got.Verdict != claim.Inconclusive || !strings.Contains(got.Rests, "fio's read is missing") && !strings.Contains(got.Rests, "fio's write is missing") {
 		t.Errorf("%s (%s)", got.Verdict, got.Rests)
 	}
 }

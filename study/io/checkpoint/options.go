@@ -39,8 +39,8 @@ type Host struct {
 	place.Host
 	// Workload gives a workload by its name; nil is the registry's.
 	Workload func(name string) (workload.Workload, error)
-	// Disk tells what a path is on, and Dirty what waits to be written; nil are the
-	// kernel's words.
+	// Disk is the file system of a path, and Dirty what waits to be written; nil asks the
+	// kernel.
 	Disk  func(path string) (filesystem.FileSystem, error)
 	Dirty func() (filesystem.Dirty, error)
 }
@@ -85,7 +85,7 @@ const (
 // check refuses what cannot be measured, in the words of the command's flags.
 func (o Options) check() error {
 	if o.Platform == place.Bare {
-		return kit.Usagef("--platform bare: bare metal is what the other is set against, and is always measured; want that of the containers")
+		return kit.Usagef("--platform bare: bare metal is always the baseline; name the platform of the containers")
 	}
 	if len(o.Storages) == 0 {
 		return kit.Usagef("--storage: want at least one of layer, bind, volume, tmpfs")
@@ -95,7 +95,7 @@ func (o Options) check() error {
 			return kit.Usagef("--%v", err)
 		}
 		if slices.Contains(o.Storages[:i], s) {
-			return kit.Usagef("--storage %s is there twice", s)
+			return kit.Usagef("--storage %s: named twice; name it once", s)
 		}
 	}
 	if err := checkNumbers("particles", o.Particles, MostParticles); err != nil {
@@ -116,7 +116,7 @@ func (o Options) check() error {
 				return kit.Usagef("--%s %s: want %s", f.flag, level, strings.Join(f.levels, ", "))
 			}
 			if slices.Contains(f.asked[:i], level) {
-				return kit.Usagef("--%s %s is there twice", f.flag, level)
+				return kit.Usagef("--%s %s: named twice; name it once", f.flag, level)
 			}
 		}
 	}
@@ -132,7 +132,7 @@ func checkNumbers[N int | int64](flag string, asked []N, most N) error {
 			return kit.Usagef("--%s %d: want 1 to %d", flag, n, most)
 		}
 		if slices.Contains(asked[:i], n) {
-			return kit.Usagef("--%s %d is there twice", flag, n)
+			return kit.Usagef("--%s %d: named twice; name it once", flag, n)
 		}
 	}
 	return nil

@@ -19,11 +19,11 @@ import (
 
 const perMega = 1e-6 // bytes a second to MB/s
 
-// peers is within what share, in percent, the program and fio have to be equivalent
+// peers is the difference, in percent, within which the program and fio must be equivalent
 // on bare metal: both do nothing but write and read.
 const peers = 5
 
-// Answer is what a run found, in a sentence.
+// Answer is the headline: for up to three modes, where most of a rate is lost.
 func Answer(run record.Run) string {
 	r := readRun(run)
 	compared := 0
@@ -31,14 +31,14 @@ func Answer(run record.Run) string {
 		compared += len(metrics) * len(labels(r.of(m)))
 	}
 	r = r.together(compared) // of which the worst are named
-	var told []string
+	var text []string
 	measured := false
 	for _, m := range r.modes() {
 		if m.cache == uneven {
 			continue // it compares memory with a disk
 		}
 		cells := r.of(m)
-		worst := loss{Estimate: untold}
+		worst := loss{Estimate: stats.Absent(r.Report.Level)}
 		for _, label := range labels(cells) {
 			for _, metric := range metrics {
 				e := r.loss(cells, bare, labelled(label), metric)
@@ -47,51 +47,48 @@ func Answer(run record.Run) string {
 			}
 		}
 		if worst.Known() {
-			told = append(told, m.text()+", "+worst.text())
+			text = append(text, kit.Sentence(m.text()+": "+worst.text()))
 		}
-		if len(told) == 3 {
-			break // the others stand in the tables
+		if len(text) == 3 {
+			break // the others are in the tables
 		}
 	}
 	switch {
-	case len(told) == 0 && measured:
-		return "What a container takes of a checkpoint's rates cannot be told yet: an interval takes three " + place.Repeats(run) + "."
-	case len(told) == 0:
+	case len(text) == 0 && measured:
+		return place.Unknown("What a container costs a checkpoint", run)
+	case len(text) == 0:
 		return "Nothing was measured."
 	}
-	text := strings.Join(told, "; ") + "."
-	return strings.ToUpper(text[:1]) + text[1:]
+	return strings.Join(text, " ")
 }
 
-// loss is what a place takes of a rate, in percent.
+// loss is what a place loses of a rate, in percent.
 type loss struct {
 	stats.Estimate
 	metric, label string
 }
 
-// untold is the estimate of nothing.
-var untold = stats.Estimate{Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN()}}
+// significant is whether the whole interval is a loss.
+func (l loss) significant() bool { return l.Known() && l.Interval.Low > 0 }
 
-// told tells whether the loss is one, and not perhaps a gain.
-func (l loss) told() bool { return l.Known() && l.Interval.Low > 0 }
-
-// or gives the worse of two losses: one that is told before one that is not, and of
-// two alike the larger.
+// or gives the worse of two losses: a significant one before another, and of two alike the
+// larger.
 func (l loss) or(m loss) loss {
 	switch {
 	case !m.Known():
 		return l
-	case !l.Known(), m.told() && !l.told(), m.told() == l.told() && m.Value > l.Value:
+	case !l.Known(), m.significant() && !l.significant(), m.significant() == l.significant() && m.Value > l.Value:
 		return m
 	}
 	return l
 }
 
 func (l loss) text() string {
-	if l.told() {
-		return fmt.Sprintf("a %s in %s loses most of bare metal's rate, %s %%", l.metric, l.label, report.Said(l.Estimate, 1))
+	percent := place.Percent(l.Estimate, 1)
+	if l.significant() {
+		return fmt.Sprintf("the largest loss is %s of bare metal's rate, for a %s in %s", percent, l.metric, l.label)
 	}
-	return fmt.Sprintf("no place loses what could be told of bare metal's rate, the largest being %s %% of a %s in %s", report.Said(l.Estimate, 1), l.metric, l.label)
+	return fmt.Sprintf("no significant loss of rate; the largest estimate is %s, for a %s in %s", percent, l.metric, l.label)
 }
 
 func known(e stats.Estimate) bool { return e.Value == e.Value }
@@ -99,36 +96,39 @@ func known(e stats.Estimate) bool { return e.Value == e.Value }
 // Parts are the tables and charts of a run.
 func Parts(run record.Run) []report.Part {
 	r := readRun(run)
-	var parts []report.Part
-	for _, part := range []func() []report.Part{r.summary, r.published, r.sizes, r.floors, r.charts} {
+	first, more := r.charts()
+	parts := first
+	for _, part := range []func() []report.Part{r.summary, r.published, r.sizes, r.floors} {
 		parts = append(parts, part()...)
 	}
-	if len(parts) > 0 {
+	if parts = append(parts, more...); len(parts) > 0 {
 		parts = append(parts, r.about())
 	}
 	return parts
 }
 
-// summary puts the cells of each mode together.
+// summary is the loss over all cells of each mode.
 func (r reading) summary() []report.Part {
 	floored := r.floored()
 	t := report.Table{
-		Title:   "What is lost of bare metal's rate, %",
-		Note:    "Geometric means over the cells of each row; negative is faster.",
-		Columns: []report.Column{{Head: "where"}},
+		Title:   "Loss of write and read rate, by place",
+		Note:    "Losses are in percent of bare metal's rate; negative is faster.",
+		Method:  "Geometric means over the cells of each row.",
+		Columns: []report.Column{{Head: "place"}},
 	}
 	for _, metric := range metrics {
-		t.Columns = append(t.Columns, report.Column{Head: metric, Number: true})
+		t.Columns = append(t.Columns, report.Column{Head: metric + " loss, %", Number: true})
 		if floored {
-			t.Columns = append(t.Columns, report.Column{Head: "of the floor, %", Number: true})
+			t.Columns = append(t.Columns, report.Column{Head: metric + ", % of fio", Number: true})
 		}
 	}
 	t.Columns = append(t.Columns, report.Column{Head: "cells", Number: true, Optional: true})
 	if floored {
-		t.Note += " Of the floor: what the place reaches of what fio does on the same file system, with the same flags, in the same block."
+		t.Note += " Fio on the same file system shows what the disk gives."
+		t.Method += " Fio writes and reads the same bytes with the same flags, in the same block."
 	}
 	if slices.ContainsFunc(r.cells, func(c measured) bool { return c.memory }) {
-		t.Note += " Files in memory have bare metal's files in memory for a baseline: no disk is compared with them."
+		t.Note += " The baseline of files in memory is files in memory on bare metal."
 	}
 	t.Note += r.otherDisks()
 	for _, m := range r.modes() {
@@ -163,22 +163,25 @@ func (r reading) summary() []report.Part {
 	return report.Filled(t)
 }
 
-// floored tells whether there is a floor below any cell.
+// floored is whether any cell has a floor.
 func (r reading) floored() bool {
 	return slices.ContainsFunc(r.cells, func(c measured) bool { return len(c.floors()) > 0 })
 }
 
-// published sets ours beside S5's figures: over all cells of a mode, and at the size that S5
-// has drawn, which its text tells of.
+// published compares S5's figures with ours: over all cells of a mode, and at the size of
+// S5's plots, which its text is on.
 func (r reading) published() []report.Part {
 	c, err := claim.Lookup(claimed)
 	if err != nil {
 		return nil
 	}
 	t := report.Table{
-		Title:   "S5's figures, and this run's: lost of bare metal's rate, %",
-		Note:    fmt.Sprintf("S5's figures are of writes of %s particles a rank and reads of %s (its figures 4 and 5), over its ranks, read from the page cache. As drawn: this run at that size; absent where it has none.", millions(drawn[write].particles), millions(drawn[read].particles)),
-		Columns: []report.Column{{Head: "of"}, {Head: "published", Number: true}},
+		Title: "Loss of rate, %: S5 and this run",
+		Note: fmt.Sprintf("%s wrote %s particles per rank and read %s, from the page cache. "+
+			"The last column is this run at those sizes; – where it has none.",
+			place.Paper, millions(drawn[write].particles), millions(drawn[read].particles)),
+		Method:  "S5's figures are means over its numbers of ranks (its figures 4 and 5).",
+		Columns: []report.Column{{Head: "rate"}, {Head: "S5", Number: true}},
 	}
 	modes := r.judged()
 	var shown []mode
@@ -188,7 +191,7 @@ func (r reading) published() []report.Part {
 			t.Columns = append(t.Columns, report.Column{Head: m.text(), Number: true})
 		}
 	}
-	t.Columns = append(t.Columns, report.Column{Head: "as drawn", Number: true})
+	t.Columns = append(t.Columns, report.Column{Head: "at S5's size", Number: true})
 	for _, metric := range []string{read, write} {
 		for _, of := range []struct {
 			name    string
@@ -199,20 +202,25 @@ func (r reading) published() []report.Part {
 			if f, ok := c.Figure("overhead, " + name); ok {
 				row[1] = report.Cell{Text: strings.TrimSuffix(f.Text(), " %")}
 			}
-			told := false
+			measured := false
 			for _, m := range shown {
 				e := r.loss(r.decisive(m), bare, on(of.storage), metric)
-				told = told || known(e)
+				measured = measured || known(e)
 				row = append(row, report.Estimated(e, 1))
 			}
-			asDrawn := slices.DeleteFunc(r.decisive(modes[0]), func(at measured) bool { return at.particles != drawn[metric].particles })
+			asDrawn := slices.DeleteFunc(r.decisive(modes[0]), ofSize(drawn[metric].particles))
 			row = append(row, report.Estimated(r.loss(asDrawn, bare, on(of.storage), metric), 1))
-			if told {
+			if measured {
 				t.Rows = append(t.Rows, row)
 			}
 		}
 	}
 	return report.Filled(t)
+}
+
+// ofSize is true of the cells of another size.
+func ofSize(particles int64) func(measured) bool {
+	return func(c measured) bool { return c.particles != particles }
 }
 
 // otherDisks names the places whose disk is not bare metal's.
@@ -228,7 +236,7 @@ func (r reading) otherDisks() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" Not on bare metal's disk: %s; what is lost there is the disks' difference too, and the share of the own floor is to be read.", report.Listed(names))
+	return fmt.Sprintf(" Not on bare metal's disk: %s. Losses there include the disks' difference: read the share of fio instead.", report.Listed(names))
 }
 
 // sizes show every cell, a table a metric.
@@ -236,14 +244,15 @@ func (r reading) sizes() []report.Part {
 	var parts []report.Part
 	for _, metric := range metrics {
 		t := report.Table{
-			Title:   strings.ToUpper(metric[:1]) + metric[1:] + "s, by size and manner",
-			Note:    "Bytes of all ranks over the time of the slowest, opening and closing included. What is not said of a cell is as S5 had it: POSIX calls, a file a rank, page cache kept, no fsync.",
-			Columns: []report.Column{{Head: "checkpoint, and where"}, {Head: "MB/s", Number: true}, {Head: "lost against bare, %", Number: true}},
+			Title:   titled(metric) + " rate, by checkpoint and place",
+			Note:    "Unless named, a checkpoint has POSIX calls, a file per rank, the page cache kept and no fsync, as S5's.",
+			Method:  "Rate: bytes of all ranks over the time of the slowest rank, opening and closing included.",
+			Columns: []report.Column{{Head: "checkpoint: place"}, {Head: "MB/s", Number: true}, {Head: "loss, %", Number: true}},
 		}
 		if r.floored() {
-			t.Columns = append(t.Columns, report.Column{Head: "of the floor, %", Number: true})
+			t.Columns = append(t.Columns, report.Column{Head: "% of fio", Number: true})
 		}
-		t.Columns = append(t.Columns, report.Column{Head: "bytes", Optional: true})
+		t.Columns = append(t.Columns, report.Column{Head: "size", Optional: true})
 		for _, c := range r.cells {
 			for _, of := range c.All {
 				value := r.Value(of, metric)
@@ -255,7 +264,7 @@ func (r reading) sizes() []report.Part {
 					lost = report.Estimated(lostOf(r, c, of, metric), 1)
 				}
 				if of.Factors[place.FactorFloor] != "" {
-					lost, share = report.Cell{Text: "floor", Tone: report.Faint}, report.Cell{Text: "100", Tone: report.Faint}
+					lost, share = report.Absent(), report.Cell{Text: "100", Tone: report.Faint}
 				} else if f, ok := c.floorOf(of); ok {
 					share = report.Estimated(r.Ratio(r.PerBlock(f, metric), r.PerBlock(of, metric)), 100)
 				}
@@ -276,15 +285,19 @@ func lostOf(r reading, c measured, of record.Condition, metric string) stats.Est
 	return lost(r.Ratio(r.PerBlock(c.base, metric), r.PerBlock(of, metric)))
 }
 
-// floors show what the disks give, how steadily, and whether the program is as fast as
-// fio there.
+// floors show the rate and the scatter of each disk, and whether the program is as fast as
+// fio on it.
 func (r reading) floors() []report.Part {
 	t := report.Table{
-		Title: "The floor: what the disk gives, by fio",
-		Note: "Scatter: the standard deviation from block to block, which no platform causes; an effect below what it leaves uncertain of the floor's own level is not believed. " +
-			"Program: its rate in the floor's, in the place where both run (on bare metal, but for an engine with a disk of its own). " + r.equivalence(),
-		Columns: []report.Column{{Head: "cell"}, {Head: "write, MB/s", Number: true}, {Head: "scatter, %", Number: true}, {Head: "program, %", Number: true},
-			{Head: "read, MB/s", Number: true}, {Head: "scatter, %", Number: true}, {Head: "program, %", Number: true}},
+		Title: "Rate of the disk, by fio",
+		Note:  "No platform causes the scatter of the disk. Effects smaller than the uncertainty of its rate decide nothing. " + r.equivalence(),
+		Method: "Scatter: the standard deviation from block to block. " +
+			"Program: its rate in percent of fio's, in the place where both run. That is bare metal, or an engine with a disk of its own.",
+		Columns: []report.Column{{Head: "checkpoint"}},
+	}
+	for _, metric := range metrics {
+		t.Columns = append(t.Columns, report.Column{Head: metric + ", MB/s", Number: true},
+			report.Column{Head: metric + " scatter, %", Number: true}, report.Column{Head: metric + ", program % of fio", Number: true})
 	}
 	for _, c := range r.cells {
 		for _, f := range c.floors() {
@@ -321,11 +334,11 @@ func (c measured) beside(f record.Condition) (record.Condition, bool) {
 	return c.All[i], true
 }
 
-// equivalence judges the program against fio on bare metal, which the quality of the
-// program rests on: what it loses itself, no platform can be said to.
+// equivalence compares the program with fio on bare metal. What the program loses by itself
+// is no platform's loss.
 func (r reading) equivalence() string {
 	r = r.together(len(metrics) * len(r.modes()))
-	var told []string
+	var verdicts []string
 	for _, m := range r.modes() {
 		cells := having(r.of(m), below(bare))
 		for _, metric := range metrics {
@@ -333,50 +346,52 @@ func (r reading) equivalence() string {
 			if !ratio.Known() {
 				continue
 			}
-			word := "is not told"
+			word := "undecided"
 			switch {
 			case stats.EquivalentWithin(ratio, peers/100.0):
-				word = "is equivalent"
+				word = "equivalent"
 			case ratio.Interval.High < 1/(1+peers/100.0):
-				word = "is slower"
+				word = "slower"
 			case ratio.Interval.Low > 1+peers/100.0:
-				word = "is faster"
+				word = "faster"
 			}
-			told = append(told, fmt.Sprintf("%s, its %s %s (%s %%)", m.text(), metric, word, report.Said(ratio, 100)))
+			verdicts = append(verdicts, fmt.Sprintf("%s, %s %s, %s of fio's rate", m.text(), metric, word, place.Percent(ratio, 100)))
 		}
 	}
-	if len(told) == 0 {
+	if len(verdicts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("On bare metal the program is wanted equivalent to fio within %d %%: %s.", peers, strings.Join(told, "; "))
+	return fmt.Sprintf("On bare metal the program should be equivalent to fio within %d %%: %s.", peers, strings.Join(verdicts, "; "))
 }
 
-// drawn are the particles of a rank in S5's figures of a rate over the ranks.
+// drawn are the particles per rank in S5's plots of a rate by ranks.
 var drawn = map[string]struct {
 	particles int64
 	figure    string
 }{write: {1_000_000, "S5's figure 4"}, read: {25_000_000, "S5's figure 5"}}
 
-// charts are those of S5's figures 4 and 5: a rate over the number of ranks, at one size;
-// and besides over the size, at one number of ranks.
-func (r reading) charts() []report.Part {
-	var parts []report.Part
-	for _, m := range r.modes() {
+// charts are those of S5's figures 4 and 5, a rate by the number of ranks at one size, and
+// a rate by size at one number of ranks. The first of each metric stand before all tables.
+func (r reading) charts() (first, more []report.Part) {
+	of := func(c measured) float64 { return float64(c.ranks) }
+	size := func(c measured) float64 { return float64(c.particles) / 1e6 }
+	for i, m := range r.modes() {
 		for _, metric := range metrics {
-			if c, ok := r.chart(m, metric, ranks, func(c measured) float64 { return float64(c.ranks) }, func(c measured) float64 { return float64(c.particles) }); ok {
-				parts = append(parts, c)
-			}
-			if c, ok := r.chart(m, metric, "million particles a rank", func(c measured) float64 { return float64(c.particles) / 1e6 }, func(c measured) float64 { return float64(c.ranks) }); ok {
-				parts = append(parts, c)
+			byRanks, bySize := r.chart(m, metric, ranks, of, size), r.chart(m, metric, "million particles per rank", size, of)
+			if charts := report.Filled(byRanks, bySize); i == 0 && len(charts) > 0 {
+				first, more = append(first, charts[0]), append(more, charts[1:]...)
+			} else {
+				more = append(more, charts...)
 			}
 		}
 	}
-	return parts
+	return first, more
 }
 
-// chart draws a metric over x, where at a level of the other factor there are several x:
-// the level that has most of them, of several such that which S5 has drawn, or the first.
-func (r reading) chart(m mode, metric, axis string, x, other func(measured) float64) (report.Chart, bool) {
+// chart draws a metric over x at one level of the other factor: the level with the most
+// values of x, and of several such the one in S5's plots, or the first. It is empty where
+// no level has several.
+func (r reading) chart(m mode, metric, axis string, x, other func(measured) float64) report.Chart {
 	by := map[float64][]measured{}
 	for _, c := range r.of(m) {
 		if first := r.of(m)[0]; c.api == first.api && c.layout == first.layout && c.cache == first.cache {
@@ -391,19 +406,20 @@ func (r reading) chart(m mode, metric, axis string, x, other func(measured) floa
 		}
 	}
 	if len(cells) < 2 {
-		return report.Chart{}, false
+		return report.Chart{}
 	}
 	slices.SortFunc(cells, func(a, b measured) int { return cmp.Compare(x(a), x(b)) })
 	at := report.Counted(cells[0].ranks, "rank")
 	if axis == ranks {
-		at = millions(cells[0].particles) + " particles a rank"
+		at = millions(cells[0].particles) + " particles per rank"
 	}
 	chart := report.Chart{
-		Title: fmt.Sprintf("%s against %s: %s, %s", strings.ToUpper(metric[:1])+metric[1:], axis, at, m.text()),
+		Title: fmt.Sprintf("%s rate, by %s: %s, %s", titled(metric), axis, at, m.text()),
+		Note:  "Dashed: fio, which shows what the disk gives.",
 		X:     report.Axis{Label: axis, Log: true}, Y: report.Axis{Label: metric, Unit: "MB/s"},
 	}
 	if axis == ranks && cells[0].particles == drawn[metric].particles {
-		chart.Note = "As " + drawn[metric].figure + " has it."
+		chart.Note += " The same plot is " + drawn[metric].figure + "."
 	}
 	for _, c := range cells {
 		chart.X.Ticks = append(chart.X.Ticks, x(c))
@@ -424,12 +440,18 @@ func (r reading) chart(m mode, metric, axis string, x, other func(measured) floa
 	for _, label := range labels(cells) {
 		add(label, false, labelled(label))
 	}
-	add("fio, the floor", true, below(bare))
-	return chart, len(chart.Series) > 1 && len(chart.Series[0].Points) > 1
+	add("fio", true, below(bare))
+	if len(chart.Series) < 2 || len(chart.Series[0].Points) < 2 {
+		return report.Chart{}
+	}
+	return chart
 }
 
 // ranks is the axis of their number.
 const ranks = "ranks"
+
+// titled begins a word with a capital.
+func titled(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
 func inOrderOf(m map[float64][]measured) []float64 {
 	var keys []float64
@@ -440,15 +462,18 @@ func inOrderOf(m map[float64][]measured) []float64 {
 	return keys
 }
 
-// about says what the figures are of.
+// about says whether rates are the disk's or the page cache's.
 func (r reading) about() report.Prose {
-	text := []string{"A checkpoint that the page cache takes is not on a disk when its write ends, and one that is still there when it is read does not come from one. With the page cache kept, as S5 had it, memory is measured. A write is the disk's where the page cache is bypassed or fsync ends it, a read where the cache was bypassed or dropped; dropping lies between the two, and outside of their times."}
+	const title = "Page cache and disk"
+	text := []string{"With the page cache kept, as in S5, a checkpoint measures memory. A write is then not yet on the disk when it ends, and a read does not come from the disk. " +
+		"A write measures the disk where it bypasses the page cache or ends with fsync. A read measures the disk where the cache was bypassed or dropped. " +
+		"The time of dropping it is in neither rate."}
 	if r.imported() {
-		text = append(text, "These figures were measured elsewhere. They tell nothing of the page cache, which is taken as kept, and there is no floor beside them: what the disk gave in the same minutes is not known.")
+		text = append(text, "These figures were measured elsewhere. They do not say what became of the page cache, which counts as kept. They have no fio beside them, so the rate of the disk is unknown.")
 		if from := r.fromMemory(); from != "" {
-			text = append(text, strings.ToUpper(from[:1])+from[1:]+".")
+			text = append(text, kit.Sentence(from))
 		}
-		return report.Prose{Title: "What is measured", Text: strings.Join(text, "\n\n")}
+		return report.Prose{Title: title, Text: strings.Join(text, "\n\n")}
 	}
 	for _, more := range []string{r.notDropped(), kit.Sentence(r.inVain()), kit.Sentence(r.leftOut()), r.spans()} {
 		if more != "" {
@@ -461,10 +486,10 @@ func (r reading) about() report.Prose {
 	if waits := r.waits(); waits != "" {
 		text = append(text, waits)
 	}
-	return report.Prose{Title: "What is measured", Text: strings.Join(text, "\n\n")}
+	return report.Prose{Title: title, Text: strings.Join(text, "\n\n")}
 }
 
-// notDropped says how much of what was dropped was in memory all the same.
+// notDropped says how many pages were in memory although the page cache was dropped.
 func (r reading) notDropped() string {
 	most, any := 0.0, false
 	for _, c := range r.cells {
@@ -485,12 +510,12 @@ func (r reading) notDropped() string {
 	case !any:
 		return ""
 	case most == 0:
-		return "Where the page cache was dropped, none of the files' pages was in memory when reading began (mincore): what was read came from the disk, or from what stands behind it."
+		return "Where the page cache was dropped, none of the files' pages was in memory when reading began (mincore). Those reads came from the disk."
 	}
-	return fmt.Sprintf("Where the page cache was dropped, up to %.2g %% of a file's pages were in memory all the same when reading began (mincore), and were not read from the disk.", 100*most)
+	return fmt.Sprintf("Where the page cache was dropped, up to %.2g %% of a file's pages were still in memory when reading began (mincore). They were not read from the disk.", 100*most)
 }
 
-// muchLonger is how many times a write's time its span is to be for saying so.
+// muchLonger is the ratio of a write's span to its time above which the page says so.
 const muchLonger = 1.5
 
 // spans says where ranks did not write side by side.
@@ -511,10 +536,11 @@ func (r reading) spans() string {
 	if len(cells) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("From the first rank's beginning to the last one's end a write took up to %.2g times as long as the slowest rank by itself in: %s. There the ranks wrote one after the other, and a rate by the slowest one's time is above what a user waits for.", most, strings.Join(cells, "; "))
+	return fmt.Sprintf("The ranks wrote one after the other in: %s. From the first rank's start to the last one's end, a write took up to %.2g times as long as the slowest rank. "+
+		"A user waits longer there than the rate says.", strings.Join(cells, "; "), most)
 }
 
-// before says what state the trials began in.
+// before says how much was still to be written when trials began.
 func (r reading) before() string {
 	flush, left, n := 0.0, 0.0, 0.0
 	for _, c := range r.cells {
@@ -527,7 +553,8 @@ func (r reading) before() string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Before each trial, and outside of its figures, what earlier ones and others had written was brought to the disks, in %.2g s on average; after that at most %s of the host's page cache were not yet on a disk, in the mean of a cell's trials.", flush/n, bytesText(int64(left)))
+	return fmt.Sprintf("Before each trial, earlier writes were flushed to the disks, in %.2g s on average. That time is in no rate. "+
+		"Afterwards at most %s of the host's page cache still had to be written, on average over a cell's trials.", flush/n, bytesText(int64(left)))
 }
 
 // waits says which writes the kernel held back.
@@ -550,14 +577,15 @@ func (r reading) waits() string {
 	if math.IsNaN(limit) {
 		return ""
 	}
-	text := fmt.Sprintf("The kernel lets %s wait in memory before it holds writers back (vm.dirty_ratio), and brings them to the disk beside the writers from %s on (vm.dirty_background_ratio).", bytesText(int64(limit)), bytesText(int64(background)))
+	text := fmt.Sprintf("The kernel lets %s of writes wait in memory before it slows writers down (vm.dirty_ratio). "+
+		"From %s on it writes to the disk beside them (vm.dirty_background_ratio).", bytesText(int64(limit)), bytesText(int64(background)))
 	switch {
 	case len(held) > 0:
-		text += " More than the former was written in: " + strings.Join(held, "; ") + ": there a write ends at the pace of the disk, though the page cache is kept."
+		text += " These wrote more than the first: " + strings.Join(held, "; ") + ". There a write ends at the rate of the disk, although the page cache is kept."
 	case len(aside) > 0:
-		text += " More than the latter was written in: " + strings.Join(aside, "; ") + ": there the disk is at work during the write."
+		text += " These wrote more than the second: " + strings.Join(aside, "; ") + ". There the disk is busy during the write."
 	default:
-		text += " No checkpoint of this run reaches either: with the page cache kept no write waited for the disk."
+		text += " No checkpoint of this run reaches either: with the page cache kept, no write waited for the disk."
 	}
 	return text
 }

@@ -58,7 +58,7 @@ func row(t *testing.T, of report.Table, name string) []report.Cell {
 
 func TestAnswer(t *testing.T) {
 	got := Answer(whole().run)
-	for _, want := range []string{"Page cache kept, a write in docker layer loses most of bare metal's rate, 39.96", "; page cache dropped, no place loses what could be told"} {
+	for _, want := range []string{"Page cache kept: the largest loss is 39.96", " of bare metal's rate, for a write in docker layer.", "Page cache dropped: no significant loss of rate; the largest estimate is "} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q does not say %q", got, want)
 		}
@@ -74,7 +74,7 @@ func TestAnswer(t *testing.T) {
 // Every figure of a storage stands as a share of its floor.
 func TestSharesOfTheFloor(t *testing.T) {
 	run := whole().run
-	summary := table(t, run, "What is lost")
+	summary := table(t, run, "Loss of write and read rate")
 	// 99 % of 500 MB/s, where fio writes 505.
 	if cells := row(t, summary, "page cache kept: docker volume"); !strings.HasPrefix(cells[1].Text, "1.0") || !strings.HasPrefix(cells[2].Text, "98") || cells[5].Text != "3" {
 		t.Errorf("volume: %+v", cells)
@@ -91,7 +91,7 @@ func TestSharesOfTheFloor(t *testing.T) {
 			t.Errorf("the floor stands among the places: %q", r[0].Text)
 		}
 	}
-	writes := table(t, run, "Writes, by size")
+	writes := table(t, run, "Write rate, by checkpoint")
 	if cells := row(t, writes, "1 M x 2 ranks: docker layer"); !strings.HasPrefix(cells[1].Text, "30") || !strings.HasPrefix(cells[3].Text, "59") || cells[4].Text != "76 MB" {
 		t.Errorf("layer: %+v", cells)
 	}
@@ -106,7 +106,7 @@ func TestPublishedFiguresStandBesideOurs(t *testing.T) {
 	m.cellWith(base, slight, rated{90, 90})
 	m.cellWith(with(func(c *cell) { c.particles = 25_000_000 }), slight, rated{98, 98})
 	m.cellWith(dropped, asBare, asBare)
-	of := table(t, m.run, "S5's figures")
+	of := table(t, m.run, "Loss of rate, %: S5")
 	// A write is drawn at 1 M, a read at 25 M; the mean of 90 and 98 % is 93.9 %.
 	for name, want := range map[string][4]string{"write, bind mount": {"3.3", "6.", "0", "10"}, "read, bind mount": {"3 to 10", "6.", "0", "2"}} {
 		cells := row(t, of, name)
@@ -118,7 +118,7 @@ func TestPublishedFiguresStandBesideOurs(t *testing.T) {
 	}
 	m = makeRun(5)
 	m.cellWith(dropped, asBare, asBare)
-	if cells := row(t, table(t, m.run, "S5's figures"), "read, volume"); len(cells) != 4 || cells[3].Text != report.Absent().Text {
+	if cells := row(t, table(t, m.run, "Loss of rate, %: S5"), "read, volume"); len(cells) != 4 || cells[3].Text != report.Absent().Text {
 		t.Errorf("without S5's manner: %+v", cells)
 	}
 }
@@ -135,11 +135,11 @@ func TestSharesAreOfTheOwnDisk(t *testing.T) {
 			c.Factors[factorDisk] = "8:2"
 		}
 	}
-	writes := table(t, m.run, "Writes, by size")
+	writes := table(t, m.run, "Write rate, by checkpoint")
 	if cells := row(t, writes, "1 M x 2 ranks: docker volume"); !strings.HasPrefix(cells[3].Text, "50") && !strings.HasPrefix(cells[3].Text, "49.9") {
 		t.Errorf("half of its own disk: %+v", cells)
 	}
-	floors := table(t, m.run, "The floor")
+	floors := table(t, m.run, "Rate of the disk")
 	if cells := row(t, floors, "1 M x 2 ranks: docker volume"); len(floors.Rows) != 2 || !strings.HasPrefix(cells[3].Text, "50") && !strings.HasPrefix(cells[3].Text, "49.9") {
 		t.Errorf("the program beside it: %+v", cells)
 	}
@@ -162,11 +162,11 @@ func TestBlocksOfAllCells(t *testing.T) {
 
 func TestFloorsShowTheirScatter(t *testing.T) {
 	m := whole()
-	floors := table(t, m.run, "The floor")
+	floors := table(t, m.run, "Rate of the disk")
 	if len(floors.Rows) != 4 {
 		t.Errorf("%d floors of 4 cells", len(floors.Rows))
 	}
-	for _, want := range []string{"equivalent to fio within 5 %", "page cache kept, its write is equivalent", "page cache dropped, its read is equivalent"} {
+	for _, want := range []string{"equivalent to fio within 5 %", "page cache kept, write equivalent", "page cache dropped, read equivalent"} {
 		if !strings.Contains(floors.Note, want) {
 			t.Errorf("%q does not say %q", floors.Note, want)
 		}
@@ -175,14 +175,14 @@ func TestFloorsShowTheirScatter(t *testing.T) {
 	slow.add(base, onMetal, 400, 880)
 	slow.add(base, inBind, 400, 880)
 	slow.floor(base, 500, 800)
-	floors = table(t, slow.run, "The floor")
-	if !strings.Contains(floors.Note, "its write is slower (80") || !strings.Contains(floors.Note, "its read is faster (110") {
+	floors = table(t, slow.run, "Rate of the disk")
+	if !strings.Contains(floors.Note, "write slower, 80") || !strings.Contains(floors.Note, "read faster, 110") {
 		t.Errorf("a slow program: %q", floors.Note)
 	}
 	shaky := makeRun(5)
 	shaky.shakes = 0.3
 	shaky.cellWith(base, slight, asPublished)
-	if cells := row(t, table(t, shaky.run, "The floor"), "1 M x 2 ranks"); len(cells[2].Text) < 2 || cells[2].Text[0] == '0' {
+	if cells := row(t, table(t, shaky.run, "Rate of the disk"), "1 M x 2 ranks"); len(cells[2].Text) < 2 || cells[2].Text[0] == '0' {
 		t.Errorf("a floor that moves by a third scatters by %q %%", cells[2].Text)
 	}
 }
@@ -193,14 +193,14 @@ func TestCharts(t *testing.T) {
 	for _, p := range Parts(whole().run) {
 		if c, ok := p.(report.Chart); ok {
 			titles = append(titles, c.Title)
-			if c.Series[0].Name != "bare" || len(c.Series[0].Points) != 2 || c.Series[len(c.Series)-1].Name != "fio, the floor" {
+			if c.Series[0].Name != "bare" || len(c.Series[0].Points) != 2 || c.Series[len(c.Series)-1].Name != "fio" {
 				t.Errorf("%s: %+v", c.Title, c.Series)
 			}
 		}
 	}
 	want := []string{
-		"Write against ranks: 1 M particles a rank, page cache kept", "Write against million particles a rank: 2 ranks, page cache kept",
-		"Read against ranks: 1 M particles a rank, page cache kept", "Read against million particles a rank: 2 ranks, page cache kept",
+		"Write rate, by ranks: 1 M particles per rank, page cache kept", "Read rate, by ranks: 1 M particles per rank, page cache kept",
+		"Write rate, by million particles per rank: 2 ranks, page cache kept", "Read rate, by million particles per rank: 2 ranks, page cache kept",
 	}
 	if !slices.Equal(titles, want) {
 		t.Errorf("charts %q, want %q", titles, want)
@@ -218,10 +218,11 @@ func TestChartsAreDrawnAsPublished(t *testing.T) {
 	titles := map[string]string{}
 	for _, p := range Parts(m.run) {
 		if c, ok := p.(report.Chart); ok {
-			titles[c.Note] = c.Title
+			_, as, _ := strings.Cut(c.Note, "gives. ")
+			titles[as] = c.Title
 		}
 	}
-	for note, want := range map[string]string{"As S5's figure 4 has it.": "Write against ranks: 1 M", "As S5's figure 5 has it.": "Read against ranks: 25 M"} {
+	for note, want := range map[string]string{"The same plot is S5's figure 4.": "Write rate, by ranks: 1 M", "The same plot is S5's figure 5.": "Read rate, by ranks: 25 M"} {
 		if !strings.HasPrefix(titles[note], want) {
 			t.Errorf("%s %q, want %q", note, titles[note], want)
 		}
@@ -233,7 +234,7 @@ func TestAbout(t *testing.T) {
 	text := shown(t, whole().run)
 	for _, want := range []string{
 		"0.25 s on average", "at most 3 MB of",
-		"lets 1.0 GB wait in memory", "More than the former was written in: 25 M x 2 ranks",
+		"lets 1.0 GB of writes wait in memory", "These wrote more than the first: 25 M x 2 ranks",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
 			t.Errorf("the page does not say %q", want)
@@ -241,7 +242,7 @@ func TestAbout(t *testing.T) {
 	}
 	m := makeRun(4)
 	m.cellWith(base, slight, asPublished)
-	if r := readRun(m.run).waits(); !strings.Contains(r, "the latter was written in: 1 M x 2 ranks") {
+	if r := readRun(m.run).waits(); !strings.Contains(r, "These wrote more than the second: 1 M x 2 ranks") {
 		t.Errorf("a small checkpoint: %s", r)
 	}
 	for i := range m.run.Trials {
@@ -251,15 +252,15 @@ func TestAbout(t *testing.T) {
 		t.Errorf("below both: %s", r)
 	}
 	elsewhere := shown(t, imported(map[string][]rated{"bare": {{2600, 9500}, {2650, 9400}, {2610, 9450}}, "volume": {{2600, 9500}}, "bind": {{2600, 9500}}}))
-	for _, want := range []string{"measured elsewhere", "no floor beside them", "if that is what the device gives"} {
+	for _, want := range []string{"measured elsewhere", "no fio beside them", "if the device is as fast as S5's"} {
 		if !strings.Contains(strings.Join(strings.Fields(elsewhere), " "), want) {
 			t.Errorf("imported, the page does not say %q:\n%s", want, elsewhere)
 		}
 	}
 }
 
-// That the page cache was dropped is the program's word, page by page, and not ours.
-func TestWhatWasNotDroppedIsTold(t *testing.T) {
+// The program reports page by page that the page cache was dropped.
+func TestWhatWasNotDroppedIsReported(t *testing.T) {
 	about := func(left float64) string {
 		m := makeRun(4)
 		m.cellWith(dropped, slight, asPublished)
@@ -271,7 +272,7 @@ func TestWhatWasNotDroppedIsTold(t *testing.T) {
 	if got := about(0); !strings.Contains(got, "none of the files' pages was in memory") {
 		t.Errorf("all dropped: %q", got)
 	}
-	if got := about(0.25); !strings.Contains(got, "up to 25 % of a file's pages were in memory all the same") {
+	if got := about(0.25); !strings.Contains(got, "up to 25 % of a file's pages were still in memory") {
 		t.Errorf("a quarter left: %q", got)
 	}
 	if got := readRun(whole().run).notDropped(); got != "" {
@@ -323,8 +324,8 @@ func aboutOf(t *testing.T, run record.Run) string {
 }
 
 // Ranks that wrote one after the other look faster than they were.
-func TestLongSpansAreTold(t *testing.T) {
-	for span, told := range map[float64]bool{1.4: false, 3: true} {
+func TestLongSpansAreReported(t *testing.T) {
+	for span, reported := range map[float64]bool{1.4: false, 3: true} {
 		m := makeRun(3)
 		m.cellWith(base, slight, asPublished)
 		for i := range m.run.Conditions {
@@ -334,7 +335,7 @@ func TestLongSpansAreTold(t *testing.T) {
 			t := &m.run.Trials[i]
 			t.Samples = append(t.Samples, record.Sample{Metric: writeTime, Value: 0.2}, record.Sample{Metric: writeSpan, Value: 0.2 * span})
 		}
-		if text := aboutOf(t, m.run); strings.Contains(text, "up to 3 times as long") != told {
+		if text := aboutOf(t, m.run); strings.Contains(text, "up to 3 times as long") != reported {
 			t.Errorf("a span of %v times: %s", span, text)
 		}
 	}

@@ -17,12 +17,12 @@ type measured struct {
 	cell
 	place.Conditions
 	base record.Condition
-	// found is what became of the page cache, which is not what was asked for where a
-	// host drops nothing: one of Kept, Dropped, Bypassed and uneven.
+	// found is what became of the page cache: one of Kept, Dropped, Bypassed and uneven. It
+	// differs from what was requested where a host drops nothing.
 	found string
 }
 
-// uneven is what was found of a page cache that some places dropped, and some kept.
+// uneven is a page cache that some places dropped, and some kept.
 const uneven = "uneven"
 
 // mode is by what was found.
@@ -53,20 +53,20 @@ func readRun(run record.Run) reading {
 // begins, for the reading to be the disk's.
 const mostCached = 0.01
 
-// foundCache tells what became of the page cache in a cell. A file that others have
-// open, a sandbox or virtual machine with a page cache of its own: there the program
-// cannot drop it, and reads from memory.
+// foundCache is what became of the page cache in a cell. The program cannot drop it where
+// others have a file open, or where a sandbox or virtual machine has a page cache of its own:
+// it then reads from memory.
 func (r reading) foundCache(c measured) string {
 	if c.cache == Kept || c.memory {
 		return c.cache
 	}
-	in, told := 0, 0
+	in, reported := 0, 0
 	for _, of := range c.All {
 		share := r.cachedOf(of)
 		if math.IsNaN(share) {
-			continue // a floor, which does not tell
+			continue // a floor, which does not report it
 		}
-		told++
+		reported++
 		if share > mostCached {
 			in++
 		}
@@ -74,14 +74,14 @@ func (r reading) foundCache(c measured) string {
 	switch in {
 	case 0:
 		return c.cache
-	case told:
+	case reported:
 		return Kept
 	}
 	return uneven
 }
 
 // cachedOf is the mean share of a condition's pages that were in the page cache when
-// reading began; NaN where it does not tell.
+// reading began; NaN where that is not known.
 func (r reading) cachedOf(c record.Condition) float64 {
 	sum, n := 0.0, 0.0
 	for _, t := range r.Trials(c) {
@@ -94,8 +94,8 @@ func (r reading) cachedOf(c record.Condition) float64 {
 	return sum / n
 }
 
-// crowded tells that the ranks of a cell have to take turns on the CPUs. A rate is by the
-// slowest rank's own time, which does not begin before it has a CPU: it is flattered.
+// crowded is whether a cell has more ranks than CPUs. A rate is by the slowest rank's own
+// time, which begins only when it has a CPU: the rate is then too high.
 func (r reading) crowded(c measured) bool {
 	if r.imported() {
 		return false // the host of the run is not the one that it was measured on
@@ -112,8 +112,8 @@ func (r reading) decisive(m mode) []measured {
 	return slices.DeleteFunc(r.of(m), r.crowded)
 }
 
-// cellOf reads a cell back from a condition of it. Figures that were measured
-// elsewhere tell no more than S5's do, which had everything else at its first level.
+// cellOf reads a cell back from one of its conditions. An imported run need not have all
+// factors: it then has S5's levels, the first of each.
 func cellOf(c record.Condition) cell {
 	return cell{
 		particles: place.Number(c, factorParticles), ranks: int(place.Number(c, factorRanks)),
@@ -132,14 +132,13 @@ func (c cell) rank() int {
 	return n
 }
 
-// mode is what stands between the program and the disk: cells of one are put
-// together.
+// mode is what lies between the program and the disk. Cells of one mode are put together.
 type mode struct {
 	cache, sync string
 	memory      bool
 }
 
-// text says where the figures of a mode come from.
+// text names a mode.
 func (m mode) text() string {
 	var text string
 	switch {
@@ -182,10 +181,10 @@ func (r reading) of(m mode) []measured {
 	return all
 }
 
-// imported tells whether the run was measured elsewhere.
+// imported is whether the run was measured elsewhere.
 func (r reading) imported() bool { return r.Run.Status == record.Imported }
 
-// disturbed tells whether no block of a cell was left alone by others.
+// disturbed is whether other programs disturbed every block of a cell.
 func (r reading) disturbed(cells []measured) bool {
 	for _, g := range r.Report.Groups {
 		if g.Blocks == 0 && g.Tainted > 0 && slices.ContainsFunc(cells, func(c measured) bool { return c.Workload == g.Workload }) {

@@ -23,11 +23,10 @@ const stopLimit = 2 * time.Minute
 // warmShare is the share of the particles that trials of the warm-up write.
 const warmShare = 10
 
-// trial is one program that writes and reads, and ends. What others left to be
-// written is on its disk before it begins: otherwise the disk would serve the trial
-// before, while this one is measured. What that takes is counted apart. The page
-// cache is not touched: whose pages are in it is the host's affair, and the program drops
-// those of its own files.
+// trial is one program that writes and reads, and ends. Earlier writes are flushed to its
+// disk before it begins: otherwise the disk would serve them while this trial is measured.
+// The time of flushing is recorded separately. The host's page cache is not dropped; the
+// program drops the pages of its own files.
 type trial struct {
 	program workload.Workload
 	flush   []string // a directory on each disk that the cell's places have
@@ -77,13 +76,13 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 	return b.Measured()
 }
 
-// settle brings to the disks what was written before, by whomever, and notes what is
-// left. Others may have left a lot: an interrupted run does not wait for it.
+// settle flushes earlier writes to the disks, those of other programs included, and records
+// what is left. An interrupted run does not wait for it.
 func (t trial) settle(ctx context.Context, b lab.Bench) error {
 	began := time.Now()
 	for _, dir := range t.flush {
 		if err := filesystem.Sync(ctx, dir); err != nil {
-			return fmt.Errorf("bring what earlier trials wrote to the disk: %w", err)
+			return fmt.Errorf("flush earlier writes to the disk: %w", err)
 		}
 	}
 	b.Covariate(flushSeconds, time.Since(began).Seconds())

@@ -40,7 +40,7 @@ func trialOf(t *testing.T, drive func(ctx context.Context, t workload.Trial) err
 	return trial{program: w, flush: []string{t.TempDir()}}, b, on
 }
 
-// A trial is one launch of the program, after the disks have been brought up to date.
+// A trial is one launch of the program, after earlier writes are flushed to the disks.
 func TestTrial(t *testing.T) {
 	tr, b, on := trialOf(t, func(ctx context.Context, t workload.Trial) error {
 		exit, err := t.Wait(ctx)
@@ -105,10 +105,10 @@ func TestTrialsThatFail(t *testing.T) {
 	if err := tr.run(t.Context(), b); err == nil || !strings.Contains(err.Error(), "launch on") || !strings.Contains(err.Error(), "no room") {
 		t.Errorf("%v", err)
 	}
-	// A disk that cannot be brought up to date would serve the trial before.
+	// A disk that cannot be flushed would serve earlier writes during the trial.
 	tr, b, on = trialOf(t, nil)
 	tr.flush = []string{filepath.Join("/proc/self/cmdline", "below")}
-	if err := tr.run(t.Context(), b); err == nil || !strings.Contains(err.Error(), "what earlier trials wrote") || len(on.specs) != 0 {
+	if err := tr.run(t.Context(), b); err == nil || !strings.Contains(err.Error(), "flush earlier writes") || len(on.specs) != 0 {
 		t.Errorf("%v, %d launches", err, len(on.specs))
 	}
 }
@@ -119,7 +119,7 @@ func TestAnInterruptedTrialDoesNotWaitForDisks(t *testing.T) {
 	tr, b, on := trialOf(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := tr.run(ctx, b); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "what earlier trials wrote") || len(on.specs) != 0 {
+	if err := tr.run(ctx, b); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "flush earlier writes") || len(on.specs) != 0 {
 		t.Errorf("%v, %d launches", err, len(on.specs))
 	}
 }
