@@ -9,16 +9,16 @@ import (
 	"tare/study/io/place"
 )
 
-// reads are the factors without which no cell of a study is told from another, whole
-// numbers all, in the names that tare's own runs give them.
+// reads are the factors that a study needs to distinguish cells. All are whole numbers, and
+// have the names that tare's own runs give them.
 var reads = map[string][]string{
 	place.Stream: {"elements", "processes"},
 	place.Haccio: {"particles", "ranks"},
 	place.Redis:  {"payload", "pipeline"},
 }
 
-// Unread says which factors that a study reads the figures do not have, or not as whole
-// numbers; empty where it can read them. Runs of no study are read by none.
+// Unread says which factors of a study the figures lack, or do not have as whole numbers. It
+// is empty where they have all, and for runs of no study.
 func Unread(run record.Run) string {
 	var missing []string
 	for _, factor := range reads[place.Of(run)] {
@@ -27,16 +27,19 @@ func Unread(run record.Run) string {
 			continue
 		}
 		if level, ok := run.Conditions[i].Factors[factor]; ok {
-			return fmt.Sprintf("%s of %s is %q and must be a whole number: mend it by --scale %s=NUMBER or --rename '%s:OLD=NEW'", factor, run.Conditions[i].ID, level, factor, factor)
+			return fmt.Sprintf("%s of %s is %q and must be a whole number: correct it by --scale %s=NUMBER or --rename '%s:OLD=NEW'",
+				factor, run.Conditions[i].ID, level, factor, factor)
 		}
 		missing = append(missing, factor)
 	}
 	if len(missing) == 0 {
 		return ""
 	}
-	said := make([]string, len(missing))
+	flags := make([]string, len(missing))
 	for i, factor := range missing {
-		said[i] = "--factor " + factor + "=NUMBER"
+		flags[i] = "--factor " + factor + "=NUMBER"
 	}
-	return fmt.Sprintf("the figures do not tell %s: say what is the same for all by %s, read it out of file names by --name or of headings by --columns, or give a column that name by --rename OLD=%s", strings.Join(missing, " and "), strings.Join(said, " "), missing[0])
+	return fmt.Sprintf("missing in the figures: %s; if one value holds for all, give %s; "+
+		"else read it from file names by --name, from headings by --columns, or rename a column by --rename OLD=%s",
+		strings.Join(missing, " and "), strings.Join(flags, " "), missing[0])
 }

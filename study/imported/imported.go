@@ -1,7 +1,6 @@
 // Package imported shows runs that were measured elsewhere and read by package
-// record/foreign: by the words of tare's own runs, and with all that their design
-// lacks said first. It measures nothing and designs nothing: there is no way to go on
-// with such a run.
+// record/foreign. Its pages have the words of tare's own runs, and say first what the
+// design lacks. It measures nothing, and such a run cannot be continued.
 package imported
 
 import (
@@ -22,12 +21,12 @@ import (
 // Name is the study of such runs, in the store.
 const Name = "import"
 
-// Study is what the commands need of imported runs. Their pages have a form of their own: what
-// a design lacks goes before every figure.
+// Study is what the commands need of imported runs. Their pages say what a design lacks
+// before any figure.
 type Study struct{}
 
-// Judge has the claim judged for which a run was imported, by the judge of our own
-// runs, and says beside the verdict that the figures are not this host's.
+// Judge decides the claim for which a run was imported, by the judge of our own runs. The
+// verdict says that the figures are not this host's.
 func (Study) Judge(run record.Run) []claim.Judgement {
 	if place.Of(run) == "" {
 		return nil
@@ -58,21 +57,22 @@ func (s Study) Interim(run record.Run) report.Sheet { return s.Sheet(run, nil, n
 func (Study) Sheet(run record.Run, _ kit.Attachments, judgements []claim.Judgement) report.Sheet {
 	r := overhead.Read(run)
 	s := report.Sheet{
-		Title: "tare import: " + strings.Join(workloads(run), ", "), Answer: answer(r), Together: report.Together(run, r.Report), Facts: facts(r),
+		Title: "tare import: " + strings.Join(workloads(run), ", "), Answer: answer(r),
+		Together: report.Together(run, r.Report), Facts: facts(r),
 		Banners: banners(r), Parts: overview(r), Command: strings.Join(quoted(run.Command), " "),
 	}
-	found, tables := io.Studies.Found(run)
-	if found != "" {
-		s.Answer = found + " " + s.Answer
+	headline, tables := io.Studies.Found(run)
+	if headline != "" {
+		s.Answer = headline + " " + s.Answer
 	}
 	if len(judgements) > 0 {
 		s.Parts = append(s.Parts, report.Judgements{
-			Title: "What was published, and what these figures say of it",
-			Note:  "Judged by the rules of our own runs, from figures whose design lacks what stands above.",
+			Title: "Verdict on the published claim",
+			Note:  "The rules are those of tare's own runs. The banners above say what the design of these figures lacks.",
 			Rows:  report.JudgedClaims(judgements),
 		})
 	} else if of := place.Of(run); of != "" {
-		s.Parts = append(s.Parts, report.Prose{Title: "No verdict", Text: "The figures do not hold what decides the claim."})
+		s.Parts = append(s.Parts, report.Prose{Title: "No verdict", Text: "The figures do not have what decides the claim."})
 	}
 	if len(tables) == 0 {
 		tables = cellByCell(r)
@@ -100,13 +100,14 @@ func facts(r overhead.Reading) []string {
 		}
 	}
 	facts := []string{
-		fmt.Sprintf("cells: %d, %d conditions, %d runs in all", len(r.Report.Groups), len(r.Run.Conditions), len(r.Run.Trials)),
+		fmt.Sprintf("cells: %d, with %d conditions and %d runs in all",
+			len(r.Report.Groups), len(r.Run.Conditions), len(r.Run.Trials)),
 		"compared: " + strings.Join(conditions, ", "),
 	}
-	if told := r.Run.Plan.Imported; told != nil && len(told.Sources) > 0 {
-		text := told.Sources[0].Name
-		if n := len(told.Sources); n > 1 {
-			text = fmt.Sprintf("%s and %d more, %s", text, n-1, told.Format)
+	if from := r.Run.Plan.Imported; from != nil && len(from.Sources) > 0 {
+		text := from.Sources[0].Name
+		if n := len(from.Sources); n > 1 {
+			text = fmt.Sprintf("%s and %d more, %s", text, n-1, from.Format)
 		}
 		facts = append(facts, "read from: "+text)
 	}
@@ -119,8 +120,8 @@ func facts(r overhead.Reading) []string {
 // mostBanners is how many warnings of single cells stand above the figures.
 const mostBanners = 4
 
-// banners are what the design lacks, what its importer said, and what the figures
-// themselves warn of; of many cells the number.
+// banners are what the design lacks, what its importer noted, and the warnings of single
+// cells; of many, their number.
 func banners(r overhead.Reading) []string {
 	all := overhead.Lacks(r.Run)
 	for _, n := range r.Run.Plan.Notes {
@@ -138,13 +139,14 @@ func banners(r overhead.Reading) []string {
 		}
 	}
 	if len(warnings) > mostBanners {
-		warnings = []string{fmt.Sprintf("cautions: %d on single cells, such as %s; tare export has them all", len(warnings), warnings[0])}
+		warnings = []string{fmt.Sprintf("cautions: %d on single cells, such as %s; tare export has all of them",
+			len(warnings), warnings[0])}
 	}
 	return append(all, warnings...)
 }
 
-// fewRepetitions says what may have made cells of what are repetitions, where no
-// condition has enough of them for an interval.
+// fewRepetitions warns that repetitions may have been read as cells, where no condition has
+// enough of them for an interval.
 func fewRepetitions(run record.Run) string {
 	const fewest = 3
 	times := map[string]int{}
@@ -153,7 +155,8 @@ func fewRepetitions(run record.Run) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("few: no condition has %d repetitions, which an interval takes; where a column or a part of the files' names counts them, name it by --block: else it makes cells of their own", fewest)
+	return fmt.Sprintf("few: no condition has the %d repetitions that an interval requires. "+
+		"If a column or a part of the file names counts repetitions, name it by --block; otherwise it makes cells", fewest)
 }
 
 // outcome is a condition's row in a cell.
@@ -163,8 +166,7 @@ type outcome struct {
 	row    overhead.Row
 }
 
-// outcomes are all comparisons of a run, the worst first: by verdict, then by how
-// much is surely lost.
+// outcomes are all comparisons of a run, the worst first: by verdict, then by effect.
 func outcomes(r overhead.Reading) []outcome {
 	var all []outcome
 	for _, g := range r.Report.Groups {
@@ -195,7 +197,7 @@ func compare(a, b float64) int {
 	return 0
 }
 
-// severity orders verdicts by how much a reader must know of them.
+// severity orders verdicts by their importance to a reader.
 func severity(v overhead.Verdict) int {
 	switch v {
 	case overhead.Worse:
@@ -208,7 +210,8 @@ func severity(v overhead.Verdict) int {
 	return 0
 }
 
-// answer says what came of the comparisons: by name where there are few.
+// answer is the headline: by name where there are few comparisons, else their verdicts
+// counted and the worst of them.
 func answer(r overhead.Reading) string {
 	all := outcomes(r)
 	if len(all) == 0 {
@@ -229,14 +232,15 @@ func answer(r overhead.Reading) string {
 	}
 	text := fmt.Sprintf("Of %d comparisons in %d cells: %s", len(all), len(r.Report.Groups), strings.Join(words, ", "))
 	if worst := all[0]; worst.row.Verdict == overhead.Worse {
-		text += fmt.Sprintf("; the worst is %s, which costs %s of %s %s %%", worst.row.Label, worst.metric.Name, worst.group.Workload, report.Said(adjusted(worst.row), 1))
+		text += fmt.Sprintf("; the worst is %s: %s of %s is %s worse", worst.row.Label, worst.metric.Name, worst.group.Workload,
+			place.Percent(adjusted(worst.row), 1))
 	}
 	return text + "."
 }
 
 // uncompared says why nothing was compared.
 func uncompared(r overhead.Reading) string {
-	const elsewhere = "the figures can be compared with those of another run (tare compare)."
+	const elsewhere = "Compare the figures with another run's by tare compare."
 	based, other := map[string]bool{}, map[string]bool{}
 	together := false
 	for _, c := range r.Run.Conditions {
@@ -249,11 +253,12 @@ func uncompared(r overhead.Reading) string {
 	}
 	switch {
 	case together:
-		return "No effect can be told: in no cell do the baseline and another condition both have values of one metric of which a ratio can be formed, which zero, less, and failed repetitions are not; " + elsewhere
+		return "No effect is known: no cell has values above zero of one metric for both the baseline and another condition. " +
+			"Failed repetitions do not count. " + elsewhere
 	case len(based) > 0 && len(other) > 0:
-		return "No cell holds the baseline beside another condition, and nothing is compared: a note says what parts them; " + elsewhere
+		return "Nothing is compared: no cell has the baseline and another condition. A note names the factors that separate them. " + elsewhere
 	}
-	return "Nothing stood beside a baseline: " + elsewhere
+	return "Nothing is compared: the figures have no baseline with another condition. " + elsewhere
 }
 
 var verdicts = []overhead.Verdict{overhead.Worse, overhead.Better, overhead.Equivalent, overhead.Inconclusive}

@@ -130,7 +130,7 @@ func TestOneRunACell(t *testing.T) {
 // no hint.
 func TestTooFewRepetitions(t *testing.T) {
 	two := study.Sheet(figures(t, 1, []string{"io=redis", "payload=3", "pipeline=1"}, map[string][]float64{"bare": bare[:2], "bind": slower[:2]}), nil, nil)
-	if !strings.Contains(two.Answer, "takes three repetitions") {
+	if !strings.Contains(two.Answer, "requires three repetitions") {
 		t.Errorf("answer %q", two.Answer)
 	}
 	if !slices.ContainsFunc(two.Banners, func(b string) bool { return strings.Contains(b, "--block") }) {
@@ -150,12 +150,12 @@ func TestNothingToCompare(t *testing.T) {
 	}
 }
 
-// Why nothing was compared is told: the cells part the conditions, or the baseline has
-// nothing of which a ratio could be formed.
+// The page says why nothing was compared: no cell has several conditions, or the baseline has
+// no value above zero.
 func TestWhyNothingIsCompared(t *testing.T) {
 	for contents, want := range map[string]string{
-		"storage,kind,faults\nbare,a,1\nbind,b,2\n": "no cell holds the baseline beside another",
-		"storage,kind,faults\nbare,a,0\nbind,a,2\n": "no effect can be told",
+		"storage,kind,faults\nbare,a,1\nbind,b,2\n": "nothing is compared: no cell has the baseline and another condition",
+		"storage,kind,faults\nbare,a,0\nbind,a,2\n": "no effect is known",
 	} {
 		run, err := foreign.Read(t.Context(), []foreign.File{{Name: "figures.csv", Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(contents)), nil }}}, foreign.Options{
 			Format: foreign.CSV, Values: []string{"faults"}, Units: []string{"faults"}, Better: []string{"lower"}, Condition: []string{"storage"}, Baseline: []string{"bare"}, When: time.Unix(1e9, 0),
@@ -185,7 +185,7 @@ func TestClaims(t *testing.T) {
 			t.Errorf("%s is judged as if it were ours", j.Claim)
 		}
 	}
-	if text := screen(t, study.Sheet(named, nil, nil)); !strings.Contains(text, "do not hold what decides the claim") {
+	if text := screen(t, study.Sheet(named, nil, nil)); !strings.Contains(text, "do not have what decides the claim") {
 		t.Errorf("nothing says that there is no verdict:\n%s", text)
 	}
 	verdict := []claim.Judgement{{Claim: "S5.1", Verdict: claim.Qualified, Ours: "copy 0.2 %", Rests: "3 cells", NotRepresentative: "measured elsewhere, and imported"}}

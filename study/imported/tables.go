@@ -11,15 +11,16 @@ import (
 	"tare/stats"
 )
 
-// Up to mostTables cells have a table each; of more, tables over cells say what they
-// have in common, and the worst stand alone.
+// Up to mostTables cells have a table each. More cells have tables over cells, and one of the
+// worst.
 const (
 	mostTables = 4
 	mostWorst  = 20
 	mostCells  = 60
 )
 
-// overview is what of all cells must be known first: of few, all.
+// overview is what a reader must know first: few cells whole, and of many their verdicts and
+// the worst.
 func overview(r overhead.Reading) []report.Part {
 	if len(r.Report.Groups) <= mostTables {
 		var all []report.Part
@@ -34,42 +35,62 @@ func overview(r overhead.Reading) []report.Part {
 	return []report.Part{counts(r), worst(r)}
 }
 
-const howRead = "Change is in percent of the baseline; in brackets or below, its 95 % interval. The verdict is that among all comparisons of the run (Holm)."
+const howRead = "Each change has its own 95 % interval. Verdicts hold for all comparisons of the run together (Holm)."
 
 // cellTable is one cell whole: conditions and metrics, the worst first.
 func cellTable(r overhead.Reading, g overhead.Group) report.Table {
 	t := report.Table{
-		Title: g.Workload, Note: note(r),
-		Columns: []report.Column{{Head: "condition"}, {Head: "metric"}, {Head: "value", Number: true}, {Head: "change, %", Number: true}, {Head: "verdict"}, {Head: "n", Number: true, Optional: true}, {Head: "would decide", Optional: true}},
+		Title: g.Workload, Method: method(r),
+		Columns: []report.Column{
+			{Head: "condition"}, {Head: "metric"}, {Head: "value", Number: true}, {Head: "change, %", Number: true},
+			{Head: "verdict"}, {Head: "n", Number: true, Optional: true}, {Head: "would decide", Optional: true},
+		},
+	}
+	alone := overhead.Reading{Run: r.Run, Report: overhead.Report{Groups: []overhead.Group{g}}}
+	add := func(m overhead.MetricReport, row overhead.Row, n int, change, verdict, needs report.Cell) {
+		scale, unit := scaled(alone, m.Name, m.Unit)
+		name := m.Name
+		if unit != name { // which a unit may name
+			name += ", " + unit
+		}
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: row.Label}, {Text: name}, report.Measured(row.Value.Value * scale),
+			change, verdict, {Text: fmt.Sprint(n)}, needs,
+		})
 	}
 	for _, m := range g.Metrics {
 		for _, row := range m.Rows {
 			if row.Baseline {
-				t.Rows = append(t.Rows, []report.Cell{{Text: row.Label}, {Text: m.Name}, value(m, row), {Text: "baseline", Tone: report.Faint}, {}, {Text: fmt.Sprint(row.Value.N)}, {}})
+				add(m, row, row.Value.N, report.Cell{Text: "baseline", Tone: report.Faint}, report.Cell{}, report.Cell{})
 			}
 		}
 	}
 	shown := map[string]bool{}
-	for _, o := range outcomes(overhead.Reading{Run: r.Run, Report: overhead.Report{Groups: []overhead.Group{g}}}) {
+	for _, o := range outcomes(alone) {
 		shown[o.row.Condition+"\x00"+o.metric.Name] = true
-		t.Rows = append(t.Rows, []report.Cell{{Text: o.row.Label}, {Text: o.metric.Name}, value(o.metric, o.row), report.Estimated(percent(o.metric, o.row), 1), verdict(o.row.Verdict), {Text: fmt.Sprint(o.row.Ratio.N)}, {Text: o.row.Needs}})
+		add(o.metric, o.row, o.row.Ratio.N, report.Estimated(percent(o.metric, o.row), 1),
+			verdict(o.row.Verdict), report.Cell{Text: o.row.Needs})
 	}
 	for _, m := range g.Metrics { // what has no baseline beside it
 		for _, row := range m.Rows {
 			if !row.Baseline && !shown[row.Condition+"\x00"+m.Name] && row.Value.N > 0 {
-				t.Rows = append(t.Rows, []report.Cell{{Text: row.Label}, {Text: m.Name}, value(m, row), report.Absent(), {}, {Text: fmt.Sprint(row.Value.N)}, {}})
+				add(m, row, row.Value.N, report.Absent(), report.Cell{}, report.Cell{})
 			}
 		}
 	}
 	return t
 }
 
-// counts says how the cells came out, by condition and metric.
+// counts is the spread of changes over cells, and the number of each verdict, by condition
+// and metric.
 func counts(r overhead.Reading) report.Table {
 	t := report.Table{
-		Title:   "How the cells came out",
-		Note:    "Median, least and greatest are over cells, of the changes as they were found: they show a spread and are no estimate of anything.",
-		Columns: []report.Column{{Head: "condition"}, {Head: "metric"}, {Head: "median, %", Number: true}, {Head: "least", Number: true, Optional: true}, {Head: "greatest", Number: true, Optional: true}},
+		Title: "Changes and verdicts over all cells",
+		Note:  "Median, least and greatest change describe the spread over cells. They are no estimate of one effect.",
+		Columns: []report.Column{
+			{Head: "condition"}, {Head: "metric"}, {Head: "median change, %", Number: true},
+			{Head: "least, %", Number: true, Optional: true}, {Head: "greatest, %", Number: true, Optional: true},
+		},
 	}
 	for _, v := range verdicts {
 		t.Columns = append(t.Columns, report.Column{Head: string(v), Number: true})
@@ -118,14 +139,21 @@ func counts(r overhead.Reading) report.Table {
 func worst(r overhead.Reading) report.Table {
 	all := outcomes(r)
 	t := report.Table{
-		Title: "Worst first", Note: note(r),
-		Columns: []report.Column{{Head: "cell"}, {Head: "condition"}, {Head: "metric"}, {Head: "change, %", Number: true}, {Head: "verdict"}, {Head: "n", Number: true, Optional: true}, {Head: "would decide", Optional: true}},
+		Title: "Comparisons, the worst first", Method: method(r),
+		Columns: []report.Column{
+			{Head: "cell"}, {Head: "condition"}, {Head: "metric"}, {Head: "change, %", Number: true},
+			{Head: "verdict"}, {Head: "n", Number: true, Optional: true}, {Head: "would decide", Optional: true},
+		},
 	}
 	for _, o := range all[:min(len(all), mostWorst)] {
-		t.Rows = append(t.Rows, []report.Cell{{Text: o.group.Workload}, {Text: o.row.Label}, {Text: o.metric.Name}, report.Estimated(percent(o.metric, o.row), 1), verdict(o.row.Verdict), {Text: fmt.Sprint(o.row.Ratio.N)}, {Text: o.row.Needs}})
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: o.group.Workload}, {Text: o.row.Label}, {Text: o.metric.Name},
+			report.Estimated(percent(o.metric, o.row), 1), verdict(o.row.Verdict),
+			{Text: fmt.Sprint(o.row.Ratio.N)}, {Text: o.row.Needs},
+		})
 	}
 	if rest := len(all) - mostWorst; rest > 0 {
-		t.Note += fmt.Sprintf(" %d more comparisons follow these; tare export %s --format json has them all.", rest, r.Run.ID)
+		t.Note = fmt.Sprintf("%d more comparisons are not shown; tare export %s --format json has all of them.", rest, r.Run.ID)
 	}
 	return t
 }
@@ -136,7 +164,11 @@ func cellByCell(r overhead.Reading) []report.Part {
 		return nil // each has its own
 	}
 	if len(r.Report.Groups) > mostCells {
-		return []report.Part{report.Prose{Title: "Cell by cell", Text: fmt.Sprintf("%d cells are more than a page shows: tare export %s --format json has them all.", len(r.Report.Groups), r.Run.ID)}}
+		return []report.Part{report.Prose{
+			Title: "Comparisons by cell",
+			Text: fmt.Sprintf("%d cells are more than a page shows; tare export %s --format json has all of them.",
+				len(r.Report.Groups), r.Run.ID),
+		}}
 	}
 	var labels, metrics []string
 	unit := map[string]string{}
@@ -158,11 +190,11 @@ func cellByCell(r overhead.Reading) []report.Part {
 	for _, name := range metrics {
 		scale, in := scaled(r, name, unit[name])
 		t := report.Table{
-			Title: name + ", cell by cell", Note: "Of the baseline the value; of the others the change in percent, with its own interval, and the verdict among all comparisons of the run (Holm).",
+			Title: "Change of " + name + ", by cell", Method: howRead,
 			Columns: []report.Column{{Head: head}, {Head: "baseline, " + in, Number: true}},
 		}
 		for _, l := range labels {
-			t.Columns = append(t.Columns, report.Column{Head: l + ", %", Number: true})
+			t.Columns = append(t.Columns, report.Column{Head: l + ", change %", Number: true})
 		}
 		for _, g := range r.Report.Groups {
 			i := slices.IndexFunc(g.Metrics, func(m overhead.MetricReport) bool { return m.Name == name })
@@ -220,8 +252,8 @@ func cellHead(r overhead.Reading) string {
 	return head
 }
 
-// inCell gives a word for each factor of a cell, or the cell's whole name where not
-// every cell need have the same.
+// inCell gives a word for each factor of a cell, or the cell's whole name where it has no
+// factors.
 func inCell(workload string, word func(factor, level string) string) []string {
 	_, list, ok := strings.Cut(strings.TrimSuffix(workload, "]"), "[")
 	if !ok {
@@ -238,33 +270,33 @@ func inCell(workload string, word func(factor, level string) string) []string {
 	return words
 }
 
-// note says how effects were found.
-func note(r overhead.Reading) string {
+// method says how effects were computed.
+func method(r overhead.Reading) string {
 	if r.Run.Plan.Unpaired() {
 		return howRead + " Conditions are compared as two samples: the ratio of the geometric means, by Welch."
 	}
-	return howRead + " Repetitions are compared as pairs, as the importer said they are."
+	return howRead + " Repetitions are compared as pairs (--paired)."
 }
 
 // percent is a row's change against the baseline, in percent.
 func percent(m overhead.MetricReport, row overhead.Row) stats.Estimate {
-	e := stats.Estimate{Value: row.Percent, Interval: stats.Interval{Low: row.PercentLow, High: row.PercentHigh, Level: row.Ratio.Interval.Level}, N: row.Ratio.N}
+	e := stats.Estimate{
+		Value: row.Percent, N: row.Ratio.N,
+		Interval: stats.Interval{Low: row.PercentLow, High: row.PercentHigh, Level: row.Ratio.Interval.Level},
+	}
 	if m.HigherIsBetter {
 		e.Value, e.Interval.Low, e.Interval.High = -e.Value, -e.Interval.High, -e.Interval.Low
 	}
 	return e
 }
 
-// adjusted is it with the interval at which its verdict holds among all others.
+// adjusted is a row's overhead with the interval at which its verdict holds among all
+// others.
 func adjusted(row overhead.Row) stats.Estimate {
-	return stats.Estimate{Value: row.Percent, Interval: stats.Interval{Low: row.AdjustedLow, High: row.AdjustedHigh, Level: row.Adjusted.Level}, N: row.Ratio.N}
-}
-
-func value(m overhead.MetricReport, row overhead.Row) report.Cell {
-	scale, unit := prefixed(row.Value.Value, m.Unit)
-	c := report.Measured(row.Value.Value * scale)
-	c.Text += " " + unit
-	return c
+	return stats.Estimate{
+		Value: row.Percent, N: row.Ratio.N,
+		Interval: stats.Interval{Low: row.AdjustedLow, High: row.AdjustedHigh, Level: row.Adjusted.Level},
+	}
 }
 
 // prefixed is a unit of bytes in which a value has few digits, and the factor to it;
@@ -283,13 +315,13 @@ func prefixed(v float64, unit string) (scale float64, in string) {
 	return 1, unit
 }
 
-// scaled is the unit in which all the baselines of a metric are shown.
+// scaled is the unit in which all values of a metric are shown.
 func scaled(r overhead.Reading, metric, unit string) (scale float64, in string) {
 	most := 0.0
 	for _, g := range r.Report.Groups {
 		for _, m := range g.Metrics {
 			for _, row := range m.Rows {
-				if m.Name == metric && row.Baseline && row.Value.Value > most {
+				if m.Name == metric && row.Value.Value > most {
 					most = row.Value.Value
 				}
 			}
