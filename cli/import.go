@@ -19,7 +19,7 @@ import (
 	"tare/study/io/place"
 )
 
-// importFlags are what the user says of files of results.
+// importFlags are the options for files of results.
 type importFlags struct {
 	options        foreign.Options
 	format         string
@@ -35,17 +35,22 @@ func (a *app) importing() *cobra.Command {
 		Use:   "import FILE... --format FORMAT",
 		Short: "Judge figures measured elsewhere by the same statistics",
 		Long: `Import makes a run of figures that were measured elsewhere, and shows it by the same
-statistics and in the same words as what tare measured. It is kept as imported, and
-every page says what its design lacks; show, compare and export work on it.
+statistics as tare's own runs. The run is marked as imported, and every page says
+what its design lacks. Show, compare and export work on it.
 
-Values belong to factors: columns of a csv file, parts of a benchmark's name, what
---name reads out of the files' names and --columns out of the headings of a matrix,
-and what --factor says of all. The levels of one factor, --condition, are compared
-with its level --baseline; --block counts repetitions; the others make cells, in each
-of which conditions are compared. Two conditions are compared as two samples, unless
---paired says that what has one level of --block belongs together.
+Each value has factors. They come from:
 
-docs/import.md tells each format, with examples.`,
+  columns of a csv file, or parts of a benchmark's name
+  --name     file names
+  --columns  headings of a matrix
+  --factor   one value for all
+
+The levels of the factor --condition are compared with its level --baseline. The
+factor --block counts repetitions. All other factors make cells; conditions are
+compared within a cell. They are compared as two samples, or with --paired as pairs
+of the same level of --block.
+
+docs/import.md describes each format, with examples.`,
 		Example: `  printf 'storage,copy\nbare,100\nbare,101\nbind,99\nbind,98\n' > figures.csv
   tare import figures.csv --format csv --value copy --unit MB/s --condition storage --baseline bare
   tare weigh redis --quick && tare export latest --format benchfmt > redis.txt
@@ -61,28 +66,28 @@ docs/import.md tells each format, with examples.`,
 		formats = append(formats, string(format))
 	}
 	flags.StringVar(&f.format, "format", "", "one of "+strings.Join(formats, ", "))
-	flags.StringSliceVar(&o.Condition, "condition", nil, "factor whose levels are compared (several: their combinations)")
-	flags.StringSliceVar(&o.Baseline, "baseline", nil, "its level that the others are compared with")
+	flags.StringSliceVar(&o.Condition, "condition", nil, "factor whose levels are compared; of several, their combinations")
+	flags.StringSliceVar(&o.Baseline, "baseline", nil, "level of --condition that the others are compared with")
 	flags.StringVar(&o.Block, "block", "", "factor that counts repetitions (default: values of a cell are repetitions, in their order)")
-	flags.BoolVar(&o.Paired, "paired", false, "what has one level of --block belongs together under all conditions: compare it as pairs")
-	flags.StringVar(&o.Name, "name", "", "read factors out of file names, such as '{storage}-{block}.csv'; * is any text")
-	flags.StringArrayVar(&o.Factors, "factor", nil, "of all the data, such as network=host")
-	flags.StringSliceVar(&o.Values, "value", nil, "csv: columns that hold values; several are metrics of their own (default value)")
+	flags.BoolVar(&o.Paired, "paired", false, "values of the same level of --block were measured together: compare them as pairs")
+	flags.StringVar(&o.Name, "name", "", "read factors from file names, such as '{storage}-{block}.csv'; * is any text")
+	flags.StringArrayVar(&o.Factors, "factor", nil, "factor of all the data, such as network=host")
+	flags.StringSliceVar(&o.Values, "value", nil, "csv: columns with values, each a metric (default value)")
 	flags.StringVar(&o.Metric, "metric", "", "csv: column that names the metric; benchfmt: factor that does (default: the unit names it)")
 	flags.StringVar(&o.UnitColumn, "unit-column", "", "csv: column that names the unit")
-	flags.StringVar(&o.Columns, "columns", "", "csv: read a matrix, and factors out of its headings, such as '{elements}_{processes}'")
-	flags.StringSliceVar(&o.Rows, "rows", nil, "csv: the metrics of a matrix' rows, where its first column does not name them")
-	flags.StringVar(&o.Cells, "cells", "", "haccio: the order of the cells, the last factor running fastest, such as 'particles=1e6,5e6 ranks=1,2'")
-	flags.StringArrayVar(&o.Units, "unit", nil, "of the values, such as MB/s, or of one metric, such as copy=MB/s")
-	flags.StringArrayVar(&o.Better, "better", nil, "higher or lower, or of one metric, such as copy=higher (default: as the unit has it)")
-	flags.StringArrayVar(&o.Rename, "rename", nil, "a factor (io_threads=io-threads) or its levels (storage:local=bare,bindMount=bind); metric:OLD=NEW for metrics")
+	flags.StringVar(&o.Columns, "columns", "", "csv: read a matrix, with factors in its headings, such as '{elements}_{processes}'")
+	flags.StringSliceVar(&o.Rows, "rows", nil, "csv: metrics of a matrix's rows, if its first column does not name them")
+	flags.StringVar(&o.Cells, "cells", "", "haccio: order of the cells, the last factor varying fastest, such as 'particles=1e6,5e6 ranks=1,2'")
+	flags.StringArrayVar(&o.Units, "unit", nil, "unit of the values, such as MB/s, or of one metric, such as copy=MB/s")
+	flags.StringArrayVar(&o.Better, "better", nil, "better direction: higher or lower, or of one metric, such as copy=higher (default: by the unit)")
+	flags.StringArrayVar(&o.Rename, "rename", nil, "rename a factor (io_threads=io-threads), levels (storage:local=bare,bindMount=bind) or metrics (metric:OLD=NEW)")
 	flags.StringArrayVar(&o.Scale, "scale", nil, "multiply a factor's levels, such as elements=1e6")
 	flags.StringArrayVar(&o.Only, "only", nil, "levels to keep, such as metric:get,set")
-	flags.StringSliceVar(&o.Ignore, "ignore", nil, "columns or factors of no account")
-	flags.StringVar(&o.Workload, "workload", "", "what the figures are of (default: the claim's, or the format)")
-	flags.StringVar(&f.claim, "claim", "", "judge this published claim by them, such as S5.1")
-	flags.StringVar(&o.Order, "order", "", "in which conditions were measured, in words, such as 'one after the other'")
-	flags.StringVar(&o.Host, "host-note", "", "the machine that they were measured on, in words")
+	flags.StringSliceVar(&o.Ignore, "ignore", nil, "columns or factors to leave out")
+	flags.StringVar(&o.Workload, "workload", "", "name of the workload (default: the claim's, or the format)")
+	flags.StringVar(&f.claim, "claim", "", "judge this published claim, such as S5.1")
+	flags.StringVar(&o.Order, "order", "", "order of measurement of the conditions, in words, such as 'one after the other'")
+	flags.StringVar(&o.Host, "host-note", "", "machine that measured, in words")
 	flags.StringVar(&f.smallestEffect, "smallest-effect", "2%", "smallest effect of interest")
 	flags.StringVar(&f.out, "out", "", "directory for the HTML report (default: reports/ in the state directory)")
 	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file (- for standard output)")
@@ -100,7 +105,7 @@ docs/import.md tells each format, with examples.`,
 
 func (a *app) runImport(ctx context.Context, f *importFlags, names []string) error {
 	if len(names) == 0 {
-		return usageError("import: name the files that hold the figures: tare import FILE... --format FORMAT")
+		return usageError("import: no file is named; run tare import FILE... --format FORMAT")
 	}
 	if err := f.settle(); err != nil {
 		return err
@@ -148,7 +153,7 @@ func (a *app) runImport(ctx context.Context, f *importFlags, names []string) err
 	return a.presentSheet(run, store, out, f.json, a.again(nextCommand(run), "tare show "+run.ID))
 }
 
-// settle completes the options by what does not concern the files.
+// settle completes the options that do not depend on the files.
 func (f *importFlags) settle() error {
 	o := &f.options
 	o.Format, o.When = foreign.Format(f.format), time.Now()
@@ -168,7 +173,7 @@ func (f *importFlags) settle() error {
 		for _, c := range claim.Of(place.Study) {
 			can = append(can, c.ID)
 		}
-		return usageError("--claim %s: figures measured elsewhere are judged for %s alone: the others' verdicts rest on how tare measures", c.ID, strings.Join(can, ", "))
+		return usageError("--claim %s: want %s; other claims depend on how tare measures", c.ID, strings.Join(can, ", "))
 	}
 	of := c.Command[len(c.Command)-1]
 	o.Factors, o.Unsaid = append(slices.Clone(o.Factors), place.FactorOf+"="+of), []string{place.FactorOf}
@@ -203,13 +208,13 @@ func readFiles(ctx context.Context, names []string, opt foreign.Options) (record
 	return run, nil
 }
 
-// nothingKept says why an import ended that left nothing.
+// nothingKept is the error of an import that stored nothing.
 func nothingKept(ctx context.Context) error {
 	return fmt.Errorf("import: %w; nothing was kept", context.Cause(ctx))
 }
 
-// regular refuses what is no regular file: one that waits for a writer could not be
-// interrupted, and none could be read again to compare its hash.
+// regular refuses what is no regular file. A pipe that waits for a writer could not be
+// interrupted, and could not be read again to compare its hash.
 func regular(name string) error {
 	info, err := os.Stat(name)
 	switch {
@@ -218,7 +223,7 @@ func regular(name string) error {
 	case info.IsDir():
 		return usageError("import: %s is a directory: name its files", name)
 	case !info.Mode().IsRegular():
-		return usageError("import: %s is no regular file: save what it gives to one, and import that", name)
+		return usageError("import: %s is no regular file: save its data to a file, and import that", name)
 	}
 	return nil
 }

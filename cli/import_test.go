@@ -56,7 +56,7 @@ func hasAll(t *testing.T, where, page string, all []string) {
 func TestImportedRunsAreRuns(t *testing.T) {
 	home := t.TempDir()
 	id := imports(t, home)
-	code, out, _ := tare(t, home, "show", id)
+	code, out, _ := tare(t, home, "show", id, "--all")
 	if code != exitSuccess {
 		t.Fatalf("show: %d", code)
 	}
@@ -131,9 +131,9 @@ func TestBadImports(t *testing.T) {
 		"import " + file + " --format csv --value copy --condition storage --baseline bare":                          "--unit",
 		"import " + file + " --format csv --value speed --unit MB/s --condition storage --baseline bare":             "--value",
 		"import " + file + " --format csv --claim S4.1":                                                              "S5.1",
-		"import " + file + " --format csv --claim S5.1 --value copy --unit MB/s":                                     "--claim S5.1: the figures do not tell processes: say what is the same for all by --factor processes=NUMBER",
-		"import " + file + " --format csv --claim S5.2 --value copy --unit MB/s":                                     "do not tell particles and ranks",
-		"import " + file + " --format csv --claim S5.3 --value copy --unit MB/s":                                     "do not tell payload and pipeline",
+		"import " + file + " --format csv --claim S5.1 --value copy --unit MB/s":                                     "--claim S5.1: missing in the figures: processes; if one value holds for all, give --factor processes=NUMBER",
+		"import " + file + " --format csv --claim S5.2 --value copy --unit MB/s":                                     "missing in the figures: particles and ranks",
+		"import " + file + " --format csv --claim S5.3 --value copy --unit MB/s":                                     "missing in the figures: payload and pipeline",
 		"import " + file + " --format csv --claim S5.1 --value copy --unit MB/s --factor processes=one":              `"one"`,
 		"import " + file + " " + file + " --format csv --value copy --unit MB/s --condition storage --baseline bare": "named twice",
 		"import " + file + " --format csv --claim S9.9":                                                              "S9.9",

@@ -11,10 +11,15 @@ func (a *app) io() *cobra.Command {
 	cmd := grouped(&cobra.Command{
 		Use:   "io",
 		Short: "Find what a container costs memory bandwidth, storage and Redis",
-		Long: `Io measures S5's programs on bare metal and in containers, over where their data lie:
-memory bandwidth by MPI processes (stream), checkpoints written and read back
-(haccio), and Redis over storage and network (redis). What touches no storage must
-not differ between a volume and a bind mount, which checks the procedure.`,
+		Long: `Io measures three programs of S5 (published study of input and output) on bare metal
+and in containers, for each place of their data:
+
+  stream  memory bandwidth of MPI processes
+  haccio  checkpoints, written and read back
+  redis   Redis over storage and network
+
+A program that touches no storage must not differ between a volume and a bind mount.
+That checks the method.`,
 		Example: `  tare io stream --quick
   tare io haccio
   tare io redis`,
@@ -29,7 +34,7 @@ not differ between a volume and a bind mount, which checks the procedure.`,
 // its own: iostream.go, iohaccio.go, ioredis.go.
 var ioStudies = []subStudied{ioStream, ioHaccio, ioRedis}
 
-// ioHost is what a design of these studies must know of the machine.
+// ioHost is what a design of these studies requires of the machine.
 func ioHost(on studyHost) place.Host {
 	return place.Host{Host: on.Host, Server: on.server, Load: on.load}
 }

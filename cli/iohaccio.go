@@ -30,15 +30,16 @@ func ioHaccio() (*cobra.Command, *subStudy) {
 	byDefault := checkpoint.Default()
 	cmd := &cobra.Command{
 		Use:   "haccio [flags]",
-		Short: "Checkpoints written and read back, over where a container's data lie",
+		Short: "Checkpoints written and read back, for each place of a container's data",
 		Long: `Haccio has MPI ranks write checkpoints of particles of 38 bytes, and read them back:
 on bare metal, in a container's layer, on a bind mount, a volume, and in memory. Fio
-does the same beside it in every block, and shows what the disk gives. The first of
-several values of a flag is the base: the others are tried one at a time, or with
+does the same in every block, and shows what the disk gives.
+
+The first value of a flag is the base. The others are tried one at a time, or with
 --cross in all combinations.
 
-Before each trial all that waits to be written on the file systems concerned is
-brought to their disks, that of other programs too.`,
+Before each trial, everything that waits to be written on these file systems is
+flushed to their disks. That includes the writes of other programs.`,
 		Example: `  tare io haccio --quick
   tare io haccio --particles 1e6 --ranks 1,2 --cache dropped
   tare io haccio --storage bind,volume --particles 1e6,1e7 --layout shared,file-per-rank`,
@@ -47,15 +48,16 @@ brought to their disks, that of other programs too.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.platform, "platform", byDefault.Platform, "platform of the containers")
-	flags.StringSliceVar(&f.storages, "storage", nil, "where their data lie, some of layer, bind, volume, tmpfs (default all)")
-	flags.StringSliceVar(&f.particles, "particles", nil, "of each rank, such as 2.5e6 (default "+joinNumbers(byDefault.Particles)+")")
+	flags.StringSliceVar(&f.storages, "storage", nil, "places of their data: layer, bind, volume, tmpfs (default all)")
+	flags.StringSliceVar(&f.particles, "particles", nil, "particles of each rank, such as 2.5e6 (default "+joinNumbers(byDefault.Particles)+")")
 	flags.IntSliceVar(&f.ranks, "ranks", nil, "MPI processes (default "+joinNumbers(byDefault.Ranks)+")")
-	flags.StringSliceVar(&f.apis, "api", nil, "calls, some of "+strings.Join(checkpoint.APIs, ", ")+" (default all)")
-	flags.StringSliceVar(&f.layouts, "layout", nil, "files, some of "+strings.Join(checkpoint.Layouts, ", ")+" (default all)")
-	flags.StringSliceVar(&f.caches, "cache", nil, "page cache between write and read, some of "+strings.Join(checkpoint.Caches, ", ")+" (default all)")
-	flags.StringSliceVar(&f.syncs, "sync", nil, "what ends a write, some of "+strings.Join(checkpoint.Syncs, ", ")+" (default all)")
+	flags.StringSliceVar(&f.apis, "api", nil, "calls: "+strings.Join(checkpoint.APIs, ", ")+" (default all)")
+	flags.StringSliceVar(&f.layouts, "layout", nil, "files: "+strings.Join(checkpoint.Layouts, ", ")+" (default all)")
+	flags.StringSliceVar(&f.caches, "cache", nil, "page cache between write and read: "+strings.Join(checkpoint.Caches, ", ")+" (default all)")
+	flags.StringSliceVar(&f.syncs, "sync", nil, "end of a write: "+strings.Join(checkpoint.Syncs, ", ")+" (default all)")
 	flags.BoolVar(&f.cross, "cross", false, "all combinations, instead of one factor at a time around the base")
-	f.register(cmd, "about a minute: the smallest published checkpoint, page cache kept and dropped", "the published grid (S5): 1 to 8 ranks, 1 to 50 million particles, page cache kept and dropped, ten blocks; what does not fit is left out", nil)
+	f.register(cmd, "about a minute: the smallest published checkpoint, page cache kept and dropped",
+		"the published grid (S5): 1 to 8 ranks, 1 to 50 million particles, page cache kept and dropped, ten blocks; sizes that do not fit are left out", nil)
 	return cmd, &subStudy{name: place.Haccio, flags: &f.studyFlags, design: f.design}
 }
 
@@ -81,7 +83,7 @@ func (f *haccioFlags) design(cmd *cobra.Command, _ []string, host studyHost) (la
 	given(changed, "cache", f.caches, &o.Caches)
 	given(changed, "sync", f.syncs, &o.Syncs)
 	given(changed, "cross", f.cross, &o.Cross)
-	// What is asked for by name is refused where it does not fit, and not left out.
+	// Named sizes that do not fit are refused, not left out.
 	if changed("particles") || changed("ranks") {
 		o.Fitting = false
 	}

@@ -35,13 +35,15 @@ func ioRedis() (*cobra.Command, *subStudy) {
 	cmd := &cobra.Command{
 		Use:   "redis [flags]",
 		Short: "Redis over storage and network: what a container adds to a request",
-		Long: `Redis runs redis-benchmark's tests against Redis on bare metal and in containers, over
-where its data lie and over the network between: storage is crossed with the host's
-network and the engine's bridge in the same blocks, so that what is lost can be
-assigned to one of them, in microseconds a request. A model of that cost is fitted,
-and tested on requests that it has not seen. Without persistence Redis touches no
-storage, and volume against bind mount checks the procedure; with an append-only
-file, fio shows beside each place what the disk itself gives.`,
+		Long: `Redis runs redis-benchmark's tests against Redis on bare metal and in containers, for
+each place of its data and each network. Storage is crossed with the host's network
+and the engine's bridge in the same blocks. So the loss is assigned to storage or
+network, in microseconds per request. A model of that cost is fitted, and tested on
+requests that it was not fitted on.
+
+Without persistence Redis touches no storage: volume against bind mount then checks
+the method. With an append-only file, fio shows what the disk itself gives in each
+place.`,
 		Example: `  tare io redis --quick
   tare io redis --command get,set,mset --pipeline 1,3,10
   tare io redis --appendonly always --storage volume,bind
@@ -50,20 +52,22 @@ file, fio shows beside each place what the disk itself gives.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringSliceVar(&f.platforms, "platform", byDefault.Platforms, "platforms of the containers, set against bare metal")
-	flags.StringSliceVar(&f.commands, "command", nil, "tests of redis-benchmark: get, set, mset, hset, lrange_100 and others (default "+strings.Join(byDefault.Commands, ",")+")")
+	flags.StringSliceVar(&f.platforms, "platform", byDefault.Platforms, "platforms of the containers, compared with bare metal")
+	flags.StringSliceVar(&f.commands, "command", nil, "tests of redis-benchmark: get, set, mset, hset, lrange_100 and others (default "+
+		strings.Join(byDefault.Commands, ",")+")")
 	flags.IntSliceVar(&f.payloads, "payload", nil, "bytes of a value (default 3,1000)")
 	flags.IntSliceVar(&f.pipelines, "pipeline", nil, "requests that a client sends at once (default 1,10)")
 	flags.IntVar(&f.clients, "clients", byDefault.Clients, "connections")
 	flags.IntSliceVar(&f.threads, "threads", nil, "threads of the load program, 0 for none (default 0)")
 	flags.IntSliceVar(&f.ioThreads, "io-threads", nil, "io-threads of the server (default 1)")
-	flags.IntVar(&f.requests, "requests", 0, "of each command in a trial (default: about half a second's)")
-	flags.StringSliceVar(&f.appendOnly, "appendonly", nil, "persistence: some of no, everysec, always (default no,always)")
-	flags.StringSliceVar(&f.storages, "storage", nil, "some of layer, volume, bind, tmpfs (default all; tmpfs with persistence alone)")
-	flags.StringSliceVar(&f.networks, "network", nil, "some of host, bridge, bridge:proxy, bridge:nat (default all)")
-	flags.IntVar(&f.syncs, "syncs", byDefault.Syncs, "writes of the disk floor")
+	flags.IntVar(&f.requests, "requests", 0, "requests of each command in a trial (default: for about half a second)")
+	flags.StringSliceVar(&f.appendOnly, "appendonly", nil, "persistence: no, everysec, always (default no,always)")
+	flags.StringSliceVar(&f.storages, "storage", nil, "places of its data: layer, volume, bind, tmpfs (default all; tmpfs only with persistence)")
+	flags.StringSliceVar(&f.networks, "network", nil, "networks: host, bridge, bridge:proxy, bridge:nat (default all)")
+	flags.IntVar(&f.syncs, "syncs", byDefault.Syncs, "writes by which fio measures the disk")
 	flags.BoolVar(&f.cross, "cross", false, "every combination of the levels (default: payloads and pipelines crossed, the others one at a time)")
-	f.register(cmd, "about a minute: GET at two rates, volume and bind, host and bridge", "the published grid (S5), with 1,000,000 requests of each command: days", []string{"cpuset-cpus"})
+	f.register(cmd, "about a minute: GET at two rates, volume and bind, host and bridge",
+		"the published grid (S5), with 1,000,000 requests of each command: days", []string{"cpuset-cpus"})
 	return cmd, &subStudy{name: place.Redis, flags: &f.studyFlags, design: f.design}
 }
 
@@ -86,7 +90,8 @@ func (f *redisFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab
 	}
 	given(changed, "command", f.commands, &o.Commands)
 	given(changed, "appendonly", f.appendOnly, &o.AppendOnly)
-	o.Storages, o.Networks = levelsOf(changed("storage"), f.storages, o.Storages), levelsOf(changed("network"), f.networks, o.Networks)
+	o.Storages = levelsOf(changed("storage"), f.storages, o.Storages)
+	o.Networks = levelsOf(changed("network"), f.networks, o.Networks)
 	o.Cross = o.Cross || f.cross
 	if o.Platforms, err = fullNames(f.platforms, lab.CanonicalPlatform); err != nil {
 		return lab.Design{}, err
@@ -99,8 +104,8 @@ func (f *redisFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab
 	return keyvalue.Design(o)
 }
 
-// serverCPUs gives the server a CPU for each of its io-threads, but at most half, where
-// the user says nothing. It stands in the flag, by which the load's place is found.
+// serverCPUs gives the server a CPU for each of its io-threads, but at most half, unless the
+// user names CPUs. It sets the flag, from which the load's CPUs are found.
 func (f *redisFlags) serverCPUs(o keyvalue.Options, host studyHost) {
 	set := f.settings["cpuset-cpus"]
 	if *set != "" {

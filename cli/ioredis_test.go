@@ -64,7 +64,7 @@ func TestRedisServerCPUs(t *testing.T) {
 		if got := d.Groups[0].Conditions[0].Setting.CPUSet; got != c.want {
 			t.Errorf("%d CPUs, %q: the server is on %s, want %s", c.cpus, c.args, got, c.want)
 		}
-		if told := slices.ContainsFunc(d.Plan.Notes, func(n string) bool { return strings.Contains(n, "share CPUs (load on CPU ") }); told != c.shared {
+		if noted := slices.ContainsFunc(d.Plan.Notes, func(n string) bool { return strings.Contains(n, "share CPUs (load on CPU ") }); noted != c.shared {
 			t.Errorf("%d CPUs, %q: notes %q", c.cpus, c.args, d.Plan.Notes)
 		}
 	}

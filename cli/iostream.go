@@ -30,12 +30,13 @@ func ioStream() (*cobra.Command, *subStudy) {
 	cmd := &cobra.Command{
 		Use:   "stream [flags]",
 		Short: "Memory bandwidth by MPI processes: copy, scale, add and triad",
-		Long: `Stream has MPI processes move arrays by the four kernels of the benchmark of that
-name, on bare metal and in containers. It touches no storage: what differs between a
-volume and a bind mount is the procedure's, or chance. Elements are of each whole
-array, over all processes. Arrays that caches hold are marked, and decide nothing.
-The first of several values of a flag is the base: the others are tried one at a
-time, or with --cross in all combinations.`,
+		Long: `Stream has MPI processes move arrays by the four kernels of the STREAM benchmark, on
+bare metal and in containers. It touches no storage: a difference between a volume
+and a bind mount comes from the method, or from chance. Arrays that fit into the
+caches are marked, and decide nothing.
+
+Elements are of each whole array, over all processes. The first value of a flag is
+the base. The others are tried one at a time, or with --cross in all combinations.`,
 		Example: `  tare io stream --quick
   tare io stream --elements 50e6,1e6 --processes 1,2
   tare io stream --quick --peer`,
@@ -43,14 +44,16 @@ time, or with --cross in all combinations.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringSliceVar(&f.platforms, "platform", byDefault.Platforms, "platforms of the containers, set against bare metal")
-	flags.StringSliceVar(&f.storages, "storage", nil, "where their data lie, some of layer, volume, bind, tmpfs (default layer,volume,bind)")
-	flags.StringSliceVar(&f.elements, "elements", nil, "of each array, such as 50e6 (default "+joinNumbers(byDefault.Elements)+")")
+	flags.StringSliceVar(&f.platforms, "platform", byDefault.Platforms, "platforms of the containers, compared with bare metal")
+	flags.StringSliceVar(&f.storages, "storage", nil, "places of their data: layer, volume, bind, tmpfs (default layer,volume,bind)")
+	flags.StringSliceVar(&f.elements, "elements", nil, "elements of each array, such as 50e6 (default "+joinNumbers(byDefault.Elements)+")")
 	flags.IntSliceVar(&f.processes, "processes", nil, "MPI processes (default 1, and one for each CPU)")
-	flags.IntVar(&f.repetitions, "repetitions", byDefault.Repetitions, "of each kernel in a trial, the first of which does not count")
+	flags.IntVar(&f.repetitions, "repetitions", byDefault.Repetitions, "runs of each kernel in a trial; the first does not count")
 	flags.BoolVar(&f.cross, "cross", false, "all combinations, instead of one factor at a time around the base")
-	flags.BoolVar(&f.peer, "peer", false, "measure the same by likwid-bench beside it")
-	f.register(cmd, "about a minute: 50 million elements, volume and bind mount", "the published grid (S5): 1 to 8 processes, 1 to 500 million elements, ten blocks; what memory does not hold is left out", []string{"cpuset-cpus"})
+	flags.BoolVar(&f.peer, "peer", false, "measure the same with likwid-bench too")
+	f.register(cmd, "about a minute: 50 million elements, volume and bind mount",
+		"the published grid (S5): 1 to 8 processes, 1 to 500 million elements, ten blocks; sizes that exceed memory are left out",
+		[]string{"cpuset-cpus"})
 	return cmd, &subStudy{name: place.Stream, flags: &f.studyFlags, design: f.design}
 }
 
@@ -69,7 +72,7 @@ func (f *streamFlags) design(cmd *cobra.Command, _ []string, host studyHost) (la
 		if o.Elements, err = readElements(f.elements); err != nil {
 			return lab.Design{}, err
 		}
-		o.Fitting = false // what is asked for is not left out in silence
+		o.Fitting = false // named sizes are refused, not left out
 	}
 	given(changed, "processes", f.processes, &o.Processes)
 	given(changed, "repetitions", f.repetitions, &o.Repetitions)
