@@ -143,7 +143,10 @@ func (r reading) figures(spots []spot, suffix string) []claim.Figure {
 	for _, s := range []struct {
 		storage platform.Storage
 		name    string
-	}{{platform.StorageVolume, "overhead, volume"}, {platform.StorageBind, "overhead, bind mount"}, {platform.StorageLayer, "overhead, layer"}} {
+	}{
+		{platform.StorageVolume, "overhead, volume"}, {platform.StorageBind, "overhead, bind mount"},
+		{platform.StorageLayer, "overhead, layer"},
+	} {
 		if ratio := r.pooled(at, stored(string(s.storage)), kernels...); len(at) > 0 {
 			all = append(all, claim.Ours(s.name+", "+millions(publishedCell)+" elements"+suffix, lost(ratio), 1, "%"))
 		}
@@ -181,7 +184,8 @@ func (r reading) control(spots []spot, percent float64) (text string, separated 
 // cellsText names the cells of a judgement: each where they are few.
 func cellsText(spots []spot) string {
 	if len(spots) > 4 {
-		return fmt.Sprintf("%d cells of %s to %s elements", len(spots), millions(spots[0].elements), millions(spots[len(spots)-1].elements))
+		return fmt.Sprintf("%d cells of %s to %s elements",
+			len(spots), millions(spots[0].elements), millions(spots[len(spots)-1].elements))
 	}
 	var names []string
 	for _, s := range spots {

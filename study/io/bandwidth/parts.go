@@ -183,10 +183,11 @@ func (r reading) sizes() []report.Part {
 	slices.Sort(counts)
 	labels := r.labels()
 	for _, n := range counts {
-		bare := report.Series{Name: report.Counted(n, "process") + ", bare", Group: report.Counted(n, "process")}
-		contained := report.Series{Name: report.Counted(n, "process") + ", container", Group: report.Counted(n, "process"), Dashed: true}
+		group := report.Counted(n, "process")
+		bare := report.Series{Name: group + ", bare", Group: group}
+		contained := report.Series{Group: group, Dashed: true}
 		if len(labels) > 0 {
-			contained.Name = report.Counted(n, "process") + ", " + labels[len(labels)-1]
+			contained.Name = group + ", " + labels[len(labels)-1]
 		}
 		for _, s := range r.shown() {
 			if s.processes != n {

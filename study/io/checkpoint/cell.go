@@ -23,7 +23,10 @@ type cell struct {
 // cells are those that the options ask for: the base first, then a factor at a time,
 // or all combinations.
 func (o Options) cells() []cell {
-	base := cell{particles: o.Particles[0], ranks: o.Ranks[0], api: o.APIs[0], layout: o.Layouts[0], cache: o.Caches[0], sync: o.Syncs[0]}
+	base := cell{
+		particles: o.Particles[0], ranks: o.Ranks[0],
+		api: o.APIs[0], layout: o.Layouts[0], cache: o.Caches[0], sync: o.Syncs[0],
+	}
 	all := []cell{base}
 	// vary sets another level in the base, or in all that there is.
 	vary := func(levels int, set func(c *cell, level int)) {
@@ -52,7 +55,10 @@ func (c cell) bytes() int64 { return c.particles * int64(c.ranks) * particleSize
 
 // group names the cell's group. What is as S5 had it is left out.
 func (c cell) group() string {
-	cells := []place.Cell{{Factor: factorParticles, Level: strconv.FormatInt(c.particles, 10)}, {Factor: factorRanks, Level: strconv.Itoa(c.ranks)}}
+	cells := []place.Cell{
+		{Factor: factorParticles, Level: strconv.FormatInt(c.particles, 10)},
+		{Factor: factorRanks, Level: strconv.Itoa(c.ranks)},
+	}
 	for _, f := range []struct{ factor, level, published string }{
 		{factorAPI, c.api, POSIX}, {factorLayout, c.layout, FilePerRank}, {factorCache, c.cache, Kept}, {factorSync, c.sync, NoSync},
 	} {
@@ -86,7 +92,9 @@ func (c cell) factors() map[string]string {
 // left out.
 func (c cell) text() string {
 	text := millions(c.particles) + " x " + report.Counted(c.ranks, "rank")
-	for _, f := range []struct{ level, published string }{{c.api, POSIX}, {c.layout, FilePerRank}, {c.cache, Kept}, {c.sync, NoSync}} {
+	for _, f := range []struct{ level, published string }{
+		{c.api, POSIX}, {c.layout, FilePerRank}, {c.cache, Kept}, {c.sync, NoSync},
+	} {
 		if f.level != f.published {
 			text += ", " + f.level
 		}

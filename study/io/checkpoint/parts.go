@@ -268,7 +268,9 @@ func (r reading) sizes() []report.Part {
 				} else if f, ok := c.floorOf(of); ok {
 					share = report.Estimated(r.Ratio(r.PerBlock(f, metric), r.PerBlock(of, metric)), 100)
 				}
-				row := []report.Cell{{Text: c.text() + ": " + labelOf(of)}, report.Estimated(value, perMega), lost}
+				row := []report.Cell{
+					{Text: c.text() + ": " + labelOf(of)}, report.Estimated(value, perMega), lost,
+				}
 				if r.floored() {
 					row = append(row, share)
 				}

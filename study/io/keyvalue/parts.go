@@ -14,8 +14,8 @@ import (
 	"tare/study/io/place"
 )
 
-// Answer is the headline: what a container loses at the lowest and at the highest rate, and
-// how much of that is the network's.
+// Answer is the headline: what a container loses at the highest rate, and how much of that is
+// the network's.
 func Answer(run record.Run) string {
 	r := read(run)
 	r = r.together(2*r.lossesRead() + len(engines(r.memory)))
@@ -33,7 +33,7 @@ func Answer(run record.Run) string {
 	}
 	var text []string
 	if len(shown) > 0 {
-		text = append(text, r.lost(shown))
+		text = append(text, r.atHighest(shown))
 	}
 	if exception != "" {
 		text = append(text, exception)
@@ -53,17 +53,19 @@ func Answer(run record.Run) string {
 	return strings.Join(text, " ")
 }
 
-// lost says what places lose, and whether that is significant.
-func (r reading) lost(places side) string {
-	text := "In a container Redis shows no significant loss of throughput: "
+// atHighest says what places lose at the highest rate, and whether that is significant.
+func (r reading) atHighest(places side) string {
+	verb := "shows no significant loss of"
 	var losses []string
 	for _, g := range places {
-		if g.slowLoss.Interval.Low > 0 || g.fastLoss.Interval.Low > 0 {
-			text = "In a container Redis loses throughput: "
+		if g.fastLoss.Interval.Low > 0 {
+			verb = "loses"
 		}
-		losses = append(losses, r.losing(g))
+		losses = append(losses, named(g.spot, r.memory)+" "+place.Percent(g.fastLoss, 100))
 	}
-	return text + strings.Join(losses, "; ") + "."
+	fast := places[0].fast
+	return fmt.Sprintf("At %s requests/s Redis %s throughput in a container: %s.",
+		thousands(r.rate(fast, fast.base).Value), verb, strings.Join(losses, "; "))
 }
 
 // losing says what a place loses at the lowest and at the highest rate.

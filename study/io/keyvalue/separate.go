@@ -215,9 +215,8 @@ func networkPart(all []separation) string {
 	if len(all) == 0 || !all[len(all)-1].share.Known() {
 		return ""
 	}
-	s := all[len(all)-1]
-	return fmt.Sprintf("On the bridge the network accounts for %s of the time added to a request (%s).",
-		place.Percent(s.share, 100), s.cell.name())
+	return fmt.Sprintf("On the bridge the network accounts for %s of the time added to a request.",
+		place.Percent(all[len(all)-1].share, 100))
 }
 
 // accounted says what container, network and storage add to a request at the highest rate.
