@@ -113,7 +113,7 @@ func (f Family) Sheet(run record.Run, attached Attachments, judgements []claim.J
 		}
 	}
 	if len(judgements) > 0 {
-		s.Parts = append(s.Parts, report.Judgements{Title: "What was published, and what is so here", Note: m.Note, Rows: report.JudgedClaims(judgements)})
+		s.Parts = append(s.Parts, report.Judgements{Title: "Published claims", Note: m.Note, Rows: report.JudgedClaims(judgements)})
 	}
 	return s
 }

@@ -19,11 +19,11 @@ import (
 // AllSchema names the layout of what `tare pages --all --json` writes.
 const AllSchema = "tare-pages-all/1"
 
-// sampled is about how many pages of each container are read, to tell how much
+// sampled is about how many pages of each container are read, to estimate how much
 // of their anonymous memory is equal.
 const sampled = 2000
 
-// Whole is a machine: every container on it, by image, and what could be saved.
+// Whole is a machine: every container on it, by image, and the possible savings.
 type Whole struct {
 	Containers []container.Container
 	Machine    *census.Machine
@@ -35,21 +35,25 @@ type Whole struct {
 	Notes      []string
 }
 
-// LookAtAll takes a census of containers and tells what they hold twice. Of
-// their anonymous memory a sample is read, and of files that several images
-// bring, the bytes, unless read is false: nothing is written.
+// LookAtAll takes a census of containers and finds what they hold twice. Where read is true,
+// it reads a sample of their anonymous memory, and the bytes of files that are in several
+// images. Nothing is written.
 func LookAtAll(ctx context.Context, taker pagetable.Taker, containers []container.Container, read bool, notes []string) (w *Whole, err error) {
 	began := time.Now()
 	found, l, err := take(ctx, taker, containers, notes)
 	if err != nil {
 		return nil, err
 	}
-	w = &Whole{Containers: l.Containers, Backend: found.Backend, Taken: found.Taken, Gone: found.Gone, Refused: found.Refused, Notes: l.Notes}
+	w = &Whole{
+		Containers: l.Containers, Backend: found.Backend, Taken: found.Taken,
+		Gone: found.Gone, Refused: found.Refused, Notes: l.Notes,
+	}
 	members := make([]census.Member, len(l.Containers))
 	for i, c := range l.Containers {
 		members[i] = census.Member{Name: c.Name, Image: cmp.Or(c.ImageID, c.Image)}
 	}
-	identify, o := func(m contents.Mapped) (string, error) { return contents.Length(m) }, census.SavingOptions{Sample: sampled, Seed: uint64(found.Taken.UnixNano()), Basis: "path and length"}
+	identify := func(m contents.Mapped) (string, error) { return contents.Length(m) }
+	o := census.SavingOptions{Sample: sampled, Seed: uint64(found.Taken.UnixNano()), Basis: "path and length"}
 	if read {
 		bytes := contents.NewPages()
 		defer bytes.Close()
@@ -73,7 +77,7 @@ func LookAtAll(ctx context.Context, taker pagetable.Taker, containers []containe
 	if w.Machine, err = census.Save(ctx, found, members, o); err != nil {
 		return nil, err
 	}
-	// Images are told by their digest, and named by what their user wrote.
+	// Images are identified by their digest, and named by what their user wrote.
 	for i := range w.Machine.Images {
 		w.Machine.Images[i].Image = w.imageName(w.Machine.Images[i].Image)
 	}
@@ -94,7 +98,7 @@ func (w *Whole) imageName(id string) string {
 	return strings.TrimPrefix(id, "sha256:")[:min(12, len(strings.TrimPrefix(id, "sha256:")))]
 }
 
-// way is one way to hold something once.
+// way is one way to save memory by holding something once.
 type way struct {
 	name    string
 	bytes   float64
@@ -104,27 +108,30 @@ type way struct {
 	already bool // it is saved now
 }
 
-// ways are what could be saved, and what is, the most first.
+// ways are the possible savings, the largest first, and then those made already.
 func (w *Whole) ways() []way {
 	all := &w.Machine.All
 	ways := []way{
-		{name: "memory mapped more than once", bytes: float64(all.Mapped - all.Resident), basis: "counted: entries less frames", already: true},
-		{name: "merged by KSM", bytes: float64(all.KSM), basis: "counted: frames that the kernel has merged", already: true},
-		{name: "page tables shared between containers", bytes: float64(all.Tables.SpareAcrossBytes()), basis: "counted: tables that are wholly the same"},
+		{name: "mapping one frame several times", bytes: float64(all.Mapped - all.Resident), basis: "counted: entries minus frames", already: true},
+		{name: "merging by KSM", bytes: float64(all.KSM), basis: "counted: frames that the kernel has merged", already: true},
+		{name: "sharing page tables between containers", bytes: float64(all.Tables.SpareAcrossBytes()), basis: "counted: tables that are wholly the same"},
 		{name: "huge pages for files", bytes: float64(all.Tables.HugeFileBytes()),
-			basis: fmt.Sprintf("counted: page tables of stretches of 2 MiB that are mapped whole; and %d translations fewer", all.Tables.HugeFileEntries())},
+			basis: fmt.Sprintf("counted: page tables of ranges of 2 MiB that are mapped whole; also %d translations fewer", all.Tables.HugeFileEntries())},
 	}
 	if c := all.Contents; c != nil && c.Share != nil {
 		candidates := float64(c.Candidates) * pagetable.PageSize
 		of := way{name: "merging equal anonymous pages (KSM)", bytes: c.Share.Value * candidates,
-			basis: fmt.Sprintf("%d of %d pages were read and compared; too low rather than too high", c.Read, c.Candidates)}
+			basis: fmt.Sprintf("estimated from %d of %d pages; rather too low than too high", c.Read, c.Candidates)}
 		if c.Share.Low != nil && c.Share.High != nil && !c.Complete {
 			of.low, of.high = *c.Share.Low*candidates, *c.Share.High*candidates
 		}
 		ways = append(ways, of)
 	}
 	if b := w.Machine.Base; b != nil {
-		ways = append(ways, way{name: "one base image", bytes: float64(b.Saved), basis: fmt.Sprintf("counted: %s that several images bring, the same by %s", report.Counted(len(b.Files), "file"), b.Basis)})
+		ways = append(ways, way{
+			name: "one base image for all", bytes: float64(b.Saved),
+			basis: fmt.Sprintf("counted: %s in several images, the same by %s", report.Counted(len(b.Files), "file"), b.Basis),
+		})
 	}
 	slices.SortStableFunc(ways, func(a, b way) int {
 		if a.already != b.already {
@@ -141,17 +148,17 @@ func (w *Whole) ways() []way {
 // Answer is the sentence that the reader came for.
 func (w *Whole) Answer() string {
 	all := &w.Machine.All
-	text := fmt.Sprintf("%s of %s map %s on %s of memory, with %s of page tables", report.Counted(all.Containers, "container"),
+	text := fmt.Sprintf("%s of %s map %s onto %s of memory, with %s of page tables", report.Counted(all.Containers, "container"),
 		report.Counted(len(w.Machine.Images), "image"), size(float64(all.Mapped)), size(float64(all.Resident)), size(float64(all.Tables.Bytes())))
 	for _, most := range w.ways() {
 		if !most.already && most.bytes > 0 {
-			return text + fmt.Sprintf(". Most could be saved by %s: %s.", most.name, size(most.bytes))
+			return text + fmt.Sprintf(". The largest possible saving is %s, by %s.", size(most.bytes), most.name)
 		}
 	}
 	if all.Contents == nil {
-		return text + ". Nothing was found that could be held once as it is; contents were not compared."
+		return text + ". No possible saving was found; contents were not compared (--contents compares them)."
 	}
-	return text + ". Nothing was found that could be held once."
+	return text + ". No possible saving was found."
 }
 
 // Sheet is the machine's page.
@@ -159,8 +166,9 @@ func (w *Whole) Sheet(host string) report.Sheet {
 	s := report.Sheet{
 		Title: "tare pages --all", Answer: w.Answer(),
 		Facts: []string{
-			fmt.Sprintf("census: %d entries of %s by %s; with the reading of contents %v, at %s", w.Machine.All.Entries.Entries, report.Counted(w.Machine.All.Processes, "process"),
-				w.Backend, rounded(w.Elapsed), w.Taken.UTC().Format("2006-01-02 15:04:05 UTC")),
+			fmt.Sprintf("census: %d entries of %s by %s in %v (reading of contents included), at %s",
+				w.Machine.All.Entries.Entries, report.Counted(w.Machine.All.Processes, "process"),
+				w.Backend, rounded(w.Elapsed), taken(w.Taken)),
 			host,
 		},
 	}
@@ -168,10 +176,10 @@ func (w *Whole) Sheet(host string) report.Sheet {
 		s.Banners = append(s.Banners, "note: "+n)
 	}
 	if n := len(w.Gone); n > 0 {
-		s.Banners = append(s.Banners, fmt.Sprintf("gone: %s ended before being read", report.Counted(n, "process")))
+		s.Banners = append(s.Banners, goneNote(n))
 	}
 	if n := len(w.Refused); n > 0 {
-		s.Banners = append(s.Banners, fmt.Sprintf("refused: %s may not be looked into, not even by root here: they are in no figure", report.Counted(n, "process")))
+		s.Banners = append(s.Banners, refusedNote(n))
 	}
 	s.Parts = []report.Part{w.images(), w.savings()}
 	if t, ok := w.base(); ok {
@@ -189,11 +197,17 @@ func (w *Whole) Sheet(host string) report.Sheet {
 // images is one row an image.
 func (w *Whole) images() report.Table {
 	t := report.Table{
-		Title: "By image",
-		Note: "Groupable, in percent of entries: the same page and frame in two or more containers of the image. Mapped counts each entry, memory each frame once. " +
-			"Equal: page tables of the last level that two or more of its containers have wholly the same, all but one of each. KSM: anonymous memory that merging would save, estimated from a sample.",
-		Columns: []report.Column{{Head: "image"}, {Head: "containers", Number: true}, {Head: "mapped, MiB", Number: true, Optional: true}, {Head: "memory, MiB", Number: true},
-			{Head: "groupable", Number: true}, {Head: "page tables, KiB", Number: true, Optional: true}, {Head: "equal, KiB", Number: true}, {Head: "KSM, MiB", Number: true, Optional: true}},
+		Title: "Memory by image",
+		Note: "Groupable: share of entries with the same page and frame in two or more containers of the image. " +
+			"Equal: last-level page tables that are wholly the same in two or more of its containers, less one of each. " +
+			"KSM: anonymous memory that merging would save.",
+		Method: "Mapped counts each entry; memory counts each frame once. The saving by KSM is estimated from a sample of pages.",
+		Columns: []report.Column{
+			{Head: "image"}, {Head: "containers", Number: true}, {Head: "mapped, MiB", Number: true, Optional: true},
+			{Head: "memory, MiB", Number: true}, {Head: "groupable, %", Number: true},
+			{Head: "page tables, KiB", Number: true, Optional: true}, {Head: "equal, KiB", Number: true},
+			{Head: "KSM, MiB", Number: true, Optional: true},
+		},
 	}
 	for i := range w.Machine.Images {
 		image := &w.Machine.Images[i]
@@ -205,19 +219,22 @@ func (w *Whole) images() report.Table {
 				ksm.Detail = report.Measured(*c.Share.Low*scale).Text + " to " + report.Measured(*c.Share.High*scale).Text
 			}
 		}
-		t.Rows = append(t.Rows, []report.Cell{{Text: image.Image}, {Text: fmt.Sprint(image.Containers)}, mib(image.Mapped), mib(image.Resident),
-			percent(image.Entries.Across.Groupable, whole(&image.Entries)), report.Measured(float64(image.Tables.Bytes()) / 1024),
-			report.Measured(float64(image.Tables.SpareAcrossBytes()) / 1024), ksm})
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: image.Image}, {Text: fmt.Sprint(image.Containers)}, mib(image.Mapped), mib(image.Resident),
+			percent(image.Entries.Across.Groupable, whole(&image.Entries)),
+			report.Measured(float64(image.Tables.Bytes()) / 1024),
+			report.Measured(float64(image.Tables.SpareAcrossBytes()) / 1024), ksm,
+		})
 	}
 	return t
 }
 
-// savings are the ways to hold things once.
+// savings lists the ways.
 func (w *Whole) savings() report.Table {
 	t := report.Table{
-		Title:   "What holding it once would save",
-		Note:    "The ways overlap: what one has saved, another cannot. What is estimated has an interval of 95 %.",
-		Columns: []report.Column{{Head: "way"}, {Head: "MiB", Number: true}, {Head: "how it is known"}},
+		Title:   "Possible savings of memory",
+		Note:    "The ways overlap: what one saves, another cannot. Estimates have an interval of 95 %.",
+		Columns: []report.Column{{Head: "way"}, {Head: "saving, MiB", Number: true}, {Head: "basis"}},
 	}
 	for _, of := range w.ways() {
 		cell := report.Measured(of.bytes / mebibyte)
@@ -226,29 +243,33 @@ func (w *Whole) savings() report.Table {
 		}
 		name := report.Cell{Text: of.name}
 		if of.already {
-			name.Text, name.Tone, cell.Tone = "saved now: "+of.name, report.Faint, report.Faint
+			name.Text, name.Tone, cell.Tone = "saved already: "+of.name, report.Faint, report.Faint
 		}
 		t.Rows = append(t.Rows, []report.Cell{name, cell, {Text: of.basis}})
 	}
 	return t
 }
 
-// base lists the files that several images bring.
+// base lists the files that are in several images.
 func (w *Whole) base() (report.Table, bool) {
 	t := report.Table{
-		Title:   "The same file in several images",
-		Columns: []report.Column{{Head: "file"}, {Head: "images", Number: true}, {Head: "copies", Number: true}, {Head: "would save, MiB", Number: true}},
+		Title: "Files in several images",
+		Columns: []report.Column{
+			{Head: "file"}, {Head: "images", Number: true}, {Head: "copies", Number: true}, {Head: "possible saving, MiB", Number: true},
+		},
 	}
 	b := w.Machine.Base
 	if b == nil || len(b.Files) == 0 {
 		return t, false
 	}
-	t.Note = "The same by " + b.Basis + "."
+	t.Note = "Files are the same by " + b.Basis + "."
 	if b.Unknown > 0 {
-		t.Note += fmt.Sprintf(" %s could not be read, and are not among them.", report.Counted(b.Unknown, "file"))
+		t.Note += fmt.Sprintf(" %s could not be read and are left out.", report.Counted(b.Unknown, "file"))
 	}
 	for _, f := range b.Files[:min(filesShown, len(b.Files))] {
-		t.Rows = append(t.Rows, []report.Cell{{Text: f.Path}, {Text: fmt.Sprint(len(f.Images))}, {Text: fmt.Sprint(f.Copies)}, mib(f.Saved)})
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: f.Path}, {Text: fmt.Sprint(len(f.Images))}, {Text: fmt.Sprint(f.Copies)}, mib(f.Saved),
+		})
 	}
 	return t, true
 }
@@ -269,5 +290,8 @@ type AllDocument struct {
 
 // Document is the machine for other programs.
 func (w *Whole) Document(host record.Host) AllDocument {
-	return AllDocument{Schema: AllSchema, Host: host, Taken: w.Taken, Seconds: w.Elapsed.Seconds(), Backend: w.Backend, Containers: w.Containers, Machine: w.Machine, Gone: w.Gone, Refused: w.Refused, Notes: w.Notes}
+	return AllDocument{
+		Schema: AllSchema, Host: host, Taken: w.Taken, Seconds: w.Elapsed.Seconds(), Backend: w.Backend,
+		Containers: w.Containers, Machine: w.Machine, Gone: w.Gone, Refused: w.Refused, Notes: w.Notes,
+	}
 }

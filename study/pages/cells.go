@@ -7,12 +7,12 @@ import (
 	"tare/stats"
 )
 
-// near is how wide an interval of a share may be, in points to either side, that
-// is not worth telling: what is counted in pages comes out all but the same.
+// near is the half-width of an interval of a share, in points, below which it is left out:
+// what is counted in pages hardly varies.
 const near = 0.05
 
-// shareCell is a share in percent with its interval; of one that is known to a
-// twentieth of a point, to a tenth of a point and without.
+// shareCell is a share in percent with its interval. One that is known to within 0.05 points
+// has no interval and is rounded to a tenth of a point.
 func shareCell(e stats.Estimate) report.Cell {
 	if !e.Known() || e.Interval.High-e.Interval.Low > 2*near {
 		return report.Estimated(e, 1)

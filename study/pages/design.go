@@ -30,7 +30,7 @@ type Options struct {
 	// ASLR are the levels of address-space randomisation: "off", "on".
 	ASLR []string
 	Base platform.Setting
-	// Census and Faults are what is looked at; one at least.
+	// Census and Faults are what is measured; at least one.
 	Census, Faults bool
 
 	Plan record.Plan
@@ -118,15 +118,15 @@ func (o Options) check() error {
 	case o.Steady < 0 || o.Steady > LongSteady:
 		return kit.Usagef("--steady %v: want 0 to %v", o.Steady, LongSteady)
 	case o.Steady == 0 && !o.Census:
-		return kit.Usagef("--steady 0: a service's faults are recorded while it works: give it a time")
+		return kit.Usagef("--steady 0: a service's faults are recorded while it works: give a time, such as --steady 10s")
 	case o.Window < 100*time.Millisecond || o.Window > LongSteady:
 		return kit.Usagef("--for %v: want 100ms to %v", o.Window, LongSteady)
 	case o.Faults && o.Steady > 0 && o.Window > o.Steady:
-		return kit.Usagef("--for %v is longer than the work itself: want at most --steady %v", o.Window, o.Steady)
+		return kit.Usagef("--for %v is longer than --steady %v: want at most that", o.Window, o.Steady)
 	case len(o.ASLR) == 0:
 		return kit.Usagef("--aslr: want on, off, or both")
 	case !o.Census && !o.Faults:
-		return kit.Usagef("nothing to look at")
+		return kit.Usagef("nothing to measure: want a census, page faults, or both")
 	}
 	for _, level := range o.ASLR {
 		if level != aslrOn && level != aslrOff {
@@ -143,7 +143,7 @@ func (o Options) check() error {
 func (o Options) group(s workload.Subject, on platform.Platform) (g lab.Group, err error) {
 	sustainer, ok := s.Workload.(workload.Sustainer)
 	if !ok {
-		return g, kit.Usagef("%s cannot be kept at work for as long as one looks: `tare workloads` says which can", s.Workload.Name())
+		return g, kit.Usagef("%s cannot be kept at work for a given time: choose another workload (`tare workloads` says which can)", s.Workload.Name())
 	}
 	sustained, hasSteady := sustainer.Sustained()
 	wanted := maps.Clone(map[string]string(sustained))
@@ -160,7 +160,7 @@ func (o Options) group(s workload.Subject, on platform.Platform) (g lab.Group, e
 		return g, &kit.Usage{Text: err.Error()}
 	}
 	if n := o.Base.Network; len(program.Ports) > 0 && o.Copies > 1 && (n == "" || n == platform.NetworkHost) {
-		return g, kit.Usagef("%s serves a port, and in the host's network only one of its copies could: give --network bridge", s.Workload.Name())
+		return g, kit.Usagef("%s serves a port, which only one copy can have in the host's network: give --network bridge", s.Workload.Name())
 	}
 	t := trial{workload: sustainer, copies: o.Copies, window: o.Window, flags: true, life: !hasSteady}
 	if hasSteady {
@@ -181,7 +181,7 @@ func (o Options) group(s workload.Subject, on platform.Platform) (g lab.Group, e
 	g = lab.Group{Workload: groupName(s), Once: true}
 	metrics := t.metrics()
 	if len(metrics) == 0 {
-		return g, &platform.Missing{What: "nothing can be measured: " + strings.Join(o.Watch.Notes, "; "), Mend: "`tare doctor` says what is missing"}
+		return g, &platform.Missing{What: "nothing can be measured: " + strings.Join(o.Watch.Notes, "; "), Mend: "run `tare doctor`, which lists what is missing"}
 	}
 	for i, level := range o.ASLR {
 		setting := o.Base
@@ -192,11 +192,17 @@ func (o Options) group(s workload.Subject, on platform.Platform) (g lab.Group, e
 		label := o.Platform + " aslr=" + level
 		g.Conditions = append(g.Conditions, lab.Condition{
 			Condition: record.Condition{
-				ID: g.Workload + "@" + strings.ReplaceAll(label, " ", ","), Label: label, Workload: g.Workload, Params: params,
+				ID:    g.Workload + "@" + strings.ReplaceAll(label, " ", ","),
+				Label: label, Workload: g.Workload, Params: params,
 				Platform: o.Platform, Setting: setting, Baseline: i == 0, Metrics: metrics,
-				Factors: map[string]string{factorASLR: level, factorCopies: strconv.Itoa(o.Copies), factorSteady: t.steady.String(), factorWindow: t.window.String()},
+				Factors: map[string]string{
+					factorASLR: level, factorCopies: strconv.Itoa(o.Copies),
+					factorSteady: t.steady.String(), factorWindow: t.window.String(),
+				},
 			},
-			Program: s.Workload, Source: s.Image(), Procedure: t.run, Limit: 10*time.Minute + 2*t.steady + time.Duration(o.Copies)*5*time.Second, Takes: t.steady + time.Duration(o.Copies)*assumedEach,
+			Program: s.Workload, Source: s.Image(), Procedure: t.run,
+			Limit: 10*time.Minute + 2*t.steady + time.Duration(o.Copies)*5*time.Second,
+			Takes: t.steady + time.Duration(o.Copies)*assumedEach,
 		})
 	}
 	return g, nil

@@ -67,7 +67,7 @@ func (c *fakeContainer) Stop(context.Context) error {
 	return nil
 }
 
-// fakeWorkload is ready at once and works until it is told to stop, or fails.
+// fakeWorkload is ready at once and works until it is stopped, or fails.
 type fakeWorkload struct {
 	workload.Workload // nil likewise
 	sustain           func(ctx context.Context) error

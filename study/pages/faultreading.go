@@ -21,10 +21,10 @@ const faultsAttachment = "faults"
 type FaultCount struct {
 	Backend string  `json:"backend"`
 	Seconds float64 `json:"seconds"` // that were recorded; of whole lives, the longest
-	// Life tells that the faults are those of whole lives: from the moment at which
+	// Life: the faults are those of whole lives: from the moment at which
 	// each container executed its program, the runtime's own before that left out.
 	Life bool `json:"whole_life,omitempty"`
-	// Typed tells that the types are known, and all that is told by them.
+	// Typed: the types are known, and with them all that depends on them.
 	Typed   bool          `json:"typed"`
 	User    uint64        `json:"user"`   // taken by the program
 	Kernel  uint64        `json:"kernel"` // taken by the kernel on the program's memory
@@ -37,8 +37,7 @@ type FaultCount struct {
 	All FaultShare `json:"all"`
 	// MayCopy are the faults that end, or may end, in a private copy of a page:
 	// copy-on-write, and write-protect in a private mapping but of the page of zeros.
-	// Whether the kernel copied the latter, or found that nobody else has the page,
-	// the entry does not tell.
+	// Whether the kernel copied the latter, or found that nobody else has the page, is unknown.
 	MayCopy uint64 `json:"may_copy"`
 	Major   uint64 `json:"major"` // waited for a device
 	// Lost are in User, Kernel and Types and in nothing else, and of whole lives in
@@ -87,9 +86,12 @@ const placesKept = 20
 // together by their functions.
 const sitesNamed = 500
 
-// readFaults counts a recording. whole tells that it is of whole lives.
+// readFaults counts a recording; whole if it is of whole lives.
 func readFaults(r *faults.Recording, whole bool) *FaultCount {
-	f := &FaultCount{Backend: r.Backend, Life: whole, Typed: r.Known.Types, Seconds: (r.To - r.From).Seconds(), Lost: r.Lost + r.Dropped, Missed: r.Missed, Unsettled: r.Unsettled}
+	f := &FaultCount{
+		Backend: r.Backend, Life: whole, Typed: r.Known.Types, Seconds: (r.To - r.From).Seconds(),
+		Lost: r.Lost + r.Dropped, Missed: r.Missed, Unsettled: r.Unsettled,
+	}
 	own := func(*faults.Fault) bool { return true }
 	counts := r.Counts
 	if whole && r.Known.Records {
@@ -196,7 +198,7 @@ func (f *FaultCount) share(r *faults.Recording, d faults.Duplicates) {
 	}
 	names, err := r.Names()
 	if err != nil {
-		names = nil // code is told by file and offset
+		names = nil // code is named by file and offset
 	}
 	// Several instructions of one function are one place to a reader.
 	places := map[string]FaultShare{}
@@ -250,11 +252,11 @@ func (f *FaultCount) incomplete(r *faults.Recording, copies int) string {
 	}
 	switch {
 	case r.Unplaced > 0:
-		return fmt.Sprintf("%d containers more appeared than can be told apart", r.Unplaced)
+		return fmt.Sprintf("%d containers more appeared than can be distinguished", r.Unplaced)
 	case r.LostEvents > 0:
-		return fmt.Sprintf("%d executions and ends of threads were not seen", r.LostEvents)
+		return fmt.Sprintf("%d executions and ends of threads were missed", r.LostEvents)
 	case began != copies:
-		return fmt.Sprintf("%d of %d copies were seen to execute their program", began, copies)
+		return fmt.Sprintf("only %d of %d copies were seen to execute their program", began, copies)
 	}
 	return ""
 }

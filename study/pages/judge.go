@@ -24,9 +24,11 @@ func Judge(run record.Run) []claim.Judgement {
 	if len(of) < fewest || copiesOf(of[0].Condition) < 2 {
 		return nil
 	}
-	c := court{reading: r, of: of, aslr: aslr}
+	c := verdicts{reading: r, of: of, aslr: aslr}
 	var all []claim.Judgement
-	for _, judge := range []func() (claim.Judgement, bool){c.start, c.steady, c.active, c.huge, c.duplicated, c.perInstruction, c.types, c.copying} {
+	for _, judge := range []func() (claim.Judgement, bool){
+		c.start, c.steady, c.active, c.huge, c.duplicated, c.perInstruction, c.types, c.copying,
+	} {
 		if j, ok := judge(); ok {
 			all = append(all, j)
 		}
@@ -42,15 +44,15 @@ func copiesOf(c record.Condition) int {
 	return n
 }
 
-// court is a run with the applications that are judged.
-type court struct {
+// verdicts reads a run with the applications that are judged.
+type verdicts struct {
 	reading
-	of   []found
+	of   []subject
 	aslr string
 }
 
-// together is the court that reads n intervals which hold together.
-func (c court) together(n int) court {
+// together widens the intervals so that n of them hold together.
+func (c verdicts) together(n int) verdicts {
 	c.Reading = c.Reading.Together(n)
 	return c
 }
@@ -62,11 +64,10 @@ const (
 	s1Steady = 2 * time.Minute
 )
 
-// over says what a verdict rests on: the applications that it is of, and how it
-// falls short of S1's. A verdict on fewer applications than S1 has of the kind
-// cannot confirm or refute what is said of all; one that was come to otherwise
-// than S1 did is qualified at best.
-func (c court) over(j claim.Judgement, of []found, blocks int, kind func(application) bool, watched ...func(found) string) claim.Judgement {
+// over adds what a verdict rests on: its applications, and where the measurement differs
+// from S1's. A verdict on fewer applications than S1 has of the kind cannot confirm or
+// refute a claim about all of them. One of another kind of measurement is qualified at best.
+func (c verdicts) over(j claim.Judgement, of []subject, blocks int, kind func(application) bool, watched ...func(subject) string) claim.Judgement {
 	var stand, apart []string
 	for _, f := range of {
 		if f.standIn != "" {
@@ -90,7 +91,8 @@ func (c court) over(j claim.Judgement, of []found, blocks int, kind func(applica
 	if n := copiesOf(of[0].Condition); n != s1Copies {
 		apart = append(apart, fmt.Sprintf("%d copies, where S1 had %d", n, s1Copies))
 	}
-	text := fmt.Sprintf("%d of S1's %d applications, %d copies each, address randomisation %s, %d blocks", len(of), all, copiesOf(of[0].Condition), c.aslr, blocks)
+	text := fmt.Sprintf("%d of S1's %d applications, %d copies each, address randomisation %s, %d blocks",
+		len(of), all, copiesOf(of[0].Condition), c.aslr, blocks)
 	if len(stand) > 0 {
 		text += "; " + strings.Join(stand, ", ")
 	}
@@ -100,7 +102,7 @@ func (c court) over(j claim.Judgement, of []found, blocks int, kind func(applica
 	j.Rests = text + j.Rests
 	switch {
 	case len(of) < all && (j.Verdict == claim.Confirmed || j.Verdict == claim.Refuted || j.Verdict == claim.Qualified):
-		j.Rests += fmt.Sprintf("; %s of some of the applications alone", j.Verdict)
+		j.Rests += fmt.Sprintf("; %s for these applications only", j.Verdict)
 		j.Verdict = claim.Inconclusive
 	case len(apart) > 0 && j.Verdict == claim.Confirmed:
 		j.Verdict = claim.Qualified
@@ -111,41 +113,41 @@ func (c court) over(j claim.Judgement, of []found, blocks int, kind func(applica
 func ofAll(application) bool       { return true }
 func isService(a application) bool { return a.service }
 
-// sooner tells a steady state that was looked at earlier than S1 did.
-func sooner(f found) string {
+// sooner is how much earlier than S1's the steady state was measured; empty where it was not.
+func sooner(f subject) string {
 	d, err := time.ParseDuration(f.Factors[factorSteady])
 	if err != nil || d >= s1Steady {
 		return ""
 	}
-	return fmt.Sprintf("after %v of work, where S1 waited two minutes", d)
+	return fmt.Sprintf("steady state after %v of work, where S1 waited two minutes", d)
 }
 
-// otherWindow tells faults that were not recorded for as long as S1's.
-func otherWindow(f found) string {
+// otherWindow is how long services' faults were recorded; empty where it was as long as S1's.
+func otherWindow(f subject) string {
 	d, err := time.ParseDuration(f.Factors[factorWindow])
 	if err != nil || !f.service || d == s1Window {
 		return ""
 	}
-	return fmt.Sprintf("services' faults of %v, where S1 had 10 seconds", d)
+	return fmt.Sprintf("services' faults of %v, where S1 recorded 10 seconds", d)
 }
 
-// generations tells a kernel that has no two lists.
-func (c court) generations(found) string {
+// generations names a kernel that has generations instead of two lists; empty where it has lists.
+func (c verdicts) generations(subject) string {
 	if !generations(c.Run.Host) {
 		return ""
 	}
-	return "this kernel keeps generations, of which active is what its flag says"
+	return "this kernel sorts pages into generations, not onto an active and an inactive list"
 }
 
-// tooFew says that there are too few blocks.
+// tooFew is the verdict where there are too few blocks.
 func tooFew(j claim.Judgement, e stats.Estimate) (claim.Judgement, bool) {
 	j.Verdict = claim.Inconclusive
-	j.Rests = fmt.Sprintf("too few blocks for an interval: %d", e.N)
+	j.Rests = fmt.Sprintf("%d blocks are too few for an interval", e.N)
 	return j, true
 }
 
 // value of one of the applications; absent where it is not among them.
-func (c court) value(published, metric string) stats.Estimate {
+func (c verdicts) value(published, metric string) stats.Estimate {
 	for _, f := range c.of {
 		if f.published == published {
 			return settled(c.Value(f.Condition, metric))
@@ -154,10 +156,10 @@ func (c court) value(published, metric string) stats.Estimate {
 	return stats.Estimate{Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN()}}
 }
 
-// extreme tells whether an application has the largest value of a metric, or the
-// smallest where sign is -1: yes where its interval lies beyond all others', no
-// where another's lies wholly beyond it.
-func (c court) extreme(published, metric string, sign float64) (yes, no bool) {
+// extreme reports whether an application has the largest value of a metric, or the
+// smallest where sign is -1. It is yes where the interval lies beyond all others', and
+// no where another interval lies wholly beyond it.
+func (c verdicts) extreme(published, metric string, sign float64) (yes, no bool) {
 	own := c.value(published, metric)
 	if !own.Known() {
 		return false, false
@@ -183,8 +185,8 @@ func (c court) extreme(published, metric string, sign float64) (yes, no bool) {
 	return yes, no
 }
 
-// start is S1.5: about half of all entries are groupable just after the start.
-func (c court) start() (claim.Judgement, bool) {
+// start judges S1.5: about half of all entries are groupable just after the start.
+func (c verdicts) start() (claim.Judgement, bool) {
 	const id = "S1.5"
 	c = c.together(2 + len(c.of)) // the means, and one application against all others
 	j := claim.Judgement{Claim: id}
@@ -199,10 +201,11 @@ func (c court) start() (claim.Judgement, bool) {
 	between, _ := c.mean(c.of, c.metric(atMoment(start, across)))
 	most, notMost := c.extreme("httpd", name, 1)
 	least, notLeast := c.extreme("FIO", name, -1)
-	j.Figures = claim.Measured(claim.Ours("groupable, mean", over, 1, "%"), claim.Ours("groupable over containers, mean", between, 1, "%"),
+	j.Figures = claim.Measured(
+		claim.Ours("groupable, mean", over, 1, "%"), claim.Ours("groupable over containers, mean", between, 1, "%"),
 		claim.Ours("groupable, httpd", c.value("httpd", name), 1, "%"), claim.Ours("groupable, FIO", c.value("FIO", name), 1, "%"))
-	j.Ours = fmt.Sprintf("mean %s %% over processes, %s %% over containers; httpd %s %%, FIO %s %%", said(over), said(between),
-		said(c.value("httpd", name)), said(c.value("FIO", name)))
+	j.Ours = fmt.Sprintf("groupable: mean %s %% between processes, %s %% between containers; httpd %s %%, FIO %s %%",
+		said(over), said(between), said(c.value("httpd", name)), said(c.value("FIO", name)))
 	half := claim.Threshold(id, "groupable")
 	switch {
 	case over.Interval.High < half:
@@ -210,16 +213,16 @@ func (c court) start() (claim.Judgement, bool) {
 	case over.Interval.Low > half && (notMost || notLeast):
 		j.Verdict = claim.Qualified
 		if notMost {
-			j.Rests += "; another than httpd has the largest share"
+			j.Rests += "; httpd does not have the largest share"
 		}
 		if notLeast {
-			j.Rests += "; another than FIO has the smallest"
+			j.Rests += "; FIO does not have the smallest share"
 		}
 	case over.Interval.Low > half && most && least:
 		j.Verdict = claim.Confirmed
 		if between.Interval.Low <= half {
 			j.Verdict = claim.Qualified
-			j.Rests += "; it does not hold over containers"
+			j.Rests += "; it does not hold between containers"
 		}
 	default:
 		j.Verdict = claim.Inconclusive
@@ -228,7 +231,7 @@ func (c court) start() (claim.Judgement, bool) {
 }
 
 // steady is S1.6: services have more groupable entries after two minutes.
-func (c court) steady() (claim.Judgement, bool) {
+func (c verdicts) steady() (claim.Judgement, bool) {
 	const id = "S1.6"
 	c = c.together(2)
 	j := claim.Judgement{Claim: id}
@@ -245,7 +248,7 @@ func (c court) steady() (claim.Judgement, bool) {
 	j.Figures = claim.Measured(claim.Ours("groupable, mean", then, 1, "%"), claim.Ours("growth", grown, 1, "points"),
 		claim.Ours("exclusive, MongoDB", c.value("MongoDB", alone), 1, "%"),
 		claim.Ours("groupable, FIO", c.value("FIO", name), 1, "%"), claim.Ours("exclusive, Graphchi", own, 1, "%"))
-	j.Ours = fmt.Sprintf("mean %s %%, %s points more than at the start; exclusive: MongoDB's stand-in %s %%, Graphchi's %s %%",
+	j.Ours = fmt.Sprintf("groupable: mean %s %%, %s points more than at the start; exclusive: MongoDB's stand-in %s %%, Graphchi's stand-in %s %%",
 		said(then), said(grown), said(c.value("MongoDB", alone)), said(own))
 	none, half := claim.Threshold(id, "no change"), claim.Threshold(id, "exclusive, Graphchi")
 	switch {
@@ -255,7 +258,7 @@ func (c court) steady() (claim.Judgement, bool) {
 		j.Verdict = claim.Confirmed
 	case grown.Interval.Low > none && own.Known() && own.Interval.High < half:
 		j.Verdict = claim.Qualified
-		j.Rests = "; Graphchi's stand-in keeps less to itself"
+		j.Rests = fmt.Sprintf("; the exclusive share of Graphchi's stand-in is below %g %%", half)
 	default:
 		j.Verdict = claim.Inconclusive
 	}
@@ -263,7 +266,7 @@ func (c court) steady() (claim.Judgement, bool) {
 }
 
 // active is S1.7: most active entries are groupable, and more are active later.
-func (c court) active() (claim.Judgement, bool) {
+func (c verdicts) active() (claim.Judgement, bool) {
 	const id = "S1.7"
 	c = c.together(2)
 	j := claim.Judgement{Claim: id}
@@ -279,23 +282,26 @@ func (c court) active() (claim.Judgement, bool) {
 	after, _ := c.mean(of, c.metric(atMoment(steady, active)))
 	both, _ := c.mean(of, c.metric(atMoment(steady, activeGroup)))
 	among, _ := c.mean(of, c.metric(atMoment(steady, groupOfActive)))
-	j.Figures = claim.Measured(claim.Ours("active at start", before, 1, "%"), claim.Ours("active in steady state", after, 1, "%"),
-		claim.Ours("active and groupable, of all entries", both, 1, "%"), claim.Ours("groupable among active", among, 1, "%"), claim.Ours("growth, services", grown, 1, "points"))
-	j.Ours = fmt.Sprintf("active %s %% at the start (functions among them), %s %% in the steady state, in services %s points more than at their start; %s %% of active entries are groupable",
+	j.Figures = claim.Measured(
+		claim.Ours("active at start", before, 1, "%"), claim.Ours("active in steady state", after, 1, "%"),
+		claim.Ours("active and groupable, of all entries", both, 1, "%"),
+		claim.Ours("groupable among active", among, 1, "%"), claim.Ours("growth, services", grown, 1, "points"))
+	j.Ours = fmt.Sprintf("active: %s %% at the start (functions included), %s %% in the steady state; services gain %s points; %s %% of active entries are groupable",
 		said(before), said(after), said(grown), said(among))
-	j.Verdict = claim.Every(claim.Above(grown, 0), claim.Above(among, claim.Threshold(id, "groupable among active"))).Verdict()
+	least := claim.Threshold(id, "groupable among active")
+	j.Verdict = claim.Every(claim.Above(grown, 0), claim.Above(among, least)).Verdict()
 	return c.over(j, of, grown.N, isService, sooner, c.generations), true
 }
 
 // huge is S1.8: huge pages hardly occur, and never where pages are shared.
-func (c court) huge() (claim.Judgement, bool) {
+func (c verdicts) huge() (claim.Judgement, bool) {
 	const id = "S1.8"
 	c = c.together(len(c.of))
 	j := claim.Judgement{Claim: id}
 	most := claim.Threshold(id, "huge among active")
 	worst := stats.Estimate{Value: math.Inf(-1)}
 	var in string
-	var of []found
+	var of []subject
 	blocks := 0
 	above, unsure := false, false
 	var shared []string
@@ -322,7 +328,7 @@ func (c court) huge() (claim.Judgement, bool) {
 	if len(of) == 0 {
 		return j, false
 	}
-	j.Ours = fmt.Sprintf("most: %s %% of active entries, in %s", said(worst), in)
+	j.Ours = fmt.Sprintf("at most %s %% of active entries are huge (%s)", said(worst), in)
 	if len(shared) > 0 {
 		j.Ours += "; groupable huge pages in " + strings.Join(shared, ", ")
 	}
@@ -347,7 +353,7 @@ func hugeSetting(h record.Host) string {
 }
 
 // duplicated is S1.9: many faults are taken by several containers.
-func (c court) duplicated() (claim.Judgement, bool) {
+func (c verdicts) duplicated() (claim.Judgement, bool) {
 	const id = "S1.9"
 	c = c.together(1 + len(c.of))
 	j := claim.Judgement{Claim: id}
@@ -380,12 +386,13 @@ func (c court) duplicated() (claim.Judgement, bool) {
 		}
 	}
 	j.Figures = append(claim.Measured(claim.Ours("duplicated, mean", share, 1, "%")), j.Figures...)
-	j.Ours = fmt.Sprintf("mean %s %%; in order: %s; at random: %s", said(share), strings.Join(high, ", "), strings.Join(low, ", "))
+	j.Ours = fmt.Sprintf("duplicated: mean %s %%; sequential access: %s; random access: %s",
+		said(share), strings.Join(high, ", "), strings.Join(low, ", "))
 	least := claim.Threshold(id, "duplicated, mean")
 	switch {
 	case len(low) == 0 || len(high) == 0:
 		j.Verdict = claim.Inconclusive
-		j.Rests = "; there are not both kinds among them"
+		j.Rests = "; applications of one kind of access are missing"
 	case reversed || share.Interval.High < least:
 		j.Verdict = claim.Refuted
 	case apart && share.Interval.Low > least:
@@ -397,7 +404,7 @@ func (c court) duplicated() (claim.Judgement, bool) {
 }
 
 // perInstruction is S1.10: about fifteen faults in a million instructions.
-func (c court) perInstruction() (claim.Judgement, bool) {
+func (c verdicts) perInstruction() (claim.Judgement, bool) {
 	const id = "S1.10"
 	c = c.together(1 + len(c.of))
 	j := claim.Judgement{Claim: id, Verdict: claim.Inconclusive}
@@ -405,19 +412,19 @@ func (c court) perInstruction() (claim.Judgement, bool) {
 		return j, false
 	}
 	rate, of := c.mean(c.of, c.metric(perMillion))
-	var told []string
+	var rates []string
 	for _, f := range of {
 		e := c.Value(f.Condition, perMillion)
 		j.Figures = append(j.Figures, claim.Measured(claim.Ours(f.published, e, 1, "faults per 10^6 instructions"))...)
-		told = append(told, f.published+" "+said(e))
+		rates = append(rates, f.published+" "+said(e))
 	}
-	if len(told) > 0 {
-		j.Ours = strings.Join(told, "; ") + " faults per 10^6 instructions"
+	if len(rates) > 0 {
+		j.Ours = strings.Join(rates, "; ") + " faults per 10^6 instructions"
 	}
 	if len(services(of)) == 0 {
 		j.Rests = "instructions of services were not counted"
 		if len(of) > 0 {
-			j.Rests += "; those of functions were, by simulating the processor"
+			j.Rests += "; those of functions were counted by simulating the processor"
 		}
 		return j, true
 	}
@@ -448,7 +455,7 @@ func (c court) perInstruction() (claim.Judgement, bool) {
 }
 
 // types is S1.11: the table of types.
-func (c court) types() (claim.Judgement, bool) {
+func (c verdicts) types() (claim.Judgement, bool) {
 	const id = "S1.11"
 	j := claim.Judgement{Claim: id}
 	published, err := claim.Lookup(id)
@@ -463,7 +470,7 @@ func (c court) types() (claim.Judgement, bool) {
 		return f.Value
 	}
 	agree, blocks := 0, 0
-	var of []found
+	var of []subject
 	var other []string
 	for _, f := range c.of {
 		top, here := "", ""
@@ -484,7 +491,7 @@ func (c court) types() (claim.Judgement, bool) {
 		if here == top {
 			agree++
 		} else {
-			other = append(other, fmt.Sprintf("%s (%s, there %s)", f.published, here, top))
+			other = append(other, fmt.Sprintf("%s (%s; in S1 %s)", f.published, here, top))
 		}
 	}
 	if len(of) == 0 {
@@ -492,25 +499,25 @@ func (c court) types() (claim.Judgement, bool) {
 	}
 	near := true
 	distance := claim.Threshold(id, "distance")
-	var told []string
+	var means []string
 	for _, t := range types {
 		e, _ := c.mean(of, c.metric(typeMetric(t)))
 		if !e.Known() {
 			return tooFew(j, e)
 		}
 		j.Figures = append(j.Figures, claim.Measured(claim.Ours("mean, "+t.String(), e, 1, "%"))...)
-		told = append(told, fmt.Sprintf("%s %.1f", t, e.Value))
+		means = append(means, fmt.Sprintf("%s %.1f", t, e.Value))
 		near = near && math.Abs(e.Value-theirs("mean", t.String())) <= distance
 	}
-	j.Ours = "mean, %: " + strings.Join(told, ", ")
-	j.Rests = fmt.Sprintf("; %d of %d have the same most frequent type", agree, len(of))
+	j.Ours = "mean, %: " + strings.Join(means, ", ")
+	j.Rests = fmt.Sprintf("; %d of %d have the same most frequent type as in S1", agree, len(of))
 	if len(other) > 0 {
 		j.Rests += ", not " + strings.Join(other, ", ")
 	}
 	switch {
 	case 2*agree < len(of):
 		j.Verdict = claim.Refuted
-	case agree == len(of) && near && !slices.ContainsFunc(of, func(f found) bool { return f.standIn != "" }):
+	case agree == len(of) && near && !slices.ContainsFunc(of, func(f subject) bool { return f.standIn != "" }):
 		j.Verdict = claim.Confirmed
 	case agree == len(of):
 		j.Verdict = claim.Qualified
@@ -521,7 +528,7 @@ func (c court) types() (claim.Judgement, bool) {
 }
 
 // copying is S1.12: hardly any fault copies a page.
-func (c court) copying() (claim.Judgement, bool) {
+func (c verdicts) copying() (claim.Judgement, bool) {
 	const id = "S1.12"
 	c = c.together(2)
 	j := claim.Judgement{Claim: id}
@@ -533,15 +540,16 @@ func (c court) copying() (claim.Judgement, bool) {
 	if !alone.Known() || !with.Known() {
 		return tooFew(j, alone)
 	}
-	j.Figures = claim.Measured(claim.Ours("copy-on-write, mean", alone, 1, "%"), claim.Ours("with write-protect faults that may copy", with, 1, "%"))
-	j.Ours = fmt.Sprintf("copy-on-write %s %%, with the write-protect faults that may copy %s %%", said(alone), said(with))
+	j.Figures = claim.Measured(
+		claim.Ours("copy-on-write, mean", alone, 1, "%"), claim.Ours("with write-protect faults that may copy", with, 1, "%"))
+	j.Ours = fmt.Sprintf("copy-on-write %s %%; with write-protect faults that may copy %s %%", said(alone), said(with))
 	most := claim.Threshold(id, "copying")
 	switch {
 	case with.Interval.High < most:
 		j.Verdict = claim.Confirmed
 	case alone.Interval.High < most && with.Interval.Low > most:
 		j.Verdict = claim.Qualified
-		j.Rests = "; not with the write-protect faults"
+		j.Rests = "; not with write-protect faults included"
 	case alone.Interval.Low > most:
 		j.Verdict = claim.Refuted
 	default:

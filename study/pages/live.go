@@ -30,7 +30,7 @@ type Live struct {
 	Changed, Gone, Refused []int
 	// Twins are those that share the memory of one that is counted.
 	Twins []int
-	// Generations tells that the kernel keeps generations instead of two lists.
+	// Generations: the kernel keeps generations instead of two lists.
 	Generations bool
 	Notes       []string
 }
@@ -74,7 +74,7 @@ func take(ctx context.Context, taker pagetable.Taker, containers []container.Con
 			return nil, nil, err
 		}
 		if len(pids) == 0 {
-			l.Notes = append(l.Notes, c.Name+" has no process: left out")
+			l.Notes = append(l.Notes, c.Name+" has no process and is left out")
 			continue
 		}
 		for _, pid := range pids {
@@ -83,22 +83,22 @@ func take(ctx context.Context, taker pagetable.Taker, containers []container.Con
 		l.Containers = append(l.Containers, c)
 	}
 	if len(asked) == 0 {
-		return nil, nil, errors.New("no process to look at: the containers have ended")
+		return nil, nil, errors.New("no process to count: the containers have ended; name others")
 	}
 	found, err := taker.Take(ctx, asked, true)
 	if err != nil {
 		return nil, nil, err
 	}
 	if found.Entries() == 0 && len(found.Kernel) > 0 {
-		return nil, nil, errors.New("nothing to look at: a kernel thread has no memory of its own")
+		return nil, nil, errors.New("nothing to count: a kernel thread has no memory of its own; name another process")
 	}
 	if found.Entries() == 0 {
-		return nil, nil, errors.New("no page-table entry was found: the processes have ended meanwhile")
+		return nil, nil, errors.New("no page-table entry was found: the processes ended during the census; name others")
 	}
 	return found, l, nil
 }
 
-// Measured tells a container that a tare is measuring at this moment.
+// Measured reports whether a tare is measuring a container at this moment.
 func Measured(c container.Container) bool {
 	return strings.Contains(c.Cgroup+"/", platform.CgroupParent+"/") || strings.Contains(c.Cgroup, platform.CgroupParent+".slice")
 }
@@ -110,19 +110,19 @@ func (l *Live) Answer() string {
 	mapped := size(float64(c.All.Classes.Sum()) * pagetable.PageSize)
 	memory := size(float64(c.Frames.Bytes()))
 	if len(l.Containers) == 1 && len(c.Processes) == 1 {
-		return fmt.Sprintf("%s maps %s on %s of memory, with %s of page tables; it has one process, and so shares with nobody here.",
+		return fmt.Sprintf("%s maps %s onto %s of memory, with %s of page tables. It has one process: there is no other to share with.",
 			l.Containers[0].Name, mapped, memory, size(float64(c.Tables.Bytes())))
 	}
 	if len(l.Containers) == 1 {
-		return fmt.Sprintf("%s maps %s on %s of memory: %s %% of its page-table entries are the same page and frame in two or more of its %s.",
-			l.Containers[0].Name, mapped, memory, percentText(float64(c.All.Groupable), float64(w)), report.Counted(len(c.Processes), "process"))
+		return fmt.Sprintf("%s maps %s onto %s of memory. Two or more of its %s have %s %% of their page-table entries in common.",
+			l.Containers[0].Name, mapped, memory, report.Counted(len(c.Processes), "process"), percentText(float64(c.All.Groupable), float64(w)))
 	}
-	text := fmt.Sprintf("%s map %s on %s of memory: of their page-table entries %s %% are the same page and frame in two or more containers",
+	text := fmt.Sprintf("%s map %s onto %s of memory. Two or more of them have %s %% of the page-table entries in common",
 		report.Counted(len(l.Containers), "container"), mapped, memory, percentText(float64(c.All.Across.Groupable), float64(w)))
 	if s := c.All.Across.SharedFrame; s > 0 {
-		text += fmt.Sprintf(", %s %% more the same frame at other addresses (address randomisation)", percentText(float64(s), float64(w)))
+		text += fmt.Sprintf("; %s %% more map the same memory at different addresses (address randomisation)", percentText(float64(s), float64(w)))
 	}
-	return text + fmt.Sprintf("; %s %% are the same page and frame in two or more processes.", percentText(float64(c.All.Groupable), float64(w)))
+	return text + "."
 }
 
 // Facts stand above the figures.
@@ -137,10 +137,14 @@ func (l *Live) facts(host string) []string {
 	}
 	return []string{
 		"containers: " + strings.Join(names, ", "),
-		fmt.Sprintf("census: %d entries of %s by %s in %v, at %s", l.Count.All.Entries, report.Counted(len(l.Count.Processes), "process"), l.Backend, rounded(l.Elapsed), l.Taken.UTC().Format("2006-01-02 15:04:05 UTC")),
+		fmt.Sprintf("census: %d entries of %s by %s in %v, at %s",
+			l.Count.All.Entries, report.Counted(len(l.Count.Processes), "process"), l.Backend, rounded(l.Elapsed), taken(l.Taken)),
 		host,
 	}
 }
+
+// taken writes when a census or recording was taken.
+func taken(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // rounded keeps three digits or so.
 func rounded(d time.Duration) time.Duration {
@@ -159,28 +163,34 @@ func (l *Live) banners() []string {
 		banners = append(banners, "note: "+n)
 	}
 	if n := len(l.Changed); n > 0 {
-		banners = append(banners, fmt.Sprintf("moving: %s mapped or unmapped memory while being read: those figures are of no single moment", report.Counted(n, "process")))
+		banners = append(banners, fmt.Sprintf("changed: %s mapped or unmapped memory during the census: their figures are of no single moment", report.Counted(n, "process")))
 	}
 	if n := len(l.Gone); n > 0 {
-		banners = append(banners, fmt.Sprintf("gone: %s ended before being read", report.Counted(n, "process")))
+		banners = append(banners, goneNote(n))
 	}
 	if n := len(l.Twins); n > 0 {
-		share := "processes share"
-		if n == 1 {
-			share = "process shares"
-		}
-		banners = append(banners, fmt.Sprintf("twins: %d %s the memory of another that is counted, and not counted again", n, share))
+		banners = append(banners, fmt.Sprintf("not counted twice: the memory of %s is that of another process", report.Counted(n, "process")))
 	}
 	if n := len(l.Refused); n > 0 {
-		banners = append(banners, fmt.Sprintf("refused: %s may not be looked into, not even by root here: they are in no figure", report.Counted(n, "process")))
+		banners = append(banners, refusedNote(n))
 	}
 	if l.Generations {
 		banners = append(banners, generationsNote)
 	}
 	if !l.Count.Flags {
-		banners = append(banners, "flags: the kernel's flags of frames cannot be read here: nothing is known of activity, huge pages and merged pages")
+		banners = append(banners, "no flags: the kernel's flags of frames cannot be read on this host. Activity, huge pages and merged pages are unknown")
 	}
 	return banners
+}
+
+// goneNote is the banner of processes that ended too early.
+func goneNote(n int) string {
+	return fmt.Sprintf("ended: %s ended before the census reached them", report.Counted(n, "process"))
+}
+
+// refusedNote is the banner of processes that the kernel keeps closed.
+func refusedNote(n int) string {
+	return fmt.Sprintf("refused: %s cannot be read even by root on this host, and are in no figure", report.Counted(n, "process"))
 }
 
 // Sheet is the page of a census, and, where later is given, of a second one.
@@ -197,7 +207,7 @@ func (l *Live) Sheet(on record.Host, later *Live) report.Sheet {
 		l = later
 	}
 	c := l.Count
-	s.Parts = append(s.Parts, containersTable(c), classBars(c), kindsTable(c))
+	s.Parts = append(s.Parts, classBars(c), containersTable(c), kindsTable(c))
 	if t, ok := activityTable(c); ok {
 		s.Parts = append(s.Parts, t)
 	}
@@ -227,12 +237,11 @@ func namesOf(containers []container.Container) []string {
 	return names
 }
 
-// change sets two censuses side by side.
+// change compares two censuses.
 func change(before, after *Live) report.Table {
 	t := report.Table{
-		Title:   "From the first census to the second",
-		Note:    "In percent of entries where not said otherwise.",
-		Columns: []report.Column{{Head: ""}, {Head: "first", Number: true}, {Head: "second", Number: true}},
+		Title:   "First and second census",
+		Columns: []report.Column{{Head: "quantity"}, {Head: "first", Number: true}, {Head: "second", Number: true}},
 	}
 	a, b := &before.Count.All, &after.Count.All
 	both := func(name string, of func(t *census.Tally) uint64) {
@@ -241,11 +250,11 @@ func change(before, after *Live) report.Table {
 	t.Rows = append(t.Rows,
 		[]report.Cell{{Text: "entries"}, {Text: fmt.Sprint(whole(a))}, {Text: fmt.Sprint(whole(b))}},
 		[]report.Cell{{Text: "memory, MiB"}, mib(before.Count.Frames.Bytes()), mib(after.Count.Frames.Bytes())})
-	both("groupable over processes", func(t *census.Tally) uint64 { return t.Groupable })
-	both("groupable over containers", func(t *census.Tally) uint64 { return t.Across.Groupable })
-	both("exclusive over containers", func(t *census.Tally) uint64 { return t.Across.Exclusive })
+	both("groupable between processes, %", func(t *census.Tally) uint64 { return t.Groupable })
+	both("groupable between containers, %", func(t *census.Tally) uint64 { return t.Across.Groupable })
+	both("exclusive to a container, %", func(t *census.Tally) uint64 { return t.Across.Exclusive })
 	if before.Count.Flags && after.Count.Flags {
-		both("active", func(t *census.Tally) uint64 { return t.Active })
+		both("active, %", func(t *census.Tally) uint64 { return t.Active })
 	}
 	return t
 }

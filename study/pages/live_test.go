@@ -124,7 +124,7 @@ func TestLookAtRunningProcesses(t *testing.T) {
 		t.Errorf("%d of %d entries are of frames that both map", shared, c.All.Across.Sum())
 	}
 	text := rendered(t, first.Sheet(record.Host{Generations: "0x0007"}, second))
-	for _, want := range []string{"2 containers", "a note", "GENERATIONS", "By container", "From the first census to the second", "Page tables", "By file"} {
+	for _, want := range []string{"2 containers", "a note", "GENERATIONS", "Page-table entries by container", "First and second census", "Page tables", "Page-table entries by file"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the screen does not say %q:\n%s", want, text)
 		}
@@ -160,7 +160,7 @@ func TestLookAtTheWholeMachine(t *testing.T) {
 			t.Errorf("contents compared: %v, want %v", has, read)
 		}
 		text := rendered(t, w.Sheet("host: here"))
-		for _, want := range []string{"web:1", "What holding it once would save", "page tables shared"} {
+		for _, want := range []string{"web:1", "Possible savings", "sharing page tables"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the screen does not say %q:\n%s", want, text)
 			}
@@ -212,7 +212,7 @@ func TestRecordRunningProcesses(t *testing.T) {
 		t.Error("no fault is on a page of a file on which the other faulted too")
 	}
 	text := rendered(t, r.Sheet("host: here"))
-	for _, want := range []string{"By type", "By container", "copy-on-write", "By code", "tare pages pid:"} {
+	for _, want := range []string{"Page faults by type", "Page faults by container", "copy-on-write", "Page faults by code", "tare pages pid:"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the screen does not say %q:\n%s", want, text)
 		}
@@ -240,7 +240,7 @@ func TestRecordRunningProcesses(t *testing.T) {
 func TestSheetOfARun(t *testing.T) {
 	run := madeRun(typical(), s1Steady)
 	text := rendered(t, Study.Sheet(run, nil, Judge(run)))
-	for _, want := range []string{"Entries that another has the same", "Page faults by type", "ArangoDB", "48.2", "What was published", "S1.11", "address randomisation off"} {
+	for _, want := range []string{"Groupable page-table entries", "Page faults by type", "ArangoDB", "48.2", "Published claims", "S1.11", "address randomisation off"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the screen does not say %q", want)
 		}

@@ -62,7 +62,7 @@ func RecordFaults(ctx context.Context, containers []container.Container, window 
 		return nil, context.Cause(ctx)
 	}
 	if err != nil {
-		r.Notes = append(r.Notes, "what a fault costs could not be measured: "+err.Error())
+		r.Notes = append(r.Notes, "the cost of a fault could not be measured: "+err.Error())
 	}
 	stop, note, err := startFaults(targets)
 	if err != nil {
@@ -85,7 +85,7 @@ func RecordFaults(ctx context.Context, containers []container.Container, window 
 	r.Count = readFaults(found, false)
 	for _, c := range containers {
 		if pids, err := c.Processes(); err == nil && len(pids) == 0 {
-			r.Notes = append(r.Notes, c.Name+" ended during the recording: what it took a second is of the whole time")
+			r.Notes = append(r.Notes, c.Name+" ended during the recording. Its rate is over the whole recording")
 		}
 	}
 	if found.Known.Records {
@@ -95,7 +95,7 @@ func RecordFaults(ctx context.Context, containers []container.Container, window 
 }
 
 // startFaults records by tracepoint, or, where that cannot be, by the kernel's
-// own events, of which the note says what they do not tell.
+// own events; the note says what those leave out.
 func startFaults(targets []faults.Target) (stop func() (*faults.Recording, error), note string, err error) {
 	r, err := faults.Start(targets, faults.Options{})
 	if err == nil {
@@ -108,7 +108,7 @@ func startFaults(targets []faults.Target) (stop func() (*faults.Recording, error
 	if eerr != nil {
 		return nil, "", fmt.Errorf("%w; nor by perf events: %w", err, eerr)
 	}
-	return events.Stop, "types, and what depends on them, are not known: " + err.Error(), nil
+	return events.Stop, "the types of faults, and all that depends on them, are unknown: " + err.Error(), nil
 }
 
 // Answer is the sentence that the reader came for.
@@ -118,7 +118,7 @@ func (r *Recorded) Answer() string {
 	if len(r.Containers) == 1 {
 		who = r.Containers[0].Name
 	}
-	text := fmt.Sprintf("%s took %d page faults in %.3g s, %s a second", who, c.User, c.Seconds, report.Measured(float64(c.User)/c.Seconds).Text)
+	text := fmt.Sprintf("%s took %d page faults in %.3g s (%s per second)", who, c.User, c.Seconds, report.Measured(float64(c.User)/c.Seconds).Text)
 	if c.User == 0 {
 		return fmt.Sprintf("%s took no page fault in %.3g s.", who, c.Seconds)
 	}
@@ -126,9 +126,9 @@ func (r *Recorded) Answer() string {
 		return text + "."
 	}
 	top := slices.MaxFunc(c.Types[:len(types)], func(a, b TypeCount) int { return int(a.User) - int(b.User) })
-	text += fmt.Sprintf(": %s %% of them %s", percentText(float64(top.User), float64(c.User)), top.Type)
+	text += fmt.Sprintf(", %s %% of them %s", percentText(float64(top.User), float64(c.User)), top.Type)
 	if len(r.Containers) > 1 && c.All.Faults > 0 {
-		text += fmt.Sprintf("; %s %% were on a page on which another of them faulted too, %s %% on the same page of a file at any address",
+		text += fmt.Sprintf(". On the pages of %s %% of them another container faulted too; with pages of files at any address, %s %%",
 			percentText(float64(c.All.Same), float64(c.All.Faults)), percentText(float64(c.All.Anywhere), float64(c.All.Faults)))
 	}
 	return text + "."
@@ -145,8 +145,8 @@ func (r *Recorded) Sheet(host string) report.Sheet {
 		Title: "tare faults", Answer: r.Answer(),
 		Facts: []string{
 			"containers: " + strings.Join(names, ", "),
-			fmt.Sprintf("recorded: %.3g s by %s, from %s", c.Seconds, c.Backend, r.Taken.UTC().Format("2006-01-02 15:04:05 UTC")),
-			fmt.Sprintf("lost: %d records, %d faults missed, %d without a type", c.Lost, c.Missed, c.Unsettled),
+			fmt.Sprintf("recorded: %.3g s by %s, from %s", c.Seconds, c.Backend, taken(r.Taken)),
+			fmt.Sprintf("lost: %d records; %d faults missed; %d without a type", c.Lost, c.Missed, c.Unsettled),
 			host,
 		},
 	}
@@ -154,18 +154,18 @@ func (r *Recorded) Sheet(host string) report.Sheet {
 		s.Banners = append(s.Banners, "note: "+n)
 	}
 	if c.Lost > 0 {
-		s.Banners = append(s.Banners, fmt.Sprintf("lost: of %d faults there is no record: they are in the counts by type, and in no share of duplicated ones", c.Lost))
+		s.Banners = append(s.Banners, fmt.Sprintf("lost: %d faults have no record. They are counted by type, but not among the duplicated", c.Lost))
 	}
 	if c.Missed > 0 {
 		s.Banners = append(s.Banners, fmt.Sprintf("missed: %d faults are in no count", c.Missed))
+	}
+	if chart, ok := r.chart(); ok {
+		s.Parts = append(s.Parts, chart)
 	}
 	if c.Typed {
 		s.Parts = append(s.Parts, typesTable(c, r.Costs))
 	}
 	s.Parts = append(s.Parts, targetsTable(c))
-	if chart, ok := r.chart(); ok {
-		s.Parts = append(s.Parts, chart)
-	}
 	s.Parts = append(s.Parts, faultParts(c)...)
 	if len(r.Costs) > 0 {
 		s.Parts = append(s.Parts, costTable(r.Costs))
@@ -176,7 +176,10 @@ func (r *Recorded) Sheet(host string) report.Sheet {
 
 // chart is the faults over time, by type.
 func (r *Recorded) chart() (report.Chart, bool) {
-	chart := report.Chart{Title: "Page faults over time", X: report.Axis{Label: "time", Unit: "s"}, Y: report.Axis{Label: "faults a second, in user mode"}}
+	chart := report.Chart{
+		Title: "Page faults over time, by type", Note: "Faults in user mode.",
+		X: report.Axis{Label: "time", Unit: "s"}, Y: report.Axis{Label: "faults/s"},
+	}
 	if len(r.Series) < 3 {
 		return chart, false
 	}
@@ -187,7 +190,9 @@ func (r *Recorded) chart() (report.Chart, bool) {
 		// The last stretch reaches beyond the recording's end.
 		for _, bin := range r.Series[:len(r.Series)-1] {
 			any = any || bin.User[kind] > 0
-			line.Points = append(line.Points, report.Point{X: (bin.From - r.Series[0].From).Seconds() + width/2, Y: float64(bin.User[kind]) / width})
+			line.Points = append(line.Points, report.Point{
+				X: (bin.From - r.Series[0].From).Seconds() + width/2, Y: float64(bin.User[kind]) / width,
+			})
 		}
 		if any {
 			chart.Series = append(chart.Series, line)
@@ -219,9 +224,14 @@ type FaultCost struct {
 
 // Document is the recording for other programs.
 func (r *Recorded) Document(host record.Host) FaultDocument {
-	d := FaultDocument{Schema: FaultSchema, Host: host, Taken: r.Taken, Containers: r.Containers, Faults: r.Count, Notes: r.Notes}
+	d := FaultDocument{
+		Schema: FaultSchema, Host: host, Taken: r.Taken, Containers: r.Containers, Faults: r.Count, Notes: r.Notes,
+	}
 	for _, c := range r.Costs {
-		d.Costs = append(d.Costs, FaultCost{Type: c.Type.String(), What: c.What, Nanoseconds: c.Nanoseconds.Value, Low: c.Nanoseconds.Interval.Low, High: c.Nanoseconds.Interval.High, N: c.Nanoseconds.N})
+		d.Costs = append(d.Costs, FaultCost{
+			Type: c.Type.String(), What: c.What, N: c.Nanoseconds.N,
+			Nanoseconds: c.Nanoseconds.Value, Low: c.Nanoseconds.Interval.Low, High: c.Nanoseconds.Interval.High,
+		})
 	}
 	return d
 }

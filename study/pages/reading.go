@@ -19,7 +19,7 @@ type application struct {
 	group      string // of ours: a workload with the parameters set
 	published  string // its name in S1's figures
 	service    bool   // has a steady state
-	sequential bool   // walks its data in order, as S1 parts them in its figures of duplicated faults
+	sequential bool   // walks its data in order: S1's figures of duplicated faults divide applications by it
 	standIn    string // what it is where it is not what S1 ran
 }
 
@@ -50,14 +50,14 @@ func applicationOf(group string) (application, bool) {
 }
 
 // found is one of S1's applications in a run.
-type found struct {
+type subject struct {
 	application
 	record.Condition
 }
 
 // set is what of its parameters was set besides those that make it the
 // application, as "FIO with rate=200"; empty where nothing was.
-func (f found) set() string {
+func (f subject) set() string {
 	_, params, _ := strings.Cut(strings.TrimSuffix(f.Workload, "]"), "[")
 	_, own, _ := strings.Cut(strings.TrimSuffix(f.group, "]"), "[")
 	more := slices.DeleteFunc(strings.Split(params, ","), func(p string) bool { return p == "" || p == own })
@@ -69,11 +69,11 @@ func (f found) set() string {
 
 // judged gives S1's applications, with address randomisation as S1 assumed it
 // (off), or, where that was not measured, as it was.
-func (r reading) judged() (all []found, aslr string) {
+func (r reading) judged() (all []subject, aslr string) {
 	for _, level := range []string{aslrOff, aslrOn} {
 		for _, c := range r.Run.Conditions {
 			if a, ok := applicationOf(c.Workload); ok && c.Factors[factorASLR] == level {
-				all = append(all, found{a, c})
+				all = append(all, subject{a, c})
 			}
 		}
 		if len(all) > 0 {
@@ -85,7 +85,7 @@ func (r reading) judged() (all []found, aslr string) {
 
 // mean is the mean over applications of a metric, over the blocks that all of
 // those which have it share; of are those which have it.
-func (r reading) mean(over []found, value func(found) map[int]float64) (e stats.Estimate, of []found) {
+func (r reading) mean(over []subject, value func(subject) map[int]float64) (e stats.Estimate, of []subject) {
 	sums, counts := map[int]float64{}, map[int]int{}
 	for _, f := range over {
 		blocks := value(f)
@@ -122,15 +122,15 @@ func settled(e stats.Estimate) stats.Estimate {
 }
 
 // metric is a metric's values by block, of a condition.
-func (r reading) metric(name string) func(found) map[int]float64 {
-	return func(f found) map[int]float64 { return r.PerBlock(f.Condition, name) }
+func (r reading) metric(name string) func(subject) map[int]float64 {
+	return func(f subject) map[int]float64 { return r.PerBlock(f.Condition, name) }
 }
 
 // growth is how much larger a metric is in the steady state than at the start,
 // in its own unit, by block.
-func (r reading) growth(name string) func(found) map[int]float64 {
-	return func(f found) map[int]float64 {
-		before, after := r.PerBlock(f.Condition, string(start)+"-"+name), r.PerBlock(f.Condition, string(steady)+"-"+name)
+func (r reading) growth(name string) func(subject) map[int]float64 {
+	return func(f subject) map[int]float64 {
+		before, after := r.PerBlock(f.Condition, atMoment(start, name)), r.PerBlock(f.Condition, atMoment(steady, name))
 		grown := map[int]float64{}
 		for block, v := range after {
 			if b, ok := before[block]; ok {
@@ -142,11 +142,11 @@ func (r reading) growth(name string) func(found) map[int]float64 {
 }
 
 // services are those that have a steady state.
-func services(of []found) []found {
-	return slices.DeleteFunc(slices.Clone(of), func(f found) bool { return !f.service })
+func services(of []subject) []subject {
+	return slices.DeleteFunc(slices.Clone(of), func(f subject) bool { return !f.service })
 }
 
-// has tells whether a condition has a value of a metric.
+// has reports whether a condition has a value of a metric.
 func (r reading) has(c record.Condition, metric string) bool {
 	v := r.Value(c, metric).Value
 	return v == v
@@ -156,8 +156,9 @@ func (r reading) has(c record.Condition, metric string) bool {
 func atMoment(at moment, name string) string { return string(at) + "-" + name }
 
 // generationsNote is what a page says of such a kernel.
-const generationsNote = "generations: this kernel sorts pages into generations and not onto two lists: active is what a page's flag says, which such a kernel uses for little"
+const generationsNote = "generations: this kernel sorts pages into generations, not onto an active and an inactive list. " +
+	"Active is what a page's flag says, which such a kernel hardly uses"
 
-// generations tells that the kernel sorts pages into generations, and not onto an
+// generations reports whether the kernel sorts pages into generations, and not onto an
 // active and an inactive list.
 func generations(h record.Host) bool { return h.Generations != "" && h.Generations != "0x0000" }

@@ -15,17 +15,20 @@ import (
 	"tare/study/kit"
 )
 
-// Study is what the commands and the page need of it. Attachments that cannot be read are told
-// as a banner, and what they would show is left out.
+// Study is what the commands and the page need of it. An attachment that cannot be read is named in
+// a banner, and its part of the page is left out.
 var Study = kit.Alone(kit.Member{
 	Judge: Judge, Page: finished, SoFar: soFar, NextOf: next,
-	Note: "S1 had data of 500 MB, Linux 4.4, Docker 17.06 and AUFS, and assumed no address randomisation within a tenant; shares are judged.",
+	Note: "S1 (published study of container start-up and sharing) used data of 500 MB, Linux 4.4, Docker 17.06 and AUFS. " +
+		"It assumed no address randomisation within a tenant. Shares are judged.",
 })
 
 func finished(run record.Run, attached kit.Attachments) report.Sheet {
 	p := page{reading: read(run), attachments: attached}
 	s := report.Sheet{Title: title(run), Answer: p.answer(), Facts: p.facts(), Weight: p.weight()}
-	for _, part := range []func() []report.Part{p.groupability, p.classes, p.activity, p.sizes, p.kinds, p.files, p.faultTypes, p.faultRates, p.faultPlaces} {
+	for _, part := range []func() []report.Part{
+		p.classes, p.groupability, p.activity, p.sizes, p.kinds, p.files, p.faultTypes, p.faultRates, p.faultPlaces,
+	} {
 		s.Parts = append(s.Parts, part()...)
 	}
 	s.Banners = append(p.banners(), p.unreadable...)
@@ -56,7 +59,7 @@ func next(run record.Run) string {
 	return "tare claims S1"
 }
 
-// page is a sheet being composed.
+// page is the page of a run while it is composed.
 type page struct {
 	reading
 	attachments kit.Attachments
@@ -141,7 +144,7 @@ func (p *page) columns(more ...report.Column) []report.Column {
 	return append(columns, more...)
 }
 
-// oneLevel tells that all conditions have the same randomisation.
+// oneLevel reports whether all conditions have the same randomisation.
 func (p *page) oneLevel() bool {
 	return !slices.ContainsFunc(p.Run.Conditions, func(c record.Condition) bool {
 		return c.Factors[factorASLR] != p.Run.Conditions[0].Factors[factorASLR]
@@ -150,41 +153,49 @@ func (p *page) oneLevel() bool {
 
 // answer is the sentence that the reader came for.
 func (p *page) answer() string {
-	var told, over []string
+	var containers, processes []string
 	who := ""
 	for _, level := range []string{aslrOff, aslrOn} {
-		var of []found
+		var of []subject
 		for _, c := range p.Run.Conditions {
 			if c.Factors[factorASLR] == level && p.has(c, atMoment(p.latest(c), groupable)) {
-				of = append(of, found{Condition: c})
+				of = append(of, subject{Condition: c})
 			}
 		}
 		if len(of) == 0 {
 			continue
 		}
-		if who = fmt.Sprintf("of %d applications", len(of)); len(of) == 1 {
-			who = "of " + shown(of[0].Condition)
+		if who = fmt.Sprintf("containers of one image (mean of %d applications)", len(of)); len(of) == 1 {
+			who = "containers of " + shown(of[0].Condition)
 		}
 		value := func(name string) string {
-			e, _ := p.mean(of, func(f found) map[int]float64 { return p.PerBlock(f.Condition, atMoment(p.latest(f.Condition), name)) })
+			e, _ := p.mean(of, func(f subject) map[int]float64 {
+				return p.PerBlock(f.Condition, atMoment(p.latest(f.Condition), name))
+			})
 			return said(e) + " %"
 		}
-		told = append(told, value(across)+" with address randomisation "+level)
-		over = append(over, value(groupable))
+		if len(containers) == 0 {
+			containers = append(containers, fmt.Sprintf("With address randomisation %s, %s have %s of their page-table entries in common",
+				level, who, value(across)))
+		} else {
+			containers = append(containers, "with it "+level+", "+value(across))
+		}
+		processes = append(processes, value(groupable))
 	}
-	if len(told) > 0 {
-		return fmt.Sprintf("Of the page-table entries %s, these are the same page and frame in two or more containers: %s (over processes, as S1 counted, %s).",
-			who, strings.Join(told, ", "), strings.Join(over, " and "))
+	if len(containers) > 0 {
+		return fmt.Sprintf("%s. Counted between processes, as in S1 (published study of container start-up and sharing): %s.",
+			strings.Join(containers, "; "), strings.Join(processes, " and "))
 	}
+	var shares []string
 	for _, c := range p.Run.Conditions {
 		if p.has(c, duplicated) {
-			told = append(told, fmt.Sprintf("%s: %s %% of page faults are on pages on which another container faulted too", p.conditionName(c), said(p.Value(c, duplicated))))
+			shares = append(shares, p.conditionName(c)+" "+said(p.Value(c, duplicated))+" %")
 		}
 	}
-	if len(told) == 0 {
+	if len(shares) == 0 {
 		return "Nothing was measured."
 	}
-	return strings.Join(told, "; ") + "."
+	return "Share of page faults on pages on which another container faulted too: " + strings.Join(shares, "; ") + "."
 }
 
 func (p *page) facts() []string {
@@ -221,7 +232,8 @@ func (p *page) banners() []string {
 	}
 	for _, c := range p.Run.Conditions {
 		if slices.ContainsFunc(p.Trials(c), func(t record.Trial) bool { return t.Covariates[unwatched] > 0 }) {
-			more = append(more, fmt.Sprintf("note: the page faults of %s were not recorded: %s makes a container's control group only as it starts it", shown(c), c.Platform))
+			more = append(more, fmt.Sprintf("note: the page faults of %s were not recorded. "+
+				"%s makes a container's control group only when it starts the container", shown(c), c.Platform))
 		}
 	}
 	return report.RunBanners(p.Reading, more...)
@@ -230,30 +242,37 @@ func (p *page) banners() []string {
 // groupability is the table of the study's question.
 func (p *page) groupability() []report.Part {
 	t := report.Table{
-		Title: "Entries that another has the same",
-		Note: "In percent of entries: the same virtual page and the same frame in two or more processes, as S1 counted, or in two or more containers. Means of the blocks, with Student's t; those without an interval are known to a twentieth of a point. " +
-			"Functions have no steady state: they are counted when their work is done and they still hold what they mapped.",
-		Columns: p.columns([]report.Column{{Head: "start: processes", Number: true}, {Head: "start: containers", Number: true},
-			{Head: "steady: processes", Number: true}, {Head: "steady: containers", Number: true}, {Head: "growth, points", Number: true, Optional: true}}...),
+		Title: "Groupable page-table entries, % of all",
+		Note: "Groupable: the same virtual page and the same frame in two or more processes, as S1 counted, or in two or more containers. " +
+			"A function has no steady state. It is counted at the end of its work, while it still holds all it mapped.",
+		Method: "Means of the blocks, with intervals by Student's t. A share without an interval is known to within 0.05 points.",
+		Columns: p.columns([]report.Column{
+			{Head: "start: processes", Number: true}, {Head: "start: containers", Number: true},
+			{Head: "steady: processes", Number: true}, {Head: "steady: containers", Number: true},
+			{Head: "growth, points", Number: true, Optional: true},
+		}...),
 	}
 	for _, c := range p.Run.Conditions {
 		if !p.has(c, atMoment(start, groupable)) {
 			continue
 		}
-		f := found{Condition: c}
-		grown, _ := p.mean([]found{f}, p.growth(groupable))
+		f := subject{Condition: c}
+		grown, _ := p.mean([]subject{f}, p.growth(groupable))
 		t.Rows = append(t.Rows, append(p.named(c),
 			shareCell(p.Value(c, atMoment(start, groupable))), shareCell(p.Value(c, atMoment(start, across))),
-			shareCell(p.Value(c, atMoment(steady, groupable))), shareCell(p.Value(c, atMoment(steady, across))), shareCell(grown)))
+			shareCell(p.Value(c, atMoment(steady, groupable))), shareCell(p.Value(c, atMoment(steady, across))),
+			shareCell(grown)))
 	}
 	return report.Filled(t)
 }
 
-// classes are the entries of each condition, parted.
+// classes divide the entries of each condition by who else has them.
 func (p *page) classes() []report.Part {
 	b := report.Bars{
-		Title: "Who else holds an entry", Unit: "%",
-		Note: "Over containers, at the last census. Shared frame: another container maps the frame at another address, which is what address randomisation makes of a groupable entry. The page of zeros is in no share.",
+		Title: "Shared and exclusive page-table entries", Unit: "%",
+		Note: "Groupable entries are the same in two or more containers. Of a shared frame, another container maps the same memory at another address: " +
+			"address randomisation turns groupable entries into these. Exclusive: no other container maps the memory.",
+		Method: "Between containers, at the last census. The kernel's page of zeros is left out.",
 	}
 	for _, c := range p.Run.Conditions {
 		at := p.latest(c)
@@ -280,21 +299,27 @@ func (p *page) classes() []report.Part {
 	return report.Filled(b)
 }
 
-// activity is what the kernel holds for active.
+// activity is the share of active and of huge pages.
 func (p *page) activity() []report.Part {
 	t := report.Table{
-		Title: "What the kernel holds for active",
-		Note: "In percent. Active by the kernel's list of active pages; a page comes onto a list some time after its first fault, so fresh ones are on none. Huge: in a transparent huge page of anonymous memory. " +
-			"Large folio: in a folio of several pages, of whatever size, as the page cache has them today and Linux 4.4 had not. Huge pages are set to " + hugeSetting(p.Run.Host) + " here.",
-		Columns: p.columns([]report.Column{{Head: "active: start", Number: true}, {Head: "active: steady", Number: true}, {Head: "groupable of active", Number: true},
-			{Head: "active and groupable, of all", Number: true, Optional: true}, {Head: "huge of active", Number: true}, {Head: "large folio, of all", Number: true, Optional: true}}...),
+		Title: "Active and huge pages, % of entries",
+		Note: "Active: on the kernel's list of active pages. Huge: in a transparent huge page of anonymous memory. " +
+			"Huge pages are set to " + hugeSetting(p.Run.Host) + " here.",
+		Method: "The kernel puts a page on a list some time after its first fault: fresh pages are on none. " +
+			"Large folio: the page is in a folio of several pages. The page cache uses them today; Linux 4.4, which S1 ran, did not.",
+		Columns: p.columns([]report.Column{
+			{Head: "active: start", Number: true}, {Head: "active: steady", Number: true},
+			{Head: "groupable of active", Number: true}, {Head: "active and groupable", Number: true, Optional: true},
+			{Head: "huge of active", Number: true}, {Head: "large folio", Number: true, Optional: true},
+		}...),
 	}
 	for _, c := range p.Run.Conditions {
 		at := p.latest(c)
 		if !p.has(c, atMoment(start, active)) {
 			continue
 		}
-		row := append(p.named(c), shareCell(p.Value(c, atMoment(start, active))), shareCell(p.Value(c, atMoment(steady, active))))
+		row := append(p.named(c),
+			shareCell(p.Value(c, atMoment(start, active))), shareCell(p.Value(c, atMoment(steady, active))))
 		for _, name := range []string{groupOfActive, activeGroup, hugeOfActive, largeFolio} {
 			row = append(row, shareCell(p.Value(c, atMoment(at, name))))
 		}
@@ -306,11 +331,14 @@ func (p *page) activity() []report.Part {
 // sizes are memory and page tables.
 func (p *page) sizes() []report.Part {
 	t := report.Table{
-		Title: "Memory, and the page tables that map it",
-		Note: "Of all copies together, at the last census. Mapped counts each entry, memory each frame once. " +
-			"Could be shared: tables of the last level that two or more containers have wholly the same, all but one of each.",
-		Columns: p.columns([]report.Column{{Head: "entries", Number: true}, {Head: "mapped, MiB", Number: true}, {Head: "memory, MiB", Number: true},
-			{Head: "page tables, KiB", Number: true}, {Head: "could be shared, KiB", Number: true}}...),
+		Title: "Memory and page tables",
+		Note: "Sums over all copies. Mapped counts each entry; memory counts each frame once. " +
+			"Shareable: last-level tables that are wholly the same in two or more containers, less one of each.",
+		Method: "At the last census.",
+		Columns: p.columns([]report.Column{
+			{Head: "entries", Number: true}, {Head: "mapped, MiB", Number: true}, {Head: "memory, MiB", Number: true},
+			{Head: "page tables, KiB", Number: true}, {Head: "shareable, KiB", Number: true},
+		}...),
 	}
 	for _, c := range p.Run.Conditions {
 		at := p.latest(c)
@@ -320,7 +348,8 @@ func (p *page) sizes() []report.Part {
 		of := func(name string, scale float64) report.Cell {
 			return report.Estimated(p.Value(c, atMoment(at, name)), scale)
 		}
-		t.Rows = append(t.Rows, append(p.named(c), of(entries, 1), of(mapped, 1./mebibyte), of(resident, 1./mebibyte), of(tables, 1./1024), of(tablesSaved, 1./1024)))
+		t.Rows = append(t.Rows, append(p.named(c),
+			of(entries, 1), of(mapped, 1./mebibyte), of(resident, 1./mebibyte), of(tables, 1./1024), of(tablesSaved, 1./1024)))
 	}
 	return report.Filled(t)
 }
@@ -334,8 +363,13 @@ func (p *page) kinds() []report.Part {
 		}
 		return all
 	}
-	has := report.Table{Title: "What the entries map", Note: "In percent of entries, at the last census of the last block; a dash where there are none.", Columns: columns()}
-	same := report.Table{Title: "Groupable over containers, by what is mapped", Note: "In percent of the entries of that kind, at the last census of the last block.", Columns: columns()}
+	const method = "At the last census of the last block."
+	has := report.Table{
+		Title: "Entries by kind of mapping, % of all", Note: "A dash: no entry of that kind.", Method: method, Columns: columns(),
+	}
+	same := report.Table{
+		Title: "Groupable entries by kind of mapping, % of the kind", Note: "Groupable between containers.", Method: method, Columns: columns(),
+	}
 	for _, c := range p.Run.Conditions {
 		count, _, ok := p.census(c)
 		if !ok {
@@ -387,10 +421,13 @@ func byPath(files []census.FileCount) []census.FileCount {
 // files lists the files with the most entries.
 func (p *page) files() []report.Part {
 	t := report.Table{
-		Title: "The files with the most entries",
-		Note:  "Of the last block, at the last census; files of one path together. Memory is their frames that are mapped, each once.",
-		Columns: []report.Column{{Head: "application"}, {Head: "file"}, {Head: "entries", Number: true}, {Head: "memory, MiB", Number: true, Optional: true},
-			{Head: "groupable: processes", Number: true}, {Head: "groupable: containers", Number: true}},
+		Title:  "Files with the most entries",
+		Note:   "Memory: the file's mapped frames, each counted once.",
+		Method: "At the last census of the last block. Files of one path are counted together.",
+		Columns: []report.Column{
+			{Head: "application"}, {Head: "file"}, {Head: "entries", Number: true}, {Head: "memory, MiB", Number: true, Optional: true},
+			{Head: "groupable: processes, %", Number: true}, {Head: "groupable: containers, %", Number: true},
+		},
 	}
 	for _, c := range p.Run.Conditions {
 		count, _, ok := p.census(c)
@@ -403,7 +440,10 @@ func (p *page) files() []report.Part {
 			if i == filesEach || w == 0 {
 				break
 			}
-			t.Rows = append(t.Rows, []report.Cell{{Text: name}, {Text: f.Path}, {Text: fmt.Sprint(w)}, mib(f.Frames * pagetable.PageSize), percent(f.Tally.Groupable, w), percent(f.Tally.Across.Groupable, w)})
+			t.Rows = append(t.Rows, []report.Cell{
+				{Text: name}, {Text: f.Path}, {Text: fmt.Sprint(w)}, mib(f.Frames * pagetable.PageSize),
+				percent(f.Tally.Groupable, w), percent(f.Tally.Across.Groupable, w),
+			})
 			name = ""
 		}
 	}
@@ -419,9 +459,9 @@ func (p *page) faultTypes() []report.Part {
 	var parts []report.Part
 	for _, level := range []string{aslrOff, aslrOn} {
 		t := report.Table{
-			Title: "Page faults by type, address randomisation " + level,
-			Note: "In percent of the faults of these six types, in user mode; S1's figures below ours where it has the application. Where there was no entry: read (of a file), " +
-				"copy-on-write (a write to a file mapped privately), shared (a write to a shared mapping), anonymous. Where there was one: swap, and write-protect (a write that the entry forbids).",
+			Title:   "Page faults by type, %, address randomisation " + level,
+			Note:    "Share of the faults of these six types. Figures of S1 (published study) stand below ours. " + typesNote,
+			Method:  "Faults in user mode.",
 			Columns: []report.Column{{Head: "application"}},
 		}
 		for _, kind := range types {
@@ -458,16 +498,24 @@ func (p *page) faultTypes() []report.Part {
 // faultRates is how many there are, and how many are taken twice.
 func (p *page) faultRates() []report.Part {
 	t := report.Table{
-		Title: "Page faults, and those that several containers took",
-		Note: "Duplicated: on a virtual page and file page (or frame, where the entry had one) on which another container faulted within the recording, too; at any address: on the same page of the same file. " +
-			"A fresh anonymous page has a frame of its own, and is never duplicated. Services: from the moment on at which all copies were ready and were given work, those that need none (pagerank, fio) at work already; functions: their whole life, of which the faults of one copy are counted. Kernel mode: taken by the kernel for the program, in percent of all; the other columns are of those in user mode.",
-		Columns: p.columns([]report.Column{{Head: "faults/s", Number: true}, {Head: "of a life", Number: true}, {Head: "duplicated, %", Number: true}, {Head: "at any address, %", Number: true},
-			{Head: "may copy, %", Number: true, Optional: true}, {Head: "kernel mode, %", Number: true}, {Head: "major", Number: true, Optional: true}, {Head: "lost", Number: true}}...),
+		Title: "Rate and duplicates of page faults",
+		Note:  duplicatedNote + " Kernel mode: share of all faults that the kernel took for the program. Lost: faults that were not recorded.",
+		Method: "Services are recorded from the moment at which all copies are ready and receive work; pagerank and fio work from their start. " +
+			"Functions are recorded for their whole life, and the faults of one copy are counted. " +
+			"All columns but that of kernel mode count faults in user mode.",
+		Columns: p.columns([]report.Column{
+			{Head: "faults/s", Number: true}, {Head: "faults of a life", Number: true},
+			{Head: "duplicated, %", Number: true}, {Head: "at any address, %", Number: true},
+			{Head: "may copy, %", Number: true, Optional: true}, {Head: "kernel mode, %", Number: true},
+			{Head: "major", Number: true, Optional: true}, {Head: "lost", Number: true},
+		}...),
 	}
-	instructions := slices.ContainsFunc(p.Run.Conditions, func(c record.Condition) bool { return p.has(c, perMillion) })
+	instructions := slices.ContainsFunc(p.Run.Conditions, func(c record.Condition) bool {
+		return p.has(c, perMillion)
+	})
 	if instructions {
 		t.Columns = append(t.Columns, report.Column{Head: "per 10^6 instructions", Number: true})
-		t.Note += " Instructions of functions were counted by simulating the processor (valgrind), in user mode alone."
+		t.Method += " Instructions of functions were counted in user mode by simulating the processor (valgrind)."
 	}
 	for _, c := range p.Run.Conditions {
 		if !p.has(c, rate) && !p.has(c, total) {
@@ -487,6 +535,8 @@ func (p *page) faultRates() []report.Part {
 
 // weight is what the instrument itself cost.
 func (p *page) weight() report.Weight {
-	censuses := append(kit.Covariates(p.Reading, censusSeconds(start), 1e3), kit.Covariates(p.Reading, censusSeconds(steady), 1e3)...)
-	return append(kit.OwnTime(p.Reading, ", the load included"), kit.Weigh(p.Reading, censuses, "a census took", "ms")...)
+	censuses := append(
+		kit.Covariates(p.Reading, censusSeconds(start), 1e3), kit.Covariates(p.Reading, censusSeconds(steady), 1e3)...)
+	return append(kit.OwnTime(p.Reading, ", the load included"),
+		kit.Weigh(p.Reading, censuses, "a census took", "ms")...)
 }

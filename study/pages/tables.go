@@ -50,24 +50,36 @@ func mib(bytes uint64) report.Cell { return report.Measured(float64(bytes) / meb
 // them. The page of zeros is apart.
 func whole(t *census.Tally) uint64 { return t.Classes.Sum() }
 
-// classesNote says what the columns of all these tables mean.
-const classesNote = "An entry is a process, a virtual page of 4 KiB and the frame behind it; a huge page counts as 512. Groupable: the same page and frame in two or more. " +
-	"Shared frame: the frame is mapped at another address too. The page of zeros, which everybody's untouched memory shares, is apart: its share is of all entries with it, the others' of those without."
+// classesNote explains the columns of shares.
+const classesNote = "Groupable: the same virtual page and frame in two or more processes, or containers. " +
+	"Shared frame: another container maps the frame, at another address. Exclusive: no other container maps it."
+
+// classesMethod says what is counted.
+const classesMethod = "An entry is a process, a virtual page of 4 KiB and the frame behind it; a huge page counts as 512. " +
+	"The page of zeros, which backs all untouched memory, is apart. Its share is of all entries; the other shares leave it out."
 
 // containersTable is one row a container.
 func containersTable(c *census.Count) report.Table {
 	t := report.Table{
-		Title: "By container",
-		Note:  "In percent of entries. Mapped counts each entry, own the frames that no other container here maps. " + classesNote,
-		Columns: []report.Column{{Head: "container"}, {Head: "processes", Number: true, Optional: true}, {Head: "entries", Number: true},
-			{Head: "mapped, MiB", Number: true, Optional: true}, {Head: "own, MiB", Number: true}, {Head: "groupable: processes", Number: true}, {Head: "groupable: containers", Number: true},
-			{Head: "shared frame", Number: true}, {Head: "exclusive", Number: true}, {Head: "zeros", Number: true, Optional: true}},
+		Title:  "Page-table entries by container",
+		Note:   classesNote + " Mapped memory counts each entry; own memory counts the frames that no other container here maps.",
+		Method: classesMethod,
+		Columns: []report.Column{
+			{Head: "container"}, {Head: "processes", Number: true, Optional: true}, {Head: "entries", Number: true},
+			{Head: "mapped, MiB", Number: true, Optional: true}, {Head: "own, MiB", Number: true},
+			{Head: "groupable: processes, %", Number: true}, {Head: "groupable: containers, %", Number: true},
+			{Head: "shared frame, %", Number: true}, {Head: "exclusive, %", Number: true},
+			{Head: "zeros, %", Number: true, Optional: true},
+		},
 	}
 	row := func(name string, processes int, tally *census.Tally, own report.Cell) []report.Cell {
 		w := whole(tally)
-		return []report.Cell{{Text: name}, {Text: strconv.Itoa(processes)}, {Text: strconv.FormatUint(w, 10)},
+		return []report.Cell{
+			{Text: name}, {Text: strconv.Itoa(processes)}, {Text: strconv.FormatUint(w, 10)},
 			mib(tally.Classes.Sum() * pagetable.PageSize), own,
-			percent(tally.Groupable, w), percent(tally.Across.Groupable, w), percent(tally.Across.SharedFrame, w), percent(tally.Across.Exclusive, w), percent(tally.Zero, w+tally.Zero)}
+			percent(tally.Groupable, w), percent(tally.Across.Groupable, w), percent(tally.Across.SharedFrame, w),
+			percent(tally.Across.Exclusive, w), percent(tally.Zero, w+tally.Zero),
+		}
 	}
 	for i := range c.Groups {
 		g := &c.Groups[i]
@@ -75,7 +87,7 @@ func containersTable(c *census.Count) report.Table {
 	}
 	if len(c.Groups) > 1 {
 		t.Rows = append(t.Rows, row("all", len(c.Processes), &c.All, mib(c.Frames.Bytes())))
-		t.Note = "The last row counts the memory behind all. " + t.Note
+		t.Note += " In the last row it is the memory of all."
 	}
 	return t
 }
@@ -83,10 +95,15 @@ func containersTable(c *census.Count) report.Table {
 // kindsTable is one row a kind of mapping.
 func kindsTable(c *census.Count) report.Table {
 	t := report.Table{
-		Title: "By what is mapped",
-		Note:  "Share is of all entries; the rest in percent of the row's own. A private mapping of a file keeps its row after a page of it was written and copied.",
-		Columns: []report.Column{{Head: "mapping"}, {Head: "entries", Number: true}, {Head: "share", Number: true}, {Head: "groupable: processes", Number: true}, {Head: "groupable: containers", Number: true},
-			{Head: "shared frame", Number: true, Optional: true}, {Head: "exclusive", Number: true}, {Head: "active", Number: true, Optional: true}, {Head: "huge", Number: true, Optional: true}},
+		Title:  "Page-table entries by kind of mapping",
+		Note:   "Share: of all entries. The other columns: of the row's entries.",
+		Method: "A private mapping of a file keeps its row after a page of it was written and copied.",
+		Columns: []report.Column{
+			{Head: "mapping"}, {Head: "entries", Number: true}, {Head: "share, %", Number: true},
+			{Head: "groupable: processes, %", Number: true}, {Head: "groupable: containers, %", Number: true},
+			{Head: "shared frame, %", Number: true, Optional: true}, {Head: "exclusive, %", Number: true},
+			{Head: "active, %", Number: true, Optional: true}, {Head: "huge, %", Number: true, Optional: true},
+		},
 	}
 	all := whole(&c.All)
 	for k := range pagetable.Kinds {
@@ -99,8 +116,11 @@ func kindsTable(c *census.Count) report.Table {
 		if c.Flags {
 			activity, huge = percent(tally.Active, w), percent(tally.THP, w)
 		}
-		t.Rows = append(t.Rows, []report.Cell{{Text: census.KindName(k)}, {Text: strconv.FormatUint(w, 10)}, percent(w, all), percent(tally.Groupable, w), percent(tally.Across.Groupable, w),
-			percent(tally.Across.SharedFrame, w), percent(tally.Across.Exclusive, w), activity, huge})
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: census.KindName(k)}, {Text: strconv.FormatUint(w, 10)}, percent(w, all),
+			percent(tally.Groupable, w), percent(tally.Across.Groupable, w), percent(tally.Across.SharedFrame, w),
+			percent(tally.Across.Exclusive, w), activity, huge,
+		})
 	}
 	slices.SortStableFunc(t.Rows, func(a, b []report.Cell) int { return -cmp.Compare(number(a[1]), number(b[1])) })
 	return t
@@ -116,7 +136,10 @@ func number(c report.Cell) float64 {
 
 // classBars are the classes of each container, as bars.
 func classBars(c *census.Count) report.Bars {
-	b := report.Bars{Title: "Who else holds an entry", Unit: "%", Note: "Over containers; in percent of each one's entries."}
+	b := report.Bars{
+		Title: "Shared and exclusive page-table entries", Unit: "%",
+		Note: "Share of each container's entries. Groupable: another container has the same page and frame.",
+	}
 	for i := range c.Groups {
 		g := &c.Groups[i]
 		if w := whole(&g.Tally); w > 0 {
@@ -133,49 +156,64 @@ func classSegments(classes census.Classes, whole uint64) []report.Segment {
 	return []report.Segment{of("groupable", classes.Groupable), of("shared frame", classes.SharedFrame), of("exclusive", classes.Exclusive)}
 }
 
-// activityTable is what the kernel thinks of the pages.
+// activityTable is what the kernel's lists hold.
 func activityTable(c *census.Count) (report.Table, bool) {
 	t := report.Table{
-		Title: "What the kernel holds for active",
-		Note: "From the kernel's two lists of each memory cgroup. A page is put on a list some time after its first fault, so fresh ones are on none; locked ones stay off. " +
-			"Referenced: seen in use since it was last looked at. Huge: in a transparent huge page.",
-		Columns: []report.Column{{Head: "pages"}, {Head: "entries", Number: true}, {Head: "share, %", Number: true}, {Head: "groupable: processes", Number: true}, {Head: "groupable: containers", Number: true}, {Head: "huge", Number: true}},
+		Title: "Active and huge pages",
+		Note:  "Referenced: used since the kernel last checked. Huge: in a transparent huge page.",
+		Method: "Active and inactive are the kernel's two lists of each memory control group. " +
+			"A page is put on a list some time after its first fault: fresh pages are on none, and locked ones stay off.",
+		Columns: []report.Column{
+			{Head: "pages"}, {Head: "entries", Number: true}, {Head: "share, %", Number: true},
+			{Head: "groupable: processes, %", Number: true}, {Head: "groupable: containers, %", Number: true},
+			{Head: "huge, %", Number: true},
+		},
 	}
 	a := &c.All
 	w := whole(a)
 	if !c.Flags || w == 0 {
 		return t, false
 	}
+	row := func(name string, entries uint64, of ...report.Cell) []report.Cell {
+		if of == nil {
+			of = []report.Cell{report.Absent(), report.Absent(), report.Absent()}
+		}
+		return append([]report.Cell{{Text: name}, {Text: strconv.FormatUint(entries, 10)}, percent(entries, w)}, of...)
+	}
 	t.Rows = [][]report.Cell{
-		{{Text: "active"}, {Text: strconv.FormatUint(a.Active, 10)}, percent(a.Active, w), percent(a.ActiveGroupable, a.Active), percent(a.ActiveAcross, a.Active), percent(a.THPActive, a.Active)},
-		{{Text: "inactive"}, {Text: strconv.FormatUint(a.Inactive, 10)}, percent(a.Inactive, w), report.Absent(), report.Absent(), report.Absent()},
-		{{Text: "on neither list"}, {Text: strconv.FormatUint(a.Unlisted, 10)}, percent(a.Unlisted, w), report.Absent(), report.Absent(), report.Absent()},
-		{{Text: "referenced"}, {Text: strconv.FormatUint(a.Referenced, 10)}, percent(a.Referenced, w), report.Absent(), report.Absent(), report.Absent()},
+		row("active", a.Active,
+			percent(a.ActiveGroupable, a.Active), percent(a.ActiveAcross, a.Active), percent(a.THPActive, a.Active)),
+		row("inactive", a.Inactive),
+		row("on neither list", a.Unlisted),
+		row("referenced", a.Referenced),
 	}
 	return t, true
 }
 
-// pageTables is what the tables themselves take.
+// pageTables is the memory of the tables themselves.
 func pageTables(c *census.Count) report.Table {
 	k := &c.Tables
-	of := "4 KiB each, counted in the tables themselves."
+	of := "A page table has 4 KiB; they are counted in the tables themselves."
 	if !k.Pages.Known {
-		of = "4 KiB each; this back end cannot see the tables, so they are the least that the entries need."
+		of = "A page table has 4 KiB. This back end cannot see the tables: their number is the least that the entries need."
 	}
 	t := report.Table{
-		Title: "Page tables, and what sharing them would save",
-		Note: of + " Equal: tables of the last level that hold the same frames with the same permissions at the same addresses, whole; the kernel could share those as they are. " +
-			"The bound is 8 bytes for each groupable entry but one: no kernel reaches it, as tables are shared whole.",
-		Columns: []report.Column{{Head: ""}, {Head: "over processes", Number: true}, {Head: "over containers", Number: true}},
+		Title: "Page tables, and what sharing would save",
+		Note: "Equal: last-level tables that hold the same frames, with the same permissions, at the same addresses. " +
+			"The kernel could share those as they are.",
+		Method: of + " The bound is 8 bytes for each groupable entry but one. No kernel reaches it, since tables are shared whole.",
+		Columns: []report.Column{
+			{Head: "quantity"}, {Head: "between processes", Number: true}, {Head: "between containers", Number: true},
+		},
 	}
 	kib := func(bytes uint64) report.Cell { return report.Measured(float64(bytes) / 1024) }
 	t.Rows = [][]report.Cell{
 		{{Text: "page tables, KiB"}, kib(k.Bytes()), kib(k.Bytes())},
 		{{Text: "last-level tables"}, {Text: fmt.Sprint(k.LastLevel)}, {Text: fmt.Sprint(k.LastLevel)}},
-		{{Text: "equal in two or more"}, {Text: fmt.Sprint(k.Equal)}, {Text: fmt.Sprint(k.EqualAcross)}},
-		{{Text: "sharing those would save, KiB"}, kib(k.SpareBytes()), kib(k.SpareAcrossBytes())},
-		{{Text: "bound, KiB"}, kib(k.Bound()), kib(k.BoundAcross())},
-		{{Text: "huge pages for files would save, KiB"}, kib(k.HugeFileBytes()), report.Absent()},
+		{{Text: "equal tables"}, {Text: fmt.Sprint(k.Equal)}, {Text: fmt.Sprint(k.EqualAcross)}},
+		{{Text: "saved by sharing equal tables, KiB"}, kib(k.SpareBytes()), kib(k.SpareAcrossBytes())},
+		{{Text: "bound of the saving, KiB"}, kib(k.Bound()), kib(k.BoundAcross())},
+		{{Text: "saved by huge pages for files, KiB"}, kib(k.HugeFileBytes()), report.Absent()},
 	}
 	return t
 }
@@ -186,9 +224,13 @@ const filesShown = 12
 // filesTable lists the files with the most entries.
 func filesTable(c *census.Count) (report.Table, bool) {
 	t := report.Table{
-		Title:   "By file",
-		Note:    "In percent of the file's entries. Memory is its frames that are mapped, each once.",
-		Columns: []report.Column{{Head: "file"}, {Head: "entries", Number: true}, {Head: "memory, MiB", Number: true}, {Head: "groupable: processes", Number: true}, {Head: "groupable: containers", Number: true}, {Head: "exclusive", Number: true}},
+		Title: "Page-table entries by file",
+		Note:  "Shares are of the file's entries. Memory: its mapped frames, each counted once.",
+		Columns: []report.Column{
+			{Head: "file"}, {Head: "entries", Number: true}, {Head: "memory, MiB", Number: true},
+			{Head: "groupable: processes, %", Number: true}, {Head: "groupable: containers, %", Number: true},
+			{Head: "exclusive, %", Number: true},
+		},
 	}
 	for i := range c.Files {
 		f := &c.Files[i]
@@ -208,8 +250,12 @@ const processesShown = 16
 // processesTable lists the processes with the most entries.
 func processesTable(c *census.Count) (report.Table, bool) {
 	t := report.Table{
-		Title:   "By process",
-		Columns: []report.Column{{Head: "process"}, {Head: "container"}, {Head: "entries", Number: true}, {Head: "groupable: processes", Number: true}, {Head: "groupable: containers", Number: true}, {Head: "exclusive", Number: true}},
+		Title: "Page-table entries by process",
+		Columns: []report.Column{
+			{Head: "process"}, {Head: "container"}, {Head: "entries", Number: true},
+			{Head: "groupable: processes, %", Number: true}, {Head: "groupable: containers, %", Number: true},
+			{Head: "exclusive, %", Number: true},
+		},
 	}
 	order := make([]int, len(c.Processes))
 	for i := range order {
@@ -219,14 +265,16 @@ func processesTable(c *census.Count) (report.Table, bool) {
 		return -cmp.Compare(whole(&c.Processes[a].Tally), whole(&c.Processes[b].Tally))
 	})
 	if more := len(order) - processesShown; more > 0 {
-		t.Note = fmt.Sprintf("Those with the most entries; %d more are in the figures above.", more)
+		t.Note = fmt.Sprintf("The processes with the most entries; %d more are left out here.", more)
 		order = order[:processesShown]
 	}
 	for _, i := range order {
 		p := &c.Processes[i]
 		w := whole(&p.Tally)
-		t.Rows = append(t.Rows, []report.Cell{{Text: fmt.Sprintf("%s (%d)", p.Command, p.PID)}, {Text: c.Groups[p.Group].Name}, {Text: strconv.FormatUint(w, 10)},
-			percent(p.Tally.Groupable, w), percent(p.Tally.Across.Groupable, w), percent(p.Tally.Classes.Exclusive, w)})
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: fmt.Sprintf("%s (%d)", p.Command, p.PID)}, {Text: c.Groups[p.Group].Name}, {Text: strconv.FormatUint(w, 10)},
+			percent(p.Tally.Groupable, w), percent(p.Tally.Across.Groupable, w), percent(p.Tally.Classes.Exclusive, w),
+		})
 	}
 	return t, len(c.Processes) > len(c.Groups)
 }

@@ -26,11 +26,11 @@ type trial struct {
 	taker    pagetable.Taker
 	flags    bool
 	faults   recorder
-	// life tells that the program has no steady state: its faults are those of its
+	// life: the program has no steady state, and its faults are those of its
 	// whole life.
 	life bool
 	// executes gives how many instructions a copy executes in its life; nil where
-	// nobody can tell.
+	// that is unknown.
 	executes func(ctx context.Context, b lab.Bench) (uint64, error)
 	// counts has the processor count those of a control group; nil where it does not.
 	counts func(cgroup string) (counter, error)
@@ -119,7 +119,7 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 		}
 		executed = each * uint64(t.copies)
 	}
-	return t.told(b, found, executed)
+	return t.recordFaults(b, found, executed)
 }
 
 // work keeps all copies at work until their steady state, and counts again. The
@@ -196,7 +196,7 @@ func (w *window) end(t trial, b lab.Bench) error {
 	if err := errors.Join(err, cerr); err != nil {
 		return err
 	}
-	return t.told(b, found, executed)
+	return t.recordFaults(b, found, executed)
 }
 
 // abandon ends a recording that did not come to its end.
@@ -254,9 +254,9 @@ func (t trial) count(ctx context.Context, b lab.Bench, all *copies, at moment) e
 	return nil
 }
 
-// told records what a recording of faults comes to; executed are the
-// instructions of the same span, 0 where they are not known.
-func (t trial) told(b lab.Bench, found *faults.Recording, executed uint64) error {
+// recordFaults records the metrics of a recording of faults; executed are the
+// instructions of the same time, 0 where they are not known.
+func (t trial) recordFaults(b lab.Bench, found *faults.Recording, executed uint64) error {
 	r := readFaults(found, t.life)
 	if t.life {
 		if why := r.incomplete(found, t.copies); why != "" {

@@ -60,7 +60,7 @@ func TestATrialOfAFunction(t *testing.T) {
 		t.Errorf("%d recordings of whole lives and %d of copies, %d stopped", r.whole, r.of, r.stopped)
 	}
 	if _, ok := b.Samples["steady-groupable"]; ok {
-		t.Error("a steady state is told")
+		t.Error("a steady state is recorded")
 	}
 	if _, ok := b.Samples["start-groupable"]; !ok {
 		t.Error("no census")

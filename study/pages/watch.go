@@ -26,7 +26,7 @@ type Watching struct {
 	Notes     []string // what this host lacks
 }
 
-// Watch sets up what looks on. What this host lacks is told in the notes, and
+// Watch sets up what looks on. What this host lacks is named in the notes, and
 // absent from the result. The caller ends it with stop, after the run.
 func Watch(census, pageFaults bool) (w Watching, stop func()) {
 	stop = func() {}
@@ -89,8 +89,8 @@ func lacking(err error) string {
 	return missing.What + " (" + missing.Mend + ")"
 }
 
-// countedRoot is the topmost control group of the hierarchy by which perf tells
-// groups apart: on it one tries whether instructions are counted at all.
+// countedRoot is the topmost control group of the hierarchy by which perf distinguishes
+// groups. On it one tries whether instructions are counted at all.
 func countedRoot() (string, error) {
 	layout, err := cgroup.Host()
 	if err != nil {
